@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// PeerChannel over two TLS links: every call drives both links until its own part is done.
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/transport/ring.h"
+#include "mpc-server/transport/tls_peer_channel.h"
+
+namespace mpckdc {
+namespace {
+
+class TlsPeerChannel : public PeerChannel {
+ public:
+  TlsPeerChannel(int party, std::unique_ptr<TlsLink> prev, std::unique_ptr<TlsLink> next,
+                 Clock& clock)
+      : party_(party), clock_(clock), prev_(std::move(prev)), next_(std::move(next)) {}
+
+  absl::Status Exchange(const RoundId& id, const RoundBuffers& b, absl::Time deadline) override;
+  absl::Status Send(Neighbour to, FrameType type, absl::Span<const uint8_t> payload) override;
+  absl::StatusOr<Frame> Receive(Neighbour from, absl::Time deadline) override;
+  void BindSession(uint32_t session) override { session_ = session; }
+  ChannelCounters Counters() const override;
+
+ private:
+  TlsLink& Link(Neighbour n) { return n == Neighbour::kPrev ? *prev_ : *next_; }
+  std::string Who(Neighbour n) const {
+    return absl::StrCat(NeighbourName(n), " (P",
+                        n == Neighbour::kPrev ? PrevParty(party_) : NextParty(party_), ")");
+  }
+  absl::Status Fail(Neighbour n, absl::string_view step, const absl::Status& cause);
+  // One step of a link's part; done flags are only ever set.
+  absl::Status Drive(Neighbour n, absl::string_view step, const Progress& progress, bool* done);
+  // Waits until a link can go on. False: the deadline passed.
+  bool Wait(absl::Time deadline);
+
+  const int party_;
+  Clock& clock_;
+  std::unique_ptr<TlsLink> prev_, next_;
+  uint32_t session_ = 0;
+  absl::Status broken_;
+};
+
+absl::Status TlsPeerChannel::Fail(Neighbour n, absl::string_view step, const absl::Status& cause) {
+  broken_ = absl::Status(cause.code(),
+                         absl::StrCat(Who(n), " in step \"", step, "\": ", cause.message()));
+  prev_->DropUnsent();
+  next_->DropUnsent();
+  return broken_;
+}
+
+absl::Status TlsPeerChannel::Drive(Neighbour n, absl::string_view step, const Progress& progress,
+                                   bool* done) {
+  if (!progress.ok()) return Fail(n, step, progress.status());
+  *done = *progress;
+  return absl::OkStatus();
+}
+
+bool TlsPeerChannel::Wait(absl::Time deadline) {
+  pollfd fds[2] = {{prev_->fd(), prev_->Events(), 0}, {next_->fd(), next_->Events(), 0}};
+  for (pollfd& f : fds) {
+    if (f.events == 0) f.fd = -1;  // else a hang-up that nobody waits for would spin
+  }
+  while (true) {
+    const absl::Duration left = deadline - clock_.Now();
+    if (left <= absl::ZeroDuration()) return false;
+    const int64_t ms = absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)));
+    const int rc = poll(fds, 2, static_cast<int>(std::min<int64_t>(ms, 60000)));
+    if (rc > 0 || (rc < 0 && errno != EINTR)) return true;
+  }
+}
+
+absl::Status TlsPeerChannel::Exchange(const RoundId& id, const RoundBuffers& b,
+                                      absl::Time deadline) {
+  if (!broken_.ok()) return broken_;
+  const auto header = [&](size_t size) {
+    return FrameHeader{FrameType::kRound, id.round, id.session, id.batch,
+                       static_cast<uint32_t>(size)};
+  };
+  if (!b.to_next.empty()) next_->QueueReferring(header(b.to_next.size()), b.to_next);
+  if (!b.to_prev.empty()) prev_->QueueReferring(header(b.to_prev.size()), b.to_prev);
+  bool sent_next = false, sent_prev = false;
+  bool got_prev = b.from_prev.empty(), got_next = b.from_next.empty();
+  next_->ForgetEvents();
+  prev_->ForgetEvents();
+  const auto drive = [&]() -> absl::Status {
+    absl::Status s;
+    if (!sent_next) s = Drive(Neighbour::kNext, id.step, next_->Flush(), &sent_next);
+    if (s.ok() && !sent_prev) s = Drive(Neighbour::kPrev, id.step, prev_->Flush(), &sent_prev);
+    if (s.ok() && !got_prev) {
+      s = Drive(Neighbour::kPrev, id.step, prev_->ReadInto(header(b.from_prev.size()), b.from_prev),
+                &got_prev);
+    }
+    if (s.ok() && !got_next) {
+      s = Drive(Neighbour::kNext, id.step, next_->ReadInto(header(b.from_next.size()), b.from_next),
+                &got_next);
+    }
+    return s;
+  };
+  while (true) {
+    if (absl::Status s = drive(); !s.ok()) return s;
+    if (sent_next && sent_prev && got_prev && got_next) return absl::OkStatus();
+    if (!Wait(deadline)) {
+      const bool prev_late = !got_prev || !sent_prev;
+      return Fail(prev_late ? Neighbour::kPrev : Neighbour::kNext, id.step,
+                  absl::DeadlineExceededError("nothing moved before the deadline"));
+    }
+  }
+}
+
+absl::Status TlsPeerChannel::Send(Neighbour to, FrameType type,
+                                  absl::Span<const uint8_t> payload) {
+  if (!broken_.ok()) {
+    if (type == FrameType::kAbort) {
+      Link(to).Queue({type, 0, session_, 0, static_cast<uint32_t>(payload.size())}, payload);
+      static_cast<void>(Link(to).Flush());
+    }
+    return broken_;
+  }
+  Link(to).Queue({type, 0, session_, 0, static_cast<uint32_t>(payload.size())}, payload);
+  bool done = false;
+  return Drive(to, FrameTypeName(type), Link(to).Flush(), &done);
+}
+
+absl::StatusOr<Frame> TlsPeerChannel::Receive(Neighbour from, absl::Time deadline) {
+  if (!broken_.ok()) return broken_;
+  const Neighbour other = from == Neighbour::kPrev ? Neighbour::kNext : Neighbour::kPrev;
+  bool flushed = false, flushed_other = false, got = false;
+  FrameHeader header;
+  Frame frame;
+  next_->ForgetEvents();
+  prev_->ForgetEvents();
+  while (true) {
+    absl::Status s;
+    if (!flushed) s = Drive(from, "send", Link(from).Flush(), &flushed);
+    if (s.ok() && !flushed_other) s = Drive(other, "send", Link(other).Flush(), &flushed_other);
+    if (s.ok()) s = Drive(from, "receive", Link(from).ReadFrame(&header, &frame.payload), &got);
+    if (!s.ok()) return s;
+    if (got) break;
+    if (!Wait(deadline)) {
+      return absl::DeadlineExceededError(absl::StrCat(Who(from), ": nothing received"));
+    }
+  }
+  absl::Status s = CheckFrameHeader({header.type, 0, session_, 0, header.length}, header);
+  if (!s.ok()) return Fail(from, "receive", s);
+  frame.type = header.type;
+  return frame;
+}
+
+ChannelCounters TlsPeerChannel::Counters() const {
+  const ChannelCounters& p = prev_->counters;
+  const ChannelCounters& n = next_->counters;
+  return {p.frames_sent + n.frames_sent, p.bytes_sent + n.bytes_sent,
+          p.frames_received + n.frames_received, p.bytes_received + n.bytes_received};
+}
+
+}  // namespace
+
+std::unique_ptr<PeerChannel> MakeTlsPeerChannel(int party, std::unique_ptr<TlsLink> prev,
+                                                std::unique_ptr<TlsLink> next, Clock& clock) {
+  return std::make_unique<TlsPeerChannel>(party, std::move(prev), std::move(next), clock);
+}
+
+}  // namespace mpckdc

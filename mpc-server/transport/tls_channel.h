@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The production channel: one mutual TLS 1.3 connection per pair of servers.
+//
+// P_i connects to P_{i+1} (its next) and accepts a connection from P_{i-1} (its prev), so every
+// pair has exactly one connection: 0->1, 1->2, 2->0. A party's certificate carries exactly one URI
+// SAN, spiffe://REALM/mpc/peer/NAME, and NAME must be the one configured for that party (default
+// "p0", "p1", "p2"): otherwise one server could pose as both neighbours of another and break the
+// sharing.
+#ifndef MPC_SERVER_TRANSPORT_TLS_CHANNEL_H_
+#define MPC_SERVER_TRANSPORT_TLS_CHANNEL_H_
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "mpc-server/clock/clock.h"
+#include "mpc-server/transport/peer_channel.h"
+
+namespace mpckdc {
+
+using CertificateFingerprint = std::array<uint8_t, 32>;  // SHA-256 of the DER certificate
+
+struct TlsPeerOptions {
+  int party = 0;
+  std::string realm;
+  std::string certificate_file;  // PEM, leaf first
+  std::string key_file;          // PEM
+  std::string ca_file;           // PEM
+  std::string listen;            // "host:port"; "[::1]:port" for IPv6; port 0 picks one
+  std::array<std::string, 3> peers;  // "host:port" of each party; only the next one's is used
+  std::array<std::string, 3> peer_names = {"p0", "p1", "p2"};  // NAME in each party's certificate
+  // Called for every peer certificate, on the thread in Connect(); true refuses it. May be empty.
+  std::function<bool(const CertificateFingerprint&)> denied;
+  int socket_buffer_bytes = 4 << 20;  // SO_SNDBUF and SO_RCVBUF; the kernel may cap them
+  std::string tcp_congestion = "";    // e.g. "cubic"; empty leaves the system's choice
+};
+
+// Owns the listening socket; makes connected channels, one at a time. Reconnecting is the caller's
+// loop: drop the failed channel, call Connect() again (it makes at most one attempt per 100 ms at a
+// neighbour that refuses).
+class TlsPeerConnector {
+ public:
+  // Binds and listens. Reads certificate, key and CA once; errors name the file.
+  static absl::StatusOr<std::unique_ptr<TlsPeerConnector>> Create(const TlsPeerOptions& options,
+                                                                  Clock& clock = SystemClock());
+  virtual ~TlsPeerConnector() = default;
+
+  // Returns when both neighbours are connected and authenticated. Errors: DeadlineExceeded (the
+  // text says which neighbour is missing and the last error seen with it), PermissionDenied never:
+  // a wrong certificate from the network only drops that connection and is part of the text.
+  virtual absl::StatusOr<std::unique_ptr<PeerChannel>> Connect(absl::Time deadline) = 0;
+  // Reads certificate, key, CA anew for later connections.
+  virtual absl::Status Reload() = 0;
+  virtual int port() const = 0;
+  // From any thread: a Connect() under way, and every later one, fails with Cancelled.
+  virtual void Shutdown() = 0;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_TRANSPORT_TLS_CHANNEL_H_

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/transport/tls_link.h"
+
+#include <openssl/err.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr uint8_t kAccepted = 0x06;
+// The first TLS record of a frame holds its header and the payload's beginning.
+constexpr size_t kFirstRecord = 16 << 10;
+
+}  // namespace
+
+absl::Status TlsLink::HandleError(int result, short* waits) {
+  switch (SSL_get_error(ssl_.get(), result)) {
+    case SSL_ERROR_WANT_READ:
+      *waits = POLLIN;
+      return absl::OkStatus();
+    case SSL_ERROR_WANT_WRITE:
+      *waits = POLLOUT;
+      return absl::OkStatus();
+    case SSL_ERROR_ZERO_RETURN:
+      return absl::UnavailableError("connection closed by the peer");
+    default:
+      return absl::UnavailableError(TakeSslError());
+  }
+}
+
+absl::StatusOr<size_t> TlsLink::Write(const uint8_t* data, size_t size) {
+  ERR_clear_error();
+  size_t done = 0;
+  write_waits_ = 0;
+  const int rc = SSL_write_ex(ssl_.get(), data, size, &done);
+  if (rc == 1) return done;
+  if (absl::Status s = HandleError(rc, &write_waits_); !s.ok()) return s;
+  return 0;
+}
+
+absl::StatusOr<size_t> TlsLink::Read(uint8_t* data, size_t size) {
+  ERR_clear_error();
+  size_t done = 0;
+  read_waits_ = 0;
+  const int rc = SSL_read_ex(ssl_.get(), data, size, &done);
+  if (rc == 1) return done;
+  if (absl::Status s = HandleError(rc, &read_waits_); !s.ok()) return s;
+  return 0;
+}
+
+Progress TlsLink::Handshake() {
+  ERR_clear_error();
+  ForgetEvents();
+  const int rc = SSL_do_handshake(ssl_.get());
+  if (rc == 1) return true;
+  if (absl::Status s = HandleError(rc, &read_waits_); !s.ok()) return s;
+  return false;
+}
+
+Progress TlsLink::SendAccepted() {
+  absl::StatusOr<size_t> n = Write(&kAccepted, 1);
+  if (!n.ok()) return n.status();
+  return *n == 1;
+}
+
+Progress TlsLink::ReceiveAccepted() {
+  uint8_t byte = 0;
+  absl::StatusOr<size_t> n = Read(&byte, 1);
+  if (!n.ok()) return n.status();
+  if (*n == 1 && byte != kAccepted) return absl::DataLossError("not a peer of this protocol");
+  return *n == 1;
+}
+
+void TlsLink::Queue(const FrameHeader& header, absl::Span<const uint8_t> payload) {
+  if (cut_short_) return;
+  uint8_t bytes[kFrameHeaderSize];
+  WriteFrameHeader(header, bytes);
+  out_.insert(out_.end(), bytes, bytes + sizeof(bytes));
+  out_.insert(out_.end(), payload.begin(), payload.end());
+  ++counters.frames_sent;
+  counters.bytes_sent += sizeof(bytes) + payload.size();
+}
+
+void TlsLink::QueueReferring(const FrameHeader& header, absl::Span<const uint8_t> payload) {
+  const size_t first = std::min(payload.size(), kFirstRecord - kFrameHeaderSize);
+  Queue(header, payload.first(first));
+  out_rest_ = payload.subspan(first);
+  counters.bytes_sent += out_rest_.size();
+}
+
+Progress TlsLink::Flush() {
+  while (out_at_ < out_.size()) {
+    absl::StatusOr<size_t> n = Write(out_.data() + out_at_, out_.size() - out_at_);
+    if (!n.ok()) return n.status();
+    if (*n == 0) return false;
+    out_at_ += *n;
+  }
+  out_.clear();
+  out_at_ = 0;
+  while (!out_rest_.empty()) {
+    absl::StatusOr<size_t> n = Write(out_rest_.data(), out_rest_.size());
+    if (!n.ok()) return n.status();
+    if (*n == 0) return false;
+    out_rest_.remove_prefix(*n);
+  }
+  return true;
+}
+
+void TlsLink::DropUnsent() {
+  cut_short_ = cut_short_ || out_at_ < out_.size() || !out_rest_.empty();
+  out_.clear();
+  out_at_ = 0;
+  out_rest_ = {};
+}
+
+Progress TlsLink::ReadHeader() {
+  while (in_have_ < kFrameHeaderSize) {
+    absl::StatusOr<size_t> n = Read(in_header_bytes_ + in_have_, kFrameHeaderSize - in_have_);
+    if (!n.ok()) return n.status();
+    if (*n == 0) return false;
+    in_have_ += *n;
+  }
+  if (absl::Status s = ReadFrameHeader(in_header_bytes_, &in_header_); !s.ok()) return s;
+  in_header_done_ = true;
+  in_have_ = 0;
+  return true;
+}
+
+Progress TlsLink::ReadPayload(absl::Span<uint8_t> target) {
+  while (in_have_ < target.size()) {
+    absl::StatusOr<size_t> n = Read(target.data() + in_have_, target.size() - in_have_);
+    if (!n.ok()) return n.status();
+    if (*n == 0) return false;
+    in_have_ += *n;
+  }
+  ++counters.frames_received;
+  counters.bytes_received += kFrameHeaderSize + target.size();
+  in_header_done_ = false;
+  in_have_ = 0;
+  return true;
+}
+
+absl::Status TlsLink::AbortedBy(absl::Span<const uint8_t> reason) const {
+  return absl::AbortedError(std::string(reason.begin(), reason.end()));
+}
+
+Progress TlsLink::ReadInto(const FrameHeader& expected, absl::Span<uint8_t> target) {
+  if (!in_header_done_) {
+    Progress p = ReadHeader();
+    if (!p.ok() || !*p) return p;
+  }
+  if (in_header_.type == FrameType::kAbort) {
+    FrameHeader header;
+    SecretBytes reason;
+    return ReadFrame(&header, &reason);
+  }
+  if (absl::Status s = CheckFrameHeader(expected, in_header_); !s.ok()) return s;
+  return ReadPayload(target);
+}
+
+Progress TlsLink::ReadFrame(FrameHeader* header, SecretBytes* payload) {
+  if (!in_header_done_) {
+    Progress p = ReadHeader();
+    if (!p.ok() || !*p) return p;
+    // Only now, so that a header that lies about a round costs no memory.
+    if (in_header_.type == FrameType::kRound) {
+      return absl::DataLossError("frame header: type is round, expected a control frame");
+    }
+  }
+  in_own_.resize(in_header_.length);
+  Progress p = ReadPayload(absl::MakeSpan(in_own_));
+  if (!p.ok() || !*p) return p;
+  *header = in_header_;
+  *payload = std::move(in_own_);
+  in_own_.clear();
+  if (header->type == FrameType::kAbort) return AbortedBy(*payload);
+  return true;
+}
+
+}  // namespace mpckdc
