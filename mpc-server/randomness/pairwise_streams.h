@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Correlated randomness from pairwise keys (Araki et al. 2.2, computational).
+//
+// P_i draws k_i and gives it to P_{i-1}; so P_i holds k_i ("own") and k_{i+1} ("next"). Zero shares
+// are alpha_i = F(k_i, c) ^ F(k_{i+1}, c), whose sum over the three parties vanishes. F is AES-128
+// in counter mode and c a typed counter:
+//
+//     purpose (1) | round (3) | session (4) | batch (4) | position (4), big-endian: one AES block
+//
+// No counter may serve twice: positions only move forward within (purpose, batch, round), and
+// these only move forward too. Going back aborts the process (StreamCursor).
+#ifndef MPC_SERVER_RANDOMNESS_PAIRWISE_STREAMS_H_
+#define MPC_SERVER_RANDOMNESS_PAIRWISE_STREAMS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "mpc-server/randomness/isa.h"
+#include "mpc-server/randomness/ctr_stream.h"
+#include "mpc-server/secret/secret.h"
+
+namespace mpckdc {
+
+using Seed = std::array<uint8_t, 32>;
+
+// The two pairwise seeds that a party holds.
+struct PairwiseSeeds {
+  Secret<Seed> own;   // k_i
+  Secret<Seed> next;  // k_{i+1}
+};
+
+enum class StreamPurpose : uint8_t {
+  kZeroShare = 1,    // position: within the round's merged message
+  kRandomShare = 2,  // round 0; position: within the batch
+};
+
+// A typed counter: the place in a stream. Ordered; each place is used at most once.
+struct StreamPlace {
+  uint32_t batch = 0;
+  uint32_t round = 0;     // below 2^24
+  uint32_t position = 0;  // AES blocks
+};
+
+// Enforces that places of one purpose are used in increasing order and never twice.
+class StreamCursor {
+ public:
+  // Aborts the process unless `place` lies at or after everything taken so far. Then takes
+  // `blocks` positions from it.
+  void Take(const StreamPlace& place, uint32_t blocks);
+
+ private:
+  StreamPlace next_;
+};
+
+class PairwiseStreams {
+ public:
+  PairwiseStreams(uint32_t session, const PairwiseSeeds& seeds, Isa isa = BestIsa());
+
+  // out = F(k_i, place...) ^ F(k_{i+1}, place...).
+  void FillZeroShare(const StreamPlace& place, absl::Span<uint8_t> out);
+  // own = F(k_i, place...), next = F(k_{i+1}, place...). Equal lengths.
+  void FillRandom(const StreamPlace& place, absl::Span<uint8_t> own, absl::Span<uint8_t> next);
+  // data ^= F(ko_i, hash) ^ F(ko_{i+1}, hash).
+  void XorOutputMask(const std::array<uint8_t, 32>& hash, absl::Span<uint8_t> data) const;
+
+ private:
+  struct Keys {
+    CtrKey zero_own, zero_next, random_own, random_next;
+    std::array<uint8_t, 32> output_own, output_next;
+  };
+  const uint32_t session_;
+  const CtrFunctions& ctr_;
+  Secret<Keys> keys_;
+  StreamCursor zero_cursor_, random_cursor_;
+};
+
+// Hands one round's zero shares to the circuits that share the round, in order.
+class ZeroShares {
+ public:
+  ZeroShares(PairwiseStreams& streams, uint32_t batch, uint32_t round)
+      : streams_(streams), place_{batch, round, 0} {}
+
+  // Fills `out`; a length that is not a multiple of 16 discards the rest of the last AES block.
+  void Fill(absl::Span<uint8_t> out) {
+    streams_.FillZeroShare(place_, out);
+    place_.position += static_cast<uint32_t>((out.size() + 15) / 16);
+  }
+
+ private:
+  PairwiseStreams& streams_;
+  StreamPlace place_;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_RANDOMNESS_PAIRWISE_STREAMS_H_

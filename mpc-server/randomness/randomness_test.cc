@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <openssl/evp.h>
+
+#include <cstring>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "mpc-server/clock/random_source.h"
+#include "mpc-server/randomness/ctr_stream.h"
+#include "mpc-server/randomness/pairwise_streams.h"
+
+namespace mpckdc {
+namespace {
+
+PairwiseSeeds CopySeeds(const Seed& own, const Seed& next) {
+  return {Secret<Seed>(own), Secret<Seed>(next)};
+}
+
+// P_i holds k_i and k_{i+1}.
+std::vector<PairwiseStreams> ThreeParties(uint32_t session, Isa isa) {
+  SeededRandomForTest random(7);
+  Seed k[3];
+  for (Seed& s : k) random.Fill(absl::MakeSpan(s));
+  std::vector<PairwiseStreams> parties;
+  for (int i = 0; i < 3; ++i) {
+    parties.emplace_back(session, CopySeeds(k[i], k[(i + 1) % 3]), isa);
+  }
+  return parties;
+}
+
+// FIPS 197, appendix A.1.
+TEST(CtrStreamTest, KeyExpansion) {
+  const uint8_t key[16] = {0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6,
+                           0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c};
+  const CtrKey k = ExpandCtrKey(key);
+  const uint8_t last[16] = {0xd0, 0x14, 0xf9, 0xa8, 0xc9, 0xee, 0x25, 0x89,
+                            0xe1, 0x3f, 0x0c, 0xc8, 0xb6, 0x63, 0x0c, 0xa6};
+  EXPECT_EQ(std::memcmp(k.round_keys + 160, last, 16), 0);
+}
+
+TEST(CtrStreamTest, EveryIsaEqualsOpenSsl) {
+  const uint8_t kKey1[16] = {1, 2, 3}, kKey2[16] = {4, 5, 6};
+  const CtrKey k1 = ExpandCtrKey(kKey1), k2 = ExpandCtrKey(kKey2);
+  const CtrPrefix prefix = {{9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 255, 254}};
+  const CtrFunctions& reference = CtrFunctionsFor(Isa::kPortable);
+  for (Isa isa : SupportedIsas()) {
+    for (size_t blocks : {1u, 2u, 3u, 4u, 5u, 15u, 16u, 17u, 63u, 300u}) {
+      for (uint32_t position : {0u, 1u, 254u, 65535u, 0x00ffffffu}) {
+        std::vector<uint8_t> want(16 * blocks), got(16 * blocks + 1, 0xEE);
+        reference.fill(k1, prefix, position, want.data(), blocks);
+        CtrFunctionsFor(isa).fill(k1, prefix, position, got.data(), blocks);
+        EXPECT_EQ(std::memcmp(want.data(), got.data(), want.size()), 0) << IsaName(isa);
+        reference.fill_xor(k1, k2, prefix, position, want.data(), blocks);
+        CtrFunctionsFor(isa).fill_xor(k1, k2, prefix, position, got.data(), blocks);
+        EXPECT_EQ(std::memcmp(want.data(), got.data(), want.size()), 0) << IsaName(isa);
+        EXPECT_EQ(got.back(), 0xEE);
+      }
+    }
+  }
+}
+
+TEST(PairwiseStreamsTest, ZeroSharesCancelAcrossInstructionSets) {
+  const Isa best = SupportedIsas().back();
+  auto a = ThreeParties(5, best);
+  auto b = ThreeParties(5, Isa::kPortable);
+  for (size_t size : {1u, 16u, 31u, 64u, 1000u}) {
+    const StreamPlace place = {static_cast<uint32_t>(size), 2, 0};
+    std::vector<uint8_t> s0(size), s1(size), s2(size);
+    a[0].FillZeroShare(place, absl::MakeSpan(s0));
+    b[1].FillZeroShare(place, absl::MakeSpan(s1));
+    a[2].FillZeroShare(place, absl::MakeSpan(s2));
+    bool zero = true;
+    for (size_t i = 0; i < size; ++i) {
+      EXPECT_EQ(s0[i] ^ s1[i] ^ s2[i], 0);
+      zero = zero && s0[i] == 0;
+    }
+    if (size > 8) {
+      EXPECT_FALSE(zero);
+    }
+  }
+}
+
+TEST(PairwiseStreamsTest, RandomStreamsAreTheNeighboursToo) {
+  auto p = ThreeParties(5, BestIsa());
+  std::vector<uint8_t> own0(48), next0(48), own1(48), next1(48);
+  p[0].FillRandom({1, 0, 0}, absl::MakeSpan(own0), absl::MakeSpan(next0));
+  p[1].FillRandom({1, 0, 0}, absl::MakeSpan(own1), absl::MakeSpan(next1));
+  EXPECT_EQ(next0, own1);
+  EXPECT_NE(own0, own1);
+}
+
+TEST(PairwiseStreamsTest, OutputMasksCancelForOneHashOnly) {
+  auto p = ThreeParties(5, BestIsa());
+  for (size_t size : {1u, 28u, 512u, 700u}) {
+    std::array<uint8_t, 32> h{}, other{};
+    h[0] = static_cast<uint8_t>(size);
+    other[1] = 1;
+    std::vector<uint8_t> sum(size), noise(size);
+    for (int i = 0; i < 3; ++i) {
+      p[i].XorOutputMask(h, absl::MakeSpan(sum));
+      p[i].XorOutputMask(i == 0 ? other : h, absl::MakeSpan(noise));
+    }
+    EXPECT_EQ(sum, std::vector<uint8_t>(size));
+    if (size > 8) {
+      EXPECT_NE(noise, std::vector<uint8_t>(size));
+    }
+  }
+}
+
+TEST(PairwiseStreamsTest, EveryFieldOfTheCounterMatters) {
+  const auto draw = [](uint32_t session, StreamPlace place) {
+    auto p = ThreeParties(session, BestIsa());
+    std::vector<uint8_t> out(16);
+    p[0].FillZeroShare(place, absl::MakeSpan(out));
+    return out;
+  };
+  const auto base = draw(1, {1, 1, 1});
+  EXPECT_EQ(base, draw(1, {1, 1, 1}));
+  EXPECT_NE(base, draw(2, {1, 1, 1}));
+  EXPECT_NE(base, draw(1, {2, 1, 1}));
+  EXPECT_NE(base, draw(1, {1, 2, 1}));
+  EXPECT_NE(base, draw(1, {1, 1, 2}));
+}
+
+TEST(StreamCursorDeathTest, ReuseAborts) {
+  StreamCursor cursor;
+  cursor.Take({1, 1, 0}, 4);
+  cursor.Take({1, 1, 4}, 4);
+  cursor.Take({1, 2, 0}, 4);
+  EXPECT_DEATH(cursor.Take({1, 2, 3}, 1), "used twice");
+  EXPECT_DEATH(cursor.Take({1, 1, 8}, 1), "used twice");
+  EXPECT_DEATH(cursor.Take({0, 9, 9}, 1), "used twice");
+  cursor.Take({2, 0, 0}, 1);
+}
+
+TEST(PairwiseStreamsDeathTest, DrawingOnePlaceTwiceAborts) {
+  auto p = ThreeParties(5, BestIsa());
+  std::vector<uint8_t> out(32);
+  p[0].FillZeroShare({1, 0, 0}, absl::MakeSpan(out));
+  EXPECT_DEATH(p[0].FillZeroShare({1, 0, 1}, absl::MakeSpan(out)), "used twice");
+}
+
+TEST(IsaTest, Names) {
+  EXPECT_EQ(ParseIsa("portable").value(), Isa::kPortable);
+  EXPECT_FALSE(ParseIsa("sse9").ok());
+  EXPECT_TRUE(ParseIsa("auto").ok());
+}
+
+}  // namespace
+}  // namespace mpckdc
