@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// AES-128 and AES-256 encryption of many blocks at once, on shares, each block under its own key.
+//
+//   AesEncrypt aes(AesBits::k128);
+//   aes.Reset(lanes);                          // any number of lanes, each with its round keys
+//   RunTogether(party, {&aes, ...}, &cost);    // 40 or 56 rounds
+//   aes.output(3);                             // share of lane 3's ciphertext
+//
+// 128- and 256-bit lanes go into two circuits run together. Per block and party: 340 bytes and 40
+// rounds (128), 476 bytes and 56 rounds (256). Buffers are kept from Reset() to Reset().
+#ifndef MPC_SERVER_CIRCUIT_AES_CIRCUIT_H_
+#define MPC_SERVER_CIRCUIT_AES_CIRCUIT_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "mpc-server/protocol/circuit.h"
+#include "mpc-server/protocol/replicated_share.h"
+#include "mpc-server/randomness/isa.h"
+
+namespace mpckdc {
+
+enum class AesBits { k128 = 128, k256 = 256 };
+inline constexpr size_t AesRounds(AesBits bits) { return bits == AesBits::k128 ? 10 : 14; }
+inline constexpr size_t AesRoundKeys(AesBits bits) { return AesRounds(bits) + 1; }
+inline constexpr size_t AesKeyBlocks(AesBits bits) { return bits == AesBits::k128 ? 1 : 2; }
+
+// One block to encrypt. The round keys stay the caller's until the circuit is done.
+struct AesLane {
+  const SharedBlock* round_keys = nullptr;    // AesRoundKeys(bits) blocks in order
+  const SharedBlock* shared_input = nullptr;  // if null, public_input is encrypted
+  Block public_input{};
+};
+
+class AesEncryptImpl;
+
+class AesEncrypt : public Circuit {
+ public:
+  explicit AesEncrypt(AesBits bits, Isa isa = BestIsa());
+  ~AesEncrypt() override;
+
+  // Starts anew. `lanes` itself is copied from; no lane may have null round keys.
+  void Reset(absl::Span<const AesLane> lanes);
+  // After Done(), in the order of the lanes, until the next Reset().
+  absl::Span<const SharedBlock> outputs() const;
+  const SharedBlock& output(size_t lane) const { return outputs()[lane]; }
+
+  bool Done() const override;
+  RoundShape NextRound() const override;
+  void Produce(ZeroShares& zero, RoundOut out) override;
+  absl::Status Consume(RoundIn in) override;
+  Cost DeclaredCost() const override;
+
+ private:
+  std::unique_ptr<AesEncryptImpl> impl_;
+  AesBits bits_;
+  size_t lane_count_ = 0;
+};
+
+// What AesEncrypt of `blocks` lanes costs one party, from the circuit template itself.
+Cost CostOfAes(AesBits bits, size_t blocks);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_CIRCUIT_AES_CIRCUIT_H_

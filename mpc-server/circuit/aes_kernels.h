@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stages of AES on one group of 512 lanes, as a table of functions: one table per instruction
+// set, filled from aes_template.h. Internal to circuit/.
+#ifndef MPC_SERVER_CIRCUIT_AES_KERNELS_H_
+#define MPC_SERVER_CIRCUIT_AES_KERNELS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mpckdc {
+
+enum class Isa;  // randomness/isa.h: not included, see the note on leaks in bitslice/CMakeLists.txt
+
+// What the product stage applies before sending.
+enum class AesLinear {
+  kMixColumns,  // a block: ShiftRows and MixColumns
+  kShiftRows,   // a block's last round
+  kWord,        // a word of the key schedule: neither
+};
+
+// The stages of one S-box layer, in order, and the slices that each opens per byte.
+enum class SboxStage { kNorm, kHelper, kInverse, kProduct };
+inline constexpr size_t kSboxStages = 4;
+inline constexpr size_t SlicesPerByte(SboxStage stage) {
+  constexpr size_t kSlices[kSboxStages] = {4, 1, 4, 8};
+  return kSlices[static_cast<size_t>(stage)];
+}
+
+// Buffers are rows of 64 bytes; values have two planes (x, then a). `msg` holds the zero share on
+// entry and the message on return; `sent` and `received` are the previous stage's messages.
+struct AesKernels {
+  void (*start)(const uint8_t* input, const uint8_t* key, uint8_t* state, uint8_t* msg,
+                size_t width);
+  void (*next)(const uint8_t* sent, const uint8_t* received, const uint8_t* key, uint8_t* state,
+               uint8_t* msg, size_t width);
+  void (*finish)(const uint8_t* sent, const uint8_t* received, const uint8_t* key,
+                 uint8_t* output, size_t width);
+  void (*helper)(size_t bytes, const uint8_t* sent, const uint8_t* received, uint8_t* norm,
+                 uint8_t* msg, size_t width);
+  void (*inverse)(size_t bytes, const uint8_t* norm, const uint8_t* sent, const uint8_t* received,
+                  uint8_t* msg, size_t width);
+  void (*product)(AesLinear linear, const uint8_t* state, const uint8_t* sent,
+                  const uint8_t* received, uint8_t* msg, size_t width);
+  void (*word_start)(const uint8_t* words, size_t plane, size_t i, bool rotate, uint8_t* state,
+                     uint8_t* msg, size_t width);
+  void (*word_finish)(uint8_t* words, size_t plane, size_t nk, size_t i, size_t end, int rcon,
+                      const uint8_t* sent, const uint8_t* received, size_t width);
+  size_t word_bytes;
+};
+
+const AesKernels& SharedAesKernels(Isa isa);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_CIRCUIT_AES_KERNELS_H_

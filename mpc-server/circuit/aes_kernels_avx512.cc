@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/bitslice/word_avx512.h"
+#include "mpc-server/circuit/aes_kernels_isa.h"
+#include "mpc-server/circuit/aes_template.h"
+
+namespace mpckdc {
+constexpr AesKernels kAesKernelsAvx512 = AesStages<WordAvx512, 2>::Kernels();
+}  // namespace mpckdc

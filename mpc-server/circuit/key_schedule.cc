@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/circuit/key_schedule.h"
+
+#include "mpc-server/circuit/aes_kernels.h"
+#include "mpc-server/circuit/key_words.h"
+#include "mpc-server/circuit/lane_groups.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr const char* kSteps[kSboxStages] = {"key schedule/norm", "key schedule/helper",
+                                             "key schedule/inverse", "key schedule/product"};
+constexpr size_t kWordBytes = 4;
+constexpr size_t kStatePlanes = 2 * 8 * kWordBytes * kRowBytes;
+constexpr size_t kNormPlanes = 2 * 4 * kWordBytes * kRowBytes;
+
+}  // namespace
+
+// Sliced words w[0..4*(rounds+1)) per group, two planes. One S-box layer of one word at a time:
+// w[i] needs w[i-1].
+class KeyScheduleImpl {
+ public:
+  KeyScheduleImpl(AesBits bits, Isa isa)
+      : words_(bits),
+        plane_(words_.Count() * 8 * kWordBytes * kRowBytes),
+        kernels_(SharedAesKernels(isa)),
+        transpose_(TransposeFunctionsFor(isa)),
+        staging_(kGroupLanes * sizeof(Block)) {}
+
+  void Reset(absl::Span<const SharedBlock> keys) {
+    const size_t per_key = AesKeyBlocks(words_.bits());
+    groups_.Reset(keys.size() / per_key);
+    step_ = 0;
+    const size_t groups = groups_.groups();
+    if (rows_.size() < groups * 2 * plane_) rows_.resize(groups * 2 * plane_);
+    state_.resize(groups * kStatePlanes);
+    norm_.resize(groups * kNormPlanes);
+    round_keys_.resize(groups_.lanes() * AesRoundKeys(words_.bits()));
+    for (size_t g = 0; g < groups; ++g) {
+      for (size_t b = 0; b < per_key; ++b) {
+        const auto key = [&](size_t j) -> const SharedBlock& {
+          return keys[(g * kGroupLanes + j) * per_key + b];
+        };
+        uint8_t* rows = Rows(g) + b * kBlockPlane;
+        const size_t n = groups_.LanesIn(g);
+        SliceBlocks(transpose_, n, staging_.data(), rows,
+                    [&](size_t j) { return key(j).x.data(); });
+        SliceBlocks(transpose_, n, staging_.data(), rows + plane_,
+                    [&](size_t j) { return key(j).a.data(); });
+      }
+    }
+  }
+
+  bool Done() const {
+    return groups_.lanes() == 0 || step_ == kSboxStages * words_.SboxWords();
+  }
+  SboxStage Stage() const { return static_cast<SboxStage>(step_ % kSboxStages); }
+  size_t MessageRows() const { return kWordBytes * SlicesPerByte(Stage()); }
+  RoundShape Shape() const {
+    return {groups_.MessageBytes(MessageRows()), 0, kSteps[step_ % kSboxStages]};
+  }
+
+  void Produce(ZeroShares& zero, absl::Span<uint8_t> out) {
+    groups_.Produce(zero, out, MessageRows(),
+                    [this](size_t g, size_t width, const uint8_t* sent, const uint8_t* received,
+                           uint8_t* msg) { Kernel(g, width, sent, received, msg); });
+  }
+
+  void Consume(absl::Span<const uint8_t> from_prev) {
+    groups_.Consume(from_prev);
+    ++step_;
+    if (!Done()) return;
+    groups_.Finish([this](size_t g, size_t width, const uint8_t* sent, const uint8_t* received) {
+      FinishWord(g, width, sent, received);
+      Unslice(g);
+    });
+  }
+
+  absl::Span<const SharedBlock> RoundKeys(size_t key) const {
+    const size_t n = AesRoundKeys(words_.bits());
+    return absl::MakeConstSpan(round_keys_).subspan(key * n, n);
+  }
+
+ private:
+  uint8_t* Rows(size_t g) { return rows_.data() + g * 2 * plane_; }
+  size_t Layer() const { return step_ / kSboxStages; }
+
+  void Kernel(size_t g, size_t width, const uint8_t* sent, const uint8_t* received, uint8_t* msg) {
+    uint8_t* state = state_.data() + g * kStatePlanes;
+    uint8_t* norm = norm_.data() + g * kNormPlanes;
+    switch (Stage()) {
+      case SboxStage::kNorm: {
+        if (Layer() != 0) FinishWord(g, width, sent, received);
+        const KeyWord w = words_.At(Layer());
+        return kernels_.word_start(Rows(g), plane_, w.index, w.rotate, state, msg, width);
+      }
+      case SboxStage::kHelper:
+        return kernels_.helper(kWordBytes, sent, received, norm, msg, width);
+      case SboxStage::kInverse:
+        return kernels_.inverse(kWordBytes, norm, sent, received, msg, width);
+      case SboxStage::kProduct:
+        return kernels_.product(AesLinear::kWord, state, sent, received, msg, width);
+    }
+  }
+
+  // Completes the words of the layer whose product was just opened.
+  void FinishWord(size_t g, size_t width, const uint8_t* sent, const uint8_t* received) {
+    const KeyWord w = words_.At(Layer() - 1);
+    kernels_.word_finish(Rows(g), plane_, words_.KeyWords(), w.index, w.end, w.rcon, sent,
+                         received, width);
+  }
+
+  void Unslice(size_t g) {
+    const size_t n = groups_.LanesIn(g), keys = AesRoundKeys(words_.bits());
+    for (size_t r = 0; r < keys; ++r) {
+      SharedBlock* out = round_keys_.data() + g * kGroupLanes * keys + r;
+      const uint8_t* rows = Rows(g) + r * kBlockPlane;
+      transpose_.to_blocks(rows, staging_.data(), n);
+      for (size_t j = 0; j < n; ++j) std::memcpy(out[j * keys].x.data(), &staging_[16 * j], 16);
+      transpose_.to_blocks(rows + plane_, staging_.data(), n);
+      for (size_t j = 0; j < n; ++j) std::memcpy(out[j * keys].a.data(), &staging_[16 * j], 16);
+    }
+  }
+
+  const KeyWordPlan words_;
+  const size_t plane_;
+  const AesKernels& kernels_;
+  const TransposeFunctions& transpose_;
+  LaneGroups groups_;
+  size_t step_ = 0;
+  SecretBytes rows_, state_, norm_;  // per group
+  SecretBytes staging_;
+  SecretVector<SharedBlock> round_keys_;
+};
+
+KeySchedule::KeySchedule(AesBits bits, Isa isa)
+    : impl_(std::make_unique<KeyScheduleImpl>(bits, isa)), bits_(bits) {}
+KeySchedule::~KeySchedule() = default;
+
+void KeySchedule::Reset(absl::Span<const SharedBlock> keys) {
+  impl_->Reset(keys);
+  key_count_ = keys.size() / AesKeyBlocks(bits_);
+}
+absl::Span<const SharedBlock> KeySchedule::round_keys(size_t key) const {
+  return impl_->RoundKeys(key);
+}
+bool KeySchedule::Done() const { return impl_->Done(); }
+RoundShape KeySchedule::NextRound() const { return impl_->Shape(); }
+void KeySchedule::Produce(ZeroShares& zero, RoundOut out) { impl_->Produce(zero, out.to_next); }
+absl::Status KeySchedule::Consume(RoundIn in) {
+  impl_->Consume(in.from_prev);
+  return absl::OkStatus();
+}
+Cost KeySchedule::DeclaredCost() const { return CostOfKeySchedule(bits_, key_count_); }
+
+}  // namespace mpckdc

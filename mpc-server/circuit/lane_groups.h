@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bitsliced circuit's walk over its groups of 512 lanes, between rows in memory and messages.
+// Full groups lie in a message as in memory. The last group's rows are cut in the message
+// (bitslice/slices.h) and widened into scratch rows here. Internal to circuit/.
+#ifndef MPC_SERVER_CIRCUIT_LANE_GROUPS_H_
+#define MPC_SERVER_CIRCUIT_LANE_GROUPS_H_
+
+#include <cstring>
+
+#include "absl/types/span.h"
+#include "mpc-server/bitslice/slices.h"
+#include "mpc-server/bitslice/transpose.h"
+#include "mpc-server/protocol/circuit.h"
+#include "mpc-server/secret/secret.h"
+
+namespace mpckdc {
+
+class LaneGroups {
+ public:
+  LaneGroups() : scratch_(3 * kBlockRows * kRowBytes) {}
+
+  // Starts with `lanes` lanes; no message is behind us.
+  void Reset(size_t lanes) {
+    lanes_ = lanes;
+    sent_ = received_ = {};
+    sent_rows_ = 0;
+  }
+  size_t lanes() const { return lanes_; }
+  size_t groups() const { return GroupCount(lanes_); }
+  size_t LanesIn(size_t group) const { return LanesInGroup(lanes_, group); }
+  size_t MessageBytes(size_t rows) const { return WireBytes(lanes_, rows); }
+
+  // For each group: puts the zero share into its message rows, then calls
+  // f(group, width, sent, received, msg) where the first two are the previous message's rows.
+  template <class F>
+  void Produce(ZeroShares& zero, absl::Span<uint8_t> out, size_t rows, F f) {
+    size_t at = 0;
+    for (size_t g = 0; g < groups(); ++g) {
+      const size_t width = WireRowBytes(LanesIn(g));
+      const absl::Span<uint8_t> wire = out.subspan(at, rows * width);
+      at += wire.size();
+      zero.Fill(wire);
+      const Behind behind = RowsBehind(g);
+      if (width == kRowBytes) {
+        f(g, width, behind.sent, behind.received, wire.data());
+      } else {
+        uint8_t* msg = Scratch(2);
+        ExpandRows(wire.data(), rows, width, msg);
+        f(g, width, behind.sent, behind.received, msg);
+        CompactRows(msg, rows, width, wire.data());
+      }
+    }
+    sent_ = out;
+    sent_rows_ = rows;
+  }
+  void Consume(absl::Span<const uint8_t> received) { received_ = received; }
+
+  // After the last message: f(group, width, sent, received).
+  template <class F>
+  void Finish(F f) {
+    for (size_t g = 0; g < groups(); ++g) {
+      const Behind behind = RowsBehind(g);
+      f(g, WireRowBytes(LanesIn(g)), behind.sent, behind.received);
+    }
+  }
+
+ private:
+  struct Behind {
+    const uint8_t* sent;
+    const uint8_t* received;
+  };
+  uint8_t* Scratch(size_t i) { return scratch_.data() + i * kBlockRows * kRowBytes; }
+
+  // The previous message's rows of one group, 64 bytes apart.
+  Behind RowsBehind(size_t group) {
+    if (sent_rows_ == 0) return {nullptr, nullptr};
+    const size_t at = group * sent_rows_ * kRowBytes;
+    const size_t width = WireRowBytes(LanesIn(group));
+    if (width == kRowBytes) return {sent_.data() + at, received_.data() + at};
+    ExpandRows(sent_.data() + at, sent_rows_, width, Scratch(0));
+    ExpandRows(received_.data() + at, sent_rows_, width, Scratch(1));
+    return {Scratch(0), Scratch(1)};
+  }
+
+  size_t lanes_ = 0;
+  absl::Span<const uint8_t> sent_, received_;
+  size_t sent_rows_ = 0;
+  SecretBytes scratch_;  // sent, received, message of the last group
+};
+
+// Planes of a shared block's 128 rows: x, then a.
+inline constexpr size_t kBlockPlane = kBlockRows * kRowBytes;
+
+// Slices of one component of up to 512 blocks: get(lane) returns the address of 16 bytes.
+template <class Get>
+void SliceBlocks(const TransposeFunctions& transpose, size_t lanes, uint8_t* staging,
+                 uint8_t* rows, Get get) {
+  for (size_t j = 0; j < lanes; ++j) std::memcpy(staging + 16 * j, get(j), 16);
+  transpose.to_rows(staging, rows, lanes);
+}
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_CIRCUIT_LANE_GROUPS_H_

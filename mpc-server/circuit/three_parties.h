@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Three seeded parties in one process, and joining of shares: for tests and benches only, in a
+// library of its own that no production program links.
+#ifndef MPC_SERVER_CIRCUIT_THREE_PARTIES_H_
+#define MPC_SERVER_CIRCUIT_THREE_PARTIES_H_
+
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "mpc-server/clock/random_source.h"
+#include "mpc-server/protocol/circuit.h"
+#include "mpc-server/transport/memory_channel.h"
+
+namespace mpckdc {
+
+// Runs `body` as each party on a thread of its own, over a session opened on `ring`. Returns the
+// three statuses. When one party fails, the others fail by its abort or their timeout.
+std::array<absl::Status, kParties> RunThreeParties(
+    MemoryRing& ring, uint64_t seed, const std::function<absl::Status(PartyContext&)>& body,
+    absl::Duration round_timeout = absl::Seconds(20));
+
+// The same over any three channels.
+std::array<absl::Status, kParties> RunOverChannels(
+    const std::array<PeerChannel*, kParties>& channels, uint64_t seed,
+    const std::function<absl::Status(PartyContext&)>& body, absl::Duration round_timeout);
+
+// Splits into the three parties' shares; joins them and checks that they are consistent (false:
+// they are not).
+std::array<SharedBlock, kParties> SplitForTest(const Block& value, RandomSource& random);
+bool JoinForTest(const std::array<SharedBlock, kParties>& shares, Block* value);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_CIRCUIT_THREE_PARTIES_H_
