@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every limit of mpc-server in one place, with its unit in its name or type. doc/limits.md says why
+// each has its value. A limit that a peer or a client may exceed is checked where the value enters
+// the process; exceeding it is an error answer, never an assertion.
+#ifndef MPC_SERVER_LIMITS_H_
+#define MPC_SERVER_LIMITS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace mpckdc::limits {
+
+// ---- Client messages (KeyService) ----
+inline constexpr size_t kMaxMessageBytes = 4 << 20;    // one gRPC message, either direction
+inline constexpr size_t kMaxJobsPerMessage = 4096;     // jobs and tag requests together
+inline constexpr size_t kMaxJobsInFlight = 65536;      // per stream: accepted and not yet written
+inline constexpr size_t kMaxStreamsPerServer = 1024;   // KDC processes connected at once
+inline constexpr size_t kMaxAnswerBytes = 1 << 20;     // one message of coalesced answers, about
+
+// ---- One job ----
+inline constexpr size_t kMaxPartsPerJob = 8;           // opens + seals + macs; the table allows fewer
+inline constexpr size_t kMaxOpenBytes = 64 << 10;      // one message to open
+inline constexpr size_t kMaxSealBytes = 64 << 10;      // plaintext of one seal
+inline constexpr size_t kMaxMacDataBytes = 64 << 10;   // data under one checksum
+inline constexpr absl::Duration kMaxJobDeadline = absl::Seconds(30);      // longer is shortened
+inline constexpr absl::Duration kDefaultJobDeadline = absl::Seconds(2);   // when a job names none
+
+// ---- Batches ----
+inline constexpr size_t kDefaultBatchJobs = 4096;      // config [batch] max_jobs
+inline constexpr size_t kMaxBatchJobs = 16384;
+inline constexpr size_t kMaxBatchBlocks = 1 << 20;     // AES blocks of one batch
+inline constexpr absl::Duration kDefaultBatchWindow = absl::Milliseconds(100);
+inline constexpr absl::Duration kMaxBatchWindow = absl::Seconds(10);
+
+// ---- State kept between messages ----
+inline constexpr absl::Duration kStagedKeyLife = absl::Minutes(10);   // staged, never committed
+inline constexpr absl::Duration kPendingSealLife = absl::Seconds(30); // sealed, tag not yet asked for
+inline constexpr absl::Duration kGrantLife = absl::Seconds(60);       // pre-auth verified, not yet used
+inline constexpr size_t kMaxPendingSeals = 1 << 18;                   // per server
+inline constexpr size_t kMaxGrants = 1 << 18;                         // per server
+
+// ---- Clocks and nonces ----
+inline constexpr absl::Duration kDefaultClockSkew = absl::Seconds(300);  // pre-auth window
+inline constexpr absl::Duration kMaxPeerSkew = absl::Seconds(5);  // beyond it a server warns
+inline constexpr absl::Duration kNonceReserveAhead = absl::Seconds(16);
+inline constexpr absl::Duration kDefaultMaxRenewableLife = absl::Hours(24 * 7);
+
+// ---- Keys and administration ----
+inline constexpr size_t kMaxRealmBytes = 255;
+inline constexpr size_t kMaxPrincipalBytes = 1024;     // unparsed, with realm
+inline constexpr size_t kMaxSaltBytes = 1024;
+inline constexpr size_t kMaxUsagesPerKey = 8;
+inline constexpr size_t kMaxKeysPerCall = 1024;        // packages or handles in one AdminService call
+inline constexpr size_t kMaxStagedKeys = 1 << 16;      // per server
+inline constexpr size_t kMaxPackageBytes = 16 << 10;   // one sealed share package
+inline constexpr size_t kMaxListKeysPerMessage = 256;
+
+// ---- Connections ----
+inline constexpr absl::Duration kHelloTimeout = absl::Seconds(10);     // first message of a stream
+inline constexpr absl::Duration kPeerRetry = absl::Seconds(1);         // between connection attempts
+inline constexpr absl::Duration kPeerTimeout = absl::Seconds(2);       // a peer silent in a round
+inline constexpr absl::Duration kShutdownGrace = absl::Seconds(3);     // SIGTERM: answers in flight
+inline constexpr absl::Duration kDrawKeyTimeout = absl::Seconds(30);   // all three must have asked
+
+// ---- Share store ----
+inline constexpr size_t kMaxRecordBytes = 64 << 10;    // one sealed record; a user key is below 2 KB
+inline constexpr uint64_t kDefaultMapGib = 64;         // sparse: costs address space only
+inline constexpr uint64_t kMaxMapGib = 16384;
+inline constexpr absl::Duration kHousekeeping = absl::Seconds(30);  // staged keys, replay entries
+
+// ---- Protocol versions spoken ----
+inline constexpr uint32_t kMinClientVersion = 1;
+inline constexpr uint32_t kMaxClientVersion = 1;
+
+}  // namespace mpckdc::limits
+
+#endif  // MPC_SERVER_LIMITS_H_

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/store/key_record.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "mpc-server/limits.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr char kPrincipalLabel[] = "mpc-kdc principal v1";  // hashed with its terminating zero
+
+constexpr uint32_t kUserUsages[] = {1, 3, 56};
+constexpr uint32_t kTicketUsages[] = {2, 17};
+
+bool SameBlocks(absl::Span<const SharedBlock> a, absl::Span<const SharedBlock> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const SharedBlock& s, const SharedBlock& t) {
+                      return s.x == t.x && s.a == t.a;
+                    });
+}
+
+bool SameUsage(const UsageKey& a, const UsageKey& b) {
+  return a.usage == b.usage && a.h.x == b.h.x && a.h.a == b.h.a &&
+         SameBlocks(a.round_keys, b.round_keys);
+}
+
+}  // namespace
+
+const UsageKey* KeyRecord::FindUsage(uint32_t usage) const {
+  for (const UsageKey& key : usages) {
+    if (key.usage == usage) return &key;
+  }
+  return nullptr;
+}
+
+size_t BaseBlocks(int32_t enctype) {
+  return enctype == kEnctypeAes128Gcm ? 1 : enctype == kEnctypeAes256Gcm ? 2 : 0;
+}
+
+size_t RoundKeys(int32_t enctype) {
+  return enctype == kEnctypeAes128Gcm ? 11 : enctype == kEnctypeAes256Gcm ? 15 : 0;
+}
+
+PrincipalId PrincipalIdOf(absl::string_view principal) {
+  crypto_hash_sha256_state state;
+  crypto_hash_sha256_init(&state);
+  crypto_hash_sha256_update(&state, reinterpret_cast<const uint8_t*>(kPrincipalLabel),
+                            sizeof kPrincipalLabel);
+  crypto_hash_sha256_update(&state, reinterpret_cast<const uint8_t*>(principal.data()),
+                            principal.size());
+  std::array<uint8_t, crypto_hash_sha256_BYTES> hash;
+  crypto_hash_sha256_final(&state, hash.data());
+  PrincipalId id;
+  std::copy_n(hash.begin(), id.size(), id.begin());
+  return id;
+}
+
+absl::Span<const uint32_t> UsagesOf(KeyClass key_class) {
+  if (key_class == KeyClass::kUser) return kUserUsages;
+  return kTicketUsages;
+}
+
+absl::Status CheckKeyInfo(const KeyInfo& info) {
+  if (BaseBlocks(info.enctype) == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("enctype ", info.enctype,
+                                                   " is neither aes128-gcm (-24001) nor "
+                                                   "aes256-gcm (-24002)"));
+  }
+  if (info.principal.empty() || info.principal.size() > limits::kMaxPrincipalBytes ||
+      info.principal.find('\0') != std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a principal has 1 to ", limits::kMaxPrincipalBytes, " bytes and no zero byte"));
+  }
+  if (info.principal_id != PrincipalIdOf(info.principal)) {
+    return absl::InvalidArgumentError("the principal id is not that of the principal");
+  }
+  if (info.salt.size() > limits::kMaxSaltBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a salt has at most ", limits::kMaxSaltBytes, " bytes"));
+  }
+  const auto key_class = static_cast<uint8_t>(info.key_class);
+  const auto gate = static_cast<uint8_t>(info.gate);
+  if (key_class < 1 || key_class > 3) return absl::InvalidArgumentError("unknown key class");
+  if (gate < 1 || gate > 3) return absl::InvalidArgumentError("unknown gate");
+  return absl::OkStatus();
+}
+
+absl::Status CheckKeyRecord(const KeyRecord& record) {
+  if (absl::Status status = CheckKeyInfo(record.info); !status.ok()) return status;
+  if (record.base.size() != BaseBlocks(record.info.enctype)) {
+    return absl::InvalidArgumentError("the base key has not the size of its enctype");
+  }
+  const absl::Span<const uint32_t> usages = UsagesOf(record.info.key_class);
+  if (record.usages.size() != usages.size()) {
+    return absl::InvalidArgumentError("the usages are not those of the key class");
+  }
+  for (size_t i = 0; i < usages.size(); ++i) {
+    if (record.usages[i].usage != usages[i]) {
+      return absl::InvalidArgumentError("the usages are not those of the key class, ascending");
+    }
+    if (record.usages[i].round_keys.size() != RoundKeys(record.info.enctype)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("usage ", usages[i], " has not the round keys of its enctype"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string HandleText(const Handle& handle) {
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(handle.data()), handle.size()));
+}
+
+bool SameRecord(const KeyRecord& a, const KeyRecord& b) {
+  return a.info == b.info && SameBlocks(a.base, b.base) &&
+         std::equal(a.usages.begin(), a.usages.end(), b.usages.begin(), b.usages.end(), SameUsage);
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers of the share store's records: constants only. doc/share_store_format.md draws them. All
+// integers are big-endian. A change that an older reader would misread needs a new kFormatVersion.
+#ifndef MPC_SERVER_STORE_RECORD_FORMAT_H_
+#define MPC_SERVER_STORE_RECORD_FORMAT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mpckdc::record_format {
+
+inline constexpr uint8_t kFormatVersion = 1;
+
+// ---- Every sealed record: header | nonce | ciphertext | tag ----
+// header: version (1) | kind (1) | zero (2) | epoch (8)
+enum class Kind : uint8_t { kKey = 1, kMark = 2, kItem = 3 };
+inline constexpr size_t kHeaderBytes = 12;
+inline constexpr size_t kKindOffset = 1;
+inline constexpr size_t kEpochOffset = 4;
+inline constexpr size_t kNonceBytes = 24;  // XChaCha20-Poly1305, random
+inline constexpr size_t kTagBytes = 16;
+inline constexpr size_t kOverheadBytes = kHeaderBytes + kNonceBytes + kTagBytes;
+inline constexpr size_t kKeyBytes = 32;
+
+// Additional data: header | realm length (2) | realm | party (1) | cluster (2) | name.
+// name: the handle (key records), "nonce-mark", or "item/" and the item's name.
+
+// ---- Plaintext of a key record ----
+// kvno (4) | enctype (4) | salt type (4) | class (1) | gate (1) | principal length (2) |
+// salt length (2) | base blocks (1) | usages (1) | principal | salt |
+// base: per block x (16) | a (16) |
+// per usage: usage (4) | round keys (1) | per round key x (16) | a (16) | H x (16) | H a (16)
+inline constexpr size_t kKeyFixedBytes = 20;
+inline constexpr size_t kShareBytes = 32;        // one SharedBlock: x | a
+inline constexpr size_t kUsageFixedBytes = 5;
+
+// ---- Identity record, readable without the key, authenticated with it ----
+// version (1) | party (1) | cluster (2) | epoch (8) | flags (1) | zero (1) | realm length (2) | realm |
+// nonce (24) | tag (16) over all before the nonce and the name "identity"
+inline constexpr size_t kIdentityFixedBytes = 16;
+inline constexpr uint8_t kFlagInitialised = 1;
+
+// ---- Transactions: state (1) | time (8, microseconds since 1970) | keys (4) ----
+inline constexpr uint8_t kTxnStaged = 1;
+inline constexpr uint8_t kTxnCommitted = 2;
+inline constexpr size_t kTxnBytes = 13;
+
+// ---- Replay entries: the LMDB key is expiry (8, microseconds) | handle (16) | nonce (12) ----
+inline constexpr size_t kReplayKeyBytes = 36;
+
+// ---- Names of LMDB databases and of records in "meta" ----
+inline constexpr char kDbMeta[] = "meta";
+inline constexpr char kDbKeys[] = "keys";          // handle -> key record
+inline constexpr char kDbStaged[] = "staged";      // transaction | handle -> key record
+inline constexpr char kDbTransactions[] = "txns";
+inline constexpr char kDbReplay[] = "replay";
+inline constexpr char kNameIdentity[] = "identity";
+inline constexpr char kNameMark[] = "nonce-mark";
+inline constexpr char kItemPrefix[] = "item/";
+
+}  // namespace mpckdc::record_format
+
+#endif  // MPC_SERVER_STORE_RECORD_FORMAT_H_

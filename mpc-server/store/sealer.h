@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Seals and opens the records of one store (record_format.h: envelope, additional data). Opening
+// either returns exactly what was sealed under the same realm, party, cluster, epoch, kind and name,
+// or fails.
+#ifndef MPC_SERVER_STORE_SEALER_H_
+#define MPC_SERVER_STORE_SEALER_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "mpc-server/clock/random_source.h"
+#include "mpc-server/secret/secret.h"
+#include "mpc-server/store/record_format.h"
+#include "mpc-server/store/share_store.h"
+#include "mpc-server/store/store_keys.h"
+
+namespace mpckdc {
+
+class Sealer {
+ public:
+  // `random` must outlive the sealer and be thread-safe.
+  Sealer(StoreKeys keys, StoreIdentity identity, RandomSource* random);
+
+  // A key for the epoch must exist.
+  std::string Seal(record_format::Kind kind, uint64_t epoch, absl::string_view name,
+                   absl::Span<const uint8_t> plain) const;
+  // InvalidArgument says why the record does not open; the caller names the record.
+  absl::StatusOr<SecretBytes> Open(record_format::Kind kind, absl::string_view name,
+                                   absl::Span<const uint8_t> record) const;
+
+  // The identity record: authenticated, not encrypted.
+  std::string SealIdentity(const StoreMeta& meta) const;
+  absl::Status CheckIdentity(absl::Span<const uint8_t> record) const;
+  // What the record claims, read without a key.
+  static absl::StatusOr<StoreMeta> ReadIdentity(absl::Span<const uint8_t> record);
+
+  bool HasKey(uint64_t epoch) const { return keys_.ForEpoch(epoch) != nullptr; }
+  const StoreIdentity& identity() const { return identity_; }
+  const std::string& key_origin() const { return keys_.origin(); }
+
+ private:
+  std::string AdditionalData(absl::Span<const uint8_t> header, absl::string_view name) const;
+
+  const StoreKeys keys_;
+  const StoreIdentity identity_;
+  RandomSource* const random_;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_STORE_SEALER_H_

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/store/store_keys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "mpc-server/store/bytes.h"
+#include "mpc-server/store/record_format.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr size_t kMaxFileBytes = 64 << 10;
+constexpr absl::string_view kFileComment =
+    "# mpc-kdc share store key: EPOCH KEY. Losing this file loses the store; reading it and the store\n"
+    "# reveals this server's shares.\n";
+
+absl::Status FileError(absl::string_view what, const std::string& path) {
+  const int error = errno;
+  const std::string text = absl::StrCat(what, " ", path, ": ", strerror(error));
+  if (error == ENOENT) return absl::NotFoundError(text);
+  if (error == EEXIST) return absl::AlreadyExistsError(text);
+  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(text);
+  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(text);
+  return absl::UnavailableError(text);
+}
+
+absl::Status CheckAccess(int fd, const std::string& path) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return FileError("cannot stat the store key file", path);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the store key file ", path, " is not a regular file"));
+  }
+  if (info.st_uid != geteuid() && info.st_uid != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the store key file ", path, " belongs to user ", info.st_uid,
+                     ", not to the server's user ", geteuid()));
+  }
+  if ((info.st_mode & 077) != 0) {
+    return absl::PermissionDeniedError(absl::StrFormat(
+        "others may access the store key file %s (mode %04o): run chmod 0600 %s, and if somebody "
+        "may have read it, treat this server's shares as known",
+        path, info.st_mode & 07777, path));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SecretBytes> ReadAll(int fd, const std::string& path) {
+  SecretBytes text(kMaxFileBytes + 1);
+  size_t used = 0;
+  while (used < text.size()) {
+    const ssize_t count = read(fd, text.data() + used, text.size() - used);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return FileError("cannot read the store key file", path);
+    if (count == 0) break;
+    used += static_cast<size_t>(count);
+  }
+  if (used > kMaxFileBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the store key file ", path, " is too long"));
+  }
+  text.resize(used);
+  return text;
+}
+
+absl::StatusOr<StoreKeys> LoadFile(const std::string& path, bool check_access) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) return FileError("cannot open the store key file", path);
+  auto closer = absl::MakeCleanup([fd] { close(fd); });
+  if (check_access) {
+    if (absl::Status status = CheckAccess(fd, path); !status.ok()) return status;
+  }
+  absl::StatusOr<SecretBytes> text = ReadAll(fd, path);
+  if (!text.ok()) return text.status();
+  return StoreKeys::Parse(*text, path);
+}
+
+absl::Status WriteAll(int fd, absl::Span<const uint8_t> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t count = write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return FileError("cannot write the store key file", path);
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  if (fsync(fd) != 0) return FileError("cannot sync the store key file", path);
+  return absl::OkStatus();
+}
+
+absl::Status SyncFolder(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return FileError("cannot open the folder", folder);
+  auto closer = absl::MakeCleanup([fd] { close(fd); });
+  if (fsync(fd) != 0) return FileError("cannot sync the folder", folder);
+  return absl::OkStatus();
+}
+
+SecretBytes FreshFile(RandomSource& random) {
+  SecretBytes key(record_format::kKeyBytes);
+  random.Fill(absl::MakeSpan(key));
+  SecretBytes hex(2 * key.size() + 1);
+  sodium_bin2hex(reinterpret_cast<char*>(hex.data()), hex.size(), key.data(), key.size());
+  SecretBytes text;
+  text.reserve(kFileComment.size() + hex.size() + 8);
+  AppendBytes(text, AsBytes(kFileComment));
+  AppendBytes(text, AsBytes("1 "));
+  AppendBytes(text, absl::MakeConstSpan(hex).subspan(0, 2 * key.size()));
+  AppendBytes(text, AsBytes("\n"));
+  return text;
+}
+
+// One line `EPOCH KEY` into `keys`; false when it is malformed.
+bool ParseLine(absl::string_view line, std::map<uint64_t, SecretBytes>& keys) {
+  const size_t space = line.find(' ');
+  uint64_t epoch = 0;
+  if (space == absl::string_view::npos || !absl::SimpleAtoi(line.substr(0, space), &epoch) ||
+      epoch == 0) {
+    return false;
+  }
+  const absl::string_view hex = line.substr(space + 1);
+  SecretBytes key(record_format::kKeyBytes);
+  size_t length = 0;
+  if (hex.size() != 2 * key.size() ||
+      sodium_hex2bin(key.data(), key.size(), hex.data(), hex.size(), nullptr, &length, nullptr) !=
+          0 ||
+      length != key.size()) {
+    return false;
+  }
+  return keys.emplace(epoch, std::move(key)).second;
+}
+
+}  // namespace
+
+absl::StatusOr<StoreKeys> StoreKeys::Load(const std::string& path) { return LoadFile(path, true); }
+
+absl::StatusOr<StoreKeys> StoreKeys::LoadCredential(const std::string& name) {
+  const char* folder = getenv("CREDENTIALS_DIRECTORY");
+  if (folder == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the configuration names the credential ", name,
+        " but systemd passed none (no $CREDENTIALS_DIRECTORY): add LoadCredentialEncrypted= or "
+        "LoadCredential= to the unit"));
+  }
+  return LoadFile(absl::StrCat(folder, "/", name), false);
+}
+
+absl::Status StoreKeys::Create(const std::string& path, RandomSource& random) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return FileError("cannot create the store key file", path);
+  absl::Status status = WriteAll(fd, FreshFile(random), path);
+  close(fd);
+  if (status.ok()) status = SyncFolder(path);
+  if (!status.ok()) unlink(path.c_str());
+  return status;
+}
+
+absl::StatusOr<StoreKeys> StoreKeys::Parse(absl::Span<const uint8_t> text,
+                                           absl::string_view origin) {
+  StoreKeys result;
+  result.origin_ = std::string(origin);
+  absl::string_view rest = AsText(text);
+  for (int number = 1; !rest.empty(); ++number) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const absl::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.empty() || line[0] == '#') continue;
+    if (!ParseLine(line, result.keys_)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(origin, ":", number, ": want EPOCH and 64 hexadecimal digits, each epoch once"));
+    }
+  }
+  if (result.keys_.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(origin, ": holds no store key"));
+  }
+  return result;
+}
+
+const SecretBytes* StoreKeys::ForEpoch(uint64_t epoch) const {
+  auto it = keys_.find(epoch);
+  return it == keys_.end() ? nullptr : &it->second;
+}
+
+}  // namespace mpckdc
