@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace mpckdc {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kGood[] = R"(realm = "EXAMPLE.COM"
+party = 1
+cluster = 7
+data_dir = "data"
+[identity]
+certificate = "/etc/mpc/cert.pem"
+key = "key.pem"
+ca = "ca.pem"
+[listen]
+clients = "127.0.0.1:7750"
+peers = "[::1]:7760"
+[peers]
+p0 = "a:1"
+p1 = "b:2"
+p2 = "c:3"
+[store]
+key_file = "store.key"
+)";
+
+std::string With(absl::string_view from, absl::string_view to) {
+  return absl::StrReplaceAll(kGood, {{from, to}});
+}
+
+std::string ErrorOf(const std::string& text) {
+  absl::StatusOr<Config> config = ParseConfig(text, "dir/f.toml");
+  EXPECT_TRUE(absl::IsInvalidArgument(config.status())) << text;
+  return std::string(config.status().message());
+}
+
+TEST(ConfigTest, ReadsAMinimalFileWithDefaults) {
+  absl::StatusOr<Config> config = ParseConfig(kGood, "dir/f.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->realm, "EXAMPLE.COM");
+  EXPECT_EQ(config->party, 1);
+  EXPECT_EQ(config->cluster, 7);
+  EXPECT_EQ(config->identity.certificate, "/etc/mpc/cert.pem");
+  EXPECT_EQ(config->identity.key, "dir/key.pem") << "relative to the configuration";
+  EXPECT_EQ(config->peers.addresses[2], "c:3");
+  EXPECT_EQ(config->peers.names[2], "p2");
+  EXPECT_EQ(config->batch.window, absl::Milliseconds(100));
+  EXPECT_FALSE(config->batch.fixed);
+  EXPECT_EQ(config->log.audit_file, "dir/data/audit.log");
+  EXPECT_EQ(config->store.map_size_gib, 64u);
+}
+
+TEST(ConfigTest, ReadsEverySetting) {
+  absl::StatusOr<Config> config = ParseConfig(absl::StrCat(kGood, R"(create_key = true
+map_size_gib = 2
+[batch]
+window_ms = 20
+mode = "fixed"
+max_jobs = 9
+[policy]
+max_renewable_life = "2d"
+clock_skew = "90s"
+[log]
+level = "debug"
+format = "json"
+file = "/var/log/x"
+audit_file = "/var/log/audit"
+[metrics]
+listen = "127.0.0.1:9"
+[engine]
+isa = "portable"
+)"), "f");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->store.create_key);
+  EXPECT_EQ(config->batch.window, absl::Milliseconds(20));
+  EXPECT_TRUE(config->batch.fixed);
+  EXPECT_EQ(config->policy.max_renewable_life, absl::Hours(48));
+  EXPECT_EQ(config->policy.clock_skew, absl::Seconds(90));
+  EXPECT_TRUE(config->log.json);
+  EXPECT_EQ(config->metrics.listen, "127.0.0.1:9");
+  EXPECT_EQ(config->engine.isa, "portable");
+}
+
+TEST(ConfigTest, UnknownKeyIsNamedWithItsLine) {
+  const std::string error = ErrorOf(With("key = \"key.pem\"", "kye = \"key.pem\""));
+  EXPECT_THAT(error, HasSubstr("dir/f.toml:7: unknown key [identity] kye"));
+  EXPECT_THAT(error, HasSubstr("known here: certificate, key, ca, deny_list"));
+  EXPECT_THAT(error, HasSubstr("[identity] key is missing"));
+}
+
+TEST(ConfigTest, UnknownSectionIsNamed) {
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[bacth]\nwindow_ms = 1\n")),
+              HasSubstr("dir/f.toml:18: unknown key bacth"));
+}
+
+TEST(ConfigTest, WrongTypesAndRangesSayWhatIsWanted) {
+  EXPECT_THAT(ErrorOf(With("party = 1", "party = \"1\"")),
+              HasSubstr("f.toml:2: party wants a whole number from 0 to 2"));
+  EXPECT_THAT(ErrorOf(With("party = 1", "party = 3")), HasSubstr("from 0 to 2"));
+  EXPECT_THAT(ErrorOf(With("cluster = 7", "cluster = 70000")), HasSubstr("from 0 to 65535"));
+  EXPECT_THAT(ErrorOf(With("\"a:1\"", "\"a\"")), HasSubstr("wants \"host:port\""));
+  EXPECT_THAT(ErrorOf(With("\"a:1\"", "\"a:99999\"")), HasSubstr("wants \"host:port\""));
+  EXPECT_THAT(ErrorOf(With("\"EXAMPLE.COM\"", "\"\"")), HasSubstr("must not be empty"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[policy]\nclock_skew = \"5 minutes\"\n")),
+              HasSubstr("a whole number and a unit"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[policy]\nclock_skew = 300\n")),
+              HasSubstr("double quotes"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[batch]\nmode = \"fast\"\n")),
+              HasSubstr("one of: work-conserving, fixed"));
+}
+
+TEST(ConfigTest, KeyFileAndCredentialExcludeEachOther) {
+  EXPECT_THAT(ErrorOf(With("key_file = \"store.key\"", "")), HasSubstr("exactly one"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "credential = \"c\"\n")), HasSubstr("exactly one"));
+}
+
+TEST(ConfigTest, SyntaxErrorNamesItsLine) {
+  EXPECT_THAT(ErrorOf(With("party = 1", "party = = 1")), HasSubstr("dir/f.toml:2: "));
+}
+
+TEST(ConfigTest, EveryMissingSectionIsReportedAtOnce) {
+  const std::string error = ErrorOf("realm = \"A\"\n");
+  for (const char* section : {"[identity]", "[listen]", "[peers]", "[store]"}) {
+    EXPECT_THAT(error, HasSubstr(absl::StrCat("the section ", section, " is missing")));
+  }
+}
+
+TEST(ConfigTest, MissingFileIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(LoadConfig("no-such-file.toml").status()));
+}
+
+TEST(ConfigTest, SampleIsValid) {
+  absl::StatusOr<Config> config = LoadConfig(MPCKDC_SAMPLE_CONFIG);
+  EXPECT_TRUE(config.ok()) << config.status();
+}
+
+TEST(ConfigTest, Lives) {
+  EXPECT_EQ(*ParseLife("250ms"), absl::Milliseconds(250));
+  EXPECT_EQ(*ParseLife("7d"), absl::Hours(168));
+  for (const char* bad : {"", "7", "d", "-1s", "1.5s", "7 d", "99999999999s", "7w"}) {
+    EXPECT_FALSE(ParseLife(bad).ok()) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace mpckdc
