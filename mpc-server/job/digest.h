@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The canonical encoding of a job and its SHA-256. The three servers compare digests before they
+// compute, and re-randomise what they answer under them. Integers are big-endian.
+//
+//   job:      "mpc-kdc job v1" 00
+//             kdc name length (2) | kdc name | session (16)
+//             id (8) | operation (1) | deadline_ms (4)
+//             has client (1: 0 or 1) | client (16; absent when 0) | grant (8)
+//             number of opens (2)       | each: handle (16) | usage (4) | length (4) | message
+//             number of seals (2)       | each: handle (16) | usage (4) | max_plaintext (4)
+//             number of make_macs (2)   | each: handle (16) | usage (4) | length (4) | data
+//             number of verify_macs (2) | each: handle (16) | usage (4) | length (4) | data
+//                                               | length (4) | checksum
+//   tag request: "mpc-kdc tag v1" 00 | job's digest (32) | seal (4) | length (4) | ciphertext
+//
+// The encoding is injective: every field has a fixed length or is preceded by its length.
+#ifndef MPC_SERVER_JOB_DIGEST_H_
+#define MPC_SERVER_JOB_DIGEST_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "mpc-server/job/job.h"
+
+namespace mpckdc {
+
+using Digest = std::array<uint8_t, 32>;
+
+Digest Sha256(absl::string_view bytes);
+
+std::string EncodeJob(const KdcIdentity& kdc, const Job& job);
+Digest JobDigest(const KdcIdentity& kdc, const Job& job);
+
+std::string EncodeTagRequest(const Digest& job_digest, const TagRequest& request);
+Digest TagRequestDigest(const Digest& job_digest, const TagRequest& request);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_JOB_DIGEST_H_

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A job as a KDC sends it to each of the three servers, and a server's answer to it: the messages of
+// proto/kdc_key.proto as plain structs. Byte strings that come from the network are std::string.
+#ifndef MPC_SERVER_JOB_JOB_H_
+#define MPC_SERVER_JOB_JOB_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mpc-server/job/verdict.h"
+#include "mpc-server/store/key_record.h"
+
+namespace mpckdc {
+
+using JobId = uint64_t;
+using SessionId = std::array<uint8_t, 16>;  // of one KDC process, the same at the three servers
+using Nonce = std::array<uint8_t, 12>;
+using Tag = std::array<uint8_t, 16>;
+
+// The closed set. Which parts each may have is job/operation_table.h.
+enum class Operation : uint8_t {
+  kUnspecified = 0,
+  kLogin = 1,
+  kOpenPreauth = 2,
+  kSealGranted = 3,
+  kOpenTicket = 4,
+  kReissueTicket = 5,
+  kMakeChecksum = 6,
+  kVerifyChecksum = 7,
+};
+
+struct OpenPart {
+  Handle handle{};
+  uint32_t usage = 0;
+  std::string message;  // nonce | header length | header | ciphertext | tag
+
+  friend bool operator==(const OpenPart&, const OpenPart&) = default;
+};
+
+struct SealPart {
+  Handle handle{};
+  uint32_t usage = 0;
+  uint32_t max_plaintext = 0;  // bytes, without the 16 zero bytes
+
+  friend bool operator==(const SealPart&, const SealPart&) = default;
+};
+
+struct MakeMacPart {
+  Handle handle{};
+  uint32_t usage = 0;
+  std::string data;
+
+  friend bool operator==(const MakeMacPart&, const MakeMacPart&) = default;
+};
+
+struct VerifyMacPart {
+  Handle handle{};
+  uint32_t usage = 0;
+  std::string data;
+  std::string checksum;  // nonce | tag
+
+  friend bool operator==(const VerifyMacPart&, const VerifyMacPart&) = default;
+};
+
+struct Job {
+  JobId id = 0;
+  Operation operation = Operation::kUnspecified;
+  uint32_t deadline_ms = 0;  // from receipt; 0: limits::kDefaultJobDeadline
+  std::optional<Handle> client;
+  JobId grant = 0;
+  std::vector<OpenPart> opens;
+  std::vector<SealPart> seals;
+  std::vector<MakeMacPart> make_macs;
+  std::vector<VerifyMacPart> verify_macs;
+
+  friend bool operator==(const Job&, const Job&) = default;
+};
+
+// Who sent a job. `name` is the NAME of the certificate's spiffe://REALM/mpc/kdc/NAME; `session` is
+// what the client said in its Hello. Both enter the job's digest.
+struct KdcIdentity {
+  std::string name;
+  SessionId session{};
+
+  friend bool operator==(const KdcIdentity&, const KdcIdentity&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const KdcIdentity& k) {
+    return H::combine(std::move(h), k.name, k.session);
+  }
+};
+
+// ---- Answers. Shares are this server's additive output shares, re-randomised (doc/jobs.md). ----
+
+struct OpenResult {
+  std::string keystream_share;  // as long as the plaintext
+};
+
+struct SealResult {
+  Nonce nonce{};
+  std::string header;           // empty, or the TGT header
+  std::string keystream_share;  // 16 + max_plaintext bytes
+};
+
+struct MakeMacResult {
+  Nonce nonce{};
+  Tag tag_share{};
+};
+
+struct JobResult {
+  JobId id = 0;
+  Judgement judgement;
+  std::vector<OpenResult> opens;  // all empty unless judgement.ok()
+  std::vector<SealResult> seals;
+  std::vector<MakeMacResult> make_macs;
+};
+
+struct TagRequest {
+  JobId job = 0;
+  uint32_t seal = 0;       // index into the job's seals
+  std::string ciphertext;  // of (16 zero bytes | plaintext)
+};
+
+struct TagResult {
+  JobId job = 0;
+  uint32_t seal = 0;
+  Judgement judgement;
+  Tag tag_share{};
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_JOB_JOB_H_

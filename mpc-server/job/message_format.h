@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The enctype's message and what it costs in blocks (doc/enctype.md):
+//
+//   nonce (12) | header length (1) | header | CTR(16 zero bytes | plaintext) | tag (16)
+//
+// Counter block 1 masks the tag, blocks 2, 3, ... make the keystream.
+#ifndef MPC_SERVER_JOB_MESSAGE_FORMAT_H_
+#define MPC_SERVER_JOB_MESSAGE_FORMAT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "mpc-server/job/job.h"
+
+namespace mpckdc {
+
+inline constexpr size_t kBlockBytes = 16;
+inline constexpr size_t kNonceBytes = 12;
+inline constexpr size_t kTagBytes = 16;
+inline constexpr size_t kZeroBytes = 16;  // before the plaintext, checked on opening
+inline constexpr size_t kChecksumBytes = kNonceBytes + kTagBytes;
+inline constexpr size_t kMaxHeaderBytes = 255;
+
+// A message taken apart; the views point into it.
+struct MessageView {
+  Nonce nonce{};
+  absl::string_view header;
+  absl::string_view ciphertext;  // at least kZeroBytes
+  Tag tag{};
+
+  size_t PlaintextBytes() const { return ciphertext.size() - kZeroBytes; }
+};
+
+// nullopt when it is too short for its parts.
+std::optional<MessageView> ParseMessage(absl::string_view message);
+
+struct ChecksumView {
+  Nonce nonce{};
+  Tag tag{};
+};
+std::optional<ChecksumView> ParseChecksum(absl::string_view checksum);
+
+constexpr size_t BlocksOf(size_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes; }
+
+// Block number `counter` of a nonce: counter 1 is J0.
+std::array<uint8_t, kBlockBytes> CounterBlock(const Nonce& nonce, uint32_t counter);
+
+// The additional data of a message: header length | header.
+std::string HeaderAad(absl::string_view header);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_JOB_MESSAGE_FORMAT_H_

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/job/tgt_header.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+namespace mpckdc {
+namespace {
+
+void Put(uint64_t value, int size, std::string* out) {
+  for (int i = size - 1; i >= 0; --i) out->push_back(static_cast<char>(value >> (8 * i)));
+}
+
+uint64_t Get(absl::string_view bytes, size_t at, size_t size) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < size; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
+  return value;
+}
+
+uint32_t Seconds(absl::Time time) {
+  const int64_t last = std::numeric_limits<uint32_t>::max();
+  return static_cast<uint32_t>(std::clamp<int64_t>(absl::ToUnixSeconds(time), 0, last));
+}
+
+}  // namespace
+
+std::string EncodeTgtHeader(const TgtHeader& header) {
+  std::string out;
+  out.reserve(kTgtHeaderBytes);
+  Put(kTgtHeaderVersion, 1, &out);
+  out.append(reinterpret_cast<const char*>(header.principal.data()), header.principal.size());
+  Put(header.origin_time, 4, &out);
+  Put(header.renewable_cap, 4, &out);
+  Put(header.origin_job, 8, &out);
+  return out;
+}
+
+std::optional<TgtHeader> DecodeTgtHeader(absl::string_view bytes) {
+  if (bytes.size() != kTgtHeaderBytes) return std::nullopt;
+  if (static_cast<uint8_t>(bytes[0]) != kTgtHeaderVersion) return std::nullopt;
+  TgtHeader header;
+  std::memcpy(header.principal.data(), bytes.data() + 1, header.principal.size());
+  header.origin_time = static_cast<uint32_t>(Get(bytes, 17, 4));
+  header.renewable_cap = static_cast<uint32_t>(Get(bytes, 21, 4));
+  header.origin_job = Get(bytes, 25, 8);
+  return header;
+}
+
+TgtHeader NewTgtHeader(const PrincipalId& principal, JobId job, absl::Time origin,
+                       absl::Duration max_renewable_life) {
+  return {principal, Seconds(origin), Seconds(origin + max_renewable_life), job};
+}
+
+Judgement CheckOriginAge(const TgtHeader& header, absl::Time now,
+                         absl::Duration max_renewable_life, absl::Duration skew) {
+  const absl::Time origin = absl::FromUnixSeconds(header.origin_time);
+  if (origin > now + skew) {
+    return Refuse(Verdict::kRefused,
+                  absl::StrCat("the ticket's origin time is ",
+                               absl::FormatDuration(absl::Trunc(origin - now, absl::Seconds(1))),
+                               " in the future"));
+  }
+  if (now - origin > max_renewable_life + skew) {
+    return Refuse(Verdict::kRefused,
+                  absl::StrCat("the login that this ticket goes back to is ",
+                               absl::FormatDuration(absl::Trunc(now - origin, absl::Seconds(1))),
+                               " old, beyond max_renewable_life"));
+  }
+  if (now > absl::FromUnixSeconds(header.renewable_cap) + skew) {
+    return Refuse(Verdict::kRefused, "the ticket's renewable-until cap has passed");
+  }
+  return Ok();
+}
+
+}  // namespace mpckdc

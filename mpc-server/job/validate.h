@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Judges a job by the closed table, before anything is computed. CheckShape needs nothing but the
+// job, so the three servers agree about the same job; CheckKeys needs what this server knows about
+// the keys.
+#ifndef MPC_SERVER_JOB_VALIDATE_H_
+#define MPC_SERVER_JOB_VALIDATE_H_
+
+#include "absl/functional/function_ref.h"
+#include "mpc-server/job/job.h"
+#include "mpc-server/store/key_record.h"
+
+namespace mpckdc {
+
+// Operation, parts, usages and sizes. Kinds of refusal: MALFORMED for sizes and lengths that no
+// honest KDC sends, BAD_TAG for a message whose form shows that no holder of the key made it (it
+// came from the network, and its sender deserves no other answer), REFUSED for the table.
+Judgement CheckShape(const Job& job);
+
+// nullptr for an unknown handle.
+using KeyLookup = absl::FunctionRef<const KeyInfo*(const Handle&)>;
+
+// Classes of keys, whose principal they belong to, the principal's gate, TGT headers.
+Judgement CheckKeys(const Job& job, KeyLookup lookup);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_JOB_VALIDATE_H_

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/job/validate.h"
+
+#include <map>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "mpc-server/job/message_format.h"
+#include "mpc-server/job/operation_table.h"
+#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/limits.h"
+
+namespace mpckdc {
+namespace {
+
+using ::testing::HasSubstr;
+
+Handle H(uint8_t i) {
+  Handle handle{};
+  handle[0] = i;
+  return handle;
+}
+constexpr uint8_t kAlice = 1, kAlice2 = 2, kBob = 3, kTgt = 4, kKadmin = 5, kOpenUser = 6;
+
+class Keys {
+ public:
+  Keys() {
+    Add(kAlice, "alice@R", KeyClass::kUser, Gate::kTimestamp);
+    Add(kAlice2, "alice@R", KeyClass::kUser, Gate::kTimestamp);
+    Add(kBob, "bob@R", KeyClass::kUser, Gate::kTimestamp);
+    Add(kTgt, "krbtgt/R@R", KeyClass::kTgs, Gate::kNone);
+    Add(kKadmin, "kadmin/admin@R", KeyClass::kService, Gate::kNone);
+    Add(kOpenUser, "guest@R", KeyClass::kUser, Gate::kNone);
+  }
+  Judgement Check(const Job& job) const {
+    Judgement shape = CheckShape(job);
+    if (!shape.ok()) return shape;
+    return CheckKeys(job, [this](const Handle& handle) -> const KeyInfo* {
+      const auto it = keys_.find(handle);
+      return it == keys_.end() ? nullptr : &it->second;
+    });
+  }
+
+ private:
+  void Add(uint8_t i, const char* principal, KeyClass key_class, Gate gate) {
+    KeyInfo info;
+    info.handle = H(i);
+    info.principal = principal;
+    info.principal_id = PrincipalIdOf(principal);
+    info.enctype = kEnctypeAes256Gcm;
+    info.key_class = key_class;
+    info.gate = gate;
+    keys_[H(i)] = info;
+  }
+  std::map<Handle, KeyInfo> keys_;
+};
+
+std::string Message(const std::string& header, size_t plaintext) {
+  return std::string(12, 'n') + static_cast<char>(header.size()) + header +
+         std::string(16 + plaintext, 'c') + std::string(16, 't');
+}
+std::string Tgt() { return Message(EncodeTgtHeader({}), 150); }
+
+Job Make(Operation operation, std::optional<uint8_t> client = std::nullopt) {
+  Job job;
+  job.id = 1;
+  job.operation = operation;
+  if (client) job.client = H(*client);
+  return job;
+}
+Job Login() {
+  Job job = Make(Operation::kLogin, kAlice);
+  job.opens = {{H(kAlice), 1, Message("", 28)}};
+  job.seals = {{H(kTgt), 2, 160}, {H(kAlice2), 3, 280}};
+  job.make_macs = {{H(kAlice2), 56, "as-req"}};
+  return job;
+}
+Job Reissue() {
+  Job job = Make(Operation::kReissueTicket);
+  job.opens = {{H(kTgt), 2, Tgt()}};
+  job.seals = {{H(kTgt), 2, 160}};
+  return job;
+}
+
+void ExpectVerdict(const Job& job, Verdict verdict, const char* text = "") {
+  const Judgement j = Keys().Check(job);
+  EXPECT_EQ(VerdictName(j.verdict), VerdictName(verdict)) << j.detail;
+  EXPECT_THAT(j.detail, HasSubstr(text));
+  EXPECT_EQ(j.detail.empty(), j.ok());
+}
+
+TEST(Validate, WhatTheTableAllows) {
+  ExpectVerdict(Login(), Verdict::kOk);
+  ExpectVerdict(Reissue(), Verdict::kOk);
+  Job job = Reissue();
+  job.seals[0].handle = H(kKadmin);
+  ExpectVerdict(job, Verdict::kOk);
+  job = Make(Operation::kOpenTicket);
+  job.opens = {{H(kKadmin), 2, Message("", 150)}};
+  ExpectVerdict(job, Verdict::kOk);
+  job = Make(Operation::kMakeChecksum);
+  job.make_macs = {{H(kTgt), 17, "pac"}, {H(kKadmin), 17, "pac"}};
+  ExpectVerdict(job, Verdict::kOk);
+  job = Make(Operation::kSealGranted, kAlice);
+  job.grant = 7;
+  job.seals = {{H(kTgt), 2, 100}};
+  ExpectVerdict(job, Verdict::kOk);
+}
+
+// Every combination of operation, part, usage and class that has no row is refused.
+TEST(Validate, EverythingElseIsRefused) {
+  const uint8_t handles[] = {kAlice, kTgt, kKadmin};
+  const KeyClass classes[] = {KeyClass::kUser, KeyClass::kTgs, KeyClass::kService};
+  int allowed = 0, refused = 0;
+  for (int op = 0; op < 12; ++op) {
+    for (const PartKind kind :
+         {PartKind::kOpen, PartKind::kSeal, PartKind::kMakeMac, PartKind::kVerifyMac}) {
+      for (uint32_t usage = 0; usage < 70; ++usage) {
+        for (int k = 0; k < 3; ++k) {
+          const auto operation = static_cast<Operation>(op);
+          const OperationRule* rule = FindOperation(operation);
+          Job job = Make(operation, rule != nullptr && rule->needs_client
+                                        ? std::optional<uint8_t>(kAlice)
+                                        : std::nullopt);
+          if (rule != nullptr && rule->needs_grant) job.grant = 1;
+          const Handle handle = H(handles[k]);
+          const bool tgs = classes[k] == KeyClass::kTgs;
+          if (kind == PartKind::kOpen) job.opens = {{handle, usage, tgs ? Tgt() : Message("", 9)}};
+          if (kind == PartKind::kSeal) job.seals = {{handle, usage, 16}};
+          if (kind == PartKind::kMakeMac) job.make_macs = {{handle, usage, "d"}};
+          if (kind == PartKind::kVerifyMac) {
+            job.verify_macs = {{handle, usage, "d", std::string(28, 's')}};
+          }
+          const PartRule* part = FindPart(operation, kind, usage);
+          const bool in_table = part != nullptr && Allows(part->classes, classes[k]);
+          const bool ok = Keys().Check(job).ok();
+          EXPECT_TRUE(in_table || !ok);
+          (ok ? allowed : refused)++;
+        }
+      }
+    }
+  }
+  // OPEN_PREAUTH 1; SEAL_GRANTED 2 (two classes), 3, 56; OPEN_TICKET 2 (two); checksums two each.
+  EXPECT_EQ(allowed, 1 + 4 + 2 + 4);
+  EXPECT_GT(refused, 9000);
+}
+
+TEST(Validate, OtherPrincipalsKeysAreRefused) {
+  Job job = Login();
+  job.opens[0].handle = H(kBob);
+  ExpectVerdict(job, Verdict::kRefused, "not one of the client's");
+  job = Login();
+  job.seals[1].handle = H(kBob);
+  ExpectVerdict(job, Verdict::kRefused, "not one of the client's");
+  job = Login();
+  job.make_macs[0].handle = H(kBob);
+  ExpectVerdict(job, Verdict::kRefused, "not one of the client's");
+}
+
+TEST(Validate, GateNeedsAPreauth) {
+  Job job = Login();
+  job.opens.clear();
+  ExpectVerdict(job, Verdict::kRefused, "gate of alice@R is timestamp");
+  job = Make(Operation::kLogin, kOpenUser);
+  job.seals = {{H(kTgt), 2, 160}};
+  ExpectVerdict(job, Verdict::kOk);
+}
+
+TEST(Validate, TicketsNeedTheirHeader) {
+  Job job = Reissue();
+  job.opens[0].message = Message("", 150);
+  ExpectVerdict(job, Verdict::kBadTag, "header");
+  job = Make(Operation::kOpenTicket);
+  job.opens = {{H(kKadmin), 2, Tgt()}};
+  ExpectVerdict(job, Verdict::kBadTag, "header");
+}
+
+TEST(Validate, UnknownHandleIsNamed) {
+  Job job = Login();
+  job.seals[0].handle = H(99);
+  ExpectVerdict(job, Verdict::kUnknownHandle, "63000000");
+  job = Login();
+  job.client = H(98);
+  ExpectVerdict(job, Verdict::kUnknownHandle, "62000000");
+}
+
+TEST(Validate, Counts) {
+  Job job = Login();
+  job.seals.push_back(job.seals[0]);
+  ExpectVerdict(job, Verdict::kRefused, "the table allows 0 to 1");
+  job = Login();
+  job.seals.clear();
+  job.make_macs.clear();
+  ExpectVerdict(job, Verdict::kRefused, "asks for nothing");
+  job = Reissue();
+  job.opens.clear();
+  ExpectVerdict(job, Verdict::kRefused, "the table allows 1 to 1");
+  job = Make(Operation::kVerifyChecksum);
+  job.verify_macs.resize(9, {H(kTgt), 17, "d", std::string(28, 's')});
+  ExpectVerdict(job, Verdict::kMalformed, "9 parts");
+}
+
+TEST(Validate, Sizes) {
+  Job job = Login();
+  job.seals[0].max_plaintext = limits::kMaxSealBytes + 1;
+  ExpectVerdict(job, Verdict::kMalformed, "seal of");
+  job = Login();
+  job.opens[0].message.resize(12);
+  ExpectVerdict(job, Verdict::kBadTag, "too short");
+  job = Login();
+  job.opens[0].message = Message("", 65);
+  ExpectVerdict(job, Verdict::kBadTag, "holds no timestamp");
+  job = Login();
+  job.opens[0].message = Message("x", 28);
+  ExpectVerdict(job, Verdict::kBadTag, "header");
+  job = Login();
+  job.make_macs[0].data.resize(limits::kMaxMacDataBytes + 1);
+  ExpectVerdict(job, Verdict::kMalformed, "too much");
+  job = Make(Operation::kVerifyChecksum);
+  job.verify_macs = {{H(kTgt), 17, "d", "short"}};
+  ExpectVerdict(job, Verdict::kBadTag, "checksum of 5");
+}
+
+TEST(Validate, ClientAndGrant) {
+  Job job = Login();
+  job.client.reset();
+  ExpectVerdict(job, Verdict::kMalformed, "needs a client");
+  job = Login();
+  job.grant = 5;
+  ExpectVerdict(job, Verdict::kMalformed, "takes no grant");
+  job = Login();
+  job.client = H(kTgt);
+  ExpectVerdict(job, Verdict::kRefused, "of class tgs");
+  job = Make(Operation::kSealGranted, kAlice);
+  job.seals = {{H(kTgt), 2, 1}};
+  ExpectVerdict(job, Verdict::kMalformed, "needs a grant");
+}
+
+}  // namespace
+}  // namespace mpckdc
