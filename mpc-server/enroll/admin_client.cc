@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/enroll/admin_client.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/auth_context.h>
+
+#include <chrono>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/enroll/certificate.h"
+#include "mpc-server/enroll/peer_credentials.h"
+#include "mpc-server/limits.h"
+
+namespace mpckdc::enroll {
+namespace {
+
+// A refused connection names itself at length; the useful part fits in a line.
+constexpr size_t kMaxDetailBytes = 400;
+
+absl::Status ToStatus(const grpc::Status& status, absl::string_view server, const char* what) {
+  if (status.ok()) return absl::OkStatus();
+  const std::string detail = status.error_message().substr(0, kMaxDetailBytes);
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      absl::StrCat("server ", server, ": ", what, ": ",
+                                   detail.empty() ? "no details" : detail));
+}
+
+std::string CertificateName(const grpc::ClientContext& context) {
+  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
+  if (auth == nullptr) return "";
+  const std::vector<grpc::string_ref> uris = auth->FindPropertyValues("peer_uri");
+  return uris.size() == 1 ? std::string(uris[0].data(), uris[0].size()) : "";
+}
+
+}  // namespace
+
+AdminClient::AdminClient(std::string name, std::unique_ptr<v1::AdminService::StubInterface> stub)
+    : name_(std::move(name)), stub_(std::move(stub)) {}
+
+template <class Call>
+absl::Status AdminClient::Run(const char* what, absl::Duration timeout, Call call) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
+  const grpc::Status status = call(&context);
+  if (status.ok()) certificate_name_ = CertificateName(context);
+  return ToStatus(status, name_, what);
+}
+
+absl::StatusOr<v1::StatusReply> AdminClient::GetStatus(absl::Duration timeout) {
+  v1::StatusRequest request;
+  request.set_min_version(kAdminVersionMin);
+  request.set_max_version(kAdminVersionMax);
+  v1::StatusReply reply;
+  absl::Status s = Run("GetStatus", timeout, [&](grpc::ClientContext* context) {
+    return stub_->GetStatus(context, request, &reply);
+  });
+  if (!s.ok()) return s;
+  return reply;
+}
+
+absl::StatusOr<v1::InitRealmReply> AdminClient::InitRealm(const v1::InitRealmRequest& request,
+                                                          absl::Duration timeout) {
+  v1::InitRealmReply reply;
+  absl::Status s = Run("InitRealm", timeout, [&](grpc::ClientContext* context) {
+    return stub_->InitRealm(context, request, &reply);
+  });
+  if (!s.ok()) return s;
+  return reply;
+}
+
+absl::Status AdminClient::StageKeys(const v1::StageKeysRequest& request, absl::Duration timeout) {
+  v1::StageKeysReply reply;
+  return Run("StageKeys", timeout, [&](grpc::ClientContext* context) {
+    return stub_->StageKeys(context, request, &reply);
+  });
+}
+
+absl::Status AdminClient::DrawKey(const v1::DrawKeyRequest& request, absl::Duration timeout) {
+  v1::DrawKeyReply reply;
+  return Run("DrawKey", timeout, [&](grpc::ClientContext* context) {
+    return stub_->DrawKey(context, request, &reply);
+  });
+}
+
+absl::StatusOr<uint32_t> AdminClient::CommitKeys(const std::string& transaction,
+                                                 absl::Duration timeout) {
+  v1::CommitKeysRequest request;
+  request.set_transaction(transaction);
+  v1::CommitKeysReply reply;
+  absl::Status s = Run("CommitKeys", timeout, [&](grpc::ClientContext* context) {
+    return stub_->CommitKeys(context, request, &reply);
+  });
+  if (!s.ok()) return s;
+  return reply.keys();
+}
+
+absl::StatusOr<uint32_t> AdminClient::AbortKeys(const std::string& transaction,
+                                                absl::Duration timeout) {
+  v1::AbortKeysRequest request;
+  request.set_transaction(transaction);
+  v1::AbortKeysReply reply;
+  absl::Status s = Run("AbortKeys", timeout, [&](grpc::ClientContext* context) {
+    return stub_->AbortKeys(context, request, &reply);
+  });
+  if (!s.ok()) return s;
+  return reply.keys();
+}
+
+absl::StatusOr<uint32_t> AdminClient::DeleteKeys(absl::Span<const std::string> handles,
+                                                 absl::Duration timeout) {
+  uint32_t deleted = 0;
+  for (size_t start = 0; start < handles.size(); start += limits::kMaxKeysPerCall) {
+    v1::DeleteKeysRequest request;
+    for (const std::string& handle : handles.subspan(start, limits::kMaxKeysPerCall)) {
+      request.add_handles(handle);
+    }
+    v1::DeleteKeysReply reply;
+    absl::Status s = Run("DeleteKeys", timeout, [&](grpc::ClientContext* context) {
+      return stub_->DeleteKeys(context, request, &reply);
+    });
+    if (!s.ok()) return s;
+    deleted += reply.deleted();
+  }
+  return deleted;
+}
+
+absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string& principal,
+                                                               bool staged,
+                                                               absl::Duration timeout) {
+  v1::ListKeysRequest request;
+  request.set_principal(principal);
+  request.set_staged(staged);
+  std::vector<v1::KeyInfo> keys;
+  absl::Status s = Run("ListKeys", timeout, [&](grpc::ClientContext* context) {
+    std::unique_ptr<grpc::ClientReaderInterface<v1::ListKeysReply>> reader =
+        stub_->ListKeys(context, request);
+    v1::ListKeysReply reply;
+    while (reader->Read(&reply)) {
+      for (v1::KeyInfo& key : *reply.mutable_keys()) keys.push_back(std::move(key));
+    }
+    return reader->Finish();
+  });
+  if (!s.ok()) return s;
+  return keys;
+}
+
+absl::StatusOr<v1::VerifyKeysReply> AdminClient::VerifyKeys(const v1::VerifyKeysRequest& request,
+                                                            absl::Duration timeout) {
+  v1::VerifyKeysReply reply;
+  absl::Status s = Run("VerifyKeys", timeout, [&](grpc::ClientContext* context) {
+    return stub_->VerifyKeys(context, request, &reply);
+  });
+  if (!s.ok()) return s;
+  return reply;
+}
+
+absl::Status AdminClient::SetPolicy(absl::Span<const std::string> handles, v1::Gate gate,
+                                    absl::Duration timeout) {
+  v1::SetPolicyRequest request;
+  for (const std::string& handle : handles) request.add_handles(handle);
+  request.set_gate(gate);
+  v1::SetPolicyReply reply;
+  return Run("SetPolicy", timeout, [&](grpc::ClientContext* context) {
+    return stub_->SetPolicy(context, request, &reply);
+  });
+}
+
+}  // namespace mpckdc::enroll

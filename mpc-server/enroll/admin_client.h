@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MPC_SERVER_ENROLL_ADMIN_CLIENT_H_
+#define MPC_SERVER_ENROLL_ADMIN_CLIENT_H_
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "mpc-server/enroll/package.h"
+#include "proto/admin.grpc.pb.h"
+
+namespace mpckdc::enroll {
+
+inline constexpr uint32_t kAdminVersionMin = 1;
+inline constexpr uint32_t kAdminVersionMax = 1;
+
+struct AdminIdentity {
+  std::string certificate_file;  // PEM, role admin
+  std::string key_file;          // PEM
+  std::string ca_file;           // PEM, the realm's certificate authority
+};
+
+// One server. Errors carry the canonical code of the gRPC status and name the server.
+class AdminClient {
+ public:
+  // `name` is how the server is called in messages, e.g. "mpc1.example.com:7700".
+  AdminClient(std::string name, std::unique_ptr<v1::AdminService::StubInterface> stub);
+
+  absl::StatusOr<v1::StatusReply> GetStatus(absl::Duration timeout);
+  absl::StatusOr<v1::InitRealmReply> InitRealm(const v1::InitRealmRequest&, absl::Duration timeout);
+  absl::Status StageKeys(const v1::StageKeysRequest&, absl::Duration timeout);
+  absl::Status DrawKey(const v1::DrawKeyRequest&, absl::Duration timeout);
+  absl::StatusOr<uint32_t> CommitKeys(const std::string& transaction, absl::Duration timeout);
+  absl::StatusOr<uint32_t> AbortKeys(const std::string& transaction, absl::Duration timeout);
+  absl::StatusOr<uint32_t> DeleteKeys(absl::Span<const std::string> handles,
+                                      absl::Duration timeout);
+  absl::StatusOr<std::vector<v1::KeyInfo>> ListKeys(const std::string& principal, bool staged,
+                                                    absl::Duration timeout);
+  absl::StatusOr<v1::VerifyKeysReply> VerifyKeys(const v1::VerifyKeysRequest&,
+                                                 absl::Duration timeout);
+  absl::Status SetPolicy(absl::Span<const std::string> handles, v1::Gate gate,
+                         absl::Duration timeout);
+
+  const std::string& name() const { return name_; }
+  // The certificate's name, after a call has succeeded; empty without TLS (tests).
+  const std::string& certificate_name() const { return certificate_name_; }
+
+ private:
+  template <class Call>
+  absl::Status Run(const char* what, absl::Duration timeout, Call call);
+
+  std::string name_;
+  std::unique_ptr<v1::AdminService::StubInterface> stub_;
+  std::string certificate_name_;
+};
+
+// The three servers, by party: at(i) is party i whatever the order of the configuration.
+class AdminServers {
+ public:
+  // Mutual TLS to the three addresses "host:port". Each must show a certificate of the realm's CA
+  // for that host with the role peer. Connects on first use.
+  static absl::StatusOr<AdminServers> Dial(const AdminIdentity& identity, const std::string& realm,
+                                           absl::Span<const std::string> addresses);
+  // From stubs made elsewhere; tests.
+  static AdminServers FromClients(std::array<std::unique_ptr<AdminClient>, 3> clients,
+                                  std::string realm);
+
+  // Asks all three for their status and checks that they are parties 0, 1 and 2 (three different
+  // certificates) of one cluster and epoch of this realm, and speak a version that we speak. Then
+  // at() and target() are valid. `cluster` < 0: any. An uninitialised server is an error unless
+  // `allow_uninitialised`.
+  absl::Status Check(absl::Duration timeout, int64_t cluster = -1,
+                     bool allow_uninitialised = false);
+
+  AdminClient& at(int party) { return *clients_[order_[party]]; }
+  // In the order of the configuration; usable before Check().
+  AdminClient& configured(int index) { return *clients_[index]; }
+  const std::array<v1::StatusReply, 3>& status() const { return status_; }  // by party
+  const PackageTarget& target() const { return target_; }
+  const std::string& realm() const { return realm_; }
+
+  // Runs `call` for the three parties at once and returns when all are back; by party.
+  std::array<absl::Status, 3> OnAll(
+      const std::function<absl::Status(int party, AdminClient&)>& call);
+
+ private:
+  AdminServers() = default;
+  absl::Status Adopt(const std::array<v1::StatusReply, 3>& replies, int64_t cluster,
+                     bool allow_uninitialised);
+
+  std::string realm_;
+  std::array<std::unique_ptr<AdminClient>, 3> clients_;
+  std::array<int, 3> order_ = {0, 1, 2};
+  std::array<v1::StatusReply, 3> status_;
+  PackageTarget target_;
+};
+
+}  // namespace mpckdc::enroll
+
+#endif  // MPC_SERVER_ENROLL_ADMIN_CLIENT_H_

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/enroll/keytab.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/enroll/string_to_key.h"
+
+namespace mpckdc::enroll {
+namespace {
+
+// file:  05 02, then entries
+// entry: size (4, signed; negative: a hole of that size) and that many bytes:
+//        number of components (2) | realm | components | name type (4) | time (4) | kvno (1) |
+//        enctype (2, signed) | key | [kvno (4), overrides when not zero]
+// realm, components and key: length (2) | bytes
+constexpr uint8_t kMagic[] = {0x05, 0x02};
+constexpr size_t kMaxFileBytes = 64 << 20;
+constexpr size_t kMaxComponents = 64;
+constexpr int32_t kEnctypeAes128Cts = 17;
+constexpr int32_t kEnctypeAes256Cts = 18;
+
+// Reads big-endian numbers; after the first shortage everything is zero and `ok` is false.
+class Reader {
+ public:
+  explicit Reader(absl::Span<const uint8_t> bytes) : rest_(bytes) {}
+
+  uint32_t Number(size_t size) {
+    uint32_t value = 0;
+    for (const uint8_t byte : Bytes(size)) value = value << 8 | byte;
+    return value;
+  }
+
+  absl::Span<const uint8_t> Bytes(size_t size) {
+    if (size > rest_.size()) {
+      ok_ = false;
+      rest_ = {};
+      return {};
+    }
+    const absl::Span<const uint8_t> taken = rest_.first(size);
+    rest_.remove_prefix(size);
+    return taken;
+  }
+
+  absl::Span<const uint8_t> Counted() { return Bytes(Number(2)); }
+
+  std::string Text() {
+    const absl::Span<const uint8_t> bytes = Counted();
+    return std::string(bytes.begin(), bytes.end());
+  }
+
+  size_t left() const { return rest_.size(); }
+  bool ok() const { return ok_; }
+
+ private:
+  absl::Span<const uint8_t> rest_;
+  bool ok_ = true;
+};
+
+absl::StatusOr<KeytabEntry> ParseEntry(absl::Span<const uint8_t> bytes) {
+  Reader reader(bytes);
+  const uint32_t count = reader.Number(2);
+  if (count == 0 || count > kMaxComponents) {
+    return absl::InvalidArgumentError(absl::StrCat("a principal of ", count, " components"));
+  }
+  const std::string realm = reader.Text();
+  std::vector<std::string> components;
+  for (uint32_t i = 0; i < count; ++i) components.push_back(reader.Text());
+  reader.Bytes(8);  // name type and time
+  KeytabEntry entry;
+  entry.kvno = reader.Number(1);
+  entry.enctype = static_cast<int16_t>(reader.Number(2));
+  const absl::Span<const uint8_t> key = reader.Counted();
+  if (!reader.ok()) return absl::InvalidArgumentError("an entry ends too early");
+  if (reader.left() >= 4) {
+    const uint32_t kvno = reader.Number(4);
+    if (kvno != 0) entry.kvno = kvno;
+  }
+  entry.principal = UnparseName(components, realm);
+  entry.key.assign(key.begin(), key.end());
+  return entry;
+}
+
+void AppendQuoted(const std::string& text, std::string* out) {
+  for (const char c : text) {
+    switch (c) {
+      case '/':
+      case '@':
+      case '\\':
+        *out += {'\\', c};
+        break;
+      case '\t':
+        *out += "\\t";
+        break;
+      case '\n':
+        *out += "\\n";
+        break;
+      case '\b':
+        *out += "\\b";
+        break;
+      case '\0':
+        *out += "\\0";
+        break;
+      default:
+        *out += c;
+    }
+  }
+}
+
+// The gcm enctype whose base key a keytab key is; 0 for none.
+int32_t EnrolledAs(int32_t enctype) {
+  if (enctype == kEnctypeAes128Cts) return kEnctypeAes128Gcm;
+  if (enctype == kEnctypeAes256Cts) return kEnctypeAes256Gcm;
+  return BaseKeyBytes(enctype) != 0 ? enctype : 0;
+}
+
+absl::Status AddKey(KeytabEntry entry, KeytabKeys* keys) {
+  const int32_t enctype = EnrolledAs(entry.enctype);
+  if (enctype == 0) {
+    keys->other_enctypes.push_back(entry.enctype);
+    return absl::OkStatus();
+  }
+  if (entry.key.size() != BaseKeyBytes(enctype)) {
+    return absl::InvalidArgumentError(absl::StrCat(entry.principal, ": the key of enctype ",
+                                                   entry.enctype, " has ", entry.key.size(),
+                                                   " bytes"));
+  }
+  SecretBytes& slot = keys->keys[enctype];
+  if (!slot.empty() && !ConstantTimeEqual(slot, entry.key)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        entry.principal, ": two different keys for ", EnctypeName(enctype), ", version ",
+        entry.kvno));
+  }
+  slot = std::move(entry.key);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string UnparseName(const std::vector<std::string>& components, const std::string& realm) {
+  std::string name;
+  for (size_t i = 0; i < components.size(); ++i) {
+    if (i > 0) name += '/';
+    AppendQuoted(components[i], &name);
+  }
+  name += '@';
+  AppendQuoted(realm, &name);
+  return name;
+}
+
+absl::StatusOr<std::vector<KeytabEntry>> ParseKeytab(absl::Span<const uint8_t> bytes) {
+  Reader reader(bytes);
+  const absl::Span<const uint8_t> magic = reader.Bytes(sizeof(kMagic));
+  if (!std::equal(magic.begin(), magic.end(), std::begin(kMagic), std::end(kMagic))) {
+    return absl::InvalidArgumentError("not a keytab of format 0x0502");
+  }
+  std::vector<KeytabEntry> entries;
+  while (reader.left() > 0) {
+    const int64_t size = static_cast<int32_t>(reader.Number(4));
+    if (size == 0 && reader.ok()) break;  // the rest was never written
+    const absl::Span<const uint8_t> body = reader.Bytes(size < 0 ? -size : size);
+    if (!reader.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the file is cut off in entry ", entries.size() + 1));
+    }
+    if (size < 0) continue;
+    absl::StatusOr<KeytabEntry> entry = ParseEntry(body);
+    if (!entry.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("entry ", entries.size() + 1, ": ", entry.status().message()));
+    }
+    entries.push_back(*std::move(entry));
+  }
+  return entries;
+}
+
+absl::StatusOr<std::vector<KeytabEntry>> ReadKeytab(const std::string& file) {
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(file.c_str(), "rbe"), &std::fclose);
+  if (in == nullptr) {
+    return absl::NotFoundError(absl::StrCat("cannot open ", file, ": ", std::strerror(errno)));
+  }
+  std::setvbuf(in.get(), nullptr, _IONBF, 0);  // no second copy in ordinary memory
+  SecretBytes bytes;
+  SecretBytes chunk(64 << 10);
+  while (const size_t got = std::fread(chunk.data(), 1, chunk.size(), in.get())) {
+    bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + got);
+    if (bytes.size() > kMaxFileBytes) {
+      return absl::InvalidArgumentError(absl::StrCat(file, " is larger than 64 MiB"));
+    }
+  }
+  if (std::ferror(in.get()) != 0) {
+    return absl::UnavailableError(absl::StrCat("cannot read ", file, ": ", std::strerror(errno)));
+  }
+  absl::StatusOr<std::vector<KeytabEntry>> entries = ParseKeytab(bytes);
+  if (entries.ok()) return entries;
+  return absl::InvalidArgumentError(absl::StrCat(file, ": ", entries.status().message()));
+}
+
+absl::StatusOr<std::map<std::string, KeytabKeys>> EnrollableKeys(
+    std::vector<KeytabEntry> entries) {
+  std::map<std::string, KeytabKeys> principals;
+  for (const KeytabEntry& entry : entries) {
+    uint32_t& kvno = principals[entry.principal].kvno;
+    kvno = std::max(kvno, entry.kvno);
+  }
+  for (KeytabEntry& entry : entries) {
+    KeytabKeys& keys = principals[entry.principal];
+    if (entry.kvno != keys.kvno) continue;
+    if (absl::Status s = AddKey(std::move(entry), &keys); !s.ok()) return s;
+  }
+  return principals;
+}
+
+}  // namespace mpckdc::enroll

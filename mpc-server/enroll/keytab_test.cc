@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/enroll/keytab.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mpc-server/enroll/string_to_key.h"
+#include "mpc-server/enroll/test_bytes.h"
+
+namespace mpckdc::enroll {
+namespace {
+
+std::string Be(uint32_t value, int size) {
+  std::string out;
+  for (int shift = 8 * (size - 1); shift >= 0; shift -= 8) out += static_cast<char>(value >> shift);
+  return out;
+}
+
+std::string Counted(const std::string& text) { return Be(text.size(), 2) + text; }
+
+std::string Entry(const std::vector<std::string>& components, uint32_t kvno, int enctype,
+                  const std::string& key, bool long_kvno = true) {
+  std::string body = Be(components.size(), 2) + Counted("EXAMPLE.COM");
+  for (const std::string& component : components) body += Counted(component);
+  body += Be(1, 4) + Be(0, 4) + Be(kvno & 0xff, 1) + Be(enctype & 0xffff, 2) + Counted(key);
+  if (long_kvno) body += Be(kvno, 4);
+  return Be(body.size(), 4) + body;
+}
+
+const std::string kMagic = "\x05\x02";
+
+TEST(Keytab, ReadsEntriesAndSkipsHoles) {
+  const std::string file = kMagic + Entry({"alice"}, 300, -24001, std::string(16, 'a')) +
+                           Be(static_cast<uint32_t>(-9), 4) + std::string(9, 'z') +
+                           Entry({"HTTP", "w/e@b"}, 2, 18, std::string(32, 'b'), false);
+  absl::StatusOr<std::vector<KeytabEntry>> entries = ParseKeytab(Bytes(file));
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  ASSERT_EQ(entries->size(), 2u);
+  EXPECT_EQ((*entries)[0].principal, "alice@EXAMPLE.COM");
+  EXPECT_EQ((*entries)[0].kvno, 300u);
+  EXPECT_EQ((*entries)[0].enctype, -24001);
+  EXPECT_EQ(Hex((*entries)[0].key), Hex(std::string(16, 'a')));
+  EXPECT_EQ((*entries)[1].principal, "HTTP/w\\/e\\@b@EXAMPLE.COM");
+  EXPECT_EQ((*entries)[1].kvno, 2u);
+}
+
+// Whatever is cut off, and whatever byte is changed: an error or other entries, never a crash or a
+// read outside (this test runs under the sanitizers too).
+TEST(Keytab, SurvivesDamage) {
+  const std::string file = kMagic + Entry({"alice"}, 1, 17, std::string(16, 'a')) +
+                           Entry({"a", "b", "c"}, 1, 18, std::string(32, 'b'));
+  for (size_t size = 0; size < file.size(); ++size) {
+    const absl::StatusOr<std::vector<KeytabEntry>> entries =
+        ParseKeytab(Bytes(file.substr(0, size)));
+    if (entries.ok()) {
+      EXPECT_LT(entries->size(), 2u);
+    }
+  }
+  for (size_t i = 0; i < file.size(); ++i) {
+    for (const int change : {0x01, 0x80, 0xff}) {
+      std::string damaged = file;
+      damaged[i] = static_cast<char>(damaged[i] ^ change);
+      ParseKeytab(Bytes(damaged)).IgnoreError();
+    }
+  }
+}
+
+TEST(Keytab, NamesTheProblem) {
+  EXPECT_THAT(std::string(ParseKeytab(Bytes("hello")).status().message()),
+              testing::HasSubstr("0x0502"));
+  const std::string cut = kMagic + Be(1000, 4) + "x";
+  EXPECT_THAT(std::string(ParseKeytab(Bytes(cut)).status().message()),
+              testing::HasSubstr("cut off in entry 1"));
+  EXPECT_THAT(std::string(ReadKeytab("/nonexistent/keytab").status().message()),
+              testing::HasSubstr("/nonexistent/keytab"));
+}
+
+TEST(EnrollableKeys, TakesTheLatestVersionAndSharedBaseKeys) {
+  const std::string file = kMagic + Entry({"alice"}, 1, 17, std::string(16, 'o')) +
+                           Entry({"alice"}, 2, 17, std::string(16, 'n')) +
+                           Entry({"alice"}, 2, 18, std::string(32, 'N')) +
+                           Entry({"alice"}, 2, 20, std::string(32, 'S')) +
+                           Entry({"bob"}, 7, -24002, std::string(32, 'b'));
+  auto principals = EnrollableKeys(*ParseKeytab(Bytes(file)));
+  ASSERT_TRUE(principals.ok()) << principals.status();
+  const KeytabKeys& alice = principals->at("alice@EXAMPLE.COM");
+  EXPECT_EQ(alice.kvno, 2u);
+  EXPECT_EQ(alice.keys.size(), 2u);
+  EXPECT_EQ(Hex(alice.keys.at(kEnctypeAes128Gcm)), Hex(std::string(16, 'n')));
+  EXPECT_EQ(alice.other_enctypes, std::vector<int32_t>{20});
+  EXPECT_EQ(principals->at("bob@EXAMPLE.COM").keys.count(kEnctypeAes256Gcm), 1u);
+}
+
+TEST(EnrollableKeys, RefusesContradictions) {
+  const std::string two = kMagic + Entry({"alice"}, 2, 17, std::string(16, 'n')) +
+                          Entry({"alice"}, 2, -24001, std::string(16, 'm'));
+  EXPECT_FALSE(EnrollableKeys(*ParseKeytab(Bytes(two))).ok());
+  const std::string same = kMagic + Entry({"alice"}, 2, 17, std::string(16, 'n')) +
+                           Entry({"alice"}, 2, -24001, std::string(16, 'n'));
+  EXPECT_TRUE(EnrollableKeys(*ParseKeytab(Bytes(same))).ok());
+  const std::string size = kMagic + Entry({"alice"}, 2, 17, std::string(15, 'n'));
+  EXPECT_FALSE(EnrollableKeys(*ParseKeytab(Bytes(size))).ok());
+}
+
+}  // namespace
+}  // namespace mpckdc::enroll

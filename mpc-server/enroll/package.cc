@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/enroll/package.h"
+
+#include <sodium.h>
+
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "mpc-server/enroll/share_package_encoder.h"
+#include "mpc-server/enroll/share_split.h"
+#include "mpc-server/enroll/string_to_key.h"
+#include "mpc-server/enroll/usage_keys.h"
+#include "mpc-server/limits.h"
+
+namespace mpckdc::enroll {
+namespace {
+
+static_assert(kPackageKeyBytes == crypto_box_PUBLICKEYBYTES);
+
+absl::Status CheckTarget(const PackageTarget& target, absl::string_view transaction) {
+  if (transaction.size() != kTransactionBytes) {
+    return absl::InvalidArgumentError("a transaction identifier has 16 bytes");
+  }
+  for (int party = 0; party < 3; ++party) {
+    if (target.package_keys[party].size() != kPackageKeyBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("party ", party, " gave no package key of ", kPackageKeyBytes, " bytes"));
+    }
+    if (target.package_keys[party] == target.package_keys[(party + 1) % 3]) {
+      return absl::InvalidArgumentError("two parties gave the same package key");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Seal(const SecretBytes& plain, absl::string_view package_key) {
+  std::string sealed(plain.size() + crypto_box_SEALBYTES, '\0');
+  if (crypto_box_seal(reinterpret_cast<unsigned char*>(sealed.data()), plain.data(), plain.size(),
+                      reinterpret_cast<const unsigned char*>(package_key.data())) != 0) {
+    return absl::InvalidArgumentError("a party's package key is not a usable X25519 key");
+  }
+  return sealed;
+}
+
+std::array<SharePackageParts, 3> SplitKey(const v1::KeyInfo& info,
+                                          absl::Span<const uint8_t> base,
+                                          const std::vector<ExpandedUsage>& usages,
+                                          const PackageTarget& target,
+                                          absl::string_view transaction) {
+  std::array<SharePackageParts, 3> parts;
+  std::array<SplitShare, 3> base_shares = Split(base);
+  for (int party = 0; party < 3; ++party) {
+    parts[party] = {target.realm,
+                    party,
+                    target.epoch,
+                    std::string(transaction),
+                    &info,
+                    std::move(base_shares[party]),
+                    {}};
+  }
+  for (const ExpandedUsage& usage : usages) {
+    std::array<SplitShare, 3> round_keys = Split(usage.round_keys);
+    std::array<SplitShare, 3> h = Split(usage.h);
+    for (int party = 0; party < 3; ++party) {
+      parts[party].usages.push_back(
+          {usage.usage, std::move(round_keys[party]), std::move(h[party])});
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string RandomIdentifier() {
+  if (sodium_init() < 0) std::abort();
+  std::string identifier(kHandleBytes, '\0');
+  randombytes_buf(identifier.data(), identifier.size());
+  return identifier;
+}
+
+absl::Status CheckKeyInfo(const v1::KeyInfo& info, absl::string_view realm) {
+  const std::string& principal = info.principal();
+  if (info.handle().size() != kHandleBytes) {
+    return absl::InvalidArgumentError("a key handle has 16 bytes");
+  }
+  if (principal.size() > limits::kMaxPrincipalBytes ||
+      !absl::EndsWith(principal, absl::StrCat("@", realm)) ||
+      principal.find('\0') != std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", principal, "\" is not a principal of realm ", realm));
+  }
+  if (info.kvno() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(principal, ": key version 0"));
+  }
+  if (BaseKeyBytes(info.enctype()) == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        principal, ": enctype ", info.enctype(), " cannot be protected, only aes128-gcm (",
+        kEnctypeAes128Gcm, ") and aes256-gcm (", kEnctypeAes256Gcm, ")"));
+  }
+  if (info.salt().size() > limits::kMaxSaltBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(principal, ": the salt is too long"));
+  }
+  if (UsagesOf(info.key_class()).empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(principal, ": no key class given"));
+  }
+  if (info.gate() < v1::GATE_TIMESTAMP || info.gate() > v1::GATE_NONE) {
+    return absl::InvalidArgumentError(absl::StrCat(principal, ": no gate given"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SealedTriple> BuildPackages(const v1::KeyInfo& info,
+                                           absl::Span<const uint8_t> base,
+                                           const PackageTarget& target,
+                                           absl::string_view transaction,
+                                           const PackageSigner& signer) {
+  if (absl::Status s = CheckKeyInfo(info, target.realm); !s.ok()) return s;
+  if (absl::Status s = CheckTarget(target, transaction); !s.ok()) return s;
+  if (base.size() != BaseKeyBytes(info.enctype())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        info.principal(), ": a key of ", EnctypeName(info.enctype()), " has ",
+        BaseKeyBytes(info.enctype()), " bytes, not ", base.size()));
+  }
+  absl::StatusOr<std::vector<ExpandedUsage>> usages = ExpandUsages(base, info.key_class());
+  if (!usages.ok()) return usages.status();
+  const std::array<SharePackageParts, 3> parts =
+      SplitKey(info, base, *usages, target, transaction);
+  SealedTriple packages;
+  for (int party = 0; party < 3; ++party) {
+    absl::StatusOr<std::string> sealed =
+        Seal(EncodeSharePackage(parts[party]), target.package_keys[party]);
+    if (!sealed.ok()) return sealed.status();
+    absl::StatusOr<std::string> signature = signer.Sign(*sealed);
+    if (!signature.ok()) return signature.status();
+    packages[party].set_sealed(*std::move(sealed));
+    packages[party].set_signature(*std::move(signature));
+    packages[party].set_signer(signer.certificate_der());
+  }
+  return packages;
+}
+
+}  // namespace mpckdc::enroll

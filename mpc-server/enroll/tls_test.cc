@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mpc-server/enroll/admin_client.h"
+#include "mpc-server/enroll/certificate.h"
+#include "mpc-server/enroll/fake_admin_service.h"
+#include "mpc-server/enroll/test_identity.h"
+
+// Whom AdminServers::Dial believes, with real certificates on real connections.
+
+namespace mpckdc::enroll {
+namespace {
+
+using testing::HasSubstr;
+
+std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const AdminIdentity& identity) {
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = *ReadSmallFile(identity.ca_file);
+  options.pem_key_cert_pairs.push_back(
+      {*ReadSmallFile(identity.key_file), *ReadSmallFile(identity.certificate_file)});
+  return grpc::SslServerCredentials(options);
+}
+
+class TlsTest : public testing::Test {
+ protected:
+  void Start(const std::vector<AdminIdentity>& identities) {
+    for (uint32_t party = 0; party < 3; ++party) {
+      servers_.push_back(std::make_unique<FakeAdminServer>(party, "EXAMPLE.COM",
+                                                           ServerCredentials(identities[party])));
+    }
+  }
+
+  AdminIdentity Peer(const std::string& name, const std::string& host = "--ip 127.0.0.1") {
+    return authority_.Issue("peer", name, host);
+  }
+
+  std::string DialAndCheck(const AdminIdentity& identity) {
+    std::vector<std::string> addresses;
+    for (const auto& server : servers_) addresses.push_back(server->address());
+    absl::StatusOr<AdminServers> servers =
+        AdminServers::Dial(identity, "EXAMPLE.COM", addresses);
+    if (!servers.ok()) return std::string(servers.status().message());
+    return std::string(servers->Check(absl::Seconds(5), 1).message());
+  }
+
+  TestAuthority authority_;
+  std::vector<std::unique_ptr<FakeAdminServer>> servers_;
+};
+
+TEST_F(TlsTest, RightCertificatesWork) {
+  Start({Peer("p0"), Peer("p1"), Peer("p2")});
+  EXPECT_EQ(DialAndCheck(authority_.Issue("admin", "root")), "");
+}
+
+TEST_F(TlsTest, AServerWithoutTheRolePeerIsRefused) {
+  // Only the role is wrong: purposes and host are a peer's.
+  Start({Peer("p0"), Peer("p1"), authority_.Issue("kdc", "evil", "--ip 127.0.0.1 --server")});
+  const std::string why = DialAndCheck(authority_.Issue("admin", "root"));
+  EXPECT_THAT(why, HasSubstr(servers_[2]->address()));
+  EXPECT_THAT(why, HasSubstr("expected role peer"));
+  EXPECT_EQ(servers_[2]->calls("GetStatus"), 0) << "a request reached it";
+}
+
+TEST_F(TlsTest, AServerForAnotherHostIsRefused) {
+  Start({Peer("p0"), Peer("p1"), Peer("p2", "--dns elsewhere.example")});
+  EXPECT_THAT(DialAndCheck(authority_.Issue("admin", "root")), HasSubstr(servers_[2]->address()));
+  EXPECT_EQ(servers_[2]->calls("GetStatus"), 0);
+}
+
+TEST_F(TlsTest, AnExpiredServerIsRefused) {
+  Start({Peer("p0"), Peer("p1"), Peer("p2", "--ip 127.0.0.1 --expired")});
+  EXPECT_THAT(DialAndCheck(authority_.Issue("admin", "root")), HasSubstr(servers_[2]->address()));
+}
+
+TEST_F(TlsTest, AnotherAuthoritysServerIsRefused) {
+  TestAuthority other;
+  Start({Peer("p0"), Peer("p1"), other.Issue("peer", "p2", "--ip 127.0.0.1")});
+  EXPECT_THAT(DialAndCheck(authority_.Issue("admin", "root")), HasSubstr(servers_[2]->address()));
+}
+
+TEST_F(TlsTest, OneCertificateInTwoPlacesIsRefused) {
+  const AdminIdentity p1 = Peer("p1");
+  Start({Peer("p0"), p1, p1});
+  EXPECT_THAT(DialAndCheck(authority_.Issue("admin", "root")),
+              HasSubstr("two servers show the certificate spiffe://EXAMPLE.COM/mpc/peer/p1"));
+}
+
+TEST_F(TlsTest, OurOwnCertificateIsCheckedFirst) {
+  Start({Peer("p0"), Peer("p1"), Peer("p2")});
+  EXPECT_THAT(DialAndCheck(authority_.Issue("kdc", "kdc1")), HasSubstr("expected role admin"));
+  EXPECT_THAT(DialAndCheck(authority_.Issue("admin", "late", "--expired")), HasSubstr("expired on"));
+  AdminIdentity identity = authority_.Issue("admin", "root");
+  identity.ca_file = identity.key_file;
+  EXPECT_THAT(DialAndCheck(identity), HasSubstr("no PEM certificate"));
+  identity.ca_file = "/nonexistent/ca.pem";
+  EXPECT_THAT(DialAndCheck(identity), HasSubstr("cannot open /nonexistent/ca.pem"));
+}
+
+}  // namespace
+}  // namespace mpckdc::enroll

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/enroll/transaction.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "mpc-server/enroll/fake_admin_service.h"
+#include "mpc-server/enroll/string_to_key.h"
+#include "mpc-server/enroll/test_identity.h"
+
+namespace mpckdc::enroll {
+namespace {
+
+using testing::HasSubstr;
+using When = FakeAdminServer::When;
+
+v1::KeyInfo Info(int32_t enctype) {
+  v1::KeyInfo info;
+  info.set_handle(RandomIdentifier());
+  info.set_principal("alice@EXAMPLE.COM");
+  info.set_kvno(1);
+  info.set_enctype(enctype);
+  info.set_salt("EXAMPLE.COMalice");
+  info.set_key_class(v1::KEY_CLASS_USER);
+  info.set_gate(v1::GATE_TIMESTAMP);
+  return info;
+}
+
+TransactionTimeouts Quick() {
+  TransactionTimeouts timeouts;
+  timeouts.stage = timeouts.draw = timeouts.commit = absl::Seconds(5);
+  timeouts.cleanup = absl::Seconds(1);
+  timeouts.commit_pause = absl::Milliseconds(5);
+  return timeouts;
+}
+
+// Answers `code` to calls of `method`, `times` times, before or after they took effect.
+FakeAdminServer::Fault Fail(std::string method, When when, grpc::StatusCode code,
+                            int times = 1000) {
+  auto left = std::make_shared<std::atomic<int>>(times);
+  return [=](When at, const std::string& called) {
+    if (called != method || at != when || left->fetch_sub(1) <= 0) return grpc::Status::OK;
+    return grpc::Status(code, "injected");
+  };
+}
+
+class TransactionTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    authority_ = new TestAuthority;
+    const AdminIdentity identity = authority_->Issue("admin", "root");
+    signer_ = new PackageSigner(
+        *PackageSigner::FromPemFiles(identity.certificate_file, identity.key_file));
+  }
+  static void TearDownTestSuite() {
+    delete signer_;
+    delete authority_;
+  }
+
+  TransactionTest() : servers_(realm_.Connect()) {
+    const absl::Status s = servers_.Check(absl::Seconds(5), 1);
+    EXPECT_TRUE(s.ok()) << s;
+  }
+
+  absl::Status EnrolTwoKeys() {
+    KeyTransaction transaction(&servers_, Quick());
+    for (const int32_t enctype : {kEnctypeAes128Gcm, kEnctypeAes256Gcm}) {
+      const SecretBytes base(BaseKeyBytes(enctype), 0x33);
+      if (absl::Status s = transaction.Add(Info(enctype), base, *signer_); !s.ok()) return s;
+    }
+    return transaction.Run();
+  }
+
+  void ExpectNothingLeft() {
+    for (auto& server : realm_.servers) {
+      EXPECT_EQ(server->staged(), 0u);
+      EXPECT_TRUE(server->committed().empty());
+    }
+  }
+
+  void ClearCommitted() {
+    for (auto& server : realm_.servers) server->Clear();
+  }
+
+  static TestAuthority* authority_;
+  static PackageSigner* signer_;
+  FakeRealm realm_;
+  AdminServers servers_;
+};
+
+TestAuthority* TransactionTest::authority_;
+PackageSigner* TransactionTest::signer_;
+
+TEST_F(TransactionTest, AllThreeHaveSharesOfTheSameKeys) {
+  ASSERT_TRUE(EnrolTwoKeys().ok());
+  const auto first = realm_.servers[0]->committed();
+  ASSERT_EQ(first.size(), 2u);
+  for (const auto& [handle, ignored] : first) {
+    std::array<std::string, 3> x, a;
+    for (int party = 0; party < 3; ++party) {
+      const auto records = realm_.servers[party]->committed();
+      ASSERT_EQ(records.count(handle), 1u);
+      x[party] = records.at(handle).base_x();
+      a[party] = records.at(handle).base_a();
+    }
+    EXPECT_EQ(JoinForTest(x, a), std::string(x[0].size(), 0x33));
+  }
+}
+
+// Every call of every server refuses or is unreachable: nothing stays, and the same again works.
+TEST_F(TransactionTest, FailureAnywhereLeavesNothing) {
+  for (const char* method : {"StageKeys", "CommitKeys"}) {
+    for (const When when : {When::kBefore, When::kAfter}) {
+      for (const grpc::StatusCode code :
+           {grpc::StatusCode::UNAVAILABLE, grpc::StatusCode::RESOURCE_EXHAUSTED}) {
+        for (auto& server : realm_.servers) {
+          SCOPED_TRACE(testing::Message() << method << " " << static_cast<int>(when) << " "
+                                          << code << " " << server->status().party());
+          server->set_fault(Fail(method, when, code));
+          const absl::Status s = EnrolTwoKeys();
+          // A commit that took effect and is repeated answers well, so that case may succeed.
+          if (s.ok()) {
+            EXPECT_EQ(std::string(method), "CommitKeys");
+            for (auto& each : realm_.servers) EXPECT_EQ(each->committed().size(), 2u);
+            ClearCommitted();
+          } else {
+            EXPECT_EQ(static_cast<int>(s.code()), static_cast<int>(code)) << s;
+            EXPECT_THAT(std::string(s.message()), HasSubstr("no key was changed"));
+            EXPECT_THAT(std::string(s.message()), HasSubstr(server->address()));
+          }
+          ExpectNothingLeft();
+          server->set_fault(nullptr);
+        }
+      }
+    }
+  }
+  EXPECT_TRUE(EnrolTwoKeys().ok());
+}
+
+TEST_F(TransactionTest, ACommitWhoseAnswerIsLostIsRepeated) {
+  realm_.servers[1]->set_fault(
+      Fail("CommitKeys", When::kAfter, grpc::StatusCode::UNAVAILABLE, 1));
+  ASSERT_TRUE(EnrolTwoKeys().ok());
+  EXPECT_EQ(realm_.servers[1]->calls("CommitKeys"), 2);
+  for (auto& server : realm_.servers) EXPECT_EQ(server->committed().size(), 2u);
+}
+
+TEST_F(TransactionTest, AServerThatDiesBeforeCommitIsNamed) {
+  KeyTransaction transaction(&servers_, Quick());
+  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), *signer_).ok());
+  ASSERT_TRUE(transaction.Stage().ok());
+  realm_.servers[2]->Stop();
+  const absl::Status s = transaction.Commit();
+  ASSERT_FALSE(s.ok());
+  EXPECT_THAT(std::string(s.message()), HasSubstr(realm_.servers[2]->address()));
+  EXPECT_THAT(std::string(s.message()), HasSubstr("doctor"));
+  for (int party : {0, 1}) {
+    EXPECT_EQ(realm_.servers[party]->staged(), 0u);
+    EXPECT_TRUE(realm_.servers[party]->committed().empty());
+  }
+}
+
+TEST_F(TransactionTest, ATransactionThatIsLeftIsRolledBack) {
+  {
+    KeyTransaction transaction(&servers_, Quick());
+    ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), *signer_).ok());
+    ASSERT_TRUE(transaction.Stage().ok());
+    EXPECT_EQ(realm_.servers[0]->staged(), 1u);
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(TransactionTest, RollbackTakesCommittedKeysAway) {
+  KeyTransaction transaction(&servers_, Quick());
+  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), *signer_).ok());
+  ASSERT_TRUE(transaction.Run().ok());
+  EXPECT_TRUE(transaction.Rollback().ok());
+  ExpectNothingLeft();
+}
+
+TEST_F(TransactionTest, DrawnAndSharedKeysGoTogether) {
+  KeyTransaction transaction(&servers_, Quick());
+  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), *signer_).ok());
+  ASSERT_TRUE(transaction.AddDrawn(Info(kEnctypeAes128Gcm)).ok());
+  ASSERT_TRUE(transaction.Run().ok());
+  for (auto& server : realm_.servers) EXPECT_EQ(server->committed().size(), 2u);
+}
+
+TEST_F(TransactionTest, ADrawThatFailsLeavesNothing) {
+  realm_.servers[1]->set_fault(Fail("DrawKey", When::kAfter, grpc::StatusCode::DEADLINE_EXCEEDED));
+  KeyTransaction transaction(&servers_, Quick());
+  ASSERT_TRUE(transaction.AddDrawn(Info(kEnctypeAes128Gcm)).ok());
+  EXPECT_FALSE(transaction.Run().ok());
+  ExpectNothingLeft();
+}
+
+TEST_F(TransactionTest, ACommitOfOtherKeysThanStagedIsAnError) {
+  KeyTransaction transaction(&servers_, Quick());
+  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), *signer_).ok());
+  ASSERT_TRUE(transaction.AddDrawn(Info(kEnctypeAes128Gcm)).ok());
+  ASSERT_TRUE(transaction.Stage().ok());
+  realm_.servers[0]->DropOneStaged();
+  const absl::Status s = transaction.Commit();
+  EXPECT_TRUE(absl::IsDataLoss(s)) << s;
+  ExpectNothingLeft();
+}
+
+TEST_F(TransactionTest, MisuseIsRefused) {
+  KeyTransaction transaction(&servers_, Quick());
+  EXPECT_FALSE(transaction.Stage().ok()) << "empty";
+  EXPECT_FALSE(transaction.Commit().ok()) << "not staged";
+  const v1::KeyInfo info = Info(kEnctypeAes256Gcm);
+  ASSERT_TRUE(transaction.Add(info, SecretBytes(32, 1), *signer_).ok());
+  EXPECT_FALSE(transaction.AddDrawn(info).ok()) << "same handle";
+  ASSERT_TRUE(transaction.Run().ok());
+  EXPECT_FALSE(transaction.Stage().ok()) << "finished";
+  EXPECT_FALSE(transaction.AddDrawn(Info(kEnctypeAes128Gcm)).ok()) << "finished";
+}
+
+TEST_F(TransactionTest, CheckRefusesServersThatDoNotBelongTogether) {
+  v1::StatusReply& status = realm_.servers[1]->status();
+  const v1::StatusReply good = status;
+  auto check = [&] {
+    AdminServers servers = realm_.Connect();
+    return std::string(servers.Check(absl::Seconds(5), 1).message());
+  };
+  EXPECT_EQ(check(), "");
+  status.set_party(2);
+  EXPECT_THAT(check(), HasSubstr("both say they are party 2"));
+  status = good;
+  status.set_party(3);
+  EXPECT_THAT(check(), HasSubstr("says it is party 3"));
+  status = good;
+  status.set_realm("OTHER.ORG");
+  EXPECT_THAT(check(), HasSubstr("serves realm \"OTHER.ORG\", not EXAMPLE.COM"));
+  status = good;
+  status.set_cluster(2);
+  EXPECT_THAT(check(), HasSubstr("belongs to cluster 2, expected 1"));
+  status = good;
+  status.set_epoch(9);
+  EXPECT_THAT(check(), HasSubstr("epoch 9"));
+  status = good;
+  status.set_version(2);
+  EXPECT_THAT(check(), HasSubstr("speaks version 2"));
+  status = good;
+  status.set_initialised(false);
+  EXPECT_THAT(check(), HasSubstr("run mpc-admin init-realm"));
+  status = good;
+  realm_.servers[0]->Stop();
+  EXPECT_THAT(check(), HasSubstr(realm_.servers[0]->address()));
+}
+
+}  // namespace
+}  // namespace mpckdc::enroll
