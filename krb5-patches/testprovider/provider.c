@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+ * The provider: a table of keys by handle, a thread which ends waits when their
+ * time has come, and the operations, each of which waits and then uses the key
+ * as any other.
+ */
+
+#include "remotetest.h"
+
+#include <krb5/remote_key_plugin.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tgt_header.h"
+
+#define HANDLE_LENGTH KRB5_REMOTE_KEY_HANDLE_LENGTH
+
+static void
+log_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void
+log_line(const char *fmt, ...)
+{
+    const char *name = getenv("KRB5_REMOTETEST_LOG");
+    FILE *f = (name != NULL) ? fopen(name, "a") : NULL;
+    va_list ap;
+
+    if (f == NULL)
+        return;
+    va_start(ap, fmt);
+    vfprintf(f, fmt, ap);
+    va_end(ap);
+    fputc('\n', f);
+    fclose(f);
+}
+
+/*** Owners and keys ***/
+
+/* Owners by encrypted key data, and keys by handle, are remembered for the life
+ * of the process.  A test's database is small. */
+#define BUCKETS 1024
+
+struct owner {
+    struct owner *next;
+    unsigned int length;
+    unsigned char *contents;
+    char *name;
+};
+
+struct key {
+    struct key *next;
+    unsigned char handle[HANDLE_LENGTH];
+    krb5_keyblock *block;
+    char *owner;
+};
+
+static struct owner *owners[BUCKETS];
+static struct key *keys[BUCKETS];
+
+static unsigned int
+bucket(const unsigned char *p, unsigned int length)
+{
+    unsigned int h = 5381, i;
+
+    for (i = 0; i < length; i++)
+        h = h * 33 + p[i];
+    return h % BUCKETS;
+}
+
+static struct owner *
+find_owner(const krb5_key_data *kd)
+{
+    const unsigned char *p = kd->key_data_contents[0];
+    unsigned int length = kd->key_data_length[0];
+    struct owner *o;
+
+    for (o = owners[bucket(p, length)]; o != NULL; o = o->next) {
+        if (o->length == length && memcmp(o->contents, p, length) == 0)
+            return o;
+    }
+    return NULL;
+}
+
+const char *
+remotetest_owner(const krb5_key_data *kd)
+{
+    struct owner *o = find_owner(kd);
+
+    return (o == NULL) ? NULL : o->name;
+}
+
+void
+remotetest_note_owner(const krb5_key_data *kd, const char *name)
+{
+    unsigned int length = kd->key_data_length[0], b;
+    struct owner *o = find_owner(kd);
+
+    if (o != NULL || length == 0)
+        return;
+    o = calloc(1, sizeof(*o));
+    if (o == NULL || (o->contents = malloc(length)) == NULL ||
+        (o->name = strdup(name)) == NULL)
+        abort();
+    memcpy(o->contents, kd->key_data_contents[0], length);
+    o->length = length;
+    b = bucket(o->contents, length);
+    o->next = owners[b];
+    owners[b] = o;
+}
+
+static struct key *
+find_key(const unsigned char *handle)
+{
+    struct key *k;
+
+    for (k = keys[bucket(handle, HANDLE_LENGTH)]; k != NULL; k = k->next) {
+        if (memcmp(k->handle, handle, HANDLE_LENGTH) == 0)
+            return k;
+    }
+    return NULL;
+}
+
+krb5_error_code
+remotetest_make_reference(krb5_context context, const krb5_keyblock *block, const char *owner,
+                          krb5_keyblock *ref_out)
+{
+    unsigned char handle[HANDLE_LENGTH];
+    krb5_data d = {KV5M_DATA, HANDLE_LENGTH, (char *)handle};
+    struct key *k;
+    unsigned int b;
+
+    remotetest_handle(block, owner, handle);
+    if (find_key(handle) == NULL) {
+        k = calloc(1, sizeof(*k));
+        if (k == NULL || (k->owner = strdup(owner)) == NULL ||
+            krb5_copy_keyblock(context, block, &k->block) != 0)
+            abort();
+        memcpy(k->handle, handle, HANDLE_LENGTH);
+        b = bucket(handle, HANDLE_LENGTH);
+        k->next = keys[b];
+        keys[b] = k;
+    }
+    return krb5_c_make_remote_key(context, block->enctype, &d, ref_out);
+}
+
+/*** Waiting ***/
+
+/* Waits end in the order in which they begin, since all are equally long. */
+struct alarm {
+    struct alarm *next;
+    struct timespec when;
+    void *token;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static struct alarm *alarms, **alarms_tail = &alarms;
+static krb5_boolean stopping, thread_started;
+static pthread_t thread;
+
+static void *
+run_alarms(void *arg)
+{
+    const krb5_remote_key_host *host = krb5_c_remote_key_host();
+    struct timespec when;
+    struct alarm *a;
+
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (alarms == NULL && !stopping)
+            pthread_cond_wait(&cond, &lock);
+        if (alarms == NULL)
+            break;
+        a = alarms;
+        alarms = a->next;
+        if (alarms == NULL)
+            alarms_tail = &alarms;
+        when = a->when;
+        if (!stopping) {
+            pthread_mutex_unlock(&lock);
+            while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) != 0)
+                ;
+            pthread_mutex_lock(&lock);
+        }
+        host->wake(a->token);
+        free(a);
+    }
+    pthread_mutex_unlock(&lock);
+    return arg;
+}
+
+/* Let other requests run for as long as an operation takes.  The thread starts
+ * with the first operation, which comes after the last fork. */
+static krb5_error_code
+take_time(void)
+{
+    const krb5_remote_key_host *host = krb5_c_remote_key_host();
+    const char *delay = getenv("KRB5_REMOTETEST_DELAY");
+    const char *outage = getenv("KRB5_REMOTETEST_OUTAGE");
+    long ms = (delay != NULL) ? atol(delay) : 10;
+    struct alarm *a = malloc(sizeof(*a));
+    void *token = (a != NULL) ? host->begin_wait() : NULL;
+
+    if (token == NULL) {
+        free(a);
+        return ENOMEM;
+    }
+    a->next = NULL;
+    a->token = token;
+    clock_gettime(CLOCK_MONOTONIC, &a->when);
+    a->when.tv_nsec += ms * 1000000;
+    a->when.tv_sec += a->when.tv_nsec / 1000000000;
+    a->when.tv_nsec %= 1000000000;
+
+    pthread_mutex_lock(&lock);
+    if (!thread_started) {
+        if (pthread_create(&thread, NULL, run_alarms, NULL) != 0)
+            abort();
+        thread_started = TRUE;
+    }
+    *alarms_tail = a;
+    alarms_tail = &a->next;
+    pthread_cond_signal(&cond);
+    pthread_mutex_unlock(&lock);
+
+    host->wait(token);
+    if (outage != NULL && access(outage, F_OK) == 0)
+        return KRB5KDC_ERR_SVC_UNAVAILABLE;
+    return 0;
+}
+
+/*** Requests ***/
+
+/* What the provider knows about a request in progress. */
+struct request {
+    unsigned int operations;
+    size_t ticket_bound, reply_bound; /* from hints, or 0 */
+    krb5_boolean hinted;
+    struct tgt_header header; /* for the next TGT; version 0 if none */
+};
+
+/* Return the state of the current request, or NULL outside of requests. */
+static struct request *
+current_request(void)
+{
+    void **slot = krb5_c_remote_key_host()->request_slot();
+
+    if (slot == NULL)
+        return NULL;
+    if (*slot == NULL)
+        *slot = calloc(1, sizeof(struct request));
+    return *slot;
+}
+
+static void
+note_operation(const char *what, const struct key *k, krb5_keyusage usage, size_t length)
+{
+    struct request *r = current_request();
+
+    if (r != NULL)
+        r->operations++;
+    log_line("%s usage=%d length=%lu owner=%s%s", what, (int)usage, (unsigned long)length,
+             k->owner, (r == NULL) ? " blocking" : "");
+}
+
+/* Log how far a hint's upper bound was from the truth. */
+static void
+compare_bound(const char *what, size_t bound, size_t length)
+{
+    struct request *r = current_request();
+
+    if (r != NULL && r->hinted && bound > 0) {
+        log_line("bound %s hinted=%lu actual=%lu slack=%ld", what, (unsigned long)bound,
+                 (unsigned long)length, (long)bound - (long)length);
+    }
+}
+
+/*** Operations ***/
+
+/* Find the key for an operation, and take the operation's time. */
+static krb5_error_code
+start(const char *what, const krb5_data *handle, krb5_keyusage usage, size_t length,
+      struct key **key_out)
+{
+    *key_out = find_key((unsigned char *)handle->data);
+    if (*key_out == NULL)
+        return KRB5_KDB_NO_MATCHING_KEY;
+    note_operation(what, *key_out, usage, length);
+    return take_time();
+}
+
+/* Falsify a header as a test demands. */
+static void
+tamper(struct tgt_header *header)
+{
+    const char *name = getenv("KRB5_REMOTETEST_TAMPER");
+    char what[16] = "";
+    FILE *f = (name != NULL) ? fopen(name, "r") : NULL;
+
+    if (f == NULL)
+        return;
+    if (fscanf(f, "%15s", what) != 1)
+        what[0] = '\0';
+    fclose(f);
+    if (strcmp(what, "version") == 0)
+        header->version++;
+    else if (strcmp(what, "principal") == 0)
+        header->principal[0] ^= 1;
+    else if (strcmp(what, "origin-late") == 0)
+        header->origin += 3600;
+    else if (strcmp(what, "origin-early") == 0)
+        header->origin -= 3600;
+    else if (strcmp(what, "cap") == 0)
+        header->cap = header->origin + 60;
+}
+
+static krb5_error_code
+op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5_data *handle,
+           krb5_keyusage usage, const krb5_data *plain, krb5_data *cipher_out)
+{
+    krb5_error_code ret;
+    krb5_enc_data enc;
+    struct key *k;
+    struct request *r = current_request();
+    size_t length;
+
+    ret = start("encrypt", handle, usage, plain->length, &k);
+    if (ret)
+        return ret;
+    if (usage == KRB5_KEYUSAGE_KDC_REP_TICKET && r != NULL)
+        compare_bound("ticket", r->ticket_bound, plain->length);
+    if (usage == KRB5_KEYUSAGE_AS_REP_ENCPART && r != NULL)
+        compare_bound("reply", r->reply_bound, plain->length);
+
+    if (tgt_header_applies(enctype, usage, k->owner) && r != NULL && r->header.version != 0) {
+        struct tgt_header header = r->header;
+
+        tamper(&header);
+        return tgt_header_seal(k->block, usage, &header, plain, cipher_out);
+    }
+
+    ret = krb5_c_encrypt_length(context, enctype, plain->length, &length);
+    if (ret)
+        return ret;
+    if (length > cipher_out->length)
+        return KRB5_BAD_MSIZE;
+    memset(&enc, 0, sizeof(enc));
+    enc.ciphertext = *cipher_out;
+    ret = krb5_c_encrypt(context, k->block, usage, NULL, plain, &enc);
+    if (ret == 0)
+        cipher_out->length = length;
+    return ret;
+}
+
+static krb5_error_code
+op_decrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5_data *handle,
+           krb5_keyusage usage, const krb5_data *cipher, krb5_data *plain_out)
+{
+    krb5_error_code ret;
+    krb5_enc_data enc;
+    struct key *k;
+    struct request *r = current_request();
+
+    ret = start("decrypt", handle, usage, cipher->length, &k);
+    if (ret)
+        return ret;
+    memset(&enc, 0, sizeof(enc));
+    enc.enctype = enctype;
+    enc.ciphertext = *cipher;
+    ret = krb5_c_decrypt(context, k->block, usage, NULL, &enc, plain_out);
+    if (ret || r == NULL)
+        return ret;
+
+    /* The next TGT is for whoever proved to hold this key, or for whom the TGT
+     * opened first was. */
+    if (usage == KRB5_KEYUSAGE_AS_REQ_PA_ENC_TS)
+        tgt_header_make(&r->header, k->owner);
+    else if (tgt_header_applies(enctype, usage, k->owner) && r->header.version == 0)
+        tgt_header_inherit(&r->header, cipher, k->owner);
+    return 0;
+}
+
+static krb5_error_code
+op_make_checksum(krb5_context context, void *moddata, krb5_enctype enctype,
+                 const krb5_data *handle, krb5_keyusage usage, krb5_cksumtype type,
+                 const krb5_data *input, krb5_data *cksum_out)
+{
+    krb5_error_code ret;
+    krb5_checksum cksum;
+    struct key *k;
+
+    ret = start("make_checksum", handle, usage, input->length, &k);
+    if (ret)
+        return ret;
+    ret = krb5_c_make_checksum(context, type, k->block, usage, input, &cksum);
+    if (ret)
+        return ret;
+    if (cksum.length > cksum_out->length) {
+        ret = KRB5_BAD_MSIZE;
+    } else {
+        memcpy(cksum_out->data, cksum.contents, cksum.length);
+        cksum_out->length = cksum.length;
+    }
+    krb5_free_checksum_contents(context, &cksum);
+    return ret;
+}
+
+static krb5_error_code
+op_verify_checksum(krb5_context context, void *moddata, krb5_enctype enctype,
+                   const krb5_data *handle, krb5_keyusage usage, krb5_cksumtype type,
+                   const krb5_data *input, const krb5_data *value, krb5_boolean *valid)
+{
+    krb5_error_code ret;
+    krb5_checksum cksum;
+    struct key *k;
+
+    ret = start("verify_checksum", handle, usage, input->length, &k);
+    if (ret)
+        return ret;
+    memset(&cksum, 0, sizeof(cksum));
+    cksum.checksum_type = type;
+    cksum.length = value->length;
+    cksum.contents = (krb5_octet *)value->data;
+    return krb5_c_verify_checksum(context, k->block, usage, input, &cksum, valid);
+}
+
+static krb5_error_code
+op_prf(krb5_context context, void *moddata, krb5_enctype enctype, const krb5_data *handle,
+       const krb5_data *input, krb5_data *output)
+{
+    krb5_error_code ret;
+    krb5_data in = *input;
+    struct key *k;
+
+    ret = start("prf", handle, 0, input->length, &k);
+    return ret ? ret : krb5_c_prf(context, k->block, &in, output);
+}
+
+static void
+op_hint_as(krb5_context context, void *moddata, const krb5_remote_key_as_hint *hint)
+{
+    struct request *r = current_request();
+    struct key *k;
+    krb5_data handle;
+
+    log_line("hint_as preauth=%lu ticket=%lu reply=%lu checksum=%lu",
+             hint->preauth_cipher ? (unsigned long)hint->preauth_cipher->length : 0,
+             hint->ticket_key ? (unsigned long)hint->ticket_size : 0,
+             (unsigned long)hint->reply_size,
+             hint->as_req ? (unsigned long)hint->as_req->length : 0);
+    if (r == NULL)
+        return;
+    r->hinted = TRUE;
+    r->ticket_bound = hint->ticket_key ? hint->ticket_size : 0;
+    r->reply_bound = hint->reply_size;
+
+    /* The new TGT is the client's, whosever TGT was the armor. */
+    if (krb5_c_remote_key_handle(hint->client_key, &handle) == 0 &&
+        (k = find_key((unsigned char *)handle.data)) != NULL)
+        tgt_header_make(&r->header, k->owner);
+}
+
+static void
+op_hint_tgs(krb5_context context, void *moddata, const krb5_remote_key_tgs_hint *hint)
+{
+    struct request *r = current_request();
+
+    log_line("hint_tgs cipher=%lu ticket=%lu", (unsigned long)hint->ticket_cipher->length,
+             hint->ticket_key ? (unsigned long)hint->ticket_size : 0);
+    if (r == NULL)
+        return;
+    r->hinted = TRUE;
+    r->ticket_bound = hint->ticket_key ? hint->ticket_size : 0;
+}
+
+static void
+op_request_done(void *moddata, void *request_state)
+{
+    struct request *r = request_state;
+
+    log_line("request_done operations=%u", r->operations);
+    free(r);
+}
+
+static krb5_remote_key_vtable provider = {
+    .version = KRB5_REMOTE_KEY_VTABLE_VERSION,
+    .encrypt = op_encrypt,
+    .decrypt = op_decrypt,
+    .make_checksum = op_make_checksum,
+    .verify_checksum = op_verify_checksum,
+    .hint_as = op_hint_as,
+    .hint_tgs = op_hint_tgs,
+    .request_done = op_request_done,
+};
+
+krb5_error_code
+remotetest_register(void)
+{
+    stopping = FALSE;
+    provider.prf = (getenv("KRB5_REMOTETEST_NO_PRF") == NULL) ? op_prf : NULL;
+    return krb5_c_register_remote_keys(&provider, NULL);
+}
+
+void
+remotetest_unregister(void)
+{
+    krb5_boolean join;
+
+    (void)krb5_c_register_remote_keys(NULL, NULL);
+    pthread_mutex_lock(&lock);
+    stopping = TRUE;
+    join = thread_started;
+    thread_started = FALSE;
+    pthread_cond_signal(&cond);
+    pthread_mutex_unlock(&lock);
+    if (join)
+        pthread_join(thread, NULL);
+}
