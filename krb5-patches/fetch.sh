@@ -66,6 +66,7 @@ verify() {
 # look like ours.)
 suite_pattern() {
   local codename=
+  # shellcheck source=/dev/null
   [ -r /etc/os-release ] && codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
   echo "^(${codename:-bookworm}|bookworm|stable|oldstable)([-/].*)?\$"
 }
