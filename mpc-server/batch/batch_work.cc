@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/batch/batch_work.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "mpc-server/circuit/checks.h"
+#include "mpc-server/job/operation_table.h"
+#include "mpc-server/protocol/reveal.h"
+
+namespace mpckdc {
+namespace {
+
+// Cached powers are computed in steps of powers of two, so that a slowly growing ticket does not
+// compute them anew each time.
+constexpr size_t kLeastCachedPowers = 64;
+constexpr size_t kMaxCachedKeys = 64;
+
+size_t CachedCount(size_t needed) {
+  size_t count = kLeastCachedPowers;
+  while (count < needed) count *= 2;
+  return count;
+}
+
+Block LaneInput(const Nonce& nonce, size_t i) {
+  return CounterBlock(nonce, static_cast<uint32_t>(1 + i));
+}
+
+Block FirstBlock(absl::string_view bytes) {
+  Block block{};
+  std::copy_n(bytes.begin(), block.size(), block.begin());
+  return block;
+}
+
+}  // namespace
+
+absl::Span<const uint8_t> AsBytes(absl::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+AesBits KeyUse::bits() const {
+  return info->enctype == kEnctypeAes128Gcm ? AesBits::k128 : AesBits::k256;
+}
+
+SharedPowers PowersCache::Find(const Handle& handle, uint32_t usage, const SharedBlock& h,
+                               size_t count) const {
+  const auto it = entries_.find({handle, usage});
+  if (it == entries_.end() || it->second.powers->size() < count) return nullptr;
+  const SharedBlock& kept = it->second.h;
+  return kept.x == h.x && kept.a == h.a ? it->second.powers : nullptr;
+}
+
+void PowersCache::Put(const Handle& handle, uint32_t usage, const SharedBlock& h,
+                      SharedPowers powers) {
+  if (entries_.size() >= kMaxCachedKeys && !entries_.contains({handle, usage})) entries_.clear();
+  entries_[{handle, usage}] = {h, std::move(powers)};
+}
+
+BatchWork::BatchWork(PartyContext& party, PowersCache& cache, std::vector<JobWork>& work)
+    : party_(party), cache_(cache), work_(work) {
+  Plan();
+}
+
+Lanes BatchWork::AddLanes(const KeyUse& key, const Nonce& nonce, size_t count) {
+  std::vector<AesLane>& all = key.bits() == AesBits::k128 ? lanes128_ : lanes256_;
+  const Lanes lanes{key.bits(), all.size(), count};
+  assert(key.key->round_keys.size() == AesRoundKeys(key.bits()));
+  for (size_t i = 0; i < count; ++i) {
+    AesLane lane;
+    lane.round_keys = key.key->round_keys.data();
+    lane.public_input = LaneInput(nonce, i);
+    all.push_back(lane);
+  }
+  return lanes;
+}
+
+void BatchWork::NeedPowers(const KeyUse& key, size_t count) {
+  PowersNeed& need = needs_[{key.info->handle, key.key->usage}];
+  need.key = key;
+  need.count = std::max(need.count, count);
+}
+
+void BatchWork::Plan() {
+  for (JobWork& job : work_) {
+    for (OpenWork& open : job.opens) {
+      const size_t bytes = open.message.ciphertext.size();
+      open.lanes = AddLanes(open.key, open.message.nonce, 1 + BlocksOf(bytes));
+      NeedPowers(open.key, GhashBlockCount(1 + open.message.header.size(), bytes));
+    }
+    for (SealWork& seal : job.seals) {
+      const size_t bytes = kZeroBytes + seal.max_plaintext;
+      seal.lanes = AddLanes(seal.key, seal.nonce, 1 + BlocksOf(bytes));
+      NeedPowers(seal.key, GhashBlockCount(1 + seal.header.size(), bytes));
+    }
+    for (MakeMacWork& mac : job.make_macs) {
+      mac.lanes = AddLanes(mac.key, mac.nonce, 1);
+      NeedPowers(mac.key, GhashBlockCount(mac.data.size(), 0));
+    }
+    for (VerifyMacWork& mac : job.verify_macs) {
+      mac.lanes = AddLanes(mac.key, mac.checksum.nonce, 1);
+      NeedPowers(mac.key, GhashBlockCount(mac.data.size(), 0));
+    }
+  }
+}
+
+std::vector<BatchWork::KeyId> BatchWork::RequestMissingPowers(
+    std::vector<GhashPowersRequest>* requests) {
+  std::vector<KeyId> ids;
+  for (const auto& [id, need] : needs_) {
+    const SharedBlock& h = need.key.key->h;
+    const bool cached = need.key.info->key_class == KeyClass::kTgs;
+    if (SharedPowers kept = cached ? cache_.Find(id.first, id.second, h, need.count) : nullptr) {
+      powers_[id] = std::move(kept);
+      continue;
+    }
+    const size_t count = cached ? CachedCount(need.count) : need.count;
+    requests->push_back({h, static_cast<uint32_t>(count)});
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+void BatchWork::KeepPowers(const GhashPowers& circuit, const std::vector<KeyId>& ids) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const absl::Span<const SharedBlock> powers = circuit.powers(i);
+    auto kept = std::make_shared<const SecretVector<SharedBlock>>(powers.begin(), powers.end());
+    const KeyUse& key = needs_[ids[i]].key;
+    if (key.info->key_class == KeyClass::kTgs) {
+      cache_.Put(ids[i].first, ids[i].second, key.key->h, kept);
+    }
+    powers_[ids[i]] = std::move(kept);
+  }
+}
+
+absl::Status BatchWork::ComputeBlocks(Circuit& first) {
+  std::vector<GhashPowersRequest> requests;
+  const std::vector<KeyId> ids = RequestMissingPowers(&requests);
+  GhashPowers powers;
+  std::vector<Circuit*> circuits = {&first};
+  if (!lanes128_.empty()) aes128_.Reset(lanes128_), circuits.push_back(&aes128_);
+  if (!lanes256_.empty()) aes256_.Reset(lanes256_), circuits.push_back(&aes256_);
+  if (!requests.empty()) powers.Reset(requests), circuits.push_back(&powers);
+  const absl::Status status = RunTogether(party_, circuits, &cost_);
+  if (status.ok()) KeepPowers(powers, ids);
+  return status;
+}
+
+const SharedBlock& BatchWork::Output(const Lanes& lanes, size_t i) const {
+  assert(i < lanes.count);
+  return (lanes.bits == AesBits::k128 ? aes128_ : aes256_).output(lanes.first + i);
+}
+
+SharedPowers BatchWork::PowersOf(const KeyUse& key) const {
+  return powers_.at({key.info->handle, key.key->usage});
+}
+
+// Zero if and only if `tag` is right.
+SharedBlock BatchWork::TagDifference(const KeyUse& key, const Lanes& lanes, absl::string_view aad,
+                                     absl::string_view ciphertext, const Tag& tag) const {
+  const std::vector<Block> blocks = GhashBlocks(AsBytes(aad), AsBytes(ciphertext));
+  return AddPublic(GhashLinear(blocks, *PowersOf(key)) ^ Output(lanes, 0), tag);
+}
+
+absl::Status BatchWork::CheckTags() {
+  SecretVector<SharedBlock> blocks;
+  std::vector<size_t> sizes;
+  std::vector<bool*> results;
+  for (JobWork& job : work_) {
+    for (OpenWork& open : job.opens) {
+      const MessageView& m = open.message;
+      blocks.push_back(
+          TagDifference(open.key, open.lanes, HeaderAad(m.header), m.ciphertext, m.tag));
+      blocks.push_back(AddPublic(Output(open.lanes, 1), FirstBlock(m.ciphertext)));
+      sizes.push_back(2);
+      results.push_back(&open.good);
+    }
+    for (VerifyMacWork& mac : job.verify_macs) {
+      blocks.push_back(TagDifference(mac.key, mac.lanes, mac.data, "", mac.checksum.tag));
+      sizes.push_back(1);
+      results.push_back(&mac.good);
+    }
+  }
+  if (sizes.empty()) return absl::OkStatus();
+  std::vector<absl::Span<const SharedBlock>> items;
+  size_t at = 0;
+  for (const size_t size : sizes) {
+    items.push_back(absl::MakeConstSpan(blocks).subspan(at, size));
+    at += size;
+  }
+  ZeroCheck check(party_, "tag check");
+  check.Reset(items);
+  Circuit* const circuits[] = {&check};
+  const absl::Status status = RunTogether(party_, circuits, &cost_);
+  if (!status.ok()) return status;
+  for (size_t i = 0; i < results.size(); ++i) *results[i] = check.zero()[i] != 0;
+  return status;
+}
+
+absl::Status BatchWork::OpenTimestamps() {
+  SecretVector<SharedBlock> keystream;
+  std::vector<OpenWork*> opened;
+  for (JobWork& job : work_) {
+    for (OpenWork& open : job.opens) {
+      if (!open.is_preauth || !open.good) continue;
+      for (size_t i = 2; i < open.lanes.count; ++i) keystream.push_back(Output(open.lanes, i));
+      opened.push_back(&open);
+    }
+  }
+  if (opened.empty()) return absl::OkStatus();
+  OpenToServers reveal(party_.party(), "pre-auth timestamp");
+  reveal.Reset(keystream);
+  Circuit* const circuits[] = {&reveal};
+  const absl::Status status = RunTogether(party_, circuits, &cost_);
+  if (!status.ok()) return status;
+  const Block* next = reveal.values().data();
+  for (OpenWork* open : opened) {
+    std::string text(open->message.ciphertext.substr(kZeroBytes));
+    for (size_t i = 0; i < text.size(); ++i) text[i] ^= static_cast<char>(next[i / 16][i % 16]);
+    next += BlocksOf(text.size());
+    open->plaintext = std::move(text);
+  }
+  return status;
+}
+
+}  // namespace mpckdc

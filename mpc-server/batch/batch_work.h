@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The computation of one batch of jobs on shares. Its structure (lanes, rounds, message lengths)
+// follows from the agreed jobs alone and is the same at the three servers; what each server thinks
+// of the results is judge.h.
+//
+//   ComputeBlocks   all AES blocks of all jobs, 128- and 256-bit lanes side by side, and the
+//                   powers of H of every key that needs a tag              (40 or 56 rounds)
+//   CheckTags       tags and zero blocks of opens, tags of verify_macs    (2 rounds, if any)
+//   OpenTimestamps  plaintexts of the pre-auth messages whose tag is good  (1 round, if any)
+//
+// Lanes of a part are consecutive in the circuit of its key's size:
+//
+//   open, seal:            J0 (masks the tag) | counter 2 (zero block) | counter 3 | ...
+//   make_mac, verify_mac:  J0
+#ifndef MPC_SERVER_BATCH_BATCH_WORK_H_
+#define MPC_SERVER_BATCH_BATCH_WORK_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "mpc-server/batch/job_queue.h"
+#include "mpc-server/batch/pending_seals.h"
+#include "mpc-server/circuit/aes_circuit.h"
+#include "mpc-server/circuit/ghash.h"
+#include "mpc-server/job/message_format.h"
+#include "mpc-server/protocol/circuit.h"
+#include "mpc-server/store/key_record.h"
+
+namespace mpckdc {
+
+// A part's key, in the record that the batch keeps.
+struct KeyUse {
+  const KeyInfo* info = nullptr;
+  const UsageKey* key = nullptr;
+
+  AesBits bits() const;
+};
+
+struct Lanes {
+  AesBits bits = AesBits::k128;
+  size_t first = 0;
+  size_t count = 0;
+};
+
+struct OpenWork {
+  KeyUse key;
+  MessageView message;  // into the job
+  bool is_preauth = false;
+  Lanes lanes;
+  bool good = false;                      // after CheckTags: tag and zero block
+  std::optional<std::string> plaintext;   // after OpenTimestamps, of a good pre-auth
+};
+struct SealWork {
+  KeyUse key;
+  Nonce nonce{};
+  std::string header;
+  uint32_t max_plaintext = 0;
+  Lanes lanes;
+};
+struct MakeMacWork {
+  KeyUse key;
+  Nonce nonce{};
+  absl::string_view data;
+  Lanes lanes;
+};
+struct VerifyMacWork {
+  KeyUse key;
+  ChecksumView checksum;
+  absl::string_view data;
+  Lanes lanes;
+  bool good = false;
+};
+
+struct JobWork {
+  WaitingJobPtr waiting;
+  const KeyInfo* client = nullptr;
+  std::vector<OpenWork> opens;
+  std::vector<SealWork> seals;
+  std::vector<MakeMacWork> make_macs;
+  std::vector<VerifyMacWork> verify_macs;
+};
+
+// Powers of H that outlive a batch: those of krbtgt keys, which every login uses. Lives as long as
+// the session between the servers, so that the three have the same ones.
+class PowersCache {
+ public:
+  // nullptr unless at least `count` powers of this very share of H are kept.
+  SharedPowers Find(const Handle& handle, uint32_t usage, const SharedBlock& h,
+                    size_t count) const;
+  void Put(const Handle& handle, uint32_t usage, const SharedBlock& h, SharedPowers powers);
+
+ private:
+  struct Entry {
+    SharedBlock h;
+    SharedPowers powers;
+  };
+  std::map<std::pair<Handle, uint32_t>, Entry> entries_;
+};
+
+class BatchWork {
+ public:
+  // `work` and `cache` are the caller's.
+  BatchWork(PartyContext& party, PowersCache& cache, std::vector<JobWork>& work);
+
+  // `first` is run together with the blocks (ConfirmView).
+  absl::Status ComputeBlocks(Circuit& first);
+  absl::Status CheckTags();
+  absl::Status OpenTimestamps();
+
+  // After ComputeBlocks. The share of a part's i-th lane.
+  const SharedBlock& Output(const Lanes& lanes, size_t i) const;
+  SharedPowers PowersOf(const KeyUse& key) const;
+
+  uint64_t aes_blocks() const { return lanes128_.size() + lanes256_.size(); }
+  const Cost& cost() const { return cost_; }
+
+ private:
+  using KeyId = std::pair<Handle, uint32_t>;
+  struct PowersNeed {
+    KeyUse key;
+    size_t count = 0;
+  };
+
+  void Plan();
+  Lanes AddLanes(const KeyUse& key, const Nonce& nonce, size_t count);
+  void NeedPowers(const KeyUse& key, size_t count);
+  std::vector<KeyId> RequestMissingPowers(std::vector<GhashPowersRequest>* requests);
+  void KeepPowers(const GhashPowers& circuit, const std::vector<KeyId>& ids);
+  SharedBlock TagDifference(const KeyUse& key, const Lanes& lanes, absl::string_view aad,
+                            absl::string_view ciphertext, const Tag& tag) const;
+
+  PartyContext& party_;
+  PowersCache& cache_;
+  std::vector<JobWork>& work_;
+  std::vector<AesLane> lanes128_, lanes256_;
+  AesEncrypt aes128_{AesBits::k128}, aes256_{AesBits::k256};
+  std::map<KeyId, PowersNeed> needs_;  // ordered: the same at the three
+  std::map<KeyId, SharedPowers> powers_;
+  Cost cost_;
+};
+
+// Locally computed shares over public data.
+absl::Span<const uint8_t> AsBytes(absl::string_view text);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_BATCH_BATCH_WORK_H_

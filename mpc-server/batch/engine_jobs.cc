@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A batch of jobs: what this server thinks of each before it runs, running it, answering.
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/batch/confirm_view.h"
+#include "mpc-server/batch/engine_core.h"
+#include "mpc-server/batch/output.h"
+#include "mpc-server/job/operation_table.h"
+#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/job/validate.h"
+
+namespace mpckdc {
+namespace {
+
+// The handles that a job names.
+std::vector<Handle> HandlesOf(const Job& job) {
+  std::vector<Handle> handles;
+  if (job.client.has_value()) handles.push_back(*job.client);
+  for (const OpenPart& part : job.opens) handles.push_back(part.handle);
+  for (const SealPart& part : job.seals) handles.push_back(part.handle);
+  for (const MakeMacPart& part : job.make_macs) handles.push_back(part.handle);
+  for (const VerifyMacPart& part : job.verify_macs) handles.push_back(part.handle);
+  return handles;
+}
+
+// A key's facts that shape the batch or enter a header. The gate is left out: each server judges by
+// its own.
+void AppendFacts(const KeyInfo& info, std::string* out) {
+  out->append(reinterpret_cast<const char*>(info.handle.data()), info.handle.size());
+  out->append(reinterpret_cast<const char*>(info.principal_id.data()), info.principal_id.size());
+  absl::StrAppend(out, info.enctype, ",", static_cast<int>(info.key_class), ";");
+}
+
+std::string FactsOf(const std::vector<JobWork>& work) {
+  std::string facts;
+  for (const JobWork& job : work) {
+    if (job.client != nullptr) AppendFacts(*job.client, &facts);
+    for (const OpenWork& part : job.opens) AppendFacts(*part.key.info, &facts);
+    for (const SealWork& part : job.seals) {
+      AppendFacts(*part.key.info, &facts);
+      facts.append(part.header);
+    }
+    for (const MakeMacWork& part : job.make_macs) AppendFacts(*part.key.info, &facts);
+    for (const VerifyMacWork& part : job.verify_macs) AppendFacts(*part.key.info, &facts);
+  }
+  return facts;
+}
+
+// Whom an audit line of the job is about.
+PrincipalId PrincipalOf(const JobWork& work) {
+  if (work.client != nullptr) return work.client->principal_id;
+  for (const OpenWork& open : work.opens) {
+    if (const auto header = DecodeTgtHeader(open.message.header)) return header->principal;
+  }
+  return PrincipalId{};
+}
+
+KeyUse UseOfKey(BatchRecords& records, const Handle& handle, uint32_t usage) {
+  const KeyRecord* record = records.Find(handle);
+  assert(record != nullptr && record->FindUsage(usage) != nullptr);
+  return {&record->info, record->FindUsage(usage)};
+}
+
+}  // namespace
+
+const absl::StatusOr<KeyRecord>& BatchRecords::Get(const Handle& handle) {
+  const auto it = records_.find(handle);
+  if (it != records_.end()) return it->second;
+  return records_.emplace(handle, store_->Get(handle)).first->second;
+}
+
+const KeyRecord* BatchRecords::Find(const Handle& handle) {
+  const absl::StatusOr<KeyRecord>& record = Get(handle);
+  return record.ok() ? &*record : nullptr;
+}
+
+// ---- Opinions ----
+
+// Records are there, the table's rules hold, the grant covers it, a nonce can be had.
+Judgement JobEngine::Impl::OpinionOnJob(const WaitingJob& waiting, BatchRecords& records,
+                                        GrantsInBatch* granted,
+                                        const std::string& no_nonces) {
+  const Job& job = waiting.job;
+  const absl::Time now = clock_->Now();
+  if (waiting.deadline <= now) return Refuse(Verdict::kDeadline, "not started before its deadline");
+  for (const Handle& handle : HandlesOf(job)) {
+    const absl::Status& read = records.Get(handle).status();
+    if (!read.ok() && !absl::IsNotFound(read)) {
+      return Refuse(Verdict::kUnavailable, std::string(read.message()));
+    }
+  }
+  Judgement keys = CheckKeys(job, [&records](const Handle& handle) -> const KeyInfo* {
+    const KeyRecord* record = records.Find(handle);
+    return record != nullptr ? &record->info : nullptr;
+  });
+  if (!keys.ok()) return keys;
+  if (!no_nonces.empty() && NoncesOfJob(job) > 0) {
+    return Refuse(Verdict::kUnavailable, no_nonces);
+  }
+  if (job.operation != Operation::kSealGranted) return Ok();
+  GrantUse& already = (*granted)[{waiting.kdc, job.grant}];
+  const PrincipalId& principal = records.Find(*job.client)->info.principal_id;
+  Judgement grant = grants_.Check(waiting.kdc, job, principal, already, now);
+  if (grant.ok()) already = already + UseOf(job);
+  return grant;
+}
+
+// Empty, or why no nonce of the proposal may be used.
+std::string JobEngine::Impl::ReserveNonces(PeerSession& session, const Proposal& proposal) {
+  if (proposal.nonces == 0) return "";
+  std::string why = session.sealing_stopped;
+  if (why.empty() && party_ == kLeader) why = ClockSuspect();
+  if (why.empty()) {
+    const absl::Status reserved =
+        nonces_.Reserve(proposal.first_nonce, proposal.nonces, clock_->Now());
+    if (!reserved.ok()) why = absl::StrCat("cannot reserve nonces: ", reserved.message());
+  }
+  SetDegraded(why);
+  return why;
+}
+
+void JobEngine::Impl::PickJobs(PeerSession& session, Ballot& ballot) {
+  ballot.proposal.kind = BatchKind::kJobs;
+  std::vector<WaitingJobPtr> ready;
+  const absl::Time now = clock_->Now();
+  {
+    const absl::MutexLock lock(&mu_);
+    ready = queue_.Ready(now, options_.max_jobs, limits::kMaxBatchBlocks);
+  }
+  Proposal& proposal = ballot.proposal;
+  for (const WaitingJobPtr& job : ready) {
+    proposal.nonces += static_cast<uint32_t>(NoncesOfJob(job->job));
+  }
+  proposal.first_nonce = nonces_.Propose(now);
+  const std::string no_nonces = ReserveNonces(session, proposal);
+  GrantsInBatch granted;
+  for (const WaitingJobPtr& job : ready) {
+    Judgement opinion = OpinionOnJob(*job, ballot.records, &granted, no_nonces);
+    proposal.entries.push_back({job->group, job->job.id, job->digest, CodeOf(opinion.verdict)});
+    ballot.jobs.push_back(job);
+    ballot.details.push_back(std::move(opinion.detail));
+  }
+  if (!no_nonces.empty()) proposal.nonces = 0;
+}
+
+void JobEngine::Impl::WaitForLateJobs(const Ballot& ballot) {
+  const absl::Time until = clock_->Now() + kLateJobWait;
+  const absl::MutexLock lock(&mu_);
+  const auto all_here = [this, &ballot]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (const ProposalEntry& entry : ballot.proposal.entries) {
+      if (!queue_.IdTaken(entry.group, entry.id)) return false;
+    }
+    return true;
+  };
+  while (!all_here() && clock_->Now() < until && !stopping()) executor_->Wait(&mu_, until);
+}
+
+void JobEngine::Impl::OpinionOnJobs(PeerSession& session, Ballot& ballot) {
+  WaitForLateJobs(ballot);
+  const Proposal& proposal = ballot.proposal;
+  std::string no_nonces = ReserveNonces(session, proposal);
+  const absl::Duration off = proposal.time - clock_->Now();
+  if (off > options_.clock_skew || off < -options_.clock_skew) no_nonces = degraded_;
+  GrantsInBatch granted;
+  size_t blocks = 0;
+  for (size_t i = 0; i < proposal.entries.size(); ++i) {
+    const ProposalEntry& entry = proposal.entries[i];
+    Judgement opinion;
+    {
+      const absl::MutexLock lock(&mu_);
+      ballot.jobs[i] = queue_.Find(entry.group, entry.id);
+      if (ballot.jobs[i] == nullptr && !queue_.IdTaken(entry.group, entry.id)) continue;
+      if (ballot.jobs[i] == nullptr) {
+        opinion = Refuse(queue_.Expired(entry.group, entry.id) ? Verdict::kDeadline
+                                                               : Verdict::kUnavailable,
+                         "this server has answered the job already");
+      }
+    }
+    const WaitingJobPtr& job = ballot.jobs[i];
+    if (job != nullptr && job->digest != entry.digest) {
+      opinion = Refuse(Verdict::kInconsistent, "the servers did not receive the same job");
+    } else if (job != nullptr) {
+      opinion = OpinionOnJob(*job, ballot.records, &granted, no_nonces);
+      blocks += job->blocks;
+    }
+    if (opinion.ok() && blocks > 2 * limits::kMaxBatchBlocks) {
+      opinion = Refuse(Verdict::kUnavailable, "the leader proposed too large a batch");
+    }
+    ballot.codes[i] = CodeOf(opinion.verdict);
+    ballot.details[i] = std::move(opinion.detail);
+  }
+}
+
+// ---- From agreed entries to work ----
+
+// The header of a ticket under a tgs key; empty under a service key. The same at the three servers:
+// it follows from the job, the records' principal ids and the batch's agreed time.
+std::string JobEngine::Impl::HeaderOf(const WaitingJob& waiting, const SealPart& part,
+                                      const Ballot& ballot, BatchRecords& records) {
+  const Job& job = waiting.job;
+  const KeyInfo& key = records.Find(part.handle)->info;
+  if (part.usage != kUsageTicket || key.key_class != KeyClass::kTgs) return "";
+  if (job.operation == Operation::kReissueTicket) {
+    return std::string(ParseMessage(job.opens[0].message)->header);
+  }
+  const PrincipalId& principal = records.Find(*job.client)->info.principal_id;
+  absl::Time origin = ballot.proposal.time;
+  JobId origin_job = job.id;
+  if (job.operation == Operation::kSealGranted) {
+    const Grant* grant = grants_.Find({waiting.kdc, job.grant}, absl::InfinitePast());
+    assert(grant != nullptr);
+    origin = grant->origin;
+    origin_job = grant->origin_job;
+  }
+  return EncodeTgtHeader(NewTgtHeader(principal, origin_job, origin, options_.max_renewable_life));
+}
+
+JobWork JobEngine::Impl::WorkOf(const WaitingJobPtr& waiting, Ballot& ballot,
+                                uint64_t* next_nonce) {
+  const Job& job = waiting->job;
+  const auto take_nonce = [&] {
+    return AdvanceNonce(ballot.proposal.first_nonce, (*next_nonce)++);
+  };
+  JobWork work;
+  work.waiting = waiting;
+  if (job.client.has_value()) work.client = &ballot.records.Find(*job.client)->info;
+  for (const OpenPart& part : job.opens) {
+    work.opens.push_back({UseOfKey(ballot.records, part.handle, part.usage),
+                          *ParseMessage(part.message), part.usage == kUsagePreauth, {}, false, {}});
+  }
+  for (const SealPart& part : job.seals) {
+    work.seals.push_back({UseOfKey(ballot.records, part.handle, part.usage), take_nonce(),
+                          HeaderOf(*waiting, part, ballot, ballot.records), part.max_plaintext, {}});
+  }
+  for (const MakeMacPart& part : job.make_macs) {
+    work.make_macs.push_back(
+        {UseOfKey(ballot.records, part.handle, part.usage), take_nonce(), part.data, {}});
+  }
+  for (const VerifyMacPart& part : job.verify_macs) {
+    work.verify_macs.push_back({UseOfKey(ballot.records, part.handle, part.usage),
+                                *ParseChecksum(part.checksum), part.data, {}, false});
+  }
+  return work;
+}
+
+// The leader reserved as many nonces as the admitted jobs take.
+absl::Status JobEngine::Impl::CheckNonceCount(const Ballot& ballot) {
+  size_t needed = 0;
+  for (size_t i = 0; i < ballot.agreed.size(); ++i) {
+    if (ballot.agreed[i].code == kVoteOk) needed += NoncesOfJob(ballot.jobs[i]->job);
+  }
+  if (needed <= ballot.proposal.nonces) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("agreement: the leader proposed ",
+                                          ballot.proposal.nonces, " nonces for jobs that take ",
+                                          needed));
+}
+
+// Takes the jobs that all three admit out of the queue. The others: to be answered once the three
+// have confirmed that they heard the same votes, or tried again.
+std::vector<JobWork> JobEngine::Impl::AdmitJobs(Ballot& ballot, std::vector<Refused>* refused) {
+  std::vector<JobWork> admitted;
+  uint64_t next_nonce = 0;
+  for (size_t i = 0; i < ballot.agreed.size(); ++i) {
+    const WaitingJobPtr& job = ballot.jobs[i];
+    const Agreed& agreed = ballot.agreed[i];
+    if (agreed.code == kVoteOk) {
+      const absl::MutexLock lock(&mu_);
+      queue_.Remove(*job);
+      admitted.push_back(WorkOf(job, ballot, &next_nonce));
+    } else if (job != nullptr && agreed.code == kVoteMissing) {
+      const absl::MutexLock lock(&mu_);
+      const int doublings = std::min(job->misses++, 10);
+      job->next_try = clock_->Now() + std::min(kFirstRetry * (1 << doublings), kLastRetry);
+    } else if (job != nullptr) {
+      refused->push_back({job, Refuse(static_cast<Verdict>(agreed.code), ballot.details[i])});
+    }
+  }
+  assert(next_nonce <= ballot.proposal.nonces);  // CheckNonceCount
+  return admitted;
+}
+
+// ---- Running ----
+
+absl::Status JobEngine::Impl::Compute(const Ballot& ballot, const std::vector<JobWork>& work,
+                                      BatchWork& batch) {
+  ConfirmView confirm(ViewOf(ballot, FactsOf(work)));
+  absl::Status status = batch.ComputeBlocks(confirm);  // the confirmation alone, without work
+  if (status.ok()) status = batch.CheckTags();
+  if (status.ok()) status = batch.OpenTimestamps();
+  return status;
+}
+
+void JobEngine::Impl::Answer(PeerSession& session, Ballot& ballot, std::vector<JobWork>& work,
+                             BatchWork& batch, const std::shared_ptr<const TagMaskKeys>& keys,
+                             BatchReport* report) {
+  const absl::Time now = clock_->Now();
+  std::vector<Judgement> judgements = judge_.Decide(work, ballot.proposal.time, now);
+  for (size_t i = 0; i < work.size(); ++i) {
+    const WaitingJobPtr& job = work[i].waiting;
+    JobResult result{job->job.id, std::move(judgements[i]), {}, {}, {}};
+    if (result.judgement.ok()) {
+      result = OutputOf(*session.party, batch, work[i]);
+      std::vector<PendingSeal> pending = PendingOf(batch, work[i], keys);
+      if (!pending.empty()) {
+        pending_.Add(job->kdc, job->job.id, std::move(pending), now + limits::kPendingSealLife);
+      }
+    }
+    Finish(job, std::move(result), PrincipalOf(work[i]), report);
+  }
+}
+
+absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
+  BatchReport report;
+  report.started = clock_->Now();
+  report.agreed = report.started - ballot.proposal.time;
+  const absl::Status enough = CheckNonceCount(ballot);
+  if (!enough.ok()) return enough;
+  std::vector<Refused> refused;
+  std::vector<JobWork> work = AdmitJobs(ballot, &refused);
+  session.party->BeginBatch(ballot.proposal.number);
+  const std::shared_ptr<const TagMaskKeys> keys = DrawTagMaskKeys(*session.party);
+  BatchWork batch(*session.party, session.powers, work);
+  for (const JobWork& job : work) {
+    report.waited = std::max(report.waited, report.started - job.waiting->received);
+  }
+  report.status = Compute(ballot, work, batch);
+  report.computed = clock_->Now() - report.started;
+  report.session = session.party->session();
+  report.batch = ballot.proposal.number;
+  report.aes_blocks = batch.aes_blocks();
+  report.rounds = batch.cost().rounds;
+  report.bytes = batch.cost().bytes_to_next;
+  if (report.status.ok()) {
+    for (Refused& r : refused) Fail(r.job, std::move(r.why), &report);
+  }
+  {
+    const absl::MutexLock lock(&mu_);
+    if (!work.empty()) ++status_.batches;
+    status_.aes_blocks += report.aes_blocks;
+    status_.rounds += report.rounds;
+  }
+  if (report.status.ok()) {
+    Answer(session, ballot, work, batch, keys, &report);
+  } else {
+    for (const JobWork& job : work) {
+      Fail(job.waiting, Refuse(Verdict::kUnavailable, std::string(report.status.message())),
+           &report);
+    }
+  }
+  if (observer_ != nullptr && !report.jobs.empty()) observer_->OnBatch(report);
+  return report.status;
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Connecting, and the loop in which the leader proposes and the followers vote.
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/batch/engine_core.h"
+
+namespace mpckdc {
+namespace {
+
+absl::string_view Text(const SecretBytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+absl::Span<const uint8_t> Payload(const std::string& text) { return AsBytes(text); }
+
+const char* PeerName(Neighbour n) { return n == Neighbour::kPrev ? "previous" : "next"; }
+
+}  // namespace
+
+// ---- Sessions ----
+
+void JobEngine::Impl::Main() {
+  while (!stopping()) {
+    const absl::Status ended = RunSession();
+    if (stopping()) break;
+    {
+      const absl::MutexLock lock(&mu_);
+      const bool was = std::exchange(status_.peers_connected, false);
+      status_.peers_detail = std::string(ended.message());
+      if (was || status_.sessions == 0) executor_->Wait(&mu_, clock_->Now() + kReconnectPause);
+    }
+    if (observer_ != nullptr) observer_->OnPeers(false, std::string(ended.message()));
+    HousekeepingAt(clock_->Now());
+  }
+  const absl::MutexLock lock(&mu_);
+  status_.peers_connected = false;
+}
+
+absl::Status JobEngine::Impl::RunSession() {
+  absl::StatusOr<std::unique_ptr<PeerSession>> opened = OpenPeers();
+  if (!opened.ok()) return opened.status();
+  PeerSession& session = **opened;
+  {
+    const absl::MutexLock lock(&mu_);
+    status_.peers_connected = true;
+    status_.peers_detail.clear();
+    ++status_.sessions;
+  }
+  if (observer_ != nullptr) observer_->OnPeers(true, "");
+  SetDegraded(session.sealing_stopped);
+  heartbeat_at_ = session.heard = voted_at_ = clock_->Now();
+  absl::Status status;
+  while (status.ok() && !stopping()) {
+    status = party_ == kLeader ? Lead(session) : Follow(session);
+    HousekeepingAt(clock_->Now());
+  }
+  if (status.ok()) session.party->Abort("server is stopping");
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<PeerSession>> JobEngine::Impl::OpenPeers() {
+  auto session = std::make_unique<PeerSession>();
+  const absl::Time now = clock_->Now();
+  absl::StatusOr<std::unique_ptr<PeerChannel>> channel = peers_->Connect(now + kConnectWindow);
+  if (!channel.ok()) return channel.status();
+  session->channel = *std::move(channel);
+  SessionOptions options;
+  options.party = party_;
+  options.realm = meta_.identity.realm;
+  options.cluster = meta_.identity.cluster;
+  options.epoch = meta_.epoch;
+  options.greeting = EncodeGreeting({nonces_.mark(), clock_->Now(), options_.max_renewable_life});
+  options.round_timeout = limits::kPeerTimeout;
+  absl::StatusOr<std::unique_ptr<PartyContext>> party = OpenSession(
+      options, *session->channel, *clock_, *random_, clock_->Now() + limits::kPeerTimeout);
+  if (!party.ok()) return party.status();
+  session->party = *std::move(party);
+  for (const Neighbour n : {Neighbour::kPrev, Neighbour::kNext}) {
+    const absl::Status met = MeetNeighbour(*session, n);
+    if (!met.ok()) {
+      session->party->Abort(met.message());
+      return met;
+    }
+  }
+  return session;
+}
+
+absl::Status JobEngine::Impl::MeetNeighbour(PeerSession& session, Neighbour neighbour) {
+  absl::StatusOr<Greeting> greeting = DecodeGreeting(session.party->greeting(neighbour));
+  if (!greeting.ok()) return greeting.status();
+  if (greeting->max_renewable_life != options_.max_renewable_life) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("max_renewable_life is ", absl::FormatDuration(options_.max_renewable_life),
+                     " here and ", absl::FormatDuration(greeting->max_renewable_life),
+                     " at the ", PeerName(neighbour), " party"));
+  }
+  const absl::Time now = clock_->Now();
+  NoteSkew(neighbour, greeting->time, now);
+  const absl::Status joined = nonces_.Join(greeting->mark, now);
+  // The other operations go on.
+  if (!joined.ok()) session.sealing_stopped = std::string(joined.message());
+  return absl::OkStatus();
+}
+
+// ---- The leader ----
+
+absl::Status JobEngine::Impl::Lead(PeerSession& session) {
+  if (!WaitForWork()) return absl::OkStatus();
+  Ballot ballot(store_);
+  // After a jump of the clock the peers' clocks are heard first: see ClockSuspect().
+  const absl::Time now = clock_->Now();
+  const bool fresh = now >= voted_at_ && now < voted_at_ + 3 * kHeartbeat;
+  if (fresh && !PickKeyWork(ballot)) PickJobs(session, ballot);
+  ballot.proposal.number = ++session.number;
+  ballot.proposal.time = clock_->Now();
+  ballot.details.resize(ballot.proposal.entries.size());
+  ballot.bytes = EncodeProposal(ballot.proposal);
+  ballot.hash = Sha256(ballot.bytes);
+  for (const Neighbour n : {Neighbour::kNext, Neighbour::kPrev}) {
+    const absl::Status sent =
+        session.channel->Send(n, FrameType::kAgreement, Payload(ballot.bytes));
+    if (!sent.ok()) return sent;
+  }
+  heartbeat_at_ = clock_->Now() + kHeartbeat;
+  const absl::Status voted = CollectVotes(session, ballot);
+  return voted.ok() ? RunAgreed(session, ballot) : voted;
+}
+
+// True when there is something to propose, the heartbeat included; false when stopping.
+bool JobEngine::Impl::WaitForWork() {
+  while (!stopping()) {
+    const absl::Time now = clock_->Now();
+    FailExpired(now);
+    FailExpiredKeyWork(now);
+    const absl::MutexLock lock(&mu_);
+    const bool jobs = !queue_.Ready(now, 1, limits::kMaxBatchBlocks).empty();
+    // A clock that was set back must not make the leader fall silent.
+    const bool heartbeat = now >= heartbeat_at_ || heartbeat_at_ > now + kHeartbeat;
+    if (tick_at_ > now + options_.batch_window) tick_at_ = now;
+    const bool tick = options_.mode == BatchMode::kWorkConserving || now >= tick_at_;
+    if (NextKeyWork() <= now || heartbeat) return true;
+    if (jobs && tick) {
+      const int64_t window = absl::ToInt64Nanoseconds(options_.batch_window);
+      tick_at_ = absl::FromUnixNanos((absl::ToUnixNanos(now) / window + 1) * window);
+      return true;
+    }
+    absl::Time until = std::min({heartbeat_at_, NextKeyWork(), queue_.NextTry(now)});
+    if (jobs) until = std::min(heartbeat_at_, tick_at_);
+    executor_->Wait(&mu_, until);
+  }
+  return false;
+}
+
+// ---- The followers ----
+
+absl::Status JobEngine::Impl::Follow(PeerSession& session) {
+  const absl::Time now = clock_->Now();
+  absl::StatusOr<Frame> frame =
+      session.channel->Receive(NeighbourOf(kLeader), now + kFollowerPoll);
+  if (absl::IsDeadlineExceeded(frame.status())) {
+    session.heard = std::min(session.heard, now);  // the clock was set back
+    if (now < session.heard + kLeaderSilence) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat("the leader (party 0) has been silent for ",
+                                               absl::FormatDuration(kLeaderSilence)));
+  }
+  if (!frame.ok()) return frame.status();
+  session.heard = clock_->Now();
+  if (frame->type != FrameType::kAgreement) {
+    return absl::DataLossError(absl::StrCat("agreement: unexpected frame of type ",
+                                            FrameTypeName(frame->type), " from the leader"));
+  }
+  Ballot ballot(store_);
+  ballot.bytes = std::string(Text(frame->payload));
+  ballot.hash = Sha256(ballot.bytes);
+  absl::StatusOr<Proposal> proposal = DecodeProposal(ballot.bytes);
+  if (!proposal.ok()) return proposal.status();
+  ballot.proposal = *std::move(proposal);
+  absl::Status status = CheckLeader(session, ballot);
+  if (status.ok()) status = CastVote(session, ballot);
+  if (status.ok()) status = CollectVotes(session, ballot);
+  return status.ok() ? RunAgreed(session, ballot) : status;
+}
+
+// What would be wrong with any proposal; the nonces are checked where they are reserved.
+absl::Status JobEngine::Impl::CheckLeader(const PeerSession& session, const Ballot& ballot) {
+  const Proposal& proposal = ballot.proposal;
+  if (proposal.number != session.number + 1) {
+    return absl::DataLossError(absl::StrCat("agreement: proposal ", proposal.number, " after ",
+                                            session.number));
+  }
+  const absl::Time now = clock_->Now();
+  NoteSkew(NeighbourOf(kLeader), proposal.time, now);
+  const bool near = proposal.time > now - options_.clock_skew &&
+                    proposal.time < now + options_.clock_skew;
+  if (!near) {
+    SetDegraded(absl::StrCat("the leader's clock differs from this server's by ",
+                             absl::FormatDuration(proposal.time - now)));
+  } else if (session.sealing_stopped.empty()) {
+    if (degraded_.rfind("the leader's clock", 0) == 0) SetDegraded("");
+  }
+  if (proposal.kind == BatchKind::kDraw && proposal.entries.size() != 1) {
+    return absl::DataLossError("agreement: more than one key to draw");
+  }
+  if (proposal.kind == BatchKind::kVerify && proposal.entries.size() > kVerifyKeysPerBatch) {
+    return absl::DataLossError("agreement: too many keys to verify");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobEngine::Impl::CastVote(PeerSession& session, Ballot& ballot) {
+  session.number = ballot.proposal.number;
+  const size_t entries = ballot.proposal.entries.size();
+  ballot.codes.assign(entries, kVoteMissing);
+  ballot.details.resize(entries);
+  ballot.jobs.resize(entries);
+  if (ballot.proposal.kind == BatchKind::kJobs) {
+    OpinionOnJobs(session, ballot);
+  } else {
+    OpinionOnKeyWork(ballot);
+  }
+  const std::string vote = EncodeVote(
+      {ballot.proposal.number, ballot.hash, clock_->Now(), ballot.codes});
+  ballot.votes[party_] = vote;
+  for (const Neighbour n : {Neighbour::kNext, Neighbour::kPrev}) {
+    const absl::Status sent = session.channel->Send(n, FrameType::kAgreement, Payload(vote));
+    if (!sent.ok()) return sent;
+  }
+  return absl::OkStatus();
+}
+
+// ---- Votes ----
+
+absl::Status JobEngine::Impl::TakeVote(PeerSession& session, Neighbour from, Ballot& ballot,
+                                       std::vector<VoteCode>* codes) {
+  absl::StatusOr<Frame> frame =
+      session.channel->Receive(from, clock_->Now() + limits::kPeerTimeout);
+  if (!frame.ok()) return frame.status();
+  const int voter = from == Neighbour::kNext ? NextParty(party_) : PrevParty(party_);
+  ballot.votes[voter] = std::string(Text(frame->payload));
+  absl::StatusOr<Vote> vote = DecodeVote(ballot.votes[voter]);
+  if (!vote.ok()) return vote.status();
+  NoteSkew(from, vote->time, clock_->Now());
+  voted_at_ = clock_->Now();
+  if (vote->number != ballot.proposal.number || vote->proposal != ballot.hash) {
+    return absl::DataLossError(
+        absl::StrCat("agreement: party ", voter, " votes on proposal ", vote->number,
+                     " and was told another one than this server's ", ballot.proposal.number));
+  }
+  const size_t entries = ballot.proposal.entries.size();
+  if (vote->codes.size() != entries) {
+    return absl::DataLossError(absl::StrCat("agreement: party ", voter, " votes on ",
+                                            vote->codes.size(), " entries of ", entries));
+  }
+  *codes = std::move(vote->codes);
+  return absl::OkStatus();
+}
+
+absl::Status JobEngine::Impl::CollectVotes(PeerSession& session, Ballot& ballot) {
+  std::array<std::vector<VoteCode>, 3> codes;
+  for (const ProposalEntry& entry : ballot.proposal.entries) codes[kLeader].push_back(entry.code);
+  if (party_ != kLeader) codes[party_] = ballot.codes;
+  for (int party = 0; party < kParties; ++party) {
+    if (party == kLeader || party == party_) continue;
+    const absl::Status taken = TakeVote(session, NeighbourOf(party), ballot, &codes[party]);
+    if (!taken.ok()) return taken;
+  }
+  CombineVotes(ballot, codes);
+  return absl::OkStatus();
+}
+
+void JobEngine::Impl::CombineVotes(Ballot& ballot,
+                                   const std::array<std::vector<VoteCode>, 3>& codes) {
+  for (size_t i = 0; i < ballot.proposal.entries.size(); ++i) {
+    const Agreed agreed = Combine({codes[0][i], codes[1][i], codes[2][i]});
+    ballot.agreed.push_back(agreed);
+    if (agreed.by == party_ || agreed.code == kVoteOk) continue;
+    ballot.details[i] = absl::StrCat("server ", agreed.by, " said ",
+                                     VerdictName(static_cast<Verdict>(agreed.code)));
+  }
+}
+
+absl::Status JobEngine::Impl::RunAgreed(PeerSession& session, Ballot& ballot) {
+  if (ballot.proposal.entries.empty()) return absl::OkStatus();
+  switch (ballot.proposal.kind) {
+    case BatchKind::kJobs: return RunJobs(session, ballot);
+    case BatchKind::kDraw: return RunDraw(session, ballot);
+    case BatchKind::kVerify: return RunVerify(session, ballot);
+  }
+  return absl::OkStatus();
+}
+
+// Everything that must be the same at the three for the batch to make sense. `facts`: what the
+// records say about the keys used.
+Digest JobEngine::Impl::ViewOf(const Ballot& ballot, const std::string& facts) const {
+  std::string view("mpc-kdc view v1");
+  view.push_back('\0');
+  for (const std::string* part : {&ballot.bytes, &ballot.votes[1], &ballot.votes[2], &facts}) {
+    const Digest digest = Sha256(*part);
+    view.append(reinterpret_cast<const char*>(digest.data()), digest.size());
+  }
+  return Sha256(view);
+}
+
+// ---- Small things ----
+
+Neighbour JobEngine::Impl::NeighbourOf(int party) const {
+  assert(party != party_);
+  return party == NextParty(party_) ? Neighbour::kNext : Neighbour::kPrev;
+}
+
+void JobEngine::Impl::NoteSkew(Neighbour neighbour, absl::Time theirs, absl::Time now) {
+  const absl::Duration skew = theirs - now;
+  skew_[neighbour == Neighbour::kNext] = skew;
+  const absl::MutexLock lock(&mu_);
+  (neighbour == Neighbour::kNext ? status_.skew_next : status_.skew_prev) = skew;
+}
+
+// Two clocks against one: which one is wrong is clear.
+std::string JobEngine::Impl::ClockSuspect() const {
+  const auto beyond = [this](int sign) {
+    return std::all_of(skew_.begin(), skew_.end(), [this, sign](absl::Duration skew) {
+      return sign * skew > options_.clock_skew;
+    });
+  };
+  if (!beyond(1) && !beyond(-1)) return "";
+  return absl::StrCat("this server's clock differs from both peers' by ",
+                      absl::FormatDuration(-skew_[0]), " and ", absl::FormatDuration(-skew_[1]));
+}
+
+void JobEngine::Impl::SetDegraded(const std::string& reason) {
+  if (reason == degraded_) return;
+  degraded_ = reason;
+  {
+    const absl::MutexLock lock(&mu_);
+    status_.degraded = reason;
+  }
+  if (observer_ != nullptr) observer_->OnDegraded(reason);
+}
+
+void JobEngine::Impl::HousekeepingAt(absl::Time now) {
+  FailExpired(now);
+  FailExpiredKeyWork(now);
+  if (now < housekeeping_at_) return;
+  housekeeping_at_ = now + kHeartbeat;
+  grants_.Prune(now);
+  pending_.Prune(now);
+  // A store that cannot prune now can later; expired entries do no harm.
+  (void)replays_.Prune(now);
+  const absl::MutexLock lock(&mu_);
+  status_.grants = grants_.size();
+}
+
+}  // namespace mpckdc

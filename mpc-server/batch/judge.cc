@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/batch/judge.h"
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/job/operation_table.h"
+#include "mpc-server/job/preauth_timestamp.h"
+#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/limits.h"
+
+namespace mpckdc {
+namespace {
+
+Judgement CheckAllTags(const JobWork& work) {
+  for (const OpenWork& open : work.opens) {
+    if (!open.good) {
+      return Refuse(Verdict::kBadTag,
+                    absl::StrCat("the message of ", open.message.ciphertext.size(),
+                                 " bytes under key usage ", open.key.key->usage,
+                                 " does not verify: wrong key or altered"));
+    }
+  }
+  for (const VerifyMacWork& mac : work.verify_macs) {
+    if (!mac.good) return Refuse(Verdict::kBadTag, "the checksum does not verify");
+  }
+  return Ok();
+}
+
+bool HasPreauth(const JobWork& work) {
+  for (const OpenWork& open : work.opens) {
+    if (open.is_preauth) return true;
+  }
+  return false;
+}
+
+// By now a pre-auth that the job holds was verified.
+Judgement CheckGate(const JobWork& work) {
+  if (work.client == nullptr || work.client->gate != Gate::kTimestamp || HasPreauth(work)) {
+    return Ok();
+  }
+  return Refuse(Verdict::kRefused, absl::StrCat("gate of ", work.client->principal,
+                                                " is timestamp and no pre-auth was verified"));
+}
+
+}  // namespace
+
+Judgement Judge::CheckPreauth(const OpenWork& open, absl::Time now) {
+  const auto time = DecodePreauthTimestamp(*open.plaintext);
+  if (!time) return Refuse(Verdict::kRefused, "the pre-auth is good and holds no timestamp");
+  const absl::Duration off = *time - now;
+  if (off > policy_.clock_skew || off < -policy_.clock_skew) {
+    return Refuse(Verdict::kClockSkew,
+                  absl::StrCat("the pre-auth timestamp differs from this server's clock by ",
+                               absl::FormatDuration(absl::Trunc(off, absl::Milliseconds(1)))));
+  }
+  if (replays_->Seen(open.key.info->handle, open.message.nonce)) {
+    return Refuse(Verdict::kReplay, "this pre-auth was accepted before");
+  }
+  // One window after its own end: a clock may be set back by as much.
+  replays_->Add(open.key.info->handle, open.message.nonce, *time + 2 * policy_.clock_skew);
+  return Ok();
+}
+
+Judgement Judge::DecideJob(const JobWork& work, absl::Time now) {
+  Judgement j = CheckAllTags(work);
+  if (!j.ok()) return j;
+  for (const OpenWork& open : work.opens) {
+    if (open.is_preauth) {
+      j = CheckPreauth(open, now);
+    } else if (const auto header = DecodeTgtHeader(open.message.header)) {
+      j = CheckOriginAge(*header, now, policy_.max_renewable_life, policy_.clock_skew);
+    }
+    if (!j.ok()) return j;
+  }
+  // A granted job's gate was its grant, checked before the batch (Grants::Check).
+  return work.waiting->job.operation == Operation::kSealGranted ? Ok() : CheckGate(work);
+}
+
+void Judge::LeaveGrant(const JobWork& work, absl::Time agreed, absl::Time now) {
+  const WaitingJob& waiting = *work.waiting;
+  const Job& job = waiting.job;
+  if (job.operation == Operation::kSealGranted) {
+    grants_->Use({waiting.kdc, job.grant}, UseOf(job));
+  } else if (FindOperation(job.operation)->leaves_grant) {
+    grants_->Add({waiting.kdc, job.id}, {work.client->principal_id, agreed, job.id, UseOf(job),
+                                         now + limits::kGrantLife});
+  }
+}
+
+std::vector<Judgement> Judge::Decide(const std::vector<JobWork>& work, absl::Time agreed,
+                                     absl::Time now) {
+  std::vector<Judgement> judgements;
+  judgements.reserve(work.size());
+  for (const JobWork& job : work) judgements.push_back(DecideJob(job, now));
+  const absl::Status written = replays_->Flush();
+  for (size_t i = 0; i < work.size(); ++i) {
+    if (!judgements[i].ok()) continue;
+    if (!written.ok() && HasPreauth(work[i])) {
+      judgements[i] = Refuse(Verdict::kUnavailable,
+                             absl::StrCat("cannot record the pre-auth: ", written.message()));
+      continue;
+    }
+    LeaveGrant(work[i], agreed, now);
+  }
+  return judgements;
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/batch/key_work.h"
+
+#include "mpc-server/circuit/checks.h"
+#include "mpc-server/circuit/usage_key.h"
+
+namespace mpckdc {
+namespace {
+
+AesBits BitsOf(const KeyInfo& info) {
+  return info.enctype == kEnctypeAes128Gcm ? AesBits::k128 : AesBits::k256;
+}
+
+// The usage keys of many records, 128- and 256-bit ones side by side.
+class Derivation {
+ public:
+  explicit Derivation(absl::Span<const KeyRecord* const> records,
+                      const std::vector<std::vector<uint32_t>>& usages) {
+    std::vector<UsageKeyRequest> r128, r256;
+    for (size_t i = 0; i < records.size(); ++i) {
+      std::vector<UsageKeyRequest>& r = BitsOf(records[i]->info) == AesBits::k128 ? r128 : r256;
+      first_.push_back(r.size());
+      for (const uint32_t usage : usages[i]) r.push_back({records[i]->base.data(), usage});
+    }
+    if (!r128.empty()) d128_.Reset(r128), circuits_.push_back(&d128_);
+    if (!r256.empty()) d256_.Reset(r256), circuits_.push_back(&d256_);
+  }
+
+  absl::Status Run(PartyContext& party, Circuit& first, Cost* cost) {
+    std::vector<Circuit*> circuits = {&first};
+    circuits.insert(circuits.end(), circuits_.begin(), circuits_.end());
+    return RunTogether(party, circuits, cost);
+  }
+
+  const UsageKeyShare& Result(const KeyRecord& record, size_t i, size_t usage) const {
+    const auto& d = BitsOf(record.info) == AesBits::k128 ? d128_ : d256_;
+    return d.results()[first_[i] + usage];
+  }
+
+ private:
+  DeriveUsageKeys d128_{AesBits::k128}, d256_{AesBits::k256};
+  std::vector<Circuit*> circuits_;
+  std::vector<size_t> first_;
+};
+
+void AppendDifference(const UsageKeyShare& derived, const UsageKey& stored,
+                      SecretVector<SharedBlock>* out) {
+  for (size_t i = 0; i < derived.round_keys.size(); ++i) {
+    out->push_back(derived.round_keys[i] ^ stored.round_keys[i]);
+  }
+  out->push_back(derived.h ^ stored.h);
+}
+
+std::vector<uint32_t> UsagesIn(const KeyRecord& record) {
+  std::vector<uint32_t> usages;
+  for (const UsageKey& key : record.usages) usages.push_back(key.usage);
+  return usages;
+}
+
+}  // namespace
+
+absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info, Circuit& first,
+                                     Cost* cost) {
+  KeyRecord record;
+  record.info = info;
+  record.base.resize(BaseBlocks(info.enctype));
+  party.DrawRandom(absl::MakeSpan(record.base));
+  const absl::Span<const uint32_t> usages = UsagesOf(info.key_class);
+  const KeyRecord* const records[] = {&record};
+  Derivation derivation(records, {{usages.begin(), usages.end()}});
+  const absl::Status run = derivation.Run(party, first, cost);
+  if (!run.ok()) return run;
+  for (size_t i = 0; i < usages.size(); ++i) {
+    const UsageKeyShare& derived = derivation.Result(record, 0, i);
+    record.usages.push_back({usages[i], derived.round_keys, derived.h});
+  }
+  const absl::Status good = CheckKeyRecord(record);
+  if (!good.ok()) return good;
+  return record;
+}
+
+absl::StatusOr<std::vector<bool>> VerifyRecords(PartyContext& party,
+                                                absl::Span<const KeyRecord* const> records,
+                                                Circuit& first, Cost* cost) {
+  if (records.empty()) return std::vector<bool>();
+  std::vector<std::vector<uint32_t>> usages;
+  for (const KeyRecord* record : records) usages.push_back(UsagesIn(*record));
+  Derivation derivation(records, usages);
+  absl::Status run = derivation.Run(party, first, cost);
+  if (!run.ok()) return run;
+
+  SecretVector<SharedBlock> blocks;
+  std::vector<size_t> ends;
+  for (size_t i = 0; i < records.size(); ++i) {
+    for (size_t u = 0; u < usages[i].size(); ++u) {
+      AppendDifference(derivation.Result(*records[i], i, u), records[i]->usages[u], &blocks);
+    }
+    ends.push_back(blocks.size());
+  }
+  std::vector<absl::Span<const SharedBlock>> items;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const size_t begin = i == 0 ? 0 : ends[i - 1];
+    items.push_back(absl::MakeConstSpan(blocks).subspan(begin, ends[i] - begin));
+  }
+  ZeroCheck check(party, "key records check");
+  check.Reset(items);
+  Circuit* const circuits[] = {&check};
+  run = RunTogether(party, circuits, cost);
+  if (!run.ok()) return run;
+  return std::vector<bool>(check.zero().begin(), check.zero().end());
+}
+
+}  // namespace mpckdc

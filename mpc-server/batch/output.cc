@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/batch/output.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace mpckdc {
+namespace {
+
+enum class Field : uint8_t { kOpen = 1, kSeal = 2, kMakeMac = 3 };
+
+// One hash per output: "mpc-kdc output v1" 00 | job digest (32) | batch (4) | field (1) | index (1)
+// The batch number makes it unique within the session, whose keys it meets.
+Digest OutputContext(const PartyContext& party, const Digest& job, Field field, size_t index) {
+  std::string bytes("mpc-kdc output v1");
+  bytes.push_back('\0');
+  bytes.append(reinterpret_cast<const char*>(job.data()), job.size());
+  for (int i = 3; i >= 0; --i) bytes.push_back(static_cast<char>(party.batch() >> (8 * i)));
+  bytes.push_back(static_cast<char>(field));
+  bytes.push_back(static_cast<char>(index));
+  return Sha256(bytes);
+}
+
+// The a components of `size` bytes of keystream from the part's lane `first` on.
+std::string KeystreamA(const BatchWork& batch, const Lanes& lanes, size_t first, size_t size) {
+  std::string out(size, '\0');
+  for (size_t at = 0; at < size; at += kBlockBytes) {
+    const Block& a = batch.Output(lanes, first + at / kBlockBytes).a;
+    std::memcpy(out.data() + at, a.data(), std::min(kBlockBytes, size - at));
+  }
+  return out;
+}
+
+
+absl::Span<uint8_t> Writable(std::string& text) {
+  return {reinterpret_cast<uint8_t*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+std::shared_ptr<const TagMaskKeys> DrawTagMaskKeys(PartyContext& party) {
+  // A random share is (F(k_i) + F(k_{i+1}), F(k_{i+1})): a is shared with the next party alone,
+  // x + a with the previous one alone.
+  SecretVector<SharedBlock> random(2);
+  party.DrawRandom(absl::MakeSpan(random));
+  auto keys = std::make_shared<TagMaskKeys>();
+  for (const SharedBlock& r : random) {
+    const Block own = XorBlocks(r.x, r.a);
+    keys->own.insert(keys->own.end(), own.begin(), own.end());
+    keys->next.insert(keys->next.end(), r.a.begin(), r.a.end());
+  }
+  return keys;
+}
+
+JobResult OutputOf(const PartyContext& party, const BatchWork& batch, const JobWork& work) {
+  const Digest& digest = work.waiting->digest;
+  JobResult result{work.waiting->job.id, Ok(), {}, {}, {}};
+  for (size_t i = 0; i < work.opens.size(); ++i) {
+    const OpenWork& open = work.opens[i];
+    OpenResult out{KeystreamA(batch, open.lanes, 2, open.message.PlaintextBytes())};
+    party.MaskOutput(OutputContext(party, digest, Field::kOpen, i), Writable(out.keystream_share));
+    result.opens.push_back(std::move(out));
+  }
+  for (size_t i = 0; i < work.seals.size(); ++i) {
+    const SealWork& seal = work.seals[i];
+    SealResult out{seal.nonce, seal.header,
+                   KeystreamA(batch, seal.lanes, 1, kZeroBytes + seal.max_plaintext)};
+    party.MaskOutput(OutputContext(party, digest, Field::kSeal, i), Writable(out.keystream_share));
+    result.seals.push_back(std::move(out));
+  }
+  for (size_t i = 0; i < work.make_macs.size(); ++i) {
+    const MakeMacWork& mac = work.make_macs[i];
+    const std::vector<Block> blocks = GhashBlocks(AsBytes(mac.data), {});
+    MakeMacResult out{mac.nonce, XorBlocks(GhashLinearA(blocks, *batch.PowersOf(mac.key)),
+                                           batch.Output(mac.lanes, 0).a)};
+    party.MaskOutput(OutputContext(party, digest, Field::kMakeMac, i), absl::MakeSpan(out.tag_share));
+    result.make_macs.push_back(out);
+  }
+  return result;
+}
+
+std::vector<PendingSeal> PendingOf(const BatchWork& batch, const JobWork& work,
+                                   const std::shared_ptr<const TagMaskKeys>& keys) {
+  std::vector<PendingSeal> pending;
+  for (const SealWork& seal : work.seals) {
+    PendingSeal p;
+    p.header = seal.header;
+    p.max_plaintext = seal.max_plaintext;
+    p.powers = batch.PowersOf(seal.key);
+    p.mask_a.push_back(batch.Output(seal.lanes, 0).a);
+    p.mask_keys = keys;
+    p.context = SealContext(work.waiting->digest, seal.nonce);
+    pending.push_back(std::move(p));
+  }
+  return pending;
+}
+
+}  // namespace mpckdc

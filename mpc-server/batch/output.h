@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What of a job's result leaves this server: its additive shares of keystream and tags, each masked
+// by a zero share keyed by the hash of the job as received, and what stays for the tag requests.
+#ifndef MPC_SERVER_BATCH_OUTPUT_H_
+#define MPC_SERVER_BATCH_OUTPUT_H_
+
+#include <memory>
+#include <vector>
+
+#include "mpc-server/batch/batch_work.h"
+#include "mpc-server/batch/pending_seals.h"
+
+namespace mpckdc {
+
+// Of one batch. The same calls at the three parties, before its first round.
+std::shared_ptr<const TagMaskKeys> DrawTagMaskKeys(PartyContext& party);
+
+// Of a job that this server judged OK.
+JobResult OutputOf(const PartyContext& party, const BatchWork& batch, const JobWork& work);
+std::vector<PendingSeal> PendingOf(const BatchWork& batch, const JobWork& work,
+                                   const std::shared_ptr<const TagMaskKeys>& keys);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_BATCH_OUTPUT_H_

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Seals whose keystream a server has released and whose tag it has not. The tag is linear in the
+// shared powers of H, so it costs no message between the servers:
+//
+//   tag = GHASH(H; header length | header, ciphertext) + AES(Kg, J0)
+//
+// A server answers once per seal. Its share is masked by a zero share keyed by the hash of the job
+// and of the tag request as it received them: if the three requests differ, the three answers
+// combine to noise. The mask keys are drawn with the batch and live no longer than its seals, so a
+// lost connection between the servers does not lose them.
+//
+// Thread-safe.
+#ifndef MPC_SERVER_BATCH_PENDING_SEALS_H_
+#define MPC_SERVER_BATCH_PENDING_SEALS_H_
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "mpc-server/job/digest.h"
+#include "mpc-server/job/job.h"
+#include "mpc-server/protocol/replicated_share.h"
+#include "mpc-server/secret/secret.h"
+
+namespace mpckdc {
+
+// The two keys that a party shares with its two neighbours: party i's own is party i-1's next.
+// mask_i = F(own, hash) + F(next, hash); the three masks of one hash XOR to zero.
+struct TagMaskKeys {
+  SecretBytes own;   // 32 bytes
+  SecretBytes next;  // 32 bytes
+
+  Block Mask(const Digest& hash) const;
+};
+
+using SharedPowers = std::shared_ptr<const SecretVector<SharedBlock>>;  // H^1, H^2, ...
+
+// What finishing one seal takes.
+struct PendingSeal {
+  std::string header;
+  uint32_t max_plaintext = 0;
+  SharedPowers powers;
+  SecretVector<Block> mask_a;  // one block: this server's a component of AES(Kg, J0)
+  std::shared_ptr<const TagMaskKeys> mask_keys;
+  Digest context{};            // of the job as received, the batch and the seal: see SealContext
+};
+
+// What a seal's mask is keyed by, before the tag request is added to it.
+Digest SealContext(const Digest& job_digest, const Nonce& nonce);
+
+class PendingSeals {
+ public:
+  // Forgets the oldest job when limits::kMaxPendingSeals are kept.
+  void Add(const KdcIdentity& kdc, JobId job, std::vector<PendingSeal> seals, absl::Time expires);
+  TagResult Finish(const KdcIdentity& kdc, const TagRequest& request, absl::Time now);
+  void Prune(absl::Time now);
+  size_t size() const;
+
+ private:
+  using Key = std::pair<KdcIdentity, JobId>;
+  struct Entry {
+    std::vector<std::unique_ptr<PendingSeal>> seals;  // null: answered
+    absl::Time expires;
+  };
+
+  void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Takes the seal out, so that it is answered once whatever happens next.
+  std::unique_ptr<PendingSeal> Take(const KdcIdentity& kdc, const TagRequest& request,
+                                    absl::Time now, Judgement* why);
+
+  mutable absl::Mutex mu_;
+  absl::flat_hash_map<Key, Entry> entries_ ABSL_GUARDED_BY(mu_);
+  std::deque<std::pair<absl::Time, Key>> by_age_ ABSL_GUARDED_BY(mu_);
+  size_t seals_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_BATCH_PENDING_SEALS_H_
