@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "mpc-server/admin/run.h"
+#include "mpc-server/secret/secret.h"
+
+int main(int argc, char** argv) {
+  mpckdc::DisableCoreDumps();
+  // gRPC's own messages would stand between ours; set the variable to see them.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  mpckdc::admin::Environment environment = mpckdc::admin::SystemEnvironment();
+  return mpckdc::admin::RunAdmin(std::vector<std::string>(argv + 1, argv + argc), environment);
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mpc-server: one of the three servers that hold a Kerberos realm's keys as shares. Arguments and
+// signals only; service/server.h is the server. Exit status: 0 stopped as asked, 1 could not start,
+// 2 wrong arguments or configuration.
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/match.h"
+#include "mpc-server/config/config.h"
+#include "mpc-server/secret/secret.h"
+#include "mpc-server/service/log.h"
+#include "mpc-server/service/sd_notify.h"
+#include "mpc-server/service/server.h"
+#include "mpc-server/service/tls13.h"
+
+ABSL_FLAG(std::string, config, "", "the configuration file (TOML)");
+ABSL_FLAG(bool, check_config, false,
+          "check the configuration and the files it names, print what is wrong, and exit");
+
+namespace {
+
+constexpr char kUsage[] =
+    "holds one of three shares of a Kerberos realm's keys and computes with the two\n"
+    "other servers on them.\n\n"
+    "  mpc-server --config=FILE                 run in the foreground\n"
+    "  mpc-server --config=FILE --check_config  check the configuration\n"
+    "  mpc-server --version\n\n"
+    "Signals: TERM and INT stop it after the jobs under way; HUP opens the logs anew and\n"
+    "reads the deny list and the certificate again.\n"
+    "Option names may be written with '-' or '_'. See mpc-server(8).";
+
+enum ExitCode { kStopped = 0, kFailed = 1, kUsageError = 2 };
+
+// --check-config is --check_config.
+void UseUnderscores(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string name(argv[i]);
+    if (!absl::StartsWith(name, "--")) continue;
+    for (char* c = argv[i] + 2; *c != '\0' && *c != '='; ++c) {
+      if (*c == '-') *c = '_';
+    }
+  }
+}
+
+void SetUpFlags() {
+  absl::SetProgramUsageMessage(kUsage);
+  absl::FlagsUsageConfig usage;
+  usage.contains_help_flags = [](absl::string_view file) {
+    return absl::EndsWith(file, "mpc-server.cc");
+  };
+  usage.version_string = [] { return std::string("mpc-server " MPCKDC_VERSION "\n"); };
+  absl::SetFlagsUsageConfig(usage);
+}
+
+int Fail(const absl::Status& status, ExitCode code) {
+  fprintf(stderr, "mpc-server: %s\n", std::string(status.message()).c_str());
+  return code;
+}
+
+// The signals are blocked before any thread starts: only this call sees them.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+void Notify(absl::string_view state) {
+  if (absl::Status s = mpckdc::SdNotify(state); !s.ok()) {
+    mpckdc::Log().warn("{}", mpckdc::Text(s));
+  }
+}
+
+void ServeUntilStopped(mpckdc::Server& server, const sigset_t& signals) {
+  Notify("READY=1");
+  for (;;) {
+    int number = 0;
+    if (sigwait(&signals, &number) != 0) continue;
+    if (number == SIGHUP) {
+      server.Reload();
+      continue;
+    }
+    mpckdc::Log().info("stopping ({})", number == SIGTERM ? "SIGTERM" : "SIGINT");
+    Notify("STOPPING=1");
+    server.Stop();
+    return;
+  }
+}
+
+int Run(const mpckdc::Config& config) {
+  const sigset_t signals = BlockSignals();
+  umask(077);
+  if (!mpckdc::DisableCoreDumps()) mpckdc::Log().warn("core dumps could not be turned off");
+  if (absl::Status s = mpckdc::RequireTls13(); !s.ok()) return Fail(s, kFailed);
+  absl::Status log = mpckdc::StartLog({config.log.level, config.log.json, config.log.file});
+  if (!log.ok()) return Fail(log, kFailed);
+  auto server = mpckdc::Server::Start(config);
+  if (!server.ok()) {
+    mpckdc::Log().error("cannot start: {}", mpckdc::Text(server.status()));
+    if (!config.log.file.empty()) Fail(server.status(), kFailed);
+    return kFailed;
+  }
+  ServeUntilStopped(**server, signals);
+  return kStopped;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  UseUnderscores(argc, argv);
+  SetUpFlags();
+  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+  const std::string path = absl::GetFlag(FLAGS_config);
+  if (rest.size() != 1 || path.empty()) {
+    fprintf(stderr, "mpc-server: give --config=FILE and nothing else; --help says more\n");
+    return kUsageError;
+  }
+  absl::StatusOr<mpckdc::Config> config = mpckdc::LoadConfig(path);
+  if (!config.ok()) return Fail(config.status(), kUsageError);
+  if (absl::GetFlag(FLAGS_check_config)) {
+    if (absl::Status s = mpckdc::Server::Check(*config); !s.ok()) return Fail(s, kUsageError);
+    printf("%s: good\n", path.c_str());
+    return kStopped;
+  }
+  return Run(*config);
+}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/service/admin_service.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "mpc-server/limits.h"
+#include "mpc-server/service/log.h"
+#include "mpc-server/service/proto_convert.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr uint32_t kMinVersion = limits::kMinClientVersion;
+constexpr uint32_t kMaxVersion = limits::kMaxClientVersion;
+
+absl::StatusOr<std::vector<Handle>> HandlesOf(
+    const google::protobuf::RepeatedPtrField<std::string>& in) {
+  if (in.size() == 0) return absl::InvalidArgumentError("no handle is given");
+  if (static_cast<size_t>(in.size()) > limits::kMaxKeysPerCall) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("at most ", limits::kMaxKeysPerCall, " handles in one call"));
+  }
+  std::vector<Handle> handles;
+  for (const std::string& bytes : in) {
+    absl::StatusOr<Handle> handle = Bytes16(bytes, "a key handle");
+    if (!handle.ok()) return handle.status();
+    handles.push_back(*handle);
+  }
+  return handles;
+}
+
+AuditLog::Fields HandleTexts(const std::vector<Handle>& handles) {
+  AuditLog::Fields texts = AuditLog::Fields::array();
+  for (const Handle& handle : handles) texts.push_back(HandleText(handle));
+  return texts;
+}
+
+AuditLog::Fields KeyFields(const KeyInfo& info) {
+  return {{"handle", HandleText(info.handle)},
+          {"principal", info.principal},
+          {"kvno", info.kvno},
+          {"enctype", info.enctype},
+          {"class", static_cast<int>(info.key_class)},
+          {"gate", static_cast<int>(info.gate)}};
+}
+
+// Writes messages one after the other, then the status.
+class ListReactor final : public grpc::ServerWriteReactor<v1::ListKeysReply> {
+ public:
+  void Send(absl::StatusOr<std::vector<v1::ListKeysReply>> replies) {
+    status_ = replies.status();
+    if (replies.ok()) replies_ = *std::move(replies);
+    Next();
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok) replies_.clear();
+    Next();
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void Next() {
+    if (next_ >= replies_.size()) {
+      Finish(ToGrpc(status_));
+      return;
+    }
+    StartWrite(&replies_[next_++]);
+  }
+
+  absl::Status status_;
+  std::vector<v1::ListKeysReply> replies_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+struct AdminService::Act {
+  std::string call;
+  Caller caller;
+  absl::Status admitted;
+  std::string from;
+  AuditLog::Fields details = AuditLog::Fields::object();
+  grpc::ServerUnaryReactor* reactor = nullptr;
+};
+
+AdminService::AdminService(const AdminServiceParts& parts)
+    : parts_(parts),
+      opener_{parts.package_key, parts.authority, parts.doorkeeper, parts.clock},
+      started_(parts.clock->Now()) {}
+
+AdminService::~AdminService() = default;
+
+// ---- One act ----
+
+AdminService::ActPtr AdminService::Begin(grpc::CallbackServerContext* context, const char* call,
+                                         bool kdc_may) {
+  auto act = std::make_shared<Act>();
+  act->call = call;
+  act->from = context->peer();
+  const std::string what = absl::StrCat("AdminService.", call);
+  absl::StatusOr<Caller> caller =
+      kdc_may ? parts_.doorkeeper->Admit(*context->auth_context(), what, {"admin", "kdc"})
+              : parts_.doorkeeper->Admit(*context->auth_context(), what, {"admin"});
+  act->admitted = caller.status();
+  if (caller.ok()) act->caller = *std::move(caller);
+  return act;
+}
+
+grpc::ServerUnaryReactor* AdminService::Run(
+    ActPtr act, absl::AnyInvocable<std::optional<absl::Status>()> body) {
+  grpc::ServerUnaryReactor* reactor = act->reactor;
+  if (!act->admitted.ok()) {
+    Complete(act, act->admitted);
+    return reactor;
+  }
+  worker_.Post([this, act = std::move(act), body = std::move(body)]() mutable {
+    if (std::optional<absl::Status> status = body()) Complete(act, *status);
+  });
+  return reactor;
+}
+
+void AdminService::Complete(const ActPtr& act, const absl::Status& status) {
+  Record(*act, status);
+  act->reactor->Finish(ToGrpc(status));
+}
+
+// Reading the status leaves no line: monitoring calls it all the time.
+void AdminService::Record(const Act& act, const absl::Status& status) {
+  parts_.metrics->AdminDone(act.call, status.ok());
+  const bool refused = !act.admitted.ok();
+  if (act.call == "GetStatus" && !refused) return;
+  AuditLog::Fields line;
+  line["call"] = refused ? absl::StrCat("AdminService.", act.call) : act.call;
+  if (refused) {
+    line["from"] = act.from;
+  } else {
+    line["who"] = act.caller.Text();
+  }
+  for (const auto& [key, value] : act.details.items()) line[key] = value;
+  line["result"] = absl::StatusCodeToString(status.code());
+  if (!status.ok()) line["reason"] = Text(status);
+  absl::Status written = parts_.audit->Append(refused ? "refused" : "admin", std::move(line));
+  if (!written.ok()) Log().error("{}", Text(written));
+  if (!status.ok()) Log().warn("{} of {}: {}", act.call, act.caller.Text(), Text(status));
+}
+
+absl::Status AdminService::RequireInitialised() const {
+  if (parts_.store->Meta().initialised) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the realm is not initialised on this server: run mpc-admin init-realm");
+}
+
+// ---- The calls ----
+
+grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* context,
+                                                  const v1::StatusRequest* request,
+                                                  v1::StatusReply* reply) {
+  ActPtr act = Begin(context, "GetStatus", /*kdc_may=*/true);
+  act->reactor = context->DefaultReactor();
+  return Run(act, [=, this] { return FillStatus(*request, reply); });
+}
+
+absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
+                                      v1::StatusReply* reply) const {
+  if (request.min_version() > kMaxVersion || request.max_version() < kMinVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no common version: the caller speaks ", request.min_version(), " to ",
+        request.max_version(), ", this server ", kMinVersion, " to ", kMaxVersion));
+  }
+  const StoreMeta meta = parts_.store->Meta();
+  const EngineStatus engine = parts_.engine->Status();
+  absl::StatusOr<size_t> keys = parts_.store->Count(KeyState::kCommitted);
+  if (!keys.ok()) return keys.status();
+  absl::StatusOr<size_t> staged = parts_.store->Count(KeyState::kStaged);
+  if (!staged.ok()) return staged.status();
+  reply->set_version(std::min(request.max_version(), kMaxVersion));
+  reply->set_software("mpc-server " MPCKDC_VERSION);
+  reply->set_party(static_cast<uint32_t>(meta.identity.party));
+  reply->set_realm(meta.identity.realm);
+  reply->set_cluster(meta.identity.cluster);
+  reply->set_epoch(meta.epoch);
+  reply->set_initialised(meta.initialised);
+  reply->set_time_us(absl::ToUnixMicros(parts_.clock->Now()));
+  reply->set_started_us(absl::ToUnixMicros(started_));
+  reply->set_package_key(parts_.package_key->public_key());
+  reply->set_keys(*keys);
+  reply->set_staged(*staged);
+  reply->set_peers_connected(engine.peers_connected);
+  reply->set_peer_skew_us_prev(absl::ToInt64Microseconds(engine.skew_prev));
+  reply->set_peer_skew_us_next(absl::ToInt64Microseconds(engine.skew_next));
+  reply->set_certificate_expires_us(absl::ToUnixMicros(parts_.certificate_expires));
+  reply->set_isa(parts_.isa);
+  reply->set_batches(engine.batches);
+  reply->set_jobs(engine.jobs);
+  reply->set_jobs_failed(engine.jobs_failed);
+  reply->set_degraded(engine.degraded);
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* AdminService::InitRealm(grpc::CallbackServerContext* context,
+                                                  const v1::InitRealmRequest* request,
+                                                  v1::InitRealmReply* reply) {
+  ActPtr act = Begin(context, "InitRealm");
+  act->reactor = context->DefaultReactor();
+  act->details = {{"named_realm", request->realm()}, {"cluster", request->cluster()}};
+  return Run(act, [=, this] { return DoInitRealm(*request, reply); });
+}
+
+absl::Status AdminService::DoInitRealm(const v1::InitRealmRequest& request,
+                                       v1::InitRealmReply* reply) {
+  const StoreIdentity identity = parts_.store->Meta().identity;
+  if (request.realm() != identity.realm || request.cluster() != identity.cluster) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "asked to initialise realm ", request.realm(), ", cluster ", request.cluster(),
+        "; this server is configured for realm ", identity.realm, ", cluster ", identity.cluster));
+  }
+  absl::StatusOr<bool> first = parts_.store->MarkInitialised();
+  if (!first.ok()) return first.status();
+  reply->set_already(!*first);
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* AdminService::StageKeys(grpc::CallbackServerContext* context,
+                                                  const v1::StageKeysRequest* request,
+                                                  v1::StageKeysReply*) {
+  ActPtr act = Begin(context, "StageKeys");
+  act->reactor = context->DefaultReactor();
+  return Run(act, [=, this] { return DoStageKeys(*act, *request); });
+}
+
+absl::Status AdminService::DoStageKeys(Act& act, const v1::StageKeysRequest& request) {
+  if (absl::Status s = RequireInitialised(); !s.ok()) return s;
+  absl::StatusOr<TransactionId> txn = Bytes16(request.transaction(), "the transaction id");
+  if (!txn.ok()) return txn.status();
+  act.details["transaction"] = absl::BytesToHexString(request.transaction());
+  const auto count = static_cast<size_t>(request.packages_size());
+  if (count == 0 || count > limits::kMaxKeysPerCall) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("1 to ", limits::kMaxKeysPerCall, " packages in one call, not ", count));
+  }
+  const StoreMeta meta = parts_.store->Meta();
+  std::vector<KeyRecord> records;
+  for (const v1::SealedPackage& package : request.packages()) {
+    absl::StatusOr<PackageOpener::Opened> opened = opener_.Open(package, meta, *txn);
+    if (!opened.ok()) return opened.status();
+    act.details["signer"] = opened->signer.Text();
+    act.details["keys"].push_back(KeyFields(opened->record.info));
+    records.push_back(std::move(opened->record));
+  }
+  return parts_.store->Stage(*txn, records, parts_.clock->Now());
+}
+
+grpc::ServerUnaryReactor* AdminService::DrawKey(grpc::CallbackServerContext* context,
+                                                const v1::DrawKeyRequest* request,
+                                                v1::DrawKeyReply*) {
+  ActPtr act = Begin(context, "DrawKey");
+  act->reactor = context->DefaultReactor();
+  return Run(act, [=, this]() -> std::optional<absl::Status> {
+    absl::Status status = DoDrawKey(act, *request);
+    if (!status.ok()) return status;
+    return std::nullopt;
+  });
+}
+
+// On success the engine answers, through Complete().
+absl::Status AdminService::DoDrawKey(const ActPtr& act, const v1::DrawKeyRequest& request) {
+  if (absl::Status s = RequireInitialised(); !s.ok()) return s;
+  absl::StatusOr<TransactionId> txn = Bytes16(request.transaction(), "the transaction id");
+  if (!txn.ok()) return txn.status();
+  act->details["transaction"] = absl::BytesToHexString(request.transaction());
+  absl::StatusOr<KeyInfo> info = KeyInfoFromProto(request.info(), parts_.doorkeeper->realm());
+  if (!info.ok()) return info.status();
+  act->details["keys"].push_back(KeyFields(*info));
+  parts_.engine->DrawKey(*txn, *info, [this, act](absl::Status status) {
+    worker_.Post([this, act, status] { Complete(act, status); });
+  });
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* AdminService::CommitKeys(grpc::CallbackServerContext* context,
+                                                   const v1::CommitKeysRequest* request,
+                                                   v1::CommitKeysReply* reply) {
+  ActPtr act = Begin(context, "CommitKeys");
+  act->reactor = context->DefaultReactor();
+  act->details = {{"transaction", absl::BytesToHexString(request->transaction())}};
+  return Run(act, [=, this]() -> absl::Status {
+    absl::StatusOr<TransactionId> txn = Bytes16(request->transaction(), "the transaction id");
+    if (!txn.ok()) return txn.status();
+    absl::StatusOr<size_t> keys = parts_.store->Commit(*txn, parts_.clock->Now());
+    if (!keys.ok()) return keys.status();
+    reply->set_keys(static_cast<uint32_t>(*keys));
+    act->details["count"] = *keys;
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::AbortKeys(grpc::CallbackServerContext* context,
+                                                  const v1::AbortKeysRequest* request,
+                                                  v1::AbortKeysReply* reply) {
+  ActPtr act = Begin(context, "AbortKeys");
+  act->reactor = context->DefaultReactor();
+  act->details = {{"transaction", absl::BytesToHexString(request->transaction())}};
+  return Run(act, [=, this]() -> absl::Status {
+    absl::StatusOr<TransactionId> txn = Bytes16(request->transaction(), "the transaction id");
+    if (!txn.ok()) return txn.status();
+    absl::StatusOr<size_t> keys = parts_.store->Abort(*txn);
+    if (!keys.ok()) return keys.status();
+    reply->set_keys(static_cast<uint32_t>(*keys));
+    act->details["count"] = *keys;
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::DeleteKeys(grpc::CallbackServerContext* context,
+                                                   const v1::DeleteKeysRequest* request,
+                                                   v1::DeleteKeysReply* reply) {
+  ActPtr act = Begin(context, "DeleteKeys");
+  act->reactor = context->DefaultReactor();
+  return Run(act, [=, this] { return DoDeleteKeys(*act, *request, reply); });
+}
+
+absl::Status AdminService::DoDeleteKeys(Act& act, const v1::DeleteKeysRequest& request,
+                                        v1::DeleteKeysReply* reply) {
+  absl::StatusOr<std::vector<Handle>> handles = HandlesOf(request.handles());
+  if (!handles.ok()) return handles.status();
+  act.details["handles"] = HandleTexts(*handles);
+  absl::StatusOr<size_t> deleted = parts_.store->Delete(*handles);
+  if (!deleted.ok()) return deleted.status();
+  reply->set_deleted(static_cast<uint32_t>(*deleted));
+  act.details["count"] = *deleted;
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* AdminService::SetPolicy(grpc::CallbackServerContext* context,
+                                                  const v1::SetPolicyRequest* request,
+                                                  v1::SetPolicyReply*) {
+  ActPtr act = Begin(context, "SetPolicy");
+  act->reactor = context->DefaultReactor();
+  return Run(act, [=, this] { return DoSetPolicy(*act, *request); });
+}
+
+absl::Status AdminService::DoSetPolicy(Act& act, const v1::SetPolicyRequest& request) {
+  absl::StatusOr<std::vector<Handle>> handles = HandlesOf(request.handles());
+  if (!handles.ok()) return handles.status();
+  absl::StatusOr<Gate> gate = GateFromProto(request.gate());
+  if (!gate.ok()) return gate.status();
+  act.details["handles"] = HandleTexts(*handles);
+  act.details["gate"] = static_cast<int>(*gate);
+  return parts_.store->SetGate(*handles, *gate);
+}
+
+grpc::ServerUnaryReactor* AdminService::VerifyKeys(grpc::CallbackServerContext* context,
+                                                   const v1::VerifyKeysRequest* request,
+                                                   v1::VerifyKeysReply* reply) {
+  ActPtr act = Begin(context, "VerifyKeys");
+  act->reactor = context->DefaultReactor();
+  return Run(act, [=, this]() -> std::optional<absl::Status> {
+    absl::Status status = DoVerifyKeys(act, *request, reply);
+    if (!status.ok()) return status;
+    return std::nullopt;
+  });
+}
+
+// On success the engine answers, through Complete().
+absl::Status AdminService::DoVerifyKeys(const ActPtr& act, const v1::VerifyKeysRequest& request,
+                                        v1::VerifyKeysReply* reply) {
+  if (absl::Status s = RequireInitialised(); !s.ok()) return s;
+  absl::StatusOr<std::array<uint8_t, 16>> id = Bytes16(request.request(), "the request id");
+  if (!id.ok()) return id.status();
+  absl::StatusOr<std::vector<Handle>> handles = HandlesOf(request.handles());
+  if (!handles.ok()) return handles.status();
+  act->details["handles"] = HandleTexts(*handles);
+  parts_.engine->VerifyKeys(
+      *id, *std::move(handles),
+      [this, act, reply](absl::StatusOr<std::vector<VerifyResult>> results) {
+        size_t inconsistent = 0;
+        if (results.ok()) {
+          for (const VerifyResult& result : *results) {
+            v1::VerifyKeysReply::Result* out = reply->add_results();
+            out->set_handle(std::string(result.handle.begin(), result.handle.end()));
+            out->set_consistent(result.consistent);
+            out->set_detail(result.detail);
+            inconsistent += !result.consistent;
+          }
+          act->details["inconsistent"] = inconsistent;
+        }
+        worker_.Post([this, act, status = results.status()] { Complete(act, status); });
+      });
+  return absl::OkStatus();
+}
+
+grpc::ServerWriteReactor<v1::ListKeysReply>* AdminService::ListKeys(
+    grpc::CallbackServerContext* context, const v1::ListKeysRequest* request) {
+  ActPtr act = Begin(context, "ListKeys");
+  act->details = {{"principal", request->principal()}, {"staged", request->staged()}};
+  auto* reactor = new ListReactor;
+  if (!act->admitted.ok()) {
+    Record(*act, act->admitted);
+    reactor->Send(act->admitted);
+    return reactor;
+  }
+  worker_.Post([this, act, reactor, request] {
+    absl::StatusOr<std::vector<v1::ListKeysReply>> replies = CollectKeys(*request);
+    Record(*act, replies.status());
+    reactor->Send(std::move(replies));
+  });
+  return reactor;
+}
+
+// A damaged record is the call's error, which names it: a list that leaves it out would mislead.
+absl::StatusOr<std::vector<v1::ListKeysReply>> AdminService::CollectKeys(
+    const v1::ListKeysRequest& request) {
+  std::vector<v1::ListKeysReply> replies;
+  absl::Status damage;
+  const KeyState state = request.staged() ? KeyState::kStaged : KeyState::kCommitted;
+  absl::Status status =
+      parts_.store->ForEach(state, [&](const absl::StatusOr<KeyInfo>& info) {
+        damage.Update(info.status());
+        if (!info.ok()) return true;
+        if (!request.principal().empty() && info->principal != request.principal()) return true;
+        if (replies.empty() || static_cast<size_t>(replies.back().keys_size()) >=
+                                   limits::kMaxListKeysPerMessage) {
+          replies.emplace_back();
+        }
+        KeyInfoToProto(*info, replies.back().add_keys());
+        return true;
+      });
+  status.Update(damage);
+  if (!status.ok()) return status;
+  return replies;
+}
+
+}  // namespace mpckdc

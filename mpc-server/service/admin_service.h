@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AdminService of proto/admin.proto: what administrators do to one server. Each call is checked for
+// its role, runs on a worker thread of its own, and leaves one line in the audit log.
+#ifndef MPC_SERVER_SERVICE_ADMIN_SERVICE_H_
+#define MPC_SERVER_SERVICE_ADMIN_SERVICE_H_
+
+#include <string>
+#include <vector>
+
+#include "mpc-server/clock/clock.h"
+#include "mpc-server/service/audit_log.h"
+#include "mpc-server/service/caller.h"
+#include "mpc-server/service/engine_api.h"
+#include "mpc-server/service/metrics.h"
+#include "mpc-server/service/package_open.h"
+#include "mpc-server/service/serial_worker.h"
+#include "mpc-server/store/share_store.h"
+#include "proto/admin.grpc.pb.h"
+
+namespace mpckdc {
+
+struct AdminServiceParts {  // not owned; must outlive the service
+  ShareStore* store = nullptr;
+  EngineApi* engine = nullptr;
+  const Doorkeeper* doorkeeper = nullptr;
+  const PackageKey* package_key = nullptr;
+  const Authority* authority = nullptr;
+  AuditLog* audit = nullptr;
+  Metrics* metrics = nullptr;
+  Clock* clock = nullptr;
+  std::string isa;
+  absl::Time certificate_expires;
+};
+
+class AdminService final : public v1::AdminService::CallbackService {
+ public:
+  explicit AdminService(const AdminServiceParts& parts);
+  ~AdminService() override;
+
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const v1::StatusRequest* request,
+                                      v1::StatusReply* reply) override;
+  grpc::ServerUnaryReactor* InitRealm(grpc::CallbackServerContext* context,
+                                      const v1::InitRealmRequest* request,
+                                      v1::InitRealmReply* reply) override;
+  grpc::ServerUnaryReactor* StageKeys(grpc::CallbackServerContext* context,
+                                      const v1::StageKeysRequest* request,
+                                      v1::StageKeysReply* reply) override;
+  grpc::ServerUnaryReactor* DrawKey(grpc::CallbackServerContext* context,
+                                    const v1::DrawKeyRequest* request,
+                                    v1::DrawKeyReply* reply) override;
+  grpc::ServerUnaryReactor* CommitKeys(grpc::CallbackServerContext* context,
+                                       const v1::CommitKeysRequest* request,
+                                       v1::CommitKeysReply* reply) override;
+  grpc::ServerUnaryReactor* AbortKeys(grpc::CallbackServerContext* context,
+                                      const v1::AbortKeysRequest* request,
+                                      v1::AbortKeysReply* reply) override;
+  grpc::ServerUnaryReactor* DeleteKeys(grpc::CallbackServerContext* context,
+                                       const v1::DeleteKeysRequest* request,
+                                       v1::DeleteKeysReply* reply) override;
+  grpc::ServerWriteReactor<v1::ListKeysReply>* ListKeys(
+      grpc::CallbackServerContext* context, const v1::ListKeysRequest* request) override;
+  grpc::ServerUnaryReactor* VerifyKeys(grpc::CallbackServerContext* context,
+                                       const v1::VerifyKeysRequest* request,
+                                       v1::VerifyKeysReply* reply) override;
+  grpc::ServerUnaryReactor* SetPolicy(grpc::CallbackServerContext* context,
+                                      const v1::SetPolicyRequest* request,
+                                      v1::SetPolicyReply* reply) override;
+
+ private:
+  // One administrative act while it runs: who, what, and what the audit log shall say of it.
+  struct Act;
+  using ActPtr = std::shared_ptr<Act>;
+
+  ActPtr Begin(grpc::CallbackServerContext* context, const char* call, bool kdc_may = false);
+  // Admits the caller, then runs `body` on the worker. `body` either returns the result or keeps the
+  // act for Complete() and returns nullopt.
+  grpc::ServerUnaryReactor* Run(ActPtr act,
+                                absl::AnyInvocable<std::optional<absl::Status>()> body);
+  void Complete(const ActPtr& act, const absl::Status& status);
+  void Record(const Act& act, const absl::Status& status);
+
+  absl::Status RequireInitialised() const;
+  absl::Status FillStatus(const v1::StatusRequest& request, v1::StatusReply* reply) const;
+  absl::Status DoInitRealm(const v1::InitRealmRequest& request, v1::InitRealmReply* reply);
+  absl::Status DoStageKeys(Act& act, const v1::StageKeysRequest& request);
+  absl::Status DoDrawKey(const ActPtr& act, const v1::DrawKeyRequest& request);
+  absl::Status DoDeleteKeys(Act& act, const v1::DeleteKeysRequest& request,
+                            v1::DeleteKeysReply* reply);
+  absl::Status DoSetPolicy(Act& act, const v1::SetPolicyRequest& request);
+  absl::Status DoVerifyKeys(const ActPtr& act, const v1::VerifyKeysRequest& request,
+                            v1::VerifyKeysReply* reply);
+  absl::StatusOr<std::vector<v1::ListKeysReply>> CollectKeys(const v1::ListKeysRequest& request);
+
+  const AdminServiceParts parts_;
+  const PackageOpener opener_;
+  const absl::Time started_;
+  SerialWorker worker_;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_SERVICE_ADMIN_SERVICE_H_

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AdminService over real gRPC, with packages built as mpc-admin builds them; then package by package
+// everything that may be wrong with one.
+#include "mpc-server/service/admin_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sodium.h>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "mpc-server/enroll/package.h"
+#include "mpc-server/limits.h"
+#include "mpc-server/service/proto_convert.h"
+#include "mpc-server/service/share_package_decoder.h"
+#include "mpc-server/service/test_support.h"
+#include "mpc-server/store/bytes.h"
+#include "mpc-server/store/memory_share_store.h"
+#include "mpc-server/store/test_records.h"
+
+namespace mpckdc {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kParty = 1;
+const std::string kTxn(16, 't');
+
+v1::KeyInfo AliceInfo() {
+  v1::KeyInfo info;
+  info.set_handle(std::string(16, 'a'));
+  info.set_principal("alice@EXAMPLE.COM");
+  info.set_kvno(3);
+  info.set_enctype(kEnctypeAes256Gcm);
+  info.set_salt("EXAMPLE.COMalice");
+  info.set_key_class(v1::KEY_CLASS_USER);
+  info.set_gate(v1::GATE_TIMESTAMP);
+  return info;
+}
+
+class AdminServiceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(denied_.Load().ok());
+    audit_ = *AuditLog::Open(AuditFile(), store_.Meta().identity, &SystemClock());
+    package_key_ = PackageKey::LoadOrCreate(store_, SystemRandom());
+    authority_ = Authority::Load(port_.folder().File("ca.pem"));
+    ASSERT_TRUE(package_key_.ok() && authority_.ok());
+    AdminServiceParts parts;
+    parts.store = &store_;
+    parts.engine = &engine_;
+    parts.doorkeeper = &doorkeeper_;
+    parts.package_key = &*package_key_;
+    parts.authority = &*authority_;
+    parts.audit = audit_.get();
+    parts.metrics = &metrics_;
+    parts.clock = &SystemClock();
+    parts.isa = "portable";
+    service_ = std::make_unique<AdminService>(parts);
+    port_.Start({service_.get()}, static_cast<int>(limits::kMaxMessageBytes));
+    cert_ = port_.authority().IssueRole("admin", "root");
+    stub_ = v1::AdminService::NewStub(port_.Connect(&cert_));
+    ASSERT_TRUE(store_.MarkInitialised().ok());
+  }
+  void TearDown() override { port_.Stop(); }
+
+  std::string AuditFile() const { return port_.folder().File("audit.log"); }
+
+  template <class Request, class Reply>
+  grpc::Status Call(grpc::Status (v1::AdminService::Stub::*method)(grpc::ClientContext*,
+                                                                   const Request&, Reply*),
+                    const Request& request, Reply* reply) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+    return (stub_.get()->*method)(&context, request, reply);
+  }
+
+  struct PackageOptions {
+    std::string realm = "EXAMPLE.COM";
+    uint64_t epoch = 1;
+    std::string txn = kTxn;
+    v1::KeyInfo info = AliceInfo();
+    const TestCert* signer = nullptr;
+    bool to_us = true;
+    int party = kParty;
+  };
+
+  // The package for `party`, sealed to this server's key.
+  v1::SealedPackage Package(const PackageOptions& options) {
+    enroll::PackageTarget target;
+    target.realm = options.realm;
+    target.epoch = options.epoch;
+    for (int party = 0; party < 3; ++party) target.package_keys[party] = RandomKey();
+    if (options.to_us) target.package_keys[options.party] = package_key_->public_key();
+    const TestCert& cert = options.signer != nullptr ? *options.signer : cert_;
+    auto signer = enroll::PackageSigner::FromPem(cert.certificate_pem, cert.key_pem);
+    EXPECT_TRUE(signer.ok()) << signer.status();
+    const std::vector<uint8_t> base(32, 7);
+    auto packages = enroll::BuildPackages(options.info, base, target, options.txn, *signer);
+    EXPECT_TRUE(packages.ok()) << packages.status();
+    return (*packages)[static_cast<size_t>(options.party)];
+  }
+
+  static std::string RandomKey() {
+    std::string secret(32, '\0');
+    std::string key(32, '\0');
+    crypto_box_keypair(reinterpret_cast<uint8_t*>(key.data()),
+                       reinterpret_cast<uint8_t*>(secret.data()));
+    return key;
+  }
+
+  grpc::Status Stage(const std::vector<v1::SealedPackage>& packages, const std::string& txn = kTxn) {
+    v1::StageKeysRequest request;
+    request.set_transaction(txn);
+    for (const v1::SealedPackage& package : packages) *request.add_packages() = package;
+    v1::StageKeysReply reply;
+    return Call(&v1::AdminService::Stub::StageKeys, request, &reply);
+  }
+
+  void ExpectRefused(const v1::SealedPackage& package, grpc::StatusCode code,
+                     const std::string& text) {
+    const grpc::Status status = Stage({package});
+    EXPECT_EQ(status.error_code(), code) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr(text));
+    EXPECT_EQ(*store_.Count(KeyState::kStaged), 0u);
+  }
+
+  TestPort port_;
+  FakeEngine engine_;
+  MemoryShareStore store_{{"EXAMPLE.COM", kParty, 7}};
+  DenyList denied_{""};
+  Doorkeeper doorkeeper_{"EXAMPLE.COM", &denied_, &SystemClock()};
+  Metrics metrics_;
+  std::unique_ptr<AuditLog> audit_;
+  absl::StatusOr<PackageKey> package_key_ = absl::UnknownError("");
+  absl::StatusOr<Authority> authority_ = absl::UnknownError("");
+  std::unique_ptr<AdminService> service_;
+  TestCert cert_;
+  std::unique_ptr<v1::AdminService::Stub> stub_;
+};
+
+TEST_F(AdminServiceTest, StatusSaysWhoThisServerIs) {
+  v1::StatusRequest request;
+  request.set_min_version(1);
+  request.set_max_version(1);
+  v1::StatusReply reply;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::GetStatus, request, &reply).ok());
+  EXPECT_EQ(reply.party(), static_cast<uint32_t>(kParty));
+  EXPECT_EQ(reply.realm(), "EXAMPLE.COM");
+  EXPECT_EQ(reply.package_key(), package_key_->public_key());
+  EXPECT_TRUE(reply.peers_connected());
+  EXPECT_EQ(reply.batches(), 5u);
+  request.set_min_version(2);
+  request.set_max_version(2);
+  EXPECT_EQ(Call(&v1::AdminService::Stub::GetStatus, request, &reply).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(AdminServiceTest, KdcMayReadTheStatusAndNothingElse) {
+  const TestCert kdc = port_.authority().IssueRole("kdc", "kdc1");
+  stub_ = v1::AdminService::NewStub(port_.Connect(&kdc));
+  v1::StatusRequest request;
+  request.set_max_version(1);
+  v1::StatusReply status;
+  EXPECT_TRUE(Call(&v1::AdminService::Stub::GetStatus, request, &status).ok());
+  v1::DeleteKeysRequest remove;
+  remove.add_handles(std::string(16, 'a'));
+  v1::DeleteKeysReply removed;
+  const grpc::Status refused = Call(&v1::AdminService::Stub::DeleteKeys, remove, &removed);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("DeleteKeys needs the role admin"));
+  EXPECT_THAT(refused.error_message(), HasSubstr("the caller is kdc"));
+  grpc::ClientContext context;
+  auto list = stub_->ListKeys(&context, {});
+  v1::ListKeysReply reply;
+  EXPECT_FALSE(list->Read(&reply));
+  EXPECT_EQ(list->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(AdminServiceTest, InitRealmChecksTheNames) {
+  v1::InitRealmRequest request;
+  request.set_realm("EXAMPLE.COM");
+  request.set_cluster(7);
+  v1::InitRealmReply reply;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::InitRealm, request, &reply).ok());
+  EXPECT_TRUE(reply.already());
+  request.set_realm("OTHER.COM");
+  const grpc::Status status = Call(&v1::AdminService::Stub::InitRealm, request, &reply);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("OTHER.COM"));
+  EXPECT_THAT(status.error_message(), HasSubstr("EXAMPLE.COM, cluster 7"));
+}
+
+TEST_F(AdminServiceTest, StagedKeyIsCommittedListedAndDeleted) {
+  ASSERT_TRUE(Stage({Package({})}).ok());
+  v1::CommitKeysRequest commit;
+  commit.set_transaction(kTxn);
+  v1::CommitKeysReply committed;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::CommitKeys, commit, &committed).ok());
+  EXPECT_EQ(committed.keys(), 1u);
+  Handle handle;
+  handle.fill('a');
+  const KeyRecord record = *store_.Get(handle);
+  EXPECT_EQ(record.info.kvno, 3u);
+  EXPECT_EQ(record.usages.size(), 3u);
+
+  v1::SetPolicyRequest policy;
+  policy.add_handles(std::string(16, 'a'));
+  policy.set_gate(v1::GATE_KDC_TRUSTED);
+  v1::SetPolicyReply set;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::SetPolicy, policy, &set).ok());
+  grpc::ClientContext context;
+  v1::ListKeysRequest list;
+  list.set_principal("alice@EXAMPLE.COM");
+  auto reader = stub_->ListKeys(&context, list);
+  v1::ListKeysReply keys;
+  ASSERT_TRUE(reader->Read(&keys));
+  ASSERT_EQ(keys.keys_size(), 1);
+  EXPECT_EQ(keys.keys(0).gate(), v1::GATE_KDC_TRUSTED);
+  EXPECT_FALSE(reader->Read(&keys));
+  EXPECT_TRUE(reader->Finish().ok());
+
+  v1::DeleteKeysRequest remove;
+  remove.add_handles(std::string(16, 'a'));
+  remove.add_handles(std::string(16, 'b'));
+  v1::DeleteKeysReply removed;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::DeleteKeys, remove, &removed).ok());
+  EXPECT_EQ(removed.deleted(), 1u);
+
+  const std::string audit = ReadFileForTest(AuditFile());
+  for (const char* call : {"StageKeys", "CommitKeys", "SetPolicy", "ListKeys", "DeleteKeys"}) {
+    EXPECT_THAT(audit, HasSubstr(std::string("\"call\":\"") + call + "\",\"who\":\"admin/root\""));
+  }
+  EXPECT_THAT(audit, HasSubstr("alice@EXAMPLE.COM"));
+  for (const SharedBlock& share : record.base) {
+    EXPECT_FALSE(absl::StrContains(audit, AsText(share.x)));
+    EXPECT_FALSE(absl::StrContains(audit, absl::BytesToHexString(AsText(share.x))));
+  }
+}
+
+TEST_F(AdminServiceTest, ManyKeysAreListedInSeveralMessages) {
+  SeededRandomForTest random(1);
+  std::vector<KeyRecord> records;
+  constexpr size_t kKeys = 2 * limits::kMaxListKeysPerMessage + 3;
+  for (size_t i = 0; i < kKeys; ++i) records.push_back(RecordForTest(random, "u@EXAMPLE.COM"));
+  ASSERT_TRUE(store_.Stage(TransactionId{1}, records, absl::Now()).ok());
+  grpc::ClientContext context;
+  v1::ListKeysRequest list;
+  list.set_staged(true);
+  auto reader = stub_->ListKeys(&context, list);
+  v1::ListKeysReply keys;
+  size_t count = 0;
+  int messages = 0;
+  for (; reader->Read(&keys); ++messages) count += static_cast<size_t>(keys.keys_size());
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(count, kKeys);
+  EXPECT_EQ(messages, 3);
+}
+
+// ---- What may be wrong with a package ----
+
+TEST_F(AdminServiceTest, PackageForAnotherRealmPartyEpochOrTransactionIsRefused) {
+  PackageOptions realm;
+  realm.realm = "OTHER.COM";
+  realm.info.set_principal("alice@OTHER.COM");
+  ExpectRefused(Package(realm), grpc::StatusCode::INVALID_ARGUMENT, "realm EXAMPLE.COM");
+  PackageOptions party;
+  party.party = 2;
+  ExpectRefused(Package(party), grpc::StatusCode::INVALID_ARGUMENT,
+                "for party 2, this server is 1");
+  PackageOptions epoch;
+  epoch.epoch = 2;
+  ExpectRefused(Package(epoch), grpc::StatusCode::INVALID_ARGUMENT,
+                "for epoch 2, this server is 1");
+  PackageOptions txn;
+  txn.txn = std::string(16, 'u');
+  ExpectRefused(Package(txn), grpc::StatusCode::INVALID_ARGUMENT, "another transaction");
+}
+
+TEST_F(AdminServiceTest, PackageSealedToAnotherServerIsRefused) {
+  PackageOptions options;
+  options.to_us = false;
+  ExpectRefused(Package(options), grpc::StatusCode::INVALID_ARGUMENT, "does not open");
+}
+
+TEST_F(AdminServiceTest, AlteredPackageIsRefused) {
+  const v1::SealedPackage good = Package({});
+  v1::SealedPackage bad = good;
+  (*bad.mutable_sealed())[40] ^= 1;
+  ExpectRefused(bad, grpc::StatusCode::UNAUTHENTICATED, "signature");
+  bad = good;
+  (*bad.mutable_signature())[20] ^= 1;
+  ExpectRefused(bad, grpc::StatusCode::UNAUTHENTICATED, "signature");
+  bad = good;
+  bad.set_signer(bad.signer().substr(1));
+  ExpectRefused(bad, grpc::StatusCode::PERMISSION_DENIED, "no certificate");
+  ASSERT_TRUE(Stage({good}).ok()) << "the good one is good";
+}
+
+TEST_F(AdminServiceTest, SignerMustBeAnAdministratorOfOurAuthority) {
+  const auto signed_by = [&](const TestCert& cert) {
+    PackageOptions options;
+    options.signer = &cert;
+    return Package(options);
+  };
+  ExpectRefused(signed_by(port_.authority().IssueRole("kdc", "k")),
+                grpc::StatusCode::PERMISSION_DENIED, "needs the role admin");
+  ExpectRefused(signed_by(TestAuthority().IssueRole("admin", "a")),
+                grpc::StatusCode::PERMISSION_DENIED, "not trusted");
+  TestCertOptions expired;
+  expired.uris = {"spiffe://EXAMPLE.COM/mpc/admin/a"};
+  expired.ends = -absl::Minutes(1);
+  ExpectRefused(signed_by(port_.authority().Issue(expired)), grpc::StatusCode::PERMISSION_DENIED,
+                "expired");
+  TestCertOptions two;
+  two.uris = {"spiffe://EXAMPLE.COM/mpc/admin/a", "spiffe://EXAMPLE.COM/mpc/kdc/k"};
+  ExpectRefused(signed_by(port_.authority().Issue(two)), grpc::StatusCode::PERMISSION_DENIED,
+                "2 URI names");
+}
+
+TEST_F(AdminServiceTest, KeyClassMustFitThePrincipal) {
+  PackageOptions options;
+  options.info.set_key_class(v1::KEY_CLASS_TGS);
+  ExpectRefused(Package(options), grpc::StatusCode::INVALID_ARGUMENT, "krbtgt principals");
+}
+
+TEST_F(AdminServiceTest, OneBadPackageOfTwoStagesNothing) {
+  v1::SealedPackage bad = Package({});
+  (*bad.mutable_sealed())[40] ^= 1;
+  PackageOptions second;
+  second.info.set_handle(std::string(16, 'b'));
+  EXPECT_FALSE(Stage({Package(second), bad}).ok());
+  EXPECT_EQ(*store_.Count(KeyState::kStaged), 0u);
+}
+
+TEST_F(AdminServiceTest, FullDiskIsSaidAndCanBeTriedAgain) {
+  store_.FailWrites(absl::ResourceExhaustedError("disk full: test"));
+  const grpc::Status status = Stage({Package({})});
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("disk full"));
+  store_.FailWrites(absl::OkStatus());
+  EXPECT_TRUE(Stage({Package({})}).ok());
+}
+
+TEST_F(AdminServiceTest, MalformedArgumentsAreNamed) {
+  EXPECT_THAT(Stage({Package({})}, "short").error_message(),
+              HasSubstr("the transaction id has 5 bytes instead of 16"));
+  EXPECT_EQ(Stage({}).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  v1::CommitKeysRequest commit;
+  commit.set_transaction(std::string(16, 'x'));
+  v1::CommitKeysReply committed;
+  EXPECT_EQ(Call(&v1::AdminService::Stub::CommitKeys, commit, &committed).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  v1::SetPolicyRequest policy;
+  policy.add_handles(std::string(16, 'a'));
+  v1::SetPolicyReply set;
+  EXPECT_EQ(Call(&v1::AdminService::Stub::SetPolicy, policy, &set).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  policy.set_gate(v1::GATE_NONE);
+  EXPECT_EQ(Call(&v1::AdminService::Stub::SetPolicy, policy, &set).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(AdminServiceTest, EngineDrawsAndVerifies) {
+  v1::DrawKeyRequest draw;
+  draw.set_transaction(kTxn);
+  *draw.mutable_info() = AliceInfo();
+  draw.mutable_info()->set_principal("krbtgt/EXAMPLE.COM@EXAMPLE.COM");
+  draw.mutable_info()->set_key_class(v1::KEY_CLASS_TGS);
+  v1::DrawKeyReply drawn;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::DrawKey, draw, &drawn).ok());
+  EXPECT_EQ(engine_.drawn().key_class, KeyClass::kTgs);
+  engine_.set_draw_status(absl::UnavailableError("peer down"));
+  EXPECT_EQ(Call(&v1::AdminService::Stub::DrawKey, draw, &drawn).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  v1::VerifyKeysRequest verify;
+  verify.set_request(std::string(16, 'r'));
+  verify.add_handles(std::string(16, 'a'));
+  verify.add_handles(std::string(16, '\0'));
+  v1::VerifyKeysReply verified;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::VerifyKeys, verify, &verified).ok());
+  ASSERT_EQ(verified.results_size(), 2);
+  EXPECT_FALSE(verified.results(0).consistent());
+  EXPECT_TRUE(verified.results(1).consistent());
+}
+
+TEST_F(AdminServiceTest, UninitialisedRealmTakesNoKeys) {
+  MemoryShareStore::State state = store_.Snapshot();
+  state.meta.initialised = false;
+  store_.Restore(state);
+  const grpc::Status status = Stage({Package({})});
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("mpc-admin init-realm"));
+}
+
+// ---- The decoder against the generated class ----
+
+TEST_F(AdminServiceTest, DecoderAgreesWithTheGeneratedClassAndRefusesTruncation) {
+  const SecretBytes plain = *package_key_->Unseal(Package({}).sealed());
+  v1::SharePackage reference;
+  ASSERT_TRUE(reference.ParseFromArray(plain.data(), static_cast<int>(plain.size())));
+  const auto decoded = DecodeSharePackage(plain, "EXAMPLE.COM");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->transaction, reference.transaction());
+  ASSERT_EQ(decoded->record.base.size(), 2u);
+  EXPECT_EQ(AsText(decoded->record.base[1].x), reference.base_x().substr(16));
+  EXPECT_EQ(AsText(decoded->record.base[1].a), reference.base_a().substr(16));
+  for (size_t u = 0; u < 3; ++u) {
+    const UsageKey& usage = decoded->record.usages[u];
+    const v1::UsageShare& want = reference.usages(static_cast<int>(u));
+    EXPECT_EQ(usage.usage, want.usage());
+    EXPECT_EQ(AsText(usage.round_keys[14].x), want.round_keys_x().substr(14 * 16));
+    EXPECT_EQ(AsText(usage.round_keys[3].a), want.round_keys_a().substr(3 * 16, 16));
+    EXPECT_EQ(AsText(usage.h.x), want.h_x());
+    EXPECT_EQ(AsText(usage.h.a), want.h_a());
+  }
+  for (size_t size = 0; size < plain.size(); ++size) {
+    EXPECT_FALSE(
+        DecodeSharePackage(absl::MakeConstSpan(plain).subspan(0, size), "EXAMPLE.COM").ok());
+  }
+  SecretBytes longer = plain;
+  longer.push_back(0);
+  EXPECT_FALSE(DecodeSharePackage(longer, "EXAMPLE.COM").ok());
+}
+
+}  // namespace
+}  // namespace mpckdc

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/service/key_stream.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/limits.h"
+#include "mpc-server/service/log.h"
+#include "mpc-server/service/proto_convert.h"
+
+namespace mpckdc {
+
+std::shared_ptr<KeyStream> KeyStream::Start(KeyService* service, Caller caller) {
+  std::shared_ptr<KeyStream> stream(new KeyStream(service, std::move(caller)));
+  stream->self_ = stream;
+  stream->Advance();
+  return stream;
+}
+
+KeyStream::KeyStream(KeyService* service, Caller caller)
+    : service_(service), caller_(std::move(caller)), started_(service->parts().clock->Now()) {}
+
+void KeyStream::Close(absl::Status status) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!closing_) closing_ = std::move(status);
+  }
+  Advance();
+}
+
+absl::Status KeyStream::Check() const {
+  if (absl::Status s = service_->parts().doorkeeper->StillGood(caller_); !s.ok()) return s;
+  absl::MutexLock lock(&mutex_);
+  if (!greeted_ && service_->parts().clock->Now() > started_ + limits::kHelloTimeout) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "no hello within ", absl::FormatDuration(limits::kHelloTimeout), " of the stream's start"));
+  }
+  return absl::OkStatus();
+}
+
+// ---- gRPC's side ----
+
+void KeyStream::OnReadDone(bool ok) {
+  {
+    absl::MutexLock lock(&mutex_);
+    reading_ = false;
+    half_closed_ = half_closed_ || !ok;
+    handling_ = ok && !closing_;
+    ok = handling_;
+  }
+  if (ok) {
+    absl::Status status = HandleIncoming();
+    absl::MutexLock lock(&mutex_);
+    handling_ = false;
+    if (!status.ok() && !closing_) closing_ = std::move(status);
+  }
+  Advance();
+}
+
+void KeyStream::OnWriteDone(bool ok) {
+  {
+    absl::MutexLock lock(&mutex_);
+    writing_ = false;
+    broken_ = broken_ || !ok;
+  }
+  Advance();
+}
+
+void KeyStream::OnCancel() {
+  {
+    absl::MutexLock lock(&mutex_);
+    broken_ = true;
+    half_closed_ = true;
+  }
+  Advance();
+}
+
+void KeyStream::OnDone() {
+  service_->Unregister(this);
+  self_.reset();  // the engine may still hold a reference for a job's answer
+}
+
+void KeyStream::Advance() {
+  const std::shared_ptr<KeyStream> keep = shared_from_this();  // OnDone may run at any time below
+  std::optional<absl::Status> finish;
+  {
+    absl::MutexLock lock(&mutex_);
+    finish = AdvanceLocked();
+  }
+  if (!finish) return;
+  if (!finish->ok()) Log().warn("stream of {} closed: {}", caller_.Text(), Text(*finish));
+  Finish(ToGrpc(*finish));
+}
+
+// gRPC never calls back from inside StartRead or StartWrite, so they may start under the lock; and
+// must, or a finish on another thread could overtake them.
+std::optional<absl::Status> KeyStream::AdvanceLocked() {
+  if (finished_) return std::nullopt;
+  NoteEnd();
+  if (!writing_ && !queue_.empty()) {
+    FillOutgoing();
+    writing_ = true;
+    StartWrite(&outgoing_);
+  }
+  if (closing_ && !writing_ && !handling_) {
+    finished_ = true;
+    return closing_;
+  }
+  const bool room = in_flight_ + queue_.size() < limits::kMaxJobsInFlight;
+  if (!reading_ && !handling_ && !half_closed_ && !closing_ && room) {
+    reading_ = true;
+    incoming_.Clear();
+    StartRead(&incoming_);
+  }
+  return std::nullopt;
+}
+
+void KeyStream::NoteEnd() {
+  if (broken_) {
+    queue_.clear();
+    if (!closing_) closing_ = absl::CancelledError("the KDC went away");
+  }
+  const bool idle = !handling_ && in_flight_ == 0 && queue_.empty() && !writing_;
+  if (half_closed_ && idle && !closing_) closing_ = absl::OkStatus();
+}
+
+// Joins queued answers into one message of about limits::kMaxAnswerBytes.
+void KeyStream::FillOutgoing() {
+  assert(!queue_.empty());
+  v1::ServerMessage message = std::move(queue_.front());
+  queue_.pop_front();
+  size_t bytes = message.ByteSizeLong();
+  while (!message.has_welcome() && !queue_.empty() && bytes < limits::kMaxAnswerBytes) {
+    v1::ServerMessage& answer = queue_.front();
+    bytes += answer.ByteSizeLong();
+    for (v1::JobAnswer& job : *answer.mutable_jobs()) *message.add_jobs() = std::move(job);
+    for (v1::TagAnswer& tag : *answer.mutable_tags()) *message.add_tags() = std::move(tag);
+    queue_.pop_front();
+  }
+  outgoing_.Clear();
+  bool own = false;
+  const grpc::Status encoded =
+      grpc::SerializationTraits<v1::ServerMessage>::Serialize(message, &outgoing_, &own);
+  assert(encoded.ok());
+}
+
+void KeyStream::Queue(v1::ServerMessage answer) {
+  absl::MutexLock lock(&mutex_);
+  if (!finished_ && !broken_) queue_.push_back(std::move(answer));
+}
+
+// ---- What a message means ----
+
+absl::Status KeyStream::HandleIncoming() {
+  if (absl::Status status = service_->parts().doorkeeper->StillGood(caller_); !status.ok()) {
+    return status;
+  }
+  v1::KdcMessage message;
+  if (!grpc::SerializationTraits<v1::KdcMessage>::Deserialize(&incoming_, &message).ok()) {
+    return absl::InvalidArgumentError("the message is damaged: it is no KdcMessage");
+  }
+  bool greeted;
+  {
+    absl::MutexLock lock(&mutex_);
+    greeted = greeted_;
+  }
+  return greeted ? HandleJobs(message) : HandleHello(message);
+}
+
+absl::Status KeyStream::CheckHello(const v1::Hello& hello) const {
+  if (hello.min_version() > limits::kMaxClientVersion ||
+      hello.max_version() < limits::kMinClientVersion || hello.min_version() > hello.max_version()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no common version: the KDC speaks ", hello.min_version(), " to ", hello.max_version(),
+        ", this server ", limits::kMinClientVersion, " to ", limits::kMaxClientVersion));
+  }
+  const std::string& realm = service_->parts().doorkeeper->realm();
+  if (hello.realm() != realm) {
+    return absl::FailedPreconditionError(absl::StrCat("the KDC serves realm ", hello.realm(),
+                                                      ", this server realm ", realm));
+  }
+  return Bytes16(hello.session(), "the session id").status();
+}
+
+absl::Status KeyStream::HandleHello(const v1::KdcMessage& message) {
+  if (!message.has_hello() || message.jobs_size() > 0 || message.tags_size() > 0) {
+    return absl::InvalidArgumentError("the first message must hold hello and nothing else");
+  }
+  const v1::Hello& hello = message.hello();
+  if (absl::Status status = CheckHello(hello); !status.ok()) return status;
+  kdc_ = {caller_.name, *Bytes16(hello.session(), "the session id")};
+  session_ = service_->Register(kdc_, shared_from_this());
+  Log().info("KDC {} connected ({})", caller_.name, hello.software());
+
+  const StoreMeta meta = service_->parts().store->Meta();
+  v1::ServerMessage answer;
+  v1::Welcome* welcome = answer.mutable_welcome();
+  welcome->set_version(std::min(hello.max_version(), limits::kMaxClientVersion));
+  welcome->set_party(static_cast<uint32_t>(meta.identity.party));
+  welcome->set_realm(meta.identity.realm);
+  welcome->set_cluster(meta.identity.cluster);
+  welcome->set_epoch(meta.epoch);
+  welcome->set_time_us(absl::ToUnixMicros(service_->parts().clock->Now()));
+  welcome->set_max_message_bytes(limits::kMaxMessageBytes);
+  welcome->set_max_jobs_in_flight(limits::kMaxJobsInFlight);
+  welcome->set_software("mpc-server " MPCKDC_VERSION);
+  Queue(std::move(answer));
+  absl::MutexLock lock(&mutex_);
+  greeted_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status KeyStream::HandleJobs(v1::KdcMessage& message) {
+  if (message.has_hello()) return absl::InvalidArgumentError("a second hello on one stream");
+  const size_t count = static_cast<size_t>(message.jobs_size()) + message.tags_size();
+  if (count > limits::kMaxJobsPerMessage) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a message holds at most ", limits::kMaxJobsPerMessage,
+                     " jobs and tag requests, not ", count));
+  }
+  for (v1::TagRequest& request : *message.mutable_tags()) TakeTag(request);
+  for (v1::Job& job : *message.mutable_jobs()) {
+    if (absl::Status status = TakeJob(job); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// A job id that does not rise ends the stream: an answer could not say which job it is for.
+absl::Status KeyStream::TakeJob(v1::Job& in) {
+  if (!session_->Raise(in.id())) {
+    return absl::InvalidArgumentError(absl::StrCat("job id ", in.id(), " after ",
+                                                   session_->last_id.load(),
+                                                   ": ids must rise and are never used again"));
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    ++in_flight_;
+  }
+  absl::StatusOr<Job> job = JobFromProto(in);
+  if (!job.ok()) {
+    Answer({in.id(), Refuse(Verdict::kMalformed, std::string(job.status().message())), {}, {}, {}});
+  } else if (service_->draining()) {
+    Answer({in.id(), Refuse(Verdict::kUnavailable, "the server is stopping"), {}, {}, {}});
+  } else {
+    SubmitJob(*std::move(job));
+  }
+  return absl::OkStatus();
+}
+
+void KeyStream::SubmitJob(Job job) {
+  const absl::Time start = service_->parts().clock->Now();
+  const Operation operation = job.operation;
+  service_->parts().engine->Submit(
+      kdc_, std::move(job), [self = shared_from_this(), start, operation](JobResult result) {
+        const KeyServiceParts& parts = self->service_->parts();
+        parts.metrics->JobDone(operation, result.judgement.verdict, parts.clock->Now() - start);
+        self->Answer(std::move(result));
+        self->Advance();
+      });
+}
+
+void KeyStream::Answer(JobResult result) {
+  v1::ServerMessage answer;
+  JobResultToProto(std::move(result), answer.add_jobs());
+  absl::MutexLock lock(&mutex_);
+  assert(in_flight_ > 0);
+  --in_flight_;
+  if (!finished_ && !broken_) queue_.push_back(std::move(answer));
+}
+
+void KeyStream::TakeTag(v1::TagRequest& in) {
+  v1::ServerMessage answer;
+  const TagResult result =
+      service_->parts().engine->FinishTag(kdc_, TagRequestFromProto(in));
+  service_->parts().metrics->TagDone(result.judgement.verdict);
+  TagResultToProto(result, answer.add_tags());
+  Queue(std::move(answer));
+}
+
+}  // namespace mpckdc

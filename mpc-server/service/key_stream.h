@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One KDC's stream of jobs and answers.
+//
+// At most one read, one write and one finish are under way, and every decision about them is made
+// under mutex_. Reading stops while limits::kMaxJobsInFlight jobs are unanswered or unwritten: the
+// KDC is held back by HTTP/2 flow control and no queue grows. Answers that become ready while a
+// write is under way leave together in the next one.
+//
+//     hello -> welcome, then   read jobs -> Submit -> answer -> queue -> write
+//                              read tags -> FinishTag ------------^
+#ifndef MPC_SERVER_SERVICE_KEY_STREAM_H_
+#define MPC_SERVER_SERVICE_KEY_STREAM_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "mpc-server/service/caller.h"
+#include "mpc-server/service/key_service.h"
+
+namespace mpckdc {
+
+class KeyStream final : public RawStreamReactor, public std::enable_shared_from_this<KeyStream> {
+ public:
+  // The stream keeps itself alive until gRPC has let go of it.
+  static std::shared_ptr<KeyStream> Start(KeyService* service, Caller caller);
+
+  // Ends the stream with `status` after the write under way.
+  void Close(absl::Status status);
+  // OK, or why the stream must be closed now (no hello in time, certificate).
+  absl::Status Check() const;
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  KeyStream(KeyService* service, Caller caller);
+
+  absl::Status HandleIncoming();
+  absl::Status HandleHello(const v1::KdcMessage& message);
+  absl::Status CheckHello(const v1::Hello& hello) const;
+  absl::Status HandleJobs(v1::KdcMessage& message);
+  absl::Status TakeJob(v1::Job& job);
+  void TakeTag(v1::TagRequest& request);
+  void SubmitJob(Job job);
+  void Answer(JobResult result);
+  void Queue(v1::ServerMessage answer);
+
+  // Starts whatever can be started: a read, a write, or the finish.
+  void Advance();
+  // Returns the status to finish with, once, when nothing else is to be done.
+  std::optional<absl::Status> AdvanceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillOutgoing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  KeyService* const service_;
+  const Caller caller_;
+  const absl::Time started_;
+  std::shared_ptr<KeyStream> self_;  // until OnDone
+
+  grpc::ByteBuffer incoming_;   // only by the read under way and its handler
+  grpc::ByteBuffer outgoing_;   // only by the write under way
+  KdcIdentity kdc_;             // set once, by the hello
+  std::shared_ptr<KdcSession> session_;  // set once, by the hello
+
+  mutable absl::Mutex mutex_;
+  std::deque<v1::ServerMessage> queue_ ABSL_GUARDED_BY(mutex_);  // one answer each
+  size_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;  // jobs with the engine
+  bool greeted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool handling_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;  // the KDC will send no more
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;       // nothing can be written any more
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> closing_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_SERVICE_KEY_STREAM_H_

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The server's log: one line per event, as text or as JSON objects, to standard error or a file.
+// Nothing that is logged is secret at any level: shares, seeds, keys and keystreams have no type
+// that this can print.
+#ifndef MPC_SERVER_SERVICE_LOG_H_
+#define MPC_SERVER_SERVICE_LOG_H_
+
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace mpckdc {
+
+struct LogOptions {
+  std::string level = "info";  // debug, info, warning, error
+  bool json = false;
+  std::string file;            // empty: standard error
+};
+
+// Before StartLog() everything goes to standard error as text.
+absl::Status StartLog(const LogOptions& options);
+// Opens the file anew, after it was rotated away.
+absl::Status ReopenLog();
+
+spdlog::logger& Log();
+
+// For spdlog's formatting, which knows no absl types.
+inline std::string Text(absl::string_view text) { return std::string(text); }
+inline std::string Text(const absl::Status& status) { return std::string(status.message()); }
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_SERVICE_LOG_H_

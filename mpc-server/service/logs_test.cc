@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "mpc-server/service/audit_log.h"
+#include "mpc-server/service/log.h"
+#include "mpc-server/service/metrics.h"
+#include "mpc-server/service/observer.h"
+#include "mpc-server/service/sd_notify.h"
+#include "mpc-server/store/test_folder.h"
+
+namespace mpckdc {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+std::vector<json> Lines(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<json> lines;
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(json::parse(line, nullptr, false));
+  }
+  return lines;
+}
+
+class LogsTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<AuditLog> Open() {
+    return *AuditLog::Open(audit_file_, {"EXAMPLE.COM", 2, 1}, &SystemClock());
+  }
+  TestFolder folder_;
+  std::string audit_file_ = folder_.File("audit.log");
+};
+
+TEST_F(LogsTest, AuditLinesAreNumberedAcrossRestarts) {
+  ASSERT_TRUE(Open()->Append("start", {{"x", 1}}).ok());
+  auto log = Open();
+  ASSERT_TRUE(log->Append("stop", AuditLog::Fields::object()).ok());
+  const std::vector<json> lines = Lines(audit_file_);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["v"], 1);
+  EXPECT_EQ(lines[0]["seq"], 1);
+  EXPECT_EQ(lines[0]["realm"], "EXAMPLE.COM");
+  EXPECT_EQ(lines[0]["party"], 2);
+  EXPECT_EQ(lines[0]["kind"], "start");
+  EXPECT_EQ(lines[0]["x"], 1);
+  EXPECT_EQ(lines[1]["seq"], 2);
+}
+
+TEST_F(LogsTest, TornAuditLineIsClosedAndSkipped) {
+  ASSERT_TRUE(Open()->Append("start", AuditLog::Fields::object()).ok());
+  std::ofstream(audit_file_, std::ios::app) << "{\"v\":1,\"seq\":2,\"ti";
+  ASSERT_TRUE(Open()->Append("start", AuditLog::Fields::object()).ok());
+  const std::vector<json> lines = Lines(audit_file_);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(lines[1].is_discarded());
+  EXPECT_EQ(lines[2]["seq"], 2);
+}
+
+TEST_F(LogsTest, AuditGoesOnInANewFileAfterRotation) {
+  auto log = Open();
+  ASSERT_TRUE(log->Append("a", AuditLog::Fields::object()).ok());
+  ASSERT_EQ(rename(audit_file_.c_str(), (audit_file_ + ".1").c_str()), 0);
+  ASSERT_TRUE(log->Reopen().ok());
+  ASSERT_TRUE(log->Append("b", AuditLog::Fields::object()).ok());
+  EXPECT_EQ(Lines(audit_file_ + ".1").size(), 1u);
+  EXPECT_EQ(Lines(audit_file_)[0]["seq"], 2);
+}
+
+TEST_F(LogsTest, HostileTextStaysOnOneLine) {
+  ASSERT_TRUE(Open()->Append("a", {{"principal", "x\n{\"kind\":\"fake\"}\xff"}}).ok());
+  ASSERT_EQ(Lines(audit_file_).size(), 1u);
+  EXPECT_EQ(Lines(audit_file_)[0]["kind"], "a");
+}
+
+TEST_F(LogsTest, FullDiskIsAnError) {
+  auto log = AuditLog::Open("/dev/full", {"EXAMPLE.COM", 0, 1}, &SystemClock());
+  ASSERT_TRUE(log.ok());
+  EXPECT_TRUE(absl::IsResourceExhausted((*log)->Append("a", AuditLog::Fields::object())));
+}
+
+TEST_F(LogsTest, ABatchIsOneLineWithItsJobs) {
+  auto log = Open();
+  Metrics metrics;
+  ServiceObserver observer(log.get(), &metrics);
+  BatchReport report;
+  report.batch = 4;
+  report.aes_blocks = 33;
+  BatchJob job;
+  job.kdc.name = "kdc1";
+  job.id = 9;
+  job.operation = Operation::kLogin;
+  job.principal.fill(0xab);
+  report.jobs.push_back(job);
+  job.id = 10;
+  job.judgement = Refuse(Verdict::kBadTag, "wrong key");
+  report.jobs.push_back(job);
+  observer.OnBatch(report);
+  const std::vector<json> lines = Lines(audit_file_);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["kind"], "batch");
+  ASSERT_EQ(lines[0]["jobs"].size(), 2u);
+  EXPECT_EQ(lines[0]["jobs"][0]["op"], "LOGIN");
+  EXPECT_EQ(lines[0]["jobs"][0]["principal"], std::string("abababababababababababababababab"));
+  EXPECT_EQ(lines[0]["jobs"][1]["verdict"], "BAD_TAG");
+  EXPECT_EQ(lines[0]["jobs"][1]["detail"], "wrong key");
+  EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_batch_work_total{what=\"aes_blocks\"} 33"));
+}
+
+TEST_F(LogsTest, LogIsJsonOrTextAndReopens) {
+  const std::string file = folder_.File("server.log");
+  ASSERT_TRUE(StartLog({"info", true, file}).ok());
+  Log().info("a \"quoted\"\nline");
+  Log().debug("not shown");
+  ASSERT_EQ(rename(file.c_str(), (file + ".1").c_str()), 0);
+  ASSERT_TRUE(ReopenLog().ok());
+  Log().warn("after");
+  ASSERT_EQ(Lines(file + ".1").size(), 1u);
+  EXPECT_EQ(Lines(file + ".1")[0]["message"], "a \"quoted\"\nline");
+  EXPECT_EQ(Lines(file)[0]["level"], "warning");
+  EXPECT_TRUE(absl::IsUnavailable(StartLog({"info", false, folder_.path() + "/no/such/file"})) ||
+              std::ifstream(folder_.path() + "/no/such/file").good());
+  ASSERT_TRUE(StartLog({}).ok());
+}
+
+TEST_F(LogsTest, NotifiesSystemd) {
+  unsetenv("NOTIFY_SOCKET");
+  EXPECT_TRUE(SdNotify("READY=1").ok());
+  const std::string path = folder_.File("notify");
+  const int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+  struct sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<struct sockaddr*>(&address), sizeof address), 0);
+  setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  EXPECT_TRUE(SdNotify("READY=1").ok());
+  char text[16] = {};
+  EXPECT_EQ(recv(fd, text, sizeof text, 0), 7);
+  EXPECT_STREQ(text, "READY=1");
+  close(fd);
+  unlink(path.c_str());
+  EXPECT_TRUE(absl::IsUnavailable(SdNotify("READY=1")));
+  unsetenv("NOTIFY_SOCKET");
+}
+
+}  // namespace
+}  // namespace mpckdc

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/service/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/exposer.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace mpckdc {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+
+// Seconds: from a lone job on a local network to a job that waited out its deadline.
+const Histogram::BucketBoundaries kSeconds = {0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2,
+                                              0.5,   1,     2,    5,    10};
+const Histogram::BucketBoundaries kJobs = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000};
+
+const char* OperationLabel(Operation operation) {
+  constexpr const char* kLabels[] = {"unknown",      "login",          "open_preauth",
+                                     "seal_granted", "open_ticket",    "reissue_ticket",
+                                     "make_checksum", "verify_checksum"};
+  const auto index = static_cast<size_t>(operation);
+  return index < std::size(kLabels) ? kLabels[index] : kLabels[0];
+}
+
+std::string VerdictLabel(Verdict verdict) {
+  return absl::AsciiStrToLower(VerdictName(verdict));
+}
+
+}  // namespace
+
+struct Metrics::Families {
+  std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
+  std::unique_ptr<prometheus::Exposer> exposer;
+
+  Family<Counter>& jobs = BuildCounter()
+                              .Name("mpckdc_jobs_total")
+                              .Help("Jobs answered, by operation and verdict")
+                              .Register(*registry);
+  Family<Counter>& tags = BuildCounter()
+                              .Name("mpckdc_tags_total")
+                              .Help("Tag requests answered, by verdict")
+                              .Register(*registry);
+  Family<Histogram>& job_seconds = BuildHistogram()
+                                       .Name("mpckdc_job_seconds")
+                                       .Help("From a job's receipt to its answer")
+                                       .Register(*registry);
+  Family<Counter>& batch_counts = BuildCounter()
+                                      .Name("mpckdc_batch_work_total")
+                                      .Help("Batches, failed batches, rounds, bytes, AES blocks")
+                                      .Register(*registry);
+  Family<Histogram>& batch_jobs = BuildHistogram()
+                                      .Name("mpckdc_batch_jobs")
+                                      .Help("Jobs in one batch")
+                                      .Register(*registry);
+  Family<Histogram>& batch_seconds = BuildHistogram()
+                                         .Name("mpckdc_batch_seconds")
+                                         .Help("Time of one batch, by phase")
+                                         .Register(*registry);
+  Family<Counter>& admin = BuildCounter()
+                               .Name("mpckdc_admin_calls_total")
+                               .Help("Administrative calls, by call and result")
+                               .Register(*registry);
+  Family<Gauge>& gauges = BuildGauge()
+                              .Name("mpckdc_state")
+                              .Help("State of the server, by kind")
+                              .Register(*registry);
+
+  void Count(const char* what, double value) { batch_counts.Add({{"what", what}}).Increment(value); }
+  void Set(const char* what, double value) { gauges.Add({{"what", what}}).Set(value); }
+};
+
+Metrics::Metrics() : families_(std::make_unique<Families>()) {}
+Metrics::~Metrics() = default;
+
+// The exposer reports a port in use by an exception: it stops here.
+absl::Status Metrics::Serve(const std::string& listen) {
+  try {
+    families_->exposer = std::make_unique<prometheus::Exposer>(listen, 1);
+    families_->exposer->RegisterCollectable(families_->registry);
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot serve metrics on ", listen, " (is the port in use?): ", error.what()));
+  }
+  return absl::OkStatus();
+}
+
+std::string Metrics::Render() const {
+  return prometheus::TextSerializer().Serialize(families_->registry->Collect());
+}
+
+void Metrics::JobDone(Operation operation, Verdict verdict, absl::Duration latency) {
+  const std::string label = OperationLabel(operation);
+  families_->jobs.Add({{"operation", label}, {"verdict", VerdictLabel(verdict)}}).Increment();
+  families_->job_seconds.Add({{"operation", label}}, kSeconds)
+      .Observe(absl::ToDoubleSeconds(latency));
+}
+
+void Metrics::TagDone(Verdict verdict) {
+  families_->tags.Add({{"verdict", VerdictLabel(verdict)}}).Increment();
+}
+
+void Metrics::BatchDone(const BatchReport& report) {
+  Families& f = *families_;
+  f.Count("batches", 1);
+  if (!report.status.ok()) f.Count("failed_batches", 1);
+  f.Count("rounds", static_cast<double>(report.rounds));
+  f.Count("bytes", static_cast<double>(report.bytes));
+  f.Count("aes_blocks", static_cast<double>(report.aes_blocks));
+  f.batch_jobs.Add({}, kJobs).Observe(static_cast<double>(report.jobs.size()));
+  const auto phase = [&f](const char* name, absl::Duration time) {
+    f.batch_seconds.Add({{"phase", name}}, kSeconds).Observe(absl::ToDoubleSeconds(time));
+  };
+  phase("waited", report.waited);
+  phase("agreed", report.agreed);
+  phase("computed", report.computed);
+}
+
+void Metrics::AdminDone(const std::string& call, bool ok) {
+  families_->admin.Add({{"call", call}, {"result", ok ? "ok" : "error"}}).Increment();
+}
+
+void Metrics::Gauges(const EngineStatus& engine, size_t streams, absl::Time certificate_expires) {
+  Families& f = *families_;
+  f.Set("peers_connected", engine.peers_connected ? 1 : 0);
+  f.Set("degraded", engine.degraded.empty() ? 0 : 1);
+  f.Set("peer_skew_prev_seconds", absl::ToDoubleSeconds(engine.skew_prev));
+  f.Set("peer_skew_next_seconds", absl::ToDoubleSeconds(engine.skew_next));
+  f.Set("jobs_waiting", static_cast<double>(engine.waiting));
+  f.Set("pending_seals", static_cast<double>(engine.pending_seals));
+  f.Set("grants", static_cast<double>(engine.grants));
+  f.Set("kdc_streams", static_cast<double>(streams));
+  f.Set("certificate_expires_seconds", absl::ToDoubleSeconds(certificate_expires - absl::UnixEpoch()));
+}
+
+}  // namespace mpckdc

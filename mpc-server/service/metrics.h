@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Counters for Prometheus. They are always kept; serving them over HTTP is the configuration's
+// choice.
+#ifndef MPC_SERVER_SERVICE_METRICS_H_
+#define MPC_SERVER_SERVICE_METRICS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "mpc-server/batch/job_engine.h"
+#include "mpc-server/job/job.h"
+
+namespace mpckdc {
+
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+
+  // Serves http://LISTEN/metrics until the object goes.
+  absl::Status Serve(const std::string& listen);
+  // What would be served, in Prometheus's text format.
+  std::string Render() const;
+
+  void JobDone(Operation operation, Verdict verdict, absl::Duration latency);
+  void TagDone(Verdict verdict);
+  void BatchDone(const BatchReport& report);
+  void AdminDone(const std::string& call, bool ok);
+  // Read from time to time: clock differences, queue, connections.
+  void Gauges(const EngineStatus& engine, size_t streams, absl::Time certificate_expires);
+
+ private:
+  struct Families;
+  std::unique_ptr<Families> families_;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_SERVICE_METRICS_H_

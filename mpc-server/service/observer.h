@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Turns what the engine reports into audit lines, metrics and log lines.
+#ifndef MPC_SERVER_SERVICE_OBSERVER_H_
+#define MPC_SERVER_SERVICE_OBSERVER_H_
+
+#include <string>
+
+#include "mpc-server/batch/job_engine.h"
+#include "mpc-server/service/audit_log.h"
+#include "mpc-server/service/metrics.h"
+
+namespace mpckdc {
+
+class ServiceObserver : public EngineObserver {
+ public:
+  // Not owned; both must outlive the engine.
+  ServiceObserver(AuditLog* audit, Metrics* metrics) : audit_(audit), metrics_(metrics) {}
+
+  void OnBatch(const BatchReport& report) override;
+  void OnDegraded(const std::string& reason) override;
+  void OnPeers(bool connected, const std::string& detail) override;
+
+ private:
+  void Audit(const char* kind, AuditLog::Fields fields);
+
+  AuditLog* const audit_;
+  Metrics* const metrics_;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_SERVICE_OBSERVER_H_

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opens a sealed share package, or says why not. In this order: the signer's certificate comes from
+// our authority and has the role admin; the signature; the seal, with this server's package key; the
+// contents; and that they are for this realm, party, epoch and transaction.
+#ifndef MPC_SERVER_SERVICE_PACKAGE_OPEN_H_
+#define MPC_SERVER_SERVICE_PACKAGE_OPEN_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "mpc-server/clock/random_source.h"
+#include "mpc-server/secret/secret.h"
+#include "mpc-server/service/caller.h"
+#include "mpc-server/store/share_store.h"
+#include "proto/admin.pb.h"
+
+typedef struct x509_store_st X509_STORE;
+
+namespace mpckdc {
+
+// This server's X25519 key pair. The secret key lives in the share store, sealed.
+class PackageKey {
+ public:
+  // Makes the pair at the first start.
+  static absl::StatusOr<PackageKey> LoadOrCreate(ShareStore& store, RandomSource& random);
+
+  const std::string& public_key() const { return public_key_; }
+  // InvalidArgument unless `sealed` was sealed to this key and is unchanged.
+  absl::StatusOr<SecretBytes> Unseal(absl::string_view sealed) const;
+
+ private:
+  SecretBytes secret_key_;
+  std::string public_key_;
+};
+
+// The authority whose certificates are trusted, from a PEM file.
+class Authority {
+ public:
+  static absl::StatusOr<Authority> Load(const std::string& ca_file);
+  // The certificate's chain to the authority, and its dates, at `now`.
+  absl::Status Verify(absl::string_view certificate_der, absl::Time now) const;
+
+ private:
+  std::shared_ptr<X509_STORE> store_;
+};
+
+struct PackageOpener {  // not owned; must outlive the opener
+  const PackageKey* key = nullptr;
+  const Authority* authority = nullptr;
+  const Doorkeeper* doorkeeper = nullptr;
+  Clock* clock = nullptr;
+
+  struct Opened {
+    KeyRecord record;
+    Caller signer;
+  };
+  absl::StatusOr<Opened> Open(const v1::SealedPackage& package, const StoreMeta& meta,
+                              const TransactionId& txn) const;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_SERVICE_PACKAGE_OPEN_H_

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/service/proto_convert.h"
+
+#include <grpcpp/support/status.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "mpc-server/limits.h"
+
+namespace mpckdc {
+namespace {
+
+static_assert(static_cast<int>(Verdict::kMalformed) == v1::VERDICT_MALFORMED &&
+              static_cast<int>(Verdict::kBadTag) == v1::VERDICT_BAD_TAG &&
+              static_cast<int>(Operation::kVerifyChecksum) == v1::OPERATION_VERIFY_CHECKSUM &&
+              static_cast<int>(KeyClass::kService) == v1::KEY_CLASS_SERVICE &&
+              static_cast<int>(Gate::kNone) == v1::GATE_NONE);
+
+// Copies handle and usage of a part; `what` names the part in the error.
+template <class ProtoPart, class Part>
+absl::Status ReadKeyOf(const ProtoPart& in, absl::string_view what, Part* out) {
+  absl::StatusOr<Handle> handle = Bytes16(in.handle(), absl::StrCat("the handle of ", what));
+  if (!handle.ok()) return handle.status();
+  out->handle = *handle;
+  out->usage = in.usage();
+  return absl::OkStatus();
+}
+
+absl::Status ReadParts(v1::Job& in, Job* out) {
+  absl::Status status;
+  for (v1::Open& part : *in.mutable_opens()) {
+    status.Update(ReadKeyOf(part, "an open", &out->opens.emplace_back()));
+    out->opens.back().message = std::move(*part.mutable_message());
+  }
+  for (v1::Seal& part : *in.mutable_seals()) {
+    status.Update(ReadKeyOf(part, "a seal", &out->seals.emplace_back()));
+    out->seals.back().max_plaintext = part.max_plaintext();
+  }
+  for (v1::MakeMac& part : *in.mutable_make_macs()) {
+    status.Update(ReadKeyOf(part, "a make_mac", &out->make_macs.emplace_back()));
+    out->make_macs.back().data = std::move(*part.mutable_data());
+  }
+  for (v1::VerifyMac& part : *in.mutable_verify_macs()) {
+    status.Update(ReadKeyOf(part, "a verify_mac", &out->verify_macs.emplace_back()));
+    out->verify_macs.back().data = std::move(*part.mutable_data());
+    out->verify_macs.back().checksum = std::move(*part.mutable_checksum());
+  }
+  return status;
+}
+
+absl::Status CheckPartCount(const v1::Job& in) {
+  const size_t parts = static_cast<size_t>(in.opens_size()) + in.seals_size() +
+                       in.make_macs_size() + in.verify_macs_size();
+  if (parts <= limits::kMaxPartsPerJob) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the job has ", parts, " parts, at most ", limits::kMaxPartsPerJob, " allowed"));
+}
+
+template <class Array>
+std::string ToString(const Array& bytes) {
+  return std::string(bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+absl::StatusOr<std::array<uint8_t, 16>> Bytes16(absl::string_view bytes, absl::string_view what) {
+  std::array<uint8_t, 16> out;
+  if (bytes.size() != out.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " has ", bytes.size(), " bytes instead of ", out.size()));
+  }
+  std::copy(bytes.begin(), bytes.end(), out.begin());
+  return out;
+}
+
+absl::StatusOr<Job> JobFromProto(v1::Job& in) {
+  Job job;
+  job.id = in.id();
+  if (v1::Operation_IsValid(in.operation())) {
+    job.operation = static_cast<Operation>(in.operation());
+  }
+  const auto longest = static_cast<uint32_t>(absl::ToInt64Milliseconds(limits::kMaxJobDeadline));
+  job.deadline_ms = std::min(in.deadline_ms(), longest);
+  job.grant = in.grant();
+  if (!in.client().empty()) {
+    absl::StatusOr<Handle> client = Bytes16(in.client(), "the client handle");
+    if (!client.ok()) return client.status();
+    job.client = *client;
+  }
+  if (absl::Status status = CheckPartCount(in); !status.ok()) return status;
+  if (absl::Status status = ReadParts(in, &job); !status.ok()) return status;
+  return job;
+}
+
+TagRequest TagRequestFromProto(v1::TagRequest& in) {
+  return {in.job(), in.seal(), std::move(*in.mutable_ciphertext())};
+}
+
+v1::Verdict VerdictToProto(Verdict verdict) { return static_cast<v1::Verdict>(verdict); }
+
+void JobResultToProto(JobResult&& in, v1::JobAnswer* out) {
+  out->set_id(in.id);
+  out->set_verdict(VerdictToProto(in.judgement.verdict));
+  out->set_detail(std::move(in.judgement.detail));
+  for (OpenResult& open : in.opens) {
+    out->add_opens()->set_keystream_share(std::move(open.keystream_share));
+  }
+  for (SealResult& seal : in.seals) {
+    v1::SealAnswer* answer = out->add_seals();
+    answer->set_nonce(ToString(seal.nonce));
+    answer->set_header(std::move(seal.header));
+    answer->set_keystream_share(std::move(seal.keystream_share));
+  }
+  for (const MakeMacResult& mac : in.make_macs) {
+    v1::MakeMacAnswer* answer = out->add_make_macs();
+    answer->set_nonce(ToString(mac.nonce));
+    answer->set_tag_share(ToString(mac.tag_share));
+  }
+}
+
+void TagResultToProto(const TagResult& in, v1::TagAnswer* out) {
+  out->set_job(in.job);
+  out->set_seal(in.seal);
+  out->set_verdict(VerdictToProto(in.judgement.verdict));
+  out->set_detail(in.judgement.detail);
+  if (in.judgement.ok()) out->set_tag_share(ToString(in.tag_share));
+}
+
+absl::StatusOr<Gate> GateFromProto(v1::Gate gate) {
+  if (gate < v1::GATE_TIMESTAMP || gate > v1::GATE_NONE) {
+    return absl::InvalidArgumentError("the gate must be timestamp, kdc-trusted or none");
+  }
+  return static_cast<Gate>(gate);
+}
+
+absl::StatusOr<KeyInfo> KeyInfoFromProto(const v1::KeyInfo& in, absl::string_view realm) {
+  KeyInfo info;
+  absl::StatusOr<Handle> handle = Bytes16(in.handle(), "a key handle");
+  if (!handle.ok()) return handle.status();
+  info.handle = *handle;
+  info.principal = in.principal();
+  info.principal_id = PrincipalIdOf(info.principal);
+  info.kvno = in.kvno();
+  info.enctype = in.enctype();
+  info.salt_type = in.salt_type();
+  info.salt = in.salt();
+  info.key_class = static_cast<KeyClass>(in.key_class());
+  absl::StatusOr<Gate> gate = GateFromProto(in.gate());
+  if (!gate.ok()) return gate.status();
+  info.gate = *gate;
+  if (absl::Status status = CheckKeyInfo(info); !status.ok()) return status;
+  if (!absl::EndsWith(info.principal, absl::StrCat("@", realm))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(info.principal, " is not a principal of realm ", realm));
+  }
+  const bool is_tgs = absl::StartsWith(info.principal, "krbtgt/");
+  if (is_tgs != (info.key_class == KeyClass::kTgs)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(info.principal, ": krbtgt principals, and only they, have the key class TGS"));
+  }
+  return info;
+}
+
+void KeyInfoToProto(const KeyInfo& in, v1::KeyInfo* out) {
+  out->set_handle(ToString(in.handle));
+  out->set_principal(in.principal);
+  out->set_kvno(in.kvno);
+  out->set_enctype(in.enctype);
+  out->set_salt_type(in.salt_type);
+  out->set_salt(in.salt);
+  out->set_key_class(static_cast<v1::KeyClass>(in.key_class));
+  out->set_gate(static_cast<v1::Gate>(in.gate));
+}
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+}  // namespace mpckdc

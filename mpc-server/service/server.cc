@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/service/server.h"
+
+#include <errno.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "mpc-server/batch/job_engine.h"
+#include "mpc-server/batch/tls_peer_link.h"
+#include "mpc-server/clock/clock.h"
+#include "mpc-server/clock/random_source.h"
+#include "mpc-server/limits.h"
+#include "mpc-server/randomness/isa.h"
+#include "mpc-server/service/admin_service.h"
+#include "mpc-server/service/audit_log.h"
+#include "mpc-server/service/deny_list.h"
+#include "mpc-server/service/key_service.h"
+#include "mpc-server/service/log.h"
+#include "mpc-server/service/metrics.h"
+#include "mpc-server/service/observer.h"
+#include "mpc-server/service/own_identity.h"
+#include "mpc-server/store/lmdb_share_store.h"
+#include "mpc-server/transport/tls_channel.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr int kKeepaliveMs = 10'000;
+constexpr absl::Duration kTick = absl::Seconds(1);
+
+StoreIdentity IdentityOf(const Config& config) {
+  return {config.realm, config.party, config.cluster};
+}
+
+absl::Status CheckDataDir(const std::string& path, bool create) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 && (!create || mkdir(path.c_str(), 0700) != 0)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the data directory ", path, ": ", strerror(errno)));
+  }
+  if (create && stat(path.c_str(), &info) != 0) return absl::UnavailableError(strerror(errno));
+  if ((info.st_mode & 077) == 0) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrFormat("others may access the data directory %s (mode %04o): run chmod 0700 %s",
+                      path, info.st_mode & 07777, path));
+}
+
+// A missing key file is made only where no store would be orphaned by it.
+absl::StatusOr<StoreKeys> LoadStoreKeys(const Config& config, bool create) {
+  if (!config.store.credential.empty()) return StoreKeys::LoadCredential(config.store.credential);
+  absl::StatusOr<StoreKeys> keys = StoreKeys::Load(config.store.key_file);
+  if (!absl::IsNotFound(keys.status())) return keys;
+  if (LmdbShareStore::Exists(config.data_dir)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(keys.status().message(), "; the store in ", config.data_dir,
+                     " cannot be read without it: restore the file"));
+  }
+  if (!config.store.create_key) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        keys.status().message(), "; set [store] create_key = true to have it made at the first start"));
+  }
+  if (!create) return keys;
+  if (absl::Status s = StoreKeys::Create(config.store.key_file, SystemRandom()); !s.ok()) return s;
+  Log().info("made the store key file {}: keep a copy apart from backups of the store",
+             config.store.key_file);
+  return StoreKeys::Load(config.store.key_file);
+}
+
+// Engine, randomness and circuits take their instruction set from BestIsa(), which the environment
+// variable lowers: set here, before anything asks.
+absl::StatusOr<Isa> ChooseIsa(const std::string& name) {
+  absl::StatusOr<Isa> isa = ParseIsa(name);
+  if (isa.ok() && name != "auto") setenv("MPCKDC_ISA", name.c_str(), 1);
+  return isa;
+}
+
+TlsPeerOptions PeerOptions(const Config& config, const DenyList* denied) {
+  TlsPeerOptions options;
+  options.party = config.party;
+  options.realm = config.realm;
+  options.certificate_file = config.identity.certificate;
+  options.key_file = config.identity.key;
+  options.ca_file = config.identity.ca;
+  options.listen = config.listen.peers;
+  options.peers = config.peers.addresses;
+  options.peer_names = config.peers.names;
+  options.denied = [denied](const CertificateFingerprint& f) { return denied->Denies(f); };
+  return options;
+}
+
+EngineOptions EngineOptionsOf(const Config& config) {
+  EngineOptions options;
+  options.batch_window = config.batch.window;
+  options.mode = config.batch.fixed ? BatchMode::kFixed : BatchMode::kWorkConserving;
+  options.max_jobs = config.batch.max_jobs;
+  options.max_renewable_life = config.policy.max_renewable_life;
+  options.clock_skew = config.policy.clock_skew;
+  return options;
+}
+
+}  // namespace
+
+// Members are in the order of their construction: each uses only those above it.
+class Server::Impl {
+ public:
+  explicit Impl(const Config& config)
+      : config_(config),
+        denied_(config.identity.deny_list),
+        doorkeeper_(config.realm, &denied_, &SystemClock()) {}
+  ~Impl() { Stop(); }
+
+  absl::Status Start();
+  void Reload();
+  void Stop();
+  int client_port() const { return client_port_; }
+  int peer_port() const { return connector_->port(); }
+
+ private:
+  absl::Status OpenStore();
+  absl::Status OpenLogs();
+  absl::Status StartEngine();
+  absl::Status StartGrpc();
+  void Housekeeping();
+  void TidyStore();
+  void WaitForJobs();
+
+  const Config config_;
+  Isa isa_ = Isa::kPortable;
+  OwnIdentity own_;
+  DenyList denied_;
+  Doorkeeper doorkeeper_;
+  Metrics metrics_;
+  std::unique_ptr<LmdbShareStore> store_;
+  absl::StatusOr<PackageKey> package_key_ = absl::UnavailableError("");
+  absl::StatusOr<Authority> authority_ = absl::UnavailableError("");
+  std::unique_ptr<AuditLog> audit_;
+  std::unique_ptr<ServiceObserver> observer_;
+  std::unique_ptr<TlsPeerConnector> connector_;
+  std::unique_ptr<TlsPeerLink> peers_;
+  std::unique_ptr<ThreadExecutor> executor_;
+  std::unique_ptr<JobEngine> engine_;
+  std::unique_ptr<EngineAdapter> engine_api_;
+  std::unique_ptr<KeyService> key_service_;
+  std::unique_ptr<AdminService> admin_service_;
+  int client_port_ = 0;
+  std::unique_ptr<grpc::Server> grpc_;
+  absl::Notification stopping_;
+  std::thread housekeeper_;
+};
+
+absl::Status Server::Impl::Start() {
+  absl::StatusOr<OwnIdentity> own = CheckOwnIdentity(config_, SystemClock().Now());
+  if (!own.ok()) return own.status();
+  own_ = *own;
+  absl::StatusOr<Isa> isa = ChooseIsa(config_.engine.isa);
+  if (!isa.ok()) return isa.status();
+  isa_ = *isa;
+  if (absl::Status s = denied_.Load(); !s.ok()) return s;
+  if (absl::Status s = OpenStore(); !s.ok()) return s;
+  if (absl::Status s = OpenLogs(); !s.ok()) return s;
+  if (absl::Status s = StartEngine(); !s.ok()) return s;
+  if (absl::Status s = StartGrpc(); !s.ok()) return s;
+  housekeeper_ = std::thread([this] { Housekeeping(); });
+  const StoreMeta meta = store_->Meta();
+  Log().info("mpc-server {} party {} of realm {}, cluster {}, epoch {}, {}: clients on port {}",
+             MPCKDC_VERSION, config_.party, config_.realm, config_.cluster, meta.epoch,
+             Text(IsaName(isa_)), client_port_);
+  if (!meta.initialised) Log().warn("the realm is not initialised: run mpc-admin init-realm");
+  return audit_->Append("start", {{"software", "mpc-server " MPCKDC_VERSION},
+                                  {"cluster", config_.cluster},
+                                  {"epoch", meta.epoch}});
+}
+
+absl::Status Server::Impl::OpenStore() {
+  if (absl::Status s = CheckDataDir(config_.data_dir, /*create=*/true); !s.ok()) return s;
+  absl::StatusOr<StoreKeys> keys = LoadStoreKeys(config_, /*create=*/true);
+  if (!keys.ok()) return keys.status();
+  absl::StatusOr<std::unique_ptr<LmdbShareStore>> store =
+      LmdbShareStore::Open({config_.data_dir, IdentityOf(config_), *std::move(keys),
+                            &SystemRandom(), config_.store.map_size_gib << 30});
+  if (!store.ok()) return store.status();
+  store_ = *std::move(store);
+  package_key_ = PackageKey::LoadOrCreate(*store_, SystemRandom());
+  if (!package_key_.ok()) return package_key_.status();
+  authority_ = Authority::Load(config_.identity.ca);
+  return authority_.status();
+}
+
+absl::Status Server::Impl::OpenLogs() {
+  absl::StatusOr<std::unique_ptr<AuditLog>> audit =
+      AuditLog::Open(config_.log.audit_file, IdentityOf(config_), &SystemClock());
+  if (!audit.ok()) return audit.status();
+  audit_ = *std::move(audit);
+  observer_ = std::make_unique<ServiceObserver>(audit_.get(), &metrics_);
+  if (config_.metrics.listen.empty()) return absl::OkStatus();
+  return metrics_.Serve(config_.metrics.listen);
+}
+
+absl::Status Server::Impl::StartEngine() {
+  absl::StatusOr<std::unique_ptr<TlsPeerConnector>> connector =
+      TlsPeerConnector::Create(PeerOptions(config_, &denied_));
+  if (!connector.ok()) return connector.status();
+  connector_ = *std::move(connector);
+  peers_ = std::make_unique<TlsPeerLink>(connector_.get());
+  executor_ = std::make_unique<ThreadExecutor>(&SystemClock());
+  EngineParts parts;
+  parts.store = store_.get();
+  parts.clock = &SystemClock();
+  parts.random = &SystemRandom();
+  parts.peers = peers_.get();
+  parts.executor = executor_.get();
+  parts.observer = observer_.get();
+  engine_ = std::make_unique<JobEngine>(EngineOptionsOf(config_), parts);
+  engine_api_ = std::make_unique<EngineAdapter>(engine_.get());
+  return engine_->Start();
+}
+
+absl::Status Server::Impl::StartGrpc() {
+  key_service_ = std::make_unique<KeyService>(
+      KeyServiceParts{engine_api_.get(), store_.get(), &doorkeeper_, audit_.get(), &metrics_,
+                      &SystemClock()});
+  admin_service_ = std::make_unique<AdminService>(AdminServiceParts{
+      store_.get(), engine_api_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
+      &metrics_, &SystemClock(), std::string(IsaName(isa_)), own_.expires});
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(config_.listen.clients, ServiceCredentials(config_.identity),
+                           &client_port_);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // or a second server would share it
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(limits::kMaxMessageBytes));
+  builder.SetMaxSendMessageSize(static_cast<int>(limits::kMaxMessageBytes));
+  builder.RegisterService(key_service_.get());
+  builder.RegisterService(admin_service_.get());
+  grpc_ = builder.BuildAndStart();
+  if (grpc_ != nullptr && client_port_ != 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot listen for clients on ",
+                                             config_.listen.clients,
+                                             ": the port is in use or the address is not here"));
+}
+
+void Server::Impl::Housekeeping() {
+  absl::Time tidy = absl::InfinitePast();
+  while (!stopping_.WaitForNotificationWithTimeout(kTick)) {
+    key_service_->Housekeeping();
+    metrics_.Gauges(engine_->Status(), key_service_->streams(), own_.expires);
+    const absl::Time now = SystemClock().Now();
+    if (now < tidy + limits::kHousekeeping && tidy <= now) continue;
+    tidy = now;
+    TidyStore();
+  }
+}
+
+// Replay entries are the engine's to prune: it knows which of them a clock may still accept.
+void Server::Impl::TidyStore() {
+  absl::StatusOr<size_t> dropped =
+      store_->ExpireStaged(SystemClock().Now() - limits::kStagedKeyLife);
+  if (!dropped.ok()) {
+    Log().error("cannot drop staged keys: {}", Text(dropped.status()));
+  } else if (*dropped > 0) {
+    Log().warn("dropped {} staged keys whose transaction was never committed", *dropped);
+    (void)audit_->Append("admin", {{"call", "expire"}, {"count", *dropped}});
+  }
+}
+
+void Server::Impl::Reload() {
+  for (const absl::Status& status :
+       {ReopenLog(), audit_->Reopen(), denied_.Load(), connector_->Reload()}) {
+    if (!status.ok()) Log().error("reload: {}", Text(status));
+  }
+  Log().info("reloaded; {} certificates on the deny list", denied_.size());
+  key_service_->Housekeeping();
+}
+
+void Server::Impl::WaitForJobs() {
+  const absl::Time end = absl::Now() + limits::kShutdownGrace;
+  while (engine_->Status().waiting > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(20));
+}
+
+void Server::Impl::Stop() {
+  if (stopping_.HasBeenNotified()) return;
+  stopping_.Notify();
+  if (housekeeper_.joinable()) housekeeper_.join();
+  if (key_service_ != nullptr) key_service_->Drain();
+  if (engine_ != nullptr) {
+    WaitForJobs();
+    engine_->Stop();  // answers what is left
+  }
+  if (key_service_ != nullptr) key_service_->CloseAll();
+  if (grpc_ != nullptr) {
+    grpc_->Shutdown(absl::ToChronoTime(absl::Now() + limits::kShutdownGrace));
+    grpc_->Wait();
+  }
+  if (audit_ != nullptr) (void)audit_->Append("stop", AuditLog::Fields::object());
+}
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+
+absl::Status Server::Check(const Config& config) {
+  absl::StatusOr<OwnIdentity> own = CheckOwnIdentity(config, SystemClock().Now());
+  if (!own.ok()) return own.status();
+  if (absl::StatusOr<Isa> isa = ParseIsa(config.engine.isa); !isa.ok()) return isa.status();
+  if (absl::Status s = DenyList(config.identity.deny_list).Load(); !s.ok()) return s;
+  if (absl::Status s = CheckDataDir(config.data_dir, /*create=*/false);
+      absl::IsPermissionDenied(s)) {
+    return s;
+  }
+  absl::Status keys = LoadStoreKeys(config, /*create=*/false).status();
+  return absl::IsNotFound(keys) ? absl::OkStatus() : keys;  // it would be made
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
+  auto impl = std::make_unique<Impl>(config);
+  if (absl::Status status = impl->Start(); !status.ok()) return status;
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+void Server::Reload() { impl_->Reload(); }
+void Server::Stop() { impl_->Stop(); }
+int Server::client_port() const { return impl_->client_port(); }
+int Server::peer_port() const { return impl_->peer_port(); }
+
+}  // namespace mpckdc

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole server: what stops it from starting and what it says then; and three of them together.
+#include "mpc-server/service/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "mpc-server/service/test_support.h"
+#include "mpc-server/service/tls13.h"
+#include "mpc-server/store/bytes.h"
+#include "proto/admin.grpc.pb.h"
+
+namespace mpckdc {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A port that was free a moment ago.
+int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  struct sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(fd, reinterpret_cast<struct sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<struct sockaddr*>(&address), &size), 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+std::string Loopback(int port) { return absl::StrCat("127.0.0.1:", port); }
+
+class ServerTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { ASSERT_TRUE(RequireTls13().ok()); }
+
+  void SetUp() override {
+    std::ofstream(folder_.File("ca.pem")) << authority_.ca_pem();
+    for (std::string& peer : peers_) peer = Loopback(FreePort());
+    for (int party = 0; party < 3; ++party) {
+      const std::string name = absl::StrCat("p", party);
+      WriteCert(folder_.path(), name, authority_.IssueRole("peer", name));
+    }
+  }
+
+  Config ConfigOf(int party) const {
+    Config config;
+    config.realm = "EXAMPLE.COM";
+    config.party = party;
+    config.data_dir = folder_.File(absl::StrCat("data", party));
+    const std::string name = absl::StrCat("p", party);
+    config.identity = {folder_.File(name + ".pem"), folder_.File(name + ".key"),
+                       folder_.File("ca.pem"), ""};
+    config.listen = {"127.0.0.1:0", peers_[static_cast<size_t>(party)]};
+    config.peers.addresses = peers_;
+    config.store.key_file = folder_.File(name + ".store");
+    config.store.create_key = true;
+    config.store.map_size_gib = 1;
+    config.log.audit_file = folder_.File(name + ".audit");
+    return config;
+  }
+
+  void ExpectCannotStart(const Config& config, const std::string& text) {
+    const absl::Status status = Server::Start(config).status();
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+  }
+
+  // Puts another certificate in party 0's place.
+  void Replace(const TestCert& cert) { WriteCert(folder_.path(), "p0", cert); }
+
+  TestFolder folder_;
+  TestAuthority authority_;
+  std::array<std::string, 3> peers_;
+};
+
+TEST_F(ServerTest, StartsAloneReloadsAndStops) {
+  auto server = Server::Start(ConfigOf(0));
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_GT((*server)->client_port(), 0);
+  (*server)->Reload();
+  (*server)->Stop();
+  const std::string audit = ReadFileForTest(folder_.File("p0.audit"));
+  EXPECT_THAT(audit, HasSubstr("\"kind\":\"start\""));
+  EXPECT_THAT(audit, HasSubstr("\"kind\":\"stop\""));
+}
+
+TEST_F(ServerTest, CheckAcceptsWhatWouldStartAndChangesNothing) {
+  EXPECT_TRUE(Server::Check(ConfigOf(0)).ok());
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("data0")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("p0.store")));
+}
+
+TEST_F(ServerTest, WrongRoleOrNameOfTheCertificate) {
+  Replace(authority_.IssueRole("kdc", "p0"));
+  ExpectCannotStart(ConfigOf(0), "mpc/kdc/p0, expected role peer");
+  Replace(authority_.IssueRole("peer", "p1"));
+  ExpectCannotStart(ConfigOf(0), "certificate of peer p1; party 0 is configured as peer p0");
+}
+
+TEST_F(ServerTest, ExpiredCertificate) {
+  TestCertOptions options;
+  options.ends = -absl::Minutes(1);
+  Replace(authority_.Issue(options));
+  ExpectCannotStart(ConfigOf(0), "expired on");
+}
+
+TEST_F(ServerTest, KeyOfAnotherCertificate) {
+  TestCert cert = authority_.IssueRole("peer", "p0");
+  cert.key_pem = authority_.IssueRole("peer", "p0").key_pem;
+  Replace(cert);
+  ExpectCannotStart(ConfigOf(0), "does not belong to the certificate");
+}
+
+TEST_F(ServerTest, CertificateOfAnotherAuthority) {
+  Replace(TestAuthority().IssueRole("peer", "p0"));
+  ExpectCannotStart(ConfigOf(0), "not trusted");
+}
+
+TEST_F(ServerTest, PrivateKeyThatOthersCanRead) {
+  ASSERT_EQ(chmod(folder_.File("p0.key").c_str(), 0644), 0);
+  ExpectCannotStart(ConfigOf(0), "chmod 0600");
+}
+
+TEST_F(ServerTest, StoreKeyThatOthersCanRead) {
+  { auto server = *Server::Start(ConfigOf(0)); }
+  ASSERT_EQ(chmod(folder_.File("p0.store").c_str(), 0640), 0);
+  ExpectCannotStart(ConfigOf(0), "chmod 0600");
+}
+
+TEST_F(ServerTest, LostStoreKeyIsNotReplaced) {
+  { auto server = *Server::Start(ConfigOf(0)); }
+  ASSERT_EQ(unlink(folder_.File("p0.store").c_str()), 0);
+  ExpectCannotStart(ConfigOf(0), "restore the file");
+  Config config = ConfigOf(1);
+  config.store.create_key = false;
+  ExpectCannotStart(config, "create_key = true");
+}
+
+TEST_F(ServerTest, StoreOfAnotherParty) {
+  { auto server = *Server::Start(ConfigOf(0)); }
+  Config config = ConfigOf(1);
+  config.data_dir = folder_.File("data0");
+  config.store.key_file = folder_.File("p0.store");
+  ExpectCannotStart(config, "realm EXAMPLE.COM, party 0, cluster 1; the configuration says realm "
+                            "EXAMPLE.COM, party 1");
+}
+
+TEST_F(ServerTest, SecondServerOnOneDataDirectory) {
+  auto server = *Server::Start(ConfigOf(0));
+  ExpectCannotStart(ConfigOf(0), "another mpc-server");
+}
+
+TEST_F(ServerTest, PortInUse) {
+  auto server = *Server::Start(ConfigOf(0));
+  Config config = ConfigOf(1);
+  config.listen.clients = Loopback(server->client_port());
+  ExpectCannotStart(config, absl::StrCat("cannot listen for clients on ", config.listen.clients));
+  config = ConfigOf(1);
+  config.listen.peers = peers_[0];
+  ExpectCannotStart(config, peers_[0]);
+}
+
+// ---- Three servers ----
+
+class ThreeServersTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    ServerTest::SetUp();
+    admin_ = authority_.IssueRole("admin", "root");
+    for (size_t party = 0; party < 3; ++party) {
+      servers_[party] = *Server::Start(ConfigOf(static_cast<int>(party)));
+      stubs_[party] = v1::AdminService::NewStub(
+          TestPort::ConnectTo(servers_[party]->client_port(), authority_, &admin_));
+    }
+  }
+
+  template <class Request, class Reply>
+  std::array<Reply, 3> CallAll(grpc::Status (v1::AdminService::Stub::*method)(
+                                   grpc::ClientContext*, const Request&, Reply*),
+                               const Request& request) {
+    std::array<Reply, 3> replies;
+    std::vector<std::thread> threads;
+    for (size_t party = 0; party < 3; ++party) {
+      threads.emplace_back([&, party] {
+        grpc::ClientContext context;
+        context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+        const grpc::Status status =
+            (stubs_[party].get()->*method)(&context, request, &replies[party]);
+        EXPECT_TRUE(status.ok()) << "party " << party << ": " << status.error_message();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return replies;
+  }
+
+  void WaitUntilConnected() {
+    v1::StatusRequest request;
+    request.set_max_version(1);
+    for (int i = 0; i < 300; ++i) {
+      const auto replies = CallAll(&v1::AdminService::Stub::GetStatus, request);
+      if (replies[0].peers_connected() && replies[1].peers_connected() &&
+          replies[2].peers_connected()) {
+        return;
+      }
+      absl::SleepFor(absl::Milliseconds(100));
+    }
+    FAIL() << "the servers did not connect";
+  }
+
+  TestCert admin_;
+  std::array<std::unique_ptr<Server>, 3> servers_;
+  std::array<std::unique_ptr<v1::AdminService::Stub>, 3> stubs_;
+};
+
+TEST_F(ThreeServersTest, DrawAndVerifyATicketKeyThatNobodyKnows) {
+  WaitUntilConnected();
+  v1::InitRealmRequest init;
+  init.set_realm("EXAMPLE.COM");
+  init.set_cluster(1);
+  CallAll(&v1::AdminService::Stub::InitRealm, init);
+  v1::DrawKeyRequest draw;
+  draw.set_transaction(std::string(16, 't'));
+  draw.mutable_info()->set_handle(std::string(16, 'k'));
+  draw.mutable_info()->set_principal("krbtgt/EXAMPLE.COM@EXAMPLE.COM");
+  draw.mutable_info()->set_kvno(1);
+  draw.mutable_info()->set_enctype(kEnctypeAes256Gcm);
+  draw.mutable_info()->set_key_class(v1::KEY_CLASS_TGS);
+  draw.mutable_info()->set_gate(v1::GATE_TIMESTAMP);
+  CallAll(&v1::AdminService::Stub::DrawKey, draw);
+  v1::CommitKeysRequest commit;
+  commit.set_transaction(draw.transaction());
+  for (const v1::CommitKeysReply& reply : CallAll(&v1::AdminService::Stub::CommitKeys, commit)) {
+    EXPECT_EQ(reply.keys(), 1u);
+  }
+  v1::VerifyKeysRequest verify;
+  verify.set_request(std::string(16, 'v'));
+  verify.add_handles(draw.info().handle());
+  for (const v1::VerifyKeysReply& reply : CallAll(&v1::AdminService::Stub::VerifyKeys, verify)) {
+    ASSERT_EQ(reply.results_size(), 1);
+    EXPECT_TRUE(reply.results(0).consistent()) << reply.results(0).detail();
+  }
+}
+
+TEST_F(ThreeServersTest, StopsWhileAKeyIsBeingDrawn) {
+  WaitUntilConnected();
+  v1::InitRealmRequest init;
+  init.set_realm("EXAMPLE.COM");
+  init.set_cluster(1);
+  CallAll(&v1::AdminService::Stub::InitRealm, init);
+  v1::DrawKeyRequest draw;  // asked of one server only: waits for the others
+  draw.set_transaction(std::string(16, 't'));
+  draw.mutable_info()->set_handle(std::string(16, 'k'));
+  draw.mutable_info()->set_principal("alice@EXAMPLE.COM");
+  draw.mutable_info()->set_kvno(1);
+  draw.mutable_info()->set_enctype(kEnctypeAes128Gcm);
+  draw.mutable_info()->set_key_class(v1::KEY_CLASS_USER);
+  draw.mutable_info()->set_gate(v1::GATE_TIMESTAMP);
+  grpc::Status status;
+  std::thread call([&] {
+    grpc::ClientContext context;
+    v1::DrawKeyReply reply;
+    status = stubs_[1]->DrawKey(&context, draw, &reply);
+  });
+  absl::SleepFor(absl::Milliseconds(300));
+  servers_[1]->Stop();
+  call.join();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
+}
+
+}  // namespace
+}  // namespace mpckdc

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/service/share_package_decoder.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/limits.h"
+#include "mpc-server/service/proto_convert.h"
+#include "mpc-server/store/bytes.h"
+#include "proto/admin.pb.h"
+
+namespace mpckdc {
+namespace {
+
+// One field of a protobuf message: a number or a byte string.
+struct Field {
+  uint32_t number = 0;
+  bool is_bytes = false;
+  uint64_t value = 0;
+  absl::Span<const uint8_t> bytes;
+};
+
+// The wire format's varints and length-delimited fields; SharePackage has no others.
+class WireReader {
+ public:
+  explicit WireReader(absl::Span<const uint8_t> in) : in_(in) {}
+
+  bool Done() const { return in_.empty(); }
+
+  bool Next(Field* field) {
+    uint64_t tag = 0;
+    if (!Varint(&tag) || tag >> 3 == 0 || tag >> 3 > kMaxFieldNumber) return false;
+    *field = Field{};
+    field->number = static_cast<uint32_t>(tag >> 3);
+    if (!Varint(&field->value)) return false;
+    if ((tag & 7) == kVarint) return true;
+    if ((tag & 7) != kLengthDelimited || field->value > in_.size()) return false;
+    field->is_bytes = true;
+    field->bytes = in_.subspan(0, field->value);
+    in_.remove_prefix(field->value);
+    return true;
+  }
+
+ private:
+  static constexpr uint64_t kMaxFieldNumber = 64;
+  static constexpr uint64_t kVarint = 0;
+  static constexpr uint64_t kLengthDelimited = 2;
+
+  bool Varint(uint64_t* value) {
+    *value = 0;
+    for (int shift = 0; shift < 64 && !in_.empty(); shift += 7) {
+      const uint8_t byte = in_[0];
+      in_.remove_prefix(1);
+      *value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      if ((byte & 0x80) == 0) return true;
+    }
+    return false;
+  }
+
+  absl::Span<const uint8_t> in_;
+};
+
+// The two components of a shared byte string of `blocks` blocks, one per field.
+struct Components {
+  absl::Span<const uint8_t> x;
+  absl::Span<const uint8_t> a;
+
+  bool Into(size_t blocks, absl::Span<SharedBlock> out) const {
+    if (x.size() != 16 * blocks || a.size() != 16 * blocks) return false;
+    for (size_t i = 0; i < blocks; ++i) {
+      std::copy_n(x.begin() + static_cast<ptrdiff_t>(16 * i), 16, out[i].x.begin());
+      std::copy_n(a.begin() + static_cast<ptrdiff_t>(16 * i), 16, out[i].a.begin());
+    }
+    return true;
+  }
+};
+
+struct UsageFields {
+  uint64_t usage = 0;
+  Components round_keys;
+  Components h;
+};
+
+struct PackageFields {
+  uint64_t version = 0;
+  uint64_t party = 0;
+  uint64_t epoch = 0;
+  absl::Span<const uint8_t> realm;
+  absl::Span<const uint8_t> transaction;
+  absl::Span<const uint8_t> info;
+  Components base;
+  std::vector<absl::Span<const uint8_t>> usages;
+};
+
+bool ReadUsageFields(absl::Span<const uint8_t> in, UsageFields* out) {
+  WireReader reader(in);
+  Field field;
+  while (!reader.Done()) {
+    if (!reader.Next(&field) || field.is_bytes != (field.number != 1)) return false;
+    switch (field.number) {
+      case 1: out->usage = field.value; break;
+      case 2: out->round_keys.x = field.bytes; break;
+      case 3: out->round_keys.a = field.bytes; break;
+      case 4: out->h.x = field.bytes; break;
+      case 5: out->h.a = field.bytes; break;
+      default: return false;
+    }
+  }
+  return true;
+}
+
+bool ReadPackageFields(absl::Span<const uint8_t> in, PackageFields* out) {
+  WireReader reader(in);
+  Field field;
+  while (!reader.Done()) {
+    if (!reader.Next(&field)) return false;
+    const bool number = field.number == 1 || field.number == 3 || field.number == 4;
+    if (field.is_bytes == number) return false;
+    switch (field.number) {
+      case 1: out->version = field.value; break;
+      case 2: out->realm = field.bytes; break;
+      case 3: out->party = field.value; break;
+      case 4: out->epoch = field.value; break;
+      case 5: out->transaction = field.bytes; break;
+      case 6: out->info = field.bytes; break;
+      case 7: out->base.x = field.bytes; break;
+      case 8: out->base.a = field.bytes; break;
+      case 9: out->usages.push_back(field.bytes); break;
+      default: return false;
+    }
+    if (out->usages.size() > limits::kMaxUsagesPerKey) return false;
+  }
+  return out->party < 3;
+}
+
+absl::Status Malformed(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("the share package is malformed: ", what));
+}
+
+absl::StatusOr<KeyInfo> ReadInfo(absl::Span<const uint8_t> bytes, absl::string_view realm) {
+  v1::KeyInfo info;
+  if (!info.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Malformed("its key description");
+  }
+  return KeyInfoFromProto(info, realm);
+}
+
+absl::Status ReadShares(const PackageFields& fields, KeyRecord* record) {
+  const int32_t enctype = record->info.enctype;
+  record->base.resize(BaseBlocks(enctype));
+  if (!fields.base.Into(record->base.size(), absl::MakeSpan(record->base))) {
+    return Malformed("the base key's share has not the size of the enctype");
+  }
+  record->usages.resize(fields.usages.size());
+  for (size_t i = 0; i < fields.usages.size(); ++i) {
+    UsageKey& usage = record->usages[i];
+    UsageFields in;
+    if (!ReadUsageFields(fields.usages[i], &in)) return Malformed("a usage's share");
+    usage.usage = static_cast<uint32_t>(in.usage);
+    usage.round_keys.resize(RoundKeys(enctype));
+    if (!in.round_keys.Into(usage.round_keys.size(), absl::MakeSpan(usage.round_keys)) ||
+        !in.h.Into(1, absl::MakeSpan(&usage.h, 1))) {
+      return Malformed("a usage's share has not the size of the enctype");
+    }
+  }
+  return CheckKeyRecord(*record);
+}
+
+}  // namespace
+
+absl::StatusOr<SharePackageContents> DecodeSharePackage(absl::Span<const uint8_t> plain,
+                                                        absl::string_view realm) {
+  PackageFields fields;
+  if (!ReadPackageFields(plain, &fields)) return Malformed("its fields");
+  if (fields.version != kSharePackageVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("the share package has version ", fields.version,
+                                                   ", this server reads ", kSharePackageVersion));
+  }
+  SharePackageContents out;
+  out.version = static_cast<uint32_t>(fields.version);
+  out.realm = std::string(AsText(fields.realm));
+  out.party = static_cast<uint32_t>(fields.party);
+  out.epoch = fields.epoch;
+  out.transaction = std::string(AsText(fields.transaction));
+  absl::StatusOr<KeyInfo> info = ReadInfo(fields.info, realm);
+  if (!info.ok()) return info.status();
+  out.record.info = *std::move(info);
+  if (absl::Status status = ReadShares(fields, &out.record); !status.ok()) return status;
+  return out;
+}
+
+}  // namespace mpckdc

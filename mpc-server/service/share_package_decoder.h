@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads an opened share package (proto/admin.proto, SharePackage) into a key record. Written by hand
+// because the generated class keeps its fields, here shares, in ordinary memory; only KeyInfo, which
+// is not secret, goes through it.
+#ifndef MPC_SERVER_SERVICE_SHARE_PACKAGE_DECODER_H_
+#define MPC_SERVER_SERVICE_SHARE_PACKAGE_DECODER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "mpc-server/store/key_record.h"
+#include "mpc-server/store/share_store.h"
+
+namespace mpckdc {
+
+inline constexpr uint32_t kSharePackageVersion = 1;
+
+struct SharePackageContents {
+  uint32_t version = 0;
+  std::string realm;
+  uint32_t party = 0;
+  uint64_t epoch = 0;
+  std::string transaction;
+  KeyRecord record;
+};
+
+// InvalidArgument for anything but one well-formed package of version 1 for a key of `realm`. What
+// the package is bound to is the caller's to compare.
+absl::StatusOr<SharePackageContents> DecodeSharePackage(absl::Span<const uint8_t> plain,
+                                                        absl::string_view realm);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_SERVICE_SHARE_PACKAGE_DECODER_H_
