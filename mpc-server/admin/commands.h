@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MPC_SERVER_ADMIN_COMMANDS_H_
+#define MPC_SERVER_ADMIN_COMMANDS_H_
+
+#include "absl/status/statusor.h"
+#include "mpc-server/admin/exit_code.h"
+#include "mpc-server/admin/session.h"
+
+// One function per command of mpc-admin; each prints its result and returns the exit status, or an
+// error that the caller prints.
+
+namespace mpckdc::admin {
+
+absl::StatusOr<ExitCode> InitRealmCommand(Session& session);
+absl::StatusOr<ExitCode> EnrollCommand(Session& session);
+absl::StatusOr<ExitCode> RandkeyCommand(Session& session);
+absl::StatusOr<ExitCode> DeleteCommand(Session& session);
+absl::StatusOr<ExitCode> ListCommand(Session& session);
+absl::StatusOr<ExitCode> VerifyCommand(Session& session);
+absl::StatusOr<ExitCode> PolicyCommand(Session& session);
+absl::StatusOr<ExitCode> StatusCommand(Session& session);
+absl::StatusOr<ExitCode> DoctorCommand(Session& session);
+absl::StatusOr<ExitCode> TestLoginCommand(Session& session);
+
+}  // namespace mpckdc::admin
+
+#endif  // MPC_SERVER_ADMIN_COMMANDS_H_

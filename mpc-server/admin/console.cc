@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/admin/console.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_format.h"
+
+namespace mpckdc::admin {
+namespace {
+
+constexpr size_t kBarWidth = 30;
+constexpr size_t kProgressNameWidth = 40;
+
+const char* Start(Colour colour) {
+  switch (colour) {
+    case Colour::kGood:
+      return "\033[32m";
+    case Colour::kWarning:
+      return "\033[33m";
+    case Colour::kBad:
+      return "\033[31m";
+    case Colour::kDim:
+      return "\033[2m";
+    case Colour::kNone:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+void Console::Print(const Table& table) {
+  std::vector<size_t> widths;
+  for (const std::vector<std::string>& row : table.rows()) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  bool header = true;
+  for (const std::vector<std::string>& row : table.rows()) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
+    }
+    Say(line, header ? Colour::kDim : Colour::kNone);
+    header = false;
+  }
+}
+
+void Console::Print(const nlohmann::json& value) {
+  // Names are bytes: what is not UTF-8 is replaced rather than refused.
+  out_ << value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+}
+
+void Console::Say(absl::string_view line, Colour colour) {
+  if (settings_.json) return;
+  const bool coloured = settings_.out_is_terminal && colour != Colour::kNone;
+  out_ << (coloured ? Start(colour) : "") << line << (coloured ? "\033[0m" : "") << "\n";
+}
+
+void Console::Remark(absl::string_view line) {
+  EndProgress();
+  err_ << line << "\n";
+}
+
+void Console::Progress(size_t done, size_t total, absl::string_view what) {
+  if (settings_.quiet || !settings_.err_is_terminal || total == 0) return;
+  const size_t filled = kBarWidth * done / total;
+  err_ << absl::StreamFormat("\r[%s%s] %d/%d %-*s", std::string(filled, '#'),
+                             std::string(kBarWidth - filled, '.'), done, total,
+                             static_cast<int>(kProgressNameWidth),
+                             what.substr(0, kProgressNameWidth))
+       << std::flush;
+  progress_shown_ = true;
+}
+
+void Console::EndProgress() {
+  if (progress_shown_) err_ << "\n";
+  progress_shown_ = false;
+}
+
+}  // namespace mpckdc::admin

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "mpc-server/admin/commands.h"
+#include "mpc-server/admin/key_listing.h"
+#include "mpc-server/admin/names.h"
+#include "mpc-server/admin/survey.h"
+#include "mpc-server/enroll/certificate.h"
+#include "mpc-server/enroll/string_to_key.h"
+#include "mpc-server/limits.h"
+
+// doctor: every check says what was found and, when it is not good, what to do next. It goes on
+// after a check that fails, as far as the later ones make sense.
+
+namespace mpckdc::admin {
+namespace {
+
+using nlohmann::json;
+
+constexpr absl::Duration kExpirySoon = absl::Hours(24 * 30);
+constexpr absl::Duration kSkewWarning = limits::kMaxPeerSkew;
+constexpr absl::Duration kSkewBad = limits::kDefaultClockSkew;
+constexpr size_t kNamesShown = 5;
+
+enum class Level { kOk, kWarning, kBad };
+
+struct Finding {
+  Level level;
+  std::string what;
+  std::string next;
+};
+
+const char* LevelName(Level level) {
+  return level == Level::kOk ? "ok" : level == Level::kWarning ? "warning" : "BAD";
+}
+
+class Findings {
+ public:
+  void Ok(std::string what) { Add(Level::kOk, std::move(what), ""); }
+  void Warn(std::string what, std::string next) {
+    Add(Level::kWarning, std::move(what), std::move(next));
+  }
+  void Bad(std::string what, std::string next) {
+    Add(Level::kBad, std::move(what), std::move(next));
+  }
+  const std::vector<Finding>& all() const { return all_; }
+
+ private:
+  void Add(Level level, std::string what, std::string next) {
+    all_.push_back({level, std::move(what), std::move(next)});
+  }
+  std::vector<Finding> all_;
+};
+
+std::string Day(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d", time, absl::UTCTimeZone());
+}
+
+void CheckExpiry(const std::string& whose, absl::Time until, Findings* findings) {
+  const std::string what = absl::StrCat(whose, " certificate is good until ", Day(until));
+  if (until < absl::Now()) {
+    findings->Bad(absl::StrCat(whose, " certificate expired on ", Day(until)), "renew it");
+  } else if (until < absl::Now() + kExpirySoon) {
+    findings->Warn(what, "renew it before that day");
+  } else {
+    findings->Ok(what);
+  }
+}
+
+void CheckOwnCertificate(const AdminConfig& config, Findings* findings) {
+  absl::StatusOr<enroll::CertificateFacts> facts =
+      enroll::ReadCertificate(config.identity.certificate_file);
+  if (!facts.ok()) {
+    findings->Bad(std::string(facts.status().message()),
+                  "correct [identity] certificate in the configuration");
+    return;
+  }
+  CheckExpiry("our", facts->not_after, findings);
+}
+
+std::string Seconds(absl::Duration d) {
+  return absl::StrFormat("%+.3f s", absl::ToDoubleSeconds(d));
+}
+
+void CheckClock(const std::string& whose, absl::Duration difference, Findings* findings) {
+  const std::string what = absl::StrCat(whose, " by ", Seconds(difference));
+  const absl::Duration size = absl::AbsDuration(difference);
+  if (size > kSkewBad) {
+    findings->Bad(absl::StrCat("clocks differ: ", what),
+                  "set the clocks (chrony); log-ins are refused now");
+  } else if (size > kSkewWarning) {
+    findings->Warn(absl::StrCat("clocks differ: ", what), "set the clocks (chrony)");
+  } else {
+    findings->Ok(absl::StrCat("clocks agree: ", what));
+  }
+}
+
+// "party 1 (host:port)"
+std::string Name(const SurveyedServer& server) {
+  return absl::StrCat("party ", server.status.party(), " (", server.address, ")");
+}
+
+void CheckServer(const SurveyedServer& server, Findings* findings) {
+  const v1::StatusReply& status = server.status;
+  const std::string name = Name(server);
+  findings->Ok(absl::StrFormat("%s answers in %.1f ms, %s %s", name,
+                               absl::ToDoubleMilliseconds(server.round_trip), status.software(),
+                               status.isa()));
+  if (!status.initialised()) findings->Bad(name + " has no realm yet", "mpc-admin init-realm");
+  if (!status.peers_connected()) {
+    findings->Bad(name + " is not connected to both of its peers",
+                  "look at its log, and whether the others reach its peers address");
+  }
+  if (!status.degraded().empty()) {
+    findings->Bad(absl::StrCat(name, " does not seal: ", status.degraded()),
+                  "put that right on the server");
+  }
+  CheckExpiry(name + "'s", absl::FromUnixMicros(status.certificate_expires_us()), findings);
+  CheckClock(absl::StrCat(name, " differs from us"), server.clock_difference, findings);
+  if (status.peers_connected()) {
+    CheckClock(absl::StrCat(name, " sees its next peer differ"),
+               absl::Microseconds(status.peer_skew_us_next()), findings);
+  }
+}
+
+void CheckVersions(const std::array<SurveyedServer, 3>& survey, Findings* findings) {
+  std::set<std::string> versions;
+  for (const SurveyedServer& server : survey) {
+    if (server.error.ok()) versions.insert(server.status.software());
+  }
+  if (versions.size() > 1) {
+    findings->Warn(absl::StrCat("the servers run different software: ",
+                                absl::StrJoin(versions, ", ")),
+                   "bring them to one version");
+  }
+}
+
+// True when all three answered.
+bool CheckServers(Session& session, Findings* findings) {
+  absl::StatusOr<std::array<SurveyedServer, 3>> survey = SurveyServers(session);
+  if (!survey.ok()) {
+    findings->Bad(std::string(survey.status().message()), AdviceOf(survey.status()));
+    return false;
+  }
+  bool all = true;
+  for (const SurveyedServer& server : *survey) {
+    if (server.error.ok()) {
+      CheckServer(server, findings);
+    } else {
+      all = false;
+      findings->Bad(std::string(server.error.message()),
+                    absl::StrCat("start mpc-server on ", server.address,
+                                 ", or look at its log and at the network between"));
+    }
+  }
+  CheckVersions(*survey, findings);
+  return all;
+}
+
+std::string Describe(const v1::KeyInfo& info) {
+  return absl::StrCat(info.principal(), " version ", info.kvno(), " ",
+                      enroll::EnctypeName(info.enctype()));
+}
+
+std::string Some(const std::vector<std::string>& names) {
+  const size_t shown = std::min(names.size(), kNamesShown);
+  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + shown, ", "),
+                      shown < names.size()
+                          ? absl::StrCat(" and ", names.size() - shown, " more")
+                          : "");
+}
+
+void CheckStaged(Session& session, enroll::AdminServers* servers, Findings* findings) {
+  absl::StatusOr<KeyListing> staged =
+      ListOnAll(servers, "", /*staged=*/true, session.config().timeout);
+  if (!staged.ok()) {
+    findings->Bad(std::string(staged.status().message()), AdviceOf(staged.status()));
+    return;
+  }
+  std::vector<std::string> names;
+  for (const auto& [handle, key] : *staged) {
+    names.push_back(absl::StrCat(Describe(key.info), " on servers ", key.Parties()));
+  }
+  if (names.empty()) return findings->Ok("no unfinished transactions");
+  findings->Warn(absl::StrCat("unfinished transactions left staged keys: ", Some(names)),
+                 absl::StrCat("nothing; nobody can use them and the servers drop them after ",
+                              absl::ToInt64Minutes(limits::kStagedKeyLife),
+                              " minutes. An interrupted command can be run again at once"));
+}
+
+struct Comparison {
+  std::vector<std::string> orphan_handles;
+  std::vector<std::string> orphans;     // on all three, not in the database
+  std::vector<std::string> incomplete;  // not on all three, in the database
+  std::vector<std::string> different;
+  std::vector<std::string> dangling;    // in the database, on no server
+};
+
+Comparison Compare(const KeyListing& listing, const KdbEntries& entries) {
+  Comparison comparison;
+  std::set<std::string> referred;
+  for (const auto& [principal, keys] : entries) {
+    for (const KdbEntry& entry : keys) {
+      referred.insert(entry.handle);
+      const auto found = listing.find(entry.handle);
+      const std::string name = absl::StrCat(principal, " version ", entry.kvno, " ",
+                                            enroll::EnctypeName(entry.enctype));
+      if (found == listing.end()) {
+        comparison.dangling.push_back(name);
+      } else if (!found->second.complete()) {
+        comparison.incomplete.push_back(
+            absl::StrCat(name, " on servers ", found->second.Parties()));
+      } else if (!found->second.same || found->second.info.principal() != principal) {
+        comparison.different.push_back(name);
+      }
+    }
+  }
+  for (const auto& [handle, key] : listing) {
+    if (referred.count(handle) != 0) continue;
+    comparison.orphan_handles.push_back(handle);
+    comparison.orphans.push_back(absl::StrCat(Describe(key.info), " on servers ", key.Parties()));
+  }
+  return comparison;
+}
+
+void DeleteOrphans(Session& session, enroll::AdminServers* servers, const KeyListing& listing,
+                   const Comparison& comparison, Findings* findings) {
+  absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
+  absl::Status s = entries.ok() ? CheckDatabaseBelongs(listing, **entries) : entries.status();
+  if (!s.ok()) return findings->Bad(std::string(s.message()), AdviceOf(s));
+  s = JoinErrors(servers->OnAll([&](int, enroll::AdminClient& server) {
+    return server.DeleteKeys(comparison.orphan_handles, session.config().timeout).status();
+  }));
+  if (s.ok()) {
+    findings->Ok(absl::StrCat("deleted keys to which nothing refers: ",
+                              Some(comparison.orphans)));
+  } else {
+    findings->Bad(absl::StrCat("could not delete unused keys: ", s.message()),
+                  "when the server answers run mpc-admin doctor --fix again");
+  }
+}
+
+void Judge(Session& session, enroll::AdminServers* servers, const KeyListing& listing,
+           const Comparison& comparison, Findings* findings) {
+  if (!comparison.dangling.empty()) {
+    findings->Bad(absl::StrCat("the KDC refers to keys that no server has: ",
+                               Some(comparison.dangling)),
+                  "give those principals new keys: mpc-admin enroll --replace, or randkey. Are "
+                  "these the right servers, or was a store restored from an old backup?");
+  }
+  if (!comparison.incomplete.empty()) {
+    findings->Bad(absl::StrCat("keys in use are missing on a server: ",
+                               Some(comparison.incomplete)),
+                  "give those principals new keys, or restore that server's store");
+  }
+  if (!comparison.different.empty()) {
+    findings->Bad(absl::StrCat("servers and KDC describe keys differently: ",
+                               Some(comparison.different)),
+                  "mpc-admin list shows where; mpc-admin policy sets a gate on all three again");
+  }
+  if (!comparison.orphans.empty() && session.options().Has("--fix")) {
+    DeleteOrphans(session, servers, listing, comparison, findings);
+  } else if (!comparison.orphans.empty()) {
+    findings->Warn(absl::StrCat("keys to which the KDC does not refer: ",
+                                Some(comparison.orphans)),
+                   "replaced keys stay until they are deleted: mpc-admin doctor --fix");
+  }
+  if (comparison.dangling.empty() && comparison.incomplete.empty() &&
+      comparison.different.empty()) {
+    findings->Ok(absl::StrCat("every handle of the KDC leads to a key on all three servers (",
+                              listing.size() - comparison.orphans.size(), " keys in use)"));
+  }
+}
+
+// Servers first, database second: a key in the making is then no orphan. A handle that seems to
+// lead nowhere is looked for once more, since it may have been made in between.
+void CheckStores(Session& session, enroll::AdminServers* servers, Findings* findings) {
+  absl::StatusOr<KeyListing> listing =
+      ListOnAll(servers, "", /*staged=*/false, session.config().timeout);
+  if (!listing.ok()) {
+    findings->Bad(std::string(listing.status().message()), AdviceOf(listing.status()));
+    return;
+  }
+  absl::StatusOr<const KdbEntries*> entries = session.ReadKdbAgain();
+  if (!entries.ok()) {
+    findings->Bad(std::string(entries.status().message()), AdviceOf(entries.status()));
+    return;
+  }
+  Comparison comparison = Compare(*listing, **entries);
+  if (!comparison.dangling.empty()) {
+    absl::StatusOr<KeyListing> newer =
+        ListOnAll(servers, "", /*staged=*/false, session.config().timeout);
+    if (newer.ok()) {
+      std::vector<std::string> orphan_handles = std::move(comparison.orphan_handles);
+      std::vector<std::string> orphans = std::move(comparison.orphans);
+      comparison = Compare(*newer, **entries);
+      comparison.orphan_handles = std::move(orphan_handles);
+      comparison.orphans = std::move(orphans);
+    }
+  }
+  Judge(session, servers, *listing, comparison, findings);
+}
+
+ExitCode Report(Session& session, const Findings& findings) {
+  json list = json::array();
+  size_t bad = 0, warnings = 0;
+  for (const Finding& finding : findings.all()) {
+    const Colour colour = finding.level == Level::kOk        ? Colour::kGood
+                          : finding.level == Level::kWarning ? Colour::kWarning
+                                                             : Colour::kBad;
+    session.console().Say(absl::StrFormat("%-8s %s", LevelName(finding.level), finding.what),
+                          colour);
+    if (!finding.next.empty()) session.console().Say(absl::StrCat("         next: ", finding.next));
+    list.push_back({{"level", finding.level == Level::kBad ? "bad" : LevelName(finding.level)},
+                    {"what", finding.what},
+                    {"next", finding.next}});
+    bad += finding.level == Level::kBad;
+    warnings += finding.level == Level::kWarning;
+  }
+  if (session.console().json()) {
+    session.console().Print(json{{"findings", list}, {"bad", bad}, {"warnings", warnings}});
+  }
+  session.console().Say(absl::StrCat(findings.all().size(), " checks: ", bad, " bad, ", warnings,
+                                     " warnings"));
+  return bad == 0 ? ExitCode::kOk : ExitCode::kFindings;
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> DoctorCommand(Session& session) {
+  Findings findings;
+  CheckOwnCertificate(session.config(), &findings);
+  if (CheckServers(session, &findings)) {
+    absl::StatusOr<enroll::AdminServers*> servers = session.Connect(/*allow_uninitialised=*/true);
+    if (servers.ok()) {
+      findings.Ok("the servers are parties 0, 1 and 2 of one cluster and epoch");
+      CheckStaged(session, *servers, &findings);
+      CheckStores(session, *servers, &findings);
+    } else {
+      findings.Bad(std::string(servers.status().message()), AdviceOf(servers.status()));
+    }
+  }
+  return Report(session, findings);
+}
+
+}  // namespace mpckdc::admin

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/admin/kdb.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "mpc-server/admin/exit_code.h"
+#include "mpc-server/admin/names.h"
+#include "mpc-server/admin/process.h"
+#include "mpc-server/admin/shell_words.h"
+#include "mpc-server/enroll/package.h"
+
+namespace mpckdc::admin {
+namespace {
+
+using nlohmann::json;
+
+// mpc-kdb's exit status, and ssh's own.
+constexpr int kUsage = 2;
+constexpr int kNoSuchPrincipal = 4;
+constexpr int kSshFailed = 255;
+constexpr int kNotExecutable = 126;
+constexpr int kNoSuchProgram = 127;
+
+absl::Status Odd(absl::string_view what) {
+  return absl::InternalError(absl::StrCat("the KDB command's answer: ", what));
+}
+
+// One line of what the program said; its last line is nearest to the cause.
+std::string Reason(const ProcessResult& result) {
+  const std::string text(absl::StripAsciiWhitespace(result.errors));
+  if (text.empty()) return absl::StrCat("exit status ", result.exit_code);
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  return lines.back().substr(0, 500);
+}
+
+absl::Status ToStatus(const ProcessResult& result, const std::string& program) {
+  if (result.signal != 0) {
+    return absl::UnavailableError(absl::StrCat(program, " was ended by signal ", result.signal));
+  }
+  const std::string text = absl::StrCat(program, ": ", Reason(result));
+  switch (result.exit_code) {
+    case 0:
+      return absl::OkStatus();
+    case kNoSuchPrincipal:
+      return absl::NotFoundError(text);
+    case kUsage:
+      return Advise(absl::FailedPreconditionError(text),
+                    "is that mpc-kdb of the same version as mpc-admin?");
+    case kSshFailed:
+    case kNotExecutable:
+    case kNoSuchProgram:
+      return Advise(absl::UnavailableError(text),
+                    "try kdb_command of the configuration by hand, with the argument list");
+    default:
+      return Advise(absl::FailedPreconditionError(text),
+                    "put right what mpc-kdb says on the KDC's host, then run the same again");
+  }
+}
+
+// Typed members of a JSON object; `ok` tells whether all were there.
+class Members {
+ public:
+  explicit Members(const json& object) : object_(object), ok_(object.is_object()) {}
+
+  std::string Text(const char* name) {
+    const json* value = Find(name);
+    if (value == nullptr || !value->is_string()) return Fail<std::string>();
+    return value->get<std::string>();
+  }
+  std::string Bytes(const char* name) {
+    absl::StatusOr<std::string> bytes = FromHex(Text(name));
+    return bytes.ok() ? *std::move(bytes) : Fail<std::string>();
+  }
+  int64_t Number(const char* name, int64_t min, int64_t max) {
+    const json* value = Find(name);
+    if (value == nullptr || !value->is_number_integer()) return Fail<int64_t>();
+    const int64_t number = value->get<int64_t>();
+    return number < min || number > max ? Fail<int64_t>() : number;
+  }
+  bool Flag(const char* name) {
+    const json* value = Find(name);
+    return value != nullptr && value->is_boolean() ? value->get<bool>() : Fail<bool>();
+  }
+  bool ok() const { return ok_; }
+
+ private:
+  const json* Find(const char* name) const {
+    if (!object_.is_object()) return nullptr;
+    const auto found = object_.find(name);
+    return found == object_.end() ? nullptr : &*found;
+  }
+  template <class T>
+  T Fail() {
+    ok_ = false;
+    return T();
+  }
+
+  const json& object_;
+  bool ok_;
+};
+
+}  // namespace
+
+absl::StatusOr<KdbPlan> ParseKdbPlan(const std::string& text) {
+  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Members members(object);
+  KdbPlan plan;
+  plan.principal = members.Text("principal");
+  plan.exists = members.Flag("exists");
+  plan.kvno_next = static_cast<uint32_t>(members.Number("kvno_next", 1, UINT32_MAX));
+  if (!members.ok() || !object.contains("enctypes") || !object["enctypes"].is_array()) {
+    return Odd("no plan in JSON");
+  }
+  for (const json& entry : object["enctypes"]) {
+    Members key(entry);
+    KdbKey planned;
+    planned.enctype = static_cast<int32_t>(key.Number("enctype", INT32_MIN, INT32_MAX));
+    planned.salt_type = static_cast<int32_t>(key.Number("salt_type", INT32_MIN, INT32_MAX));
+    planned.salt = key.Bytes("salt");
+    if (!key.ok()) return Odd("an enctype of the plan is incomplete");
+    plan.keys.push_back(std::move(planned));
+  }
+  return plan;
+}
+
+absl::StatusOr<std::vector<KdbEntry>> ParseKdbList(const std::string& json_lines) {
+  std::vector<KdbEntry> entries;
+  size_t number = 0;
+  for (absl::string_view line : absl::StrSplit(json_lines, '\n')) {
+    ++number;
+    if (absl::StripAsciiWhitespace(line).empty()) continue;
+    const json object = json::parse(line.begin(), line.end(), nullptr, false);
+    Members members(object);
+    KdbEntry entry;
+    entry.principal = members.Text("principal");
+    entry.kvno = static_cast<uint32_t>(members.Number("kvno", 0, UINT32_MAX));
+    entry.enctype = static_cast<int32_t>(members.Number("enctype", INT32_MIN, INT32_MAX));
+    entry.handle = members.Bytes("handle");
+    if (!members.ok() || entry.handle.size() != enroll::kHandleBytes) {
+      return Odd(absl::StrCat("line ", number, " of the list is not a key"));
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+CommandKdb::CommandKdb(std::vector<std::string> command, bool quote_arguments,
+                       absl::Duration timeout)
+    : command_(std::move(command)), quote_arguments_(quote_arguments), timeout_(timeout) {}
+
+absl::StatusOr<std::string> CommandKdb::Run(const std::vector<std::string>& arguments,
+                                            const std::string& input) {
+  ProcessRequest request;
+  request.arguments = command_;
+  for (const std::string& argument : arguments) {
+    request.arguments.push_back(quote_arguments_ ? QuoteForShell(argument) : argument);
+  }
+  request.input = absl::MakeSpan(reinterpret_cast<const uint8_t*>(input.data()), input.size());
+  request.timeout = timeout_;
+  absl::StatusOr<ProcessResult> result = RunProcess(request);
+  if (!result.ok()) {
+    return Advise(absl::UnavailableError(absl::StrCat("KDB command: ", result.status().message())),
+                  "set kdb_command in the configuration to mpc-kdb on the KDC's host");
+  }
+  if (absl::Status s = ToStatus(*result, absl::StrJoin(command_, " ")); !s.ok()) return s;
+  return std::move(result->output);
+}
+
+absl::StatusOr<KdbPlan> CommandKdb::Plan(const std::string& principal, bool create) {
+  std::vector<std::string> arguments = {"plan", principal};
+  if (create) arguments.push_back("--create");
+  absl::StatusOr<std::string> output = Run(arguments, "");
+  if (!output.ok()) return output.status();
+  return ParseKdbPlan(*output);
+}
+
+absl::Status CommandKdb::SetHandles(const std::string& principal, uint32_t kvno,
+                                    absl::Span<const KdbKey> keys, bool keep_old) {
+  json request = {{"kvno", kvno}, {"keep_old", keep_old}, {"keys", json::array()}};
+  for (const KdbKey& key : keys) {
+    request["keys"].push_back({{"enctype", key.enctype},
+                               {"salt_type", key.salt_type},
+                               {"salt", Hex(key.salt)},
+                               {"handle", Hex(key.handle)}});
+  }
+  return Run({"set-handles", principal}, request.dump() + "\n").status();
+}
+
+absl::StatusOr<std::vector<KdbEntry>> CommandKdb::List(const std::string& principal) {
+  absl::StatusOr<std::string> output = Run({"list"}, "");
+  if (!output.ok()) return output.status();
+  absl::StatusOr<std::vector<KdbEntry>> entries = ParseKdbList(*output);
+  if (!entries.ok() || principal.empty()) return entries;
+  std::erase_if(*entries, [&](const KdbEntry& entry) { return entry.principal != principal; });
+  return entries;
+}
+
+absl::Status CommandKdb::Delete(const std::string& principal) {
+  return Run({"delete", principal}, "").status();
+}
+
+}  // namespace mpckdc::admin

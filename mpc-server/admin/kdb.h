@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MPC_SERVER_ADMIN_KDB_H_
+#define MPC_SERVER_ADMIN_KDB_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "mpc-server/admin/config.h"
+
+namespace mpckdc::admin {
+
+// A key that the KDC's database has or is to have: everything but the key.
+struct KdbKey {
+  int32_t enctype = 0;
+  int32_t salt_type = 0;
+  std::string salt;
+  std::string handle;  // 16 bytes
+};
+
+struct KdbPlan {
+  std::string principal;  // in the database's own spelling
+  bool exists = false;
+  uint32_t kvno_next = 1;
+  std::vector<KdbKey> keys;  // what new keys should look like; no handles
+};
+
+struct KdbEntry {
+  std::string principal;
+  uint32_t kvno = 0;
+  int32_t enctype = 0;
+  std::string handle;
+};
+
+// The KDC's database, as far as mpc-admin needs it. NotFound: no such principal.
+class Kdb {
+ public:
+  virtual ~Kdb() = default;
+  // With `create`, a principal that does not exist gets a plan too; nothing is changed.
+  virtual absl::StatusOr<KdbPlan> Plan(const std::string& principal, bool create) = 0;
+  // Makes the principal if need be. `keep_old` keeps the keys of earlier versions.
+  virtual absl::Status SetHandles(const std::string& principal, uint32_t kvno,
+                                  absl::Span<const KdbKey> keys, bool keep_old) = 0;
+  // All handles, or those of one principal.
+  virtual absl::StatusOr<std::vector<KdbEntry>> List(const std::string& principal) = 0;
+  virtual absl::Status Delete(const std::string& principal) = 0;
+};
+
+// By the program mpc-kdb on this or another machine (kdc-plugin/README.md):
+//   plan PRINCIPAL [--create]  -> {"principal", "exists", "kvno_next",
+//                                  "enctypes": [{"enctype", "salt_type", "salt" (hex)}]}
+//   set-handles PRINCIPAL      <- {"kvno", "keep_old",
+//                                  "keys": [{"enctype", "salt_type", "salt", "handle" (hex)}]}
+//   list                       -> a line {"principal", "kvno", "enctype", "handle"} per handle
+//   delete PRINCIPAL           as kadmin's delprinc
+// Exit status: 0 done, 1 failed, 2 bad command line, 4 no such principal; the reason is the last
+// line on standard error. set-handles changes everything or nothing.
+class CommandKdb : public Kdb {
+ public:
+  CommandKdb(std::vector<std::string> command, bool quote_arguments, absl::Duration timeout);
+
+  absl::StatusOr<KdbPlan> Plan(const std::string& principal, bool create) override;
+  absl::Status SetHandles(const std::string& principal, uint32_t kvno,
+                          absl::Span<const KdbKey> keys, bool keep_old) override;
+  absl::StatusOr<std::vector<KdbEntry>> List(const std::string& principal) override;
+  absl::Status Delete(const std::string& principal) override;
+
+ private:
+  absl::StatusOr<std::string> Run(const std::vector<std::string>& arguments,
+                                  const std::string& input);
+
+  std::vector<std::string> command_;
+  bool quote_arguments_;
+  absl::Duration timeout_;
+};
+
+// The program's answers; errors say what is wrong with them.
+absl::StatusOr<KdbPlan> ParseKdbPlan(const std::string& json);
+absl::StatusOr<std::vector<KdbEntry>> ParseKdbList(const std::string& json_lines);
+
+}  // namespace mpckdc::admin
+
+#endif  // MPC_SERVER_ADMIN_KDB_H_

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/admin/names.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "mpc-server/limits.h"
+
+namespace mpckdc::admin {
+namespace {
+
+// Position of the '@' before the realm: the last one that no backslash quotes.
+size_t RealmSeparator(absl::string_view name) {
+  size_t found = absl::string_view::npos;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '\\') {
+      ++i;
+    } else if (name[i] == '@') {
+      found = i;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string GateName(v1::Gate gate) {
+  switch (gate) {
+    case v1::GATE_TIMESTAMP:
+      return "timestamp";
+    case v1::GATE_KDC_TRUSTED:
+      return "kdc-trusted";
+    case v1::GATE_NONE:
+      return "none";
+    default:
+      return "?";
+  }
+}
+
+absl::StatusOr<v1::Gate> GateFromName(absl::string_view name) {
+  for (const v1::Gate gate : {v1::GATE_TIMESTAMP, v1::GATE_KDC_TRUSTED, v1::GATE_NONE}) {
+    if (name == GateName(gate)) return gate;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown gate \"", name, "\": expected timestamp, kdc-trusted or none"));
+}
+
+std::string KeyClassName(v1::KeyClass key_class) {
+  switch (key_class) {
+    case v1::KEY_CLASS_USER:
+      return "user";
+    case v1::KEY_CLASS_TGS:
+      return "tgs";
+    case v1::KEY_CLASS_SERVICE:
+      return "service";
+    default:
+      return "?";
+  }
+}
+
+v1::KeyClass KeyClassOf(absl::string_view principal) {
+  if (absl::StartsWith(principal, "krbtgt/")) return v1::KEY_CLASS_TGS;
+  if (absl::StartsWith(principal, "kadmin/")) return v1::KEY_CLASS_SERVICE;
+  return v1::KEY_CLASS_USER;
+}
+
+absl::StatusOr<std::string> QualifyPrincipal(absl::string_view name, absl::string_view realm) {
+  const bool printable = std::none_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_iscntrl(c);
+  });
+  const size_t at = RealmSeparator(name);
+  const absl::string_view local = name.substr(0, at);
+  if (local.empty() || !printable || name.size() > limits::kMaxPrincipalBytes ||
+      name.front() == '-') {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", absl::CHexEscape(name), "\" is not a principal's name"));
+  }
+  if (at == absl::string_view::npos) return absl::StrCat(name, "@", realm);
+  if (name.substr(at + 1) != realm) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" belongs to realm ",
+                                                   name.substr(at + 1), ", the configuration to ",
+                                                   realm));
+  }
+  return std::string(name);
+}
+
+std::string Hex(absl::string_view bytes) { return absl::BytesToHexString(bytes); }
+
+absl::StatusOr<std::string> FromHex(absl::string_view hex) {
+  const bool good = hex.size() % 2 == 0 && std::all_of(hex.begin(), hex.end(), [](char c) {
+                      return absl::ascii_isxdigit(static_cast<unsigned char>(c));
+                    });
+  if (!good) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", hex, "\" is not hexadecimal"));
+  }
+  return absl::HexStringToBytes(hex);
+}
+
+}  // namespace mpckdc::admin

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "mpc-server/admin/config.h"
+#include "mpc-server/admin/exit_code.h"
+#include "mpc-server/admin/kdb.h"
+#include "mpc-server/admin/names.h"
+#include "mpc-server/admin/options.h"
+#include "mpc-server/admin/password.h"
+#include "mpc-server/admin/process.h"
+#include "mpc-server/admin/shell_words.h"
+#include "mpc-server/admin/test_login.h"
+
+namespace mpckdc::admin {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Message(const absl::Status& s) { return std::string(s.message()); }
+
+TEST(ShellWords, SplitAsAShellDoes) {
+  EXPECT_THAT(*SplitShellWords("ssh  kdc1 mpc-kdb"), ElementsAre("ssh", "kdc1", "mpc-kdb"));
+  EXPECT_THAT(*SplitShellWords("'a b' \"c \\\" d\" e\\ f g'h'\"i\" ''"),
+              ElementsAre("a b", "c \" d", "e f", "ghi", ""));
+  EXPECT_THAT(*SplitShellWords("\"a\\b\" '$HOME' `x`"), ElementsAre("a\\b", "$HOME", "`x`"));
+  EXPECT_THAT(*SplitShellWords(" \t\n"), ElementsAre());
+  EXPECT_FALSE(SplitShellWords("'a").ok());
+  EXPECT_FALSE(SplitShellWords("\"a").ok());
+  EXPECT_FALSE(SplitShellWords("a\\").ok());
+}
+
+TEST(ShellWords, QuotedWordsComeBack) {
+  for (const std::string word : {"", "a", "a b", "it's", "$(rm -rf x)", "\\", "\"", "a\nb", "''"}) {
+    EXPECT_THAT(*SplitShellWords(QuoteForShell(word)), ElementsAre(word));
+    const ProcessResult result =
+        *RunProcess({{"sh", "-c", "printf %s " + QuoteForShell(word)}, {}, {}});
+    EXPECT_EQ(result.output, word);
+  }
+}
+
+absl::Span<const uint8_t> AsBytes(const std::string& text) {
+  return absl::MakeSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+}
+
+TEST(Process, PassesInputOutputEnvironmentAndExitStatus) {
+  const std::string big(1 << 20, 'x');  // more than a pipe holds, both ways
+  EXPECT_EQ(RunProcess({{"cat"}, AsBytes(big), {}})->output, big);
+  const ProcessResult result =
+      *RunProcess({{"sh", "-c", "echo $A; echo oops >&2; exit 7"}, {}, {"A=here"}});
+  EXPECT_EQ(result.output, "here\n");
+  EXPECT_EQ(result.errors, "oops\n");
+  EXPECT_EQ(result.exit_code, 7);
+  EXPECT_EQ(RunProcess({{"sh", "-c", "kill -9 $$"}, {}, {}})->signal, 9);
+}
+
+TEST(Process, SurvivesProgramsThatDoNotBehave) {
+  EXPECT_TRUE(absl::IsNotFound(RunProcess({{"/nonexistent/program"}, {}, {}}).status()));
+  EXPECT_FALSE(RunProcess({{}, {}, {}}).ok());
+  const std::string big(1 << 20, 'x');
+  EXPECT_EQ(RunProcess({{"true"}, AsBytes(big), {}})->exit_code, 0) << "does not read";
+  const absl::Time start = absl::Now();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      RunProcess({{"sleep", "60"}, {}, {}, absl::Milliseconds(200)}).status()));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+}
+
+constexpr char kGoodConfig[] =
+    "realm = \"EXAMPLE.COM\"\n"
+    "cluster = 1\n"
+    "servers = [\"a:1\", \"b:2\", \"[::1]:3\"]\n"
+    "kdb_command = \"ssh kdc1 'my kdb'\"\n"
+    "[identity]\n"
+    "certificate = \"admin.pem\"\n"
+    "key = \"/keys/admin.key\"\n"
+    "ca = \"ca.pem\"\n";
+
+TEST(Config, ReadsAndResolves) {
+  absl::StatusOr<AdminConfig> config = ParseConfig(kGoodConfig, "/etc/mpc-kdc/admin.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->realm, "EXAMPLE.COM");
+  EXPECT_EQ(config->cluster, 1);
+  EXPECT_THAT(config->servers, ElementsAre("a:1", "b:2", "[::1]:3"));
+  EXPECT_THAT(config->kdb_command, ElementsAre("ssh", "kdc1", "my kdb"));
+  EXPECT_TRUE(config->kdb_quote_arguments);
+  EXPECT_EQ(config->identity.certificate_file, "/etc/mpc-kdc/admin.pem");
+  EXPECT_EQ(config->identity.key_file, "/keys/admin.key");
+}
+
+TEST(Config, TheSampleIsGood) {
+  absl::StatusOr<AdminConfig> config = LoadConfig(MPCKDC_SAMPLE_CONFIG);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_FALSE(config->kdb_quote_arguments);
+}
+
+TEST(Config, NamesFileLineAndKey) {
+  auto why = [](std::string text) { return Message(ParseConfig(text, "x.toml").status()); };
+  EXPECT_THAT(why(std::string(kGoodConfig) + "colour = 1\n"), HasSubstr("x.toml:9: unknown key"));
+  EXPECT_THAT(why(std::string("serverz = 1\n") + kGoodConfig), HasSubstr("x.toml:1: unknown key"));
+  EXPECT_THAT(why("realm = \n"), HasSubstr("x.toml:1:"));
+  EXPECT_THAT(why(""), HasSubstr("realm is missing"));
+  auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string text = kGoodConfig;
+    text.replace(text.find(from), from.size(), to);
+    return why(text);
+  };
+  EXPECT_THAT(replaced("cluster = 1", "cluster = \"one\""), HasSubstr("x.toml:2: cluster"));
+  EXPECT_THAT(replaced("cluster = 1", "cluster = 65536"), HasSubstr("65535"));
+  EXPECT_THAT(replaced("\"b:2\", ", ""), HasSubstr("x.toml:3: servers wants three"));
+  EXPECT_THAT(replaced("\"b:2\"", "\"b\""), HasSubstr("\"b\" is not host:port"));
+  EXPECT_THAT(replaced("\"b:2\"", "\"a:1\""), HasSubstr("twice"));
+  EXPECT_THAT(replaced("'my kdb'", "'my kdb"), HasSubstr("is not closed"));
+  EXPECT_THAT(replaced("ssh kdc1 'my kdb'", " "), HasSubstr("names no program"));
+  EXPECT_THAT(replaced("ca = \"ca.pem\"\n", ""), HasSubstr("[identity] ca is missing"));
+  const absl::Status none = LoadConfig("/nonexistent/admin.toml").status();
+  EXPECT_EQ(ExitCodeOf(none), ExitCode::kUsage);
+  EXPECT_THAT(AdviceOf(none), HasSubstr("--config"));
+}
+
+TEST(Options, ReadsCommandLines) {
+  const Options options = *ParseOptions({"--json", "enroll", "alice", "--keytab=k", "--enctype",
+                                         "aes128-gcm", "--gate", "none", "--replace"});
+  EXPECT_EQ(options.command, "enroll");
+  EXPECT_THAT(options.operands, ElementsAre("alice"));
+  EXPECT_TRUE(options.json());
+  EXPECT_TRUE(options.Has("--replace"));
+  EXPECT_EQ(options.keytab, "k");
+  EXPECT_THAT(options.enctypes, ElementsAre(-24001));
+  EXPECT_EQ(options.gate, v1::GATE_NONE);
+  EXPECT_THAT(ParseOptions({"list", "--", "-odd"})->operands, ElementsAre("-odd"));
+  EXPECT_TRUE(ParseOptions({"--help"})->help);
+  EXPECT_TRUE(ParseOptions({"enroll", "-h"})->help);
+  EXPECT_TRUE(ParseOptions({"--version"})->version);
+}
+
+TEST(Options, RefusesWithAReasonAndAdvice) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{}, "no command given"},
+      {{"frobnicate"}, "unknown command \"frobnicate\""},
+      {{"list", "--frob"}, "unknown option --frob"},
+      {{"list", "--replace"}, "list has no option --replace"},
+      {{"status", "alice"}, "one argument too many"},
+      {{"randkey"}, "name a PRINCIPAL"},
+      {{"enroll", "--keytab"}, "--keytab needs a value"},
+      {{"enroll", "--keytab="}, "--keytab: empty"},
+      {{"enroll", "--replace=yes"}, "--replace takes no value"},
+      {{"enroll", "--enctype", "des"}, "unknown enctype \"des\""},
+      {{"policy", "alice", "--gate", "open"}, "unknown gate \"open\""},
+  };
+  for (const auto& [arguments, why] : cases) {
+    const absl::Status s = ParseOptions(arguments).status();
+    EXPECT_EQ(ExitCodeOf(s), ExitCode::kUsage) << why;
+    EXPECT_THAT(Message(s), HasSubstr(why));
+    EXPECT_THAT(AdviceOf(s), HasSubstr("--help"));
+  }
+}
+
+TEST(Names, QualifiesPrincipals) {
+  EXPECT_EQ(*QualifyPrincipal("alice", "R"), "alice@R");
+  EXPECT_EQ(*QualifyPrincipal("alice@R", "R"), "alice@R");
+  EXPECT_EQ(*QualifyPrincipal("a\\@b", "R"), "a\\@b@R");
+  EXPECT_EQ(*QualifyPrincipal("krbtgt/R", "R"), "krbtgt/R@R");
+  for (const char* bad : {"", "@R", "alice@S", "-x", "a\nb", "a\tb"}) {
+    EXPECT_FALSE(QualifyPrincipal(bad, "R").ok()) << bad;
+  }
+  EXPECT_FALSE(QualifyPrincipal(std::string(2000, 'a'), "R").ok());
+  EXPECT_EQ(KeyClassOf("krbtgt/R@R"), v1::KEY_CLASS_TGS);
+  EXPECT_EQ(KeyClassOf("kadmin/admin@R"), v1::KEY_CLASS_SERVICE);
+  EXPECT_EQ(KeyClassOf("root/admin@R"), v1::KEY_CLASS_USER);
+}
+
+TEST(Names, HexIsStrict) {
+  EXPECT_EQ(*FromHex("00ff"), std::string("\x00\xff", 2));
+  EXPECT_FALSE(FromHex("0").ok());
+  EXPECT_FALSE(FromHex("zz").ok());
+}
+
+TEST(Kdb, ParsesPlans) {
+  const KdbPlan plan = *ParseKdbPlan(
+      R"({"principal":"alice@R","exists":true,"kvno_next":3,"more":[],)"
+      R"("enctypes":[{"enctype":-24002,"salt_type":0,"salt":"52616c696365"}]})");
+  EXPECT_EQ(plan.principal, "alice@R");
+  EXPECT_EQ(plan.kvno_next, 3u);
+  ASSERT_EQ(plan.keys.size(), 1u);
+  EXPECT_EQ(plan.keys[0].enctype, -24002);
+  EXPECT_EQ(plan.keys[0].salt, "Ralice");
+  for (const char* bad :
+       {"", "hello", "[]", "{}", R"({"principal":"a","exists":1,"kvno_next":1,"enctypes":[]})",
+        R"({"principal":"a","exists":true,"kvno_next":0,"enctypes":[]})",
+        R"({"principal":"a","exists":true,"kvno_next":1,"enctypes":[{}]})",
+        R"({"principal":"a","exists":true,"kvno_next":1,"enctypes":[{"enctype":-24002,)"
+        R"("salt_type":0,"salt":"xyz"}]})"}) {
+    EXPECT_FALSE(ParseKdbPlan(bad).ok()) << bad;
+  }
+}
+
+TEST(Kdb, ParsesLists) {
+  const std::string line =
+      R"({"principal":"a@R","kvno":1,"enctype":-24001,)"
+      R"("handle":"00112233445566778899aabbccddeeff"})";
+  EXPECT_EQ(ParseKdbList(line + "\n\n" + line + "\n")->size(), 2u);
+  EXPECT_EQ(ParseKdbList("")->size(), 0u);
+  EXPECT_THAT(Message(ParseKdbList(line + "\n{}").status()), HasSubstr("line 2"));
+  EXPECT_FALSE(ParseKdbList(R"({"principal":"a@R","kvno":1,"enctype":1,"handle":"00"})").ok());
+}
+
+TEST(Kdb, RunsTheCommandAndQuotesForSsh) {
+  CommandKdb echo({"sh", "-c", "printf '%s|' \"$@\" >&2; exit 9", "x"}, false, absl::Seconds(9));
+  EXPECT_THAT(Message(echo.Plan("a b", true).status()), HasSubstr("plan|a b|--create|"));
+  CommandKdb quoted({"sh", "-c", "printf '%s|' \"$@\" >&2; exit 9", "x"}, true, absl::Seconds(9));
+  EXPECT_THAT(Message(quoted.Delete("a'b")), HasSubstr("'delete'|'a'\\''b'|"));
+  CommandKdb input({"sh", "-c", "cat >&2; exit 9", "x"}, false, absl::Seconds(9));
+  EXPECT_THAT(Message(input.SetHandles("a", 2, {{-24001, 0, "s", "hh"}}, true)),
+              HasSubstr(R"("keep_old":true)"));
+}
+
+TEST(Kdb, TellsFailuresApart) {
+  auto fail = [](const std::string& script) {
+    CommandKdb kdb({"sh", "-c", script, "x"}, false, absl::Seconds(9));
+    return kdb.List("").status();
+  };
+  EXPECT_TRUE(absl::IsNotFound(fail("echo no principal >&2; exit 4")));
+  EXPECT_EQ(ExitCodeOf(fail("exit 255")), ExitCode::kUnavailable);
+  EXPECT_EQ(ExitCodeOf(fail("echo database locked >&2; exit 1")), ExitCode::kRefused);
+  EXPECT_THAT(Message(fail("echo a >&2; echo database locked >&2; exit 1")),
+              HasSubstr("database locked"));
+  EXPECT_EQ(ExitCodeOf(fail("kill -9 $$")), ExitCode::kUnavailable);
+  EXPECT_EQ(ExitCodeOf(fail("echo nonsense")), ExitCode::kInconsistent);
+  CommandKdb none({"/nonexistent/mpc-kdb"}, false, absl::Seconds(9));
+  EXPECT_EQ(ExitCodeOf(none.List("").status()), ExitCode::kUnavailable);
+  EXPECT_THAT(AdviceOf(none.List("").status()), HasSubstr("kdb_command"));
+}
+
+absl::StatusOr<SecretBytes> PasswordFrom(const std::string& input) {
+  int fds[2];
+  if (pipe(fds) != 0 || write(fds[1], input.data(), input.size()) < 0) std::abort();
+  close(fds[1]);
+  absl::StatusOr<SecretBytes> password = ReadPasswordLine(fds[0]);
+  close(fds[0]);
+  return password;
+}
+
+TEST(Password, IsTheFirstLine) {
+  auto text = [](const SecretBytes& bytes) { return std::string(bytes.begin(), bytes.end()); };
+  EXPECT_EQ(text(*PasswordFrom("secret\nmore\n")), "secret");
+  EXPECT_EQ(text(*PasswordFrom("secret")), "secret");
+  EXPECT_EQ(text(*PasswordFrom("se cret \r\n")), "se cret ");
+  EXPECT_FALSE(PasswordFrom("").ok());
+  EXPECT_FALSE(PasswordFrom("\n").ok());
+  EXPECT_FALSE(PasswordFrom(std::string(kMaxPasswordBytes + 1, 'x') + "\n").ok());
+  EXPECT_TRUE(PasswordFrom(std::string(kMaxPasswordBytes, 'x') + "\n").ok());
+}
+
+// Runs AskPassword(again) on a terminal of its own where somebody types `typed`; returns what the
+// terminal showed. The child's exit status says whether it got "secret".
+std::string OnTerminal(const std::string& typed, int* exit_code) {
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    const absl::StatusOr<SecretBytes> password = AskPassword("Password", /*again=*/true);
+    const std::string wanted = "secret";
+    const bool good = password.ok() && std::equal(password->begin(), password->end(),
+                                                  wanted.begin(), wanted.end());
+    _exit(good ? 0 : 1);
+  }
+  std::string shown;
+  char buffer[256];
+  size_t lines = 0;
+  for (ssize_t got = 1; got > 0;) {
+    got = read(terminal, buffer, sizeof(buffer));  // EIO when the child is gone
+    if (got > 0) shown.append(buffer, got);
+    // A line each time it asks: what is typed earlier would be flushed.
+    const size_t asked = std::count(shown.begin(), shown.end(), ':');
+    for (; lines < asked; ++lines) {
+      const std::vector<std::string> all = absl::StrSplit(typed, '|');
+      const std::string line = all[lines] + "\n";
+      if (lines < all.size() && write(terminal, line.data(), line.size()) < 0) got = 0;
+    }
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  close(terminal);
+  *exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return shown;
+}
+
+TEST(Password, IsAskedForTwiceWithoutEcho) {
+  int exit_code = -1;
+  const std::string shown = OnTerminal("secret|secret", &exit_code);
+  EXPECT_EQ(exit_code, 0);
+  EXPECT_THAT(shown, HasSubstr("Password: "));
+  EXPECT_THAT(shown, HasSubstr("Password again: "));
+  EXPECT_THAT(shown, testing::Not(HasSubstr("secret")));
+  OnTerminal("secret|secreT", &exit_code);
+  EXPECT_EQ(exit_code, 1);
+  OnTerminal("\x03", &exit_code);  // ^C
+  EXPECT_EQ(exit_code, 1);
+}
+
+TEST(TestLogin, TellsAWrongPasswordFromAnOutage) {
+  EXPECT_EQ(JudgeKinit(0, "").code, ExitCode::kOk);
+  EXPECT_EQ(JudgeKinit(1, "kinit: Password incorrect while getting initial credentials").code,
+            ExitCode::kWrongPassword);
+  EXPECT_EQ(JudgeKinit(1, "kinit: A service is not available that is required to process the "
+                          "request while getting initial credentials").code,
+            ExitCode::kUnavailable);
+  EXPECT_EQ(JudgeKinit(1, "kinit: Cannot contact any KDC for realm 'EXAMPLE.COM' while").code,
+            ExitCode::kUnavailable);
+  EXPECT_EQ(JudgeKinit(1, "kinit: Client 'x@R' not found in Kerberos database while").code,
+            ExitCode::kRefused);
+  EXPECT_EQ(JudgeKinit(1, "something new").code, ExitCode::kFindings);
+}
+
+}  // namespace
+}  // namespace mpckdc::admin

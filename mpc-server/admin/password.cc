@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/admin/password.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/admin/exit_code.h"
+
+namespace mpckdc::admin {
+namespace {
+
+// /dev/tty with echo off for as long as it lives. Signals that would leave the terminal so are held
+// back until it is restored.
+class QuietTerminal {
+ public:
+  QuietTerminal() : fd_(open("/dev/tty", O_RDWR | O_CLOEXEC)) {
+    if (fd_ < 0) return;
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) sigaddset(&held, signal);
+    sigprocmask(SIG_BLOCK, &held, &old_signals_);
+    // ^C and ^\ then arrive as characters and end the line as an empty answer.
+    if (tcgetattr(fd_, &old_) != 0) return;
+    termios quiet = old_;
+    quiet.c_lflag &= ~static_cast<tcflag_t>(ECHO | ECHOE | ECHOK | ISIG);
+    quiet.c_lflag |= ECHONL;
+    quiet.c_cc[VEOL] = 3;  // ^C
+    restore_ = tcsetattr(fd_, TCSAFLUSH, &quiet) == 0;
+  }
+  ~QuietTerminal() {
+    if (restore_) tcsetattr(fd_, TCSAFLUSH, &old_);
+    if (fd_ >= 0) {
+      sigprocmask(SIG_SETMASK, &old_signals_, nullptr);
+      close(fd_);
+    }
+  }
+
+  bool ok() const { return restore_; }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+  bool restore_ = false;
+  termios old_{};
+  sigset_t old_signals_{};
+};
+
+absl::StatusOr<SecretBytes> AskOnce(const QuietTerminal& terminal, const std::string& prompt) {
+  const std::string text = prompt + ": ";
+  if (write(terminal.fd(), text.data(), text.size()) < 0) {
+    return absl::UnavailableError("cannot write to the terminal");
+  }
+  absl::StatusOr<SecretBytes> answer = ReadPasswordLine(terminal.fd());
+  if (answer.ok() && !answer->empty() && answer->back() == 3) {
+    return Advise(absl::CancelledError("given up"), "nothing was changed");
+  }
+  return answer;
+}
+
+}  // namespace
+
+absl::StatusOr<SecretBytes> ReadPasswordLine(int fd) {
+  SecretBytes line;
+  line.reserve(kMaxPasswordBytes + 1);
+  SecretBytes byte(1);
+  while (true) {
+    const ssize_t got = read(fd, byte.data(), 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return absl::UnavailableError(absl::StrCat("read: ", std::strerror(errno)));
+    if (got == 0 || byte[0] == '\n') break;
+    line.push_back(byte[0]);
+    if (byte[0] == 3 && isatty(fd) != 0) break;
+    if (line.size() > kMaxPasswordBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the password is longer than ", kMaxPasswordBytes, " bytes"));
+    }
+  }
+  if (!line.empty() && line.back() == '\r') line.pop_back();
+  if (line.empty()) return absl::InvalidArgumentError("the password is empty");
+  return line;
+}
+
+absl::StatusOr<SecretBytes> AskPassword(const std::string& prompt, bool again) {
+  const QuietTerminal terminal;
+  if (!terminal.ok()) {
+    return Advise(absl::InvalidArgumentError("there is no terminal to ask for the password on"),
+                  "give it on standard input with --password-stdin");
+  }
+  absl::StatusOr<SecretBytes> first = AskOnce(terminal, prompt);
+  if (!first.ok() || !again) return first;
+  absl::StatusOr<SecretBytes> second = AskOnce(terminal, prompt + " again");
+  if (!second.ok()) return second.status();
+  if (!ConstantTimeEqual(*first, *second)) {
+    return Advise(absl::InvalidArgumentError("the two passwords differ"), "try again");
+  }
+  return first;
+}
+
+}  // namespace mpckdc::admin

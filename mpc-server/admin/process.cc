@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/admin/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+extern char** environ;
+
+namespace mpckdc::admin {
+namespace {
+
+constexpr size_t kMaxOutputBytes = 256 << 20;  // a realm's list of handles
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() { Close(); }
+
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Descriptor read;
+  Descriptor write;
+
+  bool Open() {
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) != 0) return false;
+    read = Descriptor(fds[0]);
+    write = Descriptor(fds[1]);
+    return true;
+  }
+};
+
+// Writing to a program that does not read must be an error, not our death.
+class IgnorePipeSignal {
+ public:
+  IgnorePipeSignal() { old_ = signal(SIGPIPE, SIG_IGN); }
+  ~IgnorePipeSignal() { signal(SIGPIPE, old_); }
+
+ private:
+  void (*old_)(int);
+};
+
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> MergedEnvironment(const std::vector<std::string>& added) {
+  std::vector<std::string> merged = added;
+  auto name = [](absl::string_view entry) { return entry.substr(0, entry.find('=')); };
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const bool replaced = std::any_of(added.begin(), added.end(), [&](const std::string& a) {
+      return name(a) == name(*entry);
+    });
+    if (!replaced) merged.emplace_back(*entry);
+  }
+  return merged;
+}
+
+absl::StatusOr<pid_t> Spawn(const ProcessRequest& request, const Pipe& in, const Pipe& out,
+                            const Pipe& err) {
+  std::vector<std::string> arguments = request.arguments;
+  std::vector<std::string> environment = MergedEnvironment(request.environment);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, in.read.get(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, out.write.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, err.write.get(), STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t defaults;
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  pid_t pid = 0;
+  const int error = posix_spawnp(&pid, arguments[0].c_str(), &actions, &attributes,
+                                 Pointers(arguments).data(), Pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot run ", arguments[0], ": ", std::strerror(error)));
+  }
+  return pid;
+}
+
+// Moves bytes until the program has closed both of its outputs.
+class Pump {
+ public:
+  Pump(absl::Span<const uint8_t> input, Descriptor in, Descriptor out, Descriptor err)
+      : input_(input), in_(std::move(in)), out_(std::move(out)), err_(std::move(err)) {
+    fcntl(in_.get(), F_SETFL, O_NONBLOCK);
+    if (input_.empty()) in_.Close();
+  }
+
+  absl::Status Run(absl::Time deadline, ProcessResult* result) {
+    while (out_.get() >= 0 || err_.get() >= 0) {
+      const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+      if (left <= 0) return absl::DeadlineExceededError("it did not finish in time");
+      std::array<pollfd, 3> fds = {{{in_.get(), POLLOUT, 0},
+                                    {out_.get(), POLLIN, 0},
+                                    {err_.get(), POLLIN, 0}}};
+      if (poll(fds.data(), fds.size(), static_cast<int>(std::min<int64_t>(left, 1000))) < 0 &&
+          errno != EINTR) {
+        return absl::InternalError(absl::StrCat("poll: ", std::strerror(errno)));
+      }
+      if (fds[0].revents != 0) Write();
+      if (fds[1].revents != 0) Read(&out_, &result->output);
+      if (fds[2].revents != 0) Read(&err_, &result->errors);
+      if (result->output.size() + result->errors.size() > kMaxOutputBytes) {
+        return absl::ResourceExhaustedError("it wrote too much");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  void Write() {
+    const ssize_t written = write(in_.get(), input_.data(), input_.size());
+    if (written > 0) input_.remove_prefix(written);
+    const bool failed = written < 0 && errno != EAGAIN && errno != EINTR;
+    if (failed || input_.empty()) in_.Close();
+  }
+
+  static void Read(Descriptor* from, std::string* to) {
+    char buffer[16 << 10];
+    const ssize_t got = read(from->get(), buffer, sizeof(buffer));
+    if (got > 0) to->append(buffer, got);
+    if (got == 0 || (got < 0 && errno != EINTR)) from->Close();
+  }
+
+  absl::Span<const uint8_t> input_;
+  Descriptor in_, out_, err_;
+};
+
+void Reap(pid_t pid, ProcessResult* result) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status)) result->exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) result->signal = WTERMSIG(status);
+}
+
+}  // namespace
+
+absl::StatusOr<ProcessResult> RunProcess(const ProcessRequest& request) {
+  if (request.arguments.empty() || request.arguments[0].empty()) {
+    return absl::InvalidArgumentError("no program to run");
+  }
+  const IgnorePipeSignal ignore;
+  Pipe in, out, err;
+  if (!in.Open() || !out.Open() || !err.Open()) {
+    return absl::InternalError(absl::StrCat("pipe: ", std::strerror(errno)));
+  }
+  absl::StatusOr<pid_t> pid = Spawn(request, in, out, err);
+  if (!pid.ok()) return pid.status();
+  in.read.Close();
+  out.write.Close();
+  err.write.Close();
+  ProcessResult result;
+  Pump pump(request.input, std::move(in.write), std::move(out.read), std::move(err.read));
+  const absl::Status s = pump.Run(absl::Now() + request.timeout, &result);
+  if (!s.ok()) kill(*pid, SIGKILL);
+  Reap(*pid, &result);
+  if (!s.ok()) {
+    return absl::Status(s.code(), absl::StrCat(request.arguments[0], ": ", s.message()));
+  }
+  return result;
+}
+
+}  // namespace mpckdc::admin

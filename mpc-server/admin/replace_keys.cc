@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/admin/replace_keys.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "mpc-server/admin/names.h"
+#include "mpc-server/enroll/string_to_key.h"
+#include "mpc-server/enroll/transaction.h"
+
+namespace mpckdc::admin {
+namespace {
+
+// Replaced keys keep their gate unless another one was asked for.
+absl::StatusOr<v1::Gate> GateFor(Session& session, enroll::AdminServers* servers,
+                                 const KdbPlan& plan) {
+  if (session.options().gate.has_value()) return *session.options().gate;
+  if (!plan.exists) return v1::GATE_TIMESTAMP;
+  absl::StatusOr<std::vector<v1::KeyInfo>> old =
+      servers->at(0).ListKeys(plan.principal, /*staged=*/false, session.config().timeout);
+  if (!old.ok()) return old.status();
+  const auto latest = std::max_element(old->begin(), old->end(), [](const auto& a, const auto& b) {
+    return a.kvno() < b.kvno();
+  });
+  return latest == old->end() ? v1::GATE_TIMESTAMP : latest->gate();
+}
+
+v1::KeyInfo InfoOf(const std::string& principal, uint32_t kvno, v1::Gate gate, const KdbKey& key) {
+  v1::KeyInfo info;
+  info.set_handle(key.handle);
+  info.set_principal(principal);
+  info.set_kvno(kvno);
+  info.set_enctype(key.enctype);
+  info.set_salt_type(key.salt_type);
+  info.set_salt(key.salt);
+  info.set_key_class(KeyClassOf(principal));
+  info.set_gate(gate);
+  return info;
+}
+
+std::vector<std::string> HandlesOf(const KdbEntries& entries, const std::string& principal) {
+  std::vector<std::string> handles;
+  const auto found = entries.find(principal);
+  if (found == entries.end()) return handles;
+  for (const KdbEntry& entry : found->second) handles.push_back(entry.handle);
+  return handles;
+}
+
+bool AllThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& handle) {
+    return std::find(present.begin(), present.end(), handle) != present.end();
+  });
+}
+
+bool AnyThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
+  return std::any_of(wanted.begin(), wanted.end(), [&](const std::string& handle) {
+    return std::find(present.begin(), present.end(), handle) != present.end();
+  });
+}
+
+// After the KDB command failed: OK when the database has the new handles all the same.
+absl::Status SettleFailedWrite(Session& session, const std::string& principal, absl::Status why,
+                               enroll::KeyTransaction* transaction) {
+  absl::StatusOr<const KdbEntries*> entries = session.ReadKdbAgain();
+  if (!entries.ok()) {
+    return Advise(absl::DataLossError(absl::StrCat(
+                      "the KDC's database may or may not have the new keys: ", why.message(),
+                      "; and it cannot be read: ", entries.status().message())),
+                  "when the KDC's host answers again run mpc-admin doctor, then this command");
+  }
+  const std::vector<std::string> present = HandlesOf(**entries, principal);
+  if (AllThere(transaction->handles(), present)) return absl::OkStatus();
+  if (AnyThere(transaction->handles(), present)) {
+    return absl::DataLossError(absl::StrCat("the KDC's database has only some of the new keys: ",
+                                            why.message()));
+  }
+  const absl::Status undone = transaction->Rollback();
+  return Advise(absl::Status(why.code(),
+                             absl::StrCat(why.message(), "; no key was changed",
+                                          undone.ok() ? "" : ", but ",
+                                          undone.ok() ? "" : undone.message())),
+                AdviceOf(why));
+}
+
+void DeleteOld(Session& session, enroll::AdminServers* servers,
+               const std::vector<std::string>& old, ReplacedKeys* result) {
+  const absl::Status s = JoinErrors(servers->OnAll([&](int, enroll::AdminClient& server) {
+    return server.DeleteKeys(old, session.config().timeout).status();
+  }));
+  result->old_deleted = s.ok();
+  if (!s.ok()) {
+    session.console().Remark(absl::StrCat(
+        "the new keys are in use, but old ones could not be deleted: ", s.message(),
+        "; later: mpc-admin delete --old ", result->principal));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<enroll::PackageSigner> LoadSigner(const Session& session) {
+  const enroll::AdminIdentity& identity = session.config().identity;
+  absl::StatusOr<enroll::PackageSigner> signer =
+      enroll::PackageSigner::FromPemFiles(identity.certificate_file, identity.key_file);
+  if (!signer.ok()) return Advise(signer.status(), "correct [identity] in the configuration");
+  return signer;
+}
+
+absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, bool replace) {
+  absl::StatusOr<KdbPlan> plan =
+      session.kdb().Plan(principal, !session.options().Has("--no-create"));
+  if (!plan.ok()) return plan.status();
+  if (!absl::EndsWith(plan->principal, absl::StrCat("@", session.config().realm))) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the KDB command planned for ", plan->principal, ", a principal of another realm"));
+  }
+  if (!plan->exists) return plan;
+  absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
+  if (!entries.ok()) return entries.status();
+  const auto found = (*entries)->find(plan->principal);
+  if (!replace && found != (*entries)->end() && !found->second.empty()) {
+    uint32_t kvno = 0;
+    for (const KdbEntry& entry : found->second) kvno = std::max(kvno, entry.kvno);
+    return Advise(absl::AlreadyExistsError(absl::StrCat(plan->principal,
+                                                        " has protected keys already, version ",
+                                                        kvno)),
+                  "repeat with --replace to give it new keys");
+  }
+  return plan;
+}
+
+absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const KdbPlan& plan) {
+  const std::vector<int32_t>& asked = session.options().enctypes;
+  std::vector<KdbKey> keys;
+  for (const KdbKey& key : plan.keys) {
+    if (enroll::BaseKeyBytes(key.enctype) == 0) continue;
+    const bool wanted =
+        asked.empty() || std::find(asked.begin(), asked.end(), key.enctype) != asked.end();
+    // One key per enctype, as kadmin does: a second salt could never be used.
+    const bool first = std::none_of(keys.begin(), keys.end(), [&](const KdbKey& other) {
+      return other.enctype == key.enctype;
+    });
+    if (wanted && first) keys.push_back(key);
+  }
+  if (keys.empty()) {
+    return Advise(absl::FailedPreconditionError(absl::StrCat(
+                      "the KDC plans no aes128-gcm or aes256-gcm key",
+                      asked.empty() ? "" : " of those asked for", " for ", plan.principal)),
+                  "add aes256-gcm:normal to supported_enctypes in kdc.conf");
+  }
+  return keys;
+}
+
+absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::PackageSigner& signer,
+                                         const KdbPlan& plan, uint32_t kvno,
+                                         std::vector<NewKey> keys) {
+  absl::StatusOr<enroll::AdminServers*> servers = session.Connect();
+  if (!servers.ok()) return servers.status();
+  absl::StatusOr<v1::Gate> gate = GateFor(session, *servers, plan);
+  if (!gate.ok()) return gate.status();
+  std::vector<std::string> old;
+  if (plan.exists) {
+    absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
+    if (!entries.ok()) return entries.status();
+    old = HandlesOf(**entries, plan.principal);
+  }
+
+  ReplacedKeys result{plan.principal, kvno, {}, old.size(), false};
+  enroll::TransactionTimeouts timeouts;
+  timeouts.stage = timeouts.commit = session.config().timeout;
+  enroll::KeyTransaction transaction(*servers, timeouts);
+  for (NewKey& key : keys) {
+    key.kdb.handle = enroll::RandomIdentifier();
+    const v1::KeyInfo info = InfoOf(plan.principal, kvno, *gate, key.kdb);
+    const absl::Status s =
+        key.base.empty() ? transaction.AddDrawn(info) : transaction.Add(info, key.base, signer);
+    if (!s.ok()) return s;
+    result.keys.push_back(key.kdb);
+  }
+  if (absl::Status s = transaction.Run(); !s.ok()) return s;
+
+  // Tickets under the old krbtgt key live on: the KDB must go on referring to it.
+  const bool keep_old = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS;
+  absl::Status written = session.kdb().SetHandles(plan.principal, kvno, result.keys, keep_old);
+  if (!written.ok()) {
+    written = SettleFailedWrite(session, plan.principal, std::move(written), &transaction);
+    if (!written.ok()) return written;
+  }
+  if (session.options().Has("--delete-old") && !old.empty() && !keep_old) {
+    DeleteOld(session, *servers, old, &result);
+  }
+  return result;
+}
+
+}  // namespace mpckdc::admin

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/admin/run.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/admin/commands.h"
+#include "mpc-server/admin/password.h"
+
+namespace mpckdc::admin {
+namespace {
+
+using Command = absl::StatusOr<ExitCode> (*)(Session&);
+
+constexpr absl::Duration kKdbTimeout = absl::Seconds(120);  // a big realm's list, over ssh
+
+struct NamedCommand {
+  const char* name;
+  Command run;
+};
+
+constexpr NamedCommand kCommands[] = {
+    {"init-realm", InitRealmCommand}, {"enroll", EnrollCommand},
+    {"randkey", RandkeyCommand},      {"delete", DeleteCommand},
+    {"list", ListCommand},            {"verify", VerifyCommand},
+    {"policy", PolicyCommand},        {"status", StatusCommand},
+    {"doctor", DoctorCommand},        {"test-login", TestLoginCommand},
+};
+
+Command Find(const std::string& name) {
+  for (const NamedCommand& command : kCommands) {
+    if (name == command.name) return command.run;
+  }
+  return nullptr;
+}
+
+bool Colourful(int fd) { return isatty(fd) != 0 && std::getenv("NO_COLOR") == nullptr; }
+
+int ReportError(const absl::Status& status, const std::string& command, Console& console) {
+  const ExitCode code = ExitCodeOf(status);
+  const std::string next = AdviceOf(status);
+  console.Remark(absl::StrCat("mpc-admin", command.empty() ? "" : " ", command, ": ",
+                              status.message()));
+  console.Remark(absl::StrCat("  next: ", next));
+  if (console.json()) {
+    console.Print(nlohmann::json{{"error", std::string(status.message())},
+                                 {"next", next},
+                                 {"exit", static_cast<int>(code)}});
+  }
+  return static_cast<int>(code);
+}
+
+std::string HelpFor(const Options& options) {
+  const std::string topic = options.command == "help" && !options.operands.empty()
+                                ? options.operands[0]
+                                : options.command;
+  const std::string help = HelpText(topic);
+  return help.empty() ? HelpText() : help;
+}
+
+absl::StatusOr<ExitCode> RunCommand(const Options& options, Environment& environment,
+                                    Console& console) {
+  absl::StatusOr<AdminConfig> config =
+      LoadConfig(options.config.empty() ? environment.default_config : options.config);
+  if (!config.ok()) return config.status();
+  Session session(*std::move(config), options, &environment, &console);
+  return Find(options.command)(session);
+}
+
+}  // namespace
+
+int RunAdmin(absl::Span<const std::string> arguments, Environment& environment) {
+  Console::Settings settings;
+  settings.out_is_terminal = environment.out_is_terminal;
+  settings.err_is_terminal = environment.err_is_terminal;
+  absl::StatusOr<Options> options = ParseOptions(arguments);
+  if (options.ok()) {
+    settings.json = options->json();
+    settings.quiet = options->Has("--quiet");
+  }
+  Console console(environment.out, environment.err, settings);
+  if (!options.ok()) return ReportError(options.status(), "", console);
+  if (options->version) {
+    *environment.out << "mpc-admin " MPCKDC_VERSION "\n";
+    return 0;
+  }
+  if (options->help) {
+    *environment.out << HelpFor(*options);
+    return 0;
+  }
+  absl::StatusOr<ExitCode> code = RunCommand(*options, environment, console);
+  if (!code.ok()) return ReportError(code.status(), options->command, console);
+  return static_cast<int>(*code);
+}
+
+Environment SystemEnvironment() {
+  Environment environment;
+  environment.out = &std::cout;
+  environment.err = &std::cerr;
+  environment.out_is_terminal = Colourful(STDOUT_FILENO);
+  environment.err_is_terminal = isatty(STDERR_FILENO) != 0;
+  const char* config = std::getenv("MPC_ADMIN_CONFIG");
+  environment.default_config = config == nullptr ? kDefaultConfigFile : config;
+  environment.dial = [](const AdminConfig& c) {
+    return enroll::AdminServers::Dial(c.identity, c.realm, c.servers);
+  };
+  environment.make_kdb = [](const AdminConfig& c) -> std::unique_ptr<Kdb> {
+    return std::make_unique<CommandKdb>(c.kdb_command, c.kdb_quote_arguments, kKdbTimeout);
+  };
+  environment.ask_password = AskPassword;
+  environment.read_password = [] { return ReadPasswordLine(STDIN_FILENO); };
+  return environment;
+}
+
+}  // namespace mpckdc::admin

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MPC_SERVER_ADMIN_SESSION_H_
+#define MPC_SERVER_ADMIN_SESSION_H_
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mpc-server/admin/config.h"
+#include "mpc-server/admin/console.h"
+#include "mpc-server/admin/exit_code.h"
+#include "mpc-server/admin/kdb.h"
+#include "mpc-server/admin/options.h"
+#include "mpc-server/enroll/admin_client.h"
+#include "mpc-server/secret/secret.h"
+
+namespace mpckdc::admin {
+
+// The world outside, as a test replaces it.
+struct Environment {
+  std::ostream* out = nullptr;
+  std::ostream* err = nullptr;
+  bool out_is_terminal = false;
+  bool err_is_terminal = false;
+  std::string default_config;
+  std::function<absl::StatusOr<enroll::AdminServers>(const AdminConfig&)> dial;
+  std::function<std::unique_ptr<Kdb>(const AdminConfig&)> make_kdb;
+  std::function<absl::StatusOr<SecretBytes>(const std::string& prompt, bool again)> ask_password;
+  std::function<absl::StatusOr<SecretBytes>()> read_password;  // --password-stdin
+};
+
+// By principal.
+using KdbEntries = std::map<std::string, std::vector<KdbEntry>>;
+
+// What a command works with.
+class Session {
+ public:
+  Session(AdminConfig config, Options options, Environment* environment, Console* console);
+
+  const AdminConfig& config() const { return config_; }
+  const Options& options() const { return options_; }
+  Console& console() { return *console_; }
+  Environment& environment() { return *environment_; }
+  Kdb& kdb() { return *kdb_; }
+
+  // Dials the servers (once) without asking them anything.
+  absl::StatusOr<enroll::AdminServers*> Dial();
+  // The same, and checks that they are the realm's three.
+  absl::StatusOr<enroll::AdminServers*> Connect(bool allow_uninitialised = false);
+
+  // All handles of the KDC's database, read once.
+  absl::StatusOr<const KdbEntries*> ReadKdb();
+  // Reads them again.
+  absl::StatusOr<const KdbEntries*> ReadKdbAgain();
+
+  // The first operand, with the realm.
+  absl::StatusOr<std::string> Principal() const;
+  // From the terminal or, with --password-stdin, standard input.
+  absl::StatusOr<SecretBytes> Password(const std::string& prompt, bool again);
+
+ private:
+  AdminConfig config_;
+  Options options_;
+  Environment* environment_;
+  Console* console_;
+  std::unique_ptr<Kdb> kdb_;
+  std::unique_ptr<enroll::AdminServers> servers_;
+  std::optional<KdbEntries> kdb_entries_;
+};
+
+// "a server: first line; b server: ..." of those that are not OK; with the first one's code.
+absl::Status JoinErrors(const std::array<absl::Status, 3>& results);
+
+}  // namespace mpckdc::admin
+
+#endif  // MPC_SERVER_ADMIN_SESSION_H_

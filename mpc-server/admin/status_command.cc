@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "mpc-server/admin/commands.h"
+#include "mpc-server/admin/survey.h"
+
+// init-realm and status.
+
+namespace mpckdc::admin {
+namespace {
+
+using nlohmann::json;
+
+std::string Date(int64_t micros) {
+  return absl::FormatTime("%Y-%m-%d", absl::FromUnixMicros(micros), absl::UTCTimeZone());
+}
+
+std::string Milliseconds(absl::Duration d) {
+  return absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(d));
+}
+
+json ToJson(const SurveyedServer& server) {
+  json object = {{"address", server.address}, {"reachable", server.error.ok()}};
+  if (!server.error.ok()) {
+    object["error"] = std::string(server.error.message());
+    return object;
+  }
+  const v1::StatusReply& s = server.status;
+  object.update({{"party", s.party()},
+                 {"certificate", server.certificate},
+                 {"software", s.software()},
+                 {"version", s.version()},
+                 {"realm", s.realm()},
+                 {"cluster", s.cluster()},
+                 {"epoch", s.epoch()},
+                 {"initialised", s.initialised()},
+                 {"keys", s.keys()},
+                 {"staged", s.staged()},
+                 {"peers_connected", s.peers_connected()},
+                 {"peer_skew_us_prev", s.peer_skew_us_prev()},
+                 {"peer_skew_us_next", s.peer_skew_us_next()},
+                 {"started_us", s.started_us()},
+                 {"clock_difference_us", absl::ToInt64Microseconds(server.clock_difference)},
+                 {"round_trip_us", absl::ToInt64Microseconds(server.round_trip)},
+                 {"certificate_expires_us", s.certificate_expires_us()},
+                 {"isa", s.isa()},
+                 {"batches", s.batches()},
+                 {"jobs", s.jobs()},
+                 {"jobs_failed", s.jobs_failed()},
+                 {"degraded", s.degraded()}});
+  return object;
+}
+
+std::string State(const v1::StatusReply& status) {
+  if (!status.initialised()) return "no realm yet";
+  if (!status.degraded().empty()) return "degraded";
+  return status.peers_connected() ? "ready" : "waits for peers";
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
+  absl::StatusOr<enroll::AdminServers*> servers = session.Connect(/*allow_uninitialised=*/true);
+  if (!servers.ok()) return servers.status();
+  v1::InitRealmRequest request;
+  request.set_realm(session.config().realm);
+  request.set_cluster(static_cast<uint32_t>(session.config().cluster));
+  std::array<bool, 3> already = {};
+  absl::Status s = JoinErrors((*servers)->OnAll([&](int party, enroll::AdminClient& server) {
+    absl::StatusOr<v1::InitRealmReply> reply =
+        server.InitRealm(request, session.config().timeout);
+    if (reply.ok()) already[party] = reply->already();
+    return reply.status();
+  }));
+  if (!s.ok()) return Advise(s, "nothing is lost by running mpc-admin init-realm again");
+  const bool all = already[0] && already[1] && already[2];
+  if (session.console().json()) {
+    session.console().Print(json{{"realm", session.config().realm},
+                                 {"cluster", session.config().cluster},
+                                 {"already", all}});
+  }
+  session.console().Say(absl::StrCat(
+      "realm ", session.config().realm, ", cluster ", session.config().cluster,
+      all ? ": the three servers were ready already"
+          : ": the three servers are ready; now kdb5_util create makes the KDC's database"));
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> StatusCommand(Session& session) {
+  absl::StatusOr<std::array<SurveyedServer, 3>> survey = SurveyServers(session);
+  if (!survey.ok()) return survey.status();
+  Table table({"SERVER", "PARTY", "STATE", "KEYS", "STAGED", "JOBS", "FAILED", "CLOCK", "ANSWER",
+               "CERTIFICATE UNTIL", "SOFTWARE"});
+  json servers = json::array();
+  bool all_there = true, all_ready = true;
+  for (const SurveyedServer& server : *survey) {
+    servers.push_back(ToJson(server));
+    if (!server.error.ok()) {
+      all_there = false;
+      table.AddRow({server.address, "-", "UNREACHABLE"});
+      continue;
+    }
+    const v1::StatusReply& s = server.status;
+    all_ready &= s.initialised() && s.degraded().empty() && s.peers_connected();
+    table.AddRow({server.address, absl::StrCat(s.party()), State(s), absl::StrCat(s.keys()),
+                  absl::StrCat(s.staged()), absl::StrCat(s.jobs()), absl::StrCat(s.jobs_failed()),
+                  absl::StrFormat("%+.1f ms",
+                                  absl::ToDoubleMilliseconds(server.clock_difference)),
+                  Milliseconds(server.round_trip), Date(s.certificate_expires_us()),
+                  absl::StrCat(s.software(), " ", s.isa())});
+  }
+  if (session.console().json()) {
+    session.console().Print(json{{"realm", session.config().realm}, {"servers", servers}});
+  } else {
+    session.console().Print(table);
+  }
+  for (const SurveyedServer& server : *survey) {
+    if (!server.error.ok()) session.console().Remark(server.error.message());
+    const std::string& why = server.status.degraded();
+    if (!why.empty()) session.console().Remark(absl::StrCat("server ", server.address, ": ", why));
+  }
+  if (!all_there || !all_ready) session.console().Remark("  next: mpc-admin doctor");
+  if (!all_there) return ExitCode::kUnavailable;
+  return all_ready ? ExitCode::kOk : ExitCode::kFindings;
+}
+
+}  // namespace mpckdc::admin
