@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What kadmind, kadmin.local and kdb5_util do on the servers: put the keys of one change there, or
+// take old ones away. Each call makes its own connections; they are rare.
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kdc-plugin/client/mpc_client.h"
+#include "kdc-plugin/client/text.h"
+#include "mpc-server/enroll/admin_client.h"
+#include "mpc-server/enroll/package_signer.h"
+#include "mpc-server/enroll/transaction.h"
+
+namespace mpckdc::client {
+namespace {
+
+constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
+constexpr absl::Duration kDeleteTimeout = absl::Seconds(5);
+
+std::string Text(const char* text) { return text == nullptr ? "" : text; }
+
+enroll::AdminIdentity IdentityOf(const mpc_admin_options& options) {
+  return {Text(options.certificate_file), Text(options.key_file), Text(options.ca_file)};
+}
+
+absl::StatusOr<enroll::AdminServers> Connect(const mpc_admin_options& options) {
+  const std::vector<std::string> addresses = {
+      Text(options.servers[0]), Text(options.servers[1]), Text(options.servers[2])};
+  return enroll::AdminServers::Dial(IdentityOf(options), Text(options.realm), addresses);
+}
+
+v1::KeyInfo MakeInfo(const mpc_new_key& key) {
+  v1::KeyInfo info;
+  info.set_handle(std::string(reinterpret_cast<const char*>(key.handle), MPC_HANDLE_BYTES));
+  info.set_principal(Text(key.principal));
+  info.set_kvno(key.kvno);
+  info.set_enctype(key.enctype);
+  info.set_salt_type(key.salt_type);
+  if (key.salt.size > 0) info.set_salt(key.salt.data, key.salt.size);
+  info.set_key_class(static_cast<v1::KeyClass>(key.key_class));
+  info.set_gate(static_cast<v1::Gate>(key.gate));
+  return info;
+}
+
+// The gate of the principal's present keys, if the three servers agree on one for all of them. A
+// new password must not change what an administrator has decided about pre-authentication.
+absl::StatusOr<v1::Gate> PresentGate(enroll::AdminServers& servers, const std::string& principal) {
+  std::array<std::set<int>, MPC_SERVERS> gates;
+  for (const absl::Status& s : servers.OnAll([&](int party, enroll::AdminClient& server) {
+         absl::StatusOr<std::vector<v1::KeyInfo>> keys =
+             server.ListKeys(principal, /*staged=*/false, kStatusTimeout);
+         if (!keys.ok()) return keys.status();
+         for (const v1::KeyInfo& key : *keys) gates[party].insert(key.gate());
+         return absl::OkStatus();
+       })) {
+    if (!s.ok()) return s;
+  }
+  if (gates[0].size() != 1 || gates[1] != gates[0] || gates[2] != gates[0]) {
+    return v1::GATE_TIMESTAMP;
+  }
+  return static_cast<v1::Gate>(*gates[0].begin());
+}
+
+absl::Status StoreKeys(const mpc_admin_options& options, const mpc_new_key* keys, size_t count) {
+  absl::StatusOr<enroll::PackageSigner> signer =
+      enroll::PackageSigner::FromPemFiles(Text(options.certificate_file), Text(options.key_file));
+  if (!signer.ok()) return signer.status();
+  absl::StatusOr<enroll::AdminServers> servers = Connect(options);
+  if (!servers.ok()) return servers.status();
+  if (absl::Status s = servers->Check(kStatusTimeout, options.cluster); !s.ok()) return s;
+  enroll::KeyTransaction transaction(&*servers);
+  for (size_t i = 0; i < count; ++i) {
+    v1::KeyInfo info = MakeInfo(keys[i]);
+    if (keys[i].gate == MPC_GATE_AS_BEFORE) {
+      absl::StatusOr<v1::Gate> gate = PresentGate(*servers, info.principal());
+      if (!gate.ok()) return gate.status();
+      info.set_gate(*gate);
+    }
+    const absl::Span<const uint8_t> base(keys[i].key.data, keys[i].key.size);
+    const absl::Status s =
+        base.empty() ? transaction.AddDrawn(info) : transaction.Add(info, base, *signer);
+    if (!s.ok()) return s;
+  }
+  return transaction.Run();
+}
+
+absl::Status DeleteKeys(const mpc_admin_options& options,
+                        const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count) {
+  absl::StatusOr<enroll::AdminServers> servers = Connect(options);
+  if (!servers.ok()) return servers.status();
+  if (absl::Status s = servers->Check(kStatusTimeout, options.cluster); !s.ok()) return s;
+  std::vector<std::string> list;
+  for (size_t i = 0; i < count; ++i) {
+    list.emplace_back(reinterpret_cast<const char*>(handles[i]), MPC_HANDLE_BYTES);
+  }
+  std::string failures;
+  for (const absl::Status& s : servers->OnAll([&](int, enroll::AdminClient& server) {
+         return server.DeleteKeys(list, kDeleteTimeout).status();
+       })) {
+    if (!s.ok()) absl::StrAppend(&failures, failures.empty() ? "" : "; ", s.message());
+  }
+  return failures.empty() ? absl::OkStatus() : absl::UnavailableError(failures);
+}
+
+int Report(const absl::Status& status, char** error) {
+  *error = status.ok() ? nullptr : DuplicateText(status.message());
+  return status.ok() ? 0 : -1;
+}
+
+}  // namespace
+}  // namespace mpckdc::client
+
+extern "C" {
+
+int mpc_admin_store_keys(const mpc_admin_options* options, const mpc_new_key* keys, size_t count,
+                         char** error) noexcept {
+  return mpckdc::client::Report(mpckdc::client::StoreKeys(*options, keys, count), error);
+}
+
+int mpc_admin_delete_keys(const mpc_admin_options* options,
+                          const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count,
+                          char** error) noexcept {
+  return mpckdc::client::Report(mpckdc::client::DeleteKeys(*options, handles, count), error);
+}
+
+}  // extern "C"

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From three answers to one result. Additive output shares are summed as they come; the verdicts
+// decide whether the sum means anything.
+#ifndef KDC_PLUGIN_CLIENT_COMBINER_H_
+#define KDC_PLUGIN_CLIENT_COMBINER_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kdc-plugin/client/mpc_client.h"
+#include "proto/kdc_key.pb.h"
+
+namespace mpckdc::client {
+
+// A verdict of the three together, with a sentence for the log.
+struct Outcome {
+  mpc_verdict verdict = MPC_OK;
+  std::string detail;
+};
+
+inline Outcome Unavailable(std::string detail) { return {MPC_UNAVAILABLE, std::move(detail)}; }
+
+// Collects one verdict per server. BAD_TAG, CLOCK_SKEW, REPLAY and REFUSED are believed only if all
+// three say so: one server alone may not turn a login into a wrong password.
+class VerdictVote {
+ public:
+  // Returns true when the outcome is known: after three equal verdicts, or at once when the
+  // verdicts differ or one of them needs no company. `who` names the server in texts.
+  bool Add(int server, v1::Verdict verdict, const std::string& detail, const std::string& who);
+  // Ends the vote early.
+  void Fail(Outcome outcome);
+
+  bool Answered(int server) const { return answered_[server]; }
+  bool decided() const { return decided_; }
+  const Outcome& outcome() const { return outcome_; }
+
+ private:
+  std::array<bool, MPC_SERVERS> answered_{};
+  int count_ = 0;
+  v1::Verdict first_ = v1::VERDICT_UNSPECIFIED;
+  std::string first_who_;
+  bool decided_ = false;
+  Outcome outcome_;
+};
+
+// One job's answers. All sizes are fixed by the job: an answer of other sizes is an outage.
+class JobCombiner {
+ public:
+  explicit JobCombiner(const v1::Job& job);
+  ~JobCombiner();
+  JobCombiner(const JobCombiner&) = delete;
+  JobCombiner& operator=(const JobCombiner&) = delete;
+
+  // As VerdictVote::Add. A second answer of a server is ignored.
+  bool Add(int server, const v1::JobAnswer& answer, const std::string& who);
+  void Fail(Outcome outcome) { vote_.Fail(std::move(outcome)); }
+  bool Answered(int server) const { return vote_.Answered(server); }
+
+  // The result; once.
+  mpc_result* Take(uint64_t id);
+
+ private:
+  struct Seal {
+    size_t keystream_bytes = 0;
+    std::string nonce;
+    std::string header;
+    std::string keystream;
+  };
+
+  bool SizesFit(const v1::JobAnswer& answer) const;
+  bool PublicPartsAgree(const v1::JobAnswer& answer);
+  void AddShares(const v1::JobAnswer& answer);
+
+  VerdictVote vote_;
+  size_t open_bytes_ = 0;
+  bool has_open_ = false;
+  bool has_mac_ = false;
+  bool seen_ok_ = false;
+  std::string open_keystream_;
+  std::vector<Seal> seals_;
+  std::string mac_nonce_;
+  std::string mac_tag_;
+};
+
+// The answers to one tag request.
+class TagCombiner {
+ public:
+  ~TagCombiner();
+
+  bool Add(int server, const v1::TagAnswer& answer, const std::string& who);
+  void Fail(Outcome outcome) { vote_.Fail(std::move(outcome)); }
+  bool Answered(int server) const { return vote_.Answered(server); }
+
+  const Outcome& outcome() const { return vote_.outcome(); }
+  const uint8_t* tag() const { return tag_.data(); }
+
+ private:
+  VerdictVote vote_;
+  std::array<uint8_t, MPC_TAG_BYTES> tag_{};
+};
+
+// Bytes of plaintext in a message to open; 0 when it is too short to hold any.
+size_t PlaintextBytes(const std::string& message);
+
+// Overwrites the secret parts of a message before it is freed.
+void WipeShares(v1::ServerMessage& message);
+void WipeString(std::string& text);
+
+}  // namespace mpckdc::client
+
+#endif  // KDC_PLUGIN_CLIENT_COMBINER_H_

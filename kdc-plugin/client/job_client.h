@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sends each job to the three servers and combines what they answer. A job ends when all three have
+// answered, when one says that it was not computed, when the stream to one that has not answered
+// ends, or at its deadline. Nothing else fails with it.
+#ifndef KDC_PLUGIN_CLIENT_JOB_CLIENT_H_
+#define KDC_PLUGIN_CLIENT_JOB_CLIENT_H_
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "kdc-plugin/client/combiner.h"
+#include "kdc-plugin/client/mpc_client.h"
+#include "kdc-plugin/client/server_stream.h"
+
+namespace mpckdc::client {
+
+inline constexpr size_t kMaxInFlight = 65536;  // jobs, and as many tag requests
+inline constexpr absl::Duration kServerClockWarning = absl::Seconds(30);
+inline constexpr absl::Duration kSameTextAgain = absl::Minutes(1);  // between equal log lines
+
+class JobClient : public StreamOwner {
+ public:
+  static absl::StatusOr<std::unique_ptr<JobClient>> Start(const mpc_client_options& options);
+  ~JobClient() override;
+
+  void Submit(const mpc_job& job, mpc_job_done done, void* arg);
+  void RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_tag_done done, void* arg);
+
+  // StreamOwner
+  absl::Status OnWelcome(int server, const v1::Welcome& welcome,
+                         const std::string& certificate) override;
+  void OnAnswers(int server, v1::ServerMessage& message) override;
+  void OnDown(int server, const std::string& reason) override;
+  void OnRetryDue() override;
+
+ private:
+  struct PendingJob {
+    explicit PendingJob(const v1::Job& job) : combiner(job) {}
+    JobCombiner combiner;
+    mpc_job_done done = nullptr;
+    void* arg = nullptr;
+  };
+  struct PendingTag {
+    TagCombiner combiner;
+    mpc_tag_done done = nullptr;
+    void* arg = nullptr;
+  };
+  using TagKey = std::pair<uint64_t, uint32_t>;  // job, seal
+  // In the order of submission, which is the order of deadlines: all jobs have the same time.
+  struct Due {
+    absl::Time submitted;
+    uint64_t job;
+    std::optional<uint32_t> tag_of_seal;
+  };
+  // What ended; its callbacks are called without the lock.
+  struct Finished {
+    std::vector<std::pair<uint64_t, std::unique_ptr<PendingJob>>> jobs;
+    std::vector<std::unique_ptr<PendingTag>> tags;
+  };
+  struct Member {  // what a connected server said about itself
+    uint32_t party;
+    uint32_t cluster;
+    uint64_t epoch;
+    std::string certificate;
+  };
+
+  explicit JobClient(const mpc_client_options& options);
+
+  v1::Job MakeJob(const mpc_job& job) const;
+  void Deliver(Finished finished);
+  void TakeJobAnswer(int server, const v1::JobAnswer& answer, Finished& finished)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TakeTagAnswer(int server, const v1::TagAnswer& answer, Finished& finished)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FailJob(uint64_t id, const std::string& reason);
+  void FailTag(TagKey key, const std::string& reason);
+  std::string MissingServers(const PendingJob* job, const PendingTag* tag) const;
+
+  absl::Status CheckAgainstOthers(int server, const Member& member)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  void RunTimer();
+  absl::Time ExpireDue(absl::Time now, Finished& finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Log(int priority, const std::string& text);
+  void LogChange(int server, int priority, const std::string& text);
+
+  const std::string realm_;
+  const int64_t cluster_;
+  const absl::Duration timeout_;
+  const uint32_t job_deadline_ms_;
+  const mpc_log_function log_;
+  std::array<std::unique_ptr<ServerStream>, MPC_SERVERS> streams_;
+
+  absl::Mutex submit_mu_;  // ids reach the streams in increasing order; taken before mu_
+  uint64_t next_id_ ABSL_GUARDED_BY(submit_mu_) = 1;
+
+  absl::Mutex mu_;
+  absl::flat_hash_map<uint64_t, std::unique_ptr<PendingJob>> jobs_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<TagKey, std::unique_ptr<PendingTag>> tags_ ABSL_GUARDED_BY(mu_);
+  std::deque<Due> due_ ABSL_GUARDED_BY(mu_);
+  std::array<std::optional<Member>, MPC_SERVERS> members_ ABSL_GUARDED_BY(mu_);
+  bool timer_wanted_ ABSL_GUARDED_BY(mu_) = false;  // something new for the timer to look at
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  absl::CondVar timer_wake_;
+
+  absl::Mutex log_mu_;
+  std::array<std::string, MPC_SERVERS> last_text_ ABSL_GUARDED_BY(log_mu_);
+  std::array<absl::Time, MPC_SERVERS> last_logged_ ABSL_GUARDED_BY(log_mu_);
+
+  std::thread timer_;
+};
+
+}  // namespace mpckdc::client
+
+#endif  // KDC_PLUGIN_CLIENT_JOB_CLIENT_H_

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C face of the job client: converts, and lets no exception out. Memory that runs out ends the
+// process (std::terminate): the callbacks of gRPC could not report it either.
+#include "kdc-plugin/client/mpc_client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <memory>
+#include <string>
+
+#include "kdc-plugin/client/job_client.h"
+#include "kdc-plugin/client/text.h"
+
+struct mpc_client {
+  std::unique_ptr<mpckdc::client::JobClient> jobs;
+};
+
+namespace mpckdc::client {
+
+char* DuplicateText(absl::string_view text) {
+  auto* copy = static_cast<char*>(malloc(text.size() + 1));
+  if (copy == nullptr) return nullptr;
+  memcpy(copy, text.data(), text.size());
+  copy[text.size()] = '\0';
+  return copy;
+}
+
+}  // namespace mpckdc::client
+
+extern "C" {
+
+void mpc_text_free(char* text) noexcept { free(text); }
+
+mpc_client* mpc_client_start(const mpc_client_options* options, char** error) noexcept {
+  *error = nullptr;
+  absl::StatusOr<std::unique_ptr<mpckdc::client::JobClient>> jobs =
+      mpckdc::client::JobClient::Start(*options);
+  if (!jobs.ok()) {
+    *error = mpckdc::client::DuplicateText(jobs.status().message());
+    return nullptr;
+  }
+  return new mpc_client{*std::move(jobs)};
+}
+
+void mpc_client_stop(mpc_client* client) noexcept { delete client; }
+
+void mpc_client_submit(mpc_client* client, const mpc_job* job, mpc_job_done done,
+                       void* arg) noexcept {
+  client->jobs->Submit(*job, done, arg);
+}
+
+void mpc_client_request_tag(mpc_client* client, uint64_t id, uint32_t seal, mpc_bytes ciphertext,
+                            mpc_tag_done done, void* arg) noexcept {
+  client->jobs->RequestTag(id, seal, ciphertext, done, arg);
+}
+
+}  // extern "C"

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way from C (the remote-key provider, the KDB module) to the three MPC servers.
+ *
+ * Two halves. The job client keeps one stream to each server, sends every job to all three and
+ * combines their three shares of the answer; it has the role kdc. The admin functions put keys
+ * under new handles on the servers and take them away; they have the role admin and keep nothing
+ * between calls.
+ *
+ * No C++ exception leaves these functions. Nothing here may run before a fork() whose child uses it
+ * too: gRPC's threads do not survive a fork. Texts are for logs and never hold a secret.
+ */
+#ifndef KDC_PLUGIN_CLIENT_MPC_CLIENT_H_
+#define KDC_PLUGIN_CLIENT_MPC_CLIENT_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define MPC_NOEXCEPT noexcept
+extern "C" {
+#else
+#define MPC_NOEXCEPT
+#endif
+
+#define MPC_SERVERS 3
+#define MPC_HANDLE_BYTES 16
+#define MPC_NONCE_BYTES 12
+#define MPC_TAG_BYTES 16
+#define MPC_ZERO_BYTES 16        /* known plaintext in front of every message */
+#define MPC_MAX_HEADER_BYTES 255 /* its length is one byte of the message */
+
+typedef struct mpc_bytes {
+    const uint8_t *data;
+    size_t size;
+} mpc_bytes;
+
+/* Takes one line without a newline; called from any thread. `priority` is syslog's. */
+typedef void (*mpc_log_function)(int priority, const char *text);
+
+/* Frees a text that a function of this header returned. */
+void mpc_text_free(char *text) MPC_NOEXCEPT;
+
+/* ---- Jobs ---- */
+
+typedef struct mpc_client mpc_client;
+
+typedef struct mpc_client_options {
+    const char *realm;
+    const char *servers[MPC_SERVERS]; /* "host:port", in any order */
+    const char *ca_file;              /* PEM: the realm's certificate authority */
+    const char *certificate_file;     /* PEM, role kdc */
+    const char *key_file;
+    int64_t cluster;                  /* negative: any, but the same at the three servers */
+    uint32_t timeout_ms;              /* for a job, from submission to the last answer */
+    mpc_log_function log;             /* may be NULL */
+} mpc_client_options;
+
+/*
+ * Reads the certificates and begins to connect; does not wait for the servers. On error returns
+ * NULL and sets *error to a text for mpc_text_free.
+ */
+mpc_client *mpc_client_start(const mpc_client_options *options, char **error) MPC_NOEXCEPT;
+
+/* Fails what is pending (MPC_UNAVAILABLE), ends the streams and frees the client. Not from a
+ * callback. */
+void mpc_client_stop(mpc_client *client) MPC_NOEXCEPT;
+
+/* Numbers of proto/kdc_key.proto. */
+enum mpc_operation {
+    MPC_LOGIN = 1,
+    MPC_OPEN_PREAUTH = 2,
+    MPC_SEAL_GRANTED = 3,
+    MPC_OPEN_TICKET = 4,
+    MPC_REISSUE_TICKET = 5,
+    MPC_MAKE_CHECKSUM = 6,
+    MPC_VERIFY_CHECKSUM = 7
+};
+
+/* What the three servers said together. */
+enum mpc_verdict {
+    MPC_OK = 0,
+    MPC_BAD_TAG = 1,    /* all three: wrong key or altered message */
+    MPC_CLOCK_SKEW = 2, /* all three */
+    MPC_REPLAY = 3,     /* all three */
+    MPC_REFUSED = 4,    /* all three: not in the table, no grant, origin too old */
+    MPC_UNAVAILABLE = 5 /* anything else; says nothing about the message or the key */
+};
+
+typedef struct mpc_open {
+    const uint8_t *handle;
+    uint32_t usage;
+    mpc_bytes message;
+} mpc_open;
+
+typedef struct mpc_seal {
+    const uint8_t *handle;
+    uint32_t usage;
+    uint32_t max_plaintext;
+} mpc_seal;
+
+typedef struct mpc_make_mac {
+    const uint8_t *handle;
+    uint32_t usage;
+    mpc_bytes data;
+} mpc_make_mac;
+
+typedef struct mpc_verify_mac {
+    const uint8_t *handle;
+    uint32_t usage;
+    mpc_bytes data;
+    mpc_bytes checksum;
+} mpc_verify_mac;
+
+/* At most one part of each kind except seals, as in the closed table. */
+typedef struct mpc_job {
+    enum mpc_operation operation;
+    const uint8_t *client; /* handle, or NULL */
+    uint64_t grant;        /* id of the job that verified the pre-authentication, or 0 */
+    const mpc_open *open;
+    const mpc_seal *seals;
+    size_t seal_count; /* 0 to 2 */
+    const mpc_make_mac *make_mac;
+    const mpc_verify_mac *verify_mac;
+} mpc_job;
+
+#define MPC_MAX_SEALS 2
+
+typedef struct mpc_sealed {
+    uint8_t nonce[MPC_NONCE_BYTES];
+    mpc_bytes header;
+    mpc_bytes keystream; /* MPC_ZERO_BYTES + max_plaintext */
+} mpc_sealed;
+
+/* Everything is set only when the verdict is MPC_OK, except `detail`. */
+typedef struct mpc_result {
+    enum mpc_verdict verdict;
+    uint64_t id; /* of the job; 0 if it was not sent */
+    const char *detail;
+    mpc_bytes open_keystream; /* as long as the opened plaintext */
+    mpc_sealed seals[MPC_MAX_SEALS];
+    size_t seal_count;
+    uint8_t mac[MPC_NONCE_BYTES + MPC_TAG_BYTES];
+} mpc_result;
+
+/* Wipes and frees. NULL is allowed. */
+void mpc_result_free(mpc_result *result) MPC_NOEXCEPT;
+
+/*
+ * Called exactly once per job, from a thread of the client or inside mpc_client_submit; the callee
+ * owns `result`. It must not block.
+ */
+typedef void (*mpc_job_done)(void *arg, mpc_result *result);
+
+/* Copies the job and sends it to the three servers. */
+void mpc_client_submit(mpc_client *client, const mpc_job *job, mpc_job_done done,
+                       void *arg) MPC_NOEXCEPT;
+
+/* As mpc_job_done. `tag` has MPC_TAG_BYTES and is valid during the call, NULL unless MPC_OK. */
+typedef void (*mpc_tag_done)(void *arg, enum mpc_verdict verdict, const uint8_t *tag,
+                             const char *detail);
+
+/*
+ * Asks for the tag of seal number `seal` of job `id`, once per seal. `ciphertext` is that of
+ * (16 zero bytes | plaintext).
+ */
+void mpc_client_request_tag(mpc_client *client, uint64_t id, uint32_t seal, mpc_bytes ciphertext,
+                            mpc_tag_done done, void *arg) MPC_NOEXCEPT;
+
+/* ---- Administration ---- */
+
+typedef struct mpc_admin_options {
+    const char *realm;
+    const char *servers[MPC_SERVERS];
+    const char *ca_file;
+    const char *certificate_file; /* PEM, role admin */
+    const char *key_file;
+    int64_t cluster;
+} mpc_admin_options;
+
+/* Numbers of proto/admin.proto. */
+enum mpc_key_class { MPC_CLASS_USER = 1, MPC_CLASS_TGS = 2, MPC_CLASS_SERVICE = 3 };
+enum mpc_gate {
+    MPC_GATE_AS_BEFORE = 0, /* that of the principal's present keys; timestamp if there are none */
+    MPC_GATE_TIMESTAMP = 1,
+    MPC_GATE_KDC_TRUSTED = 2,
+    MPC_GATE_NONE = 3
+};
+
+typedef struct mpc_new_key {
+    uint8_t handle[MPC_HANDLE_BYTES];
+    const char *principal; /* unparsed, with realm */
+    uint32_t kvno;
+    int32_t enctype;
+    int32_t salt_type;
+    mpc_bytes salt;
+    enum mpc_key_class key_class;
+    enum mpc_gate gate;
+    mpc_bytes key; /* size 0: the servers draw the key jointly */
+} mpc_new_key;
+
+/*
+ * Puts all keys on all three servers, or none. Blocks. Returns 0, or -1 with *error for
+ * mpc_text_free.
+ */
+int mpc_admin_store_keys(const mpc_admin_options *options, const mpc_new_key *keys, size_t count,
+                         char **error) MPC_NOEXCEPT;
+
+/* Takes keys away from the three servers; unknown handles are no error. Returns as above. */
+int mpc_admin_delete_keys(const mpc_admin_options *options,
+                          const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count,
+                          char **error) MPC_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KDC_PLUGIN_CLIENT_MPC_CLIENT_H_ */

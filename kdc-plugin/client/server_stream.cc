@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kdc-plugin/client/server_stream.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/auth_context.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/random/random.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kdc-plugin/client/combiner.h"
+#include "mpc-server/enroll/peer_credentials.h"
+
+namespace mpckdc::client {
+namespace {
+
+constexpr size_t kMaxDetailBytes = 300;  // of gRPC's text about a failed connection
+constexpr size_t kPartOverheadBytes = 8;  // tag and length of a part inside a message
+
+std::string Describe(const grpc::Status& status) {
+  if (status.ok()) return "the server closed the stream";
+  return absl::StrCat("gRPC status ", static_cast<int>(status.error_code()), ": ",
+                      status.error_message().substr(0, kMaxDetailBytes));
+}
+
+}  // namespace
+
+// One connection.
+class ServerStream::Call : public grpc::ClientBidiReactor<v1::KdcMessage, v1::ServerMessage> {
+ public:
+  Call(ServerStream* stream, std::shared_ptr<grpc::Channel> channel)
+      : stream_(stream), stub_(v1::KeyService::NewStub(channel)) {}
+
+  void Start(const v1::Hello& hello) {
+    *outgoing.mutable_hello() = hello;
+    stub_->async()->Serve(&context, this);
+    AddHold();  // released in ReadEnded: Send() writes from outside the reactions
+    StartRead(&incoming_);
+    StartWrite(&outgoing);
+    StartCall();
+  }
+
+  std::string CertificateName() const {
+    const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
+    if (auth == nullptr) return "";
+    const std::vector<grpc::string_ref> uris = auth->FindPropertyValues("peer_uri");
+    return uris.size() == 1 ? std::string(uris[0].data(), uris[0].size()) : "";
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      stream_->ReadEnded(this);
+      return;
+    }
+    stream_->Received(this, incoming_);
+    WipeShares(incoming_);
+    incoming_.Clear();
+    StartRead(&incoming_);
+  }
+  void OnWriteDone(bool ok) override { stream_->Written(this, ok); }
+  // gRPC calls this last; the stream destroys the call later.
+  void OnDone(const grpc::Status& status) override { stream_->Ended(this, Describe(status)); }
+
+  grpc::ClientContext context;
+  v1::KdcMessage outgoing;  // on its way
+  bool welcomed = false;
+
+ private:
+  ServerStream* const stream_;
+  std::unique_ptr<v1::KeyService::Stub> stub_;
+  v1::ServerMessage incoming_;
+};
+
+ServerStream::ServerStream(int index, std::string address, enroll::AdminIdentity identity,
+                           std::string realm, v1::Hello hello, StreamOwner* owner)
+    : index_(index),
+      address_(std::move(address)),
+      identity_(std::move(identity)),
+      realm_(std::move(realm)),
+      hello_(std::move(hello)),
+      owner_(owner) {}
+
+ServerStream::~ServerStream() = default;
+
+absl::Time ServerStream::Tick(absl::Time now) {
+  std::vector<std::unique_ptr<Call>> ended;
+  {
+    absl::MutexLock lock(&mu_);
+    ended.swap(ended_);
+    switch (state_) {
+      case State::kConnecting:
+        if (now < attempt_started_ + kConnectTimeout) return attempt_started_ + kConnectTimeout;
+        Drop(absl::StrCat("no answer within ", absl::FormatDuration(kConnectTimeout)));
+        return absl::InfiniteFuture();
+      case State::kDown:
+        if (stopping_) return absl::InfiniteFuture();
+        if (now < next_attempt_) return next_attempt_;
+        break;
+      default:
+        return absl::InfiniteFuture();
+    }
+  }
+  Connect(now);
+  return now + kConnectTimeout;
+}
+
+void ServerStream::Connect(absl::Time now) {
+  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
+      enroll::PeerCredentials(identity_, realm_, "kdc");
+  if (!credentials.ok()) {
+    const std::string reason(credentials.status().message());
+    {
+      absl::MutexLock lock(&mu_);
+      down_reason_ = reason;
+      next_attempt_ = now + kBackoffMax;
+    }
+    owner_->OnDown(index_, reason);
+    return;
+  }
+  absl::MutexLock lock(&mu_);
+  if (stopping_ || state_ != State::kDown) return;
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  state_ = State::kConnecting;
+  attempt_started_ = now;
+  drop_reason_.clear();
+  writable_ = true;
+  writing_ = true;  // the hello
+  call_ = new Call(this, grpc::CreateCustomChannel(address_, *credentials, arguments));
+  call_->Start(hello_);
+}
+
+template <class Part, class AddPart>
+absl::Status ServerStream::Enqueue(const Part& part, AddPart add) {
+  const size_t bytes = part.ByteSizeLong() + kPartOverheadBytes;
+  absl::MutexLock lock(&mu_);
+  if (!writable_ || (state_ != State::kConnecting && state_ != State::kUp)) {
+    return absl::UnavailableError(absl::StrCat(address_, ": ", down_reason_));
+  }
+  if (bytes > message_limit_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(address_, ": a job of ", bytes, " bytes, the server takes ", message_limit_));
+  }
+  if (queued_bytes_ + bytes > kMaxQueuedBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(address_, ": ", queued_bytes_, " bytes wait to be sent"));
+  }
+  if (queue_.empty() || last_message_bytes_ + bytes > message_limit_ ||
+      queue_.back().jobs_size() + queue_.back().tags_size() >= kMaxBatchJobs) {
+    queue_.emplace_back();
+    last_message_bytes_ = 0;
+  }
+  add(queue_.back());
+  last_message_bytes_ += bytes;
+  queued_bytes_ += bytes;
+  if (state_ == State::kUp && !writing_) WriteNext();
+  return absl::OkStatus();
+}
+
+absl::Status ServerStream::Send(const v1::Job& job) {
+  return Enqueue(job, [&](v1::KdcMessage& message) { *message.add_jobs() = job; });
+}
+
+absl::Status ServerStream::Send(const v1::TagRequest& tag) {
+  return Enqueue(tag, [&](v1::KdcMessage& message) { *message.add_tags() = tag; });
+}
+
+void ServerStream::WriteNext() {
+  if (queue_.empty() || !writable_) return;
+  call_->outgoing = std::move(queue_.front());
+  queue_.pop_front();
+  if (queue_.empty()) {
+    last_message_bytes_ = 0;
+    queued_bytes_ = 0;
+  } else {
+    queued_bytes_ -= std::min(queued_bytes_, call_->outgoing.ByteSizeLong());
+  }
+  writing_ = true;
+  call_->StartWrite(&call_->outgoing);
+}
+
+void ServerStream::Written(Call* call, bool ok) {
+  absl::MutexLock lock(&mu_);
+  writing_ = false;
+  call->outgoing.Clear();
+  if (ok && state_ == State::kUp) WriteNext();
+}
+
+void ServerStream::Received(Call* call, v1::ServerMessage& message) {
+  {
+    absl::MutexLock lock(&mu_);
+    last_received_ = absl::Now();
+  }
+  if (!call->welcomed) {
+    call->welcomed = true;
+    Welcomed(call, message.welcome());
+    return;
+  }
+  owner_->OnAnswers(index_, message);
+}
+
+void ServerStream::Welcomed(Call* call, const v1::Welcome& welcome) {
+  absl::Status judgement;
+  if (welcome.version() < kVersionMin || welcome.version() > kVersionMax) {
+    judgement = absl::FailedPreconditionError(
+        absl::StrCat("the server (", welcome.software(), ") chose protocol version ",
+                     welcome.version(), ", this KDC speaks ", kVersionMin, " to ", kVersionMax));
+  } else {
+    judgement = owner_->OnWelcome(index_, welcome, call->CertificateName());
+  }
+  absl::MutexLock lock(&mu_);
+  if (!judgement.ok()) {
+    Drop(std::string(judgement.message()));
+    return;
+  }
+  if (state_ != State::kConnecting) return;
+  state_ = State::kUp;
+  backoff_ = kBackoffMin;
+  const size_t theirs = welcome.max_message_bytes();
+  message_limit_ = theirs == 0 ? kMaxBatchBytes : std::min(theirs, kMaxBatchBytes);
+  if (!writing_) WriteNext();
+}
+
+void ServerStream::Drop(std::string reason) {
+  if (call_ == nullptr || state_ == State::kEnding) return;
+  state_ = State::kEnding;
+  drop_reason_ = std::move(reason);
+  down_reason_ = drop_reason_;
+  call_->context.TryCancel();
+}
+
+void ServerStream::DropIfSilent(absl::Time since) {
+  absl::MutexLock lock(&mu_);
+  if (state_ == State::kUp && last_received_ < since) {
+    Drop("answers are overdue and nothing came");
+  }
+}
+
+void ServerStream::ReadEnded(Call* call) {
+  {
+    absl::MutexLock lock(&mu_);
+    writable_ = false;
+  }
+  call->RemoveHold();
+}
+
+void ServerStream::Ended(Call* call, const std::string& status) {
+  std::string reason;
+  {
+    absl::MutexLock lock(&mu_);
+    state_ = State::kEnding;
+    writable_ = false;
+    writing_ = false;
+    queue_.clear();
+    queued_bytes_ = 0;
+    last_message_bytes_ = 0;
+    down_reason_ = drop_reason_.empty() ? status : drop_reason_;
+    reason = down_reason_;
+  }
+  owner_->OnDown(index_, reason);
+  absl::BitGen random;
+  absl::MutexLock lock(&mu_);
+  if (call_ == call) call_ = nullptr;
+  state_ = State::kDown;
+  ended_.emplace_back(call);
+  next_attempt_ = absl::Now() + backoff_ * absl::Uniform(random, 0.7, 1.3);
+  backoff_ = std::min(backoff_ * 2, kBackoffMax);
+  owner_->OnRetryDue();
+}
+
+void ServerStream::Stop() {
+  absl::MutexLock lock(&mu_);
+  stopping_ = true;
+  Drop("the KDC is stopping");
+  mu_.Await(absl::Condition(
+      +[](Call** call) { return *call == nullptr; }, &call_));
+}
+
+}  // namespace mpckdc::client

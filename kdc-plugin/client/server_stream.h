@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One server as the KDC sees it: a bidirectional stream that is opened again, with backoff,
+// whenever it ends.
+//
+//   kDown -> kConnecting -> kUp          Welcome accepted: what was queued is sent
+//     ^           |          |
+//     +-----------+----------+           the owner fails what this server has not answered
+//
+// While a write is on its way, new jobs gather in the message that follows it: the busier the
+// stream, the more jobs a message holds.
+#ifndef KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
+#define KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "mpc-server/enroll/admin_client.h"
+#include "proto/kdc_key.grpc.pb.h"
+
+namespace mpckdc::client {
+
+inline constexpr uint32_t kVersionMin = 1;  // of proto/kdc_key.proto, spoken by this client
+inline constexpr uint32_t kVersionMax = 1;
+inline constexpr size_t kMaxBatchBytes = 1 << 20;   // of one message
+inline constexpr int kMaxBatchJobs = 2048;          // jobs and tag requests in one message
+inline constexpr size_t kMaxQueuedBytes = 64 << 20; // waiting for the stream
+inline constexpr size_t kMaxReceiveBytes = 8 << 20;
+inline constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
+inline constexpr absl::Duration kBackoffMin = absl::Milliseconds(100);
+inline constexpr absl::Duration kBackoffMax = absl::Seconds(2);
+
+// Called from gRPC's threads and from Tick(), without a lock of the stream held except OnRetryDue.
+class StreamOwner {
+ public:
+  virtual ~StreamOwner() = default;
+  // Decides whether the server belongs to the others. `certificate` is its role name.
+  virtual absl::Status OnWelcome(int server, const v1::Welcome& welcome,
+                                 const std::string& certificate) = 0;
+  virtual void OnAnswers(int server, v1::ServerMessage& message) = 0;
+  virtual void OnDown(int server, const std::string& reason) = 0;
+  // Tick() has something to do. Must not call the stream.
+  virtual void OnRetryDue() = 0;
+};
+
+class ServerStream {
+ public:
+  ServerStream(int index, std::string address, enroll::AdminIdentity identity, std::string realm,
+               v1::Hello hello, StreamOwner* owner);
+  ~ServerStream();  // Stop() must have returned; not from a reaction
+
+  const std::string& address() const { return address_; }
+
+  // Queues for the next message. An error says why the server cannot be asked now.
+  absl::Status Send(const v1::Job& job);
+  absl::Status Send(const v1::TagRequest& tag);
+
+  // Does what is due: a connection attempt, or giving one up. Returns when to call again.
+  absl::Time Tick(absl::Time now);
+
+  // Ends a connection on which nothing has come since an answer became due that was asked at
+  // `since`: a server that is alive would have answered DEADLINE.
+  void DropIfSilent(absl::Time since);
+
+  // Ends the connection and waits until none of its callbacks runs.
+  void Stop();
+
+ private:
+  class Call;
+  enum class State { kDown, kConnecting, kUp, kEnding };
+
+  template <class Part, class AddPart>
+  absl::Status Enqueue(const Part& part, AddPart add);
+  void Connect(absl::Time now);
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Drop(std::string reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // From the call's reactions.
+  void Received(Call* call, v1::ServerMessage& message);
+  void Welcomed(Call* call, const v1::Welcome& welcome);
+  void Written(Call* call, bool ok);
+  void ReadEnded(Call* call);
+  void Ended(Call* call, const std::string& status);
+
+  const int index_;
+  const std::string address_;
+  const enroll::AdminIdentity identity_;
+  const std::string realm_;
+  const v1::Hello hello_;
+  StreamOwner* const owner_;
+
+  absl::Mutex mu_;
+  State state_ ABSL_GUARDED_BY(mu_) = State::kDown;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  Call* call_ ABSL_GUARDED_BY(mu_) = nullptr;
+  // Destroyed by Tick() or with the stream, never in a reaction: with the process's last channel
+  // gRPC ends its callback threads, which must not be done by one of them.
+  std::vector<std::unique_ptr<Call>> ended_ ABSL_GUARDED_BY(mu_);
+  bool writable_ ABSL_GUARDED_BY(mu_) = false;  // the read side is still open
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  std::string drop_reason_ ABSL_GUARDED_BY(mu_);  // why we ended it
+  std::string down_reason_ ABSL_GUARDED_BY(mu_) = "not connected yet";
+  std::deque<v1::KdcMessage> queue_ ABSL_GUARDED_BY(mu_);
+  size_t last_message_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t message_limit_ ABSL_GUARDED_BY(mu_) = kMaxBatchBytes;
+  absl::Time attempt_started_ ABSL_GUARDED_BY(mu_);
+  absl::Time next_attempt_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  absl::Time last_received_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  absl::Duration backoff_ ABSL_GUARDED_BY(mu_) = kBackoffMin;
+};
+
+}  // namespace mpckdc::client
+
+#endif  // KDC_PLUGIN_CLIENT_SERVER_STREAM_H_

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KDC_PLUGIN_KDB_MODULE_ENTRIES_H_
+#define KDC_PLUGIN_KDB_MODULE_ENTRIES_H_
+
+#include <krb5/krb5.h>
+
+#include <kdb.h>
+
+krb5_error_code entries_get(krb5_context context, krb5_const_principal search_for,
+                            unsigned int flags, krb5_db_entry **entry);
+
+/*
+ * Stores an entry. Staged keys of a local principal are put back as krb5 stores them. Those of a
+ * protected one go to the three servers first: if that fails, nothing is written anywhere.
+ */
+krb5_error_code entries_put(krb5_context context, krb5_db_entry *entry, char **db_args);
+
+/* Deletes an entry, then its keys on the servers; what an outage leaves, mpc-admin doctor finds. */
+krb5_error_code entries_delete(krb5_context context, krb5_const_principal principal);
+
+/* Only principals with local keys: the servers bind a key to its principal's name. */
+krb5_error_code entries_rename(krb5_context context, krb5_const_principal source,
+                               krb5_const_principal target);
+
+#endif /* KDC_PLUGIN_KDB_MODULE_ENTRIES_H_ */

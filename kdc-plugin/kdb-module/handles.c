@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kdc-plugin/kdb-module/handles.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const uint8_t *handle_in(const krb5_key_data *key_data)
+{
+    const uint8_t *contents = key_data->key_data_contents[0];
+
+    if (contents == NULL || key_data->key_data_length[0] != KRB5_REMOTE_KEY_LENGTH ||
+        memcmp(contents, KRB5_REMOTE_KEY_TAG, KRB5_REMOTE_KEY_TAG_LENGTH) != 0)
+        return NULL;
+    return contents + KRB5_REMOTE_KEY_TAG_LENGTH;
+}
+
+krb5_error_code handle_put(krb5_key_data *key_data, const uint8_t *handle)
+{
+    uint8_t *contents = malloc(KRB5_REMOTE_KEY_LENGTH);
+
+    if (contents == NULL)
+        return ENOMEM;
+    memcpy(contents, KRB5_REMOTE_KEY_TAG, KRB5_REMOTE_KEY_TAG_LENGTH);
+    memcpy(contents + KRB5_REMOTE_KEY_TAG_LENGTH, handle, KRB5_REMOTE_KEY_HANDLE_LENGTH);
+    free(key_data->key_data_contents[0]);
+    key_data->key_data_contents[0] = contents;
+    key_data->key_data_length[0] = KRB5_REMOTE_KEY_LENGTH;
+    return 0;
+}
+
+int entry_has_handle(const krb5_db_entry *entry, const uint8_t *handle)
+{
+    int i;
+
+    for (i = 0; i < entry->n_key_data; i++) {
+        const uint8_t *other = handle_in(&entry->key_data[i]);
+
+        if (other != NULL && memcmp(other, handle, KRB5_REMOTE_KEY_HANDLE_LENGTH) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+int entry_has_handles(const krb5_db_entry *entry)
+{
+    int i;
+
+    for (i = 0; i < entry->n_key_data; i++)
+        if (handle_in(&entry->key_data[i]) != NULL)
+            return 1;
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handles in key data. The contents are "remote-key:" and the handle, as in a key reference,
+ * without the length that krb5 puts in front of an encrypted key. An encrypted key cannot look so:
+ * it starts with the key's length, which is below 256.
+ */
+#ifndef KDC_PLUGIN_KDB_MODULE_HANDLES_H_
+#define KDC_PLUGIN_KDB_MODULE_HANDLES_H_
+
+#include <krb5/krb5.h>
+
+#include <kdb.h>
+#include <krb5/remote_key_plugin.h>
+#include <stdint.h>
+
+/* The handle inside, or NULL if the contents are an encrypted key. */
+const uint8_t *handle_in(const krb5_key_data *key_data);
+
+/* Replaces the contents. */
+krb5_error_code handle_put(krb5_key_data *key_data, const uint8_t *handle);
+
+/* Whether the entry has a key with this handle; whether it has any handle. */
+int entry_has_handle(const krb5_db_entry *entry, const uint8_t *handle);
+int entry_has_handles(const krb5_db_entry *entry);
+
+#endif /* KDC_PLUGIN_KDB_MODULE_HANDLES_H_ */

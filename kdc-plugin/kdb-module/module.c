@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The KDB module "mpc". It stores entries through another module and keeps the keys of protected
+ * principals out of the database: what is stored for them is a handle. Which functions it changes
+ * is in the table at the end; the others pass through.
+ */
+#include <com_err.h>
+#include <errno.h>
+#include <profile.h>
+#include <syslog.h>
+
+#include "kdc-plugin/kdb-module/entries.h"
+#include "kdc-plugin/kdb-module/keys.h"
+#include "kdc-plugin/kdb-module/state.h"
+#include "kdc-plugin/kdb-module/wrapped.h"
+#include "kdc-plugin/provider/provider.h"
+
+/* Wherever the program's com_err goes: the log of the daemons, the terminal of the tools. */
+static void log_all(int priority, const char *text)
+{
+    (void)priority;
+    com_err("mpc", 0, "%s", text);
+}
+
+static void log_problems(int priority, const char *text)
+{
+    if (priority <= LOG_WARNING)
+        com_err("mpc", 0, "%s", text);
+}
+
+static krb5_error_code use_provider(krb5_context context, const module_state *state)
+{
+    const module_config *config = state->config;
+    mpc_client_options options;
+
+    if (config->certificate_file == NULL || config->key_file == NULL) {
+        if (!state->is_kdc)
+            return 0; /* kadmin.local and kdb5_util need no key's use */
+        krb5_set_error_message(context, EINVAL,
+                               "kdc.conf: mpc_certificate and mpc_key must be set for krb5kdc");
+        return EINVAL;
+    }
+    config_client_options(config, &options);
+    options.log = state->is_kdc ? log_all : log_problems;
+    return provider_register(context, &options);
+}
+
+/* The update log takes an entry's key data before put_principal has seen it. */
+static krb5_error_code refuse_iprop(krb5_context context, const char *realm)
+{
+    profile_t profile = NULL;
+    int enabled = 0;
+    krb5_error_code ret = krb5_get_profile(context, &profile);
+
+    if (ret)
+        return ret;
+    (void)profile_get_boolean(profile, "realms", realm, "iprop_enable", 0, &enabled);
+    profile_release(profile);
+    if (!enabled)
+        return 0;
+    krb5_set_error_message(context, EINVAL,
+                           "incremental propagation (iprop_enable) does not work with the mpc "
+                           "module; propagate with kdb5_util dump and kprop");
+    return EINVAL;
+}
+
+/* Our half of opening or creating a database. */
+static krb5_error_code open_state(krb5_context context, char *section, int is_kdc)
+{
+    module_state *state;
+    krb5_error_code ret = state_open(context, section, is_kdc, &state);
+
+    if (ret)
+        return ret;
+    ret = refuse_iprop(context, state->config->realm);
+    if (ret == 0)
+        ret = wrapped_load(context, state->config->wrapped);
+    if (ret == 0)
+        ret = use_provider(context, state);
+    if (ret)
+        (void)state_close(context);
+    return ret;
+}
+
+static void close_state(krb5_context context)
+{
+    if (state_close(context) == 0)
+        provider_unregister();
+}
+
+static krb5_error_code mpc_init_library(void)
+{
+    return 0; /* the configuration says what to load: see open_state */
+}
+
+static krb5_error_code mpc_init_module(krb5_context context, char *section, char **db_args,
+                                       int mode)
+{
+    krb5_error_code ret = open_state(context, section, (mode & KRB5_KDB_SRV_TYPE_KDC) != 0);
+
+    if (ret)
+        return ret;
+    ret = wrapped()->init_module(context, section, db_args, mode);
+    if (ret)
+        close_state(context);
+    return ret;
+}
+
+static krb5_error_code mpc_create(krb5_context context, char *section, char **db_args)
+{
+    krb5_error_code ret = open_state(context, section, 0);
+
+    if (ret)
+        return ret;
+    ret = wrapped()->create == NULL ? KRB5_PLUGIN_OP_NOTSUPP
+                                    : wrapped()->create(context, section, db_args);
+    if (ret)
+        close_state(context);
+    return ret;
+}
+
+static krb5_error_code mpc_destroy(krb5_context context, char *section, char **db_args)
+{
+    module_config *config;
+    krb5_error_code ret = config_read(context, section, &config);
+
+    if (ret == 0)
+        ret = wrapped_load(context, config->wrapped);
+    config_free(config);
+    if (ret)
+        return ret;
+    return wrapped()->destroy == NULL ? KRB5_PLUGIN_OP_NOTSUPP
+                                      : wrapped()->destroy(context, section, db_args);
+}
+
+static krb5_error_code mpc_fini_module(krb5_context context)
+{
+    krb5_error_code ret = wrapped() == NULL ? 0 : wrapped()->fini_module(context);
+
+    close_state(context);
+    return ret;
+}
+
+/* Functions that are NULL here get libkdb5's defaults, as they do in db2 and klmdb. */
+__attribute__((visibility("default"))) kdb_vftabl kdb_function_table = {
+    .maj_ver = KRB5_KDB_DAL_MAJOR_VERSION,
+    .min_ver = 0,
+    .init_library = mpc_init_library,
+    .fini_library = wrapped_fini_library,
+    .init_module = mpc_init_module,
+    .fini_module = mpc_fini_module,
+    .create = mpc_create,
+    .destroy = mpc_destroy,
+    .get_principal = entries_get,
+    .put_principal = entries_put,
+    .delete_principal = entries_delete,
+    .rename_principal = entries_rename,
+    .encrypt_key_data = keys_encrypt,
+    .decrypt_key_data = keys_decrypt,
+    .lock = wrapped_lock,
+    .unlock = wrapped_unlock,
+    .iterate = wrapped_iterate,
+    .create_policy = wrapped_create_policy,
+    .get_policy = wrapped_get_policy,
+    .put_policy = wrapped_put_policy,
+    .iter_policy = wrapped_iter_policy,
+    .delete_policy = wrapped_delete_policy,
+    .promote_db = wrapped_promote_db,
+    .check_policy_as = wrapped_check_policy_as,
+    .audit_as_req = wrapped_audit_as_req,
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kdc-plugin/kdb-module/staging.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+staged_key *staging_add(staged_key **list, const uint8_t *key, size_t key_bytes, int32_t enctype,
+                        int from_password, uint8_t *stock, uint16_t stock_bytes)
+{
+    staged_key *entry;
+
+    if (key_bytes > MAX_STAGED_KEY_BYTES || sodium_init() < 0)
+        return NULL;
+    entry = sodium_malloc(sizeof(*entry)); /* guarded, locked, wiped by sodium_free */
+    if (entry == NULL)
+        return NULL;
+    memset(entry, 0, sizeof(*entry));
+    randombytes_buf(entry->handle, sizeof(entry->handle));
+    entry->from_password = from_password;
+    entry->enctype = enctype;
+    entry->key_bytes = key_bytes;
+    memcpy(entry->key, key, key_bytes);
+    entry->stock = stock;
+    entry->stock_bytes = stock_bytes;
+    entry->next = *list;
+    *list = entry;
+    return entry;
+}
+
+staged_key *staging_find(staged_key *list, const uint8_t *handle)
+{
+    for (; list != NULL; list = list->next)
+        if (memcmp(list->handle, handle, MPC_HANDLE_BYTES) == 0)
+            return list;
+    return NULL;
+}
+
+void staging_remove(staged_key **list, staged_key *entry)
+{
+    while (*list != entry)
+        list = &(*list)->next;
+    *list = entry->next;
+    if (entry->stock != NULL) {
+        sodium_memzero(entry->stock, entry->stock_bytes);
+        free(entry->stock);
+    }
+    sodium_free(entry);
+}
+
+void staging_clear(staged_key **list)
+{
+    while (*list != NULL)
+        staging_remove(list, *list);
+}

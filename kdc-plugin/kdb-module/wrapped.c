@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* dladdr */
+#include "kdc-plugin/kdb-module/wrapped.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kdc-plugin/kdb-module/config.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const kdb_vftabl *table;
+static char table_name[32];
+static int library_ready; /* its init_library has run */
+
+const kdb_vftabl *wrapped(void)
+{
+    return table;
+}
+
+/* The directory that this module was loaded from. */
+static int own_directory(char *directory, size_t size)
+{
+    Dl_info info;
+    char *slash;
+
+    if (dladdr((void *)wrapped_load, &info) == 0 || info.dli_fname == NULL ||
+        strlen(info.dli_fname) >= size)
+        return 0;
+    strcpy(directory, info.dli_fname);
+    slash = strrchr(directory, '/');
+    if (slash == NULL)
+        return 0;
+    *slash = '\0';
+    return 1;
+}
+
+static void *open_in(const char *directory, const char *name, char *problem, size_t size)
+{
+    char path[PATH_MAX];
+    void *library;
+
+    snprintf(path, sizeof(path), "%s/%s.so", directory, name);
+    if (access(path, F_OK) != 0)
+        return NULL;
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        snprintf(problem, size, "%s", dlerror());
+    return library;
+}
+
+static void *find_library(krb5_context context, const char *name, char *problem, size_t size)
+{
+    char own[PATH_MAX], **dirs = NULL;
+    void *library = NULL;
+    size_t i;
+
+    snprintf(problem, size, "%s.so is in no directory of db_module_dir", name);
+    if (config_module_dirs(context, &dirs) == 0)
+        for (i = 0; library == NULL && dirs[i] != NULL; i++)
+            library = open_in(dirs[i], name, problem, size);
+    config_free_list(dirs);
+    if (library == NULL && own_directory(own, sizeof(own)))
+        library = open_in(own, name, problem, size);
+    return library;
+}
+
+static krb5_error_code load(krb5_context context, const char *name)
+{
+    char problem[512];
+    void *library = find_library(context, name, problem, sizeof(problem));
+    const kdb_vftabl *found;
+
+    found = library == NULL ? NULL : dlsym(library, "kdb_function_table");
+    if (found == NULL) {
+        krb5_set_error_message(context, KRB5_KDB_DBTYPE_NOTFOUND,
+                               "mpc_wrapped = %s: cannot load that module: %s", name,
+                               library == NULL ? problem : "it has no function table");
+        return KRB5_KDB_DBTYPE_NOTFOUND;
+    }
+    if (found->maj_ver != KRB5_KDB_DAL_MAJOR_VERSION) {
+        krb5_set_error_message(context, KRB5_KDB_DBTYPE_MISMATCH,
+                               "mpc_wrapped = %s: that module has interface version %d, not %d",
+                               name, found->maj_ver, KRB5_KDB_DAL_MAJOR_VERSION);
+        return KRB5_KDB_DBTYPE_MISMATCH;
+    }
+    table = found;
+    snprintf(table_name, sizeof(table_name), "%s", name);
+    return 0;
+}
+
+krb5_error_code wrapped_load(krb5_context context, const char *name)
+{
+    krb5_error_code ret = 0;
+
+    pthread_mutex_lock(&lock);
+    if (table == NULL)
+        ret = load(context, name);
+    if (ret == 0 && strcmp(table_name, name) != 0) {
+        ret = KRB5_KDB_DBTYPE_MISMATCH;
+        krb5_set_error_message(context, ret, "mpc_wrapped = %s: this process uses %s already",
+                               name, table_name);
+    }
+    if (ret == 0 && !library_ready) {
+        ret = table->init_library();
+        library_ready = ret == 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return ret;
+}
+
+krb5_error_code wrapped_fini_library(void)
+{
+    krb5_error_code ret = 0;
+
+    pthread_mutex_lock(&lock);
+    if (library_ready)
+        ret = table->fini_library();
+    library_ready = 0;
+    pthread_mutex_unlock(&lock);
+    return ret;
+}
+
+krb5_error_code wrapped_lock(krb5_context context, int mode)
+{
+    return table->lock == NULL ? KRB5_PLUGIN_OP_NOTSUPP : table->lock(context, mode);
+}
+
+krb5_error_code wrapped_unlock(krb5_context context)
+{
+    return table->unlock == NULL ? KRB5_PLUGIN_OP_NOTSUPP : table->unlock(context);
+}
+
+krb5_error_code wrapped_iterate(krb5_context context, char *match,
+                                int (*func)(krb5_pointer, krb5_db_entry *), krb5_pointer arg,
+                                krb5_flags flags)
+{
+    return table->iterate == NULL ? KRB5_PLUGIN_OP_NOTSUPP
+                                  : table->iterate(context, match, func, arg, flags);
+}
+
+krb5_error_code wrapped_create_policy(krb5_context context, osa_policy_ent_t policy)
+{
+    return table->create_policy == NULL ? KRB5_PLUGIN_OP_NOTSUPP
+                                        : table->create_policy(context, policy);
+}
+
+krb5_error_code wrapped_get_policy(krb5_context context, char *name, osa_policy_ent_t *policy)
+{
+    return table->get_policy == NULL ? KRB5_PLUGIN_OP_NOTSUPP
+                                     : table->get_policy(context, name, policy);
+}
+
+krb5_error_code wrapped_put_policy(krb5_context context, osa_policy_ent_t policy)
+{
+    return table->put_policy == NULL ? KRB5_PLUGIN_OP_NOTSUPP : table->put_policy(context, policy);
+}
+
+krb5_error_code wrapped_iter_policy(krb5_context context, char *match,
+                                    osa_adb_iter_policy_func func, void *data)
+{
+    return table->iter_policy == NULL ? KRB5_PLUGIN_OP_NOTSUPP
+                                      : table->iter_policy(context, match, func, data);
+}
+
+krb5_error_code wrapped_delete_policy(krb5_context context, char *policy)
+{
+    return table->delete_policy == NULL ? KRB5_PLUGIN_OP_NOTSUPP
+                                        : table->delete_policy(context, policy);
+}
+
+krb5_error_code wrapped_promote_db(krb5_context context, char *section, char **db_args)
+{
+    return table->promote_db == NULL ? KRB5_PLUGIN_OP_NOTSUPP
+                                     : table->promote_db(context, section, db_args);
+}
+
+krb5_error_code wrapped_check_policy_as(krb5_context context, krb5_kdc_req *request,
+                                        krb5_db_entry *client, krb5_db_entry *server,
+                                        krb5_timestamp kdc_time, const char **status,
+                                        krb5_pa_data ***e_data)
+{
+    return table->check_policy_as == NULL
+               ? KRB5_PLUGIN_OP_NOTSUPP
+               : table->check_policy_as(context, request, client, server, kdc_time, status,
+                                        e_data);
+}
+
+void wrapped_audit_as_req(krb5_context context, krb5_kdc_req *request,
+                          const krb5_address *local_addr, const krb5_address *remote_addr,
+                          krb5_db_entry *client, krb5_db_entry *server, krb5_timestamp authtime,
+                          krb5_error_code error_code)
+{
+    if (table->audit_as_req != NULL)
+        table->audit_as_req(context, request, local_addr, remote_addr, client, server, authtime,
+                            error_code);
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kdc-plugin/kdb-tool/kdb_session.h"
+
+#include <krb5/remote_key_plugin.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+extern "C" {
+#include "kdc-plugin/kdb-module/handles.h"
+}
+
+namespace mpckdc::kdbtool {
+namespace {
+
+constexpr char kClientName[] = "root/admin";  // in the log and as "last modified by"
+
+// One key as the database stores it. The default salt is not written down.
+bool FillKeyData(const KeyForm& key, uint32_t kvno, krb5_key_data* data) {
+  data->key_data_ver = key.salt_type > 0 ? 2 : 1;
+  data->key_data_kvno = static_cast<krb5_ui_2>(kvno);
+  data->key_data_type[0] = static_cast<krb5_int16>(key.enctype);
+  if (handle_put(data, reinterpret_cast<const uint8_t*>(key.handle.data())) != 0) return false;
+  if (key.salt_type <= 0) return true;
+  data->key_data_type[1] = static_cast<krb5_int16>(key.salt_type);
+  data->key_data_length[1] = static_cast<krb5_ui_2>(key.salt.size());
+  data->key_data_contents[1] = static_cast<krb5_octet*>(malloc(key.salt.size() + 1));
+  if (data->key_data_contents[1] == nullptr) return false;
+  memcpy(data->key_data_contents[1], key.salt.data(), key.salt.size());
+  return true;
+}
+
+}  // namespace
+
+absl::Status KdbSession::Error(long code, const std::string& what) {
+  const char* text = krb5_get_error_message(context_, static_cast<krb5_error_code>(code));
+  const std::string message = absl::StrCat(what, ": ", text);
+  krb5_free_error_message(context_, text);
+  return code == KADM5_UNK_PRINC ? absl::NotFoundError(message)
+                                 : absl::FailedPreconditionError(message);
+}
+
+absl::StatusOr<std::unique_ptr<KdbSession>> KdbSession::Open(const std::string& realm) {
+  auto session = std::unique_ptr<KdbSession>(new KdbSession);
+  long code = kadm5_init_krb5_context(&session->context_);
+  if (code != 0) return absl::FailedPreconditionError("cannot read krb5.conf and kdc.conf");
+  kadm5_config_params wanted = {};
+  if (!realm.empty()) {
+    wanted.mask = KADM5_CONFIG_REALM;
+    wanted.realm = const_cast<char*>(realm.c_str());
+    code = krb5_set_default_realm(session->context_, realm.c_str());
+    if (code != 0) return session->Error(code, realm);
+  }
+  code = kadm5_get_config_params(session->context_, 1, &wanted, &session->params_);
+  if (code != 0) return session->Error(code, "reading the realm's configuration");
+  code = kadm5_init_with_password(session->context_, const_cast<char*>(kClientName), nullptr,
+                                  const_cast<char*>(KADM5_ADMIN_SERVICE), &wanted,
+                                  KADM5_STRUCT_VERSION, KADM5_API_VERSION_4, nullptr,
+                                  &session->handle_);
+  if (code != 0) return session->Error(code, "opening the database");
+  return session;
+}
+
+KdbSession::~KdbSession() {
+  if (handle_ != nullptr) kadm5_destroy(handle_);
+  if (context_ == nullptr) return;
+  kadm5_free_config_params(context_, &params_);
+  krb5_free_context(context_);
+}
+
+absl::StatusOr<krb5_principal> KdbSession::Parse(const std::string& name) {
+  krb5_principal principal = nullptr;
+  const krb5_error_code code = krb5_parse_name(context_, name.c_str(), &principal);
+  if (code != 0) return Error(code, name);
+  return principal;
+}
+
+absl::StatusOr<std::string> KdbSession::Unparse(krb5_const_principal principal) {
+  char* text = nullptr;
+  const krb5_error_code code = krb5_unparse_name(context_, principal, &text);
+  if (code != 0) return Error(code, "unparsing a name");
+  std::string name = text;
+  krb5_free_unparsed_name(context_, text);
+  return name;
+}
+
+absl::StatusOr<uint32_t> KdbSession::Lookup(krb5_principal principal, std::string* policy) {
+  kadm5_principal_ent_rec entry = {};
+  const long code = kadm5_get_principal(handle_, principal, &entry,
+                                        KADM5_PRINCIPAL_NORMAL_MASK | KADM5_KEY_DATA);
+  if (code != 0) return Error(code, "reading the principal");
+  uint32_t kvno = 0;
+  for (int i = 0; i < entry.n_key_data; ++i) {
+    kvno = std::max<uint32_t>(kvno, entry.key_data[i].key_data_kvno);
+  }
+  if (entry.policy != nullptr) *policy = entry.policy;
+  kadm5_free_principal_ent(handle_, &entry);
+  return kvno;
+}
+
+// supported_enctypes, or those that the principal's password policy allows.
+absl::StatusOr<std::vector<krb5_key_salt_tuple>> KdbSession::KeySalts(const std::string& policy) {
+  std::vector<krb5_key_salt_tuple> list(params_.keysalts, params_.keysalts + params_.num_keysalts);
+  if (policy.empty()) return list;
+  kadm5_policy_ent_rec entry = {};
+  const long code = kadm5_get_policy(handle_, const_cast<char*>(policy.c_str()), &entry);
+  if (code != 0) return list;  // a policy that is only a name restricts nothing
+  absl::Cleanup release = [&] { kadm5_free_policy_ent(handle_, &entry); };
+  if (entry.allowed_keysalts == nullptr) return list;
+  list.clear();
+  for (absl::string_view pair : absl::StrSplit(entry.allowed_keysalts, ',', absl::SkipEmpty())) {
+    const std::vector<std::string> parts = absl::StrSplit(pair, ':');
+    krb5_key_salt_tuple tuple = {0, KRB5_KDB_SALTTYPE_NORMAL};
+    std::string enctype = parts[0];
+    if (krb5_string_to_enctype(enctype.data(), &tuple.ks_enctype) != 0) continue;
+    if (parts.size() > 1) {
+      std::string salt_type = parts[1];
+      if (krb5_string_to_salttype(salt_type.data(), &tuple.ks_salttype) != 0) continue;
+    }
+    list.push_back(tuple);
+  }
+  return list;
+}
+
+absl::StatusOr<std::string> KdbSession::SaltFor(krb5_const_principal principal,
+                                                int32_t salt_type) {
+  krb5_data salt = {};
+  krb5_error_code code = 0;
+  switch (salt_type) {
+    case KRB5_KDB_SALTTYPE_NORMAL:
+      code = krb5_principal2salt(context_, principal, &salt);
+      break;
+    case KRB5_KDB_SALTTYPE_NOREALM: {
+      std::string text;
+      for (int i = 0; i < principal->length; ++i) {
+        text.append(principal->data[i].data, principal->data[i].length);
+      }
+      return text;
+    }
+    case KRB5_KDB_SALTTYPE_ONLYREALM:
+      return std::string(principal->realm.data, principal->realm.length);
+    case KRB5_KDB_SALTTYPE_SPECIAL: {
+      unsigned char random[8];
+      char hex[2 * sizeof(random) + 1];
+      randombytes_buf(random, sizeof(random));
+      return std::string(sodium_bin2hex(hex, sizeof(hex), random, sizeof(random)));
+    }
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("salt type ", salt_type, " is not known"));
+  }
+  if (code != 0) return Error(code, "computing a salt");
+  std::string text(salt.data, salt.length);
+  krb5_free_data_contents(context_, &salt);
+  return text;
+}
+
+absl::StatusOr<Plan> KdbSession::MakePlan(const std::string& name, bool create) {
+  absl::StatusOr<krb5_principal> principal = Parse(name);
+  if (!principal.ok()) return principal.status();
+  absl::Cleanup release = [&] { krb5_free_principal(context_, *principal); };
+  Plan plan;
+  absl::StatusOr<std::string> full_name = Unparse(*principal);
+  if (!full_name.ok()) return full_name.status();
+  plan.principal = *full_name;
+  std::string policy;
+  absl::StatusOr<uint32_t> kvno = Lookup(*principal, &policy);
+  plan.exists = kvno.ok();
+  if (!kvno.ok() && !(create && absl::IsNotFound(kvno.status()))) return kvno.status();
+  if (kvno.ok()) plan.kvno_next = *kvno + 1;
+  absl::StatusOr<std::vector<krb5_key_salt_tuple>> tuples = KeySalts(policy);
+  if (!tuples.ok()) return tuples.status();
+  for (const krb5_key_salt_tuple& tuple : *tuples) {
+    absl::StatusOr<std::string> salt = SaltFor(*principal, tuple.ks_salttype);
+    if (!salt.ok()) continue;  // a kind of salt that no GCM key has
+    plan.keys.push_back({tuple.ks_enctype, tuple.ks_salttype, *std::move(salt), ""});
+  }
+  return plan;
+}
+
+// Without keys. Pre-authentication is required, as the servers will (gate "timestamp").
+absl::Status KdbSession::Create(krb5_principal principal) {
+  kadm5_principal_ent_rec entry = {};
+  entry.principal = principal;
+  entry.attributes = params_.flags | KRB5_KDB_REQUIRES_PRE_AUTH;
+  const long code = kadm5_create_principal_3(
+      handle_, &entry, KADM5_PRINCIPAL | KADM5_ATTRIBUTES | KADM5_KEY_DATA, 0, nullptr, nullptr);
+  return code == 0 ? absl::OkStatus() : Error(code, "creating the principal");
+}
+
+absl::Status KdbSession::SetHandles(const std::string& name, uint32_t kvno, bool keep_old,
+                                    const std::vector<KeyForm>& keys) {
+  absl::StatusOr<krb5_principal> principal = Parse(name);
+  if (!principal.ok()) return principal.status();
+  absl::Cleanup release = [&] { krb5_free_principal(context_, *principal); };
+  std::string policy;
+  absl::StatusOr<uint32_t> present = Lookup(*principal, &policy);
+  if (!present.ok() && !absl::IsNotFound(present.status())) return present.status();
+  if (!present.ok()) {
+    if (absl::Status s = Create(*principal); !s.ok()) return s;
+  }
+  absl::Status written = WriteKeys(*principal, kvno, keep_old, keys, PasswordLife(policy));
+  if (!written.ok() && !present.ok()) (void)kadm5_delete_principal(handle_, *principal);
+  return written;
+}
+
+uint32_t KdbSession::PasswordLife(const std::string& policy) {
+  kadm5_policy_ent_rec entry = {};
+  if (policy.empty() ||
+      kadm5_get_policy(handle_, const_cast<char*>(policy.c_str()), &entry) != 0) {
+    return 0;
+  }
+  const uint32_t life = static_cast<uint32_t>(entry.pw_max_life);
+  kadm5_free_policy_ent(handle_, &entry);
+  return life;
+}
+
+// kadm5_setkey_principal_4 of krb5 1.20.1 loses the old keys that it is asked to keep, so this
+// works on the entry itself, as a change of password does.
+absl::Status KdbSession::WriteKeys(krb5_principal principal, uint32_t kvno, bool keep_old,
+                                   const std::vector<KeyForm>& keys, uint32_t password_life) {
+  krb5_db_entry* entry = nullptr;
+  krb5_error_code code = krb5_db_get_principal(context_, principal, 0, &entry);
+  if (code != 0) return Error(code, "reading the entry");
+  absl::Cleanup release = [&] { krb5_db_free_principal(context_, entry); };
+  for (int i = 0; i < entry->n_key_data && keep_old; ++i) {
+    if (entry->key_data[i].key_data_kvno == kvno) {
+      return absl::AlreadyExistsError(absl::StrCat("it has keys of version ", kvno, " already"));
+    }
+  }
+  if (absl::Status s = ReplaceKeyData(entry, kvno, keep_old, keys); !s.ok()) return s;
+  krb5_timestamp now = 0;
+  krb5_principal modifier = nullptr;
+  code = krb5_timeofday(context_, &now);
+  if (code == 0) code = krb5_parse_name(context_, kClientName, &modifier);
+  if (code == 0) code = krb5_dbe_update_last_pwd_change(context_, entry, now);
+  if (code == 0) code = krb5_dbe_update_mod_princ_data(context_, entry, now, modifier);
+  krb5_free_principal(context_, modifier);
+  if (code != 0) return Error(code, "preparing the entry");
+  entry->attributes &= ~KRB5_KDB_REQUIRES_PWCHANGE;
+  entry->fail_auth_count = 0;
+  const uint32_t expiration = static_cast<uint32_t>(now) + password_life;
+  entry->pw_expiration = password_life == 0 ? 0 : static_cast<krb5_timestamp>(expiration);
+  entry->mask = KADM5_KEY_DATA | KADM5_ATTRIBUTES | KADM5_FAIL_AUTH_COUNT | KADM5_PW_EXPIRATION |
+                KADM5_TL_DATA;
+  code = krb5_db_put_principal(context_, entry);
+  return code == 0 ? absl::OkStatus() : Error(code, "writing the entry");
+}
+
+absl::Status KdbSession::ReplaceKeyData(krb5_db_entry* entry, uint32_t kvno, bool keep_old,
+                                        const std::vector<KeyForm>& keys) {
+  const size_t old = keep_old ? static_cast<size_t>(entry->n_key_data) : 0;
+  auto* data = static_cast<krb5_key_data*>(calloc(keys.size() + old, sizeof(krb5_key_data)));
+  if (data == nullptr) return absl::ResourceExhaustedError("out of memory");
+  bool complete = true;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    complete = FillKeyData(keys[i], kvno, &data[i]) && complete;
+  }
+  if (!complete) {
+    for (size_t i = 0; i < keys.size(); ++i) krb5_dbe_free_key_data_contents(context_, &data[i]);
+    free(data);
+    return absl::ResourceExhaustedError("out of memory");
+  }
+  if (old > 0) memcpy(data + keys.size(), entry->key_data, old * sizeof(krb5_key_data));
+  for (int i = 0; i < entry->n_key_data && !keep_old; ++i) {
+    krb5_dbe_free_key_data_contents(context_, &entry->key_data[i]);
+  }
+  free(entry->key_data);
+  entry->key_data = data;
+  entry->n_key_data = static_cast<krb5_int16>(keys.size() + old);
+  krb5_dbe_sort_key_data(entry->key_data, entry->n_key_data);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<StoredHandle>> KdbSession::List() {
+  struct Walk {
+    KdbSession* session;
+    std::vector<StoredHandle> found;
+  } walk = {this, {}};
+  const krb5_error_code code = krb5_db_iterate(
+      context_, nullptr,
+      +[](krb5_pointer arg, krb5_db_entry* entry) -> int {
+        auto* w = static_cast<Walk*>(arg);
+        absl::StatusOr<std::string> name = w->session->Unparse(entry->princ);
+        if (!name.ok()) return EINVAL;
+        for (int i = 0; i < entry->n_key_data; ++i) {
+          const uint8_t* handle = handle_in(&entry->key_data[i]);
+          if (handle == nullptr) continue;
+          w->found.push_back({*name, entry->key_data[i].key_data_kvno,
+                              entry->key_data[i].key_data_type[0],
+                              std::string(reinterpret_cast<const char*>(handle),
+                                          KRB5_REMOTE_KEY_HANDLE_LENGTH)});
+        }
+        return 0;
+      },
+      &walk, 0);
+  if (code != 0) return Error(code, "reading the database");
+  return std::move(walk.found);
+}
+
+absl::Status KdbSession::Delete(const std::string& name) {
+  absl::StatusOr<krb5_principal> principal = Parse(name);
+  if (!principal.ok()) return principal.status();
+  absl::Cleanup release = [&] { krb5_free_principal(context_, *principal); };
+  const long code = kadm5_delete_principal(handle_, *principal);
+  return code == 0 ? absl::OkStatus() : Error(code, "deleting the principal");
+}
+
+}  // namespace mpckdc::kdbtool

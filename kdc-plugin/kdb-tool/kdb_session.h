@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KDC_PLUGIN_KDB_TOOL_KDB_SESSION_H_
+#define KDC_PLUGIN_KDB_TOOL_KDB_SESSION_H_
+
+#include <krb5/krb5.h>
+
+extern "C" {  // the headers lack it
+#include <kadm5/admin.h>
+#include <kdb.h>
+}
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace mpckdc::kdbtool {
+
+struct KeyForm {
+  int32_t enctype = 0;
+  int32_t salt_type = 0;
+  std::string salt;
+  std::string handle;  // 16 bytes; empty in a plan
+};
+
+struct Plan {
+  std::string principal;
+  bool exists = false;
+  uint32_t kvno_next = 1;
+  std::vector<KeyForm> keys;
+};
+
+struct StoredHandle {
+  std::string principal;
+  uint32_t kvno = 0;
+  int32_t enctype = 0;
+  std::string handle;
+};
+
+// The realm's database, opened as kadmin.local opens it. NotFound: no such principal.
+class KdbSession {
+ public:
+  // `realm` may be empty: the default realm.
+  static absl::StatusOr<std::unique_ptr<KdbSession>> Open(const std::string& realm);
+  ~KdbSession();
+  KdbSession(const KdbSession&) = delete;
+  KdbSession& operator=(const KdbSession&) = delete;
+
+  // What new keys of the principal should look like. Changes nothing.
+  absl::StatusOr<Plan> MakePlan(const std::string& name, bool create);
+  // Makes the principal if need be; takes it away again if the keys cannot be set.
+  absl::Status SetHandles(const std::string& name, uint32_t kvno, bool keep_old,
+                          const std::vector<KeyForm>& keys);
+  absl::StatusOr<std::vector<StoredHandle>> List();
+  absl::Status Delete(const std::string& name);
+
+ private:
+  KdbSession() = default;
+
+  absl::Status Error(long code, const std::string& what);
+  absl::StatusOr<krb5_principal> Parse(const std::string& name);
+  absl::StatusOr<std::string> Unparse(krb5_const_principal principal);
+  // The entry's highest key version; NotFound without an entry.
+  absl::StatusOr<uint32_t> Lookup(krb5_principal principal, std::string* policy);
+  absl::StatusOr<std::vector<krb5_key_salt_tuple>> KeySalts(const std::string& policy);
+  absl::StatusOr<std::string> SaltFor(krb5_const_principal principal, int32_t salt_type);
+  absl::Status Create(krb5_principal principal);
+  uint32_t PasswordLife(const std::string& policy);  // seconds; 0: for ever
+  absl::Status WriteKeys(krb5_principal principal, uint32_t kvno, bool keep_old,
+                         const std::vector<KeyForm>& keys, uint32_t password_life);
+  absl::Status ReplaceKeyData(krb5_db_entry* entry, uint32_t kvno, bool keep_old,
+                              const std::vector<KeyForm>& keys);
+
+  krb5_context context_ = nullptr;
+  void* handle_ = nullptr;  // of libkadm5srv
+  kadm5_config_params params_ = {};
+};
+
+}  // namespace mpckdc::kdbtool
+
+#endif  // KDC_PLUGIN_KDB_TOOL_KDB_SESSION_H_

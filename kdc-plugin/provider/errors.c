@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kdc-plugin/provider/errors.h"
+
+#include <krb5/krb5.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <syslog.h>
+#include <time.h>
+
+#include "kdc-plugin/provider/process_client.h"
+
+/* Whether a line may be logged now; *suppressed gets the number of lines that were not. */
+static int may_log(unsigned int *suppressed)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static time_t period_start;
+    static unsigned int lines, dropped;
+    struct timespec now;
+    int allowed;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    pthread_mutex_lock(&lock);
+    *suppressed = 0;
+    if (period_start == 0 || now.tv_sec - period_start >= LOG_PERIOD) {
+        *suppressed = dropped;
+        dropped = 0;
+        lines = 0;
+        period_start = now.tv_sec;
+    }
+    allowed = lines < LOG_LINES_PER_PERIOD;
+    lines += allowed;
+    dropped += !allowed;
+    pthread_mutex_unlock(&lock);
+    return allowed;
+}
+
+static void log_line(const char *what, const char *detail)
+{
+    char line[1024];
+    unsigned int suppressed;
+
+    if (!may_log(&suppressed))
+        return;
+    if (suppressed > 0) {
+        snprintf(line, sizeof(line), "remote keys: %u more failures in the last %d seconds or more",
+                 suppressed, LOG_PERIOD);
+        process_client_log(LOG_ERR, line);
+    }
+    snprintf(line, sizeof(line), "remote keys: %s: %s", what, detail);
+    process_client_log(LOG_ERR, line);
+}
+
+krb5_error_code verdict_error(krb5_context context, enum mpc_verdict verdict, const char *what,
+                              const char *detail)
+{
+    krb5_error_code code;
+
+    switch (verdict) {
+    case MPC_BAD_TAG:
+        code = KRB5KRB_AP_ERR_BAD_INTEGRITY;
+        break;
+    case MPC_CLOCK_SKEW:
+        code = KRB5KRB_AP_ERR_SKEW;
+        break;
+    case MPC_REPLAY:
+        code = KRB5KRB_AP_ERR_REPEAT;
+        break;
+    case MPC_REFUSED:
+        code = KRB5KDC_ERR_POLICY;
+        break;
+    default:
+        code = KRB5KDC_ERR_SVC_UNAVAILABLE;
+        break;
+    }
+    if (code == KRB5KDC_ERR_POLICY || code == KRB5KDC_ERR_SVC_UNAVAILABLE)
+        log_line(what, detail);
+    if (context != NULL)
+        krb5_set_error_message(context, code, "%s: %s", what, detail);
+    return code;
+}
+
+krb5_error_code not_in_table(krb5_context context, const char *what, int usage)
+{
+    char detail[120];
+
+    snprintf(detail, sizeof(detail), "key usage %d is not in the servers' table of operations",
+             usage);
+    return verdict_error(context, MPC_REFUSED, what, detail);
+}

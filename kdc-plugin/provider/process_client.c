@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kdc-plugin/provider/process_client.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static mpc_client_options options; /* strings are ours; realm NULL before the first call */
+static mpc_client *client;
+static pid_t client_pid; /* that started it */
+
+static int same_text(const char *a, const char *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    return strcmp(a, b) == 0;
+}
+
+static int same_realm(const mpc_client_options *other)
+{
+    int i, same = same_text(options.realm, other->realm);
+
+    for (i = 0; i < MPC_SERVERS; i++)
+        same = same && same_text(options.servers[i], other->servers[i]);
+    return same;
+}
+
+static const char *copy_text(const char *text, int *failed)
+{
+    char *copy = (text == NULL) ? NULL : strdup(text);
+
+    if (text != NULL && copy == NULL)
+        *failed = 1;
+    return copy;
+}
+
+static void free_options(mpc_client_options *o)
+{
+    int i;
+
+    free((char *)o->realm);
+    for (i = 0; i < MPC_SERVERS; i++)
+        free((char *)o->servers[i]);
+    free((char *)o->ca_file);
+    free((char *)o->certificate_file);
+    free((char *)o->key_file);
+}
+
+int process_client_configure(const mpc_client_options *wanted)
+{
+    mpc_client_options copy = *wanted;
+    int i, failed = 0, ret = -1;
+
+    copy.realm = copy_text(wanted->realm, &failed);
+    for (i = 0; i < MPC_SERVERS; i++)
+        copy.servers[i] = copy_text(wanted->servers[i], &failed);
+    copy.ca_file = copy_text(wanted->ca_file, &failed);
+    copy.certificate_file = copy_text(wanted->certificate_file, &failed);
+    copy.key_file = copy_text(wanted->key_file, &failed);
+    pthread_mutex_lock(&lock);
+    if (!failed && (options.realm == NULL || same_realm(wanted))) {
+        mpc_client_options old = options;
+
+        options = copy;
+        copy = old;
+        ret = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    free_options(&copy);
+    return ret;
+}
+
+mpc_client *process_client_get(char **error)
+{
+    mpc_client *result;
+
+    *error = NULL;
+    pthread_mutex_lock(&lock);
+    if (options.realm != NULL && (client == NULL || client_pid != getpid())) {
+        /* A client of another process is left alone: its threads are not here. */
+        client = mpc_client_start(&options, error);
+        client_pid = getpid();
+    }
+    result = client;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+void process_client_stop(void)
+{
+    mpc_client *mine = NULL;
+    mpc_client_options old;
+
+    pthread_mutex_lock(&lock);
+    if (client != NULL && client_pid == getpid())
+        mine = client;
+    client = NULL;
+    old = options;
+    memset(&options, 0, sizeof(options));
+    pthread_mutex_unlock(&lock);
+    if (mine != NULL)
+        mpc_client_stop(mine); /* logs through its own copy of the log function */
+    free_options(&old);
+}
+
+void process_client_log(int priority, const char *text)
+{
+    mpc_log_function log;
+
+    pthread_mutex_lock(&lock);
+    log = options.log;
+    pthread_mutex_unlock(&lock);
+    if (log != NULL)
+        log(priority, text);
+}

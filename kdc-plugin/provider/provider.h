@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The remote-key provider: krb5's operations under a handle, as jobs for the MPC servers. */
+#ifndef KDC_PLUGIN_PROVIDER_PROVIDER_H_
+#define KDC_PLUGIN_PROVIDER_PROVIDER_H_
+
+#include <krb5/krb5.h>
+
+#include "kdc-plugin/client/mpc_client.h"
+
+/*
+ * Registers the provider for the process; starts nothing. May be called again with the same realm
+ * and servers. Another realm in one process is refused with a message in the context: a handle does
+ * not say whose it is.
+ */
+krb5_error_code provider_register(krb5_context context, const mpc_client_options *options);
+
+/* Unregisters the provider and stops its client. */
+void provider_unregister(void);
+
+#endif /* KDC_PLUGIN_PROVIDER_PROVIDER_H_ */

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the provider remembers about one request of the KDC, in the host's request slot.
+ *
+ * A hint describes one job that holds everything the request is going to need (a prepared job). The
+ * operations that follow are matched against its parts: same handle, same usage, same input, room
+ * enough. What does not match gets a job of its own, for which the request keeps what the closed
+ * table asks for: the client's handle, the grant of a verified pre-authentication, the parent
+ * ticket.
+ */
+#ifndef KDC_PLUGIN_PROVIDER_REQUEST_H_
+#define KDC_PLUGIN_PROVIDER_REQUEST_H_
+
+#include <krb5/remote_key_plugin.h>
+
+#include "kdc-plugin/client/mpc_client.h"
+#include "kdc-plugin/provider/waiting.h"
+
+enum {
+    USAGE_PREAUTH = 1,
+    USAGE_TICKET = 2,
+    USAGE_AS_REPLY = 3,
+    USAGE_PAC_CHECKSUM = 17,
+    USAGE_AS_REQ_CHECKSUM = 56
+};
+
+typedef struct prepared_open {
+    int present;
+    uint8_t handle[MPC_HANDLE_BYTES];
+    uint32_t usage;
+    krb5_data message;
+} prepared_open;
+
+typedef struct prepared_seal {
+    uint8_t handle[MPC_HANDLE_BYTES];
+    uint32_t usage;
+    uint32_t max_plaintext;
+    int used; /* a seal gives one ciphertext */
+} prepared_seal;
+
+typedef struct prepared_mac {
+    int present;
+    uint8_t handle[MPC_HANDLE_BYTES];
+    krb5_data data;
+} prepared_mac;
+
+typedef struct prepared_job {
+    enum mpc_operation operation; /* 0: nothing is prepared */
+    prepared_open open;
+    prepared_seal seals[MPC_MAX_SEALS];
+    size_t seal_count;
+    prepared_mac mac;
+    flight *flight; /* NULL until it is sent */
+} prepared_job;
+
+typedef struct request {
+    int is_as; /* an AS-REQ: tickets are sealed for the client of this request */
+    int has_client;
+    uint8_t client[MPC_HANDLE_BYTES];
+    uint64_t grant;       /* job that passed the client's gate, or 0 */
+    prepared_open parent; /* the first ticket that was opened for a TGS-REQ */
+    prepared_job prepared;
+} request;
+
+/* The request being processed, made if `create`; NULL without one, or without memory. */
+request *request_current(int create);
+void request_free(request *r);
+
+/* Fill in r from a hint. What lacks memory is left out: a hint is only advice. */
+void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint);
+void request_take_tgs_hint(request *r, const krb5_remote_key_tgs_hint *hint);
+
+/* Remembers the parent ticket, unless one is known. */
+void request_remember_parent(request *r, const uint8_t *handle, const krb5_data *message);
+
+/* Sends the prepared job if it has not been sent. Returns 0 if there is none, or no memory. */
+int request_send_prepared(request *r, mpc_client *client);
+
+/* Whether the prepared job has this part (and, for seals, its index, which is marked used). */
+int request_has_open(const request *r, const uint8_t *handle, uint32_t usage,
+                     const krb5_data *message);
+int request_take_seal(request *r, const uint8_t *handle, uint32_t usage, size_t plain_length,
+                      uint32_t *index);
+int request_has_mac(const request *r, const uint8_t *handle, const krb5_data *data);
+
+#endif /* KDC_PLUGIN_PROVIDER_REQUEST_H_ */

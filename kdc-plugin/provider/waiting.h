@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The provider's waits. Every wait for the servers is in this file: jobs complete on a thread of
+ * the client, and the request that wants the result sleeps by the functions of the host (a fiber in
+ * krb5kdc, the calling thread elsewhere).
+ */
+#ifndef KDC_PLUGIN_PROVIDER_WAITING_H_
+#define KDC_PLUGIN_PROVIDER_WAITING_H_
+
+#include <krb5/krb5.h>
+
+#include "kdc-plugin/client/mpc_client.h"
+
+/* A job that was sent; its result can be awaited, more than once, by one request. */
+typedef struct flight flight;
+
+/* Sends a job. NULL if there is no memory. */
+flight *flight_start(mpc_client *client, const mpc_job *job);
+
+/* Waits for the result, which belongs to the flight. NULL if there is no memory to wait with. */
+const mpc_result *flight_await(flight *f);
+
+/* Lets go; the job may still be on its way. Wipes the result. NULL is allowed. */
+void flight_release(flight *f);
+
+/* Asks for a tag and waits. `detail` (of `detail_size`) gets the text for the log. */
+enum mpc_verdict tag_await(mpc_client *client, uint64_t job, uint32_t seal, mpc_bytes ciphertext,
+                           uint8_t tag[MPC_TAG_BYTES], char *detail, size_t detail_size);
+
+#endif /* KDC_PLUGIN_PROVIDER_WAITING_H_ */

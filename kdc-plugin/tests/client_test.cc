@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kdc-plugin/client/mpc_client.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kdc-plugin/tests/fake_realm.h"
+
+namespace mpckdc::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Text(mpc_bytes b) { return std::string(reinterpret_cast<const char*>(b.data), b.size); }
+const uint8_t* U8(const std::string& s) { return reinterpret_cast<const uint8_t*>(s.data()); }
+mpc_bytes Bytes(const std::string& s) { return {U8(s), s.size()}; }
+
+std::string Xor(std::string a, const std::string& b) {
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<char>(a[i] ^ b[i]);
+  return a;
+}
+
+struct Answer {
+  mpc_verdict verdict = MPC_OK;
+  std::string detail;
+  uint64_t id = 0;
+  std::string open;
+  std::vector<std::string> nonces, headers, keystreams;
+  std::string mac;
+};
+
+// Collects results from any thread.
+class Inbox {
+ public:
+  static void Done(void* arg, mpc_result* r) {
+    Answer a;
+    a.verdict = r->verdict;
+    a.detail = r->detail;
+    a.id = r->id;
+    if (r->verdict == MPC_OK) {
+      a.open = Text(r->open_keystream);
+      for (size_t i = 0; i < r->seal_count; ++i) {
+        a.nonces.emplace_back(reinterpret_cast<const char*>(r->seals[i].nonce), 12);
+        a.headers.push_back(Text(r->seals[i].header));
+        a.keystreams.push_back(Text(r->seals[i].keystream));
+      }
+      a.mac.assign(reinterpret_cast<const char*>(r->mac), sizeof(r->mac));
+    }
+    mpc_result_free(r);
+    auto* inbox = static_cast<Inbox*>(arg);
+    std::lock_guard<std::mutex> lock(inbox->mutex_);
+    inbox->answers_.push_back(std::move(a));
+    inbox->changed_.notify_all();
+  }
+  static void TagDone(void* arg, mpc_verdict verdict, const uint8_t* tag, const char* detail) {
+    Answer a;
+    a.verdict = verdict;
+    a.detail = detail;
+    if (tag != nullptr) a.mac.assign(reinterpret_cast<const char*>(tag), MPC_TAG_BYTES);
+    auto* inbox = static_cast<Inbox*>(arg);
+    std::lock_guard<std::mutex> lock(inbox->mutex_);
+    inbox->answers_.push_back(std::move(a));
+    inbox->changed_.notify_all();
+  }
+
+  std::vector<Answer> Wait(size_t count) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(30),
+                                  [&] { return answers_.size() >= count; }));
+    return answers_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Answer> answers_;
+};
+
+class ClientTest : public ::testing::Test {
+ protected:
+  ClientTest()
+      : user_base_(32, 'u'),
+        tgs_base_(32, 't'),
+        user_(realm_.AddKey("alice@EXAMPLE.COM", user_base_, v1::KEY_CLASS_USER)),
+        tgs_(realm_.AddKey("krbtgt/EXAMPLE.COM@EXAMPLE.COM", tgs_base_, v1::KEY_CLASS_TGS)) {}
+  ~ClientTest() override { StopClient(); }
+
+  void StartClient(uint32_t timeout_ms = 2000) { StartClient(realm_.Options(timeout_ms)); }
+  void StartClient(mpc_client_options options) {
+    {
+      std::lock_guard<std::mutex> lock(log_mutex_);
+      log_.clear();
+    }
+    options.log = +[](int, const char* text) {
+      std::lock_guard<std::mutex> lock(log_mutex_);
+      log_ += std::string(text) + "\n";
+    };
+    char* error = nullptr;
+    client_ = mpc_client_start(&options, &error);
+    ASSERT_NE(client_, nullptr) << error;
+  }
+  void StopClient() {
+    if (client_ != nullptr) mpc_client_stop(client_);
+    client_ = nullptr;
+  }
+  std::string Logged() {
+    std::lock_guard<std::mutex> lock(log_mutex_);
+    return log_;
+  }
+
+  std::string Preauth(const std::string& text = "timestamp") {
+    return SealMessage(user_base_, 1, enroll::RandomIdentifier().substr(0, 12), "", text);
+  }
+
+  void SubmitLogin(const std::string& preauth, Inbox* inbox) {
+    const std::string as_req = "the AS-REQ";
+    const mpc_open open = {U8(user_), 1, Bytes(preauth)};
+    const mpc_seal seals[2] = {{U8(tgs_), 2, 200}, {U8(user_), 3, 300}};
+    const mpc_make_mac mac = {U8(user_), 56, Bytes(as_req)};
+    mpc_job job = {};
+    job.operation = MPC_LOGIN;
+    job.client = U8(user_);
+    job.open = &open;
+    job.seals = seals;
+    job.seal_count = 2;
+    job.make_mac = &mac;
+    mpc_client_submit(client_, &job, Inbox::Done, inbox);
+  }
+  Answer Login(const std::string& preauth) {
+    Inbox inbox;
+    SubmitLogin(preauth, &inbox);
+    return inbox.Wait(1)[0];
+  }
+  Answer Login() { return Login(Preauth()); }
+
+  // Logins until one succeeds; the connections are made in the background.
+  void WaitUntilUp() {
+    const absl::Time end = absl::Now() + absl::Seconds(15);
+    while (Login().verdict != MPC_OK) {
+      ASSERT_LT(absl::Now(), end) << Logged();
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+  }
+
+  FakeRealm realm_;
+  std::string user_base_, tgs_base_, user_, tgs_;
+  mpc_client* client_ = nullptr;
+  static std::mutex log_mutex_;
+  static std::string log_;
+};
+std::mutex ClientTest::log_mutex_;
+std::string ClientTest::log_;
+
+TEST_F(ClientTest, LoginGivesKeystreamsTagsAndChecksum) {
+  StartClient();
+  const std::string preauth = Preauth("a timestamp");
+  const Answer a = Login(preauth);
+  ASSERT_EQ(a.verdict, MPC_OK) << a.detail;
+  EXPECT_EQ(Xor(preauth.substr(13 + 16, a.open.size()), a.open), "a timestamp");
+  EXPECT_EQ(a.headers[0].size(), 33u);
+  EXPECT_EQ(a.headers[1], "");
+  EXPECT_EQ(a.keystreams[0].size(), 216u);
+  EXPECT_EQ(a.mac.substr(12),
+            GcmEncrypt(UsageKey(user_base_, 56), a.mac.substr(0, 12), "the AS-REQ", "").tag);
+  const std::string plain = "EncTicketPart";
+  const std::string text = std::string(16, '\0') + plain;
+  const std::string ciphertext = Xor(text, a.keystreams[0]);
+  Inbox tags;
+  mpc_client_request_tag(client_, a.id, 0, Bytes(ciphertext), Inbox::TagDone, &tags);
+  const Answer tag = tags.Wait(1)[0];
+  ASSERT_EQ(tag.verdict, MPC_OK) << tag.detail;
+  std::string header, opened;
+  EXPECT_TRUE(OpenMessage(tgs_base_, 2, a.nonces[0] + '\x21' + a.headers[0] + ciphertext + tag.mac,
+                          &header, &opened));
+  EXPECT_EQ(opened, plain);
+}
+
+TEST_F(ClientTest, UnanimousVerdictsAreToldApart) {
+  StartClient();
+  std::string wrong = Preauth();
+  wrong.back() ^= 1;
+  EXPECT_EQ(Login(wrong).verdict, MPC_BAD_TAG);
+  const std::string twice = Preauth();
+  EXPECT_EQ(Login(twice).verdict, MPC_OK);
+  EXPECT_EQ(Login(twice).verdict, MPC_REPLAY);
+  for (auto& party : realm_.parties) {
+    party->behaviour.job = [](v1::JobAnswer& a) { a.set_verdict(v1::VERDICT_CLOCK_SKEW); };
+  }
+  EXPECT_EQ(Login().verdict, MPC_CLOCK_SKEW);
+  for (auto& party : realm_.parties) {
+    party->behaviour.job = [](v1::JobAnswer& a) { a.set_verdict(v1::VERDICT_REFUSED); };
+  }
+  EXPECT_EQ(Login().verdict, MPC_REFUSED);
+}
+
+TEST_F(ClientTest, OneServerAloneMakesNoWrongPassword) {
+  StartClient();
+  for (v1::Verdict v : {v1::VERDICT_BAD_TAG, v1::VERDICT_CLOCK_SKEW, v1::VERDICT_REPLAY,
+                        v1::VERDICT_REFUSED, v1::VERDICT_UNKNOWN_HANDLE, v1::VERDICT_DEADLINE,
+                        v1::VERDICT_INCONSISTENT, v1::VERDICT_QUOTA, v1::VERDICT_UNAVAILABLE,
+                        v1::VERDICT_MALFORMED, v1::VERDICT_UNSPECIFIED}) {
+    realm_.parties[1]->behaviour.job = [v](v1::JobAnswer& a) { a.set_verdict(v); };
+    const Answer a = Login();
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE) << v1::Verdict_Name(v);
+    EXPECT_THAT(a.detail, HasSubstr(realm_.addresses[1]));
+  }
+}
+
+TEST_F(ClientTest, AnswersOfWrongSizeOrOtherNonceAreAnOutage) {
+  StartClient();
+  realm_.parties[2]->behaviour.job = [](v1::JobAnswer& a) {
+    a.mutable_seals(0)->mutable_keystream_share()->append(100, 'x');
+  };
+  EXPECT_THAT(Login().detail, HasSubstr("wrong size"));
+  realm_.parties[2]->behaviour.job = [](v1::JobAnswer& a) { a.clear_opens(); };
+  EXPECT_THAT(Login().detail, HasSubstr("wrong size"));
+  realm_.parties[2]->behaviour.job = [](v1::JobAnswer& a) {
+    a.mutable_seals(1)->set_nonce(std::string(12, 'n'));
+  };
+  const Answer a = Login();
+  EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+  EXPECT_THAT(a.detail, HasSubstr("nonce"));
+}
+
+TEST_F(ClientTest, ServerDownAtStartThenUp) {
+  realm_.parties[1]->Stop();
+  StartClient(1000);
+  const Answer a = Login();
+  EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+  EXPECT_THAT(a.detail, HasSubstr(realm_.addresses[1]));
+  EXPECT_THAT(Logged(), HasSubstr(realm_.addresses[1]));
+  realm_.parties[1]->Start();
+  WaitUntilUp();
+}
+
+TEST_F(ClientTest, ServerLostInMidFlightFailsOnlyItsJobsAndComesBack) {
+  StartClient(5000);
+  ASSERT_EQ(Login().verdict, MPC_OK);
+  realm_.parties[2]->behaviour.close_after_jobs = 1;
+  const absl::Time start = absl::Now();
+  const Answer a = Login();
+  EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(3)) << "must not wait for the deadline";
+  EXPECT_THAT(a.detail, HasSubstr(realm_.addresses[2]));
+  WaitUntilUp();
+  EXPECT_EQ(realm_.parties[0]->behaviour.streams, 1);
+  EXPECT_EQ(realm_.parties[2]->behaviour.streams, 2);
+}
+
+TEST_F(ClientTest, DeadlinePassesWhenAServerIsSilent) {
+  StartClient(300);
+  WaitUntilUp();
+  realm_.parties[0]->behaviour.silent = true;
+  const absl::Time start = absl::Now();
+  const Answer a = Login();
+  EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+  EXPECT_THAT(a.detail, HasSubstr("no answer within 300ms from " + realm_.addresses[0]));
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(290));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(2));
+  realm_.parties[0]->behaviour.silent = false;
+  WaitUntilUp();  // the silent connection was given up
+  EXPECT_EQ(realm_.parties[0]->behaviour.streams, 2);
+}
+
+TEST_F(ClientTest, ManyJobsTravelInFewMessages) {
+  StartClient(20000);
+  WaitUntilUp();
+  realm_.parties[0]->behaviour.messages = 0;
+  constexpr int kJobs = 2000;
+  Inbox inbox;
+  for (int i = 0; i < kJobs; ++i) SubmitLogin(Preauth(), &inbox);
+  for (const Answer& a : inbox.Wait(kJobs)) EXPECT_EQ(a.verdict, MPC_OK) << a.detail;
+  EXPECT_LT(realm_.parties[0]->behaviour.messages, kJobs / 2);
+}
+
+TEST_F(ClientTest, SlowServerDoesNotMixUpAnswers) {
+  StartClient(20000);
+  WaitUntilUp();
+  realm_.parties[1]->behaviour.delay_ms = 50;
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 5; ++i) {
+        const std::string text = absl::StrCat("text ", t, ".", i);
+        const std::string preauth = Preauth(text);
+        const Answer a = Login(preauth);
+        right += a.verdict == MPC_OK && Xor(preauth.substr(29, text.size()), a.open) == text;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 20);
+}
+
+TEST_F(ClientTest, RefusesServersThatDoNotBelongTogether) {
+  struct Case {
+    const char* name;
+    std::function<void(v1::Welcome&)> change;
+    const char* text;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"same party", [](v1::Welcome& w) { w.set_party(0); }, "says it is party 0"},
+           {"no party", [](v1::Welcome& w) { w.set_party(7); }, "says it is party 7"},
+           {"realm", [](v1::Welcome& w) { w.set_realm("OTHER"); }, "serves realm \"OTHER\""},
+           {"cluster", [](v1::Welcome& w) { w.set_cluster(2); }, "cluster 2"},
+           {"epoch", [](v1::Welcome& w) { w.set_epoch(9); }, "epoch 9"},
+           {"version", [](v1::Welcome& w) { w.set_version(2); }, "protocol version 2"}}) {
+    // The other two first: the third is the one that does not fit.
+    realm_.parties[2]->behaviour.welcome = [&](v1::Welcome& w) {
+      absl::SleepFor(absl::Milliseconds(100));
+      c.change(w);
+    };
+    StartClient(1000);
+    const Answer a = Login();
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE) << c.name;
+    EXPECT_THAT(Logged(), HasSubstr(c.text)) << c.name;
+    StopClient();
+  }
+}
+
+TEST_F(ClientTest, RefusesAServerWithoutThePeerRole) {
+  const auto identity = realm_.authority.Issue("kdc", "imposter", "--ip 127.0.0.1 --server");
+  FakeParty imposter(2, kRealm, identity, realm_.oracle, realm_.vault);
+  imposter.Start();
+  const std::string address = imposter.address();
+  mpc_client_options options = realm_.Options(1000);
+  options.servers[2] = address.c_str();
+  StartClient(options);
+  EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+  EXPECT_EQ(imposter.behaviour.streams, 0);
+  EXPECT_THAT(Logged(), HasSubstr(address));
+}
+
+TEST_F(ClientTest, RefusesToPlayTheKdcWithoutItsRole) {
+  const auto admin = realm_.authority.Issue("admin", "kadmind");
+  mpc_client_options options = realm_.Options(1000);
+  options.certificate_file = admin.certificate_file.c_str();
+  options.key_file = admin.key_file.c_str();
+  StartClient(options);
+  EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+  EXPECT_THAT(Logged(), HasSubstr("kdc"));
+}
+
+TEST_F(ClientTest, OversizedJobFailsAlone) {
+  StartClient();
+  WaitUntilUp();
+  const Answer big = Login(Preauth(std::string(2 << 20, 'x')));
+  EXPECT_EQ(big.verdict, MPC_UNAVAILABLE);
+  EXPECT_THAT(big.detail, HasSubstr("bytes"));
+  EXPECT_EQ(Login().verdict, MPC_OK);
+}
+
+TEST_F(ClientTest, TagIsGivenOnce) {
+  StartClient();
+  const Answer a = Login();
+  ASSERT_EQ(a.verdict, MPC_OK);
+  const std::string text(20, 'c');
+  Inbox first, second;
+  mpc_client_request_tag(client_, a.id, 1, Bytes(text), Inbox::TagDone, &first);
+  EXPECT_EQ(first.Wait(1)[0].verdict, MPC_OK);
+  mpc_client_request_tag(client_, a.id, 1, Bytes(text), Inbox::TagDone, &second);
+  EXPECT_EQ(second.Wait(1)[0].verdict, MPC_REFUSED);
+}
+
+TEST_F(ClientTest, StopFailsWhatIsPending) {
+  StartClient(30000);
+  WaitUntilUp();
+  realm_.parties[0]->behaviour.silent = true;
+  Inbox inbox;
+  for (int i = 0; i < 10; ++i) SubmitLogin(Preauth(), &inbox);
+  StopClient();
+  for (const Answer& a : inbox.Wait(10)) EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+}
+
+TEST_F(ClientTest, AdminStoresKeysOnAllThreeAndDeletesThem) {
+  const auto admin = realm_.authority.Issue("admin", "kadmind");
+  mpc_admin_options options = {};
+  options.realm = kRealm;
+  for (int i = 0; i < 3; ++i) options.servers[i] = realm_.addresses[i].c_str();
+  options.ca_file = admin.ca_file.c_str();
+  options.certificate_file = admin.certificate_file.c_str();
+  options.key_file = admin.key_file.c_str();
+  options.cluster = 1;
+  const std::string base(32, 'b');
+  mpc_new_key key = {};
+  memset(key.handle, 'h', sizeof(key.handle));
+  key.principal = "bob@EXAMPLE.COM";
+  key.kvno = 3;
+  key.enctype = -24002;
+  key.key_class = MPC_CLASS_USER;
+  key.key = Bytes(base);
+  char* error = nullptr;
+  ASSERT_EQ(mpc_admin_store_keys(&options, &key, 1, &error), 0) << error;
+  const std::string handle(16, 'h');
+  EXPECT_EQ(realm_.oracle->Base(handle), base);
+  EXPECT_EQ(realm_.oracle->Keys()[handle].gate(), v1::GATE_TIMESTAMP);
+  // The next key of the principal keeps its gate.
+  realm_.oracle->SetGate(handle, v1::GATE_NONE);
+  memset(key.handle, 'i', sizeof(key.handle));
+  ASSERT_EQ(mpc_admin_store_keys(&options, &key, 1, &error), 0) << error;
+  EXPECT_EQ(realm_.oracle->Keys()[std::string(16, 'i')].gate(), v1::GATE_NONE);
+  const uint8_t handles[1][16] = {{'h', 'h', 'h', 'h', 'h', 'h', 'h', 'h', 'h', 'h', 'h', 'h', 'h',
+                                   'h', 'h', 'h'}};
+  ASSERT_EQ(mpc_admin_delete_keys(&options, handles, 1, &error), 0) << error;
+  EXPECT_EQ(realm_.oracle->Base(handle), "");
+  realm_.parties[1]->Stop();
+  memset(key.handle, 'j', sizeof(key.handle));
+  ASSERT_EQ(mpc_admin_store_keys(&options, &key, 1, &error), -1);
+  EXPECT_THAT(error, HasSubstr(realm_.addresses[1]));
+  mpc_text_free(error);
+}
+
+}  // namespace
+}  // namespace mpckdc::test

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests only: one server of a fake triple, KeyService and AdminService over mutual TLS on loopback.
+// All parties share an Oracle; a test can make one of them slow, wrong or absent.
+#ifndef KDC_PLUGIN_TESTS_FAKE_PARTY_H_
+#define KDC_PLUGIN_TESTS_FAKE_PARTY_H_
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "grpcpp/grpcpp.h"
+#include "kdc-plugin/tests/oracle.h"
+#include "mpc-server/enroll/admin_client.h"
+#include "proto/admin.grpc.pb.h"
+#include "proto/kdc_key.grpc.pb.h"
+
+namespace mpckdc::test {
+
+// A function that a test replaces while the server runs.
+template <class Message>
+class Hook {
+ public:
+  Hook& operator=(std::function<void(Message&)> change) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    change_ = std::move(change);
+    return *this;
+  }
+  void operator()(Message& message) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (change_) change_(message);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::function<void(Message&)> change_;
+};
+
+struct Behaviour {
+  Hook<v1::Welcome> welcome;
+  Hook<v1::JobAnswer> job;
+  Hook<v1::TagAnswer> tag;
+  std::atomic<int> delay_ms{0};
+  std::atomic<bool> silent{false};       // reads, never answers
+  std::atomic<int> close_after_jobs{0};  // ends the stream when this many have come
+  std::atomic<int> messages{0};          // with jobs, received
+  std::atomic<int> streams{0};           // accepted
+};
+
+// What the parties need together to turn shares into keys.
+struct Vault {
+  std::mutex mutex;
+  std::map<std::string, std::array<v1::SharePackage, 3>> shares;  // by handle
+  std::map<std::string, int> committed;                           // by handle: bits of parties
+};
+
+class FakeParty final : public v1::KeyService::Service, public v1::AdminService::Service {
+ public:
+  FakeParty(int party, std::string realm, enroll::AdminIdentity identity,
+            std::shared_ptr<Oracle> oracle, std::shared_ptr<Vault> vault);
+  ~FakeParty() override { Stop(); }
+
+  void Start();  // on the same port as before, if it was started before
+  void Stop();
+  std::string address() const;
+  int port = 0;
+  Behaviour behaviour;
+
+  grpc::Status Serve(grpc::ServerContext*,
+                     grpc::ServerReaderWriter<v1::ServerMessage, v1::KdcMessage>*) override;
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest*,
+                         v1::StatusReply*) override;
+  grpc::Status InitRealm(grpc::ServerContext*, const v1::InitRealmRequest*,
+                         v1::InitRealmReply*) override;
+  grpc::Status StageKeys(grpc::ServerContext*, const v1::StageKeysRequest*,
+                         v1::StageKeysReply*) override;
+  grpc::Status DrawKey(grpc::ServerContext*, const v1::DrawKeyRequest*,
+                       v1::DrawKeyReply*) override;
+  grpc::Status CommitKeys(grpc::ServerContext*, const v1::CommitKeysRequest*,
+                          v1::CommitKeysReply*) override;
+  grpc::Status AbortKeys(grpc::ServerContext*, const v1::AbortKeysRequest*,
+                         v1::AbortKeysReply*) override;
+  grpc::Status DeleteKeys(grpc::ServerContext*, const v1::DeleteKeysRequest*,
+                          v1::DeleteKeysReply*) override;
+  grpc::Status ListKeys(grpc::ServerContext*, const v1::ListKeysRequest*,
+                        grpc::ServerWriter<v1::ListKeysReply>*) override;
+
+ private:
+  v1::ServerMessage Process(const std::string& session, const v1::KdcMessage& message);
+  void CommitOne(const std::string& handle);
+
+  const int party_;
+  const std::string realm_;
+  const enroll::AdminIdentity identity_;
+  std::shared_ptr<Oracle> oracle_;
+  std::shared_ptr<Vault> vault_;
+  std::string public_key_;
+  std::string secret_key_;
+  std::mutex mutex_;
+  std::map<std::string, std::vector<std::string>> staged_;  // by transaction: handles
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace mpckdc::test
+
+#endif  // KDC_PLUGIN_TESTS_FAKE_PARTY_H_

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KDC_PLUGIN_TESTS_FAKE_REALM_H_
+#define KDC_PLUGIN_TESTS_FAKE_REALM_H_
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "kdc-plugin/client/mpc_client.h"
+#include "kdc-plugin/tests/fake_party.h"
+#include "mpc-server/enroll/package.h"
+#include "mpc-server/enroll/test_identity.h"
+
+namespace mpckdc::test {
+
+inline constexpr char kRealm[] = "EXAMPLE.COM";
+
+// Three fake parties with certificates of a fresh authority, and the KDC's side of them.
+class FakeRealm {
+ public:
+  FakeRealm()
+      : kdc(authority.Issue("kdc", "kdc1")),
+        oracle(std::make_shared<Oracle>(kRealm)),
+        vault(std::make_shared<Vault>()) {
+    for (int i = 0; i < 3; ++i) {
+      const auto identity = authority.Issue("peer", absl::StrCat("p", i), "--ip 127.0.0.1");
+      parties[i] = std::make_unique<FakeParty>(i, kRealm, identity, oracle, vault);
+      parties[i]->Start();
+      addresses[i] = parties[i]->address();
+    }
+  }
+
+  mpc_client_options Options(uint32_t timeout_ms = 2000) const {
+    mpc_client_options options = {};
+    options.realm = kRealm;
+    for (int i = 0; i < 3; ++i) options.servers[i] = addresses[i].c_str();
+    options.ca_file = kdc.ca_file.c_str();
+    options.certificate_file = kdc.certificate_file.c_str();
+    options.key_file = kdc.key_file.c_str();
+    options.cluster = 1;
+    options.timeout_ms = timeout_ms;
+    return options;
+  }
+
+  // A key that the oracle knows; returns its handle.
+  std::string AddKey(const std::string& principal, const std::string& base, v1::KeyClass key_class,
+                     v1::Gate gate = v1::GATE_TIMESTAMP) {
+    v1::KeyInfo info;
+    info.set_handle(enroll::RandomIdentifier());
+    info.set_principal(principal);
+    info.set_kvno(1);
+    info.set_enctype(base.size() == 16 ? -24001 : -24002);
+    info.set_key_class(key_class);
+    info.set_gate(gate);
+    oracle->SetKey(info, base);
+    return info.handle();
+  }
+
+  enroll::TestAuthority authority;
+  enroll::AdminIdentity kdc;
+  std::shared_ptr<Oracle> oracle;
+  std::shared_ptr<Vault> vault;
+  std::array<std::unique_ptr<FakeParty>, 3> parties;
+  std::array<std::string, 3> addresses;
+};
+
+}  // namespace mpckdc::test
+
+#endif  // KDC_PLUGIN_TESTS_FAKE_REALM_H_

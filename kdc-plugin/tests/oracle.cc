@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kdc-plugin/tests/oracle.h"
+
+#include <openssl/evp.h>
+#include <sodium.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/enroll/usage_keys.h"
+
+namespace mpckdc::test {
+namespace {
+
+constexpr size_t kZero = 16;
+
+const unsigned char* U8(const std::string& s) {
+  return reinterpret_cast<const unsigned char*>(s.data());
+}
+unsigned char* U8(std::string& s) { return reinterpret_cast<unsigned char*>(s.data()); }
+
+std::string Xor(std::string a, const std::string& b) {
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<char>(a[i] ^ b[i]);
+  return a;
+}
+
+std::string Random(size_t bytes) {
+  std::string out(bytes, '\0');
+  randombytes_buf(out.data(), bytes);
+  return out;
+}
+
+std::array<std::string, 3> Split(const std::string& value) {
+  const std::string a = Random(value.size());
+  const std::string b = Random(value.size());
+  return {a, b, Xor(Xor(value, a), b)};
+}
+
+std::string Aad(const std::string& header) {
+  return std::string(1, static_cast<char>(header.size())) + header;
+}
+
+std::string PrincipalId(const std::string& name) {
+  std::string input = "mpc-kdc principal v1";
+  input.push_back('\0');
+  input += name;
+  unsigned char hash[EVP_MAX_MD_SIZE];
+  EVP_Digest(input.data(), input.size(), hash, nullptr, EVP_sha256(), nullptr);
+  return std::string(reinterpret_cast<char*>(hash), 16);
+}
+
+std::string BigEndian(uint64_t value, int bytes) {
+  std::string out;
+  for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<char>(value >> (8 * i)));
+  return out;
+}
+
+}  // namespace
+
+GcmOutput GcmEncrypt(const std::string& key, const std::string& nonce, const std::string& aad,
+                     const std::string& plain) {
+  GcmOutput out;
+  out.ciphertext.resize(plain.size());
+  out.tag.resize(16);
+  EVP_CIPHER_CTX* ctx = EVP_CIPHER_CTX_new();
+  int n = 0;
+  if (EVP_EncryptInit_ex(ctx, key.size() == 16 ? EVP_aes_128_gcm() : EVP_aes_256_gcm(), nullptr,
+                         U8(key), U8(nonce)) != 1 ||
+      EVP_EncryptUpdate(ctx, nullptr, &n, U8(aad), static_cast<int>(aad.size())) != 1 ||
+      EVP_EncryptUpdate(ctx, U8(out.ciphertext), &n, U8(plain), static_cast<int>(plain.size())) !=
+          1 ||
+      EVP_EncryptFinal_ex(ctx, U8(out.ciphertext) + n, &n) != 1 ||
+      EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_GCM_GET_TAG, 16, out.tag.data()) != 1) {
+    std::abort();
+  }
+  EVP_CIPHER_CTX_free(ctx);
+  return out;
+}
+
+std::string UsageKey(const std::string& base, uint32_t usage) {
+  auto key = enroll::GcmUsageKey({U8(base), base.size()}, usage);
+  if (!key.ok()) std::abort();
+  return std::string(key->begin(), key->end());
+}
+
+std::string SealMessage(const std::string& base, uint32_t usage, const std::string& nonce,
+                        const std::string& header, const std::string& plain) {
+  const GcmOutput out =
+      GcmEncrypt(UsageKey(base, usage), nonce, Aad(header), std::string(kZero, '\0') + plain);
+  return nonce + Aad(header) + out.ciphertext + out.tag;
+}
+
+bool OpenMessage(const std::string& base, uint32_t usage, const std::string& message,
+                 std::string* header, std::string* plain) {
+  if (message.size() < 13) return false;
+  const std::string nonce = message.substr(0, 12);
+  const size_t hl = static_cast<uint8_t>(message[12]);
+  if (message.size() < 13 + hl + kZero + 16) return false;
+  *header = message.substr(13, hl);
+  const std::string ct = message.substr(13 + hl, message.size() - 13 - hl - 16);
+  const std::string key = UsageKey(base, usage);
+  const std::string keystream =
+      GcmEncrypt(key, nonce, "", std::string(ct.size(), '\0')).ciphertext;
+  const std::string text = Xor(ct, keystream);
+  if (GcmEncrypt(key, nonce, Aad(*header), text).tag != message.substr(message.size() - 16)) {
+    return false;
+  }
+  *plain = text.substr(kZero);
+  return text.substr(0, kZero) == std::string(kZero, '\0');
+}
+
+void Oracle::SetKey(const v1::KeyInfo& info, const std::string& base) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  infos_[info.handle()] = info;
+  bases_[info.handle()] = base;
+}
+
+void Oracle::DeleteKey(const std::string& handle) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  infos_.erase(handle);
+  bases_.erase(handle);
+}
+
+std::map<std::string, v1::KeyInfo> Oracle::Keys() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return infos_;
+}
+
+std::string Oracle::Base(const std::string& handle) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = bases_.find(handle);
+  return found == bases_.end() ? "" : found->second;
+}
+
+void Oracle::SetGate(const std::string& handle, v1::Gate gate) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  infos_[handle].set_gate(gate);
+}
+
+int Oracle::jobs() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<int>(done_.size());
+}
+
+std::string Oracle::NextNonce() { return BigEndian(next_nonce_++, 12); }
+
+std::string Oracle::HeaderFor(const v1::Job& job, const v1::Seal& seal) {
+  if (infos_[seal.handle()].key_class() != v1::KEY_CLASS_TGS || seal.usage() != 2) return "";
+  if (job.operation() == v1::OPERATION_REISSUE_TICKET) {
+    std::string header, plain;
+    OpenMessage(bases_[job.opens(0).handle()], 2, job.opens(0).message(), &header, &plain);
+    return header;
+  }
+  const uint64_t now = static_cast<uint64_t>(time(nullptr));
+  return std::string(1, '\x01') + PrincipalId(infos_[job.client()].principal()) +
+         BigEndian(now, 4) + BigEndian(now + 7 * 86400, 4) + BigEndian(job.id(), 8);
+}
+
+v1::Verdict Oracle::Judge(const std::string& session, const v1::Job& job, std::string* detail) {
+  for (const auto& part : job.opens()) {
+    if (bases_.count(part.handle()) == 0) return v1::VERDICT_UNKNOWN_HANDLE;
+  }
+  for (const auto& part : job.seals()) {
+    if (bases_.count(part.handle()) == 0) return v1::VERDICT_UNKNOWN_HANDLE;
+  }
+  std::string header, plain;
+  for (const auto& part : job.opens()) {
+    if (!OpenMessage(bases_[part.handle()], part.usage(), part.message(), &header, &plain)) {
+      return v1::VERDICT_BAD_TAG;
+    }
+    if (part.usage() == 1 && !replays_.insert(part.message().substr(0, 12)).second) {
+      return v1::VERDICT_REPLAY;
+    }
+  }
+  for (const auto& part : job.verify_macs()) {
+    const std::string nonce = part.checksum().substr(0, 12);
+    if (part.checksum().size() != 28 ||
+        GcmEncrypt(UsageKey(bases_[part.handle()], part.usage()), nonce, part.data(), "").tag !=
+            part.checksum().substr(12)) {
+      return v1::VERDICT_BAD_TAG;
+    }
+  }
+  if (job.operation() == v1::OPERATION_SEAL_GRANTED) {
+    auto grant = done_.find({session, job.grant()});
+    if (grant == done_.end() || !grant->second.leaves_grant) {
+      *detail = "no such grant";
+      return v1::VERDICT_REFUSED;
+    }
+  }
+  if (job.operation() == v1::OPERATION_LOGIN && job.opens_size() == 0 &&
+      infos_[job.client()].gate() == v1::GATE_TIMESTAMP) {
+    *detail = "pre-authentication required";
+    return v1::VERDICT_REFUSED;
+  }
+  return v1::VERDICT_OK;
+}
+
+Oracle::Done Oracle::Compute(const std::string& session, const v1::Job& job) {
+  Done done;
+  done.job = job.SerializeAsString();
+  std::string detail;
+  const v1::Verdict verdict = Judge(session, job, &detail);
+  for (v1::JobAnswer& answer : done.answers) {
+    answer.set_id(job.id());
+    answer.set_verdict(verdict);
+    answer.set_detail(detail);
+  }
+  if (verdict != v1::VERDICT_OK) return done;
+  done.leaves_grant = job.operation() == v1::OPERATION_LOGIN ||
+                      job.operation() == v1::OPERATION_OPEN_PREAUTH;
+  for (const auto& open : job.opens()) {
+    const size_t hl = static_cast<uint8_t>(open.message()[12]);
+    const size_t text = open.message().size() - 13 - hl - 16;
+    const auto shares = Split(GcmEncrypt(UsageKey(bases_[open.handle()], open.usage()),
+                                         open.message().substr(0, 12), "",
+                                         std::string(text, '\0'))
+                                  .ciphertext.substr(kZero));
+    for (int i = 0; i < 3; ++i) done.answers[i].add_opens()->set_keystream_share(shares[i]);
+  }
+  for (const auto& seal : job.seals()) {
+    Sealed sealed{UsageKey(bases_[seal.handle()], seal.usage()), NextNonce(),
+                  HeaderFor(job, seal), "", "", {}, {}};
+    sealed.keystream = GcmEncrypt(sealed.key, sealed.nonce, "",
+                                  std::string(kZero + seal.max_plaintext(), '\0'))
+                           .ciphertext;
+    const auto shares = Split(sealed.keystream);
+    for (int i = 0; i < 3; ++i) {
+      v1::SealAnswer* answer = done.answers[i].add_seals();
+      answer->set_nonce(sealed.nonce);
+      answer->set_header(sealed.header);
+      answer->set_keystream_share(shares[i]);
+    }
+    done.seals.push_back(std::move(sealed));
+  }
+  for (const auto& mac : job.make_macs()) {
+    const std::string nonce = NextNonce();
+    const auto shares =
+        Split(GcmEncrypt(UsageKey(bases_[mac.handle()], mac.usage()), nonce, mac.data(), "").tag);
+    for (int i = 0; i < 3; ++i) {
+      v1::MakeMacAnswer* answer = done.answers[i].add_make_macs();
+      answer->set_nonce(nonce);
+      answer->set_tag_share(shares[i]);
+    }
+  }
+  return done;
+}
+
+v1::JobAnswer Oracle::Answer(int party, const std::string& session, const v1::Job& job) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto [place, fresh] = done_.try_emplace({session, job.id()});
+  if (fresh) place->second = Compute(session, job);
+  if (place->second.job == job.SerializeAsString()) return place->second.answers[party];
+  v1::JobAnswer answer;
+  answer.set_id(job.id());
+  answer.set_verdict(v1::VERDICT_INCONSISTENT);
+  return answer;
+}
+
+v1::TagAnswer Oracle::Tag(int party, const std::string& session, const v1::TagRequest& request) {
+  v1::TagAnswer answer;
+  answer.set_job(request.job());
+  answer.set_seal(request.seal());
+  answer.set_verdict(v1::VERDICT_REFUSED);
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = done_.find({session, request.job()});
+  if (found == done_.end() || request.seal() >= found->second.seals.size()) {
+    answer.set_detail("no such seal");
+    return answer;
+  }
+  Sealed& sealed = found->second.seals[request.seal()];
+  const std::string& ct = request.ciphertext();
+  if (ct.size() > sealed.keystream.size() || !sealed.asked.insert(party).second) {
+    answer.set_detail("the tag was given already, or the text is too long");
+    return answer;
+  }
+  if (sealed.ciphertext.empty()) {
+    sealed.ciphertext = ct;
+    sealed.tag_shares = Split(
+        GcmEncrypt(sealed.key, sealed.nonce, Aad(sealed.header), Xor(ct, sealed.keystream)).tag);
+  }
+  answer.set_verdict(v1::VERDICT_OK);
+  answer.set_tag_share(sealed.ciphertext == ct ? sealed.tag_shares[party] : Random(16));
+  return answer;
+}
+
+}  // namespace mpckdc::test

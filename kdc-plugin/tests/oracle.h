@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests only: what three MPC servers would compute, computed on whole keys by OpenSSL.
+#ifndef KDC_PLUGIN_TESTS_ORACLE_H_
+#define KDC_PLUGIN_TESTS_ORACLE_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "proto/admin.pb.h"
+#include "proto/kdc_key.pb.h"
+
+namespace mpckdc::test {
+
+// AES-GCM of a usage key with a 12-byte nonce: ciphertext, and tag under `aad`.
+struct GcmOutput {
+  std::string ciphertext;
+  std::string tag;
+};
+GcmOutput GcmEncrypt(const std::string& key, const std::string& nonce, const std::string& aad,
+                     const std::string& plain);
+
+// Kg(usage).
+std::string UsageKey(const std::string& base, uint32_t usage);
+
+// nonce | header length | header | ciphertext | tag.
+std::string SealMessage(const std::string& base, uint32_t usage, const std::string& nonce,
+                        const std::string& header, const std::string& plain);
+bool OpenMessage(const std::string& base, uint32_t usage, const std::string& message,
+                 std::string* header, std::string* plain);
+
+// The keys and the state that the three servers would share. Every job is computed when the first
+// server gets it; the others are given their shares of the same result.
+class Oracle {
+ public:
+  explicit Oracle(std::string realm) : realm_(std::move(realm)) {}
+
+  void SetKey(const v1::KeyInfo& info, const std::string& base);
+  void DeleteKey(const std::string& handle);
+  std::map<std::string, v1::KeyInfo> Keys();
+  std::string Base(const std::string& handle);  // "" if unknown
+  void SetGate(const std::string& handle, v1::Gate gate);
+
+  v1::JobAnswer Answer(int party, const std::string& session, const v1::Job& job);
+  v1::TagAnswer Tag(int party, const std::string& session, const v1::TagRequest& request);
+
+  int jobs();  // computed so far
+
+ private:
+  struct Sealed {
+    std::string key;  // of the usage
+    std::string nonce;
+    std::string header;
+    std::string keystream;
+    std::string ciphertext;  // of the first request for the tag
+    std::array<std::string, 3> tag_shares;
+    std::set<int> asked;
+  };
+  struct Done {
+    std::string job;  // serialised, as first received
+    std::array<v1::JobAnswer, 3> answers;
+    std::vector<Sealed> seals;
+    bool leaves_grant = false;
+  };
+
+  Done Compute(const std::string& session, const v1::Job& job);
+  v1::Verdict Judge(const std::string& session, const v1::Job& job, std::string* detail);
+  std::string HeaderFor(const v1::Job& job, const v1::Seal& seal);
+  std::string NextNonce();
+
+  const std::string realm_;
+  std::mutex mutex_;
+  std::map<std::string, v1::KeyInfo> infos_;
+  std::map<std::string, std::string> bases_;
+  std::map<std::pair<std::string, uint64_t>, Done> done_;
+  std::set<std::string> replays_;
+  uint64_t next_nonce_ = 1;
+};
+
+}  // namespace mpckdc::test
+
+#endif  // KDC_PLUGIN_TESTS_ORACLE_H_

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The provider behind krb5's own entry points, against fake servers. What it seals is opened with
+// libk5crypto's implementation of the enctype under the whole key, and the other way round.
+#include <krb5/krb5.h>
+#include <krb5/remote_key_plugin.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kdc-plugin/tests/fake_realm.h"
+
+extern "C" {
+#include "kdc-plugin/provider/provider.h"
+}
+
+namespace mpckdc::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A host with one request at a time, whose waits block the thread.
+struct Token {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool woken = false;
+};
+void* request_pointer = nullptr;
+void** RequestSlot() { return &request_pointer; }
+void* BeginWait() { return new Token; }
+void Wait(void* token) {
+  auto* t = static_cast<Token*>(token);
+  {
+    std::unique_lock<std::mutex> lock(t->mutex);
+    t->changed.wait(lock, [&] { return t->woken; });
+  }
+  delete t;
+}
+void Wake(void* token) {
+  auto* t = static_cast<Token*>(token);
+  std::lock_guard<std::mutex> lock(t->mutex);
+  t->woken = true;
+  t->changed.notify_all();
+}
+const krb5_remote_key_host kHost = {BeginWait, Wait, Wake, RequestSlot};
+
+krb5_data View(const std::string& s) {
+  return {KV5M_DATA, static_cast<unsigned>(s.size()), const_cast<char*>(s.data())};
+}
+
+class ProviderTest : public ::testing::Test {
+ protected:
+  ProviderTest()
+      : user_base_(32, 'u'),
+        tgs_base_(32, 't'),
+        user_handle_(realm_.AddKey("alice@EXAMPLE.COM", user_base_, v1::KEY_CLASS_USER)),
+        tgs_handle_(
+            realm_.AddKey("krbtgt/EXAMPLE.COM@EXAMPLE.COM", tgs_base_, v1::KEY_CLASS_TGS)) {
+    if (krb5_init_secure_context(&context_) != 0) abort();
+    // One process, one realm of servers: each test starts the provider anew.
+    mpc_client_options options = realm_.Options(3000);
+    options.log = +[](int, const char* text) { log_ += std::string(text) + "\n"; };
+    const krb5_error_code code = provider_register(context_, &options);
+    EXPECT_EQ(code, 0);
+    krb5_c_set_remote_key_host(&kHost);
+    user_ = Reference(user_handle_);
+    tgs_ = Reference(tgs_handle_);
+  }
+  ~ProviderTest() override {
+    EndRequest();
+    provider_unregister();
+    krb5_c_set_remote_key_host(nullptr);
+    krb5_free_keyblock_contents(context_, &user_);
+    krb5_free_keyblock_contents(context_, &tgs_);
+    krb5_free_context(context_);
+  }
+
+  void EndRequest() {
+    if (request_pointer != nullptr) krb5_c_remote_key_request_done(request_pointer);
+    request_pointer = nullptr;
+  }
+
+  krb5_keyblock Reference(const std::string& handle) {
+    krb5_keyblock key = {};
+    const krb5_data data = View(handle);
+    EXPECT_EQ(krb5_c_make_remote_key(context_, -24002, &data, &key), 0);
+    return key;
+  }
+  static krb5_keyblock Local(const std::string& base) {
+    return {KV5M_KEYBLOCK, -24002, static_cast<unsigned>(base.size()),
+            reinterpret_cast<krb5_octet*>(const_cast<char*>(base.data()))};
+  }
+
+  krb5_error_code Encrypt(const krb5_keyblock& key, int usage, const std::string& plain,
+                          std::string* out) {
+    size_t length = 0;
+    EXPECT_EQ(krb5_c_encrypt_key_length(context_, &key, plain.size(), &length), 0);
+    out->assign(length, '\0');
+    krb5_enc_data cipher = {0, -24002, 0, View(*out)};
+    const krb5_data input = View(plain);
+    const krb5_error_code code = krb5_c_encrypt(context_, &key, usage, nullptr, &input, &cipher);
+    out->resize(code == 0 ? cipher.ciphertext.length : 0);
+    return code;
+  }
+  krb5_error_code Decrypt(const krb5_keyblock& key, int usage, const std::string& message,
+                          std::string* out) {
+    out->assign(message.size(), '\0');
+    krb5_enc_data cipher = {0, -24002, 0, View(message)};
+    krb5_data plain = View(*out);
+    const krb5_error_code code = krb5_c_decrypt(context_, &key, usage, nullptr, &cipher, &plain);
+    out->resize(code == 0 ? plain.length : 0);
+    return code;
+  }
+  std::string Sealed(const std::string& base, int usage, const std::string& plain) {
+    std::string message;
+    EXPECT_EQ(Encrypt(Local(base), usage, plain, &message), 0);
+    return message;
+  }
+  std::string Checksum(const krb5_keyblock& key, int usage, const std::string& data,
+                       krb5_error_code* code) {
+    krb5_checksum sum = {};
+    const krb5_data input = View(data);
+    *code = krb5_c_make_checksum(context_, -24002, &key, usage, &input, &sum);
+    std::string out(reinterpret_cast<char*>(sum.contents), *code == 0 ? sum.length : 0);
+    krb5_free_checksum_contents(context_, &sum);
+    return out;
+  }
+  krb5_error_code Verify(const krb5_keyblock& key, int usage, const std::string& data,
+                         const std::string& checksum, bool* valid) {
+    krb5_checksum sum = {KV5M_CHECKSUM, -24002, static_cast<unsigned>(checksum.size()),
+                         reinterpret_cast<krb5_octet*>(const_cast<char*>(checksum.data()))};
+    const krb5_data input = View(data);
+    krb5_boolean result = 0;
+    const krb5_error_code code =
+        krb5_c_verify_checksum(context_, &key, usage, &input, &sum, &result);
+    *valid = result;
+    return code;
+  }
+
+  void HintAs(const std::string& preauth, size_t ticket, size_t reply,
+              const std::string& as_req = "") {
+    const krb5_data cipher = View(preauth), request = View(as_req);
+    const krb5_remote_key_as_hint hint = {
+        &user_, preauth.empty() ? nullptr : &cipher, &tgs_,
+        ticket, reply, as_req.empty() ? nullptr : &request};
+    krb5_c_remote_key_hint_as(context_, &hint);
+  }
+
+  std::string Message(krb5_error_code code) {
+    const char* text = krb5_get_error_message(context_, code);
+    std::string copy = text;
+    krb5_free_error_message(context_, text);
+    return copy;
+  }
+
+  FakeRealm realm_;
+  std::string user_base_, tgs_base_, user_handle_, tgs_handle_;
+  krb5_context context_ = nullptr;
+  krb5_keyblock user_ = {}, tgs_ = {};
+  static std::string log_;
+};
+std::string ProviderTest::log_;
+
+TEST_F(ProviderTest, ALoginIsOneJob) {
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  HintAs(preauth, 100, 200, "the request");
+  std::string plain, ticket, reply, opened;
+  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
+  EXPECT_EQ(plain, "a timestamp");
+  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
+  ASSERT_EQ(Encrypt(user_, 3, std::string(200, 'r'), &reply), 0);
+  krb5_error_code code;
+  const std::string checksum = Checksum(user_, 56, "the request", &code);
+  ASSERT_EQ(code, 0);
+  EXPECT_EQ(realm_.oracle->jobs(), 1);
+  EXPECT_EQ(ticket[12], 33) << "a TGT has its header";
+  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), 0);
+  EXPECT_EQ(opened, "ticket part");
+  EXPECT_EQ(Decrypt(Local(user_base_), 3, reply, &opened), 0);
+  EXPECT_EQ(opened, std::string(200, 'r'));
+  bool valid = false;
+  EXPECT_EQ(Verify(Local(user_base_), 56, "the request", checksum, &valid), 0);
+  EXPECT_TRUE(valid);
+}
+
+TEST_F(ProviderTest, WhatWasNotForeseenGetsItsOwnJob) {
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  HintAs(preauth, 10, 10);
+  std::string plain, ticket, reply, opened;
+  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
+  ASSERT_EQ(Encrypt(tgs_, 2, std::string(50, 't'), &ticket), 0);  // longer than the hint said
+  ASSERT_EQ(Encrypt(user_, 3, std::string(50, 'r'), &reply), 0);
+  krb5_error_code code;
+  EXPECT_EQ(Checksum(user_, 56, "the request", &code).size(), 28u);  // not announced
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(realm_.oracle->jobs(), 4);
+  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), 0);
+  EXPECT_EQ(opened, std::string(50, 't'));
+}
+
+TEST_F(ProviderTest, WithoutHintsEverythingWorks) {
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  std::string plain, ticket, reply;
+  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
+  ASSERT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
+  ASSERT_EQ(Encrypt(user_, 3, "reply", &reply), 0);
+  EXPECT_EQ(realm_.oracle->jobs(), 3);
+}
+
+TEST_F(ProviderTest, ASecondKeyOfTheClientMayBeTheRightOne) {
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  const std::string other = realm_.AddKey("alice@EXAMPLE.COM", std::string(32, 'o'),
+                                          v1::KEY_CLASS_USER);
+  krb5_keyblock wrong = Reference(other);
+  const krb5_data cipher = View(preauth);
+  const krb5_remote_key_as_hint hint = {&wrong, &cipher, &tgs_, 100, 100, nullptr};
+  krb5_c_remote_key_hint_as(context_, &hint);
+  std::string plain, ticket;
+  EXPECT_EQ(Decrypt(wrong, 1, preauth, &plain), KRB5KRB_AP_ERR_BAD_INTEGRITY);
+  EXPECT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
+  EXPECT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
+  krb5_free_keyblock_contents(context_, &wrong);
+}
+
+TEST_F(ProviderTest, LoginWithoutPreauthIsOneJobToo) {
+  realm_.oracle->SetGate(user_handle_, v1::GATE_NONE);
+  HintAs("", 100, 100, "the request");
+  EXPECT_EQ(realm_.oracle->jobs(), 0) << "nothing is sent before it is needed";
+  std::string ticket, reply;
+  ASSERT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
+  ASSERT_EQ(Encrypt(user_, 3, "reply", &reply), 0);
+  EXPECT_EQ(realm_.oracle->jobs(), 1);
+}
+
+TEST_F(ProviderTest, GateIsTheServersDecision) {
+  HintAs("", 100, 100);
+  std::string ticket;
+  const krb5_error_code code = Encrypt(tgs_, 2, "ticket", &ticket);
+  EXPECT_EQ(code, KRB5KDC_ERR_POLICY);
+  EXPECT_THAT(Message(code), HasSubstr("pre-authentication required"));
+}
+
+TEST_F(ProviderTest, TgsOpensAndReissuesInOneJob) {
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  HintAs(preauth, 100, 100);
+  std::string plain, tgt, renewed;
+  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
+  ASSERT_EQ(Encrypt(tgs_, 2, "the TGT", &tgt), 0);
+  EndRequest();
+  const krb5_data cipher = View(tgt);
+  const krb5_remote_key_tgs_hint hint = {&tgs_, &cipher, &tgs_, 100};
+  krb5_c_remote_key_hint_tgs(context_, &hint);
+  ASSERT_EQ(Decrypt(tgs_, 2, tgt, &plain), 0);
+  EXPECT_EQ(plain, "the TGT");
+  ASSERT_EQ(Encrypt(tgs_, 2, "a renewed TGT", &renewed), 0);
+  EXPECT_EQ(realm_.oracle->jobs(), 2);
+  EXPECT_EQ(renewed.substr(12, 34), tgt.substr(12, 34)) << "origin is inherited";
+}
+
+TEST_F(ProviderTest, TgsWithUnknownTargetReissuesLater) {
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  HintAs(preauth, 100, 100);
+  std::string plain, tgt, renewed;
+  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
+  ASSERT_EQ(Encrypt(tgs_, 2, "the TGT", &tgt), 0);
+  EndRequest();
+  ASSERT_EQ(Decrypt(tgs_, 2, tgt, &plain), 0);
+  ASSERT_EQ(Encrypt(tgs_, 2, "a renewed TGT", &renewed), 0);
+  EXPECT_EQ(renewed.substr(12, 34), tgt.substr(12, 34));
+}
+
+TEST_F(ProviderTest, NoTicketForNobody) {
+  std::string ticket;
+  const krb5_error_code code = Encrypt(tgs_, 2, "ticket", &ticket);
+  EXPECT_EQ(code, KRB5KDC_ERR_POLICY);
+  EXPECT_THAT(Message(code), HasSubstr("mpc-admin enroll"));
+  EXPECT_EQ(realm_.oracle->jobs(), 0);
+}
+
+TEST_F(ProviderTest, PacChecksums) {
+  krb5_error_code code;
+  const std::string sum = Checksum(tgs_, 17, "PAC", &code);
+  ASSERT_EQ(code, 0);
+  bool valid = false;
+  EXPECT_EQ(Verify(Local(tgs_base_), 17, "PAC", sum, &valid), 0);
+  EXPECT_TRUE(valid);
+  EXPECT_EQ(Verify(tgs_, 17, "PAC", sum, &valid), 0);
+  EXPECT_TRUE(valid);
+  EXPECT_EQ(Verify(tgs_, 17, "other", sum, &valid), 0);
+  EXPECT_FALSE(valid);
+}
+
+TEST_F(ProviderTest, OtherUsagesAreNotInTheTable) {
+  std::string out;
+  EXPECT_EQ(Encrypt(tgs_, 5, "data", &out), KRB5KDC_ERR_POLICY);
+  EXPECT_EQ(Decrypt(user_, 4, Sealed(user_base_, 4, "data"), &out), KRB5KDC_ERR_POLICY);
+  krb5_error_code code;
+  Checksum(user_, 6, "data", &code);
+  EXPECT_EQ(code, KRB5KDC_ERR_POLICY);
+  const std::string seed = "constant";
+  std::string prf(64, '\0');
+  const krb5_data input = View(seed);
+  krb5_data output = View(prf);
+  EXPECT_NE(krb5_c_prf(context_, &user_, const_cast<krb5_data*>(&input), &output), 0);
+  EXPECT_EQ(realm_.oracle->jobs(), 0);
+}
+
+TEST_F(ProviderTest, ErrorsOfTheServers) {
+  struct Case {
+    v1::Verdict verdict;
+    krb5_error_code code;
+  };
+  for (const Case& c : {Case{v1::VERDICT_BAD_TAG, KRB5KRB_AP_ERR_BAD_INTEGRITY},
+                        Case{v1::VERDICT_CLOCK_SKEW, KRB5KRB_AP_ERR_SKEW},
+                        Case{v1::VERDICT_REPLAY, KRB5KRB_AP_ERR_REPEAT},
+                        Case{v1::VERDICT_REFUSED, KRB5KDC_ERR_POLICY},
+                        Case{v1::VERDICT_UNKNOWN_HANDLE, KRB5KDC_ERR_SVC_UNAVAILABLE},
+                        Case{v1::VERDICT_UNAVAILABLE, KRB5KDC_ERR_SVC_UNAVAILABLE}}) {
+    for (auto& party : realm_.parties) {
+      party->behaviour.job = [v = c.verdict](v1::JobAnswer& a) { a.set_verdict(v); };
+    }
+    std::string plain;
+    EXPECT_EQ(Decrypt(user_, 1, Sealed(user_base_, 1, "t"), &plain), c.code)
+        << v1::Verdict_Name(c.verdict);
+  }
+  for (auto& party : realm_.parties) party->behaviour.job = nullptr;
+  realm_.parties[0]->behaviour.tag = [](v1::TagAnswer& a) {
+    a.set_verdict(v1::VERDICT_UNAVAILABLE);
+  };
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  HintAs(preauth, 100, 100);
+  std::string plain, ticket;
+  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
+  EXPECT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), KRB5KDC_ERR_SVC_UNAVAILABLE);
+}
+
+TEST_F(ProviderTest, AWrongPasswordOpensNothing) {
+  const std::string preauth = Sealed(std::string(32, 'w'), 1, "a timestamp");
+  HintAs(preauth, 100, 100);
+  std::string plain;
+  EXPECT_EQ(Decrypt(user_, 1, preauth, &plain), KRB5KRB_AP_ERR_BAD_INTEGRITY);
+}
+
+TEST_F(ProviderTest, ARequestMayEndBeforeItsJob) {
+  for (auto& party : realm_.parties) party->behaviour.delay_ms = 100;
+  HintAs(Sealed(user_base_, 1, "a timestamp"), 100, 100);
+  EndRequest();
+}
+
+TEST_F(ProviderTest, AnotherRealmInTheSameProcessIsRefused) {
+  mpc_client_options options = realm_.Options();
+  options.realm = "OTHER.ORG";
+  const krb5_error_code code = provider_register(context_, &options);
+  EXPECT_EQ(code, EINVAL);
+  EXPECT_THAT(Message(code), HasSubstr("OTHER.ORG"));
+}
+
+}  // namespace
+}  // namespace mpckdc::test
