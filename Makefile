@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. CMake and ninja build what is ours, krb5-patches/ builds krb5; this only calls
+# them. Everything goes below build/; nothing is installed but Debian packages.
+
+BUILD  := $(CURDIR)/build
+CMAKE  := $(BUILD)/cmake
+LOG    := $(BUILD)/log
+JOBS   ?= $(shell nproc)
+# Debian's own: a developer's PATH may put another python3 first, without Debian's pytest.
+PYTHON ?= /usr/bin/python3
+# The parts of `make test` may be chosen: make test TESTS='unit realm krb5'
+TESTS  ?= unit realm krb5
+
+CMAKE_FLAGS := -DMPCKDC_PLUGIN=ON -DKRB5_INSTALL_DIR=$(BUILD)/krb5/install \
+  -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+
+PROGRESS := $(CURDIR)/deploy/progress.sh
+export MPCKDC_BUILD := $(BUILD)
+export JOBS PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help packages krb5 build demo demo-stop test krb5-check test-fresh bench sim clean
+
+help:
+	@echo 'make demo        build everything, start a realm, log a user in, search for keys'
+	@echo 'make demo-stop   stop the realm that `make demo` left running'
+	@echo 'make test        build everything and run all tests'
+	@echo
+	@echo 'make build       packages, patched krb5, mpc-server, mpc-admin, kdc-plugin'
+	@echo 'make krb5        packages and the patched krb5 alone'
+	@echo "make krb5-check  MIT's own tests on the patched krb5, stock and with remote keys"
+	@echo 'make test-fresh  `make demo` and `make test` in a bare Debian 12 chroot (root)'
+	@echo 'make bench       throughput and latency of the engine'
+	@echo 'make sim         three servers in one process under seeded faults'
+	@echo 'make clean       remove build/ (stop the demo first)'
+	@echo
+	@echo 'JOBS=N limits parallel builds. Logs are in build/log.'
+
+packages:
+	@mkdir -p $(LOG)
+	@deploy/install-packages.sh $(LOG)/packages.log
+
+krb5: packages
+	@krb5-patches/build.sh > $(LOG)/krb5-directory
+
+build: krb5
+	@$(PROGRESS) 'configuring' $(LOG)/cmake.log \
+	  cmake -S . -B $(CMAKE) -G Ninja $(CMAKE_FLAGS)
+	@$(PROGRESS) 'building mpc-server, mpc-admin, kdc-plugin and tests' $(LOG)/build.log \
+	  ninja -C $(CMAKE) -j $(JOBS)
+
+demo: build
+	@$(PYTHON) deploy/demo/demo.py
+
+demo-stop:
+	@$(PYTHON) deploy/demo/demo.py --stop
+
+# Each part ends with its runner's own closing line.
+test: build
+	@deploy/run-tests.sh $(TESTS)
+
+krb5-check: krb5
+	@krb5-patches/krb5-check.sh
+
+test-fresh:
+	@deploy/test-fresh.sh
+
+bench: build
+	@if [ -x $(CMAKE)/mpc-server/cmd/mpc-bench ]; then $(CMAKE)/mpc-server/cmd/mpc-bench; \
+	 else echo 'mpc-bench is not built in this tree'; exit 1; fi
+
+sim: build
+	@cd $(CMAKE) && ctest --output-on-failure -R '^sim_'
+
+clean:
+	@if [ -d $(BUILD)/demo ]; then $(PYTHON) deploy/demo/demo.py --stop; fi
+	rm -rf $(BUILD)

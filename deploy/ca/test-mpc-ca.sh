@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Checks mpc-ca: names, roles, idempotence, bad input. Usage: test-mpc-ca.sh
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+ca="$here/mpc-ca"
+
+die() { echo "FAILED: $*" >&2; exit 1; }
+refused() { if "$@" >/dev/null 2>&1; then die "accepted: $*"; fi; }
+
+"$ca" init "$dir" >/dev/null
+"$ca" issue "$dir" --realm EXAMPLE.COM --role peer --name p0 --dns localhost --ip 127.0.0.1 \
+  --ip ::1 >/dev/null
+"$ca" issue "$dir" --realm EXAMPLE.COM --role admin --name root >/dev/null
+
+text=$(openssl x509 -in "$dir/peer-p0.pem" -noout -text)
+[ "$(echo "$text" | grep -o 'URI:[^,]*')" = "URI:spiffe://EXAMPLE.COM/mpc/peer/p0" ] || die "URI"
+echo "$text" | grep -q 'DNS:localhost, IP Address:127.0.0.1' || die "host names"
+echo "$text" | grep -q 'NIST CURVE: P-256' || die "curve"
+echo "$text" | grep -q 'TLS Web Server Authentication' || die "server purpose"
+openssl x509 -in "$dir/admin-root.pem" -noout -text |
+  grep -q 'TLS Web Server Authentication' && die "an administrator may act as a server"
+openssl verify -CAfile "$dir/ca.pem" "$dir/peer-p0.pem" "$dir/admin-root.pem" >/dev/null
+[ "$(stat -c %a "$dir/peer-p0.key")" = 600 ] || die "key mode"
+
+before=$(cat "$dir"/*.pem | sha256sum)
+"$ca" init "$dir"
+"$ca" issue "$dir" --realm EXAMPLE.COM --role peer --name p0 --dns localhost --ip 127.0.0.1 --ip ::1
+[ "$(cat "$dir"/*.pem | sha256sum)" = "$before" ] || die "not idempotent"
+"$ca" issue "$dir" --realm EXAMPLE.COM --role peer --name p0 --dns other.example >/dev/null
+[ "$(cat "$dir"/*.pem | sha256sum)" != "$before" ] || die "other names, same certificate"
+
+"$ca" issue "$dir" --realm EXAMPLE.COM --role admin --name late --expired >/dev/null
+openssl x509 -in "$dir/admin-late.pem" -noout -checkend 0 >/dev/null && die "not expired"
+"$ca" show "$dir" | grep -q EXPIRED || die "show hides an expired certificate"
+[ "$("$ca" fingerprint "$dir/ca.pem" | wc -c)" = 65 ] || die "fingerprint"
+
+refused "$ca" issue "$dir" --realm EXAMPLE.COM --role root --name x
+refused "$ca" issue "$dir" --realm EXAMPLE.COM --role peer --name x
+refused "$ca" issue "$dir" --realm 'A,URI:spiffe://B' --role kdc --name x
+refused "$ca" issue "$dir" --realm EXAMPLE.COM --role kdc --name 'x/../y'
+refused "$ca" issue "$dir" --realm EXAMPLE.COM --role kdc --name x --days soon
+refused "$ca" issue "$dir/none" --realm EXAMPLE.COM --role kdc --name x
+refused "$ca"
+echo "mpc-ca: all good"

@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The parts of `make test`; all of them run, and the worst result is the exit status.
+#   run-tests.sh [unit] [realm] [krb5]
+#     unit   C and C++ tests (ctest)
+#     realm  whole realms on the loopback interface (pytest)
+#     krb5   a quick choice of MIT's own tests on the patched tree; `make krb5-check` runs them all
+set -u
+cd "$(dirname "$0")/.." || exit
+build=${MPCKDC_BUILD:-$PWD/build}
+python=${PYTHON:-/usr/bin/python3}
+# Log-in, pre-auth, renewal, user-to-user, worker processes; all unit tests of libk5crypto.
+quick='^(tests/t_(general|renew|u2u|skew|referral)\.py|kdc/t_(workers|bigreply)\.py|unit:lib/crypto|own:)'
+
+run_unit() {
+  # Two at a time: most tests start three parties of their own.
+  ctest --test-dir "$build/cmake" --output-on-failure -j "${JOBS:-$(nproc)}"
+}
+
+run_realm() {
+  "$python" -m pytest -p no:cacheprovider --basetemp "$build/realm-tests" --durations 5 -q \
+    --color "$([ -t 1 ] && echo yes || echo no)" integration-tests
+}
+
+run_krb5() {
+  krb5-patches/krb5-check.sh --fresh --variants 'patched provider' --only "$quick"
+}
+
+failed=
+for part in "${@:-unit realm krb5}"; do
+  for name in $part; do
+    echo "== test: $name"
+    started=$SECONDS
+    case $name in
+      unit | realm | krb5) "run_$name" ;;
+      *) echo "no such part: $name" >&2; false ;;
+    esac || failed="$failed $name"
+    echo "== test: $name took $((SECONDS - started)) s"
+  done
+done
+if [ -n "$failed" ]; then
+  echo "FAILED:$failed"
+  exit 1
+fi
+echo 'all tests passed'

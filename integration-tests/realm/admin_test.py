@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What administrators do with kadmin, kadmin.local and mpc-admin; what must not leave."""
+
+import json
+
+import pytest
+
+import kdbfile
+import keys
+
+SERVICE = 'host/files.example.com'
+WRONG = 'Password incorrect'
+ADMIN = ('root/admin', 'the administrator')
+
+
+@pytest.fixture(scope='module')
+def live(shared_realm):
+    shared_realm.add_service(SERVICE)
+    shared_realm.enroll(*ADMIN)
+    return shared_realm
+
+
+@pytest.fixture
+def user(live, new_user):
+    return new_user(live)
+
+
+def test_kadmin_over_the_network(live):
+    assert 'Principal: root/admin' in live.kadmin('getprinc root/admin', *ADMIN).stdout
+
+
+def test_principal_added_through_kadmin_is_protected(live):
+    live.kadmin('addprinc -pw through-kadmin bob', *ADMIN)
+    live.kinit('bob', 'through-kadmin')
+    dump = live.dump(live.dir / 'dump-bob')
+    plains = [plain for sealed, plain in kdbfile.recover_keys(dump, live.stash)
+              if sealed.principal.startswith('bob@')]
+    assert plains and all(kdbfile.is_remote_key(plain) for plain in plains)
+
+
+def test_password_changed_through_kadmin(live, user):
+    live.kadmin(f'cpw -pw changed {user[0]}', *ADMIN)
+    assert WRONG in live.kinit(*user, check=False).stdout
+    live.kinit(user[0], 'changed')
+
+
+def test_protected_key_does_not_leave(live, user, tmp_path):
+    keytab = tmp_path / 'keytab'
+    local = live.kadmin_local(f'ktadd -norandkey -k {keytab} {user[0]}', check=False)
+    assert 'mpc-admin randkey' in local.stdout
+    # kadmin's protocol carries a number, not a text: the client prints its own, kadmind logs ours.
+    for query in (f'ktadd -k {keytab} {user[0]}', f'cpw -randkey {user[0]}'):
+        log = live.log_dir / 'kadmind-requests.log'
+        seen = log.stat().st_size
+        assert 'Principal keys are locked down' in live.kadmin(query, *ADMIN).stdout
+        assert 'mpc-admin randkey' in log.read_text()[seen:]
+    entries = kdbfile.read_keytab(keytab) if keytab.exists() else []
+    assert entries == []
+    live.kinit(*user)  # the refusals changed nothing
+
+
+def test_local_randkey(live, user):
+    live.kadmin_local(f'cpw -randkey {user[0]}')
+    assert WRONG in live.kinit(*user, check=False).stdout
+
+
+def test_service_key_leaves_as_a_keytab(live, tmp_path):
+    keytab = tmp_path / 'keytab'
+    live.kadmin(f'ktadd -k {keytab} {SERVICE}', *ADMIN)
+    live.kinit(*ADMIN)
+    assert 'keytab entry valid' in live.kvno(SERVICE, '-k', keytab).stdout
+
+
+def test_mpc_admin_randkey(live, user):
+    live.admin('randkey', user[0])
+    assert WRONG in live.kinit(*user, check=False).stdout
+
+
+def test_other_enctypes_are_refused_for_a_user(live):
+    refused = live.kadmin_local('addprinc -pw x -e aes256-cts:normal carol', check=False)
+    assert refused.returncode and 'gcm' in refused.stdout
+    assert live.kadmin_local('getprinc carol', check=False).returncode
+
+
+def test_enrolled_twice(live, user):
+    """Not by accident: the second time needs --replace; without it nothing changes."""
+    name, password = user
+    refused = live.enroll(name, 'enrolled again', check=False)
+    assert refused.returncode and '--replace' in refused.stdout + refused.stderr
+    live.kinit(name, password)
+    live.enroll(name, 'enrolled again', '--replace')
+    assert WRONG in live.kinit(name, password, check=False).stdout
+    live.kinit(name, 'enrolled again')
+    live.admin('verify', name)
+
+
+def test_enrol_from_a_keytab(live, tmp_path):
+    """A keytab made elsewhere with enctypes 17 and 18 holds the same base keys."""
+    keytab = tmp_path / 'dave.keytab'
+    live.run('ktutil', stdin='addent -password -p dave -k 1 -e aes256-cts\nfrom a keytab\n'
+                             'addent -password -p dave -k 1 -e aes128-cts\nfrom a keytab\n'
+                             f'wkt {keytab}\nquit\n')
+    live.admin('enroll', 'dave', '--keytab', keytab)
+    live.kinit('dave', 'from a keytab')
+
+
+def test_deleted_principal(live, user):
+    name, password = user
+    live.admin('delete', name)
+    assert live.kinit(name, password, check=False).returncode
+    assert f'{name}@' not in live.admin('list').stdout
+
+
+def test_principal_deleted_in_kadmin(live, user):
+    live.kadmin_local(f'delprinc -force {user[0]}')
+    assert f'{user[0]}@' not in live.admin('list').stdout
+
+
+def test_list_and_verify(live, user):
+    assert f'{user[0]}@{live.name}' in live.admin('list').stdout
+    assert f'krbtgt/{live.name}@{live.name}' in live.admin('list').stdout
+    live.admin('verify')
+    live.admin('verify', user[0])
+
+
+def test_status_and_doctor(live):
+    status = live.server_status()
+    assert [server['party'] for server in status] == [0, 1, 2]
+    assert all(server['realm'] == live.name for server in status)
+    live.admin('doctor')
+
+
+def test_test_login(live, user):
+    name, password = user
+    live.admin('test-login', name, '--password-stdin', stdin=password + '\n')
+    refused = live.admin('test-login', name, '--password-stdin', stdin='no\n', check=False)
+    assert refused.returncode == 6, 'the exit status of a wrong password'
+
+
+def test_servers_hold_what_the_password_gives(live, user):
+    """Joined, and only joined, two servers' shares are alice's keys: nothing else was stored."""
+    import proof
+    import storefile
+    stores = [proof._open_store(live, party) for party in range(3)]
+    expected = {enctype: keys.string_to_key(enctype, user[1], live.name + user[0])
+                for enctype in (keys.AES128_GCM, keys.AES256_GCM)}
+    seen = set()
+    for handle, record in stores[0].items():
+        if record.principal != f'{user[0]}@{live.name}':
+            continue
+        for first, second in ((0, 1), (1, 2), (2, 0)):
+            base = storefile.join(stores[first][handle].base, stores[second][handle].base)
+            assert base == expected[record.enctype]
+            for usage, shares in record.usages.items():
+                joined = storefile.join(stores[first][handle].usages[usage],
+                                        stores[second][handle].usages[usage])
+                usage_key = keys.usage_key(base, usage)
+                assert joined == b''.join(keys.aes_round_keys(usage_key)) + keys.hash_key(usage_key)
+        assert sorted(record.usages) == [1, 3, 56]
+        seen.add(record.enctype)
+    assert seen == set(expected)

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input: each gets a clear error and loses nothing."""
+
+import shutil
+import subprocess
+
+import pytest
+
+import config_files
+import daemon
+import realm as realm_module
+
+
+@pytest.fixture(scope='module')
+def stopped(tmp_path_factory):
+    """A realm's files without any process: for configurations that must not start."""
+    live = realm_module.Realm(tmp_path_factory.mktemp('stopped') / 'realm')
+    live.write_files()
+    yield live
+    live.stop()
+
+
+def start_server(live, config, *flags, seconds=5):
+    """Output and exit status of an mpc-server that is expected to give up."""
+    try:
+        result = subprocess.run(
+            [config_files.mpc_program('mpc-server'), '--config', config, *flags], env=live.env,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            encoding='utf-8', timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise AssertionError('the server runs on although its configuration is bad') from None
+    return result
+
+
+def changed_config(live, old, new, party=0):
+    text = (live.dir / f'p{party}/mpc-server.toml').read_text()
+    assert old in text
+    path = live.dir / 'changed.toml'
+    path.write_text(text.replace(old, new))
+    return path
+
+
+def line_of(path, text):
+    lines = path.read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+# Configuration ----------------------------------------------------------------------------------
+
+def test_good_config_is_called_good(stopped):
+    result = start_server(stopped, stopped.dir / 'p0/mpc-server.toml', '--check-config')
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize('old, new, named', [
+    ('cluster = ', 'clutser = ', 'clutser'),
+    ('party = 0', 'party = 3', 'party'),
+    ('window_ms = 100', 'window_ms = "soon"', 'window_ms'),
+    ('[batch]', '[batch', '[batch'),
+])
+def test_config_error_names_file_and_line(stopped, old, new, named):
+    path = changed_config(stopped, old, new)
+    for flags in ((), ('--check-config',)):
+        result = start_server(stopped, path, *flags)
+        assert result.returncode
+        assert f'{path}:{line_of(path, new)}' in result.stdout
+        assert named in result.stdout
+
+
+def test_missing_config(stopped):
+    result = start_server(stopped, stopped.dir / 'none.toml')
+    assert result.returncode and 'none.toml' in result.stdout
+
+
+def test_store_key_that_others_can_read(stopped):
+    key = stopped.dir / 'open.key'
+    key.write_text('1 ' + 'ab' * 32 + '\n')
+    key.chmod(0o644)
+    result = start_server(stopped, changed_config(stopped, str(stopped.dir / 'p0/store.key'),
+                                                  str(key)))
+    assert result.returncode and 'open.key' in result.stdout
+
+
+# Certificates -----------------------------------------------------------------------------------
+
+def certificate(live, *arguments):
+    config_files.mpc_ca('issue', live.dir / 'ca', '--realm', live.name, *arguments)
+
+
+def test_server_with_the_wrong_role(stopped):
+    certificate(stopped, '--role', 'kdc', '--name', 'nosy', '--ip', '127.0.0.1')
+    path = changed_config(stopped, 'peer-p0.', 'kdc-nosy.')
+    result = start_server(stopped, path)
+    assert result.returncode and 'peer' in result.stdout
+
+
+def test_server_with_an_expired_certificate(stopped):
+    certificate(stopped, '--role', 'peer', '--name', 'late', '--ip', '127.0.0.1', '--expired')
+    result = start_server(stopped, changed_config(stopped, 'peer-p0.', 'peer-late.'))
+    assert result.returncode and 'expired' in result.stdout
+
+
+@pytest.fixture(scope='module')
+def live(shared_realm):
+    return shared_realm
+
+
+def admin_as(live, role, name, *command):
+    """mpc-admin with another certificate."""
+    text = (live.dir / 'admin/admin.toml').read_text()
+    path = live.dir / f'admin/{role}-{name}.toml'
+    path.write_text(text.replace('admin-administrator.', f'{role}-{name}.'))
+    return subprocess.run(
+        [config_files.mpc_program('mpc-admin'), '--config', path, *command], env=live.env,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        encoding='utf-8', timeout=60)
+
+
+def test_kdc_certificate_may_not_administer(live):
+    refused = admin_as(live, 'kdc', 'kdc', 'delete', '--force', f'krbtgt/{live.name}')
+    assert refused.returncode and 'role' in refused.stdout.lower(), refused.stdout
+    assert f'krbtgt/{live.name}' in live.admin('list').stdout
+    audit = (live.log_dir / 'p0-audit.jsonl').read_text()
+    assert 'mpc/kdc/kdc' in audit, 'the refusal is in the audit log'
+
+
+def test_expired_administrator(live):
+    certificate(live, '--role', 'admin', '--name', 'former', '--expired')
+    refused = admin_as(live, 'admin', 'former', 'list')
+    assert refused.returncode and 'expired' in refused.stdout, refused.stdout
+
+
+def test_administrator_of_another_authority(live, tmp_path):
+    config_files.mpc_ca('init', tmp_path / 'ca')
+    config_files.mpc_ca('issue', tmp_path / 'ca', '--realm', live.name, '--role', 'admin',
+                        '--name', 'stranger')
+    for suffix in ('pem', 'key'):
+        shutil.copy(tmp_path / f'ca/admin-stranger.{suffix}', live.dir / 'ca')
+    assert admin_as(live, 'admin', 'stranger', 'list').returncode
+
+
+# Stores and transactions --------------------------------------------------------------------------
+
+def test_server_with_another_realms_store(make_realm):
+    ours, theirs = make_realm(), make_realm(realm='OTHER.ORG')
+    for live in (ours, theirs):
+        live.write_files()
+        live.start_servers()
+        live.admin('init-realm')
+        live.stop()
+    for part in ('data', 'store.key'):
+        target = ours.dir / 'p1' / part
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+        source = theirs.dir / 'p1' / part
+        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+    result = start_server(ours, ours.dir / 'p1/mpc-server.toml')
+    assert result.returncode
+    assert 'OTHER.ORG' in result.stdout and 'EXAMPLE.COM' in result.stdout
+
+
+def test_server_with_another_partys_store(make_realm):
+    live = make_realm()
+    live.write_files()
+    live.start_servers()
+    live.admin('init-realm')
+    live.stop()
+    path = changed_config(live, str(live.dir / 'p0'), str(live.dir / 'p1'))
+    result = start_server(live, path)
+    assert result.returncode and 'party' in result.stdout.lower(), result.stdout
+
+
+def test_damaged_store_is_an_error_that_names_the_record(make_realm, new_user):
+    live = make_realm()
+    live.create()
+    user = new_user(live)
+    live.servers[1].stop()
+    store = live.dir / 'p1/data/shares.mdb'
+    handle = damage_record(live, store, user[0])
+    live.servers[1].start()
+    live.wait_for_servers()
+    refused = live.kinit(*user, check=False)
+    assert refused.returncode and 'Password incorrect' not in refused.stdout
+    logs = live.servers[1].log.read_text() + live.admin('verify', check=False).stdout
+    assert handle.hex() in logs
+    live.enroll('unharmed', 'other keys still work')
+    live.kinit('unharmed', 'other keys still work')
+
+
+def damage_record(live, store, name):
+    """Flips one bit in the middle of a sealed record; returns its handle."""
+    import storefile
+    keys_of = storefile.read_store(store, live.dir / 'p1/store.key', live.name, 1,
+                                   config_files.CLUSTER)
+    handle = next(handle for handle, key in keys_of.items()
+                  if key.principal.startswith(f'{name}@') and key.enctype == -24002)
+    record = dict(storefile.read_lmdb(store, 'keys'))[handle]
+    data = bytearray(store.read_bytes())
+    at, hits = data.find(record[:64]), 0
+    while at >= 0:
+        data[at + 60] ^= 1
+        hits += 1
+        at = data.find(record[:64], at)
+    assert hits
+    store.write_bytes(data)
+    return handle
+
+
+def test_enrolment_interrupted_between_servers(make_realm):
+    """P2 is gone: nothing becomes usable, nothing stays behind, and a second try succeeds."""
+    live = make_realm()
+    live.create()
+    live.servers[2].kill()
+    failed = live.enroll('erin', 'first try', check=False)
+    assert failed.returncode and 'P2' in failed.stdout + failed.stderr, failed.stderr
+    live.servers[2].start()
+    live.wait_for_servers()
+    assert live.kinit('erin', 'first try', check=False).returncode
+    assert 'erin@' not in live.admin('list').stdout
+    live.enroll('erin', 'second try')
+    live.kinit('erin', 'second try')
+    counts = {server['keys'] for server in live.server_status()}
+    assert len(counts) == 1, 'the three servers hold the same keys'
+
+
+def test_kdc_with_an_unreachable_servers_list(make_realm):
+    """A KDC that is told wrong servers starts, logs them by name, and refuses logins as an outage."""
+    live = make_realm()
+    live.create()
+    live.enroll('frank', 'a password')
+    live.stop_kdc()
+    conf = live.kdc_dir / 'kdc.conf'
+    free = daemon.free_ports(1)[0]
+    conf.write_text(conf.read_text().replace(f':{live.ports.clients[1]} ', f':{free} '))
+    live.start_kdc()
+    refused = live.kinit('frank', 'a password', check=False)
+    assert 'A service is not available' in refused.stdout, refused.stdout
+    logs = live.kdc.log.read_text() + (live.log_dir / 'kdc.log').read_text()
+    assert f':{free}' in logs
+
+
+def test_kdc_conf_without_servers(make_realm):
+    live = make_realm()
+    live.write_files()
+    conf = live.kdc_dir / 'kdc.conf'
+    conf.write_text(conf.read_text().replace('mpc_servers', 'mpc_severs'))
+    refused = live.run('kdb5_util', 'create', '-s', '-P', 'x', check=False)
+    assert refused.returncode and 'mpc_servers' in refused.stdout, refused.stdout

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration files of a test realm, and where the built programs are."""
+
+import functools
+import os
+import pathlib
+import subprocess
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get('MPCKDC_BUILD', REPOSITORY / 'build'))
+KRB5 = pathlib.Path(os.environ.get('MPCKDC_KRB5', BUILD / 'krb5/install'))
+KRB5_TREE = pathlib.Path(os.environ.get('MPCKDC_KRB5_TREE', BUILD / 'krb5/source/src'))
+CMAKE = pathlib.Path(os.environ.get('MPCKDC_CMAKE', BUILD / 'cmake'))
+KRB5_PROGRAM_DIRS = [KRB5 / 'bin', KRB5 / 'sbin']
+KRB5_PLUGINS = KRB5 / 'lib/krb5/plugins'
+MPC_PROGRAM_DIRS = [CMAKE / 'mpc-server/cmd', CMAKE / 'kdc-plugin/kdb-tool']
+KDB_MODULE_DIRS = [CMAKE / 'kdc-plugin/kdb-module', KRB5_PLUGINS / 'kdb']
+CLUSTER = 1
+
+
+# Programs ---------------------------------------------------------------------------------------
+
+def program_dirs():
+    return [str(folder) for folder in KRB5_PROGRAM_DIRS + MPC_PROGRAM_DIRS]
+
+
+@functools.lru_cache(maxsize=None)
+def krb5_program(name):
+    return _find(name, KRB5_PROGRAM_DIRS, 'make krb5')
+
+
+@functools.lru_cache(maxsize=None)
+def mpc_program(name):
+    return _find(name, MPC_PROGRAM_DIRS, 'make build')
+
+
+def _find(name, folders, target):
+    for folder in folders:
+        path = folder / name
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path)
+    raise FileNotFoundError(f'{name} is not built; `{target}` builds it')
+
+
+def krb5_library_path():
+    return str(KRB5 / 'lib')
+
+
+# krb5.conf and kdc.conf -------------------------------------------------------------------------
+
+def profile(sections):
+    """krb5's profile syntax from nested dicts; a list gives a relation several values."""
+    lines = []
+    for section, relations in sections.items():
+        lines.append(f'[{section}]')
+        lines += _relations(relations, '    ')
+    return '\n'.join(lines) + '\n'
+
+
+def _relations(relations, indent):
+    lines = []
+    for name, value in relations.items():
+        if isinstance(value, dict):
+            lines.append(f'{indent}{name} = {{')
+            lines += _relations(value, indent + '    ')
+            lines.append(f'{indent}}}')
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            text = str(one).lower() if isinstance(one, bool) else one
+            lines.append(f'{indent}{name} = {text}')
+    return lines
+
+
+def write_krb5(realm, stock=False):
+    (realm.dir / 'krb5.conf').write_text(profile(krb5_conf(realm)))
+    (realm.kdc_dir / 'kdc.conf').write_text(profile(kdc_conf(realm, stock)))
+    (realm.kdc_dir / 'kadm5.acl').write_text(f'*/admin@{realm.name} *\n')
+    (realm.dir / 'env.sh').write_text(shell_environment(realm))
+
+
+def krb5_conf(realm):
+    ports = realm.ports
+    return {
+        'libdefaults': {
+            'default_realm': realm.name,
+            'dns_lookup_kdc': False,
+            'dns_lookup_realm': False,
+            'dns_canonicalize_hostname': False,
+            'rdns': False,
+            'plugin_base_dir': KRB5_PLUGINS,
+            'permitted_enctypes': 'aes256-gcm aes128-gcm DEFAULT',
+            **realm.options.extra_libdefaults,
+        },
+        'realms': {realm.name: {
+            'kdc': f'127.0.0.1:{ports.kdc}',
+            'admin_server': f'127.0.0.1:{ports.kadmind}',
+            'kpasswd_server': f'127.0.0.1:{ports.kpasswd}',
+        }},
+    }
+
+
+def kdc_conf(realm, stock):
+    ports, kdc = realm.ports, realm.kdc_dir
+    # Users and krbtgt get these types. A protected key cannot have another.
+    keysalts = ('aes256-cts:normal aes128-cts:normal' if stock
+                else 'aes256-gcm:normal aes128-gcm:normal')
+    return {
+        'realms': {realm.name: {
+            'database_module': 'principals',
+            'database_name': kdc / 'principal',  # what kdb5_util says it uses
+            'kdc_listen': f'127.0.0.1:{ports.kdc}',
+            'kdc_tcp_listen': f'127.0.0.1:{ports.kdc}',
+            'kadmind_listen': f'127.0.0.1:{ports.kadmind}',
+            'kpasswd_listen': f'127.0.0.1:{ports.kpasswd}',
+            'acl_file': kdc / 'kadm5.acl',
+            'key_stash_file': realm.stash,
+            'master_key_type': 'aes256-cts',
+            'supported_enctypes': keysalts,
+            'default_principal_flags': '+preauth',
+            'max_life': '10h',
+            'max_renewable_life': '7d',
+            'disable_pac': realm.options.disable_pac,
+            **realm.options.extra_realm,
+        }},
+        'dbmodules': {
+            'db_module_dir': KDB_MODULE_DIRS,
+            'principals': _database(realm, stock),
+        },
+        'logging': {
+            'kdc': f'FILE:{realm.log_dir / "kdc.log"}',
+            'admin_server': f'FILE:{realm.log_dir / "kadmind-requests.log"}',
+        },
+    }
+
+
+def _database(realm, stock):
+    wrapped = realm.options.wrapped
+    database = {'database_name': realm.kdc_dir / 'principal'}
+    if wrapped == 'klmdb':
+        database['mapsize'] = 16
+    if stock:
+        return {'db_library': wrapped, **database}
+    certificates = realm.dir / 'ca'
+    return {
+        'db_library': 'mpc',
+        'mpc_wrapped': wrapped,
+        'mpc_servers': ' '.join(f'127.0.0.1:{port}' for port in realm.ports.clients),
+        'mpc_cluster': CLUSTER,
+        'mpc_ca': certificates / 'ca.pem',
+        'mpc_certificate': certificates / 'kdc-kdc.pem',
+        'mpc_key': certificates / 'kdc-kdc.key',
+        'mpc_admin_certificate': certificates / 'admin-kadmin.pem',
+        'mpc_admin_key': certificates / 'admin-kadmin.key',
+        'mpc_timeout': '2s',
+        'mpc_protect': ['kadmin/admin', 'kadmin/changepw'],
+        **database,
+    }
+
+
+def shell_environment(realm):
+    """For `source`: realm.run()'s environment, for a person."""
+    dirs = os.pathsep.join(program_dirs())
+    return '\n'.join([
+        '# Source this to use the realm from a shell: kinit, klist, kvno, kpasswd, kadmin,',
+        '# kadmin.local and mpc-admin are then the ones of this build.',
+        f'export KRB5_CONFIG={realm.dir / "krb5.conf"}',
+        f'export KRB5_KDC_PROFILE={realm.kdc_dir / "kdc.conf"}',
+        f'export KRB5CCNAME=FILE:{realm.dir / "ccache-shell"}',
+        f'export LD_LIBRARY_PATH={krb5_library_path()}',
+        f'export MPC_ADMIN_CONFIG={realm.dir / "admin/admin.toml"}',
+        f'export PATH={dirs}:$PATH',
+        '',
+    ])
+
+
+# The servers ------------------------------------------------------------------------------------
+
+def write_servers(realm):
+    make_certificates(realm)
+    for party in range(3):
+        folder = realm.dir / f'p{party}'
+        for private in (folder, folder / 'data'):
+            private.mkdir(mode=0o700, exist_ok=True)
+        (folder / 'mpc-server.toml').write_text(server_toml(realm, party))
+    (realm.dir / 'admin').mkdir(exist_ok=True)
+    (realm.dir / 'admin/admin.toml').write_text(admin_toml(realm))
+
+
+def server_toml(realm, party):
+    folder, certificates, ports = realm.dir / f'p{party}', realm.dir / 'ca', realm.ports
+    peers = '\n'.join(f'p{other} = "127.0.0.1:{ports.peers[other]}"' for other in range(3))
+    return f'''# P{party} of the test realm. A commented sample is deploy/config/mpc-server.toml.
+realm = "{realm.name}"
+party = {party}
+cluster = {CLUSTER}
+data_dir = "{folder / 'data'}"
+
+[identity]
+certificate = "{certificates}/peer-p{party}.pem"
+key = "{certificates}/peer-p{party}.key"
+ca = "{certificates}/ca.pem"
+
+[listen]
+clients = "127.0.0.1:{ports.clients[party]}"
+peers = "127.0.0.1:{ports.peers[party]}"
+
+[peers]
+{peers}
+
+[store]
+key_file = "{folder / 'store.key'}"
+create_key = true
+map_size_gib = 1
+
+[batch]
+window_ms = {realm.options.batch_window_ms}
+{f'mode = "{realm.options.batch_mode}"' if realm.options.batch_mode else ''}
+
+[log]
+level = "info"
+audit_file = "{realm.log_dir}/p{party}-audit.jsonl"
+'''
+
+
+def admin_toml(realm):
+    certificates = realm.dir / 'ca'
+    servers = ', '.join(f'"127.0.0.1:{port}"' for port in realm.ports.clients)
+    return f'''# mpc-admin's configuration for the test realm.
+realm = "{realm.name}"
+cluster = {CLUSTER}
+servers = [{servers}]
+kdb_command = "{mpc_program('mpc-kdb')}"
+
+[identity]
+certificate = "{certificates}/admin-administrator.pem"
+key = "{certificates}/admin-administrator.key"
+ca = "{certificates}/ca.pem"
+'''
+
+
+def make_certificates(realm):
+    folder = realm.dir / 'ca'
+    mpc_ca('init', folder)
+    for party in range(3):
+        mpc_ca('issue', folder, '--realm', realm.name, '--role', 'peer', '--name', f'p{party}',
+               '--dns', 'localhost', '--ip', '127.0.0.1')
+    for role, name in (('kdc', 'kdc'), ('admin', 'kadmin'), ('admin', 'administrator')):
+        mpc_ca('issue', folder, '--realm', realm.name, '--role', role, '--name', name)
+
+
+def mpc_ca(*arguments):
+    subprocess.run([REPOSITORY / 'deploy/ca/mpc-ca', *arguments], check=True,
+                   stdout=subprocess.DEVNULL)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Background processes with pid files, and loopback ports.
+
+A pid file holds the process id and the process's start time, so that a recycled id is never taken
+for ours: only processes that a realm started itself are ever signalled.
+"""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+
+class Daemon:
+    def __init__(self, name, argv, env, run_dir, log_dir):
+        self.name = name
+        self.argv = [str(arg) for arg in argv]
+        self.env = env
+        self.pid_file = pathlib.Path(run_dir) / f'{name}.pid'
+        self.log = pathlib.Path(log_dir) / f'{name}.log'
+        self._child = None
+
+    def start(self):
+        assert not self.is_running(), f'{self.name} runs already'
+        with open(self.log, 'ab') as log:
+            self._child = subprocess.Popen(
+                self.argv, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True)
+        self.pid_file.write_text(f'{self._child.pid} {_start_time(self._child.pid)}\n')
+
+    def pid(self):
+        """The process id while it runs, else None."""
+        if self._child:
+            self._child.poll()  # reaps it if it has ended
+        try:
+            pid, started = self.pid_file.read_text().split()
+        except (OSError, ValueError):
+            return None
+        return int(pid) if _start_time(int(pid)) == started else None
+
+    def is_running(self):
+        return self.pid() is not None
+
+    def send_signal(self, number):
+        pid = self.pid()
+        if pid:
+            os.kill(pid, number)
+
+    def stop(self, number=signal.SIGTERM, patience=10):
+        """Ends it; with SIGKILL when it does not listen. Returns whether it listened."""
+        self.send_signal(number)
+        listened = wait_until(lambda: not self.is_running(), patience)
+        if not listened:
+            self.send_signal(signal.SIGKILL)
+            wait_until(lambda: not self.is_running(), 5)
+        self.pid_file.unlink(missing_ok=True)
+        return listened
+
+    def kill(self):
+        self.stop(signal.SIGKILL)
+
+    def log_tail(self, lines=20):
+        try:
+            return '\n'.join(self.log.read_text(errors='replace').splitlines()[-lines:])
+        except OSError:
+            return ''
+
+
+def _start_time(pid):
+    """Field 22 of /proc/PID/stat, as text; None when it is gone or a zombie."""
+    try:
+        fields = open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()
+    except OSError:
+        return None
+    return None if fields[0] in 'ZX' else fields[19]
+
+
+def wait_until(condition, seconds, pause=0.05):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+    return True
+
+
+def accepts_connections(port):
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(('127.0.0.1', port)) == 0
+
+
+def is_free(port):
+    """Whether nobody has the port, for TCP and for UDP."""
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        with socket.socket(type=kind) as probe:
+            if kind == socket.SOCK_STREAM:  # what lingers of a closed connection does not count
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(('127.0.0.1', port))
+            except OSError:
+                return False
+    return True
+
+
+def free_ports(count):
+    """A run of free ports below the ephemeral range, where no outgoing connection takes one."""
+    at = 20000 + os.getpid() * 97 % 10000
+    for _ in range(1000):
+        ports = list(range(at, at + count))
+        if all(is_free(port) for port in ports):
+            return ports
+        at = 20000 + (at - 20000 + 131) % 10000
+    raise RuntimeError('no free ports on the loopback interface')

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a password turns into: base keys, derived keys, round keys, H.
+
+A second, independent implementation in plain Python of what the C and C++ code computes (RFC 3961,
+RFC 3962, mpc-server/doc/enctype.md). The demo and the tests use it to know which bytes must not be
+found anywhere. It is slow, not constant-time, and never part of a running realm.
+"""
+
+import hashlib
+import hmac
+
+AES128_CTS, AES256_CTS = 17, 18
+AES128_GCM, AES256_GCM = -24001, -24002
+KEY_BYTES = {AES128_CTS: 16, AES256_CTS: 32, AES128_GCM: 16, AES256_GCM: 32}
+NAMES = {
+    AES128_CTS: 'aes128-cts',
+    AES256_CTS: 'aes256-cts',
+    AES128_GCM: 'aes128-gcm',
+    AES256_GCM: 'aes256-gcm',
+}
+GCM_CONSTANT = 0x47  # last byte of the constant that derives a GCM usage key
+
+
+# AES (FIPS 197) ---------------------------------------------------------------------------------
+
+def _times2(byte):
+    return ((byte << 1) ^ 0x1B) & 0xFF if byte & 0x80 else byte << 1
+
+
+def _make_sbox():
+    # Walks the multiplicative group by its generator 3: power and its inverse in step.
+    sbox = [0x63] * 256
+    power, inverse = 1, 1
+    for _ in range(255):
+        power ^= _times2(power)
+        for shift in (1, 2, 4):
+            inverse ^= inverse << shift & 0xFF
+        if inverse & 0x80:
+            inverse ^= 0x09
+        rotated = inverse * 0x101
+        bits = (inverse ^ rotated >> 7 ^ rotated >> 6 ^ rotated >> 5 ^ rotated >> 4) & 0xFF
+        sbox[power] = bits ^ 0x63
+    return sbox
+
+
+SBOX = _make_sbox()
+INVERSE_SBOX = [SBOX.index(value) for value in range(256)]
+
+
+def _xor(left, right):
+    return bytes(a ^ b for a, b in zip(left, right))
+
+
+def aes_round_keys(key):
+    """The 11 or 15 round keys of 16 bytes; the first ones are the key itself."""
+    words = [key[i:i + 4] for i in range(0, len(key), 4)]
+    per_key = len(words)
+    constant = 1
+    while len(words) < 4 * (per_key + 7):
+        word = words[-1]
+        if len(words) % per_key == 0:
+            word = bytes(SBOX[b] for b in word[1:] + word[:1])
+            word = bytes([word[0] ^ constant]) + word[1:]
+            constant = _times2(constant)
+        elif per_key == 8 and len(words) % 8 == 4:
+            word = bytes(SBOX[b] for b in word)
+        words.append(_xor(word, words[-per_key]))
+    return [b''.join(words[i:i + 4]) for i in range(0, len(words), 4)]
+
+
+def _mix_columns(state):
+    mixed = bytearray()
+    for column in (state[i:i + 4] for i in range(0, 16, 4)):
+        total = column[0] ^ column[1] ^ column[2] ^ column[3]
+        mixed += bytes(column[i] ^ total ^ _times2(column[i] ^ column[(i + 1) % 4])
+                       for i in range(4))
+    return bytes(mixed)
+
+
+def aes_encrypt(round_keys, block):
+    state = _xor(block, round_keys[0])
+    for number, round_key in enumerate(round_keys[1:], 1):
+        state = bytes(SBOX[state[(i + 4 * (i % 4)) % 16]] for i in range(16))
+        if number + 1 < len(round_keys):
+            state = _mix_columns(state)
+        state = _xor(state, round_key)
+    return state
+
+
+def aes_decrypt(round_keys, block):
+    state = _xor(block, round_keys[-1])
+    for number in range(len(round_keys) - 2, -1, -1):
+        state = bytes(INVERSE_SBOX[state[(i - 4 * (i % 4)) % 16]] for i in range(16))
+        state = _xor(state, round_keys[number])
+        if number:  # MixColumns has order 4, so three more turns undo one
+            state = _mix_columns(_mix_columns(_mix_columns(state)))
+    return state
+
+
+# RFC 3961 and 3962 ------------------------------------------------------------------------------
+
+def n_fold(data, size):
+    """RFC 3961, 5.1: copies of data, each rotated right by 13 bits more, added in ones' complement."""
+    bits = 8 * len(data)
+    value = int.from_bytes(data, 'big')
+    repeated = b''
+    copy = 0
+    while not repeated or len(repeated) % size:
+        turn = 13 * copy % bits
+        rotated = (value >> turn | value << (bits - turn)) & ((1 << bits) - 1)
+        repeated += rotated.to_bytes(len(data), 'big')
+        copy += 1
+    modulus = (1 << 8 * size) - 1
+    total = sum(int.from_bytes(repeated[i:i + size], 'big')
+                for i in range(0, len(repeated), size)) % modulus
+    return total.to_bytes(size, 'big')
+
+
+def derive_key(base, constant):
+    """DK of RFC 3961 for AES: random-to-key is the identity."""
+    round_keys = aes_round_keys(base)
+    block = constant if len(constant) == 16 else n_fold(constant, 16)
+    output = b''
+    while len(output) < len(base):
+        block = aes_encrypt(round_keys, block)
+        output += block
+    return output[:len(base)]
+
+
+def string_to_key(enctype, password, salt, iterations=4096):
+    """password and salt: str or bytes."""
+    password, salt = (text.encode() if isinstance(text, str) else text for text in (password, salt))
+    secret = hashlib.pbkdf2_hmac('sha1', password, salt, iterations, KEY_BYTES[enctype])
+    return derive_key(secret, b'kerberos')
+
+
+def usage_key(base, usage, last_byte=GCM_CONSTANT):
+    return derive_key(base, usage.to_bytes(4, 'big') + bytes([last_byte]))
+
+
+def hash_key(key):
+    """H of GCM: the zero block encrypted."""
+    return aes_encrypt(aes_round_keys(key), bytes(16))
+
+
+# Enctypes 17 and 18, to open what a master key seals ----------------------------------------------
+
+def _cts_decrypt(key, data):
+    """CBC with ciphertext stealing and a zero IV (RFC 3962, 5)."""
+    round_keys = aes_round_keys(key)
+    if len(data) <= 16:
+        return aes_decrypt(round_keys, data)
+    tail = (len(data) - 1) % 16 + 1
+    head, stolen, last = data[:-16 - tail], data[-16 - tail:-tail], data[-tail:]
+    opened = aes_decrypt(round_keys, stolen)
+    last_plain = _xor(opened, last)
+    blocks = [head[i:i + 16] for i in range(0, len(head), 16)] + [last + opened[tail:]]
+    plain = b''
+    previous = bytes(16)
+    for block in blocks:
+        plain += _xor(aes_decrypt(round_keys, block), previous)
+        previous = block
+    return plain + last_plain
+
+
+def cts_open(base, usage, message):
+    """Decrypts and checks a message of enctype 17 or 18; None when the key is another."""
+    cipher, mac = message[:-12], message[-12:]
+    if len(cipher) < 16:
+        return None
+    plain = _cts_decrypt(usage_key(base, usage, 0xAA), cipher)
+    expected = hmac.new(usage_key(base, usage, 0x55), plain, hashlib.sha1).digest()[:12]
+    return plain[16:] if hmac.compare_digest(expected, mac) else None
+
+
+# The bytes that nobody may hold -------------------------------------------------------------------
+
+def principal_salt(principal):
+    name, realm = principal.rsplit('@', 1)
+    return realm + name.replace('/', '')
+
+
+def secrets_of_base_key(enctype, base, usages=(1, 3, 56)):
+    """(name, bytes) of a base key and of everything that is derived from it on the way to a login."""
+    name = NAMES[enctype]
+    found = [(f'{name} base key', base)]
+    for usage in usages:
+        key = usage_key(base, usage)
+        found.append((f'{name} Kg({usage})', key))
+        for number, round_key in enumerate(aes_round_keys(key)):
+            found.append((f'{name} Kg({usage}) round key {number}', round_key))
+        found.append((f'{name} H({usage})', hash_key(key)))
+        for letter, last_byte in (('Kc', 0x99), ('Ke', 0xAA), ('Ki', 0x55)):
+            found.append((f'{name} {letter}({usage})', usage_key(base, usage, last_byte)))
+    return found
+
+
+def secrets_of_password(principal, password, enctypes=(AES256_GCM, AES128_GCM)):
+    found = [('password', password.encode())]
+    for enctype in enctypes:
+        base = string_to_key(enctype, password, principal_salt(principal))
+        found += secrets_of_base_key(enctype, base)
+    return found

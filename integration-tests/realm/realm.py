@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole realm on the loopback interface: three mpc-servers, krb5kdc, kadmind, principals.
+
+The demo and the integration tests start their realms here, and only here. Everything that a realm
+writes is under its own folder:
+
+    ca/            test certificate authority and role certificates
+    p0/ p1/ p2/    each server's configuration, store key and data
+    kdc/           krb5.conf, kdc.conf, the principal database, the stash
+    admin/         mpc-admin's configuration
+    log/  run/     logs and pid files
+    env.sh         what a shell needs to use the realm
+
+A StockRealm is the same without servers: MIT's own database, keys and all.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import subprocess
+
+import config_files
+import daemon
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get('MPCKDC_BUILD', REPOSITORY / 'build'))
+MASTER_PASSWORD = 'demo master key password'
+START_PATIENCE = 30  # seconds until a daemon must be up; ample for a loaded machine
+
+
+class RealmError(Exception):
+    """A command of the realm failed; the text says which and shows its output."""
+
+
+@dataclasses.dataclass
+class Options:
+    realm: str = 'EXAMPLE.COM'
+    wrapped: str = 'db2'           # the KDB module under ours: db2 or klmdb
+    disable_pac: bool = True
+    workers: int = 0               # krb5kdc -w
+    batch_window_ms: int = 100
+    batch_mode: str = ''           # empty: the server's default
+    extra_realm: dict = dataclasses.field(default_factory=dict)        # kdc.conf, [realms]
+    extra_libdefaults: dict = dataclasses.field(default_factory=dict)  # krb5.conf
+
+
+@dataclasses.dataclass
+class Ports:
+    kdc: int
+    kadmind: int
+    kpasswd: int
+    clients: tuple  # of P0, P1, P2: KDC and administrator
+    peers: tuple    # of P0, P1, P2: each other
+
+    @staticmethod
+    def counted_from(ports):
+        return Ports(ports[0], ports[1], ports[2], tuple(ports[3:6]), tuple(ports[6:9]))
+
+    @staticmethod
+    def anywhere():
+        return Ports.counted_from(daemon.free_ports(9))
+
+    def taken(self):
+        every = (self.kdc, self.kadmind, self.kpasswd) + self.clients + self.peers
+        return [port for port in every if not daemon.is_free(port)]
+
+
+class Realm:
+    """See the module's text. Nothing starts before create() or start()."""
+
+    def __init__(self, folder, options=None, ports=None):
+        self.dir = pathlib.Path(folder).resolve()
+        self.options = options or Options()
+        self.ports = ports or Ports.anywhere()
+        self.name = self.options.realm
+        self.log_dir = self.dir / 'log'
+        self.run_dir = self.dir / 'run'
+        self.kdc_dir = self.dir / 'kdc'
+        self.stash = self.kdc_dir / 'stash'
+        self.trace = None  # called with (command line, output) of each traced command
+        self.env = self._environment()
+        self.servers = self._server_daemons()
+        self.kdc = self._daemon('krb5kdc', self._kdc_command())
+        self.kadmind = self._daemon('kadmind', [config_files.krb5_program('kadmind'), '-nofork'])
+
+    # Making and starting ------------------------------------------------------------------------
+
+    def create(self):
+        """A new realm with its servers running, its database made, krb5kdc and kadmind up."""
+        self.write_files()
+        self.start_servers()
+        self.admin('init-realm')
+        self.create_database()
+        self.start_kdc()
+
+    def write_files(self):
+        for folder in (self.dir, self.log_dir, self.run_dir, self.kdc_dir):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.dir.chmod(0o700)
+        config_files.write_krb5(self)
+        config_files.write_servers(self)
+
+    def create_database(self):
+        self.run('kdb5_util', 'create', '-s', '-P', MASTER_PASSWORD)
+        for service in (f'krbtgt/{self.name}', 'kadmin/admin', 'kadmin/changepw'):
+            # Session keys stay of a standard type: a service need not know ours.
+            self.kadmin_local(f'setstr {service} session_enctypes aes256-cts')
+
+    def start_servers(self):
+        for server in self.servers:
+            server.start()
+        self.wait_for_servers()
+
+    def wait_for_servers(self):
+        for party, server in enumerate(self.servers):
+            self._wait_for_port(server, self.ports.clients[party])
+        if not daemon.wait_until(self.servers_connected, START_PATIENCE, pause=0.1):
+            raise RealmError('the servers do not reach each other:\n' + '\n'.join(
+                server.log_tail(8) for server in self.servers))
+
+    def servers_connected(self):
+        return all(status.get('peers_connected') for status in self.server_status())
+
+    def server_status(self):
+        """What `mpc-admin status` says about each server, in their order."""
+        reply = self.admin('status', '--json', check=False)
+        try:
+            return json.loads(reply.stdout)['servers']
+        except (ValueError, KeyError):
+            return [{}, {}, {}]
+
+    def start_kdc(self):
+        self.kdc.start()
+        self.kadmind.start()
+        self._wait_for_port(self.kdc, self.ports.kdc)
+        self._wait_for_port(self.kadmind, self.ports.kadmind)
+
+    def _wait_for_port(self, process, port):
+        def is_up_or_dead():
+            return not process.is_running() or daemon.accepts_connections(port)
+        up = daemon.wait_until(is_up_or_dead, START_PATIENCE)
+        if not up or not process.is_running():
+            raise RealmError(f'{process.name} did not start. End of {process.log}:\n'
+                             + process.log_tail())
+
+    def stop_kdc(self):
+        self.kadmind.stop()
+        self.kdc.stop()
+
+    def stop(self):
+        """Ends what runs; returns the names of what ran."""
+        processes = [self.kadmind, self.kdc] + self.servers
+        running = [process.name for process in processes if process.is_running()]
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+        for process in processes:
+            process.stop()
+        return running
+
+    def destroy(self):
+        self.stop()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    # Using --------------------------------------------------------------------------------------
+
+    def run(self, *command, stdin='', check=True, env=None, timeout=120):
+        """Runs one command in the realm's environment; stdout and stderr come together."""
+        argv = [str(part) for part in command]
+        path = config_files.krb5_program(argv[0]) if '/' not in argv[0] else argv[0]
+        result = subprocess.run(
+            [path] + argv[1:], input=stdin, env={**self.env, **(env or {})}, timeout=timeout,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding='utf-8', errors='replace')
+        if self.trace:
+            self.trace(argv, result.stdout)
+        if check and result.returncode:
+            raise RealmError(f'{" ".join(argv)}: exit {result.returncode}\n{result.stdout}')
+        return result
+
+    def admin(self, *arguments, stdin='', check=True, timeout=120):
+        """mpc-admin. Its stdout alone, so that JSON can be read; stderr goes after it."""
+        argv = [config_files.mpc_program('mpc-admin'), '--config', self.dir / 'admin/admin.toml',
+                *arguments]
+        result = subprocess.run(
+            [str(part) for part in argv], input=stdin, env=self.env, timeout=timeout,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding='utf-8', errors='replace')
+        if self.trace:
+            self.trace(['mpc-admin', *arguments], result.stdout + result.stderr)
+        if check and result.returncode:
+            raise RealmError(f'mpc-admin {" ".join(map(str, arguments))}: '
+                             f'exit {result.returncode}\n{result.stdout}{result.stderr}')
+        return result
+
+    def enroll(self, principal, password, *flags, check=True):
+        return self.admin('enroll', principal, '--password-stdin', *flags, stdin=password + '\n',
+                          check=check)
+
+    def kadmin_local(self, query, check=True):
+        """One request, given as arguments: kadmin.local's exit status then tells its result."""
+        return self.run('kadmin.local', *shlex.split(query), check=check)
+
+    def kadmin(self, query, principal, password, check=False):
+        return self.run('kadmin', '-p', principal, '-w', password, '-q', query, check=check)
+
+    def add_service(self, principal):
+        """A service with a key of its own, of a standard type, that may leave as a keytab."""
+        self.kadmin_local(f'addprinc -randkey -e aes256-cts:normal,aes128-cts:normal {principal}')
+
+    def kinit(self, principal, password, *flags, ccache=None, check=True, env=None, timeout=60):
+        return self.run('kinit', *flags, principal, stdin=password + '\n', check=check,
+                        env={**self.with_ccache(ccache), **(env or {})}, timeout=timeout)
+
+    def kvno(self, service, *flags, ccache=None, check=True, env=None):
+        return self.run('kvno', *flags, service, check=check,
+                        env={**self.with_ccache(ccache), **(env or {})})
+
+    def klist(self, *flags, ccache=None, check=True):
+        return self.run('klist', *flags, check=check, env=self.with_ccache(ccache))
+
+    def with_ccache(self, ccache):
+        return {'KRB5CCNAME': f'FILE:{self.dir / ccache}'} if ccache else {}
+
+    def dump(self, path):
+        self.run('kdb5_util', 'dump', path)
+        return path
+
+    # Inside -------------------------------------------------------------------------------------
+
+    def _environment(self):
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith(('KRB5', 'LD_'))}
+        return {
+            **kept,
+            'LC_ALL': 'C.UTF-8',
+            'KRB5_CONFIG': str(self.dir / 'krb5.conf'),
+            'KRB5_KDC_PROFILE': str(self.kdc_dir / 'kdc.conf'),
+            'KRB5CCNAME': f'FILE:{self.dir / "ccache"}',
+            'KRB5_KTNAME': f'FILE:{self.dir / "keytab"}',
+            'LD_LIBRARY_PATH': config_files.krb5_library_path(),
+            'PATH': os.pathsep.join(config_files.program_dirs() + [kept.get('PATH', '')]),
+        }
+
+    def _daemon(self, name, argv):
+        return daemon.Daemon(name, argv, self.env, self.run_dir, self.log_dir)
+
+    def _server_daemons(self):
+        program = config_files.mpc_program('mpc-server')
+        return [self._daemon(f'p{party}', [program, '--config',
+                                           self.dir / f'p{party}/mpc-server.toml'])
+                for party in range(3)]
+
+    def _kdc_command(self):
+        workers = ['-w', self.options.workers] if self.options.workers else []
+        return [config_files.krb5_program('krb5kdc'), '-n', *workers]
+
+
+class StockRealm(Realm):
+    """The same with MIT's own database and no servers: what a KDC is without us."""
+
+    def create(self):
+        self.write_files()
+        self.create_database()
+
+    def _server_daemons(self):
+        return []
+
+    def write_files(self):
+        for folder in (self.dir, self.log_dir, self.run_dir, self.kdc_dir):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.dir.chmod(0o700)
+        config_files.write_krb5(self, stock=True)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a thief does with one server's disk: opens every record of its store with the key beside it.
+
+Reads the store's LMDB file through mdb_dump and unseals the records with the server's own store key
+(mpc-server/doc/share_store_format.md). With two servers' records it also does what two thieves can
+do together: join shares into keys. Nothing but tests and the demo does that.
+"""
+
+import dataclasses
+import struct
+import subprocess
+
+import xchacha
+
+_KEY_RECORD, _HEADER, _NONCE, _BLOCK = 1, 12, 24, 16
+
+
+@dataclasses.dataclass
+class StoredKey:
+    handle: bytes
+    principal: str
+    kvno: int
+    enctype: int
+    plain: bytes  # the whole record, unsealed
+    base: list    # shares (x, a), one per block
+    usages: dict  # usage -> shares of the round keys, then of H
+
+
+def read_store_keys(path):
+    """The file of `EPOCH KEY` lines."""
+    lines = (line.split() for line in open(path) if line.strip() and line[0] != '#')
+    return {int(epoch): bytes.fromhex(key) for epoch, key in lines}
+
+
+def read_lmdb(path, database):
+    """[(key, value)] of one named database of a single-file LMDB environment."""
+    text = subprocess.run(['mdb_dump', '-n', '-s', database, str(path)], check=True,
+                          stdout=subprocess.PIPE, encoding='ascii').stdout
+    lines = [bytes.fromhex(line[1:]) for line in text.splitlines() if line.startswith(' ')]
+    return list(zip(lines[::2], lines[1::2]))
+
+
+def read_store(store_file, key_file, realm, party, cluster):
+    """Every committed key of a server, unsealed: {handle: StoredKey}."""
+    store_keys = read_store_keys(key_file)
+    found = {}
+    for handle, record in read_lmdb(store_file, 'keys'):
+        version, kind, epoch = struct.unpack('>BBxxQ', record[:_HEADER])
+        if (version, kind) != (1, _KEY_RECORD):
+            raise ValueError(f'record {handle.hex()} has an unknown format')
+        additional = (record[:_HEADER] + struct.pack('>H', len(realm)) + realm.encode()
+                      + struct.pack('>BH', party, cluster) + handle)
+        plain = xchacha.xchacha20poly1305_open(
+            store_keys[epoch], record[_HEADER:_HEADER + _NONCE], record[_HEADER + _NONCE:],
+            additional)
+        if plain is None:
+            raise ValueError(f'record {handle.hex()} does not open with the store key')
+        found[handle] = _decode(handle, plain)
+    return found
+
+
+def _decode(handle, plain):
+    kvno, enctype, _, _, _, name_size, salt_size, blocks, usage_count = struct.unpack_from(
+        '>IiiBBHHBB', plain)
+    at = 20
+    principal = plain[at:at + name_size].decode()
+    at += name_size + salt_size
+    base, at = _shares(plain, at, blocks)
+    usages = {}
+    for _ in range(usage_count):
+        usage, round_keys = struct.unpack_from('>IB', plain, at)
+        usages[usage], at = _shares(plain, at + 5, round_keys + 1)
+    if at != len(plain):
+        raise ValueError(f'record {handle.hex()} has a wrong length')
+    return StoredKey(handle, principal, kvno, enctype, plain, base, usages)
+
+
+def _shares(plain, at, count):
+    shares = [(plain[i:i + _BLOCK], plain[i + _BLOCK:i + 2 * _BLOCK])
+              for i in range(at, at + 2 * _BLOCK * count, 2 * _BLOCK)]
+    return shares, at + 2 * _BLOCK * count
+
+
+def join(own, of_next):
+    """What a party and the next one hold together: a share's value is x of the one, a of the other."""
+    return b''.join(bytes(x ^ a for x, a in zip(mine[0], theirs[1]))
+                    for mine, theirs in zip(own, of_next))
