@@ -44,7 +44,7 @@ inline constexpr size_t kMaxGrants = 1 << 18;                         // per ser
 
 // ---- Clocks and nonces ----
 inline constexpr absl::Duration kDefaultClockSkew = absl::Seconds(300);  // pre-auth window
-inline constexpr absl::Duration kMaxPeerSkew = absl::Seconds(5);  // beyond it a server warns
+inline constexpr absl::Duration kMaxPeerSkew = absl::Seconds(5);  // beyond it mpc-admin doctor warns
 inline constexpr absl::Duration kNonceReserveAhead = absl::Seconds(16);
 inline constexpr absl::Duration kDefaultMaxRenewableLife = absl::Hours(24 * 7);
 
@@ -60,13 +60,11 @@ inline constexpr size_t kMaxListKeysPerMessage = 256;
 
 // ---- Connections ----
 inline constexpr absl::Duration kHelloTimeout = absl::Seconds(10);     // first message of a stream
-inline constexpr absl::Duration kPeerRetry = absl::Seconds(1);         // between connection attempts
 inline constexpr absl::Duration kPeerTimeout = absl::Seconds(2);       // a peer silent in a round
 inline constexpr absl::Duration kShutdownGrace = absl::Seconds(3);     // SIGTERM: answers in flight
 inline constexpr absl::Duration kDrawKeyTimeout = absl::Seconds(30);   // all three must have asked
 
 // ---- Share store ----
-inline constexpr size_t kMaxRecordBytes = 64 << 10;    // one sealed record; a user key is below 2 KB
 inline constexpr uint64_t kDefaultMapGib = 64;         // sparse: costs address space only
 inline constexpr uint64_t kMaxMapGib = 16384;
 inline constexpr absl::Duration kHousekeeping = absl::Seconds(30);  // staged keys, replay entries

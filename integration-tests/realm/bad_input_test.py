@@ -56,7 +56,7 @@ def test_good_config_is_called_good(stopped):
     ('cluster = ', 'clutser = ', 'clutser'),
     ('party = 0', 'party = 3', 'party'),
     ('window_ms = 100', 'window_ms = "soon"', 'window_ms'),
-    ('[batch]', '[batch', '[batch'),
+    ('[batch]', '[batch', 'table header'),
 ])
 def test_config_error_names_file_and_line(stopped, old, new, named):
     path = changed_config(stopped, old, new)
@@ -120,8 +120,21 @@ def test_kdc_certificate_may_not_administer(live):
     refused = admin_as(live, 'kdc', 'kdc', 'delete', '--force', f'krbtgt/{live.name}')
     assert refused.returncode and 'role' in refused.stdout.lower(), refused.stdout
     assert f'krbtgt/{live.name}' in live.admin('list').stdout
-    audit = (live.log_dir / 'p0-audit.jsonl').read_text()
-    assert 'mpc/kdc/kdc' in audit, 'the refusal is in the audit log'
+
+
+def test_administrator_certificate_may_not_log_users_in(make_realm):
+    live = make_realm()
+    live.create()
+    live.enroll('grace', 'a password')
+    live.stop_kdc()
+    conf = live.kdc_dir / 'kdc.conf'
+    conf.write_text(conf.read_text().replace('/kdc-kdc.', '/admin-kadmin.'))
+    live.kdc.start()
+    daemon.wait_until(lambda: daemon.accepts_connections(live.ports.kdc)
+                      or not live.kdc.is_running(), 10)
+    assert live.kinit('grace', 'a password', check=False).returncode
+    text = live.kdc.log.read_text() + (live.log_dir / 'kdc.log').read_text()
+    assert 'role' in text and 'kdc' in text, text
 
 
 def test_expired_administrator(live):
@@ -180,8 +193,9 @@ def test_damaged_store_is_an_error_that_names_the_record(make_realm, new_user):
     live.wait_for_servers()
     refused = live.kinit(*user, check=False)
     assert refused.returncode and 'Password incorrect' not in refused.stdout
-    logs = live.servers[1].log.read_text() + live.admin('verify', check=False).stdout
-    assert handle.hex() in logs
+    assert handle.hex() in (live.log_dir / 'p1-audit.jsonl').read_text() + live.servers[1].log_tail()
+    verified = live.admin('verify', user[0], check=False)
+    assert verified.returncode and handle.hex() in verified.stdout + verified.stderr
     live.enroll('unharmed', 'other keys still work')
     live.kinit('unharmed', 'other keys still work')
 
@@ -211,7 +225,7 @@ def test_enrolment_interrupted_between_servers(make_realm):
     live.create()
     live.servers[2].kill()
     failed = live.enroll('erin', 'first try', check=False)
-    assert failed.returncode and 'P2' in failed.stdout + failed.stderr, failed.stderr
+    assert failed.returncode and f':{live.ports.clients[2]}' in failed.stderr, 'names the server'
     live.servers[2].start()
     live.wait_for_servers()
     assert live.kinit('erin', 'first try', check=False).returncode

@@ -154,6 +154,7 @@ def _database(realm, stock):
         'mpc_timeout': '2s',
         'mpc_protect': ['kadmin/admin', 'kadmin/changepw'],
         **database,
+        **realm.options.extra_database,
     }
 
 

@@ -150,12 +150,11 @@ def test_without_the_preauth_flag_the_servers_still_ask(live, user):
     """The KDB's flag alone opens nothing: the gate is the servers'."""
     name, password = user
     live.kadmin_local(f'modprinc -requires_preauth {name}')
-    refused = live.kinit(name, password, check=False)
-    assert refused.returncode and WRONG not in refused.stdout, refused.stdout
+    assert 'KDC policy rejects request' in live.kinit(name, password, check=False).stdout
     live.admin('policy', name, '--gate', 'none')
     live.kinit(name, password)
     live.admin('policy', name, '--gate', 'timestamp')
-    assert live.kinit(name, password, check=False).returncode
+    assert 'KDC policy rejects request' in live.kinit(name, password, check=False).stdout
 
 
 def trace(live, command):

@@ -45,6 +45,7 @@ class Options:
     batch_window_ms: int = 100
     batch_mode: str = ''           # empty: the server's default
     extra_realm: dict = dataclasses.field(default_factory=dict)        # kdc.conf, [realms]
+    extra_database: dict = dataclasses.field(default_factory=dict)     # kdc.conf, [dbmodules]
     extra_libdefaults: dict = dataclasses.field(default_factory=dict)  # krb5.conf
 
 

@@ -61,3 +61,14 @@ def test_dump_and_load(live, new_user):
     live.kinit(*user)
     live.kvno(SERVICE)
     live.admin('verify')
+
+
+def test_services_that_log_in(make_realm, tmp_path):
+    """mpc_service_logins: a host logs in with its own keytab; its TGT is under krbtgt all the same."""
+    live = make_realm(extra_database={'mpc_service_logins': True})
+    live.create()
+    live.add_service(SERVICE)
+    keytab = tmp_path / 'keytab'
+    live.kadmin_local(f'ktadd -k {keytab} {SERVICE}')
+    live.run('kinit', '-k', '-t', keytab, SERVICE)
+    live.kvno(SERVICE)

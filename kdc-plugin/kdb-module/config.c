@@ -147,6 +147,16 @@ static int64_t read_cluster(struct reader *r, const char *name)
     return result;
 }
 
+static int read_boolean(struct reader *r, const char *name)
+{
+    int value = 0;
+    long ret = profile_get_boolean(r->profile, SECTION, r->section, name, 0, &value);
+
+    if (ret == PROF_BAD_BOOLEAN)
+        fail(r, name, "must be true or false");
+    return value;
+}
+
 static void read_servers(struct reader *r, const char *name, char *servers[MPC_SERVERS])
 {
     char **list = read_list(r, name);
@@ -211,6 +221,7 @@ krb5_error_code config_read(krb5_context context, const char *section, module_co
     config->admin_key_file = read_string(&r, "mpc_admin_key", NULL);
     config->cluster = read_cluster(&r, "mpc_cluster");
     config->timeout_ms = read_timeout(&r, "mpc_timeout");
+    config->service_logins = read_boolean(&r, "mpc_service_logins");
     config->protect = read_list(&r, "mpc_protect");
     config->local = read_list(&r, "mpc_local");
     profile_release(r.profile);

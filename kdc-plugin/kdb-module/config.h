@@ -18,6 +18,7 @@ typedef struct module_config {
     char *admin_key_file;
     int64_t cluster;     /* -1: any */
     uint32_t timeout_ms;
+    int service_logins; /* principals with local keys get a login key (login_key.h) */
     char **protect; /* patterns, NULL-terminated; never NULL itself */
     char **local;
 } module_config;

@@ -8,20 +8,41 @@
 #include <string.h>
 
 #include "kdc-plugin/kdb-module/handles.h"
+#include "kdc-plugin/kdb-module/login_key.h"
 #include "kdc-plugin/kdb-module/state.h"
 #include "kdc-plugin/kdb-module/wrapped.h"
 #include "kdc-plugin/provider/gcm_message.h"
+#include "kdc-plugin/provider/provider.h"
 
 #define SUPPORTED_ENCTYPES "supported_enctypes = aes256-gcm:normal aes128-gcm:normal"
+
+/* Tells the provider by which handle the servers know the client of an AS-REQ. */
+static void note_client(krb5_context context, krb5_db_entry *entry)
+{
+    uint8_t login[MPC_HANDLE_BYTES];
+    const uint8_t *handle = NULL;
+    int i;
+
+    for (i = 0; i < entry->n_key_data && handle == NULL; i++)
+        handle = handle_in(&entry->key_data[i]);
+    if (handle == NULL && login_handle_of(context, entry, login))
+        handle = login;
+    if (handle != NULL)
+        provider_note_client(handle);
+}
 
 krb5_error_code entries_get(krb5_context context, krb5_const_principal search_for,
                             unsigned int flags, krb5_db_entry **entry)
 {
     module_state *state = state_of(context);
+    krb5_error_code ret;
 
     if (state != NULL)
         state_entry_read(state, search_for);
-    return wrapped()->get_principal(context, search_for, flags, entry);
+    ret = wrapped()->get_principal(context, search_for, flags, entry);
+    if (ret == 0 && state != NULL && state->is_kdc && (flags & KRB5_KDB_FLAG_CLIENT))
+        note_client(context, *entry);
+    return ret;
 }
 
 /* ---- handles of an entry ---- */
@@ -261,6 +282,31 @@ static krb5_error_code protect_new_keys(module_state *state, const krb5_db_entry
     return ret;
 }
 
+/* Gives a principal with local keys its login key. An outage does not keep it from its keys. */
+static void provide_login_key(module_state *state, krb5_const_principal name,
+                              krb5_db_entry *entry)
+{
+    uint8_t handle[MPC_HANDLE_BYTES];
+    mpc_admin_options options;
+    char *error = NULL, *text = NULL;
+
+    if (!state->config->service_logins || !login_key_wanted(name) ||
+        login_handle_of(state->context, entry, handle))
+        return;
+    if (config_admin_options(state->context, state->config, &options) != 0) {
+        krb5_clear_error_message(state->context);
+        return;
+    }
+    if (login_key_add(state->context, &options, name, entry, &error) != 0) {
+        (void)krb5_unparse_name(state->context, name, &text);
+        com_err("mpc", 0, "%s gets no login key (it can serve, but not log in itself until it is "
+                "given new keys): %s", text == NULL ? "a service" : text,
+                error == NULL ? "" : error);
+        krb5_free_unparsed_name(state->context, text);
+    }
+    mpc_text_free(error);
+}
+
 /* ---- put ---- */
 
 /* Writes an entry whose new keys are on the servers already; takes them back if that fails. */
@@ -291,6 +337,7 @@ static krb5_error_code put_new_keys(module_state *state, krb5_db_entry *entry, c
         place = all_gcm(state, entry, &other) ? PLACE_PROTECTED : PLACE_LOCAL;
     if (place == PLACE_LOCAL) {
         restore_stock(state, entry);
+        provide_login_key(state, entry->princ, entry);
         ret = wrapped()->put_principal(state->context, entry, db_args);
     } else {
         ret = protect_new_keys(state, entry, place);
@@ -366,7 +413,9 @@ krb5_error_code entries_delete(krb5_context context, krb5_const_principal princi
     krb5_error_code ret;
 
     if (state != NULL && wrapped()->get_principal(context, principal, 0, &old) == 0) {
-        (void)collect_handles(old, NULL, &list);
+        if (collect_handles(old, NULL, &list) == 0 &&
+            login_handle_of(context, old, list.handles[list.count]))
+            list.count++; /* collect_handles leaves room for one more */
         krb5_db_free_principal(context, old);
     }
     ret = wrapped()->delete_principal(context, principal);
@@ -403,6 +452,8 @@ krb5_error_code entries_rename(krb5_context context, krb5_const_principal source
     if (ret == 0)
         ret = krb5_dbe_specialize_salt(context, entry); /* salts must not follow the name */
     if (ret == 0) {
+        login_key_forget(context, entry); /* bound to the old name, deleted with it */
+        provide_login_key(state, target, entry);
         old_name = entry->princ;
         entry->princ = (krb5_principal)target;
         ret = krb5_db_put_principal(context, entry);

@@ -2,6 +2,7 @@
 #include "kdc-plugin/kdb-module/handles.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,4 +51,20 @@ int entry_has_handles(const krb5_db_entry *entry)
         if (handle_in(&entry->key_data[i]) != NULL)
             return 1;
     return 0;
+}
+
+int login_handle_of(krb5_context context, krb5_db_entry *entry,
+                    uint8_t handle[KRB5_REMOTE_KEY_HANDLE_LENGTH])
+{
+    char *text = NULL;
+    size_t length = 0;
+    int found;
+
+    if (krb5_dbe_get_string(context, entry, LOGIN_KEY_ATTRIBUTE, &text) != 0 || text == NULL)
+        return 0;
+    found = sodium_hex2bin(handle, KRB5_REMOTE_KEY_HANDLE_LENGTH, text, strlen(text), NULL,
+                           &length, NULL) == 0 &&
+            length == KRB5_REMOTE_KEY_HANDLE_LENGTH;
+    krb5_dbe_free_string(context, text);
+    return found;
 }

@@ -23,4 +23,13 @@ krb5_error_code handle_put(krb5_key_data *key_data, const uint8_t *handle);
 int entry_has_handle(const krb5_db_entry *entry, const uint8_t *handle);
 int entry_has_handles(const krb5_db_entry *entry);
 
+/* A login key (login_key.h) is no key data: its handle is a string attribute, in hexadecimal. */
+#define LOGIN_KEY_ATTRIBUTE "mpc_login"
+#define LOGIN_KEY_KVNO 1
+#define LOGIN_KEY_ENCTYPE (-24001)
+
+/* Copies the handle of the login key; false if the entry has none. */
+int login_handle_of(krb5_context context, krb5_db_entry *entry,
+                    uint8_t handle[KRB5_REMOTE_KEY_HANDLE_LENGTH]);
+
 #endif /* KDC_PLUGIN_KDB_MODULE_HANDLES_H_ */

@@ -297,6 +297,11 @@ absl::StatusOr<std::vector<StoredHandle>> KdbSession::List() {
                               std::string(reinterpret_cast<const char*>(handle),
                                           KRB5_REMOTE_KEY_HANDLE_LENGTH)});
         }
+        uint8_t login[KRB5_REMOTE_KEY_HANDLE_LENGTH];
+        if (login_handle_of(w->session->context_, entry, login)) {
+          w->found.push_back({*name, LOGIN_KEY_KVNO, LOGIN_KEY_ENCTYPE,
+                              std::string(reinterpret_cast<char*>(login), sizeof(login))});
+        }
         return 0;
       },
       &walk, 0);

@@ -14,6 +14,12 @@
  */
 krb5_error_code provider_register(krb5_context context, const mpc_client_options *options);
 
+/*
+ * Tells the provider that the request being processed is for a client whom the servers know by this
+ * handle. Without it a client whose reply key is local gets no ticket under a remote key.
+ */
+void provider_note_client(const uint8_t handle[MPC_HANDLE_BYTES]);
+
 /* Unregisters the provider and stops its client. */
 void provider_unregister(void);
 

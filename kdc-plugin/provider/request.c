@@ -94,23 +94,43 @@ static void add_seal(prepared_job *job, const uint8_t *handle, uint32_t usage, s
     job->seal_count++;
 }
 
+void request_note_client(request *r, const uint8_t *handle)
+{
+    memcpy(r->noted, handle, MPC_HANDLE_BYTES);
+    r->has_noted = 1;
+}
+
+/* Sets r->client from the reply key; if that is local (a service's own key, or one that OTP or
+ * PKINIT has put in place of the client's), from the client's entry. Returns whether the reply key
+ * is remote. */
+static int find_client(request *r, const krb5_keyblock *reply_key)
+{
+    const int remote = handle_of(reply_key, r->client);
+
+    if (!remote && r->has_noted)
+        memcpy(r->client, r->noted, MPC_HANDLE_BYTES);
+    r->has_client = remote || r->has_noted;
+    return remote;
+}
+
 void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint)
 {
     prepared_job *job = &r->prepared;
     uint8_t ticket_key[MPC_HANDLE_BYTES];
+    int remote;
 
     prepared_clear(job);
     r->is_as = 1;
-    r->has_client = handle_of(hint->client_key, r->client);
+    remote = find_client(r, hint->client_key);
     if (!r->has_client)
         return; /* nothing may be sealed for a client whom the servers do not know */
-    if (hint->preauth_cipher != NULL)
+    if (remote && hint->preauth_cipher != NULL)
         fill_open(&job->open, r->client, USAGE_PREAUTH, hint->preauth_cipher);
     if (handle_of(hint->ticket_key, ticket_key))
         add_seal(job, ticket_key, USAGE_TICKET, hint->ticket_size);
-    if (hint->reply_size > 0)
+    if (remote && hint->reply_size > 0)
         add_seal(job, r->client, USAGE_AS_REPLY, hint->reply_size);
-    if (hint->as_req != NULL && copy_data(hint->as_req, &job->mac.data)) {
+    if (remote && hint->as_req != NULL && copy_data(hint->as_req, &job->mac.data)) {
         job->mac.present = 1;
         memcpy(job->mac.handle, r->client, MPC_HANDLE_BYTES);
     }

@@ -55,6 +55,8 @@ typedef struct prepared_job {
 
 typedef struct request {
     int is_as; /* an AS-REQ: tickets are sealed for the client of this request */
+    int has_noted; /* the KDB module has seen the client's entry */
+    uint8_t noted[MPC_HANDLE_BYTES];
     int has_client;
     uint8_t client[MPC_HANDLE_BYTES];
     uint64_t grant;       /* job that passed the client's gate, or 0 */
@@ -65,6 +67,9 @@ typedef struct request {
 /* The request being processed, made if `create`; NULL without one, or without memory. */
 request *request_current(int create);
 void request_free(request *r);
+
+/* Remembers by which handle the servers know the client, whatever its reply key is going to be. */
+void request_note_client(request *r, const uint8_t *handle);
 
 /* Fill in r from a hint. What lacks memory is left out: a hint is only advice. */
 void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint);

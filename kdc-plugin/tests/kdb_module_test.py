@@ -270,6 +270,29 @@ def test_service_keys_leave_as_keytabs(realm):
     assert TAG_HEX not in realm.dump_entry("host/www.example.com")
 
 
+def test_login_keys_of_services(servers, all_up):
+    r = Realm(servers, "klmdb", extra_db="mpc_service_logins = true")
+    name = "host/www.example.com"
+    try:
+        r.create()
+        servers.tell("stop 1")
+        assert "gets no login key" in r.local(f"addprinc -randkey {name}")
+        assert r.handles(name) == []
+        servers.tell("start 1")
+        r.local(f"ktadd -k {r.dir}/keytab {name}")
+        login = r.handles(name)
+        on_servers = {k["handle"]: k for k in servers.keys(name)}
+        assert len(login) == 1 and on_servers[login[0]["handle"]]["gate"] == 2
+        r.local(f"cpw -randkey {name}")
+        assert r.handles(name) == login
+        r.local(f"renprinc -force {name} host/web.example.com")
+        assert servers.keys(name) == [] and len(servers.keys("host/web.example.com")) == 1
+        r.local("delprinc -force host/web.example.com")
+        assert servers.keys("host/web.example.com") == []
+    finally:
+        r.close()
+
+
 def test_taking_protected_keys_out_is_refused(realm):
     realm.local("addprinc -pw secret alice")
     before = realm.handles("alice")
@@ -408,6 +431,8 @@ def test_overrides(servers):
     ("mpc_wrapped", "mpc_wrapped = kldap", "must be db2 or klmdb"),
     ("mpc_cluster", "mpc_cluster = one", "is not a number"),
     ("mpc_ca", "", "mpc_ca is missing"),
+    ("mpc_cluster", "mpc_service_logins = maybe", "must be true or false"),
+    ("mpc_cluster", "mpc_timeout = soon", "is not a duration"),
 ])
 def test_config_errors_name_the_relation(servers, relation, wrong, text):
     r = Realm(servers, "db2")
@@ -487,6 +512,27 @@ def test_login_ticket_renewal_and_wrong_password(live):
     live.run("kvno", "host/www.example.com")
     result = live.kinit("alice", "wrong", ok=False)
     assert result.returncode != 0 and "Password incorrect" in result.stdout
+
+
+@pytest.mark.parametrize("allowed", ["true", "false"])
+def test_services_log_in_only_if_allowed(servers, allowed):
+    r = Realm(servers, "db2", extra_db=f"mpc_service_logins = {allowed}")
+    name, keytab = "host/www.example.com", r.dir / "keytab"
+    kinit = ("kinit", "-k", "-t", keytab, name)
+    try:
+        r.create()
+        r.local(f"addprinc -randkey {name}")
+        r.local(f"ktadd -k {keytab} {name}")
+        r.start_kdc()
+        result = r.run(*kinit, ok=False)
+        assert (result.returncode == 0) == (allowed == "true"), result.stdout
+        if allowed == "true":
+            r.run("kvno", name)
+        else:
+            assert "policy rejects" in result.stdout
+            assert "mpc_service_logins" in (r.dir / "kdc.log").read_text()
+    finally:
+        r.close()
 
 
 def test_outage_is_no_wrong_password(live, servers, all_up):

@@ -235,6 +235,37 @@ TEST_F(ProviderTest, LoginWithoutPreauthIsOneJobToo) {
   EXPECT_EQ(realm_.oracle->jobs(), 1);
 }
 
+TEST_F(ProviderTest, ALocalReplyKeyNeedsAClientThatTheServersKnow) {
+  const std::string service =
+      realm_.AddKey("host/www@EXAMPLE.COM", std::string(16, 's'), v1::KEY_CLASS_USER,
+                    v1::GATE_KDC_TRUSTED);
+  const std::string own_key(32, 'l');
+  const krb5_keyblock local = Local(own_key);
+  const krb5_remote_key_as_hint hint = {&local, nullptr, &tgs_, 100, 0, nullptr};
+  std::string ticket;
+  krb5_c_remote_key_hint_as(context_, &hint);
+  EXPECT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), KRB5KDC_ERR_POLICY);
+  EndRequest();
+  provider_note_client(reinterpret_cast<const uint8_t*>(service.data()));
+  krb5_c_remote_key_hint_as(context_, &hint);
+  EXPECT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
+  EXPECT_EQ(realm_.oracle->jobs(), 1);
+}
+
+TEST_F(ProviderTest, ARepetitionAfterAnOutageIsNoAttack) {
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  std::string plain;
+  for (auto& party : realm_.parties) {
+    party->behaviour.job = [](v1::JobAnswer& a) { a.set_verdict(v1::VERDICT_UNAVAILABLE); };
+  }
+  EXPECT_EQ(Decrypt(user_, 1, preauth, &plain), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  for (auto& party : realm_.parties) party->behaviour.job = nullptr;
+  EXPECT_EQ(Decrypt(user_, 1, preauth, &plain), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  const std::string other = Sealed(user_base_, 1, "a timestamp");
+  EXPECT_EQ(Decrypt(user_, 1, other, &plain), 0);
+  EXPECT_EQ(Decrypt(user_, 1, other, &plain), KRB5KRB_AP_ERR_REPEAT);
+}
+
 TEST_F(ProviderTest, GateIsTheServersDecision) {
   HintAs("", 100, 100);
   std::string ticket;

@@ -66,9 +66,11 @@ TEST(Agreement, Combine) {
   const VoteCode ok = kVoteOk, missing = kVoteMissing, bad = CodeOf(Verdict::kInconsistent);
   EXPECT_EQ(Combine({ok, ok, ok}).code, ok);
   EXPECT_EQ(Combine({ok, missing, ok}).code, missing);
-  EXPECT_EQ(Combine({ok, missing, bad}).code, bad);
-  EXPECT_EQ(Combine({ok, missing, bad}).by, 2);
-  EXPECT_EQ(Combine({bad, missing, ok}).by, 0);
+  EXPECT_EQ(Combine({ok, missing, bad}).code, missing);
+  EXPECT_EQ(Combine({bad, missing, ok}).code, missing);
+  EXPECT_EQ(Combine({bad, missing, ok}).by, 1);
+  EXPECT_EQ(Combine({ok, ok, bad}).code, bad);
+  EXPECT_EQ(Combine({ok, ok, bad}).by, 2);
 }
 
 TEST(Agreement, KdcKeyBindsNameAndSession) {

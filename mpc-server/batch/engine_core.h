@@ -38,7 +38,7 @@ namespace mpckdc {
 inline constexpr absl::Duration kHeartbeat = absl::Seconds(1);          // leader, when idle
 inline constexpr absl::Duration kLeaderSilence = absl::Seconds(3);      // then a follower gives up
 inline constexpr absl::Duration kLateJobWait = absl::Milliseconds(5);   // proposed, not yet here
-inline constexpr absl::Duration kFirstRetry = absl::Milliseconds(5);    // of a job missing somewhere
+inline constexpr absl::Duration kFirstRetry = absl::Milliseconds(5);  // of a job not yet everywhere
 inline constexpr absl::Duration kLastRetry = absl::Milliseconds(320);
 inline constexpr absl::Duration kFollowerPoll = absl::Milliseconds(100);
 inline constexpr absl::Duration kConnectWindow = absl::Seconds(1);
@@ -153,8 +153,7 @@ class JobEngine::Impl {
   static absl::Status CheckNonceCount(const Ballot& ballot);
   std::vector<JobWork> AdmitJobs(Ballot& ballot, std::vector<Refused>* refused);
   JobWork WorkOf(const WaitingJobPtr& waiting, Ballot& ballot, uint64_t* next_nonce);
-  std::string HeaderOf(const WaitingJob& waiting, const SealPart& part, const Ballot& ballot,
-                       BatchRecords& records);
+  std::string HeaderOf(const WaitingJob& waiting, const SealPart& part, Ballot& ballot);
   absl::Status RunJobs(PeerSession& session, Ballot& ballot);
   absl::Status Compute(const Ballot& ballot, const std::vector<JobWork>& work, BatchWork& batch);
   void Answer(PeerSession& session, Ballot& ballot, std::vector<JobWork>& work, BatchWork& batch,
@@ -203,7 +202,6 @@ class JobEngine::Impl {
   std::array<absl::Duration, 2> skew_{};  // indexed by Neighbour
 
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> started_{false};
 
   mutable absl::Mutex mu_;
   JobQueue queue_ ABSL_GUARDED_BY(mu_);

@@ -200,7 +200,8 @@ void JobEngine::Impl::OpinionOnJobs(PeerSession& session, Ballot& ballot) {
 // The header of a ticket under a tgs key; empty under a service key. The same at the three servers:
 // it follows from the job, the records' principal ids and the batch's agreed time.
 std::string JobEngine::Impl::HeaderOf(const WaitingJob& waiting, const SealPart& part,
-                                      const Ballot& ballot, BatchRecords& records) {
+                                      Ballot& ballot) {
+  BatchRecords& records = ballot.records;
   const Job& job = waiting.job;
   const KeyInfo& key = records.Find(part.handle)->info;
   if (part.usage != kUsageTicket || key.key_class != KeyClass::kTgs) return "";
@@ -234,7 +235,7 @@ JobWork JobEngine::Impl::WorkOf(const WaitingJobPtr& waiting, Ballot& ballot,
   }
   for (const SealPart& part : job.seals) {
     work.seals.push_back({UseOfKey(ballot.records, part.handle, part.usage), take_nonce(),
-                          HeaderOf(*waiting, part, ballot, ballot.records), part.max_plaintext, {}});
+                          HeaderOf(*waiting, part, ballot), part.max_plaintext, {}});
   }
   for (const MakeMacPart& part : job.make_macs) {
     work.make_macs.push_back(

@@ -29,9 +29,9 @@ void JobEngine::Impl::Main() {
     if (stopping()) break;
     {
       const absl::MutexLock lock(&mu_);
-      const bool was = std::exchange(status_.peers_connected, false);
+      status_.peers_connected = false;
       status_.peers_detail = std::string(ended.message());
-      if (was || status_.sessions == 0) executor_->Wait(&mu_, clock_->Now() + kReconnectPause);
+      executor_->Wait(&mu_, clock_->Now() + kReconnectPause);
     }
     if (observer_ != nullptr) observer_->OnPeers(false, std::string(ended.message()));
     HousekeepingAt(clock_->Now());

@@ -35,8 +35,9 @@ Judgement Grants::Check(const KdcIdentity& kdc, const Job& job, const PrincipalI
                         const GrantUse& already, absl::Time now) const {
   const Grant* grant = Find({kdc, job.grant}, now);
   if (grant == nullptr) {
-    return Refuse(Verdict::kRefused, absl::StrCat("no grant of job ", job.grant,
-                                                  ": its pre-auth was not verified, or too long ago"));
+    return Refuse(Verdict::kRefused,
+                  absl::StrCat("no grant of job ", job.grant,
+                               ": its pre-auth was not verified, or too long ago"));
   }
   if (grant->principal != principal) {
     return Refuse(Verdict::kRefused,

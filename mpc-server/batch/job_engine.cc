@@ -65,7 +65,6 @@ absl::Status JobEngine::Impl::Start() {
   absl::Status loaded = nonces_.Load();
   if (loaded.ok()) loaded = replays_.Load();
   if (!loaded.ok()) return loaded;
-  started_ = true;
   executor_->Start(absl::StrCat("mpc-engine-", party_), [this] { Main(); });
   return absl::OkStatus();
 }
@@ -193,8 +192,9 @@ void JobEngine::Impl::FailExpired(absl::Time now) {
     if (!connected) {
       Fail(job, Refuse(Verdict::kUnavailable, "no connection between the servers"));
     } else {
-      Fail(job, Refuse(Verdict::kDeadline, job->misses > 0 ? "another server did not receive the job"
-                                                           : "not started before its deadline"));
+      const char* const why = job->misses > 0 ? "another server did not receive the job"
+                                              : "not started before its deadline";
+      Fail(job, Refuse(Verdict::kDeadline, why));
     }
   }
 }

@@ -76,7 +76,8 @@ TEST_F(NonceTest, RefusesOtherClustersAndTimesAhead) {
   EXPECT_FALSE(nonces_->Check(JoinNonce({1'800'000'000, 8, 0}), 1, kNow).ok());
   EXPECT_FALSE(nonces_->Check(JoinNonce({1'800'000'400, kCluster, 0}), 1, kNow).ok());
   EXPECT_TRUE(nonces_->Check(JoinNonce({1'800'000'200, kCluster, 0}), 1, kNow).ok());
-  EXPECT_FALSE(nonces_->Check(JoinNonce({1'800'000'000, kCluster, (1ull << 48) - 1}), 1, kNow).ok());
+  const NonceMark last = JoinNonce({1'800'000'000, kCluster, (1ull << 48) - 1});
+  EXPECT_FALSE(nonces_->Check(last, 1, kNow).ok());
 }
 
 TEST_F(NonceTest, JoinsTheHighestMark) {

@@ -74,7 +74,8 @@ JobResult OutputOf(const PartyContext& party, const BatchWork& batch, const JobW
     const std::vector<Block> blocks = GhashBlocks(AsBytes(mac.data), {});
     MakeMacResult out{mac.nonce, XorBlocks(GhashLinearA(blocks, *batch.PowersOf(mac.key)),
                                            batch.Output(mac.lanes, 0).a)};
-    party.MaskOutput(OutputContext(party, digest, Field::kMakeMac, i), absl::MakeSpan(out.tag_share));
+    party.MaskOutput(OutputContext(party, digest, Field::kMakeMac, i),
+                     absl::MakeSpan(out.tag_share));
     result.make_macs.push_back(out);
   }
   return result;

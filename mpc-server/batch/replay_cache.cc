@@ -20,7 +20,7 @@ void ReplayCache::Add(const Handle& handle, const Nonce& nonce, absl::Time expir
 absl::Status ReplayCache::Flush() {
   if (unwritten_.empty()) return absl::OkStatus();
   const absl::Status written = store_->AddReplayEntries(unwritten_);
-  // After a failure they stay unwritten: the next batch tries again, and they are refused meanwhile.
+  // After a failure they stay unwritten: the next batch tries again; they are refused meanwhile.
   if (written.ok()) unwritten_.clear();
   return written;
 }

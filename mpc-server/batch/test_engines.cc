@@ -168,7 +168,9 @@ bool ThreeEngines::WaitConnected(absl::Duration limit) {
   const absl::Time until = absl::Now() + limit;
   while (absl::Now() < until) {
     int connected = 0;
-    for (Server& s : servers_) connected += s.engine != nullptr && s.engine->Status().peers_connected;
+    for (Server& s : servers_) {
+      connected += s.engine != nullptr && s.engine->Status().peers_connected;
+    }
     if (connected == kParties) return true;
     absl::SleepFor(absl::Milliseconds(5));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests only: three engines on three threads of one process over memory channels, and a KDC that
-// sends to all of them and waits for the answers.
+// For tests only: three engines on three threads of one process over memory channels, and a KDC
+// that sends to all of them and waits for the answers.
 #ifndef MPC_SERVER_BATCH_TEST_ENGINES_H_
 #define MPC_SERVER_BATCH_TEST_ENGINES_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests and sim/ only: keys in the clear, what a client does with them, and what a KDC does with
-// three servers' answers. In a library of its own that no production program links.
+// For tests and sim/ only: keys in the clear, what a client does with them, and what a KDC does
+// with three servers' answers. In a library of its own that no production program links.
 #ifndef MPC_SERVER_BATCH_TEST_REALM_H_
 #define MPC_SERVER_BATCH_TEST_REALM_H_
 

@@ -36,8 +36,8 @@ struct KeytabKeys {
   std::vector<int32_t> other_enctypes;  // of the same version, not enrollable
 };
 
-// What can be enrolled: per principal the keys of the highest version, of the gcm enctypes and of 17
-// and 18, which have the same base keys. Two different keys for one enctype are an error.
+// What can be enrolled: per principal the keys of the highest version, of the gcm enctypes and of
+// 17 and 18, which have the same base keys. Two different keys for one enctype are an error.
 absl::StatusOr<std::map<std::string, KeytabKeys>> EnrollableKeys(std::vector<KeytabEntry> entries);
 
 }  // namespace mpckdc::enroll

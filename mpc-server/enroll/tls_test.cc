@@ -95,7 +95,8 @@ TEST_F(TlsTest, OneCertificateInTwoPlacesIsRefused) {
 TEST_F(TlsTest, OurOwnCertificateIsCheckedFirst) {
   Start({Peer("p0"), Peer("p1"), Peer("p2")});
   EXPECT_THAT(DialAndCheck(authority_.Issue("kdc", "kdc1")), HasSubstr("expected role admin"));
-  EXPECT_THAT(DialAndCheck(authority_.Issue("admin", "late", "--expired")), HasSubstr("expired on"));
+  EXPECT_THAT(DialAndCheck(authority_.Issue("admin", "late", "--expired")),
+              HasSubstr("expired on"));
   AdminIdentity identity = authority_.Issue("admin", "root");
   identity.ca_file = identity.key_file;
   EXPECT_THAT(DialAndCheck(identity), HasSubstr("no PEM certificate"));

@@ -12,7 +12,7 @@
 #include "proto/admin.pb.h"
 
 // What the servers keep per key besides the key itself, computed in the clear where the key is in
-// the clear anyway: the machine that enrols a password, or kadmind. No code of the servers links it.
+// the clear anyway: on the machine that enrols a password, or kadmind's.
 
 namespace mpckdc::enroll {
 

@@ -66,7 +66,7 @@ TEST(Digest, EveryFieldCounts) {
       [](KdcIdentity&, Job& j) { j.seals[0].usage = 2; },
       [](KdcIdentity&, Job& j) { j.seals.push_back(j.seals[0]); },
       [](KdcIdentity&, Job& j) { j.make_macs[0].data = "datb"; },
-      [](KdcIdentity&, Job& j) { j.verify_macs[0].data = "dat", j.verify_macs[0].checksum = "asum"; },
+      [](KdcIdentity&, Job& j) { j.verify_macs[0] = {*j.client, 17, "dat", "asum"}; },
       [](KdcIdentity&, Job& j) { j.verify_macs[0].checksum = "sun"; },
   };
   std::set<Digest> seen;

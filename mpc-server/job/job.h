@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A job as a KDC sends it to each of the three servers, and a server's answer to it: the messages of
-// proto/kdc_key.proto as plain structs. Byte strings that come from the network are std::string.
+// A job as a KDC sends it to each of the three servers, and a server's answer to it: the messages
+// of proto/kdc_key.proto as plain structs. Byte strings that come from the network are std::string.
 #ifndef MPC_SERVER_JOB_JOB_H_
 #define MPC_SERVER_JOB_JOB_H_
 

@@ -59,7 +59,7 @@ Judgement CheckOperation(const Job& job) {
   const OperationRule* rule = FindOperation(job.operation);
   if (rule == nullptr) {
     return Refuse(Verdict::kRefused,
-                  absl::StrCat("operation ", static_cast<int>(job.operation), " is not in the table"));
+                  absl::StrCat("operation ", static_cast<int>(job.operation), " is not in table"));
   }
   if (job.client.has_value() != rule->needs_client) {
     return Refuse(Verdict::kMalformed, absl::StrCat(rule->name, rule->needs_client
@@ -67,8 +67,8 @@ Judgement CheckOperation(const Job& job) {
                                                                     : " takes no client handle"));
   }
   if ((job.grant != 0) != rule->needs_grant) {
-    return Refuse(Verdict::kMalformed,
-                  absl::StrCat(rule->name, rule->needs_grant ? " needs a grant" : " takes no grant"));
+    const char* const text = rule->needs_grant ? " needs a grant" : " takes no grant";
+    return Refuse(Verdict::kMalformed, absl::StrCat(rule->name, text));
   }
   if (rule->needs_output && job.seals.empty() && job.make_macs.empty()) {
     return Refuse(Verdict::kRefused, absl::StrCat(rule->name, " asks for nothing"));
@@ -83,7 +83,8 @@ Judgement CheckParts(const Job& job) {
   }
   const Judgement known = ForEachPart(job, [&job](const PartRef& part) {
     if (FindPart(job.operation, part.kind, part.usage) != nullptr) return Ok();
-    return Refuse(Verdict::kRefused, absl::StrCat(Name(job.operation, part), " is not in the table"));
+    return Refuse(Verdict::kRefused,
+                  absl::StrCat(Name(job.operation, part), " is not in the table"));
   });
   if (!known.ok()) return known;
   for (const PartRule& rule : kPartRules) {
@@ -145,7 +146,7 @@ Judgement CheckSizes(const Job& job) {
   return Ok();
 }
 
-// The gate asks for a verified timestamp: a job without one can be refused before it costs anything.
+// The gate asks for a verified timestamp: a job without one is refused before it costs anything.
 Judgement CheckGateCanPass(const Job& job, const KeyInfo& client) {
   if (client.gate != Gate::kTimestamp || job.operation != Operation::kLogin) return Ok();
   if (!job.opens.empty()) return Ok();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/service/log.h"
 
+#include <grpc/support/log.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -73,6 +74,10 @@ std::shared_ptr<spdlog::logger> MakeLogger(const LogOptions& options, spdlog::si
   return logger;
 }
 
+void LogGrpc(gpr_log_func_args* args) {
+  if (args->severity == GPR_LOG_SEVERITY_ERROR) Log().warn("gRPC: {}", args->message);
+}
+
 // Loggers that were replaced stay alive: another thread may still hold a reference.
 State& TheState() {
   static State* state = [] {
@@ -88,6 +93,7 @@ State& TheState() {
 absl::Status StartLog(const LogOptions& options) {
   absl::StatusOr<spdlog::sink_ptr> sink = MakeSink(options);
   if (!sink.ok()) return sink.status();
+  gpr_set_log_function(LogGrpc);
   State& state = TheState();
   std::lock_guard<std::mutex> lock(state.mutex);
   static auto* replaced = new std::vector<std::shared_ptr<spdlog::logger>>;

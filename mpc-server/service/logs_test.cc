@@ -117,6 +117,16 @@ TEST_F(LogsTest, ABatchIsOneLineWithItsJobs) {
   EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_batch_work_total{what=\"aes_blocks\"} 33"));
 }
 
+TEST_F(LogsTest, PeersThatStayAwayAreAuditedOnce) {
+  auto log = Open();
+  Metrics metrics;
+  ServiceObserver observer(log.get(), &metrics);
+  for (int i = 0; i < 5; ++i) observer.OnPeers(false, i < 3 ? "refused" : "timeout");
+  observer.OnPeers(true, "");
+  observer.OnPeers(false, "closed");
+  EXPECT_EQ(Lines(audit_file_).size(), 3u);
+}
+
 TEST_F(LogsTest, LogIsJsonOrTextAndReopens) {
   const std::string file = folder_.File("server.log");
   ASSERT_TRUE(StartLog({"info", true, file}).ok());

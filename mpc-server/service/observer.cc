@@ -3,12 +3,15 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/store/bytes.h"
 #include "proto/kdc_key.pb.h"
 
 namespace mpckdc {
 namespace {
+
+constexpr absl::Duration kRepeatPeers = absl::Minutes(1);
 
 // "LOGIN" of OPERATION_LOGIN.
 std::string OperationText(Operation operation) {
@@ -65,7 +68,13 @@ void ServiceObserver::OnDegraded(const std::string& reason) {
 }
 
 void ServiceObserver::OnPeers(bool connected, const std::string& detail) {
-  Audit("peers", {{"connected", connected}, {"detail", detail}});
+  const bool changed = connected_ != connected;
+  const absl::Time now = absl::Now();
+  if (!changed && detail_ == detail && now < said_ + kRepeatPeers) return;
+  connected_ = connected;
+  detail_ = detail;
+  said_ = now;
+  if (changed) Audit("peers", {{"connected", connected}, {"detail", detail}});
   if (connected) {
     Log().info("connected to both other servers");
   } else {

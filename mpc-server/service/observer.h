@@ -4,8 +4,10 @@
 #ifndef MPC_SERVER_SERVICE_OBSERVER_H_
 #define MPC_SERVER_SERVICE_OBSERVER_H_
 
+#include <optional>
 #include <string>
 
+#include "absl/time/time.h"
 #include "mpc-server/batch/job_engine.h"
 #include "mpc-server/service/audit_log.h"
 #include "mpc-server/service/metrics.h"
@@ -26,6 +28,10 @@ class ServiceObserver : public EngineObserver {
 
   AuditLog* const audit_;
   Metrics* const metrics_;
+  // The engine tries every second: what did not change is said once a minute, and audited once.
+  std::optional<bool> connected_;  // all three are used on the engine's thread only
+  std::string detail_;
+  absl::Time said_ = absl::InfinitePast();
 };
 
 }  // namespace mpckdc

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kdc-plugin/kdb-module/login_key.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#include "kdc-plugin/kdb-module/handles.h"
+
+enum { HEX_SIZE = 2 * MPC_HANDLE_BYTES + 1 };
+
+int login_key_wanted(krb5_const_principal principal)
+{
+    static const char *const without[] = {"K", "kadmin", "krbtgt", "kiprop", "WELLKNOWN", NULL};
+    const krb5_data *first = principal->data;
+    int i;
+
+    if (principal->length == 0)
+        return 0;
+    for (i = 0; without[i] != NULL; i++)
+        if (principal->length >= 2 && first->length == strlen(without[i]) &&
+            memcmp(first->data, without[i], first->length) == 0)
+            return 0;
+    return 1;
+}
+
+static krb5_error_code draw(krb5_context context, const mpc_admin_options *options,
+                            krb5_const_principal principal, mpc_new_key *key, char **error)
+{
+    char *name = NULL;
+    krb5_error_code ret = krb5_unparse_name(context, principal, &name);
+
+    if (ret)
+        return ret;
+    memset(key, 0, sizeof(*key));
+    randombytes_buf(key->handle, sizeof(key->handle));
+    key->principal = name;
+    key->kvno = LOGIN_KEY_KVNO;
+    key->enctype = LOGIN_KEY_ENCTYPE;
+    key->salt_type = KRB5_KDB_SALTTYPE_NORMAL;
+    key->key_class = MPC_CLASS_USER;
+    key->gate = MPC_GATE_KDC_TRUSTED;
+    if (mpc_admin_store_keys(options, key, 1, error) != 0)
+        ret = KRB5KDC_ERR_SVC_UNAVAILABLE;
+    krb5_free_unparsed_name(context, name);
+    return ret;
+}
+
+krb5_error_code login_key_add(krb5_context context, const mpc_admin_options *options,
+                              krb5_const_principal principal, krb5_db_entry *entry, char **error)
+{
+    char hex[HEX_SIZE];
+    mpc_new_key key;
+    krb5_error_code ret;
+
+    *error = NULL;
+    if (sodium_init() < 0)
+        return KRB5_CRYPTO_INTERNAL;
+    ret = draw(context, options, principal, &key, error);
+    if (ret)
+        return ret;
+    sodium_bin2hex(hex, sizeof(hex), key.handle, sizeof(key.handle));
+    return krb5_dbe_set_string(context, entry, LOGIN_KEY_ATTRIBUTE, hex);
+}
+
+void login_key_forget(krb5_context context, krb5_db_entry *entry)
+{
+    (void)krb5_dbe_set_string(context, entry, LOGIN_KEY_ATTRIBUTE, NULL);
+}

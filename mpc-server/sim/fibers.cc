@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/sim/fibers.h"
+
+#include <sys/mman.h>
+
+#include <cassert>
+#include <cstdlib>
+#include <utility>
+
+namespace mpckdc::sim {
+namespace {
+constexpr size_t kStackBytes = 1 << 20;
+}  // namespace
+
+class Fiber {
+ public:
+  Fiber(std::string name, absl::AnyInvocable<void()> body)
+      : name_(std::move(name)), body_(std::move(body)) {
+    stack_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (stack_ == MAP_FAILED) abort();
+  }
+  ~Fiber() { FreeStack(); }
+  void FreeStack() {
+    if (stack_ != nullptr) munmap(stack_, kStackBytes);
+    stack_ = nullptr;
+  }
+
+  std::string name_;
+  absl::AnyInvocable<void()> body_;
+  ucontext_t context_{};
+  void* stack_ = nullptr;
+  bool started_ = false, done_ = false, ready_ = false, waiting_ = false;
+  uint64_t wait_ = 0;  // number of the wait under way: an older timer does not end it
+  absl::Time paused_until_ = absl::InfinitePast();
+};
+
+namespace {
+
+void Run(unsigned low, unsigned high) {
+  const uintptr_t bits = static_cast<uintptr_t>(low) | static_cast<uintptr_t>(high) << 32;
+  auto* fiber = reinterpret_cast<Fiber*>(bits);
+  fiber->body_();
+  fiber->done_ = true;
+  // Returning continues at uc_link, the scheduler.
+}
+
+}  // namespace
+
+Scheduler::Scheduler(absl::Time start) : now_(start) {}
+
+Scheduler::~Scheduler() {
+  for (const auto& fiber : fibers_) assert(fiber->done_ || !fiber->started_);
+}
+
+Fiber* Scheduler::Spawn(std::string name, absl::AnyInvocable<void()> body) {
+  fibers_.push_back(std::make_unique<Fiber>(std::move(name), std::move(body)));
+  MakeReady(fibers_.back().get());
+  return fibers_.back().get();
+}
+
+void Scheduler::At(absl::Time when, absl::AnyInvocable<void()> event) {
+  events_.push({std::max(when, now_), ++order_,
+                std::make_shared<absl::AnyInvocable<void()>>(std::move(event))});
+}
+
+void Scheduler::MakeReady(Fiber* fiber) {
+  if (fiber->ready_ || fiber->done_) return;
+  fiber->ready_ = true;
+  ready_.push_back(fiber);
+}
+
+void Scheduler::Wait(absl::Time deadline) {
+  Fiber* const fiber = current_;
+  assert(fiber != nullptr);
+  const uint64_t wait = ++fiber->wait_;
+  fiber->waiting_ = true;
+  if (deadline != absl::InfiniteFuture()) {
+    At(deadline, [this, fiber, wait] {
+      if (fiber->waiting_ && fiber->wait_ == wait) MakeReady(fiber);
+    });
+  }
+  swapcontext(&fiber->context_, &main_);
+  fiber->waiting_ = false;
+}
+
+void Scheduler::SleepUntil(absl::Time when) {
+  while (now_ < when) Wait(when);
+}
+
+void Scheduler::Wake(Fiber* fiber) {
+  if (fiber != nullptr && fiber->waiting_) MakeReady(fiber);
+}
+
+bool Scheduler::Done(const Fiber* fiber) const { return fiber->done_; }
+
+void Scheduler::Pause(Fiber* fiber, absl::Time until) { fiber->paused_until_ = until; }
+
+void Scheduler::SwitchTo(Fiber* fiber) {
+  fiber->ready_ = false;
+  if (fiber->paused_until_ > now_) {
+    At(fiber->paused_until_, [this, fiber] { MakeReady(fiber); });
+    return;
+  }
+  current_ = fiber;
+  if (!fiber->started_) {
+    fiber->started_ = true;
+    getcontext(&fiber->context_);
+    fiber->context_.uc_stack.ss_sp = fiber->stack_;
+    fiber->context_.uc_stack.ss_size = kStackBytes;
+    fiber->context_.uc_link = &main_;
+    const auto bits = reinterpret_cast<uintptr_t>(fiber);
+    makecontext(&fiber->context_, reinterpret_cast<void (*)()>(&Run), 2,
+                static_cast<unsigned>(bits), static_cast<unsigned>(bits >> 32));
+  }
+  swapcontext(&main_, &fiber->context_);
+  current_ = nullptr;
+  if (fiber->done_) fiber->FreeStack();
+}
+
+void Scheduler::RunUntil(absl::Time end) {
+  while (true) {
+    while (!ready_.empty()) {
+      Fiber* const next = ready_.front();
+      ready_.pop_front();
+      SwitchTo(next);
+    }
+    if (events_.empty() || events_.top().when > end) break;
+    const Event event = events_.top();
+    events_.pop();
+    now_ = std::max(now_, event.when);
+    (*event.run)();
+  }
+  now_ = std::max(now_, end);
+}
+
+}  // namespace mpckdc::sim

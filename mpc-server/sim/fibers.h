@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many fibers on one thread under a simulated clock. A fiber runs until it waits; what runs next is
+// decided by simulated time and order of arrival alone, so a run is a function of its seed.
+#ifndef MPC_SERVER_SIM_FIBERS_H_
+#define MPC_SERVER_SIM_FIBERS_H_
+
+#include <ucontext.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+
+namespace mpckdc::sim {
+
+class Fiber;
+
+class Scheduler {
+ public:
+  explicit Scheduler(absl::Time start);
+  ~Scheduler();
+
+  absl::Time now() const { return now_; }
+
+  Fiber* Spawn(std::string name, absl::AnyInvocable<void()> body);
+  // Calls `event` at `when` outside any fiber; it must not wait.
+  void At(absl::Time when, absl::AnyInvocable<void()> event);
+
+  // Of the running fiber: returns at `deadline`, or earlier when Wake() was called for it.
+  void Wait(absl::Time deadline);
+  void Sleep(absl::Duration d) { SleepUntil(now_ + d); }
+  void SleepUntil(absl::Time when);
+  void Wake(Fiber* fiber);
+  Fiber* current() const { return current_; }
+  bool Done(const Fiber* fiber) const;
+  // The fiber does not run before `until`, whatever happens (SIGSTOP).
+  void Pause(Fiber* fiber, absl::Time until);
+
+  // Runs fibers and events until simulated `end`, or until nothing is left to do.
+  void RunUntil(absl::Time end);
+
+ private:
+  struct Event {
+    absl::Time when;
+    uint64_t order;
+    std::shared_ptr<absl::AnyInvocable<void()>> run;
+    bool operator<(const Event& other) const {  // priority_queue: latest last
+      return when != other.when ? when > other.when : order > other.order;
+    }
+  };
+  void SwitchTo(Fiber* fiber);
+  void MakeReady(Fiber* fiber);
+
+  absl::Time now_;
+  uint64_t order_ = 0;
+  std::priority_queue<Event> events_;
+  std::deque<Fiber*> ready_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  Fiber* current_ = nullptr;
+  ucontext_t main_{};
+};
+
+}  // namespace mpckdc::sim
+
+#endif  // MPC_SERVER_SIM_FIBERS_H_
