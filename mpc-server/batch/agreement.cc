@@ -187,8 +187,8 @@ absl::StatusOr<Vote> DecodeVote(absl::string_view bytes) {
   return vote;
 }
 
-// A missing job comes first: were it refused here, the server that has not received it yet would wait
-// for it until its deadline, and the KDC would hear two different verdicts.
+// A missing job comes first: were it refused here, the server that has not received it yet would
+// wait for it until its deadline, and the KDC would hear two different verdicts.
 Agreed Combine(const std::array<VoteCode, 3>& codes) {
   for (int party = 0; party < 3; ++party) {
     if (codes[party] == kVoteMissing) return {kVoteMissing, party};

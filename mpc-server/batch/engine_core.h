@@ -43,6 +43,7 @@ inline constexpr absl::Duration kLastRetry = absl::Milliseconds(320);
 inline constexpr absl::Duration kFollowerPoll = absl::Milliseconds(100);
 inline constexpr absl::Duration kConnectWindow = absl::Seconds(1);
 inline constexpr absl::Duration kReconnectPause = absl::Milliseconds(50);
+inline constexpr absl::Duration kReconnectJitter = absl::Milliseconds(500);
 inline constexpr size_t kVerifyKeysPerBatch = 128;
 
 // The records of one batch, read once each.
@@ -121,9 +122,11 @@ class JobEngine::Impl {
   absl::Status RunSession();
   absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeers();
   absl::Status MeetNeighbour(PeerSession& session, Neighbour neighbour);
+  absl::Duration ReconnectPause();
   absl::Status Lead(PeerSession& session);
   absl::Status Follow(PeerSession& session);
   bool WaitForWork();
+  absl::Time StartOf(const WaitingJob& job, absl::Time now) const;
   absl::Status CastVote(PeerSession& session, Ballot& ballot);
   absl::Status CollectVotes(PeerSession& session, Ballot& ballot);
   absl::Status TakeVote(PeerSession& session, Neighbour from, Ballot& ballot,
@@ -197,7 +200,7 @@ class JobEngine::Impl {
   std::string degraded_;  // as told to the observer
   absl::Time heartbeat_at_ = absl::InfinitePast();
   absl::Time voted_at_ = absl::InfinitePast();  // the last vote that came, by this clock
-  absl::Time tick_at_ = absl::InfinitePast();  // kFixed: the next tick
+  absl::Time started_at_ = absl::UnixEpoch();  // kFixed: when the last batch was proposed
   absl::Time housekeeping_at_ = absl::InfinitePast();
   std::array<absl::Duration, 2> skew_{};  // indexed by Neighbour
 

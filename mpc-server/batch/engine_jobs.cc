@@ -131,6 +131,8 @@ void JobEngine::Impl::PickJobs(PeerSession& session, Ballot& ballot) {
     const absl::MutexLock lock(&mu_);
     ready = queue_.Ready(now, options_.max_jobs, limits::kMaxBatchBlocks);
   }
+  if (ready.empty() || StartOf(*ready[0], now) > now) return;  // the heartbeat
+  started_at_ = now;
   Proposal& proposal = ballot.proposal;
   for (const WaitingJobPtr& job : ready) {
     proposal.nonces += static_cast<uint32_t>(NoncesOfJob(job->job));

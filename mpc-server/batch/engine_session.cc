@@ -31,13 +31,22 @@ void JobEngine::Impl::Main() {
       const absl::MutexLock lock(&mu_);
       status_.peers_connected = false;
       status_.peers_detail = std::string(ended.message());
-      executor_->Wait(&mu_, clock_->Now() + kReconnectPause);
+      executor_->Wait(&mu_, clock_->Now() + ReconnectPause());
     }
     if (observer_ != nullptr) observer_->OnPeers(false, std::string(ended.message()));
     HousekeepingAt(clock_->Now());
   }
   const absl::MutexLock lock(&mu_);
   status_.peers_connected = false;
+}
+
+// Of random length. Servers that pause equally long can chase each other round the ring for ever,
+// each meeting one neighbour's new attempt and the other's last one; who pauses longest finds both
+// waiting.
+absl::Duration JobEngine::Impl::ReconnectPause() {
+  uint8_t random = 0;
+  random_->Fill(absl::MakeSpan(&random, 1));
+  return kReconnectPause + random * kReconnectJitter / 256;
 }
 
 absl::Status JobEngine::Impl::RunSession() {
@@ -130,6 +139,16 @@ absl::Status JobEngine::Impl::Lead(PeerSession& session) {
   return voted.ok() ? RunAgreed(session, ballot) : voted;
 }
 
+// When the batch that begins with this job may start: at once, or in mode `fixed` at the first tick
+// after the job came and after the last batch.
+absl::Time JobEngine::Impl::StartOf(const WaitingJob& job, absl::Time now) const {
+  if (options_.mode == BatchMode::kWorkConserving) return now;
+  const int64_t window = absl::ToInt64Nanoseconds(options_.batch_window);
+  const int64_t since = absl::ToUnixNanos(std::max(job.received, started_at_));
+  const absl::Time tick = absl::FromUnixNanos((since / window + 1) * window);
+  return tick > now + options_.batch_window ? now : tick;  // the clock was set back
+}
+
 // True when there is something to propose, the heartbeat included; false when stopping.
 bool JobEngine::Impl::WaitForWork() {
   while (!stopping()) {
@@ -137,19 +156,14 @@ bool JobEngine::Impl::WaitForWork() {
     FailExpired(now);
     FailExpiredKeyWork(now);
     const absl::MutexLock lock(&mu_);
-    const bool jobs = !queue_.Ready(now, 1, limits::kMaxBatchBlocks).empty();
+    const std::vector<WaitingJobPtr> first = queue_.Ready(now, 1, limits::kMaxBatchBlocks);
+    const bool jobs = !first.empty();
+    const absl::Time start = jobs ? StartOf(*first[0], now) : absl::InfiniteFuture();
     // A clock that was set back must not make the leader fall silent.
     const bool heartbeat = now >= heartbeat_at_ || heartbeat_at_ > now + kHeartbeat;
-    if (tick_at_ > now + options_.batch_window) tick_at_ = now;
-    const bool tick = options_.mode == BatchMode::kWorkConserving || now >= tick_at_;
-    if (NextKeyWork() <= now || heartbeat) return true;
-    if (jobs && tick) {
-      const int64_t window = absl::ToInt64Nanoseconds(options_.batch_window);
-      tick_at_ = absl::FromUnixNanos((absl::ToUnixNanos(now) / window + 1) * window);
-      return true;
-    }
+    if (NextKeyWork() <= now || heartbeat || start <= now) return true;
     absl::Time until = std::min({heartbeat_at_, NextKeyWork(), queue_.NextTry(now)});
-    if (jobs) until = std::min(heartbeat_at_, tick_at_);
+    if (jobs) until = std::min(heartbeat_at_, start);
     executor_->Wait(&mu_, until);
   }
   return false;

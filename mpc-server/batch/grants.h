@@ -2,7 +2,8 @@
 //
 // Who has passed the gate lately. A job that passes its principal's gate leaves a grant;
 // SEAL_GRANTED jobs of the same KDC session name it and use up its budget
-// (job/operation_table.h). Each server keeps its own grants; they agree because they judge the same batches. One thread at a time.
+// (job/operation_table.h). Each server keeps its own grants; they agree because they judge the same
+// batches. One thread at a time.
 #ifndef MPC_SERVER_BATCH_GRANTS_H_
 #define MPC_SERVER_BATCH_GRANTS_H_
 

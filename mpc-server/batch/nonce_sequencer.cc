@@ -63,19 +63,19 @@ absl::Status NonceSequencer::Load() {
 }
 
 absl::Status NonceSequencer::Join(const NonceMark& peer, absl::Time now) {
-  const absl::Time own = absl::FromUnixSeconds(SplitNonce(mark_).seconds);
+  const absl::Time own = absl::FromUnixSeconds(SplitNonce(mark()).seconds);
   const uint32_t latest = Seconds(std::max(now, own) + kMaxMarkLead);
   if (peer != NonceMark{} && SplitNonce(peer).cluster != cluster_) {
     return absl::FailedPreconditionError(
         absl::StrCat("a peer's nonce mark ", NonceText(peer), " is not of cluster ", cluster_));
   }
-  if (SplitNonce(peer).seconds > latest && peer > mark_) {
+  if (SplitNonce(peer).seconds > latest && peer > mark()) {
     return absl::FailedPreconditionError(
         absl::StrCat("a peer's nonce mark ", NonceText(peer), " is more than ",
                      absl::FormatDuration(kMaxMarkLead), " before this server's clock (",
                      Seconds(now), "): one of the two clocks is or was wrong"));
   }
-  next_ = std::max(next_, peer);
+  next_ = std::max({next_, mark_, peer});
   return absl::OkStatus();
 }
 

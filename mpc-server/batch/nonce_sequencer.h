@@ -16,6 +16,7 @@
 #ifndef MPC_SERVER_BATCH_NONCE_SEQUENCER_H_
 #define MPC_SERVER_BATCH_NONCE_SEQUENCER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -46,10 +47,11 @@ class NonceSequencer {
   absl::Status Load();  // the durable mark; first of all calls
 
   // Everything below it may have been used: what a server tells its peers at session start.
-  const NonceMark& mark() const { return mark_; }
+  NonceMark mark() const { return std::max(mark_, next_); }
 
-  // A session begins; `peer` is a neighbour's mark. FailedPrecondition when it is so far before
-  // this server's clock that one of the two clocks must be wrong.
+  // A session begins, at the highest of the three marks; `peer` is a neighbour's.
+  // FailedPrecondition when it is so far before this server's clock that one of the two clocks must
+  // be wrong.
   absl::Status Join(const NonceMark& peer, absl::Time now);
 
   // The first nonce that the leader may propose now.

@@ -90,6 +90,15 @@ TEST_F(NonceTest, JoinsTheHighestMark) {
   EXPECT_TRUE(nonces_->Join(NonceMark{}, kNow).ok());
 }
 
+// The peers start at this server's mark, so it must do so too.
+TEST_F(NonceTest, ASessionStartsAtTheOwnMarkWhenThatIsTheHighest) {
+  Take(1, kNow);
+  const NonceMark mark = nonces_->mark();
+  ASSERT_TRUE(nonces_->Join(NonceMark{}, kNow).ok());
+  EXPECT_EQ(nonces_->Propose(kNow), mark);
+  EXPECT_TRUE(nonces_->Check(AdvanceNonce(mark, 3), 1, kNow).ok());
+}
+
 TEST_F(NonceTest, JoinsAfterAllClocksWereSetBack) {
   Take(1, kNow);
   const NonceMark peer = AdvanceNonce(nonces_->mark(), 7);

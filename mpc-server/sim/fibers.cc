@@ -31,6 +31,7 @@ class Fiber {
   ucontext_t context_{};
   void* stack_ = nullptr;
   bool started_ = false, done_ = false, ready_ = false, waiting_ = false;
+  bool held_ = false;  // it was ready while it was paused
   uint64_t wait_ = 0;  // number of the wait under way: an older timer does not end it
   absl::Time paused_until_ = absl::InfinitePast();
 };
@@ -94,12 +95,18 @@ void Scheduler::Wake(Fiber* fiber) {
 
 bool Scheduler::Done(const Fiber* fiber) const { return fiber->done_; }
 
-void Scheduler::Pause(Fiber* fiber, absl::Time until) { fiber->paused_until_ = until; }
+void Scheduler::Pause(Fiber* fiber, absl::Time until) {
+  fiber->paused_until_ = until;
+  if (until <= now_ && std::exchange(fiber->held_, false)) MakeReady(fiber);
+}
 
 void Scheduler::SwitchTo(Fiber* fiber) {
   fiber->ready_ = false;
   if (fiber->paused_until_ > now_) {
-    At(fiber->paused_until_, [this, fiber] { MakeReady(fiber); });
+    fiber->held_ = true;
+    At(fiber->paused_until_, [this, fiber] {
+      if (std::exchange(fiber->held_, false)) MakeReady(fiber);
+    });
     return;
   }
   current_ = fiber;

@@ -40,7 +40,8 @@ class Scheduler {
   void Wake(Fiber* fiber);
   Fiber* current() const { return current_; }
   bool Done(const Fiber* fiber) const;
-  // The fiber does not run before `until`, whatever happens (SIGSTOP).
+  // The fiber does not run before `until`, whatever happens (SIGSTOP); an earlier `until` than the
+  // last one lets it go on (SIGCONT).
   void Pause(Fiber* fiber, absl::Time until);
 
   // Runs fibers and events until simulated `end`, or until nothing is left to do.

@@ -129,8 +129,10 @@ void World::InjectOne() {
                                                                    absl::Milliseconds(60)));
       break;
     case 7:
+      // One clock at a time: two wrong ones may outvote the right one (doc/jobs.md, Nonces).
       clocks_jumped_ = true;
-      servers_[a].clock->Set(dice_.Between(-absl::Hours(3), absl::Hours(3)));
+      if (wrong_clock_ < 0) wrong_clock_ = a;
+      servers_[wrong_clock_].clock->Set(dice_.Between(-absl::Hours(3), absl::Hours(3)));
       break;
     case 8:
       if (servers_[a].process != nullptr) {
@@ -148,6 +150,7 @@ void World::Heal() {
   for (int p = 0; p < kParties; ++p) {
     network_.Partition(p, NextParty(p), false);
     servers_[p].clock->Set(absl::ZeroDuration());
+    wrong_clock_ = -1;
     if (servers_[p].process == nullptr) {
       StartServer(p);
     } else {

@@ -127,6 +127,7 @@ class World {
   std::map<std::string, int> steps_;               // named steps seen
   std::pair<int, std::string> kill_at_{-1, ""};
   bool done_ = false, clocks_jumped_ = false;
+  int wrong_clock_ = -1;
   int fibers_running_ = 0;
   absl::Time healed_ = absl::InfiniteFuture();
   std::optional<absl::Time> first_ok_after_heal_;

@@ -32,10 +32,12 @@ class TlsPeerChannel : public PeerChannel {
                         n == Neighbour::kPrev ? PrevParty(party_) : NextParty(party_), ")");
   }
   absl::Status Fail(Neighbour n, absl::string_view step, const absl::Status& cause);
+  // The status of a neighbour that hung up, with its last word if there is one.
+  absl::Status Gone(Neighbour n);
   // One step of a link's part; done flags are only ever set.
   absl::Status Drive(Neighbour n, absl::string_view step, const Progress& progress, bool* done);
-  // Waits until a link can go on. False: the deadline passed.
-  bool Wait(absl::Time deadline);
+  // Waits until a link can go on, or `watched` hangs up. False: the deadline passed.
+  bool Wait(absl::Time deadline, const TlsLink* watched = nullptr);
 
   const int party_;
   Clock& clock_;
@@ -52,6 +54,13 @@ absl::Status TlsPeerChannel::Fail(Neighbour n, absl::string_view step, const abs
   return broken_;
 }
 
+absl::Status TlsPeerChannel::Gone(Neighbour n) {
+  FrameHeader header;
+  SecretBytes payload;
+  const Progress last = Link(n).ReadFrame(&header, &payload);
+  return Fail(n, "receive", last.ok() ? absl::UnavailableError("connection closed") : last.status());
+}
+
 absl::Status TlsPeerChannel::Drive(Neighbour n, absl::string_view step, const Progress& progress,
                                    bool* done) {
   if (!progress.ok()) return Fail(n, step, progress.status());
@@ -59,8 +68,16 @@ absl::Status TlsPeerChannel::Drive(Neighbour n, absl::string_view step, const Pr
   return absl::OkStatus();
 }
 
-bool TlsPeerChannel::Wait(absl::Time deadline) {
+bool HungUp(const TlsLink& link) {
+  pollfd fd = {link.fd(), POLLRDHUP, 0};
+  return poll(&fd, 1, 0) > 0;
+}
+
+bool TlsPeerChannel::Wait(absl::Time deadline, const TlsLink* watched) {
   pollfd fds[2] = {{prev_->fd(), prev_->Events(), 0}, {next_->fd(), next_->Events(), 0}};
+  for (pollfd& f : fds) {
+    if (watched != nullptr && f.fd == watched->fd()) f.events |= POLLRDHUP;
+  }
   for (pollfd& f : fds) {
     if (f.events == 0) f.fd = -1;  // else a hang-up that nobody waits for would spin
   }
@@ -125,6 +142,9 @@ absl::Status TlsPeerChannel::Send(Neighbour to, FrameType type,
   return Drive(to, FrameTypeName(type), Link(to).Flush(), &done);
 }
 
+// A neighbour that is gone ends the session also for who waits for the other one. Otherwise three
+// servers that reconnect could follow each other round the ring for ever, each waiting for its prev
+// with a next that has given up.
 absl::StatusOr<Frame> TlsPeerChannel::Receive(Neighbour from, absl::Time deadline) {
   if (!broken_.ok()) return broken_;
   const Neighbour other = from == Neighbour::kPrev ? Neighbour::kNext : Neighbour::kPrev;
@@ -140,7 +160,8 @@ absl::StatusOr<Frame> TlsPeerChannel::Receive(Neighbour from, absl::Time deadlin
     if (s.ok()) s = Drive(from, "receive", Link(from).ReadFrame(&header, &frame.payload), &got);
     if (!s.ok()) return s;
     if (got) break;
-    if (!Wait(deadline)) {
+    if (HungUp(Link(other))) return Gone(other);
+    if (!Wait(deadline, &Link(other))) {
       return absl::DeadlineExceededError(absl::StrCat(Who(from), ": nothing received"));
     }
   }

@@ -255,6 +255,23 @@ TEST(TlsConnectorTest, ReconnectsAfterAPeerWasLost) {
   }
 }
 
+// P1 waits for P0, which is alive and silent; P2 goes away. Waiting on would keep P1 in a session that
+// is dead, and three such servers never meet again.
+TEST(TlsChannelTest, WhoWaitsForOneNeighbourHearsTheOtherGo) {
+  TestCa ca;
+  auto channels = ConnectThree(TestPeerOptions(ca));
+  std::thread leaving([&] {
+    absl::SleepFor(absl::Milliseconds(50));
+    channels[2].reset();
+  });
+  const absl::Time began = absl::Now();
+  const absl::Status s = channels[1]->Receive(Neighbour::kPrev, In(10)).status();
+  EXPECT_LT(absl::Now() - began, absl::Seconds(5));
+  EXPECT_FALSE(absl::IsDeadlineExceeded(s)) << s;
+  EXPECT_THAT(s.ToString(), HasSubstr("next (P2)"));
+  leaving.join();
+}
+
 TEST(TlsConnectorTest, ShutdownEndsConnect) {
   TestCa ca;
   auto connector = TlsPeerConnector::Create(TestPeerOptions(ca)[0]).value();
