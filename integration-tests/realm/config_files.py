@@ -152,7 +152,6 @@ def _database(realm, stock):
         'mpc_admin_certificate': certificates / 'admin-kadmin.pem',
         'mpc_admin_key': certificates / 'admin-kadmin.key',
         'mpc_timeout': '2s',
-        'mpc_protect': ['kadmin/admin', 'kadmin/changepw'],
         **database,
         **realm.options.extra_database,
     }

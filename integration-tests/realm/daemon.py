@@ -105,12 +105,18 @@ def is_free(port):
     return True
 
 
+FIRST_PORT, LAST_PORT = 20000, 29999  # below the ephemeral range: no outgoing connection takes one
+_next_port = FIRST_PORT + os.getpid() * 97 % 10000
+
+
 def free_ports(count):
-    """A run of free ports below the ephemeral range, where no outgoing connection takes one."""
-    at = 20000 + os.getpid() * 97 % 10000
+    """A run of free ports. None is given out twice: its owner may only have stopped for a while."""
+    global _next_port
     for _ in range(1000):
-        ports = list(range(at, at + count))
+        if _next_port + count > LAST_PORT:
+            _next_port = FIRST_PORT
+        ports = list(range(_next_port, _next_port + count))
+        _next_port += count
         if all(is_free(port) for port in ports):
             return ports
-        at = 20000 + (at - 20000 + 131) % 10000
     raise RuntimeError('no free ports on the loopback interface')

@@ -116,6 +116,8 @@ void ServerStream::Connect(absl::Time now) {
       absl::MutexLock lock(&mu_);
       down_reason_ = reason;
       next_attempt_ = now + kBackoffMax;
+      attempt_started_ = now;
+      ClearQueue();
     }
     owner_->OnDown(index_, reason);
     return;
@@ -138,7 +140,9 @@ template <class Part, class AddPart>
 absl::Status ServerStream::Enqueue(const Part& part, AddPart add) {
   const size_t bytes = part.ByteSizeLong() + kPartOverheadBytes;
   absl::MutexLock lock(&mu_);
-  if (!writable_ || (state_ != State::kConnecting && state_ != State::kUp)) {
+  const bool open = writable_ && (state_ == State::kConnecting || state_ == State::kUp);
+  const bool connectable = state_ == State::kDown && !stopping_;
+  if (!open && !connectable) {
     return absl::UnavailableError(absl::StrCat(address_, ": ", down_reason_));
   }
   if (bytes > message_limit_) {
@@ -158,7 +162,15 @@ absl::Status ServerStream::Enqueue(const Part& part, AddPart add) {
   last_message_bytes_ += bytes;
   queued_bytes_ += bytes;
   if (state_ == State::kUp && !writing_) WriteNext();
+  if (connectable) ConnectSoon();
   return absl::OkStatus();
+}
+
+void ServerStream::ConnectSoon() {
+  const absl::Time soonest = attempt_started_ + kDemandInterval;
+  if (next_attempt_ <= soonest) return;
+  next_attempt_ = soonest;
+  owner_->OnRetryDue();
 }
 
 absl::Status ServerStream::Send(const v1::Job& job) {
@@ -167,6 +179,12 @@ absl::Status ServerStream::Send(const v1::Job& job) {
 
 absl::Status ServerStream::Send(const v1::TagRequest& tag) {
   return Enqueue(tag, [&](v1::KdcMessage& message) { *message.add_tags() = tag; });
+}
+
+void ServerStream::ClearQueue() {
+  queue_.clear();
+  queued_bytes_ = 0;
+  last_message_bytes_ = 0;
 }
 
 void ServerStream::WriteNext() {
@@ -255,9 +273,7 @@ void ServerStream::Ended(Call* call, const std::string& status) {
     state_ = State::kEnding;
     writable_ = false;
     writing_ = false;
-    queue_.clear();
-    queued_bytes_ = 0;
-    last_message_bytes_ = 0;
+    ClearQueue();
     down_reason_ = drop_reason_.empty() ? status : drop_reason_;
     reason = down_reason_;
   }

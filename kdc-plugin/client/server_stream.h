@@ -7,6 +7,9 @@
 //     ^           |          |
 //     +-----------+----------+           the owner fails what this server has not answered
 //
+// A job that finds the server down does not wait for the backoff: it asks for an attempt at once and
+// shares its outcome, so that the first login after a server's restart succeeds.
+//
 // While a write is on its way, new jobs gather in the message that follows it: the busier the
 // stream, the more jobs a message holds.
 #ifndef KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
@@ -36,6 +39,7 @@ inline constexpr size_t kMaxReceiveBytes = 8 << 20;
 inline constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
 inline constexpr absl::Duration kBackoffMin = absl::Milliseconds(100);
 inline constexpr absl::Duration kBackoffMax = absl::Seconds(2);
+inline constexpr absl::Duration kDemandInterval = absl::Milliseconds(100);  // between such attempts
 
 // Called from gRPC's threads and from Tick(), without a lock of the stream held except OnRetryDue.
 class StreamOwner {
@@ -79,6 +83,8 @@ class ServerStream {
   template <class Part, class AddPart>
   absl::Status Enqueue(const Part& part, AddPart add);
   void Connect(absl::Time now);
+  void ConnectSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ClearQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Drop(std::string reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -111,7 +117,7 @@ class ServerStream {
   size_t last_message_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   size_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   size_t message_limit_ ABSL_GUARDED_BY(mu_) = kMaxBatchBytes;
-  absl::Time attempt_started_ ABSL_GUARDED_BY(mu_);
+  absl::Time attempt_started_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time next_attempt_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time last_received_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Duration backoff_ ABSL_GUARDED_BY(mu_) = kBackoffMin;

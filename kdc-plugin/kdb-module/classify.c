@@ -93,7 +93,7 @@ placement classify(const module_config *config, krb5_const_principal p)
     if (component_is(p, 0, "krbtgt"))
         return protected_place(config, p);
     if (p->length >= 2 && component_is(p, 0, "kadmin"))
-        return PLACE_LOCAL;
+        return PLACE_PROTECTED; /* kadmin/HOST too: the keys to all of administration */
     return is_service_like(p) ? PLACE_LOCAL : PLACE_PROTECTED;
 }
 

@@ -124,12 +124,12 @@ static krb5_error_code refuse_extraction(module_state *state)
     char *name = NULL;
 
     (void)krb5_unparse_name(state->context, state->current, &name);
-    krb5_set_error_message(state->context, KADM5_PROTECT_KEYS,
-                           "the keys of %s are split among the MPC servers and cannot be taken "
-                           "out; for a new random key that nobody sees, use mpc-admin randkey %s",
-                           name == NULL ? "this principal" : name, name == NULL ? "NAME" : name);
+    krb5_set_error_message(state->context, KADM5_REMOTE_KEYS,
+                           "split among the MPC servers, cannot be taken out; for a new random "
+                           "key use mpc-admin randkey %s",
+                           name == NULL ? "NAME" : name);
     krb5_free_unparsed_name(state->context, name);
-    return KADM5_PROTECT_KEYS;
+    return KADM5_REMOTE_KEYS;
 }
 
 /* Whether the staged key will be stored by krb5 itself, as far as is known now. */

@@ -55,15 +55,15 @@ absl::StatusOr<AdminServers> AdminServers::Dial(const AdminIdentity& identity,
     return absl::InvalidArgumentError(
         absl::StrCat("a realm has three MPC servers, ", addresses.size(), " are configured"));
   }
-  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
-      PeerCredentials(identity, realm);
-  if (!credentials.ok()) return credentials.status();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(limits::kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   AdminServers servers;
   servers.realm_ = realm;
   for (int i = 0; i < 3; ++i) {
+    absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
+        PeerCredentials(identity, realm);
+    if (!credentials.ok()) return credentials.status();
     servers.clients_[i] = std::make_unique<AdminClient>(
         addresses[i], v1::AdminService::NewStub(
                           grpc::CreateCustomChannel(addresses[i], *credentials, arguments)));
