@@ -240,6 +240,20 @@ TEST_F(ClientTest, ServerDownAtStartThenUp) {
   WaitUntilUp();
 }
 
+TEST_F(ClientTest, FirstLoginAfterARestartDoesNotWaitForTheBackoff) {
+  realm_.parties[1]->Stop();
+  StartClient(5000);
+  const absl::Time down = absl::Now();
+  while (absl::Now() < down + absl::Seconds(2)) {  // by then attempts are seconds apart
+    const Answer a = Login();
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE) << "an outage is told, not waited for";
+    absl::SleepFor(absl::Milliseconds(200));
+  }
+  EXPECT_LT(absl::Now() - down, absl::Seconds(4));
+  realm_.parties[1]->Start();
+  EXPECT_EQ(Login().verdict, MPC_OK) << Logged();
+}
+
 TEST_F(ClientTest, ServerLostInMidFlightFailsOnlyItsJobsAndComesBack) {
   StartClient(5000);
   ASSERT_EQ(Login().verdict, MPC_OK);
