@@ -251,8 +251,28 @@ static krb5_error_code seal_alone(krb5_context context, mpc_client *client, cons
     return ret;
 }
 
-/* Uses a seal of the prepared job. KRB5_PLUGIN_NO_HANDLE: it has none that fits, or it failed and
- * a later job has passed the gate. */
+/* Sends the prepared job if it was not sent yet, and waits for it. KRB5_PLUGIN_NO_HANDLE: it failed
+ * and a later job has passed the gate. */
+static krb5_error_code land_prepared(krb5_context context, mpc_client *client, const char *what,
+                                     request *r, const mpc_result **result)
+{
+    krb5_error_code ret;
+
+    if (!request_send_prepared(r, client))
+        return ENOMEM;
+    *result = flight_await(r->prepared.flight);
+    if (*result == NULL)
+        return ENOMEM;
+    if ((*result)->verdict != MPC_OK && r->grant != 0)
+        return KRB5_PLUGIN_NO_HANDLE;
+    ret = land(context, what, r->prepared.flight, result);
+    if (ret == 0 && r->is_as)
+        r->grant = (*result)->id;
+    return ret;
+}
+
+/* Uses a seal of the prepared job. KRB5_PLUGIN_NO_HANDLE: it has none that fits, or as
+ * land_prepared. */
 static krb5_error_code seal_prepared(krb5_context context, mpc_client *client, const char *what,
                                      request *r, const mpc_seal *seal, const krb5_data *plain,
                                      krb5_data *message)
@@ -263,18 +283,9 @@ static krb5_error_code seal_prepared(krb5_context context, mpc_client *client, c
 
     if (r == NULL || !request_take_seal(r, seal->handle, seal->usage, plain->length, &index))
         return KRB5_PLUGIN_NO_HANDLE;
-    if (!request_send_prepared(r, client))
-        return ENOMEM;
-    result = flight_await(r->prepared.flight);
-    if (result == NULL)
-        return ENOMEM;
-    if (result->verdict != MPC_OK && r->grant != 0)
-        return KRB5_PLUGIN_NO_HANDLE;
-    ret = land(context, what, r->prepared.flight, &result);
+    ret = land_prepared(context, client, what, r, &result);
     if (ret)
         return ret;
-    if (r->is_as)
-        r->grant = result->id;
     return finish_seal(context, client, what, result, index, plain, message);
 }
 
@@ -323,18 +334,9 @@ static krb5_error_code mac_prepared(krb5_context context, mpc_client *client, co
 
     if (r == NULL || !request_has_mac(r, handle, input))
         return KRB5_PLUGIN_NO_HANDLE;
-    if (!request_send_prepared(r, client))
-        return ENOMEM;
-    result = flight_await(r->prepared.flight);
-    if (result == NULL)
-        return ENOMEM;
-    if (result->verdict != MPC_OK && r->grant != 0)
-        return KRB5_PLUGIN_NO_HANDLE;
-    ret = land(context, what, r->prepared.flight, &result);
+    ret = land_prepared(context, client, what, r, &result);
     if (ret)
         return ret;
-    if (r->is_as)
-        r->grant = result->id;
     return copy_mac(result, out);
 }
 
