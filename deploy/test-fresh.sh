@@ -92,6 +92,7 @@ copy_apt_configuration
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 mount --bind /dev "$root/dev"
+mount --bind /dev/pts "$root/dev/pts"  # terminals, for the tests of password prompts
 mount -t tmpfs tmpfs "$root/dev/shm" 2>/dev/null || true
 
 deploy/progress.sh 'git and make' "$log/packages.log" \
