@@ -274,6 +274,11 @@ std::string OnTerminal(const std::string& typed, int* exit_code) {
                                                   wanted.begin(), wanted.end());
     _exit(good ? 0 : 1);
   }
+  *exit_code = -1;
+  if (child < 0) {
+    ADD_FAILURE() << "no pseudo-terminal; is devpts mounted on /dev/pts?";
+    return "";
+  }
   std::string shown;
   char buffer[256];
   size_t lines = 0;
@@ -284,8 +289,9 @@ std::string OnTerminal(const std::string& typed, int* exit_code) {
     const size_t asked = std::count(shown.begin(), shown.end(), ':');
     for (; lines < asked; ++lines) {
       const std::vector<std::string> all = absl::StrSplit(typed, '|');
+      if (lines >= all.size()) break;
       const std::string line = all[lines] + "\n";
-      if (lines < all.size() && write(terminal, line.data(), line.size()) < 0) got = 0;
+      if (write(terminal, line.data(), line.size()) < 0) got = 0;
     }
   }
   int status = 0;
