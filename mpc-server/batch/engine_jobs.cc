@@ -9,6 +9,7 @@
 #include "mpc-server/batch/confirm_view.h"
 #include "mpc-server/batch/engine_core.h"
 #include "mpc-server/batch/output.h"
+#include "mpc-server/defence/defence.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/job/validate.h"
@@ -183,7 +184,7 @@ void JobEngine::Impl::OpinionOnJobs(PeerSession& session, Ballot& ballot) {
       }
     }
     const WaitingJobPtr& job = ballot.jobs[i];
-    if (job != nullptr && job->digest != entry.digest) {
+    if (job != nullptr && job->digest != entry.digest && Upheld(Defence::kSameJob)) {
       opinion = Refuse(Verdict::kInconsistent, "the servers did not receive the same job");
     } else if (job != nullptr) {
       opinion = OpinionOnJob(*job, ballot.records, &granted, no_nonces);
@@ -208,7 +209,10 @@ std::string JobEngine::Impl::HeaderOf(const WaitingJob& waiting, const SealPart&
   const KeyInfo& key = records.Find(part.handle)->info;
   if (part.usage != kUsageTicket || key.key_class != KeyClass::kTgs) return "";
   if (job.operation == Operation::kReissueTicket) {
-    return std::string(ParseMessage(job.opens[0].message)->header);
+    std::string parent(ParseMessage(job.opens[0].message)->header);
+    if (Upheld(Defence::kInheritance)) return parent;
+    return EncodeTgtHeader(NewTgtHeader(DecodeTgtHeader(parent)->principal, job.id,
+                                        ballot.proposal.time, options_.max_renewable_life));
   }
   const PrincipalId& principal = records.Find(*job.client)->info.principal_id;
   absl::Time origin = ballot.proposal.time;
