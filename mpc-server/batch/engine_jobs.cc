@@ -51,11 +51,16 @@ std::string FactsOf(const std::vector<JobWork>& work) {
   return facts;
 }
 
-// Whom an audit line of the job is about.
-PrincipalId PrincipalOf(const JobWork& work) {
-  if (work.client != nullptr) return work.client->principal_id;
-  for (const OpenWork& open : work.opens) {
-    if (const auto header = DecodeTgtHeader(open.message.header)) return header->principal;
+// Whom an audit line of the job is about: its client, or whose login the ticket in it goes back to.
+PrincipalId PrincipalOf(const Job& job, BatchRecords& records) {
+  if (job.client.has_value()) {
+    const KeyRecord* client = records.Find(*job.client);
+    return client != nullptr ? client->info.principal_id : PrincipalId{};
+  }
+  for (const OpenPart& open : job.opens) {
+    const auto message = ParseMessage(open.message);
+    const auto header = message ? DecodeTgtHeader(message->header) : std::nullopt;
+    if (header) return header->principal;
   }
   return PrincipalId{};
 }
@@ -316,7 +321,7 @@ void JobEngine::Impl::Answer(PeerSession& session, Ballot& ballot, std::vector<J
         pending_.Add(job->kdc, job->job.id, std::move(pending), now + limits::kPendingSealLife);
       }
     }
-    Finish(job, std::move(result), PrincipalOf(work[i]), report);
+    Finish(job, std::move(result), PrincipalOf(job->job, ballot.records), report);
   }
 }
 
@@ -342,7 +347,10 @@ absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
   report.rounds = batch.cost().rounds;
   report.bytes = batch.cost().bytes_to_next;
   if (report.status.ok()) {
-    for (Refused& r : refused) Fail(r.job, std::move(r.why), &report);
+    for (const Refused& r : refused) {
+      Finish(r.job, {r.job->job.id, r.why, {}, {}, {}}, PrincipalOf(r.job->job, ballot.records),
+             &report);
+    }
   }
   {
     const absl::MutexLock lock(&mu_);
@@ -354,8 +362,9 @@ absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
     Answer(session, ballot, work, batch, keys, &report);
   } else {
     for (const JobWork& job : work) {
-      Fail(job.waiting, Refuse(Verdict::kUnavailable, std::string(report.status.message())),
-           &report);
+      Judgement why = Refuse(Verdict::kUnavailable, std::string(report.status.message()));
+      Finish(job.waiting, {job.waiting->job.id, std::move(why), {}, {}, {}},
+             PrincipalOf(job.waiting->job, ballot.records), &report);
     }
   }
   if (observer_ != nullptr && !report.jobs.empty()) observer_->OnBatch(report);

@@ -88,7 +88,7 @@ Judgement CheckParts(const Job& job) {
     return Refuse(Verdict::kRefused,
                   absl::StrCat(Name(job.operation, part), " is not in the table"));
   });
-  if (!known.ok()) return known;
+  if (!known.ok() || !Upheld(Defence::kTable)) return known;
   for (const PartRule& rule : kPartRules) {
     if (rule.operation != job.operation) continue;
     const size_t count = CountOf(job, rule.kind, rule.usage);
