@@ -2,6 +2,7 @@
 #include "mpc-server/batch/judge.h"
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/batch/nonce_sequencer.h"
 #include "mpc-server/defence/defence.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
@@ -62,6 +63,18 @@ Judgement Judge::CheckPreauth(const OpenWork& open, absl::Time now) {
   return Ok();
 }
 
+// A ticket under a service key has no header. The time in its nonce tells when the servers sealed it;
+// it may be ahead of the clock (NonceSequencer), never behind by more than a clock may be.
+Judgement Judge::CheckSealAge(const Nonce& nonce, absl::Time now) const {
+  if (!Upheld(Defence::kOriginAge)) return Ok();
+  const absl::Duration age = now - absl::FromUnixSeconds(SplitNonce(nonce).seconds);
+  if (age <= policy_.max_renewable_life + policy_.clock_skew) return Ok();
+  return Refuse(Verdict::kRefused,
+                absl::StrCat("the ticket was sealed ",
+                             absl::FormatDuration(absl::Trunc(age, absl::Seconds(1))),
+                             " ago, beyond max_renewable_life"));
+}
+
 Judgement Judge::DecideJob(const JobWork& work, absl::Time now) {
   Judgement j = CheckAllTags(work);
   if (!j.ok()) return j;
@@ -70,6 +83,8 @@ Judgement Judge::DecideJob(const JobWork& work, absl::Time now) {
       j = CheckPreauth(open, now);
     } else if (const auto header = DecodeTgtHeader(open.message.header)) {
       j = CheckOriginAge(*header, now, policy_.max_renewable_life, policy_.clock_skew);
+    } else {
+      j = CheckSealAge(open.message.nonce, now);
     }
     if (!j.ok()) return j;
   }
