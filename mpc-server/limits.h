@@ -42,6 +42,21 @@ inline constexpr absl::Duration kGrantLife = absl::Seconds(60);       // pre-aut
 inline constexpr size_t kMaxPendingSeals = 1 << 18;                   // per server
 inline constexpr size_t kMaxGrants = 1 << 18;                         // per server
 
+// ---- Quotas: tokens a minute and in a full bucket (config [quota]); a KDC's are unlimited ----
+inline constexpr uint32_t kPrincipalLoginsPerMinute = 60;
+inline constexpr uint32_t kPrincipalLoginsBurst = 120;
+inline constexpr uint32_t kPrincipalFailuresPerMinute = 30;
+inline constexpr uint32_t kPrincipalFailuresBurst = 60;
+inline constexpr uint32_t kPrincipalReissuesPerMinute = 60;
+inline constexpr uint32_t kPrincipalReissuesBurst = 120;
+inline constexpr uint32_t kMaxQuota = 1'000'000'000;              // either number
+inline constexpr size_t kMaxQuotaPrincipals = 1 << 18;            // buckets kept, per server
+inline constexpr absl::Duration kMaxQuotaStep = absl::Seconds(5);  // a longer step of the clock counts so
+
+// ---- Refusals in the audit log ----
+inline constexpr size_t kRefusalLinesPerSecond = 5;  // of one kind in full; the others are counted
+inline constexpr size_t kMaxRefusalKinds = 16;       // told apart in one second
+
 // ---- Clocks and nonces ----
 inline constexpr absl::Duration kDefaultClockSkew = absl::Seconds(300);  // pre-auth window
 inline constexpr absl::Duration kMaxPeerSkew = absl::Seconds(5);  // beyond it mpc-admin doctor warns

@@ -5,6 +5,7 @@
 //   job_engine.cc      the calls from other threads
 //   engine_session.cc  connecting, the leader's and the followers' loop, votes
 //   engine_jobs.cc     opinions on jobs, running a batch of jobs
+//   engine_quota.cc    what jobs take from the quotas
 //   engine_keys.cc     opinions on key work, running it
 //
 // Everything without ABSL_GUARDED_BY belongs to the engine's thread.
@@ -16,6 +17,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,7 @@
 #include "mpc-server/batch/judge.h"
 #include "mpc-server/batch/nonce_sequencer.h"
 #include "mpc-server/batch/pending_seals.h"
+#include "mpc-server/batch/quota.h"
 #include "mpc-server/batch/replay_cache.h"
 #include "mpc-server/protocol/session.h"
 
@@ -104,6 +107,8 @@ struct PeerSession {
   std::string sealing_stopped;  // why no nonce may be used in this session
 };
 
+enum class ClockTrouble : uint8_t { kNone, kAgainstBoth, kAgainstLeader };
+
 class JobEngine::Impl {
  public:
   Impl(const EngineOptions& options, const EngineParts& parts);
@@ -115,6 +120,7 @@ class JobEngine::Impl {
   void DrawKey(const TransactionId& txn, const KeyInfo& info, DrawCallback done);
   void VerifyKeys(const GroupId& request, std::vector<Handle> handles, VerifyCallback done);
   EngineStatus Status() const;
+  void SetQuotas(const QuotaRates& rates);
 
  private:
   // ---- engine_session.cc ----
@@ -139,15 +145,20 @@ class JobEngine::Impl {
   void HousekeepingAt(absl::Time now);
   Neighbour NeighbourOf(int party) const;
   void NoteSkew(Neighbour neighbour, absl::Time theirs, absl::Time now);
-  std::string ClockSuspect() const;
+  bool Beyond(Neighbour neighbour, absl::Duration limit) const;
+  ClockTrouble LookAtClocks() const;
+  void JudgeClocks(const PeerSession& session);
+  void UpdateDegraded(const PeerSession& session);
   void SetDegraded(const std::string& reason);
 
   // ---- engine_jobs.cc ----
   void PickJobs(PeerSession& session, Ballot& ballot);
   void WaitForLateJobs(const Ballot& ballot) ABSL_LOCKS_EXCLUDED(mu_);
   void OpinionOnJobs(PeerSession& session, Ballot& ballot);
-  Judgement OpinionOnJob(const WaitingJob& waiting, BatchRecords& records,
-                         GrantsInBatch* granted, const std::string& no_nonces);
+  Judgement OpinionOnJob(WaitingJob& waiting, BatchRecords& records, GrantsInBatch* granted,
+                         const std::string& no_nonces);
+  Judgement CheckGrant(const WaitingJob& waiting, BatchRecords& records, GrantsInBatch* granted,
+                       absl::Time now);
   std::string ReserveNonces(PeerSession& session, const Proposal& proposal);
   struct Refused {
     WaitingJobPtr job;
@@ -165,6 +176,11 @@ class JobEngine::Impl {
               BatchReport* report);
   void Fail(const WaitingJobPtr& job, Judgement why);
   void FailExpired(absl::Time now);
+
+  // ---- engine_quota.cc ----
+  Judgement TakeQuota(WaitingJob& waiting, const PrincipalId& principal, BatchRecords& records);
+  void GiveBackQuota(WaitingJob& waiting);
+  void SettleQuotas(const std::vector<JobWork>& work, const std::vector<Judgement>& judgements);
 
   // ---- engine_keys.cc ----
   bool PickKeyWork(Ballot& ballot);
@@ -195,6 +211,7 @@ class JobEngine::Impl {
   NonceSequencer nonces_;
   ReplayCache replays_;
   Grants grants_;
+  Quotas quotas_;
   Judge judge_;
   PendingSeals pending_;  // its own mutex
   std::string degraded_;  // as told to the observer
@@ -203,6 +220,10 @@ class JobEngine::Impl {
   absl::Time started_at_ = absl::UnixEpoch();  // kFixed: when the last batch was proposed
   absl::Time housekeeping_at_ = absl::InfinitePast();
   std::array<absl::Duration, 2> skew_{};  // indexed by Neighbour
+  std::array<bool, 2> skew_told_{};       // the observer knows that it is large
+  ClockTrouble clocks_ = ClockTrouble::kNone;
+  std::string clock_trouble_;             // why no timestamp may be judged now
+  std::string nonce_trouble_;             // why the last nonces could not be reserved
 
   std::atomic<bool> stopping_{false};
 
@@ -211,6 +232,7 @@ class JobEngine::Impl {
   std::list<std::shared_ptr<WaitingDraw>> draws_ ABSL_GUARDED_BY(mu_);
   std::list<std::shared_ptr<WaitingVerify>> verifies_ ABSL_GUARDED_BY(mu_);
   EngineStatus status_ ABSL_GUARDED_BY(mu_);
+  std::optional<QuotaRates> new_quotas_ ABSL_GUARDED_BY(mu_);
 };
 
 inline constexpr int kLeader = 0;

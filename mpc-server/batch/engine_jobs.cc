@@ -65,6 +65,11 @@ PrincipalId PrincipalOf(const Job& job, BatchRecords& records) {
   return PrincipalId{};
 }
 
+// Whether a server judges a time in the job, or sets one.
+bool DependsOnClock(Operation operation) {
+  return operation != Operation::kMakeChecksum && operation != Operation::kVerifyChecksum;
+}
+
 KeyUse UseOfKey(BatchRecords& records, const Handle& handle, uint32_t usage) {
   const KeyRecord* record = records.Find(handle);
   assert(record != nullptr && record->FindUsage(usage) != nullptr);
@@ -86,10 +91,10 @@ const KeyRecord* BatchRecords::Find(const Handle& handle) {
 
 // ---- Opinions ----
 
-// Records are there, the table's rules hold, the grant covers it, a nonce can be had.
-Judgement JobEngine::Impl::OpinionOnJob(const WaitingJob& waiting, BatchRecords& records,
-                                        GrantsInBatch* granted,
-                                        const std::string& no_nonces) {
+// Records are there, the table's rules hold, the grant covers it, the clock can be trusted, a nonce
+// can be had, no quota is used up.
+Judgement JobEngine::Impl::OpinionOnJob(WaitingJob& waiting, BatchRecords& records,
+                                        GrantsInBatch* granted, const std::string& no_nonces) {
   const Job& job = waiting.job;
   const absl::Time now = clock_->Now();
   if (waiting.deadline <= now) return Refuse(Verdict::kDeadline, "not started before its deadline");
@@ -99,15 +104,25 @@ Judgement JobEngine::Impl::OpinionOnJob(const WaitingJob& waiting, BatchRecords&
       return Refuse(Verdict::kUnavailable, std::string(read.message()));
     }
   }
-  Judgement keys = CheckKeys(job, [&records](const Handle& handle) -> const KeyInfo* {
+  const auto info_of = [&records](const Handle& handle) -> const KeyInfo* {
     const KeyRecord* record = records.Find(handle);
     return record != nullptr ? &record->info : nullptr;
-  });
+  };
+  Judgement keys = CheckKeys(job, info_of);
   if (!keys.ok()) return keys;
+  if (!clock_trouble_.empty() && DependsOnClock(job.operation)) {
+    return Refuse(Verdict::kUnavailable, clock_trouble_);
+  }
   if (!no_nonces.empty() && NoncesOfJob(job) > 0) {
     return Refuse(Verdict::kUnavailable, no_nonces);
   }
-  if (job.operation != Operation::kSealGranted) return Ok();
+  if (job.operation == Operation::kSealGranted) return CheckGrant(waiting, records, granted, now);
+  return TakeQuota(waiting, PrincipalOf(job, records), records);
+}
+
+Judgement JobEngine::Impl::CheckGrant(const WaitingJob& waiting, BatchRecords& records,
+                                      GrantsInBatch* granted, absl::Time now) {
+  const Job& job = waiting.job;
   GrantUse& already = (*granted)[{waiting.kdc, job.grant}];
   const PrincipalId& principal = records.Find(*job.client)->info.principal_id;
   Judgement grant = grants_.Check(waiting.kdc, job, principal, already, now);
@@ -115,18 +130,19 @@ Judgement JobEngine::Impl::OpinionOnJob(const WaitingJob& waiting, BatchRecords&
   return grant;
 }
 
+// ---- Proposing and voting ----
+
 // Empty, or why no nonce of the proposal may be used.
 std::string JobEngine::Impl::ReserveNonces(PeerSession& session, const Proposal& proposal) {
   if (proposal.nonces == 0) return "";
-  std::string why = session.sealing_stopped;
-  if (why.empty() && party_ == kLeader) why = ClockSuspect();
-  if (why.empty()) {
+  if (session.sealing_stopped.empty() && clock_trouble_.empty()) {
     const absl::Status reserved =
         nonces_.Reserve(proposal.first_nonce, proposal.nonces, clock_->Now());
-    if (!reserved.ok()) why = absl::StrCat("cannot reserve nonces: ", reserved.message());
+    nonce_trouble_ =
+        reserved.ok() ? "" : absl::StrCat("cannot reserve nonces: ", reserved.message());
   }
-  SetDegraded(why);
-  return why;
+  UpdateDegraded(session);
+  return degraded_;
 }
 
 void JobEngine::Impl::PickJobs(PeerSession& session, Ballot& ballot) {
@@ -146,6 +162,7 @@ void JobEngine::Impl::PickJobs(PeerSession& session, Ballot& ballot) {
   proposal.first_nonce = nonces_.Propose(now);
   const std::string no_nonces = ReserveNonces(session, proposal);
   GrantsInBatch granted;
+  quotas_.Advance(now);
   for (const WaitingJobPtr& job : ready) {
     Judgement opinion = OpinionOnJob(*job, ballot.records, &granted, no_nonces);
     proposal.entries.push_back({job->group, job->job.id, job->digest, CodeOf(opinion.verdict)});
@@ -170,10 +187,9 @@ void JobEngine::Impl::WaitForLateJobs(const Ballot& ballot) {
 void JobEngine::Impl::OpinionOnJobs(PeerSession& session, Ballot& ballot) {
   WaitForLateJobs(ballot);
   const Proposal& proposal = ballot.proposal;
-  std::string no_nonces = ReserveNonces(session, proposal);
-  const absl::Duration off = proposal.time - clock_->Now();
-  if (off > options_.clock_skew || off < -options_.clock_skew) no_nonces = degraded_;
+  const std::string no_nonces = ReserveNonces(session, proposal);
   GrantsInBatch granted;
+  quotas_.Advance(clock_->Now());
   size_t blocks = 0;
   for (size_t i = 0; i < proposal.entries.size(); ++i) {
     const ProposalEntry& entry = proposal.entries[i];
@@ -288,6 +304,7 @@ std::vector<JobWork> JobEngine::Impl::AdmitJobs(Ballot& ballot, std::vector<Refu
       const int doublings = std::min(job->misses++, 10);
       job->next_try = clock_->Now() + std::min(kFirstRetry * (1 << doublings), kLastRetry);
     } else if (job != nullptr) {
+      GiveBackQuota(*job);
       refused->push_back({job, Refuse(static_cast<Verdict>(agreed.code), ballot.details[i])});
     }
   }
@@ -311,6 +328,7 @@ void JobEngine::Impl::Answer(PeerSession& session, Ballot& ballot, std::vector<J
                              BatchReport* report) {
   const absl::Time now = clock_->Now();
   std::vector<Judgement> judgements = judge_.Decide(work, ballot.proposal.time, now);
+  SettleQuotas(work, judgements);
   for (size_t i = 0; i < work.size(); ++i) {
     const WaitingJobPtr& job = work[i].waiting;
     JobResult result{job->job.id, std::move(judgements[i]), {}, {}, {}};
@@ -361,6 +379,7 @@ absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
   if (report.status.ok()) {
     Answer(session, ballot, work, batch, keys, &report);
   } else {
+    // What they took from their quotas stays taken: a neighbour may have seen which tags are good.
     for (const JobWork& job : work) {
       Judgement why = Refuse(Verdict::kUnavailable, std::string(report.status.message()));
       Finish(job.waiting, {job.waiting->job.id, std::move(why), {}, {}, {}},

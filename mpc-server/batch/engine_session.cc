@@ -17,6 +17,11 @@ absl::string_view Text(const SecretBytes& bytes) {
 
 absl::Span<const uint8_t> Payload(const std::string& text) { return AsBytes(text); }
 
+std::string Rounded(absl::Duration d) {
+  const absl::Duration half = absl::Milliseconds(d < absl::ZeroDuration() ? -50 : 50);
+  return absl::FormatDuration(absl::Trunc(d + half, absl::Milliseconds(100)));
+}
+
 const char* PeerName(Neighbour n) { return n == Neighbour::kPrev ? "previous" : "next"; }
 
 }  // namespace
@@ -60,7 +65,7 @@ absl::Status JobEngine::Impl::RunSession() {
     ++status_.sessions;
   }
   if (observer_ != nullptr) observer_->OnPeers(true, "");
-  SetDegraded(session.sealing_stopped);
+  JudgeClocks(session);
   heartbeat_at_ = session.heard = voted_at_ = clock_->Now();
   absl::Status status;
   while (status.ok() && !stopping()) {
@@ -120,7 +125,7 @@ absl::Status JobEngine::Impl::MeetNeighbour(PeerSession& session, Neighbour neig
 absl::Status JobEngine::Impl::Lead(PeerSession& session) {
   if (!WaitForWork()) return absl::OkStatus();
   Ballot ballot(store_);
-  // After a jump of the clock the peers' clocks are heard first: see ClockSuspect().
+  // After a jump of the clock the peers' clocks are heard first: see LookAtClocks().
   const absl::Time now = clock_->Now();
   const bool fresh = now >= voted_at_ && now < voted_at_ + 3 * kHeartbeat;
   if (fresh && !PickKeyWork(ballot)) PickJobs(session, ballot);
@@ -208,14 +213,7 @@ absl::Status JobEngine::Impl::CheckLeader(const PeerSession& session, const Ball
   }
   const absl::Time now = clock_->Now();
   NoteSkew(NeighbourOf(kLeader), proposal.time, now);
-  const bool near = proposal.time > now - options_.clock_skew &&
-                    proposal.time < now + options_.clock_skew;
-  if (!near) {
-    SetDegraded(absl::StrCat("the leader's clock differs from this server's by ",
-                             absl::FormatDuration(proposal.time - now)));
-  } else if (session.sealing_stopped.empty()) {
-    if (degraded_.rfind("the leader's clock", 0) == 0) SetDegraded("");
-  }
+  JudgeClocks(session);
   if (proposal.kind == BatchKind::kDraw && proposal.entries.size() != 1) {
     return absl::DataLossError("agreement: more than one key to draw");
   }
@@ -282,6 +280,7 @@ absl::Status JobEngine::Impl::CollectVotes(PeerSession& session, Ballot& ballot)
     const absl::Status taken = TakeVote(session, NeighbourOf(party), ballot, &codes[party]);
     if (!taken.ok()) return taken;
   }
+  JudgeClocks(session);
   CombineVotes(ballot, codes);
   return absl::OkStatus();
 }
@@ -328,22 +327,62 @@ Neighbour JobEngine::Impl::NeighbourOf(int party) const {
 }
 
 void JobEngine::Impl::NoteSkew(Neighbour neighbour, absl::Time theirs, absl::Time now) {
-  const absl::Duration skew = theirs - now;
-  skew_[neighbour == Neighbour::kNext] = skew;
-  const absl::MutexLock lock(&mu_);
-  (neighbour == Neighbour::kNext ? status_.skew_next : status_.skew_prev) = skew;
+  const size_t index = neighbour == Neighbour::kNext;
+  skew_[index] = theirs - now;
+  {
+    const absl::MutexLock lock(&mu_);
+    (neighbour == Neighbour::kNext ? status_.skew_next : status_.skew_prev) = skew_[index];
+  }
+  // Told once, and again when it is well below.
+  const bool large = Beyond(neighbour, limits::kMaxPeerSkew);
+  if (skew_told_[index] == large) return;
+  if (!large && Beyond(neighbour, limits::kMaxPeerSkew / 2)) return;
+  skew_told_[index] = large;
+  const int peer = neighbour == Neighbour::kNext ? NextParty(party_) : PrevParty(party_);
+  if (observer_ != nullptr) observer_->OnPeerSkew(peer, skew_[index]);
 }
 
-// Two clocks against one: which one is wrong is clear.
-std::string JobEngine::Impl::ClockSuspect() const {
-  const auto beyond = [this](int sign) {
-    return std::all_of(skew_.begin(), skew_.end(), [this, sign](absl::Duration skew) {
-      return sign * skew > options_.clock_skew;
-    });
-  };
-  if (!beyond(1) && !beyond(-1)) return "";
-  return absl::StrCat("this server's clock differs from both peers' by ",
-                      absl::FormatDuration(-skew_[0]), " and ", absl::FormatDuration(-skew_[1]));
+bool JobEngine::Impl::Beyond(Neighbour neighbour, absl::Duration limit) const {
+  return absl::AbsDuration(skew_[neighbour == Neighbour::kNext]) > limit;
+}
+
+// Two clocks against one: which one is wrong is clear enough to stop. When all three differ, nobody
+// knows, and all stop. One peer alone cannot make a server doubt itself, but a follower takes the
+// times of its seals from the leader.
+ClockTrouble JobEngine::Impl::LookAtClocks() const {
+  const absl::Duration limit = options_.clock_skew;
+  if (Beyond(Neighbour::kPrev, limit) && Beyond(Neighbour::kNext, limit)) {
+    return ClockTrouble::kAgainstBoth;
+  }
+  if (party_ != kLeader && Beyond(NeighbourOf(kLeader), limit)) return ClockTrouble::kAgainstLeader;
+  return ClockTrouble::kNone;
+}
+
+// The text stays that of the moment when the trouble began: it goes to the audit log when it
+// changes, and the differences change with every message.
+void JobEngine::Impl::JudgeClocks(const PeerSession& session) {
+  const ClockTrouble found = LookAtClocks();
+  if (found != clocks_) {
+    clocks_ = found;
+    clock_trouble_.clear();
+    if (found == ClockTrouble::kAgainstBoth) {
+      clock_trouble_ = absl::StrCat("this server's clock differs from both peers' by ",
+                                    Rounded(-skew_[0]), " and ", Rounded(-skew_[1]),
+                                    ": set it (chrony), until then no timestamp is judged");
+    } else if (found == ClockTrouble::kAgainstLeader) {
+      const absl::Duration skew = skew_[NeighbourOf(kLeader) == Neighbour::kNext];
+      clock_trouble_ = absl::StrCat("the leader's clock differs from this server's by ",
+                                    Rounded(skew), ": set the clocks (chrony)");
+    }
+    const absl::MutexLock lock(&mu_);
+    status_.clock_suspect = found != ClockTrouble::kNone;
+  }
+  UpdateDegraded(session);
+}
+
+void JobEngine::Impl::UpdateDegraded(const PeerSession& session) {
+  if (!session.sealing_stopped.empty()) return SetDegraded(session.sealing_stopped);
+  SetDegraded(clock_trouble_.empty() ? nonce_trouble_ : clock_trouble_);
 }
 
 void JobEngine::Impl::SetDegraded(const std::string& reason) {
@@ -359,14 +398,18 @@ void JobEngine::Impl::SetDegraded(const std::string& reason) {
 void JobEngine::Impl::HousekeepingAt(absl::Time now) {
   FailExpired(now);
   FailExpiredKeyWork(now);
-  if (now < housekeeping_at_) return;
+  quotas_.Advance(now);
+  if (now < housekeeping_at_ && housekeeping_at_ <= now + kHeartbeat) return;
   housekeeping_at_ = now + kHeartbeat;
+  quotas_.Prune();
   grants_.Prune(now);
   pending_.Prune(now);
   // A store that cannot prune now can later; expired entries do no harm.
   (void)replays_.Prune(now);
   const absl::MutexLock lock(&mu_);
+  if (new_quotas_.has_value()) quotas_.SetRates(*std::exchange(new_quotas_, std::nullopt));
   status_.grants = grants_.size();
+  status_.quota_buckets = quotas_.size();
 }
 
 }  // namespace mpckdc

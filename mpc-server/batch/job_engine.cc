@@ -31,6 +31,7 @@ void JobEngine::VerifyKeys(const std::array<uint8_t, 16>& request, std::vector<H
   impl_->VerifyKeys(request, std::move(handles), std::move(done));
 }
 EngineStatus JobEngine::Status() const { return impl_->Status(); }
+void JobEngine::SetQuotas(const QuotaRates& rates) { impl_->SetQuotas(rates); }
 
 namespace {
 
@@ -57,8 +58,12 @@ JobEngine::Impl::Impl(const EngineOptions& options, const EngineParts& parts)
       party_(meta_.identity.party),
       nonces_(parts.store, options.clock_skew),
       replays_(parts.store),
+      quotas_(options.quotas),
       judge_({options.max_renewable_life, options.clock_skew}, &grants_, &replays_) {
   assert(party_ >= 0 && party_ < kParties);
+  const absl::MutexLock lock(&mu_);
+  status_.party = party_;
+  status_.quotas = options.quotas;
 }
 
 absl::Status JobEngine::Impl::Start() {
@@ -117,6 +122,12 @@ EngineStatus JobEngine::Impl::Status() const {
   return status;
 }
 
+void JobEngine::Impl::SetQuotas(const QuotaRates& rates) {
+  const absl::MutexLock lock(&mu_);
+  new_quotas_ = rates;
+  status_.quotas = rates;
+}
+
 void JobEngine::Impl::DrawKey(const TransactionId& txn, const KeyInfo& info, DrawCallback done) {
   absl::Status good = CheckKeyInfo(info);
   if (good.ok() && stopping()) good = absl::UnavailableError(kStopping);
@@ -168,6 +179,9 @@ void JobEngine::Impl::Finish(const WaitingJobPtr& job, JobResult result,
     queue_.Remove(*job);
     ++status_.jobs;
     if (!result.judgement.ok()) ++status_.jobs_failed;
+    if (result.judgement.verdict == Verdict::kQuota && job->over.has_value()) {
+      ++status_.quota_refused[static_cast<size_t>(*job->over)];
+    }
   }
   if (report != nullptr) {
     report->jobs.push_back(
@@ -177,6 +191,7 @@ void JobEngine::Impl::Finish(const WaitingJobPtr& job, JobResult result,
 }
 
 void JobEngine::Impl::Fail(const WaitingJobPtr& job, Judgement why) {
+  GiveBackQuota(*job);
   Finish(job, Refusal(job->job.id, std::move(why)), PrincipalId{}, nullptr);
 }
 

@@ -10,6 +10,7 @@
 #ifndef MPC_SERVER_BATCH_JOB_ENGINE_H_
 #define MPC_SERVER_BATCH_JOB_ENGINE_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@
 #include "mpc-server/batch/peer_link.h"
 #include "mpc-server/clock/clock.h"
 #include "mpc-server/clock/random_source.h"
+#include "mpc-server/config/quota_rates.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/limits.h"
 #include "mpc-server/store/share_store.h"
@@ -41,6 +43,7 @@ struct EngineOptions {
   size_t max_jobs = limits::kDefaultBatchJobs;
   absl::Duration max_renewable_life = limits::kDefaultMaxRenewableLife;  // the same at all three
   absl::Duration clock_skew = limits::kDefaultClockSkew;
+  QuotaRates quotas;  // unlimited unless set; the server sets those of its configuration
 };
 
 // What happened to one job of a batch, for the audit log. Principals are named by their ids.
@@ -74,13 +77,19 @@ class EngineObserver {
   virtual void OnBatch(const BatchReport& report) = 0;
   virtual void OnDegraded(const std::string& reason) = 0;  // empty: sealing again
   virtual void OnPeers(bool connected, const std::string& detail) = 0;
+  // A peer's clock began, or ceased, to differ by more than limits::kMaxPeerSkew.
+  virtual void OnPeerSkew(int peer, absl::Duration theirs_minus_ours) {
+    (void)peer, (void)theirs_minus_ours;
+  }
 };
 
 struct EngineStatus {
   bool peers_connected = false;
   std::string peers_detail;  // when not connected: the last error
-  absl::Duration skew_prev;  // that neighbour's clock minus ours, at the last hello
+  int party = 0;
+  absl::Duration skew_prev;  // that neighbour's clock minus ours, at its last message
   absl::Duration skew_next;
+  bool clock_suspect = false;  // no timestamp is judged: `degraded` says why
   uint64_t sessions = 0;
   uint64_t batches = 0;
   uint64_t jobs = 0;         // answered
@@ -91,6 +100,9 @@ struct EngineStatus {
   size_t pending_seals = 0;
   size_t grants = 0;
   std::string degraded;      // empty, or why this server does not seal (one sentence)
+  QuotaRates quotas;
+  size_t quota_buckets = 0;  // principals and KDCs whose buckets are not full
+  std::array<uint64_t, kQuotaKinds> quota_refused{};  // jobs that this server refused, by QuotaKind
 };
 
 struct VerifyResult {
@@ -140,6 +152,9 @@ class JobEngine {
                   VerifyCallback done);
 
   EngineStatus Status() const;
+
+  // From the next batch on. What is taken stays taken.
+  void SetQuotas(const QuotaRates& rates);
 
  private:
   class Impl;

@@ -10,9 +10,12 @@
 
 namespace mpckdc {
 namespace {
-// Sessions whose ids are remembered: as many as streams, several times over, and for an hour.
+// Sessions whose ids are remembered: as many as streams, several times over. One may be forgotten
+// when nothing is left to which its ids could refer: this is far above kMaxJobDeadline,
+// kPendingSealLife and kGrantLife together.
 constexpr size_t kMaxSessions = 16 * limits::kMaxStreamsPerServer;
-constexpr absl::Duration kSessionMemory = absl::Hours(1);
+constexpr absl::Duration kSessionMemory = absl::Minutes(5);
+constexpr absl::Duration kPruneInterval = absl::Seconds(1);
 constexpr size_t kMaxExpired = 1 << 16;
 // A next_try later than this was set before the clock was set back.
 constexpr absl::Duration kLongestRetry = absl::Seconds(1);
@@ -31,7 +34,12 @@ size_t BlocksOfJob(const Job& job) {
 size_t NoncesOfJob(const Job& job) { return job.seals.size() + job.make_macs.size(); }
 
 Judgement JobQueue::TakeId(const GroupId& group, JobId id, absl::Time now) {
-  if (sessions_.size() >= kMaxSessions) PruneSessions(now);
+  if (!sessions_.contains(group) && !RoomForSession(now)) {
+    return Refuse(Verdict::kUnavailable,
+                  absl::StrCat(kMaxSessions, " KDC sessions were used in the last ",
+                               absl::FormatDuration(kSessionMemory),
+                               ": does a KDC restart again and again?"));
+  }
   Session& session = sessions_[group];
   session.seen = now;
   if (id <= session.last && Upheld(Defence::kJobIds)) {
@@ -47,8 +55,14 @@ bool JobQueue::IdTaken(const GroupId& group, JobId id) const {
   return it != sessions_.end() && id <= it->second.last;
 }
 
-void JobQueue::PruneSessions(absl::Time now) {
+bool JobQueue::RoomForSession(absl::Time now) {
+  if (sessions_.size() < kMaxSessions) return true;
+  if (now >= sessions_pruned_ && now < sessions_pruned_ + kPruneInterval) return false;
+  sessions_pruned_ = now;
+  // After the clock was set back the sessions of the future count as used now.
+  for (auto& [group, session] : sessions_) session.seen = std::min(session.seen, now);
   absl::erase_if(sessions_, [now](const auto& s) { return s.second.seen + kSessionMemory < now; });
+  return sessions_.size() < kMaxSessions;
 }
 
 void JobQueue::Add(WaitingJobPtr job) {

@@ -9,6 +9,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
 #include "mpc-server/batch/agreement.h"
+#include "mpc-server/batch/quota.h"
 #include "mpc-server/job/job.h"
 
 namespace mpckdc {
@@ -31,6 +33,10 @@ struct WaitingJob {
   absl::Time next_try = absl::InfinitePast();  // leader: a server did not have it
   int misses = 0;
   absl::AnyInvocable<void(JobResult)> done;  // called once, then empty
+
+  // The engine's thread's, since a batch looked at the job.
+  QuotaUse taken;                 // from its quotas, and not given back
+  std::optional<QuotaKind> over;  // the quota by which this server refused it
 };
 using WaitingJobPtr = std::shared_ptr<WaitingJob>;
 
@@ -41,7 +47,8 @@ size_t NoncesOfJob(const Job& job);
 
 class JobQueue {
  public:
-  // Records the id; REFUSED when the session has used it, or a higher one.
+  // Records the id; REFUSED when the session has used it, or a higher one; UNAVAILABLE when too many
+  // other sessions were used lately.
   Judgement TakeId(const GroupId& group, JobId id, absl::Time now);
   bool IdTaken(const GroupId& group, JobId id) const;
   // It was here and its deadline passed, a moment ago.
@@ -66,12 +73,13 @@ class JobQueue {
     JobId last = 0;
     absl::Time seen;
   };
-  void PruneSessions(absl::Time now);
+  bool RoomForSession(absl::Time now);
   void RememberExpired(const Key& key);
 
   std::list<WaitingJobPtr> jobs_;
   absl::flat_hash_map<Key, std::list<WaitingJobPtr>::iterator> by_id_;
   absl::flat_hash_map<GroupId, Session> sessions_;
+  absl::Time sessions_pruned_ = absl::InfinitePast();
   absl::flat_hash_set<Key> expired_;
   std::deque<Key> expired_order_;
 };

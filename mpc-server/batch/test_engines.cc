@@ -108,6 +108,14 @@ void RecordingObserver::OnDegraded(const std::string& reason) {
   degraded_ = reason;
 }
 void RecordingObserver::OnPeers(bool, const std::string&) {}
+void RecordingObserver::OnPeerSkew(int peer, absl::Duration skew) {
+  const absl::MutexLock lock(&mu_);
+  skews_.emplace_back(peer, skew);
+}
+std::vector<std::pair<int, absl::Duration>> RecordingObserver::PeerSkews() const {
+  const absl::MutexLock lock(&mu_);
+  return skews_;
+}
 std::vector<BatchReport> RecordingObserver::Batches() const {
   const absl::MutexLock lock(&mu_);
   return batches_;

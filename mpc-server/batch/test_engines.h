@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -57,7 +58,9 @@ class RecordingObserver : public EngineObserver {
   void OnBatch(const BatchReport& report) override;
   void OnDegraded(const std::string& reason) override;
   void OnPeers(bool connected, const std::string& detail) override;
+  void OnPeerSkew(int peer, absl::Duration skew) override;
   std::vector<BatchReport> Batches() const;
+  std::vector<std::pair<int, absl::Duration>> PeerSkews() const;
   BatchReport FirstBatch() const;  // waits for it: reports follow the answers
   std::string Degraded() const;
 
@@ -65,6 +68,7 @@ class RecordingObserver : public EngineObserver {
   mutable absl::Mutex mu_;
   std::vector<BatchReport> batches_ ABSL_GUARDED_BY(mu_);
   std::string degraded_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::pair<int, absl::Duration>> skews_ ABSL_GUARDED_BY(mu_);
 };
 
 class ThreeEngines {

@@ -103,6 +103,14 @@ void ReadPolicy(TableReader in, Config::Policy* policy) {
   in.Finish();
 }
 
+void ReadQuota(TableReader in, QuotaRates* quota) {
+  for (size_t i = 0; i < kQuotaKinds; ++i) {
+    const auto kind = static_cast<QuotaKind>(i);
+    in.QuotaRate(QuotaName(kind), &(*quota)[kind]);
+  }
+  in.Finish();
+}
+
 void ReadLog(TableReader in, const std::string& folder, Config::Log* log) {
   in.Choice("level", kLevels, &log->level);
   std::string format = kFormats[0];
@@ -125,6 +133,7 @@ void ReadSmallSections(TableReader& top, Config* config) {
 Config ReadAll(const toml::table& table, const std::string& path, ConfigErrors* errors) {
   const std::string folder = FolderOf(path);
   Config config;
+  config.file = path;
   TableReader top(&table, "", errors);
   ReadTop(top, folder, &config);
   ReadIdentity(top.Section("identity", Need::kRequired), folder, &config.identity);
@@ -133,6 +142,7 @@ Config ReadAll(const toml::table& table, const std::string& path, ConfigErrors* 
   ReadStore(top.Section("store", Need::kRequired), folder, &config.store);
   ReadBatch(top.Section("batch", Need::kOptional), &config.batch);
   ReadPolicy(top.Section("policy", Need::kOptional), &config.policy);
+  ReadQuota(top.Section("quota", Need::kOptional), &config.quota);
   ReadLog(top.Section("log", Need::kOptional), folder, &config.log);
   ReadSmallSections(top, &config);
   top.Finish();

@@ -13,11 +13,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "mpc-server/config/quota_rates.h"
 #include "mpc-server/limits.h"
 
 namespace mpckdc {
 
 struct Config {
+  std::string file;  // whence it was read
   std::string realm;
   int party = 0;
   uint16_t cluster = 1;
@@ -57,6 +59,8 @@ struct Config {
     absl::Duration max_renewable_life = limits::kDefaultMaxRenewableLife;
     absl::Duration clock_skew = limits::kDefaultClockSkew;
   } policy;
+
+  QuotaRates quota = DefaultQuotaRates();
 
   struct Log {
     std::string level = "info";

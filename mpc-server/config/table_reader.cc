@@ -105,6 +105,15 @@ void TableReader::Life(const char* key, absl::Duration low, absl::Duration high,
   *out = *value;
 }
 
+void TableReader::QuotaRate(const char* key, Rate* out) {
+  std::string text;
+  String(key, Need::kOptional, &text);
+  if (text.empty()) return;
+  absl::StatusOr<Rate> value = ParseRate(text);
+  if (!value.ok()) return Complain(key, value.status().message());
+  *out = *value;
+}
+
 void TableReader::HostPort(const char* key, Need need, std::string* out) {
   std::string text;
   String(key, need, &text);

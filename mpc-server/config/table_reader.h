@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "mpc-server/config/quota_rates.h"
 
 // The library's parser is compiled into config.cc's translation units without exceptions.
 #define TOML_EXCEPTIONS 0
@@ -40,6 +41,7 @@ class TableReader {
   void Integer(const char* key, Need need, int64_t low, int64_t high, int64_t* out);
   void Bool(const char* key, bool* out);
   void Life(const char* key, absl::Duration low, absl::Duration high, absl::Duration* out);
+  void QuotaRate(const char* key, Rate* out);
   void HostPort(const char* key, Need need, std::string* out);
   // A file name; a relative one is taken from `folder`.
   void File(const char* key, Need need, const std::string& folder, std::string* out);
