@@ -2,6 +2,7 @@
 #include "mpc-server/service/admin_service.h"
 
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -133,19 +134,16 @@ void AdminService::Record(const Act& act, const absl::Status& status) {
   parts_.metrics->AdminDone(act.call, status.ok());
   const bool refused = !act.admitted.ok();
   if (act.call == "GetStatus" && !refused) return;
-  AuditLog::Fields line;
-  line["call"] = refused ? absl::StrCat("AdminService.", act.call) : act.call;
-  if (refused) {
-    line["from"] = act.from;
-  } else {
-    line["who"] = act.caller.Text();
-  }
+  if (!status.ok()) Log().warn("{} of {}: {}", act.call, act.caller.Text(), Text(status));
+  AuditLog::Fields line = {{refused ? "from" : "who", refused ? act.from : act.caller.Text()}};
   for (const auto& [key, value] : act.details.items()) line[key] = value;
   line["result"] = absl::StatusCodeToString(status.code());
   if (!status.ok()) line["reason"] = Text(status);
-  absl::Status written = parts_.audit->Append(refused ? "refused" : "admin", std::move(line));
+  if (refused) return parts_.refusals->Note("AdminService." + act.call, std::move(line));
+  AuditLog::Fields full = {{"call", act.call}};
+  full.update(line);
+  absl::Status written = parts_.audit->Append("admin", std::move(full));
   if (!written.ok()) Log().error("{}", Text(written));
-  if (!status.ok()) Log().warn("{} of {}: {}", act.call, act.caller.Text(), Text(status));
 }
 
 absl::Status AdminService::RequireInitialised() const {
@@ -198,6 +196,9 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   reply->set_jobs(engine.jobs);
   reply->set_jobs_failed(engine.jobs_failed);
   reply->set_degraded(engine.degraded);
+  reply->set_quotas(engine.quotas.Text());
+  reply->set_jobs_over_quota(
+      std::accumulate(engine.quota_refused.begin(), engine.quota_refused.end(), uint64_t{0}));
   return absl::OkStatus();
 }
 

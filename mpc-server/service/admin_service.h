@@ -13,6 +13,7 @@
 #include "mpc-server/service/caller.h"
 #include "mpc-server/service/engine_api.h"
 #include "mpc-server/service/metrics.h"
+#include "mpc-server/service/refusal_log.h"
 #include "mpc-server/service/package_open.h"
 #include "mpc-server/service/serial_worker.h"
 #include "mpc-server/store/share_store.h"
@@ -31,6 +32,7 @@ struct AdminServiceParts {  // not owned; must outlive the service
   Clock* clock = nullptr;
   std::string isa;
   absl::Time certificate_expires;
+  RefusalLog* refusals = nullptr;
 };
 
 class AdminService final : public v1::AdminService::CallbackService {

@@ -54,6 +54,8 @@ class AdminServiceTest : public ::testing::Test {
     parts.package_key = &*package_key_;
     parts.authority = &*authority_;
     parts.audit = audit_.get();
+    refusals_ = std::make_unique<RefusalLog>(audit_.get(), &SystemClock());
+    parts.refusals = refusals_.get();
     parts.metrics = &metrics_;
     parts.clock = &SystemClock();
     parts.isa = "portable";
@@ -133,6 +135,7 @@ class AdminServiceTest : public ::testing::Test {
   Doorkeeper doorkeeper_{"EXAMPLE.COM", &denied_, &SystemClock()};
   Metrics metrics_;
   std::unique_ptr<AuditLog> audit_;
+  std::unique_ptr<RefusalLog> refusals_;
   absl::StatusOr<PackageKey> package_key_ = absl::UnknownError("");
   absl::StatusOr<Authority> authority_ = absl::UnknownError("");
   std::unique_ptr<AdminService> service_;

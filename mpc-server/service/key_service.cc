@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/limits.h"
-#include "mpc-server/service/audit_log.h"
 #include "mpc-server/service/key_stream.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
+#include "mpc-server/service/refusal_log.h"
 
 namespace mpckdc {
 namespace {
@@ -46,14 +46,13 @@ RawStreamReactor* KeyService::Serve(grpc::CallbackServerContext* context) {
   absl::StatusOr<Caller> caller =
       parts_.doorkeeper->Admit(*context->auth_context(), "KeyService.Serve", {"kdc"});
   absl::Status status = caller.status();
+  status.Update(CheckRoom());
   if (!status.ok()) {
     Log().warn("refused a stream from {}: {}", context->peer(), Text(status));
-    (void)parts_.audit->Append("refused", {{"call", "KeyService.Serve"},
-                                           {"from", context->peer()},
-                                           {"reason", Text(status)}});
+    parts_.refusals->Note("KeyService.Serve",
+                          {{"from", context->peer()}, {"reason", Text(status)}});
+    return new Refusal(status);
   }
-  status.Update(CheckRoom());
-  if (!status.ok()) return new Refusal(status);
   std::shared_ptr<KeyStream> stream = KeyStream::Start(this, *std::move(caller));
   absl::MutexLock lock(&mutex_);
   streams_[stream.get()] = stream;

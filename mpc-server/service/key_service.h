@@ -26,7 +26,7 @@
 namespace mpckdc {
 
 class KeyStream;
-class AuditLog;
+class RefusalLog;
 
 // What outlives a stream: a KDC process that lost its connection comes back with the same session.
 struct KdcSession {
@@ -42,7 +42,7 @@ struct KeyServiceParts {  // not owned; must outlive the service
   EngineApi* engine = nullptr;
   const ShareStore* store = nullptr;
   const Doorkeeper* doorkeeper = nullptr;
-  AuditLog* audit = nullptr;
+  RefusalLog* refusals = nullptr;
   Metrics* metrics = nullptr;
   Clock* clock = nullptr;
 };

@@ -10,6 +10,7 @@
 
 #include "mpc-server/limits.h"
 #include "mpc-server/service/audit_log.h"
+#include "mpc-server/service/refusal_log.h"
 #include "mpc-server/service/test_support.h"
 #include "mpc-server/store/memory_share_store.h"
 
@@ -86,9 +87,8 @@ class KeyServiceTest : public ::testing::Test {
   void SetUp() override {
     std::ofstream(DenyFile()) << "";
     ASSERT_TRUE(denied_.Load().ok());
-    audit_ = *AuditLog::Open(port_.folder().File("audit.log"), {"EXAMPLE.COM", 0, 1}, &clock_);
     service_ = std::make_unique<KeyService>(
-        KeyServiceParts{&engine_, &store_, &doorkeeper_, audit_.get(), &metrics_, &clock_});
+        KeyServiceParts{&engine_, &store_, &doorkeeper_, &refusals_, &metrics_, &clock_});
     port_.Start({service_.get()}, static_cast<int>(limits::kMaxMessageBytes));
     cert_ = port_.authority().IssueRole("kdc", "kdc1");
   }
@@ -120,7 +120,9 @@ class KeyServiceTest : public ::testing::Test {
   DenyList denied_{DenyFile()};
   Doorkeeper doorkeeper_{"EXAMPLE.COM", &denied_, &clock_};
   Metrics metrics_;
-  std::unique_ptr<AuditLog> audit_;
+  std::unique_ptr<AuditLog> audit_ =
+      *AuditLog::Open(port_.folder().File("audit.log"), {"EXAMPLE.COM", 0, 1}, &clock_);
+  RefusalLog refusals_{audit_.get(), &clock_};
   std::unique_ptr<KeyService> service_;
   TestCert cert_;
 };

@@ -10,6 +10,7 @@
 #include "mpc-server/limits.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
+#include "mpc-server/service/refusal_log.h"
 
 namespace mpckdc {
 
@@ -53,6 +54,7 @@ void KeyStream::OnReadDone(bool ok) {
   }
   if (ok) {
     absl::Status status = HandleIncoming();
+    if (!status.ok()) NoteRefusal("KeyService.stream", status);
     absl::MutexLock lock(&mutex_);
     handling_ = false;
     if (!status.ok() && !closing_) closing_ = std::move(status);
@@ -241,6 +243,9 @@ absl::Status KeyStream::TakeJob(v1::Job& in) {
   }
   absl::StatusOr<Job> job = JobFromProto(in);
   if (!job.ok()) {
+    NoteRefusal("KeyService.job", job.status(), in.id());
+    service_->parts().metrics->JobDone(Operation::kUnspecified, Verdict::kMalformed,
+                                       absl::ZeroDuration());
     Answer({in.id(), Refuse(Verdict::kMalformed, std::string(job.status().message())), {}, {}, {}});
   } else if (service_->draining()) {
     Answer({in.id(), Refuse(Verdict::kUnavailable, "the server is stopping"), {}, {}, {}});
@@ -248,6 +253,14 @@ absl::Status KeyStream::TakeJob(v1::Job& in) {
     SubmitJob(*std::move(job));
   }
   return absl::OkStatus();
+}
+
+// What the engine never sees: it accounts for the jobs that it answers itself.
+void KeyStream::NoteRefusal(const char* call, const absl::Status& status, JobId id) {
+  AuditLog::Fields details = {{"kdc", caller_.name}};
+  if (id != 0) details["id"] = id;
+  details["reason"] = Text(status);
+  service_->parts().refusals->Note(call, std::move(details));
 }
 
 void KeyStream::SubmitJob(Job job) {

@@ -51,6 +51,7 @@ class KeyStream final : public RawStreamReactor, public std::enable_shared_from_
   absl::Status HandleJobs(v1::KdcMessage& message);
   absl::Status TakeJob(v1::Job& job);
   void TakeTag(v1::TagRequest& request);
+  void NoteRefusal(const char* call, const absl::Status& status, JobId id = 0);
   void SubmitJob(Job job);
   void Answer(JobResult result);
   void Queue(v1::ServerMessage answer);

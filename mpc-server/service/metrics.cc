@@ -9,9 +9,11 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/transport/ring.h"
 
 namespace mpckdc {
 namespace {
@@ -79,6 +81,18 @@ struct Metrics::Families {
                               .Name("mpckdc_state")
                               .Help("State of the server, by kind")
                               .Register(*registry);
+  Family<Counter>& over_quota = BuildCounter()
+                                    .Name("mpckdc_quota_refusals_total")
+                                    .Help("Jobs that this server refused by a quota, by quota")
+                                    .Register(*registry);
+  Family<Gauge>& quota_rates = BuildGauge()
+                                   .Name("mpckdc_quota_per_minute")
+                                   .Help("Rate of each quota in force; 0: unlimited")
+                                   .Register(*registry);
+  Family<Gauge>& skews = BuildGauge()
+                             .Name("mpckdc_peer_clock_skew_seconds")
+                             .Help("A peer's clock minus this server's, at its last message")
+                             .Register(*registry);
 
   void Count(const char* what, double value) { batch_counts.Add({{"what", what}}).Increment(value); }
   void Set(const char* what, double value) { gauges.Add({{"what", what}}).Set(value); }
@@ -138,13 +152,29 @@ void Metrics::Gauges(const EngineStatus& engine, size_t streams, absl::Time cert
   Families& f = *families_;
   f.Set("peers_connected", engine.peers_connected ? 1 : 0);
   f.Set("degraded", engine.degraded.empty() ? 0 : 1);
-  f.Set("peer_skew_prev_seconds", absl::ToDoubleSeconds(engine.skew_prev));
-  f.Set("peer_skew_next_seconds", absl::ToDoubleSeconds(engine.skew_next));
+  f.Set("clock_suspect", engine.clock_suspect ? 1 : 0);
+  const auto skew = [&f](int party, absl::Duration d) {
+    f.skews.Add({{"peer", absl::StrCat("p", party)}}).Set(absl::ToDoubleSeconds(d));
+  };
+  skew(PrevParty(engine.party), engine.skew_prev);
+  skew(NextParty(engine.party), engine.skew_next);
   f.Set("jobs_waiting", static_cast<double>(engine.waiting));
   f.Set("pending_seals", static_cast<double>(engine.pending_seals));
   f.Set("grants", static_cast<double>(engine.grants));
+  QuotaGauges(engine);
   f.Set("kdc_streams", static_cast<double>(streams));
   f.Set("certificate_expires_seconds", absl::ToDoubleSeconds(certificate_expires - absl::UnixEpoch()));
+}
+
+void Metrics::QuotaGauges(const EngineStatus& engine) {
+  families_->Set("quota_buckets", static_cast<double>(engine.quota_buckets));
+  for (size_t i = 0; i < kQuotaKinds; ++i) {
+    const auto kind = static_cast<QuotaKind>(i);
+    const std::map<std::string, std::string> label = {{"quota", QuotaName(kind)}};
+    families_->quota_rates.Add(label).Set(engine.quotas[kind].per_minute);
+    Counter& refused = families_->over_quota.Add(label);
+    refused.Increment(static_cast<double>(engine.quota_refused[i]) - refused.Value());
+  }
 }
 
 }  // namespace mpckdc

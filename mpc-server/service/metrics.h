@@ -33,6 +33,8 @@ class Metrics {
   void Gauges(const EngineStatus& engine, size_t streams, absl::Time certificate_expires);
 
  private:
+  void QuotaGauges(const EngineStatus& engine);
+
   struct Families;
   std::unique_ptr<Families> families_;
 };

@@ -4,6 +4,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "mpc-server/limits.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/store/bytes.h"
 #include "proto/kdc_key.pb.h"
@@ -64,6 +65,21 @@ void ServiceObserver::OnDegraded(const std::string& reason) {
     Log().info("sealing again");
   } else {
     Log().error("this server does not seal: {}", reason);
+  }
+}
+
+void ServiceObserver::OnPeerSkew(int peer, absl::Duration theirs_minus_ours) {
+  const bool large = absl::AbsDuration(theirs_minus_ours) > limits::kMaxPeerSkew;
+  Audit("clock", {{"peer", peer},
+                  {"skew_us", absl::ToInt64Microseconds(theirs_minus_ours)},
+                  {"large", large}});
+  const std::string skew =
+      absl::FormatDuration(absl::Trunc(theirs_minus_ours, absl::Milliseconds(1)));
+  if (large) {
+    Log().warn("the clock of party {} minus this server's is {}: set the clocks (chrony)", peer,
+               skew);
+  } else {
+    Log().info("the clocks of party {} and this server agree again ({})", peer, skew);
   }
 }
 

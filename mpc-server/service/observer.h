@@ -22,6 +22,7 @@ class ServiceObserver : public EngineObserver {
   void OnBatch(const BatchReport& report) override;
   void OnDegraded(const std::string& reason) override;
   void OnPeers(bool connected, const std::string& detail) override;
+  void OnPeerSkew(int peer, absl::Duration theirs_minus_ours) override;
 
  private:
   void Audit(const char* kind, AuditLog::Fields fields);

@@ -27,6 +27,7 @@
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/service/observer.h"
 #include "mpc-server/service/own_identity.h"
+#include "mpc-server/service/refusal_log.h"
 #include "mpc-server/store/lmdb_share_store.h"
 #include "mpc-server/transport/tls_channel.h"
 
@@ -103,6 +104,7 @@ EngineOptions EngineOptionsOf(const Config& config) {
   options.max_jobs = config.batch.max_jobs;
   options.max_renewable_life = config.policy.max_renewable_life;
   options.clock_skew = config.policy.clock_skew;
+  options.quotas = config.quota;
   return options;
 }
 
@@ -129,6 +131,7 @@ class Server::Impl {
   absl::Status StartEngine();
   absl::Status StartGrpc();
   void Housekeeping();
+  absl::Status ReloadQuotas();
   void TidyStore();
   void WaitForJobs();
 
@@ -142,6 +145,7 @@ class Server::Impl {
   absl::StatusOr<PackageKey> package_key_ = absl::UnavailableError("");
   absl::StatusOr<Authority> authority_ = absl::UnavailableError("");
   std::unique_ptr<AuditLog> audit_;
+  std::unique_ptr<RefusalLog> refusals_;
   std::unique_ptr<ServiceObserver> observer_;
   std::unique_ptr<TlsPeerConnector> connector_;
   std::unique_ptr<TlsPeerLink> peers_;
@@ -199,6 +203,7 @@ absl::Status Server::Impl::OpenLogs() {
       AuditLog::Open(config_.log.audit_file, IdentityOf(config_), &SystemClock());
   if (!audit.ok()) return audit.status();
   audit_ = *std::move(audit);
+  refusals_ = std::make_unique<RefusalLog>(audit_.get(), &SystemClock());
   observer_ = std::make_unique<ServiceObserver>(audit_.get(), &metrics_);
   if (config_.metrics.listen.empty()) return absl::OkStatus();
   return metrics_.Serve(config_.metrics.listen);
@@ -225,11 +230,11 @@ absl::Status Server::Impl::StartEngine() {
 
 absl::Status Server::Impl::StartGrpc() {
   key_service_ = std::make_unique<KeyService>(
-      KeyServiceParts{engine_api_.get(), store_.get(), &doorkeeper_, audit_.get(), &metrics_,
+      KeyServiceParts{engine_api_.get(), store_.get(), &doorkeeper_, refusals_.get(), &metrics_,
                       &SystemClock()});
   admin_service_ = std::make_unique<AdminService>(AdminServiceParts{
       store_.get(), engine_api_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
-      &metrics_, &SystemClock(), std::string(IsaName(isa_)), own_.expires});
+      &metrics_, &SystemClock(), std::string(IsaName(isa_)), own_.expires, refusals_.get()});
   grpc::ServerBuilder builder;
   builder.AddListeningPort(config_.listen.clients, ServiceCredentials(config_.identity),
                            &client_port_);
@@ -253,6 +258,7 @@ void Server::Impl::Housekeeping() {
   absl::Time tidy = absl::InfinitePast();
   while (!stopping_.WaitForNotificationWithTimeout(kTick)) {
     key_service_->Housekeeping();
+    refusals_->Tick();
     metrics_.Gauges(engine_->Status(), key_service_->streams(), own_.expires);
     const absl::Time now = SystemClock().Now();
     if (now < tidy + limits::kHousekeeping && tidy <= now) continue;
@@ -273,9 +279,21 @@ void Server::Impl::TidyStore() {
   }
 }
 
+// Only [quota] is taken from the file; the rest of it needs a restart. A file with an error anywhere
+// changes nothing.
+absl::Status Server::Impl::ReloadQuotas() {
+  if (config_.file.empty()) return absl::OkStatus();
+  const absl::StatusOr<Config> config = LoadConfig(config_.file);
+  if (!config.ok()) return config.status();
+  if (config->quota == engine_->Status().quotas) return absl::OkStatus();
+  engine_->SetQuotas(config->quota);
+  Log().info("quotas now: {}", config->quota.Text());
+  return audit_->Append("quotas", {{"rates", config->quota.Text()}});
+}
+
 void Server::Impl::Reload() {
   for (const absl::Status& status :
-       {ReopenLog(), audit_->Reopen(), denied_.Load(), connector_->Reload()}) {
+       {ReopenLog(), audit_->Reopen(), denied_.Load(), connector_->Reload(), ReloadQuotas()}) {
     if (!status.ok()) Log().error("reload: {}", Text(status));
   }
   Log().info("reloaded; {} certificates on the deny list", denied_.size());
