@@ -190,6 +190,7 @@ def write_servers(realm):
 def server_toml(realm, party):
     folder, certificates, ports = realm.dir / f'p{party}', realm.dir / 'ca', realm.ports
     peers = '\n'.join(f'p{other} = "127.0.0.1:{ports.peers[other]}"' for other in range(3))
+    quota = '\n'.join(f'{name} = "{rate}"' for name, rate in realm.options.quota.items())
     return f'''# P{party} of the test realm. A commented sample is deploy/config/mpc-server.toml.
 realm = "{realm.name}"
 party = {party}
@@ -217,6 +218,12 @@ map_size_gib = 1
 [batch]
 window_ms = {realm.options.batch_window_ms}
 {f'mode = "{realm.options.batch_mode}"' if realm.options.batch_mode else ''}
+
+[quota]
+{quota}
+
+[metrics]
+{f'listen = "127.0.0.1:{realm.options.metrics[party]}"' if realm.options.metrics else ''}
 
 [log]
 level = "info"

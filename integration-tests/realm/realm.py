@@ -44,6 +44,12 @@ class Options:
     workers: int = 0               # krb5kdc -w
     batch_window_ms: int = 100
     batch_mode: str = ''           # empty: the server's default
+    # The servers' [quota]; the default rates where it is empty. Tests log one user in more often
+    # than people do.
+    quota: dict = dataclasses.field(default_factory=lambda: {
+        'principal_logins': 'unlimited', 'principal_failures': 'unlimited',
+        'principal_reissues': 'unlimited'})
+    metrics: tuple = ()            # of P0, P1, P2: ports on the loopback interface, or none
     extra_realm: dict = dataclasses.field(default_factory=dict)        # kdc.conf, [realms]
     extra_database: dict = dataclasses.field(default_factory=dict)     # kdc.conf, [dbmodules]
     extra_libdefaults: dict = dataclasses.field(default_factory=dict)  # krb5.conf

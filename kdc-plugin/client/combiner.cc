@@ -52,7 +52,7 @@ const char* WhatToDo(v1::Verdict verdict) {
     case v1::VERDICT_INCONSISTENT:
       return "; the servers did not receive the same job: are all three of this realm and cluster?";
     case v1::VERDICT_QUOTA:
-      return "; this KDC's quota is used up: see the server's audit log";
+      return "; see [quota] in that server's mpc-server.toml, and its audit log";
     case v1::VERDICT_UNAVAILABLE:
       return "; see mpc-admin status and that server's log";
     case v1::VERDICT_MALFORMED:

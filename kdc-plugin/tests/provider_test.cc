@@ -266,6 +266,24 @@ TEST_F(ProviderTest, ARepetitionAfterAnOutageIsNoAttack) {
   EXPECT_EQ(Decrypt(user_, 1, other, &plain), KRB5KRB_AP_ERR_REPEAT);
 }
 
+// Neither a wrong password nor a replay, and the log says which quota.
+TEST_F(ProviderTest, AQuotaIsAnOutageThatNamesItself) {
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  std::string plain;
+  for (auto& party : realm_.parties) {
+    party->behaviour.job = [](v1::JobAnswer& a) {
+      a.Clear();
+      a.set_verdict(v1::VERDICT_QUOTA);
+      a.set_detail("quota principal_logins (60/min burst 120) of alice is used up");
+    };
+  }
+  HintAs(preauth, 100, 100);
+  const krb5_error_code code = Decrypt(user_, 1, preauth, &plain);
+  EXPECT_EQ(code, KRB5KDC_ERR_SVC_UNAVAILABLE);
+  EXPECT_THAT(Message(code), HasSubstr("QUOTA: quota principal_logins (60/min burst 120) of alice"));
+  EXPECT_THAT(Message(code), HasSubstr("see [quota] in that server's mpc-server.toml"));
+}
+
 TEST_F(ProviderTest, GateIsTheServersDecision) {
   HintAs("", 100, 100);
   std::string ticket;
@@ -349,6 +367,7 @@ TEST_F(ProviderTest, ErrorsOfTheServers) {
                         Case{v1::VERDICT_REPLAY, KRB5KRB_AP_ERR_REPEAT},
                         Case{v1::VERDICT_REFUSED, KRB5KDC_ERR_POLICY},
                         Case{v1::VERDICT_UNKNOWN_HANDLE, KRB5KDC_ERR_SVC_UNAVAILABLE},
+                        Case{v1::VERDICT_QUOTA, KRB5KDC_ERR_SVC_UNAVAILABLE},
                         Case{v1::VERDICT_UNAVAILABLE, KRB5KDC_ERR_SVC_UNAVAILABLE}}) {
     for (auto& party : realm_.parties) {
       party->behaviour.job = [v = c.verdict](v1::JobAnswer& a) { a.set_verdict(v); };

@@ -96,9 +96,10 @@ void CheckClock(const std::string& whose, absl::Duration difference, Findings* f
   const absl::Duration size = absl::AbsDuration(difference);
   if (size > kSkewBad) {
     findings->Bad(absl::StrCat("clocks differ: ", what),
-                  "set the clocks (chrony); log-ins are refused now");
+                  "set the clocks (chrony): beyond [policy] clock_skew log-ins are refused");
   } else if (size > kSkewWarning) {
-    findings->Warn(absl::StrCat("clocks differ: ", what), "set the clocks (chrony)");
+    findings->Warn(absl::StrCat("clocks differ: ", what),
+                   "set the clocks (chrony): `chronyc tracking` on each machine shows which is off");
   } else {
     findings->Ok(absl::StrCat("clocks agree: ", what));
   }
@@ -127,7 +128,8 @@ void CheckServer(const SurveyedServer& server, Findings* findings) {
   CheckExpiry(name + "'s", absl::FromUnixMicros(status.certificate_expires_us()), findings);
   CheckClock(absl::StrCat(name, " differs from us"), server.clock_difference, findings);
   if (status.peers_connected()) {
-    CheckClock(absl::StrCat(name, " sees its next peer differ"),
+    CheckClock(absl::StrCat("party ", (status.party() + 1) % 3, " differs from party ",
+                            status.party(), " as that one sees it"),
                absl::Microseconds(status.peer_skew_us_next()), findings);
   }
 }
@@ -141,6 +143,19 @@ void CheckVersions(const std::array<SurveyedServer, 3>& survey, Findings* findin
     findings->Warn(absl::StrCat("the servers run different software: ",
                                 absl::StrJoin(versions, ", ")),
                    "bring them to one version");
+  }
+}
+
+// Each server decides for itself, so the lowest rate of the three is in force.
+void CheckQuotas(const std::array<SurveyedServer, 3>& survey, Findings* findings) {
+  std::set<std::string> quotas;
+  for (const SurveyedServer& server : survey) {
+    if (server.error.ok()) quotas.insert(server.status.quotas());
+  }
+  if (quotas.size() > 1) {
+    findings->Warn(absl::StrCat("the servers have different quotas, the lowest is in force: ",
+                                absl::StrJoin(quotas, " / ")),
+                   "make [quota] the same in the three mpc-server.toml, then SIGHUP");
   }
 }
 
@@ -163,6 +178,7 @@ bool CheckServers(Session& session, Findings* findings) {
     }
   }
   CheckVersions(*survey, findings);
+  CheckQuotas(*survey, findings);
   return all;
 }
 

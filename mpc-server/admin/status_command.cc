@@ -53,6 +53,8 @@ json ToJson(const SurveyedServer& server) {
                  {"batches", s.batches()},
                  {"jobs", s.jobs()},
                  {"jobs_failed", s.jobs_failed()},
+                 {"quotas", s.quotas()},
+                 {"jobs_over_quota", s.jobs_over_quota()},
                  {"degraded", s.degraded()}});
   return object;
 }

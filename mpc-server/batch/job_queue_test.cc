@@ -57,5 +57,26 @@ TEST(JobQueue, IdsOnlyIncreaseWithinASession) {
   EXPECT_TRUE(queue.TakeId(GroupId{1}, 9, kNow).ok());
 }
 
+// A KDC that opens session after session can neither exhaust memory nor make a server forget the
+// ids of a session in use.
+TEST(JobQueue, SessionsAreBoundedAndOnlyOldOnesForgotten) {
+  JobQueue queue;
+  const auto group = [](uint32_t number) {
+    return GroupId{static_cast<uint8_t>(number >> 16), static_cast<uint8_t>(number >> 8),
+                   static_cast<uint8_t>(number), 9};
+  };
+  const GroupId mine{};
+  ASSERT_TRUE(queue.TakeId(mine, 5, kNow).ok());
+  uint32_t opened = 0;
+  while (opened < 1'000'000 && queue.TakeId(group(opened), 1, kNow).ok()) ++opened;
+  ASSERT_LT(opened, 1'000'000u);
+  EXPECT_EQ(queue.TakeId(group(opened), 1, kNow).verdict, Verdict::kUnavailable);
+  EXPECT_FALSE(queue.TakeId(mine, 5, kNow).ok()) << "still known";
+  EXPECT_TRUE(queue.TakeId(mine, 6, kNow + absl::Minutes(4)).ok()) << "and in use";
+  EXPECT_FALSE(queue.TakeId(group(opened), 1, kNow + absl::Minutes(4)).ok());
+  EXPECT_TRUE(queue.TakeId(group(opened), 1, kNow + absl::Minutes(6)).ok()) << "the old ones went";
+  EXPECT_FALSE(queue.TakeId(mine, 6, kNow + absl::Minutes(6)).ok());
+}
+
 }  // namespace
 }  // namespace mpckdc

@@ -35,7 +35,7 @@ constexpr char kUsage[] =
     "  mpc-server --config=FILE --check_config  check the configuration\n"
     "  mpc-server --version\n\n"
     "Signals: TERM and INT stop it after the jobs under way; HUP opens the logs anew and\n"
-    "reads the deny list and the certificate again.\n"
+    "reads the deny list, the certificate and the quotas again.\n"
     "Option names may be written with '-' or '_'. See mpc-server(8).";
 
 enum ExitCode { kStopped = 0, kFailed = 1, kUsageError = 2 };

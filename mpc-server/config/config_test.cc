@@ -70,6 +70,10 @@ max_jobs = 9
 [policy]
 max_renewable_life = "2d"
 clock_skew = "90s"
+[quota]
+principal_logins = "5/min burst 7"
+kdc_opens = "unlimited"
+kdc_checksums = "100000/min burst 1"
 [log]
 level = "debug"
 format = "json"
@@ -86,6 +90,11 @@ isa = "portable"
   EXPECT_TRUE(config->batch.fixed);
   EXPECT_EQ(config->policy.max_renewable_life, absl::Hours(48));
   EXPECT_EQ(config->policy.clock_skew, absl::Seconds(90));
+  EXPECT_EQ(config->quota[QuotaKind::kPrincipalLogins], (Rate{5, 7}));
+  EXPECT_EQ(config->quota[QuotaKind::kPrincipalFailures],
+            DefaultQuotaRates()[QuotaKind::kPrincipalFailures]);
+  EXPECT_TRUE(config->quota[QuotaKind::kKdcOpens].unlimited());
+  EXPECT_EQ(config->quota[QuotaKind::kKdcChecksums], (Rate{100000, 1}));
   EXPECT_TRUE(config->log.json);
   EXPECT_EQ(config->metrics.listen, "127.0.0.1:9");
   EXPECT_EQ(config->engine.isa, "portable");
@@ -142,6 +151,29 @@ TEST(ConfigTest, MissingFileIsNotFound) {
 TEST(ConfigTest, SampleIsValid) {
   absl::StatusOr<Config> config = LoadConfig(MPCKDC_SAMPLE_CONFIG);
   EXPECT_TRUE(config.ok()) << config.status();
+}
+
+TEST(ConfigTest, QuotasSayWhatIsWanted) {
+  for (const char* bad : {"60", "60/min", "60/min burst", "60/min burst 0", "0/min burst 5",
+                          "-1/min burst 5", "60/h burst 5", "60/min burst 5 tokens", "none",
+                          "60/min burst 1000000001", "6.5/min burst 5"}) {
+    EXPECT_FALSE(ParseRate(bad).ok()) << bad;
+    EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[quota]\nkdc_logins = \"", bad, "\"\n")),
+                HasSubstr("dir/f.toml:19: [quota] kdc_logins wants \"unlimited\" or a rate like"));
+  }
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[quota]\nlogins = \"unlimited\"\n")),
+              HasSubstr("dir/f.toml:19: unknown key [quota] logins; known here: principal_logins"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[quota]\nkdc_logins = 60\n")),
+              HasSubstr("double quotes"));
+}
+
+TEST(ConfigTest, QuotasOfAServerWithoutASection) {
+  const QuotaRates rates = ParseConfig(kGood, "f")->quota;
+  EXPECT_EQ(rates.Text(),
+            "principal_logins 60/min burst 120; principal_failures 30/min burst 60; "
+            "principal_reissues 60/min burst 120; kdc_logins unlimited; kdc_opens unlimited; "
+            "kdc_checksums unlimited");
+  EXPECT_EQ(*ParseRate("60/min burst 120"), rates[QuotaKind::kPrincipalLogins]);
 }
 
 TEST(ConfigTest, Lives) {

@@ -242,6 +242,52 @@ TEST_F(KeyServiceTest, OtherRolesAreRefusedNamingBoth) {
               HasSubstr("\"kind\":\"refused\""));
 }
 
+// Every way to be refused before the engine leaves a line.
+TEST_F(KeyServiceTest, RefusalsAtTheDoorAreAudited) {
+  auto kdc = Greet();
+  v1::KdcMessage message;
+  message.add_jobs()->set_id(4);
+  message.mutable_jobs(0)->set_client("no handle");
+  kdc->Send(message);
+  EXPECT_EQ(kdc->Read().jobs(0).verdict(), v1::VERDICT_MALFORMED);
+  kdc->Send(message);  // the same id again
+  EXPECT_EQ(kdc->End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  auto foreign = Open(cert_);
+  message = HelloMessage(std::string(16, 'f'));
+  message.mutable_hello()->set_realm("OTHER.COM");
+  foreign->Send(message);
+  EXPECT_FALSE(foreign->End().ok());
+  const std::string audit = ReadFileForTest(port_.folder().File("audit.log"));
+  EXPECT_THAT(audit, HasSubstr("\"call\":\"KeyService.job\",\"kdc\":\"kdc1\",\"id\":4,\"reason\":"
+                               "\"the client handle has 9 bytes instead of 16\""));
+  EXPECT_THAT(audit, HasSubstr("\"call\":\"KeyService.stream\",\"kdc\":\"kdc1\",\"reason\":"
+                               "\"job id 4 after 4: ids must rise"));
+  EXPECT_THAT(audit, HasSubstr("the KDC serves realm OTHER.COM"));
+  EXPECT_THAT(metrics_.Render(),
+              HasSubstr("mpckdc_jobs_total{operation=\"unknown\",verdict=\"malformed\"} 1"));
+}
+
+// A session outlives its stream: a KDC that reconnects cannot use an id again.
+TEST_F(KeyServiceTest, IdsStayUsedAfterAReconnection) {
+  {
+    auto kdc = Greet();
+    kdc->SendJobs(1, 3);
+    size_t answers = 0;
+    while (answers < 3) answers += static_cast<size_t>(kdc->Read().jobs_size());
+    kdc->stream->WritesDone();
+    EXPECT_TRUE(kdc->End().ok());
+  }
+  auto again = Greet();
+  again->SendJobs(3, 3);
+  const grpc::Status status = again->End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("job id 3 after 3"));
+  EXPECT_EQ(engine_.submitted(), 3u);
+  auto other = Greet(std::string(16, 'o'));
+  other->SendJobs(1, 1);
+  EXPECT_EQ(other->Read().jobs(0).verdict(), v1::VERDICT_OK) << "another session begins anew";
+}
+
 TEST_F(KeyServiceTest, NamesThatAreNotExactlyOneRoleAreRefused) {
   const std::vector<std::vector<std::string>> bad = {
       {},

@@ -15,6 +15,7 @@
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/service/observer.h"
+#include "mpc-server/service/refusal_log.h"
 #include "mpc-server/service/sd_notify.h"
 #include "mpc-server/store/test_folder.h"
 
@@ -115,6 +116,93 @@ TEST_F(LogsTest, ABatchIsOneLineWithItsJobs) {
   EXPECT_EQ(lines[0]["jobs"][1]["verdict"], "BAD_TAG");
   EXPECT_EQ(lines[0]["jobs"][1]["detail"], "wrong key");
   EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_batch_work_total{what=\"aes_blocks\"} 33"));
+}
+
+class SettableClock : public Clock {
+ public:
+  absl::Time Now() override { return now; }
+  void SleepUntil(absl::Time) override {}
+  absl::Time now = absl::FromUnixSeconds(1'800'000'000);
+};
+
+TEST_F(LogsTest, AFloodOfRefusalsIsCounted) {
+  auto log = Open();
+  SettableClock clock;
+  RefusalLog refusals(log.get(), &clock);
+  for (int i = 0; i < 10'000; ++i) {
+    refusals.Note("KeyService.job", {{"kdc", "kdc1"}, {"id", i}, {"reason", "damaged"}});
+  }
+  refusals.Note("KeyService.Serve", {{"reason", "wrong role"}});
+  std::vector<json> lines = Lines(audit_file_);
+  ASSERT_EQ(lines.size(), limits::kRefusalLinesPerSecond + 1);
+  EXPECT_EQ(lines[0]["kind"], "refused");
+  EXPECT_EQ(lines[0]["id"], 0);
+  EXPECT_EQ(lines.back()["call"], "KeyService.Serve") << "another kind is not drowned";
+  refusals.Tick();
+  EXPECT_EQ(Lines(audit_file_).size(), lines.size()) << "the second is not over";
+  clock.now += absl::Seconds(1);
+  refusals.Tick();
+  lines = Lines(audit_file_);
+  ASSERT_EQ(lines.size(), limits::kRefusalLinesPerSecond + 2);
+  EXPECT_EQ(lines.back()["count"], 10'000 - limits::kRefusalLinesPerSecond);
+  EXPECT_EQ(lines.back()["id"], 9999);
+  clock.now -= absl::Hours(5);  // a clock that is set back silences nothing
+  refusals.Note("KeyService.job", {{"id", 7}});
+  EXPECT_EQ(Lines(audit_file_).back()["id"], 7);
+}
+
+TEST_F(LogsTest, ManyKindsOfRefusalsShareOne) {
+  auto log = Open();
+  SettableClock clock;
+  {
+    RefusalLog refusals(log.get(), &clock);
+    for (int i = 0; i < 5000; ++i) refusals.Note("call" + std::to_string(i), {{"x", 1}});
+    EXPECT_LE(Lines(audit_file_).size(),
+              limits::kMaxRefusalKinds + limits::kRefusalLinesPerSecond);
+  }
+  EXPECT_TRUE(Lines(audit_file_).back().contains("count")) << "the last count is not lost";
+}
+
+TEST_F(LogsTest, QuotasAndClockDifferencesAreMetrics) {
+  Metrics metrics;
+  EngineStatus status;
+  status.party = 1;
+  status.skew_prev = absl::Seconds(-7);
+  status.skew_next = absl::Milliseconds(250);
+  status.clock_suspect = true;
+  status.quotas = DefaultQuotaRates();
+  status.quota_refused[static_cast<size_t>(QuotaKind::kKdcOpens)] = 3;
+  metrics.Gauges(status, 0, absl::Now());
+  status.quota_refused[static_cast<size_t>(QuotaKind::kKdcOpens)] = 5;
+  metrics.Gauges(status, 0, absl::Now());
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("mpckdc_peer_clock_skew_seconds{peer=\"p0\"} -7"));
+  EXPECT_THAT(text, HasSubstr("mpckdc_peer_clock_skew_seconds{peer=\"p2\"} 0.25"));
+  EXPECT_THAT(text, HasSubstr("mpckdc_state{what=\"clock_suspect\"} 1"));
+  EXPECT_THAT(text, HasSubstr("mpckdc_quota_refusals_total{quota=\"kdc_opens\"} 5"));
+  EXPECT_THAT(text, HasSubstr("mpckdc_quota_refusals_total{quota=\"principal_logins\"} 0"));
+  EXPECT_THAT(text, HasSubstr("mpckdc_quota_per_minute{quota=\"principal_logins\"} 60"));
+}
+
+TEST_F(LogsTest, AClockDifferenceIsAuditedAndLogged) {
+  auto log = Open();
+  Metrics metrics;
+  ServiceObserver observer(log.get(), &metrics);
+  const std::string file = folder_.File("server.log");
+  ASSERT_TRUE(StartLog({"info", false, file}).ok());
+  observer.OnPeerSkew(2, absl::Seconds(-30));
+  observer.OnPeerSkew(2, absl::Milliseconds(3));
+  ASSERT_TRUE(StartLog({}).ok());
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("the clock of party 2 minus this server's is -30s"));
+  EXPECT_THAT(text.str(), HasSubstr("agree again"));
+  const std::vector<json> lines = Lines(audit_file_);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["kind"], "clock");
+  EXPECT_EQ(lines[0]["skew_us"], -30'000'000);
+  EXPECT_EQ(lines[0]["large"], true);
+  EXPECT_EQ(lines[1]["large"], false);
 }
 
 TEST_F(LogsTest, PeersThatStayAwayAreAuditedOnce) {
