@@ -51,7 +51,7 @@ inline constexpr uint32_t kPrincipalReissuesPerMinute = 60;
 inline constexpr uint32_t kPrincipalReissuesBurst = 120;
 inline constexpr uint32_t kMaxQuota = 1'000'000'000;              // either number
 inline constexpr size_t kMaxQuotaPrincipals = 1 << 18;            // buckets kept, per server
-inline constexpr absl::Duration kMaxQuotaStep = absl::Seconds(5);  // a longer step of the clock counts so
+inline constexpr absl::Duration kMaxQuotaStep = absl::Seconds(5);  // longer ones count so
 
 // ---- Refusals in the audit log ----
 inline constexpr size_t kRefusalLinesPerSecond = 5;  // of one kind in full; the others are counted

@@ -15,11 +15,12 @@ import daemon
 
 UNAVAILABLE = 'A service is not available'
 WRONG = 'Password incorrect'
-PATIENCE = 30  # seconds within which a token must be back
+PATIENCE = 90  # seconds; a token is back after half a minute
 
-# A token is back every two seconds.
-LOW = {'principal_logins': '30/min burst 4', 'principal_failures': '30/min burst 3',
-       'principal_reissues': '30/min burst 2'}
+# A stock client goes on asking for some ten seconds when a service is not available: with a faster
+# rate it would log in on a later try, and the test would see no refusal.
+LOW = {'principal_logins': '2/min burst 4', 'principal_failures': '2/min burst 3',
+       'principal_reissues': '2/min burst 2'}
 
 
 @pytest.fixture(scope='module')
@@ -65,7 +66,7 @@ def was_wrong(reply):
 
 
 def assert_rate(count, seconds, burst):
-    assert burst <= count <= burst + seconds / 2 + 1, f'{count} in {seconds:.1f} s'
+    assert burst <= count <= burst + seconds / 30 + 1, f'{count} in {seconds:.1f} s'
 
 
 def metric(live, party, name):
@@ -100,7 +101,7 @@ def test_logins(live, user, new_user):
     live.kinit(*other)  # another user is not affected
     assert failed_attempts(live, name) == 0
     kdc_log = (live.log_dir / 'kdc.log').read_text()
-    assert f'quota principal_logins (30/min burst 4) of {name}@{live.name} is used up' in kdc_log
+    assert f'quota principal_logins (2/min burst 4) of {name}@{live.name} is used up' in kdc_log
     for party in range(3):
         mine = [job for job in jobs_refused_by_quota(live, party) if name in job['detail']]
         assert mine or any('said QUOTA' in job['detail']
@@ -115,17 +116,13 @@ def test_logins(live, user, new_user):
 def test_wrong_passwords(live, user):
     name, password = user
     count, seconds, _ = spend(lambda: live.kinit(name, 'wrong', check=False), was_wrong)
-    assert 1 <= count <= 3 + seconds / 2 + 1
+    assert 1 <= count <= 3 + seconds / 30 + 1
     counted = failed_attempts(live, name)
     assert counted >= count
     # The right one is refused too, as an outage; neither counts as a failure.
     refused = live.kinit(name, password, check=False)
-    for _ in range(5):
-        live.kinit(name, 'wrong', check=False)
-        refused = live.kinit(name, password, check=False)
-        if UNAVAILABLE in refused.stdout:
-            break
     assert UNAVAILABLE in refused.stdout and WRONG not in refused.stdout
+    assert failed_attempts(live, name) == counted
     assert recovers(lambda: live.kinit(name, password, check=False))
     assert failed_attempts(live, name) == 0, 'a login that succeeds resets the count as always'
 
@@ -144,8 +141,7 @@ def test_renewals(live, user):
     count, seconds, _ = spend(
         lambda: live.run('kinit', '-R', check=False, env=live.with_ccache('renewals')), succeeded)
     assert_rate(count, seconds, burst=2)
-    assert recovers(lambda: live.run('kinit', '-R', check=False,
-                                     env=live.with_ccache('renewals')))
+    live.kinit(*user)  # logins have a quota of their own
 
 
 def rewrite_quota(live, party, old, new):
@@ -161,7 +157,7 @@ def quotas_of(live, party):
 
 
 def test_sighup_changes_the_rates(live, user):
-    low, high = 'principal_logins = "30/min burst 4"', 'principal_logins = "600/min burst 50"'
+    low, high = 'principal_logins = "2/min burst 4"', 'principal_logins = "600/min burst 50"'
     rewrite_quota(live, 1, low, high)
     assert daemon.wait_until(lambda: '600/min burst 50' in quotas_of(live, 1), PATIENCE)
     doctor = live.admin('doctor').stdout

@@ -272,7 +272,6 @@ TEST_F(ProviderTest, AQuotaIsAnOutageThatNamesItself) {
   std::string plain;
   for (auto& party : realm_.parties) {
     party->behaviour.job = [](v1::JobAnswer& a) {
-      a.Clear();
       a.set_verdict(v1::VERDICT_QUOTA);
       a.set_detail("quota principal_logins (60/min burst 120) of alice is used up");
     };
@@ -280,7 +279,8 @@ TEST_F(ProviderTest, AQuotaIsAnOutageThatNamesItself) {
   HintAs(preauth, 100, 100);
   const krb5_error_code code = Decrypt(user_, 1, preauth, &plain);
   EXPECT_EQ(code, KRB5KDC_ERR_SVC_UNAVAILABLE);
-  EXPECT_THAT(Message(code), HasSubstr("QUOTA: quota principal_logins (60/min burst 120) of alice"));
+  EXPECT_THAT(Message(code),
+              HasSubstr("QUOTA: quota principal_logins (60/min burst 120) of alice"));
   EXPECT_THAT(Message(code), HasSubstr("see [quota] in that server's mpc-server.toml"));
 }
 

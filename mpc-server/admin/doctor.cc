@@ -99,7 +99,7 @@ void CheckClock(const std::string& whose, absl::Duration difference, Findings* f
                   "set the clocks (chrony): beyond [policy] clock_skew log-ins are refused");
   } else if (size > kSkewWarning) {
     findings->Warn(absl::StrCat("clocks differ: ", what),
-                   "set the clocks (chrony): `chronyc tracking` on each machine shows which is off");
+                   "set the clocks (chrony): `chronyc tracking` on each machine says which is off");
   } else {
     findings->Ok(absl::StrCat("clocks agree: ", what));
   }

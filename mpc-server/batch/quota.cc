@@ -31,25 +31,42 @@ absl::Duration SteadyTime::Advance(absl::Time now) {
 
 // ---- TokenBucket ----
 
-absl::Duration TokenBucket::FullAt(const Rate& rate, absl::Duration now) const {
-  return std::clamp(full_at_, now, now + TimeOf(rate, rate.burst));
-}
-
 absl::Duration TokenBucket::WaitFor(const Rate& rate, uint32_t tokens, absl::Duration now) const {
-  const absl::Duration empty_at = FullAt(rate, now) + TimeOf(rate, tokens);
-  return std::max(empty_at - TimeOf(rate, rate.burst) - now, absl::ZeroDuration());
+  const absl::Duration full_then = std::max(full_at_, now) + TimeOf(rate, tokens);
+  return std::max(full_then - TimeOf(rate, rate.burst) - now, absl::ZeroDuration());
 }
 
 void TokenBucket::Take(const Rate& rate, uint32_t tokens, absl::Duration now) {
   assert(WaitFor(rate, tokens, now) == absl::ZeroDuration());
-  full_at_ = FullAt(rate, now) + TimeOf(rate, tokens);
+  full_at_ = std::max(full_at_, now) + TimeOf(rate, tokens);
 }
 
 void TokenBucket::GiveBack(const Rate& rate, uint32_t tokens, absl::Duration now) {
-  full_at_ = std::max(FullAt(rate, now) - TimeOf(rate, tokens), now);
+  full_at_ = std::max(full_at_ - TimeOf(rate, tokens), now);
+}
+
+void TokenBucket::Change(const Rate& from, const Rate& to, absl::Duration now) {
+  if (from == to || Full(now)) return;
+  if (from.unlimited() || to.unlimited()) {
+    full_at_ = now;
+    return;
+  }
+  const absl::Duration missing = (full_at_ - now) * from.per_minute / to.per_minute;
+  full_at_ = now + std::min(missing, TimeOf(to, to.burst));
 }
 
 // ---- Quotas ----
+
+void Quotas::SetRates(const QuotaRates& rates) {
+  const auto change = [&](Buckets& buckets, size_t first) {
+    for (size_t i = 0; i < buckets.size(); ++i) {
+      buckets[i].Change(rates_[Kind(first + i)], rates[Kind(first + i)], now_);
+    }
+  };
+  for (auto& [id, buckets] : principals_) change(buckets, 0);
+  for (auto& [name, buckets] : kdcs_) change(buckets, kPrincipalQuotas);
+  rates_ = rates;
+}
 
 TokenBucket* Quotas::FindBucket(const std::string& kdc, const PrincipalId& principal,
                                 size_t kind) {

@@ -6,8 +6,8 @@
 //   TokenBucket   one bucket: a single moment
 //   Quotas        the buckets of a server; takes what a job costs, or nothing
 //
-// A job's tokens are taken when the server forms its opinion on it, and given back when it turns out
-// that the job did not do what they stand for (doc/jobs.md, "Quotas"). One thread at a time.
+// A job's tokens are taken when the server forms its opinion on it, and given back when it turns
+// out that the job did not do what they stand for (doc/jobs.md, "Quotas"). One thread at a time.
 #ifndef MPC_SERVER_BATCH_QUOTA_H_
 #define MPC_SERVER_BATCH_QUOTA_H_
 
@@ -48,14 +48,13 @@ class TokenBucket {
   absl::Duration WaitFor(const Rate& rate, uint32_t tokens, absl::Duration now) const;
   void Take(const Rate& rate, uint32_t tokens, absl::Duration now);
   void GiveBack(const Rate& rate, uint32_t tokens, absl::Duration now);
+  // The tokens that were taken stay taken, and no more than fit into the new bucket.
+  void Change(const Rate& from, const Rate& to, absl::Duration now);
 
   bool Full(absl::Duration now) const { return full_at_ <= now; }
   absl::Duration full_at() const { return full_at_; }
 
  private:
-  // As `rate` has it now: a bucket whose rate was changed owes no more than the new burst.
-  absl::Duration FullAt(const Rate& rate, absl::Duration now) const;
-
   absl::Duration full_at_;
 };
 
@@ -74,7 +73,7 @@ class Quotas {
   explicit Quotas(const QuotaRates& rates, size_t max_principals = limits::kMaxQuotaPrincipals)
       : rates_(rates), max_principals_(max_principals) {}
 
-  void SetRates(const QuotaRates& rates) { rates_ = rates; }
+  void SetRates(const QuotaRates& rates);
   const QuotaRates& rates() const { return rates_; }
 
   // This server's clock says `now`.

@@ -106,10 +106,19 @@ TEST(TokenBucket, MoreThanTheBurstCountsAsTheBurst) {
   EXPECT_EQ(bucket.WaitFor({60, 3}, 4, absl::ZeroDuration()), absl::Seconds(3));
 }
 
-TEST(TokenBucket, ALoweredRateOwesNoMoreThanItsBurst) {
+TEST(TokenBucket, AChangedRateKeepsWhatWasTaken) {
   TokenBucket bucket;
-  bucket.Take({1, 1000}, 1000, absl::ZeroDuration());  // full again in 1000 minutes
-  EXPECT_EQ(bucket.WaitFor({60, 5}, 1, absl::ZeroDuration()), absl::Seconds(1));
+  const absl::Duration now = absl::Hours(1);
+  bucket.Take({2, 4}, 4, now);  // full again in two minutes
+  bucket.Change({2, 4}, {600, 50}, now);
+  EXPECT_EQ(bucket.WaitFor({600, 50}, 46, now), absl::ZeroDuration());
+  EXPECT_EQ(bucket.WaitFor({600, 50}, 50, now), absl::Milliseconds(400));
+  bucket.Take({600, 50}, 46, now);
+  bucket.Change({600, 50}, {60, 5}, now);
+  EXPECT_EQ(bucket.WaitFor({60, 5}, 1, now), absl::Seconds(1)) << "no more than its burst";
+  EXPECT_EQ(bucket.WaitFor({60, 5}, 1, now + absl::Seconds(1)), absl::ZeroDuration());
+  bucket.Change({60, 5}, Rate{}, now);
+  EXPECT_TRUE(bucket.Full(now));
 }
 
 // Whatever is asked and given back, in any span no more is taken than a burst and the span's rate.
@@ -232,6 +241,10 @@ TEST(Quotas, RatesMayChange) {
   EXPECT_EQ(TakeAll(quotas, Id(1)), 2);
   quotas.SetRates(LoginRate({60, 10}));
   EXPECT_EQ(TakeAll(quotas, Id(1)), 8) << "what was taken stays taken";
+  quotas.SetRates(LoginRate({600, 3}));
+  EXPECT_EQ(TakeAll(quotas, Id(1)), 0);
+  quotas.Advance(kNow + absl::Milliseconds(100));
+  EXPECT_EQ(TakeAll(quotas, Id(1)), 1) << "the new rate runs at once";
   quotas.SetRates(QuotaRates());
   EXPECT_EQ(TakeAll(quotas, Id(1), 50), 50);
 }

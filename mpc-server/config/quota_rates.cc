@@ -40,8 +40,8 @@ absl::StatusOr<Rate> ParseRate(absl::string_view text) {
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("wants \"unlimited\" or a rate like \"60/min burst 120\", both numbers from 1 to ",
-                   limits::kMaxQuota));
+      absl::StrCat("wants \"unlimited\" or a rate like \"60/min burst 120\", both numbers from 1 "
+                   "to ", limits::kMaxQuota));
 }
 
 const char* QuotaName(QuotaKind kind) { return kNames[static_cast<size_t>(kind)]; }
