@@ -343,6 +343,8 @@ TEST_F(KeyServiceTest, SilenceInsteadOfHelloEndsTheStream) {
   clock_.Advance(limits::kHelloTimeout + absl::Seconds(1));
   service_->Housekeeping();
   EXPECT_EQ(kdc->End().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(ReadFileForTest(port_.folder().File("audit.log")),
+              HasSubstr("\"kdc\":\"kdc1\",\"reason\":\"no hello within 10s"));
 }
 
 TEST_F(KeyServiceTest, FirstMessageMustBeAGoodHello) {

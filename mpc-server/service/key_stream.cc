@@ -14,6 +14,16 @@
 
 namespace mpckdc {
 
+namespace {
+
+// Streams also end because the KDC goes, comes back on another one, or the server stops.
+bool IsRefusal(const absl::Status& status) {
+  return !status.ok() && !absl::IsCancelled(status) && !absl::IsAborted(status) &&
+         !absl::IsUnavailable(status);
+}
+
+}  // namespace
+
 std::shared_ptr<KeyStream> KeyStream::Start(KeyService* service, Caller caller) {
   std::shared_ptr<KeyStream> stream(new KeyStream(service, std::move(caller)));
   stream->self_ = stream;
@@ -54,7 +64,6 @@ void KeyStream::OnReadDone(bool ok) {
   }
   if (ok) {
     absl::Status status = HandleIncoming();
-    if (!status.ok()) NoteRefusal("KeyService.stream", status);
     absl::MutexLock lock(&mutex_);
     handling_ = false;
     if (!status.ok() && !closing_) closing_ = std::move(status);
@@ -94,6 +103,7 @@ void KeyStream::Advance() {
   }
   if (!finish) return;
   if (!finish->ok()) Log().warn("stream of {} closed: {}", caller_.Text(), Text(*finish));
+  if (IsRefusal(*finish)) NoteRefusal("KeyService.stream", *finish);
   Finish(ToGrpc(*finish));
 }
 
