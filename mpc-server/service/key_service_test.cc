@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KeyService over real gRPC with mutual TLS, and an engine that does what the test says.
+#include "mpc-server/audit/audit_log.h"
 #include "mpc-server/service/key_service.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +10,6 @@
 #include <set>
 
 #include "mpc-server/limits.h"
-#include "mpc-server/service/audit_log.h"
 #include "mpc-server/service/test_support.h"
 #include "mpc-server/store/memory_share_store.h"
 

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "mpc-server/service/audit_log.h"
+#include "mpc-server/audit/audit_log.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/service/observer.h"
