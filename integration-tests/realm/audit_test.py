@@ -18,7 +18,6 @@ def live(own_realm):
     own_realm.enroll('bob', 'b password')
     for _ in range(3):
         own_realm.kinit('alice', 'a password')
-        own_realm.kvno(f'krbtgt/{own_realm.name}')
     wrong = own_realm.kinit('bob', 'not his password', check=False)
     assert wrong.returncode
     own_realm.stop_kdc()
@@ -75,7 +74,7 @@ def test_the_three_tell_the_same(logs):
     status, found = reconcile(*logs)
     assert status == 0, found
     assert found['unexplained'] == 0 and found['clean']
-    assert found['jobs'] > 6 and found['batches'] > 3
+    assert found['jobs'] >= 4 and found['batches'] >= 4
     assert reconcile(logs[2], logs[0], logs[1])[0] == 0, 'in any order'
 
 
