@@ -49,6 +49,15 @@ absl::StatusOr<std::string> LastBytes(const std::string& path, size_t size, bool
   return bytes;
 }
 
+absl::StatusOr<std::string> FirstBytes(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return SystemError(absl::StrCat("cannot read ", path));
+  char start[16];
+  const ssize_t got = read(fd, start, sizeof start);
+  close(fd);
+  return std::string(start, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+}
+
 // Finds the last whole line in `bytes`; what follows it is torn. False when there is none.
 bool FindLast(absl::string_view bytes, Tail* tail) {
   size_t end = bytes.size();
@@ -71,7 +80,9 @@ bool FindLast(absl::string_view bytes, Tail* tail) {
   return tail->head.has_value();
 }
 
-// "" when the file may be an audit log, otherwise why not.
+constexpr char kEmpty[] = "is empty";
+
+// "" when the file holds a line of an audit log, or begins like one; otherwise why not.
 absl::StatusOr<std::string> WhyNotALog(const std::string& path) {
   absl::StatusOr<std::unique_ptr<LineReader>> reader = LineReader::Open(path);
   if (!reader.ok()) return reader.status();
@@ -79,17 +90,26 @@ absl::StatusOr<std::string> WhyNotALog(const std::string& path) {
   bool ended;
   if (!(*reader)->Next(&line, &ended)) {
     if (!(*reader)->status().ok()) return (*reader)->status();
-    return std::string("is empty");
+    return std::string(kEmpty);
   }
   if (absl::StartsWith(line, kGzip)) return std::string("is compressed: unpack it first (gunzip)");
   if (absl::StartsWith(line, "{\"v\":1,")) {
     return std::string("has format 1, which had no chain and cannot be verified");
   }
-  if (!absl::StartsWith(line, "{\"v\":")) return std::string("is no audit log");
-  return std::string();
+  if (absl::StartsWith(line, "{\"v\":")) return std::string();
+  absl::StatusOr<uint64_t> first = FirstLine(path);  // its beginning may have been altered
+  if (!first.ok()) return first.status();
+  return std::string(*first == 0 ? "is no audit log" : "");
 }
 
-// The audit logs of a folder. A compressed one is an error: its lines would seem to be missing.
+// Reads no more than the beginning: a folder may hold anything.
+bool BeginsLikeALog(const std::string& path) {
+  absl::StatusOr<std::string> start = FirstBytes(path);
+  return start.ok() && absl::StartsWith(*start, "{\"v\":");
+}
+
+// The audit logs of a folder: what begins like one, and what is called so. A compressed one is an
+// error: its lines would seem to be missing.
 absl::Status AddFolder(const std::string& folder, std::vector<std::string>* paths) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -97,11 +117,9 @@ absl::Status AddFolder(const std::string& folder, std::vector<std::string>* path
     std::error_code ignored;
     if (!it->is_regular_file(ignored)) continue;
     const bool named = absl::StrContains(it->path().filename().string(), "audit");
+    if (!named && !BeginsLikeALog(path)) continue;
     absl::StatusOr<std::string> why = WhyNotALog(path);
-    if (!why.ok()) {
-      if (named) return why.status();
-      continue;
-    }
+    if (!why.ok()) return why.status();
     if (why->empty()) paths->push_back(path);
     if (named && absl::StrContains(*why, "compressed")) {
       return absl::InvalidArgumentError(absl::StrCat(path, " ", *why));
@@ -138,9 +156,11 @@ absl::StatusOr<std::vector<LogFile>> FindFiles(absl::Span<const std::string> pat
     }
     absl::StatusOr<std::string> why = WhyNotALog(path);
     if (!why.ok()) return why.status();
+    if (*why == kEmpty && paths.size() > 1) continue;  // the server just rotated
     if (!why->empty()) return absl::InvalidArgumentError(absl::StrCat(path, " ", *why));
     all.push_back(path);
   }
+  if (all.empty()) return absl::InvalidArgumentError("all files are empty");
   std::vector<LogFile> files;
   std::set<std::pair<dev_t, ino_t>> seen;  // a file named twice is one file
   for (const std::string& path : all) {
