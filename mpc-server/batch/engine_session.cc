@@ -359,8 +359,10 @@ void JobEngine::Impl::SetDegraded(const std::string& reason) {
 void JobEngine::Impl::HousekeepingAt(absl::Time now) {
   FailExpired(now);
   FailExpiredKeyWork(now);
+  RecordUnbatched();
   if (now < housekeeping_at_) return;
   housekeeping_at_ = now + kHeartbeat;
+  NoteRecorder();
   grants_.Prune(now);
   pending_.Prune(now);
   // A store that cannot prune now can later; expired entries do no harm.
