@@ -45,6 +45,18 @@ static krb5_error_code use_provider(krb5_context context, const module_state *st
     return provider_register(context, &options);
 }
 
+/* Every process that opens the database with remote keys holds what they open or seal. */
+static void harden_process(const module_config *config)
+{
+    char *warning = mpc_harden_process(config->allow_core_dumps);
+
+    if (warning != NULL)
+        com_err("mpc", 0, "%s", warning);
+    mpc_text_free(warning);
+    if (config->allow_core_dumps)
+        com_err("mpc", 0, "mpc_allow_core_dumps is set: a core of this process holds session keys");
+}
+
 /* The update log takes an entry's key data before put_principal has seen it. */
 static krb5_error_code refuse_iprop(krb5_context context, const char *realm)
 {
@@ -72,6 +84,7 @@ static krb5_error_code open_state(krb5_context context, char *section, int is_kd
 
     if (ret)
         return ret;
+    harden_process(state->config);
     ret = refuse_iprop(context, state->config->realm);
     if (ret == 0)
         ret = wrapped_load(context, state->config->wrapped);

@@ -101,10 +101,12 @@ void ServeUntilStopped(mpckdc::Server& server, const sigset_t& signals) {
 int Run(const mpckdc::Config& config) {
   const sigset_t signals = BlockSignals();
   umask(077);
+  const std::string trace_warning = mpckdc::RemoveGrpcTrace();
   if (!mpckdc::DisableCoreDumps()) mpckdc::Log().warn("core dumps could not be turned off");
   if (absl::Status s = mpckdc::RequireTls13(); !s.ok()) return Fail(s, kFailed);
   absl::Status log = mpckdc::StartLog({config.log.level, config.log.json, config.log.file});
   if (!log.ok()) return Fail(log, kFailed);
+  if (!trace_warning.empty()) mpckdc::Log().warn("{}", trace_warning);
   auto server = mpckdc::Server::Start(config);
   if (!server.ok()) {
     mpckdc::Log().error("cannot start: {}", mpckdc::Text(server.status()));
