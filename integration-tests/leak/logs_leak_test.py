@@ -35,7 +35,7 @@ def life(tmp_path_factory):
             _live(live, live.krb5_conf_through(recorder.port), recorder)
             datagrams = list(recorder.datagrams)
         stores = secrets_of_realm.stores(live)
-        yield live, secrets_of_realm.secrets(live, stores, USER, PASSWORDS, datagrams), datagrams
+        yield live, secrets_of_realm.all_secrets(live, stores, USER, PASSWORDS, datagrams), datagrams
     finally:
         live.stop()
 

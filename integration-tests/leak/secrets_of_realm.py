@@ -31,6 +31,16 @@ def shares_of(store, party):
                 yield f'{who} Kg({usage}), round keys or H', x + a
 
 
+def sample_of_shares(store, party):
+    """A few blocks of every key: enough to see whether records lie about in a process's memory."""
+    for record in store.values():
+        who = f'P{party}\'s share of {record.principal}\'s'
+        yield f'{who} base key', b''.join(record.base[0])
+        for usage, blocks in record.usages.items():
+            yield f'{who} first round key of Kg({usage})', b''.join(blocks[0])
+            yield f'{who} H({usage})', b''.join(blocks[-1])
+
+
 def store_keys(live):
     for party in range(3):
         for epoch, key in storefile.read_store_keys(live.dir / f'p{party}/store.key').items():
@@ -76,15 +86,18 @@ def usage_keys(live, all_stores, principal, passwords):
     return found
 
 
-def secrets(live, all_stores, user, passwords, datagrams):
-    """All of them; the recorded traffic adds keystream, timestamps and session keys."""
-    found = []
+def secrets_of_logins(live, all_stores, user, passwords, datagrams):
+    """What no machine of the realm may keep: keys, passwords, keystream, timestamps, session keys."""
+    found = krbtgt_keys(live, all_stores)
     for password in passwords:
         found += keys.secrets_of_password(f'{user}@{live.name}', password)
-    found += krbtgt_keys(live, all_stores)
-    for party, store in enumerate(all_stores):
-        found += shares_of(store, party)
-    found += store_keys(live)
-    found += tls_private_keys(live)
     return found + wire.secrets_of_traffic(datagrams,
                                            usage_keys(live, all_stores, user, passwords))
+
+
+def all_secrets(live, all_stores, user, passwords, datagrams):
+    """The same and what some machine keeps but no log may show."""
+    found = secrets_of_logins(live, all_stores, user, passwords, datagrams)
+    for party, store in enumerate(all_stores):
+        found += shares_of(store, party)
+    return found + list(store_keys(live)) + list(tls_private_keys(live))
