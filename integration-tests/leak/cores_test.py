@@ -2,9 +2,9 @@
 """No process that holds secrets leaves a core, however much the administrator's limits allow.
 
 Each process is killed by SIGABRT or SIGSEGV with `ulimit -c unlimited` in a folder of its own. The
-controls: `sleep` leaves a core under the same conditions, and so does krb5kdc when its configuration
-says mpc_allow_core_dumps. Where cores go is the kernel's core_pattern: it must be a relative name (a
-test cannot see what a pipe does), and is set for the test if it is not and may be.
+controls: `sleep` leaves a core under the same conditions, and so does krb5kdc when its
+configuration says mpc_allow_core_dumps. Where cores go is the kernel's core_pattern: it must be a
+relative name (a test cannot see what a pipe does), and is set for the test if it is not and may be.
 """
 
 import pathlib
@@ -83,7 +83,8 @@ def _listens(port):
 
 def test_control_an_ordinary_process_leaves_a_core(cores_are_written, tmp_path):
     child = subprocess.Popen(['sleep', '60'], cwd=tmp_path)
-    assert daemon.wait_until(lambda: 'sleep' in pathlib.Path(f'/proc/{child.pid}/comm').read_text(), 5)
+    name = pathlib.Path(f'/proc/{child.pid}/comm')
+    assert daemon.wait_until(lambda: name.read_text() == 'sleep\n', 5)
     _kill(child, signal.SIGSEGV)
     assert _cores(tmp_path)
 
@@ -140,7 +141,8 @@ def test_tools_at_work(cores_are_written, live, tmp_path, name, number):
                           live.dir / 'admin/admin.toml', 'enroll', 'bob', '--password-stdin'],
             'kadmin.local': [config_files.krb5_program('kadmin.local')]}[name]
     child = subprocess.Popen([str(part) for part in argv], env=live.env, cwd=tmp_path,
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT)
     child.stdin.write(b'half a pass')
     child.stdin.flush()
     assert daemon.wait_until(lambda: _waits_for_input(child.pid), 10)

@@ -2,9 +2,9 @@
 """Nothing secret in any log, at the highest verbosity, whatever goes wrong.
 
 One realm lives through what users and administrators do and through bad input, with every log and
-trace on. Then all that its processes wrote is searched for every secret that can be known from outside
-(secrets_of_realm.py). The controls: the searched logs do talk about the events, a planted secret is
-found, and with GRPC_TRACE left in the environment the messages are in the log.
+trace on. Then all that its processes wrote is searched for every secret that can be known from
+outside (secrets_of_realm.py). The controls: the searched logs do talk about the events, a planted
+secret is found, and with GRPC_TRACE left in the environment the messages are in the log.
 """
 
 import os
@@ -17,7 +17,7 @@ import logsearch
 import loudrealm
 import realm as realm_module
 import secrets_of_realm
-import wire
+import traffic
 
 USER = 'quokka'
 PASSWORDS = ['Treibhaus-4711-quokka', 'second Zwetschge 0815', 'third Kolibri 1848']
@@ -31,11 +31,12 @@ def life(tmp_path_factory):
     live = loudrealm.LoudRealm(tmp_path_factory.mktemp('loud') / 'realm')
     try:
         live.create()
-        with wire.Recorder(live.ports.kdc) as recorder:
+        with traffic.Recorder(live.ports.kdc) as recorder:
             _live(live, live.krb5_conf_through(recorder.port), recorder)
             datagrams = list(recorder.datagrams)
         stores = secrets_of_realm.stores(live)
-        yield live, secrets_of_realm.all_secrets(live, stores, USER, PASSWORDS, datagrams), datagrams
+        secrets = secrets_of_realm.all_secrets(live, stores, USER, PASSWORDS, datagrams)
+        yield live, secrets, datagrams
     finally:
         live.stop()
 
@@ -77,8 +78,8 @@ def _send_bad_input(live, datagrams):
 
 def _altered_login(datagrams, bit):
     """A recorded AS-REQ with one bit of its pre-authentication flipped: the KDC has not seen it."""
-    login = next(d for d in datagrams if d[0] == AS_REQ and list(wire.sealed_messages(d)))
-    message = next(wire.sealed_messages(login))
+    login = next(d for d in datagrams if d[0] == AS_REQ and list(traffic.sealed_messages(d)))
+    message = next(traffic.sealed_messages(login))
     altered = bytearray(login)
     altered[login.index(message) + len(message) - 20] ^= bit
     return bytes(altered)
@@ -119,8 +120,8 @@ def test_no_secret_in_any_log(life):
 def test_no_message_in_any_log(life):
     """Messages are public here, but a log that has them has the shares in the answers, too."""
     live, _, datagrams = life
-    messages = [('a message', wire.sealed_text(message))
-                for datagram in datagrams for message in wire.sealed_messages(datagram)]
+    messages = [('a message', traffic.sealed_text(message))
+                for datagram in datagrams for message in traffic.sealed_messages(datagram)]
     assert logsearch.LogSearch(messages).find_in_files(live.logs()) == {}
 
 
@@ -159,8 +160,8 @@ def test_grpc_trace_would_leak(life, tmp_path):
     live.kdc.start()
     assert realm_module.daemon.wait_until(
         lambda: realm_module.daemon.accepts_connections(live.ports.kdc), 30)
-    with wire.Recorder(live.ports.kdc) as recorder:
+    with traffic.Recorder(live.ports.kdc) as recorder:
         live.kinit(USER, PASSWORDS[2], env=live.krb5_conf_through(recorder.port))
-        messages = [('a message', wire.sealed_text(message)) for datagram in recorder.datagrams
-                    for message in wire.sealed_messages(datagram)]
+        messages = [('a message', traffic.sealed_text(message)) for datagram in recorder.datagrams
+                    for message in traffic.sealed_messages(datagram)]
     assert logsearch.LogSearch(messages).find(live.kdc.log.read_bytes()) == ['a message']

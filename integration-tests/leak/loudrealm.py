@@ -11,7 +11,7 @@ LOUD = {'GRPC_VERBOSITY': 'DEBUG', 'GRPC_TRACE': 'all'}
 
 
 class LoudRealm(realm.Realm):
-    """What its processes write lies in log_dir: logs, audit logs, traces, the output of commands."""
+    """What its processes write lies in log_dir: logs, audit logs, traces, commands' output."""
 
     def __init__(self, folder, options=None):
         super().__init__(folder, options)

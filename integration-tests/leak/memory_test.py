@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where secrets lie in the memory of running processes, and what is left there after a login.
 
-Of the realm's processes each mapping is read as root can. A server's shares and store key must lie in
-the arena of mpc-server/secret alone; of logins that are over nothing may be left anywhere: no password,
-key, keystream, time stamp or session key. The controls: TLS private keys, which gRPC and OpenSSL keep
-on the ordinary heap (deploy/THREAT-MODEL.md says so), are found; so is a password in a program that is just
-reading it.
+Of the realm's processes each mapping is read as root can. A server's shares and store key must lie
+in the arena of mpc-server/secret alone; of logins that are over nothing may be left anywhere: no
+password, key, keystream, time stamp or session key. The controls: TLS private keys, which gRPC and
+OpenSSL keep on the ordinary heap (deploy/THREAT-MODEL.md says so), are found; so is a password in a
+program that is just reading it.
 """
 
 import subprocess
@@ -15,10 +15,10 @@ import pytest
 
 import config_files
 import daemon
-import memory
+import procmemory
 import realm as realm_module
 import secrets_of_realm
-import wire
+import traffic
 
 USER = 'numbat'
 # Long: the allocator's own pointers overwrite the first 16 bytes of a freed block.
@@ -35,7 +35,7 @@ def life(tmp_path_factory):
     live = realm_module.Realm(tmp_path_factory.mktemp('memory') / 'realm')
     try:
         live.create()
-        with wire.Recorder(live.ports.kdc) as recorder:
+        with traffic.Recorder(live.ports.kdc) as recorder:
             _live(live, recorder.port)
             datagrams = list(recorder.datagrams)
         time.sleep(IDLE_SECONDS)
@@ -76,12 +76,13 @@ def _processes(live):
 
 def test_arenas_are_locked_guarded_and_not_dumped(life):
     for process in _processes(life[0]):
-        mappings = memory.mappings(process.pid())
+        mappings = procmemory.mappings(process.pid())
         arenas = [number for number, mapping in enumerate(mappings) if mapping.is_arena()]
         assert arenas, f'{process.name} has no secret memory'
         for number in arenas:
             before, arena, after = mappings[number - 1:number + 2]
-            assert {memory.LOCKED, memory.NOT_DUMPED} <= arena.flags, f'{process.name}: {arena}'
+            flags = {procmemory.LOCKED, procmemory.NOT_DUMPED}
+            assert flags <= arena.flags, f'{process.name}: {arena}'
             assert before.is_guard() and before.end == arena.begin, f'{process.name}: {before}'
             assert after.is_guard() and after.begin == arena.end, f'{process.name}: {after}'
 
@@ -91,7 +92,7 @@ def test_a_server_keeps_its_shares_in_the_arena_alone(life, party):
     live, stores, _ = life
     own = list(secrets_of_realm.sample_of_shares(stores[party], party))
     own += [(name, key) for name, key in secrets_of_realm.store_keys(live) if f'P{party},' in name]
-    found = memory.search(live.servers[party].pid(), own)
+    found = procmemory.search(live.servers[party].pid(), own)
     assert any('store key' in name for name in found), 'the search sees nothing'
     assert any('krbtgt' in name for name in found), 'the powers of H that are kept were not found'
     outside = {name: [m.name for m in where if not m.is_arena()] for name, where in found.items()}
@@ -109,7 +110,7 @@ def test_nothing_is_left_of_a_login(life, number, name):
     # gRPC keeps the text of the private key's file for as long as it may connect again.
     control = [(f'TLS key file {path.name}', path.read_bytes())
                for path in (live.dir / 'ca').glob('*.key')]
-    found = memory.search(process.pid(), secrets + control)
+    found = procmemory.search(process.pid(), secrets + control)
     assert any('TLS key' in known for known in found), 'the search sees nothing'
     assert [known for known in found if 'TLS key' not in known] == []
 
@@ -126,7 +127,7 @@ def test_mpc_admin_holds_a_password_in_the_arena_alone(life):
         found = {}
 
         def is_read():
-            found.update(memory.search(child.pid, [('the password', typed)]))
+            found.update(procmemory.search(child.pid, [('the password', typed)]))
             return found
         assert daemon.wait_until(is_read, 10, pause=0.2), 'the search sees nothing'
         assert all(mapping.is_arena() for mapping in found['the password'])

@@ -7,7 +7,7 @@ import subprocess
 import config_files
 import keys
 import storefile
-import wire
+import traffic
 
 USER_USAGES = {'pre-auth': 1, 'the AS reply': 3, 'the AS-REQ checksum': 56}
 TICKET_USAGES = {'a ticket': 2, 'a PAC checksum': 17}
@@ -87,12 +87,12 @@ def usage_keys(live, all_stores, principal, passwords):
 
 
 def secrets_of_logins(live, all_stores, user, passwords, datagrams):
-    """What no machine of the realm may keep: keys, passwords, keystream, timestamps, session keys."""
+    """What no machine may keep: keys, passwords, keystream, timestamps, session keys."""
     found = krbtgt_keys(live, all_stores)
     for password in passwords:
         found += keys.secrets_of_password(f'{user}@{live.name}', password)
-    return found + wire.secrets_of_traffic(datagrams,
-                                           usage_keys(live, all_stores, user, passwords))
+    return found + traffic.secrets_of_traffic(datagrams,
+                                              usage_keys(live, all_stores, user, passwords))
 
 
 def all_secrets(live, all_stores, user, passwords, datagrams):

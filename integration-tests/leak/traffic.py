@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a login is on the wire, and what its bytes are to someone who has the keys.
 
-A Recorder stands between a client and krb5kdc and keeps every datagram. With the user's and krbtgt's
-keys (known to the test alone: from the password, and joined from two servers' stores) the keystream of
-each message is computed again, as no machine of the realm may keep it.
+A Recorder stands between a client and krb5kdc and keeps every datagram. With the user's and
+krbtgt's keys (known to the test alone: from the password, and joined from two servers' stores) the
+keystream of each message is computed again, as no machine of the realm may keep it.
 """
 
 import re
@@ -13,11 +13,12 @@ import threading
 import keys
 
 NONCE, ZERO, TAG = 12, 16, 16
-# EncryptedData of RFC 4120 with one of our enctypes: [0] etype, [1] kvno if there is one, [2] cipher.
-_ENCRYPTED = re.compile(rb'\xa0\x04\x02\x02\xa2([\x3e\x3f])(?:\xa1.\x02(?:\x01.|\x02..|\x04....))?\xa2',
-                        re.S)
-_SESSION_KEY = re.compile(rb'\xa0\x03\x02\x01[\x11\x12]\xa1(?:\x12\x04\x10(.{16})|\x22\x04\x20(.{32}))',
-                          re.S)
+# EncryptedData (RFC 4120) of one of our enctypes: [0] etype, [1] kvno if there is one, [2] cipher.
+_ENCRYPTED = re.compile(rb'\xa0\x04\x02\x02\xa2[\x3e\x3f]'
+                        rb'(?:\xa1.\x02(?:\x01.|\x02..|\x04....))?\xa2', re.S)
+# EncryptionKey: [0] type 17 or 18, [1] contents.
+_SESSION_KEY = re.compile(rb'\xa0\x03\x02\x01[\x11\x12]\xa1'
+                          rb'(?:\x12\x04\x10(.{16})|\x22\x04\x20(.{32}))', re.S)
 
 
 class Recorder:
@@ -104,8 +105,8 @@ def open_message(message, usage_key):
 
 
 def secrets_of_traffic(datagrams, usage_keys):
-    """[(name, bytes)]: keystream of each recorded message, the plaintext of pre-authentications, and
-    session keys. `usage_keys` is {name: Kg}; names that begin with "pre-auth" are of usage 1."""
+    """[(name, bytes)]: keystream of each recorded message, plaintext of pre-authentications, session
+    keys. `usage_keys` is {name: Kg}; names that begin with "pre-auth" are of usage 1."""
     found = []
     for message in (m for datagram in datagrams for m in sealed_messages(datagram)):
         for name, key in usage_keys.items():

@@ -50,7 +50,8 @@ def search(pid, secrets, piece=16):
         for at in [*range(0, last, piece), last]:
             needles.setdefault(bytes(secret[at:at + piece]), name)
     found = {}
-    with open(f'/proc/{pid}/mem', 'rb', 0) as memory, open(f'/proc/{pid}/pagemap', 'rb', 0) as pages:
+    with open(f'/proc/{pid}/mem', 'rb', 0) as memory, \
+            open(f'/proc/{pid}/pagemap', 'rb', 0) as pages:
         for mapping in mappings(pid):
             if not mapping.permissions.startswith('rw'):
                 continue
