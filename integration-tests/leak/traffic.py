@@ -105,8 +105,8 @@ def open_message(message, usage_key):
 
 
 def secrets_of_traffic(datagrams, usage_keys):
-    """[(name, bytes)]: keystream of each recorded message, plaintext of pre-authentications, session
-    keys. `usage_keys` is {name: Kg}; names that begin with "pre-auth" are of usage 1."""
+    """[(name, bytes)]: keystream of each recorded message, plaintext of pre-authentications,
+    session keys. `usage_keys` is {name: Kg}; names that begin with "pre-auth" are of usage 1."""
     found = []
     for message in (m for datagram in datagrams for m in sealed_messages(datagram)):
         for name, key in usage_keys.items():
