@@ -163,7 +163,7 @@ class JobEngine::Impl {
               const std::shared_ptr<const TagMaskKeys>& keys, BatchReport* report);
   void Finish(const WaitingJobPtr& job, JobResult result, const PrincipalId& principal,
               BatchReport* report);
-  void Fail(const WaitingJobPtr& job, Judgement why, BatchReport* report = nullptr);
+  void Fail(const WaitingJobPtr& job, Judgement why);
   void FailExpired(absl::Time now);
 
   // ---- engine_keys.cc ----

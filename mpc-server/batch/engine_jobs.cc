@@ -9,6 +9,7 @@
 #include "mpc-server/batch/confirm_view.h"
 #include "mpc-server/batch/engine_core.h"
 #include "mpc-server/batch/output.h"
+#include "mpc-server/defence/defence.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/job/validate.h"
@@ -50,11 +51,16 @@ std::string FactsOf(const std::vector<JobWork>& work) {
   return facts;
 }
 
-// Whom an audit line of the job is about.
-PrincipalId PrincipalOf(const JobWork& work) {
-  if (work.client != nullptr) return work.client->principal_id;
-  for (const OpenWork& open : work.opens) {
-    if (const auto header = DecodeTgtHeader(open.message.header)) return header->principal;
+// Whom an audit line of the job is about: its client, or whose login the ticket in it goes back to.
+PrincipalId PrincipalOf(const Job& job, BatchRecords& records) {
+  if (job.client.has_value()) {
+    const KeyRecord* client = records.Find(*job.client);
+    return client != nullptr ? client->info.principal_id : PrincipalId{};
+  }
+  for (const OpenPart& open : job.opens) {
+    const auto message = ParseMessage(open.message);
+    const auto header = message ? DecodeTgtHeader(message->header) : std::nullopt;
+    if (header) return header->principal;
   }
   return PrincipalId{};
 }
@@ -183,7 +189,7 @@ void JobEngine::Impl::OpinionOnJobs(PeerSession& session, Ballot& ballot) {
       }
     }
     const WaitingJobPtr& job = ballot.jobs[i];
-    if (job != nullptr && job->digest != entry.digest) {
+    if (job != nullptr && job->digest != entry.digest && Upheld(Defence::kSameJob)) {
       opinion = Refuse(Verdict::kInconsistent, "the servers did not receive the same job");
     } else if (job != nullptr) {
       opinion = OpinionOnJob(*job, ballot.records, &granted, no_nonces);
@@ -208,7 +214,10 @@ std::string JobEngine::Impl::HeaderOf(const WaitingJob& waiting, const SealPart&
   const KeyInfo& key = records.Find(part.handle)->info;
   if (part.usage != kUsageTicket || key.key_class != KeyClass::kTgs) return "";
   if (job.operation == Operation::kReissueTicket) {
-    return std::string(ParseMessage(job.opens[0].message)->header);
+    std::string parent(ParseMessage(job.opens[0].message)->header);
+    if (Upheld(Defence::kInheritance)) return parent;
+    return EncodeTgtHeader(NewTgtHeader(DecodeTgtHeader(parent)->principal, job.id,
+                                        ballot.proposal.time, options_.max_renewable_life));
   }
   const PrincipalId& principal = records.Find(*job.client)->info.principal_id;
   absl::Time origin = ballot.proposal.time;
@@ -312,7 +321,7 @@ void JobEngine::Impl::Answer(PeerSession& session, Ballot& ballot, std::vector<J
         pending_.Add(job->kdc, job->job.id, std::move(pending), now + limits::kPendingSealLife);
       }
     }
-    Finish(job, std::move(result), PrincipalOf(work[i]), report);
+    Finish(job, std::move(result), PrincipalOf(job->job, ballot.records), report);
   }
 }
 
@@ -338,7 +347,10 @@ absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
   report.rounds = batch.cost().rounds;
   report.bytes = batch.cost().bytes_to_next;
   if (report.status.ok()) {
-    for (Refused& r : refused) Fail(r.job, std::move(r.why), &report);
+    for (const Refused& r : refused) {
+      Finish(r.job, {r.job->job.id, r.why, {}, {}, {}}, PrincipalOf(r.job->job, ballot.records),
+             &report);
+    }
   }
   {
     const absl::MutexLock lock(&mu_);
@@ -350,8 +362,9 @@ absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
     Answer(session, ballot, work, batch, keys, &report);
   } else {
     for (const JobWork& job : work) {
-      Fail(job.waiting, Refuse(Verdict::kUnavailable, std::string(report.status.message())),
-           &report);
+      Judgement why = Refuse(Verdict::kUnavailable, std::string(report.status.message()));
+      Finish(job.waiting, {job.waiting->job.id, std::move(why), {}, {}, {}},
+             PrincipalOf(job.waiting->job, ballot.records), &report);
     }
   }
   if (observer_ != nullptr && !report.jobs.empty()) observer_->OnBatch(report);

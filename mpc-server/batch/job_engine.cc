@@ -176,8 +176,8 @@ void JobEngine::Impl::Finish(const WaitingJobPtr& job, JobResult result,
   if (job->done) std::exchange(job->done, nullptr)(std::move(result));
 }
 
-void JobEngine::Impl::Fail(const WaitingJobPtr& job, Judgement why, BatchReport* report) {
-  Finish(job, Refusal(job->job.id, std::move(why)), PrincipalId{}, report);
+void JobEngine::Impl::Fail(const WaitingJobPtr& job, Judgement why) {
+  Finish(job, Refusal(job->job.id, std::move(why)), PrincipalId{}, nullptr);
 }
 
 void JobEngine::Impl::FailExpired(absl::Time now) {

@@ -97,7 +97,7 @@ void ReadBatch(TableReader in, Config::Batch* batch) {
 }
 
 void ReadPolicy(TableReader in, Config::Policy* policy) {
-  in.Life("max_renewable_life", absl::Minutes(1), absl::Hours(24 * 366),
+  in.Life("max_renewable_life", absl::Seconds(1), absl::Hours(24 * 366),
           &policy->max_renewable_life);
   in.Life("clock_skew", absl::Seconds(1), absl::Hours(1), &policy->clock_skew);
   in.Finish();
