@@ -26,7 +26,7 @@ void Wipe(void* data, size_t size);
 // Compares without a data-dependent branch. Unequal lengths compare unequal.
 bool ConstantTimeEqual(absl::Span<const uint8_t> a, absl::Span<const uint8_t> b);
 
-// Turns off core dumps and ptrace attachment for this process. Call once, first thing in main().
+// Turns off core dumps and ptrace attachment for this process. Call it first thing in main().
 // Returns false when the kernel refused.
 bool DisableCoreDumps();
 
