@@ -48,6 +48,14 @@ def life(tmp_path_factory):
         live.stop()
 
 
+@pytest.fixture
+def stopped(tmp_path):
+    """A realm's files without its processes."""
+    live = realm_module.Realm(tmp_path / 'realm')
+    live.write_files()
+    return live
+
+
 def _is_distinct(name):
     """Without round keys and the keys of other constants, which realm/proof_test.py looks for."""
     return not any(part in name for part in (' round key', ' Kc(', ' Ke(', ' Ki('))
@@ -113,6 +121,25 @@ def test_nothing_is_left_of_a_login(life, number, name):
     found = procmemory.search(process.pid(), secrets + control)
     assert any('TLS key' in known for known in found), 'the search sees nothing'
     assert [known for known in found if 'TLS key' not in known] == []
+
+
+def test_a_server_says_when_its_memory_is_not_locked(stopped):
+    """Without the capability that root has, and with next to no limit: it works on, and warns."""
+    live = stopped
+    log = live.dir / 'unlocked.log'
+    with open(log, 'wb') as out:
+        child = subprocess.Popen(
+            ['prlimit', '--memlock=65536', 'setpriv', '--bounding-set=-ipc_lock',
+             config_files.mpc_program('mpc-server'), '--config', live.dir / 'p0/mpc-server.toml'],
+            env=live.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        assert daemon.wait_until(lambda: 'could not be locked' in log.read_text(), 20), \
+            log.read_text()
+        assert not [m for m in procmemory.mappings(child.pid)
+                    if m.is_arena() and procmemory.NOT_DUMPED not in m.flags]
+    finally:
+        child.terminate()
+        assert child.wait(20) == 0
 
 
 def test_mpc_admin_holds_a_password_in_the_arena_alone(life):
