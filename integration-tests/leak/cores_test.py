@@ -16,6 +16,7 @@ import pytest
 
 import config_files
 import daemon
+import loudrealm
 import realm as realm_module
 
 PATTERN = pathlib.Path('/proc/sys/kernel/core_pattern')
@@ -78,7 +79,7 @@ def _kill(child, number):
 
 
 def _listens(port):
-    return lambda: daemon.accepts_connections(port)
+    return lambda: loudrealm.accepts_connections(port)
 
 
 def test_control_an_ordinary_process_leaves_a_core(cores_are_written, tmp_path):

@@ -13,9 +13,9 @@ import socket
 
 import pytest
 
+import daemon
 import logsearch
 import loudrealm
-import realm as realm_module
 import secrets_of_realm
 import traffic
 
@@ -158,8 +158,8 @@ def test_grpc_trace_would_leak(life, tmp_path):
     live.kdc.env = {**live.env, 'LD_PRELOAD': str(library)}
     live.kdc.log = tmp_path / 'krb5kdc.log'
     live.kdc.start()
-    assert realm_module.daemon.wait_until(
-        lambda: realm_module.daemon.accepts_connections(live.ports.kdc), 30)
+    assert daemon.wait_until(
+        lambda: loudrealm.accepts_connections(live.ports.kdc), 30)
     with traffic.Recorder(live.ports.kdc) as recorder:
         live.kinit(USER, PASSWORDS[2], env=live.krb5_conf_through(recorder.port))
         messages = [('a message', traffic.sealed_text(message)) for datagram in recorder.datagrams

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A realm that says all it can: every log at its highest verbosity, every trace asked for."""
 
+import socket
 import subprocess
 import time
 
@@ -46,6 +47,12 @@ class LoudRealm(realm.Realm):
     def _keep_output(self, argv, output):
         with open(self.log_dir / 'commands.log', 'a') as log:
             log.write(f'{time.monotonic():.2f} $ {" ".join(map(str, argv))}\n{output}\n')
+
+
+def accepts_connections(port):
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(('127.0.0.1', port)) == 0
 
 
 def _replace(path, old, new):
