@@ -3,8 +3,8 @@
 
 A log may hold bytes as they are, in hex (in runs, with spaces or colons, as 0x.. or \\x.. lists),
 as octal or other escapes of a string literal, as \\u00.. of JSON, or in base64. Each text is
-decoded in all these ways, and every decoded stream is searched at every offset, forwards and backwards, for
-pieces of 8 bytes: a third of a key counts as found.
+decoded in all these ways, and every decoded stream is searched at every offset, forwards and
+backwards, for pieces of 8 bytes: a third of a key counts as found.
 """
 
 import base64
