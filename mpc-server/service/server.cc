@@ -20,6 +20,7 @@
 #include "mpc-server/clock/random_source.h"
 #include "mpc-server/limits.h"
 #include "mpc-server/randomness/isa.h"
+#include "mpc-server/secret/secret.h"
 #include "mpc-server/service/admin_service.h"
 #include "mpc-server/service/deny_list.h"
 #include "mpc-server/service/key_service.h"
@@ -140,6 +141,7 @@ class Server::Impl {
   absl::Status StartGrpc();
   void Housekeeping();
   void TidyStore();
+  void CheckLockedMemory();
   void WaitForJobs();
 
   const Config config_;
@@ -165,6 +167,7 @@ class Server::Impl {
   std::unique_ptr<grpc::Server> grpc_;
   absl::Notification stopping_;
   std::thread housekeeper_;
+  bool said_unlocked_ = false;  // the housekeeper's
 };
 
 absl::Status Server::Impl::Start() {
@@ -276,7 +279,18 @@ void Server::Impl::Housekeeping() {
     if (now < tidy + limits::kHousekeeping && tidy <= now) continue;
     tidy = now;
     TidyStore();
+    CheckLockedMemory();
   }
+}
+
+// Says once that secrets may reach the swap.
+void Server::Impl::CheckLockedMemory() {
+  const SecretArenaStats stats = GetSecretArenaStats();
+  if (stats.all_locked() || said_unlocked_) return;
+  said_unlocked_ = true;
+  Log().warn("{} of {} KiB of secret memory could not be locked and may be swapped out: raise the "
+             "limit (LimitMEMLOCK=infinity in the unit, ulimit -l) or turn swap off",
+             (stats.bytes_mapped - stats.bytes_locked) >> 10, stats.bytes_mapped >> 10);
 }
 
 // Replay entries are the engine's to prune: it knows which of them a clock may still accept.
