@@ -10,16 +10,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'realm'))
 
 import config_files  # noqa: E402
 import control_kdc  # noqa: E402
-import realm as realm_module  # noqa: E402
 from attack import World  # noqa: E402
-
-
-def start(folder, **options):
-    live = realm_module.Realm(folder / 'realm', realm_module.Options(**options))
-    # The servers as they are get the file too, and must not care.
-    live.env['MPCKDC_CONTROL_FILE'] = str(live.dir / 'dropped-defences')
-    live.create()
-    return live
+from start_world import start  # noqa: E402
 
 
 @pytest.fixture(scope='session')

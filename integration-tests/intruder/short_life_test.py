@@ -13,7 +13,7 @@ import daemon
 import pytest
 import ticket
 from attack import World
-from conftest import start
+from start_world import start
 
 LIFE, SKEW = 8, 2  # seconds: [policy] max_renewable_life, clock_skew
 POLICY = f'[policy]\nmax_renewable_life = "{LIFE}s"\nclock_skew = "{SKEW}s"\n'

@@ -227,7 +227,9 @@ window_ms = {realm.options.batch_window_ms}
 
 [log]
 level = "info"
-audit_file = "{realm.log_dir}/p{party}-audit.jsonl"
+
+[audit]
+file = "{realm.log_dir}/p{party}-audit.jsonl"
 
 {realm.options.extra_server}'''
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -55,7 +56,9 @@ json ToJson(const SurveyedServer& server) {
                  {"jobs_failed", s.jobs_failed()},
                  {"quotas", s.quotas()},
                  {"jobs_over_quota", s.jobs_over_quota()},
-                 {"degraded", s.degraded()}});
+                 {"degraded", s.degraded()},
+                 {"audit_seq", s.audit_seq()},
+                 {"audit_head", absl::BytesToHexString(s.audit_head())}});
   return object;
 }
 

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -169,16 +170,26 @@ class JobEngine::Impl {
   JobWork WorkOf(const WaitingJobPtr& waiting, Ballot& ballot, uint64_t* next_nonce);
   std::string HeaderOf(const WaitingJob& waiting, const SealPart& part, Ballot& ballot);
   absl::Status RunJobs(PeerSession& session, Ballot& ballot);
-  absl::Status Compute(const Ballot& ballot, const std::vector<JobWork>& work, BatchWork& batch);
-  void Answer(PeerSession& session, Ballot& ballot, std::vector<JobWork>& work, BatchWork& batch,
-              const std::shared_ptr<const TagMaskKeys>& keys, BatchReport* report);
-  void Finish(const WaitingJobPtr& job, JobResult result, const PrincipalId& principal,
-              BatchReport* report);
+  static absl::Status Compute(const Digest& view, BatchWork& batch);
+  // A job and its result, not yet told to anybody.
+  struct Answered {
+    WaitingJobPtr job;
+    JobResult result;
+    std::vector<PendingSeal> pending;
+  };
+  std::vector<Answered> Results(PeerSession& session, Ballot& ballot, std::vector<JobWork>& work,
+                                BatchWork& batch, const std::shared_ptr<const TagMaskKeys>& keys);
+  void RecordAndAnswer(std::vector<Answered> answers, BatchRecords& records, BatchReport* report);
+  void NoteRecorder();
+  void RecordUnbatched();
+  void Finish(const WaitingJobPtr& job, JobResult result);
   void Fail(const WaitingJobPtr& job, Judgement why);
+  void KeepUnbatched(const WaitingJob& job, const Judgement& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FailExpired(absl::Time now);
 
   // ---- engine_quota.cc ----
-  Judgement TakeQuota(WaitingJob& waiting, const PrincipalId& principal, BatchRecords& records);
+  Judgement TakeQuota(WaitingJob& waiting, BatchRecords& records);
   void GiveBackQuota(WaitingJob& waiting);
   void SettleQuotas(const std::vector<JobWork>& work, const std::vector<Judgement>& judgements);
 
@@ -205,6 +216,7 @@ class JobEngine::Impl {
   PeerLink* const peers_;
   Executor* const executor_;
   EngineObserver* const observer_;
+  JobRecorder* const recorder_;
   const StoreMeta meta_;
   const int party_;
 
@@ -215,6 +227,7 @@ class JobEngine::Impl {
   Judge judge_;
   PendingSeals pending_;  // its own mutex
   std::string degraded_;  // as told to the observer
+  std::string unrecorded_;  // why the recorder is not ready
   absl::Time heartbeat_at_ = absl::InfinitePast();
   absl::Time voted_at_ = absl::InfinitePast();  // the last vote that came, by this clock
   absl::Time started_at_ = absl::UnixEpoch();  // kFixed: when the last batch was proposed
@@ -233,6 +246,10 @@ class JobEngine::Impl {
   std::list<std::shared_ptr<WaitingVerify>> verifies_ ABSL_GUARDED_BY(mu_);
   EngineStatus status_ ABSL_GUARDED_BY(mu_);
   std::optional<QuotaRates> new_quotas_ ABSL_GUARDED_BY(mu_);
+  // Answered without a batch and not yet written down: the client, and the line but for its
+  // principal.
+  std::vector<std::pair<std::optional<Handle>, BatchJob>> unbatched_ ABSL_GUARDED_BY(mu_);
+  uint64_t unbatched_left_out_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 inline constexpr int kLeader = 0;

@@ -51,18 +51,22 @@ std::string FactsOf(const std::vector<JobWork>& work) {
   return facts;
 }
 
-// Whom an audit line of the job is about: its client, or whose login the ticket in it goes back to.
-PrincipalId PrincipalOf(const Job& job, BatchRecords& records) {
-  if (job.client.has_value()) {
-    const KeyRecord* client = records.Find(*job.client);
-    return client != nullptr ? client->info.principal_id : PrincipalId{};
+// What an audit line says of a job, but for the client's principal.
+BatchJob LineOf(const WaitingJob& waiting, const Judgement& judgement) {
+  const Job& job = waiting.job;
+  BatchJob line{waiting.kdc, job.id, job.operation, {}, waiting.digest, judgement};
+  for (const OpenPart& part : job.opens) {
+    const auto message = ParseMessage(part.message);
+    if (!message) continue;
+    if (const auto header = DecodeTgtHeader(message->header)) line.principal = header->principal;
   }
-  for (const OpenPart& open : job.opens) {
-    const auto message = ParseMessage(open.message);
-    const auto header = message ? DecodeTgtHeader(message->header) : std::nullopt;
-    if (header) return header->principal;
-  }
-  return PrincipalId{};
+  return line;
+}
+
+void NameClient(const std::optional<Handle>& client, BatchRecords& records, BatchJob* line) {
+  if (!client.has_value()) return;
+  const KeyRecord* record = records.Find(*client);
+  line->principal = record != nullptr ? record->info.principal_id : PrincipalId{};
 }
 
 // Whether a server judges a time in the job, or sets one.
@@ -98,6 +102,7 @@ Judgement JobEngine::Impl::OpinionOnJob(WaitingJob& waiting, BatchRecords& recor
   const Job& job = waiting.job;
   const absl::Time now = clock_->Now();
   if (waiting.deadline <= now) return Refuse(Verdict::kDeadline, "not started before its deadline");
+  if (!unrecorded_.empty()) return Refuse(Verdict::kUnavailable, unrecorded_);
   for (const Handle& handle : HandlesOf(job)) {
     const absl::Status& read = records.Get(handle).status();
     if (!read.ok() && !absl::IsNotFound(read)) {
@@ -117,7 +122,7 @@ Judgement JobEngine::Impl::OpinionOnJob(WaitingJob& waiting, BatchRecords& recor
     return Refuse(Verdict::kUnavailable, no_nonces);
   }
   if (job.operation == Operation::kSealGranted) return CheckGrant(waiting, records, granted, now);
-  return TakeQuota(waiting, PrincipalOf(job, records), records);
+  return TakeQuota(waiting, records);
 }
 
 Judgement JobEngine::Impl::CheckGrant(const WaitingJob& waiting, BatchRecords& records,
@@ -159,6 +164,7 @@ void JobEngine::Impl::PickJobs(PeerSession& session, Ballot& ballot) {
   for (const WaitingJobPtr& job : ready) {
     proposal.nonces += static_cast<uint32_t>(NoncesOfJob(job->job));
   }
+  NoteRecorder();
   proposal.first_nonce = nonces_.Propose(now);
   const std::string no_nonces = ReserveNonces(session, proposal);
   GrantsInBatch granted;
@@ -186,6 +192,7 @@ void JobEngine::Impl::WaitForLateJobs(const Ballot& ballot) {
 
 void JobEngine::Impl::OpinionOnJobs(PeerSession& session, Ballot& ballot) {
   WaitForLateJobs(ballot);
+  NoteRecorder();
   const Proposal& proposal = ballot.proposal;
   const std::string no_nonces = ReserveNonces(session, proposal);
   GrantsInBatch granted;
@@ -314,33 +321,95 @@ std::vector<JobWork> JobEngine::Impl::AdmitJobs(Ballot& ballot, std::vector<Refu
 
 // ---- Running ----
 
-absl::Status JobEngine::Impl::Compute(const Ballot& ballot, const std::vector<JobWork>& work,
-                                      BatchWork& batch) {
-  ConfirmView confirm(ViewOf(ballot, FactsOf(work)));
+absl::Status JobEngine::Impl::Compute(const Digest& view, BatchWork& batch) {
+  ConfirmView confirm(view);
   absl::Status status = batch.ComputeBlocks(confirm);  // the confirmation alone, without work
   if (status.ok()) status = batch.CheckTags();
   if (status.ok()) status = batch.OpenTimestamps();
   return status;
 }
 
-void JobEngine::Impl::Answer(PeerSession& session, Ballot& ballot, std::vector<JobWork>& work,
-                             BatchWork& batch, const std::shared_ptr<const TagMaskKeys>& keys,
-                             BatchReport* report) {
-  const absl::Time now = clock_->Now();
-  std::vector<Judgement> judgements = judge_.Decide(work, ballot.proposal.time, now);
+std::vector<JobEngine::Impl::Answered> JobEngine::Impl::Results(
+    PeerSession& session, Ballot& ballot, std::vector<JobWork>& work, BatchWork& batch,
+    const std::shared_ptr<const TagMaskKeys>& keys) {
+  std::vector<Judgement> judgements =
+      judge_.Decide(work, ballot.proposal.time, clock_->Now());
   SettleQuotas(work, judgements);
+  std::vector<Answered> answers;
   for (size_t i = 0; i < work.size(); ++i) {
     const WaitingJobPtr& job = work[i].waiting;
-    JobResult result{job->job.id, std::move(judgements[i]), {}, {}, {}};
-    if (result.judgement.ok()) {
-      result = OutputOf(*session.party, batch, work[i]);
-      std::vector<PendingSeal> pending = PendingOf(batch, work[i], keys);
-      if (!pending.empty()) {
-        pending_.Add(job->kdc, job->job.id, std::move(pending), now + limits::kPendingSealLife);
-      }
+    Answered answer{job, {job->job.id, std::move(judgements[i]), {}, {}, {}}, {}};
+    if (answer.result.judgement.ok()) {
+      answer.result = OutputOf(*session.party, batch, work[i]);
+      answer.pending = PendingOf(batch, work[i], keys);
     }
-    Finish(job, std::move(result), PrincipalOf(job->job, ballot.records), report);
+    answers.push_back(std::move(answer));
   }
+  return answers;
+}
+
+// Nothing leaves this server that is not written down.
+void JobEngine::Impl::RecordAndAnswer(std::vector<Answered> answers, BatchRecords& records,
+                                      BatchReport* report) {
+  for (const Answered& answer : answers) {
+    report->jobs.push_back(LineOf(*answer.job, answer.result.judgement));
+    NameClient(answer.job->job.client, records, &report->jobs.back());
+  }
+  absl::Status recorded;
+  if (recorder_ != nullptr && !answers.empty()) recorded = recorder_->Record(*report);
+  if (!recorded.ok()) NoteRecorder();
+  const absl::Time now = clock_->Now();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    Answered& answer = answers[i];
+    if (!recorded.ok() && answer.result.judgement.ok()) {
+      Judgement why = Refuse(Verdict::kUnavailable, std::string(recorded.message()));
+      report->jobs[i].judgement = why;
+      answer.result = {answer.job->job.id, std::move(why), {}, {}, {}};
+      answer.pending.clear();
+    }
+    if (!answer.pending.empty()) {
+      pending_.Add(answer.job->kdc, answer.job->job.id, std::move(answer.pending),
+                   now + limits::kPendingSealLife);
+    }
+    Finish(answer.job, std::move(answer.result));
+  }
+}
+
+// Keeps the status in step with what the recorder says of itself.
+void JobEngine::Impl::NoteRecorder() {
+  if (recorder_ == nullptr) return;
+  const std::string why(recorder_->Ready().message());
+  if (why == unrecorded_) return;
+  unrecorded_ = why;
+  const absl::MutexLock lock(&mu_);
+  status_.unrecorded = why;
+}
+
+void JobEngine::Impl::KeepUnbatched(const WaitingJob& job, const Judgement& why) {
+  if (recorder_ == nullptr) return;
+  if (unbatched_.size() < limits::kMaxUnbatchedJobs) {
+    unbatched_.emplace_back(job.job.client, LineOf(job, why));
+  } else {
+    ++unbatched_left_out_;
+  }
+}
+
+void JobEngine::Impl::RecordUnbatched() {
+  std::vector<std::pair<std::optional<Handle>, BatchJob>> jobs;
+  uint64_t left_out = 0;
+  {
+    const absl::MutexLock lock(&mu_);
+    jobs.swap(unbatched_);
+    std::swap(left_out, unbatched_left_out_);
+  }
+  if (recorder_ == nullptr || jobs.empty()) return;
+  BatchRecords records(store_);
+  std::vector<BatchJob> lines;
+  for (auto& [client, line] : jobs) {
+    NameClient(client, records, &line);
+    lines.push_back(std::move(line));
+  }
+  recorder_->RecordUnbatched(lines, left_out);
 }
 
 absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
@@ -357,35 +426,34 @@ absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
   for (const JobWork& job : work) {
     report.waited = std::max(report.waited, report.started - job.waiting->received);
   }
-  report.status = Compute(ballot, work, batch);
-  report.computed = clock_->Now() - report.started;
-  report.session = session.party->session();
+  report.session = session.party->session_id();
   report.batch = ballot.proposal.number;
+  report.view = ViewOf(ballot, FactsOf(work));
+  report.status = Compute(report.view, batch);
+  report.computed = clock_->Now() - report.started;
   report.aes_blocks = batch.aes_blocks();
   report.rounds = batch.cost().rounds;
   report.bytes = batch.cost().bytes_to_next;
-  if (report.status.ok()) {
-    for (const Refused& r : refused) {
-      Finish(r.job, {r.job->job.id, r.why, {}, {}, {}}, PrincipalOf(r.job->job, ballot.records),
-             &report);
-    }
-  }
   {
     const absl::MutexLock lock(&mu_);
     if (!work.empty()) ++status_.batches;
     status_.aes_blocks += report.aes_blocks;
     status_.rounds += report.rounds;
   }
+  std::vector<Answered> answers;
+  const auto refuse = [&answers](const WaitingJobPtr& job, Judgement why) {
+    answers.push_back({job, {job->job.id, std::move(why), {}, {}, {}}, {}});
+  };
   if (report.status.ok()) {
-    Answer(session, ballot, work, batch, keys, &report);
+    answers = Results(session, ballot, work, batch, keys);
+    for (Refused& r : refused) refuse(r.job, std::move(r.why));
   } else {
     // What they took from their quotas stays taken: a neighbour may have seen which tags are good.
     for (const JobWork& job : work) {
-      Judgement why = Refuse(Verdict::kUnavailable, std::string(report.status.message()));
-      Finish(job.waiting, {job.waiting->job.id, std::move(why), {}, {}, {}},
-             PrincipalOf(job.waiting->job, ballot.records), &report);
+      refuse(job.waiting, Refuse(Verdict::kUnavailable, std::string(report.status.message())));
     }
   }
+  RecordAndAnswer(std::move(answers), ballot.records, &report);
   if (observer_ != nullptr && !report.jobs.empty()) observer_->OnBatch(report);
   return report.status;
 }

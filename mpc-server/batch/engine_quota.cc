@@ -5,9 +5,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/batch/engine_core.h"
+#include "mpc-server/job/message_format.h"
+#include "mpc-server/job/tgt_header.h"
 
 namespace mpckdc {
 namespace {
+
+// Whom the header of the ticket to open names. It is not verified before the job is computed.
+PrincipalId PrincipalOfTicket(const Job& job) {
+  for (const OpenPart& open : job.opens) {
+    const auto message = ParseMessage(open.message);
+    const auto header = message ? DecodeTgtHeader(message->header) : std::nullopt;
+    if (header) return header->principal;
+  }
+  return PrincipalId{};
+}
 
 // SEAL_GRANTED is paid for by the job that left the grant.
 QuotaUse QuotaUseOf(const Job& job, const PrincipalId& principal) {
@@ -57,13 +69,14 @@ QuotaUse ToGiveBack(const QuotaUse& taken, Verdict verdict) {
 }  // namespace
 
 // Once for a job, however often it is proposed.
-Judgement JobEngine::Impl::TakeQuota(WaitingJob& waiting, const PrincipalId& principal,
-                                     BatchRecords& records) {
+Judgement JobEngine::Impl::TakeQuota(WaitingJob& waiting, BatchRecords& records) {
   if (!waiting.taken.empty()) return Ok();
   waiting.over.reset();
-  const QuotaUse use = QuotaUseOf(waiting.job, principal);
   const KeyRecord* client =
       waiting.job.client.has_value() ? records.Find(*waiting.job.client) : nullptr;
+  const PrincipalId principal =
+      client != nullptr ? client->info.principal_id : PrincipalOfTicket(waiting.job);
+  const QuotaUse use = QuotaUseOf(waiting.job, principal);
   // A ticket's header names its principal by the id alone.
   const std::string name = client != nullptr
                                ? client->info.principal

@@ -398,9 +398,11 @@ void JobEngine::Impl::SetDegraded(const std::string& reason) {
 void JobEngine::Impl::HousekeepingAt(absl::Time now) {
   FailExpired(now);
   FailExpiredKeyWork(now);
+  RecordUnbatched();
   quotas_.Advance(now);
   if (now < housekeeping_at_ && housekeeping_at_ <= now + kHeartbeat) return;
   housekeeping_at_ = now + kHeartbeat;
+  NoteRecorder();
   quotas_.Prune();
   grants_.Prune(now);
   pending_.Prune(now);

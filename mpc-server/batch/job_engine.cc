@@ -54,6 +54,7 @@ JobEngine::Impl::Impl(const EngineOptions& options, const EngineParts& parts)
       peers_(parts.peers),
       executor_(parts.executor),
       observer_(parts.observer),
+      recorder_(parts.recorder),
       meta_(parts.store->Meta()),
       party_(meta_.identity.party),
       nonces_(parts.store, options.clock_skew),
@@ -80,6 +81,7 @@ void JobEngine::Impl::Stop() {
   executor_->Wake();
   executor_->Join();
   FailAll(kStopping);
+  RecordUnbatched();  // the engine's thread has ended
 }
 
 void JobEngine::Impl::Submit(const KdcIdentity& kdc, Job job, JobCallback done) {
@@ -104,6 +106,7 @@ void JobEngine::Impl::Submit(const KdcIdentity& kdc, Job job, JobCallback done) 
     } else {
       ++status_.jobs;
       ++status_.jobs_failed;
+      KeepUnbatched(*waiting, shape);
     }
   }
   if (!shape.ok()) return done(Refusal(id, std::move(shape)));
@@ -172,8 +175,7 @@ void JobEngine::Impl::VerifyKeys(const GroupId& request, std::vector<Handle> han
   executor_->Wake();
 }
 
-void JobEngine::Impl::Finish(const WaitingJobPtr& job, JobResult result,
-                             const PrincipalId& principal, BatchReport* report) {
+void JobEngine::Impl::Finish(const WaitingJobPtr& job, JobResult result) {
   {
     const absl::MutexLock lock(&mu_);
     queue_.Remove(*job);
@@ -183,16 +185,17 @@ void JobEngine::Impl::Finish(const WaitingJobPtr& job, JobResult result,
       ++status_.quota_refused[static_cast<size_t>(*job->over)];
     }
   }
-  if (report != nullptr) {
-    report->jobs.push_back(
-        {job->kdc, job->job.id, job->job.operation, principal, result.judgement});
-  }
   if (job->done) std::exchange(job->done, nullptr)(std::move(result));
 }
 
+// Of a job that no batch took.
 void JobEngine::Impl::Fail(const WaitingJobPtr& job, Judgement why) {
   GiveBackQuota(*job);
-  Finish(job, Refusal(job->job.id, std::move(why)), PrincipalId{}, nullptr);
+  {
+    const absl::MutexLock lock(&mu_);
+    KeepUnbatched(*job, why);
+  }
+  Finish(job, Refusal(job->job.id, std::move(why)));
 }
 
 void JobEngine::Impl::FailExpired(absl::Time now) {

@@ -47,7 +47,7 @@ Judgement CheckGate(const JobWork& work) {
 }  // namespace
 
 Judgement Judge::CheckPreauth(const OpenWork& open, absl::Time now) {
-  const auto time = DecodePreauthTimestamp(*open.plaintext);
+  const auto time = DecodePreauthTimestamp(AsText(*open.plaintext));
   if (!time) return Refuse(Verdict::kRefused, "the pre-auth is good and holds no timestamp");
   const absl::Duration off = *time - now;
   if (absl::AbsDuration(off) > policy_.clock_skew && Upheld(Defence::kFreshness)) {

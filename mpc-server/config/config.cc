@@ -21,6 +21,7 @@ namespace {
 constexpr const char* kModes[] = {"work-conserving", "fixed"};
 constexpr const char* kLevels[] = {"debug", "info", "warning", "error"};
 constexpr const char* kFormats[] = {"text", "json"};
+constexpr const char* kSyncs[] = {"batch", "interval", "never"};
 constexpr const char* kIsas[] = {"auto", "avx512", "avx2", "portable"};
 
 std::string FolderOf(const std::string& path) {
@@ -117,7 +118,20 @@ void ReadLog(TableReader in, const std::string& folder, Config::Log* log) {
   in.Choice("format", kFormats, &format);
   log->json = format == kFormats[1];
   in.File("file", Need::kOptional, folder, &log->file);
-  in.File("audit_file", Need::kOptional, folder, &log->audit_file);
+  in.Finish();
+}
+
+void ReadAudit(TableReader in, const std::string& folder, Config::Audit* audit) {
+  in.File("file", Need::kOptional, folder, &audit->file);
+  std::string sync = kSyncs[static_cast<size_t>(audit->sync)];
+  in.Choice("sync", kSyncs, &sync);
+  audit->sync = sync == "batch"   ? AuditSync::kBatch
+                : sync == "never" ? AuditSync::kNever
+                                  : AuditSync::kInterval;
+  ReadNumber<uint64_t>(in, "rotate_mib", Need::kOptional, 0, limits::kMaxAuditRotateMib,
+                       &audit->rotate_mib);
+  ReadNumber<size_t>(in, "keep_files", Need::kOptional, 0, limits::kMaxAuditFiles,
+                     &audit->keep_files);
   in.Finish();
 }
 
@@ -144,9 +158,10 @@ Config ReadAll(const toml::table& table, const std::string& path, ConfigErrors* 
   ReadPolicy(top.Section("policy", Need::kOptional), &config.policy);
   ReadQuota(top.Section("quota", Need::kOptional), &config.quota);
   ReadLog(top.Section("log", Need::kOptional), folder, &config.log);
+  ReadAudit(top.Section("audit", Need::kOptional), folder, &config.audit);
   ReadSmallSections(top, &config);
   top.Finish();
-  if (config.log.audit_file.empty()) config.log.audit_file = config.data_dir + "/audit.log";
+  if (config.audit.file.empty()) config.audit.file = config.data_dir + "/audit.log";
   return config;
 }
 

@@ -119,6 +119,7 @@ grpc::ServerUnaryReactor* AdminService::Run(
     return reactor;
   }
   worker_.Post([this, act = std::move(act), body = std::move(body)]() mutable {
+    if (absl::Status s = RequireAudit(*act); !s.ok()) return Complete(act, s);
     if (std::optional<absl::Status> status = body()) Complete(act, *status);
   });
   return reactor;
@@ -144,6 +145,14 @@ void AdminService::Record(const Act& act, const absl::Status& status) {
   full.update(line);
   absl::Status written = parts_.audit->Append("admin", std::move(full));
   if (!written.ok()) Log().error("{}", Text(written));
+}
+
+// No act goes unrecorded; the status tells the administrator why there is none.
+absl::Status AdminService::RequireAudit(const Act& act) const {
+  const absl::Status ready = parts_.audit->Ready();
+  if (ready.ok() || act.call == "GetStatus") return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("this server does nothing that it cannot audit: ", ready.message()));
 }
 
 absl::Status AdminService::RequireInitialised() const {
@@ -195,10 +204,13 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   reply->set_batches(engine.batches);
   reply->set_jobs(engine.jobs);
   reply->set_jobs_failed(engine.jobs_failed);
-  reply->set_degraded(engine.degraded);
+  reply->set_degraded(engine.unrecorded.empty() ? engine.degraded : engine.unrecorded);
   reply->set_quotas(engine.quotas.Text());
   reply->set_jobs_over_quota(
       std::accumulate(engine.quota_refused.begin(), engine.quota_refused.end(), uint64_t{0}));
+  const AuditStatus audit = parts_.audit->Status();
+  reply->set_audit_seq(audit.head.seq);
+  reply->set_audit_head(absl::HexStringToBytes(audit.head.hash));
   return absl::OkStatus();
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/audit/audit_log.h"
 #include "mpc-server/service/key_service.h"
 
 #include <algorithm>

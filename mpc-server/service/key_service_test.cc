@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KeyService over real gRPC with mutual TLS, and an engine that does what the test says.
+#include "mpc-server/audit/audit_log.h"
 #include "mpc-server/service/key_service.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +10,6 @@
 #include <set>
 
 #include "mpc-server/limits.h"
-#include "mpc-server/service/audit_log.h"
 #include "mpc-server/service/refusal_log.h"
 #include "mpc-server/service/test_support.h"
 #include "mpc-server/store/memory_share_store.h"
@@ -121,7 +121,8 @@ class KeyServiceTest : public ::testing::Test {
   Doorkeeper doorkeeper_{"EXAMPLE.COM", &denied_, &clock_};
   Metrics metrics_;
   std::unique_ptr<AuditLog> audit_ =
-      *AuditLog::Open(port_.folder().File("audit.log"), {"EXAMPLE.COM", 0, 1}, &clock_);
+      *AuditLog::Open({port_.folder().File("audit.log"), {"EXAMPLE.COM", 0}, AuditSync::kNever, 0,
+                       0, {}}, &clock_);
   RefusalLog refusals_{audit_.get(), &clock_};
   std::unique_ptr<KeyService> service_;
   TestCert cert_;

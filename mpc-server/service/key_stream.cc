@@ -132,6 +132,7 @@ std::optional<absl::Status> KeyStream::AdvanceLocked() {
 
 void KeyStream::NoteEnd() {
   if (broken_) {
+    for (v1::ServerMessage& answer : queue_) WipeShares(answer);
     queue_.clear();
     if (!closing_) closing_ = absl::CancelledError("the KDC went away");
   }
@@ -157,6 +158,7 @@ void KeyStream::FillOutgoing() {
   const grpc::Status encoded =
       grpc::SerializationTraits<v1::ServerMessage>::Serialize(message, &outgoing_, &own);
   assert(encoded.ok());
+  WipeShares(message);
 }
 
 void KeyStream::Queue(v1::ServerMessage answer) {

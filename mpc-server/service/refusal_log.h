@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "mpc-server/clock/clock.h"
-#include "mpc-server/service/audit_log.h"
+#include "mpc-server/audit/audit_log.h"
 
 namespace mpckdc {
 
