@@ -39,7 +39,8 @@ COLUMNS = (  # heading, key, what it is
     ('counted', 'counted', 'users for whom a failure was counted: must be 0'),
     ('silent s', 'silence_seconds', 'longest time without any answer'),
     ('first s', 'first_answer_seconds', 'from the end of the fault to the first answer'),
-    ('steady s', 'steady_seconds', 'from the end of the fault to the last failure behind it'),
+    ('steady s', 'steady_seconds', 'from the end of the fault to the first login from which on '
+                                   'none failed'),
 )
 
 
@@ -89,6 +90,9 @@ def run_all(lab, cases, report, out):
         try:
             found = lab.run(kind, target, faults.Timing(), say)
             found['complaints'] = lab_module.complaints(found)
+            say('silent for {silence_seconds} s; of {logins} logins {unavailable} were told so, {lost} '
+                'lost, {wrong_answers} wrong; first answer {first_answer_seconds} s after the '
+                'end'.format(**found))
         except realm_module.RealmError as error:
             found = {'target': target, 'fault': kind, 'complaints': [str(error)]}
         report['cases'].append(found)
@@ -154,7 +158,7 @@ def progress(prefix):
     begun = time.monotonic()
 
     def say(text):
-        print(f'[{prefix}, {time.monotonic() - begun:5.1f} s] {text}', flush=True)
+        print(f'[{prefix}, {time.monotonic() - begun:3.0f} s] {text}', flush=True)
     return say
 
 
