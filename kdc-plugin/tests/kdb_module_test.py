@@ -608,6 +608,25 @@ def test_login_does_not_undo_a_change_made_meanwhile(slow, servers):
         assert "Expiration date: Thu Jan 01" in slow.local("getprinc alice"), password
 
 
+@pytest.mark.parametrize("slow", ["klmdb"], indirect=True)  # kinit repeats for 19 s
+def test_request_repeated_after_a_restart_is_no_replay(slow, servers):
+    """The servers have verified it for the krb5kdc that was killed; the client asks the new one."""
+    jobs = servers.tell("jobs")
+    login = begin_kinit(slow, "alice", "secret")
+    wait_for_jobs(servers, jobs + 1)
+    killed = slow.daemons.pop()
+    killed.kill()
+    killed.wait()
+    slow.start_kdc()
+    servers.tell("delay 0")
+    login.wait()
+    said = login.stdout.read()
+    assert "replay" not in said, said
+    assert login.returncode == 0 or "service is not available" in said, said
+    assert "verified this request before" in (slow.dir / "kdc.log").read_text()
+    slow.kinit("alice", "secret")
+
+
 def test_every_failure_is_counted_when_many_wait_at_once(slow):
     """A first one alone: klmdb resets its count at whatever seems the first failure of all."""
     assert slow.kinit("alice", "wrong", ok=False).returncode
