@@ -24,7 +24,7 @@ DESCRIPTIONS = {
 class Timing:
     """Seconds. The load runs `before` the fault, during it, and at least `after` it."""
     before: float = 5
-    kill: float = 5
+    kill: float = 3
     stop: float = 30
     partition: float = 20
     slow: float = 30
