@@ -11,6 +11,7 @@ import argparse
 import json
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -50,6 +51,7 @@ def main():
     if reason:
         print(f'make fault cannot run here: {reason}', file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the lab is cleared away
     out = pathlib.Path(arguments.out)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)

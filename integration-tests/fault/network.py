@@ -20,6 +20,7 @@ what a killed run has left is removed by the next one.
 import os
 import pathlib
 import re
+import signal
 import subprocess
 
 import daemon
@@ -130,12 +131,21 @@ class Network:
 
 
 def remove_leftovers():
-    """Namespaces of runs that were killed."""
+    """Of runs that were killed: their namespaces, and the processes in them."""
     folder = pathlib.Path('/run/netns')
     for path in folder.glob(f'{_PREFIX}*') if folder.is_dir() else ():
         owner = re.match(rf'{_PREFIX}(\d+)-', path.name)
         if owner and not pathlib.Path(f'/proc/{owner[1]}').exists():
-            subprocess.run(['ip', 'netns', 'del', path.name], check=False)
+            for pid in _run('ip', 'netns', 'pids', path.name, check=False).split():
+                _kill(int(pid))
+            _run('ip', 'netns', 'del', path.name, check=False)
+
+
+def _kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 def _ip(*arguments):
