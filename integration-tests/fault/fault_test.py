@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short choice of `make fault` for every change: real processes, real faults, logins all the time.
+"""A short choice of `make fault` for every change: real processes, real faults, steady logins.
 
 What must hold is in lab.complaints(); the seconds are reported, never judged.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The faults: what is done to a server or to the KDC, and how it ends.
 
-A target is `p0`, `p1`, `p2` or `kdc`: a process (krb5kdc for the KDC) and the network namespace that
-is its host.
+A target is `p0`, `p1`, `p2` or `kdc`: a process (krb5kdc for the KDC) and the network namespace
+that is its host.
 """
 
 import dataclasses

@@ -92,9 +92,9 @@ def run_all(lab, cases, report, out):
         try:
             found = lab.run(kind, target, faults.Timing(), say)
             found['complaints'] = lab_module.complaints(found)
-            say('silent for {silence_seconds} s; of {logins} logins {unavailable} were told so, {lost} '
-                'lost, {wrong_answers} wrong; first answer {first_answer_seconds} s after the '
-                'end'.format(**found))
+            say('silent for {silence_seconds} s; of {logins} logins {unavailable} were told so, '
+                '{lost} lost, {wrong_answers} wrong; first answer {first_answer_seconds} s after '
+                'the end'.format(**found))
         except realm_module.RealmError as error:
             found = {'target': target, 'fault': kind, 'complaints': [str(error)]}
         report['cases'].append(found)
@@ -149,8 +149,8 @@ def verdict(report):
     if control is None:
         bad.append('the control did not run')
         return 'FAILED: ' + '; '.join(bad)
-    seen = (f'Control: {control["wrong_answers"]} wrong answers and '
-            f'{sum(count for count, _ in control["users_with_failures"].values())} counted failures '
+    failures = sum(count for count, _ in control['users_with_failures'].values())
+    seen = (f'Control: {control["wrong_answers"]} wrong answers and {failures} counted failures '
             'seen where a password was changed on purpose.')
     bad += control['complaints']
     return f'{seen}\nFAILED: ' + '; '.join(bad) if bad else f'{seen} All cases passed.'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole realm, by default on the loopback interface: three mpc-servers, krb5kdc, kadmind, principals.
+"""A whole realm, by default on the loopback interface: mpc-servers, krb5kdc, kadmind, principals.
 
 The demo and the integration tests start their realms here, and only here. Everything that a realm
 writes is under its own folder:

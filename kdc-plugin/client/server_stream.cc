@@ -280,7 +280,7 @@ void ServerStream::Drop(const std::string& reason) {
   down_reason_ = reason;
 }
 
-// The state is kEnding until the owner knows: what is asked from then on waits for the next attempt.
+// The state is kEnding until the owner knows: what is asked afterwards waits for the next attempt.
 void ServerStream::Left(const std::string& reason) {
   owner_->OnDown(index_, reason);
   absl::BitGen random;

@@ -7,8 +7,8 @@
 //     ^           |          |
 //     +-----------+----------+           the owner fails what this server has not answered
 //
-// A connection that is given up is left behind at once. gRPC may need long to end it: if the network
-// swallowed its last write, until TCP tries again or gives up.
+// A connection that is given up is left behind at once. gRPC may need long to end it: if the
+// network swallowed its last write, until TCP tries again or gives up.
 //
 // A job that finds the server down does not wait for the backoff: it asks for an attempt at once and
 // shares its outcome, so that the first login after a server's restart succeeds.

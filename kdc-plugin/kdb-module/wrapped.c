@@ -193,9 +193,9 @@ krb5_error_code wrapped_check_policy_as(krb5_context context, krb5_kdc_req *requ
 
 /*
  * db2 counts in the entry it is given and writes all of it back. In krb5kdc that entry was read
- * before the servers were asked; meanwhile kadmind may have changed the password, and other requests
- * may have been counted. So the entry is read again: what others wrote stays, each failure counts,
- * and a deleted principal does not come back.
+ * before the servers were asked; meanwhile kadmind may have changed the password, and other
+ * requests may have been counted. So the entry is read again: what others wrote stays, each failure
+ * counts, and a deleted principal does not come back.
  */
 void wrapped_audit_as_req(krb5_context context, krb5_kdc_req *request,
                           const krb5_address *local_addr, const krb5_address *remote_addr,
