@@ -32,7 +32,7 @@ help:
 	@echo 'make test-fresh  `make demo` and `make test` in a bare Debian 12 chroot (root)'
 	@echo 'make bench       throughput and latency of the engine'
 	@echo 'make sim         three servers in one process under seeded faults'
-	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 17 min)'
+	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 12 min)'
 	@echo 'make clean       remove build/ (stop the demo first)'
 	@echo
 	@echo 'JOBS=N limits parallel builds. Logs are in build/log.'
