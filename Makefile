@@ -19,7 +19,7 @@ export MPCKDC_BUILD := $(BUILD)
 export JOBS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help packages krb5 build demo demo-stop test krb5-check test-fresh bench sim clean
+.PHONY: help packages krb5 build demo demo-stop test krb5-check test-fresh bench sim fault clean
 
 help:
 	@echo 'make demo        build everything, start a realm, log a user in, search for keys'
@@ -32,6 +32,7 @@ help:
 	@echo 'make test-fresh  `make demo` and `make test` in a bare Debian 12 chroot (root)'
 	@echo 'make bench       throughput and latency of the engine'
 	@echo 'make sim         three servers in one process under seeded faults'
+	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 12 min)'
 	@echo 'make clean       remove build/ (stop the demo first)'
 	@echo
 	@echo 'JOBS=N limits parallel builds. Logs are in build/log.'
@@ -71,6 +72,10 @@ bench: build
 
 sim: build
 	@cd $(CMAKE) && ctest --output-on-failure -R '^sim_'
+
+# FAULT="--case p0:kill --rate 20" chooses; integration-tests/README.md explains.
+fault: build
+	@$(PYTHON) integration-tests/fault/matrix.py $(FAULT)
 
 clean:
 	@if [ -d $(BUILD)/demo ]; then $(PYTHON) deploy/demo/demo.py --stop; fi

@@ -130,7 +130,7 @@ def test_administrator_certificate_may_not_log_users_in(make_realm):
     conf = live.kdc_dir / 'kdc.conf'
     conf.write_text(conf.read_text().replace('/kdc-kdc.', '/admin-kadmin.'))
     live.kdc.start()
-    daemon.wait_until(lambda: daemon.accepts_connections(live.ports.kdc)
+    daemon.wait_until(lambda: live.kdc.listens_on(live.ports.kdc)
                       or not live.kdc.is_running(), 10)
     assert live.kinit('grace', 'a password', check=False).returncode
     text = live.kdc.log.read_text() + (live.log_dir / 'kdc.log').read_text()

@@ -79,7 +79,7 @@ def write_krb5(realm, stock=False):
 
 
 def krb5_conf(realm):
-    ports = realm.ports
+    ports, kdc = realm.ports, realm.place('kdc')
     return {
         'libdefaults': {
             'default_realm': realm.name,
@@ -92,15 +92,15 @@ def krb5_conf(realm):
             **realm.options.extra_libdefaults,
         },
         'realms': {realm.name: {
-            'kdc': f'127.0.0.1:{ports.kdc}',
-            'admin_server': f'127.0.0.1:{ports.kadmind}',
-            'kpasswd_server': f'127.0.0.1:{ports.kpasswd}',
+            'kdc': kdc.endpoint(ports.kdc),
+            'admin_server': kdc.endpoint(ports.kadmind),
+            'kpasswd_server': kdc.endpoint(ports.kpasswd),
         }},
     }
 
 
 def kdc_conf(realm, stock):
-    ports, kdc = realm.ports, realm.kdc_dir
+    ports, kdc, place = realm.ports, realm.kdc_dir, realm.place('kdc')
     # Users and krbtgt get these types. A protected key cannot have another.
     keysalts = ('aes256-cts:normal aes128-cts:normal' if stock
                 else 'aes256-gcm:normal aes128-gcm:normal')
@@ -108,10 +108,10 @@ def kdc_conf(realm, stock):
         'realms': {realm.name: {
             'database_module': 'principals',
             'database_name': kdc / 'principal',  # what kdb5_util says it uses
-            'kdc_listen': f'127.0.0.1:{ports.kdc}',
-            'kdc_tcp_listen': f'127.0.0.1:{ports.kdc}',
-            'kadmind_listen': f'127.0.0.1:{ports.kadmind}',
-            'kpasswd_listen': f'127.0.0.1:{ports.kpasswd}',
+            'kdc_listen': place.endpoint(ports.kdc),
+            'kdc_tcp_listen': place.endpoint(ports.kdc),
+            'kadmind_listen': place.endpoint(ports.kadmind),
+            'kpasswd_listen': place.endpoint(ports.kpasswd),
             'acl_file': kdc / 'kadm5.acl',
             'key_stash_file': realm.stash,
             'master_key_type': 'aes256-cts',
@@ -144,7 +144,7 @@ def _database(realm, stock):
     return {
         'db_library': 'mpc',
         'mpc_wrapped': wrapped,
-        'mpc_servers': ' '.join(f'127.0.0.1:{port}' for port in realm.ports.clients),
+        'mpc_servers': ' '.join(client_endpoints(realm)),
         'mpc_cluster': CLUSTER,
         'mpc_ca': certificates / 'ca.pem',
         'mpc_certificate': certificates / 'kdc-kdc.pem',
@@ -187,9 +187,21 @@ def write_servers(realm):
     (realm.dir / 'admin/admin.toml').write_text(admin_toml(realm))
 
 
+def client_endpoints(realm):
+    """Where the three servers listen for the KDC and for administrators."""
+    return [realm.place(f'p{party}').endpoint(port)
+            for party, port in enumerate(realm.ports.clients)]
+
+
+def peer_endpoints(realm):
+    return [realm.place(f'p{party}').endpoint(port)
+            for party, port in enumerate(realm.ports.peers)]
+
+
 def server_toml(realm, party):
-    folder, certificates, ports = realm.dir / f'p{party}', realm.dir / 'ca', realm.ports
-    peers = '\n'.join(f'p{other} = "127.0.0.1:{ports.peers[other]}"' for other in range(3))
+    folder, certificates = realm.dir / f'p{party}', realm.dir / 'ca'
+    endpoints = peer_endpoints(realm)
+    peers = '\n'.join(f'p{other} = "{endpoints[other]}"' for other in range(3))
     quota = '\n'.join(f'{name} = "{rate}"' for name, rate in realm.options.quota.items())
     return f'''# P{party} of the test realm. A commented sample is deploy/config/mpc-server.toml.
 realm = "{realm.name}"
@@ -204,8 +216,8 @@ ca = "{certificates}/ca.pem"
 deny_list = "{folder / 'denied'}"
 
 [listen]
-clients = "127.0.0.1:{ports.clients[party]}"
-peers = "127.0.0.1:{ports.peers[party]}"
+clients = "{client_endpoints(realm)[party]}"
+peers = "{endpoints[party]}"
 
 [peers]
 {peers}
@@ -236,7 +248,7 @@ file = "{realm.log_dir}/p{party}-audit.jsonl"
 
 def admin_toml(realm):
     certificates = realm.dir / 'ca'
-    servers = ', '.join(f'"127.0.0.1:{port}"' for port in realm.ports.clients)
+    servers = ', '.join(f'"{endpoint}"' for endpoint in client_endpoints(realm))
     return f'''# mpc-admin's configuration for the test realm.
 realm = "{realm.name}"
 cluster = {CLUSTER}
@@ -255,7 +267,7 @@ def make_certificates(realm):
     mpc_ca('init', folder)
     for party in range(3):
         mpc_ca('issue', folder, '--realm', realm.name, '--role', 'peer', '--name', f'p{party}',
-               '--dns', 'localhost', '--ip', '127.0.0.1')
+               '--dns', 'localhost', '--ip', realm.place(f'p{party}').address)
     for role, name in (('kdc', 'kdc'), ('admin', 'kadmin'), ('admin', 'administrator')):
         mpc_ca('issue', folder, '--realm', realm.name, '--role', role, '--name', name)
 

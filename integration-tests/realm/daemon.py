@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background processes with pid files, and loopback ports.
+"""Background processes with pid files, where they run, and loopback ports.
 
 A pid file holds the process id and the process's start time, so that a recycled id is never taken
 for ours: only processes that a realm started itself are ever signalled.
 """
 
+import dataclasses
 import os
 import pathlib
 import signal
@@ -13,10 +14,25 @@ import subprocess
 import time
 
 
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a process runs: the address it has there, and the command that puts it there.
+
+    The command must become the process (as `ip netns exec NAME` does), not its parent."""
+    address: str = '127.0.0.1'
+    command: tuple = ()
+
+    def argv(self, argv):
+        return [str(part) for part in (*self.command, *argv)]
+
+    def endpoint(self, port):
+        return f'{self.address}:{port}'
+
+
 class Daemon:
-    def __init__(self, name, argv, env, run_dir, log_dir):
+    def __init__(self, name, argv, env, run_dir, log_dir, place=Place()):
         self.name = name
-        self.argv = [str(arg) for arg in argv]
+        self.argv = place.argv(argv)
         self.env = env
         self.pid_file = pathlib.Path(run_dir) / f'{name}.pid'
         self.log = pathlib.Path(log_dir) / f'{name}.log'
@@ -42,6 +58,11 @@ class Daemon:
 
     def is_running(self):
         return self.pid() is not None
+
+    def listens_on(self, port):
+        """Whether somebody listens on a TCP port of the network that the process sees."""
+        pid = self.pid()
+        return pid is not None and port in _listening_ports(pid)
 
     def send_signal(self, number):
         pid = self.pid()
@@ -86,10 +107,18 @@ def wait_until(condition, seconds, pause=0.05):
     return True
 
 
-def accepts_connections(port):
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex(('127.0.0.1', port)) == 0
+def _listening_ports(pid):
+    """From /proc: no connection is made, and other network namespaces are seen too."""
+    ports = set()
+    for table in ('tcp', 'tcp6'):
+        try:
+            lines = open(f'/proc/{pid}/net/{table}').read().splitlines()[1:]
+        except OSError:  # the process has just ended
+            continue
+        for local, state in ((line.split()[1], line.split()[3]) for line in lines):
+            if state == '0A':
+                ports.add(int(local.rsplit(':', 1)[1], 16))
+    return ports
 
 
 def is_free(port):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole realm on the loopback interface: three mpc-servers, krb5kdc, kadmind, principals.
+"""A whole realm, by default on the loopback interface: mpc-servers, krb5kdc, kadmind, principals.
 
 The demo and the integration tests start their realms here, and only here. Everything that a realm
 writes is under its own folder:
@@ -10,6 +10,9 @@ writes is under its own folder:
     admin/         mpc-admin's configuration
     log/  run/     logs and pid files
     env.sh         what a shell needs to use the realm
+
+A realm may be spread over several places (daemon.Place): p0, p1, p2, kdc, and `client`, where every
+command runs, the administrators' too.
 
 A StockRealm is the same without servers: MIT's own database, keys and all.
 """
@@ -82,10 +85,11 @@ class Ports:
 class Realm:
     """See the module's text. Nothing starts before create() or start()."""
 
-    def __init__(self, folder, options=None, ports=None):
+    def __init__(self, folder, options=None, ports=None, places=None):
         self.dir = pathlib.Path(folder).resolve()
         self.options = options or Options()
         self.ports = ports or Ports.anywhere()
+        self._places = places or {}
         self.name = self.options.realm
         self.log_dir = self.dir / 'log'
         self.run_dir = self.dir / 'run'
@@ -94,8 +98,12 @@ class Realm:
         self.trace = None  # called with (command line, output) of each traced command
         self.env = self._environment()
         self.servers = self._server_daemons()
-        self.kdc = self._daemon('krb5kdc', self._kdc_command())
-        self.kadmind = self._daemon('kadmind', [config_files.krb5_program('kadmind'), '-nofork'])
+        self.kdc = self._daemon('krb5kdc', self._kdc_command(), 'kdc')
+        self.kadmind = self._daemon('kadmind', [config_files.krb5_program('kadmind'), '-nofork'],
+                                    'kdc')
+
+    def place(self, name):
+        return self._places.get(name, daemon.Place())
 
     # Making and starting ------------------------------------------------------------------------
 
@@ -151,7 +159,7 @@ class Realm:
 
     def _wait_for_port(self, process, port):
         def is_up_or_dead():
-            return not process.is_running() or daemon.accepts_connections(port)
+            return not process.is_running() or process.listens_on(port)
         up = daemon.wait_until(is_up_or_dead, START_PATIENCE)
         if not up or not process.is_running():
             raise RealmError(f'{process.name} did not start. End of {process.log}:\n'
@@ -182,7 +190,8 @@ class Realm:
         argv = [str(part) for part in command]
         path = config_files.krb5_program(argv[0]) if '/' not in argv[0] else argv[0]
         result = subprocess.run(
-            [path] + argv[1:], input=stdin, env={**self.env, **(env or {})}, timeout=timeout,
+            self.place('client').argv([path] + argv[1:]), input=stdin,
+            env={**self.env, **(env or {})}, timeout=timeout,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding='utf-8', errors='replace')
         if self.trace:
             self.trace(argv, result.stdout)
@@ -195,7 +204,7 @@ class Realm:
         argv = [config_files.mpc_program('mpc-admin'), '--config', self.dir / 'admin/admin.toml',
                 *arguments]
         result = subprocess.run(
-            [str(part) for part in argv], input=stdin, env=self.env, timeout=timeout,
+            self.place('client').argv(argv), input=stdin, env=self.env, timeout=timeout,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding='utf-8', errors='replace')
         if self.trace:
             self.trace(['mpc-admin', *arguments], result.stdout + result.stderr)
@@ -253,13 +262,13 @@ class Realm:
             'PATH': os.pathsep.join(config_files.program_dirs() + [kept.get('PATH', '')]),
         }
 
-    def _daemon(self, name, argv):
-        return daemon.Daemon(name, argv, self.env, self.run_dir, self.log_dir)
+    def _daemon(self, name, argv, place):
+        return daemon.Daemon(name, argv, self.env, self.run_dir, self.log_dir, self.place(place))
 
     def _server_daemons(self):
         program = self.options.server_program or config_files.mpc_program('mpc-server')
         return [self._daemon(f'p{party}', [program, '--config',
-                                           self.dir / f'p{party}/mpc-server.toml'])
+                                           self.dir / f'p{party}/mpc-server.toml'], f'p{party}')
                 for party in range(3)]
 
     def _kdc_command(self):

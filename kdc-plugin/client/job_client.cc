@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Start(const mpc_client_opt
     const std::string address = Text(options.servers[i]);
     if (address.empty()) return absl::InvalidArgumentError("three servers must be named");
     client->streams_[i] = std::make_unique<ServerStream>(i, address, identity, client->realm_,
-                                                         hello, client.get());
+                                                         hello, client->timeout_, client.get());
   }
   // The first attempts start here, so that jobs submitted from now on wait for their outcome.
   for (auto& stream : client->streams_) stream->Tick(absl::Now());
@@ -381,18 +381,14 @@ absl::Time JobClient::ExpireDue(absl::Time now, Finished& finished) {
 void JobClient::RunTimer() {
   while (true) {
     const absl::Time now = absl::Now();
-    absl::Time next = absl::InfiniteFuture();
-    for (auto& stream : streams_) next = std::min(next, stream->Tick(now));
+    absl::Time next;
     Finished finished;
     {
       absl::MutexLock lock(&mu_);
-      next = std::min(next, ExpireDue(now, finished));
+      next = ExpireDue(now, finished);
     }
-    if (!finished.jobs.empty() || !finished.tags.empty()) {
-      // All that expired now was asked for at least one timeout ago.
-      for (auto& stream : streams_) stream->DropIfSilent(now - timeout_);
-      Deliver(std::move(finished));
-    }
+    Deliver(std::move(finished));  // before a silent stream is dropped: this names who is missing
+    for (auto& stream : streams_) next = std::min(next, stream->Tick(now));
     absl::MutexLock lock(&mu_);
     if (stopping_) return;
     if (!timer_wanted_) timer_wake_.WaitWithDeadline(&mu_, next);

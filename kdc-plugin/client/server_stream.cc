@@ -75,26 +75,33 @@ class ServerStream::Call : public grpc::ClientBidiReactor<v1::KdcMessage, v1::Se
 };
 
 ServerStream::ServerStream(int index, std::string address, enroll::AdminIdentity identity,
-                           std::string realm, v1::Hello hello, StreamOwner* owner)
+                           std::string realm, v1::Hello hello, absl::Duration patience,
+                           StreamOwner* owner)
     : index_(index),
       address_(std::move(address)),
       identity_(std::move(identity)),
       realm_(std::move(realm)),
       hello_(std::move(hello)),
+      patience_(patience),
       owner_(owner) {}
 
 ServerStream::~ServerStream() = default;
 
 absl::Time ServerStream::Tick(absl::Time now) {
   std::vector<std::unique_ptr<Call>> ended;
+  std::string overdue;
   {
     absl::MutexLock lock(&mu_);
     ended.swap(ended_);
     switch (state_) {
       case State::kConnecting:
         if (now < attempt_started_ + kConnectTimeout) return attempt_started_ + kConnectTimeout;
-        Drop(absl::StrCat("no answer within ", absl::FormatDuration(kConnectTimeout)));
-        return absl::InfiniteFuture();
+        overdue = absl::StrCat("no answer within ", absl::FormatDuration(kConnectTimeout));
+        break;
+      case State::kUp:
+        if (now < silent_since_ + patience_) return silent_since_ + patience_;
+        overdue = "answers are overdue and nothing came";
+        break;
       case State::kDown:
         if (stopping_) return absl::InfiniteFuture();
         if (now < next_attempt_) return next_attempt_;
@@ -102,6 +109,11 @@ absl::Time ServerStream::Tick(absl::Time now) {
       default:
         return absl::InfiniteFuture();
     }
+    if (!overdue.empty()) Drop(overdue);
+  }
+  if (!overdue.empty()) {
+    Left(overdue);
+    return now;
   }
   Connect(now);
   return now + kConnectTimeout;
@@ -127,12 +139,16 @@ void ServerStream::Connect(absl::Time now) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  // Also how long TCP tries to get a write through, and so a connection left behind may live.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, absl::ToInt64Milliseconds(kKeepalive));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, absl::ToInt64Milliseconds(kKeepalive));
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
   state_ = State::kConnecting;
   attempt_started_ = now;
-  drop_reason_.clear();
   writable_ = true;
   writing_ = true;  // the hello
   call_ = new Call(this, grpc::CreateCustomChannel(address_, *credentials, arguments));
+  ++calls_;
   call_->Start(hello_);
 }
 
@@ -161,6 +177,7 @@ absl::Status ServerStream::Enqueue(const Part& part, AddPart add) {
   add(queue_.back());
   last_message_bytes_ += bytes;
   queued_bytes_ += bytes;
+  if (unanswered_++ == 0) silent_since_ = absl::Now();
   if (state_ == State::kUp && !writing_) WriteNext();
   if (connectable) ConnectSoon();
   return absl::OkStatus();
@@ -185,6 +202,8 @@ void ServerStream::ClearQueue() {
   queue_.clear();
   queued_bytes_ = 0;
   last_message_bytes_ = 0;
+  unanswered_ = 0;
+  silent_since_ = absl::InfiniteFuture();
 }
 
 void ServerStream::WriteNext() {
@@ -203,15 +222,19 @@ void ServerStream::WriteNext() {
 
 void ServerStream::Written(Call* call, bool ok) {
   absl::MutexLock lock(&mu_);
-  writing_ = false;
   call->outgoing.Clear();
+  if (call != call_) return;
+  writing_ = false;
   if (ok && state_ == State::kUp) WriteNext();
 }
 
 void ServerStream::Received(Call* call, v1::ServerMessage& message) {
   {
     absl::MutexLock lock(&mu_);
-    last_received_ = absl::Now();
+    if (call != call_) return;
+    const size_t answers = static_cast<size_t>(message.jobs_size() + message.tags_size());
+    unanswered_ -= std::min(unanswered_, answers);
+    silent_since_ = unanswered_ == 0 ? absl::InfiniteFuture() : absl::Now();
   }
   if (!call->welcomed) {
     call->welcomed = true;
@@ -230,70 +253,71 @@ void ServerStream::Welcomed(Call* call, const v1::Welcome& welcome) {
   } else {
     judgement = owner_->OnWelcome(index_, welcome, call->CertificateName());
   }
-  absl::MutexLock lock(&mu_);
-  if (!judgement.ok()) {
-    Drop(std::string(judgement.message()));
-    return;
+  const std::string refusal(judgement.message());
+  {
+    absl::MutexLock lock(&mu_);
+    if (call != call_) return;
+    if (judgement.ok()) {
+      state_ = State::kUp;
+      backoff_ = kBackoffMin;
+      const size_t theirs = welcome.max_message_bytes();
+      message_limit_ = theirs == 0 ? kMaxBatchBytes : std::min(theirs, kMaxBatchBytes);
+      if (!writing_) WriteNext();
+      return;
+    }
+    Drop(refusal);
   }
-  if (state_ != State::kConnecting) return;
-  state_ = State::kUp;
-  backoff_ = kBackoffMin;
-  const size_t theirs = welcome.max_message_bytes();
-  message_limit_ = theirs == 0 ? kMaxBatchBytes : std::min(theirs, kMaxBatchBytes);
-  if (!writing_) WriteNext();
+  Left(refusal);
 }
 
-void ServerStream::Drop(std::string reason) {
-  if (call_ == nullptr || state_ == State::kEnding) return;
-  state_ = State::kEnding;
-  drop_reason_ = std::move(reason);
-  down_reason_ = drop_reason_;
+void ServerStream::Drop(const std::string& reason) {
   call_->context.TryCancel();
+  call_ = nullptr;
+  state_ = State::kEnding;
+  writable_ = false;
+  writing_ = false;
+  ClearQueue();
+  down_reason_ = reason;
 }
 
-void ServerStream::DropIfSilent(absl::Time since) {
-  absl::MutexLock lock(&mu_);
-  if (state_ == State::kUp && last_received_ < since) {
-    Drop("answers are overdue and nothing came");
-  }
-}
-
-void ServerStream::ReadEnded(Call* call) {
-  {
-    absl::MutexLock lock(&mu_);
-    writable_ = false;
-  }
-  call->RemoveHold();
-}
-
-void ServerStream::Ended(Call* call, const std::string& status) {
-  std::string reason;
-  {
-    absl::MutexLock lock(&mu_);
-    state_ = State::kEnding;
-    writable_ = false;
-    writing_ = false;
-    ClearQueue();
-    down_reason_ = drop_reason_.empty() ? status : drop_reason_;
-    reason = down_reason_;
-  }
+// The state is kEnding until the owner knows: what is asked afterwards waits for the next attempt.
+void ServerStream::Left(const std::string& reason) {
   owner_->OnDown(index_, reason);
   absl::BitGen random;
   absl::MutexLock lock(&mu_);
-  if (call_ == call) call_ = nullptr;
   state_ = State::kDown;
-  ended_.emplace_back(call);
   next_attempt_ = absl::Now() + backoff_ * absl::Uniform(random, 0.7, 1.3);
   backoff_ = std::min(backoff_ * 2, kBackoffMax);
   owner_->OnRetryDue();
 }
 
+void ServerStream::ReadEnded(Call* call) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (call == call_) writable_ = false;
+  }
+  call->RemoveHold();
+}
+
+void ServerStream::Ended(Call* call, const std::string& status) {
+  bool was_present = false;
+  {
+    absl::MutexLock lock(&mu_);
+    was_present = call == call_;
+    if (was_present) Drop(status);
+  }
+  if (was_present) Left(status);
+  absl::MutexLock lock(&mu_);
+  ended_.emplace_back(call);
+  --calls_;
+  owner_->OnRetryDue();  // Tick() destroys it
+}
+
 void ServerStream::Stop() {
   absl::MutexLock lock(&mu_);
   stopping_ = true;
-  Drop("the KDC is stopping");
-  mu_.Await(absl::Condition(
-      +[](Call** call) { return *call == nullptr; }, &call_));
+  if (call_ != nullptr) Drop("the KDC is stopping");
+  mu_.Await(absl::Condition(+[](int* calls) { return *calls == 0; }, &calls_));
 }
 
 }  // namespace mpckdc::client

@@ -7,6 +7,9 @@
 //     ^           |          |
 //     +-----------+----------+           the owner fails what this server has not answered
 //
+// A connection that is given up is left behind at once. gRPC may need long to end it: if the
+// network swallowed its last write, until TCP tries again or gives up.
+//
 // A job that finds the server down does not wait for the backoff: it asks for an attempt at once and
 // shares its outcome, so that the first login after a server's restart succeeds.
 //
@@ -41,6 +44,8 @@ inline constexpr absl::Duration kBackoffMin = absl::Milliseconds(100);
 inline constexpr absl::Duration kBackoffMax = absl::Seconds(2);
 inline constexpr absl::Duration kDemandInterval = absl::Milliseconds(100);  // between such attempts
 
+inline constexpr absl::Duration kKeepalive = absl::Seconds(10);  // idle, then without an answer
+
 // Called from gRPC's threads and from Tick(), without a lock of the stream held except OnRetryDue.
 class StreamOwner {
  public:
@@ -56,8 +61,9 @@ class StreamOwner {
 
 class ServerStream {
  public:
+  // A server that was asked and says nothing for `patience` has lost its connection.
   ServerStream(int index, std::string address, enroll::AdminIdentity identity, std::string realm,
-               v1::Hello hello, StreamOwner* owner);
+               v1::Hello hello, absl::Duration patience, StreamOwner* owner);
   ~ServerStream();  // Stop() must have returned; not from a reaction
 
   const std::string& address() const { return address_; }
@@ -69,11 +75,7 @@ class ServerStream {
   // Does what is due: a connection attempt, or giving one up. Returns when to call again.
   absl::Time Tick(absl::Time now);
 
-  // Ends a connection on which nothing has come since an answer became due that was asked at
-  // `since`: a server that is alive would have answered DEADLINE.
-  void DropIfSilent(absl::Time since);
-
-  // Ends the connection and waits until none of its callbacks runs.
+  // Ends all connections and waits until none of their callbacks runs.
   void Stop();
 
  private:
@@ -86,7 +88,9 @@ class ServerStream {
   void ConnectSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ClearQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Drop(std::string reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Drop() leaves the connection; Left(), after it and without the lock, tells the owner.
+  void Drop(const std::string& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Left(const std::string& reason);
 
   // From the call's reactions.
   void Received(Call* call, v1::ServerMessage& message);
@@ -100,18 +104,19 @@ class ServerStream {
   const enroll::AdminIdentity identity_;
   const std::string realm_;
   const v1::Hello hello_;
+  const absl::Duration patience_;
   StreamOwner* const owner_;
 
   absl::Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_) = State::kDown;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  Call* call_ ABSL_GUARDED_BY(mu_) = nullptr;
+  Call* call_ ABSL_GUARDED_BY(mu_) = nullptr;  // the present one
+  int calls_ ABSL_GUARDED_BY(mu_) = 0;         // not ended yet, those left behind too
   // Destroyed by Tick() or with the stream, never in a reaction: with the process's last channel
   // gRPC ends its callback threads, which must not be done by one of them.
   std::vector<std::unique_ptr<Call>> ended_ ABSL_GUARDED_BY(mu_);
   bool writable_ ABSL_GUARDED_BY(mu_) = false;  // the read side is still open
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  std::string drop_reason_ ABSL_GUARDED_BY(mu_);  // why we ended it
   std::string down_reason_ ABSL_GUARDED_BY(mu_) = "not connected yet";
   std::deque<v1::KdcMessage> queue_ ABSL_GUARDED_BY(mu_);
   size_t last_message_bytes_ ABSL_GUARDED_BY(mu_) = 0;
@@ -119,7 +124,8 @@ class ServerStream {
   size_t message_limit_ ABSL_GUARDED_BY(mu_) = kMaxBatchBytes;
   absl::Time attempt_started_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time next_attempt_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  absl::Time last_received_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  size_t unanswered_ ABSL_GUARDED_BY(mu_) = 0;  // jobs and tag requests
+  absl::Time silent_since_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();  // while some are
   absl::Duration backoff_ ABSL_GUARDED_BY(mu_) = kBackoffMin;
 };
 

@@ -191,12 +191,26 @@ krb5_error_code wrapped_check_policy_as(krb5_context context, krb5_kdc_req *requ
                                         e_data);
 }
 
+/*
+ * db2 counts in the entry it is given and writes all of it back. In krb5kdc that entry was read
+ * before the servers were asked; meanwhile kadmind may have changed the password, and other
+ * requests may have been counted. So the entry is read again: what others wrote stays, each failure
+ * counts, and a deleted principal does not come back.
+ */
 void wrapped_audit_as_req(krb5_context context, krb5_kdc_req *request,
                           const krb5_address *local_addr, const krb5_address *remote_addr,
                           krb5_db_entry *client, krb5_db_entry *server, krb5_timestamp authtime,
                           krb5_error_code error_code)
 {
-    if (table->audit_as_req != NULL)
-        table->audit_as_req(context, request, local_addr, remote_addr, client, server, authtime,
-                            error_code);
+    krb5_db_entry *fresh = NULL;
+
+    if (table->audit_as_req == NULL)
+        return;
+    if (client != NULL && table->get_principal(context, client->princ, 0, &fresh) != 0) {
+        krb5_clear_error_message(context);
+        return;
+    }
+    table->audit_as_req(context, request, local_addr, remote_addr, fresh, server, authtime,
+                        error_code);
+    krb5_db_free_principal(context, fresh);
 }

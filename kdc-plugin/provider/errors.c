@@ -63,7 +63,15 @@ krb5_error_code verdict_error(krb5_context context, enum mpc_verdict verdict, co
         code = KRB5KRB_AP_ERR_SKEW;
         break;
     case MPC_REPLAY:
-        code = KRB5KRB_AP_ERR_REPEAT;
+        /*
+         * A request that this process has answered is answered again from its lookaside cache. So
+         * this is one whose answer was lost: in an outage, with a KDC that was restarted, or on its
+         * way from another process or KDC. Its client repeats it and must not be told that it is an
+         * attacker; to an attacker one refusal is as good as another.
+         */
+        code = KRB5KDC_ERR_SVC_UNAVAILABLE;
+        detail = "the MPC servers have verified this request before, and its answer was lost or "
+                 "went elsewhere; the next login starts afresh";
         break;
     case MPC_REFUSED:
         code = KRB5KDC_ERR_POLICY;

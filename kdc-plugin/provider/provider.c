@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <krb5/remote_key_plugin.h>
-#include <pthread.h>
 #include <string.h>
 #include <syslog.h>
 
@@ -63,50 +62,6 @@ static krb5_error_code land(krb5_context context, const char *what, flight *f,
 }
 
 /* ---- decrypt ---- */
-
-/*
- * Pre-authentications that ended in an outage, by their nonces, newest last in a ring. Some servers
- * may have taken them into their replay caches; a client repeats its request after an outage, and
- * must not be told that it is an attacker.
- */
-enum { MAX_UNANSWERED = 1024 };
-static struct {
-    pthread_mutex_t lock;
-    uint8_t nonces[MAX_UNANSWERED][MPC_NONCE_BYTES];
-    unsigned int next;
-} unanswered = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void remember_unanswered(const krb5_data *cipher)
-{
-    pthread_mutex_lock(&unanswered.lock);
-    memcpy(unanswered.nonces[unanswered.next++ % MAX_UNANSWERED], cipher->data, MPC_NONCE_BYTES);
-    pthread_mutex_unlock(&unanswered.lock);
-}
-
-static int was_unanswered(const krb5_data *cipher)
-{
-    int i, found = 0;
-
-    pthread_mutex_lock(&unanswered.lock);
-    for (i = 0; i < MAX_UNANSWERED && !found; i++)
-        found = memcmp(unanswered.nonces[i], cipher->data, MPC_NONCE_BYTES) == 0;
-    pthread_mutex_unlock(&unanswered.lock);
-    return found;
-}
-
-static krb5_error_code settle_replay(krb5_context context, krb5_error_code ret,
-                                     const krb5_data *cipher)
-{
-    if (ret == KRB5KDC_ERR_SVC_UNAVAILABLE)
-        remember_unanswered(cipher);
-    if (ret != KRB5KRB_AP_ERR_REPEAT || !was_unanswered(cipher))
-        return ret;
-    ret = KRB5KDC_ERR_SVC_UNAVAILABLE;
-    if (context != NULL)
-        krb5_set_error_message(context, ret, "repeated after an outage of the MPC servers; the "
-                               "next login starts afresh");
-    return ret;
-}
 
 static krb5_error_code open_alone(krb5_context context, mpc_client *client, const char *what,
                                   const mpc_job *job, const krb5_data *cipher, krb5_data *plain,
@@ -171,8 +126,6 @@ static krb5_error_code provider_decrypt(krb5_context context, void *moddata, krb
         job.open = &open;
         ret = open_alone(context, client, what, &job, cipher, plain, &id);
     }
-    if (usage == USAGE_PREAUTH)
-        ret = settle_replay(context, ret, cipher);
     if (ret || r == NULL)
         return ret;
     if (usage == USAGE_PREAUTH) {

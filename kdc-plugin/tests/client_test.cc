@@ -283,6 +283,35 @@ TEST_F(ClientTest, DeadlinePassesWhenAServerIsSilent) {
   EXPECT_EQ(realm_.parties[0]->behaviour.streams, 2);
 }
 
+// The others give up a little before us, so no job ever waits for the silent one's answer.
+TEST_F(ClientTest, SilentConnectionIsGivenUpThoughTheOthersAnswer) {
+  StartClient(500);
+  WaitUntilUp();
+  realm_.parties[0]->behaviour.silent = true;
+  for (int other : {1, 2}) {
+    realm_.parties[other]->behaviour.job = [](v1::JobAnswer& a) {
+      a.set_verdict(v1::VERDICT_DEADLINE);
+    };
+  }
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (realm_.parties[0]->behaviour.streams < 2 && absl::Now() < end) {
+    const Answer a = Login();
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_GE(realm_.parties[0]->behaviour.streams, 2);
+  EXPECT_EQ(realm_.parties[1]->behaviour.streams, 1) << "it answers, so it keeps its connection";
+}
+
+// Nothing is asked of an idle connection, and it stays.
+TEST_F(ClientTest, IdleConnectionIsKept) {
+  StartClient(200);
+  WaitUntilUp();
+  absl::SleepFor(absl::Milliseconds(700));
+  EXPECT_EQ(Login().verdict, MPC_OK);
+  for (const auto& party : realm_.parties) EXPECT_EQ(party->behaviour.streams, 1);
+}
+
 TEST_F(ClientTest, ManyJobsTravelInFewMessages) {
   StartClient(20000);
   WaitUntilUp();

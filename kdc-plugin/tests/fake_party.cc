@@ -46,6 +46,7 @@ FakeParty::FakeParty(int party, std::string realm, enroll::AdminIdentity identit
 void FakeParty::Start() {
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address(), Credentials(identity_), &port);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.RegisterService(static_cast<v1::KeyService::Service*>(this));
   builder.RegisterService(static_cast<v1::AdminService::Service*>(this));
   server_ = builder.BuildAndStart();

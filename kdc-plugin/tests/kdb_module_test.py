@@ -566,6 +566,76 @@ def test_outage_is_no_wrong_password(live, servers, all_up):
         time.sleep(0.2)
 
 
+@pytest.fixture(params=["db2", "klmdb"])
+def slow(request, servers):
+    """A realm whose servers take half a second, so that things happen during a login."""
+    r = Realm(servers, request.param)
+    r.create()
+    r.local("addprinc -pw secret alice")
+    r.start_kdc()
+    r.kinit("alice", "secret")  # the streams are up
+    servers.tell("delay 500")
+    yield r
+    servers.tell("delay 0")
+    r.close()
+
+
+def begin_kinit(live, principal, password, number=0):
+    process = subprocess.Popen(["kinit", "-c", f"FILE:{live.dir}/ccache{number}", principal],
+                               env=live.env, text=True, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    process.stdin.write(password + "\n")
+    process.stdin.close()
+    return process
+
+
+def wait_for_jobs(servers, count):
+    end = time.time() + 20
+    while servers.tell("jobs") < count:
+        assert time.time() < end, "the login does not reach the servers"
+        time.sleep(0.01)
+
+
+def test_login_does_not_undo_a_change_made_meanwhile(slow, servers):
+    """Both logins end after the change: one succeeds, one is counted; neither writes it away."""
+    for number, password in enumerate(("secret", "wrong")):
+        slow.local("modprinc -expire never alice")
+        jobs = servers.tell("jobs")
+        login = begin_kinit(slow, "alice", password, number)
+        wait_for_jobs(servers, jobs + 1)
+        slow.local("modprinc -expire 2037-01-01 alice")
+        assert login.poll() is None, "the login was faster than the change: nothing was tested"
+        assert (login.wait() == 0) == (password == "secret")
+        assert "Expiration date: Thu Jan 01" in slow.local("getprinc alice"), password
+
+
+@pytest.mark.parametrize("slow", ["klmdb"], indirect=True)  # kinit repeats for 19 s
+def test_request_repeated_after_a_restart_is_no_replay(slow, servers):
+    """The servers have verified it for the krb5kdc that was killed; the client asks the new one."""
+    jobs = servers.tell("jobs")
+    login = begin_kinit(slow, "alice", "secret")
+    wait_for_jobs(servers, jobs + 1)
+    killed = slow.daemons.pop()
+    killed.kill()
+    killed.wait()
+    slow.start_kdc()
+    servers.tell("delay 0")
+    login.wait()
+    said = login.stdout.read()
+    assert "replay" not in said, said
+    assert login.returncode == 0 or "service is not available" in said, said
+    assert "verified this request before" in (slow.dir / "kdc.log").read_text()
+    slow.kinit("alice", "secret")
+
+
+def test_every_failure_is_counted_when_many_wait_at_once(slow):
+    """A first one alone: klmdb resets its count at whatever seems the first failure of all."""
+    assert slow.kinit("alice", "wrong", ok=False).returncode
+    guesses = [begin_kinit(slow, "alice", "wrong", number) for number in range(6)]
+    assert all(guess.wait() for guess in guesses)
+    assert "Failed password attempts: 7" in slow.local("getprinc alice")
+
+
 def test_kadmin_and_kpasswd(servers):
     r = Realm(servers, "db2")
     try:
