@@ -43,6 +43,9 @@ class Scheduler {
   // The fiber does not run before `until`, whatever happens (SIGSTOP); an earlier `until` than the
   // last one lets it go on (SIGCONT).
   void Pause(Fiber* fiber, absl::Time until);
+  absl::Time PausedUntil(const Fiber* fiber) const;
+  // Of the running fiber: others go first; a paused one goes on when its pause ends.
+  void Yield() { Wait(now_); }
 
   // Runs fibers and events until simulated `end`, or until nothing is left to do.
   void RunUntil(absl::Time end);
@@ -57,6 +60,7 @@ class Scheduler {
     }
   };
   void SwitchTo(Fiber* fiber);
+  void* TakeStack();
   void MakeReady(Fiber* fiber);
 
   absl::Time now_;
@@ -64,6 +68,7 @@ class Scheduler {
   std::priority_queue<Event> events_;
   std::deque<Fiber*> ready_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<void*> spare_stacks_;
   Fiber* current_ = nullptr;
   ucontext_t main_{};
 };
