@@ -82,6 +82,7 @@ class Administrator::Change : public enroll::TransactionServers {
 
   const TransactionId& id() const { return id_; }
   std::vector<Handle> handles;
+  std::array<bool, 3> clean{};  // the server has said that nothing of the change is left
 
   std::array<absl::Status, 3> OnAll(
       const std::function<absl::Status(int party)>& call) override {
@@ -125,19 +126,21 @@ class Administrator::Change : public enroll::TransactionServers {
     return static_cast<uint32_t>(*keys);
   }
   absl::Status AbortKeys(int p, absl::Duration timeout) override {
-    return admin_
-        ->Call<absl::StatusOr<size_t>>(
-            p, "admin: abort", "admin: aborted", timeout,
-            [id = id_](Process& process, const auto& answer) { answer(process.disk->Abort(id)); })
-        .status();
+    const auto aborted = admin_->Call<absl::StatusOr<size_t>>(
+        p, "admin: abort", "admin: aborted", timeout,
+        [id = id_](Process& process, const auto& answer) { answer(process.disk->Abort(id)); });
+    // One that was committed already is deleted next.
+    clean[p] = aborted.ok() || absl::IsFailedPrecondition(aborted.status());
+    return aborted.status();
   }
   absl::Status DeleteKeys(int p, absl::Duration timeout) override {
-    return admin_
-        ->Call<absl::StatusOr<size_t>>(p, "admin: delete", "admin: deleted", timeout,
-                                       [keys = handles](Process& process, const auto& answer) {
-                                         answer(process.disk->Delete(keys));
-                                       })
-        .status();
+    const auto deleted = admin_->Call<absl::StatusOr<size_t>>(
+        p, "admin: delete", "admin: deleted", timeout,
+        [keys = handles](Process& process, const auto& answer) {
+          answer(process.disk->Delete(keys));
+        });
+    clean[p] = clean[p] && deleted.ok();
+    return deleted.status();
   }
   std::string Name(int p) override { return absl::StrCat("P", p); }
   void Pause(absl::Duration d) override { admin_->scheduler_->Sleep(d); }
@@ -179,9 +182,11 @@ void Administrator::Enrol() {
   }
   if (s.ok()) s = two_phase.Commit(keys.size());
   if (s.ok()) return Acknowledge(keys, drawn);
-  const bool clean = !absl::StrContains(s.message(), "may be left");
-  journal_->Count(clean ? "enrolments taken back" : "enrolments that may have left shares");
-  if (clean) invariants_->TakenBack(change.handles);
+  const bool left = absl::StrContains(s.message(), "may be left");
+  journal_->Count(left ? "enrolments that may have left shares" : "enrolments taken back");
+  for (int p = 0; p < kParties; ++p) {
+    if (change.clean[p]) invariants_->TakenBack(p, change.handles);
+  }
   if (settled) {
     journal_->Violation(
         absl::StrCat("an enrolment fails although the realm has recovered: ", s.message()));

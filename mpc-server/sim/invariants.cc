@@ -59,8 +59,8 @@ void Invariants::Acknowledged(const Handle& handle, const PerParty<KeyRecord>& r
   acknowledged_[handle] = records;
 }
 
-void Invariants::TakenBack(const std::vector<Handle>& handles) {
-  taken_back_.insert(handles.begin(), handles.end());
+void Invariants::TakenBack(int p, const std::vector<Handle>& handles) {
+  taken_back_[p].insert(handles.begin(), handles.end());
 }
 
 void Invariants::DiskRestored() {
@@ -82,7 +82,7 @@ void Invariants::CheckKeys() {
                                        HandleText(handle)));
     }
     if (p == servers_->restored()) continue;
-    for (const Handle& handle : taken_back_) {
+    for (const Handle& handle : taken_back_[p]) {
       if (!disk.keys.contains(handle)) continue;
       journal_->Violation(absl::StrCat("server ", p, " has key ", HandleText(handle),
                                        " of a change that was taken back"));

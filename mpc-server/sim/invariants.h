@@ -9,7 +9,7 @@
 //   - a job that the KDC got an answer to has the same line in three audit logs;
 //   - an acknowledged key is on all three disks unchanged until the end, and log-ins with it work;
 //     where a disk was put back to a time before it, it is missing there and its log-ins fail;
-//   - a key of a change that was taken back cleanly is usable nowhere;
+//   - a key of a change that was taken back is not on a server that said so;
 //   - once faults have stopped, log-ins succeed within the recovery time, and go on succeeding.
 #ifndef MPC_SERVER_SIM_INVARIANTS_H_
 #define MPC_SERVER_SIM_INVARIANTS_H_
@@ -41,7 +41,8 @@ class Invariants {
 
   // ---- Keys ----
   void Acknowledged(const Handle& handle, const PerParty<KeyRecord>& records);
-  void TakenBack(const std::vector<Handle>& handles);
+  // Server `p` has said that nothing is left of them.
+  void TakenBack(int p, const std::vector<Handle>& handles);
   // After the disk of servers->restored() was put back.
   void DiskRestored();
   // The key is missing on the restored disk.
@@ -83,7 +84,8 @@ class Invariants {
   std::map<JobId, std::array<std::optional<AuditLine>, kParties>> audit_;
   std::map<JobId, Operation> answered_;
   std::map<Handle, PerParty<KeyRecord>> acknowledged_;
-  std::set<Handle> lost_, taken_back_;
+  std::set<Handle> lost_;
+  PerParty<std::set<Handle>> taken_back_;
   absl::Time healed_ = absl::InfiniteFuture();
   std::optional<absl::Time> first_ok_;
 };
