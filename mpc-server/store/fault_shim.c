@@ -3,7 +3,7 @@
  * For tests: LD_PRELOADed under a program that uses liblmdb, it counts the calls that change or sync
  * one file and does something to the k-th. By environment:
  *
- *   MPCKDC_SHIM_FILE  the file's absolute path
+ *   MPCKDC_SHIM_FILE  the file's absolute path; FILE.new is it too, while it is created
  *   MPCKDC_SHIM_AT    k, from 1; 0: nothing happens
  *   MPCKDC_SHIM_DO    kill    the process dies before the call
  *                     tear    some sectors of the write are written, then the process dies
@@ -78,7 +78,9 @@ static int is_the_file(int fd)
     if (n < 0)
         return 0;
     path[n] = '\0';
-    return strcmp(path, file) == 0;
+    n = (ssize_t)strlen(file);
+    return strncmp(path, file, (size_t)n) == 0 &&
+           (path[n] == '\0' || strcmp(path + n, ".new") == 0);
 }
 
 static off_t size_of(int fd)
@@ -93,10 +95,14 @@ static ssize_t real_pwrite(int fd, const void *data, size_t size, off_t at)
 }
 
 /* LMDB's data descriptor can be read; the one for meta pages may not. */
-static ssize_t read_back(void *data, size_t size, off_t at)
+static ssize_t read_back(int written, void *data, size_t size, off_t at)
 {
-    const int fd = open(getenv("MPCKDC_SHIM_FILE"), O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? -1 : pread(fd, data, size, at);
+    char link[64];
+    int fd;
+    ssize_t n;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", written);
+    fd = open(link, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : pread(fd, data, size, at);
     if (fd >= 0)
         close(fd);
     return n;
@@ -121,7 +127,7 @@ static void remember(int fd, off_t at, size_t size)
         unsynced = grown;
         unsynced[i].at = s;
         memset(unsynced[i].bytes, 0, SECTOR);
-        n = read_back(unsynced[i].bytes, SECTOR, s);
+        n = read_back(fd, unsynced[i].bytes, SECTOR, s);
         unsynced[i].size = n < 0 ? 0 : (size_t)n;
         unsynced_count++;
     }

@@ -209,6 +209,13 @@ TEST_F(StoreFaultTest, AnyFaultAtAnyCall) {
   }
 }
 
+// Nothing was acknowledged yet; the next start must not be refused for it.
+TEST_F(StoreFaultTest, AnyFaultWhileTheStoreIsCreated) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    for (long at = 1; at <= 5; ++at) EXPECT_EQ(Run({kModes[1 + seed % 2], at, seed}), "");
+  }
+}
+
 // The control: on a disk whose syncs do nothing, power failures lose what was acknowledged.
 TEST_F(StoreFaultTest, ControlADiskThatLiesIsSeen) {
   const long calls = CallsOf(2);
