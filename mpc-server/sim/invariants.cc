@@ -65,8 +65,10 @@ void Invariants::TakenBack(int p, const std::vector<Handle>& handles) {
 
 void Invariants::DiskRestored() {
   const MemoryShareStore::State disk = servers_->Disk(servers_->restored());
+  lost_.clear();  // a second restore may be of a later time than the first
   for (const auto& [handle, records] : acknowledged_) {
-    if (disk.keys.contains(handle) || !lost_.insert(handle).second) continue;
+    if (disk.keys.contains(handle)) continue;
+    lost_.insert(handle);
     journal_->Count("keys lost with a restored disk");
   }
 }

@@ -184,7 +184,7 @@ void Kdc::CheckLogin(const Job& job, const JobResult& result, const Attempt& att
   if (wrong) {
     return journal_->Violation(absl::StrCat("login ", job.id, " with a wrong password succeeded"));
   }
-  if (attempt.lost) {
+  if (attempt.lost && invariants_->Lost(attempt.user.info.handle)) {
     return journal_->Violation(absl::StrCat("login ", job.id, " with a lost key succeeded"));
   }
   invariants_->AnsweredOk(job.id, job.operation);

@@ -14,14 +14,21 @@ constexpr size_t kSnapshots = 6;
 
 class AuditObserver : public EngineObserver {
  public:
-  explicit AuditObserver(std::function<void(const BatchJob&)> audit) : audit_(std::move(audit)) {}
+  AuditObserver(int party, Journal* journal, std::function<void(const BatchJob&)> audit)
+      : party_(party), journal_(journal), audit_(std::move(audit)) {}
   void OnBatch(const BatchReport& report) override {
     for (const BatchJob& job : report.jobs) audit_(job);
   }
-  void OnDegraded(const std::string&) override {}
-  void OnPeers(bool, const std::string&) override {}
+  void OnDegraded(const std::string& reason) override {
+    journal_->Log(absl::StrCat("server ", party_, reason.empty() ? " seals again" : ": ", reason));
+  }
+  void OnPeers(bool connected, const std::string& detail) override {
+    journal_->Log(absl::StrCat("server ", party_, connected ? " is connected" : ": ", detail));
+  }
 
  private:
+  const int party_;
+  Journal* const journal_;
   const std::function<void(const BatchJob&)> audit_;
 };
 
@@ -68,7 +75,7 @@ void Servers::Start(int p) {
   process->executor = std::make_unique<SimExecutor>(scheduler_, machine.clock.get());
   process->link = network_->Link(p, machine.clock.get(), process->executor.get());
   process->observer =
-      std::make_unique<AuditObserver>([this, p, incarnation](const BatchJob& job) {
+      std::make_unique<AuditObserver>(p, journal_, [this, p, incarnation](const BatchJob& job) {
         if (Alive(p, incarnation) && audit_) audit_(p, job);
       });
   const EngineParts parts{process->disk.get(), machine.clock.get(),     process->random.get(),
