@@ -70,16 +70,18 @@ bench: build
 	 else echo 'mpc-bench is not built in this tree'; exit 1; fi
 
 # Seeds that are done are kept below build/sim, by commit and program: after Ctrl-C the same command
-# goes on. FIRST= names the first seed, SIMFLAGS= more options of mpc-sim, STORE_RUNS= how many
-# scenarios the fault tests of the real store run.
+# goes on. FIRST= names the first seed, SIMFLAGS= more options of mpc-sim, STORE_RUNS= how often the
+# real store meets a random fault.
 SEEDS      ?= 1000
 FIRST      ?= 1
-STORE_RUNS ?= 20
+STORE_RUNS ?= 200
 sim: build
 	@mkdir -p $(BUILD)/sim
 	@$(CMAKE)/mpc-server/sim/mpc-sim --seeds=$(SEEDS) --first=$(FIRST) --jobs=$(JOBS) \
 	  --commit=$$(git describe --always --dirty 2>/dev/null || echo unknown) \
 	  --state_dir=$(BUILD)/sim --json=$(BUILD)/sim/report.json $(SIMFLAGS)
+	@MPCKDC_STORE_RUNS=$(STORE_RUNS) $(PROGRESS) 'the real store under faults' \
+	  $(LOG)/store-faults.log $(CMAKE)/mpc-server/store/lmdb_fault_test
 
 clean:
 	@if [ -d $(BUILD)/demo ]; then $(PYTHON) deploy/demo/demo.py --stop; fi

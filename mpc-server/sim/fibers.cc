@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstdlib>
 #include <utility>
@@ -69,8 +70,8 @@ Fiber* Scheduler::Spawn(std::string name, absl::AnyInvocable<void()> body) {
 }
 
 void Scheduler::At(absl::Time when, absl::AnyInvocable<void()> event) {
-  events_.push({std::max(when, now_), ++order_,
-                std::make_shared<absl::AnyInvocable<void()>>(std::move(event))});
+  events_.push_back({std::max(when, now_), ++order_, std::move(event)});
+  std::push_heap(events_.begin(), events_.end());
 }
 
 void Scheduler::MakeReady(Fiber* fiber) {
@@ -145,11 +146,12 @@ void Scheduler::RunUntil(absl::Time end) {
       ready_.pop_front();
       SwitchTo(next);
     }
-    if (events_.empty() || events_.top().when > end) break;
-    const Event event = events_.top();
-    events_.pop();
+    if (events_.empty() || events_.front().when > end) break;
+    std::pop_heap(events_.begin(), events_.end());
+    Event event = std::move(events_.back());
+    events_.pop_back();
     now_ = std::max(now_, event.when);
-    (*event.run)();
+    event.run();
   }
   now_ = std::max(now_, end);
 }

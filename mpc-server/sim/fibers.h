@@ -11,7 +11,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <queue>
 #include <string>
 #include <vector>
 
@@ -54,8 +53,8 @@ class Scheduler {
   struct Event {
     absl::Time when;
     uint64_t order;
-    std::shared_ptr<absl::AnyInvocable<void()>> run;
-    bool operator<(const Event& other) const {  // priority_queue: latest last
+    absl::AnyInvocable<void()> run;
+    bool operator<(const Event& other) const {  // of a heap: the latest is the least
       return when != other.when ? when > other.when : order > other.order;
     }
   };
@@ -65,7 +64,7 @@ class Scheduler {
 
   absl::Time now_;
   uint64_t order_ = 0;
-  std::priority_queue<Event> events_;
+  std::vector<Event> events_;  // a heap
   std::deque<Fiber*> ready_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<void*> spare_stacks_;

@@ -64,6 +64,7 @@ void Invariants::TakenBack(int p, const std::vector<Handle>& handles) {
 }
 
 void Invariants::DiskRestored() {
+  ++restores_;
   const MemoryShareStore::State disk = servers_->Disk(servers_->restored());
   lost_.clear();  // a second restore may be of a later time than the first
   for (const auto& [handle, records] : acknowledged_) {

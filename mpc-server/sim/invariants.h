@@ -45,6 +45,7 @@ class Invariants {
   void TakenBack(int p, const std::vector<Handle>& handles);
   // After the disk of servers->restored() was put back.
   void DiskRestored();
+  int restores() const { return restores_; }  // how often that happened
   // The key is missing on the restored disk.
   bool Lost(const Handle& handle) const { return lost_.contains(handle); }
 
@@ -85,6 +86,7 @@ class Invariants {
   std::map<JobId, Operation> answered_;
   std::map<Handle, PerParty<KeyRecord>> acknowledged_;
   std::set<Handle> lost_;
+  int restores_ = 0;
   PerParty<std::set<Handle>> taken_back_;
   absl::Time healed_ = absl::InfiniteFuture();
   std::optional<absl::Time> first_ok_;

@@ -172,10 +172,12 @@ void Kdc::CheckLogin(const Job& job, const JobResult& result, const Attempt& att
                      const std::string& as_req) {
   const Verdict v = result.judgement.verdict;
   const bool wrong = !attempt.right && !attempt.replay;
+  const bool restored_since = attempt.restores != invariants_->restores();
   const bool fits = (wrong && v == Verdict::kBadTag) ||
                     (attempt.replay && v == Verdict::kReplay) ||
                     (attempt.overtaken && v == Verdict::kRefused) ||
-                    (v == Verdict::kUnknownHandle && invariants_->Lost(attempt.user.info.handle));
+                    (v == Verdict::kUnknownHandle && (attempt.lost || restored_since ||
+                                                      invariants_->Lost(attempt.user.info.handle)));
   if (!Allowed(v) && !fits) {
     return journal_->Violation(absl::StrCat("login ", job.id, " is ", VerdictName(v), ": ",
                                             result.judgement.detail));
@@ -184,7 +186,7 @@ void Kdc::CheckLogin(const Job& job, const JobResult& result, const Attempt& att
   if (wrong) {
     return journal_->Violation(absl::StrCat("login ", job.id, " with a wrong password succeeded"));
   }
-  if (attempt.lost && invariants_->Lost(attempt.user.info.handle)) {
+  if (attempt.lost && !restored_since) {
     return journal_->Violation(absl::StrCat("login ", job.id, " with a lost key succeeded"));
   }
   invariants_->AnsweredOk(job.id, job.operation);
@@ -216,6 +218,7 @@ Kdc::Attempt Kdc::Choose() {
 
 void Kdc::Login(Attempt attempt) {
   attempt.lost = invariants_->Lost(attempt.user.info.handle);
+  attempt.restores = invariants_->restores();
   attempt.settled = invariants_->recovered();
   LoginSizes sizes;
   sizes.ticket = static_cast<uint32_t>(60 + dice_->Below(20));
@@ -232,7 +235,9 @@ void Kdc::Login(Attempt attempt) {
   if (!attempt.right) return journal_->Count("logins with a wrong password");
   if (past_.size() == kPast) past_.erase(past_.begin());
   past_.push_back(attempt);
-  if (invariants_->Lost(attempt.user.info.handle)) return journal_->Count("logins with a lost key");
+  if (attempt.lost || invariants_->Lost(attempt.user.info.handle)) {
+    return journal_->Count("logins with a lost key");
+  }
   journal_->Count("logins");
   if (result.judgement.ok()) journal_->Count("logins that succeeded");
   invariants_->LoginEnded(sent, result);

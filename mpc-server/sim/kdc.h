@@ -45,7 +45,8 @@ class Kdc {
     std::string preauth;
     bool right = true;    // the password is, and the pre-auth is fresh
     bool replay = false;
-    bool lost = false;    // the key is missing on one server
+    bool lost = false;    // the key was missing on one server when it began
+    int restores = 0;     // of a disk, before it began
     bool settled = false;    // faults were over, and the realm had recovered, when it began
     bool overtaken = false;  // its messages were reordered
   };

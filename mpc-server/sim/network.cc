@@ -70,9 +70,8 @@ void Network::Launch(const std::shared_ptr<Connection>& connection, int from, in
     pipe.sent += absl::Seconds(bytes) / static_cast<int64_t>(way.bytes_per_second);
   }
   pipe.last = std::max(pipe.last, pipe.sent + dice_->Between(way.low, way.high));
-  auto shared = std::make_shared<Wire>(std::move(wire));
-  scheduler_->At(pipe.last, [this, connection, from, to, shared] {
-    Arrive(*connection, from, to, std::move(*shared));
+  scheduler_->At(pipe.last, [this, connection, from, to, wire = std::move(wire)]() mutable {
+    Arrive(*connection, from, to, std::move(wire));
   });
 }
 
