@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What goes wrong: each kind of fault at random moments and, armed for a server and a named step, at
-// that step.
+// What goes wrong: each kind of fault at random moments and, armed for a server and a named step,
+// at that step.
 //
-// So that what is asserted can hold: one clock is wrong at a time, one server's disk is put back in a
-// run, and one server of the three, drawn for each run, keeps its clock and its disk (doc/simulation.md
-// says what more would cost).
+// So that what is asserted can hold: one clock is wrong at a time, one server's disk is put back in
+// a run, and one server of the three, drawn for each run, keeps its clock and its disk
+// (doc/simulation.md says what more would cost).
 #ifndef MPC_SERVER_SIM_FAULTS_H_
 #define MPC_SERVER_SIM_FAULTS_H_
 

@@ -3,8 +3,8 @@
 // What must hold in every run. What a reply must be is checked where it arrives (kdc.cc); here is
 // what needs memory of the whole run:
 //
-//   - no server releases anything under a nonce that any server ever used for something else, across
-//     restarts and restored disks;
+//   - no server releases anything under a nonce that any server ever used for something else,
+//     across restarts and restored disks;
 //   - a pre-auth message buys at most one log-in;
 //   - a job that the KDC got an answer to has the same line in three audit logs;
 //   - an acknowledged key is on all three disks unchanged until the end, and log-ins with it work;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The simulated PeerLink: one process's way to its two neighbours. As in TlsPeerConnector each party
-// connects to its next and accepts its prev, each pair by itself, and drops both when one does not
-// come in time. A handshake needs both directions, both processes inside Connect(), and both
-// certificates valid by the other side's clock; a running connection outlives its certificates.
+// The simulated PeerLink: one process's way to its two neighbours. As in TlsPeerConnector each
+// party connects to its next and accepts its prev, each pair by itself, and drops both when one
+// does not come in time. A handshake needs both directions, both processes inside Connect(), and
+// both certificates valid by the other side's clock; a running connection outlives its
+// certificates.
 #ifndef MPC_SERVER_SIM_LINK_H_
 #define MPC_SERVER_SIM_LINK_H_
 

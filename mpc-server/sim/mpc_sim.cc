@@ -38,10 +38,11 @@ const char kUsage[] =
     "  mpc-sim --seeds=1000 --jobs=2        seeds 1 to 1000\n"
     "  mpc-sim --first=17 --seeds=1 --verbose\n"
     "                                       seed 17 again, with all that happened\n\n"
-    "Three production engines, a KDC and an administrator run under a simulated clock, network and\n"
-    "disk. A seed decides everything, so a seed that failed fails again in the same way, with the\n"
-    "same program. Exit status: 0 all held, 1 a seed failed, 2 wrong use, 130 interrupted (the same\n"
-    "command goes on when --state_dir is given). What is modelled: mpc-server/doc/simulation.md";
+    "Three production engines, a KDC and an administrator run under a simulated clock, network\n"
+    "and disk. A seed decides everything, so a seed that failed fails again in the same way, with\n"
+    "the same program. Exit status: 0 all held, 1 a seed failed, 2 wrong use, 130 interrupted\n"
+    "(the same command goes on when --state_dir is given). mpc-server/doc/simulation.md says what is\n"
+    "modelled and asserted.";
 
 // The file of finished chunks: another program, or another commit, begins anew.
 std::string StateFile(const std::string& dir, const std::string& commit) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The network between the three servers: one connection per pair of neighbours, as TlsPeerConnector
-// makes them, and everything that may happen to a direction of it. What TLS guarantees is kept where
-// production relies on it, and taken away where the protocol's own checks are the subject:
+// makes them, and everything that may happen to a direction of it. What TLS guarantees is kept
+// where production relies on it, and taken away where the protocol's own checks are the subject:
 //
 //   lost packets, one-way partition   TCP repeats them: frames wait, and arrive in order when the
 //                                     direction works again, or the connection is reset
-//   corruption, under TLS             the record's authenticator fails: the connection ends. This is
-//                                     what happens to round frames: their payloads are masked shares
-//                                     that no later check covers as long as active security is not
+//   corruption, under TLS             the record's authenticator fails: the connection ends. So it
+//                                     is with round frames: their payloads are masked shares that
+//                                     no later check covers as long as active security is not
 //                                     built; semi-honest means that a *server* does not alter them,
 //                                     and TLS that nobody else can
 //   corruption, of control frames     let through, as if TLS were not there: greetings, seeds,
@@ -82,8 +82,8 @@ struct Validity {
 
 class Network {
  public:
-  // Called at every operation of a channel or link with its named step, before it is done; true: the
-  // process that called was killed there.
+  // Called at every operation of a channel or link with its named step, before it is done; true:
+  // the process that called was killed there.
   using StepHook = std::function<bool(int party, const char* step)>;
 
   Network(Scheduler* scheduler, Dice* dice) : scheduler_(scheduler), dice_(dice) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Some seeds, that they replay, that they come by every named step; and for each invariant a control
-// in which production lacks what it protects, and it sees that.
+// Some seeds, that they replay, that they come by every named step; and for each invariant a
+// control in which production lacks what it protects, and it sees that.
 #include <set>
 
 #include "gmock/gmock.h"
@@ -118,8 +118,8 @@ struct SmallRealm {
 };
 
 // One vote heard before the jump and one after it: the leader's clock is not yet known to be wrong,
-// and a nonce of its time would stop sealing until the other clocks come within an hour of it. Found
-// by seed 10365 of an earlier state of this simulation.
+// and a nonce of its time would stop sealing until the other clocks come within an hour of it.
+// Found by seed 10365 of an earlier state of this simulation.
 TEST(Sim, ALeaderWhoseClockJumpsBetweenTwoVotesSealsNothing) {
   SmallRealm realm;
   bool armed = false;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests: LD_PRELOADed under a program that uses liblmdb, it counts the calls that change or sync
- * one file and does something to the k-th. By environment:
+ * For tests: LD_PRELOADed under a program that uses liblmdb, it counts the calls that change or
+ * sync one file and does something to the k-th. By environment:
  *
  *   MPCKDC_SHIM_FILE  the file's absolute path; FILE.new is it too, while it is created
  *   MPCKDC_SHIM_AT    k, from 1; 0: nothing happens
  *   MPCKDC_SHIM_DO    kill    the process dies before the call
  *                     tear    some sectors of the write are written, then the process dies
  *                     lose    as tear; and of everything that was written since the last sync some
- *                             sectors are as they were before, and the file may be as short as it was:
- *                             what a power failure leaves
- *                     eio     the call fails with EIO (a sync loses nothing, a write writes nothing)
+ *                             sectors are as they were before, and the file may be as short as it
+ *                             was: what a power failure leaves
+ *                     eio     the call fails with EIO: a sync loses nothing, a write writes nothing
  *                     enospc  this call and all after it that write fail with ENOSPC
  *   MPCKDC_SHIM_SEED  decides which sectors
  *   MPCKDC_SHIM_LIES  control: syncs are not remembered, as on a disk that lies about them
  *
  * A sector of 512 bytes is written whole or not at all. A write through a descriptor opened with
- * O_DSYNC (LMDB's, for its meta pages) is on the disk when it returns. LMDB without MDB_WRITEMAP, as
- * the share store uses it, changes its file by these calls only.
+ * O_DSYNC (LMDB's, for its meta pages) is on the disk when it returns. LMDB without MDB_WRITEMAP,
+ * as the share store uses it, changes its file by these calls only.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The real share store on the real LMDB, with faults at its file-system calls (fault_shim.c): the
-// process killed at each call, writes torn and lost as by a power failure, EIO, a full disk. What was
-// acknowledged is there afterwards, nothing is half there, and the store goes on working.
+// process killed at each call, writes torn and lost as by a power failure, EIO, a full disk. What
+// was acknowledged is there afterwards, nothing is half there, and the store goes on working.
 //
 // MPCKDC_STORE_RUNS: how many runs with a random seed and call the last test does.
 #include <gmock/gmock.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For the fault tests: a seeded series of operations on the real share store. Each has steps; a step
-// that was acknowledged has happened for good, one that was tried and not acknowledged has happened
-// or not, as a whole. Operations touch different keys, so each is judged by itself.
+// For the fault tests: a seeded series of operations on the real share store. Each has steps; a
+// step that was acknowledged has happened for good, one that was tried and not acknowledged has
+// happened or not, as a whole. Operations touch different keys, so each is judged by itself.
 #ifndef MPC_SERVER_STORE_STORE_WORKLOAD_H_
 #define MPC_SERVER_STORE_STORE_WORKLOAD_H_
 
