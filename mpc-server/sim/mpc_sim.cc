@@ -13,6 +13,8 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/job/digest.h"
@@ -112,6 +114,11 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(mpckdc::sim::kUsage);
+  absl::FlagsUsageConfig config;
+  config.contains_help_flags = [](absl::string_view file) {
+    return absl::EndsWith(file, "mpc_sim.cc");
+  };
+  absl::SetFlagsUsageConfig(config);
   if (absl::ParseCommandLine(argc, argv).size() > 1) {
     std::fprintf(stderr, "mpc-sim: unexpected argument; see mpc-sim --help\n");
     return 2;

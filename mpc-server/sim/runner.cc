@@ -28,6 +28,8 @@ namespace mpckdc::sim {
 namespace {
 
 constexpr uint64_t kChunk = 20;
+// A seed takes a fraction of a second. One that does not end is a failure too.
+constexpr unsigned kLongestSeedSeconds = 300;
 
 struct Chunk {
   uint64_t first, count;
@@ -330,6 +332,7 @@ int RunWorker() {
     for (uint64_t seed = chunk.first; seed < chunk.first + chunk.count; ++seed) {
       std::printf("seed %lu\n", seed);
       std::fflush(stdout);
+      alarm(kLongestSeedSeconds);
       report.Add(seed, World({.seed = seed}).Run());
     }
     std::printf("%s\n", report.ToJson().c_str());

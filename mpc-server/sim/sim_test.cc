@@ -117,6 +117,60 @@ struct SmallRealm {
   std::map<JobId, std::vector<Verdict>> answers;
 };
 
+// Whatever happens to one frame, the servers notice, connect anew and go on.
+TEST(Sim, EachDamageToAFrameEndsTheSessionAndNothingElse) {
+  for (const Damage damage : {Damage::kFlipControl, Damage::kBadRecord, Damage::kTruncate,
+                              Damage::kReorder, Damage::kDuplicate}) {
+    SmallRealm realm;
+    for (int p = 0; p < kParties; ++p) realm.servers.Start(p);
+    realm.RunFor(absl::Seconds(2));
+    EXPECT_EQ(realm.servers.process(0)->engine->Status().sessions, 1u);
+    realm.network.DamageNext(1, 0, damage);
+    realm.Submit(1);
+    realm.RunFor(absl::Seconds(4));
+    EXPECT_EQ(realm.servers.process(0)->engine->Status().sessions, 2u)
+        << "damage " << static_cast<int>(damage);
+    realm.Submit(2);
+    realm.RunFor(absl::Seconds(1));
+    EXPECT_THAT(realm.answers[2], testing::ElementsAre(Verdict::kOk, Verdict::kOk, Verdict::kOk))
+        << "damage " << static_cast<int>(damage);
+  }
+}
+
+TEST(Sim, AOneWayPartitionStopsTheRealmUntilItIsHealed) {
+  SmallRealm realm;
+  for (int p = 0; p < kParties; ++p) realm.servers.Start(p);
+  realm.RunFor(absl::Seconds(2));
+  realm.network.Block(0, 1);
+  realm.Submit(1);
+  realm.RunFor(absl::Seconds(8));
+  EXPECT_THAT(realm.answers[1], testing::Each(testing::Ne(Verdict::kOk)));
+  for (int p = 0; p < kParties; ++p) {
+    EXPECT_FALSE(realm.servers.process(p)->engine->Status().peers_connected) << p;
+  }
+  realm.network.Heal();
+  realm.RunFor(absl::Seconds(3));
+  realm.Submit(2);
+  realm.RunFor(absl::Seconds(1));
+  EXPECT_THAT(realm.answers[2], testing::ElementsAre(Verdict::kOk, Verdict::kOk, Verdict::kOk));
+}
+
+TEST(Sim, AnExpiredCertificateStopsNewConnectionsOnly) {
+  SmallRealm realm;
+  for (int p = 0; p < kParties; ++p) realm.servers.Start(p);
+  realm.RunFor(absl::Seconds(2));
+  realm.network.SetCertificate(2, {absl::InfinitePast(), realm.scheduler.now()});
+  realm.Submit(1);
+  realm.RunFor(absl::Seconds(2));
+  EXPECT_THAT(realm.answers[1], testing::ElementsAre(Verdict::kOk, Verdict::kOk, Verdict::kOk));
+  realm.network.Cut(1, 2);
+  realm.RunFor(absl::Seconds(5));
+  EXPECT_FALSE(realm.servers.process(0)->engine->Status().peers_connected);
+  realm.network.SetCertificate(2, {realm.scheduler.now(), absl::InfiniteFuture()});
+  realm.RunFor(absl::Seconds(3));
+  EXPECT_TRUE(realm.servers.process(0)->engine->Status().peers_connected);
+}
+
 // One vote heard before the jump and one after it: the leader's clock is not yet known to be wrong,
 // and a nonce of its time would stop sealing until the other clocks come within an hour of it.
 // Found by seed 10365 of an earlier state of this simulation.
