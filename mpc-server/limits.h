@@ -69,6 +69,14 @@ inline constexpr uint64_t kDefaultMapGib = 64;         // sparse: costs address 
 inline constexpr uint64_t kMaxMapGib = 16384;
 inline constexpr absl::Duration kHousekeeping = absl::Seconds(30);  // staged keys, replay entries
 
+// ---- Audit log ----
+inline constexpr size_t kMaxAuditLineBytes = 32 << 20;  // a batch of kMaxBatchJobs refused jobs: 12 MiB
+inline constexpr absl::Duration kAuditSyncInterval = absl::Seconds(1);  // [audit] sync = "interval"
+inline constexpr uint64_t kDefaultAuditRotateMib = 256;
+inline constexpr uint64_t kMaxAuditRotateMib = 1 << 20;
+inline constexpr size_t kMaxAuditFiles = 1 << 20;       // [audit] keep_files
+inline constexpr size_t kMaxUnbatchedJobs = 4096;       // answered without a batch, not yet logged
+
 // ---- Protocol versions spoken ----
 inline constexpr uint32_t kMinClientVersion = 1;
 inline constexpr uint32_t kMaxClientVersion = 1;

@@ -181,6 +181,7 @@ def write_servers(realm):
         folder = realm.dir / f'p{party}'
         for private in (folder, folder / 'data'):
             private.mkdir(mode=0o700, exist_ok=True)
+        (folder / 'denied').touch()
         (folder / 'mpc-server.toml').write_text(server_toml(realm, party))
     (realm.dir / 'admin').mkdir(exist_ok=True)
     (realm.dir / 'admin/admin.toml').write_text(admin_toml(realm))
@@ -199,6 +200,7 @@ data_dir = "{folder / 'data'}"
 certificate = "{certificates}/peer-p{party}.pem"
 key = "{certificates}/peer-p{party}.key"
 ca = "{certificates}/ca.pem"
+deny_list = "{folder / 'denied'}"
 
 [listen]
 clients = "127.0.0.1:{ports.clients[party]}"
@@ -218,8 +220,11 @@ window_ms = {realm.options.batch_window_ms}
 
 [log]
 level = "info"
-audit_file = "{realm.log_dir}/p{party}-audit.jsonl"
-'''
+
+[audit]
+file = "{realm.log_dir}/p{party}-audit.jsonl"
+
+{realm.options.extra_server}'''
 
 
 def admin_toml(realm):

@@ -82,10 +82,10 @@ def _writable_memory(pid):
             span = re.match(r'([0-9a-f]+)-([0-9a-f]+) rw', line)
             if span:
                 begin, end = (int(part, 16) for part in span.groups())
-                yield from _touched_memory(memory, pagemap, begin, end)
+                yield from touched_memory(memory, pagemap, begin, end)
 
 
-def _touched_memory(memory, pagemap, begin, end):
+def touched_memory(memory, pagemap, begin, end):
     """Runs of pages that are in memory or swapped out; stacks are mostly pages never touched."""
     pagemap.seek(begin // PAGE * 8)
     entries = memoryview(pagemap.read((end - begin) // PAGE * 8)).cast('Q')

@@ -47,6 +47,9 @@ class Options:
     extra_realm: dict = dataclasses.field(default_factory=dict)        # kdc.conf, [realms]
     extra_database: dict = dataclasses.field(default_factory=dict)     # kdc.conf, [dbmodules]
     extra_libdefaults: dict = dataclasses.field(default_factory=dict)  # krb5.conf
+    extra_server: str = ''         # sections for mpc-server.toml
+    server_program: str = ''       # instead of mpc-server
+    kdc_program: str = ''          # instead of krb5kdc
 
 
 @dataclasses.dataclass
@@ -248,14 +251,15 @@ class Realm:
         return daemon.Daemon(name, argv, self.env, self.run_dir, self.log_dir)
 
     def _server_daemons(self):
-        program = config_files.mpc_program('mpc-server')
+        program = self.options.server_program or config_files.mpc_program('mpc-server')
         return [self._daemon(f'p{party}', [program, '--config',
                                            self.dir / f'p{party}/mpc-server.toml'])
                 for party in range(3)]
 
     def _kdc_command(self):
         workers = ['-w', self.options.workers] if self.options.workers else []
-        return [config_files.krb5_program('krb5kdc'), '-n', *workers]
+        program = self.options.kdc_program or config_files.krb5_program('krb5kdc')
+        return [program, '-n', *workers]
 
 
 class StockRealm(Realm):

@@ -70,27 +70,29 @@ std::string Describe(v1::Verdict verdict, const std::string& detail, const std::
   return absl::StrCat(who, ": ", name, detail.empty() ? "" : ": ", detail, WhatToDo(verdict));
 }
 
-void XorInto(std::string& sum, const std::string& share) {
-  for (size_t i = 0; i < sum.size(); ++i) sum[i] = static_cast<char>(sum[i] ^ share[i]);
+void XorInto(SecretBytes& sum, const std::string& share) {
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] ^= static_cast<uint8_t>(share[i]);
+}
+
+void WipeString(std::string& text) {
+  text.resize(text.capacity());  // what a longer string may have left there
+  Wipe(text.data(), text.size());
 }
 
 // A result together with what its pointers point to.
 struct ResultBox : mpc_result {
   std::string detail_text;
-  std::string open;
+  SecretBytes open;
   std::string headers[MPC_MAX_SEALS];
-  std::string keystreams[MPC_MAX_SEALS];
+  SecretBytes keystreams[MPC_MAX_SEALS];
 };
 
 mpc_bytes View(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
+mpc_bytes View(const SecretBytes& bytes) { return {bytes.data(), bytes.size()}; }
 
 }  // namespace
-
-void WipeString(std::string& text) {
-  if (!text.empty()) explicit_bzero(text.data(), text.size());
-}
 
 void WipeShares(v1::ServerMessage& message) {
   for (v1::JobAnswer& job : *message.mutable_jobs()) {
@@ -146,12 +148,6 @@ JobCombiner::JobCombiner(const v1::Job& job) {
   }
 }
 
-JobCombiner::~JobCombiner() {
-  WipeString(open_keystream_);
-  WipeString(mac_tag_);
-  for (Seal& seal : seals_) WipeString(seal.keystream);
-}
-
 bool JobCombiner::Add(int server, const v1::JobAnswer& answer, const std::string& who) {
   if (vote_.decided() || vote_.Answered(server)) return false;
   if (answer.verdict() == v1::VERDICT_OK) {
@@ -192,13 +188,13 @@ bool JobCombiner::SizesFit(const v1::JobAnswer& answer) const {
 bool JobCombiner::PublicPartsAgree(const v1::JobAnswer& answer) {
   if (!seen_ok_) {
     seen_ok_ = true;
-    open_keystream_.assign(open_bytes_, '\0');
-    mac_tag_.assign(MPC_TAG_BYTES, '\0');
+    open_keystream_.assign(open_bytes_, 0);
+    mac_tag_.assign(MPC_TAG_BYTES, 0);
     if (has_mac_) mac_nonce_ = answer.make_macs(0).nonce();
     for (size_t i = 0; i < seals_.size(); ++i) {
       seals_[i].nonce = answer.seals(static_cast<int>(i)).nonce();
       seals_[i].header = answer.seals(static_cast<int>(i)).header();
-      seals_[i].keystream.assign(seals_[i].keystream_bytes, '\0');
+      seals_[i].keystream.assign(seals_[i].keystream_bytes, 0);
     }
     return true;
   }
@@ -243,7 +239,7 @@ mpc_result* JobCombiner::Take(uint64_t id) {
   return box.release();
 }
 
-TagCombiner::~TagCombiner() { explicit_bzero(tag_.data(), tag_.size()); }
+TagCombiner::~TagCombiner() { Wipe(tag_.data(), tag_.size()); }
 
 bool TagCombiner::Add(int server, const v1::TagAnswer& answer, const std::string& who) {
   if (vote_.decided() || vote_.Answered(server)) return false;
@@ -262,8 +258,6 @@ bool TagCombiner::Add(int server, const v1::TagAnswer& answer, const std::string
 extern "C" void mpc_result_free(mpc_result* result) noexcept {
   if (result == nullptr) return;
   auto* box = static_cast<mpckdc::client::ResultBox*>(result);
-  mpckdc::client::WipeString(box->open);
-  for (std::string& keystream : box->keystreams) mpckdc::client::WipeString(keystream);
-  explicit_bzero(box->mac, sizeof(box->mac));
-  delete box;
+  mpckdc::Wipe(box->mac, sizeof(box->mac));
+  delete box;  // its keystreams wipe themselves
 }

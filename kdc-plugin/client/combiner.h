@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From three answers to one result. Additive output shares are summed as they come; the verdicts
-// decide whether the sum means anything.
+// decide whether the sum means anything. Sums are in locked memory and wiped when freed.
 #ifndef KDC_PLUGIN_CLIENT_COMBINER_H_
 #define KDC_PLUGIN_CLIENT_COMBINER_H_
 
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kdc-plugin/client/mpc_client.h"
+#include "mpc-server/secret/secret.h"
 #include "proto/kdc_key.pb.h"
 
 namespace mpckdc::client {
@@ -50,7 +51,6 @@ class VerdictVote {
 class JobCombiner {
  public:
   explicit JobCombiner(const v1::Job& job);
-  ~JobCombiner();
   JobCombiner(const JobCombiner&) = delete;
   JobCombiner& operator=(const JobCombiner&) = delete;
 
@@ -67,7 +67,7 @@ class JobCombiner {
     size_t keystream_bytes = 0;
     std::string nonce;
     std::string header;
-    std::string keystream;
+    SecretBytes keystream;
   };
 
   bool SizesFit(const v1::JobAnswer& answer) const;
@@ -79,10 +79,10 @@ class JobCombiner {
   bool has_open_ = false;
   bool has_mac_ = false;
   bool seen_ok_ = false;
-  std::string open_keystream_;
+  SecretBytes open_keystream_;
   std::vector<Seal> seals_;
   std::string mac_nonce_;
-  std::string mac_tag_;
+  SecretBytes mac_tag_;
 };
 
 // The answers to one tag request.
@@ -107,7 +107,6 @@ size_t PlaintextBytes(const std::string& message);
 
 // Overwrites the secret parts of a message before it is freed.
 void WipeShares(v1::ServerMessage& message);
-void WipeString(std::string& text);
 
 }  // namespace mpckdc::client
 

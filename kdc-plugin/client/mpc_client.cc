@@ -10,8 +10,10 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "kdc-plugin/client/job_client.h"
 #include "kdc-plugin/client/text.h"
+#include "mpc-server/secret/secret.h"
 
 struct mpc_client {
   std::unique_ptr<mpckdc::client::JobClient> jobs;
@@ -32,6 +34,15 @@ char* DuplicateText(absl::string_view text) {
 extern "C" {
 
 void mpc_text_free(char* text) noexcept { free(text); }
+
+char* mpc_harden_process(int allow_core_dumps) noexcept {
+  std::string warning = mpckdc::RemoveGrpcTrace();
+  if (allow_core_dumps == 0 && !mpckdc::DisableCoreDumps()) {
+    absl::StrAppend(&warning, warning.empty() ? "" : "; ",
+                    "core dumps of this process could not be turned off");
+  }
+  return warning.empty() ? nullptr : mpckdc::client::DuplicateText(warning);
+}
 
 mpc_client* mpc_client_start(const mpc_client_options* options, char** error) noexcept {
   *error = nullptr;

@@ -41,6 +41,13 @@ typedef void (*mpc_log_function)(int priority, const char *text);
 /* Frees a text that a function of this header returned. */
 void mpc_text_free(char *text) MPC_NOEXCEPT;
 
+/*
+ * Takes core dumps, ptrace and gRPC's message traces away from this process, which is about to hold
+ * session keys, keystream and passwords. Before gRPC starts and before there is a second thread;
+ * again does no harm. Returns a warning for the administrator, or NULL; for mpc_text_free.
+ */
+char *mpc_harden_process(int allow_core_dumps) MPC_NOEXCEPT;
+
 /* ---- Jobs ---- */
 
 typedef struct mpc_client mpc_client;

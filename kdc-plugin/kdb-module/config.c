@@ -222,6 +222,7 @@ krb5_error_code config_read(krb5_context context, const char *section, module_co
     config->cluster = read_cluster(&r, "mpc_cluster");
     config->timeout_ms = read_timeout(&r, "mpc_timeout");
     config->service_logins = read_boolean(&r, "mpc_service_logins");
+    config->allow_core_dumps = read_boolean(&r, "mpc_allow_core_dumps");
     config->protect = read_list(&r, "mpc_protect");
     config->local = read_list(&r, "mpc_local");
     profile_release(r.profile);

@@ -19,6 +19,7 @@ typedef struct module_config {
     int64_t cluster;     /* -1: any */
     uint32_t timeout_ms;
     int service_logins; /* principals with local keys get a login key (login_key.h) */
+    int allow_core_dumps; /* for debugging: cores hold session keys and passwords */
     char **protect; /* patterns, NULL-terminated; never NULL itself */
     char **local;
 } module_config;

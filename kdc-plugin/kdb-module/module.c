@@ -7,6 +7,7 @@
 #include <com_err.h>
 #include <errno.h>
 #include <profile.h>
+#include <stdio.h>
 #include <syslog.h>
 
 #include "kdc-plugin/kdb-module/entries.h"
@@ -45,6 +46,28 @@ static krb5_error_code use_provider(krb5_context context, const module_state *st
     return provider_register(context, &options);
 }
 
+/* krb5kdc's com_err goes to its log; in kadmin.local it would make the command's exit status 1. */
+static void warn(const module_state *state, const char *text)
+{
+    if (state->is_kdc)
+        com_err("mpc", 0, "%s", text);
+    else
+        fprintf(stderr, "mpc: %s\n", text);
+}
+
+/* Every process that opens the database with remote keys holds what they open or seal. */
+static void harden_process(const module_state *state)
+{
+    static int said; /* once a process: a database is opened more than once */
+    char *warning = mpc_harden_process(state->config->allow_core_dumps);
+
+    if (warning != NULL)
+        warn(state, warning);
+    mpc_text_free(warning);
+    if (state->config->allow_core_dumps && !said++)
+        warn(state, "mpc_allow_core_dumps is set: a core of this process holds session keys");
+}
+
 /* The update log takes an entry's key data before put_principal has seen it. */
 static krb5_error_code refuse_iprop(krb5_context context, const char *realm)
 {
@@ -72,6 +95,7 @@ static krb5_error_code open_state(krb5_context context, char *section, int is_kd
 
     if (ret)
         return ret;
+    harden_process(state);
     ret = refuse_iprop(context, state->config->realm);
     if (ret == 0)
         ret = wrapped_load(context, state->config->wrapped);

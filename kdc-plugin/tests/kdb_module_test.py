@@ -447,6 +447,7 @@ def test_overrides(servers):
     ("mpc_cluster", "mpc_cluster = one", "is not a number"),
     ("mpc_ca", "", "mpc_ca is missing"),
     ("mpc_cluster", "mpc_service_logins = maybe", "must be true or false"),
+    ("mpc_cluster", "mpc_allow_core_dumps = 1 GB", "must be true or false"),
     ("mpc_cluster", "mpc_timeout = soon", "is not a duration"),
 ])
 def test_config_errors_name_the_relation(servers, relation, wrong, text):

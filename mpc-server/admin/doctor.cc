@@ -121,7 +121,7 @@ void CheckServer(const SurveyedServer& server, Findings* findings) {
                   "look at its log, and whether the others reach its peers address");
   }
   if (!status.degraded().empty()) {
-    findings->Bad(absl::StrCat(name, " does not seal: ", status.degraded()),
+    findings->Bad(absl::StrCat(name, " is degraded: ", status.degraded()),
                   "put that right on the server");
   }
   CheckExpiry(name + "'s", absl::FromUnixMicros(status.certificate_expires_us()), findings);

@@ -7,6 +7,7 @@
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/enroll/string_to_key.h"
+#include "mpc-server/limits.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -58,6 +59,12 @@ const std::vector<CommandSpec>& Commands() {
       {"policy", "PRINCIPAL", 1, 1, {"--gate"}, "show or set what must precede a ticket"},
       {"status", "", 0, 0, {}, "show the three servers"},
       {"doctor", "", 0, 0, {"--fix"}, "look for everything that is wrong"},
+      {"audit",
+       "{verify FILE... | reconcile A B C | show FILE...}",
+       1,
+       limits::kMaxAuditFiles,
+       {"--head", "--since", "--until", "--principal"},
+       "check one server's audit log, compare three, or show what concerns a principal"},
       {"test-login",
        "PRINCIPAL",
        1,
@@ -87,6 +94,10 @@ constexpr OptionSpec kOptions[] = {
     {"--staged", nullptr, "keys of unfinished transactions instead"},
     {"--fix", nullptr, "delete keys to which nothing refers"},
     {"--kinit", "PROGRAM", "the kinit to run"},
+    {"--head", "HASH", "verify: a line's hash, noted elsewhere, that must be in the chain"},
+    {"--since", "TIME", "reconcile, show: from then on, as 2026-11-21 or 2026-11-21T16:00:00Z (UTC)"},
+    {"--until", "TIME", "reconcile, show: up to then"},
+    {"--principal", "NAME", "show: only what concerns this principal"},
 };
 
 constexpr const char* kForEveryCommand[] = {"--config", "--json", "--quiet", "--help", "--version"};
@@ -120,6 +131,10 @@ absl::Status SetValue(const std::string& name, const std::string& value, Options
   if (name == "--config") options->config = value;
   if (name == "--keytab") options->keytab = value;
   if (name == "--kinit") options->kinit = value;
+  if (name == "--head") options->head = value;
+  if (name == "--since") options->since = value;
+  if (name == "--until") options->until = value;
+  if (name == "--principal") options->principal = value;
   if (name == "--enctype") {
     absl::StatusOr<int32_t> enctype = enroll::EnctypeFromName(value);
     if (!enctype.ok()) return Usage(enctype.status().message());

@@ -23,6 +23,7 @@ struct Options {
   std::string config;  // empty: the default
   std::string keytab;
   std::string kinit;
+  std::string head, since, until, principal;  // audit
   std::vector<int32_t> enctypes;      // --enctype, repeated
   std::optional<v1::Gate> gate;
 

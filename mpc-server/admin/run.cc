@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/admin/audit_command.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/password.h"
 
@@ -66,6 +67,7 @@ std::string HelpFor(const Options& options) {
 
 absl::StatusOr<ExitCode> RunCommand(const Options& options, Environment& environment,
                                     Console& console) {
+  if (options.command == "audit") return AuditCommand(options, console);  // needs no configuration
   absl::StatusOr<AdminConfig> config =
       LoadConfig(options.config.empty() ? environment.default_config : options.config);
   if (!config.ok()) return config.status();

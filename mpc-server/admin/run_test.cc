@@ -424,7 +424,7 @@ TEST_F(RunTest, DoctorLooksAtServers) {
   status.set_peers_connected(false);
   finds("not connected to both", 1);
   status.set_degraded("the disk is full");
-  finds("does not seal: the disk is full", 1);
+  finds("is degraded: the disk is full", 1);
   status.set_epoch(7);
   finds("epoch", 1);
   realm_.servers[2]->Stop();

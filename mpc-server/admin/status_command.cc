@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -53,7 +54,9 @@ json ToJson(const SurveyedServer& server) {
                  {"batches", s.batches()},
                  {"jobs", s.jobs()},
                  {"jobs_failed", s.jobs_failed()},
-                 {"degraded", s.degraded()}});
+                 {"degraded", s.degraded()},
+                 {"audit_seq", s.audit_seq()},
+                 {"audit_head", absl::BytesToHexString(s.audit_head())}});
   return object;
 }
 

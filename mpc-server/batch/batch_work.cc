@@ -34,10 +34,6 @@ Block FirstBlock(absl::string_view bytes) {
 
 }  // namespace
 
-absl::Span<const uint8_t> AsBytes(absl::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 AesBits KeyUse::bits() const {
   return info->enctype == kEnctypeAes128Gcm ? AesBits::k128 : AesBits::k256;
 }
@@ -46,14 +42,14 @@ SharedPowers PowersCache::Find(const Handle& handle, uint32_t usage, const Share
                                size_t count) const {
   const auto it = entries_.find({handle, usage});
   if (it == entries_.end() || it->second.powers->size() < count) return nullptr;
-  const SharedBlock& kept = it->second.h;
+  const SharedBlock& kept = it->second.h.Get();
   return kept.x == h.x && kept.a == h.a ? it->second.powers : nullptr;
 }
 
 void PowersCache::Put(const Handle& handle, uint32_t usage, const SharedBlock& h,
                       SharedPowers powers) {
   if (entries_.size() >= kMaxCachedKeys && !entries_.contains({handle, usage})) entries_.clear();
-  entries_[{handle, usage}] = {h, std::move(powers)};
+  entries_[{handle, usage}] = {Secret<SharedBlock>(h), std::move(powers)};
 }
 
 BatchWork::BatchWork(PartyContext& party, PowersCache& cache, std::vector<JobWork>& work)
@@ -104,7 +100,7 @@ void BatchWork::Plan() {
 }
 
 std::vector<BatchWork::KeyId> BatchWork::RequestMissingPowers(
-    std::vector<GhashPowersRequest>* requests) {
+    SecretVector<GhashPowersRequest>* requests) {
   std::vector<KeyId> ids;
   for (const auto& [id, need] : needs_) {
     const SharedBlock& h = need.key.key->h;
@@ -133,7 +129,7 @@ void BatchWork::KeepPowers(const GhashPowers& circuit, const std::vector<KeyId>&
 }
 
 absl::Status BatchWork::ComputeBlocks(Circuit& first) {
-  std::vector<GhashPowersRequest> requests;
+  SecretVector<GhashPowersRequest> requests;
   const std::vector<KeyId> ids = RequestMissingPowers(&requests);
   GhashPowers powers;
   std::vector<Circuit*> circuits = {&first};
@@ -214,8 +210,9 @@ absl::Status BatchWork::OpenTimestamps() {
   if (!status.ok()) return status;
   const Block* next = reveal.values().data();
   for (OpenWork* open : opened) {
-    std::string text(open->message.ciphertext.substr(kZeroBytes));
-    for (size_t i = 0; i < text.size(); ++i) text[i] ^= static_cast<char>(next[i / 16][i % 16]);
+    const absl::Span<const uint8_t> cipher = AsBytes(open->message.ciphertext.substr(kZeroBytes));
+    SecretBytes text(cipher.begin(), cipher.end());
+    for (size_t i = 0; i < text.size(); ++i) text[i] ^= next[i / 16][i % 16];
     next += BlocksOf(text.size());
     open->plaintext = std::move(text);
   }

@@ -32,6 +32,8 @@
 #include "mpc-server/circuit/ghash.h"
 #include "mpc-server/job/message_format.h"
 #include "mpc-server/protocol/circuit.h"
+#include "mpc-server/secret/secret.h"
+#include "mpc-server/store/bytes.h"
 #include "mpc-server/store/key_record.h"
 
 namespace mpckdc {
@@ -56,7 +58,7 @@ struct OpenWork {
   bool is_preauth = false;
   Lanes lanes;
   bool good = false;                      // after CheckTags: tag and zero block
-  std::optional<std::string> plaintext;   // after OpenTimestamps, of a good pre-auth
+  std::optional<SecretBytes> plaintext;   // after OpenTimestamps, of a good pre-auth
 };
 struct SealWork {
   KeyUse key;
@@ -99,7 +101,7 @@ class PowersCache {
 
  private:
   struct Entry {
-    SharedBlock h;
+    Secret<SharedBlock> h;
     SharedPowers powers;
   };
   std::map<std::pair<Handle, uint32_t>, Entry> entries_;
@@ -132,7 +134,7 @@ class BatchWork {
   void Plan();
   Lanes AddLanes(const KeyUse& key, const Nonce& nonce, size_t count);
   void NeedPowers(const KeyUse& key, size_t count);
-  std::vector<KeyId> RequestMissingPowers(std::vector<GhashPowersRequest>* requests);
+  std::vector<KeyId> RequestMissingPowers(SecretVector<GhashPowersRequest>* requests);
   void KeepPowers(const GhashPowers& circuit, const std::vector<KeyId>& ids);
   SharedBlock TagDifference(const KeyUse& key, const Lanes& lanes, absl::string_view aad,
                             absl::string_view ciphertext, const Tag& tag) const;
@@ -146,9 +148,6 @@ class BatchWork {
   std::map<KeyId, SharedPowers> powers_;
   Cost cost_;
 };
-
-// Locally computed shares over public data.
-absl::Span<const uint8_t> AsBytes(absl::string_view text);
 
 }  // namespace mpckdc
 

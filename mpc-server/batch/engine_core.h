@@ -16,7 +16,9 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -158,12 +160,22 @@ class JobEngine::Impl {
   JobWork WorkOf(const WaitingJobPtr& waiting, Ballot& ballot, uint64_t* next_nonce);
   std::string HeaderOf(const WaitingJob& waiting, const SealPart& part, Ballot& ballot);
   absl::Status RunJobs(PeerSession& session, Ballot& ballot);
-  absl::Status Compute(const Ballot& ballot, const std::vector<JobWork>& work, BatchWork& batch);
-  void Answer(PeerSession& session, Ballot& ballot, std::vector<JobWork>& work, BatchWork& batch,
-              const std::shared_ptr<const TagMaskKeys>& keys, BatchReport* report);
-  void Finish(const WaitingJobPtr& job, JobResult result, const PrincipalId& principal,
-              BatchReport* report);
-  void Fail(const WaitingJobPtr& job, Judgement why, BatchReport* report = nullptr);
+  static absl::Status Compute(const Digest& view, BatchWork& batch);
+  // A job and its result, not yet told to anybody.
+  struct Answered {
+    WaitingJobPtr job;
+    JobResult result;
+    std::vector<PendingSeal> pending;
+  };
+  std::vector<Answered> Results(PeerSession& session, Ballot& ballot, std::vector<JobWork>& work,
+                                BatchWork& batch, const std::shared_ptr<const TagMaskKeys>& keys);
+  void RecordAndAnswer(std::vector<Answered> answers, BatchRecords& records, BatchReport* report);
+  void NoteRecorder();
+  void RecordUnbatched();
+  void Finish(const WaitingJobPtr& job, JobResult result);
+  void Fail(const WaitingJobPtr& job, Judgement why);
+  void KeepUnbatched(const WaitingJob& job, const Judgement& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FailExpired(absl::Time now);
 
   // ---- engine_keys.cc ----
@@ -189,6 +201,7 @@ class JobEngine::Impl {
   PeerLink* const peers_;
   Executor* const executor_;
   EngineObserver* const observer_;
+  JobRecorder* const recorder_;
   const StoreMeta meta_;
   const int party_;
 
@@ -198,6 +211,7 @@ class JobEngine::Impl {
   Judge judge_;
   PendingSeals pending_;  // its own mutex
   std::string degraded_;  // as told to the observer
+  std::string unrecorded_;  // why the recorder is not ready
   absl::Time heartbeat_at_ = absl::InfinitePast();
   // The last vote (or greeting) of each peer that came, by this clock; indexed by Neighbour.
   std::array<absl::Time, 2> heard_at_{absl::InfinitePast(), absl::InfinitePast()};
@@ -212,6 +226,10 @@ class JobEngine::Impl {
   std::list<std::shared_ptr<WaitingDraw>> draws_ ABSL_GUARDED_BY(mu_);
   std::list<std::shared_ptr<WaitingVerify>> verifies_ ABSL_GUARDED_BY(mu_);
   EngineStatus status_ ABSL_GUARDED_BY(mu_);
+  // Answered without a batch and not yet written down: the client, and the line but for its
+  // principal.
+  std::vector<std::pair<std::optional<Handle>, BatchJob>> unbatched_ ABSL_GUARDED_BY(mu_);
+  uint64_t unbatched_left_out_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 inline constexpr int kLeader = 0;

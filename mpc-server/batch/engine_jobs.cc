@@ -9,6 +9,7 @@
 #include "mpc-server/batch/confirm_view.h"
 #include "mpc-server/batch/engine_core.h"
 #include "mpc-server/batch/output.h"
+#include "mpc-server/defence/defence.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/job/validate.h"
@@ -50,13 +51,22 @@ std::string FactsOf(const std::vector<JobWork>& work) {
   return facts;
 }
 
-// Whom an audit line of the job is about.
-PrincipalId PrincipalOf(const JobWork& work) {
-  if (work.client != nullptr) return work.client->principal_id;
-  for (const OpenWork& open : work.opens) {
-    if (const auto header = DecodeTgtHeader(open.message.header)) return header->principal;
+// What an audit line says of a job, but for the client's principal.
+BatchJob LineOf(const WaitingJob& waiting, const Judgement& judgement) {
+  const Job& job = waiting.job;
+  BatchJob line{waiting.kdc, job.id, job.operation, {}, waiting.digest, judgement};
+  for (const OpenPart& part : job.opens) {
+    const auto message = ParseMessage(part.message);
+    if (!message) continue;
+    if (const auto header = DecodeTgtHeader(message->header)) line.principal = header->principal;
   }
-  return PrincipalId{};
+  return line;
+}
+
+void NameClient(const std::optional<Handle>& client, BatchRecords& records, BatchJob* line) {
+  if (!client.has_value()) return;
+  const KeyRecord* record = records.Find(*client);
+  line->principal = record != nullptr ? record->info.principal_id : PrincipalId{};
 }
 
 KeyUse UseOfKey(BatchRecords& records, const Handle& handle, uint32_t usage) {
@@ -87,6 +97,7 @@ Judgement JobEngine::Impl::OpinionOnJob(const WaitingJob& waiting, BatchRecords&
   const Job& job = waiting.job;
   const absl::Time now = clock_->Now();
   if (waiting.deadline <= now) return Refuse(Verdict::kDeadline, "not started before its deadline");
+  if (!unrecorded_.empty()) return Refuse(Verdict::kUnavailable, unrecorded_);
   for (const Handle& handle : HandlesOf(job)) {
     const absl::Status& read = records.Get(handle).status();
     if (!read.ok() && !absl::IsNotFound(read)) {
@@ -137,6 +148,7 @@ void JobEngine::Impl::PickJobs(PeerSession& session, Ballot& ballot) {
   for (const WaitingJobPtr& job : ready) {
     proposal.nonces += static_cast<uint32_t>(NoncesOfJob(job->job));
   }
+  NoteRecorder();
   proposal.first_nonce = nonces_.Propose(now);
   const std::string no_nonces = ReserveNonces(session, proposal);
   GrantsInBatch granted;
@@ -163,6 +175,7 @@ void JobEngine::Impl::WaitForLateJobs(const Ballot& ballot) {
 
 void JobEngine::Impl::OpinionOnJobs(PeerSession& session, Ballot& ballot) {
   WaitForLateJobs(ballot);
+  NoteRecorder();
   const Proposal& proposal = ballot.proposal;
   std::string no_nonces = ReserveNonces(session, proposal);
   const absl::Duration off = proposal.time - clock_->Now();
@@ -183,7 +196,7 @@ void JobEngine::Impl::OpinionOnJobs(PeerSession& session, Ballot& ballot) {
       }
     }
     const WaitingJobPtr& job = ballot.jobs[i];
-    if (job != nullptr && job->digest != entry.digest) {
+    if (job != nullptr && job->digest != entry.digest && Upheld(Defence::kSameJob)) {
       opinion = Refuse(Verdict::kInconsistent, "the servers did not receive the same job");
     } else if (job != nullptr) {
       opinion = OpinionOnJob(*job, ballot.records, &granted, no_nonces);
@@ -208,7 +221,10 @@ std::string JobEngine::Impl::HeaderOf(const WaitingJob& waiting, const SealPart&
   const KeyInfo& key = records.Find(part.handle)->info;
   if (part.usage != kUsageTicket || key.key_class != KeyClass::kTgs) return "";
   if (job.operation == Operation::kReissueTicket) {
-    return std::string(ParseMessage(job.opens[0].message)->header);
+    std::string parent(ParseMessage(job.opens[0].message)->header);
+    if (Upheld(Defence::kInheritance)) return parent;
+    return EncodeTgtHeader(NewTgtHeader(DecodeTgtHeader(parent)->principal, job.id,
+                                        ballot.proposal.time, options_.max_renewable_life));
   }
   const PrincipalId& principal = records.Find(*job.client)->info.principal_id;
   absl::Time origin = ballot.proposal.time;
@@ -288,32 +304,94 @@ std::vector<JobWork> JobEngine::Impl::AdmitJobs(Ballot& ballot, std::vector<Refu
 
 // ---- Running ----
 
-absl::Status JobEngine::Impl::Compute(const Ballot& ballot, const std::vector<JobWork>& work,
-                                      BatchWork& batch) {
-  ConfirmView confirm(ViewOf(ballot, FactsOf(work)));
+absl::Status JobEngine::Impl::Compute(const Digest& view, BatchWork& batch) {
+  ConfirmView confirm(view);
   absl::Status status = batch.ComputeBlocks(confirm);  // the confirmation alone, without work
   if (status.ok()) status = batch.CheckTags();
   if (status.ok()) status = batch.OpenTimestamps();
   return status;
 }
 
-void JobEngine::Impl::Answer(PeerSession& session, Ballot& ballot, std::vector<JobWork>& work,
-                             BatchWork& batch, const std::shared_ptr<const TagMaskKeys>& keys,
-                             BatchReport* report) {
-  const absl::Time now = clock_->Now();
-  std::vector<Judgement> judgements = judge_.Decide(work, ballot.proposal.time, now);
+std::vector<JobEngine::Impl::Answered> JobEngine::Impl::Results(
+    PeerSession& session, Ballot& ballot, std::vector<JobWork>& work, BatchWork& batch,
+    const std::shared_ptr<const TagMaskKeys>& keys) {
+  std::vector<Judgement> judgements =
+      judge_.Decide(work, ballot.proposal.time, clock_->Now());
+  std::vector<Answered> answers;
   for (size_t i = 0; i < work.size(); ++i) {
     const WaitingJobPtr& job = work[i].waiting;
-    JobResult result{job->job.id, std::move(judgements[i]), {}, {}, {}};
-    if (result.judgement.ok()) {
-      result = OutputOf(*session.party, batch, work[i]);
-      std::vector<PendingSeal> pending = PendingOf(batch, work[i], keys);
-      if (!pending.empty()) {
-        pending_.Add(job->kdc, job->job.id, std::move(pending), now + limits::kPendingSealLife);
-      }
+    Answered answer{job, {job->job.id, std::move(judgements[i]), {}, {}, {}}, {}};
+    if (answer.result.judgement.ok()) {
+      answer.result = OutputOf(*session.party, batch, work[i]);
+      answer.pending = PendingOf(batch, work[i], keys);
     }
-    Finish(job, std::move(result), PrincipalOf(work[i]), report);
+    answers.push_back(std::move(answer));
   }
+  return answers;
+}
+
+// Nothing leaves this server that is not written down.
+void JobEngine::Impl::RecordAndAnswer(std::vector<Answered> answers, BatchRecords& records,
+                                      BatchReport* report) {
+  for (const Answered& answer : answers) {
+    report->jobs.push_back(LineOf(*answer.job, answer.result.judgement));
+    NameClient(answer.job->job.client, records, &report->jobs.back());
+  }
+  absl::Status recorded;
+  if (recorder_ != nullptr && !answers.empty()) recorded = recorder_->Record(*report);
+  if (!recorded.ok()) NoteRecorder();
+  const absl::Time now = clock_->Now();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    Answered& answer = answers[i];
+    if (!recorded.ok() && answer.result.judgement.ok()) {
+      Judgement why = Refuse(Verdict::kUnavailable, std::string(recorded.message()));
+      report->jobs[i].judgement = why;
+      answer.result = {answer.job->job.id, std::move(why), {}, {}, {}};
+      answer.pending.clear();
+    }
+    if (!answer.pending.empty()) {
+      pending_.Add(answer.job->kdc, answer.job->job.id, std::move(answer.pending),
+                   now + limits::kPendingSealLife);
+    }
+    Finish(answer.job, std::move(answer.result));
+  }
+}
+
+// Keeps the status in step with what the recorder says of itself.
+void JobEngine::Impl::NoteRecorder() {
+  if (recorder_ == nullptr) return;
+  const std::string why(recorder_->Ready().message());
+  if (why == unrecorded_) return;
+  unrecorded_ = why;
+  const absl::MutexLock lock(&mu_);
+  status_.unrecorded = why;
+}
+
+void JobEngine::Impl::KeepUnbatched(const WaitingJob& job, const Judgement& why) {
+  if (recorder_ == nullptr) return;
+  if (unbatched_.size() < limits::kMaxUnbatchedJobs) {
+    unbatched_.emplace_back(job.job.client, LineOf(job, why));
+  } else {
+    ++unbatched_left_out_;
+  }
+}
+
+void JobEngine::Impl::RecordUnbatched() {
+  std::vector<std::pair<std::optional<Handle>, BatchJob>> jobs;
+  uint64_t left_out = 0;
+  {
+    const absl::MutexLock lock(&mu_);
+    jobs.swap(unbatched_);
+    std::swap(left_out, unbatched_left_out_);
+  }
+  if (recorder_ == nullptr || jobs.empty()) return;
+  BatchRecords records(store_);
+  std::vector<BatchJob> lines;
+  for (auto& [client, line] : jobs) {
+    NameClient(client, records, &line);
+    lines.push_back(std::move(line));
+  }
+  recorder_->RecordUnbatched(lines, left_out);
 }
 
 absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
@@ -330,30 +408,33 @@ absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
   for (const JobWork& job : work) {
     report.waited = std::max(report.waited, report.started - job.waiting->received);
   }
-  report.status = Compute(ballot, work, batch);
-  report.computed = clock_->Now() - report.started;
-  report.session = session.party->session();
+  report.session = session.party->session_id();
   report.batch = ballot.proposal.number;
+  report.view = ViewOf(ballot, FactsOf(work));
+  report.status = Compute(report.view, batch);
+  report.computed = clock_->Now() - report.started;
   report.aes_blocks = batch.aes_blocks();
   report.rounds = batch.cost().rounds;
   report.bytes = batch.cost().bytes_to_next;
-  if (report.status.ok()) {
-    for (Refused& r : refused) Fail(r.job, std::move(r.why), &report);
-  }
   {
     const absl::MutexLock lock(&mu_);
     if (!work.empty()) ++status_.batches;
     status_.aes_blocks += report.aes_blocks;
     status_.rounds += report.rounds;
   }
+  std::vector<Answered> answers;
+  const auto refuse = [&answers](const WaitingJobPtr& job, Judgement why) {
+    answers.push_back({job, {job->job.id, std::move(why), {}, {}, {}}, {}});
+  };
   if (report.status.ok()) {
-    Answer(session, ballot, work, batch, keys, &report);
+    answers = Results(session, ballot, work, batch, keys);
+    for (Refused& r : refused) refuse(r.job, std::move(r.why));
   } else {
     for (const JobWork& job : work) {
-      Fail(job.waiting, Refuse(Verdict::kUnavailable, std::string(report.status.message())),
-           &report);
+      refuse(job.waiting, Refuse(Verdict::kUnavailable, std::string(report.status.message())));
     }
   }
+  RecordAndAnswer(std::move(answers), ballot.records, &report);
   if (observer_ != nullptr && !report.jobs.empty()) observer_->OnBatch(report);
   return report.status;
 }

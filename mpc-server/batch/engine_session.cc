@@ -293,7 +293,8 @@ void JobEngine::Impl::CombineVotes(Ballot& ballot,
   for (size_t i = 0; i < ballot.proposal.entries.size(); ++i) {
     const Agreed agreed = Combine({codes[0][i], codes[1][i], codes[2][i]});
     ballot.agreed.push_back(agreed);
-    if (agreed.by == party_ || agreed.code == kVoteOk) continue;
+    // Who says the same says why itself.
+    if (agreed.code == kVoteOk || agreed.code == codes[party_][i]) continue;
     ballot.details[i] = absl::StrCat("server ", agreed.by, " said ",
                                      VerdictName(static_cast<Verdict>(agreed.code)));
   }
@@ -361,8 +362,10 @@ void JobEngine::Impl::SetDegraded(const std::string& reason) {
 void JobEngine::Impl::HousekeepingAt(absl::Time now) {
   FailExpired(now);
   FailExpiredKeyWork(now);
+  RecordUnbatched();
   if (now < housekeeping_at_) return;
   housekeeping_at_ = now + kHeartbeat;
+  NoteRecorder();
   grants_.Prune(now);
   pending_.Prune(now);
   // A store that cannot prune now can later; expired entries do no harm.

@@ -3,7 +3,7 @@
 // A KDC that asks the three servers for the tags of three different ciphertexts of one seal.
 //
 // Built twice: as the servers are, and as a control without the mask of PendingSeals
-// (MPCKDC_CONTROL_NO_TAG_MASK). In the control the three answers combine to a known function of the
+// (MPCKDC_CONTROL, Defence::kTagMask). In the control the three answers combine to a known function of the
 // servers' shares of the powers of H; as built they combine to noise. The last test is a model of
 // servers that answer with both components of their replicated share and without a mask: there one
 // seal with three ciphertexts yields H.
@@ -14,11 +14,18 @@
 #include "mpc-server/batch/test_engines.h"
 #include "mpc-server/circuit/gcm_plain.h"
 #include "mpc-server/circuit/gf128.h"
+#ifdef MPCKDC_CONTROL
+#include "mpc-server/defence/control.h"
+#endif
 #include "mpc-server/job/message_format.h"
 #include "mpc-server/job/operation_table.h"
 
 namespace mpckdc {
 namespace {
+
+#ifdef MPCKDC_CONTROL
+[[maybe_unused]] const bool dropped = (DropForTest(Defence::kTagMask), true);
+#endif
 
 Block Times(const Block& a, const Block& b) { return GfMultiply(a, b); }
 
@@ -97,7 +104,7 @@ TEST(Equivocation, DifferentCiphertexts) {
   const Seen seen =
       Equivocate({RandomBlock(random), RandomBlock(random), RandomBlock(random)});
   ASSERT_TRUE(seen.combined.judgement.ok());
-#ifdef MPCKDC_CONTROL_NO_TAG_MASK
+#ifdef MPCKDC_CONTROL
   EXPECT_EQ(seen.combined.tag_share, seen.predicted);
 #else
   EXPECT_NE(seen.combined.tag_share, seen.predicted);
@@ -110,7 +117,7 @@ TEST(Equivocation, OneDifferentCiphertext) {
   SeededRandomForTest random(6);
   const Seen seen = Equivocate({Block{}, RandomBlock(random), Block{}});
   ASSERT_TRUE(seen.combined.judgement.ok());
-#ifdef MPCKDC_CONTROL_NO_TAG_MASK
+#ifdef MPCKDC_CONTROL
   EXPECT_EQ(seen.combined.tag_share, seen.predicted);
 #else
   EXPECT_NE(seen.combined.tag_share, seen.predicted);

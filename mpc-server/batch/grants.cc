@@ -2,6 +2,7 @@
 #include "mpc-server/batch/grants.h"
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/defence/defence.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/limits.h"
 
@@ -39,13 +40,14 @@ Judgement Grants::Check(const KdcIdentity& kdc, const Job& job, const PrincipalI
                   absl::StrCat("no grant of job ", job.grant,
                                ": its pre-auth was not verified, or too long ago"));
   }
-  if (grant->principal != principal) {
+  if (grant->principal != principal && Upheld(Defence::kGrantPrincipal)) {
     return Refuse(Verdict::kRefused,
                   absl::StrCat("the grant of job ", job.grant, " is another principal's"));
   }
   const GrantUse total = grant->used + already + UseOf(job);
-  if (total.tickets > kGrantTickets || total.replies > kGrantReplies ||
-      total.checksums > kGrantChecksums) {
+  const bool spent = total.tickets > kGrantTickets || total.replies > kGrantReplies ||
+                     total.checksums > kGrantChecksums;
+  if (spent && Upheld(Defence::kGrantBudget)) {
     return Refuse(Verdict::kRefused, absl::StrCat("the grant of job ", job.grant, " is used up"));
   }
   return Ok();

@@ -53,6 +53,7 @@ JobEngine::Impl::Impl(const EngineOptions& options, const EngineParts& parts)
       peers_(parts.peers),
       executor_(parts.executor),
       observer_(parts.observer),
+      recorder_(parts.recorder),
       meta_(parts.store->Meta()),
       party_(meta_.identity.party),
       nonces_(parts.store, options.clock_skew),
@@ -75,6 +76,7 @@ void JobEngine::Impl::Stop() {
   executor_->Wake();
   executor_->Join();
   FailAll(kStopping);
+  RecordUnbatched();  // the engine's thread has ended
 }
 
 void JobEngine::Impl::Submit(const KdcIdentity& kdc, Job job, JobCallback done) {
@@ -99,6 +101,7 @@ void JobEngine::Impl::Submit(const KdcIdentity& kdc, Job job, JobCallback done) 
     } else {
       ++status_.jobs;
       ++status_.jobs_failed;
+      KeepUnbatched(*waiting, shape);
     }
   }
   if (!shape.ok()) return done(Refusal(id, std::move(shape)));
@@ -161,23 +164,23 @@ void JobEngine::Impl::VerifyKeys(const GroupId& request, std::vector<Handle> han
   executor_->Wake();
 }
 
-void JobEngine::Impl::Finish(const WaitingJobPtr& job, JobResult result,
-                             const PrincipalId& principal, BatchReport* report) {
+void JobEngine::Impl::Finish(const WaitingJobPtr& job, JobResult result) {
   {
     const absl::MutexLock lock(&mu_);
     queue_.Remove(*job);
     ++status_.jobs;
     if (!result.judgement.ok()) ++status_.jobs_failed;
   }
-  if (report != nullptr) {
-    report->jobs.push_back(
-        {job->kdc, job->job.id, job->job.operation, principal, result.judgement});
-  }
   if (job->done) std::exchange(job->done, nullptr)(std::move(result));
 }
 
-void JobEngine::Impl::Fail(const WaitingJobPtr& job, Judgement why, BatchReport* report) {
-  Finish(job, Refusal(job->job.id, std::move(why)), PrincipalId{}, report);
+// Of a job that no batch took.
+void JobEngine::Impl::Fail(const WaitingJobPtr& job, Judgement why) {
+  {
+    const absl::MutexLock lock(&mu_);
+    KeepUnbatched(*job, why);
+  }
+  Finish(job, Refusal(job->job.id, std::move(why)));
 }
 
 void JobEngine::Impl::FailExpired(absl::Time now) {

@@ -10,6 +10,7 @@
 #ifndef MPC_SERVER_BATCH_JOB_ENGINE_H_
 #define MPC_SERVER_BATCH_JOB_ENGINE_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@
 #include "mpc-server/batch/peer_link.h"
 #include "mpc-server/clock/clock.h"
 #include "mpc-server/clock/random_source.h"
+#include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/limits.h"
 #include "mpc-server/store/share_store.h"
@@ -48,14 +50,18 @@ struct BatchJob {
   KdcIdentity kdc;
   JobId id = 0;
   Operation operation = Operation::kUnspecified;
-  PrincipalId principal{};  // of the client handle or of the parent ticket; zero if neither
+  // Of the client handle or of the parent ticket; zero if neither. Of a job that was not computed:
+  // as the KDC claims.
+  PrincipalId principal{};
+  Digest digest{};  // of the job as this server received it
   Judgement judgement;
 };
 
 // One batch that ended, well or not.
 struct BatchReport {
-  uint64_t session = 0;     // connections between the servers made so far
-  uint64_t batch = 0;       // within the session
+  std::array<uint8_t, 16> session{};  // between the three servers, the same at all (PartyContext)
+  uint64_t batch = 0;                 // within the session
+  Digest view{};  // what this server believes the three agreed on; confirmed unless status says not
   absl::Time started;
   absl::Duration waited;    // by the oldest of its jobs
   absl::Duration agreed;    // spent on agreement
@@ -76,6 +82,19 @@ class EngineObserver {
   virtual void OnPeers(bool connected, const std::string& detail) = 0;
 };
 
+// Writes down what the engine answers (the audit log). All calls come from the engine's thread.
+class JobRecorder {
+ public:
+  virtual ~JobRecorder() = default;
+  // OK, or why nothing can be written down: the engine then admits no job.
+  virtual absl::Status Ready() = 0;
+  // Before any answer of the batch leaves. After an error none does: all are UNAVAILABLE.
+  virtual absl::Status Record(const BatchReport& report) = 0;
+  // Jobs that were answered without a batch, so refused, within about a second after. `left_out`
+  // more were too many to keep.
+  virtual void RecordUnbatched(absl::Span<const BatchJob> jobs, uint64_t left_out) = 0;
+};
+
 struct EngineStatus {
   bool peers_connected = false;
   std::string peers_detail;  // when not connected: the last error
@@ -91,6 +110,7 @@ struct EngineStatus {
   size_t pending_seals = 0;
   size_t grants = 0;
   std::string degraded;      // empty, or why this server does not seal (one sentence)
+  std::string unrecorded;    // empty, or why it answers no job: they cannot be written down
 };
 
 struct VerifyResult {
@@ -99,7 +119,7 @@ struct VerifyResult {
   std::string detail;
 };
 
-// Not owned; must outlive the engine. `observer` may be null.
+// Not owned; must outlive the engine. `observer` and `recorder` may be null.
 struct EngineParts {
   ShareStore* store = nullptr;
   Clock* clock = nullptr;
@@ -107,6 +127,7 @@ struct EngineParts {
   PeerLink* peers = nullptr;
   Executor* executor = nullptr;
   EngineObserver* observer = nullptr;
+  JobRecorder* recorder = nullptr;
 };
 
 class JobEngine {

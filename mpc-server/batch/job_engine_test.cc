@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpc-server/batch/nonce_sequencer.h"
+#include "mpc-server/batch/nonce_sequencer.h"
 #include "mpc-server/batch/test_engines.h"
 #include "mpc-server/circuit/gcm_plain.h"
 #include "mpc-server/job/message_format.h"
@@ -426,6 +427,24 @@ TEST(JobEngine, OriginTooOld) {
   const JobResult reissue = realm.three.Run(Reissue(realm, old, realm.tgt.info.handle));
   EXPECT_VERDICT(reissue, Verdict::kRefused);
   ExpectNoOutput(reissue);
+}
+
+// Without a header the time in the nonce is the ticket's age.
+TEST(JobEngine, ServiceTicketTooOld) {
+  Realm realm;
+  const auto open = [&](absl::Duration age) {
+    const Nonce nonce = JoinNonce(
+        {static_cast<uint32_t>(absl::ToUnixSeconds(absl::Now() - age)), 7, 42});
+    Job job = OpenTicket(realm, PlainSealText(realm.kadmin, kUsageTicket, nonce, "", "old"));
+    job.opens[0].handle = realm.kadmin.info.handle;
+    return realm.three.Run(job);
+  };
+  const absl::Duration life = limits::kDefaultMaxRenewableLife;
+  EXPECT_VERDICT(open(-absl::Seconds(16)), Verdict::kOk);
+  EXPECT_VERDICT(open(life - absl::Hours(1)), Verdict::kOk);
+  const JobResult old = open(life + absl::Hours(1));
+  EXPECT_VERDICT(old, Verdict::kRefused);
+  ExpectNoOutput(old);
 }
 
 // ---- What a KDC may tell three servers ----

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/defence/defence.h"
 #include "mpc-server/job/message_format.h"
 #include "mpc-server/limits.h"
 
@@ -33,7 +34,7 @@ Judgement JobQueue::TakeId(const GroupId& group, JobId id, absl::Time now) {
   if (sessions_.size() >= kMaxSessions) PruneSessions(now);
   Session& session = sessions_[group];
   session.seen = now;
-  if (id <= session.last) {
+  if (id <= session.last && Upheld(Defence::kJobIds)) {
     return Refuse(Verdict::kRefused, absl::StrCat("job id ", id, " after ", session.last,
                                                   ": ids of a session only increase"));
   }

@@ -2,6 +2,8 @@
 #include "mpc-server/batch/judge.h"
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/batch/nonce_sequencer.h"
+#include "mpc-server/defence/defence.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
 #include "mpc-server/job/tgt_header.h"
@@ -12,7 +14,7 @@ namespace {
 
 Judgement CheckAllTags(const JobWork& work) {
   for (const OpenWork& open : work.opens) {
-    if (!open.good) {
+    if (!open.good && Upheld(Defence::kTag)) {
       return Refuse(Verdict::kBadTag,
                     absl::StrCat("the message of ", open.message.ciphertext.size(),
                                  " bytes under key usage ", open.key.key->usage,
@@ -37,6 +39,7 @@ Judgement CheckGate(const JobWork& work) {
   if (work.client == nullptr || work.client->gate != Gate::kTimestamp || HasPreauth(work)) {
     return Ok();
   }
+  if (!Upheld(Defence::kGate)) return Ok();
   return Refuse(Verdict::kRefused, absl::StrCat("gate of ", work.client->principal,
                                                 " is timestamp and no pre-auth was verified"));
 }
@@ -44,20 +47,32 @@ Judgement CheckGate(const JobWork& work) {
 }  // namespace
 
 Judgement Judge::CheckPreauth(const OpenWork& open, absl::Time now) {
-  const auto time = DecodePreauthTimestamp(*open.plaintext);
+  const auto time = DecodePreauthTimestamp(AsText(*open.plaintext));
   if (!time) return Refuse(Verdict::kRefused, "the pre-auth is good and holds no timestamp");
   const absl::Duration off = *time - now;
-  if (off > policy_.clock_skew || off < -policy_.clock_skew) {
+  if (absl::AbsDuration(off) > policy_.clock_skew && Upheld(Defence::kFreshness)) {
     return Refuse(Verdict::kClockSkew,
                   absl::StrCat("the pre-auth timestamp differs from this server's clock by ",
                                absl::FormatDuration(absl::Trunc(off, absl::Milliseconds(1)))));
   }
-  if (replays_->Seen(open.key.info->handle, open.message.nonce)) {
+  if (replays_->Seen(open.key.info->handle, open.message.nonce) && Upheld(Defence::kReplay)) {
     return Refuse(Verdict::kReplay, "this pre-auth was accepted before");
   }
   // One window after its own end: a clock may be set back by as much.
   replays_->Add(open.key.info->handle, open.message.nonce, *time + 2 * policy_.clock_skew);
   return Ok();
+}
+
+// A ticket under a service key has no header. The time in its nonce tells when the servers sealed it;
+// it may be ahead of the clock (NonceSequencer), never behind by more than a clock may be.
+Judgement Judge::CheckSealAge(const Nonce& nonce, absl::Time now) const {
+  if (!Upheld(Defence::kOriginAge)) return Ok();
+  const absl::Duration age = now - absl::FromUnixSeconds(SplitNonce(nonce).seconds);
+  if (age <= policy_.max_renewable_life + policy_.clock_skew) return Ok();
+  return Refuse(Verdict::kRefused,
+                absl::StrCat("the ticket was sealed ",
+                             absl::FormatDuration(absl::Trunc(age, absl::Seconds(1))),
+                             " ago, beyond max_renewable_life"));
 }
 
 Judgement Judge::DecideJob(const JobWork& work, absl::Time now) {
@@ -68,6 +83,8 @@ Judgement Judge::DecideJob(const JobWork& work, absl::Time now) {
       j = CheckPreauth(open, now);
     } else if (const auto header = DecodeTgtHeader(open.message.header)) {
       j = CheckOriginAge(*header, now, policy_.max_renewable_life, policy_.clock_skew);
+    } else {
+      j = CheckSealAge(open.message.nonce, now);
     }
     if (!j.ok()) return j;
   }

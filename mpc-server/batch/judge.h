@@ -35,6 +35,7 @@ class Judge {
  private:
   Judgement DecideJob(const JobWork& work, absl::Time now);
   Judgement CheckPreauth(const OpenWork& open, absl::Time now);
+  Judgement CheckSealAge(const Nonce& nonce, absl::Time now) const;
   void LeaveGrant(const JobWork& work, absl::Time agreed, absl::Time now);
 
   const JudgePolicy policy_;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/circuit/ghash.h"
+#include "mpc-server/defence/defence.h"
 #include "mpc-server/job/message_format.h"
 #include "mpc-server/limits.h"
 
@@ -36,11 +37,7 @@ Block TagShare(const PendingSeal& seal, absl::string_view ciphertext) {
 }  // namespace
 
 Block TagMaskKeys::Mask(const Digest& hash) const {
-#ifdef MPCKDC_CONTROL_NO_TAG_MASK
-  // A test's control build: it shows what three different requests yield without the mask.
-  (void)hash;
-  return Block{};
-#endif
+  if (!Upheld(Defence::kTagMask)) return Block{};
   return XorBlocks(KeyedHash(own, hash), KeyedHash(next, hash));
 }
 
@@ -85,7 +82,11 @@ std::unique_ptr<PendingSeal> PendingSeals::Take(const KdcIdentity& kdc, const Ta
                                                   " is waiting for its tag"));
     return nullptr;
   }
-  std::unique_ptr<PendingSeal> seal = std::move(it->second.seals[request.seal]);
+  std::unique_ptr<PendingSeal>& waiting = it->second.seals[request.seal];
+  if (!Upheld(Defence::kOneTag) && waiting != nullptr) {
+    return std::make_unique<PendingSeal>(*waiting);
+  }
+  std::unique_ptr<PendingSeal> seal = std::move(waiting);
   if (seal == nullptr) {
     *why = Refuse(Verdict::kRefused, absl::StrCat("the tag of seal ", request.seal, " of job ",
                                                   request.job, " was already given"));

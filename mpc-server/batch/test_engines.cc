@@ -119,6 +119,37 @@ BatchReport RecordingObserver::FirstBatch() const {
   mu_.Unlock();
   return first;
 }
+absl::Status MemoryRecorder::Ready() {
+  const absl::MutexLock lock(&mu_);
+  return status_;
+}
+absl::Status MemoryRecorder::Record(const BatchReport& report) {
+  const absl::MutexLock lock(&mu_);
+  if (hook_) hook_();
+  if (status_.ok()) batches_.push_back(report);
+  return status_;
+}
+void MemoryRecorder::RecordUnbatched(absl::Span<const BatchJob> jobs, uint64_t) {
+  const absl::MutexLock lock(&mu_);
+  unbatched_.insert(unbatched_.end(), jobs.begin(), jobs.end());
+}
+void MemoryRecorder::Fail(const absl::Status& status) {
+  const absl::MutexLock lock(&mu_);
+  status_ = status;
+}
+void MemoryRecorder::SetHook(std::function<void()> hook) {
+  const absl::MutexLock lock(&mu_);
+  hook_ = std::move(hook);
+}
+std::vector<BatchReport> MemoryRecorder::Batches() const {
+  const absl::MutexLock lock(&mu_);
+  return batches_;
+}
+std::vector<BatchJob> MemoryRecorder::Unbatched() const {
+  const absl::MutexLock lock(&mu_);
+  return unbatched_;
+}
+
 std::string RecordingObserver::Degraded() const {
   const absl::MutexLock lock(&mu_);
   return degraded_;
@@ -146,13 +177,15 @@ void ThreeEngines::StartAll() {
   for (int p = 0; p < kParties; ++p) Start(p);
 }
 
-void ThreeEngines::Start(int p) {
+void ThreeEngines::StartWith(int p, JobRecorder* recorder) {
   Server& s = servers_[p];
   s.observer = std::make_unique<RecordingObserver>();
+  if (s.recorder == nullptr) s.recorder = std::make_unique<MemoryRecorder>();
   s.link = hub_.Link(p, s.clock.get());
   s.executor = std::make_unique<ThreadExecutor>(s.clock.get());
-  const EngineParts parts{s.store.get(), s.clock.get(),    s.random.get(),
-                          s.link.get(),  s.executor.get(), s.observer.get()};
+  const EngineParts parts{s.store.get(), s.clock.get(),    s.random.get(),  s.link.get(),
+                          s.executor.get(), s.observer.get(),
+                          recorder != nullptr ? recorder : s.recorder.get()};
   s.engine = std::make_unique<JobEngine>(options_, parts);
   const absl::Status started = s.engine->Start();
   if (!started.ok()) abort();

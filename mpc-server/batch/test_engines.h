@@ -67,13 +67,36 @@ class RecordingObserver : public EngineObserver {
   std::string degraded_ ABSL_GUARDED_BY(mu_);
 };
 
+// An audit log in memory that can be made to fail.
+class MemoryRecorder : public JobRecorder {
+ public:
+  absl::Status Ready() override;
+  absl::Status Record(const BatchReport& report) override;
+  void RecordUnbatched(absl::Span<const BatchJob> jobs, uint64_t left_out) override;
+
+  // OK: it can write again.
+  void Fail(const absl::Status& status);
+  // Called when a batch is to be written down.
+  void SetHook(std::function<void()> hook);
+  std::vector<BatchReport> Batches() const;
+  std::vector<BatchJob> Unbatched() const;
+
+ private:
+  mutable absl::Mutex mu_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  std::function<void()> hook_ ABSL_GUARDED_BY(mu_);
+  std::vector<BatchReport> batches_ ABSL_GUARDED_BY(mu_);
+  std::vector<BatchJob> unbatched_ ABSL_GUARDED_BY(mu_);
+};
+
 class ThreeEngines {
  public:
   explicit ThreeEngines(const EngineOptions& options = {}, uint64_t seed = 1);
   ~ThreeEngines();
 
   void StartAll();
-  void Start(int party);
+  void Start(int party) { StartWith(party, nullptr); }
+  void StartWith(int party, JobRecorder* recorder);  // null: its own
   void Stop(int party);  // the store stays: Start() again is a restart
   bool WaitConnected(absl::Duration limit = absl::Seconds(10));
 
@@ -103,6 +126,7 @@ class ThreeEngines {
   MemoryShareStore& store(int party) { return *servers_[party].store; }
   OffsetClock& clock(int party) { return *servers_[party].clock; }
   RecordingObserver& observer(int party) { return *servers_[party].observer; }
+  MemoryRecorder& recorder(int party) { return *servers_[party].recorder; }
   MemoryHub& hub() { return hub_; }
 
  private:
@@ -111,6 +135,7 @@ class ThreeEngines {
     std::unique_ptr<OffsetClock> clock;
     std::unique_ptr<SeededRandomForTest> random;
     std::unique_ptr<RecordingObserver> observer;
+    std::unique_ptr<MemoryRecorder> recorder;
     std::unique_ptr<PeerLink> link;
     std::unique_ptr<ThreadExecutor> executor;
     std::unique_ptr<JobEngine> engine;

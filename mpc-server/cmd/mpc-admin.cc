@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -8,6 +9,9 @@
 
 int main(int argc, char** argv) {
   mpckdc::DisableCoreDumps();
+  if (const std::string warning = mpckdc::RemoveGrpcTrace(); !warning.empty()) {
+    std::fprintf(stderr, "mpc-admin: %s\n", warning.c_str());
+  }
   // gRPC's own messages would stand between ours; set the variable to see them.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   mpckdc::admin::Environment environment = mpckdc::admin::SystemEnvironment();

@@ -98,13 +98,24 @@ void ServeUntilStopped(mpckdc::Server& server, const sigset_t& signals) {
   }
 }
 
-int Run(const mpckdc::Config& config) {
+// Before anything else: --check-config reads keys, too.
+struct Hardening {
+  bool no_core_dumps = mpckdc::DisableCoreDumps();
+  std::string trace_warning = mpckdc::RemoveGrpcTrace();
+
+  void Tell() const {
+    if (!no_core_dumps) mpckdc::Log().warn("core dumps could not be turned off");
+    if (!trace_warning.empty()) mpckdc::Log().warn("{}", trace_warning);
+  }
+};
+
+int Run(const mpckdc::Config& config, const Hardening& hardening) {
   const sigset_t signals = BlockSignals();
   umask(077);
-  if (!mpckdc::DisableCoreDumps()) mpckdc::Log().warn("core dumps could not be turned off");
   if (absl::Status s = mpckdc::RequireTls13(); !s.ok()) return Fail(s, kFailed);
   absl::Status log = mpckdc::StartLog({config.log.level, config.log.json, config.log.file});
   if (!log.ok()) return Fail(log, kFailed);
+  hardening.Tell();
   auto server = mpckdc::Server::Start(config);
   if (!server.ok()) {
     mpckdc::Log().error("cannot start: {}", mpckdc::Text(server.status()));
@@ -118,6 +129,7 @@ int Run(const mpckdc::Config& config) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const Hardening hardening;
   UseUnderscores(argc, argv);
   SetUpFlags();
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
@@ -133,5 +145,5 @@ int main(int argc, char** argv) {
     printf("%s: good\n", path.c_str());
     return kStopped;
   }
-  return Run(*config);
+  return Run(*config, hardening);
 }

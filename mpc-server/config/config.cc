@@ -21,6 +21,7 @@ namespace {
 constexpr const char* kModes[] = {"work-conserving", "fixed"};
 constexpr const char* kLevels[] = {"debug", "info", "warning", "error"};
 constexpr const char* kFormats[] = {"text", "json"};
+constexpr const char* kSyncs[] = {"batch", "interval", "never"};
 constexpr const char* kIsas[] = {"auto", "avx512", "avx2", "portable"};
 
 std::string FolderOf(const std::string& path) {
@@ -97,7 +98,7 @@ void ReadBatch(TableReader in, Config::Batch* batch) {
 }
 
 void ReadPolicy(TableReader in, Config::Policy* policy) {
-  in.Life("max_renewable_life", absl::Minutes(1), absl::Hours(24 * 366),
+  in.Life("max_renewable_life", absl::Seconds(1), absl::Hours(24 * 366),
           &policy->max_renewable_life);
   in.Life("clock_skew", absl::Seconds(1), absl::Hours(1), &policy->clock_skew);
   in.Finish();
@@ -109,7 +110,20 @@ void ReadLog(TableReader in, const std::string& folder, Config::Log* log) {
   in.Choice("format", kFormats, &format);
   log->json = format == kFormats[1];
   in.File("file", Need::kOptional, folder, &log->file);
-  in.File("audit_file", Need::kOptional, folder, &log->audit_file);
+  in.Finish();
+}
+
+void ReadAudit(TableReader in, const std::string& folder, Config::Audit* audit) {
+  in.File("file", Need::kOptional, folder, &audit->file);
+  std::string sync = kSyncs[static_cast<size_t>(audit->sync)];
+  in.Choice("sync", kSyncs, &sync);
+  audit->sync = sync == "batch"   ? AuditSync::kBatch
+                : sync == "never" ? AuditSync::kNever
+                                  : AuditSync::kInterval;
+  ReadNumber<uint64_t>(in, "rotate_mib", Need::kOptional, 0, limits::kMaxAuditRotateMib,
+                       &audit->rotate_mib);
+  ReadNumber<size_t>(in, "keep_files", Need::kOptional, 0, limits::kMaxAuditFiles,
+                     &audit->keep_files);
   in.Finish();
 }
 
@@ -134,9 +148,10 @@ Config ReadAll(const toml::table& table, const std::string& path, ConfigErrors* 
   ReadBatch(top.Section("batch", Need::kOptional), &config.batch);
   ReadPolicy(top.Section("policy", Need::kOptional), &config.policy);
   ReadLog(top.Section("log", Need::kOptional), folder, &config.log);
+  ReadAudit(top.Section("audit", Need::kOptional), folder, &config.audit);
   ReadSmallSections(top, &config);
   top.Finish();
-  if (config.log.audit_file.empty()) config.log.audit_file = config.data_dir + "/audit.log";
+  if (config.audit.file.empty()) config.audit.file = config.data_dir + "/audit.log";
   return config;
 }
 

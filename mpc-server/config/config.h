@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "mpc-server/audit/sync.h"
 #include "mpc-server/limits.h"
 
 namespace mpckdc {
@@ -61,9 +62,15 @@ struct Config {
   struct Log {
     std::string level = "info";
     bool json = false;
-    std::string file;        // empty: standard error
-    std::string audit_file;  // empty: DATA_DIR/audit.log
+    std::string file;  // empty: standard error
   } log;
+
+  struct Audit {
+    std::string file;  // DATA_DIR/audit.log when none is given
+    AuditSync sync = AuditSync::kInterval;
+    uint64_t rotate_mib = limits::kDefaultAuditRotateMib;  // 0: never
+    size_t keep_files = 0;                                 // 0: all
+  } audit;
 
   struct Metrics {
     std::string listen;  // empty: none

@@ -56,7 +56,9 @@ TEST(ConfigTest, ReadsAMinimalFileWithDefaults) {
   EXPECT_EQ(config->peers.names[2], "p2");
   EXPECT_EQ(config->batch.window, absl::Milliseconds(100));
   EXPECT_FALSE(config->batch.fixed);
-  EXPECT_EQ(config->log.audit_file, "dir/data/audit.log");
+  EXPECT_EQ(config->audit.file, "dir/data/audit.log");
+  EXPECT_EQ(config->audit.sync, AuditSync::kInterval);
+  EXPECT_EQ(config->audit.keep_files, 0u) << "an audit log is not deleted unasked";
   EXPECT_EQ(config->store.map_size_gib, 64u);
 }
 
@@ -74,7 +76,11 @@ clock_skew = "90s"
 level = "debug"
 format = "json"
 file = "/var/log/x"
-audit_file = "/var/log/audit"
+[audit]
+file = "/var/log/audit"
+sync = "batch"
+rotate_mib = 0
+keep_files = 12
 [metrics]
 listen = "127.0.0.1:9"
 [engine]
@@ -87,6 +93,10 @@ isa = "portable"
   EXPECT_EQ(config->policy.max_renewable_life, absl::Hours(48));
   EXPECT_EQ(config->policy.clock_skew, absl::Seconds(90));
   EXPECT_TRUE(config->log.json);
+  EXPECT_EQ(config->audit.file, "/var/log/audit");
+  EXPECT_EQ(config->audit.sync, AuditSync::kBatch);
+  EXPECT_EQ(config->audit.rotate_mib, 0u);
+  EXPECT_EQ(config->audit.keep_files, 12u);
   EXPECT_EQ(config->metrics.listen, "127.0.0.1:9");
   EXPECT_EQ(config->engine.isa, "portable");
 }

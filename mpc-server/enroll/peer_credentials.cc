@@ -68,15 +68,16 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PeerCredentials(
   }
   absl::StatusOr<std::string> certificate = ReadSmallFile(identity.certificate_file);
   if (!certificate.ok()) return certificate.status();
-  absl::StatusOr<std::string> key = ReadSmallFile(identity.key_file);
-  if (!key.ok()) return key.status();
   absl::StatusOr<std::string> ca = ReadSmallFile(identity.ca_file);
   if (!ca.ok()) return ca.status();
   if (auto facts = ParseCertificate(*ca); !facts.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(identity.ca_file, ": ", facts.status().message()));
   }
+  absl::StatusOr<std::string> key = ReadSmallFile(identity.key_file);
+  if (!key.ok()) return key.status();
 
+  // From here on gRPC has the private key, in its own memory for as long as the connection lives.
   std::vector<grpc::experimental::IdentityKeyCertPair> pairs = {
       {*std::move(key), *std::move(certificate)}};
   grpc::experimental::TlsChannelCredentialsOptions options;

@@ -10,9 +10,8 @@
 #ifndef MPC_SERVER_PROTOCOL_REVEAL_H_
 #define MPC_SERVER_PROTOCOL_REVEAL_H_
 
-#include <vector>
-
 #include "mpc-server/protocol/circuit.h"
+#include "mpc-server/secret/secret.h"
 
 namespace mpckdc {
 
@@ -37,7 +36,7 @@ class OpenToServers : public Circuit {
   int party_;
   const char* what_;
   absl::Span<const SharedBlock> shares_;
-  std::vector<Block> opened_;
+  SecretVector<Block> opened_;
   bool done_ = true;
 };
 

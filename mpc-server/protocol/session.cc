@@ -168,6 +168,8 @@ class SessionOpener {
     auto party = std::make_unique<PartyContext>(options_, channel_, clock, session_,
                                                 std::move(seeds_));
     party->version_ = version_;
+    std::copy_n(transcript_.begin() + sizeof(session_), party->session_id_.size(),
+                party->session_id_.begin());
     party->greeting_prev_ = hellos_[PrevParty(options_.party)].greeting;
     party->greeting_next_ = hellos_[NextParty(options_.party)].greeting;
     return party;

@@ -10,6 +10,7 @@
 #ifndef MPC_SERVER_PROTOCOL_SESSION_H_
 #define MPC_SERVER_PROTOCOL_SESSION_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -55,6 +56,9 @@ class PartyContext {
 
   int party() const { return options_.party; }
   uint32_t session() const { return session_; }
+  // The same at the three parties and of no other session: from the hash of the three hellos, each
+  // of which has a random nonce.
+  const std::array<uint8_t, 16>& session_id() const { return session_id_; }
   uint16_t version() const { return version_; }
   PeerChannel& channel() { return channel_; }
   Clock& clock() { return clock_; }
@@ -98,6 +102,7 @@ class PartyContext {
   PeerChannel& channel_;
   Clock& clock_;
   uint32_t session_;
+  std::array<uint8_t, 16> session_id_{};
   uint16_t version_ = kPeerProtocolMax;
   uint32_t batch_ = 0;
   uint32_t next_round_ = 0;

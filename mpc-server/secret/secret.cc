@@ -5,6 +5,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
+
 #ifdef MPCKDC_CONSTANT_TIME_MARKS
 #include <valgrind/memcheck.h>
 #endif
@@ -23,6 +25,13 @@ bool DisableCoreDumps() {
   const struct rlimit none = {0, 0};
   const bool limited = setrlimit(RLIMIT_CORE, &none) == 0;
   return prctl(PR_SET_DUMPABLE, 0) == 0 && limited;
+}
+
+std::string RemoveGrpcTrace() {
+  if (std::getenv("GRPC_TRACE") == nullptr) return "";
+  unsetenv("GRPC_TRACE");
+  return "GRPC_TRACE is ignored: gRPC's traces would print shares of keys and keystream; "
+         "GRPC_VERBOSITY=DEBUG alone is safe and shows why a connection fails";
 }
 
 #ifdef MPCKDC_CONSTANT_TIME_MARKS

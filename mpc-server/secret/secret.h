@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -25,9 +26,14 @@ void Wipe(void* data, size_t size);
 // Compares without a data-dependent branch. Unequal lengths compare unequal.
 bool ConstantTimeEqual(absl::Span<const uint8_t> a, absl::Span<const uint8_t> b);
 
-// Turns off core dumps and ptrace attachment for this process. Call once, first thing in main().
+// Turns off core dumps and ptrace attachment for this process. Call it first thing in main().
 // Returns false when the kernel refused.
 bool DisableCoreDumps();
+
+// Takes GRPC_TRACE out of the environment; returns a warning for the administrator, empty if it was
+// not set. gRPC's traces print every message as it is inside TLS, byte by byte: shares, of which
+// three make a keystream. Call before gRPC starts and before there is a second thread.
+std::string RemoveGrpcTrace();
 
 // 64-byte aligned block of the arena, zero-filled. Never null: running out of memory aborts.
 void* SecretAllocate(size_t size);
@@ -38,6 +44,8 @@ struct SecretArenaStats {
   size_t bytes_mapped = 0;  // from the system
   size_t bytes_in_use = 0;  // handed out, rounded up to size classes
   size_t bytes_locked = 0;  // of bytes_mapped; smaller when RLIMIT_MEMLOCK is too small
+
+  bool all_locked() const { return bytes_locked == bytes_mapped; }
 };
 SecretArenaStats GetSecretArenaStats();
 

@@ -5,7 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -74,6 +79,70 @@ TEST(SecretTest, DisableCoreDumps) {
   struct rlimit limit;
   ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
   EXPECT_EQ(limit.rlim_max, 0u);
+}
+
+// A page of the arena as /proc/self/smaps shows it.
+std::string FlagsOfMapping(const void* p) {
+  std::ifstream smaps("/proc/self/smaps");
+  const auto address = reinterpret_cast<uintptr_t>(p);
+  bool here = false;
+  for (std::string line; std::getline(smaps, line);) {
+    uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+      here = begin <= address && address < end;
+    } else if (here && line.starts_with("VmFlags:")) {
+      return line + " ";
+    }
+  }
+  return "";
+}
+
+TEST(SecretTest, PagesAreLockedNotDumpedAndWipedOnFork) {
+  for (const size_t size : {64u, 4096u, 1u << 20}) {
+    void* p = SecretAllocate(size);
+    const std::string flags = FlagsOfMapping(p);
+    for (const char* flag : {" lo ", " dd ", " wf "}) {
+      EXPECT_NE(flags.find(flag), std::string::npos) << size << " bytes: " << flags;
+    }
+    SecretFree(p, size);
+  }
+  EXPECT_TRUE(GetSecretArenaStats().all_locked());
+  // The check sees: ordinary memory has none of the three.
+  const std::vector<char> ordinary(1 << 20);
+  const std::string flags = FlagsOfMapping(ordinary.data());
+  EXPECT_NE(flags, "");
+  for (const char* flag : {" lo ", " dd ", " wf "}) {
+    EXPECT_EQ(flags.find(flag), std::string::npos) << flags;
+  }
+}
+
+TEST(SecretDeathTest, ReadingPastARegionFaults) {
+  auto* p = static_cast<uint8_t*>(SecretAllocate(1 << 20));
+  EXPECT_DEATH((void)*static_cast<volatile uint8_t*>(p + (1 << 20)), "");
+  EXPECT_DEATH((void)*static_cast<volatile uint8_t*>(p - 1), "");
+  (void)*static_cast<volatile uint8_t*>(p + (1 << 20) - 1);  // the last byte inside is readable
+  SecretFree(p, 1 << 20);
+}
+
+// In a child that may lock nothing: exits with 0 when memory works and is counted as not locked.
+[[noreturn]] void AllocateWithoutLocking() {
+  const struct rlimit none = {0, 0};
+  if (setrlimit(RLIMIT_MEMLOCK, &none) != 0) _exit(2);
+  if (geteuid() == 0 && setuid(65534) != 0) _exit(3);  // root may lock without a limit
+  auto* p = static_cast<volatile uint8_t*>(SecretAllocate(2 << 20));
+  p[0] = 1;
+  _exit(GetSecretArenaStats().all_locked() ? 1 : 0);
+}
+
+TEST(SecretDeathTest, MemoryThatCannotBeLockedIsCounted) {
+  EXPECT_EXIT(AllocateWithoutLocking(), testing::ExitedWithCode(0), "");
+}
+
+TEST(SecretTest, GrpcTraceIsRemoved) {
+  setenv("GRPC_TRACE", "all", 1);
+  EXPECT_NE(RemoveGrpcTrace(), "");
+  EXPECT_EQ(std::getenv("GRPC_TRACE"), nullptr);
+  EXPECT_EQ(RemoveGrpcTrace(), "");
 }
 
 }  // namespace

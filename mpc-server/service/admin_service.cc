@@ -118,6 +118,7 @@ grpc::ServerUnaryReactor* AdminService::Run(
     return reactor;
   }
   worker_.Post([this, act = std::move(act), body = std::move(body)]() mutable {
+    if (absl::Status s = RequireAudit(*act); !s.ok()) return Complete(act, s);
     if (std::optional<absl::Status> status = body()) Complete(act, *status);
   });
   return reactor;
@@ -143,9 +144,17 @@ void AdminService::Record(const Act& act, const absl::Status& status) {
   for (const auto& [key, value] : act.details.items()) line[key] = value;
   line["result"] = absl::StatusCodeToString(status.code());
   if (!status.ok()) line["reason"] = Text(status);
-  absl::Status written = parts_.audit->Append(refused ? "refused" : "admin", std::move(line));
+  absl::Status written = parts_.audit->Append(refused ? "refused" : "admin", line);
   if (!written.ok()) Log().error("{}", Text(written));
   if (!status.ok()) Log().warn("{} of {}: {}", act.call, act.caller.Text(), Text(status));
+}
+
+// No act goes unrecorded; the status tells the administrator why there is none.
+absl::Status AdminService::RequireAudit(const Act& act) const {
+  const absl::Status ready = parts_.audit->Ready();
+  if (ready.ok() || act.call == "GetStatus") return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("this server does nothing that it cannot audit: ", ready.message()));
 }
 
 absl::Status AdminService::RequireInitialised() const {
@@ -197,7 +206,10 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   reply->set_batches(engine.batches);
   reply->set_jobs(engine.jobs);
   reply->set_jobs_failed(engine.jobs_failed);
-  reply->set_degraded(engine.degraded);
+  reply->set_degraded(engine.unrecorded.empty() ? engine.degraded : engine.unrecorded);
+  const AuditStatus audit = parts_.audit->Status();
+  reply->set_audit_seq(audit.head.seq);
+  reply->set_audit_head(absl::HexStringToBytes(audit.head.hash));
   return absl::OkStatus();
 }
 

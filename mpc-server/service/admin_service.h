@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "mpc-server/audit/audit_log.h"
 #include "mpc-server/clock/clock.h"
-#include "mpc-server/service/audit_log.h"
 #include "mpc-server/service/caller.h"
 #include "mpc-server/service/engine_api.h"
 #include "mpc-server/service/metrics.h"
@@ -81,6 +81,7 @@ class AdminService final : public v1::AdminService::CallbackService {
   void Complete(const ActPtr& act, const absl::Status& status);
   void Record(const Act& act, const absl::Status& status);
 
+  absl::Status RequireAudit(const Act& act) const;
   absl::Status RequireInitialised() const;
   absl::Status FillStatus(const v1::StatusRequest& request, v1::StatusReply* reply) const;
   absl::Status DoInitRealm(const v1::InitRealmRequest& request, v1::InitRealmReply* reply);

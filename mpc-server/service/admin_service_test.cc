@@ -43,7 +43,7 @@ class AdminServiceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(denied_.Load().ok());
-    audit_ = *AuditLog::Open(AuditFile(), store_.Meta().identity, &SystemClock());
+    audit_ = OpenAudit(AuditFile());
     package_key_ = PackageKey::LoadOrCreate(store_, SystemRandom());
     authority_ = Authority::Load(port_.folder().File("ca.pem"));
     ASSERT_TRUE(package_key_.ok() && authority_.ok());
@@ -65,6 +65,13 @@ class AdminServiceTest : public ::testing::Test {
   }
   void TearDown() override { port_.Stop(); }
 
+  std::unique_ptr<AuditLog> OpenAudit(const std::string& path) {
+    AuditLogOptions options;
+    options.path = path;
+    const StoreIdentity identity = store_.Meta().identity;
+    options.owner = {identity.realm, identity.party};
+    return *AuditLog::Open(std::move(options), &SystemClock());
+  }
   std::string AuditFile() const { return port_.folder().File("audit.log"); }
 
   template <class Request, class Reply>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KeyService over real gRPC with mutual TLS, and an engine that does what the test says.
+#include "mpc-server/audit/audit_log.h"
 #include "mpc-server/service/key_service.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +10,6 @@
 #include <set>
 
 #include "mpc-server/limits.h"
-#include "mpc-server/service/audit_log.h"
 #include "mpc-server/service/test_support.h"
 #include "mpc-server/store/memory_share_store.h"
 
@@ -86,7 +86,8 @@ class KeyServiceTest : public ::testing::Test {
   void SetUp() override {
     std::ofstream(DenyFile()) << "";
     ASSERT_TRUE(denied_.Load().ok());
-    audit_ = *AuditLog::Open(port_.folder().File("audit.log"), {"EXAMPLE.COM", 0, 1}, &clock_);
+    audit_ = *AuditLog::Open({port_.folder().File("audit.log"), {"EXAMPLE.COM", 0}, AuditSync::kNever, 0, 0, {}},
+                              &clock_);
     service_ = std::make_unique<KeyService>(
         KeyServiceParts{&engine_, &store_, &doorkeeper_, audit_.get(), &metrics_, &clock_});
     port_.Start({service_.get()}, static_cast<int>(limits::kMaxMessageBytes));

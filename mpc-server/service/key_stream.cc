@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/defence/defence.h"
 #include "mpc-server/limits.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
@@ -119,6 +120,7 @@ std::optional<absl::Status> KeyStream::AdvanceLocked() {
 
 void KeyStream::NoteEnd() {
   if (broken_) {
+    for (v1::ServerMessage& answer : queue_) WipeShares(answer);
     queue_.clear();
     if (!closing_) closing_ = absl::CancelledError("the KDC went away");
   }
@@ -144,6 +146,7 @@ void KeyStream::FillOutgoing() {
   const grpc::Status encoded =
       grpc::SerializationTraits<v1::ServerMessage>::Serialize(message, &outgoing_, &own);
   assert(encoded.ok());
+  WipeShares(message);
 }
 
 void KeyStream::Queue(v1::ServerMessage answer) {
@@ -229,7 +232,7 @@ absl::Status KeyStream::HandleJobs(v1::KdcMessage& message) {
 
 // A job id that does not rise ends the stream: an answer could not say which job it is for.
 absl::Status KeyStream::TakeJob(v1::Job& in) {
-  if (!session_->Raise(in.id())) {
+  if (!session_->Raise(in.id()) && Upheld(Defence::kJobIds)) {
     return absl::InvalidArgumentError(absl::StrCat("job id ", in.id(), " after ",
                                                    session_->last_id.load(),
                                                    ": ids must rise and are never used again"));

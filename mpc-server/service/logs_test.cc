@@ -11,10 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "mpc-server/service/audit_log.h"
+#include "mpc-server/audit/audit_log.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/service/observer.h"
+#include "mpc-server/service/recorder.h"
 #include "mpc-server/service/sd_notify.h"
 #include "mpc-server/store/test_folder.h"
 
@@ -36,64 +37,19 @@ std::vector<json> Lines(const std::string& path) {
 class LogsTest : public ::testing::Test {
  protected:
   std::unique_ptr<AuditLog> Open() {
-    return *AuditLog::Open(audit_file_, {"EXAMPLE.COM", 2, 1}, &SystemClock());
+    AuditLogOptions options;
+    options.path = audit_file_;
+    options.owner = {"EXAMPLE.COM", 2};
+    return *AuditLog::Open(std::move(options), &SystemClock());
   }
   TestFolder folder_;
   std::string audit_file_ = folder_.File("audit.log");
 };
 
-TEST_F(LogsTest, AuditLinesAreNumberedAcrossRestarts) {
-  ASSERT_TRUE(Open()->Append("start", {{"x", 1}}).ok());
-  auto log = Open();
-  ASSERT_TRUE(log->Append("stop", AuditLog::Fields::object()).ok());
-  const std::vector<json> lines = Lines(audit_file_);
-  ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[0]["v"], 1);
-  EXPECT_EQ(lines[0]["seq"], 1);
-  EXPECT_EQ(lines[0]["realm"], "EXAMPLE.COM");
-  EXPECT_EQ(lines[0]["party"], 2);
-  EXPECT_EQ(lines[0]["kind"], "start");
-  EXPECT_EQ(lines[0]["x"], 1);
-  EXPECT_EQ(lines[1]["seq"], 2);
-}
-
-TEST_F(LogsTest, TornAuditLineIsClosedAndSkipped) {
-  ASSERT_TRUE(Open()->Append("start", AuditLog::Fields::object()).ok());
-  std::ofstream(audit_file_, std::ios::app) << "{\"v\":1,\"seq\":2,\"ti";
-  ASSERT_TRUE(Open()->Append("start", AuditLog::Fields::object()).ok());
-  const std::vector<json> lines = Lines(audit_file_);
-  ASSERT_EQ(lines.size(), 3u);
-  EXPECT_TRUE(lines[1].is_discarded());
-  EXPECT_EQ(lines[2]["seq"], 2);
-}
-
-TEST_F(LogsTest, AuditGoesOnInANewFileAfterRotation) {
-  auto log = Open();
-  ASSERT_TRUE(log->Append("a", AuditLog::Fields::object()).ok());
-  ASSERT_EQ(rename(audit_file_.c_str(), (audit_file_ + ".1").c_str()), 0);
-  ASSERT_TRUE(log->Reopen().ok());
-  ASSERT_TRUE(log->Append("b", AuditLog::Fields::object()).ok());
-  EXPECT_EQ(Lines(audit_file_ + ".1").size(), 1u);
-  EXPECT_EQ(Lines(audit_file_)[0]["seq"], 2);
-}
-
-TEST_F(LogsTest, HostileTextStaysOnOneLine) {
-  ASSERT_TRUE(Open()->Append("a", {{"principal", "x\n{\"kind\":\"fake\"}\xff"}}).ok());
-  ASSERT_EQ(Lines(audit_file_).size(), 1u);
-  EXPECT_EQ(Lines(audit_file_)[0]["kind"], "a");
-}
-
-TEST_F(LogsTest, FullDiskIsAnError) {
-  auto log = AuditLog::Open("/dev/full", {"EXAMPLE.COM", 0, 1}, &SystemClock());
-  ASSERT_TRUE(log.ok());
-  EXPECT_TRUE(absl::IsResourceExhausted((*log)->Append("a", AuditLog::Fields::object())));
-}
-
-TEST_F(LogsTest, ABatchIsOneLineWithItsJobs) {
-  auto log = Open();
-  Metrics metrics;
-  ServiceObserver observer(log.get(), &metrics);
+BatchReport TwoJobs() {
   BatchReport report;
+  report.session.fill(0x51);
+  report.view.fill(0x77);
   report.batch = 4;
   report.aes_blocks = 33;
   BatchJob job;
@@ -101,19 +57,61 @@ TEST_F(LogsTest, ABatchIsOneLineWithItsJobs) {
   job.id = 9;
   job.operation = Operation::kLogin;
   job.principal.fill(0xab);
+  job.digest.fill(0xd1);
   report.jobs.push_back(job);
   job.id = 10;
   job.judgement = Refuse(Verdict::kBadTag, "wrong key");
   report.jobs.push_back(job);
-  observer.OnBatch(report);
+  return report;
+}
+
+TEST_F(LogsTest, ABatchIsOneLineWithItsJobs) {
+  auto log = Open();
+  AuditRecorder recorder(log.get());
+  ASSERT_TRUE(recorder.Record(TwoJobs()).ok());
   const std::vector<json> lines = Lines(audit_file_);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0]["kind"], "batch");
+  EXPECT_EQ(lines[0]["ring"], std::string("51515151515151515151515151515151"));
+  EXPECT_EQ(lines[0]["batch"], 4);
+  EXPECT_EQ(lines[0]["view"].get<std::string>().size(), 64u);
   ASSERT_EQ(lines[0]["jobs"].size(), 2u);
   EXPECT_EQ(lines[0]["jobs"][0]["op"], "LOGIN");
   EXPECT_EQ(lines[0]["jobs"][0]["principal"], std::string("abababababababababababababababab"));
+  EXPECT_EQ(lines[0]["jobs"][0]["digest"], std::string("d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1"));
   EXPECT_EQ(lines[0]["jobs"][1]["verdict"], "BAD_TAG");
   EXPECT_EQ(lines[0]["jobs"][1]["detail"], "wrong key");
+}
+
+TEST_F(LogsTest, JobsThatNoBatchTookAreALineToo) {
+  auto log = Open();
+  AuditRecorder recorder(log.get());
+  recorder.RecordUnbatched(TwoJobs().jobs, 3);
+  const std::vector<json> lines = Lines(audit_file_);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["kind"], "jobs");
+  EXPECT_EQ(lines[0]["left_out"], 3);
+  EXPECT_EQ(lines[0]["jobs"].size(), 2u);
+}
+
+TEST_F(LogsTest, WhatCannotBeWrittenIsSaidToTheEngine) {
+  audit_file_ = "/dev/full";
+  auto log = Open();
+  AuditRecorder recorder(log.get());
+  EXPECT_TRUE(recorder.Ready().ok());
+  EXPECT_FALSE(recorder.Record(TwoJobs()).ok());
+  EXPECT_THAT(recorder.Ready().message(), HasSubstr("answers no job that it cannot audit"));
+  Metrics metrics;
+  metrics.Audit(log->Status());
+  EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_state{what=\"audit_failing\"} 1"));
+  EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_state{what=\"audit_failures\"} 1"));
+}
+
+TEST_F(LogsTest, BatchesAreCounted) {
+  auto log = Open();
+  Metrics metrics;
+  ServiceObserver observer(log.get(), &metrics);
+  observer.OnBatch(TwoJobs());
   EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_batch_work_total{what=\"aes_blocks\"} 33"));
 }
 

@@ -134,10 +134,18 @@ void Metrics::AdminDone(const std::string& call, bool ok) {
   families_->admin.Add({{"call", call}, {"result", ok ? "ok" : "error"}}).Increment();
 }
 
+void Metrics::Audit(const AuditStatus& audit) {
+  Families& f = *families_;
+  f.Set("audit_lines", static_cast<double>(audit.lines));
+  f.Set("audit_failures", static_cast<double>(audit.failures));
+  f.Set("audit_failing", audit.failing.empty() ? 0 : 1);
+  f.Set("audit_seq", static_cast<double>(audit.head.seq));
+}
+
 void Metrics::Gauges(const EngineStatus& engine, size_t streams, absl::Time certificate_expires) {
   Families& f = *families_;
   f.Set("peers_connected", engine.peers_connected ? 1 : 0);
-  f.Set("degraded", engine.degraded.empty() ? 0 : 1);
+  f.Set("degraded", engine.degraded.empty() && engine.unrecorded.empty() ? 0 : 1);
   f.Set("peer_skew_prev_seconds", absl::ToDoubleSeconds(engine.skew_prev));
   f.Set("peer_skew_next_seconds", absl::ToDoubleSeconds(engine.skew_next));
   f.Set("jobs_waiting", static_cast<double>(engine.waiting));

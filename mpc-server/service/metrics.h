@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "mpc-server/audit/audit_log.h"
 #include "mpc-server/batch/job_engine.h"
 #include "mpc-server/job/job.h"
 
@@ -29,6 +30,7 @@ class Metrics {
   void TagDone(Verdict verdict);
   void BatchDone(const BatchReport& report);
   void AdminDone(const std::string& call, bool ok);
+  void Audit(const AuditStatus& audit);
   // Read from time to time: clock differences, queue, connections.
   void Gauges(const EngineStatus& engine, size_t streams, absl::Time certificate_expires);
 

@@ -1,57 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/service/observer.h"
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "mpc-server/service/log.h"
-#include "mpc-server/store/bytes.h"
-#include "proto/kdc_key.pb.h"
 
 namespace mpckdc {
 namespace {
 
 constexpr absl::Duration kRepeatPeers = absl::Minutes(1);
 
-// "LOGIN" of OPERATION_LOGIN.
-std::string OperationText(Operation operation) {
-  const auto number = static_cast<v1::Operation>(operation);
-  if (!v1::Operation_IsValid(number)) return "UNKNOWN";
-  return v1::Operation_Name(number).substr(sizeof "OPERATION_" - 1);
-}
-
-AuditLog::Fields JobFields(const BatchJob& job) {
-  AuditLog::Fields fields = {{"kdc", job.kdc.name},
-                             {"session", absl::BytesToHexString(AsText(job.kdc.session))},
-                             {"id", job.id},
-                             {"op", OperationText(job.operation)},
-                             {"principal", absl::BytesToHexString(AsText(job.principal))},
-                             {"verdict", Text(VerdictName(job.judgement.verdict))}};
-  if (!job.judgement.detail.empty()) fields["detail"] = job.judgement.detail;
-  return fields;
-}
-
 }  // namespace
 
-void ServiceObserver::Audit(const char* kind, AuditLog::Fields fields) {
-  absl::Status status = audit_->Append(kind, std::move(fields));
+void ServiceObserver::Audit(const char* kind, const AuditLog::Fields& fields) {
+  absl::Status status = audit_->Append(kind, fields);
   if (!status.ok()) Log().error("{}", Text(status));
 }
 
 void ServiceObserver::OnBatch(const BatchReport& report) {
   metrics_->BatchDone(report);
-  AuditLog::Fields line = {{"connection", report.session},
-                           {"batch", report.batch},
-                           {"waited_us", absl::ToInt64Microseconds(report.waited)},
-                           {"agreed_us", absl::ToInt64Microseconds(report.agreed)},
-                           {"computed_us", absl::ToInt64Microseconds(report.computed)},
-                           {"aes_blocks", report.aes_blocks},
-                           {"rounds", report.rounds}};
-  if (!report.status.ok()) line["error"] = Text(report.status);
-  AuditLog::Fields jobs = AuditLog::Fields::array();
-  for (const BatchJob& job : report.jobs) jobs.push_back(JobFields(job));
-  line["jobs"] = std::move(jobs);
-  Audit("batch", std::move(line));
   Log().debug("batch {}: {} jobs, {} AES blocks, {} rounds, {} ms", report.batch,
               report.jobs.size(), report.aes_blocks, report.rounds,
               absl::ToDoubleMilliseconds(report.computed));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns what the engine reports into audit lines, metrics and log lines.
+// Turns what the engine reports of itself into audit lines, metrics and log lines. What it answers
+// is recorder.h's business.
 #ifndef MPC_SERVER_SERVICE_OBSERVER_H_
 #define MPC_SERVER_SERVICE_OBSERVER_H_
 
@@ -8,8 +9,8 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "mpc-server/audit/audit_log.h"
 #include "mpc-server/batch/job_engine.h"
-#include "mpc-server/service/audit_log.h"
 #include "mpc-server/service/metrics.h"
 
 namespace mpckdc {
@@ -24,7 +25,7 @@ class ServiceObserver : public EngineObserver {
   void OnPeers(bool connected, const std::string& detail) override;
 
  private:
-  void Audit(const char* kind, AuditLog::Fields fields);
+  void Audit(const char* kind, const AuditLog::Fields& fields);
 
   AuditLog* const audit_;
   Metrics* const metrics_;

@@ -13,20 +13,22 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "mpc-server/audit/audit_log.h"
 #include "mpc-server/batch/job_engine.h"
 #include "mpc-server/batch/tls_peer_link.h"
 #include "mpc-server/clock/clock.h"
 #include "mpc-server/clock/random_source.h"
 #include "mpc-server/limits.h"
 #include "mpc-server/randomness/isa.h"
+#include "mpc-server/secret/secret.h"
 #include "mpc-server/service/admin_service.h"
-#include "mpc-server/service/audit_log.h"
 #include "mpc-server/service/deny_list.h"
 #include "mpc-server/service/key_service.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/service/observer.h"
 #include "mpc-server/service/own_identity.h"
+#include "mpc-server/service/recorder.h"
 #include "mpc-server/store/lmdb_share_store.h"
 #include "mpc-server/transport/tls_channel.h"
 
@@ -96,6 +98,15 @@ TlsPeerOptions PeerOptions(const Config& config, const DenyList* denied) {
   return options;
 }
 
+AuditLogOptions AuditOptionsOf(const Config& config) {
+  return {config.audit.file,
+          {config.realm, config.party},
+          config.audit.sync,
+          config.audit.rotate_mib << 20,
+          config.audit.keep_files,
+          [](const std::string& what) { Log().error("{}", what); }};
+}
+
 EngineOptions EngineOptionsOf(const Config& config) {
   EngineOptions options;
   options.batch_window = config.batch.window;
@@ -130,6 +141,7 @@ class Server::Impl {
   absl::Status StartGrpc();
   void Housekeeping();
   void TidyStore();
+  void CheckLockedMemory();
   void WaitForJobs();
 
   const Config config_;
@@ -143,6 +155,7 @@ class Server::Impl {
   absl::StatusOr<Authority> authority_ = absl::UnavailableError("");
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<ServiceObserver> observer_;
+  std::unique_ptr<AuditRecorder> recorder_;
   std::unique_ptr<TlsPeerConnector> connector_;
   std::unique_ptr<TlsPeerLink> peers_;
   std::unique_ptr<ThreadExecutor> executor_;
@@ -154,6 +167,7 @@ class Server::Impl {
   std::unique_ptr<grpc::Server> grpc_;
   absl::Notification stopping_;
   std::thread housekeeper_;
+  bool said_unlocked_ = false;  // the housekeeper's
 };
 
 absl::Status Server::Impl::Start() {
@@ -174,9 +188,7 @@ absl::Status Server::Impl::Start() {
              MPCKDC_VERSION, config_.party, config_.realm, config_.cluster, meta.epoch,
              Text(IsaName(isa_)), client_port_);
   if (!meta.initialised) Log().warn("the realm is not initialised: run mpc-admin init-realm");
-  return audit_->Append("start", {{"software", "mpc-server " MPCKDC_VERSION},
-                                  {"cluster", config_.cluster},
-                                  {"epoch", meta.epoch}});
+  return absl::OkStatus();
 }
 
 absl::Status Server::Impl::OpenStore() {
@@ -196,10 +208,16 @@ absl::Status Server::Impl::OpenStore() {
 
 absl::Status Server::Impl::OpenLogs() {
   absl::StatusOr<std::unique_ptr<AuditLog>> audit =
-      AuditLog::Open(config_.log.audit_file, IdentityOf(config_), &SystemClock());
+      AuditLog::Open(AuditOptionsOf(config_), &SystemClock());
   if (!audit.ok()) return audit.status();
   audit_ = *std::move(audit);
   observer_ = std::make_unique<ServiceObserver>(audit_.get(), &metrics_);
+  recorder_ = std::make_unique<AuditRecorder>(audit_.get());
+  AuditLog::Fields start = {{"software", "mpc-server " MPCKDC_VERSION},
+                            {"cluster", config_.cluster},
+                            {"epoch", store_->Meta().epoch}};
+  start.update(AuditStartFields(config_.audit.sync));
+  if (absl::Status s = audit_->Append("start", start); !s.ok()) return s;
   if (config_.metrics.listen.empty()) return absl::OkStatus();
   return metrics_.Serve(config_.metrics.listen);
 }
@@ -218,6 +236,7 @@ absl::Status Server::Impl::StartEngine() {
   parts.peers = peers_.get();
   parts.executor = executor_.get();
   parts.observer = observer_.get();
+  parts.recorder = recorder_.get();
   engine_ = std::make_unique<JobEngine>(EngineOptionsOf(config_), parts);
   engine_api_ = std::make_unique<EngineAdapter>(engine_.get());
   return engine_->Start();
@@ -253,12 +272,25 @@ void Server::Impl::Housekeeping() {
   absl::Time tidy = absl::InfinitePast();
   while (!stopping_.WaitForNotificationWithTimeout(kTick)) {
     key_service_->Housekeeping();
+    audit_->Tick();
     metrics_.Gauges(engine_->Status(), key_service_->streams(), own_.expires);
+    metrics_.Audit(audit_->Status());
     const absl::Time now = SystemClock().Now();
     if (now < tidy + limits::kHousekeeping && tidy <= now) continue;
     tidy = now;
     TidyStore();
+    CheckLockedMemory();
   }
+}
+
+// Says once that secrets may reach the swap.
+void Server::Impl::CheckLockedMemory() {
+  const SecretArenaStats stats = GetSecretArenaStats();
+  if (stats.all_locked() || said_unlocked_) return;
+  said_unlocked_ = true;
+  Log().warn("{} of {} KiB of secret memory could not be locked and may be swapped out: raise the "
+             "limit (LimitMEMLOCK=infinity in the unit, ulimit -l) or turn swap off",
+             (stats.bytes_mapped - stats.bytes_locked) >> 10, stats.bytes_mapped >> 10);
 }
 
 // Replay entries are the engine's to prune: it knows which of them a clock may still accept.

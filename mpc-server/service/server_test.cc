@@ -66,7 +66,7 @@ class ServerTest : public ::testing::Test {
     config.store.key_file = folder_.File(name + ".store");
     config.store.create_key = true;
     config.store.map_size_gib = 1;
-    config.log.audit_file = folder_.File(name + ".audit");
+    config.audit.file = folder_.File(name + ".audit");
     return config;
   }
 

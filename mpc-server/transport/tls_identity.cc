@@ -61,6 +61,8 @@ absl::StatusOr<SslCtx> MakePeerSslCtx(const TlsPeerOptions& options) {
   SSL_CTX_set_session_cache_mode(ctx.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(ctx.get(), 0);
   SSL_CTX_set_mode(ctx.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  // A record's plaintext is wiped in OpenSSL's buffer once it was read.
+  SSL_CTX_set_options(ctx.get(), SSL_OP_CLEANSE_PLAINTEXT);
   SSL_CTX_set_read_ahead(ctx.get(), 1);
   SSL_CTX_set_default_read_buffer_len(ctx.get(), kReadBuffer);
   if (SSL_CTX_use_certificate_chain_file(ctx.get(), options.certificate_file.c_str()) != 1) {

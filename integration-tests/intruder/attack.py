@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an attack is, and the world in which it is tried."""
+
+import dataclasses
+import json
+
+import daemon
+import intruder
+import ticket
+import wire
+
+SERVICE = 'host/www.example.com'
+
+
+@dataclasses.dataclass(frozen=True)
+class Attack:
+    """An attempt, what stops it, and the trace that it leaves.
+
+    run(world) returns whether the intruder got what he wanted. `drops` names the defences (mpc-server/
+    defence/defence.h) without which he does; 'Header' is the honest KDC's own check. `trace` is a
+    text that is then in the audit logs: of all three servers, unless `traces` says how many.
+    """
+    name: str
+    run: object
+    drops: tuple
+    trace: str
+    traces: int = 3
+
+
+ATTACKS = []
+
+
+def attack(drops, trace, traces=3):
+    """Registers a function as an attack; its docstring says what the intruder wants."""
+    def register(run):
+        ATTACKS.append(Attack(run.__name__, run, tuple(drops.split()), trace, traces))
+        return run
+    return register
+
+
+class World:
+    """A realm, the intruder in its KDC, his own account mallory, and alice, whom he is after."""
+
+    def __init__(self, live):
+        self.live = live
+        live.add_service(SERVICE)
+        passwords = {'alice': 'known to alice alone', 'mallory': 'a password of his own'}
+        for name, password in passwords.items():
+            live.enroll(name, password)
+        self.alice, self.mallory = (intruder.User(live, name, password)
+                                    for name, password in passwords.items())
+        self.intruder = intruder.Intruder(live)
+        self.wire = wire
+        self._attempts = 0
+
+    # The control ------------------------------------------------------------------------------------
+
+    @property
+    def control_file(self):
+        return self.live.dir / 'dropped-defences'
+
+    def drop(self, defences):
+        self.control_file.write_text(''.join(f'{name}\n' for name in defences))
+
+    # An honest KDC ----------------------------------------------------------------------------------
+
+    def use_ticket(self, tgt):
+        """Shows a TGT to the realm's honest krb5kdc. (whether it gives a service ticket, output)"""
+        self._attempts += 1
+        name = f'forged-{self._attempts}'
+        ticket.write_ccache(self.live.dir / name, tgt, self.live.name, intruder.ENCTYPE,
+                            intruder.KVNO)
+        reply = self.live.kvno(SERVICE, ccache=name, check=False)
+        return reply.returncode == 0, reply.stdout
+
+    def restart_servers(self):
+        for server in self.live.servers:
+            server.stop()
+        self.live.start_servers()
+        self.intruder.servers.reconnect()
+
+    # Traces -----------------------------------------------------------------------------------------
+
+    def audit_lines(self):
+        """Of each server: the text of its audit log."""
+        return [(self.live.log_dir / f'p{party}-audit.jsonl').read_text() for party in range(3)]
+
+    def wait_for_traces(self, before, text, count):
+        """Whether `count` of the logs have come to hold a line with the text."""
+        def there():
+            new = [after[len(old):] for old, after in zip(before, self.audit_lines())]
+            return sum(any(text in json.dumps(json.loads(line), ensure_ascii=False)
+                           for line in part.splitlines()) for part in new) >= count
+        return daemon.wait_until(there, 5)

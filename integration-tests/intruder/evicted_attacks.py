@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an intruder tries with what he took along, when an honest KDC runs again: tickets recorded,
+keystreams known, tickets that he had the servers seal with contents of his own."""
+
+import ticket
+from attack import attack
+
+YEAR = 365 * 24 * 3600
+
+
+@attack(drops='Tag', trace='"BAD_TAG"')
+def a_known_keystream_with_another_inside(world):
+    """He knows the keystream of alice's ticket, so he can put anything under its nonce."""
+    recorded = world.intruder.login(world.alice).tgt
+    forged = recorded.with_inside(ticket.Inside(world.alice.principal))
+    return world.use_ticket(forged)[0]
+
+
+@attack(drops='Tag', trace='"BAD_TAG"')
+def a_ticket_with_one_bit_changed(world):
+    """The first bit of the flags in his own ticket."""
+    own = world.intruder.login(world.mallory).tgt
+    at = 16 + own.inside.encode().index(b'\x03\x05\x00') + 6  # the flags' last byte: reserved bits
+    return world.use_ticket(own.with_bit_flipped(at))[0]
+
+
+@attack(drops='Tag', trace='"BAD_TAG"')
+def a_header_with_another_name(world):
+    """His own login, a ticket that says alice, and her name written into the header."""
+    minted = world.intruder.login(world.mallory, ticket.Inside(world.alice.principal)).tgt
+    header = minted.header[:1] + world.alice.id + minted.header[17:]
+    return world.use_ticket(minted.with_header(header))[0]
+
+
+@attack(drops='Header', trace='"OPEN_TICKET"')
+def a_minted_ticket_for_another_user(world):
+    """His own login, a ticket that says alice, sealed by the servers: all tags are good."""
+    return world.use_ticket(
+        world.intruder.login(world.mallory, ticket.Inside(world.alice.principal)).tgt)[0]
+
+
+@attack(drops='Header', trace='"OPEN_TICKET"')
+def a_minted_ticket_for_ten_years(world):
+    """His own login, in his own name, valid until he retires."""
+    inside = ticket.Inside(world.mallory.principal, life=10 * YEAR, renewable=10 * YEAR)
+    return world.use_ticket(world.intruder.login(world.mallory, inside).tgt)[0]
+
+
+@attack(drops='Header', trace='"OPEN_TICKET"')
+def a_minted_ticket_that_renews_for_ten_years(world):
+    """The same with an ordinary life that can be renewed for ever."""
+    inside = ticket.Inside(world.mallory.principal, renewable=10 * YEAR)
+    return world.use_ticket(world.intruder.login(world.mallory, inside).tgt)[0]
+
+
+@attack(drops='Header', trace='"REISSUE_TICKET"')
+def a_ticket_for_another_user_made_from_his_own(world):
+    """A renewal of his own TGT, whose new inside says alice."""
+    us = world.intruder
+    parent = us.login(world.mallory).tgt
+    answers = us.servers.ask(us.job(
+        'REISSUE_TICKET', opens=[us.open_part(us.krbtgt, 2, parent.message)],
+        seals=[us.seal_part(us.krbtgt, 2, 400)]))
+    assert world.wire.all_ok(answers), answers
+    inside = ticket.Inside(world.alice.principal)
+    message, keystream = us.finish(answers, 0, inside.encode())
+    return world.use_ticket(ticket.Tgt(inside, message, keystream))[0]

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A KDC that was broken into, and what its intruder can do later. Each attack fails and leaves its
+trace in the audit logs; against a control without the one defence that stops it, it succeeds."""
+
+import evicted_attacks
+import inside_attacks
+import pytest
+from attack import ATTACKS
+
+assert inside_attacks and evicted_attacks  # importing them fills ATTACKS
+
+EVERY_DEFENCE = sorted({name for attack in ATTACKS for name in attack.drops})
+names = pytest.mark.parametrize('attack', ATTACKS, ids=lambda attack: attack.name)
+
+
+@names
+def test_fails_and_leaves_a_trace(world, attack):
+    world.drop(EVERY_DEFENCE)  # what is installed has no such switch
+    world.intruder.servers.reconnect_if_broken()
+    before = world.audit_lines()
+    assert not attack.run(world)
+    assert world.wait_for_traces(before, attack.trace, attack.traces)
+
+
+@names
+def test_succeeds_without_the_defence(request, attack):
+    without = request.getfixturevalue('gullible' if 'Header' in attack.drops else 'control')
+    without.drop(attack.drops)
+    without.intruder.servers.reconnect_if_broken()
+    try:
+        assert attack.run(without)
+    finally:
+        without.drop([])

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/admin/audit_command.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "mpc-server/admin/names.h"
+#include "mpc-server/audit/chain.h"
+
+namespace mpckdc::admin {
+namespace {
+
+using nlohmann::json;
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kShowProgress = 4096;  // lines
+
+constexpr size_t kIdDigits = 32;
+
+// PrincipalIdOf() of store/key_record.h, which this program does not link: with it came the store.
+std::string PrincipalIdText(const std::string& name) {
+  static constexpr char kDomain[] = "mpc-kdc principal v1";  // with its NUL
+  return audit::HashText(absl::StrCat(absl::string_view(kDomain, sizeof kDomain), name))
+      .substr(0, kIdDigits);
+}
+
+absl::Status BadUsage(absl::string_view what) {
+  return Advise(absl::InvalidArgumentError(what), "see mpc-admin audit --help");
+}
+
+std::vector<std::string> Paths(const Options& options) {
+  return {options.operands.begin() + 1, options.operands.end()};
+}
+
+// ---- verify ----
+
+json ToJson(const audit::Verification& result) {
+  json breaks = json::array();
+  for (const audit::Break& found : result.breaks) {
+    breaks.push_back({{"kind", audit::BreakName(found.kind)},
+                      {"file", found.file},
+                      {"line", found.line},
+                      {"text", found.text}});
+  }
+  return {{"intact", result.intact()},
+          {"owner", result.owner},
+          {"lines", result.lines},
+          {"first", result.first},
+          {"last", result.head.seq},
+          {"first_time", result.first_time},
+          {"last_time", result.last_time},
+          {"head", result.head.hash},
+          {"breaks", breaks},
+          {"break_count", result.break_count}};
+}
+
+void Say(const audit::Verification& result, Console& console) {
+  console.Say(absl::StrCat("log of     ", result.owner));
+  console.Say(absl::StrCat("lines      ", result.first, " to ", result.head.seq, " (",
+                           result.lines, ")"));
+  if (result.first > 1) {
+    console.Say(absl::StrCat("           lines 1 to ", result.first - 1,
+                             " are not in these files and were not checked"));
+  }
+  console.Say(absl::StrCat("from       ", result.first_time));
+  console.Say(absl::StrCat("to         ", result.last_time));
+  console.Say(absl::StrCat("head       ", result.head.hash));
+  for (const audit::Break& found : result.breaks) {
+    console.Say(absl::StrCat(found.file, ":", found.line, ": ", audit::BreakName(found.kind), ": ",
+                             found.text),
+                Colour::kBad);
+  }
+  const uint64_t more = result.break_count - result.breaks.size();
+  if (more > 0) console.Say(absl::StrCat("and ", more, " more breaks"), Colour::kBad);
+  if (result.intact()) console.Say("the chain is intact", Colour::kGood);
+}
+
+absl::StatusOr<ExitCode> AuditVerify(const Options& options, Console& console) {
+  const bool hex = options.head.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!options.head.empty() && (options.head.size() != audit::kHashDigits || !hex)) {
+    return BadUsage("--head: give the 64 hexadecimal digits of a line's hash");
+  }
+  absl::StatusOr<std::vector<audit::LogFile>> files = audit::FindFiles(Paths(options));
+  if (!files.ok()) return files.status();
+  absl::StatusOr<audit::Verification> result = [&] {
+    FileProgress progress(*files, &console);
+    return audit::Verify(*files, options.head, progress.Callback());
+  }();
+  if (!result.ok()) return result.status();
+  json object = ToJson(*result);
+  if (!options.head.empty()) object["known_head_found"] = result->known_head_found;
+  if (console.json()) console.Print(object);
+  Say(*result, console);
+  if (!options.head.empty()) {
+    console.Say(result->known_head_found
+                    ? "the known head is a line of this log"
+                    : "the known head is no line of this log: it was cut before that line, or "
+                      "rewritten, or the line is in a file that was not given",
+                result->known_head_found ? Colour::kGood : Colour::kBad);
+  }
+  const bool good = result->intact() && (options.head.empty() || result->known_head_found);
+  return good ? ExitCode::kOk : ExitCode::kFindings;
+}
+
+// ---- show ----
+
+// Picks the jobs and the administrators' acts that concern one principal, or all.
+class Shower {
+ public:
+  Shower(std::string principal, Span span, Console* console)
+      : principal_(std::move(principal)), span_(span), console_(*console) {}
+
+  absl::Status Take(const audit::Line& line) {
+    const absl::Time time = audit::TimeOf(line);
+    if (time < span_.since || time > span_.until) return absl::OkStatus();
+    const bool jobs = line.kind == "batch" || line.kind == "jobs";
+    if (!jobs && line.kind != "admin") return absl::OkStatus();
+    const audit::Fields fields = audit::FieldsOf(line);
+    if (absl::Status s = Resolve(fields); !s.ok()) return s;
+    if (!jobs) {
+      TakeAct(line, fields);
+    } else if (fields.contains("jobs")) {
+      for (const audit::Fields& job : fields["jobs"]) TakeJob(line, job);
+    }
+    return absl::OkStatus();
+  }
+
+  void End() {
+    if (console_.json()) console_.Print(found_);
+    if (count_ == 0) console_.Say("nothing was found");
+  }
+
+ private:
+  // A name without a realm is of the log's; 32 hexadecimal digits are an id as the log has it.
+  absl::Status Resolve(const audit::Fields& fields) {
+    if (principal_.empty() || !id_.empty()) return absl::OkStatus();
+    if (principal_.size() == kIdDigits && FromHex(principal_).ok()) {
+      id_ = principal_;
+      return absl::OkStatus();
+    }
+    absl::StatusOr<std::string> name =
+        QualifyPrincipal(principal_, audit::TextField(fields, "realm"));
+    if (!name.ok()) return name.status();
+    principal_ = *name;
+    id_ = PrincipalIdText(*name);
+    return absl::OkStatus();
+  }
+
+  void TakeJob(const audit::Line& line, const audit::Fields& job) {
+    if (!id_.empty() && audit::TextField(job, "principal") != id_) return;
+    Show(line, audit::TextField(job, "kdc"), audit::TextField(job, "op"),
+         audit::TextField(job, "verdict"), audit::TextField(job, "principal"),
+         audit::TextField(job, "detail"));
+  }
+
+  void TakeAct(const audit::Line& line, const audit::Fields& act) {
+    std::string names;
+    bool mine = id_.empty() || audit::TextField(act, "principal") == principal_;
+    if (act.contains("keys") && act["keys"].is_array()) {
+      for (const audit::Fields& key : act["keys"]) {
+        const std::string name = audit::TextField(key, "principal");
+        mine |= name == principal_;
+        if (!absl::StrContains(names, name)) absl::StrAppend(&names, names.empty() ? "" : ",", name);
+      }
+    }
+    if (!mine) return;
+    Show(line, audit::TextField(act, "who"), audit::TextField(act, "call"),
+         audit::TextField(act, "result"), names, audit::TextField(act, "reason"));
+  }
+
+  void Show(const audit::Line& line, const std::string& who, const std::string& what,
+            const std::string& verdict, const std::string& principal, const std::string& detail) {
+    ++count_;
+    if (console_.json()) {
+      found_.push_back({{"seq", line.seq},
+                        {"time", std::string(line.time)},
+                        {"who", who},
+                        {"what", what},
+                        {"verdict", verdict},
+                        {"principal", principal},
+                        {"detail", detail}});
+      return;
+    }
+    console_.Say(absl::StrFormat("%s  %8d  %-12s %-15s %-14s %s%s%s", line.time, line.seq, who, what,
+                                 verdict, principal, detail.empty() ? "" : "  ", detail),
+                 verdict == "OK" ? Colour::kNone : Colour::kWarning);
+  }
+
+  std::string principal_;  // as given, then with the realm
+  std::string id_;
+  const Span span_;
+  Console& console_;
+  json found_ = json::array();
+  uint64_t count_ = 0;
+};
+
+absl::StatusOr<ExitCode> AuditShow(const Options& options, Console& console) {
+  absl::StatusOr<Span> span = SpanOf(options);
+  if (!span.ok()) return span.status();
+  absl::StatusOr<std::vector<audit::LogFile>> files = audit::FindFiles(Paths(options));
+  if (!files.ok()) return files.status();
+  Shower shower(options.principal, *span, &console);
+  audit::ChainReader reader(*files);
+  FileProgress progress(*files, &console);
+  const std::function<void(uint64_t)> tell = progress.Callback();
+  audit::Line line;
+  for (uint64_t count = 1; reader.Next(&line); ++count) {
+    if (absl::Status s = shower.Take(line); !s.ok()) return s;
+    if (count % kShowProgress == 0) tell(reader.bytes());
+  }
+  if (!reader.status().ok()) return reader.status();
+  shower.End();
+  if (reader.break_count() == 0) return ExitCode::kOk;
+  console.Remark("the chain of this log is broken: see mpc-admin audit verify");
+  return ExitCode::kFindings;
+}
+
+absl::StatusOr<absl::Time> ParseMoment(const char* option, const std::string& text) {
+  for (const char* format : {"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%E*S",
+                             "%Y-%m-%dT%H:%M:%E*SZ", "%Y-%m-%dT%H:%M:%E*S%Ez"}) {
+    absl::Time time;
+    std::string error;
+    if (absl::ParseTime(format, text, absl::UTCTimeZone(), &time, &error)) return time;
+  }
+  return BadUsage(absl::StrCat(option, ": \"", text, "\" is no time such as 2026-11-21 or "
+                               "2026-11-21T16:00:00Z"));
+}
+
+}  // namespace
+
+absl::StatusOr<Span> SpanOf(const Options& options) {
+  Span span;
+  if (!options.since.empty()) {
+    absl::StatusOr<absl::Time> since = ParseMoment("--since", options.since);
+    if (!since.ok()) return since.status();
+    span.since = *since;
+  }
+  if (!options.until.empty()) {
+    absl::StatusOr<absl::Time> until = ParseMoment("--until", options.until);
+    if (!until.ok()) return until.status();
+    span.until = *until;
+  }
+  if (span.since > span.until) return BadUsage("--since is after --until");
+  return span;
+}
+
+FileProgress::FileProgress(const std::vector<audit::LogFile>& files, Console* console)
+    : console_(console) {
+  for (const audit::LogFile& file : files) {
+    std::error_code error;
+    const uint64_t size = std::filesystem::file_size(file.path, error);
+    if (!error) total_ += size;
+  }
+}
+
+std::function<void(uint64_t)> FileProgress::Callback() {
+  return [this](uint64_t done) {
+    console_->Progress(std::min(done, total_) / kMiB, std::max<uint64_t>(total_ / kMiB, 1), "MiB");
+  };
+}
+
+absl::StatusOr<ExitCode> AuditCommand(const Options& options, Console& console) {
+  const std::string& what = options.operands[0];
+  if (what == "reconcile") return AuditReconcile(options, console);
+  if (what != "verify" && what != "show") {
+    return BadUsage(absl::StrCat("audit: \"", what, "\" is not verify, reconcile or show"));
+  }
+  if (options.operands.size() < 2) {
+    return BadUsage(absl::StrCat("audit ", what, ": name the files of one server's audit log, or "
+                                 "their folder"));
+  }
+  return what == "verify" ? AuditVerify(options, console) : AuditShow(options, console);
+}
+
+}  // namespace mpckdc::admin

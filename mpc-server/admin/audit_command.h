@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mpc-admin audit: works on files of the servers' audit logs, without configuration, certificates
+// or network.
+#ifndef MPC_SERVER_ADMIN_AUDIT_COMMAND_H_
+#define MPC_SERVER_ADMIN_AUDIT_COMMAND_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "mpc-server/admin/console.h"
+#include "mpc-server/admin/exit_code.h"
+#include "mpc-server/admin/options.h"
+#include "mpc-server/audit/files.h"
+
+namespace mpckdc::admin {
+
+absl::StatusOr<ExitCode> AuditCommand(const Options& options, Console& console);
+
+// ---- Its parts ----
+
+absl::StatusOr<ExitCode> AuditReconcile(const Options& options, Console& console);
+
+struct Span {
+  absl::Time since = absl::InfinitePast();
+  absl::Time until = absl::InfiniteFuture();
+};
+// --since and --until: 2026-11-21, 2026-11-21T16:00 or 2026-11-21T16:00:00Z, in UTC.
+absl::StatusOr<Span> SpanOf(const Options& options);
+
+// A progress bar over the bytes of files, for as long as it lives.
+class FileProgress {
+ public:
+  FileProgress(const std::vector<audit::LogFile>& files, Console* console);
+  ~FileProgress() { console_->EndProgress(); }
+  std::function<void(uint64_t)> Callback();
+
+ private:
+  uint64_t total_ = 0;
+  Console* const console_;
+};
+
+}  // namespace mpckdc::admin
+
+#endif  // MPC_SERVER_ADMIN_AUDIT_COMMAND_H_

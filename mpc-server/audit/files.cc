@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/audit/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "mpc-server/audit/line_reader.h"
+#include "mpc-server/limits.h"
+
+namespace mpckdc::audit {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kFirstTail = 64 << 10;
+constexpr absl::string_view kGzip = "\x1f\x8b";
+
+absl::Status SystemError(const std::string& what) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", strerror(errno)));
+}
+
+// The last `size` bytes of the file, or all of it.
+absl::StatusOr<std::string> LastBytes(const std::string& path, size_t size, bool* whole) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return SystemError(absl::StrCat("cannot read the audit log ", path));
+  const off_t end = lseek(fd, 0, SEEK_END);
+  const off_t from = std::max<off_t>(0, end - static_cast<off_t>(size));
+  *whole = from == 0;
+  std::string bytes(static_cast<size_t>(std::max<off_t>(0, end - from)), '\0');
+  size_t have = 0;
+  ssize_t got = 1;
+  while (have < bytes.size() && got > 0) {
+    got = pread(fd, bytes.data() + have, bytes.size() - have, from + static_cast<off_t>(have));
+    if (got > 0) have += static_cast<size_t>(got);
+  }
+  close(fd);
+  bytes.resize(have);
+  return bytes;
+}
+
+absl::StatusOr<std::string> FirstBytes(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return SystemError(absl::StrCat("cannot read ", path));
+  char start[16];
+  const ssize_t got = read(fd, start, sizeof start);
+  close(fd);
+  return std::string(start, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+}
+
+// Finds the last whole line in `bytes`; what follows it is torn. False when there is none.
+bool FindLast(absl::string_view bytes, Tail* tail) {
+  size_t end = bytes.size();
+  while (true) {
+    const size_t newline = end == 0 ? absl::string_view::npos : bytes.rfind('\n', end - 1);
+    const size_t start = newline == absl::string_view::npos ? 0 : newline + 1;
+    const std::optional<Line> line = ParseLine(bytes.substr(start, end - start));
+    if (line && HashHolds(*line)) {
+      tail->head = Head{line->seq, std::string(line->hash)};
+      tail->owner = std::string(line->owner);
+      bytes.remove_prefix(std::min(end + 1, bytes.size()));
+      break;
+    }
+    if (newline == absl::string_view::npos) break;
+    end = newline;
+  }
+  if (!bytes.empty() && bytes.back() == '\n') bytes.remove_suffix(1);
+  tail->torn = bytes.size();
+  if (tail->torn > 0) tail->torn_hash = HashText(bytes);
+  return tail->head.has_value();
+}
+
+constexpr char kEmpty[] = "is empty";
+
+// "" when the file holds a line of an audit log, or begins like one; otherwise why not.
+absl::StatusOr<std::string> WhyNotALog(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<LineReader>> reader = LineReader::Open(path);
+  if (!reader.ok()) return reader.status();
+  absl::string_view line;
+  bool ended;
+  if (!(*reader)->Next(&line, &ended)) {
+    if (!(*reader)->status().ok()) return (*reader)->status();
+    return std::string(kEmpty);
+  }
+  if (absl::StartsWith(line, kGzip)) return std::string("is compressed: unpack it first (gunzip)");
+  if (absl::StartsWith(line, "{\"v\":1,")) {
+    return std::string("has format 1, which had no chain and cannot be verified");
+  }
+  if (absl::StartsWith(line, "{\"v\":")) return std::string();
+  absl::StatusOr<uint64_t> first = FirstLine(path);  // its beginning may have been altered
+  if (!first.ok()) return first.status();
+  return std::string(*first == 0 ? "is no audit log" : "");
+}
+
+// Reads no more than the beginning: a folder may hold anything.
+bool BeginsLikeALog(const std::string& path) {
+  absl::StatusOr<std::string> start = FirstBytes(path);
+  return start.ok() && absl::StartsWith(*start, "{\"v\":");
+}
+
+// The audit logs of a folder: what begins like one, and what is called so. A compressed one is an
+// error: its lines would seem to be missing.
+absl::Status AddFolder(const std::string& folder, std::vector<std::string>* paths) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string path = it->path().string();
+    std::error_code ignored;
+    if (!it->is_regular_file(ignored)) continue;
+    const bool named = absl::StrContains(it->path().filename().string(), "audit");
+    if (!named && !BeginsLikeALog(path)) continue;
+    absl::StatusOr<std::string> why = WhyNotALog(path);
+    if (!why.ok()) return why.status();
+    if (why->empty()) paths->push_back(path);
+    if (named && absl::StrContains(*why, "compressed")) {
+      return absl::InvalidArgumentError(absl::StrCat(path, " ", *why));
+    }
+  }
+  if (!error) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot read the folder ", folder, ": ", error.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> FirstLine(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<LineReader>> reader = LineReader::Open(path);
+  if (!reader.ok()) return reader.status();
+  absl::string_view text;
+  bool ended;
+  while ((*reader)->Next(&text, &ended)) {
+    if (const std::optional<Line> line = ParseLine(text)) return line->seq;
+  }
+  if (!(*reader)->status().ok()) return (*reader)->status();
+  return 0;
+}
+
+absl::StatusOr<std::vector<LogFile>> FindFiles(absl::Span<const std::string> paths) {
+  std::vector<std::string> all;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (fs::is_directory(path, error)) {
+      const size_t before = all.size();
+      if (absl::Status s = AddFolder(path, &all); !s.ok()) return s;
+      if (all.size() > before) continue;
+      return absl::InvalidArgumentError(absl::StrCat(path, " holds no audit log"));
+    }
+    absl::StatusOr<std::string> why = WhyNotALog(path);
+    if (!why.ok()) return why.status();
+    if (*why == kEmpty && paths.size() > 1) continue;  // the server just rotated
+    if (!why->empty()) return absl::InvalidArgumentError(absl::StrCat(path, " ", *why));
+    all.push_back(path);
+  }
+  if (all.empty()) return absl::InvalidArgumentError("all files are empty");
+  std::vector<LogFile> files;
+  std::set<std::pair<dev_t, ino_t>> seen;  // a file named twice is one file
+  for (const std::string& path : all) {
+    struct stat info = {};
+    if (stat(path.c_str(), &info) == 0 && !seen.emplace(info.st_dev, info.st_ino).second) continue;
+    absl::StatusOr<uint64_t> first = FirstLine(path);
+    if (!first.ok()) return first.status();
+    files.push_back({path, *first});
+  }
+  // A file without any whole line can only be the newest.
+  std::stable_sort(files.begin(), files.end(), [](const LogFile& a, const LogFile& b) {
+    return a.first - 1 < b.first - 1;
+  });
+  return files;
+}
+
+absl::StatusOr<Tail> ReadTail(const std::string& path) {
+  for (size_t size = kFirstTail;; size *= 4) {
+    bool whole = false;
+    absl::StatusOr<std::string> bytes = LastBytes(path, size, &whole);
+    if (!bytes.ok()) return bytes.status();
+    Tail tail;
+    tail.ended = bytes->empty() || bytes->back() == '\n';
+    if (FindLast(*bytes, &tail) || whole) {
+      tail.foreign = !tail.head && absl::StrContains(*bytes, "\n");
+      return tail;
+    }
+    if (size <= 2 * limits::kMaxAuditLineBytes) continue;
+    tail.foreign = true;
+    return tail;
+  }
+}
+
+std::string RotatedName(const std::string& path, uint64_t first) {
+  return absl::StrFormat("%s.%012d", path, first);
+}
+
+std::vector<std::string> Siblings(const std::string& path) {
+  const fs::path base(path);
+  const std::string name = base.filename().string();
+  const fs::path folder = base.has_parent_path() ? base.parent_path() : fs::path(".");
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string other = it->path().filename().string();
+    std::error_code ignored;
+    if (!absl::StartsWith(other, name + ".") && !absl::StartsWith(other, name + "-")) continue;
+    if (it->is_regular_file(ignored)) found.push_back(it->path().string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<std::string> RotatedFiles(const std::string& path) {
+  const size_t name_size = fs::path(path).filename().string().size();
+  std::vector<std::string> rotated;
+  for (const std::string& sibling : Siblings(path)) {
+    const std::string suffix = fs::path(sibling).filename().string().substr(name_size);
+    const bool ours = suffix.size() == 13 && suffix[0] == '.' &&
+                      suffix.find_first_not_of("0123456789", 1) == std::string::npos;
+    if (ours) rotated.push_back(sibling);
+  }
+  return rotated;
+}
+
+}  // namespace mpckdc::audit

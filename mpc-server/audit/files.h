@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The files of one audit log: the one that is written and those that were rotated away, by the
+// server (NAME.000000000001, the number of its first line) or by logrotate (NAME.1, NAME-20261121).
+#ifndef MPC_SERVER_AUDIT_FILES_H_
+#define MPC_SERVER_AUDIT_FILES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "mpc-server/audit/line.h"
+
+namespace mpckdc::audit {
+
+struct LogFile {
+  std::string path;
+  uint64_t first = 0;  // number of its first line; 0: it holds no whole line
+};
+
+// The log's files in the order of the chain. Each path is a file, or a folder whose audit logs are
+// meant; other files of a folder are left out. Errors name what cannot be read and say why.
+absl::StatusOr<std::vector<LogFile>> FindFiles(absl::Span<const std::string> paths);
+
+// The number of the first whole line of a file; 0 when there is none.
+absl::StatusOr<uint64_t> FirstLine(const std::string& path);
+
+// The end of a file.
+struct Tail {
+  std::optional<Head> head;  // the last whole line; nullopt: there is none
+  std::string owner;         // of that line
+  bool ended = true;         // the file is empty or ends with a newline
+  uint64_t torn = 0;         // bytes after that line, without a newline at the very end
+  std::string torn_hash;     // of those bytes
+  bool foreign = false;      // no whole line, and yet newlines: another format
+};
+absl::StatusOr<Tail> ReadTail(const std::string& path);
+
+std::string RotatedName(const std::string& path, uint64_t first);
+// The files to which the server rotated `path`, oldest first.
+std::vector<std::string> RotatedFiles(const std::string& path);
+// Those, and logrotate's.
+std::vector<std::string> Siblings(const std::string& path);
+
+}  // namespace mpckdc::audit
+
+#endif  // MPC_SERVER_AUDIT_FILES_H_

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One job as the three logs tell it, and what is wrong or normal when they tell it differently.
+#ifndef MPC_SERVER_AUDIT_JOB_MATCH_H_
+#define MPC_SERVER_AUDIT_JOB_MATCH_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "mpc-server/audit/timeline.h"
+
+namespace mpckdc::audit {
+
+inline constexpr size_t kServers = 3;
+
+// What one server's log says of a job.
+struct Told {
+  std::string verdict, digest, detail;
+  std::string ring;     // of the batch; empty: no batch took the job
+  uint64_t batch = 0;
+  bool broken = false;  // the batch ended with an error
+};
+
+struct JobStory {
+  std::string kdc, session, operation, principal;
+  uint64_t id = 0;
+  absl::Time time;  // of the first line about it
+  std::array<std::optional<Told>, kServers> told;
+
+  bool Complete() const { return told[0] && told[1] && told[2]; }
+  bool Released() const;  // a server answered OK
+};
+
+enum class FindingKind {
+  kJobMissing,      // only some of the servers saw the job
+  kJobDiffers,      // they did not receive the same job
+  kVerdictDiffers,  // they judged it differently
+  kViewDiffers,     // they believed in different batches under one number
+  kAdminMissing,    // an administrator's act that only some saw
+};
+const char* FindingName(FindingKind kind);
+
+struct Finding {
+  FindingKind kind = FindingKind::kJobMissing;
+  bool explained = false;
+  absl::Time time;
+  std::string text;  // what it is, or why it is normal
+  JobStory job;      // of a job; otherwise only what applies
+};
+
+// What is to be said of a complete story; nullopt: the three agree.
+std::optional<Finding> Compare(const JobStory& job);
+
+// Explains what only some saw. All missing jobs go in first: one batch that died with a server is
+// normal, two are not.
+class MissingJobs {
+ public:
+  explicit MissingJobs(const std::array<Timeline, kServers>& timelines) : timelines_(timelines) {}
+
+  void Add(const JobStory& job);
+  Finding Explain(const JobStory& job) const;
+
+ private:
+  using Gap = std::pair<size_t, size_t>;  // server, gap
+  struct Lost {
+    std::set<std::pair<std::string, uint64_t>> batches;  // released, and not in this server's log
+    absl::Time last = absl::InfinitePast();
+  };
+  bool Normal(const JobStory& job, size_t server, const Timeline::Moment& moment) const;
+
+  const std::array<Timeline, kServers>& timelines_;
+  std::map<Gap, Lost> lost_;
+};
+
+}  // namespace mpckdc::audit
+
+#endif  // MPC_SERVER_AUDIT_JOB_MATCH_H_

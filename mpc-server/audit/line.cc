@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/audit/line.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace mpckdc::audit {
+namespace {
+
+constexpr absl::string_view kTimeFormat = "%Y-%m-%dT%H:%M:%E6SZ";
+constexpr absl::string_view kKindField = ",\"kind\":\"";
+constexpr absl::string_view kHashField = ",\"hash\":\"";
+constexpr absl::string_view kEnd = "\"}";
+
+// Names are bytes: what is not UTF-8 is replaced, and everything beyond ASCII is escaped.
+std::string Dump(const Fields& value) {
+  return value.dump(-1, ' ', true, Fields::error_handler_t::replace);
+}
+
+bool IsHash(absl::string_view text) {
+  return text.size() == kHashDigits && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+bool TakeHash(absl::string_view* text, absl::string_view* hash) {
+  *hash = text->substr(0, kHashDigits);
+  if (!IsHash(*hash)) return false;
+  text->remove_prefix(kHashDigits);
+  return true;
+}
+
+// A number as the writer spells it: no sign, no leading zero.
+bool TakeNumber(absl::string_view* text, uint64_t* number) {
+  const size_t digits = std::min(text->find_first_not_of("0123456789"), text->size());
+  const absl::string_view taken = text->substr(0, digits);
+  if (digits == 0 || taken[0] == '0' || !absl::SimpleAtoi(taken, number)) return false;
+  text->remove_prefix(digits);
+  return true;
+}
+
+}  // namespace
+
+std::string HashText(absl::string_view bytes) {
+  unsigned char digest[crypto_hash_sha256_BYTES];
+  crypto_hash_sha256(digest, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(digest), sizeof digest));
+}
+
+std::string OwnerText(const Owner& owner) {
+  std::string text = Dump(Fields{{"realm", owner.realm}, {"party", owner.party}});
+  return text.substr(1, text.size() - 2);
+}
+
+std::string EncodeLine(const Owner& owner, absl::Time time, absl::string_view kind,
+                       const Fields& fields, Head* head) {
+  assert(fields.is_object() || fields.is_null());
+  std::string line = absl::StrCat(
+      "{\"v\":", kFormatVersion, ",\"seq\":", head->seq + 1, ",\"prev\":\"", head->hash,
+      "\",\"time\":\"", absl::FormatTime(kTimeFormat, time, absl::UTCTimeZone()), "\",",
+      OwnerText(owner), kKindField, kind, "\"");
+  if (fields.is_object() && !fields.empty()) {
+    line += ',';
+    line += Dump(fields).substr(1);
+    line.pop_back();
+  }
+  head->hash = HashText(line);
+  ++head->seq;
+  absl::StrAppend(&line, kHashField, head->hash, kEnd, "\n");
+  return line;
+}
+
+std::optional<Line> ParseLine(absl::string_view text) {
+  Line line;
+  line.text = text;
+  if (text.find('\n') != absl::string_view::npos) return std::nullopt;
+  const std::string start = absl::StrCat("{\"v\":", kFormatVersion, ",\"seq\":");
+  if (!absl::ConsumePrefix(&text, start) || !TakeNumber(&text, &line.seq)) return std::nullopt;
+  if (!absl::ConsumePrefix(&text, ",\"prev\":\"") || !TakeHash(&text, &line.prev)) {
+    return std::nullopt;
+  }
+  if (!absl::ConsumePrefix(&text, "\",\"time\":\"")) return std::nullopt;
+  const size_t quote = text.find('"');
+  if (quote == absl::string_view::npos) return std::nullopt;
+  line.time = text.substr(0, quote);
+  text.remove_prefix(quote);
+  const size_t kind = text.find(kKindField);
+  if (kind == absl::string_view::npos || !absl::ConsumePrefix(&text, "\",")) return std::nullopt;
+  line.owner = text.substr(0, kind - 2);
+  text.remove_prefix(kind - 2 + kKindField.size());
+  line.kind = text.substr(0, text.find('"'));
+  if (!absl::ConsumeSuffix(&text, kEnd) || text.size() < kHashDigits) return std::nullopt;
+  line.hash = text.substr(text.size() - kHashDigits);
+  text.remove_suffix(kHashDigits);
+  if (!IsHash(line.hash) || !absl::EndsWith(text, kHashField)) return std::nullopt;
+  return line;
+}
+
+bool HashHolds(const Line& line) {
+  const size_t tail = kHashField.size() + kHashDigits + kEnd.size();
+  return HashText(line.text.substr(0, line.text.size() - tail)) == line.hash;
+}
+
+absl::Time TimeOf(const Line& line) {
+  absl::Time time;
+  std::string error;
+  if (!absl::ParseTime(kTimeFormat, line.time, &time, &error)) return absl::InfinitePast();
+  return time;
+}
+
+Fields FieldsOf(const Line& line) {
+  return Fields::parse(line.text.begin(), line.text.end(), nullptr, /*allow_exceptions=*/false);
+}
+
+std::string TextField(const Fields& fields, const char* name) {
+  const auto it = fields.is_object() ? fields.find(name) : fields.end();
+  return fields.is_object() && it != fields.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+uint64_t NumberField(const Fields& fields, const char* name) {
+  const auto it = fields.is_object() ? fields.find(name) : fields.end();
+  return fields.is_object() && it != fields.end() && it->is_number_unsigned() ? it->get<uint64_t>()
+                                                                             : 0;
+}
+
+}  // namespace mpckdc::audit

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/audit/reconcile.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "mpc-server/limits.h"
+
+namespace mpckdc::audit {
+namespace {
+
+// A job's lines at the three servers lie no farther apart.
+constexpr absl::Duration kAround = absl::Hours(1);
+constexpr uint64_t kProgressLines = 4096;
+
+// Changes that all three servers are asked for. The others are harmless or one server's own.
+bool IsChange(const std::string& call) {
+  return call == "CommitKeys" || call == "DeleteKeys" || call == "SetPolicy" || call == "DrawKey";
+}
+
+// One log while it is read.
+struct Stream {
+  explicit Stream(const std::vector<LogFile>& files) : reader(files) {}
+
+  bool Advance() {
+    more = reader.Next(&line);
+    if (!more) return false;
+    time = TimeOf(line);
+    Verification& chain = log.chain;
+    if (chain.lines++ == 0) {
+      chain.first = line.seq;
+      chain.first_time = std::string(line.time);
+      chain.owner = std::string(line.owner);
+    }
+    chain.last_time.assign(line.time.data(), line.time.size());
+    return true;
+  }
+
+  ChainReader reader;
+  Line line;
+  bool more = false;
+  absl::Time time;
+  ServerLog log;
+};
+
+struct View {
+  absl::Time time;
+  std::array<std::string, kServers> views;
+};
+struct Act {
+  absl::Time time;
+  std::string who;
+  std::array<uint64_t, kServers> times{};
+};
+
+class Reconciler {
+ public:
+  Reconciler(const std::array<std::vector<LogFile>, kServers>& logs,
+             const ReconcileOptions& options)
+      : options_(options), streams_{Stream(logs[0]), Stream(logs[1]), Stream(logs[2])} {}
+
+  absl::StatusOr<Reconciliation> Run();
+
+ private:
+  absl::Status Begin();
+  Stream* Earliest();
+  void Take(Stream& stream);
+  void TakeBatch(Stream& stream, const Fields& line);
+  void TakeJob(Stream& stream, const Fields& job, const Told& context);
+  void TakeAdmin(Stream& stream, const Fields& line);
+  void EndJobs();
+  void EndViews();
+  void EndActs();
+  void CompareViews(const std::string& batch, const View& view);
+  void Report(Finding finding);
+  bool Asked(absl::Time time) const { return time >= options_.since && time <= options_.until; }
+
+  const ReconcileOptions options_;
+  std::array<Stream, kServers> streams_;
+  std::array<size_t, kServers> party_{};  // of each stream
+  std::array<Timeline, kServers> timelines_;  // by party
+  absl::flat_hash_map<std::string, JobStory> jobs_;
+  absl::flat_hash_map<std::string, View> views_;
+  std::map<std::string, Act> acts_;
+  Reconciliation result_;
+};
+
+absl::Status Reconciler::Begin() {
+  std::set<size_t> parties;
+  std::set<std::string> realms;
+  for (size_t i = 0; i < kServers; ++i) {
+    Stream& stream = streams_[i];
+    if (!stream.Advance()) {
+      if (!stream.reader.status().ok()) return stream.reader.status();
+      return absl::InvalidArgumentError(absl::StrCat("log ", i + 1, " has no line"));
+    }
+    const Fields fields = FieldsOf(stream.line);
+    party_[i] = NumberField(fields, "party");
+    if (party_[i] >= kServers || !parties.insert(party_[i]).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("name the logs of three different servers: log ", i + 1, " is of party ",
+                       party_[i], " as well"));
+    }
+    realms.insert(result_.realm = TextField(fields, "realm"));
+  }
+  if (realms.size() == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError("the logs are of different realms");
+}
+
+Stream* Reconciler::Earliest() {
+  Stream* first = nullptr;
+  for (Stream& stream : streams_) {
+    if (stream.more && (first == nullptr || stream.time < first->time)) first = &stream;
+  }
+  return first;
+}
+
+absl::StatusOr<Reconciliation> Reconciler::Run() {
+  if (absl::Status s = Begin(); !s.ok()) return s;
+  uint64_t lines = 0;
+  while (Stream* stream = Earliest()) {
+    Take(*stream);
+    stream->Advance();
+    if (!options_.progress || ++lines % kProgressLines != 0) continue;
+    options_.progress(streams_[0].reader.bytes() + streams_[1].reader.bytes() +
+                      streams_[2].reader.bytes());
+  }
+  EndJobs();
+  EndViews();
+  EndActs();
+  for (size_t i = 0; i < kServers; ++i) {
+    const ChainReader& reader = streams_[i].reader;
+    if (!reader.status().ok()) return reader.status();
+    ServerLog& log = result_.servers[party_[i]] = streams_[i].log;
+    log.chain.head = reader.head();
+    log.chain.breaks = reader.breaks();
+    log.chain.break_count = reader.break_count();
+  }
+  std::stable_sort(result_.findings.begin(), result_.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.time < b.time; });
+  return std::move(result_);
+}
+
+void Reconciler::Take(Stream& stream) {
+  Timeline& timeline = timelines_[party_[&stream - &streams_[0]]];
+  const Line& line = stream.line;
+  if (Timeline::Matters(line)) return timeline.Note(line, stream.time, FieldsOf(line));
+  timeline.NoteTime(line, stream.time);
+  if (stream.time < options_.since - kAround || stream.time > options_.until + kAround) return;
+  if (line.kind == "batch" || line.kind == "jobs") return TakeBatch(stream, FieldsOf(line));
+  if (line.kind == "admin") TakeAdmin(stream, FieldsOf(line));
+}
+
+void Reconciler::TakeBatch(Stream& stream, const Fields& line) {
+  if (!line.is_object() || !line.contains("jobs") || !line["jobs"].is_array()) return;
+  Told context;
+  context.ring = TextField(line, "ring");
+  context.batch = NumberField(line, "batch");
+  context.broken = line.contains("error");
+  for (const Fields& job : line["jobs"]) TakeJob(stream, job, context);
+  if (context.ring.empty()) return;
+  ++stream.log.batches;
+  const std::string key = absl::StrCat(context.ring, "/", context.batch);
+  View& view = views_.try_emplace(key, View{stream.time, {}}).first->second;
+  view.views[party_[&stream - &streams_[0]]] = TextField(line, "view");
+  const bool all = std::none_of(view.views.begin(), view.views.end(),
+                                [](const std::string& v) { return v.empty(); });
+  if (!all) return;
+  CompareViews(key, view);
+  views_.erase(key);
+}
+
+void Reconciler::TakeJob(Stream& stream, const Fields& job, const Told& context) {
+  ++stream.log.jobs;
+  const std::string kdc = TextField(job, "kdc");
+  const std::string session = TextField(job, "session");
+  const uint64_t id = NumberField(job, "id");
+  const std::string key = absl::StrCat(session, "/", id, "/", kdc);
+  JobStory& story = jobs_[key];
+  if (story.kdc.empty()) {
+    story.kdc = kdc;
+    story.session = session;
+    story.id = id;
+    story.operation = TextField(job, "op");
+    story.time = stream.time;
+  }
+  // A server that refused the job on sight may not know whose it is.
+  if (story.principal.empty()) story.principal = TextField(job, "principal");
+  Told told = context;
+  told.verdict = TextField(job, "verdict");
+  told.digest = TextField(job, "digest");
+  told.detail = TextField(job, "detail");
+  story.told[party_[&stream - &streams_[0]]] = std::move(told);
+  if (!story.Complete()) return;
+  if (std::optional<Finding> finding = Compare(story)) {
+    Report(*std::move(finding));
+  } else if (Asked(story.time)) {
+    ++result_.jobs;
+  }
+  jobs_.erase(key);
+}
+
+void Reconciler::TakeAdmin(Stream& stream, const Fields& line) {
+  const std::string call = TextField(line, "call");
+  if (!IsChange(call) || TextField(line, "result") != "OK") return;
+  std::string what = call;
+  for (const char* field : {"transaction", "handles", "gate"}) {
+    if (line.contains(field)) absl::StrAppend(&what, " ", field, " ", line[field].dump());
+  }
+  Act& act = acts_.try_emplace(what, Act{stream.time, TextField(line, "who"), {}}).first->second;
+  ++act.times[party_[&stream - &streams_[0]]];
+}
+
+void Reconciler::CompareViews(const std::string& batch, const View& view) {
+  std::set<std::string> different;
+  size_t told = 0;
+  for (const std::string& v : view.views) {
+    if (!v.empty()) different.insert(v);
+    told += !v.empty();
+  }
+  if (different.size() <= 1) {
+    result_.batches += told == kServers && Asked(view.time);
+    return;
+  }
+  Finding finding{FindingKind::kViewDiffers, false, view.time, "", {}};
+  finding.text = absl::StrCat("batch ", batch,
+                              ": the servers confirmed different contents. A server was lied to, or "
+                              "a log was rewritten");
+  Report(std::move(finding));
+}
+
+void Reconciler::EndJobs() {
+  MissingJobs missing(timelines_);
+  for (const auto& [key, job] : jobs_) missing.Add(job);
+  for (const auto& [key, job] : jobs_) Report(missing.Explain(job));
+}
+
+void Reconciler::EndViews() {
+  for (const auto& [batch, view] : views_) CompareViews(batch, view);
+}
+
+void Reconciler::EndActs() {
+  for (const auto& [what, act] : acts_) {
+    const uint64_t most = *std::max_element(act.times.begin(), act.times.end());
+    std::string text;
+    bool explained = true;
+    for (size_t party = 0; party < kServers; ++party) {
+      if (act.times[party] == most) continue;
+      const Timeline::Moment moment = timelines_[party].At(act.time, limits::kMaxPeerSkew);
+      explained &= moment.presence == Presence::kMute || moment.presence == Presence::kBefore ||
+                   moment.presence == Presence::kRebooted;
+      absl::StrAppend(&text, text.empty() ? "" : "; ", "server ", party, " has no line of it and ",
+                      PresenceText(moment.presence));
+    }
+    if (text.empty()) continue;
+    Report({FindingKind::kAdminMissing, explained, act.time,
+            explained ? text : absl::StrCat(what, " by ", act.who, ": ", text), {}});
+  }
+}
+
+void Reconciler::Report(Finding finding) {
+  if (!Asked(finding.time)) return;
+  if (finding.explained) {
+    ++result_.explained[finding.text];
+  } else {
+    ++result_.unexplained;
+    if (!finding.job.kdc.empty()) ++result_.by_kdc[finding.job.kdc];
+    if (!finding.job.principal.empty()) ++result_.by_principal[finding.job.principal];
+  }
+  if (result_.findings.size() < Reconciliation::kMaxFindings) {
+    result_.findings.push_back(std::move(finding));
+  } else {
+    ++result_.left_out;
+  }
+}
+
+}  // namespace
+
+bool Reconciliation::clean() const {
+  return unexplained == 0 && std::all_of(servers.begin(), servers.end(), [](const ServerLog& log) {
+           return log.chain.intact();
+         });
+}
+
+absl::StatusOr<Reconciliation> Reconcile(const std::array<std::vector<LogFile>, kServers>& logs,
+                                         const ReconcileOptions& options) {
+  return Reconciler(logs, options).Run();
+}
+
+}  // namespace mpckdc::audit

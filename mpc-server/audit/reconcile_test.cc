@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Three logs that tell the same, and every way in which they may not.
+#include "mpc-server/audit/reconcile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "mpc-server/audit/test_log.h"
+
+namespace mpckdc::audit {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::vector<int> kAll = {0, 1, 2};
+
+class ReconcileTest : public ::testing::Test {
+ protected:
+  ReconcileTest() {
+    for (int party : kAll) {
+      Open(party);
+      Start(party, "boot-a");
+    }
+  }
+  std::string File(int party) const { return folder_.File(absl::StrCat("p", party)); }
+  void Open(int party) {
+    AuditLogOptions options;
+    options.path = File(party);
+    options.owner = {"EXAMPLE.COM", party};
+    logs_[party] = *AuditLog::Open(options, &clock_);
+  }
+  void Write(int party, const char* kind, const Fields& fields) {
+    ASSERT_TRUE(logs_[party]->Append(kind, fields).ok());
+  }
+  void Start(int party, const std::string& boot) { Write(party, "start", {{"boot", boot}}); }
+  void Stop(int party) { Write(party, "stop", Fields()); }
+  void Pass(absl::Duration time) { clock_.Sleep(time); }
+
+  static Fields Job(uint64_t id, const std::string& verdict, const std::string& digest = "d") {
+    Fields job = {{"kdc", "kdc1"}, {"session", "5e"}, {"id", id}, {"op", "LOGIN"},
+                  {"principal", "a11ce"}, {"digest", digest}, {"verdict", verdict}};
+    if (verdict != "OK") job["detail"] = "why";
+    return job;
+  }
+  void Batch(int party, const std::vector<Fields>& jobs, const std::string& view = "v",
+             const std::string& error = "") {
+    Fields line = {{"ring", "51"}, {"batch", batch_}, {"view", view}};
+    if (!error.empty()) line["error"] = error;
+    line["jobs"] = jobs;
+    Write(party, "batch", line);
+  }
+  // A job that all three log as they should, in a batch of its own.
+  void GoodBatch(const std::vector<int>& parties = kAll) {
+    Pass(absl::Seconds(1));
+    ++batch_;
+    ++id_;
+    for (int party : parties) Batch(party, {Job(id_, "OK")}, absl::StrCat("view", batch_));
+  }
+  void Unbatched(int party, const Fields& job) { Write(party, "jobs", {{"jobs", {job}}}); }
+
+  Reconciliation Run(const ReconcileOptions& options = {}) {
+    std::array<std::vector<LogFile>, kServers> files;
+    for (int party : kAll) files[party] = *FindFiles({File(party)});
+    absl::StatusOr<Reconciliation> result = Reconcile(files, options);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return *result;
+  }
+  // The only kind of difference, explained or not.
+  static void Expect(const Reconciliation& result, FindingKind kind, bool explained,
+                     const std::string& text) {
+    ASSERT_FALSE(result.findings.empty());
+    for (const Finding& finding : result.findings) {
+      EXPECT_EQ(finding.kind, kind) << finding.text;
+      EXPECT_EQ(finding.explained, explained) << finding.text;
+      EXPECT_THAT(finding.text, HasSubstr(text));
+    }
+    EXPECT_EQ(result.clean(), explained);
+  }
+
+  AuditFolder folder_;
+  HandClock clock_;
+  std::array<std::unique_ptr<AuditLog>, kServers> logs_;
+  uint64_t batch_ = 0;
+  uint64_t id_ = 0;
+};
+
+TEST_F(ReconcileTest, ThreeLogsThatTellTheSame) {
+  for (int i = 0; i < 20; ++i) GoodBatch();
+  const Reconciliation result = Run();
+  EXPECT_TRUE(result.clean());
+  EXPECT_EQ(result.jobs, 20u);
+  EXPECT_EQ(result.batches, 20u);
+  EXPECT_TRUE(result.findings.empty());
+}
+
+TEST_F(ReconcileTest, NamesOfTheSameServerTwiceAreRefused) {
+  const std::vector<LogFile> log = *FindFiles({File(1)});
+  EXPECT_THAT(Reconcile({log, log, log}, {}).status().message(), HasSubstr("different servers"));
+}
+
+// ---- What only some saw ----
+
+TEST_F(ReconcileTest, AComputedBatchThatOneLogLacks) {
+  GoodBatch();
+  GoodBatch({0, 2});
+  GoodBatch();
+  const Reconciliation result = Run();
+  Expect(result, FindingKind::kJobMissing, false, "its log lacks lines");
+  EXPECT_EQ(result.unexplained, 1u);
+  EXPECT_EQ(result.by_kdc.at("kdc1"), 1u);
+  EXPECT_EQ(result.by_principal.at("a11ce"), 1u);
+  EXPECT_FALSE(result.findings[0].job.told[1]);
+}
+
+TEST_F(ReconcileTest, ARemovedTail) {
+  for (int i = 0; i < 4; ++i) GoodBatch();
+  logs_[2].reset();
+  std::vector<std::string> lines = SplitLines(ReadAll(File(2)));
+  lines.resize(lines.size() - 2);
+  WriteAll(File(2), absl::StrJoin(lines, ""));
+  const Reconciliation result = Run();
+  Expect(result, FindingKind::kJobMissing, false, "server 2 has no line of it and has a log that "
+                                                  "ends before");
+  EXPECT_EQ(result.unexplained, 2u);
+}
+
+TEST_F(ReconcileTest, AKdcThatToldOnlyTwo) {
+  GoodBatch();
+  Unbatched(0, Job(99, "DEADLINE"));
+  Unbatched(1, Job(99, "DEADLINE"));
+  GoodBatch();
+  Expect(Run(), FindingKind::kJobMissing, false, "the KDC told only some of the servers");
+}
+
+TEST_F(ReconcileTest, AServerThatWasDownIsNormal) {
+  GoodBatch();
+  Stop(1);
+  Pass(absl::Seconds(60));
+  for (int party : {0, 2}) Unbatched(party, Job(99, "UNAVAILABLE"));
+  Pass(absl::Seconds(60));
+  Start(1, "boot-a");
+  GoodBatch();
+  Expect(Run(), FindingKind::kJobMissing, true, "server 1 has no line of it and was stopped");
+}
+
+TEST_F(ReconcileTest, AStopExplainsNoBatchThatWasComputed) {
+  GoodBatch();
+  Stop(1);
+  Pass(absl::Seconds(60));
+  GoodBatch({0, 2});
+  Pass(absl::Seconds(60));
+  Start(1, "boot-a");
+  Expect(Run(), FindingKind::kJobMissing, false, "that server took part");
+}
+
+TEST_F(ReconcileTest, OneBatchDiesWithAKilledServer) {
+  GoodBatch();
+  GoodBatch({0, 2});
+  Pass(absl::Seconds(60));
+  Start(1, "boot-a");
+  GoodBatch();
+  Expect(Run(), FindingKind::kJobMissing, true, "was killed or crashed");
+}
+
+TEST_F(ReconcileTest, TwoBatchesDoNot) {
+  GoodBatch();
+  GoodBatch({0, 2});
+  GoodBatch({0, 2});
+  Pass(absl::Seconds(60));
+  Start(1, "boot-a");
+  GoodBatch();
+  Expect(Run(), FindingKind::kJobMissing, false, "was killed or crashed");
+}
+
+TEST_F(ReconcileTest, APowerFailureTakesTheLastSecond) {
+  GoodBatch();
+  GoodBatch({0, 2});
+  GoodBatch({0, 2});
+  Pass(absl::Seconds(60));
+  Start(1, "boot-b");
+  GoodBatch();
+  Expect(Run(), FindingKind::kJobMissing, true, "lost power");
+}
+
+TEST_F(ReconcileTest, APowerFailureDoesNotTakeMinutes) {
+  GoodBatch();
+  for (int i = 0; i < 10; ++i) GoodBatch({0, 2});
+  Pass(absl::Seconds(60));
+  Start(1, "boot-b");
+  GoodBatch();
+  const Reconciliation result = Run();
+  EXPECT_FALSE(result.clean());
+  EXPECT_EQ(result.unexplained, 7u) << "all but those of the last two seconds";
+}
+
+TEST_F(ReconcileTest, AServerThatCouldNotWriteIsNormal) {
+  GoodBatch();
+  const std::string since = absl::FormatTime(absl::RFC3339_full, clock_.Now(), absl::UTCTimeZone());
+  GoodBatch({0, 2});
+  Pass(absl::Seconds(60));
+  Write(1, "audit", {{"event", "resumed"}, {"since", since}, {"reason", "disk full"}});
+  GoodBatch();
+  Expect(Run(), FindingKind::kJobMissing, true, "could not write its audit log");
+}
+
+TEST_F(ReconcileTest, FilesThatBeginLaterAreNotCompared) {
+  for (int i = 0; i < 3; ++i) GoodBatch();
+  logs_[1].reset();
+  std::vector<std::string> lines = SplitLines(ReadAll(File(1)));
+  lines.erase(lines.begin(), lines.begin() + 3);
+  WriteAll(File(1), absl::StrJoin(lines, ""));
+  Expect(Run(), FindingKind::kJobMissing, true, "has no files given of that time");
+}
+
+TEST_F(ReconcileTest, ANewLogThatHidesTheOldOne) {
+  for (int i = 0; i < 3; ++i) GoodBatch();
+  logs_[1].reset();
+  unlink(File(1).c_str());
+  Open(1);
+  Pass(absl::Seconds(20));
+  Start(1, "boot-a");
+  GoodBatch();
+  Expect(Run(), FindingKind::kJobMissing, false, "had no log yet");
+}
+
+// ---- What they say differently ----
+
+TEST_F(ReconcileTest, DifferentJobsUnderOneNumber) {
+  GoodBatch();
+  ++batch_;
+  for (int party : kAll) {
+    Batch(party, {Job(50, "INCONSISTENT", party == 2 ? "other" : "d")}, "v");
+  }
+  Expect(Run(), FindingKind::kJobDiffers, false, "told the servers different things");
+}
+
+TEST_F(ReconcileTest, DifferentVerdicts) {
+  const auto judged = [this](const std::string& verdict) {
+    ++batch_;
+    ++id_;
+    for (int party : kAll) Batch(party, {Job(id_, party == 1 ? verdict : "OK")}, "v");
+  };
+  judged("REPLAY");
+  Expect(Run(), FindingKind::kVerdictDiffers, false, "one server says OK, another REPLAY");
+}
+
+TEST_F(ReconcileTest, ClocksThatDifferAreNormal) {
+  ++batch_;
+  for (int party : kAll) Batch(party, {Job(1, party == 1 ? "CLOCK_SKEW" : "OK")});
+  Expect(Run(), FindingKind::kVerdictDiffers, true, "the clocks of the servers differ");
+}
+
+TEST_F(ReconcileTest, AConnectionThatBrokeInABatchIsNormal) {
+  ++batch_;
+  Batch(0, {Job(1, "OK")});
+  Batch(1, {Job(1, "OK")});
+  Batch(2, {Job(1, "UNAVAILABLE")}, "v", "connection closed");
+  Expect(Run(), FindingKind::kVerdictDiffers, true, "the connection between the servers broke");
+}
+
+TEST_F(ReconcileTest, DifferentViewsOfOneBatch) {
+  ++batch_;
+  for (int party : kAll) Batch(party, {Job(1, "OK")}, party == 0 ? "lie" : "truth");
+  const Reconciliation result = Run();
+  Expect(result, FindingKind::kViewDiffers, false, "batch 51/1");
+}
+
+TEST_F(ReconcileTest, ViewsDifferThoughTheThirdIsMissing) {
+  ++batch_;
+  for (int party : {0, 1}) Batch(party, {Job(1, "UNAVAILABLE")}, party == 0 ? "lie" : "truth", "e");
+  Unbatched(2, Job(1, "DEADLINE"));
+  const Reconciliation result = Run();
+  EXPECT_EQ(result.unexplained, 1u);
+  EXPECT_FALSE(result.clean());
+}
+
+TEST_F(ReconcileTest, ABrokenChainIsNotClean) {
+  for (int i = 0; i < 3; ++i) GoodBatch();
+  logs_[0].reset();
+  std::string text = ReadAll(File(0));
+  text[text.find("a11ce")] = 'b';
+  WriteAll(File(0), text);
+  const Reconciliation result = Run();
+  EXPECT_FALSE(result.clean());
+  EXPECT_EQ(result.servers[0].chain.break_count, 1u);
+  EXPECT_EQ(result.unexplained, 0u);
+}
+
+// ---- Administrators ----
+
+TEST_F(ReconcileTest, AnActThatOnlyOneServerSaw) {
+  const Fields act = {{"call", "SetPolicy"}, {"who", "admin/root"}, {"handles", {"ab"}},
+                      {"gate", 3}, {"result", "OK"}};
+  for (int party : kAll) Write(party, "admin", act);
+  EXPECT_TRUE(Run().clean());
+  Write(1, "admin", act);
+  const Reconciliation result = Run();
+  Expect(result, FindingKind::kAdminMissing, false, "SetPolicy");
+  EXPECT_THAT(result.findings[0].text, HasSubstr("by admin/root"));
+}
+
+TEST_F(ReconcileTest, WhatOneServerRefusedOthersMayHaveDone) {
+  Fields act = {{"call", "CommitKeys"}, {"who", "admin/root"}, {"transaction", "7a"}};
+  for (int party : kAll) {
+    act["result"] = party == 0 ? "UNAVAILABLE" : "OK";
+    Write(party, "admin", act);
+  }
+  Expect(Run(), FindingKind::kAdminMissing, false, "server 0");
+}
+
+// ---- Spans ----
+
+TEST_F(ReconcileTest, OnlyTheSpanAskedForIsReported) {
+  GoodBatch();
+  GoodBatch({0, 1});
+  const absl::Time after = clock_.Now() + absl::Milliseconds(500);
+  GoodBatch();
+  ReconcileOptions options;
+  options.since = after;
+  const Reconciliation later = Run(options);
+  EXPECT_TRUE(later.clean());
+  EXPECT_EQ(later.jobs, 1u);
+  options = {};
+  options.until = after;
+  EXPECT_FALSE(Run(options).clean());
+}
+
+}  // namespace
+}  // namespace mpckdc::audit
