@@ -31,7 +31,7 @@ help:
 	@echo "make krb5-check  MIT's own tests on the patched krb5, stock and with remote keys"
 	@echo 'make test-fresh  `make demo` and `make test` in a bare Debian 12 chroot (root)'
 	@echo 'make bench       throughput and latency of the engine'
-	@echo 'make sim         three servers in one process under seeded faults'
+	@echo 'make sim         simulated realms under seeded faults: SEEDS=1000 FIRST=1; resumable'
 	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 12 min)'
 	@echo 'make clean       remove build/ (stop the demo first)'
 	@echo
@@ -70,8 +70,19 @@ bench: build
 	@if [ -x $(CMAKE)/mpc-server/cmd/mpc-bench ]; then $(CMAKE)/mpc-server/cmd/mpc-bench; \
 	 else echo 'mpc-bench is not built in this tree'; exit 1; fi
 
+# Seeds that are done are kept below build/sim, by commit and program: after Ctrl-C the same command
+# goes on. FIRST= names the first seed, SIMFLAGS= more options of mpc-sim, STORE_RUNS= how often the
+# real store meets a random fault.
+SEEDS      ?= 1000
+FIRST      ?= 1
+STORE_RUNS ?= 200
 sim: build
-	@cd $(CMAKE) && ctest --output-on-failure -R '^sim_'
+	@mkdir -p $(BUILD)/sim
+	@$(CMAKE)/mpc-server/sim/mpc-sim --seeds=$(SEEDS) --first=$(FIRST) --jobs=$(JOBS) \
+	  --commit=$$(git describe --always --dirty 2>/dev/null || echo unknown) \
+	  --state_dir=$(BUILD)/sim --json=$(BUILD)/sim/report.json $(SIMFLAGS)
+	@MPCKDC_STORE_RUNS=$(STORE_RUNS) $(PROGRESS) 'the real store under faults' \
+	  $(LOG)/store-faults.log $(CMAKE)/mpc-server/store/lmdb_fault_test
 
 # FAULT="--case p0:kill --rate 20" chooses; integration-tests/README.md explains.
 fault: build

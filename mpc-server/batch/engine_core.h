@@ -229,7 +229,8 @@ class JobEngine::Impl {
   std::string degraded_;  // as told to the observer
   std::string unrecorded_;  // why the recorder is not ready
   absl::Time heartbeat_at_ = absl::InfinitePast();
-  absl::Time voted_at_ = absl::InfinitePast();  // the last vote that came, by this clock
+  // The last vote (or greeting) of each peer that came, by this clock; indexed by Neighbour.
+  std::array<absl::Time, 2> heard_at_{absl::InfinitePast(), absl::InfinitePast()};
   absl::Time started_at_ = absl::UnixEpoch();  // kFixed: when the last batch was proposed
   absl::Time housekeeping_at_ = absl::InfinitePast();
   std::array<absl::Duration, 2> skew_{};  // indexed by Neighbour

@@ -66,7 +66,7 @@ absl::Status JobEngine::Impl::RunSession() {
   }
   if (observer_ != nullptr) observer_->OnPeers(true, "");
   JudgeClocks(session);
-  heartbeat_at_ = session.heard = voted_at_ = clock_->Now();
+  heartbeat_at_ = session.heard = clock_->Now();
   absl::Status status;
   while (status.ok() && !stopping()) {
     status = party_ == kLeader ? Lead(session) : Follow(session);
@@ -125,9 +125,12 @@ absl::Status JobEngine::Impl::MeetNeighbour(PeerSession& session, Neighbour neig
 absl::Status JobEngine::Impl::Lead(PeerSession& session) {
   if (!WaitForWork()) return absl::OkStatus();
   Ballot ballot(store_);
-  // After a jump of the clock the peers' clocks are heard first: see LookAtClocks().
+  // After a jump of the clock both peers' clocks are heard first, since it takes two to suspect
+  // one: see LookAtClocks(). The clock may jump between the two votes on one proposal.
   const absl::Time now = clock_->Now();
-  const bool fresh = now >= voted_at_ && now < voted_at_ + 3 * kHeartbeat;
+  const bool fresh = std::all_of(heard_at_.begin(), heard_at_.end(), [now](absl::Time heard) {
+    return now >= heard && now < heard + 3 * kHeartbeat;
+  });
   if (fresh && !PickKeyWork(ballot)) PickJobs(session, ballot);
   ballot.proposal.number = ++session.number;
   ballot.proposal.time = clock_->Now();
@@ -256,7 +259,6 @@ absl::Status JobEngine::Impl::TakeVote(PeerSession& session, Neighbour from, Bal
   absl::StatusOr<Vote> vote = DecodeVote(ballot.votes[voter]);
   if (!vote.ok()) return vote.status();
   NoteSkew(from, vote->time, clock_->Now());
-  voted_at_ = clock_->Now();
   if (vote->number != ballot.proposal.number || vote->proposal != ballot.hash) {
     return absl::DataLossError(
         absl::StrCat("agreement: party ", voter, " votes on proposal ", vote->number,
@@ -329,6 +331,7 @@ Neighbour JobEngine::Impl::NeighbourOf(int party) const {
 void JobEngine::Impl::NoteSkew(Neighbour neighbour, absl::Time theirs, absl::Time now) {
   const size_t index = neighbour == Neighbour::kNext;
   skew_[index] = theirs - now;
+  heard_at_[index] = now;
   {
     const absl::MutexLock lock(&mu_);
     (neighbour == Neighbour::kNext ? status_.skew_next : status_.skew_prev) = skew_[index];

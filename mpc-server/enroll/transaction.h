@@ -11,22 +11,11 @@
 #include "absl/types/span.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "mpc-server/enroll/package.h"
+#include "mpc-server/enroll/two_phase.h"
 
 namespace mpckdc::enroll {
 
-struct TransactionTimeouts {
-  absl::Duration stage = absl::Seconds(10);
-  absl::Duration draw = absl::Seconds(30);
-  absl::Duration commit = absl::Seconds(10);
-  absl::Duration cleanup = absl::Seconds(3);
-  int commit_attempts = 3;
-  absl::Duration commit_pause = absl::Milliseconds(300);
-};
-
-// Keys of one change, on all three servers or on none.
-//
-//   stage ok x3 -> commit ok x3 -> handles may be written to the KDB
-//     any failure before the last commit -> abort and delete everywhere, best effort
+// Keys of one change, on all three servers or on none (two_phase.h).
 //
 // Handles are fresh and the KDB learns them only after Commit() succeeded, so whatever a failure
 // leaves on one or two servers is referred to by nobody: staged keys expire there, committed ones
@@ -63,21 +52,34 @@ class KeyTransaction {
   const std::vector<std::string>& handles() const { return handles_; }
 
  private:
-  enum class State { kOpen, kStaged, kCommitted, kFinished };
+  // The calls of two_phase.h over gRPC.
+  class Calls : public TransactionServers {
+   public:
+    explicit Calls(KeyTransaction* txn) : txn_(txn) {}
+    std::array<absl::Status, 3> OnAll(
+        const std::function<absl::Status(int party)>& call) override;
+    absl::StatusOr<uint32_t> CommitKeys(int party, absl::Duration timeout) override;
+    absl::Status AbortKeys(int party, absl::Duration timeout) override;
+    absl::Status DeleteKeys(int party, absl::Duration timeout) override;
+    std::string Name(int party) override;
+    void Pause(absl::Duration d) override;
+
+   private:
+    KeyTransaction* const txn_;
+  };
 
   absl::Status Check(const v1::KeyInfo& info) const;
   absl::Status StageShared();
   absl::Status StageDrawn();
-  absl::Status CommitOne(AdminClient& server) const;
-  absl::Status FailAndRollback(absl::Status why);
 
   AdminServers* servers_;
   TransactionTimeouts timeouts_;
   std::string id_;
-  State state_ = State::kOpen;
   std::array<v1::StageKeysRequest, 3> stage_;
   std::vector<v1::KeyInfo> drawn_;
   std::vector<std::string> handles_;
+  Calls calls_;
+  TwoPhase two_phase_;  // the last member: its destructor may call the servers
 };
 
 }  // namespace mpckdc::enroll

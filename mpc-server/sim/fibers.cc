@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstdlib>
 #include <utility>
@@ -15,15 +16,9 @@ constexpr size_t kStackBytes = 1 << 20;
 class Fiber {
  public:
   Fiber(std::string name, absl::AnyInvocable<void()> body)
-      : name_(std::move(name)), body_(std::move(body)) {
-    stack_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
-    if (stack_ == MAP_FAILED) abort();
-  }
-  ~Fiber() { FreeStack(); }
-  void FreeStack() {
+      : name_(std::move(name)), body_(std::move(body)) {}
+  ~Fiber() {
     if (stack_ != nullptr) munmap(stack_, kStackBytes);
-    stack_ = nullptr;
   }
 
   std::string name_;
@@ -52,6 +47,20 @@ Scheduler::Scheduler(absl::Time start) : now_(start) {}
 
 Scheduler::~Scheduler() {
   for (const auto& fiber : fibers_) assert(fiber->done_ || !fiber->started_);
+  for (void* stack : spare_stacks_) munmap(stack, kStackBytes);
+}
+
+// Stacks of fibers that have ended are used again: a run has hundreds of short fibers.
+void* Scheduler::TakeStack() {
+  if (!spare_stacks_.empty()) {
+    void* const stack = spare_stacks_.back();
+    spare_stacks_.pop_back();
+    return stack;
+  }
+  void* const stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+  if (stack == MAP_FAILED) abort();
+  return stack;
 }
 
 Fiber* Scheduler::Spawn(std::string name, absl::AnyInvocable<void()> body) {
@@ -61,8 +70,8 @@ Fiber* Scheduler::Spawn(std::string name, absl::AnyInvocable<void()> body) {
 }
 
 void Scheduler::At(absl::Time when, absl::AnyInvocable<void()> event) {
-  events_.push({std::max(when, now_), ++order_,
-                std::make_shared<absl::AnyInvocable<void()>>(std::move(event))});
+  events_.push_back({std::max(when, now_), ++order_, std::move(event)});
+  std::push_heap(events_.begin(), events_.end());
 }
 
 void Scheduler::MakeReady(Fiber* fiber) {
@@ -100,6 +109,8 @@ void Scheduler::Pause(Fiber* fiber, absl::Time until) {
   if (until <= now_ && std::exchange(fiber->held_, false)) MakeReady(fiber);
 }
 
+absl::Time Scheduler::PausedUntil(const Fiber* fiber) const { return fiber->paused_until_; }
+
 void Scheduler::SwitchTo(Fiber* fiber) {
   fiber->ready_ = false;
   if (fiber->paused_until_ > now_) {
@@ -112,6 +123,7 @@ void Scheduler::SwitchTo(Fiber* fiber) {
   current_ = fiber;
   if (!fiber->started_) {
     fiber->started_ = true;
+    fiber->stack_ = TakeStack();
     getcontext(&fiber->context_);
     fiber->context_.uc_stack.ss_sp = fiber->stack_;
     fiber->context_.uc_stack.ss_size = kStackBytes;
@@ -122,7 +134,9 @@ void Scheduler::SwitchTo(Fiber* fiber) {
   }
   swapcontext(&main_, &fiber->context_);
   current_ = nullptr;
-  if (fiber->done_) fiber->FreeStack();
+  if (!fiber->done_) return;
+  spare_stacks_.push_back(std::exchange(fiber->stack_, nullptr));
+  fiber->body_ = nullptr;
 }
 
 void Scheduler::RunUntil(absl::Time end) {
@@ -132,11 +146,12 @@ void Scheduler::RunUntil(absl::Time end) {
       ready_.pop_front();
       SwitchTo(next);
     }
-    if (events_.empty() || events_.top().when > end) break;
-    const Event event = events_.top();
-    events_.pop();
+    if (events_.empty() || events_.front().when > end) break;
+    std::pop_heap(events_.begin(), events_.end());
+    Event event = std::move(events_.back());
+    events_.pop_back();
     now_ = std::max(now_, event.when);
-    (*event.run)();
+    event.run();
   }
   now_ = std::max(now_, end);
 }

@@ -11,7 +11,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <queue>
 #include <string>
 #include <vector>
 
@@ -43,6 +42,9 @@ class Scheduler {
   // The fiber does not run before `until`, whatever happens (SIGSTOP); an earlier `until` than the
   // last one lets it go on (SIGCONT).
   void Pause(Fiber* fiber, absl::Time until);
+  absl::Time PausedUntil(const Fiber* fiber) const;
+  // Of the running fiber: others go first; a paused one goes on when its pause ends.
+  void Yield() { Wait(now_); }
 
   // Runs fibers and events until simulated `end`, or until nothing is left to do.
   void RunUntil(absl::Time end);
@@ -51,19 +53,21 @@ class Scheduler {
   struct Event {
     absl::Time when;
     uint64_t order;
-    std::shared_ptr<absl::AnyInvocable<void()>> run;
-    bool operator<(const Event& other) const {  // priority_queue: latest last
+    absl::AnyInvocable<void()> run;
+    bool operator<(const Event& other) const {  // of a heap: the latest is the least
       return when != other.when ? when > other.when : order > other.order;
     }
   };
   void SwitchTo(Fiber* fiber);
+  void* TakeStack();
   void MakeReady(Fiber* fiber);
 
   absl::Time now_;
   uint64_t order_ = 0;
-  std::priority_queue<Event> events_;
+  std::vector<Event> events_;  // a heap
   std::deque<Fiber*> ready_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<void*> spare_stacks_;
   Fiber* current_ = nullptr;
   ucontext_t main_{};
 };

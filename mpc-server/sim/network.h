@@ -1,7 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Simulated machines: a clock each that can be set off, links between the three servers with delay,
-// loss of connection and corruption, and what an engine is injected with.
+// The network between the three servers: one connection per pair of neighbours, as TlsPeerConnector
+// makes them, and everything that may happen to a direction of it. What TLS guarantees is kept
+// where production relies on it, and taken away where the protocol's own checks are the subject:
+//
+//   lost packets, one-way partition   TCP repeats them: frames wait, and arrive in order when the
+//                                     direction works again, or the connection is reset
+//   corruption, under TLS             the record's authenticator fails: the connection ends. So it
+//                                     is with round frames: their payloads are masked shares that
+//                                     no later check covers as long as active security is not
+//                                     built; semi-honest means that a *server* does not alter them,
+//                                     and TLS that nobody else can
+//   corruption, of control frames     let through, as if TLS were not there: greetings, seeds,
+//                                     proposals and votes have checks of their own
+//   reordered, duplicated frames      let through likewise: headers and numbers must catch them
 #ifndef MPC_SERVER_SIM_NETWORK_H_
 #define MPC_SERVER_SIM_NETWORK_H_
 
@@ -9,85 +21,87 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "mpc-server/batch/executor.h"
 #include "mpc-server/batch/peer_link.h"
-#include "mpc-server/clock/clock.h"
-#include "mpc-server/clock/random_source.h"
-#include "mpc-server/sim/fibers.h"
+#include "mpc-server/protocol/replicated_share.h"
+#include "mpc-server/sim/machine.h"
 #include "mpc-server/transport/peer_channel.h"
 
 namespace mpckdc::sim {
 
-// Uniform numbers from a seed, for everything that is not cryptography.
-class Dice {
- public:
-  explicit Dice(uint64_t seed) : random_(seed) {}
-  uint64_t Below(uint64_t n);
-  bool Chance(double p) { return static_cast<double>(Below(1 << 30)) < p * (1 << 30); }
-  absl::Duration Between(absl::Duration a, absl::Duration b);
-
- private:
-  SeededRandomForTest random_;
-};
-
-class SimClock : public Clock {
- public:
-  explicit SimClock(Scheduler* scheduler) : scheduler_(scheduler) {}
-  absl::Time Now() override { return scheduler_->now() + offset_; }
-  void SleepUntil(absl::Time when) override { scheduler_->SleepUntil(when - offset_); }
-  // This clock's time in the simulation's.
-  absl::Time Global(absl::Time local) const { return local - offset_; }
-  void Set(absl::Duration offset) { offset_ = offset; }
-
- private:
-  Scheduler* const scheduler_;
-  absl::Duration offset_;
-};
-
-// The engine's thread as a fiber.
-class SimExecutor : public Executor {
- public:
-  SimExecutor(Scheduler* scheduler, SimClock* clock) : scheduler_(scheduler), clock_(clock) {}
-
-  void Start(const std::string& name, absl::AnyInvocable<void()> body) override;
-  void Join() override;
-  void Wait(absl::Mutex* mu, absl::Time deadline) override;
-  void Wake() override;
-  Fiber* fiber() const { return fiber_; }
-
- private:
-  Scheduler* const scheduler_;
-  SimClock* const clock_;
-  Fiber* fiber_ = nullptr;
-};
-
 class SimChannel;
 class SimLink;
 
-// The network between the three. A link is a pair of parties.
+// What happens to the next frame of a direction that suits.
+enum class Damage {
+  kNone,
+  kFlipControl,  // a bit of a control frame, header or payload, and nobody below notices
+  kBadRecord,    // a bit of any frame; TLS notices and the connection ends
+  kTruncate,     // the connection ends inside the frame
+  kReorder,      // the frame after it overtakes it
+  kDuplicate,    // it arrives twice
+  kFlipRound,    // a control of the harness: a round frame's payload, and nobody notices
+};
+
+// One frame under way.
+struct Wire {
+  enum class Fate { kWhole, kBadRecord, kTruncated };
+  std::array<uint8_t, kFrameHeaderSize> header{};
+  SecretBytes payload;
+  Fate fate = Fate::kWhole;
+};
+
+// One direction of one connection.
+struct Pipe {
+  std::deque<Wire> arrived;
+  bool closed = false;           // the reader sees the end after what has arrived
+  std::deque<Wire> stuck;        // sent while the direction was blocked
+  bool end_stuck = false;        // so was the end
+  std::optional<Wire> overtaken;
+  absl::Time sent;               // when the last byte has left: a rate takes time
+  absl::Time last;               // arrival of the last frame: frames do not overtake each other
+  Fiber* reader = nullptr;
+};
+
+// Between a party and its next.
+struct Connection {
+  explicit Connection(int client) : client(client) {}
+  Pipe& From(int party) { return party == client ? from_client : from_server; }
+
+  const int client;
+  Pipe from_client, from_server;
+};
+
+// When a peer's certificate is good, by the clock of the server that checks it.
+struct Validity {
+  absl::Time not_before = absl::InfinitePast(), not_after = absl::InfiniteFuture();
+};
+
 class Network {
  public:
-  // Called at every channel operation with its named step, before it is done; true: the process
-  // that called it was killed there.
-  using StepHook = std::function<bool(int party, const std::string& step)>;
+  // Called at every operation of a channel or link with its named step, before it is done; true:
+  // the process that called was killed there.
+  using StepHook = std::function<bool(int party, const char* step)>;
 
   Network(Scheduler* scheduler, Dice* dice) : scheduler_(scheduler), dice_(dice) {}
 
-  std::unique_ptr<PeerLink> Link(int party, SimClock* clock);
-
+  std::unique_ptr<PeerLink> Link(int party, SimClock* clock, const SimExecutor* executor);
   void SetStepHook(StepHook hook) { hook_ = std::move(hook); }
-  void SetDelay(absl::Duration low, absl::Duration high) { low_ = low, high_ = high; }
+
+  // ---- Faults ----
   // Frames already under way are lost; both ends see the connection closed.
   void Cut(int a, int b);
-  // No new connection, nothing arrives, until it is healed. Both ends see silence.
-  void Partition(int a, int b, bool on) { partitioned_[Pair(a, b)] = on; }
-  // Flips a bit of the next control frame from a to b.
-  void CorruptNextControl(int a, int b) { corrupt_[{a, b}] = true; }
-  // A process died: its connections close, its links do not connect any more.
+  // Nothing from `from` arrives at `to` until Heal(), and no new connection is made.
+  void Block(int from, int to) { Way(from, to).blocked = true; }
+  void Slow(int from, int to, absl::Duration low, absl::Duration high, uint64_t bytes_per_second);
+  void DamageNext(int from, int to, Damage damage) { Way(from, to).next = damage; }
+  void SetCertificate(int party, const Validity& validity) { certificates_[party] = validity; }
+  // All directions as in the beginning. What was stuck arrives now, or the connection is reset.
+  void Heal();
+  // A process died: its connections close, its link connects no more.
   void Kill(int party);
 
   uint64_t frames() const { return frames_; }
@@ -96,34 +110,36 @@ class Network {
   friend class SimChannel;
   friend class SimLink;
 
-  struct Wire {
-    FrameHeader header;
-    SecretBytes payload;
+  // From one party to another.
+  struct Direction {
+    bool blocked = false;
+    absl::Duration low = absl::Microseconds(100), high = absl::Milliseconds(1);
+    uint64_t bytes_per_second = 0;  // 0: as many as there are
+    Damage next = Damage::kNone;
   };
-  // One direction of one connection.
-  struct Pipe {
-    std::deque<Wire> arrived;
-    bool closed = false;
-    absl::Time last;  // arrival time of the last frame: frames do not overtake each other
-    Fiber* reader = nullptr;
-  };
-  // The connections of one session of the ring, as all three got them.
-  struct Ring {
-    std::map<std::pair<int, int>, Pipe> pipes;  // (from, to)
-  };
+  Direction& Way(int from, int to) { return ways_[from][to]; }
+  std::shared_ptr<Connection>& Current(int a, int b) {
+    return current_[b == NextParty(a) ? a : b];
+  }
 
-  static std::pair<int, int> Pair(int a, int b) { return {std::min(a, b), std::max(a, b)}; }
-  void CloseRing(const std::shared_ptr<Ring>& ring, int party);
-  void Deliver(const std::shared_ptr<Ring>& ring, int from, int to, Wire wire);
+  void Send(const std::shared_ptr<Connection>& connection, int from, int to, Wire wire);
+  void Launch(const std::shared_ptr<Connection>& connection, int from, int to, Wire wire);
+  void Arrive(Connection& connection, int from, int to, Wire wire);
+  // The writer's end is closed; the reader sees it after what was sent.
+  void End(const std::shared_ptr<Connection>& connection, int from, int to);
+  void Close(const std::shared_ptr<Connection>& connection, int from, int to);
+  void Unblock(int from, int to);
+  bool CertificateGood(int owner, absl::Time at) const {
+    return certificates_[owner].not_before <= at && at < certificates_[owner].not_after;
+  }
 
   Scheduler* const scheduler_;
   Dice* const dice_;
   StepHook hook_;
-  absl::Duration low_ = absl::Microseconds(100), high_ = absl::Milliseconds(1);
-  std::map<std::pair<int, int>, bool> partitioned_, corrupt_;
-  std::array<SimLink*, 3> links_{};    // of the processes that live
-  std::array<SimLink*, 3> waiting_{};  // those of them inside Connect()
-  std::array<std::shared_ptr<Ring>, 3> current_;
+  std::array<std::array<Direction, kParties>, kParties> ways_;
+  std::array<Validity, kParties> certificates_;
+  std::array<SimLink*, kParties> links_{};                    // of the processes that live
+  std::array<std::shared_ptr<Connection>, kParties> current_;  // by client
   uint64_t frames_ = 0;
 };
 

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Some seeds, that they replay, that they come by every named step; and for each invariant a
+// control in which production lacks what it protects, and it sees that.
+#include <set>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "mpc-server/sim/report.h"
 #include "mpc-server/sim/world.h"
 
 namespace mpckdc::sim {
@@ -40,27 +46,217 @@ TEST(Fibers, APausedFiberRunsLater) {
   EXPECT_EQ(ran, absl::FromUnixSeconds(5));
 }
 
+// The seeds of CI. Together they come by every step and throw every kind of fault.
 TEST(Sim, SomeSeeds) {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+  Report sum;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
     const Outcome outcome = World({.seed = seed}).Run();
     EXPECT_TRUE(outcome.violations.empty()) << "seed " << seed << ": " << outcome.violations[0];
-    EXPECT_GT(outcome.logins_ok, 10);
+    EXPECT_GT(outcome.Event("logins that succeeded"), 10u) << "seed " << seed;
+    sum.Add(seed, outcome);
   }
+  std::set<std::string> reached;
+  for (const auto& [step, count] : sum.steps) reached.insert(step);
+  const std::vector<std::string> named = NamedSteps();
+  EXPECT_EQ(reached, std::set<std::string>(named.begin(), named.end()));
+  for (int kind = 0; kind < kFaultKinds; ++kind) {
+    const std::string name = FaultName(static_cast<FaultKind>(kind));
+    uint64_t at_steps = 0;
+    for (const std::string& step : named) at_steps += sum.faults[name + " at " + step];
+    EXPECT_GT(sum.faults[name + " at any moment"], 0u) << name;
+    EXPECT_GT(at_steps, 0u) << name;
+  }
+  EXPECT_GT(sum.events["given keys acknowledged"], 100u);
+  EXPECT_GT(sum.events["drawn keys acknowledged"], 50u);
+  EXPECT_GT(sum.events["enrolments taken back"], 10u);
+  EXPECT_GT(sum.events["keys lost with a restored disk"], 5u);
+  EXPECT_GT(sum.verdicts["REPLAY"], 100u);
+  EXPECT_GT(sum.verdicts["BAD_TAG"], 100u);
 }
 
 TEST(Sim, ASeedReplaysExactly) {
-  const Outcome a = World({.seed = 4}).Run();
-  const Outcome b = World({.seed = 4}).Run();
+  World first({.seed = 4}), second({.seed = 4});
+  const Outcome a = first.Run(), b = second.Run();
   EXPECT_EQ(a.log, b.log);
   EXPECT_EQ(a.verdicts, b.verdicts);
-  EXPECT_EQ(a.frames, b.frames);
+  EXPECT_EQ(a.steps, b.steps);
+  EXPECT_EQ(first.frames(), second.frames());
+  EXPECT_NE(a.log, World({.seed = 5}).Run().log);
 }
 
-// Without durable marks nonces repeat, and the invariant sees it.
-TEST(Sim, ControlWithoutDurableMarks) {
-  const Outcome outcome = World({.seed = 1, .forget_marks = true}).Run();
-  ASSERT_FALSE(outcome.violations.empty());
-  EXPECT_THAT(outcome.violations[0], HasSubstr("used a nonce"));
+// Three servers without faults of their own.
+struct SmallRealm {
+  SmallRealm() {
+    guest = MakePlainKey(random, "guest@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes128Gcm,
+                         Gate::kNone);
+    tgt = MakePlainKey(random, "krbtgt/EXAMPLE.COM@EXAMPLE.COM", KeyClass::kTgs,
+                       kEnctypeAes128Gcm, Gate::kNone);
+    for (const PlainKey& key : {guest, tgt}) servers.Enrol(ShareKey(key, random));
+  }
+  ~SmallRealm() {
+    for (int p = 0; p < kParties; ++p) servers.Kill(p, "the end");
+    while (servers.ending() > 0) RunFor(absl::Seconds(1));
+  }
+  void RunFor(absl::Duration d) { scheduler.RunUntil(scheduler.now() + d); }
+  void Submit(JobId id) {
+    for (int p = 0; p < kParties; ++p) {
+      servers.process(p)->engine->Submit(kdc, LoginJob(id, guest, tgt, ""), [this](JobResult r) {
+        answers[r.id].push_back(r.judgement.verdict);
+      });
+    }
+  }
+
+  Scheduler scheduler{absl::FromUnixSeconds(1'800'000'000)};
+  Dice dice{1};
+  Journal journal{&scheduler};
+  Network network{&scheduler, &dice};
+  Servers servers{&scheduler, &network, &dice, &journal, {}};
+  SeededRandomForTest random{2};
+  PlainKey guest, tgt;
+  KdcIdentity kdc{"kdc1", {}};
+  std::map<JobId, std::vector<Verdict>> answers;
+};
+
+// Whatever happens to one frame, the servers notice, connect anew and go on.
+TEST(Sim, EachDamageToAFrameEndsTheSessionAndNothingElse) {
+  for (const Damage damage : {Damage::kFlipControl, Damage::kBadRecord, Damage::kTruncate,
+                              Damage::kReorder, Damage::kDuplicate}) {
+    SmallRealm realm;
+    for (int p = 0; p < kParties; ++p) realm.servers.Start(p);
+    realm.RunFor(absl::Seconds(2));
+    EXPECT_EQ(realm.servers.process(0)->engine->Status().sessions, 1u);
+    realm.network.DamageNext(1, 0, damage);
+    realm.Submit(1);
+    realm.RunFor(absl::Seconds(4));
+    EXPECT_EQ(realm.servers.process(0)->engine->Status().sessions, 2u)
+        << "damage " << static_cast<int>(damage);
+    realm.Submit(2);
+    realm.RunFor(absl::Seconds(1));
+    EXPECT_THAT(realm.answers[2], testing::ElementsAre(Verdict::kOk, Verdict::kOk, Verdict::kOk))
+        << "damage " << static_cast<int>(damage);
+  }
+}
+
+TEST(Sim, AOneWayPartitionStopsTheRealmUntilItIsHealed) {
+  SmallRealm realm;
+  for (int p = 0; p < kParties; ++p) realm.servers.Start(p);
+  realm.RunFor(absl::Seconds(2));
+  realm.network.Block(0, 1);
+  realm.Submit(1);
+  realm.RunFor(absl::Seconds(8));
+  EXPECT_THAT(realm.answers[1], testing::Each(testing::Ne(Verdict::kOk)));
+  for (int p = 0; p < kParties; ++p) {
+    EXPECT_FALSE(realm.servers.process(p)->engine->Status().peers_connected) << p;
+  }
+  realm.network.Heal();
+  realm.RunFor(absl::Seconds(3));
+  realm.Submit(2);
+  realm.RunFor(absl::Seconds(1));
+  EXPECT_THAT(realm.answers[2], testing::ElementsAre(Verdict::kOk, Verdict::kOk, Verdict::kOk));
+}
+
+TEST(Sim, AnExpiredCertificateStopsNewConnectionsOnly) {
+  SmallRealm realm;
+  for (int p = 0; p < kParties; ++p) realm.servers.Start(p);
+  realm.RunFor(absl::Seconds(2));
+  realm.network.SetCertificate(2, {absl::InfinitePast(), realm.scheduler.now()});
+  realm.Submit(1);
+  realm.RunFor(absl::Seconds(2));
+  EXPECT_THAT(realm.answers[1], testing::ElementsAre(Verdict::kOk, Verdict::kOk, Verdict::kOk));
+  realm.network.Cut(1, 2);
+  realm.RunFor(absl::Seconds(5));
+  EXPECT_FALSE(realm.servers.process(0)->engine->Status().peers_connected);
+  realm.network.SetCertificate(2, {realm.scheduler.now(), absl::InfiniteFuture()});
+  realm.RunFor(absl::Seconds(3));
+  EXPECT_TRUE(realm.servers.process(0)->engine->Status().peers_connected);
+}
+
+// One vote heard before the jump and one after it: the leader's clock is not yet known to be wrong,
+// and a nonce of its time would stop sealing until the other clocks come within an hour of it.
+// Found by seed 10365 of an earlier state of this simulation.
+TEST(Sim, ALeaderWhoseClockJumpsBetweenTwoVotesSealsNothing) {
+  SmallRealm realm;
+  bool armed = false;
+  int votes = 0;
+  realm.servers.SetStepHook([&](int p, const absl::string_view step) {
+    if (p == 0 && step == "send agreement") votes = 0;
+    if (!armed || p != 0 || step != "receive agreement" || ++votes < 2) return false;
+    armed = false;
+    realm.servers.clock(0).Set(absl::Hours(2));
+    realm.Submit(1);
+    return false;
+  });
+  for (int p = 0; p < kParties; ++p) realm.servers.Start(p);
+  realm.RunFor(absl::Seconds(3));
+  armed = true;
+  realm.RunFor(absl::Seconds(4));
+  EXPECT_FALSE(armed);
+  EXPECT_THAT(realm.answers[1], testing::Each(Verdict::kUnavailable));
+  realm.servers.clock(0).Set(absl::ZeroDuration());
+  realm.RunFor(absl::Seconds(2));
+  realm.Submit(2);
+  realm.RunFor(absl::Seconds(3));
+  EXPECT_THAT(realm.answers[2], testing::ElementsAre(Verdict::kOk, Verdict::kOk, Verdict::kOk));
+}
+
+TEST(Report, SurvivesItsFile) {
+  Report report;
+  report.first = 7;
+  report.Add(7, World({.seed = 7}).Run());
+  report.failures[8] = "a \"quoted\" failure";
+  const absl::StatusOr<Report> read = Report::FromJson(report.ToJson());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->ToJson(), report.ToJson());
+  EXPECT_FALSE(Report::FromJson(report.ToJson().substr(0, 100)).ok());
+}
+
+// ---- Controls ----
+
+// The first violation of the first of some seeds that has one.
+std::string Breaks(const Controls& controls, uint64_t seeds = 20) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const Outcome outcome = World({.seed = seed, .controls = controls}).Run();
+    if (!outcome.violations.empty()) return outcome.violations[0];
+  }
+  return "nothing";
+}
+
+TEST(SimControl, WithoutDurableMarksNoncesRepeat) {
+  EXPECT_THAT(Breaks({.disk = {.forgets_marks = true}, .all_restart = true}),
+              HasSubstr("used a nonce"));
+}
+
+TEST(SimControl, WithoutDurableReplayEntriesAReplaySucceeds) {
+  EXPECT_THAT(Breaks({.disk = {.forgets_replays = true}, .all_restart = true}),
+              HasSubstr("replayed pre-auth succeeded"));
+}
+
+TEST(SimControl, AStoreThatLosesCommitsIsSeen) {
+  EXPECT_THAT(Breaks({.disk = {.forgets_commits = true}}),
+              testing::AnyOf(HasSubstr("lost acknowledged key"), HasSubstr("UNKNOWN_HANDLE"),
+                             HasSubstr("VerifyKeys says")));
+}
+
+TEST(SimControl, AStoreThatKeepsWhatWasDeletedIsSeen) {
+  EXPECT_THAT(Breaks({.disk = {.keeps_deleted = true}}, 100), HasSubstr("was taken back"));
+}
+
+TEST(SimControl, AnAlteredRoundFrameYieldsAWrongReply) {
+  EXPECT_THAT(Breaks({.flip_rounds = true}),
+              testing::AnyOf(HasSubstr("is wrong"), HasSubstr("is BAD_TAG")));
+}
+
+TEST(SimControl, AWrongPasswordThatSucceedsIsSeen) {
+  EXPECT_THAT(Breaks({.other_password = true}),
+              testing::AnyOf(HasSubstr("wrong password succeeded"), HasSubstr("is BAD_TAG")));
+}
+
+TEST(SimControl, AServerThatStaysDownIsSeen) {
+  EXPECT_THAT(Breaks({.never_heal = true}), HasSubstr("no login succeeds"));
+}
+
+TEST(SimControl, ALostAuditLineIsSeen) {
+  EXPECT_THAT(Breaks({.lose_audit = true}), HasSubstr("audit"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -46,6 +47,27 @@ absl::StatusOr<int> LockFolder(const std::string& folder) {
   }
   return absl::FailedPreconditionError(
       absl::StrCat("another mpc-server has the data directory ", folder, " open"));
+}
+
+// LMDB's first pages are not written in one piece: a power failure during the first start would leave
+// a file that no later start accepts. So a new file gets its name when it is complete.
+absl::Status CreateFile(const std::string& folder, uint64_t map_bytes) {
+  const std::string path = DataPath(folder), fresh = path + ".new";
+  const auto failed = [&path] {
+    return absl::UnavailableError(absl::StrCat("cannot create ", path, ": ", strerror(errno)));
+  };
+  for (const std::string& left : {fresh, fresh + "-lock"}) {
+    if (unlink(left.c_str()) != 0 && errno != ENOENT) return failed();
+  }
+  absl::Status made = LmdbEnv::Open(fresh, map_bytes, kNames).status();  // closed again, and synced
+  if (!made.ok()) return made;
+  unlink((fresh + "-lock").c_str());
+  if (rename(fresh.c_str(), path.c_str()) != 0) return failed();
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return failed();
+  const bool synced = fsync(fd) == 0;
+  close(fd);
+  return synced ? absl::OkStatus() : failed();
 }
 
 std::string Describe(const StoreIdentity& id) {
@@ -110,6 +132,12 @@ bool LmdbShareStore::Exists(const std::string& folder) {
 absl::StatusOr<std::unique_ptr<LmdbShareStore>> LmdbShareStore::Open(Options options) {
   absl::StatusOr<int> lock = LockFolder(options.folder);
   if (!lock.ok()) return lock.status();
+  if (!Exists(options.folder)) {
+    if (absl::Status s = CreateFile(options.folder, options.map_bytes); !s.ok()) {
+      close(*lock);
+      return s;
+    }
+  }
   absl::StatusOr<std::unique_ptr<LmdbEnv>> env =
       LmdbEnv::Open(DataPath(options.folder), options.map_bytes, kNames);
   if (!env.ok()) {

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/sim/administrator.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "mpc-server/enroll/two_phase.h"
+
+namespace mpckdc::sim {
+namespace {
+
+// Shorter than mpc-admin's, so that a run has time for several changes.
+enroll::TransactionTimeouts Timeouts() {
+  enroll::TransactionTimeouts timeouts;
+  timeouts.stage = absl::Seconds(1);
+  timeouts.draw = absl::Seconds(2);
+  timeouts.commit = timeouts.cleanup = absl::Seconds(1);
+  return timeouts;
+}
+
+}  // namespace
+
+Administrator::Administrator(Scheduler* scheduler, Dice* dice, Journal* journal, Servers* servers,
+                             Invariants* invariants, Kdc* kdc)
+    : scheduler_(scheduler), dice_(dice), journal_(journal), servers_(servers),
+      invariants_(invariants), kdc_(kdc), links_(scheduler, dice) {}
+
+// ---- Calls ----
+
+// A call whose server dies ends as its connection does; one whose messages vanish, at its deadline.
+template <typename Result>
+Result Administrator::Call(int p, const char* arrives, const char* answered,
+                           absl::Duration timeout, Body<Result> body) {
+  if (!servers_->Up(p)) {
+    scheduler_->Sleep(absl::Milliseconds(1));
+    return absl::UnavailableError("connection refused");
+  }
+  struct State {
+    std::optional<Result> result;
+    Fiber* waiter = nullptr;
+  };
+  auto state = std::make_shared<State>();
+  state->waiter = scheduler_->current();
+  const uint64_t incarnation = servers_->process(p)->incarnation;
+  const auto answer = [this, p, answered, incarnation, state](Result result) {
+    if (servers_->Step(p, incarnation, answered)) return;
+    auto shared = std::make_shared<Result>(std::move(result));
+    scheduler_->At(links_.FromServer(p), [this, p, state, shared] {
+      if (links_.BlockedFrom(p)) return;
+      state->result = std::move(*shared);
+      scheduler_->Wake(state->waiter);
+    });
+  };
+  if (!links_.BlockedTo(p)) {
+    scheduler_->At(links_.ToServer(p), [this, p, arrives, incarnation, body, answer] {
+      if (!servers_->Alive(p, incarnation)) return;  // the message was for a process that is gone
+      servers_->Message(p, [this, p, arrives, incarnation, body, answer](Process& process) {
+        if (servers_->Step(p, incarnation, arrives)) return;
+        body(process, answer);
+      });
+    });
+  }
+  const absl::Time limit = scheduler_->now() + timeout;
+  while (!state->result.has_value() && scheduler_->now() < limit &&
+         servers_->Alive(p, incarnation)) {
+    scheduler_->Wait(std::min(limit, scheduler_->now() + absl::Milliseconds(100)));
+  }
+  state->waiter = nullptr;
+  if (state->result.has_value()) return *std::move(state->result);
+  if (scheduler_->now() < limit) return absl::UnavailableError("connection closed");
+  return absl::DeadlineExceededError("no answer");
+}
+
+class Administrator::Change : public enroll::TransactionServers {
+ public:
+  explicit Change(Administrator* admin) : admin_(admin) {
+    admin_->kdc_->random().Fill(absl::MakeSpan(id_));
+  }
+
+  const TransactionId& id() const { return id_; }
+  std::vector<Handle> handles;
+  std::array<bool, 3> clean{};  // the server has said that nothing of the change is left
+
+  std::array<absl::Status, 3> OnAll(
+      const std::function<absl::Status(int party)>& call) override {
+    std::array<absl::Status, 3> results;
+    int left = kParties;
+    Fiber* const waiter = admin_->scheduler_->current();
+    for (int p = 0; p < kParties; ++p) {
+      admin_->scheduler_->Spawn("admin call", [&, p] {
+        results[p] = call(p);
+        --left;
+        admin_->scheduler_->Wake(waiter);
+      });
+    }
+    while (left > 0) admin_->scheduler_->Wait(absl::InfiniteFuture());
+    return results;
+  }
+
+  // The messages outlive this object: they hold copies.
+  absl::Status StageKeys(int p, const std::vector<KeyRecord>& records) {
+    return admin_->Call<absl::Status>(
+        p, "admin: stage", "admin: staged", Timeouts().stage,
+        [id = id_, &clock = admin_->servers_->clock(p), records](
+            Process& process, const std::function<void(absl::Status)>& answer) {
+          answer(process.disk->Stage(id, records, clock.Now()));
+        });
+  }
+  absl::Status DrawKey(int p, const KeyInfo& info) {
+    return admin_->Call<absl::Status>(
+        p, "admin: draw", "admin: drawn", Timeouts().draw,
+        [id = id_, info](Process& process, const std::function<void(absl::Status)>& answer) {
+          process.engine->DrawKey(id, info, answer);
+        });
+  }
+  absl::StatusOr<uint32_t> CommitKeys(int p, absl::Duration timeout) override {
+    const auto keys = admin_->Call<absl::StatusOr<size_t>>(
+        p, "admin: commit", "admin: committed", timeout,
+        [id = id_, &clock = admin_->servers_->clock(p)](Process& process, const auto& answer) {
+          answer(process.disk->Commit(id, clock.Now()));
+        });
+    if (!keys.ok()) return keys.status();
+    return static_cast<uint32_t>(*keys);
+  }
+  absl::Status AbortKeys(int p, absl::Duration timeout) override {
+    const auto aborted = admin_->Call<absl::StatusOr<size_t>>(
+        p, "admin: abort", "admin: aborted", timeout,
+        [id = id_](Process& process, const auto& answer) { answer(process.disk->Abort(id)); });
+    // One that was committed already is deleted next.
+    clean[p] = aborted.ok() || absl::IsFailedPrecondition(aborted.status());
+    return aborted.status();
+  }
+  absl::Status DeleteKeys(int p, absl::Duration timeout) override {
+    const auto deleted = admin_->Call<absl::StatusOr<size_t>>(
+        p, "admin: delete", "admin: deleted", timeout,
+        [keys = handles](Process& process, const auto& answer) {
+          answer(process.disk->Delete(keys));
+        });
+    clean[p] = clean[p] && deleted.ok();
+    return deleted.status();
+  }
+  std::string Name(int p) override { return absl::StrCat("P", p); }
+  void Pause(absl::Duration d) override { admin_->scheduler_->Sleep(d); }
+
+ private:
+  Administrator* const admin_;
+  TransactionId id_{};
+};
+
+// ---- Changes ----
+
+// One or two keys, given or drawn. A key counts once all three have said that they committed it.
+void Administrator::Enrol() {
+  Change change(this);
+  enroll::TwoPhase two_phase(&change, Timeouts());
+  std::vector<PlainKey> keys;
+  std::vector<bool> drawn;
+  PerParty<std::vector<KeyRecord>> given;
+  const uint64_t count = 1 + dice_->Below(2);
+  for (uint64_t i = 0; i < count; ++i) {
+    keys.push_back(MakePlainKey(kdc_->random(),
+                                absl::StrCat("user", ++keys_made_, "@EXAMPLE.COM"),
+                                KeyClass::kUser,
+                                dice_->Chance(0.7) ? kEnctypeAes128Gcm : kEnctypeAes256Gcm,
+                                Gate::kTimestamp));
+    keys.back().info.kvno = 2;
+    change.handles.push_back(keys.back().info.handle);
+    drawn.push_back(dice_->Chance(0.25));
+    if (drawn.back()) continue;
+    const PerParty<KeyRecord> records = ShareKey(keys.back(), kdc_->random());
+    for (int p = 0; p < kParties; ++p) given[p].push_back(records[p]);
+  }
+  const bool settled = invariants_->recovered();
+  journal_->Count("enrolments");
+  absl::Status s = two_phase.Begin();
+  if (!given[0].empty()) s = two_phase.Stage([&](int p) { return change.StageKeys(p, given[p]); });
+  for (size_t i = 0; i < keys.size() && s.ok(); ++i) {
+    if (drawn[i]) s = two_phase.Stage([&](int p) { return change.DrawKey(p, keys[i].info); });
+  }
+  if (s.ok()) s = two_phase.Commit(keys.size());
+  if (s.ok()) return Acknowledge(keys, drawn);
+  const bool left = absl::StrContains(s.message(), "may be left");
+  journal_->Count(left ? "enrolments that may have left shares" : "enrolments taken back");
+  for (int p = 0; p < kParties; ++p) {
+    if (change.clean[p]) invariants_->TakenBack(p, change.handles);
+  }
+  if (settled) {
+    journal_->Violation(
+        absl::StrCat("an enrolment fails although the realm has recovered: ", s.message()));
+  }
+}
+
+// What the three disks hold now is what has to stay. Of a drawn key nobody knows the password: the
+// test joins its shares, as no production program can.
+void Administrator::Acknowledge(const std::vector<PlainKey>& keys,
+                                const std::vector<bool>& drawn) {
+  PerParty<MemoryShareStore::State> disks;
+  for (int p = 0; p < kParties; ++p) disks[p] = servers_->Disk(p);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const Handle& handle = keys[i].info.handle;
+    journal_->Count(drawn[i] ? "drawn keys acknowledged" : "given keys acknowledged");
+    PerParty<KeyRecord> records;
+    bool complete = true;
+    for (int p = 0; p < kParties; ++p) {
+      const auto it = disks[p].keys.find(handle);
+      if (it != disks[p].keys.end()) {
+        records[p] = it->second;
+        continue;
+      }
+      complete = false;
+      if (p == servers_->restored()) continue;
+      journal_->Violation(absl::StrCat("server ", p, " acknowledged key ", HandleText(handle),
+                                       " and does not have it"));
+    }
+    if (!complete) {
+      journal_->Count("keys that a restore lost before their acknowledgement");
+      continue;
+    }
+    const absl::StatusOr<PlainKey> joined = JoinKey(records);
+    if (!joined.ok() || (!drawn[i] && joined->base != keys[i].base)) {
+      journal_->Violation(absl::StrCat("the shares of acknowledged key ", HandleText(handle),
+                                       " are not those of one key"));
+      continue;
+    }
+    invariants_->Acknowledged(handle, records);
+    acknowledged_.push_back(handle);
+    kdc_->AddUser(*joined);
+  }
+}
+
+// VerifyKeys may fail under faults; it may never call good keys inconsistent.
+void Administrator::VerifyAll() {
+  if (acknowledged_.empty()) return;
+  std::array<uint8_t, 16> request;
+  kdc_->random().Fill(absl::MakeSpan(request));
+  const std::vector<Handle> handles = acknowledged_;
+  using Results = absl::StatusOr<std::vector<VerifyResult>>;
+  Change all(this);
+  const auto statuses = all.OnAll([&](int p) {
+    const Results results = Call<Results>(
+        p, "admin: verify", "admin: verified", absl::Seconds(3),
+        [request, handles](Process& process, const std::function<void(Results)>& answer) {
+          process.engine->VerifyKeys(request, handles, answer);
+        });
+    if (!results.ok()) return results.status();
+    for (const VerifyResult& result : *results) {
+      if (result.consistent || invariants_->Lost(result.handle)) continue;
+      journal_->Violation(absl::StrCat("VerifyKeys says of key ", HandleText(result.handle), ": ",
+                                       result.detail));
+    }
+    return absl::OkStatus();
+  });
+  const bool all_ok = statuses[0].ok() && statuses[1].ok() && statuses[2].ok();
+  journal_->Count(all_ok ? "verifications" : "verifications that failed");
+}
+
+void Administrator::Work(const bool* done) {
+  while (!*done && !journal_->violated()) {
+    scheduler_->Sleep(dice_->Between(absl::Milliseconds(200), absl::Milliseconds(3500)));
+    if (*done) return;
+    ++running_;
+    scheduler_->Spawn("administrator", [this] {
+      if (dice_->Chance(0.12)) {
+        VerifyAll();
+      } else {
+        Enrol();
+      }
+      --running_;
+    });
+  }
+}
+
+}  // namespace mpckdc::sim

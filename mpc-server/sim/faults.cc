@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/sim/faults.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace mpckdc::sim {
+
+const char* FaultName(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kKill: return "kill";
+    case FaultKind::kPause: return "pause";
+    case FaultKind::kCut: return "cut";
+    case FaultKind::kPartition: return "partition";
+    case FaultKind::kOneWay: return "one-way partition";
+    case FaultKind::kSlow: return "slow link";
+    case FaultKind::kReorder: return "reorder";
+    case FaultKind::kDuplicate: return "duplicate";
+    case FaultKind::kFlipControl: return "corrupt control frame";
+    case FaultKind::kBadRecord: return "corrupt record";
+    case FaultKind::kTruncate: return "truncate";
+    case FaultKind::kOldDisk: return "old snapshot";
+    case FaultKind::kClockJump: return "clock jump";
+    case FaultKind::kCertificate: return "certificate expiry";
+    case FaultKind::kDiskFull: return "disk full";
+    case FaultKind::kUncertainWrite: return "failing fsync";
+    case FaultKind::kClient: return "client partition";
+  }
+  return "";
+}
+
+std::vector<std::string> NamedSteps() {
+  return {
+      // Between the servers: opening a session, agreeing, and the rounds of a batch by name.
+      "connect", "send hello", "receive hello", "send seed", "receive seed", "send confirm",
+      "receive confirm", "send agreement", "receive agreement", "send abort", "confirm",
+      "aes/norm", "aes/helper", "aes/inverse", "aes/product", "zero check/multiply", "tag check",
+      "pre-auth timestamp", "key schedule/norm", "key schedule/helper", "key schedule/inverse",
+      "key schedule/product", "key records check",
+      // A server's disk, before a write is durable and after.
+      "disk: stage keys", "disk: staged keys", "disk: commit keys", "disk: committed keys",
+      "disk: abort keys", "disk: aborted keys", "disk: delete keys", "disk: deleted keys",
+      "disk: raise nonce mark", "disk: raised nonce mark", "disk: write replays",
+      "disk: wrote replays",
+      // An administrator's calls, as they arrive and before they are answered.
+      "admin: stage", "admin: staged", "admin: draw", "admin: drawn", "admin: commit",
+      "admin: committed", "admin: abort", "admin: aborted", "admin: delete", "admin: deleted",
+      "admin: verify", "admin: verified",
+  };
+}
+
+Injector::Injector(const Parts& parts)
+    : parts_(parts), steady_(static_cast<int>(parts.dice->Below(kParties))) {}
+
+// ---- Steps ----
+
+bool Injector::AtStep(int p, const char* step) {
+  const auto known = by_address_.find(step);
+  size_t index;
+  if (known != by_address_.end()) {
+    index = known->second;
+  } else {
+    // The same name may be a literal of several files.
+    const auto same = [step](const Seen& seen) { return seen.name == step; };
+    const auto it = std::find_if(steps_.begin(), steps_.end(), same);
+    index = static_cast<size_t>(it - steps_.begin());
+    if (it == steps_.end()) steps_.push_back({step, 0});
+    by_address_[step] = index;
+  }
+  ++steps_[index].count;
+  for (size_t i = 0; i < armed_.size(); ++i) {
+    if (armed_[i].party != p || armed_[i].step != steps_[index].name) continue;
+    const Armed now = armed_[i];
+    armed_.erase(armed_.begin() + static_cast<ptrdiff_t>(i));
+    return Apply(now.kind, p, now.step);
+  }
+  return false;
+}
+
+void Injector::Report() {
+  for (const Seen& seen : steps_) parts_.journal->outcome().steps[seen.name] += seen.count;
+}
+
+// At a step that was seen in this run, each as likely as the others: rare ones get their share.
+void Injector::Arm(FaultKind kind) {
+  if (steps_.empty()) return;
+  const int p = static_cast<int>(parts_.dice->Below(kParties));
+  armed_.push_back({p, steps_[parts_.dice->Below(steps_.size())].name, kind});
+}
+
+// ---- Faults ----
+
+bool Injector::Pause(int p) {
+  Process* const process = parts_.servers->process(p);
+  if (process == nullptr) return true;
+  const uint64_t incarnation = process->incarnation;
+  Scheduler* const scheduler = parts_.scheduler;
+  parts_.servers->Pause(
+      p, scheduler->now() + parts_.dice->Between(absl::Milliseconds(50), absl::Seconds(4)));
+  // At a step of its own thread it stops right there.
+  if (scheduler->current() != nullptr && scheduler->current() == process->executor->fiber()) {
+    scheduler->Yield();
+  }
+  return !parts_.servers->Alive(p, incarnation);
+}
+
+// One clock at a time: two wrong ones may outvote the right one (doc/jobs.md, Nonces).
+void Injector::JumpClock(int p) {
+  if (wrong_clock_ < 0) wrong_clock_ = p == steady_ ? NextParty(p) : p;
+  parts_.kdc->ClockJumped();
+  const absl::Duration far = parts_.dice->Chance(0.5) ? absl::Hours(3) : absl::Minutes(2);
+  parts_.servers->clock(wrong_clock_).Set(parts_.dice->Between(-far, far));
+}
+
+void Injector::BlockClient() {
+  ClientLinks& links =
+      parts_.dice->Chance(0.5) ? parts_.kdc->links() : parts_.administrator->links();
+  links.Block(static_cast<int>(parts_.dice->Below(kParties)), parts_.dice->Chance(0.5));
+}
+
+void Injector::ApplyToNetwork(FaultKind kind, int from, int to) {
+  Network* const network = parts_.network;
+  switch (kind) {
+    case FaultKind::kCut: return network->Cut(from, to);
+    case FaultKind::kPartition: network->Block(to, from); [[fallthrough]];
+    case FaultKind::kOneWay: return network->Block(from, to);
+    case FaultKind::kSlow: {
+      static constexpr uint64_t kRates[] = {0, 4'000, 40'000, 1'000'000};
+      const absl::Duration high =
+          parts_.dice->Between(absl::Milliseconds(2), absl::Milliseconds(60));
+      return network->Slow(from, to, absl::Milliseconds(1), high, kRates[parts_.dice->Below(4)]);
+    }
+    case FaultKind::kReorder: return network->DamageNext(from, to, Damage::kReorder);
+    case FaultKind::kDuplicate: return network->DamageNext(from, to, Damage::kDuplicate);
+    case FaultKind::kFlipControl: return network->DamageNext(from, to, Damage::kFlipControl);
+    case FaultKind::kBadRecord: return network->DamageNext(from, to, Damage::kBadRecord);
+    case FaultKind::kTruncate: return network->DamageNext(from, to, Damage::kTruncate);
+    default: return;
+  }
+}
+
+bool Injector::Apply(FaultKind kind, int p, const std::string& step) {
+  if (kind == FaultKind::kOldDisk &&
+      (p == steady_ || (parts_.servers->restored() >= 0 && parts_.servers->restored() != p))) {
+    kind = FaultKind::kKill;
+  }
+  const int other = Neighbour(p);
+  ++parts_.journal->outcome().faults[absl::StrCat(FaultName(kind), " at ", step)];
+  parts_.journal->Log(absl::StrCat("fault: ", FaultName(kind), " P", p, " P", other, " at ", step));
+  switch (kind) {
+    case FaultKind::kKill:
+      parts_.servers->Kill(p, step);
+      return true;
+    case FaultKind::kOldDisk:
+      parts_.servers->RestoreOld(p);
+      if (parts_.servers->restored() == p) parts_.invariants->DiskRestored();
+      return true;
+    case FaultKind::kPause: return Pause(p);
+    case FaultKind::kClockJump: JumpClock(p); return false;
+    case FaultKind::kCertificate:
+      parts_.network->SetCertificate(p, {absl::InfinitePast(), parts_.scheduler->now()});
+      if (parts_.dice->Chance(0.7)) parts_.network->Cut(p, other);
+      return false;
+    case FaultKind::kDiskFull:
+    case FaultKind::kUncertainWrite:
+      if (parts_.servers->Up(p)) {
+        parts_.servers->process(p)->disk->SetFault(
+            kind == FaultKind::kDiskFull ? DiskFault::kFull : DiskFault::kUncertain);
+      }
+      return false;
+    case FaultKind::kClient: BlockClient(); return false;
+    default: ApplyToNetwork(kind, p, other); return false;
+  }
+}
+
+void Injector::InjectOne() {
+  const auto kind = static_cast<FaultKind>(parts_.dice->Below(kFaultKinds));
+  if (parts_.dice->Chance(0.6)) return Arm(kind);
+  Apply(kind, static_cast<int>(parts_.dice->Below(kParties)), "any moment");
+}
+
+void Injector::Heal() {
+  parts_.journal->Log("heal");
+  armed_.clear();
+  parts_.network->Heal();
+  parts_.kdc->links().Heal();
+  parts_.administrator->links().Heal();
+  wrong_clock_ = -1;
+  for (int p = 0; p < kParties; ++p) {
+    parts_.network->SetCertificate(p, {parts_.scheduler->now(), absl::InfiniteFuture()});
+    parts_.servers->clock(p).Set(absl::ZeroDuration());
+    if (!parts_.servers->Up(p)) {
+      parts_.servers->Start(p);
+    } else {
+      parts_.servers->process(p)->disk->SetFault(DiskFault::kNone);
+      parts_.servers->Continue(p);
+    }
+  }
+}
+
+void Injector::Run(absl::Duration faulty, bool flip_rounds) {
+  const absl::Time end = parts_.scheduler->now() + faulty;
+  while (parts_.scheduler->now() < end) {
+    if (parts_.dice->Chance(0.3)) parts_.servers->KeepSnapshots();
+    if (flip_rounds) {
+      const int p = static_cast<int>(parts_.dice->Below(kParties));
+      parts_.network->DamageNext(p, NextParty(p), Damage::kFlipRound);
+    } else {
+      InjectOne();
+    }
+    parts_.scheduler->Sleep(
+        parts_.dice->Between(absl::Milliseconds(20), absl::Milliseconds(800)));
+    if (parts_.dice->Chance(0.3)) Heal();
+  }
+  Heal();
+}
+
+}  // namespace mpckdc::sim

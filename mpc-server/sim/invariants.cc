@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/sim/invariants.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace mpckdc::sim {
+
+// Whatever leaves a server under a nonce belongs to one place of one job, and leaves it once.
+void Invariants::Released(int p, const JobResult& result) {
+  int part = 0;
+  const auto note = [&](const Nonce& nonce) {
+    NonceUse& use = nonces_.try_emplace(nonce, NonceUse{result.id, part, {}}).first->second;
+    if (use.job != result.id || use.part != part || use.released[p]) {
+      journal_->Violation(absl::StrCat("server ", p, " used a nonce for job ", result.id, " part ",
+                                       part, " that was used for job ", use.job, " part ",
+                                       use.part));
+    }
+    use.released[p] = true;
+    ++part;
+  };
+  for (const SealResult& seal : result.seals) note(seal.nonce);
+  for (const MakeMacResult& mac : result.make_macs) note(mac.nonce);
+}
+
+void Invariants::LoggedIn(const std::string& preauth) {
+  if (spent_.insert(preauth).second) return;
+  journal_->Violation("a replayed pre-auth succeeded: it bought two log-ins");
+}
+
+// ---- Audit ----
+
+void Invariants::Audited(int p, const BatchJob& job) {
+  std::optional<AuditLine>& line = audit_[job.id][p];
+  if (line.has_value()) {
+    journal_->Violation(absl::StrCat("audit: server ", p, " has two lines on job ", job.id));
+  }
+  line = AuditLine{job.operation, job.principal, job.judgement.verdict};
+}
+
+void Invariants::AnsweredOk(JobId id, Operation operation) { answered_[id] = operation; }
+
+void Invariants::CheckAudit() {
+  for (const auto& [id, operation] : answered_) {
+    const auto& lines = audit_[id];
+    for (int p = 0; p < kParties; ++p) {
+      if (!lines[p].has_value() || lines[p]->verdict != Verdict::kOk ||
+          lines[p]->operation != operation || lines[p] != lines[0]) {
+        journal_->Violation(absl::StrCat("audit: job ", id, " was answered OK, and server ", p,
+                                         lines[p].has_value() ? " tells of it otherwise"
+                                                              : " has no line on it"));
+      }
+    }
+  }
+}
+
+// ---- Keys ----
+
+void Invariants::Acknowledged(const Handle& handle, const PerParty<KeyRecord>& records) {
+  acknowledged_[handle] = records;
+}
+
+void Invariants::TakenBack(int p, const std::vector<Handle>& handles) {
+  taken_back_[p].insert(handles.begin(), handles.end());
+}
+
+void Invariants::DiskRestored() {
+  ++restores_;
+  const MemoryShareStore::State disk = servers_->Disk(servers_->restored());
+  lost_.clear();  // a second restore may be of a later time than the first
+  for (const auto& [handle, records] : acknowledged_) {
+    if (disk.keys.contains(handle)) continue;
+    lost_.insert(handle);
+    journal_->Count("keys lost with a restored disk");
+  }
+}
+
+void Invariants::CheckKeys() {
+  for (int p = 0; p < kParties; ++p) {
+    const MemoryShareStore::State disk = servers_->Disk(p);
+    for (const auto& [handle, records] : acknowledged_) {
+      if (p == servers_->restored() && Lost(handle)) continue;
+      const auto it = disk.keys.find(handle);
+      if (it != disk.keys.end() && SameRecord(it->second, records[p])) continue;
+      journal_->Violation(absl::StrCat("server ", p, " has lost acknowledged key ",
+                                       HandleText(handle)));
+    }
+    if (p == servers_->restored()) continue;
+    for (const Handle& handle : taken_back_[p]) {
+      if (!disk.keys.contains(handle)) continue;
+      journal_->Violation(absl::StrCat("server ", p, " has key ", HandleText(handle),
+                                       " of a change that was taken back"));
+    }
+  }
+}
+
+// ---- Recovery ----
+
+void Invariants::LoginEnded(absl::Time sent, const JobResult& result) {
+  if (!result.judgement.ok()) {
+    if (first_ok_.has_value() && sent >= *first_ok_) {
+      journal_->Violation(absl::StrCat(
+          "login ", result.id, " fails although the realm has recovered: ",
+          VerdictName(result.judgement.verdict), " ", result.judgement.detail));
+    }
+    return;
+  }
+  if (first_ok_.has_value() || !quiet()) return;
+  first_ok_ = scheduler_->now();
+  const absl::Duration took = *first_ok_ - healed_;
+  journal_->Log(absl::StrCat("recovered after ", absl::FormatDuration(took)));
+  if (took > recovery_) {
+    journal_->Violation(
+        absl::StrCat("the first login succeeds ", absl::FormatDuration(took), " after the faults"));
+  }
+}
+
+void Invariants::AtEnd() {
+  if (!first_ok_.has_value()) journal_->Violation("no login succeeds after the faults");
+  CheckAudit();
+  CheckKeys();
+}
+
+}  // namespace mpckdc::sim

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What must hold in every run. What a reply must be is checked where it arrives (kdc.cc); here is
+// what needs memory of the whole run:
+//
+//   - no server releases anything under a nonce that any server ever used for something else,
+//     across restarts and restored disks;
+//   - a pre-auth message buys at most one log-in;
+//   - a job that the KDC got an answer to has the same line in three audit logs;
+//   - an acknowledged key is on all three disks unchanged until the end, and log-ins with it work;
+//     where a disk was put back to a time before it, it is missing there and its log-ins fail;
+//   - a key of a change that was taken back is not on a server that said so;
+//   - once faults have stopped, log-ins succeed within the recovery time, and go on succeeding.
+#ifndef MPC_SERVER_SIM_INVARIANTS_H_
+#define MPC_SERVER_SIM_INVARIANTS_H_
+
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mpc-server/batch/test_realm.h"
+#include "mpc-server/sim/servers.h"
+
+namespace mpckdc::sim {
+
+class Invariants {
+ public:
+  Invariants(const Scheduler* scheduler, Journal* journal, Servers* servers,
+             absl::Duration recovery)
+      : scheduler_(scheduler), journal_(journal), servers_(servers), recovery_(recovery) {}
+
+  // ---- Nonces, replays, audit ----
+  void Released(int p, const JobResult& result);
+  void LoggedIn(const std::string& preauth);
+  void Audited(int p, const BatchJob& job);
+  void AnsweredOk(JobId id, Operation operation);
+
+  // ---- Keys ----
+  void Acknowledged(const Handle& handle, const PerParty<KeyRecord>& records);
+  // Server `p` has said that nothing is left of them.
+  void TakenBack(int p, const std::vector<Handle>& handles);
+  // After the disk of servers->restored() was put back.
+  void DiskRestored();
+  int restores() const { return restores_; }  // how often that happened
+  // The key is missing on the restored disk.
+  bool Lost(const Handle& handle) const { return lost_.contains(handle); }
+
+  // ---- Recovery ----
+  void Healed() { healed_ = scheduler_->now(); }
+  bool quiet() const { return scheduler_->now() >= healed_; }
+  // A log-in succeeded since faults stopped: from now on all do.
+  bool recovered() const { return first_ok_.has_value(); }
+  // Of a log-in that ought to work: whether it was sent after recovery and yet failed is checked.
+  void LoginEnded(absl::Time sent, const JobResult& result);
+
+  void AtEnd();
+
+ private:
+  struct NonceUse {
+    JobId job;
+    int part;
+    std::array<bool, kParties> released{};
+  };
+  struct AuditLine {
+    Operation operation = Operation::kUnspecified;
+    PrincipalId principal{};
+    Verdict verdict = Verdict::kUnspecified;
+
+    friend bool operator==(const AuditLine&, const AuditLine&) = default;
+  };
+
+  void CheckAudit();
+  void CheckKeys();
+
+  const Scheduler* const scheduler_;
+  Journal* const journal_;
+  Servers* const servers_;
+  const absl::Duration recovery_;
+  std::map<Nonce, NonceUse> nonces_;
+  std::set<std::string> spent_;  // pre-auth messages that bought a log-in
+  std::map<JobId, std::array<std::optional<AuditLine>, kParties>> audit_;
+  std::map<JobId, Operation> answered_;
+  std::map<Handle, PerParty<KeyRecord>> acknowledged_;
+  std::set<Handle> lost_;
+  int restores_ = 0;
+  PerParty<std::set<Handle>> taken_back_;
+  absl::Time healed_ = absl::InfiniteFuture();
+  std::optional<absl::Time> first_ok_;
+};
+
+}  // namespace mpckdc::sim
+
+#endif  // MPC_SERVER_SIM_INVARIANTS_H_

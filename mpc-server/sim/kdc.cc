@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/sim/kdc.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace mpckdc::sim {
+namespace {
+constexpr size_t kPast = 8;
+}  // namespace
+
+Kdc::Kdc(Scheduler* scheduler, Dice* dice, Journal* journal, Servers* servers,
+         Invariants* invariants, uint64_t seed)
+    : scheduler_(scheduler), dice_(dice), journal_(journal), servers_(servers),
+      invariants_(invariants), random_(seed), links_(scheduler, dice) {
+  identity_.name = "kdc1";
+  random_.Fill(absl::MakeSpan(identity_.session));
+}
+
+// ---- Messages ----
+
+// A server's answer on its way back.
+template <typename Answer>
+void Kdc::Reply(int p, const std::shared_ptr<Call<Answer>>& call, Answer answer) {
+  auto shared = std::make_shared<Answer>(std::move(answer));
+  scheduler_->At(links_.FromServer(p), [this, p, call, shared] {
+    if (links_.BlockedFrom(p)) return;
+    call->answers[p] = std::move(*shared);
+    call->got[p] = true;
+    scheduler_->Wake(call->waiter);
+  });
+}
+
+void Kdc::DeliverJob(int p, const Job& job, bool twice,
+                     const std::shared_ptr<Call<JobResult>>& call) {
+  servers_->Message(p, [this, p, call, job, twice](Process& process) {
+    const uint64_t incarnation = process.incarnation;
+    process.engine->Submit(identity_, job, [this, call, p, incarnation](JobResult result) {
+      if (!servers_->Alive(p, incarnation)) return;
+      invariants_->Released(p, result);
+      Reply(p, call, std::move(result));
+    });
+    if (!twice) return;
+    process.engine->Submit(identity_, job, [this](JobResult result) {
+      if (result.judgement.verdict == Verdict::kRefused) return;
+      journal_->Violation("a job id was taken twice");
+    });
+  });
+}
+
+// To all three; waits for the answers, or three seconds: then the result is UNSPECIFIED (absent).
+JobResult Kdc::SendJob(const Job& job, bool faults, bool* overtaken) {
+  auto call = std::make_shared<Call<JobResult>>();
+  call->waiter = scheduler_->current();
+  for (int p = 0; p < kParties; ++p) {
+    if (links_.BlockedTo(p) || (faults && dice_->Chance(0.01))) continue;
+    const bool twice = faults && dice_->Chance(0.02);
+    // Past its place in the stream: later jobs come first, and ids only increase.
+    const bool late = faults && dice_->Chance(0.01);
+    *overtaken = *overtaken || late;
+    const absl::Time when =
+        late ? scheduler_->now() + dice_->Between(absl::Milliseconds(5), absl::Milliseconds(600))
+             : links_.ToServer(p);
+    scheduler_->At(when, [this, p, job, twice, call] { DeliverJob(p, job, twice, call); });
+  }
+  if (faults && dice_->Chance(0.03)) TagTooEarly(job.id);
+  const absl::Time limit = scheduler_->now() + absl::Seconds(3);
+  while (!call->All() && scheduler_->now() < limit) scheduler_->Wait(limit);
+  call->waiter = nullptr;
+  if (call->All()) return Combine(call->answers);
+  for (int p = 0; p < kParties; ++p) {
+    if (call->got[p] && !call->answers[p].judgement.ok()) return call->answers[p];
+  }
+  JobResult absent;
+  absent.id = job.id;
+  absent.judgement = Refuse(Verdict::kUnspecified, "no answer");
+  return absent;
+}
+
+// A tag request before its job's answer has come: refused, or it spends the seal at that server.
+void Kdc::TagTooEarly(JobId job) {
+  const int p = static_cast<int>(dice_->Below(kParties));
+  const absl::Time when =
+      scheduler_->now() + dice_->Between(absl::ZeroDuration(), absl::Milliseconds(40));
+  journal_->Count("tags asked for too early");
+  scheduler_->At(when, [this, p, job] {
+    servers_->Message(p, [this, job](Process& process) {
+      const TagRequest request{job, 0, std::string(48, 'e')};
+      const Verdict v = process.engine->FinishTag(identity_, request).judgement.verdict;
+      if (v == Verdict::kOk || v == Verdict::kRefused) return;
+      journal_->Violation(absl::StrCat("an early tag request is ", VerdictName(v)));
+    });
+  });
+}
+
+TagResult Kdc::SendTags(const TagRequest& request, bool faults) {
+  auto call = std::make_shared<Call<TagResult>>();
+  call->waiter = scheduler_->current();
+  for (int p = 0; p < kParties; ++p) {
+    if (links_.BlockedTo(p)) continue;
+    const bool twice = faults && dice_->Chance(0.05);
+    scheduler_->At(links_.ToServer(p), [this, call, request, p, twice] {
+      servers_->Message(p, [this, call, request, p, twice](Process& process) {
+        Reply(p, call, process.engine->FinishTag(identity_, request));
+        if (!twice || !process.engine->FinishTag(identity_, request).judgement.ok()) return;
+        journal_->Violation("a server gave two tags for one seal");
+      });
+    });
+  }
+  const absl::Time limit = scheduler_->now() + absl::Seconds(1);
+  while (!call->All() && scheduler_->now() < limit) scheduler_->Wait(limit);
+  call->waiter = nullptr;
+  if (call->All()) return Combine(call->answers);
+  return {request.job, request.seal, Refuse(Verdict::kUnspecified, "no answer"), {}};
+}
+
+// ---- Checks ----
+
+// What an outage may look like, and a clock that is wrong.
+bool Kdc::Allowed(Verdict v) const {
+  if (v == Verdict::kOk || v == Verdict::kUnavailable || v == Verdict::kDeadline ||
+      v == Verdict::kUnspecified) {
+    return true;
+  }
+  return v == Verdict::kClockSkew && clocks_jumped_;
+}
+
+void Kdc::CheckSeal(const JobResult& result, uint32_t seal, const PlainKey& key, uint32_t usage,
+                    bool settled) {
+  const std::string text(20 + dice_->Below(40), static_cast<char>('a' + seal));
+  const std::string ciphertext = Encrypt(result.seals[seal], text);
+  const TagResult tag = SendTags({result.id, seal, ciphertext}, !invariants_->quiet());
+  const Verdict v = tag.judgement.verdict;
+  if (v == Verdict::kUnspecified || v == Verdict::kRefused) {
+    // A server that was restarted has forgotten the seal.
+    if (settled) journal_->Violation(absl::StrCat("no tag: ", tag.judgement.detail));
+    return;
+  }
+  if (!tag.judgement.ok()) return journal_->Violation(absl::StrCat("tag: ", tag.judgement.detail));
+  const std::string message = Message(result.seals[seal], ciphertext, tag.tag_share);
+  if (OracleOpen(key, usage, message) != text) {
+    return journal_->Violation(absl::StrCat("job ", result.id, " seal ", seal, " is wrong"));
+  }
+  if (usage == 2 && dice_->Chance(0.2)) CheckTicketOpens(message, text);
+}
+
+void Kdc::CheckTicketOpens(const std::string& ticket, const std::string& inside) {
+  Job job;
+  job.id = ++last_id_;
+  job.operation = Operation::kOpenTicket;
+  job.opens.push_back({tgt_.info.handle, 2, ticket});
+  bool overtaken = false;
+  const JobResult result = SendJob(job, false, &overtaken);
+  const Verdict v = result.judgement.verdict;
+  ++journal_->outcome().verdicts[absl::StrCat("open ticket ", VerdictName(v))];
+  const bool by_clock = v == Verdict::kRefused && clocks_jumped_;
+  if (!result.judgement.ok()) {
+    if (Allowed(v) || by_clock) return;
+    return journal_->Violation(
+        absl::StrCat("a good ticket is ", VerdictName(v), ": ", result.judgement.detail));
+  }
+  invariants_->AnsweredOk(job.id, job.operation);
+  const std::string ciphertext = ticket.substr(12 + 1 + 33, ticket.size() - 12 - 1 - 33 - 16);
+  if (XorText(result.opens[0].keystream_share, ciphertext.substr(16)) != inside) {
+    journal_->Violation("an opened ticket is wrong");
+  }
+}
+
+void Kdc::CheckLogin(const Job& job, const JobResult& result, const Attempt& attempt,
+                     const std::string& as_req) {
+  const Verdict v = result.judgement.verdict;
+  const bool wrong = !attempt.right && !attempt.replay;
+  const bool restored_since = attempt.restores != invariants_->restores();
+  const bool fits = (wrong && v == Verdict::kBadTag) ||
+                    (attempt.replay && v == Verdict::kReplay) ||
+                    (attempt.overtaken && v == Verdict::kRefused) ||
+                    (v == Verdict::kUnknownHandle && (attempt.lost || restored_since ||
+                                                      invariants_->Lost(attempt.user.info.handle)));
+  if (!Allowed(v) && !fits) {
+    return journal_->Violation(absl::StrCat("login ", job.id, " is ", VerdictName(v), ": ",
+                                            result.judgement.detail));
+  }
+  if (!result.judgement.ok()) return;
+  if (wrong) {
+    return journal_->Violation(absl::StrCat("login ", job.id, " with a wrong password succeeded"));
+  }
+  if (attempt.lost && !restored_since) {
+    return journal_->Violation(absl::StrCat("login ", job.id, " with a lost key succeeded"));
+  }
+  invariants_->AnsweredOk(job.id, job.operation);
+  invariants_->LoggedIn(attempt.preauth);
+  if (!OracleMacGood(attempt.user, 56, as_req, result.make_macs[0])) {
+    return journal_->Violation(absl::StrCat("login ", job.id, ": the checksum is wrong"));
+  }
+  CheckSeal(result, 0, tgt_, 2, attempt.settled);
+  CheckSeal(result, 1, attempt.user, 3, attempt.settled);
+}
+
+// ---- Log-ins ----
+
+Kdc::Attempt Kdc::Choose() {
+  if (!past_.empty() && dice_->Chance(0.12)) {
+    Attempt again = past_[dice_->Below(past_.size())];
+    again.right = false;
+    again.replay = true;
+    return again;
+  }
+  Attempt attempt;
+  // The first two have their keys on every snapshot: the measure of recovery.
+  const bool recovering = invariants_->quiet() && !invariants_->recovered();
+  attempt.user = users_[dice_->Below(recovering ? 2 : users_.size())];
+  attempt.right = !dice_->Chance(0.1);
+  PlainKey typed = attempt.user;
+  if (!attempt.right) typed.base[3] ^= 1;
+  attempt.preauth = SealPreauth(typed, scheduler_->now(), random_);
+  return attempt;
+}
+
+void Kdc::Login(Attempt attempt) {
+  attempt.lost = invariants_->Lost(attempt.user.info.handle);
+  attempt.restores = invariants_->restores();
+  attempt.settled = invariants_->recovered();
+  LoginSizes sizes;
+  sizes.ticket = static_cast<uint32_t>(60 + dice_->Below(20));
+  sizes.reply = static_cast<uint32_t>(60 + dice_->Below(40));
+  sizes.as_req = std::string(60, 'q');
+  const Job job = LoginJob(++last_id_, attempt.user, tgt_, attempt.preauth, sizes);
+  const absl::Time sent = scheduler_->now();
+  const JobResult result = SendJob(job, !invariants_->quiet(), &attempt.overtaken);
+  const Verdict v = result.judgement.verdict;
+  ++journal_->outcome().verdicts[v == Verdict::kUnspecified ? "absent"
+                                                            : std::string(VerdictName(v))];
+  if (invariants_->quiet() && attempt.right && !result.judgement.ok()) {
+    journal_->Log(absl::StrCat("login ", job.id, " is ", VerdictName(v), ": ",
+                               result.judgement.detail));
+  }
+  CheckLogin(job, result, attempt, sizes.as_req);
+  if (attempt.replay) return journal_->Count("replays");
+  if (!attempt.right) return journal_->Count("logins with a wrong password");
+  if (past_.size() == kPast) past_.erase(past_.begin());
+  past_.push_back(attempt);
+  if (attempt.lost || invariants_->Lost(attempt.user.info.handle)) {
+    return journal_->Count("logins with a lost key");
+  }
+  journal_->Count("logins");
+  if (result.judgement.ok()) journal_->Count("logins that succeeded");
+  invariants_->LoginEnded(sent, result);
+}
+
+void Kdc::Load(const bool* done) {
+  while (!*done && !journal_->violated()) {
+    ++running_;
+    scheduler_->Spawn("login", [this] {
+      Login(Choose());
+      --running_;
+    });
+    scheduler_->Sleep(dice_->Between(absl::Milliseconds(1), absl::Milliseconds(600)));
+  }
+}
+
+void Kdc::TryEveryKey() {
+  const std::vector<PlainKey> users = users_;
+  for (const PlainKey& user : users) {
+    Attempt attempt;
+    attempt.user = user;
+    attempt.preauth = SealPreauth(user, scheduler_->now(), random_);
+    Login(std::move(attempt));
+  }
+  journal_->Count("runs in which every key was tried at the end");
+}
+
+}  // namespace mpckdc::sim

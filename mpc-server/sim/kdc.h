@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The KDC and its users: log-ins with right and wrong passwords and replayed pre-auth, what a KDC
+// does with the answers, and whether each reply is right by the plain oracle.
+#ifndef MPC_SERVER_SIM_KDC_H_
+#define MPC_SERVER_SIM_KDC_H_
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "mpc-server/sim/client_link.h"
+#include "mpc-server/sim/invariants.h"
+
+namespace mpckdc::sim {
+
+class Kdc {
+ public:
+  Kdc(Scheduler* scheduler, Dice* dice, Journal* journal, Servers* servers,
+      Invariants* invariants, uint64_t seed);
+
+  void SetTgt(const PlainKey& tgt) { tgt_ = tgt; }
+  // From now on users log in with this key.
+  void AddUser(const PlainKey& key) { users_.push_back(key); }
+  RandomSource& random() { return random_; }
+  ClientLinks& links() { return links_; }
+  void ClockJumped() { clocks_jumped_ = true; }
+
+  // One log-in after the other until `done`, each on a fiber of its own.
+  void Load(const bool* done);
+  // One log-in with each key that was enrolled, once faults have stopped: each works at once.
+  void TryEveryKey();
+  int running() const { return running_; }
+
+ private:
+  template <typename Answer>
+  struct Call {
+    PerParty<Answer> answers;
+    std::array<bool, 3> got{};
+    Fiber* waiter = nullptr;
+    bool All() const { return got[0] && got[1] && got[2]; }
+  };
+  struct Attempt {
+    PlainKey user;
+    std::string preauth;
+    bool right = true;    // the password is, and the pre-auth is fresh
+    bool replay = false;
+    bool lost = false;    // the key was missing on one server when it began
+    int restores = 0;     // of a disk, before it began
+    bool settled = false;    // faults were over, and the realm had recovered, when it began
+    bool overtaken = false;  // its messages were reordered
+  };
+
+  JobResult SendJob(const Job& job, bool faults, bool* overtaken);
+  void DeliverJob(int p, const Job& job, bool twice, const std::shared_ptr<Call<JobResult>>& call);
+  TagResult SendTags(const TagRequest& request, bool faults);
+  void TagTooEarly(JobId job);
+  template <typename Answer>
+  void Reply(int p, const std::shared_ptr<Call<Answer>>& call, Answer answer);
+
+  Attempt Choose();
+  void Login(Attempt attempt);
+  void CheckLogin(const Job& job, const JobResult& result, const Attempt& attempt,
+                  const std::string& as_req);
+  void CheckSeal(const JobResult& result, uint32_t seal, const PlainKey& key, uint32_t usage,
+                 bool settled);
+  void CheckTicketOpens(const std::string& ticket, const std::string& inside);
+  bool Allowed(Verdict verdict) const;
+
+  Scheduler* const scheduler_;
+  Dice* const dice_;
+  Journal* const journal_;
+  Servers* const servers_;
+  Invariants* const invariants_;
+  SeededRandomForTest random_;
+  ClientLinks links_;
+  KdcIdentity identity_;
+  PlainKey tgt_;
+  std::vector<PlainKey> users_;
+  std::vector<Attempt> past_;  // whose pre-auth a replay repeats
+  JobId last_id_ = 0;
+  bool clocks_jumped_ = false;
+  int running_ = 0;
+};
+
+}  // namespace mpckdc::sim
+
+#endif  // MPC_SERVER_SIM_KDC_H_

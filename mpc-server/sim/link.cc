@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/sim/link.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mpckdc::sim {
+namespace {
+constexpr absl::Duration kRetryPause = absl::Milliseconds(100);  // as TlsPeerConnector
+}  // namespace
+
+SimLink::~SimLink() {
+  Drop();
+  *dead_ = true;  // a handshake under way finds nobody
+  if (network_->links_[party_] == this) network_->links_[party_] = nullptr;
+}
+
+bool SimLink::Step(const char* step) {
+  if (!*dead_ && network_->hook_ && network_->hook_(party_, step)) *dead_ = true;
+  return *dead_;
+}
+
+bool SimLink::Takes() const {
+  return connecting_ && !*dead_ && !down_ && executor_->fiber() != nullptr &&
+         network_->scheduler_->PausedUntil(executor_->fiber()) <= network_->scheduler_->now();
+}
+
+bool SimLink::Usable(const std::shared_ptr<Connection>& connection) const {
+  if (connection == nullptr) return false;
+  const int other = connection == outgoing_ ? NextParty(party_) : PrevParty(party_);
+  return !connection->From(other).closed;
+}
+
+// A TLS handshake takes two ways there and back; it succeeds when all is well at its end.
+void SimLink::TryNext() {
+  if (handshake_ || outgoing_ != nullptr) return;
+  const int next = NextParty(party_);
+  const auto& way = network_->Way(party_, next);
+  const auto& back = network_->Way(next, party_);
+  const absl::Duration takes = 2 * (way.high + back.high);
+  handshake_ = true;
+  Network* const network = network_;
+  network_->scheduler_->At(network_->scheduler_->now() + takes, [this, network, next,
+                                                                 dead = dead_] {
+    if (*dead) return;
+    handshake_ = false;
+    SimLink* const server = network->links_[next];
+    if (!Takes() || server == nullptr || !server->Takes()) return;
+    if (network->Way(party_, next).blocked || network->Way(next, party_).blocked) return;
+    if (!network->CertificateGood(next, clock_->Now())) return;
+    if (!network->CertificateGood(party_, server->clock_->Now())) return;
+    auto connection = std::make_shared<Connection>(party_);
+    network->current_[party_] = connection;
+    Established(connection, true);
+    server->Established(connection, false);
+  });
+}
+
+// The newest connection that authenticates wins: an older one is a leftover.
+void SimLink::Established(const std::shared_ptr<Connection>& connection, bool outgoing) {
+  (outgoing ? outgoing_ : incoming_) = connection;
+  network_->scheduler_->Wake(fiber_);
+}
+
+void SimLink::Drop() {
+  if (outgoing_ != nullptr) network_->End(outgoing_, party_, NextParty(party_));
+  if (incoming_ != nullptr) network_->End(incoming_, party_, PrevParty(party_));
+  outgoing_.reset();
+  incoming_.reset();
+}
+
+absl::StatusOr<std::unique_ptr<PeerChannel>> SimLink::Connect(absl::Time deadline) {
+  Scheduler* const scheduler = network_->scheduler_;
+  Drop();
+  if (Step("connect")) return absl::CancelledError("the process was killed");
+  connecting_ = true;
+  fiber_ = scheduler->current();
+  while (!*dead_ && !down_ && clock_->Now() < deadline) {
+    if (outgoing_ != nullptr && !Usable(outgoing_)) outgoing_.reset();
+    if (incoming_ != nullptr && !Usable(incoming_)) incoming_.reset();
+    if (outgoing_ != nullptr && incoming_ != nullptr) break;
+    TryNext();
+    scheduler->Wait(std::min(clock_->Global(deadline), scheduler->now() + kRetryPause));
+  }
+  connecting_ = false;
+  if (*dead_ || down_) return absl::CancelledError("shut down");
+  if (outgoing_ == nullptr || incoming_ == nullptr) {
+    Drop();
+    return absl::DeadlineExceededError("a neighbour is missing");
+  }
+  return MakeSimChannel(network_, party_, clock_, std::exchange(incoming_, nullptr),
+                        std::exchange(outgoing_, nullptr), dead_);
+}
+
+void SimLink::Shutdown() {
+  down_ = true;
+  network_->scheduler_->Wake(fiber_);
+}
+
+void SimLink::Die() {
+  *dead_ = true;
+  network_->scheduler_->Wake(fiber_);
+}
+
+}  // namespace mpckdc::sim

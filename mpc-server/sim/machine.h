@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one simulated machine gives an engine: a clock that can be set off and a thread that is a
+// fiber; and the dice from which everything that happens in a run is thrown.
+#ifndef MPC_SERVER_SIM_MACHINE_H_
+#define MPC_SERVER_SIM_MACHINE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "mpc-server/batch/executor.h"
+#include "mpc-server/clock/clock.h"
+#include "mpc-server/clock/random_source.h"
+#include "mpc-server/sim/fibers.h"
+
+namespace mpckdc::sim {
+
+// Uniform numbers from a seed, for everything that is not cryptography.
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : random_(seed) {}
+  uint64_t Below(uint64_t n);
+  bool Chance(double p) { return static_cast<double>(Below(1 << 30)) < p * (1 << 30); }
+  absl::Duration Between(absl::Duration a, absl::Duration b);
+
+ private:
+  SeededRandomForTest random_;
+};
+
+class SimClock : public Clock {
+ public:
+  explicit SimClock(Scheduler* scheduler) : scheduler_(scheduler) {}
+  absl::Time Now() override { return scheduler_->now() + offset_; }
+  void SleepUntil(absl::Time when) override { scheduler_->SleepUntil(when - offset_); }
+  // This clock's time in the simulation's.
+  absl::Time Global(absl::Time local) const { return local - offset_; }
+  void Set(absl::Duration offset) { offset_ = offset; }
+
+ private:
+  Scheduler* const scheduler_;
+  absl::Duration offset_;
+};
+
+// The engine's thread as a fiber.
+class SimExecutor : public Executor {
+ public:
+  SimExecutor(Scheduler* scheduler, SimClock* clock) : scheduler_(scheduler), clock_(clock) {}
+
+  void Start(const std::string& name, absl::AnyInvocable<void()> body) override;
+  void Join() override;
+  void Wait(absl::Mutex* mu, absl::Time deadline) override;
+  void Wake() override;
+  Fiber* fiber() const { return fiber_; }
+
+ private:
+  Scheduler* const scheduler_;
+  SimClock* const clock_;
+  Fiber* fiber_ = nullptr;
+};
+
+}  // namespace mpckdc::sim
+
+#endif  // MPC_SERVER_SIM_MACHINE_H_

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/sim/servers.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace mpckdc::sim {
+namespace {
+
+constexpr char kRealm[] = "EXAMPLE.COM";
+constexpr uint16_t kCluster = 7;
+constexpr size_t kSnapshots = 6;
+
+class AuditObserver : public EngineObserver {
+ public:
+  AuditObserver(int party, Journal* journal, std::function<void(const BatchJob&)> audit)
+      : party_(party), journal_(journal), audit_(std::move(audit)) {}
+  void OnBatch(const BatchReport& report) override {
+    for (const BatchJob& job : report.jobs) audit_(job);
+  }
+  void OnDegraded(const std::string& reason) override {
+    journal_->Log(absl::StrCat("server ", party_, reason.empty() ? " seals again" : ": ", reason));
+  }
+  void OnPeers(bool connected, const std::string& detail) override {
+    journal_->Log(absl::StrCat("server ", party_, connected ? " is connected" : ": ", detail));
+  }
+
+ private:
+  const int party_;
+  Journal* const journal_;
+  const std::function<void(const BatchJob&)> audit_;
+};
+
+}  // namespace
+
+Servers::Servers(Scheduler* scheduler, Network* network, Dice* dice, Journal* journal,
+                 const DiskControl& control)
+    : scheduler_(scheduler), network_(network), dice_(dice), journal_(journal), control_(control) {
+  for (int p = 0; p < kParties; ++p) {
+    machines_[p].clock = std::make_unique<SimClock>(scheduler_);
+    MemoryShareStore fresh(StoreIdentity{kRealm, p, kCluster});
+    machines_[p].disk = fresh.Snapshot();
+  }
+}
+
+Servers::~Servers() = default;
+
+void Servers::Enrol(const PerParty<KeyRecord>& records) {
+  for (int p = 0; p < kParties; ++p) {
+    machines_[p].disk->keys[records[p].info.handle] = records[p];
+  }
+}
+
+void Servers::SetStepHook(StepHook hook) {
+  hook_ = std::move(hook);
+  network_->SetStepHook(hook_);
+}
+
+bool Servers::Step(int p, uint64_t incarnation, const char* step) {
+  return !Alive(p, incarnation) || (hook_ && hook_(p, step));
+}
+
+void Servers::Start(int p) {
+  Machine& machine = machines_[p];
+  if (machine.process != nullptr) return;
+  auto process = std::make_unique<Process>();
+  const uint64_t incarnation = process->incarnation = ++machine.incarnation;
+  process->disk =
+      std::make_unique<SimDisk>(StoreIdentity{kRealm, p, kCluster}, dice_, control_);
+  process->disk->Load(*std::exchange(machine.disk, std::nullopt));
+  process->disk->SetStepHook(
+      [this, p, incarnation](const char* step) { return Step(p, incarnation, step); });
+  process->random = std::make_unique<SeededRandomForTest>(dice_->Below(1ull << 60));
+  process->executor = std::make_unique<SimExecutor>(scheduler_, machine.clock.get());
+  process->link = network_->Link(p, machine.clock.get(), process->executor.get());
+  process->observer =
+      std::make_unique<AuditObserver>(p, journal_, [this, p, incarnation](const BatchJob& job) {
+        if (Alive(p, incarnation) && audit_) audit_(p, job);
+      });
+  const EngineParts parts{process->disk.get(), machine.clock.get(),     process->random.get(),
+                          process->link.get(), process->executor.get(), process->observer.get()};
+  process->engine = std::make_unique<JobEngine>(EngineOptions{}, parts);
+  machine.process = std::move(process);
+  const absl::Status started = machine.process->engine->Start();
+  if (!started.ok()) {
+    journal_->Violation(absl::StrCat("server ", p, " does not start: ", started.message()));
+  }
+  journal_->Log(absl::StrCat("server ", p, " starts"));
+}
+
+void Servers::Kill(int p, const std::string& where) {
+  Machine& machine = machines_[p];
+  if (machine.process == nullptr) return;
+  journal_->Log(absl::StrCat("server ", p, " is killed at ", where));
+  machine.disk = machine.process->disk->AfterCrash();
+  machine.inbox.clear();
+  network_->Kill(p);
+  scheduler_->Pause(machine.process->executor->fiber(), scheduler_->now());
+  Process* const process = machine.process.get();
+  dead_.push_back(std::move(machine.process));
+  ++ending_;
+  scheduler_->Spawn("reaper", [this, process] {
+    process->engine->Stop();
+    --ending_;
+  });
+}
+
+void Servers::Pause(int p, absl::Time until) {
+  if (!Up(p)) return;
+  scheduler_->Pause(machines_[p].process->executor->fiber(), until);
+  scheduler_->At(until, [this, p] { TakeMessages(p); });
+}
+
+MemoryShareStore::State Servers::Disk(int p) const {
+  const Machine& machine = machines_[p];
+  return machine.process != nullptr ? machine.process->disk->memory().Snapshot() : *machine.disk;
+}
+
+void Servers::KeepSnapshots() {
+  for (int p = 0; p < kParties; ++p) {
+    std::vector<MemoryShareStore::State>& kept = machines_[p].snapshots;
+    if (kept.size() == kSnapshots) kept.erase(kept.begin() + 1);  // the first one stays
+    kept.push_back(Disk(p));
+  }
+}
+
+void Servers::RestoreOld(int p) {
+  Machine& machine = machines_[p];
+  if (machine.snapshots.empty()) return;
+  restored_ = p;
+  Kill(p, "a restore of its disk");
+  machine.disk = machine.snapshots[dice_->Below(machine.snapshots.size())];
+  Start(p);
+}
+
+void Servers::Message(int p, Handler handle) {
+  if (!Up(p)) return;
+  machines_[p].inbox.push_back(std::move(handle));
+  TakeMessages(p);
+}
+
+void Servers::TakeMessages(int p) {
+  Machine& machine = machines_[p];
+  while (Up(p) && !machine.inbox.empty()) {
+    const absl::Time until = scheduler_->PausedUntil(machine.process->executor->fiber());
+    if (until > scheduler_->now()) {
+      return scheduler_->At(until, [this, p] { TakeMessages(p); });
+    }
+    const Handler handle = std::move(machine.inbox.front());
+    machine.inbox.pop_front();
+    handle(*machine.process);
+  }
+}
+
+}  // namespace mpckdc::sim

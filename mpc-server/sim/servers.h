@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The three servers: a process each (the production JobEngine on a simulated disk, clock and link)
+// that can be killed, paused and started again, and what survives it.
+#ifndef MPC_SERVER_SIM_SERVERS_H_
+#define MPC_SERVER_SIM_SERVERS_H_
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mpc-server/batch/job_engine.h"
+#include "mpc-server/batch/test_realm.h"
+#include "mpc-server/sim/disk.h"
+#include "mpc-server/sim/journal.h"
+#include "mpc-server/sim/network.h"
+
+namespace mpckdc::sim {
+
+// One process of a server; a restart makes another on the same disk.
+struct Process {
+  uint64_t incarnation = 0;
+  std::unique_ptr<SimDisk> disk;
+  std::unique_ptr<SeededRandomForTest> random;
+  std::unique_ptr<PeerLink> link;
+  std::unique_ptr<SimExecutor> executor;
+  std::unique_ptr<EngineObserver> observer;
+  std::unique_ptr<JobEngine> engine;
+};
+
+class Servers {
+ public:
+  // Called at every named step of a living process; returns true when it killed it.
+  using StepHook = std::function<bool(int party, const char* step)>;
+  // An audit line of a server's process.
+  using Audit = std::function<void(int party, const BatchJob& job)>;
+
+  Servers(Scheduler* scheduler, Network* network, Dice* dice, Journal* journal,
+          const DiskControl& control);
+  ~Servers();
+
+  // Before the first Start(): keys that are there from the beginning.
+  void Enrol(const PerParty<KeyRecord>& records);
+  void SetStepHook(StepHook hook);
+  void SetAudit(Audit audit) { audit_ = std::move(audit); }
+
+  void Start(int p);
+  // The process stops here and now: the disk stays as it is, nothing it still does has an effect.
+  void Kill(int p, const std::string& where);
+  // SIGSTOP and SIGCONT.
+  void Pause(int p, absl::Time until);
+  void Continue(int p) { Pause(p, scheduler_->now()); }
+  bool Up(int p) const { return machines_[p].process != nullptr; }
+  // Kills, puts an earlier content of the disk back, and starts again.
+  void KeepSnapshots();
+  void RestoreOld(int p);
+  int restored() const { return restored_; }  // the party that was, or -1: one in a run
+
+  Process* process(int p) { return machines_[p].process.get(); }
+  SimClock& clock(int p) { return *machines_[p].clock; }
+  // What is on the disk now, whether the process runs or not.
+  MemoryShareStore::State Disk(int p) const;
+
+  // Runs `handle` with the process when it takes messages: now, when its pause ends, or never; in
+  // order.
+  using Handler = std::function<void(Process&)>;
+  void Message(int p, Handler handle);
+
+  // A step of this process that is not one of its channels' or disk's.
+  bool Step(int p, uint64_t incarnation, const char* step);
+  bool Alive(int p, uint64_t incarnation) const {
+    return Up(p) && machines_[p].process->incarnation == incarnation;
+  }
+  // Fibers that have to end before the run does.
+  int ending() const { return ending_; }
+
+ private:
+  struct Machine {
+    std::unique_ptr<SimClock> clock;
+    std::unique_ptr<Process> process;  // null: down
+    std::optional<MemoryShareStore::State> disk;
+    std::vector<MemoryShareStore::State> snapshots;
+    std::deque<Handler> inbox;  // came while the process was paused
+    uint64_t incarnation = 0;
+  };
+
+  void TakeMessages(int p);
+
+  Scheduler* const scheduler_;
+  Network* const network_;
+  Dice* const dice_;
+  Journal* const journal_;
+  const DiskControl control_;
+  PerParty<Machine> machines_;
+  std::vector<std::unique_ptr<Process>> dead_;
+  StepHook hook_;
+  Audit audit_;
+  int restored_ = -1;
+  int ending_ = 0;
+};
+
+}  // namespace mpckdc::sim
+
+#endif  // MPC_SERVER_SIM_SERVERS_H_
