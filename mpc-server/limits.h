@@ -32,6 +32,7 @@ inline constexpr absl::Duration kDefaultJobDeadline = absl::Seconds(2);   // whe
 inline constexpr size_t kDefaultBatchJobs = 4096;      // config [batch] max_jobs
 inline constexpr size_t kMaxBatchJobs = 16384;
 inline constexpr size_t kMaxBatchBlocks = 1 << 20;     // AES blocks of one batch
+inline constexpr size_t kLatencySboxBlocks = 384;      // batches of fewer: 3-round S-box
 inline constexpr absl::Duration kDefaultBatchWindow = absl::Milliseconds(100);
 inline constexpr absl::Duration kMaxBatchWindow = absl::Seconds(10);
 

@@ -10,7 +10,7 @@
 namespace mpckdc {
 namespace {
 
-constexpr uint8_t kProposal = 1, kVote = 2, kGreetingVersion = 1;
+constexpr uint8_t kProposal = 1, kVote = 2, kGreetingVersion = 2;
 
 class Writer {
  public:

@@ -6,6 +6,7 @@
 
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/job/operation_table.h"
+#include "mpc-server/limits.h"
 #include "mpc-server/protocol/reveal.h"
 
 namespace mpckdc {
@@ -128,13 +129,19 @@ void BatchWork::KeepPowers(const GhashPowers& circuit, const std::vector<KeyId>&
   }
 }
 
+// Below it the number of messages is a batch's time, above it their length.
+Sbox BatchWork::SboxOf(size_t blocks) {
+  return blocks < limits::kLatencySboxBlocks ? Sbox::kLatency : Sbox::kThroughput;
+}
+
 absl::Status BatchWork::ComputeBlocks(Circuit& first) {
   SecretVector<GhashPowersRequest> requests;
   const std::vector<KeyId> ids = RequestMissingPowers(&requests);
   GhashPowers powers;
   std::vector<Circuit*> circuits = {&first};
-  if (!lanes128_.empty()) aes128_.Reset(lanes128_), circuits.push_back(&aes128_);
-  if (!lanes256_.empty()) aes256_.Reset(lanes256_), circuits.push_back(&aes256_);
+  const Sbox sbox = SboxOf(lanes128_.size() + lanes256_.size());
+  if (!lanes128_.empty()) aes128_.Reset(lanes128_, sbox), circuits.push_back(&aes128_);
+  if (!lanes256_.empty()) aes256_.Reset(lanes256_, sbox), circuits.push_back(&aes256_);
   if (!requests.empty()) powers.Reset(requests), circuits.push_back(&powers);
   const absl::Status status = RunTogether(party_, circuits, &cost_);
   if (status.ok()) KeepPowers(powers, ids);

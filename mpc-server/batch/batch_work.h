@@ -5,7 +5,8 @@
 // of the results is judge.h.
 //
 //   ComputeBlocks   all AES blocks of all jobs, 128- and 256-bit lanes side by side, and the
-//                   powers of H of every key that needs a tag              (40 or 56 rounds)
+//                   powers of H of every key that needs a tag   (40 or 56 rounds; 30 or 42 in
+//                   a batch of few blocks)
 //   CheckTags       tags and zero blocks of opens, tags of verify_macs    (2 rounds, if any)
 //   OpenTimestamps  plaintexts of the pre-auth messages whose tag is good  (1 round, if any)
 //
@@ -123,6 +124,8 @@ class BatchWork {
 
   uint64_t aes_blocks() const { return lanes128_.size() + lanes256_.size(); }
   const Cost& cost() const { return cost_; }
+  // How the S-boxes of a batch of so many blocks are computed; the same at the three servers.
+  static Sbox SboxOf(size_t blocks);
 
  private:
   using KeyId = std::pair<Handle, uint32_t>;

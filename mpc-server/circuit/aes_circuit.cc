@@ -9,8 +9,9 @@
 namespace mpckdc {
 namespace {
 
-constexpr const char* kSteps[kSboxStages] = {"aes/norm", "aes/helper", "aes/inverse",
-                                             "aes/product"};
+// By SboxStage.
+constexpr const char* kSteps[] = {"aes/norm",    "aes/helper", "aes/inverse",
+                                  "aes/product", "aes/twist",  "aes/scale"};
 constexpr size_t kBlockBytes = 16;
 constexpr size_t kNormPlanes = 2 * 4 * kBlockBytes * kRowBytes;
 
@@ -29,7 +30,8 @@ class AesEncryptImpl {
         key_rows_(2 * kBlockPlane),
         block_rows_(2 * kBlockPlane) {}
 
-  void Reset(absl::Span<const AesLane> lanes) {
+  void Reset(absl::Span<const AesLane> lanes, Sbox sbox) {
+    sbox_ = sbox;
     lanes_.assign(lanes.begin(), lanes.end());
     groups_.Reset(lanes.size());
     step_ = 0;
@@ -39,12 +41,12 @@ class AesEncryptImpl {
   }
 
   absl::Span<const SharedBlock> outputs() const { return outputs_; }
-  bool Done() const { return lanes_.empty() || step_ == kSboxStages * AesRounds(bits_); }
-  SboxStage Stage() const { return static_cast<SboxStage>(step_ % kSboxStages); }
-  size_t Round() const { return 1 + step_ / kSboxStages; }
+  bool Done() const { return lanes_.empty() || step_ == SboxStages(sbox_) * AesRounds(bits_); }
+  SboxStage Stage() const { return StageAt(sbox_, step_); }
+  size_t Round() const { return 1 + step_ / SboxStages(sbox_); }
   size_t Rows() const { return kBlockBytes * SlicesPerByte(Stage()); }
   RoundShape Shape() const {
-    return {groups_.MessageBytes(Rows()), 0, kSteps[step_ % kSboxStages]};
+    return {groups_.MessageBytes(Rows()), 0, kSteps[static_cast<size_t>(Stage())]};
   }
 
   void Produce(ZeroShares& zero, absl::Span<uint8_t> out) {
@@ -82,10 +84,15 @@ class AesEncryptImpl {
       case SboxStage::kInverse:
         return kernels_.inverse(kBlockBytes, norm, sent, received, msg, width);
       case SboxStage::kProduct:
-        return kernels_.product(
-            Round() == AesRounds(bits_) ? AesLinear::kShiftRows : AesLinear::kMixColumns, state,
-            sent, received, msg, width);
+        return kernels_.product(Linear(), state, sent, received, msg, width);
+      case SboxStage::kTwist:
+        return kernels_.twist(kBlockBytes, state, sent, received, msg, width);
+      case SboxStage::kScale:
+        return kernels_.scale(Linear(), sent, received, msg, width);
     }
+  }
+  AesLinear Linear() const {
+    return Round() == AesRounds(bits_) ? AesLinear::kShiftRows : AesLinear::kMixColumns;
   }
 
   const AesLane& Lane(size_t g, size_t j) const { return lanes_[g * kGroupLanes + j]; }
@@ -128,6 +135,7 @@ class AesEncryptImpl {
   }
 
   const AesBits bits_;
+  Sbox sbox_ = Sbox::kThroughput;
   const AesKernels& kernels_;
   const TransposeFunctions& transpose_;
   std::vector<AesLane> lanes_;
@@ -142,8 +150,9 @@ AesEncrypt::AesEncrypt(AesBits bits, Isa isa)
     : impl_(std::make_unique<AesEncryptImpl>(bits, isa)), bits_(bits) {}
 AesEncrypt::~AesEncrypt() = default;
 
-void AesEncrypt::Reset(absl::Span<const AesLane> lanes) {
-  impl_->Reset(lanes);
+void AesEncrypt::Reset(absl::Span<const AesLane> lanes, Sbox sbox) {
+  impl_->Reset(lanes, sbox);
+  sbox_ = sbox;
   lane_count_ = lanes.size();
 }
 absl::Span<const SharedBlock> AesEncrypt::outputs() const { return impl_->outputs(); }
@@ -154,6 +163,6 @@ absl::Status AesEncrypt::Consume(RoundIn in) {
   impl_->Consume(in.from_prev);
   return absl::OkStatus();
 }
-Cost AesEncrypt::DeclaredCost() const { return CostOfAes(bits_, lane_count_); }
+Cost AesEncrypt::DeclaredCost() const { return CostOfAes(bits_, lane_count_, sbox_); }
 
 }  // namespace mpckdc

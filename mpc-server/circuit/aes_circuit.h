@@ -3,11 +3,15 @@
 //
 //   AesEncrypt aes(AesBits::k128);
 //   aes.Reset(lanes);                          // any number of lanes, each with its round keys
-//   RunTogether(party, {&aes, ...}, &cost);    // 40 or 56 rounds
+//   RunTogether(party, {&aes, ...}, &cost);    // 40 or 56 rounds, or 30 or 42
 //   aes.output(3);                             // share of lane 3's ciphertext
 //
-// 128- and 256-bit lanes go into two circuits run together. Per block and party: 340 bytes and 40
-// rounds (128), 476 bytes and 56 rounds (256). Buffers are kept from Reset() to Reset().
+// 128- and 256-bit lanes go into two circuits run together. Buffers are kept from Reset() to
+// Reset(). Per block and party, by the variant of the S-box:
+//
+//                      AES-128                 AES-256
+//   kThroughput   340 bytes, 40 rounds    476 bytes, 56 rounds
+//   kLatency      440 bytes, 30 rounds    616 bytes, 42 rounds
 #ifndef MPC_SERVER_CIRCUIT_AES_CIRCUIT_H_
 #define MPC_SERVER_CIRCUIT_AES_CIRCUIT_H_
 
@@ -15,6 +19,7 @@
 #include <memory>
 
 #include "absl/types/span.h"
+#include "mpc-server/circuit/sbox_variant.h"
 #include "mpc-server/protocol/circuit.h"
 #include "mpc-server/protocol/replicated_share.h"
 #include "mpc-server/randomness/isa.h"
@@ -40,8 +45,9 @@ class AesEncrypt : public Circuit {
   explicit AesEncrypt(AesBits bits, Isa isa = BestIsa());
   ~AesEncrypt() override;
 
-  // Starts anew. `lanes` itself is copied from; no lane may have null round keys.
-  void Reset(absl::Span<const AesLane> lanes);
+  // Starts anew. `lanes` itself is copied from; no lane may have null round keys. The variant is
+  // the same at the three parties.
+  void Reset(absl::Span<const AesLane> lanes, Sbox sbox = Sbox::kThroughput);
   // After Done(), in the order of the lanes, until the next Reset().
   absl::Span<const SharedBlock> outputs() const;
   const SharedBlock& output(size_t lane) const { return outputs()[lane]; }
@@ -55,11 +61,12 @@ class AesEncrypt : public Circuit {
  private:
   std::unique_ptr<AesEncryptImpl> impl_;
   AesBits bits_;
+  Sbox sbox_ = Sbox::kThroughput;
   size_t lane_count_ = 0;
 };
 
 // What AesEncrypt of `blocks` lanes costs one party, from the circuit template itself.
-Cost CostOfAes(AesBits bits, size_t blocks);
+Cost CostOfAes(AesBits bits, size_t blocks, Sbox sbox = Sbox::kThroughput);
 
 }  // namespace mpckdc
 

@@ -75,6 +75,9 @@ TEST(CostTest, Declared) {
   EXPECT_EQ(CostOfKeySchedule(AesBits::k128, 8), (Cost{40, 8 * 85, 0}));
   EXPECT_EQ(CostOfKeySchedule(AesBits::k256, 8), (Cost{52, 8 * 221 / 2, 0}));
   EXPECT_EQ(CostOfAes(AesBits::k128, 0), (Cost{}));
+  // 22 bits and 3 rounds.
+  EXPECT_EQ(CostOfAes(AesBits::k128, 512, Sbox::kLatency), (Cost{30, 512 * 440, 0}));
+  EXPECT_EQ(CostOfAes(AesBits::k256, 512, Sbox::kLatency), (Cost{42, 512 * 616, 0}));
 }
 
 // Shares of one batch: keys and inputs, public and shared by turns.
@@ -122,7 +125,7 @@ struct Batch {
 
 class AesOnSharesTest : public testing::TestWithParam<Isa> {};
 
-void CheckBatch(AesBits bits, size_t lanes, const std::array<Isa, kParties>& isas) {
+void CheckBatch(AesBits bits, Sbox sbox, size_t lanes, const std::array<Isa, kParties>& isas) {
   const Batch batch(bits, lanes, lanes);
   std::array<std::vector<SharedBlock>, kParties> out;
   std::array<Cost, kParties> counted;
@@ -130,7 +133,7 @@ void CheckBatch(AesBits bits, size_t lanes, const std::array<Isa, kParties>& isa
   const auto statuses = RunThreeParties(ring, lanes, [&](PartyContext& party) {
     const int p = party.party();
     AesEncrypt aes(bits, isas[p]);
-    aes.Reset(batch.Lanes(p));
+    aes.Reset(batch.Lanes(p), sbox);
     party.BeginBatch(1);
     absl::Status s = RunTogether(party, {&aes}, &counted[p]);
     EXPECT_EQ(counted[p], aes.DeclaredCost());
@@ -138,8 +141,9 @@ void CheckBatch(AesBits bits, size_t lanes, const std::array<Isa, kParties>& isa
     return s;
   });
   for (const absl::Status& s : statuses) ASSERT_TRUE(s.ok()) << s;
-  EXPECT_EQ(counted[0].rounds, 4 * AesRounds(bits));
-  EXPECT_EQ(counted[0].bytes_to_next, (lanes + 7) / 8 * AesRounds(bits) * 16 * 17);
+  const bool fast = sbox == Sbox::kLatency;
+  EXPECT_EQ(counted[0].rounds, (fast ? 3 : 4) * AesRounds(bits));
+  EXPECT_EQ(counted[0].bytes_to_next, (lanes + 7) / 8 * AesRounds(bits) * 16 * (fast ? 22 : 17));
   for (size_t j = 0; j < lanes; ++j) {
     Block value;
     ASSERT_TRUE(JoinForTest({out[0][j], out[1][j], out[2][j]}, &value)) << j;
@@ -148,17 +152,21 @@ void CheckBatch(AesBits bits, size_t lanes, const std::array<Isa, kParties>& isa
 }
 
 TEST_P(AesOnSharesTest, OddBatchesEqualOpenSsl) {
-  for (size_t lanes : {1u, 33u, 513u, 1100u}) {
-    CheckBatch(AesBits::k128, lanes, {GetParam(), GetParam(), GetParam()});
-  }
-  for (size_t lanes : {7u, 600u}) {
-    CheckBatch(AesBits::k256, lanes, {GetParam(), GetParam(), GetParam()});
+  for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
+    for (size_t lanes : {1u, 33u, 513u, 1100u}) {
+      CheckBatch(AesBits::k128, sbox, lanes, {GetParam(), GetParam(), GetParam()});
+    }
+    for (size_t lanes : {7u, 600u}) {
+      CheckBatch(AesBits::k256, sbox, lanes, {GetParam(), GetParam(), GetParam()});
+    }
   }
 }
 
 // The wire format does not depend on the instruction set.
 TEST_P(AesOnSharesTest, PartiesMayDiffer) {
-  CheckBatch(AesBits::k128, 700, {GetParam(), Isa::kPortable, SupportedIsas().back()});
+  for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
+    CheckBatch(AesBits::k128, sbox, 700, {GetParam(), Isa::kPortable, SupportedIsas().back()});
+  }
 }
 
 TEST_P(AesOnSharesTest, KeyScheduleEqualsOracle) {
@@ -230,6 +238,35 @@ TEST(SboxTest, All256InputsOnShares) {
     if (v == 0x53) {
       EXPECT_EQ(w4[1], 0xED);
     }
+  }
+}
+
+// Every S-box input passes through the latency S-box: with 256 lanes of one public block each and
+// all-equal bytes, round 1 sees every value in every position.
+TEST(SboxTest, All256InputsOfTheLatencyVariant) {
+  SeededRandomForTest random(10);
+  const std::vector<uint8_t> key(16, 0);
+  std::array<std::vector<SharedBlock>, kParties> keys, out;
+  for (const Block& k : PlainKeySchedule(key)) Batch::Append(keys, SplitForTest(k, random));
+  MemoryRing ring;
+  RunThreeParties(ring, 1, [&](PartyContext& party) {
+    std::vector<AesLane> lanes(256);
+    for (size_t v = 0; v < 256; ++v) {
+      lanes[v].round_keys = keys[party.party()].data();
+      lanes[v].public_input.fill(static_cast<uint8_t>(v));
+    }
+    AesEncrypt aes(AesBits::k128);
+    aes.Reset(lanes, Sbox::kLatency);
+    party.BeginBatch(1);
+    absl::Status s = RunTogether(party, {&aes});
+    out[party.party()].assign(aes.outputs().begin(), aes.outputs().end());
+    return s;
+  });
+  for (size_t v = 0; v < 256; ++v) {
+    Block value, input;
+    input.fill(static_cast<uint8_t>(v));
+    ASSERT_TRUE(JoinForTest({out[0][v], out[1][v], out[2][v]}, &value));
+    EXPECT_EQ(value, OpenSslAes(key, input)) << v;
   }
 }
 

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mpc-server/circuit/sbox_variant.h"
+
 namespace mpckdc {
 
 enum class Isa;  // randomness/isa.h: not included, see the note on leaks in bitslice/CMakeLists.txt
@@ -18,12 +20,19 @@ enum class AesLinear {
   kWord,        // a word of the key schedule: neither
 };
 
-// The stages of one S-box layer, in order, and the slices that each opens per byte.
-enum class SboxStage { kNorm, kHelper, kInverse, kProduct };
-inline constexpr size_t kSboxStages = 4;
+// The stages of one S-box layer (sbox.h), in order, and the slices that each opens per byte.
+enum class SboxStage { kNorm, kHelper, kInverse, kProduct, kTwist, kScale };
 inline constexpr size_t SlicesPerByte(SboxStage stage) {
-  constexpr size_t kSlices[kSboxStages] = {4, 1, 4, 8};
+  constexpr size_t kSlices[] = {4, 1, 4, 8, 10, 8};
   return kSlices[static_cast<size_t>(stage)];
+}
+inline constexpr size_t kMaxSlicesPerByte = 10;
+inline constexpr size_t SboxStages(Sbox sbox) { return sbox == Sbox::kThroughput ? 4 : 3; }
+inline constexpr SboxStage StageAt(Sbox sbox, size_t step) {
+  constexpr SboxStage kThroughput[] = {SboxStage::kNorm, SboxStage::kHelper, SboxStage::kInverse,
+                                       SboxStage::kProduct};
+  constexpr SboxStage kLatency[] = {SboxStage::kNorm, SboxStage::kTwist, SboxStage::kScale};
+  return sbox == Sbox::kThroughput ? kThroughput[step % 4] : kLatency[step % 3];
 }
 
 // Buffers are rows of 64 bytes; values have two planes (x, then a). `msg` holds the zero share on
@@ -41,6 +50,10 @@ struct AesKernels {
                   uint8_t* msg, size_t width);
   void (*product)(AesLinear linear, const uint8_t* state, const uint8_t* sent,
                   const uint8_t* received, uint8_t* msg, size_t width);
+  void (*twist)(size_t bytes, const uint8_t* state, const uint8_t* sent, const uint8_t* received,
+                uint8_t* msg, size_t width);
+  void (*scale)(AesLinear linear, const uint8_t* sent, const uint8_t* received, uint8_t* msg,
+                size_t width);
   void (*word_start)(const uint8_t* words, size_t plane, size_t i, bool rotate, uint8_t* state,
                      uint8_t* msg, size_t width);
   void (*word_finish)(uint8_t* words, size_t plane, size_t nk, size_t i, size_t end, int rcon,

@@ -22,7 +22,8 @@ class AesProgram {
   using Stages = AesStages<W, C>;
   static constexpr size_t kWidth = W::kBytes;
 
-  explicit AesProgram(Exchange& exchange) : exchange_(exchange) {}
+  explicit AesProgram(Exchange& exchange, Sbox sbox = Sbox::kThroughput)
+      : exchange_(exchange), sbox_(sbox) {}
 
   // input, key(k), output: C planes of 128 rows.
   template <class KeyRows>
@@ -55,8 +56,17 @@ class AesProgram {
   }
 
  private:
-  // The three stages after the norm.
+  // The stages after the norm.
   void Invert(size_t bytes, AesLinear linear) {
+    if (sbox_ == Sbox::kLatency) {
+      Message(10 * bytes, [&](uint8_t* msg) {
+        Stages::TwistStage(bytes, state_.data(), Sent(), Received(), msg, kWidth);
+      });
+      Message(8 * bytes, [&](uint8_t* msg) {
+        Stages::ScaleStage(linear, Sent(), Received(), msg, kWidth);
+      });
+      return;
+    }
     Message(bytes, [&](uint8_t* msg) {
       Stages::HelperStage(bytes, Sent(), Received(), norm_.data(), msg, kWidth);
     });
@@ -80,6 +90,7 @@ class AesProgram {
   const uint8_t* Received() const { return nullptr; }
 
   Exchange& exchange_;
+  const Sbox sbox_;
   SecretBytes state_ = SecretBytes(C * 128 * kRowBytes);
   SecretBytes norm_ = SecretBytes(C * 64 * kRowBytes);
   SecretBytes messages_[2];

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // AES once, over a word type W (bitslice/word_*.h) and a number C of components per value: C = 1
-// computes on plain bits, C = 2 on both halves of a share. Nothing here knows which.
+// computes on plain bits, C = 2 on both halves of a share. Nothing here knows which. The S-box is
+// cut into stages that open a few bits each (sbox.h); this file runs them over rows.
 //
-// The S-box is sbox17's: 17 opened bits in four rounds. With the input byte (a, b) = a + b*theta in
-// the tower basis (tower_field.h):
-//
-//   norm     N = x^17 = a^2 + ab + nu*b^2           4 bits   quadratic in (a, b)
-//   helper   q = n0*n1 + n2*n3                      1 bit    quadratic in N
-//   inverse  M = N^-1 = q*L(N) + Q'(N)              4 bits   quadratic in (N, q)
-//   product  ((a+b)*M, b*M)                         8 bits   quadratic in (a, b, M)
-//
-// Each stage is a quadratic polynomial f without constant. A stage adds f of every component to its
-// message, which on entry holds the zero share:   msg ^= f(c_0) ^ .. ^ f(c_{C-1}).
-// The opened value's components are then (sent ^ received, sent), or just `sent` when C = 1.
-// The product stage applies the affine map's linear part, ShiftRows and MixColumns before sending.
+// The opened value's components are (sent ^ received, sent), or just `sent` when C = 1. The last
+// stage of an S-box applies the affine map's linear part, ShiftRows and MixColumns before sending.
 //
 // Memory: rows of 64 bytes (bitslice/slices.h). A buffer of a value has C planes of rows. Every
 // function works on the first `width` bytes of each row, rounded up to whole words.
@@ -22,143 +13,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "mpc-server/circuit/aes_kernels.h"
-#include "mpc-server/circuit/tower_field.h"
-
-// The stages must be one body each: values stay in registers.
-#define MPCKDC_INLINE inline __attribute__((always_inline))
+#include "mpc-server/circuit/sbox.h"
 
 namespace mpckdc {
 
 template <class W, int C>
-struct AesStages {
+struct AesStages : SboxOfByte<W, C> {
+  using Byte = SboxOfByte<W, C>;
   using T = typename W::T;
   static constexpr size_t kRow = 64;
-
-  // --- linear maps -----------------------------------------------------------------------------
-  struct ToTowerMap {
-    static constexpr tower::XorProgram kProgram = tower::Straighten(tower::ToTower());
-  };
-  struct TowerToSboxMap {
-    static constexpr tower::XorProgram kProgram = tower::Straighten(tower::TowerToSbox());
-  };
-
-  template <class Map, size_t... I, size_t... J>
-  MPCKDC_INLINE static void ApplyOps(const T* in, T* out, std::index_sequence<I...>,
-                              std::index_sequence<J...>) {
-    constexpr tower::XorProgram p = Map::kProgram;
-    T v[8 + sizeof...(I)];
-    ((v[J] = in[J]), ...);
-    ((v[8 + I] = W::Xor(v[p.a[I]], v[p.b[I]])), ...);
-    ((out[J] = v[p.out[J]]), ...);
-  }
-  template <class Map>
-  MPCKDC_INLINE static void Apply(const T* in, T* out) {
-    ApplyOps<Map>(in, out, std::make_index_sequence<Map::kProgram.ops>(),
-                  std::make_index_sequence<8>());
-  }
-
-  // --- the four stages of one byte -------------------------------------------------------------
-  // e_0..e_6 ^= coefficients of u*v before reduction by w^4 = w + 1.
-  MPCKDC_INLINE static void MulAdd(const T* u, const T* v, T* e) {
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) e[i + k] = W::AndXor(u[i], v[k], e[i + k]);
-    }
-  }
-  // w^4 = w + 1, w^5 = w^2 + w, w^6 = w^3 + w^2.
-  MPCKDC_INLINE static void Reduce(T* e) {
-    e[0] = W::Xor(e[0], e[4]);
-    e[1] = W::Xor3(e[1], e[4], e[5]);
-    e[2] = W::Xor3(e[2], e[5], e[6]);
-    e[3] = W::Xor(e[3], e[6]);
-  }
-
-  // a^2 + nu*b^2, linear; nu*b^2 with nu = w^3 + w + 1 (checked below).
-  MPCKDC_INLINE static void AddSquares(const T* x, T* e) {
-    static_assert(tower::Nu16() == 11);
-    const T b0 = x[4], b1 = x[5], b2 = x[6], b3 = x[7];
-    // nu times (1, w^2, w^4, w^6) = (w^3+w+1, w^3+w, w^3+w^2+w, w^3+w^2+1)
-    static_assert(tower::Mul16(11, 4) == 10 && tower::Mul16(11, 3) == 14 &&
-                  tower::Mul16(11, 12) == 13);
-    const T b012 = W::Xor3(b0, b1, b2);
-    e[0] = W::Xor3(e[0], W::Xor3(x[0], x[2], b0), b3);
-    e[1] = W::Xor3(e[1], x[2], b012);
-    e[2] = W::Xor3(e[2], W::Xor3(x[1], x[3], b2), b3);
-    e[3] = W::Xor3(e[3], W::Xor(x[3], b3), b012);
-  }
-
-  MPCKDC_INLINE static void Norm(const T (*x)[8], T* msg4) {
-    T e[7] = {msg4[0], msg4[1], msg4[2], msg4[3], W::Zero(), W::Zero(), W::Zero()};
-    for (int c = 0; c < C; ++c) MulAdd(x[c], x[c] + 4, e);
-    Reduce(e);
-    T sum[8];
-    for (int k = 0; k < 8; ++k) sum[k] = C == 2 ? W::Xor(x[0][k], x[C - 1][k]) : x[0][k];
-    AddSquares(sum, e);
-    for (int k = 0; k < 4; ++k) msg4[k] = e[k];
-  }
-
-  MPCKDC_INLINE static T Helper(const T (*n)[4], T msg) {
-    for (int c = 0; c < C; ++c) {
-      msg = W::AndXor(n[c][0], n[c][1], msg);
-      msg = W::AndXor(n[c][2], n[c][3], msg);
-    }
-    return msg;
-  }
-
-  // M_j = q*L_j(N) + Q'_j(N):
-  //   L = (n1+n2, n3, n0, n1)
-  //   Q'_0 = n0 + n1 + n2 + n3 + n0n1 + n0n2 + n1n2 + n2n3
-  //   Q'_1 = n3 + n0n1 + n0n2 + n1n2 + n1n3 + n2n3
-  //   Q'_2 = n2 + n3 + n0n2 + n0n3
-  //   Q'_3 = n1 + n2 + n3 + n0n1 + n0n3 + n1n3 + n2n3
-  MPCKDC_INLINE static void Inverse(const T (*n)[4], const T* q, T* msg4) {
-    T p01 = W::Zero(), p02 = p01, p12 = p01, p23 = p01, p13 = p01, p03 = p01;
-    T n0 = p01, n1 = p01, n2 = p01, n3 = p01;
-    for (int c = 0; c < C; ++c) {
-      p01 = W::AndXor(n[c][0], n[c][1], p01);
-      p02 = W::AndXor(n[c][0], n[c][2], p02);
-      p12 = W::AndXor(n[c][1], n[c][2], p12);
-      p23 = W::AndXor(n[c][2], n[c][3], p23);
-      p13 = W::AndXor(n[c][1], n[c][3], p13);
-      p03 = W::AndXor(n[c][0], n[c][3], p03);
-      n0 = W::Xor(n0, n[c][0]);
-      n1 = W::Xor(n1, n[c][1]);
-      n2 = W::Xor(n2, n[c][2]);
-      n3 = W::Xor(n3, n[c][3]);
-      msg4[0] = W::AndXor(q[c], W::Xor(n[c][1], n[c][2]), msg4[0]);
-      msg4[1] = W::AndXor(q[c], n[c][3], msg4[1]);
-      msg4[2] = W::AndXor(q[c], n[c][0], msg4[2]);
-      msg4[3] = W::AndXor(q[c], n[c][1], msg4[3]);
-    }
-    const T cubic = W::Xor3(p01, p02, p12);
-    const T n123 = W::Xor3(n1, n2, n3);
-    const T p13_23 = W::Xor(p13, p23);
-    msg4[0] = W::Xor3(msg4[0], W::Xor3(cubic, p23, n0), n123);
-    msg4[1] = W::Xor3(msg4[1], W::Xor(cubic, p13_23), n3);
-    msg4[2] = W::Xor3(msg4[2], W::Xor3(p02, p03, n2), n3);
-    msg4[3] = W::Xor3(msg4[3], W::Xor3(p01, p03, p13_23), n123);
-  }
-
-  // y = affine part of ((a+b)*M + b*M*theta), summed over the components.
-  MPCKDC_INLINE static void Product(const T (*x)[8], const T (*m)[4], T* y) {
-    const T zero = W::Zero();
-    T low[7] = {zero, zero, zero, zero, zero, zero, zero};
-    T high[7] = {zero, zero, zero, zero, zero, zero, zero};
-    for (int c = 0; c < C; ++c) {
-      T sum[4];
-      for (int k = 0; k < 4; ++k) sum[k] = W::Xor(x[c][k], x[c][4 + k]);
-      MulAdd(sum, m[c], low);
-      MulAdd(x[c] + 4, m[c], high);
-    }
-    Reduce(low);
-    Reduce(high);
-    const T tower[8] = {low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
-    Apply<TowerToSboxMap>(tower, y);
-  }
 
   // --- rows ------------------------------------------------------------------------------------
   // Components of the opened value of one row.
@@ -175,7 +40,7 @@ struct AesStages {
   template <int kCount>
   MPCKDC_INLINE static void OpenedRows(const uint8_t* sent, const uint8_t* received,
                                        T (*out)[kCount]) {
-#pragma GCC unroll 8
+#pragma GCC unroll 10
     for (int k = 0; k < kCount; ++k) {
       T v[C];
       Opened(sent + k * kRow, C == 2 ? received + k * kRow : nullptr, v);
@@ -194,12 +59,12 @@ struct AesStages {
                                       uint8_t* msg) {
     T x[C][8];
     for (int c = 0; c < C; ++c) {
-      Apply<ToTowerMap>(in[c], x[c]);
+      Byte::template Apply<typename Byte::ToTowerMap>(in[c], x[c]);
       for (size_t k = 0; k < 8; ++k) W::Store(state + c * plane + k * kRow, x[c][k]);
     }
     T r[4];
     for (size_t k = 0; k < 4; ++k) r[k] = W::Load(msg + k * kRow);
-    Norm(x, r);
+    Byte::Norm(x, r);
     for (size_t k = 0; k < 4; ++k) W::StoreMessage(msg + k * kRow, r[k]);
   }
 
@@ -279,7 +144,7 @@ struct AesStages {
           for (size_t k = 0; k < 4; ++k) W::Store(norm + c * plane + at + k * kRow, n[c][k]);
         }
         uint8_t* m = msg + i * kRow + o;
-        W::StoreMessage(m, Helper(n, W::Load(m)));
+        W::StoreMessage(m, Byte::Helper(n, W::Load(m)));
       }
     }
   }
@@ -296,7 +161,7 @@ struct AesStages {
         }
         Opened(sent + i * kRow + o, C == 2 ? received + i * kRow + o : nullptr, q);
         for (size_t k = 0; k < 4; ++k) r[k] = W::Load(msg + at + k * kRow);
-        Inverse(n, q, r);
+        Byte::Inverse(n, q, r);
         for (size_t k = 0; k < 4; ++k) W::StoreMessage(msg + at + k * kRow, r[k]);
       }
     }
@@ -307,7 +172,7 @@ struct AesStages {
     T x[C][8], m[C][4];
     LoadByte(state, plane, x);
     OpenedRows<4>(sent, received, m);
-    Product(x, m, y);
+    Byte::Product(x, m, y);
   }
   MPCKDC_INLINE static void AddToMessage(const T* y, uint8_t* msg) {
     for (size_t k = 0; k < 8; ++k) {
@@ -332,18 +197,17 @@ struct AesStages {
     }
   }
 
-  static void ProductStage(AesLinear linear, const uint8_t* state, const uint8_t* sent,
-                           const uint8_t* received, uint8_t* msg, size_t width) {
+  // The last stage of an S-box layer: byte_of(i, o, y) gives byte i's share at row offset o.
+  template <class ByteOf>
+  MPCKDC_INLINE static void LinearStage(AesLinear linear, uint8_t* msg, size_t width,
+                                        ByteOf byte_of) {
     const bool word = linear == AesLinear::kWord;
-    const size_t plane = (word ? 32 : 128) * kRow;
     const size_t columns = word ? 1 : 4;
     for (size_t o = 0; o < width; o += W::kBytes) {
       for (size_t c = 0; c < columns; ++c) {
         T y[4][8];
         for (size_t r = 0; r < 4; ++r) {
-          const size_t i = word ? r : 4 * ((c + r) % 4) + r;  // ShiftRows
-          ProductByte(state + 8 * i * kRow + o, plane, sent + 4 * i * kRow + o,
-                      C == 2 ? received + 4 * i * kRow + o : nullptr, y[r]);
+          byte_of(word ? r : 4 * ((c + r) % 4) + r, o, y[r]);  // ShiftRows
         }
         uint8_t* column = msg + 32 * c * kRow + o;
         if (linear == AesLinear::kMixColumns) {
@@ -353,6 +217,43 @@ struct AesStages {
         }
       }
     }
+  }
+
+  static void ProductStage(AesLinear linear, const uint8_t* state, const uint8_t* sent,
+                           const uint8_t* received, uint8_t* msg, size_t width) {
+    const size_t plane = (linear == AesLinear::kWord ? 32 : 128) * kRow;
+    LinearStage(linear, msg, width, [&](size_t i, size_t o, T* y) MPCKDC_LAMBDA_INLINE {
+      ProductByte(state + 8 * i * kRow + o, plane, sent + 4 * i * kRow + o,
+                  C == 2 ? received + 4 * i * kRow + o : nullptr, y);
+    });
+  }
+
+  // --- the latency S-box -----------------------------------------------------------------------
+  static void TwistStage(size_t bytes, const uint8_t* state, const uint8_t* sent,
+                         const uint8_t* received, uint8_t* msg, size_t width) {
+    const size_t plane = 8 * bytes * kRow;
+    for (size_t o = 0; o < width; o += W::kBytes) {
+      for (size_t i = 0; i < bytes; ++i) {
+        const size_t at = 4 * i * kRow + o;
+        T x[C][8], n[C][4], r[10];
+        LoadByte(state + 8 * i * kRow + o, plane, x);
+        OpenedRows<4>(sent + at, C == 2 ? received + at : nullptr, n);
+        uint8_t* m = msg + 10 * i * kRow + o;
+        for (size_t k = 0; k < 10; ++k) r[k] = W::Load(m + k * kRow);
+        Byte::Twist(x, n, r);
+        for (size_t k = 0; k < 10; ++k) W::StoreMessage(m + k * kRow, r[k]);
+      }
+    }
+  }
+
+  static void ScaleStage(AesLinear linear, const uint8_t* sent, const uint8_t* received,
+                         uint8_t* msg, size_t width) {
+    LinearStage(linear, msg, width, [&](size_t i, size_t o, T* y) MPCKDC_LAMBDA_INLINE {
+      T uv[C][10];
+      const size_t at = 10 * i * kRow + o;
+      OpenedRows<10>(sent + at, C == 2 ? received + at : nullptr, uv);
+      Byte::Scale(uv, y);
+    });
   }
 
   // --- key schedule ----------------------------------------------------------------------------
@@ -391,13 +292,14 @@ struct AesStages {
   }
 
   static constexpr AesKernels Kernels() {
-    return {Start,       Next,      Finish,     HelperStage, InverseStage,
-            ProductStage, WordStart, WordFinish, W::kBytes};
+    return {Start,      Next,      Finish,    HelperStage, InverseStage, ProductStage,
+            TwistStage, ScaleStage, WordStart, WordFinish,  W::kBytes};
   }
 };
 
 }  // namespace mpckdc
 
 #undef MPCKDC_INLINE
+#undef MPCKDC_LAMBDA_INLINE
 
 #endif  // MPC_SERVER_CIRCUIT_AES_TEMPLATE_H_

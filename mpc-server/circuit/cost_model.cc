@@ -45,10 +45,10 @@ Cost CostOf(const CountingExchange& counted, size_t lanes) {
   return {counted.rounds, WireBytes(lanes, counted.slices), 0};
 }
 
-CountingExchange CountAes(AesBits bits) {
+CountingExchange CountAes(AesBits bits, Sbox sbox) {
   CountingExchange counted;
   uint8_t nothing[1] = {};
-  CountingProgram(counted).Encrypt(
+  CountingProgram(counted, sbox).Encrypt(
       AesRounds(bits), nothing, [&](size_t) { return nothing; }, nothing);
   return counted;
 }
@@ -62,9 +62,13 @@ CountingExchange CountKeySchedule(AesBits bits) {
 
 }  // namespace
 
-Cost CostOfAes(AesBits bits, size_t blocks) {
-  static const CountingExchange k128 = CountAes(AesBits::k128), k256 = CountAes(AesBits::k256);
-  return CostOf(bits == AesBits::k128 ? k128 : k256, blocks);
+Cost CostOfAes(AesBits bits, size_t blocks, Sbox sbox) {
+  static const CountingExchange k128 = CountAes(AesBits::k128, Sbox::kThroughput),
+                                k256 = CountAes(AesBits::k256, Sbox::kThroughput),
+                                fast128 = CountAes(AesBits::k128, Sbox::kLatency),
+                                fast256 = CountAes(AesBits::k256, Sbox::kLatency);
+  if (sbox == Sbox::kThroughput) return CostOf(bits == AesBits::k128 ? k128 : k256, blocks);
+  return CostOf(bits == AesBits::k128 ? fast128 : fast256, blocks);
 }
 
 Cost CostOfKeySchedule(AesBits bits, size_t keys) {

@@ -8,7 +8,9 @@
 namespace mpckdc {
 namespace {
 
-constexpr const char* kSteps[kSboxStages] = {"key schedule/norm", "key schedule/helper",
+constexpr Sbox kSbox = Sbox::kThroughput;
+constexpr size_t kStages = SboxStages(kSbox);
+constexpr const char* kSteps[kStages] = {"key schedule/norm", "key schedule/helper",
                                              "key schedule/inverse", "key schedule/product"};
 constexpr size_t kWordBytes = 4;
 constexpr size_t kStatePlanes = 2 * 8 * kWordBytes * kRowBytes;
@@ -52,12 +54,12 @@ class KeyScheduleImpl {
   }
 
   bool Done() const {
-    return groups_.lanes() == 0 || step_ == kSboxStages * words_.SboxWords();
+    return groups_.lanes() == 0 || step_ == kStages * words_.SboxWords();
   }
-  SboxStage Stage() const { return static_cast<SboxStage>(step_ % kSboxStages); }
+  SboxStage Stage() const { return StageAt(kSbox, step_); }
   size_t MessageRows() const { return kWordBytes * SlicesPerByte(Stage()); }
   RoundShape Shape() const {
-    return {groups_.MessageBytes(MessageRows()), 0, kSteps[step_ % kSboxStages]};
+    return {groups_.MessageBytes(MessageRows()), 0, kSteps[step_ % kStages]};
   }
 
   void Produce(ZeroShares& zero, absl::Span<uint8_t> out) {
@@ -83,7 +85,7 @@ class KeyScheduleImpl {
 
  private:
   uint8_t* Rows(size_t g) { return rows_.data() + g * 2 * plane_; }
-  size_t Layer() const { return step_ / kSboxStages; }
+  size_t Layer() const { return step_ / kStages; }
 
   void Kernel(size_t g, size_t width, const uint8_t* sent, const uint8_t* received, uint8_t* msg) {
     uint8_t* state = state_.data() + g * kStatePlanes;
@@ -100,6 +102,9 @@ class KeyScheduleImpl {
         return kernels_.inverse(kWordBytes, norm, sent, received, msg, width);
       case SboxStage::kProduct:
         return kernels_.product(AesLinear::kWord, state, sent, received, msg, width);
+      case SboxStage::kTwist:
+      case SboxStage::kScale:
+        break;  // of the other S-box
     }
   }
 

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "mpc-server/bitslice/slices.h"
 #include "mpc-server/bitslice/transpose.h"
+#include "mpc-server/circuit/aes_kernels.h"
 #include "mpc-server/protocol/circuit.h"
 #include "mpc-server/secret/secret.h"
 
@@ -17,7 +18,7 @@ namespace mpckdc {
 
 class LaneGroups {
  public:
-  LaneGroups() : scratch_(3 * kBlockRows * kRowBytes) {}
+  LaneGroups() : scratch_(3 * kScratchBytes) {}
 
   // Starts with `lanes` lanes; no message is behind us.
   void Reset(size_t lanes) {
@@ -69,7 +70,9 @@ class LaneGroups {
     const uint8_t* sent;
     const uint8_t* received;
   };
-  uint8_t* Scratch(size_t i) { return scratch_.data() + i * kBlockRows * kRowBytes; }
+  // One group's rows of the longest message.
+  static constexpr size_t kScratchBytes = 16 * kMaxSlicesPerByte * kRowBytes;
+  uint8_t* Scratch(size_t i) { return scratch_.data() + i * kScratchBytes; }
 
   // The previous message's rows of one group, 64 bytes apart.
   Behind RowsBehind(size_t group) {

@@ -20,6 +20,7 @@ ABSL_FLAG(std::string, parties, "threads", "threads");
 ABSL_FLAG(std::string, channel, "memory", "memory or tls");
 ABSL_FLAG(int, batch, 16384, "blocks per batch");
 ABSL_FLAG(std::string, isa, "auto", "auto, avx512, avx2 or portable");
+ABSL_FLAG(std::string, sbox, "throughput", "throughput or latency");
 ABSL_FLAG(int, bits, 128, "128 or 256");
 ABSL_FLAG(double, seconds, 2, "length of the run");
 
@@ -36,6 +37,7 @@ double CpuSeconds() {
 struct Bench {
   AesBits bits;
   Isa isa;
+  Sbox sbox;
   size_t lanes;
   double seconds;
   // Per party.
@@ -81,7 +83,7 @@ absl::Status RunParty(Bench& b, PartyContext& party) {
   AesEncrypt aes(b.bits, b.isa);
   const auto batch = [&](uint32_t number) {
     party.BeginBatch(number);
-    aes.Reset(lanes);
+    aes.Reset(lanes, b.sbox);
     return RunTogether(party, {&aes}, p == 0 ? &b.cost : nullptr);
   };
   absl::Status s = batch(1);  // buffers grow
@@ -142,9 +144,14 @@ int Main() {
       (!tls && absl::GetFlag(FLAGS_channel) != "memory")) {
     return std::fprintf(stderr, "mpc-bench: unknown --parties or --channel\n"), 2;
   }
+  const std::string sbox = absl::GetFlag(FLAGS_sbox);
+  if (sbox != "throughput" && sbox != "latency") {
+    return std::fprintf(stderr, "mpc-bench: unknown --sbox\n"), 2;
+  }
   Bench b = {};
   b.bits = absl::GetFlag(FLAGS_bits) == 256 ? AesBits::k256 : AesBits::k128;
   b.isa = *isa;
+  b.sbox = sbox == "latency" ? Sbox::kLatency : Sbox::kThroughput;
   b.lanes = static_cast<size_t>(std::max(1, absl::GetFlag(FLAGS_batch)));
   Prepare(b);
   if (!RunOnce(b, tls, 3)) return 1;  // how long does a batch take?
@@ -155,10 +162,10 @@ int Main() {
   const double blocks = static_cast<double>(b.lanes) * b.batches;
   std::sort(b.latencies.begin(), b.latencies.end());
   std::printf(
-      "aes%d %s %s batch %zu: blocks/s %.0f  blocks/cpu-s %.0f  bytes/block/party %.2f  "
+      "aes%d %s %s %s batch %zu: blocks/s %.0f  blocks/cpu-s %.0f  bytes/block/party %.2f  "
       "rounds %llu  p50 %.3f ms  p99 %.3f ms  verified %s\n",
       absl::GetFlag(FLAGS_bits), std::string(IsaName(b.isa)).c_str(),
-      absl::GetFlag(FLAGS_channel).c_str(), b.lanes, blocks / b.wall, blocks / b.cpu,
+      absl::GetFlag(FLAGS_channel).c_str(), sbox.c_str(), b.lanes, blocks / b.wall, blocks / b.cpu,
       static_cast<double>(b.bytes_sent) / blocks,
       static_cast<unsigned long long>(b.cost.rounds / (b.batches + 1)),
       b.latencies[b.latencies.size() / 2], b.latencies[b.latencies.size() * 99 / 100],
@@ -173,7 +180,7 @@ int main(int argc, char** argv) {
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
   if (rest.size() != 2 || std::string(rest[1]) != "aes") {
     std::fprintf(stderr, "usage: mpc-bench aes [--channel=memory|tls] [--batch=N] [--isa=NAME] "
-                         "[--bits=128|256] [--seconds=S]\n");
+                         "[--sbox=NAME] [--bits=128|256] [--seconds=S]\n");
     return 2;
   }
   return mpckdc::Main();
