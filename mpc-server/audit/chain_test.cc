@@ -205,7 +205,7 @@ TEST_F(ChainTest, WhatIsNoLogIsRefusedWithTheReason) {
   EXPECT_THAT(error("{\"v\":1,\"seq\":1}\n"), HasSubstr("format 1"));
   EXPECT_THAT(error("May 1 00:00:00 kdc\n"), HasSubstr("is no audit log"));
   EXPECT_THAT(error(""), HasSubstr("is empty"));
-  EXPECT_TRUE(absl::IsNotFound(FindFiles({folder_.File("nowhere")}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(FindFiles({folder_.File("nowhere")}).status()));
   EXPECT_FALSE(FindFiles({folder_.path()}).ok());
 }
 
