@@ -59,6 +59,15 @@ TEST_F(ChainTest, TheHashIsThatOfTheBytesBeforeIt) {
   EXPECT_THAT(line, HasSubstr(absl::StrCat("\"prev\":\"", std::string(64, '0'), "\"")));
 }
 
+TEST_F(ChainTest, TheDocumentsExampleIsALog) {
+  std::vector<std::string> lines;
+  for (const std::string& line : SplitLines(ReadAll(MPCKDC_AUDIT_DOCUMENT))) {
+    if (line.rfind("    {", 0) == 0) lines.push_back(line.substr(4));
+  }
+  EXPECT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(Check(lines).intact());
+}
+
 TEST_F(ChainTest, EveryChangedByteIsFoundInItsLine) {
   for (size_t at = 0; at < lines_.size(); ++at) {
     for (size_t byte = 0; byte + 1 < lines_[at].size(); ++byte) {
