@@ -75,6 +75,7 @@ inline constexpr absl::Duration kAuditSyncInterval = absl::Seconds(1);  // [audi
 inline constexpr uint64_t kDefaultAuditRotateMib = 256;
 inline constexpr uint64_t kMaxAuditRotateMib = 1 << 20;
 inline constexpr size_t kMaxAuditFiles = 1 << 20;       // [audit] keep_files
+inline constexpr size_t kMaxUnmatchedJobs = 500'000;    // `audit reconcile`: about 2 KB each
 inline constexpr size_t kMaxUnbatchedJobs = 4096;       // answered without a batch, not yet logged
 
 // ---- Protocol versions spoken ----
