@@ -70,7 +70,7 @@ inline constexpr uint64_t kMaxMapGib = 16384;
 inline constexpr absl::Duration kHousekeeping = absl::Seconds(30);  // staged keys, replay entries
 
 // ---- Audit log ----
-inline constexpr size_t kMaxAuditLineBytes = 32 << 20;  // a batch of kMaxBatchJobs refused jobs: 12 MiB
+inline constexpr size_t kMaxAuditLineBytes = 32 << 20;  // kMaxBatchJobs refused jobs: 12 MiB
 inline constexpr absl::Duration kAuditSyncInterval = absl::Seconds(1);  // [audit] sync = "interval"
 inline constexpr uint64_t kDefaultAuditRotateMib = 256;
 inline constexpr uint64_t kMaxAuditRotateMib = 1 << 20;

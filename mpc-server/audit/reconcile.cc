@@ -234,8 +234,8 @@ void Reconciler::CompareViews(const std::string& batch, const View& view) {
   }
   Finding finding{FindingKind::kViewDiffers, false, view.time, "", {}};
   finding.text = absl::StrCat("batch ", batch,
-                              ": the servers confirmed different contents. A server was lied to, or "
-                              "a log was rewritten");
+                              ": the servers confirmed different contents. A server was lied to, "
+                              "or a log was rewritten");
   Report(std::move(finding));
 }
 

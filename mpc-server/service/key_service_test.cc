@@ -86,8 +86,9 @@ class KeyServiceTest : public ::testing::Test {
   void SetUp() override {
     std::ofstream(DenyFile()) << "";
     ASSERT_TRUE(denied_.Load().ok());
-    audit_ = *AuditLog::Open({port_.folder().File("audit.log"), {"EXAMPLE.COM", 0}, AuditSync::kNever, 0, 0, {}},
-                              &clock_);
+    audit_ = *AuditLog::Open(
+        {port_.folder().File("audit.log"), {"EXAMPLE.COM", 0}, AuditSync::kNever, 0, 0, {}},
+        &clock_);
     service_ = std::make_unique<KeyService>(
         KeyServiceParts{&engine_, &store_, &doorkeeper_, audit_.get(), &metrics_, &clock_});
     port_.Start({service_.get()}, static_cast<int>(limits::kMaxMessageBytes));
