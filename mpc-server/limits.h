@@ -86,11 +86,12 @@ inline constexpr uint64_t kMaxMapGib = 16384;
 inline constexpr absl::Duration kHousekeeping = absl::Seconds(30);  // staged keys, replay entries
 
 // ---- Audit log ----
-inline constexpr size_t kMaxAuditLineBytes = 32 << 20;  // a batch of kMaxBatchJobs refused jobs: 12 MiB
+inline constexpr size_t kMaxAuditLineBytes = 32 << 20;  // kMaxBatchJobs refused jobs: 12 MiB
 inline constexpr absl::Duration kAuditSyncInterval = absl::Seconds(1);  // [audit] sync = "interval"
 inline constexpr uint64_t kDefaultAuditRotateMib = 256;
 inline constexpr uint64_t kMaxAuditRotateMib = 1 << 20;
 inline constexpr size_t kMaxAuditFiles = 1 << 20;       // [audit] keep_files
+inline constexpr size_t kMaxUnmatchedJobs = 500'000;    // `audit reconcile`: about 2 KB each
 inline constexpr size_t kMaxUnbatchedJobs = 4096;       // answered without a batch, not yet logged
 
 // ---- Protocol versions spoken ----

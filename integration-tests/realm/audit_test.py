@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit logs of a real realm: three chains that hold, tell the same, and show who touched them."""
+"""The audit logs of a real realm: three chains that hold and tell the same."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def last_login(path):
                       for job in json.loads(line).get('jobs', [])))
 
 
-# Nothing was touched --------------------------------------------------------------------------------
+# Nothing was touched -----------------------------------------------------------------------------
 
 def test_each_chain_holds(logs):
     for log in logs:
@@ -94,7 +94,7 @@ def test_a_head_noted_elsewhere(live, logs):
     assert audit('verify', '--head', head, logs[1]).returncode == 1, "another server's line"
 
 
-# Somebody was here ----------------------------------------------------------------------------------
+# Somebody was here -------------------------------------------------------------------------------
 
 def test_an_edited_line_is_named(logs):
     lines = lines_of(logs[1])
@@ -151,7 +151,7 @@ def test_a_log_rewritten_from_some_line_on(logs):
     assert 'different batches' in {one['kind'] for one in found['findings']}
 
 
-# Rotation, restarts ---------------------------------------------------------------------------------
+# Rotation, restarts ------------------------------------------------------------------------------
 
 def test_the_chain_goes_on_over_files_and_restarts(make_realm, new_user, tmp_path):
     live = make_realm()
@@ -179,7 +179,7 @@ def test_the_chain_goes_on_over_files_and_restarts(make_realm, new_user, tmp_pat
     assert status == 0, found['findings']
 
 
-# A server that cannot write -------------------------------------------------------------------------
+# A server that cannot write ----------------------------------------------------------------------
 
 def test_a_server_that_cannot_audit_answers_nothing(make_realm, new_user, tmp_path):
     disk = tmp_path / 'disk'

@@ -167,7 +167,8 @@ class Shower {
       for (const audit::Fields& key : act["keys"]) {
         const std::string name = audit::TextField(key, "principal");
         mine |= name == principal_;
-        if (!absl::StrContains(names, name)) absl::StrAppend(&names, names.empty() ? "" : ",", name);
+        if (absl::StrContains(names, name)) continue;
+        absl::StrAppend(&names, names.empty() ? "" : ",", name);
       }
     }
     if (!mine) return;
@@ -188,8 +189,8 @@ class Shower {
                         {"detail", detail}});
       return;
     }
-    console_.Say(absl::StrFormat("%s  %8d  %-12s %-15s %-14s %s%s%s", line.time, line.seq, who, what,
-                                 verdict, principal, detail.empty() ? "" : "  ", detail),
+    console_.Say(absl::StrFormat("%s  %8d  %-12s %-15s %-14s %s%s%s", line.time, line.seq, who,
+                                 what, verdict, principal, detail.empty() ? "" : "  ", detail),
                  verdict == "OK" ? Colour::kNone : Colour::kWarning);
   }
 

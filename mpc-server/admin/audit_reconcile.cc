@@ -167,8 +167,8 @@ absl::StatusOr<ExitCode> AuditReconcile(const Options& options, Console& console
   absl::StatusOr<Span> span = SpanOf(options);
   if (!span.ok()) return span.status();
   if (options.operands.size() != 1 + kServers) {
-    return Advise(absl::InvalidArgumentError("audit reconcile: name three logs, one of each server: "
-                                             "a file each, or a folder each"),
+    return Advise(absl::InvalidArgumentError("audit reconcile: name three logs, one of each "
+                                             "server: a file each, or a folder each"),
                   "see mpc-admin audit --help");
   }
   std::array<std::vector<audit::LogFile>, kServers> logs;

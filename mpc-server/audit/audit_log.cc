@@ -243,7 +243,8 @@ absl::Status AuditLog::Write(absl::string_view kind, const Fields& fields) {
   return status;
 }
 
-// Removes what a failed write left. Where the file may not be cut (chattr +a), the next line names it.
+// Removes what a failed write left. Where the file may not be cut (chattr +a), the next line names
+// it.
 void AuditLog::TakeBack(int64_t size) {
   if (!regular_ || ftruncate(fd_, size) == 0) return;
   absl::StatusOr<Tail> tail = audit::ReadTail(options_.path);
@@ -303,8 +304,9 @@ absl::Status AuditLog::Reopen() {
   ended_ = tail->ended;
   first_ = head_.seq + 1;
   if (tail->head || tail->torn > 0) {
-    return absl::DataLossError(absl::StrCat("the audit log ", options_.path, " was not empty when it "
-                                            "was opened again: its chain is broken there"));
+    return absl::DataLossError(
+        absl::StrCat("the audit log ", options_.path,
+                     " was not empty when it was opened again: its chain is broken there"));
   }
   return absl::OkStatus();
 }

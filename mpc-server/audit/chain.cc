@@ -105,7 +105,8 @@ void ChainReader::CheckFragment(const Line& line) {
     if (fields.is_object() && fields.contains("torn")) torn = fields["torn"];
   }
   const uint64_t bytes = NumberField(torn, "bytes");
-  if (in_fragment_ && bytes == fragment_.size() && TextField(torn, "sha256") == HashText(fragment_)) {
+  if (in_fragment_ && bytes == fragment_.size() &&
+      TextField(torn, "sha256") == HashText(fragment_)) {
     in_fragment_ = false;
     return;
   }

@@ -59,6 +59,15 @@ TEST_F(ChainTest, TheHashIsThatOfTheBytesBeforeIt) {
   EXPECT_THAT(line, HasSubstr(absl::StrCat("\"prev\":\"", std::string(64, '0'), "\"")));
 }
 
+TEST_F(ChainTest, TheDocumentsExampleIsALog) {
+  std::vector<std::string> lines;
+  for (const std::string& line : SplitLines(ReadAll(MPCKDC_AUDIT_DOCUMENT))) {
+    if (line.rfind("    {", 0) == 0) lines.push_back(line.substr(4));
+  }
+  EXPECT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(Check(lines).intact());
+}
+
 TEST_F(ChainTest, EveryChangedByteIsFoundInItsLine) {
   for (size_t at = 0; at < lines_.size(); ++at) {
     for (size_t byte = 0; byte + 1 < lines_[at].size(); ++byte) {
@@ -205,7 +214,7 @@ TEST_F(ChainTest, WhatIsNoLogIsRefusedWithTheReason) {
   EXPECT_THAT(error("{\"v\":1,\"seq\":1}\n"), HasSubstr("format 1"));
   EXPECT_THAT(error("May 1 00:00:00 kdc\n"), HasSubstr("is no audit log"));
   EXPECT_THAT(error(""), HasSubstr("is empty"));
-  EXPECT_TRUE(absl::IsNotFound(FindFiles({folder_.File("nowhere")}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(FindFiles({folder_.File("nowhere")}).status()));
   EXPECT_FALSE(FindFiles({folder_.path()}).ok());
 }
 

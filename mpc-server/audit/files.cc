@@ -82,6 +82,11 @@ bool FindLast(absl::string_view bytes, Tail* tail) {
 
 constexpr char kEmpty[] = "is empty";
 
+bool IsCompressed(const std::string& name) {
+  return absl::EndsWith(name, ".gz") || absl::EndsWith(name, ".xz") ||
+         absl::EndsWith(name, ".zst") || absl::EndsWith(name, ".bz2");
+}
+
 // "" when the file holds a line of an audit log, or begins like one; otherwise why not.
 absl::StatusOr<std::string> WhyNotALog(const std::string& path) {
   absl::StatusOr<std::unique_ptr<LineReader>> reader = LineReader::Open(path);
@@ -208,6 +213,7 @@ std::vector<std::string> Siblings(const std::string& path) {
     const std::string other = it->path().filename().string();
     std::error_code ignored;
     if (!absl::StartsWith(other, name + ".") && !absl::StartsWith(other, name + "-")) continue;
+    if (IsCompressed(other)) continue;  // its end cannot be read
     if (it->is_regular_file(ignored)) found.push_back(it->path().string());
   }
   std::sort(found.begin(), found.end());

@@ -121,8 +121,8 @@ Finding MissingJobs::Explain(const JobStory& job) const {
     absl::StrAppend(&text, job.Released()
                                ? ". The job was computed, so that server took part: its log lacks "
                                  "lines"
-                               : ". Nothing was computed: the KDC told only some of the servers, or "
-                                 "its connection broke");
+                               : ". Nothing was computed: the KDC told only some of the servers, "
+                                 "or its connection broke");
   }
   return FindingOf(FindingKind::kJobMissing, job, explained, std::move(text));
 }

@@ -21,8 +21,7 @@ constexpr int kPatience = 5;
 constexpr absl::Duration kPause = absl::Milliseconds(20);
 
 absl::Status Unreadable(const std::string& path) {
-  const std::string what = absl::StrCat("cannot read ", path, ": ", strerror(errno));
-  return errno == ENOENT ? absl::NotFoundError(what) : absl::InvalidArgumentError(what);
+  return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": ", strerror(errno)));
 }
 
 }  // namespace

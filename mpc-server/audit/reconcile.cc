@@ -125,6 +125,12 @@ absl::StatusOr<Reconciliation> Reconciler::Run() {
   while (Stream* stream = Earliest()) {
     Take(*stream);
     stream->Advance();
+    if (jobs_.size() > options_.max_unmatched) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "more than ", options_.max_unmatched, " jobs are not in all three logs (up to ",
+          absl::FormatTime(absl::RFC3339_sec, stream->time, absl::UTCTimeZone()),
+          "): do the files cover the same time? Choose a shorter one with --since and --until"));
+    }
     if (!options_.progress || ++lines % kProgressLines != 0) continue;
     options_.progress(streams_[0].reader.bytes() + streams_[1].reader.bytes() +
                       streams_[2].reader.bytes());
@@ -228,8 +234,8 @@ void Reconciler::CompareViews(const std::string& batch, const View& view) {
   }
   Finding finding{FindingKind::kViewDiffers, false, view.time, "", {}};
   finding.text = absl::StrCat("batch ", batch,
-                              ": the servers confirmed different contents. A server was lied to, or "
-                              "a log was rewritten");
+                              ": the servers confirmed different contents. A server was lied to, "
+                              "or a log was rewritten");
   Report(std::move(finding));
 }
 

@@ -18,6 +18,7 @@
 #include "mpc-server/audit/chain.h"
 #include "mpc-server/audit/files.h"
 #include "mpc-server/audit/job_match.h"
+#include "mpc-server/limits.h"
 
 namespace mpckdc::audit {
 
@@ -25,6 +26,7 @@ struct ReconcileOptions {
   absl::Time since = absl::InfinitePast();  // of what is reported
   absl::Time until = absl::InfiniteFuture();
   std::function<void(uint64_t)> progress;   // bytes read so far; may be empty
+  size_t max_unmatched = limits::kMaxUnmatchedJobs;  // more is an error: they are in memory
 };
 
 struct ServerLog {

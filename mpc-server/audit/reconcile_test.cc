@@ -226,6 +226,17 @@ TEST_F(ReconcileTest, ANewLogThatHidesTheOldOne) {
   Expect(Run(), FindingKind::kJobMissing, false, "had no log yet");
 }
 
+TEST_F(ReconcileTest, TooMuchToRememberIsAnError) {
+  for (int i = 0; i < 5; ++i) GoodBatch({0, 1});
+  ReconcileOptions options;
+  options.max_unmatched = 4;
+  std::array<std::vector<LogFile>, kServers> files;
+  for (int party : kAll) files[party] = *FindFiles({File(party)});
+  EXPECT_THAT(Reconcile(files, options).status().message(), HasSubstr("--since and --until"));
+  options.max_unmatched = 5;
+  EXPECT_TRUE(Reconcile(files, options).ok());
+}
+
 // ---- What they say differently ----
 
 TEST_F(ReconcileTest, DifferentJobsUnderOneNumber) {

@@ -6,7 +6,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sodium.h>
+#include <sys/resource.h>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -247,6 +249,33 @@ TEST_F(AdminServiceTest, StagedKeyIsCommittedListedAndDeleted) {
     EXPECT_FALSE(absl::StrContains(audit, AsText(share.x)));
     EXPECT_FALSE(absl::StrContains(audit, absl::BytesToHexString(AsText(share.x))));
   }
+}
+
+TEST_F(AdminServiceTest, NoActGoesUnrecorded) {
+  v1::StatusRequest ask;
+  ask.set_max_version(1);
+  v1::StatusReply status;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::GetStatus, ask, &status).ok());
+  const AuditStatus audit = audit_->Status();
+  EXPECT_EQ(status.audit_seq(), audit.head.seq);
+  EXPECT_EQ(absl::BytesToHexString(status.audit_head()), audit.head.hash);
+
+  // No file may grow: what a full disk does, without a disk.
+  signal(SIGXFSZ, SIG_IGN);
+  struct rlimit before = {};
+  getrlimit(RLIMIT_FSIZE, &before);
+  struct rlimit limit = before;
+  limit.rlim_cur = ReadFileForTest(AuditFile()).size();
+  setrlimit(RLIMIT_FSIZE, &limit);
+  EXPECT_FALSE(audit_->Append("sealing", AuditLog::Fields()).ok());
+  const grpc::Status refused = Stage({Package({})});
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(refused.error_message(), HasSubstr("cannot audit"));
+  EXPECT_EQ(*store_.Count(KeyState::kStaged), 0u);
+  EXPECT_TRUE(Call(&v1::AdminService::Stub::GetStatus, ask, &status).ok()) << "says why";
+  audit_->Tick();
+  EXPECT_TRUE(Stage({Package({})}).ok()) << "there is room again";
 }
 
 TEST_F(AdminServiceTest, ManyKeysAreListedInSeveralMessages) {

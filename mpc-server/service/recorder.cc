@@ -13,7 +13,7 @@
 namespace mpckdc {
 namespace {
 
-constexpr size_t kDigestBytes = 16;  // of the job's SHA-256, in a line: enough to tell two jobs apart
+constexpr size_t kDigestBytes = 16;  // of the job's SHA-256, in a line
 
 // "LOGIN" of OPERATION_LOGIN.
 std::string OperationText(Operation operation) {

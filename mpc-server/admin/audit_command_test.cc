@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mpc-admin audit, as its user sees it: files only, no configuration, no network.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "mpc-server/admin/run.h"
+#include "mpc-server/audit/test_log.h"
+
+namespace mpckdc::admin {
+namespace {
+
+using audit::Fields;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// First half of SHA-256("mpc-kdc principal v1\0alice@EXAMPLE.COM").
+constexpr char kAlice[] = "208b518ca6294e2fd6b2cf482e04e82b";
+
+class AuditCommandTest : public ::testing::Test {
+ protected:
+  struct Outcome {
+    int code;
+    std::string out, err;
+  };
+
+  AuditCommandTest() {
+    for (int party = 0; party < 3; ++party) {
+      AuditLogOptions options;
+      options.path = File(party);
+      options.owner = {"EXAMPLE.COM", party};
+      logs_[party] = *AuditLog::Open(options, &clock_);
+      Write(party, "start", {{"boot", "b"}});
+    }
+  }
+  std::string File(int party) const { return folder_.File(absl::StrCat("p", party, "/audit.log")); }
+  void Write(int party, const char* kind, const Fields& fields) {
+    ASSERT_TRUE(logs_[party]->Append(kind, fields).ok());
+  }
+  void Batch(const std::vector<int>& parties, const char* principal = kAlice) {
+    clock_.Sleep(absl::Seconds(1));
+    ++id_;
+    const Fields job = {{"kdc", "kdc1"}, {"session", "5e55"}, {"id", id_},
+                        {"op", "LOGIN"}, {"principal", principal}, {"digest", "d"},
+                        {"verdict", "OK"}};
+    for (int party : parties) {
+      Write(party, "batch",
+            {{"ring", "51"}, {"batch", id_}, {"view", "v"}, {"jobs", Fields::array({job})}});
+    }
+  }
+
+  static Outcome Run(std::vector<std::string> arguments) {
+    std::ostringstream out, err;
+    Environment environment;  // neither configuration nor servers
+    environment.out = &out;
+    environment.err = &err;
+    environment.default_config = "/nonexistent/admin.toml";
+    arguments.insert(arguments.begin(), "audit");
+    const int code = RunAdmin(arguments, environment);
+    return {code, out.str(), err.str()};
+  }
+
+  // Folders as on three machines.
+  struct Folder : audit::AuditFolder {
+    Folder() {
+      for (const char* name : {"p0", "p1", "p2"}) std::filesystem::create_directory(File(name));
+    }
+  } folder_;
+  audit::HandClock clock_;
+  std::array<std::unique_ptr<AuditLog>, 3> logs_;
+  uint64_t id_ = 0;
+};
+
+TEST_F(AuditCommandTest, VerifySaysWhatItRead) {
+  Batch({0, 1, 2});
+  const Outcome good = Run({"verify", File(0)});
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_EQ(good.out, absl::StrCat("log of     \"realm\":\"EXAMPLE.COM\",\"party\":0\n"
+                                   "lines      1 to 2 (2)\n"
+                                   "from       2027-01-15T08:00:00.000000Z\n"
+                                   "to         2027-01-15T08:00:01.000000Z\n"
+                                   "head       ", logs_[0]->Status().head.hash, "\n"
+                                   "the chain is intact\n"));
+  EXPECT_EQ(Run({"verify", folder_.File("p0")}).out, good.out) << "the folder is as good";
+  const json object = json::parse(Run({"verify", "--json", File(0)}).out);
+  EXPECT_EQ(object["head"], logs_[0]->Status().head.hash);
+  EXPECT_TRUE(object["intact"]);
+}
+
+TEST_F(AuditCommandTest, VerifyNamesFileLineAndKind) {
+  for (int i = 0; i < 4; ++i) Batch({0, 1, 2});
+  std::vector<std::string> lines = audit::SplitLines(audit::ReadAll(File(0)));
+  lines.erase(lines.begin() + 2);
+  audit::WriteAll(File(0), absl::StrJoin(lines, ""));
+  const Outcome bad = Run({"verify", File(0)});
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_THAT(bad.out, HasSubstr(absl::StrCat(File(0), ":3: missing: line 3 is missing\n")));
+  const json object = json::parse(Run({"verify", "--json", File(0)}).out);
+  EXPECT_EQ(object["breaks"][0]["kind"], "missing");
+  EXPECT_EQ(object["breaks"][0]["line"], 3);
+}
+
+TEST_F(AuditCommandTest, VerifyLooksForAKnownHead) {
+  Batch({0, 1, 2});
+  const std::string head = logs_[0]->Status().head.hash;
+  Batch({0, 1, 2});
+  EXPECT_EQ(Run({"verify", File(0), "--head", head}).code, 0);
+  const Outcome other = Run({"verify", File(1), "--head", head});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.out, HasSubstr("is no line of this log"));
+  EXPECT_EQ(Run({"verify", File(0), "--head", "abc"}).code, 2);
+}
+
+TEST_F(AuditCommandTest, ReconcileFindsNothingOrSomething) {
+  Batch({0, 1, 2});
+  const Outcome good = Run({"reconcile", File(2), folder_.File("p0"), File(1)});
+  EXPECT_EQ(good.code, 0) << good.out << good.err;
+  EXPECT_THAT(good.out, HasSubstr("1 jobs in 1 batches are told alike by all three"));
+  EXPECT_THAT(good.out, HasSubstr("nothing is unexplained"));
+  Batch({0, 2});
+  Batch({0, 1, 2});
+  const Outcome bad = Run({"reconcile", File(0), File(1), File(2)});
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_THAT(bad.out, HasSubstr("OK - OK"));
+  EXPECT_THAT(bad.out, HasSubstr("server 1 has no line of it and was running"));
+  EXPECT_THAT(bad.out, HasSubstr("not explained, by KDC:\n  1  kdc1"));
+  const json object = json::parse(Run({"reconcile", "--json", File(0), File(1), File(2)}).out);
+  EXPECT_EQ(object["unexplained"], 1);
+  EXPECT_EQ(object["by_principal"][kAlice], 1);
+  EXPECT_TRUE(object["findings"][0]["servers"][1].is_null());
+  EXPECT_EQ(Run({"reconcile", "--since", "2027-01-15T08:00:02.5Z", File(0), File(1), File(2)}).code,
+            0);
+}
+
+TEST_F(AuditCommandTest, ShowPicksAPrincipal) {
+  Batch({0, 1, 2});
+  Batch({0, 1, 2}, "b0b00000000000000000000000000000");
+  Write(0, "admin", {{"call", "StageKeys"}, {"who", "admin/root"}, {"result", "OK"},
+                     {"keys", {{{"principal", "alice@EXAMPLE.COM"}}}}});
+  const Outcome alice = Run({"show", "--principal", "alice", File(0)});
+  EXPECT_EQ(alice.code, 0);
+  EXPECT_THAT(alice.out, HasSubstr("LOGIN"));
+  EXPECT_THAT(alice.out, HasSubstr("StageKeys"));
+  EXPECT_THAT(alice.out, Not(HasSubstr("b0b0")));
+  EXPECT_EQ(json::parse(Run({"show", "--json", "--principal", kAlice, File(0)}).out).size(), 1u);
+  EXPECT_EQ(json::parse(Run({"show", "--json", File(0)}).out).size(), 3u);
+}
+
+TEST_F(AuditCommandTest, WrongUseIsExplained) {
+  const std::vector<std::vector<std::string>> lines = {
+      {},
+      {"frobnicate", File(0)},
+      {"verify"},
+      {"verify", "/nonexistent/audit.log"},
+      {"reconcile", File(0), File(1)},
+      {"reconcile", File(0), File(1), File(1)},
+      {"show", "--since", "yesterday", File(0)},
+      {"show", "--since", "2027-01-02", "--until", "2027-01-01", File(0)},
+  };
+  for (const std::vector<std::string>& line : lines) {
+    const Outcome outcome = Run(line);
+    EXPECT_EQ(outcome.code, 2) << testing::PrintToString(line) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("next: "));
+  }
+}
+
+}  // namespace
+}  // namespace mpckdc::admin
