@@ -689,7 +689,8 @@ def test_guesses_that_wait_together_are_locked_out(patient, servers):
         wait_until_sent(logins)
         logins.append(begin_login(patient, "secret", 10))
         wait_until_sent(logins)
-    said = [login.communicate()[0] for login, _ in logins]
+    said = [login.stdout.read() for login, _ in logins]
+    assert all(login.wait() for login, _ in logins), said
     assert servers.tell("jobs") == jobs + 11, "they did not wait together: nothing was tested"
     assert "have been revoked" in said[-1], said[-1]
     assert sum("Password incorrect" in text for text in said) == 3, said
@@ -716,8 +717,8 @@ def test_change_while_a_login_waits_holds_for_it(patient, servers, change, error
     wait_for_jobs(servers, jobs + 1)
     assert log not in (patient.dir / "kdc.log").read_text()
     patient.local(change)
-    said = login.communicate()[0]
-    assert login.returncode and error in said, said
+    said = login.stdout.read()
+    assert login.wait() and error in said, said
     assert log in (patient.dir / "kdc.log").read_text()
 
 
