@@ -5,6 +5,7 @@ Environment: MPCKDC_KRB5 (where the patched krb5 is installed), MPCKDC_PLUGIN_BU
 directory of kdc-plugin). ctest sets both.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -634,6 +635,92 @@ def test_every_failure_is_counted_when_many_wait_at_once(slow):
     guesses = [begin_kinit(slow, "alice", "wrong", number) for number in range(6)]
     assert all(guess.wait() for guess in guesses)
     assert "Failed password attempts: 7" in slow.local("getprinc alice")
+
+
+@pytest.fixture(params=["db2", "klmdb"])
+def patient(request, servers):
+    """A realm whose KDC waits long for its servers; alice is locked by three wrong passwords."""
+    r = Realm(servers, request.param, extra_db="mpc_timeout = 15s")
+    r.create()
+    r.local("addpol -maxfailure 3 -failurecountinterval 1h -lockoutduration 1h three")
+    r.local("addprinc -pw secret -policy three alice")
+    r.start_kdc()
+    r.kinit("alice", "secret")  # the streams are up
+    yield r
+    servers.tell("delay 0")
+    r.close()
+
+
+@contextlib.contextmanager
+def paused(servers):
+    servers.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        servers.process.send_signal(signal.SIGCONT)
+
+
+def begin_login(live, password, number):
+    trace = live.dir / f"trace{number}"
+    process = subprocess.Popen(["kinit", "-c", f"FILE:{live.dir}/ccache{number}", "alice"],
+                               env=dict(live.env, KRB5_TRACE=str(trace)), text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT)
+    process.stdin.write(password + "\n")
+    process.stdin.close()
+    return process, trace
+
+
+def wait_until_sent(logins):
+    """Until each login has sent its pre-authentication; it ends, or servers wait, after that."""
+    end = time.time() + 12
+    for _, trace in logins:
+        while not (trace.exists() and
+                   "Sending " in trace.read_text().partition("encrypted_timestamp (2)")[2]):
+            assert time.time() < end, "the logins do not reach the KDC in time"
+            time.sleep(0.01)
+    time.sleep(0.3)
+
+
+def test_guesses_that_wait_together_are_locked_out(patient, servers):
+    """All are judged by the servers, but after three failures no answer says what they found."""
+    jobs = servers.tell("jobs")
+    with paused(servers):
+        logins = [begin_login(patient, f"guess {number}", number) for number in range(10)]
+        wait_until_sent(logins)
+        logins.append(begin_login(patient, "secret", 10))
+        wait_until_sent(logins)
+    said = [login.stdout.read() for login, _ in logins]
+    assert all(login.wait() for login, _ in logins), said
+    assert servers.tell("jobs") == jobs + 11, "they did not wait together: nothing was tested"
+    assert "have been revoked" in said[-1], said[-1]
+    assert sum("Password incorrect" in text for text in said) == 3, said
+    assert sum("have been revoked" in text for text in said) == 8, said
+    assert (patient.dir / "kdc.log").read_text().count("LOCKED_OUT") == 8
+    assert "Failed password attempts: 3" in patient.local("getprinc alice")
+    patient.local("modprinc -unlock alice")
+    patient.kinit("alice", "secret")
+
+
+@pytest.mark.parametrize("patient", ["db2"], indirect=True)
+@pytest.mark.parametrize("change, error, log", [
+    ("modprinc -allow_tix alice", "have been revoked", "CLIENT LOCKED OUT"),
+    ("modprinc -expire yesterday alice", "has expired", "CLIENT EXPIRED"),
+    ("delprinc -force alice", "not found in Kerberos database", "CLIENT_NOT_FOUND"),
+    ("cpw -pw another alice", "Password incorrect", "Client key changed"),
+    ("cpw -keepold -pw another alice", "Password incorrect", "Client key changed"),
+])
+def test_change_while_a_login_waits_holds_for_it(patient, servers, change, error, log):
+    """The servers have found the password right, and their answers are on their way."""
+    servers.tell("delay 2500")
+    jobs = servers.tell("jobs")
+    login, _ = begin_login(patient, "secret", 0)
+    wait_for_jobs(servers, jobs + 1)
+    assert log not in (patient.dir / "kdc.log").read_text()
+    patient.local(change)
+    said = login.stdout.read()
+    assert login.wait() and error in said, said
+    assert log in (patient.dir / "kdc.log").read_text()
 
 
 def test_kadmin_and_kpasswd(servers):

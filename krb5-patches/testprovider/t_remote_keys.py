@@ -244,6 +244,36 @@ realm.run([kvno, realm.host_princ], expected_code=1)
 os.remove(outage_path)
 realm.run([kvno, realm.host_princ])
 
+mark('an account that changes while its login waits')
+
+
+def kinit_during(query, msg):
+    """Log in with the right password; change the account once the provider is asked."""
+    clear_log()
+    p = subprocess.Popen([kinit, '-c', tgt_cache, realm.user_princ], env=realm.env,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    p.stdin.write((password('user') + '\n').encode())
+    p.stdin.close()
+    end = time.time() + 20
+    while not [l for l in read_log() if l.startswith('decrypt usage=1 ')]:
+        if time.time() > end:
+            fail('the provider was not asked')
+        time.sleep(0.01)
+    realm.run([kadminl] + query)
+    out = p.stdout.read().decode()
+    output(out)
+    if p.wait() == 0 or msg not in out:
+        fail('a login does not see a change made while it waited')
+
+
+restart_kdc(DELAY=2000)
+kinit_during(['modprinc', '-allow_tix', realm.user_princ], 'credentials have been revoked')
+realm.run([kadminl, 'modprinc', '+allow_tix', realm.user_princ])
+kinit_during(['cpw', '-pw', 'another', realm.user_princ], 'Password incorrect')
+realm.run([kadminl, 'cpw', '-pw', password('user'), realm.user_princ])
+restart_kdc()
+realm.kinit(realm.user_princ, password('user'))
+
 mark('an outage is not remembered')
 write_file(outage_path, '')
 sock2.settimeout(10)

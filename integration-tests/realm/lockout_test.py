@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guesses at one password that wait for the servers together: maxfailure holds for them too."""
+
+import concurrent.futures
+import contextlib
+import signal
+
+import pytest
+
+import daemon
+
+MAX_FAILURES = 3
+WRONG_GUESSES = 39
+REVOKED = 'credentials have been revoked'
+WRONG = 'Password incorrect'
+PATIENCE = 15  # seconds, the KDC's for its servers, and within which all must have asked
+
+
+@pytest.fixture(params=['db2', 'klmdb'])
+def live(request, make_realm):
+    made = make_realm(wrapped=request.param, extra_database={'mpc_timeout': f'{PATIENCE}s'})
+    made.create()
+    return made
+
+
+@contextlib.contextmanager
+def paused(servers):
+    """All three: one alone would be missed by the others before everybody has asked."""
+    for server in servers:
+        server.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for server in servers:
+            server.send_signal(signal.SIGCONT)
+
+
+class Burst:
+    """kinits that run at the same time, each with a trace."""
+
+    def __init__(self, live, name, pool):
+        self._live, self._name, self._pool = live, name, pool
+        self._traces = []
+        self._replies = []
+
+    def begin(self, password):
+        number = len(self._traces)
+        trace = self._live.dir / f'burst{number}.trace'
+        self._traces.append(trace)
+        self._replies.append(self._pool.submit(
+            self._live.kinit, self._name, password, ccache=f'burst{number}', check=False,
+            env={'KRB5_TRACE': str(trace)}))
+
+    def all_sent(self):
+        """Whether each has sent its pre-authentication."""
+        return all(trace.exists() and 'Sending ' in
+                   trace.read_text().partition('encrypted_timestamp (2)')[2]
+                   for trace in self._traces)
+
+    def replies(self):
+        return [reply.result() for reply in self._replies]
+
+
+def jobs(live):
+    return [int(status['jobs']) for status in live.server_status()]
+
+
+def test_guesses_that_wait_together(live, new_user):
+    """The right password comes last. Nothing that is said after the lockout tells that it is."""
+    name, password = new_user(live)
+    live.kadmin_local(f'addpol -maxfailure {MAX_FAILURES} -failurecountinterval 1h '
+                      '-lockoutduration 1h lockout')
+    live.kadmin_local(f'modprinc -policy lockout {name}')
+    live.kinit(name, password)
+    before = jobs(live)
+    with concurrent.futures.ThreadPoolExecutor(WRONG_GUESSES + 1) as pool:
+        burst = Burst(live, name, pool)
+        with paused(live.servers):
+            for number in range(WRONG_GUESSES):
+                burst.begin(f'guess {number}')
+            assert daemon.wait_until(burst.all_sent, PATIENCE), 'the guesses do not reach the KDC'
+            burst.begin(password)
+            assert daemon.wait_until(burst.all_sent, PATIENCE)
+        replies = burst.replies()
+
+    judged = [after - start for after, start in zip(jobs(live), before)]
+    assert judged == [WRONG_GUESSES + 1] * 3, 'they did not wait together: nothing was tested'
+    said = [reply.stdout for reply in replies]
+    assert all(reply.returncode for reply in replies), said
+    assert REVOKED in said[-1], said[-1]
+    assert sum(WRONG in text for text in said) == MAX_FAILURES, said
+    assert sum(REVOKED in text for text in said) == len(said) - MAX_FAILURES, said
+    listing = live.kadmin_local(f'getprinc {name}').stdout
+    assert f'Failed password attempts: {MAX_FAILURES}\n' in listing
+
+    live.kadmin_local(f'modprinc -unlock {name}')
+    live.kinit(name, password)
