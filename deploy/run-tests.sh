@@ -18,7 +18,9 @@ run_unit() {
 }
 
 run_realm() {
+  # Three files at a time: most tests wait. A file's tests share a realm and stay together.
   "$python" -m pytest -p no:cacheprovider --basetemp "$build/realm-tests" --durations 5 -q \
+    -n 3 --dist loadfile \
     --color "$([ -t 1 ] && echo yes || echo no)" integration-tests
 }
 

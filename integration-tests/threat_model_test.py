@@ -3,8 +3,7 @@
 
 A test is written `PATH::NAME` in the column "tests": one of GoogleTest as Suite.Name, one of pytest
 as pytest prints it (with [PARAMETER] or without), a step of a script of MIT's as it calls mark(). A
-cell without one says why: "none: ..." or "not built". TODO-LEAD in front of a name marks one that
-another branch brings.
+cell without one says why: "none: ..." or "not built".
 """
 
 import functools
@@ -17,7 +16,7 @@ import pytest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 DOCUMENT = REPOSITORY / 'deploy/THREAT-MODEL.md'
-_REFERENCE = re.compile(r'(TODO-LEAD )?`([^`:]+\.(?:cc|py))::([^`]+)`')
+_REFERENCE = re.compile(r'`([^`:]+\.(?:cc|py))::([^`]+)`')
 _WITHOUT_TEST = ('none: ', 'not built')
 
 
@@ -43,8 +42,8 @@ def complaints(text):
         references = _REFERENCE.findall(cell)
         if not references and not cell.startswith(_WITHOUT_TEST):
             found.append(f'line {number}: neither a test nor a reason why there is none: {cell!r}')
-        for todo, path, name in references:
-            if not todo and (why := problem(path, name)):
+        for path, name in references:
+            if why := problem(path, name):
                 found.append(f'line {number}: {path}::{name}: {why}')
     return found
 
@@ -88,13 +87,6 @@ def test_there_are_promises_and_limits():
     assert len(cells_of_tests(DOCUMENT.read_text())) > 40
 
 
-def test_nothing_is_left_to_name():
-    left = [f'line {number}: {match[0]}' for number, cell in cells_of_tests(DOCUMENT.read_text())
-            for match in re.finditer(r'TODO-LEAD[^<]*', cell)]
-    if left:
-        pytest.skip('to be named when other branches are merged: ' + '; '.join(left))
-
-
 TABLE = '| promise | tests |\n|---|---|\n| it holds | {} |\n'
 
 
@@ -121,7 +113,6 @@ def test_a_wrong_name_is_seen(cell):
     '`mpc-server/store/share_store_test.cc::ShareStoreTest.NonceMarkOnlyRises`',
     '`kdc-plugin/tests/kdb_module_test.py::test_rename`',
     '`krb5-patches/testprovider/t_remote_keys.py::TGTs without header`',
-    'TODO-LEAD `integration-tests/realm/no_such_file_test.py::test_it`',
     'none: it is an assumption',
     'not built',
 ])

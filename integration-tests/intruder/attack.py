@@ -18,22 +18,21 @@ class Attack:
 
     run(world) returns whether the intruder got what he wanted. `drops` names the defences (mpc-server/
     defence/defence.h) without which he does; 'Header' is the honest KDC's own check. `trace` is a
-    text that is then in the audit logs: of all three servers, unless `traces` says how many.
+    text that is then in the audit logs of all three servers.
     """
     name: str
     run: object
     drops: tuple
     trace: str
-    traces: int = 3
 
 
 ATTACKS = []
 
 
-def attack(drops, trace, traces=3):
+def attack(drops, trace):
     """Registers a function as an attack; its docstring says what the intruder wants."""
     def register(run):
-        ATTACKS.append(Attack(run.__name__, run, tuple(drops.split()), trace, traces))
+        ATTACKS.append(Attack(run.__name__, run, tuple(drops.split()), trace))
         return run
     return register
 
@@ -85,10 +84,10 @@ class World:
         """Of each server: the text of its audit log."""
         return [(self.live.log_dir / f'p{party}-audit.jsonl').read_text() for party in range(3)]
 
-    def wait_for_traces(self, before, text, count):
-        """Whether `count` of the logs have come to hold a line with the text."""
+    def wait_for_traces(self, before, text):
+        """Whether all three logs have come to hold a line with the text."""
         def there():
             new = [after[len(old):] for old, after in zip(before, self.audit_lines())]
             return sum(any(text in json.dumps(json.loads(line), ensure_ascii=False)
-                           for line in part.splitlines()) for part in new) >= count
+                           for line in part.splitlines()) for part in new) == 3
         return daemon.wait_until(there, 5)

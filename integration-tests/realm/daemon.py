@@ -134,8 +134,11 @@ def is_free(port):
     return True
 
 
-FIRST_PORT, LAST_PORT = 20000, 29999  # below the ephemeral range: no outgoing connection takes one
-_next_port = FIRST_PORT + os.getpid() * 97 % 10000
+# Below the ephemeral range, so that no outgoing connection takes one. Each process of a parallel test
+# run (pytest-xdist) has a part of its own.
+_WORKER = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 4
+FIRST_PORT, LAST_PORT = 20000 + 2500 * _WORKER, 22499 + 2500 * _WORKER
+_next_port = FIRST_PORT + os.getpid() * 97 % 2500
 
 
 def free_ports(count):

@@ -300,6 +300,10 @@ void KeyStream::TakeTag(v1::TagRequest& in) {
   v1::ServerMessage answer;
   const TagResult result =
       service_->parts().engine->FinishTag(kdc_, TagRequestFromProto(in));
+  if (!result.judgement.ok()) {
+    NoteRefusal("KeyService.tag", absl::FailedPreconditionError(result.judgement.detail),
+                result.job);
+  }
   service_->parts().metrics->TagDone(result.judgement.verdict);
   TagResultToProto(result, answer.add_tags());
   Queue(std::move(answer));
