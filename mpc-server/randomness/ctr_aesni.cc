@@ -62,7 +62,30 @@ inline void Run(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix, uin
   }
 }
 
+// w[i] = w[i-4] ^ w[i-1] within a round key: a running XOR over its four words.
+inline __m128i NextRoundKey(__m128i key, __m128i assist) {
+  key = _mm_xor_si128(key, _mm_slli_si128(key, 4));
+  key = _mm_xor_si128(key, _mm_slli_si128(key, 8));
+  return _mm_xor_si128(key, _mm_shuffle_epi32(assist, 0xFF));
+}
+
 }  // namespace
+
+void Expand(const uint8_t key[16], CtrKey* out) {
+  auto* rk = reinterpret_cast<__m128i*>(out->round_keys);
+  rk[0] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(key));
+  // The round constant is part of the instruction.
+  rk[1] = NextRoundKey(rk[0], _mm_aeskeygenassist_si128(rk[0], 0x01));
+  rk[2] = NextRoundKey(rk[1], _mm_aeskeygenassist_si128(rk[1], 0x02));
+  rk[3] = NextRoundKey(rk[2], _mm_aeskeygenassist_si128(rk[2], 0x04));
+  rk[4] = NextRoundKey(rk[3], _mm_aeskeygenassist_si128(rk[3], 0x08));
+  rk[5] = NextRoundKey(rk[4], _mm_aeskeygenassist_si128(rk[4], 0x10));
+  rk[6] = NextRoundKey(rk[5], _mm_aeskeygenassist_si128(rk[5], 0x20));
+  rk[7] = NextRoundKey(rk[6], _mm_aeskeygenassist_si128(rk[6], 0x40));
+  rk[8] = NextRoundKey(rk[7], _mm_aeskeygenassist_si128(rk[7], 0x80));
+  rk[9] = NextRoundKey(rk[8], _mm_aeskeygenassist_si128(rk[8], 0x1B));
+  rk[10] = NextRoundKey(rk[9], _mm_aeskeygenassist_si128(rk[9], 0x36));
+}
 
 void FillXor(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix, uint32_t position,
              uint8_t* out, size_t blocks) {

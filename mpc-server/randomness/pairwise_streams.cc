@@ -21,10 +21,10 @@ void Derive(const Seed& seed, KeyNumber number, absl::Span<uint8_t> out) {
   crypto_kdf_derive_from_key(out.data(), out.size(), number, kContext, seed.data());
 }
 
-CtrKey StreamKey(const Seed& seed, KeyNumber number) {
+CtrKey StreamKey(const CtrFunctions& ctr, const Seed& seed, KeyNumber number) {
   std::array<uint8_t, 16> key;
   Derive(seed, number, absl::MakeSpan(key));
-  CtrKey expanded = ExpandCtrKey(key.data());
+  CtrKey expanded = ExpandCtrKey(ctr, key.data());
   Wipe(key.data(), key.size());
   return expanded;
 }
@@ -62,10 +62,11 @@ void FillBytes(absl::Span<uint8_t> out, F fill) {
 }
 
 // One output stream key: keyed BLAKE2b of the hash under the pair's output key.
-CtrKey OutputStreamKey(const std::array<uint8_t, 32>& key, const std::array<uint8_t, 32>& hash) {
+CtrKey OutputStreamKey(const CtrFunctions& ctr, const std::array<uint8_t, 32>& key,
+                       const std::array<uint8_t, 32>& hash) {
   std::array<uint8_t, 16> k;
   crypto_generichash(k.data(), k.size(), hash.data(), hash.size(), key.data(), key.size());
-  CtrKey expanded = ExpandCtrKey(k.data());
+  CtrKey expanded = ExpandCtrKey(ctr, k.data());
   Wipe(k.data(), k.size());
   return expanded;
 }
@@ -85,10 +86,10 @@ PairwiseStreams::PairwiseStreams(uint32_t session, const PairwiseSeeds& seeds, I
   Keys& k = keys_.Get();
   const Seed& own = seeds.own.Get();
   const Seed& next = seeds.next.Get();
-  k.zero_own = StreamKey(own, kZeroKey);
-  k.zero_next = StreamKey(next, kZeroKey);
-  k.random_own = StreamKey(own, kRandomKey);
-  k.random_next = StreamKey(next, kRandomKey);
+  k.zero_own = StreamKey(ctr_, own, kZeroKey);
+  k.zero_next = StreamKey(ctr_, next, kZeroKey);
+  k.random_own = StreamKey(ctr_, own, kRandomKey);
+  k.random_next = StreamKey(ctr_, next, kRandomKey);
   Derive(own, kOutputKey, absl::MakeSpan(k.output_own));
   Derive(next, kOutputKey, absl::MakeSpan(k.output_next));
 }
@@ -119,8 +120,8 @@ void PairwiseStreams::FillRandom(const StreamPlace& place, absl::Span<uint8_t> o
 
 void PairwiseStreams::XorOutputMask(const std::array<uint8_t, 32>& hash,
                                     absl::Span<uint8_t> data) const {
-  Secret<CtrKey> own(OutputStreamKey(keys_.Get().output_own, hash));
-  Secret<CtrKey> next(OutputStreamKey(keys_.Get().output_next, hash));
+  Secret<CtrKey> own(OutputStreamKey(ctr_, keys_.Get().output_own, hash));
+  Secret<CtrKey> next(OutputStreamKey(ctr_, keys_.Get().output_next, hash));
   uint8_t mask[512];
   for (size_t done = 0; done < data.size();) {
     const size_t n = std::min(sizeof(mask), data.size() - done);

@@ -32,17 +32,21 @@ std::vector<PairwiseStreams> ThreeParties(uint32_t session, Isa isa) {
 TEST(CtrStreamTest, KeyExpansion) {
   const uint8_t key[16] = {0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6,
                            0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c};
-  const CtrKey k = ExpandCtrKey(key);
   const uint8_t last[16] = {0xd0, 0x14, 0xf9, 0xa8, 0xc9, 0xee, 0x25, 0x89,
                             0xe1, 0x3f, 0x0c, 0xc8, 0xb6, 0x63, 0x0c, 0xa6};
-  EXPECT_EQ(std::memcmp(k.round_keys + 160, last, 16), 0);
+  const CtrKey want = ExpandCtrKey(CtrFunctionsFor(Isa::kPortable), key);
+  for (Isa isa : SupportedIsas()) {
+    const CtrKey k = ExpandCtrKey(CtrFunctionsFor(isa), key);
+    EXPECT_EQ(std::memcmp(k.round_keys + 160, last, 16), 0) << IsaName(isa);
+    EXPECT_EQ(std::memcmp(k.round_keys, want.round_keys, sizeof(k.round_keys)), 0);
+  }
 }
 
 TEST(CtrStreamTest, EveryIsaEqualsOpenSsl) {
   const uint8_t kKey1[16] = {1, 2, 3}, kKey2[16] = {4, 5, 6};
-  const CtrKey k1 = ExpandCtrKey(kKey1), k2 = ExpandCtrKey(kKey2);
-  const CtrPrefix prefix = {{9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 255, 254}};
   const CtrFunctions& reference = CtrFunctionsFor(Isa::kPortable);
+  const CtrKey k1 = ExpandCtrKey(reference, kKey1), k2 = ExpandCtrKey(reference, kKey2);
+  const CtrPrefix prefix = {{9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 255, 254}};
   for (Isa isa : SupportedIsas()) {
     for (size_t blocks : {1u, 2u, 3u, 4u, 5u, 15u, 16u, 17u, 63u, 300u}) {
       for (uint32_t position : {0u, 1u, 254u, 65535u, 0x00ffffffu}) {
