@@ -146,6 +146,7 @@ class JobEngine::Impl {
   void HousekeepingAt(absl::Time now);
   Neighbour NeighbourOf(int party) const;
   void NoteSkew(Neighbour neighbour, absl::Time theirs, absl::Time now);
+  bool HeardBoth(absl::Time now) const;
   bool Beyond(Neighbour neighbour, absl::Duration limit) const;
   ClockTrouble LookAtClocks() const;
   void JudgeClocks(const PeerSession& session);

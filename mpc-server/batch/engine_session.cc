@@ -127,11 +127,7 @@ absl::Status JobEngine::Impl::Lead(PeerSession& session) {
   Ballot ballot(store_);
   // After a jump of the clock both peers' clocks are heard first, since it takes two to suspect
   // one: see LookAtClocks(). The clock may jump between the two votes on one proposal.
-  const absl::Time now = clock_->Now();
-  const bool fresh = std::all_of(heard_at_.begin(), heard_at_.end(), [now](absl::Time heard) {
-    return now >= heard && now < heard + 3 * kHeartbeat;
-  });
-  if (fresh && !PickKeyWork(ballot)) PickJobs(session, ballot);
+  if (HeardBoth(clock_->Now()) && !PickKeyWork(ballot)) PickJobs(session, ballot);
   ballot.proposal.number = ++session.number;
   ballot.proposal.time = clock_->Now();
   ballot.details.resize(ballot.proposal.entries.size());
@@ -345,6 +341,13 @@ void JobEngine::Impl::NoteSkew(Neighbour neighbour, absl::Time theirs, absl::Tim
   if (observer_ != nullptr) observer_->OnPeerSkew(peer, skew_[index]);
 }
 
+// Both peers' clocks, lately by a clock that has not jumped since.
+bool JobEngine::Impl::HeardBoth(absl::Time now) const {
+  return std::all_of(heard_at_.begin(), heard_at_.end(), [now](absl::Time heard) {
+    return now >= heard && now < heard + 3 * kHeartbeat;
+  });
+}
+
 bool JobEngine::Impl::Beyond(Neighbour neighbour, absl::Duration limit) const {
   return absl::AbsDuration(skew_[neighbour == Neighbour::kNext]) > limit;
 }
@@ -409,8 +412,9 @@ void JobEngine::Impl::HousekeepingAt(absl::Time now) {
   quotas_.Prune();
   grants_.Prune(now);
   pending_.Prune(now);
-  // A store that cannot prune now can later; expired entries do no harm.
-  (void)replays_.Prune(now);
+  // By a clock that the peers confirm: what a wrong one drops may be fresh by the right one. A store
+  // that cannot prune now can later; expired entries do no harm.
+  if (HeardBoth(now) && clocks_ == ClockTrouble::kNone) (void)replays_.Prune(now);
   const absl::MutexLock lock(&mu_);
   if (new_quotas_.has_value()) quotas_.SetRates(*std::exchange(new_quotas_, std::nullopt));
   status_.grants = grants_.size();

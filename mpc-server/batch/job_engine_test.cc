@@ -198,6 +198,24 @@ TEST(JobEngine, EachServerJudgesByItsOwnClock) {
   ExpectNoOutput(answers[2]);
 }
 
+// One after the other, so that at no time two clocks are wrong.
+TEST(JobEngine, ClocksThatWereAheadForgetNoReplay) {
+  Realm realm;
+  const std::string preauth = realm.Preauth(realm.alice);
+  const auto login = [&] {
+    return realm.three.Run(LoginJob(realm.three.NextId(), realm.alice, realm.tgt, preauth));
+  };
+  ASSERT_VERDICT_OK(login());
+  for (int party = 0; party < kParties; ++party) {
+    realm.three.clock(party).Set(absl::Hours(3));
+    absl::SleepFor(absl::Milliseconds(1500));  // longer than a heartbeat: housekeeping was there
+    realm.three.clock(party).Set(absl::ZeroDuration());
+    absl::SleepFor(absl::Milliseconds(1500));
+  }
+  ASSERT_TRUE(realm.three.WaitConnected());
+  EXPECT_VERDICT(login(), Verdict::kReplay);
+}
+
 TEST(JobEngine, GatesOfOtherKinds) {
   Realm realm;
   const auto login = [&](const PlainKey& key) {
