@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/internal/sysinfo.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "mpc-server/enroll/admin_client.h"
@@ -55,10 +56,18 @@ class PeerRoleVerifier : public ExternalCertificateVerifier {
   std::string realm_;
 };
 
+// gRPC 1.51 looks at errno some calls after connect(2). One of these may be the first of its process
+// to spin on an absl::Mutex, which asks for the processor's frequency, which looks for a file that
+// few kernels have: then a connection under way fails with "No such file or directory". So the
+// question is asked before the first connection. It is internal to abseil: nothing else asks it
+// surely.
+void KeepErrnoOfConnect() { (void)absl::base_internal::NominalCPUFrequency(); }
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PeerCredentials(
     const AdminIdentity& identity, const std::string& realm, absl::string_view own_role) {
+  KeepErrnoOfConnect();
   absl::StatusOr<CertificateFacts> own = ReadCertificate(identity.certificate_file);
   if (!own.ok()) return own.status();
   if (absl::Status s =
