@@ -16,9 +16,9 @@ SERVICE = 'host/www.example.com'
 class Attack:
     """An attempt, what stops it, and the trace that it leaves.
 
-    run(world) returns whether the intruder got what he wanted. `drops` names the defences (mpc-server/
-    defence/defence.h) without which he does; 'Header' is the honest KDC's own check. `trace` is a
-    text that is then in the audit logs of all three servers.
+    run(world) returns whether the intruder got what he wanted. `drops` names the defences
+    (mpc-server/defence/defence.h) without which he does; 'Header' is the honest KDC's own check.
+    `trace` is a text that is then in the audit logs of all three servers.
     """
     name: str
     run: object
@@ -52,7 +52,7 @@ class World:
         self.wire = wire
         self._attempts = 0
 
-    # The control ------------------------------------------------------------------------------------
+    # The control ---------------------------------------------------------------------------------
 
     @property
     def control_file(self):
@@ -61,7 +61,7 @@ class World:
     def drop(self, defences):
         self.control_file.write_text(''.join(f'{name}\n' for name in defences))
 
-    # An honest KDC ----------------------------------------------------------------------------------
+    # An honest KDC -------------------------------------------------------------------------------
 
     def use_ticket(self, tgt):
         """Shows a TGT to the realm's honest krb5kdc. (whether it gives a service ticket, output)"""
@@ -78,7 +78,7 @@ class World:
         self.live.start_servers()
         self.intruder.servers.reconnect()
 
-    # Traces -----------------------------------------------------------------------------------------
+    # Traces --------------------------------------------------------------------------------------
 
     def audit_lines(self):
         """Of each server: the text of its audit log."""

@@ -25,8 +25,8 @@ def application(number, *contents):
 
 
 def integer(value):
-    return wrap(0x02, value.to_bytes(value.bit_length() // 8 + 1, 'big', signed=True)
-                if value >= 0 else value.to_bytes((~value).bit_length() // 8 + 1, 'big', signed=True))
+    size = (value if value >= 0 else ~value).bit_length() // 8 + 1
+    return wrap(0x02, value.to_bytes(size, 'big', signed=True))
 
 
 def octets(data):

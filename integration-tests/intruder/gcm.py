@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GCM enctypes in plain Python (mpc-server/doc/enctype.md, SP 800-38D), and what an attacker does
-with two tags of one nonce.
+"""The GCM enctypes in plain Python (mpc-server/doc/enctype.md, SP 800-38D), and what an attacker
+does with two tags of one nonce.
 
-A message is nonce (12) | header length (1) | header | ciphertext of (16 zero bytes | text) | tag (16).
+A message is
+nonce (12) | header length (1) | header | ciphertext of (16 zero bytes | text) | tag (16).
 """
 
 import os

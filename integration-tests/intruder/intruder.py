@@ -74,7 +74,7 @@ class Intruder:
     def krbtgt(self):
         return self.handle(f'krbtgt/{self.live.name}@{self.live.name}')
 
-    # Jobs -------------------------------------------------------------------------------------------
+    # Jobs ----------------------------------------------------------------------------------------
 
     def job(self, operation, **parts):
         """A job of proto/kdc_key.proto with a fresh id."""
@@ -104,7 +104,7 @@ class Intruder:
         return self.job('OPEN_TICKET',
                         opens=[self.open_part(self.krbtgt, USAGE_TICKET, message)])
 
-    # What a KDC does with the answers -----------------------------------------------------------------
+    # What a KDC does with the answers ------------------------------------------------------------
 
     def finish(self, answers, seal, plaintext):
         """(message, keystream): encrypts under the keystream that came and gets the tag."""

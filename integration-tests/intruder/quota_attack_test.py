@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an intruder can do only so often, whatever his KDC tells them. The control is a realm without
-quotas: there the same attempts get him what he wants."""
+"""What an intruder can do only so often, whatever his KDC tells them. The control is a realm
+without quotas: there the same attempts get him what he wants."""
 
 import intruder as intruder_module
 import pytest
@@ -28,8 +28,8 @@ def _guess(world, us, password):
 
 
 def _guess_through_a_list(world):
-    """The verdicts of six wrong guesses and the right one, the later ones in a session of their own:
-    a KDC that calls itself another process."""
+    """The verdicts of six wrong guesses and the right one, the later ones in a session of their
+    own: a KDC that calls itself another process."""
     first, second = world.intruder, intruder_module.Intruder(world.live)
     verdicts = [_guess(world, first if number < 3 else second, f'guess {number}')
                 for number in range(6)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an intruder took along dies by the servers' clocks, counted from the login it stems from; and
-he himself is shut out. The realm's tickets live for seconds here, so that a test can wait for it."""
+"""What an intruder took along dies by the servers' clocks, counted from the login it stems from;
+and he himself is shut out. The realm's tickets live for seconds here: a test can wait for that."""
 
 import concurrent.futures
 import hashlib
@@ -107,7 +107,7 @@ def _give_the_kdc_a_new_certificate(live):
 
 
 def test_a_denied_certificate_is_of_no_use(short):
-    """The runbook of an eviction: deny the old certificate at each server, give the KDC a new one."""
+    """How to evict: deny the old certificate at each server, give the KDC a new one."""
     assert short.intruder.login(short.mallory, ticket.Inside(short.mallory.principal, **INSIDE))
     before = short.audit_lines()
     denied = _fingerprint(short.live.dir / 'ca/kdc-kdc.pem')

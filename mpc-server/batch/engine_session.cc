@@ -412,8 +412,8 @@ void JobEngine::Impl::HousekeepingAt(absl::Time now) {
   quotas_.Prune();
   grants_.Prune(now);
   pending_.Prune(now);
-  // By a clock that the peers confirm: what a wrong one drops may be fresh by the right one. A store
-  // that cannot prune now can later; expired entries do no harm.
+  // By a clock that the peers confirm: what a wrong one drops may be fresh by the right one. A
+  // store that cannot prune now can later; expired entries do no harm.
   if (HeardBoth(now) && clocks_ == ClockTrouble::kNone) (void)replays_.Prune(now);
   const absl::MutexLock lock(&mu_);
   if (new_quotas_.has_value()) quotas_.SetRates(*std::exchange(new_quotas_, std::nullopt));

@@ -63,8 +63,8 @@ Judgement Judge::CheckPreauth(const OpenWork& open, absl::Time now) {
   return Ok();
 }
 
-// A ticket under a service key has no header. The time in its nonce tells when the servers sealed it;
-// it may be ahead of the clock (NonceSequencer), never behind by more than a clock may be.
+// A ticket under a service key has no header. The time in its nonce tells when the servers sealed
+// it; it may be ahead of the clock (NonceSequencer), never behind by more than a clock may be.
 Judgement Judge::CheckSealAge(const Nonce& nonce, absl::Time now) const {
   if (!Upheld(Defence::kOriginAge)) return Ok();
   const absl::Duration age = now - absl::FromUnixSeconds(SplitNonce(nonce).seconds);

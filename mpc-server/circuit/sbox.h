@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The AES S-box of one byte as stages of quadratic polynomials, over a word type W
-// (bitslice/word_*.h) and a number C of components per value: C = 1 computes on plain bits, C = 2 on
-// both halves of a share. Nothing here knows which. The input byte is (a, b) = a + b*theta in the
-// tower basis (tower_field.h), N = x^17 = a^2 + ab + nu*b^2 its norm in GF(16).
+// (bitslice/word_*.h) and a number C of components per value: C = 1 computes on plain bits, C = 2
+// on both halves of a share. Nothing here knows which. The input byte is (a, b) = a + b*theta in
+// the tower basis (tower_field.h), N = x^17 = a^2 + ab + nu*b^2 its norm in GF(16).
 //
 // Sbox::kThroughput, sbox17's: 17 opened bits in four rounds.
 //
