@@ -57,12 +57,11 @@ JobResult Kdc::SendJob(const Job& job, bool faults, bool* overtaken) {
   for (int p = 0; p < kParties; ++p) {
     if (links_.BlockedTo(p) || (faults && dice_->Chance(0.01))) continue;
     const bool twice = faults && dice_->Chance(0.02);
-    // Past its place in the stream: later jobs come first, and ids only increase.
+    // After its place in the stream: later jobs come first, and ids only increase.
     const bool late = faults && dice_->Chance(0.01);
     *overtaken = *overtaken || late;
-    const absl::Time when =
-        late ? scheduler_->now() + dice_->Between(absl::Milliseconds(5), absl::Milliseconds(600))
-             : links_.ToServer(p);
+    absl::Time when = links_.ToServer(p);
+    if (late) when += dice_->Between(absl::Milliseconds(5), absl::Milliseconds(600));
     scheduler_->At(when, [this, p, job, twice, call] { DeliverJob(p, job, twice, call); });
   }
   if (faults && dice_->Chance(0.03)) TagTooEarly(job.id);
