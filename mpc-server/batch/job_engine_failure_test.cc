@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "mpc-server/batch/agreement.h"
 #include "mpc-server/batch/test_jobs.h"
 
 namespace mpckdc {
@@ -260,6 +261,33 @@ TEST(JobEngine, ALeaderThatTellsTwoStoriesEndsTheSession) {
   EXPECT_EQ(altered, 1);
   EXPECT_VERDICT(result, Verdict::kOk);  // not proposed in vain: the next session takes it
   EXPECT_GE(realm.three.engine(0).Status().sessions, 3u);
+}
+
+// A vote on the only key of a VerifyKeys is altered on its way: nobody says that the key is bad.
+TEST(JobEngine, AnAlteredVoteOnAKeyEndsTheSession) {
+  Realm realm;
+  constexpr size_t kVoteOnOneKey = 1 + 4 + 32 + 8 + 4 + 1;
+  std::atomic<int> altered{0};
+  realm.three.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
+    if (m.type == FrameType::kAgreement && m.from == 1 && m.to == 0 &&
+        m.payload.size() == kVoteOnOneKey && altered.exchange(1) == 0) {
+      m.payload[kVoteOnOneKey - 1] ^= CodeOf(Verdict::kOk) ^ CodeOf(Verdict::kUnavailable);
+    }
+  });
+  realm.three.hub().CloseCurrent();
+  absl::SleepFor(absl::Milliseconds(100));
+  ASSERT_TRUE(realm.three.WaitConnected());
+  const auto answers = realm.three.VerifyEach({realm.alice.info.handle});
+  EXPECT_EQ(altered, 1);
+  for (const auto& answer : answers) {
+    if (answer.ok()) {
+      EXPECT_TRUE((*answer)[0].consistent) << (*answer)[0].detail;
+    }
+  }
+  EXPECT_TRUE(realm.three.WaitConnected());
+  const auto again = realm.three.Verify({realm.alice.info.handle});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE((*again)[0].consistent) << (*again)[0].detail;
 }
 
 TEST(JobEngine, FixedTicks) {

@@ -82,7 +82,12 @@ absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info, C
 absl::StatusOr<std::vector<bool>> VerifyRecords(PartyContext& party,
                                                 absl::Span<const KeyRecord* const> records,
                                                 Circuit& first, Cost* cost) {
-  if (records.empty()) return std::vector<bool>();
+  if (records.empty()) {  // what is said of the keys that were left out is confirmed all the same
+    Circuit* const confirmation[] = {&first};
+    const absl::Status confirmed = RunTogether(party, confirmation, cost);
+    if (!confirmed.ok()) return confirmed;
+    return std::vector<bool>();
+  }
   std::vector<std::vector<uint32_t>> usages;
   for (const KeyRecord* record : records) usages.push_back(UsagesIn(*record));
   Derivation derivation(records, usages);

@@ -317,7 +317,8 @@ absl::Status ThreeEngines::Draw(const TransactionId& txn, const KeyInfo& info) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<VerifyResult>> ThreeEngines::Verify(const std::vector<Handle>& handles) {
+PerParty<absl::StatusOr<std::vector<VerifyResult>>> ThreeEngines::VerifyEach(
+    const std::vector<Handle>& handles) {
   using Answer = absl::StatusOr<std::vector<VerifyResult>>;
   std::array<uint8_t, 16> request;
   random_->Fill(absl::MakeSpan(request));
@@ -330,6 +331,12 @@ absl::StatusOr<std::vector<VerifyResult>> ThreeEngines::Verify(const std::vector
     });
   }
   left.Wait();
+  return answers;
+}
+
+absl::StatusOr<std::vector<VerifyResult>> ThreeEngines::Verify(const std::vector<Handle>& handles) {
+  using Answer = absl::StatusOr<std::vector<VerifyResult>>;
+  const PerParty<Answer> answers = VerifyEach(handles);
   for (const Answer& answer : answers) {
     if (!answer.ok()) return answer;
   }

@@ -121,6 +121,8 @@ class ThreeEngines {
   std::string FinishSeal(const JobResult& result, uint32_t seal, const std::string& plaintext);
 
   absl::Status Draw(const TransactionId& txn, const KeyInfo& info);
+  PerParty<absl::StatusOr<std::vector<VerifyResult>>> VerifyEach(
+      const std::vector<Handle>& handles);
   absl::StatusOr<std::vector<VerifyResult>> Verify(const std::vector<Handle>& handles);
 
   JobId NextId() { return ++last_id_; }
