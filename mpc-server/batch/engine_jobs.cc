@@ -54,13 +54,8 @@ std::string FactsOf(const std::vector<JobWork>& work) {
 // What an audit line says of a job, but for the client's principal.
 BatchJob LineOf(const WaitingJob& waiting, const Judgement& judgement) {
   const Job& job = waiting.job;
-  BatchJob line{waiting.kdc, job.id, job.operation, {}, waiting.digest, judgement};
-  for (const OpenPart& part : job.opens) {
-    const auto message = ParseMessage(part.message);
-    if (!message) continue;
-    if (const auto header = DecodeTgtHeader(message->header)) line.principal = header->principal;
-  }
-  return line;
+  return {waiting.kdc,    job.id,   job.operation, PrincipalOfTicket(job),
+          waiting.digest, judgement};
 }
 
 void NameClient(const std::optional<Handle>& client, BatchRecords& records, BatchJob* line) {

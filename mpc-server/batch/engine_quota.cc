@@ -5,21 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/batch/engine_core.h"
-#include "mpc-server/job/message_format.h"
 #include "mpc-server/job/tgt_header.h"
 
 namespace mpckdc {
 namespace {
-
-// Whom the header of the ticket to open names. It is not verified before the job is computed.
-PrincipalId PrincipalOfTicket(const Job& job) {
-  for (const OpenPart& open : job.opens) {
-    const auto message = ParseMessage(open.message);
-    const auto header = message ? DecodeTgtHeader(message->header) : std::nullopt;
-    if (header) return header->principal;
-  }
-  return PrincipalId{};
-}
 
 // SEAL_GRANTED is paid for by the job that left the grant.
 QuotaUse QuotaUseOf(const Job& job, const PrincipalId& principal) {

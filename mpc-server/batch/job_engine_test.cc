@@ -198,6 +198,23 @@ TEST(JobEngine, EachServerJudgesByItsOwnClock) {
   ExpectNoOutput(answers[2]);
 }
 
+// And they are dropped when all three clocks say that their time is over.
+TEST(JobEngine, ReplayEntriesEndWithTheirTime) {
+  Realm realm;
+  ASSERT_VERDICT_OK(realm.three.Run(realm.Login(realm.alice)));
+  const auto kept = [&realm] {
+    size_t entries = 0;
+    for (int party = 0; party < kParties; ++party) {
+      entries += realm.three.store(party).Snapshot().replay.size();
+    }
+    return entries;
+  };
+  EXPECT_EQ(kept(), 3u);
+  for (int party = 0; party < kParties; ++party) realm.three.clock(party).Set(absl::Hours(1));
+  for (int i = 0; i < 1000 && kept() > 0; ++i) absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_EQ(kept(), 0u);
+}
+
 // One after the other, so that at no time two clocks are wrong.
 TEST(JobEngine, ClocksThatWereAheadForgetNoReplay) {
   Realm realm;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/defence/defence.h"
+#include "mpc-server/job/message_format.h"
 
 namespace mpckdc {
 namespace {
@@ -48,6 +49,15 @@ std::optional<TgtHeader> DecodeTgtHeader(absl::string_view bytes) {
   header.renewable_cap = static_cast<uint32_t>(Get(bytes, 21, 4));
   header.origin_job = Get(bytes, 25, 8);
   return header;
+}
+
+PrincipalId PrincipalOfTicket(const Job& job) {
+  for (const OpenPart& open : job.opens) {
+    const auto message = ParseMessage(open.message);
+    const auto header = message ? DecodeTgtHeader(message->header) : std::nullopt;
+    if (header) return header->principal;
+  }
+  return PrincipalId{};
 }
 
 TgtHeader NewTgtHeader(const PrincipalId& principal, JobId job, absl::Time origin,

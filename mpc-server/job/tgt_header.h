@@ -33,6 +33,9 @@ struct TgtHeader {
 
 std::string EncodeTgtHeader(const TgtHeader& header);
 std::optional<TgtHeader> DecodeTgtHeader(absl::string_view bytes);
+// Whom the header of the ticket that the job opens names; it is not verified before the job was
+// computed. All zero when there is none.
+PrincipalId PrincipalOfTicket(const Job& job);
 
 // The header of a ticket whose gate is passed in this job. Times beyond 2106 stop at the last one.
 TgtHeader NewTgtHeader(const PrincipalId& principal, JobId job, absl::Time origin,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/audit/audit_log.h"
 #include "mpc-server/service/key_service.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/audit/audit_log.h"
 #include "mpc-server/limits.h"
 #include "mpc-server/service/key_stream.h"
 #include "mpc-server/service/log.h"
