@@ -74,11 +74,6 @@ void XorInto(SecretBytes& sum, const std::string& share) {
   for (size_t i = 0; i < sum.size(); ++i) sum[i] ^= static_cast<uint8_t>(share[i]);
 }
 
-void WipeString(std::string& text) {
-  text.resize(text.capacity());  // what a longer string may have left there
-  Wipe(text.data(), text.size());
-}
-
 // A result together with what its pointers point to.
 struct ResultBox : mpc_result {
   std::string detail_text;
@@ -93,15 +88,6 @@ mpc_bytes View(const std::string& text) {
 mpc_bytes View(const SecretBytes& bytes) { return {bytes.data(), bytes.size()}; }
 
 }  // namespace
-
-void WipeShares(v1::ServerMessage& message) {
-  for (v1::JobAnswer& job : *message.mutable_jobs()) {
-    for (auto& open : *job.mutable_opens()) WipeString(*open.mutable_keystream_share());
-    for (auto& seal : *job.mutable_seals()) WipeString(*seal.mutable_keystream_share());
-    for (auto& mac : *job.mutable_make_macs()) WipeString(*mac.mutable_tag_share());
-  }
-  for (v1::TagAnswer& tag : *message.mutable_tags()) WipeString(*tag.mutable_tag_share());
-}
 
 size_t PlaintextBytes(const std::string& message) {
   if (message.size() <= MPC_NONCE_BYTES) return 0;

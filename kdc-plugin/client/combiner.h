@@ -105,9 +105,6 @@ class TagCombiner {
 // Bytes of plaintext in a message to open; 0 when it is too short to hold any.
 size_t PlaintextBytes(const std::string& message);
 
-// Overwrites the secret parts of a message before it is freed.
-void WipeShares(v1::ServerMessage& message);
-
 }  // namespace mpckdc::client
 
 #endif  // KDC_PLUGIN_CLIENT_COMBINER_H_

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "kdc-plugin/client/combiner.h"
 #include "mpc-server/enroll/peer_credentials.h"
+#include "proto/wipe_shares.h"
 
 namespace mpckdc::client {
 namespace {

@@ -11,6 +11,7 @@
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
 #include "mpc-server/service/refusal_log.h"
+#include "proto/wipe_shares.h"
 
 namespace mpckdc {
 

@@ -10,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/limits.h"
-#include "mpc-server/secret/secret.h"
 
 namespace mpckdc {
 namespace {
@@ -99,19 +98,6 @@ absl::StatusOr<Job> JobFromProto(v1::Job& in) {
 
 TagRequest TagRequestFromProto(v1::TagRequest& in) {
   return {in.job(), in.seal(), std::move(*in.mutable_ciphertext())};
-}
-
-void WipeShares(v1::ServerMessage& message) {
-  const auto wipe = [](std::string& text) {
-    text.resize(text.capacity());  // what a longer string may have left there
-    Wipe(text.data(), text.size());
-  };
-  for (v1::JobAnswer& job : *message.mutable_jobs()) {
-    for (v1::OpenAnswer& open : *job.mutable_opens()) wipe(*open.mutable_keystream_share());
-    for (v1::SealAnswer& seal : *job.mutable_seals()) wipe(*seal.mutable_keystream_share());
-    for (v1::MakeMacAnswer& mac : *job.mutable_make_macs()) wipe(*mac.mutable_tag_share());
-  }
-  for (v1::TagAnswer& tag : *message.mutable_tags()) wipe(*tag.mutable_tag_share());
 }
 
 v1::Verdict VerdictToProto(Verdict verdict) { return static_cast<v1::Verdict>(verdict); }

@@ -31,8 +31,6 @@ absl::StatusOr<Job> JobFromProto(v1::Job& in);
 TagRequest TagRequestFromProto(v1::TagRequest& in);
 void JobResultToProto(JobResult&& in, v1::JobAnswer* out);
 void TagResultToProto(const TagResult& in, v1::TagAnswer* out);
-// Overwrites the shares in a message that was sent or will not be.
-void WipeShares(v1::ServerMessage& message);
 v1::Verdict VerdictToProto(Verdict verdict);
 
 // Checks everything that a server may know about a key before it has shares of it.

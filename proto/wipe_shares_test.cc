@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/service/proto_convert.h"
+#include "proto/wipe_shares.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proto/wipe_shares.h"
+
+#include <string>
+
+#include "mpc-server/secret/secret.h"
+
+namespace mpckdc {
+namespace {
+
+void WipeString(std::string& text) {
+  text.resize(text.capacity());  // what a longer string may have left there
+  Wipe(text.data(), text.size());
+}
+
+}  // namespace
+
+void WipeShares(v1::ServerMessage& message) {
+  for (v1::JobAnswer& job : *message.mutable_jobs()) {
+    for (v1::OpenAnswer& open : *job.mutable_opens()) WipeString(*open.mutable_keystream_share());
+    for (v1::SealAnswer& seal : *job.mutable_seals()) WipeString(*seal.mutable_keystream_share());
+    for (v1::MakeMacAnswer& mac : *job.mutable_make_macs()) WipeString(*mac.mutable_tag_share());
+  }
+  for (v1::TagAnswer& tag : *message.mutable_tags()) WipeString(*tag.mutable_tag_share());
+}
+
+}  // namespace mpckdc
