@@ -125,11 +125,11 @@ class LocalAes {
     const size_t bytes = groups_.MessageBytes(rows);
     ZeroShares zero(streams_, batch_, static_cast<uint32_t>(step));
     watch_.Start();
-    groups_.Produce(zero, absl::MakeSpan(sent).first(bytes), rows,
+    groups_.Produce(kernels_, zero, absl::MakeSpan(sent).first(bytes), rows,
                     [&](size_t g, size_t width, const uint8_t* was_sent, const uint8_t* came,
-                        uint8_t* msg) {
+                        uint8_t* msg, const ZeroSource* source) {
                       watch_.Charge(kZeroShares);
-                      Kernel(stage, round, g, width, was_sent, came, msg);
+                      Kernel(stage, round, g, width, was_sent, came, msg, source);
                       watch_.Charge(static_cast<size_t>(stage));
                     });
     std::memcpy(received.data(), sent.data(), bytes);
@@ -137,7 +137,8 @@ class LocalAes {
   }
 
   void Kernel(SboxStage stage, size_t round, size_t g, size_t width, const uint8_t* sent,
-              const uint8_t* received, uint8_t* msg) {
+              const uint8_t* received, uint8_t* msg,
+              const ZeroSource* source) {
     uint8_t* state = State(g);
     uint8_t* norm = norm_.data() + g * kNormPlanes;
     const AesLinear linear =
@@ -146,19 +147,19 @@ class LocalAes {
       case SboxStage::kNorm: {
         const uint8_t* key = round_keys_.Rows(transpose_, g, round, scratch_.data());
         watch_.Charge(kRoundKeys);
-        if (round == 0) return kernels_.start(state, key, state, msg, width);
-        return kernels_.next(sent, received, key, state, msg, width);
+        if (round == 0) return kernels_.start(state, key, state, msg, width, source);
+        return kernels_.next(sent, received, key, state, msg, width, source);
       }
       case SboxStage::kHelper:
-        return kernels_.helper(kBlockBytes, sent, received, norm, msg, width);
+        return kernels_.helper(kBlockBytes, sent, received, norm, msg, width, source);
       case SboxStage::kInverse:
-        return kernels_.inverse(kBlockBytes, norm, sent, received, msg, width);
+        return kernels_.inverse(kBlockBytes, norm, sent, received, msg, width, source);
       case SboxStage::kProduct:
-        return kernels_.product(linear, state, sent, received, msg, width);
+        return kernels_.product(linear, state, sent, received, msg, width, source);
       case SboxStage::kTwist:
-        return kernels_.twist(kBlockBytes, state, sent, received, msg, width);
+        return kernels_.twist(kBlockBytes, state, sent, received, msg, width, source);
       case SboxStage::kScale:
-        return kernels_.scale(linear, sent, received, msg, width);
+        return kernels_.scale(linear, sent, received, msg, width, source);
     }
   }
 

@@ -60,6 +60,8 @@ class PairwiseStreams {
 
   // out = F(k_i, place...) ^ F(k_{i+1}, place...).
   void FillZeroShare(const StreamPlace& place, absl::Span<uint8_t> out);
+  // Takes `size` bytes, a multiple of 16, for a caller that makes them itself.
+  ZeroSource TakeZeroShare(const StreamPlace& place, size_t size);
   // own = F(k_i, place...), next = F(k_{i+1}, place...). Equal lengths.
   void FillRandom(const StreamPlace& place, absl::Span<uint8_t> own, absl::Span<uint8_t> next);
   // data ^= F(ko_i, hash) ^ F(ko_{i+1}, hash).
@@ -86,6 +88,14 @@ class ZeroShares {
   void Fill(absl::Span<uint8_t> out) {
     streams_.FillZeroShare(place_, out);
     place_.position += static_cast<uint32_t>((out.size() + 15) / 16);
+  }
+
+  // Instead of Fill(), where the streams can be had as such: `size` bytes, a multiple of 16, that the
+  // caller makes itself. False: they cannot.
+  bool Take(size_t size, ZeroSource* source) {
+    *source = streams_.TakeZeroShare(place_, size);
+    place_.position += static_cast<uint32_t>(size / 16);
+    return true;
   }
 
  private:
