@@ -69,12 +69,18 @@ class Stopwatch {
   Ticks spent_ = {};
 };
 
+AesKernels KernelsFor(const KernelCostOptions& o) {
+  AesKernels kernels = SharedAesKernels(o.isa);
+  if (o.zeros_apart) kernels.makes_zeros = false;
+  return kernels;
+}
+
 // One party's AesEncrypt of aes_circuit.cc with a stopwatch between its steps.
 class LocalAes {
  public:
   explicit LocalAes(const KernelCostOptions& o)
       : o_(o),
-        kernels_(SharedAesKernels(o.isa)),
+        kernels_(KernelsFor(o)),
         transpose_(TransposeFunctionsFor(o.isa)),
         streams_(1, {Secret<Seed>(Seed{1}), Secret<Seed>(Seed{2})}, o.isa),
         keys_((o.batch + o.key_run - 1) / o.key_run * AesRoundKeys(o.bits)),
@@ -86,6 +92,9 @@ class LocalAes {
     SeededRandomForTest random(1);
     random.Fill(absl::MakeSpan(reinterpret_cast<uint8_t*>(keys_.data()), keys_.size() * 32));
     random.Fill(absl::MakeSpan(reinterpret_cast<uint8_t*>(blocks_.data()), blocks_.size() * 32));
+    for (size_t j = 0; j < o.batch; ++j) {
+      key_of_.push_back(&keys_[j / o.key_run * AesRoundKeys(o.bits)]);
+    }
     for (auto& m : messages_) m.resize(WireBytes(o.batch, kBlockBytes * kMaxSlicesPerByte));
   }
 
@@ -94,9 +103,7 @@ class LocalAes {
     groups_.Reset(o_.batch);
     watch_.Start();
     SliceInputs();
-    round_keys_.Reset(o_.batch, AesRoundKeys(o_.bits), [&](size_t j) {
-      return &keys_[j / o_.key_run * AesRoundKeys(o_.bits)];
-    });
+    round_keys_.Reset(o_.batch, AesRoundKeys(o_.bits), [&](size_t j) { return key_of_[j]; });
     watch_.Charge(kInput);
     const size_t steps = SboxStages(o_.sbox) * AesRounds(o_.bits);
     for (size_t step = 0; step < steps; ++step) RunStep(step);
@@ -181,10 +188,11 @@ class LocalAes {
   uint8_t* State(size_t g) { return state_.data() + g * 2 * kBlockPlane; }
 
   const KernelCostOptions o_;
-  const AesKernels& kernels_;
+  const AesKernels kernels_;
   const TransposeFunctions& transpose_;
   PairwiseStreams streams_;
   SecretVector<SharedBlock> keys_, blocks_;
+  std::vector<const SharedBlock*> key_of_;
   SecretBytes state_, norm_, scratch_, block_rows_;
   SecretBytes messages_[4];  // sent by turns, received by turns
   LaneGroups groups_;
