@@ -232,8 +232,10 @@ struct AesStages : SboxOfByte<W, C> {
       for (size_t c = 0; c < columns; ++c) {
         T y[4][8];
         for (size_t r = 0; r < 4; ++r) {
-          if (o == 0) zeros.template Fill<8>(msg + (32 * c + 8 * r) * kRow);
+          uint8_t* rows = msg + (32 * c + 8 * r) * kRow;
+          if (o == 0) zeros.template Fill<4>(rows);
           byte_of(word ? r : 4 * ((c + r) % 4) + r, o, y[r]);  // ShiftRows
+          if (o == 0) zeros.template Fill<4>(rows + 4 * kRow);
         }
         uint8_t* column = msg + 32 * c * kRow + o;
         if (linear == AesLinear::kMixColumns) {

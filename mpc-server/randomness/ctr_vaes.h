@@ -16,7 +16,7 @@ namespace mpckdc {
 template <class V>
 struct VaesCounter {
   using T = typename V::T;
-  static constexpr int kAtOnce = 4;  // registers
+  static constexpr int kAtOnce = V::kBytes == 64 ? 2 : 4;  // registers
   static constexpr size_t kPerRegister = V::kBytes / 16;
   static constexpr size_t kBlocks = kPerRegister * kAtOnce;
 
