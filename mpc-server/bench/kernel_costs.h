@@ -23,8 +23,8 @@ struct KernelCostOptions {
   Sbox sbox = Sbox::kThroughput;
   size_t batch = 4096;     // blocks
   size_t key_run = 1;      // neighbouring lanes that share one key; 1: a key per lane
-  // Zero shares before each kernel and not inside it (AesKernels::makes_zeros): dearer in total, but
-  // then they have a part of their own.
+  // Zero shares before each kernel and not inside it (AesKernels::makes_zeros): dearer in total,
+  // but then they have a part of their own.
   bool zeros_apart = false;
   size_t repeats = 15;     // runs of the whole batch; one more, not counted, warms up
 };

@@ -47,7 +47,9 @@ class AesEncryptImpl {
   absl::Span<const SharedBlock> outputs() const {
     return absl::MakeConstSpan(outputs_).first(groups_.lanes());
   }
-  bool Done() const { return groups_.lanes() == 0 || step_ == SboxStages(sbox_) * AesRounds(bits_); }
+  bool Done() const {
+    return groups_.lanes() == 0 || step_ == SboxStages(sbox_) * AesRounds(bits_);
+  }
   SboxStage Stage() const { return StageAt(sbox_, step_); }
   size_t Round() const { return 1 + step_ / SboxStages(sbox_); }
   size_t Rows() const { return kBlockBytes * SlicesPerByte(Stage()); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables that SharedAesKernels() chooses from; for tests. (Not in aes_kernels.h: the instruction
-// sets' files include plain C headers only.) Internal to circuit/.
+// The tables that SharedAesKernels() chooses from; for tests. (Not in aes_kernels.h: the files of
+// the instruction sets include plain C headers only.) Internal to circuit/.
 #ifndef MPC_SERVER_CIRCUIT_AES_KERNEL_VARIANTS_H_
 #define MPC_SERVER_CIRCUIT_AES_KERNEL_VARIANTS_H_
 

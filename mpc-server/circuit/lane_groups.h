@@ -30,9 +30,11 @@ class LaneGroups {
   size_t MessageBytes(size_t rows) const { return WireBytes(lanes_, rows); }
 
   // For each group calls f(group, width, sent, received, msg, source), where `sent` and `received`
-  // are the previous message's rows. The zero share is in `msg`, or the kernels make it by `source`.
+  // are the previous message's rows. The zero share is in `msg`, or the kernels make it from
+  // `source`.
   template <class F>
-  void Produce(const AesKernels& kernels, ZeroShares& zero, absl::Span<uint8_t> out, size_t rows, F f) {
+  void Produce(const AesKernels& kernels, ZeroShares& zero, absl::Span<uint8_t> out, size_t rows,
+               F f) {
     size_t at = 0;
     for (size_t g = 0; g < groups(); ++g) {
       const size_t width = WireRowBytes(LanesIn(g));

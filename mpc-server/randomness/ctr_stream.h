@@ -22,8 +22,8 @@ struct CtrPrefix {
   uint8_t bytes[12];
 };
 
-// Zero shares to be made later: F(own, prefix|position...) ^ F(next, prefix|position...). The places
-// are taken; the keys are the streams'.
+// Zero shares to be made later: F(own, prefix|position...) ^ F(next, prefix|position...). The
+// places are taken; the keys are the streams'.
 struct ZeroSource {
   const CtrKey* own;
   const CtrKey* next;

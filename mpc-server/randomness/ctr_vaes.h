@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counter mode with VAES, once over a vector type V of P = 2 or 4 blocks per register: four
-// registers of each stream at a time. Internal to the files that are compiled for it.
+// Counter mode with VAES, once over a vector type V of 2 or 4 blocks per register. Internal to the
+// files that are compiled for it.
 //
-// Both streams' rounds are interleaved: eight independent chains hide the instruction's latency.
-// What remains is its throughput, 4 blocks per cycle and round on the CPUs that have it.
+// Both streams' rounds are interleaved: kAtOnce registers of each make independent chains, enough
+// to hide the instruction's latency. What remains is its throughput, 4 blocks per cycle and round
+// on the CPUs that have it.
 #ifndef MPC_SERVER_RANDOMNESS_CTR_VAES_H_
 #define MPC_SERVER_RANDOMNESS_CTR_VAES_H_
 
@@ -16,7 +17,9 @@ namespace mpckdc {
 template <class V>
 struct VaesCounter {
   using T = typename V::T;
-  static constexpr int kAtOnce = V::kBytes == 64 ? 2 : 4;  // registers
+  // Latency times instructions per cycle is 3 to 4 for 512 bits, twice that for 256. Not more: a
+  // shorter run of AES leaves the CPU's scheduler room for the work around it (VaesZeros).
+  static constexpr int kAtOnce = V::kBytes == 64 ? 2 : 4;
   static constexpr size_t kPerRegister = V::kBytes / 16;
   static constexpr size_t kBlocks = kPerRegister * kAtOnce;
 

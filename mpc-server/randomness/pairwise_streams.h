@@ -90,8 +90,8 @@ class ZeroShares {
     place_.position += static_cast<uint32_t>((out.size() + 15) / 16);
   }
 
-  // Instead of Fill(), where the streams can be had as such: `size` bytes, a multiple of 16, that the
-  // caller makes itself. False: they cannot.
+  // Instead of Fill(), where the streams can be had as such: `size` bytes, a multiple of 16, that
+  // the caller makes itself. False: they cannot.
   bool Take(size_t size, ZeroSource* source) {
     *source = streams_.TakeZeroShare(place_, size);
     place_.position += static_cast<uint32_t>(size / 16);

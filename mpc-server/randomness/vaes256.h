@@ -14,8 +14,8 @@ struct Vaes256 {
   using T = __m256i;
   static constexpr size_t kBytes = 32;
 
-  // A round key for every block of a register. It is broadcast at the load, which costs nothing
-  // beside the eight chains that use it; registers for all keys are there in neither set.
+  // A round key for every block of a register. It is broadcast at the load, which costs little
+  // beside the chains that use it: the registers are for what a kernel computes around them.
   static T Key(const CtrKey& key, int round) {
     const auto* k = reinterpret_cast<const __m128i*>(key.round_keys);
     return _mm256_broadcastsi128_si256(_mm_load_si128(k + round));

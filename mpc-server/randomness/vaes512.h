@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four blocks in an AVX-512 register. Include only from files compiled with AVX-512 flags and -mvaes.
+// Four blocks in an AVX-512 register. Include only from files compiled with AVX-512 flags, -mvaes.
 #ifndef MPC_SERVER_RANDOMNESS_VAES512_H_
 #define MPC_SERVER_RANDOMNESS_VAES512_H_
 
@@ -14,8 +14,8 @@ struct Vaes512 {
   using T = __m512i;
   static constexpr size_t kBytes = 64;
 
-  // A round key for every block of a register. It is broadcast at the load, which costs nothing
-  // beside the eight chains that use it; registers for all keys are there in neither set.
+  // A round key for every block of a register. It is broadcast at the load, which costs little
+  // beside the chains that use it: the registers are for what a kernel computes around them.
   static T Key(const CtrKey& key, int round) {
     const auto* k = reinterpret_cast<const __m128i*>(key.round_keys);
     return _mm512_broadcast_i32x4(_mm_load_si128(k + round));
