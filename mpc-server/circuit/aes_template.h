@@ -97,8 +97,7 @@ struct AesStages : SboxOfByte<W, C> {
   static constexpr size_t kBlockPlane = 128 * kRow;
 
   static void Start(const uint8_t* input, const uint8_t* key, uint8_t* state, uint8_t* msg,
-                    size_t width,
-                    const ZeroSource* source = nullptr) {
+                    size_t width, const ZeroSource* source = nullptr) {
     Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
       for (size_t i = 0; i < 16; ++i) {
@@ -120,8 +119,7 @@ struct AesStages : SboxOfByte<W, C> {
   }
 
   static void Next(const uint8_t* sent, const uint8_t* received, const uint8_t* key,
-                   uint8_t* state, uint8_t* msg, size_t width,
-                    const ZeroSource* source = nullptr) {
+                   uint8_t* state, uint8_t* msg, size_t width, const ZeroSource* source = nullptr) {
     Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
       for (size_t i = 0; i < 16; ++i) {
@@ -152,7 +150,7 @@ struct AesStages : SboxOfByte<W, C> {
 
   static void HelperStage(size_t bytes, const uint8_t* sent, const uint8_t* received,
                           uint8_t* norm, uint8_t* msg, size_t width,
-                    const ZeroSource* source = nullptr) {
+                          const ZeroSource* source = nullptr) {
     const size_t plane = 4 * bytes * kRow;
     Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
@@ -172,7 +170,7 @@ struct AesStages : SboxOfByte<W, C> {
 
   static void InverseStage(size_t bytes, const uint8_t* norm, const uint8_t* sent,
                            const uint8_t* received, uint8_t* msg, size_t width,
-                    const ZeroSource* source = nullptr) {
+                           const ZeroSource* source = nullptr) {
     const size_t plane = 4 * bytes * kRow;
     Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
@@ -249,7 +247,7 @@ struct AesStages : SboxOfByte<W, C> {
 
   static void ProductStage(AesLinear linear, const uint8_t* state, const uint8_t* sent,
                            const uint8_t* received, uint8_t* msg, size_t width,
-                    const ZeroSource* source = nullptr) {
+                           const ZeroSource* source = nullptr) {
     const size_t plane = (linear == AesLinear::kWord ? 32 : 128) * kRow;
     LinearStage(linear, msg, width, source, [&](size_t i, size_t o, T* y) MPCKDC_LAMBDA_INLINE {
       ProductByte(state + 8 * i * kRow + o, plane, sent + 4 * i * kRow + o,
@@ -260,7 +258,7 @@ struct AesStages : SboxOfByte<W, C> {
   // --- the latency S-box -----------------------------------------------------------------------
   static void TwistStage(size_t bytes, const uint8_t* state, const uint8_t* sent,
                          const uint8_t* received, uint8_t* msg, size_t width,
-                    const ZeroSource* source = nullptr) {
+                         const ZeroSource* source = nullptr) {
     const size_t plane = 8 * bytes * kRow;
     Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
@@ -279,8 +277,7 @@ struct AesStages : SboxOfByte<W, C> {
   }
 
   static void ScaleStage(AesLinear linear, const uint8_t* sent, const uint8_t* received,
-                         uint8_t* msg, size_t width,
-                    const ZeroSource* source = nullptr) {
+                         uint8_t* msg, size_t width, const ZeroSource* source = nullptr) {
     LinearStage(linear, msg, width, source, [&](size_t i, size_t o, T* y) MPCKDC_LAMBDA_INLINE {
       T uv[C][10];
       const size_t at = 10 * i * kRow + o;
@@ -292,8 +289,7 @@ struct AesStages : SboxOfByte<W, C> {
   // --- key schedule ----------------------------------------------------------------------------
   // `words`: C planes of 32 rows per word; `plane` bytes apart.
   static void WordStart(const uint8_t* words, size_t plane, size_t i, bool rotate, uint8_t* state,
-                        uint8_t* msg, size_t width,
-                    const ZeroSource* source = nullptr) {
+                        uint8_t* msg, size_t width, const ZeroSource* source = nullptr) {
     Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
       for (size_t b = 0; b < 4; ++b) {
