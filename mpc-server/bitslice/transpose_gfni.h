@@ -36,7 +36,7 @@ struct GfniTransposer {
   static constexpr size_t kRowsOfPiece = 16 / kPieces;  // rows that share a piece of scratch
   static constexpr size_t kPlaneScratch = kPairs * kUnits * V::kBytes;
   // Lanes whose memory is asked for while a lane is worked on.
-  static constexpr size_t kPrefetchLanes = 256;
+  static constexpr size_t kPrefetchLanes = 32;
   static_assert(2 * kPlaneScratch + kPairBytes * kUnitLanes <= kTransposeScratchBytes);
 
   // A perfect shuffle of the registers and of the granules within pieces. With registers r and
@@ -64,13 +64,17 @@ struct GfniTransposer {
   }
 
   // --- blocks to rows --------------------------------------------------------------------------
-  // lane[j] + offset is the address of the 16 bytes of the unit's lane j.
-  static inline void UnitToScratch(const uint8_t* const* lane, size_t offset, uint8_t* plane,
+  // lane[j] + offset is the address of the pair of the unit's lane j.
+  static inline void UnitToScratch(const uint8_t* const* lane, size_t offset, uint8_t* scratch,
                                    size_t unit) {
-    T r[8];
+    T x[8], a[8];
     // The affine instruction counts the rows of its matrix from the top: lane 7 goes first.
 #pragma GCC unroll 8
-    for (size_t i = 0; i < 8; ++i) r[i] = V::LoadPieces(lane + 7 - i, 8, offset);
+    for (size_t i = 0; i < 8; ++i) V::LoadPieces(lane + 7 - i, 8, offset, &x[i], &a[i]);
+    HalfToScratch(x, scratch, unit);
+    HalfToScratch(a, scratch + kPlaneScratch, unit);
+  }
+  static inline void HalfToScratch(T* r, uint8_t* plane, size_t unit) {
     Interleave<1, 8>(r);
     Interleave<1, 8>(r);
     Interleave<1, 8>(r);
@@ -105,8 +109,10 @@ struct GfniTransposer {
     const size_t known = from.count + from.ahead;
     for (size_t first = 0; first < from.count; first += kUnitLanes) {
       const uint8_t* const* lanes = from.lanes + first;
-      for (size_t j = kPrefetchLanes; j < kPrefetchLanes + kUnitLanes; ++j) {
-        if (first + j < known) __builtin_prefetch(lanes[j] + from.offset);
+      if (first + kPrefetchLanes + kUnitLanes <= known) {
+        for (size_t j = 0; j < kUnitLanes; ++j) {
+          __builtin_prefetch(lanes[kPrefetchLanes + j] + from.offset);
+        }
       }
       const uint8_t* padded[kUnitLanes];
       if (from.count - first < kUnitLanes) {
@@ -116,7 +122,6 @@ struct GfniTransposer {
         lanes = padded;
       }
       UnitToScratch(lanes, from.offset, scratch, first / kUnitLanes);
-      UnitToScratch(lanes, from.offset + 16, scratch + kPlaneScratch, first / kUnitLanes);
     }
     ScratchToRows(scratch, x_rows);
     ScratchToRows(scratch + kPlaneScratch, a_rows);
