@@ -31,7 +31,7 @@ double PercentileMs(std::vector<int64_t>& ns, double fraction) {
 // Gathers the runs of one kind of work.
 class Gathered {
  public:
-  explicit Gathered(const Setup& setup) : setup_(setup) {}
+  explicit Gathered(const BenchSetup& setup) : setup_(setup) {}
 
   void Add(const RunReport& run) {
     const double blocks = static_cast<double>(setup_.lanes) * run.batches;
@@ -55,7 +55,7 @@ class Gathered {
     r.bytes_per_block_per_party = static_cast<double>(bytes_) / of_block;
     r.payload_bytes_per_block_per_party =
         static_cast<double>(cost_.bytes_to_next + cost_.bytes_to_prev) / of_block;
-    r.rounds = static_cast<double>(cost_.rounds) / (of_party * setup_.workers);
+    r.rounds = static_cast<double>(cost_.rounds) / (of_party * Teams(setup_));
     r.messages = static_cast<double>(frames_) / of_party;
     r.minor_faults_per_batch = static_cast<double>(faults_) / of_party;
     r.cost_as_declared = as_declared_;
@@ -78,13 +78,14 @@ class Gathered {
   }
 
   void AddCost(const PartyReport& party, uint64_t batches) {
-    as_declared_ = as_declared_ && party.workers.size() == static_cast<size_t>(setup_.workers);
+    as_declared_ = as_declared_ && party.workers.size() == static_cast<size_t>(Teams(setup_));
     for (size_t w = 0; w < party.workers.size(); ++w) {
       const WorkerReport& report = party.workers[w];
-      const Cost one = CostOfAes(setup_.bits, LanesOf(setup_, static_cast<int>(w)), setup_.sbox);
-      const Cost declared = {one.rounds * batches, one.bytes_to_next * batches,
-                             one.bytes_to_prev * batches};
-      as_declared_ = as_declared_ && report.cost == declared && report.frames == declared.rounds &&
+      const DeclaredSends one = DeclaredOf(setup_, LanesOf(setup_, static_cast<int>(w)));
+      const Cost declared = {one.cost.rounds * batches, one.cost.bytes_to_next * batches,
+                             one.cost.bytes_to_prev * batches};
+      as_declared_ = as_declared_ && report.cost == declared &&
+                     report.frames == one.frames * batches &&
                      report.bytes == declared.bytes_to_next + report.frames * kFrameHeaderSize;
       cost_ = cost_ + report.cost;
       frames_ += report.frames;
@@ -92,7 +93,7 @@ class Gathered {
     }
   }
 
-  const Setup& setup_;
+  const BenchSetup& setup_;
   std::vector<double> blocks_per_s_, blocks_per_cpu_s_;
   std::vector<int64_t> latency_ns_;
   uint64_t batches_ = 0, faults_ = 0, frames_ = 0, bytes_ = 0;
@@ -103,7 +104,7 @@ class Gathered {
 // One setup's way through the parties.
 class Measuring {
  public:
-  Measuring(const Setup& setup, const MeasureOptions& options, Parties& parties)
+  Measuring(const BenchSetup& setup, const MeasureOptions& options, Parties& parties)
       : setup_(setup), options_(options), parties_(parties), oracle_(setup), aes_(setup),
         floor_(setup), sample_(SampleOfLanes(setup.lanes)) {}
 
@@ -182,7 +183,7 @@ class Measuring {
     return absl::OkStatus();
   }
 
-  const Setup& setup_;
+  const BenchSetup& setup_;
   const MeasureOptions& options_;
   Parties& parties_;
   const Oracle oracle_;
@@ -202,15 +203,16 @@ Spread SpreadOf(std::vector<double> values) {
   return {values.front(), 0.5 * (values[(n - 1) / 2] + values[n / 2]), values.back()};
 }
 
-Cost DeclaredCost(const Setup& setup) {
-  Cost sum;
-  for (int w = 0; w < setup.workers; ++w) {
-    sum = Together(sum, CostOfAes(setup.bits, LanesOf(setup, w), setup.sbox));
+DeclaredSends DeclaredOfAll(const BenchSetup& setup) {
+  DeclaredSends sum;
+  for (int t = 0; t < Teams(setup); ++t) {
+    const DeclaredSends one = DeclaredOf(setup, LanesOf(setup, t));
+    sum = {Together(sum.cost, one.cost), sum.frames + one.frames};
   }
   return sum;
 }
 
-absl::StatusOr<Measurement> Measure(const Setup& setup, const MeasureOptions& options,
+absl::StatusOr<Measurement> Measure(const BenchSetup& setup, const MeasureOptions& options,
                                     Parties& parties) {
   return Measuring(setup, options, parties).Run();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One party: its workers, started and waited for together.
+// One party: its teams, started and waited for together.
 #ifndef MPC_SERVER_BENCH_PARTY_H_
 #define MPC_SERVER_BENCH_PARTY_H_
 
@@ -14,9 +14,9 @@ namespace mpckdc::bench {
 
 class Party {
  public:
-  // One channel per worker. All three parties open at the same time.
+  // One channel per ring, team after team. All three parties open at the same time.
   static absl::StatusOr<std::unique_ptr<Party>> Open(
-      const Setup& setup, int party, RingsOfParty rings,
+      const BenchSetup& setup, int party, RingsOfParty rings,
       absl::Duration round_timeout);
 
   absl::Status MakeKeys();
@@ -30,11 +30,10 @@ class Party {
   absl::StatusOr<std::vector<SharedBlock>> Outputs(absl::Span<const size_t> lanes) const;
 
  private:
-  explicit Party(const Setup& setup) : setup_(setup) {}
+  explicit Party(const BenchSetup& setup) : setup_(setup) {}
   absl::Status WaitForAll();
 
-  const Setup setup_;
-  RingsOfParty rings_;
+  const BenchSetup setup_;
   std::vector<std::unique_ptr<Worker>> workers_;
   int64_t start_ns_ = 0;
 };
