@@ -12,6 +12,7 @@
 #include "mpc-server/bench/machine.h"
 #include "mpc-server/bitslice/slices.h"
 #include "mpc-server/limits.h"
+#include "mpc-server/transport/socket.h"
 
 namespace mpckdc::bench {
 namespace {
@@ -63,7 +64,9 @@ absl::Status ParseChannel(absl::string_view text, Channel* out) {
   std::vector<absl::string_view> names;
   for (Channel c : kAllChannels) {
     names.push_back(ChannelName(c));
-    if (ChannelName(c) == text) return *out = c, absl::OkStatus();
+    if (ChannelName(c) != text) continue;
+    if (ChannelIsBuilt(c)) return *out = c, absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(text, " is not built for this machine"));
   }
   return Bad(text, absl::StrCat("one of ", absl::StrJoin(names, ", ")));
 }
@@ -115,11 +118,22 @@ absl::Status Seconds(absl::string_view text, double low, double* out) {
   return absl::OkStatus();
 }
 
+absl::Status CheckAddress(absl::string_view text) {
+  constexpr int kMaxPort = 65535;
+  std::string host, port;
+  if (absl::Status s = SplitHostPort(text, &host, &port); !s.ok()) return s;
+  int number = 0;
+  if (absl::SimpleAtoi(port, &number) && number >= 1 && number <= kMaxPort) {
+    return absl::OkStatus();
+  }
+  return Bad(text, "host:port with a port from 1 to 65535");
+}
+
 absl::Status Three(absl::string_view text, std::array<std::string, kParties>* out) {
   const std::vector<std::string> parts = absl::StrSplit(text, ',');
   if (parts.size() != kParties) return Bad(text, "three addresses host:port, with commas between");
   for (size_t p = 0; p < parts.size(); ++p) {
-    if (absl::StatusOr<std::string> s = MovePort(parts[p], 0); !s.ok()) return s.status();
+    if (absl::Status s = CheckAddress(parts[p]); !s.ok()) return s;
     (*out)[p] = parts[p];
   }
   return absl::OkStatus();
@@ -136,8 +150,12 @@ using V = absl::string_view;
 // What is measured, each a list.
 std::vector<Entry> WhatEntries() {
   return {
-      {kWhat, "--channel", "NAME", "tls (default) or memory (threads only)",
-       [](V v, Options* o) { return List(v, &o->channels, ParseChannel); }},
+      {kWhat, "--channel", "NAME", "aead (the default where it is built), tls, tcp (without\n"
+       "protection), memory (threads only) or all",
+       [](V v, Options* o) {
+         o->all_channels = v == "all";
+         return o->all_channels ? absl::OkStatus() : List(v, &o->channels, ParseChannel);
+       }},
       {kWhat, "--batch", "N", "blocks of one batch, over all workers (16384)",
        [](V v, Options* o) {
          return List(v, &o->batches, [](V t, size_t* n) {
@@ -161,8 +179,11 @@ std::vector<Entry> WhatEntries() {
       {kWhat, "--randomness", "NAME", "keyed (default) or exchanged: zero shares without a\n"
        "cipher, for twice the bytes",
        [](V v, Options* o) { return List(v, &o->randomness, ParseRandomness); }},
-      {kWhat, "--isa", "NAME", "auto, avx512, avx2 or portable",
-       [](V v, Options* o) { return List(v, &o->isas, ParseIsaName); }},
+      {kWhat, "--isa", "NAME", "auto, avx512, avx2, portable or all (that this CPU has)",
+       [](V v, Options* o) {
+         if (v != "all") return List(v, &o->isas, ParseIsaName);
+         return o->isas = SupportedIsas(), absl::OkStatus();
+       }},
       {kWhat, "--sbox", "NAME", "auto (by the batch's size), throughput or latency",
        [](V v, Options* o) { return List(v, &o->sboxes, ParseSbox); }},
       {kWhat, "--bits", "N", "128 or 256",
@@ -180,6 +201,10 @@ std::vector<Entry> HowEntries() {
        [](V, Options* o) { return o->with_floor = true, absl::OkStatus(); }},
       {kHow, "--json", nullptr, "prints JSON instead of a table",
        [](V, Options* o) { return o->json = true, absl::OkStatus(); }},
+      {kHow, "--brief", nullptr, "leaves out the line about the machine above a table",
+       [](V, Options* o) { return o->brief = true, absl::OkStatus(); }},
+      {kHow, "--save", "FILE", "writes the JSON to a file as well",
+       [](V v, Options* o) { return Text(v, &o->save); }},
       {kHow, "--help", nullptr, "this text",
        [](V, Options* o) { return o->help = true, absl::OkStatus(); }},
       {kHow, "--version", nullptr, "version and commit",
@@ -197,8 +222,7 @@ std::vector<Entry> WhereEntries() {
          o->launch = absl::StrSplit(v, ' ', absl::SkipEmpty());
          return absl::OkStatus();
        }},
-      {kWhere, "--addresses", "A,B,C", "host:port of each party; worker w uses the port + w\n"
-       "(free ports of 127.0.0.1)",
+      {kWhere, "--addresses", "A,B,C", "host:port of each party (free ports of 127.0.0.1)",
        [](V v, Options* o) { return Three(v, &o->addresses); }},
       {kWhere, "--congestion", "NAME", "TCP congestion control of the parties' connections",
        [](V v, Options* o) { return Text(v, &o->tuning.congestion); }},
@@ -320,6 +344,13 @@ absl::Status CheckParty(const Options& o) {
   return absl::OkStatus();
 }
 
+std::vector<Channel> ChannelsOf(Placement placement) {
+  std::vector<Channel> channels(std::begin(kAllChannels), std::end(kAllChannels));
+  if (placement == Placement::kProcesses) std::erase(channels, Channel::kMemory);
+  std::erase_if(channels, [](Channel c) { return !ChannelIsBuilt(c); });
+  return channels;
+}
+
 // What does not go together.
 absl::Status Check(const Options& o) {
   if (std::find(std::begin(kCommands), std::end(kCommands), o.command) == std::end(kCommands)) {
@@ -364,6 +395,7 @@ absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
     }
   }
   if (options.help || options.version) return options;
+  if (options.all_channels) options.channels = ChannelsOf(options.placement);
   if (absl::Status s = Check(options); !s.ok()) return s;
   return options;
 }
