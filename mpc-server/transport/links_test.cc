@@ -269,6 +269,7 @@ TEST(AgreementTest, NothingInCommonIsSaidAtBothEnds) {
 TEST(AgreementTest, RingsAreConnectedByNumber) {
   TestCa ca;
   auto options = TestPeerOptions(ca);
+  std::barrier all_done(kParties);  // nobody hangs up while another still receives
   OnThreeThreads([&](int p) {
     options[p].rings = 3;
     auto connector = TlsPeerConnector::Create(options[p]);
@@ -286,7 +287,7 @@ TEST(AgreementTest, RingsAreConnectedByNumber) {
       ASSERT_TRUE(frame.ok()) << frame.status();
       EXPECT_EQ(frame->payload[0], ring);
     }
-    absl::SleepFor(absl::Milliseconds(200));  // nobody hangs up while another still receives
+    all_done.arrive_and_wait();
   });
 }
 

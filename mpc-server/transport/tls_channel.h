@@ -66,8 +66,9 @@ class TlsPeerConnector {
   // connection and is part of the text.
   using Channels = std::vector<std::unique_ptr<PeerChannel>>;
   virtual absl::StatusOr<Channels> ConnectAll(absl::Time deadline) = 0;
-  // The same with one ring.
+  // The same with one ring; FailedPrecondition at once when there are more.
   absl::StatusOr<std::unique_ptr<PeerChannel>> Connect(absl::Time deadline);
+  virtual int rings() const = 0;
   // Reads certificate, key, CA anew for later connections.
   virtual absl::Status Reload() = 0;
   virtual int port() const = 0;

@@ -42,6 +42,7 @@ class Connector : public TlsPeerConnector {
 
   absl::StatusOr<Channels> ConnectAll(absl::Time deadline) override;
   absl::Status Reload() override;
+  int rings() const override { return options_.rings; }
   int port() const override { return LocalPort(listener_); }
   void Shutdown() override {
     shut_down_ = true;
@@ -79,7 +80,16 @@ class Connector : public TlsPeerConnector {
   };
   std::vector<Ring> rings_;
   std::vector<std::unique_ptr<Attempt>> incoming_;  // under way
-  std::string outgoing_error_, incoming_error_;
+  // The last error seen, for the administrator. A lost connection does not hide why the one before
+  // it was refused.
+  struct LastError {
+    void Note(const absl::Status& s) {
+      if (absl::IsUnavailable(s) && !status.ok() && !absl::IsUnavailable(status)) return;
+      status = s;
+    }
+    absl::Status status;
+  };
+  LastError outgoing_error_, incoming_error_;
 };
 
 absl::Status Connector::Reload() {
@@ -112,7 +122,7 @@ void Connector::StartOutgoing(int number) {
   absl::StatusOr<std::unique_ptr<TlsLink>> link =
       fd.ok() ? NewLink(*std::move(fd), true) : fd.status();
   if (!link.ok()) {
-    outgoing_error_ = std::string(link.status().message());
+    outgoing_error_.Note(link.status());
     return;
   }
   ring.outgoing = std::make_unique<Attempt>(
@@ -125,7 +135,7 @@ void Connector::StepOutgoing(int number) {
   if (outgoing == nullptr) return;
   absl::Status s = outgoing->Step(options_, Next(), clock_.Now());
   if (s.ok()) return;
-  outgoing_error_ = std::string(s.message());
+  outgoing_error_.Note(s);
   outgoing.reset();
 }
 
@@ -146,7 +156,7 @@ void Connector::StepIncoming() {
   for (std::unique_ptr<Attempt>& a : incoming_) {
     absl::Status s = a->Step(options_, Prev(), clock_.Now());
     if (!s.ok()) {
-      incoming_error_ = std::string(s.message());
+      incoming_error_.Note(s);
       a.reset();
     } else if (a->ready()) {
       std::unique_ptr<Attempt>& place = rings_[static_cast<size_t>(a->ring())].from_prev;
@@ -158,7 +168,7 @@ void Connector::StepIncoming() {
     if (ring.from_prev == nullptr) continue;
     absl::Status s = ring.from_prev->Step(options_, Prev(), clock_.Now());
     if (s.ok()) continue;
-    incoming_error_ = std::string(s.message());
+    incoming_error_.Note(s);
     ring.from_prev.reset();
   }
 }
@@ -190,13 +200,13 @@ bool Connector::Complete() const {
 absl::Status Connector::TooLate() const {
   std::string text;
   const auto describe = [&](absl::string_view who, int party, size_t missing,
-                            const std::string& error) {
+                            const LastError& error) {
     if (missing == 0) return;
     absl::StrAppend(&text, text.empty() ? "" : "; ", "no connection ", who, " (P", party, ")");
     if (missing < rings_.size()) {
       absl::StrAppend(&text, " for ", missing, " of ", rings_.size(), " rings");
     }
-    if (!error.empty()) absl::StrAppend(&text, ": ", error);
+    if (!error.status.ok()) absl::StrAppend(&text, ": ", error.status.message());
   };
   size_t no_next = 0, no_prev = 0;
   for (const Ring& ring : rings_) {
@@ -233,8 +243,7 @@ void Connector::Clear() {
 
 absl::StatusOr<TlsPeerConnector::Channels> Connector::ConnectAll(absl::Time deadline) {
   Clear();
-  outgoing_error_.clear();
-  incoming_error_.clear();
+  outgoing_error_ = incoming_error_ = {};
   while (!shut_down_) {
     for (int ring = 0; ring < options_.rings; ++ring) StepOutgoing(ring);
     StepIncoming();
@@ -256,11 +265,11 @@ absl::StatusOr<TlsPeerConnector::Channels> Connector::ConnectAll(absl::Time dead
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PeerChannel>> TlsPeerConnector::Connect(absl::Time deadline) {
-  absl::StatusOr<Channels> channels = ConnectAll(deadline);
-  if (!channels.ok()) return channels.status();
-  if (channels->size() != 1) {
+  if (rings() != 1) {
     return absl::FailedPreconditionError("Connect() is for one ring, ConnectAll() for several");
   }
+  absl::StatusOr<Channels> channels = ConnectAll(deadline);
+  if (!channels.ok()) return channels.status();
   return std::move(channels->front());
 }
 

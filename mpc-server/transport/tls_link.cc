@@ -57,6 +57,11 @@ Progress TlsLink::Handshake() {
   ForgetEvents();
   const int rc = SSL_do_handshake(ssl_.get());
   if (rc == 1) return true;
+  // A refusal, by either end, as opposed to a connection that was lost.
+  if (SSL_get_error(ssl_.get(), rc) == SSL_ERROR_SSL &&
+      ERR_GET_REASON(ERR_peek_last_error()) != SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+    return absl::FailedPreconditionError(TakeSslError());
+  }
   if (absl::Status s = HandleError(rc, &read_waits_); !s.ok()) return s;
   return false;
 }
