@@ -92,7 +92,8 @@ TEST(MpcBench, AesWithJoinedWorkersPartsAndExchangedRandomness) {
 }
 
 TEST(MpcBench, AesOnThreads) {
-  ExpectVerified(RunJson("aes --parties=threads --channel=tls,tcp,memory --batch=7 --workers=1,2"), 6);
+  ExpectVerified(
+      RunJson("aes --parties=threads --channel=tls,tcp,memory --batch=7 --workers=1,2"), 6);
 }
 
 TEST(MpcBench, EveryInstructionSetOfThisMachine) {
