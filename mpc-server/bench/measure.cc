@@ -50,6 +50,7 @@ class Gathered {
     r.blocks_per_cpu_s = SpreadOf(blocks_per_cpu_s_);
     r.p50_ms = PercentileMs(latency_ns_, 0.5);
     r.p99_ms = PercentileMs(latency_ns_, 0.99);
+    r.max_ms = PercentileMs(latency_ns_, 1);
     const double of_party = static_cast<double>(batches_) * kParties;
     const double of_block = of_party * static_cast<double>(setup_.lanes);
     r.bytes_per_block_per_party = static_cast<double>(bytes_) / of_block;
@@ -116,6 +117,7 @@ class Measuring {
     for (int run = 0; run < options_.runs && s.ok(); ++run) {
       if (options_.aes) s = MeasureAes(run == 0);
       if (s.ok() && options_.floor) s = MeasureFloor();
+      batches_ = next_batches_;
     }
     if (!s.ok()) return s;
     found_.setup = setup_;
@@ -128,18 +130,23 @@ class Measuring {
   // Buffers grow, connections open their windows; then batches_ is what fits into a run. The last
   // work that warms up decides: AES, if there is any.
   absl::Status WarmUp(Work work) {
-    double wall = 0;
+    absl::Status s = Once(work, 1).status();
     uint32_t batches = 1;
-    for (int step = 0; step == 0 || (wall < kCalibrationSeconds && step < 8); ++step) {
-      if (absl::Status s = Once(work, step == 0 ? 1 : batches).status(); !s.ok()) return s;
+    for (double wall = 0; s.ok() && wall < kCalibrationSeconds && batches < kMaxBatchesOfRun;
+         batches *= 4) {
       absl::StatusOr<RunReport> run = Once(work, batches);
-      if (!run.ok()) return run.status();
+      s = run.status();
+      if (!s.ok()) break;
       wall = WallSeconds(*run);
-      batches_ = static_cast<uint32_t>(std::clamp(
-          options_.seconds / options_.runs / (wall / batches), 1.0, double{kMaxBatchesOfRun}));
-      batches *= 4;
+      batches_ = next_batches_ = Fitting(*run);
     }
-    return absl::OkStatus();
+    return s;
+  }
+
+  // How many batches fit into a run, to judge by the last one: the first batches are slow.
+  uint32_t Fitting(const RunReport& run) const {
+    const double batches = options_.seconds / options_.runs / (WallSeconds(run) / run.batches);
+    return static_cast<uint32_t>(std::clamp(batches, 1.0, double{kMaxBatchesOfRun}));
   }
 
   absl::StatusOr<RunReport> Once(Work work, uint32_t batches) {
@@ -151,6 +158,7 @@ class Measuring {
     absl::StatusOr<RunReport> run = Once(Work::kAes, batches_);
     if (!run.ok()) return run.status();
     aes_.Add(*run);
+    next_batches_ = Fitting(*run);
     if (first) {
       if (absl::Status s = MeasureMemory(); !s.ok()) return s;
     }
@@ -164,8 +172,10 @@ class Measuring {
 
   absl::Status MeasureFloor() {
     absl::StatusOr<RunReport> run = Once(Work::kFloor, batches_);
-    if (run.ok()) floor_.Add(*run);
-    return run.status();
+    if (!run.ok()) return run.status();
+    floor_.Add(*run);
+    if (!options_.aes) next_batches_ = Fitting(*run);
+    return absl::OkStatus();
   }
 
   absl::Status MeasureMemory() {
@@ -190,7 +200,8 @@ class Measuring {
   Gathered aes_, floor_;
   const std::vector<size_t> sample_;
   Measurement found_;
-  uint32_t batches_ = 1;
+  uint32_t batches_ = 1;       // of the run under way
+  uint32_t next_batches_ = 1;  // of the next one
   uint32_t aes_batches_ = 0;  // the number of the last one: they count from 1 in each session
 };
 

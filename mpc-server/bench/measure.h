@@ -22,7 +22,7 @@ struct Result {
   Spread blocks_per_s;
   Spread blocks_per_cpu_s;  // CPU of the three parties together
   // From a batch's start at a party to its outputs there, the latest of the three parties.
-  double p50_ms = 0, p99_ms = 0;
+  double p50_ms = 0, p99_ms = 0, max_ms = 0;
   double bytes_per_block_per_party = 0;          // frames with their headers
   double payload_bytes_per_block_per_party = 0;
   double rounds = 0;                             // of a batch

@@ -21,8 +21,8 @@ BATCHES = (16, 64, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072
 SMALL = (1, 8, 32, 64, 128, 256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384)
 # Each file, and what measures it.
 RUNS = {
-    'plot-channels': ['aes', '--channel=all', '--with-floor', '--batch=' + ','.join(map(str, BATCHES)),
-                      '--seconds=0.9'],
+    'plot-channels': ['aes', '--channel=all', '--with-floor',
+                      '--batch=' + ','.join(map(str, BATCHES)), '--seconds=0.9'],
     'plot-memory': ['aes', '--parties=threads', '--channel=memory',
                     '--batch=' + ','.join(map(str, BATCHES)), '--seconds=0.9'],
     'plot-sboxes': ['aes', '--sbox=throughput,latency', '--batch=' + ','.join(map(str, SMALL)),

@@ -22,7 +22,7 @@ void AddResult(const Result& r, ordered_json& out) {
   out["rounds"] = r.rounds;
   out["messages"] = r.messages;
   out["cost_as_declared"] = r.cost_as_declared;
-  out["latency_ms"] = {{"p50", r.p50_ms}, {"p99", r.p99_ms}};
+  out["latency_ms"] = {{"p50", r.p50_ms}, {"p99", r.p99_ms}, {"max", r.max_ms}};
   out["minor_faults_per_batch"] = r.minor_faults_per_batch;
   out["spread"] = {{"blocks_per_s", SpreadJson(r.blocks_per_s)},
                    {"blocks_per_cpu_s", SpreadJson(r.blocks_per_cpu_s)}};
