@@ -187,6 +187,19 @@ class Wire:
         return sum(int(self.run(party, 'nstat', '-az', 'TcpRetransSegs').split()[-2])
                    for party in PARTIES)
 
+    def sent(self):
+        """What all hosts have sent so far, of TCP: {payload, wire} in bytes.
+
+        IP counts a large segment once, with one header, TCP each frame that it is cut into."""
+        payload = wire = 0
+        for party in PARTIES:
+            counted = counters(self.run(party, 'cat', '/proc/net/snmp', '/proc/net/netstat'))
+            octets, packets = counted['IpExt.OutOctets'], counted['Ip.OutRequests']
+            frames = counted['Tcp.OutSegs']
+            payload += octets - packets * TCP_HEADERS
+            wire += octets + (frames - packets) * TCP_HEADERS + frames * ETHERNET_BYTES
+        return {'payload': payload, 'wire': wire}
+
     def stop_relay(self):
         if self._relay:
             relay, self._relay = self._relay, None
@@ -243,6 +256,16 @@ class Wire:
             relay, self._relay = self._relay, None
             _, errors = relay.communicate(timeout=10)
             raise network.NetworkError(f'wire-relay: {errors.strip()}')
+
+
+def counters(text):
+    """/proc/net/snmp and netstat: a line of names, then one of numbers, per protocol."""
+    found = {}
+    rows = [line.split() for line in text.splitlines()]
+    for names, numbers in zip(rows[::2], rows[1::2]):
+        for name, number in zip(names[1:], numbers[1:]):
+            found[f'{names[0].rstrip(":")}.{name}'] = int(number)
+    return found
 
 
 def aim(mbit, round_trip_ms, kernel=Kernel()):
