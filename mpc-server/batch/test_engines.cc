@@ -22,9 +22,13 @@ class MemoryHub::ChannelOf : public PeerChannel {
       : ring_(std::move(ring)), channel_(ring_->channel(party)) {}
   ~ChannelOf() override { ring_->Close(); }
 
-  absl::Status Exchange(const RoundId& id, const RoundBuffers& buffers,
-                        absl::Time deadline) override {
-    return channel_.Exchange(id, buffers, Real(deadline));
+  absl::Status Post(const RoundId& id, absl::Span<const uint8_t> to_next,
+                    absl::Span<const uint8_t> to_prev) override {
+    return channel_.Post(id, to_next, to_prev);
+  }
+  absl::Status Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
+                       absl::Span<uint8_t> from_next, absl::Time deadline) override {
+    return channel_.Collect(id, from_prev, from_next, Real(deadline));
   }
   absl::Status Send(Neighbour to, FrameType type, absl::Span<const uint8_t> payload) override {
     return channel_.Send(to, type, payload);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/sim/link.h"
+#include "mpc-server/transport/posted_rounds.h"
 
 namespace mpckdc::sim {
 
@@ -23,7 +24,10 @@ class SimChannel : public PeerChannel {
     }
   }
 
-  absl::Status Exchange(const RoundId& id, const RoundBuffers& b, absl::Time deadline) override;
+  absl::Status Post(const RoundId& id, absl::Span<const uint8_t> to_next,
+                    absl::Span<const uint8_t> to_prev) override;
+  absl::Status Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
+                       absl::Span<uint8_t> from_next, absl::Time deadline) override;
   absl::Status Send(Neighbour to, FrameType type, absl::Span<const uint8_t> payload) override;
   absl::StatusOr<Frame> Receive(Neighbour from, absl::Time deadline) override;
   void BindSession(uint32_t session) override { session_ = session; }
@@ -62,6 +66,7 @@ class SimChannel : public PeerChannel {
   const std::shared_ptr<bool> dead_;
   uint32_t session_ = 0;
   absl::Status broken_;
+  PostedRounds posted_;
 };
 
 namespace {
@@ -152,18 +157,27 @@ absl::Status SimChannel::Take(Neighbour from, const RoundId& id, absl::Span<uint
   return s;
 }
 
-absl::Status SimChannel::Exchange(const RoundId& id, const RoundBuffers& b, absl::Time deadline) {
+// The named step of a round is its posting: a process that dies in it has sent nothing of it.
+absl::Status SimChannel::Post(const RoundId& id, absl::Span<const uint8_t> to_next,
+                              absl::Span<const uint8_t> to_prev) {
   if (!broken_.ok()) return broken_;
   if (Killed(id.step)) return Gone();
   const auto header = [&id](size_t size) {
     return FrameHeader{FrameType::kRound, id.round, id.session, id.batch,
                        static_cast<uint32_t>(size)};
   };
-  if (!b.to_next.empty()) Put(Neighbour::kNext, header(b.to_next.size()), b.to_next);
-  if (!b.to_prev.empty()) Put(Neighbour::kPrev, header(b.to_prev.size()), b.to_prev);
-  absl::Status s;
-  if (!b.from_prev.empty()) s = Take(Neighbour::kPrev, id, b.from_prev, deadline);
-  if (s.ok() && !b.from_next.empty()) s = Take(Neighbour::kNext, id, b.from_next, deadline);
+  posted_.Push(id);
+  if (!to_next.empty()) Put(Neighbour::kNext, header(to_next.size()), to_next);
+  if (!to_prev.empty()) Put(Neighbour::kPrev, header(to_prev.size()), to_prev);
+  return absl::OkStatus();
+}
+
+absl::Status SimChannel::Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
+                                 absl::Span<uint8_t> from_next, absl::Time deadline) {
+  if (!broken_.ok()) return broken_;
+  absl::Status s = posted_.Pop(id).status();
+  if (s.ok() && !from_prev.empty()) s = Take(Neighbour::kPrev, id, from_prev, deadline);
+  if (s.ok() && !from_next.empty()) s = Take(Neighbour::kNext, id, from_next, deadline);
   return Break(s);
 }
 

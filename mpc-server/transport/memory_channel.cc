@@ -8,9 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "mpc-server/transport/posted_rounds.h"
 #include "mpc-server/transport/ring.h"
 
 namespace mpckdc {
+
+namespace {
+constexpr size_t kSpares = 16;  // buffers kept per direction: as many rounds may be under way
+}  // namespace
 
 struct MemoryFrame {
   uint8_t header[kFrameHeaderSize];
@@ -52,7 +57,7 @@ class MemoryRing::Pipe {
   }
   void Recycle(SecretBytes bytes) {
     absl::MutexLock lock(&mutex_);
-    if (spare_.size() < 4) spare_.push_back(std::move(bytes));
+    if (spare_.size() < kSpares) spare_.push_back(std::move(bytes));
   }
 
   void Close() {
@@ -71,7 +76,10 @@ class MemoryRing::Channel : public PeerChannel {
  public:
   Channel(State& state, int party) : state_(state), party_(party) {}
 
-  absl::Status Exchange(const RoundId& id, const RoundBuffers& b, absl::Time deadline) override;
+  absl::Status Post(const RoundId& id, absl::Span<const uint8_t> to_next,
+                    absl::Span<const uint8_t> to_prev) override;
+  absl::Status Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
+                       absl::Span<uint8_t> from_next, absl::Time deadline) override;
   absl::Status Send(Neighbour to, FrameType type, absl::Span<const uint8_t> payload) override;
   absl::StatusOr<Frame> Receive(Neighbour from, absl::Time deadline) override;
   void BindSession(uint32_t session) override { session_ = session; }
@@ -93,6 +101,7 @@ class MemoryRing::Channel : public PeerChannel {
   const int party_;
   uint32_t session_ = 0;
   absl::Status broken_;
+  PostedRounds posted_;
   ChannelCounters counters_;
 };
 
@@ -167,22 +176,28 @@ absl::Status MemoryRing::Channel::TakeRound(Neighbour from, const RoundId& id,
   return absl::OkStatus();
 }
 
-absl::Status MemoryRing::Channel::Exchange(const RoundId& id, const RoundBuffers& b,
-                                           absl::Time deadline) {
+absl::Status MemoryRing::Channel::Post(const RoundId& id, absl::Span<const uint8_t> to_next,
+                                       absl::Span<const uint8_t> to_prev) {
   if (!broken_.ok()) return broken_;
-  const auto header = [&](size_t size) {
-    return FrameHeader{FrameType::kRound, id.round, id.session, id.batch,
-                       static_cast<uint32_t>(size)};
+  const auto deliver = [&](Neighbour to, absl::Span<const uint8_t> payload) {
+    if (payload.empty()) return absl::OkStatus();
+    return Deliver(to, {FrameType::kRound, id.round, id.session, id.batch,
+                        static_cast<uint32_t>(payload.size())},
+                   id.step, payload);
   };
-  absl::Status s;
-  if (!b.to_next.empty()) {
-    s = Deliver(Neighbour::kNext, header(b.to_next.size()), id.step, b.to_next);
-  }
-  if (s.ok() && !b.to_prev.empty()) {
-    s = Deliver(Neighbour::kPrev, header(b.to_prev.size()), id.step, b.to_prev);
-  }
-  if (s.ok() && !b.from_prev.empty()) s = TakeRound(Neighbour::kPrev, id, b.from_prev, deadline);
-  if (s.ok() && !b.from_next.empty()) s = TakeRound(Neighbour::kNext, id, b.from_next, deadline);
+  posted_.Push(id);
+  absl::Status s = deliver(Neighbour::kNext, to_next);
+  if (s.ok()) s = deliver(Neighbour::kPrev, to_prev);
+  return s;
+}
+
+absl::Status MemoryRing::Channel::Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
+                                          absl::Span<uint8_t> from_next, absl::Time deadline) {
+  if (!broken_.ok()) return broken_;
+  absl::Status s = posted_.Pop(id).status();
+  if (!s.ok()) return broken_ = s;
+  if (!from_prev.empty()) s = TakeRound(Neighbour::kPrev, id, from_prev, deadline);
+  if (s.ok() && !from_next.empty()) s = TakeRound(Neighbour::kNext, id, from_next, deadline);
   return s;
 }
 

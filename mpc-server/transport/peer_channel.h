@@ -2,9 +2,9 @@
 // One party's connection to its two neighbours on the ring P0 -> P1 -> P2 -> P0.
 //
 // Implementations: MemoryChannel (three parties in one process), TlsPeerChannel (production) and
-// the simulator's. All calls block until done, failed or past the deadline; a channel is used by
-// one thread (or fiber) at a time and starts none. After an error a channel is closed for good:
-// the caller drops it and connects anew.
+// the simulator's. Calls with a deadline block until done, failed or past it, the others never; a
+// channel is used by one thread (or fiber) at a time and starts none. After an error a channel is
+// closed for good: the caller drops it and connects anew.
 #ifndef MPC_SERVER_TRANSPORT_PEER_CHANNEL_H_
 #define MPC_SERVER_TRANSPORT_PEER_CHANNEL_H_
 
@@ -57,12 +57,28 @@ class PeerChannel {
  public:
   virtual ~PeerChannel() = default;
 
-  // Sends and receives one round's frames; never deadlocks, however large the messages, as long as
-  // every party calls it. Errors: Unavailable (connection lost), DeadlineExceeded, Aborted (the
-  // peer sent kAbort; the text is its reason), DataLoss (a frame that was not expected). Every
-  // error names the neighbour and the step.
-  virtual absl::Status Exchange(const RoundId& id, const RoundBuffers& buffers,
-                                absl::Time deadline) = 0;
+  // A round is posted, then collected. Several may be posted before the first is collected; they
+  // are collected in the order of posting. It never deadlocks, however large the messages, as long as
+  // every party posts and collects the same rounds in the same order. Errors: Unavailable
+  // (connection lost), DeadlineExceeded, Aborted (the peer sent kAbort; the text is its reason),
+  // DataLoss (a frame that was not expected), FailedPrecondition (collected out of order). Every
+  // error names the neighbour, if one is to blame, and the step.
+
+  // Hands a round's outgoing frames to the channel, which sends what it can now and the rest during
+  // later calls; never waits. The memory stays unchanged until Collect() of this or a later round
+  // has returned, or the channel is gone. An empty span sends no frame.
+  virtual absl::Status Post(const RoundId& id, absl::Span<const uint8_t> to_next,
+                            absl::Span<const uint8_t> to_prev) = 0;
+  // Waits for the incoming frames of the oldest round that is posted and not collected, and until
+  // all that was posted up to this round has left. Meanwhile later rounds leave too; what arrives
+  // for them stays where it is.
+  virtual absl::Status Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
+                               absl::Span<uint8_t> from_next, absl::Time deadline) = 0;
+  // Post and Collect.
+  absl::Status Exchange(const RoundId& id, const RoundBuffers& buffers, absl::Time deadline) {
+    if (absl::Status s = Post(id, buffers.to_next, buffers.to_prev); !s.ok()) return s;
+    return Collect(id, buffers.from_prev, buffers.from_next, deadline);
+  }
 
   // Control frames. Send() may return before the bytes have left; they leave during later calls.
   // kAbort may be sent on a channel that failed, best effort: the other neighbour may still hear.

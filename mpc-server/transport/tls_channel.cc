@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/transport/posted_rounds.h"
 #include "mpc-server/transport/ring.h"
 #include "mpc-server/transport/tls_peer_channel.h"
 
@@ -19,7 +20,10 @@ class TlsPeerChannel : public PeerChannel {
                  Clock& clock)
       : party_(party), clock_(clock), prev_(std::move(prev)), next_(std::move(next)) {}
 
-  absl::Status Exchange(const RoundId& id, const RoundBuffers& b, absl::Time deadline) override;
+  absl::Status Post(const RoundId& id, absl::Span<const uint8_t> to_next,
+                    absl::Span<const uint8_t> to_prev) override;
+  absl::Status Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
+                       absl::Span<uint8_t> from_next, absl::Time deadline) override;
   absl::Status Send(Neighbour to, FrameType type, absl::Span<const uint8_t> payload) override;
   absl::StatusOr<Frame> Receive(Neighbour from, absl::Time deadline) override;
   void BindSession(uint32_t session) override { session_ = session; }
@@ -44,6 +48,7 @@ class TlsPeerChannel : public PeerChannel {
   std::unique_ptr<TlsLink> prev_, next_;
   uint32_t session_ = 0;
   absl::Status broken_;
+  PostedRounds posted_;
 };
 
 absl::Status TlsPeerChannel::Fail(Neighbour n, absl::string_view step, const absl::Status& cause) {
@@ -90,39 +95,51 @@ bool TlsPeerChannel::Wait(absl::Time deadline, const TlsLink* watched) {
   }
 }
 
-absl::Status TlsPeerChannel::Exchange(const RoundId& id, const RoundBuffers& b,
-                                      absl::Time deadline) {
+FrameHeader RoundHeader(const RoundId& id, size_t size) {
+  return {FrameType::kRound, id.round, id.session, id.batch, static_cast<uint32_t>(size)};
+}
+
+absl::Status TlsPeerChannel::Post(const RoundId& id, absl::Span<const uint8_t> to_next,
+                                  absl::Span<const uint8_t> to_prev) {
   if (!broken_.ok()) return broken_;
-  const auto header = [&](size_t size) {
-    return FrameHeader{FrameType::kRound, id.round, id.session, id.batch,
-                       static_cast<uint32_t>(size)};
-  };
-  if (!b.to_next.empty()) next_->QueueReferring(header(b.to_next.size()), b.to_next);
-  if (!b.to_prev.empty()) prev_->QueueReferring(header(b.to_prev.size()), b.to_prev);
-  bool sent_next = false, sent_prev = false;
-  bool got_prev = b.from_prev.empty(), got_next = b.from_next.empty();
+  if (!to_next.empty()) next_->QueueReferring(RoundHeader(id, to_next.size()), to_next);
+  if (!to_prev.empty()) prev_->QueueReferring(RoundHeader(id, to_prev.size()), to_prev);
+  posted_.Push(id, next_->queued(), prev_->queued());
+  bool done = false;
+  absl::Status s = Drive(Neighbour::kNext, id.step, next_->Flush(), &done);
+  if (s.ok()) s = Drive(Neighbour::kPrev, id.step, prev_->Flush(), &done);
+  return s;
+}
+
+absl::Status TlsPeerChannel::Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
+                                     absl::Span<uint8_t> from_next, absl::Time deadline) {
+  if (!broken_.ok()) return broken_;
+  const absl::StatusOr<PostedRound> round = posted_.Pop(id);
+  if (!round.ok()) return broken_ = round.status();
+  bool got_prev = from_prev.empty(), got_next = from_next.empty(), flushed = false;
   next_->ForgetEvents();
   prev_->ForgetEvents();
   const auto drive = [&]() -> absl::Status {
-    absl::Status s;
-    if (!sent_next) s = Drive(Neighbour::kNext, id.step, next_->Flush(), &sent_next);
-    if (s.ok() && !sent_prev) s = Drive(Neighbour::kPrev, id.step, prev_->Flush(), &sent_prev);
+    absl::Status s = Drive(Neighbour::kNext, id.step, next_->Flush(), &flushed);
+    if (s.ok()) s = Drive(Neighbour::kPrev, id.step, prev_->Flush(), &flushed);
     if (s.ok() && !got_prev) {
-      s = Drive(Neighbour::kPrev, id.step, prev_->ReadInto(header(b.from_prev.size()), b.from_prev),
-                &got_prev);
+      s = Drive(Neighbour::kPrev, id.step,
+                prev_->ReadInto(RoundHeader(id, from_prev.size()), from_prev), &got_prev);
     }
     if (s.ok() && !got_next) {
-      s = Drive(Neighbour::kNext, id.step, next_->ReadInto(header(b.from_next.size()), b.from_next),
-                &got_next);
+      s = Drive(Neighbour::kNext, id.step,
+                next_->ReadInto(RoundHeader(id, from_next.size()), from_next), &got_next);
     }
     return s;
   };
   while (true) {
     if (absl::Status s = drive(); !s.ok()) return s;
-    if (sent_next && sent_prev && got_prev && got_next) return absl::OkStatus();
+    const bool sent_prev = prev_->sent() >= round->prev_end;
+    if (got_prev && got_next && sent_prev && next_->sent() >= round->next_end) {
+      return absl::OkStatus();
+    }
     if (!Wait(deadline)) {
-      const bool prev_late = !got_prev || !sent_prev;
-      return Fail(prev_late ? Neighbour::kPrev : Neighbour::kNext, id.step,
+      return Fail(got_prev && sent_prev ? Neighbour::kNext : Neighbour::kPrev, id.step,
                   absl::DeadlineExceededError("nothing moved before the deadline"));
     }
   }

@@ -76,46 +76,66 @@ Progress TlsLink::ReceiveAccepted() {
   return *n == 1;
 }
 
+// Keeps out_ from growing without end while it never empties.
+void TlsLink::MakeRoom(size_t size) {
+  if (out_.size() + size <= out_.capacity() || out_at_ < out_.size() / 2) return;
+  out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(out_at_));
+  out_at_ = 0;
+}
+
 void TlsLink::Queue(const FrameHeader& header, absl::Span<const uint8_t> payload) {
   if (cut_short_) return;
   uint8_t bytes[kFrameHeaderSize];
   WriteFrameHeader(header, bytes);
+  MakeRoom(sizeof(bytes) + payload.size());
   out_.insert(out_.end(), bytes, bytes + sizeof(bytes));
   out_.insert(out_.end(), payload.begin(), payload.end());
+  pieces_.push({nullptr, sizeof(bytes) + payload.size()});
   ++counters.frames_sent;
   counters.bytes_sent += sizeof(bytes) + payload.size();
 }
 
 void TlsLink::QueueReferring(const FrameHeader& header, absl::Span<const uint8_t> payload) {
+  if (cut_short_) return;
   const size_t first = std::min(payload.size(), kFirstRecord - kFrameHeaderSize);
   Queue(header, payload.first(first));
-  out_rest_ = payload.subspan(first);
-  counters.bytes_sent += out_rest_.size();
+  if (first == payload.size()) return;
+  pieces_.push({payload.data() + first, payload.size() - first});
+  counters.bytes_sent += payload.size() - first;
+}
+
+void TlsLink::Took(size_t size) {
+  Piece& piece = pieces_.front();
+  sent_ += size;
+  piece.size -= size;
+  if (piece.referred != nullptr) {
+    piece.referred += size;
+  } else {
+    out_at_ += size;
+  }
+  if (piece.size > 0) return;
+  pieces_.pop();
+  if (out_at_ < out_.size()) return;
+  out_.clear();
+  out_at_ = 0;
 }
 
 Progress TlsLink::Flush() {
-  while (out_at_ < out_.size()) {
-    absl::StatusOr<size_t> n = Write(out_.data() + out_at_, out_.size() - out_at_);
+  while (!pieces_.empty()) {
+    const absl::Span<const uint8_t> bytes = Bytes(pieces_.front());
+    absl::StatusOr<size_t> n = Write(bytes.data(), bytes.size());
     if (!n.ok()) return n.status();
     if (*n == 0) return false;
-    out_at_ += *n;
-  }
-  out_.clear();
-  out_at_ = 0;
-  while (!out_rest_.empty()) {
-    absl::StatusOr<size_t> n = Write(out_rest_.data(), out_rest_.size());
-    if (!n.ok()) return n.status();
-    if (*n == 0) return false;
-    out_rest_.remove_prefix(*n);
+    Took(*n);
   }
   return true;
 }
 
 void TlsLink::DropUnsent() {
-  cut_short_ = cut_short_ || out_at_ < out_.size() || !out_rest_.empty();
+  cut_short_ = cut_short_ || !pieces_.empty();
+  pieces_.clear();
   out_.clear();
   out_at_ = 0;
-  out_rest_ = {};
 }
 
 Progress TlsLink::ReadHeader() {

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "mpc-server/secret/secret.h"
+#include "mpc-server/transport/fifo.h"
 #include "mpc-server/transport/frame_format.h"
 #include "mpc-server/transport/peer_channel.h"
 #include "mpc-server/transport/socket.h"
@@ -31,10 +32,13 @@ class TlsLink {
   Progress ReceiveAccepted();
 
   // Queues a frame behind what is still unsent. The second form keeps only a reference to the
-  // payload, which must live until Flush() has finished.
+  // payload, which must live until sent() has reached what queued() is afterwards.
   void Queue(const FrameHeader& header, absl::Span<const uint8_t> payload);
   void QueueReferring(const FrameHeader& header, absl::Span<const uint8_t> payload);
   Progress Flush();
+  // Bytes of frames since the link was made.
+  uint64_t queued() const { return counters.bytes_sent; }
+  uint64_t sent() const { return sent_; }
   // Forgets what is unsent (a referred payload may be about to die). After a frame cut short
   // nothing more is ever sent: the peer would take it for the rest of that frame.
   void DropUnsent();
@@ -64,9 +68,25 @@ class TlsLink {
   SslPtr ssl_;
   short write_waits_ = 0, read_waits_ = 0;
 
-  SecretBytes out_;             // unsent from out_at_: headers, small payloads, control frames
+  // What is unsent, in pieces: each the next bytes of out_ or memory referred to.
+  //
+  //   pieces_   | own 40 | own 16384 | referred 99000 | own 16384 | referred 5000 |
+  //   out_      [ ..sent.. | 40 | 16384 | 16384 ]
+  //                        ^ out_at_
+  struct Piece {
+    const uint8_t* referred;  // null: from out_
+    size_t size;
+  };
+  absl::Span<const uint8_t> Bytes(const Piece& piece) const {
+    return {piece.referred != nullptr ? piece.referred : out_.data() + out_at_, piece.size};
+  }
+  void MakeRoom(size_t size);
+  void Took(size_t size);  // of the first piece
+
+  Fifo<Piece> pieces_;
+  SecretBytes out_;
   size_t out_at_ = 0;
-  absl::Span<const uint8_t> out_rest_;  // payload referred to, after out_
+  uint64_t sent_ = 0;
   bool cut_short_ = false;
 
   uint8_t in_header_bytes_[kFrameHeaderSize];

@@ -116,6 +116,107 @@ void CheckChannels(const std::array<PeerChannel*, 3>& channels) {
   });
 }
 
+// The bytes of round r from party p to one side: every round and pair differs.
+std::vector<uint8_t> Pattern(int p, int r, size_t size) {
+  std::vector<uint8_t> bytes(size);
+  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<uint8_t>(i * 7 + i / 251 + 50 * p + r);
+  return bytes;
+}
+
+// Rounds of very different sizes, `depth` of them under way at a time, both directions.
+void CheckRoundsInFlight(const std::array<PeerChannel*, 3>& channels, int depth) {
+  constexpr int kRounds = 12;
+  const auto to_next = [](int r) { return size_t{r % 3 == 1 ? 17u : 5'000'000u + 777u * r}; };
+  const auto to_prev = [](int r) { return size_t{r % 4 == 3 ? 0u : 3'000'000u - 999u * r}; };
+  OnThreeThreads([&](int p) {
+    PeerChannel& c = *channels[p];
+    c.BindSession(9);
+    std::vector<std::vector<uint8_t>> next, prev;
+    for (int r = 0; r < kRounds; ++r) {
+      next.push_back(Pattern(p, r, to_next(r)));
+      prev.push_back(Pattern(p + 3, r, to_prev(r)));
+    }
+    for (int r = 0; r < kRounds + depth; ++r) {
+      const RoundId posted = {9, 1, static_cast<uint16_t>(r), "post"};
+      if (r < kRounds) {
+        ASSERT_TRUE(c.Post(posted, next[r], prev[r]).ok());
+      }
+      const int k = r - depth;
+      if (k < 0) continue;
+      std::vector<uint8_t> from_prev(to_next(k)), from_next(to_prev(k));
+      const absl::Status s =
+          c.Collect({9, 1, static_cast<uint16_t>(k), "collect"}, absl::MakeSpan(from_prev),
+                    absl::MakeSpan(from_next), In(60));
+      ASSERT_TRUE(s.ok()) << s;
+      EXPECT_TRUE(from_prev == Pattern(PrevParty(p), k, to_next(k))) << k;
+      EXPECT_TRUE(from_next == Pattern(NextParty(p) + 3, k, to_prev(k))) << k;
+      std::fill(next[k].begin(), next[k].end(), 0xEE);  // the caller's again
+      std::fill(prev[k].begin(), prev[k].end(), 0xEE);
+    }
+    EXPECT_EQ(c.Counters().frames_sent, 21u);
+    EXPECT_EQ(c.Counters().bytes_sent, c.Counters().bytes_received);
+  });
+}
+
+// Several rounds posted, then one party gives up, or is silent, or collects in the wrong order.
+void CheckFailuresInFlight(const std::array<PeerChannel*, 3>& channels) {
+  OnThreeThreads([&](int p) {
+    PeerChannel& c = *channels[p];
+    std::vector<uint8_t> big(6 << 20), into(6 << 20);
+    const auto collect = [&](uint16_t r, double seconds) {
+      return c.Collect({9, 1, r, "stalled"}, absl::MakeSpan(into), {}, In(seconds));
+    };
+    if (p == 0) {  // posts one round of three and gives up
+      EXPECT_TRUE(c.Post({9, 1, 0, "x"}, {}, {}).ok());
+      EXPECT_TRUE(c.Send(Neighbour::kNext, FrameType::kAbort, std::vector<uint8_t>(5, 'a')).ok());
+      return;
+    }
+    for (uint16_t r = 0; r < 3; ++r) EXPECT_TRUE(c.Post({9, 1, r, "x"}, big, {}).ok());
+    if (p == 1) {
+      const absl::Status s = collect(0, 10);
+      EXPECT_TRUE(absl::IsAborted(s)) << s;
+      EXPECT_THAT(s.ToString(), HasSubstr("prev (P0) in step \"stalled\": aaaaa"));
+      EXPECT_TRUE(absl::IsAborted(c.Post({9, 1, 3, "x"}, big, {})));
+    } else {
+      // P1 ended with its rounds unsent, or P0 does not take ours: named, never silent.
+      EXPECT_FALSE((collect(0, 0.5).ok() && collect(1, 0.5).ok() && collect(2, 0.5).ok()));
+      EXPECT_THAT(collect(0, 0.1).ToString(), HasSubstr("stalled"));
+    }
+  });
+}
+
+TEST(MemoryChannelTest, RoundsInFlight) {
+  for (int depth : {1, 4, 12}) {
+    MemoryRing ring;
+    CheckRoundsInFlight({&ring.channel(0), &ring.channel(1), &ring.channel(2)}, depth);
+  }
+}
+
+TEST(TlsChannelTest, RoundsInFlight) {
+  TestCa ca;
+  for (int depth : {1, 4, 12}) {
+    auto channels = ConnectThree(TestPeerOptions(ca));
+    CheckRoundsInFlight({channels[0].get(), channels[1].get(), channels[2].get()}, depth);
+  }
+}
+
+TEST(TlsChannelTest, FailuresInFlight) {
+  TestCa ca;
+  auto channels = ConnectThree(TestPeerOptions(ca));
+  CheckFailuresInFlight({channels[0].get(), channels[1].get(), channels[2].get()});
+}
+
+TEST(MemoryChannelTest, RoundsAreCollectedInTheOrderOfPosting) {
+  MemoryRing ring;
+  PeerChannel& c = ring.channel(0);
+  EXPECT_THAT(c.Collect({1, 2, 0, "a"}, {}, {}, In(1)).ToString(), HasSubstr("nothing is posted"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(c.Post({1, 2, 0, "a"}, {}, {})));
+  PeerChannel& d = ring.channel(1);
+  for (uint16_t r = 0; r < 2; ++r) ASSERT_TRUE(d.Post({1, 2, r, "a"}, {}, {}).ok());
+  EXPECT_THAT(d.Collect({1, 2, 1, "b"}, {}, {}, In(1)).ToString(),
+              HasSubstr("collecting round 1 of batch 2, step \"b\": round 0 of batch 2 was posted"));
+}
+
 TEST(MemoryChannelTest, BehavesAsAChannel) {
   MemoryRing ring;
   CheckChannels({&ring.channel(0), &ring.channel(1), &ring.channel(2)});
