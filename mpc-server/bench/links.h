@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The channels of a run.
+#ifndef MPC_SERVER_BENCH_LINKS_H_
+#define MPC_SERVER_BENCH_LINKS_H_
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "mpc-server/bench/setup.h"
+#include "mpc-server/transport/peer_channel.h"
+#include "mpc-server/transport/ring.h"
+#include "mpc-server/transport/tls_channel.h"
+
+namespace mpckdc::bench {
+
+// One channel per worker. Shared, so that a channel may also be a part of something larger.
+using RingsOfParty = std::vector<std::shared_ptr<PeerChannel>>;
+using Rings = std::array<RingsOfParty, kParties>;
+
+struct LinkTuning {
+  int socket_buffer_bytes = TlsPeerOptions().socket_buffer_bytes;
+  std::string congestion;  // empty: the transport's choice
+  absl::Duration round_timeout = absl::Seconds(60);
+};
+
+// One party's side of `rings` connections per neighbour. Worker w's ring uses the ports that are w
+// above those of `peers`.
+absl::StatusOr<RingsOfParty> ConnectRings(const TlsPeerOptions& peers, int rings,
+                                          absl::Time deadline);
+
+// "host:port" with the port moved up by `by`.
+absl::StatusOr<std::string> MovePort(absl::string_view host_port, int by);
+
+// Three loopback addresses with `rings` free ports from each on.
+absl::StatusOr<std::array<std::string, kParties>> FreeLoopbackAddresses(int rings);
+
+// All three parties' channels within this process.
+absl::StatusOr<Rings> ConnectInProcess(const Setup& setup, const LinkTuning& tuning);
+
+}  // namespace mpckdc::bench
+
+#endif  // MPC_SERVER_BENCH_LINKS_H_

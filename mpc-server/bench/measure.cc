@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/bench/measure.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mpc-server/bench/workload.h"
+
+namespace mpckdc::bench {
+namespace {
+
+constexpr double kCalibrationSeconds = 0.02;
+constexpr uint32_t kMaxBatchesOfRun = 1 << 20;
+
+double WallSeconds(const RunReport& run) {
+  int64_t start = INT64_MAX, end = INT64_MIN;
+  for (const PartyReport& p : run.parties) {
+    start = std::min(start, p.start_ns);
+    end = std::max(end, p.end_ns);
+  }
+  return 1e-9 * static_cast<double>(end - start);
+}
+
+double PercentileMs(std::vector<int64_t>& ns, double fraction) {
+  if (ns.empty()) return 0;
+  const size_t at = static_cast<size_t>(std::ceil(fraction * static_cast<double>(ns.size()))) - 1;
+  std::nth_element(ns.begin(), ns.begin() + static_cast<ptrdiff_t>(at), ns.end());
+  return 1e-6 * static_cast<double>(ns[at]);
+}
+
+// Gathers the runs of one kind of work.
+class Gathered {
+ public:
+  explicit Gathered(const Setup& setup) : setup_(setup) {}
+
+  void Add(const RunReport& run) {
+    const double blocks = static_cast<double>(setup_.lanes) * run.batches;
+    blocks_per_s_.push_back(blocks / WallSeconds(run));
+    blocks_per_cpu_s_.push_back(blocks / (1e-9 * static_cast<double>(run.cpu_ns)));
+    batches_ += run.batches;
+    faults_ += run.minor_faults;
+    AddLatencies(run);
+    for (const PartyReport& p : run.parties) AddCost(p, run.batches);
+  }
+
+  Result Finish() {
+    Result r;
+    r.batches = batches_;
+    r.blocks_per_s = SpreadOf(blocks_per_s_);
+    r.blocks_per_cpu_s = SpreadOf(blocks_per_cpu_s_);
+    r.p50_ms = PercentileMs(latency_ns_, 0.5);
+    r.p99_ms = PercentileMs(latency_ns_, 0.99);
+    const double of_party = static_cast<double>(batches_) * kParties;
+    const double of_block = of_party * static_cast<double>(setup_.lanes);
+    r.bytes_per_block_per_party = static_cast<double>(bytes_) / of_block;
+    r.payload_bytes_per_block_per_party =
+        static_cast<double>(cost_.bytes_to_next + cost_.bytes_to_prev) / of_block;
+    r.rounds = static_cast<double>(cost_.rounds) / (of_party * setup_.workers);
+    r.messages = static_cast<double>(frames_) / of_party;
+    r.minor_faults_per_batch = static_cast<double>(faults_) / of_party;
+    r.cost_as_declared = as_declared_;
+    return r;
+  }
+
+ private:
+  void AddLatencies(const RunReport& run) {
+    for (size_t w = 0; w < run.parties[0].workers.size(); ++w) {
+      for (size_t b = 0; b < run.batches; ++b) {
+        int64_t latest = 0;
+        for (const PartyReport& p : run.parties) {
+          if (w < p.workers.size() && b < p.workers[w].latency_ns.size()) {
+            latest = std::max(latest, p.workers[w].latency_ns[b]);
+          }
+        }
+        latency_ns_.push_back(latest);
+      }
+    }
+  }
+
+  void AddCost(const PartyReport& party, uint64_t batches) {
+    as_declared_ = as_declared_ && party.workers.size() == static_cast<size_t>(setup_.workers);
+    for (size_t w = 0; w < party.workers.size(); ++w) {
+      const WorkerReport& report = party.workers[w];
+      const Cost one = CostOfAes(setup_.bits, LanesOf(setup_, static_cast<int>(w)), setup_.sbox);
+      const Cost declared = {one.rounds * batches, one.bytes_to_next * batches,
+                             one.bytes_to_prev * batches};
+      as_declared_ = as_declared_ && report.cost == declared && report.frames == declared.rounds &&
+                     report.bytes == declared.bytes_to_next + report.frames * kFrameHeaderSize;
+      cost_ = cost_ + report.cost;
+      frames_ += report.frames;
+      bytes_ += report.bytes;
+    }
+  }
+
+  const Setup& setup_;
+  std::vector<double> blocks_per_s_, blocks_per_cpu_s_;
+  std::vector<int64_t> latency_ns_;
+  uint64_t batches_ = 0, faults_ = 0, frames_ = 0, bytes_ = 0;
+  Cost cost_;
+  bool as_declared_ = true;
+};
+
+// One setup's way through the parties.
+class Measuring {
+ public:
+  Measuring(const Setup& setup, const MeasureOptions& options, Parties& parties)
+      : setup_(setup), options_(options), parties_(parties), oracle_(setup), aes_(setup),
+        floor_(setup), sample_(SampleOfLanes(setup.lanes)) {}
+
+  absl::StatusOr<Measurement> Run() {
+    absl::Status s;
+    if (options_.aes) s = parties_.MakeKeys();
+    if (s.ok() && options_.floor) s = WarmUp(Work::kFloor);
+    if (s.ok() && options_.aes) s = WarmUp(Work::kAes);
+    for (int run = 0; run < options_.runs && s.ok(); ++run) {
+      if (options_.aes) s = MeasureAes(run == 0);
+      if (s.ok() && options_.floor) s = MeasureFloor();
+    }
+    if (!s.ok()) return s;
+    found_.setup = setup_;
+    if (options_.aes) found_.aes = aes_.Finish();
+    if (options_.floor) found_.floor = floor_.Finish();
+    return found_;
+  }
+
+ private:
+  // Buffers grow, connections open their windows; then batches_ is what fits into a run. The last
+  // work that warms up decides: AES, if there is any.
+  absl::Status WarmUp(Work work) {
+    double wall = 0;
+    uint32_t batches = 1;
+    for (int step = 0; step == 0 || (wall < kCalibrationSeconds && step < 8); ++step) {
+      if (absl::Status s = Once(work, step == 0 ? 1 : batches).status(); !s.ok()) return s;
+      absl::StatusOr<RunReport> run = Once(work, batches);
+      if (!run.ok()) return run.status();
+      wall = WallSeconds(*run);
+      batches_ = static_cast<uint32_t>(std::clamp(
+          options_.seconds / options_.runs / (wall / batches), 1.0, double{kMaxBatchesOfRun}));
+      batches *= 4;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<RunReport> Once(Work work, uint32_t batches) {
+    if (work == Work::kAes) aes_batches_ += batches;
+    return parties_.Run(work, batches);
+  }
+
+  absl::Status MeasureAes(bool first) {
+    absl::StatusOr<RunReport> run = Once(Work::kAes, batches_);
+    if (!run.ok()) return run.status();
+    aes_.Add(*run);
+    if (first) {
+      if (absl::Status s = MeasureMemory(); !s.ok()) return s;
+    }
+    absl::StatusOr<OutputShares> shares = parties_.Outputs(sample_);
+    if (!shares.ok()) return shares.status();
+    const bool right = SharesAreRight(oracle_, aes_batches_, sample_, *shares);
+    found_.verified = (first || found_.verified) && right;
+    found_.verified_lanes = sample_.size();
+    return absl::OkStatus();
+  }
+
+  absl::Status MeasureFloor() {
+    absl::StatusOr<RunReport> run = Once(Work::kFloor, batches_);
+    if (run.ok()) floor_.Add(*run);
+    return run.status();
+  }
+
+  absl::Status MeasureMemory() {
+    absl::StatusOr<std::array<MemoryReport, kParties>> memory = parties_.Memory();
+    if (!memory.ok()) return memory.status();
+    for (const MemoryReport& m : *memory) {
+      const double lanes = static_cast<double>(setup_.lanes);
+      const double beyond = static_cast<double>(m.peak_bytes) - static_cast<double>(m.idle_bytes);
+      const double keys = static_cast<double>(m.key_bytes);
+      found_.memory_per_block = std::max(found_.memory_per_block, beyond / lanes);
+      found_.memory_without_keys_per_block =
+          std::max(found_.memory_without_keys_per_block, (beyond - keys) / lanes);
+      found_.idle_bytes = std::max(found_.idle_bytes, m.idle_bytes);
+    }
+    return absl::OkStatus();
+  }
+
+  const Setup& setup_;
+  const MeasureOptions& options_;
+  Parties& parties_;
+  const Oracle oracle_;
+  Gathered aes_, floor_;
+  const std::vector<size_t> sample_;
+  Measurement found_;
+  uint32_t batches_ = 1;
+  uint32_t aes_batches_ = 0;  // the number of the last one: they count from 1 in each session
+};
+
+}  // namespace
+
+Spread SpreadOf(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return {values.front(), 0.5 * (values[(n - 1) / 2] + values[n / 2]), values.back()};
+}
+
+Cost DeclaredCost(const Setup& setup) {
+  Cost sum;
+  for (int w = 0; w < setup.workers; ++w) {
+    sum = Together(sum, CostOfAes(setup.bits, LanesOf(setup, w), setup.sbox));
+  }
+  return sum;
+}
+
+absl::StatusOr<Measurement> Measure(const Setup& setup, const MeasureOptions& options,
+                                    Parties& parties) {
+  return Measuring(setup, options, parties).Run();
+}
+
+}  // namespace mpckdc::bench

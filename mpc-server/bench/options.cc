@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/bench/options.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "mpc-server/limits.h"
+
+namespace mpckdc::bench {
+namespace {
+
+constexpr int kMaxWorkers = 256;
+constexpr int kMaxRuns = 1000;
+constexpr double kMaxSeconds = 3600;
+
+constexpr const char* kCommands[] = {"aes", "channel", "breakdown", "table2", "party"};
+
+enum Group { kWhat, kHow, kWhere, kParty };  // sections of the help
+
+struct Entry {
+  Group group;
+  const char* name;
+  const char* argument;  // nullptr: a flag
+  const char* help;
+  std::function<absl::Status(absl::string_view, Options*)> set;
+};
+
+absl::Status Bad(absl::string_view value, absl::string_view expected) {
+  return absl::InvalidArgumentError(absl::StrCat("\"", value, "\" is not ", expected));
+}
+
+template <class T>
+absl::Status Number(absl::string_view text, T low, T high, T* out) {
+  int64_t n = 0;
+  if (!absl::SimpleAtoi(text, &n) || n < static_cast<int64_t>(low) ||
+      n > static_cast<int64_t>(high)) {
+    return Bad(text, absl::StrCat("a number from ", low, " to ", high));
+  }
+  *out = static_cast<T>(n);
+  return absl::OkStatus();
+}
+
+// A list separated by commas; `one` parses an element.
+template <class T, class One>
+absl::Status List(absl::string_view text, std::vector<T>* out, One one) {
+  out->clear();
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    T value{};
+    if (absl::Status s = one(part, &value); !s.ok()) return s;
+    out->push_back(value);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseChannel(absl::string_view text, Channel* out) {
+  std::vector<absl::string_view> names;
+  for (Channel c : kAllChannels) {
+    names.push_back(ChannelName(c));
+    if (ChannelName(c) == text) return *out = c, absl::OkStatus();
+  }
+  return Bad(text, absl::StrCat("one of ", absl::StrJoin(names, ", ")));
+}
+
+absl::Status ParseSbox(absl::string_view text, std::optional<Sbox>* out) {
+  if (text == "auto") return *out = std::nullopt, absl::OkStatus();
+  for (Sbox s : {Sbox::kThroughput, Sbox::kLatency}) {
+    if (SboxName(s) == text) return *out = s, absl::OkStatus();
+  }
+  return Bad(text, "one of auto, throughput, latency");
+}
+
+absl::Status ParseBits(absl::string_view text, AesBits* out) {
+  if (text != "128" && text != "256") return Bad(text, "128 or 256");
+  *out = text == "128" ? AesBits::k128 : AesBits::k256;
+  return absl::OkStatus();
+}
+
+absl::Status ParseIsaName(absl::string_view text, Isa* out) {
+  absl::StatusOr<Isa> isa = ParseIsa(text);
+  if (isa.ok()) *out = *isa;
+  return isa.status();
+}
+
+absl::Status ParsePlacement(absl::string_view text, Placement* out) {
+  for (Placement p : {Placement::kProcesses, Placement::kThreads}) {
+    if (PlacementName(p) == text) return *out = p, absl::OkStatus();
+  }
+  return Bad(text, "processes or threads");
+}
+
+absl::Status Seconds(absl::string_view text, double low, double* out) {
+  if (!absl::SimpleAtod(text, out) || !(*out >= low && *out <= kMaxSeconds)) {
+    return Bad(text, absl::StrCat("a number of seconds from ", low, " to ", kMaxSeconds));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Three(absl::string_view text, std::array<std::string, kParties>* out) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  if (parts.size() != kParties) return Bad(text, "three addresses host:port, with commas between");
+  for (size_t p = 0; p < parts.size(); ++p) {
+    if (absl::StatusOr<std::string> s = MovePort(parts[p], 0); !s.ok()) return s.status();
+    (*out)[p] = parts[p];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Text(absl::string_view text, std::string* out) {
+  if (text.empty()) return Bad(text, "a value");
+  *out = std::string(text);
+  return absl::OkStatus();
+}
+
+using V = absl::string_view;
+
+// What is measured, each a list.
+std::vector<Entry> WhatEntries() {
+  return {
+      {kWhat, "--channel", "NAME", "tls (default) or memory (threads only)",
+       [](V v, Options* o) { return List(v, &o->channels, ParseChannel); }},
+      {kWhat, "--batch", "N", "blocks of one batch, over all workers (16384)",
+       [](V v, Options* o) {
+         return List(v, &o->batches, [](V t, size_t* n) {
+           return Number<size_t>(t, 1, limits::kMaxBatchBlocks, n);
+         });
+       }},
+      {kWhat, "--workers", "W", "rings; each has a thread at each party and its part of a batch (1)",
+       [](V v, Options* o) {
+         return List(v, &o->workers, [](V t, int* n) { return Number(t, 1, kMaxWorkers, n); });
+       }},
+      {kWhat, "--isa", "NAME", "auto, avx512, avx2 or portable",
+       [](V v, Options* o) { return List(v, &o->isas, ParseIsaName); }},
+      {kWhat, "--sbox", "NAME", "auto (by the batch's size), throughput or latency",
+       [](V v, Options* o) { return List(v, &o->sboxes, ParseSbox); }},
+      {kWhat, "--bits", "N", "128 or 256",
+       [](V v, Options* o) { return List(v, &o->bits, ParseBits); }},
+  };
+}
+
+std::vector<Entry> HowEntries() {
+  return {
+      {kHow, "--seconds", "S", "measured time of each combination (2)",
+       [](V v, Options* o) { return Seconds(v, 0, &o->seconds); }},
+      {kHow, "--runs", "N", "runs that the time is divided into: median and spread (3)",
+       [](V v, Options* o) { return Number(v, 1, kMaxRuns, &o->runs); }},
+      {kHow, "--with-floor", nullptr, "aes: measures the channel alone as well, in the same run",
+       [](V, Options* o) { return o->with_floor = true, absl::OkStatus(); }},
+      {kHow, "--json", nullptr, "prints JSON instead of a table",
+       [](V, Options* o) { return o->json = true, absl::OkStatus(); }},
+      {kHow, "--help", nullptr, "this text",
+       [](V, Options* o) { return o->help = true, absl::OkStatus(); }},
+      {kHow, "--version", nullptr, "version and commit",
+       [](V, Options* o) { return o->version = true, absl::OkStatus(); }},
+  };
+}
+
+std::vector<Entry> WhereEntries() {
+  return {
+      {kWhere, "--parties", "WHERE", "processes (three of this program) or threads of one",
+       [](V v, Options* o) { return ParsePlacement(v, &o->placement); }},
+      {kWhere, "--launch", "WORDS", "words before each party's command, such as\n"
+       "\"ip netns exec bench{party}\"; {party} becomes 0, 1, 2",
+       [](V v, Options* o) {
+         o->launch = absl::StrSplit(v, ' ', absl::SkipEmpty());
+         return absl::OkStatus();
+       }},
+      {kWhere, "--addresses", "A,B,C", "host:port of each party; worker w uses the port + w\n"
+       "(free ports of 127.0.0.1)",
+       [](V v, Options* o) { return Three(v, &o->addresses); }},
+      {kWhere, "--congestion", "NAME", "TCP congestion control of the parties' connections",
+       [](V v, Options* o) { return Text(v, &o->tuning.congestion); }},
+      {kWhere, "--socket-buffer", "BYTES", "their SO_SNDBUF and SO_RCVBUF; 0 leaves the system's",
+       [](V v, Options* o) { return Number(v, 0, 1 << 30, &o->tuning.socket_buffer_bytes); }},
+      {kWhere, "--timeout", "S", "a party silent for so long in a round ends the run (60)",
+       [](V v, Options* o) {
+         double s = 0;
+         absl::Status status = Seconds(v, 0.001, &s);
+         o->tuning.round_timeout = absl::Seconds(s);
+         return status;
+       }},
+  };
+}
+
+std::vector<Entry> PartyEntries() {
+  return {
+      {kParty, "--party", "I", "0, 1 or 2",
+       [](V v, Options* o) { return Number(v, 0, kParties - 1, &o->party); }},
+      {kParty, "--listen", "HOST:PORT", "where it listens for its previous party",
+       [](V v, Options* o) { return Text(v, &o->listen); }},
+      {kParty, "--peers", "A,B,C", "host:port of the three",
+       [](V v, Options* o) { return Three(v, &o->peers); }},
+      {kParty, "--ca", "FILE", "certificate authority, PEM",
+       [](V v, Options* o) { return Text(v, &o->ca); }},
+      {kParty, "--cert", "FILE", "certificate spiffe://TEST/mpc/peer/pI, PEM",
+       [](V v, Options* o) { return Text(v, &o->certificate); }},
+      {kParty, "--key", "FILE", "its key, PEM",
+       [](V v, Options* o) { return Text(v, &o->key); }},
+      {kParty, "--seed", "N", "keys and sharings follow from it (1)",
+       [](V v, Options* o) { return Number<uint64_t>(v, 0, INT64_MAX, &o->seed); }},
+  };
+}
+
+const std::vector<Entry>& Table() {
+  static const std::vector<Entry>* const table = [] {
+    auto* all = new std::vector<Entry>;
+    for (const auto& part : {WhatEntries(), HowEntries(), WhereEntries(), PartyEntries()}) {
+      all->insert(all->end(), part.begin(), part.end());
+    }
+    return all;
+  }();
+  return *table;
+}
+
+std::string Section(Group group) {
+  constexpr size_t kColumn = 24;
+  std::string text;
+  for (const Entry& e : Table()) {
+    if (e.group != group) continue;
+    std::string left = absl::StrCat("  ", e.name, e.argument == nullptr ? "" : "=",
+                                    e.argument == nullptr ? "" : e.argument);
+    left.resize(std::max(kColumn, left.size() + 1), ' ');
+    absl::StrAppend(&text, left,
+                    absl::StrJoin(absl::StrSplit(e.help, '\n'), "\n" + std::string(kColumn, ' ')),
+                    "\n");
+  }
+  return text;
+}
+
+absl::Status SetOption(absl::string_view argument, absl::string_view following, bool* took,
+                       Options* options) {
+  const std::pair<absl::string_view, absl::string_view> split =
+      absl::StrSplit(argument, absl::MaxSplits('=', 1));
+  const bool has_value = absl::StrContains(argument, '=');
+  for (const Entry& e : Table()) {
+    if (split.first != e.name) continue;
+    if (e.argument == nullptr && has_value) {
+      return absl::InvalidArgumentError(absl::StrCat(e.name, " takes no value"));
+    }
+    *took = e.argument != nullptr && !has_value;
+    if (*took && following.data() == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(e.name, " needs a value: ", e.argument));
+    }
+    absl::Status s = e.set(*took ? following : split.second, options);
+    return s.ok() ? s : absl::Status(s.code(), absl::StrCat(e.name, ": ", s.message()));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown option ", split.first, "; see mpc-bench --help"));
+}
+
+absl::Status CheckParty(const Options& o) {
+  if (o.party < 0) return absl::InvalidArgumentError("party needs --party");
+  const std::pair<const char*, const std::string*> needed[] = {{"--listen", &o.listen},
+                                                               {"--peers", &o.peers[0]},
+                                                               {"--ca", &o.ca},
+                                                               {"--cert", &o.certificate},
+                                                               {"--key", &o.key}};
+  for (const auto& [name, value] : needed) {
+    if (value->empty()) return absl::InvalidArgumentError(absl::StrCat("party needs ", name));
+  }
+  if (o.channels.size() * o.batches.size() * o.workers.size() * o.sboxes.size() *
+          o.bits.size() != 1 || o.isas.size() > 1) {
+    return absl::InvalidArgumentError("party takes one combination, no lists");
+  }
+  return absl::OkStatus();
+}
+
+// What does not go together.
+absl::Status Check(const Options& o) {
+  if (std::find(std::begin(kCommands), std::end(kCommands), o.command) == std::end(kCommands)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        o.command.empty() ? "no command" : absl::StrCat("unknown command \"", o.command, "\""),
+        "; one of aes, channel, breakdown, table2 (see mpc-bench --help)"));
+  }
+  const bool memory = std::find(o.channels.begin(), o.channels.end(), Channel::kMemory) !=
+                      o.channels.end();
+  if (memory && (o.placement != Placement::kThreads || o.command == "party")) {
+    return absl::InvalidArgumentError("--channel=memory needs --parties=threads");
+  }
+  if (o.placement == Placement::kThreads && (!o.launch.empty() || !o.addresses[0].empty())) {
+    return absl::InvalidArgumentError("--launch and --addresses need --parties=processes");
+  }
+  const size_t smallest = *std::min_element(o.batches.begin(), o.batches.end());
+  const int most = *std::max_element(o.workers.begin(), o.workers.end());
+  if (smallest < static_cast<size_t>(most)) {
+    return absl::InvalidArgumentError(absl::StrCat("--batch=", smallest, " is less than --workers=",
+                                                   most, ": a worker would have no block"));
+  }
+  return o.command == "party" ? CheckParty(o) : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
+  Options options;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& a = arguments[i];
+    if (absl::StartsWith(a, "-")) {
+      bool took = false;
+      absl::string_view following;
+      if (i + 1 < arguments.size()) following = arguments[i + 1];
+      if (absl::Status s = SetOption(a, following, &took, &options); !s.ok()) return s;
+      if (took) ++i;
+    } else if (options.command.empty()) {
+      options.command = a;
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat("unexpected argument \"", a, "\""));
+    }
+  }
+  if (options.help || options.version) return options;
+  if (absl::Status s = Check(options); !s.ok()) return s;
+  return options;
+}
+
+std::string HelpText() {
+  return absl::StrCat(
+      "usage: mpc-bench aes|channel|breakdown|table2 [options]\n"
+      "\n"
+      "  aes        AES on shares between three parties, each block under its own key\n"
+      "  channel    the same messages in the same rounds without computation: the floor\n"
+      "  breakdown  what the time of a block goes to\n"
+      "  table2     Table 2 of Araki et al. (CCS 2016) for this machine\n"
+      "\n"
+      "What is measured; a list with commas measures each combination:\n",
+      Section(kWhat), "\nHow:\n", Section(kHow), "\nWhere the parties run:\n", Section(kWhere),
+      "\nmpc-bench party is one of the three processes; mpc-bench starts them itself. It is told\n"
+      "what to do on standard input (mpc-server/doc/bench.md). Its further options:\n",
+      Section(kParty));
+}
+
+Sbox AutoSbox(size_t lanes, int workers) {
+  const size_t w = static_cast<size_t>(workers);
+  return (lanes + w - 1) / w < limits::kLatencySboxBlocks ? Sbox::kLatency : Sbox::kThroughput;
+}
+
+std::vector<Setup> Setups(const Options& o) {
+  std::vector<Setup> setups;
+  Setup s;
+  s.placement = o.placement;
+  s.seed = o.seed;
+  const std::vector<Isa> isas = o.isas.empty() ? std::vector<Isa>{BestIsa()} : o.isas;
+  for (AesBits bits : o.bits) {
+    for (Isa isa : isas) {
+      for (Channel channel : o.channels) {
+        for (int workers : o.workers) {
+          for (size_t lanes : o.batches) {
+            for (std::optional<Sbox> sbox : o.sboxes) {
+              s.bits = bits, s.isa = isa, s.channel = channel;
+              s.workers = workers, s.lanes = lanes;
+              s.sbox = sbox.value_or(AutoSbox(lanes, workers));
+              setups.push_back(s);
+            }
+          }
+        }
+      }
+    }
+  }
+  return setups;
+}
+
+std::vector<std::string> PartyArguments(const Setup& s, int party) {
+  return {"party",
+          absl::StrCat("--party=", party),
+          absl::StrCat("--channel=", ChannelName(s.channel)),
+          absl::StrCat("--batch=", s.lanes),
+          absl::StrCat("--workers=", s.workers),
+          absl::StrCat("--isa=", IsaName(s.isa)),
+          absl::StrCat("--sbox=", SboxName(s.sbox)),
+          absl::StrCat("--bits=", static_cast<int>(s.bits)),
+          absl::StrCat("--seed=", s.seed)};
+}
+
+}  // namespace mpckdc::bench

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of mpc-bench, checked against one table.
+#ifndef MPC_SERVER_BENCH_OPTIONS_H_
+#define MPC_SERVER_BENCH_OPTIONS_H_
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "mpc-server/bench/links.h"
+#include "mpc-server/bench/setup.h"
+
+namespace mpckdc::bench {
+
+struct Options {
+  std::string command;  // aes, channel, breakdown, table2 or party
+  bool help = false, version = false;
+
+  // Each combination of these is measured.
+  std::vector<Channel> channels = {Channel::kTls};
+  std::vector<size_t> batches = {16384};
+  std::vector<int> workers = {1};
+  std::vector<Isa> isas;                      // empty: the best
+  std::vector<std::optional<Sbox>> sboxes = {std::nullopt};  // nullopt: by the batch's size
+  std::vector<AesBits> bits = {AesBits::k128};
+
+  Placement placement = Placement::kProcesses;
+  double seconds = 2;   // of measuring, per combination
+  int runs = 3;         // that the seconds are divided into
+  bool with_floor = false;
+  bool json = false;
+  LinkTuning tuning;
+  std::vector<std::string> launch;
+  std::array<std::string, kParties> addresses;
+
+  // party
+  int party = -1;
+  std::string listen, ca, certificate, key;
+  std::array<std::string, kParties> peers;
+  uint64_t seed = 1;
+};
+
+// Arguments without the program's name. Errors name the option and what it takes.
+absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments);
+
+std::string HelpText();
+
+// The variant that a batch of `setup` gets by "auto", as the servers choose it: by what one worker
+// has of it.
+Sbox AutoSbox(size_t lanes, int workers);
+
+// The combinations, in order.
+std::vector<Setup> Setups(const Options& options);
+
+// The arguments that make a party process of this setup; parsing them gives it back.
+std::vector<std::string> PartyArguments(const Setup& setup, int party);
+
+}  // namespace mpckdc::bench
+
+#endif  // MPC_SERVER_BENCH_OPTIONS_H_

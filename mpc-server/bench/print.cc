@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/bench/print.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "mpc-server/bench/machine.h"
+
+namespace mpckdc::bench {
+namespace {
+
+ordered_json SpreadJson(const Spread& s) {
+  return {{"min", s.min}, {"median", s.median}, {"max", s.max}};
+}
+
+void AddResult(const Result& r, ordered_json& out) {
+  out["batches"] = r.batches;
+  out["blocks_per_s"] = r.blocks_per_s.median;
+  out["blocks_per_cpu_s"] = r.blocks_per_cpu_s.median;
+  out["cpu_ns_per_block_per_party"] = r.cpu_ns_per_block_per_party();
+  out["bytes_per_block_per_party"] = r.bytes_per_block_per_party;
+  out["payload_bytes_per_block_per_party"] = r.payload_bytes_per_block_per_party;
+  out["rounds"] = r.rounds;
+  out["messages"] = r.messages;
+  out["cost_as_declared"] = r.cost_as_declared;
+  out["latency_ms"] = {{"p50", r.p50_ms}, {"p99", r.p99_ms}};
+  out["minor_faults_per_batch"] = r.minor_faults_per_batch;
+  out["spread"] = {{"blocks_per_s", SpreadJson(r.blocks_per_s)},
+                   {"blocks_per_cpu_s", SpreadJson(r.blocks_per_cpu_s)}};
+}
+
+double Ratio(const Measurement& m) {
+  return m.aes->blocks_per_cpu_s.median / m.floor->blocks_per_cpu_s.median;
+}
+
+std::string Columns(const Setup& s) {
+  return absl::StrFormat("%-9s %-7s %8d %3d %-8s %-10s %4d", PlacementName(s.placement),
+                         ChannelName(s.channel), s.lanes, s.workers, IsaName(s.isa),
+                         SboxName(s.sbox), static_cast<int>(s.bits));
+}
+constexpr char kColumns[] = "parties   channel    batch   W isa      sbox       bits";
+
+std::string Columns(const Result& r) {
+  const double half = 0.5 * (r.blocks_per_cpu_s.max - r.blocks_per_cpu_s.min);
+  return absl::StrFormat("%10.0f %10.0f %3.0f%% %9.3f %9.3f %8.2f %4.0f %4.0f %7.1f",
+                         r.blocks_per_s.median, r.blocks_per_cpu_s.median,
+                         100 * half / r.blocks_per_cpu_s.median, r.p50_ms, r.p99_ms,
+                         r.bytes_per_block_per_party, r.rounds, r.messages,
+                         r.minor_faults_per_batch);
+}
+constexpr char kResultColumns[] =
+    "  blocks/s   /CPU-s    +-    p50 ms    p99 ms  B/block rnds msgs  faults";
+
+}  // namespace
+
+ordered_json Heading(const std::string& command) {
+  const Machine m = ThisMachine();
+  return {{"command", command},
+          {"commit", Commit()},
+          {"machine",
+           {{"cpu", m.cpu}, {"cores", m.cores}, {"kernel", m.kernel}, {"best_isa", m.best_isa}}},
+          {"results", ordered_json::array()}};
+}
+
+std::string HeadingText() {
+  const Machine m = ThisMachine();
+  return absl::StrFormat("%s, %d cores, %s, best instruction set %s; commit %s\n", m.cpu, m.cores,
+                         m.kernel, m.best_isa, Commit());
+}
+
+ordered_json MeasurementJson(const Measurement& m) {
+  const Setup& s = m.setup;
+  ordered_json out = {{"parties", std::string(PlacementName(s.placement))},
+                      {"channel", std::string(ChannelName(s.channel))},
+                      {"batch", s.lanes},
+                      {"workers", s.workers},
+                      {"isa", std::string(IsaName(s.isa))},
+                      {"sbox", std::string(SboxName(s.sbox))},
+                      {"bits", static_cast<int>(s.bits)}};
+  const Cost declared = DeclaredCost(s);
+  out["declared"] = {{"rounds", declared.rounds}, {"bytes", declared.bytes_to_next}};
+  if (m.aes.has_value()) {
+    AddResult(*m.aes, out);
+    out["verified"] = m.verified;
+    out["verified_lanes"] = m.verified_lanes;
+    out["memory"] = {{"bytes_per_block", m.memory_per_block},
+                     {"bytes_per_block_without_keys", m.memory_without_keys_per_block},
+                     {"idle_bytes", m.idle_bytes}};
+    if (m.floor.has_value()) {
+      AddResult(*m.floor, out["floor"]);
+      out["ratio_to_floor"] = Ratio(m);
+    }
+  } else if (m.floor.has_value()) {
+    AddResult(*m.floor, out);
+  }
+  return out;
+}
+
+std::string AesTableHead(bool with_floor) {
+  return absl::StrCat(kColumns, kResultColumns, "  mem/block verified",
+                      with_floor ? " floor/CPU-s ratio" : "", "\n");
+}
+
+std::string AesTableLine(const Measurement& m) {
+  std::string line = absl::StrCat(
+      Columns(m.setup), Columns(*m.aes),
+      absl::StrFormat(" %10.0f %8s", m.memory_per_block, m.verified ? "yes" : "NO"));
+  if (m.floor.has_value()) {
+    absl::StrAppendFormat(&line, " %11.0f %5.2f", m.floor->blocks_per_cpu_s.median, Ratio(m));
+  }
+  return line + "\n";
+}
+
+std::string ChannelTableHead() { return absl::StrCat(kColumns, kResultColumns, "\n"); }
+std::string ChannelTableLine(const Measurement& m) {
+  return absl::StrCat(Columns(m.setup), Columns(*m.floor), "\n");
+}
+
+}  // namespace mpckdc::bench
