@@ -28,6 +28,7 @@ import pathlib
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 
@@ -49,7 +50,7 @@ ETHERNET_BYTES = 38         # what a frame adds to it on the cable
 COUNTED = {TUN: 0, network.CABLE: 14}   # of these, what tbf sees
 TCP_HEADERS = 52            # bytes of each packet: IPv4 20, TCP 20, its time stamps 12
 SEGMENT_BYTES = 16384       # what TCP hands to a device at once; see README.md
-IPERF_PORT = 5201
+IPERF_PORT, PROBE_PORT = 5201, 5001
 QUEUE_BYTES = 4 << 20       # of tbf: TCP stops by itself long before (small queues)
 
 # What a run may look like and still be the line's doing; see doubts().
@@ -169,6 +170,21 @@ class Wire:
             if 'error' in output:
                 raise network.NetworkError(f'iperf3: {output["error"]}')
         return [output['end']['sum_received']['bits_per_second'] / 1e6 for output in outputs]
+
+    def message_ms(self, size, idle_seconds=1, buffer_bytes=0):
+        """Of message_probe.py: medians of {warm, after_idle}, from P0 to P1."""
+        probe, address = HERE / 'message_probe.py', self.place('p1').address
+        server = self._start('p1', sys.executable, probe, 'serve', address, PROBE_PORT,
+                             buffer_bytes)
+        try:
+            if server.stdout.readline().strip() != 'ready':
+                raise network.NetworkError(f'the probe: {server.communicate()[0]}')
+            times = json.loads(self.run('p0', sys.executable, probe, 'ask', address, PROBE_PORT, size,
+                                        idle_seconds, buffer_bytes))
+        finally:
+            server.kill()
+            server.communicate()
+        return {key: statistics.median(values) for key, values in times.items()}
 
     def dropped(self):
         """Packets that a device or its queue threw away, of all hosts."""

@@ -93,6 +93,16 @@ def test_a_relay_that_loses_packets_is_doubted():
     assert any('lost' in reason for reason in lines.doubts(wire.line, wire.relay_report))
 
 
+def test_an_idle_connection_starts_slowly_unless_told_not_to():
+    line, message = lines.Line(one_way_ms=5), 128 << 10
+    times = {}
+    for slow in (False, True):
+        with lines.Wire(line, lines.Kernel(slow_start_after_idle=slow)) as wire:
+            times[slow] = wire.message_ms(message, idle_seconds=0.5)
+    assert times[False]['after_idle'] < times[False]['warm'] + 10
+    assert times[True]['after_idle'] > times[True]['warm'] + 10     # a round trip more, at least
+
+
 def test_what_a_killed_run_left_is_removed_by_the_next():
     program = ('import sys, time; sys.path.insert(0, sys.argv[1]); import lines\n'
                'with lines.Wire(lines.Line(one_way_ms=1)) as wire:\n'
