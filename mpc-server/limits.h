@@ -33,6 +33,11 @@ inline constexpr size_t kDefaultBatchJobs = 4096;      // config [batch] max_job
 inline constexpr size_t kMaxBatchJobs = 16384;
 inline constexpr size_t kMaxBatchBlocks = 1 << 20;     // AES blocks of one batch
 inline constexpr size_t kLatencySboxBlocks = 384;      // batches of fewer: 3-round S-box
+inline constexpr size_t kPartBlocks = 4096;            // of a batch's part on one ring
+inline constexpr size_t kPartsUnderWay = 4;            // parts of one ring at once
+inline constexpr size_t kRingBlocks = 2048;            // a ring's share of a batch at least
+inline constexpr size_t kDefaultWorkers = 2;           // config [engine] workers: rings, threads
+inline constexpr size_t kMaxWorkers = 64;
 inline constexpr absl::Duration kDefaultBatchWindow = absl::Milliseconds(100);
 inline constexpr absl::Duration kMaxBatchWindow = absl::Seconds(10);
 

@@ -53,8 +53,9 @@ void PowersCache::Put(const Handle& handle, uint32_t usage, const SharedBlock& h
   entries_[{handle, usage}] = {Secret<SharedBlock>(h), std::move(powers)};
 }
 
-BatchWork::BatchWork(PartyContext& party, PowersCache& cache, std::vector<JobWork>& work)
-    : party_(party), cache_(cache), work_(work) {
+BatchWork::BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache,
+                     std::vector<JobWork>& work)
+    : rings_(rings), party_(rings.first()), blocks_(blocks), cache_(cache), work_(work) {
   Plan();
 }
 
@@ -138,19 +139,18 @@ absl::Status BatchWork::ComputeBlocks(Circuit& first) {
   SecretVector<GhashPowersRequest> requests;
   const std::vector<KeyId> ids = RequestMissingPowers(&requests);
   GhashPowers powers;
-  std::vector<Circuit*> circuits = {&first};
-  const Sbox sbox = SboxOf(lanes128_.size() + lanes256_.size());
-  if (!lanes128_.empty()) aes128_.Reset(lanes128_, sbox), circuits.push_back(&aes128_);
-  if (!lanes256_.empty()) aes256_.Reset(lanes256_, sbox), circuits.push_back(&aes256_);
-  if (!requests.empty()) powers.Reset(requests), circuits.push_back(&powers);
-  const absl::Status status = RunTogether(party_, circuits, &cost_);
+  powers.Reset(requests);
+  Circuit* const others[] = {&first, &powers};
+  const absl::Status status =
+      blocks_.Run(rings_, lanes128_, lanes256_, SboxOf(aes_blocks()), others, &cost_);
   if (status.ok()) KeepPowers(powers, ids);
   return status;
 }
 
 const SharedBlock& BatchWork::Output(const Lanes& lanes, size_t i) const {
   assert(i < lanes.count);
-  return (lanes.bits == AesBits::k128 ? aes128_ : aes256_).output(lanes.first + i);
+  return (lanes.bits == AesBits::k128 ? blocks_.outputs128()
+                                      : blocks_.outputs256())[lanes.first + i];
 }
 
 SharedPowers BatchWork::PowersOf(const KeyUse& key) const {

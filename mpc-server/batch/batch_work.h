@@ -29,8 +29,9 @@
 #include "absl/types/span.h"
 #include "mpc-server/batch/job_queue.h"
 #include "mpc-server/batch/pending_seals.h"
-#include "mpc-server/circuit/aes_circuit.h"
+#include "mpc-server/circuit/aes_batch.h"
 #include "mpc-server/circuit/ghash.h"
+#include "mpc-server/limits.h"
 #include "mpc-server/job/message_format.h"
 #include "mpc-server/protocol/circuit.h"
 #include "mpc-server/secret/secret.h"
@@ -108,10 +109,13 @@ class PowersCache {
   std::map<std::pair<Handle, uint32_t>, Entry> entries_;
 };
 
+inline constexpr AesCut kBatchCut = {limits::kPartBlocks, limits::kPartsUnderWay,
+                                     limits::kRingBlocks};
+
 class BatchWork {
  public:
-  // `work` and `cache` are the caller's.
-  BatchWork(PartyContext& party, PowersCache& cache, std::vector<JobWork>& work);
+  // `rings`, `blocks`, `cache` and `work` are the caller's.
+  BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, std::vector<JobWork>& work);
 
   // `first` is run together with the blocks (ConfirmView).
   absl::Status ComputeBlocks(Circuit& first);
@@ -142,11 +146,12 @@ class BatchWork {
   SharedBlock TagDifference(const KeyUse& key, const Lanes& lanes, absl::string_view aad,
                             absl::string_view ciphertext, const Tag& tag) const;
 
-  PartyContext& party_;
+  Rings& rings_;
+  PartyContext& party_;  // ring 0
+  AesBatch& blocks_;
   PowersCache& cache_;
   std::vector<JobWork>& work_;
   std::vector<AesLane> lanes128_, lanes256_;
-  AesEncrypt aes128_{AesBits::k128}, aes256_{AesBits::k256};
   std::map<KeyId, PowersNeed> needs_;  // ordered: the same at the three
   std::map<KeyId, SharedPowers> powers_;
   Cost cost_;

@@ -34,6 +34,7 @@
 #include "mpc-server/batch/pending_seals.h"
 #include "mpc-server/batch/quota.h"
 #include "mpc-server/batch/replay_cache.h"
+#include "mpc-server/protocol/rings.h"
 #include "mpc-server/protocol/session.h"
 
 namespace mpckdc {
@@ -100,8 +101,13 @@ struct Ballot {
 };
 
 struct PeerSession {
-  std::unique_ptr<PeerChannel> channel;
-  std::unique_ptr<PartyContext> party;
+  PeerChannel& channel() { return *channels[0]; }
+  PartyContext& party() { return rings->first(); }
+
+  PeerChannels channels;
+  std::vector<std::unique_ptr<PartyContext>> parties;  // one per channel
+  std::optional<Rings> rings;                          // over the parties
+  AesBatch blocks{kBatchCut};
   PowersCache powers;
   uint32_t number = 0;          // of the last proposal
   absl::Time heard;             // follower: from the leader
@@ -128,6 +134,7 @@ class JobEngine::Impl {
   void Main();
   absl::Status RunSession();
   absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeers();
+  absl::Status OpenRings(PeerSession& session);
   absl::Status MeetNeighbour(PeerSession& session, Neighbour neighbour);
   absl::Duration ReconnectPause();
   absl::Status Lead(PeerSession& session);

@@ -335,7 +335,7 @@ std::vector<JobEngine::Impl::Answered> JobEngine::Impl::Results(
     const WaitingJobPtr& job = work[i].waiting;
     Answered answer{job, {job->job.id, std::move(judgements[i]), {}, {}, {}}, {}};
     if (answer.result.judgement.ok()) {
-      answer.result = OutputOf(*session.party, batch, work[i]);
+      answer.result = OutputOf(session.party(), batch, work[i]);
       answer.pending = PendingOf(batch, work[i], keys);
     }
     answers.push_back(std::move(answer));
@@ -415,13 +415,13 @@ absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
   if (!enough.ok()) return enough;
   std::vector<Refused> refused;
   std::vector<JobWork> work = AdmitJobs(ballot, &refused);
-  session.party->BeginBatch(ballot.proposal.number);
-  const std::shared_ptr<const TagMaskKeys> keys = DrawTagMaskKeys(*session.party);
-  BatchWork batch(*session.party, session.powers, work);
+  session.rings->BeginBatch(ballot.proposal.number);
+  const std::shared_ptr<const TagMaskKeys> keys = DrawTagMaskKeys(session.party());
+  BatchWork batch(*session.rings, session.blocks, session.powers, work);
   for (const JobWork& job : work) {
     report.waited = std::max(report.waited, report.started - job.waiting->received);
   }
-  report.session = session.party->session_id();
+  report.session = session.party().session_id();
   report.batch = ballot.proposal.number;
   report.view = ViewOf(ballot, FactsOf(work));
   report.status = Compute(report.view, batch);

@@ -137,11 +137,11 @@ VoteCode JobEngine::Impl::ReadCode(BatchRecords& records, const Handle& handle) 
 
 absl::Status JobEngine::Impl::RunDraw(PeerSession& session, Ballot& ballot) {
   if (ballot.agreed[0].code != kVoteOk) return absl::OkStatus();  // tried again
-  session.party->BeginBatch(ballot.proposal.number);
+  session.rings->BeginBatch(ballot.proposal.number);
   ConfirmView confirm(ViewOf(ballot, ""));
   Cost cost;
   const absl::StatusOr<KeyRecord> record =
-      DrawRecord(*session.party, ballot.draw->info, confirm, &cost);
+      DrawRecord(session.party(), ballot.draw->info, confirm, &cost);
   absl::Status status = record.status();
   if (record.ok()) {
     const KeyRecord* const drawn = &*record;
@@ -185,11 +185,11 @@ absl::Status JobEngine::Impl::RunVerify(PeerSession& session, Ballot& ballot) {
     records.push_back(ballot.records.Find(handle));
     AppendShape(*records.back(), &facts);
   }
-  session.party->BeginBatch(ballot.proposal.number);
+  session.rings->BeginBatch(ballot.proposal.number);
   ConfirmView confirm(ViewOf(ballot, facts));
   Cost cost;
   const absl::StatusOr<std::vector<bool>> equal =
-      VerifyRecords(*session.party, records, confirm, &cost);
+      VerifyRecords(session.party(), records, confirm, &cost);
   if (!equal.ok()) {
     FinishVerify(ballot.verify, equal.status());
     return equal.status();

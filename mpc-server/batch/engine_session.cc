@@ -72,39 +72,51 @@ absl::Status JobEngine::Impl::RunSession() {
     status = party_ == kLeader ? Lead(session) : Follow(session);
     HousekeepingAt(clock_->Now());
   }
-  if (status.ok()) session.party->Abort("server is stopping");
+  if (status.ok()) session.party().Abort("server is stopping");
   return status;
 }
 
 absl::StatusOr<std::unique_ptr<PeerSession>> JobEngine::Impl::OpenPeers() {
   auto session = std::make_unique<PeerSession>();
-  const absl::Time now = clock_->Now();
-  absl::StatusOr<std::unique_ptr<PeerChannel>> channel = peers_->Connect(now + kConnectWindow);
-  if (!channel.ok()) return channel.status();
-  session->channel = *std::move(channel);
-  SessionOptions options;
-  options.party = party_;
-  options.realm = meta_.identity.realm;
-  options.cluster = meta_.identity.cluster;
-  options.epoch = meta_.epoch;
-  options.greeting = EncodeGreeting({nonces_.mark(), clock_->Now(), options_.max_renewable_life});
-  options.round_timeout = limits::kPeerTimeout;
-  absl::StatusOr<std::unique_ptr<PartyContext>> party = OpenSession(
-      options, *session->channel, *clock_, *random_, clock_->Now() + limits::kPeerTimeout);
-  if (!party.ok()) return party.status();
-  session->party = *std::move(party);
+  absl::StatusOr<PeerChannels> channels = peers_->Connect(clock_->Now() + kConnectWindow);
+  if (!channels.ok()) return channels.status();
+  session->channels = *std::move(channels);
+  if (const absl::Status opened = OpenRings(*session); !opened.ok()) return opened;
   for (const Neighbour n : {Neighbour::kPrev, Neighbour::kNext}) {
     const absl::Status met = MeetNeighbour(*session, n);
     if (!met.ok()) {
-      session->party->Abort(met.message());
+      session->party().Abort(met.message());
       return met;
     }
   }
   return session;
 }
 
+absl::Status JobEngine::Impl::OpenRings(PeerSession& session) {
+  SessionOptions options;
+  options.party = party_;
+  options.realm = meta_.identity.realm;
+  options.cluster = meta_.identity.cluster;
+  options.epoch = meta_.epoch;
+  options.rings = static_cast<uint8_t>(session.channels.size());
+  options.randomness = options_.randomness;
+  options.round_timeout = limits::kPeerTimeout;
+  std::vector<PartyContext*> rings;
+  for (const std::unique_ptr<PeerChannel>& channel : session.channels) {
+    options.ring = static_cast<uint8_t>(rings.size());
+    options.greeting = EncodeGreeting({nonces_.mark(), clock_->Now(), options_.max_renewable_life});
+    absl::StatusOr<std::unique_ptr<PartyContext>> party =
+        OpenSession(options, *channel, *clock_, *random_, clock_->Now() + limits::kPeerTimeout);
+    if (!party.ok()) return party.status();
+    session.parties.push_back(*std::move(party));
+    rings.push_back(session.parties.back().get());
+  }
+  session.rings.emplace(std::move(rings));
+  return absl::OkStatus();
+}
+
 absl::Status JobEngine::Impl::MeetNeighbour(PeerSession& session, Neighbour neighbour) {
-  absl::StatusOr<Greeting> greeting = DecodeGreeting(session.party->greeting(neighbour));
+  absl::StatusOr<Greeting> greeting = DecodeGreeting(session.party().greeting(neighbour));
   if (!greeting.ok()) return greeting.status();
   if (greeting->max_renewable_life != options_.max_renewable_life) {
     return absl::FailedPreconditionError(
@@ -135,7 +147,7 @@ absl::Status JobEngine::Impl::Lead(PeerSession& session) {
   ballot.hash = Sha256(ballot.bytes);
   for (const Neighbour n : {Neighbour::kNext, Neighbour::kPrev}) {
     const absl::Status sent =
-        session.channel->Send(n, FrameType::kAgreement, Payload(ballot.bytes));
+        session.channel().Send(n, FrameType::kAgreement, Payload(ballot.bytes));
     if (!sent.ok()) return sent;
   }
   heartbeat_at_ = clock_->Now() + kHeartbeat;
@@ -178,7 +190,7 @@ bool JobEngine::Impl::WaitForWork() {
 absl::Status JobEngine::Impl::Follow(PeerSession& session) {
   const absl::Time now = clock_->Now();
   absl::StatusOr<Frame> frame =
-      session.channel->Receive(NeighbourOf(kLeader), now + kFollowerPoll);
+      session.channel().Receive(NeighbourOf(kLeader), now + kFollowerPoll);
   if (absl::IsDeadlineExceeded(frame.status())) {
     session.heard = std::min(session.heard, now);  // the clock was set back
     if (now < session.heard + kLeaderSilence) return absl::OkStatus();
@@ -237,7 +249,7 @@ absl::Status JobEngine::Impl::CastVote(PeerSession& session, Ballot& ballot) {
       {ballot.proposal.number, ballot.hash, clock_->Now(), ballot.codes});
   ballot.votes[party_] = vote;
   for (const Neighbour n : {Neighbour::kNext, Neighbour::kPrev}) {
-    const absl::Status sent = session.channel->Send(n, FrameType::kAgreement, Payload(vote));
+    const absl::Status sent = session.channel().Send(n, FrameType::kAgreement, Payload(vote));
     if (!sent.ok()) return sent;
   }
   return absl::OkStatus();
@@ -248,7 +260,7 @@ absl::Status JobEngine::Impl::CastVote(PeerSession& session, Ballot& ballot) {
 absl::Status JobEngine::Impl::TakeVote(PeerSession& session, Neighbour from, Ballot& ballot,
                                        std::vector<VoteCode>* codes) {
   absl::StatusOr<Frame> frame =
-      session.channel->Receive(from, clock_->Now() + limits::kPeerTimeout);
+      session.channel().Receive(from, clock_->Now() + limits::kPeerTimeout);
   if (!frame.ok()) return frame.status();
   const int voter = from == Neighbour::kNext ? NextParty(party_) : PrevParty(party_);
   ballot.votes[voter] = std::string(Text(frame->payload));

@@ -29,6 +29,7 @@
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/limits.h"
+#include "mpc-server/randomness/zero_shares.h"
 #include "mpc-server/store/share_store.h"
 
 namespace mpckdc {
@@ -44,6 +45,7 @@ struct EngineOptions {
   size_t max_jobs = limits::kDefaultBatchJobs;
   absl::Duration max_renewable_life = limits::kDefaultMaxRenewableLife;  // the same at all three
   absl::Duration clock_skew = limits::kDefaultClockSkew;
+  Randomness randomness = Randomness::kKeyed;                          // the same at all three
   QuotaRates quotas;  // unlimited unless set; the server sets those of its configuration
 };
 

@@ -65,6 +65,28 @@ TEST_P(LoginTest, AgreesWithTheOracle) {
 INSTANTIATE_TEST_SUITE_P(Enctypes, LoginTest,
                          ::testing::Values(kEnctypeAes128Gcm, kEnctypeAes256Gcm));
 
+// A batch that is long enough is shared among the rings, and cut into parts on each.
+TEST(JobEngine, RingsShareALongBatch) {
+  EngineOptions options;
+  options.mode = BatchMode::kFixed;
+  options.batch_window = absl::Seconds(1);  // all logins come into one batch
+  Realm realm(kEnctypeAes128Gcm, options, 1, /*rings=*/2);
+  std::vector<Job> jobs;
+  for (int i = 0; i < 300; ++i) jobs.push_back(realm.Login(i % 2 ? realm.alice : realm.bob));
+  const std::vector<JobResult> results = realm.three.RunAll(jobs);
+  for (size_t i = 0; i < results.size(); ++i) {
+    ASSERT_VERDICT_OK(results[i]);
+    const PlainKey& user = i % 2 ? realm.alice : realm.bob;
+    ASSERT_EQ(OracleOpen(user, kUsageAsReply, realm.three.FinishSeal(results[i], 1, "reply")),
+              "reply");
+  }
+  const std::vector<BatchReport> batches = realm.three.observer(0).Batches();
+  ASSERT_FALSE(batches.empty());
+  EXPECT_GE(batches[0].aes_blocks, 2 * limits::kRingBlocks);
+  for (int p = 0; p < kParties; ++p) realm.three.Stop(p);
+  EXPECT_GT(realm.three.hub().FramesOn(1), 3 * 40);  // the second ring took its share
+}
+
 TEST(JobEngine, ManyLoginsShareBatches) {
   Realm realm;
   constexpr int kLogins = 40;

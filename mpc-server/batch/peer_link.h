@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where an engine gets its connections to the two other servers. The engine asks for a channel,
-// opens a protocol session on it, and drops both at the first failure; then it asks again.
+// Where an engine gets its connections to the two other servers. The engine asks for channels, one
+// for each of its rings, opens a protocol session on each, and drops all at the first failure; then
+// it asks again.
 #ifndef MPC_SERVER_BATCH_PEER_LINK_H_
 #define MPC_SERVER_BATCH_PEER_LINK_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -13,15 +15,17 @@
 
 namespace mpckdc {
 
+using PeerChannels = std::vector<std::unique_ptr<PeerChannel>>;  // by ring
+
 class PeerLink {
  public:
   virtual ~PeerLink() = default;
 
-  // Waits until both neighbours are connected; a fresh channel each time. The channel before it was
-  // destroyed by then. Errors are temporary (DeadlineExceeded, Unavailable) unless Cancelled.
-  virtual absl::StatusOr<std::unique_ptr<PeerChannel>> Connect(absl::Time deadline) = 0;
+  // Waits until both neighbours are connected on every ring; fresh channels each time. Those before
+  // were destroyed by then. Errors are temporary (DeadlineExceeded, Unavailable) unless Cancelled.
+  virtual absl::StatusOr<PeerChannels> Connect(absl::Time deadline) = 0;
 
-  // From any thread: Connect and every wait of the channel that it made return Cancelled from now
+  // From any thread: Connect and every wait of the channels that it made return Cancelled from now
   // on.
   virtual void Shutdown() = 0;
 };

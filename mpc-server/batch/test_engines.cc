@@ -56,14 +56,13 @@ class MemoryHub::LinkOf : public PeerLink {
  public:
   LinkOf(MemoryHub* hub, int party, Clock* clock) : hub_(hub), party_(party), clock_(clock) {}
 
-  absl::StatusOr<std::unique_ptr<PeerChannel>> Connect(absl::Time deadline) override {
+  absl::StatusOr<PeerChannels> Connect(absl::Time deadline) override {
     const absl::Time limit = SystemClock().Now() + (deadline - clock_->Now());
     const absl::MutexLock lock(&hub_->mu_);
     const uint64_t asked = hub_->generation_;
     hub_->waiting_[party_] = true;
     if (hub_->waiting_[0] && hub_->waiting_[1] && hub_->waiting_[2]) {
-      hub_->ring_ = std::make_shared<MemoryRing>();
-      if (hub_->interceptor_) hub_->ring_->SetInterceptor(hub_->interceptor_);
+      hub_->MakeRings();
       hub_->waiting_ = {};
       ++hub_->generation_;
     }
@@ -72,9 +71,13 @@ class MemoryHub::LinkOf : public PeerLink {
     if (hub_->generation_ == asked) hub_->waiting_[party_] = false;
     if (down_) return absl::CancelledError("shut down");
     if (!in_time) return absl::DeadlineExceededError("a neighbour is missing");
-    auto channel = std::make_unique<ChannelOf>(hub_->ring_, party_);
-    channel->SetClock(clock_);
-    return channel;
+    PeerChannels channels;
+    for (const std::shared_ptr<MemoryRing>& ring : hub_->rings_) {
+      auto channel = std::make_unique<ChannelOf>(ring, party_);
+      channel->SetClock(clock_);
+      channels.push_back(std::move(channel));
+    }
+    return channels;
   }
 
   void Shutdown() override {
@@ -89,6 +92,17 @@ class MemoryHub::LinkOf : public PeerLink {
   bool down_ = false;  // under hub_->mu_
 };
 
+void MemoryHub::MakeRings() {
+  rings_.clear();
+  for (size_t i = 0; i < count_; ++i) {
+    rings_.push_back(std::make_shared<MemoryRing>());
+    if (interceptor_) rings_.back()->SetInterceptor(interceptor_);
+  }
+}
+void MemoryHub::SetRings(size_t count) {
+  const absl::MutexLock lock(&mu_);
+  count_ = count;
+}
 std::unique_ptr<PeerLink> MemoryHub::Link(int party, Clock* clock) {
   return std::make_unique<LinkOf>(this, party, clock);
 }
@@ -98,7 +112,14 @@ void MemoryHub::SetInterceptor(MemoryRing::Interceptor interceptor) {
 }
 void MemoryHub::CloseCurrent() {
   const absl::MutexLock lock(&mu_);
-  if (ring_ != nullptr) ring_->Close();
+  for (const std::shared_ptr<MemoryRing>& ring : rings_) ring->Close();
+}
+
+uint64_t MemoryHub::FramesOn(size_t ring) {
+  const absl::MutexLock lock(&mu_);
+  uint64_t frames = 0;
+  for (int p = 0; p < kParties; ++p) frames += rings_[ring]->channel(p).Counters().frames_sent;
+  return frames;
 }
 
 // ---- RecordingObserver ----

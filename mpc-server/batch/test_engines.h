@@ -33,21 +33,27 @@ class OffsetClock : public Clock {
   std::atomic<int64_t> offset_us_{0};
 };
 
-// Hands the three parties a new MemoryRing each time all three ask for one. A channel that is
-// dropped closes its ring for all, as a closed connection does.
+// Hands the three parties new MemoryRings each time all three ask for them. A channel that is dropped
+// closes its ring for all, as a closed connection does.
 class MemoryHub {
  public:
   std::unique_ptr<PeerLink> Link(int party, Clock* clock);
-  // Of the rings made from now on.
+  // Of the rings made from now on: how many a party has (1), who sees their frames.
+  void SetRings(size_t count);
   void SetInterceptor(MemoryRing::Interceptor interceptor);
   void CloseCurrent();
+  // Sent by all parties on a ring of the present connections.
+  uint64_t FramesOn(size_t ring);
 
  private:
   class LinkOf;
   class ChannelOf;
+  void MakeRings() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   absl::Mutex mu_;
   MemoryRing::Interceptor interceptor_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<MemoryRing> ring_ ABSL_GUARDED_BY(mu_);
+  size_t count_ ABSL_GUARDED_BY(mu_) = 1;
+  std::vector<std::shared_ptr<MemoryRing>> rings_ ABSL_GUARDED_BY(mu_);
   std::array<bool, 3> waiting_ ABSL_GUARDED_BY(mu_){};
   uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -32,8 +32,9 @@ inline std::ostream& operator<<(std::ostream& out, Verdict verdict) {
 
 struct Realm {
   explicit Realm(int32_t enctype = kEnctypeAes128Gcm, const EngineOptions& options = {},
-                 uint64_t seed = 1)
+                 uint64_t seed = 1, size_t rings = 1)
       : three(options, seed) {
+    three.hub().SetRings(rings);
     alice = three.AddKey("alice@EXAMPLE.COM", KeyClass::kUser, enctype);
     bob = three.AddKey("bob@EXAMPLE.COM", KeyClass::kUser, enctype);
     guest = three.AddKey("guest@EXAMPLE.COM", KeyClass::kUser, enctype, Gate::kNone);

@@ -16,8 +16,12 @@ class TlsPeerLink : public PeerLink {
   // Not owned; must outlive this.
   explicit TlsPeerLink(TlsPeerConnector* connector) : connector_(connector) {}
 
-  absl::StatusOr<std::unique_ptr<PeerChannel>> Connect(absl::Time deadline) override {
-    return connector_->Connect(deadline);
+  absl::StatusOr<PeerChannels> Connect(absl::Time deadline) override {
+    absl::StatusOr<std::unique_ptr<PeerChannel>> channel = connector_->Connect(deadline);
+    if (!channel.ok()) return channel.status();
+    PeerChannels channels;
+    channels.push_back(*std::move(channel));
+    return channels;
   }
   void Shutdown() override { connector_->Shutdown(); }
 

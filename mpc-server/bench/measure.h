@@ -9,13 +9,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "mpc-server/bench/kernel_costs.h"
 #include "mpc-server/bench/parties.h"
 
 namespace mpckdc::bench {
 
-struct Spread {
-  double min = 0, median = 0, max = 0;
-};
 Spread SpreadOf(std::vector<double> values);
 
 // What the runs of one kind of work gave.

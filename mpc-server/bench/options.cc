@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "mpc-server/bench/machine.h"
 #include "mpc-server/limits.h"
 
 namespace mpckdc::bench {
@@ -129,7 +130,8 @@ std::vector<Entry> WhatEntries() {
            return Number<size_t>(t, 1, limits::kMaxBatchBlocks, n);
          });
        }},
-      {kWhat, "--workers", "W", "rings; each has a thread at each party and its part of a batch (1)",
+      {kWhat, "--workers", "W", "rings; each has a thread at each party and its part of a\n"
+       "batch (1; table2: 1 and the number of cores)",
        [](V v, Options* o) {
          return List(v, &o->workers, [](V t, int* n) { return Number(t, 1, kMaxWorkers, n); });
        }},
@@ -252,6 +254,13 @@ absl::Status SetOption(absl::string_view argument, absl::string_view following, 
       absl::StrCat("unknown option ", split.first, "; see mpc-bench --help"));
 }
 
+std::vector<int> WorkersOf(const Options& o) {
+  if (!o.workers.empty()) return o.workers;
+  const int cores = std::min(ThisMachine().cores, kMaxWorkers);
+  if (o.command == "table2" && cores > 1) return {1, cores};
+  return {1};
+}
+
 absl::Status CheckParty(const Options& o) {
   if (o.party < 0) return absl::InvalidArgumentError("party needs --party");
   const std::pair<const char*, const std::string*> needed[] = {{"--listen", &o.listen},
@@ -262,7 +271,7 @@ absl::Status CheckParty(const Options& o) {
   for (const auto& [name, value] : needed) {
     if (value->empty()) return absl::InvalidArgumentError(absl::StrCat("party needs ", name));
   }
-  if (o.channels.size() * o.batches.size() * o.workers.size() * o.sboxes.size() *
+  if (o.channels.size() * o.batches.size() * WorkersOf(o).size() * o.sboxes.size() *
           o.bits.size() != 1 || o.isas.size() > 1) {
     return absl::InvalidArgumentError("party takes one combination, no lists");
   }
@@ -285,7 +294,8 @@ absl::Status Check(const Options& o) {
     return absl::InvalidArgumentError("--launch and --addresses need --parties=processes");
   }
   const size_t smallest = *std::min_element(o.batches.begin(), o.batches.end());
-  const int most = *std::max_element(o.workers.begin(), o.workers.end());
+  const std::vector<int> workers = WorkersOf(o);
+  const int most = *std::max_element(workers.begin(), workers.end());
   if (smallest < static_cast<size_t>(most)) {
     return absl::InvalidArgumentError(absl::StrCat("--batch=", smallest, " is less than --workers=",
                                                    most, ": a worker would have no block"));
@@ -346,7 +356,7 @@ std::vector<Setup> Setups(const Options& o) {
   for (AesBits bits : o.bits) {
     for (Isa isa : isas) {
       for (Channel channel : o.channels) {
-        for (int workers : o.workers) {
+        for (int workers : WorkersOf(o)) {
           for (size_t lanes : o.batches) {
             for (std::optional<Sbox> sbox : o.sboxes) {
               s.bits = bits, s.isa = isa, s.channel = channel;

@@ -22,7 +22,7 @@ struct Options {
   // Each combination of these is measured.
   std::vector<Channel> channels = {Channel::kTls};
   std::vector<size_t> batches = {16384};
-  std::vector<int> workers = {1};
+  std::vector<int> workers;  // empty: 1; for table2 1 and the number of cores
   std::vector<Isa> isas;                      // empty: the best
   std::vector<std::optional<Sbox>> sboxes = {std::nullopt};  // nullopt: by the batch's size
   std::vector<AesBits> bits = {AesBits::k128};

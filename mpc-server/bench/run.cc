@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/bench/commands.h"
 #include "mpc-server/bench/machine.h"
 #include "mpc-server/bench/measure.h"
 #include "mpc-server/bench/options.h"
@@ -40,28 +41,43 @@ absl::StatusOr<std::unique_ptr<Parties>> OpenParties(const std::string& program,
   return OpenOnThreads(setup, *std::move(rings), o.tuning.round_timeout);
 }
 
-// aes and channel.
-int RunTable(const std::string& program, const Options& o) {
+absl::StatusOr<Measurement> MeasureOne(const std::string& program, const Options& o,
+                                       const Setup& setup, const MeasureOptions& what) {
+  absl::StatusOr<std::unique_ptr<Parties>> parties = OpenParties(program, o, setup);
+  if (!parties.ok()) return parties.status();
+  return Measure(setup, what, **parties);
+}
+
+int Finish(bool verified) {
+  if (!verified) std::cerr << "mpc-bench: outputs differ from OpenSSL's AES\n";
+  return verified ? 0 : 1;
+}
+
+// aes and channel: a line when it is measured.
+int RunTable(const Options& o, const MeasureSetup& measure) {
   const bool aes = o.command == "aes";
   ordered_json all = Heading(o.command);
   if (!o.json) {
     std::cout << HeadingText() << (aes ? AesTableHead(o.with_floor) : ChannelTableHead())
               << std::flush;
   }
-  bool good = true;
+  bool verified = true;
   for (const Setup& setup : Setups(o)) {
-    absl::StatusOr<std::unique_ptr<Parties>> parties = OpenParties(program, o, setup);
-    if (!parties.ok()) return Fail(parties.status(), 1);
     absl::StatusOr<Measurement> m =
-        Measure(setup, {aes, !aes || o.with_floor, o.seconds, o.runs}, **parties);
+        measure(setup, {aes, !aes || o.with_floor, o.seconds, o.runs});
     if (!m.ok()) return Fail(m.status(), 1);
-    good = good && (!aes || m->verified);
+    verified = verified && (!aes || m->verified);
     all["results"].push_back(MeasurementJson(*m));
     if (!o.json) std::cout << (aes ? AesTableLine(*m) : ChannelTableLine(*m)) << std::flush;
   }
   if (o.json) std::cout << all.dump(2) << "\n";
-  if (!good) std::cerr << "mpc-bench: outputs differ from OpenSSL's AES\n";
-  return good ? 0 : 1;
+  return Finish(verified);
+}
+
+int RunFindings(const Options& o, const absl::StatusOr<Findings>& found) {
+  if (!found.ok()) return Fail(found.status(), 1);
+  std::cout << (o.json ? found->data.dump(2) + "\n" : found->text);
+  return Finish(found->verified);
 }
 
 }  // namespace
@@ -74,7 +90,12 @@ int RunBench(const std::string& program, absl::Span<const std::string> arguments
   if (o->version) return std::cout << "mpc-bench " << MPCKDC_VERSION << " " << Commit() << "\n", 0;
   if (absl::Status s = SetIsaOfThreads(*o); !s.ok()) return Fail(s, 2);
   if (o->command == "party") return RunParty(*o, std::cin, std::cout);
-  return RunTable(program, *o);
+  const MeasureSetup measure = [&](const Setup& setup, const MeasureOptions& what) {
+    return MeasureOne(program, *o, setup, what);
+  };
+  if (o->command == "breakdown") return RunFindings(*o, Breakdown(*o, measure));
+  if (o->command == "table2") return RunFindings(*o, Table2(*o, measure));
+  return RunTable(*o, measure);
 }
 
 }  // namespace mpckdc::bench

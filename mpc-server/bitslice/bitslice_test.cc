@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -8,32 +10,58 @@
 namespace mpckdc {
 namespace {
 
-class TransposeTest : public testing::TestWithParam<Isa> {};
+class TransposeTest : public testing::TestWithParam<TransposeVariant> {};
 
-// Against the layout as slices.h draws it, bit by bit.
+// Against the layout as slices.h draws it, bit by bit. The lanes lie in reverse, each at an odd
+// address, and every third lane's pair is the first one's.
 TEST_P(TransposeTest, RowsAreTheDrawnLayoutAndBack) {
-  const TransposeFunctions& f = TransposeFunctionsFor(GetParam());
+  constexpr size_t kStride = 35, kOffset = 2;
+  const TransposeFunctions& f = GetParam().functions;
   SeededRandomForTest random(1);
-  for (size_t lanes : {1u, 7u, 64u, 65u, 255u, 257u, 511u, 512u}) {
-    std::vector<uint8_t> blocks(kGroupLanes * 16), rows(kBlockRows * kRowBytes);
-    random.Fill(absl::MakeSpan(blocks));
-    f.to_rows(blocks.data(), rows.data(), lanes);
+  std::vector<uint8_t> scratch(kTransposeScratchBytes);
+  for (size_t lanes : {1u, 7u, 31u, 32u, 33u, 64u, 65u, 255u, 257u, 511u, 512u}) {
+    std::vector<uint8_t> memory((kGroupLanes + 1) * kStride);
+    std::vector<uint8_t> x(kBlockRows * kRowBytes), a(x.size());
+    random.Fill(absl::MakeSpan(memory));
+    std::vector<const uint8_t*> from(kGroupLanes);
+    for (size_t j = 0; j < from.size(); ++j) {
+      from[j] = memory.data() + (j % 3 == 2 ? 0 : kGroupLanes - j) * kStride;
+    }
+    f.to_rows({from.data(), lanes, from.size() - lanes, kOffset}, x.data(), a.data(),
+              scratch.data());
     for (size_t j = 0; j < lanes; ++j) {
-      for (size_t s = 0; s < kBlockRows; ++s) {
-        const int want = blocks[16 * j + s / 8] >> (s % 8) & 1;
-        ASSERT_EQ(rows[s * kRowBytes + j / 8] >> (j % 8) & 1, want) << j << " " << s;
+      for (size_t s = 0; s < 2 * kBlockRows; ++s) {
+        const int want = from[j][kOffset + s / 8] >> (s % 8) & 1;
+        const uint8_t* row = (s < kBlockRows ? x : a).data() + s % kBlockRows * kRowBytes;
+        ASSERT_EQ(row[j / 8] >> (j % 8) & 1, want) << j << " " << s;
       }
     }
-    std::vector<uint8_t> again(blocks.size());
-    f.to_blocks(rows.data(), again.data(), lanes);
-    again.resize(16 * lanes);
-    blocks.resize(16 * lanes);
-    EXPECT_EQ(again, blocks);
+    std::vector<uint8_t> again((lanes + 1) * kStride, 0xEE);
+    f.to_pairs(x.data(), a.data(), {again.data(), kStride, lanes}, scratch.data());
+    for (size_t j = 0; j < lanes; ++j) {
+      ASSERT_EQ(std::memcmp(&again[j * kStride], from[j] + kOffset, kPairBytes), 0) << j;
+      ASSERT_EQ(again[j * kStride + kPairBytes], 0xEE) << "written past the pair";
+    }
+    for (size_t i = lanes * kStride; i < again.size(); ++i) ASSERT_EQ(again[i], 0xEE);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, TransposeTest, testing::ValuesIn(SupportedIsas()),
-                         [](const auto& i) { return std::string(IsaName(i.param)); });
+INSTANTIATE_TEST_SUITE_P(Variants, TransposeTest, testing::ValuesIn(SupportedTransposes()),
+                         [](const auto& i) { return std::string(i.param.name); });
+
+// What a tier uses is one of the tested, and never another tier's.
+TEST(TransposeVariantsTest, EachTierTakesItsBest) {
+  for (Isa isa : SupportedIsas()) {
+    const TransposeVariant* best = nullptr;
+    const auto all = SupportedTransposes();
+    for (const TransposeVariant& v : all) {
+      if (v.tier == isa) best = &v;
+    }
+    ASSERT_NE(best, nullptr) << IsaName(isa);
+    EXPECT_EQ(TransposeFunctionsFor(isa).to_rows, best->functions.to_rows) << best->name;
+    EXPECT_EQ(TransposeFunctionsFor(isa).to_pairs, best->functions.to_pairs) << best->name;
+  }
+}
 
 TEST(SlicesTest, CompactAndExpandAreInverse) {
   std::vector<uint8_t> rows(3 * kRowBytes, 0xAA), wire(15), back(3 * kRowBytes, 0xAA);

@@ -3,4 +3,4 @@
 #include "mpc-server/bitslice/transpose_isa.h"
 #include "mpc-server/bitslice/word_avx2.h"
 
-MPCKDC_DEFINE_TRANSPOSE(transpose_avx2, WordAvx2)
+MPCKDC_DEFINE_TRANSPOSE(transpose_avx2, Transposer<WordAvx2>)

@@ -3,4 +3,4 @@
 #include "mpc-server/bitslice/transpose_isa.h"
 #include "mpc-server/bitslice/word_avx512.h"
 
-MPCKDC_DEFINE_TRANSPOSE(transpose_avx512, WordAvx512)
+MPCKDC_DEFINE_TRANSPOSE(transpose_avx512, Transposer<WordAvx512>)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transposing bits, once over words of independent 64-bit elements.
 //
-// A half block of 64 lanes is a 64x64 bit matrix: row j is lane j's 8 bytes as a little-endian
+// 8 bytes of 64 lanes are a 64x64 bit matrix: row j is lane j's bytes as a little-endian
 // number, column t is slice t. Transposing it takes six steps that swap blocks of 32, 16, .. 1 bits
 // across the diagonal. A word of E elements does E such matrices (64*E lanes) at once.
 #ifndef MPC_SERVER_BITSLICE_TRANSPOSE_COMMON_H_
@@ -10,14 +10,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mpc-server/bitslice/lane_pairs.h"
+
 namespace mpckdc {
 
 template <class W>
 struct Transposer {
   using T = typename W::T;
-  static constexpr size_t kBlock = 16;
   static constexpr size_t kRow = 64;             // bytes of a row
   static constexpr size_t kLanes = 8 * W::kBytes;
+  static constexpr size_t kPrefetchLanes = 64;
 
   // Swaps the high kShift bits of each 2*kShift of m[i] with the low ones of m[i + kShift].
   template <int kShift>
@@ -41,44 +43,50 @@ struct Transposer {
     Step<1>(m, 0x5555555555555555);
   }
 
-  static void ToRows(const uint8_t* blocks, uint8_t* rows, size_t lanes) {
+  // Quarter q of a pair: bytes 8*q .. 8*q + 7, 64 rows.
+  static constexpr size_t kQuarterRows = 64;
+
+  static void ToRows(const LanePairs& from, uint8_t* x_rows, uint8_t* a_rows, uint8_t* scratch) {
+    const size_t known = from.count + from.ahead;
+    for (size_t j = 0; j < from.count; ++j) {
+      if (j + kPrefetchLanes < known) {
+        __builtin_prefetch(from.lanes[j + kPrefetchLanes] + from.offset);
+      }
+      __builtin_memcpy(scratch + j * kPairBytes, from.lanes[j] + from.offset, kPairBytes);
+    }
     T m[64];
-    for (size_t first = 0; first < lanes; first += kLanes) {
-      for (size_t half = 0; half < 2; ++half) {
-        const uint8_t* from = blocks + first * kBlock + 8 * half;
-        for (size_t j = 0; j < 64; ++j) m[j] = W::Gather(from + j * kBlock, 64 * kBlock);
+    for (size_t first = 0; first < from.count; first += kLanes) {
+      for (size_t q = 0; q < 4; ++q) {
+        const uint8_t* pairs = scratch + first * kPairBytes + 8 * q;
+        for (size_t j = 0; j < 64; ++j) m[j] = W::Gather(pairs + j * kPairBytes, 64 * kPairBytes);
         Transpose(m);
-        uint8_t* to = rows + 64 * half * kRow + first / 8;
+        uint8_t* to = (q < 2 ? x_rows : a_rows) + kQuarterRows * (q % 2) * kRow + first / 8;
         for (size_t t = 0; t < 64; ++t) W::Store(to + t * kRow, m[t]);
       }
     }
   }
 
-  static void ToBlocks(const uint8_t* rows, uint8_t* blocks, size_t lanes) {
+  static void ToPairs(const uint8_t* x_rows, const uint8_t* a_rows, const PairTargets& to,
+                      uint8_t* scratch) {
     T m[64];
-    for (size_t first = 0; first < lanes; first += kLanes) {
-      for (size_t half = 0; half < 2; ++half) {
-        const uint8_t* from = rows + 64 * half * kRow + first / 8;
+    for (size_t first = 0; first < to.count; first += kLanes) {
+      for (size_t q = 0; q < 4; ++q) {
+        const uint8_t* from =
+            (q < 2 ? x_rows : a_rows) + kQuarterRows * (q % 2) * kRow + first / 8;
         for (size_t t = 0; t < 64; ++t) m[t] = W::Load(from + t * kRow);
         Transpose(m);
-        uint8_t* to = blocks + first * kBlock + 8 * half;
-        for (size_t j = 0; j < 64; ++j) W::Scatter(to + j * kBlock, 64 * kBlock, m[j]);
+        uint8_t* pairs = scratch + first * kPairBytes + 8 * q;
+        for (size_t j = 0; j < 64; ++j) {
+          W::Scatter(pairs + j * kPairBytes, 64 * kPairBytes, m[j]);
+        }
       }
+    }
+    for (size_t j = 0; j < to.count; ++j) {
+      __builtin_memcpy(to.out + j * to.stride, scratch + j * kPairBytes, kPairBytes);
     }
   }
 };
 
 }  // namespace mpckdc
-
-// The body of each instruction set's file.
-#define MPCKDC_DEFINE_TRANSPOSE(ISA, WORD)                                      \
-  namespace mpckdc::ISA {                                                       \
-  void ToRows(const uint8_t* blocks, uint8_t* rows, size_t lanes) {             \
-    Transposer<WORD>::ToRows(blocks, rows, lanes);                              \
-  }                                                                             \
-  void ToBlocks(const uint8_t* rows, uint8_t* blocks, size_t lanes) {           \
-    Transposer<WORD>::ToBlocks(rows, blocks, lanes);                            \
-  }                                                                             \
-  }
 
 #endif  // MPC_SERVER_BITSLICE_TRANSPOSE_COMMON_H_

@@ -3,4 +3,4 @@
 #include "mpc-server/bitslice/transpose_isa.h"
 #include "mpc-server/bitslice/word_portable.h"
 
-MPCKDC_DEFINE_TRANSPOSE(transpose_portable, WordPortable)
+MPCKDC_DEFINE_TRANSPOSE(transpose_portable, Transposer<WordPortable>)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/circuit/aes_circuit.h"
 
-#include <vector>
+#include <cstring>
 
 #include "mpc-server/circuit/aes_kernels.h"
 #include "mpc-server/circuit/lane_groups.h"
+#include "mpc-server/circuit/round_key_slices.h"
 
 namespace mpckdc {
 namespace {
@@ -18,30 +19,35 @@ constexpr size_t kNormPlanes = 2 * 4 * kBlockBytes * kRowBytes;
 }  // namespace
 
 // The state between rounds: per group the S-box inputs in the tower basis (kept for the product
-// stage) and the opened norms (kept for the inverse stage). Round keys are sliced when a round
-// needs them, not before: they cost no memory and each is read once.
+// stage), which begins as the sliced input, and the opened norms (kept for the inverse stage).
 class AesEncryptImpl {
  public:
   AesEncryptImpl(AesBits bits, Isa isa)
       : bits_(bits),
         kernels_(SharedAesKernels(isa)),
         transpose_(TransposeFunctionsFor(isa)),
-        staging_(kGroupLanes * kBlockBytes),
-        key_rows_(2 * kBlockPlane),
+        scratch_(kTransposeScratchBytes),
+        public_pairs_(kGroupLanes * kPairBytes),
         block_rows_(2 * kBlockPlane) {}
 
   void Reset(absl::Span<const AesLane> lanes, Sbox sbox) {
     sbox_ = sbox;
-    lanes_.assign(lanes.begin(), lanes.end());
     groups_.Reset(lanes.size());
     step_ = 0;
     Grow(state_, groups_.groups() * 2 * kBlockPlane);
     Grow(norm_, groups_.groups() * kNormPlanes);
-    outputs_.resize(lanes.size());
+    Grow(outputs_, lanes.size());
+    keys_.Reset(lanes.size(), AesRoundKeys(bits_),
+                [&](size_t j) { return lanes[j].round_keys; });
+    for (size_t g = 0; g < groups_.groups(); ++g) {
+      SliceInput(lanes.subspan(g * kGroupLanes, groups_.LanesIn(g)), g);
+    }
   }
 
-  absl::Span<const SharedBlock> outputs() const { return outputs_; }
-  bool Done() const { return lanes_.empty() || step_ == SboxStages(sbox_) * AesRounds(bits_); }
+  absl::Span<const SharedBlock> outputs() const {
+    return absl::MakeConstSpan(outputs_).first(groups_.lanes());
+  }
+  bool Done() const { return groups_.lanes() == 0 || step_ == SboxStages(sbox_) * AesRounds(bits_); }
   SboxStage Stage() const { return StageAt(sbox_, step_); }
   size_t Round() const { return 1 + step_ / SboxStages(sbox_); }
   size_t Rows() const { return kBlockBytes * SlicesPerByte(Stage()); }
@@ -62,23 +68,13 @@ class AesEncryptImpl {
   }
 
  private:
-  static void Grow(SecretBytes& bytes, size_t size) {
-    if (bytes.size() < size) bytes.resize(size);
-  }
-
   void Kernel(size_t g, size_t width, const uint8_t* sent, const uint8_t* received, uint8_t* msg) {
-    uint8_t* state = state_.data() + g * 2 * kBlockPlane;
+    uint8_t* state = StateOf(g);
     uint8_t* norm = norm_.data() + g * kNormPlanes;
     switch (Stage()) {
       case SboxStage::kNorm:
-        SliceRoundKey(g, Round() - 1);
-        if (Round() == 1) {
-          SliceInput(g);
-          kernels_.start(block_rows_.data(), key_rows_.data(), state, msg, width);
-        } else {
-          kernels_.next(sent, received, key_rows_.data(), state, msg, width);
-        }
-        return;
+        if (Round() == 1) return kernels_.start(state, KeyRows(g, 0), state, msg, width);
+        return kernels_.next(sent, received, KeyRows(g, Round() - 1), state, msg, width);
       case SboxStage::kHelper:
         return kernels_.helper(kBlockBytes, sent, received, norm, msg, width);
       case SboxStage::kInverse:
@@ -95,42 +91,33 @@ class AesEncryptImpl {
     return Round() == AesRounds(bits_) ? AesLinear::kShiftRows : AesLinear::kMixColumns;
   }
 
-  const AesLane& Lane(size_t g, size_t j) const { return lanes_[g * kGroupLanes + j]; }
-
-  void SliceRoundKey(size_t g, size_t k) {
-    const size_t n = groups_.LanesIn(g);
-    uint8_t* rows = key_rows_.data();
-    SliceBlocks(transpose_, n, staging_.data(), rows,
-                [&](size_t j) { return Lane(g, j).round_keys[k].x.data(); });
-    SliceBlocks(transpose_, n, staging_.data(), rows + kBlockPlane,
-                [&](size_t j) { return Lane(g, j).round_keys[k].a.data(); });
+  uint8_t* StateOf(size_t g) { return state_.data() + g * 2 * kBlockPlane; }
+  const uint8_t* KeyRows(size_t g, size_t k) {
+    return keys_.Rows(transpose_, g, k, scratch_.data());
   }
 
   // A public block v is shared as x = 0, a = v.
-  void SliceInput(size_t g) {
-    static constexpr Block kZero{};
-    const size_t n = groups_.LanesIn(g);
-    SliceBlocks(transpose_, n, staging_.data(), block_rows_.data(), [&](size_t j) {
-      const AesLane& l = Lane(g, j);
-      return l.shared_input == nullptr ? kZero.data() : l.shared_input->x.data();
-    });
-    SliceBlocks(transpose_, n, staging_.data(), block_rows_.data() + kBlockPlane, [&](size_t j) {
-      const AesLane& l = Lane(g, j);
-      return l.shared_input == nullptr ? l.public_input.data() : l.shared_input->a.data();
-    });
+  void SliceInput(absl::Span<const AesLane> lanes, size_t g) {
+    const uint8_t* from[kGroupLanes];
+    for (size_t j = 0; j < lanes.size(); ++j) {
+      from[j] = reinterpret_cast<const uint8_t*>(lanes[j].shared_input);
+      if (from[j] != nullptr) continue;
+      uint8_t* pair = &public_pairs_[j * kPairBytes];
+      std::memset(pair, 0, kBlockBytes);
+      std::memcpy(pair + kBlockBytes, lanes[j].public_input.data(), kBlockBytes);
+      from[j] = pair;
+    }
+    uint8_t* rows = StateOf(g);
+    transpose_.to_rows({from, lanes.size(), 0, 0}, rows, rows + kBlockPlane, scratch_.data());
   }
 
   void Finish() {
     groups_.Finish([this](size_t g, size_t width, const uint8_t* sent, const uint8_t* received) {
-      SliceRoundKey(g, AesRounds(bits_));
       uint8_t* rows = block_rows_.data();
-      kernels_.finish(sent, received, key_rows_.data(), rows, width);
-      const size_t n = groups_.LanesIn(g);
-      SharedBlock* out = outputs_.data() + g * kGroupLanes;
-      transpose_.to_blocks(rows, staging_.data(), n);
-      for (size_t j = 0; j < n; ++j) std::memcpy(out[j].x.data(), &staging_[16 * j], 16);
-      transpose_.to_blocks(rows + kBlockPlane, staging_.data(), n);
-      for (size_t j = 0; j < n; ++j) std::memcpy(out[j].a.data(), &staging_[16 * j], 16);
+      kernels_.finish(sent, received, KeyRows(g, AesRounds(bits_)), rows, width);
+      uint8_t* out = reinterpret_cast<uint8_t*>(outputs_.data() + g * kGroupLanes);
+      transpose_.to_pairs(rows, rows + kBlockPlane, {out, kPairBytes, groups_.LanesIn(g)},
+                          scratch_.data());
     });
   }
 
@@ -138,11 +125,11 @@ class AesEncryptImpl {
   Sbox sbox_ = Sbox::kThroughput;
   const AesKernels& kernels_;
   const TransposeFunctions& transpose_;
-  std::vector<AesLane> lanes_;
   LaneGroups groups_;
+  RoundKeySlices keys_;
   size_t step_ = 0;
-  SecretBytes state_, norm_;                      // per group
-  SecretBytes staging_, key_rows_, block_rows_;   // of one group
+  SecretBytes state_, norm_;                          // per group
+  SecretBytes scratch_, public_pairs_, block_rows_;   // of one group
   SecretVector<SharedBlock> outputs_;
 };
 

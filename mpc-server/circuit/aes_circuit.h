@@ -31,7 +31,8 @@ inline constexpr size_t AesRounds(AesBits bits) { return bits == AesBits::k128 ?
 inline constexpr size_t AesRoundKeys(AesBits bits) { return AesRounds(bits) + 1; }
 inline constexpr size_t AesKeyBlocks(AesBits bits) { return bits == AesBits::k128 ? 1 : 2; }
 
-// One block to encrypt. The round keys stay the caller's until the circuit is done.
+// One block to encrypt. The round keys stay the caller's until the circuit is done. Lanes that have
+// their keys in common are cheapest when they stand together.
 struct AesLane {
   const SharedBlock* round_keys = nullptr;    // AesRoundKeys(bits) blocks in order
   const SharedBlock* shared_input = nullptr;  // if null, public_input is encrypted
@@ -45,7 +46,7 @@ class AesEncrypt : public Circuit {
   explicit AesEncrypt(AesBits bits, Isa isa = BestIsa());
   ~AesEncrypt() override;
 
-  // Starts anew. `lanes` itself is copied from; no lane may have null round keys. The variant is
+  // Starts anew. The inputs are copied; no lane may have null round keys. The variant is
   // the same at the three parties.
   void Reset(absl::Span<const AesLane> lanes, Sbox sbox = Sbox::kThroughput);
   // After Done(), in the order of the lanes, until the next Reset().

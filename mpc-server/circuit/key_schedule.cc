@@ -27,28 +27,26 @@ class KeyScheduleImpl {
         plane_(words_.Count() * 8 * kWordBytes * kRowBytes),
         kernels_(SharedAesKernels(isa)),
         transpose_(TransposeFunctionsFor(isa)),
-        staging_(kGroupLanes * sizeof(Block)) {}
+        scratch_(kTransposeScratchBytes) {}
 
   void Reset(absl::Span<const SharedBlock> keys) {
     const size_t per_key = AesKeyBlocks(words_.bits());
     groups_.Reset(keys.size() / per_key);
     step_ = 0;
     const size_t groups = groups_.groups();
-    if (rows_.size() < groups * 2 * plane_) rows_.resize(groups * 2 * plane_);
-    state_.resize(groups * kStatePlanes);
-    norm_.resize(groups * kNormPlanes);
-    round_keys_.resize(groups_.lanes() * AesRoundKeys(words_.bits()));
+    Grow(rows_, groups * 2 * plane_);
+    Grow(state_, groups * kStatePlanes);
+    Grow(norm_, groups * kNormPlanes);
+    Grow(round_keys_, groups_.lanes() * AesRoundKeys(words_.bits()));
     for (size_t g = 0; g < groups; ++g) {
+      const size_t n = groups_.LanesIn(g);
+      const uint8_t* from[kGroupLanes];
+      for (size_t j = 0; j < n; ++j) {
+        from[j] = reinterpret_cast<const uint8_t*>(&keys[(g * kGroupLanes + j) * per_key]);
+      }
       for (size_t b = 0; b < per_key; ++b) {
-        const auto key = [&](size_t j) -> const SharedBlock& {
-          return keys[(g * kGroupLanes + j) * per_key + b];
-        };
         uint8_t* rows = Rows(g) + b * kBlockPlane;
-        const size_t n = groups_.LanesIn(g);
-        SliceBlocks(transpose_, n, staging_.data(), rows,
-                    [&](size_t j) { return key(j).x.data(); });
-        SliceBlocks(transpose_, n, staging_.data(), rows + plane_,
-                    [&](size_t j) { return key(j).a.data(); });
+        transpose_.to_rows({from, n, 0, b * kPairBytes}, rows, rows + plane_, scratch_.data());
       }
     }
   }
@@ -120,10 +118,9 @@ class KeyScheduleImpl {
     for (size_t r = 0; r < keys; ++r) {
       SharedBlock* out = round_keys_.data() + g * kGroupLanes * keys + r;
       const uint8_t* rows = Rows(g) + r * kBlockPlane;
-      transpose_.to_blocks(rows, staging_.data(), n);
-      for (size_t j = 0; j < n; ++j) std::memcpy(out[j * keys].x.data(), &staging_[16 * j], 16);
-      transpose_.to_blocks(rows + plane_, staging_.data(), n);
-      for (size_t j = 0; j < n; ++j) std::memcpy(out[j * keys].a.data(), &staging_[16 * j], 16);
+      transpose_.to_pairs(rows, rows + plane_,
+                          {reinterpret_cast<uint8_t*>(out), keys * kPairBytes, n},
+                          scratch_.data());
     }
   }
 
@@ -134,7 +131,7 @@ class KeyScheduleImpl {
   LaneGroups groups_;
   size_t step_ = 0;
   SecretBytes rows_, state_, norm_;  // per group
-  SecretBytes staging_;
+  SecretBytes scratch_;
   SecretVector<SharedBlock> round_keys_;
 };
 

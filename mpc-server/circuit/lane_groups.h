@@ -5,8 +5,6 @@
 #ifndef MPC_SERVER_CIRCUIT_LANE_GROUPS_H_
 #define MPC_SERVER_CIRCUIT_LANE_GROUPS_H_
 
-#include <cstring>
-
 #include "absl/types/span.h"
 #include "mpc-server/bitslice/slices.h"
 #include "mpc-server/bitslice/transpose.h"
@@ -94,12 +92,10 @@ class LaneGroups {
 // Planes of a shared block's 128 rows: x, then a.
 inline constexpr size_t kBlockPlane = kBlockRows * kRowBytes;
 
-// Slices of one component of up to 512 blocks: get(lane) returns the address of 16 bytes.
-template <class Get>
-void SliceBlocks(const TransposeFunctions& transpose, size_t lanes, uint8_t* staging,
-                 uint8_t* rows, Get get) {
-  for (size_t j = 0; j < lanes; ++j) std::memcpy(staging + 16 * j, get(j), 16);
-  transpose.to_rows(staging, rows, lanes);
+// Buffers grow and never shrink: no allocation in steady state.
+template <class T>
+void Grow(SecretVector<T>& v, size_t size) {
+  if (v.size() < size) v.resize(size);
 }
 
 }  // namespace mpckdc

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "mpc-server/clock/random_source.h"
 #include "mpc-server/protocol/circuit.h"
+#include "mpc-server/protocol/rings.h"
 #include "mpc-server/transport/memory_channel.h"
 
 namespace mpckdc {
@@ -22,7 +23,18 @@ std::array<absl::Status, kParties> RunThreeParties(
     MemoryRing& ring, uint64_t seed, const std::function<absl::Status(PartyContext&)>& body,
     absl::Duration round_timeout = absl::Seconds(20));
 
-// The same over any three channels.
+// The same with a number of rings for each party, over memory: body(party, rings).
+struct RingsForTest {
+  size_t count = 1;
+  Randomness randomness = Randomness::kKeyed;
+  MemoryRing::Interceptor interceptor;  // of every ring
+};
+std::array<absl::Status, kParties> RunThreeParties(
+    const RingsForTest& rings, uint64_t seed,
+    const std::function<absl::Status(int party, Rings& rings)>& body,
+    absl::Duration round_timeout = absl::Seconds(20));
+
+// One ring, over any three channels.
 std::array<absl::Status, kParties> RunOverChannels(
     const std::array<PeerChannel*, kParties>& channels, uint64_t seed,
     const std::function<absl::Status(PartyContext&)>& body, absl::Duration round_timeout);

@@ -15,6 +15,13 @@
 // alpha_i. Linear maps commute with resharing: they are applied to r_i before it is sent.
 //
 // RunTogether() merges the rounds of all circuits given: one message per neighbour and round.
+// RunOverlapped() runs many parts, each as RunTogether() does, with their rounds interleaved:
+//
+//     one part     compute r1 | wait r1      | compute r2 | wait r2      | ..
+//     two parts    compute r1 | compute r1'  | compute r2 | compute r2'  | ..
+//                              r1 under way    r1' under way
+//
+// so that neither the wire nor this thread waits for the other.
 #ifndef MPC_SERVER_PROTOCOL_CIRCUIT_H_
 #define MPC_SERVER_PROTOCOL_CIRCUIT_H_
 
@@ -86,6 +93,24 @@ class Circuit {
 // The order of `circuits` must be the same at the three parties.
 absl::Status RunTogether(PartyContext& party, absl::Span<Circuit* const> circuits,
                          Cost* counted = nullptr);
+
+// Work cut into parts that do not depend on each other. A part runs in a slot: slot s takes the
+// parts s, s + slots, s + 2*slots, .. one after the other, so what a slot needs may be kept from one
+// part to the next. All answers are the same at the three parties.
+class PartSource {
+ public:
+  virtual ~PartSource() = default;
+  virtual size_t parts() const = 0;
+  virtual size_t slots() const = 0;
+  // Sets a part up; its circuits, the slot's until End().
+  virtual absl::Span<Circuit* const> Begin(size_t part, size_t slot) = 0;
+  // The part's circuits have run to their end.
+  virtual void End(size_t part, size_t slot) = 0;
+};
+
+// As RunTogether() for each part; slots() of them are under way at once. `counted->rounds` grows by
+// the rounds of the slot that has the most: what a message's way costs is paid that often.
+absl::Status RunOverlapped(PartyContext& party, PartSource& source, Cost* counted = nullptr);
 
 }  // namespace mpckdc
 

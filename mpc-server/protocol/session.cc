@@ -23,14 +23,17 @@ constexpr size_t kMaxReason = 512;
 
 using Digest = std::array<uint8_t, 32>;
 
-// min version (2) | max version (2) | party (1) | cluster (2) | epoch (8) | nonce (16) |
-// realm length (2) | realm | greeting length (4) | greeting; numbers big-endian.
+// min version (2) | max version (2) | party (1) | cluster (2) | epoch (8) | nonce (16) | ring (1) |
+// rings (1) | randomness (1) | realm length (2) | realm | greeting length (4) | greeting; numbers
+// big-endian.
 struct Hello {
   uint16_t min_version, max_version;
   uint8_t party;
   uint16_t cluster;
   uint64_t epoch;
   std::array<uint8_t, kNonceSize> nonce;
+  uint8_t ring, rings;
+  Randomness randomness;
   std::string realm;
   std::string greeting;
 };
@@ -47,6 +50,9 @@ SecretBytes Encode(const Hello& h) {
   PutNumber(out, h.cluster, 2);
   PutNumber(out, h.epoch, 8);
   out.insert(out.end(), h.nonce.begin(), h.nonce.end());
+  PutNumber(out, h.ring, 1);
+  PutNumber(out, h.rings, 1);
+  PutNumber(out, static_cast<uint8_t>(h.randomness), 1);
   PutNumber(out, h.realm.size(), 2);
   out.insert(out.end(), h.realm.begin(), h.realm.end());
   PutNumber(out, h.greeting.size(), 4);
@@ -94,6 +100,9 @@ absl::StatusOr<Hello> Decode(absl::Span<const uint8_t> data) {
   h.nonce = {};
   const auto nonce = in.Take(kNonceSize);
   std::copy(nonce.begin(), nonce.end(), h.nonce.begin());
+  h.ring = static_cast<uint8_t>(in.Number(1));
+  h.rings = static_cast<uint8_t>(in.Number(1));
+  h.randomness = static_cast<Randomness>(in.Number(1));
   h.realm = in.Text(in.Number(2));
   h.greeting = in.Text(in.Number(4));
   if (!in.AtEnd()) return absl::DataLossError("hello frame is malformed");
@@ -130,7 +139,8 @@ class SessionOpener {
     }
     Hello mine = {options_.min_version, options_.max_version,
                   static_cast<uint8_t>(options_.party), options_.cluster, options_.epoch, {},
-                  options_.realm, options_.greeting};
+                  options_.ring, options_.rings, options_.randomness, options_.realm,
+                  options_.greeting};
     random.Fill(absl::MakeSpan(mine.nonce));
     hellos_[options_.party] = mine;
     encoded_[options_.party] = Encode(mine);
@@ -164,10 +174,11 @@ class SessionOpener {
     return s;
   }
 
-  std::unique_ptr<PartyContext> Finish(Clock& clock) {
+  std::unique_ptr<PartyContext> Finish(Clock& clock, RandomSource& random) {
     auto party = std::make_unique<PartyContext>(options_, channel_, clock, session_,
                                                 std::move(seeds_));
     party->version_ = version_;
+    party->random_ = &random;
     std::copy_n(transcript_.begin() + sizeof(session_), party->session_id_.size(),
                 party->session_id_.begin());
     party->greeting_prev_ = hellos_[PrevParty(options_.party)].greeting;
@@ -211,6 +222,14 @@ class SessionOpener {
       return Differs(who, "cluster", h->cluster, options_.cluster);
     }
     if (h->epoch != options_.epoch) return Differs(who, "share epoch", h->epoch, options_.epoch);
+    if (h->rings != options_.rings) {
+      return Differs(who, "number of workers", h->rings, options_.rings);
+    }
+    if (h->ring != options_.ring) return Differs(who, "ring", h->ring, options_.ring);
+    if (h->randomness != options_.randomness) {
+      return Differs(who, "randomness", RandomnessName(h->randomness),
+                     RandomnessName(options_.randomness));
+    }
     hellos_[Party(from)] = *std::move(h);
     encoded_[Party(from)] = *std::move(payload);
     return absl::OkStatus();
@@ -278,7 +297,7 @@ absl::StatusOr<std::unique_ptr<PartyContext>> OpenSession(const SessionOptions& 
   absl::Status s = opener.ExchangeHellos(random);
   if (s.ok()) s = opener.ExchangeSeeds(random);
   if (s.ok()) s = opener.Confirm();
-  if (s.ok()) return opener.Finish(clock);
+  if (s.ok()) return opener.Finish(clock, random);
   TellBoth(channel, absl::StrCat("P", options.party, ": ", s.message()));
   return s;
 }
@@ -325,13 +344,13 @@ void PartyContext::Abort(absl::string_view reason) {
   status_ = absl::AbortedError(reason);
 }
 
-absl::Status PartyContext::Run(absl::Span<Circuit* const> circuits, Cost* counted) {
+absl::Status PartyContext::Run(PartSource& source, Cost* counted) {
   if (!status_.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the session is over: ", status_.message()));
   }
   if (batch_ == 0) return absl::FailedPreconditionError("no batch was begun");
-  absl::Status s = runner_->Run(circuits, counted);
+  absl::Status s = runner_->Run(source, counted);
   if (!s.ok()) {
     Abort(absl::StrCat("P", options_.party, ": ", s.message()));
     status_ = s;

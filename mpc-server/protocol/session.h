@@ -22,22 +22,27 @@
 #include "mpc-server/clock/random_source.h"
 #include "mpc-server/protocol/replicated_share.h"
 #include "mpc-server/randomness/pairwise_streams.h"
+#include "mpc-server/randomness/zero_shares.h"
 #include "mpc-server/transport/peer_channel.h"
 
 namespace mpckdc {
 
 class Circuit;      // protocol/circuit.h
+class PartSource;   // protocol/circuit.h
 class RoundRunner;  // protocol/round_runner.h
 struct Cost;
 
-inline constexpr uint16_t kPeerProtocolMin = 1;
-inline constexpr uint16_t kPeerProtocolMax = 1;
+inline constexpr uint16_t kPeerProtocolMin = 2;
+inline constexpr uint16_t kPeerProtocolMax = 2;
 
 struct SessionOptions {
   int party = 0;
   std::string realm;
   uint16_t cluster = 0;
   uint64_t epoch = 0;
+  uint8_t ring = 0;      // of the server's rings (rings.h), each a session of its own
+  uint8_t rings = 1;
+  Randomness randomness = Randomness::kKeyed;
   std::string greeting;  // opaque, at most 64 KiB: given to both neighbours
   uint16_t min_version = kPeerProtocolMin;
   uint16_t max_version = kPeerProtocolMax;
@@ -60,6 +65,7 @@ class PartyContext {
   // of which has a random nonce.
   const std::array<uint8_t, 16>& session_id() const { return session_id_; }
   uint16_t version() const { return version_; }
+  Randomness randomness() const { return options_.randomness; }
   PeerChannel& channel() { return channel_; }
   Clock& clock() { return clock_; }
   // What the neighbour passed as SessionOptions::greeting.
@@ -94,15 +100,17 @@ class PartyContext {
   friend class RoundRunner;
   friend absl::Status RunTogether(PartyContext& party, absl::Span<Circuit* const> circuits,
                                   Cost* counted);
+  friend absl::Status RunOverlapped(PartyContext& party, PartSource& source, Cost* counted);
   friend class SessionOpener;
 
-  absl::Status Run(absl::Span<Circuit* const> circuits, Cost* counted);
+  absl::Status Run(PartSource& source, Cost* counted);
 
   SessionOptions options_;
   PeerChannel& channel_;
   Clock& clock_;
   uint32_t session_;
   std::array<uint8_t, 16> session_id_{};
+  RandomSource* random_ = nullptr;  // for Randomness::kExchanged
   uint16_t version_ = kPeerProtocolMax;
   uint32_t batch_ = 0;
   uint32_t next_round_ = 0;
@@ -113,8 +121,9 @@ class PartyContext {
   std::unique_ptr<RoundRunner> runner_;  // message buffers, kept between batches
 };
 
-// Errors: FailedPrecondition (versions, realm, cluster, epoch or party do not fit; the text names
-// both sides' values), or the channel's. `channel` and `clock` must outlive the context.
+// Errors: FailedPrecondition (versions, realm, cluster, epoch, party, ring or randomness do not fit;
+// the text names both sides' values), or the channel's. `channel`, `clock` and `random` must outlive
+// the context.
 absl::StatusOr<std::unique_ptr<PartyContext>> OpenSession(const SessionOptions& options,
                                                           PeerChannel& channel, Clock& clock,
                                                           RandomSource& random,

@@ -63,6 +63,12 @@ TEST(SessionTest, MismatchesAreNamed) {
       {[](SessionOptions& o) { o.realm = o.party == 1 ? "X" : "R"; }, "has realm X"},
       {[](SessionOptions& o) { o.cluster = o.party == 1 ? 9 : 3; }, "has cluster 9"},
       {[](SessionOptions& o) { o.epoch = o.party == 1 ? 5 : 4; }, "has share epoch 5"},
+      {[](SessionOptions& o) { o.rings = o.party == 1 ? 4 : 2; }, "has number of workers 4"},
+      {[](SessionOptions& o) { o.ring = o.party == 1 ? 1 : 0; }, "has ring 1"},
+      {[](SessionOptions& o) {
+         if (o.party == 1) o.randomness = Randomness::kExchanged;
+       },
+       "has randomness exchanged, this server has keyed"},
       {[](SessionOptions& o) { if (o.party == 1) o.min_version = o.max_version = 7; },
        "P1 speaks 7 to 7"},
   };
@@ -77,8 +83,8 @@ TEST(SessionTest, MismatchesAreNamed) {
 
 TEST(SessionTest, VersionsNegotiateTheHighestCommon) {
   MemoryRing ring;
-  const Opened o = Open(ring, [](SessionOptions& s) { s.max_version = s.party == 2 ? 3 : 5; });
-  for (const auto& p : o.parties) EXPECT_EQ(p->version(), 3);
+  const Opened o = Open(ring, [](SessionOptions& s) { s.max_version = s.party == 2 ? 4 : 5; });
+  for (const auto& p : o.parties) EXPECT_EQ(p->version(), 4);
 }
 
 // A server that tells its neighbours different things at the start.

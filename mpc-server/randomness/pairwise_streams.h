@@ -76,23 +76,6 @@ class PairwiseStreams {
   StreamCursor zero_cursor_, random_cursor_;
 };
 
-// Hands one round's zero shares to the circuits that share the round, in order.
-class ZeroShares {
- public:
-  ZeroShares(PairwiseStreams& streams, uint32_t batch, uint32_t round)
-      : streams_(streams), place_{batch, round, 0} {}
-
-  // Fills `out`; a length that is not a multiple of 16 discards the rest of the last AES block.
-  void Fill(absl::Span<uint8_t> out) {
-    streams_.FillZeroShare(place_, out);
-    place_.position += static_cast<uint32_t>((out.size() + 15) / 16);
-  }
-
- private:
-  PairwiseStreams& streams_;
-  StreamPlace place_;
-};
-
 }  // namespace mpckdc
 
 #endif  // MPC_SERVER_RANDOMNESS_PAIRWISE_STREAMS_H_

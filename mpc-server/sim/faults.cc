@@ -37,7 +37,7 @@ std::vector<std::string> NamedSteps() {
       "connect", "send hello", "receive hello", "send seed", "receive seed", "send confirm",
       "receive confirm", "send agreement", "receive agreement", "send abort", "confirm",
       "aes/norm", "aes/helper", "aes/inverse", "aes/product", "aes/twist", "aes/scale",
-      "zero check/multiply", "tag check", "pre-auth timestamp", "key schedule/norm",
+      "ghash powers", "zero check/multiply", "tag check", "pre-auth timestamp", "key schedule/norm",
       "key schedule/helper", "key schedule/inverse", "key schedule/product", "key records check",
       // A server's disk, before a write is durable and after.
       "disk: stage keys", "disk: staged keys", "disk: commit keys", "disk: committed keys",

@@ -69,7 +69,7 @@ void SimLink::Drop() {
   incoming_.reset();
 }
 
-absl::StatusOr<std::unique_ptr<PeerChannel>> SimLink::Connect(absl::Time deadline) {
+absl::StatusOr<PeerChannels> SimLink::Connect(absl::Time deadline) {
   Scheduler* const scheduler = network_->scheduler_;
   Drop();
   if (Step("connect")) return absl::CancelledError("the process was killed");
@@ -88,8 +88,10 @@ absl::StatusOr<std::unique_ptr<PeerChannel>> SimLink::Connect(absl::Time deadlin
     Drop();
     return absl::DeadlineExceededError("a neighbour is missing");
   }
-  return MakeSimChannel(network_, party_, clock_, std::exchange(incoming_, nullptr),
-                        std::exchange(outgoing_, nullptr), dead_);
+  PeerChannels channels;  // of one ring
+  channels.push_back(MakeSimChannel(network_, party_, clock_, std::exchange(incoming_, nullptr),
+                                    std::exchange(outgoing_, nullptr), dead_));
+  return channels;
 }
 
 void SimLink::Shutdown() {

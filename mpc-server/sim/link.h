@@ -20,7 +20,7 @@ class SimLink : public PeerLink {
       : network_(network), party_(party), clock_(clock), executor_(executor) {}
   ~SimLink() override;
 
-  absl::StatusOr<std::unique_ptr<PeerChannel>> Connect(absl::Time deadline) override;
+  absl::StatusOr<PeerChannels> Connect(absl::Time deadline) override;
   void Shutdown() override;
   // The process was killed.
   void Die();
