@@ -27,7 +27,7 @@ struct LocalCosts {
   double cycles_per_ns = 0;  // of the time stamp counter; 0: there is none
 };
 
-LocalCosts MeasureLocal(const Setup& s) {
+LocalCosts MeasureLocal(const BenchSetup& s) {
   KernelCostOptions options;
   options.bits = s.bits;
   options.isa = s.isa;
@@ -61,7 +61,7 @@ void Add(const Part& part, double total_ns, double cycles_per_ns, ordered_json& 
                         part.ns * cycles_per_ns, percent);
 }
 
-std::string Title(const Setup& s) {
+std::string Title(const BenchSetup& s) {
   return absl::StrFormat(
       "CPU time per block and party: AES-%d, batch %d, %d worker(s), %s, %s, %s S-box, %s\n",
       static_cast<int>(s.bits), s.lanes, s.workers, ChannelName(s.channel), IsaName(s.isa),
@@ -74,7 +74,7 @@ absl::StatusOr<Findings> Breakdown(const Options& o, const MeasureSetup& measure
   Findings found;
   found.data = Heading("breakdown");
   found.text = HeadingText();
-  for (const Setup& setup : Setups(o)) {
+  for (const BenchSetup& setup : Setups(o)) {
     absl::StatusOr<Measurement> m = measure(setup, {true, true, o.seconds, o.runs});
     if (!m.ok()) return m.status();
     const LocalCosts local = MeasureLocal(setup);

@@ -14,8 +14,8 @@
 namespace mpckdc::bench {
 
 // Starts three parties, measures, ends them.
-using MeasureSetup =
-    std::function<absl::StatusOr<Measurement>(const Setup& setup, const MeasureOptions& options)>;
+using MeasureSetup = std::function<absl::StatusOr<Measurement>(const BenchSetup& setup,
+                                                               const MeasureOptions& options)>;
 
 // What a command found: one of the two is printed.
 struct Findings {

@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<Fd>> HoldPorts(int rings) {
   return held;
 }
 
-absl::StatusOr<Rings> ConnectMemory(const Setup& setup) {
+absl::StatusOr<Rings> ConnectMemory(const BenchSetup& setup) {
   Rings rings;
   for (int w = 0; w < setup.workers; ++w) {
     const auto ring = std::make_shared<MemoryRing>();
@@ -98,7 +98,7 @@ absl::StatusOr<std::array<std::string, kParties>> FreeLoopbackAddresses(int ring
   return addresses;
 }
 
-absl::StatusOr<Rings> ConnectInProcess(const Setup& setup, const LinkTuning& tuning) {
+absl::StatusOr<Rings> ConnectInProcess(const BenchSetup& setup, const LinkTuning& tuning) {
   if (setup.channel == Channel::kMemory) return ConnectMemory(setup);
   absl::StatusOr<std::array<std::string, kParties>> addresses =
       FreeLoopbackAddresses(setup.workers);

@@ -39,7 +39,7 @@ absl::StatusOr<std::string> MovePort(absl::string_view host_port, int by);
 absl::StatusOr<std::array<std::string, kParties>> FreeLoopbackAddresses(int rings);
 
 // All three parties' channels within this process.
-absl::StatusOr<Rings> ConnectInProcess(const Setup& setup, const LinkTuning& tuning);
+absl::StatusOr<Rings> ConnectInProcess(const BenchSetup& setup, const LinkTuning& tuning);
 
 }  // namespace mpckdc::bench
 

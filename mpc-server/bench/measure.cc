@@ -31,7 +31,7 @@ double PercentileMs(std::vector<int64_t>& ns, double fraction) {
 // Gathers the runs of one kind of work.
 class Gathered {
  public:
-  explicit Gathered(const Setup& setup) : setup_(setup) {}
+  explicit Gathered(const BenchSetup& setup) : setup_(setup) {}
 
   void Add(const RunReport& run) {
     const double blocks = static_cast<double>(setup_.lanes) * run.batches;
@@ -92,7 +92,7 @@ class Gathered {
     }
   }
 
-  const Setup& setup_;
+  const BenchSetup& setup_;
   std::vector<double> blocks_per_s_, blocks_per_cpu_s_;
   std::vector<int64_t> latency_ns_;
   uint64_t batches_ = 0, faults_ = 0, frames_ = 0, bytes_ = 0;
@@ -103,7 +103,7 @@ class Gathered {
 // One setup's way through the parties.
 class Measuring {
  public:
-  Measuring(const Setup& setup, const MeasureOptions& options, Parties& parties)
+  Measuring(const BenchSetup& setup, const MeasureOptions& options, Parties& parties)
       : setup_(setup), options_(options), parties_(parties), oracle_(setup), aes_(setup),
         floor_(setup), sample_(SampleOfLanes(setup.lanes)) {}
 
@@ -182,7 +182,7 @@ class Measuring {
     return absl::OkStatus();
   }
 
-  const Setup& setup_;
+  const BenchSetup& setup_;
   const MeasureOptions& options_;
   Parties& parties_;
   const Oracle oracle_;
@@ -202,7 +202,7 @@ Spread SpreadOf(std::vector<double> values) {
   return {values.front(), 0.5 * (values[(n - 1) / 2] + values[n / 2]), values.back()};
 }
 
-Cost DeclaredCost(const Setup& setup) {
+Cost DeclaredCost(const BenchSetup& setup) {
   Cost sum;
   for (int w = 0; w < setup.workers; ++w) {
     sum = Together(sum, CostOfAes(setup.bits, LanesOf(setup, w), setup.sbox));
@@ -210,7 +210,7 @@ Cost DeclaredCost(const Setup& setup) {
   return sum;
 }
 
-absl::StatusOr<Measurement> Measure(const Setup& setup, const MeasureOptions& options,
+absl::StatusOr<Measurement> Measure(const BenchSetup& setup, const MeasureOptions& options,
                                     Parties& parties) {
   return Measuring(setup, options, parties).Run();
 }

@@ -36,7 +36,7 @@ struct Result {
 };
 
 struct Measurement {
-  Setup setup;
+  BenchSetup setup;
   std::optional<Result> aes, floor;
   bool verified = false;      // after every run of AES
   size_t verified_lanes = 0;  // each time
@@ -52,11 +52,11 @@ struct MeasureOptions {
   int runs = 3;
 };
 
-absl::StatusOr<Measurement> Measure(const Setup& setup, const MeasureOptions& options,
+absl::StatusOr<Measurement> Measure(const BenchSetup& setup, const MeasureOptions& options,
                                     Parties& parties);
 
 // What one batch of `setup` sends, all workers of a party together. Rounds are those of one.
-Cost DeclaredCost(const Setup& setup);
+Cost DeclaredCost(const BenchSetup& setup);
 
 }  // namespace mpckdc::bench
 

@@ -347,9 +347,9 @@ Sbox AutoSbox(size_t lanes, int workers) {
   return (lanes + w - 1) / w < limits::kLatencySboxBlocks ? Sbox::kLatency : Sbox::kThroughput;
 }
 
-std::vector<Setup> Setups(const Options& o) {
-  std::vector<Setup> setups;
-  Setup s;
+std::vector<BenchSetup> Setups(const Options& o) {
+  std::vector<BenchSetup> setups;
+  BenchSetup s;
   s.placement = o.placement;
   s.seed = o.seed;
   const std::vector<Isa> isas = o.isas.empty() ? std::vector<Isa>{BestIsa()} : o.isas;
@@ -372,7 +372,7 @@ std::vector<Setup> Setups(const Options& o) {
   return setups;
 }
 
-std::vector<std::string> PartyArguments(const Setup& s, int party) {
+std::vector<std::string> PartyArguments(const BenchSetup& s, int party) {
   return {"party",
           absl::StrCat("--party=", party),
           absl::StrCat("--channel=", ChannelName(s.channel)),

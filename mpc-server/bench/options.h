@@ -53,10 +53,10 @@ std::string HelpText();
 Sbox AutoSbox(size_t lanes, int workers);
 
 // The combinations, in order.
-std::vector<Setup> Setups(const Options& options);
+std::vector<BenchSetup> Setups(const Options& options);
 
 // The arguments that make a party process of this setup; parsing them gives it back.
-std::vector<std::string> PartyArguments(const Setup& setup, int party);
+std::vector<std::string> PartyArguments(const BenchSetup& setup, int party);
 
 }  // namespace mpckdc::bench
 

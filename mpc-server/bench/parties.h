@@ -30,7 +30,7 @@ class Parties {
 };
 
 // On threads of this process, over any channels.
-absl::StatusOr<std::unique_ptr<Parties>> OpenOnThreads(const Setup& setup, Rings rings,
+absl::StatusOr<std::unique_ptr<Parties>> OpenOnThreads(const BenchSetup& setup, Rings rings,
                                                        absl::Duration round_timeout);
 
 // Where child processes run. Without a prefix and addresses: here, on loopback.
@@ -40,7 +40,7 @@ struct ProcessOptions {
   std::array<std::string, kParties> addresses;  // host:port at which each listens; empty: chosen
   LinkTuning tuning;
 };
-absl::StatusOr<std::unique_ptr<Parties>> OpenInProcesses(const Setup& setup,
+absl::StatusOr<std::unique_ptr<Parties>> OpenInProcesses(const BenchSetup& setup,
                                                          const ProcessOptions& options);
 
 }  // namespace mpckdc::bench

@@ -7,7 +7,7 @@
 namespace mpckdc::bench {
 
 absl::StatusOr<std::unique_ptr<Party>> Party::Open(
-    const Setup& setup, int party, RingsOfParty rings,
+    const BenchSetup& setup, int party, RingsOfParty rings,
     absl::Duration round_timeout) {
   std::unique_ptr<Party> p(new Party(setup));
   p->rings_ = std::move(rings);

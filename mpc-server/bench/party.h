@@ -16,7 +16,7 @@ class Party {
  public:
   // One channel per worker. All three parties open at the same time.
   static absl::StatusOr<std::unique_ptr<Party>> Open(
-      const Setup& setup, int party, RingsOfParty rings,
+      const BenchSetup& setup, int party, RingsOfParty rings,
       absl::Duration round_timeout);
 
   absl::Status MakeKeys();
@@ -30,10 +30,10 @@ class Party {
   absl::StatusOr<std::vector<SharedBlock>> Outputs(absl::Span<const size_t> lanes) const;
 
  private:
-  explicit Party(const Setup& setup) : setup_(setup) {}
+  explicit Party(const BenchSetup& setup) : setup_(setup) {}
   absl::Status WaitForAll();
 
-  const Setup setup_;
+  const BenchSetup setup_;
   RingsOfParty rings_;
   std::vector<std::unique_ptr<Worker>> workers_;
   int64_t start_ns_ = 0;

@@ -17,7 +17,7 @@ constexpr uint64_t kMaxBatches = 1 << 24;  // a latency is kept of each
 class PartyProcess {
  public:
   absl::Status Open(const Options& o) {
-    const Setup setup = Setups(o).front();
+    const BenchSetup setup = Setups(o).front();
     TlsPeerOptions peers;
     peers.party = o.party;
     peers.realm = "TEST";

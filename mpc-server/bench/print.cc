@@ -32,7 +32,7 @@ double Ratio(const Measurement& m) {
   return m.aes->blocks_per_cpu_s.median / m.floor->blocks_per_cpu_s.median;
 }
 
-std::string Columns(const Setup& s) {
+std::string Columns(const BenchSetup& s) {
   return absl::StrFormat("%-9s %-7s %8d %3d %-8s %-10s %4d", PlacementName(s.placement),
                          ChannelName(s.channel), s.lanes, s.workers, IsaName(s.isa),
                          SboxName(s.sbox), static_cast<int>(s.bits));
@@ -68,7 +68,7 @@ std::string HeadingText() {
 }
 
 ordered_json MeasurementJson(const Measurement& m) {
-  const Setup& s = m.setup;
+  const BenchSetup& s = m.setup;
   ordered_json out = {{"parties", std::string(PlacementName(s.placement))},
                       {"channel", std::string(ChannelName(s.channel))},
                       {"batch", s.lanes},

@@ -16,7 +16,7 @@ namespace {
 
 class ProcessParties : public Parties {
  public:
-  absl::Status Start(const Setup& setup, const ProcessOptions& options);
+  absl::Status Start(const BenchSetup& setup, const ProcessOptions& options);
 
   absl::Status MakeKeys() override { return AskAll(json::object({{"do", "keys"}})).status(); }
   absl::StatusOr<RunReport> Run(Work work, uint32_t batches) override;
@@ -33,7 +33,7 @@ class ProcessParties : public Parties {
   std::array<std::unique_ptr<Child>, kParties> children_;
 };
 
-std::vector<std::string> Words(const Setup& setup, const ProcessOptions& options, int party,
+std::vector<std::string> Words(const BenchSetup& setup, const ProcessOptions& options, int party,
                                const TestCa::Identity& identity, const std::string& ca_file) {
   std::vector<std::string> words;
   for (const std::string& word : options.launch) {
@@ -55,7 +55,7 @@ std::vector<std::string> Words(const Setup& setup, const ProcessOptions& options
   return words;
 }
 
-absl::Status ProcessParties::Start(const Setup& setup, const ProcessOptions& options) {
+absl::Status ProcessParties::Start(const BenchSetup& setup, const ProcessOptions& options) {
   ProcessOptions placed = options;
   if (placed.addresses[0].empty()) {
     absl::StatusOr<std::array<std::string, kParties>> free = FreeLoopbackAddresses(setup.workers);
@@ -141,7 +141,7 @@ absl::StatusOr<std::array<MemoryReport, kParties>> ProcessParties::Memory() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Parties>> OpenInProcesses(const Setup& setup,
+absl::StatusOr<std::unique_ptr<Parties>> OpenInProcesses(const BenchSetup& setup,
                                                          const ProcessOptions& options) {
   auto parties = std::make_unique<ProcessParties>();
   if (absl::Status s = parties->Start(setup, options); !s.ok()) return s;

@@ -32,7 +32,7 @@ absl::Status SetIsaOfThreads(const Options& o) {
 }
 
 absl::StatusOr<std::unique_ptr<Parties>> OpenParties(const std::string& program,
-                                                     const Options& o, const Setup& setup) {
+                                                     const Options& o, const BenchSetup& setup) {
   if (o.placement == Placement::kProcesses) {
     return OpenInProcesses(setup, {program, o.launch, o.addresses, o.tuning});
   }
@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<Parties>> OpenParties(const std::string& program,
 }
 
 absl::StatusOr<Measurement> MeasureOne(const std::string& program, const Options& o,
-                                       const Setup& setup, const MeasureOptions& what) {
+                                       const BenchSetup& setup, const MeasureOptions& what) {
   absl::StatusOr<std::unique_ptr<Parties>> parties = OpenParties(program, o, setup);
   if (!parties.ok()) return parties.status();
   return Measure(setup, what, **parties);
@@ -62,7 +62,7 @@ int RunTable(const Options& o, const MeasureSetup& measure) {
               << std::flush;
   }
   bool verified = true;
-  for (const Setup& setup : Setups(o)) {
+  for (const BenchSetup& setup : Setups(o)) {
     absl::StatusOr<Measurement> m =
         measure(setup, {aes, !aes || o.with_floor, o.seconds, o.runs});
     if (!m.ok()) return Fail(m.status(), 1);
@@ -90,7 +90,7 @@ int RunBench(const std::string& program, absl::Span<const std::string> arguments
   if (o->version) return std::cout << "mpc-bench " << MPCKDC_VERSION << " " << Commit() << "\n", 0;
   if (absl::Status s = SetIsaOfThreads(*o); !s.ok()) return Fail(s, 2);
   if (o->command == "party") return RunParty(*o, std::cin, std::cout);
-  const MeasureSetup measure = [&](const Setup& setup, const MeasureOptions& what) {
+  const MeasureSetup measure = [&](const BenchSetup& setup, const MeasureOptions& what) {
     return MeasureOne(program, *o, setup, what);
   };
   if (o->command == "breakdown") return RunFindings(*o, Breakdown(*o, measure));

@@ -32,7 +32,7 @@ enum class Work {
 };
 absl::string_view WorkName(Work work);
 
-struct Setup {
+struct BenchSetup {
   Placement placement = Placement::kProcesses;
   Channel channel = Channel::kTls;
   size_t lanes = 16384;  // blocks of one batch, over all workers
@@ -44,10 +44,10 @@ struct Setup {
 };
 
 // The lanes of worker `w` are [FirstLane(w), FirstLane(w + 1)).
-inline size_t FirstLane(const Setup& s, int w) {
+inline size_t FirstLane(const BenchSetup& s, int w) {
   return s.lanes * static_cast<size_t>(w) / static_cast<size_t>(s.workers);
 }
-inline size_t LanesOf(const Setup& s, int w) { return FirstLane(s, w + 1) - FirstLane(s, w); }
+inline size_t LanesOf(const BenchSetup& s, int w) { return FirstLane(s, w + 1) - FirstLane(s, w); }
 
 // Payload sizes of the rounds of one batch of `lanes` blocks, in order: what AesEncrypt sends.
 std::vector<size_t> RoundSizes(AesBits bits, Sbox sbox, size_t lanes);

@@ -44,7 +44,7 @@ absl::StatusOr<Findings> Table2(const Options& o, const MeasureSetup& measure) {
   ordered_json paper = ordered_json::array();
   AddPaper(paper, found.text);
   found.data["paper"] = std::move(paper);
-  for (const Setup& s : Setups(o)) {
+  for (const BenchSetup& s : Setups(o)) {
     absl::StatusOr<Measurement> m = measure(s, {true, false, o.seconds, o.runs});
     if (!m.ok()) return m.status();
     const double per_core_s = m->aes->blocks_per_cpu_s.median;
@@ -53,7 +53,8 @@ absl::StatusOr<Findings> Table2(const Options& o, const MeasureSetup& measure) {
     result["times_the_paper_per_core_s"] = factor;
     found.data["results"].push_back(std::move(result));
     absl::StrAppendFormat(
-        &found.text, "here, 3 parties x %2d workers %8d %8s %-8s %11.0f %13.0f %8.2f %9.1f times%s\n",
+        &found.text,
+        "here, 3 parties x %2d workers %8d %8s %-8s %11.0f %13.0f %8.2f %9.1f times%s\n",
         s.workers, s.lanes, ChannelName(s.channel), IsaName(s.isa), m->aes->blocks_per_s.median,
         per_core_s, m->aes->p50_ms, factor, m->verified ? "" : "  NOT VERIFIED");
     found.verified = found.verified && m->verified;

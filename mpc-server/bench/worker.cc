@@ -14,7 +14,7 @@ constexpr absl::Duration kOpenTimeout = absl::Seconds(20);
 
 }  // namespace
 
-Worker::Worker(const Setup& setup, int party, int number, PeerChannel& channel,
+Worker::Worker(const BenchSetup& setup, int party, int number, PeerChannel& channel,
                absl::Duration round_timeout)
     : setup_(setup),
       party_(party),

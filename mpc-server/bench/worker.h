@@ -23,7 +23,7 @@ namespace mpckdc::bench {
 class Worker {
  public:
   // `channel` outlives the worker.
-  Worker(const Setup& setup, int party, int number, PeerChannel& channel,
+  Worker(const BenchSetup& setup, int party, int number, PeerChannel& channel,
          absl::Duration round_timeout);
   ~Worker();
 
@@ -49,7 +49,7 @@ class Worker {
   absl::Status AesBatch();
   absl::Status FloorBatch();
 
-  const Setup setup_;
+  const BenchSetup setup_;
   const int party_, number_;
   PeerChannel& channel_;
   const absl::Duration round_timeout_;

@@ -34,7 +34,7 @@ void Draw(uint64_t seed, Stream purpose, uint64_t number, absl::Span<uint8_t> ou
   Must(crypto_stream_chacha20(out.data(), out.size(), nonce, key) == 0, "ChaCha20");
 }
 
-std::vector<std::vector<uint8_t>> DistinctKeys(const Setup& setup) {
+std::vector<std::vector<uint8_t>> DistinctKeys(const BenchSetup& setup) {
   std::vector<std::vector<uint8_t>> keys(kDistinctKeys);
   for (size_t i = 0; i < keys.size(); ++i) {
     keys[i].resize(16 * AesKeyBlocks(setup.bits));
@@ -55,9 +55,9 @@ Block InputOf(size_t lane, uint32_t batch) {
   return input;
 }
 
-// Party i's share of v is (x_i, x_{i-1} + v); x_0 and x_1 are drawn, x_2 is their sum. One key after
-// the other, so that making them leaves no more memory behind than one key takes.
-std::vector<SharedBlock> SharesOfRoundKeys(const Setup& setup, int party, size_t first,
+// Party i's share of v is (x_i, x_{i-1} + v); x_0 and x_1 are drawn, x_2 is their sum. One key
+// after the other, so that making them leaves no more memory behind than one key takes.
+std::vector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, size_t first,
                                            size_t lanes) {
   const size_t blocks = AesRoundKeys(setup.bits);
   const std::vector<std::vector<uint8_t>> keys = DistinctKeys(setup);
@@ -78,7 +78,7 @@ std::vector<SharedBlock> SharesOfRoundKeys(const Setup& setup, int party, size_t
   return shares;
 }
 
-Oracle::Oracle(const Setup& setup) : bits_(setup.bits), keys_(DistinctKeys(setup)) {}
+Oracle::Oracle(const BenchSetup& setup) : bits_(setup.bits), keys_(DistinctKeys(setup)) {}
 
 Block Oracle::Expected(size_t lane, uint32_t batch) const {
   const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> ctx(

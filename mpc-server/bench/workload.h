@@ -29,13 +29,13 @@ void SetBatch(Block& input, uint32_t batch);
 
 // One party's shares of the round keys of the lanes [first, first + lanes): AesRoundKeys(bits)
 // blocks per lane, one lane after the other.
-std::vector<SharedBlock> SharesOfRoundKeys(const Setup& setup, int party, size_t first,
+std::vector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, size_t first,
                                            size_t lanes);
 
 // AES by OpenSSL.
 class Oracle {
  public:
-  explicit Oracle(const Setup& setup);
+  explicit Oracle(const BenchSetup& setup);
   Block Expected(size_t lane, uint32_t batch) const;
 
  private:

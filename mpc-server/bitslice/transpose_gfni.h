@@ -36,7 +36,7 @@ struct GfniTransposer {
   static constexpr size_t kRowsOfPiece = 16 / kPieces;  // rows that share a piece of scratch
   static constexpr size_t kPlaneScratch = kPairs * kUnits * V::kBytes;
   // Lanes whose memory is asked for while a lane is worked on.
-  static constexpr size_t kPrefetchLanes = 256;
+  static constexpr size_t kPrefetchLanes = 32;
   static_assert(2 * kPlaneScratch + kPairBytes * kUnitLanes <= kTransposeScratchBytes);
 
   // A perfect shuffle of the registers and of the granules within pieces. With registers r and
@@ -105,8 +105,10 @@ struct GfniTransposer {
     const size_t known = from.count + from.ahead;
     for (size_t first = 0; first < from.count; first += kUnitLanes) {
       const uint8_t* const* lanes = from.lanes + first;
-      for (size_t j = kPrefetchLanes; j < kPrefetchLanes + kUnitLanes; ++j) {
-        if (first + j < known) __builtin_prefetch(lanes[j] + from.offset);
+      if (first + kPrefetchLanes + kUnitLanes <= known) {
+        for (size_t j = 0; j < kUnitLanes; ++j) {
+          __builtin_prefetch(lanes[kPrefetchLanes + j] + from.offset);
+        }
       }
       const uint8_t* padded[kUnitLanes];
       if (from.count - first < kUnitLanes) {

@@ -16,6 +16,7 @@
 namespace mpckdc {
 MPCKDC_DECLARE_CTR(ctr_portable)
 MPCKDC_DECLARE_CTR(ctr_aesni)
+MPCKDC_DECLARE_CTR(ctr_vaes256)
 MPCKDC_DECLARE_CTR(ctr_vaes512)
 namespace ctr_portable {
 void Expand(const uint8_t key[16], CtrKey* out);

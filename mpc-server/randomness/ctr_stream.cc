@@ -2,27 +2,45 @@
 #include "mpc-server/randomness/ctr_stream.h"
 
 #include "mpc-server/randomness/ctr_isa.h"
-#include "mpc-server/randomness/isa.h"
+#include "mpc-server/randomness/ctr_variants.h"
 
 namespace mpckdc {
 namespace {
 
+bool Always() { return true; }
 #if defined(__x86_64__)
-constexpr CtrFunctions kAesni = {ctr_aesni::Expand, ctr_aesni::FillXor, ctr_aesni::Fill};
-constexpr CtrFunctions kVaes512 = {ctr_aesni::Expand, ctr_vaes512::FillXor, ctr_vaes512::Fill};
+bool HasVaes() { return __builtin_cpu_supports("vaes"); }
 #endif
-constexpr CtrFunctions kPortable = {ctr_portable::Expand, ctr_portable::FillXor,
-                                    ctr_portable::Fill};
+
+// Of each tier the best last.
+constexpr CtrVariant kVariants[] = {
+    {"portable", Isa::kPortable, Always,
+     {ctr_portable::Expand, ctr_portable::FillXor, ctr_portable::Fill}},
+#if defined(__x86_64__)
+    {"avx2_aesni", Isa::kAvx2, Always, {ctr_aesni::Expand, ctr_aesni::FillXor, ctr_aesni::Fill}},
+    {"avx2_vaes", Isa::kAvx2, HasVaes,
+     {ctr_aesni::Expand, ctr_vaes256::FillXor, ctr_vaes256::Fill}},
+    {"avx512_vaes", Isa::kAvx512, Always,
+     {ctr_aesni::Expand, ctr_vaes512::FillXor, ctr_vaes512::Fill}},
+#endif
+};
 
 }  // namespace
 
+std::vector<CtrVariant> SupportedCtrs() {
+  std::vector<CtrVariant> found;
+  for (const CtrVariant& v : kVariants) {
+    if (IsaSupported(v.tier) && v.supported()) found.push_back(v);
+  }
+  return found;
+}
+
 const CtrFunctions& CtrFunctionsFor(Isa isa) {
-#if defined(__x86_64__)
-  if (isa == Isa::kAvx512) return kVaes512;
-  if (isa == Isa::kAvx2) return kAesni;
-#endif
-  static_cast<void>(isa);
-  return kPortable;
+  const CtrVariant* best = &kVariants[0];
+  for (const CtrVariant& v : kVariants) {
+    if (v.tier == isa && v.supported()) best = &v;
+  }
+  return best->functions;
 }
 
 CtrKey ExpandCtrKey(const CtrFunctions& ctr, const uint8_t key[16]) {

@@ -32,6 +32,7 @@ struct CtrFunctions {
   void (*fill)(const CtrKey& k, const CtrPrefix& prefix, uint32_t position, uint8_t* out,
                size_t blocks);
 };
+// The best that the CPU has of the tier (ctr_variants.h).
 const CtrFunctions& CtrFunctionsFor(Isa isa);
 CtrKey ExpandCtrKey(const CtrFunctions& ctr, const uint8_t key[16]);
 

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "mpc-server/clock/random_source.h"
 #include "mpc-server/randomness/ctr_stream.h"
+#include "mpc-server/randomness/ctr_variants.h"
 #include "mpc-server/randomness/pairwise_streams.h"
 
 namespace mpckdc {
@@ -42,24 +43,38 @@ TEST(CtrStreamTest, KeyExpansion) {
   }
 }
 
-TEST(CtrStreamTest, EveryIsaEqualsOpenSsl) {
+TEST(CtrStreamTest, EveryVariantEqualsOpenSsl) {
   const uint8_t kKey1[16] = {1, 2, 3}, kKey2[16] = {4, 5, 6};
   const CtrFunctions& reference = CtrFunctionsFor(Isa::kPortable);
   const CtrKey k1 = ExpandCtrKey(reference, kKey1), k2 = ExpandCtrKey(reference, kKey2);
   const CtrPrefix prefix = {{9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 255, 254}};
-  for (Isa isa : SupportedIsas()) {
-    for (size_t blocks : {1u, 2u, 3u, 4u, 5u, 15u, 16u, 17u, 63u, 300u}) {
+  for (const CtrVariant& v : SupportedCtrs()) {
+    for (size_t blocks : {1u, 2u, 3u, 4u, 5u, 7u, 8u, 9u, 15u, 16u, 17u, 63u, 300u}) {
       for (uint32_t position : {0u, 1u, 254u, 65535u, 0x00ffffffu}) {
         std::vector<uint8_t> want(16 * blocks), got(16 * blocks + 1, 0xEE);
         reference.fill(k1, prefix, position, want.data(), blocks);
-        CtrFunctionsFor(isa).fill(k1, prefix, position, got.data(), blocks);
-        EXPECT_EQ(std::memcmp(want.data(), got.data(), want.size()), 0) << IsaName(isa);
+        v.functions.fill(k1, prefix, position, got.data(), blocks);
+        EXPECT_EQ(std::memcmp(want.data(), got.data(), want.size()), 0) << v.name;
         reference.fill_xor(k1, k2, prefix, position, want.data(), blocks);
-        CtrFunctionsFor(isa).fill_xor(k1, k2, prefix, position, got.data(), blocks);
-        EXPECT_EQ(std::memcmp(want.data(), got.data(), want.size()), 0) << IsaName(isa);
+        v.functions.fill_xor(k1, k2, prefix, position, got.data(), blocks);
+        EXPECT_EQ(std::memcmp(want.data(), got.data(), want.size()), 0) << v.name;
         EXPECT_EQ(got.back(), 0xEE);
       }
     }
+  }
+}
+
+// What a tier uses is one of the tested, and never another tier's.
+TEST(CtrStreamTest, EachTierTakesItsBest) {
+  const auto all = SupportedCtrs();
+  for (Isa isa : SupportedIsas()) {
+    const CtrVariant* best = nullptr;
+    for (const CtrVariant& v : all) {
+      if (v.tier == isa) best = &v;
+    }
+    ASSERT_NE(best, nullptr) << IsaName(isa);
+    EXPECT_EQ(CtrFunctionsFor(isa).fill_xor, best->functions.fill_xor) << best->name;
+    EXPECT_EQ(CtrFunctionsFor(isa).fill, best->functions.fill) << best->name;
   }
 }
 
