@@ -174,16 +174,15 @@ class Wire:
     def message_ms(self, size, idle_seconds=1, buffer_bytes=0):
         """Of message_probe.py: medians of {warm, after_idle}, from P0 to P1."""
         probe, address = HERE / 'message_probe.py', self.place('p1').address
-        server = self._start('p1', sys.executable, probe, 'serve', address, PROBE_PORT,
-                             buffer_bytes)
-        try:
-            if server.stdout.readline().strip() != 'ready':
-                raise network.NetworkError(f'the probe: {server.communicate()[0]}')
-            times = json.loads(self.run('p0', sys.executable, probe, 'ask', address, PROBE_PORT, size,
-                                        idle_seconds, buffer_bytes))
-        finally:
-            server.kill()
-            server.communicate()
+        with self._start('p1', sys.executable, probe, 'serve', address, PROBE_PORT,
+                         buffer_bytes) as server:
+            try:
+                if server.stdout.readline().strip() != 'ready':
+                    raise network.NetworkError(f'the probe: {server.stdout.read()}')
+                times = json.loads(self.run('p0', sys.executable, probe, 'ask', address, PROBE_PORT,
+                                            size, idle_seconds, buffer_bytes))
+            finally:
+                server.kill()
         return {key: statistics.median(values) for key, values in times.items()}
 
     def dropped(self):

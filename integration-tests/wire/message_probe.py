@@ -25,6 +25,7 @@ ANSWER = b'.'
 def serve(address, port, buffer_bytes):
     with socket.socket() as listener:
         tune(listener, buffer_bytes)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((address, port))
         listener.listen()
         print('ready', flush=True)
