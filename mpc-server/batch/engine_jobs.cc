@@ -330,12 +330,14 @@ std::vector<JobEngine::Impl::Answered> JobEngine::Impl::Results(
   std::vector<Judgement> judgements =
       judge_.Decide(work, ballot.proposal.time, clock_->Now());
   SettleQuotas(work, judgements);
+  OutputMasks masks = session.party().output_masks();
   std::vector<Answered> answers;
+  answers.reserve(work.size());
   for (size_t i = 0; i < work.size(); ++i) {
     const WaitingJobPtr& job = work[i].waiting;
     Answered answer{job, {job->job.id, std::move(judgements[i]), {}, {}, {}}, {}};
     if (answer.result.judgement.ok()) {
-      answer.result = OutputOf(session.party(), batch, work[i]);
+      answer.result = OutputOf(masks, ballot.proposal.number, batch, work[i]);
       answer.pending = PendingOf(batch, work[i], keys);
     }
     answers.push_back(std::move(answer));

@@ -8,17 +8,19 @@
 namespace mpckdc {
 namespace {
 
-enum class Field : uint8_t { kOpen = 1, kSeal = 2, kMakeMac = 3 };
+// An output's number under its job's hash: field (1) | index (1).
+enum class Field : uint32_t { kOpen = 1, kSeal = 2, kMakeMac = 3 };
+uint32_t OutputNumber(Field field, size_t index) {
+  return static_cast<uint32_t>(field) << 8 | static_cast<uint32_t>(index);
+}
 
-// One hash per output: "mpc-kdc output v1" 00 | job digest (32) | batch (4) | field (1) | index (1)
-// The batch number makes it unique within the session, whose keys it meets.
-Digest OutputContext(const PartyContext& party, const Digest& job, Field field, size_t index) {
+// "mpc-kdc output v1" 00 | job digest (32) | batch (4). The batch's number makes it unique within the
+// session, whose keys it meets.
+Digest OutputContext(uint32_t batch, const Digest& job) {
   std::string bytes("mpc-kdc output v1");
   bytes.push_back('\0');
   bytes.append(reinterpret_cast<const char*>(job.data()), job.size());
-  for (int i = 3; i >= 0; --i) bytes.push_back(static_cast<char>(party.batch() >> (8 * i)));
-  bytes.push_back(static_cast<char>(field));
-  bytes.push_back(static_cast<char>(index));
+  for (int i = 3; i >= 0; --i) bytes.push_back(static_cast<char>(batch >> (8 * i)));
   return Sha256(bytes);
 }
 
@@ -53,20 +55,21 @@ std::shared_ptr<const TagMaskKeys> DrawTagMaskKeys(PartyContext& party) {
   return keys;
 }
 
-JobResult OutputOf(const PartyContext& party, const BatchWork& batch, const JobWork& work) {
-  const Digest& digest = work.waiting->digest;
+JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,
+                   const JobWork& work) {
+  masks.SetHash(OutputContext(number, work.waiting->digest));
   JobResult result{work.waiting->job.id, Ok(), {}, {}, {}};
   for (size_t i = 0; i < work.opens.size(); ++i) {
     const OpenWork& open = work.opens[i];
     OpenResult out{KeystreamA(batch, open.lanes, 2, open.message.PlaintextBytes())};
-    party.MaskOutput(OutputContext(party, digest, Field::kOpen, i), Writable(out.keystream_share));
+    masks.Xor(OutputNumber(Field::kOpen, i), Writable(out.keystream_share));
     result.opens.push_back(std::move(out));
   }
   for (size_t i = 0; i < work.seals.size(); ++i) {
     const SealWork& seal = work.seals[i];
     SealResult out{seal.nonce, seal.header,
                    KeystreamA(batch, seal.lanes, 1, kZeroBytes + seal.max_plaintext)};
-    party.MaskOutput(OutputContext(party, digest, Field::kSeal, i), Writable(out.keystream_share));
+    masks.Xor(OutputNumber(Field::kSeal, i), Writable(out.keystream_share));
     result.seals.push_back(std::move(out));
   }
   for (size_t i = 0; i < work.make_macs.size(); ++i) {
@@ -74,8 +77,7 @@ JobResult OutputOf(const PartyContext& party, const BatchWork& batch, const JobW
     const std::vector<Block> blocks = GhashBlocks(AsBytes(mac.data), {});
     MakeMacResult out{mac.nonce, XorBlocks(GhashLinearA(blocks, *batch.PowersOf(mac.key)),
                                            batch.Output(mac.lanes, 0).a)};
-    party.MaskOutput(OutputContext(party, digest, Field::kMakeMac, i),
-                     absl::MakeSpan(out.tag_share));
+    masks.Xor(OutputNumber(Field::kMakeMac, i), absl::MakeSpan(out.tag_share));
     result.make_macs.push_back(out);
   }
   return result;

@@ -17,7 +17,8 @@ namespace mpckdc {
 std::shared_ptr<const TagMaskKeys> DrawTagMaskKeys(PartyContext& party);
 
 // Of a job that this server judged OK.
-JobResult OutputOf(const PartyContext& party, const BatchWork& batch, const JobWork& work);
+JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,
+                   const JobWork& work);
 std::vector<PendingSeal> PendingOf(const BatchWork& batch, const JobWork& work,
                                    const std::shared_ptr<const TagMaskKeys>& keys);
 

@@ -39,7 +39,7 @@ absl::StatusOr<Measurement> MeasureWith(const BenchSetup& setup,
                                         MemoryRing::Interceptor interceptor) {
   const auto ring = std::make_shared<MemoryRing>();
   ring->SetInterceptor(std::move(interceptor));
-  Rings rings;
+  RingsOfThree rings;
   for (int p = 0; p < kParties; ++p) {
     rings[p] = {std::shared_ptr<PeerChannel>(ring, &ring->channel(p))};
   }
@@ -49,11 +49,25 @@ absl::StatusOr<Measurement> MeasureWith(const BenchSetup& setup,
 }
 
 absl::StatusOr<Measurement> MeasureClean(const BenchSetup& setup, bool floor = false) {
-  absl::StatusOr<Rings> rings = ConnectInProcess(setup, {});
+  absl::StatusOr<RingsOfThree> rings = ConnectInProcess(setup, {});
   if (!rings.ok()) return rings.status();
   auto parties = OpenOnThreads(setup, *std::move(rings), absl::Seconds(20));
   if (!parties.ok()) return parties.status();
   return Measure(setup, Briefly(floor), **parties);
+}
+
+void ExpectSound(const BenchSetup& s) {
+  SCOPED_TRACE(testing::PrintToString(PartyArguments(s, 0)));
+  const auto m = MeasureClean(s, /*floor=*/true);
+  ASSERT_TRUE(m.ok()) << m.status();
+  EXPECT_TRUE(m->verified);
+  EXPECT_EQ(m->verified_lanes, std::min<size_t>(s.lanes, kVerifiedLanes));
+  EXPECT_TRUE(m->aes->cost_as_declared);
+  EXPECT_TRUE(m->floor->cost_as_declared);
+  EXPECT_EQ(m->aes->rounds, m->floor->rounds);
+  EXPECT_EQ(m->aes->bytes_per_block_per_party, m->floor->bytes_per_block_per_party);
+  EXPECT_EQ(m->aes->messages, m->floor->messages);
+  EXPECT_GT(m->aes->blocks_per_cpu_s.min, 0);
 }
 
 TEST(Measure, VerifiesAndCountsEveryShape) {
@@ -65,21 +79,42 @@ TEST(Measure, VerifiesAndCountsEveryShape) {
           BenchSetup s = Small(lanes, workers);
           s.bits = bits;
           s.sbox = sbox;
-          SCOPED_TRACE(absl::StrCat(lanes, " lanes, ", workers, " workers"));
-          const auto m = MeasureClean(s, /*floor=*/true);
-          ASSERT_TRUE(m.ok()) << m.status();
-          EXPECT_TRUE(m->verified);
-          EXPECT_EQ(m->verified_lanes, std::min<size_t>(lanes, kVerifiedLanes));
-          EXPECT_TRUE(m->aes->cost_as_declared);
-          EXPECT_TRUE(m->floor->cost_as_declared);
-          EXPECT_EQ(m->aes->rounds, static_cast<double>(CostOfAes(bits, 1, sbox).rounds));
-          EXPECT_EQ(m->aes->bytes_per_block_per_party, m->floor->bytes_per_block_per_party);
-          EXPECT_EQ(m->aes->messages, m->floor->messages);
-          EXPECT_GT(m->aes->blocks_per_cpu_s.min, 0);
+          ExpectSound(s);
         }
       }
     }
   }
+}
+
+TEST(Measure, PartsThatOverlap) {
+  for (size_t slots : {1u, 2u, 3u}) {
+    for (size_t lanes : {513u, 1100u, 2049u}) {
+      BenchSetup s = Small(lanes);
+      s.part_lanes = 512;
+      s.slots = slots;
+      ExpectSound(s);
+    }
+  }
+}
+
+TEST(Measure, WorkersJoined) {
+  for (size_t lanes : {size_t{1}, limits::kRingBlocks, 2 * limits::kRingBlocks + 513}) {
+    BenchSetup s = Small(lanes, 2);
+    s.joined = true;
+    s.part_lanes = 1024;
+    ExpectSound(s);
+  }
+}
+
+TEST(Measure, ExchangedRandomnessCostsTwiceTheBytesAndARoundMore) {
+  BenchSetup s = Small(1100);
+  s.part_lanes = 512;
+  s.randomness = Randomness::kExchanged;
+  ExpectSound(s);
+  BenchSetup keyed = s;
+  keyed.randomness = Randomness::kKeyed;
+  EXPECT_EQ(DeclaredOfAll(s).cost.bytes_to_next, 2 * DeclaredOfAll(keyed).cost.bytes_to_next);
+  EXPECT_EQ(DeclaredOfAll(s).cost.rounds, DeclaredOfAll(keyed).cost.rounds + 1);
 }
 
 TEST(Measure, OverTls) {
@@ -199,17 +234,21 @@ TEST(RoundSizes, AddUpToTheDeclaredCost) {
   for (AesBits bits : {AesBits::k128, AesBits::k256}) {
     for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
       for (size_t lanes : {1u, 512u, 513u}) {
+        BenchSetup s = Small(lanes);
+        s.bits = bits;
+        s.sbox = sbox;
         size_t sum = 0;
-        const std::vector<size_t> sizes = RoundSizes(bits, sbox, lanes);
+        const std::vector<size_t> sizes = RoundSizes(s, lanes);
         for (size_t size : sizes) sum += size;
         EXPECT_EQ(sizes.size(), CostOfAes(bits, lanes, sbox).rounds);
         EXPECT_EQ(sum, CostOfAes(bits, lanes, sbox).bytes_to_next);
+        EXPECT_EQ(DeclaredOfAll(s).cost, CostOfAes(bits, lanes, sbox));
       }
     }
   }
 }
 
-TEST(Setup, WorkersDivideTheLanes) {
+TEST(Setup, TeamsDivideTheLanes) {
   const BenchSetup s = Small(7, 3);
   EXPECT_EQ(FirstLane(s, 0), 0u);
   EXPECT_EQ(FirstLane(s, 3), 7u);
@@ -297,6 +336,8 @@ TEST(Options, BadOnesGetAClearError) {
   EXPECT_THAT(ErrorOf({"aes", "--channel=udp"}), HasSubstr("one of tls"));
   EXPECT_THAT(ErrorOf({"aes", "--sbox=fast"}), HasSubstr("throughput"));
   EXPECT_THAT(ErrorOf({"aes", "--isa=mmx"}), HasSubstr("--isa: \"mmx\""));
+  EXPECT_THAT(ErrorOf({"aes", "--part=700"}), HasSubstr("multiple of 512"));
+  EXPECT_THAT(ErrorOf({"aes", "--randomness=none"}), HasSubstr("keyed or exchanged"));
   EXPECT_THAT(ErrorOf({"aes", "--bits=192"}), HasSubstr("128 or 256"));
   EXPECT_THAT(ErrorOf({"aes", "--seconds=-1"}), HasSubstr("seconds"));
   EXPECT_THAT(ErrorOf({"aes", "--seconds=nan"}), HasSubstr("seconds"));
@@ -316,16 +357,19 @@ TEST(Options, ListsMakeEachCombination) {
   ASSERT_TRUE(o.ok()) << o.status();
   const std::vector<BenchSetup> setups = Setups(*o);
   ASSERT_EQ(setups.size(), 4u);
-  EXPECT_EQ(setups[0].sbox, AutoSbox(512, 1));
+  EXPECT_EQ(setups[0].sbox, Sbox::kThroughput);
   EXPECT_EQ(setups[1].sbox, Sbox::kLatency);
   EXPECT_EQ(setups[3].lanes, 16384u);
   EXPECT_EQ(setups[3].bits, AesBits::k256);
 }
 
-TEST(Options, AutoSboxGoesByTheLanesOfAWorker) {
-  EXPECT_EQ(AutoSbox(limits::kLatencySboxBlocks - 1, 1), Sbox::kLatency);
-  EXPECT_EQ(AutoSbox(limits::kLatencySboxBlocks, 1), Sbox::kThroughput);
-  EXPECT_EQ(AutoSbox(limits::kLatencySboxBlocks, 2), Sbox::kLatency);
+TEST(Options, AutoSboxGoesByTheLanesOfATeam) {
+  EXPECT_EQ(AutoSbox(Small(limits::kLatencySboxBlocks - 1)), Sbox::kLatency);
+  EXPECT_EQ(AutoSbox(Small(limits::kLatencySboxBlocks)), Sbox::kThroughput);
+  BenchSetup two = Small(limits::kLatencySboxBlocks, 2);
+  EXPECT_EQ(AutoSbox(two), Sbox::kLatency);
+  two.joined = true;
+  EXPECT_EQ(AutoSbox(two), Sbox::kThroughput);
 }
 
 TEST(Options, OfAPartyGiveItsSetupBack) {
@@ -335,6 +379,10 @@ TEST(Options, OfAPartyGiveItsSetupBack) {
   s.sbox = Sbox::kLatency;
   s.bits = AesBits::k256;
   s.seed = 77;
+  s.joined = true;
+  s.part_lanes = 1024;
+  s.slots = 3;
+  s.randomness = Randomness::kExchanged;
   std::vector<std::string> arguments = PartyArguments(s, 2);
   for (const char* more :
        {"--listen=h:1", "--peers=h:1,h:2,h:3", "--ca=c", "--cert=d", "--key=e"}) {
@@ -350,8 +398,9 @@ TEST(Options, OfAPartyGiveItsSetupBack) {
 
 TEST(Options, HelpNamesEveryOption) {
   for (const char* name : {"--channel", "--batch", "--workers", "--isa", "--sbox", "--bits",
-                           "--seconds", "--runs", "--with-floor", "--json", "--parties",
-                           "--launch", "--addresses", "--timeout", "--party", "--seed"}) {
+                           "--join", "--part", "--slots", "--randomness", "--seconds", "--runs",
+                           "--with-floor", "--json", "--parties", "--launch", "--addresses",
+                           "--timeout", "--party", "--seed"}) {
     EXPECT_THAT(HelpText(), HasSubstr(name));
   }
 }

@@ -32,8 +32,8 @@ absl::StatusOr<std::vector<Fd>> HoldPorts(int rings) {
   return held;
 }
 
-absl::StatusOr<Rings> ConnectMemory(const BenchSetup& setup) {
-  Rings rings;
+absl::StatusOr<RingsOfThree> ConnectMemory(const BenchSetup& setup) {
+  RingsOfThree rings;
   for (int w = 0; w < setup.workers; ++w) {
     const auto ring = std::make_shared<MemoryRing>();
     for (int p = 0; p < kParties; ++p) {
@@ -98,7 +98,7 @@ absl::StatusOr<std::array<std::string, kParties>> FreeLoopbackAddresses(int ring
   return addresses;
 }
 
-absl::StatusOr<Rings> ConnectInProcess(const BenchSetup& setup, const LinkTuning& tuning) {
+absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup, const LinkTuning& tuning) {
   if (setup.channel == Channel::kMemory) return ConnectMemory(setup);
   absl::StatusOr<std::array<std::string, kParties>> addresses =
       FreeLoopbackAddresses(setup.workers);
@@ -118,7 +118,7 @@ absl::StatusOr<Rings> ConnectInProcess(const BenchSetup& setup, const LinkTuning
     });
   }
   for (std::thread& t : threads) t.join();
-  Rings rings;
+  RingsOfThree rings;
   for (int p = 0; p < kParties; ++p) {
     if (!connected[p].ok()) return connected[p].status();
     rings[p] = *std::move(connected[p]);

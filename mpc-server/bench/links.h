@@ -17,9 +17,9 @@
 
 namespace mpckdc::bench {
 
-// One channel per worker. Shared, so that a channel may also be a part of something larger.
+// One channel per ring. Shared, so that a channel may also be a part of something larger.
 using RingsOfParty = std::vector<std::shared_ptr<PeerChannel>>;
-using Rings = std::array<RingsOfParty, kParties>;
+using RingsOfThree = std::array<RingsOfParty, kParties>;
 
 struct LinkTuning {
   int socket_buffer_bytes = TlsPeerOptions().socket_buffer_bytes;
@@ -27,8 +27,8 @@ struct LinkTuning {
   absl::Duration round_timeout = absl::Seconds(60);
 };
 
-// One party's side of `rings` connections per neighbour. Worker w's ring uses the ports that are w
-// above those of `peers`.
+// One party's side of `rings` connections per neighbour. Ring r uses the ports that are r above
+// those of `peers`.
 absl::StatusOr<RingsOfParty> ConnectRings(const TlsPeerOptions& peers, int rings,
                                           absl::Time deadline);
 
@@ -39,7 +39,7 @@ absl::StatusOr<std::string> MovePort(absl::string_view host_port, int by);
 absl::StatusOr<std::array<std::string, kParties>> FreeLoopbackAddresses(int rings);
 
 // All three parties' channels within this process.
-absl::StatusOr<Rings> ConnectInProcess(const BenchSetup& setup, const LinkTuning& tuning);
+absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup, const LinkTuning& tuning);
 
 }  // namespace mpckdc::bench
 

@@ -55,7 +55,7 @@ class Gathered {
     r.bytes_per_block_per_party = static_cast<double>(bytes_) / of_block;
     r.payload_bytes_per_block_per_party =
         static_cast<double>(cost_.bytes_to_next + cost_.bytes_to_prev) / of_block;
-    r.rounds = static_cast<double>(cost_.rounds) / (of_party * setup_.workers);
+    r.rounds = static_cast<double>(cost_.rounds) / (of_party * Teams(setup_));
     r.messages = static_cast<double>(frames_) / of_party;
     r.minor_faults_per_batch = static_cast<double>(faults_) / of_party;
     r.cost_as_declared = as_declared_;
@@ -78,13 +78,14 @@ class Gathered {
   }
 
   void AddCost(const PartyReport& party, uint64_t batches) {
-    as_declared_ = as_declared_ && party.workers.size() == static_cast<size_t>(setup_.workers);
+    as_declared_ = as_declared_ && party.workers.size() == static_cast<size_t>(Teams(setup_));
     for (size_t w = 0; w < party.workers.size(); ++w) {
       const WorkerReport& report = party.workers[w];
-      const Cost one = CostOfAes(setup_.bits, LanesOf(setup_, static_cast<int>(w)), setup_.sbox);
-      const Cost declared = {one.rounds * batches, one.bytes_to_next * batches,
-                             one.bytes_to_prev * batches};
-      as_declared_ = as_declared_ && report.cost == declared && report.frames == declared.rounds &&
+      const DeclaredSends one = DeclaredOf(setup_, LanesOf(setup_, static_cast<int>(w)));
+      const Cost declared = {one.cost.rounds * batches, one.cost.bytes_to_next * batches,
+                             one.cost.bytes_to_prev * batches};
+      as_declared_ = as_declared_ && report.cost == declared &&
+                     report.frames == one.frames * batches &&
                      report.bytes == declared.bytes_to_next + report.frames * kFrameHeaderSize;
       cost_ = cost_ + report.cost;
       frames_ += report.frames;
@@ -202,10 +203,11 @@ Spread SpreadOf(std::vector<double> values) {
   return {values.front(), 0.5 * (values[(n - 1) / 2] + values[n / 2]), values.back()};
 }
 
-Cost DeclaredCost(const BenchSetup& setup) {
-  Cost sum;
-  for (int w = 0; w < setup.workers; ++w) {
-    sum = Together(sum, CostOfAes(setup.bits, LanesOf(setup, w), setup.sbox));
+DeclaredSends DeclaredOfAll(const BenchSetup& setup) {
+  DeclaredSends sum;
+  for (int t = 0; t < Teams(setup); ++t) {
+    const DeclaredSends one = DeclaredOf(setup, LanesOf(setup, t));
+    sum = {Together(sum.cost, one.cost), sum.frames + one.frames};
   }
   return sum;
 }

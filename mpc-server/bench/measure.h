@@ -55,8 +55,8 @@ struct MeasureOptions {
 absl::StatusOr<Measurement> Measure(const BenchSetup& setup, const MeasureOptions& options,
                                     Parties& parties);
 
-// What one batch of `setup` sends, all workers of a party together. Rounds are those of one.
-Cost DeclaredCost(const BenchSetup& setup);
+// What one batch makes a party send, all teams together. Rounds are those of one.
+DeclaredSends DeclaredOfAll(const BenchSetup& setup);
 
 }  // namespace mpckdc::bench
 

@@ -10,12 +10,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "mpc-server/bench/machine.h"
+#include "mpc-server/bitslice/slices.h"
 #include "mpc-server/limits.h"
 
 namespace mpckdc::bench {
 namespace {
 
-constexpr int kMaxWorkers = 256;
+constexpr int kMaxWorkers = static_cast<int>(limits::kMaxWorkers);
 constexpr int kMaxRuns = 1000;
 constexpr double kMaxSeconds = 3600;
 
@@ -87,6 +88,19 @@ absl::Status ParseIsaName(absl::string_view text, Isa* out) {
   return isa.status();
 }
 
+absl::Status ParseRandomness(absl::string_view text, Randomness* out) {
+  for (Randomness r : {Randomness::kKeyed, Randomness::kExchanged}) {
+    if (RandomnessName(r) == text) return *out = r, absl::OkStatus();
+  }
+  return Bad(text, "keyed or exchanged");
+}
+
+absl::Status ParsePart(absl::string_view text, size_t* out) {
+  absl::Status s = Number<size_t>(text, kGroupLanes, limits::kMaxBatchBlocks, out);
+  if (s.ok() && *out % kGroupLanes != 0) return Bad(text, "a multiple of 512");
+  return s;
+}
+
 absl::Status ParsePlacement(absl::string_view text, Placement* out) {
   for (Placement p : {Placement::kProcesses, Placement::kThreads}) {
     if (PlacementName(p) == text) return *out = p, absl::OkStatus();
@@ -135,6 +149,18 @@ std::vector<Entry> WhatEntries() {
        [](V v, Options* o) {
          return List(v, &o->workers, [](V t, int* n) { return Number(t, 1, kMaxWorkers, n); });
        }},
+      {kWhat, "--join", nullptr, "the workers do each batch together, as a server's do, and\n"
+       "wait for each other at its end",
+       [](V, Options* o) { return o->joined = true, absl::OkStatus(); }},
+      {kWhat, "--part", "N", "blocks of a part of a ring's share; parts overlap (as a server's)",
+       [](V v, Options* o) { return List(v, &o->parts, ParsePart); }},
+      {kWhat, "--slots", "N", "parts of a ring under way at once (as a server's)",
+       [](V v, Options* o) {
+         return List(v, &o->slots, [](V t, size_t* n) { return Number<size_t>(t, 1, 64, n); });
+       }},
+      {kWhat, "--randomness", "NAME", "keyed (default) or exchanged: zero shares without a\n"
+       "cipher, for twice the bytes",
+       [](V v, Options* o) { return List(v, &o->randomness, ParseRandomness); }},
       {kWhat, "--isa", "NAME", "auto, avx512, avx2 or portable",
        [](V v, Options* o) { return List(v, &o->isas, ParseIsaName); }},
       {kWhat, "--sbox", "NAME", "auto (by the batch's size), throughput or latency",
@@ -261,6 +287,20 @@ std::vector<int> WorkersOf(const Options& o) {
   return {1};
 }
 
+// Each setup with each value of one field.
+template <class T>
+std::vector<BenchSetup> Times(const std::vector<BenchSetup>& setups, const std::vector<T>& values,
+                              T BenchSetup::*field) {
+  std::vector<BenchSetup> all;
+  for (const BenchSetup& setup : setups) {
+    for (const T& value : values) {
+      all.push_back(setup);
+      all.back().*field = value;
+    }
+  }
+  return all;
+}
+
 absl::Status CheckParty(const Options& o) {
   if (o.party < 0) return absl::InvalidArgumentError("party needs --party");
   const std::pair<const char*, const std::string*> needed[] = {{"--listen", &o.listen},
@@ -271,8 +311,10 @@ absl::Status CheckParty(const Options& o) {
   for (const auto& [name, value] : needed) {
     if (value->empty()) return absl::InvalidArgumentError(absl::StrCat("party needs ", name));
   }
-  if (o.channels.size() * o.batches.size() * WorkersOf(o).size() * o.sboxes.size() *
-          o.bits.size() != 1 || o.isas.size() > 1) {
+  const size_t combinations = o.channels.size() * o.batches.size() * WorkersOf(o).size() *
+                              o.sboxes.size() * o.bits.size() * o.parts.size() *
+                              o.slots.size() * o.randomness.size();
+  if (combinations != 1 || o.isas.size() > 1) {
     return absl::InvalidArgumentError("party takes one combination, no lists");
   }
   return absl::OkStatus();
@@ -296,7 +338,7 @@ absl::Status Check(const Options& o) {
   const size_t smallest = *std::min_element(o.batches.begin(), o.batches.end());
   const std::vector<int> workers = WorkersOf(o);
   const int most = *std::max_element(workers.begin(), workers.end());
-  if (smallest < static_cast<size_t>(most)) {
+  if (!o.joined && smallest < static_cast<size_t>(most)) {
     return absl::InvalidArgumentError(absl::StrCat("--batch=", smallest, " is less than --workers=",
                                                    most, ": a worker would have no block"));
   }
@@ -342,46 +384,52 @@ std::string HelpText() {
       Section(kParty));
 }
 
-Sbox AutoSbox(size_t lanes, int workers) {
-  const size_t w = static_cast<size_t>(workers);
-  return (lanes + w - 1) / w < limits::kLatencySboxBlocks ? Sbox::kLatency : Sbox::kThroughput;
+Sbox AutoSbox(const BenchSetup& setup) {
+  const size_t teams = static_cast<size_t>(Teams(setup));
+  const size_t lanes = (setup.lanes + teams - 1) / teams;
+  return lanes < limits::kLatencySboxBlocks ? Sbox::kLatency : Sbox::kThroughput;
 }
 
 std::vector<BenchSetup> Setups(const Options& o) {
-  std::vector<BenchSetup> setups;
   BenchSetup s;
   s.placement = o.placement;
   s.seed = o.seed;
-  const std::vector<Isa> isas = o.isas.empty() ? std::vector<Isa>{BestIsa()} : o.isas;
-  for (AesBits bits : o.bits) {
-    for (Isa isa : isas) {
-      for (Channel channel : o.channels) {
-        for (int workers : WorkersOf(o)) {
-          for (size_t lanes : o.batches) {
-            for (std::optional<Sbox> sbox : o.sboxes) {
-              s.bits = bits, s.isa = isa, s.channel = channel;
-              s.workers = workers, s.lanes = lanes;
-              s.sbox = sbox.value_or(AutoSbox(lanes, workers));
-              setups.push_back(s);
-            }
-          }
-        }
-      }
+  s.joined = o.joined;
+  std::vector<BenchSetup> setups = {s};
+  setups = Times(setups, o.bits, &BenchSetup::bits);
+  setups = Times(setups, o.isas.empty() ? std::vector<Isa>{BestIsa()} : o.isas, &BenchSetup::isa);
+  setups = Times(setups, o.randomness, &BenchSetup::randomness);
+  setups = Times(setups, o.channels, &BenchSetup::channel);
+  setups = Times(setups, WorkersOf(o), &BenchSetup::workers);
+  setups = Times(setups, o.parts, &BenchSetup::part_lanes);
+  setups = Times(setups, o.slots, &BenchSetup::slots);
+  setups = Times(setups, o.batches, &BenchSetup::lanes);
+  std::vector<BenchSetup> all;
+  for (const BenchSetup& setup : setups) {
+    for (std::optional<Sbox> sbox : o.sboxes) {
+      all.push_back(setup);
+      all.back().sbox = sbox.value_or(AutoSbox(setup));
     }
   }
-  return setups;
+  return all;
 }
 
 std::vector<std::string> PartyArguments(const BenchSetup& s, int party) {
-  return {"party",
-          absl::StrCat("--party=", party),
-          absl::StrCat("--channel=", ChannelName(s.channel)),
-          absl::StrCat("--batch=", s.lanes),
-          absl::StrCat("--workers=", s.workers),
-          absl::StrCat("--isa=", IsaName(s.isa)),
-          absl::StrCat("--sbox=", SboxName(s.sbox)),
-          absl::StrCat("--bits=", static_cast<int>(s.bits)),
-          absl::StrCat("--seed=", s.seed)};
+  std::vector<std::string> arguments = {
+      "party",
+      absl::StrCat("--party=", party),
+      absl::StrCat("--channel=", ChannelName(s.channel)),
+      absl::StrCat("--batch=", s.lanes),
+      absl::StrCat("--workers=", s.workers),
+      absl::StrCat("--part=", s.part_lanes),
+      absl::StrCat("--slots=", s.slots),
+      absl::StrCat("--randomness=", RandomnessName(s.randomness)),
+      absl::StrCat("--isa=", IsaName(s.isa)),
+      absl::StrCat("--sbox=", SboxName(s.sbox)),
+      absl::StrCat("--bits=", static_cast<int>(s.bits)),
+      absl::StrCat("--seed=", s.seed)};
+  if (s.joined) arguments.push_back("--join");
+  return arguments;
 }
 
 }  // namespace mpckdc::bench

@@ -26,6 +26,9 @@ struct Options {
   std::vector<Isa> isas;                      // empty: the best
   std::vector<std::optional<Sbox>> sboxes = {std::nullopt};  // nullopt: by the batch's size
   std::vector<AesBits> bits = {AesBits::k128};
+  std::vector<size_t> parts = {limits::kPartBlocks}, slots = {limits::kPartsUnderWay};
+  std::vector<Randomness> randomness = {Randomness::kKeyed};
+  bool joined = false;
 
   Placement placement = Placement::kProcesses;
   double seconds = 2;   // of measuring, per combination
@@ -48,9 +51,9 @@ absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments);
 
 std::string HelpText();
 
-// The variant that a batch of `setup` gets by "auto", as the servers choose it: by what one worker
+// The variant that a batch of `setup` gets by "auto", as the servers choose it: by what one team
 // has of it.
-Sbox AutoSbox(size_t lanes, int workers);
+Sbox AutoSbox(const BenchSetup& setup);
 
 // The combinations, in order.
 std::vector<BenchSetup> Setups(const Options& options);

@@ -30,7 +30,7 @@ class Parties {
 };
 
 // On threads of this process, over any channels.
-absl::StatusOr<std::unique_ptr<Parties>> OpenOnThreads(const BenchSetup& setup, Rings rings,
+absl::StatusOr<std::unique_ptr<Parties>> OpenOnThreads(const BenchSetup& setup, RingsOfThree rings,
                                                        absl::Duration round_timeout);
 
 // Where child processes run. Without a prefix and addresses: here, on loopback.

@@ -10,10 +10,12 @@ absl::StatusOr<std::unique_ptr<Party>> Party::Open(
     const BenchSetup& setup, int party, RingsOfParty rings,
     absl::Duration round_timeout) {
   std::unique_ptr<Party> p(new Party(setup));
-  p->rings_ = std::move(rings);
-  for (size_t w = 0; w < p->rings_.size(); ++w) {
-    p->workers_.push_back(std::make_unique<Worker>(setup, party, static_cast<int>(w),
-                                                   *p->rings_[w], round_timeout));
+  const ptrdiff_t each = RingsOfTeam(setup);
+  for (int team = 0; team < Teams(setup); ++team) {
+    const auto first = rings.begin() + team * each;
+    p->workers_.push_back(std::make_unique<Worker>(setup, party, team,
+                                                   RingsOfParty(first, first + each),
+                                                   round_timeout));
     p->workers_.back()->StartOpen();
   }
   if (absl::Status s = p->WaitForAll(); !s.ok()) return s;
@@ -58,7 +60,7 @@ absl::StatusOr<std::vector<SharedBlock>> Party::Outputs(absl::Span<const size_t>
   std::vector<SharedBlock> shares;
   for (size_t lane : lanes) {
     int w = 0;
-    while (w + 1 < setup_.workers && lane >= FirstLane(setup_, w + 1)) ++w;
+    while (w + 1 < Teams(setup_) && lane >= FirstLane(setup_, w + 1)) ++w;
     const auto outputs = workers_[static_cast<size_t>(w)]->outputs();
     const size_t at = lane - FirstLane(setup_, w);
     if (at >= outputs.size()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One party: its workers, started and waited for together.
+// One party: its teams, started and waited for together.
 #ifndef MPC_SERVER_BENCH_PARTY_H_
 #define MPC_SERVER_BENCH_PARTY_H_
 
@@ -14,7 +14,7 @@ namespace mpckdc::bench {
 
 class Party {
  public:
-  // One channel per worker. All three parties open at the same time.
+  // One channel per ring, team after team. All three parties open at the same time.
   static absl::StatusOr<std::unique_ptr<Party>> Open(
       const BenchSetup& setup, int party, RingsOfParty rings,
       absl::Duration round_timeout);
@@ -34,7 +34,6 @@ class Party {
   absl::Status WaitForAll();
 
   const BenchSetup setup_;
-  RingsOfParty rings_;
   std::vector<std::unique_ptr<Worker>> workers_;
   int64_t start_ns_ = 0;
 };

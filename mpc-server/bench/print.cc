@@ -33,11 +33,15 @@ double Ratio(const Measurement& m) {
 }
 
 std::string Columns(const BenchSetup& s) {
-  return absl::StrFormat("%-9s %-7s %8d %3d %-8s %-10s %4d", PlacementName(s.placement),
-                         ChannelName(s.channel), s.lanes, s.workers, IsaName(s.isa),
-                         SboxName(s.sbox), static_cast<int>(s.bits));
+  const std::string workers = absl::StrCat(s.workers, s.joined ? "j" : "");
+  const std::string parts = absl::StrCat(s.slots, "x", s.part_lanes);
+  return absl::StrFormat("%-9s %-7s %8d %3s %8s %-9s %-8s %-10s %4d", PlacementName(s.placement),
+                         ChannelName(s.channel), s.lanes, workers, parts,
+                         RandomnessName(s.randomness), IsaName(s.isa), SboxName(s.sbox),
+                         static_cast<int>(s.bits));
 }
-constexpr char kColumns[] = "parties   channel    batch   W isa      sbox       bits";
+constexpr char kColumns[] =
+    "parties   channel    batch   W    parts random    isa      sbox       bits";
 
 std::string Columns(const Result& r) {
   const double half = 0.5 * (r.blocks_per_cpu_s.max - r.blocks_per_cpu_s.min);
@@ -76,8 +80,14 @@ ordered_json MeasurementJson(const Measurement& m) {
                       {"isa", std::string(IsaName(s.isa))},
                       {"sbox", std::string(SboxName(s.sbox))},
                       {"bits", static_cast<int>(s.bits)}};
-  const Cost declared = DeclaredCost(s);
-  out["declared"] = {{"rounds", declared.rounds}, {"bytes", declared.bytes_to_next}};
+  out["joined"] = s.joined;
+  out["part"] = s.part_lanes;
+  out["slots"] = s.slots;
+  out["randomness"] = std::string(RandomnessName(s.randomness));
+  const DeclaredSends declared = DeclaredOfAll(s);
+  out["declared"] = {{"rounds", declared.cost.rounds},
+                     {"bytes", declared.cost.bytes_to_next},
+                     {"messages", declared.frames}};
   if (m.aes.has_value()) {
     AddResult(*m.aes, out);
     out["verified"] = m.verified;

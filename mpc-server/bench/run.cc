@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<Parties>> OpenParties(const std::string& program,
   if (o.placement == Placement::kProcesses) {
     return OpenInProcesses(setup, {program, o.launch, o.addresses, o.tuning});
   }
-  absl::StatusOr<Rings> rings = ConnectInProcess(setup, o.tuning);
+  absl::StatusOr<RingsOfThree> rings = ConnectInProcess(setup, o.tuning);
   if (!rings.ok()) return rings.status();
   return OpenOnThreads(setup, *std::move(rings), o.tuning.round_timeout);
 }

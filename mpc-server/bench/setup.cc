@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/bench/setup.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "mpc-server/bitslice/slices.h"
 #include "mpc-server/circuit/aes_kernels.h"
 
@@ -26,13 +29,65 @@ absl::string_view SboxName(Sbox sbox) {
 
 absl::string_view WorkName(Work work) { return work == Work::kAes ? "aes" : "floor"; }
 
-std::vector<size_t> RoundSizes(AesBits bits, Sbox sbox, size_t lanes) {
+namespace {
+
+// AesBatch's rule for `pieces` of about equal length: whole groups but for the end. The last ones
+// may be empty.
+std::vector<size_t> Pieces(size_t lanes, size_t pieces) {
+  const size_t length = GroupCount((lanes + pieces - 1) / pieces) * kGroupLanes;
+  std::vector<size_t> lengths;
+  for (size_t p = 0; p < pieces; ++p) {
+    const size_t from = std::min(lanes, p * length);
+    lengths.push_back(std::min(lanes - from, length));
+  }
+  return lengths;
+}
+
+}  // namespace
+
+std::vector<std::vector<size_t>> PartsOfRings(const BenchSetup& setup, size_t lanes) {
+  const AesCut cut = CutOf(setup);
+  const size_t used = std::clamp<size_t>(lanes / cut.ring_lanes, 1,
+                                         static_cast<size_t>(RingsOfTeam(setup)));
+  std::vector<std::vector<size_t>> rings;
+  for (size_t share : Pieces(lanes, used)) {
+    const size_t parts = std::max<size_t>((share + cut.part_lanes - 1) / cut.part_lanes, 1);
+    rings.push_back(Pieces(share, parts));
+  }
+  return rings;
+}
+
+std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes) {
   constexpr size_t kBytesOfBlock = 16;
   std::vector<size_t> sizes;
-  for (size_t step = 0; step < SboxStages(sbox) * AesRounds(bits); ++step) {
-    sizes.push_back(WireBytes(lanes, kBytesOfBlock * SlicesPerByte(StageAt(sbox, step))));
+  if (lanes == 0) return sizes;
+  for (size_t step = 0; step < SboxStages(setup.sbox) * AesRounds(setup.bits); ++step) {
+    const size_t slices = SlicesPerByte(StageAt(setup.sbox, step));
+    sizes.push_back(WireBytes(lanes, kBytesOfBlock * slices));
+  }
+  // All zero shares of the part come first.
+  if (setup.randomness == Randomness::kExchanged) {
+    sizes.insert(sizes.begin(), std::accumulate(sizes.begin(), sizes.end(), size_t{0}));
   }
   return sizes;
+}
+
+DeclaredSends DeclaredOf(const BenchSetup& setup, size_t lanes) {
+  DeclaredSends sends;
+  const uint64_t more = setup.randomness == Randomness::kExchanged ? 1 : 0;
+  for (const std::vector<size_t>& parts : PartsOfRings(setup, lanes)) {
+    std::vector<uint64_t> rounds(setup.slots);
+    for (size_t p = 0; p < parts.size(); ++p) {
+      if (parts[p] == 0) continue;
+      const Cost one = CostOfAes(setup.bits, parts[p], setup.sbox);
+      rounds[p % setup.slots] += one.rounds + more;
+      sends.cost.bytes_to_next += one.bytes_to_next * (1 + more);
+      sends.frames += one.rounds + more;
+    }
+    sends.cost.rounds =
+        std::max(sends.cost.rounds, *std::max_element(rounds.begin(), rounds.end()));
+  }
+  return sends;
 }
 
 }  // namespace mpckdc::bench

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "mpc-server/circuit/aes_circuit.h"
+#include "mpc-server/circuit/aes_batch.h"
+#include "mpc-server/limits.h"
 #include "mpc-server/randomness/isa.h"
+#include "mpc-server/randomness/zero_shares.h"
 
 namespace mpckdc::bench {
 
@@ -36,21 +38,41 @@ struct BenchSetup {
   Placement placement = Placement::kProcesses;
   Channel channel = Channel::kTls;
   size_t lanes = 16384;  // blocks of one batch, over all workers
-  int workers = 1;       // rings; each has a thread at every party and its part of the batch
+  int workers = 1;       // rings; each has a thread at every party and its share of the batch
+  // Joined, the workers do one batch after the other together, as a server's do. Else each goes on
+  // by itself with its share of the next.
+  bool joined = false;
+  size_t part_lanes = limits::kPartBlocks;  // of a part of a ring's share
+  size_t slots = limits::kPartsUnderWay;    // parts of a ring under way at once
+  Randomness randomness = Randomness::kKeyed;
   Isa isa = Isa::kPortable;
   Sbox sbox = Sbox::kThroughput;
   AesBits bits = AesBits::k128;
   uint64_t seed = 1;     // keys and their sharings follow from it
 };
 
-// The lanes of worker `w` are [FirstLane(w), FirstLane(w + 1)).
-inline size_t FirstLane(const BenchSetup& s, int w) {
-  return s.lanes * static_cast<size_t>(w) / static_cast<size_t>(s.workers);
+// A team is what does one batch after the other: all workers if they are joined, else each alone.
+inline int Teams(const BenchSetup& s) { return s.joined ? 1 : s.workers; }
+inline int RingsOfTeam(const BenchSetup& s) { return s.joined ? s.workers : 1; }
+// The lanes of team `t` are [FirstLane(t), FirstLane(t + 1)).
+inline size_t FirstLane(const BenchSetup& s, int t) {
+  return s.lanes * static_cast<size_t>(t) / static_cast<size_t>(Teams(s));
 }
-inline size_t LanesOf(const BenchSetup& s, int w) { return FirstLane(s, w + 1) - FirstLane(s, w); }
+inline size_t LanesOf(const BenchSetup& s, int t) { return FirstLane(s, t + 1) - FirstLane(s, t); }
 
-// Payload sizes of the rounds of one batch of `lanes` blocks, in order: what AesEncrypt sends.
-std::vector<size_t> RoundSizes(AesBits bits, Sbox sbox, size_t lanes);
+inline AesCut CutOf(const BenchSetup& s) { return {s.part_lanes, s.slots, limits::kRingBlocks}; }
+// The lanes of the parts of each ring that a team's batch of `lanes` uses, as AesBatch cuts them.
+std::vector<std::vector<size_t>> PartsOfRings(const BenchSetup& setup, size_t lanes);
+
+// Payload sizes of the rounds of a part of `lanes` blocks, in order.
+std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes);
+
+// What one batch of a team makes a party send.
+struct DeclaredSends {
+  Cost cost;            // as RunOverlapped() counts: rounds of the slot that has the most
+  uint64_t frames = 0;  // of all slots and rings
+};
+DeclaredSends DeclaredOf(const BenchSetup& setup, size_t lanes);
 
 }  // namespace mpckdc::bench
 

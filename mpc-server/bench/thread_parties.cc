@@ -26,7 +26,7 @@ absl::Status AtAllThree(const std::function<absl::Status(int)>& f) {
 
 class ThreadParties : public Parties {
  public:
-  absl::Status Open(const BenchSetup& setup, Rings rings, absl::Duration round_timeout) {
+  absl::Status Open(const BenchSetup& setup, RingsOfThree rings, absl::Duration round_timeout) {
     absl::Status s = AtAllThree([&](int p) {
       auto party = Party::Open(setup, p, std::move(rings[p]), round_timeout);
       if (party.ok()) parties_[p] = *std::move(party);
@@ -85,7 +85,7 @@ class ThreadParties : public Parties {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Parties>> OpenOnThreads(const BenchSetup& setup, Rings rings,
+absl::StatusOr<std::unique_ptr<Parties>> OpenOnThreads(const BenchSetup& setup, RingsOfThree rings,
                                                        absl::Duration round_timeout) {
   auto parties = std::make_unique<ThreadParties>();
   absl::Status s = parties->Open(setup, std::move(rings), round_timeout);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/bench/worker.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "mpc-server/bench/usage.h"
@@ -14,14 +13,14 @@ constexpr absl::Duration kOpenTimeout = absl::Seconds(20);
 
 }  // namespace
 
-Worker::Worker(const BenchSetup& setup, int party, int number, PeerChannel& channel,
+Worker::Worker(const BenchSetup& setup, int party, int number, RingsOfParty channels,
                absl::Duration round_timeout)
     : setup_(setup),
       party_(party),
       number_(number),
-      channel_(channel),
+      channels_(std::move(channels)),
       round_timeout_(round_timeout),
-      aes_(setup.bits, setup.isa),
+      aes_(CutOf(setup), setup.isa),
       thread_([this] { Loop(); }) {}
 
 Worker::~Worker() {
@@ -79,12 +78,20 @@ absl::Status Worker::Open() {
   options.party = party_;
   options.realm = "BENCH";
   options.cluster = static_cast<uint16_t>(number_);
+  options.rings = static_cast<uint8_t>(channels_.size());
+  options.randomness = setup_.randomness;
   options.round_timeout = round_timeout_;
-  absl::StatusOr<std::unique_ptr<PartyContext>> session =
-      OpenSession(options, channel_, SystemClock(), SystemRandom(),
-                  SystemClock().Now() + kOpenTimeout);
-  if (!session.ok()) return session.status();
-  session_ = *std::move(session);
+  std::vector<PartyContext*> rings;
+  for (const std::shared_ptr<PeerChannel>& channel : channels_) {
+    options.ring = static_cast<uint8_t>(rings.size());
+    absl::StatusOr<std::unique_ptr<PartyContext>> session =
+        OpenSession(options, *channel, SystemClock(), SystemRandom(),
+                    SystemClock().Now() + kOpenTimeout);
+    if (!session.ok()) return session.status();
+    sessions_.push_back(*std::move(session));
+    rings.push_back(sessions_.back().get());
+  }
+  rings_ = std::make_unique<Rings>(std::move(rings));
   return absl::OkStatus();
 }
 
@@ -103,51 +110,54 @@ size_t Worker::key_bytes() const {
   return round_keys_.size() * sizeof(SharedBlock) + lanes_.size() * sizeof(AesLane);
 }
 
+ChannelCounters Worker::Sent() const {
+  ChannelCounters sum;
+  for (const std::shared_ptr<PeerChannel>& channel : channels_) {
+    const ChannelCounters c = channel->Counters();
+    sum.frames_sent += c.frames_sent;
+    sum.bytes_sent += c.bytes_sent;
+  }
+  return sum;
+}
+
 absl::Status Worker::Run(Work work, uint32_t batches) {
   report_ = {};
   report_.latency_ns.reserve(batches);
-  const ChannelCounters before = channel_.Counters();
+  const ChannelCounters before = Sent();
   for (uint32_t n = 0; n < batches; ++n) {
     const int64_t begin = MonotonicNs();
-    absl::Status s = work == Work::kAes ? AesBatch() : FloorBatch();
+    absl::Status s = work == Work::kAes ? AesOfBatch() : FloorOfBatch();
     if (!s.ok()) return s;
     report_.latency_ns.push_back(MonotonicNs() - begin);
   }
-  const ChannelCounters after = channel_.Counters();
+  const ChannelCounters after = Sent();
   report_.frames = after.frames_sent - before.frames_sent;
   report_.bytes = after.bytes_sent - before.bytes_sent;
   return absl::OkStatus();
 }
 
-absl::Status Worker::AesBatch() {
-  session_->BeginBatch(++batch_);
+absl::Status Worker::AesOfBatch() {
+  rings_->BeginBatch(++batch_);
   for (AesLane& lane : lanes_) SetBatch(lane.public_input, batch_);
-  aes_.Reset(lanes_, setup_.sbox);
-  return RunTogether(*session_, {&aes_}, &report_.cost);
+  const absl::Span<const AesLane> lanes = lanes_, none;
+  const bool short_keys = setup_.bits == AesBits::k128;
+  return aes_.Run(*rings_, short_keys ? lanes : none, short_keys ? none : lanes, setup_.sbox, {},
+                  &report_.cost);
 }
 
-// The least that the channel needs for the batch's messages: no byte of them is computed or read.
-absl::Status Worker::FloorBatch() {
-  if (sizes_.empty()) {
-    sizes_ = RoundSizes(setup_.bits, setup_.sbox, LanesOf(setup_, number_));
-    const size_t largest = *std::max_element(sizes_.begin(), sizes_.end());
-    for (SecretBytes* b : {&to_next_[0], &to_next_[1], &from_prev_[0], &from_prev_[1]}) {
-      b->resize(largest);
+absl::Status Worker::FloorOfBatch() {
+  if (floors_.empty()) {
+    for (const std::vector<size_t>& parts : PartsOfRings(setup_, LanesOf(setup_, number_))) {
+      floors_.emplace_back(setup_, parts);
     }
   }
   ++floor_batch_;
-  for (size_t r = 0; r < sizes_.size(); ++r) {
-    const RoundId id = {session_->session(), floor_batch_, static_cast<uint16_t>(r), "floor"};
-    const RoundBuffers buffers = {absl::MakeConstSpan(to_next_[r % 2]).first(sizes_[r]),
-                                  absl::MakeSpan(from_prev_[r % 2]).first(sizes_[r]),
-                                  {},
-                                  {}};
-    absl::Status s = channel_.Exchange(id, buffers, SystemClock().Now() + round_timeout_);
-    if (!s.ok()) return s;
-    report_.cost.rounds += 1;
-    report_.cost.bytes_to_next += sizes_[r];
-  }
-  return absl::OkStatus();
+  Cost cost;
+  for (const ChannelFloor& floor : floors_) cost = Together(cost, floor.cost_of_batch());
+  report_.cost = report_.cost + cost;
+  return rings_->Run(floors_.size(), [this](size_t r, PartyContext& party) {
+    return floors_[r].RunBatch(party.channel(), party.session(), floor_batch_, round_timeout_);
+  });
 }
 
 }  // namespace mpckdc::bench

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ring at one party: a channel, a session, the lanes that fell to it and a thread. All work is
-// done on that thread, the first touch of its memory too.
+// One team at one party (setup.h): its rings, each with a channel and a session, the lanes that
+// fell to it, and a thread. All work is done on that thread, the first touch of its memory too; further
+// rings have threads of their own.
 #ifndef MPC_SERVER_BENCH_WORKER_H_
 #define MPC_SERVER_BENCH_WORKER_H_
 
@@ -12,18 +13,19 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "mpc-server/bench/floor.h"
+#include "mpc-server/bench/links.h"
 #include "mpc-server/bench/report.h"
 #include "mpc-server/bench/setup.h"
-#include "mpc-server/circuit/aes_circuit.h"
-#include "mpc-server/protocol/session.h"
-#include "mpc-server/transport/peer_channel.h"
+#include "mpc-server/circuit/aes_batch.h"
+#include "mpc-server/protocol/rings.h"
 
 namespace mpckdc::bench {
 
 class Worker {
  public:
-  // `channel` outlives the worker.
-  Worker(const BenchSetup& setup, int party, int number, PeerChannel& channel,
+  // As many channels as the team has rings.
+  Worker(const BenchSetup& setup, int party, int number, RingsOfParty channels,
          absl::Duration round_timeout);
   ~Worker();
 
@@ -37,31 +39,32 @@ class Worker {
   const WorkerReport& report() const { return report_; }
   size_t key_bytes() const;
   // Of the last batch of Work::kAes.
-  absl::Span<const SharedBlock> outputs() const { return aes_.outputs(); }
-  uint32_t last_batch() const { return batch_; }
+  absl::Span<const SharedBlock> outputs() const {
+    return setup_.bits == AesBits::k128 ? aes_.outputs128() : aes_.outputs256();
+  }
 
  private:
   void Loop();
   void Start(std::function<absl::Status()> task);
+  ChannelCounters Sent() const;
   absl::Status Open();
   absl::Status MakeKeys();
   absl::Status Run(Work work, uint32_t batches);
-  absl::Status AesBatch();
-  absl::Status FloorBatch();
+  absl::Status AesOfBatch();
+  absl::Status FloorOfBatch();
 
   const BenchSetup setup_;
   const int party_, number_;
-  PeerChannel& channel_;
+  const RingsOfParty channels_;
   const absl::Duration round_timeout_;
-  std::unique_ptr<PartyContext> session_;
-  AesEncrypt aes_;
+  std::vector<std::unique_ptr<PartyContext>> sessions_;
+  std::unique_ptr<Rings> rings_;
+  AesBatch aes_;
   std::vector<SharedBlock> round_keys_;
   std::vector<AesLane> lanes_;
   uint32_t batch_ = 0;        // of Work::kAes, counted by the session
   uint32_t floor_batch_ = 0;  // in the frame headers of Work::kFloor
-  // The floor's messages: two sets in turn, like the runner's.
-  std::vector<size_t> sizes_;
-  SecretBytes to_next_[2], from_prev_[2];
+  std::vector<ChannelFloor> floors_;  // of each ring that the batch uses
   WorkerReport report_;
 
   absl::Mutex mutex_;

@@ -185,7 +185,9 @@ TEST_P(FacadeTest, SealsAndChecksAGcmMessage) {
     }
     const SharedBlock tag = aes.output(0) ^ GhashLinear(blocks, powers.powers(0), GetParam());
     out.insert(out.end(), tag.a.begin(), tag.a.end());
-    party.MaskOutput({1, 2, 3}, absl::MakeSpan(out));
+    OutputMasks masks = party.output_masks();
+    masks.SetHash({1, 2, 3});
+    masks.Xor(0, absl::MakeSpan(out));
 
     // Check the message's own tag and a wrong one, and the 16 zero bytes, on shares.
     Block received{}, first{};
@@ -308,7 +310,9 @@ TEST(NegativeTest, EquivocationYieldsNoise) {
       out[p] = v[p][0].a;
       std::array<uint8_t, 32> hash{};
       hash[0] = equivocate ? static_cast<uint8_t>(p) : 9;
-      party.MaskOutput(hash, absl::MakeSpan(out[p]));
+      OutputMasks masks = party.output_masks();
+      masks.SetHash(hash);
+      masks.Xor(0, absl::MakeSpan(out[p]));
       return absl::OkStatus();
     }));
     const Block sum = XorBlocks(XorBlocks(out[0], out[1]), out[2]);

@@ -333,11 +333,6 @@ void PartyContext::DrawRandom(absl::Span<SharedBlock> out) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = {XorBlocks(own[i], next[i]), next[i]};
 }
 
-void PartyContext::MaskOutput(const std::array<uint8_t, 32>& hash,
-                              absl::Span<uint8_t> data) const {
-  streams_.XorOutputMask(hash, data);
-}
-
 void PartyContext::Abort(absl::string_view reason) {
   if (!status_.ok()) return;
   TellBoth(channel_, reason);

@@ -83,11 +83,9 @@ class PartyContext {
   // F(k_{i+1})). No message. The same calls in the same order at the three parties.
   void DrawRandom(absl::Span<SharedBlock> out);
 
-  // XORs into `data` this party's mask F(ko_i, hash) ^ F(ko_{i+1}, hash). The three parties' masks
-  // of one hash XOR to zero; of different hashes they are noise. It turns the a components (whose
-  // XOR is the value) into fresh additive output shares for the KDC. The keys ko are separate from
-  // those of the zero shares. One hash masks one output: the caller's hash covers job and field.
-  void MaskOutput(const std::array<uint8_t, 32>& hash, absl::Span<uint8_t> data) const;
+  // They turn the a components (whose XOR is the value) into fresh additive output shares for the
+  // KDC. The caller's hash covers the job and the batch, the output's number says which it is.
+  OutputMasks output_masks() const { return OutputMasks(streams_); }
 
   // OK, or the error that ended the session.
   const absl::Status& status() const { return status_; }

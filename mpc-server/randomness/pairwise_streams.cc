@@ -62,13 +62,12 @@ void FillBytes(absl::Span<uint8_t> out, F fill) {
 }
 
 // One output stream key: keyed BLAKE2b of the hash under the pair's output key.
-CtrKey OutputStreamKey(const CtrFunctions& ctr, const std::array<uint8_t, 32>& key,
-                       const std::array<uint8_t, 32>& hash) {
+void SetOutputKey(const CtrFunctions& ctr, const std::array<uint8_t, 32>& key,
+                  const std::array<uint8_t, 32>& hash, CtrKey* out) {
   std::array<uint8_t, 16> k;
   crypto_generichash(k.data(), k.size(), hash.data(), hash.size(), key.data(), key.size());
-  CtrKey expanded = ExpandCtrKey(ctr, k.data());
+  ctr.expand(k.data(), out);
   Wipe(k.data(), k.size());
-  return expanded;
 }
 
 }  // namespace
@@ -118,19 +117,23 @@ void PairwiseStreams::FillRandom(const StreamPlace& place, absl::Span<uint8_t> o
   });
 }
 
-void PairwiseStreams::XorOutputMask(const std::array<uint8_t, 32>& hash,
-                                    absl::Span<uint8_t> data) const {
-  Secret<CtrKey> own(OutputStreamKey(ctr_, keys_.Get().output_own, hash));
-  Secret<CtrKey> next(OutputStreamKey(ctr_, keys_.Get().output_next, hash));
-  uint8_t mask[512];
+void OutputMasks::SetHash(const std::array<uint8_t, 32>& hash) {
+  const PairwiseStreams::Keys& k = streams_.keys_.Get();
+  SetOutputKey(streams_.ctr_, k.output_own, hash, &scratch_.Get().own);
+  SetOutputKey(streams_.ctr_, k.output_next, hash, &scratch_.Get().next);
+}
+
+void OutputMasks::Xor(uint32_t output, absl::Span<uint8_t> data) {
+  CtrPrefix prefix{};
+  for (int i = 0; i < 4; ++i) prefix.bytes[i] = static_cast<uint8_t>(output >> (24 - 8 * i));
+  Scratch& s = scratch_.Get();
   for (size_t done = 0; done < data.size();) {
-    const size_t n = std::min(sizeof(mask), data.size() - done);
-    ctr_.fill_xor(own.Get(), next.Get(), CtrPrefix{}, static_cast<uint32_t>(done / 16), mask,
-                  BlocksFor(n));
-    for (size_t i = 0; i < n; ++i) data[done + i] ^= mask[i];
+    const size_t n = std::min(sizeof(s.mask), data.size() - done);
+    streams_.ctr_.fill_xor(s.own, s.next, prefix, static_cast<uint32_t>(done / 16), s.mask,
+                           BlocksFor(n));
+    for (size_t i = 0; i < n; ++i) data[done + i] ^= s.mask[i];
     done += n;
   }
-  Wipe(mask, sizeof(mask));
 }
 
 }  // namespace mpckdc

@@ -62,10 +62,9 @@ class PairwiseStreams {
   void FillZeroShare(const StreamPlace& place, absl::Span<uint8_t> out);
   // own = F(k_i, place...), next = F(k_{i+1}, place...). Equal lengths.
   void FillRandom(const StreamPlace& place, absl::Span<uint8_t> own, absl::Span<uint8_t> next);
-  // data ^= F(ko_i, hash) ^ F(ko_{i+1}, hash).
-  void XorOutputMask(const std::array<uint8_t, 32>& hash, absl::Span<uint8_t> data) const;
 
  private:
+  friend class OutputMasks;
   struct Keys {
     CtrKey zero_own, zero_next, random_own, random_next;
     std::array<uint8_t, 32> output_own, output_next;
@@ -74,6 +73,27 @@ class PairwiseStreams {
   const CtrFunctions& ctr_;
   Secret<Keys> keys_;
   StreamCursor zero_cursor_, random_cursor_;
+};
+
+// Masks of what leaves toward the KDC. The three parties' masks of one output under one hash XOR to
+// zero; under different hashes they are noise. The keys ko are separate from those of the zero
+// shares; that of a hash is keyed BLAKE2b of it.
+class OutputMasks {
+ public:
+  // `streams` must outlive this.
+  explicit OutputMasks(const PairwiseStreams& streams) : streams_(streams) {}
+
+  void SetHash(const std::array<uint8_t, 32>& hash);
+  // data ^= F(ko_i, hash, output) ^ F(ko_{i+1}, hash, output). Each output of a hash once.
+  void Xor(uint32_t output, absl::Span<uint8_t> data);
+
+ private:
+  struct Scratch {
+    CtrKey own, next;
+    uint8_t mask[512];
+  };
+  const PairwiseStreams& streams_;
+  Secret<Scratch> scratch_;
 };
 
 }  // namespace mpckdc
