@@ -3,7 +3,7 @@
 
     bench_network.py [--channel tls,aead] [--batch 512,16384,65536] [--seconds S] [--only NAME]...
                      [--delay-ms 15 [--round-trip]] [--congestion NAME] [--json] [--out FOLDER]
-                     [-- MORE OPTIONS OF mpc-bench]
+                     [--way 'NAME=OPTIONS OF mpc-bench']...
 
 Needs root (network namespaces). Writes FOLDER/network.json and, with matplotlib, network.svg and .png.
 Exit status: 0 measured, 1 an output was wrong or a measurement failed, 2 it cannot run here.
@@ -19,8 +19,14 @@ import lines
 import measure
 import plot_network
 
-# Under test: the paper's servers had a ping of 0.13 ms (and a faster network).
-PAPER_ROUND_TRIP_MS = 0.13
+PAPER_ROUND_TRIP_MS = 0.13  # the paper's servers had this ping, and a faster network
+
+WAYS = {
+    # What a batch costs when nothing overlaps: each round waits for the whole last one.
+    'one part': ('--workers=1', '--slots=1', '--part=1048576'),
+    # As servers do it by default: limits.h, kDefaultWorkers, kPartBlocks, kPartsUnderWay.
+    'as servers': ('--workers=2', '--join'),
+}
 
 
 def main():
@@ -30,9 +36,8 @@ def main():
         print(f'make bench-network cannot run here: {reason}', file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the namespaces are cleared away
-    load = measure.Load(tuple(arguments.channel.split(',')),
-                        tuple(int(n) for n in arguments.batch.split(',')),
-                        arguments.seconds, tuple(arguments.more))
+    load = measure.Load(dict(arguments.way or WAYS), channels(arguments),
+                        tuple(int(n) for n in arguments.batch.split(',')), arguments.seconds)
     kernel = lines.Kernel(congestion=arguments.congestion or None,
                           slow_start_after_idle=arguments.slow_start_after_idle)
     say = quiet if arguments.json else speak
@@ -56,7 +61,7 @@ def main():
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description='AES between three parties on three networks')
-    parser.add_argument('--channel', default='tls,aead', help='of mpc-bench, with commas between')
+    parser.add_argument('--channel', help='of mpc-bench, with commas between; otherwise tls and aead')
     parser.add_argument('--batch', default='512,4096,16384,65536', help='blocks, with commas between')
     parser.add_argument('--seconds', type=float, default=4, help='of each measurement')
     parser.add_argument('--only', action='append', choices=('lan', 'paper', 'wan'),
@@ -68,8 +73,23 @@ def parse_arguments():
                         help="the kernel's default, which a server's operator should change")
     parser.add_argument('--json', action='store_true', help='print the report, no table')
     parser.add_argument('--out', default=lines.BUILD / 'bench')
-    parser.add_argument('more', nargs='*', help='after --: options of mpc-bench')
+    parser.add_argument('--way', action='append', type=way, metavar='NAME=OPTIONS',
+                        help='options of mpc-bench under a name; may be given again; otherwise: '
+                             + ', '.join(f'"{name}={" ".join(words)}"' for name, words in WAYS.items()))
     return parser.parse_args()
+
+
+def channels(arguments):
+    if arguments.channel:
+        return tuple(arguments.channel.split(','))
+    return tuple(name for name in measure.channels() if name in ('tls', 'aead'))
+
+
+def way(text):
+    name, equals, options = text.partition('=')
+    if not equals:
+        raise argparse.ArgumentTypeError(f'"{text}" is not NAME=OPTIONS')
+    return name, tuple(options.split())
 
 
 def chosen(arguments):

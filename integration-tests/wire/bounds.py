@@ -14,6 +14,11 @@ r is less than the line's own rate: each frame of 1,538 bytes on the cable carri
 
 import lines
 
+# Messages of one AES, one after the other: mpc-server/doc/protocol.md. A batch whose parts are not all
+# under way at once takes a multiple of it; that is its own fault and not the line's.
+ROUNDS = {('throughput', 128): 40, ('latency', 128): 30,
+          ('throughput', 256): 56, ('latency', 256): 42}
+
 TCP_SHARE = ((lines.MTU - lines.TCP_HEADERS) / (lines.MTU + lines.ETHERNET_BYTES))
 
 

@@ -2,8 +2,10 @@
 """One network of the issue, proved, and mpc-bench on it."""
 
 import dataclasses
+import itertools
 import json
 import os
+import re
 import subprocess
 
 import bounds
@@ -13,6 +15,7 @@ BENCH = lines.BUILD / 'cmake/mpc-server/cmd/mpc-bench'
 RING = tuple(zip(lines.PARTIES, (*lines.PARTIES[1:], lines.PARTIES[0])))
 FIRST_PORT = 7000           # of each party; a namespace has all ports to itself
 PORTS_APART = 100           # between two measurements, so that none meets the last one's remains
+BENCH_TIMEOUT_S = 600
 BUSY_SHARE = 0.92           # of all processors: above, they and not the line were the limit
 
 
@@ -36,11 +39,11 @@ class Network:
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """Arguments of mpc-bench that are the same in all measurements of a run."""
+    """What mpc-bench is to do on each network. A way is a name and options of mpc-bench."""
+    ways: dict
     channels: tuple = ('tls',)
     batches: tuple = (512, 16384, 65536)
     seconds: float = 4
-    more: tuple = ()
 
 
 def measure(network, load, kernel, say):
@@ -52,12 +55,13 @@ def measure(network, load, kernel, say):
              'proof': prove(line, kernel), 'results': []}
     one_way_ms = found['proof']['ping_ms']['p50'] / 2
     say(proof_text(found))
-    for channel in load.channels:
-        for batch in load.batches:
-            result = run_bench(line, kernel, channel, batch, load)
-            result.update(compare(result, network.mbit, one_way_ms))
-            found['results'].append(result)
-            say(result_text(result))
+    for channel, way, batch in itertools.product(load.channels, load.ways, load.batches):
+        options = (f'--channel={channel}', f'--batch={batch}', f'--seconds={load.seconds}',
+                   *load.ways[way])
+        result = {'way': way, **run_bench(line, kernel, options)}
+        result.update(compare(result, network.mbit, one_way_ms))
+        found['results'].append(result)
+        say(result_text(result))
     return found
 
 
@@ -74,11 +78,11 @@ def prove(line, kernel):
     return proof
 
 
-def run_bench(line, kernel, channel, batch, load):
+def run_bench(line, kernel, options):
     """A result of mpc-bench with what the line and the machine did meanwhile."""
     with lines.Wire(line, kernel) as wire:
         before, idle = wire.sent(), idle_seconds()
-        result = call_bench(wire, channel, batch, load)
+        result = call_bench(wire, options)
         idle = [now - then for now, then in zip(idle_seconds(), idle)]
         sent = {key: value - before[key] for key, value in wire.sent().items()}
         dropped, retransmitted = wire.dropped(), wire.retransmitted()
@@ -99,24 +103,31 @@ def own_share(result, relay):
     return (processors + (relay['cpu_share'] if relay else 0)) / os.cpu_count()
 
 
+def channels():
+    """Those of this mpc-bench that a network can be put under."""
+    text = subprocess.run([BENCH, '--help'], stdout=subprocess.PIPE, encoding='utf-8',
+                          check=True).stdout
+    option = re.search(r'--channel=NAME(.*?)--', text, re.DOTALL)[1]
+    return [name for name in ('tls', 'aead', 'tcp') if name in option]
+
+
 _calls = 0
 
 
-def call_bench(wire, channel, batch, load):
+def call_bench(wire, options):
     global _calls
     port = FIRST_PORT + PORTS_APART * (_calls % 500)
     _calls += 1
     places = [wire.place(party) for party in lines.PARTIES]
     launch = ' '.join(places[0].command)
     assert launch.endswith('p0'), launch
-    argv = [BENCH, 'aes', '--parties=processes', f'--channel={channel}', f'--batch={batch}',
-            f'--seconds={load.seconds}', '--json', f'--launch={launch[:-1]}{{party}}',
-            '--addresses=' + ','.join(place.endpoint(port) for place in places), *load.more]
+    argv = [BENCH, 'aes', '--parties=processes', '--json', f'--launch={launch[:-1]}{{party}}',
+            '--addresses=' + ','.join(place.endpoint(port) for place in places), *options]
     if wire.kernel.congestion:
         argv.append(f'--congestion={wire.kernel.congestion}')
     done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding='utf-8',
-                          timeout=120 + 20 * load.seconds)
+                          timeout=BENCH_TIMEOUT_S)
     if done.returncode:
         raise BenchError(f'{" ".join(str(word) for word in argv)}: {done.stderr.strip()}')
     report = json.loads(done.stdout)
@@ -129,14 +140,14 @@ def compare(result, mbit, one_way_ms):
     """The result beside what the line allows."""
     sent = result['bytes_per_block_per_party']
     share = bounds.share_of_line(result['blocks_per_s'], sent, mbit)
-    best = bounds.batch_bound_ms(result['batch'], mbit, sent, result['rounds'], one_way_ms)
+    rounds = bounds.ROUNDS[result['sbox'], result['bits']]
+    best = bounds.batch_bound_ms(result['batch'], mbit, sent, rounds, one_way_ms)
     return {'share_of_line': share,
             'share_of_line_with_tcp': share * result['tcp_overhead'],
             'rate_bound_blocks_per_s': bounds.rate_bound(mbit, sent),
-            'latency_bound_ms': bounds.latency_bound_ms(result['rounds'], one_way_ms),
+            'latency_bound_ms': bounds.latency_bound_ms(rounds, one_way_ms),
             'batch_bound_ms': best,
-            'share_of_bound': result['batch'] / best * 1e3 and
-                              result['blocks_per_s'] * best / 1e3 / result['batch']}
+            'share_of_bound': result['blocks_per_s'] * best / 1e3 / result['batch']}
 
 
 def idle_seconds():
@@ -150,6 +161,7 @@ def idle_seconds():
 
 COLUMNS = (     # heading, width, what of a result
     ('channel', 8, lambda r: r['channel']),
+    ('way', 11, lambda r: r['way']),
     ('batch', 8, lambda r: f'{r["batch"]:,}'),
     ('blocks/s', 10, lambda r: f'{r["blocks_per_s"]:,.0f}'),
     ('p50 ms', 9, lambda r: f'{r["latency_ms"]["p50"]:.2f}'),

@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 COLOURS = {'tls': 'tab:blue', 'aead': 'tab:orange', 'tcp': 'tab:green'}
+MARKERS = 'so^vD'
 PANEL_INCHES = (5.0, 4.6)
 
 
@@ -38,16 +39,18 @@ def draw(report, folder):
 
 
 def draw_network(panel, network):
-    by_channel = {}
+    series = {}
     for result in network['results']:
-        by_channel.setdefault(result['channel'], []).append(result)
-    for channel, results in by_channel.items():
-        panel.plot(*points(results, 'blocks_per_s'), marker='o', label=channel,
-                   color=COLOURS.get(channel))
-        doubtful = [r for r in results if r['doubts']]
-        panel.plot(*points(doubtful, 'blocks_per_s'), marker='x', markersize=11, linestyle='',
-                   color='black')
-    results = next(iter(by_channel.values()))
+        series.setdefault((result['channel'], result['way']), []).append(result)
+    ways = list(dict.fromkeys(way for _, way in series))
+    for (channel, way), results in series.items():
+        panel.plot(*points(results, 'blocks_per_s'), label=f'{channel}, {way}',
+                   marker=MARKERS[ways.index(way) % len(MARKERS)], color=COLOURS.get(channel),
+                   linestyle='-' if way == ways[-1] else (0, (1, 1)))
+    doubtful = [r for r in network['results'] if r['doubts']]
+    panel.plot(*points(doubtful, 'blocks_per_s'), marker='x', markersize=10, linestyle='',
+               color='black', label='doubtful' if doubtful else None)
+    results = max(series.values(), key=len)
     batches = [r['batch'] for r in results]
     panel.plot(*points(results, 'rate_bound_blocks_per_s'), '--', color='black',
                label='bound by the rate')
@@ -58,6 +61,8 @@ def draw_network(panel, network):
     panel.set_xticks(batches, [f'{b:,}' for b in batches])
     panel.set_ylim(0.4 * min(r['blocks_per_s'] for r in network['results']),
                    3 * max(r['rate_bound_blocks_per_s'] for r in results))
+    panel.yaxis.set_major_formatter(lambda value, _: f'{value:,.0f}')
+    panel.yaxis.set_minor_formatter(lambda value, _: '')
     panel.set_xlabel('blocks in a batch')
     ping = network['proof']['ping_ms']['p50']
     panel.set_title(f'{network["network"]}\n(ping {ping:.3f} ms)', fontsize=10)
@@ -74,7 +79,7 @@ def caption(result):
     machine = about.get('machine', {})
     words = [f'{machine[key]}' for key in ('cpu', 'kernel') if key in machine]
     return ', '.join([*words, f'commit {about.get("commit", "unknown")}',
-                      'three parties and the network on one machine; x: doubtful, see the report'])
+                      'three parties and the network on one machine; x: doubtful, the report says why'])
 
 
 if __name__ == '__main__':
