@@ -73,7 +73,7 @@ std::string Title(const BenchSetup& s) {
 absl::StatusOr<Findings> Breakdown(const Options& o, const MeasureSetup& measure) {
   Findings found;
   found.data = Heading("breakdown");
-  found.text = HeadingText();
+  found.text = HeadingText(o.brief);
   for (const BenchSetup& setup : Setups(o)) {
     absl::StatusOr<Measurement> m = measure(setup, {true, true, o.seconds, o.runs});
     if (!m.ok()) return m.status();

@@ -69,12 +69,18 @@ class Stopwatch {
   Ticks spent_ = {};
 };
 
+AesKernels KernelsFor(const KernelCostOptions& o) {
+  AesKernels kernels = SharedAesKernels(o.isa);
+  if (o.zeros_apart) kernels.makes_zeros = false;
+  return kernels;
+}
+
 // One party's AesEncrypt of aes_circuit.cc with a stopwatch between its steps.
 class LocalAes {
  public:
   explicit LocalAes(const KernelCostOptions& o)
       : o_(o),
-        kernels_(SharedAesKernels(o.isa)),
+        kernels_(KernelsFor(o)),
         transpose_(TransposeFunctionsFor(o.isa)),
         streams_(1, {Secret<Seed>(Seed{1}), Secret<Seed>(Seed{2})}, o.isa),
         keys_((o.batch + o.key_run - 1) / o.key_run * AesRoundKeys(o.bits)),
@@ -86,6 +92,9 @@ class LocalAes {
     SeededRandomForTest random(1);
     random.Fill(absl::MakeSpan(reinterpret_cast<uint8_t*>(keys_.data()), keys_.size() * 32));
     random.Fill(absl::MakeSpan(reinterpret_cast<uint8_t*>(blocks_.data()), blocks_.size() * 32));
+    for (size_t j = 0; j < o.batch; ++j) {
+      key_of_.push_back(&keys_[j / o.key_run * AesRoundKeys(o.bits)]);
+    }
     for (auto& m : messages_) m.resize(WireBytes(o.batch, kBlockBytes * kMaxSlicesPerByte));
   }
 
@@ -94,9 +103,7 @@ class LocalAes {
     groups_.Reset(o_.batch);
     watch_.Start();
     SliceInputs();
-    round_keys_.Reset(o_.batch, AesRoundKeys(o_.bits), [&](size_t j) {
-      return &keys_[j / o_.key_run * AesRoundKeys(o_.bits)];
-    });
+    round_keys_.Reset(o_.batch, AesRoundKeys(o_.bits), [&](size_t j) { return key_of_[j]; });
     watch_.Charge(kInput);
     const size_t steps = SboxStages(o_.sbox) * AesRounds(o_.bits);
     for (size_t step = 0; step < steps; ++step) RunStep(step);
@@ -125,11 +132,11 @@ class LocalAes {
     const size_t bytes = groups_.MessageBytes(rows);
     ZeroShares zero(streams_, batch_, static_cast<uint32_t>(step));
     watch_.Start();
-    groups_.Produce(zero, absl::MakeSpan(sent).first(bytes), rows,
+    groups_.Produce(kernels_, zero, absl::MakeSpan(sent).first(bytes), rows,
                     [&](size_t g, size_t width, const uint8_t* was_sent, const uint8_t* came,
-                        uint8_t* msg) {
+                        uint8_t* msg, const ZeroSource* source) {
                       watch_.Charge(kZeroShares);
-                      Kernel(stage, round, g, width, was_sent, came, msg);
+                      Kernel(stage, round, g, width, was_sent, came, msg, source);
                       watch_.Charge(static_cast<size_t>(stage));
                     });
     std::memcpy(received.data(), sent.data(), bytes);
@@ -137,7 +144,8 @@ class LocalAes {
   }
 
   void Kernel(SboxStage stage, size_t round, size_t g, size_t width, const uint8_t* sent,
-              const uint8_t* received, uint8_t* msg) {
+              const uint8_t* received, uint8_t* msg,
+              const ZeroSource* source) {
     uint8_t* state = State(g);
     uint8_t* norm = norm_.data() + g * kNormPlanes;
     const AesLinear linear =
@@ -146,19 +154,19 @@ class LocalAes {
       case SboxStage::kNorm: {
         const uint8_t* key = round_keys_.Rows(transpose_, g, round, scratch_.data());
         watch_.Charge(kRoundKeys);
-        if (round == 0) return kernels_.start(state, key, state, msg, width);
-        return kernels_.next(sent, received, key, state, msg, width);
+        if (round == 0) return kernels_.start(state, key, state, msg, width, source);
+        return kernels_.next(sent, received, key, state, msg, width, source);
       }
       case SboxStage::kHelper:
-        return kernels_.helper(kBlockBytes, sent, received, norm, msg, width);
+        return kernels_.helper(kBlockBytes, sent, received, norm, msg, width, source);
       case SboxStage::kInverse:
-        return kernels_.inverse(kBlockBytes, norm, sent, received, msg, width);
+        return kernels_.inverse(kBlockBytes, norm, sent, received, msg, width, source);
       case SboxStage::kProduct:
-        return kernels_.product(linear, state, sent, received, msg, width);
+        return kernels_.product(linear, state, sent, received, msg, width, source);
       case SboxStage::kTwist:
-        return kernels_.twist(kBlockBytes, state, sent, received, msg, width);
+        return kernels_.twist(kBlockBytes, state, sent, received, msg, width, source);
       case SboxStage::kScale:
-        return kernels_.scale(linear, sent, received, msg, width);
+        return kernels_.scale(linear, sent, received, msg, width, source);
     }
   }
 
@@ -180,10 +188,11 @@ class LocalAes {
   uint8_t* State(size_t g) { return state_.data() + g * 2 * kBlockPlane; }
 
   const KernelCostOptions o_;
-  const AesKernels& kernels_;
+  const AesKernels kernels_;
   const TransposeFunctions& transpose_;
   PairwiseStreams streams_;
   SecretVector<SharedBlock> keys_, blocks_;
+  std::vector<const SharedBlock*> key_of_;
   SecretBytes state_, norm_, scratch_, block_rows_;
   SecretBytes messages_[4];  // sent by turns, received by turns
   LaneGroups groups_;

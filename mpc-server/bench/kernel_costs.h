@@ -23,6 +23,9 @@ struct KernelCostOptions {
   Sbox sbox = Sbox::kThroughput;
   size_t batch = 4096;     // blocks
   size_t key_run = 1;      // neighbouring lanes that share one key; 1: a key per lane
+  // Zero shares before each kernel and not inside it (AesKernels::makes_zeros): dearer in total,
+  // but then they have a part of their own.
+  bool zeros_apart = false;
   size_t repeats = 15;     // runs of the whole batch; one more, not counted, warms up
 };
 
@@ -36,7 +39,9 @@ struct Spread {
 // Per block and party. Cycles are those of the time stamp counter, which runs at a fixed rate; they
 // are 0 on machines without one.
 struct KernelCost {
-  std::string part;  // "round keys", "input", "output", "zero shares", "aes/norm", .., "total"
+  // "round keys", "input", "output", "zero shares", "aes/norm", .., "total". Without zeros_apart a
+  // stage's part has its zero shares, and "zero shares" is what there is to do around them.
+  std::string part;
   Spread ns;
   Spread cycles;
 };

@@ -136,8 +136,11 @@ using V = absl::string_view;
 // What is measured, each a list.
 std::vector<Entry> WhatEntries() {
   return {
-      {kWhat, "--channel", "NAME", "tls (default) or memory (threads only)",
-       [](V v, Options* o) { return List(v, &o->channels, ParseChannel); }},
+      {kWhat, "--channel", "NAME", "tls (default), memory (threads only) or all",
+       [](V v, Options* o) {
+         o->all_channels = v == "all";
+         return o->all_channels ? absl::OkStatus() : List(v, &o->channels, ParseChannel);
+       }},
       {kWhat, "--batch", "N", "blocks of one batch, over all workers (16384)",
        [](V v, Options* o) {
          return List(v, &o->batches, [](V t, size_t* n) {
@@ -161,8 +164,11 @@ std::vector<Entry> WhatEntries() {
       {kWhat, "--randomness", "NAME", "keyed (default) or exchanged: zero shares without a\n"
        "cipher, for twice the bytes",
        [](V v, Options* o) { return List(v, &o->randomness, ParseRandomness); }},
-      {kWhat, "--isa", "NAME", "auto, avx512, avx2 or portable",
-       [](V v, Options* o) { return List(v, &o->isas, ParseIsaName); }},
+      {kWhat, "--isa", "NAME", "auto, avx512, avx2, portable or all (that this CPU has)",
+       [](V v, Options* o) {
+         if (v != "all") return List(v, &o->isas, ParseIsaName);
+         return o->isas = SupportedIsas(), absl::OkStatus();
+       }},
       {kWhat, "--sbox", "NAME", "auto (by the batch's size), throughput or latency",
        [](V v, Options* o) { return List(v, &o->sboxes, ParseSbox); }},
       {kWhat, "--bits", "N", "128 or 256",
@@ -180,6 +186,10 @@ std::vector<Entry> HowEntries() {
        [](V, Options* o) { return o->with_floor = true, absl::OkStatus(); }},
       {kHow, "--json", nullptr, "prints JSON instead of a table",
        [](V, Options* o) { return o->json = true, absl::OkStatus(); }},
+      {kHow, "--brief", nullptr, "leaves out the line about the machine above a table",
+       [](V, Options* o) { return o->brief = true, absl::OkStatus(); }},
+      {kHow, "--save", "FILE", "writes the JSON to a file as well",
+       [](V v, Options* o) { return Text(v, &o->save); }},
       {kHow, "--help", nullptr, "this text",
        [](V, Options* o) { return o->help = true, absl::OkStatus(); }},
       {kHow, "--version", nullptr, "version and commit",
@@ -320,6 +330,12 @@ absl::Status CheckParty(const Options& o) {
   return absl::OkStatus();
 }
 
+std::vector<Channel> ChannelsOf(Placement placement) {
+  std::vector<Channel> channels(std::begin(kAllChannels), std::end(kAllChannels));
+  if (placement == Placement::kProcesses) std::erase(channels, Channel::kMemory);
+  return channels;
+}
+
 // What does not go together.
 absl::Status Check(const Options& o) {
   if (std::find(std::begin(kCommands), std::end(kCommands), o.command) == std::end(kCommands)) {
@@ -364,6 +380,7 @@ absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
     }
   }
   if (options.help || options.version) return options;
+  if (options.all_channels) options.channels = ChannelsOf(options.placement);
   if (absl::Status s = Check(options); !s.ok()) return s;
   return options;
 }

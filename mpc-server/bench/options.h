@@ -21,6 +21,7 @@ struct Options {
 
   // Each combination of these is measured.
   std::vector<Channel> channels = {Channel::kTls};
+  bool all_channels = false;
   std::vector<size_t> batches = {16384};
   std::vector<int> workers;  // empty: 1; for table2 1 and the number of cores
   std::vector<Isa> isas;                      // empty: the best
@@ -35,6 +36,8 @@ struct Options {
   int runs = 3;         // that the seconds are divided into
   bool with_floor = false;
   bool json = false;
+  bool brief = false;
+  std::string save;     // a file for the JSON
   LinkTuning tuning;
   std::vector<std::string> launch;
   std::array<std::string, kParties> addresses;

@@ -65,7 +65,8 @@ ordered_json Heading(const std::string& command) {
           {"results", ordered_json::array()}};
 }
 
-std::string HeadingText() {
+std::string HeadingText(bool brief) {
+  if (brief) return "";
   const Machine m = ThisMachine();
   return absl::StrFormat("%s, %d cores, %s, best instruction set %s; commit %s\n", m.cpu, m.cores,
                          m.kernel, m.best_isa, Commit());

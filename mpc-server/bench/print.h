@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 
 // Machine and commit, to which a command adds its results.
 ordered_json Heading(const std::string& command);
-std::string HeadingText();
+std::string HeadingText(bool brief);
 
 ordered_json MeasurementJson(const Measurement& m);
 

@@ -3,8 +3,8 @@
 
 #include <signal.h>
 
-#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -48,7 +48,13 @@ absl::StatusOr<Measurement> MeasureOne(const std::string& program, const Options
   return Measure(setup, what, **parties);
 }
 
-int Finish(bool verified) {
+int Finish(const Options& o, const ordered_json& data, bool verified) {
+  if (o.json) std::cout << data.dump(2) << "\n";
+  if (!o.save.empty()) {
+    std::ofstream file(o.save);
+    file << data.dump(2) << "\n" << std::flush;
+    if (!file) return Fail(absl::UnavailableError(absl::StrCat("cannot write ", o.save)), 1);
+  }
   if (!verified) std::cerr << "mpc-bench: outputs differ from OpenSSL's AES\n";
   return verified ? 0 : 1;
 }
@@ -58,7 +64,7 @@ int RunTable(const Options& o, const MeasureSetup& measure) {
   const bool aes = o.command == "aes";
   ordered_json all = Heading(o.command);
   if (!o.json) {
-    std::cout << HeadingText() << (aes ? AesTableHead(o.with_floor) : ChannelTableHead())
+    std::cout << HeadingText(o.brief) << (aes ? AesTableHead(o.with_floor) : ChannelTableHead())
               << std::flush;
   }
   bool verified = true;
@@ -70,14 +76,13 @@ int RunTable(const Options& o, const MeasureSetup& measure) {
     all["results"].push_back(MeasurementJson(*m));
     if (!o.json) std::cout << (aes ? AesTableLine(*m) : ChannelTableLine(*m)) << std::flush;
   }
-  if (o.json) std::cout << all.dump(2) << "\n";
-  return Finish(verified);
+  return Finish(o, all, verified);
 }
 
 int RunFindings(const Options& o, const absl::StatusOr<Findings>& found) {
   if (!found.ok()) return Fail(found.status(), 1);
-  std::cout << (o.json ? found->data.dump(2) + "\n" : found->text);
-  return Finish(found->verified);
+  if (!o.json) std::cout << found->text;
+  return Finish(o, found->data, found->verified);
 }
 
 }  // namespace
@@ -87,7 +92,10 @@ int RunBench(const std::string& program, absl::Span<const std::string> arguments
   absl::StatusOr<Options> o = ParseOptions(arguments);
   if (!o.ok()) return Fail(o.status(), 2);
   if (o->help) return std::cout << HelpText(), 0;
-  if (o->version) return std::cout << "mpc-bench " << MPCKDC_VERSION << " " << Commit() << "\n", 0;
+  if (o->version) {
+    std::cout << "mpc-bench " << MPCKDC_VERSION << ": " << HeadingText(false);
+    return 0;
+  }
   if (absl::Status s = SetIsaOfThreads(*o); !s.ok()) return Fail(s, 2);
   if (o->command == "party") return RunParty(*o, std::cin, std::cout);
   const MeasureSetup measure = [&](const BenchSetup& setup, const MeasureOptions& what) {

@@ -38,7 +38,7 @@ absl::StatusOr<Findings> Table2(const Options& o, const MeasureSetup& measure) {
   Findings found;
   found.data = Heading("table2");
   found.text = absl::StrCat(
-      HeadingText(), "\n",
+      HeadingText(o.brief), "\n",
       "                               batch  channel isa         blocks/s blocks/core-s  p50 ms"
       "  paper's 1 core\n");
   ordered_json paper = ordered_json::array();

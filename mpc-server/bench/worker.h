@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One team at one party (setup.h): its rings, each with a channel and a session, the lanes that
-// fell to it, and a thread. All work is done on that thread, the first touch of its memory too; further
-// rings have threads of their own.
+// fell to it, and a thread. All work is done on that thread, the first touch of its memory too;
+// further rings have threads of their own.
 #ifndef MPC_SERVER_BENCH_WORKER_H_
 #define MPC_SERVER_BENCH_WORKER_H_
 

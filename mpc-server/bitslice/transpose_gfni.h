@@ -64,13 +64,17 @@ struct GfniTransposer {
   }
 
   // --- blocks to rows --------------------------------------------------------------------------
-  // lane[j] + offset is the address of the 16 bytes of the unit's lane j.
-  static inline void UnitToScratch(const uint8_t* const* lane, size_t offset, uint8_t* plane,
+  // lane[j] + offset is the address of the pair of the unit's lane j.
+  static inline void UnitToScratch(const uint8_t* const* lane, size_t offset, uint8_t* scratch,
                                    size_t unit) {
-    T r[8];
+    T x[8], a[8];
     // The affine instruction counts the rows of its matrix from the top: lane 7 goes first.
 #pragma GCC unroll 8
-    for (size_t i = 0; i < 8; ++i) r[i] = V::LoadPieces(lane + 7 - i, 8, offset);
+    for (size_t i = 0; i < 8; ++i) V::LoadPieces(lane + 7 - i, 8, offset, &x[i], &a[i]);
+    HalfToScratch(x, scratch, unit);
+    HalfToScratch(a, scratch + kPlaneScratch, unit);
+  }
+  static inline void HalfToScratch(T* r, uint8_t* plane, size_t unit) {
     Interleave<1, 8>(r);
     Interleave<1, 8>(r);
     Interleave<1, 8>(r);
@@ -118,7 +122,6 @@ struct GfniTransposer {
         lanes = padded;
       }
       UnitToScratch(lanes, from.offset, scratch, first / kUnitLanes);
-      UnitToScratch(lanes, from.offset + 16, scratch + kPlaneScratch, first / kUnitLanes);
     }
     ScratchToRows(scratch, x_rows);
     ScratchToRows(scratch + kPlaneScratch, a_rows);

@@ -19,8 +19,11 @@ struct Pieces256 {
   static T Join(const uint8_t* p0, const uint8_t* p1) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(Piece(p0)), Piece(p1), 1);
   }
-  static T LoadPieces(const uint8_t* const* p, size_t step, size_t offset) {
-    return Join(p[0] + offset, p[step] + offset);
+  static void LoadPieces(const uint8_t* const* p, size_t step, size_t offset, T* x, T* a) {
+    const uint8_t* p0 = p[0] + offset;
+    const uint8_t* p1 = p[step] + offset;
+    *x = Join(p0, p1);
+    *a = Join(p0 + 16, p1 + 16);
   }
   static T LoadStride(const uint8_t* p, size_t stride) { return Join(p, p + stride); }
   static void StoreStride(uint8_t* p, size_t stride, T v) {

@@ -41,8 +41,13 @@ struct Pieces512 {
     v = _mm512_inserti32x4(v, Piece(p2), 2);
     return _mm512_inserti32x4(v, Piece(p3), 3);
   }
-  static T LoadPieces(const uint8_t* const* p, size_t step, size_t offset) {
-    return Join(p[0] + offset, p[step] + offset, p[2 * step] + offset, p[3 * step] + offset);
+  static void LoadPieces(const uint8_t* const* p, size_t step, size_t offset, T* x, T* a) {
+    const uint8_t* p0 = p[0] + offset;
+    const uint8_t* p1 = p[step] + offset;
+    const uint8_t* p2 = p[2 * step] + offset;
+    const uint8_t* p3 = p[3 * step] + offset;
+    *x = Join(p0, p1, p2, p3);
+    *a = Join(p0 + 16, p1 + 16, p2 + 16, p3 + 16);
   }
   static T LoadStride(const uint8_t* p, size_t stride) {
     return Join(p, p + stride, p + 2 * stride, p + 3 * stride);

@@ -47,7 +47,9 @@ class AesEncryptImpl {
   absl::Span<const SharedBlock> outputs() const {
     return absl::MakeConstSpan(outputs_).first(groups_.lanes());
   }
-  bool Done() const { return groups_.lanes() == 0 || step_ == SboxStages(sbox_) * AesRounds(bits_); }
+  bool Done() const {
+    return groups_.lanes() == 0 || step_ == SboxStages(sbox_) * AesRounds(bits_);
+  }
   SboxStage Stage() const { return StageAt(sbox_, step_); }
   size_t Round() const { return 1 + step_ / SboxStages(sbox_); }
   size_t Rows() const { return kBlockBytes * SlicesPerByte(Stage()); }
@@ -56,9 +58,11 @@ class AesEncryptImpl {
   }
 
   void Produce(ZeroShares& zero, absl::Span<uint8_t> out) {
-    groups_.Produce(zero, out, Rows(),
+    groups_.Produce(kernels_, zero, out, Rows(),
                     [this](size_t g, size_t width, const uint8_t* sent, const uint8_t* received,
-                           uint8_t* msg) { Kernel(g, width, sent, received, msg); });
+                           uint8_t* msg, const ZeroSource* source) {
+                      Kernel(g, width, sent, received, msg, source);
+                    });
   }
 
   void Consume(absl::Span<const uint8_t> from_prev) {
@@ -68,23 +72,24 @@ class AesEncryptImpl {
   }
 
  private:
-  void Kernel(size_t g, size_t width, const uint8_t* sent, const uint8_t* received, uint8_t* msg) {
+  void Kernel(size_t g, size_t width, const uint8_t* sent, const uint8_t* received, uint8_t* msg,
+              const ZeroSource* source) {
     uint8_t* state = StateOf(g);
     uint8_t* norm = norm_.data() + g * kNormPlanes;
     switch (Stage()) {
       case SboxStage::kNorm:
-        if (Round() == 1) return kernels_.start(state, KeyRows(g, 0), state, msg, width);
-        return kernels_.next(sent, received, KeyRows(g, Round() - 1), state, msg, width);
+        if (Round() == 1) return kernels_.start(state, KeyRows(g, 0), state, msg, width, source);
+        return kernels_.next(sent, received, KeyRows(g, Round() - 1), state, msg, width, source);
       case SboxStage::kHelper:
-        return kernels_.helper(kBlockBytes, sent, received, norm, msg, width);
+        return kernels_.helper(kBlockBytes, sent, received, norm, msg, width, source);
       case SboxStage::kInverse:
-        return kernels_.inverse(kBlockBytes, norm, sent, received, msg, width);
+        return kernels_.inverse(kBlockBytes, norm, sent, received, msg, width, source);
       case SboxStage::kProduct:
-        return kernels_.product(Linear(), state, sent, received, msg, width);
+        return kernels_.product(Linear(), state, sent, received, msg, width, source);
       case SboxStage::kTwist:
-        return kernels_.twist(kBlockBytes, state, sent, received, msg, width);
+        return kernels_.twist(kBlockBytes, state, sent, received, msg, width, source);
       case SboxStage::kScale:
-        return kernels_.scale(Linear(), sent, received, msg, width);
+        return kernels_.scale(Linear(), sent, received, msg, width, source);
     }
   }
   AesLinear Linear() const {

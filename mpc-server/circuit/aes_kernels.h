@@ -11,6 +11,7 @@
 
 namespace mpckdc {
 
+struct ZeroSource;  // randomness/ctr_stream.h
 enum class Isa;  // randomness/isa.h: not included, see the note on leaks in bitslice/CMakeLists.txt
 
 // What the product stage applies before sending.
@@ -39,26 +40,27 @@ inline constexpr SboxStage StageAt(Sbox sbox, size_t step) {
 // entry and the message on return; `sent` and `received` are the previous stage's messages.
 struct AesKernels {
   void (*start)(const uint8_t* input, const uint8_t* key, uint8_t* state, uint8_t* msg,
-                size_t width);
+                size_t width, const ZeroSource* source);
   void (*next)(const uint8_t* sent, const uint8_t* received, const uint8_t* key, uint8_t* state,
-               uint8_t* msg, size_t width);
+               uint8_t* msg, size_t width, const ZeroSource* source);
   void (*finish)(const uint8_t* sent, const uint8_t* received, const uint8_t* key,
                  uint8_t* output, size_t width);
   void (*helper)(size_t bytes, const uint8_t* sent, const uint8_t* received, uint8_t* norm,
-                 uint8_t* msg, size_t width);
+                 uint8_t* msg, size_t width, const ZeroSource* source);
   void (*inverse)(size_t bytes, const uint8_t* norm, const uint8_t* sent, const uint8_t* received,
-                  uint8_t* msg, size_t width);
+                  uint8_t* msg, size_t width, const ZeroSource* source);
   void (*product)(AesLinear linear, const uint8_t* state, const uint8_t* sent,
-                  const uint8_t* received, uint8_t* msg, size_t width);
+                  const uint8_t* received, uint8_t* msg, size_t width, const ZeroSource* source);
   void (*twist)(size_t bytes, const uint8_t* state, const uint8_t* sent, const uint8_t* received,
-                uint8_t* msg, size_t width);
+                uint8_t* msg, size_t width, const ZeroSource* source);
   void (*scale)(AesLinear linear, const uint8_t* sent, const uint8_t* received, uint8_t* msg,
-                size_t width);
+                size_t width, const ZeroSource* source);
   void (*word_start)(const uint8_t* words, size_t plane, size_t i, bool rotate, uint8_t* state,
-                     uint8_t* msg, size_t width);
+                     uint8_t* msg, size_t width, const ZeroSource* source);
   void (*word_finish)(uint8_t* words, size_t plane, size_t nk, size_t i, size_t end, int rcon,
                       const uint8_t* sent, const uint8_t* received, size_t width);
   size_t word_bytes;
+  bool makes_zeros;  // takes a `source`
 };
 
 const AesKernels& SharedAesKernels(Isa isa);

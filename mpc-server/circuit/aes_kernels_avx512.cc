@@ -2,7 +2,9 @@
 #include "mpc-server/bitslice/word_avx512.h"
 #include "mpc-server/circuit/aes_kernels_isa.h"
 #include "mpc-server/circuit/aes_template.h"
+#include "mpc-server/randomness/vaes512.h"
 
 namespace mpckdc {
-constexpr AesKernels kAesKernelsAvx512 = AesStages<WordAvx512, 2>::Kernels();
+constexpr AesKernels kAesKernelsAvx512 =
+    AesStages<WordAvx512, 2, VaesZeros<Vaes512>>::Kernels();
 }  // namespace mpckdc

@@ -8,6 +8,7 @@
 namespace mpckdc {
 extern const AesKernels kAesKernelsPortable;
 extern const AesKernels kAesKernelsAvx2;
+extern const AesKernels kAesKernelsAvx2Vaes;
 extern const AesKernels kAesKernelsAvx512;
 }  // namespace mpckdc
 

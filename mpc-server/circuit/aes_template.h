@@ -6,6 +6,9 @@
 // The opened value's components are (sent ^ received, sent), or just `sent` when C = 1. The last
 // stage of an S-box applies the affine map's linear part, ShiftRows and MixColumns before sending.
 //
+// A message holds its zero share on entry, or `source` says how to make it while the stage runs: a
+// whole group's only.
+//
 // Memory: rows of 64 bytes (bitslice/slices.h). A buffer of a value has C planes of rows. Every
 // function works on the first `width` bytes of each row, rounded up to whole words.
 #ifndef MPC_SERVER_CIRCUIT_AES_TEMPLATE_H_
@@ -16,10 +19,19 @@
 
 #include "mpc-server/circuit/aes_kernels.h"
 #include "mpc-server/circuit/sbox.h"
+#include "mpc-server/randomness/ctr_stream.h"
 
 namespace mpckdc {
 
-template <class W, int C>
+// Where a message's zero share is there already.
+struct NoZeros {
+  static constexpr bool kMakes = false;
+  explicit NoZeros(const ZeroSource*) {}
+  template <size_t kRows>
+  void Fill(uint8_t*) {}
+};
+
+template <class W, int C, class Zeros = NoZeros>
 struct AesStages : SboxOfByte<W, C> {
   using Byte = SboxOfByte<W, C>;
   using T = typename W::T;
@@ -85,9 +97,11 @@ struct AesStages : SboxOfByte<W, C> {
   static constexpr size_t kBlockPlane = 128 * kRow;
 
   static void Start(const uint8_t* input, const uint8_t* key, uint8_t* state, uint8_t* msg,
-                    size_t width) {
+                    size_t width, const ZeroSource* source = nullptr) {
+    Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
       for (size_t i = 0; i < 16; ++i) {
+        if (o == 0) zeros.template Fill<4>(msg + 4 * i * kRow);
         T v[C][8];
         LoadByte(input + 8 * i * kRow + o, kBlockPlane, v);
         AddByte(key + 8 * i * kRow + o, kBlockPlane, v);
@@ -105,10 +119,12 @@ struct AesStages : SboxOfByte<W, C> {
   }
 
   static void Next(const uint8_t* sent, const uint8_t* received, const uint8_t* key,
-                   uint8_t* state, uint8_t* msg, size_t width) {
+                   uint8_t* state, uint8_t* msg, size_t width, const ZeroSource* source = nullptr) {
+    Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
       for (size_t i = 0; i < 16; ++i) {
         const size_t at = 8 * i * kRow + o;
+        if (o == 0) zeros.template Fill<4>(msg + 4 * i * kRow);
         T v[C][8];
         RoundByte(sent + at, C == 2 ? received + at : nullptr, key + at, v);
         EnterSbox(v, state + at, kBlockPlane, msg + 4 * i * kRow + o);
@@ -133,11 +149,14 @@ struct AesStages : SboxOfByte<W, C> {
   }
 
   static void HelperStage(size_t bytes, const uint8_t* sent, const uint8_t* received,
-                          uint8_t* norm, uint8_t* msg, size_t width) {
+                          uint8_t* norm, uint8_t* msg, size_t width,
+                          const ZeroSource* source = nullptr) {
     const size_t plane = 4 * bytes * kRow;
+    Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
       for (size_t i = 0; i < bytes; ++i) {
         const size_t at = 4 * i * kRow + o;
+        if (o == 0 && i % 4 == 0) zeros.template Fill<4>(msg + i * kRow);
         T n[C][4];
         OpenedRows<4>(sent + at, C == 2 ? received + at : nullptr, n);
         for (int c = 0; c < C; ++c) {
@@ -150,11 +169,14 @@ struct AesStages : SboxOfByte<W, C> {
   }
 
   static void InverseStage(size_t bytes, const uint8_t* norm, const uint8_t* sent,
-                           const uint8_t* received, uint8_t* msg, size_t width) {
+                           const uint8_t* received, uint8_t* msg, size_t width,
+                           const ZeroSource* source = nullptr) {
     const size_t plane = 4 * bytes * kRow;
+    Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
       for (size_t i = 0; i < bytes; ++i) {
         const size_t at = 4 * i * kRow + o;
+        if (o == 0) zeros.template Fill<4>(msg + 4 * i * kRow);
         T n[C][4], q[C], r[4];
         for (int c = 0; c < C; ++c) {
           for (size_t k = 0; k < 4; ++k) n[c][k] = W::Load(norm + c * plane + at + k * kRow);
@@ -200,14 +222,18 @@ struct AesStages : SboxOfByte<W, C> {
   // The last stage of an S-box layer: byte_of(i, o, y) gives byte i's share at row offset o.
   template <class ByteOf>
   MPCKDC_INLINE static void LinearStage(AesLinear linear, uint8_t* msg, size_t width,
-                                        ByteOf byte_of) {
+                                        const ZeroSource* source, ByteOf byte_of) {
     const bool word = linear == AesLinear::kWord;
     const size_t columns = word ? 1 : 4;
+    Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
       for (size_t c = 0; c < columns; ++c) {
         T y[4][8];
         for (size_t r = 0; r < 4; ++r) {
+          uint8_t* rows = msg + (32 * c + 8 * r) * kRow;
+          if (o == 0) zeros.template Fill<4>(rows);
           byte_of(word ? r : 4 * ((c + r) % 4) + r, o, y[r]);  // ShiftRows
+          if (o == 0) zeros.template Fill<4>(rows + 4 * kRow);
         }
         uint8_t* column = msg + 32 * c * kRow + o;
         if (linear == AesLinear::kMixColumns) {
@@ -220,9 +246,10 @@ struct AesStages : SboxOfByte<W, C> {
   }
 
   static void ProductStage(AesLinear linear, const uint8_t* state, const uint8_t* sent,
-                           const uint8_t* received, uint8_t* msg, size_t width) {
+                           const uint8_t* received, uint8_t* msg, size_t width,
+                           const ZeroSource* source = nullptr) {
     const size_t plane = (linear == AesLinear::kWord ? 32 : 128) * kRow;
-    LinearStage(linear, msg, width, [&](size_t i, size_t o, T* y) MPCKDC_LAMBDA_INLINE {
+    LinearStage(linear, msg, width, source, [&](size_t i, size_t o, T* y) MPCKDC_LAMBDA_INLINE {
       ProductByte(state + 8 * i * kRow + o, plane, sent + 4 * i * kRow + o,
                   C == 2 ? received + 4 * i * kRow + o : nullptr, y);
     });
@@ -230,11 +257,14 @@ struct AesStages : SboxOfByte<W, C> {
 
   // --- the latency S-box -----------------------------------------------------------------------
   static void TwistStage(size_t bytes, const uint8_t* state, const uint8_t* sent,
-                         const uint8_t* received, uint8_t* msg, size_t width) {
+                         const uint8_t* received, uint8_t* msg, size_t width,
+                         const ZeroSource* source = nullptr) {
     const size_t plane = 8 * bytes * kRow;
+    Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
       for (size_t i = 0; i < bytes; ++i) {
         const size_t at = 4 * i * kRow + o;
+        if (o == 0 && i % 2 == 0) zeros.template Fill<20>(msg + 10 * i * kRow);
         T x[C][8], n[C][4], r[10];
         LoadByte(state + 8 * i * kRow + o, plane, x);
         OpenedRows<4>(sent + at, C == 2 ? received + at : nullptr, n);
@@ -247,8 +277,8 @@ struct AesStages : SboxOfByte<W, C> {
   }
 
   static void ScaleStage(AesLinear linear, const uint8_t* sent, const uint8_t* received,
-                         uint8_t* msg, size_t width) {
-    LinearStage(linear, msg, width, [&](size_t i, size_t o, T* y) MPCKDC_LAMBDA_INLINE {
+                         uint8_t* msg, size_t width, const ZeroSource* source = nullptr) {
+    LinearStage(linear, msg, width, source, [&](size_t i, size_t o, T* y) MPCKDC_LAMBDA_INLINE {
       T uv[C][10];
       const size_t at = 10 * i * kRow + o;
       OpenedRows<10>(sent + at, C == 2 ? received + at : nullptr, uv);
@@ -259,10 +289,12 @@ struct AesStages : SboxOfByte<W, C> {
   // --- key schedule ----------------------------------------------------------------------------
   // `words`: C planes of 32 rows per word; `plane` bytes apart.
   static void WordStart(const uint8_t* words, size_t plane, size_t i, bool rotate, uint8_t* state,
-                        uint8_t* msg, size_t width) {
+                        uint8_t* msg, size_t width, const ZeroSource* source = nullptr) {
+    Zeros zeros(source);
     for (size_t o = 0; o < width; o += W::kBytes) {
       for (size_t b = 0; b < 4; ++b) {
         const size_t from = rotate ? (b + 1) % 4 : b;
+        if (o == 0) zeros.template Fill<4>(msg + 4 * b * kRow);
         T v[C][8];
         LoadByte(words + (32 * (i - 1) + 8 * from) * kRow + o, plane, v);
         EnterSbox(v, state + 8 * b * kRow + o, 32 * kRow, msg + 4 * b * kRow + o);
@@ -293,7 +325,7 @@ struct AesStages : SboxOfByte<W, C> {
 
   static constexpr AesKernels Kernels() {
     return {Start,      Next,      Finish,    HelperStage, InverseStage, ProductStage,
-            TwistStage, ScaleStage, WordStart, WordFinish,  W::kBytes};
+            TwistStage, ScaleStage, WordStart, WordFinish,  W::kBytes, Zeros::kMakes};
   }
 };
 

@@ -61,9 +61,11 @@ class KeyScheduleImpl {
   }
 
   void Produce(ZeroShares& zero, absl::Span<uint8_t> out) {
-    groups_.Produce(zero, out, MessageRows(),
+    groups_.Produce(kernels_, zero, out, MessageRows(),
                     [this](size_t g, size_t width, const uint8_t* sent, const uint8_t* received,
-                           uint8_t* msg) { Kernel(g, width, sent, received, msg); });
+                           uint8_t* msg, const ZeroSource* source) {
+                      Kernel(g, width, sent, received, msg, source);
+                    });
   }
 
   void Consume(absl::Span<const uint8_t> from_prev) {
@@ -85,21 +87,22 @@ class KeyScheduleImpl {
   uint8_t* Rows(size_t g) { return rows_.data() + g * 2 * plane_; }
   size_t Layer() const { return step_ / kStages; }
 
-  void Kernel(size_t g, size_t width, const uint8_t* sent, const uint8_t* received, uint8_t* msg) {
+  void Kernel(size_t g, size_t width, const uint8_t* sent, const uint8_t* received, uint8_t* msg,
+              const ZeroSource* source) {
     uint8_t* state = state_.data() + g * kStatePlanes;
     uint8_t* norm = norm_.data() + g * kNormPlanes;
     switch (Stage()) {
       case SboxStage::kNorm: {
         if (Layer() != 0) FinishWord(g, width, sent, received);
         const KeyWord w = words_.At(Layer());
-        return kernels_.word_start(Rows(g), plane_, w.index, w.rotate, state, msg, width);
+        return kernels_.word_start(Rows(g), plane_, w.index, w.rotate, state, msg, width, source);
       }
       case SboxStage::kHelper:
-        return kernels_.helper(kWordBytes, sent, received, norm, msg, width);
+        return kernels_.helper(kWordBytes, sent, received, norm, msg, width, source);
       case SboxStage::kInverse:
-        return kernels_.inverse(kWordBytes, norm, sent, received, msg, width);
+        return kernels_.inverse(kWordBytes, norm, sent, received, msg, width, source);
       case SboxStage::kProduct:
-        return kernels_.product(AesLinear::kWord, state, sent, received, msg, width);
+        return kernels_.product(AesLinear::kWord, state, sent, received, msg, width, source);
       case SboxStage::kTwist:
       case SboxStage::kScale:
         break;  // of the other S-box

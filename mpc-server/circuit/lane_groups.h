@@ -29,23 +29,28 @@ class LaneGroups {
   size_t LanesIn(size_t group) const { return LanesInGroup(lanes_, group); }
   size_t MessageBytes(size_t rows) const { return WireBytes(lanes_, rows); }
 
-  // For each group: puts the zero share into its message rows, then calls
-  // f(group, width, sent, received, msg) where the first two are the previous message's rows.
+  // For each group calls f(group, width, sent, received, msg, source), where `sent` and `received`
+  // are the previous message's rows. The zero share is in `msg`, or the kernels make it from
+  // `source`.
   template <class F>
-  void Produce(ZeroShares& zero, absl::Span<uint8_t> out, size_t rows, F f) {
+  void Produce(const AesKernels& kernels, ZeroShares& zero, absl::Span<uint8_t> out, size_t rows,
+               F f) {
     size_t at = 0;
     for (size_t g = 0; g < groups(); ++g) {
       const size_t width = WireRowBytes(LanesIn(g));
       const absl::Span<uint8_t> wire = out.subspan(at, rows * width);
       at += wire.size();
-      zero.Fill(wire);
       const Behind behind = RowsBehind(g);
       if (width == kRowBytes) {
-        f(g, width, behind.sent, behind.received, wire.data());
+        ZeroSource source;
+        const bool take = kernels.makes_zeros && zero.Take(wire.size(), &source);
+        if (!take) zero.Fill(wire);
+        f(g, width, behind.sent, behind.received, wire.data(), take ? &source : nullptr);
       } else {
+        zero.Fill(wire);
         uint8_t* msg = Scratch(2);
         ExpandRows(wire.data(), rows, width, msg);
-        f(g, width, behind.sent, behind.received, msg);
+        f(g, width, behind.sent, behind.received, msg, static_cast<ZeroSource*>(nullptr));
         CompactRows(msg, rows, width, wire.data());
       }
     }

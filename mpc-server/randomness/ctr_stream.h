@@ -22,6 +22,15 @@ struct CtrPrefix {
   uint8_t bytes[12];
 };
 
+// Zero shares to be made later: F(own, prefix|position...) ^ F(next, prefix|position...). The
+// places are taken; the keys are the streams'.
+struct ZeroSource {
+  const CtrKey* own;
+  const CtrKey* next;
+  CtrPrefix prefix;
+  uint32_t position;
+};
+
 struct CtrFunctions {
   // FIPS 197, section 5.2; no table, no branch on the key.
   void (*expand)(const uint8_t key[16], CtrKey* out);

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counter mode with VAES, once over a vector type V of P = 2 or 4 blocks per register: four
-// registers of each stream at a time. Internal to the files that are compiled for it.
+// Counter mode with VAES, once over a vector type V of 2 or 4 blocks per register. Internal to the
+// files that are compiled for it.
 //
-// Both streams' rounds are interleaved: eight independent chains hide the instruction's latency.
-// What remains is its throughput, 4 blocks per cycle and round on the CPUs that have it.
+// Both streams' rounds are interleaved: kAtOnce registers of each make independent chains, enough
+// to hide the instruction's latency. What remains is its throughput, 4 blocks per cycle and round
+// on the CPUs that have it.
 #ifndef MPC_SERVER_RANDOMNESS_CTR_VAES_H_
 #define MPC_SERVER_RANDOMNESS_CTR_VAES_H_
 
 #include "mpc-server/randomness/ctr_stream.h"
+
+#define MPCKDC_CTR_INLINE inline __attribute__((always_inline))
 
 namespace mpckdc {
 
 template <class V>
 struct VaesCounter {
   using T = typename V::T;
-  static constexpr int kAtOnce = 4;  // registers
+  // Latency times instructions per cycle is 3 to 4 for 512 bits, twice that for 256. Not more: a
+  // shorter run of AES leaves the CPU's scheduler room for the work around it (VaesZeros).
+  static constexpr int kAtOnce = V::kBytes == 64 ? 2 : 4;
   static constexpr size_t kPerRegister = V::kBytes / 16;
   static constexpr size_t kBlocks = kPerRegister * kAtOnce;
 
@@ -22,20 +27,21 @@ struct VaesCounter {
   // stream's result as its round key. `last` is the first stream's last key, with two streams the
   // sum of both last keys.
   template <bool kTwo>
-  static inline void Encrypt(const typename V::Keys& k1, const typename V::Keys& k2, T last,
-                             T* s) {
+  MPCKDC_CTR_INLINE static void Encrypt(const CtrKey& k1, const CtrKey& k2, T last, T* s) {
     T t[kAtOnce];
+    const T first1 = V::Key(k1, 0), first2 = V::Key(k2, 0);
 #pragma GCC unroll 4
     for (int i = 0; i < kAtOnce; ++i) {
-      if (kTwo) t[i] = V::Xor(s[i], k2.At(0));
-      s[i] = V::Xor(s[i], k1.At(0));
+      if (kTwo) t[i] = V::Xor(s[i], first2);
+      s[i] = V::Xor(s[i], first1);
     }
 #pragma GCC unroll 9
     for (int r = 1; r < 10; ++r) {
+      const T key1 = V::Key(k1, r), key2 = V::Key(k2, r);
 #pragma GCC unroll 4
       for (int i = 0; i < kAtOnce; ++i) {
-        s[i] = V::Round(s[i], k1.At(r));
-        if (kTwo) t[i] = V::Round(t[i], k2.At(r));
+        s[i] = V::Round(s[i], key1);
+        if (kTwo) t[i] = V::Round(t[i], key2);
       }
     }
 #pragma GCC unroll 4
@@ -44,12 +50,15 @@ struct VaesCounter {
       if (kTwo) s[i] = V::LastRound(t[i], s[i]);
     }
   }
+  template <bool kTwo>
+  static inline T LastKey(const CtrKey& k1, const CtrKey& k2) {
+    return kTwo ? V::Xor(V::Key(k1, 10), V::Key(k2, 10)) : V::Key(k1, 10);
+  }
 
   template <bool kTwo>
-  static inline void Run(const CtrKey& key1, const CtrKey& key2, const CtrPrefix& prefix,
+  static inline void Run(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix,
                          uint32_t position, uint8_t* out, size_t blocks) {
-    const typename V::Keys k1(key1), k2(key2);
-    const T last = kTwo ? V::Xor(k1.At(10), k2.At(10)) : k1.At(10);
+    const T last = LastKey<kTwo>(k1, k2);
     T counter = V::FirstCounter(prefix, position);
     for (; blocks >= kBlocks; blocks -= kBlocks, out += 16 * kBlocks) {
       T s[kAtOnce];
@@ -69,7 +78,6 @@ struct VaesCounter {
     }
   }
 
- private:
   static inline void Counters(T* counter, T* s) {
 #pragma GCC unroll 4
     for (int i = 0; i < kAtOnce; ++i) {
@@ -77,6 +85,38 @@ struct VaesCounter {
       *counter = V::Advance(*counter);
     }
   }
+};
+
+// Zero shares made by the kernel that uses them (ZeroSource), some rows of 64 bytes at a time. Made
+// beside other work they cost less than before it: AES has one port of the CPU for itself, and
+// what computes on rows has others.
+template <class V>
+class VaesZeros {
+ public:
+  static constexpr bool kMakes = true;
+  MPCKDC_CTR_INLINE explicit VaesZeros(const ZeroSource* source) : source_(source) {
+    if (source == nullptr) return;
+    counter_ = V::FirstCounter(source->prefix, source->position);
+    last_ = Counter::template LastKey<true>(*source->own, *source->next);
+  }
+  // The next `kRows` rows; nothing if there is no source.
+  template <size_t kRows>
+  MPCKDC_CTR_INLINE void Fill(uint8_t* rows) {
+    static_assert(kRows * 4 % Counter::kBlocks == 0);
+    if (source_ == nullptr) return;
+    for (size_t done = 0; done < kRows * 64; done += 16 * Counter::kBlocks) {
+      typename V::T s[Counter::kAtOnce];
+      Counter::Counters(&counter_, s);
+      Counter::template Encrypt<true>(*source_->own, *source_->next, last_, s);
+#pragma GCC unroll 4
+      for (int i = 0; i < Counter::kAtOnce; ++i) V::Store(rows + done + i * V::kBytes, s[i]);
+    }
+  }
+
+ private:
+  using Counter = VaesCounter<V>;
+  const ZeroSource* source_;
+  typename V::T counter_{}, last_{};
 };
 
 }  // namespace mpckdc

@@ -103,6 +103,14 @@ void PairwiseStreams::FillZeroShare(const StreamPlace& place, absl::Span<uint8_t
   });
 }
 
+ZeroSource PairwiseStreams::TakeZeroShare(const StreamPlace& place, size_t size) {
+  zero_cursor_.Take(place, BlocksFor(size));
+  const Keys& k = keys_.Get();
+  return {&k.zero_own, &k.zero_next,
+          MakePrefix(StreamPurpose::kZeroShare, place.round, session_, place.batch),
+          place.position};
+}
+
 void PairwiseStreams::FillRandom(const StreamPlace& place, absl::Span<uint8_t> own,
                                  absl::Span<uint8_t> next) {
   random_cursor_.Take(place, BlocksFor(own.size()));

@@ -60,6 +60,8 @@ class PairwiseStreams {
 
   // out = F(k_i, place...) ^ F(k_{i+1}, place...).
   void FillZeroShare(const StreamPlace& place, absl::Span<uint8_t> out);
+  // Takes `size` bytes, a multiple of 16, for a caller that makes them itself.
+  ZeroSource TakeZeroShare(const StreamPlace& place, size_t size);
   // own = F(k_i, place...), next = F(k_{i+1}, place...). Equal lengths.
   void FillRandom(const StreamPlace& place, absl::Span<uint8_t> own, absl::Span<uint8_t> next);
 
@@ -86,6 +88,14 @@ class OutputMasks {
   void SetHash(const std::array<uint8_t, 32>& hash);
   // data ^= F(ko_i, hash, output) ^ F(ko_{i+1}, hash, output). Each output of a hash once.
   void Xor(uint32_t output, absl::Span<uint8_t> data);
+
+  // Instead of Fill(), where the streams can be had as such: `size` bytes, a multiple of 16, that
+  // the caller makes itself. False: they cannot.
+  bool Take(size_t size, ZeroSource* source) {
+    *source = streams_.TakeZeroShare(place_, size);
+    place_.position += static_cast<uint32_t>(size / 16);
+    return true;
+  }
 
  private:
   struct Scratch {

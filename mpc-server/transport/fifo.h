@@ -18,6 +18,7 @@ class Fifo {
   size_t size() const { return items_.size() - head_; }
   T& front() { return items_[head_]; }
   T& back() { return items_.back(); }
+  T& operator[](size_t i) { return items_[head_ + i]; }
 
   void push(T item) {
     if (items_.size() == items_.capacity() && head_ > items_.size() / 2) {
@@ -28,6 +29,7 @@ class Fifo {
   }
   void pop() {
     assert(!empty());
+    items_[head_] = T();
     if (++head_ == items_.size()) clear();
   }
   void clear() {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The production channel: one mutual TLS 1.3 connection per pair of servers.
+// The production channel: a mutual TLS 1.3 handshake, then TLS's records or faster ones of our own;
+// per ring one connection per pair of servers.
 //
 // P_i connects to P_{i+1} (its next) and accepts a connection from P_{i-1} (its prev), so every
-// pair has exactly one connection: 0->1, 1->2, 2->0. A party's certificate carries exactly one URI
+// pair has exactly one connection per ring: 0->1, 1->2, 2->0. A party's certificate carries exactly one URI
 // SAN, spiffe://REALM/mpc/peer/NAME, and NAME must be the one configured for that party (default
 // "p0", "p1", "p2"): otherwise one server could pose as both neighbours of another and break the
 // sharing.
@@ -13,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "mpc-server/clock/clock.h"
@@ -21,6 +23,15 @@
 namespace mpckdc {
 
 using CertificateFingerprint = std::array<uint8_t, 32>;  // SHA-256 of the DER certificate
+
+// What protects the frames after the TLS handshake: doc/frame_format.md says how.
+enum class PeerRecords {
+  kAuto,  // aead where both ends have it, else tls
+  kAead,  // AES-128-GCM records of our own, keys from the handshake
+  kTls,   // TLS's own records
+};
+
+inline constexpr int kMaxRings = 64;
 
 struct TlsPeerOptions {
   int party = 0;
@@ -33,13 +44,15 @@ struct TlsPeerOptions {
   std::array<std::string, 3> peer_names = {"p0", "p1", "p2"};  // NAME in each party's certificate
   // Called for every peer certificate, on the thread in Connect(); true refuses it. May be empty.
   std::function<bool(const CertificateFingerprint&)> denied;
+  PeerRecords records = PeerRecords::kAuto;
+  int rings = 1;  // channels to make, one per engine worker; the same on all three servers
   int socket_buffer_bytes = 4 << 20;  // SO_SNDBUF and SO_RCVBUF; the kernel may cap them
   std::string tcp_congestion = "";    // e.g. "cubic"; empty leaves the system's choice
 };
 
-// Owns the listening socket; makes connected channels, one at a time. Reconnecting is the caller's
-// loop: drop the failed channel, call Connect() again (it makes at most one attempt per 100 ms at a
-// neighbour that refuses).
+// Owns the listening socket; makes connected channels, all rings at a time. Reconnecting is the
+// caller's loop: drop the channels, call ConnectAll() again (it makes at most one attempt per ring
+// and 100 ms at a neighbour that refuses).
 class TlsPeerConnector {
  public:
   // Binds and listens. Reads certificate, key and CA once; errors name the file.
@@ -47,10 +60,14 @@ class TlsPeerConnector {
                                                                   Clock& clock = SystemClock());
   virtual ~TlsPeerConnector() = default;
 
-  // Returns when both neighbours are connected and authenticated. Errors: DeadlineExceeded (the
-  // text says which neighbour is missing and the last error seen with it), PermissionDenied never:
-  // a wrong certificate from the network only drops that connection and is part of the text.
-  virtual absl::StatusOr<std::unique_ptr<PeerChannel>> Connect(absl::Time deadline) = 0;
+  // Returns when both neighbours are connected and authenticated for every ring; element i is ring
+  // i's. Errors: DeadlineExceeded (the text says which neighbour is missing and the last error seen
+  // with it), PermissionDenied never: a wrong certificate from the network only drops that
+  // connection and is part of the text.
+  using Channels = std::vector<std::unique_ptr<PeerChannel>>;
+  virtual absl::StatusOr<Channels> ConnectAll(absl::Time deadline) = 0;
+  // The same with one ring.
+  absl::StatusOr<std::unique_ptr<PeerChannel>> Connect(absl::Time deadline);
   // Reads certificate, key, CA anew for later connections.
   virtual absl::Status Reload() = 0;
   virtual int port() const = 0;

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making the two connections: outgoing to next, incoming from prev, both at once, since every party
-// waits for both.
+// Making the connections: for each ring one outgoing to next and one incoming from prev, all at once,
+// since every party waits for all.
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "mpc-server/transport/link_channel.h"
+#include "mpc-server/transport/record_choice.h"
 #include "mpc-server/transport/ring.h"
-#include "mpc-server/transport/tls_peer_channel.h"
+#include "mpc-server/transport/tls_attempt.h"
 
 namespace mpckdc {
 namespace {
@@ -24,21 +23,14 @@ constexpr absl::Duration kRetryPause = absl::Milliseconds(100);
 constexpr absl::Duration kHandshakeLimit = absl::Seconds(5);
 constexpr size_t kMaxIncoming = 8;  // handshakes under way; more wait in the listen queue
 
-// A connection on its way to being a peer link.
-struct Attempt {
-  enum class State { kConnecting, kHandshake, kAccepting, kReady };
-  State state = State::kHandshake;
-  std::unique_ptr<TlsLink> link;
-  absl::Time give_up;
-};
-
 class Connector : public TlsPeerConnector {
  public:
   Connector(const TlsPeerOptions& options, Clock& clock)
       : options_(options),
         tuning_{options.socket_buffer_bytes, options.tcp_congestion},
         clock_(clock),
-        wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+        wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+        rings_(static_cast<size_t>(options.rings)) {}
 
   absl::Status Open() {
     if (absl::Status s = Reload(); !s.ok()) return s;
@@ -48,7 +40,7 @@ class Connector : public TlsPeerConnector {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::unique_ptr<PeerChannel>> Connect(absl::Time deadline) override;
+  absl::StatusOr<Channels> ConnectAll(absl::Time deadline) override;
   absl::Status Reload() override;
   int port() const override { return LocalPort(listener_); }
   void Shutdown() override {
@@ -61,12 +53,13 @@ class Connector : public TlsPeerConnector {
   int Next() const { return NextParty(options_.party); }
   int Prev() const { return PrevParty(options_.party); }
   absl::StatusOr<std::unique_ptr<TlsLink>> NewLink(Fd fd, bool client);
-  void StartOutgoing();
-  void StepOutgoing();
+  void StartOutgoing(int ring);
+  void StepOutgoing(int ring);
   void AcceptIncoming();
   void StepIncoming();
-  // Moves an attempt on: OK with state kReady, OK and not ready, or an error.
-  absl::Status Step(Attempt& attempt, bool client, int party);
+  bool Complete() const;
+  absl::StatusOr<Channels> TakeChannels();
+  void Clear();
   void Wait(absl::Time deadline);
   absl::Status TooLate() const;
 
@@ -78,10 +71,14 @@ class Connector : public TlsPeerConnector {
   absl::Mutex ctx_mutex_;
   SslCtx ctx_ ABSL_GUARDED_BY(ctx_mutex_);
 
-  std::unique_ptr<Attempt> outgoing_;
-  absl::Time next_try_ = absl::InfinitePast();
-  std::vector<std::unique_ptr<Attempt>> incoming_;
-  std::unique_ptr<Attempt> from_prev_;
+  // Of one ring.
+  struct Ring {
+    std::unique_ptr<Attempt> outgoing;   // under way or ready
+    absl::Time next_try = absl::InfinitePast();
+    std::unique_ptr<Attempt> from_prev;  // ready
+  };
+  std::vector<Ring> rings_;
+  std::vector<std::unique_ptr<Attempt>> incoming_;  // under way
   std::string outgoing_error_, incoming_error_;
 };
 
@@ -107,26 +104,10 @@ absl::StatusOr<std::unique_ptr<TlsLink>> Connector::NewLink(Fd fd, bool client) 
   return std::make_unique<TlsLink>(std::move(fd), std::move(ssl));
 }
 
-absl::Status Connector::Step(Attempt& attempt, bool client, int party) {
-  if (attempt.state == Attempt::State::kHandshake) {
-    Progress p = attempt.link->Handshake();
-    if (!p.ok()) return p.status();
-    if (!*p) return absl::OkStatus();
-    absl::Status s = CheckPeerCertificate(options_, party, attempt.link->ssl());
-    if (!s.ok()) return s;
-    attempt.state = Attempt::State::kAccepting;
-  }
-  if (attempt.state == Attempt::State::kAccepting) {
-    Progress p = client ? attempt.link->ReceiveAccepted() : attempt.link->SendAccepted();
-    if (!p.ok()) return p.status();
-    if (*p) attempt.state = Attempt::State::kReady;
-  }
-  return absl::OkStatus();
-}
-
-void Connector::StartOutgoing() {
-  if (outgoing_ != nullptr || clock_.Now() < next_try_) return;
-  next_try_ = clock_.Now() + kRetryPause;
+void Connector::StartOutgoing(int number) {
+  Ring& ring = rings_[static_cast<size_t>(number)];
+  if (ring.outgoing != nullptr || clock_.Now() < ring.next_try) return;
+  ring.next_try = clock_.Now() + kRetryPause;
   absl::StatusOr<Fd> fd = StartConnect(options_.peers[static_cast<size_t>(Next())], tuning_);
   absl::StatusOr<std::unique_ptr<TlsLink>> link =
       fd.ok() ? NewLink(*std::move(fd), true) : fd.status();
@@ -134,38 +115,18 @@ void Connector::StartOutgoing() {
     outgoing_error_ = std::string(link.status().message());
     return;
   }
-  outgoing_ = std::make_unique<Attempt>();
-  outgoing_->state = Attempt::State::kConnecting;
-  outgoing_->link = *std::move(link);
-  outgoing_->give_up = clock_.Now() + kHandshakeLimit;
+  ring.outgoing = std::make_unique<Attempt>(
+      Attempt::Outgoing(*std::move(link), number, clock_.Now() + kHandshakeLimit));
 }
 
-void Connector::StepOutgoing() {
-  StartOutgoing();
-  if (outgoing_ == nullptr) return;
-  absl::Status s;
-  pollfd ready = {outgoing_->link->fd(), POLLOUT | POLLRDHUP, 0};
-  poll(&ready, 1, 0);
-  if (outgoing_->state == Attempt::State::kConnecting) {
-    if (ready.revents == 0) {
-      if (clock_.Now() > outgoing_->give_up) s = absl::UnavailableError("connecting timed out");
-    } else {
-      int error = 0;
-      socklen_t size = sizeof(error);
-      getsockopt(outgoing_->link->fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-      if (error != 0) s = absl::UnavailableError(std::strerror(error));
-      if (s.ok()) outgoing_->state = Attempt::State::kHandshake;
-    }
-  } else if (outgoing_->state == Attempt::State::kReady) {
-    if (ready.revents & (POLLRDHUP | POLLERR)) s = absl::UnavailableError("connection closed");
-  } else if (clock_.Now() > outgoing_->give_up) {
-    s = absl::UnavailableError("handshake timed out");
-  }
-  if (s.ok() && outgoing_->state != Attempt::State::kConnecting) s = Step(*outgoing_, true, Next());
-  if (!s.ok()) {
-    outgoing_error_ = std::string(s.message());
-    outgoing_.reset();
-  }
+void Connector::StepOutgoing(int number) {
+  StartOutgoing(number);
+  std::unique_ptr<Attempt>& outgoing = rings_[static_cast<size_t>(number)].outgoing;
+  if (outgoing == nullptr) return;
+  absl::Status s = outgoing->Step(options_, Next(), clock_.Now());
+  if (s.ok()) return;
+  outgoing_error_ = std::string(s.message());
+  outgoing.reset();
 }
 
 void Connector::AcceptIncoming() {
@@ -174,83 +135,117 @@ void Connector::AcceptIncoming() {
     if (!fd.valid()) return;
     absl::StatusOr<std::unique_ptr<TlsLink>> link = NewLink(std::move(fd), false);
     if (!link.ok()) continue;
-    auto attempt = std::make_unique<Attempt>();
-    attempt->link = *std::move(link);
-    attempt->give_up = clock_.Now() + kHandshakeLimit;
-    incoming_.push_back(std::move(attempt));
+    incoming_.push_back(std::make_unique<Attempt>(
+        Attempt::Incoming(*std::move(link), clock_.Now() + kHandshakeLimit)));
   }
 }
 
-// The newest connection that authenticates as prev wins: an older one is a leftover.
+// The newest connection of a ring that authenticates as prev wins: an older one is a leftover.
 void Connector::StepIncoming() {
   AcceptIncoming();
   for (std::unique_ptr<Attempt>& a : incoming_) {
-    absl::Status s = Step(*a, false, Prev());
-    if (s.ok() && clock_.Now() > a->give_up) s = absl::UnavailableError("handshake timed out");
+    absl::Status s = a->Step(options_, Prev(), clock_.Now());
     if (!s.ok()) {
       incoming_error_ = std::string(s.message());
       a.reset();
-    } else if (a->state == Attempt::State::kReady) {
-      from_prev_ = std::move(a);
+    } else if (a->ready()) {
+      std::unique_ptr<Attempt>& place = rings_[static_cast<size_t>(a->ring())].from_prev;
+      place = std::move(a);
     }
   }
   incoming_.erase(std::remove(incoming_.begin(), incoming_.end(), nullptr), incoming_.end());
-  if (from_prev_ == nullptr) return;
-  pollfd ready = {from_prev_->link->fd(), POLLRDHUP, 0};
-  if (poll(&ready, 1, 0) > 0) {
-    incoming_error_ = "connection closed";
-    from_prev_.reset();
+  for (Ring& ring : rings_) {
+    if (ring.from_prev == nullptr) continue;
+    absl::Status s = ring.from_prev->Step(options_, Prev(), clock_.Now());
+    if (s.ok()) continue;
+    incoming_error_ = std::string(s.message());
+    ring.from_prev.reset();
   }
 }
 
 void Connector::Wait(absl::Time deadline) {
   std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}};
+  const auto add = [&fds](const std::unique_ptr<Attempt>& a) {
+    if (a != nullptr) fds.push_back({a->fd(), a->Events(), 0});
+  };
   if (incoming_.size() < kMaxIncoming) fds.push_back({listener_.get(), POLLIN, 0});
-  for (const auto& a : incoming_) fds.push_back({a->link->fd(), a->link->Events(), 0});
-  if (from_prev_ != nullptr) fds.push_back({from_prev_->link->fd(), POLLRDHUP, 0});
-  if (outgoing_ != nullptr) {
-    short events = outgoing_->link->Events();
-    if (outgoing_->state == Attempt::State::kConnecting) events = POLLOUT;
-    if (outgoing_->state == Attempt::State::kReady) events = POLLRDHUP;
-    fds.push_back({outgoing_->link->fd(), events, 0});
+  for (const auto& a : incoming_) add(a);
+  for (const Ring& ring : rings_) {
+    add(ring.from_prev);
+    add(ring.outgoing);
   }
   const absl::Duration left = std::min(deadline - clock_.Now(), kRetryPause);
   const int64_t ms = absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)));
   poll(fds.data(), fds.size(), static_cast<int>(std::max<int64_t>(ms, 0)));
 }
 
+bool Ready(const std::unique_ptr<Attempt>& a) { return a != nullptr && a->ready(); }
+
+bool Connector::Complete() const {
+  return std::all_of(rings_.begin(), rings_.end(), [](const Ring& ring) {
+    return Ready(ring.outgoing) && Ready(ring.from_prev);
+  });
+}
+
 absl::Status Connector::TooLate() const {
   std::string text;
-  const auto describe = [&text](absl::string_view who, int party, const std::string& error) {
+  const auto describe = [&](absl::string_view who, int party, size_t missing,
+                            const std::string& error) {
+    if (missing == 0) return;
     absl::StrAppend(&text, text.empty() ? "" : "; ", "no connection ", who, " (P", party, ")");
+    if (missing < rings_.size()) {
+      absl::StrAppend(&text, " for ", missing, " of ", rings_.size(), " rings");
+    }
     if (!error.empty()) absl::StrAppend(&text, ": ", error);
   };
-  if (outgoing_ == nullptr || outgoing_->state != Attempt::State::kReady) {
-    describe("to next", Next(), outgoing_error_);
+  size_t no_next = 0, no_prev = 0;
+  for (const Ring& ring : rings_) {
+    no_next += !Ready(ring.outgoing);
+    no_prev += !Ready(ring.from_prev);
   }
-  if (from_prev_ == nullptr) describe("from prev", Prev(), incoming_error_);
+  describe("to next", Next(), no_next, outgoing_error_);
+  describe("from prev", Prev(), no_prev, incoming_error_);
   return absl::DeadlineExceededError(text);
 }
 
-absl::StatusOr<std::unique_ptr<PeerChannel>> Connector::Connect(absl::Time deadline) {
-  outgoing_.reset();
-  from_prev_.reset();
+absl::StatusOr<TlsPeerConnector::Channels> Connector::TakeChannels() {
+  Channels channels;
+  const int self = options_.party;
+  for (Ring& ring : rings_) {
+    absl::StatusOr<std::unique_ptr<Link>> prev =
+        StartRecords(std::move(*ring.from_prev).TakeLink(), Prev(), self, false);
+    if (!prev.ok()) return prev.status();
+    absl::StatusOr<std::unique_ptr<Link>> next =
+        StartRecords(std::move(*ring.outgoing).TakeLink(), self, Next(), true);
+    if (!next.ok()) return next.status();
+    channels.push_back(MakeLinkChannel(self, *std::move(prev), *std::move(next), clock_));
+  }
+  return channels;
+}
+
+void Connector::Clear() {
+  for (Ring& ring : rings_) {
+    ring.outgoing.reset();
+    ring.from_prev.reset();
+  }
   incoming_.clear();
+}
+
+absl::StatusOr<TlsPeerConnector::Channels> Connector::ConnectAll(absl::Time deadline) {
+  Clear();
   outgoing_error_.clear();
   incoming_error_.clear();
   while (!shut_down_) {
-    StepOutgoing();
+    for (int ring = 0; ring < options_.rings; ++ring) StepOutgoing(ring);
     StepIncoming();
-    if (outgoing_ != nullptr && outgoing_->state == Attempt::State::kReady &&
-        from_prev_ != nullptr) {
-      return MakeTlsPeerChannel(options_.party, std::move(from_prev_->link),
-                                std::move(outgoing_->link), clock_);
+    if (Complete()) {
+      absl::StatusOr<Channels> channels = TakeChannels();
+      Clear();
+      return channels;
     }
     if (clock_.Now() >= deadline) {
       absl::Status s = TooLate();
-      outgoing_.reset();
-      from_prev_.reset();
-      incoming_.clear();
+      Clear();
       return s;
     }
     Wait(deadline);
@@ -260,8 +255,21 @@ absl::StatusOr<std::unique_ptr<PeerChannel>> Connector::Connect(absl::Time deadl
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<PeerChannel>> TlsPeerConnector::Connect(absl::Time deadline) {
+  absl::StatusOr<Channels> channels = ConnectAll(deadline);
+  if (!channels.ok()) return channels.status();
+  if (channels->size() != 1) {
+    return absl::FailedPreconditionError("Connect() is for one ring, ConnectAll() for several");
+  }
+  return std::move(channels->front());
+}
+
 absl::StatusOr<std::unique_ptr<TlsPeerConnector>> TlsPeerConnector::Create(
     const TlsPeerOptions& options, Clock& clock) {
+  if (options.rings < 1 || options.rings > kMaxRings) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.rings, " rings (engine workers): must be 1 to ", kMaxRings));
+  }
   auto connector = std::make_unique<Connector>(options, clock);
   if (absl::Status s = connector->Open(); !s.ok()) return s;
   return connector;

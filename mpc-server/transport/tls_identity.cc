@@ -5,6 +5,7 @@
 #include <openssl/x509v3.h>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/transport/record_choice.h"
 
 namespace mpckdc {
 namespace {
@@ -47,6 +48,11 @@ std::string TakeSslError() {
   const unsigned long code = ERR_peek_last_error();
   ERR_clear_error();
   if (code == 0) return "connection closed";
+  const int why = ERR_GET_REASON(code);
+  if (why == SSL_R_NO_APPLICATION_PROTOCOL || why == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL) {
+    return "no record protection in common (ALPN): one end insists on aead, the other on tls; set "
+           "the same on all three servers, or auto";
+  }
   const char* reason = ERR_reason_error_string(code);
   return reason != nullptr ? reason : absl::StrCat("OpenSSL error ", code);
 }
@@ -63,7 +69,6 @@ absl::StatusOr<SslCtx> MakePeerSslCtx(const TlsPeerOptions& options) {
   SSL_CTX_set_mode(ctx.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   // A record's plaintext is wiped in OpenSSL's buffer once it was read.
   SSL_CTX_set_options(ctx.get(), SSL_OP_CLEANSE_PLAINTEXT);
-  SSL_CTX_set_read_ahead(ctx.get(), 1);
   SSL_CTX_set_default_read_buffer_len(ctx.get(), kReadBuffer);
   if (SSL_CTX_use_certificate_chain_file(ctx.get(), options.certificate_file.c_str()) != 1) {
     return FileError("certificate", options.certificate_file);
@@ -75,6 +80,7 @@ absl::StatusOr<SslCtx> MakePeerSslCtx(const TlsPeerOptions& options) {
   if (SSL_CTX_load_verify_file(ctx.get(), options.ca_file.c_str()) != 1) {
     return FileError("CA file", options.ca_file);
   }
+  if (absl::Status s = OfferRecords(options.records, ctx.get()); !s.ok()) return s;
   return ctx;
 }
 

@@ -12,7 +12,6 @@
 namespace mpckdc {
 namespace {
 
-constexpr uint8_t kAccepted = 0x06;
 // The first TLS record of a frame holds its header and the payload's beginning.
 constexpr size_t kFirstRecord = 16 << 10;
 
@@ -62,18 +61,22 @@ Progress TlsLink::Handshake() {
   return false;
 }
 
-Progress TlsLink::SendAccepted() {
-  absl::StatusOr<size_t> n = Write(&kAccepted, 1);
+Progress TlsLink::SendBytes(absl::Span<const uint8_t> bytes) {
+  absl::StatusOr<size_t> n = Write(bytes.data(), bytes.size());
   if (!n.ok()) return n.status();
-  return *n == 1;
+  if (*n != 0 && *n != bytes.size()) return absl::InternalError("a TLS record was cut");
+  return *n == bytes.size();
 }
 
-Progress TlsLink::ReceiveAccepted() {
-  uint8_t byte = 0;
-  absl::StatusOr<size_t> n = Read(&byte, 1);
-  if (!n.ok()) return n.status();
-  if (*n == 1 && byte != kAccepted) return absl::DataLossError("not a peer of this protocol");
-  return *n == 1;
+Progress TlsLink::ReceiveBytes(absl::Span<uint8_t> bytes) {
+  while (bytes_have_ < bytes.size()) {
+    absl::StatusOr<size_t> n = Read(bytes.data() + bytes_have_, bytes.size() - bytes_have_);
+    if (!n.ok()) return n.status();
+    if (*n == 0) return false;
+    bytes_have_ += *n;
+  }
+  bytes_have_ = 0;
+  return true;
 }
 
 // Keeps out_ from growing without end while it never empties.
@@ -91,8 +94,8 @@ void TlsLink::Queue(const FrameHeader& header, absl::Span<const uint8_t> payload
   out_.insert(out_.end(), bytes, bytes + sizeof(bytes));
   out_.insert(out_.end(), payload.begin(), payload.end());
   pieces_.push({nullptr, sizeof(bytes) + payload.size()});
-  ++counters.frames_sent;
-  counters.bytes_sent += sizeof(bytes) + payload.size();
+  ++counters_.frames_sent;
+  counters_.bytes_sent += sizeof(bytes) + payload.size();
 }
 
 void TlsLink::QueueReferring(const FrameHeader& header, absl::Span<const uint8_t> payload) {
@@ -101,7 +104,7 @@ void TlsLink::QueueReferring(const FrameHeader& header, absl::Span<const uint8_t
   Queue(header, payload.first(first));
   if (first == payload.size()) return;
   pieces_.push({payload.data() + first, payload.size() - first});
-  counters.bytes_sent += payload.size() - first;
+  counters_.bytes_sent += payload.size() - first;
 }
 
 void TlsLink::Took(size_t size) {
@@ -131,7 +134,7 @@ Progress TlsLink::Flush() {
   return true;
 }
 
-void TlsLink::DropUnsent() {
+void TlsLink::Abandon() {
   cut_short_ = cut_short_ || !pieces_.empty();
   pieces_.clear();
   out_.clear();
@@ -158,8 +161,8 @@ Progress TlsLink::ReadPayload(absl::Span<uint8_t> target) {
     if (*n == 0) return false;
     in_have_ += *n;
   }
-  ++counters.frames_received;
-  counters.bytes_received += kFrameHeaderSize + target.size();
+  ++counters_.frames_received;
+  counters_.bytes_received += kFrameHeaderSize + target.size();
   in_header_done_ = false;
   in_have_ = 0;
   return true;

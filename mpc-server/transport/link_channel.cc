@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PeerChannel over two TLS links: every call drives both links until its own part is done.
+// PeerChannel over two links: every call drives both links until its own part is done.
 #include <poll.h>
 
 #include <algorithm>
@@ -7,17 +7,18 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/transport/link_channel.h"
 #include "mpc-server/transport/posted_rounds.h"
 #include "mpc-server/transport/ring.h"
-#include "mpc-server/transport/tls_peer_channel.h"
 
 namespace mpckdc {
 namespace {
 
-class TlsPeerChannel : public PeerChannel {
+constexpr int64_t kPatience = 10;  // ms to wait for a whole frame before looking at a part
+
+class LinkChannel : public PeerChannel {
  public:
-  TlsPeerChannel(int party, std::unique_ptr<TlsLink> prev, std::unique_ptr<TlsLink> next,
-                 Clock& clock)
+  LinkChannel(int party, std::unique_ptr<Link> prev, std::unique_ptr<Link> next, Clock& clock)
       : party_(party), clock_(clock), prev_(std::move(prev)), next_(std::move(next)) {}
 
   absl::Status Post(const RoundId& id, absl::Span<const uint8_t> to_next,
@@ -30,7 +31,7 @@ class TlsPeerChannel : public PeerChannel {
   ChannelCounters Counters() const override;
 
  private:
-  TlsLink& Link(Neighbour n) { return n == Neighbour::kPrev ? *prev_ : *next_; }
+  Link& LinkTo(Neighbour n) { return n == Neighbour::kPrev ? *prev_ : *next_; }
   std::string Who(Neighbour n) const {
     return absl::StrCat(NeighbourName(n), " (P",
                         n == Neighbour::kPrev ? PrevParty(party_) : NextParty(party_), ")");
@@ -41,57 +42,68 @@ class TlsPeerChannel : public PeerChannel {
   // One step of a link's part; done flags are only ever set.
   absl::Status Drive(Neighbour n, absl::string_view step, const Progress& progress, bool* done);
   // Waits until a link can go on, or `watched` hangs up. False: the deadline passed.
-  bool Wait(absl::Time deadline, const TlsLink* watched = nullptr);
+  bool Wait(absl::Time deadline, const Link* watched = nullptr);
 
   const int party_;
   Clock& clock_;
-  std::unique_ptr<TlsLink> prev_, next_;
+  std::unique_ptr<Link> prev_, next_;
   uint32_t session_ = 0;
   absl::Status broken_;
   PostedRounds posted_;
 };
 
-absl::Status TlsPeerChannel::Fail(Neighbour n, absl::string_view step, const absl::Status& cause) {
+absl::Status LinkChannel::Fail(Neighbour n, absl::string_view step, const absl::Status& cause) {
   broken_ = absl::Status(cause.code(),
                          absl::StrCat(Who(n), " in step \"", step, "\": ", cause.message()));
-  prev_->DropUnsent();
-  next_->DropUnsent();
+  prev_->Abandon();
+  next_->Abandon();
   return broken_;
 }
 
-absl::Status TlsPeerChannel::Gone(Neighbour n) {
+absl::Status LinkChannel::Gone(Neighbour n) {
   FrameHeader header;
   SecretBytes payload;
-  const Progress last = Link(n).ReadFrame(&header, &payload);
+  const Progress last = LinkTo(n).ReadFrame(&header, &payload);
   return Fail(n, "receive", last.ok() ? absl::UnavailableError("connection closed") : last.status());
 }
 
-absl::Status TlsPeerChannel::Drive(Neighbour n, absl::string_view step, const Progress& progress,
+absl::Status LinkChannel::Drive(Neighbour n, absl::string_view step, const Progress& progress,
                                    bool* done) {
   if (!progress.ok()) return Fail(n, step, progress.status());
   *done = *progress;
   return absl::OkStatus();
 }
 
-bool HungUp(const TlsLink& link) {
+bool HungUp(const Link& link) {
   pollfd fd = {link.fd(), POLLRDHUP, 0};
   return poll(&fd, 1, 0) > 0;
 }
 
-bool TlsPeerChannel::Wait(absl::Time deadline, const TlsLink* watched) {
+// Mostly the peer sends what is expected, so one wake-up per frame is enough. When nothing came for
+// a while, it may be that something shorter did: an abort.
+bool LinkChannel::Wait(absl::Time deadline, const Link* watched) {
   pollfd fds[2] = {{prev_->fd(), prev_->Events(), 0}, {next_->fd(), next_->Events(), 0}};
   for (pollfd& f : fds) {
     if (watched != nullptr && f.fd == watched->fd()) f.events |= POLLRDHUP;
   }
+  const auto put_off = [&](bool whole) {
+    bool any = false;
+    if (fds[0].events & POLLIN) any = prev_->PutOffWaking(whole);
+    if (fds[1].events & POLLIN) any = next_->PutOffWaking(whole) || any;
+    return any;
+  };
   for (pollfd& f : fds) {
     if (f.events == 0) f.fd = -1;  // else a hang-up that nobody waits for would spin
   }
+  bool whole = true;
   while (true) {
     const absl::Duration left = deadline - clock_.Now();
     if (left <= absl::ZeroDuration()) return false;
+    const bool patient = whole && put_off(whole);
     const int64_t ms = absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)));
-    const int rc = poll(fds, 2, static_cast<int>(std::min<int64_t>(ms, 60000)));
+    const int rc = poll(fds, 2, static_cast<int>(std::min<int64_t>(ms, patient ? kPatience : 60000)));
     if (rc > 0 || (rc < 0 && errno != EINTR)) return true;
+    if (patient) put_off(whole = false);
   }
 }
 
@@ -99,7 +111,7 @@ FrameHeader RoundHeader(const RoundId& id, size_t size) {
   return {FrameType::kRound, id.round, id.session, id.batch, static_cast<uint32_t>(size)};
 }
 
-absl::Status TlsPeerChannel::Post(const RoundId& id, absl::Span<const uint8_t> to_next,
+absl::Status LinkChannel::Post(const RoundId& id, absl::Span<const uint8_t> to_next,
                                   absl::Span<const uint8_t> to_prev) {
   if (!broken_.ok()) return broken_;
   if (!to_next.empty()) next_->QueueReferring(RoundHeader(id, to_next.size()), to_next);
@@ -111,7 +123,7 @@ absl::Status TlsPeerChannel::Post(const RoundId& id, absl::Span<const uint8_t> t
   return s;
 }
 
-absl::Status TlsPeerChannel::Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
+absl::Status LinkChannel::Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
                                      absl::Span<uint8_t> from_next, absl::Time deadline) {
   if (!broken_.ok()) return broken_;
   const absl::StatusOr<PostedRound> round = posted_.Pop(id);
@@ -145,24 +157,24 @@ absl::Status TlsPeerChannel::Collect(const RoundId& id, absl::Span<uint8_t> from
   }
 }
 
-absl::Status TlsPeerChannel::Send(Neighbour to, FrameType type,
+absl::Status LinkChannel::Send(Neighbour to, FrameType type,
                                   absl::Span<const uint8_t> payload) {
   if (!broken_.ok()) {
     if (type == FrameType::kAbort) {
-      Link(to).Queue({type, 0, session_, 0, static_cast<uint32_t>(payload.size())}, payload);
-      static_cast<void>(Link(to).Flush());
+      LinkTo(to).Queue({type, 0, session_, 0, static_cast<uint32_t>(payload.size())}, payload);
+      static_cast<void>(LinkTo(to).Flush());
     }
     return broken_;
   }
-  Link(to).Queue({type, 0, session_, 0, static_cast<uint32_t>(payload.size())}, payload);
+  LinkTo(to).Queue({type, 0, session_, 0, static_cast<uint32_t>(payload.size())}, payload);
   bool done = false;
-  return Drive(to, FrameTypeName(type), Link(to).Flush(), &done);
+  return Drive(to, FrameTypeName(type), LinkTo(to).Flush(), &done);
 }
 
 // A neighbour that is gone ends the session also for who waits for the other one. Otherwise three
 // servers that reconnect could follow each other round the ring for ever, each waiting for its prev
 // with a next that has given up.
-absl::StatusOr<Frame> TlsPeerChannel::Receive(Neighbour from, absl::Time deadline) {
+absl::StatusOr<Frame> LinkChannel::Receive(Neighbour from, absl::Time deadline) {
   if (!broken_.ok()) return broken_;
   const Neighbour other = from == Neighbour::kPrev ? Neighbour::kNext : Neighbour::kPrev;
   bool flushed = false, flushed_other = false, got = false;
@@ -172,13 +184,13 @@ absl::StatusOr<Frame> TlsPeerChannel::Receive(Neighbour from, absl::Time deadlin
   prev_->ForgetEvents();
   while (true) {
     absl::Status s;
-    if (!flushed) s = Drive(from, "send", Link(from).Flush(), &flushed);
-    if (s.ok() && !flushed_other) s = Drive(other, "send", Link(other).Flush(), &flushed_other);
-    if (s.ok()) s = Drive(from, "receive", Link(from).ReadFrame(&header, &frame.payload), &got);
+    if (!flushed) s = Drive(from, "send", LinkTo(from).Flush(), &flushed);
+    if (s.ok() && !flushed_other) s = Drive(other, "send", LinkTo(other).Flush(), &flushed_other);
+    if (s.ok()) s = Drive(from, "receive", LinkTo(from).ReadFrame(&header, &frame.payload), &got);
     if (!s.ok()) return s;
     if (got) break;
-    if (HungUp(Link(other))) return Gone(other);
-    if (!Wait(deadline, &Link(other))) {
+    if (HungUp(LinkTo(other))) return Gone(other);
+    if (!Wait(deadline, &LinkTo(other))) {
       return absl::DeadlineExceededError(absl::StrCat(Who(from), ": nothing received"));
     }
   }
@@ -188,18 +200,18 @@ absl::StatusOr<Frame> TlsPeerChannel::Receive(Neighbour from, absl::Time deadlin
   return frame;
 }
 
-ChannelCounters TlsPeerChannel::Counters() const {
-  const ChannelCounters& p = prev_->counters;
-  const ChannelCounters& n = next_->counters;
+ChannelCounters LinkChannel::Counters() const {
+  const ChannelCounters& p = prev_->counters();
+  const ChannelCounters& n = next_->counters();
   return {p.frames_sent + n.frames_sent, p.bytes_sent + n.bytes_sent,
           p.frames_received + n.frames_received, p.bytes_received + n.bytes_received};
 }
 
 }  // namespace
 
-std::unique_ptr<PeerChannel> MakeTlsPeerChannel(int party, std::unique_ptr<TlsLink> prev,
-                                                std::unique_ptr<TlsLink> next, Clock& clock) {
-  return std::make_unique<TlsPeerChannel>(party, std::move(prev), std::move(next), clock);
+std::unique_ptr<PeerChannel> MakeLinkChannel(int party, std::unique_ptr<Link> prev,
+                                             std::unique_ptr<Link> next, Clock& clock) {
+  return std::make_unique<LinkChannel>(party, std::move(prev), std::move(next), clock);
 }
 
 }  // namespace mpckdc

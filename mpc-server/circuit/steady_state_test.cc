@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// No allocation in steady state: a page touched for the first time costs more than a block.
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "mpc-server/bitslice/slices.h"
+#include "mpc-server/circuit/aes_circuit.h"
+#include "mpc-server/circuit/aes_kernels.h"
+#include "mpc-server/circuit/key_schedule.h"
+#include "mpc-server/clock/random_source.h"
+#include "mpc-server/secret/secret.h"
+
+namespace {
+size_t allocations = 0;
+}  // namespace
+
+// Not inlined: the compiler would see a new that is freed.
+__attribute__((noinline)) void* operator new(size_t size) {
+  ++allocations;
+  if (void* p = std::malloc(size)) return p;
+  std::abort();
+}
+__attribute__((noinline)) void operator delete(void* p) noexcept { std::free(p); }
+__attribute__((noinline)) void operator delete(void* p, size_t) noexcept { std::free(p); }
+
+namespace mpckdc {
+namespace {
+
+class SteadyStateTest : public testing::TestWithParam<Isa> {
+ protected:
+  static constexpr size_t kMost = 1300;
+  static constexpr size_t kMessage = WireBytes(kMost, 16 * kMaxSlicesPerByte);
+
+  // One circuit to its end, alone: what comes from the neighbour is what was sent.
+  void Run(Circuit& circuit) {
+    ++batch_;
+    for (uint32_t round = 0; !circuit.Done(); ++round) {
+      const size_t size = circuit.NextRound().to_next;
+      ZeroShares zero(streams_, batch_, round);
+      circuit.Produce(zero, {absl::MakeSpan(message_[round % 2]).first(size), {}});
+      ok_ = circuit.Consume({absl::MakeConstSpan(message_[round % 2]).first(size), {}}).ok() && ok_;
+    }
+  }
+  // What `f` allocates, in calls and in secret memory.
+  template <class F>
+  size_t AllocationsOf(F f) {
+    const size_t before = allocations, secret = GetSecretArenaStats().bytes_in_use;
+    f();
+    return allocations - before + (GetSecretArenaStats().bytes_in_use - secret);
+  }
+
+  PairwiseStreams streams_{1, {Secret<Seed>(Seed{1}), Secret<Seed>(Seed{2})}, GetParam()};
+  SecretBytes message_[2] = {SecretBytes(kMessage), SecretBytes(kMessage)};
+  uint32_t batch_ = 0;
+  bool ok_ = true;
+};
+
+TEST_P(SteadyStateTest, AesOfTheSameOrFewerLanesAllocatesNothing) {
+  const SecretVector<SharedBlock> keys(AesRoundKeys(AesBits::k128));
+  const std::vector<AesLane> lanes(kMost, AesLane{keys.data(), nullptr, Block{}});
+  AesEncrypt aes(AesBits::k128, GetParam());
+  const auto run = [&](size_t n, Sbox sbox) {
+    aes.Reset(absl::MakeConstSpan(lanes).first(n), sbox);
+    Run(aes);
+    EXPECT_EQ(aes.outputs().size(), n);
+  };
+  // The control: what grows is seen.
+  EXPECT_NE(AllocationsOf([&] { run(kMost, Sbox::kThroughput); }), 0u);
+  for (size_t n : {kMost, size_t{512}, size_t{1}, size_t{0}, kMost}) {
+    EXPECT_EQ(AllocationsOf([&] { run(n, Sbox::kThroughput); }), 0u) << n;
+    EXPECT_EQ(AllocationsOf([&] { run(n, Sbox::kLatency); }), 0u) << n;
+  }
+  EXPECT_TRUE(ok_);
+}
+
+TEST_P(SteadyStateTest, KeyScheduleOfTheSameOrFewerKeysAllocatesNothing) {
+  const SecretVector<SharedBlock> keys(kMost);
+  KeySchedule schedule(AesBits::k128, GetParam());
+  const auto run = [&](size_t n) {
+    schedule.Reset(absl::MakeConstSpan(keys).first(n));
+    Run(schedule);
+  };
+  EXPECT_NE(AllocationsOf([&] { run(kMost); }), 0u);
+  for (size_t n : {kMost, size_t{512}, size_t{1}, size_t{0}, kMost}) {
+    EXPECT_EQ(AllocationsOf([&] { run(n); }), 0u) << n;
+  }
+  EXPECT_TRUE(ok_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, SteadyStateTest, testing::ValuesIn(SupportedIsas()),
+                         [](const auto& i) { return std::string(IsaName(i.param)); });
+
+}  // namespace
+}  // namespace mpckdc
