@@ -17,11 +17,7 @@ class TlsPeerLink : public PeerLink {
   explicit TlsPeerLink(TlsPeerConnector* connector) : connector_(connector) {}
 
   absl::StatusOr<PeerChannels> Connect(absl::Time deadline) override {
-    absl::StatusOr<std::unique_ptr<PeerChannel>> channel = connector_->Connect(deadline);
-    if (!channel.ok()) return channel.status();
-    PeerChannels channels;
-    channels.push_back(*std::move(channel));
-    return channels;
+    return connector_->ConnectAll(deadline);
   }
   void Shutdown() override { connector_->Shutdown(); }
 

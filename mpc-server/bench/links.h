@@ -27,16 +27,12 @@ struct LinkTuning {
   absl::Duration round_timeout = absl::Seconds(60);
 };
 
-// One party's side of `rings` connections per neighbour. Ring r uses the ports that are r above
-// those of `peers`.
-absl::StatusOr<RingsOfParty> ConnectRings(const TlsPeerOptions& peers, int rings,
+// One party's side of `peers.rings` connections per neighbour; not for Channel::kMemory. The
+// certificates of `peers` are left alone where nothing is protected.
+absl::StatusOr<RingsOfParty> ConnectRings(Channel channel, const TlsPeerOptions& peers,
                                           absl::Time deadline);
 
-// "host:port" with the port moved up by `by`.
-absl::StatusOr<std::string> MovePort(absl::string_view host_port, int by);
-
-// Three loopback addresses with `rings` free ports from each on.
-absl::StatusOr<std::array<std::string, kParties>> FreeLoopbackAddresses(int rings);
+void Tune(const LinkTuning& tuning, TlsPeerOptions& peers);
 
 // All three parties' channels within this process.
 absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup, const LinkTuning& tuning);

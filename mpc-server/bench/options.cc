@@ -12,6 +12,7 @@
 #include "mpc-server/bench/machine.h"
 #include "mpc-server/bitslice/slices.h"
 #include "mpc-server/limits.h"
+#include "mpc-server/transport/socket.h"
 
 namespace mpckdc::bench {
 namespace {
@@ -63,7 +64,9 @@ absl::Status ParseChannel(absl::string_view text, Channel* out) {
   std::vector<absl::string_view> names;
   for (Channel c : kAllChannels) {
     names.push_back(ChannelName(c));
-    if (ChannelName(c) == text) return *out = c, absl::OkStatus();
+    if (ChannelName(c) != text) continue;
+    if (ChannelIsBuilt(c)) return *out = c, absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(text, " is not built for this machine"));
   }
   return Bad(text, absl::StrCat("one of ", absl::StrJoin(names, ", ")));
 }
@@ -115,11 +118,22 @@ absl::Status Seconds(absl::string_view text, double low, double* out) {
   return absl::OkStatus();
 }
 
+absl::Status CheckAddress(absl::string_view text) {
+  constexpr int kMaxPort = 65535;
+  std::string host, port;
+  if (absl::Status s = SplitHostPort(text, &host, &port); !s.ok()) return s;
+  int number = 0;
+  if (absl::SimpleAtoi(port, &number) && number >= 1 && number <= kMaxPort) {
+    return absl::OkStatus();
+  }
+  return Bad(text, "host:port with a port from 1 to 65535");
+}
+
 absl::Status Three(absl::string_view text, std::array<std::string, kParties>* out) {
   const std::vector<std::string> parts = absl::StrSplit(text, ',');
   if (parts.size() != kParties) return Bad(text, "three addresses host:port, with commas between");
   for (size_t p = 0; p < parts.size(); ++p) {
-    if (absl::StatusOr<std::string> s = MovePort(parts[p], 0); !s.ok()) return s.status();
+    if (absl::Status s = CheckAddress(parts[p]); !s.ok()) return s;
     (*out)[p] = parts[p];
   }
   return absl::OkStatus();
@@ -136,7 +150,8 @@ using V = absl::string_view;
 // What is measured, each a list.
 std::vector<Entry> WhatEntries() {
   return {
-      {kWhat, "--channel", "NAME", "tls (default), memory (threads only) or all",
+      {kWhat, "--channel", "NAME", "aead (the default where it is built), tls, tcp (without\n"
+       "protection), memory (threads only) or all",
        [](V v, Options* o) {
          o->all_channels = v == "all";
          return o->all_channels ? absl::OkStatus() : List(v, &o->channels, ParseChannel);
@@ -207,8 +222,7 @@ std::vector<Entry> WhereEntries() {
          o->launch = absl::StrSplit(v, ' ', absl::SkipEmpty());
          return absl::OkStatus();
        }},
-      {kWhere, "--addresses", "A,B,C", "host:port of each party; worker w uses the port + w\n"
-       "(free ports of 127.0.0.1)",
+      {kWhere, "--addresses", "A,B,C", "host:port of each party (free ports of 127.0.0.1)",
        [](V v, Options* o) { return Three(v, &o->addresses); }},
       {kWhere, "--congestion", "NAME", "TCP congestion control of the parties' connections",
        [](V v, Options* o) { return Text(v, &o->tuning.congestion); }},
@@ -333,6 +347,7 @@ absl::Status CheckParty(const Options& o) {
 std::vector<Channel> ChannelsOf(Placement placement) {
   std::vector<Channel> channels(std::begin(kAllChannels), std::end(kAllChannels));
   if (placement == Placement::kProcesses) std::erase(channels, Channel::kMemory);
+  std::erase_if(channels, [](Channel c) { return !ChannelIsBuilt(c); });
   return channels;
 }
 

@@ -20,7 +20,7 @@ struct Options {
   bool help = false, version = false;
 
   // Each combination of these is measured.
-  std::vector<Channel> channels = {Channel::kTls};
+  std::vector<Channel> channels = {DefaultChannel()};
   bool all_channels = false;
   std::vector<size_t> batches = {16384};
   std::vector<int> workers;  // empty: 1; for table2 1 and the number of cores

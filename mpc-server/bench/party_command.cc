@@ -26,10 +26,10 @@ class PartyProcess {
     peers.ca_file = o.ca;
     peers.listen = o.listen;
     peers.peers = o.peers;
-    peers.socket_buffer_bytes = o.tuning.socket_buffer_bytes;
-    peers.tcp_congestion = o.tuning.congestion;
+    peers.rings = setup.workers;
+    Tune(o.tuning, peers);
     absl::StatusOr<RingsOfParty> rings =
-        ConnectRings(peers, setup.workers, SystemClock().Now() + kConnectTimeout);
+        ConnectRings(setup.channel, peers, SystemClock().Now() + kConnectTimeout);
     if (!rings.ok()) return rings.status();
     auto party = Party::Open(setup, o.party, *std::move(rings), o.tuning.round_timeout);
     if (!party.ok()) return party.status();

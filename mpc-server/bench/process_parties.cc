@@ -33,8 +33,9 @@ class ProcessParties : public Parties {
   std::array<std::unique_ptr<Child>, kParties> children_;
 };
 
-std::vector<std::string> Words(const BenchSetup& setup, const ProcessOptions& options, int party,
-                               const TestCa::Identity& identity, const std::string& ca_file) {
+std::vector<std::string> Words(const BenchSetup& setup, const ProcessOptions& options,
+                               const TlsPeerOptions& peer) {
+  const int party = peer.party;
   std::vector<std::string> words;
   for (const std::string& word : options.launch) {
     words.push_back(absl::StrReplaceAll(word, {{"{party}", absl::StrCat(party)}}));
@@ -43,9 +44,9 @@ std::vector<std::string> Words(const BenchSetup& setup, const ProcessOptions& op
   for (std::string& a : PartyArguments(setup, party)) words.push_back(std::move(a));
   words.push_back(absl::StrCat("--listen=", options.addresses[party]));
   words.push_back(absl::StrCat("--peers=", absl::StrJoin(options.addresses, ",")));
-  words.push_back("--ca=" + ca_file);
-  words.push_back("--cert=" + identity.certificate_file);
-  words.push_back("--key=" + identity.key_file);
+  words.push_back("--ca=" + peer.ca_file);
+  words.push_back("--cert=" + peer.certificate_file);
+  words.push_back("--key=" + peer.key_file);
   words.push_back(absl::StrCat("--socket-buffer=", options.tuning.socket_buffer_bytes));
   if (!options.tuning.congestion.empty()) {
     words.push_back("--congestion=" + options.tuning.congestion);
@@ -57,18 +58,13 @@ std::vector<std::string> Words(const BenchSetup& setup, const ProcessOptions& op
 
 absl::Status ProcessParties::Start(const BenchSetup& setup, const ProcessOptions& options) {
   ProcessOptions placed = options;
-  if (placed.addresses[0].empty()) {
-    absl::StatusOr<std::array<std::string, kParties>> free = FreeLoopbackAddresses(setup.workers);
-    if (!free.ok()) return free.status();
-    placed.addresses = *free;
-  }
+  const std::array<TlsPeerOptions, kParties> peers = TestPeerOptions(ca_);
+  if (placed.addresses[0].empty()) placed.addresses = peers[0].peers;
   // The streams of zero shares take the environment's instruction set, like a server's.
   const std::string isa = absl::StrCat("MPCKDC_ISA=", IsaName(setup.isa));
   for (int p = 0; p < kParties; ++p) {
-    const std::string name = absl::StrCat("p", p);
-    const TestCa::Identity id = ca_.Issue(name, {"spiffe://TEST/mpc/peer/" + name});
     absl::StatusOr<std::unique_ptr<Child>> child =
-        Child::Start(Words(setup, placed, p, id, ca_.ca_file()), {isa});
+        Child::Start(Words(setup, placed, peers[p]), {isa});
     if (!child.ok()) return child.status();
     children_[p] = *std::move(child);
   }

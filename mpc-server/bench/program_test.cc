@@ -70,6 +70,12 @@ TEST(MpcBench, AesInProcesses) {
   ExpectVerified(RunJson("aes --batch=1,7,513 --bits=128,256"), 6);
 }
 
+TEST(MpcBench, AesOverEveryChannelOfThisMachine) {
+  const json all = RunJson("aes --channel=all --batch=513 --workers=2");
+  ExpectVerified(all, all["results"].size());
+  EXPECT_GE(all["results"].size(), 2u);
+}
+
 TEST(MpcBench, AesWithTwoWorkersAndTheFloor) {
   const json all = RunJson("aes --batch=513 --workers=2 --sbox=throughput,latency --with-floor");
   ExpectVerified(all, 2);
@@ -85,7 +91,7 @@ TEST(MpcBench, AesWithJoinedWorkersPartsAndExchangedRandomness) {
 }
 
 TEST(MpcBench, AesOnThreads) {
-  ExpectVerified(RunJson("aes --parties=threads --channel=tls,memory --batch=7 --workers=1,2"), 4);
+  ExpectVerified(RunJson("aes --parties=threads --channel=tls,tcp,memory --batch=7 --workers=1,2"), 6);
 }
 
 TEST(MpcBench, EveryInstructionSetOfThisMachine) {

@@ -6,11 +6,30 @@
 
 #include "mpc-server/bitslice/slices.h"
 #include "mpc-server/circuit/aes_kernels.h"
+#ifdef MPCKDC_AEAD_LINK
+#include "mpc-server/transport/record_cipher.h"
+#endif
 
 namespace mpckdc::bench {
 
+// libipsec-mb, and so the records, exist for some machines only.
+bool ChannelIsBuilt(Channel channel) {
+#ifdef MPCKDC_AEAD_LINK
+  return channel != Channel::kAead || RecordCipher::Available();
+#else
+  return channel != Channel::kAead;
+#endif
+}
+Channel DefaultChannel() {
+  return ChannelIsBuilt(Channel::kAead) ? Channel::kAead : Channel::kTls;
+}
+
 absl::string_view ChannelName(Channel channel) {
   switch (channel) {
+    case Channel::kAead:
+      return "aead";
+    case Channel::kTcp:
+      return "tcp";
     case Channel::kTls:
       return "tls";
     case Channel::kMemory:

@@ -16,10 +16,16 @@
 namespace mpckdc::bench {
 
 enum class Channel {
-  kTls,     // mutual TLS 1.3, as between servers
+  kAead,    // AES-GCM records after a mutual TLS 1.3 handshake, as between servers that have them
+  kTls,     // TLS's own records, as between servers that do not
+  kTcp,     // no protection
   kMemory,  // queues of one process; parties on threads only
 };
-inline constexpr Channel kAllChannels[] = {Channel::kTls, Channel::kMemory};
+inline constexpr Channel kAllChannels[] = {Channel::kAead, Channel::kTls, Channel::kTcp,
+                                           Channel::kMemory};
+// What servers on machines like this one speak.
+Channel DefaultChannel();
+bool ChannelIsBuilt(Channel channel);
 absl::string_view ChannelName(Channel channel);
 
 enum class Placement { kProcesses, kThreads };  // where the three parties run
@@ -36,7 +42,7 @@ absl::string_view WorkName(Work work);
 
 struct BenchSetup {
   Placement placement = Placement::kProcesses;
-  Channel channel = Channel::kTls;
+  Channel channel = DefaultChannel();
   size_t lanes = 16384;  // blocks of one batch, over all workers
   int workers = 1;       // rings; each has a thread at every party and its share of the batch
   // Joined, the workers do one batch after the other together, as a server's do. Else each goes on

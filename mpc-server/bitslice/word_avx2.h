@@ -33,9 +33,11 @@ struct WordAvx2 {
   }
   static T Set1(uint64_t v) { return _mm256_set1_epi64x(static_cast<long long>(v)); }
   static T Gather(const uint8_t* p, size_t stride) {
-    long long e[4];
-    for (int i = 0; i < 4; ++i) __builtin_memcpy(&e[i], p + static_cast<size_t>(i) * stride, 8);
-    return _mm256_set_epi64x(e[3], e[2], e[1], e[0]);
+    const auto two = [stride](const uint8_t* q) {
+      return _mm_unpacklo_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(q)),
+                                _mm_loadl_epi64(reinterpret_cast<const __m128i*>(q + stride)));
+    };
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(two(p)), two(p + 2 * stride), 1);
   }
   static void Scatter(uint8_t* p, size_t stride, T v) {
     alignas(32) uint64_t e[4];

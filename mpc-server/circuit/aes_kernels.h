@@ -37,7 +37,9 @@ inline constexpr SboxStage StageAt(Sbox sbox, size_t step) {
 }
 
 // Buffers are rows of 64 bytes; values have two planes (x, then a). `msg` holds the zero share on
-// entry and the message on return; `sent` and `received` are the previous stage's messages.
+// entry and the message on return; `sent` and `received` are the previous stage's messages. With
+// makes_zeros and a whole group (width 64), `source` may say where the zero share comes from: then
+// `msg` may hold anything on entry. Else `source` is null.
 struct AesKernels {
   void (*start)(const uint8_t* input, const uint8_t* key, uint8_t* state, uint8_t* msg,
                 size_t width, const ZeroSource* source);
@@ -60,7 +62,7 @@ struct AesKernels {
   void (*word_finish)(uint8_t* words, size_t plane, size_t nk, size_t i, size_t end, int rcon,
                       const uint8_t* sent, const uint8_t* received, size_t width);
   size_t word_bytes;
-  bool makes_zeros;  // takes a `source`
+  bool makes_zeros;
 };
 
 const AesKernels& SharedAesKernels(Isa isa);

@@ -22,6 +22,8 @@ constexpr const char* kModes[] = {"work-conserving", "fixed"};
 constexpr const char* kLevels[] = {"debug", "info", "warning", "error"};
 constexpr const char* kFormats[] = {"text", "json"};
 constexpr const char* kSyncs[] = {"batch", "interval", "never"};
+constexpr const char* kRecords[] = {"auto", "aead", "tls"};
+constexpr const char* kRandomness[] = {"keyed", "exchanged"};
 constexpr const char* kIsas[] = {"auto", "avx512", "avx2", "portable"};
 
 std::string FolderOf(const std::string& path) {
@@ -141,6 +143,12 @@ void ReadSmallSections(TableReader& top, Config* config) {
   metrics.Finish();
   TableReader engine = top.Section("engine", Need::kOptional);
   engine.Choice("isa", kIsas, &config->engine.isa);
+  ReadNumber<uint8_t>(engine, "workers", Need::kOptional, 1, limits::kMaxWorkers,
+                      &config->engine.workers);
+  engine.Choice("records", kRecords, &config->engine.records);
+  std::string randomness = kRandomness[0];
+  engine.Choice("randomness", kRandomness, &randomness);
+  config->engine.exchanged_zeros = randomness == kRandomness[1];
   engine.Finish();
 }
 

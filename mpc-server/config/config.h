@@ -82,6 +82,9 @@ struct Config {
 
   struct Engine {
     std::string isa = "auto";
+    uint8_t workers = limits::kDefaultWorkers;
+    std::string records = "auto";   // of the peer connections: auto, aead or tls
+    bool exchanged_zeros = false;   // Randomness::kExchanged
   } engine;
 };
 

@@ -89,6 +89,9 @@ keep_files = 12
 listen = "127.0.0.1:9"
 [engine]
 isa = "portable"
+workers = 4
+records = "tls"
+randomness = "exchanged"
 )"), "f");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_TRUE(config->store.create_key);
@@ -108,6 +111,9 @@ isa = "portable"
   EXPECT_EQ(config->audit.keep_files, 12u);
   EXPECT_EQ(config->metrics.listen, "127.0.0.1:9");
   EXPECT_EQ(config->engine.isa, "portable");
+  EXPECT_EQ(config->engine.workers, 4);
+  EXPECT_EQ(config->engine.records, "tls");
+  EXPECT_TRUE(config->engine.exchanged_zeros);
 }
 
 TEST(ConfigTest, UnknownKeyIsNamedWithItsLine) {

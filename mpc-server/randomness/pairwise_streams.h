@@ -89,14 +89,6 @@ class OutputMasks {
   // data ^= F(ko_i, hash, output) ^ F(ko_{i+1}, hash, output). Each output of a hash once.
   void Xor(uint32_t output, absl::Span<uint8_t> data);
 
-  // Instead of Fill(), where the streams can be had as such: `size` bytes, a multiple of 16, that
-  // the caller makes itself. False: they cannot.
-  bool Take(size_t size, ZeroSource* source) {
-    *source = streams_.TakeZeroShare(place_, size);
-    place_.position += static_cast<uint32_t>(size / 16);
-    return true;
-  }
-
  private:
   struct Scratch {
     CtrKey own, next;

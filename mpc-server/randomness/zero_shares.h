@@ -50,6 +50,15 @@ class ZeroShares {
     place_.position += static_cast<uint32_t>((out.size() + 15) / 16);
   }
 
+  // Instead of Fill(), where the streams can be had as such: `size` bytes, a multiple of 16, that
+  // the caller makes itself. False: they cannot.
+  bool Take(size_t size, ZeroSource* source) {
+    if (pool_ != nullptr) return false;
+    *source = streams_->TakeZeroShare(place_, size);
+    place_.position += static_cast<uint32_t>(size / 16);
+    return true;
+  }
+
  private:
   PairwiseStreams* streams_ = nullptr;
   ZeroPool* pool_ = nullptr;

@@ -95,6 +95,10 @@ TlsPeerOptions PeerOptions(const Config& config, const DenyList* denied) {
   options.listen = config.listen.peers;
   options.peers = config.peers.addresses;
   options.peer_names = config.peers.names;
+  options.rings = config.engine.workers;
+  options.records = config.engine.records == "aead"  ? PeerRecords::kAead
+                    : config.engine.records == "tls" ? PeerRecords::kTls
+                                                     : PeerRecords::kAuto;
   options.denied = [denied](const CertificateFingerprint& f) { return denied->Denies(f); };
   return options;
 }
@@ -116,6 +120,7 @@ EngineOptions EngineOptionsOf(const Config& config) {
   options.max_renewable_life = config.policy.max_renewable_life;
   options.clock_skew = config.policy.clock_skew;
   options.quotas = config.quota;
+  if (config.engine.exchanged_zeros) options.randomness = Randomness::kExchanged;
   return options;
 }
 

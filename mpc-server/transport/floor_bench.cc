@@ -69,11 +69,13 @@ void RunBatch(PeerChannel& channel, const Setting& setting, uint32_t number, uin
   }
 }
 
-// Party 0 says when it is over: the last byte of its messages travels round the ring with the batch.
+// Party 0 says when it is over.
 Result Measure(PeerChannel& channel, int party, const Setting& setting) {
   channel.BindSession(1);
   SecretBytes out(8 * 16 * (setting.batch + 7) / 8 + 1, 0x5A), in(out.size());
-  for (uint32_t i = 0; i < 8; ++i) RunBatch(channel, setting, 1000000 + 100 * i, out.data(), in.data());
+  for (uint32_t i = 0; i < 8; ++i) {
+    RunBatch(channel, setting, 1000000 + 100 * i, out.data(), in.data());
+  }
   Result result;
   rusage before = {}, after = {};
   getrusage(RUSAGE_SELF, &before);

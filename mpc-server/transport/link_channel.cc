@@ -64,7 +64,8 @@ absl::Status LinkChannel::Gone(Neighbour n) {
   FrameHeader header;
   SecretBytes payload;
   const Progress last = LinkTo(n).ReadFrame(&header, &payload);
-  return Fail(n, "receive", last.ok() ? absl::UnavailableError("connection closed") : last.status());
+  return Fail(n, "receive",
+              last.ok() ? absl::UnavailableError("connection closed") : last.status());
 }
 
 absl::Status LinkChannel::Drive(Neighbour n, absl::string_view step, const Progress& progress,
@@ -101,7 +102,8 @@ bool LinkChannel::Wait(absl::Time deadline, const Link* watched) {
     if (left <= absl::ZeroDuration()) return false;
     const bool patient = whole && put_off(whole);
     const int64_t ms = absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)));
-    const int rc = poll(fds, 2, static_cast<int>(std::min<int64_t>(ms, patient ? kPatience : 60000)));
+    const int64_t limit = patient ? kPatience : 60000;
+    const int rc = poll(fds, 2, static_cast<int>(std::min(ms, limit)));
     if (rc > 0 || (rc < 0 && errno != EINTR)) return true;
     if (patient) put_off(whole = false);
   }

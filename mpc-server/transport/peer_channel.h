@@ -58,11 +58,12 @@ class PeerChannel {
   virtual ~PeerChannel() = default;
 
   // A round is posted, then collected. Several may be posted before the first is collected; they
-  // are collected in the order of posting. It never deadlocks, however large the messages, as long as
-  // every party posts and collects the same rounds in the same order. Errors: Unavailable
+  // are collected in the order of posting. It never deadlocks, however large the messages, as long
+  // as every party posts and collects the same rounds in the same order. Errors: Unavailable
   // (connection lost), DeadlineExceeded, Aborted (the peer sent kAbort; the text is its reason),
-  // DataLoss (a frame that was not expected), FailedPrecondition (collected out of order). Every
-  // error names the neighbour, if one is to blame, and the step.
+  // DataLoss (a frame that was not expected, or a record that was tampered with),
+  // FailedPrecondition (collected out of order). Every error names the neighbour, if one is to
+  // blame, and the step.
 
   // Hands a round's outgoing frames to the channel, which sends what it can now and the rest during
   // later calls; never waits. The memory stays unchanged until Collect() of this or a later round

@@ -12,8 +12,8 @@
 
 namespace mpckdc {
 
-// Makes connections of `ctx` offer and accept what `records` says, the fastest first. Error: aead is
-// asked for and this build or CPU does not have it.
+// Makes connections of `ctx` offer and accept what `records` says, the fastest first. Error: aead
+// is asked for and this build or CPU does not have it.
 absl::Status OfferRecords(PeerRecords records, SSL_CTX* ctx);
 
 // After the handshake: what was agreed; an error when the peer agreed to nothing.

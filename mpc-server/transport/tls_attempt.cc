@@ -17,8 +17,9 @@ constexpr uint8_t kRefused = 0x15;
 
 absl::Status RingsDiffer(int theirs, int ours) {
   return absl::FailedPreconditionError(
-      absl::StrCat("peer has ", theirs, theirs == 1 ? " ring" : " rings", " (engine workers), we have ",
-                   ours, ": all three servers need the same number"));
+      absl::StrCat("peer has ", theirs, theirs == 1 ? " ring" : " rings",
+                   " (engine workers), we have ", ours,
+                   ": all three servers need the same number"));
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 // per ring one connection per pair of servers.
 //
 // P_i connects to P_{i+1} (its next) and accepts a connection from P_{i-1} (its prev), so every
-// pair has exactly one connection per ring: 0->1, 1->2, 2->0. A party's certificate carries exactly one URI
-// SAN, spiffe://REALM/mpc/peer/NAME, and NAME must be the one configured for that party (default
-// "p0", "p1", "p2"): otherwise one server could pose as both neighbours of another and break the
-// sharing.
+// pair has exactly one connection per ring: 0->1, 1->2, 2->0. A party's certificate carries exactly
+// one URI SAN, spiffe://REALM/mpc/peer/NAME, and NAME must be the one configured for that party
+// (default "p0", "p1", "p2"): otherwise one server could pose as both neighbours of another and
+// break the sharing.
 #ifndef MPC_SERVER_TRANSPORT_TLS_CHANNEL_H_
 #define MPC_SERVER_TRANSPORT_TLS_CHANNEL_H_
 

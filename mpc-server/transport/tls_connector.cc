@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making the connections: for each ring one outgoing to next and one incoming from prev, all at once,
-// since every party waits for all.
+// Making the connections: for each ring one outgoing to next and one incoming from prev, all at
+// once, since every party waits for all.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A link over TLS, and the handshake that every production link begins with. Internal to transport/.
+// A link over TLS, and the handshake that every production link begins with. Internal to
+// transport/.
 #ifndef MPC_SERVER_TRANSPORT_TLS_LINK_H_
 #define MPC_SERVER_TRANSPORT_TLS_LINK_H_
 
@@ -23,8 +24,8 @@ class TlsLink : public Link {
   // A few bytes outside frames, before the first one.
   Progress SendBytes(absl::Span<const uint8_t> bytes);
   Progress ReceiveBytes(absl::Span<uint8_t> bytes);
-  // Several TLS records per recv() from now on. Not before the end of the handshake's last byte: the
-  // peer may leave TLS behind it.
+  // Several TLS records per recv() from now on. Not before the greeting's last byte: the peer may
+  // leave TLS behind it.
   void ReadAhead() { SSL_set_read_ahead(ssl_.get(), 1); }
   // Ends TLS; the socket goes on.
   Fd TakeSocket() && { return std::move(fd_); }
