@@ -46,7 +46,7 @@ def draw_network(panel, network):
     for (channel, way), results in series.items():
         panel.plot(*points(results, 'blocks_per_s'), label=f'{channel}, {way}',
                    marker=MARKERS[ways.index(way) % len(MARKERS)], color=COLOURS.get(channel),
-                   linestyle='-' if way == ways[-1] else (0, (1, 1)))
+                   linestyle='-', alpha=0.4 if way == ways[0] else 1)
     doubtful = [r for r in network['results'] if r['doubts']]
     panel.plot(*points(doubtful, 'blocks_per_s'), marker='x', markersize=10, linestyle='',
                color='black', label='doubtful' if doubtful else None)
