@@ -10,6 +10,7 @@ import sys
 
 COLOURS = {'tls': 'tab:blue', 'aead': 'tab:orange', 'tcp': 'tab:green'}
 MARKERS = 'so^vD'
+STYLES = ('-', '-.', '-')
 PANEL_INCHES = (5.0, 4.6)
 
 
@@ -46,7 +47,7 @@ def draw_network(panel, network):
     for (channel, way), results in series.items():
         panel.plot(*points(results, 'blocks_per_s'), label=f'{channel}, {way}',
                    marker=MARKERS[ways.index(way) % len(MARKERS)], color=COLOURS.get(channel),
-                   linestyle='-', alpha=0.4 if way == ways[0] else 1)
+                   linestyle=STYLES[ways.index(way) % len(STYLES)], alpha=0.4 if way == ways[0] else 1)
     doubtful = [r for r in network['results'] if r['doubts']]
     panel.plot(*points(doubtful, 'blocks_per_s'), marker='x', markersize=10, linestyle='',
                color='black', label='doubtful' if doubtful else None)
@@ -59,7 +60,7 @@ def draw_network(panel, network):
     panel.set_xscale('log', base=2)
     panel.set_yscale('log')
     panel.set_xticks(batches, [f'{b:,}' for b in batches])
-    panel.set_ylim(0.4 * min(r['blocks_per_s'] for r in network['results']),
+    panel.set_ylim(0.15 * min(r['blocks_per_s'] for r in network['results']),
                    3 * max(r['rate_bound_blocks_per_s'] for r in results))
     panel.yaxis.set_major_formatter(lambda value, _: f'{value:,.0f}')
     panel.yaxis.set_minor_formatter(lambda value, _: '')
@@ -67,7 +68,7 @@ def draw_network(panel, network):
     ping = network['proof']['ping_ms']['p50']
     panel.set_title(f'{network["network"]}\n(ping {ping:.3f} ms)', fontsize=10)
     panel.grid(True, which='both', alpha=0.25)
-    panel.legend(fontsize=8, loc='lower right')
+    panel.legend(fontsize=7, loc='lower right', framealpha=0.7)
 
 
 def points(results, key):
