@@ -5,7 +5,8 @@
                      [--delay-ms 15 [--round-trip]] [--congestion NAME] [--json] [--out FOLDER]
                      [--way 'NAME=OPTIONS OF mpc-bench']...
 
-Needs root (network namespaces). Writes FOLDER/network.json and, with matplotlib, network.svg and .png.
+Needs root (network namespaces). Writes FOLDER/network.json and, with matplotlib, network.svg and
+network.png.
 Exit status: 0 measured, 1 an output was wrong or a measurement failed, 2 it cannot run here.
 """
 
@@ -56,15 +57,17 @@ def main():
         return 1
     if arguments.json:
         print(json.dumps(report, indent=1))
-    say(f'written: {", ".join(str(p) for p in (out / "network.json", *plot_network.draw(report, out)))}')
+    written = (out / 'network.json', *plot_network.draw(report, out))
+    say(f'written: {", ".join(str(path) for path in written)}')
     results = [r for n in report['networks'] for r in n['results']]
     return 0 if all(r['verified'] for r in results) else 1
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description='AES between three parties on three networks')
-    parser.add_argument('--channel', help='of mpc-bench, with commas between; otherwise tls and aead')
-    parser.add_argument('--batch', default='512,4096,16384,65536', help='blocks, with commas between')
+    parser.add_argument('--channel',
+                        help='of mpc-bench, with commas between; otherwise tls and aead')
+    parser.add_argument('--batch', default='512,16384,65536', help='blocks, with commas between')
     parser.add_argument('--seconds', type=float, default=4, help='of each measurement')
     parser.add_argument('--only', action='append', choices=('lan', 'paper', 'wan'),
                         help='may be given again; all without it')
@@ -77,7 +80,8 @@ def parse_arguments():
     parser.add_argument('--out', default=lines.BUILD / 'bench')
     parser.add_argument('--way', action='append', type=way, metavar='NAME=OPTIONS',
                         help='options of mpc-bench under a name; may be given again; otherwise: '
-                             + ', '.join(f'"{name}={" ".join(words)}"' for name, words in WAYS.items()))
+                             + ', '.join(f'"{name}={" ".join(words)}"'
+                                         for name, words in WAYS.items()))
     return parser.parse_args()
 
 

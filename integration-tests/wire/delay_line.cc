@@ -8,7 +8,7 @@ namespace mpckdc::wire {
 
 DelayLine::DelayLine(const Options& options)
     : options_(options),
-      slab_(new uint8_t[options.slots * kSlotBytes]),  // not zeroed: a page that is not used is not made
+      slab_(new uint8_t[options.slots * kSlotBytes]),  // not zeroed: unused pages are not made
       slots_(options.slots),
       queues_(static_cast<size_t>(options.ports)) {
   for (size_t i = options.slots; i > 0; --i) free_.push_back(static_cast<uint32_t>(i - 1));
@@ -55,7 +55,8 @@ int DelayLine::Earliest() const {
 DelayLine::Packet DelayLine::Head(int port) const {
   const Queue& queue = queues_[static_cast<size_t>(port)];
   const uint32_t slot = queue.ring[queue.head];
-  return {absl::MakeConstSpan(&slab_[slot * kSlotBytes], slots_[slot].size), port, slots_[slot].due};
+  const auto& [size, due] = slots_[slot];
+  return {absl::MakeConstSpan(&slab_[slot * kSlotBytes], size), port, due};
 }
 
 void DelayLine::Pop(int port) {

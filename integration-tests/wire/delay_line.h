@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets on their way through a wire of a fixed length: each is delivered a fixed time after it came,
-// and a receiver's port carries no more than its rate.
+// Packets on their way through a wire of a fixed length: each is delivered a fixed time after it
+// came, and a receiver's port carries no more than its rate.
 //
 //     came            left the port of the receiver        delivered
 //      |--- waits ----|--- wire bytes * 8 / rate ---|------- delay ------|
@@ -9,13 +9,13 @@
 // Packets to one receiver leave in the order in which they came, so that a queue per receiver is
 // sorted by time and only its head has to be looked at.
 //
-// Memory: all of it at the beginning. A packet lies in a slot until it is delivered; the queues hold
-// the slots' numbers. The slot that was freed last is the next to be used: a line that is nearly
-// empty works in the cache, and of the memory of slots that were never needed no page exists.
+// Memory: all of it at the beginning. A packet lies in a slot until it is delivered; the queues
+// hold the slots' numbers. The slot that was freed last is the next to be used: a line that is
+// nearly empty works in the cache, and slots that were never needed have no pages.
 //
 //     slab     | slot 0 | slot 1 | slot 2 | ...         kSlotBytes each
 //     free     [ 7 2 5 ... ]                            a stack
-//     queue 0  [ . . 0 6 . . ]                          a ring per receiver, as long as there are slots
+//     queue 0  [ . . 0 6 . . ]                          a ring per receiver, of as many as slots
 //     queue 1  [ 1 3 4 . . . ]
 //
 // Times are nanoseconds of any clock that only rises; the caller passes them in.
@@ -53,8 +53,8 @@ class DelayLine {
 
   // Where the next packet may be written; empty when all slots are taken.
   absl::Span<uint8_t> Room();
-  // The first `size` bytes of Room() came at `now` for port `to`. `wire_bytes` is what they occupy on
-  // a cable, with everything that a network card adds.
+  // The first `size` bytes of Room() came at `now` for port `to`. `wire_bytes` is what they occupy
+  // on a cable, with everything that a network card adds.
   void Send(int to, size_t size, size_t wire_bytes, int64_t now);
 
   // When the next packet is due; kNever: there is none.

@@ -3,7 +3,7 @@
 
     P0's namespace            P1's namespace            P2's namespace
     +--------------+          +--------------+          +--------------+
-    | eth0 192.0.2.1          | eth0 192.0.2.2          | eth0 192.0.2.3     veth, to fault/'s switch:
+    | eth0 192.0.2.1          | eth0 192.0.2.2          | eth0 192.0.2.3     veth, to the switch:
     |   tbf        |          |   tbf        |          |   tbf        |     no delay of its own
     |              |          |              |          |              |
     | wire0 198.51.100.1      | wire0 198.51.100.2      | wire0 198.51.100.3
@@ -14,7 +14,7 @@
                                                                             of each receiver's port
 
 A line without delay takes the veth devices and no relay runs. *Rate* is what the cable itself
-carries, with everything that Ethernet adds to a frame (preamble, header, checksum and gap: 38 bytes).
+carries, with all that Ethernet adds to a frame (preamble, header, checksum and gap: 38 bytes).
 tbf counts less than that (nothing on TUN, the 14 bytes of the header on veth), so it is set to the
 part that an IP packet of full size is of a full frame: one TCP stream then reaches what it reaches
 on real Ethernet of this rate, 94.1 % of it.
@@ -247,7 +247,7 @@ class Wire:
             self.run(party, 'ip', 'link', 'set', TUN, 'mtu', MTU, 'up')
         self.run(party, 'ip', 'link', 'set', device, 'gso_max_size', SEGMENT_BYTES)
         if self.kernel.congestion:
-            # By the route: the sysctl of a namespace takes only what the machine allows to all users.
+            # By route: the sysctl of a namespace takes only what the machine allows to all users.
             address = self.place(party).address
             subnet = address.rpartition('.')[0] + '.0/24'
             self.run(party, 'ip', 'route', 'replace', subnet, 'dev', device, 'proto', 'kernel',

@@ -114,7 +114,8 @@ def test_what_a_killed_run_left_is_removed_by_the_next():
         run.send_signal(signal.SIGKILL)
     left = pathlib.Path('/run/netns', name)
     assert left.exists()
-    assert daemon.wait_until(lambda: not pathlib.Path('/proc', relay).exists(), 5), 'the relay runs on'
+    relay = pathlib.Path('/proc', relay)
+    assert daemon.wait_until(lambda: not relay.exists(), 5), 'the relay runs on'
     network.remove_leftovers()
     assert not left.exists()
 

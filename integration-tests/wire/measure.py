@@ -25,7 +25,7 @@ class BenchError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """round_trip_ms: of a ping, everything included; one_way_ms: what the relay adds. Or neither."""
+    """round_trip_ms: of a ping, all included; one_way_ms: what the relay adds. Or neither."""
     name: str
     mbit: float
     round_trip_ms: float | None = None
@@ -190,7 +190,7 @@ def result_text(result):
 def proof_text(found):
     proof = found['proof']
     ping, ring = proof['ping_ms'], proof['ring_mbit']
-    text = (f'{found["network"]}: ping {ping["p50"]:.3f} ms (least {ping["min"]:.3f}), one TCP stream '
-            f'{proof["one_stream_mbit"]:.0f} Mb/s, the ring '
+    text = (f'{found["network"]}: ping {ping["p50"]:.3f} ms (least {ping["min"]:.3f}), '
+            f'one TCP stream {proof["one_stream_mbit"]:.0f} Mb/s, the ring '
             f'{min(ring):.0f} to {max(ring):.0f} Mb/s of {found["mbit"]:.0f}')
     return text + ''.join(f'\n      doubtful: {reason}' for reason in proof['doubts'])

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long one message of a round takes, on a connection that was just busy and on one that was idle.
+"""How long a round's message takes, on a connection that was just busy and on one that was idle.
 
     message_probe.py serve ADDRESS PORT BUFFER_BYTES
     message_probe.py ask ADDRESS PORT BYTES IDLE_SECONDS BUFFER_BYTES
 
 What servers do to each other between logins: nothing, then a batch's messages. Asks again and again
 without a pause until the connection is warm, then pauses before each. Prints milliseconds from the
-first byte's sending to the answer's coming, {"warm": [...], "after_idle": [...]}. BUFFER_BYTES 0 leaves
-the sockets' buffers to the kernel; a size has to be set before the connection is made, for the window
-that TCP offers is limited by what it was then.
+first byte's sending to the answer's coming, {"warm": [...], "after_idle": [...]}. BUFFER_BYTES 0
+leaves the sockets' buffers to the kernel; a size has to be set before the connection is made, for
+the window that TCP offers is limited by what it was then.
 """
 
 import json

@@ -47,7 +47,8 @@ def draw_network(panel, network):
     for (channel, way), results in series.items():
         panel.plot(*points(results, 'blocks_per_s'), label=f'{channel}, {way}',
                    marker=MARKERS[ways.index(way) % len(MARKERS)], color=COLOURS.get(channel),
-                   linestyle=STYLES[ways.index(way) % len(STYLES)], alpha=0.4 if way == ways[0] else 1)
+                   linestyle=STYLES[ways.index(way) % len(STYLES)],
+                   alpha=0.4 if way == ways[0] else 1)     # the baseline is pale
     doubtful = [r for r in network['results'] if r['doubts']]
     panel.plot(*points(doubtful, 'blocks_per_s'), marker='x', markersize=10, linestyle='',
                color='black', label='doubtful' if doubtful else None)
@@ -80,7 +81,8 @@ def caption(result):
     machine = about.get('machine', {})
     words = [f'{machine[key]}' for key in ('cpu', 'kernel') if key in machine]
     return ', '.join([*words, f'commit {about.get("commit", "unknown")}',
-                      'three parties and the network on one machine; x: doubtful, the report says why'])
+                      'three parties and the network on one machine',
+                      'x: doubtful, the report says why'])
 
 
 if __name__ == '__main__':

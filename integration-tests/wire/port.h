@@ -3,8 +3,8 @@
 // One end of the wire: the TUN device of a network namespace, and what its packets look like.
 //
 // The device hands over whole TCP segments of up to 64 KB, as it would to a network card that cuts
-// them itself, with 10 bytes that say how to cut (struct virtio_net_hdr). The relay gives them to the
-// other device as they are, so a packet costs two system calls however many frames it stands for:
+// them itself, with 10 bytes that say how to cut (struct virtio_net_hdr). The relay gives them to
+// the other device as they are: a packet costs two system calls, however many frames it stands for.
 //
 //     byte 0    1         2         4         6             8             10        26    30
 //     +-------+----------+---------+---------+-------------+-------------+----- ~ -+------+-----
@@ -25,7 +25,7 @@
 
 namespace mpckdc::wire {
 
-// What Ethernet adds to an IP packet: 14 bytes of header, 4 of checksum, 8 of preamble and 12 of gap.
+// What Ethernet adds to an IP packet: header 14 bytes, checksum 4, preamble 8 and gap 12.
 inline constexpr size_t kEthernetBytes = 38;
 
 struct Port {
@@ -37,8 +37,8 @@ struct Port {
 // "NETNS=ADDRESS", the namespace by the name that `ip netns` knows.
 absl::StatusOr<Port> ParsePort(absl::string_view text);
 
-// Attaches to a device that `ip tuntap add mode tun` has made in port.netns, without blocking and with
-// offload. The process's own namespace is the same afterwards.
+// Attaches to a device that `ip tuntap add mode tun` has made in port.netns, without blocking and
+// with offload. The process's own namespace is the same afterwards.
 absl::Status Attach(absl::string_view device, Port& port);
 
 // The destination of a packet from a device; 0 if it is not IPv4.

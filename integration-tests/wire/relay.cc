@@ -253,7 +253,7 @@ int Main() {
     if (absl::Status s = Attach(absl::GetFlag(FLAGS_device), *port); !s.ok()) return Fail(s);
     ports.push_back(*port);
   }
-  if (ports.size() < 2) return Fail(absl::InvalidArgumentError("--ports must name two ends or more"));
+  if (ports.size() < 2) return Fail(absl::InvalidArgumentError("--ports: two ends at least"));
   const int stop = StopSignals();
   prctl(PR_SET_TIMERSLACK, 1);  // nanosecond; the default of 50 us is a third of a short wire
   const bool realtime = absl::GetFlag(FLAGS_realtime) && GoBeforeOthers();
