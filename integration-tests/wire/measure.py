@@ -16,6 +16,7 @@ RING = tuple(zip(lines.PARTIES, (*lines.PARTIES[1:], lines.PARTIES[0])))
 FIRST_PORT = 7000           # of each party; a namespace has all ports to itself
 PORTS_APART = 100           # between two measurements, so that none meets the last one's remains
 BENCH_TIMEOUT_S = 600
+STALL_FACTOR = 10           # of p99 to p50: no line does that, a machine or a program did
 BUSY_SHARE = 0.92           # of all processors: above, they and not the line were the limit
 
 
@@ -94,6 +95,9 @@ def run_bench(line, kernel, options):
     if result['machine_busy'] > BUSY_SHARE:
         result['doubts'].append(f'the processors were busy {100 * result["machine_busy"]:.0f} % of '
                                 f'the time, {100 * result["own_busy"]:.0f} % with this')
+    latency = result['latency_ms']
+    if latency['p99'] > STALL_FACTOR * latency['p50']:
+        result['doubts'].append(f'something stood still: p99 is {latency["p99"]:.0f} ms')
     return result
 
 
