@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs the packages of packages.txt that are missing, and says which and why.
+# Installs the packages of packages.txt, or of another LIST, that are missing, and says which and why.
 # Does nothing, and needs neither root nor network, when all are there.
-#   install-packages.sh [LOG]
+#   install-packages.sh [LOG [LIST]]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 log=${1:-$here/../build/log/packages.log}
+list=${2:-$here/packages.txt}
 
 is_installed() {
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -18,7 +19,7 @@ while read -r package reason; do
   [ -n "$missing" ] || echo "packages that are missing:"
   printf '  %-24s%s\n' "$package" "$reason"
   missing="$missing $package"
-done < "$here/packages.txt"
+done < "$list"
 
 if [ -z "$missing" ]; then
   echo "packages: all installed"

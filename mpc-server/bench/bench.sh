@@ -28,9 +28,9 @@ table 'AES-256' bits aes --bits=256 --batch=512,16384 --seconds=1.5
 table 'Large batches' scale aes --batch=4096,65536,262144 --seconds=2
 table 'Parts of a batch: 4 under way, or one after the other' parts \
   aes --part=4096,16384 --slots=1,4 --batch=16384 --seconds=1.5
-table 'A ring per core, and joined to one batch as in a server' workers \
+table 'A ring per core, each alone' workers \
   aes --workers="$(nproc)" --batch=16384,65536 --seconds=2
-table '' joined aes --workers="$(nproc)" --join --batch=16384,65536 --seconds=2
+table 'A ring per core, joined to one batch as in a server' joined aes --workers="$(nproc)" --join --batch=16384,65536 --seconds=2
 table 'Zero shares: keyed streams, or exchanged' randomness \
   aes --randomness=keyed,exchanged --batch=16384 --seconds=1.5
 table 'Where the time goes' breakdown breakdown --seconds=2

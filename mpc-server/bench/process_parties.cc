@@ -29,7 +29,6 @@ class ProcessParties : public Parties {
   // One line of each. When one party fails the others fail by it: all errors are told.
   absl::StatusOr<Answers> ReadAll();
 
-  TestCa ca_;
   std::array<std::unique_ptr<Child>, kParties> children_;
 };
 
@@ -58,7 +57,9 @@ std::vector<std::string> Words(const BenchSetup& setup, const ProcessOptions& op
 
 absl::Status ProcessParties::Start(const BenchSetup& setup, const ProcessOptions& options) {
   ProcessOptions placed = options;
-  const std::array<TlsPeerOptions, kParties> peers = TestPeerOptions(ca_);
+  // Its files go when the parties are connected: they have read them.
+  TestCa ca;
+  const std::array<TlsPeerOptions, kParties> peers = TestPeerOptions(ca);
   if (placed.addresses[0].empty()) placed.addresses = peers[0].peers;
   // The streams of zero shares take the environment's instruction set, like a server's.
   const std::string isa = absl::StrCat("MPCKDC_ISA=", IsaName(setup.isa));

@@ -97,11 +97,11 @@ absl::Status Worker::Open() {
 
 absl::Status Worker::MakeKeys() {
   const size_t first = FirstLane(setup_, number_), lanes = LanesOf(setup_, number_);
-  const size_t blocks = AesRoundKeys(setup_.bits);
+  const size_t stride = KeyStride(setup_.bits);
   round_keys_ = SharesOfRoundKeys(setup_, party_, first, lanes);
   lanes_.resize(lanes);
   for (size_t j = 0; j < lanes; ++j) {
-    lanes_[j] = {&round_keys_[j * blocks], nullptr, InputOf(first + j, 0)};
+    lanes_[j] = {&round_keys_[j * stride], nullptr, InputOf(first + j, 0)};
   }
   return absl::OkStatus();
 }

@@ -60,7 +60,7 @@ class Worker {
   std::vector<std::unique_ptr<PartyContext>> sessions_;
   std::unique_ptr<Rings> rings_;
   AesBatch aes_;
-  std::vector<SharedBlock> round_keys_;
+  SecretVector<SharedBlock> round_keys_;
   std::vector<AesLane> lanes_;
   uint32_t batch_ = 0;        // of Work::kAes, counted by the session
   uint32_t floor_batch_ = 0;  // in the frame headers of Work::kFloor

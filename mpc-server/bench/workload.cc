@@ -57,11 +57,12 @@ Block InputOf(size_t lane, uint32_t batch) {
 
 // Party i's share of v is (x_i, x_{i-1} + v); x_0 and x_1 are drawn, x_2 is their sum. One key
 // after the other, so that making them leaves no more memory behind than one key takes.
-std::vector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, size_t first,
+SecretVector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, size_t first,
                                            size_t lanes) {
   const size_t blocks = AesRoundKeys(setup.bits);
   const std::vector<std::vector<uint8_t>> keys = DistinctKeys(setup);
-  std::vector<SharedBlock> shares(lanes * blocks);
+  const size_t stride = KeyStride(setup.bits);
+  SecretVector<SharedBlock> shares(lanes * stride);
   std::vector<Block> x(kParties * blocks);
   const auto X = [&](int p, size_t k) -> Block& { return x[static_cast<size_t>(p) * blocks + k]; };
   for (size_t begin = 0; begin < std::min(lanes, kDistinctKeys); ++begin) {
@@ -71,7 +72,7 @@ std::vector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, s
            absl::MakeSpan(x.front().data(), 2 * blocks * sizeof(Block)));
       for (size_t k = 0; k < blocks; ++k) {
         X(2, k) = XorBlocks(X(0, k), X(1, k));
-        shares[j * blocks + k] = {X(party, k), XorBlocks(X(PrevParty(party), k), values[k])};
+        shares[j * stride + k] = {X(party, k), XorBlocks(X(PrevParty(party), k), values[k])};
       }
     }
   }

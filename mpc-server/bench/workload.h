@@ -27,9 +27,12 @@ inline constexpr size_t kDistinctKeys = 256;
 Block InputOf(size_t lane, uint32_t batch);
 void SetBatch(Block& input, uint32_t batch);
 
-// One party's shares of the round keys of the lanes [first, first + lanes): AesRoundKeys(bits)
-// blocks per lane, one lane after the other.
-std::vector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, size_t first,
+// From one lane's keys to the next one's. As in a server, where each key is an allocation of its
+// own, they begin with a cache line.
+inline constexpr size_t KeyStride(AesBits bits) { return (AesRoundKeys(bits) + 1) / 2 * 2; }
+// One party's shares of the round keys of the lanes [first, first + lanes), one lane after the
+// other, so far apart.
+SecretVector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, size_t first,
                                            size_t lanes);
 
 // AES by OpenSSL.

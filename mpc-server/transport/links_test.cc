@@ -2,6 +2,7 @@
 // Every kind of records through the same tests, and an attacker on the wire. Plain links pass the
 // attacks that change nothing but content: that shows that the attacks happen.
 #include <openssl/evp.h>
+#include <sodium.h>
 
 #include <atomic>
 #include <barrier>
@@ -351,6 +352,33 @@ TEST(RecordCipherTest, EqualsOpenSslInPiecesOfAnySize) {
     if (size > 0) opener.Open(absl::MakeSpan(text));
     EXPECT_TRUE(opener.FinishOpen(tag.data()));
     EXPECT_EQ(text, plain);
+  }
+}
+
+// After 1000 bytes here: the records 0 to 3 of 300 bytes under one key, then the next one.
+TEST(RecordCipherTest, TheKeyChangesAfterItsShare) {
+  if (!RecordCipher::Available()) GTEST_SKIP() << "no AES instructions";
+  RecordKey raw;
+  for (size_t i = 0; i < sizeof(raw); ++i) reinterpret_cast<uint8_t*>(&raw)[i] = uint8_t(77 * i);
+  RecordKey next;
+  crypto_kdf_derive_from_key(reinterpret_cast<uint8_t*>(&next), sizeof(next), 1, "mpcpeer1",
+                             raw.chain);
+  const Secret<RecordKey> key(raw);
+  RecordCipher sealer(key, 0, 1000), opener(key, 0, 1000), keeps_its_key(key);
+  const std::vector<uint8_t> header(16, 2), plain(300, 5);
+  for (uint64_t record = 0; record < 6; ++record) {
+    std::vector<uint8_t> text(plain.size()), tag(16);
+    ASSERT_TRUE(sealer.Begin(header).ok());
+    sealer.Seal(text.data(), plain.data(), plain.size());
+    sealer.FinishSeal(tag.data());
+    EXPECT_EQ(tag, ByOpenSsl(record < 4 ? raw : next, record, header, plain).tag) << record;
+    std::vector<uint8_t> copy = text;
+    ASSERT_TRUE(opener.Begin(header).ok() && keeps_its_key.Begin(header).ok());
+    opener.Open(absl::MakeSpan(text));
+    EXPECT_TRUE(opener.FinishOpen(tag.data()));
+    EXPECT_EQ(text, plain);
+    keeps_its_key.Open(absl::MakeSpan(copy));
+    EXPECT_EQ(keeps_its_key.FinishOpen(tag.data()), record < 4);
   }
 }
 

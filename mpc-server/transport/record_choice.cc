@@ -77,11 +77,11 @@ absl::StatusOr<PeerRecords> AgreedRecords(const SSL* ssl) {
 #ifdef MPCKDC_AEAD_LINK
 namespace {
 
-// What the exporter gives: a key and an IV for each direction.
+// What the exporter gives: key, IV and chain for each direction.
 struct ExportedKeys {
   RecordKey client, server;
 };
-static_assert(sizeof(ExportedKeys) == 2 * (16 + 12));
+static_assert(sizeof(ExportedKeys) == 2 * (16 + 12 + 32));
 
 absl::Status Export(SSL* ssl, int client, int server, ExportedKeys* keys) {
   static constexpr absl::string_view kLabel = "EXPORTER-mpc-kdc-peer-aead-v1";

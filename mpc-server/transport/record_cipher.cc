@@ -2,12 +2,15 @@
 #include "mpc-server/transport/record_cipher.h"
 
 #include <intel-ipsec-mb.h>
+#include <sodium.h>
 
 #include <cassert>
 #include <cstring>
 
 namespace mpckdc {
 namespace {
+
+constexpr char kKdfContext[crypto_kdf_CONTEXTBYTES + 1] = "mpcpeer1";
 
 // The library's table of functions for this CPU. One for the process: the direct GCM calls do not
 // change it.
@@ -31,20 +34,43 @@ IMB_MGR* Library() {
 struct RecordCipher::State {
   Secret<gcm_key_data> key;
   Secret<gcm_context_data> context;
-  Secret<RecordKey> raw;  // its iv
+  Secret<RecordKey> raw;  // the iv and the chain; `key` has the rest
   uint64_t record = 0;
+  uint64_t bytes = 0;  // of payload under this key
+  uint64_t bytes_per_key = 0;
   bool exhausted = false;
 };
 
 bool RecordCipher::Available() { return Library() != nullptr; }
 
-RecordCipher::RecordCipher(const Secret<RecordKey>& key, uint64_t first_record)
+RecordCipher::RecordCipher(const Secret<RecordKey>& key, uint64_t first_record,
+                           uint64_t bytes_per_key)
     : state_(std::make_unique<State>()) {
   assert(Available());
   state_->record = first_record;
+  state_->bytes_per_key = bytes_per_key;
   state_->raw.Get() = key.Get();
-  IMB_AES128_GCM_PRE(Library(), key.Get().key, &state_->key.Get());
-  Wipe(state_->raw.Get().key, sizeof(state_->raw.Get().key));
+  UseKey();
+}
+
+void RecordCipher::UseKey() {
+  RecordKey& raw = state_->raw.Get();
+  IMB_AES128_GCM_PRE(Library(), raw.key, &state_->key.Get());
+  Wipe(raw.key, sizeof(raw.key));
+  state_->bytes = 0;
+}
+
+// The chain is overwritten: whoever reads this process later cannot go back.
+void RecordCipher::NextKey() {
+  Secret<RecordKey> next;
+  static_assert(sizeof(RecordKey::chain) == crypto_kdf_KEYBYTES);
+  const int rc = crypto_kdf_derive_from_key(reinterpret_cast<uint8_t*>(&next.Get()),
+                                            sizeof(RecordKey), 1, kKdfContext,
+                                            state_->raw.Get().chain);
+  assert(rc == 0);
+  static_cast<void>(rc);
+  state_->raw.Get() = next.Get();
+  UseKey();
 }
 
 RecordCipher::~RecordCipher() = default;
@@ -53,6 +79,7 @@ absl::Status RecordCipher::Begin(absl::Span<const uint8_t> header) {
   if (state_->exhausted) {
     return absl::ResourceExhaustedError("record numbers of the connection are used up");
   }
+  if (state_->bytes >= state_->bytes_per_key) NextKey();
   uint8_t nonce[sizeof(RecordKey::iv)];
   std::memcpy(nonce, state_->raw.Get().iv, sizeof(nonce));
   for (size_t i = 0; i < sizeof(uint64_t); ++i) {
@@ -67,6 +94,7 @@ absl::Status RecordCipher::Begin(absl::Span<const uint8_t> header) {
 void RecordCipher::Seal(uint8_t* sealed, const uint8_t* plain, size_t size) {
   IMB_AES128_GCM_ENC_UPDATE(Library(), &state_->key.Get(), &state_->context.Get(), sealed, plain,
                             size);
+  state_->bytes += size;
 }
 
 void RecordCipher::FinishSeal(uint8_t tag[kRecordTagSize]) {
@@ -77,6 +105,7 @@ void RecordCipher::FinishSeal(uint8_t tag[kRecordTagSize]) {
 void RecordCipher::Open(absl::Span<uint8_t> piece) {
   IMB_AES128_GCM_DEC_UPDATE(Library(), &state_->key.Get(), &state_->context.Get(), piece.data(),
                             piece.data(), piece.size());
+  state_->bytes += piece.size();
 }
 
 bool RecordCipher::FinishOpen(const uint8_t tag[kRecordTagSize]) {

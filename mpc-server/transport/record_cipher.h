@@ -4,6 +4,7 @@
 //
 //   nonce    = iv XOR (0^32 | number of the record, 64 bits, big-endian)      as in TLS 1.3
 //   record   = header (additional data) | payload encrypted | tag (16 bytes)
+//   new key  = BLAKE2b keyed with the chain, before the first record behind 64 GiB of payload
 #ifndef MPC_SERVER_TRANSPORT_RECORD_CIPHER_H_
 #define MPC_SERVER_TRANSPORT_RECORD_CIPHER_H_
 
@@ -22,7 +23,12 @@ inline constexpr size_t kRecordTagSize = 16;
 struct RecordKey {
   uint8_t key[16];
   uint8_t iv[12];
+  uint8_t chain[32];  // makes the next RecordKey and nothing else
 };
+static_assert(sizeof(RecordKey) == 60);
+
+// 2^32 AES blocks: what an attacker gains from repeating counter blocks stays near 2^-65 per key.
+inline constexpr uint64_t kBytesPerKey = uint64_t{1} << 36;
 
 // For one direction, so it either seals or opens. Records follow each other: each is begun, worked
 // on piece by piece, finished.
@@ -31,8 +37,9 @@ class RecordCipher {
   // Whether this build and this CPU have it and the library's self-test passed.
   static bool Available();
 
-  // `first_record` is for tests.
-  explicit RecordCipher(const Secret<RecordKey>& key, uint64_t first_record = 0);
+  // What is not the default is for tests.
+  explicit RecordCipher(const Secret<RecordKey>& key, uint64_t first_record = 0,
+                        uint64_t bytes_per_key = kBytesPerKey);
   ~RecordCipher();
 
   // ResourceExhausted when the number of the record would be used a second time.
@@ -45,6 +52,9 @@ class RecordCipher {
   bool FinishOpen(const uint8_t tag[kRecordTagSize]);
 
  private:
+  void UseKey();
+  void NextKey();
+
   struct State;
   std::unique_ptr<State> state_;
 };

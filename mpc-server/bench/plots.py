@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws what mpc-bench measures: `make bench-plots`.
+
+    plots.py MPC-BENCH DIRECTORY [--draw-only]
+
+Measures and writes DIRECTORY/*.json, then draws DIRECTORY/*.svg and *.png from them. --draw-only
+draws again what is there.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import matplotlib
+matplotlib.use('Agg')
+import matplotlib.pyplot as plt  # noqa: E402  the backend comes first
+
+# From one login's blocks to a batch that no cache holds.
+BATCHES = (16, 64, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144)
+SMALL = (1, 8, 32, 64, 128, 256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384)
+# Each file, and what measures it.
+RUNS = {
+    'plot-channels': ['aes', '--channel=all', '--with-floor', '--batch=' + ','.join(map(str, BATCHES)),
+                      '--seconds=0.9'],
+    'plot-memory': ['aes', '--parties=threads', '--channel=memory',
+                    '--batch=' + ','.join(map(str, BATCHES)), '--seconds=0.9'],
+    'plot-sboxes': ['aes', '--sbox=throughput,latency', '--batch=' + ','.join(map(str, SMALL)),
+                    '--seconds=0.9'],
+}
+# The same colour and mark for a thing in every figure; told apart in grey too.
+LOOK = {
+    'aead': ('#0072b2', 'o', 'AES-GCM records'),
+    'tls': ('#d55e00', 's', 'TLS records'),
+    'tcp': ('#009e73', '^', 'plain TCP'),
+    'memory': ('#666666', 'D', 'memory, on threads'),
+    'throughput': ('#0072b2', 'o', '17 bits, 4 rounds (throughput)'),
+    'latency': ('#cc79a7', 's', '22 bits, 3 rounds (latency)'),
+}
+PAPER_ONE_CORE = 100_103  # blocks/s of three servers with a core each
+
+
+def measure(bench, directory, name):
+    print('measuring: mpc-bench', *RUNS[name], flush=True)
+    subprocess.run([bench, *RUNS[name], '--brief', f'--save={directory}/{name}.json'], check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def load(directory, name):
+    with open(f'{directory}/{name}.json', encoding='utf-8') as file:
+        found = json.load(file)
+    wrong = [r for r in found['results'] if not r['verified']]
+    if wrong:
+        sys.exit(f'{name}: outputs that were not verified are not drawn: {wrong[0]}')
+    return found
+
+
+def series(results, key):
+    """Results by the value of `key`, each in the order of the batches."""
+    by = {}
+    for result in sorted(results, key=lambda r: r['batch']):
+        by.setdefault(result[key], []).append(result)
+    return by
+
+
+def axes(xlabel, ylabel, title, ax=None):
+    figure, ax = plt.subplots(figsize=(8, 5.4)) if ax is None else (ax.figure, ax)
+    ax.set_xscale('log', base=2)
+    ax.set_yscale('log')
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    ax.set_title(title, fontsize=12)
+    ax.grid(True, which='major', color='#cccccc', linewidth=0.7)
+    ax.grid(True, which='minor', axis='y', color='#eeeeee', linewidth=0.5)
+    return figure, ax
+
+
+def curve(ax, name, xs, ys, label=None, dashed=False, spread=None):
+    colour, mark, text = LOOK[name]
+    ax.plot(xs, ys, color=colour, marker=None if dashed else mark, markersize=5,
+            linewidth=1.2 if dashed else 1.8, linestyle='--' if dashed else '-',
+            label=text if label is None else label)
+    if spread is not None:
+        ax.fill_between(xs, *spread, color=colour, alpha=0.15, linewidth=0)
+
+
+def number(value, _=None):
+    """Round numbers for ticks: 512, 20 k, 1.5 M."""
+    for size, unit in ((1e6, ' M'), (1e3, ' k')):
+        if value >= max(size, 1e4):
+            return f'{value / size:g}{unit}'
+    return f'{value:g}'
+
+
+def batch_tick(value, _=None):
+    return f'{value / 1024:g} Ki' if value >= 1024 else f'{value:g}'
+
+
+def finish(ax):
+    """Ticks and legend."""
+    ax.xaxis.set_major_formatter(batch_tick)
+    ax.yaxis.set_major_formatter(number)
+    low, high = ax.get_ylim()
+    if high / low < 100:  # few decades: name what lies between them
+        ax.yaxis.set_minor_formatter(lambda v, _: number(v) if f'{v:e}'[0] in '25' else '')
+        ax.tick_params(axis='y', which='minor', labelsize=8)
+    handles, _ = ax.get_legend_handles_labels()
+    ax.legend(frameon=True, fontsize=9, ncol=2 if len(handles) > 5 else 1)
+
+
+def save(figure, found, directory, name, note=''):
+    for ax in figure.axes:
+        finish(ax)
+    machine = found['machine']
+    figure.text(0.01, 0.01, f'AES-128, a key per block, {machine["best_isa"]}; three parties share '
+                f'{machine["cores"]} cores of {machine["cpu"]}, {machine["kernel"]}\n'
+                f'commit {found["commit"]}. {note}', fontsize=7.5, color='#444444', va='bottom')
+    figure.tight_layout(rect=(0, 0.055, 1, 1))
+    for kind in ('svg', 'png'):
+        figure.savefig(f'{directory}/{name}.{kind}', dpi=150)
+    plt.close(figure)
+    print(f'{directory}/{name}.svg, .png')
+
+
+def draw_throughput(channels, memory, directory):
+    """The paper's Figure 4 for ours."""
+    figure, ax = axes('blocks in a batch', 'blocks per second, whole machine',
+                      'Throughput against batch size')
+    for name, results in series(channels['results'] + memory['results'], 'channel').items():
+        xs = [r['batch'] for r in results]
+        spread = [r['spread']['blocks_per_s'] for r in results]
+        curve(ax, name, xs, [r['blocks_per_s'] for r in results],
+              spread=([s['min'] for s in spread], [s['max'] for s in spread]))
+    ax.axhline(PAPER_ONE_CORE, color='black', linewidth=1, linestyle=':',
+               label='Araki et al. 2016: 3 servers x 1 core')
+    save(figure, channels, directory, 'throughput',
+         'Shaded: slowest to fastest run. One ring. S-box by the batch\'s size.')
+
+
+def draw_latency(channels, memory, directory):
+    """The paper's Figure 5 for ours."""
+    figure, ax = axes('blocks in a batch', 'time of a batch, ms', 'Latency against batch size')
+    for name, results in series(channels['results'] + memory['results'], 'channel').items():
+        xs = [r['batch'] for r in results]
+        curve(ax, name, xs, [r['latency_ms']['p50'] for r in results],
+              spread=([r['latency_ms']['p50'] for r in results],
+                      [r['latency_ms']['p99'] for r in results]))
+    save(figure, channels, directory, 'latency',
+         'Line: median; shaded up to p99; the latest of the three parties. One ring, loopback.')
+
+
+def draw_cpu(channels, memory, directory):
+    figure, ax = axes('blocks in a batch', 'blocks per CPU-second, three parties together',
+                      'Blocks per CPU-second against batch size')
+    for name, results in series(channels['results'] + memory['results'], 'channel').items():
+        xs = [r['batch'] for r in results]
+        spread = [r['spread']['blocks_per_cpu_s'] for r in results]
+        curve(ax, name, xs, [r['blocks_per_cpu_s'] for r in results],
+              spread=([s['min'] for s in spread], [s['max'] for s in spread]))
+        if 'floor' in results[0]:
+            curve(ax, name, xs, [r['floor']['blocks_per_cpu_s'] for r in results], dashed=True,
+                  label=LOOK[name][2] + ', without computing')
+    save(figure, channels, directory, 'cpu',
+         'Dashed: the same messages without computation. Shaded: slowest to fastest run.')
+
+
+def draw_sboxes(found, directory):
+    """Left what somebody waits for, right what it costs: on a busy machine the surer measure."""
+    by = series(found['results'], 'sbox')
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5.2))
+    for ax, unit, of in ((left, 'median time of a batch, ms', lambda r: r['latency_ms']['p50']),
+                         (right, 'CPU of a batch, three parties together, ms',
+                          lambda r: 1000 * r['batch'] / r['blocks_per_cpu_s'])):
+        axes('blocks in a batch', unit, 'The two S-boxes: rounds against traffic', ax)
+        for name, results in by.items():
+            curve(ax, name, [r['batch'] for r in results], [of(r) for r in results])
+        crossing = crossover(by, of)
+        if crossing is not None:
+            ax.axvline(crossing, color='black', linewidth=1, linestyle=':',
+                       label=f'from {crossing} blocks on, 4 rounds cost less')
+    channel = found['results'][0]['channel']
+    save(figure, found, directory, 'sboxes', f'{LOOK[channel][2]}, loopback.')
+
+
+def crossover(by, of):
+    """The smallest batch from which on the throughput S-box is never the dearer one."""
+    pairs = [(t['batch'], of(t) <= of(l)) for t, l in zip(by['throughput'], by['latency'])]
+    crossing = None
+    for batch, cheaper in reversed(pairs):
+        if not cheaper:
+            return crossing
+        crossing = batch
+    return crossing
+
+
+def main():
+    if len(sys.argv) < 3 or sys.argv[3:] not in ([], ['--draw-only']):
+        sys.exit(__doc__)
+    bench, directory = sys.argv[1:3]
+    os.makedirs(directory, exist_ok=True)
+    if not sys.argv[3:]:
+        for name in RUNS:
+            measure(bench, directory, name)
+    channels, memory = load(directory, 'plot-channels'), load(directory, 'plot-memory')
+    draw_throughput(channels, memory, directory)
+    draw_latency(channels, memory, directory)
+    draw_cpu(channels, memory, directory)
+    draw_sboxes(load(directory, 'plot-sboxes'), directory)
+
+
+if __name__ == '__main__':
+    main()
