@@ -27,7 +27,7 @@ WAYS = {
     'one part': ('--workers=1', '--slots=1', '--part=1048576'),
     # As servers do it by default: limits.h, kDefaultWorkers, kPartBlocks, kPartsUnderWay.
     'as servers': ('--workers=2', '--join'),
-    # More and smaller parts: a line of 15 ms holds more messages than the default has under way.
+    # More and smaller parts.
     'long line': ('--workers=2', '--join', '--slots=16', '--part=2048'),
 }
 
