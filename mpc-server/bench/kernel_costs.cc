@@ -120,7 +120,7 @@ class LocalAes {
         from[j] = reinterpret_cast<const uint8_t*>(&blocks_[g * kGroupLanes + j]);
       }
       uint8_t* rows = State(g);
-      transpose_.to_rows({from.data(), n, 0, 0}, rows, rows + kBlockPlane, scratch_.data());
+      transpose_.to_rows({from.data(), n, 0}, rows, rows + kBlockPlane, scratch_.data());
     }
   }
 

@@ -27,8 +27,7 @@ TEST_P(TransposeTest, RowsAreTheDrawnLayoutAndBack) {
     for (size_t j = 0; j < from.size(); ++j) {
       from[j] = memory.data() + (j % 3 == 2 ? 0 : kGroupLanes - j) * kStride;
     }
-    f.to_rows({from.data(), lanes, from.size() - lanes, kOffset}, x.data(), a.data(),
-              scratch.data());
+    f.to_rows({from.data(), lanes, kOffset}, x.data(), a.data(), scratch.data());
     for (size_t j = 0; j < lanes; ++j) {
       for (size_t s = 0; s < 2 * kBlockRows; ++s) {
         const int want = from[j][kOffset + s / 8] >> (s % 8) & 1;

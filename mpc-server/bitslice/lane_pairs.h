@@ -18,12 +18,10 @@ inline constexpr size_t kPairBytes = 32;
 // A group's pairs, and room for one register's worth of lanes beyond them.
 inline constexpr size_t kTransposeScratchBytes = 512 * kPairBytes + 32 * kPairBytes;
 
-// Lane j's pair lies at lanes[j] + offset. Behind the `count` lanes of the group there are `ahead`
-// more in the array, whose memory will be wanted next.
+// Lane j's pair lies at lanes[j] + offset.
 struct LanePairs {
   const uint8_t* const* lanes = nullptr;
   size_t count = 0;  // 1..512
-  size_t ahead = 0;
   size_t offset = 0;
 };
 

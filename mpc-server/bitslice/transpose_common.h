@@ -47,9 +47,8 @@ struct Transposer {
   static constexpr size_t kQuarterRows = 64;
 
   static void ToRows(const LanePairs& from, uint8_t* x_rows, uint8_t* a_rows, uint8_t* scratch) {
-    const size_t known = from.count + from.ahead;
     for (size_t j = 0; j < from.count; ++j) {
-      if (j + kPrefetchLanes < known) {
+      if (j + kPrefetchLanes < from.count) {
         __builtin_prefetch(from.lanes[j + kPrefetchLanes] + from.offset);
       }
       __builtin_memcpy(scratch + j * kPairBytes, from.lanes[j] + from.offset, kPairBytes);

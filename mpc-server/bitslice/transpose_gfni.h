@@ -106,10 +106,9 @@ struct GfniTransposer {
   }
 
   static void ToRows(const LanePairs& from, uint8_t* x_rows, uint8_t* a_rows, uint8_t* scratch) {
-    const size_t known = from.count + from.ahead;
     for (size_t first = 0; first < from.count; first += kUnitLanes) {
       const uint8_t* const* lanes = from.lanes + first;
-      if (first + kPrefetchLanes + kUnitLanes <= known) {
+      if (first + kPrefetchLanes + kUnitLanes <= from.count) {
         for (size_t j = 0; j < kUnitLanes; ++j) {
           __builtin_prefetch(lanes[kPrefetchLanes + j] + from.offset);
         }

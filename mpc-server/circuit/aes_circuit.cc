@@ -113,7 +113,7 @@ class AesEncryptImpl {
       from[j] = pair;
     }
     uint8_t* rows = StateOf(g);
-    transpose_.to_rows({from, lanes.size(), 0, 0}, rows, rows + kBlockPlane, scratch_.data());
+    transpose_.to_rows({from, lanes.size(), 0}, rows, rows + kBlockPlane, scratch_.data());
   }
 
   void Finish() {

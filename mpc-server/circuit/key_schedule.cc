@@ -46,7 +46,7 @@ class KeyScheduleImpl {
       }
       for (size_t b = 0; b < per_key; ++b) {
         uint8_t* rows = Rows(g) + b * kBlockPlane;
-        transpose_.to_rows({from, n, 0, b * kPairBytes}, rows, rows + plane_, scratch_.data());
+        transpose_.to_rows({from, n, b * kPairBytes}, rows, rows + plane_, scratch_.data());
       }
     }
   }

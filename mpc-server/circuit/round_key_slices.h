@@ -3,10 +3,13 @@
 //
 //   lane j:  | x of key 0 | a of key 0 | x of key 1 | a of key 1 | ..      32 bytes per key
 //
-// A pair is half a cache line and the lanes of a batch seldom lie in one place, so what slicing
-// costs is fetching lines: every line would come once per key that it holds a part of. Hence
-// kKeysAtOnce keys of a group are sliced together, and while a group is, the next one's lines are
-// asked for. Lanes under one key (a login has a run of some) share their lines by themselves.
+// The keys of a batch are far more than a cache holds, so what slicing costs is fetching lines. A
+// pair is half a line: a line would come once per key that it holds a part of. And a CPU waits for
+// few lines at once that are needed now, for more that are merely asked for, and fetches lines two
+// by two. Hence kKeysAtOnce keys of a group are sliced together, two lines of each lane, and while
+// they are, the next group's lines are asked for, into the second-level cache. (Asking a stage
+// earlier is no use: the other parts under way have pushed the lines out again by then.) Lanes
+// under one key stand together (a login has a run of some) and are asked for once.
 // Internal to circuit/.
 #ifndef MPC_SERVER_CIRCUIT_ROUND_KEY_SLICES_H_
 #define MPC_SERVER_CIRCUIT_ROUND_KEY_SLICES_H_
@@ -14,6 +17,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "mpc-server/bitslice/transpose.h"
 #include "mpc-server/circuit/lane_groups.h"
 #include "mpc-server/secret/secret.h"
@@ -22,8 +26,8 @@ namespace mpckdc {
 
 class RoundKeySlices {
  public:
-  // Rows for two keys: 64 bytes per lane and party.
-  static constexpr size_t kKeysAtOnce = 2;
+  // Rows for four keys: 128 bytes per lane and party.
+  static constexpr size_t kKeysAtOnce = 4;
 
   // `key_count` keys per lane; key_of(j) is the address of lane j's, which stay the caller's.
   template <class KeyOf>
@@ -41,19 +45,53 @@ class RoundKeySlices {
   const uint8_t* Rows(const TransposeFunctions& transpose, size_t group, size_t k,
                       uint8_t* scratch) {
     uint8_t* rows = rows_.data() + group * kKeysAtOnce * 2 * kBlockPlane;
-    if (k % kKeysAtOnce == 0) {
-      const size_t first = group * kGroupLanes, count = LanesInGroup(lanes_.size(), group);
-      for (size_t i = 0; i < std::min(kKeysAtOnce, key_count_ - k); ++i) {
-        uint8_t* x = rows + 2 * i * kBlockPlane;
-        transpose.to_rows({lanes_.data() + first, count, lanes_.size() - first - count,
-                           (k + i) * kPairBytes},
-                          x, x + kBlockPlane, scratch);
-      }
-    }
+    if (k % kKeysAtOnce == 0) Slice(transpose, group, k, rows, scratch);
     return rows + k % kKeysAtOnce * 2 * kBlockPlane;
   }
 
  private:
+  static constexpr size_t kLineBytes = 64;
+
+  // The keys from k on, as many as belong together, one after the other into `rows`.
+  void Slice(const TransposeFunctions& transpose, size_t group, size_t k, uint8_t* rows,
+             uint8_t* scratch) {
+    const size_t keys = std::min(kKeysAtOnce, key_count_ - k);
+    const Piece here = {k * kPairBytes, keys * kPairBytes};
+    const absl::Span<const uint8_t* const> lanes = LanesOf(group), next = LanesOf(group + 1);
+    const size_t share = (next.size() + keys - 1) / keys;
+    if (group == 0) AskFor(lanes, here);
+    for (size_t i = 0; i < keys; ++i) {
+      AskFor(next.subspan(std::min(i * share, next.size()), share), here);
+      uint8_t* x = rows + 2 * i * kBlockPlane;
+      transpose.to_rows({lanes.data(), lanes.size(), here.offset + i * kPairBytes}, x,
+                        x + kBlockPlane, scratch);
+    }
+  }
+
+  // A part of each lane's keys.
+  struct Piece {
+    size_t offset, bytes;
+  };
+  // Inlined always: compilers take a function that only prefetches for one without effect and drop
+  // the call.
+  [[gnu::always_inline]] static void AskFor(absl::Span<const uint8_t* const> lanes, Piece piece) {
+    constexpr int kRead = 0, kSecondLevel = 2;
+    const uint8_t* last = nullptr;
+    for (const uint8_t* lane : lanes) {
+      if (lane == last) continue;
+      last = lane;
+      for (size_t at = 0; at < piece.bytes; at += kLineBytes) {
+        __builtin_prefetch(lane + piece.offset + at, kRead, kSecondLevel);
+      }
+    }
+  }
+
+  // None behind the last group.
+  absl::Span<const uint8_t* const> LanesOf(size_t group) const {
+    return absl::MakeConstSpan(lanes_).subspan(std::min(group * kGroupLanes, lanes_.size()),
+                                               kGroupLanes);
+  }
+
   size_t key_count_ = 0;
   std::vector<const uint8_t*> lanes_;
   SecretBytes rows_;
