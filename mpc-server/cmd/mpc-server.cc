@@ -15,6 +15,7 @@
 #include "absl/flags/usage.h"
 #include "absl/flags/usage_config.h"
 #include "absl/strings/match.h"
+#include "absl/synchronization/mutex.h"
 #include "mpc-server/config/config.h"
 #include "mpc-server/secret/secret.h"
 #include "mpc-server/service/log.h"
@@ -110,6 +111,9 @@ struct Hardening {
 };
 
 int Run(const mpckdc::Config& config, const Hardening& hardening) {
+  // Debian's abseil has its detector of deadlocks, for debugging, turned on: each lock would take one
+  // of the whole process and remember an order.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const sigset_t signals = BlockSignals();
   umask(077);
   if (absl::Status s = mpckdc::RequireTls13(); !s.ok()) return Fail(s, kFailed);
