@@ -14,6 +14,21 @@
 
 namespace mpckdc {
 
+// The counter block with the position in native order, as two little-endian numbers. It is put
+// together in registers: a load of bytes that were stored in pieces waits until they have left the
+// store buffer, and with them all rows that the kernel before wrote.
+struct CounterBlock {
+  uint64_t low, high;
+};
+MPCKDC_CTR_INLINE CounterBlock MakeCounterBlock(const CtrPrefix& prefix, uint32_t position) {
+  CounterBlock block;
+  uint32_t third;
+  __builtin_memcpy(&block.low, prefix.bytes, 8);
+  __builtin_memcpy(&third, prefix.bytes + 8, 4);
+  block.high = static_cast<uint64_t>(position) << 32 | third;
+  return block;
+}
+
 template <class V>
 struct VaesCounter {
   using T = typename V::T;

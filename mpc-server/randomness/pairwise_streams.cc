@@ -103,12 +103,14 @@ void PairwiseStreams::FillZeroShare(const StreamPlace& place, absl::Span<uint8_t
   });
 }
 
-ZeroSource PairwiseStreams::TakeZeroShare(const StreamPlace& place, size_t size) {
+void PairwiseStreams::TakeZeroShare(const StreamPlace& place, size_t size,
+                                    ZeroSource* source) {
   zero_cursor_.Take(place, BlocksFor(size));
   const Keys& k = keys_.Get();
-  return {&k.zero_own, &k.zero_next,
-          MakePrefix(StreamPurpose::kZeroShare, place.round, session_, place.batch),
-          place.position};
+  source->own = &k.zero_own;
+  source->next = &k.zero_next;
+  source->prefix = MakePrefix(StreamPurpose::kZeroShare, place.round, session_, place.batch);
+  source->position = place.position;
 }
 
 void PairwiseStreams::FillRandom(const StreamPlace& place, absl::Span<uint8_t> own,

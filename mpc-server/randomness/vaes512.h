@@ -23,11 +23,9 @@ struct Vaes512 {
 
   // Counters have the position in native order until BigEndian().
   static T FirstCounter(const CtrPrefix& prefix, uint32_t position) {
-    alignas(16) uint8_t block[16];
-    __builtin_memcpy(block, prefix.bytes, sizeof(prefix.bytes));
-    __builtin_memcpy(block + 12, &position, 4);
-    const T all =
-        _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(block)));
+    const CounterBlock block = MakeCounterBlock(prefix, position);
+    const T all = _mm512_broadcast_i32x4(_mm_set_epi64x(
+        static_cast<long long>(block.high), static_cast<long long>(block.low)));
     return _mm512_add_epi32(all,
                             _mm512_set_epi32(3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0));
   }

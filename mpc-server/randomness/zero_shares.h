@@ -54,7 +54,7 @@ class ZeroShares {
   // the caller makes itself. False: they cannot.
   bool Take(size_t size, ZeroSource* source) {
     if (pool_ != nullptr) return false;
-    *source = streams_->TakeZeroShare(place_, size);
+    streams_->TakeZeroShare(place_, size, source);
     place_.position += static_cast<uint32_t>(size / 16);
     return true;
   }
