@@ -10,6 +10,12 @@
 // they are, the next group's lines are asked for, into the second-level cache. (Asking a stage
 // earlier is no use: the other parts under way have pushed the lines out again by then.) Lanes
 // under one key stand together (a login has a run of some) and are asked for once.
+//
+// The first key of those sliced together is used at once, so its rows are one group's only, sliced
+// last and still in the cache. The others' wait for their rounds:
+//
+//   now_    | x of key k | a of key k |
+//   later_  group 0: | x of key k+1 | a of it | .. | a of key k+3 |  group 1: ..
 // Internal to circuit/.
 #ifndef MPC_SERVER_CIRCUIT_ROUND_KEY_SLICES_H_
 #define MPC_SERVER_CIRCUIT_ROUND_KEY_SLICES_H_
@@ -26,7 +32,7 @@ namespace mpckdc {
 
 class RoundKeySlices {
  public:
-  // Rows for four keys: 128 bytes per lane and party.
+  // Rows for three wait: 96 bytes per lane and party.
   static constexpr size_t kKeysAtOnce = 4;
 
   // `key_count` keys per lane; key_of(j) is the address of lane j's, which stay the caller's.
@@ -37,32 +43,38 @@ class RoundKeySlices {
     for (size_t j = 0; j < lanes; ++j) {
       lanes_[j] = reinterpret_cast<const uint8_t*>(key_of(j));
     }
-    Grow(rows_, GroupCount(lanes) * kKeysAtOnce * 2 * kBlockPlane);
+    Grow(now_, kRowsOfKey);
+    Grow(later_, GroupCount(lanes) * (kKeysAtOnce - 1) * kRowsOfKey);
   }
 
-  // Two planes of key k of a group. Keys are asked for in order, each for all groups. `scratch`:
-  // kTransposeScratchBytes.
+  // Two planes of key k of a group, until the next call. Keys are asked for in order, each for all
+  // groups. `scratch`: kTransposeScratchBytes.
   const uint8_t* Rows(const TransposeFunctions& transpose, size_t group, size_t k,
                       uint8_t* scratch) {
-    uint8_t* rows = rows_.data() + group * kKeysAtOnce * 2 * kBlockPlane;
-    if (k % kKeysAtOnce == 0) Slice(transpose, group, k, rows, scratch);
-    return rows + k % kKeysAtOnce * 2 * kBlockPlane;
+    if (k % kKeysAtOnce == 0) Slice(transpose, group, k, scratch);
+    return RowsOf(group, k % kKeysAtOnce);
   }
 
  private:
   static constexpr size_t kLineBytes = 64;
+  static constexpr size_t kRowsOfKey = 2 * kBlockPlane;
 
-  // The keys from k on, as many as belong together, one after the other into `rows`.
-  void Slice(const TransposeFunctions& transpose, size_t group, size_t k, uint8_t* rows,
-             uint8_t* scratch) {
+  // Of the i-th of the keys sliced together.
+  uint8_t* RowsOf(size_t group, size_t i) {
+    if (i == 0) return now_.data();
+    return later_.data() + (group * (kKeysAtOnce - 1) + i - 1) * kRowsOfKey;
+  }
+
+  // The keys from k on, as many as belong together.
+  void Slice(const TransposeFunctions& transpose, size_t group, size_t k, uint8_t* scratch) {
     const size_t keys = std::min(kKeysAtOnce, key_count_ - k);
     const Piece here = {k * kPairBytes, keys * kPairBytes};
     const absl::Span<const uint8_t* const> lanes = LanesOf(group), next = LanesOf(group + 1);
     const size_t share = (next.size() + keys - 1) / keys;
     if (group == 0) AskFor(lanes, here);
-    for (size_t i = 0; i < keys; ++i) {
+    for (size_t i = keys; i-- != 0;) {
       AskFor(next.subspan(std::min(i * share, next.size()), share), here);
-      uint8_t* x = rows + 2 * i * kBlockPlane;
+      uint8_t* x = RowsOf(group, i);
       transpose.to_rows({lanes.data(), lanes.size(), here.offset + i * kPairBytes}, x,
                         x + kBlockPlane, scratch);
     }
@@ -94,7 +106,7 @@ class RoundKeySlices {
 
   size_t key_count_ = 0;
   std::vector<const uint8_t*> lanes_;
-  SecretBytes rows_;
+  SecretBytes now_, later_;
 };
 
 }  // namespace mpckdc

@@ -60,8 +60,8 @@ class PairwiseStreams {
 
   // out = F(k_i, place...) ^ F(k_{i+1}, place...).
   void FillZeroShare(const StreamPlace& place, absl::Span<uint8_t> out);
-  // Takes `size` bytes, a multiple of 16, for a caller that makes them itself. (Written in place: see
-  // MakeCounterBlock() on loads of what was just stored.)
+  // Takes `size` bytes, a multiple of 16, for a caller that makes them itself. (Written in place:
+  // see MakeCounterBlock() on loads of what was just stored.)
   void TakeZeroShare(const StreamPlace& place, size_t size, ZeroSource* source);
   // own = F(k_i, place...), next = F(k_{i+1}, place...). Equal lengths.
   void FillRandom(const StreamPlace& place, absl::Span<uint8_t> own, absl::Span<uint8_t> next);
