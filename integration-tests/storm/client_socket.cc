@@ -3,8 +3,10 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -20,6 +22,18 @@ constexpr size_t kLengthBytes = 4;
 absl::Status OwnError(absl::string_view what) {
   return absl::ResourceExhaustedError(absl::StrCat(
       what, ": ", strerror(errno), errno == EMFILE ? "; raise ulimit -n or lower --in-flight" : ""));
+}
+
+// From the kernel's time stamp of a datagram, by the wall clock; zero if that was set meanwhile.
+absl::Duration SinceArrival(const msghdr& message) {
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_TIMESTAMPNS) return absl::ZeroDuration();
+  timespec arrived = {}, now = {};
+  memcpy(&arrived, CMSG_DATA(header), sizeof arrived);
+  clock_gettime(CLOCK_REALTIME, &now);
+  const absl::Duration waited =
+      absl::Seconds(now.tv_sec - arrived.tv_sec) + absl::Nanoseconds(now.tv_nsec - arrived.tv_nsec);
+  return std::clamp(waited, absl::ZeroDuration(), absl::Seconds(1));
 }
 
 size_t BigEndian(const uint8_t* b) {
@@ -38,6 +52,11 @@ void ClientSocket::Close() {
   fd_ = -1;
 }
 
+int ClientSocket::Retire() {
+  if (fd_ >= 0) epoll_ctl(epoll_, EPOLL_CTL_DEL, fd_, nullptr);
+  return std::exchange(fd_, -1);
+}
+
 absl::Status ClientSocket::Open() {
   const int kind = (tcp_ ? SOCK_STREAM : SOCK_DGRAM) | SOCK_NONBLOCK | SOCK_CLOEXEC;
   fd_ = socket(kdc_->storage.ss_family, kind, 0);
@@ -48,6 +67,8 @@ absl::Status ClientSocket::Open() {
     Close();
     return s;
   }
+  const int on = 1;
+  if (!tcp_) setsockopt(fd_, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
   epoll_event event = {};
   event.events = tcp_ ? EPOLLIN | EPOLLOUT : EPOLLIN;
   event.data.u64 = tag_;
@@ -78,13 +99,23 @@ absl::Status ClientSocket::Send(Bytes request) {
 }
 
 ClientSocket::Event ClientSocket::OnReady(uint32_t events, absl::Span<uint8_t> buffer,
-                                          Bytes& reply) {
+                                          Bytes& reply, absl::Duration& waited) {
+  waited = absl::ZeroDuration();
   if (fd_ < 0 || events == 0) return Event::kNothing;  // closed by an event before, in one round
-  return tcp_ ? ContinueStream(buffer, reply) : ReceiveDatagram(buffer, reply);
+  return tcp_ ? ContinueStream(buffer, reply) : ReceiveDatagram(buffer, reply, waited);
 }
 
-ClientSocket::Event ClientSocket::ReceiveDatagram(absl::Span<uint8_t> buffer, Bytes& reply) {
-  const ssize_t got = recv(fd_, buffer.data(), buffer.size(), 0);
+ClientSocket::Event ClientSocket::ReceiveDatagram(absl::Span<uint8_t> buffer, Bytes& reply,
+                                                  absl::Duration& waited) {
+  iovec into = {buffer.data(), buffer.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(timespec))];
+  msghdr message = {};
+  message.msg_iov = &into;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t got = recvmsg(fd_, &message, 0);
+  if (got >= 0) waited = SinceArrival(message);
   if (got < 0) return errno == ECONNREFUSED ? Event::kRefused : Event::kNothing;
   reply = buffer.subspan(0, static_cast<size_t>(got));
   return Event::kReply;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "integration-tests/storm/der.h"
 #include "integration-tests/storm/target.h"
@@ -36,14 +37,18 @@ class ClientSocket {
   // Sends a request, for the first time or again. TCP: over a new connection, as the KDC closes each
   // after its answer. An error is one of this machine (descriptors, memory), not of the KDC.
   absl::Status Send(Bytes request);
-  // epoll says that something happened. A reply is written to `buffer`.
-  Event OnReady(uint32_t events, absl::Span<uint8_t> buffer, Bytes& reply);
-  // What still comes for the exchange that ends now goes nowhere: the next one has a new port.
-  void Close();
+  // epoll says that something happened. A reply is written to `buffer`; `waited` is how long it lay in
+  // the kernel until now (UDP).
+  Event OnReady(uint32_t events, absl::Span<uint8_t> buffer, Bytes& reply,
+                absl::Duration& waited);
+  // The next exchange has a new port. The old one is returned, -1 if there is none: as long as it is
+  // open, nobody gets its number and with it an answer that is late.
+  int Retire();
 
  private:
   absl::Status Open();
-  Event ReceiveDatagram(absl::Span<uint8_t> buffer, Bytes& reply);
+  void Close();
+  Event ReceiveDatagram(absl::Span<uint8_t> buffer, Bytes& reply, absl::Duration& waited);
   Event ContinueStream(absl::Span<uint8_t> buffer, Bytes& reply);
 
   const Address* kdc_;

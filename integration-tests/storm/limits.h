@@ -31,6 +31,15 @@ inline constexpr absl::Duration kDefaultResendAfter = absl::Seconds(1);
 inline constexpr int kDefaultResends = 3;             // waits of 1, 2, 4 and 8 s: lost after 15 s
 inline constexpr int kMaxResends = 10;
 
+// ---- Waiting for answers in groups: a thread that sleeps a little finds several at once. The kernel
+// stamps them as they come, so latencies do not see it. ----
+inline constexpr absl::Duration kNapPerLogin = absl::Microseconds(8);  // in flight: far less than a
+inline constexpr absl::Duration kMaxNap = absl::Microseconds(500);     // KDC takes for one
+
+// ---- Late answers: how long a port on which one may still come is not used again ----
+inline constexpr absl::Duration kLinger = absl::Seconds(15);
+inline constexpr size_t kMaxLingering = 8192;         // per thread; then the oldest goes
+
 // ---- Measuring ----
 inline constexpr double kMinLatencySeconds = 1e-6;    // below and above: the histogram's last bins
 inline constexpr double kMaxLatencySeconds = 1e3;

@@ -61,6 +61,11 @@ Login::Next Login::Complain(std::string text) {
   return Finish(Outcome::kWrongAnswer);
 }
 
+Login::Next Login::NotOurs(std::string text) {
+  Complain(std::move(text));
+  return Next::kNotOurs;
+}
+
 Login::Next Login::SendAs(Step step, uint32_t nonce) {
   step_ = step;
   nonce_ = nonce;
@@ -131,6 +136,9 @@ Login::Next Login::OnReply(Bytes message, uint32_t next_nonce) {
 Login::Next Login::OnError(Bytes message, uint32_t next_nonce) {
   ErrorReply error;
   if (!DecodeError(message, error)) return Complain("a KRB-ERROR that cannot be read");
+  if (!error.client_name.empty() && !Same(error.client_name, NameComponents(user_->name))) {
+    return NotOurs(absl::StrCat("error ", error.code, " for another client"));
+  }
   if (step_ == Step::kAsFirst && error.code == kErrorPreauthRequired) {
     return SendAs(Step::kAs, next_nonce);
   }
@@ -139,15 +147,16 @@ Login::Next Login::OnError(Bytes message, uint32_t next_nonce) {
   return Finish(expected ? Outcome::kRefused : Outcome::kError);
 }
 
+bool Login::IsForUs(const Reply& reply) const {
+  return reply.is_tgs == (step_ == Step::kTgs) && reply.client_realm == plan_->realm &&
+         Same(reply.client_name, NameComponents(user_->name));
+}
+
 // What can be seen without a key.
 std::string Login::CheckEnvelope(const Reply& reply) const {
   const bool is_tgs = step_ == Step::kTgs;
   const std::string& server = is_tgs ? plan_->service_name : plan_->tgs_name;
   const int32_t enctype = is_tgs ? session_key_.enctype() : user_->key.enctype();
-  if (reply.is_tgs != is_tgs) return "the reply to another kind of request";
-  if (reply.client_realm != plan_->realm || !Same(reply.client_name, NameComponents(user_->name))) {
-    return "a reply for another client";
-  }
   if (reply.ticket_realm != plan_->realm || !Same(reply.ticket_server, NameComponents(server))) {
     return "a ticket for another service";
   }
@@ -189,6 +198,7 @@ std::string Login::CheckInside(const Reply& reply, const Key& key, int usage) {
 }
 
 Login::Next Login::OnTicket(const Reply& reply, uint32_t next_nonce) {
+  if (!IsForUs(reply)) return NotOurs("a reply for another client or another request");
   if (step_ == Step::kAsFirst) {
     return Complain("a ticket without pre-authentication; has the user requires_preauth?");
   }

@@ -44,7 +44,11 @@ enum class Outcome {
 class Login {
  public:
   enum class Step { kAsFirst, kAs, kTgs };
-  enum class Next { kSend, kDone };
+  enum class Next {
+    kSend,     // there is another request()
+    kDone,     // see outcome()
+    kNotOurs,  // an answer to somebody else, or to another request; complaint() says how one sees
+  };
 
   // Returns kSend (kDone: this machine's libk5crypto failed, as complaint() says).
   // `wrong_key` if not null takes the place of the user's key: a wrong password. `check`: whether
@@ -56,13 +60,12 @@ class Login {
   Bytes request() const { return request_; }
   Step step() const { return step_; }
 
-  // kSend: there is another request().
   Next OnReply(Bytes message, uint32_t next_nonce);
 
   // After kDone.
   Outcome outcome() const { return outcome_; }
   int error_code() const { return error_code_; }          // of kError and kRefused
-  const std::string& complaint() const { return complaint_; }  // of kWrongAnswer
+  const std::string& complaint() const { return complaint_; }
   bool wrong_password() const { return wrong_key_ != nullptr; }
   bool decrypted() const { return decrypted_; }
   int tickets() const { return tickets_; }
@@ -75,6 +78,8 @@ class Login {
   Next Complain(std::string text);
   Next OnError(Bytes message, uint32_t next_nonce);
   Next OnTicket(const Reply& reply, uint32_t next_nonce);
+  Next NotOurs(std::string text);
+  bool IsForUs(const Reply& reply) const;
   std::string CheckEnvelope(const Reply& reply) const;
   std::string CheckInside(const Reply& reply, const Key& key, int usage);
   Next SendAs(Step step, uint32_t nonce);

@@ -247,7 +247,10 @@ bool DecodeError(Bytes message, ErrorReply& error) {
   r.Enter(DerContext(4));
   r.Enter(DerContext(5));
   error.code = static_cast<int>(r.Enter(DerContext(6)).Integer());
-  for (int number = 7; number <= 10; ++number) r.EnterIf(DerContext(number));
+  r.EnterIf(DerContext(7));
+  if (std::optional<DerReader> name = r.EnterIf(DerContext(8))) error.client_name = ReadName(*name);
+  r.EnterIf(DerContext(9));
+  r.EnterIf(DerContext(10));
   if (std::optional<DerReader> text = r.EnterIf(DerContext(11))) {
     error.text = text->GeneralString();
   }

@@ -81,6 +81,7 @@ struct Reply {
 // KRB-ERROR.
 struct ErrorReply {
   int code = 0;
+  Bytes client_name;          // components; empty when the KDC does not say for whom
   absl::string_view text;
 };
 // EncASRepPart or EncTGSRepPart. libkrb5 writes EncTGSRepPart for both; so either is taken.

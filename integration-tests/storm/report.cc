@@ -188,6 +188,7 @@ json ReportJson(const RunResult& result, const std::vector<std::string>& process
         {"ok_per_s", PerSecond(total.ok, total.seconds)}}},
       {"tickets", tally.tickets},
       {"resends", tally.resends},
+      {"late", tally.late},
       {"unreachable", tally.unreachable},
       {"errors", ErrorsJson(tally)},
       {"complaints", tally.complaints},
@@ -215,8 +216,8 @@ std::string ReportText(const RunResult& result, const std::vector<std::string>& 
       PerSecond(total.ok, total.seconds), t.ok, t.started, total.seconds, t.decrypted);
   absl::StrAppendFormat(&text,
                         "  refused (wrong password) %d, failed %d, wrong answers %d, lost %d, shed "
-                        "%d; resends %d, unreachable %d; service tickets %d\n",
-                        t.refused, t.failed, t.wrong_answers, t.lost, t.shed, t.resends,
+                        "%d; resends %d, late answers %d, unreachable %d; service tickets %d\n",
+                        t.refused, t.failed, t.wrong_answers, t.lost, t.shed, t.resends, t.late,
                         t.unreachable, t.tickets);
   for (const auto& [code, count] : t.errors) {
     absl::StrAppendFormat(&text, "  error %d %s: %d expected, %d not\n", code, ErrorName(code),

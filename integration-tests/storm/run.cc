@@ -15,14 +15,15 @@
 namespace mpckdc::storm {
 namespace {
 
-constexpr absl::Duration kTick = absl::Milliseconds(5);
-constexpr rlim_t kOtherDescriptors = 256;
+constexpr absl::Duration kTick = absl::Milliseconds(20);
+constexpr rlim_t kOtherDescriptors = 256;  // and the ports that linger after a resend
 
 // A socket per login in flight.
-void RaiseDescriptorLimit(size_t in_flight) {
+void RaiseDescriptorLimit(size_t in_flight, int threads) {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t wanted = in_flight + kOtherDescriptors;
+  const rlim_t wanted = in_flight + kOtherDescriptors +
+                        static_cast<rlim_t>(threads) * limits::kMaxLingering;
   if (limit.rlim_cur >= wanted) return;
   limit.rlim_cur = wanted;
   limit.rlim_max = std::max(limit.rlim_max, wanted);
@@ -146,7 +147,7 @@ class Runner {
   absl::StatusOr<RunResult> Run() {
     const double first_rate = plan_.stages.front().rate;
     control_.rate = first_rate;
-    RaiseDescriptorLimit(plan_.load.in_flight);
+    RaiseDescriptorLimit(plan_.load.in_flight, plan_.load.threads);
     Crew crew(plan_, users_, &control_, MonotonicNow());
     Sleep(crew, plan_.warm_up, "warm-up");
     const Snapshot begin = Look(control_, cpu_);

@@ -82,6 +82,7 @@ void Tally::Merge(const Tally& other) {
   decrypted += other.decrypted;
   tickets += other.tickets;
   resends += other.resends;
+  late += other.late;
   unreachable += other.unreachable;
   for (const auto& [code, count] : other.errors) {
     errors[code].expected += count.expected;

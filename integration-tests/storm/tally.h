@@ -34,6 +34,7 @@ struct Tally {
   uint64_t decrypted = 0;      // logins of which replies were decrypted and looked into
   uint64_t tickets = 0;        // of services
   uint64_t resends = 0;
+  uint64_t late = 0;           // answers to what had been given up or sent twice
   uint64_t unreachable = 0;    // refused by the KDC's host, or a connection that ended early
   std::map<int, ErrorCount> errors;  // by Kerberos code
   std::vector<std::string> complaints;  // the first wrong answers

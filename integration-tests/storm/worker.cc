@@ -2,6 +2,7 @@
 #include "integration-tests/storm/worker.h"
 
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr int kEventsPerRound = 64;
 constexpr absl::Duration kLookAtControl = absl::Milliseconds(50);  // stop and stages are seen then
+constexpr unsigned long kTimerSlackNanoseconds = 5000;  // Linux's 50 us are half of a short nap
 constexpr double kNoRate = 1e-9;  // a closed loop has a schedule that is never asked
 
 double PartOfRate(const Control& control, int threads) {
@@ -45,10 +47,12 @@ Worker::Worker(const LoadPlan& plan, int index, std::vector<User>* users, Contro
 
 Worker::~Worker() {
   slots_.clear();
+  for (const Lingering& port : lingering_) close(port.fd);
   if (epoll_ >= 0) close(epoll_);
 }
 
 absl::Status Worker::Prepare() {
+  prctl(PR_SET_TIMERSLACK, kTimerSlackNanoseconds);
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
   if (epoll_ < 0) return absl::InternalError(absl::StrCat("epoll_create1: ", strerror(errno)));
   absl::StatusOr<Key> wrong = Key::Random(users_->front().key.enctype());
@@ -191,10 +195,22 @@ absl::Time Worker::NextDeadline(absl::Time now) const {
   return next;
 }
 
+// Answers come one at a time, each with a change of context unless several have gathered.
+void Worker::Nap(absl::Duration at_most) const {
+  const auto in_flight = static_cast<double>(slots_.size() - free_.size());
+  const absl::Duration nap =
+      std::min({limits::kNapPerLogin * in_flight, limits::kMaxNap, at_most});
+  if (nap <= limits::kNapPerLogin) return;  // one in flight: nothing gathers
+  const timespec time = absl::ToTimespec(nap);
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+}
+
 absl::Status Worker::WaitAndReceive(absl::Time now) {
   epoll_event events[kEventsPerRound];
-  const absl::Duration wait = std::max(NextDeadline(now) - now, absl::ZeroDuration());
-  const timespec timeout = absl::ToTimespec(wait);
+  Nap(std::max(NextDeadline(now) - now, absl::ZeroDuration()));
+  const absl::Time awake = MonotonicNow();
+  const timespec timeout =
+      absl::ToTimespec(std::max(NextDeadline(awake) - awake, absl::ZeroDuration()));
   const int count = epoll_pwait2(epoll_, events, kEventsPerRound, &timeout, nullptr);
   if (count < 0 && errno != EINTR) {
     return absl::InternalError(absl::StrCat("epoll_pwait2: ", strerror(errno)));
@@ -203,7 +219,8 @@ absl::Status Worker::WaitAndReceive(absl::Time now) {
     const auto index = static_cast<uint32_t>(events[i].data.u64);
     Slot& slot = slots_[index];
     Bytes reply;
-    switch (slot.socket.OnReady(events[i].events, absl::MakeSpan(buffer_), reply)) {
+    absl::Duration waited;
+    switch (slot.socket.OnReady(events[i].events, absl::MakeSpan(buffer_), reply, waited)) {
       case ClientSocket::Event::kNothing:
         break;
       case ClientSocket::Event::kRefused:  // asked again when the timer says so
@@ -211,32 +228,55 @@ absl::Status Worker::WaitAndReceive(absl::Time now) {
         break;
       case ClientSocket::Event::kReply:
         if (!slot.busy) break;
-        if (absl::Status s = OnReply(index, reply); !s.ok()) return s;
+        if (absl::Status s = OnReply(index, reply, MonotonicNow() - waited); !s.ok()) return s;
         break;
     }
   }
   return absl::OkStatus();
 }
 
-void Worker::CountExchange(const Slot& slot, Login::Step step, absl::Time now) {
+void Worker::CountExchange(const Slot& slot, Login::Step step, absl::Time arrived) {
   Tally& tally = tallies_[slot.stage];
-  const absl::Duration latency = now - slot.first_sent;
+  const absl::Duration latency = arrived - slot.first_sent;
   if (step == Login::Step::kAsFirst) tally.as_first.Add(latency);
   if (step == Login::Step::kAs) tally.as.Add(latency);
   if (step == Login::Step::kTgs) tally.tgs.Add(latency);
 }
 
-absl::Status Worker::OnReply(uint32_t index, Bytes reply) {
+absl::Status Worker::OnReply(uint32_t index, Bytes reply, absl::Time arrived) {
   Slot& slot = slots_[index];
-  const absl::Time now = MonotonicNow();
-  CountExchange(slot, slot.login.step(), now);
-  // A second answer to a request that was sent twice must not meet the next exchange.
-  if (slot.sends > 1) slot.socket.Close();
-  if (slot.login.OnReply(reply, Nonce()) == Login::Next::kSend) {
-    return SendExchange(index, MonotonicNow());
+  const Login::Step step = slot.login.step();
+  const Login::Next next = slot.login.OnReply(reply, Nonce());
+  if (next == Login::Next::kNotOurs) {
+    OnNotOurs(index, arrived);
+    return absl::OkStatus();
   }
-  EndLogin(index, slot.login.outcome(), now);
+  CountExchange(slot, step, arrived);
+  if (slot.sends > 1) RetirePort(slot, arrived);
+  if (next == Login::Next::kSend) return SendExchange(index, MonotonicNow());
+  EndLogin(index, slot.login.outcome(), arrived);
   return absl::OkStatus();
+}
+
+// Where nothing was ever sent twice or given up, no answer can be late: then it is a wrong one.
+void Worker::OnNotOurs(uint32_t index, absl::Time now) {
+  if (any_retired_) {
+    ++tallies_[slots_[index].stage].late;
+  } else {
+    EndLogin(index, Outcome::kWrongAnswer, now);
+  }
+}
+
+// A second answer to a request that was sent twice must not meet another exchange.
+void Worker::RetirePort(Slot& slot, absl::Time now) {
+  any_retired_ = true;
+  const int fd = slot.socket.Retire();
+  if (fd >= 0) lingering_.push_back({now + limits::kLinger, fd});
+  while (!lingering_.empty() &&
+         (lingering_.front().until <= now || lingering_.size() > limits::kMaxLingering)) {
+    close(lingering_.front().fd);
+    lingering_.pop_front();
+  }
 }
 
 void Worker::EndLogin(uint32_t index, Outcome outcome, absl::Time now) {
@@ -261,7 +301,7 @@ void Worker::EndLogin(uint32_t index, Outcome outcome, absl::Time now) {
       break;
     case Outcome::kLost:
       ++tally.lost;
-      slot.socket.Close();
+      RetirePort(slot, now);
       break;
   }
   tally.decrypted += slot.login.decrypted() ? 1 : 0;

@@ -95,10 +95,13 @@ class Worker {
   void SetTimer(uint32_t slot, absl::Time now);
   absl::Status RunTimers(absl::Time now);
   absl::Status WaitAndReceive(absl::Time now);
-  absl::Status OnReply(uint32_t slot, Bytes reply);
-  void CountExchange(const Slot& slot, Login::Step step, absl::Time now);
+  absl::Status OnReply(uint32_t slot, Bytes reply, absl::Time arrived);
+  void OnNotOurs(uint32_t slot, absl::Time now);
+  void CountExchange(const Slot& slot, Login::Step step, absl::Time arrived);
   void EndLogin(uint32_t slot, Outcome outcome, absl::Time now);
   absl::Time NextDeadline(absl::Time now) const;
+  void Nap(absl::Duration at_most) const;
+  void RetirePort(Slot& slot, absl::Time now);
   bool MayBegin();
   uint32_t Nonce() { return static_cast<uint32_t>(random_() & 0x7fffffff); }
 
@@ -118,6 +121,12 @@ class Worker {
   std::vector<uint32_t> free_;
   // By how often the request was sent: all timers of one have the same length, so each is in order.
   std::array<std::deque<Timer>, limits::kMaxResends + 1> timers_;
+  struct Lingering {
+    absl::Time until;
+    int fd;
+  };
+  std::deque<Lingering> lingering_;
+  bool any_retired_ = false;  // so answers may come late
   std::vector<uint8_t> buffer_;
   std::vector<Tally> tallies_;
   Series series_;
