@@ -201,7 +201,7 @@ json ReportJson(const RunResult& result, const std::vector<std::string>& process
       {"histogram_ms", HistogramJson(tally.login)},
       {"series", SeriesJson(result.series)},
   };
-  if (result.stages.size() > 1) {
+  if (result.is_ramp) {
     report["ramp"] = RampJson(result);
     report["knee_per_s"] = result.knee_per_s;
   }
@@ -237,7 +237,7 @@ std::string ReportText(const RunResult& result, const std::vector<std::string>& 
       absl::StrAppendFormat(&text, "  CPU of %s %.4f s per 1,000 logins\n", name, value->second);
     }
   }
-  if (result.stages.size() > 1) text += RampText(result);
+  if (result.is_ramp) text += RampText(result);
   return text;
 }
 

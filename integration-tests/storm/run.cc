@@ -148,8 +148,12 @@ class Runner {
     const double first_rate = plan_.stages.front().rate;
     control_.rate = first_rate;
     RaiseDescriptorLimit(plan_.load.in_flight, plan_.load.threads);
+    result_.is_ramp = plan_.stages.size() > 1;
     Crew crew(plan_, users_, &control_, MonotonicNow());
-    Sleep(crew, plan_.warm_up, "warm-up");
+    if (plan_.warm_up > absl::ZeroDuration()) {
+      control_.stage = kWarmUpStage;
+      Sleep(crew, plan_.warm_up, "warm-up");
+    }
     const Snapshot begin = Look(control_, cpu_);
     RunStages(crew);
     const Snapshot end = Look(control_, cpu_);
@@ -166,12 +170,14 @@ class Runner {
 
  private:
   void RunStages(Crew& crew) {
-    if (plan_.count > 0) control_.may_begin = plan_.count;
+    // Between the stages nothing begins, so that whoever counts down the count sees its stage.
+    if (plan_.count > 0) control_.may_begin = 0;
     Snapshot before = Look(control_, cpu_);
     for (size_t i = 0; i < plan_.stages.size() && !crew.AnyEnded(); ++i) {
       const Stage& stage = plan_.stages[i];
       control_.rate = stage.rate;
-      control_.stage.store(static_cast<int>(i) + 1, std::memory_order_release);
+      control_.stage = static_cast<int>(i) + 1;
+      if (plan_.count > 0) control_.may_begin = plan_.count;
       Sleep(crew, stage.length,
             stage.rate > 0 ? absl::StrFormat("%.0f logins/s", stage.rate) : "running");
       const Snapshot after = Look(control_, cpu_);

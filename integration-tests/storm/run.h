@@ -43,6 +43,7 @@ struct RunResult {
   std::vector<StageResult> stages;
   StageResult total;           // all of them
   Series series;               // warm-up included
+  bool is_ramp = false;
   double knee_per_s = 0;       // of the last stage that kept up; 0: none
 };
 

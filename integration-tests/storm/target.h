@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which addresses may be put under load. Loopback always. A private address in a network namespace
-// of a test: one that is not the first process's, and that no route leaves. Anything else only by
-// somebody who says that the KDC is his.
+// of a test: one without hardware, which no default route leaves. Anything else only by somebody who
+// says that the KDC is his.
+//
+// (Whether the namespace is another than process 1's would be the plainer question, but sandboxes
+// forbid it to root even.)
 #ifndef INTEGRATION_TESTS_STORM_TARGET_H_
 #define INTEGRATION_TESTS_STORM_TARGET_H_
 
@@ -27,7 +30,7 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text);
 
 // What this process sees of its network.
 struct NetworkView {
-  bool own_namespace = false;  // another one than process 1's
+  bool only_virtual = false;   // every interface is loopback, veth, tun, dummy or bridge
   bool has_way_out = true;     // a default route
 };
 NetworkView LookAtNetwork();

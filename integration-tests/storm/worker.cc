@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kEventsPerRound = 64;
 constexpr absl::Duration kLookAtControl = absl::Milliseconds(50);  // stop and stages are seen then
+constexpr absl::Duration kLookForFirstStage = absl::Microseconds(100);
 constexpr unsigned long kTimerSlackNanoseconds = 5000;  // Linux's 50 us are half of a short nap
 constexpr double kNoRate = 1e-9;  // a closed loop has a schedule that is never asked
 
@@ -92,7 +93,8 @@ bool Worker::MayBegin() {
 
 // Closed loop: every free slot. Open loop: as many as have come due.
 absl::Status Worker::BeginDue(absl::Time now) {
-  const int stage = control_->stage.load(std::memory_order_acquire);
+  const int stage = control_->stage;
+  if (stage == kNoStage) return absl::OkStatus();
   if (stage != stage_seen_) {
     stage_seen_ = stage;
     schedule_.SetRate(PartOfRate(*control_, plan_.threads), now);
@@ -132,7 +134,7 @@ absl::Status Worker::BeginLogin(uint32_t index, absl::Time due) {
   const bool check = plan_.check_every != 0 && ++since_check_ >= plan_.check_every;
   if (check) since_check_ = 0;
   slot.busy = true;
-  slot.stage = stage_seen_;
+  slot.stage = control_->stage;  // as it is after MayBegin()
   slot.due = due;
   const Login::Next next =
       slot.login.Begin(plan_.login, user, wrong ? &wrong_key_ : nullptr, check, Nonce());
@@ -188,6 +190,7 @@ absl::Status Worker::RunTimers(absl::Time now) {
 absl::Time Worker::NextDeadline(absl::Time now) const {
   absl::Time next = now + kLookAtControl;
   const bool stop = control_->stop.load(std::memory_order_relaxed);
+  if (stage_seen_ == kNoStage) next = now + kLookForFirstStage;
   if (plan_.open_loop && !stop) next = std::min(next, schedule_.next());
   for (const std::deque<Timer>& queue : timers_) {
     if (!queue.empty()) next = std::min(next, queue.front().at);

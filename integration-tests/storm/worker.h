@@ -42,9 +42,13 @@ struct LoadPlan {
   uint64_t seed = 1;
 };
 
+// Of Control::stage; measured stages follow.
+inline constexpr int kNoStage = -1;    // nothing begins yet
+inline constexpr int kWarmUpStage = 0;
+
 // What the threads are told, and what they say while they run.
 struct Control {
-  std::atomic<int> stage{0};
+  std::atomic<int> stage{kNoStage};
   std::atomic<double> rate{0};           // of all threads together
   std::atomic<bool> stop{false};         // nothing new begins
   std::atomic<int64_t> may_begin{INT64_MAX};  // --count: how many logins still may
@@ -113,7 +117,7 @@ class Worker {
   int epoll_ = -1;
   std::mt19937_64 random_;
   PoissonSchedule schedule_;
-  int stage_seen_ = 0;
+  int stage_seen_ = kNoStage;
   size_t next_user_;
   uint32_t since_check_ = 0;
   Key wrong_key_;
