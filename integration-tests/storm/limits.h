@@ -33,8 +33,9 @@ inline constexpr int kMaxResends = 10;
 
 // ---- Waiting for answers in groups: a thread that sleeps a little finds several at once. The kernel
 // stamps them as they come, so latencies do not see it. ----
-inline constexpr absl::Duration kNapPerLogin = absl::Microseconds(8);  // in flight: far less than a
-inline constexpr absl::Duration kMaxNap = absl::Microseconds(500);     // KDC takes for one
+inline constexpr double kNapShareOfInFlight = 0.25;   // so many answers gather: the KDC has the rest
+inline constexpr double kMaxGathered = 16;
+inline constexpr absl::Duration kMaxNap = absl::Milliseconds(2);
 
 // ---- Late answers: how long a port on which one may still come is not used again ----
 inline constexpr absl::Duration kLinger = absl::Seconds(15);

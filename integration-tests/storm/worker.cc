@@ -19,6 +19,7 @@ constexpr int kEventsPerRound = 64;
 constexpr absl::Duration kLookAtControl = absl::Milliseconds(50);  // stop and stages are seen then
 constexpr absl::Duration kLookForFirstStage = absl::Microseconds(100);
 constexpr unsigned long kTimerSlackNanoseconds = 5000;  // Linux's 50 us are half of a short nap
+constexpr double kRecentKept = 0.9;  // of what is remembered, from round to round
 constexpr double kNoRate = 1e-9;  // a closed loop has a schedule that is never asked
 
 double PartOfRate(const Control& control, int threads) {
@@ -60,6 +61,7 @@ absl::Status Worker::Prepare() {
   if (!wrong.ok()) return wrong.status();
   wrong_key_ = *std::move(wrong);
   if (absl::Status s = wrong_key_.Prepare(); !s.ok()) return s;
+  last_round_ = MonotonicNow();
   slots_.reserve(plan_.in_flight);
   for (uint32_t i = 0; i < plan_.in_flight; ++i) {
     slots_.emplace_back(ClientSocket(&plan_.kdc, plan_.tcp, epoll_, i));
@@ -201,11 +203,19 @@ absl::Time Worker::NextDeadline(absl::Time now) const {
 // Answers come one at a time, each with a change of context unless several have gathered.
 void Worker::Nap(absl::Duration at_most) const {
   const auto in_flight = static_cast<double>(slots_.size() - free_.size());
-  const absl::Duration nap =
-      std::min({limits::kNapPerLogin * in_flight, limits::kMaxNap, at_most});
-  if (nap <= limits::kNapPerLogin) return;  // one in flight: nothing gathers
+  const double gather = std::min(in_flight * limits::kNapShareOfInFlight, limits::kMaxGathered);
+  if (gather < 2 || recent_answers_ < 1) return;
+  const absl::Duration interval = recent_time_ / recent_answers_;
+  const absl::Duration nap = std::min({interval * gather, limits::kMaxNap, at_most});
+  if (nap < interval * 2) return;  // it would be one more change of context, not one less
   const timespec time = absl::ToTimespec(nap);
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+}
+
+void Worker::NoteAnswers(int count, absl::Time now) {
+  recent_time_ = recent_time_ * kRecentKept + (now - last_round_);
+  recent_answers_ = recent_answers_ * kRecentKept + count;
+  last_round_ = now;
 }
 
 absl::Status Worker::WaitAndReceive(absl::Time now) {
@@ -218,6 +228,7 @@ absl::Status Worker::WaitAndReceive(absl::Time now) {
   if (count < 0 && errno != EINTR) {
     return absl::InternalError(absl::StrCat("epoll_pwait2: ", strerror(errno)));
   }
+  NoteAnswers(std::max(count, 0), MonotonicNow());
   for (int i = 0; i < count; ++i) {
     const auto index = static_cast<uint32_t>(events[i].data.u64);
     Slot& slot = slots_[index];

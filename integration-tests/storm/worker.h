@@ -105,6 +105,7 @@ class Worker {
   void EndLogin(uint32_t slot, Outcome outcome, absl::Time now);
   absl::Time NextDeadline(absl::Time now) const;
   void Nap(absl::Duration at_most) const;
+  void NoteAnswers(int count, absl::Time now);
   void RetirePort(Slot& slot, absl::Time now);
   bool MayBegin();
   uint32_t Nonce() { return static_cast<uint32_t>(random_() & 0x7fffffff); }
@@ -125,6 +126,10 @@ class Worker {
   std::vector<uint32_t> free_;
   // By how often the request was sent: all timers of one have the same length, so each is in order.
   std::array<std::deque<Timer>, limits::kMaxResends + 1> timers_;
+  // Of the last rounds, the older the less: how long they took and what came. For Nap().
+  absl::Duration recent_time_;
+  double recent_answers_ = 0;
+  absl::Time last_round_;
   struct Lingering {
     absl::Time until;
     int fd;
