@@ -20,8 +20,10 @@ namespace {
 constexpr size_t kLengthBytes = 4;
 
 absl::Status OwnError(absl::string_view what) {
-  return absl::ResourceExhaustedError(absl::StrCat(
-      what, ": ", strerror(errno), errno == EMFILE ? "; raise ulimit -n or lower --in-flight" : ""));
+  const bool descriptors = errno == EMFILE;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(what, ": ", strerror(errno),
+                   descriptors ? "; raise ulimit -n or lower --in-flight" : ""));
 }
 
 // From the kernel's time stamp of a datagram, by the wall clock; zero if that was set meanwhile.

@@ -34,15 +34,15 @@ class ClientSocket {
   ClientSocket& operator=(ClientSocket&&) = delete;
   ~ClientSocket() { Close(); }
 
-  // Sends a request, for the first time or again. TCP: over a new connection, as the KDC closes each
-  // after its answer. An error is one of this machine (descriptors, memory), not of the KDC.
+  // Sends a request, for the first time or again. TCP: over a new connection, as the KDC closes
+  // each after its answer. An error is one of this machine (descriptors, memory), not of the KDC.
   absl::Status Send(Bytes request);
-  // epoll says that something happened. A reply is written to `buffer`; `waited` is how long it lay in
-  // the kernel until now (UDP).
+  // epoll says that something happened. A reply is written to `buffer`; `waited` is how long it lay
+  // in the kernel until now (UDP).
   Event OnReady(uint32_t events, absl::Span<uint8_t> buffer, Bytes& reply,
                 absl::Duration& waited);
-  // The next exchange has a new port. The old one is returned, -1 if there is none: as long as it is
-  // open, nobody gets its number and with it an answer that is late.
+  // The next exchange has a new port. The old one is returned, -1 if there is none: as long as it
+  // is open, nobody gets its number and with it an answer that is late.
   int Retire();
 
  private:

@@ -27,7 +27,8 @@ class LatencyHistogram {
   uint64_t count() const { return count_; }
   absl::Duration max() const { return max_; }
   absl::Duration Mean() const;
-  // The upper edge of the bin in which the share is reached, never more than max(). Zero when empty.
+  // The upper edge of the bin in which the share is reached, never more than max(); zero when
+  // empty.
   absl::Duration Percentile(double percent) const;
 
   struct Bin {

@@ -190,9 +190,9 @@ void JobLoad::OnJob(void* arg, mpc_result* result) {
 void JobLoad::AskForTags(Flight* flight) {
   const JobLogin& login = flight->login;
   const mpc_result& result = *flight->result;
-  flight->seals[kTicketSeal].ciphertext =
-      SealCiphertext(result.seals[kTicketSeal], login.ticket_plain);
-  flight->seals[kReplySeal].ciphertext = SealCiphertext(result.seals[kReplySeal], login.reply_plain);
+  std::array<Flight::Seal, kSeals>& seals = flight->seals;
+  seals[kTicketSeal].ciphertext = SealCiphertext(result.seals[kTicketSeal], login.ticket_plain);
+  seals[kReplySeal].ciphertext = SealCiphertext(result.seals[kReplySeal], login.reply_plain);
   flight->tags_awaited = kSeals;
   const uint64_t id = result.id;  // after the last request the flight may be gone
   mpc_client* const client = flight->client;

@@ -5,7 +5,7 @@
 //     submit LOGIN (open 1, seal 2, seal 3, mac 56)
 //       -> result: keystreams -> two ciphertexts -> two tag requests
 //            -> both tags: the login is done -> the next one
-//                 a sample: compared with the oracle, and its ticket opened by a job OPEN_TICKET first
+//                 a sample: first compared with the oracle, its ticket opened by a job OPEN_TICKET
 #ifndef INTEGRATION_TESTS_STORM_JOB_LOAD_H_
 #define INTEGRATION_TESTS_STORM_JOB_LOAD_H_
 

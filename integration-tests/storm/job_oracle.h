@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a login job must have yielded, computed with the user's whole key, which the servers only have
-// shares of. Of the ticket, which is under krbtgt's key that nobody knows, what can be seen.
+// What a login job must have yielded, computed with the user's whole key, which the servers only
+// have shares of. Of the ticket, which is under krbtgt's key that nobody knows, what can be seen.
 //
-//     part        what is compared
-//     open 1      keystream against the time stamp that was encrypted
-//     seal 3      the message, opened by libk5crypto with the user's key: tag, zero block, plaintext
-//     mac 56      the checksum, verified by libk5crypto with the user's key
-//     seal 2      header: version, whom, when, which job; nonce: the servers' time. Its keystream and
-//                 tag by the servers' own word only: a job OPEN_TICKET must accept the ticket and
-//                 return the same keystream. That krbtgt's key was used at all is not shown.
+//     part      what is compared
+//     open 1    keystream against the time stamp that was encrypted
+//     seal 3    the message, opened by libk5crypto with the user's key: tag, zero block, plaintext
+//     mac 56    the checksum, verified by libk5crypto with the user's key
+//     seal 2    header: version, whom, when, which job; nonce: the servers' time. Its keystream and
+//               tag by the servers' own word only: a job OPEN_TICKET must accept the ticket and
+//               return the same keystream. That krbtgt's key was used at all is not shown.
 #ifndef INTEGRATION_TESTS_STORM_JOB_ORACLE_H_
 #define INTEGRATION_TESTS_STORM_JOB_ORACLE_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The oracle accepts what right servers yield and sees every byte that is not. Right answers are made
-// by gcm_plain, which shares nothing with libk5crypto.
+// The oracle accepts what right servers yield and sees every byte that is not. Right answers are
+// made by gcm_plain, which shares nothing with libk5crypto.
 #include "integration-tests/storm/job_oracle.h"
 
 #include <algorithm>
@@ -39,8 +39,9 @@ std::vector<uint8_t> Xor(Bytes a, Bytes b) {
 }
 
 GcmNonce NonceAt(int64_t seconds) {
-  return {static_cast<uint8_t>(seconds >> 24), static_cast<uint8_t>(seconds >> 16),
-          static_cast<uint8_t>(seconds >> 8), static_cast<uint8_t>(seconds), 0, 1, 0, 0, 0, 0, 0, 9};
+  GcmNonce nonce = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 9};
+  for (int i = 0; i < 4; ++i) nonce[i] = static_cast<uint8_t>(seconds >> (24 - 8 * i));
+  return nonce;
 }
 
 class JobOracleTest : public testing::Test {

@@ -31,9 +31,9 @@ inline constexpr absl::Duration kDefaultResendAfter = absl::Seconds(1);
 inline constexpr int kDefaultResends = 3;             // waits of 1, 2, 4 and 8 s: lost after 15 s
 inline constexpr int kMaxResends = 10;
 
-// ---- Waiting for answers in groups: a thread that sleeps a little finds several at once. The kernel
-// stamps them as they come, so latencies do not see it. ----
-inline constexpr double kNapShareOfInFlight = 0.25;   // so many answers gather: the KDC has the rest
+// ---- Waiting for answers in groups: a thread that sleeps a little finds several at once. The
+// kernel stamps them as they come, so latencies do not see it. ----
+inline constexpr double kNapShareOfInFlight = 0.25;   // gather so many: the KDC has the rest
 inline constexpr double kMaxGathered = 16;
 inline constexpr absl::Duration kMaxNap = absl::Milliseconds(2);
 

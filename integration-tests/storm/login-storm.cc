@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// login-storm: loads a KDC with logins, or three mpc-servers with login jobs, checks what they answer
-// and measures. See login-storm(8).
+// login-storm: loads a KDC with logins, or three mpc-servers with login jobs, checks what they
+// answer and measures. See login-storm(8).
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 #include "integration-tests/storm/schedule.h"
 #include "integration-tests/storm/target.h"
 #include "integration-tests/storm/users.h"
+#include "kdc-plugin/client/mpc_client.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -93,6 +94,13 @@ absl::StatusOr<ExitStatus> RunLogins(const Options& o, const CpuMeter& cpu) {
   return Conclude(o, std::move(finished), *thresholds);
 }
 
+// Keys, session keys and keystreams of a whole realm are in here.
+void Harden() {
+  char* warning = mpc_harden_process(/*allow_core_dumps=*/0);
+  if (warning != nullptr) fprintf(stderr, "login-storm: %s\n", warning);
+  mpc_text_free(warning);
+}
+
 absl::StatusOr<ExitStatus> RunMode(const Options& o) {
   absl::StatusOr<CpuMeter> cpu = CpuMeter::Watch(o.processes);
   if (!cpu.ok()) return cpu.status();
@@ -100,6 +108,8 @@ absl::StatusOr<ExitStatus> RunMode(const Options& o) {
 }
 
 int Main(int argc, char** argv) {
+  FindPlotScript();  // before Harden(), which closes /proc/self to ordinary users
+  Harden();
   absl::StatusOr<Options> options = ParseOptions(argc, argv);
   if (options.ok() && options->mode == Mode::kHelp) {
     fputs(Usage().c_str(), stdout);

@@ -171,8 +171,8 @@ Bytes EncodeAsRequest(const RequestBody& body, const EncryptedData& preauth, boo
   return Finished(w);
 }
 
-// Authenticator ::= [APPLICATION 2] SEQUENCE { vno [0], crealm [1], cname [2], cksum [3], cusec [4],
-//                                              ctime [5] ... }
+// Authenticator ::= [APPLICATION 2] SEQUENCE { vno [0], crealm [1], cname [2], cksum [3],
+//                                              cusec [4], ctime [5] ... }
 Bytes EncodeAuthenticator(const Authenticator& a, absl::Span<uint8_t> buffer) {
   DerWriter w(buffer);
   w.In(DerApplication(kAuthenticator), [&] {
@@ -235,8 +235,9 @@ bool DecodeReply(Bytes message, Reply& reply) {
          !reply.ticket_server.empty() && !reply.enc_part.cipher.empty();
 }
 
-// KRB-ERROR ::= [APPLICATION 30] SEQUENCE { pvno [0], msg-type [1], ctime [2], cusec [3], stime [4],
-//     susec [5], error-code [6], crealm [7], cname [8], realm [9], sname [10], e-text [11], ... }
+// KRB-ERROR ::= [APPLICATION 30] SEQUENCE { pvno [0], msg-type [1], ctime [2], cusec [3],
+//     stime [4], susec [5], error-code [6], crealm [7], cname [8], realm [9], sname [10],
+//     e-text [11], ... }
 bool DecodeError(Bytes message, ErrorReply& error) {
   DerReader top(message);
   DerReader r = top.Enter(DerApplication(kError)).Enter(kDerSequence);

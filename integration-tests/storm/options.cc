@@ -197,9 +197,10 @@ std::vector<Option> OutputOptions(Options& o) {
 std::vector<Option> JobsOptions(Options& o) {
   return {
       {"servers", "LIST", "jobs: the three servers, ADDRESS:PORT,...",
-       [&o](Text text) {
+       [&o](Text text) -> absl::Status {
          o.servers = absl::StrSplit(text, ',', absl::SkipEmpty());
-         return o.servers.size() == 3 ? absl::OkStatus() : Bad("three servers, with commas between");
+         if (o.servers.size() != 3) return Bad("three servers, with commas between");
+         return absl::OkStatus();
        }},
       {"ca", "FILE", "jobs: the realm's certificate authority", ToText(o.ca)},
       {"certificate", "FILE", "jobs: a certificate of the role kdc", ToText(o.certificate)},
@@ -282,7 +283,8 @@ absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
   const std::vector<Option> options = AllOptions(o);
   std::vector<option> table;
   for (const Option& each : options) {
-    table.push_back({each.name, each.value == nullptr ? no_argument : required_argument, nullptr, 0});
+    const int argument = each.value == nullptr ? no_argument : required_argument;
+    table.push_back({each.name, argument, nullptr, 0});
   }
   table.push_back({});
   opterr = 0;  // the texts are ours

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string>
 #include <system_error>
 
 #include "absl/cleanup/cleanup.h"
@@ -29,24 +30,20 @@ absl::Status WriteFile(const std::string& file, const std::string& text) {
   std::ofstream out(file, std::ios::trunc);
   out << text << "\n";
   out.close();
-  return out ? absl::OkStatus()
-             : absl::InvalidArgumentError(absl::StrCat(file, " cannot be written: ", strerror(errno)));
+  if (out) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(file, " cannot be written: ", strerror(errno)));
 }
 
-// Beside the program, where both the build and the installation put it.
-absl::StatusOr<std::string> PlotScript() {
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path script = program.parent_path() / "login-storm-plot";
-  if (error || !std::filesystem::exists(script, error)) {
-    return absl::NotFoundError(absl::StrCat("--plot: ", script.string(), " is missing"));
-  }
-  return script.string();
+std::string& PlotScript() {
+  static auto* const path = new std::string;
+  return *path;
 }
 
 absl::Status Draw(const std::string& report, const std::string& picture) {
-  absl::StatusOr<std::string> script = PlotScript();
-  if (!script.ok()) return script.status();
+  std::string script = PlotScript();
+  if (access(script.c_str(), R_OK) != 0) {
+    return absl::NotFoundError(absl::StrCat("--plot: ", script, " is missing"));
+  }
   std::string file = "/tmp/login-storm-XXXXXX";
   const int fd = mkstemp(file.data());
   if (fd < 0) return absl::InternalError(absl::StrCat("--plot: ", strerror(errno)));
@@ -54,18 +51,24 @@ absl::Status Draw(const std::string& report, const std::string& picture) {
   const absl::Cleanup remove = [&file] { unlink(file.c_str()); };
   if (absl::Status s = WriteFile(file, report); !s.ok()) return s;
   std::string python = kPython, in = file, out = picture;
-  char* const argv[] = {python.data(), script->data(), in.data(), out.data(), nullptr};
+  char* const argv[] = {python.data(), script.data(), in.data(), out.data(), nullptr};
   pid_t child = 0;
   int status = 0;
   if (posix_spawn(&child, kPython, nullptr, nullptr, argv, environ) != 0 ||
       waitpid(child, &status, 0) != child || status != 0) {
     return absl::InternalError(absl::StrCat(
-        "--plot: ", *script, " failed; it needs ", kPython, " and Debian's python3-matplotlib"));
+        "--plot: ", script, " failed; it needs ", kPython, " and Debian's python3-matplotlib"));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+void FindPlotScript() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  PlotScript() = (program.parent_path() / "login-storm-plot").string();
+}
 
 absl::StatusOr<std::vector<Threshold>> ParseThresholds(const std::vector<std::string>& texts,
                                                        const MetricKinds& metrics) {

@@ -21,6 +21,10 @@ enum ExitStatus { kFine = 0, kLimitExceeded = 1, kNotRun = 2, kWrongAnswers = 3 
 absl::StatusOr<std::vector<Threshold>> ParseThresholds(const std::vector<std::string>& texts,
                                                        const MetricKinds& metrics);
 
+// Notes where --plot's script is: beside the program, where both the build and the installation put
+// it. Once, at the beginning of main().
+void FindPlotScript();
+
 struct FinishedRun {
   std::string text;
   nlohmann::json report;

@@ -202,7 +202,8 @@ TEST(TargetTest, OnlyLoopbackUnlessInATestsNamespace) {
 }
 
 TEST(TargetTest, DefaultRoutes) {
-  const std::string head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\n";
+  const std::string head =
+      "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\n";
   EXPECT_FALSE(HasDefaultRoute4(head));
   EXPECT_FALSE(HasDefaultRoute4(head + "eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\n"));
   EXPECT_TRUE(HasDefaultRoute4(head + "eth0\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0\n"));

@@ -223,7 +223,9 @@ std::string ReportText(const RunResult& result, const std::vector<std::string>& 
     absl::StrAppendFormat(&text, "  error %d %s: %d expected, %d not\n", code, ErrorName(code),
                           count.expected, count.unexpected);
   }
-  for (const std::string& complaint : t.complaints) absl::StrAppend(&text, "  WRONG ", complaint, "\n");
+  for (const std::string& complaint : t.complaints) {
+    absl::StrAppend(&text, "  WRONG ", complaint, "\n");
+  }
   absl::StrAppend(&text, LatencyLine("login", t.login));
   absl::StrAppend(&text, LatencyLine("AS, first", t.as_first), LatencyLine("AS", t.as),
                   LatencyLine("TGS", t.tgs));

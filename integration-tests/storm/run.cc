@@ -46,9 +46,10 @@ class Progress {
     const uint64_t ok = control_.ok;
     const double rate = static_cast<double>(ok - last_ok_) / absl::ToDoubleSeconds(now - last_);
     if (last_ != absl::InfinitePast()) {
-      fprintf(stderr, "\r\033[K%s", absl::StrFormat("%s: %d logins, %.0f/s, %d in flight, %d in trouble",
-                                    stage, ok, rate, control_.in_flight.load(),
-                                    control_.trouble.load()).c_str());
+      const std::string line =
+          absl::StrFormat("%s: %d logins, %.0f/s, %d in flight, %d in trouble", stage, ok, rate,
+                          control_.in_flight.load(), control_.trouble.load());
+      fprintf(stderr, "\r\033[K%s", line.c_str());
     }
     last_ok_ = ok;
     last_ = now;

@@ -2,8 +2,10 @@
 """login-storm against a stock KDC: what it counts is what happened, and it sees what is wrong."""
 
 import re
+import shlex
 import signal
 import socket
+import subprocess
 import threading
 import time
 
@@ -109,10 +111,13 @@ def test_no_kdc_is_losses_and_resends(stock, by_pattern, transport):
     assert 0.35 <= done.report['seconds'] < 5  # 50 + 100 + 200 ms
 
 
-def test_a_kdc_that_sleeps_loses_nothing(stock, by_pattern):
+def test_a_kdc_that_sleeps_loses_nothing(stock):
+    keytab = make_keytab(stock, 'sleep.keytab', [user_name(i) for i in range(USERS)],
+                         'a storm of users', 'aes128-cts')  # keys that need no time
     stock.kdc.send_signal(signal.SIGSTOP)
-    threading.Timer(0.5, stock.kdc.send_signal, [signal.SIGCONT]).start()
-    done = storm.logins(stock, *by_pattern, '--count', 100, '--resend-after', '200ms')
+    threading.Timer(1.2, stock.kdc.send_signal, [signal.SIGCONT]).start()
+    done = storm.logins(stock, '--keytab', keytab, '--enctype', 'aes128-cts', '--count', 100,
+                        '--resend-after', '200ms', '--resends', 5)
     assert done.status == 0, done.output
     storm.check_report(done.report)
     assert done.report['logins']['ok'] == 100
@@ -152,8 +157,8 @@ def test_ramp(stock, by_pattern):
 def test_a_ramp_ends_where_the_kdc_falls_behind(stock, by_pattern):
     stock.kdc.send_signal(signal.SIGSTOP)
     try:
-        done = storm.logins(stock, *by_pattern, '--rate', 100, '--ramp', 1000, '--duration', '300ms',
-                            '--resend-after', '100ms', '--resends', 0)
+        done = storm.logins(stock, *by_pattern, '--rate', 100, '--ramp', 1000, '--duration',
+                            '300ms', '--resend-after', '100ms', '--resends', 0)
     finally:
         stock.kdc.send_signal(signal.SIGCONT)
     assert len(done.report['ramp']) == 1 and not done.report['ramp'][0]['kept_up']
@@ -172,7 +177,8 @@ def test_cpu_of_the_kdc(stock, by_pattern):
     ('p99>60s', 0), ('p99>1us', 1), ('rate<1', 0), ('rate<100000000', 1), ('loss>0%', 0),
     ('p99>250', 2), ('p98>1s', 2), ('cpu.kdc>1s', 2)])
 def test_thresholds(stock, by_pattern, limit, status):
-    done = storm.logins(stock, *by_pattern, '--count', 10, '--fail-if', 'lost>0', '--fail-if', limit)
+    done = storm.logins(stock, *by_pattern, '--count', 10, '--fail-if', 'lost>0', '--fail-if',
+                        limit)
     assert done.status == status, done.output + done.errors
     if status == 2:
         assert limit in done.errors and done.report is None
@@ -254,13 +260,28 @@ class LyingKdc:
 def test_a_reply_to_another_request_is_a_wrong_answer(stock):
     with LyingKdc(stock.ports.kdc) as liar:
         done = storm.logins(stock, '--users', 'user%04d', '--number', 2, '--password-file',
-                            stock.dir / 'password', '--enctype', 'aes128-cts', '--kdc', liar.address,
-                            '--count', 10, '--in-flight', 1)
+                            stock.dir / 'password', '--enctype', 'aes128-cts', '--kdc',
+                            liar.address, '--count', 10, '--in-flight', 1)
     assert done.status == 3
     storm.check_report(done.report)
     assert done.report['logins']['ok'] == 2  # the first of each is right
     assert done.report['logins']['wrong_answers'] == 8
     assert 'another nonce' in done.report['complaints'][0]
+
+
+# A terminal ---------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize('terminal', [True, False])
+def test_progress_is_for_terminals_only(stock, by_pattern, terminal):
+    arguments = [*by_pattern, '--kdc', f'127.0.0.1:{stock.ports.kdc}', '--realm', stock.name,
+                 '--duration', '1300ms']
+    command = [storm.program(), *map(str, arguments)]
+    if terminal:
+        command = ['script', '-qec', shlex.join(command), '/dev/null']
+    done = subprocess.run(command, env=stock.env, capture_output=True, timeout=60,
+                          encoding='utf-8')
+    assert done.returncode == 0
+    assert ('in flight' in done.stdout + done.stderr) == terminal
 
 
 def test_time_of_a_run(stock, by_pattern):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which addresses may be put under load. Loopback always. A private address in a network namespace
-// of a test: one without hardware, which no default route leaves. Anything else only by somebody who
-// says that the KDC is his.
+// of a test: one without hardware, which no default route leaves. Anything else only by somebody
+// who says that the KDC is his.
 //
 // (Whether the namespace is another than process 1's would be the plainer question, but sandboxes
 // forbid it to root even.)

@@ -145,7 +145,8 @@ class KeytabReader {
   absl::Status Open(const std::string& file) {
     file_ = file;
     if (krb5_init_context(&context_) != 0) {
-      return absl::FailedPreconditionError("libkrb5 does not start: is KRB5_CONFIG a good krb5.conf?");
+      return absl::FailedPreconditionError(
+          "libkrb5 does not start: is KRB5_CONFIG a good krb5.conf?");
     }
     krb5_error_code code = krb5_kt_resolve(context_, absl::StrCat("FILE:", file).c_str(), &keytab_);
     if (code == 0) code = krb5_kt_start_seq_get(context_, keytab_, &cursor_);
@@ -199,7 +200,8 @@ absl::StatusOr<std::vector<User>> FromKeytab(const UserSource& source,
   absl::Status s = reader.ForEach([&](const krb5_keytab_entry& entry) -> absl::Status {
     const krb5_data& realm = entry.principal->realm;
     const bool ours = absl::string_view(realm.data, realm.length) == source.realm;
-    const bool fits = entry.key.enctype == source.enctype || (same != 0 && entry.key.enctype == same);
+    const int32_t enctype = entry.key.enctype;
+    const bool fits = enctype == source.enctype || (same != 0 && enctype == same);
     if (!ours || !fits || (source.number != 0 && users.size() >= source.number)) {
       return absl::OkStatus();
     }

@@ -83,8 +83,8 @@ absl::Status Worker::Run() {
   }
 }
 
-// It is in flight before it is counted down: who sees that none may begin and none is in flight knows
-// that all are done.
+// It is in flight before it is counted down: who sees that none may begin and none is in flight
+// knows that all are done.
 bool Worker::MayBegin() {
   if (control_->may_begin <= 0) return false;
   ++control_->in_flight;
