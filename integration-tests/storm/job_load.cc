@@ -49,6 +49,9 @@ struct JobLoad::Flight {
   bool check = false;
   absl::Time submitted;
   absl::Time answered;
+  absl::Time sealed;            // both tags have come
+  bool compared = false;        // with the oracle
+  bool ticket_opened = false;   // by the servers
   mpc_result* result = nullptr;
   std::array<Seal, kSeals> seals;
   std::atomic<int> tags_awaited{0};
@@ -126,6 +129,8 @@ void JobLoad::Begin(Flight* flight) {
     ++tally_.started;
   }
   flight->check = number % plan_.check_every == 0;
+  flight->compared = false;
+  flight->ticket_opened = false;
   // Every login's plaintexts are its own, as far as they are long enough.
   for (std::vector<uint8_t>* plain : {&flight->login.ticket_plain, &flight->login.reply_plain}) {
     memcpy(plain->data(), &number, std::min(plain->size(), sizeof number));
@@ -211,14 +216,9 @@ void JobLoad::OnTag(void* arg, mpc_verdict verdict, const uint8_t* tag, const ch
 }
 
 void JobLoad::TagsCame(Flight* flight) {
-  const absl::Time now = MonotonicNow();
+  flight->sealed = MonotonicNow();
   for (const Flight::Seal& seal : flight->seals) {
     if (seal.verdict != MPC_OK) return End(flight, seal.verdict, "a tag was not made");
-  }
-  {
-    absl::MutexLock lock(&mu_);
-    tally_.job.Add(flight->answered - flight->submitted);
-    tally_.login.Add(now - flight->submitted);
   }
   if (!flight->check) return End(flight, MPC_OK, "");
   JobLogin& login = flight->login;
@@ -230,10 +230,7 @@ void JobLoad::TagsCame(Flight* flight) {
   login.reply = message(kReplySeal);
   const std::string wrong =
       CompareWithOracle(login, *flight->result, WallClockMicroseconds() / 1'000'000);
-  {
-    absl::MutexLock lock(&mu_);
-    ++tally_.compared;
-  }
+  flight->compared = true;
   if (!wrong.empty()) return End(flight, MPC_OK, wrong);
   const mpc_open open = {handles_->krbtgt.data(), 2, AsMpc(login.ticket)};
   mpc_job job = {};
@@ -250,10 +247,7 @@ void JobLoad::OnTicketOpened(void* arg, mpc_result* result) {
   const std::string wrong =
       verdict == MPC_UNAVAILABLE ? "" : CompareOpenedTicket(flight->login, *result);
   mpc_result_free(result);
-  if (verdict == MPC_OK) {
-    absl::MutexLock lock(&load->mu_);
-    ++load->tally_.tickets_opened;
-  }
+  flight->ticket_opened = verdict == MPC_OK;
   load->End(flight, MPC_OK, wrong);
 }
 
@@ -272,6 +266,12 @@ void JobLoad::End(Flight* flight, mpc_verdict verdict, const std::string& text) 
     tally_.wrong_answers += wrong ? 1 : 0;
     tally_.failed += ok || wrong ? 0 : 1;
     ++tally_.verdicts[VerdictName(verdict)];
+    tally_.compared += flight->compared ? 1 : 0;
+    tally_.tickets_opened += flight->ticket_opened ? 1 : 0;
+    if (ok) {
+      tally_.job.Add(flight->answered - flight->submitted);
+      tally_.login.Add(flight->sealed - flight->submitted);
+    }
     if (!ok && tally_.complaints.size() < limits::kMaxWrongAnswerTexts) {
       tally_.complaints.push_back(
           absl::StrCat(VerdictName(verdict), ": ", flight->login.principal, ": ", text));
