@@ -43,7 +43,9 @@ struct JobsResult {
 
 MetricKinds JobMetrics(const std::vector<std::string>& process_names) {
   MetricKinds kinds = KnownMetrics(process_names);
-  for (const char* name : {"lost", "loss", "resends", "shed", "knee", "errors"}) kinds.erase(name);
+  for (const char* name : {"lost", "loss", "resends", "late", "shed", "knee", "errors"}) {
+    kinds.erase(name);
+  }
   kinds["servers-cpu"] = MetricKind::kTime;
   return kinds;
 }

@@ -39,6 +39,7 @@ inline constexpr absl::Duration kMaxNap = absl::Milliseconds(2);
 
 // ---- Late answers: how long a port on which one may still come is not used again ----
 inline constexpr absl::Duration kLinger = absl::Seconds(15);
+inline constexpr absl::Duration kCatchUp = absl::Seconds(10);  // at the end, for what is queued
 inline constexpr size_t kMaxLingering = 8192;         // per thread; then the oldest goes
 
 // ---- Measuring ----

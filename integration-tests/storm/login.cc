@@ -20,6 +20,8 @@ struct Scratch {
 };
 thread_local Scratch scratch;
 
+constexpr char kOtherNonce[] = "a reply with another nonce: to another request";
+
 bool Same(Bytes a, Bytes b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
 }  // namespace
@@ -176,7 +178,7 @@ std::string Login::CheckInside(const Reply& reply, const Key& key, int usage) {
   decrypted_ = true;
   ReplyPart part;
   if (!DecodeReplyPart(plaintext, part)) return "a reply with contents that cannot be read";
-  if (part.nonce != nonce_) return "a reply with another nonce";
+  if (part.nonce != nonce_) return kOtherNonce;
   if (part.server_realm != reply.ticket_realm || !Same(part.server_name, reply.ticket_server)) {
     return "a reply whose ticket is for another service than it says";
   }
@@ -209,6 +211,7 @@ Login::Next Login::OnTicket(const Reply& reply, uint32_t next_nonce) {
     wrong = CheckInside(reply, is_tgs ? session_key_ : user_->key,
                         is_tgs ? kUsageTgsReply : kUsageAsReply);
   }
+  if (wrong == kOtherNonce) return NotOurs(std::move(wrong));
   if (!wrong.empty()) return Complain(std::move(wrong));
   if (step_ == Step::kTgs) ++tickets_;
   if (tgs_left_ == 0) return Finish(Outcome::kOk);

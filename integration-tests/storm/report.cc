@@ -134,12 +134,12 @@ void AddCpuMetrics(const CpuMeter::Reading& cpu, const std::vector<std::string>&
 }
 
 MetricKinds KnownMetrics(const std::vector<std::string>& process_names) {
-  MetricKinds kinds = {{"mean", MetricKind::kTime},     {"max", MetricKind::kTime},
-                       {"tool-cpu", MetricKind::kTime}, {"rate", MetricKind::kNumber},
-                       {"lost", MetricKind::kNumber},   {"loss", MetricKind::kShare},
-                       {"resends", MetricKind::kNumber}, {"failed", MetricKind::kNumber},
-                       {"errors", MetricKind::kShare},  {"shed", MetricKind::kNumber},
-                       {"wrong", MetricKind::kNumber},  {"knee", MetricKind::kNumber}};
+  MetricKinds kinds = {{"loss", MetricKind::kShare}, {"errors", MetricKind::kShare}};
+  for (const char* name : {"mean", "max", "tool-cpu"}) kinds[name] = MetricKind::kTime;
+  for (const char* name :
+       {"rate", "lost", "resends", "late", "failed", "shed", "wrong", "knee"}) {
+    kinds[name] = MetricKind::kNumber;
+  }
   for (const double percent : kPercents) kinds[PercentName(percent)] = MetricKind::kTime;
   for (const std::string& name : process_names) kinds["cpu." + name] = MetricKind::kTime;
   return kinds;
@@ -154,6 +154,7 @@ MetricValues Measured(const RunResult& result, const std::vector<std::string>& p
   values["rate"] = PerSecond(total.ok, total.seconds);
   values["lost"] = static_cast<double>(tally.lost);
   values["resends"] = static_cast<double>(tally.resends);
+  values["late"] = static_cast<double>(tally.late);
   values["failed"] = static_cast<double>(tally.failed);
   values["shed"] = static_cast<double>(tally.shed);
   values["wrong"] = static_cast<double>(tally.wrong_answers);

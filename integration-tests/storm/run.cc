@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "integration-tests/storm/catch_up.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -164,6 +165,7 @@ class Runner {
       absl::SleepFor(kTick);
     }
     if (absl::Status s = crew.Join(); !s.ok()) return s;
+    CatchUp(crew);
     result_.total = Between(begin, end, first_rate);
     AddUp(crew);
     return std::move(result_);
@@ -186,6 +188,17 @@ class Runner {
       before = after;
       if (plan_.stages.size() > 1 && !AnsweredEnough(result_.stages.back())) break;
     }
+  }
+
+  // While the crew's ports are still its own. Over TCP a connection that was given up answers
+  // nobody; and a KDC that never said anything will not now.
+  void CatchUp(Crew& crew) {
+    bool any_resent = false;
+    for (const std::unique_ptr<Worker>& worker : crew.workers()) {
+      any_resent = any_resent || worker->any_retired();
+    }
+    if (!any_resent || plan_.load.tcp || control_.ended == 0) return;
+    WaitUntilCaughtUp(plan_.load, users_.front(), limits::kCatchUp);
   }
 
   // With a count: until as many have begun and nothing is in flight.

@@ -125,6 +125,19 @@ def test_a_kdc_that_sleeps_loses_nothing(stock):
     assert done.report['latency_ms']['login']['max'] > 300
 
 
+def test_what_an_overload_leaves_queued_harms_nobody(stock, by_pattern):
+    """The KDC answers requests that were given up; the next run must not meet these answers."""
+    stock.kdc.send_signal(signal.SIGSTOP)
+    threading.Timer(2, stock.kdc.send_signal, [signal.SIGCONT]).start()
+    done = storm.logins(stock, *by_pattern, '--rate', 1000, '--duration', '1500ms',
+                        '--resend-after', '20ms', '--resends', 6, '--fail-if', 'lost>0')
+    storm.check_report(done.report)
+    assert done.report['logins']['wrong_answers'] == 0 and done.report['resends'] > 500
+    done = storm.logins(stock, *by_pattern, '--count', 300)
+    assert done.status == 0, done.output
+    assert done.report['logins']['ok'] == 300 and done.report['late'] == 0
+
+
 def test_open_loop_counts_who_was_due(stock, by_pattern):
     done = storm.logins(stock, *by_pattern, '--rate', 200, '--duration', '1s', '--warm-up', '200ms')
     storm.check_report(done.report)

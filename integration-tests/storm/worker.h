@@ -71,6 +71,8 @@ class Worker {
 
   std::vector<Tally>& tallies() { return tallies_; }  // by stage
   Series& series() { return series_; }
+  // Whether answers may still come to requests that were sent twice or given up.
+  bool any_retired() const { return any_retired_; }
 
  private:
   // One client: a socket, and the login under way.
