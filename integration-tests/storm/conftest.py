@@ -9,26 +9,13 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'realm'))
 
 import realm as realm_module  # noqa: E402
+from storm import PASSWORD, SERVICE, USERS, make_keytab, user_name  # noqa: E402
 
-USERS = 20
-PASSWORD = 'a storm of users'
-SERVICE = 'host/www.example.com'
 STOCK_ENCTYPES = 'aes128-cts:normal,aes256-cts:normal,aes128-sha2:normal,aes256-sha2:normal'
-
-
-def user_name(number):
-    return f'user{number:04d}'
 
 
 def write_password(live):
     (live.dir / 'password').write_text(PASSWORD + '\n')
-
-
-def make_keytab(live, file, names, password, enctype):
-    entries = ''.join(f'addent -password -p {name}@{live.name} -k 1 -e {enctype}\n{password}\n'
-                      for name in names)
-    live.run('ktutil', stdin=f'{entries}wkt {live.dir / file}\nq\n')
-    return live.dir / file
 
 
 @pytest.fixture(scope='session')

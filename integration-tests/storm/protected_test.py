@@ -6,7 +6,7 @@ import json
 import pytest
 
 import storm
-from conftest import PASSWORD, SERVICE, USERS, make_keytab, user_name
+from storm import PASSWORD, SERVICE, USERS, make_keytab, user_name
 
 
 @pytest.fixture

@@ -9,8 +9,22 @@ import subprocess
 
 import config_files
 
+USERS = 20
+PASSWORD = 'a storm of users'
+SERVICE = 'host/www.example.com'
 PATIENCE = 60  # seconds; every test asks for a small part of it
 LATENCY_NAMES = {'count', 'mean', 'p50', 'p90', 'p99', 'p99.9', 'max'}
+
+
+def user_name(number):
+    return f'user{number:04d}'
+
+
+def make_keytab(live, file, names, password, enctype):
+    entries = ''.join(f'addent -password -p {name}@{live.name} -k 1 -e {enctype}\n{password}\n'
+                      for name in names)
+    live.run('ktutil', stdin=f'{entries}wkt {live.dir / file}\nq\n')
+    return live.dir / file
 
 
 def program():

@@ -13,7 +13,7 @@ import pytest
 
 import daemon
 import storm
-from conftest import SERVICE, USERS, make_keytab, user_name
+from storm import PASSWORD, SERVICE, USERS, make_keytab, user_name
 
 PATTERN = ['--users', 'user%04d', '--number', USERS]
 
@@ -60,12 +60,12 @@ def test_a_sample_is_decrypted(stock, by_pattern):
 
 
 def test_keytab_and_csv(stock):
-    keytab = make_keytab(stock, 'storm.keytab', [user_name(0), user_name(1)], 'a storm of users',
+    keytab = make_keytab(stock, 'storm.keytab', [user_name(0), user_name(1)], PASSWORD,
                          'aes256-cts')
     done = storm.logins(stock, '--keytab', keytab, '--enctype', 'aes256-cts', '--count', 10)
     assert done.report['logins']['ok'] == 10 and done.report['setup']['users'] == 2
     csv = stock.dir / 'storm.csv'
-    csv.write_text(f'# who,password\n{user_name(2)},a storm of users\n')
+    csv.write_text(f'# who,password\n{user_name(2)},{PASSWORD}\n')
     done = storm.logins(stock, '--csv', csv, '--enctype', 'aes128-cts', '--count', 10)
     assert done.report['logins']['ok'] == 10
 
@@ -113,7 +113,7 @@ def test_no_kdc_is_losses_and_resends(stock, by_pattern, transport):
 
 def test_a_kdc_that_sleeps_loses_nothing(stock):
     keytab = make_keytab(stock, 'sleep.keytab', [user_name(i) for i in range(USERS)],
-                         'a storm of users', 'aes128-cts')  # keys that need no time
+                         PASSWORD, 'aes128-cts')  # keys that need no time
     stock.kdc.send_signal(signal.SIGSTOP)
     threading.Timer(1.2, stock.kdc.send_signal, [signal.SIGCONT]).start()
     done = storm.logins(stock, '--keytab', keytab, '--enctype', 'aes128-cts', '--count', 100,
