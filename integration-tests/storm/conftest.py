@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two small realms: MIT's own krb5kdc on db2, and a realm of ours with its three servers."""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'realm'))
+
+import realm as realm_module  # noqa: E402
+from storm import PASSWORD, SERVICE, USERS, make_keytab, user_name  # noqa: E402
+
+STOCK_ENCTYPES = 'aes128-cts:normal,aes256-cts:normal,aes128-sha2:normal,aes256-sha2:normal'
+
+
+def write_password(live):
+    (live.dir / 'password').write_text(PASSWORD + '\n')
+
+
+@pytest.fixture(scope='session')
+def stock(tmp_path_factory):
+    """A KDC without us; its users have keys of enctypes 17 to 20. No lockout, no last_success."""
+    live = realm_module.StockRealm(tmp_path_factory.mktemp('stock') / 'realm', realm_module.Options(
+        extra_database={'disable_last_success': True, 'disable_lockout': True}))
+    try:
+        live.create()
+        write_password(live)
+        live.run('kadmin.local', stdin=''.join(
+            f'addprinc -e {STOCK_ENCTYPES} -pw "{PASSWORD}" {user_name(i)}\n'
+            for i in range(USERS)) + f'addprinc -randkey -e aes256-cts:normal {SERVICE}\n')
+        live.kdc.start()
+        live._wait_for_port(live.kdc, live.ports.kdc)
+        yield live
+    finally:
+        live.stop()
+
+
+@pytest.fixture(scope='session')
+def ours(tmp_path_factory):
+    """Users' keys shared among three servers, enrolled from a keytab of enctypes 17 and 18."""
+    live = realm_module.Realm(tmp_path_factory.mktemp('ours') / 'realm')
+    try:
+        live.create()
+        write_password(live)
+        names = [user_name(i) for i in range(USERS)]
+        for enctype in ('aes128-cts', 'aes256-cts'):
+            make_keytab(live, 'users.keytab', names, PASSWORD, enctype)  # wkt appends
+        live.admin('enroll', '--all', '--keytab', live.dir / 'users.keytab')
+        live.add_service(SERVICE)
+        (live.dir / 'handles.json').write_text(live.admin('list', '--json').stdout)
+        yield live
+    finally:
+        live.stop()

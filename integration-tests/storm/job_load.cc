@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integration-tests/storm/job_load.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "integration-tests/storm/limits.h"
+#include "integration-tests/storm/login.h"
+#include "integration-tests/storm/messages.h"
+#include "integration-tests/storm/worker.h"
+
+namespace mpckdc::storm {
+namespace {
+
+constexpr int kTicketSeal = 0, kReplySeal = 1, kSeals = 2;
+constexpr uint32_t kTicketSeconds = 36000;
+
+const char* VerdictName(mpc_verdict verdict) {
+  switch (verdict) {
+    case MPC_OK: return "OK";
+    case MPC_BAD_TAG: return "BAD_TAG";
+    case MPC_CLOCK_SKEW: return "CLOCK_SKEW";
+    case MPC_REPLAY: return "REPLAY";
+    case MPC_REFUSED: return "REFUSED";
+    case MPC_UNAVAILABLE: return "UNAVAILABLE";
+  }
+  return "?";
+}
+
+mpc_bytes AsMpc(Bytes bytes) { return {bytes.data(), bytes.size()}; }
+
+}  // namespace
+
+// One login under way. Its callbacks come one after the other, but for the two tags.
+struct JobLoad::Flight {
+  struct Seal {
+    Flight* flight = nullptr;
+    std::vector<uint8_t> ciphertext;
+    std::array<uint8_t, MPC_TAG_BYTES> tag{};
+    mpc_verdict verdict = MPC_OK;
+  };
+
+  JobLoad* load = nullptr;
+  mpc_client* client = nullptr;
+  User* user = nullptr;
+  JobLogin login;
+  bool check = false;
+  absl::Time submitted;
+  absl::Time answered;
+  absl::Time sealed;            // both tags have come
+  bool compared = false;        // with the oracle
+  bool ticket_opened = false;   // by the servers
+  mpc_result* result = nullptr;
+  std::array<Seal, kSeals> seals;
+  std::atomic<int> tags_awaited{0};
+};
+
+JobLoad::JobLoad(JobPlan plan, std::vector<User>* users, const RealmHandles* handles)
+    : plan_(std::move(plan)), handles_(handles), begin_(MonotonicNow()) {
+  for (User& user : *users) free_users_.push_back(&user);
+}
+
+JobLoad::~JobLoad() {
+  for (mpc_client* client : clients_) mpc_client_stop(client);  // fails what is pending
+}
+
+absl::Status JobLoad::Start() {
+  for (int i = 0; i < plan_.clients; ++i) {
+    mpc_client_options options = {};
+    options.realm = plan_.realm.c_str();
+    for (int s = 0; s < MPC_SERVERS; ++s) options.servers[s] = plan_.servers[s].c_str();
+    options.ca_file = plan_.ca.c_str();
+    options.certificate_file = plan_.certificate.c_str();
+    options.key_file = plan_.key.c_str();
+    options.cluster = -1;
+    options.timeout_ms = static_cast<uint32_t>(absl::ToInt64Milliseconds(plan_.timeout));
+    char* error = nullptr;
+    mpc_client* client = mpc_client_start(&options, &error);
+    if (client == nullptr) {
+      absl::Status s = absl::InvalidArgumentError(error);
+      mpc_text_free(error);
+      return s;
+    }
+    clients_.push_back(client);
+  }
+  absl::MutexLock lock(&mu_);
+  for (size_t i = 0; i < plan_.in_flight; ++i) {
+    flights_.push_back(std::make_unique<Flight>());
+    Flight* flight = flights_.back().get();
+    flight->load = this;
+    flight->client = clients_[i % clients_.size()];
+    for (Flight::Seal& seal : flight->seals) seal.flight = flight;
+    flight->login.ticket_plain.assign(plan_.ticket_bytes, 't');
+    flight->login.reply_plain.assign(plan_.reply_bytes, 'r');
+    parked_.push_back(flight);
+  }
+  return absl::OkStatus();
+}
+
+bool JobLoad::MayBegin() {
+  if (stop_ || may_begin_ <= 0 || free_users_.empty()) return false;
+  --may_begin_;
+  return true;
+}
+
+void JobLoad::Tick() {
+  std::vector<Flight*> flights;
+  {
+    absl::MutexLock lock(&mu_);
+    flights.swap(parked_);
+  }
+  for (Flight* flight : flights) Begin(flight);
+}
+
+void JobLoad::Begin(Flight* flight) {
+  uint64_t number = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!MayBegin()) {
+      parked_.push_back(flight);
+      return;
+    }
+    flight->user = free_users_.front();
+    free_users_.pop_front();
+    number = number_++;
+    ++in_flight_;
+    ++tally_.started;
+  }
+  flight->check = number % plan_.check_every == 0;
+  flight->compared = false;
+  flight->ticket_opened = false;
+  // Every login's plaintexts are its own, as far as they are long enough.
+  for (std::vector<uint8_t>* plain : {&flight->login.ticket_plain, &flight->login.reply_plain}) {
+    memcpy(plain->data(), &number, std::min(plain->size(), sizeof number));
+  }
+  Fill(flight);
+  const User& user = *flight->user;
+  const Handle& handle = handles_->users.at(flight->login.principal);
+  const mpc_open open = {handle.data(), kUsageTimestamp, AsMpc(flight->login.preauth)};
+  const mpc_seal seals[kSeals] = {{handles_->krbtgt.data(), 2, plan_.ticket_bytes},
+                                  {handle.data(), kUsageAsReply, plan_.reply_bytes}};
+  const mpc_make_mac mac = {handle.data(), kUsageAsRequest, AsMpc(flight->login.as_request)};
+  mpc_job job = {};
+  job.operation = MPC_LOGIN;
+  job.client = handle.data();
+  job.open = &open;
+  job.seals = seals;
+  job.seal_count = kSeals;
+  job.make_mac = &mac;
+  flight->login.user = &user;
+  flight->submitted = MonotonicNow();
+  mpc_client_submit(flight->client, &job, OnJob, flight);
+}
+
+// The pre-authentication and the AS-REQ around it.
+void JobLoad::Fill(Flight* flight) {
+  JobLogin& login = flight->login;
+  const User& user = *flight->user;
+  login.principal = absl::StrCat(user.principal, "@", plan_.realm);
+  uint8_t plain[64], cipher[256], message[limits::kMaxRequestBytes];
+  const int64_t now = WallClockMicroseconds();
+  const Bytes timestamp = EncodeTimestamp(now, absl::MakeSpan(plain));
+  login.timestamp.assign(timestamp.begin(), timestamp.end());
+  const Bytes preauth = user.key.Encrypt(kUsageTimestamp, timestamp, absl::MakeSpan(cipher));
+  login.preauth.assign(preauth.begin(), preauth.end());
+  const int32_t enctypes[] = {user.key.enctype(), ENCTYPE_AES256_CTS_HMAC_SHA1_96};
+  const std::string tgs = EncodeName(kNameService, {"krbtgt", plan_.realm});
+  RequestBody body;
+  body.client_name = user.name;
+  body.realm = plan_.realm;
+  body.server_name = tgs;
+  body.till = static_cast<uint32_t>(now / 1'000'000) + kTicketSeconds;
+  body.nonce = static_cast<uint32_t>(now & 0x7fffffff);
+  body.enctypes = enctypes;
+  const Bytes request = EncodeAsRequest(body, {user.key.enctype(), preauth}, true,
+                                        absl::MakeSpan(message));
+  login.as_request.assign(request.begin(), request.end());
+}
+
+void JobLoad::OnJob(void* arg, mpc_result* result) {
+  auto* flight = static_cast<Flight*>(arg);
+  flight->result = result;
+  flight->answered = MonotonicNow();
+  if (result->verdict != MPC_OK) {
+    flight->load->End(flight, result->verdict, result->detail == nullptr ? "" : result->detail);
+  } else if (result->seal_count != kSeals) {
+    flight->load->End(flight, MPC_OK, "a result without its two seals");
+  } else {
+    flight->load->AskForTags(flight);
+  }
+}
+
+void JobLoad::AskForTags(Flight* flight) {
+  const JobLogin& login = flight->login;
+  const mpc_result& result = *flight->result;
+  std::array<Flight::Seal, kSeals>& seals = flight->seals;
+  seals[kTicketSeal].ciphertext = SealCiphertext(result.seals[kTicketSeal], login.ticket_plain);
+  seals[kReplySeal].ciphertext = SealCiphertext(result.seals[kReplySeal], login.reply_plain);
+  flight->tags_awaited = kSeals;
+  const uint64_t id = result.id;  // after the last request the flight may be gone
+  mpc_client* const client = flight->client;
+  for (uint32_t i = 0; i < kSeals; ++i) {
+    Flight::Seal& seal = flight->seals[i];
+    mpc_client_request_tag(client, id, i, AsMpc(seal.ciphertext), OnTag, &seal);
+  }
+}
+
+void JobLoad::OnTag(void* arg, mpc_verdict verdict, const uint8_t* tag, const char*) {
+  auto* seal = static_cast<Flight::Seal*>(arg);
+  Flight* flight = seal->flight;
+  seal->verdict = verdict;
+  if (tag != nullptr) std::copy(tag, tag + MPC_TAG_BYTES, seal->tag.begin());
+  if (flight->tags_awaited.fetch_sub(1) == 1) flight->load->TagsCame(flight);
+}
+
+void JobLoad::TagsCame(Flight* flight) {
+  flight->sealed = MonotonicNow();
+  for (const Flight::Seal& seal : flight->seals) {
+    if (seal.verdict != MPC_OK) return End(flight, seal.verdict, "a tag was not made");
+  }
+  if (!flight->check) return End(flight, MPC_OK, "");
+  JobLogin& login = flight->login;
+  const auto message = [&](int i) {
+    const Flight::Seal& seal = flight->seals[i];
+    return SealedMessage(flight->result->seals[i], seal.ciphertext, seal.tag);
+  };
+  login.ticket = message(kTicketSeal);
+  login.reply = message(kReplySeal);
+  const std::string wrong =
+      CompareWithOracle(login, *flight->result, WallClockMicroseconds() / 1'000'000);
+  flight->compared = true;
+  if (!wrong.empty()) return End(flight, MPC_OK, wrong);
+  const mpc_open open = {handles_->krbtgt.data(), 2, AsMpc(login.ticket)};
+  mpc_job job = {};
+  job.operation = MPC_OPEN_TICKET;
+  job.open = &open;
+  mpc_client_submit(flight->client, &job, OnTicketOpened, flight);
+}
+
+void JobLoad::OnTicketOpened(void* arg, mpc_result* result) {
+  auto* flight = static_cast<Flight*>(arg);
+  JobLoad* load = flight->load;
+  const mpc_verdict verdict = result->verdict;
+  // An outage is none of the ticket's.
+  const std::string wrong =
+      verdict == MPC_UNAVAILABLE ? "" : CompareOpenedTicket(flight->login, *result);
+  mpc_result_free(result);
+  flight->ticket_opened = verdict == MPC_OK;
+  load->End(flight, MPC_OK, wrong);
+}
+
+// `text`: of MPC_OK what is wrong with the answer, empty if nothing; else the verdict's detail.
+void JobLoad::End(Flight* flight, mpc_verdict verdict, const std::string& text) {
+  mpc_result_free(std::exchange(flight->result, nullptr));
+  const bool wrong = verdict == MPC_OK && !text.empty();
+  const bool ok = verdict == MPC_OK && !wrong;
+  {
+    absl::MutexLock lock(&mu_);
+    --in_flight_;
+    ++ended_;
+    ok_ += ok ? 1 : 0;
+    failed_ += ok ? 0 : 1;
+    tally_.ok += ok ? 1 : 0;
+    tally_.wrong_answers += wrong ? 1 : 0;
+    tally_.failed += ok || wrong ? 0 : 1;
+    ++tally_.verdicts[VerdictName(verdict)];
+    tally_.compared += flight->compared ? 1 : 0;
+    tally_.tickets_opened += flight->ticket_opened ? 1 : 0;
+    if (ok) {
+      tally_.job.Add(flight->answered - flight->submitted);
+      tally_.login.Add(flight->sealed - flight->submitted);
+    }
+    if (!ok && tally_.complaints.size() < limits::kMaxWrongAnswerTexts) {
+      tally_.complaints.push_back(
+          absl::StrCat(VerdictName(verdict), ": ", flight->login.principal, ": ", text));
+    }
+    series_.Add(static_cast<size_t>((MonotonicNow() - begin_) / limits::kSeriesInterval), ok);
+    free_users_.push_back(flight->user);
+    if (!ok) {
+      parked_.push_back(flight);  // not in a loop of calls: a dead server fails a job at once
+      return;
+    }
+  }
+  Begin(flight);
+}
+
+void JobLoad::BeginMeasuring() {
+  absl::MutexLock lock(&mu_);
+  tally_ = JobTally();
+  tally_.started = in_flight_;  // they will end in it
+}
+
+bool JobLoad::Idle() const {
+  absl::MutexLock lock(&mu_);
+  return in_flight_ == 0;
+}
+
+void JobLoad::LimitTo(int64_t logins) {
+  absl::MutexLock lock(&mu_);
+  may_begin_ = logins;
+}
+
+bool JobLoad::LimitReached() const {
+  absl::MutexLock lock(&mu_);
+  return may_begin_ <= 0 && in_flight_ == 0;
+}
+
+JobLoad::Live JobLoad::Look() const {
+  absl::MutexLock lock(&mu_);
+  return {ok_, ended_, failed_, in_flight_};
+}
+
+JobTally JobLoad::TakeTally() {
+  absl::MutexLock lock(&mu_);
+  return std::move(tally_);
+}
+
+Series JobLoad::TakeSeries() {
+  absl::MutexLock lock(&mu_);
+  return std::move(series_);
+}
+
+}  // namespace mpckdc::storm

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integration-tests/storm/job_oracle.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "integration-tests/storm/crypto.h"
+#include "mpc-server/job/message_format.h"
+#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/store/key_record.h"
+
+namespace mpckdc::storm {
+namespace {
+
+constexpr int64_t kClockTolerance = 60;  // seconds between this machine's clock and the servers'
+
+Bytes View(mpc_bytes bytes) { return {bytes.data, bytes.size}; }
+
+absl::string_view TextView(const std::vector<uint8_t>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// keystream XOR ciphertext (without its zero block) == plaintext.
+bool Opens(absl::string_view ciphertext, Bytes keystream, const std::vector<uint8_t>& plaintext) {
+  if (keystream.size() != plaintext.size() || ciphertext.size() != kZeroBytes + plaintext.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < plaintext.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(ciphertext[kZeroBytes + i]);
+    if ((byte ^ keystream[i]) != plaintext[i]) return false;
+  }
+  return true;
+}
+
+std::string CompareTicketHeader(const JobLogin& login, const mpc_result& result, int64_t now) {
+  const std::optional<MessageView> ticket = ParseMessage(TextView(login.ticket));
+  if (!ticket.has_value()) return "a ticket that is no message";
+  const std::optional<TgtHeader> header = DecodeTgtHeader(ticket->header);
+  if (!header.has_value()) return "a ticket without a TGT header";
+  if (header->principal != PrincipalIdOf(login.principal)) return "a ticket for somebody else";
+  if (header->origin_job != result.id) return "a ticket of another job";
+  if (std::abs(static_cast<int64_t>(header->origin_time) - now) > kClockTolerance) {
+    return "a ticket of another time";
+  }
+  const int64_t nonce_time = static_cast<int64_t>(ticket->nonce[0]) << 24 |
+                             ticket->nonce[1] << 16 | ticket->nonce[2] << 8 | ticket->nonce[3];
+  // Nonces only grow: after a clock that ran ahead they may stay ahead, never behind.
+  if (nonce_time + kClockTolerance < now) return "a nonce of the past";
+  return "";
+}
+
+}  // namespace
+
+std::vector<uint8_t> SealCiphertext(const mpc_sealed& seal, Bytes plaintext) {
+  std::vector<uint8_t> ciphertext(kZeroBytes + plaintext.size());
+  std::copy(plaintext.begin(), plaintext.end(), ciphertext.begin() + kZeroBytes);
+  for (size_t i = 0; i < ciphertext.size(); ++i) ciphertext[i] ^= seal.keystream.data[i];
+  return ciphertext;
+}
+
+std::vector<uint8_t> SealedMessage(const mpc_sealed& seal, Bytes ciphertext, Bytes tag) {
+  std::vector<uint8_t> message;
+  message.reserve(kNonceBytes + 1 + seal.header.size + ciphertext.size() + tag.size());
+  message.insert(message.end(), seal.nonce, seal.nonce + MPC_NONCE_BYTES);
+  message.push_back(static_cast<uint8_t>(seal.header.size));
+  const Bytes header = View(seal.header);
+  message.insert(message.end(), header.begin(), header.end());
+  message.insert(message.end(), ciphertext.begin(), ciphertext.end());
+  message.insert(message.end(), tag.begin(), tag.end());
+  return message;
+}
+
+std::string CompareWithOracle(const JobLogin& login, const mpc_result& result, int64_t now) {
+  const Key& key = login.user->key;
+  const std::optional<MessageView> preauth = ParseMessage(TextView(login.preauth));
+  if (!preauth.has_value() ||
+      !Opens(preauth->ciphertext, View(result.open_keystream), login.timestamp)) {
+    return "the keystream of the pre-authentication is wrong";
+  }
+  std::vector<uint8_t> buffer(login.reply.size());
+  Bytes plaintext;
+  if (!key.Decrypt(kUsageAsReply, login.reply, absl::MakeSpan(buffer), plaintext) ||
+      !std::equal(plaintext.begin(), plaintext.end(), login.reply_plain.begin(),
+                  login.reply_plain.end())) {
+    return "the user's key does not open the reply";
+  }
+  // The GCM enctypes' checksum types have their numbers (enctype.md).
+  if (!key.VerifyChecksum(kUsageAsRequest, login.as_request, key.enctype(),
+                          {result.mac, sizeof result.mac})) {
+    return "the checksum of the request is wrong";
+  }
+  return CompareTicketHeader(login, result, now);
+}
+
+std::string CompareOpenedTicket(const JobLogin& login, const mpc_result& opened) {
+  if (opened.verdict != MPC_OK) {
+    return absl::StrCat("the servers do not open their own ticket: verdict ", opened.verdict);
+  }
+  const std::optional<MessageView> ticket = ParseMessage(TextView(login.ticket));
+  if (!ticket.has_value() ||
+      !Opens(ticket->ciphertext, View(opened.open_keystream), login.ticket_plain)) {
+    return "the ticket opens with another keystream than it was sealed with";
+  }
+  return "";
+}
+
+}  // namespace mpckdc::storm

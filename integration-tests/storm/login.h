@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One login as a client does it: which request comes next, and whether an answer is right. It knows
+// nothing of sockets and clocks that wait.
+//
+//     two-step   AS-REQ -> PREAUTH_REQUIRED, then as one-step
+//     one-step   AS-REQ with PA-ENC-TIMESTAMP -> AS-REP, then N times TGS-REQ -> TGS-REP
+#ifndef INTEGRATION_TESTS_STORM_LOGIN_H_
+#define INTEGRATION_TESTS_STORM_LOGIN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "integration-tests/storm/crypto.h"
+#include "integration-tests/storm/messages.h"
+#include "integration-tests/storm/users.h"
+
+namespace mpckdc::storm {
+
+// What all logins of a run have in common.
+struct LoginPlan {
+  std::string realm;
+  std::vector<int32_t> enctypes;  // asked for: the users' own first, then for session keys
+  bool two_step = false;
+  bool ask_enc_pa_rep = true;     // as kinit does
+  int tgs_requests = 0;           // after each login
+  std::string tgs_name;           // krbtgt/REALM, DER
+  std::string service_name;       // whose tickets the TGS requests ask for, DER
+  uint32_t ticket_seconds = 36000;
+};
+LoginPlan MakeLoginPlan(std::string realm, int32_t enctype, std::vector<int32_t> session_enctypes,
+                        const std::string& service);
+
+enum class Outcome {
+  kOk,
+  kRefused,      // a wrong password, and PREAUTH_FAILED
+  kError,        // any other KRB-ERROR
+  kWrongAnswer,  // what no KDC may say
+  kLost,         // no answer
+};
+
+class Login {
+ public:
+  enum class Step { kAsFirst, kAs, kTgs };
+  enum class Next {
+    kSend,     // there is another request()
+    kDone,     // see outcome()
+    kNotOurs,  // an answer to somebody else, or to another request; complaint() says how one sees
+  };
+
+  // Returns kSend (kDone: this machine's libk5crypto failed, as complaint() says).
+  // `wrong_key` if not null takes the place of the user's key: a wrong password. `check`: whether
+  // replies are decrypted and looked into; a reply that the next request needs always is.
+  Next Begin(const LoginPlan& plan, const User& user, const Key* wrong_key, bool check,
+             uint32_t nonce);
+
+  // What to send; until the next call of OnReply().
+  Bytes request() const { return request_; }
+  Step step() const { return step_; }
+
+  Next OnReply(Bytes message, uint32_t next_nonce);
+
+  // After kDone.
+  Outcome outcome() const { return outcome_; }
+  int error_code() const { return error_code_; }          // of kError and kRefused
+  const std::string& complaint() const { return complaint_; }
+  bool wrong_password() const { return wrong_key_ != nullptr; }
+  bool decrypted() const { return decrypted_; }
+  int tickets() const { return tickets_; }
+
+ private:
+  Next Finish(Outcome outcome) {
+    outcome_ = outcome;
+    return Next::kDone;
+  }
+  Next Complain(std::string text);
+  Next OnError(Bytes message, uint32_t next_nonce);
+  Next OnTicket(const Reply& reply, uint32_t next_nonce);
+  Next NotOurs(std::string text);
+  bool IsForUs(const Reply& reply) const;
+  std::string CheckEnvelope(const Reply& reply) const;
+  std::string CheckInside(const Reply& reply, const Key& key, int usage);
+  Next SendAs(Step step, uint32_t nonce);
+  Next SendTgs(uint32_t nonce);
+
+  const LoginPlan* plan_ = nullptr;
+  const User* user_ = nullptr;
+  const Key* wrong_key_ = nullptr;
+  bool check_ = false;
+  bool decrypted_ = false;
+  Step step_ = Step::kAs;
+  uint32_t nonce_ = 0;
+  int tickets_ = 0;
+  int tgs_left_ = 0;
+  std::vector<uint8_t> request_;
+  std::vector<uint8_t> tgt_;
+  Key session_key_;
+  Key new_session_key_;  // of the reply that is being looked at
+  Outcome outcome_ = Outcome::kOk;
+  int error_code_ = 0;
+  std::string complaint_;
+};
+
+int64_t WallClockMicroseconds();
+
+}  // namespace mpckdc::storm
+
+#endif  // INTEGRATION_TESTS_STORM_LOGIN_H_

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""login-storm against a realm of ours: through the KDC, and `login-storm jobs` without it."""
+
+import json
+
+import pytest
+
+import storm
+from storm import PASSWORD, SERVICE, USERS, make_keytab, user_name
+
+
+@pytest.fixture
+def by_keytab(ours):
+    return ['--keytab', ours.dir / 'users.keytab', '--enctype', 'aes128-gcm']
+
+
+@pytest.fixture
+def jobs(ours):
+    """jobs(...): login-storm jobs as the realm's KDC."""
+    def run(*arguments, keytab='users.keytab', enctype='aes128-gcm'):
+        servers = ','.join(f'127.0.0.1:{port}' for port in ours.ports.clients)
+        return storm.run(
+            ours, 'jobs', '--servers', servers, '--ca', ours.dir / 'ca/ca.pem', '--certificate',
+            ours.dir / 'ca/kdc-kdc.pem', '--key', ours.dir / 'ca/kdc-kdc.key', '--handles',
+            ours.dir / 'handles.json', '--keytab', ours.dir / keytab, '--enctype', enctype,
+            *arguments)
+    return run
+
+
+@pytest.mark.parametrize('enctype', ['aes128-gcm', 'aes256-gcm'])
+def test_logins_and_service_tickets(ours, enctype):
+    done = storm.logins(ours, '--users', 'user%04d', '--number', USERS, '--password-file',
+                        ours.dir / 'password', '--enctype', enctype, '--tgs', 1, '--service',
+                        SERVICE, '--count', 40)
+    assert done.status == 0, done.errors + done.output
+    storm.check_report(done.report)
+    assert done.report['logins']['ok'] == done.report['logins']['decrypted'] == 40
+    assert done.report['tickets'] == 40
+
+
+def test_wrong_passwords(ours, by_keytab):
+    done = storm.logins(ours, *by_keytab, '--two-step', '--wrong-passwords', '25%', '--count', 80)
+    assert done.status == 0
+    storm.check_report(done.report)
+    counts = done.report['logins']
+    assert counts['refused'] > 0 and counts['failed'] == 0
+    assert done.report['errors']['KDC_ERR_PREAUTH_FAILED']['expected'] == counts['refused']
+
+
+@pytest.mark.parametrize('enctype', ['aes128-gcm', 'aes256-gcm'])
+def test_jobs_agree_with_the_oracle(ours, jobs, enctype):
+    pids = [argument for party, server in enumerate(ours.servers)
+            for argument in ('--pid', f'p{party}={server.pid()}')]
+    done = jobs('--count', 100, '--fail-if', 'failed>0', '--fail-if', 'servers-cpu>10s', *pids,
+                enctype=enctype)
+    assert done.status == 0, done.errors + done.output
+    storm.check_report(done.report, 'jobs')
+    assert done.report['logins']['ok'] == 100
+    assert done.report['oracle'] == {'compared': 100, 'tickets_opened': 100}
+    assert done.report['blocks_per_login'] == {'keystream': 33, 'tags': 4}
+    assert done.report['setup']['krbtgt_enctype'].startswith(enctype)
+    assert set(done.report['cpu']['seconds_per_1000_logins']) == {'p0', 'p1', 'p2'}
+
+
+def test_jobs_compare_a_sample(jobs):
+    done = jobs('--count', 60, '--check', '10%', '--clients', 2)
+    assert done.status == 0, done.errors + done.output
+    assert done.report['oracle']['compared'] == 6
+
+
+def test_jobs_with_a_wrong_key_fail(ours, jobs):
+    make_keytab(ours, 'other.keytab', [user_name(0)], PASSWORD + '?', 'aes128-cts')
+    done = jobs('--count', 5, '--fail-if', 'failed>0', keytab='other.keytab')
+    assert done.status == 1
+    assert done.report['verdicts'] == {'BAD_TAG': 5}
+    assert done.report['logins'] == {'started': 5, 'ok': 0, 'failed': 5, 'wrong_answers': 0,
+                                     'ok_per_s': 0}
+
+
+def test_jobs_for_users_without_a_handle(ours, jobs):
+    make_keytab(ours, 'stranger.keytab', ['stranger'], PASSWORD, 'aes128-cts')
+    done = jobs('--count', 5, keytab='stranger.keytab')
+    assert done.status == 2 and 'stranger@EXAMPLE.COM' in done.errors
+
+
+def test_jobs_need_a_list(ours, jobs):
+    (ours.dir / 'empty.json').write_text(json.dumps({'keys': []}))
+    done = jobs('--count', 5, '--handles', ours.dir / 'empty.json')
+    assert done.status == 2 and 'mpc-admin list --json' in done.errors
+
+
+def test_jobs_go_to_no_foreign_address(ours, jobs):
+    done = jobs('--count', 5, '--servers', '192.0.2.1:1,192.0.2.2:1,192.0.2.3:1')
+    assert done.status == 2 and '--i-own-this-kdc' in done.errors
+
+
+# The last one, for it stops a server.
+def test_a_server_that_is_down_is_unavailable_and_no_wrong_answer(ours, jobs, by_keytab):
+    ours.servers[2].stop()
+    try:
+        done = jobs('--duration', '500ms', '--timeout', '300ms', '--fail-if', 'failed>0')
+        assert done.status == 1
+        assert set(done.report['verdicts']) == {'UNAVAILABLE'}
+        done = storm.logins(ours, *by_keytab, '--count', 5)
+        storm.check_report(done.report)
+        assert done.report['errors'] == {'KDC_ERR_SVC_UNAVAILABLE': {
+            'code': 29, 'expected': 0, 'unexpected': 5}}
+    finally:
+        ours.servers[2].start()
+        ours.wait_for_servers()

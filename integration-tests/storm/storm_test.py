@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""login-storm against a stock KDC: what it counts is what happened, and it sees what is wrong."""
+
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+import daemon
+import storm
+from storm import PASSWORD, SERVICE, USERS, make_keytab, user_name
+
+PATTERN = ['--users', 'user%04d', '--number', USERS]
+
+
+@pytest.fixture
+def by_pattern(stock):
+    return [*PATTERN, '--password-file', stock.dir / 'password', '--enctype', 'aes128-cts']
+
+
+def tickets_issued(realm, kind):
+    return len(re.findall(rf'{kind} .* ISSUE:', (realm.log_dir / 'kdc.log').read_text()))
+
+
+@pytest.mark.parametrize('enctype', ['aes128-cts', 'aes256-cts', 'aes128-sha2', 'aes256-sha2'])
+def test_counts_are_the_kdcs_own(stock, enctype):
+    before = tickets_issued(stock, 'AS_REQ')
+    done = storm.logins(stock, '--users', 'user%04d', '--number', 4, '--password-file', '-',
+                        '--enctype', enctype, '--count', 120,
+                        stdin=(stock.dir / 'password').read_text())
+    assert done.status == 0, done.errors
+    storm.check_report(done.report)
+    assert done.report['logins']['ok'] == done.report['logins']['decrypted'] == 120
+    assert tickets_issued(stock, 'AS_REQ') - before == 120
+
+
+@pytest.mark.parametrize('transport', [[], ['--tcp']])
+def test_two_steps_and_service_tickets(stock, by_pattern, transport):
+    before = tickets_issued(stock, 'TGS_REQ')
+    done = storm.logins(stock, *by_pattern, *transport, '--two-step', '--tgs', 2,
+                        '--service', SERVICE, '--count', 40, '--threads', 2)
+    assert done.status == 0, done.errors
+    storm.check_report(done.report)
+    assert done.report['logins']['ok'] == 40
+    assert done.report['tickets'] == 80
+    assert tickets_issued(stock, 'TGS_REQ') - before == 80
+    counts = {phase: latency['count'] for phase, latency in done.report['latency_ms'].items()}
+    assert counts == {'login': 40, 'as_first': 40, 'as': 40, 'tgs': 80}
+
+
+def test_a_sample_is_decrypted(stock, by_pattern):
+    done = storm.logins(stock, *by_pattern, '--check', '10%', '--count', 200)
+    assert done.report['logins']['ok'] == 200
+    assert done.report['logins']['decrypted'] == 20
+
+
+def test_keytab_and_csv(stock):
+    keytab = make_keytab(stock, 'storm.keytab', [user_name(0), user_name(1)], PASSWORD,
+                         'aes256-cts')
+    done = storm.logins(stock, '--keytab', keytab, '--enctype', 'aes256-cts', '--count', 10)
+    assert done.report['logins']['ok'] == 10 and done.report['setup']['users'] == 2
+    csv = stock.dir / 'storm.csv'
+    csv.write_text(f'# who,password\n{user_name(2)},{PASSWORD}\n')
+    done = storm.logins(stock, '--csv', csv, '--enctype', 'aes128-cts', '--count', 10)
+    assert done.report['logins']['ok'] == 10
+
+
+def test_wrong_passwords_are_expected_errors(stock, by_pattern):
+    done = storm.logins(stock, *by_pattern, '--wrong-passwords', '30%', '--count', 200)
+    assert done.status == 0
+    storm.check_report(done.report)
+    counts = done.report['logins']
+    assert counts['failed'] == 0 and 30 < counts['refused'] < 90
+    assert done.report['errors'] == {'KDC_ERR_PREAUTH_FAILED': {
+        'code': 24, 'expected': counts['refused'], 'unexpected': 0}}
+
+
+def test_a_right_password_that_is_refused_is_no_expected_error(stock):
+    csv = stock.dir / 'old.csv'
+    csv.write_text(f'{user_name(3)},the password of last year\n')
+    done = storm.logins(stock, '--csv', csv, '--enctype', 'aes128-cts', '--count', 5,
+                        '--fail-if', 'failed>0')
+    assert done.status == 1
+    assert done.report['errors']['KDC_ERR_PREAUTH_FAILED']['unexpected'] == 5
+
+
+def test_unknown_users(stock):
+    csv = stock.dir / 'nobody.csv'
+    csv.write_text('nobody,x\n')
+    done = storm.logins(stock, '--csv', csv, '--enctype', 'aes128-cts', '--count', 5)
+    storm.check_report(done.report)
+    assert done.report['errors'] == {'KDC_ERR_C_PRINCIPAL_UNKNOWN': {
+        'code': 6, 'expected': 0, 'unexpected': 5}}
+
+
+@pytest.mark.parametrize('transport', [[], ['--tcp']])
+def test_no_kdc_is_losses_and_resends(stock, by_pattern, transport):
+    port = daemon.free_ports(1)[0]
+    done = storm.logins(stock, *by_pattern, *transport, '--kdc', f'127.0.0.1:{port}', '--count', 8,
+                        '--resend-after', '50ms', '--resends', 2, '--fail-if', 'loss>50%')
+    assert done.status == 1
+    storm.check_report(done.report)
+    assert done.report['logins']['lost'] == 8
+    assert done.report['resends'] == 16
+    assert done.report['unreachable'] >= 8
+    assert 0.35 <= done.report['seconds'] < 5  # 50 + 100 + 200 ms
+
+
+def test_a_kdc_that_sleeps_loses_nothing(stock):
+    keytab = make_keytab(stock, 'sleep.keytab', [user_name(i) for i in range(USERS)],
+                         PASSWORD, 'aes128-cts')  # keys that need no time
+    stock.kdc.send_signal(signal.SIGSTOP)
+    threading.Timer(1.2, stock.kdc.send_signal, [signal.SIGCONT]).start()
+    done = storm.logins(stock, '--keytab', keytab, '--enctype', 'aes128-cts', '--count', 100,
+                        '--resend-after', '200ms', '--resends', 5)
+    assert done.status == 0, done.output
+    storm.check_report(done.report)
+    assert done.report['logins']['ok'] == 100
+    assert done.report['resends'] >= 16
+    assert done.report['latency_ms']['login']['max'] > 300
+
+
+def test_what_an_overload_leaves_queued_harms_nobody(stock, by_pattern):
+    """The KDC answers requests that were given up; the next run must not meet these answers."""
+    stock.kdc.send_signal(signal.SIGSTOP)
+    threading.Timer(2, stock.kdc.send_signal, [signal.SIGCONT]).start()
+    done = storm.logins(stock, *by_pattern, '--rate', 1000, '--duration', '1500ms',
+                        '--resend-after', '20ms', '--resends', 6, '--fail-if', 'lost>0')
+    storm.check_report(done.report)
+    assert done.report['logins']['wrong_answers'] == 0 and done.report['resends'] > 500
+    done = storm.logins(stock, *by_pattern, '--count', 300)
+    assert done.status == 0, done.output
+    assert done.report['logins']['ok'] == 300 and done.report['late'] == 0
+
+
+def test_open_loop_counts_who_was_due(stock, by_pattern):
+    done = storm.logins(stock, *by_pattern, '--rate', 200, '--duration', '1s', '--warm-up', '200ms')
+    storm.check_report(done.report)
+    assert 140 < done.report['logins']['started'] < 260  # four deviations of a Poisson process
+    assert done.report['setup']['loop'] == 'open'
+
+
+def test_open_loop_beyond_what_may_be_in_flight_is_shed(stock, by_pattern):
+    stock.kdc.send_signal(signal.SIGSTOP)
+    try:
+        done = storm.logins(stock, *by_pattern, '--rate', 500, '--duration', '400ms', '--in-flight',
+                            10, '--resend-after', '100ms', '--resends', 0, '--fail-if', 'shed>0')
+    finally:
+        stock.kdc.send_signal(signal.SIGCONT)
+    assert done.status == 1
+    assert done.report['logins']['shed'] > 0
+    assert done.report['logins']['lost'] == done.report['logins']['started'] >= 10
+
+
+def test_ramp(stock, by_pattern):
+    done = storm.logins(stock, *by_pattern, '--rate', 30, '--ramp', 60, '--ramp-steps', 3,
+                        '--duration', '600ms', '--knee-p99', '5s')
+    storm.check_report(done.report)
+    steps = done.report['ramp']
+    assert [step['rate'] for step in steps] == [30, 45, 60][:len(steps)]
+    assert done.report['knee_per_s'] == pytest.approx(
+        max([step['ok_per_s'] for step in steps if step['kept_up']], default=0))
+
+
+def test_a_ramp_ends_where_the_kdc_falls_behind(stock, by_pattern):
+    stock.kdc.send_signal(signal.SIGSTOP)
+    try:
+        done = storm.logins(stock, *by_pattern, '--rate', 100, '--ramp', 1000, '--duration',
+                            '300ms', '--resend-after', '100ms', '--resends', 0)
+    finally:
+        stock.kdc.send_signal(signal.SIGCONT)
+    assert len(done.report['ramp']) == 1 and not done.report['ramp'][0]['kept_up']
+    assert done.report['knee_per_s'] == 0
+
+
+def test_cpu_of_the_kdc(stock, by_pattern):
+    done = storm.logins(stock, *by_pattern, '--duration', '1s', '--pid', f'kdc={stock.kdc.pid()}',
+                        '--fail-if', 'cpu.kdc>100s', '--fail-if', 'tool-cpu>100ms')
+    assert done.status == 0, done.output
+    assert 0 < done.report['cpu']['seconds_per_1000_logins']['kdc'] < 100
+    assert 0 < done.report['cpu']['tool_seconds_per_login'] < 0.1
+
+
+@pytest.mark.parametrize('limit,status', [
+    ('p99>60s', 0), ('p99>1us', 1), ('rate<1', 0), ('rate<100000000', 1), ('loss>0%', 0),
+    ('p99>250', 2), ('p98>1s', 2), ('cpu.kdc>1s', 2)])
+def test_thresholds(stock, by_pattern, limit, status):
+    done = storm.logins(stock, *by_pattern, '--count', 10, '--fail-if', 'lost>0', '--fail-if',
+                        limit)
+    assert done.status == status, done.output + done.errors
+    if status == 2:
+        assert limit in done.errors and done.report is None
+    else:
+        assert done.report['limits'][1] == {'limit': limit, 'exceeded': status == 1}
+
+
+@pytest.mark.parametrize('suffix,magic', [('png', b'\x89PNG'), ('svg', b'<?xml')])
+def test_plots(stock, by_pattern, suffix, magic):
+    file = stock.dir / f'plot.{suffix}'
+    done = storm.logins(stock, *by_pattern, '--count', 50, '--plot', file)
+    assert done.status == 0, done.errors
+    assert file.read_bytes().startswith(magic)
+
+
+# Refusing ---------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize('kdc', ['192.0.2.1:88', '10.1.2.3:88', '[2001:db8::1]:88'])
+def test_foreign_addresses_are_refused(stock, by_pattern, kdc):
+    done = storm.logins(stock, *by_pattern, '--kdc', kdc, '--count', 1)
+    assert done.status == 2
+    assert '--i-own-this-kdc' in done.errors and done.report is None
+
+
+def test_a_tests_namespace_is_not_foreign(stock, by_pattern):
+    if not storm.may_make_namespaces():
+        pytest.skip('needs root and unshare --net')
+    done = storm.logins(stock, *by_pattern, '--kdc', '192.0.2.1:88', '--count', 1,
+                        prefix=['unshare', '--net'])
+    # Nothing is there, and no route: but it may try.
+    assert done.status == 2
+    assert 'unreachable' in done.errors and '--i-own-this-kdc' not in done.errors
+
+
+def test_names_are_no_addresses(stock, by_pattern):
+    done = storm.logins(stock, *by_pattern, '--kdc', 'localhost:88', '--count', 1)
+    assert done.status == 2 and 'numeric' in done.errors
+
+
+# A KDC that lies --------------------------------------------------------------------------------
+
+class LyingKdc:
+    """Stands before the KDC and answers every request with the first ticket that it saw for that
+    user: a right reply to another request."""
+
+    def __init__(self, kdc_port):
+        self.server = socket.socket(type=socket.SOCK_DGRAM)
+        self.server.bind(('127.0.0.1', 0))
+        self.server.settimeout(0.1)
+        self.address = '127.0.0.1:%d' % self.server.getsockname()[1]
+        self._kdc = ('127.0.0.1', kdc_port)
+        self._first = {}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        self._thread.join()
+        self.server.close()
+
+    def _serve(self):
+        with socket.socket(type=socket.SOCK_DGRAM) as onward:
+            onward.settimeout(5)
+            while not self._ended.is_set():
+                try:
+                    request, client = self.server.recvfrom(65536)
+                except socket.timeout:
+                    continue
+                onward.sendto(request, self._kdc)
+                reply = onward.recv(65536)
+                name = re.search(rb'user\d{4}', request).group()
+                self.server.sendto(self._first.setdefault(name, reply), client)
+
+
+def test_a_reply_to_another_request_is_a_wrong_answer(stock):
+    with LyingKdc(stock.ports.kdc) as liar:
+        done = storm.logins(stock, '--users', 'user%04d', '--number', 2, '--password-file',
+                            stock.dir / 'password', '--enctype', 'aes128-cts', '--kdc',
+                            liar.address, '--count', 10, '--in-flight', 1)
+    assert done.status == 3
+    storm.check_report(done.report)
+    assert done.report['logins']['ok'] == 2  # the first of each is right
+    assert done.report['logins']['wrong_answers'] == 8
+    assert 'another nonce' in done.report['complaints'][0]
+
+
+# A terminal ---------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize('terminal', [True, False])
+def test_progress_is_for_terminals_only(stock, by_pattern, terminal):
+    arguments = [*by_pattern, '--kdc', f'127.0.0.1:{stock.ports.kdc}', '--realm', stock.name,
+                 '--duration', '1300ms']
+    command = [storm.program(), *map(str, arguments)]
+    if terminal:
+        command = ['script', '-qec', shlex.join(command), '/dev/null']
+    done = subprocess.run(command, env=stock.env, capture_output=True, timeout=60,
+                          encoding='utf-8')
+    assert done.returncode == 0
+    assert ('in flight' in done.stdout + done.stderr) == terminal
+
+
+def test_time_of_a_run(stock, by_pattern):
+    begun = time.monotonic()
+    done = storm.logins(stock, *by_pattern, '--duration', '1s')
+    assert 1 <= done.report['seconds'] < 1.5
+    assert time.monotonic() - begun < 10

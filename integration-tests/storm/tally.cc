@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integration-tests/storm/tally.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "integration-tests/storm/limits.h"
+
+namespace mpckdc::storm {
+namespace {
+
+// RFC 4120 section 7.5.9; those that a KDC says to a client.
+constexpr std::pair<int, const char*> kErrorNames[] = {
+    {1, "KDC_ERR_NAME_EXP"},
+    {2, "KDC_ERR_SERVICE_EXP"},
+    {3, "KDC_ERR_BAD_PVNO"},
+    {6, "KDC_ERR_C_PRINCIPAL_UNKNOWN"},
+    {7, "KDC_ERR_S_PRINCIPAL_UNKNOWN"},
+    {8, "KDC_ERR_PRINCIPAL_NOT_UNIQUE"},
+    {9, "KDC_ERR_NULL_KEY"},
+    {10, "KDC_ERR_CANNOT_POSTDATE"},
+    {11, "KDC_ERR_NEVER_VALID"},
+    {12, "KDC_ERR_POLICY"},
+    {13, "KDC_ERR_BADOPTION"},
+    {14, "KDC_ERR_ETYPE_NOSUPP"},
+    {15, "KDC_ERR_SUMTYPE_NOSUPP"},
+    {16, "KDC_ERR_PADATA_TYPE_NOSUPP"},
+    {18, "KDC_ERR_CLIENT_REVOKED"},
+    {19, "KDC_ERR_SERVICE_REVOKED"},
+    {20, "KDC_ERR_TGT_REVOKED"},
+    {21, "KDC_ERR_CLIENT_NOTYET"},
+    {22, "KDC_ERR_SERVICE_NOTYET"},
+    {23, "KDC_ERR_KEY_EXPIRED"},
+    {24, "KDC_ERR_PREAUTH_FAILED"},
+    {25, "KDC_ERR_PREAUTH_REQUIRED"},
+    {26, "KDC_ERR_SERVER_NOMATCH"},
+    {27, "KDC_ERR_MUST_USE_USER2USER"},
+    {29, "KDC_ERR_SVC_UNAVAILABLE"},
+    {31, "KRB_AP_ERR_BAD_INTEGRITY"},
+    {32, "KRB_AP_ERR_TKT_EXPIRED"},
+    {33, "KRB_AP_ERR_TKT_NYV"},
+    {34, "KRB_AP_ERR_REPEAT"},
+    {36, "KRB_AP_ERR_BADMATCH"},
+    {37, "KRB_AP_ERR_SKEW"},
+    {41, "KRB_AP_ERR_MODIFIED"},
+    {44, "KRB_AP_ERR_BADKEYVER"},
+    {45, "KRB_AP_ERR_NOKEY"},
+    {50, "KRB_AP_ERR_INAPP_CKSUM"},
+    {52, "KRB_ERR_RESPONSE_TOO_BIG"},
+    {60, "KRB_ERR_GENERIC"},
+    {61, "KRB_ERR_FIELD_TOOLONG"},
+    {68, "KDC_ERR_WRONG_REALM"},
+};
+
+void AddInto(std::vector<uint64_t>& to, const std::vector<uint64_t>& from) {
+  if (to.size() < from.size()) to.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) to[i] += from[i];
+}
+
+}  // namespace
+
+std::string ErrorName(int code) {
+  for (const auto& [number, name] : kErrorNames) {
+    if (number == code) return name;
+  }
+  return absl::StrCat("KRB_ERROR_", code);
+}
+
+void Tally::Complain(std::string text) {
+  if (complaints.size() < limits::kMaxWrongAnswerTexts) complaints.push_back(std::move(text));
+}
+
+void Tally::Merge(const Tally& other) {
+  started += other.started;
+  ok += other.ok;
+  refused += other.refused;
+  failed += other.failed;
+  wrong_answers += other.wrong_answers;
+  lost += other.lost;
+  shed += other.shed;
+  decrypted += other.decrypted;
+  tickets += other.tickets;
+  resends += other.resends;
+  late += other.late;
+  unreachable += other.unreachable;
+  for (const auto& [code, count] : other.errors) {
+    errors[code].expected += count.expected;
+    errors[code].unexpected += count.unexpected;
+  }
+  for (const std::string& text : other.complaints) Complain(text);
+  login.Merge(other.login);
+  as_first.Merge(other.as_first);
+  as.Merge(other.as);
+  tgs.Merge(other.tgs);
+}
+
+void Series::Add(size_t interval, bool is_ok) {
+  if (ok.size() <= interval) {
+    ok.resize(interval + 1);
+    other.resize(interval + 1);
+  }
+  ++(is_ok ? ok : other)[interval];
+}
+
+void Series::Merge(const Series& from) {
+  AddInto(ok, from.ok);
+  AddInto(other, from.other);
+}
+
+}  // namespace mpckdc::storm

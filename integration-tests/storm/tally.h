@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happened to the logins of one stage of a run. Each thread has its own; they are added.
+#ifndef INTEGRATION_TESTS_STORM_TALLY_H_
+#define INTEGRATION_TESTS_STORM_TALLY_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "integration-tests/storm/histogram.h"
+
+namespace mpckdc::storm {
+
+struct ErrorCount {
+  uint64_t expected = 0;    // PREAUTH_FAILED to a wrong password
+  uint64_t unexpected = 0;
+};
+
+struct Tally {
+  uint64_t started = 0;
+  // Every started login ends in one of these.
+  uint64_t ok = 0;
+  uint64_t refused = 0;        // wrong password, told so
+  uint64_t failed = 0;         // another KRB-ERROR
+  uint64_t wrong_answers = 0;  // what no KDC may say
+  uint64_t lost = 0;           // no answer to the last resend
+  // Of an open loop: logins that could not begin, since too many were in flight.
+  uint64_t shed = 0;
+
+  uint64_t decrypted = 0;      // logins of which replies were decrypted and looked into
+  uint64_t tickets = 0;        // of services
+  uint64_t resends = 0;
+  uint64_t late = 0;           // answers to what had been given up or sent twice
+  uint64_t unreachable = 0;    // refused by the KDC's host, or a connection that ended early
+  std::map<int, ErrorCount> errors;  // by Kerberos code
+  std::vector<std::string> complaints;  // the first wrong answers
+
+  LatencyHistogram login;      // logins that went well, from when they were due to their last reply
+  LatencyHistogram as_first;   // exchanges: request first sent to reply
+  LatencyHistogram as;
+  LatencyHistogram tgs;
+
+  void Complain(std::string text);
+  void Merge(const Tally& other);
+  uint64_t ended() const { return ok + refused + failed + wrong_answers; }
+};
+
+// Logins that ended per interval, from the run's beginning.
+struct Series {
+  std::vector<uint64_t> ok;
+  std::vector<uint64_t> other;  // refused, failed, lost, wrong
+
+  void Add(size_t interval, bool is_ok);
+  void Merge(const Series& other);
+};
+
+// "KDC_ERR_PREAUTH_FAILED", or "KRB_ERROR_93" for one that has no name here.
+std::string ErrorName(int code);
+
+}  // namespace mpckdc::storm
+
+#endif  // INTEGRATION_TESTS_STORM_TALLY_H_

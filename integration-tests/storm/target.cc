@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integration-tests/storm/target.h"
+
+#include <arpa/inet.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace mpckdc::storm {
+namespace {
+
+struct Prefix {
+  uint32_t address;
+  int bits;
+};
+
+// RFC 1918; and RFC 5737's examples, which integration-tests/fault uses in its namespaces.
+constexpr Prefix kPrivate4[] = {{0x0a000000, 8},  {0xac100000, 12}, {0xc0a80000, 16},
+                                {0xc0000200, 24}, {0xc6336400, 24}, {0xcb007100, 24}};
+
+bool IsLoopback4(uint32_t address) { return address >> 24 == 127; }
+
+bool IsPrivate4(uint32_t address) {
+  for (const Prefix& prefix : kPrivate4) {
+    if ((address ^ prefix.address) >> (32 - prefix.bits) == 0) return true;
+  }
+  return false;
+}
+
+// fc00::/7 (unique local).
+bool IsPrivate6(const in6_addr& address) { return (address.s6_addr[0] & 0xfe) == 0xfc; }
+
+bool IsLoopback(const Address& address) {
+  if (address.storage.ss_family == AF_INET) {
+    const auto& in = reinterpret_cast<const sockaddr_in&>(address.storage);
+    return IsLoopback4(ntohl(in.sin_addr.s_addr));
+  }
+  const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
+  return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
+}
+
+bool IsPrivate(const Address& address) {
+  if (address.storage.ss_family == AF_INET) {
+    const auto& in = reinterpret_cast<const sockaddr_in&>(address.storage);
+    return IsPrivate4(ntohl(in.sin_addr.s_addr));
+  }
+  return IsPrivate6(reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_addr);
+}
+
+bool IsVirtual(int fd, const char* name) {
+  ifreq request = {};
+  strncpy(request.ifr_name, name, IFNAMSIZ - 1);
+  if (ioctl(fd, SIOCGIFFLAGS, &request) != 0) return false;
+  if (request.ifr_flags & IFF_LOOPBACK) return true;
+  ethtool_drvinfo driver = {};
+  driver.cmd = ETHTOOL_GDRVINFO;
+  request.ifr_data = reinterpret_cast<char*>(&driver);
+  if (ioctl(fd, SIOCETHTOOL, &request) != 0) return false;
+  for (const char* kind : {"veth", "tun", "dummy", "bridge"}) {
+    if (strcmp(driver.driver, kind) == 0) return true;
+  }
+  return false;
+}
+
+bool AllInterfacesAreVirtual() {
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  struct if_nameindex* const all = if_nameindex();
+  bool all_virtual = fd >= 0 && all != nullptr;
+  for (struct if_nameindex* each = all; all_virtual && each->if_name != nullptr; ++each) {
+    all_virtual = IsVirtual(fd, each->if_name);
+  }
+  if (all != nullptr) if_freenameindex(all);
+  if (fd >= 0) close(fd);
+  return all_virtual;
+}
+
+// nullopt when it cannot be read.
+std::optional<std::string> ReadAll(const char* file) {
+  std::ifstream in(file);
+  if (!in) return std::nullopt;
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+absl::StatusOr<Address> ParseAddress(absl::string_view text) {
+  const absl::Status bad = absl::InvalidArgumentError(
+      absl::StrCat("\"", text, "\" is no numeric address and port, as 127.0.0.1:88 or [::1]:88"));
+  const size_t colon = text.rfind(':');
+  uint32_t port = 0;
+  if (colon == absl::string_view::npos || !absl::SimpleAtoi(text.substr(colon + 1), &port) ||
+      port == 0 || port > 65535) {
+    return bad;
+  }
+  std::string host(text.substr(0, colon));
+  Address address;
+  address.text = std::string(text);
+  auto* in = reinterpret_cast<sockaddr_in*>(&address.storage);
+  auto* in6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
+  if (inet_pton(AF_INET, host.c_str(), &in->sin_addr) == 1) {
+    in->sin_family = AF_INET;
+    in->sin_port = htons(static_cast<uint16_t>(port));
+    address.length = sizeof(sockaddr_in);
+    return address;
+  }
+  if (host.size() < 2 || host.front() != '[' || host.back() != ']') return bad;
+  host = host.substr(1, host.size() - 2);
+  if (inet_pton(AF_INET6, host.c_str(), &in6->sin6_addr) != 1) return bad;
+  in6->sin6_family = AF_INET6;
+  in6->sin6_port = htons(static_cast<uint16_t>(port));
+  address.length = sizeof(sockaddr_in6);
+  return address;
+}
+
+// Iface Destination Gateway Flags RefCnt Use Metric Mask ...
+bool HasDefaultRoute4(absl::string_view table) {
+  for (const absl::string_view line : absl::StrSplit(table, '\n')) {
+    const std::vector<absl::string_view> fields =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    if (fields.size() > 7 && fields[1] == "00000000" && fields[7] == "00000000") return true;
+  }
+  return false;
+}
+
+// destination prefix-length source prefix-length next-hop metric refs uses flags interface. The
+// kernel lists the absence of a route too, as one on lo.
+bool HasDefaultRoute6(absl::string_view table) {
+  for (const absl::string_view line : absl::StrSplit(table, '\n')) {
+    const std::vector<absl::string_view> fields = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (fields.size() > 9 && fields[1] == "00" &&
+        fields[0].find_first_not_of('0') == absl::string_view::npos && fields[9] != "lo") {
+      return true;
+    }
+  }
+  return false;
+}
+
+NetworkView LookAtNetwork() {
+  NetworkView view;
+  view.only_virtual = AllInterfacesAreVirtual();
+  // A table that cannot be read may hold anything. Without IPv6 there is none of it.
+  const std::optional<std::string> routes = ReadAll("/proc/self/net/route");
+  const std::optional<std::string> routes6 = ReadAll("/proc/self/net/ipv6_route");
+  const bool no_ipv6 = !routes6.has_value() && access("/proc/self/net/if_inet6", F_OK) != 0;
+  const bool way_out6 = routes6.has_value() ? HasDefaultRoute6(*routes6) : !no_ipv6;
+  view.has_way_out = !routes.has_value() || HasDefaultRoute4(*routes) || way_out6;
+  return view;
+}
+
+absl::Status MayLoad(const Address& address, const NetworkView& network, bool i_own_this_kdc) {
+  if (i_own_this_kdc || IsLoopback(address)) return absl::OkStatus();
+  if (IsPrivate(address) && network.only_virtual && !network.has_way_out) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      address.text,
+      " is not this machine's loopback interface, nor a private address in a network namespace "
+      "without hardware and without a default route. A load test against somebody's KDC is an "
+      "attack. If it is yours, say --i-own-this-kdc"));
+}
+
+}  // namespace mpckdc::storm

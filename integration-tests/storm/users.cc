@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integration-tests/storm/users.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "integration-tests/storm/limits.h"
+#include "integration-tests/storm/messages.h"
+
+namespace mpckdc::storm {
+namespace {
+
+constexpr size_t kMaxCsvBytes = 1 << 30;
+
+absl::string_view View(const SecretBytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+User NewUser(std::string principal) {
+  User user;
+  user.name = EncodeName(kNamePrincipal, NameParts(principal));
+  user.principal = std::move(principal);
+  return user;
+}
+
+// Runs make(i) for every user on some threads; PBKDF2 of 100,000 passwords takes minutes on one.
+absl::Status MakeKeys(std::vector<User>& users, int threads, const UserProgress& progress,
+                      const std::function<absl::StatusOr<Key>(size_t)>& make) {
+  std::atomic<size_t> next{0}, done{0};
+  std::vector<absl::Status> results(threads);
+  const auto work = [&](int thread) {
+    for (size_t i = next++; i < users.size() && results[thread].ok(); i = next++) {
+      absl::StatusOr<Key> key = make(i);
+      if (key.ok()) {
+        users[i].key = *std::move(key);
+        results[thread] = users[i].key.Prepare();
+      } else {
+        results[thread] = key.status();
+      }
+      ++done;
+    }
+  };
+  std::vector<std::thread> pool;
+  for (int thread = 0; thread < threads; ++thread) pool.emplace_back(work, thread);
+  while (progress && done < users.size() && next < users.size()) {
+    progress(done, users.size());
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  for (std::thread& thread : pool) thread.join();
+  for (const absl::Status& result : results) {
+    if (!result.ok()) return result;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<User>> FromPattern(const UserSource& source,
+                                              const UserProgress& progress) {
+  if (source.number == 0) {
+    return absl::InvalidArgumentError("--users needs --number: how many users the pattern has");
+  }
+  std::vector<User> users;
+  users.reserve(source.number);
+  for (size_t i = 0; i < source.number; ++i) {
+    absl::StatusOr<std::string> name = ExpandPattern(source.pattern, source.first + i);
+    if (!name.ok()) return name.status();
+    users.push_back(NewUser(*std::move(name)));
+  }
+  absl::Status s = MakeKeys(users, source.threads, progress, [&](size_t i) {
+    return Key::FromPassword(source.enctype, View(source.password),
+                             DefaultSalt(source.realm, NameParts(users[i].principal)));
+  });
+  if (!s.ok()) return s;
+  return users;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& file) {
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return absl::NotFoundError(absl::StrCat(file, ": ", strerror(errno)));
+  const absl::Cleanup close_fd = [fd] { close(fd); };
+  struct stat status = {};
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+      static_cast<size_t>(status.st_size) > kMaxCsvBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(file, ": no file of at most 1 GiB"));
+  }
+  std::string text(static_cast<size_t>(status.st_size), '\0');
+  for (size_t have = 0; have < text.size();) {
+    const ssize_t got = read(fd, text.data() + have, text.size() - have);
+    if (got <= 0) return absl::DataLossError(absl::StrCat(file, ": cannot be read to its end"));
+    have += static_cast<size_t>(got);
+  }
+  return text;
+}
+
+absl::StatusOr<std::vector<User>> FromCsv(const UserSource& source, const UserProgress& progress) {
+  absl::StatusOr<std::string> text = ReadFile(source.csv);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<std::vector<CsvLine>> lines = ParseCsv(*text);
+  Wipe(text->data(), text->size());
+  if (!lines.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(source.csv, ": ", lines.status().message()));
+  }
+  if (source.number != 0 && source.number < lines->size()) lines->resize(source.number);
+  std::vector<User> users;
+  for (const CsvLine& line : *lines) users.push_back(NewUser(line.name));
+  absl::Status s = MakeKeys(users, source.threads, progress, [&](size_t i) {
+    return Key::FromPassword(source.enctype, View((*lines)[i].password),
+                             DefaultSalt(source.realm, NameParts(users[i].principal)));
+  });
+  if (!s.ok()) return s;
+  return users;
+}
+
+// The enctype whose keys in a keytab are keys of ours: 17 for aes128-gcm, 18 for aes256-gcm
+// (mpc-server/doc/enctype.md). 0: none.
+int32_t SameBaseKeys(int32_t enctype) {
+  if (enctype == -24001) return ENCTYPE_AES128_CTS_HMAC_SHA1_96;
+  if (enctype == -24002) return ENCTYPE_AES256_CTS_HMAC_SHA1_96;
+  return 0;
+}
+
+// libkrb5's own reader: it streams, a keytab of a million users need not fit into locked memory.
+class KeytabReader {
+ public:
+  ~KeytabReader() {
+    if (keytab_ != nullptr && cursor_ != nullptr) krb5_kt_end_seq_get(context_, keytab_, &cursor_);
+    if (keytab_ != nullptr) krb5_kt_close(context_, keytab_);
+    if (context_ != nullptr) krb5_free_context(context_);
+  }
+
+  absl::Status Open(const std::string& file) {
+    file_ = file;
+    if (krb5_init_context(&context_) != 0) {
+      return absl::FailedPreconditionError(
+          "libkrb5 does not start: is KRB5_CONFIG a good krb5.conf?");
+    }
+    krb5_error_code code = krb5_kt_resolve(context_, absl::StrCat("FILE:", file).c_str(), &keytab_);
+    if (code == 0) code = krb5_kt_start_seq_get(context_, keytab_, &cursor_);
+    return code == 0 ? absl::OkStatus() : Error(code);
+  }
+
+  // nullopt at the end. Calls use(principal, entry).
+  template <class Use>
+  absl::Status ForEach(Use use) {
+    while (true) {
+      krb5_keytab_entry entry = {};
+      const krb5_error_code code = krb5_kt_next_entry(context_, keytab_, &entry, &cursor_);
+      if (code == KRB5_KT_END) return absl::OkStatus();
+      if (code != 0) return Error(code);
+      absl::Status s = use(entry);
+      krb5_kt_free_entry(context_, &entry);
+      if (!s.ok()) return s;
+    }
+  }
+
+  std::string Name(krb5_const_principal principal) {
+    char* text = nullptr;
+    if (krb5_unparse_name_flags(context_, principal, KRB5_PRINCIPAL_UNPARSE_NO_REALM, &text) != 0) {
+      return "";
+    }
+    const std::string name(text);
+    krb5_free_unparsed_name(context_, text);
+    return name;
+  }
+
+ private:
+  absl::Status Error(krb5_error_code code) {
+    const char* text = krb5_get_error_message(context_, code);
+    absl::Status s = absl::InvalidArgumentError(absl::StrCat("keytab ", file_, ": ", text));
+    krb5_free_error_message(context_, text);
+    return s;
+  }
+
+  std::string file_;
+  krb5_context context_ = nullptr;
+  krb5_keytab keytab_ = nullptr;
+  krb5_kt_cursor cursor_ = nullptr;
+};
+
+absl::StatusOr<std::vector<User>> FromKeytab(const UserSource& source,
+                                             const UserProgress& progress) {
+  KeytabReader reader;
+  if (absl::Status s = reader.Open(source.keytab); !s.ok()) return s;
+  const int32_t same = SameBaseKeys(source.enctype);
+  std::vector<User> users;
+  absl::Status s = reader.ForEach([&](const krb5_keytab_entry& entry) -> absl::Status {
+    const krb5_data& realm = entry.principal->realm;
+    const bool ours = absl::string_view(realm.data, realm.length) == source.realm;
+    const int32_t enctype = entry.key.enctype;
+    const bool fits = enctype == source.enctype || (same != 0 && enctype == same);
+    if (!ours || !fits || (source.number != 0 && users.size() >= source.number)) {
+      return absl::OkStatus();
+    }
+    User user = NewUser(reader.Name(entry.principal));
+    // A keytab has a principal's entries one after the other; the last one is the newest.
+    if (!users.empty() && users.back().principal == user.principal) users.pop_back();
+    absl::StatusOr<Key> key =
+        Key::FromBytes(source.enctype, {entry.key.contents, entry.key.length});
+    if (!key.ok()) return key.status();
+    user.key = *std::move(key);
+    if (absl::Status prepared = user.key.Prepare(); !prepared.ok()) return prepared;
+    users.push_back(std::move(user));
+    if (progress && users.size() % 10000 == 0) progress(users.size(), source.number);
+    return absl::OkStatus();
+  });
+  if (!s.ok()) return s;
+  if (users.empty()) {
+    return absl::NotFoundError(absl::StrCat("keytab ", source.keytab, ": no key of ",
+                                            EnctypeText(source.enctype), " in the realm ",
+                                            source.realm));
+  }
+  return users;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ExpandPattern(absl::string_view pattern, size_t number) {
+  const absl::Status bad = absl::InvalidArgumentError(
+      absl::StrCat("the pattern \"", pattern, "\" must have one %d or %0Nd, as in user%06d"));
+  std::string name;
+  bool expanded = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%') {
+      name += pattern[i];
+      continue;
+    }
+    if (++i < pattern.size() && pattern[i] == '%') {
+      name += '%';
+      continue;
+    }
+    const size_t end = pattern.find('d', i);
+    if (end == absl::string_view::npos || expanded) return bad;
+    const absl::string_view width = pattern.substr(i, end - i);
+    int digits = 0;
+    if (!width.empty() &&
+        (width[0] != '0' || !absl::SimpleAtoi(width, &digits) || digits < 1 || digits > 19)) {
+      return bad;
+    }
+    absl::StrAppendFormat(&name, "%0*d", digits, number);
+    expanded = true;
+    i = end;
+  }
+  if (!expanded) return bad;
+  return name;
+}
+
+std::vector<std::string> NameParts(absl::string_view principal) {
+  std::vector<std::string> parts(1);
+  for (size_t i = 0; i < principal.size(); ++i) {
+    if (principal[i] == '/') {
+      parts.emplace_back();
+    } else {
+      if (principal[i] == '\\' && i + 1 < principal.size()) ++i;
+      parts.back() += principal[i];
+    }
+  }
+  return parts;
+}
+
+absl::StatusOr<std::vector<CsvLine>> ParseCsv(absl::string_view text) {
+  std::vector<CsvLine> lines;
+  size_t number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripSuffix(line, "\r");
+    if (line.empty() || line[0] == '#') continue;
+    const size_t comma = line.find(',');
+    if (comma == absl::string_view::npos || comma == 0 || comma + 1 == line.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("line ", number, ": not \"name,password\""));
+    }
+    const absl::string_view password = line.substr(comma + 1);
+    lines.push_back({std::string(line.substr(0, comma)),
+                     SecretBytes(password.begin(), password.end())});
+  }
+  if (lines.empty()) return absl::InvalidArgumentError("no line \"name,password\"");
+  return lines;
+}
+
+absl::StatusOr<std::vector<User>> MakeUsers(const UserSource& source,
+                                            const UserProgress& progress) {
+  const int given = !source.pattern.empty() + !source.keytab.empty() + !source.csv.empty();
+  if (given != 1) {
+    return absl::InvalidArgumentError("say who logs in by one of --users, --keytab, --csv");
+  }
+  if (source.number > limits::kMaxUsers) {
+    return absl::InvalidArgumentError(absl::StrCat("at most ", limits::kMaxUsers, " users"));
+  }
+  if (!source.pattern.empty()) return FromPattern(source, progress);
+  if (!source.keytab.empty()) return FromKeytab(source, progress);
+  return FromCsv(source, progress);
+}
+
+}  // namespace mpckdc::storm

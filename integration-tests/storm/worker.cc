@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integration-tests/storm/worker.h"
+
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace mpckdc::storm {
+namespace {
+
+constexpr int kEventsPerRound = 64;
+constexpr absl::Duration kLookAtControl = absl::Milliseconds(50);  // stop and stages are seen then
+constexpr absl::Duration kLookForFirstStage = absl::Microseconds(100);
+constexpr unsigned long kTimerSlackNanoseconds = 5000;  // Linux's 50 us are half of a short nap
+constexpr double kRecentKept = 0.9;  // of what is remembered, from round to round
+constexpr double kNoRate = 1e-9;  // a closed loop has a schedule that is never asked
+
+double PartOfRate(const Control& control, int threads) {
+  return std::max(control.rate.load(std::memory_order_relaxed) / threads, kNoRate);
+}
+
+}  // namespace
+
+absl::Time MonotonicNow() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return absl::TimeFromTimespec(now);
+}
+
+Worker::Worker(const LoadPlan& plan, int index, std::vector<User>* users, Control* control,
+               absl::Time begin)
+    : plan_(plan),
+      index_(index),
+      users_(users),
+      control_(control),
+      begin_(begin),
+      random_(plan.seed * 1'000'003 + static_cast<uint64_t>(index)),
+      schedule_(random_(), PartOfRate(*control, plan.threads), begin),
+      next_user_(static_cast<size_t>(index)),
+      buffer_(limits::kMaxReplyBytes),
+      tallies_(plan.stages) {}
+
+Worker::~Worker() {
+  slots_.clear();
+  for (const Lingering& port : lingering_) close(port.fd);
+  if (epoll_ >= 0) close(epoll_);
+}
+
+absl::Status Worker::Prepare() {
+  prctl(PR_SET_TIMERSLACK, kTimerSlackNanoseconds);
+  epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_ < 0) return absl::InternalError(absl::StrCat("epoll_create1: ", strerror(errno)));
+  absl::StatusOr<Key> wrong = Key::Random(users_->front().key.enctype());
+  if (!wrong.ok()) return wrong.status();
+  wrong_key_ = *std::move(wrong);
+  if (absl::Status s = wrong_key_.Prepare(); !s.ok()) return s;
+  last_round_ = MonotonicNow();
+  slots_.reserve(plan_.in_flight);
+  for (uint32_t i = 0; i < plan_.in_flight; ++i) {
+    slots_.emplace_back(ClientSocket(&plan_.kdc, plan_.tcp, epoll_, i));
+    free_.push_back(i);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Worker::Run() {
+  if (absl::Status s = Prepare(); !s.ok()) return s;
+  while (true) {
+    const absl::Time now = MonotonicNow();
+    const bool stop = control_->stop.load(std::memory_order_relaxed);
+    absl::Status s = stop ? absl::OkStatus() : BeginDue(now);
+    if (s.ok()) s = RunTimers(now);
+    if (!s.ok()) return s;
+    if (stop && free_.size() == slots_.size()) return absl::OkStatus();
+    if (s = WaitAndReceive(now); !s.ok()) return s;
+  }
+}
+
+// It is in flight before it is counted down: who sees that none may begin and none is in flight
+// knows that all are done.
+bool Worker::MayBegin() {
+  if (control_->may_begin <= 0) return false;
+  ++control_->in_flight;
+  if (control_->may_begin.fetch_sub(1) > 0) return true;
+  --control_->in_flight;
+  return false;
+}
+
+// Closed loop: every free slot. Open loop: as many as have come due.
+absl::Status Worker::BeginDue(absl::Time now) {
+  const int stage = control_->stage;
+  if (stage == kNoStage) return absl::OkStatus();
+  if (stage != stage_seen_) {
+    stage_seen_ = stage;
+    schedule_.SetRate(PartOfRate(*control_, plan_.threads), now);
+  }
+  if (!plan_.open_loop) {
+    while (!free_.empty() && MayBegin()) {
+      const uint32_t slot = free_.back();
+      free_.pop_back();
+      if (absl::Status s = BeginLogin(slot, now); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+  for (; schedule_.next() <= now; schedule_.Advance()) {
+    if (!MayBegin()) return absl::OkStatus();
+    if (free_.empty()) {
+      ++tallies_[stage_seen_].shed;
+      ++control_->started;
+      ++control_->trouble;
+      --control_->in_flight;
+      continue;
+    }
+    const uint32_t slot = free_.back();
+    free_.pop_back();
+    if (absl::Status s = BeginLogin(slot, schedule_.next()); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Worker::BeginLogin(uint32_t index, absl::Time due) {
+  Slot& slot = slots_[index];
+  const User& user = (*users_)[next_user_];
+  // Users are dealt out to threads, so that no key is used by two of them.
+  next_user_ += static_cast<size_t>(plan_.threads);
+  if (next_user_ >= users_->size()) next_user_ = static_cast<size_t>(index_);
+  const bool wrong = plan_.wrong_share > 0 &&
+                     std::uniform_real_distribution<double>()(random_) < plan_.wrong_share;
+  const bool check = plan_.check_every != 0 && ++since_check_ >= plan_.check_every;
+  if (check) since_check_ = 0;
+  slot.busy = true;
+  slot.stage = control_->stage;  // as it is after MayBegin()
+  slot.due = due;
+  const Login::Next next =
+      slot.login.Begin(plan_.login, user, wrong ? &wrong_key_ : nullptr, check, Nonce());
+  ++tallies_[slot.stage].started;
+  control_->started.fetch_add(1, std::memory_order_relaxed);
+  if (next == Login::Next::kSend) return SendExchange(index, MonotonicNow());
+  EndLogin(index, slot.login.outcome(), MonotonicNow());
+  return absl::OkStatus();
+}
+
+absl::Status Worker::SendExchange(uint32_t index, absl::Time now) {
+  Slot& slot = slots_[index];
+  ++slot.exchange;
+  slot.sends = 0;
+  slot.first_sent = now;
+  return SendAgain(index, now);
+}
+
+absl::Status Worker::SendAgain(uint32_t index, absl::Time now) {
+  Slot& slot = slots_[index];
+  ++slot.sends;
+  SetTimer(index, now);
+  return slot.socket.Send(slot.login.request());
+}
+
+// After 1 s, then 2, 4, ...
+void Worker::SetTimer(uint32_t index, absl::Time now) {
+  const Slot& slot = slots_[index];
+  const absl::Duration wait = plan_.resend_after * (1 << (slot.sends - 1));
+  timers_[slot.sends - 1].push_back({now + wait, index, slot.exchange});
+}
+
+absl::Status Worker::RunTimers(absl::Time now) {
+  for (std::deque<Timer>& queue : timers_) {
+    while (!queue.empty()) {
+      const Timer timer = queue.front();
+      const Slot& slot = slots_[timer.slot];
+      const bool old = !slot.busy || slot.exchange != timer.exchange;
+      if (!old && timer.at > now) break;
+      queue.pop_front();
+      if (old) continue;
+      if (slot.sends > plan_.resends) {
+        EndLogin(timer.slot, Outcome::kLost, now);
+        continue;
+      }
+      ++tallies_[slot.stage].resends;
+      if (absl::Status s = SendAgain(timer.slot, now); !s.ok()) return s;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Time Worker::NextDeadline(absl::Time now) const {
+  absl::Time next = now + kLookAtControl;
+  const bool stop = control_->stop.load(std::memory_order_relaxed);
+  if (stage_seen_ == kNoStage) next = now + kLookForFirstStage;
+  if (plan_.open_loop && !stop) next = std::min(next, schedule_.next());
+  for (const std::deque<Timer>& queue : timers_) {
+    if (!queue.empty()) next = std::min(next, queue.front().at);
+  }
+  return next;
+}
+
+// Answers come one at a time, each with a change of context unless several have gathered.
+void Worker::Nap(absl::Duration at_most) const {
+  const auto in_flight = static_cast<double>(slots_.size() - free_.size());
+  const double gather = std::min(in_flight * limits::kNapShareOfInFlight, limits::kMaxGathered);
+  if (gather < 2 || recent_answers_ < 1) return;
+  const absl::Duration interval = recent_time_ / recent_answers_;
+  const absl::Duration nap = std::min({interval * gather, limits::kMaxNap, at_most});
+  if (nap < interval * 2) return;  // it would be one more change of context, not one less
+  const timespec time = absl::ToTimespec(nap);
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+}
+
+void Worker::NoteAnswers(int count, absl::Time now) {
+  recent_time_ = recent_time_ * kRecentKept + (now - last_round_);
+  recent_answers_ = recent_answers_ * kRecentKept + count;
+  last_round_ = now;
+}
+
+absl::Status Worker::WaitAndReceive(absl::Time now) {
+  epoll_event events[kEventsPerRound];
+  Nap(std::max(NextDeadline(now) - now, absl::ZeroDuration()));
+  const absl::Time awake = MonotonicNow();
+  const timespec timeout =
+      absl::ToTimespec(std::max(NextDeadline(awake) - awake, absl::ZeroDuration()));
+  const int count = epoll_pwait2(epoll_, events, kEventsPerRound, &timeout, nullptr);
+  if (count < 0 && errno != EINTR) {
+    return absl::InternalError(absl::StrCat("epoll_pwait2: ", strerror(errno)));
+  }
+  NoteAnswers(std::max(count, 0), MonotonicNow());
+  for (int i = 0; i < count; ++i) {
+    const auto index = static_cast<uint32_t>(events[i].data.u64);
+    Slot& slot = slots_[index];
+    Bytes reply;
+    absl::Duration waited;
+    switch (slot.socket.OnReady(events[i].events, absl::MakeSpan(buffer_), reply, waited)) {
+      case ClientSocket::Event::kNothing:
+        break;
+      case ClientSocket::Event::kRefused:  // asked again when the timer says so
+        if (slot.busy) ++tallies_[slot.stage].unreachable;
+        break;
+      case ClientSocket::Event::kReply:
+        if (!slot.busy) break;
+        if (absl::Status s = OnReply(index, reply, MonotonicNow() - waited); !s.ok()) return s;
+        break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Worker::CountExchange(const Slot& slot, Login::Step step, absl::Time arrived) {
+  Tally& tally = tallies_[slot.stage];
+  const absl::Duration latency = arrived - slot.first_sent;
+  if (step == Login::Step::kAsFirst) tally.as_first.Add(latency);
+  if (step == Login::Step::kAs) tally.as.Add(latency);
+  if (step == Login::Step::kTgs) tally.tgs.Add(latency);
+}
+
+absl::Status Worker::OnReply(uint32_t index, Bytes reply, absl::Time arrived) {
+  Slot& slot = slots_[index];
+  const Login::Step step = slot.login.step();
+  const Login::Next next = slot.login.OnReply(reply, Nonce());
+  if (next == Login::Next::kNotOurs) {
+    OnNotOurs(index, arrived);
+    return absl::OkStatus();
+  }
+  CountExchange(slot, step, arrived);
+  if (slot.sends > 1) RetirePort(slot, arrived);
+  if (next == Login::Next::kSend) return SendExchange(index, MonotonicNow());
+  EndLogin(index, slot.login.outcome(), arrived);
+  return absl::OkStatus();
+}
+
+// Where nothing was ever sent twice or given up, no answer can be late: then it is a wrong one.
+void Worker::OnNotOurs(uint32_t index, absl::Time now) {
+  if (any_retired_) {
+    ++tallies_[slots_[index].stage].late;
+  } else {
+    EndLogin(index, Outcome::kWrongAnswer, now);
+  }
+}
+
+// A second answer to a request that was sent twice must not meet another exchange.
+void Worker::RetirePort(Slot& slot, absl::Time now) {
+  any_retired_ = true;
+  const int fd = slot.socket.Retire();
+  if (fd >= 0) lingering_.push_back({now + limits::kLinger, fd});
+  while (!lingering_.empty() &&
+         (lingering_.front().until <= now || lingering_.size() > limits::kMaxLingering)) {
+    close(lingering_.front().fd);
+    lingering_.pop_front();
+  }
+}
+
+void Worker::EndLogin(uint32_t index, Outcome outcome, absl::Time now) {
+  Slot& slot = slots_[index];
+  Tally& tally = tallies_[slot.stage];
+  switch (outcome) {
+    case Outcome::kOk:
+      ++tally.ok;
+      tally.login.Add(now - slot.due);
+      break;
+    case Outcome::kRefused:
+      ++tally.refused;
+      ++tally.errors[slot.login.error_code()].expected;
+      break;
+    case Outcome::kError:
+      ++tally.failed;
+      ++tally.errors[slot.login.error_code()].unexpected;
+      break;
+    case Outcome::kWrongAnswer:
+      ++tally.wrong_answers;
+      tally.Complain(slot.login.complaint());
+      break;
+    case Outcome::kLost:
+      ++tally.lost;
+      RetirePort(slot, now);
+      break;
+  }
+  tally.decrypted += slot.login.decrypted() ? 1 : 0;
+  tally.tickets += static_cast<uint64_t>(slot.login.tickets());
+  const bool ok = outcome == Outcome::kOk;
+  series_.Add(static_cast<size_t>((now - begin_) / limits::kSeriesInterval), ok);
+  if (ok) control_->ok.fetch_add(1, std::memory_order_relaxed);
+  if (outcome != Outcome::kLost) control_->ended.fetch_add(1, std::memory_order_relaxed);
+  if (!ok && outcome != Outcome::kRefused) ++control_->trouble;
+  --control_->in_flight;
+  slot.busy = false;
+  free_.push_back(index);
+}
+
+}  // namespace mpckdc::storm
