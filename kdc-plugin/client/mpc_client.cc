@@ -47,8 +47,8 @@ char* mpc_harden_process(int allow_core_dumps) noexcept {
 
 mpc_client* mpc_client_start(const mpc_client_options* options, char** error) noexcept {
   *error = nullptr;
-  // Debian's abseil has its detector of deadlocks, for debugging, turned on: each lock would take one
-  // of the whole process and remember an order.
+  // Debian's abseil has its detector of deadlocks, for debugging, turned on: each lock would take
+  // one of the whole process and remember an order.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   absl::StatusOr<std::unique_ptr<mpckdc::client::JobClient>> jobs =
       mpckdc::client::JobClient::Start(*options);

@@ -14,8 +14,8 @@ uint32_t OutputNumber(Field field, size_t index) {
   return static_cast<uint32_t>(field) << 8 | static_cast<uint32_t>(index);
 }
 
-// "mpc-kdc output v1" 00 | job digest (32) | batch (4). The batch's number makes it unique within the
-// session, whose keys it meets.
+// "mpc-kdc output v1" 00 | job digest (32) | batch (4). The batch's number makes it unique within
+// the session, whose keys it meets.
 Digest OutputContext(uint32_t batch, const Digest& job) {
   std::string bytes("mpc-kdc output v1");
   bytes.push_back('\0');

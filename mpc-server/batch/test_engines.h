@@ -33,8 +33,8 @@ class OffsetClock : public Clock {
   std::atomic<int64_t> offset_us_{0};
 };
 
-// Hands the three parties new MemoryRings each time all three ask for them. A channel that is dropped
-// closes its ring for all, as a closed connection does.
+// Hands the three parties new MemoryRings each time all three ask for them. A channel that is
+// dropped closes its ring for all, as a closed connection does.
 class MemoryHub {
  public:
   std::unique_ptr<PeerLink> Link(int party, Clock* clock);

@@ -105,7 +105,8 @@ absl::Status AesBatch::Run(Rings& rings, absl::Span<const AesLane> lanes128,
   if (outputs256_.size() < count256_) outputs256_.resize(count256_);
   const Share all128 = {lanes128, absl::MakeSpan(outputs128_).first(count128_)};
   const Share all256 = {lanes256, absl::MakeSpan(outputs256_).first(count256_)};
-  const size_t used = std::clamp<size_t>((count128_ + count256_) / cut_.ring_lanes, 1, rings.size());
+  const size_t lanes = count128_ + count256_;
+  const size_t used = std::clamp<size_t>(lanes / cut_.ring_lanes, 1, rings.size());
   while (rings_.size() < used) rings_.push_back(std::make_unique<RingPart>(cut_, isa_));
   for (size_t r = 0; r < used; ++r) {
     rings_[r]->Reset(all128.At(r, used), all256.At(r, used), sbox,

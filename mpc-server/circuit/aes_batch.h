@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AES blocks of a whole batch, over all rings of a server and in parts that overlap on each ring.
+// The AES blocks of a whole batch, over all rings of a server and in parts that overlap on each
+// ring.
 //
 //   lanes    0 ............................................... n
 //   rings    |        ring 0         |         ring 1          |   equal shares, in whole groups
-//   parts    | p0 | p1 | p2 | p3 | p4 | p0 | p1 | p2 | p3 | p4 |   kPartLanes each
-//   slots      s0   s1   s0   s1  ..                               under way at once: kSlots
+//   parts    | p0 | p1 | p2 | p3 | p4 | p0 | p1 | p2 | p3 | p4 |   part_lanes each
+//   slots      s0   s1   s0   s1  ..                               under way at once: slots
 //
-// A part's buffers belong to its slot and are used again, so a long batch needs no more memory and
-// no more cache than a short one, but for inputs and outputs.
+// A part's buffers belong to its slot and are used again, so a long batch needs no more memory than
+// a short one, but for inputs and outputs.
 #ifndef MPC_SERVER_CIRCUIT_AES_BATCH_H_
 #define MPC_SERVER_CIRCUIT_AES_BATCH_H_
 
@@ -35,8 +36,8 @@ class AesBatch {
   ~AesBatch();
 
   // Encrypts all lanes. `others` run together with the first part of ring 0. A batch must have
-  // begun on every ring. `cost`, if given, grows by the rounds of the slowest ring and by the bytes of
-  // all. Errors: those of RunTogether(); every ring's session is over then.
+  // begun on every ring. `cost`, if given, grows by the rounds of the slowest ring and by the bytes
+  // of all. Errors: those of RunTogether(); every ring's session is over then.
   absl::Status Run(Rings& rings, absl::Span<const AesLane> lanes128,
                    absl::Span<const AesLane> lanes256, Sbox sbox,
                    absl::Span<Circuit* const> others = {}, Cost* cost = nullptr);

@@ -111,8 +111,8 @@ struct Hardening {
 };
 
 int Run(const mpckdc::Config& config, const Hardening& hardening) {
-  // Debian's abseil has its detector of deadlocks, for debugging, turned on: each lock would take one
-  // of the whole process and remember an order.
+  // Debian's abseil has its detector of deadlocks, for debugging, turned on: each lock would take
+  // one of the whole process and remember an order.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const sigset_t signals = BlockSignals();
   umask(077);

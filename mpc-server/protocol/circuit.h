@@ -95,8 +95,8 @@ absl::Status RunTogether(PartyContext& party, absl::Span<Circuit* const> circuit
                          Cost* counted = nullptr);
 
 // Work cut into parts that do not depend on each other. A part runs in a slot: slot s takes the
-// parts s, s + slots, s + 2*slots, .. one after the other, so what a slot needs may be kept from one
-// part to the next. All answers are the same at the three parties.
+// parts s, s + slots, s + 2*slots, .. one after the other, so what a slot needs may be kept from
+// one part to the next. All answers are the same at the three parties.
 class PartSource {
  public:
   virtual ~PartSource() = default;

@@ -119,9 +119,9 @@ class PartyContext {
   std::unique_ptr<RoundRunner> runner_;  // message buffers, kept between batches
 };
 
-// Errors: FailedPrecondition (versions, realm, cluster, epoch, party, ring or randomness do not fit;
-// the text names both sides' values), or the channel's. `channel`, `clock` and `random` must outlive
-// the context.
+// Errors: FailedPrecondition (versions, realm, cluster, epoch, party, ring or randomness do not
+// fit; the text names both sides' values), or the channel's. `channel`, `clock` and `random` must
+// outlive the context.
 absl::StatusOr<std::unique_ptr<PartyContext>> OpenSession(const SessionOptions& options,
                                                           PeerChannel& channel, Clock& clock,
                                                           RandomSource& random,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zero shares: alpha_0 + alpha_1 + alpha_2 = 0, each of two of them random to whoever lacks the third
-// (Araki et al. 2.2 has both ways to make them).
+// Zero shares: alpha_0 + alpha_1 + alpha_2 = 0, each of two of them random to whoever lacks the
+// third (Araki et al. 2.2 has both ways to make them).
 #ifndef MPC_SERVER_RANDOMNESS_ZERO_SHARES_H_
 #define MPC_SERVER_RANDOMNESS_ZERO_SHARES_H_
 
@@ -16,9 +16,10 @@ namespace mpckdc {
 
 // Where a session's zero shares come from. The same at the three servers.
 enum class Randomness : uint8_t {
-  kKeyed = 1,      // alpha_i = F(k_i) ^ F(k_{i+1}): no message; as strong as AES
-  kExchanged = 2,  // alpha_i = rho_i ^ rho_{i-1}, rho_i drawn by P_i and sent to P_{i+1}: a byte more
-                   // for each byte, a round more; no assumption on a cipher between the servers
+  kKeyed = 1,  // alpha_i = F(k_i) ^ F(k_{i+1}): no message; as strong as AES
+  // alpha_i = rho_i ^ rho_{i-1}, rho_i drawn by P_i and sent to P_{i+1}: a byte more for each byte,
+  // a round more, and no assumption on a cipher between the servers.
+  kExchanged = 2,
 };
 absl::string_view RandomnessName(Randomness randomness);  // "keyed", "exchanged"
 
