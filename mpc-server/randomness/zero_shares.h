@@ -18,7 +18,7 @@ namespace mpckdc {
 enum class Randomness : uint8_t {
   kKeyed = 1,  // alpha_i = F(k_i) ^ F(k_{i+1}): no message; as strong as AES
   // alpha_i = rho_i ^ rho_{i-1}, rho_i drawn by P_i and sent to P_{i+1}: a byte more for each byte,
-  // a round more, and no assumption on a cipher between the servers.
+  // a round more, and no key that two servers share.
   kExchanged = 2,
 };
 absl::string_view RandomnessName(Randomness randomness);  // "keyed", "exchanged"
