@@ -31,9 +31,9 @@ help:
 	@echo 'make krb5        packages and the patched krb5 alone'
 	@echo "make krb5-check  MIT's own tests on the patched krb5, stock and with remote keys"
 	@echo 'make test-fresh  `make demo` and `make test` in a bare Debian 12 chroot (root)'
-	@echo 'make bench       throughput and latency of the engine, beside its floor and the paper (3 min)'
-	@echo 'make bench-plots the same against batch size, as SVG and PNG in build/bench (5 min)'
-	@echo 'make bench-network  AES on 1 Gb/s, with 0.13 ms, on 200 Mb/s with 15 ms (root, 5 min)'
+	@echo 'make bench       throughput and latency of the engine, beside its floor and the paper (2 min)'
+	@echo 'make bench-plots the same against batch size, as SVG and PNG in build/bench (3 min)'
+	@echo 'make bench-network  AES on 1 Gb/s, with 0.13 ms, on 200 Mb/s with 15 ms (root, 4 min)'
 	@echo 'make sim         simulated realms under seeded faults: SEEDS=1000 FIRST=1; resumable'
 	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 12 min)'
 	@echo 'make clean       remove build/ (stop the demo first)'

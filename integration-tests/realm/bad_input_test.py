@@ -236,6 +236,31 @@ def test_enrolment_interrupted_between_servers(make_realm):
     assert len(counts) == 1, 'the three servers hold the same keys'
 
 
+@pytest.mark.parametrize('engine, said', [
+    ('workers = 3', 'all three servers need the same number'),
+    ('randomness = "exchanged"', 'has randomness'),
+])
+def test_servers_that_do_not_agree_on_the_engine(make_realm, engine, said):
+    """One server is configured otherwise: no session; its log and the others' say what differs."""
+    live = make_realm()
+    live.create()
+    live.enroll('greta', 'a password')
+    config = live.dir / 'p1/mpc-server.toml'
+    agreed = config.read_text()
+    config.write_text(f'{agreed}\n[engine]\n{engine}\n')
+    live.servers[1].stop()
+    live.servers[1].start()
+    assert daemon.wait_until(lambda: all(said in s.log_tail() for s in live.servers[:2]), 30,
+                             pause=0.1), [s.log_tail() for s in live.servers]
+    refused = live.kinit('greta', 'a password', check=False)
+    assert refused.returncode and 'Password incorrect' not in refused.stdout
+    config.write_text(agreed)
+    live.servers[1].stop()
+    live.servers[1].start()
+    live.wait_for_servers()
+    live.kinit('greta', 'a password')
+
+
 def test_kdc_with_an_unreachable_servers_list(make_realm):
     """A KDC that is told wrong servers starts, logs them by name, and refuses logins as an outage."""
     live = make_realm()

@@ -13,6 +13,8 @@ VARIANTS = {
     'klmdb': {'wrapped': 'klmdb'},
     'pac': {'disable_pac': False},
     'two workers': {'workers': 2},
+    'other engine': {'extra_server': '[engine]\nworkers = 3\nrecords = "tls"\n'
+                                     'randomness = "exchanged"\n'},
     'fixed ticks': {'batch_window_ms': 20, 'batch_mode': 'fixed'},
 }
 

@@ -44,7 +44,8 @@ absl::Status Draw(const std::string& report, const std::string& picture) {
   if (access(script.c_str(), R_OK) != 0) {
     return absl::NotFoundError(absl::StrCat("--plot: ", script, " is missing"));
   }
-  std::string file = "/tmp/login-storm-XXXXXX";
+  std::error_code no_folder;  // then mkstemp() says why
+  std::string file = std::filesystem::temp_directory_path(no_folder) / "login-storm-XXXXXX";
   const int fd = mkstemp(file.data());
   if (fd < 0) return absl::InternalError(absl::StrCat("--plot: ", strerror(errno)));
   close(fd);

@@ -87,6 +87,30 @@ TEST(JobEngine, RingsShareALongBatch) {
   EXPECT_GT(realm.three.hub().FramesOn(1), 3 * 40);  // the second ring took its share
 }
 
+// Each circuit that an engine runs takes at most as many zero shares as it declares: one that took
+// more would end the process.
+TEST(JobEngine, EverythingRunsOnExchangedZeroShares) {
+  EngineOptions options;
+  options.randomness = Randomness::kExchanged;
+  for (const int32_t enctype : {kEnctypeAes128Gcm, kEnctypeAes256Gcm}) {
+    Realm realm(enctype, options, 1, /*rings=*/2);
+    const JobResult login = realm.three.Run(realm.Login(realm.alice));
+    ASSERT_VERDICT_OK(login);
+    const std::string ticket = realm.three.FinishSeal(login, 0, "ticket");
+    EXPECT_EQ(OracleOpen(realm.tgt, kUsageTicket, ticket), "ticket");
+    EXPECT_VERDICT(realm.three.Run(OpenTicket(realm, ticket)), Verdict::kOk);
+    Job wrong = realm.Login(realm.alice);
+    wrong.opens[0].message.back() ^= 1;
+    EXPECT_VERDICT(realm.three.Run(wrong), Verdict::kBadTag);
+    KeyInfo drawn = realm.tgt.info;
+    drawn.handle[0] ^= 1;
+    EXPECT_TRUE(realm.three.Draw({7}, drawn).ok());
+    const auto good = realm.three.Verify({realm.alice.info.handle, realm.tgt.info.handle});
+    ASSERT_TRUE(good.ok()) << good.status();
+    for (const VerifyResult& result : *good) EXPECT_TRUE(result.consistent) << result.detail;
+  }
+}
+
 TEST(JobEngine, ManyLoginsShareBatches) {
   Realm realm;
   constexpr int kLogins = 40;

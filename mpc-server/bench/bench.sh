@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The main tables of `make bench`, in about three minutes.
+# The main tables of `make bench`, in about two minutes.
 #   bench.sh MPC-BENCH DIRECTORY     the same as JSON goes to DIRECTORY
 set -eu
 bench=$1

@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "mpc-server/clock/clock.h"
+#include "mpc-server/limits.h"
 #include "mpc-server/transport/peer_channel.h"
 
 namespace mpckdc {
@@ -31,7 +32,7 @@ enum class PeerRecords {
   kTls,   // TLS's own records
 };
 
-inline constexpr int kMaxRings = 64;
+inline constexpr int kMaxRings = static_cast<int>(limits::kMaxWorkers);
 
 struct TlsPeerOptions {
   int party = 0;
