@@ -7,6 +7,7 @@
 
 #include <fstream>
 #include <map>
+#include <optional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -35,6 +36,8 @@ struct MemoryKdb {
   absl::Status fail_set;         // answered by set-handles ...
   bool set_all_the_same = false; // ... although it did its work
   absl::Status fail_list;
+  std::optional<int> fail_set_after;  // principals of many
+  std::string fail_one;
 };
 
 class FakeKdb : public Kdb {
@@ -66,6 +69,29 @@ class FakeKdb : public Kdb {
       }
     }
     return state_.fail_set;
+  }
+
+  absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> PlanMany(
+      absl::Span<const std::string> principals, bool create) override {
+    std::vector<absl::StatusOr<KdbPlan>> plans;
+    for (const std::string& principal : principals) plans.push_back(Plan(principal, create));
+    return plans;
+  }
+
+  // Goes as far as fail_set_after principals, then fails as a whole; fail_one is refused alone.
+  absl::StatusOr<std::vector<absl::Status>> SetHandlesOfMany(
+      absl::Span<const KdbNewKeys> principals) override {
+    std::vector<absl::Status> results;
+    for (const KdbNewKeys& one : principals) {
+      if (state_.fail_set_after.has_value() && (*state_.fail_set_after)-- == 0) {
+        state_.fail_set_after.reset();
+        return absl::UnavailableError("mpc-kdb was ended by signal 9");
+      }
+      results.push_back(one.principal == state_.fail_one
+                            ? absl::FailedPreconditionError("no room")
+                            : SetHandles(one.principal, one.kvno, one.keys, one.keep_old));
+    }
+    return results;
   }
 
   absl::StatusOr<std::vector<KdbEntry>> List(const std::string&) override {

@@ -442,11 +442,11 @@ TEST_F(AdminServiceTest, DecoderAgreesWithTheGeneratedClassAndRefusesTruncation)
   const auto decoded = DecodeSharePackage(plain, "EXAMPLE.COM");
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(decoded->transaction, reference.transaction());
-  ASSERT_EQ(decoded->record.base.size(), 2u);
-  EXPECT_EQ(AsText(decoded->record.base[1].x), reference.base_x().substr(16));
-  EXPECT_EQ(AsText(decoded->record.base[1].a), reference.base_a().substr(16));
+  ASSERT_EQ(decoded->records[0].base.size(), 2u);
+  EXPECT_EQ(AsText(decoded->records[0].base[1].x), reference.base_x().substr(16));
+  EXPECT_EQ(AsText(decoded->records[0].base[1].a), reference.base_a().substr(16));
   for (size_t u = 0; u < 3; ++u) {
-    const UsageKey& usage = decoded->record.usages[u];
+    const UsageKey& usage = decoded->records[0].usages[u];
     const v1::UsageShare& want = reference.usages(static_cast<int>(u));
     EXPECT_EQ(usage.usage, want.usage());
     EXPECT_EQ(AsText(usage.round_keys[14].x), want.round_keys_x().substr(14 * 16));
