@@ -225,7 +225,7 @@ peers = "{endpoints[party]}"
 [store]
 key_file = "{folder / 'store.key'}"
 create_key = true
-map_size_gib = 1
+map_size_gib = {realm.options.map_size_gib}
 
 [batch]
 window_ms = {realm.options.batch_window_ms}
