@@ -27,6 +27,7 @@ namespace mpckdc::client {
 
 inline constexpr size_t kMaxInFlight = 65536;  // jobs, and as many tag requests
 inline constexpr absl::Duration kServerClockWarning = absl::Seconds(30);
+inline constexpr int kAnswersPerLock = 64;  // then others may submit
 inline constexpr absl::Duration kSameTextAgain = absl::Minutes(1);  // between equal log lines
 
 class JobClient : public StreamOwner {
@@ -92,6 +93,9 @@ class JobClient : public StreamOwner {
 
   void RunTimer();
   absl::Time ExpireDue(absl::Time now, Finished& finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether somebody still waits for it.
+  bool Waits(const Due& due) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddDue(Due due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Log(int priority, const std::string& text);
   void LogChange(int server, int priority, const std::string& text);
 
