@@ -139,7 +139,7 @@ def _database(realm, stock):
     if wrapped == 'klmdb':
         database['mapsize'] = 16
     if stock:
-        return {'db_library': wrapped, **database}
+        return {'db_library': wrapped, **database, **realm.options.extra_database}
     certificates = realm.dir / 'ca'
     return {
         'db_library': 'mpc',

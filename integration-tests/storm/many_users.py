@@ -7,6 +7,7 @@
 """
 
 import os
+import pathlib
 import struct
 
 NAME_TYPE_PRINCIPAL = 1
@@ -29,14 +30,25 @@ def entry(name, realm, enctype, key, kvno=1):
     return struct.pack('>i', len(body)) + body
 
 
-def write_keytab(path, realm, count, enctype=17, first=0, same_key=False):
-    """`count` users from number `first` on. With `same_key` all have one key."""
+def key_of_first_entry(path):
+    """As `entry` and ktadd lay it out, of a keytab for one principal and enctype."""
+    data = pathlib.Path(path).read_bytes()
+    size, = struct.unpack_from('>i', data, 2)
+    body = data[6:6 + size]
+    at = 2
+    for _ in range(1 + struct.unpack_from('>H', body)[0]):  # realm and components
+        at += 2 + struct.unpack_from('>H', body, at)[0]
+    at += 4 + 4 + 1 + 2  # name type, time, kvno, enctype
+    length, = struct.unpack_from('>H', body, at)
+    return body[at + 2:at + 2 + length]
+
+
+def write_keytab(path, realm, count, enctype=17, first=0, key=None):
+    """`count` users from number `first` on, each with a random key, or all with `key`."""
     size = KEY_BYTES[enctype]
-    one = os.urandom(size)
     with open(path, 'wb') as out:
         os.fchmod(out.fileno(), 0o600)
         out.write(b'\x05\x02')
         for number in range(first, first + count):
-            key = one if same_key else os.urandom(size)
-            out.write(entry(user_name(number), realm, enctype, key))
+            out.write(entry(user_name(number), realm, enctype, key or os.urandom(size)))
     return path
