@@ -9,6 +9,7 @@
 #include "kdc-plugin/provider/errors.h"
 #include "kdc-plugin/provider/gcm_message.h"
 #include "kdc-plugin/provider/process_client.h"
+#include "kdc-plugin/provider/put_off.h"
 #include "kdc-plugin/provider/request.h"
 #include "kdc-plugin/provider/waiting.h"
 
@@ -445,6 +446,12 @@ static void provider_request_done(void *moddata, void *state)
     request_free(state);
 }
 
+static void provider_flush(void *moddata)
+{
+    (void)moddata;
+    put_off_flush();
+}
+
 /* No prf: its output under a user's key is as good as the password. */
 static const krb5_remote_key_vtable vtable = {
     .version = KRB5_REMOTE_KEY_VTABLE_VERSION,
@@ -455,6 +462,7 @@ static const krb5_remote_key_vtable vtable = {
     .hint_as = provider_hint_as,
     .hint_tgs = provider_hint_tgs,
     .request_done = provider_request_done,
+    .flush = provider_flush,
 };
 
 krb5_error_code provider_register(krb5_context context, const mpc_client_options *options)

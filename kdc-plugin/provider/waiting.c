@@ -7,7 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kdc-plugin/provider/put_off.h"
+
+/* A job with the parts that it points to; what those point to is not copied. */
+typedef struct job_copy {
+    mpc_job job;
+    mpc_open open;
+    mpc_seal seals[MPC_MAX_SEALS];
+    mpc_make_mac make_mac;
+    mpc_verify_mac verify_mac;
+} job_copy;
+
 struct flight {
+    put_off start; /* first: put_off_or_begin() gives it back */
+    mpc_client *client;
+    job_copy planned;
     pthread_mutex_t lock;
     int references; /* the request's, and the client's until the job is done */
     mpc_result *result;
@@ -45,6 +59,36 @@ static void flight_done(void *arg, mpc_result *result)
     flight_unreference(f);
 }
 
+static void copy_job(const mpc_job *job, job_copy *copy)
+{
+    size_t i;
+
+    copy->job = *job;
+    if (job->open != NULL) {
+        copy->open = *job->open;
+        copy->job.open = &copy->open;
+    }
+    for (i = 0; i < job->seal_count && i < MPC_MAX_SEALS; i++)
+        copy->seals[i] = job->seals[i];
+    copy->job.seals = copy->seals;
+    copy->job.seal_count = i;
+    if (job->make_mac != NULL) {
+        copy->make_mac = *job->make_mac;
+        copy->job.make_mac = &copy->make_mac;
+    }
+    if (job->verify_mac != NULL) {
+        copy->verify_mac = *job->verify_mac;
+        copy->job.verify_mac = &copy->verify_mac;
+    }
+}
+
+static void flight_submit(put_off *op)
+{
+    flight *f = (flight *)op;
+
+    mpc_client_submit(f->client, &f->planned.job, flight_done, f);
+}
+
 flight *flight_start(mpc_client *client, const mpc_job *job)
 {
     flight *f = calloc(1, sizeof(*f));
@@ -53,7 +97,9 @@ flight *flight_start(mpc_client *client, const mpc_job *job)
         return NULL;
     pthread_mutex_init(&f->lock, NULL);
     f->references = 2;
-    mpc_client_submit(client, job, flight_done, f);
+    f->client = client;
+    copy_job(job, &f->planned);
+    put_off_or_begin(&f->start, flight_submit);
     return f;
 }
 
@@ -78,11 +124,19 @@ const mpc_result *flight_await(flight *f)
 
 void flight_release(flight *f)
 {
-    if (f != NULL)
-        flight_unreference(f);
+    if (f == NULL)
+        return;
+    if (put_off_cancel(&f->start))
+        flight_unreference(f); /* the client never got it */
+    flight_unreference(f);
 }
 
 struct tag_wait {
+    put_off start; /* first: put_off_or_begin() gives it back */
+    mpc_client *client;
+    uint64_t job;
+    uint32_t seal;
+    mpc_bytes ciphertext;
     void *token;
     enum mpc_verdict verdict;
     uint8_t *tag;
@@ -102,18 +156,27 @@ static void tag_done(void *arg, enum mpc_verdict verdict, const uint8_t *tag, co
     krb5_c_remote_key_host()->wake(token); /* *w may be gone now */
 }
 
+static void tag_request(put_off *op)
+{
+    struct tag_wait *w = (struct tag_wait *)op;
+
+    mpc_client_request_tag(w->client, w->job, w->seal, w->ciphertext, tag_done, w);
+}
+
 enum mpc_verdict tag_await(mpc_client *client, uint64_t job, uint32_t seal, mpc_bytes ciphertext,
                            uint8_t tag[MPC_TAG_BYTES], char *detail, size_t detail_size)
 {
     const krb5_remote_key_host *host = krb5_c_remote_key_host();
-    struct tag_wait w = {NULL, MPC_UNAVAILABLE, tag, detail, detail_size};
+    struct tag_wait w = {.client = client, .job = job, .seal = seal, .ciphertext = ciphertext,
+                         .verdict = MPC_UNAVAILABLE, .tag = tag, .detail = detail,
+                         .detail_size = detail_size};
 
     w.token = host->begin_wait();
     if (w.token == NULL) {
         snprintf(detail, detail_size, "out of memory");
         return MPC_UNAVAILABLE;
     }
-    mpc_client_request_tag(client, job, seal, ciphertext, tag_done, &w);
+    put_off_or_begin(&w.start, tag_request);
     host->wait(w.token);
     return w.verdict;
 }

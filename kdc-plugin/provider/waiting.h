@@ -11,10 +11,12 @@
 
 #include "kdc-plugin/client/mpc_client.h"
 
-/* A job that was sent; its result can be awaited, more than once, by one request. */
+/* A job that was started; its result can be awaited, more than once, by one request. */
 typedef struct flight flight;
 
-/* Sends a job. NULL if there is no memory. */
+/* Sends a job, now or with those of other requests (put_off.h). What the job's handles and bytes
+ * point to stays as it is until the flight has been awaited or released. NULL if there is no memory.
+ */
 flight *flight_start(mpc_client *client, const mpc_job *job);
 
 /* Waits for the result, which belongs to the flight. NULL if there is no memory to wait with. */
