@@ -2,6 +2,8 @@
 #include "mpc-server/batch/agreement.h"
 
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -84,7 +86,9 @@ absl::Status CheckEntries(const Proposal& proposal) {
 
 }  // namespace
 
-GroupId KdcKey(const KdcIdentity& kdc) {
+namespace {
+
+GroupId ComputeKdcKey(const KdcIdentity& kdc) {
   Writer out;
   out.Number(kdc.name.size(), 2);
   out.Bytes(kdc.name);
@@ -93,6 +97,15 @@ GroupId KdcKey(const KdcIdentity& kdc) {
   GroupId key;
   std::memcpy(key.data(), digest.data(), key.size());
   return key;
+}
+
+}  // namespace
+
+// The jobs of a stream come one after the other: the last key is kept.
+GroupId KdcKey(const KdcIdentity& kdc) {
+  thread_local std::optional<std::pair<KdcIdentity, GroupId>> last;
+  if (!last || !(last->first == kdc)) last.emplace(kdc, ComputeKdcKey(kdc));
+  return last->second;
 }
 
 Digest DrawDigest(const KeyInfo& info) {

@@ -44,15 +44,9 @@ absl::Span<uint8_t> Writable(std::string& text) {
 TagMaskKeys DrawTagMaskKeys(PartyContext& party) {
   // A random share is (F(k_i) + F(k_{i+1}), F(k_{i+1})): a is shared with the next party alone,
   // x + a with the previous one alone.
-  SecretVector<SharedBlock> random(2);
+  SecretVector<SharedBlock> random(1);
   party.DrawRandom(absl::MakeSpan(random));
-  TagMaskKeys keys;
-  for (const SharedBlock& r : random) {
-    const Block own = XorBlocks(r.x, r.a);
-    keys.own.insert(keys.own.end(), own.begin(), own.end());
-    keys.next.insert(keys.next.end(), r.a.begin(), r.a.end());
-  }
-  return keys;
+  return TagMaskKeys(XorBlocks(random[0].x, random[0].a), random[0].a);
 }
 
 JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,

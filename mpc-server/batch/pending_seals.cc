@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/batch/pending_seals.h"
 
-#include <sodium.h>
-
 #include <cassert>
 #include <cstring>
 
@@ -11,16 +9,11 @@
 #include "mpc-server/defence/defence.h"
 #include "mpc-server/job/message_format.h"
 #include "mpc-server/limits.h"
+#include "mpc-server/randomness/hash_prf.h"
+#include "mpc-server/randomness/isa.h"
 
 namespace mpckdc {
 namespace {
-
-Block KeyedHash(const SecretBytes& key, const Digest& hash) {
-  Block out;
-  assert(key.size() == 32);
-  crypto_generichash(out.data(), out.size(), hash.data(), hash.size(), key.data(), key.size());
-  return out;
-}
 
 absl::Span<const uint8_t> Bytes(absl::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
@@ -34,20 +27,18 @@ Block TagShare(const PendingSeal& seal, const Block& mask_a, absl::string_view c
   return XorBlocks(GhashLinearA(blocks, seal.powers.powers), mask_a);
 }
 
-// What a seal's mask is keyed by, before the tag request is added to it.
-Digest SealContext(const Digest& job_digest, const Nonce& nonce) {
-  std::string bytes("mpc-kdc seal v1");
-  bytes.push_back('\0');
-  bytes.append(reinterpret_cast<const char*>(job_digest.data()), job_digest.size());
-  bytes.append(reinterpret_cast<const char*>(nonce.data()), nonce.size());
-  return Sha256(bytes);
-}
-
 }  // namespace
+
+TagMaskKeys::TagMaskKeys(const Block& own, const Block& next) : ctr_(&CtrFunctionsFor(BestIsa())) {
+  keys_.Get() = {ExpandCtrKey(*ctr_, own.data()), ExpandCtrKey(*ctr_, next.data())};
+}
 
 Block TagMaskKeys::Mask(const Digest& hash) const {
   if (!Upheld(Defence::kTagMask)) return Block{};
-  return XorBlocks(KeyedHash(own, hash), KeyedHash(next, hash));
+  Block own, next;
+  HashPrf(*ctr_, keys_.Get().own, hash, own.data());
+  HashPrf(*ctr_, keys_.Get().next, hash, next.data());
+  return XorBlocks(own, next);
 }
 
 void PendingSeals::Add(const KdcIdentity& kdc, JobId id, PendingJob job, absl::Time expires) {
@@ -106,9 +97,9 @@ TagResult PendingSeals::Finish(const KdcIdentity& kdc, const TagRequest& request
                                           kZeroBytes + seal.max_plaintext));
     return result;
   }
-  const Digest context = TagRequestDigest(SealContext(taken.digest, seal.nonce), request);
+  const Digest hash = TagRequestDigest(taken.digest, seal.nonce, request);
   result.tag_share = XorBlocks(TagShare(seal, taken.batch->masks_a[seal.mask], request.ciphertext),
-                               taken.batch->mask_keys.Mask(context));
+                               taken.batch->mask_keys.Mask(hash));
   return result;
 }
 

@@ -34,17 +34,25 @@
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/protocol/replicated_share.h"
+#include "mpc-server/randomness/ctr_stream.h"
 #include "mpc-server/secret/secret.h"
 
 namespace mpckdc {
 
 // The two keys that a party shares with its two neighbours: party i's own is party i-1's next.
-// mask_i = F(own, hash) + F(next, hash); the three masks of one hash XOR to zero.
-struct TagMaskKeys {
-  SecretBytes own;   // 32 bytes
-  SecretBytes next;  // 32 bytes
+// mask_i = F(own, hash) + F(next, hash), F is HashPrf; the three masks of one hash XOR to zero.
+class TagMaskKeys {
+ public:
+  TagMaskKeys(const Block& own, const Block& next);
 
   Block Mask(const Digest& hash) const;
+
+ private:
+  struct Keys {
+    CtrKey own, next;
+  };
+  const CtrFunctions* ctr_;
+  Secret<Keys> keys_;
 };
 
 // H^1, H^2, ... of one key, and what keeps them.

@@ -11,16 +11,14 @@ namespace {
 const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
 const KdcIdentity kKdc{"kdc1", {1}};
 
-SecretBytes RandomKey(RandomSource& random) {
-  SecretBytes key(32);
+Block RandomKey(RandomSource& random) {
+  Block key;
   random.Fill(absl::MakeSpan(key));
   return key;
 }
 
 PendingJob Seals(size_t count, uint32_t max_plaintext) {
-  auto batch = std::make_shared<SealBatch>();
-  batch->mask_keys.own.resize(32);
-  batch->mask_keys.next.resize(32, 1);
+  auto batch = std::make_shared<SealBatch>(SealBatch{TagMaskKeys(Block{1}, Block{2}), {}});
   batch->masks_a.resize(count);
   const auto powers = std::make_shared<const SecretVector<SharedBlock>>(
       3 + (kZeroBytes + max_plaintext) / 16);
@@ -34,9 +32,9 @@ PendingJob Seals(size_t count, uint32_t max_plaintext) {
 
 TEST(TagMask, ThreePartiesMasksCancelForOneHashOnly) {
   SeededRandomForTest random(3);
-  std::array<SecretBytes, 3> k = {RandomKey(random), RandomKey(random), RandomKey(random)};
-  std::array<TagMaskKeys, 3> parties;
-  for (int p = 0; p < 3; ++p) parties[p] = {k[p], k[(p + 1) % 3]};
+  const std::array<Block, 3> k = {RandomKey(random), RandomKey(random), RandomKey(random)};
+  const std::array<TagMaskKeys, 3> parties = {TagMaskKeys(k[0], k[1]), TagMaskKeys(k[1], k[2]),
+                                              TagMaskKeys(k[2], k[0])};
   const auto sum = [&](const Digest& a, const Digest& b, const Digest& c) {
     return XorBlocks(XorBlocks(parties[0].Mask(a), parties[1].Mask(b)), parties[2].Mask(c));
   };

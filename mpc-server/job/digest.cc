@@ -75,16 +75,18 @@ std::string EncodeJob(const KdcIdentity& kdc, const Job& job) {
 
 Digest JobDigest(const KdcIdentity& kdc, const Job& job) { return Sha256(EncodeJob(kdc, job)); }
 
-std::string EncodeTagRequest(const Digest& job_digest, const TagRequest& request) {
-  Encoder out("mpc-kdc tag v1");
+std::string EncodeTagRequest(const Digest& job_digest, const Nonce& nonce,
+                             const TagRequest& request) {
+  Encoder out("mpc-kdc tag v2");
   out.Fixed(job_digest);
+  out.Fixed(nonce);
   out.Number(request.seal, 4);
   out.Counted(request.ciphertext, 4);
   return out.Take();
 }
 
-Digest TagRequestDigest(const Digest& job_digest, const TagRequest& request) {
-  return Sha256(EncodeTagRequest(job_digest, request));
+Digest TagRequestDigest(const Digest& job_digest, const Nonce& nonce, const TagRequest& request) {
+  return Sha256(EncodeTagRequest(job_digest, nonce, request));
 }
 
 }  // namespace mpckdc

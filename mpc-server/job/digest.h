@@ -12,7 +12,8 @@
 //             number of make_macs (2)   | each: handle (16) | usage (4) | length (4) | data
 //             number of verify_macs (2) | each: handle (16) | usage (4) | length (4) | data
 //                                               | length (4) | checksum
-//   tag request: "mpc-kdc tag v1" 00 | job's digest (32) | seal (4) | length (4) | ciphertext
+//   tag request: "mpc-kdc tag v2" 00 | job's digest (32) | seal's nonce (12) | seal (4)
+//                                    | length (4) | ciphertext
 //
 // The encoding is injective: every field has a fixed length or is preceded by its length.
 #ifndef MPC_SERVER_JOB_DIGEST_H_
@@ -28,8 +29,10 @@ namespace mpckdc {
 std::string EncodeJob(const KdcIdentity& kdc, const Job& job);
 Digest JobDigest(const KdcIdentity& kdc, const Job& job);
 
-std::string EncodeTagRequest(const Digest& job_digest, const TagRequest& request);
-Digest TagRequestDigest(const Digest& job_digest, const TagRequest& request);
+// The nonce is that of the seal which the batch gave to the job.
+std::string EncodeTagRequest(const Digest& job_digest, const Nonce& nonce,
+                             const TagRequest& request);
+Digest TagRequestDigest(const Digest& job_digest, const Nonce& nonce, const TagRequest& request);
 
 }  // namespace mpckdc
 

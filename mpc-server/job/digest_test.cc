@@ -83,10 +83,11 @@ TEST(Digest, TagRequestBindsJobSealAndCiphertext) {
   Digest b = a;
   b[0] ^= 1;
   std::set<Digest> seen;
-  EXPECT_TRUE(seen.insert(TagRequestDigest(a, {1, 0, "c"})).second);
-  EXPECT_TRUE(seen.insert(TagRequestDigest(b, {1, 0, "c"})).second);
-  EXPECT_TRUE(seen.insert(TagRequestDigest(a, {1, 1, "c"})).second);
-  EXPECT_TRUE(seen.insert(TagRequestDigest(a, {1, 0, "d"})).second);
+  EXPECT_TRUE(seen.insert(TagRequestDigest(a, Nonce{}, {1, 0, "c"})).second);
+  EXPECT_TRUE(seen.insert(TagRequestDigest(b, Nonce{}, {1, 0, "c"})).second);
+  EXPECT_TRUE(seen.insert(TagRequestDigest(a, Nonce{}, {1, 1, "c"})).second);
+  EXPECT_TRUE(seen.insert(TagRequestDigest(a, Nonce{}, {1, 0, "d"})).second);
+  EXPECT_TRUE(seen.insert(TagRequestDigest(a, Nonce{1}, {1, 0, "c"})).second);
 }
 
 }  // namespace

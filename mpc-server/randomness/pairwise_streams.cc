@@ -9,6 +9,8 @@
 #include <cstring>
 #include <tuple>
 
+#include "mpc-server/randomness/hash_prf.h"
+
 namespace mpckdc {
 namespace {
 
@@ -61,13 +63,13 @@ void FillBytes(absl::Span<uint8_t> out, F fill) {
   std::abort();
 }
 
-// One output stream key: keyed BLAKE2b of the hash under the pair's output key.
-void SetOutputKey(const CtrFunctions& ctr, const std::array<uint8_t, 32>& key,
-                  const std::array<uint8_t, 32>& hash, CtrKey* out) {
-  std::array<uint8_t, 16> k;
-  crypto_generichash(k.data(), k.size(), hash.data(), hash.size(), key.data(), key.size());
-  ctr.expand(k.data(), out);
-  Wipe(k.data(), k.size());
+// One output stream key, of the hash under the pair's output key.
+void SetOutputKey(const CtrFunctions& ctr, const CtrKey& key, const std::array<uint8_t, 32>& hash,
+                  CtrKey* out) {
+  uint8_t k[16];
+  HashPrf(ctr, key, hash, k);
+  ctr.expand(k, out);
+  Wipe(k, sizeof k);
 }
 
 }  // namespace
@@ -89,8 +91,8 @@ PairwiseStreams::PairwiseStreams(uint32_t session, const PairwiseSeeds& seeds, I
   k.zero_next = StreamKey(ctr_, next, kZeroKey);
   k.random_own = StreamKey(ctr_, own, kRandomKey);
   k.random_next = StreamKey(ctr_, next, kRandomKey);
-  Derive(own, kOutputKey, absl::MakeSpan(k.output_own));
-  Derive(next, kOutputKey, absl::MakeSpan(k.output_next));
+  k.output_own = StreamKey(ctr_, own, kOutputKey);
+  k.output_next = StreamKey(ctr_, next, kOutputKey);
 }
 
 void PairwiseStreams::FillZeroShare(const StreamPlace& place, absl::Span<uint8_t> out) {

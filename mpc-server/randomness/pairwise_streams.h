@@ -69,8 +69,7 @@ class PairwiseStreams {
  private:
   friend class OutputMasks;
   struct Keys {
-    CtrKey zero_own, zero_next, random_own, random_next;
-    std::array<uint8_t, 32> output_own, output_next;
+    CtrKey zero_own, zero_next, random_own, random_next, output_own, output_next;
   };
   const uint32_t session_;
   const CtrFunctions& ctr_;
@@ -80,7 +79,7 @@ class PairwiseStreams {
 
 // Masks of what leaves toward the KDC. The three parties' masks of one output under one hash XOR to
 // zero; under different hashes they are noise. The keys ko are separate from those of the zero
-// shares; that of a hash is keyed BLAKE2b of it.
+// shares; that of a hash is HashPrf of it.
 class OutputMasks {
  public:
   // `streams` must outlive this.

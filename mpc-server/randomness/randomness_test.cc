@@ -8,6 +8,7 @@
 #include "mpc-server/clock/random_source.h"
 #include "mpc-server/randomness/ctr_stream.h"
 #include "mpc-server/randomness/ctr_variants.h"
+#include "mpc-server/randomness/hash_prf.h"
 #include "mpc-server/randomness/pairwise_streams.h"
 
 namespace mpckdc {
@@ -106,6 +107,35 @@ TEST(PairwiseStreamsTest, RandomStreamsAreTheNeighboursToo) {
   p[1].FillRandom({1, 0, 0}, absl::MakeSpan(own1), absl::MakeSpan(next1));
   EXPECT_EQ(next0, own1);
   EXPECT_NE(own0, own1);
+}
+
+// With the key and the block of FIPS 197, appendix B, as the first half: what AES makes of it is
+// known, so the second half can be chosen to give the same block again.
+TEST(HashPrfTest, IsTwoStepsOfAes) {
+  const uint8_t key[16] = {0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6,
+                           0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c};
+  const uint8_t plain[16] = {0x32, 0x43, 0xf6, 0xa8, 0x88, 0x5a, 0x30, 0x8d,
+                             0x31, 0x31, 0x98, 0xa2, 0xe0, 0x37, 0x07, 0x34};
+  const uint8_t cipher[16] = {0x39, 0x25, 0x84, 0x1d, 0x02, 0xdc, 0x09, 0xfb,
+                              0xdc, 0x11, 0x85, 0x97, 0x19, 0x6a, 0x0b, 0x32};
+  std::array<uint8_t, 32> hash;
+  for (int i = 0; i < 16; ++i) {
+    hash[i] = plain[i];
+    hash[16 + i] = cipher[i] ^ plain[i];  // so that the second step encrypts `plain` again
+  }
+  for (const Isa isa : {Isa::kPortable, BestIsa()}) {
+    const CtrFunctions& ctr = CtrFunctionsFor(isa);
+    const CtrKey expanded = ExpandCtrKey(ctr, key);
+    std::array<uint8_t, 16> out, other;
+    HashPrf(ctr, expanded, hash, out.data());
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), cipher));
+    for (const size_t bit : {0u, 15u, 16u, 31u}) {
+      std::array<uint8_t, 32> changed = hash;
+      changed[bit] ^= 1;
+      HashPrf(ctr, expanded, changed, other.data());
+      EXPECT_NE(other, out);
+    }
+  }
 }
 
 TEST(PairwiseStreamsTest, OutputMasksCancelForOneHashAndOutputOnly) {
