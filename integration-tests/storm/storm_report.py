@@ -113,8 +113,8 @@ def _phases(results):
                          *(number(value, 2) for value in split.values())))
     return '## Where the time goes\n\n' + _table(
         ('run', 'mean ms at the client', 'waiting for the batch', 'MPC', 'tags, KDC, queues'),
-        rows) + ('\n\nMeans over batches, the slowest server\'s; a login of several jobs waits '
-                 'for each, and only the first is taken out.') if rows else ''
+        rows) + ('\n\nMeans over batches, the slowest server\'s, and of a batch its oldest job\'s '
+                 'wait; a login of several jobs waits for each, and only one is taken out.') if rows else ''
 
 
 def _growth(results):
