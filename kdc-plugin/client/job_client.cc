@@ -241,6 +241,7 @@ void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
         }
       }
     }
+    const Burst burst(streams_);  // what the answers lead to
     Deliver(std::move(finished));
   }
 }

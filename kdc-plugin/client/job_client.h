@@ -37,6 +37,9 @@ class JobClient : public StreamOwner {
 
   void Submit(const mpc_job& job, mpc_job_done done, void* arg);
   void RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_tag_done done, void* arg);
+  // What the calling thread submits in between leaves together at the end.
+  void BeginBurst() { Burst::Begin(); }
+  void EndBurst() { Burst::End(streams_); }
 
   // StreamOwner
   absl::Status OnWelcome(int server, const v1::Welcome& welcome,

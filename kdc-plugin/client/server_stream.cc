@@ -46,12 +46,20 @@ std::string EncodeField(int number, const google::protobuf::MessageLite& part) {
   return out;
 }
 
+thread_local int bursts_of_thread = 0;
+
 grpc::ByteBuffer BufferOf(const std::string& message) {
   const grpc::Slice slice(message);
   return grpc::ByteBuffer(&slice, 1);
 }
 
 }  // namespace
+
+void Burst::Begin() { ++bursts_of_thread; }
+void Burst::End(Streams streams) {
+  if (--bursts_of_thread > 0) return;
+  for (const std::unique_ptr<ServerStream>& stream : streams) stream->WriteNext();
+}
 
 std::string EncodePart(const v1::Job& job) {
   return EncodeField(v1::KdcMessage::kJobsFieldNumber, job);
@@ -201,6 +209,12 @@ void ServerStream::Connect(absl::Time now) {
 }
 
 absl::Status ServerStream::Send(absl::string_view part) {
+  const absl::Status queued = Enqueue(part);
+  if (queued.ok() && bursts_of_thread == 0) WriteNext();
+  return queued;
+}
+
+absl::Status ServerStream::Enqueue(absl::string_view part) {
   absl::MutexLock lock(&mu_);
   const bool open = writable_ && (state_ == State::kConnecting || state_ == State::kUp);
   const bool connectable = state_ == State::kDown && !stopping_;
@@ -223,7 +237,6 @@ absl::Status ServerStream::Send(absl::string_view part) {
   ++queue_.back().parts;
   queued_bytes_ += part.size();
   if (unanswered_++ == 0) silent_since_ = absl::Now();
-  if (state_ == State::kUp && !writing_) WriteNext();
   if (connectable) ConnectSoon();
   return absl::OkStatus();
 }
@@ -243,19 +256,29 @@ void ServerStream::ClearQueue() {
 }
 
 void ServerStream::WriteNext() {
-  if (queue_.empty() || !writable_) return;
-  const Message next = std::move(queue_.front());
-  queue_.pop_front();
-  queued_bytes_ -= next.bytes.size();
-  writing_ = true;
-  call_->Write(next.bytes);
+  Call* call = nullptr;
+  Message next;
+  {
+    absl::MutexLock lock(&mu_);
+    if (state_ != State::kUp || writing_ || queue_.empty() || !writable_) return;
+    next = std::move(queue_.front());
+    queue_.pop_front();
+    queued_bytes_ -= next.bytes.size();
+    writing_ = true;
+    call = call_;
+    call->AddHold();  // while it is writable, ReadEnded's hold is there: it has not ended
+  }
+  call->Write(next.bytes);
+  call->RemoveHold();
 }
 
 void ServerStream::Written(Call* call, bool ok) {
-  absl::MutexLock lock(&mu_);
-  if (call != call_) return;
-  writing_ = false;
-  if (ok && state_ == State::kUp) WriteNext();
+  {
+    absl::MutexLock lock(&mu_);
+    if (call != call_) return;
+    writing_ = false;
+  }
+  if (ok) WriteNext();
 }
 
 void ServerStream::Received(Call* call, v1::ServerMessage& message) {
@@ -292,12 +315,11 @@ void ServerStream::Welcomed(Call* call, const v1::Welcome& welcome) {
       backoff_ = kBackoffMin;
       const size_t theirs = welcome.max_message_bytes();
       message_limit_ = theirs == 0 ? kMaxBatchBytes : std::min(theirs, kMaxBatchBytes);
-      if (!writing_) WriteNext();
-      return;
+    } else {
+      Drop(refusal);
     }
-    Drop(refusal);
   }
-  Left(refusal);
+  judgement.ok() ? WriteNext() : Left(refusal);
 }
 
 void ServerStream::Drop(const std::string& reason) {

@@ -31,6 +31,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "proto/kdc_key.grpc.pb.h"
 
@@ -66,6 +67,26 @@ class StreamOwner {
   virtual void OnRetryDue() = 0;
 };
 
+class ServerStream;
+
+// Between Begin() and End() the parts that the calling thread sends only queue: many of them then
+// leave in one message. Most of what a part costs is its message. Bursts may be nested.
+class Burst {
+ public:
+  using Streams = absl::Span<const std::unique_ptr<ServerStream>>;
+
+  static void Begin();
+  static void End(Streams streams);
+
+  explicit Burst(Streams streams) : streams_(streams) { Begin(); }
+  ~Burst() { End(streams_); }
+  Burst(const Burst&) = delete;
+  Burst& operator=(const Burst&) = delete;
+
+ private:
+  const Streams streams_;
+};
+
 class ServerStream {
  public:
   // A server that was asked and says nothing for `patience` has lost its connection.
@@ -77,7 +98,7 @@ class ServerStream {
 
   // Queues a part (EncodePart) for the next message. An error says why the server cannot be asked
   // now.
-  absl::Status Send(absl::string_view part);
+  absl::Status Send(absl::string_view part) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Does what is due: a connection attempt, or giving one up. Returns when to call again.
   absl::Time Tick(absl::Time now);
@@ -86,13 +107,17 @@ class ServerStream {
   void Stop();
 
  private:
+  friend class Burst;
   class Call;
   enum class State { kDown, kConnecting, kUp, kEnding };
 
+  absl::Status Enqueue(absl::string_view part) ABSL_LOCKS_EXCLUDED(mu_);
   void Connect(absl::Time now);
   void ConnectSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ClearQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Writes the next message if one waits and none is on its way; without the lock, since gRPC may
+  // encrypt and send it at once.
+  void WriteNext() ABSL_LOCKS_EXCLUDED(mu_);
   // Drop() leaves the connection; Left(), after it and without the lock, tells the owner.
   void Drop(const std::string& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Left(const std::string& reason);

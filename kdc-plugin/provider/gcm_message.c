@@ -33,9 +33,9 @@ krb5_error_code gcm_lay_out(const mpc_sealed *sealed, const krb5_data *plain, kr
     return 0;
 }
 
-void gcm_set_tag(krb5_data *message, const uint8_t tag[MPC_TAG_BYTES])
+uint8_t *gcm_tag_place(const krb5_data *message)
 {
-    memcpy(message->data + message->length - MPC_TAG_BYTES, tag, MPC_TAG_BYTES);
+    return (uint8_t *)message->data + message->length - MPC_TAG_BYTES;
 }
 
 long gcm_plain_length(const krb5_data *message)

@@ -24,7 +24,8 @@ int gcm_enctype(krb5_enctype enctype);
 krb5_error_code gcm_lay_out(const mpc_sealed *sealed, const krb5_data *plain, krb5_data *message,
                             mpc_bytes *ciphertext);
 
-void gcm_set_tag(krb5_data *message, const uint8_t tag[MPC_TAG_BYTES]);
+/* Where the tag of a message that was laid out goes; MPC_TAG_BYTES. */
+uint8_t *gcm_tag_place(const krb5_data *message);
 
 /* Bytes of plaintext in a message, or -1 if it is too short to be one. */
 long gcm_plain_length(const krb5_data *message);

@@ -9,10 +9,9 @@
 #include "kdc-plugin/provider/errors.h"
 #include "kdc-plugin/provider/gcm_message.h"
 #include "kdc-plugin/provider/process_client.h"
+#include "kdc-plugin/provider/put_off.h"
 #include "kdc-plugin/provider/request.h"
 #include "kdc-plugin/provider/waiting.h"
-
-enum { DETAIL_SIZE = 400 };
 
 static const uint8_t *handle_bytes(const krb5_data *handle)
 {
@@ -140,24 +139,54 @@ static krb5_error_code provider_decrypt(krb5_context context, void *moddata, krb
 
 /* ---- encrypt ---- */
 
-/* Lays out the message of one seal of a result and gets its tag. */
-static krb5_error_code finish_seal(krb5_context context, mpc_client *client, const char *what,
-                                   const mpc_result *result, uint32_t index,
-                                   const krb5_data *plain, krb5_data *message)
+/* Waits for a tag and writes it to its place; lets go of the flight. */
+static krb5_error_code land_tag(krb5_context context, const char *what, tag_flight *t,
+                                uint8_t *place)
 {
-    char detail[DETAIL_SIZE] = "";
-    uint8_t tag[MPC_TAG_BYTES];
+    const char *detail;
     enum mpc_verdict verdict;
+    krb5_error_code ret = 0;
+
+    if (t == NULL)
+        return ENOMEM;
+    verdict = tag_await(t, place, &detail);
+    if (verdict != MPC_OK)
+        ret = verdict_error(context, verdict, what, detail);
+    tag_release(t);
+    return ret;
+}
+
+/* Writes the tag of the ticket that was handed out without, if there is one. */
+static krb5_error_code land_late_tag(krb5_context context, request *r)
+{
+    const late_tag late = r->late;
+
+    r->late = (late_tag){NULL, NULL};
+    if (late.flight == NULL)
+        return 0;
+    return land_tag(context, "sealing a ticket", late.flight, late.place);
+}
+
+/* Lays out the message of one seal of a result and gets its tag: at once, or with that of the reply
+ * if `may_be_late`. */
+static krb5_error_code finish_seal(krb5_context context, mpc_client *client, const char *what,
+                                   request *r, const mpc_result *result, uint32_t index,
+                                   int may_be_late, const krb5_data *plain, krb5_data *message)
+{
     mpc_bytes ciphertext;
+    tag_flight *t;
+    uint8_t *place;
     krb5_error_code ret;
 
     ret = gcm_lay_out(&result->seals[index], plain, message, &ciphertext);
     if (ret)
         return ret;
-    verdict = tag_await(client, result->id, index, ciphertext, tag, detail, sizeof(detail));
-    if (verdict != MPC_OK)
-        return verdict_error(context, verdict, what, detail);
-    gcm_set_tag(message, tag);
+    place = gcm_tag_place(message);
+    memset(place, 0, MPC_TAG_BYTES);
+    t = tag_start(client, result->id, index, ciphertext);
+    if (t == NULL || !may_be_late || r->late.flight != NULL)
+        return land_tag(context, what, t, place);
+    r->late = (late_tag){t, place};
     return 0;
 }
 
@@ -199,7 +228,7 @@ static krb5_error_code seal_alone(krb5_context context, mpc_client *client, cons
     f = flight_start(client, &job);
     ret = land(context, what, f, &result);
     if (ret == 0)
-        ret = finish_seal(context, client, what, result, 0, plain, message);
+        ret = finish_seal(context, client, what, r, result, 0, 0, plain, message);
     flight_release(f);
     return ret;
 }
@@ -232,6 +261,7 @@ static krb5_error_code seal_prepared(krb5_context context, mpc_client *client, c
 {
     const mpc_result *result;
     uint32_t index;
+    int may_be_late;
     krb5_error_code ret;
 
     if (r == NULL || !request_take_seal(r, seal->handle, seal->usage, plain->length, &index))
@@ -239,7 +269,8 @@ static krb5_error_code seal_prepared(krb5_context context, mpc_client *client, c
     ret = land_prepared(context, client, what, r, &result);
     if (ret)
         return ret;
-    return finish_seal(context, client, what, result, index, plain, message);
+    may_be_late = r->tag_may_be_late && seal->usage == USAGE_TICKET;
+    return finish_seal(context, client, what, r, result, index, may_be_late, plain, message);
 }
 
 static krb5_error_code provider_encrypt(krb5_context context, void *moddata, krb5_enctype enctype,
@@ -263,6 +294,8 @@ static krb5_error_code provider_encrypt(krb5_context context, void *moddata, krb
     ret = seal_prepared(context, client, what, r, &seal, plain, message);
     if (ret == KRB5_PLUGIN_NO_HANDLE)
         ret = seal_alone(context, client, what, r, &seal, plain, message);
+    if (ret == 0 && usage == USAGE_AS_REPLY && r != NULL)
+        ret = land_late_tag(context, r);
     return ret;
 }
 
@@ -445,6 +478,12 @@ static void provider_request_done(void *moddata, void *state)
     request_free(state);
 }
 
+static void provider_flush(void *moddata)
+{
+    (void)moddata;
+    put_off_flush();
+}
+
 /* No prf: its output under a user's key is as good as the password. */
 static const krb5_remote_key_vtable vtable = {
     .version = KRB5_REMOTE_KEY_VTABLE_VERSION,
@@ -455,6 +494,7 @@ static const krb5_remote_key_vtable vtable = {
     .hint_as = provider_hint_as,
     .hint_tgs = provider_hint_tgs,
     .request_done = provider_request_done,
+    .flush = provider_flush,
 };
 
 krb5_error_code provider_register(krb5_context context, const mpc_client_options *options)

@@ -35,6 +35,7 @@ void request_free(request *r)
     if (r == NULL)
         return;
     prepared_clear(&r->prepared);
+    tag_release(r->late.flight);
     free_copy(&r->parent.message);
     free(r);
 }
@@ -121,6 +122,7 @@ void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint)
 
     prepared_clear(job);
     r->is_as = 1;
+    r->tag_may_be_late = hint->finish_with_reply;
     remote = find_client(r, hint->client_key);
     if (!r->has_client)
         return; /* nothing may be sealed for a client whom the servers do not know */

@@ -53,6 +53,13 @@ typedef struct prepared_job {
     flight *flight; /* NULL until it is sent */
 } prepared_job;
 
+/* A ticket that was handed out without its tag, which is its end: see finish_with_reply in
+ * krb5/remote_key_plugin.h. */
+typedef struct late_tag {
+    tag_flight *flight; /* NULL: there is none */
+    uint8_t *place;     /* in the ticket; MPC_TAG_BYTES */
+} late_tag;
+
 typedef struct request {
     int is_as; /* an AS-REQ: tickets are sealed for the client of this request */
     int has_noted; /* the KDB module has seen the client's entry */
@@ -62,6 +69,8 @@ typedef struct request {
     uint64_t grant;       /* job that passed the client's gate, or 0 */
     prepared_open parent; /* the first ticket that was opened for a TGS-REQ */
     prepared_job prepared;
+    int tag_may_be_late; /* the hint says so of the ticket */
+    late_tag late;
 } request;
 
 /* The request being processed, made if `create`; NULL without one, or without memory. */

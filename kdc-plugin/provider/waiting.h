@@ -11,10 +11,12 @@
 
 #include "kdc-plugin/client/mpc_client.h"
 
-/* A job that was sent; its result can be awaited, more than once, by one request. */
+/* A job that was started; its result can be awaited, more than once, by one request. */
 typedef struct flight flight;
 
-/* Sends a job. NULL if there is no memory. */
+/* Sends a job, now or with those of other requests (put_off.h). What the job's handles and bytes
+ * point to stays as it is until the flight has been awaited or released. NULL if there is no memory.
+ */
 flight *flight_start(mpc_client *client, const mpc_job *job);
 
 /* Waits for the result, which belongs to the flight. NULL if there is no memory to wait with. */
@@ -23,8 +25,18 @@ const mpc_result *flight_await(flight *f);
 /* Lets go; the job may still be on its way. Wipes the result. NULL is allowed. */
 void flight_release(flight *f);
 
-/* Asks for a tag and waits. `detail` (of `detail_size`) gets the text for the log. */
-enum mpc_verdict tag_await(mpc_client *client, uint64_t job, uint32_t seal, mpc_bytes ciphertext,
-                           uint8_t tag[MPC_TAG_BYTES], char *detail, size_t detail_size);
+/* A tag that was asked for. */
+typedef struct tag_flight tag_flight;
+
+/* Asks for a tag, now or with what other requests ask for. The ciphertext stays as it is until the
+ * tag has been awaited or released. NULL if there is no memory. */
+tag_flight *tag_start(mpc_client *client, uint64_t job, uint32_t seal, mpc_bytes ciphertext);
+
+/* Waits for the tag. If the verdict is not MPC_OK, *detail is the text for the log, which belongs to
+ * the flight. */
+enum mpc_verdict tag_await(tag_flight *t, uint8_t tag[MPC_TAG_BYTES], const char **detail);
+
+/* As flight_release(). */
+void tag_release(tag_flight *t);
 
 #endif /* KDC_PLUGIN_PROVIDER_WAITING_H_ */

@@ -22,7 +22,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A host with one request at a time, whose waits block the thread.
+// A host with one request at a time, whose waits block the thread. In a slice (a host's run through
+// many requests) what is put off is begun when the request waits.
+bool in_slice = false;
 struct Token {
   std::mutex mutex;
   std::condition_variable changed;
@@ -33,6 +35,7 @@ void** RequestSlot() { return &request_pointer; }
 void* BeginWait() { return new Token; }
 void Wait(void* token) {
   auto* t = static_cast<Token*>(token);
+  if (in_slice) krb5_c_remote_key_flush();
   {
     std::unique_lock<std::mutex> lock(t->mutex);
     t->changed.wait(lock, [&] { return t->woken; });
@@ -45,7 +48,8 @@ void Wake(void* token) {
   t->woken = true;
   t->changed.notify_all();
 }
-const krb5_remote_key_host kHost = {BeginWait, Wait, Wake, RequestSlot};
+krb5_boolean FlushLater() { return in_slice; }
+const krb5_remote_key_host kHost = {BeginWait, Wait, Wake, RequestSlot, FlushLater};
 
 krb5_data View(const std::string& s) {
   return {KV5M_DATA, static_cast<unsigned>(s.size()), const_cast<char*>(s.data())};
@@ -71,6 +75,7 @@ class ProviderTest : public ::testing::Test {
   }
   ~ProviderTest() override {
     EndRequest();
+    in_slice = false;
     provider_unregister();
     krb5_c_set_remote_key_host(nullptr);
     krb5_free_keyblock_contents(context_, &user_);
@@ -141,11 +146,11 @@ class ProviderTest : public ::testing::Test {
   }
 
   void HintAs(const std::string& preauth, size_t ticket, size_t reply,
-              const std::string& as_req = "") {
+              const std::string& as_req = "", bool finish_with_reply = false) {
     const krb5_data cipher = View(preauth), request = View(as_req);
     const krb5_remote_key_as_hint hint = {
         &user_, preauth.empty() ? nullptr : &cipher, &tgs_,
-        ticket, reply, as_req.empty() ? nullptr : &request};
+        ticket, reply, as_req.empty() ? nullptr : &request, finish_with_reply};
     krb5_c_remote_key_hint_as(context_, &hint);
   }
 
@@ -186,6 +191,79 @@ TEST_F(ProviderTest, ALoginIsOneJob) {
   EXPECT_TRUE(valid);
 }
 
+TEST_F(ProviderTest, InASliceNothingIsSentBeforeItsEnd) {
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  std::string plain, ticket, reply, opened;
+  in_slice = true;
+  HintAs(preauth, 100, 200);
+  // This one is sent at once, so whatever the hint had sent would have come first.
+  in_slice = false;
+  ASSERT_EQ(Decrypt(user_, 1, Sealed(user_base_, 1, "another"), &plain), 0);
+  EXPECT_EQ(plain, "another");
+  EXPECT_EQ(realm_.oracle->jobs(), 1);
+  in_slice = true;
+  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
+  EXPECT_EQ(plain, "a timestamp");
+  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
+  ASSERT_EQ(Encrypt(user_, 3, "the reply", &reply), 0);
+  EXPECT_EQ(realm_.oracle->jobs(), 2);
+  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), 0);
+  EXPECT_EQ(opened, "ticket part");
+  EXPECT_EQ(Decrypt(Local(user_base_), 3, reply, &opened), 0);
+  EXPECT_EQ(opened, "the reply");
+}
+
+TEST_F(ProviderTest, ATicketIsFinishedWithItsReply) {
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  std::string plain, ticket, reply, opened;
+  in_slice = true;
+  HintAs(preauth, 100, 200, "", true);
+  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
+  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
+  EXPECT_EQ(ticket.substr(ticket.size() - 16), std::string(16, '\0')) << "its tag was waited for";
+  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), KRB5KRB_AP_ERR_BAD_INTEGRITY);
+  ASSERT_EQ(Encrypt(user_, 3, "the reply", &reply), 0);
+  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), 0);
+  EXPECT_EQ(opened, "ticket part");
+  EXPECT_EQ(Decrypt(Local(user_base_), 3, reply, &opened), 0);
+  EXPECT_EQ(opened, "the reply");
+}
+
+TEST_F(ProviderTest, AnUnforeseenReplyFinishesTheTicketToo) {
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  std::string plain, ticket, reply, opened;
+  HintAs(preauth, 100, 10, "", true);
+  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
+  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
+  ASSERT_EQ(Encrypt(user_, 3, std::string(50, 'r'), &reply), 0);
+  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), 0);
+  EXPECT_EQ(opened, "ticket part");
+}
+
+TEST_F(ProviderTest, ATicketWithoutAReplyIsLeftAlone) {
+  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  std::string plain, ticket;
+  HintAs(preauth, 100, 200, "", true);
+  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
+  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
+  const std::string unfinished = ticket;
+  EndRequest();
+  // The tag has come when a later job has been answered.
+  ASSERT_EQ(Decrypt(user_, 1, Sealed(user_base_, 1, "the next"), &plain), 0);
+  EXPECT_EQ(ticket, unfinished);
+}
+
+TEST_F(ProviderTest, ARequestThatEndsBeforeItsSliceSendsNothing) {
+  in_slice = true;
+  HintAs(Sealed(user_base_, 1, "given up"), 100, 200, "the request");
+  EndRequest();
+  krb5_c_remote_key_flush();
+  std::string plain;
+  ASSERT_EQ(Decrypt(user_, 1, Sealed(user_base_, 1, "the next"), &plain), 0);
+  EXPECT_EQ(plain, "the next");
+  EXPECT_EQ(realm_.oracle->jobs(), 1);
+}
+
 TEST_F(ProviderTest, WhatWasNotForeseenGetsItsOwnJob) {
   const std::string preauth = Sealed(user_base_, 1, "a timestamp");
   HintAs(preauth, 10, 10);
@@ -216,7 +294,7 @@ TEST_F(ProviderTest, ASecondKeyOfTheClientMayBeTheRightOne) {
                                           v1::KEY_CLASS_USER);
   krb5_keyblock wrong = Reference(other);
   const krb5_data cipher = View(preauth);
-  const krb5_remote_key_as_hint hint = {&wrong, &cipher, &tgs_, 100, 100, nullptr};
+  const krb5_remote_key_as_hint hint = {&wrong, &cipher, &tgs_, 100, 100, nullptr, 0};
   krb5_c_remote_key_hint_as(context_, &hint);
   std::string plain, ticket;
   EXPECT_EQ(Decrypt(wrong, 1, preauth, &plain), KRB5KRB_AP_ERR_BAD_INTEGRITY);
@@ -241,7 +319,7 @@ TEST_F(ProviderTest, ALocalReplyKeyNeedsAClientThatTheServersKnow) {
                     v1::GATE_KDC_TRUSTED);
   const std::string own_key(32, 'l');
   const krb5_keyblock local = Local(own_key);
-  const krb5_remote_key_as_hint hint = {&local, nullptr, &tgs_, 100, 0, nullptr};
+  const krb5_remote_key_as_hint hint = {&local, nullptr, &tgs_, 100, 0, nullptr, 0};
   std::string ticket;
   krb5_c_remote_key_hint_as(context_, &hint);
   EXPECT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), KRB5KDC_ERR_POLICY);

@@ -166,14 +166,48 @@ sock.close()
 mark('two thousand requests in progress')
 restart_kdc(DELAY=1000)
 nonce_at = request.rindex(b'\xa7\x06\x02\x04') + 4
-sock2.settimeout(20)
+# Answers come by the hundred, more than one socket's buffer holds.
+socks = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for i in range(40)]
 for i in range(2000):
-    sock2.sendto(request[:nonce_at] + struct.pack('>I', i + 1) + request[nonce_at + 4:], kdc_addr)
+    socks[i % 40].sendto(request[:nonce_at] + struct.pack('>I', i + 1) + request[nonce_at + 4:],
+                         kdc_addr)
     if i % 20 == 0:
         time.sleep(0.01)
-for i in range(2000):
-    if sock2.recv(65536)[0] != 0x6b:
-        fail('one of many requests failed')
+for s in socks:
+    s.settimeout(20)
+    for i in range(50):
+        if s.recv(65536)[0] != 0x6b:
+            fail('one of many requests failed')
+    s.close()
+
+mark('more requests than may wait')
+limited = realm.special_env('limited', True,
+                            kdc_conf={'kdcdefaults': {'kdc_max_pending_requests': '100'}})
+limited['KRB5_REMOTETEST_DELAY'] = '3000'
+realm.stop_kdc()
+realm.start_kdc(env=limited)
+sock3 = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(150):
+    sock3.sendto(request[:nonce_at] + struct.pack('>I', i + 1) + request[nonce_at + 4:], kdc_addr)
+sock3.settimeout(30)
+answers = 0
+try:
+    while sock3.recv(65536)[0] == 0x6b:
+        answers += 1
+        sock3.settimeout(3)
+except socket.timeout:
+    pass
+if answers != 100:
+    fail('%d requests were answered, not as many as may wait' % answers)
+with open(os.path.join(realm.testdir, 'kdc.log')) as f:
+    if '100 requests are waiting for remote keys; dropped' not in f.read():
+        fail('the log does not say that requests were dropped')
+# Those which were dropped are new when they come again.
+sock3.sendto(request[:nonce_at] + struct.pack('>I', 150) + request[nonce_at + 4:], kdc_addr)
+sock3.settimeout(30)
+if sock3.recv(65536)[0] != 0x6b:
+    fail('a request which was dropped was not served later')
+sock3.close()
 
 mark('many elements of pre-authentication data')
 # The request of somebody who wants the KDC to try keys, or to recurse: 5000 encrypted timestamps.
