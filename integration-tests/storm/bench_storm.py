@@ -15,6 +15,7 @@ import json
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'realm'))
@@ -99,9 +100,11 @@ def measure(bench, only, report, out):
             say(f'measuring: {name}')
             try:
                 storm_measures.MEASURES[name](bench)
-            except (storm_realms.StormError, storm_realms.realm_module.RealmError) as error:
+            except (storm_realms.StormError, storm_realms.realm_module.RealmError,
+                    subprocess.SubprocessError, OSError) as error:
                 failed.append(name)
                 print(f'{name}: {error}', file=sys.stderr)
+                bench.close()  # the next one starts its realm afresh
             report['failed'] = failed
             (out / 'report.json').write_text(json.dumps(report, indent=1) + '\n')
     finally:

@@ -47,6 +47,8 @@ class Bench:
             make = storm_realms.make_stock if name == 'stock' else storm_realms.make_ours
             self._labs[name] = make(self.work, self.users, self.say)
         elif not self._labs[name].live.kdc.is_running():
+            self._labs[name].stop()  # what may still run of it
+            self._labs[name].rewrite()
             self._labs[name].start()
         return self._labs[name]
 

@@ -23,7 +23,7 @@ import realm as realm_module
 
 SERVICE = 'host/www.example.com'
 NO_WRITES = {'disable_last_success': True, 'disable_lockout': True}
-FORMAT = 1           # raise it when a realm that an earlier version made does not fit any more
+FORMAT = 2           # raise it when a realm that an earlier version made does not fit any more
 MANY = 4 * 3600      # seconds that making a million users may take
 BYTES_PER_USER = 3 * 2200 + 2500  # three stores, three audit lines, the database, keytab, list
 
