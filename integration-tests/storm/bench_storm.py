@@ -48,7 +48,8 @@ def main(argv=None):
     finish(report, out)
     if arguments.remove:
         shutil.rmtree(work, ignore_errors=True)
-    wrong = any(result.get('wrong') for result in bench.results.values() if isinstance(result, dict))
+    wrong = any(result.get('wrong') for result in bench.results.values()
+                if isinstance(result, dict))
     return 1 if failed or wrong else 0
 
 
