@@ -144,7 +144,7 @@ def test_a_user_enrolled_in_bulk_logs_in(bulk):
     live = bulk.live
     name = many_users.user_name(7)
     data = (live.dir / 'users.keytab').read_bytes()
-    one = data[2:2 + len(many_users.entry(name, live.name, 17, bytes(16)))]  # all as long as the first
+    one = data[2:2 + len(many_users.entry(name, live.name, 17, bytes(16)))]  # all are as long
     size = len(one)
     entry = data[2 + 7 * size:2 + 8 * size]
     key = entry[-20:-4]

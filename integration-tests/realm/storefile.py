@@ -44,7 +44,9 @@ def read_store(store_file, key_file, realm, party, cluster):
     """Every committed key of a server, unsealed: {handle: StoredKey}."""
     store_keys = read_store_keys(key_file)
     found = {}
-    for handle, record in read_lmdb(store_file, 'keys'):
+    records = dict(read_lmdb(store_file, 'records'))
+    for handle, place in read_lmdb(store_file, 'keys'):
+        record = records[place]
         version, kind, epoch = struct.unpack('>BBxxQ', record[:_HEADER])
         if (version, kind) != (1, _KEY_RECORD):
             raise ValueError(f'record {handle.hex()} has an unknown format')

@@ -15,6 +15,7 @@ import json
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'realm'))
@@ -47,7 +48,8 @@ def main(argv=None):
     finish(report, out)
     if arguments.remove:
         shutil.rmtree(work, ignore_errors=True)
-    wrong = any(result.get('wrong') for result in bench.results.values() if isinstance(result, dict))
+    wrong = any(result.get('wrong') for result in bench.results.values()
+                if isinstance(result, dict))
     return 1 if failed or wrong else 0
 
 
@@ -99,9 +101,11 @@ def measure(bench, only, report, out):
             say(f'measuring: {name}')
             try:
                 storm_measures.MEASURES[name](bench)
-            except (storm_realms.StormError, storm_realms.realm_module.RealmError) as error:
+            except (storm_realms.StormError, storm_realms.realm_module.RealmError,
+                    subprocess.SubprocessError, OSError) as error:
                 failed.append(name)
                 print(f'{name}: {error}', file=sys.stderr)
+                bench.close()  # the next one starts its realm afresh
             report['failed'] = failed
             (out / 'report.json').write_text(json.dumps(report, indent=1) + '\n')
     finally:

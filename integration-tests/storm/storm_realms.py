@@ -2,8 +2,8 @@
 """The two realms of `make storm`: MIT's own krb5kdc without us, and ours. Both have many users with
 keys from a keytab, klmdb, no last_success writes, no lockout, no PAC, and one service.
 
-A realm's folder holds `storm.json`, what it was made for: the next run with the same users, programs'
-formats and enctype takes it up again.
+A realm's folder holds `storm.json`, what it was made for: the next run with the same users, enctype
+and format takes it up again.
 
     <work>/stock-100000/              a kdb5_util load of one principal's line under many names
     <work>/ours-100000-aes128-gcm/    mpc-admin enroll --all
@@ -23,7 +23,7 @@ import realm as realm_module
 
 SERVICE = 'host/www.example.com'
 NO_WRITES = {'disable_last_success': True, 'disable_lockout': True}
-FORMAT = 1           # raise it when a realm that an earlier version made does not fit any more
+FORMAT = 2           # raise it when a realm that an earlier version made does not fit any more
 MANY = 4 * 3600      # seconds that making a million users may take
 BYTES_PER_USER = 3 * 2200 + 2500  # three stores, three audit lines, the database, keytab, list
 
@@ -54,7 +54,7 @@ def check_space(work, users):
 
 
 class StockRealm(realm_module.StockRealm):
-    """krb5kdc as MIT ships it, from `install`; without one, the patched krb5kdc with no remote key."""
+    """krb5kdc as MIT ships it, from `install`; without one the patched one, with no remote key."""
 
     def __init__(self, folder, options, install):
         self.install = install
@@ -72,9 +72,10 @@ class StockRealm(realm_module.StockRealm):
         super().write_files()
         if not self.install:
             return
+        ours = f'db_module_dir = {config_files.KDB_MODULE_DIRS[0]}\n'
         for file in (self.dir / 'krb5.conf', self.kdc_dir / 'kdc.conf'):
             text = file.read_text().replace(str(config_files.KRB5), str(self.install))
-            file.write_text(text.replace(f'db_module_dir = {config_files.KDB_MODULE_DIRS[0]}\n', ''))
+            file.write_text(text.replace(ours, ''))
 
     def run(self, *command, **options):
         if self.install and (self.install / 'sbin' / str(command[0])).exists():

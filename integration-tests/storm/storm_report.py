@@ -82,7 +82,8 @@ def _servers(results):
     for name, result in results.items():
         seen = result.get('servers') if isinstance(result, dict) else None
         if seen and seen['batches']:
-            rows.append((name, number(seen['jobs_per_batch'], 1), number(seen['rounds_per_batch'], 1),
+            rows.append((name, number(seen['jobs_per_batch'], 1),
+                         number(seen['rounds_per_batch'], 1),
                          number(seen['blocks_per_job'], 1), number(seen['bytes_per_job']),
                          number(seen['waited_us']), number(seen['agreed_us']),
                          number(seen['computed_us']), number(seen['failed_batches'])))
@@ -113,8 +114,9 @@ def _phases(results):
                          *(number(value, 2) for value in split.values())))
     return '## Where the time goes\n\n' + _table(
         ('run', 'mean ms at the client', 'waiting for the batch', 'MPC', 'tags, KDC, queues'),
-        rows) + ('\n\nMeans over batches, the slowest server\'s; a login of several jobs waits '
-                 'for each, and only the first is taken out.') if rows else ''
+        rows) + ('\n\nMeans over batches, the slowest server\'s, and of a batch its oldest job\'s '
+                 'wait; a login of several jobs waits for each, and only one is taken out.'
+                 ) if rows else ''
 
 
 def _growth(results):

@@ -10,6 +10,7 @@ import storm
 import storm_realms
 from storm_meters import MemoryWatch, ServerMeter
 
+SAMPLE = '1%'   # of replies that are opened; every one is checked as far as its plaintext goes
 PATIENCE = 120  # seconds beyond a run's own time: users are read, what is in flight ends
 
 
@@ -35,8 +36,8 @@ def command(lab, arguments, seconds, file, keytab=None):
             str(file), *pids]
 
 
-def run(lab, arguments, seconds, keytab=None, check='10%', warm_up=1.0):
-    """login-storm's report, with `servers` (storm_meters.summary), `memory_mib` (peaks) and `status`."""
+def run(lab, arguments, seconds, keytab=None, check=SAMPLE, warm_up=1.0):
+    """login-storm's report, with `servers` (storm_meters), `memory_mib` (peaks), `status`."""
     file = lab.live.dir / 'report.json'
     file.unlink(missing_ok=True)
     meter = ServerMeter(lab.live.options.metrics) if lab.ours else None
@@ -44,7 +45,9 @@ def run(lab, arguments, seconds, keytab=None, check='10%', warm_up=1.0):
                    keytab)
     if meter:
         meter.begin()
-    steps = int(arguments[arguments.index('--ramp-steps') + 1]) if '--ramp-steps' in arguments else 1
+    steps = 1
+    if '--ramp-steps' in arguments:
+        steps = arguments[arguments.index('--ramp-steps') + 1]
     with MemoryWatch(lab.pids()) as memory:
         done = subprocess.run(argv, env=storm_realms.tool_environment(lab.live),
                               capture_output=True, encoding='utf-8',

@@ -216,6 +216,25 @@ absl::Status LmdbTxn::Put(MDB_dbi dbi, absl::string_view key, absl::string_view 
   return LmdbStatus(mdb_put(txn_, dbi, &key_val, &val, 0), "cannot write the share store");
 }
 
+absl::Status LmdbTxn::Append(MDB_dbi dbi, absl::string_view key, absl::string_view value) {
+  MDB_val key_val = ToVal(key);
+  MDB_val val = ToVal(value);
+  return LmdbStatus(mdb_put(txn_, dbi, &key_val, &val, MDB_APPEND), "cannot write the share store");
+}
+
+absl::StatusOr<absl::string_view> LmdbTxn::LastKey(MDB_dbi dbi) const {
+  constexpr absl::string_view kWhat = "cannot read the share store";
+  MDB_cursor* cursor = nullptr;
+  int error = mdb_cursor_open(txn_, dbi, &cursor);
+  if (error != 0) return LmdbStatus(error, kWhat);
+  MDB_val key;
+  MDB_val value;
+  error = mdb_cursor_get(cursor, &key, &value, MDB_LAST);
+  mdb_cursor_close(cursor);
+  if (error != 0) return LmdbStatus(error, kWhat);
+  return ToText(key);
+}
+
 absl::Status LmdbTxn::Delete(MDB_dbi dbi, absl::string_view key) {
   MDB_val key_val = ToVal(key);
   return LmdbStatus(mdb_del(txn_, dbi, &key_val, nullptr), "cannot delete from the share store");

@@ -64,7 +64,10 @@ class LmdbTxn {
 
   absl::StatusOr<absl::Span<const uint8_t>> Get(MDB_dbi dbi, absl::string_view key) const;
   absl::Status Put(MDB_dbi dbi, absl::string_view key, absl::string_view value);
+  // The same for a key greater than all others: pages are filled to the end.
+  absl::Status Append(MDB_dbi dbi, absl::string_view key, absl::string_view value);
   absl::Status Delete(MDB_dbi dbi, absl::string_view key);  // NotFound when there is none
+  absl::StatusOr<absl::string_view> LastKey(MDB_dbi dbi) const;  // NotFound when it is empty
   absl::StatusOr<size_t> Count(MDB_dbi dbi) const;
 
   // Visits entries from the first key not below `from`, in order, until `visit` returns false.

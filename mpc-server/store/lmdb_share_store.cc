@@ -27,7 +27,7 @@ namespace {
 namespace rf = record_format;
 
 constexpr const char* kNames[] = {rf::kDbMeta, rf::kDbKeys, rf::kDbStaged, rf::kDbTransactions,
-                                  rf::kDbReplay};
+                                  rf::kDbReplay, rf::kDbRecords};
 
 std::string DataPath(const std::string& folder) { return folder + "/shares.mdb"; }
 
@@ -162,7 +162,7 @@ absl::Status LmdbShareStore::LoadOrCreateMeta() {
     mutex_.AssertHeld();
     absl::StatusOr<absl::Span<const uint8_t>> record = txn.Get(Db(kMeta), rf::kNameIdentity);
     if (absl::IsNotFound(record.status())) {
-      meta_ = {sealer_.identity(), 1, false, rf::kFormatVersion};
+      meta_ = {sealer_.identity(), 1, false, rf::kStoreVersion};
       if (!sealer_.HasKey(meta_.epoch)) {
         return absl::FailedPreconditionError(
             absl::StrCat(sealer_.key_origin(), " holds no key for epoch 1, that of a new store"));
@@ -178,7 +178,11 @@ absl::Status LmdbShareStore::LoadOrCreateMeta() {
                        "; the configuration says ", Describe(sealer_.identity())));
     }
     meta_ = *meta;
-    return sealer_.CheckIdentity(*record);
+    if (absl::Status s = sealer_.CheckIdentity(*record); !s.ok()) return s;
+    if (meta_.format_version == rf::kStoreVersion) return absl::OkStatus();
+    // Keys from now on go where an older program would not find them: it must refuse the store.
+    meta_.format_version = rf::kStoreVersion;
+    return txn.Put(Db(kMeta), rf::kNameIdentity, sealer_.SealIdentity(meta_));
   });
 }
 
@@ -275,7 +279,7 @@ absl::StatusOr<size_t> LmdbShareStore::MoveStaged(LmdbTxn& txn, const Transactio
       });
   for (const auto& [handle, sealed] : found) {
     if (status.ok()) status = OpenKey(handle, AsBytes(sealed)).status();
-    if (status.ok()) status = txn.Put(Db(kKeys), AsText(handle), sealed);
+    if (status.ok()) status = Keys().Put(txn, AsText(handle), sealed);
     if (status.ok()) status = txn.Delete(Db(kStaged), StagedKey(id, handle));
   }
   if (!status.ok()) return status;
@@ -381,8 +385,9 @@ absl::StatusOr<KeyInfo> LmdbShareStore::OpenInfo(const Handle& handle,
 absl::StatusOr<KeyRecord> LmdbShareStore::Get(const Handle& handle) const {
   absl::StatusOr<LmdbTxn> txn = env_->BeginRead();
   if (!txn.ok()) return txn.status();
-  absl::StatusOr<absl::Span<const uint8_t>> sealed = txn->Get(Db(kKeys), AsText(handle));
+  absl::StatusOr<absl::Span<const uint8_t>> sealed = Keys().Get(*txn, AsText(handle));
   if (absl::IsNotFound(sealed.status())) return UnknownHandle(handle);
+  if (absl::IsDataLoss(sealed.status())) return Damaged(handle, sealed.status());
   if (!sealed.ok()) return sealed.status();
   return OpenKey(handle, *sealed);
 }
@@ -402,7 +407,7 @@ absl::StatusOr<size_t> LmdbShareStore::Delete(absl::Span<const Handle> handles) 
   size_t deleted = 0;
   absl::Status status = env_->Write([&](LmdbTxn& txn) -> absl::Status {
     for (const Handle& handle : handles) {
-      absl::Status s = txn.Delete(Db(kKeys), AsText(handle));
+      absl::Status s = Keys().Delete(txn, AsText(handle));
       if (absl::IsNotFound(s)) continue;
       if (!s.ok()) return s;
       ++deleted;
@@ -417,14 +422,15 @@ absl::Status LmdbShareStore::SetGate(absl::Span<const Handle> handles, Gate gate
   const uint64_t epoch = Epoch();
   return env_->Write([&](LmdbTxn& txn) -> absl::Status {
     for (const Handle& handle : handles) {
-      absl::StatusOr<absl::Span<const uint8_t>> sealed = txn.Get(Db(kKeys), AsText(handle));
+      absl::StatusOr<absl::Span<const uint8_t>> sealed = Keys().Get(txn, AsText(handle));
       if (absl::IsNotFound(sealed.status())) return UnknownHandle(handle);
+      if (absl::IsDataLoss(sealed.status())) return Damaged(handle, sealed.status());
       if (!sealed.ok()) return sealed.status();
       absl::StatusOr<KeyRecord> record = OpenKey(handle, *sealed);
       if (!record.ok()) return record.status();
       record->info.gate = gate;
-      absl::Status s = txn.Put(
-          Db(kKeys), AsText(handle),
+      absl::Status s = Keys().Put(
+          txn, AsText(handle),
           sealer_.Seal(rf::Kind::kKey, epoch, AsText(handle), EncodeKeyRecord(*record)));
       if (!s.ok()) return s;
     }
@@ -437,11 +443,14 @@ absl::Status LmdbShareStore::Visit(KeyState state, absl::string_view from, Visit
   if (!txn.ok()) return txn.status();
   const MDB_dbi dbi = Db(state == KeyState::kCommitted ? kKeys : kStaged);
   const size_t skip = state == KeyState::kCommitted ? 0 : sizeof(TransactionId);
-  return txn->Scan(dbi, from, [&](absl::string_view key, absl::Span<const uint8_t> sealed) {
+  return txn->Scan(dbi, from, [&](absl::string_view key, absl::Span<const uint8_t> value) {
     if (key.size() != skip + sizeof(Handle)) {
       return visit(absl::DataLossError("a key record has a damaged name"));
     }
-    return visit(OpenInfo(ToArray<Handle>(key.substr(skip)), sealed));
+    const Handle handle = ToArray<Handle>(key.substr(skip));
+    if (state == KeyState::kStaged) return visit(OpenInfo(handle, value));
+    absl::StatusOr<absl::Span<const uint8_t>> sealed = Keys().Follow(*txn, value);
+    return visit(sealed.ok() ? OpenInfo(handle, *sealed) : Damaged(handle, sealed.status()));
   });
 }
 

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/clock/random_source.h"
+#include "mpc-server/store/key_table.h"
 #include "mpc-server/store/lmdb.h"
 #include "mpc-server/store/sealer.h"
 #include "mpc-server/store/share_store.h"
@@ -58,7 +59,7 @@ class LmdbShareStore : public ShareStore {
   absl::Status WriteItem(absl::string_view name, absl::Span<const uint8_t> value) override;
 
  private:
-  enum Database { kMeta, kKeys, kStaged, kTransactions, kReplay };
+  enum Database { kMeta, kKeys, kStaged, kTransactions, kReplay, kRecords };
 
   LmdbShareStore(int lock_fd, std::unique_ptr<LmdbEnv> env, Sealer sealer)
       : lock_fd_(lock_fd), env_(std::move(env)), sealer_(std::move(sealer)) {}
@@ -67,6 +68,7 @@ class LmdbShareStore : public ShareStore {
   absl::Status CheckEverything() const;
   uint64_t Epoch() const { return Meta().epoch; }
   MDB_dbi Db(Database database) const { return env_->Dbi(database); }
+  KeyTable Keys() const { return KeyTable(Db(kKeys), Db(kRecords)); }
 
   absl::Status Visit(KeyState state, absl::string_view from, Visitor visit) const;
   absl::StatusOr<SecretBytes> OpenKeyPlain(const Handle& handle,

@@ -178,9 +178,10 @@ TEST_F(LmdbShareStoreTest, EachChangedByteOfARecordIsDataLossThatNamesTheKey) {
   }
   std::string sealed;
   {
-    const char* const names[] = {rf::kDbKeys};
+    const char* const names[] = {rf::kDbKeys, rf::kDbRecords};
     auto env = *LmdbEnv::Open(DataFile(), kMap, names);
-    sealed = std::string(AsText(*env->BeginRead()->Get(env->Dbi(0), AsText(record.info.handle))));
+    const KeyTable table(env->Dbi(0), env->Dbi(1));
+    sealed = std::string(AsText(*table.Get(*env->BeginRead(), AsText(record.info.handle))));
   }
   const std::string good = ReadFile(DataFile());
   ASSERT_GT(sealed.size(), rf::kOverheadBytes);
@@ -202,11 +203,47 @@ class RawStoreTest : public LmdbShareStoreTest {
  protected:
   // Replaces the stored value of a key record, as somebody with the disk could.
   void Replace(const Handle& handle, absl::FunctionRef<std::string(std::string)> change) {
-    const char* const names[] = {rf::kDbKeys};
+    const char* const names[] = {rf::kDbKeys, rf::kDbRecords};
+    auto env = *LmdbEnv::Open(DataFile(), kMap, names);
+    const KeyTable table(env->Dbi(0), env->Dbi(1));
+    ASSERT_TRUE(env->Write([&](LmdbTxn& txn) {
+      const std::string old(AsText(*table.Get(txn, AsText(handle))));
+      return table.Put(txn, AsText(handle), change(old));
+    }).ok());
+  }
+
+  // Gives the store another version.
+  void SetVersion(uint32_t version) {
+    const char* const names[] = {rf::kDbMeta};
+    auto env = *LmdbEnv::Open(DataFile(), kMap, names);
+    const Sealer sealer(*StoreKeys::Load(KeyFile()), kIdentity, &SystemRandom());
+    ASSERT_TRUE(env->Write([&](LmdbTxn& txn) {
+      return txn.Put(env->Dbi(0), rf::kNameIdentity,
+                     sealer.SealIdentity({kIdentity, 1, true, version}));
+    }).ok());
+  }
+
+  // Puts a committed record where stores of version 1 have it.
+  void MakeOld(const Handle& handle) {
+    const char* const names[] = {rf::kDbKeys, rf::kDbRecords};
+    auto env = *LmdbEnv::Open(DataFile(), kMap, names);
+    const KeyTable table(env->Dbi(0), env->Dbi(1));
+    ASSERT_TRUE(env->Write([&](LmdbTxn& txn) {
+      const std::string record(AsText(*table.Get(txn, AsText(handle))));
+      absl::Status s = table.Delete(txn, AsText(handle));
+      if (s.ok()) s = txn.Put(env->Dbi(0), AsText(handle), record);
+      return s;
+    }).ok());
+  }
+
+  // Removes what the place of a key names.
+  void EmptyPlace(const Handle& handle) {
+    const char* const names[] = {rf::kDbKeys, rf::kDbRecords};
     auto env = *LmdbEnv::Open(DataFile(), kMap, names);
     ASSERT_TRUE(env->Write([&](LmdbTxn& txn) {
-      const std::string old(AsText(*txn.Get(env->Dbi(0), AsText(handle))));
-      return txn.Put(env->Dbi(0), AsText(handle), change(old));
+      const std::string place(AsText(*txn.Get(env->Dbi(0), AsText(handle))));
+      EXPECT_EQ(place.size(), rf::kPlaceBytes);
+      return txn.Delete(env->Dbi(1), place);
     }).ok());
   }
 };
@@ -243,6 +280,95 @@ TEST_F(RawStoreTest, RecordOfAnotherKeyIsDataLoss) {
     return true;
   }).ok());
   EXPECT_EQ(damaged, 1u);
+}
+
+// ---- Places ----
+
+TEST_F(RawStoreTest, RecordsOfAVersion1StoreAreReadChangedAndDeleted) {
+  KeyRecord kept, changed, deleted;
+  {
+    auto store = *Open();
+    kept = Enrol(*store, "kept@EXAMPLE.COM");
+    changed = Enrol(*store, "changed@EXAMPLE.COM");
+    deleted = Enrol(*store, "deleted@EXAMPLE.COM");
+  }
+  for (const KeyRecord* record : {&kept, &changed, &deleted}) MakeOld(record->info.handle);
+  SetVersion(1);
+  auto store = *Open();
+  EXPECT_EQ(store->Meta().format_version, rf::kStoreVersion);
+  EXPECT_TRUE(store->Meta().initialised);
+  KeyRecord fresh = Enrol(*store, "fresh@EXAMPLE.COM");
+  ASSERT_TRUE(store->SetGate({changed.info.handle}, Gate::kNone).ok());
+  changed.info.gate = Gate::kNone;
+  EXPECT_EQ(*store->Delete({deleted.info.handle}), 1u);
+  store.reset();
+  store = *Open();
+  EXPECT_EQ(*store->Count(KeyState::kCommitted), 3u);
+  for (const KeyRecord* record : {&kept, &changed, &fresh}) {
+    EXPECT_TRUE(SameRecord(*store->Get(record->info.handle), *record));
+  }
+  EXPECT_TRUE(absl::IsNotFound(store->Get(deleted.info.handle).status()));
+}
+
+TEST_F(RawStoreTest, StoresOfOtherVersionsAreRefused) {
+  { auto store = *Open(); }
+  for (const uint32_t version : {0u, rf::kStoreVersion + 1u}) {
+    SetVersion(version);
+    const absl::Status status = Open().status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("format version"));
+  }
+}
+
+TEST_F(RawStoreTest, AnEmptyPlaceIsDataLossThatNamesTheKey) {
+  KeyRecord record;
+  {
+    auto store = *Open();
+    record = Enrol(*store, "alice@EXAMPLE.COM");
+  }
+  EmptyPlace(record.info.handle);
+  auto store = *Open();
+  const absl::Status status = store->Get(record.info.handle).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(HandleText(record.info.handle)));
+  EXPECT_TRUE(absl::IsDataLoss(store->SetGate({record.info.handle}, Gate::kNone)));
+  EXPECT_EQ(*store->Delete({record.info.handle}), 1u) << "what is damaged can be deleted";
+}
+
+// The newest key may be deleted, and its place taken again by the next: nobody names it any more.
+TEST_F(RawStoreTest, PlacesAfterDeletions) {
+  auto store = *Open();
+  std::vector<KeyRecord> kept;
+  for (int i = 0; i < 30; ++i) {
+    const KeyRecord record = Enrol(*store, "user@EXAMPLE.COM");
+    if (i % 3 == 0) {
+      ASSERT_EQ(*store->Delete({record.info.handle}), 1u);
+    } else {
+      kept.push_back(record);
+    }
+  }
+  for (const KeyRecord& record : kept) {
+    EXPECT_TRUE(SameRecord(*store->Get(record.info.handle), record));
+  }
+  EXPECT_EQ(*store->Count(KeyState::kCommitted), kept.size());
+}
+
+// The goal of the storm: at most 2 KB for each aes128-gcm key.
+TEST_F(LmdbShareStoreTest, ThousandsOfKeysTakeLessThanTwoKilobytesEach) {
+  auto store = *Open(kIdentity, 64 << 20);
+  constexpr int kChunks = 16, kKeysPerChunk = 512;
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    std::vector<KeyRecord> records;
+    for (int i = 0; i < kKeysPerChunk; ++i) {
+      records.push_back(RecordForTest(random_, "u0000001@EXAMPLE.COM"));
+    }
+    TransactionId txn{};
+    txn[0] = static_cast<uint8_t>(chunk + 1);
+    ASSERT_TRUE(store->Stage(txn, records, kNow).ok());
+    ASSERT_EQ(*store->Commit(txn, kNow), records.size());
+  }
+  store.reset();
+  EXPECT_LT(fs::file_size(DataFile()) / (kChunks * kKeysPerChunk), 2048u);
 }
 
 TEST_F(LmdbShareStoreTest, RecordsAreBoundToRealmPartyClusterEpochKindAndName) {

@@ -11,7 +11,7 @@
 namespace mpckdc {
 
 MemoryShareStore::MemoryShareStore(StoreIdentity identity) {
-  state_.meta = {std::move(identity), 1, false, record_format::kFormatVersion};
+  state_.meta = {std::move(identity), 1, false, record_format::kStoreVersion};
 }
 
 StoreMeta MemoryShareStore::Meta() const {

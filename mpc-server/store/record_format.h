@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Numbers of the share store's records: constants only. doc/share_store_format.md draws them. All
-// integers are big-endian. A change that an older reader would misread needs a new kFormatVersion.
+// integers are big-endian. A change that an older reader would misread needs a new version.
 #ifndef MPC_SERVER_STORE_RECORD_FORMAT_H_
 #define MPC_SERVER_STORE_RECORD_FORMAT_H_
 
@@ -10,7 +10,10 @@
 
 namespace mpckdc::record_format {
 
-inline constexpr uint8_t kFormatVersion = 1;
+inline constexpr uint8_t kFormatVersion = 1;  // of a sealed record
+// Of the databases, in the identity record. Version 1 had no "records"; it is read and becomes 2.
+inline constexpr uint8_t kStoreVersion = 2;
+inline constexpr uint8_t kOldestStoreVersion = 1;
 
 // ---- Every sealed record: header | nonce | ciphertext | tag ----
 // header: version (1) | kind (1) | zero (2) | epoch (8)
@@ -35,6 +38,9 @@ inline constexpr size_t kKeyFixedBytes = 20;
 inline constexpr size_t kShareBytes = 32;        // one SharedBlock: x | a
 inline constexpr size_t kUsageFixedBytes = 5;
 
+// ---- Places of key records: the number (8) of the commit's order ----
+inline constexpr size_t kPlaceBytes = 8;
+
 // ---- Identity record, readable without the key, authenticated with it ----
 // version (1) | party (1) | cluster (2) | epoch (8) | flags (1) | zero (1) | realm length (2) | realm |
 // nonce (24) | tag (16) over all before the nonce and the name "identity"
@@ -51,7 +57,8 @@ inline constexpr size_t kReplayKeyBytes = 36;
 
 // ---- Names of LMDB databases and of records in "meta" ----
 inline constexpr char kDbMeta[] = "meta";
-inline constexpr char kDbKeys[] = "keys";          // handle -> key record
+inline constexpr char kDbKeys[] = "keys";          // handle -> place (key_table.h)
+inline constexpr char kDbRecords[] = "records";    // place -> key record
 inline constexpr char kDbStaged[] = "staged";      // transaction | handle -> key record
 inline constexpr char kDbTransactions[] = "txns";
 inline constexpr char kDbReplay[] = "replay";

@@ -117,7 +117,7 @@ std::string Sealer::SealIdentity(const StoreMeta& meta) const {
   const SecretBytes* key = keys_.ForEpoch(meta.epoch);
   assert(key != nullptr && meta.identity == identity_);
   std::string out;
-  AppendUint(out, rf::kFormatVersion, 1);
+  AppendUint(out, meta.format_version, 1);
   AppendUint(out, static_cast<uint64_t>(identity_.party), 1);
   AppendUint(out, identity_.cluster, 2);
   AppendUint(out, meta.epoch, 8);
@@ -139,10 +139,11 @@ absl::StatusOr<StoreMeta> Sealer::ReadIdentity(absl::Span<const uint8_t> record)
   meta.initialised = (in.Uint(1) & rf::kFlagInitialised) != 0;
   in.Bytes(1);
   meta.identity.realm = std::string(AsText(in.Bytes(in.Uint(2))));
-  if (in.ok() && meta.format_version != rf::kFormatVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the share store has format version ", meta.format_version,
-                     ", this program reads version ", rf::kFormatVersion));
+  if (in.ok() && (meta.format_version < rf::kOldestStoreVersion ||
+                  meta.format_version > rf::kStoreVersion)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the share store has format version ", meta.format_version, ", this program reads version ",
+        rf::kOldestStoreVersion, " to ", rf::kStoreVersion));
   }
   if (!in.ok() || in.left() != rf::kNonceBytes + rf::kTagBytes) {
     return absl::DataLossError("the share store's identity record is damaged");
