@@ -74,10 +74,17 @@ inline constexpr size_t kMaxRealmBytes = 255;
 inline constexpr size_t kMaxPrincipalBytes = 1024;     // unparsed, with realm
 inline constexpr size_t kMaxSaltBytes = 1024;
 inline constexpr size_t kMaxUsagesPerKey = 8;
-inline constexpr size_t kMaxKeysPerCall = 1024;        // packages or handles in one AdminService call
+inline constexpr size_t kMaxKeysPerCall = 1024;        // keys or handles in one AdminService call
+inline constexpr size_t kMaxKeysPerPackage = 64;       // keys sealed and signed together
 inline constexpr size_t kMaxStagedKeys = 1 << 16;      // per server
-inline constexpr size_t kMaxPackageBytes = 16 << 10;   // one sealed share package
+inline constexpr size_t kMaxPackageBytes = 384 << 10;  // one sealed share package
 inline constexpr size_t kMaxListKeysPerMessage = 256;
+inline constexpr size_t kMaxListKeysPerCall = 1 << 15; // keys looked at; a limit of 0 has none
+
+// ---- Enrolling many at once (mpc-admin enroll --all) ----
+inline constexpr size_t kBulkPrincipals = 512;         // of one transaction; two keys each
+inline constexpr size_t kMaxStageCallBytes = 3 << 20;  // packages of one StageKeys call
+inline constexpr size_t kMaxKeytabBytes = 512 << 20;   // about 8 million keys
 
 // ---- Connections ----
 inline constexpr absl::Duration kHelloTimeout = absl::Seconds(10);     // first message of a stream

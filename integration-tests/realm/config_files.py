@@ -139,7 +139,7 @@ def _database(realm, stock):
     if wrapped == 'klmdb':
         database['mapsize'] = 16
     if stock:
-        return {'db_library': wrapped, **database}
+        return {'db_library': wrapped, **database, **realm.options.extra_database}
     certificates = realm.dir / 'ca'
     return {
         'db_library': 'mpc',
@@ -225,7 +225,7 @@ peers = "{endpoints[party]}"
 [store]
 key_file = "{folder / 'store.key'}"
 create_key = true
-map_size_gib = 1
+map_size_gib = {realm.options.map_size_gib}
 
 [batch]
 window_ms = {realm.options.batch_window_ms}

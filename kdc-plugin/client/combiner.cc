@@ -107,15 +107,18 @@ bool VerdictVote::Add(int server, v1::Verdict verdict, const std::string& detail
   }
   if (count_ == 1) {
     first_ = verdict;
-    first_who_ = Describe(verdict, detail, who);
+    first_detail_ = detail;
+    first_who_ = who;
   } else if (verdict != first_) {
-    Fail(Unavailable(absl::StrCat("the servers disagree: ", first_who_, "; ",
+    Fail(Unavailable(absl::StrCat("the servers disagree: ",
+                                  Describe(first_, first_detail_, first_who_), "; ",
                                   Describe(verdict, detail, who),
                                   "; compare their clocks and stores with mpc-admin doctor")));
     return true;
   }
   if (count_ < MPC_SERVERS) return false;
-  Fail({FromWire(verdict), verdict == v1::VERDICT_OK ? "" : first_who_});
+  Fail({FromWire(verdict),
+        verdict == v1::VERDICT_OK ? "" : Describe(first_, first_detail_, first_who_)});
   return true;
 }
 

@@ -42,7 +42,7 @@ class VerdictVote {
   std::array<bool, MPC_SERVERS> answered_{};
   int count_ = 0;
   v1::Verdict first_ = v1::VERDICT_UNSPECIFIED;
-  std::string first_who_;
+  std::string first_detail_, first_who_;
   bool decided_ = false;
   Outcome outcome_;
 };

@@ -128,18 +128,15 @@ void JobClient::Submit(const mpc_job& job, mpc_job_done done, void* arg) {
         refusal = absl::StrCat(kMaxInFlight, " jobs are in flight");
       } else {
         id = next_id_++;
-        due_.push_back({absl::Now(), id, std::nullopt});
         jobs_.emplace(id, std::move(pending));
-        if (due_.size() == 1) {
-          timer_wanted_ = true;
-          timer_wake_.Signal();
-        }
+        AddDue({absl::Now(), id, std::nullopt});
       }
     }
     if (id != 0) {
       wire.set_id(id);
+      const std::string part = EncodePart(wire);
       for (auto& stream : streams_) {
-        if (absl::Status s = stream->Send(wire); !s.ok()) {
+        if (absl::Status s = stream->Send(part); !s.ok()) {
           refusal = std::string(s.message());
           break;
         }
@@ -175,12 +172,8 @@ void JobClient::RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc
     } else if (tags_.contains(key)) {
       refusal = "this tag is being asked for already";
     } else {
-      due_.push_back({absl::Now(), id, seal});
       tags_.emplace(key, std::move(pending));
-      if (due_.size() == 1) {
-        timer_wanted_ = true;
-        timer_wake_.Signal();
-      }
+      AddDue({absl::Now(), id, seal});
     }
   }
   if (!refusal.empty()) {
@@ -190,8 +183,9 @@ void JobClient::RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc
     Deliver(std::move(finished));
     return;
   }
+  const std::string part = EncodePart(wire);
   for (auto& stream : streams_) {
-    if (absl::Status s = stream->Send(wire); !s.ok()) {
+    if (absl::Status s = stream->Send(part); !s.ok()) {
       FailTag(key, std::string(s.message()));
       return;
     }
@@ -234,13 +228,22 @@ void JobClient::Deliver(Finished finished) {
 }
 
 void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
-  Finished finished;
-  {
-    absl::MutexLock lock(&mu_);
-    for (const v1::JobAnswer& answer : message.jobs()) TakeJobAnswer(server, answer, finished);
-    for (const v1::TagAnswer& answer : message.tags()) TakeTagAnswer(server, answer, finished);
+  const int jobs = message.jobs_size(), all = jobs + message.tags_size();
+  for (int i = 0; i < all;) {
+    Finished finished;
+    {
+      absl::MutexLock lock(&mu_);
+      for (const int end = std::min(all, i + kAnswersPerLock); i < end; ++i) {
+        if (i < jobs) {
+          TakeJobAnswer(server, message.jobs(i), finished);
+        } else {
+          TakeTagAnswer(server, message.tags(i - jobs), finished);
+        }
+      }
+    }
+    const Burst burst(streams_);  // what the answers lead to
+    Deliver(std::move(finished));
   }
-  Deliver(std::move(finished));
 }
 
 void JobClient::TakeJobAnswer(int server, const v1::JobAnswer& answer, Finished& finished) {
@@ -357,7 +360,20 @@ std::string JobClient::MissingServers(const PendingJob* job, const PendingTag* t
                       absl::StrJoin(missing, " "), "; see mpc-admin status");
 }
 
+bool JobClient::Waits(const Due& due) const {
+  return due.tag_of_seal.has_value() ? tags_.contains(TagKey{due.job, *due.tag_of_seal})
+                                     : jobs_.contains(due.job);
+}
+
+// Those before it that have been answered are forgotten, a few at a time.
+void JobClient::AddDue(Due due) {
+  due_.push_back(due);
+  for (int i = 0; i < 3 && !Waits(due_.front()); ++i) due_.pop_front();
+}
+
+// Returns when to look again: nothing that is submitted meanwhile is due before.
 absl::Time JobClient::ExpireDue(absl::Time now, Finished& finished) {
+  while (!due_.empty() && !Waits(due_.front())) due_.pop_front();
   while (!due_.empty() && due_.front().submitted + timeout_ <= now) {
     const Due due = due_.front();
     due_.pop_front();
@@ -375,7 +391,7 @@ absl::Time JobClient::ExpireDue(absl::Time now, Finished& finished) {
       jobs_.erase(found);
     }
   }
-  return due_.empty() ? absl::InfiniteFuture() : due_.front().submitted + timeout_;
+  return (due_.empty() ? now : due_.front().submitted) + timeout_;
 }
 
 void JobClient::RunTimer() {

@@ -27,6 +27,7 @@ namespace mpckdc::client {
 
 inline constexpr size_t kMaxInFlight = 65536;  // jobs, and as many tag requests
 inline constexpr absl::Duration kServerClockWarning = absl::Seconds(30);
+inline constexpr int kAnswersPerLock = 64;  // then others may submit
 inline constexpr absl::Duration kSameTextAgain = absl::Minutes(1);  // between equal log lines
 
 class JobClient : public StreamOwner {
@@ -36,6 +37,9 @@ class JobClient : public StreamOwner {
 
   void Submit(const mpc_job& job, mpc_job_done done, void* arg);
   void RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_tag_done done, void* arg);
+  // What the calling thread submits in between leaves together at the end.
+  void BeginBurst() { Burst::Begin(); }
+  void EndBurst() { Burst::End(streams_); }
 
   // StreamOwner
   absl::Status OnWelcome(int server, const v1::Welcome& welcome,
@@ -92,6 +96,9 @@ class JobClient : public StreamOwner {
 
   void RunTimer();
   absl::Time ExpireDue(absl::Time now, Finished& finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether somebody still waits for it.
+  bool Waits(const Due& due) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddDue(Due due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Log(int priority, const std::string& text);
   void LogChange(int server, int priority, const std::string& text);
 

@@ -71,4 +71,7 @@ void mpc_client_request_tag(mpc_client* client, uint64_t id, uint32_t seal, mpc_
   client->jobs->RequestTag(id, seal, ciphertext, done, arg);
 }
 
+void mpc_client_begin_burst(mpc_client* client) noexcept { client->jobs->BeginBurst(); }
+void mpc_client_end_burst(mpc_client* client) noexcept { client->jobs->EndBurst(); }
+
 }  // extern "C"

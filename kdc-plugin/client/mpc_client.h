@@ -174,6 +174,13 @@ typedef void (*mpc_tag_done)(void *arg, enum mpc_verdict verdict, const uint8_t 
 void mpc_client_request_tag(mpc_client *client, uint64_t id, uint32_t seal, mpc_bytes ciphertext,
                             mpc_tag_done done, void *arg) MPC_NOEXCEPT;
 
+/*
+ * What the calling thread submits and asks for between the two leaves at the end, in one message for
+ * each server. May be nested. For a thread that has many jobs at once.
+ */
+void mpc_client_begin_burst(mpc_client *client) MPC_NOEXCEPT;
+void mpc_client_end_burst(mpc_client *client) MPC_NOEXCEPT;
+
 /* ---- Administration ---- */
 
 typedef struct mpc_admin_options {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kdc-plugin/client/server_stream.h"
 
+#include <google/protobuf/arena.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/wire_format_lite.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/security/auth_context.h>
 
@@ -19,7 +24,7 @@ namespace mpckdc::client {
 namespace {
 
 constexpr size_t kMaxDetailBytes = 300;  // of gRPC's text about a failed connection
-constexpr size_t kPartOverheadBytes = 8;  // tag and length of a part inside a message
+constexpr char kServe[] = "/mpckdc.v1.KeyService/Serve";
 
 std::string Describe(const grpc::Status& status) {
   if (status.ok()) return "the server closed the stream";
@@ -27,21 +32,62 @@ std::string Describe(const grpc::Status& status) {
                       status.error_message().substr(0, kMaxDetailBytes));
 }
 
+// tag | length | part
+std::string EncodeField(int number, const google::protobuf::MessageLite& part) {
+  using google::protobuf::internal::WireFormatLite;
+  std::string out;
+  {
+    google::protobuf::io::StringOutputStream stream(&out);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.WriteTag(WireFormatLite::MakeTag(number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED));
+    coded.WriteVarint32(static_cast<uint32_t>(part.ByteSizeLong()));
+    part.SerializeWithCachedSizes(&coded);
+  }
+  return out;
+}
+
+thread_local int bursts_of_thread = 0;
+
+grpc::ByteBuffer BufferOf(const std::string& message) {
+  const grpc::Slice slice(message);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
 }  // namespace
 
-// One connection.
-class ServerStream::Call : public grpc::ClientBidiReactor<v1::KdcMessage, v1::ServerMessage> {
+void Burst::Begin() { ++bursts_of_thread; }
+void Burst::End(Streams streams) {
+  if (--bursts_of_thread > 0) return;
+  for (const std::unique_ptr<ServerStream>& stream : streams) stream->WriteNext();
+}
+
+std::string EncodePart(const v1::Job& job) {
+  return EncodeField(v1::KdcMessage::kJobsFieldNumber, job);
+}
+std::string EncodePart(const v1::TagRequest& tag) {
+  return EncodeField(v1::KdcMessage::kTagsFieldNumber, tag);
+}
+
+// One connection. Its messages pass as bytes: those that leave are put together from parts, those
+// that come are parsed into one piece of memory.
+class ServerStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  Call(ServerStream* stream, std::shared_ptr<grpc::Channel> channel)
-      : stream_(stream), stub_(v1::KeyService::NewStub(channel)) {}
+  Call(ServerStream* stream, const std::shared_ptr<grpc::Channel>& channel)
+      : stream_(stream), stub_(channel) {}
 
   void Start(const v1::Hello& hello) {
-    *outgoing.mutable_hello() = hello;
-    stub_->async()->Serve(&context, this);
+    v1::KdcMessage first;
+    *first.mutable_hello() = hello;
+    stub_.PrepareBidiStreamingCall(&context, kServe, {}, this);
     AddHold();  // released in ReadEnded: Send() writes from outside the reactions
     StartRead(&incoming_);
-    StartWrite(&outgoing);
+    Write(first.SerializeAsString());
     StartCall();
+  }
+
+  void Write(const std::string& message) {
+    outgoing_ = BufferOf(message);
+    StartWrite(&outgoing_);
   }
 
   std::string CertificateName() const {
@@ -56,9 +102,7 @@ class ServerStream::Call : public grpc::ClientBidiReactor<v1::KdcMessage, v1::Se
       stream_->ReadEnded(this);
       return;
     }
-    stream_->Received(this, incoming_);
-    WipeShares(incoming_);
-    incoming_.Clear();
+    if (!TakeMessage()) context.TryCancel();
     StartRead(&incoming_);
   }
   void OnWriteDone(bool ok) override { stream_->Written(this, ok); }
@@ -66,13 +110,24 @@ class ServerStream::Call : public grpc::ClientBidiReactor<v1::KdcMessage, v1::Se
   void OnDone(const grpc::Status& status) override { stream_->Ended(this, Describe(status)); }
 
   grpc::ClientContext context;
-  v1::KdcMessage outgoing;  // on its way
   bool welcomed = false;
 
  private:
+  bool TakeMessage() {
+    google::protobuf::Arena arena;
+    auto* message = google::protobuf::Arena::CreateMessage<v1::ServerMessage>(&arena);
+    const bool parsed =
+        grpc::SerializationTraits<v1::ServerMessage>::Deserialize(&incoming_, message).ok();
+    incoming_.Clear();
+    if (parsed) stream_->Received(this, *message);
+    WipeShares(*message);
+    return parsed;
+  }
+
   ServerStream* const stream_;
-  std::unique_ptr<v1::KeyService::Stub> stub_;
-  v1::ServerMessage incoming_;
+  grpc::GenericStub stub_;
+  grpc::ByteBuffer incoming_;
+  grpc::ByteBuffer outgoing_;  // on its way
 };
 
 ServerStream::ServerStream(int index, std::string address, enroll::AdminIdentity identity,
@@ -153,33 +208,35 @@ void ServerStream::Connect(absl::Time now) {
   call_->Start(hello_);
 }
 
-template <class Part, class AddPart>
-absl::Status ServerStream::Enqueue(const Part& part, AddPart add) {
-  const size_t bytes = part.ByteSizeLong() + kPartOverheadBytes;
+absl::Status ServerStream::Send(absl::string_view part) {
+  const absl::Status queued = Enqueue(part);
+  if (queued.ok() && bursts_of_thread == 0) WriteNext();
+  return queued;
+}
+
+absl::Status ServerStream::Enqueue(absl::string_view part) {
   absl::MutexLock lock(&mu_);
   const bool open = writable_ && (state_ == State::kConnecting || state_ == State::kUp);
   const bool connectable = state_ == State::kDown && !stopping_;
   if (!open && !connectable) {
     return absl::UnavailableError(absl::StrCat(address_, ": ", down_reason_));
   }
-  if (bytes > message_limit_) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(address_, ": a job of ", bytes, " bytes, the server takes ", message_limit_));
+  if (part.size() > message_limit_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        address_, ": a job of ", part.size(), " bytes, the server takes ", message_limit_));
   }
-  if (queued_bytes_ + bytes > kMaxQueuedBytes) {
+  if (queued_bytes_ + part.size() > kMaxQueuedBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat(address_, ": ", queued_bytes_, " bytes wait to be sent"));
   }
-  if (queue_.empty() || last_message_bytes_ + bytes > message_limit_ ||
-      queue_.back().jobs_size() + queue_.back().tags_size() >= kMaxBatchJobs) {
+  if (queue_.empty() || queue_.back().bytes.size() + part.size() > message_limit_ ||
+      queue_.back().parts >= kMaxBatchJobs) {
     queue_.emplace_back();
-    last_message_bytes_ = 0;
   }
-  add(queue_.back());
-  last_message_bytes_ += bytes;
-  queued_bytes_ += bytes;
+  absl::StrAppend(&queue_.back().bytes, part);
+  ++queue_.back().parts;
+  queued_bytes_ += part.size();
   if (unanswered_++ == 0) silent_since_ = absl::Now();
-  if (state_ == State::kUp && !writing_) WriteNext();
   if (connectable) ConnectSoon();
   return absl::OkStatus();
 }
@@ -191,42 +248,37 @@ void ServerStream::ConnectSoon() {
   owner_->OnRetryDue();
 }
 
-absl::Status ServerStream::Send(const v1::Job& job) {
-  return Enqueue(job, [&](v1::KdcMessage& message) { *message.add_jobs() = job; });
-}
-
-absl::Status ServerStream::Send(const v1::TagRequest& tag) {
-  return Enqueue(tag, [&](v1::KdcMessage& message) { *message.add_tags() = tag; });
-}
-
 void ServerStream::ClearQueue() {
   queue_.clear();
   queued_bytes_ = 0;
-  last_message_bytes_ = 0;
   unanswered_ = 0;
   silent_since_ = absl::InfiniteFuture();
 }
 
 void ServerStream::WriteNext() {
-  if (queue_.empty() || !writable_) return;
-  call_->outgoing = std::move(queue_.front());
-  queue_.pop_front();
-  if (queue_.empty()) {
-    last_message_bytes_ = 0;
-    queued_bytes_ = 0;
-  } else {
-    queued_bytes_ -= std::min(queued_bytes_, call_->outgoing.ByteSizeLong());
+  Call* call = nullptr;
+  Message next;
+  {
+    absl::MutexLock lock(&mu_);
+    if (state_ != State::kUp || writing_ || queue_.empty() || !writable_) return;
+    next = std::move(queue_.front());
+    queue_.pop_front();
+    queued_bytes_ -= next.bytes.size();
+    writing_ = true;
+    call = call_;
+    call->AddHold();  // while it is writable, ReadEnded's hold is there: it has not ended
   }
-  writing_ = true;
-  call_->StartWrite(&call_->outgoing);
+  call->Write(next.bytes);
+  call->RemoveHold();
 }
 
 void ServerStream::Written(Call* call, bool ok) {
-  absl::MutexLock lock(&mu_);
-  call->outgoing.Clear();
-  if (call != call_) return;
-  writing_ = false;
-  if (ok && state_ == State::kUp) WriteNext();
+  {
+    absl::MutexLock lock(&mu_);
+    if (call != call_) return;
+    writing_ = false;
+  }
+  if (ok) WriteNext();
 }
 
 void ServerStream::Received(Call* call, v1::ServerMessage& message) {
@@ -263,12 +315,11 @@ void ServerStream::Welcomed(Call* call, const v1::Welcome& welcome) {
       backoff_ = kBackoffMin;
       const size_t theirs = welcome.max_message_bytes();
       message_limit_ = theirs == 0 ? kMaxBatchBytes : std::min(theirs, kMaxBatchBytes);
-      if (!writing_) WriteNext();
-      return;
+    } else {
+      Drop(refusal);
     }
-    Drop(refusal);
   }
-  Left(refusal);
+  judgement.ok() ? WriteNext() : Left(refusal);
 }
 
 void ServerStream::Drop(const std::string& reason) {

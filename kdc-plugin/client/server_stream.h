@@ -14,7 +14,9 @@
 // shares its outcome, so that the first login after a server's restart succeeds.
 //
 // While a write is on its way, new jobs gather in the message that follows it: the busier the
-// stream, the more jobs a message holds.
+// stream, the more jobs a message holds. What is sent is encoded once for the three servers: a
+// message of the protobuf format is its fields one after the other, so encoded parts are joined by
+// appending them.
 #ifndef KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
 #define KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
 
@@ -26,8 +28,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "proto/kdc_key.grpc.pb.h"
 
@@ -46,6 +50,10 @@ inline constexpr absl::Duration kDemandInterval = absl::Milliseconds(100);  // b
 
 inline constexpr absl::Duration kKeepalive = absl::Seconds(10);  // idle, then without an answer
 
+// One job or tag request as a field of a KdcMessage.
+std::string EncodePart(const v1::Job& job);
+std::string EncodePart(const v1::TagRequest& tag);
+
 // Called from gRPC's threads and from Tick(), without a lock of the stream held except OnRetryDue.
 class StreamOwner {
  public:
@@ -59,6 +67,26 @@ class StreamOwner {
   virtual void OnRetryDue() = 0;
 };
 
+class ServerStream;
+
+// Between Begin() and End() the parts that the calling thread sends only queue: many of them then
+// leave in one message. Most of what a part costs is its message. Bursts may be nested.
+class Burst {
+ public:
+  using Streams = absl::Span<const std::unique_ptr<ServerStream>>;
+
+  static void Begin();
+  static void End(Streams streams);
+
+  explicit Burst(Streams streams) : streams_(streams) { Begin(); }
+  ~Burst() { End(streams_); }
+  Burst(const Burst&) = delete;
+  Burst& operator=(const Burst&) = delete;
+
+ private:
+  const Streams streams_;
+};
+
 class ServerStream {
  public:
   // A server that was asked and says nothing for `patience` has lost its connection.
@@ -68,9 +96,9 @@ class ServerStream {
 
   const std::string& address() const { return address_; }
 
-  // Queues for the next message. An error says why the server cannot be asked now.
-  absl::Status Send(const v1::Job& job);
-  absl::Status Send(const v1::TagRequest& tag);
+  // Queues a part (EncodePart) for the next message. An error says why the server cannot be asked
+  // now.
+  absl::Status Send(absl::string_view part) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Does what is due: a connection attempt, or giving one up. Returns when to call again.
   absl::Time Tick(absl::Time now);
@@ -79,15 +107,17 @@ class ServerStream {
   void Stop();
 
  private:
+  friend class Burst;
   class Call;
   enum class State { kDown, kConnecting, kUp, kEnding };
 
-  template <class Part, class AddPart>
-  absl::Status Enqueue(const Part& part, AddPart add);
+  absl::Status Enqueue(absl::string_view part) ABSL_LOCKS_EXCLUDED(mu_);
   void Connect(absl::Time now);
   void ConnectSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ClearQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Writes the next message if one waits and none is on its way; without the lock, since gRPC may
+  // encrypt and send it at once.
+  void WriteNext() ABSL_LOCKS_EXCLUDED(mu_);
   // Drop() leaves the connection; Left(), after it and without the lock, tells the owner.
   void Drop(const std::string& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Left(const std::string& reason);
@@ -118,8 +148,11 @@ class ServerStream {
   bool writable_ ABSL_GUARDED_BY(mu_) = false;  // the read side is still open
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   std::string down_reason_ ABSL_GUARDED_BY(mu_) = "not connected yet";
-  std::deque<v1::KdcMessage> queue_ ABSL_GUARDED_BY(mu_);
-  size_t last_message_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  struct Message {
+    std::string bytes;
+    int parts = 0;
+  };
+  std::deque<Message> queue_ ABSL_GUARDED_BY(mu_);
   size_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   size_t message_limit_ ABSL_GUARDED_BY(mu_) = kMaxBatchBytes;
   absl::Time attempt_started_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();

@@ -229,6 +229,56 @@ absl::Status KdbSession::WriteKeys(krb5_principal principal, uint32_t kvno, bool
   krb5_error_code code = krb5_db_get_principal(context_, principal, 0, &entry);
   if (code != 0) return Error(code, "reading the entry");
   absl::Cleanup release = [&] { krb5_db_free_principal(context_, entry); };
+  entry->mask = 0;
+  return PutWithKeys(entry, kvno, keep_old, keys, password_life);
+}
+
+// As kadm5_create_principal_3 makes it: the realm's defaults, no policy, no key.
+absl::StatusOr<krb5_db_entry*> KdbSession::NewEntry(krb5_const_principal principal) {
+  auto* entry = static_cast<krb5_db_entry*>(calloc(1, sizeof(krb5_db_entry)));
+  if (entry == nullptr) return absl::ResourceExhaustedError("out of memory");
+  entry->len = KRB5_KDB_V1_BASE_LENGTH;
+  entry->attributes = params_.flags | KRB5_KDB_REQUIRES_PRE_AUTH;
+  entry->max_life = params_.max_life;
+  entry->max_renewable_life = params_.max_rlife;
+  entry->expiration = params_.expiration;
+  entry->mask = KADM5_PRINCIPAL | KADM5_MAX_LIFE | KADM5_MAX_RLIFE | KADM5_PRINC_EXPIRE_TIME;
+  const krb5_error_code code = krb5_copy_principal(context_, principal, &entry->princ);
+  if (code == 0) return entry;
+  krb5_db_free_principal(context_, entry);
+  return Error(code, "copying a name");
+}
+
+absl::Status KdbSession::SetHandlesAtOnce(const NewHandles& principal) {
+  absl::StatusOr<krb5_principal> name = Parse(principal.principal);
+  if (!name.ok()) return name.status();
+  absl::Cleanup release = [&] { krb5_free_principal(context_, *name); };
+  std::string policy;
+  absl::StatusOr<uint32_t> present = Lookup(*name, &policy);
+  if (present.ok()) {
+    return WriteKeys(*name, principal.kvno, principal.keep_old, principal.keys,
+                     PasswordLife(policy));
+  }
+  if (!absl::IsNotFound(present.status())) return present.status();
+  absl::StatusOr<krb5_db_entry*> entry = NewEntry(*name);
+  if (!entry.ok()) return entry.status();
+  absl::Cleanup free_entry = [&] { krb5_db_free_principal(context_, *entry); };
+  return PutWithKeys(*entry, principal.kvno, principal.keep_old, principal.keys, 0);
+}
+
+std::vector<absl::Status> KdbSession::SetHandlesOfMany(absl::Span<const NewHandles> principals) {
+  const bool locked = krb5_db_lock(context_, KRB5_DB_LOCKMODE_EXCLUSIVE) == 0;
+  std::vector<absl::Status> results;
+  results.reserve(principals.size());
+  for (const NewHandles& principal : principals) results.push_back(SetHandlesAtOnce(principal));
+  if (!locked || krb5_db_unlock(context_) == 0) return results;
+  const absl::Status unsynced = absl::UnavailableError("the database could not be unlocked");
+  results.assign(principals.size(), unsynced);
+  return results;
+}
+
+absl::Status KdbSession::PutWithKeys(krb5_db_entry* entry, uint32_t kvno, bool keep_old,
+                                     const std::vector<KeyForm>& keys, uint32_t password_life) {
   for (int i = 0; i < entry->n_key_data && keep_old; ++i) {
     if (entry->key_data[i].key_data_kvno == kvno) {
       return absl::AlreadyExistsError(absl::StrCat("it has keys of version ", kvno, " already"));
@@ -237,7 +287,7 @@ absl::Status KdbSession::WriteKeys(krb5_principal principal, uint32_t kvno, bool
   if (absl::Status s = ReplaceKeyData(entry, kvno, keep_old, keys); !s.ok()) return s;
   krb5_timestamp now = 0;
   krb5_principal modifier = nullptr;
-  code = krb5_timeofday(context_, &now);
+  krb5_error_code code = krb5_timeofday(context_, &now);
   if (code == 0) code = krb5_parse_name(context_, kClientName, &modifier);
   if (code == 0) code = krb5_dbe_update_last_pwd_change(context_, entry, now);
   if (code == 0) code = krb5_dbe_update_mod_princ_data(context_, entry, now, modifier);
@@ -247,7 +297,7 @@ absl::Status KdbSession::WriteKeys(krb5_principal principal, uint32_t kvno, bool
   entry->fail_auth_count = 0;
   const uint32_t expiration = static_cast<uint32_t>(now) + password_life;
   entry->pw_expiration = password_life == 0 ? 0 : static_cast<krb5_timestamp>(expiration);
-  entry->mask = KADM5_KEY_DATA | KADM5_ATTRIBUTES | KADM5_FAIL_AUTH_COUNT | KADM5_PW_EXPIRATION |
+  entry->mask |= KADM5_KEY_DATA | KADM5_ATTRIBUTES | KADM5_FAIL_AUTH_COUNT | KADM5_PW_EXPIRATION |
                 KADM5_TL_DATA;
   code = krb5_db_put_principal(context_, entry);
   return code == 0 ? absl::OkStatus() : Error(code, "writing the entry");
@@ -278,11 +328,11 @@ absl::Status KdbSession::ReplaceKeyData(krb5_db_entry* entry, uint32_t kvno, boo
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<StoredHandle>> KdbSession::List() {
+absl::Status KdbSession::List(absl::FunctionRef<void(const StoredHandle&)> visit) {
   struct Walk {
     KdbSession* session;
-    std::vector<StoredHandle> found;
-  } walk = {this, {}};
+    absl::FunctionRef<void(const StoredHandle&)> visit;
+  } walk = {this, visit};
   const krb5_error_code code = krb5_db_iterate(
       context_, nullptr,
       +[](krb5_pointer arg, krb5_db_entry* entry) -> int {
@@ -292,21 +342,19 @@ absl::StatusOr<std::vector<StoredHandle>> KdbSession::List() {
         for (int i = 0; i < entry->n_key_data; ++i) {
           const uint8_t* handle = handle_in(&entry->key_data[i]);
           if (handle == nullptr) continue;
-          w->found.push_back({*name, entry->key_data[i].key_data_kvno,
-                              entry->key_data[i].key_data_type[0],
-                              std::string(reinterpret_cast<const char*>(handle),
-                                          KRB5_REMOTE_KEY_HANDLE_LENGTH)});
+          w->visit({*name, entry->key_data[i].key_data_kvno, entry->key_data[i].key_data_type[0],
+                    std::string(reinterpret_cast<const char*>(handle),
+                                KRB5_REMOTE_KEY_HANDLE_LENGTH)});
         }
         uint8_t login[KRB5_REMOTE_KEY_HANDLE_LENGTH];
         if (login_handle_of(w->session->context_, entry, login)) {
-          w->found.push_back({*name, LOGIN_KEY_KVNO, LOGIN_KEY_ENCTYPE,
-                              std::string(reinterpret_cast<char*>(login), sizeof(login))});
+          w->visit({*name, LOGIN_KEY_KVNO, LOGIN_KEY_ENCTYPE,
+                    std::string(reinterpret_cast<char*>(login), sizeof(login))});
         }
         return 0;
       },
       &walk, 0);
-  if (code != 0) return Error(code, "reading the database");
-  return std::move(walk.found);
+  return code == 0 ? absl::OkStatus() : Error(code, "reading the database");
 }
 
 absl::Status KdbSession::Delete(const std::string& name) {

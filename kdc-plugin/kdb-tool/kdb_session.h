@@ -14,8 +14,10 @@ extern "C" {  // the headers lack it
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 namespace mpckdc::kdbtool {
 
@@ -30,6 +32,13 @@ struct Plan {
   std::string principal;
   bool exists = false;
   uint32_t kvno_next = 1;
+  std::vector<KeyForm> keys;
+};
+
+struct NewHandles {
+  std::string principal;
+  uint32_t kvno = 0;
+  bool keep_old = false;
   std::vector<KeyForm> keys;
 };
 
@@ -54,7 +63,12 @@ class KdbSession {
   // Makes the principal if need be; takes it away again if the keys cannot be set.
   absl::Status SetHandles(const std::string& name, uint32_t kvno, bool keep_old,
                           const std::vector<KeyForm>& keys);
-  absl::StatusOr<std::vector<StoredHandle>> List();
+  // The same for many principals, in their order, with one write each: a principal that does not
+  // exist is made with its keys at once, and kadm5_hook modules do not see it. Where the database
+  // can be locked (db2) it is for the whole time, and synced once.
+  std::vector<absl::Status> SetHandlesOfMany(absl::Span<const NewHandles> principals);
+  // Calls `visit` for each handle of the database.
+  absl::Status List(absl::FunctionRef<void(const StoredHandle&)> visit);
   absl::Status Delete(const std::string& name);
 
  private:
@@ -71,6 +85,10 @@ class KdbSession {
   uint32_t PasswordLife(const std::string& policy);  // seconds; 0: for ever
   absl::Status WriteKeys(krb5_principal principal, uint32_t kvno, bool keep_old,
                          const std::vector<KeyForm>& keys, uint32_t password_life);
+  absl::Status PutWithKeys(krb5_db_entry* entry, uint32_t kvno, bool keep_old,
+                           const std::vector<KeyForm>& keys, uint32_t password_life);
+  absl::StatusOr<krb5_db_entry*> NewEntry(krb5_const_principal principal);
+  absl::Status SetHandlesAtOnce(const NewHandles& principal);
   absl::Status ReplaceKeyData(krb5_db_entry* entry, uint32_t kvno, bool keep_old,
                               const std::vector<KeyForm>& keys);
 

@@ -13,6 +13,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "kdc-plugin/kdb-tool/kdb_session.h"
 
 namespace mpckdc::kdbtool {
@@ -23,13 +24,16 @@ using nlohmann::json;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kNoSuchPrincipal = 4;
-constexpr size_t kMaxInputBytes = 1 << 20;
+constexpr size_t kMaxInputBytes = 64 << 20;
 constexpr size_t kHandleBytes = 16;
 constexpr size_t kMaxKeys = 64;
+constexpr size_t kMaxPrincipals = 1 << 16;  // of one command
 
 constexpr char kUsageText[] =
     "usage: mpc-kdb [-r REALM] plan PRINCIPAL [--create]\n"
     "       mpc-kdb [-r REALM] set-handles PRINCIPAL <JSON\n"
+    "       mpc-kdb [-r REALM] plan-many [--create] <JSON LINES\n"
+    "       mpc-kdb [-r REALM] set-handles-many <JSON LINES\n"
     "       mpc-kdb [-r REALM] list\n"
     "       mpc-kdb [-r REALM] delete PRINCIPAL\n";
 
@@ -81,56 +85,151 @@ absl::StatusOr<std::string> ReadInput() {
   return input;
 }
 
-absl::Status RunPlan(KdbSession& session, const std::string& principal, bool create) {
-  absl::StatusOr<Plan> plan = session.MakePlan(principal, create);
-  if (!plan.ok()) return plan.status();
+// The input's lines, each a JSON value.
+absl::StatusOr<std::vector<json>> ReadLines() {
+  absl::StatusOr<std::string> input = ReadInput();
+  if (!input.ok()) return input.status();
+  std::vector<json> lines;
+  for (absl::string_view line : absl::StrSplit(*input, '\n', absl::SkipEmpty())) {
+    lines.push_back(json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false));
+    if (lines.size() > kMaxPrincipals) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("at most ", kMaxPrincipals, " principals in one command"));
+    }
+  }
+  return lines;
+}
+
+void PrintLine(const json& value) {
+  // Names are bytes: what is not UTF-8 is replaced rather than refused.
+  std::cout << value.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
+}
+
+json ErrorLine(const absl::Status& status) {
+  return {{"error", std::string(status.message())}, {"not_found", absl::IsNotFound(status)}};
+}
+
+json ToJson(const Plan& plan) {
   json keys = json::array();
-  for (const KeyForm& key : plan->keys) {
+  for (const KeyForm& key : plan.keys) {
     keys.push_back(
         {{"enctype", key.enctype}, {"salt_type", key.salt_type}, {"salt", ToHex(key.salt)}});
   }
-  std::cout << json{{"principal", plan->principal},
-                    {"exists", plan->exists},
-                    {"kvno_next", plan->kvno_next},
-                    {"enctypes", keys}}
-                   .dump()
-            << "\n";
+  return {{"principal", plan.principal},
+          {"exists", plan.exists},
+          {"kvno_next", plan.kvno_next},
+          {"enctypes", keys}};
+}
+
+absl::Status RunPlan(KdbSession& session, const std::string& principal, bool create) {
+  absl::StatusOr<Plan> plan = session.MakePlan(principal, create);
+  if (!plan.ok()) return plan.status();
+  PrintLine(ToJson(*plan));
   return absl::OkStatus();
 }
 
-absl::Status RunSetHandles(KdbSession& session, const std::string& principal) {
-  absl::StatusOr<std::string> input = ReadInput();
-  if (!input.ok()) return input.status();
-  const json request = json::parse(*input, nullptr, /*allow_exceptions=*/false);
+absl::Status RunPlanMany(KdbSession& session, bool create) {
+  absl::StatusOr<std::vector<json>> names = ReadLines();
+  if (!names.ok()) return names.status();
+  for (const json& name : *names) {
+    if (!name.is_string()) return absl::InvalidArgumentError("expected a JSON string per line");
+    absl::StatusOr<Plan> plan = session.MakePlan(name.get<std::string>(), create);
+    PrintLine(plan.ok() ? ToJson(*plan) : ErrorLine(plan.status()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NewHandles> ParseNewHandles(const json& request) {
   int64_t kvno = 0;
   if (!GetNumber(request, "kvno", 1, UINT16_MAX, &kvno) || !request.contains("keys") ||
       !request["keys"].is_array() || request["keys"].empty() ||
       request["keys"].size() > kMaxKeys) {
     return absl::InvalidArgumentError("expected JSON with kvno (1 to 65535) and keys");
   }
-  const bool keep_old = request.contains("keep_old") && request["keep_old"].is_boolean() &&
-                        request["keep_old"].get<bool>();
-  std::vector<KeyForm> keys;
+  NewHandles handles;
+  handles.kvno = static_cast<uint32_t>(kvno);
+  handles.keep_old = request.contains("keep_old") && request["keep_old"].is_boolean() &&
+                     request["keep_old"].get<bool>();
   for (const json& entry : request["keys"]) {
     absl::StatusOr<KeyForm> key = ParseKey(entry);
     if (!key.ok()) return key.status();
-    keys.push_back(*std::move(key));
+    handles.keys.push_back(*std::move(key));
   }
-  return session.SetHandles(principal, static_cast<uint32_t>(kvno), keep_old, keys);
+  return handles;
+}
+
+absl::Status RunSetHandles(KdbSession& session, const std::string& principal) {
+  absl::StatusOr<std::string> input = ReadInput();
+  if (!input.ok()) return input.status();
+  absl::StatusOr<NewHandles> handles =
+      ParseNewHandles(json::parse(*input, nullptr, /*allow_exceptions=*/false));
+  if (!handles.ok()) return handles.status();
+  return session.SetHandles(principal, handles->kvno, handles->keep_old, handles->keys);
+}
+
+// Nothing is written unless all lines can be read.
+absl::Status RunSetHandlesMany(KdbSession& session) {
+  absl::StatusOr<std::vector<json>> lines = ReadLines();
+  if (!lines.ok()) return lines.status();
+  std::vector<NewHandles> principals;
+  for (const json& line : *lines) {
+    absl::StatusOr<NewHandles> handles = ParseNewHandles(line);
+    if (!handles.ok()) return handles.status();
+    if (!line.contains("principal") || !line["principal"].is_string()) {
+      return absl::InvalidArgumentError("expected a principal in each line");
+    }
+    handles->principal = line["principal"].get<std::string>();
+    principals.push_back(*std::move(handles));
+  }
+  for (const absl::Status& status : session.SetHandlesOfMany(principals)) {
+    PrintLine(status.ok() ? json::object() : ErrorLine(status));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RunList(KdbSession& session) {
-  absl::StatusOr<std::vector<StoredHandle>> found = session.List();
-  if (!found.ok()) return found.status();
-  for (const StoredHandle& h : *found) {
-    std::cout << json{{"principal", h.principal},
-                      {"kvno", h.kvno},
-                      {"enctype", h.enctype},
-                      {"handle", ToHex(h.handle)}}
-                     .dump(-1, ' ', false, json::error_handler_t::replace)
-              << "\n";
+  return session.List([](const StoredHandle& h) {
+    PrintLine(json{{"principal", h.principal},
+                   {"kvno", h.kvno},
+                   {"enctype", h.enctype},
+                   {"handle", ToHex(h.handle)}});
+  });
+}
+
+struct Command {
+  const char* name;
+  bool takes_principal;
+  bool takes_create;  // --create, after the principal
+  absl::Status (*run)(KdbSession& session, const std::string& principal, bool create);
+};
+
+constexpr Command kCommands[] = {
+    {"plan", true, true, RunPlan},
+    {"plan-many", false, true,
+     [](KdbSession& s, const std::string&, bool create) { return RunPlanMany(s, create); }},
+    {"set-handles", true, false,
+     [](KdbSession& s, const std::string& principal, bool) { return RunSetHandles(s, principal); }},
+    {"set-handles-many", false, false,
+     [](KdbSession& s, const std::string&, bool) { return RunSetHandlesMany(s); }},
+    {"delete", true, false,
+     [](KdbSession& s, const std::string& principal, bool) { return s.Delete(principal); }},
+    {"list", false, false,
+     [](KdbSession& s, const std::string&, bool) { return RunList(s); }},
+};
+
+// Null unless `arguments` are a command's.
+const Command* Parse(const std::vector<std::string>& arguments, std::string* principal,
+                     bool* create) {
+  for (const Command& command : kCommands) {
+    if (arguments.empty() || arguments[0] != command.name) continue;
+    size_t next = 1;
+    if (command.takes_principal && next < arguments.size()) *principal = arguments[next++];
+    *create = command.takes_create && next < arguments.size() && arguments[next] == "--create";
+    next += *create;
+    const bool complete = !command.takes_principal || arguments.size() > 1;
+    return complete && next == arguments.size() ? &command : nullptr;
   }
-  return absl::OkStatus();
+  return nullptr;
 }
 
 int Main(std::vector<std::string> arguments) {
@@ -139,24 +238,20 @@ int Main(std::vector<std::string> arguments) {
     realm = arguments[1];
     arguments.erase(arguments.begin(), arguments.begin() + 2);
   }
-  const std::string command = arguments.empty() ? "" : arguments[0];
-  const bool create = arguments.size() == 3 && arguments[2] == "--create" && command == "plan";
-  const bool takes_principal = command == "plan" || command == "set-handles" || command == "delete";
-  const size_t expected = takes_principal ? 2 : 1;
-  if (command == "--help") {
+  if (!arguments.empty() && arguments[0] == "--help") {
     std::cout << kUsageText;
     return 0;
   }
-  if ((!takes_principal && command != "list") || arguments.size() != expected + (create ? 1 : 0)) {
+  std::string principal;
+  bool create = false;
+  const Command* command = Parse(arguments, &principal, &create);
+  if (command == nullptr) {
     std::cerr << kUsageText;
     return kUsage;
   }
   absl::StatusOr<std::unique_ptr<KdbSession>> session = KdbSession::Open(realm);
   absl::Status status = session.status();
-  if (status.ok() && command == "plan") status = RunPlan(**session, arguments[1], create);
-  if (status.ok() && command == "set-handles") status = RunSetHandles(**session, arguments[1]);
-  if (status.ok() && command == "delete") status = (*session)->Delete(arguments[1]);
-  if (status.ok() && command == "list") status = RunList(**session);
+  if (status.ok()) status = command->run(**session, principal, create);
   std::cout.flush();
   if (status.ok() && !std::cout) status = absl::DataLossError("cannot write the answer");
   if (status.ok()) return 0;

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "mpc-server/admin/bulk_enroll.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/admin/replace_keys.h"
@@ -54,14 +54,6 @@ void Report(Session& session, const ReplacedKeys& result, absl::string_view how)
   }
 }
 
-absl::Status RefuseKrbtgt(const std::string& principal) {
-  if (KeyClassOf(principal) != v1::KEY_CLASS_TGS) return absl::OkStatus();
-  return Advise(absl::InvalidArgumentError(
-                    absl::StrCat(principal, ": a ticket-granting key that somebody has seen would "
-                                            "be no secret; the servers draw it")),
-                absl::StrCat("mpc-admin randkey ", principal));
-}
-
 absl::StatusOr<std::vector<NewKey>> KeysOfPassword(const std::vector<KdbKey>& planned,
                                                    const SecretBytes& password) {
   std::vector<NewKey> keys;
@@ -71,23 +63,6 @@ absl::StatusOr<std::vector<NewKey>> KeysOfPassword(const std::vector<KdbKey>& pl
         absl::MakeSpan(reinterpret_cast<const uint8_t*>(key.salt.data()), key.salt.size()));
     if (!base.ok()) return base.status();
     keys.push_back({key, *std::move(base)});
-  }
-  return keys;
-}
-
-absl::StatusOr<std::vector<NewKey>> KeysOfKeytab(const std::vector<KdbKey>& planned,
-                                                 const std::string& principal,
-                                                 enroll::KeytabKeys keytab) {
-  std::vector<NewKey> keys;
-  for (const KdbKey& key : planned) {
-    const auto found = keytab.keys.find(key.enctype);
-    if (found != keytab.keys.end()) keys.push_back({key, found->second});
-  }
-  if (keys.empty()) {
-    return Advise(absl::FailedPreconditionError(absl::StrCat(
-                      principal, ": the keytab has no key of an enctype that the KDC plans")),
-                  "the keytab needs aes128-gcm or aes256-gcm keys, or the equal ones of enctypes "
-                  "17 (aes128-cts) and 18 (aes256-cts)");
   }
   return keys;
 }
@@ -154,65 +129,10 @@ absl::StatusOr<ExitCode> EnrollOneOfKeytab(Session& session, const enroll::Packa
   return ExitCode::kOk;
 }
 
-struct BulkResult {
-  std::vector<ReplacedKeys> enrolled;
-  std::vector<std::string> already;
-  std::vector<std::pair<std::string, absl::Status>> failed;
-  size_t other_realms = 0;
-};
-
-ExitCode ReportBulk(Session& session, const BulkResult& result) {
-  Console& console = session.console();
-  if (console.json()) {
-    json enrolled = json::array(), failed = json::array();
-    for (const ReplacedKeys& one : result.enrolled) enrolled.push_back(ToJson(one));
-    for (const auto& [principal, why] : result.failed) {
-      failed.push_back({{"principal", principal}, {"error", std::string(why.message())}});
-    }
-    console.Print(json{{"enrolled", enrolled},
-                       {"already", result.already},
-                       {"failed", failed},
-                       {"other_realms", result.other_realms}});
-  }
-  console.Say(absl::StrCat(result.enrolled.size(), " enrolled, ", result.already.size(),
-                           " had protected keys already, ", result.failed.size(), " failed, ",
-                           result.other_realms, " of other realms left out"));
-  for (const auto& [principal, why] : result.failed) {
-    console.Say(absl::StrCat("  ", principal, ": ", why.message()), Colour::kBad);
-  }
-  if (!result.already.empty()) console.Say("  next: repeat with --replace to give those new keys");
-  return result.failed.empty() ? ExitCode::kOk : ExitCode::kFindings;
-}
-
-// Goes on after one principal's error, but not when servers or KDB do not answer.
 absl::StatusOr<ExitCode> EnrollAllOfKeytab(Session& session, const enroll::PackageSigner& signer) {
   absl::StatusOr<std::map<std::string, enroll::KeytabKeys>> keytab = LoadKeytab(session);
   if (!keytab.ok()) return keytab.status();
-  BulkResult result;
-  size_t done = 0;
-  for (auto& [principal, keys] : *keytab) {
-    session.console().Progress(done++, keytab->size(), principal);
-    if (!absl::EndsWith(principal, absl::StrCat("@", session.config().realm))) {
-      ++result.other_realms;
-      continue;
-    }
-    absl::StatusOr<ReplacedKeys> one =
-        EnrollFromKeytab(session, principal, std::move(keys), signer);
-    if (one.ok()) {
-      result.enrolled.push_back(*std::move(one));
-    } else if (absl::IsAlreadyExists(one.status())) {
-      result.already.push_back(principal);
-    } else if (ExitCodeOf(one.status()) == ExitCode::kUnavailable) {
-      session.console().EndProgress();
-      ReportBulk(session, result);
-      return Advise(one.status(), "then run the same command again: it goes on where it stopped");
-    } else {
-      result.failed.emplace_back(principal, one.status());
-    }
-  }
-  session.console().Progress(keytab->size(), keytab->size(), "done");
-  session.console().EndProgress();
-  return ReportBulk(session, result);
+  return EnrollMany(session, signer, *std::move(keytab));
 }
 
 absl::Status CheckCombination(const Options& options) {

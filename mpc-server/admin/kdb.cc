@@ -106,8 +106,9 @@ class Members {
 
 }  // namespace
 
-absl::StatusOr<KdbPlan> ParseKdbPlan(const std::string& text) {
-  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+namespace {
+
+absl::StatusOr<KdbPlan> PlanOf(const json& object) {
   Members members(object);
   KdbPlan plan;
   plan.principal = members.Text("principal");
@@ -126,6 +127,48 @@ absl::StatusOr<KdbPlan> ParseKdbPlan(const std::string& text) {
     plan.keys.push_back(std::move(planned));
   }
   return plan;
+}
+
+// A line of plan-many or set-handles-many: what became of one principal.
+absl::Status ErrorOf(const json& object) {
+  if (!object.is_object() || !object.contains("error")) return absl::OkStatus();
+  Members members(object);
+  const std::string error = members.Text("error");
+  const bool not_found = members.Flag("not_found");
+  if (!members.ok()) return Odd("an error without a text");
+  return not_found ? absl::NotFoundError(error) : absl::FailedPreconditionError(error);
+}
+
+// The answer's lines, of which there must be `expected`.
+absl::StatusOr<std::vector<json>> LinesOf(const std::string& text, size_t expected) {
+  std::vector<json> lines;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    lines.push_back(json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false));
+    if (!lines.back().is_object()) return Odd(absl::StrCat("line ", lines.size(), " is no object"));
+  }
+  if (lines.size() == expected) return lines;
+  return Odd(absl::StrCat(lines.size(), " lines for ", expected, " principals"));
+}
+
+json ToJson(uint32_t kvno, absl::Span<const KdbKey> keys, bool keep_old) {
+  json request = {{"kvno", kvno}, {"keep_old", keep_old}, {"keys", json::array()}};
+  for (const KdbKey& key : keys) {
+    request["keys"].push_back({{"enctype", key.enctype},
+                               {"salt_type", key.salt_type},
+                               {"salt", Hex(key.salt)},
+                               {"handle", Hex(key.handle)}});
+  }
+  return request;
+}
+
+std::string Line(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+absl::StatusOr<KdbPlan> ParseKdbPlan(const std::string& text) {
+  return PlanOf(json::parse(text, nullptr, /*allow_exceptions=*/false));
 }
 
 absl::StatusOr<std::vector<KdbEntry>> ParseKdbList(const std::string& json_lines) {
@@ -154,8 +197,9 @@ CommandKdb::CommandKdb(std::vector<std::string> command, bool quote_arguments,
     : command_(std::move(command)), quote_arguments_(quote_arguments), timeout_(timeout) {}
 
 absl::StatusOr<std::string> CommandKdb::Run(const std::vector<std::string>& arguments,
-                                            const std::string& input) {
+                                            const std::string& input, bool undisturbed) {
   ProcessRequest request;
+  request.undisturbed = undisturbed;
   request.arguments = command_;
   for (const std::string& argument : arguments) {
     request.arguments.push_back(quote_arguments_ ? QuoteForShell(argument) : argument);
@@ -179,16 +223,46 @@ absl::StatusOr<KdbPlan> CommandKdb::Plan(const std::string& principal, bool crea
   return ParseKdbPlan(*output);
 }
 
+absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> CommandKdb::PlanMany(
+    absl::Span<const std::string> principals, bool create) {
+  std::string input;
+  for (const std::string& principal : principals) input += Line(principal);
+  std::vector<std::string> arguments = {"plan-many"};
+  if (create) arguments.push_back("--create");
+  absl::StatusOr<std::string> output = Run(arguments, input);
+  if (!output.ok()) return output.status();
+  absl::StatusOr<std::vector<json>> lines = LinesOf(*output, principals.size());
+  if (!lines.ok()) return lines.status();
+  std::vector<absl::StatusOr<KdbPlan>> plans;
+  for (const json& line : *lines) {
+    const absl::Status error = ErrorOf(line);
+    plans.push_back(error.ok() ? PlanOf(line) : absl::StatusOr<KdbPlan>(error));
+  }
+  return plans;
+}
+
+// Ctrl-C in between would leave it open how far it came: mpc-kdb ends what it has begun.
 absl::Status CommandKdb::SetHandles(const std::string& principal, uint32_t kvno,
                                     absl::Span<const KdbKey> keys, bool keep_old) {
-  json request = {{"kvno", kvno}, {"keep_old", keep_old}, {"keys", json::array()}};
-  for (const KdbKey& key : keys) {
-    request["keys"].push_back({{"enctype", key.enctype},
-                               {"salt_type", key.salt_type},
-                               {"salt", Hex(key.salt)},
-                               {"handle", Hex(key.handle)}});
+  return Run({"set-handles", principal}, Line(ToJson(kvno, keys, keep_old)), /*undisturbed=*/true)
+      .status();
+}
+
+absl::StatusOr<std::vector<absl::Status>> CommandKdb::SetHandlesOfMany(
+    absl::Span<const KdbNewKeys> principals) {
+  std::string input;
+  for (const KdbNewKeys& one : principals) {
+    json request = ToJson(one.kvno, one.keys, one.keep_old);
+    request["principal"] = one.principal;
+    input += Line(request);
   }
-  return Run({"set-handles", principal}, request.dump() + "\n").status();
+  absl::StatusOr<std::string> output = Run({"set-handles-many"}, input, /*undisturbed=*/true);
+  if (!output.ok()) return output.status();
+  absl::StatusOr<std::vector<json>> lines = LinesOf(*output, principals.size());
+  if (!lines.ok()) return lines.status();
+  std::vector<absl::Status> results;
+  for (const json& line : *lines) results.push_back(ErrorOf(line));
+  return results;
 }
 
 absl::StatusOr<std::vector<KdbEntry>> CommandKdb::List(const std::string& principal) {

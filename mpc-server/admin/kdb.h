@@ -36,6 +36,14 @@ struct KdbEntry {
   std::string handle;
 };
 
+// What SetHandles() is told, of one principal of many.
+struct KdbNewKeys {
+  std::string principal;
+  uint32_t kvno = 0;
+  std::vector<KdbKey> keys;
+  bool keep_old = false;
+};
+
 // The KDC's database, as far as mpc-admin needs it. NotFound: no such principal.
 class Kdb {
  public:
@@ -45,6 +53,12 @@ class Kdb {
   // Makes the principal if need be. `keep_old` keeps the keys of earlier versions.
   virtual absl::Status SetHandles(const std::string& principal, uint32_t kvno,
                                   absl::Span<const KdbKey> keys, bool keep_old) = 0;
+  // The two for many principals, each with a result of its own, in their order. An error of the
+  // whole says that nothing is known about any of them.
+  virtual absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> PlanMany(
+      absl::Span<const std::string> principals, bool create) = 0;
+  virtual absl::StatusOr<std::vector<absl::Status>> SetHandlesOfMany(
+      absl::Span<const KdbNewKeys> principals) = 0;
   // All handles, or those of one principal.
   virtual absl::StatusOr<std::vector<KdbEntry>> List(const std::string& principal) = 0;
   virtual absl::Status Delete(const std::string& principal) = 0;
@@ -55,6 +69,10 @@ class Kdb {
 //                                  "enctypes": [{"enctype", "salt_type", "salt" (hex)}]}
 //   set-handles PRINCIPAL      <- {"kvno", "keep_old",
 //                                  "keys": [{"enctype", "salt_type", "salt", "handle" (hex)}]}
+//   plan-many [--create]       <- a line "PRINCIPAL" each
+//                              -> for each a line as of plan, or {"error", "not_found"}
+//   set-handles-many           <- a line as of set-handles each, with "principal"
+//                              -> for each a line {} or {"error", "not_found"}
 //   list                       -> a line {"principal", "kvno", "enctype", "handle"} per handle
 //   delete PRINCIPAL           as kadmin's delprinc
 // Exit status: 0 done, 1 failed, 2 bad command line, 4 no such principal; the reason is the last
@@ -66,12 +84,16 @@ class CommandKdb : public Kdb {
   absl::StatusOr<KdbPlan> Plan(const std::string& principal, bool create) override;
   absl::Status SetHandles(const std::string& principal, uint32_t kvno,
                           absl::Span<const KdbKey> keys, bool keep_old) override;
+  absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> PlanMany(
+      absl::Span<const std::string> principals, bool create) override;
+  absl::StatusOr<std::vector<absl::Status>> SetHandlesOfMany(
+      absl::Span<const KdbNewKeys> principals) override;
   absl::StatusOr<std::vector<KdbEntry>> List(const std::string& principal) override;
   absl::Status Delete(const std::string& principal) override;
 
  private:
   absl::StatusOr<std::string> Run(const std::vector<std::string>& arguments,
-                                  const std::string& input);
+                                  const std::string& input, bool undisturbed = false);
 
   std::vector<std::string> command_;
   bool quote_arguments_;

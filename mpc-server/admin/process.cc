@@ -58,14 +58,24 @@ struct Pipe {
   }
 };
 
-// Writing to a program that does not read must be an error, not our death.
+// Writing to a program that does not read must be an error, not our death. For this thread alone,
+// to which the kernel sends the signal: two programs may run at a time.
 class IgnorePipeSignal {
  public:
-  IgnorePipeSignal() { old_ = signal(SIGPIPE, SIG_IGN); }
-  ~IgnorePipeSignal() { signal(SIGPIPE, old_); }
+  IgnorePipeSignal() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &old_);
+  }
+  ~IgnorePipeSignal() {
+    const timespec at_once = {};
+    sigtimedwait(&pipe_, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &old_, nullptr);
+  }
 
  private:
-  void (*old_)(int);
+  sigset_t pipe_;
+  sigset_t old_;
 };
 
 std::vector<char*> Pointers(std::vector<std::string>& words) {
@@ -102,7 +112,12 @@ absl::StatusOr<pid_t> Spawn(const ProcessRequest& request, const Pipe& in, const
   sigemptyset(&defaults);
   sigaddset(&defaults, SIGPIPE);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  sigdelset(&blocked, SIGPIPE);
+  if (request.undisturbed) sigaddset(&blocked, SIGINT);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   pid_t pid = 0;
   const int error = posix_spawnp(&pid, arguments[0].c_str(), &actions, &attributes,
                                  Pointers(arguments).data(), Pointers(environment).data());

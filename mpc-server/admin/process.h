@@ -24,6 +24,7 @@ struct ProcessRequest {
   absl::Span<const uint8_t> input;       // for its standard input
   std::vector<std::string> environment;  // "NAME=value", added to ours
   absl::Duration timeout = absl::Seconds(60);
+  bool undisturbed = false;  // Ctrl-C at the terminal, which reaches it too, does not end it
 };
 
 // Runs a program to its end, without a shell. NotFound when it cannot be started, DeadlineExceeded

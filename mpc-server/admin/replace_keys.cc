@@ -27,39 +27,6 @@ absl::StatusOr<v1::Gate> GateFor(Session& session, enroll::AdminServers* servers
   return latest == old->end() ? v1::GATE_TIMESTAMP : latest->gate();
 }
 
-v1::KeyInfo InfoOf(const std::string& principal, uint32_t kvno, v1::Gate gate, const KdbKey& key) {
-  v1::KeyInfo info;
-  info.set_handle(key.handle);
-  info.set_principal(principal);
-  info.set_kvno(kvno);
-  info.set_enctype(key.enctype);
-  info.set_salt_type(key.salt_type);
-  info.set_salt(key.salt);
-  info.set_key_class(KeyClassOf(principal));
-  info.set_gate(gate);
-  return info;
-}
-
-std::vector<std::string> HandlesOf(const KdbEntries& entries, const std::string& principal) {
-  std::vector<std::string> handles;
-  const auto found = entries.find(principal);
-  if (found == entries.end()) return handles;
-  for (const KdbEntry& entry : found->second) handles.push_back(entry.handle);
-  return handles;
-}
-
-bool AllThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& handle) {
-    return std::find(present.begin(), present.end(), handle) != present.end();
-  });
-}
-
-bool AnyThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
-  return std::any_of(wanted.begin(), wanted.end(), [&](const std::string& handle) {
-    return std::find(present.begin(), present.end(), handle) != present.end();
-  });
-}
-
 // After the KDB command failed: OK when the database has the new handles all the same.
 absl::Status SettleFailedWrite(Session& session, const std::string& principal, absl::Status why,
                                enroll::KeyTransaction* transaction) {
@@ -98,6 +65,64 @@ void DeleteOld(Session& session, enroll::AdminServers* servers,
 }
 
 }  // namespace
+
+v1::KeyInfo InfoOf(const std::string& principal, uint32_t kvno, v1::Gate gate, const KdbKey& key) {
+  v1::KeyInfo info;
+  info.set_handle(key.handle);
+  info.set_principal(principal);
+  info.set_kvno(kvno);
+  info.set_enctype(key.enctype);
+  info.set_salt_type(key.salt_type);
+  info.set_salt(key.salt);
+  info.set_key_class(KeyClassOf(principal));
+  info.set_gate(gate);
+  return info;
+}
+
+std::vector<std::string> HandlesOf(const KdbEntries& entries, const std::string& principal) {
+  std::vector<std::string> handles;
+  const auto found = entries.find(principal);
+  if (found == entries.end()) return handles;
+  for (const KdbEntry& entry : found->second) handles.push_back(entry.handle);
+  return handles;
+}
+
+bool AllThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& handle) {
+    return std::find(present.begin(), present.end(), handle) != present.end();
+  });
+}
+
+bool AnyThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
+  return std::any_of(wanted.begin(), wanted.end(), [&](const std::string& handle) {
+    return std::find(present.begin(), present.end(), handle) != present.end();
+  });
+}
+
+absl::Status RefuseKrbtgt(const std::string& principal) {
+  if (KeyClassOf(principal) != v1::KEY_CLASS_TGS) return absl::OkStatus();
+  return Advise(absl::InvalidArgumentError(
+                    absl::StrCat(principal, ": a ticket-granting key that somebody has seen would "
+                                            "be no secret; the servers draw it")),
+                absl::StrCat("mpc-admin randkey ", principal));
+}
+
+absl::StatusOr<std::vector<NewKey>> KeysOfKeytab(const std::vector<KdbKey>& planned,
+                                                 const std::string& principal,
+                                                 enroll::KeytabKeys keytab) {
+  std::vector<NewKey> keys;
+  for (const KdbKey& key : planned) {
+    const auto found = keytab.keys.find(key.enctype);
+    if (found != keytab.keys.end()) keys.push_back({key, found->second});
+  }
+  if (keys.empty()) {
+    return Advise(absl::FailedPreconditionError(absl::StrCat(
+                      principal, ": the keytab has no key of an enctype that the KDC plans")),
+                  "the keytab needs aes128-gcm or aes256-gcm keys, or the equal ones of enctypes "
+                  "17 (aes128-cts) and 18 (aes256-cts)");
+  }
+  return keys;
+}
 
 absl::StatusOr<enroll::PackageSigner> LoadSigner(const Session& session) {
   const enroll::AdminIdentity& identity = session.config().identity;

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "mpc-server/admin/kdb.h"
 #include "mpc-server/admin/session.h"
+#include "mpc-server/enroll/keytab.h"
 #include "mpc-server/enroll/package_signer.h"
 #include "mpc-server/secret/secret.h"
 
@@ -36,6 +37,21 @@ struct ReplacedKeys {
 absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::PackageSigner& signer,
                                          const KdbPlan& plan, uint32_t kvno,
                                          std::vector<NewKey> keys);
+
+// What the servers are told about one new key.
+v1::KeyInfo InfoOf(const std::string& principal, uint32_t kvno, v1::Gate gate, const KdbKey& key);
+
+// Whether the database has all of the handles of a change, or some.
+bool AllThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present);
+bool AnyThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present);
+std::vector<std::string> HandlesOf(const KdbEntries& entries, const std::string& principal);
+
+// A keytab's keys for the planned ones.
+absl::StatusOr<std::vector<NewKey>> KeysOfKeytab(const std::vector<KdbKey>& planned,
+                                                 const std::string& principal,
+                                                 enroll::KeytabKeys keytab);
+// krbtgt's keys are drawn, never enrolled.
+absl::Status RefuseKrbtgt(const std::string& principal);
 
 // The plan for `principal`, refused when the principal has protected keys and `replace` is false.
 absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, bool replace);

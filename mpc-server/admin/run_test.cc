@@ -3,19 +3,24 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "mpc-server/enroll/fake_admin_service.h"
 #include "mpc-server/enroll/string_to_key.h"
 #include "mpc-server/enroll/test_identity.h"
+#include "mpc-server/limits.h"
 
 // Whole command lines against three fake servers (real gRPC) and a KDC's database in memory.
 
@@ -35,6 +40,9 @@ struct MemoryKdb {
   absl::Status fail_set;         // answered by set-handles ...
   bool set_all_the_same = false; // ... although it did its work
   absl::Status fail_list;
+  std::optional<int> fail_set_after;  // principals of many
+  std::optional<int> fail_list_after;  // lists
+  std::string fail_one;
 };
 
 class FakeKdb : public Kdb {
@@ -68,8 +76,34 @@ class FakeKdb : public Kdb {
     return state_.fail_set;
   }
 
+  absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> PlanMany(
+      absl::Span<const std::string> principals, bool create) override {
+    std::vector<absl::StatusOr<KdbPlan>> plans;
+    for (const std::string& principal : principals) plans.push_back(Plan(principal, create));
+    return plans;
+  }
+
+  // Goes as far as fail_set_after principals, then fails as a whole; fail_one is refused alone.
+  absl::StatusOr<std::vector<absl::Status>> SetHandlesOfMany(
+      absl::Span<const KdbNewKeys> principals) override {
+    std::vector<absl::Status> results;
+    for (const KdbNewKeys& one : principals) {
+      if (state_.fail_set_after.has_value() && (*state_.fail_set_after)-- == 0) {
+        state_.fail_set_after.reset();
+        return absl::UnavailableError("mpc-kdb was ended by signal 9");
+      }
+      results.push_back(one.principal == state_.fail_one
+                            ? absl::FailedPreconditionError("no room")
+                            : SetHandles(one.principal, one.kvno, one.keys, one.keep_old));
+    }
+    return results;
+  }
+
   absl::StatusOr<std::vector<KdbEntry>> List(const std::string&) override {
     if (!state_.fail_list.ok()) return state_.fail_list;
+    if (state_.fail_list_after.has_value() && (*state_.fail_list_after)-- == 0) {
+      return absl::UnavailableError("no route to the KDC");
+    }
     std::vector<KdbEntry> all;
     for (const auto& [principal, entries] : state_.principals) {
       all.insert(all.end(), entries.begin(), entries.end());
@@ -490,6 +524,142 @@ TEST_F(RunTest, EnrolsFromAKeytab) {
   EXPECT_EQ(result["already"], json({"alice@EXAMPLE.COM"}));
   EXPECT_EQ(result["failed"][0]["principal"], "carol@EXAMPLE.COM");
   ExpectKeys(2);
+}
+
+// ---- Many at once ----
+
+class BulkTest : public RunTest {
+ protected:
+  // More than two chunks.
+  static constexpr size_t kUsers = 2 * limits::kBulkPrincipals + 100;
+
+  BulkTest() : keytab_(authority_->directory() + "/many") {
+    kdb_.enctypes = {enroll::kEnctypeAes128Gcm};
+    std::ofstream out(keytab_);
+    out << "\x05\x02";
+    for (size_t i = 0; i < kUsers; ++i) out << KeytabEntry(User(i), 17, Key(i));
+  }
+
+  static std::string User(size_t i) { return absl::StrFormat("u%05d", i); }
+  static std::string Key(size_t i) { return absl::StrFormat("key of user %04d", i); }
+  Outcome EnrolAll(std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"enroll", "--all", "--keytab", keytab_});
+    return Run(more);
+  }
+  // Who is in the database has a key on all three servers, and it is the right one.
+  void ExpectNobodyHalfEnrolled() {
+    const auto committed = realm_.servers[0]->committed();
+    for (const auto& [principal, entries] : kdb_.principals) {
+      ASSERT_EQ(entries.size(), 1u);
+      ASSERT_EQ(committed.count(entries[0].handle), 1u) << principal;
+    }
+    for (size_t user : {size_t{0}, kdb_.principals.size() - 1}) {
+      EXPECT_EQ(Joined(kdb_.principals[User(user) + "@EXAMPLE.COM"][0].handle), Key(user));
+    }
+  }
+
+  const std::string keytab_;
+};
+
+TEST_F(BulkTest, EnrolsEverybodyInFewCalls) {
+  const Outcome outcome = EnrolAll();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(absl::StrCat(kUsers, " enrolled, 0 had protected keys")));
+  ExpectKeys(kUsers);
+  EXPECT_EQ(kdb_.principals.size(), kUsers);
+  ExpectNobodyHalfEnrolled();
+  EXPECT_EQ(realm_.servers[1]->calls("CommitKeys"), 3);
+  const Outcome again = EnrolAll();
+  EXPECT_EQ(again.code, 0);
+  EXPECT_THAT(again.out, HasSubstr(absl::StrCat("0 enrolled, ", kUsers, " had protected keys")));
+  ExpectKeys(kUsers);
+}
+
+// Whichever call of whichever server fails in the second chunk: the first one stays, the second
+// leaves nothing, and the same command goes on.
+TEST_F(BulkTest, GoesOnAfterAServerFailed) {
+  for (const char* method : {"StageKeys", "CommitKeys"}) {
+    SCOPED_TRACE(method);
+    for (auto& server : realm_.servers) server->Clear();
+    kdb_.principals.clear();
+    const int before = realm_.servers[1]->calls(method);
+    realm_.servers[1]->set_fault([=, this](When when, const std::string& called) {
+      return when == When::kBefore && called == method &&
+                     realm_.servers[1]->calls(method) > before + 1
+                 ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "injected")
+                 : grpc::Status::OK;
+    });
+    const Outcome outcome = EnrolAll();
+    EXPECT_EQ(outcome.code, 3);
+    EXPECT_THAT(outcome.err, HasSubstr(absl::StrCat("stopped after ", limits::kBulkPrincipals)));
+    EXPECT_THAT(outcome.err, HasSubstr("it goes on where it stopped"));
+    ExpectKeys(limits::kBulkPrincipals);
+    EXPECT_EQ(kdb_.principals.size(), limits::kBulkPrincipals);
+    realm_.servers[1]->set_fault(nullptr);
+    const Outcome again = EnrolAll();
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_THAT(again.out,
+                HasSubstr(absl::StrCat(kUsers - limits::kBulkPrincipals, " enrolled, ",
+                                       limits::kBulkPrincipals, " had protected keys already")));
+    ExpectKeys(kUsers);
+    ExpectNobodyHalfEnrolled();
+  }
+}
+
+// mpc-kdb dies in the middle of a chunk: whom it wrote are enrolled, the others' keys are withdrawn.
+TEST_F(BulkTest, GoesOnAfterTheDatabaseFailed) {
+  kdb_.fail_set_after = static_cast<int>(limits::kBulkPrincipals) + 7;
+  const Outcome outcome = EnrolAll();
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("ended by signal 9"));
+  EXPECT_EQ(kdb_.principals.size(), limits::kBulkPrincipals + 7);
+  ExpectKeys(limits::kBulkPrincipals + 7);
+  EXPECT_EQ(EnrolAll().code, 0);
+  ExpectKeys(kUsers);
+  ExpectNobodyHalfEnrolled();
+}
+
+TEST_F(BulkTest, AnUnreadableDatabaseKeepsTheKeysAndSaysSo) {
+  kdb_.fail_set_after = 3;
+  kdb_.fail_list_after = 1;
+  const Outcome outcome = EnrolAll();
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_THAT(outcome.err, HasSubstr("may or may not have the last keys"));
+  EXPECT_GE(Keys(0), limits::kBulkPrincipals) << "the database may name them";
+}
+
+TEST_F(BulkTest, OneRefusedPrincipalDoesNotStopTheOthers) {
+  kdb_.fail_one = "u00003@EXAMPLE.COM";
+  const Outcome outcome = EnrolAll();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("u00003@EXAMPLE.COM: no room"));
+  EXPECT_EQ(kdb_.principals.size(), kUsers - 1);
+  ExpectKeys(kUsers - 1);
+}
+
+TEST_F(BulkTest, ReplacesAndDeletesTheOldKeys) {
+  ASSERT_EQ(EnrolAll({"--gate", "none"}).code, 0);
+  const auto before = kdb_.principals;
+  ASSERT_EQ(EnrolAll({"--replace", "--delete-old"}).code, 0);
+  ExpectKeys(kUsers);
+  ExpectNobodyHalfEnrolled();
+  const KdbEntry& entry = kdb_.principals["u00007@EXAMPLE.COM"][0];
+  EXPECT_NE(entry.handle, before.at("u00007@EXAMPLE.COM")[0].handle);
+  EXPECT_EQ(entry.kvno, 4u) << "the keytab says 3, which the database had";
+  EXPECT_EQ(realm_.servers[2]->committed()[entry.handle].info().gate(), v1::GATE_NONE)
+      << "replaced keys keep their gate";
+}
+
+TEST_F(BulkTest, CtrlCEndsWhatIsBegun) {
+  realm_.servers[0]->set_fault([](When when, const std::string& called) {
+    if (when == When::kBefore && called == "StageKeys") raise(SIGINT);
+    return grpc::Status::OK;
+  });
+  const Outcome outcome = EnrolAll();
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr(absl::StrCat("stopped after ", limits::kBulkPrincipals)));
+  ExpectKeys(limits::kBulkPrincipals);
+  EXPECT_EQ(kdb_.principals.size(), limits::kBulkPrincipals);
 }
 
 TEST_F(RunTest, TestLoginRunsKinitInAPrivateCache) {

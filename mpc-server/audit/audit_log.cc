@@ -21,6 +21,8 @@ namespace mpckdc {
 namespace {
 
 using audit::Head;
+using audit::Members;
+using audit::MembersOf;
 using audit::Tail;
 
 constexpr mode_t kMode = 0640;
@@ -176,22 +178,23 @@ absl::Status AuditLog::HeadOfSiblings() {
 
 // ---- Writing ----
 
-absl::Status AuditLog::Append(absl::string_view kind, const Fields& fields) {
+absl::Status AuditLog::AppendMembers(absl::string_view kind, const Members& members) {
   absl::MutexLock lock(&mutex_);
   RotateIfDue();
-  return Write(kind, fields);
+  return Write(kind, members);
 }
 
 // One line; the first after an unfinished one names what is torn.
-std::string AuditLog::Encode(absl::string_view kind, const Fields& fields, Head* head) {
-  if (torn_ == 0) return audit::EncodeLine(options_.owner, clock_->Now(), kind, fields, head);
-  Fields named = fields.is_object() ? fields : Fields::object();
-  named["torn"] = {{"bytes", torn_}, {"sha256", torn_hash_}};
+std::string AuditLog::Encode(absl::string_view kind, const Members& members, Head* head) {
+  if (torn_ == 0) return audit::EncodeLine(options_.owner, clock_->Now(), kind, members, head);
+  const Members torn = MembersOf({{"torn", {{"bytes", torn_}, {"sha256", torn_hash_}}}});
+  const Members named = {
+      absl::StrCat(members.text, members.text.empty() ? "" : ",", torn.text)};
   return audit::EncodeLine(options_.owner, clock_->Now(), kind, named, head);
 }
 
 // One write(2) for the line and what has to come before it.
-absl::Status AuditLog::Write(absl::string_view kind, const Fields& fields) {
+absl::Status AuditLog::Write(absl::string_view kind, const Members& members) {
   struct stat info = {};
   if (regular_ && fstat(fd_, &info) == 0 && info.st_nlink == 0) {
     Complain(absl::StrCat("the audit log ", options_.path,
@@ -208,14 +211,14 @@ absl::Status AuditLog::Write(absl::string_view kind, const Fields& fields) {
   Head head = head_;
   std::string text = ended_ ? "" : "\n";
   if (!failing_.ok()) {
-    text += Encode("audit", {{"event", "resumed"},
-                             {"since", Rfc3339(failing_since_)},
-                             {"reason", std::string(failing_.message())}}, &head);
+    text += Encode("audit", MembersOf({{"event", "resumed"},
+                                       {"since", Rfc3339(failing_since_)},
+                                       {"reason", std::string(failing_.message())}}), &head);
   }
   const bool named = !failing_.ok();  // then the line above names what is torn
   if (!kind.empty()) {
-    text += named ? audit::EncodeLine(options_.owner, clock_->Now(), kind, fields, &head)
-                  : Encode(kind, fields, &head);
+    text += named ? audit::EncodeLine(options_.owner, clock_->Now(), kind, members, &head)
+                  : Encode(kind, members, &head);
   }
   absl::Status status = text.size() <= limits::kMaxAuditLineBytes
                             ? WriteWhole(fd_, text)
@@ -273,7 +276,7 @@ void AuditLog::Tick() {
   int copy = -1;
   {
     absl::MutexLock lock(&mutex_);
-    if (!failing_.ok()) (void)Write("", Fields());
+    if (!failing_.ok()) (void)Write("", Members());
     if (dirty_ && options_.sync == AuditSync::kInterval) {
       copy = dup(fd_);
       dirty_ = false;
@@ -341,7 +344,7 @@ absl::Status AuditLog::Rotate() {
   const uint64_t from = std::exchange(first_, head_.seq + 1);
   Fields line = {{"event", "rotated"}, {"file", BaseName(name)}, {"from", from}, {"to", head_.seq}};
   line["deleted"] = DropOldFiles();
-  return Write("audit", line);
+  return Write("audit", MembersOf(line));
 }
 
 AuditLog::Fields AuditLog::DropOldFiles() {

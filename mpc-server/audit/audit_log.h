@@ -58,7 +58,10 @@ class AuditLog {
   AuditLog& operator=(const AuditLog&) = delete;
 
   // One line. An error means that nobody may rely on the act being recorded.
-  absl::Status Append(absl::string_view kind, const Fields& fields);
+  absl::Status Append(absl::string_view kind, const Fields& fields) {
+    return AppendMembers(kind, audit::MembersOf(fields));
+  }
+  absl::Status AppendMembers(absl::string_view kind, const audit::Members& members);
   // OK, or why the last line was not written.
   absl::Status Ready() const;
   // After logrotate took the file away: goes on in a new one.
@@ -73,9 +76,9 @@ class AuditLog {
   absl::Status FindHead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HeadOfSiblings() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckOwner(const std::string& path, const audit::Tail& tail) const;
-  absl::Status Write(absl::string_view kind, const Fields& fields)
+  absl::Status Write(absl::string_view kind, const audit::Members& members)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::string Encode(absl::string_view kind, const Fields& fields, audit::Head* head)
+  std::string Encode(absl::string_view kind, const audit::Members& members, audit::Head* head)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeBack(int64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteTail(const audit::Tail& tail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -14,6 +14,11 @@
 namespace mpckdc::audit {
 namespace {
 
+std::string LineOf(const Owner& owner, absl::Time time, absl::string_view kind,
+                   const Fields& fields, Head* head) {
+  return EncodeLine(owner, time, kind, MembersOf(fields), head);
+}
+
 using ::testing::HasSubstr;
 
 constexpr int kLines = 7;
@@ -24,7 +29,7 @@ class ChainTest : public ::testing::Test {
     Head head;
     for (int i = 0; i < kLines; ++i) {
       const Fields fields = {{"n", i}, {"text", absl::StrCat("line ", i, " \"quoted\"\n")}};
-      lines_.push_back(EncodeLine({"EXAMPLE.COM", 1}, clock_.Now() + absl::Seconds(i), "batch",
+      lines_.push_back(LineOf({"EXAMPLE.COM", 1}, clock_.Now() + absl::Seconds(i), "batch",
                                   fields, &head));
     }
     head_ = head;
@@ -124,7 +129,7 @@ TEST_F(ChainTest, EveryDoubledOrMovedLineIsFound) {
 TEST_F(ChainTest, ALineWithANewHashBreaksTheNext) {
   Head head{3, std::string(lines_[2].substr(lines_[2].size() - 67, 64))};
   std::vector<std::string> lines = lines_;
-  lines[3] = EncodeLine({"EXAMPLE.COM", 1}, clock_.Now(), "batch", {{"n", "rewritten"}}, &head);
+  lines[3] = LineOf({"EXAMPLE.COM", 1}, clock_.Now(), "batch", {{"n", "rewritten"}}, &head);
   const Verification result = Check(lines);
   ASSERT_EQ(result.break_count, 1u);
   EXPECT_EQ(result.breaks[0].kind, BreakKind::kAltered);
@@ -143,7 +148,7 @@ TEST_F(ChainTest, AnInsertedLineIsFound) {
 TEST_F(ChainTest, AnotherServersLineIsForeign) {
   Head head = head_;
   std::vector<std::string> lines = lines_;
-  lines.push_back(EncodeLine({"EXAMPLE.COM", 2}, clock_.Now(), "stop", {}, &head));
+  lines.push_back(LineOf({"EXAMPLE.COM", 2}, clock_.Now(), "stop", {}, &head));
   EXPECT_EQ(Check(lines).breaks.at(0).kind, BreakKind::kForeign);
 }
 
@@ -153,7 +158,7 @@ TEST_F(ChainTest, ARewrittenEndIsIntactAndHasAnotherHead) {
   Head head{3, std::string(lines_[2].substr(lines_[2].size() - 67, 64))};
   std::vector<std::string> lines(lines_.begin(), lines_.begin() + 3);
   for (int i = 3; i < kLines; ++i) {
-    lines.push_back(EncodeLine({"EXAMPLE.COM", 1}, clock_.Now(), "batch", {{"n", 0}}, &head));
+    lines.push_back(LineOf({"EXAMPLE.COM", 1}, clock_.Now(), "batch", {{"n", 0}}, &head));
   }
   const Verification result = Check(lines, head_.hash);
   EXPECT_TRUE(result.intact());
@@ -177,7 +182,7 @@ TEST_F(ChainTest, ATornLineCountsOnlyAsTheNextLineNamesIt) {
   const Fields names = {{"torn", {{"bytes", torn.size()}, {"sha256", HashText(torn)}}}};
   std::vector<std::string> lines = lines_;
   lines.push_back(torn + "\n");
-  lines.push_back(EncodeLine({"EXAMPLE.COM", 1}, clock_.Now(), "start", names, &head));
+  lines.push_back(LineOf({"EXAMPLE.COM", 1}, clock_.Now(), "start", names, &head));
   EXPECT_TRUE(Check(lines).intact());
 
   std::vector<std::string> changed = lines;
@@ -221,9 +226,9 @@ TEST_F(ChainTest, WhatIsNoLogIsRefusedWithTheReason) {
 TEST_F(ChainTest, ALongLineIsReadWhole) {
   Head head = head_;
   std::vector<std::string> lines = lines_;
-  lines.push_back(EncodeLine({"EXAMPLE.COM", 1}, clock_.Now(), "batch",
+  lines.push_back(LineOf({"EXAMPLE.COM", 1}, clock_.Now(), "batch",
                              {{"jobs", std::string(5 << 20, 'x')}}, &head));
-  lines.push_back(EncodeLine({"EXAMPLE.COM", 1}, clock_.Now(), "stop", {}, &head));
+  lines.push_back(LineOf({"EXAMPLE.COM", 1}, clock_.Now(), "stop", {}, &head));
   EXPECT_TRUE(Check(lines).intact());
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/audit/line.h"
 
-#include <sodium.h>
-
 #include <algorithm>
 #include <cassert>
 
@@ -11,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "mpc-server/hash/sha256.h"
 
 namespace mpckdc::audit {
 namespace {
@@ -50,29 +49,37 @@ bool TakeNumber(absl::string_view* text, uint64_t* number) {
 }  // namespace
 
 std::string HashText(absl::string_view bytes) {
-  unsigned char digest[crypto_hash_sha256_BYTES];
-  crypto_hash_sha256(digest, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  const Digest digest = Sha256(bytes);
   return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest), sizeof digest));
+      absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()));
+}
+
+Members MembersOf(const Fields& fields) {
+  assert(fields.is_object() || fields.is_null());
+  if (!fields.is_object() || fields.empty()) return {};
+  const std::string text = Dump(fields);
+  return {text.substr(1, text.size() - 2)};
+}
+
+std::string JsonText(absl::string_view text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+  });
+  if (plain) return absl::StrCat("\"", text, "\"");
+  return Dump(Fields(std::string(text)));
 }
 
 std::string OwnerText(const Owner& owner) {
-  std::string text = Dump(Fields{{"realm", owner.realm}, {"party", owner.party}});
-  return text.substr(1, text.size() - 2);
+  return MembersOf({{"realm", owner.realm}, {"party", owner.party}}).text;
 }
 
 std::string EncodeLine(const Owner& owner, absl::Time time, absl::string_view kind,
-                       const Fields& fields, Head* head) {
-  assert(fields.is_object() || fields.is_null());
+                       const Members& members, Head* head) {
   std::string line = absl::StrCat(
       "{\"v\":", kFormatVersion, ",\"seq\":", head->seq + 1, ",\"prev\":\"", head->hash,
       "\",\"time\":\"", absl::FormatTime(kTimeFormat, time, absl::UTCTimeZone()), "\",",
       OwnerText(owner), kKindField, kind, "\"");
-  if (fields.is_object() && !fields.empty()) {
-    line += ',';
-    line += Dump(fields).substr(1);
-    line.pop_back();
-  }
+  if (!members.text.empty()) absl::StrAppend(&line, ",", members.text);
   head->hash = HashText(line);
   ++head->seq;
   absl::StrAppend(&line, kHashField, head->hash, kEnd, "\n");

@@ -45,10 +45,19 @@ struct Head {
 // SHA-256 in hexadecimal.
 std::string HashText(absl::string_view bytes);
 
-// The text of the line after `head`, with its newline; moves `head` on to it. `fields` is an object
-// or null and has none of the names above.
+// Fields as a line spells them: `"name":value,...`. Made by MembersOf(), or put together from
+// JsonText() where a line has thousands of them.
+struct Members {
+  std::string text;
+};
+// `fields` is an object or null and has none of the names above.
+Members MembersOf(const Fields& fields);
+// A JSON string with its quotes. What is not UTF-8 is replaced, what is not ASCII escaped.
+std::string JsonText(absl::string_view text);
+
+// The text of the line after `head`, with its newline; moves `head` on to it.
 std::string EncodeLine(const Owner& owner, absl::Time time, absl::string_view kind,
-                       const Fields& fields, Head* head);
+                       const Members& members, Head* head);
 
 // What every line has. The views point into the text that was parsed.
 struct Line {

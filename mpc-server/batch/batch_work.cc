@@ -39,18 +39,22 @@ AesBits KeyUse::bits() const {
   return info->enctype == kEnctypeAes128Gcm ? AesBits::k128 : AesBits::k256;
 }
 
-SharedPowers PowersCache::Find(const Handle& handle, uint32_t usage, const SharedBlock& h,
-                               size_t count) const {
+const SharedPowers* PowersCache::Find(const Handle& handle, uint32_t usage, const SharedBlock& h,
+                                      size_t count) const {
   const auto it = entries_.find({handle, usage});
-  if (it == entries_.end() || it->second.powers->size() < count) return nullptr;
+  if (it == entries_.end() || it->second.powers.powers.size() < count) return nullptr;
   const SharedBlock& kept = it->second.h.Get();
-  return kept.x == h.x && kept.a == h.a ? it->second.powers : nullptr;
+  return kept.x == h.x && kept.a == h.a ? &it->second.powers : nullptr;
 }
 
-void PowersCache::Put(const Handle& handle, uint32_t usage, const SharedBlock& h,
-                      SharedPowers powers) {
+const SharedPowers& PowersCache::Put(const Handle& handle, uint32_t usage, const SharedBlock& h,
+                                     absl::Span<const SharedBlock> powers) {
   if (entries_.size() >= kMaxCachedKeys && !entries_.contains({handle, usage})) entries_.clear();
-  entries_[{handle, usage}] = {Secret<SharedBlock>(h), std::move(powers)};
+  Entry& entry = entries_[{handle, usage}];
+  auto owner = std::make_shared<const SecretVector<SharedBlock>>(powers.begin(), powers.end());
+  const absl::Span<const SharedBlock> all(*owner);
+  entry = {Secret<SharedBlock>(h), {std::move(owner), all}};
+  return entry.powers;
 }
 
 BatchWork::BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache,
@@ -72,10 +76,12 @@ Lanes BatchWork::AddLanes(const KeyUse& key, const Nonce& nonce, size_t count) {
   return lanes;
 }
 
-void BatchWork::NeedPowers(const KeyUse& key, size_t count) {
-  PowersNeed& need = needs_[{key.info->handle, key.key->usage}];
-  need.key = key;
-  need.count = std::max(need.count, count);
+void BatchWork::NeedPowers(KeyUse& key, size_t count) {
+  const auto [it, first] =
+      need_of_.try_emplace({key.info->handle, key.key->usage}, static_cast<uint32_t>(needs_.size()));
+  key.powers = it->second;
+  if (first) needs_.push_back({key, 0});
+  needs_[key.powers].count = std::max(needs_[key.powers].count, count);
 }
 
 void BatchWork::Plan() {
@@ -101,32 +107,40 @@ void BatchWork::Plan() {
   }
 }
 
-std::vector<BatchWork::KeyId> BatchWork::RequestMissingPowers(
-    SecretVector<GhashPowersRequest>* requests) {
-  std::vector<KeyId> ids;
-  for (const auto& [id, need] : needs_) {
+// Returns the needs that the cache does not fill.
+std::vector<size_t> BatchWork::RequestMissingPowers(SecretVector<GhashPowersRequest>* requests) {
+  std::vector<size_t> missing;
+  powers_.resize(needs_.size());
+  requests->reserve(needs_.size());
+  for (size_t i = 0; i < needs_.size(); ++i) {
+    const PowersNeed& need = needs_[i];
     const SharedBlock& h = need.key.key->h;
-    const bool cached = need.key.info->key_class == KeyClass::kTgs;
-    if (SharedPowers kept = cached ? cache_.Find(id.first, id.second, h, need.count) : nullptr) {
-      powers_[id] = std::move(kept);
-      continue;
+    if (need.cached()) {
+      const SharedPowers* kept =
+          cache_.Find(need.key.info->handle, need.key.key->usage, h, need.count);
+      if (kept != nullptr) {
+        powers_[i] = *kept;
+        continue;
+      }
     }
-    const size_t count = cached ? CachedCount(need.count) : need.count;
+    const size_t count = need.cached() ? CachedCount(need.count) : need.count;
     requests->push_back({h, static_cast<uint32_t>(count)});
-    ids.push_back(id);
+    missing.push_back(i);
   }
-  return ids;
+  return missing;
 }
 
-void BatchWork::KeepPowers(const GhashPowers& circuit, const std::vector<KeyId>& ids) {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    const absl::Span<const SharedBlock> powers = circuit.powers(i);
-    auto kept = std::make_shared<const SecretVector<SharedBlock>>(powers.begin(), powers.end());
-    const KeyUse& key = needs_[ids[i]].key;
-    if (key.info->key_class == KeyClass::kTgs) {
-      cache_.Put(ids[i].first, ids[i].second, key.key->h, kept);
-    }
-    powers_[ids[i]] = std::move(kept);
+// One piece of memory for the powers of all keys: it lives as long as a seal needs some of them.
+void BatchWork::KeepPowers(GhashPowers& circuit, const std::vector<size_t>& missing) {
+  std::vector<absl::Span<const SharedBlock>> spans;
+  for (size_t i = 0; i < missing.size(); ++i) spans.push_back(circuit.powers(i));
+  const auto all = std::make_shared<const SecretVector<SharedBlock>>(circuit.TakePowers());
+  for (size_t i = 0; i < missing.size(); ++i) {
+    const KeyUse& key = needs_[missing[i]].key;
+    powers_[missing[i]] =
+        needs_[missing[i]].cached()
+            ? cache_.Put(key.info->handle, key.key->usage, key.key->h, spans[i])
+            : SharedPowers{all, spans[i]};
   }
 }
 
@@ -137,13 +151,13 @@ Sbox BatchWork::SboxOf(size_t blocks) {
 
 absl::Status BatchWork::ComputeBlocks(Circuit& first) {
   SecretVector<GhashPowersRequest> requests;
-  const std::vector<KeyId> ids = RequestMissingPowers(&requests);
+  const std::vector<size_t> missing = RequestMissingPowers(&requests);
   GhashPowers powers;
   powers.Reset(requests);
   Circuit* const others[] = {&first, &powers};
   const absl::Status status =
       blocks_.Run(rings_, lanes128_, lanes256_, SboxOf(aes_blocks()), others, &cost_);
-  if (status.ok()) KeepPowers(powers, ids);
+  if (status.ok()) KeepPowers(powers, missing);
   return status;
 }
 
@@ -153,15 +167,11 @@ const SharedBlock& BatchWork::Output(const Lanes& lanes, size_t i) const {
                                       : blocks_.outputs256())[lanes.first + i];
 }
 
-SharedPowers BatchWork::PowersOf(const KeyUse& key) const {
-  return powers_.at({key.info->handle, key.key->usage});
-}
-
 // Zero if and only if `tag` is right.
 SharedBlock BatchWork::TagDifference(const KeyUse& key, const Lanes& lanes, absl::string_view aad,
                                      absl::string_view ciphertext, const Tag& tag) const {
   const std::vector<Block> blocks = GhashBlocks(AsBytes(aad), AsBytes(ciphertext));
-  return AddPublic(GhashLinear(blocks, *PowersOf(key)) ^ Output(lanes, 0), tag);
+  return AddPublic(GhashLinear(blocks, PowersOf(key).powers) ^ Output(lanes, 0), tag);
 }
 
 absl::Status BatchWork::CheckTags() {

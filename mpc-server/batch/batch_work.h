@@ -18,13 +18,13 @@
 #define MPC_SERVER_BATCH_BATCH_WORK_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "mpc-server/batch/job_queue.h"
@@ -44,6 +44,7 @@ namespace mpckdc {
 struct KeyUse {
   const KeyInfo* info = nullptr;
   const UsageKey* key = nullptr;
+  uint32_t powers = 0;  // BatchWork's: which of its powers of H are this key's
 
   AesBits bits() const;
 };
@@ -97,16 +98,17 @@ struct JobWork {
 class PowersCache {
  public:
   // nullptr unless at least `count` powers of this very share of H are kept.
-  SharedPowers Find(const Handle& handle, uint32_t usage, const SharedBlock& h,
-                    size_t count) const;
-  void Put(const Handle& handle, uint32_t usage, const SharedBlock& h, SharedPowers powers);
+  const SharedPowers* Find(const Handle& handle, uint32_t usage, const SharedBlock& h,
+                           size_t count) const;
+  const SharedPowers& Put(const Handle& handle, uint32_t usage, const SharedBlock& h,
+                          absl::Span<const SharedBlock> powers);
 
  private:
   struct Entry {
     Secret<SharedBlock> h;
     SharedPowers powers;
   };
-  std::map<std::pair<Handle, uint32_t>, Entry> entries_;
+  absl::flat_hash_map<std::pair<Handle, uint32_t>, Entry> entries_;
 };
 
 inline constexpr AesCut kBatchCut = {limits::kPartBlocks, limits::kPartsUnderWay,
@@ -124,7 +126,7 @@ class BatchWork {
 
   // After ComputeBlocks. The share of a part's i-th lane.
   const SharedBlock& Output(const Lanes& lanes, size_t i) const;
-  SharedPowers PowersOf(const KeyUse& key) const;
+  const SharedPowers& PowersOf(const KeyUse& key) const { return powers_[key.powers]; }
 
   uint64_t aes_blocks() const { return lanes128_.size() + lanes256_.size(); }
   const Cost& cost() const { return cost_; }
@@ -132,17 +134,17 @@ class BatchWork {
   static Sbox SboxOf(size_t blocks);
 
  private:
-  using KeyId = std::pair<Handle, uint32_t>;
   struct PowersNeed {
     KeyUse key;
     size_t count = 0;
+    bool cached() const { return key.info->key_class == KeyClass::kTgs; }
   };
 
   void Plan();
   Lanes AddLanes(const KeyUse& key, const Nonce& nonce, size_t count);
-  void NeedPowers(const KeyUse& key, size_t count);
-  std::vector<KeyId> RequestMissingPowers(SecretVector<GhashPowersRequest>* requests);
-  void KeepPowers(const GhashPowers& circuit, const std::vector<KeyId>& ids);
+  void NeedPowers(KeyUse& key, size_t count);
+  std::vector<size_t> RequestMissingPowers(SecretVector<GhashPowersRequest>* requests);
+  void KeepPowers(GhashPowers& circuit, const std::vector<size_t>& missing);
   SharedBlock TagDifference(const KeyUse& key, const Lanes& lanes, absl::string_view aad,
                             absl::string_view ciphertext, const Tag& tag) const;
 
@@ -152,8 +154,10 @@ class BatchWork {
   PowersCache& cache_;
   std::vector<JobWork>& work_;
   std::vector<AesLane> lanes128_, lanes256_;
-  std::map<KeyId, PowersNeed> needs_;  // ordered: the same at the three
-  std::map<KeyId, SharedPowers> powers_;
+  // In the order of their first use, which is the same at the three.
+  std::vector<PowersNeed> needs_;
+  absl::flat_hash_map<std::pair<Handle, uint32_t>, uint32_t> need_of_;
+  std::vector<SharedPowers> powers_;  // of needs_, after ComputeBlocks
   Cost cost_;
 };
 

@@ -15,7 +15,6 @@
 #include <array>
 #include <atomic>
 #include <list>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +22,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/batch/agreement.h"
 #include "mpc-server/batch/batch_work.h"
@@ -62,7 +63,7 @@ class BatchRecords {
 
  private:
   ShareStore* const store_;
-  std::map<Handle, absl::StatusOr<KeyRecord>> records_;  // stable addresses
+  absl::node_hash_map<Handle, absl::StatusOr<KeyRecord>> records_;  // stable addresses
 };
 
 struct WaitingDraw {
@@ -183,10 +184,10 @@ class JobEngine::Impl {
   struct Answered {
     WaitingJobPtr job;
     JobResult result;
-    std::vector<PendingSeal> pending;
+    PendingJob pending;
   };
   std::vector<Answered> Results(PeerSession& session, Ballot& ballot, std::vector<JobWork>& work,
-                                BatchWork& batch, const std::shared_ptr<const TagMaskKeys>& keys);
+                                BatchWork& batch, TagMaskKeys keys);
   void RecordAndAnswer(std::vector<Answered> answers, BatchRecords& records, BatchReport* report);
   void NoteRecorder();
   void RecordUnbatched();

@@ -78,9 +78,9 @@ KeyUse UseOfKey(BatchRecords& records, const Handle& handle, uint32_t usage) {
 }  // namespace
 
 const absl::StatusOr<KeyRecord>& BatchRecords::Get(const Handle& handle) {
-  const auto it = records_.find(handle);
-  if (it != records_.end()) return it->second;
-  return records_.emplace(handle, store_->Get(handle)).first->second;
+  const auto [it, first] = records_.try_emplace(handle);
+  if (first) it->second = store_->Get(handle);
+  return it->second;
 }
 
 const KeyRecord* BatchRecords::Find(const Handle& handle) {
@@ -326,11 +326,13 @@ absl::Status JobEngine::Impl::Compute(const Digest& view, BatchWork& batch) {
 
 std::vector<JobEngine::Impl::Answered> JobEngine::Impl::Results(
     PeerSession& session, Ballot& ballot, std::vector<JobWork>& work, BatchWork& batch,
-    const std::shared_ptr<const TagMaskKeys>& keys) {
+    TagMaskKeys keys) {
   std::vector<Judgement> judgements =
       judge_.Decide(work, ballot.proposal.time, clock_->Now());
   SettleQuotas(work, judgements);
   OutputMasks masks = session.party().output_masks();
+  const auto seals = std::make_shared<SealBatch>(SealBatch{std::move(keys), {}});
+  seals->masks_a.reserve(ballot.proposal.nonces);  // each seal takes one
   std::vector<Answered> answers;
   answers.reserve(work.size());
   for (size_t i = 0; i < work.size(); ++i) {
@@ -338,7 +340,8 @@ std::vector<JobEngine::Impl::Answered> JobEngine::Impl::Results(
     Answered answer{job, {job->job.id, std::move(judgements[i]), {}, {}, {}}, {}};
     if (answer.result.judgement.ok()) {
       answer.result = OutputOf(masks, ballot.proposal.number, batch, work[i]);
-      answer.pending = PendingOf(batch, work[i], keys);
+      answer.pending = PendingOf(batch, work[i], *seals);
+      answer.pending.batch = seals;
     }
     answers.push_back(std::move(answer));
   }
@@ -362,9 +365,9 @@ void JobEngine::Impl::RecordAndAnswer(std::vector<Answered> answers, BatchRecord
       Judgement why = Refuse(Verdict::kUnavailable, std::string(recorded.message()));
       report->jobs[i].judgement = why;
       answer.result = {answer.job->job.id, std::move(why), {}, {}, {}};
-      answer.pending.clear();
+      answer.pending = {};
     }
-    if (!answer.pending.empty()) {
+    if (!answer.pending.seals.empty()) {
       pending_.Add(answer.job->kdc, answer.job->job.id, std::move(answer.pending),
                    now + limits::kPendingSealLife);
     }
@@ -418,7 +421,7 @@ absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
   std::vector<Refused> refused;
   std::vector<JobWork> work = AdmitJobs(ballot, &refused);
   session.rings->BeginBatch(ballot.proposal.number);
-  const std::shared_ptr<const TagMaskKeys> keys = DrawTagMaskKeys(session.party());
+  TagMaskKeys keys = DrawTagMaskKeys(session.party());
   BatchWork batch(*session.rings, session.blocks, session.powers, work);
   for (const JobWork& job : work) {
     report.waited = std::max(report.waited, report.started - job.waiting->received);
@@ -442,7 +445,7 @@ absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
     answers.push_back({job, {job->job.id, std::move(why), {}, {}, {}}, {}});
   };
   if (report.status.ok()) {
-    answers = Results(session, ballot, work, batch, keys);
+    answers = Results(session, ballot, work, batch, std::move(keys));
     for (Refused& r : refused) refuse(r.job, std::move(r.why));
   } else {
     // What they took from their quotas stays taken: a neighbour may have seen which tags are good.

@@ -41,16 +41,16 @@ absl::Span<uint8_t> Writable(std::string& text) {
 
 }  // namespace
 
-std::shared_ptr<const TagMaskKeys> DrawTagMaskKeys(PartyContext& party) {
+TagMaskKeys DrawTagMaskKeys(PartyContext& party) {
   // A random share is (F(k_i) + F(k_{i+1}), F(k_{i+1})): a is shared with the next party alone,
   // x + a with the previous one alone.
   SecretVector<SharedBlock> random(2);
   party.DrawRandom(absl::MakeSpan(random));
-  auto keys = std::make_shared<TagMaskKeys>();
+  TagMaskKeys keys;
   for (const SharedBlock& r : random) {
     const Block own = XorBlocks(r.x, r.a);
-    keys->own.insert(keys->own.end(), own.begin(), own.end());
-    keys->next.insert(keys->next.end(), r.a.begin(), r.a.end());
+    keys.own.insert(keys.own.end(), own.begin(), own.end());
+    keys.next.insert(keys.next.end(), r.a.begin(), r.a.end());
   }
   return keys;
 }
@@ -75,7 +75,7 @@ JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,
   for (size_t i = 0; i < work.make_macs.size(); ++i) {
     const MakeMacWork& mac = work.make_macs[i];
     const std::vector<Block> blocks = GhashBlocks(AsBytes(mac.data), {});
-    MakeMacResult out{mac.nonce, XorBlocks(GhashLinearA(blocks, *batch.PowersOf(mac.key)),
+    MakeMacResult out{mac.nonce, XorBlocks(GhashLinearA(blocks, batch.PowersOf(mac.key).powers),
                                            batch.Output(mac.lanes, 0).a)};
     masks.Xor(OutputNumber(Field::kMakeMac, i), absl::MakeSpan(out.tag_share));
     result.make_macs.push_back(out);
@@ -83,18 +83,14 @@ JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,
   return result;
 }
 
-std::vector<PendingSeal> PendingOf(const BatchWork& batch, const JobWork& work,
-                                   const std::shared_ptr<const TagMaskKeys>& keys) {
-  std::vector<PendingSeal> pending;
+PendingJob PendingOf(const BatchWork& batch, const JobWork& work, SealBatch& seals) {
+  PendingJob pending;
+  pending.digest = work.waiting->digest;
   for (const SealWork& seal : work.seals) {
-    PendingSeal p;
-    p.header = seal.header;
-    p.max_plaintext = seal.max_plaintext;
-    p.powers = batch.PowersOf(seal.key);
-    p.mask_a.push_back(batch.Output(seal.lanes, 0).a);
-    p.mask_keys = keys;
-    p.context = SealContext(work.waiting->digest, seal.nonce);
-    pending.push_back(std::move(p));
+    const auto mask = static_cast<uint32_t>(seals.masks_a.size());
+    seals.masks_a.push_back(batch.Output(seal.lanes, 0).a);
+    pending.seals.push_back(
+        {seal.header, seal.nonce, seal.max_plaintext, mask, batch.PowersOf(seal.key)});
   }
   return pending;
 }

@@ -14,13 +14,13 @@
 namespace mpckdc {
 
 // Of one batch. The same calls at the three parties, before its first round.
-std::shared_ptr<const TagMaskKeys> DrawTagMaskKeys(PartyContext& party);
+TagMaskKeys DrawTagMaskKeys(PartyContext& party);
 
 // Of a job that this server judged OK.
 JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,
                    const JobWork& work);
-std::vector<PendingSeal> PendingOf(const BatchWork& batch, const JobWork& work,
-                                   const std::shared_ptr<const TagMaskKeys>& keys);
+// What its tags will take. `seals` is the batch's; the masks are added to it.
+PendingJob PendingOf(const BatchWork& batch, const JobWork& work, SealBatch& seals);
 
 }  // namespace mpckdc
 

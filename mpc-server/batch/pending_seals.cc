@@ -27,11 +27,20 @@ absl::Span<const uint8_t> Bytes(absl::string_view text) {
 }
 
 // This server's additive share of the tag, before masking.
-Block TagShare(const PendingSeal& seal, absl::string_view ciphertext) {
+Block TagShare(const PendingSeal& seal, const Block& mask_a, absl::string_view ciphertext) {
   const std::vector<Block> blocks =
       GhashBlocks(Bytes(HeaderAad(seal.header)), Bytes(ciphertext));
-  assert(blocks.size() <= seal.powers->size());
-  return XorBlocks(GhashLinearA(blocks, *seal.powers), seal.mask_a[0]);
+  assert(blocks.size() <= seal.powers.powers.size());
+  return XorBlocks(GhashLinearA(blocks, seal.powers.powers), mask_a);
+}
+
+// What a seal's mask is keyed by, before the tag request is added to it.
+Digest SealContext(const Digest& job_digest, const Nonce& nonce) {
+  std::string bytes("mpc-kdc seal v1");
+  bytes.push_back('\0');
+  bytes.append(reinterpret_cast<const char*>(job_digest.data()), job_digest.size());
+  bytes.append(reinterpret_cast<const char*>(nonce.data()), nonce.size());
+  return Sha256(bytes);
 }
 
 }  // namespace
@@ -41,73 +50,65 @@ Block TagMaskKeys::Mask(const Digest& hash) const {
   return XorBlocks(KeyedHash(own, hash), KeyedHash(next, hash));
 }
 
-Digest SealContext(const Digest& job_digest, const Nonce& nonce) {
-  std::string bytes("mpc-kdc seal v1");
-  bytes.push_back('\0');
-  bytes.append(reinterpret_cast<const char*>(job_digest.data()), job_digest.size());
-  bytes.append(reinterpret_cast<const char*>(nonce.data()), nonce.size());
-  return Sha256(bytes);
+void PendingSeals::Add(const KdcIdentity& kdc, JobId id, PendingJob job, absl::Time expires) {
+  static_assert(limits::kMaxPartsPerJob <= 32);  // Entry::answered
+  const absl::MutexLock lock(&mu_);
+  while (!by_age_.empty() && seals_ + job.seals.size() > limits::kMaxPendingSeals) DropOldest();
+  seals_ += job.seals.size();
+  Key key{kdc, id};
+  by_age_.push_back({expires, key});
+  entries_.insert_or_assign(std::move(key), Entry{std::move(job), 0, expires});
 }
 
-void PendingSeals::Add(const KdcIdentity& kdc, JobId job, std::vector<PendingSeal> seals,
-                       absl::Time expires) {
-  const absl::MutexLock lock(&mu_);
-  while (!by_age_.empty() && seals_ + seals.size() > limits::kMaxPendingSeals) DropOldest();
-  Entry entry;
-  entry.expires = expires;
-  for (PendingSeal& seal : seals) {
-    entry.seals.push_back(std::make_unique<PendingSeal>(std::move(seal)));
-  }
-  seals_ += entry.seals.size();
-  entries_[{kdc, job}] = std::move(entry);
-  by_age_.push_back({expires, {kdc, job}});
+void PendingSeals::Erase(absl::flat_hash_map<Key, Entry>::iterator it) {
+  seals_ -= it->second.job.seals.size();
+  entries_.erase(it);
 }
 
 void PendingSeals::DropOldest() {
   const auto it = entries_.find(by_age_.front().second);
-  if (it != entries_.end()) {
-    seals_ -= it->second.seals.size();
-    entries_.erase(it);
-  }
+  if (it != entries_.end()) Erase(it);
   by_age_.pop_front();
 }
 
-std::unique_ptr<PendingSeal> PendingSeals::Take(const KdcIdentity& kdc, const TagRequest& request,
-                                                absl::Time now, Judgement* why) {
+Judgement PendingSeals::Take(const KdcIdentity& kdc, const TagRequest& request, absl::Time now,
+                             Taken* out) {
   const absl::MutexLock lock(&mu_);
   const auto it = entries_.find({kdc, request.job});
   if (it == entries_.end() || it->second.expires <= now ||
-      request.seal >= it->second.seals.size()) {
-    *why = Refuse(Verdict::kRefused, absl::StrCat("no seal ", request.seal, " of job ", request.job,
-                                                  " is waiting for its tag"));
-    return nullptr;
+      request.seal >= it->second.job.seals.size()) {
+    return Refuse(Verdict::kRefused, absl::StrCat("no seal ", request.seal, " of job ",
+                                                  request.job, " is waiting for its tag"));
   }
-  std::unique_ptr<PendingSeal>& waiting = it->second.seals[request.seal];
-  if (!Upheld(Defence::kOneTag) && waiting != nullptr) {
-    return std::make_unique<PendingSeal>(*waiting);
-  }
-  std::unique_ptr<PendingSeal> seal = std::move(waiting);
-  if (seal == nullptr) {
-    *why = Refuse(Verdict::kRefused, absl::StrCat("the tag of seal ", request.seal, " of job ",
+  Entry& entry = it->second;
+  const uint32_t bit = 1u << request.seal;
+  if ((entry.answered & bit) != 0 && Upheld(Defence::kOneTag)) {
+    return Refuse(Verdict::kRefused, absl::StrCat("the tag of seal ", request.seal, " of job ",
                                                   request.job, " was already given"));
   }
-  return seal;
+  entry.answered |= bit;
+  *out = {entry.job.batch, entry.job.digest, entry.job.seals[request.seal]};
+  const bool all = entry.answered == (1u << entry.job.seals.size()) - 1;
+  if (all && Upheld(Defence::kOneTag)) Erase(it);
+  return Ok();
 }
 
 TagResult PendingSeals::Finish(const KdcIdentity& kdc, const TagRequest& request, absl::Time now) {
   TagResult result{request.job, request.seal, Ok(), {}};
-  const std::unique_ptr<PendingSeal> seal = Take(kdc, request, now, &result.judgement);
-  if (seal == nullptr) return result;
+  Taken taken;
+  result.judgement = Take(kdc, request, now, &taken);
+  if (!result.judgement.ok()) return result;
+  const PendingSeal& seal = taken.seal;
   const size_t size = request.ciphertext.size();
-  if (size < kZeroBytes || size > kZeroBytes + seal->max_plaintext) {
+  if (size < kZeroBytes || size > kZeroBytes + seal.max_plaintext) {
     result.judgement = Refuse(
         Verdict::kMalformed, absl::StrCat("ciphertext of ", size, " bytes for a seal of at most ",
-                                          kZeroBytes + seal->max_plaintext));
+                                          kZeroBytes + seal.max_plaintext));
     return result;
   }
-  const Digest context = TagRequestDigest(seal->context, request);
-  result.tag_share =
-      XorBlocks(TagShare(*seal, request.ciphertext), seal->mask_keys->Mask(context));
+  const Digest context = TagRequestDigest(SealContext(taken.digest, seal.nonce), request);
+  result.tag_share = XorBlocks(TagShare(seal, taken.batch->masks_a[seal.mask], request.ciphertext),
+                               taken.batch->mask_keys.Mask(context));
   return result;
 }
 

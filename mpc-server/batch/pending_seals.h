@@ -10,11 +10,15 @@
 // combine to noise. The mask keys are drawn with the batch and live no longer than its seals, so a
 // lost connection between the servers does not lose them.
 //
+// What the seals of a batch need is kept once for the batch, until the last of its jobs has all its
+// tags or is forgotten: thousands of logins wait here at a time.
+//
 // Thread-safe.
 #ifndef MPC_SERVER_BATCH_PENDING_SEALS_H_
 #define MPC_SERVER_BATCH_PENDING_SEALS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
@@ -23,8 +27,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/protocol/replicated_share.h"
@@ -41,25 +47,37 @@ struct TagMaskKeys {
   Block Mask(const Digest& hash) const;
 };
 
-using SharedPowers = std::shared_ptr<const SecretVector<SharedBlock>>;  // H^1, H^2, ...
+// H^1, H^2, ... of one key, and what keeps them.
+struct SharedPowers {
+  std::shared_ptr<const SecretVector<SharedBlock>> owner;
+  absl::Span<const SharedBlock> powers;
+};
+
+// What the seals of one batch share.
+struct SealBatch {
+  TagMaskKeys mask_keys;
+  SecretVector<Block> masks_a;  // of each seal: this server's a component of AES(Kg, J0)
+};
 
 // What finishing one seal takes.
 struct PendingSeal {
   std::string header;
+  Nonce nonce{};
   uint32_t max_plaintext = 0;
+  uint32_t mask = 0;  // its index in the batch
   SharedPowers powers;
-  SecretVector<Block> mask_a;  // one block: this server's a component of AES(Kg, J0)
-  std::shared_ptr<const TagMaskKeys> mask_keys;
-  Digest context{};            // of the job as received, the batch and the seal: see SealContext
 };
 
-// What a seal's mask is keyed by, before the tag request is added to it.
-Digest SealContext(const Digest& job_digest, const Nonce& nonce);
+struct PendingJob {
+  std::shared_ptr<const SealBatch> batch;
+  Digest digest{};  // of the job as received
+  absl::InlinedVector<PendingSeal, 2> seals;
+};
 
 class PendingSeals {
  public:
   // Forgets the oldest job when limits::kMaxPendingSeals are kept.
-  void Add(const KdcIdentity& kdc, JobId job, std::vector<PendingSeal> seals, absl::Time expires);
+  void Add(const KdcIdentity& kdc, JobId id, PendingJob job, absl::Time expires);
   TagResult Finish(const KdcIdentity& kdc, const TagRequest& request, absl::Time now);
   void Prune(absl::Time now);
   size_t size() const;
@@ -67,14 +85,20 @@ class PendingSeals {
  private:
   using Key = std::pair<KdcIdentity, JobId>;
   struct Entry {
-    std::vector<std::unique_ptr<PendingSeal>> seals;  // null: answered
+    PendingJob job;
+    uint32_t answered = 0;  // a bit per seal
     absl::Time expires;
+  };
+  struct Taken {
+    std::shared_ptr<const SealBatch> batch;
+    Digest digest{};
+    PendingSeal seal;
   };
 
   void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes the seal out, so that it is answered once whatever happens next.
-  std::unique_ptr<PendingSeal> Take(const KdcIdentity& kdc, const TagRequest& request,
-                                    absl::Time now, Judgement* why);
+  Judgement Take(const KdcIdentity& kdc, const TagRequest& request, absl::Time now, Taken* out);
+  void Erase(absl::flat_hash_map<Key, Entry>::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;
   absl::flat_hash_map<Key, Entry> entries_ ABSL_GUARDED_BY(mu_);

@@ -17,19 +17,19 @@ SecretBytes RandomKey(RandomSource& random) {
   return key;
 }
 
-std::vector<PendingSeal> Seals(size_t count, uint32_t max_plaintext) {
-  std::vector<PendingSeal> seals(count);
-  auto keys = std::make_shared<TagMaskKeys>();
-  keys->own.resize(32);
-  keys->next.resize(32, 1);
-  for (PendingSeal& seal : seals) {
-    seal.max_plaintext = max_plaintext;
-    seal.powers = std::make_shared<const SecretVector<SharedBlock>>(
-        3 + (kZeroBytes + max_plaintext) / 16);
-    seal.mask_a.resize(1);
-    seal.mask_keys = keys;
+PendingJob Seals(size_t count, uint32_t max_plaintext) {
+  auto batch = std::make_shared<SealBatch>();
+  batch->mask_keys.own.resize(32);
+  batch->mask_keys.next.resize(32, 1);
+  batch->masks_a.resize(count);
+  const auto powers = std::make_shared<const SecretVector<SharedBlock>>(
+      3 + (kZeroBytes + max_plaintext) / 16);
+  PendingJob job;
+  for (uint32_t i = 0; i < count; ++i) {
+    job.seals.push_back({"", {}, max_plaintext, i, {powers, *powers}});
   }
-  return seals;
+  job.batch = std::move(batch);
+  return job;
 }
 
 TEST(TagMask, ThreePartiesMasksCancelForOneHashOnly) {

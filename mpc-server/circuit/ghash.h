@@ -8,6 +8,7 @@
 #define MPC_SERVER_CIRCUIT_GHASH_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -40,6 +41,8 @@ class GhashPowers : public Circuit {
   void Reset(absl::Span<const GhashPowersRequest> requests);
   // After Done(): H^1 .. H^count of one request.
   absl::Span<const SharedBlock> powers(size_t request) const;
+  // All of them; the spans given out before stay good. Then Reset().
+  SecretVector<SharedBlock> TakePowers() { return std::move(powers_); }
 
   bool Done() const override;
   RoundShape NextRound() const override;

@@ -127,24 +127,37 @@ absl::StatusOr<uint32_t> AdminClient::DeleteKeys(absl::Span<const std::string> h
   return deleted;
 }
 
+absl::Status AdminClient::ListSome(const v1::ListKeysRequest& request, absl::Duration timeout,
+                                   std::vector<v1::KeyInfo>* keys, std::string* next) {
+  return Run("ListKeys", timeout, [&](grpc::ClientContext* context) {
+    std::unique_ptr<grpc::ClientReaderInterface<v1::ListKeysReply>> reader =
+        stub_->ListKeys(context, request);
+    v1::ListKeysReply reply;
+    while (reader->Read(&reply)) {
+      for (v1::KeyInfo& key : *reply.mutable_keys()) keys->push_back(std::move(key));
+      *next = reply.next();
+    }
+    return reader->Finish();
+  });
+}
+
 absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string& principal,
                                                                bool staged,
                                                                absl::Duration timeout) {
   v1::ListKeysRequest request;
   request.set_principal(principal);
   request.set_staged(staged);
+  request.set_limit(limits::kMaxListKeysPerCall);
   std::vector<v1::KeyInfo> keys;
-  absl::Status s = Run("ListKeys", timeout, [&](grpc::ClientContext* context) {
-    std::unique_ptr<grpc::ClientReaderInterface<v1::ListKeysReply>> reader =
-        stub_->ListKeys(context, request);
-    v1::ListKeysReply reply;
-    while (reader->Read(&reply)) {
-      for (v1::KeyInfo& key : *reply.mutable_keys()) keys.push_back(std::move(key));
+  for (;;) {
+    std::string next;
+    if (absl::Status s = ListSome(request, timeout, &keys, &next); !s.ok()) return s;
+    if (next.empty()) return keys;
+    if (next <= request.from()) {
+      return absl::InternalError(absl::StrCat("server ", name_, ": the list of keys goes back"));
     }
-    return reader->Finish();
-  });
-  if (!s.ok()) return s;
-  return keys;
+    request.set_from(next);
+  }
 }
 
 absl::StatusOr<v1::VerifyKeysReply> AdminClient::VerifyKeys(const v1::VerifyKeysRequest& request,

@@ -40,6 +40,7 @@ class AdminClient {
   absl::StatusOr<uint32_t> AbortKeys(const std::string& transaction, absl::Duration timeout);
   absl::StatusOr<uint32_t> DeleteKeys(absl::Span<const std::string> handles,
                                       absl::Duration timeout);
+  // In as many calls as it takes, each within `timeout`.
   absl::StatusOr<std::vector<v1::KeyInfo>> ListKeys(const std::string& principal, bool staged,
                                                     absl::Duration timeout);
   absl::StatusOr<v1::VerifyKeysReply> VerifyKeys(const v1::VerifyKeysRequest&,
@@ -54,6 +55,8 @@ class AdminClient {
  private:
   template <class Call>
   absl::Status Run(const char* what, absl::Duration timeout, Call call);
+  absl::Status ListSome(const v1::ListKeysRequest& request, absl::Duration timeout,
+                        std::vector<v1::KeyInfo>* keys, std::string* next);
 
   std::string name_;
   std::unique_ptr<v1::AdminService::StubInterface> stub_;

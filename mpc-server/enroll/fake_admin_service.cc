@@ -20,6 +20,20 @@ const unsigned char* U8(const std::string& bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
+// A package of several keys as if each had come alone.
+std::vector<v1::SharePackage> OneByOne(v1::SharePackage package) {
+  if (package.keys_size() == 0) return {std::move(package)};
+  std::vector<v1::SharePackage> all;
+  for (v1::KeyShare& key : *package.mutable_keys()) {
+    v1::SharePackage& one = all.emplace_back();
+    *one.mutable_info() = std::move(*key.mutable_info());
+    one.set_base_x(key.base_x());
+    one.set_base_a(key.base_a());
+    *one.mutable_usages() = std::move(*key.mutable_usages());
+  }
+  return all;
+}
+
 }  // namespace
 
 FakeAdminServer::FakeAdminServer(uint32_t party, std::string realm,
@@ -145,7 +159,7 @@ grpc::Status FakeAdminServer::OpenPackage(const v1::SealedPackage& sealed,
     return Invalid("not sealed to this party");
   }
   if (!package->ParseFromString(plain)) return Invalid("no package");
-  if (package->version() != 1 || package->realm() != status_.realm() ||
+  if (package->version() != (package->keys_size() == 0 ? 1 : 2) || package->realm() != status_.realm() ||
       package->party() != status_.party() || package->epoch() != status_.epoch() ||
       package->transaction() != transaction) {
     return Invalid("package for somebody else");
@@ -161,7 +175,10 @@ grpc::Status FakeAdminServer::StageKeys(grpc::ServerContext*, const v1::StageKey
     for (const v1::SealedPackage& sealed : request->packages()) {
       v1::SharePackage package;
       if (grpc::Status s = OpenPackage(sealed, request->transaction(), &package); !s.ok()) return s;
-      staged_[request->transaction()][package.info().handle()] = package;
+      for (v1::SharePackage& one : OneByOne(std::move(package))) {
+        const std::string handle = one.info().handle();
+        staged_[request->transaction()][handle] = std::move(one);
+      }
     }
   }
   return Step(When::kAfter, "StageKeys");
@@ -238,7 +255,14 @@ grpc::Status FakeAdminServer::ListKeys(grpc::ServerContext*, const v1::ListKeysR
         for (const auto& [handle, package] : packages) add(package);
       }
     } else {
-      for (const auto& [handle, package] : committed_) add(package);
+      size_t looked_at = 0;
+      for (auto at = committed_.lower_bound(request->from()); at != committed_.end(); ++at) {
+        if (request->limit() != 0 && looked_at++ == request->limit()) {
+          reply.set_next(at->first);
+          break;
+        }
+        add(at->second);
+      }
     }
   }
   writer->Write(reply);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/enroll/string_to_key.h"
+#include "mpc-server/limits.h"
 
 namespace mpckdc::enroll {
 namespace {
@@ -20,7 +21,6 @@ namespace {
 //        enctype (2, signed) | key | [kvno (4), overrides when not zero]
 // realm, components and key: length (2) | bytes
 constexpr uint8_t kMagic[] = {0x05, 0x02};
-constexpr size_t kMaxFileBytes = 64 << 20;
 constexpr size_t kMaxComponents = 64;
 constexpr int32_t kEnctypeAes128Cts = 17;
 constexpr int32_t kEnctypeAes256Cts = 18;
@@ -189,8 +189,9 @@ absl::StatusOr<std::vector<KeytabEntry>> ReadKeytab(const std::string& file) {
   SecretBytes chunk(64 << 10);
   while (const size_t got = std::fread(chunk.data(), 1, chunk.size(), in.get())) {
     bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + got);
-    if (bytes.size() > kMaxFileBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(file, " is larger than 64 MiB"));
+    if (bytes.size() > limits::kMaxKeytabBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file, " is larger than ", limits::kMaxKeytabBytes >> 20, " MiB: split it"));
     }
   }
   if (std::ferror(in.get()) != 0) {

@@ -45,21 +45,20 @@ absl::StatusOr<std::string> Seal(const SecretBytes& plain, absl::string_view pac
   return sealed;
 }
 
-std::array<SharePackageParts, 3> SplitKey(const v1::KeyInfo& info,
-                                          absl::Span<const uint8_t> base,
-                                          const std::vector<ExpandedUsage>& usages,
-                                          const PackageTarget& target,
-                                          absl::string_view transaction) {
-  std::array<SharePackageParts, 3> parts;
-  std::array<SplitShare, 3> base_shares = Split(base);
+absl::Status CheckPlainKey(const PlainKey& key, const PackageTarget& target) {
+  if (absl::Status s = CheckKeyInfo(key.info, target.realm); !s.ok()) return s;
+  if (key.base.size() == BaseKeyBytes(key.info.enctype())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      key.info.principal(), ": a key of ", EnctypeName(key.info.enctype()), " has ",
+      BaseKeyBytes(key.info.enctype()), " bytes, not ", key.base.size()));
+}
+
+std::array<KeyShareParts, 3> SplitKey(const PlainKey& key,
+                                      const std::vector<ExpandedUsage>& usages) {
+  std::array<KeyShareParts, 3> parts;
+  std::array<SplitShare, 3> base_shares = Split(key.base);
   for (int party = 0; party < 3; ++party) {
-    parts[party] = {target.realm,
-                    party,
-                    target.epoch,
-                    std::string(transaction),
-                    &info,
-                    std::move(base_shares[party]),
-                    {}};
+    parts[party] = {&key.info, std::move(base_shares[party]), {}};
   }
   for (const ExpandedUsage& usage : usages) {
     std::array<SplitShare, 3> round_keys = Split(usage.round_keys);
@@ -112,22 +111,27 @@ absl::Status CheckKeyInfo(const v1::KeyInfo& info, absl::string_view realm) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SealedTriple> BuildPackages(const v1::KeyInfo& info,
-                                           absl::Span<const uint8_t> base,
+absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const PlainKey> keys,
                                            const PackageTarget& target,
                                            absl::string_view transaction,
                                            const PackageSigner& signer) {
-  if (absl::Status s = CheckKeyInfo(info, target.realm); !s.ok()) return s;
-  if (absl::Status s = CheckTarget(target, transaction); !s.ok()) return s;
-  if (base.size() != BaseKeyBytes(info.enctype())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        info.principal(), ": a key of ", EnctypeName(info.enctype()), " has ",
-        BaseKeyBytes(info.enctype()), " bytes, not ", base.size()));
+  if (keys.empty() || keys.size() > limits::kMaxKeysPerPackage) {
+    return absl::InvalidArgumentError(absl::StrCat("1 to ", limits::kMaxKeysPerPackage,
+                                                   " keys in one package, not ", keys.size()));
   }
-  absl::StatusOr<std::vector<ExpandedUsage>> usages = ExpandUsages(base, info.key_class());
-  if (!usages.ok()) return usages.status();
-  const std::array<SharePackageParts, 3> parts =
-      SplitKey(info, base, *usages, target, transaction);
+  if (absl::Status s = CheckTarget(target, transaction); !s.ok()) return s;
+  std::array<SharePackageParts, 3> parts;
+  for (int party = 0; party < 3; ++party) {
+    parts[party] = {target.realm, party, target.epoch, std::string(transaction), {}};
+  }
+  for (const PlainKey& key : keys) {
+    if (absl::Status s = CheckPlainKey(key, target); !s.ok()) return s;
+    absl::StatusOr<std::vector<ExpandedUsage>> usages =
+        ExpandUsages(key.base, key.info.key_class());
+    if (!usages.ok()) return usages.status();
+    std::array<KeyShareParts, 3> split = SplitKey(key, *usages);
+    for (int party = 0; party < 3; ++party) parts[party].keys.push_back(std::move(split[party]));
+  }
   SealedTriple packages;
   for (int party = 0; party < 3; ++party) {
     absl::StatusOr<std::string> sealed =
@@ -140,6 +144,15 @@ absl::StatusOr<SealedTriple> BuildPackages(const v1::KeyInfo& info,
     packages[party].set_signer(signer.certificate_der());
   }
   return packages;
+}
+
+absl::StatusOr<SealedTriple> BuildPackages(const v1::KeyInfo& info,
+                                           absl::Span<const uint8_t> base,
+                                           const PackageTarget& target,
+                                           absl::string_view transaction,
+                                           const PackageSigner& signer) {
+  const PlainKey key = {info, SecretBytes(base.begin(), base.end())};
+  return BuildPackages(absl::MakeConstSpan(&key, 1), target, transaction, signer);
 }
 
 }  // namespace mpckdc::enroll

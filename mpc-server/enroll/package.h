@@ -37,8 +37,19 @@ std::string RandomIdentifier();
 // What every server will check of a KeyInfo; see the error texts.
 absl::Status CheckKeyInfo(const v1::KeyInfo& info, absl::string_view realm);
 
-// Derives the usage keys of `base` for the class in `info`, splits base key and usage keys freshly,
-// seals and signs. `base` is 16 or 32 bytes, as info.enctype() says.
+// A key in the clear: `base` is 16 or 32 bytes, as info.enctype() says.
+struct PlainKey {
+  v1::KeyInfo info;
+  SecretBytes base;
+};
+
+// Derives the usage keys of each base key for the class in its info, splits base keys and usage keys
+// freshly, seals and signs them together: one package per server, of 1 to kMaxKeysPerPackage keys.
+absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const PlainKey> keys,
+                                           const PackageTarget& target,
+                                           absl::string_view transaction,
+                                           const PackageSigner& signer);
+// The same for one key.
 absl::StatusOr<SealedTriple> BuildPackages(const v1::KeyInfo& info,
                                            absl::Span<const uint8_t> base,
                                            const PackageTarget& target,

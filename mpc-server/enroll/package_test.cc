@@ -15,6 +15,7 @@
 #include "mpc-server/enroll/test_bytes.h"
 #include "mpc-server/enroll/test_identity.h"
 #include "mpc-server/enroll/usage_keys.h"
+#include "mpc-server/limits.h"
 
 namespace mpckdc::enroll {
 namespace {
@@ -122,6 +123,57 @@ TEST_F(PackageTest, SharesJoinToTheKeyAndItsUsageKeys) {
       EXPECT_EQ(JoinForTest(hx, ha), Text(usages[u].h));
     }
   }
+}
+
+// A package of many keys carries for each what a package of its own would.
+TEST_F(PackageTest, ManyKeysInOnePackage) {
+  std::vector<PlainKey> keys;
+  for (size_t i = 0; i < limits::kMaxKeysPerPackage; ++i) {
+    const int32_t enctype = i % 2 == 0 ? kEnctypeAes128Gcm : kEnctypeAes256Gcm;
+    keys.push_back({Info(enctype), SecretBytes(BaseKeyBytes(enctype), static_cast<uint8_t>(i))});
+  }
+  const std::string transaction = RandomIdentifier();
+  absl::StatusOr<SealedTriple> packages = BuildPackages(keys, target_, transaction, *signer_);
+  ASSERT_TRUE(packages.ok()) << packages.status();
+  std::array<v1::SharePackage, 3> opened;
+  for (int party = 0; party < 3; ++party) {
+    EXPECT_LE((*packages)[party].sealed().size(), limits::kMaxPackageBytes);
+    opened[party] = Open((*packages)[party], party);
+    EXPECT_EQ(opened[party].version(), 2u);
+    EXPECT_EQ(opened[party].transaction(), transaction);
+    EXPECT_FALSE(opened[party].has_info());
+    ASSERT_EQ(opened[party].keys_size(), static_cast<int>(keys.size()));
+  }
+  for (int i = 0; i < opened[0].keys_size(); ++i) {
+    std::array<std::string, 3> x, a, hx, ha;
+    for (int party = 0; party < 3; ++party) {
+      const v1::KeyShare& key = opened[party].keys(i);
+      EXPECT_EQ(key.info().SerializeAsString(), keys[i].info.SerializeAsString());
+      x[party] = key.base_x();
+      a[party] = key.base_a();
+      hx[party] = key.usages(1).h_x();
+      ha[party] = key.usages(1).h_a();
+    }
+    EXPECT_EQ(JoinForTest(x, a), Text(keys[i].base));
+    EXPECT_EQ(JoinForTest(hx, ha), Text((*ExpandUsages(keys[i].base, v1::KEY_CLASS_USER))[1].h));
+  }
+}
+
+// The longest names and salts that a key may have still fit.
+TEST_F(PackageTest, TheLargestPackageFits) {
+  PlainKey key = {Info(), SecretBytes(32, 1)};
+  const std::string realm = "@EXAMPLE.COM";
+  key.info.set_principal(std::string(limits::kMaxPrincipalBytes - realm.size(), 'p') + realm);
+  key.info.set_salt(std::string(limits::kMaxSaltBytes, 's'));
+  const std::vector<PlainKey> keys(limits::kMaxKeysPerPackage, key);
+  absl::StatusOr<SealedTriple> packages =
+      BuildPackages(keys, target_, RandomIdentifier(), *signer_);
+  ASSERT_TRUE(packages.ok()) << packages.status();
+  EXPECT_LE((*packages)[0].sealed().size(), limits::kMaxPackageBytes);
+  const std::vector<PlainKey> too_many(limits::kMaxKeysPerPackage + 1, key);
+  EXPECT_FALSE(BuildPackages(too_many, target_, RandomIdentifier(), *signer_).ok());
+  EXPECT_FALSE(
+      BuildPackages(std::vector<PlainKey>(), target_, RandomIdentifier(), *signer_).ok());
 }
 
 TEST_F(PackageTest, NoPackageHoldsTheKeyOrRepeatsAShare) {

@@ -62,29 +62,48 @@ SecretBytes EncodeUsage(const UsageShareParts& usage) {
   return writer.Take();
 }
 
-size_t UpperBound(const SharePackageParts& parts, size_t info_bytes) {
-  size_t bytes = parts.realm.size() + parts.transaction.size() + info_bytes + SizeOf(parts.base) +
-                 8 * (kFieldOverhead + 8);
-  for (const UsageShareParts& usage : parts.usages) {
+// Of a key's fields 6 to 9.
+size_t UpperBound(const KeyShareParts& key, size_t info_bytes) {
+  size_t bytes = info_bytes + kFieldOverhead + SizeOf(key.base);
+  for (const UsageShareParts& usage : key.usages) {
     bytes += SizeOf(usage.round_keys) + SizeOf(usage.h) + 2 * kFieldOverhead;
   }
   return bytes;
 }
 
+void AppendKey(const KeyShareParts& key, const std::string& info, WireWriter* writer) {
+  writer->Message(6, info);
+  writer->Field(7, key.base.x);
+  writer->Field(8, key.base.a);
+  for (const UsageShareParts& usage : key.usages) writer->Message(9, EncodeUsage(usage));
+}
+
+SecretBytes EncodeKey(const KeyShareParts& key) {
+  const std::string info = key.info->SerializeAsString();
+  WireWriter writer(UpperBound(key, info.size()));
+  AppendKey(key, info, &writer);
+  return writer.Take();
+}
+
 }  // namespace
 
 SecretBytes EncodeSharePackage(const SharePackageParts& parts) {
-  const std::string info = parts.info->SerializeAsString();
-  WireWriter writer(UpperBound(parts, info.size()));
-  writer.Number(1, kSharePackageVersion);
+  const bool one = parts.keys.size() == 1;
+  size_t bytes = parts.realm.size() + parts.transaction.size() + 6 * kFieldOverhead;
+  for (const KeyShareParts& key : parts.keys) {
+    bytes += UpperBound(key, key.info->ByteSizeLong()) + kFieldOverhead;
+  }
+  WireWriter writer(bytes);
+  writer.Number(1, one ? kOneKeyVersion : kManyKeysVersion);
   writer.Field(2, parts.realm);
   writer.Number(3, static_cast<uint64_t>(parts.party));
   writer.Number(4, parts.epoch);
   writer.Field(5, parts.transaction);
-  writer.Message(6, info);
-  writer.Field(7, parts.base.x);
-  writer.Field(8, parts.base.a);
-  for (const UsageShareParts& usage : parts.usages) writer.Message(9, EncodeUsage(usage));
+  if (one) {
+    AppendKey(parts.keys[0], parts.keys[0].info->SerializeAsString(), &writer);
+  } else {
+    for (const KeyShareParts& key : parts.keys) writer.Message(10, EncodeKey(key));
+  }
   return writer.Take();
 }
 

@@ -13,12 +13,19 @@
 
 namespace mpckdc::enroll {
 
-inline constexpr uint32_t kSharePackageVersion = 1;
+inline constexpr uint32_t kOneKeyVersion = 1;
+inline constexpr uint32_t kManyKeysVersion = 2;
 
 struct UsageShareParts {
   uint32_t usage;
   SplitShare round_keys;
   SplitShare h;
+};
+
+struct KeyShareParts {
+  const v1::KeyInfo* info;
+  SplitShare base;
+  std::vector<UsageShareParts> usages;
 };
 
 // The fields of proto/admin.proto's SharePackage, with the secret ones in locked memory.
@@ -27,9 +34,7 @@ struct SharePackageParts {
   int party;
   uint64_t epoch;
   std::string transaction;
-  const v1::KeyInfo* info;
-  SplitShare base;
-  std::vector<UsageShareParts> usages;
+  std::vector<KeyShareParts> keys;  // one: version 1, which every server reads
 };
 
 // The message's wire bytes, written here rather than by the generated class because that one keeps

@@ -5,15 +5,9 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "mpc-server/limits.h"
 
 namespace mpckdc::enroll {
-namespace {
-
-// Packages of one StageKeys call: about 3 KB each, gRPC messages are at most 4 MiB.
-constexpr int kPackagesPerCall = 512;
-
-}  // namespace
-
 KeyTransaction::KeyTransaction(AdminServers* servers, TransactionTimeouts timeouts)
     : servers_(servers),
       timeouts_(timeouts),
@@ -52,42 +46,69 @@ absl::Status KeyTransaction::Check(const v1::KeyInfo& info) const {
   if (!two_phase_.open()) {
     return absl::FailedPreconditionError("the transaction was already staged");
   }
-  if (std::find(handles_.begin(), handles_.end(), info.handle()) != handles_.end()) {
+  if (handle_set_.contains(info.handle())) {
     return absl::InvalidArgumentError("a handle occurs twice in one transaction");
   }
   return CheckKeyInfo(info, servers_->realm());
 }
 
+// Into the last call, or a new one when that is full: packages stay in the order in which they came.
+void KeyTransaction::Append(SealedTriple packages, size_t keys) {
+  const auto full = [&] {
+    if (last_call_keys_ + keys > limits::kMaxKeysPerCall) return true;
+    return std::any_of(packages.begin(), packages.end(), [&](const v1::SealedPackage& package) {
+      const size_t party = static_cast<size_t>(&package - packages.data());
+      return stage_.back()[party].ByteSizeLong() + package.ByteSizeLong() >
+             limits::kMaxStageCallBytes;
+    });
+  };
+  if (stage_.empty() || full()) {
+    stage_.emplace_back();
+    for (v1::StageKeysRequest& request : stage_.back()) request.set_transaction(id_);
+    last_call_keys_ = 0;
+  }
+  last_call_keys_ += keys;
+  for (int party = 0; party < 3; ++party) {
+    *stage_.back()[party].add_packages() = std::move(packages[party]);
+  }
+}
+
 absl::Status KeyTransaction::Add(const v1::KeyInfo& info, absl::Span<const uint8_t> base,
                                  const PackageSigner& signer) {
-  if (absl::Status s = Check(info); !s.ok()) return s;
-  absl::StatusOr<SealedTriple> packages =
-      BuildPackages(info, base, servers_->target(), id_, signer);
-  if (!packages.ok()) return packages.status();
-  for (int party = 0; party < 3; ++party) {
-    *stage_[party].add_packages() = std::move((*packages)[party]);
+  const PlainKey key = {info, SecretBytes(base.begin(), base.end())};
+  return AddMany(absl::MakeConstSpan(&key, 1), signer);
+}
+
+absl::Status KeyTransaction::AddMany(absl::Span<const PlainKey> keys,
+                                     const PackageSigner& signer) {
+  for (; !keys.empty(); keys.remove_prefix(std::min(keys.size(), limits::kMaxKeysPerPackage))) {
+    const absl::Span<const PlainKey> some = keys.first(
+        std::min(keys.size(), limits::kMaxKeysPerPackage));
+    for (const PlainKey& key : some) {
+      if (absl::Status s = Check(key.info); !s.ok()) return s;
+      handle_set_.insert(key.info.handle());
+      handles_.push_back(key.info.handle());
+    }
+    absl::StatusOr<SealedTriple> packages =
+        BuildPackages(some, servers_->target(), id_, signer);
+    if (!packages.ok()) return packages.status();
+    Append(*std::move(packages), some.size());
   }
-  handles_.push_back(info.handle());
   return absl::OkStatus();
 }
 
 absl::Status KeyTransaction::AddDrawn(const v1::KeyInfo& info) {
   if (absl::Status s = Check(info); !s.ok()) return s;
   drawn_.push_back(info);
+  handle_set_.insert(info.handle());
   handles_.push_back(info.handle());
   return absl::OkStatus();
 }
 
 absl::Status KeyTransaction::StageShared() {
-  const int total = stage_[0].packages_size();
-  for (int start = 0; start < total; start += kPackagesPerCall) {
-    const int end = std::min(start + kPackagesPerCall, total);
-    absl::Status s = two_phase_.Stage([&](int party) {
-      v1::StageKeysRequest request;
-      request.set_transaction(id_);
-      for (int i = start; i < end; ++i) *request.add_packages() = stage_[party].packages(i);
-      return servers_->at(party).StageKeys(request, timeouts_.stage);
-    });
+  for (const std::array<v1::StageKeysRequest, 3>& call : stage_) {
+    absl::Status s = two_phase_.Stage(
+        [&](int party) { return servers_->at(party).StageKeys(call[party], timeouts_.stage); });
     if (!s.ok()) return s;
   }
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -35,6 +36,8 @@ class KeyTransaction {
   // Packages one key's shares; nothing is sent yet.
   absl::Status Add(const v1::KeyInfo& info, absl::Span<const uint8_t> base,
                    const PackageSigner& signer);
+  // Packages many keys' shares, as many in a package as it holds; nothing is sent yet.
+  absl::Status AddMany(absl::Span<const PlainKey> keys, const PackageSigner& signer);
   // A key that the servers draw jointly; nothing is sent yet.
   absl::Status AddDrawn(const v1::KeyInfo& info);
 
@@ -69,15 +72,18 @@ class KeyTransaction {
   };
 
   absl::Status Check(const v1::KeyInfo& info) const;
+  void Append(SealedTriple packages, size_t keys);
   absl::Status StageShared();
   absl::Status StageDrawn();
 
   AdminServers* servers_;
   TransactionTimeouts timeouts_;
   std::string id_;
-  std::array<v1::StageKeysRequest, 3> stage_;
+  std::vector<std::array<v1::StageKeysRequest, 3>> stage_;  // calls, each within the limits
+  size_t last_call_keys_ = 0;                               // of stage_.back()
   std::vector<v1::KeyInfo> drawn_;
   std::vector<std::string> handles_;
+  absl::flat_hash_set<std::string> handle_set_;
   Calls calls_;
   TwoPhase two_phase_;  // the last member: its destructor may call the servers
 };

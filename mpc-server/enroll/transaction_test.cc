@@ -6,12 +6,14 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "mpc-server/enroll/fake_admin_service.h"
 #include "mpc-server/enroll/string_to_key.h"
 #include "mpc-server/enroll/test_identity.h"
+#include "mpc-server/limits.h"
 
 namespace mpckdc::enroll {
 namespace {
@@ -110,6 +112,40 @@ TEST_F(TransactionTest, AllThreeHaveSharesOfTheSameKeys) {
     }
     EXPECT_EQ(JoinForTest(x, a), std::string(x[0].size(), 0x33));
   }
+}
+
+// More keys than one call takes: several calls, one transaction.
+TEST_F(TransactionTest, ManyKeysGoInSeveralCalls) {
+  std::vector<PlainKey> keys;
+  for (size_t i = 0; i < limits::kMaxKeysPerCall + 10; ++i) {
+    keys.push_back({Info(kEnctypeAes128Gcm), SecretBytes(16, static_cast<uint8_t>(i))});
+  }
+  KeyTransaction transaction(&servers_, Quick());
+  ASSERT_TRUE(transaction.AddMany(keys, *signer_).ok());
+  ASSERT_TRUE(transaction.Run().ok());
+  for (auto& server : realm_.servers) {
+    EXPECT_EQ(server->committed().size(), keys.size());
+    EXPECT_EQ(server->calls("StageKeys"), 2);
+    EXPECT_EQ(server->calls("CommitKeys"), 1);
+  }
+  KeyTransaction twice(&servers_, Quick());
+  keys.resize(2);
+  keys[1] = keys[0];
+  EXPECT_FALSE(twice.AddMany(keys, *signer_).ok()) << "one handle, two keys";
+}
+
+TEST_F(TransactionTest, AListOfManyPagesIsWhole) {
+  v1::SharePackage package;
+  for (size_t i = 0; i < limits::kMaxListKeysPerCall + 10; ++i) {
+    package.mutable_info()->set_handle(RandomIdentifier());
+    realm_.servers[0]->Plant(package);
+  }
+  const auto keys = servers_.at(0).ListKeys("", /*staged=*/false, absl::Seconds(20));
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  std::set<std::string> handles;
+  for (const v1::KeyInfo& key : *keys) handles.insert(key.handle());
+  EXPECT_EQ(handles.size(), limits::kMaxListKeysPerCall + 10);
+  EXPECT_EQ(realm_.servers[0]->calls("ListKeys"), 2);
 }
 
 // Every call of every server refuses or is unreachable: nothing stays, and the same again works.

@@ -18,18 +18,12 @@
 #ifndef MPC_SERVER_JOB_DIGEST_H_
 #define MPC_SERVER_JOB_DIGEST_H_
 
-#include <array>
-#include <cstdint>
 #include <string>
 
-#include "absl/strings/string_view.h"
+#include "mpc-server/hash/sha256.h"
 #include "mpc-server/job/job.h"
 
 namespace mpckdc {
-
-using Digest = std::array<uint8_t, 32>;
-
-Digest Sha256(absl::string_view bytes);
 
 std::string EncodeJob(const KdcIdentity& kdc, const Job& job);
 Digest JobDigest(const KdcIdentity& kdc, const Job& job);

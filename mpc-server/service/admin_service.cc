@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/service/admin_service.h"
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "mpc-server/limits.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
+#include "mpc-server/store/bytes.h"
 
 namespace mpckdc {
 namespace {
@@ -32,6 +34,11 @@ absl::StatusOr<std::vector<Handle>> HandlesOf(
     handles.push_back(*handle);
   }
   return handles;
+}
+
+absl::Status WrongKeyCount(size_t count) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("1 to ", limits::kMaxKeysPerCall, " keys in one call, not ", count));
 }
 
 AuditLog::Fields HandleTexts(const std::vector<Handle>& handles) {
@@ -250,19 +257,19 @@ absl::Status AdminService::DoStageKeys(Act& act, const v1::StageKeysRequest& req
   absl::StatusOr<TransactionId> txn = Bytes16(request.transaction(), "the transaction id");
   if (!txn.ok()) return txn.status();
   act.details["transaction"] = absl::BytesToHexString(request.transaction());
-  const auto count = static_cast<size_t>(request.packages_size());
-  if (count == 0 || count > limits::kMaxKeysPerCall) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("1 to ", limits::kMaxKeysPerCall, " packages in one call, not ", count));
-  }
+  const auto packages = static_cast<size_t>(request.packages_size());
+  if (packages == 0 || packages > limits::kMaxKeysPerCall) return WrongKeyCount(packages);
   const StoreMeta meta = parts_.store->Meta();
   std::vector<KeyRecord> records;
   for (const v1::SealedPackage& package : request.packages()) {
     absl::StatusOr<PackageOpener::Opened> opened = opener_.Open(package, meta, *txn);
     if (!opened.ok()) return opened.status();
     act.details["signer"] = opened->signer.Text();
-    act.details["keys"].push_back(KeyFields(opened->record.info));
-    records.push_back(std::move(opened->record));
+    for (KeyRecord& record : opened->records) {
+      act.details["keys"].push_back(KeyFields(record.info));
+      records.push_back(std::move(record));
+    }
+    if (records.size() > limits::kMaxKeysPerCall) return WrongKeyCount(records.size());
   }
   return parts_.store->Stage(*txn, records, parts_.clock->Now());
 }
@@ -424,27 +431,69 @@ grpc::ServerWriteReactor<v1::ListKeysReply>* AdminService::ListKeys(
   return reactor;
 }
 
-// A damaged record is the call's error, which names it: a list that leaves it out would mislead.
+namespace {
+
+// The keys that are wanted, cut into messages. A damaged record is the call's error, which names it:
+// a list that leaves it out would mislead.
+class KeyCollector {
+ public:
+  // `limit`: of keys looked at; 0: none.
+  KeyCollector(const std::string& principal, size_t limit)
+      : principal_(principal), limit_(limit) {}
+
+  bool Visit(const absl::StatusOr<KeyInfo>& info) {
+    if (limit_ != 0 && seen_ == limit_) {
+      next_ = info.ok() ? std::string(AsText(info->handle)) : "";
+      damage_.Update(info.status());
+      return false;
+    }
+    ++seen_;
+    damage_.Update(info.status());
+    if (!info.ok() || (!principal_.empty() && info->principal != principal_)) return true;
+    if (replies_.empty() || static_cast<size_t>(replies_.back().keys_size()) >=
+                                limits::kMaxListKeysPerMessage) {
+      replies_.emplace_back();
+    }
+    KeyInfoToProto(*info, replies_.back().add_keys());
+    return true;
+  }
+
+  absl::StatusOr<std::vector<v1::ListKeysReply>> Take(absl::Status status) {
+    status.Update(damage_);
+    if (!status.ok()) return status;
+    if (!next_.empty()) {
+      if (replies_.empty()) replies_.emplace_back();
+      replies_.back().set_next(next_);
+    }
+    return std::move(replies_);
+  }
+
+ private:
+  const std::string& principal_;
+  const size_t limit_;
+  size_t seen_ = 0;
+  std::string next_;
+  absl::Status damage_;
+  std::vector<v1::ListKeysReply> replies_;
+};
+
+}  // namespace
+
+// Staged keys are few (limits.h) and come at once. The committed ones come in as many calls as the
+// caller likes, so that neither this server's memory nor a call's deadline grows with the realm.
 absl::StatusOr<std::vector<v1::ListKeysReply>> AdminService::CollectKeys(
     const v1::ListKeysRequest& request) {
-  std::vector<v1::ListKeysReply> replies;
-  absl::Status damage;
-  const KeyState state = request.staged() ? KeyState::kStaged : KeyState::kCommitted;
-  absl::Status status =
-      parts_.store->ForEach(state, [&](const absl::StatusOr<KeyInfo>& info) {
-        damage.Update(info.status());
-        if (!info.ok()) return true;
-        if (!request.principal().empty() && info->principal != request.principal()) return true;
-        if (replies.empty() || static_cast<size_t>(replies.back().keys_size()) >=
-                                   limits::kMaxListKeysPerMessage) {
-          replies.emplace_back();
-        }
-        KeyInfoToProto(*info, replies.back().add_keys());
-        return true;
-      });
-  status.Update(damage);
-  if (!status.ok()) return status;
-  return replies;
+  Handle from{};
+  if (!request.from().empty()) {
+    absl::StatusOr<Handle> named = Bytes16(request.from(), "the handle to go on from");
+    if (!named.ok()) return named.status();
+    from = *named;
+  }
+  const size_t limit = std::min<size_t>(request.limit(), limits::kMaxListKeysPerCall);
+  KeyCollector collector(request.principal(), request.staged() ? 0 : limit);
+  const auto visit = [&](const absl::StatusOr<KeyInfo>& info) { return collector.Visit(info); };
+  return collector.Take(request.staged() ? parts_.store->ForEach(KeyState::kStaged, visit)
+                                         : parts_.store->ForEachFrom(from, visit));
 }
 
 }  // namespace mpckdc

@@ -17,6 +17,8 @@ namespace mpckdc {
 
 namespace {
 
+constexpr size_t kAnswerOverheadBytes = 128;  // of an answer besides its shares of keystream
+
 // Streams also end because the KDC goes, comes back on another one, or the server stops.
 bool IsRefusal(const absl::Status& status) {
   return !status.ok() && !absl::IsCancelled(status) && !absl::IsAborted(status) &&
@@ -122,7 +124,7 @@ std::optional<absl::Status> KeyStream::AdvanceLocked() {
     finished_ = true;
     return closing_;
   }
-  const bool room = in_flight_ + queue_.size() < limits::kMaxJobsInFlight;
+  const bool room = in_flight_ + queued_ < limits::kMaxJobsInFlight;
   if (!reading_ && !handling_ && !half_closed_ && !closing_ && room) {
     reading_ = true;
     incoming_.Clear();
@@ -133,38 +135,36 @@ std::optional<absl::Status> KeyStream::AdvanceLocked() {
 
 void KeyStream::NoteEnd() {
   if (broken_) {
-    for (v1::ServerMessage& answer : queue_) WipeShares(answer);
+    for (const std::unique_ptr<Outgoing>& waiting : queue_) WipeShares(*waiting->message);
     queue_.clear();
+    queued_ = 0;
     if (!closing_) closing_ = absl::CancelledError("the KDC went away");
   }
   const bool idle = !handling_ && in_flight_ == 0 && queue_.empty() && !writing_;
   if (half_closed_ && idle && !closing_) closing_ = absl::OkStatus();
 }
 
-// Joins queued answers into one message of about limits::kMaxAnswerBytes.
 void KeyStream::FillOutgoing() {
   assert(!queue_.empty());
-  v1::ServerMessage message = std::move(queue_.front());
+  const std::unique_ptr<Outgoing> next = std::move(queue_.front());
   queue_.pop_front();
-  size_t bytes = message.ByteSizeLong();
-  while (!message.has_welcome() && !queue_.empty() && bytes < limits::kMaxAnswerBytes) {
-    v1::ServerMessage& answer = queue_.front();
-    bytes += answer.ByteSizeLong();
-    for (v1::JobAnswer& job : *answer.mutable_jobs()) *message.add_jobs() = std::move(job);
-    for (v1::TagAnswer& tag : *answer.mutable_tags()) *message.add_tags() = std::move(tag);
-    queue_.pop_front();
-  }
+  const v1::ServerMessage& message = *next->message;
+  queued_ -= static_cast<size_t>(message.jobs_size() + message.tags_size());
   outgoing_.Clear();
   bool own = false;
   const grpc::Status encoded =
       grpc::SerializationTraits<v1::ServerMessage>::Serialize(message, &outgoing_, &own);
   assert(encoded.ok());
-  WipeShares(message);
+  WipeShares(*next->message);
 }
 
-void KeyStream::Queue(v1::ServerMessage answer) {
-  absl::MutexLock lock(&mutex_);
-  if (!finished_ && !broken_) queue_.push_back(std::move(answer));
+// A message holds about limits::kMaxAnswerBytes; the welcome stands alone.
+v1::ServerMessage& KeyStream::NextMessage(size_t bytes) {
+  const bool full = queue_.empty() || queue_.back()->bytes >= limits::kMaxAnswerBytes ||
+                    queue_.back()->message->has_welcome();
+  if (full) queue_.push_back(std::make_unique<Outgoing>());
+  queue_.back()->bytes += bytes;
+  return *queue_.back()->message;
 }
 
 // ---- What a message means ----
@@ -173,7 +173,8 @@ absl::Status KeyStream::HandleIncoming() {
   if (absl::Status status = service_->parts().doorkeeper->StillGood(caller_); !status.ok()) {
     return status;
   }
-  v1::KdcMessage message;
+  google::protobuf::Arena arena;  // of thousands of small parts
+  v1::KdcMessage& message = *google::protobuf::Arena::CreateMessage<v1::KdcMessage>(&arena);
   if (!grpc::SerializationTraits<v1::KdcMessage>::Deserialize(&incoming_, &message).ok()) {
     return absl::InvalidArgumentError("the message is damaged: it is no KdcMessage");
   }
@@ -211,8 +212,8 @@ absl::Status KeyStream::HandleHello(const v1::KdcMessage& message) {
   Log().info("KDC {} connected ({})", caller_.name, hello.software());
 
   const StoreMeta meta = service_->parts().store->Meta();
-  v1::ServerMessage answer;
-  v1::Welcome* welcome = answer.mutable_welcome();
+  absl::MutexLock lock(&mutex_);
+  v1::Welcome* welcome = NextMessage(0).mutable_welcome();
   welcome->set_version(std::min(hello.max_version(), limits::kMaxClientVersion));
   welcome->set_party(static_cast<uint32_t>(meta.identity.party));
   welcome->set_realm(meta.identity.realm);
@@ -222,8 +223,6 @@ absl::Status KeyStream::HandleHello(const v1::KdcMessage& message) {
   welcome->set_max_message_bytes(limits::kMaxMessageBytes);
   welcome->set_max_jobs_in_flight(limits::kMaxJobsInFlight);
   welcome->set_software("mpc-server " MPCKDC_VERSION);
-  Queue(std::move(answer));
-  absl::MutexLock lock(&mutex_);
   greeted_ = true;
   return absl::OkStatus();
 }
@@ -283,22 +282,25 @@ void KeyStream::SubmitJob(Job job) {
       kdc_, std::move(job), [self = shared_from_this(), start, operation](JobResult result) {
         const KeyServiceParts& parts = self->service_->parts();
         parts.metrics->JobDone(operation, result.judgement.verdict, parts.clock->Now() - start);
-        self->Answer(std::move(result));
-        self->Advance();
+        if (self->Answer(std::move(result))) self->Advance();
       });
 }
 
-void KeyStream::Answer(JobResult result) {
-  v1::ServerMessage answer;
-  JobResultToProto(std::move(result), answer.add_jobs());
+bool KeyStream::Answer(JobResult result) {
+  size_t bytes = kAnswerOverheadBytes;
+  for (const OpenResult& open : result.opens) bytes += open.keystream_share.size();
+  for (const SealResult& seal : result.seals) bytes += seal.keystream_share.size();
   absl::MutexLock lock(&mutex_);
   assert(in_flight_ > 0);
   --in_flight_;
-  if (!finished_ && !broken_) queue_.push_back(std::move(answer));
+  if (!gone()) {
+    ++queued_;
+    JobResultToProto(std::move(result), NextMessage(bytes).add_jobs());
+  }
+  return !writing_;
 }
 
 void KeyStream::TakeTag(v1::TagRequest& in) {
-  v1::ServerMessage answer;
   const TagResult result =
       service_->parts().engine->FinishTag(kdc_, TagRequestFromProto(in));
   if (!result.judgement.ok()) {
@@ -306,8 +308,10 @@ void KeyStream::TakeTag(v1::TagRequest& in) {
                 result.job);
   }
   service_->parts().metrics->TagDone(result.judgement.verdict);
-  TagResultToProto(result, answer.add_tags());
-  Queue(std::move(answer));
+  absl::MutexLock lock(&mutex_);
+  if (gone()) return;
+  ++queued_;
+  TagResultToProto(result, NextMessage(kAnswerOverheadBytes).add_tags());
 }
 
 }  // namespace mpckdc

@@ -12,6 +12,8 @@
 #ifndef MPC_SERVER_SERVICE_KEY_STREAM_H_
 #define MPC_SERVER_SERVICE_KEY_STREAM_H_
 
+#include <google/protobuf/arena.h>
+
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -53,8 +55,11 @@ class KeyStream final : public RawStreamReactor, public std::enable_shared_from_
   void TakeTag(v1::TagRequest& request);
   void NoteRefusal(const char* call, const absl::Status& status, JobId id = 0);
   void SubmitJob(Job job);
-  void Answer(JobResult result);
-  void Queue(v1::ServerMessage answer);
+  // Returns whether nothing is being written, so that Advance() must be called: otherwise the end
+  // of the write will see to the answer.
+  bool Answer(JobResult result);
+  // The message to which the next answer is added.
+  v1::ServerMessage& NextMessage(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Starts whatever can be started: a read, a write, or the finish.
   void Advance();
@@ -62,6 +67,7 @@ class KeyStream final : public RawStreamReactor, public std::enable_shared_from_
   std::optional<absl::Status> AdvanceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillOutgoing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool gone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return finished_ || broken_; }
 
   KeyService* const service_;
   const Caller caller_;
@@ -73,8 +79,17 @@ class KeyStream final : public RawStreamReactor, public std::enable_shared_from_
   KdcIdentity kdc_;             // set once, by the hello
   std::shared_ptr<KdcSession> session_;  // set once, by the hello
 
+  // Answers that wait for the write under way, joined.
+  struct Outgoing {
+    google::protobuf::Arena arena;
+    v1::ServerMessage* const message =
+        google::protobuf::Arena::CreateMessage<v1::ServerMessage>(&arena);
+    size_t bytes = 0;  // about
+  };
+
   mutable absl::Mutex mutex_;
-  std::deque<v1::ServerMessage> queue_ ABSL_GUARDED_BY(mutex_);  // one answer each
+  std::deque<std::unique_ptr<Outgoing>> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t queued_ ABSL_GUARDED_BY(mutex_) = 0;     // answers in queue_
   size_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;  // jobs with the engine
   bool greeted_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;

@@ -124,7 +124,7 @@ absl::StatusOr<PackageOpener::Opened> PackageOpener::Open(const v1::SealedPackag
       DecodeSharePackage(*plain, doorkeeper->realm());
   if (!contents.ok()) return contents.status();
   if (absl::Status s = CheckBinding(*contents, meta, txn); !s.ok()) return s;
-  out.record = std::move(contents->record);
+  out.records = std::move(contents->records);
   return out;
 }
 

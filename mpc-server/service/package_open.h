@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -54,7 +55,7 @@ struct PackageOpener {  // not owned; must outlive the opener
   Clock* clock = nullptr;
 
   struct Opened {
-    KeyRecord record;
+    std::vector<KeyRecord> records;
     Caller signer;
   };
   absl::StatusOr<Opened> Open(const v1::SealedPackage& package, const StoreMeta& meta,

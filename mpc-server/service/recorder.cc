@@ -2,6 +2,7 @@
 #include "mpc-server/service/recorder.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@ namespace mpckdc {
 namespace {
 
 constexpr size_t kDigestBytes = 16;  // of the job's SHA-256, in a line
+constexpr size_t kJobTextBytes = 256;  // a good guess
 
 // "LOGIN" of OPERATION_LOGIN.
 std::string OperationText(Operation operation) {
@@ -27,22 +29,33 @@ std::string Hex(const Bytes& bytes) {
   return absl::BytesToHexString(AsText(bytes));
 }
 
-AuditLog::Fields JobFields(const BatchJob& job) {
-  AuditLog::Fields fields = {{"kdc", job.kdc.name},
-                             {"session", Hex(job.kdc.session)},
-                             {"id", job.id},
-                             {"op", OperationText(job.operation)},
-                             {"principal", Hex(job.principal)},
-                             {"digest", Hex(job.digest).substr(0, 2 * kDigestBytes)},
-                             {"verdict", Text(VerdictName(job.judgement.verdict))}};
-  if (!job.judgement.detail.empty()) fields["detail"] = job.judgement.detail;
-  return fields;
+// A batch has thousands of jobs: their text is put together here, without a tree of JSON values.
+void AppendJob(const BatchJob& job, std::string* out) {
+  absl::StrAppend(out, "{\"kdc\":", audit::JsonText(job.kdc.name), ",\"session\":\"",
+                  Hex(job.kdc.session), "\",\"id\":", job.id, ",\"op\":\"");
+  absl::StrAppend(out, OperationText(job.operation), "\",\"principal\":\"", Hex(job.principal),
+                  "\",\"digest\":\"",
+                  absl::BytesToHexString(AsText(job.digest).substr(0, kDigestBytes)),
+                  "\",\"verdict\":\"", VerdictName(job.judgement.verdict), "\"");
+  if (!job.judgement.detail.empty()) {
+    absl::StrAppend(out, ",\"detail\":", audit::JsonText(job.judgement.detail));
+  }
+  out->push_back('}');
 }
 
-AuditLog::Fields JobList(absl::Span<const BatchJob> jobs) {
-  AuditLog::Fields list = AuditLog::Fields::array();
-  for (const BatchJob& job : jobs) list.push_back(JobFields(job));
-  return list;
+// The fields `first`, and the jobs.
+audit::Members WithJobs(const AuditLog::Fields& first, absl::Span<const BatchJob> jobs) {
+  std::string text = audit::MembersOf(first).text;
+  if (!text.empty()) text.push_back(',');
+  text.reserve(text.size() + jobs.size() * kJobTextBytes);
+  text.append("\"jobs\":[");
+  for (const BatchJob& job : jobs) {
+    AppendJob(job, &text);
+    text.push_back(',');
+  }
+  if (!jobs.empty()) text.pop_back();
+  text.push_back(']');
+  return {std::move(text)};
 }
 
 absl::Status Explained(const absl::Status& status) {
@@ -65,8 +78,7 @@ absl::Status AuditRecorder::Record(const BatchReport& report) {
                            {"aes_blocks", report.aes_blocks},
                            {"rounds", report.rounds}};
   if (!report.status.ok()) line["error"] = Text(report.status);
-  line["jobs"] = JobList(report.jobs);
-  const absl::Status written = audit_->Append("batch", line);
+  const absl::Status written = audit_->AppendMembers("batch", WithJobs(line, report.jobs));
   if (!written.ok()) {
     Log().error("{} jobs are answered UNAVAILABLE: {}", report.jobs.size(), Text(written));
   }
@@ -76,8 +88,7 @@ absl::Status AuditRecorder::Record(const BatchReport& report) {
 void AuditRecorder::RecordUnbatched(absl::Span<const BatchJob> jobs, uint64_t left_out) {
   AuditLog::Fields line;
   if (left_out > 0) line["left_out"] = left_out;
-  line["jobs"] = JobList(jobs);
-  const absl::Status written = audit_->Append("jobs", line);
+  const absl::Status written = audit_->AppendMembers("jobs", WithJobs(line, jobs));
   if (!written.ok()) Log().error("{} refused jobs: {}", jobs.size(), Text(written));
 }
 

@@ -2,6 +2,7 @@
 #include "mpc-server/service/share_package_decoder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/limits.h"
@@ -81,15 +82,22 @@ struct UsageFields {
   Components h;
 };
 
+// Fields 6 to 9 of a package of version 1, or of one of the keys of version 2.
+struct KeyFields {
+  absl::Span<const uint8_t> info;
+  Components base;
+  std::vector<absl::Span<const uint8_t>> usages;
+};
+
 struct PackageFields {
   uint64_t version = 0;
   uint64_t party = 0;
   uint64_t epoch = 0;
   absl::Span<const uint8_t> realm;
   absl::Span<const uint8_t> transaction;
-  absl::Span<const uint8_t> info;
-  Components base;
-  std::vector<absl::Span<const uint8_t>> usages;
+  KeyFields one;
+  bool has_one = false;
+  std::vector<absl::Span<const uint8_t>> keys;
 };
 
 bool ReadUsageFields(absl::Span<const uint8_t> in, UsageFields* out) {
@@ -109,6 +117,27 @@ bool ReadUsageFields(absl::Span<const uint8_t> in, UsageFields* out) {
   return true;
 }
 
+bool TakeKeyField(const Field& field, KeyFields* out) {
+  if (!field.is_bytes) return false;
+  switch (field.number) {
+    case 6: out->info = field.bytes; break;
+    case 7: out->base.x = field.bytes; break;
+    case 8: out->base.a = field.bytes; break;
+    case 9: out->usages.push_back(field.bytes); break;
+    default: return false;
+  }
+  return out->usages.size() <= limits::kMaxUsagesPerKey;
+}
+
+bool ReadKeyFields(absl::Span<const uint8_t> in, KeyFields* out) {
+  WireReader reader(in);
+  Field field;
+  while (!reader.Done()) {
+    if (!reader.Next(&field) || !TakeKeyField(field, out)) return false;
+  }
+  return true;
+}
+
 bool ReadPackageFields(absl::Span<const uint8_t> in, PackageFields* out) {
   WireReader reader(in);
   Field field;
@@ -122,13 +151,12 @@ bool ReadPackageFields(absl::Span<const uint8_t> in, PackageFields* out) {
       case 3: out->party = field.value; break;
       case 4: out->epoch = field.value; break;
       case 5: out->transaction = field.bytes; break;
-      case 6: out->info = field.bytes; break;
-      case 7: out->base.x = field.bytes; break;
-      case 8: out->base.a = field.bytes; break;
-      case 9: out->usages.push_back(field.bytes); break;
-      default: return false;
+      case 10: out->keys.push_back(field.bytes); break;
+      default:
+        out->has_one = true;
+        if (!TakeKeyField(field, &out->one)) return false;
     }
-    if (out->usages.size() > limits::kMaxUsagesPerKey) return false;
+    if (out->keys.size() > limits::kMaxKeysPerPackage) return false;
   }
   return out->party < 3;
 }
@@ -145,7 +173,7 @@ absl::StatusOr<KeyInfo> ReadInfo(absl::Span<const uint8_t> bytes, absl::string_v
   return KeyInfoFromProto(info, realm);
 }
 
-absl::Status ReadShares(const PackageFields& fields, KeyRecord* record) {
+absl::Status ReadShares(const KeyFields& fields, KeyRecord* record) {
   const int32_t enctype = record->info.enctype;
   record->base.resize(BaseBlocks(enctype));
   if (!fields.base.Into(record->base.size(), absl::MakeSpan(record->base))) {
@@ -166,26 +194,50 @@ absl::Status ReadShares(const PackageFields& fields, KeyRecord* record) {
   return CheckKeyRecord(*record);
 }
 
+absl::StatusOr<KeyRecord> ReadKey(const KeyFields& fields, absl::string_view realm) {
+  absl::StatusOr<KeyInfo> info = ReadInfo(fields.info, realm);
+  if (!info.ok()) return info.status();
+  KeyRecord record;
+  record.info = *std::move(info);
+  if (absl::Status status = ReadShares(fields, &record); !status.ok()) return status;
+  return record;
+}
+
+// Each version has its own fields for keys: a package that mixes them is nobody's.
+absl::Status CheckVersion(const PackageFields& fields) {
+  if (fields.version != kOneKeyVersion && fields.version != kManyKeysVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the share package has version ", fields.version, ", this server reads ",
+                     kOneKeyVersion, " and ", kManyKeysVersion));
+  }
+  const bool many = fields.version == kManyKeysVersion;
+  if (fields.has_one == many || fields.keys.empty() == many) return Malformed("its keys");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<SharePackageContents> DecodeSharePackage(absl::Span<const uint8_t> plain,
                                                         absl::string_view realm) {
   PackageFields fields;
   if (!ReadPackageFields(plain, &fields)) return Malformed("its fields");
-  if (fields.version != kSharePackageVersion) {
-    return absl::InvalidArgumentError(absl::StrCat("the share package has version ", fields.version,
-                                                   ", this server reads ", kSharePackageVersion));
-  }
+  if (absl::Status status = CheckVersion(fields); !status.ok()) return status;
   SharePackageContents out;
   out.version = static_cast<uint32_t>(fields.version);
   out.realm = std::string(AsText(fields.realm));
   out.party = static_cast<uint32_t>(fields.party);
   out.epoch = fields.epoch;
   out.transaction = std::string(AsText(fields.transaction));
-  absl::StatusOr<KeyInfo> info = ReadInfo(fields.info, realm);
-  if (!info.ok()) return info.status();
-  out.record.info = *std::move(info);
-  if (absl::Status status = ReadShares(fields, &out.record); !status.ok()) return status;
+  std::vector<KeyFields> keys(fields.keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!ReadKeyFields(fields.keys[i], &keys[i])) return Malformed("one of its keys");
+  }
+  if (fields.has_one) keys.push_back(std::move(fields.one));
+  for (const KeyFields& key : keys) {
+    absl::StatusOr<KeyRecord> record = ReadKey(key, realm);
+    if (!record.ok()) return record.status();
+    out.records.push_back(*std::move(record));
+  }
   return out;
 }
 

@@ -64,6 +64,9 @@ class SimDisk : public ShareStore {
   absl::Status ForEach(KeyState state, Visitor visit) const override {
     return memory_.ForEach(state, visit);
   }
+  absl::Status ForEachFrom(const Handle& first, Visitor visit) const override {
+    return memory_.ForEachFrom(first, visit);
+  }
   absl::StatusOr<size_t> Count(KeyState state) const override { return memory_.Count(state); }
   absl::StatusOr<NonceMark> ReadNonceMark() const override { return memory_.ReadNonceMark(); }
   absl::Status ReserveNonceMark(const NonceMark& mark) override;

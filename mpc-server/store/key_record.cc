@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/store/key_record.h"
 
-#include <sodium.h>
-
 #include <algorithm>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "mpc-server/hash/sha256.h"
 #include "mpc-server/limits.h"
 
 namespace mpckdc {
@@ -48,14 +47,9 @@ size_t RoundKeys(int32_t enctype) {
 }
 
 PrincipalId PrincipalIdOf(absl::string_view principal) {
-  crypto_hash_sha256_state state;
-  crypto_hash_sha256_init(&state);
-  crypto_hash_sha256_update(&state, reinterpret_cast<const uint8_t*>(kPrincipalLabel),
-                            sizeof kPrincipalLabel);
-  crypto_hash_sha256_update(&state, reinterpret_cast<const uint8_t*>(principal.data()),
-                            principal.size());
-  std::array<uint8_t, crypto_hash_sha256_BYTES> hash;
-  crypto_hash_sha256_final(&state, hash.data());
+  // With the label's terminating zero.
+  const Digest hash = Sha256(absl::StrCat(absl::string_view(kPrincipalLabel, sizeof kPrincipalLabel),
+                                          principal));
   PrincipalId id;
   std::copy_n(hash.begin(), id.size(), id.begin());
   return id;

@@ -432,17 +432,25 @@ absl::Status LmdbShareStore::SetGate(absl::Span<const Handle> handles, Gate gate
   });
 }
 
-absl::Status LmdbShareStore::ForEach(KeyState state, Visitor visit) const {
+absl::Status LmdbShareStore::Visit(KeyState state, absl::string_view from, Visitor visit) const {
   absl::StatusOr<LmdbTxn> txn = env_->BeginRead();
   if (!txn.ok()) return txn.status();
   const MDB_dbi dbi = Db(state == KeyState::kCommitted ? kKeys : kStaged);
   const size_t skip = state == KeyState::kCommitted ? 0 : sizeof(TransactionId);
-  return txn->Scan(dbi, "", [&](absl::string_view key, absl::Span<const uint8_t> sealed) {
+  return txn->Scan(dbi, from, [&](absl::string_view key, absl::Span<const uint8_t> sealed) {
     if (key.size() != skip + sizeof(Handle)) {
       return visit(absl::DataLossError("a key record has a damaged name"));
     }
     return visit(OpenInfo(ToArray<Handle>(key.substr(skip)), sealed));
   });
+}
+
+absl::Status LmdbShareStore::ForEach(KeyState state, Visitor visit) const {
+  return Visit(state, "", visit);
+}
+
+absl::Status LmdbShareStore::ForEachFrom(const Handle& first, Visitor visit) const {
+  return Visit(KeyState::kCommitted, AsText(first), visit);
 }
 
 absl::StatusOr<size_t> LmdbShareStore::Count(KeyState state) const {

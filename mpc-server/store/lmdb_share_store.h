@@ -47,6 +47,7 @@ class LmdbShareStore : public ShareStore {
   absl::StatusOr<size_t> Delete(absl::Span<const Handle> handles) override;
   absl::Status SetGate(absl::Span<const Handle> handles, Gate gate) override;
   absl::Status ForEach(KeyState state, Visitor visit) const override;
+  absl::Status ForEachFrom(const Handle& first, Visitor visit) const override;
   absl::StatusOr<size_t> Count(KeyState state) const override;
   absl::StatusOr<NonceMark> ReadNonceMark() const override;
   absl::Status ReserveNonceMark(const NonceMark& mark) override;
@@ -67,6 +68,7 @@ class LmdbShareStore : public ShareStore {
   uint64_t Epoch() const { return Meta().epoch; }
   MDB_dbi Db(Database database) const { return env_->Dbi(database); }
 
+  absl::Status Visit(KeyState state, absl::string_view from, Visitor visit) const;
   absl::StatusOr<SecretBytes> OpenKeyPlain(const Handle& handle,
                                            absl::Span<const uint8_t> sealed) const;
   absl::StatusOr<KeyRecord> OpenKey(const Handle& handle, absl::Span<const uint8_t> sealed) const;

@@ -152,6 +152,12 @@ absl::Status MemoryShareStore::ForEach(KeyState state, Visitor visit) const {
   return absl::OkStatus();
 }
 
+absl::Status MemoryShareStore::ForEachFrom(const Handle& first, Visitor visit) const {
+  return ForEach(KeyState::kCommitted, [&](const absl::StatusOr<KeyInfo>& info) {
+    return info->handle < first || visit(info);
+  });
+}
+
 absl::StatusOr<size_t> MemoryShareStore::Count(KeyState state) const {
   absl::MutexLock lock(&mutex_);
   return state == KeyState::kCommitted ? state_.keys.size() : state_.staged.size();

@@ -32,6 +32,7 @@ class MemoryShareStore : public ShareStore {
   absl::StatusOr<size_t> Delete(absl::Span<const Handle> handles) override;
   absl::Status SetGate(absl::Span<const Handle> handles, Gate gate) override;
   absl::Status ForEach(KeyState state, Visitor visit) const override;
+  absl::Status ForEachFrom(const Handle& first, Visitor visit) const override;
   absl::StatusOr<size_t> Count(KeyState state) const override;
   absl::StatusOr<NonceMark> ReadNonceMark() const override;
   absl::Status ReserveNonceMark(const NonceMark& mark) override;

@@ -94,6 +94,8 @@ class ShareStore {
   // false. A damaged record is visited as its error.
   using Visitor = absl::FunctionRef<bool(const absl::StatusOr<KeyInfo>&)>;
   virtual absl::Status ForEach(KeyState state, Visitor visit) const = 0;
+  // The same for the committed keys whose handles are `first` or greater.
+  virtual absl::Status ForEachFrom(const Handle& first, Visitor visit) const = 0;
   virtual absl::StatusOr<size_t> Count(KeyState state) const = 0;
 
   // ---- Nonces ----

@@ -178,6 +178,31 @@ TEST_P(ShareStoreTest, ForEachVisitsInOrderOfHandlesAndStopsWhenTold) {
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
 }
 
+TEST_P(ShareStoreTest, ForEachFromGoesOnWhereItIsTold) {
+  for (int i = 0; i < 5; ++i) Committed("user@EXAMPLE.COM");
+  const auto from = [&](const Handle& first) {
+    std::vector<Handle> seen;
+    EXPECT_TRUE(store_
+                    ->ForEachFrom(first,
+                                  [&](const absl::StatusOr<KeyInfo>& info) {
+                                    seen.push_back(info->handle);
+                                    return true;
+                                  })
+                    .ok());
+    return seen;
+  };
+  const std::vector<Handle> all = from(Handle{});
+  ASSERT_EQ(all.size(), 5u);
+  EXPECT_EQ(from(all[2]), std::vector<Handle>(all.begin() + 2, all.end()));
+  Handle between = all[2];
+  for (size_t i = between.size(); i-- > 0 && ++between[i] == 0;) {
+  }
+  EXPECT_EQ(from(between), std::vector<Handle>(all.begin() + 3, all.end()));
+  Handle last;
+  last.fill(0xff);
+  EXPECT_TRUE(from(last).empty());
+}
+
 TEST_P(ShareStoreTest, NonceMarkOnlyRises) {
   NonceMark high{};
   high[0] = 1;

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make storm`: a realm of many users under a storm of logins, beside MIT's own KDC and the paper.
+
+    bench_storm.py [--users N] [--seconds S | --long] [--only NAME,...] [--grow] [--repetitions N]
+                   [--work FOLDER] [--out FOLDER]
+
+Writes FOLDER/report.json after each measurement, and report.md and the drawings at the end; the
+realms below FOLDER/realms stay for the next run. README.md beside this says what is measured.
+
+Exit status: 0 measured, 1 a measurement failed or an answer was wrong, 2 it cannot run here.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import signal
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'realm'))
+
+import storm_goals  # noqa: E402
+import storm_measures  # noqa: E402
+import storm_plots  # noqa: E402
+import storm_realms  # noqa: E402
+import storm_report  # noqa: E402
+import storm_runs  # noqa: E402
+
+
+def main(argv=None):
+    arguments = parse_arguments(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the realms are stopped
+    out = pathlib.Path(arguments.out)
+    work = pathlib.Path(arguments.work or out / 'realms')
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        storm_runs.storm.program()
+        storm_realms.check_space(work, arguments.users)
+    except (FileNotFoundError, storm_realms.StormError) as error:
+        print(f'make storm cannot run here: {error}', file=sys.stderr)
+        return 2
+    bench = storm_measures.Bench(work, arguments.users, arguments.seconds, say,
+                                 arguments.repetitions, arguments.grow)
+    report = {'machine': storm_runs.machine(), 'setup': setup(arguments, bench),
+              'results': bench.results}
+    failed = measure(bench, arguments.only, report, out)
+    finish(report, out)
+    if arguments.remove:
+        shutil.rmtree(work, ignore_errors=True)
+    wrong = any(result.get('wrong') for result in bench.results.values() if isinstance(result, dict))
+    return 1 if failed or wrong else 0
+
+
+def parse_arguments(argv):
+    parser = argparse.ArgumentParser(description='login storms, stock and ours side by side')
+    parser.add_argument('--users', type=int, default=100_000)
+    parser.add_argument('--seconds', type=float, default=60,
+                        help='at 80 %% of the knee; saturation runs take a sixth, at most 10')
+    parser.add_argument('--long', action='store_true', help='5 minutes at 80 %% of the knee')
+    parser.add_argument('--only', type=names, default=list(storm_measures.MEASURES),
+                        help='with commas between: ' + ', '.join(storm_measures.MEASURES))
+    parser.add_argument('--grow', action='store_true', help='a realm of 1,000,000 users too')
+    parser.add_argument('--repetitions', type=int, default=storm_measures.REPETITIONS)
+    parser.add_argument('--work', help='where the realms are; otherwise below --out')
+    parser.add_argument('--out', default=storm_realms.config_files.BUILD / 'storm')
+    parser.add_argument('--remove', action='store_true', help='remove the realms at the end')
+    arguments = parser.parse_args(argv)
+    if arguments.users < 10 or arguments.seconds < 1 or arguments.repetitions < 1:
+        parser.error('at least 10 users, 1 second and 1 repetition')
+    if arguments.long:
+        arguments.seconds = max(arguments.seconds, 300)
+    return arguments
+
+
+def names(text):
+    chosen = text.split(',')
+    unknown = [name for name in chosen if name not in storm_measures.MEASURES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f'{unknown[0]} is no measurement')
+    return [name for name in storm_measures.MEASURES if name in chosen]
+
+
+def setup(arguments, bench):
+    install = storm_realms.stock_build()
+    return {
+        'users': arguments.users, 'seconds': arguments.seconds, 'short': bench.short,
+        'repetitions': arguments.repetitions, 'only': arguments.only,
+        'options': ' '.join(sys.argv[1:]) or '(defaults)',
+        'stock': (f'unpatched krb5 1.20.1 ({install.parent.name})' if install else
+                  'the patched krb5kdc without a remote key (no unpatched build was found: '
+                  '`krb5-patches/build.sh --stock` makes one)')}
+
+
+def measure(bench, only, report, out):
+    """Each measurement in turn; one that fails is reported and the others go on."""
+    failed = []
+    try:
+        for name in only:
+            say(f'measuring: {name}')
+            try:
+                storm_measures.MEASURES[name](bench)
+            except (storm_realms.StormError, storm_realms.realm_module.RealmError) as error:
+                failed.append(name)
+                print(f'{name}: {error}', file=sys.stderr)
+            report['failed'] = failed
+            (out / 'report.json').write_text(json.dumps(report, indent=1) + '\n')
+    finally:
+        bench.close()
+    return failed
+
+
+def finish(report, out):
+    report['goals'] = [vars(goal) for goal in storm_goals.goals(report['results'])]
+    (out / 'report.json').write_text(json.dumps(report, indent=1) + '\n')
+    (out / 'report.md').write_text(storm_report.markdown(report))
+    drawn = storm_plots.draw(report, out)
+    for goal in storm_goals.goals(report['results']):
+        word = {True: 'met', False: 'MISSED', None: '-'}[goal.met]
+        say(f'{word:7}{goal.text}: {goal.seen}')
+    say(f'written: {out / "report.md"}, report.json' + ''.join(f', {path.name}' for path in drawn))
+
+
+def say(text):
+    print(text, flush=True)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many users with random keys, as a keytab: what `mpc-admin enroll --all` and login-storm read.
+
+    file   05 02, then entries
+    entry  size (4) | components (2) = 1 | realm | component | name type (4) | time (4) | kvno (1) |
+           enctype (2) | key | kvno (4)            realm, component and key: length (2) | bytes
+"""
+
+import os
+import pathlib
+import struct
+
+NAME_TYPE_PRINCIPAL = 1
+KEY_BYTES = {17: 16, 18: 32, -24001: 16, -24002: 32}
+
+
+def user_name(number):
+    """Seven digits: names sort as their numbers do, and all have one length."""
+    return f'u{number:07d}'
+
+
+def _counted(data):
+    return struct.pack('>H', len(data)) + data
+
+
+def entry(name, realm, enctype, key, kvno=1):
+    body = (struct.pack('>H', 1) + _counted(realm.encode()) + _counted(name.encode())
+            + struct.pack('>IIBh', NAME_TYPE_PRINCIPAL, 0, kvno & 0xff, enctype) + _counted(key)
+            + struct.pack('>I', kvno))
+    return struct.pack('>i', len(body)) + body
+
+
+def key_of_first_entry(path):
+    """As `entry` and ktadd lay it out, of a keytab for one principal and enctype."""
+    data = pathlib.Path(path).read_bytes()
+    size, = struct.unpack_from('>i', data, 2)
+    body = data[6:6 + size]
+    at = 2
+    for _ in range(1 + struct.unpack_from('>H', body)[0]):  # realm and components
+        at += 2 + struct.unpack_from('>H', body, at)[0]
+    at += 4 + 4 + 1 + 2  # name type, time, kvno, enctype
+    length, = struct.unpack_from('>H', body, at)
+    return body[at + 2:at + 2 + length]
+
+
+def write_keytab(path, realm, count, enctype=17, first=0, key=None):
+    """`count` users from number `first` on, each with a random key, or all with `key`."""
+    size = KEY_BYTES[enctype]
+    with open(path, 'wb') as out:
+        os.fchmod(out.fileno(), 0o600)
+        out.write(b'\x05\x02')
+        for number in range(first, first + count):
+            out.write(entry(user_name(number), realm, enctype, key or os.urandom(size)))
+    return path

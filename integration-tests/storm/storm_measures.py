@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `make storm` measures. Each measurement has a name, for --only, and adds to `bench.results`."""
+
+import contextlib
+import math
+import pathlib
+import shutil
+import subprocess
+import time
+
+import daemon
+import many_users
+import storm_realms
+import storm_runs
+from storm_meters import memory
+
+STOCK_IN_FLIGHT = (8, 16, 32)
+OUR_IN_FLIGHT = (128, 512, 1024, 2048)
+JOBS_IN_FLIGHT = (1024, 4096, 8192)
+KDC_MEMORY_IN_FLIGHT = 4000
+OPEN_RATE = 1000           # logins/s
+REPETITIONS = 3            # of saturation runs
+LOCKOUT_USERS = 200        # with a policy that locks after LOCKOUT_FAILURES
+LOCKOUT_FAILURES = 3
+GROWTH = (1_000, 10_000, 100_000)
+GROWTH_ON_REQUEST = 1_000_000
+
+
+class Bench:
+    """The realms, made when they are first asked for, and the results so far."""
+
+    def __init__(self, work, users, seconds, say, repetitions=REPETITIONS, grow=False):
+        self.work, self.users, self.seconds, self.say = work, users, seconds, say
+        self.repetitions, self.grow = repetitions, grow
+        self.short = min(10.0, max(1.0, seconds / 6))
+        self.quick = max(1.0, self.short / 3)
+        self.results = {}
+        self.in_flight = {}
+        self._labs = {}
+
+    def lab(self, name):
+        """One realm runs at a time: the other one's processes would be in its way."""
+        for other, lab in self._labs.items():
+            if other != name and lab.live.kdc.is_running():
+                lab.stop()
+        if name not in self._labs:
+            make = storm_realms.make_stock if name == 'stock' else storm_realms.make_ours
+            self._labs[name] = make(self.work, self.users, self.say)
+        elif not self._labs[name].live.kdc.is_running():
+            self._labs[name].start()
+        return self._labs[name]
+
+    def close(self):
+        for lab in self._labs.values():
+            lab.stop()
+
+    def best(self, name):
+        """In-flight at which a KDC answers most one-step logins; found once."""
+        if name not in self.in_flight:
+            lab = self.lab(name)
+            candidates = STOCK_IN_FLIGHT if name == 'stock' else OUR_IN_FLIGHT
+            candidates = [n for n in candidates if n <= self.users] or [self.users]
+            best, tried = storm_runs.best_in_flight(lab, storm_runs.target(lab), candidates,
+                                                    self.quick)
+            self.in_flight[name] = best
+            self.results.setdefault('in_flight', {})[name] = tried
+        return self.in_flight[name]
+
+    def closed(self, name, *more, times=None):
+        """Closed loop at the best in-flight."""
+        number = self.best(name)
+        lab = self.lab(name)
+        result = storm_runs.repeated(
+            lab, [*storm_runs.target(lab), '--in-flight', number, *more], self.short,
+            times or self.repetitions)
+        result['in_flight'] = number
+        return result
+
+
+def jobs(bench):
+    """The three servers without a KDC."""
+    lab = bench.lab('ours')
+    head = storm_runs.jobs_target(lab)
+    best, tried = storm_runs.best_in_flight(lab, head, JOBS_IN_FLIGHT, bench.quick)
+    result = storm_runs.repeated(lab, [*head, '--in-flight', best], bench.short, bench.repetitions)
+    result.update(in_flight=best, tried=tried)
+    bench.results['jobs'] = result
+
+
+def saturation(name):
+    def measure(bench):
+        bench.results[f'{name} one-step'] = bench.closed(name)
+    return measure
+
+
+def two_step(bench):
+    for name in ('stock', 'ours'):
+        bench.results[f'{name} two-step'] = bench.closed(name, '--two-step')
+
+
+def service_ticket(bench):
+    for name in ('stock', 'ours'):
+        bench.results[f'{name} AS+TGS'] = bench.closed(
+            name, '--tgs', 1, '--service', storm_realms.SERVICE)
+
+
+def open_loop(bench):
+    for name in ('stock', 'ours'):
+        lab = bench.lab(name)
+        report = storm_runs.run(lab, [*storm_runs.target(lab), '--rate', OPEN_RATE], bench.short)
+        bench.results[f'{name} open loop'] = storm_runs.figures(report)
+
+
+@contextlib.contextmanager
+def changed(lab, **options):
+    """The realm with other options, and as it was again."""
+    before = lab.restart(**options)
+    try:
+        yield lab
+    finally:
+        lab.restart(**before)
+
+
+def window(bench):
+    """A batch every 100 ms, as in the paper: open loop, for a closed one would wait in step."""
+    with changed(bench.lab('ours'), batch_mode='fixed', batch_window_ms=100) as lab:
+        report = storm_runs.run(lab, [*storm_runs.target(lab), '--rate', OPEN_RATE], bench.short)
+        bench.results['ours window 100 ms'] = storm_runs.figures(report)
+
+
+def knee(bench):
+    """A ramp to beyond what the closed loop gave; then 80 % of the knee for the whole time."""
+    peak = bench.results.get('ours one-step') or bench.closed('ours', times=1)
+    lab = bench.lab('ours')
+    steps = 8
+    high = max(100, 1.1 * peak['logins_per_s'])
+    ramp = storm_runs.run(lab, [*storm_runs.target(lab), '--rate', round(high / steps), '--ramp',
+                                round(high), '--ramp-steps', steps], bench.quick)
+    found = ramp.get('knee_per_s') or 0.0
+    bench.results['ours ramp'] = {'knee_per_s': found, 'steps': ramp.get('ramp', [])}
+    rate = max(1, math.floor(0.8 * found))
+    report = storm_runs.run(lab, [*storm_runs.target(lab), '--rate', rate], bench.seconds,
+                            check='100%')
+    bench.results['ours 80 % of the knee'] = {
+        **storm_runs.figures(report), 'rate': rate, 'seconds': bench.seconds}
+
+
+def overload(bench):
+    """Three times as much as is carried: most is turned away, memory stays, and then it is over."""
+    peak = bench.results.get('ours one-step') or bench.closed('ours', times=1)
+    lab = bench.lab('ours')
+    rate = round(3 * peak['logins_per_s'])
+    before = resident(lab)
+    storm = storm_runs.run(lab, [*storm_runs.target(lab), '--rate', rate], bench.short,
+                           check='1%', warm_up=0)
+    after = storm_runs.run(lab, [*storm_runs.target(lab), '--in-flight', bench.best('ours')],
+                           bench.quick)
+    bench.results['ours overload'] = {
+        **storm_runs.figures(storm), 'rate': rate, 'memory_before_mib': before,
+        'memory_after_mib': resident(lab),
+        'recovered_logins_per_s': after['logins']['ok_per_s'],
+        'recovered_failed': after['logins']['failed'], 'expected_logins_per_s': peak['logins_per_s']}
+
+
+def resident(lab):
+    total = {}
+    for name, pid in lab.pids():
+        total[name] = total.get(name, 0.0) + memory(pid).get('VmRSS', 0) / 1024
+    return total
+
+
+def lockout(bench):
+    """Lockout on, at saturation, users whose policy locks after three failures: nobody may be."""
+    lab = bench.lab('ours')
+    live = lab.live
+    users = min(LOCKOUT_USERS, lab.users)
+    data = lab.keytab.read_bytes()
+    size = len(many_users.entry(many_users.user_name(0), live.name, 17,
+                                bytes(many_users.KEY_BYTES[17])))
+    keytab = live.dir / 'lockout.keytab'
+    keytab.write_bytes(data[:2 + users * size])
+    live.kadmin_local(f'addpol -maxfailure {LOCKOUT_FAILURES} storm', check=False)
+    live.run('kadmin.local', stdin=''.join(
+        f'modprinc -policy storm {many_users.user_name(i)}\n' for i in range(users)))
+    database = {key: value for key, value in live.options.extra_database.items()
+                if key != 'disable_lockout'}
+    with changed(lab, extra_database=database):
+        report = storm_runs.run(
+            lab, [*storm_runs.target(lab), '--in-flight', min(bench.best('ours'), 4 * users)],
+            bench.short, keytab=keytab)
+        text = live.run('kadmin.local', stdin=''.join(
+            f'getprinc {many_users.user_name(i)}\n' for i in range(users))).stdout
+    counted = [int(line.rsplit(':', 1)[1]) for line in text.splitlines()
+               if line.startswith('Failed password attempts')]
+    bench.results['ours lockout on'] = {
+        **storm_runs.figures(report), 'users': len(counted), 'failures_counted': sum(counted),
+        'locked_out': sum(1 for count in counted if count >= LOCKOUT_FAILURES)}
+
+
+def kdc_memory(bench):
+    lab = bench.lab('ours')
+    number = min(KDC_MEMORY_IN_FLIGHT, lab.users)
+    report = storm_runs.run(lab, [*storm_runs.target(lab), '--in-flight', number], bench.short)
+    bench.results['ours 4,000 in flight'] = {**storm_runs.figures(report), 'in_flight': number}
+
+
+def scale(bench):
+    """Worker processes, and a second KDC process on the same servers."""
+    with changed(bench.lab('ours'), workers=2) as lab:
+        bench.results['ours -w 2'] = storm_runs.repeated(
+            lab, [*storm_runs.target(lab), '--in-flight', 2 * bench.best('ours')], bench.short, 1)
+    if bench.results.get('stock one-step'):
+        with changed(bench.lab('stock'), workers=2) as lab:
+            bench.results['stock -w 2'] = storm_runs.repeated(
+                lab, [*storm_runs.target(lab), '--in-flight', 2 * bench.best('stock')],
+                bench.short, 1)
+    bench.results['ours two KDCs'] = two_kdcs(bench)
+
+
+def two_kdcs(bench):
+    """Half of the in-flight to each of two krb5kdc with one database and the same servers."""
+    number = bench.best('ours')
+    lab = bench.lab('ours')
+    live = lab.live
+    folder = live.dir / 'kdc-second'
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    port = daemon.free_ports(1)[0]
+    text = (live.kdc_dir / 'kdc.conf').read_text()
+    (folder / 'kdc.conf').write_text(text.replace(f':{live.ports.kdc}\n', f':{port}\n'))
+    second = daemon.Daemon('krb5kdc-second', live._kdc_command(),
+                           {**live.env, 'KRB5_KDC_PROFILE': str(folder / 'kdc.conf')},
+                           live.run_dir, live.log_dir)
+    second.start()
+    try:
+        live._wait_for_port(second, port)
+        return both(lab, port, number, bench.short)
+    finally:
+        second.stop()
+
+
+def both(lab, port, number, seconds):
+    """Two storms at a time; the sum of what they carried."""
+    files = [lab.live.dir / name for name in ('first.json', 'second.json')]
+    started = []
+    for file, where in zip(files, (lab.live.ports.kdc, port)):
+        file.unlink(missing_ok=True)
+        arguments = ['--kdc', f'127.0.0.1:{where}', '--enctype', lab.enctype, '--in-flight',
+                     number, '--check', '10%', '--warm-up', '1s']
+        started.append(subprocess.Popen(
+            storm_runs.command(lab, arguments, seconds, file),
+            env=storm_realms.tool_environment(lab.live), stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL))
+    for process in started:
+        process.wait(timeout=seconds + storm_runs.PATIENCE)
+    reports = [storm_runs.json.loads(file.read_text()) for file in files]
+    return {'logins_per_s': sum(r['logins']['ok_per_s'] for r in reports),
+            'failed': sum(r['logins']['failed'] for r in reports),
+            'lost': sum(r['logins']['lost'] for r in reports),
+            'p99_ms': max(r['latency_ms']['login'].get('p99', 0) for r in reports),
+            'each': [r['logins']['ok_per_s'] for r in reports]}
+
+
+def stores(bench):
+    """Bytes and memory per key, as the realm stands."""
+    lab = bench.lab('ours')
+    bench.results['stores'] = store_figures(lab)
+
+
+def store_figures(lab):
+    sizes = [(lab.live.dir / f'p{party}/data/shares.mdb').stat().st_blocks * 512
+             for party in range(3)]
+    enrolled = pathlib.Path(lab.live.dir / 'enrolled.json')
+    seconds = storm_runs.json.loads(enrolled.read_text())['seconds'] if enrolled.exists() else None
+    servers = [(name, pid) for name, pid in lab.pids() if name != 'kdc']
+    return {'users': lab.users, 'bytes_per_key': max(sizes) / lab.users,
+            'anon_mib': max(memory(pid).get('RssAnon', 0) for _, pid in servers) / 1024,
+            'enrol_seconds': seconds}
+
+
+def growth(bench):
+    """Logins and latency against the number of users, for both key sizes."""
+    sizes = [n for n in GROWTH if n <= max(bench.users, 1000)]
+    if bench.grow:
+        sizes.append(GROWTH_ON_REQUEST)
+    points = []
+    bench.close()
+    for enctype in ('aes128-gcm', 'aes256-gcm'):
+        for users in sizes:
+            if enctype == 'aes256-gcm' and users > GROWTH[-1]:
+                continue
+            points.append(grown(bench, users, enctype))
+    bench.results['growth'] = points
+
+
+def grown(bench, users, enctype):
+    lab = storm_realms.make_ours(bench.work, users, bench.say, enctype)
+    try:
+        number = min(bench.in_flight.get('ours', 1024), users)
+        report = storm_runs.run(lab, [*storm_runs.target(lab), '--in-flight', number], bench.short)
+        started = time.monotonic()
+        lab.stop()
+        lab.start()
+        return {'users': users, 'enctype': enctype, **storm_runs.figures(report),
+                'restart_s': time.monotonic() - started, **store_figures(lab)}
+    finally:
+        lab.stop()
+
+
+MEASURES = {
+    'jobs': jobs,
+    'stock': saturation('stock'),
+    'ours': saturation('ours'),
+    'two-step': two_step,
+    'tgs': service_ticket,
+    'open': open_loop,
+    'window': window,
+    'knee': knee,
+    'overload': overload,
+    'lockout': lockout,
+    'memory': kdc_memory,
+    'scale': scale,
+    'stores': stores,
+    'growth': growth,
+}
+

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/admin/bulk_enroll.h"
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "mpc-server/admin/interrupt.h"
+#include "mpc-server/admin/names.h"
+#include "mpc-server/admin/replace_keys.h"
+#include "mpc-server/enroll/package.h"
+#include "mpc-server/enroll/string_to_key.h"
+#include "mpc-server/enroll/transaction.h"
+#include "mpc-server/limits.h"
+
+namespace mpckdc::admin {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kAgain[] = "run the same command again: it goes on where it stopped";
+
+using KeytabEntries = std::vector<std::pair<std::string, enroll::KeytabKeys>>;
+
+// Principals that get their keys together.
+struct Chunk {
+  std::vector<KdbNewKeys> principals;
+  std::vector<enroll::PlainKey> keys;  // of all; wiped when they are packaged
+  std::vector<std::vector<std::string>> old;  // by principal: the handles that it had before
+  std::unique_ptr<enroll::KeyTransaction> transaction;
+};
+
+std::vector<std::string> HandlesOf(const KdbNewKeys& principal) {
+  std::vector<std::string> handles;
+  for (const KdbKey& key : principal.keys) handles.push_back(key.handle);
+  return handles;
+}
+
+// ---- What became of everybody ----
+
+class Tally {
+ public:
+  // With `names`, those enrolled are remembered for the JSON output; otherwise counted.
+  explicit Tally(bool names) : names_(names) {}
+
+  void Enrolled(const KdbNewKeys& principal) {
+    ++enrolled_;
+    if (!names_) return;
+    json keys = json::array();
+    for (const KdbKey& key : principal.keys) {
+      keys.push_back(
+          {{"enctype", enroll::EnctypeName(key.enctype)}, {"handle", Hex(key.handle)}});
+    }
+    details_.push_back(
+        {{"principal", principal.principal}, {"kvno", principal.kvno}, {"keys", keys}});
+  }
+  void Already(std::string principal) { already_.push_back(std::move(principal)); }
+  void Failed(std::string principal, absl::Status why) {
+    failed_.emplace_back(std::move(principal), std::move(why));
+  }
+  void OtherRealm() { ++other_realms_; }
+  void Renumbered() { ++renumbered_; }
+
+  size_t enrolled() const { return enrolled_; }
+  size_t done() const { return enrolled_ + failed_.size(); }
+  ExitCode Report(Console& console) const;
+
+ private:
+  json ToJson() const;
+
+  const bool names_;
+  size_t enrolled_ = 0;
+  size_t other_realms_ = 0;
+  size_t renumbered_ = 0;
+  json details_ = json::array();
+  std::vector<std::string> already_;
+  std::vector<std::pair<std::string, absl::Status>> failed_;
+};
+
+json Tally::ToJson() const {
+  json failed = json::array();
+  for (const auto& [principal, why] : failed_) {
+    failed.push_back({{"principal", principal}, {"error", std::string(why.message())}});
+  }
+  return {{"enrolled", details_},
+          {"already", already_},
+          {"failed", failed},
+          {"other_realms", other_realms_}};
+}
+
+ExitCode Tally::Report(Console& console) const {
+  if (console.json()) console.Print(ToJson());
+  console.Say(absl::StrCat(enrolled_, " enrolled, ", already_.size(),
+                           " had protected keys already, ", failed_.size(), " failed, ",
+                           other_realms_, " of other realms left out"));
+  if (renumbered_ > 0) {
+    console.Say(absl::StrCat("  ", renumbered_, " got a higher key version than the keytab's, as ",
+                             "the database had that one already"));
+  }
+  for (const auto& [principal, why] : failed_) {
+    console.Say(absl::StrCat("  ", principal, ": ", why.message()), Colour::kBad);
+  }
+  if (!already_.empty()) console.Say("  next: repeat with --replace to give those new keys");
+  return failed_.empty() ? ExitCode::kOk : ExitCode::kFindings;
+}
+
+// ---- The work ----
+
+class BulkEnroll {
+ public:
+  BulkEnroll(Session* session, enroll::AdminServers* servers, const enroll::PackageSigner* signer)
+      : session_(*session),
+        servers_(*servers),
+        signer_(*signer),
+        tally_(session->console().json()) {}
+
+  absl::StatusOr<ExitCode> Run(std::map<std::string, enroll::KeytabKeys> keytab);
+
+ private:
+  using Results = absl::StatusOr<std::vector<absl::Status>>;
+
+  absl::StatusOr<KeytabEntries> Choose(std::map<std::string, enroll::KeytabKeys> keytab);
+  absl::StatusOr<Chunk> Plan(absl::Span<std::pair<std::string, enroll::KeytabKeys>> some);
+  absl::Status PlanOne(const std::string& principal, absl::StatusOr<KdbPlan> plan,
+                       enroll::KeytabKeys keytab, Chunk* chunk);
+  absl::StatusOr<v1::Gate> GateOf(const std::string& principal, bool has_old);
+  absl::Status ToServers(Chunk* chunk);
+  void StartWriting(Chunk chunk);
+  absl::Status FinishWriting();
+  absl::StatusOr<std::vector<absl::Status>> Settle(const absl::Status& why);
+  void Withdraw(const std::vector<std::string>& handles);
+  absl::Status WorkOff(KeytabEntries entries);
+  void ShowProgress();
+
+  Session& session_;
+  enroll::AdminServers& servers_;
+  const enroll::PackageSigner& signer_;
+  Tally tally_;
+  std::optional<std::map<std::string, v1::Gate>> gates_;  // of the keys that are replaced
+  size_t total_ = 0;
+  absl::Time start_ = absl::Now();
+  InterruptGuard interrupt_;
+  Chunk writing_;  // what the database is being told
+  std::future<Results> written_;
+};
+
+// Leaves out other realms' principals and those that have protected keys.
+absl::StatusOr<KeytabEntries> BulkEnroll::Choose(
+    std::map<std::string, enroll::KeytabKeys> keytab) {
+  absl::StatusOr<const KdbEntries*> entries = session_.ReadKdb();
+  if (!entries.ok()) return entries.status();
+  const std::string realm = absl::StrCat("@", session_.config().realm);
+  const bool replace = session_.options().Has("--replace");
+  KeytabEntries chosen;
+  for (auto& [principal, keys] : keytab) {
+    if (!absl::EndsWith(principal, realm)) {
+      tally_.OtherRealm();
+    } else if (!replace && (*entries)->count(principal) != 0) {
+      tally_.Already(principal);
+    } else {
+      chosen.emplace_back(principal, std::move(keys));
+    }
+  }
+  return chosen;
+}
+
+// ---- Planning: what the keys should look like, and the keys ----
+
+// The gate of the keys that are replaced, the newest's; all of them are read once.
+absl::StatusOr<v1::Gate> BulkEnroll::GateOf(const std::string& principal, bool has_old) {
+  if (session_.options().gate.has_value()) return *session_.options().gate;
+  if (!has_old) return v1::GATE_TIMESTAMP;
+  if (!gates_.has_value()) {
+    absl::StatusOr<std::vector<v1::KeyInfo>> keys =
+        servers_.at(0).ListKeys("", /*staged=*/false, session_.config().timeout);
+    if (!keys.ok()) return keys.status();
+    std::map<std::string, uint32_t> newest;
+    gates_.emplace();
+    for (const v1::KeyInfo& key : *keys) {
+      uint32_t& kvno = newest[key.principal()];
+      if (key.kvno() < kvno) continue;
+      kvno = key.kvno();
+      (*gates_)[key.principal()] = key.gate();
+    }
+  }
+  const auto found = gates_->find(principal);
+  return found == gates_->end() ? v1::GATE_TIMESTAMP : found->second;
+}
+
+// An error is this principal's alone, or Unavailable.
+absl::Status BulkEnroll::PlanOne(const std::string& principal, absl::StatusOr<KdbPlan> plan,
+                                 enroll::KeytabKeys keytab, Chunk* chunk) {
+  if (absl::Status s = RefuseKrbtgt(principal); !s.ok()) return s;
+  if (!plan.ok()) return plan.status();
+  if (plan->principal != principal) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the KDC's database spells it ", plan->principal, ": enrol it by that name, alone"));
+  }
+  absl::StatusOr<const KdbEntries*> entries = session_.ReadKdb();
+  if (!entries.ok()) return entries.status();
+  const std::vector<std::string> old = HandlesOf(**entries, principal);
+  absl::StatusOr<v1::Gate> gate = GateOf(principal, !old.empty());
+  if (!gate.ok()) return gate.status();
+  absl::StatusOr<std::vector<KdbKey>> planned = PlannedKeys(session_, *plan);
+  if (!planned.ok()) return planned.status();
+  KdbNewKeys fresh = {principal, std::max(keytab.kvno, plan->kvno_next), {}, false};
+  if (fresh.kvno != keytab.kvno) tally_.Renumbered();
+  absl::StatusOr<std::vector<NewKey>> keys = KeysOfKeytab(*planned, principal, std::move(keytab));
+  if (!keys.ok()) return keys.status();
+  std::vector<enroll::PlainKey> plain;
+  for (NewKey& key : *keys) {
+    key.kdb.handle = enroll::RandomIdentifier();
+    plain.push_back({InfoOf(principal, fresh.kvno, *gate, key.kdb), std::move(key.base)});
+    if (absl::Status s = enroll::CheckKeyInfo(plain.back().info, servers_.realm()); !s.ok()) {
+      return s;
+    }
+    fresh.keys.push_back(std::move(key.kdb));
+  }
+  std::move(plain.begin(), plain.end(), std::back_inserter(chunk->keys));
+  chunk->old.push_back(old);
+  chunk->principals.push_back(std::move(fresh));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Chunk> BulkEnroll::Plan(
+    absl::Span<std::pair<std::string, enroll::KeytabKeys>> some) {
+  std::vector<std::string> names;
+  for (const auto& [principal, keys] : some) names.push_back(principal);
+  absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> plans =
+      session_.kdb().PlanMany(names, !session_.options().Has("--no-create"));
+  if (!plans.ok()) return plans.status();
+  Chunk chunk;
+  for (size_t i = 0; i < some.size(); ++i) {
+    absl::Status s =
+        PlanOne(names[i], std::move((*plans)[i]), std::move(some[i].second), &chunk);
+    if (ExitCodeOf(s) == ExitCode::kUnavailable) return s;
+    if (!s.ok()) tally_.Failed(names[i], std::move(s));
+  }
+  return chunk;
+}
+
+// ---- The servers ----
+
+absl::Status BulkEnroll::ToServers(Chunk* chunk) {
+  enroll::TransactionTimeouts timeouts;
+  timeouts.stage = timeouts.commit = session_.config().timeout;
+  chunk->transaction = std::make_unique<enroll::KeyTransaction>(&servers_, timeouts);
+  absl::Status s = chunk->transaction->AddMany(chunk->keys, signer_);
+  chunk->keys.clear();
+  return s.ok() ? chunk->transaction->Run() : s;
+}
+
+void BulkEnroll::Withdraw(const std::vector<std::string>& handles) {
+  if (handles.empty()) return;
+  const absl::Status s = JoinErrors(servers_.OnAll([&](int, enroll::AdminClient& server) {
+    return server.DeleteKeys(handles, session_.config().timeout).status();
+  }));
+  if (s.ok()) return;
+  session_.console().Remark(absl::StrCat(
+      "keys to which nothing refers may be left on the servers (", s.message(),
+      "); mpc-admin doctor --fix deletes them"));
+}
+
+// ---- The KDC's database ----
+
+void BulkEnroll::StartWriting(Chunk chunk) {
+  writing_ = std::move(chunk);
+  written_ = std::async(std::launch::async, [this] {
+    return session_.kdb().SetHandlesOfMany(writing_.principals);
+  });
+}
+
+// After the KDB command failed as a whole: what the database says of each principal.
+absl::StatusOr<std::vector<absl::Status>> BulkEnroll::Settle(const absl::Status& why) {
+  absl::StatusOr<const KdbEntries*> entries = session_.ReadKdbAgain();
+  if (!entries.ok()) {
+    return Advise(absl::DataLossError(absl::StrCat(
+                      "the KDC's database may or may not have the last keys: ", why.message(),
+                      "; and it cannot be read: ", entries.status().message())),
+                  absl::StrCat("when the KDC's host answers again ", kAgain,
+                               "; then mpc-admin doctor"));
+  }
+  std::vector<absl::Status> results;
+  for (const KdbNewKeys& principal : writing_.principals) {
+    const std::vector<std::string> wanted = HandlesOf(principal);
+    const std::vector<std::string> present = HandlesOf(**entries, principal.principal);
+    if (AllThere(wanted, present)) {
+      results.push_back(absl::OkStatus());
+    } else if (AnyThere(wanted, present)) {
+      return absl::DataLossError(absl::StrCat("the KDC's database has only some of the new keys of ",
+                                              principal.principal, ": ", why.message()));
+    } else {
+      results.push_back(why);
+    }
+  }
+  return results;
+}
+
+// Waits for the database. Principals that it refused are this run's failures; the run ends when the
+// database does not answer.
+absl::Status BulkEnroll::FinishWriting() {
+  if (!written_.valid()) return absl::OkStatus();
+  Results results = written_.get();
+  const absl::Status outcome = results.status();
+  if (!outcome.ok()) results = Settle(outcome);
+  if (!results.ok()) return results.status();
+  const bool delete_old = session_.options().Has("--delete-old");
+  std::vector<std::string> unused;
+  for (size_t i = 0; i < results->size(); ++i) {
+    const KdbNewKeys& principal = writing_.principals[i];
+    const bool enrolled = (*results)[i].ok();
+    const std::vector<std::string> handles =
+        enrolled ? std::move(writing_.old[i]) : HandlesOf(principal);
+    if (!enrolled || delete_old) unused.insert(unused.end(), handles.begin(), handles.end());
+    if (enrolled) {
+      tally_.Enrolled(principal);
+      continue;
+    }
+    // When the run ends here it is not the principal's fault: the next run takes it up.
+    if (outcome.ok()) tally_.Failed(principal.principal, std::move((*results)[i]));
+  }
+  Withdraw(unused);
+  ShowProgress();
+  return outcome;
+}
+
+// ---- All together ----
+
+void BulkEnroll::ShowProgress() {
+  const double seconds = std::max(0.001, absl::ToDoubleSeconds(absl::Now() - start_));
+  const double rate = static_cast<double>(tally_.enrolled()) / seconds;
+  const double left = rate > 0 ? static_cast<double>(total_ - tally_.done()) / rate : 0;
+  session_.console().Progress(tally_.done(), total_,
+                              absl::StrFormat("%.0f/s, %.0f s left", rate, left));
+}
+
+absl::Status BulkEnroll::WorkOff(KeytabEntries entries) {
+  for (size_t start = 0; start < entries.size(); start += limits::kBulkPrincipals) {
+    if (interrupt_.requested()) return absl::OkStatus();
+    absl::StatusOr<Chunk> chunk =
+        Plan(absl::MakeSpan(entries).subspan(start, limits::kBulkPrincipals));
+    if (!chunk.ok()) return chunk.status();
+    if (chunk->principals.empty()) continue;
+    if (absl::Status s = ToServers(&*chunk); !s.ok()) return s;
+    if (absl::Status s = FinishWriting(); !s.ok()) {
+      chunk->transaction->Rollback().IgnoreError();
+      return s;
+    }
+    StartWriting(*std::move(chunk));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExitCode> BulkEnroll::Run(std::map<std::string, enroll::KeytabKeys> keytab) {
+  absl::StatusOr<KeytabEntries> entries = Choose(std::move(keytab));
+  if (!entries.ok()) return entries.status();
+  total_ = entries->size();
+  ShowProgress();
+  absl::Status s = WorkOff(*std::move(entries));
+  const absl::Status last = FinishWriting();
+  if (s.ok()) s = last;
+  session_.console().EndProgress();
+  if (s.ok() && !interrupt_.requested()) return tally_.Report(session_.console());
+  const std::string so_far = absl::StrCat("stopped after ", tally_.enrolled(), " of ", total_);
+  session_.console().Remark(so_far);
+  if (s.ok()) return Advise(absl::CancelledError(so_far), kAgain);
+  return Advise(s, absl::StrCat("put that right, then ", kAgain));
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> EnrollMany(Session& session, const enroll::PackageSigner& signer,
+                                    std::map<std::string, enroll::KeytabKeys> keytab) {
+  absl::StatusOr<enroll::AdminServers*> servers = session.Connect();
+  if (!servers.ok()) return servers.status();
+  BulkEnroll bulk(&session, *servers, &signer);
+  return bulk.Run(std::move(keytab));
+}
+
+}  // namespace mpckdc::admin
