@@ -403,8 +403,10 @@ void JobClient::RunTimer() {
       absl::MutexLock lock(&mu_);
       next = ExpireDue(now, finished);
     }
-    Deliver(std::move(finished));  // before a silent stream is dropped: this names who is missing
+    // After it, since what expired names who is missing, and before anybody is told: who asks again
+    // then does not ask the silent connection.
     for (auto& stream : streams_) next = std::min(next, stream->Tick(now));
+    Deliver(std::move(finished));
     absl::MutexLock lock(&mu_);
     if (stopping_) return;
     if (!timer_wanted_) timer_wake_.WaitWithDeadline(&mu_, next);

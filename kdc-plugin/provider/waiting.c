@@ -19,11 +19,11 @@ typedef struct wait_point {
     void *token; /* of the wait in progress, or NULL */
 } wait_point;
 
-static void wait_point_begin(wait_point *w, void (*begin)(put_off *op))
+static void wait_point_begin(wait_point *w, mpc_client *client, void (*begin)(put_off *op))
 {
     pthread_mutex_init(&w->lock, NULL);
     w->references = 2;
-    put_off_or_begin(&w->start, begin);
+    put_off_or_begin(client, &w->start, begin);
 }
 
 /* Returns whether that was the last reference; then nobody else has the memory. */
@@ -92,7 +92,6 @@ typedef struct job_copy {
 
 struct flight {
     wait_point wait; /* first */
-    mpc_client *client;
     job_copy planned;
     mpc_result *result;
 };
@@ -139,7 +138,7 @@ static void flight_submit(put_off *op)
 {
     flight *f = (flight *)op;
 
-    mpc_client_submit(f->client, &f->planned.job, flight_done, f);
+    mpc_client_submit(op->client, &f->planned.job, flight_done, f);
 }
 
 flight *flight_start(mpc_client *client, const mpc_job *job)
@@ -148,9 +147,8 @@ flight *flight_start(mpc_client *client, const mpc_job *job)
 
     if (f == NULL)
         return NULL;
-    f->client = client;
     copy_job(job, &f->planned);
-    wait_point_begin(&f->wait, flight_submit);
+    wait_point_begin(&f->wait, client, flight_submit);
     return f;
 }
 
@@ -169,7 +167,6 @@ void flight_release(flight *f)
 
 struct tag_flight {
     wait_point wait; /* first */
-    mpc_client *client;
     uint64_t job;
     uint32_t seal;
     mpc_bytes ciphertext;
@@ -201,7 +198,7 @@ static void tag_request(put_off *op)
 {
     tag_flight *t = (tag_flight *)op;
 
-    mpc_client_request_tag(t->client, t->job, t->seal, t->ciphertext, tag_done, t);
+    mpc_client_request_tag(op->client, t->job, t->seal, t->ciphertext, tag_done, t);
 }
 
 tag_flight *tag_start(mpc_client *client, uint64_t job, uint32_t seal, mpc_bytes ciphertext)
@@ -210,12 +207,11 @@ tag_flight *tag_start(mpc_client *client, uint64_t job, uint32_t seal, mpc_bytes
 
     if (t == NULL)
         return NULL;
-    t->client = client;
     t->job = job;
     t->seal = seal;
     t->ciphertext = ciphertext;
     t->verdict = MPC_UNAVAILABLE;
-    wait_point_begin(&t->wait, tag_request);
+    wait_point_begin(&t->wait, client, tag_request);
     return t;
 }
 

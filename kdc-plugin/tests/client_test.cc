@@ -323,6 +323,23 @@ TEST_F(ClientTest, ManyJobsTravelInFewMessages) {
   EXPECT_LT(realm_.parties[0]->behaviour.messages, kJobs / 2);
 }
 
+TEST_F(ClientTest, ABurstIsOneMessage) {
+  StartClient(20000);
+  WaitUntilUp();
+  for (const auto& party : realm_.parties) party->behaviour.messages = 0;
+  constexpr int kJobs = 100;
+  Inbox inbox;
+  mpc_client_begin_burst(client_);
+  for (int i = 0; i < kJobs; ++i) {
+    mpc_client_begin_burst(client_);
+    SubmitLogin(Preauth(), &inbox);
+    mpc_client_end_burst(client_);
+  }
+  mpc_client_end_burst(client_);
+  for (const Answer& a : inbox.Wait(kJobs)) EXPECT_EQ(a.verdict, MPC_OK) << a.detail;
+  for (const auto& party : realm_.parties) EXPECT_EQ(party->behaviour.messages, 1);
+}
+
 TEST_F(ClientTest, SlowServerDoesNotMixUpAnswers) {
   StartClient(20000);
   WaitUntilUp();
