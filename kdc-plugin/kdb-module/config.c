@@ -223,6 +223,9 @@ krb5_error_code config_read(krb5_context context, const char *section, module_co
     config->timeout_ms = read_timeout(&r, "mpc_timeout");
     config->service_logins = read_boolean(&r, "mpc_service_logins");
     config->allow_core_dumps = read_boolean(&r, "mpc_allow_core_dumps");
+    /* The wrapped module's own relations. */
+    config->counts_logins = !read_boolean(&r, "disable_last_success") ||
+                            !read_boolean(&r, "disable_lockout");
     config->protect = read_list(&r, "mpc_protect");
     config->local = read_list(&r, "mpc_local");
     profile_release(r.profile);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "kdc-plugin/kdb-module/config.h"
+#include "kdc-plugin/kdb-module/state.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const kdb_vftabl *table;
@@ -191,6 +192,18 @@ krb5_error_code wrapped_check_policy_as(krb5_context context, krb5_kdc_req *requ
                                         e_data);
 }
 
+/* Whether db2 or klmdb may write after a request that ended like this: both count only what shows
+ * that a password was right or wrong. */
+static int is_counted(krb5_context context, krb5_error_code error_code)
+{
+    const module_state *state = state_of(context);
+
+    if (error_code != 0 && error_code != KRB5KDC_ERR_PREAUTH_FAILED &&
+        error_code != KRB5KRB_AP_ERR_BAD_INTEGRITY)
+        return 0;
+    return state == NULL || state->config->counts_logins;
+}
+
 /*
  * db2 counts in the entry it is given and writes all of it back. In krb5kdc that entry was read
  * before the servers were asked; meanwhile kadmind may have changed the password, and other
@@ -206,6 +219,11 @@ void wrapped_audit_as_req(krb5_context context, krb5_kdc_req *request,
 
     if (table->audit_as_req == NULL)
         return;
+    if (!is_counted(context, error_code)) {
+        table->audit_as_req(context, request, local_addr, remote_addr, client, server, authtime,
+                            error_code);
+        return;
+    }
     if (client != NULL && table->get_principal(context, client->princ, 0, &fresh) != 0) {
         krb5_clear_error_message(context);
         return;

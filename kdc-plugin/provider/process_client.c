@@ -4,12 +4,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mpc_client_options options; /* strings are ours; realm NULL before the first call */
 static mpc_client *client;
-static pid_t client_pid; /* that started it */
 
 static int same_text(const char *a, const char *b)
 {
@@ -72,17 +70,39 @@ int process_client_configure(const mpc_client_options *wanted)
     return ret;
 }
 
+/* A client of another process is left alone: its threads are not here. */
+static void forget_inherited(void)
+{
+    client = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* Asking for the process id instead would be a system call for each operation. */
+static void watch_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork, forget_inherited);
+}
+
 mpc_client *process_client_get(char **error)
 {
+    static pthread_once_t watched = PTHREAD_ONCE_INIT;
     mpc_client *result;
 
     *error = NULL;
+    pthread_once(&watched, watch_forks);
     pthread_mutex_lock(&lock);
-    if (options.realm != NULL && (client == NULL || client_pid != getpid())) {
-        /* A client of another process is left alone: its threads are not here. */
+    if (options.realm != NULL && client == NULL)
         client = mpc_client_start(&options, error);
-        client_pid = getpid();
-    }
     result = client;
     pthread_mutex_unlock(&lock);
     return result;
@@ -94,8 +114,7 @@ void process_client_stop(void)
     mpc_client_options old;
 
     pthread_mutex_lock(&lock);
-    if (client != NULL && client_pid == getpid())
-        mine = client;
+    mine = client;
     client = NULL;
     old = options;
     memset(&options, 0, sizeof(options));
