@@ -207,7 +207,7 @@ def damage_record(live, store, name):
                                    config_files.CLUSTER)
     handle = next(handle for handle, key in keys_of.items()
                   if key.principal.startswith(f'{name}@') and key.enctype == -24002)
-    record = dict(storefile.read_lmdb(store, 'keys'))[handle]
+    record = storefile.read_records(store)[handle]
     data = bytearray(store.read_bytes())
     at, hits = data.find(record[:64]), 0
     while at >= 0:

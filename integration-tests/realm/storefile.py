@@ -40,13 +40,17 @@ def read_lmdb(path, database):
     return list(zip(lines[::2], lines[1::2]))
 
 
+def read_records(store_file):
+    """Every committed key's record as it lies there, sealed: {handle: bytes}."""
+    records = dict(read_lmdb(store_file, 'records'))
+    return {handle: records[place] for handle, place in read_lmdb(store_file, 'keys')}
+
+
 def read_store(store_file, key_file, realm, party, cluster):
     """Every committed key of a server, unsealed: {handle: StoredKey}."""
     store_keys = read_store_keys(key_file)
     found = {}
-    records = dict(read_lmdb(store_file, 'records'))
-    for handle, place in read_lmdb(store_file, 'keys'):
-        record = records[place]
+    for handle, record in read_records(store_file).items():
         version, kind, epoch = struct.unpack('>BBxxQ', record[:_HEADER])
         if (version, kind) != (1, _KEY_RECORD):
             raise ValueError(f'record {handle.hex()} has an unknown format')

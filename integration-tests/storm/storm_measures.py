@@ -2,8 +2,8 @@
 """What `make storm` measures. Each measurement has a name, for --only, and fills bench.results."""
 
 import contextlib
+import json
 import math
-import pathlib
 import shutil
 import subprocess
 import time
@@ -256,7 +256,7 @@ def both(lab, port, number, seconds):
             stderr=subprocess.DEVNULL))
     for process in started:
         process.wait(timeout=seconds + storm_runs.PATIENCE)
-    reports = [storm_runs.json.loads(file.read_text()) for file in files]
+    reports = [json.loads(file.read_text()) for file in files]
     return {'logins_per_s': sum(r['logins']['ok_per_s'] for r in reports),
             'failed': sum(r['logins']['failed'] for r in reports),
             'lost': sum(r['logins']['lost'] for r in reports),
@@ -271,14 +271,11 @@ def stores(bench):
 
 
 def store_figures(lab):
-    sizes = [(lab.live.dir / f'p{party}/data/shares.mdb').stat().st_blocks * 512
-             for party in range(3)]
-    enrolled = pathlib.Path(lab.live.dir / 'enrolled.json')
-    seconds = storm_runs.json.loads(enrolled.read_text())['seconds'] if enrolled.exists() else None
+    enrolled = json.loads((lab.live.dir / 'enrolled.json').read_text())
     servers = [(name, pid) for name, pid in lab.pids() if name != 'kdc']
-    return {'users': lab.users, 'bytes_per_key': max(sizes) / lab.users,
+    return {'users': lab.users, 'bytes_per_key': enrolled['bytes_per_key'],
             'anon_mib': max(memory(pid).get('RssAnon', 0) for _, pid in servers) / 1024,
-            'enrol_seconds': seconds}
+            'enrol_seconds': enrolled['seconds']}
 
 
 def growth(bench):
