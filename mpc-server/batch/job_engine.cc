@@ -58,7 +58,7 @@ JobEngine::Impl::Impl(const EngineOptions& options, const EngineParts& parts)
       meta_(parts.store->Meta()),
       party_(meta_.identity.party),
       nonces_(parts.store, options.clock_skew),
-      replays_(parts.store),
+      replays_(parts.store, parts.random),
       quotas_(options.quotas),
       judge_({options.max_renewable_life, options.clock_skew}, &grants_, &replays_) {
   assert(party_ >= 0 && party_ < kParties);

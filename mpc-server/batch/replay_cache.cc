@@ -1,19 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/batch/replay_cache.h"
 
+#include <sodium.h>
+
+#include <algorithm>
+#include <cstring>
+
 namespace mpckdc {
 namespace {
+
 constexpr absl::Duration kPruneInterval = absl::Minutes(1);
+
+uint32_t SecondsAfter(absl::Time time) {
+  const int64_t seconds = absl::ToUnixSeconds(time + absl::Seconds(1) - absl::Nanoseconds(1));
+  return static_cast<uint32_t>(std::clamp<int64_t>(seconds, 0, UINT32_MAX));
+}
+
 }  // namespace
+
+ReplayCache::ReplayCache(ShareStore* store, RandomSource* random) : store_(store) {
+  static_assert(sizeof key_ == crypto_shorthash_siphashx24_KEYBYTES);
+  random->Fill(absl::MakeSpan(key_));
+}
+
+ReplayCache::Mark ReplayCache::MarkOf(const Handle& handle, const Nonce& nonce) const {
+  Mark mark;
+  static_assert(sizeof mark == crypto_shorthash_siphashx24_BYTES);
+  uint8_t bytes[sizeof handle + sizeof nonce];
+  std::memcpy(bytes, handle.data(), sizeof handle);
+  std::memcpy(bytes + sizeof handle, nonce.data(), sizeof nonce);
+  crypto_shorthash_siphashx24(mark.data(), bytes, sizeof bytes, key_.data());
+  return mark;
+}
 
 absl::Status ReplayCache::Load() {
   expires_.clear();
-  return store_->LoadReplayEntries(
-      [this](const ReplayEntry& entry) { expires_[{entry.handle, entry.nonce}] = entry.expires; });
+  return store_->LoadReplayEntries([this](const ReplayEntry& entry) {
+    expires_[MarkOf(entry.handle, entry.nonce)] = SecondsAfter(entry.expires);
+  });
 }
 
 void ReplayCache::Add(const Handle& handle, const Nonce& nonce, absl::Time expires) {
-  expires_[{handle, nonce}] = expires;
+  expires_[MarkOf(handle, nonce)] = SecondsAfter(expires);
   unwritten_.push_back({handle, nonce, expires});
 }
 
@@ -28,7 +56,8 @@ absl::Status ReplayCache::Flush() {
 absl::Status ReplayCache::Prune(absl::Time now) {
   if (now < pruned_ + kPruneInterval && now >= pruned_) return absl::OkStatus();
   pruned_ = now;
-  absl::erase_if(expires_, [now](const auto& entry) { return entry.second < now; });
+  const int64_t seconds = absl::ToUnixSeconds(now);
+  absl::erase_if(expires_, [seconds](const auto& entry) { return entry.second < seconds; });
   return store_->PruneReplayEntries(now).status();
 }
 
