@@ -31,9 +31,10 @@ import storm_runs  # noqa: E402
 def main(argv=None):
     arguments = parse_arguments(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the realms are stopped
-    out = pathlib.Path(arguments.out)
-    work = pathlib.Path(arguments.work or out / 'realms')
-    work.mkdir(parents=True, exist_ok=True)
+    out = pathlib.Path(arguments.out).resolve()
+    work = pathlib.Path(arguments.work or out / 'realms').resolve()
+    for folder in (out, work):
+        folder.mkdir(parents=True, exist_ok=True)
     try:
         storm_runs.storm.program()
         storm_realms.check_space(work, arguments.users)

@@ -19,7 +19,8 @@ USERS = 60
 def test_a_small_storm(tmp_path):
     """Two realms, jobs, saturation on both, overload: everything ends in the report."""
     status = bench_storm.main(['--users', str(USERS), '--seconds', '6', '--repetitions', '1',
-                               '--only', 'jobs,stock,ours,window,lockout,stores', '--out',
+                               '--only', 'jobs,stock,ours,window,lockout,stores',
+                               '--work', str(tmp_path / 'realms'), '--out',
                                str(tmp_path / 'storm')])
     report = json.loads((tmp_path / 'storm/report.json').read_text())
     assert status == 0, report.get('failed')
