@@ -103,7 +103,7 @@ class ServerStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
       stream_->ReadEnded(this);
       return;
     }
-    if (!TakeMessage()) context.TryCancel();
+    if (!TakeMessage()) stream_->Unreadable(this);
     StartRead(&incoming_);
   }
   void OnWriteDone(bool ok) override { stream_->Written(this, ok); }
@@ -342,6 +342,18 @@ void ServerStream::Left(const std::string& reason) {
   next_attempt_ = absl::Now() + backoff_ * absl::Uniform(random, 0.7, 1.3);
   backoff_ = std::min(backoff_ * 2, kBackoffMax);
   owner_->OnRetryDue();
+}
+
+void ServerStream::Unreadable(Call* call) {
+  const std::string reason =
+      "the server sent a message that is no ServerMessage; do the KDC's plugin and the server have "
+      "the same version?";
+  {
+    absl::MutexLock lock(&mu_);
+    if (call != call_) return;
+    Drop(reason);
+  }
+  Left(reason);
 }
 
 void ServerStream::ReadEnded(Call* call) {

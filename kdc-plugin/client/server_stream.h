@@ -126,6 +126,7 @@ class ServerStream {
   void Received(Call* call, v1::ServerMessage& message);
   void Welcomed(Call* call, const v1::Welcome& welcome);
   void Written(Call* call, bool ok);
+  void Unreadable(Call* call);
   void ReadEnded(Call* call);
   void Ended(Call* call, const std::string& status);
 

@@ -122,8 +122,8 @@ void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint)
 
     prepared_clear(job);
     r->is_as = 1;
-    r->tag_may_be_late = hint->finish_with_reply;
     remote = find_client(r, hint->client_key);
+    r->tag_may_be_late = remote && hint->finish_with_reply; /* the reply comes by us */
     if (!r->has_client)
         return; /* nothing may be sealed for a client whom the servers do not know */
     if (remote && hint->preauth_cipher != NULL)

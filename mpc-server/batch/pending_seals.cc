@@ -30,7 +30,8 @@ Block TagShare(const PendingSeal& seal, const Block& mask_a, absl::string_view c
 }  // namespace
 
 TagMaskKeys::TagMaskKeys(const Block& own, const Block& next) : ctr_(&CtrFunctionsFor(BestIsa())) {
-  keys_.Get() = {ExpandCtrKey(*ctr_, own.data()), ExpandCtrKey(*ctr_, next.data())};
+  ctr_->expand(own.data(), &keys_.Get().own);  // in place: no copy outside of locked memory
+  ctr_->expand(next.data(), &keys_.Get().next);
 }
 
 Block TagMaskKeys::Mask(const Digest& hash) const {
