@@ -371,10 +371,11 @@ void JobClient::AddDue(Due due) {
   for (int i = 0; i < 3 && !Waits(due_.front()); ++i) due_.pop_front();
 }
 
+// As early as a stream is dropped for its silence (kSoon), so that a job ends with its own reason.
 // Returns when to look again: nothing that is submitted meanwhile is due before.
 absl::Time JobClient::ExpireDue(absl::Time now, Finished& finished) {
   while (!due_.empty() && !Waits(due_.front())) due_.pop_front();
-  while (!due_.empty() && due_.front().submitted + timeout_ <= now) {
+  while (!due_.empty() && due_.front().submitted + timeout_ <= now + kSoon) {
     const Due due = due_.front();
     due_.pop_front();
     if (due.tag_of_seal.has_value()) {

@@ -24,7 +24,6 @@ namespace mpckdc::client {
 namespace {
 
 constexpr size_t kMaxDetailBytes = 300;  // of gRPC's text about a failed connection
-constexpr absl::Duration kSoon = absl::Milliseconds(2);  // as good as now: jobs expire together
 constexpr char kServe[] = "/mpckdc.v1.KeyService/Serve";
 
 std::string Describe(const grpc::Status& status) {

@@ -43,6 +43,8 @@ inline constexpr size_t kMaxBatchBytes = 1 << 20;   // of one message
 inline constexpr int kMaxBatchJobs = 2048;          // jobs and tag requests in one message
 inline constexpr size_t kMaxQueuedBytes = 64 << 20; // waiting for the stream
 inline constexpr size_t kMaxReceiveBytes = 8 << 20;
+// As good as now: a silent server's jobs and its stream are given up at the same time.
+inline constexpr absl::Duration kSoon = absl::Milliseconds(2);
 inline constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
 inline constexpr absl::Duration kBackoffMin = absl::Milliseconds(100);
 inline constexpr absl::Duration kBackoffMax = absl::Seconds(2);
