@@ -9,12 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/secret/secret.h"
 
 namespace mpckdc::enroll {
-
-inline constexpr int32_t kEnctypeAes128Gcm = -24001;
-inline constexpr int32_t kEnctypeAes256Gcm = -24002;
 
 // RFC 3962 section 4: the count meant when the KDC sends no parameters.
 inline constexpr uint32_t kDefaultIterations = 4096;

@@ -185,7 +185,7 @@ absl::Status ReadShares(const KeyFields& fields, KeyRecord* record) {
     UsageFields in;
     if (!ReadUsageFields(fields.usages[i], &in)) return Malformed("a usage's share");
     usage.usage = static_cast<uint32_t>(in.usage);
-    usage.round_keys.resize(RoundKeys(enctype));
+    usage.round_keys.resize(RoundKeys(enctype, usage.usage));
     if (!in.round_keys.Into(usage.round_keys.size(), absl::MakeSpan(usage.round_keys)) ||
         !in.h.Into(1, absl::MakeSpan(&usage.h, 1))) {
       return Malformed("a usage's share has not the size of the enctype");

@@ -26,7 +26,7 @@ bool SameBlocks(absl::Span<const SharedBlock> a, absl::Span<const SharedBlock> b
 
 bool SameUsage(const UsageKey& a, const UsageKey& b) {
   return a.usage == b.usage && a.h.x == b.h.x && a.h.a == b.h.a &&
-         SameBlocks(a.round_keys, b.round_keys);
+         SameBlocks(a.round_keys, b.round_keys) && SameBlocks(a.mac_states, b.mac_states);
 }
 
 }  // namespace
@@ -39,11 +39,19 @@ const UsageKey* KeyRecord::FindUsage(uint32_t usage) const {
 }
 
 size_t BaseBlocks(int32_t enctype) {
-  return enctype == kEnctypeAes128Gcm ? 1 : enctype == kEnctypeAes256Gcm ? 2 : 0;
+  const Enctype* found = FindEnctype(enctype);
+  return found == nullptr ? 0 : found->base_blocks();
 }
 
-size_t RoundKeys(int32_t enctype) {
-  return enctype == kEnctypeAes128Gcm ? 11 : enctype == kEnctypeAes256Gcm ? 15 : 0;
+size_t RoundKeys(int32_t enctype, uint32_t usage) {
+  const Enctype* found = FindEnctype(enctype);
+  if (found == nullptr || (!found->is_gcm() && !IsEncryptionUsage(usage))) return 0;
+  return found->round_keys();
+}
+
+size_t MacStateBlocks(int32_t enctype) {
+  const Enctype* found = FindEnctype(enctype);
+  return found == nullptr ? 0 : found->mac_state_blocks();
 }
 
 PrincipalId PrincipalIdOf(absl::string_view principal) {
@@ -62,9 +70,9 @@ absl::Span<const uint32_t> UsagesOf(KeyClass key_class) {
 
 absl::Status CheckKeyInfo(const KeyInfo& info) {
   if (BaseBlocks(info.enctype) == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("enctype ", info.enctype,
-                                                   " is neither aes128-gcm (-24001) nor "
-                                                   "aes256-gcm (-24002)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("enctype ", info.enctype,
+                     " is none of aes256-gcm (-24002), aes128-gcm (-24001) and 17 to 20"));
   }
   if (info.principal.empty() || info.principal.size() > limits::kMaxPrincipalBytes ||
       info.principal.find('\0') != std::string::npos) {
@@ -98,9 +106,13 @@ absl::Status CheckKeyRecord(const KeyRecord& record) {
     if (record.usages[i].usage != usages[i]) {
       return absl::InvalidArgumentError("the usages are not those of the key class, ascending");
     }
-    if (record.usages[i].round_keys.size() != RoundKeys(record.info.enctype)) {
+    if (record.usages[i].round_keys.size() != RoundKeys(record.info.enctype, usages[i])) {
       return absl::InvalidArgumentError(
           absl::StrCat("usage ", usages[i], " has not the round keys of its enctype"));
+    }
+    if (record.usages[i].mac_states.size() != MacStateBlocks(record.info.enctype)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("usage ", usages[i], " has not the HMAC states of its enctype"));
     }
   }
   return absl::OkStatus();

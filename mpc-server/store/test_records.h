@@ -36,9 +36,11 @@ inline KeyRecord RecordForTest(RandomSource& random, const std::string& principa
   for (uint32_t usage : UsagesOf(key_class)) {
     UsageKey& key = record.usages.emplace_back();
     key.usage = usage;
-    key.round_keys.resize(RoundKeys(enctype));
+    key.round_keys.resize(RoundKeys(enctype, usage));
     for (SharedBlock& share : key.round_keys) share = RandomShareForTest(random);
     key.h = RandomShareForTest(random);
+    key.mac_states.resize(MacStateBlocks(enctype));
+    for (SharedBlock& share : key.mac_states) share = RandomShareForTest(random);
   }
   return record;
 }
