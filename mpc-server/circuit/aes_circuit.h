@@ -34,8 +34,8 @@ inline constexpr size_t AesKeyBlocks(AesBits bits) { return bits == AesBits::k12
 
 enum class AesDirection { kEncrypt, kDecrypt };
 
-// One block to encrypt or decrypt. The round keys stay the caller's until the circuit is done. Lanes
-// that have their keys in common are cheapest when they stand together.
+// One block to encrypt or decrypt. The round keys stay the caller's until the circuit is done.
+// Lanes that have their keys in common are cheapest when they stand together.
 struct AesLane {
   const SharedBlock* round_keys = nullptr;    // AesRoundKeys(bits) blocks in order
   const SharedBlock* shared_input = nullptr;  // if null, public_input is taken

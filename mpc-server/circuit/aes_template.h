@@ -310,8 +310,8 @@ struct AesStages : SboxOfByte<W, C> {
       AddToMessage(out, msg + 8 * static_cast<size_t>(r) * kRow);
     });
   }
-  // In place. MixColumns is multiplication by m = 3x^3 + x^2 + x + 2 modulo x^4 + 1, and m^4 = 1; its
-  // inverse is m * m^2, where m^2 = 5 + 4x^2: y_r += 4*(y_r + y_{r+2}), then MixColumns.
+  // In place. MixColumns is multiplication by m = 3x^3 + x^2 + x + 2 modulo x^4 + 1, and m^4 = 1;
+  // its inverse is m * m^2, where m^2 = 5 + 4x^2: y_r += 4*(y_r + y_{r+2}), then MixColumns.
   MPCKDC_INLINE static void InvMixColumn(T (*y)[8]) {
     for (int r = 0; r < 2; ++r) {
       T sum[8], twice[8];
