@@ -25,6 +25,9 @@ inline constexpr size_t kMaxPartsPerJob = 8;           // opens + seals + macs; 
 inline constexpr size_t kMaxOpenBytes = 64 << 10;      // one message to open
 inline constexpr size_t kMaxSealBytes = 64 << 10;      // plaintext of one seal
 inline constexpr size_t kMaxMacDataBytes = 64 << 10;   // data under one checksum
+// Under keys of 17 to 20 each block of a message waits for the one before it: some 0.5 ms each.
+inline constexpr size_t kMaxCtsMessageBytes = 16 << 10;  // ticket, reply, PAC
+inline constexpr size_t kMaxCtsRequestBytes = 4 << 10;   // AS-REQ under a checksum (usage 56)
 inline constexpr absl::Duration kMaxJobDeadline = absl::Seconds(30);      // longer is shortened
 inline constexpr absl::Duration kDefaultJobDeadline = absl::Seconds(2);   // when a job names none
 

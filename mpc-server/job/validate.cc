@@ -214,6 +214,35 @@ Judgement CheckSealText(const SealPart& part, const Enctype& enctype) {
                              part.plaintext_share.size()));
 }
 
+// Before anything of the job is verified: what takes long must be short.
+Judgement CheckCtsLength(const Enctype& enctype, uint32_t usage, size_t bytes) {
+  const size_t most = usage == kUsageAsReqChecksum ? limits::kMaxCtsRequestBytes
+                                                   : limits::kMaxCtsMessageBytes;
+  if (enctype.is_gcm() || bytes <= most) return Ok();
+  return Refuse(Verdict::kMalformed, absl::StrCat(bytes, " bytes under a key of ", enctype.name,
+                                                  ", key usage ", usage, ": at most ", most));
+}
+
+Judgement CheckLengths(const Job& job, KeyLookup lookup) {
+  const auto check = [lookup](const auto& part, size_t bytes) {
+    return CheckCtsLength(*FindEnctype(lookup(part.handle)->enctype), part.usage, bytes);
+  };
+  Judgement j = Ok();
+  for (const OpenPart& part : job.opens) {
+    if (j.ok()) j = check(part, part.message.size());
+  }
+  for (const SealPart& part : job.seals) {
+    if (j.ok()) j = check(part, part.max_plaintext);
+  }
+  for (const MakeMacPart& part : job.make_macs) {
+    if (j.ok()) j = check(part, part.data.size());
+  }
+  for (const VerifyMacPart& part : job.verify_macs) {
+    if (j.ok()) j = check(part, part.data.size());
+  }
+  return j;
+}
+
 Judgement CheckFormats(const Job& job, KeyLookup lookup) {
   const auto enctype_of = [lookup](const Handle& handle) -> const Enctype& {
     return *FindEnctype(lookup(handle)->enctype);  // CheckKeyInfo
@@ -260,6 +289,7 @@ Judgement CheckKeys(const Job& job, KeyLookup lookup) {
     return CheckPartKey(job, part, *lookup(*part.handle), client);
   });
   if (j.ok() && client != nullptr) j = CheckGateCanPass(job, *client);
+  if (j.ok()) j = CheckLengths(job, lookup);
   if (j.ok()) j = CheckFormats(job, lookup);
   return j;
 }
