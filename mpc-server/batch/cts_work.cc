@@ -80,7 +80,7 @@ void CtsWork::StartOpens(AesBits bits) {
   }
   CtsDecrypt& decrypt = circuits_.decrypt(bits);
   decrypt.Reset(lanes, sbox_);
-  flow_.Start(decrypt, [this, bits] {
+  Start(decrypt, [this, bits] {
     StartMacs(circuits_.open_mac(bits), Select([bits](const PartWork& p) {
                 return p.kind == Kind::kOpen && p.bits() == bits && p.mac_of_text();
               }));
@@ -93,7 +93,7 @@ void CtsWork::StartFirstMacs(HashKind hash) {
   for (PartWork* part : parts) {
     if (part->kind != Kind::kOpen) continue;
     part->iv_and_ciphertext.assign(sizeof(Block), '\0');
-    part->iv_and_ciphertext.append(part->public_bytes);
+    part->iv_and_ciphertext.append(part->public_bytes.data(), part->public_bytes.size());
   }
   StartMacs(circuits_.first_mac(hash), parts);
 }
@@ -119,7 +119,7 @@ void CtsWork::StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts) {
     lanes.push_back(lane);
   }
   hmac.Reset(lanes, adder_);
-  flow_.Start(hmac);
+  Start(hmac);
 }
 
 // ---- Seals ----
@@ -139,7 +139,7 @@ void CtsWork::StartTexts() {
     }
   }
   circuits_.input.Reset(own);
-  flow_.Start(circuits_.input, [this] { SealTexts(); });
+  Start(circuits_.input, [this] { SealTexts(); });
 }
 
 void CtsWork::SealTexts() {
@@ -167,7 +167,7 @@ void CtsWork::StartSeals(AesBits bits) {
   }
   CtsEncrypt& encrypt = circuits_.encrypt(bits);
   encrypt.Reset(lanes, sbox_);
-  flow_.Start(encrypt, [this, bits] { OpenCiphertexts(bits); });
+  Start(encrypt, [this, bits] { OpenCiphertexts(bits); });
 }
 
 // Of 19 and 20: what the HMAC reads becomes public among the servers, as it will be on the wire.
@@ -184,7 +184,7 @@ void CtsWork::OpenCiphertexts(AesBits bits) {
   }
   OpenToServers& open = circuits_.opened_ciphertext[bits == AesBits::k256];
   open.Reset(shares);
-  flow_.Start(open, [this, bits, seals, &open] {
+  Start(open, [this, bits, seals, &open] {
     const Block* block = open.values().data();
     for (PartWork* part : seals) {
       std::string& bytes = part->iv_and_ciphertext;

@@ -70,7 +70,7 @@ class CtsCircuits {
   std::unique_ptr<Hmac> first_mac_[3], open_mac_[2], text_mac_, cipher_mac_[2];
 };
 
-class CtsWork : public Circuit {
+class CtsWork : public Flow {
  public:
   using Part = size_t;  // a part's number
 
@@ -95,10 +95,6 @@ class CtsWork : public Circuit {
   SecretVector<SharedBlock> mac(Part part) const;
   size_t mac_bytes(Part part) const { return parts_[part].enctype->mac_bytes; }
 
-  bool Done() const override { return flow_.Done(); }
-  RoundShape NextRound() const override { return flow_.NextRound(); }
-  void Produce(ZeroShares& zero, RoundOut out) override { flow_.Produce(zero, out); }
-  absl::Status Consume(RoundIn in) override { return flow_.Consume(in); }
   Cost DeclaredCost() const override;
 
  private:
@@ -145,7 +141,6 @@ class CtsWork : public Circuit {
 
   PartyContext& party_;
   CtsCircuits& circuits_;
-  Flow flow_;
   Sbox sbox_ = Sbox::kThroughput;
   Adder adder_{};
   std::vector<PartWork> parts_;

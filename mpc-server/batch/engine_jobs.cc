@@ -260,7 +260,8 @@ JobWork JobEngine::Impl::WorkOf(const WaitingJobPtr& waiting, Ballot& ballot,
   work.waiting = waiting;
   if (job.client.has_value()) work.client = &ballot.records.Find(*job.client)->info;
   for (const OpenPart& part : job.opens) {
-    OpenWork open{UseOfKey(ballot.records, part.handle, part.usage)};
+    OpenWork open;
+    open.key = UseOfKey(ballot.records, part.handle, part.usage);
     open.is_preauth = part.usage == kUsagePreauth;
     if (open.key.is_gcm()) {
       open.message = *ParseMessage(part.message);  // CheckFormats
@@ -279,7 +280,8 @@ JobWork JobEngine::Impl::WorkOf(const WaitingJobPtr& waiting, Ballot& ballot,
         {UseOfKey(ballot.records, part.handle, part.usage), take_nonce(), part.data});
   }
   for (const VerifyMacPart& part : job.verify_macs) {
-    VerifyMacWork mac{UseOfKey(ballot.records, part.handle, part.usage)};
+    VerifyMacWork mac;
+    mac.key = UseOfKey(ballot.records, part.handle, part.usage);
     mac.data = part.data;
     if (mac.key.is_gcm()) {
       mac.checksum = *ParseChecksum(part.checksum);

@@ -2,10 +2,11 @@
 // Circuits of which some can begin only when others have ended, as one circuit. What can run, runs
 // side by side: each round merges the rounds of all circuits that have begun.
 //
-//     flow.Start(decrypt, [&] { mac.Reset(text of decrypt); flow.Start(mac); });
-//     flow.Start(other);
+//     Start(decrypt, [this] { mac.Reset(text of decrypt); Start(mac); });
+//     Start(other);
 //
-// Which circuits follow depends on public sizes only, so the flow is the same at the three parties.
+// Which circuits follow depends on public sizes only, so a flow is the same at the three parties. A
+// class that derives from it says what starts when, and declares the whole's cost.
 #ifndef MPC_SERVER_PROTOCOL_FLOW_H_
 #define MPC_SERVER_PROTOCOL_FLOW_H_
 
@@ -18,14 +19,15 @@ namespace mpckdc {
 
 class Flow : public Circuit {
  public:
-  // `then` is called once, when the circuit is done, and may Start() others; at once, if it is done
-  // already. The circuit is the caller's and stays until the flow is done.
-  void Start(Circuit& circuit, std::function<void()> then = nullptr);
-
   bool Done() const override { return running_.empty(); }
   RoundShape NextRound() const override;
   void Produce(ZeroShares& zero, RoundOut out) override;
   absl::Status Consume(RoundIn in) override;
+
+ protected:
+  // `then` is called once, when the circuit is done, and may Start() others; at once, if it is done
+  // already. The circuit is the caller's and stays until the flow is done.
+  void Start(Circuit& circuit, std::function<void()> then = nullptr);
 
  private:
   struct Running {
