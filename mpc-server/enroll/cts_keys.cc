@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "mpc-server/enroll/hash_state.h"
+#include "mpc-server/circuit/hash_plain.h"
 #include "mpc-server/enroll/usage_keys.h"
 
 namespace mpckdc::enroll {
@@ -30,7 +30,9 @@ const EVP_MD* Sha2(HashKind hash) {
 void AppendState(HashKind hash, absl::Span<const uint8_t> key, uint8_t pad, SecretBytes* states) {
   SecretBytes block(HashBlockBytes(hash), pad);
   for (size_t i = 0; i < key.size(); ++i) block[i] ^= key[i];
-  const SecretBytes state = StateAfterBlock(hash, block);
+  const absl::Span<const uint8_t> first = HashInitialState(hash);
+  SecretBytes state(first.begin(), first.end());
+  CompressPlain(hash, absl::MakeSpan(state), block.data());
   states->insert(states->end(), state.begin(), state.end());
   states->insert(states->end(), 16 * HashStateBlocks(hash) - state.size(), 0);
 }

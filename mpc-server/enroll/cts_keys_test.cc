@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#define OPENSSL_SUPPRESS_DEPRECATED  // as hash_state.cc
+#define OPENSSL_SUPPRESS_DEPRECATED  // a hash is gone on with from a state here
 #include "mpc-server/enroll/cts_keys.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "mpc-server/enroll/hash_state.h"
 #include "mpc-server/enroll/string_to_key.h"
 #include "mpc-server/enroll/test_bytes.h"
 #include "mpc-server/enroll/usage_keys.h"
@@ -66,56 +65,75 @@ TEST(CtsKeys, RefusesOtherSizes) {
   EXPECT_FALSE(HmacStates(HashKind::kSha1, std::vector<uint8_t>(65)).ok());
 }
 
-// FIPS 180-4: one block is a whole message, padding included, where it is short enough. SHA-384's
-// digest is the first 48 of the state's 64 bytes.
-TEST(HashState, OfOneBlockIsTheDigest) {
-  for (const HashKind hash : {HashKind::kSha1, HashKind::kSha256, HashKind::kSha384}) {
-    std::vector<uint8_t> block(HashBlockBytes(hash));
-    block[0] = 'a';
-    block[1] = 'b';
-    block[2] = 'c';
-    block[3] = 0x80;
-    block.back() = 24;  // bits
-    std::vector<uint8_t> digest(HashDigestBytes(hash));
-    const EVP_MD* md = hash == HashKind::kSha1     ? EVP_sha1()
-                       : hash == HashKind::kSha256 ? EVP_sha256()
-                                                   : EVP_sha384();
-    ASSERT_EQ(EVP_Digest("abc", 3, digest.data(), nullptr, md, nullptr), 1);
-    const SecretBytes state = StateAfterBlock(hash, block);
-    ASSERT_EQ(state.size(), HashStateBytes(hash));
-    EXPECT_EQ(Hex(state).substr(0, 2 * digest.size()), Hex(digest));
-  }
+uint32_t Load32(const uint8_t* p) {
+  return static_cast<uint32_t>(p[0]) << 24 | p[1] << 16 | p[2] << 8 | p[3];
+}
+uint64_t Load64(const uint8_t* p) { return static_cast<uint64_t>(Load32(p)) << 32 | Load32(p + 4); }
+
+// A hash of `first block | text`, gone on with by OpenSSL from the state after that first block.
+std::vector<uint8_t> GoOnSha1(absl::Span<const uint8_t> state, absl::Span<const uint8_t> text) {
+  SHA_CTX context;
+  SHA1_Init(&context);
+  context.h0 = Load32(&state[0]);
+  context.h1 = Load32(&state[4]);
+  context.h2 = Load32(&state[8]);
+  context.h3 = Load32(&state[12]);
+  context.h4 = Load32(&state[16]);
+  context.Nl = 8 * 64;  // bits hashed so far
+  SHA1_Update(&context, text.data(), text.size());
+  std::vector<uint8_t> digest(20);
+  SHA1_Final(digest.data(), &context);
+  return digest;
 }
 
-// SHA-256 of `first block | text`, gone on with from the state after that first block.
-std::vector<uint8_t> GoOn(absl::Span<const uint8_t> state, absl::Span<const uint8_t> text) {
+std::vector<uint8_t> GoOnSha256(absl::Span<const uint8_t> state, absl::Span<const uint8_t> text) {
   SHA256_CTX context;
   SHA256_Init(&context);
-  for (int i = 0; i < 8; ++i) {
-    context.h[i] = static_cast<SHA_LONG>(state[4 * i]) << 24 | state[4 * i + 1] << 16 |
-                   state[4 * i + 2] << 8 | state[4 * i + 3];
-  }
-  context.Nl = 512;  // bits hashed so far
+  for (int i = 0; i < 8; ++i) context.h[i] = Load32(&state[4 * i]);
+  context.Nl = 8 * 64;
   SHA256_Update(&context, text.data(), text.size());
   std::vector<uint8_t> digest(32);
   SHA256_Final(digest.data(), &context);
   return digest;
 }
 
+std::vector<uint8_t> GoOnSha384(absl::Span<const uint8_t> state, absl::Span<const uint8_t> text) {
+  SHA512_CTX context;
+  SHA384_Init(&context);
+  for (int i = 0; i < 8; ++i) context.h[i] = Load64(&state[8 * i]);
+  context.Nl = 8 * 128;
+  SHA384_Update(&context, text.data(), text.size());
+  std::vector<uint8_t> digest(48);
+  SHA384_Final(digest.data(), &context);
+  return digest;
+}
+
 // Whoever has the two states can finish an HMAC without the key.
 TEST(HmacStates, FinishAnHmac) {
+  struct {
+    HashKind hash;
+    const EVP_MD* md;
+    std::vector<uint8_t> (*go_on)(absl::Span<const uint8_t>, absl::Span<const uint8_t>);
+  } const hashes[] = {{HashKind::kSha1, EVP_sha1(), GoOnSha1},
+                      {HashKind::kSha256, EVP_sha256(), GoOnSha256},
+                      {HashKind::kSha384, EVP_sha384(), GoOnSha384}};
   std::mt19937 random(1);
-  for (int turn = 0; turn < 20; ++turn) {
-    std::vector<uint8_t> key(16), text(turn * 17), expected(32);
-    for (uint8_t& byte : key) byte = static_cast<uint8_t>(random());
-    for (uint8_t& byte : text) byte = static_cast<uint8_t>(random());
-    const SecretBytes states = *HmacStates(HashKind::kSha256, key);
-    ASSERT_EQ(states.size(), 64u);
-    const absl::Span<const uint8_t> both = states;
-    HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), text.data(), text.size(),
-         expected.data(), nullptr);
-    EXPECT_EQ(GoOn(both.subspan(32), GoOn(both.subspan(0, 32), text)), expected);
-    EXPECT_NE(GoOn(both.subspan(0, 32), GoOn(both.subspan(32), text)), expected);
+  for (const auto& h : hashes) {
+    for (int turn = 0; turn < 20; ++turn) {
+      std::vector<uint8_t> key(16 + 4 * (turn % 5)), text(turn * 17);
+      for (uint8_t& byte : key) byte = static_cast<uint8_t>(random());
+      for (uint8_t& byte : text) byte = static_cast<uint8_t>(random());
+      const SecretBytes states = *HmacStates(h.hash, key);
+      const size_t bytes = 16 * HashStateBlocks(h.hash);
+      ASSERT_EQ(states.size(), 2 * bytes);
+      const absl::Span<const uint8_t> inner = absl::MakeConstSpan(states).first(bytes);
+      const absl::Span<const uint8_t> outer = absl::MakeConstSpan(states).subspan(bytes);
+      std::vector<uint8_t> expected(HashDigestBytes(h.hash));
+      HMAC(h.md, key.data(), static_cast<int>(key.size()), text.data(), text.size(),
+           expected.data(), nullptr);
+      EXPECT_EQ(h.go_on(outer, h.go_on(inner, text)), expected);
+      EXPECT_NE(h.go_on(inner, h.go_on(outer, text)), expected);
+    }
   }
 }
 
