@@ -87,7 +87,7 @@ inline constexpr size_t kMaxListKeysPerMessage = 256;
 inline constexpr size_t kMaxListKeysPerCall = 1 << 15; // keys looked at; a limit of 0 has none
 
 // ---- Enrolling many at once (mpc-admin enroll --all) ----
-inline constexpr size_t kBulkPrincipals = 512;         // of one transaction; two keys each
+inline constexpr size_t kBulkPrincipals = 512;         // of one transaction; one to six keys each
 inline constexpr size_t kMaxStageCallBytes = 3 << 20;  // packages of one StageKeys call
 inline constexpr size_t kMaxKeytabBytes = 512 << 20;   // about 8 million keys
 
