@@ -31,8 +31,8 @@ struct Answer {
   mpc_verdict verdict = MPC_OK;
   std::string detail;
   uint64_t id = 0;
-  std::string open;
-  std::vector<std::string> nonces, headers, keystreams;
+  std::string open, plain;
+  std::vector<std::string> nonces, headers, keystreams, messages;
   std::string mac;
 };
 
@@ -46,12 +46,14 @@ class Inbox {
     a.id = r->id;
     if (r->verdict == MPC_OK) {
       a.open = Text(r->open_keystream);
+      a.plain = Text(r->open_plaintext);
       for (size_t i = 0; i < r->seal_count; ++i) {
         a.nonces.emplace_back(reinterpret_cast<const char*>(r->seals[i].nonce), 12);
         a.headers.push_back(Text(r->seals[i].header));
         a.keystreams.push_back(Text(r->seals[i].keystream));
+        a.messages.push_back(Text(r->seals[i].message));
       }
-      a.mac.assign(reinterpret_cast<const char*>(r->mac), sizeof(r->mac));
+      a.mac.assign(reinterpret_cast<const char*>(r->mac), r->mac_size);
     }
     mpc_result_free(r);
     auto* inbox = static_cast<Inbox*>(arg);
@@ -121,9 +123,10 @@ class ClientTest : public ::testing::Test {
 
   void SubmitLogin(const std::string& preauth, Inbox* inbox) {
     const std::string as_req = "the AS-REQ";
-    const mpc_open open = {U8(user_), 1, Bytes(preauth)};
-    const mpc_seal seals[2] = {{U8(tgs_), 2, 200}, {U8(user_), 3, 300}};
-    const mpc_make_mac mac = {U8(user_), 56, Bytes(as_req)};
+    const mpc_open open = {U8(user_), 1, Bytes(preauth), kEnctypeAes256Gcm};
+    const mpc_seal seals[2] = {{U8(tgs_), 2, 200, kEnctypeAes256Gcm, {nullptr, 0}},
+                               {U8(user_), 3, 300, kEnctypeAes256Gcm, {nullptr, 0}}};
+    const mpc_make_mac mac = {U8(user_), 56, Bytes(as_req), kEnctypeAes256Gcm};
     mpc_job job = {};
     job.operation = MPC_LOGIN;
     job.client = U8(user_);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/enroll/certificate.h"
 #include "mpc-server/enroll/fake_admin_service.h"
 
@@ -173,7 +174,7 @@ void FakeParty::CommitOne(const std::string& handle) {
   const v1::KeyInfo& info = shares[0].info();
   std::string base;
   if (shares[0].base_x().empty()) {
-    base.resize(info.enctype() == -24001 ? 16 : 32);
+    base.resize(FindEnctype(info.enctype())->key_bytes);
     randombytes_buf(base.data(), base.size());
   } else {
     base = enroll::JoinForTest({shares[0].base_x(), shares[1].base_x(), shares[2].base_x()},
