@@ -85,6 +85,7 @@ grpc::Status FakeParty::Serve(
   int jobs = 0;
   while (stream->Read(&message)) {
     if (message.jobs_size() > 0) ++behaviour.messages;
+    if (message.jobs_size() > 0 && message.tags_size() > 0) ++behaviour.mixed_messages;
     jobs += message.jobs_size();
     const int limit = behaviour.close_after_jobs;
     if (limit > 0 && jobs >= limit) {
@@ -103,6 +104,7 @@ grpc::Status FakeParty::Serve(
 v1::ServerMessage FakeParty::Process(const std::string& session, const v1::KdcMessage& message) {
   v1::ServerMessage answers;
   for (const v1::Job& job : message.jobs()) {
+    behaviour.received(job);
     v1::JobAnswer* answer = answers.add_jobs();
     *answer = oracle_->Answer(party_, session, job);
     behaviour.job(*answer);
