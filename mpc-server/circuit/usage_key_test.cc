@@ -189,7 +189,7 @@ TEST_P(UsageKeyTest, AFlippedBitIsSeen) {
     ring.SetInterceptor([&, at_end](MemoryRing::Intercepted& m) {
       if (m.from != 1) return;
       if (!at_end) last = std::max<uint32_t>(last, m.round);
-      if (m.round == (at_end ? last - 1 : 1)) m.payload[0] ^= 1;
+      if (m.round == (at_end ? last : 1)) m.payload[0] ^= 1;
     });
     SeededRandomForTest random(1);
     Shares base;
