@@ -299,7 +299,8 @@ std::vector<Entry> PartyEntries() {
 const std::vector<Entry>& Table() {
   static const std::vector<Entry>* const table = [] {
     auto* all = new std::vector<Entry>;
-    for (const auto& part : {WhatEntries(), HmacEntries(), HowEntries(), WhereEntries(), PartyEntries()}) {
+    for (const auto& part :
+         {WhatEntries(), HmacEntries(), HowEntries(), WhereEntries(), PartyEntries()}) {
       all->insert(all->end(), part.begin(), part.end());
     }
     return all;
@@ -461,7 +462,8 @@ std::string HelpText() {
       "  table2     Table 2 of Araki et al. (CCS 2016) for this machine\n"
       "\n"
       "What is measured; a list with commas measures each combination:\n",
-      Section(kWhat), "\nOf hmac, lists too:\n", Section(kHmac), "\nHow:\n", Section(kHow), "\nWhere the parties run:\n", Section(kWhere),
+      Section(kWhat), "\nOf hmac, lists too:\n", Section(kHmac),
+      "\nHow:\n", Section(kHow), "\nWhere the parties run:\n", Section(kWhere),
       "\nmpc-bench party is one of the three processes; mpc-bench starts them itself. It is told\n"
       "what to do on standard input (mpc-server/doc/bench.md). Its further options:\n",
       Section(kParty));

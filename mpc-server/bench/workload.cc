@@ -82,7 +82,10 @@ SecretVector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, 
 }
 
 Oracle::Oracle(const BenchSetup& setup)
-    : hmac_(setup), is_hmac_(setup.hmac.has_value()), bits_(setup.bits), keys_(DistinctKeys(setup)) {}
+    : hmac_(setup),
+      is_hmac_(setup.hmac.has_value()),
+      bits_(setup.bits),
+      keys_(DistinctKeys(setup)) {}
 
 Block Oracle::Expected(size_t lane, uint32_t batch) const {
   if (is_hmac_) return hmac_.Expected(lane, batch);
