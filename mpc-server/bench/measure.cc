@@ -107,7 +107,8 @@ class Measuring {
  public:
   Measuring(const BenchSetup& setup, const MeasureOptions& options, Parties& parties)
       : setup_(setup), options_(options), parties_(parties), oracle_(setup), aes_(setup),
-        floor_(setup), sample_(SampleOfLanes(setup.lanes)) {}
+        floor_(setup),
+        sample_(setup.hmac ? SampleOfDigests(setup) : SampleOfLanes(setup.lanes)) {}
 
   absl::StatusOr<Measurement> Run() {
     absl::Status s;
@@ -166,7 +167,7 @@ class Measuring {
     if (!shares.ok()) return shares.status();
     const bool right = SharesAreRight(oracle_, aes_batches_, sample_, *shares);
     found_.verified = (first || found_.verified) && right;
-    found_.verified_lanes = sample_.size();
+    found_.verified_lanes = SampleOfLanes(setup_.lanes).size();
     return absl::OkStatus();
   }
 

@@ -46,6 +46,13 @@ absl::string_view SboxName(Sbox sbox) {
   return sbox == Sbox::kThroughput ? "throughput" : "latency";
 }
 
+absl::string_view HashName(HashKind hash) {
+  return hash == HashKind::kSha1 ? "sha1" : hash == HashKind::kSha256 ? "sha256" : "sha384";
+}
+absl::string_view AdderName(Adder adder) {
+  return adder == Adder::kRipple ? "ripple" : adder == Adder::kPrefix ? "prefix" : "fewest-rounds";
+}
+
 absl::string_view WorkName(Work work) { return work == Work::kAes ? "aes" : "floor"; }
 
 namespace {
@@ -94,6 +101,12 @@ std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes) {
 DeclaredSends DeclaredOf(const BenchSetup& setup, size_t lanes) {
   DeclaredSends sends;
   const uint64_t more = setup.randomness == Randomness::kExchanged ? 1 : 0;
+  if (setup.hmac.has_value()) {
+    const HmacSetup& h = *setup.hmac;
+    const std::vector<HmacShape> shapes(lanes, HmacShape{h.bytes, h.shared});
+    const Cost one = CostOfHmac(h.hash, h.adder, shapes);
+    return {{one.rounds + more, one.bytes_to_next * (1 + more), 0}, one.rounds + more};
+  }
   for (const std::vector<size_t>& parts : PartsOfRings(setup, lanes)) {
     std::vector<uint64_t> rounds(setup.slots);
     for (size_t p = 0; p < parts.size(); ++p) {

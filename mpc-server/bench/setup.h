@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "mpc-server/circuit/aes_batch.h"
+#include "mpc-server/circuit/hmac.h"
 #include "mpc-server/limits.h"
 #include "mpc-server/randomness/isa.h"
 #include "mpc-server/randomness/zero_shares.h"
@@ -35,15 +37,26 @@ absl::string_view SboxName(Sbox sbox);
 
 // What a run does with each batch.
 enum class Work {
-  kAes,    // the protocol
+  kAes,    // the protocol: AES, or HMAC where the setup has it
   kFloor,  // the same messages in the same rounds, without computation
 };
 absl::string_view WorkName(Work work);
 
+absl::string_view HashName(HashKind hash);
+absl::string_view AdderName(Adder adder);
+
+// HMACs instead of AES blocks: a lane is a message. One circuit on one ring, in one part.
+struct HmacSetup {
+  HashKind hash = HashKind::kSha1;
+  Adder adder = Adder::kPrefix;
+  bool shared = true;  // the messages are; else public
+  size_t bytes = 300;  // of each message
+};
+
 struct BenchSetup {
   Placement placement = Placement::kProcesses;
   Channel channel = DefaultChannel();
-  size_t lanes = 16384;  // blocks of one batch, over all workers
+  size_t lanes = 16384;  // blocks (or messages) of one batch, over all workers
   int workers = 1;       // rings; each has a thread at every party and its share of the batch
   // Joined, the workers do one batch after the other together, as a server's do. Else each goes on
   // by itself with its share of the next.
@@ -54,6 +67,7 @@ struct BenchSetup {
   Isa isa = Isa::kPortable;
   Sbox sbox = Sbox::kThroughput;
   AesBits bits = AesBits::k128;
+  std::optional<HmacSetup> hmac;
   uint64_t seed = 1;     // keys and their sharings follow from it
 };
 

@@ -8,6 +8,7 @@
 #include "mpc-server/circuit/cbc_cts.h"
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/circuit/ghash.h"
+#include "mpc-server/circuit/hmac.h"
 #include "mpc-server/circuit/three_parties.h"
 #include "mpc-server/circuit/usage_key.h"
 #include "mpc-server/protocol/input.h"
@@ -47,6 +48,27 @@ absl::Status RunCts(PartyContext& party, const UsageKeyShare& key) {
   return check.zero()[0] == 1 && check.zero()[1] == 0 ? s : absl::InternalError("wrong text");
 }
 
+// Both kinds of messages, both kinds of adders; few lanes and a group that is cut.
+absl::Status RunHmacs(PartyContext& party, const std::vector<SharedBlock>& secret) {
+  const std::vector<uint8_t> text(70, 1);
+  for (HashKind hash : {HashKind::kSha1, HashKind::kSha256, HashKind::kSha384}) {
+    std::vector<SharedBlock> states;
+    for (size_t i = 0; i < 2 * HashStateBlocks(hash); ++i) {
+      states.push_back(secret[i % secret.size()]);
+    }
+    std::vector<HmacLane> lanes(2, HmacLane{states.data(), text, nullptr, 0});
+    lanes[1] = {states.data(), {}, states.data(), 27};
+    std::vector<HmacLane> many(70, lanes[1]);
+    Hmac few(hash), ripple(hash), group(hash);
+    few.Reset(lanes, Adder::kPrefix);
+    ripple.Reset(absl::MakeConstSpan(lanes).first(hash == HashKind::kSha1 ? 2 : 0), Adder::kRipple);
+    group.Reset(absl::MakeConstSpan(many), Adder::kFewestRounds);
+    absl::Status s = RunTogether(party, {&few, &ripple, &group});
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunParty(PartyContext& party, const std::vector<SharedBlock>& base, bool leak) {
   party.BeginBatch(1);
   DeriveUsageKeys derive(AesBits::k256);
@@ -73,7 +95,10 @@ absl::Status RunParty(PartyContext& party, const std::vector<SharedBlock>& base,
   s = RunTogether(party, {&check});
   if (!s.ok()) return s;
   if (check.zero()[0] != 1 || check.zero()[1] != 0) return absl::InternalError("wrong result");
-  return RunCts(party, key);
+  s = RunCts(party, key);
+  if (!s.ok()) return s;
+  party.BeginBatch(2);
+  return RunHmacs(party, base);
 }
 
 int Main(bool leak) {
