@@ -90,18 +90,28 @@ void AddHmacSetup(const HmacSetup& h, ordered_json& out) {
   out["message"] = h.shared ? "shared" : "public";
   out["bytes"] = h.bytes;
 }
+void AddLoginSetup(const BenchSetup& s, ordered_json& out) {
+  out["enctype"] = s.login->enctype;
+  out["checksum"] = s.login->checksum;
+  out["adder"] = std::string(AdderName(s.login->adder));
+  out["sbox"] = std::string(SboxName(s.sbox));
+  out["request_bytes"] = s.login->request_bytes;
+  out["reply_bytes"] = s.login->reply_bytes;
+}
 
 }  // namespace
 
 ordered_json MeasurementJson(const Measurement& m) {
   const BenchSetup& s = m.setup;
-  const std::string unit = s.hmac.has_value() ? "hmac" : "block";
+  const std::string unit = s.login.has_value() ? "login" : s.hmac.has_value() ? "hmac" : "block";
   ordered_json out = {{"parties", std::string(PlacementName(s.placement))},
                       {"channel", std::string(ChannelName(s.channel))},
                       {"batch", s.lanes},
                       {"workers", s.workers},
                       {"isa", std::string(IsaName(s.isa))}};
-  if (s.hmac.has_value()) {
+  if (s.login.has_value()) {
+    AddLoginSetup(s, out);
+  } else if (s.hmac.has_value()) {
     AddHmacSetup(*s.hmac, out);
   } else {
     AddAesSetup(s, out);
@@ -109,7 +119,7 @@ ordered_json MeasurementJson(const Measurement& m) {
   out["randomness"] = std::string(RandomnessName(s.randomness));
   const DeclaredSends declared = DeclaredOfAll(s);
   out["declared"] = {{"rounds", declared.cost.rounds},
-                     {"bytes", declared.cost.bytes_to_next},
+                     {"bytes", declared.cost.bytes_to_next + declared.cost.bytes_to_prev},
                      {"messages", declared.frames}};
   if (m.aes.has_value()) {
     AddResult(*m.aes, out, unit);

@@ -110,6 +110,7 @@ int RunBench(const std::string& program, absl::Span<const std::string> arguments
     return MeasureOne(program, *o, setup, what);
   };
   if (o->command == "breakdown") return RunFindings(*o, Breakdown(*o, measure));
+  if (o->command == "rfc3962") return RunFindings(*o, Rfc3962(*o, measure));
   if (o->command == "table2") return RunFindings(*o, Table2(*o, measure));
   return RunTable(*o, measure);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "mpc-server/bench/login_batch.h"
 #include "mpc-server/bitslice/slices.h"
 #include "mpc-server/circuit/aes_kernels.h"
 #ifdef MPCKDC_AEAD_LINK
@@ -101,6 +102,7 @@ std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes) {
 DeclaredSends DeclaredOf(const BenchSetup& setup, size_t lanes) {
   DeclaredSends sends;
   const uint64_t more = setup.randomness == Randomness::kExchanged ? 1 : 0;
+  if (setup.login.has_value()) return DeclaredOfLogins(setup, lanes);
   if (setup.hmac.has_value()) {
     const HmacSetup& h = *setup.hmac;
     const std::vector<HmacShape> shapes(lanes, HmacShape{h.bytes, h.shared});

@@ -37,7 +37,7 @@ absl::string_view SboxName(Sbox sbox);
 
 // What a run does with each batch.
 enum class Work {
-  kAes,    // the protocol: AES, or HMAC where the setup has it
+  kAes,    // the protocol: AES, or HMAC or logins where the setup has them
   kFloor,  // the same messages in the same rounds, without computation
 };
 absl::string_view WorkName(Work work);
@@ -51,6 +51,15 @@ struct HmacSetup {
   Adder adder = Adder::kPrefix;
   bool shared = true;  // the messages are; else public
   size_t bytes = 300;  // of each message
+};
+
+// Whole logins under one of the enctypes 17 to 20 instead of AES blocks: a lane is a login
+// (login_batch.h). One ring, one part.
+struct LoginSetup {
+  int32_t enctype = 18;
+  bool checksum = true;  // usage 56
+  Adder adder = Adder::kPrefix;
+  size_t request_bytes = 200, reply_bytes = 255;  // AS-REQ; plaintext of the AS-REP's part
 };
 
 struct BenchSetup {
@@ -68,6 +77,7 @@ struct BenchSetup {
   Sbox sbox = Sbox::kThroughput;
   AesBits bits = AesBits::k128;
   std::optional<HmacSetup> hmac;
+  std::optional<LoginSetup> login;
   uint64_t seed = 1;     // keys and their sharings follow from it
 };
 

@@ -97,6 +97,11 @@ absl::Status Worker::Open() {
 }
 
 absl::Status Worker::MakeKeys() {
+  if (setup_.login.has_value()) {
+    login_ = std::make_unique<LoginBatch>(setup_, party_, FirstLane(setup_, number_),
+                                          LanesOf(setup_, number_));
+    return absl::OkStatus();
+  }
   if (setup_.hmac.has_value()) {
     hmac_ = std::make_unique<Hmac>(setup_.hmac->hash, setup_.isa);
     hmac_lanes_ = std::make_unique<HmacLanes>(setup_, party_);
@@ -114,6 +119,7 @@ absl::Status Worker::MakeKeys() {
 }
 
 size_t Worker::key_bytes() const {
+  if (login_ != nullptr) return login_->bytes();
   if (hmac_lanes_ != nullptr) return hmac_lanes_->bytes();
   return round_keys_.size() * sizeof(SharedBlock) + lanes_.size() * sizeof(AesLane);
 }
@@ -159,6 +165,7 @@ absl::Status Worker::HmacOfBatch() {
 
 absl::Status Worker::AesOfBatch() {
   rings_->BeginBatch(++batch_);
+  if (login_ != nullptr) return login_->Run(rings_->first(), &report_.cost);
   if (setup_.hmac.has_value()) return HmacOfBatch();
   for (AesLane& lane : lanes_) SetBatch(lane.public_input, batch_);
   const absl::Span<const AesLane> lanes = lanes_, none;

@@ -19,7 +19,7 @@ namespace mpckdc::bench {
 inline constexpr size_t kDistinctKeys = 256;
 
 // ChaCha20 under the seed: stream `number` of `purpose`.
-enum class Stream : uint8_t { kKeys = 1, kSharing = 2, kText = 3 };
+enum class Stream : uint8_t { kKeys = 1, kSharing = 2, kText = 3, kReplyShares = 4 };
 void DrawFromSeed(uint64_t seed, Stream purpose, uint64_t number, absl::Span<uint8_t> out);
 
 // The block that lane `lane` encrypts in batch `batch`: both numbers, so that no batch's outputs
