@@ -61,6 +61,7 @@ absl::StatusOr<RealmHandles> ParseHandles(absl::string_view text, absl::string_v
     return NotAList("no JSON object with \"keys\"");
   }
   RealmHandles handles;
+  handles.user_enctype = enctype;
   const std::string krbtgt = absl::StrCat("krbtgt/", realm, "@", realm);
   std::map<std::string, uint32_t> versions;
   std::pair<bool, uint32_t> krbtgt_rank;  // of the users' enctype, version

@@ -19,6 +19,7 @@ using Handle = std::array<uint8_t, MPC_HANDLE_BYTES>;
 
 struct RealmHandles {
   std::map<std::string, Handle> users;  // by principal with realm; of the highest version
+  int32_t user_enctype = 0;
   Handle krbtgt{};
   int32_t krbtgt_enctype = 0;
 };

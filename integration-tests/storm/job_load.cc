@@ -138,10 +138,12 @@ void JobLoad::Begin(Flight* flight) {
   Fill(flight);
   const User& user = *flight->user;
   const Handle& handle = handles_->users.at(flight->login.principal);
-  const mpc_open open = {handle.data(), kUsageTimestamp, AsMpc(flight->login.preauth)};
-  const mpc_seal seals[kSeals] = {{handles_->krbtgt.data(), 2, plan_.ticket_bytes},
-                                  {handle.data(), kUsageAsReply, plan_.reply_bytes}};
-  const mpc_make_mac mac = {handle.data(), kUsageAsRequest, AsMpc(flight->login.as_request)};
+  const int32_t own = handles_->user_enctype, krbtgt = handles_->krbtgt_enctype;
+  const mpc_open open = {handle.data(), kUsageTimestamp, AsMpc(flight->login.preauth), own};
+  const mpc_seal seals[kSeals] = {
+      {handles_->krbtgt.data(), 2, plan_.ticket_bytes, krbtgt, {nullptr, 0}},
+      {handle.data(), kUsageAsReply, plan_.reply_bytes, own, {nullptr, 0}}};
+  const mpc_make_mac mac = {handle.data(), kUsageAsRequest, AsMpc(flight->login.as_request), own};
   mpc_job job = {};
   job.operation = MPC_LOGIN;
   job.client = handle.data();
@@ -232,7 +234,8 @@ void JobLoad::TagsCame(Flight* flight) {
       CompareWithOracle(login, *flight->result, WallClockMicroseconds() / 1'000'000);
   flight->compared = true;
   if (!wrong.empty()) return End(flight, MPC_OK, wrong);
-  const mpc_open open = {handles_->krbtgt.data(), 2, AsMpc(login.ticket)};
+  const mpc_open open = {handles_->krbtgt.data(), 2, AsMpc(login.ticket),
+                         handles_->krbtgt_enctype};
   mpc_job job = {};
   job.operation = MPC_OPEN_TICKET;
   job.open = &open;
