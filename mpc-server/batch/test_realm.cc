@@ -326,9 +326,9 @@ bool OracleMacGood(const PlainKey& key, uint32_t usage, const std::string& data,
   const Enctype& enctype = *FindEnctype(key.info.enctype);
   if (!enctype.is_gcm()) return CtsChecksum(enctype, key.base, usage, data) == mac.tag_share;
   GcmNonce nonce;
-  std::copy(mac.nonce.begin(), mac.nonce.end(), nonce.begin());
+  std::copy(mac.nonce->begin(), mac.nonce->end(), nonce.begin());
   const std::string expected = Text(PlainGmac(key.Usage(usage), nonce, Bytes(data)));
-  return expected == Text(mac.nonce) + mac.tag_share;
+  return expected == Text(*mac.nonce) + mac.tag_share;
 }
 
 }  // namespace mpckdc

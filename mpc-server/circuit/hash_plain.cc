@@ -14,7 +14,7 @@ template <class Unsigned>
 struct PlainOps {
   using Word = Unsigned;
   static constexpr size_t kBits = 8 * sizeof(Word);
-  static constexpr bool kShareSum = true;
+  bool share_sum() const { return true; }
 
   Word Constant(uint64_t v) { return static_cast<Word>(v); }
   Word Sum(absl::Span<const Word> words) {

@@ -7,7 +7,7 @@
 //   Word Sum(absl::Span<const Word>)       modulo 2^kBits
 //   Word Xor(a, b), Xor(a, b, c), Not(a), Constant(v), RotateRight(a, n)
 //   Word ShiftRight(a, n), Choose(x, y, z), Majority(x, y, z)
-//   Ops::kShareSum                         how SHA-2 makes its two sums, see Sha2Step()
+//   bool share_sum()                       how SHA-2 makes its two sums, see Sha2Step()
 //
 // The message comes as a schedule: kw(t) is K_t + W_t as a list of one or two summands, since public
 // words have the sum computed outside.
@@ -147,7 +147,7 @@ class HashTemplate {
     const Word s1 = Sigma(v[4], Rotations().big1, false), ch = ops_.Choose(v[4], v[5], v[6]);
     const Word s0 = Sigma(v[0], Rotations().big0, false), maj = ops_.Majority(v[0], v[1], v[2]);
     Word a, e;
-    if (Ops::kShareSum) {
+    if (ops_.share_sum()) {
       const Word t1 = Sum({v[7], s1, ch}, kw);
       e = Sum({v[3], t1});
       a = Sum({t1, s0, maj});

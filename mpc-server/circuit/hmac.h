@@ -19,19 +19,13 @@
 #include <memory>
 
 #include "absl/types/span.h"
+#include "mpc-server/circuit/adder.h"
 #include "mpc-server/hash/hash_kind.h"
 #include "mpc-server/protocol/circuit.h"
 #include "mpc-server/protocol/replicated_share.h"
 #include "mpc-server/randomness/isa.h"
 
 namespace mpckdc {
-
-// How words are added: bits against rounds.
-enum class Adder : uint8_t {
-  kRipple,        // a bit for each carry, a round for each position: large batches
-  kPrefix,        // carry-save, then all carries in five rounds (64 bits: six): small batches
-  kFewestRounds,  // two such additions where that is a round less
-};
 
 // One message. Exactly one of public_message and shared_message; what the pointers show stays the
 // caller's and unchanged until the circuit is done.
@@ -79,7 +73,7 @@ class HashCompress : public Circuit {
   explicit HashCompress(HashKind hash, Isa isa = BestIsa());
   ~HashCompress() override;
 
-  // Starts anew. What the pointers show is read here and in the first Produce().
+  // Starts anew. What the pointers show is read here and not later.
   void Reset(absl::Span<const CompressLane> lanes, Adder adder);
   // After Done(), until the next Reset(): HashStateBlocks(hash) blocks; SHA-1's end in zeros.
   absl::Span<const SharedBlock> state(size_t lane) const;

@@ -104,15 +104,15 @@ struct OpenResult {
 };
 
 struct SealResult {
-  Nonce nonce{};
+  Nonce nonce{};                // gcm
   std::string header;           // empty, or the TGT header
   std::string keystream_share;  // gcm: 16 + max_plaintext bytes
   std::string message_share;    // 17 to 20: of the whole message
 };
 
 struct MakeMacResult {
-  Nonce nonce{};          // gcm
-  std::string tag_share;  // as long as the enctype's mac_bytes
+  std::optional<Nonce> nonce;  // gcm
+  std::string tag_share;       // as long as the enctype's mac_bytes
 };
 
 struct JobResult {

@@ -122,14 +122,14 @@ void JobResultToProto(JobResult&& in, v1::JobAnswer* out) {
   }
   for (SealResult& seal : in.seals) {
     v1::SealAnswer* answer = out->add_seals();
-    answer->set_nonce(ToString(seal.nonce));
+    if (seal.message_share.empty()) answer->set_nonce(ToString(seal.nonce));
     answer->set_header(std::move(seal.header));
     answer->set_keystream_share(std::move(seal.keystream_share));
     answer->set_message_share(std::move(seal.message_share));
   }
   for (MakeMacResult& mac : in.make_macs) {
     v1::MakeMacAnswer* answer = out->add_make_macs();
-    answer->set_nonce(ToString(mac.nonce));
+    if (mac.nonce.has_value()) answer->set_nonce(ToString(*mac.nonce));
     answer->set_tag_share(std::move(mac.tag_share));
   }
 }
