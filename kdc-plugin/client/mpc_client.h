@@ -235,6 +235,9 @@ typedef struct mpc_new_key {
     mpc_bytes key; /* size 0: the servers draw the key jointly */
 } mpc_new_key;
 
+/* Whether the servers hold keys of an encryption type (mpc-server/enctype/enctype.h). */
+int mpc_admin_holds_enctype(int32_t enctype) MPC_NOEXCEPT;
+
 /*
  * Puts all keys on all three servers, or none. Blocks. Returns 0, or -1 with *error for
  * mpc_text_free.
