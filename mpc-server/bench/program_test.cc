@@ -141,6 +141,37 @@ TEST(MpcBench, HmacOnThreadsWithExchangedRandomness) {
   EXPECT_TRUE(all["results"][0]["cost_as_declared"]);
 }
 
+void ExpectLogins(const json& all, size_t results) {
+  ASSERT_EQ(all["results"].size(), results);
+  for (const json& r : all["results"]) {
+    SCOPED_TRACE(r.dump());
+    const double batch = r["batch"];
+    EXPECT_EQ(r["verified"], true);
+    EXPECT_TRUE(r["cost_as_declared"]);
+    EXPECT_EQ(r["rounds"], r["declared"]["rounds"]);
+    EXPECT_NEAR(double{r["payload_bytes_per_login_per_party"]} * batch,
+                double{r["declared"]["bytes"]}, 1e-6 * batch);
+    EXPECT_GT(r["logins_per_s"], 0);
+    EXPECT_LE(r["latency_ms"]["p50"], r["latency_ms"]["p99"]);
+    EXPECT_EQ(r["ctr"]["verified"], true);
+    EXPECT_NEAR(double{r["ctr"]["ratio"]},
+                double{r["logins_per_cpu_s"]} / double{r["ctr"]["logins_per_cpu_s"]}, 1e-9);
+  }
+}
+
+TEST(MpcBench, LoginsOfEveryKind) {
+  const json all = RunJson("rfc3962 --batch=1,9 --enctype=17,18,19,20 --checksum=yes,no");
+  ExpectLogins(all, 16);
+  EXPECT_EQ(all["results"][0]["batch"], 1);
+}
+
+TEST(MpcBench, LoginsOfOtherSizesAddersAndRandomness) {
+  ExpectLogins(RunJson("rfc3962 --parties=threads --channel=memory --randomness=exchanged"
+                       " --enctype=18,20 --batch=3 --adder=fewest-rounds,ripple"
+                       " --request-bytes=16,700 --reply-bytes=16,272"),
+               16);
+}
+
 TEST(MpcBench, BreakdownAddsUp) {
   const json all = RunJson("breakdown --batch=513");
   ExpectVerified(all, 1);
