@@ -24,7 +24,8 @@ struct RealmHandles {
   int32_t krbtgt_enctype = 0;
 };
 
-// Keys of users of `enctype`. krbtgt's key is of the same enctype if it has one.
+// Keys of users of `enctype`. krbtgt's key is of the same enctype if that is one of GCM and it has
+// one, else any of GCM.
 absl::StatusOr<RealmHandles> ParseHandles(absl::string_view json, absl::string_view realm,
                                           int32_t enctype);
 absl::StatusOr<RealmHandles> ReadHandles(const std::string& file, absl::string_view realm,
