@@ -31,6 +31,9 @@ class Client:
         """What has to be installed before it can run; empty when it can."""
         return ''
 
+    def prepare(self):
+        """Compiles what has to be compiled; once, before the first case."""
+
     def login(self, case):
         raise NotImplementedError
 

@@ -50,7 +50,7 @@ class Answer:
 
     def __str__(self):
         lines = [line for line in self.text.strip().splitlines() if line.strip()]
-        return lines[-1].strip() if lines else ''
+        return lines[-1].strip()[:200] if lines else ''
 
 
 @dataclasses.dataclass
