@@ -29,18 +29,20 @@ class Heimdal(adapter.Client):
         said = lab_module.run_stock([BIN / 'kinit.heimdal', '--version']).text
         return re.search(r'\((.*)\)', said)[1]
 
-    def env(self, case, ccache='ccache'):
+    def env(self, case, ccache='ccache', transport=None):
+        transport = transport or case.transport
         name = lab_module.ENCTYPES[case.enctype]
         config = case.lab.write_krb5_conf(
-            'heimdal.conf', case.transport, None, case.folder, endpoint=case.transport + '/127.0.0.1:{port}',
+            'heimdal.conf', transport, None, case.folder, endpoint=transport + '/127.0.0.1:{port}',
             libdefaults={'default_etypes': name, 'default_as_etypes': name,
                          'default_tgs_etypes': name})
         return {'KRB5_CONFIG': config, 'KRB5CCNAME': f'FILE:{case.folder / ccache}'}
 
-    def kinit(self, case, *flags, password=None, ccache='ccache'):
+    def kinit(self, case, *flags, password=None, ccache='ccache', transport=None):
         if password is not None:
             flags = (*flags, f'--password-file={case.file("password", password)}')
-        return case.run(BIN / 'kinit.heimdal', *flags, case.principal, env=self.env(case, ccache))
+        return case.run(BIN / 'kinit.heimdal', *flags, case.principal,
+                        env=self.env(case, ccache, transport))
 
     def login(self, case):
         return self.kinit(case, '--renewable', '-r', '2d', password=case.password)
@@ -58,11 +60,14 @@ class Heimdal(adapter.Client):
         return case.run(BIN / 'kinit.heimdal', '-R', env=self.env(case))
 
     def keytab_login(self, case):
-        return self.kinit(case, '-k', '-t', f'FILE:{case.keytab}', ccache='keytab-ccache')
+        """It asks for every enctype that its keytab has, whatever its configuration says."""
+        return self.kinit(case, '-k', '-t', f'FILE:{case.keytab_of_enctype}', ccache='keytab-ccache')
 
     def armor(self, case):
+        """Heimdal 7.8 asks for the armor ticket in a way that MIT's KDC drops ("Realm not local to KDC" in
+        its log). By UDP it would wait half a minute for the answer, so this is always by TCP."""
         return self.kinit(case, f'--fast-armor-cache=FILE:{case.folder / "ccache"}',
-                          password=case.password, ccache='armored')
+                          password=case.password, ccache='armored', transport='tcp')
 
     def change_password(self, case, new):
         """It asks at its terminal, nowhere else."""

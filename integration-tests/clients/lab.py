@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A realm of ours as stock clients see it, and what they are given: a user, a service, a keytab.
+"""A realm as stock clients see it, and what they are given: a user, a service, a keytab.
 
-Users have keys of enctypes 17 to 20. They are protected (shared among the three servers) or, with
-protected=False, local to the KDC; krbtgt is protected in either case. The KDC has three doors: one that
-speaks UDP and TCP, one for UDP alone and one for TCP alone, so that a client that gets an answer has
-used the transport that it was to use.
+Users have keys of enctypes 17 to 20. Three kinds of realm:
+
+    protected   users' keys and krbtgt are shared among the three servers
+    local       users' keys are the KDC's own; krbtgt is protected
+    stock       MIT's krb5kdc without us: what a client can do at all
+
+The KDC has three doors: one that speaks UDP and TCP, one for UDP alone and one for TCP alone, so that a
+client that gets an answer has used the transport that it was to use.
 
 The proof of an enctype is the KDC's own log: `ISSUE ... etypes {rep=aes256-cts-hmac-sha1-96(18), ...}`.
 """
@@ -17,15 +21,18 @@ import re
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'realm'))
+for _part in ('storm', 'realm'):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / _part))
 
 import config_files  # noqa: E402
 import daemon  # noqa: E402
 import realm as realm_module  # noqa: E402
+import storm_realms  # noqa: E402
 
 ENCTYPES = {17: 'aes128-cts-hmac-sha1-96', 18: 'aes256-cts-hmac-sha1-96',
             19: 'aes128-cts-hmac-sha256-128', 20: 'aes256-cts-hmac-sha384-192'}
 STANDARD = [ENCTYPES[number] for number in (18, 17, 20, 19)]
+KINDS = ('protected', 'local', 'stock')
 TRANSPORTS = ('udp', 'tcp')
 PATIENCE = 60                   # seconds that one command of a client may take
 SERVICE_HOST = 'localhost'
@@ -77,6 +84,11 @@ class Case:
         return self.lab.keytabs[self.user]
 
     @property
+    def keytab_of_enctype(self):
+        """For clients that ask for every enctype that their keytab has."""
+        return self.lab.dir / f'{self.user}.{self.enctype}.keytab'
+
+    @property
     def port(self):
         return self.lab.ports[self.transport]
 
@@ -104,34 +116,59 @@ def run_stock(argv, stdin='', env=None, timeout=PATIENCE):
     return Answer(done.returncode == 0, done.stdout)
 
 
+class StockRealm(storm_realms.StockRealm):
+    """MIT's krb5kdc and kadmind of krb5-patches/build.sh --stock; without it the patched ones, which
+    with db2 and no provider do as stock does."""
+
+    def __init__(self, folder, options, ports):
+        super().__init__(folder, options, storm_realms.stock_build())
+        self.ports = ports
+        sbin = self.install / 'sbin' if self.install else config_files.KRB5 / 'sbin'
+        self.kadmind = self._daemon('kadmind', [sbin / 'kadmind', '-nofork'], 'kdc')
+
+    def start_kdc(self):
+        realm_module.Realm.start_kdc(self)
+
+
 class Lab:
-    def __init__(self, folder, protected=True, pac=False):
+    def __init__(self, folder, kind='protected', pac=False):
+        assert kind in KINDS
         self.dir = pathlib.Path(folder).resolve()
-        self.protected = protected
+        self.kind = kind
         self.keytabs = {}
         self._names = itertools.count(1)
         main, udp, tcp = daemon.free_ports(3)
         self.ports = {'udp': udp, 'tcp': tcp}
         self.impacket_address = _address_for_port_88(main)
-        both = [f'127.0.0.1:{main}']
-        tcp_doors = both + [f'127.0.0.1:{tcp}'] + (
-            [f'{self.impacket_address}:88'] if self.impacket_address else [])
-        database = {'mpc_service_logins': True, **({} if protected else {'mpc_local': f'{USERS}*'})}
-        options = realm_module.Options(
-            disable_pac=not pac, batch_window_ms=20, extra_database=database, extra_realm={
-                'kdc_listen': ' '.join(both + [f'127.0.0.1:{udp}']),
-                'kdc_tcp_listen': ' '.join(tcp_doors)})
         ports = realm_module.Ports.anywhere()
         ports.kdc = main
-        self.realm = realm_module.Realm(self.dir / 'realm', options, ports)
+        make = StockRealm if kind == 'stock' else realm_module.Realm
+        self.realm = make(self.dir / 'realm', self._options(main, pac), ports=ports)
+
+    def _options(self, main, pac):
+        tcp = [f'127.0.0.1:{main}', f'127.0.0.1:{self.ports["tcp"]}']
+        tcp += [f'{self.impacket_address}:88'] if self.impacket_address else []
+        database = {
+            'protected': {'mpc_service_logins': True},
+            'local': {'mpc_service_logins': True, 'mpc_local': f'{USERS}*'},
+            'stock': {}}[self.kind]
+        return realm_module.Options(
+            disable_pac=not pac, batch_window_ms=20, extra_database=database, extra_realm={
+                'kdc_listen': f'127.0.0.1:{main} 127.0.0.1:{self.ports["udp"]}',
+                'kdc_tcp_listen': ' '.join(tcp)})
+
+    @property
+    def protected(self):
+        return self.kind == 'protected'
 
     # Making -------------------------------------------------------------------------------------
 
     def start(self):
         live = self.realm
         live.write_files()
-        live.start_servers()
-        live.admin('init-realm')
+        if self.kind != 'stock':
+            live.start_servers()
+            live.admin('init-realm')
         live.create_database()
         for service in (f'krbtgt/{live.name}', 'kadmin/changepw'):
             live.kadmin_local(f'setstr {service} session_enctypes {",".join(STANDARD)}')
@@ -169,19 +206,23 @@ class Lab:
         name = name or f'{USERS}{next(self._names)}'
         self.realm.kadmin_local(
             f'addprinc -e {self.keysalts().replace(" ", ",")} +requires_preauth -pw "{password}" {name}')
-        self.keytabs[name] = self._password_keytab(name, password)
+        self.keytabs[name] = self.dir / f'{name}.keytab'
+        self._password_keytab(name, password)
         return name
 
     def _password_keytab(self, name, password):
-        """As an administrator makes it from a known password, with Debian's ktutil."""
-        path = self.dir / f'{name}.keytab'
-        entries = ''.join(f'addent -password -p {name}@{self.realm.name} -k 1 -e {enctype}\n'
-                          f'{password}\n' for enctype in STANDARD)
-        made = run_stock(['/usr/bin/ktutil'], stdin=f'{entries}wkt {path}\nquit\n',
+        """As an administrator makes it from a known password, with Debian's ktutil; and one of each
+        enctype alone."""
+        wanted = {self.keytabs[name]: STANDARD, **{
+            self.dir / f'{name}.{number}.keytab': [enctype] for number, enctype in ENCTYPES.items()}}
+        orders = ''
+        for path, enctypes in wanted.items():
+            orders += ''.join(f'addent -password -p {name}@{self.realm.name} -k 1 -e {enctype}\n'
+                              f'{password}\n' for enctype in enctypes) + f'wkt {path}\nclear\n'
+        made = run_stock(['/usr/bin/ktutil'], stdin=f'{orders}quit\n',
                          env={'KRB5_CONFIG': self.write_krb5_conf('ktutil.conf', 'tcp')})
-        if not path.exists():
-            raise LabError(f'ktutil wrote no {path}:\n{made.text}')
-        return path
+        if not all(path.exists() for path in wanted):
+            raise LabError(f'ktutil did not write {self.keytabs[name]}:\n{made.text}')
 
     def case(self, folder, user, enctype, transport, **more):
         folder = pathlib.Path(folder)
