@@ -13,6 +13,11 @@ PYTHON = '/usr/bin/python3'  # Debian's, which sees Debian's python3-gssapi
 MESSAGE = 'a message under the session key'
 
 
+def gss_server():
+    """Whether krb5-gss-samples is installed: `make clients` needs it, `make test` does without."""
+    return os.path.exists('/usr/bin/gss-server')
+
+
 def service_environment(case):
     """The service's host: its own keytab, and no KDC that it could ask."""
     return {'KRB5_CONFIG': case.lab.write_krb5_conf('service.conf', 'tcp', kdc=False),

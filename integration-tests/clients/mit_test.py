@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The quick part of the matrix: Debian's own kinit, kvno and kpasswd with the system's libraries, every
+enctype, both transports. `make clients` runs all clients."""
+
+import pytest
+
+import adapter
+import judge
+import lab as lab_module
+import mit
+import services
+
+
+@pytest.mark.parametrize('transport', lab_module.TRANSPORTS)
+@pytest.mark.parametrize('enctype', lab_module.ENCTYPES)
+def test_debians_kinit(ours, enctype, transport):
+    steps = [step for step in adapter.STEPS if step != 'accepted' or services.gss_server()]
+    cells = judge.one_case(mit.Mit(), ours, enctype, transport, ours.add_user(), steps)
+    assert [(cell.step, cell.text) for cell in cells if cell.verdict != judge.YES] == []
+
+
+def test_it_is_not_our_kinit(ours):
+    """The library that kinit loads is the system's, not the patched one."""
+    case = ours.case(ours.dir / 'which', ours.add_user(), 18, 'tcp')
+    listing = case.run('/usr/bin/ldd', mit.KINIT).text
+    assert 'libkrb5.so.3' in listing and str(lab_module.config_files.BUILD) not in listing
+
+
+def test_the_judge_sees(ours):
+    """A right password that is refused, a wrong one that passes, an enctype that was not asked for."""
+    client = mit.Mit()
+    case = ours.case(ours.dir / 'judge', ours.add_user(), 18, 'tcp')
+    mark = ours.mark()
+    refused = client.wrong_password(case)
+    assert judge.judge(client, 'login', case, refused, mark)[0] == judge.NO
+    right = client.login(case)
+    assert judge.judge(client, 'wrong_password', case, right, mark)[0] == judge.NO
+    case.enctype = 17
+    assert judge.judge(client, 'login', case, right, mark)[0] == judge.NO
+    assert judge.judge(client, 'service_ticket', case, right, ours.mark())[0] == judge.NO
+    assert judge.judge(client, 'renew', case, right, ours.mark())[0] == judge.NO
+
+
+def test_only_the_asked_transport(ours):
+    """The doors speak one transport each: a client that has the wrong one gets no answer."""
+    case = ours.case(ours.dir / 'doors', ours.add_user(), 18, 'tcp')
+    swapped = dict(ours.ports, tcp=ours.ports['udp'])
+    original, ours.ports = ours.ports, swapped
+    try:
+        # krb5.conf limits nothing here but the door: after TCP is refused MIT's client tries UDP.
+        config = ours.write_krb5_conf('doors.conf', 'tcp', [18], case.folder)
+        trace = case.folder / 'trace'
+        case.run(mit.KINIT, case.principal, stdin=case.password + '\n', env={
+            'KRB5_CONFIG': config, 'KRB5CCNAME': f'FILE:{case.folder}/cc', 'KRB5_TRACE': trace})
+        assert 'TCP error connecting' in trace.read_text()
+    finally:
+        ours.ports = original
