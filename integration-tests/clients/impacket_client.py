@@ -11,6 +11,7 @@ there, although the KDC has issued the ticket. What follows a login is tried wit
 """
 
 import glob
+import subprocess
 
 import adapter
 import lab as lab_module
@@ -20,6 +21,7 @@ import mit
 
 import keys  # of integration-tests/realm
 
+VERSION = '0.13.1'
 BIN = lab_module.FILES / 'impacket/bin'
 
 
@@ -34,7 +36,14 @@ class Impacket(adapter.Client):
                'change_password': 'changepasswd.py speaks to Active Directory: it wants its kadmin port 464'}
 
     def missing(self):
-        return '' if (BIN / 'getTGT.py').exists() else 'impacket'
+        found = subprocess.run([services.PYTHON, '-c', 'import ensurepip'], stderr=subprocess.DEVNULL)
+        return 'python3-venv' if found.returncode else ''
+
+    def prepare(self):
+        if (BIN / 'getTGT.py').exists():
+            return
+        subprocess.run([services.PYTHON, '-m', 'venv', BIN.parent], check=True)
+        subprocess.run([BIN / 'pip', '-q', 'install', f'impacket=={VERSION}'], check=True)
 
     def version(self):
         return lab_module.run_stock([BIN / 'python', '-c', (

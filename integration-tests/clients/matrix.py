@@ -13,6 +13,7 @@ import dataclasses
 import json
 import pathlib
 import shutil
+import subprocess
 import sys
 import time
 
@@ -105,7 +106,11 @@ def main(arguments):
             if client.missing():
                 result.absent[client.name] = client.missing()
                 continue
-            client.prepare()
+            try:
+                client.prepare()
+            except (OSError, subprocess.CalledProcessError) as error:
+                result.absent[client.name] = f'what it needs ({error})'
+                continue
             result.versions[client.name] = client.version()
             result.enctype_reasons[client.name] = client.why_no_enctype
             result.transport_reasons[client.name] = client.why_no_transport

@@ -53,6 +53,7 @@ def accounts(folder, names):
     home = folder / 'home'
     home.mkdir(exist_ok=True)
     home.chmod(0o755)
+    os.chown(home, ACCOUNT_ID, 65534)
     made = {}
     for path, line in (('/etc/passwd', '{name}:x:{id}:65534::{home}:/bin/sh'),
                        ('/etc/shadow', '{name}:*:19000:0:99999:7:::')):

@@ -69,7 +69,7 @@ class Report:
                 if reason:
                     lines[f'{client}: {reason}.'] = True
         for client, packages in self.absent.items():
-            lines[f'{client} was not tried: {packages} is not installed.'] = True
+            lines[f'{client} was not tried: {packages} is not there.'] = True
         return list(lines)
 
     def show(self, out):
