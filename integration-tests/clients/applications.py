@@ -8,13 +8,13 @@ import pathlib
 import shutil
 import tempfile
 
-import daemon
 import judge
 import lab as lab_module
 import mit
 import report
 import services
 from namespace import Namespace, accounts
+from lab import daemon  # of integration-tests/realm
 
 SSHD = '/usr/sbin/sshd'
 APACHE = '/usr/sbin/apache2'

@@ -32,7 +32,7 @@ class Heimdal(adapter.Client):
             return
         folder = BIN.parents[1]
         folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(['apt-get', '-q', 'download', 'heimdal-clients'], cwd=folder, check=True,
+        subprocess.run(['apt-get', '-q', '-o', 'APT::Sandbox::User=root', 'download', 'heimdal-clients'], cwd=folder, check=True,
                        stdout=subprocess.DEVNULL)
         for package in folder.glob('heimdal-clients_*.deb'):
             subprocess.run(['dpkg-deb', '-x', package, folder], check=True)

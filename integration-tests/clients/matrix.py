@@ -77,6 +77,10 @@ def compare(client, stock, found):
             cell.verdict, cell.stock_text = judge.STOCK, control.text
 
 
+def say(line):
+    print(line, flush=True)
+
+
 def options_from(arguments):
     parser = argparse.ArgumentParser(description='stock clients against a realm of ours')
     parser.add_argument('--users', choices=('protected', 'local'), default='protected')
@@ -114,9 +118,9 @@ def main(arguments):
             result.versions[client.name] = client.version()
             result.enctype_reasons[client.name] = client.why_no_enctype
             result.transport_reasons[client.name] = client.why_no_transport
-            result.cells += run_client(client, labs, enctypes, print)
+            result.cells += run_client(client, labs, enctypes, say)
         if not options.no_applications:
-            result.applications = applications.run_all(labs.ours, result, print)
+            result.applications = applications.run_all(labs.ours, result, say)
     finally:
         labs.stop()
     result.show(sys.stdout)

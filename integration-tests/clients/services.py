@@ -5,8 +5,8 @@ import os
 import pathlib
 import subprocess
 
-import daemon
 import lab as lab_module
+from lab import daemon  # of integration-tests/realm
 
 ACCEPT_TOKEN = pathlib.Path(__file__).with_name('accept_token.py')
 PYTHON = '/usr/bin/python3'  # Debian's, which sees Debian's python3-gssapi
