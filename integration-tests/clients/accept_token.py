@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service by python3-gssapi: a base64 GSS token comes on stdin, the client's name goes to stdout."""
+"""A service by python3-gssapi: a base64 GSS token comes on stdin, the client's name goes to
+stdout."""
 
 import base64
 import sys

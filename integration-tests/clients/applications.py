@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that use Kerberos, end to end: sshd, apache2 with curl, SSSD. Each is one context manager and a
-list of checks; Debian's programs, loopback ports of ours, configuration below the lab's folder."""
+"""Programs that use Kerberos, end to end: sshd, apache2 with curl, SSSD. Each is one context
+manager and a list of checks; Debian's programs, loopback ports of ours, configuration below the
+lab's folder."""
 
 import contextlib
 import os
@@ -30,8 +31,11 @@ def run_all(lab, result, progress):
     """A report.Application for each check of each program."""
     import sssd
     found = []
-    for name, programs, checks in (('sshd', [SSHD], ssh_checks), ('apache2 and curl', [APACHE], http_checks),
-                                   ('SSSD', [sssd.SSSD, sssd.PAMTESTER], sssd.checks)):
+    programs_and_checks = {
+        'sshd': ([SSHD], ssh_checks),
+        'apache2 and curl': ([APACHE], http_checks),
+        'SSSD': ([sssd.SSSD, sssd.PAMTESTER], sssd.checks)}
+    for name, (programs, checks) in programs_and_checks.items():
         missing = [program for program in programs if not os.path.exists(program)]
         if missing or os.geteuid():
             result.absent[name] = ' '.join(missing) or 'root, which it needs,'
@@ -113,7 +117,8 @@ def ssh(case, port, account, ccache='ccache'):
     done = case.run(
         'ssh', '-F', 'none', '-p', port, '-o', 'BatchMode=yes', '-o', 'GSSAPIAuthentication=yes',
         '-o', 'PreferredAuthentications=gssapi-with-mic', '-o', 'StrictHostKeyChecking=no',
-        '-o', 'UserKnownHostsFile=/dev/null', '-o', 'LogLevel=ERROR', f'{account}@localhost', 'id -un', env=env)
+        '-o', 'UserKnownHostsFile=/dev/null', '-o', 'LogLevel=ERROR',
+        f'{account}@localhost', 'id -un', env=env)
     done.ok = done.ok and done.text.strip() == account
     return done
 
@@ -163,8 +168,10 @@ def apache(lab):
     (folder / 'pages').mkdir()
     (folder / 'pages/index.html').write_text(PAGE)
     names = ['mpm_event', 'authn_core', 'authz_core', 'authz_user', 'auth_gssapi', 'dir']
-    modules = '\n'.join(f'LoadModule {name}_module {APACHE_MODULES}/mod_{name}.so' for name in names)
-    (folder / 'apache.conf').write_text(APACHE_CONFIG.format(folder=folder, port=port, modules=modules))
+    modules = '\n'.join(f'LoadModule {name}_module {APACHE_MODULES}/mod_{name}.so'
+                        for name in names)
+    (folder / 'apache.conf').write_text(
+        APACHE_CONFIG.format(folder=folder, port=port, modules=modules))
     case = lab.case(folder / 'case', 'nobody', 18, 'tcp', service='HTTP/localhost')
     krb5_conf = shutil.copy(services.service_environment(case)['KRB5_CONFIG'], folder / 'krb5.conf')
     server = Namespace([APACHE, '-D', 'FOREGROUND', '-f', folder / 'apache.conf'], {},
@@ -179,8 +186,8 @@ def apache(lab):
 
 def curl(case, port, ccache='ccache'):
     env = {**mit.Mit().env(case), 'KRB5CCNAME': f'FILE:{case.folder / ccache}'}
-    done = case.run('curl', '-s', '-S', '--fail', '--negotiate', '-u', ':', f'http://localhost:{port}/index.html',
-                    env=env)
+    done = case.run('curl', '-s', '-S', '--fail', '--negotiate', '-u', ':',
+                    f'http://localhost:{port}/index.html', env=env)
     done.ok = done.ok and PAGE in done.text
     return done
 

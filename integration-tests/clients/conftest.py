@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A realm of ours and MIT's own KDC, for the tests of this folder. MPCKDC_CLIENT_USERS=local|protected
-chooses where users' keys are."""
+"""A realm of ours and MIT's own KDC, for the tests of this folder.
+MPCKDC_CLIENT_USERS=local|protected chooses where users' keys are."""
 
 import os
 import pathlib

@@ -26,8 +26,8 @@ class Go(adapter.ProgramClient):
 
     def version(self):
         module = re.search(r'gokrb5/v8 (\S+)', (SOURCE / 'go.mod').read_text())[1]
-        compiler = subprocess.run([GO, 'env', 'GOVERSION'], stdout=subprocess.PIPE, encoding='utf-8',
-                                  check=True).stdout.strip()
+        compiler = subprocess.run([GO, 'env', 'GOVERSION'], stdout=subprocess.PIPE,
+                                  encoding='utf-8', check=True).stdout.strip()
         return f'gokrb5 {module} ({compiler})'
 
     def prepare(self):
@@ -41,8 +41,9 @@ class Go(adapter.ProgramClient):
 
     def ask(self, step, case, **more):
         short = {'ticket_lifetime': '6s'} if step == 'renew' else {}
-        config = case.lab.write_krb5_conf(f'go-{step}.conf', case.transport, [case.enctype],
-                                          case.folder, libdefaults={'renew_lifetime': '2d', **short})
+        config = case.lab.write_krb5_conf(
+            f'go-{step}.conf', case.transport, [case.enctype], case.folder,
+            libdefaults={'renew_lifetime': '2d', **short})
         return super().ask(step, case, config=str(config), **more)
 
     def accepted(self, case):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's gssapi binding (Debian's python3-gssapi on the system's libkrb5), by gssapi_program.py."""
+"""Python's gssapi binding (Debian's python3-gssapi on the system's libkrb5), by
+gssapi_program.py."""
 
 import pathlib
 import subprocess
@@ -27,8 +28,10 @@ class Gssapi(adapter.ProgramClient):
             encoding='utf-8', check=True).stdout
 
     def command(self, case):
-        config = case.lab.write_krb5_conf('gssapi.conf', case.transport, [case.enctype], case.folder)
-        return [services.PYTHON, PROGRAM], {'KRB5_CONFIG': config, 'KRB5CCNAME': f'FILE:{case.folder}/none'}
+        config = case.lab.write_krb5_conf('gssapi.conf', case.transport, [case.enctype],
+                                          case.folder)
+        return [services.PYTHON, PROGRAM], {'KRB5_CONFIG': config,
+                                            'KRB5CCNAME': f'FILE:{case.folder}/none'}
 
     def accepted(self, case):
         answer = self.ask('service_ticket', case)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heimdal's clients: kinit, kgetcred, kpasswd of Debian's heimdal-clients.
 
-The package cannot be installed beside krb5-user, so it is unpacked below build/clients; its libraries
-are installed and are not in anybody's way.
+The package cannot be installed beside krb5-user, so it is unpacked below build/clients; its
+libraries are installed and are not in anybody's way.
 """
 
 import glob
@@ -32,8 +32,8 @@ class Heimdal(adapter.Client):
             return
         folder = BIN.parents[1]
         folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(['apt-get', '-q', '-o', 'APT::Sandbox::User=root', 'download', 'heimdal-clients'], cwd=folder, check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run(['apt-get', '-q', '-o', 'APT::Sandbox::User=root', 'download',
+                        'heimdal-clients'], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         for package in folder.glob('heimdal-clients_*.deb'):
             subprocess.run(['dpkg-deb', '-x', package, folder], check=True)
 
@@ -73,11 +73,13 @@ class Heimdal(adapter.Client):
 
     def keytab_login(self, case):
         """It asks for every enctype that its keytab has, whatever its configuration says."""
-        return self.kinit(case, '-k', '-t', f'FILE:{case.keytab_of_enctype}', ccache='keytab-ccache')
+        return self.kinit(case, '-k', '-t', f'FILE:{case.keytab_of_enctype}',
+                          ccache='keytab-ccache')
 
     def armor(self, case):
-        """Heimdal 7.8 asks for the armor ticket in a way that MIT's KDC drops ("Realm not local to KDC" in
-        its log). By UDP it would wait half a minute for the answer, so this is always by TCP."""
+        """Heimdal 7.8 asks for the armor ticket in a way that MIT's KDC drops ("Realm not local to
+        KDC" in its log). By UDP it would wait half a minute for the answer, so this is always by
+        TCP."""
         return self.kinit(case, f'--fast-armor-cache=FILE:{case.folder / "ccache"}',
                           password=case.password, ccache='armored', transport='tcp')
 

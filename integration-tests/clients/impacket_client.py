@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python's impacket: its own getTGT.py and getST.py, from PyPI in an environment of their own.
 
-impacket asks port 88 by TCP and nothing else, so the KDC listens there too, on a loopback address of its
-own. With a password it asks for RC4 and, refused, for enctypes 18 and 17 at once; one alone it asks for
-when it is given the key (-aesKey), which is how its users log in with a keytab's key.
+impacket asks port 88 by TCP and nothing else, so the KDC listens there too, on a loopback address
+of its own. With a password it asks for RC4 and, refused, for enctypes 18 and 17 at once; one alone
+it asks for when it is given the key (-aesKey), which is how its users log in with a keytab's key.
 
-It reads an AS reply only if its encrypted part has the tag of EncASRepPart. MIT's KDC has always written
-that of EncTGSRepPart (RFC 4120, 5.4.2 tells clients to accept both), so with it impacket's logins end
-there, although the KDC has issued the ticket. What follows a login is tried with a TGT of kinit's.
+It reads an AS reply only if its encrypted part has the tag of EncASRepPart. MIT's KDC has always
+written that of EncTGSRepPart (RFC 4120, 5.4.2 tells clients to accept both), so with it impacket's
+logins end there, although the KDC has issued the ticket. What follows a login is tried with a TGT
+of kinit's.
 """
 
 import glob
@@ -33,10 +34,11 @@ class Impacket(adapter.Client):
     why_no_transport = 'impacket speaks TCP'
     wrong_password_says = 'KDC_ERR_PREAUTH_FAILED'
     why_not = {'armor': 'impacket knows no FAST',
-               'change_password': 'changepasswd.py speaks to Active Directory: it wants its kadmin port 464'}
+               'change_password': 'changepasswd.py asks port 464 and no other'}
 
     def missing(self):
-        found = subprocess.run([services.PYTHON, '-c', 'import ensurepip'], stderr=subprocess.DEVNULL)
+        found = subprocess.run([services.PYTHON, '-c', 'import ensurepip'],
+                               stderr=subprocess.DEVNULL)
         return 'python3-venv' if found.returncode else ''
 
     def prepare(self):
@@ -47,7 +49,8 @@ class Impacket(adapter.Client):
 
     def version(self):
         return lab_module.run_stock([BIN / 'python', '-c', (
-            'import importlib.metadata as m; print("impacket", m.version("impacket"))')]).text.strip()
+            'import importlib.metadata as m; '
+            'print("impacket", m.version("impacket"))')]).text.strip()
 
     def call(self, case, program, identity, *flags, ccache='ccache'):
         config = case.lab.write_krb5_conf('impacket.conf', 'tcp', None, case.folder)
@@ -80,7 +83,8 @@ class Impacket(adapter.Client):
         return self.tgt(case, case.password + ' no')
 
     def service_ticket(self, case):
-        return self.call(case, 'getST.py', f'{case.realm}/{case.user}', '-k', '-no-pass', '-spn', case.service)
+        return self.call(case, 'getST.py', f'{case.realm}/{case.user}', '-k', '-no-pass', '-spn',
+                         case.service)
 
     def accepted(self, case):
         found = glob.glob(str(case.folder / f'{case.user}@host*.ccache'))
@@ -93,6 +97,7 @@ class Impacket(adapter.Client):
                          '-spn', f'krbtgt/{case.realm}')
 
     def keytab_login(self, case):
-        done = self.call(case, 'getTGT.py', f'{case.realm}/{case.user}', *self.key(case, case.password))
+        done = self.call(case, 'getTGT.py', f'{case.realm}/{case.user}',
+                         *self.key(case, case.password))
         (case.folder / f'{case.user}.ccache').unlink(missing_ok=True)
         return done

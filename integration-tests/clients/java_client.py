@@ -24,7 +24,8 @@ class Java(adapter.ProgramClient):
         return '' if shutil.which('javac') else 'openjdk-17-jdk-headless'
 
     def version(self):
-        said = subprocess.run(['java', '-version'], stderr=subprocess.PIPE, encoding='utf-8', check=True)
+        said = subprocess.run(['java', '-version'], stderr=subprocess.PIPE, encoding='utf-8',
+                              check=True)
         return 'OpenJDK ' + re.search(r'version "([^"]+)"', said.stderr)[1]
 
     def prepare(self):

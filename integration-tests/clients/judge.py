@@ -22,8 +22,8 @@ class Cell:
 def one_case(client, lab, enctype, transport, password_user, steps=adapter.STEPS):
     """All steps of a client in one lab; a list of cells."""
     user = lab.add_user()
-    case = lab.case(lab.dir / f'{client.name} {enctype} {transport}'.replace(' ', '-'), user, enctype,
-                    transport)
+    folder = lab.dir / f'{client.name} {enctype} {transport}'.replace(' ', '-')
+    case = lab.case(folder, user, enctype, transport)
     cells = []
     for step in steps:
         mark = lab.mark()
@@ -66,7 +66,8 @@ def _refused(client, answer, issued):
 
 
 def _changed(client, case, user):
-    """The change by the client, then its own login with the new password, and not with the old one."""
+    """The change by the client, then its own login with the new password, and not with the old
+    one."""
     other = dataclasses.replace(case, user=user, folder=case.folder / 'change')
     other.folder.mkdir(exist_ok=True)
     new = f'new one {case.enctype} {case.transport}'

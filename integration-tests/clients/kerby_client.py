@@ -24,7 +24,8 @@ class Kerby(adapter.ProgramClient):
                'change_password': "Kerby's client has no password change"}
 
     def missing(self):
-        return '' if shutil.which('mvn') and shutil.which('javac') else 'maven openjdk-17-jdk-headless'
+        has_both = shutil.which('mvn') and shutil.which('javac')
+        return '' if has_both else 'maven openjdk-17-jdk-headless'
 
     def version(self):
         return 'kerb-client ' + re.search(r'kerb-client</artifactId>\s*<version>([^<]+)',
@@ -37,12 +38,12 @@ class Kerby(adapter.ProgramClient):
             subprocess.run(['mvn', '-q', '-B', '-f', SOURCE / 'pom.xml',
                             'dependency:copy-dependencies', f'-DoutputDirectory={LIBRARIES}'],
                            check=True, cwd=CLASSES)
-        subprocess.run(['javac', '-cp', f'{LIBRARIES}/*', '-d', CLASSES, SOURCE / 'KerbyLogin.java'],
-                       check=True)
+        subprocess.run(['javac', '-cp', f'{LIBRARIES}/*', '-d', CLASSES,
+                        SOURCE / 'KerbyLogin.java'], check=True)
 
     def command(self, case):
-        return ['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', f'{CLASSES}:{LIBRARIES}/*',
-                'KerbyLogin'], {}
+        return ['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp',
+                f'{CLASSES}:{LIBRARIES}/*', 'KerbyLogin'], {}
 
     def ask(self, step, case, **more):
         config = case.lab.write_krb5_conf('kerby.conf', case.transport, [case.enctype], case.folder)

@@ -7,10 +7,10 @@ Users have keys of enctypes 17 to 20. Three kinds of realm:
     local       users' keys are the KDC's own; krbtgt is protected
     stock       MIT's krb5kdc without us: what a client can do at all
 
-The KDC has three doors: one that speaks UDP and TCP, one for UDP alone and one for TCP alone, so that a
-client that gets an answer has used the transport that it was to use.
+The KDC has three doors: one that speaks UDP and TCP, one for UDP alone and one for TCP alone, so
+that a client that gets an answer has used the transport that it was to use.
 
-The proof of an enctype is the KDC's own log: `ISSUE ... etypes {rep=aes256-cts-hmac-sha1-96(18), ...}`.
+The proof of an enctype is the KDC's own log: `ISSUE ... {rep=aes256-cts-hmac-sha1-96(18), ...}`.
 """
 
 import dataclasses
@@ -103,7 +103,7 @@ class Case:
 
 
 def run_stock(argv, stdin='', env=None, timeout=PATIENCE):
-    """A stock program, in an environment without ours: system libraries, no KRB5_* but those given."""
+    """A stock program in an environment without ours: system libraries, no KRB5_* but the given."""
     clean = {name: value for name, value in os.environ.items()
              if not name.startswith(('KRB5', 'LD_', 'MPC'))}
     try:
@@ -118,8 +118,8 @@ def run_stock(argv, stdin='', env=None, timeout=PATIENCE):
 
 
 class StockRealm(storm_realms.StockRealm):
-    """MIT's krb5kdc and kadmind of krb5-patches/build.sh --stock; without it the patched ones, which
-    with db2 and no provider do as stock does."""
+    """MIT's krb5kdc and kadmind of krb5-patches/build.sh --stock; without it the patched ones,
+    which with db2 and no provider do as stock does."""
 
     def __init__(self, folder, options, ports):
         super().__init__(folder, options, storm_realms.stock_build())
@@ -206,7 +206,8 @@ class Lab:
     def add_user(self, password=PASSWORD, name=None):
         name = name or f'{USERS}{next(self._names)}'
         self.realm.kadmin_local(
-            f'addprinc -e {self.keysalts().replace(" ", ",")} +requires_preauth -pw "{password}" {name}')
+            f'addprinc -e {self.keysalts().replace(" ", ",")} +requires_preauth '
+            f'-pw "{password}" {name}')
         self.keytabs[name] = self.dir / f'{name}.keytab'
         self._password_keytab(name, password)
         return name
@@ -215,7 +216,8 @@ class Lab:
         """As an administrator makes it from a known password, with Debian's ktutil; and one of each
         enctype alone."""
         wanted = {self.keytabs[name]: STANDARD, **{
-            self.dir / f'{name}.{number}.keytab': [enctype] for number, enctype in ENCTYPES.items()}}
+            self.dir / f'{name}.{number}.keytab': [enctype]
+            for number, enctype in ENCTYPES.items()}}
         orders = ''
         for path, enctypes in wanted.items():
             orders += ''.join(f'addent -password -p {name}@{self.realm.name} -k 1 -e {enctype}\n'

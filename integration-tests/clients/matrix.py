@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make clients`: every client, every enctype that it knows, both transports, every step; the matrix.
+"""`make clients`: every client, every enctype that it knows, both transports, every step; the
+matrix.
 
     matrix.py [--users protected|local] [--pac] [--only MIT,Go] [--enctypes 17,18] [--json FILE]
               [--markdown FILE] [--no-applications]
 
-A step that fails is tried in a realm of MIT's own krb5kdc as well: a client that fails there too fails
-because of what it is, and the matrix says so. Exit status 1 if anything else failed.
+A step that fails is tried in a realm of MIT's own krb5kdc as well: a client that fails there too
+fails because of what it is, and the matrix says so. Exit status 1 if anything else failed.
 """
 
 import argparse
@@ -84,11 +85,11 @@ def say(line):
 def options_from(arguments):
     parser = argparse.ArgumentParser(description='stock clients against a realm of ours')
     parser.add_argument('--users', choices=('protected', 'local'), default='protected')
-    parser.add_argument('--pac', action='store_true', help='tickets with a PAC, as MIT 1.20 has them')
+    parser.add_argument('--pac', action='store_true', help='tickets with a PAC')
     parser.add_argument('--only', default='', help='names of clients, comma-separated')
     parser.add_argument('--enctypes', default='17,18,19,20')
     parser.add_argument('--json', type=pathlib.Path)
-    parser.add_argument('--markdown', type=pathlib.Path, help=f'{MARKDOWN.name} in the sources, for one')
+    parser.add_argument('--markdown', type=pathlib.Path, help='where to write MATRIX.md')
     parser.add_argument('--no-applications', action='store_true', help='no sshd, apache2, SSSD')
     parser.add_argument('--work', type=pathlib.Path, default=lab_module.FILES / 'run')
     return parser.parse_args(arguments)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quick part of the matrix: Debian's own kinit, kvno and kpasswd with the system's libraries, every
-enctype, both transports. `make clients` runs all clients."""
+"""The quick part of the matrix: Debian's own kinit, kvno and kpasswd with the system's libraries,
+every enctype, both transports. `make clients` runs all clients."""
 
 import socket
 
@@ -29,7 +29,8 @@ def test_it_is_not_our_kinit(ours):
 
 
 def test_the_judge_sees(ours):
-    """A right password that is refused, a wrong one that passes, an enctype that was not asked for."""
+    """A right password that is refused, a wrong one that passes, an enctype that was not asked
+    for."""
     client = mit.Mit()
     case = ours.case(ours.dir / 'judge', ours.add_user(), 18, 'tcp')
     mark = ours.mark()

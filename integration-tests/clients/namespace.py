@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon that believes that a few of the machine's files are others: in a mount namespace of its own.
+"""A daemon that believes that a few of the machine's files are others: in a mount namespace of its
+own.
 
-sshd and SSSD want accounts in /etc/passwd and files at fixed places. They get them there, and nothing of
-the machine itself changes. Needs root.
+sshd and SSSD want accounts in /etc/passwd and files at fixed places. They get them there, and
+nothing of the machine itself changes. Needs root.
 """
 
 import os
@@ -15,7 +16,8 @@ ACCOUNT_ID = 64999  # of the account that logs in; nobody's on Debian
 
 
 class Namespace:
-    """Starts one daemon; `files` says what lies over what: {path of the machine: our file or folder}."""
+    """Starts one daemon; `files` says what lies over what: {path of the machine: our file or
+    folder}."""
 
     def __init__(self, argv, files, env, log):
         lines = [f'mount --bind {ours} {path}' for path, ours in files.items()]
@@ -48,7 +50,8 @@ class Namespace:
 
 
 def accounts(folder, names):
-    """passwd and shadow as the machine has them, with accounts that have no password of their own."""
+    """passwd and shadow as the machine has them, with accounts that have no password of their
+    own."""
     folder = pathlib.Path(folder)
     home = folder / 'home'
     home.mkdir(exist_ok=True)

@@ -62,7 +62,8 @@ def padata(kind, value):
 
 def encrypted_data(enctype, cipher, kvno=None):
     middle = [der.field(1, der.integer(kvno))] if kvno is not None else []
-    return der.sequence(der.field(0, der.integer(enctype)), *middle, der.field(2, der.octets(cipher)))
+    return der.sequence(der.field(0, der.integer(enctype)), *middle,
+                        der.field(2, der.octets(cipher)))
 
 
 @dataclasses.dataclass
@@ -80,8 +81,9 @@ class AsRequest:
 
     def timestamp(self, enctype=18, password=None, skew=0):
         """PA-ENC-TIMESTAMP under the password's key."""
+        microseconds = int.from_bytes(os.urandom(3), 'big') % 1000000
         plain = der.sequence(der.field(0, der.kerberos_time(time.time() + skew)),
-                             der.field(1, der.integer(int.from_bytes(os.urandom(2), 'big') % 1000000)))
+                             der.field(1, der.integer(microseconds)))
         salt = keys.principal_salt(f'{self.user}@{self.realm}')
         base = keys.string_to_key(enctype, password or self.password, salt)
         return padata(PA_ENC_TIMESTAMP,
@@ -100,7 +102,8 @@ class AsRequest:
             der.field(8, der.sequence(*map(der.integer, self.etypes))))
         extra = [der.field(3, der.sequence(*self.padata))] if self.padata else []
         return der.application(10, der.sequence(
-            der.field(1, der.integer(5)), der.field(2, der.integer(10)), *extra, der.field(4, body)))
+            der.field(1, der.integer(5)), der.field(2, der.integer(10)), *extra,
+            der.field(4, body)))
 
 
 def exchange(port, request, patience=PATIENCE):
@@ -153,7 +156,8 @@ def number(value):
 
 
 def method_data(value):
-    """[(type, value)] of a SEQUENCE OF PA-DATA; a cookie is only known to be there: it is random."""
+    """[(type, value)] of a SEQUENCE OF PA-DATA; a cookie is only known to be there: it is
+    random."""
     found = []
     for _, element in split(inside(value)):
         parts = {tag & 0x1F: content for tag, content in split(element)}
@@ -176,7 +180,8 @@ class Error:
 
 @dataclasses.dataclass
 class Reply:
-    """An AS-REP: what a client sees before and after it has decrypted it, without keys and times."""
+    """An AS-REP: what a client sees before and after it has decrypted it, without keys and
+    times."""
     client: bytes
     realm: bytes
     padata: list

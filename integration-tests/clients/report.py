@@ -60,10 +60,11 @@ class Report:
             if cell.verdict == judge.CANNOT:
                 lines[f'{cell.client}, {title}: {cell.text}.'] = True
             elif cell.verdict == judge.STOCK:
-                lines[f'{cell.client}, {title}: fails with MIT\'s own KDC too ("{_short(cell.stock_text)}"); '
-                      f'here: "{_short(cell.text)}".'] = True
+                lines[f'{cell.client}, {title}: fails with MIT\'s own KDC too '
+                      f'("{_short(cell.stock_text)}"); here: "{_short(cell.text)}".'] = True
             elif cell.verdict == judge.NO:
-                lines[f'{cell.client} {cell.enctype} {cell.transport}, {title}, FAILED: {_short(cell.text)}'] = True
+                lines[f'{cell.client} {cell.enctype} {cell.transport}, {title}, FAILED: '
+                      f'{_short(cell.text)}'] = True
         for kind in (self.enctype_reasons, self.transport_reasons):
             for client, reason in kind.items():
                 if reason:
@@ -94,18 +95,22 @@ class Report:
         titles = [TITLES[step] for step in adapter.STEPS]
         lines = ['# Which stock clients can do what', '',
                  'Written by `make clients`; do not edit. Users are '
-                 + ('protected: their keys are shared among three servers.' if self.users == 'protected' else
+                 + ('protected: their keys are shared among three servers.'
+                    if self.users == 'protected' else
                     'local: only krbtgt is shared among three servers.')
                  + f' PAC {"on" if self.pac else "off"}.', '',
-                 'yes: over UDP and TCP as far as the client speaks them; the KDC\'s log confirms the enctype. '
-                 '"-": the client cannot. "as stock": it fails with MIT\'s own krb5kdc too.', '',
-                 '| client | enctype | ' + ' | '.join(titles) + ' |', '|---' * (2 + len(titles)) + '|']
+                 'yes: over UDP and TCP as far as the client speaks them; the KDC\'s log confirms',
+                 'the enctype. "-": the client cannot. "as stock": it fails with MIT\'s own KDC too.',
+                 '', '| client | enctype | ' + ' | '.join(titles) + ' |',
+                 '|---' * (2 + len(titles)) + '|']
         lines += [f'| {client} | {enctype} | ' + ' | '.join(marks) + ' |'
                   for client, enctype, marks in self.rows()]
         if self.applications:
             lines += ['', '| application | what | |', '|---|---|---|']
-            lines += [f'| {one.name} | {one.what} | {MARKS[one.verdict]} |' for one in self.applications]
-        lines += ['', '## Versions', ''] + [f'- {name}: {version}' for name, version in self.versions.items()]
+            lines += [f'| {one.name} | {one.what} | {MARKS[one.verdict]} |'
+                      for one in self.applications]
+        lines += ['', '## Versions', '']
+        lines += [f'- {name}: {version}' for name, version in self.versions.items()]
         lines += ['', '## Remarks', ''] + [f'- {line}' for line in self.remarks()]
         lines += [f'- {one.name}, {one.what}: {_short(one.text)}' for one in self.applications
                   if one.verdict != judge.YES]

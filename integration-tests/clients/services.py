@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stock services that judge tickets: gss-server of krb5-gss-samples, and a python3-gssapi acceptor."""
+"""Stock services that judge tickets: gss-server of krb5-gss-samples, and a python3-gssapi
+acceptor."""
 
 import os
 import pathlib
@@ -32,7 +33,8 @@ def accept_token(case, token):
 
 
 def accept_ccache(case, ccache):
-    """gss-client with the tickets that a client left in its cache, and without any KDC, at gss-server.
+    """gss-client with the tickets that a client left in its cache, and without any KDC, at
+    gss-server.
 
     The message that it sends is wrapped under the session key and its MIC comes back."""
     port = daemon.free_ports(1)[0]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SSSD's krb5 provider: users log in by PAM with their password, with the KDC there and without it.
 
-sssd runs in the foreground in a mount namespace of its own, where /etc/sssd, /var/lib/sss and /etc/passwd
-are ours; pamtester is the program at whose prompt the password is typed.
+sssd runs in the foreground in a mount namespace of its own, where /etc/sssd, /var/lib/sss and
+/etc/passwd are ours; pamtester is the program at whose prompt the password is typed.
 """
 
 import contextlib
@@ -47,7 +47,8 @@ def machine_files(folder, lab, users, more):
     made = accounts(folder, users)
     for name in ('etc-sssd', 'var-lib-sss', 'run-sssd'):
         (folder / name).mkdir(mode=0o755)
-    for name in ('db', 'mc', 'pipes/private', 'pubconf/krb5.include.d', 'secrets', 'gpo_cache', 'deskprofile'):
+    for name in ('db', 'mc', 'pipes/private', 'pubconf/krb5.include.d', 'secrets', 'gpo_cache',
+                 'deskprofile'):
         (folder / 'var-lib-sss' / name).mkdir(parents=True)
     (folder / 'var-lib-sss/db').chmod(0o700)
     config = folder / 'etc-sssd/sssd.conf'
@@ -55,8 +56,10 @@ def machine_files(folder, lab, users, more):
                                     kpasswd=lab.realm.ports.kpasswd, more=more))
     config.chmod(0o600)
     shutil.copytree('/etc/pam.d', folder / 'pam.d')
-    (folder / 'pam.d' / SERVICE).write_text('auth required pam_sss.so\naccount required pam_sss.so\n')
-    (folder / 'nsswitch.conf').write_text('passwd: files sss\ngroup: files sss\nshadow: files sss\n')
+    (folder / 'pam.d' / SERVICE).write_text(
+        'auth required pam_sss.so\naccount required pam_sss.so\n')
+    (folder / 'nsswitch.conf').write_text(
+        'passwd: files sss\ngroup: files sss\nshadow: files sss\n')
     return {**made, '/etc/sssd': folder / 'etc-sssd', '/var/lib/sss': folder / 'var-lib-sss',
             '/etc/pam.d': folder / 'pam.d', '/etc/nsswitch.conf': folder / 'nsswitch.conf'}
 
@@ -70,8 +73,8 @@ def running(lab, users, enctype, more=''):
     config = lab.write_krb5_conf('krb5.conf', 'tcp', None, folder, libdefaults={
         'default_tkt_enctypes': lab_module.ENCTYPES[enctype]})
     log = lab.dir / 'sssd.log'
-    server = Namespace([SSSD, '-i', '-d', '2', '--logger=stderr'], machine_files(folder, lab, users, more),
-                       {'KRB5_CONFIG': config}, log)
+    server = Namespace([SSSD, '-i', '-d', '2', '--logger=stderr'],
+                       machine_files(folder, lab, users, more), {'KRB5_CONFIG': config}, log)
     socket = folder / 'var-lib-sss/pipes/pam'
     try:
         if not daemon.wait_until(lambda: socket.exists() or not server.is_running(), 30) \
@@ -109,7 +112,8 @@ def checks(lab):
                 yield from offline(lab, server, user)
     user = lab.add_user()
     with running(lab, [user], 18, FAST) as (server, _):
-        yield 'login behind armor (krb5_use_fast = demand)', log_in(server, user, lab_module.PASSWORD)
+        yield ('login behind armor (krb5_use_fast = demand)',
+               log_in(server, user, lab_module.PASSWORD))
         yield 'a wrong password behind armor is refused', refused(server, user)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of both KDCs, ours and MIT's own, by hand: a table of requests that decent and less decent
-clients send. stock_answers_test.py sends each to both and compares the answers."""
+"""What is asked of both KDCs, ours and MIT's own, by hand: a table of requests that decent and less
+decent clients send. stock_answers_test.py sends each to both and compares the answers."""
 
 import dataclasses
 
@@ -50,13 +50,16 @@ REQUESTS = {
     'a timestamp without error 25 before it': with_timestamp,
     'a timestamp of enctype 17': lambda lab: with_timestamp(lab, enctype=17, etypes=(17,)),
     'a timestamp of 17 where 18 is preferred': lambda lab: with_timestamp(lab, enctype=17),
-    'a timestamp of 17, the list has 18 alone': lambda lab: with_timestamp(lab, enctype=17, etypes=(18,)),
+    'a timestamp of 17, the list has 18 alone':
+        lambda lab: with_timestamp(lab, enctype=17, etypes=(18,)),
     'unknown padata before it': lambda lab: with_timestamp(lab, before=(UNKNOWN,)),
     'unknown padata after it': lambda lab: with_timestamp(lab, after=(UNKNOWN, UNKNOWN)),
     'unknown padata alone': lambda lab: request(lab, padata=(UNKNOWN,)),
     'a PAC request, as Windows sends it': lambda lab: with_timestamp(lab, before=(PAC_REQUEST,)),
-    'negative enctypes among others': lambda lab: with_timestamp(lab, etypes=(-135, -133, 18, -128, 17)),
-    'negative enctypes among others, no timestamp': lambda lab: request(lab, etypes=(-135, 18, -128)),
+    'negative enctypes among others':
+        lambda lab: with_timestamp(lab, etypes=(-135, -133, 18, -128, 17)),
+    'negative enctypes among others, no timestamp':
+        lambda lab: request(lab, etypes=(-135, 18, -128)),
     'negative enctypes alone': lambda lab: request(lab, etypes=(-135, -133, -128)),
     'each enctype twice': lambda lab: with_timestamp(lab, etypes=(18, 18, 17, 18, 17)),
     'name type 0': lambda lab: with_timestamp(lab, name_type=NT_UNKNOWN),
@@ -68,12 +71,14 @@ REQUESTS = {
     'a clock that is ten minutes late': lambda lab: with_timestamp(lab, skew=-600),
     'a clock that is ten minutes early': lambda lab: with_timestamp(lab, skew=600),
     'a wrong password': lambda lab: with_timestamp(lab, password='no'),
-    'a wrong password under 17': lambda lab: with_timestamp(lab, enctype=17, etypes=(17,), password='no'),
+    'a wrong password under 17':
+        lambda lab: with_timestamp(lab, enctype=17, etypes=(17,), password='no'),
     'a timestamp of zeros': lambda lab: request(lab, padata=(garbage(),)),
     'a timestamp that is too short': lambda lab: request(lab, padata=(garbage(size=12),)),
     'a timestamp of no bytes': lambda lab: request(lab, padata=(garbage(size=0),)),
     'a timestamp of an enctype that nobody knows': lambda lab: request(lab, padata=(garbage(99),)),
-    'a timestamp that is no DER': lambda lab: request(lab, padata=(padata(PA_ENC_TIMESTAMP, b'no'),)),
+    'a timestamp that is no DER':
+        lambda lab: request(lab, padata=(padata(PA_ENC_TIMESTAMP, b'no'),)),
     'an unknown principal': lambda lab: request(lab, 'personnobody'),
     'an unknown principal with a timestamp': lambda lab: with_timestamp(lab, 'personnobody'),
     'an unknown service': lambda lab: with_timestamp(lab, service=('host', 'nowhere.example.com')),
@@ -81,14 +86,15 @@ REQUESTS = {
     'an expired password': lambda lab: with_timestamp(lab, PASSWORD_EXPIRED),
     'an expired password, no timestamp': lambda lab: request(lab, PASSWORD_EXPIRED),
     'a disabled principal': lambda lab: with_timestamp(lab, DISABLED),
-    'a disabled principal and a wrong password': lambda lab: with_timestamp(lab, DISABLED, password='no'),
+    'a disabled principal and a wrong password':
+        lambda lab: with_timestamp(lab, DISABLED, password='no'),
     'a request for a lifetime in the past': lambda lab: with_timestamp(lab, lifetime=-3600),
     'two right timestamps': lambda lab: with_timestamp(lab, before=(request(lab).timestamp(),)),
     'a right timestamp, then a wrong one': lambda lab: with_timestamp(
         lab, after=(request(lab).timestamp(password='no'),)),
 }
-# Where we mean to differ when the user's key is remote: the request and why. The test asserts that the
-# answers do differ.
+# Where we mean to differ when the user's key is remote: the request and why. The test asserts that
+# the answers do differ.
 DIFFERENT = {
     'a wrong timestamp, then a right one': (
         lambda lab: with_timestamp(lab, before=(request(lab).timestamp(password='no'),)),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our KDC and MIT's own are asked the same by hand: error code, e-text, e-data and what a reply holds must
-be the same. What differs by its nature is left out of the comparison: times, keys, the FAST cookie."""
+"""Our KDC and MIT's own are asked the same by hand: error code, e-text, e-data and what a reply
+holds must be the same. What differs by its nature is left out of the comparison: times, keys, the
+FAST cookie."""
 
 import dataclasses
 
@@ -11,7 +12,8 @@ import stock_answers
 
 
 def ask(lab, make):
-    """The answer that a KDC gives to one request of the table, taken apart; None when there is none."""
+    """The answer that a KDC gives to one request of the table, taken apart; None when there is
+    none."""
     made = make(lab)
     data = raw_request.exchange(lab.realm.ports.kdc, made.encode())
     return raw_request.read_reply(data, made) if data else None
@@ -44,8 +46,9 @@ def test_lockout_says_the_same(labs):
     """Wrong passwords until the lock, then the right one: each answer, in order."""
     user = stock_answers.LOCKED
     for password in ['no'] * stock_answers.LOCKOUT_FAILURES + ['no', None]:
-        ours, stock = (ask(lab, lambda lab: stock_answers.with_timestamp(lab, user, password=password))
-                       for lab in labs)
+        def attempt(lab):
+            return stock_answers.with_timestamp(lab, user, password=password)
+        ours, stock = (ask(lab, attempt) for lab in labs)
         assert stock == ours
     assert ours.code == 18  # KDC_ERR_CLIENT_REVOKED
 

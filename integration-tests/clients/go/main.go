@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Go's gokrb5, asked as adapter.py's ProgramClient says: an order as JSON on stdin, an answer as JSON.
+// Go's gokrb5, asked as adapter.py's ProgramClient says: an order as JSON on stdin, an answer as
+// JSON.
 package main
 
 import (
@@ -16,7 +17,8 @@ import (
 	"github.com/jcmturner/gokrb5/v8/spnego"
 )
 
-// The configuration of a renewal asks for tickets of six seconds. gokrb5 renews when a sixth is left.
+// The configuration of a renewal asks for tickets of six seconds. gokrb5 renews when a sixth is
+// left.
 const waitForRenewal = 5200 * time.Millisecond
 
 type order struct {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JDK's own Kerberos: Krb5LoginModule by JAAS and JGSS, asked as adapter.py's ProgramClient says.
-// Run as a single source file: java Login.java <order. krb5.conf is -Djava.security.krb5.conf.
+// The JDK's own Kerberos: Krb5LoginModule by JAAS and JGSS, asked as adapter.py's ProgramClient
+// says. Run as a single source file: java Login.java <order. krb5.conf is
+// -Djava.security.krb5.conf.
 
 import java.nio.charset.StandardCharsets;
 import java.security.PrivilegedExceptionAction;
@@ -57,7 +58,8 @@ public class Login {
     } catch (Exception failure) {
       text = failure.toString();
     }
-    System.out.println("{\"ok\": " + ok + ", \"text\": \"" + escape(text) + "\", \"token\": \"" + token + "\"}");
+    System.out.println("{\"ok\": " + ok + ", \"text\": \"" + escape(text) + "\", \"token\": \"" + token
+        + "\"}");
   }
 
   private static Subject login() throws Exception {
@@ -100,7 +102,8 @@ public class Login {
     byte[] token = Subject.doAs(subject, (PrivilegedExceptionAction<byte[]>) () -> {
       GSSManager manager = GSSManager.getInstance();
       Oid krb5 = new Oid(KRB5);
-      GSSName service = manager.createName(order.get("service").replace('/', '@'), GSSName.NT_HOSTBASED_SERVICE);
+      GSSName service = manager.createName(
+          order.get("service").replace('/', '@'), GSSName.NT_HOSTBASED_SERVICE);
       GSSCredential own = manager.createCredential(
           null, GSSCredential.DEFAULT_LIFETIME, krb5, GSSCredential.INITIATE_ONLY);
       GSSContext context = manager.createContext(service, krb5, own, GSSContext.DEFAULT_LIFETIME);
