@@ -25,6 +25,9 @@ inline constexpr size_t kMaxPartsPerJob = 8;           // opens + seals + macs; 
 inline constexpr size_t kMaxOpenBytes = 64 << 10;      // one message to open
 inline constexpr size_t kMaxSealBytes = 64 << 10;      // plaintext of one seal
 inline constexpr size_t kMaxMacDataBytes = 64 << 10;   // data under one checksum
+// Under keys of 17 to 20 each block of a message waits for the one before it: some 0.5 ms each.
+inline constexpr size_t kMaxCtsMessageBytes = 16 << 10;  // ticket, reply, PAC
+inline constexpr size_t kMaxCtsRequestBytes = 4 << 10;   // AS-REQ under a checksum (usage 56)
 inline constexpr absl::Duration kMaxJobDeadline = absl::Seconds(30);      // longer is shortened
 inline constexpr absl::Duration kDefaultJobDeadline = absl::Seconds(2);   // when a job names none
 
@@ -33,6 +36,8 @@ inline constexpr size_t kDefaultBatchJobs = 4096;      // config [batch] max_job
 inline constexpr size_t kMaxBatchJobs = 16384;
 inline constexpr size_t kMaxBatchBlocks = 1 << 20;     // AES blocks of one batch
 inline constexpr size_t kLatencySboxBlocks = 1024;     // batches of fewer: 3-round S-box
+inline constexpr size_t kPrefixAdderLanes = 128;       // parts of 17 to 20 in a batch; fewer:
+inline constexpr size_t kRippleAdderLanes = 8192;      // fewest rounds; more: fewest bits
 inline constexpr size_t kPartBlocks = 16384;           // of a batch's part on one ring
 inline constexpr size_t kPartsUnderWay = 2;            // parts of one ring at once
 inline constexpr size_t kRingBlocks = 2048;            // a ring's share of a batch at least
@@ -82,7 +87,7 @@ inline constexpr size_t kMaxListKeysPerMessage = 256;
 inline constexpr size_t kMaxListKeysPerCall = 1 << 15; // keys looked at; a limit of 0 has none
 
 // ---- Enrolling many at once (mpc-admin enroll --all) ----
-inline constexpr size_t kBulkPrincipals = 512;         // of one transaction; two keys each
+inline constexpr size_t kBulkPrincipals = 512;         // of one transaction; one to six keys each
 inline constexpr size_t kMaxStageCallBytes = 3 << 20;  // packages of one StageKeys call
 inline constexpr size_t kMaxKeytabBytes = 512 << 20;   // about 8 million keys
 

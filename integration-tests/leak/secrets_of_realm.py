@@ -28,7 +28,7 @@ def shares_of(store, party):
             yield f'{who} base key', x + a
         for usage, blocks in record.usages.items():
             for x, a in blocks:
-                yield f'{who} Kg({usage}), round keys or H', x + a
+                yield f'{who} usage {usage}: round keys, H or states of an HMAC', x + a
 
 
 def sample_of_shares(store, party):
@@ -37,8 +37,8 @@ def sample_of_shares(store, party):
         who = f'P{party}\'s share of {record.principal}\'s'
         yield f'{who} base key', b''.join(record.base[0])
         for usage, blocks in record.usages.items():
-            yield f'{who} first round key of Kg({usage})', b''.join(blocks[0])
-            yield f'{who} H({usage})', b''.join(blocks[-1])
+            yield f'{who} usage {usage}, first block', b''.join(blocks[0])
+            yield f'{who} usage {usage}, last block', b''.join(blocks[-1])
 
 
 def store_keys(live):

@@ -77,7 +77,7 @@ def test_mpc_admin_randkey(live, user):
 
 
 def test_other_enctypes_are_refused_for_a_user(live):
-    refused = live.kadmin_local('addprinc -pw x -e aes256-cts:normal carol', check=False)
+    refused = live.kadmin_local('addprinc -pw x -e camellia256-cts:normal carol', check=False)
     assert refused.returncode and 'gcm' in refused.stdout
     assert live.kadmin_local('getprinc carol', check=False).returncode
 
@@ -92,6 +92,23 @@ def test_enrolled_twice(live, user):
     assert WRONG in live.kinit(name, password, check=False).stdout
     live.kinit(name, 'enrolled again')
     live.admin('verify', name)
+
+
+def enctypes_of(live, user):
+    listed = json.loads(live.admin('list', user, '--json').stdout)['keys']
+    return sorted(key['enctype'] for key in listed)
+
+
+STOCK = ('aes128-cts-hmac-sha1-96', 'aes128-cts-hmac-sha256-128', 'aes256-cts-hmac-sha1-96',
+         'aes256-cts-hmac-sha384-192')
+
+
+def test_keys_for_stock_clients(live):
+    """kadmin shares them whatever the realm's list says, when they are asked for."""
+    live.kadmin_local('addprinc -pw secret -e ' + ','.join(f'{name}:normal' for name in STOCK)
+                      + ' fritz')
+    assert enctypes_of(live, 'fritz') == sorted(STOCK)
+    check_what_servers_hold(live, 'fritz', 'secret', {17, 18, 19, 20})
 
 
 def test_enrol_from_a_keytab(live, tmp_path):
@@ -139,14 +156,18 @@ def test_test_login(live, user):
 
 def test_servers_hold_what_the_password_gives(live, user):
     """Joined, and only joined, two servers' shares are alice's keys: nothing else was stored."""
+    check_what_servers_hold(live, *user, {keys.AES128_GCM, keys.AES256_GCM})
+
+
+def check_what_servers_hold(live, name, password, enctypes):
     import proof
     import storefile
     stores = [proof._open_store(live, party) for party in range(3)]
-    expected = {enctype: keys.string_to_key(enctype, user[1], live.name + user[0])
-                for enctype in (keys.AES128_GCM, keys.AES256_GCM)}
+    expected = {enctype: keys.string_to_key(enctype, password, live.name + name)
+                for enctype in enctypes}
     seen = set()
     for handle, record in stores[0].items():
-        if record.principal != f'{user[0]}@{live.name}':
+        if record.principal != f'{name}@{live.name}':
             continue
         for first, second in ((0, 1), (1, 2), (2, 0)):
             base = storefile.join(stores[first][handle].base, stores[second][handle].base)
@@ -154,8 +175,7 @@ def test_servers_hold_what_the_password_gives(live, user):
             for usage, shares in record.usages.items():
                 joined = storefile.join(stores[first][handle].usages[usage],
                                         stores[second][handle].usages[usage])
-                usage_key = keys.usage_key(base, usage)
-                assert joined == b''.join(keys.aes_round_keys(usage_key)) + keys.hash_key(usage_key)
+                assert joined == keys.held_of_usage(record.enctype, base, usage)
         assert sorted(record.usages) == [1, 3, 56]
         seen.add(record.enctype)
     assert seen == set(expected)

@@ -1,23 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a password turns into: base keys, derived keys, round keys, H.
+"""What a password turns into: base keys, derived keys, round keys, H, states of HMACs.
 
 A second, independent implementation in plain Python of what the C and C++ code computes (RFC 3961,
-RFC 3962, mpc-server/doc/enctype.md). The demo and the tests use it to know which bytes must not be
+RFC 3962, RFC 8009, mpc-server/doc/enctype.md). The demo and the tests use it to know which bytes must not be
 found anywhere. It is slow, not constant-time, and never part of a running realm.
 """
 
 import hashlib
 import hmac
 
+import hash_states
+
 AES128_CTS, AES256_CTS = 17, 18
+AES128_SHA2, AES256_SHA2 = 19, 20
 AES128_GCM, AES256_GCM = -24001, -24002
-KEY_BYTES = {AES128_CTS: 16, AES256_CTS: 32, AES128_GCM: 16, AES256_GCM: 32}
+ALL = (AES256_GCM, AES128_GCM, AES256_CTS, AES128_CTS, AES256_SHA2, AES128_SHA2)
+KEY_BYTES = {AES128_CTS: 16, AES256_CTS: 32, AES128_SHA2: 16, AES256_SHA2: 32, AES128_GCM: 16,
+             AES256_GCM: 32}
 NAMES = {
     AES128_CTS: 'aes128-cts',
     AES256_CTS: 'aes256-cts',
+    AES128_SHA2: 'aes128-sha2',
+    AES256_SHA2: 'aes256-sha2',
     AES128_GCM: 'aes128-gcm',
     AES256_GCM: 'aes256-gcm',
 }
+# RFC 8009: the name in the salt, the hash, bytes of Ki and Kc.
+_RFC_8009 = {
+    AES128_SHA2: (b'aes128-cts-hmac-sha256-128', 'sha256', 16),
+    AES256_SHA2: (b'aes256-cts-hmac-sha384-192', 'sha384', 24),
+}
+_CTS_OF_GCM = {AES128_GCM: AES128_CTS, AES256_GCM: AES256_CTS}
+KC, KE, KI = 0x99, 0xAA, 0x55  # last bytes of the constants that derive them
+ENCRYPTION_USAGES = (1, 2, 3)
 GCM_CONSTANT = 0x47  # last byte of the constant that derives a GCM usage key
 
 
@@ -127,11 +142,35 @@ def derive_key(base, constant):
     return output[:len(base)]
 
 
-def string_to_key(enctype, password, salt, iterations=4096):
+def kdf_hmac_sha2(hash_name, key, label, size):
+    """RFC 8009, 3, without a context."""
+    text = (1).to_bytes(4, 'big') + label + b'\0' + (8 * size).to_bytes(4, 'big')
+    return hmac.new(key, text, hash_name).digest()[:size]
+
+
+def string_to_key(enctype, password, salt, iterations=None):
     """password and salt: str or bytes."""
     password, salt = (text.encode() if isinstance(text, str) else text for text in (password, salt))
-    secret = hashlib.pbkdf2_hmac('sha1', password, salt, iterations, KEY_BYTES[enctype])
-    return derive_key(secret, b'kerberos')
+    size = KEY_BYTES[enctype]
+    if enctype not in _RFC_8009:
+        secret = hashlib.pbkdf2_hmac('sha1', password, salt, iterations or 4096, size)
+        return derive_key(secret, b'kerberos')
+    name, hash_name, _ = _RFC_8009[enctype]
+    secret = hashlib.pbkdf2_hmac(hash_name, password, name + b'\0' + salt, iterations or 32768, size)
+    return kdf_hmac_sha2(hash_name, secret, b'kerberos', size)
+
+
+def subkey(enctype, base, usage, kind):
+    """Kc, Ke or Ki of enctypes 17 to 20."""
+    if enctype not in _RFC_8009:
+        return usage_key(base, usage, kind)
+    _, hash_name, mac_bytes = _RFC_8009[enctype]
+    return kdf_hmac_sha2(hash_name, base, usage.to_bytes(4, 'big') + bytes([kind]),
+                         KEY_BYTES[enctype] if kind == KE else mac_bytes)
+
+
+def hash_of(enctype):
+    return _RFC_8009[enctype][1] if enctype in _RFC_8009 else 'sha1'
 
 
 def usage_key(base, usage, last_byte=GCM_CONSTANT):
@@ -180,22 +219,56 @@ def principal_salt(principal):
     return realm + name.replace('/', '')
 
 
+def held_of_usage(enctype, base, usage):
+    """What a server's record has of a usage, joined: the plaintext of its shares, in their order."""
+    if enctype in _CTS_OF_GCM:
+        key = usage_key(base, usage)
+        return b''.join(aes_round_keys(key)) + hash_key(key)
+    encrypts = usage in ENCRYPTION_USAGES
+    round_keys = aes_round_keys(subkey(enctype, base, usage, KE)) if encrypts else []
+    states = hash_states.hmac_states(hash_of(enctype),
+                                     subkey(enctype, base, usage, KI if encrypts else KC))
+    return b''.join(round_keys) + b''.join(state.ljust(-(-len(state) // 16) * 16, b'\0')
+                                           for state in states)
+
+
+def _secrets_of_gcm(name, base, usage):
+    key = usage_key(base, usage)
+    yield f'{name} Kg({usage})', key
+    for number, round_key in enumerate(aes_round_keys(key)):
+        yield f'{name} Kg({usage}) round key {number}', round_key
+    yield f'{name} H({usage})', hash_key(key)
+
+
+def _secrets_of_cts(enctype, base, usage):
+    """Ke, Ki and Kc, and whatever works like them: round keys, and the states of the HMACs."""
+    name = NAMES[enctype]
+    for letter, kind in (('Kc', KC), ('Ke', KE), ('Ki', KI)):
+        key = subkey(enctype, base, usage, kind)
+        yield f'{name} {letter}({usage})', key
+        if kind == KE:
+            for number, round_key in enumerate(aes_round_keys(key)):
+                yield f'{name} Ke({usage}) round key {number}', round_key
+            continue
+        for pad, state in zip(('ipad', 'opad'), hash_states.hmac_states(hash_of(enctype), key)):
+            yield f'{name} state after {letter}({usage}) ^ {pad}', state
+
+
 def secrets_of_base_key(enctype, base, usages=(1, 3, 56)):
-    """(name, bytes) of a base key and of everything that is derived from it on the way to a login."""
+    """(name, bytes) of a base key and of everything that is derived from it on the way to a login.
+    A gcm enctype's base key is that of 17 or 18, too."""
     name = NAMES[enctype]
     found = [(f'{name} base key', base)]
     for usage in usages:
-        key = usage_key(base, usage)
-        found.append((f'{name} Kg({usage})', key))
-        for number, round_key in enumerate(aes_round_keys(key)):
-            found.append((f'{name} Kg({usage}) round key {number}', round_key))
-        found.append((f'{name} H({usage})', hash_key(key)))
-        for letter, last_byte in (('Kc', 0x99), ('Ke', 0xAA), ('Ki', 0x55)):
-            found.append((f'{name} {letter}({usage})', usage_key(base, usage, last_byte)))
+        if enctype in _CTS_OF_GCM:
+            found += _secrets_of_gcm(name, base, usage)
+        found += _secrets_of_cts(_CTS_OF_GCM.get(enctype, enctype), base, usage)
     return found
 
 
-def secrets_of_password(principal, password, enctypes=(AES256_GCM, AES128_GCM)):
+def secrets_of_password(principal, password,
+                        enctypes=(AES256_GCM, AES128_GCM, AES256_SHA2, AES128_SHA2)):
+    """With the gcm enctypes come 17 and 18, whose base keys are the same."""
     found = [('password', password.encode())]
     for enctype in enctypes:
         base = string_to_key(enctype, password, principal_salt(principal))

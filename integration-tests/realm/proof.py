@@ -53,7 +53,8 @@ def search(live, user, password, stock_folder, say):
     count = len(secrets)
     secrets += _krbtgt_secrets(live, stores)
     needles = keysearch.KeySearch(secrets)
-    say(f'{count} secrets of {user}: password, base keys, Kg(1), Kg(3), Kg(56), their round keys, H')
+    say(f'{count} secrets of {user}: password, base keys, Kg, Ke, Ki, Kc of usages 1, 3, 56, their '
+        'round keys, H, states of HMACs')
     say(f'{len(secrets) - count} of krbtgt, which nobody ever saw: joined from two stores for this '
         'search')
     say('raw, in pieces of 8 bytes, reversed, in hex, in base64')

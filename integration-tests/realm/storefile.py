@@ -23,7 +23,7 @@ class StoredKey:
     enctype: int
     plain: bytes  # the whole record, unsealed
     base: list    # shares (x, a), one per block
-    usages: dict  # usage -> shares of the round keys, then of H
+    usages: dict  # usage -> shares of the round keys, then of H or (17 to 20) of an HMAC's states
 
 
 def read_store_keys(path):
@@ -75,7 +75,9 @@ def _decode(handle, plain):
     usages = {}
     for _ in range(usage_count):
         usage, round_keys = struct.unpack_from('>IB', plain, at)
-        usages[usage], at = _shares(plain, at + 5, round_keys + 1)
+        shares, at = _shares(plain, at + 5, round_keys)
+        more, at = _shares(plain, at, 1) if enctype < 0 else _shares(plain, at + 1, plain[at])
+        usages[usage] = shares + more
     if at != len(plain):
         raise ValueError(f'record {handle.hex()} has a wrong length')
     return StoredKey(handle, principal, kvno, enctype, plain, base, usages)

@@ -2,7 +2,7 @@
 """`make storm`: a realm of many users under a storm of logins, beside MIT's own KDC and the paper.
 
     bench_storm.py [--users N] [--seconds S | --long] [--only NAME,...] [--grow] [--repetitions N]
-                   [--work FOLDER] [--out FOLDER]
+                   [--enctype NAME] [--work FOLDER] [--out FOLDER]
 
 Writes FOLDER/report.json after each measurement, and report.md and the drawings at the end; the
 realms below FOLDER/realms stay for the next run. README.md beside this says what is measured.
@@ -20,6 +20,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'realm'))
 
+import many_users  # noqa: E402
 import storm_goals  # noqa: E402
 import storm_measures  # noqa: E402
 import storm_plots  # noqa: E402
@@ -42,7 +43,7 @@ def main(argv=None):
         print(f'make storm cannot run here: {error}', file=sys.stderr)
         return 2
     bench = storm_measures.Bench(work, arguments.users, arguments.seconds, say,
-                                 arguments.repetitions, arguments.grow)
+                                 arguments.repetitions, arguments.grow, arguments.enctype)
     report = {'machine': storm_runs.machine(), 'setup': setup(arguments, bench),
               'results': bench.results}
     failed = measure(bench, arguments.only, report, out)
@@ -63,6 +64,9 @@ def parse_arguments(argv):
     parser.add_argument('--only', type=names, default=list(storm_measures.MEASURES),
                         help='with commas between: ' + ', '.join(storm_measures.MEASURES))
     parser.add_argument('--grow', action='store_true', help='a realm of 1,000,000 users too')
+    parser.add_argument('--enctype', type=enctype, default='aes128-gcm',
+                        help='of the users\' keys, by name or number: '
+                             + ', '.join(many_users.NUMBERS))
     parser.add_argument('--repetitions', type=int, default=storm_measures.REPETITIONS)
     parser.add_argument('--work', help='where the realms are; otherwise below --out')
     parser.add_argument('--out', default=storm_realms.config_files.BUILD / 'storm')
@@ -73,6 +77,13 @@ def parse_arguments(argv):
     if arguments.long:
         arguments.seconds = max(arguments.seconds, 300)
     return arguments
+
+
+def enctype(text):
+    found = [name for name, number in many_users.NUMBERS.items() if text in (name, str(number))]
+    if not found:
+        raise argparse.ArgumentTypeError(f'{text} is none of ' + ', '.join(many_users.NUMBERS))
+    return found[0]
 
 
 def names(text):
@@ -88,6 +99,8 @@ def setup(arguments, bench):
     return {
         'users': arguments.users, 'seconds': arguments.seconds, 'short': bench.short,
         'repetitions': arguments.repetitions, 'only': arguments.only,
+        'enctype': arguments.enctype,
+        'stock_enctype': storm_realms.stock_enctype(arguments.enctype),
         'options': ' '.join(sys.argv[1:]) or '(defaults)',
         'stock': (f'unpatched krb5 1.20.1 ({install.parent.name})' if install else
                   'the patched krb5kdc without a remote key (no unpatched build was found: '

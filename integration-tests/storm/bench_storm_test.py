@@ -43,6 +43,24 @@ def test_a_small_storm(tmp_path):
     assert len(report['goals']) == len(storm_goals.goals({}))
 
 
+@pytest.mark.parametrize('number, name, stock', [
+    (17, 'aes128-cts', 'aes128-cts'), (18, 'aes256-cts', 'aes256-cts'),
+    (19, 'aes128-sha2', 'aes128-sha2'), (20, 'aes256-sha2', 'aes256-sha2'),
+    (-24001, 'aes128-gcm', 'aes128-cts'), (-24002, 'aes256-gcm', 'aes128-cts')])
+def test_both_realms_have_the_enctype_that_is_asked_for(number, name, stock):
+    assert bench_storm.enctype(str(number)) == bench_storm.enctype(name) == name
+    assert storm_realms.stock_enctype(name) == stock
+    ours = storm_realms.options_for(name, ours=True).extra_realm['supported_enctypes']
+    assert ours.split(':')[0].endswith('-gcm') and f'{name}:normal' in ours.split()
+    theirs = storm_realms.options_for(stock).extra_realm['supported_enctypes']
+    assert theirs == f'{stock}:normal'
+
+
+def test_an_enctype_that_nobody_has_is_refused():
+    with pytest.raises(SystemExit):
+        bench_storm.parse_arguments(['--enctype', '23'])
+
+
 def test_stock_is_stock(tmp_path):
     """The KDC of the stock realm has none of our patches, when an unpatched build is there."""
     if not storm_realms.stock_build():
@@ -87,7 +105,8 @@ def test_good_numbers_meet_every_goal():
     assert storm_report.markdown({
         'results': GOOD, 'machine': {'cpu': 'x', 'cores': 2, 'kernel': 'k', 'commit': 'c',
                                      'load_before': 0.0},
-        'setup': {'users': 1, 'stock': 's', 'short': 1, 'repetitions': 1, 'options': ''}})
+        'setup': {'users': 1, 'stock': 's', 'short': 1, 'repetitions': 1, 'options': '',
+                  'enctype': 'aes256-cts', 'stock_enctype': 'aes256-cts'}})
 
 
 @pytest.mark.parametrize('run, change', [

@@ -58,6 +58,17 @@ size_t EnctypeKeyBytes(int32_t enctype) {
   return krb5_c_keylengths(nullptr, enctype, &bytes, &length) == 0 ? length : 0;
 }
 
+int32_t ChecksumTypeOf(int32_t enctype) {
+  switch (enctype) {
+    case ENCTYPE_AES128_CTS_HMAC_SHA1_96:
+      return CKSUMTYPE_HMAC_SHA1_96_AES128;
+    case ENCTYPE_AES256_CTS_HMAC_SHA1_96:
+      return CKSUMTYPE_HMAC_SHA1_96_AES256;
+    default:
+      return enctype;  // the others have one number for both
+  }
+}
+
 absl::StatusOr<Key> Key::FromBytes(int32_t enctype, Bytes bytes) {
   if (bytes.empty() || bytes.size() != EnctypeKeyBytes(enctype)) {
     return absl::InvalidArgumentError(

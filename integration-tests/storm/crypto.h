@@ -32,6 +32,8 @@ inline constexpr int kUsageAsRequest = 56;  // RFC 6806 section 11
 absl::StatusOr<int32_t> EnctypeByName(absl::string_view name);
 std::string EnctypeText(int32_t enctype);
 size_t EnctypeKeyBytes(int32_t enctype);
+// The checksum type that goes with an enctype of ours or of 17 to 20.
+int32_t ChecksumTypeOf(int32_t enctype);
 
 // One key. Not for two threads at once: krb5_key derives and keeps usage keys as they are needed.
 class Key {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/enroll/string_to_key.h"
 
 namespace mpckdc::storm {
@@ -51,6 +52,16 @@ bool ReadEntry(const json& key, Entry& entry) {
   return !entry.principal.empty();
 }
 
+bool IsGcm(int32_t enctype) {
+  const Enctype* known = FindEnctype(enctype);
+  return known != nullptr && known->is_gcm();
+}
+
+// That of the users, or any of GCM if theirs is not: tickets are sealed from keystream.
+bool IsWantedOfKrbtgt(int32_t enctype, int32_t users) {
+  return IsGcm(users) ? enctype == users : IsGcm(enctype);
+}
+
 }  // namespace
 
 absl::StatusOr<RealmHandles> ParseHandles(absl::string_view text, absl::string_view realm,
@@ -60,16 +71,22 @@ absl::StatusOr<RealmHandles> ParseHandles(absl::string_view text, absl::string_v
       !list["keys"].is_array()) {
     return NotAList("no JSON object with \"keys\"");
   }
+  if (FindEnctype(enctype) == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the servers hold no keys of enctype ", enctype));
+  }
   RealmHandles handles;
+  handles.user_enctype = enctype;
   const std::string krbtgt = absl::StrCat("krbtgt/", realm, "@", realm);
   std::map<std::string, uint32_t> versions;
-  std::pair<bool, uint32_t> krbtgt_rank;  // of the users' enctype, version
+  std::pair<bool, uint32_t> krbtgt_rank;  // of the enctype wanted, version
   bool has_krbtgt = false;
   for (const json& key : list["keys"]) {
     Entry entry;
     if (!ReadEntry(key, entry)) return NotAList("a key without principal, kvno, enctype or handle");
     if (entry.principal == krbtgt) {
-      const std::pair<bool, uint32_t> rank = {entry.enctype == enctype, entry.kvno};
+      const std::pair<bool, uint32_t> rank = {IsWantedOfKrbtgt(entry.enctype, enctype),
+                                              entry.kvno};
       if (has_krbtgt && rank <= krbtgt_rank) continue;
       has_krbtgt = true;
       krbtgt_rank = rank;
@@ -81,6 +98,7 @@ absl::StatusOr<RealmHandles> ParseHandles(absl::string_view text, absl::string_v
     }
   }
   if (!has_krbtgt) return NotAList(absl::StrCat("no key of ", krbtgt));
+  if (!IsGcm(handles.krbtgt_enctype)) return NotAList(absl::StrCat("no GCM key of ", krbtgt));
   return handles;
 }
 

@@ -19,11 +19,13 @@ using Handle = std::array<uint8_t, MPC_HANDLE_BYTES>;
 
 struct RealmHandles {
   std::map<std::string, Handle> users;  // by principal with realm; of the highest version
+  int32_t user_enctype = 0;
   Handle krbtgt{};
   int32_t krbtgt_enctype = 0;
 };
 
-// Keys of users of `enctype`. krbtgt's key is of the same enctype if it has one.
+// Keys of users of `enctype`. krbtgt's key is of the same enctype if that is one of GCM and it has
+// one, else any of GCM.
 absl::StatusOr<RealmHandles> ParseHandles(absl::string_view json, absl::string_view realm,
                                           int32_t enctype);
 absl::StatusOr<RealmHandles> ReadHandles(const std::string& file, absl::string_view realm,

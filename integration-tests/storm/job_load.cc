@@ -10,6 +10,7 @@
 #include "integration-tests/storm/login.h"
 #include "integration-tests/storm/messages.h"
 #include "integration-tests/storm/worker.h"
+#include "mpc-server/enctype/enctype.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -33,7 +34,8 @@ mpc_bytes AsMpc(Bytes bytes) { return {bytes.data(), bytes.size()}; }
 
 }  // namespace
 
-// One login under way. Its callbacks come one after the other, but for the two tags.
+// One login under way. Its callbacks come one after the other, but for the last two: both tags, or
+// the ticket's tag and the reply.
 struct JobLoad::Flight {
   struct Seal {
     Flight* flight = nullptr;
@@ -49,16 +51,20 @@ struct JobLoad::Flight {
   bool check = false;
   absl::Time submitted;
   absl::Time answered;
-  absl::Time sealed;            // both tags have come
+  absl::Time sealed;            // all has come
   bool compared = false;        // with the oracle
   bool ticket_opened = false;   // by the servers
   mpc_result* result = nullptr;
+  mpc_result* reply = nullptr;  // of 17 to 20
   std::array<Seal, kSeals> seals;
-  std::atomic<int> tags_awaited{0};
+  std::atomic<int> awaited{0};
 };
 
 JobLoad::JobLoad(JobPlan plan, std::vector<User>* users, const RealmHandles* handles)
-    : plan_(std::move(plan)), handles_(handles), begin_(MonotonicNow()) {
+    : plan_(std::move(plan)),
+      handles_(handles),
+      gcm_(FindEnctype(handles->user_enctype)->is_gcm()),
+      begin_(MonotonicNow()) {
   for (User& user : *users) free_users_.push_back(&user);
 }
 
@@ -138,16 +144,18 @@ void JobLoad::Begin(Flight* flight) {
   Fill(flight);
   const User& user = *flight->user;
   const Handle& handle = handles_->users.at(flight->login.principal);
-  const mpc_open open = {handle.data(), kUsageTimestamp, AsMpc(flight->login.preauth)};
-  const mpc_seal seals[kSeals] = {{handles_->krbtgt.data(), 2, plan_.ticket_bytes},
-                                  {handle.data(), kUsageAsReply, plan_.reply_bytes}};
-  const mpc_make_mac mac = {handle.data(), kUsageAsRequest, AsMpc(flight->login.as_request)};
+  const int32_t own = handles_->user_enctype, krbtgt = handles_->krbtgt_enctype;
+  const mpc_open open = {handle.data(), kUsageTimestamp, AsMpc(flight->login.preauth), own};
+  const mpc_seal seals[kSeals] = {
+      {handles_->krbtgt.data(), 2, plan_.ticket_bytes, krbtgt, {nullptr, 0}},
+      {handle.data(), kUsageAsReply, plan_.reply_bytes, own, {nullptr, 0}}};
+  const mpc_make_mac mac = {handle.data(), kUsageAsRequest, AsMpc(flight->login.as_request), own};
   mpc_job job = {};
   job.operation = MPC_LOGIN;
   job.client = handle.data();
   job.open = &open;
   job.seals = seals;
-  job.seal_count = kSeals;
+  job.seal_count = this->seals();
   job.make_mac = &mac;
   flight->login.user = &user;
   flight->submitted = MonotonicNow();
@@ -185,8 +193,10 @@ void JobLoad::OnJob(void* arg, mpc_result* result) {
   flight->answered = MonotonicNow();
   if (result->verdict != MPC_OK) {
     flight->load->End(flight, result->verdict, result->detail == nullptr ? "" : result->detail);
-  } else if (result->seal_count != kSeals) {
-    flight->load->End(flight, MPC_OK, "a result without its two seals");
+  } else if (result->seal_count != flight->load->seals()) {
+    flight->load->End(flight, MPC_OK, "a result with another number of seals");
+  } else if (flight->load->seals_replies_later()) {
+    flight->load->AskForTagAndReply(flight);
   } else {
     flight->load->AskForTags(flight);
   }
@@ -198,7 +208,7 @@ void JobLoad::AskForTags(Flight* flight) {
   std::array<Flight::Seal, kSeals>& seals = flight->seals;
   seals[kTicketSeal].ciphertext = SealCiphertext(result.seals[kTicketSeal], login.ticket_plain);
   seals[kReplySeal].ciphertext = SealCiphertext(result.seals[kReplySeal], login.reply_plain);
-  flight->tags_awaited = kSeals;
+  flight->awaited = kSeals;
   const uint64_t id = result.id;  // after the last request the flight may be gone
   mpc_client* const client = flight->client;
   for (uint32_t i = 0; i < kSeals; ++i) {
@@ -212,13 +222,54 @@ void JobLoad::OnTag(void* arg, mpc_verdict verdict, const uint8_t* tag, const ch
   Flight* flight = seal->flight;
   seal->verdict = verdict;
   if (tag != nullptr) std::copy(tag, tag + MPC_TAG_BYTES, seal->tag.begin());
-  if (flight->tags_awaited.fetch_sub(1) == 1) flight->load->TagsCame(flight);
+  flight->load->Arrived(flight);
 }
 
-void JobLoad::TagsCame(Flight* flight) {
+// In one message to each server, as krb5kdc does.
+void JobLoad::AskForTagAndReply(Flight* flight) {
+  const mpc_result& result = *flight->result;
+  Flight::Seal& ticket = flight->seals[kTicketSeal];
+  ticket.ciphertext = SealCiphertext(result.seals[kTicketSeal], flight->login.ticket_plain);
+  flight->awaited = 2;
+  const Handle& handle = handles_->users.at(flight->login.principal);
+  const mpc_seal seal = {handle.data(), kUsageAsReply, plan_.reply_bytes, handles_->user_enctype,
+                         AsMpc(flight->login.reply_plain)};
+  mpc_job job = {};
+  job.operation = MPC_SEAL_GRANTED;
+  job.client = handle.data();
+  job.grant = result.id;
+  job.seals = &seal;
+  job.seal_count = 1;
+  mpc_client* const client = flight->client;  // after the last request the flight may be gone
+  mpc_client_begin_burst(client);
+  mpc_client_request_tag(client, result.id, kTicketSeal, AsMpc(ticket.ciphertext), OnTag, &ticket);
+  mpc_client_submit(client, &job, OnReply, flight);
+  mpc_client_end_burst(client);
+}
+
+void JobLoad::OnReply(void* arg, mpc_result* result) {
+  auto* flight = static_cast<Flight*>(arg);
+  flight->reply = result;
+  Flight::Seal& seal = flight->seals[kReplySeal];
+  seal.verdict = result->verdict;
+  if (result->verdict == MPC_OK) {
+    const mpc_bytes message = result->seals[0].message;
+    flight->login.reply.assign(message.data, message.data + message.size);
+  }
+  flight->load->Arrived(flight);
+}
+
+void JobLoad::Arrived(Flight* flight) {
+  if (flight->awaited.fetch_sub(1) == 1) Finish(flight);
+}
+
+void JobLoad::Finish(Flight* flight) {
   flight->sealed = MonotonicNow();
   for (const Flight::Seal& seal : flight->seals) {
-    if (seal.verdict != MPC_OK) return End(flight, seal.verdict, "a tag was not made");
+    if (seal.verdict != MPC_OK) {
+      return End(flight, seal.verdict,
+                 flight->reply != nullptr ? flight->reply->detail : "a tag was not made");
+    }
   }
   if (!flight->check) return End(flight, MPC_OK, "");
   JobLogin& login = flight->login;
@@ -227,12 +278,13 @@ void JobLoad::TagsCame(Flight* flight) {
     return SealedMessage(flight->result->seals[i], seal.ciphertext, seal.tag);
   };
   login.ticket = message(kTicketSeal);
-  login.reply = message(kReplySeal);
+  if (!seals_replies_later()) login.reply = message(kReplySeal);
   const std::string wrong =
       CompareWithOracle(login, *flight->result, WallClockMicroseconds() / 1'000'000);
   flight->compared = true;
   if (!wrong.empty()) return End(flight, MPC_OK, wrong);
-  const mpc_open open = {handles_->krbtgt.data(), 2, AsMpc(login.ticket)};
+  const mpc_open open = {handles_->krbtgt.data(), 2, AsMpc(login.ticket),
+                         handles_->krbtgt_enctype};
   mpc_job job = {};
   job.operation = MPC_OPEN_TICKET;
   job.open = &open;
@@ -254,6 +306,7 @@ void JobLoad::OnTicketOpened(void* arg, mpc_result* result) {
 // `text`: of MPC_OK what is wrong with the answer, empty if nothing; else the verdict's detail.
 void JobLoad::End(Flight* flight, mpc_verdict verdict, const std::string& text) {
   mpc_result_free(std::exchange(flight->result, nullptr));
+  mpc_result_free(std::exchange(flight->reply, nullptr));
   const bool wrong = verdict == MPC_OK && !text.empty();
   const bool ok = verdict == MPC_OK && !wrong;
   {

@@ -2,9 +2,12 @@
 //
 // Login jobs in a closed loop, as krb5kdc sends them: job, ciphertexts, tags.
 //
-//     submit LOGIN (open 1, seal 2, seal 3, mac 56)
-//       -> result: keystreams -> two ciphertexts -> two tag requests
-//            -> both tags: the login is done -> the next one
+//     users' keys of GCM                                  of 17 to 20
+//     submit LOGIN (open 1, seal 2, seal 3, mac 56)       submit LOGIN (open 1, seal 2, mac 56)
+//       -> result: keystreams -> two ciphertexts            -> result: keystream -> ciphertext
+//            -> two tag requests                                 -> tag request, and
+//                                                                submit SEAL_GRANTED (seal 3)
+//            -> both have come: the login is done -> the next one
 //                 a sample: first compared with the oracle, its ticket opened by a job OPEN_TICKET
 #ifndef INTEGRATION_TESTS_STORM_JOB_LOAD_H_
 #define INTEGRATION_TESTS_STORM_JOB_LOAD_H_
@@ -52,7 +55,7 @@ struct JobTally {
   uint64_t tickets_opened = 0;  // by the servers, of these
   std::map<std::string, uint64_t> verdicts;
   std::vector<std::string> complaints;
-  LatencyHistogram login;       // submission to second tag
+  LatencyHistogram login;       // submission to second tag, or to the reply
   LatencyHistogram job;         // submission to result
 };
 
@@ -87,14 +90,21 @@ class JobLoad {
   void Fill(Flight* flight);
   static void OnJob(void* arg, mpc_result* result);
   static void OnTag(void* arg, mpc_verdict verdict, const uint8_t* tag, const char* detail);
+  static void OnReply(void* arg, mpc_result* result);
   static void OnTicketOpened(void* arg, mpc_result* result);
   void AskForTags(Flight* flight);
-  void TagsCame(Flight* flight);
+  void AskForTagAndReply(Flight* flight);
+  void Arrived(Flight* flight);
+  void Finish(Flight* flight);
+  // Replies are sealed by jobs of their own: users' keys are of 17 to 20.
+  bool seals_replies_later() const { return !gcm_; }
+  size_t seals() const { return gcm_ ? 2 : 1; }
   void End(Flight* flight, mpc_verdict verdict, const std::string& complaint);
   bool MayBegin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const JobPlan plan_;
   const RealmHandles* const handles_;
+  const bool gcm_;  // the users' keys
   std::vector<mpc_client*> clients_;
   std::vector<std::unique_ptr<Flight>> flights_;
   std::atomic<bool> stop_{false};

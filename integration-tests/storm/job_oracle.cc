@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "integration-tests/storm/crypto.h"
+#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/job/message_format.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/store/key_record.h"
@@ -72,13 +73,25 @@ std::vector<uint8_t> SealedMessage(const mpc_sealed& seal, Bytes ciphertext, Byt
   return message;
 }
 
+namespace {
+
+// Of GCM by its keystream, of 17 to 20 by its plaintext.
+bool OpensPreauth(const JobLogin& login, const mpc_result& result) {
+  if (!FindEnctype(login.user->key.enctype())->is_gcm()) {
+    const Bytes plaintext = View(result.open_plaintext);
+    return std::equal(plaintext.begin(), plaintext.end(), login.timestamp.begin(),
+                      login.timestamp.end());
+  }
+  const std::optional<MessageView> preauth = ParseMessage(TextView(login.preauth));
+  return preauth.has_value() &&
+         Opens(preauth->ciphertext, View(result.open_keystream), login.timestamp);
+}
+
+}  // namespace
+
 std::string CompareWithOracle(const JobLogin& login, const mpc_result& result, int64_t now) {
   const Key& key = login.user->key;
-  const std::optional<MessageView> preauth = ParseMessage(TextView(login.preauth));
-  if (!preauth.has_value() ||
-      !Opens(preauth->ciphertext, View(result.open_keystream), login.timestamp)) {
-    return "the keystream of the pre-authentication is wrong";
-  }
+  if (!OpensPreauth(login, result)) return "the pre-authentication is opened wrongly";
   std::vector<uint8_t> buffer(login.reply.size());
   Bytes plaintext;
   if (!key.Decrypt(kUsageAsReply, login.reply, absl::MakeSpan(buffer), plaintext) ||
@@ -86,9 +99,8 @@ std::string CompareWithOracle(const JobLogin& login, const mpc_result& result, i
                   login.reply_plain.end())) {
     return "the user's key does not open the reply";
   }
-  // The GCM enctypes' checksum types have their numbers (enctype.md).
-  if (!key.VerifyChecksum(kUsageAsRequest, login.as_request, key.enctype(),
-                          {result.mac, sizeof result.mac})) {
+  if (!key.VerifyChecksum(kUsageAsRequest, login.as_request, ChecksumTypeOf(key.enctype()),
+                          {result.mac, result.mac_size})) {
     return "the checksum of the request is wrong";
   }
   return CompareTicketHeader(login, result, now);

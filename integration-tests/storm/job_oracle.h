@@ -4,7 +4,7 @@
 // have shares of. Of the ticket, which is under krbtgt's key that nobody knows, what can be seen.
 //
 //     part      what is compared
-//     open 1    keystream against the time stamp that was encrypted
+//     open 1    keystream (17 to 20: plaintext) against the time stamp that was encrypted
 //     seal 3    the message, opened by libk5crypto with the user's key: tag, zero block, plaintext
 //     mac 56    the checksum, verified by libk5crypto with the user's key
 //     seal 2    header: version, whom, when, which job; nonce: the servers' time. Its keystream and

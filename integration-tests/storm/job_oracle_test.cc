@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "integration-tests/storm/crypto.h"
 #include "integration-tests/storm/messages.h"
 #include "mpc-server/circuit/gcm_plain.h"
 #include "mpc-server/job/tgt_header.h"
@@ -76,6 +77,7 @@ class JobOracleTest : public testing::Test {
     const std::vector<uint8_t> mac =
         PlainGmac(PlainUsageKey(base_, 56), NonceAt(kNow), login.as_request);
     std::copy(mac.begin(), mac.end(), a.result.mac);
+    a.result.mac_size = mac.size();
     a.result.verdict = MPC_OK;
     a.result.id = kJob;
     a.Link();
@@ -113,6 +115,54 @@ TEST_F(JobOracleTest, EveryAlterationIsSeen) {
   }
   const Answer a = RightAnswer();
   EXPECT_NE(CompareWithOracle(a.login, a.result, kNow + 3600), "");
+}
+
+// Of 17 to 20: what libk5crypto makes under the user's key is right, and nothing else.
+TEST_F(JobOracleTest, TheOtherEnctypes) {
+  for (const int32_t enctype : {17, 18, 19, 20}) {
+    const std::vector<uint8_t> base(EnctypeKeyBytes(enctype), 0x42);
+    User user;
+    user.principal = "alice";
+    user.key = *Key::FromBytes(enctype, base);
+    const auto right = [&] {
+      Answer a = RightAnswer();
+      a.login.user = &user;
+      uint8_t buffer[512];
+      const Bytes reply =
+          user.key.Encrypt(kUsageAsReply, a.login.reply_plain, absl::MakeSpan(buffer));
+      a.login.reply.assign(reply.begin(), reply.end());
+      a.open_keystream = a.login.timestamp;  // the plaintext
+      a.result.open_keystream = {};
+      int32_t type = 0;
+      Bytes checksum;
+      EXPECT_TRUE(user.key.Checksum(kUsageAsRequest, a.login.as_request, absl::MakeSpan(buffer),
+                                    type, checksum));
+      EXPECT_EQ(type, ChecksumTypeOf(enctype));
+      std::copy(checksum.begin(), checksum.end(), a.result.mac);
+      a.result.mac_size = checksum.size();
+      return a;
+    };
+    const auto compare = [&](Answer& a) {
+      a.result.open_plaintext = {a.open_keystream.data(), a.open_keystream.size()};
+      return CompareWithOracle(a.login, a.result, kNow);
+    };
+    Answer a = right();
+    EXPECT_EQ(compare(a), "") << enctype;
+    a.open_keystream[3] ^= 1;
+    EXPECT_NE(compare(a).find("pre-authentication"), std::string::npos);
+    a = right();
+    a.open_keystream.pop_back();
+    EXPECT_NE(compare(a).find("pre-authentication"), std::string::npos);
+    a = right();
+    a.login.reply.back() ^= 1;
+    EXPECT_NE(compare(a).find("does not open the reply"), std::string::npos);
+    a = right();
+    a.result.mac[0] ^= 1;
+    EXPECT_NE(compare(a).find("checksum"), std::string::npos);
+    a = right();
+    a.result.mac_size = 28;
+    EXPECT_NE(compare(a).find("checksum"), std::string::npos);
+  }
 }
 
 TEST_F(JobOracleTest, OpenedTickets) {

@@ -11,7 +11,11 @@ import pathlib
 import struct
 
 NAME_TYPE_PRINCIPAL = 1
-KEY_BYTES = {17: 16, 18: 32, -24001: 16, -24002: 32}
+KEY_BYTES = {17: 16, 18: 32, 19: 16, 20: 32, -24001: 16, -24002: 32}
+NUMBERS = {'aes128-cts': 17, 'aes256-cts': 18, 'aes128-sha2': 19, 'aes256-sha2': 20,
+           'aes128-gcm': -24001, 'aes256-gcm': -24002}
+# A GCM key is written as a keytab's key of 17 or 18, which has the same base key.
+KEYTAB_NUMBERS = {**NUMBERS, 'aes128-gcm': 17, 'aes256-gcm': 18}
 
 
 def user_name(number):

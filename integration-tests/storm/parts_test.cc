@@ -300,6 +300,19 @@ TEST(HandlesTest, HighestVersionOfTheEnctype) {
   EXPECT_EQ(handles->krbtgt_enctype, -24001);
 }
 
+// A TGT is under a GCM key, whatever the users have.
+TEST(HandlesTest, KrbtgtsKeyIsOfGcm) {
+  const std::string text = absl::StrCat(
+      R"({"keys":[)", HandlesEntry("ann@R", 2, "aes256-cts-hmac-sha1-96", '2'), ",",
+      HandlesEntry("krbtgt/R@R", 1, "aes256-gcm", 'a'), ",",
+      HandlesEntry("krbtgt/R@R", 7, "aes256-cts-hmac-sha1-96", 'b'), "]}");
+  absl::StatusOr<RealmHandles> handles = ParseHandles(text, "R", 18);
+  ASSERT_TRUE(handles.ok()) << handles.status();
+  EXPECT_EQ(handles->users.at("ann@R")[0], 0x22);
+  EXPECT_EQ(handles->user_enctype, 18);
+  EXPECT_EQ(handles->krbtgt_enctype, -24002);
+}
+
 TEST(HandlesTest, ErrorsSayWhereFrom) {
   const std::string short_handle = R"({"keys":[{"principal":"a","kvno":1,"enctype":"aes128-gcm",)"
                                    R"("handle":"00"}]})";

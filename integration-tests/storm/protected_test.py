@@ -14,17 +14,21 @@ def by_keytab(ours):
     return ['--keytab', ours.dir / 'users.keytab', '--enctype', 'aes128-gcm']
 
 
-@pytest.fixture
-def jobs(ours):
-    """jobs(...): login-storm jobs as the realm's KDC."""
+def jobs_of(live):
+    """run(...): login-storm jobs as the realm's KDC."""
     def run(*arguments, keytab='users.keytab', enctype='aes128-gcm'):
-        servers = ','.join(f'127.0.0.1:{port}' for port in ours.ports.clients)
+        servers = ','.join(f'127.0.0.1:{port}' for port in live.ports.clients)
         return storm.run(
-            ours, 'jobs', '--servers', servers, '--ca', ours.dir / 'ca/ca.pem', '--certificate',
-            ours.dir / 'ca/kdc-kdc.pem', '--key', ours.dir / 'ca/kdc-kdc.key', '--handles',
-            ours.dir / 'handles.json', '--keytab', ours.dir / keytab, '--enctype', enctype,
+            live, 'jobs', '--servers', servers, '--ca', live.dir / 'ca/ca.pem', '--certificate',
+            live.dir / 'ca/kdc-kdc.pem', '--key', live.dir / 'ca/kdc-kdc.key', '--handles',
+            live.dir / 'handles.json', '--keytab', live.dir / keytab, '--enctype', enctype,
             *arguments)
     return run
+
+
+@pytest.fixture
+def jobs(ours):
+    return jobs_of(ours)
 
 
 @pytest.mark.parametrize('enctype', ['aes128-gcm', 'aes256-gcm'])
@@ -60,6 +64,33 @@ def test_jobs_agree_with_the_oracle(ours, jobs, enctype):
     assert done.report['blocks_per_login'] == {'keystream': 33, 'tags': 4}
     assert done.report['setup']['krbtgt_enctype'].startswith(enctype)
     assert set(done.report['cpu']['seconds_per_1000_logins']) == {'p0', 'p1', 'p2'}
+
+
+STANDARD = ['aes128-cts', 'aes256-cts', 'aes128-sha2', 'aes256-sha2']
+
+
+@pytest.mark.parametrize('enctype', STANDARD)
+def test_logins_under_the_standard_enctypes(ours_standard, enctype):
+    live = ours_standard
+    done = storm.logins(live, '--keytab', live.dir / 'users.keytab', '--enctype', enctype,
+                        '--two-step', '--tgs', 1, '--service', SERVICE, '--wrong-passwords', '10%',
+                        '--count', 40)
+    assert done.status == 0, done.errors + done.output
+    storm.check_report(done.report)
+    counts = done.report['logins']
+    assert counts['ok'] == counts['decrypted'] == 40 - counts['refused']
+    assert counts['failed'] == 0 and counts['wrong_answers'] == 0
+
+
+@pytest.mark.parametrize('enctype', STANDARD)
+def test_jobs_under_the_standard_enctypes(ours_standard, enctype):
+    done = jobs_of(ours_standard)('--count', 60, '--fail-if', 'failed>0', '--timeout', '10s',
+                                  enctype=enctype)
+    assert done.status == 0, done.errors + done.output
+    storm.check_report(done.report, 'jobs')
+    assert done.report['logins']['ok'] == 60
+    assert done.report['oracle'] == {'compared': 60, 'tickets_opened': 60}
+    assert done.report['setup']['krbtgt_enctype'] == 'aes128-gcm'
 
 
 def test_jobs_compare_a_sample(jobs):

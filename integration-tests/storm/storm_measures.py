@@ -29,9 +29,10 @@ GROWTH_ON_REQUEST = 1_000_000
 class Bench:
     """The realms, made when they are first asked for, and the results so far."""
 
-    def __init__(self, work, users, seconds, say, repetitions=REPETITIONS, grow=False):
+    def __init__(self, work, users, seconds, say, repetitions=REPETITIONS, grow=False,
+                 enctype='aes128-gcm'):
         self.work, self.users, self.seconds, self.say = work, users, seconds, say
-        self.repetitions, self.grow = repetitions, grow
+        self.repetitions, self.grow, self.enctype = repetitions, grow, enctype
         self.short = min(10.0, max(1.0, seconds / 6))
         self.quick = max(1.0, self.short / 3)
         self.results = {}
@@ -44,8 +45,11 @@ class Bench:
             if other != name and lab.live.kdc.is_running():
                 lab.stop()
         if name not in self._labs:
-            make = storm_realms.make_stock if name == 'stock' else storm_realms.make_ours
-            self._labs[name] = make(self.work, self.users, self.say)
+            if name == 'stock':
+                make, enctype = storm_realms.make_stock, storm_realms.stock_enctype(self.enctype)
+            else:
+                make, enctype = storm_realms.make_ours, self.enctype
+            self._labs[name] = make(self.work, self.users, self.say, enctype)
         elif not self._labs[name].live.kdc.is_running():
             self._labs[name].stop()  # what may still run of it
             self._labs[name].rewrite()
@@ -178,8 +182,9 @@ def lockout(bench):
     live = lab.live
     users = min(LOCKOUT_USERS, lab.users)
     data = lab.keytab.read_bytes()
-    size = len(many_users.entry(many_users.user_name(0), live.name, 17,
-                                bytes(many_users.KEY_BYTES[17])))
+    number = many_users.KEYTAB_NUMBERS[lab.enctype]
+    size = len(many_users.entry(many_users.user_name(0), live.name, number,
+                                bytes(many_users.KEY_BYTES[number])))
     keytab = live.dir / 'lockout.keytab'
     keytab.write_bytes(data[:2 + users * size])
     live.kadmin_local(f'addpol -maxfailure {LOCKOUT_FAILURES} storm', check=False)
@@ -279,13 +284,14 @@ def store_figures(lab):
 
 
 def growth(bench):
-    """Logins and latency against the number of users, for both key sizes."""
+    """Logins and latency against the number of users; of GCM for both key sizes."""
     sizes = [n for n in GROWTH if n <= max(bench.users, 1000)]
     if bench.grow:
         sizes.append(GROWTH_ON_REQUEST)
     points = []
     bench.close()
-    for enctype in ('aes128-gcm', 'aes256-gcm'):
+    both = ('aes128-gcm', 'aes256-gcm')
+    for enctype in both if bench.enctype in both else (bench.enctype,):
         for users in sizes:
             if enctype == 'aes256-gcm' and users > GROWTH[-1]:
                 continue

@@ -117,9 +117,9 @@ def ramp(results, ax):
 
 def growth(results, ax):
     points = results.get('growth') or []
-    for enctype in ('aes128-gcm', 'aes256-gcm'):
+    for enctype in sorted({point['enctype'] for point in points}):
         own = [point for point in points if point['enctype'] == enctype]
-        colour, mark = LOOK[enctype]
+        colour, mark = LOOK.get(enctype, LOOK['aes128-gcm'])
         ax.plot([p['users'] for p in own], [p['logins_per_s'] for p in own], color=colour,
                 marker=mark, label=enctype)
     if points:

@@ -5,7 +5,7 @@ keys from a keytab, klmdb, no last_success writes, no lockout, no PAC, and one s
 A realm's folder holds `storm.json`, what it was made for: the next run with the same users, enctype
 and format takes it up again.
 
-    <work>/stock-100000/              a kdb5_util load of one principal's line under many names
+    <work>/stock-100000-aes128-cts/   a kdb5_util load of one principal's line under many names
     <work>/ours-100000-aes128-gcm/    mpc-admin enroll --all
 """
 
@@ -87,11 +87,24 @@ class StockRealm(realm_module.StockRealm):
         self._wait_for_port(self.kdc, self.ports.kdc)
 
 
-def options_for(enctype, lockout=False, **more):
-    """For stock `enctype` is aes128-cts or aes256-cts, for ours aes128-gcm or aes256-gcm."""
+def is_gcm(enctype):
+    return enctype.endswith('-gcm')
+
+
+def stock_enctype(enctype):
+    """What stock is measured with beside ours: the same, or for GCM what costs it least."""
+    return 'aes128-cts' if is_gcm(enctype) else enctype
+
+
+def options_for(enctype, ours=False, lockout=False, **more):
+    """`enctype` is the users'. krbtgt's is the same, but in our realm always one of GCM: a TGT is
+    read by nobody else."""
     writes = {'disable_last_success': True} if lockout else NO_WRITES
+    types = f'{enctype}:normal'
+    if ours and not is_gcm(enctype):
+        types = f'aes128-gcm:normal {types}'
     return realm_module.Options(
-        wrapped='klmdb', extra_realm={'supported_enctypes': f'{enctype}:normal'},
+        wrapped='klmdb', extra_realm={'supported_enctypes': types},
         extra_database={**writes, 'mapsize': 8192, 'nosync': True}, map_size_gib=16, **more)
 
 
@@ -155,11 +168,10 @@ def _children(pid):
     return [int(child) for child in text.split()]
 
 
-def make_stock(work, users, say, **more):
+def make_stock(work, users, say, enctype='aes128-cts', **more):
     """The realm, started."""
-    enctype = 'aes128-cts'
     install = stock_build()
-    live = StockRealm(work / f'stock-{users}', options_for(enctype, **more), install)
+    live = StockRealm(work / f'stock-{users}-{enctype}', options_for(enctype, **more), install)
     lab = Lab('stock', live, users, enctype, install)
     return _made(lab, _fill_stock, say)
 
@@ -167,7 +179,7 @@ def make_stock(work, users, say, **more):
 def make_ours(work, users, say, enctype='aes128-gcm', **more):
     metrics = tuple(daemon.free_ports(3))
     live = realm_module.Realm(work / f'ours-{users}-{enctype}',
-                              options_for(enctype, metrics=metrics, **more))
+                              options_for(enctype, ours=True, metrics=metrics, **more))
     return _made(Lab('ours', live, users, enctype), _fill_ours, say)
 
 
@@ -204,6 +216,7 @@ def _fill_stock(lab):
     one = live.dir / 'one.keytab'
     live.kadmin_local(f'ktadd -norandkey -k {one} {first}')
     many_users.write_keytab(lab.keytab, live.name, lab.users,
+                            enctype=many_users.KEYTAB_NUMBERS[lab.enctype],
                             key=many_users.key_of_first_entry(one))
     dump = live.dump(live.dir / 'dump')
     _repeat_line(dump, live.dir / 'dump-many', f'{first}@{live.name}', lab.users)
@@ -232,7 +245,7 @@ def _fill_ours(lab):
     live = lab.live
     live.create()
     many_users.write_keytab(lab.keytab, live.name, lab.users,
-                            enctype=18 if lab.enctype == 'aes256-gcm' else 17)
+                            enctype=many_users.KEYTAB_NUMBERS[lab.enctype])
     started = time.monotonic()
     live.admin('enroll', '--all', '--keytab', lab.keytab, '--enctype', lab.enctype, timeout=MANY)
     seconds = time.monotonic() - started

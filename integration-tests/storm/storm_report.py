@@ -37,9 +37,14 @@ def _head(report):
         f'{machine["load_before"]:.2f}. Commit {machine["commit"]}. KDC, three servers and load '
         'generator share the machine.', '',
         f'{setup["users"]:,} users, keys from a keytab, klmdb, no last_success writes, no lockout '
-        'writes, no PAC; ours aes128-gcm (krbtgt too) without quotas, stock enctype 17. '
+        f'writes, no PAC; ours {setup["enctype"]} ({_krbtgt(setup["enctype"])}) without quotas, '
+        f'stock {setup["stock_enctype"]}. '
         f'Stock is {setup["stock"]}. Saturation runs: {setup["short"]:g} s each, '
         f'{setup["repetitions"]} times, the median one shown. Options: `{setup["options"]}`.'])
+
+
+def _krbtgt(enctype):
+    return 'krbtgt too' if enctype.endswith('-gcm') else 'krbtgt aes128-gcm'
 
 
 def _goals(results):

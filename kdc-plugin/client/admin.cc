@@ -3,6 +3,7 @@
 // What kadmind, kadmin.local and kdb5_util do on the servers: put the keys of one change there, or
 // take old ones away. Each call makes its own connections; they are rare.
 #include <array>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "kdc-plugin/client/text.h"
+#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "mpc-server/enroll/package_signer.h"
 #include "mpc-server/enroll/transaction.h"
@@ -45,23 +47,33 @@ v1::KeyInfo MakeInfo(const mpc_new_key& key) {
   return info;
 }
 
-// The gate of the principal's present keys, if the three servers agree on one for all of them. A
-// new password must not change what an administrator has decided about pre-authentication.
-absl::StatusOr<v1::Gate> PresentGate(enroll::AdminServers& servers, const std::string& principal) {
-  std::array<std::set<int>, MPC_SERVERS> gates;
+// Gate and class of the principal's present keys, each if the three servers agree on one for all of
+// them. A new password must not change what an administrator has decided about either.
+struct Present {
+  std::set<int> gates, classes;
+  friend bool operator==(const Present&, const Present&) = default;
+
+  void GiveTo(v1::KeyInfo* info) const {
+    info->set_gate(gates.size() == 1 ? static_cast<v1::Gate>(*gates.begin()) : v1::GATE_TIMESTAMP);
+    if (classes.size() == 1) info->set_key_class(static_cast<v1::KeyClass>(*classes.begin()));
+  }
+};
+
+absl::StatusOr<Present> AskPresent(enroll::AdminServers& servers, const std::string& principal) {
+  std::array<Present, MPC_SERVERS> present;
   for (const absl::Status& s : servers.OnAll([&](int party, enroll::AdminClient& server) {
          absl::StatusOr<std::vector<v1::KeyInfo>> keys =
              server.ListKeys(principal, /*staged=*/false, kStatusTimeout);
          if (!keys.ok()) return keys.status();
-         for (const v1::KeyInfo& key : *keys) gates[party].insert(key.gate());
+         for (const v1::KeyInfo& key : *keys) {
+           present[party].gates.insert(key.gate());
+           present[party].classes.insert(key.key_class());
+         }
          return absl::OkStatus();
        })) {
     if (!s.ok()) return s;
   }
-  if (gates[0].size() != 1 || gates[1] != gates[0] || gates[2] != gates[0]) {
-    return v1::GATE_TIMESTAMP;
-  }
-  return static_cast<v1::Gate>(*gates[0].begin());
+  return present[0] == present[1] && present[0] == present[2] ? present[0] : Present();
 }
 
 absl::Status StoreKeys(const mpc_admin_options& options, const mpc_new_key* keys, size_t count) {
@@ -72,12 +84,17 @@ absl::Status StoreKeys(const mpc_admin_options& options, const mpc_new_key* keys
   if (!servers.ok()) return servers.status();
   if (absl::Status s = servers->Check(kStatusTimeout, options.cluster); !s.ok()) return s;
   enroll::KeyTransaction transaction(&*servers);
+  std::map<std::string, Present> present;  // of one principal, as a rule
   for (size_t i = 0; i < count; ++i) {
     v1::KeyInfo info = MakeInfo(keys[i]);
     if (keys[i].gate == MPC_GATE_AS_BEFORE) {
-      absl::StatusOr<v1::Gate> gate = PresentGate(*servers, info.principal());
-      if (!gate.ok()) return gate.status();
-      info.set_gate(*gate);
+      auto known = present.find(info.principal());
+      if (known == present.end()) {
+        absl::StatusOr<Present> asked = AskPresent(*servers, info.principal());
+        if (!asked.ok()) return asked.status();
+        known = present.emplace(info.principal(), *asked).first;
+      }
+      known->second.GiveTo(&info);
     }
     const absl::Span<const uint8_t> base(keys[i].key.data, keys[i].key.size);
     const absl::Status s =
@@ -114,6 +131,10 @@ int Report(const absl::Status& status, char** error) {
 }  // namespace mpckdc::client
 
 extern "C" {
+
+int mpc_admin_holds_enctype(int32_t enctype) noexcept {
+  return mpckdc::FindEnctype(enctype) != nullptr;
+}
 
 int mpc_admin_store_keys(const mpc_admin_options* options, const mpc_new_key* keys, size_t count,
                          char** error) noexcept {

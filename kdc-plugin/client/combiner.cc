@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "mpc-server/enctype/enctype.h"
 
 namespace mpckdc::client {
 namespace {
@@ -77,9 +78,10 @@ void XorInto(SecretBytes& sum, const std::string& share) {
 // A result together with what its pointers point to.
 struct ResultBox : mpc_result {
   std::string detail_text;
-  SecretBytes open;
+  SecretBytes open_keystream_bytes, open_plaintext_bytes;
   std::string headers[MPC_MAX_SEALS];
   SecretBytes keystreams[MPC_MAX_SEALS];
+  SecretBytes messages[MPC_MAX_SEALS];
 };
 
 mpc_bytes View(const std::string& text) {
@@ -87,14 +89,55 @@ mpc_bytes View(const std::string& text) {
 }
 mpc_bytes View(const SecretBytes& bytes) { return {bytes.data(), bytes.size()}; }
 
-}  // namespace
-
-size_t PlaintextBytes(const std::string& message) {
-  if (message.size() <= MPC_NONCE_BYTES) return 0;
-  const size_t header = static_cast<uint8_t>(message[MPC_NONCE_BYTES]);
-  const size_t around = MPC_NONCE_BYTES + 1 + header + MPC_ZERO_BYTES + MPC_TAG_BYTES;
-  return message.size() > around ? message.size() - around : 0;
+// Bytes of plaintext in a message; 0 when it is too short to hold any.
+size_t PlaintextBytes(const Enctype& enctype, mpc_bytes message) {
+  size_t around = kConfounderBytes + enctype.mac_bytes;
+  if (enctype.is_gcm()) {
+    if (message.size <= MPC_NONCE_BYTES) return 0;
+    const size_t header = message.data[MPC_NONCE_BYTES];
+    around = MPC_NONCE_BYTES + 1 + header + MPC_ZERO_BYTES + MPC_TAG_BYTES;
+  }
+  return message.size > around ? message.size - around : 0;
 }
+
+OpenSizes SizesOf(const mpc_open& open) {
+  const Enctype& enctype = *FindEnctype(open.enctype);
+  const size_t bytes = PlaintextBytes(enctype, open.message);
+  if (enctype.is_gcm()) return {.keystream = bytes};
+  return {.plaintext = bytes};
+}
+
+SealSizes SizesOf(const mpc_seal& seal) {
+  const Enctype& enctype = *FindEnctype(seal.enctype);
+  if (enctype.is_gcm()) {
+    return {.nonce = MPC_NONCE_BYTES,
+            .max_header = MPC_MAX_HEADER_BYTES,
+            .keystream = MPC_ZERO_BYTES + size_t{seal.max_plaintext}};
+  }
+  return {.message = kConfounderBytes + seal.plaintext.size + enctype.mac_bytes};
+}
+
+MacSizes SizesOf(const mpc_make_mac& mac) {
+  const Enctype& enctype = *FindEnctype(mac.enctype);
+  return {.nonce = enctype.is_gcm() ? size_t{MPC_NONCE_BYTES} : 0, .tag = enctype.mac_bytes};
+}
+
+bool Fits(const OpenSizes& sizes, const v1::OpenAnswer& answer) {
+  return answer.keystream_share().size() == sizes.keystream &&
+         answer.plaintext_share().size() == sizes.plaintext;
+}
+
+bool Fits(const SealSizes& sizes, const v1::SealAnswer& answer) {
+  return answer.nonce().size() == sizes.nonce && answer.header().size() <= sizes.max_header &&
+         answer.keystream_share().size() == sizes.keystream &&
+         answer.message_share().size() == sizes.message;
+}
+
+bool Fits(const MacSizes& sizes, const v1::MakeMacAnswer& answer) {
+  return answer.nonce().size() == sizes.nonce && answer.tag_share().size() == sizes.tag;
+}
+
+}  // namespace
 
 bool VerdictVote::Add(int server, v1::Verdict verdict, const std::string& detail,
                       const std::string& who) {
@@ -128,13 +171,10 @@ void VerdictVote::Fail(Outcome outcome) {
   outcome_ = std::move(outcome);
 }
 
-JobCombiner::JobCombiner(const v1::Job& job) {
-  has_open_ = job.opens_size() > 0;
-  if (has_open_) open_bytes_ = PlaintextBytes(job.opens(0).message());
-  has_mac_ = job.make_macs_size() > 0;
-  for (const v1::Seal& seal : job.seals()) {
-    seals_.emplace_back().keystream_bytes = MPC_ZERO_BYTES + size_t{seal.max_plaintext()};
-  }
+JobCombiner::JobCombiner(const mpc_job& job) {
+  if (job.open != nullptr) open_.emplace().sizes = SizesOf(*job.open);
+  for (size_t i = 0; i < job.seal_count; ++i) seals_.emplace_back().sizes = SizesOf(job.seals[i]);
+  if (job.make_mac != nullptr) mac_.emplace().sizes = SizesOf(*job.make_mac);
 }
 
 bool JobCombiner::Add(int server, const v1::JobAnswer& answer, const std::string& who) {
@@ -156,38 +196,42 @@ bool JobCombiner::Add(int server, const v1::JobAnswer& answer, const std::string
 }
 
 bool JobCombiner::SizesFit(const v1::JobAnswer& answer) const {
-  if (answer.opens_size() != (has_open_ ? 1 : 0)) return false;
-  if (answer.make_macs_size() != (has_mac_ ? 1 : 0)) return false;
+  if (answer.opens_size() != (open_.has_value() ? 1 : 0)) return false;
+  if (answer.make_macs_size() != (mac_.has_value() ? 1 : 0)) return false;
   if (static_cast<size_t>(answer.seals_size()) != seals_.size()) return false;
-  if (has_open_ && answer.opens(0).keystream_share().size() != open_bytes_) return false;
-  if (has_mac_ && (answer.make_macs(0).nonce().size() != MPC_NONCE_BYTES ||
-                   answer.make_macs(0).tag_share().size() != MPC_TAG_BYTES)) {
-    return false;
-  }
+  if (open_.has_value() && !Fits(open_->sizes, answer.opens(0))) return false;
+  if (mac_.has_value() && !Fits(mac_->sizes, answer.make_macs(0))) return false;
   for (size_t i = 0; i < seals_.size(); ++i) {
-    const v1::SealAnswer& seal = answer.seals(static_cast<int>(i));
-    if (seal.nonce().size() != MPC_NONCE_BYTES || seal.header().size() > MPC_MAX_HEADER_BYTES ||
-        seal.keystream_share().size() != seals_[i].keystream_bytes) {
-      return false;
-    }
+    if (!Fits(seals_[i].sizes, answer.seals(static_cast<int>(i)))) return false;
   }
   return true;
+}
+
+// The first answer's public parts are those that the others must have.
+void JobCombiner::TakePublicParts(const v1::JobAnswer& answer) {
+  if (open_.has_value()) {
+    open_->keystream.assign(open_->sizes.keystream, 0);
+    open_->plaintext.assign(open_->sizes.plaintext, 0);
+  }
+  if (mac_.has_value()) {
+    mac_->nonce = answer.make_macs(0).nonce();
+    mac_->tag.assign(mac_->sizes.tag, 0);
+  }
+  for (size_t i = 0; i < seals_.size(); ++i) {
+    seals_[i].nonce = answer.seals(static_cast<int>(i)).nonce();
+    seals_[i].header = answer.seals(static_cast<int>(i)).header();
+    seals_[i].keystream.assign(seals_[i].sizes.keystream, 0);
+    seals_[i].message.assign(seals_[i].sizes.message, 0);
+  }
 }
 
 bool JobCombiner::PublicPartsAgree(const v1::JobAnswer& answer) {
   if (!seen_ok_) {
     seen_ok_ = true;
-    open_keystream_.assign(open_bytes_, 0);
-    mac_tag_.assign(MPC_TAG_BYTES, 0);
-    if (has_mac_) mac_nonce_ = answer.make_macs(0).nonce();
-    for (size_t i = 0; i < seals_.size(); ++i) {
-      seals_[i].nonce = answer.seals(static_cast<int>(i)).nonce();
-      seals_[i].header = answer.seals(static_cast<int>(i)).header();
-      seals_[i].keystream.assign(seals_[i].keystream_bytes, 0);
-    }
+    TakePublicParts(answer);
     return true;
   }
-  if (has_mac_ && mac_nonce_ != answer.make_macs(0).nonce()) return false;
+  if (mac_.has_value() && mac_->nonce != answer.make_macs(0).nonce()) return false;
   for (size_t i = 0; i < seals_.size(); ++i) {
     const v1::SealAnswer& seal = answer.seals(static_cast<int>(i));
     if (seal.nonce() != seals_[i].nonce || seal.header() != seals_[i].header) return false;
@@ -196,10 +240,15 @@ bool JobCombiner::PublicPartsAgree(const v1::JobAnswer& answer) {
 }
 
 void JobCombiner::AddShares(const v1::JobAnswer& answer) {
-  if (has_open_) XorInto(open_keystream_, answer.opens(0).keystream_share());
-  if (has_mac_) XorInto(mac_tag_, answer.make_macs(0).tag_share());
+  if (open_.has_value()) {
+    XorInto(open_->keystream, answer.opens(0).keystream_share());
+    XorInto(open_->plaintext, answer.opens(0).plaintext_share());
+  }
+  if (mac_.has_value()) XorInto(mac_->tag, answer.make_macs(0).tag_share());
   for (size_t i = 0; i < seals_.size(); ++i) {
-    XorInto(seals_[i].keystream, answer.seals(static_cast<int>(i)).keystream_share());
+    const v1::SealAnswer& seal = answer.seals(static_cast<int>(i));
+    XorInto(seals_[i].keystream, seal.keystream_share());
+    XorInto(seals_[i].message, seal.message_share());
   }
 }
 
@@ -211,19 +260,26 @@ mpc_result* JobCombiner::Take(uint64_t id) {
   box->detail_text = vote_.outcome().detail;
   box->detail = box->detail_text.c_str();
   if (box->verdict != MPC_OK) return box.release();
-  box->open = std::move(open_keystream_);
-  box->open_keystream = View(box->open);
+  if (open_.has_value()) {
+    box->open_keystream_bytes = std::move(open_->keystream);
+    box->open_plaintext_bytes = std::move(open_->plaintext);
+    box->open_keystream = View(box->open_keystream_bytes);
+    box->open_plaintext = View(box->open_plaintext_bytes);
+  }
   box->seal_count = seals_.size();
   for (size_t i = 0; i < seals_.size(); ++i) {
-    memcpy(box->seals[i].nonce, seals_[i].nonce.data(), MPC_NONCE_BYTES);
+    memcpy(box->seals[i].nonce, seals_[i].nonce.data(), seals_[i].nonce.size());
     box->headers[i] = std::move(seals_[i].header);
     box->keystreams[i] = std::move(seals_[i].keystream);
+    box->messages[i] = std::move(seals_[i].message);
     box->seals[i].header = View(box->headers[i]);
     box->seals[i].keystream = View(box->keystreams[i]);
+    box->seals[i].message = View(box->messages[i]);
   }
-  if (has_mac_) {
-    memcpy(box->mac, mac_nonce_.data(), MPC_NONCE_BYTES);
-    memcpy(box->mac + MPC_NONCE_BYTES, mac_tag_.data(), MPC_TAG_BYTES);
+  if (mac_.has_value()) {
+    box->mac_size = mac_->nonce.size() + mac_->tag.size();
+    memcpy(box->mac, mac_->nonce.data(), mac_->nonce.size());
+    memcpy(box->mac + mac_->nonce.size(), mac_->tag.data(), mac_->tag.size());
   }
   return box.release();
 }
@@ -248,5 +304,5 @@ extern "C" void mpc_result_free(mpc_result* result) noexcept {
   if (result == nullptr) return;
   auto* box = static_cast<mpckdc::client::ResultBox*>(result);
   mpckdc::Wipe(box->mac, sizeof(box->mac));
-  delete box;  // its keystreams wipe themselves
+  delete box;  // what it holds besides wipes itself
 }

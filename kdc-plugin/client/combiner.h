@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,10 +48,25 @@ class VerdictVote {
   Outcome outcome_;
 };
 
+// The sizes in bytes that the job fixes for one part's answer: all are 0 but those of its enctype.
+struct OpenSizes {
+  size_t keystream = 0;  // gcm
+  size_t plaintext = 0;  // 17 to 20
+};
+struct SealSizes {
+  size_t nonce = 0, max_header = 0, keystream = 0;  // gcm
+  size_t message = 0;                               // 17 to 20
+};
+struct MacSizes {
+  size_t nonce = 0;  // gcm
+  size_t tag = 0;
+};
+
 // One job's answers. All sizes are fixed by the job: an answer of other sizes is an outage.
 class JobCombiner {
  public:
-  explicit JobCombiner(const v1::Job& job);
+  // The enctypes are in the table (CheckParts in job_parts.h).
+  explicit JobCombiner(const mpc_job& job);
   JobCombiner(const JobCombiner&) = delete;
   JobCombiner& operator=(const JobCombiner&) = delete;
 
@@ -63,26 +79,31 @@ class JobCombiner {
   mpc_result* Take(uint64_t id);
 
  private:
+  struct Open {
+    OpenSizes sizes;
+    SecretBytes keystream, plaintext;
+  };
   struct Seal {
-    size_t keystream_bytes = 0;
+    SealSizes sizes;
+    std::string nonce, header;
+    SecretBytes keystream, message;
+  };
+  struct Mac {
+    MacSizes sizes;
     std::string nonce;
-    std::string header;
-    SecretBytes keystream;
+    SecretBytes tag;
   };
 
   bool SizesFit(const v1::JobAnswer& answer) const;
+  void TakePublicParts(const v1::JobAnswer& answer);
   bool PublicPartsAgree(const v1::JobAnswer& answer);
   void AddShares(const v1::JobAnswer& answer);
 
   VerdictVote vote_;
-  size_t open_bytes_ = 0;
-  bool has_open_ = false;
-  bool has_mac_ = false;
   bool seen_ok_ = false;
-  SecretBytes open_keystream_;
+  std::optional<Open> open_;
   std::vector<Seal> seals_;
-  std::string mac_nonce_;
-  SecretBytes mac_tag_;
+  std::optional<Mac> mac_;
 };
 
 // The answers to one tag request.
@@ -101,9 +122,6 @@ class TagCombiner {
   VerdictVote vote_;
   std::array<uint8_t, MPC_TAG_BYTES> tag_{};
 };
-
-// Bytes of plaintext in a message to open; 0 when it is too short to hold any.
-size_t PlaintextBytes(const std::string& message);
 
 }  // namespace mpckdc::client
 

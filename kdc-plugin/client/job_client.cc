@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "mpc-server/enroll/package.h"
+#include "mpc-server/secret/secret.h"
 
 namespace mpckdc::client {
 namespace {
@@ -16,9 +17,6 @@ namespace {
 std::string Text(const char* text) { return text == nullptr ? "" : text; }
 std::string Copy(mpc_bytes bytes) {
   return bytes.size == 0 ? "" : std::string(reinterpret_cast<const char*>(bytes.data), bytes.size);
-}
-std::string CopyHandle(const uint8_t* handle) {
-  return handle == nullptr ? "" : Copy({handle, MPC_HANDLE_BYTES});
 }
 
 // The servers give up a job a little before we do, so that their answer says why.
@@ -79,45 +77,16 @@ JobClient::~JobClient() {
   Deliver(std::move(finished));
 }
 
-v1::Job JobClient::MakeJob(const mpc_job& job) const {
-  v1::Job wire;
-  wire.set_operation(static_cast<v1::Operation>(job.operation));
-  wire.set_deadline_ms(job_deadline_ms_);
-  if (job.client != nullptr) wire.set_client(CopyHandle(job.client));
-  wire.set_grant(job.grant);
-  if (job.open != nullptr) {
-    v1::Open* open = wire.add_opens();
-    open->set_handle(CopyHandle(job.open->handle));
-    open->set_usage(job.open->usage);
-    open->set_message(Copy(job.open->message));
-  }
-  for (size_t i = 0; i < std::min<size_t>(job.seal_count, MPC_MAX_SEALS); ++i) {
-    v1::Seal* seal = wire.add_seals();
-    seal->set_handle(CopyHandle(job.seals[i].handle));
-    seal->set_usage(job.seals[i].usage);
-    seal->set_max_plaintext(job.seals[i].max_plaintext);
-  }
-  if (job.make_mac != nullptr) {
-    v1::MakeMac* mac = wire.add_make_macs();
-    mac->set_handle(CopyHandle(job.make_mac->handle));
-    mac->set_usage(job.make_mac->usage);
-    mac->set_data(Copy(job.make_mac->data));
-  }
-  if (job.verify_mac != nullptr) {
-    v1::VerifyMac* mac = wire.add_verify_macs();
-    mac->set_handle(CopyHandle(job.verify_mac->handle));
-    mac->set_usage(job.verify_mac->usage);
-    mac->set_data(Copy(job.verify_mac->data));
-    mac->set_checksum(Copy(job.verify_mac->checksum));
-  }
-  return wire;
-}
-
 void JobClient::Submit(const mpc_job& job, mpc_job_done done, void* arg) {
-  v1::Job wire = MakeJob(job);
-  auto pending = std::make_unique<PendingJob>(wire);
+  const absl::Status fit = CheckJob(job);
+  auto pending = std::make_unique<PendingJob>(fit.ok() ? job : mpc_job{});
   pending->done = done;
   pending->arg = arg;
+  if (!fit.ok()) {
+    Refuse(std::move(pending), std::string(fit.message()));
+    return;
+  }
+  WireJob wire(job, job_deadline_ms_);
   uint64_t id = 0;
   std::string refusal;
   {
@@ -134,21 +103,31 @@ void JobClient::Submit(const mpc_job& job, mpc_job_done done, void* arg) {
     }
     if (id != 0) {
       wire.set_id(id);
-      const std::string part = EncodePart(wire);
-      for (auto& stream : streams_) {
-        if (absl::Status s = stream->Send(part); !s.ok()) {
-          refusal = std::string(s.message());
-          break;
-        }
-      }
+      if (absl::Status s = SendToAll(wire); !s.ok()) refusal = std::string(s.message());
     }
   }
   if (refusal.empty()) return;
   if (id != 0) {
     FailJob(id, refusal);
-    return;
+  } else {
+    Refuse(std::move(pending), refusal);
   }
-  pending->combiner.Fail(Unavailable(refusal));
+}
+
+absl::Status JobClient::SendToAll(WireJob& wire) {
+  std::string part;
+  absl::Status status;
+  for (int i = 0; i < MPC_SERVERS && status.ok(); ++i) {
+    if (part.empty() || wire.has_shares()) part = wire.Encode(i);
+    status = streams_[i]->Send(part, wire.has_shares());
+    if (wire.has_shares()) Wipe(part.data(), part.size());
+  }
+  return status;
+}
+
+// Ends a job that was not sent.
+void JobClient::Refuse(std::unique_ptr<PendingJob> pending, const std::string& reason) {
+  pending->combiner.Fail(Unavailable(reason));
   Finished finished;
   finished.jobs.emplace_back(0, std::move(pending));
   Deliver(std::move(finished));

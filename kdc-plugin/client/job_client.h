@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "kdc-plugin/client/combiner.h"
+#include "kdc-plugin/client/job_parts.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "kdc-plugin/client/server_stream.h"
 
@@ -50,7 +51,7 @@ class JobClient : public StreamOwner {
 
  private:
   struct PendingJob {
-    explicit PendingJob(const v1::Job& job) : combiner(job) {}
+    explicit PendingJob(const mpc_job& job) : combiner(job) {}
     JobCombiner combiner;
     mpc_job_done done = nullptr;
     void* arg = nullptr;
@@ -81,7 +82,8 @@ class JobClient : public StreamOwner {
 
   explicit JobClient(const mpc_client_options& options);
 
-  v1::Job MakeJob(const mpc_job& job) const;
+  absl::Status SendToAll(WireJob& wire) ABSL_EXCLUSIVE_LOCKS_REQUIRED(submit_mu_);
+  void Refuse(std::unique_ptr<PendingJob> pending, const std::string& reason);
   void Deliver(Finished finished);
   void TakeJobAnswer(int server, const v1::JobAnswer& answer, Finished& finished)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -29,6 +29,7 @@ extern "C" {
 #define MPC_TAG_BYTES 16
 #define MPC_ZERO_BYTES 16        /* known plaintext in front of every message */
 #define MPC_MAX_HEADER_BYTES 255 /* its length is one byte of the message */
+#define MPC_MAX_MAC_BYTES 28     /* a checksum of the GCM enctypes: nonce and tag */
 
 typedef struct mpc_bytes {
     const uint8_t *data;
@@ -94,22 +95,36 @@ enum mpc_verdict {
     MPC_UNAVAILABLE = 5 /* anything else; says nothing about the message or the key */
 };
 
+/*
+ * The parts of a job. `enctype` is that of the key; it decides what the servers are given and what
+ * they answer:
+ *
+ *              aes128-gcm, aes256-gcm                  17, 18, 19, 20
+ *   open       keystream of the plaintext              the plaintext
+ *   seal       nonce, header and keystream; then the   the whole message; needs the plaintext
+ *              tag, by mpc_client_request_tag()
+ *   make_mac   nonce | tag, 28 bytes                   HMAC of 12, 12, 16, 24 bytes
+ */
 typedef struct mpc_open {
     const uint8_t *handle;
     uint32_t usage;
     mpc_bytes message;
+    int32_t enctype;
 } mpc_open;
 
 typedef struct mpc_seal {
     const uint8_t *handle;
     uint32_t usage;
-    uint32_t max_plaintext;
+    uint32_t max_plaintext; /* of 17 to 20: the plaintext's length */
+    int32_t enctype;
+    mpc_bytes plaintext;    /* of 17 to 20; each server gets an additive share of it */
 } mpc_seal;
 
 typedef struct mpc_make_mac {
     const uint8_t *handle;
     uint32_t usage;
     mpc_bytes data;
+    int32_t enctype;
 } mpc_make_mac;
 
 typedef struct mpc_verify_mac {
@@ -133,10 +148,12 @@ typedef struct mpc_job {
 
 #define MPC_MAX_SEALS 2
 
+/* Either nonce, header and keystream (GCM), or message (17 to 20). */
 typedef struct mpc_sealed {
     uint8_t nonce[MPC_NONCE_BYTES];
     mpc_bytes header;
     mpc_bytes keystream; /* MPC_ZERO_BYTES + max_plaintext */
+    mpc_bytes message;
 } mpc_sealed;
 
 /* Everything is set only when the verdict is MPC_OK, except `detail`. */
@@ -144,10 +161,12 @@ typedef struct mpc_result {
     enum mpc_verdict verdict;
     uint64_t id; /* of the job; 0 if it was not sent */
     const char *detail;
-    mpc_bytes open_keystream; /* as long as the opened plaintext */
+    mpc_bytes open_keystream; /* GCM: as long as the opened plaintext */
+    mpc_bytes open_plaintext; /* 17 to 20 */
     mpc_sealed seals[MPC_MAX_SEALS];
     size_t seal_count;
-    uint8_t mac[MPC_NONCE_BYTES + MPC_TAG_BYTES];
+    uint8_t mac[MPC_MAX_MAC_BYTES];
+    size_t mac_size;
 } mpc_result;
 
 /* Wipes and frees. NULL is allowed. */
@@ -159,7 +178,10 @@ void mpc_result_free(mpc_result *result) MPC_NOEXCEPT;
  */
 typedef void (*mpc_job_done)(void *arg, mpc_result *result);
 
-/* Copies the job and sends it to the three servers. */
+/*
+ * Copies the job and sends it to the three servers: the same bytes, except that each gets its own
+ * share of a plaintext, drawn anew for each job.
+ */
 void mpc_client_submit(mpc_client *client, const mpc_job *job, mpc_job_done done,
                        void *arg) MPC_NOEXCEPT;
 
@@ -212,6 +234,9 @@ typedef struct mpc_new_key {
     enum mpc_gate gate;
     mpc_bytes key; /* size 0: the servers draw the key jointly */
 } mpc_new_key;
+
+/* Whether the servers hold keys of an encryption type (mpc-server/enctype/enctype.h). */
+int mpc_admin_holds_enctype(int32_t enctype) MPC_NOEXCEPT;
 
 /*
  * Puts all keys on all three servers, or none. Blocks. Returns 0, or -1 with *error for

@@ -10,6 +10,7 @@
 #include <grpcpp/security/auth_context.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@ namespace mpckdc::client {
 namespace {
 
 constexpr size_t kMaxDetailBytes = 300;  // of gRPC's text about a failed connection
+constexpr size_t kMaxVarintBytes = 5;    // of a field's number or length
 constexpr char kServe[] = "/mpckdc.v1.KeyService/Serve";
 
 std::string Describe(const grpc::Status& status) {
@@ -35,23 +37,20 @@ std::string Describe(const grpc::Status& status) {
 // tag | length | part
 std::string EncodeField(int number, const google::protobuf::MessageLite& part) {
   using google::protobuf::internal::WireFormatLite;
+  const size_t size = part.ByteSizeLong();
   std::string out;
+  out.reserve(size + 2 * kMaxVarintBytes);  // a part with shares leaves no copy of itself behind
   {
     google::protobuf::io::StringOutputStream stream(&out);
     google::protobuf::io::CodedOutputStream coded(&stream);
     coded.WriteTag(WireFormatLite::MakeTag(number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED));
-    coded.WriteVarint32(static_cast<uint32_t>(part.ByteSizeLong()));
+    coded.WriteVarint32(static_cast<uint32_t>(size));
     part.SerializeWithCachedSizes(&coded);
   }
   return out;
 }
 
 thread_local int bursts_of_thread = 0;
-
-grpc::ByteBuffer BufferOf(const std::string& message) {
-  const grpc::Slice slice(message);
-  return grpc::ByteBuffer(&slice, 1);
-}
 
 }  // namespace
 
@@ -81,12 +80,14 @@ class ServerStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
     stub_.PrepareBidiStreamingCall(&context, kServe, {}, this);
     AddHold();  // released in ReadEnded: Send() writes from outside the reactions
     StartRead(&incoming_);
-    Write(first.SerializeAsString());
+    MessageBuffer message;
+    message.Append(first.SerializeAsString(), false);
+    Write(std::move(message));
     StartCall();
   }
 
-  void Write(const std::string& message) {
-    outgoing_ = BufferOf(message);
+  void Write(MessageBuffer message) {
+    outgoing_ = MessageBuffer::Release(std::move(message));
     StartWrite(&outgoing_);
   }
 
@@ -105,7 +106,10 @@ class ServerStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
     if (!TakeMessage()) stream_->Unreadable(this);
     StartRead(&incoming_);
   }
-  void OnWriteDone(bool ok) override { stream_->Written(this, ok); }
+  void OnWriteDone(bool ok) override {
+    outgoing_.Clear();
+    stream_->Written(this, ok);
+  }
   // gRPC calls this last; the stream destroys the call later.
   void OnDone(const grpc::Status& status) override { stream_->Ended(this, Describe(status)); }
 
@@ -208,13 +212,13 @@ void ServerStream::Connect(absl::Time now) {
   call_->Start(hello_);
 }
 
-absl::Status ServerStream::Send(absl::string_view part) {
-  const absl::Status queued = Enqueue(part);
+absl::Status ServerStream::Send(absl::string_view part, bool holds_shares) {
+  const absl::Status queued = Enqueue(part, holds_shares);
   if (queued.ok() && bursts_of_thread == 0) WriteNext();
   return queued;
 }
 
-absl::Status ServerStream::Enqueue(absl::string_view part) {
+absl::Status ServerStream::Enqueue(absl::string_view part, bool holds_shares) {
   absl::MutexLock lock(&mu_);
   const bool open = writable_ && (state_ == State::kConnecting || state_ == State::kUp);
   const bool connectable = state_ == State::kDown && !stopping_;
@@ -229,12 +233,11 @@ absl::Status ServerStream::Enqueue(absl::string_view part) {
     return absl::ResourceExhaustedError(
         absl::StrCat(address_, ": ", queued_bytes_, " bytes wait to be sent"));
   }
-  if (queue_.empty() || queue_.back().bytes.size() + part.size() > message_limit_ ||
-      queue_.back().parts >= kMaxBatchJobs) {
+  if (queue_.empty() || queue_.back().size() + part.size() > message_limit_ ||
+      queue_.back().parts() >= kMaxBatchJobs) {
     queue_.emplace_back();
   }
-  absl::StrAppend(&queue_.back().bytes, part);
-  ++queue_.back().parts;
+  queue_.back().Append(part, holds_shares);
   queued_bytes_ += part.size();
   if (unanswered_++ == 0) silent_since_ = absl::Now();
   if (connectable) ConnectSoon();
@@ -257,18 +260,18 @@ void ServerStream::ClearQueue() {
 
 void ServerStream::WriteNext() {
   Call* call = nullptr;
-  Message next;
+  std::optional<MessageBuffer> next;
   {
     absl::MutexLock lock(&mu_);
     if (state_ != State::kUp || writing_ || queue_.empty() || !writable_) return;
-    next = std::move(queue_.front());
+    next.emplace(std::move(queue_.front()));
     queue_.pop_front();
-    queued_bytes_ -= next.bytes.size();
+    queued_bytes_ -= next->size();
     writing_ = true;
     call = call_;
     call->AddHold();  // while it is writable, ReadEnded's hold is there: it has not ended
   }
-  call->Write(next.bytes);
+  call->Write(*std::move(next));
   call->RemoveHold();
 }
 

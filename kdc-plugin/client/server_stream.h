@@ -14,9 +14,9 @@
 // shares its outcome, so that the first login after a server's restart succeeds.
 //
 // While a write is on its way, new jobs gather in the message that follows it: the busier the
-// stream, the more jobs a message holds. What is sent is encoded once for the three servers: a
-// message of the protobuf format is its fields one after the other, so encoded parts are joined by
-// appending them.
+// stream, the more jobs a message holds. What is sent is encoded once for the three servers, unless
+// each has shares of its own in it: a message of the protobuf format is its fields one after the
+// other, so encoded parts are joined by appending them.
 #ifndef KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
 #define KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
 
@@ -32,6 +32,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "kdc-plugin/client/message_buffer.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "proto/kdc_key.grpc.pb.h"
 
@@ -98,9 +99,9 @@ class ServerStream {
 
   const std::string& address() const { return address_; }
 
-  // Queues a part (EncodePart) for the next message. An error says why the server cannot be asked
-  // now.
-  absl::Status Send(absl::string_view part) ABSL_LOCKS_EXCLUDED(mu_);
+  // Queues a part (EncodePart) for the next message, which is wiped after use if the part holds
+  // shares. An error says why the server cannot be asked now.
+  absl::Status Send(absl::string_view part, bool holds_shares = false) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Does what is due: a connection attempt, or giving one up. Returns when to call again.
   absl::Time Tick(absl::Time now);
@@ -113,7 +114,7 @@ class ServerStream {
   class Call;
   enum class State { kDown, kConnecting, kUp, kEnding };
 
-  absl::Status Enqueue(absl::string_view part) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Enqueue(absl::string_view part, bool holds_shares) ABSL_LOCKS_EXCLUDED(mu_);
   void Connect(absl::Time now);
   void ConnectSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ClearQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -151,11 +152,7 @@ class ServerStream {
   bool writable_ ABSL_GUARDED_BY(mu_) = false;  // the read side is still open
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   std::string down_reason_ ABSL_GUARDED_BY(mu_) = "not connected yet";
-  struct Message {
-    std::string bytes;
-    int parts = 0;
-  };
-  std::deque<Message> queue_ ABSL_GUARDED_BY(mu_);
+  std::deque<MessageBuffer> queue_ ABSL_GUARDED_BY(mu_);
   size_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   size_t message_limit_ ABSL_GUARDED_BY(mu_) = kMaxBatchBytes;
   absl::Time attempt_started_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();

@@ -4,7 +4,8 @@
 #include <fnmatch.h>
 #include <string.h>
 
-/* First components whose principals are services, with keys that must leave as keytabs. */
+/* First components whose principals are services, with keys that must leave as keytabs. The same
+ * list as in mpc-server/admin/names.cc. */
 static const char *const service_names[] = {
     "HTTP", "afs", "cifs", "dns", "DNS", "ftp", "host", "imap", "kiprop", "ldap", "nfs",
     "pop",  "postgres", "rcmd", "smtp", "WELLKNOWN", NULL
@@ -103,5 +104,5 @@ enum mpc_key_class key_class_of(krb5_const_principal p)
         return MPC_CLASS_TGS;
     if (p->length >= 2 && component_is(p, 0, "kadmin"))
         return MPC_CLASS_SERVICE;
-    return MPC_CLASS_USER;
+    return is_service_like(p) ? MPC_CLASS_SERVICE : MPC_CLASS_USER;
 }

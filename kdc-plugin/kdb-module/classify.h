@@ -22,7 +22,8 @@ placement classify(const module_config *config, krb5_const_principal principal);
 int is_master_principal(krb5_const_principal principal);
 int is_history_principal(krb5_const_principal principal);
 
-/* What the servers let a key of this principal do. */
+/* What the servers let a key of this principal do: a service's, kadmin's or one that mpc_protect
+ * names, seals tickets and does not log in. */
 enum mpc_key_class key_class_of(krb5_const_principal principal);
 
 #endif /* KDC_PLUGIN_KDB_MODULE_CLASSIFY_H_ */

@@ -14,7 +14,9 @@
 #include "kdc-plugin/provider/gcm_message.h"
 #include "kdc-plugin/provider/provider.h"
 
-#define SUPPORTED_ENCTYPES "supported_enctypes = aes256-gcm:normal aes128-gcm:normal"
+#define SUPPORTED_ENCTYPES                                                          \
+    "supported_enctypes = aes256-gcm:normal aes128-gcm:normal aes256-cts:normal "  \
+    "aes128-cts:normal aes256-sha2:normal aes128-sha2:normal"
 
 /* Tells the provider by which handle the servers know the client of an AS-REQ. */
 static void note_client(krb5_context context, krb5_db_entry *entry)
@@ -132,8 +134,9 @@ static void restore_stock(module_state *state, krb5_db_entry *entry)
     }
 }
 
-/* Whether all new keys are of GCM enctypes; *other is one that is not. */
-static int all_gcm(const module_state *state, const krb5_db_entry *entry, int *other)
+/* Whether all new keys are of enctypes that are `good`; *other is one that is not. */
+static int all_new(const module_state *state, const krb5_db_entry *entry, int (*good)(int32_t),
+                   int *other)
 {
     int i;
 
@@ -141,10 +144,46 @@ static int all_gcm(const module_state *state, const krb5_db_entry *entry, int *o
         if (staged_of(state, &entry->key_data[i]) == NULL)
             continue;
         *other = entry->key_data[i].key_data_type[0];
-        if (!gcm_enctype(*other))
+        if (!good(*other))
             return 0;
     }
     return 1;
+}
+
+/*
+ * Takes new keys of enctypes 17 to 20 out of the entry of the realm's krbtgt: no client meets them,
+ * and supported_enctypes, which names them for users, is for all. One that is left may be refused.
+ */
+static void keep_gcm_keys(module_state *state, krb5_db_entry *entry)
+{
+    int i, kept = 0;
+
+    for (i = 0; i < entry->n_key_data; i++) {
+        krb5_key_data *key_data = &entry->key_data[i];
+        staged_key *staged = staged_of(state, key_data);
+
+        if (staged != NULL && !gcm_enctype(staged->enctype) &&
+            mpc_admin_holds_enctype(staged->enctype)) {
+            staging_remove(&state->staged, staged);
+            krb5_dbe_free_key_data_contents(state->context, key_data);
+        } else {
+            entry->key_data[kept++] = *key_data;
+        }
+    }
+    entry->n_key_data = (krb5_int16)kept;
+}
+
+static int any_staged_gcm(const module_state *state, const krb5_db_entry *entry)
+{
+    const staged_key *staged;
+    int i;
+
+    for (i = 0; i < entry->n_key_data; i++) {
+        staged = staged_of(state, &entry->key_data[i]);
+        if (staged != NULL && gcm_enctype(staged->enctype))
+            return 1;
+    }
+    return 0;
 }
 
 static krb5_error_code refuse_enctype(module_state *state, const char *name, int enctype)
@@ -268,7 +307,8 @@ static krb5_error_code protect_new_keys(module_state *state, const krb5_db_entry
 
     if (ret)
         return ret;
-    if (!all_gcm(state, entry, &other)) {
+    if (!all_new(state, entry, place == PLACE_DRAWN ? gcm_enctype : mpc_admin_holds_enctype,
+                 &other)) {
         ret = refuse_enctype(state, name, other);
     } else if (place == PLACE_DRAWN && any_from_password(state, entry)) {
         ret = EINVAL;
@@ -334,7 +374,9 @@ static krb5_error_code put_new_keys(module_state *state, krb5_db_entry *entry, c
     krb5_error_code ret;
 
     if (place == PLACE_BY_ENCTYPE)
-        place = all_gcm(state, entry, &other) ? PLACE_PROTECTED : PLACE_LOCAL;
+        place = all_new(state, entry, gcm_enctype, &other) ? PLACE_PROTECTED : PLACE_LOCAL;
+    if (place == PLACE_DRAWN && any_staged_gcm(state, entry))
+        keep_gcm_keys(state, entry);
     if (place == PLACE_LOCAL) {
         restore_stock(state, entry);
         provide_login_key(state, entry->princ, entry);

@@ -178,7 +178,7 @@ absl::StatusOr<Plan> KdbSession::MakePlan(const std::string& name, bool create) 
   if (!tuples.ok()) return tuples.status();
   for (const krb5_key_salt_tuple& tuple : *tuples) {
     absl::StatusOr<std::string> salt = SaltFor(*principal, tuple.ks_salttype);
-    if (!salt.ok()) continue;  // a kind of salt that no GCM key has
+    if (!salt.ok()) continue;  // a kind of salt that no key of ours has
     plan.keys.push_back({tuple.ks_enctype, tuple.ks_salttype, *std::move(salt), ""});
   }
   return plan;

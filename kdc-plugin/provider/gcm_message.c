@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-int gcm_enctype(krb5_enctype enctype)
-{
-    return enctype == ENCTYPE_AES128_GCM_PRIVATE || enctype == ENCTYPE_AES256_GCM_PRIVATE;
-}
-
 krb5_error_code gcm_lay_out(const mpc_sealed *sealed, const krb5_data *plain, krb5_data *message,
                             mpc_bytes *ciphertext)
 {

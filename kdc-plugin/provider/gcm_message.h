@@ -12,12 +12,7 @@
 #include <krb5/krb5.h>
 
 #include "kdc-plugin/client/mpc_client.h"
-
-#define ENCTYPE_AES128_GCM_PRIVATE (-24001)
-#define ENCTYPE_AES256_GCM_PRIVATE (-24002)
-
-/* Whether an enctype is one of the two; their checksum types have the same numbers. */
-int gcm_enctype(krb5_enctype enctype);
+#include "kdc-plugin/provider/enctypes.h"
 
 /* Lays out everything but the tag. Returns KRB5_BAD_MSIZE if the space in `message` is too small;
  * otherwise sets its length, and *ciphertext to the part that the tag is asked for. */

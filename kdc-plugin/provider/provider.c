@@ -6,6 +6,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "kdc-plugin/provider/enctypes.h"
 #include "kdc-plugin/provider/errors.h"
 #include "kdc-plugin/provider/gcm_message.h"
 #include "kdc-plugin/provider/process_client.h"
@@ -39,13 +40,23 @@ static krb5_error_code get_client(krb5_context context, const char *what, mpc_cl
 static krb5_error_code check_enctype(krb5_context context, krb5_enctype enctype,
                                      const krb5_data *handle)
 {
-    if (gcm_enctype(enctype) && handle->length == MPC_HANDLE_BYTES)
+    if ((gcm_enctype(enctype) || cts_enctype(enctype)) && handle->length == MPC_HANDLE_BYTES)
         return 0;
     if (context != NULL)
         krb5_set_error_message(context, KRB5_BAD_ENCTYPE,
-                               "a remote key of enctype %d; the MPC servers hold aes128-gcm and "
-                               "aes256-gcm keys only", (int)enctype);
+                               "a remote key of enctype %d; the MPC servers hold keys of "
+                               "aes128-gcm, aes256-gcm and the aes enctypes 17 to 20 only",
+                               (int)enctype);
     return KRB5_BAD_ENCTYPE;
+}
+
+static krb5_error_code wrong_size(krb5_context context, const char *what, size_t size,
+                                  krb5_enctype enctype)
+{
+    if (context != NULL)
+        krb5_set_error_message(context, KRB5_BAD_MSIZE, "%s: %lu bytes are none of enctype %d",
+                               what, (unsigned long)size, (int)enctype);
+    return KRB5_BAD_MSIZE;
 }
 
 /* Waits for a flight. On success *result belongs to it. */
@@ -62,6 +73,15 @@ static krb5_error_code land(krb5_context context, const char *what, flight *f,
 
 /* ---- decrypt ---- */
 
+/* The servers answer with keystream, or with the plain text. */
+static krb5_error_code take_plain(krb5_enctype enctype, const krb5_data *cipher,
+                                  const mpc_result *result, krb5_data *plain)
+{
+    if (gcm_enctype(enctype))
+        return gcm_open(cipher, result->open_keystream, plain);
+    return cts_take_plain(enctype, cipher, result->open_plaintext, plain);
+}
+
 static krb5_error_code open_alone(krb5_context context, mpc_client *client, const char *what,
                                   const mpc_job *job, const krb5_data *cipher, krb5_data *plain,
                                   uint64_t *job_id)
@@ -72,7 +92,7 @@ static krb5_error_code open_alone(krb5_context context, mpc_client *client, cons
 
     if (ret == 0) {
         *job_id = result->id;
-        ret = gcm_open(cipher, result->open_keystream, plain);
+        ret = take_plain(job->open->enctype, cipher, result, plain);
     }
     flight_release(f);
     return ret;
@@ -91,7 +111,7 @@ static krb5_error_code open_prepared(krb5_context context, mpc_client *client, c
     if (ret)
         return ret;
     *job_id = result->id;
-    return gcm_open(cipher, result->open_keystream, plain);
+    return take_plain(r->prepared.open.enctype, cipher, result, plain);
 }
 
 static krb5_error_code provider_decrypt(krb5_context context, void *moddata, krb5_enctype enctype,
@@ -100,7 +120,7 @@ static krb5_error_code provider_decrypt(krb5_context context, void *moddata, krb
 {
     const char *what = usage == USAGE_PREAUTH ? "verifying a pre-authentication"
                                               : "opening a ticket";
-    const mpc_open open = {handle_bytes(handle), (uint32_t)usage, bytes_of(cipher)};
+    const mpc_open open = {handle_bytes(handle), (uint32_t)usage, bytes_of(cipher), enctype};
     mpc_job job = {0};
     request *r = request_current(1);
     mpc_client *client;
@@ -112,8 +132,8 @@ static krb5_error_code provider_decrypt(krb5_context context, void *moddata, krb
         return ret;
     if (usage != USAGE_PREAUTH && usage != USAGE_TICKET)
         return not_in_table(context, "decrypting", usage);
-    if (gcm_plain_length(cipher) < 0)
-        return KRB5_BAD_MSIZE;
+    if (plain_length(enctype, cipher) < 0)
+        return wrong_size(context, what, cipher->length, enctype);
     ret = get_client(context, what, &client);
     if (ret)
         return ret;
@@ -132,7 +152,7 @@ static krb5_error_code provider_decrypt(krb5_context context, void *moddata, krb
         r->has_client = 1;
         memcpy(r->client, open.handle, MPC_HANDLE_BYTES);
     } else if (!r->is_as) {
-        request_remember_parent(r, open.handle, cipher);
+        request_remember_parent(r, enctype, open.handle, cipher);
     }
     return 0;
 }
@@ -204,7 +224,8 @@ static int plan_seal(const request *r, const mpc_seal *seal, mpc_open *parent, m
     }
     if (r == NULL || r->is_as || !r->parent.present)
         return 0;
-    *parent = (mpc_open){r->parent.handle, USAGE_TICKET, bytes_of(&r->parent.message)};
+    *parent = (mpc_open){r->parent.handle, USAGE_TICKET, bytes_of(&r->parent.message),
+                         r->parent.enctype};
     job->open = parent;
     job->operation = MPC_REISSUE_TICKET;
     return 1;
@@ -227,8 +248,10 @@ static krb5_error_code seal_alone(krb5_context context, mpc_client *client, cons
                              "services");
     f = flight_start(client, &job);
     ret = land(context, what, f, &result);
-    if (ret == 0)
+    if (ret == 0 && gcm_enctype(seal->enctype))
         ret = finish_seal(context, client, what, r, result, 0, 0, plain, message);
+    else if (ret == 0)
+        ret = cts_take_message(seal->enctype, plain, result->seals[0].message, message);
     flight_release(f);
     return ret;
 }
@@ -248,7 +271,7 @@ static krb5_error_code land_prepared(krb5_context context, mpc_client *client, c
     if ((*result)->verdict != MPC_OK && r->grant != 0)
         return KRB5_PLUGIN_NO_HANDLE;
     ret = land(context, what, r->prepared.flight, result);
-    if (ret == 0 && r->is_as)
+    if (ret == 0 && r->is_as && r->prepared.operation != MPC_SEAL_GRANTED)
         r->grant = (*result)->id;
     return ret;
 }
@@ -278,7 +301,8 @@ static krb5_error_code provider_encrypt(krb5_context context, void *moddata, krb
                                         const krb5_data *plain, krb5_data *message)
 {
     const char *what = usage == USAGE_TICKET ? "sealing a ticket" : "sealing a reply";
-    const mpc_seal seal = {handle_bytes(handle), (uint32_t)usage, plain->length};
+    const mpc_seal seal = {handle_bytes(handle), (uint32_t)usage, plain->length, enctype,
+                           cts_enctype(enctype) ? bytes_of(plain) : (mpc_bytes){NULL, 0}};
     request *r = request_current(0);
     mpc_client *client;
     krb5_error_code ret = check_enctype(context, enctype, handle);
@@ -303,10 +327,10 @@ static krb5_error_code provider_encrypt(krb5_context context, void *moddata, krb
 
 static krb5_error_code copy_mac(const mpc_result *result, krb5_data *out)
 {
-    if (out->length < sizeof(result->mac))
+    if (out->length < result->mac_size)
         return KRB5_BAD_MSIZE;
-    memcpy(out->data, result->mac, sizeof(result->mac));
-    out->length = sizeof(result->mac);
+    memcpy(out->data, result->mac, result->mac_size);
+    out->length = (unsigned int)result->mac_size;
     return 0;
 }
 
@@ -349,13 +373,13 @@ static krb5_error_code mac_alone(krb5_context context, mpc_client *client, const
     return ret;
 }
 
-/* A GMAC checksum type belongs to the enctype with its number. */
+/* Each enctype has one checksum type. */
 static krb5_error_code check_type(krb5_context context, krb5_enctype enctype,
                                   const krb5_data *handle, krb5_cksumtype type)
 {
     krb5_error_code ret = check_enctype(context, enctype, handle);
 
-    if (ret == 0 && type != enctype) {
+    if (ret == 0 && type != checksum_type_of(enctype)) {
         ret = KRB5_BAD_ENCTYPE;
         if (context != NULL)
             krb5_set_error_message(context, ret, "checksum type %d under a remote key of enctype "
@@ -370,7 +394,7 @@ static krb5_error_code provider_make_checksum(krb5_context context, void *moddat
                                               const krb5_data *input, krb5_data *out)
 {
     const char *what = "making a checksum";
-    const mpc_make_mac mac = {handle_bytes(handle), (uint32_t)usage, bytes_of(input)};
+    const mpc_make_mac mac = {handle_bytes(handle), (uint32_t)usage, bytes_of(input), enctype};
     request *r = request_current(0);
     mpc_client *client;
     krb5_error_code ret = check_type(context, enctype, handle, type);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kdc-plugin/provider/enctypes.h"
+
 request *request_current(int create)
 {
     void **slot = krb5_c_remote_key_host()->request_slot();
@@ -73,23 +75,27 @@ static int handle_of(const krb5_keyblock *key, uint8_t *handle)
     return 1;
 }
 
-static void fill_open(prepared_open *open, const uint8_t *handle, uint32_t usage,
-                      const krb5_data *message)
+static void fill_open(prepared_open *open, krb5_enctype enctype, const uint8_t *handle,
+                      uint32_t usage, const krb5_data *message)
 {
     if (!copy_data(message, &open->message))
         return;
     open->present = 1;
+    open->enctype = enctype;
     open->usage = usage;
     memcpy(open->handle, handle, MPC_HANDLE_BYTES);
 }
 
-static void add_seal(prepared_job *job, const uint8_t *handle, uint32_t usage, size_t size)
+/* Only of GCM keys: the others' ciphertext cannot be begun without the plaintext. */
+static void add_seal(prepared_job *job, krb5_enctype enctype, const uint8_t *handle,
+                     uint32_t usage, size_t size)
 {
     prepared_seal *seal = &job->seals[job->seal_count];
 
-    if (size > UINT32_MAX || job->seal_count == MPC_MAX_SEALS)
+    if (!gcm_enctype(enctype) || size > UINT32_MAX || job->seal_count == MPC_MAX_SEALS)
         return;
     memcpy(seal->handle, handle, MPC_HANDLE_BYTES);
+    seal->enctype = enctype;
     seal->usage = usage;
     seal->max_plaintext = (uint32_t)size;
     job->seal_count++;
@@ -114,6 +120,13 @@ static int find_client(request *r, const krb5_keyblock *reply_key)
     return remote;
 }
 
+/* The pre-authentication may have been verified before the hint: under another key of the client's
+ * than that of the reply. Its grant pays for the rest. */
+static enum mpc_operation login_operation(const request *r)
+{
+    return r->grant != 0 ? MPC_SEAL_GRANTED : MPC_LOGIN;
+}
+
 void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint)
 {
     prepared_job *job = &r->prepared;
@@ -126,18 +139,20 @@ void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint)
     r->tag_may_be_late = remote && hint->finish_with_reply; /* the reply comes by us */
     if (!r->has_client)
         return; /* nothing may be sealed for a client whom the servers do not know */
-    if (remote && hint->preauth_cipher != NULL)
-        fill_open(&job->open, r->client, USAGE_PREAUTH, hint->preauth_cipher);
+    if (remote && r->grant == 0 && hint->preauth_cipher != NULL)
+        fill_open(&job->open, hint->client_key->enctype, r->client, USAGE_PREAUTH,
+                  hint->preauth_cipher);
     if (handle_of(hint->ticket_key, ticket_key))
-        add_seal(job, ticket_key, USAGE_TICKET, hint->ticket_size);
+        add_seal(job, hint->ticket_key->enctype, ticket_key, USAGE_TICKET, hint->ticket_size);
     if (remote && hint->reply_size > 0)
-        add_seal(job, r->client, USAGE_AS_REPLY, hint->reply_size);
+        add_seal(job, hint->client_key->enctype, r->client, USAGE_AS_REPLY, hint->reply_size);
     if (remote && hint->as_req != NULL && copy_data(hint->as_req, &job->mac.data)) {
         job->mac.present = 1;
+        job->mac.enctype = hint->client_key->enctype;
         memcpy(job->mac.handle, r->client, MPC_HANDLE_BYTES);
     }
     if (job->seal_count > 0 || job->mac.present)
-        job->operation = MPC_LOGIN;
+        job->operation = login_operation(r);
     else if (job->open.present)
         job->operation = MPC_OPEN_PREAUTH;
 }
@@ -150,21 +165,20 @@ void request_take_tgs_hint(request *r, const krb5_remote_key_tgs_hint *hint)
     prepared_clear(job);
     if (hint->ticket_cipher == NULL || !handle_of(hint->tgt_key, tgt_key))
         return;
-    request_remember_parent(r, tgt_key, hint->ticket_cipher);
-    fill_open(&job->open, tgt_key, USAGE_TICKET, hint->ticket_cipher);
+    request_remember_parent(r, hint->tgt_key->enctype, tgt_key, hint->ticket_cipher);
+    fill_open(&job->open, hint->tgt_key->enctype, tgt_key, USAGE_TICKET, hint->ticket_cipher);
     if (!job->open.present)
         return;
-    job->operation = MPC_OPEN_TICKET;
-    if (handle_of(hint->ticket_key, ticket_key)) {
-        add_seal(job, ticket_key, USAGE_TICKET, hint->ticket_size);
-        job->operation = MPC_REISSUE_TICKET;
-    }
+    if (handle_of(hint->ticket_key, ticket_key))
+        add_seal(job, hint->ticket_key->enctype, ticket_key, USAGE_TICKET, hint->ticket_size);
+    job->operation = job->seal_count > 0 ? MPC_REISSUE_TICKET : MPC_OPEN_TICKET;
 }
 
-void request_remember_parent(request *r, const uint8_t *handle, const krb5_data *message)
+void request_remember_parent(request *r, krb5_enctype enctype, const uint8_t *handle,
+                             const krb5_data *message)
 {
     if (!r->parent.present)
-        fill_open(&r->parent, handle, USAGE_TICKET, message);
+        fill_open(&r->parent, enctype, handle, USAGE_TICKET, message);
 }
 
 int request_send_prepared(request *r, mpc_client *client)
@@ -179,20 +193,25 @@ int request_send_prepared(request *r, mpc_client *client)
     if (p->operation == 0 || p->flight != NULL)
         return p->flight != NULL;
     job.operation = p->operation;
-    if (p->operation == MPC_LOGIN || p->operation == MPC_OPEN_PREAUTH)
+    if (p->operation != MPC_OPEN_TICKET && p->operation != MPC_REISSUE_TICKET)
         job.client = r->client;
+    if (p->operation == MPC_SEAL_GRANTED)
+        job.grant = r->grant;
     if (p->open.present) {
         open = (mpc_open){p->open.handle, p->open.usage,
-                          {(uint8_t *)p->open.message.data, p->open.message.length}};
+                          {(uint8_t *)p->open.message.data, p->open.message.length},
+                          p->open.enctype};
         job.open = &open;
     }
     for (i = 0; i < p->seal_count; i++)
-        seals[i] = (mpc_seal){p->seals[i].handle, p->seals[i].usage, p->seals[i].max_plaintext};
+        seals[i] = (mpc_seal){p->seals[i].handle, p->seals[i].usage, p->seals[i].max_plaintext,
+                              p->seals[i].enctype, {NULL, 0}};
     job.seals = seals;
     job.seal_count = p->seal_count;
     if (p->mac.present) {
         mac = (mpc_make_mac){p->mac.handle, USAGE_AS_REQ_CHECKSUM,
-                             {(uint8_t *)p->mac.data.data, p->mac.data.length}};
+                             {(uint8_t *)p->mac.data.data, p->mac.data.length},
+                             p->mac.enctype};
         job.make_mac = &mac;
     }
     p->flight = flight_start(client, &job);

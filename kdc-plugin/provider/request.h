@@ -6,7 +6,8 @@
  * operations that follow are matched against its parts: same handle, same usage, same input, room
  * enough. What does not match gets a job of its own, for which the request keeps what the closed
  * table asks for: the client's handle, the grant of a verified pre-authentication, the parent
- * ticket.
+ * ticket. So does a seal under a key of enctypes 17 to 20, always: it needs its plaintext, which is
+ * not known when the hint comes.
  */
 #ifndef KDC_PLUGIN_PROVIDER_REQUEST_H_
 #define KDC_PLUGIN_PROVIDER_REQUEST_H_
@@ -27,12 +28,14 @@ enum {
 typedef struct prepared_open {
     int present;
     uint8_t handle[MPC_HANDLE_BYTES];
+    krb5_enctype enctype;
     uint32_t usage;
     krb5_data message;
 } prepared_open;
 
-typedef struct prepared_seal {
+typedef struct prepared_seal { /* of a GCM enctype */
     uint8_t handle[MPC_HANDLE_BYTES];
+    krb5_enctype enctype;
     uint32_t usage;
     uint32_t max_plaintext;
     int used; /* a seal gives one ciphertext */
@@ -41,6 +44,7 @@ typedef struct prepared_seal {
 typedef struct prepared_mac {
     int present;
     uint8_t handle[MPC_HANDLE_BYTES];
+    krb5_enctype enctype;
     krb5_data data;
 } prepared_mac;
 
@@ -85,7 +89,8 @@ void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint);
 void request_take_tgs_hint(request *r, const krb5_remote_key_tgs_hint *hint);
 
 /* Remembers the parent ticket, unless one is known. */
-void request_remember_parent(request *r, const uint8_t *handle, const krb5_data *message);
+void request_remember_parent(request *r, krb5_enctype enctype, const uint8_t *handle,
+                             const krb5_data *message);
 
 /* Sends the prepared job if it has not been sent. Returns 0 if there is none, or no memory. */
 int request_send_prepared(request *r, mpc_client *client);

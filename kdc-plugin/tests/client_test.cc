@@ -2,8 +2,11 @@
 #include "kdc-plugin/client/mpc_client.h"
 
 #include <atomic>
+#include <bit>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -11,6 +14,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kdc-plugin/tests/cts_oracle.h"
 #include "kdc-plugin/tests/fake_realm.h"
 
 namespace mpckdc::test {
@@ -31,8 +35,8 @@ struct Answer {
   mpc_verdict verdict = MPC_OK;
   std::string detail;
   uint64_t id = 0;
-  std::string open;
-  std::vector<std::string> nonces, headers, keystreams;
+  std::string open, plain;
+  std::vector<std::string> nonces, headers, keystreams, messages;
   std::string mac;
 };
 
@@ -46,12 +50,14 @@ class Inbox {
     a.id = r->id;
     if (r->verdict == MPC_OK) {
       a.open = Text(r->open_keystream);
+      a.plain = Text(r->open_plaintext);
       for (size_t i = 0; i < r->seal_count; ++i) {
         a.nonces.emplace_back(reinterpret_cast<const char*>(r->seals[i].nonce), 12);
         a.headers.push_back(Text(r->seals[i].header));
         a.keystreams.push_back(Text(r->seals[i].keystream));
+        a.messages.push_back(Text(r->seals[i].message));
       }
-      a.mac.assign(reinterpret_cast<const char*>(r->mac), sizeof(r->mac));
+      a.mac.assign(reinterpret_cast<const char*>(r->mac), r->mac_size);
     }
     mpc_result_free(r);
     auto* inbox = static_cast<Inbox*>(arg);
@@ -121,9 +127,10 @@ class ClientTest : public ::testing::Test {
 
   void SubmitLogin(const std::string& preauth, Inbox* inbox) {
     const std::string as_req = "the AS-REQ";
-    const mpc_open open = {U8(user_), 1, Bytes(preauth)};
-    const mpc_seal seals[2] = {{U8(tgs_), 2, 200}, {U8(user_), 3, 300}};
-    const mpc_make_mac mac = {U8(user_), 56, Bytes(as_req)};
+    const mpc_open open = {U8(user_), 1, Bytes(preauth), kEnctypeAes256Gcm};
+    const mpc_seal seals[2] = {{U8(tgs_), 2, 200, kEnctypeAes256Gcm, {nullptr, 0}},
+                               {U8(user_), 3, 300, kEnctypeAes256Gcm, {nullptr, 0}}};
+    const mpc_make_mac mac = {U8(user_), 56, Bytes(as_req), kEnctypeAes256Gcm};
     mpc_job job = {};
     job.operation = MPC_LOGIN;
     job.client = U8(user_);
@@ -439,6 +446,232 @@ TEST_F(ClientTest, StopFailsWhatIsPending) {
   StopClient();
   for (const Answer& a : inbox.Wait(10)) EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
 }
+
+// What the servers got before there were other enctypes, byte for byte.
+TEST_F(ClientTest, GcmJobsAreTheSameForAllAndHoldNothingNew) {
+  StartClient();
+  std::mutex mutex;
+  std::vector<std::string> jobs;
+  for (auto& party : realm_.parties) {
+    party->behaviour.received = [&](const v1::Job& job) {
+      std::lock_guard<std::mutex> lock(mutex);
+      jobs.push_back(job.SerializeAsString());
+    };
+  }
+  const std::string preauth = Preauth();
+  const Answer a = Login(preauth);
+  ASSERT_EQ(a.verdict, MPC_OK) << a.detail;
+  v1::Job expected;
+  expected.set_id(a.id);
+  expected.set_operation(v1::OPERATION_LOGIN);
+  expected.set_deadline_ms(1500);
+  expected.set_client(user_);
+  v1::Open* open = expected.add_opens();
+  open->set_handle(user_);
+  open->set_usage(1);
+  open->set_message(preauth);
+  v1::Seal* ticket = expected.add_seals();
+  ticket->set_handle(tgs_);
+  ticket->set_usage(2);
+  ticket->set_max_plaintext(200);
+  v1::Seal* reply = expected.add_seals();
+  reply->set_handle(user_);
+  reply->set_usage(3);
+  reply->set_max_plaintext(300);
+  v1::MakeMac* mac = expected.add_make_macs();
+  mac->set_handle(user_);
+  mac->set_usage(56);
+  mac->set_data("the AS-REQ");
+  EXPECT_THAT(jobs, ::testing::ElementsAre(expected.SerializeAsString(),
+                                           expected.SerializeAsString(),
+                                           expected.SerializeAsString()));
+}
+
+TEST_F(ClientTest, PartsOfEnctypesThatNobodyHoldsAreNotSent) {
+  StartClient();
+  WaitUntilUp();
+  const int before = realm_.oracle->jobs();
+  const std::string text = "text";
+  const mpc_open open = {U8(user_), 1, Bytes(text), 23};
+  const mpc_make_mac mac = {U8(user_), 56, Bytes(text), 0};
+  const mpc_seal no_plaintext = {U8(user_), 3, 4, kEnctypeAes256Sha1, {nullptr, 0}};
+  const mpc_seal needless = {U8(user_), 3, 4, kEnctypeAes256Gcm, Bytes(text)};
+  std::vector<mpc_job> jobs(4);
+  jobs[0].open = &open;
+  jobs[1].make_mac = &mac;
+  jobs[2].seals = &no_plaintext;
+  jobs[3].seals = &needless;
+  jobs[2].seal_count = jobs[3].seal_count = 1;
+  for (mpc_job& job : jobs) {
+    job.operation = MPC_LOGIN;
+    job.client = U8(user_);
+    Inbox inbox;
+    mpc_client_submit(client_, &job, Inbox::Done, &inbox);
+    const Answer a = inbox.Wait(1)[0];
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+    EXPECT_THAT(a.detail, HasSubstr("enctype"));
+  }
+  EXPECT_EQ(realm_.oracle->jobs(), before);
+}
+
+// A client whose key is of 17 to 20, and krbtgt's of GCM.
+class CtsClientTest : public ClientTest, public ::testing::WithParamInterface<int32_t> {
+ protected:
+  CtsClientTest()
+      : base_(FindEnctype(GetParam())->key_bytes, 'c'),
+        bob_(realm_.AddKey(GetParam(), "bob@EXAMPLE.COM", base_, v1::KEY_CLASS_USER)) {}
+
+  std::string Preauth(const std::string& text) {
+    return CtsSeal(GetParam(), base_, 1, enroll::RandomIdentifier(), text);
+  }
+  Answer Begin(const std::string& preauth) {
+    const std::string as_req = "the AS-REQ";
+    const mpc_open open = {U8(bob_), 1, Bytes(preauth), GetParam()};
+    const mpc_seal seal = {U8(tgs_), 2, 200, kEnctypeAes256Gcm, {nullptr, 0}};
+    const mpc_make_mac mac = {U8(bob_), 56, Bytes(as_req), GetParam()};
+    mpc_job job = {};
+    job.operation = MPC_LOGIN;
+    job.client = U8(bob_);
+    job.open = &open;
+    job.seals = &seal;
+    job.seal_count = 1;
+    job.make_mac = &mac;
+    Inbox inbox;
+    mpc_client_submit(client_, &job, Inbox::Done, &inbox);
+    return inbox.Wait(1)[0];
+  }
+  void SubmitReply(uint64_t grant, const std::string& text, Inbox* inbox) {
+    const mpc_seal seal = {U8(bob_), 3, static_cast<uint32_t>(text.size()), GetParam(),
+                           Bytes(text)};
+    mpc_job job = {};
+    job.operation = MPC_SEAL_GRANTED;
+    job.client = U8(bob_);
+    job.grant = grant;
+    job.seals = &seal;
+    job.seal_count = 1;
+    mpc_client_submit(client_, &job, Inbox::Done, inbox);
+  }
+  Answer Reply(uint64_t grant, const std::string& text) {
+    Inbox inbox;
+    SubmitReply(grant, text, &inbox);
+    return inbox.Wait(1)[0];
+  }
+
+  std::string base_, bob_;
+};
+
+TEST_P(CtsClientTest, LoginGivesPlaintextChecksumAndMessage) {
+  StartClient();
+  const Answer a = Begin(Preauth("a timestamp"));
+  ASSERT_EQ(a.verdict, MPC_OK) << a.detail;
+  EXPECT_EQ(a.plain, "a timestamp");
+  EXPECT_EQ(a.open, "");
+  EXPECT_EQ(a.keystreams[0].size(), 216u);
+  EXPECT_EQ(a.messages[0], "");
+  EXPECT_EQ(a.mac, CtsChecksum(GetParam(), base_, 56, "the AS-REQ"));
+  for (size_t size : {0, 1, 15, 16, 17, 32, 279}) {
+    const std::string text(size, 'r');
+    const Answer reply = Reply(a.id, text);
+    ASSERT_EQ(reply.verdict, MPC_OK) << reply.detail;
+    std::string opened;
+    EXPECT_TRUE(CtsOpen(GetParam(), base_, 3, reply.messages[0], &opened));
+    EXPECT_EQ(opened, text);
+    EXPECT_EQ(reply.keystreams[0], "");
+  }
+}
+
+TEST_P(CtsClientTest, AWrongPasswordIsTold) {
+  StartClient();
+  const std::string wrong = CtsSeal(GetParam(), std::string(base_.size(), 'w'), 1,
+                                    enroll::RandomIdentifier(), "a timestamp");
+  EXPECT_EQ(Begin(wrong).verdict, MPC_BAD_TAG);
+}
+
+int BitsSet(const std::string& bytes) {
+  int bits = 0;
+  for (char c : bytes) bits += std::popcount(static_cast<uint8_t>(c));
+  return bits;
+}
+
+// The plaintext is always the same and as far from random as can be.
+TEST_P(CtsClientTest, NoServerLearnsAnythingOfAPlaintext) {
+  StartClient(20000);
+  const Answer a = Begin(Preauth("a timestamp"));
+  ASSERT_EQ(a.verdict, MPC_OK) << a.detail;
+  constexpr size_t kJobs = 200;
+  const std::string text(64, '\0');
+  Inbox inbox;
+  for (size_t i = 0; i < kJobs; ++i) SubmitReply(a.id, text, &inbox);
+  for (const Answer& reply : inbox.Wait(kJobs)) ASSERT_EQ(reply.verdict, MPC_OK) << reply.detail;
+  const auto all = realm_.oracle->plaintext_shares();
+  ASSERT_EQ(all.size(), kJobs);
+  std::set<std::string> different;
+  for (size_t server = 0; server < 3; ++server) {
+    int bits = 0;
+    for (const auto& shares : all) {
+      bits += BitsSet(shares[server]);
+      different.insert(shares[server]);
+      EXPECT_EQ(Xor(Xor(shares[0], shares[1]), shares[2]), text);
+    }
+    // Of 102,400 fair bits half are set, within six deviations of 160.
+    EXPECT_NEAR(bits, 51200, 960) << "server " << server;
+  }
+  EXPECT_EQ(different.size(), 3 * kJobs) << "no share comes twice, none is the plaintext";
+}
+
+TEST_P(CtsClientTest, AnswersOfWrongSizeAreAnOutage) {
+  StartClient();
+  const Answer good = Begin(Preauth("first"));
+  ASSERT_EQ(good.verdict, MPC_OK) << good.detail;
+  using Change = std::function<void(v1::JobAnswer&)>;
+  for (const Change& change : std::vector<Change>{
+           [](v1::JobAnswer& a) { a.mutable_opens(0)->mutable_plaintext_share()->append("x"); },
+           [](v1::JobAnswer& a) { a.mutable_opens(0)->clear_plaintext_share(); },
+           [](v1::JobAnswer& a) { a.mutable_opens(0)->set_keystream_share("keystream"); },
+           [](v1::JobAnswer& a) { a.mutable_make_macs(0)->mutable_tag_share()->pop_back(); },
+           [](v1::JobAnswer& a) { a.mutable_make_macs(0)->set_nonce(std::string(12, 'n')); },
+           [](v1::JobAnswer& a) { a.mutable_seals(0)->set_message_share("a message"); }}) {
+    realm_.parties[1]->behaviour.job = change;
+    const Answer a = Begin(Preauth("a timestamp"));
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+    EXPECT_THAT(a.detail, HasSubstr("wrong size"));
+  }
+  for (const Change& change : std::vector<Change>{
+           [](v1::JobAnswer& a) { a.mutable_seals(0)->mutable_message_share()->append("x"); },
+           [](v1::JobAnswer& a) { a.mutable_seals(0)->clear_message_share(); },
+           [](v1::JobAnswer& a) { a.mutable_seals(0)->set_header("header"); },
+           [](v1::JobAnswer& a) { a.mutable_seals(0)->set_keystream_share("keystream"); }}) {
+    realm_.parties[1]->behaviour.job = change;
+    const Answer a = Reply(good.id, "the reply");
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+    EXPECT_THAT(a.detail, HasSubstr("wrong size"));
+  }
+}
+
+// The parts of a job differ from server to server only in the shares.
+TEST_P(CtsClientTest, OnlyTheSharesDiffer) {
+  StartClient();
+  const Answer good = Begin(Preauth("first"));
+  ASSERT_EQ(good.verdict, MPC_OK) << good.detail;
+  std::mutex mutex;
+  std::vector<v1::Job> jobs;
+  for (auto& party : realm_.parties) {
+    party->behaviour.received = [&](const v1::Job& job) {
+      std::lock_guard<std::mutex> lock(mutex);
+      jobs.push_back(job);
+    };
+  }
+  ASSERT_EQ(Reply(good.id, "the reply").verdict, MPC_OK);
+  ASSERT_EQ(jobs.size(), 3u);
+  EXPECT_EQ(jobs[0].seals(0).max_plaintext(), 9u);
+  for (v1::Job& job : jobs) job.mutable_seals(0)->clear_plaintext_share();
+  EXPECT_EQ(jobs[0].SerializeAsString(), jobs[1].SerializeAsString());
+  EXPECT_EQ(jobs[0].SerializeAsString(), jobs[2].SerializeAsString());
+}
+
+INSTANTIATE_TEST_SUITE_P(Enctypes, CtsClientTest,
+                         ::testing::Values(kEnctypeAes128Sha1, kEnctypeAes256Sha1,
+                                           kEnctypeAes128Sha256, kEnctypeAes256Sha384));
 
 TEST_F(ClientTest, AdminStoresKeysOnAllThreeAndDeletesThem) {
   const auto admin = realm_.authority.Issue("admin", "kadmind");

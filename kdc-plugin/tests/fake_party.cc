@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/enroll/certificate.h"
 #include "mpc-server/enroll/fake_admin_service.h"
 
@@ -84,6 +85,7 @@ grpc::Status FakeParty::Serve(
   int jobs = 0;
   while (stream->Read(&message)) {
     if (message.jobs_size() > 0) ++behaviour.messages;
+    if (message.jobs_size() > 0 && message.tags_size() > 0) ++behaviour.mixed_messages;
     jobs += message.jobs_size();
     const int limit = behaviour.close_after_jobs;
     if (limit > 0 && jobs >= limit) {
@@ -102,6 +104,7 @@ grpc::Status FakeParty::Serve(
 v1::ServerMessage FakeParty::Process(const std::string& session, const v1::KdcMessage& message) {
   v1::ServerMessage answers;
   for (const v1::Job& job : message.jobs()) {
+    behaviour.received(job);
     v1::JobAnswer* answer = answers.add_jobs();
     *answer = oracle_->Answer(party_, session, job);
     behaviour.job(*answer);
@@ -173,7 +176,7 @@ void FakeParty::CommitOne(const std::string& handle) {
   const v1::KeyInfo& info = shares[0].info();
   std::string base;
   if (shares[0].base_x().empty()) {
-    base.resize(info.enctype() == -24001 ? 16 : 32);
+    base.resize(FindEnctype(info.enctype())->key_bytes);
     randombytes_buf(base.data(), base.size());
   } else {
     base = enroll::JoinForTest({shares[0].base_x(), shares[1].base_x(), shares[2].base_x()},

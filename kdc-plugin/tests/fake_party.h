@@ -42,12 +42,14 @@ class Hook {
 
 struct Behaviour {
   Hook<v1::Welcome> welcome;
+  Hook<const v1::Job> received;
   Hook<v1::JobAnswer> job;
   Hook<v1::TagAnswer> tag;
   std::atomic<int> delay_ms{0};
   std::atomic<bool> silent{false};       // reads, never answers
   std::atomic<int> close_after_jobs{0};  // ends the stream when this many have come
   std::atomic<int> messages{0};          // with jobs, received
+  std::atomic<int> mixed_messages{0};    // those with tag requests, too
   std::atomic<int> streams{0};           // accepted
 };
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "kdc-plugin/tests/fake_party.h"
+#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/enroll/package.h"
 #include "mpc-server/enroll/test_identity.h"
 
@@ -46,11 +47,16 @@ class FakeRealm {
   // A key that the oracle knows; returns its handle.
   std::string AddKey(const std::string& principal, const std::string& base, v1::KeyClass key_class,
                      v1::Gate gate = v1::GATE_TIMESTAMP) {
+    return AddKey(base.size() == 16 ? kEnctypeAes128Gcm : kEnctypeAes256Gcm, principal, base,
+                  key_class, gate);
+  }
+  std::string AddKey(int32_t enctype, const std::string& principal, const std::string& base,
+                     v1::KeyClass key_class, v1::Gate gate = v1::GATE_TIMESTAMP) {
     v1::KeyInfo info;
     info.set_handle(enroll::RandomIdentifier());
     info.set_principal(principal);
     info.set_kvno(1);
-    info.set_enctype(base.size() == 16 ? -24001 : -24002);
+    info.set_enctype(enctype);
     info.set_key_class(key_class);
     info.set_gate(gate);
     oracle->SetKey(info, base);

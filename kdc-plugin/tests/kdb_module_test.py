@@ -41,6 +41,12 @@ def free_port():
     raise RuntimeError("no free ports on the loopback interface")
 
 
+GCM = ("aes256-gcm", "aes128-gcm")
+STOCK = ("aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha1-96", "aes256-cts-hmac-sha384-192",
+         "aes128-cts-hmac-sha256-128")
+SIX = GCM + STOCK
+
+
 class FakeServers:
     """Three servers in one process: mpckdc_fake_servers."""
 
@@ -67,7 +73,7 @@ class FakeServers:
 class Realm:
     """A realm in a temporary directory, with the module around db2 or klmdb."""
 
-    def __init__(self, servers, wrapped, extra_kdc_conf="", extra_db=""):
+    def __init__(self, servers, wrapped, extra_kdc_conf="", extra_db="", enctypes=GCM):
         self.servers = servers
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="mpckdc-kdb-"))
         self.kdc_port, self.kadmin_port, self.kpasswd_port = (free_port() for _ in range(3))
@@ -101,7 +107,7 @@ class Realm:
         key_stash_file = {self.dir}/stash
         acl_file = {self.dir}/kadm5.acl
         master_key_type = aes256-cts
-        supported_enctypes = aes256-gcm:normal aes128-gcm:normal
+        supported_enctypes = {" ".join(f"{name}:normal" for name in enctypes)}
         kadmind_listen = 127.0.0.1:{self.kadmin_port}
         kpasswd_listen = 127.0.0.1:{self.kpasswd_port}
         max_renewable_life = 7d
@@ -357,12 +363,99 @@ def test_outage_changes_nothing(realm, servers, all_up):
 
 
 def test_enctypes_the_servers_cannot_hold_are_refused(realm):
-    text = realm.local("addprinc -e aes256-cts:normal -pw secret dave", ok=False)
+    text = realm.local("addprinc -e camellia256-cts:normal -pw secret dave", ok=False)
     assert "supported_enctypes = aes256-gcm:normal" in text
     realm.local("addprinc -e aes256-cts:normal -randkey host/old.example.com")
     assert "does not exist" in realm.local("getprinc dave", ok=False)
     text = realm.local(f"cpw -pw secret krbtgt/{REALM}", ok=False)
     assert "drawn by the MPC servers" in text
+
+
+@pytest.fixture(scope="module")
+def six(servers):
+    """A realm whose users have keys for stock clients, too."""
+    r = Realm(servers, "klmdb", enctypes=SIX, extra_db="mpc_protect = HTTP/*")
+    r.create()
+    yield r
+    r.close()
+
+
+def test_one_password_all_its_enctypes(six, servers):
+    six.local("addprinc -pw secret alice")
+    handles = six.handles("alice")
+    assert [h["enctype"] for h in handles] == [-24002, -24001, 18, 17, 20, 19]
+    on_servers = {k["handle"]: k for k in servers.keys("alice")}
+    assert {on_servers[h["handle"]]["enctype"] for h in handles} == {h["enctype"] for h in handles}
+    # What any client computes from the password, by stock krb5's own code.
+    keytab = six.dir / "alice.keytab"
+    adds = "".join(f"addent -password -p alice -k 1 -e {name}\nsecret\n" for name in STOCK)
+    six.run("ktutil", input=adds + f"wkt {keytab}\n")
+    listing = six.run("klist", "-keK", keytab)
+    bases = {h["enctype"]: servers.tell("base " + h["handle"]) for h in handles}
+    assert all(f"(0x{base})" in listing for base in bases.values())
+    assert bases[-24002] == bases[18] and bases[-24001] == bases[17]
+    assert len(set(bases.values())) == 4
+    entry = six.dump_entry("alice")
+    assert not any(base in entry for base in bases.values())
+
+
+def test_new_passwords_and_random_keys_of_all_enctypes(six, servers):
+    six.local("addprinc -pw secret bob")
+    first = six.handles("bob")
+    six.local("cpw -keepold -pw other bob")
+    both = six.handles("bob")
+    assert len(both) == 12 and {h["kvno"] for h in both} == {1, 2}
+    six.local("cpw -randkey bob")
+    drawn = six.handles("bob")
+    assert len(drawn) == 6 and {h["kvno"] for h in drawn} == {3}
+    assert {k["handle"] for k in servers.keys("bob")} == {h["handle"] for h in drawn}
+    # Nothing of one random key is in another.
+    assert len({servers.tell("base " + h["handle"]) for h in drawn}) == 6
+    assert {h["handle"] for h in first}.isdisjoint({h["handle"] for h in drawn})
+    assert "mpc-admin randkey" in six.local(f"ktadd -norandkey -k {six.dir}/no bob", ok=False)
+    six.local("addprinc -e aes256-sha2:normal,aes128-cts:normal -pw secret carol")
+    assert [h["enctype"] for h in six.handles("carol")] == [20, 17]
+    # What the servers do not hold is refused with all the rest.
+    assert "mpc_local" in six.local("addprinc -e aes256-cts:normal,camellia128-cts:normal "
+                                    "-pw secret dan", ok=False)
+    assert six.handles("dan") == [] and servers.keys("dan") == []
+
+
+def test_outage_keeps_all_enctypes(six, servers, all_up):
+    six.local("addprinc -pw secret erin")
+    before = six.dump_entry("erin")
+    servers.tell("stop 2")
+    assert "nothing was changed" in six.local("cpw -pw other erin", ok=False)
+    assert six.dump_entry("erin") == before
+
+
+def test_krbtgt_has_gcm_keys_alone(six, servers):
+    """supported_enctypes is for everybody; no client ever uses krbtgt's key."""
+    assert {h["enctype"] for h in six.handles(f"krbtgt/{REALM}")} == {-24002, -24001}
+    six.local(f"cpw -randkey -keepold krbtgt/{REALM}")
+    handles = six.handles(f"krbtgt/{REALM}")
+    assert {h["enctype"] for h in handles} == {-24002, -24001} and len(handles) == 4
+    text = six.local(f"cpw -randkey -e aes256-cts:normal krbtgt/{REALM}", ok=False)
+    assert "supported_enctypes" in text
+    assert six.handles(f"krbtgt/{REALM}") == handles
+
+
+def test_protected_services_seal_tickets(six, servers):
+    six.local("addprinc -pw secret HTTP/www.example.com")
+    keys = servers.keys("HTTP/www.example.com")
+    assert len(keys) == 6 and {k["class"] for k in keys} == {3}
+    assert {k["class"] for k in servers.keys("kadmin/admin")} == {3}
+
+
+def test_mpc_kdb_plans_all_enctypes(six):
+    plans = six.kdb("plan-many", "--create", input='"gus"\n"HTTP/x.org"\n').splitlines()
+    for plan in map(json.loads, plans):
+        assert [e["enctype"] for e in plan["enctypes"]] == [-24002, -24001, 18, 17, 20, 19]
+    keys = [dict(e, handle=f"{i + 100:032x}") for i, e in enumerate(plan["enctypes"])]
+    line = json.dumps({"principal": "gus", "kvno": 4, "keys": keys})
+    assert json.loads(six.kdb("set-handles-many", input=line + "\n")) == {}
+    assert [h["handle"] for h in six.handles("gus")] == [k["handle"] for k in keys]
+    six.kdb("delete", "gus")
 
 
 def test_cross_realm_keys_follow_their_enctype(realm):

@@ -4,16 +4,20 @@
 #include <openssl/evp.h>
 #include <sodium.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kdc-plugin/tests/cts_oracle.h"
+#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/enroll/usage_keys.h"
 
 namespace mpckdc::test {
 namespace {
 
 constexpr size_t kZero = 16;
+constexpr std::chrono::seconds kPatience(2);  // for a plaintext's shares at the other servers
 
 const unsigned char* U8(const std::string& s) {
   return reinterpret_cast<const unsigned char*>(s.data());
@@ -149,12 +153,34 @@ std::string Oracle::HeaderFor(const v1::Job& job, const v1::Seal& seal) {
   if (infos_[seal.handle()].key_class() != v1::KEY_CLASS_TGS || seal.usage() != 2) return "";
   if (job.operation() == v1::OPERATION_REISSUE_TICKET) {
     std::string header, plain;
-    OpenMessage(bases_[job.opens(0).handle()], 2, job.opens(0).message(), &header, &plain);
+    Open(job.opens(0), &header, &plain);
     return header;
   }
   const uint64_t now = static_cast<uint64_t>(time(nullptr));
   return std::string(1, '\x01') + PrincipalId(infos_[job.client()].principal()) +
          BigEndian(now, 4) + BigEndian(now + 7 * 86400, 4) + BigEndian(job.id(), 8);
+}
+
+bool Oracle::Open(const v1::Open& open, std::string* header, std::string* plain) {
+  const std::string& base = bases_[open.handle()];
+  const int32_t enctype = EnctypeOf(open.handle());
+  if (FindEnctype(enctype)->is_gcm()) {
+    return OpenMessage(base, open.usage(), open.message(), header, plain);
+  }
+  header->clear();
+  return CtsOpen(enctype, base, open.usage(), open.message(), plain);
+}
+
+bool Oracle::Verify(const v1::VerifyMac& mac) {
+  const std::string& base = bases_[mac.handle()];
+  const int32_t enctype = EnctypeOf(mac.handle());
+  if (!FindEnctype(enctype)->is_gcm()) {
+    return mac.checksum() == CtsChecksum(enctype, base, mac.usage(), mac.data());
+  }
+  const std::string nonce = mac.checksum().substr(0, 12);
+  return mac.checksum().size() == 28 &&
+         GcmEncrypt(UsageKey(base, mac.usage()), nonce, mac.data(), "").tag ==
+             mac.checksum().substr(12);
 }
 
 v1::Verdict Oracle::Judge(const std::string& session, const v1::Job& job, std::string* detail) {
@@ -166,20 +192,11 @@ v1::Verdict Oracle::Judge(const std::string& session, const v1::Job& job, std::s
   }
   std::string header, plain;
   for (const auto& part : job.opens()) {
-    if (!OpenMessage(bases_[part.handle()], part.usage(), part.message(), &header, &plain)) {
-      return v1::VERDICT_BAD_TAG;
-    }
-    if (part.usage() == 1 && !replays_.insert(part.message().substr(0, 12)).second) {
-      return v1::VERDICT_REPLAY;
-    }
+    if (!Open(part, &header, &plain)) return v1::VERDICT_BAD_TAG;
+    if (part.usage() == 1 && !replays_.insert(part.message()).second) return v1::VERDICT_REPLAY;
   }
   for (const auto& part : job.verify_macs()) {
-    const std::string nonce = part.checksum().substr(0, 12);
-    if (part.checksum().size() != 28 ||
-        GcmEncrypt(UsageKey(bases_[part.handle()], part.usage()), nonce, part.data(), "").tag !=
-            part.checksum().substr(12)) {
-      return v1::VERDICT_BAD_TAG;
-    }
+    if (!Verify(part)) return v1::VERDICT_BAD_TAG;
   }
   if (job.operation() == v1::OPERATION_SEAL_GRANTED) {
     auto grant = done_.find({session, job.grant()});
@@ -196,9 +213,62 @@ v1::Verdict Oracle::Judge(const std::string& session, const v1::Job& job, std::s
   return v1::VERDICT_OK;
 }
 
-Oracle::Done Oracle::Compute(const std::string& session, const v1::Job& job) {
-  Done done;
-  done.job = job.SerializeAsString();
+void Oracle::AddOpen(const v1::Open& open, Done& done) {
+  std::string header, plain;
+  Open(open, &header, &plain);
+  const bool gcm = FindEnctype(EnctypeOf(open.handle()))->is_gcm();
+  // The keystream is what the ciphertext and the plaintext differ by.
+  const auto shares =
+      Split(gcm ? Xor(open.message().substr(13 + header.size() + kZero, plain.size()), plain)
+                : plain);
+  for (int i = 0; i < 3; ++i) {
+    v1::OpenAnswer* answer = done.answers[i].add_opens();
+    gcm ? answer->set_keystream_share(shares[i]) : answer->set_plaintext_share(shares[i]);
+  }
+}
+
+void Oracle::AddSeal(const v1::Job& job, int index, Done& done) {
+  const v1::Seal& seal = job.seals(index);
+  const std::string& base = bases_[seal.handle()];
+  const int32_t enctype = EnctypeOf(seal.handle());
+  if (!FindEnctype(enctype)->is_gcm()) {
+    const std::array<std::string, 3>& plain = done.plaintexts[static_cast<size_t>(index)];
+    const auto shares = Split(CtsSeal(enctype, base, seal.usage(), Random(kConfounderBytes),
+                                      Xor(Xor(plain[0], plain[1]), plain[2])));
+    for (int i = 0; i < 3; ++i) done.answers[i].add_seals()->set_message_share(shares[i]);
+    done.seals.emplace_back();  // no tag to ask for
+    return;
+  }
+  Sealed sealed{UsageKey(base, seal.usage()), NextNonce(), HeaderFor(job, seal), "", "", {}, {}};
+  sealed.keystream =
+      GcmEncrypt(sealed.key, sealed.nonce, "", std::string(kZero + seal.max_plaintext(), '\0'))
+          .ciphertext;
+  const auto shares = Split(sealed.keystream);
+  for (int i = 0; i < 3; ++i) {
+    v1::SealAnswer* answer = done.answers[i].add_seals();
+    answer->set_nonce(sealed.nonce);
+    answer->set_header(sealed.header);
+    answer->set_keystream_share(shares[i]);
+  }
+  done.seals.push_back(std::move(sealed));
+}
+
+void Oracle::AddMac(const v1::MakeMac& mac, Done& done) {
+  const std::string& base = bases_[mac.handle()];
+  const int32_t enctype = EnctypeOf(mac.handle());
+  const bool gcm = FindEnctype(enctype)->is_gcm();
+  const std::string nonce = gcm ? NextNonce() : "";
+  const auto shares =
+      Split(gcm ? GcmEncrypt(UsageKey(base, mac.usage()), nonce, mac.data(), "").tag
+                : CtsChecksum(enctype, base, mac.usage(), mac.data()));
+  for (int i = 0; i < 3; ++i) {
+    v1::MakeMacAnswer* answer = done.answers[i].add_make_macs();
+    answer->set_nonce(nonce);
+    answer->set_tag_share(shares[i]);
+  }
+}
+
+void Oracle::Compute(const std::string& session, const v1::Job& job, Done& done) {
   std::string detail;
   const v1::Verdict verdict = Judge(session, job, &detail);
   for (v1::JobAnswer& answer : done.answers) {
@@ -206,55 +276,64 @@ Oracle::Done Oracle::Compute(const std::string& session, const v1::Job& job) {
     answer.set_verdict(verdict);
     answer.set_detail(detail);
   }
-  if (verdict != v1::VERDICT_OK) return done;
+  done.computed = true;
+  if (verdict != v1::VERDICT_OK) return;
   done.leaves_grant = job.operation() == v1::OPERATION_LOGIN ||
                       job.operation() == v1::OPERATION_OPEN_PREAUTH;
-  for (const auto& open : job.opens()) {
-    const size_t hl = static_cast<uint8_t>(open.message()[12]);
-    const size_t text = open.message().size() - 13 - hl - 16;
-    const auto shares = Split(GcmEncrypt(UsageKey(bases_[open.handle()], open.usage()),
-                                         open.message().substr(0, 12), "",
-                                         std::string(text, '\0'))
-                                  .ciphertext.substr(kZero));
-    for (int i = 0; i < 3; ++i) done.answers[i].add_opens()->set_keystream_share(shares[i]);
+  for (const auto& open : job.opens()) AddOpen(open, done);
+  for (int i = 0; i < job.seals_size(); ++i) AddSeal(job, i, done);
+  for (const auto& mac : job.make_macs()) AddMac(mac, done);
+}
+
+// Notes what a party got of the plaintexts, and waits for the others'. False if one is missing, or a
+// seal has a share that its enctype does not ask for or one of another length.
+bool Oracle::Receive(int party, const v1::Job& job, std::unique_lock<std::mutex>& lock,
+                     Done& done) {
+  bool wanted = false;
+  done.plaintexts.resize(static_cast<size_t>(job.seals_size()));
+  for (int i = 0; i < job.seals_size(); ++i) {
+    const v1::Seal& seal = job.seals(i);
+    const Enctype* enctype = FindEnctype(EnctypeOf(seal.handle()));
+    const bool cts = enctype != nullptr && !enctype->is_gcm();
+    if (seal.plaintext_share().size() != (cts ? seal.max_plaintext() : 0)) return false;
+    wanted |= cts;
+    done.plaintexts[static_cast<size_t>(i)][static_cast<size_t>(party)] = seal.plaintext_share();
   }
-  for (const auto& seal : job.seals()) {
-    Sealed sealed{UsageKey(bases_[seal.handle()], seal.usage()), NextNonce(),
-                  HeaderFor(job, seal), "", "", {}, {}};
-    sealed.keystream = GcmEncrypt(sealed.key, sealed.nonce, "",
-                                  std::string(kZero + seal.max_plaintext(), '\0'))
-                           .ciphertext;
-    const auto shares = Split(sealed.keystream);
-    for (int i = 0; i < 3; ++i) {
-      v1::SealAnswer* answer = done.answers[i].add_seals();
-      answer->set_nonce(sealed.nonce);
-      answer->set_header(sealed.header);
-      answer->set_keystream_share(shares[i]);
-    }
-    done.seals.push_back(std::move(sealed));
-  }
-  for (const auto& mac : job.make_macs()) {
-    const std::string nonce = NextNonce();
-    const auto shares =
-        Split(GcmEncrypt(UsageKey(bases_[mac.handle()], mac.usage()), nonce, mac.data(), "").tag);
-    for (int i = 0; i < 3; ++i) {
-      v1::MakeMacAnswer* answer = done.answers[i].add_make_macs();
-      answer->set_nonce(nonce);
-      answer->set_tag_share(shares[i]);
+  done.received.insert(party);
+  received_.notify_all();
+  return !wanted || received_.wait_for(lock, kPatience, [&] { return done.received.size() == 3; });
+}
+
+std::vector<std::array<std::string, 3>> Oracle::plaintext_shares() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::array<std::string, 3>> all;
+  for (const auto& [id, done] : done_) {
+    for (const auto& shares : done.plaintexts) {
+      if (!shares[0].empty()) all.push_back(shares);
     }
   }
-  return done;
+  return all;
 }
 
 v1::JobAnswer Oracle::Answer(int party, const std::string& session, const v1::Job& job) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  auto [place, fresh] = done_.try_emplace({session, job.id()});
-  if (fresh) place->second = Compute(session, job);
-  if (place->second.job == job.SerializeAsString()) return place->second.answers[party];
+  v1::Job common = job;
+  for (v1::Seal& seal : *common.mutable_seals()) seal.clear_plaintext_share();
   v1::JobAnswer answer;
   answer.set_id(job.id());
-  answer.set_verdict(v1::VERDICT_INCONSISTENT);
-  return answer;
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto [place, fresh] = done_.try_emplace({session, job.id()});
+  Done& done = place->second;
+  if (fresh) done.job = common.SerializeAsString();
+  if (done.job != common.SerializeAsString()) {
+    answer.set_verdict(v1::VERDICT_INCONSISTENT);
+    return answer;
+  }
+  if (!Receive(party, job, lock, done)) {
+    answer.set_verdict(v1::VERDICT_MALFORMED);
+    return answer;
+  }
+  if (!done.computed) Compute(session, common, done);
+  return done.answers[party];
 }
 
 v1::TagAnswer Oracle::Tag(int party, const std::string& session, const v1::TagRequest& request) {

@@ -5,11 +5,13 @@
 #define KDC_PLUGIN_TESTS_ORACLE_H_
 
 #include <array>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "proto/admin.pb.h"
 #include "proto/kdc_key.pb.h"
@@ -33,8 +35,9 @@ std::string SealMessage(const std::string& base, uint32_t usage, const std::stri
 bool OpenMessage(const std::string& base, uint32_t usage, const std::string& message,
                  std::string* header, std::string* plain);
 
-// The keys and the state that the three servers would share. Every job is computed when the first
-// server gets it; the others are given their shares of the same result.
+// The keys and the state that the three servers would share. A job is computed when the first server
+// gets it; the others are given their shares of the same result. A job with shares of a plaintext
+// waits until all three have come.
 class Oracle {
  public:
   explicit Oracle(std::string realm) : realm_(std::move(realm)) {}
@@ -49,6 +52,8 @@ class Oracle {
   v1::TagAnswer Tag(int party, const std::string& session, const v1::TagRequest& request);
 
   int jobs();  // computed so far
+  // What the servers got of each plaintext that was sealed, in the order of the jobs.
+  std::vector<std::array<std::string, 3>> plaintext_shares();
 
  private:
   struct Sealed {
@@ -61,19 +66,30 @@ class Oracle {
     std::set<int> asked;
   };
   struct Done {
-    std::string job;  // serialised, as first received
+    std::string job;  // serialised, as first received, without the shares
+    std::set<int> received;                // by these parties
     std::array<v1::JobAnswer, 3> answers;
+    bool computed = false;
+    std::vector<std::array<std::string, 3>> plaintexts;  // by seal
     std::vector<Sealed> seals;
     bool leaves_grant = false;
   };
 
-  Done Compute(const std::string& session, const v1::Job& job);
+  int32_t EnctypeOf(const std::string& handle) { return infos_[handle].enctype(); }
+  bool Open(const v1::Open& open, std::string* header, std::string* plain);
+  bool Verify(const v1::VerifyMac& mac);
+  void AddOpen(const v1::Open& open, Done& done);
+  void AddSeal(const v1::Job& job, int index, Done& done);
+  void AddMac(const v1::MakeMac& mac, Done& done);
+  bool Receive(int party, const v1::Job& job, std::unique_lock<std::mutex>& lock, Done& done);
+  void Compute(const std::string& session, const v1::Job& job, Done& done);
   v1::Verdict Judge(const std::string& session, const v1::Job& job, std::string* detail);
   std::string HeaderFor(const v1::Job& job, const v1::Seal& seal);
   std::string NextNonce();
 
   const std::string realm_;
   std::mutex mutex_;
+  std::condition_variable received_;
   std::map<std::string, v1::KeyInfo> infos_;
   std::map<std::string, std::string> bases_;
   std::map<std::pair<std::string, uint64_t>, Done> done_;

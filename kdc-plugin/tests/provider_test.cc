@@ -5,6 +5,7 @@
 #include <krb5/krb5.h>
 #include <krb5/remote_key_plugin.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -88,14 +89,14 @@ class ProviderTest : public ::testing::Test {
     request_pointer = nullptr;
   }
 
-  krb5_keyblock Reference(const std::string& handle) {
+  krb5_keyblock Reference(const std::string& handle, krb5_enctype enctype = -24002) {
     krb5_keyblock key = {};
     const krb5_data data = View(handle);
-    EXPECT_EQ(krb5_c_make_remote_key(context_, -24002, &data, &key), 0);
+    EXPECT_EQ(krb5_c_make_remote_key(context_, enctype, &data, &key), 0);
     return key;
   }
-  static krb5_keyblock Local(const std::string& base) {
-    return {KV5M_KEYBLOCK, -24002, static_cast<unsigned>(base.size()),
+  static krb5_keyblock Local(const std::string& base, krb5_enctype enctype = -24002) {
+    return {KV5M_KEYBLOCK, enctype, static_cast<unsigned>(base.size()),
             reinterpret_cast<krb5_octet*>(const_cast<char*>(base.data()))};
   }
 
@@ -104,7 +105,7 @@ class ProviderTest : public ::testing::Test {
     size_t length = 0;
     EXPECT_EQ(krb5_c_encrypt_key_length(context_, &key, plain.size(), &length), 0);
     out->assign(length, '\0');
-    krb5_enc_data cipher = {0, -24002, 0, View(*out)};
+    krb5_enc_data cipher = {0, key.enctype, 0, View(*out)};
     const krb5_data input = View(plain);
     const krb5_error_code code = krb5_c_encrypt(context_, &key, usage, nullptr, &input, &cipher);
     out->resize(code == 0 ? cipher.ciphertext.length : 0);
@@ -113,29 +114,37 @@ class ProviderTest : public ::testing::Test {
   krb5_error_code Decrypt(const krb5_keyblock& key, int usage, const std::string& message,
                           std::string* out) {
     out->assign(message.size(), '\0');
-    krb5_enc_data cipher = {0, -24002, 0, View(message)};
+    krb5_enc_data cipher = {0, key.enctype, 0, View(message)};
     krb5_data plain = View(*out);
     const krb5_error_code code = krb5_c_decrypt(context_, &key, usage, nullptr, &cipher, &plain);
     out->resize(code == 0 ? plain.length : 0);
     return code;
   }
-  std::string Sealed(const std::string& base, int usage, const std::string& plain) {
+  std::string Sealed(const std::string& base, int usage, const std::string& plain,
+                     krb5_enctype enctype = -24002) {
     std::string message;
-    EXPECT_EQ(Encrypt(Local(base), usage, plain, &message), 0);
+    EXPECT_EQ(Encrypt(Local(base, enctype), usage, plain, &message), 0);
     return message;
+  }
+  static krb5_cksumtype ChecksumType(krb5_enctype enctype) {
+    if (enctype == kEnctypeAes128Sha1) return CKSUMTYPE_HMAC_SHA1_96_AES128;
+    if (enctype == kEnctypeAes256Sha1) return CKSUMTYPE_HMAC_SHA1_96_AES256;
+    return enctype;
   }
   std::string Checksum(const krb5_keyblock& key, int usage, const std::string& data,
                        krb5_error_code* code) {
     krb5_checksum sum = {};
     const krb5_data input = View(data);
-    *code = krb5_c_make_checksum(context_, -24002, &key, usage, &input, &sum);
+    *code = krb5_c_make_checksum(context_, 0, &key, usage, &input, &sum);
+    EXPECT_EQ(sum.checksum_type, *code == 0 ? ChecksumType(key.enctype) : 0);
     std::string out(reinterpret_cast<char*>(sum.contents), *code == 0 ? sum.length : 0);
     krb5_free_checksum_contents(context_, &sum);
     return out;
   }
   krb5_error_code Verify(const krb5_keyblock& key, int usage, const std::string& data,
                          const std::string& checksum, bool* valid) {
-    krb5_checksum sum = {KV5M_CHECKSUM, -24002, static_cast<unsigned>(checksum.size()),
+    krb5_checksum sum = {KV5M_CHECKSUM, ChecksumType(key.enctype),
+                         static_cast<unsigned>(checksum.size()),
                          reinterpret_cast<krb5_octet*>(const_cast<char*>(checksum.data()))};
     const krb5_data input = View(data);
     krb5_boolean result = 0;
@@ -147,9 +156,13 @@ class ProviderTest : public ::testing::Test {
 
   void HintAs(const std::string& preauth, size_t ticket, size_t reply,
               const std::string& as_req = "", bool finish_with_reply = false) {
+    HintAs(user_, preauth, ticket, reply, as_req, finish_with_reply);
+  }
+  void HintAs(const krb5_keyblock& client, const std::string& preauth, size_t ticket, size_t reply,
+              const std::string& as_req, bool finish_with_reply) {
     const krb5_data cipher = View(preauth), request = View(as_req);
     const krb5_remote_key_as_hint hint = {
-        &user_, preauth.empty() ? nullptr : &cipher, &tgs_,
+        &client, preauth.empty() ? nullptr : &cipher, &tgs_,
         ticket, reply, as_req.empty() ? nullptr : &request, finish_with_reply};
     krb5_c_remote_key_hint_as(context_, &hint);
   }
@@ -486,6 +499,291 @@ TEST_F(ProviderTest, ARequestMayEndBeforeItsJob) {
   for (auto& party : realm_.parties) party->behaviour.delay_ms = 100;
   HintAs(Sealed(user_base_, 1, "a timestamp"), 100, 100);
   EndRequest();
+}
+
+// A client and a service whose keys are of 17 to 20; krbtgt's is of GCM.
+class CtsProviderTest : public ProviderTest, public ::testing::WithParamInterface<int32_t> {
+ protected:
+  CtsProviderTest()
+      : enctype_(GetParam()),
+        bob_base_(FindEnctype(enctype_)->key_bytes, 'b'),
+        web_base_(FindEnctype(enctype_)->key_bytes, 'w'),
+        bob_handle_(realm_.AddKey(enctype_, "bob@EXAMPLE.COM", bob_base_, v1::KEY_CLASS_USER)),
+        web_handle_(realm_.AddKey(enctype_, "HTTP/web@EXAMPLE.COM", web_base_,
+                                  v1::KEY_CLASS_SERVICE)) {
+    bob_ = Reference(bob_handle_, enctype_);
+    web_ = Reference(web_handle_, enctype_);
+  }
+  ~CtsProviderTest() override {
+    EndRequest();
+    krb5_free_keyblock_contents(context_, &bob_);
+    krb5_free_keyblock_contents(context_, &web_);
+  }
+
+  std::string Preauth() { return Sealed(bob_base_, 1, "a timestamp", enctype_); }
+  // A TGT under krbtgt's GCM key, by a login that is over.
+  std::string Tgt() {
+    std::string plain, tgt;
+    EXPECT_EQ(Decrypt(bob_, 1, Preauth(), &plain), 0);
+    EXPECT_EQ(Encrypt(tgs_, 2, "the TGT", &tgt), 0);
+    EndRequest();
+    return tgt;
+  }
+  void ExpectOpens(const std::string& base, int usage, const std::string& message,
+                   const std::string& text) {
+    std::string opened;
+    EXPECT_EQ(Decrypt(Local(base, enctype_), usage, message, &opened), 0);
+    EXPECT_EQ(opened, text);
+  }
+
+  const krb5_enctype enctype_;
+  std::string bob_base_, web_base_, bob_handle_, web_handle_;
+  krb5_keyblock bob_ = {}, web_ = {};
+};
+
+// Pre-authentication, ticket and checksum in the job of the hint, the reply when it exists; the
+// ticket's tag leaves with the reply's job.
+TEST_P(CtsProviderTest, ALoginIsTwoJobs) {
+  const std::string preauth = Preauth(), text(279, 'r');
+  std::string plain, ticket, reply, opened;
+  in_slice = true;
+  HintAs(bob_, preauth, 100, text.size(), "the request", true);
+  ASSERT_EQ(Decrypt(bob_, 1, preauth, &plain), 0);
+  EXPECT_EQ(plain, "a timestamp");
+  krb5_error_code code;
+  const std::string checksum = Checksum(bob_, 56, "the request", &code);
+  ASSERT_EQ(code, 0);
+  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
+  EXPECT_EQ(ticket.substr(ticket.size() - 16), std::string(16, '\0')) << "its tag was waited for";
+  EXPECT_EQ(realm_.oracle->jobs(), 1);
+  ASSERT_EQ(Encrypt(bob_, 3, text, &reply), 0);
+  EXPECT_EQ(realm_.oracle->jobs(), 2);
+  for (const auto& party : realm_.parties) EXPECT_EQ(party->behaviour.mixed_messages, 1);
+  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), 0);
+  EXPECT_EQ(opened, "ticket part");
+  ExpectOpens(bob_base_, 3, reply, text);
+  bool valid = false;
+  EXPECT_EQ(Verify(Local(bob_base_, enctype_), 56, "the request", checksum, &valid), 0);
+  EXPECT_TRUE(valid);
+}
+
+TEST_P(CtsProviderTest, WithoutHintsEverythingWorks) {
+  std::string plain, ticket, reply;
+  ASSERT_EQ(Decrypt(bob_, 1, Preauth(), &plain), 0);
+  ASSERT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
+  ASSERT_EQ(Encrypt(bob_, 3, "reply", &reply), 0);
+  krb5_error_code code;
+  const std::string checksum = Checksum(bob_, 56, "the request", &code);  // not announced
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(checksum.size(), FindEnctype(enctype_)->mac_bytes);
+  EXPECT_EQ(realm_.oracle->jobs(), 4);
+  ExpectOpens(bob_base_, 3, reply, "reply");
+}
+
+TEST_P(CtsProviderTest, ALoginThatNeedsNoPreauth) {
+  realm_.oracle->SetGate(bob_handle_, v1::GATE_NONE);
+  HintAs(bob_, "", 100, 100, "the request", false);
+  EXPECT_EQ(realm_.oracle->jobs(), 0) << "nothing is sent before it is needed";
+  std::string ticket, reply;
+  ASSERT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
+  ASSERT_EQ(Encrypt(bob_, 3, "reply", &reply), 0);
+  EXPECT_EQ(realm_.oracle->jobs(), 2);
+  ExpectOpens(bob_base_, 3, reply, "reply");
+  EndRequest();
+  // The reply alone: the ticket's key is local.
+  ASSERT_EQ(Encrypt(bob_, 3, "reply", &reply), 0);
+  ExpectOpens(bob_base_, 3, reply, "reply");
+}
+
+// A client that proves itself by one key and asks for the reply under another.
+TEST_P(CtsProviderTest, TheGrantOfAnotherKeyPaysForTheHint) {
+  std::atomic<int> refused{0};
+  realm_.parties[0]->behaviour.job = [&](v1::JobAnswer& a) {
+    refused += a.verdict() != v1::VERDICT_OK;
+  };
+  const std::string other =
+      realm_.AddKey("bob@EXAMPLE.COM", std::string(32, 'o'), v1::KEY_CLASS_USER);
+  krb5_keyblock gcm = Reference(other);
+  std::string plain, ticket, reply, opened;
+  ASSERT_EQ(Decrypt(bob_, 1, Preauth(), &plain), 0);
+  HintAs(gcm, "", 100, 100, "the request", false);
+  ASSERT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
+  ASSERT_EQ(Encrypt(gcm, 3, "reply", &reply), 0);
+  krb5_error_code code;
+  EXPECT_EQ(Checksum(gcm, 56, "the request", &code).size(), 28u);
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(realm_.oracle->jobs(), 2);
+  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(Decrypt(Local(std::string(32, 'o')), 3, reply, &opened), 0);
+  EXPECT_EQ(opened, "reply");
+  krb5_free_keyblock_contents(context_, &gcm);
+  realm_.parties[0]->behaviour.job = nullptr;
+}
+
+TEST_P(CtsProviderTest, OnlyAWrongKeyIsAWrongPassword) {
+  std::string plain;
+  const std::string wrong =
+      Sealed(std::string(bob_base_.size(), 'x'), 1, "a timestamp", enctype_);
+  HintAs(bob_, wrong, 100, 100, "", false);
+  EXPECT_EQ(Decrypt(bob_, 1, wrong, &plain), KRB5KRB_AP_ERR_BAD_INTEGRITY);
+  EndRequest();
+  std::string altered = Preauth();
+  altered[altered.size() / 2] ^= 1;
+  EXPECT_EQ(Decrypt(bob_, 1, altered, &plain), KRB5KRB_AP_ERR_BAD_INTEGRITY);
+  EndRequest();
+  realm_.parties[1]->behaviour.job = [](v1::JobAnswer& a) { a.set_verdict(v1::VERDICT_BAD_TAG); };
+  EXPECT_EQ(Decrypt(bob_, 1, Preauth(), &plain), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  realm_.parties[1]->behaviour.job = [](v1::JobAnswer& a) {
+    a.mutable_opens(0)->mutable_plaintext_share()->append("x");
+  };
+  EXPECT_EQ(Decrypt(bob_, 1, Preauth(), &plain), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  EXPECT_EQ(plain, "");
+}
+
+TEST_P(CtsProviderTest, AnOutageOfTheReplyLeavesNothing) {
+  const std::string preauth = Preauth();
+  std::string plain, ticket, reply;
+  HintAs(bob_, preauth, 100, 100, "", true);
+  ASSERT_EQ(Decrypt(bob_, 1, preauth, &plain), 0);
+  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
+  realm_.parties[2]->behaviour.job = [](v1::JobAnswer& a) {
+    a.mutable_seals(0)->mutable_message_share()->pop_back();
+  };
+  EXPECT_EQ(Encrypt(bob_, 3, "the reply", &reply), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  EXPECT_EQ(reply, "");
+}
+
+TEST_P(CtsProviderTest, MessagesThatAreTooShortAreNotSent) {
+  std::string plain;
+  const size_t around = kConfounderBytes + FindEnctype(enctype_)->mac_bytes;
+  const krb5_error_code code = Decrypt(web_, 2, std::string(around - 1, 'm'), &plain);
+  EXPECT_EQ(code, KRB5_BAD_MSIZE);
+  EXPECT_EQ(realm_.oracle->jobs(), 0);
+  bool valid = true;
+  const std::string tag(FindEnctype(enctype_)->mac_bytes - 1, 't');
+  EXPECT_EQ(Verify(web_, 17, "PAC", tag, &valid), KRB5_BAD_MSIZE);
+  EXPECT_FALSE(valid);
+  EXPECT_EQ(realm_.oracle->jobs(), 0);
+  EXPECT_EQ(Decrypt(web_, 2, std::string(around, 'm'), &plain), KRB5KRB_AP_ERR_BAD_INTEGRITY);
+}
+
+// What kadmin/changepw's tickets are: made by AS.
+TEST_P(CtsProviderTest, ATicketUnderAServiceKeyByAs) {
+  const std::string preauth = Preauth();
+  const krb5_data cipher = View(preauth);
+  const krb5_remote_key_as_hint hint = {&bob_, &cipher, &web_, 100, 100, nullptr, 1};
+  krb5_c_remote_key_hint_as(context_, &hint);
+  std::string plain, ticket, reply;
+  ASSERT_EQ(Decrypt(bob_, 1, preauth, &plain), 0);
+  ASSERT_EQ(Encrypt(web_, 2, "the ticket", &ticket), 0);
+  ASSERT_EQ(Encrypt(bob_, 3, "the reply", &reply), 0);
+  EXPECT_EQ(realm_.oracle->jobs(), 3);
+  ExpectOpens(web_base_, 2, ticket, "the ticket");
+  ExpectOpens(bob_base_, 3, reply, "the reply");
+}
+
+TEST_P(CtsProviderTest, ATicketUnderAServiceKeyByTgs) {
+  const std::string tgt = Tgt();
+  const int before = realm_.oracle->jobs();
+  const krb5_data cipher = View(tgt);
+  const krb5_remote_key_tgs_hint hint = {&tgs_, &cipher, &web_, 100};
+  krb5_c_remote_key_hint_tgs(context_, &hint);
+  std::string plain, ticket;
+  ASSERT_EQ(Decrypt(tgs_, 2, tgt, &plain), 0);
+  EXPECT_EQ(plain, "the TGT");
+  krb5_error_code code;
+  const std::string sum = Checksum(web_, 17, "PAC", &code);
+  ASSERT_EQ(code, 0);
+  ASSERT_EQ(Encrypt(web_, 2, "the ticket", &ticket), 0);
+  EXPECT_EQ(realm_.oracle->jobs(), before + 3) << "open, checksum, open again and seal";
+  ExpectOpens(web_base_, 2, ticket, "the ticket");
+  bool valid = false;
+  EXPECT_EQ(Verify(Local(web_base_, enctype_), 17, "PAC", sum, &valid), 0);
+  EXPECT_TRUE(valid);
+}
+
+TEST_P(CtsProviderTest, ATicketUnderAServiceKeyIsOpened) {
+  std::string plain;
+  const std::string ticket = Sealed(web_base_, 2, "evidence", enctype_);
+  ASSERT_EQ(Decrypt(web_, 2, ticket, &plain), 0);
+  EXPECT_EQ(plain, "evidence");
+}
+
+// A cross-realm key: class tgs, and a ticket without header.
+TEST_P(CtsProviderTest, ATicketUnderACrossRealmKey) {
+  const std::string base(FindEnctype(enctype_)->key_bytes, 'x');
+  krb5_keyblock cross = Reference(
+      realm_.AddKey(enctype_, "krbtgt/OTHER@EXAMPLE.COM", base, v1::KEY_CLASS_TGS), enctype_);
+  const std::string tgt = Tgt();
+  std::string plain, ticket;
+  ASSERT_EQ(Decrypt(tgs_, 2, tgt, &plain), 0);
+  ASSERT_EQ(Encrypt(cross, 2, "a referral", &ticket), 0);
+  ExpectOpens(base, 2, ticket, "a referral");
+  EndRequest();
+  ASSERT_EQ(Decrypt(cross, 2, ticket, &plain), 0);
+  EXPECT_EQ(plain, "a referral");
+  krb5_free_keyblock_contents(context_, &cross);
+}
+
+TEST_P(CtsProviderTest, PacChecksumsAreMadeAndVerified) {
+  krb5_error_code code;
+  const std::string sum = Checksum(web_, 17, "PAC", &code);
+  ASSERT_EQ(code, 0);
+  bool valid = false;
+  EXPECT_EQ(Verify(Local(web_base_, enctype_), 17, "PAC", sum, &valid), 0);
+  EXPECT_TRUE(valid);
+  EXPECT_EQ(Verify(web_, 17, "PAC", sum, &valid), 0);
+  EXPECT_TRUE(valid);
+  EXPECT_EQ(Verify(web_, 17, "other", sum, &valid), 0);
+  EXPECT_FALSE(valid);
+  // A checksum of another enctype's type.
+  const std::string input = "PAC";
+  const krb5_data data = View(input);
+  krb5_checksum out = {};
+  EXPECT_NE(krb5_c_make_checksum(context_, -24002, &web_, 17, &data, &out), 0);
+}
+
+TEST_P(CtsProviderTest, PiecesOfMessages) {
+  const std::string tgt = Tgt();
+  std::string plain, text = "in pieces";
+  ASSERT_EQ(Decrypt(tgs_, 2, tgt, &plain), 0);
+  std::string header(kConfounderBytes, '\0'), trailer(FindEnctype(enctype_)->mac_bytes, '\0');
+  krb5_crypto_iov iov[3] = {{KRB5_CRYPTO_TYPE_HEADER, View(header)},
+                            {KRB5_CRYPTO_TYPE_DATA, View(text)},
+                            {KRB5_CRYPTO_TYPE_TRAILER, View(trailer)}};
+  ASSERT_EQ(krb5_c_encrypt_iov(context_, &web_, 2, nullptr, iov, 3), 0);
+  ExpectOpens(web_base_, 2, header + text + trailer, "in pieces");
+  ASSERT_EQ(krb5_c_decrypt_iov(context_, &web_, 2, nullptr, iov, 3), 0);
+  EXPECT_EQ(text, "in pieces");
+}
+
+TEST_P(CtsProviderTest, WhatTheKdcMustNotHaveItDoesNotGet) {
+  EXPECT_FALSE(krb5_c_key_has_prf(&bob_));
+  const std::string seed = "constant";
+  std::string prf(64, '\0');
+  const krb5_data input = View(seed);
+  size_t length = 0;
+  ASSERT_EQ(krb5_c_prf_length(context_, enctype_, &length), 0);
+  krb5_data output = {KV5M_DATA, static_cast<unsigned>(length), prf.data()};
+  EXPECT_NE(krb5_c_prf(context_, &bob_, const_cast<krb5_data*>(&input), &output), 0);
+  std::string out;
+  EXPECT_EQ(Encrypt(bob_, 1, "a timestamp", &out), KRB5KDC_ERR_POLICY);
+  EXPECT_EQ(Decrypt(bob_, 3, Sealed(bob_base_, 3, "a reply", enctype_), &out), KRB5KDC_ERR_POLICY);
+  EXPECT_EQ(realm_.oracle->jobs(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Enctypes, CtsProviderTest,
+                         ::testing::Values(kEnctypeAes128Sha1, kEnctypeAes256Sha1,
+                                           kEnctypeAes128Sha256, kEnctypeAes256Sha384));
+
+TEST_F(ProviderTest, KeysThatNobodyHoldsAreNamed) {
+  krb5_keyblock rc4 = Reference(user_handle_, ENCTYPE_ARCFOUR_HMAC);
+  std::string plain;
+  const krb5_error_code code = Decrypt(rc4, 1, std::string(60, 'm'), &plain);
+  EXPECT_EQ(code, KRB5_BAD_ENCTYPE);
+  EXPECT_THAT(Message(code), HasSubstr("enctype 23"));
+  EXPECT_EQ(realm_.oracle->jobs(), 0);
+  krb5_free_keyblock_contents(context_, &rc4);
 }
 
 TEST_F(ProviderTest, AnotherRealmInTheSameProcessIsRefused) {

@@ -131,7 +131,7 @@ class BulkEnroll {
   absl::StatusOr<Chunk> Plan(absl::Span<std::pair<std::string, enroll::KeytabKeys>> some);
   absl::Status PlanOne(const std::string& principal, absl::StatusOr<KdbPlan> plan,
                        enroll::KeytabKeys keytab, Chunk* chunk);
-  absl::StatusOr<v1::Gate> GateOf(const std::string& principal, bool has_old);
+  absl::StatusOr<Powers> PowersOf(const std::string& principal, bool has_old);
   absl::Status ToServers(Chunk* chunk);
   void StartWriting(Chunk chunk);
   absl::Status FinishWriting();
@@ -144,7 +144,7 @@ class BulkEnroll {
   enroll::AdminServers& servers_;
   const enroll::PackageSigner& signer_;
   Tally tally_;
-  std::optional<std::map<std::string, v1::Gate>> gates_;  // of the keys that are replaced
+  std::optional<std::map<std::string, v1::KeyInfo>> present_;  // each one's newest key, if replaced
   size_t total_ = 0;
   absl::Time start_ = absl::Now();
   InterruptGuard interrupt_;
@@ -174,25 +174,22 @@ absl::StatusOr<KeytabEntries> BulkEnroll::Choose(
 
 // ---- Planning: what the keys should look like, and the keys ----
 
-// The gate of the keys that are replaced, the newest's; all of them are read once.
-absl::StatusOr<v1::Gate> BulkEnroll::GateOf(const std::string& principal, bool has_old) {
-  if (session_.options().gate.has_value()) return *session_.options().gate;
-  if (!has_old) return v1::GATE_TIMESTAMP;
-  if (!gates_.has_value()) {
+// Gate and class of the keys that are replaced; all of them are read once.
+absl::StatusOr<Powers> BulkEnroll::PowersOf(const std::string& principal, bool has_old) {
+  if (!has_old) return PowersFor(session_.options(), principal, {});
+  if (!present_.has_value()) {
     absl::StatusOr<std::vector<v1::KeyInfo>> keys =
         servers_.at(0).ListKeys("", /*staged=*/false, session_.config().timeout);
     if (!keys.ok()) return keys.status();
-    std::map<std::string, uint32_t> newest;
-    gates_.emplace();
-    for (const v1::KeyInfo& key : *keys) {
-      uint32_t& kvno = newest[key.principal()];
-      if (key.kvno() < kvno) continue;
-      kvno = key.kvno();
-      (*gates_)[key.principal()] = key.gate();
+    present_.emplace();
+    for (v1::KeyInfo& key : *keys) {
+      v1::KeyInfo& newest = (*present_)[key.principal()];
+      if (key.kvno() >= newest.kvno()) newest = std::move(key);
     }
   }
-  const auto found = gates_->find(principal);
-  return found == gates_->end() ? v1::GATE_TIMESTAMP : found->second;
+  const auto found = present_->find(principal);
+  if (found == present_->end()) return PowersFor(session_.options(), principal, {});
+  return PowersFor(session_.options(), principal, absl::MakeConstSpan(&found->second, 1));
 }
 
 // An error is this principal's alone, or Unavailable.
@@ -207,8 +204,8 @@ absl::Status BulkEnroll::PlanOne(const std::string& principal, absl::StatusOr<Kd
   absl::StatusOr<const KdbEntries*> entries = session_.ReadKdb();
   if (!entries.ok()) return entries.status();
   const std::vector<std::string> old = HandlesOf(**entries, principal);
-  absl::StatusOr<v1::Gate> gate = GateOf(principal, !old.empty());
-  if (!gate.ok()) return gate.status();
+  absl::StatusOr<Powers> powers = PowersOf(principal, !old.empty());
+  if (!powers.ok()) return powers.status();
   absl::StatusOr<std::vector<KdbKey>> planned = PlannedKeys(session_, *plan);
   if (!planned.ok()) return planned.status();
   KdbNewKeys fresh = {principal, std::max(keytab.kvno, plan->kvno_next), {}, false};
@@ -218,7 +215,7 @@ absl::Status BulkEnroll::PlanOne(const std::string& principal, absl::StatusOr<Kd
   std::vector<enroll::PlainKey> plain;
   for (NewKey& key : *keys) {
     key.kdb.handle = enroll::RandomIdentifier();
-    plain.push_back({InfoOf(principal, fresh.kvno, *gate, key.kdb), std::move(key.base)});
+    plain.push_back({InfoOf(principal, fresh.kvno, *powers, key.kdb), std::move(key.base)});
     if (absl::Status s = enroll::CheckKeyInfo(plain.back().info, servers_.realm()); !s.ok()) {
       return s;
     }

@@ -2,6 +2,7 @@
 #include "mpc-server/admin/names.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -23,6 +24,36 @@ size_t RealmSeparator(absl::string_view name) {
     }
   }
   return found;
+}
+
+// First components whose principals are services; as in kdc-plugin/kdb-module/classify.c.
+constexpr absl::string_view kServiceNames[] = {
+    "HTTP", "afs", "cifs", "dns", "DNS", "ftp", "host", "imap", "kiprop", "ldap", "nfs",
+    "pop",  "postgres", "rcmd", "smtp", "WELLKNOWN"};
+
+// The name's components, still quoted, without the realm.
+std::vector<absl::string_view> Components(absl::string_view name) {
+  name = name.substr(0, RealmSeparator(name));
+  std::vector<absl::string_view> components;
+  size_t start = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '\\') {
+      ++i;
+    } else if (name[i] == '/') {
+      components.push_back(name.substr(start, i - start));
+      start = i + 1;
+    }
+  }
+  components.push_back(name.substr(start));
+  return components;
+}
+
+bool IsServiceLike(absl::string_view principal) {
+  const std::vector<absl::string_view> components = Components(principal);
+  if (components.size() < 2) return false;
+  return absl::StrContains(components[1], '.') ||
+         std::find(std::begin(kServiceNames), std::end(kServiceNames), components[0]) !=
+             std::end(kServiceNames);
 }
 
 }  // namespace
@@ -61,9 +92,19 @@ std::string KeyClassName(v1::KeyClass key_class) {
   }
 }
 
+absl::StatusOr<v1::KeyClass> KeyClassFromName(absl::string_view name) {
+  for (const v1::KeyClass key_class : {v1::KEY_CLASS_USER, v1::KEY_CLASS_SERVICE}) {
+    if (name == KeyClassName(key_class)) return key_class;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown class \"", name, "\": expected user or service"));
+}
+
 v1::KeyClass KeyClassOf(absl::string_view principal) {
   if (absl::StartsWith(principal, "krbtgt/")) return v1::KEY_CLASS_TGS;
-  if (absl::StartsWith(principal, "kadmin/")) return v1::KEY_CLASS_SERVICE;
+  if (absl::StartsWith(principal, "kadmin/") || IsServiceLike(principal)) {
+    return v1::KEY_CLASS_SERVICE;
+  }
   return v1::KEY_CLASS_USER;
 }
 

@@ -14,7 +14,10 @@ std::string GateName(v1::Gate gate);  // "timestamp", "kdc-trusted", "none"
 absl::StatusOr<v1::Gate> GateFromName(absl::string_view name);
 std::string KeyClassName(v1::KeyClass key_class);  // "user", "tgs", "service"
 
-// krbtgt/* seals tickets with a TGT header, kadmin/* others; everybody else is a user.
+absl::StatusOr<v1::KeyClass> KeyClassFromName(absl::string_view name);  // user or service
+
+// What the name says: krbtgt/* seals tickets with a TGT header; kadmin/* and services (the rule of
+// kdc-plugin/README.md) seal others; everybody else is a user.
 v1::KeyClass KeyClassOf(absl::string_view principal);
 
 // Adds "@REALM" when `name` has no realm of its own; an error when it is another realm's, or holds

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/enroll/string_to_key.h"
@@ -35,13 +36,13 @@ const std::vector<CommandSpec>& Commands() {
        0,
        1,
        {"--password-stdin", "--keytab", "--all", "--replace", "--delete-old", "--no-create",
-        "--enctype", "--gate"},
+        "--enctype", "--class", "--gate"},
        "share a password's or keytab's keys between the servers"},
       {"randkey",
        "PRINCIPAL",
        1,
        1,
-       {"--delete-old", "--no-create", "--enctype", "--gate"},
+       {"--delete-old", "--no-create", "--enctype", "--class", "--gate"},
        "let the servers draw keys that nobody ever sees"},
       {"delete",
        "[PRINCIPAL]",
@@ -87,7 +88,8 @@ constexpr OptionSpec kOptions[] = {
     {"--replace", nullptr, "give new keys to a principal that has protected ones"},
     {"--delete-old", nullptr, "then delete the replaced keys from the servers"},
     {"--no-create", nullptr, "do not add the principal to the KDC's database"},
-    {"--enctype", "NAME", "only this enctype (aes128-gcm, aes256-gcm); may be repeated"},
+    {"--enctype", "NAME,...", "only these enctypes (the default: the realm's); may be repeated"},
+    {"--class", "CLASS", "user: logs in; service: gets tickets (the default: as the name says)"},
     {"--gate", "GATE", "timestamp, kdc-trusted or none"},
     {"--old", nullptr, "only keys that the KDC's database refers to no more"},
     {"--force", nullptr, "also a principal that the realm needs (krbtgt, kadmin)"},
@@ -136,9 +138,16 @@ absl::Status SetValue(const std::string& name, const std::string& value, Options
   if (name == "--until") options->until = value;
   if (name == "--principal") options->principal = value;
   if (name == "--enctype") {
-    absl::StatusOr<int32_t> enctype = enroll::EnctypeFromName(value);
-    if (!enctype.ok()) return Usage(enctype.status().message());
-    options->enctypes.push_back(*enctype);
+    for (absl::string_view one : absl::StrSplit(value, ',')) {
+      absl::StatusOr<int32_t> enctype = enroll::EnctypeFromName(one);
+      if (!enctype.ok()) return Usage(enctype.status().message());
+      options->enctypes.push_back(*enctype);
+    }
+  }
+  if (name == "--class") {
+    absl::StatusOr<v1::KeyClass> key_class = KeyClassFromName(value);
+    if (!key_class.ok()) return Usage(key_class.status().message());
+    options->key_class = *key_class;
   }
   if (name == "--gate") {
     absl::StatusOr<v1::Gate> gate = GateFromName(value);

@@ -24,8 +24,9 @@ struct Options {
   std::string keytab;
   std::string kinit;
   std::string head, since, until, principal;  // audit
-  std::vector<int32_t> enctypes;      // --enctype, repeated
+  std::vector<int32_t> enctypes;      // --enctype, repeated or with commas
   std::optional<v1::Gate> gate;
+  std::optional<v1::KeyClass> key_class;
 
   bool Has(const char* flag) const { return flags.count(flag) != 0; }
   bool json() const { return Has("--json"); }

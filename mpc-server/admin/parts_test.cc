@@ -130,13 +130,15 @@ TEST(Config, NamesFileLineAndKey) {
 
 TEST(Options, ReadsCommandLines) {
   const Options options = *ParseOptions({"--json", "enroll", "alice", "--keytab=k", "--enctype",
-                                         "aes128-gcm", "--gate", "none", "--replace"});
+                                         "aes128-gcm,aes256-cts", "--enctype=20", "--gate", "none",
+                                         "--replace", "--class", "service"});
   EXPECT_EQ(options.command, "enroll");
   EXPECT_THAT(options.operands, ElementsAre("alice"));
   EXPECT_TRUE(options.json());
   EXPECT_TRUE(options.Has("--replace"));
   EXPECT_EQ(options.keytab, "k");
-  EXPECT_THAT(options.enctypes, ElementsAre(-24001));
+  EXPECT_THAT(options.enctypes, ElementsAre(-24001, 18, 20));
+  EXPECT_EQ(options.key_class, v1::KEY_CLASS_SERVICE);
   EXPECT_EQ(options.gate, v1::GATE_NONE);
   EXPECT_THAT(ParseOptions({"list", "--", "-odd"})->operands, ElementsAre("-odd"));
   EXPECT_TRUE(ParseOptions({"--help"})->help);
@@ -156,6 +158,8 @@ TEST(Options, RefusesWithAReasonAndAdvice) {
       {{"enroll", "--keytab="}, "--keytab: empty"},
       {{"enroll", "--replace=yes"}, "--replace takes no value"},
       {{"enroll", "--enctype", "des"}, "unknown enctype \"des\""},
+      {{"enroll", "--enctype", "aes256-gcm,"}, "unknown enctype \"\""},
+      {{"enroll", "--class", "tgs"}, "unknown class \"tgs\""},
       {{"policy", "alice", "--gate", "open"}, "unknown gate \"open\""},
   };
   for (const auto& [arguments, why] : cases) {
@@ -177,7 +181,13 @@ TEST(Names, QualifiesPrincipals) {
   EXPECT_FALSE(QualifyPrincipal(std::string(2000, 'a'), "R").ok());
   EXPECT_EQ(KeyClassOf("krbtgt/R@R"), v1::KEY_CLASS_TGS);
   EXPECT_EQ(KeyClassOf("kadmin/admin@R"), v1::KEY_CLASS_SERVICE);
-  EXPECT_EQ(KeyClassOf("root/admin@R"), v1::KEY_CLASS_USER);
+  for (const char* user : {"root/admin@R", "alice@R", "alice@R.ORG", "a\\/b.c@R", "a.b@R",
+                           "host@R", "robot/one@R.ORG"}) {
+    EXPECT_EQ(KeyClassOf(user), v1::KEY_CLASS_USER) << user;
+  }
+  for (const char* service : {"host/www@R", "HTTP/www.example.com@R", "x/y.z@R", "nfs/a/b@R"}) {
+    EXPECT_EQ(KeyClassOf(service), v1::KEY_CLASS_SERVICE) << service;
+  }
 }
 
 TEST(Names, HexIsStrict) {

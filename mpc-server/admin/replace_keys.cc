@@ -7,24 +7,24 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/admin/names.h"
+#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/enroll/string_to_key.h"
 #include "mpc-server/enroll/transaction.h"
 
 namespace mpckdc::admin {
 namespace {
 
-// Replaced keys keep their gate unless another one was asked for.
-absl::StatusOr<v1::Gate> GateFor(Session& session, enroll::AdminServers* servers,
-                                 const KdbPlan& plan) {
-  if (session.options().gate.has_value()) return *session.options().gate;
-  if (!plan.exists) return v1::GATE_TIMESTAMP;
-  absl::StatusOr<std::vector<v1::KeyInfo>> old =
-      servers->at(0).ListKeys(plan.principal, /*staged=*/false, session.config().timeout);
-  if (!old.ok()) return old.status();
-  const auto latest = std::max_element(old->begin(), old->end(), [](const auto& a, const auto& b) {
-    return a.kvno() < b.kvno();
-  });
-  return latest == old->end() ? v1::GATE_TIMESTAMP : latest->gate();
+// Replaced keys keep their gate and class unless others were asked for.
+absl::StatusOr<Powers> PowersOfNext(Session& session, enroll::AdminServers* servers,
+                                    const KdbPlan& plan) {
+  std::vector<v1::KeyInfo> present;
+  if (plan.exists) {
+    absl::StatusOr<std::vector<v1::KeyInfo>> old =
+        servers->at(0).ListKeys(plan.principal, /*staged=*/false, session.config().timeout);
+    if (!old.ok()) return old.status();
+    present = *std::move(old);
+  }
+  return PowersFor(session.options(), plan.principal, present);
 }
 
 // After the KDB command failed: OK when the database has the new handles all the same.
@@ -66,7 +66,22 @@ void DeleteOld(Session& session, enroll::AdminServers* servers,
 
 }  // namespace
 
-v1::KeyInfo InfoOf(const std::string& principal, uint32_t kvno, v1::Gate gate, const KdbKey& key) {
+Powers PowersFor(const Options& options, const std::string& principal,
+                 absl::Span<const v1::KeyInfo> present) {
+  Powers powers{v1::GATE_TIMESTAMP, KeyClassOf(principal)};
+  const auto latest =
+      std::max_element(present.begin(), present.end(),
+                       [](const auto& a, const auto& b) { return a.kvno() < b.kvno(); });
+  if (latest != present.end()) powers = {latest->gate(), latest->key_class()};
+  powers.gate = options.gate.value_or(powers.gate);
+  if (powers.key_class != v1::KEY_CLASS_TGS) {
+    powers.key_class = options.key_class.value_or(powers.key_class);
+  }
+  return powers;
+}
+
+v1::KeyInfo InfoOf(const std::string& principal, uint32_t kvno, const Powers& powers,
+                   const KdbKey& key) {
   v1::KeyInfo info;
   info.set_handle(key.handle);
   info.set_principal(principal);
@@ -74,8 +89,8 @@ v1::KeyInfo InfoOf(const std::string& principal, uint32_t kvno, v1::Gate gate, c
   info.set_enctype(key.enctype);
   info.set_salt_type(key.salt_type);
   info.set_salt(key.salt);
-  info.set_key_class(KeyClassOf(principal));
-  info.set_gate(gate);
+  info.set_key_class(powers.key_class);
+  info.set_gate(powers.gate);
   return info;
 }
 
@@ -118,8 +133,9 @@ absl::StatusOr<std::vector<NewKey>> KeysOfKeytab(const std::vector<KdbKey>& plan
   if (keys.empty()) {
     return Advise(absl::FailedPreconditionError(absl::StrCat(
                       principal, ": the keytab has no key of an enctype that the KDC plans")),
-                  "the keytab needs aes128-gcm or aes256-gcm keys, or the equal ones of enctypes "
-                  "17 (aes128-cts) and 18 (aes256-cts)");
+                  "klist -ke shows the keytab's enctypes; keys of 17 (aes128-cts) and 18 "
+                  "(aes256-cts) are taken for aes128-gcm and aes256-gcm too, any other only for "
+                  "what it is");
   }
   return keys;
 }
@@ -157,11 +173,14 @@ absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, 
 
 absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const KdbPlan& plan) {
   const std::vector<int32_t>& asked = session.options().enctypes;
+  const bool only_gcm = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS;
   std::vector<KdbKey> keys;
   for (const KdbKey& key : plan.keys) {
-    if (enroll::BaseKeyBytes(key.enctype) == 0) continue;
-    const bool wanted =
-        asked.empty() || std::find(asked.begin(), asked.end(), key.enctype) != asked.end();
+    const Enctype* enctype = FindEnctype(key.enctype);
+    if (enctype == nullptr) continue;
+    const bool wanted = asked.empty()
+                            ? !only_gcm || enctype->is_gcm()
+                            : std::find(asked.begin(), asked.end(), key.enctype) != asked.end();
     // One key per enctype, as kadmin does: a second salt could never be used.
     const bool first = std::none_of(keys.begin(), keys.end(), [&](const KdbKey& other) {
       return other.enctype == key.enctype;
@@ -170,9 +189,11 @@ absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const Kd
   }
   if (keys.empty()) {
     return Advise(absl::FailedPreconditionError(absl::StrCat(
-                      "the KDC plans no aes128-gcm or aes256-gcm key",
-                      asked.empty() ? "" : " of those asked for", " for ", plan.principal)),
-                  "add aes256-gcm:normal to supported_enctypes in kdc.conf");
+                      "the KDC plans no key that the servers can hold",
+                      asked.empty() ? "" : ", of the enctypes asked for,", " for ",
+                      plan.principal)),
+                  absl::StrCat("add some of these, as in aes256-gcm:normal, to supported_enctypes "
+                               "in kdc.conf: ", enroll::EnctypeNames()));
   }
   return keys;
 }
@@ -182,8 +203,8 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
                                          std::vector<NewKey> keys) {
   absl::StatusOr<enroll::AdminServers*> servers = session.Connect();
   if (!servers.ok()) return servers.status();
-  absl::StatusOr<v1::Gate> gate = GateFor(session, *servers, plan);
-  if (!gate.ok()) return gate.status();
+  absl::StatusOr<Powers> powers = PowersOfNext(session, *servers, plan);
+  if (!powers.ok()) return powers.status();
   std::vector<std::string> old;
   if (plan.exists) {
     absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
@@ -197,7 +218,7 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
   enroll::KeyTransaction transaction(*servers, timeouts);
   for (NewKey& key : keys) {
     key.kdb.handle = enroll::RandomIdentifier();
-    const v1::KeyInfo info = InfoOf(plan.principal, kvno, *gate, key.kdb);
+    const v1::KeyInfo info = InfoOf(plan.principal, kvno, *powers, key.kdb);
     const absl::Status s =
         key.base.empty() ? transaction.AddDrawn(info) : transaction.Add(info, key.base, signer);
     if (!s.ok()) return s;

@@ -38,8 +38,19 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
                                          const KdbPlan& plan, uint32_t kvno,
                                          std::vector<NewKey> keys);
 
+// What the servers let all new keys of a principal do.
+struct Powers {
+  v1::Gate gate = v1::GATE_TIMESTAMP;
+  v1::KeyClass key_class = v1::KEY_CLASS_USER;
+};
+
+// As the options say; else as its present keys, the newest, have it; else as the name says.
+Powers PowersFor(const Options& options, const std::string& principal,
+                 absl::Span<const v1::KeyInfo> present);
+
 // What the servers are told about one new key.
-v1::KeyInfo InfoOf(const std::string& principal, uint32_t kvno, v1::Gate gate, const KdbKey& key);
+v1::KeyInfo InfoOf(const std::string& principal, uint32_t kvno, const Powers& powers,
+                   const KdbKey& key);
 
 // Whether the database has all of the handles of a change, or some.
 bool AllThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present);
@@ -56,7 +67,8 @@ absl::Status RefuseKrbtgt(const std::string& principal);
 // The plan for `principal`, refused when the principal has protected keys and `replace` is false.
 absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, bool replace);
 
-// The plan's gcm enctypes, narrowed by --enctype.
+// Of the plan's enctypes those that the servers hold, narrowed by --enctype. A ticket-granting key
+// meets no client: without --enctype it gets the gcm enctypes alone.
 absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const KdbPlan& plan);
 
 absl::StatusOr<enroll::PackageSigner> LoadSigner(const Session& session);

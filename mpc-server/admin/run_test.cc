@@ -36,7 +36,7 @@ constexpr char kRealm[] = "EXAMPLE.COM";
 
 struct MemoryKdb {
   std::map<std::string, std::vector<KdbEntry>> principals;
-  std::vector<int32_t> enctypes = {enroll::kEnctypeAes256Gcm, enroll::kEnctypeAes128Gcm};
+  std::vector<int32_t> enctypes = {kEnctypeAes256Gcm, kEnctypeAes128Gcm};
   absl::Status fail_set;         // answered by set-handles ...
   bool set_all_the_same = false; // ... although it did its work
   absl::Status fail_list;
@@ -266,7 +266,7 @@ TEST_F(RunTest, DoctorNamesWhatAKilledEnrolmentLeft) {
   request.mutable_info()->set_handle("fedcba9876543210");
   request.mutable_info()->set_principal("alice@EXAMPLE.COM");
   request.mutable_info()->set_kvno(1);
-  request.mutable_info()->set_enctype(enroll::kEnctypeAes256Gcm);
+  request.mutable_info()->set_enctype(kEnctypeAes256Gcm);
   ASSERT_TRUE(realm_.servers[0]->DrawKey(nullptr, &request, nullptr).ok());
   const Outcome doctor = Run({"doctor"});
   EXPECT_EQ(doctor.code, 0);
@@ -526,6 +526,86 @@ TEST_F(RunTest, EnrolsFromAKeytab) {
   ExpectKeys(2);
 }
 
+// With the realm's list one key of enctype 18 becomes two, of 17 two, of 19 and 20 one each.
+TEST_F(RunTest, EnrolsAKeytabsKeysAsEverythingThatTheyAre) {
+  kdb_.enctypes = {kEnctypeAes256Gcm,  kEnctypeAes128Gcm,    kEnctypeAes256Sha1,
+                   kEnctypeAes128Sha1, kEnctypeAes256Sha384, kEnctypeAes128Sha256};
+  const std::string keytab = authority_->directory() + "/keytab-of-six";
+  std::ofstream(keytab) << "\x05\x02" << KeytabEntry("alice", 18, std::string(32, 'a'))
+                        << KeytabEntry("alice", 17, std::string(16, 'b'))
+                        << KeytabEntry("alice", 20, std::string(32, 'c'))
+                        << KeytabEntry("alice", 19, std::string(16, 'd'))
+                        << KeytabEntry("bob", 18, std::string(32, 'e'));
+  for (const bool all : {false, true}) {
+    for (auto& server : realm_.servers) server->Clear();
+    kdb_.principals.clear();
+    std::vector<std::string> command = {"enroll", "--keytab", keytab, all ? "--all" : "alice"};
+    const Outcome outcome = Run(command);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    std::map<int32_t, std::string> keys;
+    for (const KdbEntry& entry : kdb_.principals["alice@EXAMPLE.COM"]) {
+      keys[entry.enctype] = Joined(entry.handle);
+    }
+    EXPECT_EQ(keys, (std::map<int32_t, std::string>{{kEnctypeAes256Gcm, std::string(32, 'a')},
+                                                    {kEnctypeAes256Sha1, std::string(32, 'a')},
+                                                    {kEnctypeAes128Gcm, std::string(16, 'b')},
+                                                    {kEnctypeAes128Sha1, std::string(16, 'b')},
+                                                    {kEnctypeAes256Sha384, std::string(32, 'c')},
+                                                    {kEnctypeAes128Sha256, std::string(16, 'd')}}));
+    EXPECT_EQ(kdb_.principals["bob@EXAMPLE.COM"].size(), all ? 2u : 0u);
+    ExpectKeys(all ? 8 : 6);
+  }
+}
+
+// A password gives a key of every enctype that the realm plans, in one transaction.
+TEST_F(RunTest, EnrolsAPasswordInEveryEnctype) {
+  kdb_.enctypes = {kEnctypeAes256Gcm,  kEnctypeAes128Gcm,    kEnctypeAes256Sha1,
+                   kEnctypeAes128Sha1, kEnctypeAes256Sha384, kEnctypeAes128Sha256};
+  const int commits = realm_.servers[0]->calls("CommitKeys");
+  const Outcome outcome = Enroll("alice");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(realm_.servers[0]->calls("CommitKeys"), commits + 1);
+  ExpectKeys(6);
+  const std::string salt = std::string(kRealm) + "alice";
+  for (const KdbEntry& entry : kdb_.principals["alice@EXAMPLE.COM"]) {
+    const SecretBytes key = *enroll::StringToKey(
+        entry.enctype, std::vector<uint8_t>(password_.begin(), password_.end()),
+        absl::MakeSpan(reinterpret_cast<const uint8_t*>(salt.data()), salt.size()));
+    EXPECT_EQ(Joined(entry.handle), std::string(key.begin(), key.end())) << entry.enctype;
+  }
+  for (const char* shown : {"aes256-gcm", "aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha256-128"}) {
+    EXPECT_THAT(Run({"list", "alice"}).out, HasSubstr(shown));
+  }
+  EXPECT_EQ(Run({"doctor"}).code, 0);
+  EXPECT_EQ(Run({"verify"}).code, 0);
+  ASSERT_EQ(Run({"randkey", "alice", "--enctype", "aes256-cts,aes256-sha2"}).code, 0);
+  EXPECT_EQ(kdb_.principals["alice@EXAMPLE.COM"].size(), 2u);
+}
+
+TEST_F(RunTest, ATicketGrantingKeyIsOfGcmUnlessAskedOtherwise) {
+  kdb_.enctypes = {kEnctypeAes256Sha1, kEnctypeAes256Gcm, kEnctypeAes256Sha384};
+  const std::string krbtgt = "krbtgt/EXAMPLE.COM@EXAMPLE.COM";
+  ASSERT_EQ(Run({"randkey", "krbtgt/EXAMPLE.COM"}).code, 0);
+  ASSERT_EQ(kdb_.principals[krbtgt].size(), 1u);
+  EXPECT_EQ(kdb_.principals[krbtgt][0].enctype, kEnctypeAes256Gcm);
+  ASSERT_EQ(Run({"randkey", "krbtgt/EXAMPLE.COM", "--enctype", "aes256-cts"}).code, 0);
+  EXPECT_EQ(kdb_.principals[krbtgt].back().enctype, kEnctypeAes256Sha1);
+}
+
+// A service's name makes its keys a service's; an administrator may say otherwise, and it stays so.
+TEST_F(RunTest, ClassesOfServices) {
+  const auto class_of = [&](const std::string& principal) {
+    const json keys = json::parse(Run({"list", principal, "--json"}).out)["keys"];
+    return keys[keys.size() - 1]["class"];
+  };
+  ASSERT_EQ(Enroll("HTTP/www.example.com").code, 0);
+  EXPECT_EQ(class_of("HTTP/www.example.com"), "service");
+  ASSERT_EQ(Run({"randkey", "HTTP/www.example.com", "--class", "user"}).code, 0);
+  EXPECT_EQ(class_of("HTTP/www.example.com"), "user");
+  ASSERT_EQ(Run({"randkey", "HTTP/www.example.com"}).code, 0);
+  EXPECT_EQ(class_of("HTTP/www.example.com"), "user");
+}
+
 // ---- Many at once ----
 
 class BulkTest : public RunTest {
@@ -534,7 +614,7 @@ class BulkTest : public RunTest {
   static constexpr size_t kUsers = 2 * limits::kBulkPrincipals + 100;
 
   BulkTest() : keytab_(authority_->directory() + "/many") {
-    kdb_.enctypes = {enroll::kEnctypeAes128Gcm};
+    kdb_.enctypes = {kEnctypeAes128Gcm};
     std::ofstream out(keytab_);
     out << "\x05\x02";
     for (size_t i = 0; i < kUsers; ++i) out << KeytabEntry(User(i), 17, Key(i));

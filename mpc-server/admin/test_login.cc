@@ -59,8 +59,10 @@ constexpr KnownMessage kKnown[] = {
      {ExitCode::kFindings, "clock-skew", "the clocks differ too much", "mpc-admin doctor"}},
     {"no support for encryption type",
      {ExitCode::kFindings, "no-common-enctype", "client and KDC have no enctype in common",
-      "put permitted_enctypes = aes256-gcm aes128-gcm DEFAULT into krb5.conf, and use the patched "
-      "kinit (--kinit)"}},
+      "mpc-admin list PRINCIPAL shows its keys' enctypes. For a key of aes256-gcm or aes128-gcm put "
+      "permitted_enctypes = aes256-gcm aes128-gcm DEFAULT into krb5.conf, and use the patched kinit "
+      "(--kinit); for any kinit enrol the password again with enctypes 17 to 20 in the KDC's "
+      "supported_enctypes"}},
     {"KDC policy rejects request",
      {ExitCode::kRefused, "policy", "the KDC's or the servers' policy refuses the log-in",
       "mpc-admin policy PRINCIPAL shows the gate; the servers' audit logs say why"}},

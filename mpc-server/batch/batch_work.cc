@@ -36,7 +36,14 @@ Block FirstBlock(absl::string_view bytes) {
 }  // namespace
 
 AesBits KeyUse::bits() const {
-  return info->enctype == kEnctypeAes128Gcm ? AesBits::k128 : AesBits::k256;
+  return enctype().key_bytes == 16 ? AesBits::k128 : AesBits::k256;
+}
+
+Nonce OpenWork::ReplayId() const {
+  if (key.is_gcm()) return message.nonce;
+  Nonce id;
+  std::copy_n(cts.mac.begin(), id.size(), id.begin());
+  return id;
 }
 
 const SharedPowers* PowersCache::Find(const Handle& handle, uint32_t usage, const SharedBlock& h,
@@ -57,9 +64,14 @@ const SharedPowers& PowersCache::Put(const Handle& handle, uint32_t usage, const
   return entry.powers;
 }
 
-BatchWork::BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache,
+BatchWork::BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, CtsCircuits& circuits,
                      std::vector<JobWork>& work)
-    : rings_(rings), party_(rings.first()), blocks_(blocks), cache_(cache), work_(work) {
+    : rings_(rings),
+      party_(rings.first()),
+      blocks_(blocks),
+      cache_(cache),
+      cts_(party_, circuits),
+      work_(work) {
   Plan();
 }
 
@@ -87,23 +99,47 @@ void BatchWork::NeedPowers(KeyUse& key, size_t count) {
 void BatchWork::Plan() {
   for (JobWork& job : work_) {
     for (OpenWork& open : job.opens) {
+      if (!open.key.is_gcm()) continue;
       const size_t bytes = open.message.ciphertext.size();
       open.lanes = AddLanes(open.key, open.message.nonce, 1 + BlocksOf(bytes));
       NeedPowers(open.key, GhashBlockCount(1 + open.message.header.size(), bytes));
     }
     for (SealWork& seal : job.seals) {
+      if (!seal.key.is_gcm()) continue;
       const size_t bytes = kZeroBytes + seal.max_plaintext;
       seal.lanes = AddLanes(seal.key, seal.nonce, 1 + BlocksOf(bytes));
       NeedPowers(seal.key, GhashBlockCount(1 + seal.header.size(), bytes));
     }
     for (MakeMacWork& mac : job.make_macs) {
+      if (!mac.key.is_gcm()) continue;
       mac.lanes = AddLanes(mac.key, mac.nonce, 1);
       NeedPowers(mac.key, GhashBlockCount(mac.data.size(), 0));
     }
     for (VerifyMacWork& mac : job.verify_macs) {
+      if (!mac.key.is_gcm()) continue;
       mac.lanes = AddLanes(mac.key, mac.checksum.nonce, 1);
       NeedPowers(mac.key, GhashBlockCount(mac.data.size(), 0));
     }
+    PlanCts(job);
+  }
+}
+
+void BatchWork::PlanCts(JobWork& job) {
+  for (OpenWork& open : job.opens) {
+    if (open.key.is_gcm()) continue;
+    open.part = cts_.AddOpen(open.key.enctype(), *open.key.key, open.cts.ciphertext);
+  }
+  for (SealWork& seal : job.seals) {
+    if (seal.key.is_gcm()) continue;
+    seal.part = cts_.AddSeal(seal.key.enctype(), *seal.key.key, seal.text_share);
+  }
+  for (MakeMacWork& mac : job.make_macs) {
+    if (mac.key.is_gcm()) continue;
+    mac.part = cts_.AddMac(mac.key.enctype(), *mac.key.key, mac.data);
+  }
+  for (VerifyMacWork& mac : job.verify_macs) {
+    if (mac.key.is_gcm()) continue;
+    mac.part = cts_.AddMac(mac.key.enctype(), *mac.key.key, mac.data);
   }
 }
 
@@ -154,7 +190,8 @@ absl::Status BatchWork::ComputeBlocks(Circuit& first) {
   const std::vector<size_t> missing = RequestMissingPowers(&requests);
   GhashPowers powers;
   powers.Reset(requests);
-  Circuit* const others[] = {&first, &powers};
+  cts_.Begin(SboxOf(cts_.parts()));  // one block of a part at a time
+  Circuit* const others[] = {&first, &powers, &cts_};
   const absl::Status status =
       blocks_.Run(rings_, lanes128_, lanes256_, SboxOf(aes_blocks()), others, &cost_);
   if (status.ok()) KeepPowers(powers, missing);
@@ -174,31 +211,54 @@ SharedBlock BatchWork::TagDifference(const KeyUse& key, const Lanes& lanes, absl
   return AddPublic(GhashLinear(blocks, PowersOf(key).powers) ^ Output(lanes, 0), tag);
 }
 
+// Zero if and only if the HMAC is right.
+void BatchWork::AppendCtsCheck(CtsWork::Part part, absl::string_view mac,
+                               SecretVector<SharedBlock>* out) const {
+  const SecretVector<SharedBlock> computed = cts_.mac(part);
+  for (size_t i = 0; i < computed.size(); ++i) {
+    Block given{};
+    const absl::string_view piece = mac.substr(i * given.size(), given.size());
+    std::copy(piece.begin(), piece.end(), given.begin());
+    out->push_back(AddPublic(computed[i], given));
+  }
+}
+
+void BatchWork::AppendOpenCheck(const OpenWork& open, SecretVector<SharedBlock>* out) const {
+  if (!open.key.is_gcm()) return AppendCtsCheck(open.part, open.cts.mac, out);
+  const MessageView& m = open.message;
+  out->push_back(TagDifference(open.key, open.lanes, HeaderAad(m.header), m.ciphertext, m.tag));
+  out->push_back(AddPublic(Output(open.lanes, 1), FirstBlock(m.ciphertext)));
+}
+
+void BatchWork::AppendMacCheck(const VerifyMacWork& mac, SecretVector<SharedBlock>* out) const {
+  if (!mac.key.is_gcm()) return AppendCtsCheck(mac.part, mac.mac, out);
+  out->push_back(TagDifference(mac.key, mac.lanes, mac.data, "", mac.checksum.tag));
+}
+
 absl::Status BatchWork::CheckTags() {
   SecretVector<SharedBlock> blocks;
-  std::vector<size_t> sizes;
+  std::vector<size_t> ends;
   std::vector<bool*> results;
+  const auto checked = [&](bool* result) {
+    ends.push_back(blocks.size());
+    results.push_back(result);
+  };
   for (JobWork& job : work_) {
     for (OpenWork& open : job.opens) {
-      const MessageView& m = open.message;
-      blocks.push_back(
-          TagDifference(open.key, open.lanes, HeaderAad(m.header), m.ciphertext, m.tag));
-      blocks.push_back(AddPublic(Output(open.lanes, 1), FirstBlock(m.ciphertext)));
-      sizes.push_back(2);
-      results.push_back(&open.good);
+      AppendOpenCheck(open, &blocks);
+      checked(&open.good);
     }
     for (VerifyMacWork& mac : job.verify_macs) {
-      blocks.push_back(TagDifference(mac.key, mac.lanes, mac.data, "", mac.checksum.tag));
-      sizes.push_back(1);
-      results.push_back(&mac.good);
+      AppendMacCheck(mac, &blocks);
+      checked(&mac.good);
     }
   }
-  if (sizes.empty()) return absl::OkStatus();
+  if (ends.empty()) return absl::OkStatus();
   std::vector<absl::Span<const SharedBlock>> items;
   size_t at = 0;
-  for (const size_t size : sizes) {
-    items.push_back(absl::MakeConstSpan(blocks).subspan(at, size));
-    at += size;
+  for (const size_t end : ends) {
+    items.push_back(absl::MakeConstSpan(blocks).subspan(at, end - at));
+    at = end;
   }
   ZeroCheck check(party_, "tag check");
   check.Reset(items);
@@ -209,26 +269,39 @@ absl::Status BatchWork::CheckTags() {
   return status;
 }
 
+// The blocks that, opened, give the text: of gcm the keystream, of 17 to 20 the text itself.
+void BatchWork::AppendTimestamp(const OpenWork& open, SecretVector<SharedBlock>* out) const {
+  if (open.key.is_gcm()) {
+    for (size_t i = 2; i < open.lanes.count; ++i) out->push_back(Output(open.lanes, i));
+  } else {
+    const auto text = cts_.text(open.part).subspan(1);  // behind the confounder
+    out->insert(out->end(), text.begin(), text.end());
+  }
+}
+
 absl::Status BatchWork::OpenTimestamps() {
-  SecretVector<SharedBlock> keystream;
+  SecretVector<SharedBlock> shares;
   std::vector<OpenWork*> opened;
   for (JobWork& job : work_) {
     for (OpenWork& open : job.opens) {
       if (!open.is_preauth || !open.good) continue;
-      for (size_t i = 2; i < open.lanes.count; ++i) keystream.push_back(Output(open.lanes, i));
+      AppendTimestamp(open, &shares);
       opened.push_back(&open);
     }
   }
   if (opened.empty()) return absl::OkStatus();
   OpenToServers reveal(party_.party(), "pre-auth timestamp");
-  reveal.Reset(keystream);
+  reveal.Reset(shares);
   Circuit* const circuits[] = {&reveal};
   const absl::Status status = RunTogether(party_, circuits, &cost_);
   if (!status.ok()) return status;
   const Block* next = reveal.values().data();
   for (OpenWork* open : opened) {
-    const absl::Span<const uint8_t> cipher = AsBytes(open->message.ciphertext.substr(kZeroBytes));
-    SecretBytes text(cipher.begin(), cipher.end());
+    SecretBytes text(open->PlaintextBytes());
+    if (open->key.is_gcm()) {
+      const auto cipher = AsBytes(open->message.ciphertext.substr(kZeroBytes));
+      std::copy(cipher.begin(), cipher.end(), text.begin());
+    }
     for (size_t i = 0; i < text.size(); ++i) text[i] ^= next[i / 16][i % 16];
     next += BlocksOf(text.size());
     open->plaintext = std::move(text);

@@ -6,11 +6,12 @@
 //
 //   ComputeBlocks   all AES blocks of all jobs, 128- and 256-bit lanes side by side, and the
 //                   powers of H of every key that needs a tag   (40 or 56 rounds; 30 or 42 in
-//                   a batch of few blocks)
+//                   a batch of few blocks); beside them the parts of enctypes 17 to 20
+//                   (cts_work.h), which take many more rounds
 //   CheckTags       tags and zero blocks of opens, tags of verify_macs    (2 rounds, if any)
 //   OpenTimestamps  plaintexts of the pre-auth messages whose tag is good  (1 round, if any)
 //
-// Lanes of a part are consecutive in the circuit of its key's size:
+// Lanes of a part under a gcm key are consecutive in the circuit of its key's size:
 //
 //   open, seal:            J0 (masks the tag) | counter 2 (zero block) | counter 3 | ...
 //   make_mac, verify_mac:  J0
@@ -27,6 +28,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "mpc-server/batch/cts_work.h"
 #include "mpc-server/batch/job_queue.h"
 #include "mpc-server/batch/pending_seals.h"
 #include "mpc-server/circuit/aes_batch.h"
@@ -47,6 +49,8 @@ struct KeyUse {
   uint32_t powers = 0;  // BatchWork's: which of its powers of H are this key's
 
   AesBits bits() const;
+  const Enctype& enctype() const { return *FindEnctype(info->enctype); }
+  bool is_gcm() const { return enctype().is_gcm(); }
 };
 
 struct Lanes {
@@ -57,30 +61,44 @@ struct Lanes {
 
 struct OpenWork {
   KeyUse key;
-  MessageView message;  // into the job
+  MessageView message;    // into the job; of gcm
+  CtsMessageView cts;     // into the job; of 17 to 20
   bool is_preauth = false;
-  Lanes lanes;
+  Lanes lanes{};
+  CtsWork::Part part = 0;
   bool good = false;                      // after CheckTags: tag and zero block
-  std::optional<SecretBytes> plaintext;   // after OpenTimestamps, of a good pre-auth
+  std::optional<SecretBytes> plaintext{};  // after OpenTimestamps, of a good pre-auth
+
+  size_t PlaintextBytes() const {
+    return key.is_gcm() ? message.PlaintextBytes() : cts.PlaintextBytes();
+  }
+  // No two messages of a client's have it in common: the nonce, or as much of the HMAC, which covers
+  // a random confounder.
+  Nonce ReplayId() const;
 };
 struct SealWork {
   KeyUse key;
   Nonce nonce{};
   std::string header;
   uint32_t max_plaintext = 0;
-  Lanes lanes;
+  absl::Span<const uint8_t> text_share{};  // of 17 to 20
+  Lanes lanes{};
+  CtsWork::Part part = 0;
 };
 struct MakeMacWork {
   KeyUse key;
   Nonce nonce{};
   absl::string_view data;
-  Lanes lanes;
+  Lanes lanes{};
+  CtsWork::Part part = 0;
 };
 struct VerifyMacWork {
   KeyUse key;
-  ChecksumView checksum;
+  ChecksumView checksum;  // of gcm
+  absl::string_view mac;  // of 17 to 20
   absl::string_view data;
-  Lanes lanes;
+  Lanes lanes{};
+  CtsWork::Part part = 0;
   bool good = false;
 };
 
@@ -116,8 +134,9 @@ inline constexpr AesCut kBatchCut = {limits::kPartBlocks, limits::kPartsUnderWay
 
 class BatchWork {
  public:
-  // `rings`, `blocks`, `cache` and `work` are the caller's.
-  BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, std::vector<JobWork>& work);
+  // `rings`, `blocks`, `cache`, `circuits` and `work` are the caller's.
+  BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, CtsCircuits& circuits,
+            std::vector<JobWork>& work);
 
   // `first` is run together with the blocks (ConfirmView).
   absl::Status ComputeBlocks(Circuit& first);
@@ -126,6 +145,8 @@ class BatchWork {
 
   // After ComputeBlocks. The share of a part's i-th lane.
   const SharedBlock& Output(const Lanes& lanes, size_t i) const;
+  // The parts of enctypes 17 to 20.
+  const CtsWork& cts() const { return cts_; }
   const SharedPowers& PowersOf(const KeyUse& key) const { return powers_[key.powers]; }
 
   uint64_t aes_blocks() const { return lanes128_.size() + lanes256_.size(); }
@@ -145,6 +166,12 @@ class BatchWork {
   void NeedPowers(KeyUse& key, size_t count);
   std::vector<size_t> RequestMissingPowers(SecretVector<GhashPowersRequest>* requests);
   void KeepPowers(GhashPowers& circuit, const std::vector<size_t>& missing);
+  void PlanCts(JobWork& job);
+  void AppendOpenCheck(const OpenWork& open, SecretVector<SharedBlock>* out) const;
+  void AppendMacCheck(const VerifyMacWork& mac, SecretVector<SharedBlock>* out) const;
+  void AppendCtsCheck(CtsWork::Part part, absl::string_view mac,
+                      SecretVector<SharedBlock>* out) const;
+  void AppendTimestamp(const OpenWork& open, SecretVector<SharedBlock>* out) const;
   SharedBlock TagDifference(const KeyUse& key, const Lanes& lanes, absl::string_view aad,
                             absl::string_view ciphertext, const Tag& tag) const;
 
@@ -152,6 +179,7 @@ class BatchWork {
   PartyContext& party_;  // ring 0
   AesBatch& blocks_;
   PowersCache& cache_;
+  CtsWork cts_;
   std::vector<JobWork>& work_;
   std::vector<AesLane> lanes128_, lanes256_;
   // In the order of their first use, which is the same at the three.

@@ -110,6 +110,7 @@ struct PeerSession {
   std::optional<Rings> rings;                          // over the parties
   AesBatch blocks{kBatchCut};
   PowersCache powers;
+  std::optional<CtsCircuits> cts;                      // of ring 0
   uint32_t number = 0;          // of the last proposal
   absl::Time heard;             // follower: from the leader
   std::string sealing_stopped;  // why no nonce may be used in this session

@@ -231,6 +231,7 @@ std::string JobEngine::Impl::HeaderOf(const WaitingJob& waiting, const SealPart&
   const Job& job = waiting.job;
   const KeyInfo& key = records.Find(part.handle)->info;
   if (part.usage != kUsageTicket || key.key_class != KeyClass::kTgs) return "";
+  if (!FindEnctype(key.enctype)->is_gcm()) return "";  // another realm's: it has no room for one
   if (job.operation == Operation::kReissueTicket) {
     std::string parent(ParseMessage(job.opens[0].message)->header);
     if (Upheld(Defence::kInheritance)) return parent;
@@ -259,20 +260,35 @@ JobWork JobEngine::Impl::WorkOf(const WaitingJobPtr& waiting, Ballot& ballot,
   work.waiting = waiting;
   if (job.client.has_value()) work.client = &ballot.records.Find(*job.client)->info;
   for (const OpenPart& part : job.opens) {
-    work.opens.push_back({UseOfKey(ballot.records, part.handle, part.usage),
-                          *ParseMessage(part.message), part.usage == kUsagePreauth, {}, false, {}});
+    OpenWork open;
+    open.key = UseOfKey(ballot.records, part.handle, part.usage);
+    open.is_preauth = part.usage == kUsagePreauth;
+    if (open.key.is_gcm()) {
+      open.message = *ParseMessage(part.message);  // CheckFormats
+    } else {
+      open.cts = *ParseCtsMessage(open.key.enctype(), part.message);
+    }
+    work.opens.push_back(std::move(open));
   }
   for (const SealPart& part : job.seals) {
     work.seals.push_back({UseOfKey(ballot.records, part.handle, part.usage), take_nonce(),
-                          HeaderOf(*waiting, part, ballot), part.max_plaintext, {}});
+                          HeaderOf(*waiting, part, ballot), part.max_plaintext,
+                          part.plaintext_share});
   }
   for (const MakeMacPart& part : job.make_macs) {
     work.make_macs.push_back(
-        {UseOfKey(ballot.records, part.handle, part.usage), take_nonce(), part.data, {}});
+        {UseOfKey(ballot.records, part.handle, part.usage), take_nonce(), part.data});
   }
   for (const VerifyMacPart& part : job.verify_macs) {
-    work.verify_macs.push_back({UseOfKey(ballot.records, part.handle, part.usage),
-                                *ParseChecksum(part.checksum), part.data, {}, false});
+    VerifyMacWork mac;
+    mac.key = UseOfKey(ballot.records, part.handle, part.usage);
+    mac.data = part.data;
+    if (mac.key.is_gcm()) {
+      mac.checksum = *ParseChecksum(part.checksum);
+    } else {
+      mac.mac = part.checksum;
+    }
+    work.verify_macs.push_back(std::move(mac));
   }
   return work;
 }
@@ -367,7 +383,7 @@ void JobEngine::Impl::RecordAndAnswer(std::vector<Answered> answers, BatchRecord
       answer.result = {answer.job->job.id, std::move(why), {}, {}, {}};
       answer.pending = {};
     }
-    if (!answer.pending.seals.empty()) {
+    if (answer.pending.waiting) {
       pending_.Add(answer.job->kdc, answer.job->job.id, std::move(answer.pending),
                    now + limits::kPendingSealLife);
     }
@@ -422,7 +438,7 @@ absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
   std::vector<JobWork> work = AdmitJobs(ballot, &refused);
   session.rings->BeginBatch(ballot.proposal.number);
   TagMaskKeys keys = DrawTagMaskKeys(session.party());
-  BatchWork batch(*session.rings, session.blocks, session.powers, work);
+  BatchWork batch(*session.rings, session.blocks, session.powers, *session.cts, work);
   for (const JobWork& job : work) {
     report.waited = std::max(report.waited, report.started - job.waiting->received);
   }

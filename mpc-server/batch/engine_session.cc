@@ -112,6 +112,7 @@ absl::Status JobEngine::Impl::OpenRings(PeerSession& session) {
     rings.push_back(session.parties.back().get());
   }
   session.rings.emplace(std::move(rings));
+  session.cts.emplace(party_);
   return absl::OkStatus();
 }
 

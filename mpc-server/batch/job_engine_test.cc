@@ -49,7 +49,7 @@ TEST_P(LoginTest, AgreesWithTheOracle) {
   EXPECT_TRUE(result.seals[1].header.empty());
 
   std::set<Nonce> nonces = {result.seals[0].nonce, result.seals[1].nonce,
-                            result.make_macs[0].nonce};
+                            *result.make_macs[0].nonce};
   EXPECT_EQ(nonces.size(), 3u);
   for (const Nonce& nonce : nonces) EXPECT_EQ(SplitNonce(nonce).cluster, 7);
 
@@ -156,7 +156,8 @@ TEST(JobEngine, ChecksumsAreMadeAndVerified) {
 
   Job verify;
   verify.operation = Operation::kVerifyChecksum;
-  std::string checksum(made.make_macs[0].nonce.begin(), made.make_macs[0].nonce.end());
+  const Nonce& nonce = *made.make_macs[0].nonce;
+  std::string checksum(nonce.begin(), nonce.end());
   checksum.append(made.make_macs[0].tag_share.begin(), made.make_macs[0].tag_share.end());
   verify.verify_macs = {{realm.tgt.info.handle, 17, make.make_macs[0].data, checksum}};
   verify.id = realm.three.NextId();

@@ -16,8 +16,8 @@ Judgement CheckAllTags(const JobWork& work) {
   for (const OpenWork& open : work.opens) {
     if (!open.good && Upheld(Defence::kTag)) {
       return Refuse(Verdict::kBadTag,
-                    absl::StrCat("the message of ", open.message.ciphertext.size(),
-                                 " bytes under key usage ", open.key.key->usage,
+                    absl::StrCat("the message of ", open.PlaintextBytes(),
+                                 " bytes of text under key usage ", open.key.key->usage,
                                  " does not verify: wrong key or altered"));
     }
   }
@@ -55,11 +55,12 @@ Judgement Judge::CheckPreauth(const OpenWork& open, absl::Time now) {
                   absl::StrCat("the pre-auth timestamp differs from this server's clock by ",
                                absl::FormatDuration(absl::Trunc(off, absl::Milliseconds(1)))));
   }
-  if (replays_->Seen(open.key.info->handle, open.message.nonce) && Upheld(Defence::kReplay)) {
+  const Nonce id = open.ReplayId();
+  if (replays_->Seen(open.key.info->handle, id) && Upheld(Defence::kReplay)) {
     return Refuse(Verdict::kReplay, "this pre-auth was accepted before");
   }
   // One window after its own end: a clock may be set back by as much.
-  replays_->Add(open.key.info->handle, open.message.nonce, *time + 2 * policy_.clock_skew);
+  replays_->Add(open.key.info->handle, id, *time + 2 * policy_.clock_skew);
   return Ok();
 }
 
@@ -81,6 +82,8 @@ Judgement Judge::DecideJob(const JobWork& work, absl::Time now) {
   for (const OpenWork& open : work.opens) {
     if (open.is_preauth) {
       j = CheckPreauth(open, now);
+    } else if (!open.key.is_gcm()) {
+      continue;  // nothing outside of the ciphertext tells its age
     } else if (const auto header = DecodeTgtHeader(open.message.header)) {
       j = CheckOriginAge(*header, now, policy_.max_renewable_life, policy_.clock_skew);
     } else {

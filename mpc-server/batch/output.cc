@@ -34,6 +34,18 @@ std::string KeystreamA(const BatchWork& batch, const Lanes& lanes, size_t first,
   return out;
 }
 
+// The a components of bytes [from, from + size) of blocks.
+std::string BytesA(absl::Span<const SharedBlock> blocks, size_t from, size_t size) {
+  std::string out(size, '\0');
+  for (size_t i = 0; i < size; ++i) {
+    out[i] = static_cast<char>(blocks[(from + i) / kBlockBytes].a[(from + i) % kBlockBytes]);
+  }
+  return out;
+}
+
+std::string MacA(const CtsWork& cts, CtsWork::Part part) {
+  return BytesA(cts.mac(part), 0, cts.mac_bytes(part));
+}
 
 absl::Span<uint8_t> Writable(std::string& text) {
   return {reinterpret_cast<uint8_t*>(text.data()), text.size()};
@@ -49,30 +61,66 @@ TagMaskKeys DrawTagMaskKeys(PartyContext& party) {
   return TagMaskKeys(XorBlocks(random[0].x, random[0].a), random[0].a);
 }
 
+OpenResult OutputOfOpen(OutputMasks& masks, uint32_t number, const BatchWork& batch,
+                        const OpenWork& open) {
+  OpenResult out;
+  if (open.key.is_gcm()) {
+    out.keystream_share = KeystreamA(batch, open.lanes, 2, open.PlaintextBytes());
+    masks.Xor(number, Writable(out.keystream_share));
+  } else {
+    out.plaintext_share =
+        BytesA(batch.cts().text(open.part), kConfounderBytes, open.PlaintextBytes());
+    masks.Xor(number, Writable(out.plaintext_share));
+  }
+  return out;
+}
+
+SealResult OutputOfSeal(OutputMasks& masks, uint32_t number, const BatchWork& batch,
+                        const SealWork& seal) {
+  if (seal.key.is_gcm()) {
+    SealResult out{seal.nonce, seal.header,
+                   KeystreamA(batch, seal.lanes, 1, kZeroBytes + seal.max_plaintext), {}};
+    masks.Xor(number, Writable(out.keystream_share));
+    return out;
+  }
+  SealResult out;
+  out.message_share =
+      BytesA(batch.cts().ciphertext(seal.part), 0, kConfounderBytes + seal.max_plaintext);
+  out.message_share += MacA(batch.cts(), seal.part);
+  masks.Xor(number, Writable(out.message_share));
+  return out;
+}
+
+MakeMacResult OutputOfMac(OutputMasks& masks, uint32_t number, const BatchWork& batch,
+                          const MakeMacWork& mac) {
+  MakeMacResult out;
+  if (mac.key.is_gcm()) {
+    const std::vector<Block> blocks = GhashBlocks(AsBytes(mac.data), {});
+    const Block share = XorBlocks(GhashLinearA(blocks, batch.PowersOf(mac.key).powers),
+                                  batch.Output(mac.lanes, 0).a);
+    out = {mac.nonce, std::string(share.begin(), share.end())};
+  } else {
+    out.tag_share = MacA(batch.cts(), mac.part);
+  }
+  masks.Xor(number, Writable(out.tag_share));
+  return out;
+}
+
 JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,
                    const JobWork& work) {
   masks.SetHash(OutputContext(number, work.waiting->digest));
   JobResult result{work.waiting->job.id, Ok(), {}, {}, {}};
   for (size_t i = 0; i < work.opens.size(); ++i) {
-    const OpenWork& open = work.opens[i];
-    OpenResult out{KeystreamA(batch, open.lanes, 2, open.message.PlaintextBytes())};
-    masks.Xor(OutputNumber(Field::kOpen, i), Writable(out.keystream_share));
-    result.opens.push_back(std::move(out));
+    result.opens.push_back(
+        OutputOfOpen(masks, OutputNumber(Field::kOpen, i), batch, work.opens[i]));
   }
   for (size_t i = 0; i < work.seals.size(); ++i) {
-    const SealWork& seal = work.seals[i];
-    SealResult out{seal.nonce, seal.header,
-                   KeystreamA(batch, seal.lanes, 1, kZeroBytes + seal.max_plaintext)};
-    masks.Xor(OutputNumber(Field::kSeal, i), Writable(out.keystream_share));
-    result.seals.push_back(std::move(out));
+    result.seals.push_back(
+        OutputOfSeal(masks, OutputNumber(Field::kSeal, i), batch, work.seals[i]));
   }
   for (size_t i = 0; i < work.make_macs.size(); ++i) {
-    const MakeMacWork& mac = work.make_macs[i];
-    const std::vector<Block> blocks = GhashBlocks(AsBytes(mac.data), {});
-    MakeMacResult out{mac.nonce, XorBlocks(GhashLinearA(blocks, batch.PowersOf(mac.key).powers),
-                                           batch.Output(mac.lanes, 0).a)};
-    masks.Xor(OutputNumber(Field::kMakeMac, i), absl::MakeSpan(out.tag_share));
-    result.make_macs.push_back(out);
+    result.make_macs.push_back(
+        OutputOfMac(masks, OutputNumber(Field::kMakeMac, i), batch, work.make_macs[i]));
   }
   return result;
 }
@@ -81,6 +129,11 @@ PendingJob PendingOf(const BatchWork& batch, const JobWork& work, SealBatch& sea
   PendingJob pending;
   pending.digest = work.waiting->digest;
   for (const SealWork& seal : work.seals) {
+    if (!seal.key.is_gcm()) {  // complete; in the list for the others' numbers
+      pending.seals.emplace_back();
+      continue;
+    }
+    pending.waiting = true;
     const auto mask = static_cast<uint32_t>(seals.masks_a.size());
     seals.masks_a.push_back(batch.Output(seal.lanes, 0).a);
     pending.seals.push_back(

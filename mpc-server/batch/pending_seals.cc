@@ -73,6 +73,10 @@ Judgement PendingSeals::Take(const KdcIdentity& kdc, const TagRequest& request, 
                                                   request.job, " is waiting for its tag"));
   }
   Entry& entry = it->second;
+  if (entry.job.seals[request.seal].powers.owner == nullptr) {
+    return Refuse(Verdict::kRefused, absl::StrCat("seal ", request.seal, " of job ", request.job,
+                                                  " was complete when it was answered"));
+  }
   const uint32_t bit = 1u << request.seal;
   if ((entry.answered & bit) != 0 && Upheld(Defence::kOneTag)) {
     return Refuse(Verdict::kRefused, absl::StrCat("the tag of seal ", request.seal, " of job ",

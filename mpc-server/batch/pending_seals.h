@@ -73,13 +73,14 @@ struct PendingSeal {
   Nonce nonce{};
   uint32_t max_plaintext = 0;
   uint32_t mask = 0;  // its index in the batch
-  SharedPowers powers;
+  SharedPowers powers;  // none: the seal has its HMAC and takes no tag
 };
 
 struct PendingJob {
   std::shared_ptr<const SealBatch> batch;
   Digest digest{};  // of the job as received
   absl::InlinedVector<PendingSeal, 2> seals;
+  bool waiting = false;  // for a tag of one of them
 };
 
 class PendingSeals {

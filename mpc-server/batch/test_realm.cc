@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/batch/test_cts.h"
 #include "mpc-server/circuit/aes_plain.h"
 #include "mpc-server/circuit/gcm_plain.h"
 #include "mpc-server/circuit/gf128.h"
@@ -58,6 +59,34 @@ absl::StatusOr<std::vector<Block>> JoinBlocks(const PerParty<KeyRecord>& records
   return out;
 }
 
+// What is derived from a base key for one usage, in the clear: a gcm key has a tag key H, one of 17
+// to 20 HMAC states.
+struct PlainUsage {
+  std::vector<Block> round_keys;
+  Block h{};
+  std::vector<Block> mac_states;
+};
+
+PlainUsage DeriveUsage(const PlainKey& key, uint32_t usage) {
+  PlainUsage out;
+  const auto schedule = [&out](const std::vector<uint8_t>& aes_key) {
+    for (const Block& block : PlainKeySchedule(aes_key)) out.round_keys.push_back(block);
+  };
+  const Enctype& enctype = *FindEnctype(key.info.enctype);
+  if (enctype.is_gcm()) {
+    schedule(key.Usage(usage));
+    out.h = PlainTagKey(key.Usage(usage));
+    return out;
+  }
+  const bool encrypts = IsEncryptionUsage(usage);
+  if (encrypts) schedule(CtsUsageKey(enctype, key.base, usage, kForEncryption));
+  const std::vector<uint8_t> states = HmacStates(
+      enctype.hash,
+      CtsUsageKey(enctype, key.base, usage, encrypts ? kForIntegrity : kForChecksum));
+  for (size_t i = 0; i < states.size() / 16; ++i) out.mac_states.push_back(BlockAt(states, i));
+  return out;
+}
+
 absl::Status CheckJoinedUsage(const PlainKey& key, const PerParty<KeyRecord>& records, size_t u) {
   const uint32_t usage = records[0].usages[u].usage;
   const auto keys = JoinBlocks(records, [u](const KeyRecord& r) { return r.usages[u].round_keys; });
@@ -66,12 +95,17 @@ absl::Status CheckJoinedUsage(const PlainKey& key, const PerParty<KeyRecord>& re
   if (!Join(records[0].usages[u].h, records[1].usages[u].h, records[2].usages[u].h, &h)) {
     return absl::InvalidArgumentError("shares of H do not fit together");
   }
-  const auto expected = PlainKeySchedule(key.Usage(usage));
-  if (!std::equal(keys->begin(), keys->end(), expected.begin(), expected.end())) {
+  const auto states = JoinBlocks(records, [u](const KeyRecord& r) { return r.usages[u].mac_states; });
+  if (!states.ok()) return states.status();
+  const PlainUsage expected = DeriveUsage(key, usage);
+  if (*keys != expected.round_keys) {
     return absl::InvalidArgumentError(absl::StrCat("round keys of usage ", usage, " are wrong"));
   }
-  if (h != PlainTagKey(key.Usage(usage))) {
+  if (h != expected.h && FindEnctype(key.info.enctype)->is_gcm()) {
     return absl::InvalidArgumentError(absl::StrCat("H of usage ", usage, " is wrong"));
+  }
+  if (*states != expected.mac_states) {
+    return absl::InvalidArgumentError(absl::StrCat("HMAC states of usage ", usage, " are wrong"));
   }
   return absl::OkStatus();
 }
@@ -107,11 +141,16 @@ PerParty<KeyRecord> ShareKey(const PlainKey& key, RandomSource& random) {
   }
   for (const uint32_t usage : UsagesOf(key.info.key_class)) {
     for (KeyRecord& record : records) record.usages.push_back({usage, {}, {}});
-    for (const Block& block : PlainKeySchedule(key.Usage(usage))) {
+    const PlainUsage plain = DeriveUsage(key, usage);
+    for (const Block& block : plain.round_keys) {
       const auto shares = Split(block, random);
       for (int p = 0; p < kParties; ++p) records[p].usages.back().round_keys.push_back(shares[p]);
     }
-    const auto h = Split(PlainTagKey(key.Usage(usage)), random);
+    for (const Block& block : plain.mac_states) {
+      const auto shares = Split(block, random);
+      for (int p = 0; p < kParties; ++p) records[p].usages.back().mac_states.push_back(shares[p]);
+    }
+    const auto h = Split(plain.h, random);
     for (int p = 0; p < kParties; ++p) records[p].usages.back().h = h[p];
   }
   return records;
@@ -137,6 +176,10 @@ absl::Status Enrol(ShareStore& store, const KeyRecord& record, absl::Time now) {
 }
 
 std::string SealPreauth(const PlainKey& key, absl::Time time, RandomSource& random) {
+  const Enctype& enctype = *FindEnctype(key.info.enctype);
+  if (!enctype.is_gcm()) {
+    return CtsSeal(enctype, key.base, kUsagePreauth, EncodePreauthTimestamp(time), random);
+  }
   GcmNonce nonce;
   random.Fill(absl::MakeSpan(nonce));
   return Text(PlainSeal(key.Usage(kUsagePreauth), nonce, {}, Bytes(EncodePreauthTimestamp(time))));
@@ -165,6 +208,22 @@ std::string PlainSealRaw(const PlainKey& key, uint32_t usage, const Nonce& nonce
   return absl::StrCat(Text(nonce), HeaderAad(""), ciphertext, Text(tag));
 }
 
+PerParty<Job> WithTexts(const Job& job, const std::string& text, RandomSource& random) {
+  PerParty<Job> jobs = {job, job, job};
+  for (size_t i = 0; i < job.seals.size(); ++i) {
+    const std::string plain = text.substr(0, job.seals[i].max_plaintext);
+    SecretBytes last(plain.begin(), plain.end());
+    for (int p = 0; p + 1 < kParties; ++p) {
+      SecretBytes share(plain.size());
+      random.Fill(absl::MakeSpan(share));
+      for (size_t k = 0; k < share.size(); ++k) last[k] ^= share[k];
+      jobs[p].seals[i].plaintext_share = std::move(share);
+    }
+    jobs[kParties - 1].seals[i].plaintext_share = std::move(last);
+  }
+  return jobs;
+}
+
 Job LoginJob(JobId id, const PlainKey& client, const PlainKey& krbtgt, const std::string& preauth,
              const LoginSizes& sizes) {
   Job job;
@@ -173,7 +232,9 @@ Job LoginJob(JobId id, const PlainKey& client, const PlainKey& krbtgt, const std
   job.client = client.info.handle;
   if (!preauth.empty()) job.opens.push_back({client.info.handle, kUsagePreauth, preauth});
   job.seals.push_back({krbtgt.info.handle, kUsageTicket, sizes.ticket});
-  job.seals.push_back({client.info.handle, kUsageAsReply, sizes.reply});
+  if (FindEnctype(client.info.enctype)->is_gcm()) {
+    job.seals.push_back({client.info.handle, kUsageAsReply, sizes.reply});
+  }
   if (!sizes.as_req.empty()) {
     job.make_macs.push_back({client.info.handle, kUsageAsReqChecksum, sizes.as_req});
   }
@@ -200,17 +261,20 @@ bool Add(JobResult* sum, const JobResult& answer) {
     return false;
   }
   for (size_t i = 0; i < answer.opens.size(); ++i) {
-    std::string& share = sum->opens[i].keystream_share;
-    share = XorText(share, answer.opens[i].keystream_share);
+    OpenResult& open = sum->opens[i];
+    open.keystream_share = XorText(open.keystream_share, answer.opens[i].keystream_share);
+    open.plaintext_share = XorText(open.plaintext_share, answer.opens[i].plaintext_share);
   }
   for (size_t i = 0; i < answer.seals.size(); ++i) {
     SealResult& seal = sum->seals[i];
     if (seal.nonce != answer.seals[i].nonce || seal.header != answer.seals[i].header) return false;
     seal.keystream_share = XorText(seal.keystream_share, answer.seals[i].keystream_share);
+    seal.message_share = XorText(seal.message_share, answer.seals[i].message_share);
   }
   for (size_t i = 0; i < answer.make_macs.size(); ++i) {
     if (sum->make_macs[i].nonce != answer.make_macs[i].nonce) return false;
-    XorInto(&sum->make_macs[i].tag_share, answer.make_macs[i].tag_share);
+    std::string& tag = sum->make_macs[i].tag_share;
+    tag = XorText(tag, answer.make_macs[i].tag_share);
   }
   return true;
 }
@@ -250,6 +314,8 @@ std::string Message(const SealResult& seal, const std::string& ciphertext, const
 
 std::optional<std::string> OracleOpen(const PlainKey& key, uint32_t usage,
                                       const std::string& message) {
+  const Enctype& enctype = *FindEnctype(key.info.enctype);
+  if (!enctype.is_gcm()) return CtsOpen(enctype, key.base, usage, message);
   const auto opened = PlainOpen(key.Usage(usage), Bytes(message));
   if (!opened.ok()) return std::nullopt;
   return Text(opened->plaintext);
@@ -257,10 +323,12 @@ std::optional<std::string> OracleOpen(const PlainKey& key, uint32_t usage,
 
 bool OracleMacGood(const PlainKey& key, uint32_t usage, const std::string& data,
                    const MakeMacResult& mac) {
+  const Enctype& enctype = *FindEnctype(key.info.enctype);
+  if (!enctype.is_gcm()) return CtsChecksum(enctype, key.base, usage, data) == mac.tag_share;
   GcmNonce nonce;
-  std::copy(mac.nonce.begin(), mac.nonce.end(), nonce.begin());
+  std::copy(mac.nonce->begin(), mac.nonce->end(), nonce.begin());
   const std::string expected = Text(PlainGmac(key.Usage(usage), nonce, Bytes(data)));
-  return expected == Text(mac.nonce) + Text(mac.tag_share);
+  return expected == Text(*mac.nonce) + mac.tag_share;
 }
 
 }  // namespace mpckdc

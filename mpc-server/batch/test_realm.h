@@ -61,9 +61,14 @@ struct LoginSizes {
   uint32_t reply = 279;
   std::string as_req = std::string(180, 'q');  // empty: no checksum asked for
 };
-// LOGIN: open pre-auth, seal ticket, seal reply, checksum under usage 56.
+// LOGIN: open pre-auth, seal ticket, seal reply, checksum under usage 56. A client key of 17 to 20
+// has no reply in it: that needs its plaintext (WithTexts).
 Job LoginJob(JobId id, const PlainKey& client, const PlainKey& krbtgt, const std::string& preauth,
              const LoginSizes& sizes = {});
+
+// The jobs for the three servers: each seal, of enctypes 17 to 20, with shares of the text's first
+// max_plaintext bytes.
+PerParty<Job> WithTexts(const Job& job, const std::string& text, RandomSource& random);
 
 // The XOR of three answers that all are OK; otherwise the first verdict that is not.
 JobResult Combine(const PerParty<JobResult>& answers);

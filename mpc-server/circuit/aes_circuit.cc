@@ -20,10 +20,11 @@ constexpr size_t kNormPlanes = 2 * 4 * kBlockBytes * kRowBytes;
 
 // The state between rounds: per group the S-box inputs in the tower basis (kept for the product
 // stage), which begins as the sliced input, and the opened norms (kept for the inverse stage).
-class AesEncryptImpl {
+class AesCipherImpl {
  public:
-  AesEncryptImpl(AesBits bits, Isa isa)
-      : bits_(bits),
+  AesCipherImpl(AesDirection direction, AesBits bits, Isa isa)
+      : decrypt_(direction == AesDirection::kDecrypt),
+        bits_(bits),
         kernels_(SharedAesKernels(isa)),
         transpose_(TransposeFunctionsFor(isa)),
         scratch_(kTransposeScratchBytes),
@@ -38,7 +39,8 @@ class AesEncryptImpl {
     Grow(norm_, groups_.groups() * kNormPlanes);
     Grow(outputs_, lanes.size());
     keys_.Reset(lanes.size(), AesRoundKeys(bits_),
-                [&](size_t j) { return lanes[j].round_keys; });
+                [&](size_t j) { return lanes[j].round_keys; },
+                decrypt_ ? KeyOrder::kBackward : KeyOrder::kForward);
     for (size_t g = 0; g < groups_.groups(); ++g) {
       SliceInput(lanes.subspan(g * kGroupLanes, groups_.LanesIn(g)), g);
     }
@@ -78,8 +80,7 @@ class AesEncryptImpl {
     uint8_t* norm = norm_.data() + g * kNormPlanes;
     switch (Stage()) {
       case SboxStage::kNorm:
-        if (Round() == 1) return kernels_.start(state, KeyRows(g, 0), state, msg, width, source);
-        return kernels_.next(sent, received, KeyRows(g, Round() - 1), state, msg, width, source);
+        return Norm(KeyRows(g, Round() - 1), sent, received, state, msg, width, source);
       case SboxStage::kHelper:
         return kernels_.helper(kBlockBytes, sent, received, norm, msg, width, source);
       case SboxStage::kInverse:
@@ -92,11 +93,22 @@ class AesEncryptImpl {
         return kernels_.scale(Linear(), sent, received, msg, width, source);
     }
   }
+  void Norm(const uint8_t* key, const uint8_t* sent, const uint8_t* received, uint8_t* state,
+            uint8_t* msg, size_t width, const ZeroSource* source) {
+    if (Round() == 1) {
+      const auto start = decrypt_ ? kernels_.decrypt_start : kernels_.start;
+      return start(state, key, state, msg, width, source);
+    }
+    const auto next = decrypt_ ? kernels_.decrypt_next : kernels_.next;
+    next(sent, received, key, state, msg, width, source);
+  }
   AesLinear Linear() const {
+    if (decrypt_) return AesLinear::kInvShiftRows;
     return Round() == AesRounds(bits_) ? AesLinear::kShiftRows : AesLinear::kMixColumns;
   }
 
   uint8_t* StateOf(size_t g) { return state_.data() + g * 2 * kBlockPlane; }
+  // The k-th in the order of their use.
   const uint8_t* KeyRows(size_t g, size_t k) {
     return keys_.Rows(transpose_, g, k, scratch_.data());
   }
@@ -119,13 +131,15 @@ class AesEncryptImpl {
   void Finish() {
     groups_.Finish([this](size_t g, size_t width, const uint8_t* sent, const uint8_t* received) {
       uint8_t* rows = block_rows_.data();
-      kernels_.finish(sent, received, KeyRows(g, AesRounds(bits_)), rows, width);
+      const auto finish = decrypt_ ? kernels_.decrypt_finish : kernels_.finish;
+      finish(sent, received, KeyRows(g, AesRounds(bits_)), rows, width);
       uint8_t* out = reinterpret_cast<uint8_t*>(outputs_.data() + g * kGroupLanes);
       transpose_.to_pairs(rows, rows + kBlockPlane, {out, kPairBytes, groups_.LanesIn(g)},
                           scratch_.data());
     });
   }
 
+  const bool decrypt_;
   const AesBits bits_;
   Sbox sbox_ = Sbox::kThroughput;
   const AesKernels& kernels_;
@@ -138,23 +152,25 @@ class AesEncryptImpl {
   SecretVector<SharedBlock> outputs_;
 };
 
-AesEncrypt::AesEncrypt(AesBits bits, Isa isa)
-    : impl_(std::make_unique<AesEncryptImpl>(bits, isa)), bits_(bits) {}
-AesEncrypt::~AesEncrypt() = default;
+AesCipher::AesCipher(AesDirection direction, AesBits bits, Isa isa)
+    : impl_(std::make_unique<AesCipherImpl>(direction, bits, isa)),
+      direction_(direction),
+      bits_(bits) {}
+AesCipher::~AesCipher() = default;
 
-void AesEncrypt::Reset(absl::Span<const AesLane> lanes, Sbox sbox) {
+void AesCipher::Reset(absl::Span<const AesLane> lanes, Sbox sbox) {
   impl_->Reset(lanes, sbox);
   sbox_ = sbox;
   lane_count_ = lanes.size();
 }
-absl::Span<const SharedBlock> AesEncrypt::outputs() const { return impl_->outputs(); }
-bool AesEncrypt::Done() const { return impl_->Done(); }
-RoundShape AesEncrypt::NextRound() const { return impl_->Shape(); }
-void AesEncrypt::Produce(ZeroShares& zero, RoundOut out) { impl_->Produce(zero, out.to_next); }
-absl::Status AesEncrypt::Consume(RoundIn in) {
+absl::Span<const SharedBlock> AesCipher::outputs() const { return impl_->outputs(); }
+bool AesCipher::Done() const { return impl_->Done(); }
+RoundShape AesCipher::NextRound() const { return impl_->Shape(); }
+void AesCipher::Produce(ZeroShares& zero, RoundOut out) { impl_->Produce(zero, out.to_next); }
+absl::Status AesCipher::Consume(RoundIn in) {
   impl_->Consume(in.from_prev);
   return absl::OkStatus();
 }
-Cost AesEncrypt::DeclaredCost() const { return CostOfAes(bits_, lane_count_, sbox_); }
+Cost AesCipher::DeclaredCost() const { return CostOfAes(bits_, lane_count_, sbox_, direction_); }
 
 }  // namespace mpckdc

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES-128 and AES-256 encryption of many blocks at once, on shares, each block under its own key.
+// AES-128 and AES-256 of many blocks at once, on shares, each block under its own key: encryption,
+// and decryption under the same round keys.
 //
-//   AesEncrypt aes(AesBits::k128);
+//   AesEncrypt aes(AesBits::k128);             // or AesDecrypt
 //   aes.Reset(lanes);                          // any number of lanes, each with its round keys
 //   RunTogether(party, {&aes, ...}, &cost);    // 40 or 56 rounds, or 30 or 42
-//   aes.output(3);                             // share of lane 3's ciphertext
+//   aes.output(3);                             // share of lane 3's ciphertext (or text)
 //
 // 128- and 256-bit lanes go into two circuits run together. Buffers are kept from Reset() to
 // Reset(). Per block and party, by the variant of the S-box:
@@ -31,20 +32,22 @@ inline constexpr size_t AesRounds(AesBits bits) { return bits == AesBits::k128 ?
 inline constexpr size_t AesRoundKeys(AesBits bits) { return AesRounds(bits) + 1; }
 inline constexpr size_t AesKeyBlocks(AesBits bits) { return bits == AesBits::k128 ? 1 : 2; }
 
-// One block to encrypt. The round keys stay the caller's until the circuit is done. Lanes that have
-// their keys in common are cheapest when they stand together.
+enum class AesDirection { kEncrypt, kDecrypt };
+
+// One block to encrypt or decrypt. The round keys stay the caller's until the circuit is done.
+// Lanes that have their keys in common are cheapest when they stand together.
 struct AesLane {
   const SharedBlock* round_keys = nullptr;    // AesRoundKeys(bits) blocks in order
-  const SharedBlock* shared_input = nullptr;  // if null, public_input is encrypted
+  const SharedBlock* shared_input = nullptr;  // if null, public_input is taken
   Block public_input{};
 };
 
-class AesEncryptImpl;
+class AesCipherImpl;
 
-class AesEncrypt : public Circuit {
+// What the two directions have in common.
+class AesCipher : public Circuit {
  public:
-  explicit AesEncrypt(AesBits bits, Isa isa = BestIsa());
-  ~AesEncrypt() override;
+  ~AesCipher() override;
 
   // Starts anew. The inputs are copied; no lane may have null round keys. The variant is
   // the same at the three parties.
@@ -59,15 +62,31 @@ class AesEncrypt : public Circuit {
   absl::Status Consume(RoundIn in) override;
   Cost DeclaredCost() const override;
 
+ protected:
+  AesCipher(AesDirection direction, AesBits bits, Isa isa);
+
  private:
-  std::unique_ptr<AesEncryptImpl> impl_;
+  std::unique_ptr<AesCipherImpl> impl_;
+  AesDirection direction_;
   AesBits bits_;
   Sbox sbox_ = Sbox::kThroughput;
   size_t lane_count_ = 0;
 };
 
-// What AesEncrypt of `blocks` lanes costs one party, from the circuit template itself.
-Cost CostOfAes(AesBits bits, size_t blocks, Sbox sbox = Sbox::kThroughput);
+class AesEncrypt : public AesCipher {
+ public:
+  explicit AesEncrypt(AesBits bits, Isa isa = BestIsa())
+      : AesCipher(AesDirection::kEncrypt, bits, isa) {}
+};
+class AesDecrypt : public AesCipher {
+ public:
+  explicit AesDecrypt(AesBits bits, Isa isa = BestIsa())
+      : AesCipher(AesDirection::kDecrypt, bits, isa) {}
+};
+
+// What `blocks` lanes cost one party, from the circuit template itself.
+Cost CostOfAes(AesBits bits, size_t blocks, Sbox sbox = Sbox::kThroughput,
+               AesDirection direction = AesDirection::kEncrypt);
 
 }  // namespace mpckdc
 

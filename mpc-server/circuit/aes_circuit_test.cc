@@ -26,16 +26,28 @@ Block HexBlock(absl::string_view hex) {
   return b;
 }
 
-Block OpenSslAes(absl::Span<const uint8_t> key, const Block& in) {
+Block OpenSslAes(absl::Span<const uint8_t> key, const Block& in,
+                 AesDirection direction = AesDirection::kEncrypt) {
   Block out;
   int n = 0;
   EVP_CIPHER_CTX* ctx = EVP_CIPHER_CTX_new();
-  EVP_EncryptInit_ex(ctx, key.size() == 16 ? EVP_aes_128_ecb() : EVP_aes_256_ecb(), nullptr,
-                     key.data(), nullptr);
+  EVP_CipherInit_ex(ctx, key.size() == 16 ? EVP_aes_128_ecb() : EVP_aes_256_ecb(), nullptr,
+                    key.data(), nullptr, direction == AesDirection::kEncrypt ? 1 : 0);
   EVP_CIPHER_CTX_set_padding(ctx, 0);
-  EVP_EncryptUpdate(ctx, out.data(), &n, in.data(), 16);
+  EVP_CipherUpdate(ctx, out.data(), &n, in.data(), 16);
   EVP_CIPHER_CTX_free(ctx);
   return out;
+}
+
+// The direction's class.
+template <class F>
+auto WithCipher(AesDirection direction, AesBits bits, Isa isa, F f) {
+  if (direction == AesDirection::kEncrypt) {
+    AesEncrypt aes(bits, isa);
+    return f(aes);
+  }
+  AesDecrypt aes(bits, isa);
+  return f(aes);
 }
 
 TEST(PlainAesTest, Fips197) {
@@ -46,6 +58,14 @@ TEST(PlainAesTest, Fips197) {
                          Hex("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f")),
                      plain),
             HexBlock("8ea2b7ca516745bfeafc49904b496089"));
+  EXPECT_EQ(PlainAesDecrypt(PlainKeySchedule(Hex("000102030405060708090a0b0c0d0e0f")),
+                            HexBlock("69c4e0d86a7b0430d8cdb78070b4c55a")),
+            plain);
+  EXPECT_EQ(PlainAesDecrypt(
+                PlainKeySchedule(
+                    Hex("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f")),
+                HexBlock("8ea2b7ca516745bfeafc49904b496089")),
+            plain);
   EXPECT_EQ(PlainKeySchedule(Hex("2b7e151628aed2a6abf7158809cf4f3c")).back(),
             HexBlock("d014f9a8c9ee2589e13f0cc8b6630ca6"));
   // FIPS 197, A.3: the last four words of the AES-256 expansion.
@@ -63,6 +83,8 @@ TEST(PlainAesTest, OracleEqualsOpenSsl) {
     random.Fill(absl::MakeSpan(key));
     random.Fill(absl::MakeSpan(in));
     EXPECT_EQ(PlainAes(PlainKeySchedule(key), in), OpenSslAes(key, in));
+    EXPECT_EQ(PlainAesDecrypt(PlainKeySchedule(key), in),
+              OpenSslAes(key, in, AesDirection::kDecrypt));
   }
 }
 
@@ -78,6 +100,12 @@ TEST(CostTest, Declared) {
   // 22 bits and 3 rounds.
   EXPECT_EQ(CostOfAes(AesBits::k128, 512, Sbox::kLatency), (Cost{30, 512 * 440, 0}));
   EXPECT_EQ(CostOfAes(AesBits::k256, 512, Sbox::kLatency), (Cost{42, 512 * 616, 0}));
+  // Decryption sends as much.
+  for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
+    for (AesBits bits : {AesBits::k128, AesBits::k256}) {
+      EXPECT_EQ(CostOfAes(bits, 512, sbox, AesDirection::kDecrypt), CostOfAes(bits, 512, sbox));
+    }
+  }
 }
 
 // Shares of one batch: keys and inputs, public and shared by turns.
@@ -125,20 +153,22 @@ struct Batch {
 
 class AesOnSharesTest : public testing::TestWithParam<Isa> {};
 
-void CheckBatch(AesBits bits, Sbox sbox, size_t lanes, const std::array<Isa, kParties>& isas) {
+void CheckBatch(AesDirection direction, AesBits bits, Sbox sbox, size_t lanes,
+                const std::array<Isa, kParties>& isas) {
   const Batch batch(bits, lanes, lanes);
   std::array<std::vector<SharedBlock>, kParties> out;
   std::array<Cost, kParties> counted;
   MemoryRing ring;
   const auto statuses = RunThreeParties(ring, lanes, [&](PartyContext& party) {
     const int p = party.party();
-    AesEncrypt aes(bits, isas[p]);
-    aes.Reset(batch.Lanes(p), sbox);
-    party.BeginBatch(1);
-    absl::Status s = RunTogether(party, {&aes}, &counted[p]);
-    EXPECT_EQ(counted[p], aes.DeclaredCost());
-    out[p].assign(aes.outputs().begin(), aes.outputs().end());
-    return s;
+    return WithCipher(direction, bits, isas[p], [&](AesCipher& aes) {
+      aes.Reset(batch.Lanes(p), sbox);
+      party.BeginBatch(1);
+      absl::Status s = RunTogether(party, {&aes}, &counted[p]);
+      EXPECT_EQ(counted[p], aes.DeclaredCost());
+      out[p].assign(aes.outputs().begin(), aes.outputs().end());
+      return s;
+    });
   });
   for (const absl::Status& s : statuses) ASSERT_TRUE(s.ok()) << s;
   const bool fast = sbox == Sbox::kLatency;
@@ -147,25 +177,29 @@ void CheckBatch(AesBits bits, Sbox sbox, size_t lanes, const std::array<Isa, kPa
   for (size_t j = 0; j < lanes; ++j) {
     Block value;
     ASSERT_TRUE(JoinForTest({out[0][j], out[1][j], out[2][j]}, &value)) << j;
-    ASSERT_EQ(value, OpenSslAes(batch.keys[j], batch.inputs[j])) << "lane " << j;
+    ASSERT_EQ(value, OpenSslAes(batch.keys[j], batch.inputs[j], direction)) << "lane " << j;
   }
 }
 
 TEST_P(AesOnSharesTest, OddBatchesEqualOpenSsl) {
-  for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
-    for (size_t lanes : {1u, 33u, 513u, 1100u}) {
-      CheckBatch(AesBits::k128, sbox, lanes, {GetParam(), GetParam(), GetParam()});
-    }
-    for (size_t lanes : {7u, 600u}) {
-      CheckBatch(AesBits::k256, sbox, lanes, {GetParam(), GetParam(), GetParam()});
+  const std::array<Isa, kParties> isas = {GetParam(), GetParam(), GetParam()};
+  for (AesDirection direction : {AesDirection::kEncrypt, AesDirection::kDecrypt}) {
+    for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
+      for (size_t lanes : {1u, 33u, 513u, 1100u}) {
+        CheckBatch(direction, AesBits::k128, sbox, lanes, isas);
+      }
+      for (size_t lanes : {7u, 600u}) CheckBatch(direction, AesBits::k256, sbox, lanes, isas);
     }
   }
 }
 
 // The wire format does not depend on the instruction set.
 TEST_P(AesOnSharesTest, PartiesMayDiffer) {
-  for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
-    CheckBatch(AesBits::k128, sbox, 700, {GetParam(), Isa::kPortable, SupportedIsas().back()});
+  const std::array<Isa, kParties> isas = {GetParam(), Isa::kPortable, SupportedIsas().back()};
+  for (AesDirection direction : {AesDirection::kEncrypt, AesDirection::kDecrypt}) {
+    for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
+      CheckBatch(direction, AesBits::k128, sbox, 700, isas);
+    }
   }
 }
 
@@ -241,9 +275,12 @@ TEST(SboxTest, All256InputsOnShares) {
   }
 }
 
-// Every S-box input passes through the latency S-box: with 256 lanes of one public block each and
-// all-equal bytes, round 1 sees every value in every position.
-TEST(SboxTest, All256InputsOfTheLatencyVariant) {
+// Every S-box input passes through the S-box of either direction and variant: with 256 lanes of one
+// public block each and all-equal bytes, round 1 sees every value in every position.
+class SboxInputsTest : public testing::TestWithParam<std::tuple<AesDirection, Sbox>> {};
+
+TEST_P(SboxInputsTest, All256) {
+  const auto [direction, sbox] = GetParam();
   SeededRandomForTest random(10);
   const std::vector<uint8_t> key(16, 0);
   std::array<std::vector<SharedBlock>, kParties> keys, out;
@@ -255,20 +292,26 @@ TEST(SboxTest, All256InputsOfTheLatencyVariant) {
       lanes[v].round_keys = keys[party.party()].data();
       lanes[v].public_input.fill(static_cast<uint8_t>(v));
     }
-    AesEncrypt aes(AesBits::k128);
-    aes.Reset(lanes, Sbox::kLatency);
-    party.BeginBatch(1);
-    absl::Status s = RunTogether(party, {&aes});
-    out[party.party()].assign(aes.outputs().begin(), aes.outputs().end());
-    return s;
+    return WithCipher(direction, AesBits::k128, BestIsa(), [&](AesCipher& aes) {
+      aes.Reset(lanes, sbox);
+      party.BeginBatch(1);
+      absl::Status s = RunTogether(party, {&aes});
+      out[party.party()].assign(aes.outputs().begin(), aes.outputs().end());
+      return s;
+    });
   });
   for (size_t v = 0; v < 256; ++v) {
     Block value, input;
     input.fill(static_cast<uint8_t>(v));
     ASSERT_TRUE(JoinForTest({out[0][v], out[1][v], out[2][v]}, &value));
-    EXPECT_EQ(value, OpenSslAes(key, input)) << v;
+    EXPECT_EQ(value, OpenSslAes(key, input, direction)) << v;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Variants, SboxInputsTest,
+                         testing::Combine(testing::Values(AesDirection::kEncrypt,
+                                                          AesDirection::kDecrypt),
+                                          testing::Values(Sbox::kThroughput, Sbox::kLatency)));
 
 TEST(RunTogetherTest, CircuitsOfDifferentLengthShareMessages) {
   const Batch a(AesBits::k128, 40, 1), b(AesBits::k256, 9, 2);
@@ -299,7 +342,7 @@ TEST(RunTogetherTest, CircuitsOfDifferentLengthShareMessages) {
 }
 
 // The test must be able to see a wrong message: one flipped bit gives a wrong ciphertext.
-TEST(NegativeTest, OneFlippedBitIsSeen) {
+void CheckFlippedBit(AesDirection direction) {
   const Batch batch(AesBits::k128, 5, 1);
   std::array<std::vector<SharedBlock>, kParties> out;
   MemoryRing ring;
@@ -307,16 +350,21 @@ TEST(NegativeTest, OneFlippedBitIsSeen) {
     if (m.from == 1 && m.step == "aes/product" && m.round == 35) m.payload[3] ^= 1;
   });
   RunThreeParties(ring, 1, [&](PartyContext& party) {
-    AesEncrypt aes(AesBits::k128);
-    aes.Reset(batch.Lanes(party.party()));
-    party.BeginBatch(1);
-    absl::Status s = RunTogether(party, {&aes});
-    out[party.party()].assign(aes.outputs().begin(), aes.outputs().end());
-    return s;
+    return WithCipher(direction, AesBits::k128, BestIsa(), [&](AesCipher& aes) {
+      aes.Reset(batch.Lanes(party.party()));
+      party.BeginBatch(1);
+      absl::Status s = RunTogether(party, {&aes});
+      out[party.party()].assign(aes.outputs().begin(), aes.outputs().end());
+      return s;
+    });
   });
   Block value;
   const bool consistent = JoinForTest({out[0][0], out[1][0], out[2][0]}, &value);
-  EXPECT_FALSE(consistent && value == OpenSslAes(batch.keys[0], batch.inputs[0]));
+  EXPECT_FALSE(consistent && value == OpenSslAes(batch.keys[0], batch.inputs[0], direction));
+}
+TEST(NegativeTest, OneFlippedBitIsSeen) {
+  CheckFlippedBit(AesDirection::kEncrypt);
+  CheckFlippedBit(AesDirection::kDecrypt);
 }
 
 }  // namespace

@@ -14,11 +14,12 @@ namespace mpckdc {
 struct ZeroSource;  // randomness/ctr_stream.h
 enum class Isa;  // randomness/isa.h: not included, see the note on leaks in bitslice/CMakeLists.txt
 
-// What the product stage applies before sending.
+// What the last stage of an S-box layer (product or scale) applies before sending.
 enum class AesLinear {
-  kMixColumns,  // a block: ShiftRows and MixColumns
-  kShiftRows,   // a block's last round
-  kWord,        // a word of the key schedule: neither
+  kMixColumns,    // a block: ShiftRows and MixColumns
+  kShiftRows,     // a block's last round
+  kInvShiftRows,  // a block that is decrypted; of the inverse S-box
+  kWord,          // a word of the key schedule: neither
 };
 
 // The stages of one S-box layer (sbox.h), in order, and the slices that each opens per byte.
@@ -47,6 +48,13 @@ struct AesKernels {
                uint8_t* msg, size_t width, const ZeroSource* source);
   void (*finish)(const uint8_t* sent, const uint8_t* received, const uint8_t* key,
                  uint8_t* output, size_t width);
+  // The same three of decryption.
+  void (*decrypt_start)(const uint8_t* input, const uint8_t* key, uint8_t* state, uint8_t* msg,
+                        size_t width, const ZeroSource* source);
+  void (*decrypt_next)(const uint8_t* sent, const uint8_t* received, const uint8_t* key,
+                       uint8_t* state, uint8_t* msg, size_t width, const ZeroSource* source);
+  void (*decrypt_finish)(const uint8_t* sent, const uint8_t* received, const uint8_t* key,
+                         uint8_t* output, size_t width);
   void (*helper)(size_t bytes, const uint8_t* sent, const uint8_t* received, uint8_t* norm,
                  uint8_t* msg, size_t width, const ZeroSource* source);
   void (*inverse)(size_t bytes, const uint8_t* norm, const uint8_t* sent, const uint8_t* received,

@@ -54,6 +54,16 @@ std::vector<Stage> AllStages() {
       {"finish", 0, [](K k, Rows& r, size_t w, Z) {
          k.finish(r.sent.data(), r.received.data(), r.key.data(), r.out.data(), w);
        }},
+      {"decrypt_start", 64, [](K k, Rows& r, size_t w, Z z) {
+         k.decrypt_start(r.state.data(), r.key.data(), r.state.data(), r.msg.data(), w, z);
+       }},
+      {"decrypt_next", 64, [](K k, Rows& r, size_t w, Z z) {
+         k.decrypt_next(r.sent.data(), r.received.data(), r.key.data(), r.state.data(),
+                        r.msg.data(), w, z);
+       }},
+      {"decrypt_finish", 0, [](K k, Rows& r, size_t w, Z) {
+         k.decrypt_finish(r.sent.data(), r.received.data(), r.key.data(), r.out.data(), w);
+       }},
       {"word_start", 16, [](K k, Rows& r, size_t w, Z z) {
          k.word_start(r.words.data(), kWordsPlane, 4, true, r.state.data(), r.msg.data(), w, z);
        }},
@@ -72,7 +82,8 @@ std::vector<Stage> AllStages() {
       k.twist(bytes, r.state.data(), r.sent.data(), r.received.data(), r.msg.data(), w, z);
     }});
   }
-  for (AesLinear linear : {AesLinear::kMixColumns, AesLinear::kShiftRows, AesLinear::kWord}) {
+  for (AesLinear linear : {AesLinear::kMixColumns, AesLinear::kShiftRows, AesLinear::kInvShiftRows,
+                           AesLinear::kWord}) {
     const size_t rows = linear == AesLinear::kWord ? 32 : 128;
     stages.push_back({"product", rows, [linear](K k, Rows& r, size_t w, Z z) {
       k.product(linear, r.state.data(), r.sent.data(), r.received.data(), r.msg.data(), w, z);

@@ -28,6 +28,23 @@ Block GetBlock(const uint8_t* rows) {
   return block;
 }
 
+Block RunCipher(AesDirection direction, absl::Span<const Block> round_keys, const Block& input) {
+  SecretBytes in(kBlockRows * kRowBytes), out(in.size()), key(in.size());
+  PutBlock(input.data(), in.data());
+  const auto key_rows = [&](size_t r) {
+    PutBlock(round_keys[r].data(), key.data());
+    return key.data();
+  };
+  NoExchange none;
+  PlainProgram program(none);
+  if (direction == AesDirection::kEncrypt) {
+    program.Encrypt(round_keys.size() - 1, in.data(), key_rows, out.data());
+  } else {
+    program.Decrypt(round_keys.size() - 1, in.data(), key_rows, out.data());
+  }
+  return GetBlock(out.data());
+}
+
 }  // namespace
 
 SecretVector<Block> PlainKeySchedule(absl::Span<const uint8_t> key) {
@@ -48,17 +65,10 @@ SecretVector<Block> PlainKeySchedule(absl::Span<const uint8_t> key) {
 }
 
 Block PlainAes(absl::Span<const Block> round_keys, const Block& input) {
-  SecretBytes in(kBlockRows * kRowBytes), out(in.size()), key(in.size());
-  PutBlock(input.data(), in.data());
-  NoExchange none;
-  PlainProgram(none).Encrypt(
-      round_keys.size() - 1, in.data(),
-      [&](size_t r) {
-        PutBlock(round_keys[r].data(), key.data());
-        return key.data();
-      },
-      out.data());
-  return GetBlock(out.data());
+  return RunCipher(AesDirection::kEncrypt, round_keys, input);
+}
+Block PlainAesDecrypt(absl::Span<const Block> round_keys, const Block& input) {
+  return RunCipher(AesDirection::kDecrypt, round_keys, input);
 }
 
 }  // namespace mpckdc

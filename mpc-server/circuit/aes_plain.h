@@ -18,6 +18,7 @@ namespace mpckdc {
 SecretVector<Block> PlainKeySchedule(absl::Span<const uint8_t> key);
 // One block under expanded keys (11 or 15).
 Block PlainAes(absl::Span<const Block> round_keys, const Block& input);
+Block PlainAesDecrypt(absl::Span<const Block> round_keys, const Block& input);
 
 }  // namespace mpckdc
 

@@ -41,6 +41,22 @@ class AesProgram {
     Stages::Finish(Sent(), Received(), key(rounds), output, kWidth);
   }
 
+  // The same under the same keys: key(rounds) is asked for first.
+  template <class KeyRows>
+  void Decrypt(size_t rounds, const uint8_t* input, KeyRows key, uint8_t* output) {
+    for (size_t r = rounds; r >= 1; --r) {
+      Message(64, [&](uint8_t* msg) {
+        if (r == rounds) {
+          Stages::DecryptStart(input, key(r), state_.data(), msg, kWidth);
+        } else {
+          Stages::DecryptNext(Sent(), Received(), key(r), state_.data(), msg, kWidth);
+        }
+      });
+      Invert(16, AesLinear::kInvShiftRows);
+    }
+    Stages::DecryptFinish(Sent(), Received(), key(0), output, kWidth);
+  }
+
   // words: C planes of 32 rows per word, the first KeyWords() given.
   void ExpandKey(const KeyWordPlan& plan, uint8_t* words) {
     const size_t plane = 32 * plan.Count() * kRowBytes;

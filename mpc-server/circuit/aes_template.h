@@ -6,6 +6,11 @@
 // The opened value's components are (sent ^ received, sent), or just `sent` when C = 1. The last
 // stage of an S-box applies the affine map's linear part, ShiftRows and MixColumns before sending.
 //
+// Decryption is the inverse cipher (FIPS 197, 5.3) under the same round keys, last one first. Its
+// last stage applies InvShiftRows before sending; the next round's first stage adds the round key,
+// applies InvMixColumns to the components, takes the constant off and applies the affine map's
+// inverse.
+//
 // A message holds its zero share on entry, or `source` says how to make it while the stage runs: a
 // whole group's only.
 //
@@ -16,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "mpc-server/circuit/aes_kernels.h"
 #include "mpc-server/circuit/sbox.h"
@@ -66,12 +72,14 @@ struct AesStages : SboxOfByte<W, C> {
     }
   }
 
-  // A byte's value in the AES basis becomes S-box input: tower basis into `state`, norm into msg.
+  // A byte's value in the AES basis becomes S-box input: tower basis (by Map) into `state`, norm
+  // into msg.
+  template <class Map = typename Byte::ToTowerMap>
   MPCKDC_INLINE static void EnterSbox(const T (*in)[8], uint8_t* state, size_t plane,
                                       uint8_t* msg) {
     T x[C][8];
     for (int c = 0; c < C; ++c) {
-      Byte::template Apply<typename Byte::ToTowerMap>(in[c], x[c]);
+      Byte::template Apply<Map>(in[c], x[c]);
       for (size_t k = 0; k < 8; ++k) W::Store(state + c * plane + k * kRow, x[c][k]);
     }
     T r[4];
@@ -148,6 +156,79 @@ struct AesStages : SboxOfByte<W, C> {
     }
   }
 
+  // --- decryption --------------------------------------------------------------------------------
+  MPCKDC_INLINE static void EnterInverseSbox(T (*v)[8], uint8_t* state, uint8_t* msg) {
+    AddConstant(tower::kSboxConstant, v[C - 1]);
+    EnterSbox<typename Byte::SboxToTowerMap>(v, state, kBlockPlane, msg);
+  }
+
+  static void DecryptStart(const uint8_t* input, const uint8_t* key, uint8_t* state, uint8_t* msg,
+                           size_t width, const ZeroSource* source = nullptr) {
+    Zeros zeros(source);
+    for (size_t o = 0; o < width; o += W::kBytes) {
+      for (size_t i = 0; i < 16; ++i) {
+        const size_t at = 8 * i * kRow + o;
+        if (o == 0) zeros.template Fill<4>(msg + 4 * i * kRow);
+        T v[C][8];
+        LoadByte(input + at, kBlockPlane, v);
+        AddByte(key + at, kBlockPlane, v);
+        EnterInverseSbox(v, state + at, msg + 4 * i * kRow + o);
+      }
+    }
+  }
+
+  // What the last stage opened, and the round key: one byte.
+  MPCKDC_INLINE static void DecryptedByte(const uint8_t* sent, const uint8_t* received,
+                                          const uint8_t* key, size_t at, T (*v)[8]) {
+    OpenedRows<8>(sent + at, C == 2 ? received + at : nullptr, v);
+    AddByte(key + at, kBlockPlane, v);
+  }
+
+  static void DecryptNext(const uint8_t* sent, const uint8_t* received, const uint8_t* key,
+                          uint8_t* state, uint8_t* msg, size_t width,
+                          const ZeroSource* source = nullptr) {
+    Zeros zeros(source);
+    for (size_t o = 0; o < width; o += W::kBytes) {
+      for (size_t column = 0; column < 16; column += 4) {
+        T y[C][4][8];
+        for (size_t r = 0; r < 4; ++r) {
+          T v[C][8];
+          DecryptedByte(sent, received, key, 8 * (column + r) * kRow + o, v);
+          for (int c = 0; c < C; ++c) {
+            for (int k = 0; k < 8; ++k) y[c][r][k] = v[c][k];
+          }
+        }
+        for (int c = 0; c < C; ++c) InvMixColumn(y[c]);
+        for (size_t r = 0; r < 4; ++r) {
+          const size_t i = column + r;
+          if (o == 0) zeros.template Fill<4>(msg + 4 * i * kRow);
+          T v[C][8];
+          for (int c = 0; c < C; ++c) {
+            for (int k = 0; k < 8; ++k) v[c][k] = y[c][r][k];
+          }
+          EnterInverseSbox(v, state + 8 * i * kRow + o, msg + 4 * i * kRow + o);
+        }
+      }
+    }
+  }
+
+  static void DecryptFinish(const uint8_t* sent, const uint8_t* received, const uint8_t* key,
+                            uint8_t* output, size_t width) {
+    for (size_t o = 0; o < width; o += W::kBytes) {
+      for (size_t i = 0; i < 16; ++i) {
+        const size_t at = 8 * i * kRow + o;
+        T v[C][8];
+        DecryptedByte(sent, received, key, at, v);
+        for (int c = 0; c < C; ++c) {
+          for (size_t k = 0; k < 8; ++k) {
+            W::Store(output + c * kBlockPlane + at + k * kRow, v[c][k]);
+          }
+        }
+      }
+    }
+  }
+
+  // --- the S-box's stages after the norm ---------------------------------------------------------
   static void HelperStage(size_t bytes, const uint8_t* sent, const uint8_t* received,
                           uint8_t* norm, uint8_t* msg, size_t width,
                           const ZeroSource* source = nullptr) {
@@ -189,12 +270,13 @@ struct AesStages : SboxOfByte<W, C> {
     }
   }
 
+  template <class Map>
   MPCKDC_INLINE static void ProductByte(const uint8_t* state, size_t plane, const uint8_t* sent,
                                  const uint8_t* received, T* y) {
     T x[C][8], m[C][4];
     LoadByte(state, plane, x);
     OpenedRows<4>(sent, received, m);
-    Byte::Product(x, m, y);
+    Byte::template Product<Map>(x, m, y);
   }
   MPCKDC_INLINE static void AddToMessage(const T* y, uint8_t* msg) {
     for (size_t k = 0; k < 8; ++k) {
@@ -202,8 +284,15 @@ struct AesStages : SboxOfByte<W, C> {
     }
   }
 
+  // Bit k of 2*y.
+  MPCKDC_INLINE static T Doubled(const T* y, int k) {
+    const T shifted = y[(k + 7) % 8];
+    return k == 1 || k == 3 || k == 4 ? W::Xor(shifted, y[7]) : shifted;
+  }
   // MixColumns of one column: out_r = 2*(y_r + y_{r+1}) + y_{r+1} + (y_{r+2} + y_{r+3}).
-  MPCKDC_INLINE static void MixInto(const T (*y)[8], uint8_t* msg) {
+  // take(r, out) gets the four in turn.
+  template <class Take>
+  MPCKDC_INLINE static void MixColumn(const T (*y)[8], Take take) {
     T t[4][8];
     for (int r = 0; r < 4; ++r) {
       for (int k = 0; k < 8; ++k) t[r][k] = W::Xor(y[r][k], y[(r + 1) % 4][k]);
@@ -211,16 +300,44 @@ struct AesStages : SboxOfByte<W, C> {
     for (int r = 0; r < 4; ++r) {
       T out[8];
       for (int k = 0; k < 8; ++k) {
-        const T doubled = t[r][(k + 7) % 8];
-        out[k] = W::Xor3(doubled, y[(r + 1) % 4][k], t[(r + 2) % 4][k]);
-        if (k == 1 || k == 3 || k == 4) out[k] = W::Xor(out[k], t[r][7]);
+        out[k] = W::Xor3(Doubled(t[r], k), y[(r + 1) % 4][k], t[(r + 2) % 4][k]);
       }
+      take(r, out);
+    }
+  }
+  MPCKDC_INLINE static void MixInto(const T (*y)[8], uint8_t* msg) {
+    MixColumn(y, [msg](int r, const T* out) MPCKDC_LAMBDA_INLINE {
       AddToMessage(out, msg + 8 * static_cast<size_t>(r) * kRow);
+    });
+  }
+  // In place. MixColumns is multiplication by m = 3x^3 + x^2 + x + 2 modulo x^4 + 1, and m^4 = 1;
+  // its inverse is m * m^2, where m^2 = 5 + 4x^2: y_r += 4*(y_r + y_{r+2}), then MixColumns.
+  MPCKDC_INLINE static void InvMixColumn(T (*y)[8]) {
+    for (int r = 0; r < 2; ++r) {
+      T sum[8], twice[8];
+      for (int k = 0; k < 8; ++k) sum[k] = W::Xor(y[r][k], y[r + 2][k]);
+      for (int k = 0; k < 8; ++k) twice[k] = Doubled(sum, k);
+      for (int k = 0; k < 8; ++k) {
+        const T quadruple = Doubled(twice, k);
+        y[r][k] = W::Xor(y[r][k], quadruple);
+        y[r + 2][k] = W::Xor(y[r + 2][k], quadruple);
+      }
+    }
+    T mixed[4][8];
+    MixColumn(y, [&mixed](int r, const T* out) MPCKDC_LAMBDA_INLINE {
+      for (int k = 0; k < 8; ++k) mixed[r][k] = out[k];
+    });
+    for (int r = 0; r < 4; ++r) {
+      for (int k = 0; k < 8; ++k) y[r][k] = mixed[r][k];
     }
   }
 
+  // From the tower basis to what an S-box layer sends.
+  template <bool kInverse>
+  using LastMap = std::conditional_t<kInverse, typename Byte::FromTowerMap,
+                                     typename Byte::TowerToSboxMap>;
   // The last stage of an S-box layer: byte_of(i, o, y) gives byte i's share at row offset o.
-  template <class ByteOf>
+  template <bool kInverse, class ByteOf>
   MPCKDC_INLINE static void LinearStage(AesLinear linear, uint8_t* msg, size_t width,
                                         const ZeroSource* source, ByteOf byte_of) {
     const bool word = linear == AesLinear::kWord;
@@ -232,7 +349,8 @@ struct AesStages : SboxOfByte<W, C> {
         for (size_t r = 0; r < 4; ++r) {
           uint8_t* rows = msg + (32 * c + 8 * r) * kRow;
           if (o == 0) zeros.template Fill<4>(rows);
-          byte_of(word ? r : 4 * ((c + r) % 4) + r, o, y[r]);  // ShiftRows
+          const size_t from = kInverse ? c + 4 - r : c + r;
+          byte_of(word ? r : 4 * (from % 4) + r, o, y[r]);  // ShiftRows or InvShiftRows
           if (o == 0) zeros.template Fill<4>(rows + 4 * kRow);
         }
         uint8_t* column = msg + 32 * c * kRow + o;
@@ -245,14 +363,25 @@ struct AesStages : SboxOfByte<W, C> {
     }
   }
 
+  template <bool kInverse>
+  MPCKDC_INLINE static void Product(AesLinear linear, const uint8_t* state, const uint8_t* sent,
+                                    const uint8_t* received, uint8_t* msg, size_t width,
+                                    const ZeroSource* source) {
+    const size_t plane = (linear == AesLinear::kWord ? 32 : 128) * kRow;
+    LinearStage<kInverse>(
+        linear, msg, width, source, [&](size_t i, size_t o, T* y) MPCKDC_LAMBDA_INLINE {
+          ProductByte<LastMap<kInverse>>(state + 8 * i * kRow + o, plane, sent + 4 * i * kRow + o,
+                                         C == 2 ? received + 4 * i * kRow + o : nullptr, y);
+        });
+  }
   static void ProductStage(AesLinear linear, const uint8_t* state, const uint8_t* sent,
                            const uint8_t* received, uint8_t* msg, size_t width,
                            const ZeroSource* source = nullptr) {
-    const size_t plane = (linear == AesLinear::kWord ? 32 : 128) * kRow;
-    LinearStage(linear, msg, width, source, [&](size_t i, size_t o, T* y) MPCKDC_LAMBDA_INLINE {
-      ProductByte(state + 8 * i * kRow + o, plane, sent + 4 * i * kRow + o,
-                  C == 2 ? received + 4 * i * kRow + o : nullptr, y);
-    });
+    if (linear == AesLinear::kInvShiftRows) {
+      Product<true>(linear, state, sent, received, msg, width, source);
+    } else {
+      Product<false>(linear, state, sent, received, msg, width, source);
+    }
   }
 
   // --- the latency S-box -----------------------------------------------------------------------
@@ -276,14 +405,24 @@ struct AesStages : SboxOfByte<W, C> {
     }
   }
 
+  template <bool kInverse>
+  MPCKDC_INLINE static void Scale(AesLinear linear, const uint8_t* sent, const uint8_t* received,
+                                  uint8_t* msg, size_t width, const ZeroSource* source) {
+    LinearStage<kInverse>(
+        linear, msg, width, source, [&](size_t i, size_t o, T* y) MPCKDC_LAMBDA_INLINE {
+          T uv[C][10];
+          const size_t at = 10 * i * kRow + o;
+          OpenedRows<10>(sent + at, C == 2 ? received + at : nullptr, uv);
+          Byte::template Scale<LastMap<kInverse>>(uv, y);
+        });
+  }
   static void ScaleStage(AesLinear linear, const uint8_t* sent, const uint8_t* received,
                          uint8_t* msg, size_t width, const ZeroSource* source = nullptr) {
-    LinearStage(linear, msg, width, source, [&](size_t i, size_t o, T* y) MPCKDC_LAMBDA_INLINE {
-      T uv[C][10];
-      const size_t at = 10 * i * kRow + o;
-      OpenedRows<10>(sent + at, C == 2 ? received + at : nullptr, uv);
-      Byte::Scale(uv, y);
-    });
+    if (linear == AesLinear::kInvShiftRows) {
+      Scale<true>(linear, sent, received, msg, width, source);
+    } else {
+      Scale<false>(linear, sent, received, msg, width, source);
+    }
   }
 
   // --- key schedule ----------------------------------------------------------------------------
@@ -324,8 +463,9 @@ struct AesStages : SboxOfByte<W, C> {
   }
 
   static constexpr AesKernels Kernels() {
-    return {Start,      Next,      Finish,    HelperStage, InverseStage, ProductStage,
-            TwistStage, ScaleStage, WordStart, WordFinish,  W::kBytes, Zeros::kMakes};
+    return {Start,        Next,         Finish,     DecryptStart, DecryptNext, DecryptFinish,
+            HelperStage,  InverseStage, ProductStage, TwistStage, ScaleStage,  WordStart,
+            WordFinish,   W::kBytes,    Zeros::kMakes};
   }
 };
 

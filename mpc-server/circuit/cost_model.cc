@@ -45,13 +45,32 @@ Cost CostOf(const CountingExchange& counted, size_t lanes) {
   return {counted.rounds, WireBytes(lanes, counted.slices), 0};
 }
 
-CountingExchange CountAes(AesBits bits, Sbox sbox) {
+CountingExchange CountAes(AesDirection direction, AesBits bits, Sbox sbox) {
   CountingExchange counted;
   uint8_t nothing[1] = {};
-  CountingProgram(counted, sbox).Encrypt(
-      AesRounds(bits), nothing, [&](size_t) { return nothing; }, nothing);
+  const auto key = [&](size_t) { return nothing; };
+  CountingProgram program(counted, sbox);
+  if (direction == AesDirection::kEncrypt) {
+    program.Encrypt(AesRounds(bits), nothing, key, nothing);
+  } else {
+    program.Decrypt(AesRounds(bits), nothing, key, nothing);
+  }
   return counted;
 }
+
+// Counted once for both sizes of key and both variants of the S-box.
+struct CountedAes {
+  explicit CountedAes(AesDirection d)
+      : k128(CountAes(d, AesBits::k128, Sbox::kThroughput)),
+        k256(CountAes(d, AesBits::k256, Sbox::kThroughput)),
+        fast128(CountAes(d, AesBits::k128, Sbox::kLatency)),
+        fast256(CountAes(d, AesBits::k256, Sbox::kLatency)) {}
+  const CountingExchange& Of(AesBits bits, Sbox sbox) const {
+    if (sbox == Sbox::kThroughput) return bits == AesBits::k128 ? k128 : k256;
+    return bits == AesBits::k128 ? fast128 : fast256;
+  }
+  const CountingExchange k128, k256, fast128, fast256;
+};
 
 CountingExchange CountKeySchedule(AesBits bits) {
   CountingExchange counted;
@@ -62,13 +81,10 @@ CountingExchange CountKeySchedule(AesBits bits) {
 
 }  // namespace
 
-Cost CostOfAes(AesBits bits, size_t blocks, Sbox sbox) {
-  static const CountingExchange k128 = CountAes(AesBits::k128, Sbox::kThroughput),
-                                k256 = CountAes(AesBits::k256, Sbox::kThroughput),
-                                fast128 = CountAes(AesBits::k128, Sbox::kLatency),
-                                fast256 = CountAes(AesBits::k256, Sbox::kLatency);
-  if (sbox == Sbox::kThroughput) return CostOf(bits == AesBits::k128 ? k128 : k256, blocks);
-  return CostOf(bits == AesBits::k128 ? fast128 : fast256, blocks);
+Cost CostOfAes(AesBits bits, size_t blocks, Sbox sbox, AesDirection direction) {
+  static const CountedAes encrypt(AesDirection::kEncrypt), decrypt(AesDirection::kDecrypt);
+  const CountedAes& counted = direction == AesDirection::kEncrypt ? encrypt : decrypt;
+  return CostOf(counted.Of(bits, sbox), blocks);
 }
 
 Cost CostOfKeySchedule(AesBits bits, size_t keys) {

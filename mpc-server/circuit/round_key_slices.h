@@ -30,6 +30,8 @@
 
 namespace mpckdc {
 
+enum class KeyOrder { kForward, kBackward };
+
 class RoundKeySlices {
  public:
   // Rows for three wait: 96 bytes per lane and party.
@@ -37,8 +39,9 @@ class RoundKeySlices {
 
   // `key_count` keys per lane; key_of(j) is the address of lane j's, which stay the caller's.
   template <class KeyOf>
-  void Reset(size_t lanes, size_t key_count, KeyOf key_of) {
+  void Reset(size_t lanes, size_t key_count, KeyOf key_of, KeyOrder order = KeyOrder::kForward) {
     key_count_ = key_count;
+    order_ = order;
     lanes_.resize(lanes);
     for (size_t j = 0; j < lanes; ++j) {
       lanes_[j] = reinterpret_cast<const uint8_t*>(key_of(j));
@@ -47,8 +50,8 @@ class RoundKeySlices {
     Grow(later_, GroupCount(lanes) * (kKeysAtOnce - 1) * kRowsOfKey);
   }
 
-  // Two planes of key k of a group, until the next call. Keys are asked for in order, each for all
-  // groups. `scratch`: kTransposeScratchBytes.
+  // Two planes of key k of a group, counted from where the order begins, until the next call. Keys
+  // are asked for in that order, each for all groups. `scratch`: kTransposeScratchBytes.
   const uint8_t* Rows(const TransposeFunctions& transpose, size_t group, size_t k,
                       uint8_t* scratch) {
     if (k % kKeysAtOnce == 0) Slice(transpose, group, k, scratch);
@@ -68,16 +71,20 @@ class RoundKeySlices {
   // The keys from k on, as many as belong together.
   void Slice(const TransposeFunctions& transpose, size_t group, size_t k, uint8_t* scratch) {
     const size_t keys = std::min(kKeysAtOnce, key_count_ - k);
-    const Piece here = {k * kPairBytes, keys * kPairBytes};
+    const Piece here = {std::min(PlaceOf(k), PlaceOf(k + keys - 1)), keys * kPairBytes};
     const absl::Span<const uint8_t* const> lanes = LanesOf(group), next = LanesOf(group + 1);
     const size_t share = (next.size() + keys - 1) / keys;
     if (group == 0) AskFor(lanes, here);
     for (size_t i = keys; i-- != 0;) {
       AskFor(next.subspan(std::min(i * share, next.size()), share), here);
       uint8_t* x = RowsOf(group, i);
-      transpose.to_rows({lanes.data(), lanes.size(), here.offset + i * kPairBytes}, x,
-                        x + kBlockPlane, scratch);
+      transpose.to_rows({lanes.data(), lanes.size(), PlaceOf(k + i)}, x, x + kBlockPlane, scratch);
     }
+  }
+
+  // Of a lane's key k, counted as in Rows().
+  size_t PlaceOf(size_t k) const {
+    return (order_ == KeyOrder::kForward ? k : key_count_ - 1 - k) * kPairBytes;
   }
 
   // A part of each lane's keys.
@@ -105,6 +112,7 @@ class RoundKeySlices {
   }
 
   size_t key_count_ = 0;
+  KeyOrder order_ = KeyOrder::kForward;
   std::vector<const uint8_t*> lanes_;
   SecretBytes now_, later_;
 };

@@ -18,6 +18,9 @@
 //   twist    u = N^10, v = x^16 * N^4               10 bits  quadratic in (a, b, N)
 //   scale    u*v                                    8 bits   quadratic in (u, v)
 //
+// The inverse S-box is S^-1(y) = (A^-1(y + 0x63))^-1: the same stages behind another linear map,
+// and none after them but the change of basis.
+//
 // Each stage is a quadratic polynomial f without constant. A stage adds f of every component to its
 // message, which on entry holds the zero share:   msg ^= f(c_0) ^ .. ^ f(c_{C-1}).
 #ifndef MPC_SERVER_CIRCUIT_SBOX_H_
@@ -45,6 +48,13 @@ struct SboxOfByte {
   };
   struct TowerToSboxMap {
     static constexpr tower::XorProgram kProgram = tower::Straighten(tower::TowerToSbox());
+  };
+  // Of the inverse S-box.
+  struct SboxToTowerMap {
+    static constexpr tower::XorProgram kProgram = tower::Straighten(tower::SboxToTower());
+  };
+  struct FromTowerMap {
+    static constexpr tower::XorProgram kProgram = tower::Straighten(tower::FromTower());
   };
 
   template <class Map, size_t... I, size_t... J>
@@ -145,7 +155,8 @@ struct SboxOfByte {
     msg4[3] = W::Xor3(msg4[3], W::Xor3(p01, p03, p13_23), n123);
   }
 
-  // y = affine part of ((a+b)*M + b*M*theta), summed over the components.
+  // y = Map, as a rule the affine part, of ((a+b)*M + b*M*theta), summed over the components.
+  template <class Map = TowerToSboxMap>
   MPCKDC_INLINE static void Product(const T (*x)[8], const T (*m)[4], T* y) {
     const T zero = W::Zero();
     T low[7] = {zero, zero, zero, zero, zero, zero, zero};
@@ -159,7 +170,7 @@ struct SboxOfByte {
     Reduce(low);
     Reduce(high);
     const T tower[8] = {low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
-    Apply<TowerToSboxMap>(tower, y);
+    Apply<Map>(tower, y);
   }
 
   // u = N^10 = u0 + u1*w^5 in GF(4), for one component:
@@ -203,8 +214,9 @@ struct SboxOfByte {
     }
   }
 
-  // y = affine part of u*v, summed over the components. uv: u0, u1, v of each component.
-  // w^5 times (1, w, w^2, w^3) = (w^2+w, w^3+w^2, w^3+w+1, w^2+1).
+  // y = Map, as a rule the affine part, of u*v, summed over the components. uv: u0, u1, v of each
+  // component. w^5 times (1, w, w^2, w^3) = (w^2+w, w^3+w^2, w^3+w+1, w^2+1).
+  template <class Map = TowerToSboxMap>
   MPCKDC_INLINE static void Scale(const T (*uv)[10], T* y) {
     static_assert(tower::Mul16(6, 2) == 12 && tower::Mul16(6, 4) == 11 &&
                   tower::Mul16(6, 8) == 5);
@@ -221,7 +233,7 @@ struct SboxOfByte {
         }
       }
     }
-    Apply<TowerToSboxMap>(tower, y);
+    Apply<Map>(tower, y);
   }
 };
 

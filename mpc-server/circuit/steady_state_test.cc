@@ -8,6 +8,8 @@
 #include "mpc-server/bitslice/slices.h"
 #include "mpc-server/circuit/aes_circuit.h"
 #include "mpc-server/circuit/aes_kernels.h"
+#include "mpc-server/circuit/cbc_cts.h"
+#include "mpc-server/circuit/hmac.h"
 #include "mpc-server/circuit/key_schedule.h"
 #include "mpc-server/clock/random_source.h"
 #include "mpc-server/secret/secret.h"
@@ -31,7 +33,7 @@ namespace {
 class SteadyStateTest : public testing::TestWithParam<Isa> {
  protected:
   static constexpr size_t kMost = 1300;
-  static constexpr size_t kMessage = WireBytes(kMost, 16 * kMaxSlicesPerByte);
+  static constexpr size_t kMessage = WireBytes(kMost, 1024);  // more rows than any round has
 
   // One circuit to its end, alone: what comes from the neighbour is what was sent.
   void Run(Circuit& circuit) {
@@ -61,16 +63,43 @@ TEST_P(SteadyStateTest, AesOfTheSameOrFewerLanesAllocatesNothing) {
   const SecretVector<SharedBlock> keys(AesRoundKeys(AesBits::k128));
   const std::vector<AesLane> lanes(kMost, AesLane{keys.data(), nullptr, Block{}});
   AesEncrypt aes(AesBits::k128, GetParam());
+  AesDecrypt back(AesBits::k128, GetParam());
   const auto run = [&](size_t n, Sbox sbox) {
-    aes.Reset(absl::MakeConstSpan(lanes).first(n), sbox);
-    Run(aes);
-    EXPECT_EQ(aes.outputs().size(), n);
+    for (AesCipher* cipher : {static_cast<AesCipher*>(&aes), static_cast<AesCipher*>(&back)}) {
+      cipher->Reset(absl::MakeConstSpan(lanes).first(n), sbox);
+      Run(*cipher);
+      EXPECT_EQ(cipher->outputs().size(), n);
+    }
   };
   // The control: what grows is seen.
   EXPECT_NE(AllocationsOf([&] { run(kMost, Sbox::kThroughput); }), 0u);
   for (size_t n : {kMost, size_t{512}, size_t{1}, size_t{0}, kMost}) {
     EXPECT_EQ(AllocationsOf([&] { run(n, Sbox::kThroughput); }), 0u) << n;
     EXPECT_EQ(AllocationsOf([&] { run(n, Sbox::kLatency); }), 0u) << n;
+  }
+  EXPECT_TRUE(ok_);
+}
+
+TEST_P(SteadyStateTest, CtsOfTheSameOrShorterTextsAllocatesNothing) {
+  const SecretVector<SharedBlock> keys(AesRoundKeys(AesBits::k256)), text(6);
+  const std::vector<uint8_t> message(90);
+  CtsEncrypt encrypt(AesBits::k256, GetParam());
+  CtsDecrypt decrypt(AesBits::k256, GetParam());
+  std::vector<CtsEncryptLane> texts;
+  std::vector<CtsDecryptLane> messages;
+  for (size_t j = 0; j < kMost; ++j) {
+    texts.push_back({keys.data(), text.data(), 90 - j % 70});
+    messages.push_back({keys.data(), absl::MakeConstSpan(message).first(90 - j % 70)});
+  }
+  const auto run = [&](size_t n) {
+    encrypt.Reset(absl::MakeConstSpan(texts).first(n));
+    Run(encrypt);
+    decrypt.Reset(absl::MakeConstSpan(messages).first(n));
+    Run(decrypt);
+  };
+  EXPECT_NE(AllocationsOf([&] { run(kMost); }), 0u);
+  for (size_t n : {kMost, size_t{512}, size_t{1}, size_t{0}, kMost}) {
+    EXPECT_EQ(AllocationsOf([&] { run(n); }), 0u) << n;
   }
   EXPECT_TRUE(ok_);
 }
@@ -85,6 +114,27 @@ TEST_P(SteadyStateTest, KeyScheduleOfTheSameOrFewerKeysAllocatesNothing) {
   EXPECT_NE(AllocationsOf([&] { run(kMost); }), 0u);
   for (size_t n : {kMost, size_t{512}, size_t{1}, size_t{0}, kMost}) {
     EXPECT_EQ(AllocationsOf([&] { run(n); }), 0u) << n;
+  }
+  EXPECT_TRUE(ok_);
+}
+
+TEST_P(SteadyStateTest, HmacOfTheSameOrFewerLanesAllocatesNothing) {
+  const SecretVector<SharedBlock> states(2 * HashStateBlocks(HashKind::kSha1)), shared(10);
+  const std::vector<uint8_t> text(150);
+  std::vector<HmacLane> lanes;
+  for (size_t j = 0; j < kMost; ++j) {
+    lanes.push_back(j % 2 == 0 ? HmacLane{states.data(), text, nullptr, 0}
+                               : HmacLane{states.data(), {}, shared.data(), 100 + j % 50});
+  }
+  Hmac hmac(HashKind::kSha1, GetParam());
+  const auto run = [&](size_t n, Adder adder) {
+    hmac.Reset(absl::MakeConstSpan(lanes).first(n), adder);
+    Run(hmac);
+  };
+  PrepareHash(HashKind::kSha1, Adder::kPrefix);
+  EXPECT_NE(AllocationsOf([&] { run(kMost, Adder::kPrefix); }), 0u);
+  for (size_t n : {kMost, size_t{512}, size_t{1}, size_t{0}, kMost}) {
+    EXPECT_EQ(AllocationsOf([&] { run(n, Adder::kPrefix); }), 0u) << n;
   }
   EXPECT_TRUE(ok_);
 }

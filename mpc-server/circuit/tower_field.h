@@ -61,18 +61,19 @@ constexpr Matrix FromTower() {
   }
   return m;
 }
-// AES basis to tower: the inverse, by looking the unit vectors up.
-constexpr Matrix ToTower() {
-  const Matrix from = FromTower();
+// The inverse of an invertible matrix, by looking the unit vectors up.
+constexpr Matrix Inverted(const Matrix& of) {
   Matrix m{};
   for (int v = 0; v < 256; ++v) {
-    const int y = from(v);
+    const int y = of(v);
     for (int k = 0; k < 8; ++k) {
       if (y == 1 << k) m.column[k] = v;
     }
   }
   return m;
 }
+// AES basis to tower.
+constexpr Matrix ToTower() { return Inverted(FromTower()); }
 // The linear part of the S-box's affine map (FIPS 197, 5.1.1), from the tower basis.
 constexpr int AffineLinear(int v) {
   int r = 0;
@@ -88,6 +89,8 @@ constexpr Matrix TowerToSbox() {
   for (int& c : m.column) c = AffineLinear(c);
   return m;
 }
+// Back: what the inverse S-box does before it inverts, once the constant is taken off.
+constexpr Matrix SboxToTower() { return Inverted(TowerToSbox()); }
 inline constexpr int kSboxConstant = 0x63;
 
 // nu = theta^17 in the basis of GF(16).

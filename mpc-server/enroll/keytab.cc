@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/enroll/string_to_key.h"
 #include "mpc-server/limits.h"
 
@@ -22,8 +23,6 @@ namespace {
 // realm, components and key: length (2) | bytes
 constexpr uint8_t kMagic[] = {0x05, 0x02};
 constexpr size_t kMaxComponents = 64;
-constexpr int32_t kEnctypeAes128Cts = 17;
-constexpr int32_t kEnctypeAes256Cts = 18;
 
 // Reads big-endian numbers; after the first shortage everything is zero and `ok` is false.
 class Reader {
@@ -112,31 +111,31 @@ void AppendQuoted(const std::string& text, std::string* out) {
   }
 }
 
-// The gcm enctype whose base key a keytab key is; 0 for none.
-int32_t EnrolledAs(int32_t enctype) {
-  if (enctype == kEnctypeAes128Cts) return kEnctypeAes128Gcm;
-  if (enctype == kEnctypeAes256Cts) return kEnctypeAes256Gcm;
-  return BaseKeyBytes(enctype) != 0 ? enctype : 0;
+// The enctypes as whose base key a keytab's key can be enrolled; none for one that is not shared.
+std::vector<int32_t> EnrolledAs(int32_t enctype) {
+  if (enctype == kEnctypeAes128Sha1) return {enctype, kEnctypeAes128Gcm};
+  if (enctype == kEnctypeAes256Sha1) return {enctype, kEnctypeAes256Gcm};
+  if (FindEnctype(enctype) != nullptr) return {enctype};
+  return {};
 }
 
 absl::Status AddKey(KeytabEntry entry, KeytabKeys* keys) {
-  const int32_t enctype = EnrolledAs(entry.enctype);
-  if (enctype == 0) {
-    keys->other_enctypes.push_back(entry.enctype);
-    return absl::OkStatus();
+  const std::vector<int32_t> enctypes = EnrolledAs(entry.enctype);
+  if (enctypes.empty()) keys->other_enctypes.push_back(entry.enctype);
+  for (const int32_t enctype : enctypes) {
+    if (entry.key.size() != BaseKeyBytes(enctype)) {
+      return absl::InvalidArgumentError(absl::StrCat(entry.principal, ": the key of enctype ",
+                                                     entry.enctype, " has ", entry.key.size(),
+                                                     " bytes"));
+    }
+    SecretBytes& slot = keys->keys[enctype];
+    if (!slot.empty() && !ConstantTimeEqual(slot, entry.key)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          entry.principal, ": two different keys for ", EnctypeName(enctype), ", version ",
+          entry.kvno));
+    }
+    slot = entry.key;
   }
-  if (entry.key.size() != BaseKeyBytes(enctype)) {
-    return absl::InvalidArgumentError(absl::StrCat(entry.principal, ": the key of enctype ",
-                                                   entry.enctype, " has ", entry.key.size(),
-                                                   " bytes"));
-  }
-  SecretBytes& slot = keys->keys[enctype];
-  if (!slot.empty() && !ConstantTimeEqual(slot, entry.key)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        entry.principal, ": two different keys for ", EnctypeName(enctype), ", version ",
-        entry.kvno));
-  }
-  slot = std::move(entry.key);
   return absl::OkStatus();
 }
 

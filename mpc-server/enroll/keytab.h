@@ -32,12 +32,13 @@ std::string UnparseName(const std::vector<std::string>& components, const std::s
 
 struct KeytabKeys {
   uint32_t kvno = 0;
-  std::map<int32_t, SecretBytes> keys;  // by gcm enctype
+  std::map<int32_t, SecretBytes> keys;  // by the enctype that it can be enrolled as
   std::vector<int32_t> other_enctypes;  // of the same version, not enrollable
 };
 
-// What can be enrolled: per principal the keys of the highest version, of the gcm enctypes and of
-// 17 and 18, which have the same base keys. Two different keys for one enctype are an error.
+// What can be enrolled: per principal the keys of the highest version, of the enctypes that are held
+// on shares. Keys of 17 and 18 are also those of aes128-gcm and aes256-gcm, which have the same base
+// keys. Two different keys for one enctype are an error.
 absl::StatusOr<std::map<std::string, KeytabKeys>> EnrollableKeys(std::vector<KeytabEntry> entries);
 
 }  // namespace mpckdc::enroll

@@ -84,15 +84,24 @@ TEST(EnrollableKeys, TakesTheLatestVersionAndSharedBaseKeys) {
                            Entry({"alice"}, 2, 17, std::string(16, 'n')) +
                            Entry({"alice"}, 2, 18, std::string(32, 'N')) +
                            Entry({"alice"}, 2, 20, std::string(32, 'S')) +
+                           Entry({"alice"}, 2, 23, std::string(16, 'r')) +
                            Entry({"bob"}, 7, -24002, std::string(32, 'b'));
   auto principals = EnrollableKeys(*ParseKeytab(Bytes(file)));
   ASSERT_TRUE(principals.ok()) << principals.status();
   const KeytabKeys& alice = principals->at("alice@EXAMPLE.COM");
   EXPECT_EQ(alice.kvno, 2u);
-  EXPECT_EQ(alice.keys.size(), 2u);
-  EXPECT_EQ(Hex(alice.keys.at(kEnctypeAes128Gcm)), Hex(std::string(16, 'n')));
-  EXPECT_EQ(alice.other_enctypes, std::vector<int32_t>{20});
-  EXPECT_EQ(principals->at("bob@EXAMPLE.COM").keys.count(kEnctypeAes256Gcm), 1u);
+  EXPECT_EQ(alice.keys.size(), 5u);
+  for (const int32_t enctype : {kEnctypeAes128Gcm, kEnctypeAes128Sha1}) {
+    EXPECT_EQ(Hex(alice.keys.at(enctype)), Hex(std::string(16, 'n')));
+  }
+  for (const int32_t enctype : {kEnctypeAes256Gcm, kEnctypeAes256Sha1}) {
+    EXPECT_EQ(Hex(alice.keys.at(enctype)), Hex(std::string(32, 'N')));
+  }
+  EXPECT_EQ(Hex(alice.keys.at(kEnctypeAes256Sha384)), Hex(std::string(32, 'S')));
+  EXPECT_EQ(alice.other_enctypes, std::vector<int32_t>{23});
+  const KeytabKeys& bob = principals->at("bob@EXAMPLE.COM");  // a gcm key alone stays one
+  EXPECT_EQ(bob.keys.size(), 1u);
+  EXPECT_EQ(bob.keys.count(kEnctypeAes256Gcm), 1u);
 }
 
 TEST(EnrollableKeys, RefusesContradictions) {

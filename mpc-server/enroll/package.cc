@@ -63,9 +63,10 @@ std::array<KeyShareParts, 3> SplitKey(const PlainKey& key,
   for (const ExpandedUsage& usage : usages) {
     std::array<SplitShare, 3> round_keys = Split(usage.round_keys);
     std::array<SplitShare, 3> h = Split(usage.h);
+    std::array<SplitShare, 3> mac_states = Split(usage.mac_states);
     for (int party = 0; party < 3; ++party) {
-      parts[party].usages.push_back(
-          {usage.usage, std::move(round_keys[party]), std::move(h[party])});
+      parts[party].usages.push_back({usage.usage, std::move(round_keys[party]),
+                                     std::move(h[party]), std::move(mac_states[party])});
     }
   }
   return parts;
@@ -96,8 +97,7 @@ absl::Status CheckKeyInfo(const v1::KeyInfo& info, absl::string_view realm) {
   }
   if (BaseKeyBytes(info.enctype()) == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        principal, ": enctype ", info.enctype(), " cannot be protected, only aes128-gcm (",
-        kEnctypeAes128Gcm, ") and aes256-gcm (", kEnctypeAes256Gcm, ")"));
+        principal, ": enctype ", info.enctype(), " cannot be protected, only ", EnctypeNames()));
   }
   if (info.salt().size() > limits::kMaxSaltBytes) {
     return absl::InvalidArgumentError(absl::StrCat(principal, ": the salt is too long"));
@@ -127,7 +127,7 @@ absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const PlainKey> keys,
   for (const PlainKey& key : keys) {
     if (absl::Status s = CheckPlainKey(key, target); !s.ok()) return s;
     absl::StatusOr<std::vector<ExpandedUsage>> usages =
-        ExpandUsages(key.base, key.info.key_class());
+        ExpandUsages(key.info.enctype(), key.base, key.info.key_class());
     if (!usages.ok()) return usages.status();
     std::array<KeyShareParts, 3> split = SplitKey(key, *usages);
     for (int party = 0; party < 3; ++party) parts[party].keys.push_back(std::move(split[party]));

@@ -87,7 +87,8 @@ TestAuthority* PackageTest::authority_;
 PackageSigner* PackageTest::signer_;
 
 TEST_F(PackageTest, SharesJoinToTheKeyAndItsUsageKeys) {
-  for (const int32_t enctype : {kEnctypeAes128Gcm, kEnctypeAes256Gcm}) {
+  for (const Enctype& of : kEnctypes) {
+    const int32_t enctype = of.number;
     const v1::KeyInfo info = Info(enctype);
     const SecretBytes base = *StringToKey(enctype, Bytes("password"), Bytes(info.salt()));
     const std::string transaction = RandomIdentifier();
@@ -108,9 +109,9 @@ TEST_F(PackageTest, SharesJoinToTheKeyAndItsUsageKeys) {
       a[party] = opened[party].base_a();
     }
     EXPECT_EQ(JoinForTest(x, a), Text(base));
-    const std::vector<ExpandedUsage> usages = *ExpandUsages(base, info.key_class());
+    const std::vector<ExpandedUsage> usages = *ExpandUsages(enctype, base, info.key_class());
     for (size_t u = 0; u < usages.size(); ++u) {
-      std::array<std::string, 3> hx, ha;
+      std::array<std::string, 3> hx, ha, mac_x, mac_a;
       for (int party = 0; party < 3; ++party) {
         const v1::UsageShare& usage = opened[party].usages(u);
         EXPECT_EQ(usage.usage(), usages[u].usage);
@@ -118,9 +119,12 @@ TEST_F(PackageTest, SharesJoinToTheKeyAndItsUsageKeys) {
         a[party] = usage.round_keys_a();
         hx[party] = usage.h_x();
         ha[party] = usage.h_a();
+        mac_x[party] = usage.mac_states_x();
+        mac_a[party] = usage.mac_states_a();
       }
       EXPECT_EQ(JoinForTest(x, a), Text(usages[u].round_keys));
       EXPECT_EQ(JoinForTest(hx, ha), Text(usages[u].h));
+      EXPECT_EQ(JoinForTest(mac_x, mac_a), Text(usages[u].mac_states));
     }
   }
 }
@@ -155,13 +159,27 @@ TEST_F(PackageTest, ManyKeysInOnePackage) {
       ha[party] = key.usages(1).h_a();
     }
     EXPECT_EQ(JoinForTest(x, a), Text(keys[i].base));
-    EXPECT_EQ(JoinForTest(hx, ha), Text((*ExpandUsages(keys[i].base, v1::KEY_CLASS_USER))[1].h));
+    EXPECT_EQ(JoinForTest(hx, ha), Text((*ExpandUsages(keys[i].info.enctype(), keys[i].base, v1::KEY_CLASS_USER))[1].h));
   }
 }
 
-// The longest names and salts that a key may have still fit.
+// Enctypes 18 and aes256-gcm have one base key: its shares in one say nothing of those in the other.
+TEST_F(PackageTest, EqualBaseKeysAreSharedApart) {
+  const SecretBytes base(32, 0x5a);
+  const std::vector<PlainKey> keys = {{Info(kEnctypeAes256Gcm), base},
+                                      {Info(kEnctypeAes256Sha1), base}};
+  const SealedTriple packages = *BuildPackages(keys, target_, RandomIdentifier(), *signer_);
+  for (int party = 0; party < 3; ++party) {
+    const v1::SharePackage opened = Open(packages[party], party);
+    ASSERT_EQ(opened.keys_size(), 2);
+    EXPECT_NE(opened.keys(0).base_x(), opened.keys(1).base_x());
+    EXPECT_NE(opened.keys(0).base_a(), opened.keys(1).base_a());
+  }
+}
+
+// The longest names and salts that a key may have still fit, with the enctype that takes most.
 TEST_F(PackageTest, TheLargestPackageFits) {
-  PlainKey key = {Info(), SecretBytes(32, 1)};
+  PlainKey key = {Info(kEnctypeAes256Sha384), SecretBytes(32, 1)};
   const std::string realm = "@EXAMPLE.COM";
   key.info.set_principal(std::string(limits::kMaxPrincipalBytes - realm.size(), 'p') + realm);
   key.info.set_salt(std::string(limits::kMaxSaltBytes, 's'));
@@ -214,8 +232,8 @@ TEST_F(PackageTest, RefusesBadInput) {
   };
   v1::KeyInfo info = Info(kEnctypeAes128Gcm);
   EXPECT_THAT(build(info, target_), HasSubstr("has 16 bytes, not 32"));
-  info = Info(18);
-  EXPECT_THAT(build(info, target_), HasSubstr("enctype 18 cannot be protected"));
+  info = Info(23);
+  EXPECT_THAT(build(info, target_), HasSubstr("enctype 23 cannot be protected"));
   info = Info();
   info.set_principal("alice@OTHER.ORG");
   EXPECT_THAT(build(info, target_), HasSubstr("not a principal of realm EXAMPLE.COM"));

@@ -52,13 +52,19 @@ size_t SizeOf(const SplitShare& share) {
   return share.x.size() + share.a.size() + 2 * kFieldOverhead;
 }
 
+size_t SizeOf(const UsageShareParts& usage) {
+  return SizeOf(usage.round_keys) + SizeOf(usage.h) + SizeOf(usage.mac_states) + kFieldOverhead;
+}
+
 SecretBytes EncodeUsage(const UsageShareParts& usage) {
-  WireWriter writer(SizeOf(usage.round_keys) + SizeOf(usage.h) + kFieldOverhead);
+  WireWriter writer(SizeOf(usage));
   writer.Number(1, usage.usage);
   writer.Field(2, usage.round_keys.x);
   writer.Field(3, usage.round_keys.a);
   writer.Field(4, usage.h.x);
   writer.Field(5, usage.h.a);
+  writer.Field(6, usage.mac_states.x);
+  writer.Field(7, usage.mac_states.a);
   return writer.Take();
 }
 
@@ -66,7 +72,7 @@ SecretBytes EncodeUsage(const UsageShareParts& usage) {
 size_t UpperBound(const KeyShareParts& key, size_t info_bytes) {
   size_t bytes = info_bytes + kFieldOverhead + SizeOf(key.base);
   for (const UsageShareParts& usage : key.usages) {
-    bytes += SizeOf(usage.round_keys) + SizeOf(usage.h) + 2 * kFieldOverhead;
+    bytes += SizeOf(usage) + kFieldOverhead;
   }
   return bytes;
 }

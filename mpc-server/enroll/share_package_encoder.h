@@ -19,7 +19,8 @@ inline constexpr uint32_t kManyKeysVersion = 2;
 struct UsageShareParts {
   uint32_t usage;
   SplitShare round_keys;
-  SplitShare h;
+  SplitShare h;           // of gcm
+  SplitShare mac_states;  // of 17 to 20
 };
 
 struct KeyShareParts {

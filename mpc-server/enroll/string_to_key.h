@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,25 +15,32 @@
 
 namespace mpckdc::enroll {
 
-// RFC 3962 section 4: the count meant when the KDC sends no parameters.
-inline constexpr uint32_t kDefaultIterations = 4096;
 // A count above this is refused: it would only stop the caller for hours.
 inline constexpr uint32_t kMaxIterations = 10'000'000;
 
 // 16 or 32; 0 for an enctype that this project does not share.
 size_t BaseKeyBytes(int32_t enctype);
 
-// "aes128-gcm", "aes256-gcm", or the number.
+// "aes256-gcm", "aes256-cts-hmac-sha1-96", ..., or the number.
 std::string EnctypeName(int32_t enctype);
 
-// Accepts the names above and the numbers.
+// Accepts the names above, krb5's aliases of them and the numbers.
 absl::StatusOr<int32_t> EnctypeFromName(absl::string_view name);
 
-// The base key of a password, RFC 3962 section 4: DK(PBKDF2-HMAC-SHA1(password, salt), "kerberos").
-// The gcm enctypes share it with enctypes 17 and 18 (doc/enctype.md).
+// All of them, for texts.
+std::string EnctypeNames();
+
+// The count meant when the KDC sends no parameters: 4096 (RFC 3962 section 4, and the gcm
+// enctypes), 32768 (RFC 8009 section 4).
+uint32_t DefaultIterations(int32_t enctype);
+
+// The base key of a password.
+//   17, 18  DK(PBKDF2-HMAC-SHA1(password, salt), "kerberos"); the gcm enctypes share it
+//   19, 20  KDF-HMAC-SHA2(PBKDF2-HMAC-SHA2(password, enctype's name | 00 | salt), "kerberos")
+// The default count without `iterations`.
 absl::StatusOr<SecretBytes> StringToKey(int32_t enctype, absl::Span<const uint8_t> password,
                                         absl::Span<const uint8_t> salt,
-                                        uint32_t iterations = kDefaultIterations);
+                                        std::optional<uint32_t> iterations = std::nullopt);
 
 }  // namespace mpckdc::enroll
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "mpc-server/enroll/test_bytes.h"
 #include "mpc-server/enroll/usage_keys.h"
 
@@ -36,11 +37,29 @@ TEST(StringToKey, Rfc3962AppendixB) {
        "4b6d9839f84406df1f09cc166db4b83c571848b784a3d6bdc346589a3e393f9e"},
   };
   for (const auto& v : vectors) {
-    EXPECT_EQ(Hex(*StringToKey(kEnctypeAes128Gcm, Bytes(v.password), Bytes(v.salt), v.iterations)),
-              v.key128);
-    EXPECT_EQ(Hex(*StringToKey(kEnctypeAes256Gcm, Bytes(v.password), Bytes(v.salt), v.iterations)),
-              v.key256);
+    auto key = [&](int32_t enctype) {
+      return Hex(*StringToKey(enctype, Bytes(v.password), Bytes(v.salt), v.iterations));
+    };
+    for (const int32_t e : {kEnctypeAes128Gcm, kEnctypeAes128Sha1}) EXPECT_EQ(key(e), v.key128);
+    for (const int32_t e : {kEnctypeAes256Gcm, kEnctypeAes256Sha1}) EXPECT_EQ(key(e), v.key256);
   }
+}
+
+// The salt begins with 16 bytes that are no text. The count is the default.
+TEST(StringToKey, Rfc8009AppendixA) {
+  std::vector<uint8_t> salt = FromHex("10df9dd783e5bc8acea1730e74355f61");
+  const std::vector<uint8_t> name = Bytes("ATHENA.MIT.EDUraeburn");
+  salt.insert(salt.end(), name.begin(), name.end());
+  auto key = [&](int32_t enctype, std::optional<uint32_t> iterations) {
+    return Hex(*StringToKey(enctype, Bytes("password"), salt, iterations));
+  };
+  const std::string key128 = "089bca48b105ea6ea77ca5d2f39dc5e7";
+  const std::string key256 = "45bd806dbf6a833a9cffc1c94589a222367a79bc21c413718906e9f578a78467";
+  for (const std::optional<uint32_t> count : {std::optional<uint32_t>(), {32768u}}) {
+    EXPECT_EQ(key(kEnctypeAes128Sha256, count), key128);
+    EXPECT_EQ(key(kEnctypeAes256Sha384, count), key256);
+  }
+  EXPECT_NE(key(kEnctypeAes128Sha256, 4096), key128);
 }
 
 TEST(StringToKey, SharedVectors) {
@@ -56,7 +75,8 @@ TEST(StringToKey, SharedVectors) {
 
 TEST(StringToKey, RefusesBadInput) {
   const std::vector<uint8_t> text = {'x'};
-  EXPECT_FALSE(StringToKey(17, text, text).ok());
+  EXPECT_FALSE(StringToKey(16, text, text).ok());
+  EXPECT_FALSE(StringToKey(21, text, text).ok());
   EXPECT_FALSE(StringToKey(0, text, text).ok());
   EXPECT_FALSE(StringToKey(kEnctypeAes128Gcm, text, text, 0).ok());
   EXPECT_FALSE(StringToKey(kEnctypeAes128Gcm, text, text, kMaxIterations + 1).ok());
@@ -64,13 +84,26 @@ TEST(StringToKey, RefusesBadInput) {
 }
 
 TEST(Enctypes, NamesGoBothWays) {
-  for (const int32_t enctype : {kEnctypeAes128Gcm, kEnctypeAes256Gcm}) {
-    EXPECT_EQ(*EnctypeFromName(EnctypeName(enctype)), enctype);
-    EXPECT_EQ(*EnctypeFromName(std::to_string(enctype)), enctype);
+  for (const Enctype& enctype : kEnctypes) {
+    EXPECT_EQ(EnctypeName(enctype.number), enctype.name);
+    EXPECT_EQ(*EnctypeFromName(enctype.name), enctype.number);
+    EXPECT_EQ(*EnctypeFromName(std::to_string(enctype.number)), enctype.number);
+    EXPECT_TRUE(absl::StrContains(EnctypeNames(), enctype.name));
   }
-  EXPECT_FALSE(EnctypeFromName("aes128-cts").ok());
-  EXPECT_FALSE(EnctypeFromName("17").ok());
-  EXPECT_FALSE(EnctypeFromName("").ok());
+  EXPECT_EQ(EnctypeName(23), "23");
+  for (const char* unknown : {"", "23", "0", "des-cbc-crc", "aes256", "aes256-ct"}) {
+    EXPECT_FALSE(EnctypeFromName(unknown).ok()) << unknown;
+  }
+}
+
+TEST(Enctypes, Aliases) {
+  EXPECT_EQ(*EnctypeFromName("aes128-cts"), 17);
+  EXPECT_EQ(*EnctypeFromName("aes256-cts"), 18);
+  EXPECT_EQ(*EnctypeFromName("aes128-sha1"), 17);
+  EXPECT_EQ(*EnctypeFromName("aes256-sha1"), 18);
+  EXPECT_EQ(*EnctypeFromName("aes128-sha2"), 19);
+  EXPECT_EQ(*EnctypeFromName("aes256-sha2"), 20);
+  EXPECT_EQ(*EnctypeFromName("aes256-gcm-gmac"), -24002);
 }
 
 }  // namespace

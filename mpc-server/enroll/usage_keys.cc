@@ -11,6 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/enctype/enctype.h"
+#include "mpc-server/enroll/cts_keys.h"
 
 namespace mpckdc::enroll {
 namespace {
@@ -170,17 +172,53 @@ absl::Span<const uint32_t> UsagesOf(v1::KeyClass key_class) {
   }
 }
 
-absl::StatusOr<std::vector<ExpandedUsage>> ExpandUsages(absl::Span<const uint8_t> base,
+namespace {
+
+absl::StatusOr<ExpandedUsage> ExpandGcm(absl::Span<const uint8_t> base, uint32_t usage) {
+  absl::StatusOr<SecretBytes> key = GcmUsageKey(base, usage);
+  if (!key.ok()) return key.status();
+  absl::StatusOr<SecretBytes> round_keys = ExpandAesKey(*key);
+  if (!round_keys.ok()) return round_keys.status();
+  absl::StatusOr<SecretBytes> h = GhashKey(*key);
+  if (!h.ok()) return h.status();
+  return ExpandedUsage{.usage = usage, .round_keys = *std::move(round_keys), .h = *std::move(h)};
+}
+
+absl::StatusOr<ExpandedUsage> ExpandCts(const Enctype& enctype, absl::Span<const uint8_t> base,
+                                        uint32_t usage) {
+  ExpandedUsage expanded{.usage = usage};
+  const bool encrypts = IsEncryptionUsage(usage);
+  absl::StatusOr<SecretBytes> mac_key =
+      DeriveSubkey(enctype, base, usage, encrypts ? Subkey::kKi : Subkey::kKc);
+  if (!mac_key.ok()) return mac_key.status();
+  absl::StatusOr<SecretBytes> states = HmacStates(enctype.hash, *mac_key);
+  if (!states.ok()) return states.status();
+  expanded.mac_states = *std::move(states);
+  if (!encrypts) return expanded;
+  absl::StatusOr<SecretBytes> key = DeriveSubkey(enctype, base, usage, Subkey::kKe);
+  if (!key.ok()) return key.status();
+  absl::StatusOr<SecretBytes> round_keys = ExpandAesKey(*key);
+  if (!round_keys.ok()) return round_keys.status();
+  expanded.round_keys = *std::move(round_keys);
+  return expanded;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ExpandedUsage>> ExpandUsages(int32_t enctype,
+                                                        absl::Span<const uint8_t> base,
                                                         v1::KeyClass key_class) {
+  const Enctype* found = FindEnctype(enctype);
+  if (found == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("keys of enctype ", enctype, " are not held on shares"));
+  }
   std::vector<ExpandedUsage> expanded;
   for (const uint32_t usage : UsagesOf(key_class)) {
-    absl::StatusOr<SecretBytes> key = GcmUsageKey(base, usage);
-    if (!key.ok()) return key.status();
-    absl::StatusOr<SecretBytes> round_keys = ExpandAesKey(*key);
-    if (!round_keys.ok()) return round_keys.status();
-    absl::StatusOr<SecretBytes> h = GhashKey(*key);
-    if (!h.ok()) return h.status();
-    expanded.push_back({usage, *std::move(round_keys), *std::move(h)});
+    absl::StatusOr<ExpandedUsage> one =
+        found->is_gcm() ? ExpandGcm(base, usage) : ExpandCts(*found, base, usage);
+    if (!one.ok()) return one.status();
+    expanded.push_back(*std::move(one));
   }
   return expanded;
 }

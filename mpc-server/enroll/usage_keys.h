@@ -35,13 +35,17 @@ absl::StatusOr<SecretBytes> GhashKey(absl::Span<const uint8_t> key);
 // The usages under which a class of keys works: 1, 3, 56 for users; 2, 17 for krbtgt and services.
 absl::Span<const uint32_t> UsagesOf(v1::KeyClass key_class);
 
+// What a usage has of its enctype; the others are empty (store/key_record.h).
 struct ExpandedUsage {
-  uint32_t usage;
-  SecretBytes round_keys;
-  SecretBytes h;
+  uint32_t usage = 0;
+  SecretBytes round_keys = {};  // of Kg(usage), or of Ke(usage): not in a usage of checksums
+  SecretBytes h = {};           // of gcm
+  SecretBytes mac_states = {};  // of 17 to 20: under Ki(usage), in a usage of checksums Kc(usage)
 };
 
-absl::StatusOr<std::vector<ExpandedUsage>> ExpandUsages(absl::Span<const uint8_t> base,
+// For every usage of the class, ascending. An error for an enctype that is not held on shares.
+absl::StatusOr<std::vector<ExpandedUsage>> ExpandUsages(int32_t enctype,
+                                                        absl::Span<const uint8_t> base,
                                                         v1::KeyClass key_class);
 
 }  // namespace mpckdc::enroll

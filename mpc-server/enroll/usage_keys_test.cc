@@ -62,12 +62,12 @@ TEST(UsageKeys, SharedVectors) {
 
 TEST(UsageKeys, ExpandUsagesCoversTheClass) {
   const std::vector<uint8_t> base(32, 7);
-  const std::vector<ExpandedUsage> user = *ExpandUsages(base, v1::KEY_CLASS_USER);
+  const std::vector<ExpandedUsage> user = *ExpandUsages(kEnctypeAes256Gcm, base, v1::KEY_CLASS_USER);
   ASSERT_EQ(user.size(), 3u);
   EXPECT_EQ(user[0].usage, 1u);
   EXPECT_EQ(user[1].usage, 3u);
   EXPECT_EQ(user[2].usage, 56u);
-  const std::vector<ExpandedUsage> tgs = *ExpandUsages(base, v1::KEY_CLASS_TGS);
+  const std::vector<ExpandedUsage> tgs = *ExpandUsages(kEnctypeAes256Gcm, base, v1::KEY_CLASS_TGS);
   ASSERT_EQ(tgs.size(), 2u);
   EXPECT_EQ(tgs[0].usage, 2u);
   EXPECT_EQ(tgs[1].usage, 17u);
@@ -75,8 +75,10 @@ TEST(UsageKeys, ExpandUsagesCoversTheClass) {
     const SecretBytes key = *GcmUsageKey(base, usage.usage);
     EXPECT_EQ(usage.round_keys, *ExpandAesKey(key));
     EXPECT_EQ(usage.h, *GhashKey(key));
+    EXPECT_TRUE(usage.mac_states.empty());
   }
-  EXPECT_TRUE(ExpandUsages(base, v1::KEY_CLASS_UNSPECIFIED)->empty());
+  EXPECT_TRUE(ExpandUsages(kEnctypeAes256Gcm, base, v1::KEY_CLASS_UNSPECIFIED)->empty());
+  EXPECT_FALSE(ExpandUsages(23, base, v1::KEY_CLASS_USER).ok());
 }
 
 TEST(UsageKeys, RefusesOtherKeySizes) {

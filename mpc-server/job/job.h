@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "mpc-server/job/verdict.h"
+#include "mpc-server/secret/secret.h"
 #include "mpc-server/store/key_record.h"
 
 namespace mpckdc {
@@ -36,7 +37,8 @@ enum class Operation : uint8_t {
 struct OpenPart {
   Handle handle{};
   uint32_t usage = 0;
-  std::string message;  // nonce | header length | header | ciphertext | tag
+  std::string message;  // gcm: nonce | header length | header | ciphertext | tag
+                        // 17 to 20: ciphertext of (confounder | plaintext) | HMAC
 
   friend bool operator==(const OpenPart&, const OpenPart&) = default;
 };
@@ -44,7 +46,8 @@ struct OpenPart {
 struct SealPart {
   Handle handle{};
   uint32_t usage = 0;
-  uint32_t max_plaintext = 0;  // bytes, without the 16 zero bytes
+  uint32_t max_plaintext = 0;  // bytes, without the 16 zero bytes; 17 to 20: exactly so many
+  SecretBytes plaintext_share{};  // 17 to 20: this server's additive share of the plaintext
 
   friend bool operator==(const SealPart&, const SealPart&) = default;
 };
@@ -61,7 +64,7 @@ struct VerifyMacPart {
   Handle handle{};
   uint32_t usage = 0;
   std::string data;
-  std::string checksum;  // nonce | tag
+  std::string checksum;  // gcm: nonce | tag; 17 to 20: HMAC
 
   friend bool operator==(const VerifyMacPart&, const VerifyMacPart&) = default;
 };
@@ -96,18 +99,20 @@ struct KdcIdentity {
 // ---- Answers. Shares are this server's additive output shares, re-randomised (doc/jobs.md). ----
 
 struct OpenResult {
-  std::string keystream_share;  // as long as the plaintext
+  std::string keystream_share;  // gcm: as long as the plaintext
+  std::string plaintext_share;  // 17 to 20
 };
 
 struct SealResult {
-  Nonce nonce{};
+  Nonce nonce{};                // gcm
   std::string header;           // empty, or the TGT header
-  std::string keystream_share;  // 16 + max_plaintext bytes
+  std::string keystream_share;  // gcm: 16 + max_plaintext bytes
+  std::string message_share;    // 17 to 20: of the whole message
 };
 
 struct MakeMacResult {
-  Nonce nonce{};
-  Tag tag_share{};
+  std::optional<Nonce> nonce;  // gcm
+  std::string tag_share;       // as long as the enctype's mac_bytes
 };
 
 struct JobResult {

@@ -26,6 +26,12 @@ std::optional<ChecksumView> ParseChecksum(absl::string_view checksum) {
   return view;
 }
 
+std::optional<CtsMessageView> ParseCtsMessage(const Enctype& enctype, absl::string_view message) {
+  if (message.size() < kConfounderBytes + enctype.mac_bytes) return std::nullopt;
+  const size_t length = message.size() - enctype.mac_bytes;
+  return CtsMessageView{message.substr(0, length), message.substr(length)};
+}
+
 std::array<uint8_t, kBlockBytes> CounterBlock(const Nonce& nonce, uint32_t counter) {
   std::array<uint8_t, kBlockBytes> block{};
   std::copy(nonce.begin(), nonce.end(), block.begin());

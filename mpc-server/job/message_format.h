@@ -5,6 +5,10 @@
 //   nonce (12) | header length (1) | header | CTR(16 zero bytes | plaintext) | tag (16)
 //
 // Counter block 1 masks the tag, blocks 2, 3, ... make the keystream.
+//
+// Messages of enctypes 17 to 20 (RFC 3962, RFC 8009):
+//
+//   CBC-CTS(confounder (16) | plaintext) | HMAC (12, 12, 16 or 24)
 #ifndef MPC_SERVER_JOB_MESSAGE_FORMAT_H_
 #define MPC_SERVER_JOB_MESSAGE_FORMAT_H_
 
@@ -15,6 +19,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/job/job.h"
 
 namespace mpckdc {
@@ -44,6 +49,15 @@ struct ChecksumView {
   Tag tag{};
 };
 std::optional<ChecksumView> ParseChecksum(absl::string_view checksum);
+
+// A message of enctypes 17 to 20 taken apart.
+struct CtsMessageView {
+  absl::string_view ciphertext;  // at least kConfounderBytes
+  absl::string_view mac;
+
+  size_t PlaintextBytes() const { return ciphertext.size() - kConfounderBytes; }
+};
+std::optional<CtsMessageView> ParseCtsMessage(const Enctype& enctype, absl::string_view message);
 
 constexpr size_t BlocksOf(size_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes; }
 

@@ -101,31 +101,12 @@ Judgement CheckParts(const Job& job) {
   return Ok();
 }
 
-Judgement CheckOpenMessage(const OpenPart& part) {
-  if (part.message.size() > limits::kMaxOpenBytes) {
-    return Refuse(Verdict::kMalformed, absl::StrCat("message of ", part.message.size(),
-                                                    " bytes, at most ", limits::kMaxOpenBytes));
-  }
-  const auto message = ParseMessage(part.message);
-  if (!message) {
-    return Refuse(Verdict::kBadTag, absl::StrCat("message of ", part.message.size(),
-                                                 " bytes is too short"));
-  }
-  if (part.usage != kUsagePreauth) return Ok();
-  if (!message->header.empty()) {
-    return Refuse(Verdict::kBadTag, "pre-auth message with a header");
-  }
-  if (message->PlaintextBytes() > kMaxPreauthPlaintext) {
-    return Refuse(Verdict::kBadTag, absl::StrCat("pre-auth message of ", part.message.size(),
-                                                 " bytes holds no timestamp"));
-  }
-  return Ok();
-}
-
 Judgement CheckSizes(const Job& job) {
   for (const OpenPart& part : job.opens) {
-    Judgement j = CheckOpenMessage(part);
-    if (!j.ok()) return j;
+    if (part.message.size() > limits::kMaxOpenBytes) {
+      return Refuse(Verdict::kMalformed, absl::StrCat("message of ", part.message.size(),
+                                                      " bytes, at most ", limits::kMaxOpenBytes));
+    }
   }
   for (const SealPart& part : job.seals) {
     if (part.max_plaintext > limits::kMaxSealBytes) {
@@ -141,9 +122,6 @@ Judgement CheckSizes(const Job& job) {
   }
   for (const VerifyMacPart& part : job.verify_macs) {
     if (too_long(part.data)) return Refuse(Verdict::kMalformed, "checksum over too much data");
-    if (!ParseChecksum(part.checksum)) {
-      return Refuse(Verdict::kBadTag, absl::StrCat("checksum of ", part.checksum.size(), " bytes"));
-    }
   }
   return Ok();
 }
@@ -186,16 +164,106 @@ Judgement CheckPartKey(const Job& job, const PartRef& part, const KeyInfo& key,
   return Ok();
 }
 
+// ---- What the key's enctype says of a part ----
+
+Judgement TooShort(const OpenPart& part) {
+  return Refuse(Verdict::kBadTag,
+                absl::StrCat("message of ", part.message.size(), " bytes is too short"));
+}
+
+Judgement CheckPreauthSize(const OpenPart& part, size_t plaintext) {
+  if (part.usage != kUsagePreauth || plaintext <= kMaxPreauthPlaintext) return Ok();
+  return Refuse(Verdict::kBadTag, absl::StrCat("pre-auth message of ", part.message.size(),
+                                               " bytes holds no timestamp"));
+}
+
 // A ticket under a tgs key has a TGT header, one under a service key has none: the servers seal no
 // other.
-Judgement CheckTicketHeaders(const Job& job, KeyLookup lookup) {
-  for (const OpenPart& part : job.opens) {
-    if (part.usage != kUsageTicket) continue;
-    const auto message = ParseMessage(part.message);
-    const bool good = lookup(part.handle)->key_class == KeyClass::kTgs
+Judgement CheckGcmOpen(const OpenPart& part, const KeyInfo& key) {
+  const auto message = ParseMessage(part.message);
+  if (!message) return TooShort(part);
+  if (part.usage == kUsagePreauth && !message->header.empty()) {
+    return Refuse(Verdict::kBadTag, "pre-auth message with a header");
+  }
+  if (part.usage == kUsageTicket) {
+    const bool good = key.key_class == KeyClass::kTgs
                           ? DecodeTgtHeader(message->header).has_value()
                           : message->header.empty();
     if (!good) return Refuse(Verdict::kBadTag, "no ticket that the servers sealed has this header");
+  }
+  return CheckPreauthSize(part, message->PlaintextBytes());
+}
+
+// Such a ticket has no header, so nothing may be made from it.
+Judgement CheckCtsOpen(const Job& job, const OpenPart& part, const Enctype& enctype) {
+  const auto message = ParseCtsMessage(enctype, part.message);
+  if (!message) return TooShort(part);
+  if (job.operation == Operation::kReissueTicket && Upheld(Defence::kTable)) {
+    return Refuse(Verdict::kRefused, absl::StrCat("a parent ticket of ", enctype.name,
+                                                  " has no header: its origin is unknown"));
+  }
+  return CheckPreauthSize(part, message->PlaintextBytes());
+}
+
+Judgement CheckSealText(const SealPart& part, const Enctype& enctype) {
+  const size_t want = enctype.is_gcm() ? 0 : part.max_plaintext;
+  if (part.plaintext_share.size() == want) return Ok();
+  return Refuse(Verdict::kMalformed,
+                absl::StrCat("a seal of ", enctype.name, " for ", part.max_plaintext,
+                             " bytes takes a plaintext share of ", want, " bytes, not of ",
+                             part.plaintext_share.size()));
+}
+
+// Before anything of the job is verified: what takes long must be short.
+Judgement CheckCtsLength(const Enctype& enctype, uint32_t usage, size_t bytes) {
+  const size_t most = usage == kUsageAsReqChecksum ? limits::kMaxCtsRequestBytes
+                                                   : limits::kMaxCtsMessageBytes;
+  if (enctype.is_gcm() || bytes <= most) return Ok();
+  return Refuse(Verdict::kMalformed, absl::StrCat(bytes, " bytes under a key of ", enctype.name,
+                                                  ", key usage ", usage, ": at most ", most));
+}
+
+Judgement CheckLengths(const Job& job, KeyLookup lookup) {
+  const auto check = [lookup](const auto& part, size_t bytes) {
+    return CheckCtsLength(*FindEnctype(lookup(part.handle)->enctype), part.usage, bytes);
+  };
+  Judgement j = Ok();
+  for (const OpenPart& part : job.opens) {
+    if (j.ok()) j = check(part, part.message.size());
+  }
+  for (const SealPart& part : job.seals) {
+    if (j.ok()) j = check(part, part.max_plaintext);
+  }
+  for (const MakeMacPart& part : job.make_macs) {
+    if (j.ok()) j = check(part, part.data.size());
+  }
+  for (const VerifyMacPart& part : job.verify_macs) {
+    if (j.ok()) j = check(part, part.data.size());
+  }
+  return j;
+}
+
+Judgement CheckFormats(const Job& job, KeyLookup lookup) {
+  const auto enctype_of = [lookup](const Handle& handle) -> const Enctype& {
+    return *FindEnctype(lookup(handle)->enctype);  // CheckKeyInfo
+  };
+  for (const OpenPart& part : job.opens) {
+    const Enctype& enctype = enctype_of(part.handle);
+    Judgement j = enctype.is_gcm() ? CheckGcmOpen(part, *lookup(part.handle))
+                                   : CheckCtsOpen(job, part, enctype);
+    if (!j.ok()) return j;
+  }
+  for (const SealPart& part : job.seals) {
+    Judgement j = CheckSealText(part, enctype_of(part.handle));
+    if (!j.ok()) return j;
+  }
+  for (const VerifyMacPart& part : job.verify_macs) {
+    const Enctype& enctype = enctype_of(part.handle);
+    const bool good = enctype.is_gcm() ? ParseChecksum(part.checksum).has_value()
+                                       : part.checksum.size() == enctype.mac_bytes;
+    if (!good) {
+      return Refuse(Verdict::kBadTag, absl::StrCat("checksum of ", part.checksum.size(), " bytes"));
+    }
   }
   return Ok();
 }
@@ -221,7 +289,8 @@ Judgement CheckKeys(const Job& job, KeyLookup lookup) {
     return CheckPartKey(job, part, *lookup(*part.handle), client);
   });
   if (j.ok() && client != nullptr) j = CheckGateCanPass(job, *client);
-  if (j.ok()) j = CheckTicketHeaders(job, lookup);
+  if (j.ok()) j = CheckLengths(job, lookup);
+  if (j.ok()) j = CheckFormats(job, lookup);
   return j;
 }
 

@@ -6,7 +6,7 @@
 namespace mpckdc {
 namespace {
 
-constexpr uint32_t kMaxRounds = 1u << 16;  // the frame header's field
+constexpr uint32_t kMaxRounds = 1u << 24;  // StreamPlace's field
 
 void Grow(SecretBytes& bytes, size_t size) {
   if (bytes.size() < size) bytes.resize(size);
@@ -57,7 +57,7 @@ void RoundRunner::Advance(PartSource& source, Slot& slot, size_t at) {
 
 absl::Status RoundRunner::Post(Slot& slot) {
   if (party_.next_round_ >= kMaxRounds) {
-    return absl::ResourceExhaustedError("a batch has more rounds than the frame header counts");
+    return absl::ResourceExhaustedError("a batch has more rounds than its zero shares can be told apart by");
   }
   Messages& m = slot.messages[slot.turn];
   Grow(m.to_next, slot.merged.to_next);

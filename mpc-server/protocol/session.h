@@ -32,8 +32,8 @@ class PartSource;   // protocol/circuit.h
 class RoundRunner;  // protocol/round_runner.h
 struct Cost;
 
-inline constexpr uint16_t kPeerProtocolMin = 3;
-inline constexpr uint16_t kPeerProtocolMax = 3;
+inline constexpr uint16_t kPeerProtocolMin = 4;
+inline constexpr uint16_t kPeerProtocolMax = 4;
 
 struct SessionOptions {
   int party = 0;

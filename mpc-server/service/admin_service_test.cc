@@ -13,6 +13,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "mpc-server/enroll/package.h"
+#include "mpc-server/enroll/string_to_key.h"
 #include "mpc-server/limits.h"
 #include "mpc-server/service/proto_convert.h"
 #include "mpc-server/service/share_package_decoder.h"
@@ -107,7 +108,7 @@ class AdminServiceTest : public ::testing::Test {
     const TestCert& cert = options.signer != nullptr ? *options.signer : cert_;
     auto signer = enroll::PackageSigner::FromPem(cert.certificate_pem, cert.key_pem);
     EXPECT_TRUE(signer.ok()) << signer.status();
-    const std::vector<uint8_t> base(32, 7);
+    const std::vector<uint8_t> base(enroll::BaseKeyBytes(options.info.enctype()), 7);
     auto packages = enroll::BuildPackages(options.info, base, target, options.txn, *signer);
     EXPECT_TRUE(packages.ok()) << packages.status();
     return (*packages)[static_cast<size_t>(options.party)];
@@ -564,6 +565,67 @@ TEST_F(AdminServiceTest, DecoderAgreesWithTheGeneratedClassAndRefusesTruncation)
   SecretBytes longer = plain;
   longer.push_back(0);
   EXPECT_FALSE(DecodeSharePackage(longer, "EXAMPLE.COM").ok());
+}
+
+// Enctypes 17 to 20: every field where the generated class has it, and nothing of a gcm key's.
+TEST_F(AdminServiceTest, DecoderReadsEveryEnctype) {
+  for (const Enctype& enctype : kEnctypes) {
+    PackageOptions options;
+    options.info.set_enctype(enctype.number);
+    const SecretBytes plain = *package_key_->Unseal(Package(options).sealed());
+    v1::SharePackage reference;
+    ASSERT_TRUE(reference.ParseFromArray(plain.data(), static_cast<int>(plain.size())));
+    const auto decoded = DecodeSharePackage(plain, "EXAMPLE.COM");
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    const KeyRecord& record = decoded->records[0];
+    for (int u = 0; u < 3; ++u) {
+      std::string x, a, mac_x, mac_a;
+      for (const SharedBlock& share : record.usages[u].round_keys) {
+        absl::StrAppend(&x, AsText(share.x));
+        absl::StrAppend(&a, AsText(share.a));
+      }
+      for (const SharedBlock& share : record.usages[u].mac_states) {
+        absl::StrAppend(&mac_x, AsText(share.x));
+        absl::StrAppend(&mac_a, AsText(share.a));
+      }
+      const v1::UsageShare& want = reference.usages(u);
+      EXPECT_EQ(x, want.round_keys_x());
+      EXPECT_EQ(a, want.round_keys_a());
+      EXPECT_EQ(mac_x, want.mac_states_x());
+      EXPECT_EQ(mac_a, want.mac_states_a());
+      EXPECT_EQ(want.h_x().empty(), !enctype.is_gcm());
+    }
+  }
+}
+
+TEST_F(AdminServiceTest, DecoderRefusesWhatIsAnotherEnctypes) {
+  const auto changed = [&](int32_t enctype, auto change) {
+    PackageOptions options;
+    options.info.set_enctype(enctype);
+    const SecretBytes plain = *package_key_->Unseal(Package(options).sealed());
+    v1::SharePackage package;
+    EXPECT_TRUE(package.ParseFromArray(plain.data(), static_cast<int>(plain.size())));
+    change(&package);
+    const std::string bytes = package.SerializeAsString();
+    return DecodeSharePackage(AsBytes(bytes), "EXAMPLE.COM").ok();
+  };
+  EXPECT_TRUE(changed(18, [](v1::SharePackage*) {}));
+  EXPECT_FALSE(changed(18, [](v1::SharePackage* p) {
+    p->mutable_usages(0)->set_h_x(std::string(16, 'h'));
+    p->mutable_usages(0)->set_h_a(std::string(16, 'h'));
+  })) << "H beside the states of an HMAC";
+  EXPECT_FALSE(changed(18, [](v1::SharePackage* p) { p->mutable_usages(1)->clear_mac_states_a(); }));
+  EXPECT_FALSE(changed(18, [](v1::SharePackage* p) {
+    *p->mutable_usages(2)->mutable_round_keys_x() = p->usages(0).round_keys_x();
+    *p->mutable_usages(2)->mutable_round_keys_a() = p->usages(0).round_keys_a();
+  })) << "round keys in a usage of checksums";
+  EXPECT_FALSE(changed(kEnctypeAes256Gcm, [](v1::SharePackage* p) {
+    p->mutable_usages(0)->set_mac_states_x(std::string(64, 'm'));
+    p->mutable_usages(0)->set_mac_states_a(std::string(64, 'm'));
+  })) << "states of an HMAC beside H";
+  EXPECT_FALSE(changed(18, [](v1::SharePackage* p) { p->mutable_info()->set_enctype(20); }))
+      << "two sizes of states";
+  EXPECT_FALSE(changed(18, [](v1::SharePackage* p) { p->mutable_info()->set_enctype(23); }));
 }
 
 }  // namespace

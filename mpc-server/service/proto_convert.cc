@@ -2,6 +2,7 @@
 #include "mpc-server/service/proto_convert.h"
 
 #include <grpcpp/support/status.h>
+#include <sodium.h>
 
 #include <algorithm>
 #include <string>
@@ -30,6 +31,13 @@ absl::Status ReadKeyOf(const ProtoPart& in, absl::string_view what, Part* out) {
   return absl::OkStatus();
 }
 
+// Into locked memory; nothing is left in the message.
+void TakeShare(std::string& in, SecretBytes* out) {
+  out->assign(in.begin(), in.end());
+  sodium_memzero(in.data(), in.size());
+  in.clear();
+}
+
 absl::Status ReadParts(v1::Job& in, Job* out) {
   absl::Status status;
   for (v1::Open& part : *in.mutable_opens()) {
@@ -39,6 +47,7 @@ absl::Status ReadParts(v1::Job& in, Job* out) {
   for (v1::Seal& part : *in.mutable_seals()) {
     status.Update(ReadKeyOf(part, "a seal", &out->seals.emplace_back()));
     out->seals.back().max_plaintext = part.max_plaintext();
+    TakeShare(*part.mutable_plaintext_share(), &out->seals.back().plaintext_share);
   }
   for (v1::MakeMac& part : *in.mutable_make_macs()) {
     status.Update(ReadKeyOf(part, "a make_mac", &out->make_macs.emplace_back()));
@@ -107,18 +116,21 @@ void JobResultToProto(JobResult&& in, v1::JobAnswer* out) {
   out->set_verdict(VerdictToProto(in.judgement.verdict));
   out->set_detail(std::move(in.judgement.detail));
   for (OpenResult& open : in.opens) {
-    out->add_opens()->set_keystream_share(std::move(open.keystream_share));
+    v1::OpenAnswer* answer = out->add_opens();
+    answer->set_keystream_share(std::move(open.keystream_share));
+    answer->set_plaintext_share(std::move(open.plaintext_share));
   }
   for (SealResult& seal : in.seals) {
     v1::SealAnswer* answer = out->add_seals();
-    answer->set_nonce(ToString(seal.nonce));
+    if (seal.message_share.empty()) answer->set_nonce(ToString(seal.nonce));
     answer->set_header(std::move(seal.header));
     answer->set_keystream_share(std::move(seal.keystream_share));
+    answer->set_message_share(std::move(seal.message_share));
   }
-  for (const MakeMacResult& mac : in.make_macs) {
+  for (MakeMacResult& mac : in.make_macs) {
     v1::MakeMacAnswer* answer = out->add_make_macs();
-    answer->set_nonce(ToString(mac.nonce));
-    answer->set_tag_share(ToString(mac.tag_share));
+    if (mac.nonce.has_value()) answer->set_nonce(ToString(*mac.nonce));
+    answer->set_tag_share(std::move(mac.tag_share));
   }
 }
 

@@ -80,6 +80,7 @@ struct UsageFields {
   uint64_t usage = 0;
   Components round_keys;
   Components h;
+  Components mac_states;
 };
 
 // Fields 6 to 9 of a package of version 1, or of one of the keys of version 2.
@@ -111,6 +112,8 @@ bool ReadUsageFields(absl::Span<const uint8_t> in, UsageFields* out) {
       case 3: out->round_keys.a = field.bytes; break;
       case 4: out->h.x = field.bytes; break;
       case 5: out->h.a = field.bytes; break;
+      case 6: out->mac_states.x = field.bytes; break;
+      case 7: out->mac_states.a = field.bytes; break;
       default: return false;
     }
   }
@@ -173,21 +176,30 @@ absl::StatusOr<KeyInfo> ReadInfo(absl::Span<const uint8_t> bytes, absl::string_v
   return KeyInfoFromProto(info, realm);
 }
 
+// Exactly what a usage has of its enctype: H, or the states of an HMAC, and neither in place of the
+// other.
+bool ReadUsage(const UsageFields& in, const Enctype& enctype, UsageKey* out) {
+  out->usage = static_cast<uint32_t>(in.usage);
+  out->round_keys.resize(RoundKeys(enctype.number, out->usage));
+  out->mac_states.resize(enctype.mac_state_blocks());
+  const bool sizes = in.round_keys.Into(out->round_keys.size(), absl::MakeSpan(out->round_keys)) &&
+                     in.mac_states.Into(out->mac_states.size(), absl::MakeSpan(out->mac_states));
+  if (!sizes) return false;
+  return enctype.is_gcm() ? in.h.Into(1, absl::MakeSpan(&out->h, 1)) : in.h.Into(0, {});
+}
+
 absl::Status ReadShares(const KeyFields& fields, KeyRecord* record) {
-  const int32_t enctype = record->info.enctype;
-  record->base.resize(BaseBlocks(enctype));
+  const Enctype* enctype = FindEnctype(record->info.enctype);
+  if (enctype == nullptr) return Malformed("its enctype");
+  record->base.resize(enctype->base_blocks());
   if (!fields.base.Into(record->base.size(), absl::MakeSpan(record->base))) {
     return Malformed("the base key's share has not the size of the enctype");
   }
   record->usages.resize(fields.usages.size());
   for (size_t i = 0; i < fields.usages.size(); ++i) {
-    UsageKey& usage = record->usages[i];
     UsageFields in;
     if (!ReadUsageFields(fields.usages[i], &in)) return Malformed("a usage's share");
-    usage.usage = static_cast<uint32_t>(in.usage);
-    usage.round_keys.resize(RoundKeys(enctype, usage.usage));
-    if (!in.round_keys.Into(usage.round_keys.size(), absl::MakeSpan(usage.round_keys)) ||
-        !in.h.Into(1, absl::MakeSpan(&usage.h, 1))) {
+    if (!ReadUsage(in, *enctype, &record->usages[i])) {
       return Malformed("a usage's share has not the size of the enctype");
     }
   }

@@ -19,7 +19,9 @@ void Invariants::Released(int p, const JobResult& result) {
     ++part;
   };
   for (const SealResult& seal : result.seals) note(seal.nonce);
-  for (const MakeMacResult& mac : result.make_macs) note(mac.nonce);
+  for (const MakeMacResult& mac : result.make_macs) {
+    if (mac.nonce.has_value()) note(*mac.nonce);
+  }
 }
 
 void Invariants::LoggedIn(const std::string& preauth) {

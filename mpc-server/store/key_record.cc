@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "mpc-server/hash/sha256.h"
@@ -27,6 +28,14 @@ bool SameBlocks(absl::Span<const SharedBlock> a, absl::Span<const SharedBlock> b
 bool SameUsage(const UsageKey& a, const UsageKey& b) {
   return a.usage == b.usage && a.h.x == b.h.x && a.h.a == b.h.a &&
          SameBlocks(a.round_keys, b.round_keys) && SameBlocks(a.mac_states, b.mac_states);
+}
+
+// krbtgt/REALM@REALM.
+bool IsOwnTgt(absl::string_view principal) {
+  constexpr absl::string_view kPrefix = "krbtgt/";
+  const size_t at = principal.rfind('@');
+  return absl::StartsWith(principal, kPrefix) && at != absl::string_view::npos &&
+         principal.substr(kPrefix.size(), at - kPrefix.size()) == principal.substr(at + 1);
 }
 
 }  // namespace
@@ -81,6 +90,11 @@ absl::Status CheckKeyInfo(const KeyInfo& info) {
   }
   if (info.principal_id != PrincipalIdOf(info.principal)) {
     return absl::InvalidArgumentError("the principal id is not that of the principal");
+  }
+  if (IsOwnTgt(info.principal) && !FindEnctype(info.enctype)->is_gcm()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        info.principal, " must have a key of aes256-gcm or aes128-gcm, not of ",
+        FindEnctype(info.enctype)->name, ": only there a TGT carries the header that the servers check"));
   }
   if (info.salt.size() > limits::kMaxSaltBytes) {
     return absl::InvalidArgumentError(

@@ -52,7 +52,7 @@ struct UsageKey {
   SecretVector<SharedBlock> round_keys;  // 11 or 15; of 17 to 20 none in a usage of checksums
   SharedBlock h{};                       // of gcm
   // Of 17 to 20: the states after key ^ ipad and after key ^ opad, each HashStateBlocks() long.
-  SecretVector<SharedBlock> mac_states;
+  SecretVector<SharedBlock> mac_states{};
 };
 
 struct KeyRecord {

@@ -19,11 +19,19 @@ struct Counts {
   size_t usages = 0;
 };
 
+// Whether a usage ends with H (gcm), or with the states of an HMAC.
+bool HasH(const KeyRecord& record) {
+  const Enctype* enctype = FindEnctype(record.info.enctype);
+  return enctype != nullptr && enctype->is_gcm();
+}
+
 size_t EncodedSize(const KeyRecord& record) {
   size_t size = rf::kKeyFixedBytes + record.info.principal.size() + record.info.salt.size() +
                 record.base.size() * rf::kShareBytes;
   for (const UsageKey& usage : record.usages) {
-    size += rf::kUsageFixedBytes + (usage.round_keys.size() + 1) * rf::kShareBytes;
+    size += rf::kUsageFixedBytes + usage.round_keys.size() * rf::kShareBytes;
+    size += HasH(record) ? rf::kShareBytes
+                         : rf::kMacCountBytes + usage.mac_states.size() * rf::kShareBytes;
   }
   return size;
 }
@@ -75,9 +83,19 @@ void ReadShares(ByteReader& in, SecretVector<SharedBlock>& out, size_t count) {
   }
 }
 
-void ReadUsage(ByteReader& in, UsageKey& usage) {
+void AppendUsage(SecretBytes& out, const UsageKey& usage, bool has_h) {
+  AppendUint(out, usage.usage, 4);
+  AppendUint(out, usage.round_keys.size(), 1);
+  for (const SharedBlock& share : usage.round_keys) AppendShare(out, share);
+  if (has_h) return AppendShare(out, usage.h);
+  AppendUint(out, usage.mac_states.size(), rf::kMacCountBytes);
+  for (const SharedBlock& share : usage.mac_states) AppendShare(out, share);
+}
+
+void ReadUsage(ByteReader& in, bool has_h, UsageKey& usage) {
   usage.usage = static_cast<uint32_t>(in.Uint(4));
   ReadShares(in, usage.round_keys, in.Uint(1));
+  if (!has_h) return ReadShares(in, usage.mac_states, in.Uint(rf::kMacCountBytes));
   in.Into(usage.h.x);
   in.Into(usage.h.a);
 }
@@ -90,12 +108,7 @@ SecretBytes EncodeKeyRecord(const KeyRecord& record) {
   out.reserve(EncodedSize(record));
   AppendInfo(out, record);
   for (const SharedBlock& share : record.base) AppendShare(out, share);
-  for (const UsageKey& usage : record.usages) {
-    AppendUint(out, usage.usage, 4);
-    AppendUint(out, usage.round_keys.size(), 1);
-    for (const SharedBlock& share : usage.round_keys) AppendShare(out, share);
-    AppendShare(out, usage.h);
-  }
+  for (const UsageKey& usage : record.usages) AppendUsage(out, usage, HasH(record));
   assert(out.size() == EncodedSize(record));
   return out;
 }
@@ -107,7 +120,7 @@ absl::StatusOr<KeyRecord> DecodeKeyRecord(const Handle& handle, absl::Span<const
   record.info = ReadInfo(handle, in, counts);
   ReadShares(in, record.base, counts.base_blocks);
   record.usages.resize(counts.usages);
-  for (UsageKey& usage : record.usages) ReadUsage(in, usage);
+  for (UsageKey& usage : record.usages) ReadUsage(in, HasH(record), usage);
   if (!in.ok()) return absl::InvalidArgumentError("the record is too short");
   if (!in.AtEnd()) return absl::InvalidArgumentError("bytes are left after the record");
   if (absl::Status status = CheckKeyRecord(record); !status.ok()) return status;

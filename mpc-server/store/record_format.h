@@ -33,10 +33,13 @@ inline constexpr size_t kKeyBytes = 32;
 // kvno (4) | enctype (4) | salt type (4) | class (1) | gate (1) | principal length (2) |
 // salt length (2) | base blocks (1) | usages (1) | principal | salt |
 // base: per block x (16) | a (16) |
-// per usage: usage (4) | round keys (1) | per round key x (16) | a (16) | H x (16) | H a (16)
+// per usage: usage (4) | round keys (1) | per round key x (16) | a (16) |
+//   of gcm:   H x (16) | H a (16)
+//   17 to 20: blocks of HMAC states (1) | per block x (16) | a (16)
 inline constexpr size_t kKeyFixedBytes = 20;
 inline constexpr size_t kShareBytes = 32;        // one SharedBlock: x | a
 inline constexpr size_t kUsageFixedBytes = 5;
+inline constexpr size_t kMacCountBytes = 1;
 
 // ---- Places of key records: the number (8) of the commit's order ----
 inline constexpr size_t kPlaceBytes = 8;

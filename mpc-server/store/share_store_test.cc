@@ -87,6 +87,20 @@ TEST_P(ShareStoreTest, StagedKeyIsUsableOnlyAfterCommit) {
   EXPECT_EQ(*store_->Count(KeyState::kStaged), 0u);
 }
 
+TEST_P(ShareStoreTest, KeepsKeysOfEveryEnctype) {
+  std::vector<KeyRecord> records;
+  for (const Enctype& enctype : kEnctypes) {
+    for (const KeyClass key_class : {KeyClass::kUser, KeyClass::kService}) {
+      records.push_back(RecordForTest(random_, "alice@EXAMPLE.COM", enctype.number, key_class));
+    }
+  }
+  ASSERT_TRUE(store_->Stage(Txn(1), records, kNow).ok());
+  EXPECT_EQ(*store_->Commit(Txn(1), kNow), records.size());
+  for (const KeyRecord& record : records) {
+    EXPECT_TRUE(SameRecord(*store_->Get(record.info.handle), record)) << record.info.enctype;
+  }
+}
+
 TEST_P(ShareStoreTest, CommitCanBeRepeatedWhenItsAnswerWasLost) {
   const KeyRecord record = RecordForTest(random_, "alice@EXAMPLE.COM");
   ASSERT_TRUE(store_->Stage(Txn(1), {record}, kNow).ok());

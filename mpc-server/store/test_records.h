@@ -38,7 +38,7 @@ inline KeyRecord RecordForTest(RandomSource& random, const std::string& principa
     key.usage = usage;
     key.round_keys.resize(RoundKeys(enctype, usage));
     for (SharedBlock& share : key.round_keys) share = RandomShareForTest(random);
-    key.h = RandomShareForTest(random);
+    if (FindEnctype(enctype)->is_gcm()) key.h = RandomShareForTest(random);
     key.mac_states.resize(MacStateBlocks(enctype));
     for (SharedBlock& share : key.mac_states) share = RandomShareForTest(random);
   }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kdc-plugin/client/message_buffer.h"
+
+#include <grpcpp/support/slice.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "mpc-server/secret/secret.h"
+
+namespace mpckdc::client {
+
+MessageBuffer::~MessageBuffer() {
+  if (holds_shares_) Wipe(bytes_.data(), bytes_.size());
+}
+
+void MessageBuffer::Append(absl::string_view part, bool holds_shares) {
+  MakeRoom(bytes_.size() + part.size());
+  bytes_.append(part.data(), part.size());
+  holds_shares_ |= holds_shares;
+  ++parts_;
+}
+
+// A string that grows frees what it was as it is; here that is wiped.
+void MessageBuffer::MakeRoom(size_t size) {
+  if (!holds_shares_ || size <= bytes_.capacity()) return;
+  std::string larger;
+  larger.reserve(std::max(size, 2 * bytes_.capacity()));
+  larger.append(bytes_);
+  Wipe(bytes_.data(), bytes_.size());
+  bytes_.swap(larger);
+}
+
+grpc::ByteBuffer MessageBuffer::Release(MessageBuffer message) {
+  auto* owned = new MessageBuffer(std::move(message));
+  const grpc::Slice slice(
+      owned->bytes_.data(), owned->bytes_.size(),
+      +[](void* p) { delete static_cast<MessageBuffer*>(p); }, owned);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+}  // namespace mpckdc::client

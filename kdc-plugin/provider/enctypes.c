@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kdc-plugin/provider/enctypes.h"
+
+#include <string.h>
+
+#include "kdc-plugin/provider/gcm_message.h"
+
+typedef struct cts_sizes {
+    krb5_enctype enctype;
+    krb5_cksumtype checksum;
+    unsigned int hmac_bytes;
+} cts_sizes;
+
+static const cts_sizes table[] = {
+    {ENCTYPE_AES128_CTS_HMAC_SHA1_96, CKSUMTYPE_HMAC_SHA1_96_AES128, 12},
+    {ENCTYPE_AES256_CTS_HMAC_SHA1_96, CKSUMTYPE_HMAC_SHA1_96_AES256, 12},
+    {ENCTYPE_AES128_CTS_HMAC_SHA256_128, CKSUMTYPE_HMAC_SHA256_128_AES128, 16},
+    {ENCTYPE_AES256_CTS_HMAC_SHA384_192, CKSUMTYPE_HMAC_SHA384_192_AES256, 24},
+};
+
+static const cts_sizes *find(krb5_enctype enctype)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(table) / sizeof(*table); i++) {
+        if (table[i].enctype == enctype)
+            return &table[i];
+    }
+    return NULL;
+}
+
+int gcm_enctype(krb5_enctype enctype)
+{
+    return enctype == ENCTYPE_AES128_GCM_PRIVATE || enctype == ENCTYPE_AES256_GCM_PRIVATE;
+}
+
+int cts_enctype(krb5_enctype enctype)
+{
+    return find(enctype) != NULL;
+}
+
+/* The checksum types of GCM have the enctypes' numbers. */
+krb5_cksumtype checksum_type_of(krb5_enctype enctype)
+{
+    const cts_sizes *cts = find(enctype);
+
+    return (cts == NULL) ? (krb5_cksumtype)enctype : cts->checksum;
+}
+
+static long cts_plain_length(krb5_enctype enctype, const krb5_data *message)
+{
+    const cts_sizes *cts = find(enctype);
+    unsigned int around;
+
+    if (cts == NULL)
+        return -1;
+    around = CTS_CONFOUNDER_BYTES + cts->hmac_bytes;
+    return message->length < around ? -1 : (long)(message->length - around);
+}
+
+long plain_length(krb5_enctype enctype, const krb5_data *message)
+{
+    return gcm_enctype(enctype) ? gcm_plain_length(message) : cts_plain_length(enctype, message);
+}
+
+static krb5_error_code copy(mpc_bytes from, krb5_data *to)
+{
+    if (to->length < from.size)
+        return KRB5_BAD_MSIZE;
+    if (from.size > 0)
+        memcpy(to->data, from.data, from.size);
+    to->length = (unsigned int)from.size;
+    return 0;
+}
+
+krb5_error_code cts_take_plain(krb5_enctype enctype, const krb5_data *message, mpc_bytes opened,
+                               krb5_data *plain)
+{
+    const long length = cts_plain_length(enctype, message);
+
+    if (length < 0 || opened.size != (size_t)length)
+        return KRB5_BAD_MSIZE;
+    return copy(opened, plain);
+}
+
+krb5_error_code cts_take_message(krb5_enctype enctype, const krb5_data *plain, mpc_bytes sealed,
+                                 krb5_data *message)
+{
+    const krb5_data whole = {KV5M_DATA, (unsigned int)sealed.size, NULL};
+
+    if (cts_plain_length(enctype, &whole) != (long)plain->length)
+        return KRB5_BAD_MSIZE;
+    return copy(sealed, message);
+}

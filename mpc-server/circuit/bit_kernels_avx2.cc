@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/bitslice/word_avx2.h"
+#include "mpc-server/circuit/bit_kernels_isa.h"
+#include "mpc-server/circuit/bit_template.h"
+
+namespace mpckdc {
+constexpr BitKernels kBitKernelsAvx2 = BitRunner<WordAvx2, 2, 64>::Kernels();
+}  // namespace mpckdc

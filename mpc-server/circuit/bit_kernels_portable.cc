@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/bitslice/word_portable.h"
+#include "mpc-server/circuit/bit_kernels_isa.h"
+#include "mpc-server/circuit/bit_template.h"
+
+namespace mpckdc {
+constexpr BitKernels kBitKernelsFew = BitRunner<WordPortable, 2, 8>::Kernels();
+constexpr BitKernels kBitKernelsPortable = BitRunner<WordPortable, 2, 64>::Kernels();
+}  // namespace mpckdc

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// HMAC (RFC 2104) with SHA-1, SHA-256 or SHA-384 of many messages at once, on shares, each under a
+// key of its own, and single compressions on shares.
+//
+//   Hmac hmac(HashKind::kSha1);
+//   hmac.Reset(lanes, Adder::kPrefix);        // any number of lanes of any lengths
+//   RunTogether(party, {&hmac, ...}, &cost);
+//   hmac.digest(3);                           // share of lane 3's whole digest
+//
+// A key comes as two states of the hash: after the block key ^ ipad and after the block key ^ opad.
+// So a message of n bytes takes HmacInnerBlocks(hash, n) compressions in a row, and one more. Lanes
+// that compress the same kind of block at the same time do it side by side; each goes on to its
+// outer hash when its own message ends.
+#ifndef MPC_SERVER_CIRCUIT_HMAC_H_
+#define MPC_SERVER_CIRCUIT_HMAC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "mpc-server/circuit/adder.h"
+#include "mpc-server/hash/hash_kind.h"
+#include "mpc-server/protocol/circuit.h"
+#include "mpc-server/protocol/replicated_share.h"
+#include "mpc-server/randomness/isa.h"
+
+namespace mpckdc {
+
+// One message. Exactly one of public_message and shared_message; what the pointers show stays the
+// caller's and unchanged until the circuit is done.
+struct HmacLane {
+  const SharedBlock* states = nullptr;  // inner, outer: HashStateBlocks(hash) blocks each
+  absl::Span<const uint8_t> public_message;
+  const SharedBlock* shared_message = nullptr;  // if not null; the last block may be in part
+  size_t bytes = 0;                             // of shared_message
+};
+
+class HmacImpl;
+
+class Hmac : public Circuit {
+ public:
+  explicit Hmac(HashKind hash, Isa isa = BestIsa());
+  ~Hmac() override;
+
+  // Starts anew. Lengths and kinds of the lanes and the adder are the same at the three parties.
+  void Reset(absl::Span<const HmacLane> lanes, Adder adder);
+  // After Done(), until the next Reset(): HashStateBlocks(hash) blocks. SHA-1's last 12 bytes are
+  // shares of zero. SHA-384's last 16 bytes are of SHA-512's state and not of the digest: never
+  // send them.
+  absl::Span<const SharedBlock> digest(size_t lane) const;
+
+  bool Done() const override;
+  RoundShape NextRound() const override;
+  void Produce(ZeroShares& zero, RoundOut out) override;
+  absl::Status Consume(RoundIn in) override;
+  Cost DeclaredCost() const override;
+
+ private:
+  std::unique_ptr<HmacImpl> impl_;
+};
+
+// One compression of a shared block.
+struct CompressLane {
+  const SharedBlock* state = nullptr;  // HashStateBlocks(hash) blocks; null: the hash's first state
+  const SharedBlock* block = nullptr;  // HashBlockBytes(hash) / 16 blocks
+};
+
+class HashCompressImpl;
+
+class HashCompress : public Circuit {
+ public:
+  explicit HashCompress(HashKind hash, Isa isa = BestIsa());
+  ~HashCompress() override;
+
+  // Starts anew. What the pointers show is read here and not later.
+  void Reset(absl::Span<const CompressLane> lanes, Adder adder);
+  // After Done(), until the next Reset(): HashStateBlocks(hash) blocks; SHA-1's end in zeros.
+  absl::Span<const SharedBlock> state(size_t lane) const;
+
+  bool Done() const override;
+  RoundShape NextRound() const override;
+  void Produce(ZeroShares& zero, RoundOut out) override;
+  absl::Status Consume(RoundIn in) override;
+  Cost DeclaredCost() const override;
+
+ private:
+  std::unique_ptr<HashCompressImpl> impl_;
+};
+
+// A message as the cost sees it.
+struct HmacShape {
+  size_t bytes = 0;
+  bool shared = false;
+};
+// What one party pays, from the recorded programs themselves.
+Cost CostOfHmac(HashKind hash, Adder adder, absl::Span<const HmacShape> lanes);
+Cost CostOfCompress(HashKind hash, Adder adder, size_t lanes);
+
+// Records the programs of a hash with this adder now and not at their first use, which then takes
+// some ten milliseconds longer.
+void PrepareHash(HashKind hash, Adder adder);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_CIRCUIT_HMAC_H_
