@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that use Kerberos, end to end: sshd, apache2 with curl, SSSD. Each is one context
-manager and a list of checks; Debian's programs, loopback ports of ours, configuration below the
-lab's folder."""
+"""Programs that use Kerberos, end to end: gss-server under a protected key, sshd, apache2 with curl,
+SSSD. Each is a context manager and a list of checks; Debian's programs, loopback ports of ours,
+configuration below the lab's folder."""
 
 import contextlib
 import os
@@ -32,6 +32,7 @@ def run_all(lab, result, progress):
     import sssd
     found = []
     programs_and_checks = {
+        'protected services': ([mit.KINIT], service_checks),
         'sshd': ([SSHD], ssh_checks),
         'apache2 and curl': ([APACHE], http_checks),
         'SSSD': ([sssd.SSSD, sssd.PAMTESTER], sssd.checks)}
@@ -75,6 +76,25 @@ def tickets(lab, user, enctype):
     if not done.ok or lab.login_enctypes(mark, user) != [enctype]:
         raise Broken(f'{user} has no ticket under enctype {enctype}: {done}')
     return case
+
+
+# Services whose keys are shared -----------------------------------------------------------------
+
+def service_checks(lab):
+    """A ticket under a protected service's key: encrypted on shares, opened by the service's host."""
+    user = lab.add_user()
+    case = tickets(lab, user, 18)
+    for enctype in lab_module.ENCTYPES:
+        case.service = f'stock{enctype}/localhost'
+        lab.add_password_service(case.service, enctype)
+        mark = lab.mark()
+        done = mit.Mit().service_ticket(case)
+        if done.ok:
+            done = services.accept_ccache(case, case.folder / 'ccache')
+        tickets_seen = [one.ticket for one in lab.issued(mark, user)]
+        if tickets_seen != [enctype]:
+            done = lab_module.Answer(False, f'{done}; tickets under {tickets_seen}')
+        yield f'gss-server with a keytab accepts a ticket under a protected key of {enctype}', done
 
 
 # ssh by GSSAPI ----------------------------------------------------------------------------------

@@ -40,8 +40,8 @@ def judge(client, step, case, answer, mark):
     if answer is None:
         return CANNOT, client.why_not.get(step, '')
     issued = case.lab.issued(mark, case.user)
-    logins = [reply for request, reply, _ in issued if request == 'AS_REQ']
-    services = [service for request, _, service in issued if request == 'TGS_REQ']
+    logins = [one.reply for one in issued if one.request == 'AS_REQ']
+    services = [one.service for one in issued if one.request == 'TGS_REQ']
     if step == 'wrong_password':
         return _refused(client, answer, issued)
     if not answer.ok:

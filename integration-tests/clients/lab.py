@@ -50,6 +50,15 @@ class LabError(Exception):
 
 
 @dataclasses.dataclass
+class Issued:
+    """A line of the KDC's log about a ticket that it has issued."""
+    request: str  # AS_REQ or TGS_REQ
+    reply: int    # enctype of the reply's encrypted part
+    ticket: int   # and of the ticket's
+    service: str
+
+
+@dataclasses.dataclass
 class Answer:
     """What a client did: whether it says that it succeeded, and what it printed."""
     ok: bool
@@ -203,21 +212,31 @@ class Lab:
         live.kadmin_local(f'ktadd -norandkey -k {self.keytabs[principal]} {principal}')
         return self.keytabs[principal]
 
+    def add_password_service(self, principal, enctype, password=PASSWORD):
+        """A service whose key, of one enctype, comes from a password that its host knows as well.
+
+        Its first component is no well-known service's, so the key is protected in a realm of ours,
+        in one of local users too."""
+        live = self.realm
+        live.kadmin_local(f'addprinc -e {ENCTYPES[enctype]}:normal -pw "{password}" {principal}')
+        live.kadmin_local(f'setstr {principal} session_enctypes {",".join(STANDARD)}')
+        self.keytabs[principal] = self.dir / (principal.replace('/', '.') + '.keytab')
+        self._write_keytabs(principal, password, {self.keytabs[principal]: [ENCTYPES[enctype]]})
+
     def add_user(self, password=PASSWORD, name=None):
         name = name or f'{USERS}{next(self._names)}'
         self.realm.kadmin_local(
             f'addprinc -e {self.keysalts().replace(" ", ",")} +requires_preauth '
             f'-pw "{password}" {name}')
         self.keytabs[name] = self.dir / f'{name}.keytab'
-        self._password_keytab(name, password)
+        self._write_keytabs(name, password, {self.keytabs[name]: STANDARD, **{
+            self.dir / f'{name}.{number}.keytab': [enctype]
+            for number, enctype in ENCTYPES.items()}})
         return name
 
-    def _password_keytab(self, name, password):
-        """As an administrator makes it from a known password, with Debian's ktutil; and one of each
-        enctype alone."""
-        wanted = {self.keytabs[name]: STANDARD, **{
-            self.dir / f'{name}.{number}.keytab': [enctype]
-            for number, enctype in ENCTYPES.items()}}
+    def _write_keytabs(self, name, password, wanted):
+        """As an administrator makes them from a known password, with Debian's ktutil. `wanted`: the
+        enctypes of each path."""
         orders = ''
         for path, enctypes in wanted.items():
             orders += ''.join(f'addent -password -p {name}@{self.realm.name} -k 1 -e {enctype}\n'
@@ -263,16 +282,16 @@ class Lab:
         return self._log().stat().st_size if self._log().exists() else 0
 
     def issued(self, mark, user):
-        """(request, enctype of the reply's key, service) of each ticket issued to a user since."""
+        """An Issued for each ticket that a user got since."""
         with open(self._log(), encoding='utf-8', errors='replace') as log:
             log.seek(mark)
             found = [LOGIN.search(line) for line in log]
-        return [(hit[1], int(hit[3]), hit[6]) for hit in found
+        return [Issued(hit[1], int(hit[3]), int(hit[4]), hit[6]) for hit in found
                 if hit and hit[2] == 'ISSUE' and hit[5] == f'{user}@{self.realm.name}']
 
     def login_enctypes(self, mark, user):
         """The enctypes of the AS replies that a user got since."""
-        return [reply for request, reply, _ in self.issued(mark, user) if request == 'AS_REQ']
+        return [one.reply for one in self.issued(mark, user) if one.request == 'AS_REQ']
 
     def _log(self):
         return self.realm.log_dir / 'kdc.log'

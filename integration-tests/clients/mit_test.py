@@ -2,6 +2,7 @@
 """The quick part of the matrix: Debian's own kinit, kvno and kpasswd with the system's libraries,
 every enctype, both transports. `make clients` runs all clients."""
 
+import json
 import socket
 
 import pytest
@@ -26,6 +27,18 @@ def test_it_is_not_our_kinit(ours):
     case = ours.case(ours.dir / 'which', ours.add_user(), 18, 'tcp')
     listing = case.run('/usr/bin/ldd', mit.KINIT).text
     assert 'libkrb5.so.3' in listing and str(lab_module.config_files.BUILD) not in listing
+
+
+def test_keys_are_where_the_lab_says(ours):
+    """Shared keys of every enctype; or none but the login key that stands for a local user."""
+    def shared(principal):
+        listed = ours.realm.admin('list', principal, '--json', check=False).stdout
+        return {key['enctype'] for key in json.loads(listed or '{"keys": []}')['keys']}
+    user = ours.add_user()
+    if ours.protected:
+        assert shared(user) >= set(lab_module.STANDARD)
+    else:
+        assert not shared(user) & set(lab_module.STANDARD)
 
 
 def test_the_judge_sees(ours):
