@@ -120,7 +120,7 @@ fault: build
 clients: build
 	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-clients.txt
 	@krb5-patches/build.sh --stock > $(LOG)/krb5-stock-directory
-	@$(PYTHON) integration-tests/clients/matrix.py $(CLIENTS) \
+	@$(PYTHON) integration-tests/clients/client_matrix.py $(CLIENTS) \
 	  $(if $(CLIENTS),,--markdown integration-tests/clients/MATRIX.md) --json $(BUILD)/clients/matrix.json
 
 clean:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the matrix asks of every client: one class per client, one method per thing to do.
 
-A method returns a lab.Answer: whether the client says that it succeeded, and its words. A method
+A method returns a Answer: whether the client says that it succeeded, and its words. A method
 that returns None means that this client cannot do it at all; `why_not` holds the reason, for the
 matrix. Methods are called in the order of STEPS in one folder, so that what login() left (a
 credential cache) is there for service_ticket() and renew().
@@ -9,7 +9,7 @@ credential cache) is there for service_ticket() and renew().
 
 import json
 
-import lab as lab_module
+import client_lab as lab_module
 
 STEPS = ('login', 'wrong_password', 'service_ticket', 'accepted', 'renew', 'keytab_login', 'armor',
          'change_password')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that use Kerberos, end to end: gss-server under a protected key, sshd, apache2 with curl,
-SSSD. Each is a context manager and a list of checks; Debian's programs, loopback ports of ours,
+"""Programs that use Kerberos, end to end: a protected service, sshd, apache2 with curl, SSSD.
+Each is a context manager and a list of checks; Debian's programs, loopback ports of ours,
 configuration below the lab's folder."""
 
 import contextlib
@@ -10,12 +10,12 @@ import shutil
 import tempfile
 
 import judge
-import lab as lab_module
+import client_lab as lab_module
 import mit
 import report
 import services
 from namespace import Namespace, accounts
-from lab import daemon  # of integration-tests/realm
+from client_lab import daemon  # of integration-tests/realm
 
 SSHD = '/usr/sbin/sshd'
 APACHE = '/usr/sbin/apache2'
@@ -81,7 +81,7 @@ def tickets(lab, user, enctype):
 # Services whose keys are shared -----------------------------------------------------------------
 
 def service_checks(lab):
-    """A ticket under a protected service's key: encrypted on shares, opened by the service's host."""
+    """A ticket under a protected service's key: encrypted on shares, opened by its host."""
     user = lab.add_user()
     case = tickets(lab, user, 18)
     for enctype in lab_module.ENCTYPES:

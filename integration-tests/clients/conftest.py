@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-import lab as lab_module  # noqa: E402
+import client_lab as lab_module  # noqa: E402
 
 USERS = os.environ.get('MPCKDC_CLIENT_USERS', lab_module.DEFAULT_USERS)
 

@@ -14,7 +14,7 @@ import subprocess
 import time
 
 import adapter
-import lab as lab_module
+import client_lab as lab_module
 import services
 
 BIN = lab_module.FILES / 'debs/usr/bin'

@@ -15,7 +15,7 @@ import glob
 import subprocess
 
 import adapter
-import lab as lab_module
+import client_lab as lab_module
 import services
 
 import mit

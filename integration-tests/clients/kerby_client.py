@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import adapter
-import lab as lab_module
+import client_lab as lab_module
 import services
 
 SOURCE = pathlib.Path(__file__).parent / 'kerby'

@@ -9,7 +9,7 @@ import pytest
 
 import adapter
 import judge
-import lab as lab_module
+import client_lab as lab_module
 import mit
 import services
 

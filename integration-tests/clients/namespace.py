@@ -10,7 +10,7 @@ import os
 import pathlib
 import subprocess
 
-import lab as lab_module
+import client_lab as lab_module
 
 ACCOUNT_ID = 64999  # of the account that logs in; nobody's on Debian
 

@@ -13,7 +13,7 @@ import os
 import socket
 import time
 
-import lab as lab_module  # noqa: F401  (makes integration-tests/realm importable)
+import client_lab as lab_module  # noqa: F401  (makes integration-tests/realm importable)
 
 import keys
 import der

@@ -6,8 +6,8 @@ import os
 import pathlib
 import subprocess
 
-import lab as lab_module
-from lab import daemon  # of integration-tests/realm
+import client_lab as lab_module
+from client_lab import daemon  # of integration-tests/realm
 
 ACCEPT_TOKEN = pathlib.Path(__file__).with_name('accept_token.py')
 PYTHON = '/usr/bin/python3'  # Debian's, which sees Debian's python3-gssapi

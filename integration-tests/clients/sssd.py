@@ -11,9 +11,9 @@ import shutil
 import tempfile
 
 import applications
-import lab as lab_module
+import client_lab as lab_module
 from namespace import Namespace, accounts
-from lab import daemon  # of integration-tests/realm
+from client_lab import daemon  # of integration-tests/realm
 
 SSSD = '/usr/sbin/sssd'
 PAMTESTER = '/usr/bin/pamtester'

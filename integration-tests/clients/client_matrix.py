@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make clients`: every client, every enctype that it knows, both transports, every step; the
-matrix.
+"""`make clients`: every client, every enctype that it knows, both transports, every step.
 
-    matrix.py [--users protected|local] [--pac] [--only MIT,Go] [--enctypes 17,18] [--json FILE]
-              [--markdown FILE] [--no-applications]
+    client_matrix.py [--users protected|local] [--pac] [--only MIT,Go] [--enctypes 17,18]
+                     [--json FILE] [--markdown FILE] [--no-applications]
 
 A step that fails is tried in a realm of MIT's own krb5kdc as well: a client that fails there too
 fails because of what it is, and the matrix says so. Exit status 1 if anything else failed.
@@ -20,7 +19,7 @@ import time
 
 import applications
 import judge
-import lab as lab_module
+import client_lab as lab_module
 import report
 from gssapi_client import Gssapi
 from go_client import Go
