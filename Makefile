@@ -20,7 +20,7 @@ export JOBS PYTHON
 
 .DEFAULT_GOAL := help
 .PHONY: help packages krb5 build demo demo-stop test krb5-check test-fresh bench bench-plots \
-  bench-network storm sim fault clean
+  bench-network storm sim fault clients clean
 
 help:
 	@echo 'make demo        build everything, start a realm, log a user in, search for keys'
@@ -37,6 +37,7 @@ help:
 	@echo 'make storm       logins at a realm of 100,000 users, ours beside stock krb5kdc and the paper (25 min)'
 	@echo 'make sim         simulated realms under seeded faults: SEEDS=1000 FIRST=1; resumable'
 	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 12 min)'
+	@echo 'make clients     MIT, Heimdal, Java, Go, Python, Kerby, SSSD, ssh, curl log in (root, 5 min)'
 	@echo 'make clean       remove build/ (stop the demo first)'
 	@echo
 	@echo 'JOBS=N limits parallel builds. Logs are in build/log.'
@@ -114,6 +115,13 @@ sim: build
 # FAULT="--case p0:kill --rate 20" chooses; integration-tests/README.md explains.
 fault: build
 	@$(PYTHON) integration-tests/fault/matrix.py $(FAULT)
+
+# CLIENTS="--only MIT,Java --enctypes 18" chooses; integration-tests/clients/README.md explains.
+clients: build
+	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-clients.txt
+	@krb5-patches/build.sh --stock > $(LOG)/krb5-stock-directory
+	@$(PYTHON) integration-tests/clients/client_matrix.py $(CLIENTS) \
+	  $(if $(CLIENTS),,--markdown integration-tests/clients/MATRIX.md) --json $(BUILD)/clients/matrix.json
 
 clean:
 	@if [ -d $(BUILD)/demo ]; then $(PYTHON) deploy/demo/demo.py --stop; fi

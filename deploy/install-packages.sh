@@ -17,6 +17,7 @@ while read -r package reason; do
   case $package in
     ''|'#'*) continue ;;
     libipsec-mb-dev) [ "$(uname -m)" = x86_64 ] || continue ;;  # exists for no other machine
+    golang-go) command -v go > /dev/null && continue ;;  # another Go does as well
   esac
   is_installed "$package" && continue
   [ -n "$missing" ] || echo "packages that are missing:"

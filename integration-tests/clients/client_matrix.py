@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make clients`: every client, every enctype that it knows, both transports, every step.
+
+    client_matrix.py [--users protected|local] [--pac] [--only MIT,Go] [--enctypes 17,18]
+                     [--json FILE] [--markdown FILE] [--no-applications]
+
+A step that fails is tried in a realm of MIT's own krb5kdc as well: a client that fails there too
+fails because of what it is, and the matrix says so. Exit status 1 if anything else failed.
+"""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+import applications
+import judge
+import client_lab as lab_module
+import report
+from gssapi_client import Gssapi
+from go_client import Go
+from heimdal import Heimdal
+from impacket_client import Impacket
+from java_client import Java
+from kerby_client import Kerby
+from mit import Mit
+
+CLIENTS = [Mit, Heimdal, Java, Go, Gssapi, Impacket, Kerby]
+MARKDOWN = pathlib.Path(__file__).with_name('MATRIX.md')
+
+
+class Labs:
+    """The realm under test, and a stock one when somebody needs it."""
+
+    def __init__(self, folder, options):
+        self.folder, self.options = folder, options
+        self.ours = lab_module.Lab(folder / 'ours', options.users, options.pac)
+        self._stock = None
+
+    def stock(self):
+        if not self._stock:
+            self._stock = lab_module.Lab(self.folder / 'stock', 'stock', self.options.pac)
+            self._stock.start()
+        return self._stock
+
+    def stop(self):
+        self.ours.stop()
+        if self._stock:
+            self._stock.stop()
+
+
+def run_client(client, labs, enctypes, progress):
+    cells = []
+    for enctype in [number for number in client.enctypes if number in enctypes]:
+        for transport in client.transports:
+            started = time.monotonic()
+            found = judge.one_case(client, labs.ours, enctype, transport, labs.ours.add_user())
+            if any(cell.verdict == judge.NO for cell in found):
+                compare(client, labs.stock(), found)
+            cells += found
+            bad = [cell.step for cell in found if cell.verdict == judge.NO]
+            progress(f'{client.name} {enctype} {transport}: {time.monotonic() - started:.1f} s'
+                     + (f', FAILED: {", ".join(bad)}' if bad else ''))
+    return cells
+
+
+def compare(client, stock, found):
+    """Marks what fails at MIT's own KDC too."""
+    first = found[0]
+    there = judge.one_case(client, stock, first.enctype, first.transport, stock.add_user())
+    for cell, control in zip(found, there):
+        if cell.verdict == judge.NO and control.verdict == judge.NO:
+            cell.verdict, cell.stock_text = judge.STOCK, control.text
+
+
+def say(line):
+    print(line, flush=True)
+
+
+def options_from(arguments):
+    parser = argparse.ArgumentParser(description='stock clients against a realm of ours')
+    parser.add_argument('--users', choices=('protected', 'local'), default='protected')
+    parser.add_argument('--pac', action='store_true', help='tickets with a PAC')
+    parser.add_argument('--only', default='', help='names of clients, comma-separated')
+    parser.add_argument('--enctypes', default='17,18,19,20')
+    parser.add_argument('--json', type=pathlib.Path)
+    parser.add_argument('--markdown', type=pathlib.Path, help='where to write MATRIX.md')
+    parser.add_argument('--no-applications', action='store_true', help='no sshd, apache2, SSSD')
+    parser.add_argument('--work', type=pathlib.Path, default=lab_module.FILES / 'run')
+    return parser.parse_args(arguments)
+
+
+def main(arguments):
+    options = options_from(arguments)
+    enctypes = [int(number) for number in options.enctypes.split(',')]
+    chosen = [make() for make in CLIENTS]
+    if options.only:
+        chosen = [client for client in chosen if client.name in options.only.split(',')]
+    shutil.rmtree(options.work, ignore_errors=True)
+    options.work.mkdir(parents=True)
+    labs = Labs(options.work, options)
+    result = report.Report(options.users, options.pac)
+    try:
+        labs.ours.start()
+        for client in chosen:
+            if client.missing():
+                result.absent[client.name] = client.missing()
+                continue
+            try:
+                client.prepare()
+            except (OSError, subprocess.CalledProcessError) as error:
+                result.absent[client.name] = f'what it needs ({error})'
+                continue
+            result.versions[client.name] = client.version()
+            result.enctype_reasons[client.name] = client.why_no_enctype
+            result.transport_reasons[client.name] = client.why_no_transport
+            result.cells += run_client(client, labs, enctypes, say)
+        if not options.no_applications:
+            result.applications = applications.run_all(labs.ours, result, say)
+    finally:
+        labs.stop()
+    result.show(sys.stdout)
+    if options.json:
+        options.json.write_text(json.dumps(dataclasses.asdict(result), indent=1) + '\n')
+    if options.markdown:
+        options.markdown.write_text(result.markdown())
+    return 1 if result.failures() else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python's gssapi binding (Debian's python3-gssapi on the system's libkrb5), by
+gssapi_program.py."""
+
+import pathlib
+import subprocess
+
+import adapter
+import services
+
+PROGRAM = pathlib.Path(__file__).with_name('gssapi_program.py')
+
+
+class Gssapi(adapter.ProgramClient):
+    name = 'Python gssapi'
+    wrong_password_says = 'Preauthentication failed'
+    why_not = {'renew': 'GSS-API has no call that renews',
+               'armor': 'GSS-API has no call that sets an armor cache',
+               'change_password': 'GSS-API has no call that changes a password'}
+
+    def missing(self):
+        found = subprocess.run([services.PYTHON, '-c', 'import gssapi'], stderr=subprocess.DEVNULL)
+        return 'python3-gssapi' if found.returncode else ''
+
+    def version(self):
+        return 'python3-gssapi ' + subprocess.run(
+            ['dpkg-query', '-W', '-f', '${Version}', 'python3-gssapi'], stdout=subprocess.PIPE,
+            encoding='utf-8', check=True).stdout
+
+    def command(self, case):
+        config = case.lab.write_krb5_conf('gssapi.conf', case.transport, [case.enctype],
+                                          case.folder)
+        return [services.PYTHON, PROGRAM], {'KRB5_CONFIG': config,
+                                            'KRB5CCNAME': f'FILE:{case.folder}/none'}
+
+    def accepted(self, case):
+        answer = self.ask('service_ticket', case)
+        return services.accept_token(case, answer.token) if answer.token else answer

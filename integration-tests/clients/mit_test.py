@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The quick part of the matrix: Debian's own kinit, kvno and kpasswd with the system's libraries,
+every enctype, both transports. `make clients` runs all clients."""
+
+import json
+import socket
+
+import pytest
+
+import adapter
+import judge
+import client_lab as lab_module
+import mit
+import services
+
+
+@pytest.mark.parametrize('transport', lab_module.TRANSPORTS)
+@pytest.mark.parametrize('enctype', lab_module.ENCTYPES)
+def test_debians_kinit(ours, enctype, transport):
+    steps = [step for step in adapter.STEPS if step != 'accepted' or services.gss_server()]
+    cells = judge.one_case(mit.Mit(), ours, enctype, transport, ours.add_user(), steps)
+    assert [(cell.step, cell.text) for cell in cells if cell.verdict != judge.YES] == []
+
+
+def test_it_is_not_our_kinit(ours):
+    """The library that kinit loads is the system's, not the patched one."""
+    case = ours.case(ours.dir / 'which', ours.add_user(), 18, 'tcp')
+    listing = case.run('/usr/bin/ldd', mit.KINIT).text
+    assert 'libkrb5.so.3' in listing and str(lab_module.config_files.BUILD) not in listing
+
+
+def test_keys_are_where_the_lab_says(ours):
+    """Shared keys of every enctype; or none but the login key that stands for a local user."""
+    def shared(principal):
+        listed = ours.realm.admin('list', principal, '--json', check=False).stdout
+        return {key['enctype'] for key in json.loads(listed or '{"keys": []}')['keys']}
+    user = ours.add_user()
+    if ours.protected:
+        assert shared(user) >= set(lab_module.STANDARD)
+    else:
+        assert not shared(user) & set(lab_module.STANDARD)
+
+
+def test_the_judge_sees(ours):
+    """A right password that is refused, a wrong one that passes, an enctype that was not asked
+    for."""
+    client = mit.Mit()
+    case = ours.case(ours.dir / 'judge', ours.add_user(), 18, 'tcp')
+    mark = ours.mark()
+    refused = client.wrong_password(case)
+    assert judge.judge(client, 'login', case, refused, mark)[0] == judge.NO
+    right = client.login(case)
+    assert judge.judge(client, 'wrong_password', case, right, mark)[0] == judge.NO
+    case.enctype = 17
+    assert judge.judge(client, 'login', case, right, mark)[0] == judge.NO
+    assert judge.judge(client, 'service_ticket', case, right, ours.mark())[0] == judge.NO
+    assert judge.judge(client, 'renew', case, right, ours.mark())[0] == judge.NO
+
+
+def test_doors_speak_one_transport(ours):
+    """So an answer proves the transport."""
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(('127.0.0.1', ours.ports['udp']))
+    with socket.socket(type=socket.SOCK_DGRAM) as probe:
+        probe.connect(('127.0.0.1', ours.ports['tcp']))
+        probe.settimeout(5)
+        probe.send(b'is anybody there?')
+        with pytest.raises(ConnectionRefusedError):
+            probe.recv(1)
