@@ -44,10 +44,20 @@ CtsWork::Part CtsWork::AddMac(const Enctype& enctype, const UsageKey& key,
   return parts_.size() - 1;
 }
 
-// With few lanes a batch's time is its rounds, with many its bytes.
-Adder CtsWork::AdderOf(size_t lanes) {
-  if (lanes < limits::kPrefixAdderLanes) return Adder::kFewestRounds;
-  return lanes < limits::kRippleAdderLanes ? Adder::kPrefix : Adder::kRipple;
+// With few lanes a batch's time is its rounds, with many its bytes. Only SHA-1 has an adder of fewer
+// rounds than the prefix one.
+Adder CtsWork::AdderOf(HashKind hash, size_t parts) {
+  if (parts >= limits::kRippleAdderLanes) return Adder::kRipple;
+  const bool few = hash == HashKind::kSha1 && parts < limits::kPrefixAdderLanes;
+  return few ? Adder::kFewestRounds : Adder::kPrefix;
+}
+
+void CtsWork::PrepareAll() {
+  for (const HashKind hash : kAllHashes) {
+    for (const size_t parts : {size_t{0}, limits::kPrefixAdderLanes, limits::kRippleAdderLanes}) {
+      PrepareHash(hash, AdderOf(hash, parts));
+    }
+  }
 }
 
 template <class Is>
@@ -61,7 +71,6 @@ std::vector<CtsWork::PartWork*> CtsWork::Select(Is is) {
 
 void CtsWork::Begin(Sbox sbox) {
   sbox_ = sbox;
-  adder_ = AdderOf(parts_.size());
   for (const AesBits bits : kBothBits) StartOpens(bits);
   for (const HashKind hash : kAllHashes) StartFirstMacs(hash);
   StartTexts();
@@ -118,7 +127,7 @@ void CtsWork::StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts) {
     }
     lanes.push_back(lane);
   }
-  hmac.Reset(lanes, adder_);
+  hmac.Reset(lanes, adder(parts[0]->enctype->hash));
   Start(hmac);
 }
 
@@ -226,7 +235,7 @@ Cost CtsWork::MacCost(HashKind hash, const std::vector<const PartWork*>& parts) 
     const bool shared = part->kind != Kind::kMac && part->mac_of_text();
     shapes.push_back({part->mac_input_bytes(), shared});
   }
-  return CostOfHmac(hash, adder_, shapes);
+  return CostOfHmac(hash, adder(hash), shapes);
 }
 
 Cost CtsWork::OpensCost(AesBits bits) const {

@@ -82,8 +82,11 @@ class CtsWork : public Flow {
   Part AddSeal(const Enctype& enctype, const UsageKey& key, absl::Span<const uint8_t> text_share);
   Part AddMac(const Enctype& enctype, const UsageKey& key, absl::string_view data);
   size_t parts() const { return parts_.size(); }
-  // Lanes of HMAC: what a batch's adder is chosen by.
-  static Adder AdderOf(size_t lanes);
+  // How the words of a hash are added in a batch of so many parts; the same at the three servers.
+  static Adder AdderOf(HashKind hash, size_t parts);
+  // Makes the programs of all hashes and adders, about half a second's work, so that no batch waits
+  // for them. From any thread.
+  static void PrepareAll();
 
   // After the last part. Draws the confounders.
   void Begin(Sbox sbox);
@@ -134,6 +137,7 @@ class CtsWork : public Flow {
   void SealTexts();
   void StartSeals(AesBits bits);
   void OpenCiphertexts(AesBits bits);
+  Adder adder(HashKind hash) const { return AdderOf(hash, parts_.size()); }
   void StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts);
   Cost MacCost(HashKind hash, const std::vector<const PartWork*>& parts) const;
   Cost OpensCost(AesBits bits) const;
@@ -142,7 +146,6 @@ class CtsWork : public Flow {
   PartyContext& party_;
   CtsCircuits& circuits_;
   Sbox sbox_ = Sbox::kThroughput;
-  Adder adder_{};
   std::vector<PartWork> parts_;
   SecretVector<SharedBlock> texts_;  // of seals: confounder | text, each in whole blocks
 };

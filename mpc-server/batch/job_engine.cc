@@ -16,6 +16,7 @@ JobEngine::JobEngine(const EngineOptions& options, const EngineParts& parts)
 JobEngine::~JobEngine() { Stop(); }
 
 absl::Status JobEngine::Start() { return impl_->Start(); }
+void JobEngine::PreparePrograms() { CtsWork::PrepareAll(); }
 void JobEngine::Stop() { impl_->Stop(); }
 void JobEngine::Submit(const KdcIdentity& kdc, Job job, JobCallback done) {
   impl_->Submit(kdc, std::move(job), std::move(done));

@@ -1,54 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/batch/key_work.h"
 
+#include <array>
+#include <iterator>
+#include <memory>
+
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/circuit/usage_key.h"
 
 namespace mpckdc {
 namespace {
 
-AesBits BitsOf(const KeyInfo& info) {
-  return info.enctype == kEnctypeAes128Gcm ? AesBits::k128 : AesBits::k256;
-}
-
-// The usage keys of many records, 128- and 256-bit ones side by side.
+// The usage keys of many records, those of each enctype together and the enctypes side by side.
 class Derivation {
  public:
-  explicit Derivation(absl::Span<const KeyRecord* const> records,
-                      const std::vector<std::vector<uint32_t>>& usages) {
-    std::vector<UsageKeyRequest> r128, r256;
+  Derivation(absl::Span<const KeyRecord* const> records,
+             const std::vector<std::vector<uint32_t>>& usages) {
+    std::array<std::vector<UsageKeyRequest>, std::size(kEnctypes)> requests;
     for (size_t i = 0; i < records.size(); ++i) {
-      std::vector<UsageKeyRequest>& r = BitsOf(records[i]->info) == AesBits::k128 ? r128 : r256;
+      std::vector<UsageKeyRequest>& r = requests[IndexOf(*records[i])];
       first_.push_back(r.size());
       for (const uint32_t usage : usages[i]) r.push_back({records[i]->base.data(), usage});
     }
-    if (!r128.empty()) d128_.Reset(r128), circuits_.push_back(&d128_);
-    if (!r256.empty()) d256_.Reset(r256), circuits_.push_back(&d256_);
+    for (size_t e = 0; e < requests.size(); ++e) {
+      if (requests[e].empty()) continue;
+      circuits_[e] = UsageKeysOf(kEnctypes[e]);
+      circuits_[e]->Reset(requests[e]);
+    }
   }
 
   absl::Status Run(PartyContext& party, Circuit& first, Cost* cost) {
     std::vector<Circuit*> circuits = {&first};
-    circuits.insert(circuits.end(), circuits_.begin(), circuits_.end());
+    for (const auto& circuit : circuits_) {
+      if (circuit != nullptr) circuits.push_back(circuit.get());
+    }
     return RunTogether(party, circuits, cost);
   }
 
   const UsageKeyShare& Result(const KeyRecord& record, size_t i, size_t usage) const {
-    const auto& d = BitsOf(record.info) == AesBits::k128 ? d128_ : d256_;
-    return d.results()[first_[i] + usage];
+    return circuits_[IndexOf(record)]->results()[first_[i] + usage];
   }
 
  private:
-  DeriveUsageKeys d128_{AesBits::k128}, d256_{AesBits::k256};
-  std::vector<Circuit*> circuits_;
+  // In kEnctypes. Records are of one of them (CheckKeyInfo).
+  static size_t IndexOf(const KeyRecord& record) {
+    return static_cast<size_t>(FindEnctype(record.info.enctype) - kEnctypes);
+  }
+
+  std::array<std::unique_ptr<UsageKeys>, std::size(kEnctypes)> circuits_;
   std::vector<size_t> first_;
 };
 
+// All that a usage has; a part that its enctype does not have is zero in both.
 void AppendDifference(const UsageKeyShare& derived, const UsageKey& stored,
                       SecretVector<SharedBlock>* out) {
   for (size_t i = 0; i < derived.round_keys.size(); ++i) {
     out->push_back(derived.round_keys[i] ^ stored.round_keys[i]);
   }
-  out->push_back(derived.h ^ stored.h);
+  for (size_t i = 0; i < derived.mac_states.size(); ++i) {
+    out->push_back(derived.mac_states[i] ^ stored.mac_states[i]);
+  }
+  if (derived.mac_states.empty()) out->push_back(derived.h ^ stored.h);
 }
 
 std::vector<uint32_t> UsagesIn(const KeyRecord& record) {
@@ -61,6 +73,7 @@ std::vector<uint32_t> UsagesIn(const KeyRecord& record) {
 
 absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info, Circuit& first,
                                      Cost* cost) {
+  if (absl::Status good = CheckKeyInfo(info); !good.ok()) return good;
   KeyRecord record;
   record.info = info;
   record.base.resize(BaseBlocks(info.enctype));
@@ -72,7 +85,7 @@ absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info, C
   if (!run.ok()) return run;
   for (size_t i = 0; i < usages.size(); ++i) {
     const UsageKeyShare& derived = derivation.Result(record, 0, i);
-    record.usages.push_back({usages[i], derived.round_keys, derived.h});
+    record.usages.push_back({usages[i], derived.round_keys, derived.h, derived.mac_states});
   }
   const absl::Status good = CheckKeyRecord(record);
   if (!good.ok()) return good;

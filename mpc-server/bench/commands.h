@@ -27,6 +27,9 @@ struct Findings {
 // The paper's microbenchmark: what the CPU time of a block at one party goes to.
 absl::StatusOr<Findings> Breakdown(const Options& options, const MeasureSetup& measure);
 
+// Logins under enctypes 17 to 20, beside those under the CTR enctypes in the same run.
+absl::StatusOr<Findings> Rfc3962(const Options& options, const MeasureSetup& measure);
+
 // The paper's Table 2 for this machine.
 absl::StatusOr<Findings> Table2(const Options& options, const MeasureSetup& measure);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mpc-server/bench/login_workload.h"
 #include "mpc-server/bench/workload.h"
 
 namespace mpckdc::bench {
@@ -87,7 +88,8 @@ class Gathered {
                              one.cost.bytes_to_prev * batches};
       as_declared_ = as_declared_ && report.cost == declared &&
                      report.frames == one.frames * batches &&
-                     report.bytes == declared.bytes_to_next + report.frames * kFrameHeaderSize;
+                     report.bytes == declared.bytes_to_next + declared.bytes_to_prev +
+                                         report.frames * kFrameHeaderSize;
       cost_ = cost_ + report.cost;
       frames_ += report.frames;
       bytes_ += report.bytes;
@@ -102,12 +104,21 @@ class Gathered {
   bool as_declared_ = true;
 };
 
+// Whose shares are asked for after a run.
+std::vector<size_t> SampleOf(const BenchSetup& setup) {
+  if (setup.login.has_value()) return OutputsOfLogins(setup, SampleOfLogins(setup));
+  return setup.hmac.has_value() ? SampleOfDigests(setup) : SampleOfLanes(setup.lanes);
+}
+
 // One setup's way through the parties.
 class Measuring {
  public:
   Measuring(const BenchSetup& setup, const MeasureOptions& options, Parties& parties)
       : setup_(setup), options_(options), parties_(parties), oracle_(setup), aes_(setup),
-        floor_(setup), sample_(SampleOfLanes(setup.lanes)) {}
+        floor_(setup),
+        sample_(SampleOf(setup)) {
+    if (setup.login.has_value()) logins_.emplace(setup);
+  }
 
   absl::StatusOr<Measurement> Run() {
     absl::Status s;
@@ -164,10 +175,14 @@ class Measuring {
     }
     absl::StatusOr<OutputShares> shares = parties_.Outputs(sample_);
     if (!shares.ok()) return shares.status();
-    const bool right = SharesAreRight(oracle_, aes_batches_, sample_, *shares);
-    found_.verified = (first || found_.verified) && right;
-    found_.verified_lanes = sample_.size();
+    found_.verified = (first || found_.verified) && AreRight(*shares);
+    found_.verified_lanes = setup_.login.has_value() ? SampleOfLogins(setup_).size()
+                                                     : SampleOfLanes(setup_.lanes).size();
     return absl::OkStatus();
+  }
+  bool AreRight(const OutputShares& shares) const {
+    if (!logins_.has_value()) return SharesAreRight(oracle_, aes_batches_, sample_, shares);
+    return LoginsAreRight(*logins_, setup_, aes_batches_, SampleOfLogins(setup_), shares);
   }
 
   absl::Status MeasureFloor() {
@@ -197,6 +212,7 @@ class Measuring {
   const MeasureOptions& options_;
   Parties& parties_;
   const Oracle oracle_;
+  std::optional<LoginOracle> logins_;
   Gathered aes_, floor_;
   const std::vector<size_t> sample_;
   Measurement found_;

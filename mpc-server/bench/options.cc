@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "mpc-server/bench/machine.h"
 #include "mpc-server/bitslice/slices.h"
+#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/limits.h"
 #include "mpc-server/transport/socket.h"
 
@@ -18,12 +19,14 @@ namespace mpckdc::bench {
 namespace {
 
 constexpr int kMaxWorkers = static_cast<int>(limits::kMaxWorkers);
+constexpr size_t kMinMessageBytes = 16;  // lane and batch are in the first block
 constexpr int kMaxRuns = 1000;
 constexpr double kMaxSeconds = 3600;
 
-constexpr const char* kCommands[] = {"aes", "channel", "breakdown", "table2", "party"};
+constexpr const char* kCommands[] = {"aes",       "hmac",   "rfc3962", "channel",
+                                     "breakdown", "table2", "party"};
 
-enum Group { kWhat, kHow, kWhere, kParty };  // sections of the help
+enum Group { kWhat, kHmac, kLogin, kHow, kWhere, kParty };  // sections of the help
 
 struct Entry {
   Group group;
@@ -98,6 +101,43 @@ absl::Status ParseRandomness(absl::string_view text, Randomness* out) {
   return Bad(text, "keyed or exchanged");
 }
 
+absl::Status ParseHash(absl::string_view text, HashKind* out) {
+  for (HashKind h : {HashKind::kSha1, HashKind::kSha256, HashKind::kSha384}) {
+    if (HashName(h) == text) return *out = h, absl::OkStatus();
+  }
+  return Bad(text, "one of sha1, sha256, sha384");
+}
+
+absl::Status ParseAdder(absl::string_view text, Adder* out) {
+  for (Adder a : kAdders) {
+    if (AdderName(a) == text) return *out = a, absl::OkStatus();
+  }
+  return Bad(text, "one of ripple, prefix, fewest-rounds");
+}
+
+absl::Status ParseMessageKind(absl::string_view text, bool* shared) {
+  if (text != "public" && text != "shared") return Bad(text, "public or shared");
+  *shared = text == "shared";
+  return absl::OkStatus();
+}
+
+absl::Status ParseEnctype(absl::string_view text, int32_t* out) {
+  const bool number = absl::SimpleAtoi(text, out);
+  const Enctype* enctype = number ? FindEnctype(*out) : nullptr;
+  if (enctype == nullptr || enctype->is_gcm()) return Bad(text, "one of 17, 18, 19, 20");
+  return absl::OkStatus();
+}
+
+absl::Status ParseYesNo(absl::string_view text, bool* out) {
+  if (text != "yes" && text != "no") return Bad(text, "yes or no");
+  *out = text == "yes";
+  return absl::OkStatus();
+}
+
+absl::Status ParseMessageBytes(absl::string_view text, size_t* out) {
+  return Number<size_t>(text, kMinMessageBytes, limits::kMaxSealBytes, out);
+}
+
 absl::Status ParsePart(absl::string_view text, size_t* out) {
   absl::Status s = Number<size_t>(text, kGroupLanes, limits::kMaxBatchBlocks, out);
   if (s.ok() && *out % kGroupLanes != 0) return Bad(text, "a multiple of 512");
@@ -156,7 +196,8 @@ std::vector<Entry> WhatEntries() {
          o->all_channels = v == "all";
          return o->all_channels ? absl::OkStatus() : List(v, &o->channels, ParseChannel);
        }},
-      {kWhat, "--batch", "N", "blocks of one batch, over all workers (16384)",
+      {kWhat, "--batch", "N", "blocks of one batch, over all workers (16384); messages of an\n"
+       "hmac's (2048), logins of an rfc3962's (500)",
        [](V v, Options* o) {
          return List(v, &o->batches, [](V t, size_t* n) {
            return Number<size_t>(t, 1, limits::kMaxBatchBlocks, n);
@@ -188,6 +229,34 @@ std::vector<Entry> WhatEntries() {
        [](V v, Options* o) { return List(v, &o->sboxes, ParseSbox); }},
       {kWhat, "--bits", "N", "128 or 256",
        [](V v, Options* o) { return List(v, &o->bits, ParseBits); }},
+  };
+}
+
+std::vector<Entry> HmacEntries() {
+  return {
+      {kHmac, "--hash", "NAME", "sha1 (default), sha256 or sha384",
+       [](V v, Options* o) { return List(v, &o->hashes, ParseHash); }},
+      {kHmac, "--adder", "NAME", "ripple, prefix (default) or fewest-rounds",
+       [](V v, Options* o) { return List(v, &o->adders, ParseAdder); }},
+      {kHmac, "--message", "KIND", "shared (default) or public",
+       [](V v, Options* o) { return List(v, &o->shared_messages, ParseMessageKind); }},
+      {kHmac, "--bytes", "N", "of each message (300)",
+       [](V v, Options* o) {
+         return List(v, &o->message_bytes, ParseMessageBytes);
+       }},
+  };
+}
+
+std::vector<Entry> LoginEntries() {
+  return {
+      {kLogin, "--enctype", "N", "17, 18 (default), 19 or 20",
+       [](V v, Options* o) { return List(v, &o->enctypes, ParseEnctype); }},
+      {kLogin, "--checksum", "YESNO", "with the checksum of usage 56 over the request (yes)",
+       [](V v, Options* o) { return List(v, &o->checksums, ParseYesNo); }},
+      {kLogin, "--request-bytes", "N", "of the AS-REQ (200)",
+       [](V v, Options* o) { return List(v, &o->request_bytes, ParseMessageBytes); }},
+      {kLogin, "--reply-bytes", "N", "plaintext of the AS-REP's encrypted part (255)",
+       [](V v, Options* o) { return List(v, &o->reply_bytes, ParseMessageBytes); }},
   };
 }
 
@@ -260,7 +329,9 @@ std::vector<Entry> PartyEntries() {
 const std::vector<Entry>& Table() {
   static const std::vector<Entry>* const table = [] {
     auto* all = new std::vector<Entry>;
-    for (const auto& part : {WhatEntries(), HowEntries(), WhereEntries(), PartyEntries()}) {
+    for (const auto& part :
+         {WhatEntries(), HmacEntries(), LoginEntries(), HowEntries(), WhereEntries(),
+          PartyEntries()}) {
       all->insert(all->end(), part.begin(), part.end());
     }
     return all;
@@ -337,7 +408,11 @@ absl::Status CheckParty(const Options& o) {
   }
   const size_t combinations = o.channels.size() * o.batches.size() * WorkersOf(o).size() *
                               o.sboxes.size() * o.bits.size() * o.parts.size() *
-                              o.slots.size() * o.randomness.size();
+                              o.slots.size() * o.randomness.size() * o.adders.size() *
+                              o.shared_messages.size() * o.message_bytes.size() *
+                              std::max<size_t>(o.hashes.size(), 1) *
+                              std::max<size_t>(o.enctypes.size(), 1) * o.checksums.size() *
+                              o.request_bytes.size() * o.reply_bytes.size();
   if (combinations != 1 || o.isas.size() > 1) {
     return absl::InvalidArgumentError("party takes one combination, no lists");
   }
@@ -356,7 +431,7 @@ absl::Status Check(const Options& o) {
   if (std::find(std::begin(kCommands), std::end(kCommands), o.command) == std::end(kCommands)) {
     return absl::InvalidArgumentError(absl::StrCat(
         o.command.empty() ? "no command" : absl::StrCat("unknown command \"", o.command, "\""),
-        "; one of aes, channel, breakdown, table2 (see mpc-bench --help)"));
+        "; one of aes, hmac, rfc3962, channel, breakdown, table2 (see mpc-bench --help)"));
   }
   const bool memory = std::find(o.channels.begin(), o.channels.end(), Channel::kMemory) !=
                       o.channels.end();
@@ -372,6 +447,12 @@ absl::Status Check(const Options& o) {
   if (!o.joined && smallest < static_cast<size_t>(most)) {
     return absl::InvalidArgumentError(absl::StrCat("--batch=", smallest, " is less than --workers=",
                                                    most, ": a worker would have no block"));
+  }
+  if (!o.enctypes.empty() && (most != 1 || o.joined || o.with_floor)) {
+    return absl::InvalidArgumentError("rfc3962 has one worker and no floor");
+  }
+  if (!o.hashes.empty() && (most != 1 || o.joined || o.with_floor)) {
+    return absl::InvalidArgumentError("hmac has one worker and no floor");
   }
   return o.command == "party" ? CheckParty(o) : absl::OkStatus();
 }
@@ -395,6 +476,16 @@ absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
     }
   }
   if (options.help || options.version) return options;
+  const bool hmac = options.command == "hmac", login = options.command == "rfc3962";
+  if (hmac && options.hashes.empty()) options.hashes = {HashKind::kSha1};
+  if (!hmac && options.command != "party" && !options.hashes.empty()) {
+    return absl::InvalidArgumentError("--hash is of mpc-bench hmac");
+  }
+  if (login && options.enctypes.empty()) options.enctypes = {LoginSetup().enctype};
+  if (!login && options.command != "party" && !options.enctypes.empty()) {
+    return absl::InvalidArgumentError("--enctype is of mpc-bench rfc3962");
+  }
+  if (options.batches.empty()) options.batches = {size_t{hmac ? 2048u : login ? 500u : 16384u}};
   if (options.all_channels) options.channels = ChannelsOf(options.placement);
   if (absl::Status s = Check(options); !s.ok()) return s;
   return options;
@@ -402,15 +493,19 @@ absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
 
 std::string HelpText() {
   return absl::StrCat(
-      "usage: mpc-bench aes|channel|breakdown|table2 [options]\n"
+      "usage: mpc-bench aes|hmac|rfc3962|channel|breakdown|table2 [options]\n"
       "\n"
       "  aes        AES on shares between three parties, each block under its own key\n"
+      "  hmac       HMAC on shares, each message under its own key\n"
+      "  rfc3962    logins under enctypes 17 to 20 on shares, beside those under ours\n"
       "  channel    the same messages in the same rounds without computation: the floor\n"
       "  breakdown  what the time of a block goes to\n"
       "  table2     Table 2 of Araki et al. (CCS 2016) for this machine\n"
       "\n"
       "What is measured; a list with commas measures each combination:\n",
-      Section(kWhat), "\nHow:\n", Section(kHow), "\nWhere the parties run:\n", Section(kWhere),
+      Section(kWhat), "\nOf hmac, lists too:\n", Section(kHmac),
+      "\nOf rfc3962, lists too, with --adder:\n", Section(kLogin),
+      "\nHow:\n", Section(kHow), "\nWhere the parties run:\n", Section(kWhere),
       "\nmpc-bench party is one of the three processes; mpc-bench starts them itself. It is told\n"
       "what to do on standard input (mpc-server/doc/bench.md). Its further options:\n",
       Section(kParty));
@@ -420,6 +515,46 @@ Sbox AutoSbox(const BenchSetup& setup) {
   const size_t teams = static_cast<size_t>(Teams(setup));
   const size_t lanes = (setup.lanes + teams - 1) / teams;
   return lanes < limits::kLatencySboxBlocks ? Sbox::kLatency : Sbox::kThroughput;
+}
+
+// Each setup with each kind of HMAC; without a hash as it is.
+std::vector<BenchSetup> TimesHmacs(const std::vector<BenchSetup>& setups, const Options& o) {
+  if (o.hashes.empty()) return setups;
+  std::vector<BenchSetup> all;
+  for (const BenchSetup& setup : setups) {
+    for (HashKind hash : o.hashes) {
+      for (bool shared : o.shared_messages) {
+        for (size_t bytes : o.message_bytes) {
+          for (Adder adder : o.adders) {
+            all.push_back(setup);
+            all.back().hmac = HmacSetup{hash, adder, shared, bytes};
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+// Each setup with each kind of login; without an enctype as it is.
+std::vector<BenchSetup> TimesLogins(const std::vector<BenchSetup>& setups, const Options& o) {
+  if (o.enctypes.empty()) return setups;
+  std::vector<BenchSetup> all;
+  for (const BenchSetup& setup : setups) {
+    for (int32_t enctype : o.enctypes) {
+      for (bool checksum : o.checksums) {
+        for (size_t request : o.request_bytes) {
+          for (size_t reply : o.reply_bytes) {
+            for (Adder adder : o.adders) {
+              all.push_back(setup);
+              all.back().login = LoginSetup{enctype, checksum, adder, request, reply};
+            }
+          }
+        }
+      }
+    }
+  }
+  return all;
 }
 
 std::vector<BenchSetup> Setups(const Options& o) {
@@ -435,7 +570,9 @@ std::vector<BenchSetup> Setups(const Options& o) {
   setups = Times(setups, WorkersOf(o), &BenchSetup::workers);
   setups = Times(setups, o.parts, &BenchSetup::part_lanes);
   setups = Times(setups, o.slots, &BenchSetup::slots);
-  setups = Times(setups, o.batches, &BenchSetup::lanes);
+  setups = Times(setups, o.batches.empty() ? std::vector<size_t>{s.lanes} : o.batches,
+                 &BenchSetup::lanes);
+  setups = TimesLogins(TimesHmacs(setups, o), o);
   std::vector<BenchSetup> all;
   for (const BenchSetup& setup : setups) {
     for (std::optional<Sbox> sbox : o.sboxes) {
@@ -461,6 +598,19 @@ std::vector<std::string> PartyArguments(const BenchSetup& s, int party) {
       absl::StrCat("--bits=", static_cast<int>(s.bits)),
       absl::StrCat("--seed=", s.seed)};
   if (s.joined) arguments.push_back("--join");
+  if (s.hmac.has_value()) {
+    arguments.push_back(absl::StrCat("--hash=", HashName(s.hmac->hash)));
+    arguments.push_back(absl::StrCat("--adder=", AdderName(s.hmac->adder)));
+    arguments.push_back(absl::StrCat("--message=", s.hmac->shared ? "shared" : "public"));
+    arguments.push_back(absl::StrCat("--bytes=", s.hmac->bytes));
+  }
+  if (s.login.has_value()) {
+    arguments.push_back(absl::StrCat("--enctype=", s.login->enctype));
+    arguments.push_back(absl::StrCat("--checksum=", s.login->checksum ? "yes" : "no"));
+    arguments.push_back(absl::StrCat("--adder=", AdderName(s.login->adder)));
+    arguments.push_back(absl::StrCat("--request-bytes=", s.login->request_bytes));
+    arguments.push_back(absl::StrCat("--reply-bytes=", s.login->reply_bytes));
+  }
   return arguments;
 }
 

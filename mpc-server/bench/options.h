@@ -16,13 +16,13 @@
 namespace mpckdc::bench {
 
 struct Options {
-  std::string command;  // aes, channel, breakdown, table2 or party
+  std::string command;  // aes, hmac, rfc3962, channel, breakdown, table2 or party
   bool help = false, version = false;
 
   // Each combination of these is measured.
   std::vector<Channel> channels = {DefaultChannel()};
   bool all_channels = false;
-  std::vector<size_t> batches = {16384};
+  std::vector<size_t> batches;  // empty: 16384; for hmac 2048; for rfc3962 500
   std::vector<int> workers;  // empty: 1; for table2 1 and the number of cores
   std::vector<Isa> isas;                      // empty: the best
   std::vector<std::optional<Sbox>> sboxes = {std::nullopt};  // nullopt: by the batch's size
@@ -30,6 +30,16 @@ struct Options {
   std::vector<size_t> parts = {limits::kPartBlocks}, slots = {limits::kPartsUnderWay};
   std::vector<Randomness> randomness = {Randomness::kKeyed};
   bool joined = false;
+  // Of hmac. Hashes of a party: it is one of an hmac's.
+  std::vector<HashKind> hashes;
+  std::vector<Adder> adders = {Adder::kPrefix};
+  std::vector<bool> shared_messages = {true};
+  std::vector<size_t> message_bytes = {300};
+  // Of rfc3962, with the adders. Enctypes of a party: it is one of a login's.
+  std::vector<int32_t> enctypes;
+  std::vector<bool> checksums = {true};
+  std::vector<size_t> request_bytes = {LoginSetup().request_bytes};
+  std::vector<size_t> reply_bytes = {LoginSetup().reply_bytes};
 
   Placement placement = Placement::kProcesses;
   double seconds = 2;   // of measuring, per combination

@@ -22,6 +22,8 @@ ordered_json MeasurementJson(const Measurement& m);
 // A table's head and one line of it.
 std::string AesTableHead(bool with_floor);
 std::string AesTableLine(const Measurement& m);
+std::string HmacTableHead();
+std::string HmacTableLine(const Measurement& m);
 std::string ChannelTableHead();
 std::string ChannelTableLine(const Measurement& m);
 

@@ -115,6 +115,32 @@ TEST(MpcBench, TouchesNoNewMemoryInSteadyState) {
   for (const json& r : all["results"]) EXPECT_LT(double{r["minor_faults_per_batch"]}, 16);
 }
 
+TEST(MpcBench, HmacOfEveryKind) {
+  const json all = RunJson("hmac --batch=1,70 --hash=sha1,sha256,sha384 --message=public,shared"
+                           " --adder=ripple,prefix,fewest-rounds --bytes=100");
+  ASSERT_EQ(all["results"].size(), 36u);
+  for (const json& r : all["results"]) {
+    SCOPED_TRACE(r.dump());
+    const double batch = r["batch"];
+    EXPECT_EQ(r["verified"], true);
+    EXPECT_TRUE(r["cost_as_declared"]);
+    EXPECT_EQ(r["rounds"], r["declared"]["rounds"]);
+    EXPECT_NEAR(double{r["payload_bytes_per_hmac_per_party"]} * batch,
+                double{r["declared"]["bytes"]}, 1e-6 * batch);
+    EXPECT_GT(r["hmacs_per_s"], 0);
+    EXPECT_GT(r["hmacs_per_cpu_s"], 0);
+    EXPECT_LE(r["latency_ms"]["p50"], r["latency_ms"]["p99"]);
+  }
+}
+
+TEST(MpcBench, HmacOnThreadsWithExchangedRandomness) {
+  const json all = RunJson("hmac --parties=threads --channel=memory --randomness=exchanged"
+                           " --batch=600");
+  ASSERT_EQ(all["results"].size(), 1u);
+  EXPECT_EQ(all["results"][0]["verified"], true);
+  EXPECT_TRUE(all["results"][0]["cost_as_declared"]);
+}
+
 TEST(MpcBench, BreakdownAddsUp) {
   const json all = RunJson("breakdown --batch=513");
   ExpectVerified(all, 1);

@@ -55,17 +55,25 @@ int Finish(const Options& o, const ordered_json& data, bool verified) {
     file << data.dump(2) << "\n" << std::flush;
     if (!file) return Fail(absl::UnavailableError(absl::StrCat("cannot write ", o.save)), 1);
   }
-  if (!verified) std::cerr << "mpc-bench: outputs differ from OpenSSL's AES\n";
+  if (!verified) std::cerr << "mpc-bench: outputs differ from OpenSSL's\n";
   return verified ? 0 : 1;
 }
 
-// aes and channel: a line when it is measured.
+std::string TableHead(const Options& o) {
+  if (o.command == "hmac") return HmacTableHead();
+  return o.command == "aes" ? AesTableHead(o.with_floor) : ChannelTableHead();
+}
+std::string TableLine(const Options& o, const Measurement& m) {
+  if (o.command == "hmac") return HmacTableLine(m);
+  return o.command == "aes" ? AesTableLine(m) : ChannelTableLine(m);
+}
+
+// aes, hmac and channel: a line when it is measured.
 int RunTable(const Options& o, const MeasureSetup& measure) {
-  const bool aes = o.command == "aes";
+  const bool aes = o.command != "channel";
   ordered_json all = Heading(o.command);
   if (!o.json) {
-    std::cout << HeadingText(o.brief) << (aes ? AesTableHead(o.with_floor) : ChannelTableHead())
-              << std::flush;
+    std::cout << HeadingText(o.brief) << TableHead(o) << std::flush;
   }
   bool verified = true;
   for (const BenchSetup& setup : Setups(o)) {
@@ -74,7 +82,7 @@ int RunTable(const Options& o, const MeasureSetup& measure) {
     if (!m.ok()) return Fail(m.status(), 1);
     verified = verified && (!aes || m->verified);
     all["results"].push_back(MeasurementJson(*m));
-    if (!o.json) std::cout << (aes ? AesTableLine(*m) : ChannelTableLine(*m)) << std::flush;
+    if (!o.json) std::cout << TableLine(o, *m) << std::flush;
   }
   return Finish(o, all, verified);
 }
@@ -102,6 +110,7 @@ int RunBench(const std::string& program, absl::Span<const std::string> arguments
     return MeasureOne(program, *o, setup, what);
   };
   if (o->command == "breakdown") return RunFindings(*o, Breakdown(*o, measure));
+  if (o->command == "rfc3962") return RunFindings(*o, Rfc3962(*o, measure));
   if (o->command == "table2") return RunFindings(*o, Table2(*o, measure));
   return RunTable(*o, measure);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "mpc-server/bench/login_batch.h"
 #include "mpc-server/bitslice/slices.h"
 #include "mpc-server/circuit/aes_kernels.h"
 #ifdef MPCKDC_AEAD_LINK
@@ -44,6 +45,13 @@ absl::string_view PlacementName(Placement placement) {
 
 absl::string_view SboxName(Sbox sbox) {
   return sbox == Sbox::kThroughput ? "throughput" : "latency";
+}
+
+absl::string_view HashName(HashKind hash) {
+  return hash == HashKind::kSha1 ? "sha1" : hash == HashKind::kSha256 ? "sha256" : "sha384";
+}
+absl::string_view AdderName(Adder adder) {
+  return adder == Adder::kRipple ? "ripple" : adder == Adder::kPrefix ? "prefix" : "fewest-rounds";
 }
 
 absl::string_view WorkName(Work work) { return work == Work::kAes ? "aes" : "floor"; }
@@ -94,6 +102,13 @@ std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes) {
 DeclaredSends DeclaredOf(const BenchSetup& setup, size_t lanes) {
   DeclaredSends sends;
   const uint64_t more = setup.randomness == Randomness::kExchanged ? 1 : 0;
+  if (setup.login.has_value()) return DeclaredOfLogins(setup, lanes);
+  if (setup.hmac.has_value()) {
+    const HmacSetup& h = *setup.hmac;
+    const std::vector<HmacShape> shapes(lanes, HmacShape{h.bytes, h.shared});
+    const Cost one = CostOfHmac(h.hash, h.adder, shapes);
+    return {{one.rounds + more, one.bytes_to_next * (1 + more), 0}, one.rounds + more};
+  }
   for (const std::vector<size_t>& parts : PartsOfRings(setup, lanes)) {
     std::vector<uint64_t> rounds(setup.slots);
     for (size_t p = 0; p < parts.size(); ++p) {

@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "mpc-server/circuit/aes_batch.h"
+#include "mpc-server/circuit/hmac.h"
 #include "mpc-server/limits.h"
 #include "mpc-server/randomness/isa.h"
 #include "mpc-server/randomness/zero_shares.h"
@@ -35,15 +37,35 @@ absl::string_view SboxName(Sbox sbox);
 
 // What a run does with each batch.
 enum class Work {
-  kAes,    // the protocol
+  kAes,    // the protocol: AES, or HMAC or logins where the setup has them
   kFloor,  // the same messages in the same rounds, without computation
 };
 absl::string_view WorkName(Work work);
 
+absl::string_view HashName(HashKind hash);
+absl::string_view AdderName(Adder adder);
+
+// HMACs instead of AES blocks: a lane is a message. One circuit on one ring, in one part.
+struct HmacSetup {
+  HashKind hash = HashKind::kSha1;
+  Adder adder = Adder::kPrefix;
+  bool shared = true;  // the messages are; else public
+  size_t bytes = 300;  // of each message
+};
+
+// Whole logins under one of the enctypes 17 to 20 instead of AES blocks: a lane is a login
+// (login_batch.h). One ring, one part.
+struct LoginSetup {
+  int32_t enctype = 18;
+  bool checksum = true;  // usage 56
+  Adder adder = Adder::kPrefix;
+  size_t request_bytes = 200, reply_bytes = 255;  // AS-REQ; plaintext of the AS-REP's part
+};
+
 struct BenchSetup {
   Placement placement = Placement::kProcesses;
   Channel channel = DefaultChannel();
-  size_t lanes = 16384;  // blocks of one batch, over all workers
+  size_t lanes = 16384;  // blocks (or messages) of one batch, over all workers
   int workers = 1;       // rings; each has a thread at every party and its share of the batch
   // Joined, the workers do one batch after the other together, as a server's do. Else each goes on
   // by itself with its share of the next.
@@ -54,6 +76,8 @@ struct BenchSetup {
   Isa isa = Isa::kPortable;
   Sbox sbox = Sbox::kThroughput;
   AesBits bits = AesBits::k128;
+  std::optional<HmacSetup> hmac;
+  std::optional<LoginSetup> login;
   uint64_t seed = 1;     // keys and their sharings follow from it
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/bench/worker.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "mpc-server/bench/usage.h"
@@ -96,6 +97,17 @@ absl::Status Worker::Open() {
 }
 
 absl::Status Worker::MakeKeys() {
+  if (setup_.login.has_value()) {
+    login_ = std::make_unique<LoginBatch>(setup_, party_, FirstLane(setup_, number_),
+                                          LanesOf(setup_, number_));
+    return absl::OkStatus();
+  }
+  if (setup_.hmac.has_value()) {
+    hmac_ = std::make_unique<Hmac>(setup_.hmac->hash, setup_.isa);
+    hmac_lanes_ = std::make_unique<HmacLanes>(setup_, party_);
+    PrepareHash(setup_.hmac->hash, setup_.hmac->adder);
+    return absl::OkStatus();
+  }
   const size_t first = FirstLane(setup_, number_), lanes = LanesOf(setup_, number_);
   const size_t stride = KeyStride(setup_.bits);
   round_keys_ = SharesOfRoundKeys(setup_, party_, first, lanes);
@@ -107,6 +119,8 @@ absl::Status Worker::MakeKeys() {
 }
 
 size_t Worker::key_bytes() const {
+  if (login_ != nullptr) return login_->bytes();
+  if (hmac_lanes_ != nullptr) return hmac_lanes_->bytes();
   return round_keys_.size() * sizeof(SharedBlock) + lanes_.size() * sizeof(AesLane);
 }
 
@@ -136,8 +150,23 @@ absl::Status Worker::Run(Work work, uint32_t batches) {
   return absl::OkStatus();
 }
 
+absl::Status Worker::HmacOfBatch() {
+  hmac_lanes_->SetBatch(batch_);
+  hmac_->Reset(hmac_lanes_->lanes(), setup_.hmac->adder);
+  absl::Status s = RunTogether(rings_->first(), {hmac_.get()}, &report_.cost);
+  const size_t blocks = HashStateBlocks(setup_.hmac->hash);
+  digests_.resize(setup_.lanes * blocks);
+  for (size_t j = 0; s.ok() && j < setup_.lanes; ++j) {
+    const auto digest = hmac_->digest(j);
+    std::copy(digest.begin(), digest.end(), digests_.begin() + static_cast<ptrdiff_t>(j * blocks));
+  }
+  return s;
+}
+
 absl::Status Worker::AesOfBatch() {
   rings_->BeginBatch(++batch_);
+  if (login_ != nullptr) return login_->Run(rings_->first(), &report_.cost);
+  if (setup_.hmac.has_value()) return HmacOfBatch();
   for (AesLane& lane : lanes_) SetBatch(lane.public_input, batch_);
   const absl::Span<const AesLane> lanes = lanes_, none;
   const bool short_keys = setup_.bits == AesBits::k128;

@@ -14,7 +14,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "mpc-server/bench/floor.h"
+#include "mpc-server/bench/hmac_workload.h"
 #include "mpc-server/bench/links.h"
+#include "mpc-server/bench/login_batch.h"
 #include "mpc-server/bench/report.h"
 #include "mpc-server/bench/setup.h"
 #include "mpc-server/circuit/aes_batch.h"
@@ -40,6 +42,8 @@ class Worker {
   size_t key_bytes() const;
   // Of the last batch of Work::kAes.
   absl::Span<const SharedBlock> outputs() const {
+    if (login_ != nullptr) return login_->outputs();
+    if (setup_.hmac.has_value()) return digests_;
     return setup_.bits == AesBits::k128 ? aes_.outputs128() : aes_.outputs256();
   }
 
@@ -51,6 +55,7 @@ class Worker {
   absl::Status MakeKeys();
   absl::Status Run(Work work, uint32_t batches);
   absl::Status AesOfBatch();
+  absl::Status HmacOfBatch();
   absl::Status FloorOfBatch();
 
   const BenchSetup setup_;
@@ -62,6 +67,10 @@ class Worker {
   AesBatch aes_;
   SecretVector<SharedBlock> round_keys_;
   std::vector<AesLane> lanes_;
+  std::unique_ptr<Hmac> hmac_;
+  std::unique_ptr<HmacLanes> hmac_lanes_;
+  SecretVector<SharedBlock> digests_;
+  std::unique_ptr<LoginBatch> login_;
   uint32_t batch_ = 0;        // of Work::kAes, counted by the session
   uint32_t floor_batch_ = 0;  // in the frame headers of Work::kFloor
   std::vector<ChannelFloor> floors_;  // of each ring that the batch uses

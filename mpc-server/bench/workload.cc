@@ -22,9 +22,9 @@ void Must(bool ok, const char* what) {
   std::abort();
 }
 
-// ChaCha20 under the seed: stream `number` of `purpose`.
-enum class Stream : uint8_t { kKeys = 1, kSharing = 2 };
-void Draw(uint64_t seed, Stream purpose, uint64_t number, absl::Span<uint8_t> out) {
+}  // namespace
+
+void DrawFromSeed(uint64_t seed, Stream purpose, uint64_t number, absl::Span<uint8_t> out) {
   uint8_t key[crypto_stream_chacha20_KEYBYTES] = {};
   uint8_t nonce[crypto_stream_chacha20_NONCEBYTES];
   static_assert(sizeof(nonce) == sizeof(number));
@@ -34,11 +34,13 @@ void Draw(uint64_t seed, Stream purpose, uint64_t number, absl::Span<uint8_t> ou
   Must(crypto_stream_chacha20(out.data(), out.size(), nonce, key) == 0, "ChaCha20");
 }
 
+namespace {
+
 std::vector<std::vector<uint8_t>> DistinctKeys(const BenchSetup& setup) {
   std::vector<std::vector<uint8_t>> keys(kDistinctKeys);
   for (size_t i = 0; i < keys.size(); ++i) {
     keys[i].resize(16 * AesKeyBlocks(setup.bits));
-    Draw(setup.seed, Stream::kKeys, i, absl::MakeSpan(keys[i]));
+    DrawFromSeed(setup.seed, Stream::kKeys, i, absl::MakeSpan(keys[i]));
   }
   return keys;
 }
@@ -68,8 +70,8 @@ SecretVector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, 
   for (size_t begin = 0; begin < std::min(lanes, kDistinctKeys); ++begin) {
     const SecretVector<Block> values = PlainKeySchedule(keys[(first + begin) % kDistinctKeys]);
     for (size_t j = begin; j < lanes; j += kDistinctKeys) {
-      Draw(setup.seed, Stream::kSharing, first + j,
-           absl::MakeSpan(x.front().data(), 2 * blocks * sizeof(Block)));
+      DrawFromSeed(setup.seed, Stream::kSharing, first + j,
+                   absl::MakeSpan(x.front().data(), 2 * blocks * sizeof(Block)));
       for (size_t k = 0; k < blocks; ++k) {
         X(2, k) = XorBlocks(X(0, k), X(1, k));
         shares[j * stride + k] = {X(party, k), XorBlocks(X(PrevParty(party), k), values[k])};
@@ -79,9 +81,14 @@ SecretVector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, 
   return shares;
 }
 
-Oracle::Oracle(const BenchSetup& setup) : bits_(setup.bits), keys_(DistinctKeys(setup)) {}
+Oracle::Oracle(const BenchSetup& setup)
+    : hmac_(setup),
+      is_hmac_(setup.hmac.has_value()),
+      bits_(setup.bits),
+      keys_(DistinctKeys(setup)) {}
 
 Block Oracle::Expected(size_t lane, uint32_t batch) const {
+  if (is_hmac_) return hmac_.Expected(lane, batch);
   const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> ctx(
       EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
   const Block in = InputOf(lane, batch);

@@ -10,12 +10,17 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "mpc-server/bench/hmac_workload.h"
 #include "mpc-server/bench/setup.h"
 #include "mpc-server/protocol/replicated_share.h"
 
 namespace mpckdc::bench {
 
 inline constexpr size_t kDistinctKeys = 256;
+
+// ChaCha20 under the seed: stream `number` of `purpose`.
+enum class Stream : uint8_t { kKeys = 1, kSharing = 2, kText = 3, kReplyShares = 4 };
+void DrawFromSeed(uint64_t seed, Stream purpose, uint64_t number, absl::Span<uint8_t> out);
 
 // The block that lane `lane` encrypts in batch `batch`: both numbers, so that no batch's outputs
 // can pass for another's.
@@ -35,13 +40,15 @@ inline constexpr size_t KeyStride(AesBits bits) { return (AesRoundKeys(bits) + 1
 SecretVector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, size_t first,
                                            size_t lanes);
 
-// AES by OpenSSL.
+// AES by OpenSSL, or HMAC where the setup has it.
 class Oracle {
  public:
   explicit Oracle(const BenchSetup& setup);
   Block Expected(size_t lane, uint32_t batch) const;
 
  private:
+  const HmacOracle hmac_;
+  const bool is_hmac_;
   AesBits bits_;
   std::vector<std::vector<uint8_t>> keys_;
 };

@@ -10,7 +10,7 @@ namespace mpckdc {
 enum class Adder : uint8_t {
   kRipple,        // a bit for each carry, a round for each position: large batches
   kPrefix,        // carry-save, then all carries in five rounds (64 bits: six): small batches
-  kFewestRounds,  // as kPrefix, and two such additions where that is a round less
+  kFewestRounds,  // two such additions where that is a round less: SHA-1 of a few messages
 };
 inline constexpr Adder kAdders[] = {Adder::kRipple, Adder::kPrefix, Adder::kFewestRounds};
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a recorded program (bit_program.h) on rows, once over a word type W (bitslice/word_*.h) and a
-// number C of components per value: C = 1 computes on plain bits, C = 2 on both halves of a share.
+// Runs a recorded program (bit_program.h) on rows, once over a word type W (bitslice/word_*.h) and
+// a number C of components per value: C = 1 computes on plain bits, C = 2 on both halves of a
+// share.
 //
 //   slot n     | x: kRow bytes | a: kRow bytes |        C = 1: one row
 //
 // For a quadratic f without constant the message's row is f(x) + f(a) + zero share (protocol/
-// circuit.h); a summand w that is not opened itself counts as w.x + w.a, for the same reason. What a
-// public bit is, is its last component; its first is zero.
+// circuit.h); a summand w counts as w.x + w.a, for the same reason. A public bit is the last
+// component of its slot; the first is zero.
 //
 // Every function works on the first `width` bytes of each row, rounded up to whole words.
 #ifndef MPC_SERVER_CIRCUIT_BIT_TEMPLATE_H_

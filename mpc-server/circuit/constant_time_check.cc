@@ -5,14 +5,69 @@
 #include <cstdio>
 #include <string>
 
+#include "mpc-server/circuit/cbc_cts.h"
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/circuit/ghash.h"
+#include "mpc-server/circuit/hmac.h"
 #include "mpc-server/circuit/three_parties.h"
 #include "mpc-server/circuit/usage_key.h"
+#include "mpc-server/protocol/input.h"
+#include "mpc-server/protocol/reveal.h"
 #include "mpc-server/secret/secret.h"
 
 namespace mpckdc {
 namespace {
+
+// What was taken in, encrypted and decrypted again: its whole blocks come back.
+absl::Status RunCts(PartyContext& party, const UsageKeyShare& key) {
+  ShareInput input;
+  input.Reset({key.h.a, key.h.x, key.h.a});
+  absl::Status s = RunTogether(party, {&input});
+  if (!s.ok()) return s;
+  const size_t kBytes = 40;
+  CtsEncrypt encrypt(AesBits::k256);
+  encrypt.Reset({{key.round_keys.data(), input.values().data(), kBytes}});
+  s = RunTogether(party, {&encrypt});
+  if (!s.ok()) return s;
+  OpenToServers open(party.party(), "ciphertext");
+  open.Reset(encrypt.ciphertext(0));
+  s = RunTogether(party, {&open});
+  if (!s.ok()) return s;
+  std::vector<uint8_t> message;
+  for (const Block& b : open.values()) message.insert(message.end(), b.begin(), b.end());
+  CtsDecrypt decrypt(AesBits::k256);
+  decrypt.Reset({{key.round_keys.data(), absl::MakeConstSpan(message).first(kBytes)}});
+  s = RunTogether(party, {&decrypt});
+  if (!s.ok()) return s;
+  const SecretVector<SharedBlock> same = {decrypt.text(0)[0] ^ input.values()[0],
+                                          decrypt.text(0)[1] ^ input.values()[1]};
+  ZeroCheck check(party);
+  check.Reset({same, decrypt.text(0)});
+  s = RunTogether(party, {&check});
+  if (!s.ok()) return s;
+  return check.zero()[0] == 1 && check.zero()[1] == 0 ? s : absl::InternalError("wrong text");
+}
+
+// Both kinds of messages, both kinds of adders; few lanes and a group that is cut.
+absl::Status RunHmacs(PartyContext& party, const std::vector<SharedBlock>& secret) {
+  const std::vector<uint8_t> text(70, 1);
+  for (HashKind hash : {HashKind::kSha1, HashKind::kSha256, HashKind::kSha384}) {
+    std::vector<SharedBlock> states;
+    for (size_t i = 0; i < 2 * HashStateBlocks(hash); ++i) {
+      states.push_back(secret[i % secret.size()]);
+    }
+    std::vector<HmacLane> lanes(2, HmacLane{states.data(), text, nullptr, 0});
+    lanes[1] = {states.data(), {}, states.data(), 27};
+    std::vector<HmacLane> many(70, lanes[1]);
+    Hmac few(hash), ripple(hash), group(hash);
+    few.Reset(lanes, Adder::kPrefix);
+    ripple.Reset(absl::MakeConstSpan(lanes).first(hash == HashKind::kSha1 ? 2 : 0), Adder::kRipple);
+    group.Reset(absl::MakeConstSpan(many), Adder::kFewestRounds);
+    absl::Status s = RunTogether(party, {&few, &ripple, &group});
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
 
 absl::Status RunParty(PartyContext& party, const std::vector<SharedBlock>& base, bool leak) {
   party.BeginBatch(1);
@@ -39,7 +94,11 @@ absl::Status RunParty(PartyContext& party, const std::vector<SharedBlock>& base,
   check.Reset({absl::MakeConstSpan(zero), absl::MakeConstSpan(other)});
   s = RunTogether(party, {&check});
   if (!s.ok()) return s;
-  return check.zero()[0] == 1 && check.zero()[1] == 0 ? s : absl::InternalError("wrong result");
+  if (check.zero()[0] != 1 || check.zero()[1] != 0) return absl::InternalError("wrong result");
+  s = RunCts(party, key);
+  if (!s.ok()) return s;
+  party.BeginBatch(2);
+  return RunHmacs(party, base);
 }
 
 int Main(bool leak) {

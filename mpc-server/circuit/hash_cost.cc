@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What HMAC costs, from the recorded programs: the same runs as hmac.cc starts, as numbers of lanes.
+// What HMAC costs, from the recorded programs: the runs that hmac.cc starts, as numbers of lanes.
 #include <algorithm>
 #include <map>
 #include <tuple>

@@ -48,7 +48,9 @@ void Schedule(HashKind hash, const uint8_t* block, Word* kw) {
   PlainOps<Word> ops;
   for (size_t i = 0; i < 16; ++i) kw[i] = GetWord<Word>(block + i * sizeof(Word));
   HashTemplate<PlainOps<Word>>(hash, ops).Expand(absl::MakeSpan(kw, HashSteps(hash)));
-  for (size_t t = 0; t < HashSteps(hash); ++t) kw[t] += static_cast<Word>(HashConstant(hash, t));
+  for (size_t t = 0; t < HashSteps(hash); ++t) {
+    kw[t] += static_cast<Word>(HashConstant(hash, t));
+  }
 }
 
 template <class Word>

@@ -17,7 +17,9 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 const EVP_MD* Md(HashKind hash) {
-  return hash == HashKind::kSha1 ? EVP_sha1() : hash == HashKind::kSha256 ? EVP_sha256() : EVP_sha384();
+  return hash == HashKind::kSha1     ? EVP_sha1()
+         : hash == HashKind::kSha256 ? EVP_sha256()
+                                     : EVP_sha384();
 }
 Bytes OpenSslHash(HashKind hash, const Bytes& message) {
   Bytes out(HashDigestBytes(hash));

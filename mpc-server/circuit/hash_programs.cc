@@ -27,7 +27,8 @@ class CompressionRecorder {
       for (size_t i = 0; i < 16; ++i) schedule_[i] = InputWord(StateRows(hash_) + i * N);
       compression.Expand(absl::MakeSpan(schedule_));
     }
-    compression.Compress(absl::MakeSpan(state), absl::MakeSpan(v), [this](size_t t) { return Kw(t); });
+    compression.Compress(absl::MakeSpan(state), absl::MakeSpan(v),
+                         [this](size_t t) { return Kw(t); });
     std::vector<Bit> rows(state.size() * N);
     for (size_t i = 0; i < state.size(); ++i) {
       for (size_t b = 0; b < N; ++b) rows[RowOf(i * N, b)] = state[i].bits[b];
@@ -71,9 +72,13 @@ const BitProgram& HashProgram(HashKind hash, MessageKind message, Adder adder) {
     BitProgram program;
   };
   static Kept kept[3][2][3];
-  Kept& k = kept[static_cast<size_t>(hash)][static_cast<size_t>(message)][static_cast<size_t>(adder)];
+  Kept& k =
+      kept[static_cast<size_t>(hash)][static_cast<size_t>(message)][static_cast<size_t>(adder)];
   std::call_once(k.once, [&] { k.program = Record(hash, message, adder); });
-  return k.program;
+  if (adder != Adder::kFewestRounds) return k.program;
+  // In SHA-2 the second addition does not lie on the critical path: it would save no round.
+  const BitProgram& prefix = HashProgram(hash, message, Adder::kPrefix);
+  return k.program.rounds() < prefix.rounds() ? k.program : prefix;
 }
 
 }  // namespace mpckdc

@@ -7,10 +7,10 @@
 //   Word Sum(absl::Span<const Word>)       modulo 2^kBits
 //   Word Xor(a, b), Xor(a, b, c), Not(a), Constant(v), RotateRight(a, n)
 //   Word ShiftRight(a, n), Choose(x, y, z), Majority(x, y, z)
-//   bool share_sum()                       how SHA-2 makes its two sums, see Sha2Step()
+//   bool share_sum()                       how SHA-2 makes its two sums (Sha2Step)
 //
-// The message comes as a schedule: kw(t) is K_t + W_t as a list of one or two summands, since public
-// words have the sum computed outside.
+// The message comes as a schedule: kw(t) is K_t + W_t as a list of one or two summands, since of
+// public words the sum is computed outside.
 #ifndef MPC_SERVER_CIRCUIT_HASH_TEMPLATE_H_
 #define MPC_SERVER_CIRCUIT_HASH_TEMPLATE_H_
 
@@ -84,8 +84,8 @@ class HashTemplate {
     }
   }
 
-  // One compression: the state's words are replaced by the new ones. `v` is room for as many. `kw(t)`
-  // gives the summands of K_t + W_t, and is called once for each t in order.
+  // One compression: the state's words are replaced by the new ones. `v` is room for as many.
+  // `kw(t)` gives the summands of K_t + W_t, and is called once for each t in order.
   template <class Kw>
   void Compress(absl::Span<Word> state, absl::Span<Word> v, Kw kw) {
     std::copy(state.begin(), state.end(), v.begin());

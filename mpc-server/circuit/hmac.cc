@@ -29,6 +29,7 @@ class HmacImpl {
     shapes_.clear();
     waiting_.clear();
     active_ = 0;
+    std::sort(runs_.begin(), runs_.end(), EarlierMade);
     Grow(states_, lanes.size() * blocks_);
     Grow(inner_, lanes.size() * blocks_);
     for (const HmacLane& lane : lanes) {
@@ -93,10 +94,29 @@ class HmacImpl {
     size_t next;
   };
   struct Run {
-    Run(HashKind hash, Isa isa) : run(hash, isa) {}
+    Run(HashKind hash, Isa isa, MessageKind of, size_t made)
+        : kind(of), number(made), run(hash, isa) {}
+    const MessageKind kind;
+    const size_t number;
     HashRun run;
     std::vector<size_t> lanes;
   };
+  static bool EarlierMade(const std::unique_ptr<Run>& a, const std::unique_ptr<Run>& b) {
+    return a->number < b->number;
+  }
+
+  // One that is free, moved to the end of those under way. Equal batches take the same runs, so
+  // their buffers need not grow again.
+  Run& FreeRun(MessageKind kind) {
+    const auto free = runs_.begin() + static_cast<ptrdiff_t>(active_);
+    std::sort(free, runs_.end(), EarlierMade);
+    auto at = std::find_if(free, runs_.end(), [&](const auto& run) { return run->kind == kind; });
+    if (at == runs_.end()) {
+      at = runs_.insert(runs_.end(), std::make_unique<Run>(hash_, isa_, kind, runs_.size()));
+    }
+    std::swap(*at, runs_[active_]);
+    return *runs_[active_];
+  }
 
   size_t InnerBlocks(const Lane& lane) const { return HmacInnerBlocks(hash_, lane.bytes); }
   MessageKind KindOfNext(const Lane& lane) const {
@@ -125,8 +145,11 @@ class HmacImpl {
     if (waiting_.empty()) return;
     std::sort(waiting_.begin(), waiting_.end());
     for (MessageKind kind : {MessageKind::kPublic, MessageKind::kShared}) {
-      if (runs_.size() == active_) runs_.push_back(std::make_unique<Run>(hash_, isa_));
-      Run& run = *runs_[active_];
+      if (std::none_of(waiting_.begin(), waiting_.end(),
+                       [&](size_t at) { return KindOfNext(lanes_[at]) == kind; })) {
+        continue;
+      }
+      Run& run = FreeRun(kind);
       run.lanes.clear();
       inputs_.clear();
       for (size_t at : waiting_) {
@@ -134,7 +157,6 @@ class HmacImpl {
         run.lanes.push_back(at);
         inputs_.push_back(BlockOf(at));
       }
-      if (run.lanes.empty()) continue;
       run.run.Start(kind, adder_, inputs_);
       ++active_;
     }

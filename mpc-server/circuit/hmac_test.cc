@@ -92,7 +92,8 @@ struct Message {
 };
 
 struct Batch {
-  Batch(HashKind hash, std::vector<Message> all, uint64_t seed) : hash(hash), messages(std::move(all)) {
+  Batch(HashKind hash, std::vector<Message> all, uint64_t seed)
+      : hash(hash), messages(std::move(all)) {
     SeededRandomForTest random(seed);
     for (const Message& m : messages) {
       states.push_back(Split(StatesOf(hash, m.key), random));
@@ -317,6 +318,18 @@ TEST(HashProgramTest, Declared) {
       {HashKind::kSha1, MessageKind::kShared, Adder::kRipple, 11215, 2165},
       {HashKind::kSha1, MessageKind::kPublic, Adder::kPrefix, 15090, 486},
       {HashKind::kSha1, MessageKind::kShared, Adder::kPrefix, 17567, 487},
+      {HashKind::kSha1, MessageKind::kPublic, Adder::kFewestRounds, 23189, 426},
+      {HashKind::kSha1, MessageKind::kShared, Adder::kFewestRounds, 26492, 427},
+      {HashKind::kSha256, MessageKind::kPublic, Adder::kRipple, 16184, 1607},
+      {HashKind::kSha256, MessageKind::kShared, Adder::kRipple, 22573, 1607},
+      {HashKind::kSha256, MessageKind::kPublic, Adder::kPrefix, 28173, 461},
+      {HashKind::kSha256, MessageKind::kShared, Adder::kPrefix, 38122, 461},
+      {HashKind::kSha384, MessageKind::kPublic, Adder::kRipple, 40904, 3303},
+      {HashKind::kSha384, MessageKind::kShared, Adder::kRipple, 57947, 3303},
+      {HashKind::kSha384, MessageKind::kPublic, Adder::kPrefix, 76949, 655},
+      {HashKind::kSha384, MessageKind::kShared, Adder::kPrefix, 105858, 655},
+      // Two additions save nothing in SHA-2.
+      {HashKind::kSha256, MessageKind::kShared, Adder::kFewestRounds, 38122, 461},
   };
   for (const Declared& d : kDeclared) {
     const BitProgram& program = HashProgram(d.hash, d.message, d.adder);
@@ -343,7 +356,8 @@ TEST(HashCompressTest, EqualsThePlainFunction) {
         const int p = party.party();
         std::vector<CompressLane> in;
         for (size_t j = 0; j < lanes; ++j) {
-          in.push_back({j % 2 == 0 ? nullptr : state_shares[j][p].data(), block_shares[j][p].data()});
+          const SharedBlock* state = j % 2 == 0 ? nullptr : state_shares[j][p].data();
+          in.push_back({state, block_shares[j][p].data()});
         }
         HashCompress compress(hash);
         compress.Reset(in, Adder::kPrefix);

@@ -9,6 +9,7 @@
 #include "mpc-server/circuit/aes_circuit.h"
 #include "mpc-server/circuit/aes_kernels.h"
 #include "mpc-server/circuit/cbc_cts.h"
+#include "mpc-server/circuit/hmac.h"
 #include "mpc-server/circuit/key_schedule.h"
 #include "mpc-server/clock/random_source.h"
 #include "mpc-server/secret/secret.h"
@@ -32,8 +33,7 @@ namespace {
 class SteadyStateTest : public testing::TestWithParam<Isa> {
  protected:
   static constexpr size_t kMost = 1300;
-  // The longest: 6 blocks of each lane at once.
-  static constexpr size_t kMessage = 6 * WireBytes(kMost, 16 * kMaxSlicesPerByte);
+  static constexpr size_t kMessage = WireBytes(kMost, 1024);  // more rows than any round has
 
   // One circuit to its end, alone: what comes from the neighbour is what was sent.
   void Run(Circuit& circuit) {
@@ -114,6 +114,27 @@ TEST_P(SteadyStateTest, KeyScheduleOfTheSameOrFewerKeysAllocatesNothing) {
   EXPECT_NE(AllocationsOf([&] { run(kMost); }), 0u);
   for (size_t n : {kMost, size_t{512}, size_t{1}, size_t{0}, kMost}) {
     EXPECT_EQ(AllocationsOf([&] { run(n); }), 0u) << n;
+  }
+  EXPECT_TRUE(ok_);
+}
+
+TEST_P(SteadyStateTest, HmacOfTheSameOrFewerLanesAllocatesNothing) {
+  const SecretVector<SharedBlock> states(2 * HashStateBlocks(HashKind::kSha1)), shared(10);
+  const std::vector<uint8_t> text(150);
+  std::vector<HmacLane> lanes;
+  for (size_t j = 0; j < kMost; ++j) {
+    lanes.push_back(j % 2 == 0 ? HmacLane{states.data(), text, nullptr, 0}
+                               : HmacLane{states.data(), {}, shared.data(), 100 + j % 50});
+  }
+  Hmac hmac(HashKind::kSha1, GetParam());
+  const auto run = [&](size_t n, Adder adder) {
+    hmac.Reset(absl::MakeConstSpan(lanes).first(n), adder);
+    Run(hmac);
+  };
+  PrepareHash(HashKind::kSha1, Adder::kPrefix);
+  EXPECT_NE(AllocationsOf([&] { run(kMost, Adder::kPrefix); }), 0u);
+  for (size_t n : {kMost, size_t{512}, size_t{1}, size_t{0}, kMost}) {
+    EXPECT_EQ(AllocationsOf([&] { run(n, Adder::kPrefix); }), 0u) << n;
   }
   EXPECT_TRUE(ok_);
 }

@@ -1,73 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/circuit/usage_key.h"
 
-#include <numeric>
+#include "mpc-server/circuit/kdf_hmac_sha2.h"
 
 namespace mpckdc {
 namespace {
 
-constexpr uint8_t kKgByte = 0x47;
+AesBits BitsOf(const Enctype& enctype) {
+  return enctype.key_bytes == 16 ? AesBits::k128 : AesBits::k256;
+}
 
-// Bit i (from the most significant) of `in` repeated for ever, each copy rotated right by 13 more.
-int RotatedBit(absl::Span<const uint8_t> in, size_t i) {
-  const size_t bits = 8 * in.size();
-  const size_t copy = i / bits;
-  const size_t at = (i % bits + bits - 13 * copy % bits) % bits;
-  return in[at / 8] >> (7 - at % 8) & 1;
+std::unique_ptr<KeyDerivation> DerivationOf(const Enctype& enctype, Adder adder, Isa isa) {
+  if (enctype.family == EnctypeFamily::kRfc8009) {
+    return std::make_unique<KdfHmacSha2>(enctype, adder, isa);
+  }
+  return std::make_unique<DeriveDk>(BitsOf(enctype), isa);
 }
 
 }  // namespace
 
-// RFC 3961, 5.1: the copies are cut into 16-byte numbers, added in one's complement. The constants
-// are public.
-Block NFold16(absl::Span<const uint8_t> in) {
-  const size_t total = std::lcm(in.size(), sizeof(Block));
-  Block sum{};
-  for (size_t chunk = 0; chunk < total; chunk += sizeof(Block)) {
-    int carry = 0;
-    for (int pass = 0; pass < 2; ++pass) {  // the second adds the end-around carry
-      for (size_t b = sizeof(Block); b-- > 0;) {
-        int v = sum[b] + carry;
-        if (pass == 0) {
-          int byte = 0;
-          for (size_t k = 0; k < 8; ++k) byte = byte << 1 | RotatedBit(in, 8 * (chunk + b) + k);
-          v += byte;
-        }
-        sum[b] = static_cast<uint8_t>(v);
-        carry = v >> 8;
-      }
-    }
-  }
-  return sum;
+std::unique_ptr<UsageKeys> UsageKeysOf(const Enctype& enctype) {
+  if (enctype.is_gcm()) return std::make_unique<DeriveUsageKeys>(BitsOf(enctype));
+  return std::make_unique<DeriveHmacUsageKeys>(enctype);
 }
 
-Block UsageConstant(uint32_t usage) {
-  uint8_t constant[5];
-  for (int i = 0; i < 4; ++i) constant[i] = static_cast<uint8_t>(usage >> (24 - 8 * i));
-  constant[4] = kKgByte;
-  return NFold16(constant);
-}
+// --- gcm -----------------------------------------------------------------------------------------
 
 DeriveUsageKeys::DeriveUsageKeys(AesBits bits, Isa isa)
-    : bits_(bits),
-      base_schedule_(bits, isa),
-      usage_schedule_(bits, isa),
-      first_(bits, isa),
-      second_(bits, isa),
-      tag_key_(bits, isa) {}
+    : bits_(bits), derive_(bits, isa), schedule_(bits, isa), tag_key_(bits, isa) {}
 
 void DeriveUsageKeys::Reset(absl::Span<const UsageKeyRequest> requests) {
-  SecretVector<SharedBlock> bases;
-  constants_.clear();
+  std::vector<DerivedKeyRequest> keys;
   results_.clear();
   for (const UsageKeyRequest& r : requests) {
-    bases.insert(bases.end(), r.base, r.base + AesKeyBlocks(bits_));
-    constants_.push_back(UsageConstant(r.usage));
-    results_.push_back({r.usage, {}, {}});
+    keys.push_back({r.base, r.usage, DerivedKeyKind::kKg});
+    results_.push_back({r.usage, {}, {}, {}});
   }
-  base_schedule_.Reset(bases);
-  current_ = &base_schedule_;
-  stage_ = requests.empty() ? Stage::kDone : Stage::kBaseSchedule;
+  derive_.Reset(keys);
+  current_ = &derive_;
+  stage_ = requests.empty() ? Stage::kDone : Stage::kDerive;
 }
 
 absl::Status DeriveUsageKeys::Consume(RoundIn in) {
@@ -76,51 +47,31 @@ absl::Status DeriveUsageKeys::Consume(RoundIn in) {
   return absl::OkStatus();
 }
 
-// Kg = DK's first block (AES-128), or the first and its encryption (AES-256).
 void DeriveUsageKeys::Advance() {
-  const size_t n = constants_.size();
-  std::vector<AesLane> lanes(n);
+  const size_t n = results_.size();
   switch (stage_) {
-    case Stage::kBaseSchedule:
-      for (size_t i = 0; i < n; ++i) {
-        lanes[i] = {base_schedule_.round_keys(i).data(), nullptr, constants_[i]};
-      }
-      first_.Reset(lanes);
-      current_ = &first_;
-      stage_ = Stage::kDeriveFirst;
-      return;
-    case Stage::kDeriveFirst:
-      if (bits_ == AesBits::k256) {
-        for (size_t i = 0; i < n; ++i) {
-          lanes[i] = {base_schedule_.round_keys(i).data(), &first_.output(i), Block{}};
-        }
-        second_.Reset(lanes);
-        current_ = &second_;
-        stage_ = Stage::kDeriveSecond;
-        return;
-      }
-      [[fallthrough]];
-    case Stage::kDeriveSecond: {
+    case Stage::kDerive: {
       SecretVector<SharedBlock> keys;
       for (size_t i = 0; i < n; ++i) {
-        keys.push_back(first_.output(i));
-        if (bits_ == AesBits::k256) keys.push_back(second_.output(i));
+        keys.insert(keys.end(), derive_.key(i).begin(), derive_.key(i).end());
       }
-      usage_schedule_.Reset(keys);
-      current_ = &usage_schedule_;
-      stage_ = Stage::kUsageSchedule;
+      schedule_.Reset(keys);
+      current_ = &schedule_;
+      stage_ = Stage::kSchedule;
       return;
     }
-    case Stage::kUsageSchedule:
+    case Stage::kSchedule: {
+      std::vector<AesLane> lanes;
       for (size_t i = 0; i < n; ++i) {
-        const auto keys = usage_schedule_.round_keys(i);
+        const auto keys = schedule_.round_keys(i);
         results_[i].round_keys.assign(keys.begin(), keys.end());
-        lanes[i] = {keys.data(), nullptr, Block{}};
+        lanes.push_back({keys.data(), nullptr, Block{}});
       }
       tag_key_.Reset(lanes);
       current_ = &tag_key_;
       stage_ = Stage::kTagKey;
       return;
+    }
     case Stage::kTagKey:
       for (size_t i = 0; i < n; ++i) results_[i].h = tag_key_.output(i);
       stage_ = Stage::kDone;
@@ -131,10 +82,84 @@ void DeriveUsageKeys::Advance() {
 }
 
 Cost DeriveUsageKeys::DeclaredCost() const {
-  const size_t n = constants_.size();
-  const Cost schedule = CostOfKeySchedule(bits_, n), aes = CostOfAes(bits_, n);
-  const Cost cost = schedule + aes + schedule + aes;
-  return bits_ == AesBits::k256 ? cost + aes : cost;
+  const size_t n = results_.size();
+  return derive_.DeclaredCost() + CostOfKeySchedule(bits_, n) + CostOfAes(bits_, n);
+}
+
+// --- 17 to 20 ------------------------------------------------------------------------------------
+
+DeriveHmacUsageKeys::DeriveHmacUsageKeys(const Enctype& enctype, Adder adder, Isa isa)
+    : enctype_(enctype),
+      adder_(adder),
+      derive_(DerivationOf(enctype, adder, isa)),
+      schedule_(BitsOf(enctype), isa),
+      states_(enctype.hash, isa) {}
+
+void DeriveHmacUsageKeys::Reset(absl::Span<const UsageKeyRequest> requests) {
+  keys_.clear();
+  results_.clear();
+  cipher_keys_ = 0;
+  for (const UsageKeyRequest& r : requests) {
+    results_.push_back({r.usage, {}, {}, {}});
+    if (IsEncryptionUsage(r.usage)) {
+      keys_.push_back({r.base, r.usage, DerivedKeyKind::kKe});
+      keys_.push_back({r.base, r.usage, DerivedKeyKind::kKi});
+      ++cipher_keys_;
+    } else {
+      keys_.push_back({r.base, r.usage, DerivedKeyKind::kKc});
+    }
+  }
+  derive_->Reset(keys_);
+  current_ = derive_.get();
+  stage_ = requests.empty() ? Stage::kDone : Stage::kDerive;
+}
+
+absl::Status DeriveHmacUsageKeys::Consume(RoundIn in) {
+  if (absl::Status s = current_->Consume(in); !s.ok()) return s;
+  if (stage_ == Stage::kDerive && derive_->Done()) BeginSchedule();
+  if (stage_ == Stage::kSchedule && schedule_.Done()) BeginStates();  // there may be no Ke
+  if (stage_ == Stage::kStates && states_.Done()) Finish();
+  return absl::OkStatus();
+}
+
+void DeriveHmacUsageKeys::BeginSchedule() {
+  SecretVector<SharedBlock> cipher_keys;
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (keys_[i].kind != DerivedKeyKind::kKe) continue;
+    cipher_keys.insert(cipher_keys.end(), derive_->key(i).begin(), derive_->key(i).end());
+  }
+  schedule_.Reset(cipher_keys);
+  current_ = &schedule_;
+  stage_ = Stage::kSchedule;
+}
+
+void DeriveHmacUsageKeys::BeginStates() {
+  std::vector<HmacKey> mac_keys;
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (keys_[i].kind == DerivedKeyKind::kKe) continue;
+    mac_keys.push_back({derive_->key(i).data(), enctype_.mac_key_bytes});
+  }
+  states_.Reset(mac_keys, adder_);
+  current_ = &states_;
+  stage_ = Stage::kStates;
+}
+
+void DeriveHmacUsageKeys::Finish() {
+  size_t cipher = 0;
+  for (size_t i = 0; i < results_.size(); ++i) {
+    UsageKeyShare& result = results_[i];
+    const absl::Span<const SharedBlock> states = states_.states(i);
+    result.mac_states.assign(states.begin(), states.end());
+    if (!IsEncryptionUsage(result.usage)) continue;
+    const absl::Span<const SharedBlock> keys = schedule_.round_keys(cipher++);
+    result.round_keys.assign(keys.begin(), keys.end());
+  }
+  stage_ = Stage::kDone;
+}
+
+Cost DeriveHmacUsageKeys::DeclaredCost() const {
+  return derive_->DeclaredCost() + CostOfKeySchedule(BitsOf(enctype_), cipher_keys_) +
+         CostOfCompress(enctype_.hash, adder_, 2 * results_.size());
 }
 
 }  // namespace mpckdc

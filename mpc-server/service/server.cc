@@ -279,6 +279,7 @@ absl::Status Server::Impl::StartGrpc() {
 }
 
 void Server::Impl::Housekeeping() {
+  JobEngine::PreparePrograms();
   absl::Time tidy = absl::InfinitePast();
   while (!stopping_.WaitForNotificationWithTimeout(kTick)) {
     key_service_->Housekeeping();

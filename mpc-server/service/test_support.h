@@ -103,7 +103,7 @@ class FakeEngine : public EngineApi {
   }
 
  private:
-  static JobResult ResultFor(JobId id) { return {id, Ok(), {{"share"}}, {}, {}}; }
+  static JobResult ResultFor(JobId id) { return {id, Ok(), {{"share", {}}}, {}, {}}; }
 
   mutable absl::Mutex mutex_;
   bool hold_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A key derived from a base key, on shares: whose (the base), what for (the key usage number) and
+// of which kind. How is the enctype's: circuit/dk.h for RFC 3961's, circuit/kdf_hmac_sha2.h for
+// RFC 8009's. Both derive many at once.
+#ifndef MPC_SERVER_CIRCUIT_KEY_DERIVATION_H_
+#define MPC_SERVER_CIRCUIT_KEY_DERIVATION_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "mpc-server/protocol/circuit.h"
+#include "mpc-server/protocol/replicated_share.h"
+
+namespace mpckdc {
+
+// The last byte of the constant: RFC 3961 section 5.3, RFC 8009 section 5; Kg is of our GCM
+// enctypes.
+enum class DerivedKeyKind : uint8_t {
+  kKg = 0x47,  // AES-GCM
+  kKi = 0x55,  // HMAC of messages
+  kKc = 0x99,  // HMAC of checksums
+  kKe = 0xAA,  // AES of messages
+};
+
+// Requests of one base stand together: what depends on the base alone is computed once for them.
+struct DerivedKeyRequest {
+  const SharedBlock* base = nullptr;  // of the enctype's size; read in Reset()
+  uint32_t usage = 0;
+  DerivedKeyKind kind = DerivedKeyKind::kKe;
+};
+
+class KeyDerivation : public Circuit {
+ public:
+  virtual void Reset(absl::Span<const DerivedKeyRequest> requests) = 0;
+  // After Done(), until the next Reset(): the key in whole blocks, behind it zeros.
+  virtual absl::Span<const SharedBlock> key(size_t request) const = 0;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_CIRCUIT_KEY_DERIVATION_H_
