@@ -33,7 +33,7 @@ ENCTYPES = {17: 'aes128-cts-hmac-sha1-96', 18: 'aes256-cts-hmac-sha1-96',
             19: 'aes128-cts-hmac-sha256-128', 20: 'aes256-cts-hmac-sha384-192'}
 STANDARD = [ENCTYPES[number] for number in (18, 17, 20, 19)]
 KINDS = ('protected', 'local', 'stock')
-DEFAULT_USERS = 'local'
+DEFAULT_USERS = 'protected'
 TRANSPORTS = ('udp', 'tcp')
 PATIENCE = 60                   # seconds that one command of a client may take
 SERVICE_HOST = 'localhost'
