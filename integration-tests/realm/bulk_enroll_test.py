@@ -152,3 +152,21 @@ def test_a_user_enrolled_in_bulk_logs_in(bulk):
         b'\x05\x02' + many_users.entry(name, live.name, -24001, key))
     live.run('kinit', '-k', '-t', live.dir / 'one.keytab', name)
     assert name in live.klist().stdout
+
+
+def test_every_enctype_that_a_keytabs_keys_are(bulk):
+    """Keys of 18 become two each; of 19 one. With --enctype only what was asked for."""
+    live = bulk.live
+    for number, (enctype, options, expected) in enumerate([
+            (18, (), ['aes256-cts-hmac-sha1-96', 'aes256-gcm']),
+            (19, (), ['aes128-cts-hmac-sha256-128']),
+            (18, ('--enctype', 'aes256-cts'), ['aes256-cts-hmac-sha1-96'])]):
+        first = 100000 + 600 * number  # more than a chunk
+        keytab = many_users.write_keytab(live.dir / 'types.keytab', live.name, 600, enctype, first)
+        live.admin('enroll', '--all', '--keytab', keytab, *options)
+        for user in (first, first + 599):
+            name = many_users.user_name(user)
+            listed = json.loads(live.admin('list', name, '--json').stdout)['keys']
+            assert sorted(key['enctype'] for key in listed) == expected
+            assert all(key['parties'] == [0, 1, 2] for key in listed)
+            live.admin('verify', name)

@@ -16,6 +16,9 @@ KRB5_PLUGINS = KRB5 / 'lib/krb5/plugins'
 MPC_PROGRAM_DIRS = [CMAKE / 'mpc-server/cmd', CMAKE / 'kdc-plugin/kdb-tool']
 KDB_MODULE_DIRS = [CMAKE / 'kdc-plugin/kdb-module', KRB5_PLUGINS / 'kdb']
 CLUSTER = 1
+GCM_ENCTYPES = ['aes256-gcm', 'aes128-gcm']
+STOCK_ENCTYPES = ['aes256-cts-hmac-sha1-96', 'aes128-cts-hmac-sha1-96',
+                  'aes256-cts-hmac-sha384-192', 'aes128-cts-hmac-sha256-128']
 
 
 # Programs ---------------------------------------------------------------------------------------
@@ -101,9 +104,9 @@ def krb5_conf(realm):
 
 def kdc_conf(realm, stock):
     ports, kdc, place = realm.ports, realm.kdc_dir, realm.place('kdc')
-    # Users and krbtgt get these types. A protected key cannot have another.
-    keysalts = ('aes256-cts:normal aes128-cts:normal' if stock
-                else 'aes256-gcm:normal aes128-gcm:normal')
+    # Users get these types; the realm's krbtgt the first two. A protected key cannot have another.
+    enctypes = STOCK_ENCTYPES[:2] if stock else GCM_ENCTYPES + STOCK_ENCTYPES
+    keysalts = ' '.join(f'{name}:normal' for name in enctypes)
     return {
         'realms': {realm.name: {
             'database_module': 'principals',

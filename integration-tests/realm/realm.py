@@ -32,6 +32,7 @@ import daemon
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get('MPCKDC_BUILD', REPOSITORY / 'build'))
 MASTER_PASSWORD = 'demo master key password'
+SESSION_ENCTYPES = ','.join(config_files.STOCK_ENCTYPES)
 START_PATIENCE = 30  # seconds until a daemon must be up; ample for a loaded machine
 
 
@@ -126,8 +127,8 @@ class Realm:
     def create_database(self):
         self.run('kdb5_util', 'create', '-s', '-P', MASTER_PASSWORD)
         for service in (f'krbtgt/{self.name}', 'kadmin/admin', 'kadmin/changepw'):
-            # Session keys stay of a standard type: a service need not know ours.
-            self.kadmin_local(f'setstr {service} session_enctypes aes256-cts')
+            # Session keys stay of a standard type: neither clients nor services need know ours.
+            self.kadmin_local(f'setstr {service} session_enctypes {SESSION_ENCTYPES}')
 
     def start_servers(self):
         for server in self.servers:

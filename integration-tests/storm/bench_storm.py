@@ -21,7 +21,6 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'realm'))
 
 import many_users  # noqa: E402
-import storm_goals  # noqa: E402
 import storm_measures  # noqa: E402
 import storm_plots  # noqa: E402
 import storm_realms  # noqa: E402
@@ -128,11 +127,12 @@ def measure(bench, only, report, out):
 
 
 def finish(report, out):
-    report['goals'] = [vars(goal) for goal in storm_goals.goals(report['results'])]
+    goals = storm_report.goals_of(report)
+    report['goals'] = [vars(goal) for goal in goals]
     (out / 'report.json').write_text(json.dumps(report, indent=1) + '\n')
     (out / 'report.md').write_text(storm_report.markdown(report))
     drawn = storm_plots.draw(report, out)
-    for goal in storm_goals.goals(report['results']):
+    for goal in goals:
         word = {True: 'met', False: 'MISSED', None: '-'}[goal.met]
         say(f'{word:7}{goal.text}: {goal.seen}')
     say(f'written: {out / "report.md"}, report.json' + ''.join(f', {path.name}' for path in drawn))

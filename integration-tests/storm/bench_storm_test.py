@@ -127,8 +127,27 @@ def test_a_bad_number_misses_a_goal(run, change):
     assert [goal.met for goal in storm_goals.goals(changed)].count(False) >= 1
 
 
+STANDARD = {'ours idle': {'p50_ms': 150, 'wrong': 0},
+            'ours 500 in flight': {'p50_ms': 290, 'in_flight': 500, 'wrong': 0},
+            'ours lockout on': GOOD['ours lockout on']}
+
+
+def test_the_standard_enctypes_have_goals_of_their_own():
+    def met(results):
+        return {goal.text.split(':')[0]: goal.met
+                for goal in storm_goals.goals(results, gcm=False) if goal.met is not None}
+    good = met(STANDARD)
+    assert set(good.values()) == {True} and '500 in flight' in good
+    for run, value in (('ours idle', 201), ('ours 500 in flight', 301)):
+        bad = met({**STANDARD, run: {**STANDARD[run], 'p50_ms': value}})
+        assert list(bad.values()).count(False) == 1
+    wrong = met({**STANDARD, 'ours idle': {'p50_ms': 1, 'wrong': 1}})
+    assert wrong['no wrong answer in any run'] is False
+
+
 def test_nothing_measured_meets_nothing():
     assert {goal.met for goal in storm_goals.goals({})} == {None}
+    assert {goal.met for goal in storm_goals.goals({}, gcm=False)} == {None}
 
 
 # The meters ------------------------------------------------------------------------------------

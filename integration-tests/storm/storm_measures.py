@@ -18,6 +18,7 @@ STOCK_IN_FLIGHT = (8, 16, 32)
 OUR_IN_FLIGHT = (128, 512, 1024, 2048)
 JOBS_IN_FLIGHT = (1024, 4096, 8192)
 KDC_MEMORY_IN_FLIGHT = 4000
+BATCH_IN_FLIGHT = 500
 OPEN_RATE = 1000           # logins/s
 REPETITIONS = 3            # of saturation runs
 LOCKOUT_USERS = 200        # with a policy that locks after LOCKOUT_FAILURES
@@ -115,6 +116,16 @@ def open_loop(bench):
         lab = bench.lab(name)
         report = storm_runs.run(lab, [*storm_runs.target(lab), '--rate', OPEN_RATE], bench.short)
         bench.results[f'{name} open loop'] = storm_runs.figures(report)
+
+
+def latency(bench):
+    """One login at a time, so that nobody waits for another; and a batch of many."""
+    lab = bench.lab('ours')
+    number = min(BATCH_IN_FLIGHT, lab.users)
+    for name, in_flight in (('ours idle', 1), ('ours 500 in flight', number)):
+        report = storm_runs.run(lab, [*storm_runs.target(lab), '--in-flight', in_flight],
+                                bench.short)
+        bench.results[name] = {**storm_runs.figures(report), 'in_flight': in_flight}
 
 
 @contextlib.contextmanager
@@ -320,6 +331,7 @@ MEASURES = {
     'two-step': two_step,
     'tgs': service_ticket,
     'open': open_loop,
+    'latency': latency,
     'window': window,
     'knee': knee,
     'overload': overload,

@@ -171,8 +171,27 @@ absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, 
   return plan;
 }
 
+namespace {
+
+// Only a gcm message has room for the header of a TGT.
+absl::Status CheckAsked(const Session& session, const std::string& principal) {
+  const std::string& realm = session.config().realm;
+  if (principal != absl::StrCat("krbtgt/", realm, "@", realm)) return absl::OkStatus();
+  for (const int32_t enctype : session.options().enctypes) {
+    if (FindEnctype(enctype)->is_gcm()) continue;
+    return Advise(absl::InvalidArgumentError(absl::StrCat(
+                      principal, " seals TGTs, which have a header only in aes256-gcm and "
+                                 "aes128-gcm, not in ", enroll::EnctypeName(enctype))),
+                  "leave --enctype out, or ask for aes256-gcm");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const KdbPlan& plan) {
   const std::vector<int32_t>& asked = session.options().enctypes;
+  if (absl::Status s = CheckAsked(session, plan.principal); !s.ok()) return s;
   const bool only_gcm = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS;
   std::vector<KdbKey> keys;
   for (const KdbKey& key : plan.keys) {

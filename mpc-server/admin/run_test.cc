@@ -582,14 +582,18 @@ TEST_F(RunTest, EnrolsAPasswordInEveryEnctype) {
   EXPECT_EQ(kdb_.principals["alice@EXAMPLE.COM"].size(), 2u);
 }
 
-TEST_F(RunTest, ATicketGrantingKeyIsOfGcmUnlessAskedOtherwise) {
+TEST_F(RunTest, ATicketGrantingKeyIsOfGcm) {
   kdb_.enctypes = {kEnctypeAes256Sha1, kEnctypeAes256Gcm, kEnctypeAes256Sha384};
   const std::string krbtgt = "krbtgt/EXAMPLE.COM@EXAMPLE.COM";
   ASSERT_EQ(Run({"randkey", "krbtgt/EXAMPLE.COM"}).code, 0);
   ASSERT_EQ(kdb_.principals[krbtgt].size(), 1u);
   EXPECT_EQ(kdb_.principals[krbtgt][0].enctype, kEnctypeAes256Gcm);
-  ASSERT_EQ(Run({"randkey", "krbtgt/EXAMPLE.COM", "--enctype", "aes256-cts"}).code, 0);
-  EXPECT_EQ(kdb_.principals[krbtgt].back().enctype, kEnctypeAes256Sha1);
+  const Outcome refused = Run({"randkey", "krbtgt/EXAMPLE.COM", "--enctype", "aes256-cts"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("aes256-cts-hmac-sha1-96"));
+  EXPECT_EQ(kdb_.principals[krbtgt].size(), 1u);
+  ASSERT_EQ(Run({"randkey", "krbtgt/OTHER.ORG", "--enctype", "aes256-cts"}).code, 0);
+  EXPECT_EQ(kdb_.principals["krbtgt/OTHER.ORG@EXAMPLE.COM"].back().enctype, kEnctypeAes256Sha1);
 }
 
 // A service's name makes its keys a service's; an administrator may say otherwise, and it stays so.

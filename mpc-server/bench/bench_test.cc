@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/bench/login_workload.h"
 #include "mpc-server/bench/measure.h"
 #include "mpc-server/bench/messages.h"
 #include "mpc-server/bench/options.h"
@@ -142,6 +143,26 @@ TEST(Measure, SeesAWrongShare) {
   }
 }
 
+// A login is checked by the servers as well: what comes out is an error or is not verified.
+TEST(Measure, SeesAWrongShareOfALogin) {
+  for (int32_t enctype : {18, 19}) {
+    BenchSetup setup = Small(3);
+    setup.login = LoginSetup{};
+    setup.login->enctype = enctype;
+    for (const char* step : {"aes/product", "input shares", ""}) {
+      std::atomic<int> hit = 0;
+      const auto m = MeasureWith(setup, [&](MemoryRing::Intercepted& f) {
+        if (f.step != step || f.from != 1) return;
+        f.payload[0] ^= 1;
+        ++hit;
+      });
+      const bool seen = !m.ok() || !m->verified;
+      EXPECT_EQ(seen, hit > 0) << "enctype " << enctype << ", step \"" << step << "\"";
+      EXPECT_EQ(hit > 0, *step != '\0') << "enctype " << enctype << ", step \"" << step << "\"";
+    }
+  }
+}
+
 // The same harness without the bit: it is the bit that is seen.
 TEST(Measure, SeesNothingWhereNothingIsWrong) {
   const auto m = MeasureWith(Small(), [](MemoryRing::Intercepted&) {});
@@ -219,6 +240,20 @@ TEST(SharesAreRight, OnlyForTheBatchTheLaneAndTheValue) {
   auto inconsistent = shares;  // a right value for two parties, not for the third
   inconsistent[1][0].x[3] ^= 1;
   EXPECT_FALSE(SharesAreRight(oracle, 9, lanes, inconsistent));
+}
+
+TEST(LoginsAreRight, OnlyForTheBatchAndTheLogin) {
+  BenchSetup setup = Small(2);
+  setup.login = LoginSetup{};
+  const LoginOracle oracle(setup);
+  EXPECT_FALSE(LoginsAreRight(oracle, setup, 1, {}, {}));
+  const size_t each = LoginSizes(setup).outputs;
+  std::vector<Block> zeros(each);
+  EXPECT_FALSE(oracle.IsRight(0, 1, zeros));
+  EXPECT_FALSE(oracle.IsRight(0, 1, absl::MakeConstSpan(zeros).first(each - 1)));
+  EXPECT_NE(oracle.Preauth(0), oracle.Preauth(1));
+  EXPECT_NE(RequestOf(setup, 0, 1), RequestOf(setup, 0, 2));
+  EXPECT_NE(ReplyOf(setup, 0, 1), ReplyOf(setup, 1, 1));
 }
 
 TEST(SampleOfLanes, HasTheFirstTheLastAndEnough) {

@@ -177,6 +177,25 @@ TEST_F(PackageTest, EqualBaseKeysAreSharedApart) {
   }
 }
 
+// doc/share_package_format.md says what a key more costs, in units of 100 bytes.
+TEST_F(PackageTest, SizesOfTheDocument) {
+  struct {
+    int32_t enctype;
+    size_t hundreds;
+  } const told[] = {{kEnctypeAes128Gcm, 13},    {kEnctypeAes256Gcm, 17},  {kEnctypeAes128Sha1, 12},
+                    {kEnctypeAes128Sha256, 12}, {kEnctypeAes256Sha1, 15}, {kEnctypeAes256Sha384, 19}};
+  for (const auto& t : told) {
+    const auto size = [&](size_t keys) {
+      std::vector<PlainKey> same;
+      for (size_t i = 0; i < keys; ++i) {
+        same.push_back({Info(t.enctype), SecretBytes(BaseKeyBytes(t.enctype), 1)});
+      }
+      return (*BuildPackages(same, target_, RandomIdentifier(), *signer_))[0].sealed().size();
+    };
+    EXPECT_EQ((size(3) - size(2) + 50) / 100, t.hundreds) << t.enctype << ": " << size(3) - size(2);
+  }
+}
+
 // The longest names and salts that a key may have still fit, with the enctype that takes most.
 TEST_F(PackageTest, TheLargestPackageFits) {
   PlainKey key = {Info(kEnctypeAes256Sha384), SecretBytes(32, 1)};
