@@ -84,8 +84,7 @@ def service_checks(lab):
     """A ticket under a protected service's key: encrypted on shares, opened by its host."""
     user = lab.add_user()
     case = tickets(lab, user, 18)
-    for enctype in lab_module.ENCTYPES:
-        case.service = f'stock{enctype}/localhost'
+    for enctype, case.service in lab_module.PROTECTED_SERVICES.items():
         lab.add_password_service(case.service, enctype)
         mark = lab.mark()
         done = mit.Mit().service_ticket(case)

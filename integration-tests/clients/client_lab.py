@@ -33,11 +33,14 @@ ENCTYPES = {17: 'aes128-cts-hmac-sha1-96', 18: 'aes256-cts-hmac-sha1-96',
             19: 'aes128-cts-hmac-sha256-128', 20: 'aes256-cts-hmac-sha384-192'}
 STANDARD = [ENCTYPES[number] for number in (18, 17, 20, 19)]
 KINDS = ('protected', 'local', 'stock')
-DEFAULT_USERS = 'local'
+DEFAULT_USERS = 'protected'
 TRANSPORTS = ('udp', 'tcp')
 PATIENCE = 60                   # seconds that one command of a client may take
 SERVICE_HOST = 'localhost'
 SERVICE = f'host/{SERVICE_HOST}'
+# Services whose keys are shared, each of one enctype.
+PROTECTED_SERVICES = {17: f'nfs/{SERVICE_HOST}', 18: f'ldap/{SERVICE_HOST}',
+                      19: f'cifs/{SERVICE_HOST}', 20: f'imap/{SERVICE_HOST}'}
 PASSWORD = 'a stock password'
 USERS = 'person'                # names begin so: mpc_local's pattern in a realm of local users
 FILES = pathlib.Path(os.environ.get('MPCKDC_CLIENTS', config_files.BUILD / 'clients'))
@@ -158,10 +161,10 @@ class Lab:
     def _options(self, main, pac):
         tcp = [f'127.0.0.1:{main}', f'127.0.0.1:{self.ports["tcp"]}']
         tcp += [f'{self.impacket_address}:88'] if self.impacket_address else []
-        database = {
-            'protected': {'mpc_service_logins': True},
-            'local': {'mpc_service_logins': True, 'mpc_local': f'{USERS}*'},
-            'stock': {}}[self.kind]
+        database = {} if self.kind == 'stock' else {
+            'mpc_service_logins': True, 'mpc_protect': list(PROTECTED_SERVICES.values())}
+        if self.kind == 'local':
+            database['mpc_local'] = f'{USERS}*'
         return realm_module.Options(
             disable_pac=not pac, batch_window_ms=20, extra_database=database, extra_realm={
                 'kdc_listen': f'127.0.0.1:{main} 127.0.0.1:{self.ports["udp"]}',
@@ -215,8 +218,7 @@ class Lab:
     def add_password_service(self, principal, enctype, password=PASSWORD):
         """A service whose key, of one enctype, comes from a password that its host knows as well.
 
-        Its first component is no well-known service's, so the key is protected in a realm of ours,
-        in one of local users too."""
+        Those of PROTECTED_SERVICES are protected in every realm of ours."""
         live = self.realm
         live.kadmin_local(f'addprinc -e {ENCTYPES[enctype]}:normal -pw "{password}" {principal}')
         live.kadmin_local(f'setstr {principal} session_enctypes {",".join(STANDARD)}')

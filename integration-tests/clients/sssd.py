@@ -80,10 +80,17 @@ def running(lab, users, enctype, more=''):
         if not daemon.wait_until(lambda: socket.exists() or not server.is_running(), 30) \
                 or not server.is_running():
             raise applications.Broken(f'did not start: {log.read_text(errors="replace")[-400:]}')
+        # The PAM responder is there before its back end, and would call that offline.
+        if not daemon.wait_until(lambda: knows(server, users[0]), 30, pause=0.2):
+            raise applications.Broken(f'SSSD does not know {users[0]}')
         yield server, folder
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def knows(server, user):
+    return user in server.run('getent', '-s', 'sss', 'passwd', user).text
 
 
 def log_in(server, user, password):
