@@ -43,6 +43,10 @@ inline constexpr size_t kPartsUnderWay = 2;            // parts of one ring at o
 inline constexpr size_t kRingBlocks = 2048;            // a ring's share of a batch at least
 inline constexpr size_t kDefaultWorkers = 2;           // config [engine] workers: rings, threads
 inline constexpr size_t kMaxWorkers = 64;
+// A login under a key of 17 to 20 is followed by a job with its reply: what krb5kdc takes for each,
+// and at most (of the last batch's time: half).
+inline constexpr absl::Duration kReplyReturn = absl::Microseconds(200);
+inline constexpr absl::Duration kMaxReplyWait = absl::Milliseconds(100);
 inline constexpr absl::Duration kDefaultBatchWindow = absl::Milliseconds(100);
 inline constexpr absl::Duration kMaxBatchWindow = absl::Seconds(10);
 

@@ -162,6 +162,7 @@ class Lab:
         tcp = [f'127.0.0.1:{main}', f'127.0.0.1:{self.ports["tcp"]}']
         tcp += [f'{self.impacket_address}:88'] if self.impacket_address else []
         database = {} if self.kind == 'stock' else {
+            'mpc_timeout': '10s',  # other tests share the machine
             'mpc_service_logins': True, 'mpc_protect': list(PROTECTED_SERVICES.values())}
         if self.kind == 'local':
             database['mpc_local'] = f'{USERS}*'

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define SECTION "dbmodules"
-#define DEFAULT_TIMEOUT_MS 2000
+#define DEFAULT_TIMEOUT_MS 5000
 #define MIN_TIMEOUT_MS 10
 #define MAX_TIMEOUT_MS 60000
 

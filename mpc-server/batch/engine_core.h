@@ -189,6 +189,7 @@ class JobEngine::Impl {
   };
   std::vector<Answered> Results(PeerSession& session, Ballot& ballot, std::vector<JobWork>& work,
                                 BatchWork& batch, TagMaskKeys keys);
+  void ExpectReplies(const std::vector<Answered>& answers, absl::Duration computed);
   void RecordAndAnswer(std::vector<Answered> answers, BatchRecords& records, BatchReport* report);
   void NoteRecorder();
   void RecordUnbatched();
@@ -242,6 +243,7 @@ class JobEngine::Impl {
   // The last vote (or greeting) of each peer that came, by this clock; indexed by Neighbour.
   std::array<absl::Time, 2> heard_at_{absl::InfinitePast(), absl::InfinitePast()};
   absl::Time started_at_ = absl::UnixEpoch();  // kFixed: when the last batch was proposed
+  absl::Time replies_until_ = absl::InfinitePast();  // leader: ExpectReplies()
   absl::Time housekeeping_at_ = absl::InfinitePast();
   std::array<absl::Duration, 2> skew_{};  // indexed by Neighbour
   std::array<bool, 2> skew_told_{};       // the observer knows that it is large

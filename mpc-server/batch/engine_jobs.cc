@@ -428,6 +428,23 @@ void JobEngine::Impl::RecordUnbatched() {
   recorder_->RecordUnbatched(lines, left_out);
 }
 
+// The replies of many logins come back within moments of each other, and a batch that starts without
+// them makes all of them wait for its end.
+void JobEngine::Impl::ExpectReplies(const std::vector<Answered>& answers,
+                                    absl::Duration computed) {
+  int64_t replies = 0;
+  for (const Answered& answer : answers) {
+    const Job& job = answer.job->job;
+    const bool has_reply =
+        std::any_of(job.seals.begin(), job.seals.end(),
+                    [](const SealPart& seal) { return seal.usage == kUsageAsReply; });
+    replies += answer.result.judgement.ok() && job.operation == Operation::kLogin && !has_reply;
+  }
+  const absl::Duration wait =
+      std::min({replies * limits::kReplyReturn, computed / 2, limits::kMaxReplyWait});
+  replies_until_ = clock_->Now() + wait;
+}
+
 absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
   BatchReport report;
   report.started = clock_->Now();
@@ -469,6 +486,7 @@ absl::Status JobEngine::Impl::RunJobs(PeerSession& session, Ballot& ballot) {
       refuse(job.waiting, Refuse(Verdict::kUnavailable, std::string(report.status.message())));
     }
   }
+  ExpectReplies(answers, report.computed);
   RecordAndAnswer(std::move(answers), ballot.records, &report);
   if (observer_ != nullptr && !report.jobs.empty()) observer_->OnBatch(report);
   return report.status;

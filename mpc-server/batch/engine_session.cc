@@ -156,10 +156,13 @@ absl::Status JobEngine::Impl::Lead(PeerSession& session) {
   return voted.ok() ? RunAgreed(session, ballot) : voted;
 }
 
-// When the batch that begins with this job may start: at once, or in mode `fixed` at the first tick
-// after the job came and after the last batch.
+// When the batch that begins with this job may start: at once, or a little later when the second jobs
+// of many logins are about to come, or in mode `fixed` at the first tick after the job came and after
+// the last batch.
 absl::Time JobEngine::Impl::StartOf(const WaitingJob& job, absl::Time now) const {
-  if (options_.mode == BatchMode::kWorkConserving) return now;
+  if (options_.mode == BatchMode::kWorkConserving) {
+    return replies_until_ > now + limits::kMaxReplyWait ? now : std::max(now, replies_until_);
+  }
   const int64_t window = absl::ToInt64Nanoseconds(options_.batch_window);
   const int64_t since = absl::ToUnixNanos(std::max(job.received, started_at_));
   const absl::Time tick = absl::FromUnixNanos((since / window + 1) * window);
