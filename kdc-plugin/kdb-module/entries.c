@@ -150,11 +150,20 @@ static int all_new(const module_state *state, const krb5_db_entry *entry, int (*
     return 1;
 }
 
-/*
- * Takes new keys of enctypes 17 to 20 out of the entry of the realm's krbtgt: no client meets them,
- * and supported_enctypes, which names them for users, is for all. One that is left may be refused.
- */
-static void keep_gcm_keys(module_state *state, krb5_db_entry *entry)
+static int any_new(const module_state *state, const krb5_db_entry *entry, int (*wanted)(int32_t))
+{
+    const staged_key *staged;
+    int i;
+
+    for (i = 0; i < entry->n_key_data; i++) {
+        staged = staged_of(state, &entry->key_data[i]);
+        if (staged != NULL && wanted(staged->enctype))
+            return 1;
+    }
+    return 0;
+}
+
+static void remove_new(module_state *state, krb5_db_entry *entry, int (*unwanted)(int32_t))
 {
     int i, kept = 0;
 
@@ -162,8 +171,7 @@ static void keep_gcm_keys(module_state *state, krb5_db_entry *entry)
         krb5_key_data *key_data = &entry->key_data[i];
         staged_key *staged = staged_of(state, key_data);
 
-        if (staged != NULL && !gcm_enctype(staged->enctype) &&
-            mpc_admin_holds_enctype(staged->enctype)) {
+        if (staged != NULL && unwanted(staged->enctype)) {
             staging_remove(&state->staged, staged);
             krb5_dbe_free_key_data_contents(state->context, key_data);
         } else {
@@ -173,17 +181,28 @@ static void keep_gcm_keys(module_state *state, krb5_db_entry *entry)
     entry->n_key_data = (krb5_int16)kept;
 }
 
-static int any_staged_gcm(const module_state *state, const krb5_db_entry *entry)
+static int not_gcm_enctype(int32_t enctype)
 {
-    const staged_key *staged;
-    int i;
+    return !gcm_enctype(enctype);
+}
 
-    for (i = 0; i < entry->n_key_data; i++) {
-        staged = staged_of(state, &entry->key_data[i]);
-        if (staged != NULL && gcm_enctype(staged->enctype))
-            return 1;
-    }
-    return 0;
+static int standard_enctype(int32_t enctype)
+{
+    return not_gcm_enctype(enctype) && mpc_admin_holds_enctype(enctype);
+}
+
+/*
+ * supported_enctypes is for all principals, but not each type of key is of use to each: no client
+ * meets the key of the realm's krbtgt, which stays with GCM, and a stock service cannot read a
+ * ticket of a GCM type, which the KDC would prefer. What is left may still be refused.
+ */
+static void remove_useless(module_state *state, krb5_db_entry *entry, placement place)
+{
+    if (place == PLACE_DRAWN && any_new(state, entry, gcm_enctype))
+        remove_new(state, entry, standard_enctype);
+    if (place == PLACE_LOCAL && key_class_of(entry->princ) == MPC_CLASS_SERVICE &&
+        any_new(state, entry, not_gcm_enctype))
+        remove_new(state, entry, gcm_enctype);
 }
 
 static krb5_error_code refuse_enctype(module_state *state, const char *name, int enctype)
@@ -375,8 +394,7 @@ static krb5_error_code put_new_keys(module_state *state, krb5_db_entry *entry, c
 
     if (place == PLACE_BY_ENCTYPE)
         place = all_new(state, entry, gcm_enctype, &other) ? PLACE_PROTECTED : PLACE_LOCAL;
-    if (place == PLACE_DRAWN && any_staged_gcm(state, entry))
-        keep_gcm_keys(state, entry);
+    remove_useless(state, entry, place);
     if (place == PLACE_LOCAL) {
         restore_stock(state, entry);
         provide_login_key(state, entry->princ, entry);

@@ -447,6 +447,27 @@ def test_protected_services_seal_tickets(six, servers):
     assert {k["class"] for k in servers.keys("kadmin/admin")} == {3}
 
 
+def test_local_services_get_what_stock_services_read(six):
+    """The KDC takes a service's first key for its tickets."""
+    def types_of(service):
+        entry = six.local(f"getprinc {service}")
+        return [line.split(",")[1].strip() for line in entry.splitlines()
+                if line.startswith("Key: vno")]
+
+    standard = ["aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha1-96",
+                "aes256-cts-hmac-sha384-192", "aes128-cts-hmac-sha256-128"]
+    six.local("addprinc -randkey host/db.example.com")
+    assert types_of("host/db.example.com") == standard
+    six.local(f"ktadd -k {six.dir}/new.keytab host/db.example.com")
+    assert types_of("host/db.example.com") == standard
+    keytab = six.dir / "db.keytab"
+    six.local(f"ktadd -norandkey -k {keytab} host/db.example.com")
+    listing = six.run("klist", "-ekK", keytab)
+    assert listing.count("host/db.example.com") == 4 and "gcm" not in listing
+    six.local("addprinc -randkey -e aes256-gcm:normal host/patched.example.com")
+    assert types_of("host/patched.example.com") == ["aes256-gcm"]
+
+
 def test_mpc_kdb_plans_all_enctypes(six):
     plans = six.kdb("plan-many", "--create", input='"gus"\n"HTTP/x.org"\n').splitlines()
     for plan in map(json.loads, plans):
