@@ -37,6 +37,7 @@ class Administrator {
   Result Call(int p, const char* arrives, const char* answered, absl::Duration timeout,
               Body<Result> body);
 
+  PlainKey NewKey(bool drawn);
   void Enrol();
   void VerifyAll();
   void Acknowledge(const std::vector<PlainKey>& keys, const std::vector<bool>& drawn);

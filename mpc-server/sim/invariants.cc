@@ -18,7 +18,9 @@ void Invariants::Released(int p, const JobResult& result) {
     use.released[p] = true;
     ++part;
   };
-  for (const SealResult& seal : result.seals) note(seal.nonce);
+  for (const SealResult& seal : result.seals) {
+    if (seal.message_share.empty()) note(seal.nonce);  // messages of 17 to 20 have none: Sealed()
+  }
   for (const MakeMacResult& mac : result.make_macs) {
     if (mac.nonce.has_value()) note(*mac.nonce);
   }
@@ -27,6 +29,17 @@ void Invariants::Released(int p, const JobResult& result) {
 void Invariants::LoggedIn(const std::string& preauth) {
   if (spent_.insert(preauth).second) return;
   journal_->Violation("a replayed pre-auth succeeded: it bought two log-ins");
+}
+
+void Invariants::Replied(JobId grant) {
+  if (++replies_[grant] <= 2) return;
+  journal_->Violation(absl::StrCat("the grant of login ", grant, " paid for three replies"));
+}
+
+// The first block is the confounder's encryption. A restarted server draws anew.
+void Invariants::Sealed(const std::string& cts_message) {
+  if (first_blocks_.insert(cts_message.substr(0, kConfounderBytes)).second) return;
+  journal_->Violation("two messages begin with the same block: a confounder came twice");
 }
 
 // ---- Audit ----

@@ -5,7 +5,8 @@
 //
 //   - no server releases anything under a nonce that any server ever used for something else,
 //     across restarts and restored disks;
-//   - a pre-auth message buys at most one log-in;
+//   - a pre-auth message buys at most one log-in, and a log-in at most two replies;
+//   - no two messages under keys of 17 to 20 begin with the same block: the servers draw confounders;
 //   - a job that the KDC got an answer to has the same line in three audit logs;
 //   - an acknowledged key is on all three disks unchanged until the end, and log-ins with it work;
 //     where a disk was put back to a time before it, it is missing there and its log-ins fail;
@@ -36,6 +37,9 @@ class Invariants {
   // ---- Nonces, replays, audit ----
   void Released(int p, const JobResult& result);
   void LoggedIn(const std::string& preauth);
+  // A reply under a key of 17 to 20 came, paid by the grant of this log-in.
+  void Replied(JobId grant);
+  void Sealed(const std::string& cts_message);
   void Audited(int p, const BatchJob& job);
   void AnsweredOk(JobId id, Operation operation);
 
@@ -82,6 +86,8 @@ class Invariants {
   const absl::Duration recovery_;
   std::map<Nonce, NonceUse> nonces_;
   std::set<std::string> spent_;  // pre-auth messages that bought a log-in
+  std::map<JobId, int> replies_;  // by the log-in whose grant paid
+  std::set<std::string> first_blocks_;  // of messages under keys of 17 to 20
   std::map<JobId, std::array<std::optional<AuditLine>, kParties>> audit_;
   std::map<JobId, Operation> answered_;
   std::map<Handle, PerParty<KeyRecord>> acknowledged_;

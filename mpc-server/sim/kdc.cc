@@ -5,10 +5,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/job/operation_table.h"
 
 namespace mpckdc::sim {
 namespace {
 constexpr size_t kPast = 8;
+// What krb5kdc gives each job by default, and how long it waits for the answers.
+constexpr uint32_t kDeadlineMs = 5000;
+constexpr absl::Duration kAnswerWait = absl::Seconds(6);
+// Log-ins with keys of 17 to 20, among all: each costs some thousand rounds.
+constexpr double kCtsShare = 0.03;
 }  // namespace
 
 Kdc::Kdc(Scheduler* scheduler, Dice* dice, Journal* journal, Servers* servers,
@@ -50,8 +56,8 @@ void Kdc::DeliverJob(int p, const Job& job, bool twice,
   });
 }
 
-// To all three; waits for the answers, or three seconds: then the result is UNSPECIFIED (absent).
-JobResult Kdc::SendJob(const Job& job, bool faults, bool* overtaken) {
+// To all three; waits for the answers, or six seconds: then the result is UNSPECIFIED (absent).
+JobResult Kdc::SendJobs(const PerParty<Job>& jobs, bool faults, bool* overtaken) {
   auto call = std::make_shared<Call<JobResult>>();
   call->waiter = scheduler_->current();
   for (int p = 0; p < kParties; ++p) {
@@ -62,10 +68,10 @@ JobResult Kdc::SendJob(const Job& job, bool faults, bool* overtaken) {
     *overtaken = *overtaken || late;
     absl::Time when = links_.ToServer(p);
     if (late) when += dice_->Between(absl::Milliseconds(5), absl::Milliseconds(600));
-    scheduler_->At(when, [this, p, job, twice, call] { DeliverJob(p, job, twice, call); });
+    scheduler_->At(when, [this, p, job = jobs[p], twice, call] { DeliverJob(p, job, twice, call); });
   }
-  if (faults && dice_->Chance(0.03)) TagTooEarly(job.id);
-  const absl::Time limit = scheduler_->now() + absl::Seconds(3);
+  if (faults && dice_->Chance(0.03)) TagTooEarly(jobs[0].id);
+  const absl::Time limit = scheduler_->now() + kAnswerWait;
   while (!call->All() && scheduler_->now() < limit) scheduler_->Wait(limit);
   call->waiter = nullptr;
   if (call->All()) return Combine(call->answers);
@@ -73,7 +79,7 @@ JobResult Kdc::SendJob(const Job& job, bool faults, bool* overtaken) {
     if (call->got[p] && !call->answers[p].judgement.ok()) return call->answers[p];
   }
   JobResult absent;
-  absent.id = job.id;
+  absent.id = jobs[0].id;
   absent.judgement = Refuse(Verdict::kUnspecified, "no answer");
   return absent;
 }
@@ -142,29 +148,70 @@ void Kdc::CheckSeal(const JobResult& result, uint32_t seal, const PlainKey& key,
   if (OracleOpen(key, usage, message) != text) {
     return journal_->Violation(absl::StrCat("job ", result.id, " seal ", seal, " is wrong"));
   }
-  if (usage == 2 && dice_->Chance(0.2)) CheckTicketOpens(message, text);
+  if (usage != kUsageTicket) return;
+  if (dice_->Chance(0.2)) CheckTicketOpens(message, text);
+  if (!services_.empty() && dice_->Chance(0.05)) CheckServiceTicket(message);
 }
 
 void Kdc::CheckTicketOpens(const std::string& ticket, const std::string& inside) {
   Job job;
   job.id = ++last_id_;
+  job.deadline_ms = kDeadlineMs;
   job.operation = Operation::kOpenTicket;
   job.opens.push_back({tgt_.info.handle, 2, ticket});
   bool overtaken = false;
   const JobResult result = SendJob(job, false, &overtaken);
-  const Verdict v = result.judgement.verdict;
-  ++journal_->outcome().verdicts[absl::StrCat("open ticket ", VerdictName(v))];
-  const bool by_clock = v == Verdict::kRefused && clocks_jumped_;
-  if (!result.judgement.ok()) {
-    if (Allowed(v) || by_clock) return;
-    return journal_->Violation(
-        absl::StrCat("a good ticket is ", VerdictName(v), ": ", result.judgement.detail));
-  }
-  invariants_->AnsweredOk(job.id, job.operation);
+  if (!CheckTicketJob(job, result, "open ticket", false)) return;
   const std::string ciphertext = ticket.substr(12 + 1 + 33, ticket.size() - 12 - 1 - 33 - 16);
   if (XorText(result.opens[0].keystream_share, ciphertext.substr(16)) != inside) {
     journal_->Violation("an opened ticket is wrong");
   }
+}
+
+// A ticket for a protected service as a TGS makes it: from its parent, with shares of its text.
+void Kdc::CheckServiceTicket(const std::string& tgt) {
+  const PlainKey service = services_[dice_->Below(services_.size())];
+  const bool lost = invariants_->Lost(service.info.handle);
+  const int restores = invariants_->restores();
+  Job job;
+  job.id = ++last_id_;
+  job.deadline_ms = kDeadlineMs;
+  job.operation = Operation::kReissueTicket;
+  job.opens.push_back({tgt_.info.handle, kUsageTicket, tgt});
+  const std::string text = RandomText(20 + dice_->Below(20));
+  job.seals.push_back({service.info.handle, kUsageTicket, static_cast<uint32_t>(text.size())});
+  bool overtaken = false;
+  const JobResult result = SendJobs(WithTexts(job, text, random_), false, &overtaken);
+  const bool restored_since = restores != invariants_->restores();
+  if (!CheckTicketJob(job, result, "service ticket", lost || restored_since)) return;
+  if (lost && !restored_since) journal_->Violation("a ticket under a lost key of a service");
+  invariants_->Sealed(result.seals[0].message_share);
+  if (OracleOpen(service, kUsageTicket, result.seals[0].message_share) == text) {
+    return journal_->Count("tickets of services with enctype 17 or 18");
+  }
+  journal_->Violation(absl::StrCat("job ", job.id, ": a service's ticket is wrong"));
+}
+
+// Whether it is OK. One that is not has to have a reason.
+bool Kdc::CheckTicketJob(const Job& job, const JobResult& result, const char* what, bool lost) {
+  const Verdict v = result.judgement.verdict;
+  ++journal_->outcome().verdicts[absl::StrCat(what, " ", VerdictName(v))];
+  if (result.judgement.ok()) {
+    invariants_->AnsweredOk(job.id, job.operation);
+    return true;
+  }
+  const bool by_clock = v == Verdict::kRefused && clocks_jumped_;
+  const bool by_loss = v == Verdict::kUnknownHandle && lost;
+  if (!Allowed(v) && !by_clock && !by_loss) {
+    journal_->Violation(
+        absl::StrCat(what, " of a good ticket is ", VerdictName(v), ": ", result.judgement.detail));
+  }
+  return false;
+}
+
+bool Kdc::MayBeLost(const Attempt& attempt) const {
+  return attempt.lost || attempt.restores != invariants_->restores() ||
+         invariants_->Lost(attempt.user.info.handle);
 }
 
 void Kdc::CheckLogin(const Job& job, const JobResult& result, const Attempt& attempt,
@@ -175,8 +222,7 @@ void Kdc::CheckLogin(const Job& job, const JobResult& result, const Attempt& att
   const bool fits = (wrong && v == Verdict::kBadTag) ||
                     (attempt.replay && v == Verdict::kReplay) ||
                     (attempt.overtaken && v == Verdict::kRefused) ||
-                    (v == Verdict::kUnknownHandle && (attempt.lost || restored_since ||
-                                                      invariants_->Lost(attempt.user.info.handle)));
+                    (v == Verdict::kUnknownHandle && MayBeLost(attempt));
   if (!Allowed(v) && !fits) {
     return journal_->Violation(absl::StrCat("login ", job.id, " is ", VerdictName(v), ": ",
                                             result.judgement.detail));
@@ -193,8 +239,67 @@ void Kdc::CheckLogin(const Job& job, const JobResult& result, const Attempt& att
   if (!OracleMacGood(attempt.user, 56, as_req, result.make_macs[0])) {
     return journal_->Violation(absl::StrCat("login ", job.id, ": the checksum is wrong"));
   }
-  CheckSeal(result, 0, tgt_, 2, attempt.settled);
-  CheckSeal(result, 1, attempt.user, 3, attempt.settled);
+  CheckSeal(result, 0, tgt_, kUsageTicket, attempt.settled);
+  if (!attempt.cts()) return CheckSeal(result, 1, attempt.user, kUsageAsReply, attempt.settled);
+  if (OracleOpen(attempt.user, kUsagePreauth, attempt.preauth) != result.opens[0].plaintext_share) {
+    journal_->Violation(absl::StrCat("login ", job.id, ": the opened pre-auth is wrong"));
+  }
+  SealReplies(job.id, attempt);
+}
+
+// ---- Replies under keys of 17 to 20 ----
+
+std::string Kdc::RandomText(size_t size) {
+  std::vector<uint8_t> bytes(size);
+  random_.Fill(absl::MakeSpan(bytes));
+  return {bytes.begin(), bytes.end()};
+}
+
+// Mostly one. A grant pays for two: where it is asked for a third, that is refused.
+void Kdc::SealReplies(JobId grant, const Attempt& attempt) {
+  const bool slow = !invariants_->quiet() && dice_->Chance(0.3);
+  if (slow) scheduler_->Sleep(dice_->Between(absl::ZeroDuration(), absl::Seconds(2)));
+  const int wanted = dice_->Chance(0.2) ? 3 : 1;
+  for (int paid = 0; paid < wanted; ++paid) {
+    if (!SealReply(grant, attempt, paid)) return;
+  }
+}
+
+// Whether it came. `paid`: how many the grant has paid for.
+bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
+  const std::string text = RandomText(20 + dice_->Below(20));
+  Job job;
+  job.id = ++last_id_;
+  job.deadline_ms = kDeadlineMs;
+  job.operation = Operation::kSealGranted;
+  job.client = attempt.user.info.handle;
+  job.grant = grant;
+  job.seals.push_back({*job.client, kUsageAsReply, static_cast<uint32_t>(text.size())});
+  bool overtaken = false;
+  const JobResult result =
+      SendJobs(WithTexts(job, text, random_), !invariants_->quiet(), &overtaken);
+  const Verdict v = result.judgement.verdict;
+  ++journal_->outcome().verdicts[absl::StrCat(paid < 2 ? "reply " : "third reply ",
+                                              VerdictName(v))];
+  if (!result.judgement.ok()) {
+    const bool restarted = servers_->starts() != attempt.starts;
+    if (v == Verdict::kRefused && restarted) journal_->Count("replies refused after a restart");
+    const bool no_grant = v == Verdict::kRefused && (overtaken || restarted || clocks_jumped_);
+    const bool fits = no_grant || (v == Verdict::kRefused && paid >= 2) ||
+                      (v == Verdict::kUnknownHandle && MayBeLost(attempt));
+    if (fits || (Allowed(v) && !(attempt.settled && paid < 2))) return false;
+    journal_->Violation(absl::StrCat("reply ", job.id, " to login ", grant, " is ", VerdictName(v),
+                                     ": ", result.judgement.detail));
+    return false;
+  }
+  invariants_->AnsweredOk(job.id, job.operation);
+  invariants_->Replied(grant);
+  invariants_->Sealed(result.seals[0].message_share);
+  if (OracleOpen(attempt.user, kUsageAsReply, result.seals[0].message_share) != text) {
+    journal_->Violation(absl::StrCat("reply ", job.id, " to login ", grant, " is wrong"));
+  }
+  journal_->Count(absl::StrCat("replies of enctype ", attempt.user.info.enctype));
+  return true;
 }
 
 // ---- Log-ins ----
@@ -209,7 +314,9 @@ Kdc::Attempt Kdc::Choose() {
   Attempt attempt;
   // The first two have their keys on every snapshot: the measure of recovery.
   const bool recovering = invariants_->quiet() && !invariants_->recovered();
-  attempt.user = users_[dice_->Below(recovering ? 2 : users_.size())];
+  const bool cts = !recovering && !cts_users_.empty() && dice_->Chance(kCtsShare);
+  const std::vector<PlainKey>& users = cts ? cts_users_ : users_;
+  attempt.user = users[dice_->Below(recovering ? 2 : users.size())];
   attempt.right = !dice_->Chance(0.1);
   PlainKey typed = attempt.user;
   if (!attempt.right) typed.base[3] ^= 1;
@@ -221,11 +328,13 @@ void Kdc::Login(Attempt attempt) {
   attempt.lost = invariants_->Lost(attempt.user.info.handle);
   attempt.restores = invariants_->restores();
   attempt.settled = invariants_->recovered();
+  attempt.starts = servers_->starts();
   LoginSizes sizes;
   sizes.ticket = static_cast<uint32_t>(60 + dice_->Below(20));
   sizes.reply = static_cast<uint32_t>(60 + dice_->Below(40));
-  sizes.as_req = std::string(60, 'q');
-  const Job job = LoginJob(++last_id_, attempt.user, tgt_, attempt.preauth, sizes);
+  sizes.as_req = std::string(attempt.cts() ? 40 : 60, 'q');
+  Job job = LoginJob(++last_id_, attempt.user, tgt_, attempt.preauth, sizes);
+  job.deadline_ms = kDeadlineMs;
   const absl::Time sent = scheduler_->now();
   const JobResult result = SendJob(job, !invariants_->quiet(), &attempt.overtaken);
   const Verdict v = result.judgement.verdict;
@@ -243,8 +352,13 @@ void Kdc::Login(Attempt attempt) {
   if (attempt.lost || invariants_->Lost(attempt.user.info.handle)) {
     return journal_->Count("logins with a lost key");
   }
+  const std::string enctype = absl::StrCat(" of enctype ", attempt.user.info.enctype);
   journal_->Count("logins");
-  if (result.judgement.ok()) journal_->Count("logins that succeeded");
+  if (attempt.cts()) journal_->Count(absl::StrCat("logins", enctype));
+  if (result.judgement.ok()) {
+    journal_->Count("logins that succeeded");
+    if (attempt.cts()) journal_->Count(absl::StrCat("logins", enctype, " that succeeded"));
+  }
   invariants_->LoginEnded(sent, result);
 }
 
@@ -260,7 +374,8 @@ void Kdc::Load(const bool* done) {
 }
 
 void Kdc::TryEveryKey() {
-  const std::vector<PlainKey> users = users_;
+  std::vector<PlainKey> users = users_;
+  users.insert(users.end(), cts_users_.begin(), cts_users_.end());
   for (const PlainKey& user : users) {
     Attempt attempt;
     attempt.user = user;

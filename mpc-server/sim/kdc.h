@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The KDC and its users: log-ins with right and wrong passwords and replayed pre-auth, what a KDC
-// does with the answers, and whether each reply is right by the plain oracle.
+// does with the answers, and whether each reply is right by the plain oracle. Under a key of 17 to
+// 20 the reply is a job of its own that the log-in's grant pays for.
 #ifndef MPC_SERVER_SIM_KDC_H_
 #define MPC_SERVER_SIM_KDC_H_
 
@@ -21,7 +22,11 @@ class Kdc {
 
   void SetTgt(const PlainKey& tgt) { tgt_ = tgt; }
   // From now on users log in with this key.
-  void AddUser(const PlainKey& key) { users_.push_back(key); }
+  void AddUser(const PlainKey& key) {
+    (FindEnctype(key.info.enctype)->is_gcm() ? users_ : cts_users_).push_back(key);
+  }
+  // From now on there are tickets for this service; its enctype is one of 17 to 20.
+  void AddService(const PlainKey& key) { services_.push_back(key); }
   RandomSource& random() { return random_; }
   ClientLinks& links() { return links_; }
   void ClockJumped() { clocks_jumped_ = true; }
@@ -49,9 +54,15 @@ class Kdc {
     int restores = 0;     // of a disk, before it began
     bool settled = false;    // faults were over, and the realm had recovered, when it began
     bool overtaken = false;  // its messages were reordered
+    uint64_t starts = 0;     // of servers, when it began: a grant ends with the process
+    bool cts() const { return !FindEnctype(user.info.enctype)->is_gcm(); }
   };
 
-  JobResult SendJob(const Job& job, bool faults, bool* overtaken);
+  // One message for each server; they differ in shares of texts only.
+  JobResult SendJobs(const PerParty<Job>& jobs, bool faults, bool* overtaken);
+  JobResult SendJob(const Job& job, bool faults, bool* overtaken) {
+    return SendJobs({job, job, job}, faults, overtaken);
+  }
   void DeliverJob(int p, const Job& job, bool twice, const std::shared_ptr<Call<JobResult>>& call);
   TagResult SendTags(const TagRequest& request, bool faults);
   void TagTooEarly(JobId job);
@@ -60,11 +71,17 @@ class Kdc {
 
   Attempt Choose();
   void Login(Attempt attempt);
+  bool MayBeLost(const Attempt& attempt) const;
+  void SealReplies(JobId grant, const Attempt& attempt);
+  bool SealReply(JobId grant, const Attempt& attempt, int paid);
+  std::string RandomText(size_t size);
   void CheckLogin(const Job& job, const JobResult& result, const Attempt& attempt,
                   const std::string& as_req);
   void CheckSeal(const JobResult& result, uint32_t seal, const PlainKey& key, uint32_t usage,
                  bool settled);
   void CheckTicketOpens(const std::string& ticket, const std::string& inside);
+  void CheckServiceTicket(const std::string& tgt);
+  bool CheckTicketJob(const Job& job, const JobResult& result, const char* what, bool lost);
   bool Allowed(Verdict verdict) const;
 
   Scheduler* const scheduler_;
@@ -76,7 +93,8 @@ class Kdc {
   ClientLinks links_;
   KdcIdentity identity_;
   PlainKey tgt_;
-  std::vector<PlainKey> users_;
+  std::vector<PlainKey> users_, cts_users_;  // with gcm keys; with keys of 17 to 20
+  std::vector<PlainKey> services_;
   std::vector<Attempt> past_;  // whose pre-auth a replay repeats
   JobId last_id_ = 0;
   bool clocks_jumped_ = false;

@@ -89,6 +89,12 @@ void Servers::Start(int p) {
   journal_->Log(absl::StrCat("server ", p, " starts"));
 }
 
+uint64_t Servers::starts() const {
+  uint64_t sum = 0;
+  for (const Machine& machine : machines_) sum += machine.incarnation;
+  return sum;
+}
+
 void Servers::Kill(int p, const std::string& where) {
   Machine& machine = machines_[p];
   if (machine.process == nullptr) return;

@@ -61,6 +61,8 @@ class Servers {
   int restored() const { return restored_; }  // the party that was, or -1: one in a run
 
   Process* process(int p) { return machines_[p].process.get(); }
+  // Of all three, ever: what only a process's memory held is gone when this has changed.
+  uint64_t starts() const;
   SimClock& clock(int p) { return *machines_[p].clock; }
   // What is on the disk now, whether the process runs or not.
   MemoryShareStore::State Disk(int p) const;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/sim/world.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -10,6 +12,12 @@ namespace {
 
 const absl::Time kStart = absl::FromUnixSeconds(1'800'000'000);
 constexpr absl::Duration kBeforeFaults = absl::Milliseconds(700);
+
+// Of a user whose client is a stock one. Those of RFC 8009 have about half as many rounds more.
+int32_t StockEnctype(Dice& dice) {
+  if (dice.Chance(0.3)) return dice.Chance(0.5) ? kEnctypeAes128Sha256 : kEnctypeAes256Sha384;
+  return dice.Chance(0.5) ? kEnctypeAes128Sha1 : kEnctypeAes256Sha1;
+}
 
 }  // namespace
 
@@ -28,8 +36,11 @@ World::World(const WorldOptions& options)
   // Most runs have the shorter of the two ciphers for krbtgt, and fewer rounds.
   const int32_t tgt = dice_.Chance(0.7) ? kEnctypeAes128Gcm : kEnctypeAes256Gcm;
   kdc_.SetTgt(AddKey("krbtgt/EXAMPLE.COM@EXAMPLE.COM", KeyClass::kTgs, tgt, Gate::kNone));
-  for (const auto& [name, enctype] : {std::pair{"alice@EXAMPLE.COM", kEnctypeAes128Gcm},
-                                      std::pair{"bob@EXAMPLE.COM", kEnctypeAes256Gcm}}) {
+  std::vector<std::pair<std::string, int32_t>> users = {{"alice@EXAMPLE.COM", kEnctypeAes128Gcm},
+                                                        {"bob@EXAMPLE.COM", kEnctypeAes256Gcm},
+                                                        {"carol@EXAMPLE.COM", StockEnctype(dice_)}};
+  if (dice_.Chance(0.2)) users.emplace_back("dave@EXAMPLE.COM", StockEnctype(dice_));
+  for (const auto& [name, enctype] : users) {
     PlainKey key = AddKey(name, KeyClass::kUser, enctype, Gate::kTimestamp);
     if (options_.controls.other_password) key.base[3] ^= 1;
     kdc_.AddUser(key);
