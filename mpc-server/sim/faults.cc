@@ -4,9 +4,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace mpckdc::sim {
+
+namespace {
+constexpr absl::Duration kRoundTime = absl::Milliseconds(2);  // at most, of a link that is not slow
+}  // namespace
 
 const char* FaultName(FaultKind kind) {
   switch (kind) {
@@ -39,6 +44,8 @@ std::vector<std::string> NamedSteps() {
       "aes/norm", "aes/helper", "aes/inverse", "aes/product", "aes/twist", "aes/scale",
       "ghash powers", "zero check/multiply", "tag check", "pre-auth timestamp", "key schedule/norm",
       "key schedule/helper", "key schedule/inverse", "key schedule/product", "key records check",
+      // Of messages under keys of 17 to 20, and of drawing such keys.
+      "hmac/sha1", "hmac/sha256", "hmac/sha384", "ciphertext", "compress/sha1",
       // A server's disk, before a write is durable and after.
       "disk: stage keys", "disk: staged keys", "disk: commit keys", "disk: committed keys",
       "disk: abort keys", "disk: aborted keys", "disk: delete keys", "disk: deleted keys",
@@ -66,10 +73,11 @@ bool Injector::AtStep(int p, const char* step) {
     const auto same = [step](const Seen& seen) { return seen.name == step; };
     const auto it = std::find_if(steps_.begin(), steps_.end(), same);
     index = static_cast<size_t>(it - steps_.begin());
-    if (it == steps_.end()) steps_.push_back({step, 0});
+    if (it == steps_.end()) steps_.push_back({step, 0, absl::StartsWith(step, "hmac/")});
     by_address_[step] = index;
   }
   ++steps_[index].count;
+  if (steps_[index].hmac) last_hmac_ = parts_.scheduler->now();
   for (size_t i = 0; i < armed_.size(); ++i) {
     if (armed_[i].party != p || armed_[i].step != steps_[index].name) continue;
     const Armed now = armed_[i];
@@ -147,6 +155,9 @@ bool Injector::Apply(FaultKind kind, int p, const std::string& step) {
     kind = FaultKind::kKill;
   }
   const int other = Neighbour(p);
+  if (parts_.scheduler->now() - last_hmac_ < kRoundTime) {
+    parts_.journal->Count("faults amid the rounds of an HMAC");
+  }
   ++parts_.journal->outcome().faults[absl::StrCat(FaultName(kind), " at ", step)];
   parts_.journal->Log(absl::StrCat("fault: ", FaultName(kind), " P", p, " P", other, " at ", step));
   switch (kind) {

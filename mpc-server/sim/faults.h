@@ -79,6 +79,7 @@ class Injector {
   struct Seen {
     std::string name;
     uint64_t count = 0;
+    bool hmac = false;  // a round of an HMAC under a key of 17 to 20
   };
 
   void InjectOne();
@@ -94,6 +95,7 @@ class Injector {
   const Parts parts_;
   const int steady_;  // keeps its clock and its disk
   int wrong_clock_ = -1;
+  absl::Time last_hmac_ = absl::InfinitePast();
   std::vector<Armed> armed_;
   std::vector<Seen> steps_;
   absl::flat_hash_map<const void*, size_t> by_address_;  // of the step's literal, into steps_

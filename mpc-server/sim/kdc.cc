@@ -14,7 +14,7 @@ constexpr size_t kPast = 8;
 constexpr uint32_t kDeadlineMs = 5000;
 constexpr absl::Duration kAnswerWait = absl::Seconds(6);
 // Log-ins with keys of 17 to 20, among all: each costs some thousand rounds.
-constexpr double kCtsShare = 0.03;
+constexpr double kCtsShare = 0.025;
 }  // namespace
 
 Kdc::Kdc(Scheduler* scheduler, Dice* dice, Journal* journal, Servers* servers,
@@ -259,7 +259,7 @@ std::string Kdc::RandomText(size_t size) {
 void Kdc::SealReplies(JobId grant, const Attempt& attempt) {
   const bool slow = !invariants_->quiet() && dice_->Chance(0.3);
   if (slow) scheduler_->Sleep(dice_->Between(absl::ZeroDuration(), absl::Seconds(2)));
-  const int wanted = dice_->Chance(0.2) ? 3 : 1;
+  const int wanted = dice_->Chance(0.15) ? 3 : 1;
   for (int paid = 0; paid < wanted; ++paid) {
     if (!SealReply(grant, attempt, paid)) return;
   }
@@ -276,8 +276,9 @@ bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
   job.grant = grant;
   job.seals.push_back({*job.client, kUsageAsReply, static_cast<uint32_t>(text.size())});
   bool overtaken = false;
-  const JobResult result =
-      SendJobs(WithTexts(job, text, random_), !invariants_->quiet(), &overtaken);
+  PerParty<Job> jobs = WithTexts(job, text, random_);
+  if (other_texts_) jobs[1].seals[0].plaintext_share[0] ^= 1;
+  const JobResult result = SendJobs(jobs, !invariants_->quiet(), &overtaken);
   const Verdict v = result.judgement.verdict;
   ++journal_->outcome().verdicts[absl::StrCat(paid < 2 ? "reply " : "third reply ",
                                               VerdictName(v))];

@@ -30,6 +30,8 @@ class Kdc {
   RandomSource& random() { return random_; }
   ClientLinks& links() { return links_; }
   void ClockJumped() { clocks_jumped_ = true; }
+  // A control: servers get shares of another text than the reply's.
+  void SendOtherTexts() { other_texts_ = true; }
 
   // One log-in after the other until `done`, each on a fiber of its own.
   void Load(const bool* done);
@@ -98,6 +100,7 @@ class Kdc {
   std::vector<Attempt> past_;  // whose pre-auth a replay repeats
   JobId last_id_ = 0;
   bool clocks_jumped_ = false;
+  bool other_texts_ = false;
   int running_ = 0;
 };
 

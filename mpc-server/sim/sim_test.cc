@@ -2,10 +2,14 @@
 //
 // Some seeds, that they replay, that they come by every named step; and for each invariant a
 // control in which production lacks what it protects, and it sees that.
+#include <memory>
 #include <set>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "mpc-server/job/operation_table.h"
 #include "mpc-server/sim/report.h"
 #include "mpc-server/sim/world.h"
 
@@ -58,6 +62,9 @@ TEST(Sim, SomeSeeds) {
   std::set<std::string> reached;
   for (const auto& [step, count] : sum.steps) reached.insert(step);
   const std::vector<std::string> named = NamedSteps();
+  // A round has the name of its largest part. The shares of texts go along with the confirmation, and
+  // are larger only in the rare batch that has several replies and little else.
+  reached.erase("input shares");
   EXPECT_THAT(reached, testing::UnorderedElementsAreArray(named));
   for (int kind = 0; kind < kFaultKinds; ++kind) {
     const std::string name = FaultName(static_cast<FaultKind>(kind));
@@ -72,6 +79,14 @@ TEST(Sim, SomeSeeds) {
   EXPECT_GT(sum.events["keys lost with a restored disk"], 5u);
   EXPECT_GT(sum.verdicts["REPLAY"], 100u);
   EXPECT_GT(sum.verdicts["BAD_TAG"], 100u);
+  for (const int enctype : {17, 18, 19, 20}) {
+    EXPECT_GT(sum.events[absl::StrCat("logins of enctype ", enctype, " that succeeded")], 3u);
+    EXPECT_GT(sum.events[absl::StrCat("replies of enctype ", enctype)], 3u);
+  }
+  EXPECT_GT(sum.verdicts["reply OK"], 60u);
+  EXPECT_GT(sum.verdicts["third reply REFUSED"], 0u);
+  EXPECT_GT(sum.verdicts["service ticket OK"], 3u);
+  EXPECT_GT(sum.events["faults amid the rounds of an HMAC"], 10u);
 }
 
 TEST(Sim, ASeedReplaysExactly) {
@@ -91,7 +106,9 @@ struct SmallRealm {
                          Gate::kNone);
     tgt = MakePlainKey(random, "krbtgt/EXAMPLE.COM@EXAMPLE.COM", KeyClass::kTgs,
                        kEnctypeAes128Gcm, Gate::kNone);
-    for (const PlainKey& key : {guest, tgt}) servers.Enrol(ShareKey(key, random));
+    carol = MakePlainKey(random, "carol@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes256Sha1,
+                         Gate::kTimestamp);
+    for (const PlainKey& key : {guest, tgt, carol}) servers.Enrol(ShareKey(key, random));
   }
   ~SmallRealm() {
     for (int p = 0; p < kParties; ++p) servers.Kill(p, "the end");
@@ -105,14 +122,52 @@ struct SmallRealm {
       });
     }
   }
+  // Sends all three their message, lets eight seconds pass and adds the answers up; UNSPECIFIED: not
+  // all have come.
+  JobResult Ask(const PerParty<Job>& jobs) {
+    struct Call {
+      PerParty<JobResult> results;
+      int got = 0;
+    };
+    const auto call = std::make_shared<Call>();
+    for (int p = 0; p < kParties; ++p) {
+      servers.process(p)->engine->Submit(kdc, jobs[p], [call, p](JobResult r) {
+        call->results[p] = std::move(r);
+        ++call->got;
+      });
+    }
+    RunFor(absl::Seconds(8));
+    return call->got == kParties ? Combine(call->results) : JobResult{};
+  }
+  JobResult LoginAsCarol(JobId id) {
+    Job job = LoginJob(id, carol, tgt, SealPreauth(carol, scheduler.now(), random));
+    job.deadline_ms = 5000;
+    return Ask({job, job, job});
+  }
+  JobResult ReplyToCarol(JobId id, JobId grant) {
+    Job job;
+    job.id = id;
+    job.deadline_ms = 5000;
+    job.operation = Operation::kSealGranted;
+    job.client = carol.info.handle;
+    job.grant = grant;
+    job.seals.push_back(
+        {carol.info.handle, kUsageAsReply, static_cast<uint32_t>(reply_text.size())});
+    return Ask(WithTexts(job, reply_text, random));
+  }
+  void ExpectReply(const JobResult& result) {
+    ASSERT_EQ(result.judgement.verdict, Verdict::kOk) << result.judgement.detail;
+    EXPECT_EQ(OracleOpen(carol, kUsageAsReply, result.seals[0].message_share), reply_text);
+  }
 
+  const std::string reply_text = std::string(30, 'R');
   Scheduler scheduler{absl::FromUnixSeconds(1'800'000'000)};
   Dice dice{1};
   Journal journal{&scheduler};
   Network network{&scheduler, &dice};
   Servers servers{&scheduler, &network, &dice, &journal, {}};
   SeededRandomForTest random{2};
-  PlainKey guest, tgt;
+  PlainKey guest, tgt, carol;
   KdcIdentity kdc{"kdc1", {}};
   std::map<JobId, std::vector<Verdict>> answers;
 };
@@ -169,6 +224,52 @@ TEST(Sim, AnExpiredCertificateStopsNewConnectionsOnly) {
   realm.network.SetCertificate(2, {realm.scheduler.now(), absl::InfiniteFuture()});
   realm.RunFor(absl::Seconds(3));
   EXPECT_TRUE(realm.servers.process(0)->engine->Status().peers_connected);
+}
+
+// A key of enctype 18: log-in and reply are two jobs, and what joins them is in memory only.
+TEST(Sim, AGrantEndsWithTheProcessThatKeptIt) {
+  SmallRealm realm;
+  for (int p = 0; p < kParties; ++p) realm.servers.Start(p);
+  realm.RunFor(absl::Seconds(2));
+  ASSERT_EQ(realm.LoginAsCarol(1).judgement.verdict, Verdict::kOk);
+  realm.ExpectReply(realm.ReplyToCarol(2, 1));
+  realm.servers.Kill(1, "the test");
+  realm.servers.Start(1);
+  realm.RunFor(absl::Seconds(3));
+  const JobResult refused = realm.ReplyToCarol(3, 1);
+  EXPECT_EQ(refused.judgement.verdict, Verdict::kRefused);
+  EXPECT_THAT(refused.judgement.detail, HasSubstr("server 1 said REFUSED"));
+  EXPECT_TRUE(refused.seals.empty());
+  ASSERT_EQ(realm.LoginAsCarol(4).judgement.verdict, Verdict::kOk);
+  realm.ExpectReply(realm.ReplyToCarol(5, 4));
+}
+
+// In the middle of a log-in's HMAC and in that of a reply: nothing comes, and the next one works.
+TEST(Sim, AServerKilledAmidAnHmacGivesNothing) {
+  for (const bool in_reply : {false, true}) {
+    SmallRealm realm;
+    int rounds_left = -1;  // of HMACs at server 1, until it is killed; negative: it is not
+    realm.servers.SetStepHook([&](int p, const absl::string_view step) {
+      if (p != 1 || step != "hmac/sha1" || rounds_left < 0 || --rounds_left >= 0) return false;
+      realm.servers.Kill(1, "amid an HMAC");
+      return true;
+    });
+    for (int p = 0; p < kParties; ++p) realm.servers.Start(p);
+    realm.RunFor(absl::Seconds(2));
+    JobResult result;
+    if (in_reply) {
+      ASSERT_EQ(realm.LoginAsCarol(1).judgement.verdict, Verdict::kOk);
+    }
+    rounds_left = 300;
+    result = in_reply ? realm.ReplyToCarol(2, 1) : realm.LoginAsCarol(1);
+    EXPECT_FALSE(realm.servers.Up(1));
+    EXPECT_FALSE(result.judgement.ok());
+    EXPECT_TRUE(result.seals.empty());
+    realm.servers.Start(1);
+    realm.RunFor(absl::Seconds(3));
+    ASSERT_EQ(realm.LoginAsCarol(3).judgement.verdict, Verdict::kOk);
+    realm.ExpectReply(realm.ReplyToCarol(4, 3));
+  }
 }
 
 // One vote heard before the jump and one after it: the leader's clock is not yet known to be wrong,
@@ -249,6 +350,32 @@ TEST(SimControl, AnAlteredRoundFrameYieldsAWrongReply) {
 TEST(SimControl, AWrongPasswordThatSucceedsIsSeen) {
   EXPECT_THAT(Breaks({.other_password = true}),
               testing::AnyOf(HasSubstr("wrong password succeeded"), HasSubstr("is BAD_TAG")));
+}
+
+TEST(SimControl, AReplyWithAnotherTextIsSeen) {
+  EXPECT_THAT(Breaks({.other_text = true}),
+              testing::AllOf(HasSubstr("reply "), HasSubstr("is wrong")));
+}
+
+TEST(SimControl, AConfounderThatComesTwiceIsSeen) {
+  SmallRealm realm;
+  Invariants invariants(&realm.scheduler, &realm.journal, &realm.servers, absl::Seconds(5));
+  invariants.Sealed(std::string(60, 'a'));
+  invariants.Sealed(std::string(15, 'a') + std::string(45, 'b'));
+  EXPECT_FALSE(realm.journal.violated());
+  invariants.Sealed(std::string(16, 'a') + std::string(70, 'c'));
+  EXPECT_THAT(realm.journal.outcome().violations,
+              testing::ElementsAre(HasSubstr("a confounder came twice")));
+}
+
+TEST(SimControl, AThirdReplyOfOneGrantIsSeen) {
+  SmallRealm realm;
+  Invariants invariants(&realm.scheduler, &realm.journal, &realm.servers, absl::Seconds(5));
+  for (const JobId grant : {7, 8, 7, 8}) invariants.Replied(grant);
+  EXPECT_FALSE(realm.journal.violated());
+  invariants.Replied(7);
+  EXPECT_THAT(realm.journal.outcome().violations,
+              testing::ElementsAre(HasSubstr("login 7 paid for three replies")));
 }
 
 TEST(SimControl, AServerThatStaysDownIsSeen) {

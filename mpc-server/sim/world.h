@@ -25,6 +25,7 @@ struct Controls {
   bool other_password = false;   // what users type is wrong where it should be right and vice versa
   bool never_heal = false;       // one server stays down
   bool lose_audit = false;       // one server's audit lines go astray
+  bool other_text = false;       // one server gets another share of a reply's text
 };
 
 struct WorldOptions {
