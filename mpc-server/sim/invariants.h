@@ -6,7 +6,7 @@
 //   - no server releases anything under a nonce that any server ever used for something else,
 //     across restarts and restored disks;
 //   - a pre-auth message buys at most one log-in, and a log-in at most two replies;
-//   - no two messages under keys of 17 to 20 begin with the same block: the servers draw confounders;
+//   - no two messages under keys of 17 to 20 begin with the same block: servers draw confounders;
 //   - a job that the KDC got an answer to has the same line in three audit logs;
 //   - an acknowledged key is on all three disks unchanged until the end, and log-ins with it work;
 //     where a disk was put back to a time before it, it is missing there and its log-ins fail;

@@ -69,7 +69,9 @@ JobResult Kdc::SendJobs(const PerParty<Job>& jobs, bool faults, bool* overtaken)
     *overtaken = *overtaken || late;
     absl::Time when = links_.ToServer(p);
     if (late) when += dice_->Between(absl::Milliseconds(5), absl::Milliseconds(600));
-    scheduler_->At(when, [this, p, job = jobs[p], twice, call] { DeliverJob(p, job, twice, call); });
+    scheduler_->At(when, [this, p, job = jobs[p], twice, call] {
+      DeliverJob(p, job, twice, call);
+    });
   }
   if (faults && dice_->Chance(0.03)) TagTooEarly(jobs[0].id);
   const absl::Time limit = scheduler_->now() + kAnswerWait;
@@ -266,16 +268,21 @@ void Kdc::SealReplies(JobId grant, const Attempt& attempt) {
   }
 }
 
-// Whether it came. `paid`: how many the grant has paid for.
-bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
-  const std::string text = RandomText(20 + dice_->Below(20));
+Job Kdc::ReplyJob(JobId grant, const Attempt& attempt, size_t size) {
   Job job;
   job.id = ++last_id_;
   job.deadline_ms = kDeadlineMs;
   job.operation = Operation::kSealGranted;
   job.client = attempt.user.info.handle;
   job.grant = grant;
-  job.seals.push_back({*job.client, kUsageAsReply, static_cast<uint32_t>(text.size())});
+  job.seals.push_back({*job.client, kUsageAsReply, static_cast<uint32_t>(size)});
+  return job;
+}
+
+// Whether it came. `paid`: how many the grant has paid for.
+bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
+  const std::string text = RandomText(20 + dice_->Below(20));
+  const Job job = ReplyJob(grant, attempt, text.size());
   bool overtaken = false;
   PerParty<Job> jobs = WithTexts(job, text, random_);
   if (other_texts_) jobs[1].seals[0].plaintext_share[0] ^= 1;
@@ -284,14 +291,7 @@ bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
   ++journal_->outcome().verdicts[absl::StrCat(paid < 2 ? "reply " : "third reply ",
                                               VerdictName(v))];
   if (!result.judgement.ok()) {
-    const bool restarted = servers_->starts() != attempt.starts;
-    if (v == Verdict::kRefused && restarted) journal_->Count("replies refused after a restart");
-    const bool no_grant = v == Verdict::kRefused && (overtaken || restarted || clocks_jumped_);
-    const bool fits = no_grant || (v == Verdict::kRefused && paid >= 2) ||
-                      (v == Verdict::kUnknownHandle && MayBeLost(attempt));
-    if (fits || (Allowed(v) && !(attempt.settled && paid < 2))) return false;
-    journal_->Violation(absl::StrCat("reply ", job.id, " to login ", grant, " is ", VerdictName(v),
-                                     ": ", result.judgement.detail));
+    CheckNoReply(job, result, attempt, paid, overtaken);
     return false;
   }
   invariants_->AnsweredOk(job.id, job.operation);
@@ -302,6 +302,21 @@ bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
   }
   journal_->Count(absl::StrCat("replies of enctype ", attempt.user.info.enctype));
   return true;
+}
+
+// An outage, or a grant that is used up or gone: with a server's process, or by a clock.
+void Kdc::CheckNoReply(const Job& job, const JobResult& result, const Attempt& attempt, int paid,
+                       bool overtaken) {
+  const Verdict v = result.judgement.verdict;
+  const bool restarted = servers_->starts() != attempt.starts;
+  if (v == Verdict::kRefused && restarted) journal_->Count("replies refused after a restart");
+  const bool refusable = paid >= 2 || overtaken || restarted || clocks_jumped_;
+  const bool fits = (v == Verdict::kRefused && refusable) ||
+                    (v == Verdict::kUnknownHandle && MayBeLost(attempt)) ||
+                    (Allowed(v) && (paid >= 2 || !attempt.settled));
+  if (fits) return;
+  journal_->Violation(absl::StrCat("reply ", job.id, " to login ", job.grant, " is ",
+                                   VerdictName(v), ": ", result.judgement.detail));
 }
 
 // ---- Log-ins ----

@@ -75,7 +75,10 @@ class Kdc {
   void Login(Attempt attempt);
   bool MayBeLost(const Attempt& attempt) const;
   void SealReplies(JobId grant, const Attempt& attempt);
+  Job ReplyJob(JobId grant, const Attempt& attempt, size_t size);
   bool SealReply(JobId grant, const Attempt& attempt, int paid);
+  void CheckNoReply(const Job& job, const JobResult& result, const Attempt& attempt, int paid,
+                    bool overtaken);
   std::string RandomText(size_t size);
   void CheckLogin(const Job& job, const JobResult& result, const Attempt& attempt,
                   const std::string& as_req);

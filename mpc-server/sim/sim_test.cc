@@ -62,8 +62,8 @@ TEST(Sim, SomeSeeds) {
   std::set<std::string> reached;
   for (const auto& [step, count] : sum.steps) reached.insert(step);
   const std::vector<std::string> named = NamedSteps();
-  // A round has the name of its largest part. The shares of texts go along with the confirmation, and
-  // are larger only in the rare batch that has several replies and little else.
+  // A round has the name of its largest part. The shares of texts go along with the confirmation,
+  // and are larger only in the rare batch that has several replies and little else.
   reached.erase("input shares");
   EXPECT_THAT(reached, testing::UnorderedElementsAreArray(named));
   for (int kind = 0; kind < kFaultKinds; ++kind) {
@@ -122,8 +122,8 @@ struct SmallRealm {
       });
     }
   }
-  // Sends all three their message, lets eight seconds pass and adds the answers up; UNSPECIFIED: not
-  // all have come.
+  // Sends all three their message, lets eight seconds pass and adds the answers up; UNSPECIFIED:
+  // not all have come.
   JobResult Ask(const PerParty<Job>& jobs) {
     struct Call {
       PerParty<JobResult> results;
