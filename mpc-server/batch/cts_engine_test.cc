@@ -118,7 +118,7 @@ TEST_P(CtsLoginTest, AReplyNeedsAGrantAndItsText) {
   EXPECT_VERDICT(RunWithText(Reply(login.id, realm_.alice, 100), reply), Verdict::kRefused);
 }
 
-// Each server's answer alone, and two together, are random: the same job asked twice.
+// Its HMAC is in the message already; a second one under another text would be a forgery.
 TEST_P(CtsLoginTest, ASealHasNoTagToAskFor) {
   const JobResult login = realm_.three.Run(realm_.Login(realm_.alice));
   ASSERT_VERDICT_OK(login);
