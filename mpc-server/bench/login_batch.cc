@@ -18,20 +18,6 @@ Cost CostOfMacs(const LoginSizes& sizes, Adder adder, size_t n, size_t bytes, bo
 }
 Cost CostOfOpening(size_t blocks) { return {1, blocks * sizeof(Block), blocks * sizeof(Block)}; }
 Cost CostOfZeroChecks(size_t n) { return {2, n * 2 * sizeof(Block), n * sizeof(Block)}; }
-// The pre-authentication's last block is cut: Cn-1 goes through a second AES.
-Cost CostOfDecryption(const LoginSizes& sizes, Sbox sbox, size_t n) {
-  static_assert(kPreauthBytes % sizeof(Block) != 0);
-  return CostOfAes(sizes.bits, n * (CtsBlocks(kPreauthBytes) - 1), sbox, AesDirection::kDecrypt) +
-         CostOfAes(sizes.bits, n, sbox, AesDirection::kDecrypt);
-}
-Cost CostOfChain(const LoginSizes& sizes, Sbox sbox, size_t n) {
-  Cost cost;
-  for (size_t b = 0; b < CtsBlocks(sizes.text_bytes); ++b) {
-    cost = cost + CostOfAes(sizes.bits, n, sbox);
-  }
-  return cost;
-}
-
 constexpr size_t kIvBytes = 16;
 
 // RFC 3962's HMAC is of the text, RFC 8009's of IV and ciphertext.
@@ -55,7 +41,8 @@ DeclaredSends DeclaredOfLogins(const BenchSetup& setup, size_t n) {
   const LoginSetup& login = *setup.login;
   const LoginSizes sizes(setup);
   const bool of_text = MacOfText(sizes);
-  const Cost decrypt = CostOfDecryption(sizes, setup.sbox, n);
+  const Cost decrypt = CostOfCtsDecrypt(
+      sizes.bits, std::vector<size_t>(n, kPreauthBytes), setup.sbox);
   const Cost open = CostOfOpening(n * CtsBlocks(kPreauthBytes));
   const Cost checked = CostOfPreauthMacs(sizes, login.adder, n) + CostOfZeroChecks(n);
   const Cost preauth = of_text ? decrypt + checked + open : Together(checked, decrypt + open);
@@ -64,7 +51,8 @@ DeclaredSends DeclaredOfLogins(const BenchSetup& setup, size_t n) {
     arrival = Together(arrival, CostOfMacs(sizes, login.adder, n, login.request_bytes, false));
   }
   const Cost input = {1, n * CtsBlocks(login.reply_bytes) * sizeof(Block), 0};
-  const Cost chain = CostOfChain(sizes, setup.sbox, n);
+  const Cost chain = CostOfCtsEncrypt(
+      sizes.bits, std::vector<size_t>(n, sizes.text_bytes), setup.sbox);
   const Cost macs = CostOfReplyMacs(sizes, login.adder, n);
   const Cost reply = of_text ? Together(chain, macs)
                              : chain + CostOfOpening(n * CtsBlocks(sizes.text_bytes)) + macs;

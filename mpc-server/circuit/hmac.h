@@ -12,9 +12,8 @@
 // that compress the same kind of block at the same time do it side by side; each goes on to its
 // outer hash when its own message ends.
 //
-// A batch has at most 65,536 rounds (the frame header counts them), parts of a batch together. So
-// CostOfHmac(..).rounds of the longest message decides which adder is possible, and which length is
-// not: with 487 rounds for a block of SHA-1 that is about 8 KB, with ripple carries 1.8 KB.
+// A message's compressions are a chain of rounds for the whole batch: who takes messages from outside
+// bounds their length (limits::kMaxCtsMessageBytes), and chooses the adder by load.
 #ifndef MPC_SERVER_CIRCUIT_HMAC_H_
 #define MPC_SERVER_CIRCUIT_HMAC_H_
 

@@ -20,7 +20,8 @@ Handle H(uint8_t i) {
   handle[0] = i;
   return handle;
 }
-constexpr uint8_t kAlice = 1, kAlice2 = 2, kBob = 3, kTgt = 4, kKadmin = 5, kOpenUser = 6;
+constexpr uint8_t kAlice = 1, kAlice2 = 2, kBob = 3, kTgt = 4, kKadmin = 5, kOpenUser = 6,
+                  kCarol = 7;
 
 class Keys {
  public:
@@ -31,6 +32,7 @@ class Keys {
     Add(kTgt, "krbtgt/R@R", KeyClass::kTgs, Gate::kNone);
     Add(kKadmin, "kadmin/admin@R", KeyClass::kService, Gate::kNone);
     Add(kOpenUser, "guest@R", KeyClass::kUser, Gate::kNone);
+    Add(kCarol, "carol@R", KeyClass::kUser, Gate::kTimestamp, kEnctypeAes256Sha1);
   }
   Judgement Check(const Job& job) const {
     Judgement shape = CheckShape(job);
@@ -42,12 +44,13 @@ class Keys {
   }
 
  private:
-  void Add(uint8_t i, const char* principal, KeyClass key_class, Gate gate) {
+  void Add(uint8_t i, const char* principal, KeyClass key_class, Gate gate,
+           int32_t enctype = kEnctypeAes256Gcm) {
     KeyInfo info;
     info.handle = H(i);
     info.principal = principal;
     info.principal_id = PrincipalIdOf(principal);
-    info.enctype = kEnctypeAes256Gcm;
+    info.enctype = enctype;
     info.key_class = key_class;
     info.gate = gate;
     keys_[H(i)] = info;
@@ -219,6 +222,25 @@ TEST(Validate, Sizes) {
   job = Make(Operation::kVerifyChecksum);
   job.verify_macs = {{H(kTgt), 17, "d", "short"}};
   ExpectVerdict(job, Verdict::kBadTag, "checksum of 5");
+}
+
+// Their blocks are computed one after the other, before anything of the job is verified.
+TEST(Validate, LongMessagesUnderStandardEnctypes) {
+  Job job = Make(Operation::kLogin);
+  job.client = H(kCarol);
+  job.opens = {{H(kCarol), 1, std::string(16 + 28 + 12, 'c')}};
+  job.make_macs = {{H(kCarol), 56, std::string(limits::kMaxCtsRequestBytes, 'q')}};
+  ExpectVerdict(job, Verdict::kOk, "");
+  job.make_macs[0].data.push_back('q');
+  ExpectVerdict(job, Verdict::kMalformed, "4097 bytes under a key of aes256-cts-hmac-sha1-96");
+  job.make_macs[0].data.resize(10);
+  job.seals = {{H(kCarol), 3, limits::kMaxCtsMessageBytes + 1}};
+  job.seals[0].plaintext_share.resize(limits::kMaxCtsMessageBytes + 1);
+  ExpectVerdict(job, Verdict::kMalformed, "key usage 3: at most 16384");
+  // The gcm enctypes have no such chain.
+  job = Login();
+  job.make_macs = {{H(kAlice), 56, std::string(limits::kMaxCtsRequestBytes + 1, 'q')}};
+  ExpectVerdict(job, Verdict::kOk, "");
 }
 
 TEST(Validate, ClientAndGrant) {

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/defence/defence.h"
 #include "mpc-server/limits.h"
@@ -227,7 +228,9 @@ absl::Status KeyStream::HandleHello(const v1::KdcMessage& message) {
   return absl::OkStatus();
 }
 
+// Whatever becomes of the jobs, no share of a plaintext stays in the message.
 absl::Status KeyStream::HandleJobs(v1::KdcMessage& message) {
+  const absl::Cleanup wipe = [&message] { WipeShares(message); };
   if (message.has_hello()) return absl::InvalidArgumentError("a second hello on one stream");
   const size_t count = static_cast<size_t>(message.jobs_size()) + message.tags_size();
   if (count > limits::kMaxJobsPerMessage) {

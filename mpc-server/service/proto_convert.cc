@@ -2,7 +2,6 @@
 #include "mpc-server/service/proto_convert.h"
 
 #include <grpcpp/support/status.h>
-#include <sodium.h>
 
 #include <algorithm>
 #include <string>
@@ -31,13 +30,6 @@ absl::Status ReadKeyOf(const ProtoPart& in, absl::string_view what, Part* out) {
   return absl::OkStatus();
 }
 
-// Into locked memory; nothing is left in the message.
-void TakeShare(std::string& in, SecretBytes* out) {
-  out->assign(in.begin(), in.end());
-  sodium_memzero(in.data(), in.size());
-  in.clear();
-}
-
 absl::Status ReadParts(v1::Job& in, Job* out) {
   absl::Status status;
   for (v1::Open& part : *in.mutable_opens()) {
@@ -47,7 +39,8 @@ absl::Status ReadParts(v1::Job& in, Job* out) {
   for (v1::Seal& part : *in.mutable_seals()) {
     status.Update(ReadKeyOf(part, "a seal", &out->seals.emplace_back()));
     out->seals.back().max_plaintext = part.max_plaintext();
-    TakeShare(*part.mutable_plaintext_share(), &out->seals.back().plaintext_share);
+    out->seals.back().plaintext_share.assign(part.plaintext_share().begin(),
+                                             part.plaintext_share().end());
   }
   for (v1::MakeMac& part : *in.mutable_make_macs()) {
     status.Update(ReadKeyOf(part, "a make_mac", &out->make_macs.emplace_back()));
