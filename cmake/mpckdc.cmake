@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-include(GoogleTest)
-
 # mpckdc_test(NAME SRCS a_test.cc ... DEPS lib ...): one GoogleTest program, one ctest entry.
 function(mpckdc_test NAME)
   if(NOT MPCKDC_TESTS)
@@ -11,11 +9,4 @@ function(mpckdc_test NAME)
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${NAME} COMMAND ${NAME})
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 300)
-endfunction()
-
-# Adds a subfolder that has a CMakeLists.txt.
-function(mpckdc_folder DIR)
-  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${DIR}/CMakeLists.txt)
-    add_subdirectory(${DIR})
-  endif()
 endfunction()

@@ -96,12 +96,12 @@ TABLE = '| promise | tests |\n|---|---|\n| it holds | {} |\n'
     '`integration-tests/realm/no_such_file_test.py::test_it`',
     '`integration-tests/realm/proof_test.py::test_that_nobody_wrote`',
     '`integration-tests/realm/proof_test.py::test_no_machine_holds_a_key[nowhere]`',
-    '`mpc-server/secret/secret_test.cc::SecretTest.ThatNobodyWrote`',
-    '`mpc-server/secret/secret_test.cc::SecretTest`',
+    '`mpc-server/base/secret_test.cc::SecretTest.ThatNobodyWrote`',
+    '`mpc-server/base/secret_test.cc::SecretTest`',
     '`kdc-plugin/tests/kdb_module_test.py::test_that_nobody_wrote`',
     '`krb5-patches/testprovider/t_remote_keys.py::a step that nobody wrote`',
     '`integration-tests/realm/proof_test.py::test_no_machine_holds_a_key`<br>'
-    '`mpc-server/secret/secret_test.cc::SecretTest.ThatNobodyWrote`',
+    '`mpc-server/base/secret_test.cc::SecretTest.ThatNobodyWrote`',
 ])
 def test_a_wrong_name_is_seen(cell):
     assert len(complaints(TABLE.format(cell))) == 1
@@ -109,7 +109,7 @@ def test_a_wrong_name_is_seen(cell):
 
 @pytest.mark.parametrize('cell', [
     '`integration-tests/realm/proof_test.py::test_no_machine_holds_a_key`',
-    '`mpc-server/secret/secret_test.cc::SecretTest.DisableCoreDumps`',
+    '`mpc-server/base/secret_test.cc::SecretTest.DisableCoreDumps`',
     '`mpc-server/store/share_store_test.cc::ShareStoreTest.NonceMarkOnlyRises`',
     '`kdc-plugin/tests/kdb_module_test.py::test_rename`',
     '`krb5-patches/testprovider/t_remote_keys.py::TGTs without header`',

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
 
 namespace mpckdc {
 namespace {

@@ -19,7 +19,7 @@ class Mapping:
     flags: frozenset = frozenset()
 
     def is_arena(self):
-        """mpc-server/secret/arena.cc is the only code that asks for wiping on fork."""
+        """mpc-server/base/arena.cc is the only code that asks for wiping on fork."""
         return WIPED_ON_FORK in self.flags
 
     def is_guard(self):

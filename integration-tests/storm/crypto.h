@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "integration-tests/storm/der.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
 
 namespace mpckdc::storm {
 

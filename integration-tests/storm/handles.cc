@@ -9,8 +9,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "mpc-server/enctype/enctype.h"
-#include "mpc-server/enroll/string_to_key.h"
+#include "mpc-server/key/enctype.h"
+#include "mpc-server/key/string_to_key.h"
 
 namespace mpckdc::storm {
 namespace {

@@ -10,7 +10,7 @@
 #include "integration-tests/storm/login.h"
 #include "integration-tests/storm/messages.h"
 #include "integration-tests/storm/worker.h"
-#include "mpc-server/enctype/enctype.h"
+#include "mpc-server/key/enctype.h"
 
 namespace mpckdc::storm {
 namespace {

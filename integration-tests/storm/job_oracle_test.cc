@@ -13,9 +13,9 @@
 #include "gtest/gtest.h"
 #include "integration-tests/storm/crypto.h"
 #include "integration-tests/storm/messages.h"
-#include "mpc-server/circuit/gcm_plain.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/store/key_record.h"
+#include "mpc-server/testing/gcm_plain.h"
 
 namespace mpckdc::storm {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "integration-tests/storm/cpu_meter.h"
 #include "integration-tests/storm/limits.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
 
 namespace mpckdc::storm {
 

@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "integration-tests/storm/crypto.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
 
 namespace mpckdc::storm {
 

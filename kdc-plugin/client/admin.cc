@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "kdc-plugin/client/text.h"
-#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/enroll/admin_client.h"
-#include "mpc-server/enroll/package_signer.h"
 #include "mpc-server/enroll/transaction.h"
+#include "mpc-server/key/enctype.h"
+#include "mpc-server/package/package_signer.h"
 
 namespace mpckdc::client {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "mpc-server/enctype/enctype.h"
+#include "mpc-server/key/enctype.h"
 
 namespace mpckdc::client {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kdc-plugin/client/mpc_client.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
 #include "proto/kdc_key.pb.h"
 
 namespace mpckdc::client {

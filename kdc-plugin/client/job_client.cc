@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "mpc-server/enroll/package.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
+#include "mpc-server/package/package.h"
 
 namespace mpckdc::client {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kdc-plugin/client/server_stream.h"
-#include "mpc-server/enctype/enctype.h"
+#include "mpc-server/key/enctype.h"
 #include "proto/wipe_shares.h"
 
 namespace mpckdc::client {

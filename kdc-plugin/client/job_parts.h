@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "kdc-plugin/client/mpc_client.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
 #include "proto/kdc_key.pb.h"
 
 namespace mpckdc::client {

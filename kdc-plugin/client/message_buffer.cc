@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
 
 namespace mpckdc::client {
 

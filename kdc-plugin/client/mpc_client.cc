@@ -14,7 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "kdc-plugin/client/job_client.h"
 #include "kdc-plugin/client/text.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
 
 struct mpc_client {
   std::unique_ptr<mpckdc::client::JobClient> jobs;

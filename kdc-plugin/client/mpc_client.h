@@ -235,7 +235,7 @@ typedef struct mpc_new_key {
     mpc_bytes key; /* size 0: the servers draw the key jointly */
 } mpc_new_key;
 
-/* Whether the servers hold keys of an encryption type (mpc-server/enctype/enctype.h). */
+/* Whether the servers hold keys of an encryption type (mpc-server/key/enctype.h). */
 int mpc_admin_holds_enctype(int32_t enctype) MPC_NOEXCEPT;
 
 /*

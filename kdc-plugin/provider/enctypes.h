@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The encryption types of keys that the MPC servers hold, as far as the KDC needs to know them
- * (mpc-server/enctype/enctype.h), and the messages of 17 to 20:
+ * (mpc-server/key/enctype.h), and the messages of 17 to 20:
  *
  *   AES-CBC-CTS of (confounder (16) | plain) | HMAC (12, 12, 16, 24)
  *

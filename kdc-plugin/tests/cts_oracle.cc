@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "mpc-server/enctype/enctype.h"
+#include "mpc-server/key/enctype.h"
 
 namespace mpckdc::test {
 namespace {

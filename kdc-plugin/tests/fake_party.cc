@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "mpc-server/enctype/enctype.h"
-#include "mpc-server/enroll/certificate.h"
-#include "mpc-server/enroll/fake_admin_service.h"
+#include "mpc-server/key/enctype.h"
+#include "mpc-server/package/certificate.h"
+#include "mpc-server/testing/fake_admin_service.h"
 
 namespace mpckdc::test {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "kdc-plugin/tests/fake_party.h"
-#include "mpc-server/enctype/enctype.h"
-#include "mpc-server/enroll/package.h"
-#include "mpc-server/enroll/test_identity.h"
+#include "mpc-server/key/enctype.h"
+#include "mpc-server/package/package.h"
+#include "mpc-server/testing/identity.h"
 
 namespace mpckdc::test {
 

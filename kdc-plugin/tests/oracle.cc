@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kdc-plugin/tests/cts_oracle.h"
-#include "mpc-server/enctype/enctype.h"
-#include "mpc-server/enroll/usage_keys.h"
+#include "mpc-server/key/enctype.h"
+#include "mpc-server/key/usage_keys.h"
 
 namespace mpckdc::test {
 namespace {

@@ -16,10 +16,10 @@
 #include "mpc-server/admin/interrupt.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/admin/replace_keys.h"
-#include "mpc-server/enroll/package.h"
-#include "mpc-server/enroll/string_to_key.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/enroll/transaction.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/key/string_to_key.h"
+#include "mpc-server/package/package.h"
 
 namespace mpckdc::admin {
 namespace {

@@ -9,7 +9,7 @@
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/session.h"
 #include "mpc-server/enroll/keytab.h"
-#include "mpc-server/enroll/package_signer.h"
+#include "mpc-server/package/package_signer.h"
 
 namespace mpckdc::admin {
 

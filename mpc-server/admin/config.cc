@@ -10,8 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/shell_words.h"
-#include "mpc-server/config/table_reader.h"
-#include "mpc-server/enroll/certificate.h"
+#include "mpc-server/base/table_reader.h"
+#include "mpc-server/package/certificate.h"
 
 namespace mpckdc::admin {
 namespace {

@@ -14,9 +14,9 @@
 #include "mpc-server/admin/key_listing.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/admin/survey.h"
-#include "mpc-server/enroll/certificate.h"
-#include "mpc-server/enroll/string_to_key.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/key/string_to_key.h"
+#include "mpc-server/package/certificate.h"
 
 // doctor: every check says what was found and, when it is not good, what to do next. It goes on
 // after a check that fails, as far as the later ones make sense.

@@ -12,7 +12,7 @@
 #include "mpc-server/admin/names.h"
 #include "mpc-server/admin/replace_keys.h"
 #include "mpc-server/enroll/keytab.h"
-#include "mpc-server/enroll/string_to_key.h"
+#include "mpc-server/key/string_to_key.h"
 
 // enroll and randkey: where a principal's new keys come from.
 

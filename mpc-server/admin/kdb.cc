@@ -12,7 +12,7 @@
 #include "mpc-server/admin/names.h"
 #include "mpc-server/admin/process.h"
 #include "mpc-server/admin/shell_words.h"
-#include "mpc-server/enroll/package.h"
+#include "mpc-server/package/package.h"
 
 namespace mpckdc::admin {
 namespace {

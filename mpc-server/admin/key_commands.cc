@@ -12,8 +12,8 @@
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/key_listing.h"
 #include "mpc-server/admin/names.h"
-#include "mpc-server/enroll/package.h"
-#include "mpc-server/enroll/string_to_key.h"
+#include "mpc-server/key/string_to_key.h"
+#include "mpc-server/package/package.h"
 
 // list, verify, policy, delete: commands about keys that are there.
 

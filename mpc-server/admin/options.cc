@@ -7,8 +7,8 @@
 #include "absl/strings/str_split.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/names.h"
-#include "mpc-server/enroll/string_to_key.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/key/string_to_key.h"
 
 namespace mpckdc::admin {
 namespace {

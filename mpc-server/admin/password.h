@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
 
 namespace mpckdc::admin {
 

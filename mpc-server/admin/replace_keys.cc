@@ -7,9 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/admin/names.h"
-#include "mpc-server/enctype/enctype.h"
-#include "mpc-server/enroll/string_to_key.h"
 #include "mpc-server/enroll/transaction.h"
+#include "mpc-server/key/enctype.h"
+#include "mpc-server/key/string_to_key.h"
 
 namespace mpckdc::admin {
 namespace {

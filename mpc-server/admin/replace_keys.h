@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "mpc-server/admin/kdb.h"
 #include "mpc-server/admin/session.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/enroll/keytab.h"
-#include "mpc-server/enroll/package_signer.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/package/package_signer.h"
 
 namespace mpckdc::admin {
 

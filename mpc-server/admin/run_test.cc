@@ -17,10 +17,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "mpc-server/enroll/fake_admin_service.h"
-#include "mpc-server/enroll/string_to_key.h"
-#include "mpc-server/enroll/test_identity.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/key/string_to_key.h"
+#include "mpc-server/testing/fake_admin_service.h"
+#include "mpc-server/testing/identity.h"
 
 // Whole command lines against three fake servers (real gRPC) and a KDC's database in memory.
 

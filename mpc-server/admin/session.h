@@ -17,8 +17,8 @@
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/kdb.h"
 #include "mpc-server/admin/options.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/enroll/admin_client.h"
-#include "mpc-server/secret/secret.h"
 
 namespace mpckdc::admin {
 

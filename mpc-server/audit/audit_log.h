@@ -24,8 +24,8 @@
 #include "mpc-server/audit/files.h"
 #include "mpc-server/audit/line.h"
 #include "mpc-server/audit/sync.h"
-#include "mpc-server/clock/clock.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/clock.h"
+#include "mpc-server/base/limits.h"
 
 namespace mpckdc {
 

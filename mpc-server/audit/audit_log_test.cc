@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mpc-server/audit/test_log.h"
+#include "mpc-server/testing/audit_log.h"
 
 namespace mpckdc {
 namespace {

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "mpc-server/audit/line_reader.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
 
 namespace mpckdc::audit {
 namespace {

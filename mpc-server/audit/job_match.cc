@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
 
 namespace mpckdc::audit {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "mpc-server/hash/sha256.h"
+#include "mpc-server/base/sha256.h"
 
 namespace mpckdc::audit {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
 
 namespace mpckdc::audit {
 namespace {

@@ -18,7 +18,7 @@
 #include "mpc-server/audit/chain.h"
 #include "mpc-server/audit/files.h"
 #include "mpc-server/audit/job_match.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
 
 namespace mpckdc::audit {
 

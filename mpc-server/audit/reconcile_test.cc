@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mpc-server/audit/test_log.h"
+#include "mpc-server/testing/audit_log.h"
 
 namespace mpckdc::audit {
 namespace {

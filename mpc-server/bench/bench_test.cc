@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/bench/login_workload.h"
 #include "mpc-server/bench/measure.h"
 #include "mpc-server/bench/messages.h"
@@ -14,9 +15,8 @@
 #include "mpc-server/bench/party_command.h"
 #include "mpc-server/bench/print.h"
 #include "mpc-server/bench/workload.h"
-#include "mpc-server/circuit/three_parties.h"
-#include "mpc-server/limits.h"
-#include "mpc-server/transport/memory_channel.h"
+#include "mpc-server/testing/memory_channel.h"
+#include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc::bench {
 namespace {

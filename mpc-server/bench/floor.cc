@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "mpc-server/clock/clock.h"
+#include "mpc-server/base/clock.h"
 
 namespace mpckdc::bench {
 

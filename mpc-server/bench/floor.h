@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "mpc-server/bench/setup.h"
-#include "mpc-server/transport/peer_channel.h"
+#include "mpc-server/wire/peer_channel.h"
 
 namespace mpckdc::bench {
 

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "mpc-server/bench/workload.h"
-#include "mpc-server/circuit/hash_plain.h"
+#include "mpc-server/key/hash_plain.h"
 
 namespace mpckdc::bench {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/bench/setup.h"
 #include "mpc-server/circuit/hmac.h"
-#include "mpc-server/protocol/replicated_share.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc::bench {
 

@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "mpc-server/base/random_source.h"
 #include "mpc-server/circuit/aes_kernels.h"
 #include "mpc-server/circuit/lane_groups.h"
 #include "mpc-server/circuit/round_key_slices.h"
-#include "mpc-server/clock/random_source.h"
 
 namespace mpckdc {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <thread>
 
-#include "mpc-server/transport/memory_channel.h"
-#include "mpc-server/transport/plain_link.h"
-#include "mpc-server/transport/test_certificates.h"
+#include "mpc-server/testing/certificates.h"
+#include "mpc-server/testing/memory_channel.h"
+#include "mpc-server/testing/plain_link.h"
 
 namespace mpckdc::bench {
 namespace {

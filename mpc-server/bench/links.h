@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "mpc-server/bench/setup.h"
-#include "mpc-server/transport/peer_channel.h"
-#include "mpc-server/transport/ring.h"
-#include "mpc-server/transport/tls_channel.h"
+#include "mpc-server/wire/peer_channel.h"
+#include "mpc-server/wire/ring.h"
+#include "mpc-server/wire/tls_channel.h"
 
 namespace mpckdc::bench {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/bench/workload.h"
-#include "mpc-server/protocol/reveal.h"
+#include "mpc-server/share/reveal.h"
 
 namespace mpckdc::bench {
 namespace {

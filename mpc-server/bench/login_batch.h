@@ -19,9 +19,9 @@
 #include "mpc-server/bench/login_workload.h"
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/circuit/hmac.h"
-#include "mpc-server/protocol/circuit_chain.h"
-#include "mpc-server/protocol/input.h"
-#include "mpc-server/protocol/session.h"
+#include "mpc-server/share/circuit_chain.h"
+#include "mpc-server/share/input.h"
+#include "mpc-server/share/session.h"
 
 namespace mpckdc::bench {
 

@@ -11,9 +11,9 @@
 #include <memory>
 
 #include "mpc-server/bench/workload.h"
-#include "mpc-server/circuit/aes_plain.h"
-#include "mpc-server/circuit/three_parties.h"
-#include "mpc-server/circuit/usage_key_oracle.h"
+#include "mpc-server/testing/aes_plain.h"
+#include "mpc-server/testing/three_parties.h"
+#include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc::bench {
 namespace {

@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/bench/setup.h"
 #include "mpc-server/circuit/aes_circuit.h"
 #include "mpc-server/circuit/cbc_cts.h"
-#include "mpc-server/enctype/enctype.h"
-#include "mpc-server/protocol/replicated_share.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/key/enctype.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc::bench {
 

@@ -9,8 +9,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/isa.h"
 #include "mpc-server/bench/commit.h"  // written by commit.cmake at each build
-#include "mpc-server/randomness/isa.h"
 
 namespace mpckdc::bench {
 namespace {

@@ -21,7 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "mpc-server/bench/report.h"
 #include "mpc-server/bench/usage.h"
-#include "mpc-server/protocol/replicated_share.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc::bench {
 

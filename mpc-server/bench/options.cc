@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/bench/machine.h"
-#include "mpc-server/bitslice/slices.h"
-#include "mpc-server/enctype/enctype.h"
-#include "mpc-server/limits.h"
-#include "mpc-server/transport/socket.h"
+#include "mpc-server/circuit/bitslice/slices.h"
+#include "mpc-server/key/enctype.h"
+#include "mpc-server/wire/socket.h"
 
 namespace mpckdc::bench {
 namespace {

@@ -13,7 +13,7 @@
 #include "mpc-server/bench/links.h"
 #include "mpc-server/bench/report.h"
 #include "mpc-server/bench/setup.h"
-#include "mpc-server/protocol/replicated_share.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc::bench {
 

@@ -9,7 +9,7 @@
 #include "mpc-server/bench/messages.h"
 #include "mpc-server/bench/options.h"
 #include "mpc-server/bench/parties.h"
-#include "mpc-server/transport/test_certificates.h"
+#include "mpc-server/testing/certificates.h"
 
 namespace mpckdc::bench {
 namespace {

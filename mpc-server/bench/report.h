@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "mpc-server/protocol/circuit.h"
-#include "mpc-server/transport/ring.h"
+#include "mpc-server/share/circuit.h"
+#include "mpc-server/wire/ring.h"
 
 namespace mpckdc::bench {
 

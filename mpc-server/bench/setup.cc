@@ -5,10 +5,10 @@
 #include <numeric>
 
 #include "mpc-server/bench/login_batch.h"
-#include "mpc-server/bitslice/slices.h"
 #include "mpc-server/circuit/aes_kernels.h"
+#include "mpc-server/circuit/bitslice/slices.h"
 #ifdef MPCKDC_AEAD_LINK
-#include "mpc-server/transport/record_cipher.h"
+#include "mpc-server/wire/record_cipher.h"
 #endif
 
 namespace mpckdc::bench {

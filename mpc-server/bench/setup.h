@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "mpc-server/base/isa.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/circuit/aes_batch.h"
 #include "mpc-server/circuit/hmac.h"
-#include "mpc-server/limits.h"
-#include "mpc-server/randomness/isa.h"
-#include "mpc-server/randomness/zero_shares.h"
+#include "mpc-server/share/zero_shares.h"
 
 namespace mpckdc::bench {
 

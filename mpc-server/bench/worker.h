@@ -20,7 +20,7 @@
 #include "mpc-server/bench/report.h"
 #include "mpc-server/bench/setup.h"
 #include "mpc-server/circuit/aes_batch.h"
-#include "mpc-server/protocol/rings.h"
+#include "mpc-server/share/rings.h"
 
 namespace mpckdc::bench {
 

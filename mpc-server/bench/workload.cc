@@ -10,8 +10,8 @@
 #include <cstring>
 #include <memory>
 
-#include "mpc-server/circuit/aes_plain.h"
-#include "mpc-server/circuit/three_parties.h"
+#include "mpc-server/testing/aes_plain.h"
+#include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc::bench {
 namespace {

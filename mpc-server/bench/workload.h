@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "mpc-server/bench/hmac_workload.h"
 #include "mpc-server/bench/setup.h"
-#include "mpc-server/protocol/replicated_share.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc::bench {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "mpc-server/bitslice/slices.h"
+#include "mpc-server/circuit/bitslice/slices.h"
 
 namespace mpckdc {
 namespace {

@@ -18,8 +18,8 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "mpc-server/circuit/aes_circuit.h"
-#include "mpc-server/protocol/circuit.h"
-#include "mpc-server/protocol/rings.h"
+#include "mpc-server/share/circuit.h"
+#include "mpc-server/share/rings.h"
 
 namespace mpckdc {
 

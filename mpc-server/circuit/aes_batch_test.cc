@@ -5,9 +5,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mpc-server/circuit/aes_plain.h"
-#include "mpc-server/circuit/three_parties.h"
-#include "mpc-server/protocol/reveal.h"
+#include "mpc-server/share/reveal.h"
+#include "mpc-server/testing/aes_plain.h"
+#include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc {
 namespace {

@@ -20,10 +20,10 @@
 #include <memory>
 
 #include "absl/types/span.h"
+#include "mpc-server/base/isa.h"
 #include "mpc-server/circuit/sbox_variant.h"
-#include "mpc-server/protocol/circuit.h"
-#include "mpc-server/protocol/replicated_share.h"
-#include "mpc-server/randomness/isa.h"
+#include "mpc-server/share/circuit.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
 

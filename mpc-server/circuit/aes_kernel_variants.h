@@ -6,8 +6,8 @@
 
 #include <vector>
 
+#include "mpc-server/base/isa.h"
 #include "mpc-server/circuit/aes_kernels.h"
-#include "mpc-server/randomness/isa.h"
 
 namespace mpckdc {
 

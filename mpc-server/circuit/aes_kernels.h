@@ -11,8 +11,8 @@
 
 namespace mpckdc {
 
-struct ZeroSource;  // randomness/ctr_stream.h
-enum class Isa;  // randomness/isa.h: not included, see the note on leaks in bitslice/CMakeLists.txt
+struct ZeroSource;  // share/ctr_stream.h
+enum class Isa;  // base/isa.h: not included, see the note on leaks in bitslice/CMakeLists.txt
 
 // What the last stage of an S-box layer (product or scale) applies before sending.
 enum class AesLinear {

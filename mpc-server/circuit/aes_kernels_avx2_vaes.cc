@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/bitslice/word_avx2.h"
 #include "mpc-server/circuit/aes_kernels_isa.h"
 #include "mpc-server/circuit/aes_template.h"
-#include "mpc-server/randomness/vaes256.h"
+#include "mpc-server/circuit/bitslice/word_avx2.h"
+#include "mpc-server/share/vaes256.h"
 
 namespace mpckdc {
 constexpr AesKernels kAesKernelsAvx2Vaes =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/bitslice/word_avx512.h"
 #include "mpc-server/circuit/aes_kernels_isa.h"
 #include "mpc-server/circuit/aes_template.h"
-#include "mpc-server/randomness/vaes512.h"
+#include "mpc-server/circuit/bitslice/word_avx512.h"
+#include "mpc-server/share/vaes512.h"
 
 namespace mpckdc {
 constexpr AesKernels kAesKernelsAvx512 =

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "mpc-server/bitslice/slices.h"
+#include "mpc-server/base/random_source.h"
 #include "mpc-server/circuit/aes_kernel_variants.h"
-#include "mpc-server/clock/random_source.h"
-#include "mpc-server/randomness/ctr_stream.h"
+#include "mpc-server/circuit/bitslice/slices.h"
+#include "mpc-server/share/ctr_stream.h"
 
 namespace mpckdc {
 namespace {

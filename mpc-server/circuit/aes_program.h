@@ -7,10 +7,10 @@
 
 #include <vector>
 
-#include "mpc-server/bitslice/slices.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/aes_template.h"
+#include "mpc-server/circuit/bitslice/slices.h"
 #include "mpc-server/circuit/key_words.h"
-#include "mpc-server/secret/secret.h"
 
 namespace mpckdc {
 

@@ -14,7 +14,7 @@
 // A message holds its zero share on entry, or `source` says how to make it while the stage runs: a
 // whole group's only.
 //
-// Memory: rows of 64 bytes (bitslice/slices.h). A buffer of a value has C planes of rows. Every
+// Memory: rows of 64 bytes (circuit/bitslice/slices.h). A buffer of a value has C planes of rows. Every
 // function works on the first `width` bytes of each row, rounded up to whole words.
 #ifndef MPC_SERVER_CIRCUIT_AES_TEMPLATE_H_
 #define MPC_SERVER_CIRCUIT_AES_TEMPLATE_H_
@@ -25,7 +25,7 @@
 
 #include "mpc-server/circuit/aes_kernels.h"
 #include "mpc-server/circuit/sbox.h"
-#include "mpc-server/randomness/ctr_stream.h"
+#include "mpc-server/share/ctr_stream.h"
 
 namespace mpckdc {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/bitslice/word_avx2.h"
 #include "mpc-server/circuit/bit_kernels_isa.h"
 #include "mpc-server/circuit/bit_template.h"
+#include "mpc-server/circuit/bitslice/word_avx2.h"
 
 namespace mpckdc {
 constexpr BitKernels kBitKernelsAvx2 = BitRunner<WordAvx2, 2, 64>::Kernels();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/bitslice/word_portable.h"
 #include "mpc-server/circuit/bit_kernels_isa.h"
 #include "mpc-server/circuit/bit_template.h"
+#include "mpc-server/circuit/bitslice/word_portable.h"
 
 namespace mpckdc {
 constexpr BitKernels kBitKernelsFew = BitRunner<WordPortable, 2, 8>::Kernels();

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mpc-server/bitslice/transpose.h"
 #include "mpc-server/circuit/bit_kernels_isa.h"
+#include "mpc-server/circuit/bitslice/transpose.h"
 #include "mpc-server/circuit/lane_groups.h"
 
 namespace mpckdc {

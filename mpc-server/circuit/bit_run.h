@@ -14,11 +14,11 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "mpc-server/bitslice/slices.h"
+#include "mpc-server/base/isa.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/bit_recorder.h"
-#include "mpc-server/protocol/circuit.h"
-#include "mpc-server/randomness/isa.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/circuit/bitslice/slices.h"
+#include "mpc-server/share/circuit.h"
 
 namespace mpckdc {
 

@@ -22,10 +22,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/aes_circuit.h"
-#include "mpc-server/protocol/circuit.h"
-#include "mpc-server/protocol/replicated_share.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/share/circuit.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
 

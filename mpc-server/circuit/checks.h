@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "mpc-server/protocol/circuit.h"
-#include "mpc-server/protocol/reveal.h"
-#include "mpc-server/randomness/isa.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/isa.h"
+#include "mpc-server/base/secret.h"
+#include "mpc-server/share/circuit.h"
+#include "mpc-server/share/reveal.h"
 
 namespace mpckdc {
 

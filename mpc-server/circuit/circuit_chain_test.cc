@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// protocol/circuit_chain.h, with three parties.
-#include "mpc-server/protocol/circuit_chain.h"
+// share/circuit_chain.h, with three parties.
+#include "mpc-server/share/circuit_chain.h"
 
 #include "gtest/gtest.h"
-#include "mpc-server/circuit/three_parties.h"
-#include "mpc-server/protocol/input.h"
-#include "mpc-server/protocol/reveal.h"
+#include "mpc-server/share/input.h"
+#include "mpc-server/share/reveal.h"
+#include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc {
 namespace {

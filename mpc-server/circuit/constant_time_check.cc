@@ -5,15 +5,15 @@
 #include <cstdio>
 #include <string>
 
+#include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/cbc_cts.h"
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/circuit/ghash.h"
 #include "mpc-server/circuit/hmac.h"
-#include "mpc-server/circuit/three_parties.h"
 #include "mpc-server/circuit/usage_key.h"
-#include "mpc-server/protocol/input.h"
-#include "mpc-server/protocol/reveal.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/share/input.h"
+#include "mpc-server/share/reveal.h"
+#include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc {
 namespace {

@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/aes_circuit.h"
 #include "mpc-server/circuit/key_derivation.h"
 #include "mpc-server/circuit/key_schedule.h"
-#include "mpc-server/secret/secret.h"
 
 namespace mpckdc {
 

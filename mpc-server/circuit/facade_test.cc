@@ -4,14 +4,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mpc-server/circuit/aes_plain.h"
 #include "mpc-server/circuit/checks.h"
-#include "mpc-server/circuit/gcm_plain.h"
 #include "mpc-server/circuit/gf128.h"
 #include "mpc-server/circuit/ghash.h"
-#include "mpc-server/circuit/three_parties.h"
 #include "mpc-server/circuit/usage_key.h"
-#include "mpc-server/transport/test_certificates.h"
+#include "mpc-server/testing/aes_plain.h"
+#include "mpc-server/testing/certificates.h"
+#include "mpc-server/testing/gcm_plain.h"
+#include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc {
 namespace {

@@ -4,8 +4,8 @@
 #ifndef MPC_SERVER_CIRCUIT_GF128_H_
 #define MPC_SERVER_CIRCUIT_GF128_H_
 
-#include "mpc-server/protocol/replicated_share.h"
-#include "mpc-server/randomness/isa.h"
+#include "mpc-server/base/isa.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
 

@@ -8,16 +8,23 @@
 #define MPC_SERVER_CIRCUIT_GHASH_H_
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "mpc-server/protocol/circuit.h"
-#include "mpc-server/protocol/replicated_share.h"
-#include "mpc-server/randomness/isa.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/isa.h"
+#include "mpc-server/base/secret.h"
+#include "mpc-server/share/circuit.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
+
+// H^1, H^2, ... of one key, and what keeps them.
+struct SharedPowers {
+  std::shared_ptr<const SecretVector<SharedBlock>> owner;
+  absl::Span<const SharedBlock> powers;
+};
 
 // Number of blocks that GHASH takes for a GCM message: additional data and ciphertext, each padded
 // to whole blocks, and the block of lengths.

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "mpc-server/bitslice/slices.h"
+#include "mpc-server/circuit/bitslice/slices.h"
 #include "mpc-server/circuit/hash_programs.h"
 #include "mpc-server/circuit/hmac.h"
 

@@ -10,7 +10,7 @@
 
 #include "mpc-server/circuit/adder.h"
 #include "mpc-server/circuit/bit_recorder.h"
-#include "mpc-server/hash/hash_kind.h"
+#include "mpc-server/key/hash_kind.h"
 
 namespace mpckdc {
 

@@ -8,11 +8,11 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "mpc-server/bitslice/transpose.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/bit_run.h"
+#include "mpc-server/circuit/bitslice/transpose.h"
 #include "mpc-server/circuit/hash_programs.h"
-#include "mpc-server/protocol/replicated_share.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
 

@@ -20,7 +20,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "mpc-server/hash/hash_kind.h"
+#include "mpc-server/key/hash_kind.h"
 
 namespace mpckdc {
 

@@ -5,9 +5,9 @@
 #include <cassert>
 #include <vector>
 
-#include "mpc-server/circuit/hash_plain.h"
 #include "mpc-server/circuit/hash_run.h"
 #include "mpc-server/circuit/lane_groups.h"
+#include "mpc-server/key/hash_plain.h"
 
 namespace mpckdc {
 namespace {

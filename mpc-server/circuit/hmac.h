@@ -22,11 +22,11 @@
 #include <memory>
 
 #include "absl/types/span.h"
+#include "mpc-server/base/isa.h"
 #include "mpc-server/circuit/adder.h"
-#include "mpc-server/hash/hash_kind.h"
-#include "mpc-server/protocol/circuit.h"
-#include "mpc-server/protocol/replicated_share.h"
-#include "mpc-server/randomness/isa.h"
+#include "mpc-server/key/hash_kind.h"
+#include "mpc-server/share/circuit.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
 

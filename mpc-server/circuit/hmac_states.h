@@ -7,8 +7,8 @@
 
 #include <cstddef>
 
+#include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/hmac.h"
-#include "mpc-server/secret/secret.h"
 
 namespace mpckdc {
 

@@ -11,11 +11,11 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "mpc-server/bitslice/word_portable.h"
 #include "mpc-server/circuit/bit_template.h"
-#include "mpc-server/circuit/hash_plain.h"
+#include "mpc-server/circuit/bitslice/word_portable.h"
 #include "mpc-server/circuit/hash_programs.h"
-#include "mpc-server/circuit/three_parties.h"
+#include "mpc-server/key/hash_plain.h"
+#include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// protocol/input.h, with three parties.
-#include "mpc-server/protocol/input.h"
+// share/input.h, with three parties.
+#include "mpc-server/share/input.h"
 
 #include "gtest/gtest.h"
-#include "mpc-server/circuit/three_parties.h"
+#include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc {
 namespace {

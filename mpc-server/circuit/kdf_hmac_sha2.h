@@ -13,11 +13,11 @@
 #include <array>
 #include <vector>
 
+#include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/hmac.h"
 #include "mpc-server/circuit/hmac_states.h"
 #include "mpc-server/circuit/key_derivation.h"
-#include "mpc-server/enctype/enctype.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/key/enctype.h"
 
 namespace mpckdc {
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "mpc-server/protocol/circuit.h"
-#include "mpc-server/protocol/replicated_share.h"
+#include "mpc-server/share/circuit.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
 

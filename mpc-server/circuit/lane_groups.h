@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bitsliced circuit's walk over its groups of 512 lanes, between rows in memory and messages.
 // Full groups lie in a message as in memory. The last group's rows are cut in the message
-// (bitslice/slices.h) and widened into scratch rows here. Internal to circuit/.
+// (circuit/bitslice/slices.h) and widened into scratch rows here. Internal to circuit/.
 #ifndef MPC_SERVER_CIRCUIT_LANE_GROUPS_H_
 #define MPC_SERVER_CIRCUIT_LANE_GROUPS_H_
 
 #include "absl/types/span.h"
-#include "mpc-server/bitslice/slices.h"
-#include "mpc-server/bitslice/transpose.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/aes_kernels.h"
-#include "mpc-server/protocol/circuit.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/circuit/bitslice/slices.h"
+#include "mpc-server/circuit/bitslice/transpose.h"
+#include "mpc-server/share/circuit.h"
 
 namespace mpckdc {
 

@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "mpc-server/bitslice/transpose.h"
+#include "mpc-server/base/secret.h"
+#include "mpc-server/circuit/bitslice/transpose.h"
 #include "mpc-server/circuit/lane_groups.h"
-#include "mpc-server/secret/secret.h"
 
 namespace mpckdc {
 

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "mpc-server/bitslice/slices.h"
+#include "mpc-server/base/random_source.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/aes_circuit.h"
 #include "mpc-server/circuit/aes_kernels.h"
+#include "mpc-server/circuit/bitslice/slices.h"
 #include "mpc-server/circuit/cbc_cts.h"
 #include "mpc-server/circuit/hmac.h"
 #include "mpc-server/circuit/key_schedule.h"
-#include "mpc-server/clock/random_source.h"
-#include "mpc-server/secret/secret.h"
 
 namespace {
 size_t allocations = 0;

@@ -13,13 +13,13 @@
 #include <memory>
 #include <vector>
 
+#include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/aes_circuit.h"
 #include "mpc-server/circuit/dk.h"
 #include "mpc-server/circuit/hmac_states.h"
 #include "mpc-server/circuit/key_derivation.h"
 #include "mpc-server/circuit/key_schedule.h"
-#include "mpc-server/enctype/enctype.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/key/enctype.h"
 
 namespace mpckdc {
 

@@ -9,9 +9,9 @@
 
 #include "absl/strings/escaping.h"
 #include "gtest/gtest.h"
-#include "mpc-server/circuit/hash_plain.h"
-#include "mpc-server/circuit/three_parties.h"
-#include "mpc-server/circuit/usage_key_oracle.h"
+#include "mpc-server/key/hash_plain.h"
+#include "mpc-server/testing/three_parties.h"
+#include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc {
 namespace {

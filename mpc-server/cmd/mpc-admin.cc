@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "mpc-server/admin/run.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
 
 int main(int argc, char** argv) {
   mpckdc::DisableCoreDumps();

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/enroll/certificate.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/enroll/peer_credentials.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/package/certificate.h"
 
 namespace mpckdc::enroll {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "mpc-server/enroll/package.h"
+#include "mpc-server/package/package.h"
 #include "proto/admin.grpc.pb.h"
 
 namespace mpckdc::enroll {

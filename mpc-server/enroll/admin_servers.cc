@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "mpc-server/enroll/peer_credentials.h"
-#include "mpc-server/limits.h"
 
 namespace mpckdc::enroll {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/enctype/enctype.h"
-#include "mpc-server/enroll/string_to_key.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/key/enctype.h"
+#include "mpc-server/key/string_to_key.h"
 
 namespace mpckdc::enroll {
 namespace {

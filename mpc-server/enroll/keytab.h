@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
 
 // MIT keytab files, format 0x0502 (big-endian). Every length is checked against what is left of the
 // entry and of the file.

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "mpc-server/enroll/string_to_key.h"
-#include "mpc-server/enroll/test_bytes.h"
+#include "mpc-server/key/string_to_key.h"
+#include "mpc-server/testing/bytes.h"
 
 namespace mpckdc::enroll {
 namespace {

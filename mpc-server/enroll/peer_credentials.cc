@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "mpc-server/enroll/admin_client.h"
-#include "mpc-server/enroll/certificate.h"
+#include "mpc-server/package/certificate.h"
 
 namespace mpckdc::enroll {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "mpc-server/enroll/admin_client.h"
-#include "mpc-server/enroll/certificate.h"
-#include "mpc-server/enroll/fake_admin_service.h"
-#include "mpc-server/enroll/test_identity.h"
+#include "mpc-server/package/certificate.h"
+#include "mpc-server/testing/fake_admin_service.h"
+#include "mpc-server/testing/identity.h"
 
 // Whom AdminServers::Dial believes, with real certificates on real connections.
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
 
 namespace mpckdc::enroll {
 KeyTransaction::KeyTransaction(AdminServers* servers, TransactionTimeouts timeouts)

@@ -11,8 +11,8 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpc-server/enroll/admin_client.h"
-#include "mpc-server/enroll/package.h"
 #include "mpc-server/enroll/two_phase.h"
+#include "mpc-server/package/package.h"
 
 namespace mpckdc::enroll {
 

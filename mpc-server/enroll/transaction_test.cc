@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
-#include "mpc-server/enroll/fake_admin_service.h"
-#include "mpc-server/enroll/string_to_key.h"
-#include "mpc-server/enroll/test_identity.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/key/string_to_key.h"
+#include "mpc-server/testing/fake_admin_service.h"
+#include "mpc-server/testing/identity.h"
 
 namespace mpckdc::enroll {
 namespace {

@@ -21,7 +21,7 @@
 
 #include <string>
 
-#include "mpc-server/hash/sha256.h"
+#include "mpc-server/base/sha256.h"
 #include "mpc-server/job/job.h"
 
 namespace mpckdc {

@@ -11,15 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "mpc-server/base/secret.h"
+#include "mpc-server/job/nonce.h"
 #include "mpc-server/job/verdict.h"
-#include "mpc-server/secret/secret.h"
-#include "mpc-server/store/key_record.h"
+#include "mpc-server/key/key_info.h"
 
 namespace mpckdc {
 
 using JobId = uint64_t;
 using SessionId = std::array<uint8_t, 16>;  // of one KDC process, the same at the three servers
-using Nonce = std::array<uint8_t, 12>;
 using Tag = std::array<uint8_t, 16>;
 
 // The closed set. Which parts each may have is job/operation_table.h.

@@ -19,8 +19,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "mpc-server/enctype/enctype.h"
 #include "mpc-server/job/job.h"
+#include "mpc-server/key/enctype.h"
 
 namespace mpckdc {
 

@@ -11,7 +11,7 @@
 
 #include "absl/strings/string_view.h"
 #include "mpc-server/job/job.h"
-#include "mpc-server/store/key_record.h"
+#include "mpc-server/key/key_info.h"
 
 namespace mpckdc {
 

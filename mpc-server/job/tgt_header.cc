@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/defence/defence.h"
 #include "mpc-server/job/message_format.h"
 
 namespace mpckdc {
@@ -67,7 +66,6 @@ TgtHeader NewTgtHeader(const PrincipalId& principal, JobId job, absl::Time origi
 
 Judgement CheckOriginAge(const TgtHeader& header, absl::Time now,
                          absl::Duration max_renewable_life, absl::Duration skew) {
-  if (!Upheld(Defence::kOriginAge)) return Ok();
   const absl::Time origin = absl::FromUnixSeconds(header.origin_time);
   if (origin > now + skew) {
     return Refuse(Verdict::kRefused,

@@ -4,12 +4,11 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/defence/defence.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/job/message_format.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
 #include "mpc-server/job/tgt_header.h"
-#include "mpc-server/limits.h"
 
 namespace mpckdc {
 namespace {
@@ -84,11 +83,10 @@ Judgement CheckParts(const Job& job) {
   }
   const Judgement known = ForEachPart(job, [&job](const PartRef& part) {
     if (FindPart(job.operation, part.kind, part.usage) != nullptr) return Ok();
-    if (!Upheld(Defence::kTable)) return Ok();
     return Refuse(Verdict::kRefused,
                   absl::StrCat(Name(job.operation, part), " is not in the table"));
   });
-  if (!known.ok() || !Upheld(Defence::kTable)) return known;
+  if (!known.ok()) return known;
   for (const PartRule& rule : kPartRules) {
     if (rule.operation != job.operation) continue;
     const size_t count = CountOf(job, rule.kind, rule.usage);
@@ -129,7 +127,7 @@ Judgement CheckSizes(const Job& job) {
 // The gate asks for a verified timestamp: a job without one is refused before it costs anything.
 Judgement CheckGateCanPass(const Job& job, const KeyInfo& client) {
   if (client.gate != Gate::kTimestamp || job.operation != Operation::kLogin) return Ok();
-  if (!job.opens.empty() || !Upheld(Defence::kGate)) return Ok();
+  if (!job.opens.empty()) return Ok();
   return Refuse(Verdict::kRefused,
                 absl::StrCat("gate of ", client.principal,
                              " is timestamp and the job has no pre-auth to open"));
@@ -147,16 +145,13 @@ Judgement CheckHandles(const Job& job, KeyLookup lookup) {
 
 Judgement CheckPartKey(const Job& job, const PartRef& part, const KeyInfo& key,
                        const KeyInfo* client) {
-  const PartRule* const found = FindPart(job.operation, part.kind, part.usage);
-  if (found == nullptr && !Upheld(Defence::kTable)) return Ok();
-  const PartRule& rule = *found;  // CheckParts
+  const PartRule& rule = *FindPart(job.operation, part.kind, part.usage);  // CheckParts
   if (!Allows(rule.classes, key.key_class)) {
     return Refuse(Verdict::kRefused,
                   absl::StrCat(Name(job.operation, part), ": key ", HandleText(key.handle),
                                " is of class ", KeyClassName(key.key_class)));
   }
-  const bool clients = !rule.of_client || key.principal_id == client->principal_id;
-  if (!clients && Upheld(Defence::kClientsKey)) {
+  if (rule.of_client && key.principal_id != client->principal_id) {
     return Refuse(Verdict::kRefused, absl::StrCat(Name(job.operation, part), ": key ",
                                                   HandleText(key.handle),
                                                   " is not one of the client's"));
@@ -198,7 +193,7 @@ Judgement CheckGcmOpen(const OpenPart& part, const KeyInfo& key) {
 Judgement CheckCtsOpen(const Job& job, const OpenPart& part, const Enctype& enctype) {
   const auto message = ParseCtsMessage(enctype, part.message);
   if (!message) return TooShort(part);
-  if (job.operation == Operation::kReissueTicket && Upheld(Defence::kTable)) {
+  if (job.operation == Operation::kReissueTicket) {
     return Refuse(Verdict::kRefused, absl::StrCat("a parent ticket of ", enctype.name,
                                                   " has no header: its origin is unknown"));
   }

@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "mpc-server/job/job.h"
-#include "mpc-server/store/key_record.h"
+#include "mpc-server/key/key_info.h"
 
 namespace mpckdc {
 

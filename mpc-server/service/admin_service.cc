@@ -9,10 +9,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
-#include "mpc-server/store/bytes.h"
 
 namespace mpckdc {
 namespace {

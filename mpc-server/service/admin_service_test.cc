@@ -12,15 +12,15 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "mpc-server/enroll/package.h"
-#include "mpc-server/enroll/string_to_key.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/key/string_to_key.h"
+#include "mpc-server/package/package.h"
+#include "mpc-server/package/share_package_decoder.h"
 #include "mpc-server/service/proto_convert.h"
-#include "mpc-server/service/share_package_decoder.h"
-#include "mpc-server/service/test_support.h"
-#include "mpc-server/store/bytes.h"
-#include "mpc-server/store/memory_share_store.h"
-#include "mpc-server/store/test_records.h"
+#include "mpc-server/testing/memory_share_store.h"
+#include "mpc-server/testing/records.h"
+#include "mpc-server/testing/service_fixture.h"
 
 namespace mpckdc {
 namespace {

@@ -11,8 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mpc-server/defence/defence.h"
-#include "mpc-server/enroll/certificate.h"
+#include "mpc-server/package/certificate.h"
 
 namespace mpckdc {
 namespace {
@@ -69,7 +68,7 @@ absl::StatusOr<Caller> Doorkeeper::AdmitPem(absl::string_view pem, absl::string_
   }
   const bool fits = name->realm == realm_ &&
                     std::find(roles.begin(), roles.end(), name->role) != roles.end();
-  if (!fits && Upheld(Defence::kRole)) {
+  if (!fits) {
     return absl::PermissionDeniedError(absl::StrCat(want, "; the caller is ", name->role, " (",
                                                     facts->uri, ")"));
   }

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "mpc-server/clock/clock.h"
+#include "mpc-server/base/clock.h"
 #include "mpc-server/service/deny_list.h"
 
 namespace grpc {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "mpc-server/enroll/certificate.h"
+#include "mpc-server/package/certificate.h"
 
 namespace mpckdc {
 namespace {

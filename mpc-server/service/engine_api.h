@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the services ask of the job engine (batch/job_engine.h says what each call promises). An
+// What the services ask of the job engine (agree/job_engine.h says what each call promises). An
 // interface, so that the services can be tested without three servers.
 #ifndef MPC_SERVER_SERVICE_ENGINE_API_H_
 #define MPC_SERVER_SERVICE_ENGINE_API_H_
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "mpc-server/batch/job_engine.h"
+#include "mpc-server/agree/job_engine.h"
 
 namespace mpckdc {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/audit/audit_log.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/service/key_stream.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"

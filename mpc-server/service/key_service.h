@@ -16,7 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "mpc-server/clock/clock.h"
+#include "mpc-server/base/clock.h"
 #include "mpc-server/service/caller.h"
 #include "mpc-server/service/engine_api.h"
 #include "mpc-server/service/metrics.h"

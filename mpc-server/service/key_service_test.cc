@@ -9,10 +9,10 @@
 
 #include <set>
 
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/service/refusal_log.h"
-#include "mpc-server/service/test_support.h"
-#include "mpc-server/store/memory_share_store.h"
+#include "mpc-server/testing/memory_share_store.h"
+#include "mpc-server/testing/service_fixture.h"
 
 namespace mpckdc {
 namespace {

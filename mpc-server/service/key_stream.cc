@@ -7,8 +7,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "mpc-server/defence/defence.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
 #include "mpc-server/service/refusal_log.h"
@@ -247,7 +246,7 @@ absl::Status KeyStream::HandleJobs(v1::KdcMessage& message) {
 
 // A job id that does not rise ends the stream: an answer could not say which job it is for.
 absl::Status KeyStream::TakeJob(v1::Job& in) {
-  if (!session_->Raise(in.id()) && Upheld(Defence::kJobIds)) {
+  if (!session_->Raise(in.id())) {
     return absl::InvalidArgumentError(absl::StrCat("job id ", in.id(), " after ",
                                                    session_->last_id.load(),
                                                    ": ids must rise and are never used again"));

@@ -18,7 +18,7 @@
 #include "mpc-server/service/recorder.h"
 #include "mpc-server/service/refusal_log.h"
 #include "mpc-server/service/sd_notify.h"
-#include "mpc-server/store/test_folder.h"
+#include "mpc-server/testing/folder.h"
 
 namespace mpckdc {
 namespace {

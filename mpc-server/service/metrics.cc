@@ -16,7 +16,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "mpc-server/transport/ring.h"
+#include "mpc-server/wire/ring.h"
 
 namespace mpckdc {
 namespace {

@@ -2,7 +2,7 @@
 #include "mpc-server/service/observer.h"
 
 #include "absl/time/clock.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/service/log.h"
 
 namespace mpckdc {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "mpc-server/agree/job_engine.h"
 #include "mpc-server/audit/audit_log.h"
-#include "mpc-server/batch/job_engine.h"
 #include "mpc-server/service/metrics.h"
 
 namespace mpckdc {

@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "mpc-server/enroll/certificate.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
+#include "mpc-server/package/certificate.h"
 #include "mpc-server/service/package_open.h"
 
 namespace mpckdc {

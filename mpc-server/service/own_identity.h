@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "mpc-server/config/config.h"
+#include "mpc-server/service/config.h"
 
 namespace mpckdc {
 

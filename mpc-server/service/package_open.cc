@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/enroll/package_signer.h"
-#include "mpc-server/limits.h"
-#include "mpc-server/service/share_package_decoder.h"
-#include "mpc-server/store/bytes.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/package/package_signer.h"
+#include "mpc-server/package/share_package_decoder.h"
 
 namespace mpckdc {
 namespace {

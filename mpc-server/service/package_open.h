@@ -12,8 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "mpc-server/clock/random_source.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/random_source.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/service/caller.h"
 #include "mpc-server/store/share_store.h"
 #include "proto/admin.pb.h"

@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
 
 namespace mpckdc {
 namespace {

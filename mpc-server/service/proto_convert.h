@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "mpc-server/job/job.h"
-#include "mpc-server/store/key_record.h"
+#include "mpc-server/key/key_info.h"
 #include "mpc-server/store/share_store.h"
 #include "proto/admin.pb.h"
 #include "proto/kdc_key.pb.h"

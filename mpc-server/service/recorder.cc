@@ -7,8 +7,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/service/log.h"
-#include "mpc-server/store/bytes.h"
 #include "proto/kdc_key.pb.h"
 
 namespace mpckdc {

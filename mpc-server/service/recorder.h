@@ -4,8 +4,8 @@
 #ifndef MPC_SERVER_SERVICE_RECORDER_H_
 #define MPC_SERVER_SERVICE_RECORDER_H_
 
+#include "mpc-server/agree/job_engine.h"
 #include "mpc-server/audit/audit_log.h"
-#include "mpc-server/batch/job_engine.h"
 
 namespace mpckdc {
 

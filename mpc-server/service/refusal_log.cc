@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/service/log.h"
 
 namespace mpckdc {

@@ -14,8 +14,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "mpc-server/clock/clock.h"
 #include "mpc-server/audit/audit_log.h"
+#include "mpc-server/base/clock.h"
 
 namespace mpckdc {
 

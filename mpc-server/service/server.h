@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "mpc-server/config/config.h"
+#include "mpc-server/service/config.h"
 
 namespace mpckdc {
 

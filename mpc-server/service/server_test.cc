@@ -15,9 +15,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mpc-server/service/test_support.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/service/tls13.h"
-#include "mpc-server/store/bytes.h"
+#include "mpc-server/testing/service_fixture.h"
 #include "proto/admin.grpc.pb.h"
 
 namespace mpckdc {

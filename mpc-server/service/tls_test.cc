@@ -8,8 +8,8 @@
 
 #include <string>
 
-#include "mpc-server/service/test_support.h"
 #include "mpc-server/service/tls13.h"
+#include "mpc-server/testing/service_fixture.h"
 #include "proto/admin.grpc.pb.h"
 
 namespace mpckdc {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/sim/link.h"
-#include "mpc-server/transport/posted_rounds.h"
+#include "mpc-server/wire/posted_rounds.h"
 
 namespace mpckdc::sim {
 

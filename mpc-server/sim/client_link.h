@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-#include "mpc-server/protocol/replicated_share.h"
+#include "mpc-server/share/replicated_share.h"
 #include "mpc-server/sim/machine.h"
 
 namespace mpckdc::sim {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "mpc-server/sim/machine.h"
-#include "mpc-server/store/memory_share_store.h"
+#include "mpc-server/testing/memory_share_store.h"
 
 namespace mpckdc::sim {
 

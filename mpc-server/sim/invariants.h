@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "mpc-server/batch/test_realm.h"
 #include "mpc-server/sim/servers.h"
+#include "mpc-server/testing/realm.h"
 
 namespace mpckdc::sim {
 

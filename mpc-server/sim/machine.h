@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <string>
 
-#include "mpc-server/batch/executor.h"
-#include "mpc-server/clock/clock.h"
-#include "mpc-server/clock/random_source.h"
+#include "mpc-server/agree/executor.h"
+#include "mpc-server/base/clock.h"
+#include "mpc-server/base/random_source.h"
 #include "mpc-server/sim/fibers.h"
 
 namespace mpckdc::sim {

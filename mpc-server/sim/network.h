@@ -25,10 +25,10 @@
 #include <optional>
 #include <string>
 
-#include "mpc-server/batch/peer_link.h"
-#include "mpc-server/protocol/replicated_share.h"
+#include "mpc-server/share/replicated_share.h"
 #include "mpc-server/sim/machine.h"
-#include "mpc-server/transport/peer_channel.h"
+#include "mpc-server/wire/peer_channel.h"
+#include "mpc-server/wire/peer_link.h"
 
 namespace mpckdc::sim {
 

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "mpc-server/batch/job_engine.h"
-#include "mpc-server/batch/test_realm.h"
+#include "mpc-server/agree/job_engine.h"
 #include "mpc-server/sim/disk.h"
 #include "mpc-server/sim/journal.h"
 #include "mpc-server/sim/network.h"
+#include "mpc-server/testing/realm.h"
 
 namespace mpckdc::sim {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "mpc-server/store/bytes.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/store/record_format.h"
 
 namespace mpckdc {

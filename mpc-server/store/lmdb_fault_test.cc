@@ -21,9 +21,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "mpc-server/store/lmdb_share_store.h"
-#include "mpc-server/store/store_workload.h"
-#include "mpc-server/store/test_folder.h"
-#include "mpc-server/store/test_records.h"
+#include "mpc-server/testing/folder.h"
+#include "mpc-server/testing/records.h"
+#include "mpc-server/testing/store_workload.h"
 
 namespace mpckdc {
 namespace {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/limits.h"
-#include "mpc-server/store/bytes.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/store/record_codec.h"
 #include "mpc-server/store/record_format.h"
 #include "mpc-server/store/staging.h"

@@ -10,7 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "mpc-server/clock/random_source.h"
+#include "mpc-server/base/random_source.h"
 #include "mpc-server/store/key_table.h"
 #include "mpc-server/store/lmdb.h"
 #include "mpc-server/store/sealer.h"

@@ -19,10 +19,10 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
-#include "mpc-server/store/bytes.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/store/record_codec.h"
-#include "mpc-server/store/test_folder.h"
-#include "mpc-server/store/test_records.h"
+#include "mpc-server/testing/folder.h"
+#include "mpc-server/testing/records.h"
 
 namespace mpckdc {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/store/bytes.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/store/record_format.h"
 
 namespace mpckdc {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/store/key_record.h"
 
 namespace mpckdc {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/limits.h"
-#include "mpc-server/store/bytes.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/base/limits.h"
 
 namespace mpckdc {
 namespace {

@@ -10,11 +10,11 @@
 #include <memory>
 #include <vector>
 
-#include "mpc-server/limits.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/store/lmdb_share_store.h"
-#include "mpc-server/store/memory_share_store.h"
-#include "mpc-server/store/test_folder.h"
-#include "mpc-server/store/test_records.h"
+#include "mpc-server/testing/folder.h"
+#include "mpc-server/testing/memory_share_store.h"
+#include "mpc-server/testing/records.h"
 
 namespace mpckdc {
 namespace {

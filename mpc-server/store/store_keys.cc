@@ -16,7 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "mpc-server/store/bytes.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/store/record_format.h"
 
 namespace mpckdc {

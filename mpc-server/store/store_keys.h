@@ -16,8 +16,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "mpc-server/clock/random_source.h"
-#include "mpc-server/secret/secret.h"
+#include "mpc-server/base/random_source.h"
+#include "mpc-server/base/secret.h"
 
 namespace mpckdc {
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the three servers say to each other about a batch before it runs (frames of type
+// kAgreement; doc/jobs.md draws the exchange). Integers are big-endian.
+//
+//   proposal, P0 to both:
+//     1 (1) | kind (1) | number (4) | time, microseconds since 1970 (8) | first nonce (12)
+//     | nonces (4) | entries (4) | each: group (16) | id (8) | digest (32) | the leader's code (1)
+//   vote, P1 and P2 to both others:
+//     2 (1) | number (4) | SHA-256 of the proposal (32) | time (8) | entries (4) | each: code (1)
+//
+// A proposal without entries is the heartbeat; it is voted on like any other, so every link is
+// exercised.
+//
+//   kind      group               id            digest
+//   kJobs     KdcKey of the KDC   job id        JobDigest
+//   kDraw     transaction         0             DrawDigest           (one entry)
+//   kVerify   request             index         SHA-256 of handle    (one entry per handle)
+//
+// An entry that the leader itself refuses is proposed all the same, so that the others need not
+// wait for its deadline to know.
+#ifndef MPC_SERVER_AGREE_AGREEMENT_H_
+#define MPC_SERVER_AGREE_AGREEMENT_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "mpc-server/job/digest.h"
+#include "mpc-server/job/job.h"
+#include "mpc-server/key/key_info.h"
+
+namespace mpckdc {
+
+using GroupId = std::array<uint8_t, 16>;
+
+// A KDC session in proposals: the first 16 bytes of SHA-256(name length (2) | name | session), so
+// that no KDC can take another's session id.
+GroupId KdcKey(const KdcIdentity& kdc);
+Digest DrawDigest(const KeyInfo& info);
+
+enum class BatchKind : uint8_t { kJobs = 1, kDraw = 2, kVerify = 3 };
+
+// Of one entry at one server: it does not have it (yet), or its verdict.
+using VoteCode = uint8_t;
+inline constexpr VoteCode kVoteMissing = 0;
+constexpr VoteCode CodeOf(Verdict verdict) { return static_cast<VoteCode>(verdict); }
+inline constexpr VoteCode kVoteOk = CodeOf(Verdict::kOk);
+
+struct ProposalEntry {
+  GroupId group{};
+  uint64_t id = 0;
+  Digest digest{};
+  VoteCode code = kVoteOk;  // the leader's
+
+  friend bool operator==(const ProposalEntry&, const ProposalEntry&) = default;
+};
+
+struct Proposal {
+  BatchKind kind = BatchKind::kJobs;
+  uint32_t number = 0;
+  absl::Time time;
+  Nonce first_nonce{};
+  uint32_t nonces = 0;  // as many as the entries may need
+  std::vector<ProposalEntry> entries;
+};
+
+struct Vote {
+  uint32_t number = 0;
+  Digest proposal{};
+  absl::Time time;
+  std::vector<VoteCode> codes;
+};
+
+std::string EncodeProposal(const Proposal& proposal);
+std::string EncodeVote(const Vote& vote);
+
+// DataLoss for anything that the encoders do not produce, and for an entry that occurs twice.
+absl::StatusOr<Proposal> DecodeProposal(absl::string_view bytes);
+absl::StatusOr<Vote> DecodeVote(absl::string_view bytes);
+
+// The same at every server, from the three codes of an entry. kVoteMissing: try again later; `by`
+// is the party that decided.
+struct Agreed {
+  VoteCode code = kVoteMissing;
+  int by = 0;
+};
+Agreed Combine(const std::array<VoteCode, 3>& codes);
+
+// What a server tells its neighbours in the session's hello:
+//   1 (1) | nonce mark (12) | time (8) | max_renewable_life in seconds (8)
+struct Greeting {
+  Nonce mark{};
+  absl::Time time;
+  absl::Duration max_renewable_life;
+};
+std::string EncodeGreeting(const Greeting& greeting);
+absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_AGREE_AGREEMENT_H_

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/agree/agreement.h"
+
+#include "gtest/gtest.h"
+
+namespace mpckdc {
+namespace {
+
+Proposal Example() {
+  Proposal p;
+  p.kind = BatchKind::kJobs;
+  p.number = 77;
+  p.time = absl::FromUnixMicros(1'800'000'000'123'456);
+  p.first_nonce = {1, 2, 3, 4, 0, 7, 0, 0, 0, 0, 0, 9};
+  p.nonces = 5;
+  for (uint8_t i = 1; i <= 3; ++i) p.entries.push_back({GroupId{i}, i, Digest{i}, kVoteOk});
+  p.entries[1].code = CodeOf(Verdict::kUnknownHandle);
+  return p;
+}
+
+TEST(Agreement, ProposalRoundTrip) {
+  const auto p = DecodeProposal(EncodeProposal(Example()));
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_EQ(p->kind, BatchKind::kJobs);
+  EXPECT_EQ(p->number, 77u);
+  EXPECT_EQ(p->time, Example().time);
+  EXPECT_EQ(p->first_nonce, Example().first_nonce);
+  EXPECT_EQ(p->nonces, 5u);
+  EXPECT_EQ(p->entries, Example().entries);
+}
+
+TEST(Agreement, EveryTruncationAndExtensionIsRefused) {
+  const std::string proposal = EncodeProposal(Example());
+  const std::string vote = EncodeVote({77, Digest{1}, absl::UnixEpoch(), {1, 0, 6}});
+  const std::string greeting = EncodeGreeting({Nonce{1}, absl::UnixEpoch(), absl::Hours(1)});
+  for (size_t size = 0; size < proposal.size(); ++size) {
+    EXPECT_FALSE(DecodeProposal(proposal.substr(0, size)).ok()) << size;
+  }
+  for (size_t size = 0; size < vote.size(); ++size) {
+    EXPECT_FALSE(DecodeVote(vote.substr(0, size)).ok()) << size;
+  }
+  for (size_t size = 0; size < greeting.size(); ++size) {
+    EXPECT_FALSE(DecodeGreeting(greeting.substr(0, size)).ok()) << size;
+  }
+  EXPECT_FALSE(DecodeProposal(proposal + "x").ok());
+  EXPECT_FALSE(DecodeVote(vote + "x").ok());
+  EXPECT_FALSE(DecodeGreeting(greeting + "x").ok());
+}
+
+TEST(Agreement, LyingProposalsAreRefused) {
+  Proposal p = Example();
+  p.entries[2] = p.entries[0];
+  EXPECT_FALSE(DecodeProposal(EncodeProposal(p)).ok());
+  p = Example();
+  p.nonces = 25;
+  EXPECT_FALSE(DecodeProposal(EncodeProposal(p)).ok());
+  p = Example();
+  p.entries[0].code = kVoteMissing;
+  EXPECT_FALSE(DecodeProposal(EncodeProposal(p)).ok());
+  std::string bytes = EncodeProposal(Example());
+  bytes[1] = 9;
+  EXPECT_FALSE(DecodeProposal(bytes).ok());
+}
+
+TEST(Agreement, Combine) {
+  const VoteCode ok = kVoteOk, missing = kVoteMissing, bad = CodeOf(Verdict::kInconsistent);
+  EXPECT_EQ(Combine({ok, ok, ok}).code, ok);
+  EXPECT_EQ(Combine({ok, missing, ok}).code, missing);
+  EXPECT_EQ(Combine({ok, missing, bad}).code, missing);
+  EXPECT_EQ(Combine({bad, missing, ok}).code, missing);
+  EXPECT_EQ(Combine({bad, missing, ok}).by, 1);
+  EXPECT_EQ(Combine({ok, ok, bad}).code, bad);
+  EXPECT_EQ(Combine({ok, ok, bad}).by, 2);
+}
+
+TEST(Agreement, KdcKeyBindsNameAndSession) {
+  KdcIdentity a{"kdc1", {}}, b{"kdc2", {}}, c{"kdc1", {1}};
+  EXPECT_NE(KdcKey(a), KdcKey(b));
+  EXPECT_NE(KdcKey(a), KdcKey(c));
+}
+
+}  // namespace
+}  // namespace mpckdc

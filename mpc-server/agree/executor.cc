@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/agree/executor.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace mpckdc {
+
+ThreadExecutor::~ThreadExecutor() { Join(); }
+
+void ThreadExecutor::Start(const std::string& name, absl::AnyInvocable<void()> body) {
+  thread_ = std::thread(std::move(body));
+  pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
+}
+
+void ThreadExecutor::Join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void ThreadExecutor::Wait(absl::Mutex* mu, absl::Time deadline) {
+  // The injected clock may run apart from the machine's: wait for the difference.
+  const absl::Duration left = std::max(deadline - clock_->Now(), absl::ZeroDuration());
+  woken_.WaitWithTimeout(mu, left);
+}
+
+void ThreadExecutor::Wake() { woken_.SignalAll(); }
+
+}  // namespace mpckdc

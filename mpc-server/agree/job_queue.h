@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The jobs that a server has accepted and no batch has taken. Not synchronised: the engine's mutex.
+#ifndef MPC_SERVER_AGREE_JOB_QUEUE_H_
+#define MPC_SERVER_AGREE_JOB_QUEUE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+#include "mpc-server/agree/agreement.h"
+#include "mpc-server/job/received_job.h"
+#include "mpc-server/judge/quota.h"
+
+namespace mpckdc {
+
+struct WaitingJob : ReceivedJob {
+  GroupId group{};    // KdcKey(kdc)
+  size_t blocks = 0;  // AES blocks that it will cost
+  absl::Time next_try = absl::InfinitePast();  // leader: a server did not have it
+  int misses = 0;
+  absl::AnyInvocable<void(JobResult)> done;  // called once, then empty
+
+  // The engine's thread's, since a batch looked at the job.
+  QuotaUse taken;                 // from its quotas, and not given back
+  std::optional<QuotaKind> over;  // the quota by which this server refused it
+};
+using WaitingJobPtr = std::shared_ptr<WaitingJob>;
+
+// AES blocks that a job of a good shape costs: keystream, and one mask per tag.
+size_t BlocksOfJob(const Job& job);
+// Nonces that it takes: one per seal and make_mac.
+size_t NoncesOfJob(const Job& job);
+
+class JobQueue {
+ public:
+  // Records the id; REFUSED when the session has used it, or a higher one; UNAVAILABLE when too many
+  // other sessions were used lately.
+  Judgement TakeId(const GroupId& group, JobId id, absl::Time now);
+  bool IdTaken(const GroupId& group, JobId id) const;
+  // It was here and its deadline passed, a moment ago.
+  bool Expired(const GroupId& group, JobId id) const { return expired_.contains({group, id}); }
+
+  void Add(WaitingJobPtr job);
+  WaitingJobPtr Find(const GroupId& group, JobId id) const;
+  void Remove(const WaitingJob& job);
+
+  // In order of arrival, those whose time has come: for the leader's next proposal.
+  std::vector<WaitingJobPtr> Ready(absl::Time now, size_t max_jobs, size_t max_blocks) const;
+  // When Ready() will next change by time alone.
+  absl::Time NextTry(absl::Time now) const;
+
+  std::vector<WaitingJobPtr> TakeExpired(absl::Time now);
+  std::vector<WaitingJobPtr> TakeAll();
+  size_t size() const { return by_id_.size(); }
+
+ private:
+  using Key = std::pair<GroupId, JobId>;
+  struct Session {
+    JobId last = 0;
+    absl::Time seen;
+  };
+  bool RoomForSession(absl::Time now);
+  void RememberExpired(const Key& key);
+
+  std::list<WaitingJobPtr> jobs_;
+  absl::flat_hash_map<Key, std::list<WaitingJobPtr>::iterator> by_id_;
+  absl::flat_hash_map<GroupId, Session> sessions_;
+  absl::Time sessions_pruned_ = absl::InfinitePast();
+  absl::flat_hash_set<Key> expired_;
+  std::deque<Key> expired_order_;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_AGREE_JOB_QUEUE_H_

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/agree/job_queue.h"
+
+#include "gtest/gtest.h"
+
+namespace mpckdc {
+namespace {
+
+const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
+
+WaitingJobPtr Waiting(JobId id, size_t blocks = 10) {
+  auto job = std::make_shared<WaitingJob>();
+  job->job.id = id;
+  job->blocks = blocks;
+  job->received = kNow;
+  job->deadline = kNow + absl::Seconds(2);
+  return job;
+}
+
+TEST(JobQueue, BoundsJobsAndBlocks) {
+  JobQueue queue;
+  for (JobId id = 1; id <= 5; ++id) queue.Add(Waiting(id));
+  EXPECT_EQ(queue.Ready(kNow, 3, 1000).size(), 3u);
+  EXPECT_EQ(queue.Ready(kNow, 100, 25).size(), 2u);
+  EXPECT_EQ(queue.Ready(kNow, 100, 1).size(), 1u);  // one too large for a batch still runs
+}
+
+TEST(JobQueue, RetriesWaitAndAClockSetBackDoesNotHoldThem) {
+  JobQueue queue;
+  const WaitingJobPtr job = Waiting(1);
+  queue.Add(job);
+  job->next_try = kNow + absl::Milliseconds(20);
+  EXPECT_TRUE(queue.Ready(kNow, 9, 999).empty());
+  EXPECT_EQ(queue.NextTry(kNow), job->next_try);
+  EXPECT_EQ(queue.Ready(kNow + absl::Milliseconds(20), 9, 999).size(), 1u);
+  EXPECT_EQ(queue.Ready(kNow - absl::Hours(1), 9, 999).size(), 1u);
+}
+
+TEST(JobQueue, ExpiryIsRemembered) {
+  JobQueue queue;
+  ASSERT_TRUE(queue.TakeId(GroupId{}, 1, kNow).ok());
+  queue.Add(Waiting(1));
+  EXPECT_TRUE(queue.TakeExpired(kNow + absl::Seconds(1)).empty());
+  EXPECT_EQ(queue.TakeExpired(kNow + absl::Seconds(2)).size(), 1u);
+  EXPECT_TRUE(queue.Expired(GroupId{}, 1));
+  EXPECT_TRUE(queue.IdTaken(GroupId{}, 1));
+  EXPECT_EQ(queue.Find(GroupId{}, 1), nullptr);
+}
+
+TEST(JobQueue, IdsOnlyIncreaseWithinASession) {
+  JobQueue queue;
+  EXPECT_TRUE(queue.TakeId(GroupId{1}, 5, kNow).ok());
+  EXPECT_FALSE(queue.TakeId(GroupId{1}, 5, kNow).ok());
+  EXPECT_FALSE(queue.TakeId(GroupId{1}, 4, kNow).ok());
+  EXPECT_FALSE(queue.TakeId(GroupId{2}, 0, kNow).ok());
+  EXPECT_TRUE(queue.TakeId(GroupId{2}, 1, kNow).ok());
+  EXPECT_TRUE(queue.TakeId(GroupId{1}, 9, kNow).ok());
+}
+
+// A KDC that opens session after session can neither exhaust memory nor make a server forget the
+// ids of a session in use.
+TEST(JobQueue, SessionsAreBoundedAndOnlyOldOnesForgotten) {
+  JobQueue queue;
+  const auto group = [](uint32_t number) {
+    return GroupId{static_cast<uint8_t>(number >> 16), static_cast<uint8_t>(number >> 8),
+                   static_cast<uint8_t>(number), 9};
+  };
+  const GroupId mine{};
+  ASSERT_TRUE(queue.TakeId(mine, 5, kNow).ok());
+  uint32_t opened = 0;
+  while (opened < 1'000'000 && queue.TakeId(group(opened), 1, kNow).ok()) ++opened;
+  ASSERT_LT(opened, 1'000'000u);
+  EXPECT_EQ(queue.TakeId(group(opened), 1, kNow).verdict, Verdict::kUnavailable);
+  EXPECT_FALSE(queue.TakeId(mine, 5, kNow).ok()) << "still known";
+  EXPECT_TRUE(queue.TakeId(mine, 6, kNow + absl::Minutes(4)).ok()) << "and in use";
+  EXPECT_FALSE(queue.TakeId(group(opened), 1, kNow + absl::Minutes(4)).ok());
+  EXPECT_TRUE(queue.TakeId(group(opened), 1, kNow + absl::Minutes(6)).ok()) << "the old ones went";
+  EXPECT_FALSE(queue.TakeId(mine, 6, kNow + absl::Minutes(6)).ok());
+}
+
+}  // namespace
+}  // namespace mpckdc

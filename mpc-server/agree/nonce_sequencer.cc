@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/agree/nonce_sequencer.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr uint64_t kSequenceReserve = 1ull << 32;  // when nonces run before the clock
+
+// A peer's mark may be this far before our clock at session start: it covers clocks that were
+// stepped back by an hour, and keeps a wrong clock from burning the years ahead.
+constexpr absl::Duration kMaxMarkLead = absl::Hours(1);
+
+uint32_t Seconds(absl::Time time) {
+  const int64_t last = std::numeric_limits<uint32_t>::max() - 1000;
+  return static_cast<uint32_t>(std::clamp<int64_t>(absl::ToUnixSeconds(time), 0, last));
+}
+
+}  // namespace
+
+absl::Status NonceSequencer::Load() {
+  cluster_ = store_->Meta().identity.cluster;
+  absl::StatusOr<NonceMark> mark = store_->ReadNonceMark();
+  if (!mark.ok()) return mark.status();
+  mark_ = next_ = *mark;
+  return absl::OkStatus();
+}
+
+absl::Status NonceSequencer::Join(const NonceMark& peer, absl::Time now) {
+  const absl::Time own = absl::FromUnixSeconds(SplitNonce(mark()).seconds);
+  const uint32_t latest = Seconds(std::max(now, own) + kMaxMarkLead);
+  if (peer != NonceMark{} && SplitNonce(peer).cluster != cluster_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a peer's nonce mark ", NonceText(peer), " is not of cluster ", cluster_));
+  }
+  if (SplitNonce(peer).seconds > latest && peer > mark()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a peer's nonce mark ", NonceText(peer), " is more than ",
+                     absl::FormatDuration(kMaxMarkLead), " before this server's clock (",
+                     Seconds(now), "): one of the two clocks is or was wrong"));
+  }
+  next_ = std::max({next_, mark_, peer});
+  return absl::OkStatus();
+}
+
+NonceMark NonceSequencer::Propose(absl::Time now) const {
+  return std::max(next_, JoinNonce({Seconds(now), cluster_, 0}));
+}
+
+absl::Status NonceSequencer::Check(const NonceMark& base, uint64_t count, absl::Time now) const {
+  const NonceParts parts = SplitNonce(base);
+  if (base < next_) {
+    return absl::FailedPreconditionError(absl::StrCat("proposed nonce ", NonceText(base),
+                                                      " is below ", NonceText(next_),
+                                                      ", which may have been used"));
+  }
+  if (parts.sequence + count + kSequenceReserve >= kNonceSequenceEnd || parts.cluster != cluster_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "proposed nonce ", NonceText(base), " is not one of cluster ", cluster_));
+  }
+  // Going on from what was used costs no time, whatever the clock says now.
+  const uint32_t latest = std::max(Seconds(now + lead_), SplitNonce(next_).seconds);
+  if (parts.seconds > latest) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("proposed nonce ", NonceText(base), " is ", parts.seconds - Seconds(now),
+                     " s before this server's clock"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NonceSequencer::Reserve(const NonceMark& base, uint64_t count, absl::Time now) {
+  const absl::Status good = Check(base, count, now);
+  if (!good.ok()) return good;
+  const NonceMark end = AdvanceNonce(base, count);
+  if (end > mark_) {
+    NonceParts parts = SplitNonce(end);
+    if (parts.seconds <= Seconds(now)) {
+      parts.seconds += static_cast<uint32_t>(absl::ToInt64Seconds(limits::kNonceReserveAhead));
+      parts.sequence = 0;
+    } else {
+      parts.sequence += kSequenceReserve;
+    }
+    const NonceMark mark = JoinNonce(parts);
+    const absl::Status written = store_->ReserveNonceMark(mark);
+    if (!written.ok()) return written;
+    mark_ = mark;
+  }
+  next_ = end;
+  return absl::OkStatus();
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/agree/nonce_sequencer.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "mpc-server/testing/memory_share_store.h"
+
+namespace mpckdc {
+namespace {
+
+using ::testing::HasSubstr;
+
+const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
+constexpr uint16_t kCluster = 7;
+
+class NonceTest : public ::testing::Test {
+ protected:
+  NonceTest() { Restart(); }
+  void Restart() {
+    nonces_ = std::make_unique<NonceSequencer>(&store_, absl::Seconds(300));
+    EXPECT_TRUE(nonces_->Load().ok());
+  }
+  NonceMark Take(uint64_t count, absl::Time now) {
+    const NonceMark base = nonces_->Propose(now);
+    const absl::Status status = nonces_->Reserve(base, count, now);
+    EXPECT_TRUE(status.ok()) << status;
+    return base;
+  }
+
+  MemoryShareStore store_{StoreIdentity{"R", 0, kCluster}};
+  std::unique_ptr<NonceSequencer> nonces_;
+};
+
+TEST_F(NonceTest, FormatIsSecondsClusterSequence) {
+  const NonceMark nonce = JoinNonce({0x01020304, 0x0506, 0x0708090a0b0c});
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(nonce[i], i + 1);
+  EXPECT_EQ(NonceText(nonce), "16909060.1286.7731092785932");
+  EXPECT_EQ(SplitNonce(AdvanceNonce(nonce, 5)).sequence, 0x0708090a0b0cu + 5);
+}
+
+TEST_F(NonceTest, GrowsWithinASecondAcrossSecondsAndWhenTheClockGoesBack) {
+  NonceMark end = AdvanceNonce(Take(10, kNow), 10);
+  EXPECT_EQ(Take(3, kNow), end);
+  const NonceMark later = Take(1, kNow + absl::Seconds(2));
+  EXPECT_EQ(SplitNonce(later).sequence, 0u);
+  const NonceMark back = Take(1, kNow - absl::Hours(3));
+  EXPECT_EQ(back, AdvanceNonce(later, 1));
+}
+
+TEST_F(NonceTest, ARestartStartsAtTheDurableMark) {
+  const NonceMark used = Take(1000, kNow);
+  Restart();
+  EXPECT_GE(nonces_->Propose(kNow), AdvanceNonce(used, 1000));
+  const absl::Status low = nonces_->Check(used, 1, kNow);
+  EXPECT_THAT(std::string(low.message()), HasSubstr("may have been used"));
+}
+
+TEST_F(NonceTest, OneWriteServesSomeSeconds) {
+  Take(1, kNow);
+  const NonceMark mark = nonces_->mark();
+  for (int s = 0; s < 15; ++s) Take(100, kNow + absl::Seconds(s));
+  EXPECT_EQ(nonces_->mark(), mark);
+  Take(1, kNow + absl::Seconds(16));
+  EXPECT_GT(nonces_->mark(), mark);
+}
+
+TEST_F(NonceTest, RestartsInALoopDoNotPushTheTimeAway) {
+  for (int i = 0; i < 100; ++i) {
+    Take(5, kNow);
+    Restart();
+  }
+  EXPECT_LE(SplitNonce(nonces_->mark()).seconds, absl::ToUnixSeconds(kNow) + 17);
+}
+
+TEST_F(NonceTest, RefusesOtherClustersAndTimesAhead) {
+  EXPECT_FALSE(nonces_->Check(JoinNonce({1'800'000'000, 8, 0}), 1, kNow).ok());
+  EXPECT_FALSE(nonces_->Check(JoinNonce({1'800'000'400, kCluster, 0}), 1, kNow).ok());
+  EXPECT_TRUE(nonces_->Check(JoinNonce({1'800'000'200, kCluster, 0}), 1, kNow).ok());
+  const NonceMark last = JoinNonce({1'800'000'000, kCluster, (1ull << 48) - 1});
+  EXPECT_FALSE(nonces_->Check(last, 1, kNow).ok());
+}
+
+TEST_F(NonceTest, JoinsTheHighestMark) {
+  const NonceMark peer = JoinNonce({1'800'000'016, kCluster, 99});
+  ASSERT_TRUE(nonces_->Join(peer, kNow).ok());
+  EXPECT_EQ(nonces_->Propose(kNow), peer);
+  EXPECT_FALSE(nonces_->Check(JoinNonce({1'800'000'000, kCluster, 0}), 1, kNow).ok());
+  EXPECT_FALSE(nonces_->Join(JoinNonce({1'800'090'000, kCluster, 0}), kNow).ok());
+  EXPECT_FALSE(nonces_->Join(JoinNonce({1'800'000'000, 8, 0}), kNow).ok());
+  EXPECT_TRUE(nonces_->Join(NonceMark{}, kNow).ok());
+}
+
+// The peers start at this server's mark, so it must do so too.
+TEST_F(NonceTest, ASessionStartsAtTheOwnMarkWhenThatIsTheHighest) {
+  Take(1, kNow);
+  const NonceMark mark = nonces_->mark();
+  ASSERT_TRUE(nonces_->Join(NonceMark{}, kNow).ok());
+  EXPECT_EQ(nonces_->Propose(kNow), mark);
+  EXPECT_TRUE(nonces_->Check(AdvanceNonce(mark, 3), 1, kNow).ok());
+}
+
+TEST_F(NonceTest, JoinsAfterAllClocksWereSetBack) {
+  Take(1, kNow);
+  const NonceMark peer = AdvanceNonce(nonces_->mark(), 7);
+  EXPECT_TRUE(nonces_->Join(peer, kNow - absl::Hours(5)).ok());
+  EXPECT_EQ(nonces_->Propose(kNow - absl::Hours(5)), peer);
+}
+
+TEST_F(NonceTest, AWriteThatFailsUsesNothing) {
+  store_.FailWrites(absl::ResourceExhaustedError("disk full"));
+  const NonceMark base = nonces_->Propose(kNow);
+  EXPECT_EQ(nonces_->Reserve(base, 4, kNow).code(), absl::StatusCode::kResourceExhausted);
+  store_.FailWrites(absl::OkStatus());
+  EXPECT_EQ(Take(4, kNow), base);
+}
+
+}  // namespace
+}  // namespace mpckdc

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arena behind SecretAllocate(). Small blocks come from regions of one size class each, large
+// ones from a mapping of their own:
+//
+//   | inaccessible page | region: locked, not dumped, not inherited by fork | inaccessible page |
+//
+// Classes are powers of two from 64 bytes. Free blocks of a class form a list threaded through a
+// side table, never through the blocks, which stay all zero.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "mpc-server/base/secret.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr size_t kSmallest = 64;
+constexpr size_t kLargestClass = 256 << 10;
+constexpr size_t kRegion = 1 << 20;
+constexpr size_t kClasses = std::countr_zero(kLargestClass) - std::countr_zero(kSmallest) + 1;
+
+[[noreturn]] void Fail(const char* what) {
+  std::fprintf(stderr, "secret memory: %s\n", what);
+  std::abort();
+}
+
+size_t PageSize() {
+  static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+size_t RoundToPages(size_t n) { return (n + PageSize() - 1) / PageSize() * PageSize(); }
+size_t ClassOf(size_t size) {
+  const size_t rounded = std::bit_ceil(size < kSmallest ? kSmallest : size);
+  return std::countr_zero(rounded) - std::countr_zero(kSmallest);
+}
+
+class Arena {
+ public:
+  void* Allocate(size_t size) {
+    absl::MutexLock lock(&mutex_);
+    if (size > kLargestClass) {
+      const size_t mapped = RoundToPages(size);
+      stats_.bytes_in_use += mapped;
+      return Map(mapped);
+    }
+    const size_t c = ClassOf(size);
+    if (free_[c].empty()) Refill(c);
+    void* block = free_[c].back();
+    free_[c].pop_back();
+    stats_.bytes_in_use += kSmallest << c;
+    return block;
+  }
+
+  void Free(void* data, size_t size) {
+    Declassify(data, size);
+    Wipe(data, size);
+    absl::MutexLock lock(&mutex_);
+    if (size > kLargestClass) {
+      const size_t mapped = RoundToPages(size);
+      stats_.bytes_in_use -= mapped;
+      Unmap(data, mapped);
+      return;
+    }
+    const size_t c = ClassOf(size);
+    stats_.bytes_in_use -= kSmallest << c;
+    free_[c].push_back(data);  // capacity was reserved in Refill()
+  }
+
+  SecretArenaStats Stats() {
+    absl::MutexLock lock(&mutex_);
+    return stats_;
+  }
+
+ private:
+  void* Map(size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t guard = PageSize();
+    void* whole = mmap(nullptr, size + 2 * guard, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (whole == MAP_FAILED) Fail("out of address space");
+    void* inner = static_cast<uint8_t*>(whole) + guard;
+    if (mprotect(inner, size, PROT_READ | PROT_WRITE) != 0) Fail("out of memory");
+    madvise(inner, size, MADV_DONTDUMP);
+    madvise(inner, size, MADV_WIPEONFORK);
+    // Best effort: past RLIMIT_MEMLOCK the pages work unlocked; GetSecretArenaStats() tells.
+    if (mlock(inner, size) == 0) stats_.bytes_locked += size;
+    stats_.bytes_mapped += size;
+    return inner;
+  }
+
+  void Unmap(void* inner, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t guard = PageSize();
+    if (munlock(inner, size) == 0 && stats_.bytes_locked >= size) stats_.bytes_locked -= size;
+    munmap(static_cast<uint8_t*>(inner) - guard, size + 2 * guard);
+    stats_.bytes_mapped -= size;
+  }
+
+  void Refill(size_t c) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t block = kSmallest << c;
+    uint8_t* region = static_cast<uint8_t*>(Map(kRegion));
+    blocks_[c] += kRegion / block;
+    free_[c].reserve(blocks_[c]);
+    for (size_t at = kRegion; at != 0; at -= block) free_[c].push_back(region + at - block);
+  }
+
+  absl::Mutex mutex_;
+  std::array<std::vector<void*>, kClasses> free_ ABSL_GUARDED_BY(mutex_);
+  std::array<size_t, kClasses> blocks_ ABSL_GUARDED_BY(mutex_) = {};
+  SecretArenaStats stats_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Leaked on purpose: secrets of static duration may be freed after any destructor here would run.
+Arena& TheArena() {
+  static Arena* const arena = new Arena;
+  return *arena;
+}
+
+}  // namespace
+
+void* SecretAllocate(size_t size) { return TheArena().Allocate(size); }
+
+void SecretFree(void* data, size_t size) {
+  if (data != nullptr) TheArena().Free(data, size);
+}
+
+SecretArenaStats GetSecretArenaStats() { return TheArena().Stats(); }
+
+}  // namespace mpckdc

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/base/sha256.h"
+
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "gtest/gtest.h"
+
+namespace mpckdc {
+namespace {
+
+std::string Hex(const Digest& digest) {
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()));
+}
+
+// FIPS 180-4's examples, as NIST publishes them.
+TEST(Sha256, Vectors) {
+  EXPECT_EQ(Hex(Sha256("")), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(Hex(Sha256("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(Hex(Sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(Hex(Sha256(std::string(1'000'000, 'a'))),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+}  // namespace
+}  // namespace mpckdc

@@ -1,6 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/bitslice/transpose_common.h"
-#include "mpc-server/bitslice/transpose_isa.h"
-#include "mpc-server/bitslice/word_avx512.h"
-
-MPCKDC_DEFINE_TRANSPOSE(transpose_avx512, Transposer<WordAvx512>)

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where slicing finds its blocks. A lane brings two blocks at once, the two halves of a share:
+//
+//        +--------------------+--------------------+
+//        |  x: 16 bytes       |  a: 16 bytes       |     one pair; any alignment
+//        +--------------------+--------------------+
+//
+// A header for the instruction sets' files too: plain types, no functions.
+#ifndef MPC_SERVER_CIRCUIT_BITSLICE_LANE_PAIRS_H_
+#define MPC_SERVER_CIRCUIT_BITSLICE_LANE_PAIRS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mpckdc {
+
+inline constexpr size_t kPairBytes = 32;
+// A group's pairs, and room for one register's worth of lanes beyond them.
+inline constexpr size_t kTransposeScratchBytes = 512 * kPairBytes + 32 * kPairBytes;
+
+// Lane j's pair lies at lanes[j] + offset.
+struct LanePairs {
+  const uint8_t* const* lanes = nullptr;
+  size_t count = 0;  // 1..512
+  size_t offset = 0;
+};
+
+// Lane j's pair goes to out + j * stride.
+struct PairTargets {
+  uint8_t* out = nullptr;
+  size_t stride = kPairBytes;
+  size_t count = 0;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_CIRCUIT_BITSLICE_LANE_PAIRS_H_

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/compute/cts_work.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/job/message_format.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr AesBits kBothBits[] = {AesBits::k128, AesBits::k256};
+constexpr HashKind kAllHashes[] = {HashKind::kSha1, HashKind::kSha256, HashKind::kSha384};
+
+// Zeros what lies behind the first `bytes` bytes of the blocks: linear, so shares stay shares.
+void CutTo(size_t bytes, SecretVector<SharedBlock>& blocks) {
+  blocks.resize(BlocksOf(bytes));
+  const size_t rest = bytes % sizeof(Block);
+  if (rest == 0) return;
+  std::fill(blocks.back().x.begin() + rest, blocks.back().x.end(), uint8_t{0});
+  std::fill(blocks.back().a.begin() + rest, blocks.back().a.end(), uint8_t{0});
+}
+
+}  // namespace
+
+CtsWork::Part CtsWork::AddOpen(const Enctype& enctype, const UsageKey& key,
+                               absl::string_view ciphertext) {
+  parts_.push_back({Kind::kOpen, &enctype, &key, ciphertext});
+  return parts_.size() - 1;
+}
+
+CtsWork::Part CtsWork::AddSeal(const Enctype& enctype, const UsageKey& key,
+                               absl::Span<const uint8_t> text_share) {
+  parts_.push_back({Kind::kSeal, &enctype, &key, {}, text_share});
+  return parts_.size() - 1;
+}
+
+CtsWork::Part CtsWork::AddMac(const Enctype& enctype, const UsageKey& key,
+                              absl::string_view data) {
+  parts_.push_back({Kind::kMac, &enctype, &key, data});
+  return parts_.size() - 1;
+}
+
+// With few lanes a batch's time is its rounds, with many its bytes. Only SHA-1 has an adder of fewer
+// rounds than the prefix one.
+Adder CtsWork::AdderOf(HashKind hash, size_t parts) {
+  if (parts >= limits::kRippleAdderLanes) return Adder::kRipple;
+  const bool few = hash == HashKind::kSha1 && parts < limits::kPrefixAdderLanes;
+  return few ? Adder::kFewestRounds : Adder::kPrefix;
+}
+
+void CtsWork::PrepareAll() {
+  for (const HashKind hash : kAllHashes) {
+    for (const size_t parts : {size_t{0}, limits::kPrefixAdderLanes, limits::kRippleAdderLanes}) {
+      PrepareHash(hash, AdderOf(hash, parts));
+    }
+  }
+}
+
+template <class Is>
+std::vector<CtsWork::PartWork*> CtsWork::Select(Is is) {
+  std::vector<PartWork*> selected;
+  for (PartWork& part : parts_) {
+    if (is(part)) selected.push_back(&part);
+  }
+  return selected;
+}
+
+void CtsWork::Begin(Sbox sbox) {
+  sbox_ = sbox;
+  for (const AesBits bits : kBothBits) StartOpens(bits);
+  for (const HashKind hash : kAllHashes) StartFirstMacs(hash);
+  StartTexts();
+}
+
+// ---- Opens and macs ----
+
+void CtsWork::StartOpens(AesBits bits) {
+  const auto opens = Select(
+      [bits](const PartWork& p) { return p.kind == Kind::kOpen && p.bits() == bits; });
+  if (opens.empty()) return;
+  std::vector<CtsDecryptLane> lanes;
+  for (PartWork* part : opens) {
+    part->cts_lane = lanes.size();
+    lanes.push_back({part->key->round_keys.data(), AsBytes(part->public_bytes)});
+  }
+  CtsDecrypt& decrypt = circuits_.decrypt(bits);
+  decrypt.Reset(lanes, sbox_);
+  Start(decrypt, [this, bits] {
+    StartMacs(circuits_.open_mac(bits), Select([bits](const PartWork& p) {
+                return p.kind == Kind::kOpen && p.bits() == bits && p.mac_of_text();
+              }));
+  });
+}
+
+void CtsWork::StartFirstMacs(HashKind hash) {
+  const auto parts = Select(
+      [hash](const PartWork& p) { return p.mac_first() && p.enctype->hash == hash; });
+  for (PartWork* part : parts) {
+    if (part->kind != Kind::kOpen) continue;
+    part->iv_and_ciphertext.assign(sizeof(Block), '\0');
+    part->iv_and_ciphertext.append(part->public_bytes.data(), part->public_bytes.size());
+  }
+  StartMacs(circuits_.first_mac(hash), parts);
+}
+
+void CtsWork::StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts) {
+  if (parts.empty()) return;
+  std::vector<HmacLane> lanes;
+  for (PartWork* part : parts) {
+    part->hmac = &hmac;
+    part->mac_lane = lanes.size();
+    HmacLane lane;
+    lane.states = part->key->mac_states.data();
+    lane.bytes = part->mac_input_bytes();
+    if (!part->iv_and_ciphertext.empty()) {
+      lane.public_message = AsBytes(part->iv_and_ciphertext);
+    } else if (part->kind == Kind::kMac) {
+      lane.public_message = AsBytes(part->public_bytes);
+    } else if (part->kind == Kind::kOpen) {
+      lane.shared_message = circuits_.decrypt(part->bits()).text(part->cts_lane).data();
+    } else {
+      lane.shared_message = &texts_[part->first_block];
+    }
+    lanes.push_back(lane);
+  }
+  hmac.Reset(lanes, adder(parts[0]->enctype->hash));
+  Start(hmac);
+}
+
+// ---- Seals ----
+
+// The confounder's place, drawn here, and the KDC's shares, in whole blocks.
+void CtsWork::StartTexts() {
+  const auto seals = Select([](const PartWork& p) { return p.kind == Kind::kSeal; });
+  if (seals.empty()) return;
+  SecretVector<Block> own;
+  for (PartWork* part : seals) {
+    part->first_block = texts_.size();
+    texts_.resize(texts_.size() + BlocksOf(part->bytes()));
+    party_.DrawRandom(absl::MakeSpan(&texts_[part->first_block], 1));
+    for (size_t at = 0; at < part->text_share.size(); at += sizeof(Block)) {
+      const auto piece = part->text_share.subspan(at, sizeof(Block));
+      std::copy(piece.begin(), piece.end(), own.emplace_back().begin());
+    }
+  }
+  circuits_.input.Reset(own);
+  Start(circuits_.input, [this] { SealTexts(); });
+}
+
+void CtsWork::SealTexts() {
+  const SharedBlock* value = circuits_.input.values().data();
+  for (const PartWork& part : parts_) {
+    if (part.kind != Kind::kSeal) continue;
+    const size_t blocks = BlocksOf(part.text_share.size());
+    std::copy_n(value, blocks, texts_.begin() + static_cast<ptrdiff_t>(part.first_block) + 1);
+    value += blocks;
+  }
+  StartMacs(circuits_.text_mac(), Select([](const PartWork& p) {
+              return p.kind == Kind::kSeal && p.mac_of_text();
+            }));
+  for (const AesBits bits : kBothBits) StartSeals(bits);
+}
+
+void CtsWork::StartSeals(AesBits bits) {
+  const auto seals = Select(
+      [bits](const PartWork& p) { return p.kind == Kind::kSeal && p.bits() == bits; });
+  if (seals.empty()) return;
+  std::vector<CtsEncryptLane> lanes;
+  for (PartWork* part : seals) {
+    part->cts_lane = lanes.size();
+    lanes.push_back({part->key->round_keys.data(), &texts_[part->first_block], part->bytes()});
+  }
+  CtsEncrypt& encrypt = circuits_.encrypt(bits);
+  encrypt.Reset(lanes, sbox_);
+  Start(encrypt, [this, bits] { OpenCiphertexts(bits); });
+}
+
+// Of 19 and 20: what the HMAC reads becomes public among the servers, as it will be on the wire.
+void CtsWork::OpenCiphertexts(AesBits bits) {
+  const auto seals = Select([bits](const PartWork& p) {
+    return p.kind == Kind::kSeal && p.bits() == bits && !p.mac_of_text();
+  });
+  if (seals.empty()) return;
+  SecretVector<SharedBlock>& shares = circuits_.to_open[bits == AesBits::k256];
+  shares.clear();
+  for (const PartWork* part : seals) {
+    const auto ciphertext = circuits_.encrypt(bits).ciphertext(part->cts_lane);
+    shares.insert(shares.end(), ciphertext.begin(), ciphertext.end());
+  }
+  OpenToServers& open = circuits_.opened_ciphertext[bits == AesBits::k256];
+  open.Reset(shares);
+  Start(open, [this, bits, seals, &open] {
+    const Block* block = open.values().data();
+    for (PartWork* part : seals) {
+      std::string& bytes = part->iv_and_ciphertext;
+      bytes.assign(sizeof(Block), '\0');
+      for (size_t i = 0; i < BlocksOf(part->bytes()); ++i, ++block) {
+        bytes.append(block->begin(), block->end());
+      }
+      bytes.resize(sizeof(Block) + part->bytes());
+    }
+    StartMacs(circuits_.cipher_mac(bits), seals);
+  });
+}
+
+// ---- Results ----
+
+absl::Span<const SharedBlock> CtsWork::text(Part part) const {
+  assert(Done() && parts_[part].kind == Kind::kOpen);
+  return circuits_.decrypt(parts_[part].bits()).text(parts_[part].cts_lane);
+}
+
+absl::Span<const SharedBlock> CtsWork::ciphertext(Part part) const {
+  assert(Done() && parts_[part].kind == Kind::kSeal);
+  return circuits_.encrypt(parts_[part].bits()).ciphertext(parts_[part].cts_lane);
+}
+
+SecretVector<SharedBlock> CtsWork::mac(Part part) const {
+  assert(Done());
+  const auto digest = parts_[part].hmac->digest(parts_[part].mac_lane);
+  SecretVector<SharedBlock> mac(digest.begin(), digest.end());
+  CutTo(mac_bytes(part), mac);
+  return mac;
+}
+
+// ---- Cost ----
+
+Cost CtsWork::MacCost(HashKind hash, const std::vector<const PartWork*>& parts) const {
+  std::vector<HmacShape> shapes;
+  for (const PartWork* part : parts) {
+    const bool shared = part->kind != Kind::kMac && part->mac_of_text();
+    shapes.push_back({part->mac_input_bytes(), shared});
+  }
+  return CostOfHmac(hash, adder(hash), shapes);
+}
+
+Cost CtsWork::OpensCost(AesBits bits) const {
+  std::vector<size_t> sizes;
+  std::vector<const PartWork*> macs;
+  for (const PartWork& part : parts_) {
+    if (part.kind != Kind::kOpen || part.bits() != bits) continue;
+    sizes.push_back(part.bytes());
+    if (part.mac_of_text()) macs.push_back(&part);
+  }
+  return CostOfCtsDecrypt(bits, sizes, sbox_) + MacCost(HashKind::kSha1, macs);
+}
+
+// Without the HMACs of 17 and 18, which run beside it.
+Cost CtsWork::SealsCost(AesBits bits) const {
+  std::vector<size_t> sizes;
+  std::vector<const PartWork*> macs;
+  size_t opened = 0;
+  for (const PartWork& part : parts_) {
+    if (part.kind != Kind::kSeal || part.bits() != bits) continue;
+    sizes.push_back(part.bytes());
+    if (part.mac_of_text()) continue;
+    macs.push_back(&part);
+    opened += sizeof(Block) * BlocksOf(part.bytes());
+  }
+  const HashKind hash = bits == AesBits::k256 ? HashKind::kSha384 : HashKind::kSha256;
+  const Cost opening = opened == 0 ? Cost{} : Cost{1, opened, opened};
+  return CostOfCtsEncrypt(bits, sizes, sbox_) + opening + MacCost(hash, macs);
+}
+
+Cost CtsWork::DeclaredCost() const {
+  Cost cost;
+  for (const AesBits bits : kBothBits) cost = Together(cost, OpensCost(bits));
+  for (const HashKind hash : kAllHashes) {
+    std::vector<const PartWork*> first;
+    for (const PartWork& part : parts_) {
+      if (part.mac_first() && part.enctype->hash == hash) first.push_back(&part);
+    }
+    cost = Together(cost, MacCost(hash, first));
+  }
+  std::vector<const PartWork*> text_macs;
+  size_t input = 0;
+  for (const PartWork& part : parts_) {
+    if (part.kind != Kind::kSeal) continue;
+    input += sizeof(Block) * BlocksOf(part.text_share.size());
+    if (part.mac_of_text()) text_macs.push_back(&part);
+  }
+  Cost seals = MacCost(HashKind::kSha1, text_macs);
+  for (const AesBits bits : kBothBits) seals = Together(seals, SealsCost(bits));
+  return Together(cost, input == 0 ? seals : Cost{1, input, 0} + seals);
+}
+
+}  // namespace mpckdc

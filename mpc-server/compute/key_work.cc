@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/compute/key_work.h"
+
+#include <array>
+#include <iterator>
+#include <memory>
+
+#include "mpc-server/circuit/checks.h"
+#include "mpc-server/circuit/usage_key.h"
+
+namespace mpckdc {
+namespace {
+
+// The usage keys of many records, those of each enctype together and the enctypes side by side.
+class Derivation {
+ public:
+  Derivation(absl::Span<const KeyRecord* const> records,
+             const std::vector<std::vector<uint32_t>>& usages) {
+    std::array<std::vector<UsageKeyRequest>, std::size(kEnctypes)> requests;
+    for (size_t i = 0; i < records.size(); ++i) {
+      std::vector<UsageKeyRequest>& r = requests[IndexOf(*records[i])];
+      first_.push_back(r.size());
+      for (const uint32_t usage : usages[i]) r.push_back({records[i]->base.data(), usage});
+    }
+    for (size_t e = 0; e < requests.size(); ++e) {
+      if (requests[e].empty()) continue;
+      circuits_[e] = UsageKeysOf(kEnctypes[e]);
+      circuits_[e]->Reset(requests[e]);
+    }
+  }
+
+  absl::Status Run(PartyContext& party, Circuit& first, Cost* cost) {
+    std::vector<Circuit*> circuits = {&first};
+    for (const auto& circuit : circuits_) {
+      if (circuit != nullptr) circuits.push_back(circuit.get());
+    }
+    return RunTogether(party, circuits, cost);
+  }
+
+  const UsageKeyShare& Result(const KeyRecord& record, size_t i, size_t usage) const {
+    return circuits_[IndexOf(record)]->results()[first_[i] + usage];
+  }
+
+ private:
+  // In kEnctypes. Records are of one of them (CheckKeyInfo).
+  static size_t IndexOf(const KeyRecord& record) {
+    return static_cast<size_t>(FindEnctype(record.info.enctype) - kEnctypes);
+  }
+
+  std::array<std::unique_ptr<UsageKeys>, std::size(kEnctypes)> circuits_;
+  std::vector<size_t> first_;
+};
+
+// All that a usage has; a part that its enctype does not have is zero in both.
+void AppendDifference(const UsageKeyShare& derived, const UsageKey& stored,
+                      SecretVector<SharedBlock>* out) {
+  for (size_t i = 0; i < derived.round_keys.size(); ++i) {
+    out->push_back(derived.round_keys[i] ^ stored.round_keys[i]);
+  }
+  for (size_t i = 0; i < derived.mac_states.size(); ++i) {
+    out->push_back(derived.mac_states[i] ^ stored.mac_states[i]);
+  }
+  if (derived.mac_states.empty()) out->push_back(derived.h ^ stored.h);
+}
+
+std::vector<uint32_t> UsagesIn(const KeyRecord& record) {
+  std::vector<uint32_t> usages;
+  for (const UsageKey& key : record.usages) usages.push_back(key.usage);
+  return usages;
+}
+
+}  // namespace
+
+absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info, Circuit& first,
+                                     Cost* cost) {
+  if (absl::Status good = CheckKeyInfo(info); !good.ok()) return good;
+  KeyRecord record;
+  record.info = info;
+  record.base.resize(BaseBlocks(info.enctype));
+  party.DrawRandom(absl::MakeSpan(record.base));
+  const absl::Span<const uint32_t> usages = UsagesOf(info.key_class);
+  const KeyRecord* const records[] = {&record};
+  Derivation derivation(records, {{usages.begin(), usages.end()}});
+  const absl::Status run = derivation.Run(party, first, cost);
+  if (!run.ok()) return run;
+  for (size_t i = 0; i < usages.size(); ++i) {
+    const UsageKeyShare& derived = derivation.Result(record, 0, i);
+    record.usages.push_back({usages[i], derived.round_keys, derived.h, derived.mac_states});
+  }
+  const absl::Status good = CheckKeyRecord(record);
+  if (!good.ok()) return good;
+  return record;
+}
+
+absl::StatusOr<std::vector<bool>> VerifyRecords(PartyContext& party,
+                                                absl::Span<const KeyRecord* const> records,
+                                                Circuit& first, Cost* cost) {
+  if (records.empty()) {  // what is said of the keys that were left out is confirmed all the same
+    Circuit* const confirmation[] = {&first};
+    const absl::Status confirmed = RunTogether(party, confirmation, cost);
+    if (!confirmed.ok()) return confirmed;
+    return std::vector<bool>();
+  }
+  std::vector<std::vector<uint32_t>> usages;
+  for (const KeyRecord* record : records) usages.push_back(UsagesIn(*record));
+  Derivation derivation(records, usages);
+  absl::Status run = derivation.Run(party, first, cost);
+  if (!run.ok()) return run;
+
+  SecretVector<SharedBlock> blocks;
+  std::vector<size_t> ends;
+  for (size_t i = 0; i < records.size(); ++i) {
+    for (size_t u = 0; u < usages[i].size(); ++u) {
+      AppendDifference(derivation.Result(*records[i], i, u), records[i]->usages[u], &blocks);
+    }
+    ends.push_back(blocks.size());
+  }
+  std::vector<absl::Span<const SharedBlock>> items;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const size_t begin = i == 0 ? 0 : ends[i - 1];
+    items.push_back(absl::MakeConstSpan(blocks).subspan(begin, ends[i] - begin));
+  }
+  ZeroCheck check(party, "key records check");
+  check.Reset(items);
+  Circuit* const circuits[] = {&check};
+  run = RunTogether(party, circuits, cost);
+  if (!run.ok()) return run;
+  return std::vector<bool>(check.zero().begin(), check.zero().end());
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/judge/grants.h"
+
+#include "gtest/gtest.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/job/operation_table.h"
+
+namespace mpckdc {
+namespace {
+
+const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
+const KdcIdentity kKdc{"kdc1", {1}};
+const PrincipalId kAlice{1}, kBob{2};
+
+Job Granted(size_t tickets, size_t replies, size_t checksums) {
+  Job job;
+  job.operation = Operation::kSealGranted;
+  job.grant = 5;
+  job.seals.assign(tickets, {Handle{}, kUsageTicket, 1});
+  job.seals.insert(job.seals.end(), replies, {Handle{}, kUsageAsReply, 1});
+  job.make_macs.assign(checksums, {Handle{}, kUsageAsReqChecksum, ""});
+  return job;
+}
+
+Grants One(GrantUse used = {}) {
+  Grants grants;
+  grants.Add({kKdc, 5}, {kAlice, kNow, 5, used, kNow + limits::kGrantLife});
+  return grants;
+}
+
+TEST(Grants, CoverTheirOwnPrincipalSessionAndTime) {
+  const Grants grants = One();
+  const Job job = Granted(1, 1, 1);
+  EXPECT_TRUE(grants.Check(kKdc, job, kAlice, {}, kNow).ok());
+  EXPECT_FALSE(grants.Check(kKdc, job, kBob, {}, kNow).ok());
+  EXPECT_FALSE(grants.Check({"kdc2", {1}}, job, kAlice, {}, kNow).ok());
+  EXPECT_FALSE(grants.Check({"kdc1", {2}}, job, kAlice, {}, kNow).ok());
+  EXPECT_FALSE(grants.Check(kKdc, job, kAlice, {}, kNow + limits::kGrantLife).ok());
+}
+
+TEST(Grants, BudgetPerKindOfPart) {
+  Grants grants = One({1, 1, 1});
+  EXPECT_TRUE(grants.Check(kKdc, Granted(1, 1, 1), kAlice, {}, kNow).ok());
+  EXPECT_FALSE(grants.Check(kKdc, Granted(2, 0, 0), kAlice, {}, kNow).ok());
+  EXPECT_FALSE(grants.Check(kKdc, Granted(0, 2, 0), kAlice, {}, kNow).ok());
+  EXPECT_FALSE(grants.Check(kKdc, Granted(0, 0, 2), kAlice, {}, kNow).ok());
+  EXPECT_FALSE(grants.Check(kKdc, Granted(1, 0, 0), kAlice, {1, 0, 0}, kNow).ok());
+  grants.Use({kKdc, 5}, {1, 0, 0});
+  EXPECT_FALSE(grants.Check(kKdc, Granted(1, 0, 0), kAlice, {}, kNow).ok());
+  EXPECT_TRUE(grants.Check(kKdc, Granted(0, 1, 0), kAlice, {}, kNow).ok());
+}
+
+TEST(Grants, Pruned) {
+  Grants grants = One();
+  grants.Prune(kNow);
+  EXPECT_EQ(grants.size(), 1u);
+  grants.Prune(kNow + limits::kGrantLife);
+  EXPECT_EQ(grants.size(), 0u);
+}
+
+}  // namespace
+}  // namespace mpckdc

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/judge/judge.h"
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/job/nonce.h"
+#include "mpc-server/job/operation_table.h"
+#include "mpc-server/job/preauth_timestamp.h"
+#include "mpc-server/job/tgt_header.h"
+
+namespace mpckdc {
+namespace {
+
+Judgement CheckAllTags(const JobWork& work) {
+  for (const OpenWork& open : work.opens) {
+    if (!open.good) {
+      return Refuse(Verdict::kBadTag,
+                    absl::StrCat("the message of ", open.PlaintextBytes(),
+                                 " bytes of text under key usage ", open.key.key->usage,
+                                 " does not verify: wrong key or altered"));
+    }
+  }
+  for (const VerifyMacWork& mac : work.verify_macs) {
+    if (!mac.good) return Refuse(Verdict::kBadTag, "the checksum does not verify");
+  }
+  return Ok();
+}
+
+bool HasPreauth(const JobWork& work) {
+  for (const OpenWork& open : work.opens) {
+    if (open.is_preauth) return true;
+  }
+  return false;
+}
+
+// By now a pre-auth that the job holds was verified.
+Judgement CheckGate(const JobWork& work) {
+  if (work.client == nullptr || work.client->gate != Gate::kTimestamp || HasPreauth(work)) {
+    return Ok();
+  }
+  return Refuse(Verdict::kRefused, absl::StrCat("gate of ", work.client->principal,
+                                                " is timestamp and no pre-auth was verified"));
+}
+
+}  // namespace
+
+Judgement Judge::CheckPreauth(const OpenWork& open, absl::Time now) {
+  const auto time = DecodePreauthTimestamp(AsText(*open.plaintext));
+  if (!time) return Refuse(Verdict::kRefused, "the pre-auth is good and holds no timestamp");
+  const absl::Duration off = *time - now;
+  if (absl::AbsDuration(off) > policy_.clock_skew) {
+    return Refuse(Verdict::kClockSkew,
+                  absl::StrCat("the pre-auth timestamp differs from this server's clock by ",
+                               absl::FormatDuration(absl::Trunc(off, absl::Milliseconds(1)))));
+  }
+  const Nonce id = open.ReplayId();
+  if (replays_->Seen(open.key.info->handle, id)) {
+    return Refuse(Verdict::kReplay, "this pre-auth was accepted before");
+  }
+  // One window after its own end: a clock may be set back by as much.
+  replays_->Add(open.key.info->handle, id, *time + 2 * policy_.clock_skew);
+  return Ok();
+}
+
+// A ticket under a service key has no header. The time in its nonce tells when the servers sealed
+// it; it may be ahead of the clock (NonceSequencer), never behind by more than a clock may be.
+Judgement Judge::CheckSealAge(const Nonce& nonce, absl::Time now) const {
+  const absl::Duration age = now - absl::FromUnixSeconds(SplitNonce(nonce).seconds);
+  if (age <= policy_.max_renewable_life + policy_.clock_skew) return Ok();
+  return Refuse(Verdict::kRefused,
+                absl::StrCat("the ticket was sealed ",
+                             absl::FormatDuration(absl::Trunc(age, absl::Seconds(1))),
+                             " ago, beyond max_renewable_life"));
+}
+
+Judgement Judge::DecideJob(const JobWork& work, absl::Time now) {
+  Judgement j = CheckAllTags(work);
+  if (!j.ok()) return j;
+  for (const OpenWork& open : work.opens) {
+    if (open.is_preauth) {
+      j = CheckPreauth(open, now);
+    } else if (!open.key.is_gcm()) {
+      continue;  // nothing outside of the ciphertext tells its age
+    } else if (const auto header = DecodeTgtHeader(open.message.header)) {
+      j = CheckOriginAge(*header, now, policy_.max_renewable_life, policy_.clock_skew);
+    } else {
+      j = CheckSealAge(open.message.nonce, now);
+    }
+    if (!j.ok()) return j;
+  }
+  // A granted job's gate was its grant, checked before the batch (Grants::Check).
+  return work.received->job.operation == Operation::kSealGranted ? Ok() : CheckGate(work);
+}
+
+void Judge::LeaveGrant(const JobWork& work, absl::Time agreed, absl::Time now) {
+  const ReceivedJob& received = *work.received;
+  const Job& job = received.job;
+  if (job.operation == Operation::kSealGranted) {
+    grants_->Use({received.kdc, job.grant}, UseOf(job));
+  } else if (FindOperation(job.operation)->leaves_grant) {
+    grants_->Add({received.kdc, job.id}, {work.client->principal_id, agreed, job.id, UseOf(job),
+                                         now + limits::kGrantLife});
+  }
+}
+
+std::vector<Judgement> Judge::Decide(const std::vector<JobWork>& work, absl::Time agreed,
+                                     absl::Time now) {
+  std::vector<Judgement> judgements;
+  judgements.reserve(work.size());
+  for (const JobWork& job : work) judgements.push_back(DecideJob(job, now));
+  const absl::Status written = replays_->Flush();
+  for (size_t i = 0; i < work.size(); ++i) {
+    if (!judgements[i].ok()) continue;
+    if (!written.ok() && HasPreauth(work[i])) {
+      judgements[i] = Refuse(Verdict::kUnavailable,
+                             absl::StrCat("cannot record the pre-auth: ", written.message()));
+      continue;
+    }
+    LeaveGrant(work[i], agreed, now);
+  }
+  return judgements;
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One server's own judgement of the jobs of a batch that was computed: tags, clock, replay, origin
+// age, gate. Nothing of a job leaves a server that did not judge it OK. One thread at a time.
+#ifndef MPC_SERVER_JUDGE_JUDGE_H_
+#define MPC_SERVER_JUDGE_JUDGE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "mpc-server/compute/batch_work.h"
+#include "mpc-server/job/verdict.h"
+#include "mpc-server/judge/grants.h"
+#include "mpc-server/judge/replay_cache.h"
+
+namespace mpckdc {
+
+struct JudgePolicy {
+  absl::Duration max_renewable_life;
+  absl::Duration clock_skew;
+};
+
+class Judge {
+ public:
+  Judge(const JudgePolicy& policy, Grants* grants, ReplayCache* replays)
+      : policy_(policy), grants_(grants), replays_(replays) {}
+
+  // One judgement per job, in order. Records grants, grants' use, and replay entries, the latter
+  // durably before it returns; a job whose pre-auth could not be recorded is UNAVAILABLE.
+  // `agreed` is the batch's time (the same at the three), `now` this server's own.
+  std::vector<Judgement> Decide(const std::vector<JobWork>& work, absl::Time agreed,
+                                absl::Time now);
+
+ private:
+  Judgement DecideJob(const JobWork& work, absl::Time now);
+  Judgement CheckPreauth(const OpenWork& open, absl::Time now);
+  Judgement CheckSealAge(const Nonce& nonce, absl::Time now) const;
+  void LeaveGrant(const JobWork& work, absl::Time agreed, absl::Time now);
+
+  const JudgePolicy policy_;
+  Grants* const grants_;
+  ReplayCache* const replays_;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_JUDGE_JUDGE_H_

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What of a job's result leaves this server: its additive shares of keystream and tags, each masked
+// by a zero share keyed by the hash of the job as received, and what stays for the tag requests.
+#ifndef MPC_SERVER_JUDGE_OUTPUT_H_
+#define MPC_SERVER_JUDGE_OUTPUT_H_
+
+#include <memory>
+#include <vector>
+
+#include "mpc-server/compute/batch_work.h"
+#include "mpc-server/judge/pending_seals.h"
+
+namespace mpckdc {
+
+// Of one batch. The same calls at the three parties, before its first round.
+TagMaskKeys DrawTagMaskKeys(PartyContext& party);
+
+// Of a job that this server judged OK.
+JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,
+                   const JobWork& work);
+// What its tags will take. `seals` is the batch's; the masks are added to it.
+PendingJob PendingOf(const BatchWork& batch, const JobWork& work, SealBatch& seals);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_JUDGE_OUTPUT_H_

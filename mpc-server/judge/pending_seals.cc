@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/judge/pending_seals.h"
+
+#include <cassert>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/base/isa.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/circuit/ghash.h"
+#include "mpc-server/job/message_format.h"
+#include "mpc-server/share/hash_prf.h"
+
+namespace mpckdc {
+namespace {
+
+absl::Span<const uint8_t> Bytes(absl::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+// This server's additive share of the tag, before masking.
+Block TagShare(const PendingSeal& seal, const Block& mask_a, absl::string_view ciphertext) {
+  const std::vector<Block> blocks =
+      GhashBlocks(Bytes(HeaderAad(seal.header)), Bytes(ciphertext));
+  assert(blocks.size() <= seal.powers.powers.size());
+  return XorBlocks(GhashLinearA(blocks, seal.powers.powers), mask_a);
+}
+
+}  // namespace
+
+TagMaskKeys::TagMaskKeys(const Block& own, const Block& next) : ctr_(&CtrFunctionsFor(BestIsa())) {
+  ctr_->expand(own.data(), &keys_.Get().own);  // in place: no copy outside of locked memory
+  ctr_->expand(next.data(), &keys_.Get().next);
+}
+
+Block TagMaskKeys::Mask(const Digest& hash) const {
+  Block own, next;
+  HashPrf(*ctr_, keys_.Get().own, hash, own.data());
+  HashPrf(*ctr_, keys_.Get().next, hash, next.data());
+  return XorBlocks(own, next);
+}
+
+void PendingSeals::Add(const KdcIdentity& kdc, JobId id, PendingJob job, absl::Time expires) {
+  static_assert(limits::kMaxPartsPerJob <= 32);  // Entry::answered
+  const absl::MutexLock lock(&mu_);
+  while (!by_age_.empty() && seals_ + job.seals.size() > limits::kMaxPendingSeals) DropOldest();
+  seals_ += job.seals.size();
+  Key key{kdc, id};
+  by_age_.push_back({expires, key});
+  entries_.insert_or_assign(std::move(key), Entry{std::move(job), 0, expires});
+}
+
+void PendingSeals::Erase(absl::flat_hash_map<Key, Entry>::iterator it) {
+  seals_ -= it->second.job.seals.size();
+  entries_.erase(it);
+}
+
+void PendingSeals::DropOldest() {
+  const auto it = entries_.find(by_age_.front().second);
+  if (it != entries_.end()) Erase(it);
+  by_age_.pop_front();
+}
+
+Judgement PendingSeals::Take(const KdcIdentity& kdc, const TagRequest& request, absl::Time now,
+                             Taken* out) {
+  const absl::MutexLock lock(&mu_);
+  const auto it = entries_.find({kdc, request.job});
+  if (it == entries_.end() || it->second.expires <= now ||
+      request.seal >= it->second.job.seals.size()) {
+    return Refuse(Verdict::kRefused, absl::StrCat("no seal ", request.seal, " of job ",
+                                                  request.job, " is waiting for its tag"));
+  }
+  Entry& entry = it->second;
+  if (entry.job.seals[request.seal].powers.owner == nullptr) {
+    return Refuse(Verdict::kRefused, absl::StrCat("seal ", request.seal, " of job ", request.job,
+                                                  " was complete when it was answered"));
+  }
+  const uint32_t bit = 1u << request.seal;
+  if ((entry.answered & bit) != 0) {
+    return Refuse(Verdict::kRefused, absl::StrCat("the tag of seal ", request.seal, " of job ",
+                                                  request.job, " was already given"));
+  }
+  entry.answered |= bit;
+  *out = {entry.job.batch, entry.job.digest, entry.job.seals[request.seal]};
+  const bool all = entry.answered == (1u << entry.job.seals.size()) - 1;
+  if (all) Erase(it);
+  return Ok();
+}
+
+TagResult PendingSeals::Finish(const KdcIdentity& kdc, const TagRequest& request, absl::Time now) {
+  TagResult result{request.job, request.seal, Ok(), {}};
+  Taken taken;
+  result.judgement = Take(kdc, request, now, &taken);
+  if (!result.judgement.ok()) return result;
+  const PendingSeal& seal = taken.seal;
+  const size_t size = request.ciphertext.size();
+  if (size < kZeroBytes || size > kZeroBytes + seal.max_plaintext) {
+    result.judgement = Refuse(
+        Verdict::kMalformed, absl::StrCat("ciphertext of ", size, " bytes for a seal of at most ",
+                                          kZeroBytes + seal.max_plaintext));
+    return result;
+  }
+  const Digest hash = TagRequestDigest(taken.digest, seal.nonce, request);
+  result.tag_share = XorBlocks(TagShare(seal, taken.batch->masks_a[seal.mask], request.ciphertext),
+                               taken.batch->mask_keys.Mask(hash));
+  return result;
+}
+
+void PendingSeals::Prune(absl::Time now) {
+  const absl::MutexLock lock(&mu_);
+  while (!by_age_.empty() && by_age_.front().first <= now) DropOldest();
+}
+
+size_t PendingSeals::size() const {
+  const absl::MutexLock lock(&mu_);
+  return seals_;
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The public facts about one key, as the servers, the administrators and the KDC know it.
+#ifndef MPC_SERVER_KEY_KEY_INFO_H_
+#define MPC_SERVER_KEY_KEY_INFO_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "mpc-server/key/enctype.h"
+
+namespace mpckdc {
+
+using Handle = std::array<uint8_t, 16>;
+using PrincipalId = std::array<uint8_t, 16>;
+
+// The numbers are those of proto/admin.proto and of stored records.
+enum class KeyClass : uint8_t { kUser = 1, kTgs = 2, kService = 3 };
+enum class Gate : uint8_t { kTimestamp = 1, kKdcTrusted = 2, kNone = 3 };
+
+struct KeyInfo {
+  Handle handle{};
+  std::string principal;  // unparsed, with realm
+  PrincipalId principal_id{};
+  uint32_t kvno = 0;
+  int32_t enctype = 0;
+  int32_t salt_type = 0;
+  std::string salt;
+  KeyClass key_class = KeyClass::kUser;
+  Gate gate = Gate::kTimestamp;
+
+  friend bool operator==(const KeyInfo&, const KeyInfo&) = default;
+};
+
+// Blocks of the base key, and of what a usage has of its enctype; 0 for another enctype.
+size_t BaseBlocks(int32_t enctype);
+size_t RoundKeys(int32_t enctype, uint32_t usage);
+size_t MacStateBlocks(int32_t enctype);
+
+// First 16 bytes of SHA-256("mpc-kdc principal v1\0" | unparsed name with realm).
+PrincipalId PrincipalIdOf(absl::string_view principal);
+
+// The usages whose keys a class of key carries, ascending.
+absl::Span<const uint32_t> UsagesOf(KeyClass key_class);
+
+// Says what is wrong with `info`.
+absl::Status CheckKeyInfo(const KeyInfo& info);
+
+std::string HandleText(const Handle& handle);  // 32 hexadecimal digits
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_KEY_KEY_INFO_H_

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/package/package.h"
+
+#include <sodium.h>
+
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/key/string_to_key.h"
+#include "mpc-server/key/usage_keys.h"
+#include "mpc-server/package/share_package_encoder.h"
+#include "mpc-server/package/share_split.h"
+
+namespace mpckdc::enroll {
+namespace {
+
+static_assert(kPackageKeyBytes == crypto_box_PUBLICKEYBYTES);
+
+absl::Status CheckTarget(const PackageTarget& target, absl::string_view transaction) {
+  if (transaction.size() != kTransactionBytes) {
+    return absl::InvalidArgumentError("a transaction identifier has 16 bytes");
+  }
+  for (int party = 0; party < 3; ++party) {
+    if (target.package_keys[party].size() != kPackageKeyBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("party ", party, " gave no package key of ", kPackageKeyBytes, " bytes"));
+    }
+    if (target.package_keys[party] == target.package_keys[(party + 1) % 3]) {
+      return absl::InvalidArgumentError("two parties gave the same package key");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Seal(const SecretBytes& plain, absl::string_view package_key) {
+  std::string sealed(plain.size() + crypto_box_SEALBYTES, '\0');
+  if (crypto_box_seal(reinterpret_cast<unsigned char*>(sealed.data()), plain.data(), plain.size(),
+                      reinterpret_cast<const unsigned char*>(package_key.data())) != 0) {
+    return absl::InvalidArgumentError("a party's package key is not a usable X25519 key");
+  }
+  return sealed;
+}
+
+absl::Status CheckPlainKey(const PlainKey& key, const PackageTarget& target) {
+  if (absl::Status s = CheckKeyInfo(key.info, target.realm); !s.ok()) return s;
+  if (key.base.size() == BaseKeyBytes(key.info.enctype())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      key.info.principal(), ": a key of ", EnctypeName(key.info.enctype()), " has ",
+      BaseKeyBytes(key.info.enctype()), " bytes, not ", key.base.size()));
+}
+
+std::array<KeyShareParts, 3> SplitKey(const PlainKey& key,
+                                      const std::vector<ExpandedUsage>& usages) {
+  std::array<KeyShareParts, 3> parts;
+  std::array<SplitShare, 3> base_shares = Split(key.base);
+  for (int party = 0; party < 3; ++party) {
+    parts[party] = {&key.info, std::move(base_shares[party]), {}};
+  }
+  for (const ExpandedUsage& usage : usages) {
+    std::array<SplitShare, 3> round_keys = Split(usage.round_keys);
+    std::array<SplitShare, 3> h = Split(usage.h);
+    std::array<SplitShare, 3> mac_states = Split(usage.mac_states);
+    for (int party = 0; party < 3; ++party) {
+      parts[party].usages.push_back({usage.usage, std::move(round_keys[party]),
+                                     std::move(h[party]), std::move(mac_states[party])});
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string RandomIdentifier() {
+  if (sodium_init() < 0) std::abort();
+  std::string identifier(kHandleBytes, '\0');
+  randombytes_buf(identifier.data(), identifier.size());
+  return identifier;
+}
+
+absl::Status CheckKeyInfo(const v1::KeyInfo& info, absl::string_view realm) {
+  const std::string& principal = info.principal();
+  if (info.handle().size() != kHandleBytes) {
+    return absl::InvalidArgumentError("a key handle has 16 bytes");
+  }
+  if (principal.size() > limits::kMaxPrincipalBytes ||
+      !absl::EndsWith(principal, absl::StrCat("@", realm)) ||
+      principal.find('\0') != std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", principal, "\" is not a principal of realm ", realm));
+  }
+  if (info.kvno() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(principal, ": key version 0"));
+  }
+  if (BaseKeyBytes(info.enctype()) == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        principal, ": enctype ", info.enctype(), " cannot be protected, only ", EnctypeNames()));
+  }
+  if (info.salt().size() > limits::kMaxSaltBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(principal, ": the salt is too long"));
+  }
+  if (UsagesOf(info.key_class()).empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(principal, ": no key class given"));
+  }
+  if (info.gate() < v1::GATE_TIMESTAMP || info.gate() > v1::GATE_NONE) {
+    return absl::InvalidArgumentError(absl::StrCat(principal, ": no gate given"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const PlainKey> keys,
+                                           const PackageTarget& target,
+                                           absl::string_view transaction,
+                                           const PackageSigner& signer) {
+  if (keys.empty() || keys.size() > limits::kMaxKeysPerPackage) {
+    return absl::InvalidArgumentError(absl::StrCat("1 to ", limits::kMaxKeysPerPackage,
+                                                   " keys in one package, not ", keys.size()));
+  }
+  if (absl::Status s = CheckTarget(target, transaction); !s.ok()) return s;
+  std::array<SharePackageParts, 3> parts;
+  for (int party = 0; party < 3; ++party) {
+    parts[party] = {target.realm, party, target.epoch, std::string(transaction), {}};
+  }
+  for (const PlainKey& key : keys) {
+    if (absl::Status s = CheckPlainKey(key, target); !s.ok()) return s;
+    absl::StatusOr<std::vector<ExpandedUsage>> usages =
+        ExpandUsages(key.info.enctype(), key.base, key.info.key_class());
+    if (!usages.ok()) return usages.status();
+    std::array<KeyShareParts, 3> split = SplitKey(key, *usages);
+    for (int party = 0; party < 3; ++party) parts[party].keys.push_back(std::move(split[party]));
+  }
+  SealedTriple packages;
+  for (int party = 0; party < 3; ++party) {
+    absl::StatusOr<std::string> sealed =
+        Seal(EncodeSharePackage(parts[party]), target.package_keys[party]);
+    if (!sealed.ok()) return sealed.status();
+    absl::StatusOr<std::string> signature = signer.Sign(*sealed);
+    if (!signature.ok()) return signature.status();
+    packages[party].set_sealed(*std::move(sealed));
+    packages[party].set_signature(*std::move(signature));
+    packages[party].set_signer(signer.certificate_der());
+  }
+  return packages;
+}
+
+absl::StatusOr<SealedTriple> BuildPackages(const v1::KeyInfo& info,
+                                           absl::Span<const uint8_t> base,
+                                           const PackageTarget& target,
+                                           absl::string_view transaction,
+                                           const PackageSigner& signer) {
+  const PlainKey key = {info, SecretBytes(base.begin(), base.end())};
+  return BuildPackages(absl::MakeConstSpan(&key, 1), target, transaction, signer);
+}
+
+}  // namespace mpckdc::enroll

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MPC_SERVER_PACKAGE_PACKAGE_H_
+#define MPC_SERVER_PACKAGE_PACKAGE_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "mpc-server/base/secret.h"
+#include "mpc-server/package/package_signer.h"
+#include "proto/admin.pb.h"
+
+// From a key in the clear to three sealed packages, one per server; bytes in
+// doc/share_package_format.md. Splitting only: nothing here can join shares.
+
+namespace mpckdc::enroll {
+
+inline constexpr size_t kHandleBytes = 16;
+inline constexpr size_t kTransactionBytes = 16;
+inline constexpr size_t kPackageKeyBytes = 32;  // X25519
+
+// Where the packages go: what the three servers said about themselves.
+struct PackageTarget {
+  std::string realm;
+  uint64_t epoch = 0;
+  std::array<std::string, 3> package_keys;  // by party, kPackageKeyBytes each
+};
+
+using SealedTriple = std::array<v1::SealedPackage, 3>;  // by party
+
+// A random handle, or transaction or request identifier: 16 bytes.
+std::string RandomIdentifier();
+
+// What every server will check of a KeyInfo; see the error texts.
+absl::Status CheckKeyInfo(const v1::KeyInfo& info, absl::string_view realm);
+
+// A key in the clear: `base` is 16 or 32 bytes, as info.enctype() says.
+struct PlainKey {
+  v1::KeyInfo info;
+  SecretBytes base;
+};
+
+// Derives the usage keys of each base key for the class in its info, splits base keys and usage keys
+// freshly, seals and signs them together: one package per server, of 1 to kMaxKeysPerPackage keys.
+absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const PlainKey> keys,
+                                           const PackageTarget& target,
+                                           absl::string_view transaction,
+                                           const PackageSigner& signer);
+// The same for one key.
+absl::StatusOr<SealedTriple> BuildPackages(const v1::KeyInfo& info,
+                                           absl::Span<const uint8_t> base,
+                                           const PackageTarget& target,
+                                           absl::string_view transaction,
+                                           const PackageSigner& signer);
+
+}  // namespace mpckdc::enroll
+
+#endif  // MPC_SERVER_PACKAGE_PACKAGE_H_

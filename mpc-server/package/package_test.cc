@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/package/package.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sodium.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "mpc-server/base/limits.h"
+#include "mpc-server/key/string_to_key.h"
+#include "mpc-server/key/usage_keys.h"
+#include "mpc-server/package/share_package_encoder.h"
+#include "mpc-server/testing/bytes.h"
+#include "mpc-server/testing/fake_admin_service.h"
+#include "mpc-server/testing/identity.h"
+
+namespace mpckdc::enroll {
+namespace {
+
+using testing::HasSubstr;
+
+std::string Text(const SecretBytes& bytes) { return {bytes.begin(), bytes.end()}; }
+
+v1::KeyInfo Info(int32_t enctype = kEnctypeAes256Gcm) {
+  v1::KeyInfo info;
+  info.set_handle(RandomIdentifier());
+  info.set_principal("alice@EXAMPLE.COM");
+  info.set_kvno(2);
+  info.set_enctype(enctype);
+  info.set_salt_type(0);
+  info.set_salt("EXAMPLE.COMalice");
+  info.set_key_class(v1::KEY_CLASS_USER);
+  info.set_gate(v1::GATE_TIMESTAMP);
+  return info;
+}
+
+class PackageTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    authority_ = new TestAuthority;
+    const AdminIdentity identity = authority_->Issue("admin", "root");
+    absl::StatusOr<PackageSigner> signer =
+        PackageSigner::FromPemFiles(identity.certificate_file, identity.key_file);
+    ASSERT_TRUE(signer.ok()) << signer.status();
+    signer_ = new PackageSigner(*std::move(signer));
+  }
+  static void TearDownTestSuite() {
+    delete signer_;
+    delete authority_;
+  }
+
+  PackageTest() {
+    target_.realm = "EXAMPLE.COM";
+    target_.epoch = 3;
+    for (int party = 0; party < 3; ++party) {
+      target_.package_keys[party].resize(crypto_box_PUBLICKEYBYTES);
+      secret_keys_[party].resize(crypto_box_SECRETKEYBYTES);
+      crypto_box_keypair(reinterpret_cast<unsigned char*>(target_.package_keys[party].data()),
+                         reinterpret_cast<unsigned char*>(secret_keys_[party].data()));
+    }
+  }
+
+  v1::SharePackage Open(const v1::SealedPackage& sealed, int party) {
+    v1::SharePackage package;
+    std::string plain(sealed.sealed().size() - crypto_box_SEALBYTES, '\0');
+    auto u8 = [](const std::string& s) { return reinterpret_cast<const unsigned char*>(s.data()); };
+    if (crypto_box_seal_open(reinterpret_cast<unsigned char*>(plain.data()), u8(sealed.sealed()),
+                             sealed.sealed().size(), u8(target_.package_keys[party]),
+                             u8(secret_keys_[party])) != 0) {
+      return package;
+    }
+    EXPECT_TRUE(package.ParseFromString(plain));
+    EXPECT_EQ(package.SerializeAsString(), plain) << "not the encoding protobuf would give";
+    return package;
+  }
+
+  static TestAuthority* authority_;
+  static PackageSigner* signer_;
+  PackageTarget target_;
+  std::array<std::string, 3> secret_keys_;
+};
+
+TestAuthority* PackageTest::authority_;
+PackageSigner* PackageTest::signer_;
+
+TEST_F(PackageTest, SharesJoinToTheKeyAndItsUsageKeys) {
+  for (const Enctype& of : kEnctypes) {
+    const int32_t enctype = of.number;
+    const v1::KeyInfo info = Info(enctype);
+    const SecretBytes base = *StringToKey(enctype, Bytes("password"), Bytes(info.salt()));
+    const std::string transaction = RandomIdentifier();
+    absl::StatusOr<SealedTriple> packages =
+        BuildPackages(info, base, target_, transaction, *signer_);
+    ASSERT_TRUE(packages.ok()) << packages.status();
+    std::array<v1::SharePackage, 3> opened;
+    std::array<std::string, 3> x, a;
+    for (int party = 0; party < 3; ++party) {
+      opened[party] = Open((*packages)[party], party);
+      EXPECT_EQ(opened[party].version(), 1u);
+      EXPECT_EQ(opened[party].realm(), "EXAMPLE.COM");
+      EXPECT_EQ(opened[party].party(), static_cast<uint32_t>(party));
+      EXPECT_EQ(opened[party].epoch(), 3u);
+      EXPECT_EQ(opened[party].transaction(), transaction);
+      EXPECT_EQ(opened[party].info().SerializeAsString(), info.SerializeAsString());
+      x[party] = opened[party].base_x();
+      a[party] = opened[party].base_a();
+    }
+    EXPECT_EQ(JoinForTest(x, a), Text(base));
+    const std::vector<ExpandedUsage> usages = *ExpandUsages(enctype, base, info.key_class());
+    for (size_t u = 0; u < usages.size(); ++u) {
+      std::array<std::string, 3> hx, ha, mac_x, mac_a;
+      for (int party = 0; party < 3; ++party) {
+        const v1::UsageShare& usage = opened[party].usages(u);
+        EXPECT_EQ(usage.usage(), usages[u].usage);
+        x[party] = usage.round_keys_x();
+        a[party] = usage.round_keys_a();
+        hx[party] = usage.h_x();
+        ha[party] = usage.h_a();
+        mac_x[party] = usage.mac_states_x();
+        mac_a[party] = usage.mac_states_a();
+      }
+      EXPECT_EQ(JoinForTest(x, a), Text(usages[u].round_keys));
+      EXPECT_EQ(JoinForTest(hx, ha), Text(usages[u].h));
+      EXPECT_EQ(JoinForTest(mac_x, mac_a), Text(usages[u].mac_states));
+    }
+  }
+}
+
+// A package of many keys carries for each what a package of its own would.
+TEST_F(PackageTest, ManyKeysInOnePackage) {
+  std::vector<PlainKey> keys;
+  for (size_t i = 0; i < limits::kMaxKeysPerPackage; ++i) {
+    const int32_t enctype = i % 2 == 0 ? kEnctypeAes128Gcm : kEnctypeAes256Gcm;
+    keys.push_back({Info(enctype), SecretBytes(BaseKeyBytes(enctype), static_cast<uint8_t>(i))});
+  }
+  const std::string transaction = RandomIdentifier();
+  absl::StatusOr<SealedTriple> packages = BuildPackages(keys, target_, transaction, *signer_);
+  ASSERT_TRUE(packages.ok()) << packages.status();
+  std::array<v1::SharePackage, 3> opened;
+  for (int party = 0; party < 3; ++party) {
+    EXPECT_LE((*packages)[party].sealed().size(), limits::kMaxPackageBytes);
+    opened[party] = Open((*packages)[party], party);
+    EXPECT_EQ(opened[party].version(), 2u);
+    EXPECT_EQ(opened[party].transaction(), transaction);
+    EXPECT_FALSE(opened[party].has_info());
+    ASSERT_EQ(opened[party].keys_size(), static_cast<int>(keys.size()));
+  }
+  for (int i = 0; i < opened[0].keys_size(); ++i) {
+    std::array<std::string, 3> x, a, hx, ha;
+    for (int party = 0; party < 3; ++party) {
+      const v1::KeyShare& key = opened[party].keys(i);
+      EXPECT_EQ(key.info().SerializeAsString(), keys[i].info.SerializeAsString());
+      x[party] = key.base_x();
+      a[party] = key.base_a();
+      hx[party] = key.usages(1).h_x();
+      ha[party] = key.usages(1).h_a();
+    }
+    EXPECT_EQ(JoinForTest(x, a), Text(keys[i].base));
+    EXPECT_EQ(JoinForTest(hx, ha), Text((*ExpandUsages(keys[i].info.enctype(), keys[i].base, v1::KEY_CLASS_USER))[1].h));
+  }
+}
+
+// Enctypes 18 and aes256-gcm have one base key: its shares in one say nothing of those in the other.
+TEST_F(PackageTest, EqualBaseKeysAreSharedApart) {
+  const SecretBytes base(32, 0x5a);
+  const std::vector<PlainKey> keys = {{Info(kEnctypeAes256Gcm), base},
+                                      {Info(kEnctypeAes256Sha1), base}};
+  const SealedTriple packages = *BuildPackages(keys, target_, RandomIdentifier(), *signer_);
+  for (int party = 0; party < 3; ++party) {
+    const v1::SharePackage opened = Open(packages[party], party);
+    ASSERT_EQ(opened.keys_size(), 2);
+    EXPECT_NE(opened.keys(0).base_x(), opened.keys(1).base_x());
+    EXPECT_NE(opened.keys(0).base_a(), opened.keys(1).base_a());
+  }
+}
+
+// doc/share_package_format.md says what a key more costs, in units of 100 bytes.
+TEST_F(PackageTest, SizesOfTheDocument) {
+  struct {
+    int32_t enctype;
+    size_t hundreds;
+  } const told[] = {{kEnctypeAes128Gcm, 13},    {kEnctypeAes256Gcm, 17},  {kEnctypeAes128Sha1, 12},
+                    {kEnctypeAes128Sha256, 12}, {kEnctypeAes256Sha1, 15}, {kEnctypeAes256Sha384, 19}};
+  for (const auto& t : told) {
+    const auto size = [&](size_t keys) {
+      std::vector<PlainKey> same;
+      for (size_t i = 0; i < keys; ++i) {
+        same.push_back({Info(t.enctype), SecretBytes(BaseKeyBytes(t.enctype), 1)});
+      }
+      return (*BuildPackages(same, target_, RandomIdentifier(), *signer_))[0].sealed().size();
+    };
+    EXPECT_EQ((size(3) - size(2) + 50) / 100, t.hundreds) << t.enctype << ": " << size(3) - size(2);
+  }
+}
+
+// The longest names and salts that a key may have still fit, with the enctype that takes most.
+TEST_F(PackageTest, TheLargestPackageFits) {
+  PlainKey key = {Info(kEnctypeAes256Sha384), SecretBytes(32, 1)};
+  const std::string realm = "@EXAMPLE.COM";
+  key.info.set_principal(std::string(limits::kMaxPrincipalBytes - realm.size(), 'p') + realm);
+  key.info.set_salt(std::string(limits::kMaxSaltBytes, 's'));
+  const std::vector<PlainKey> keys(limits::kMaxKeysPerPackage, key);
+  absl::StatusOr<SealedTriple> packages =
+      BuildPackages(keys, target_, RandomIdentifier(), *signer_);
+  ASSERT_TRUE(packages.ok()) << packages.status();
+  EXPECT_LE((*packages)[0].sealed().size(), limits::kMaxPackageBytes);
+  const std::vector<PlainKey> too_many(limits::kMaxKeysPerPackage + 1, key);
+  EXPECT_FALSE(BuildPackages(too_many, target_, RandomIdentifier(), *signer_).ok());
+  EXPECT_FALSE(
+      BuildPackages(std::vector<PlainKey>(), target_, RandomIdentifier(), *signer_).ok());
+}
+
+TEST_F(PackageTest, NoPackageHoldsTheKeyOrRepeatsAShare) {
+  const v1::KeyInfo info = Info();
+  const SecretBytes base(32, 0x5a);
+  std::set<std::string> seen;
+  for (int round = 0; round < 4; ++round) {
+    const SealedTriple packages =
+        *BuildPackages(info, base, target_, RandomIdentifier(), *signer_);
+    for (int party = 0; party < 3; ++party) {
+      const v1::SharePackage package = Open(packages[party], party);
+      EXPECT_EQ(package.SerializeAsString().find(Text(base)), std::string::npos);
+      EXPECT_TRUE(seen.insert(package.base_x()).second);
+      EXPECT_TRUE(seen.insert(package.base_a()).second);
+      EXPECT_EQ(Open(packages[party], (party + 1) % 3).version(), 0u) << "opened by a neighbour";
+    }
+  }
+}
+
+TEST_F(PackageTest, SignatureCoversTheSealedBytes) {
+  const SealedTriple packages =
+      *BuildPackages(Info(), SecretBytes(32, 1), target_, RandomIdentifier(), *signer_);
+  const v1::SealedPackage& good = packages[0];
+  EXPECT_TRUE(VerifyPackageSignature(good.signer(), good.sealed(), good.signature()).ok());
+  std::string altered = good.sealed();
+  altered[40] ^= 1;
+  EXPECT_FALSE(VerifyPackageSignature(good.signer(), altered, good.signature()).ok());
+  EXPECT_FALSE(VerifyPackageSignature(good.signer(), good.sealed(), packages[1].signature()).ok());
+  EXPECT_FALSE(VerifyPackageSignature(good.signer(), good.sealed(), "").ok());
+  EXPECT_FALSE(VerifyPackageSignature("junk", good.sealed(), good.signature()).ok());
+}
+
+TEST_F(PackageTest, RefusesBadInput) {
+  const std::string transaction = RandomIdentifier();
+  const SecretBytes base(32, 1);
+  auto build = [&](const v1::KeyInfo& info, const PackageTarget& target) {
+    return std::string(BuildPackages(info, base, target, transaction, *signer_).status().message());
+  };
+  v1::KeyInfo info = Info(kEnctypeAes128Gcm);
+  EXPECT_THAT(build(info, target_), HasSubstr("has 16 bytes, not 32"));
+  info = Info(23);
+  EXPECT_THAT(build(info, target_), HasSubstr("enctype 23 cannot be protected"));
+  info = Info();
+  info.set_principal("alice@OTHER.ORG");
+  EXPECT_THAT(build(info, target_), HasSubstr("not a principal of realm EXAMPLE.COM"));
+  info = Info();
+  info.set_handle("short");
+  EXPECT_THAT(build(info, target_), HasSubstr("handle has 16 bytes"));
+  info = Info();
+  info.set_kvno(0);
+  EXPECT_THAT(build(info, target_), HasSubstr("key version 0"));
+  info = Info();
+  info.clear_gate();
+  EXPECT_THAT(build(info, target_), HasSubstr("no gate"));
+  info = Info();
+  info.clear_key_class();
+  EXPECT_THAT(build(info, target_), HasSubstr("no key class"));
+  PackageTarget target = target_;
+  target.package_keys[1] = target.package_keys[0];
+  EXPECT_THAT(build(Info(), target), HasSubstr("same package key"));
+  target.package_keys[1] = "";
+  EXPECT_THAT(build(Info(), target), HasSubstr("no package key"));
+  target.package_keys[1] = std::string(32, '\0');  // a point of low order
+  EXPECT_THAT(build(Info(), target), HasSubstr("not a usable X25519 key"));
+}
+
+TEST_F(PackageTest, SignerRefusesKeysThatDoNotFit) {
+  const AdminIdentity one = authority_->Issue("admin", "one");
+  const AdminIdentity two = authority_->Issue("admin", "two");
+  const absl::Status mixed =
+      PackageSigner::FromPemFiles(one.certificate_file, two.key_file).status();
+  EXPECT_THAT(std::string(mixed.message()), HasSubstr("not the certificate's"));
+  EXPECT_THAT(std::string(mixed.message()), HasSubstr(two.key_file));
+  EXPECT_THAT(std::string(PackageSigner::FromPemFiles("/nonexistent", two.key_file)
+                              .status()
+                              .message()),
+              HasSubstr("cannot open /nonexistent"));
+  EXPECT_THAT(std::string(PackageSigner::FromPemFiles(one.certificate_file, one.certificate_file)
+                              .status()
+                              .message()),
+              HasSubstr("no PEM private key"));
+}
+
+}  // namespace
+}  // namespace mpckdc::enroll

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/package/share_package_decoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/service/proto_convert.h"
+#include "proto/admin.pb.h"
+
+namespace mpckdc {
+namespace {
+
+// One field of a protobuf message: a number or a byte string.
+struct Field {
+  uint32_t number = 0;
+  bool is_bytes = false;
+  uint64_t value = 0;
+  absl::Span<const uint8_t> bytes;
+};
+
+// The wire format's varints and length-delimited fields; SharePackage has no others.
+class WireReader {
+ public:
+  explicit WireReader(absl::Span<const uint8_t> in) : in_(in) {}
+
+  bool Done() const { return in_.empty(); }
+
+  bool Next(Field* field) {
+    uint64_t tag = 0;
+    if (!Varint(&tag) || tag >> 3 == 0 || tag >> 3 > kMaxFieldNumber) return false;
+    *field = Field{};
+    field->number = static_cast<uint32_t>(tag >> 3);
+    if (!Varint(&field->value)) return false;
+    if ((tag & 7) == kVarint) return true;
+    if ((tag & 7) != kLengthDelimited || field->value > in_.size()) return false;
+    field->is_bytes = true;
+    field->bytes = in_.subspan(0, field->value);
+    in_.remove_prefix(field->value);
+    return true;
+  }
+
+ private:
+  static constexpr uint64_t kMaxFieldNumber = 64;
+  static constexpr uint64_t kVarint = 0;
+  static constexpr uint64_t kLengthDelimited = 2;
+
+  bool Varint(uint64_t* value) {
+    *value = 0;
+    for (int shift = 0; shift < 64 && !in_.empty(); shift += 7) {
+      const uint8_t byte = in_[0];
+      in_.remove_prefix(1);
+      *value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      if ((byte & 0x80) == 0) return true;
+    }
+    return false;
+  }
+
+  absl::Span<const uint8_t> in_;
+};
+
+// The two components of a shared byte string of `blocks` blocks, one per field.
+struct Components {
+  absl::Span<const uint8_t> x;
+  absl::Span<const uint8_t> a;
+
+  bool Into(size_t blocks, absl::Span<SharedBlock> out) const {
+    if (x.size() != 16 * blocks || a.size() != 16 * blocks) return false;
+    for (size_t i = 0; i < blocks; ++i) {
+      std::copy_n(x.begin() + static_cast<ptrdiff_t>(16 * i), 16, out[i].x.begin());
+      std::copy_n(a.begin() + static_cast<ptrdiff_t>(16 * i), 16, out[i].a.begin());
+    }
+    return true;
+  }
+};
+
+struct UsageFields {
+  uint64_t usage = 0;
+  Components round_keys;
+  Components h;
+  Components mac_states;
+};
+
+// Fields 6 to 9 of a package of version 1, or of one of the keys of version 2.
+struct KeyFields {
+  absl::Span<const uint8_t> info;
+  Components base;
+  std::vector<absl::Span<const uint8_t>> usages;
+};
+
+struct PackageFields {
+  uint64_t version = 0;
+  uint64_t party = 0;
+  uint64_t epoch = 0;
+  absl::Span<const uint8_t> realm;
+  absl::Span<const uint8_t> transaction;
+  KeyFields one;
+  bool has_one = false;
+  std::vector<absl::Span<const uint8_t>> keys;
+};
+
+bool ReadUsageFields(absl::Span<const uint8_t> in, UsageFields* out) {
+  WireReader reader(in);
+  Field field;
+  while (!reader.Done()) {
+    if (!reader.Next(&field) || field.is_bytes != (field.number != 1)) return false;
+    switch (field.number) {
+      case 1: out->usage = field.value; break;
+      case 2: out->round_keys.x = field.bytes; break;
+      case 3: out->round_keys.a = field.bytes; break;
+      case 4: out->h.x = field.bytes; break;
+      case 5: out->h.a = field.bytes; break;
+      case 6: out->mac_states.x = field.bytes; break;
+      case 7: out->mac_states.a = field.bytes; break;
+      default: return false;
+    }
+  }
+  return true;
+}
+
+bool TakeKeyField(const Field& field, KeyFields* out) {
+  if (!field.is_bytes) return false;
+  switch (field.number) {
+    case 6: out->info = field.bytes; break;
+    case 7: out->base.x = field.bytes; break;
+    case 8: out->base.a = field.bytes; break;
+    case 9: out->usages.push_back(field.bytes); break;
+    default: return false;
+  }
+  return out->usages.size() <= limits::kMaxUsagesPerKey;
+}
+
+bool ReadKeyFields(absl::Span<const uint8_t> in, KeyFields* out) {
+  WireReader reader(in);
+  Field field;
+  while (!reader.Done()) {
+    if (!reader.Next(&field) || !TakeKeyField(field, out)) return false;
+  }
+  return true;
+}
+
+bool ReadPackageFields(absl::Span<const uint8_t> in, PackageFields* out) {
+  WireReader reader(in);
+  Field field;
+  while (!reader.Done()) {
+    if (!reader.Next(&field)) return false;
+    const bool number = field.number == 1 || field.number == 3 || field.number == 4;
+    if (field.is_bytes == number) return false;
+    switch (field.number) {
+      case 1: out->version = field.value; break;
+      case 2: out->realm = field.bytes; break;
+      case 3: out->party = field.value; break;
+      case 4: out->epoch = field.value; break;
+      case 5: out->transaction = field.bytes; break;
+      case 10: out->keys.push_back(field.bytes); break;
+      default:
+        out->has_one = true;
+        if (!TakeKeyField(field, &out->one)) return false;
+    }
+    if (out->keys.size() > limits::kMaxKeysPerPackage) return false;
+  }
+  return out->party < 3;
+}
+
+absl::Status Malformed(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("the share package is malformed: ", what));
+}
+
+absl::StatusOr<KeyInfo> ReadInfo(absl::Span<const uint8_t> bytes, absl::string_view realm) {
+  v1::KeyInfo info;
+  if (!info.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Malformed("its key description");
+  }
+  return KeyInfoFromProto(info, realm);
+}
+
+// Exactly what a usage has of its enctype: H, or the states of an HMAC, and neither in place of the
+// other.
+bool ReadUsage(const UsageFields& in, const Enctype& enctype, UsageKey* out) {
+  out->usage = static_cast<uint32_t>(in.usage);
+  out->round_keys.resize(RoundKeys(enctype.number, out->usage));
+  out->mac_states.resize(enctype.mac_state_blocks());
+  const bool sizes = in.round_keys.Into(out->round_keys.size(), absl::MakeSpan(out->round_keys)) &&
+                     in.mac_states.Into(out->mac_states.size(), absl::MakeSpan(out->mac_states));
+  if (!sizes) return false;
+  return enctype.is_gcm() ? in.h.Into(1, absl::MakeSpan(&out->h, 1)) : in.h.Into(0, {});
+}
+
+absl::Status ReadShares(const KeyFields& fields, KeyRecord* record) {
+  const Enctype* enctype = FindEnctype(record->info.enctype);
+  if (enctype == nullptr) return Malformed("its enctype");
+  record->base.resize(enctype->base_blocks());
+  if (!fields.base.Into(record->base.size(), absl::MakeSpan(record->base))) {
+    return Malformed("the base key's share has not the size of the enctype");
+  }
+  record->usages.resize(fields.usages.size());
+  for (size_t i = 0; i < fields.usages.size(); ++i) {
+    UsageFields in;
+    if (!ReadUsageFields(fields.usages[i], &in)) return Malformed("a usage's share");
+    if (!ReadUsage(in, *enctype, &record->usages[i])) {
+      return Malformed("a usage's share has not the size of the enctype");
+    }
+  }
+  return CheckKeyRecord(*record);
+}
+
+absl::StatusOr<KeyRecord> ReadKey(const KeyFields& fields, absl::string_view realm) {
+  absl::StatusOr<KeyInfo> info = ReadInfo(fields.info, realm);
+  if (!info.ok()) return info.status();
+  KeyRecord record;
+  record.info = *std::move(info);
+  if (absl::Status status = ReadShares(fields, &record); !status.ok()) return status;
+  return record;
+}
+
+// Each version has its own fields for keys: a package that mixes them is nobody's.
+absl::Status CheckVersion(const PackageFields& fields) {
+  if (fields.version != kOneKeyVersion && fields.version != kManyKeysVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the share package has version ", fields.version, ", this server reads ",
+                     kOneKeyVersion, " and ", kManyKeysVersion));
+  }
+  const bool many = fields.version == kManyKeysVersion;
+  if (fields.has_one == many || fields.keys.empty() == many) return Malformed("its keys");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<SharePackageContents> DecodeSharePackage(absl::Span<const uint8_t> plain,
+                                                        absl::string_view realm) {
+  PackageFields fields;
+  if (!ReadPackageFields(plain, &fields)) return Malformed("its fields");
+  if (absl::Status status = CheckVersion(fields); !status.ok()) return status;
+  SharePackageContents out;
+  out.version = static_cast<uint32_t>(fields.version);
+  out.realm = std::string(AsText(fields.realm));
+  out.party = static_cast<uint32_t>(fields.party);
+  out.epoch = fields.epoch;
+  out.transaction = std::string(AsText(fields.transaction));
+  std::vector<KeyFields> keys(fields.keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!ReadKeyFields(fields.keys[i], &keys[i])) return Malformed("one of its keys");
+  }
+  if (fields.has_one) keys.push_back(std::move(fields.one));
+  for (const KeyFields& key : keys) {
+    absl::StatusOr<KeyRecord> record = ReadKey(key, realm);
+    if (!record.ok()) return record.status();
+    out.records.push_back(*std::move(record));
+  }
+  return out;
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/service/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace mpckdc {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kGood[] = R"(realm = "EXAMPLE.COM"
+party = 1
+cluster = 7
+data_dir = "data"
+[identity]
+certificate = "/etc/mpc/cert.pem"
+key = "key.pem"
+ca = "ca.pem"
+[listen]
+clients = "127.0.0.1:7750"
+peers = "[::1]:7760"
+[peers]
+p0 = "a:1"
+p1 = "b:2"
+p2 = "c:3"
+[store]
+key_file = "store.key"
+)";
+
+std::string With(absl::string_view from, absl::string_view to) {
+  return absl::StrReplaceAll(kGood, {{from, to}});
+}
+
+std::string ErrorOf(const std::string& text) {
+  absl::StatusOr<Config> config = ParseConfig(text, "dir/f.toml");
+  EXPECT_TRUE(absl::IsInvalidArgument(config.status())) << text;
+  return std::string(config.status().message());
+}
+
+TEST(ConfigTest, ReadsAMinimalFileWithDefaults) {
+  absl::StatusOr<Config> config = ParseConfig(kGood, "dir/f.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->realm, "EXAMPLE.COM");
+  EXPECT_EQ(config->party, 1);
+  EXPECT_EQ(config->cluster, 7);
+  EXPECT_EQ(config->identity.certificate, "/etc/mpc/cert.pem");
+  EXPECT_EQ(config->identity.key, "dir/key.pem") << "relative to the configuration";
+  EXPECT_EQ(config->peers.addresses[2], "c:3");
+  EXPECT_EQ(config->peers.names[2], "p2");
+  EXPECT_EQ(config->batch.window, absl::Milliseconds(100));
+  EXPECT_FALSE(config->batch.fixed);
+  EXPECT_EQ(config->audit.file, "dir/data/audit.log");
+  EXPECT_EQ(config->audit.sync, AuditSync::kInterval);
+  EXPECT_EQ(config->audit.keep_files, 0u) << "an audit log is not deleted unasked";
+  EXPECT_EQ(config->store.map_size_gib, 64u);
+}
+
+TEST(ConfigTest, ReadsEverySetting) {
+  absl::StatusOr<Config> config = ParseConfig(absl::StrCat(kGood, R"(create_key = true
+map_size_gib = 2
+[batch]
+window_ms = 20
+mode = "fixed"
+max_jobs = 9
+[policy]
+max_renewable_life = "2d"
+clock_skew = "90s"
+[quota]
+principal_logins = "5/min burst 7"
+kdc_opens = "unlimited"
+kdc_checksums = "100000/min burst 1"
+[log]
+level = "debug"
+format = "json"
+file = "/var/log/x"
+[audit]
+file = "/var/log/audit"
+sync = "batch"
+rotate_mib = 0
+keep_files = 12
+[metrics]
+listen = "127.0.0.1:9"
+[engine]
+isa = "portable"
+workers = 4
+records = "tls"
+randomness = "exchanged"
+)"), "f");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->store.create_key);
+  EXPECT_EQ(config->batch.window, absl::Milliseconds(20));
+  EXPECT_TRUE(config->batch.fixed);
+  EXPECT_EQ(config->policy.max_renewable_life, absl::Hours(48));
+  EXPECT_EQ(config->policy.clock_skew, absl::Seconds(90));
+  EXPECT_EQ(config->quota[QuotaKind::kPrincipalLogins], (Rate{5, 7}));
+  EXPECT_EQ(config->quota[QuotaKind::kPrincipalFailures],
+            DefaultQuotaRates()[QuotaKind::kPrincipalFailures]);
+  EXPECT_TRUE(config->quota[QuotaKind::kKdcOpens].unlimited());
+  EXPECT_EQ(config->quota[QuotaKind::kKdcChecksums], (Rate{100000, 1}));
+  EXPECT_TRUE(config->log.json);
+  EXPECT_EQ(config->audit.file, "/var/log/audit");
+  EXPECT_EQ(config->audit.sync, AuditSync::kBatch);
+  EXPECT_EQ(config->audit.rotate_mib, 0u);
+  EXPECT_EQ(config->audit.keep_files, 12u);
+  EXPECT_EQ(config->metrics.listen, "127.0.0.1:9");
+  EXPECT_EQ(config->engine.isa, "portable");
+  EXPECT_EQ(config->engine.workers, 4);
+  EXPECT_EQ(config->engine.records, "tls");
+  EXPECT_TRUE(config->engine.exchanged_zeros);
+}
+
+TEST(ConfigTest, UnknownKeyIsNamedWithItsLine) {
+  const std::string error = ErrorOf(With("key = \"key.pem\"", "kye = \"key.pem\""));
+  EXPECT_THAT(error, HasSubstr("dir/f.toml:7: unknown key [identity] kye"));
+  EXPECT_THAT(error, HasSubstr("known here: certificate, key, ca, deny_list"));
+  EXPECT_THAT(error, HasSubstr("[identity] key is missing"));
+}
+
+TEST(ConfigTest, UnknownSectionIsNamed) {
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[bacth]\nwindow_ms = 1\n")),
+              HasSubstr("dir/f.toml:18: unknown key bacth"));
+}
+
+TEST(ConfigTest, WrongTypesAndRangesSayWhatIsWanted) {
+  EXPECT_THAT(ErrorOf(With("party = 1", "party = \"1\"")),
+              HasSubstr("f.toml:2: party wants a whole number from 0 to 2"));
+  EXPECT_THAT(ErrorOf(With("party = 1", "party = 3")), HasSubstr("from 0 to 2"));
+  EXPECT_THAT(ErrorOf(With("cluster = 7", "cluster = 70000")), HasSubstr("from 0 to 65535"));
+  EXPECT_THAT(ErrorOf(With("\"a:1\"", "\"a\"")), HasSubstr("wants \"host:port\""));
+  EXPECT_THAT(ErrorOf(With("\"a:1\"", "\"a:99999\"")), HasSubstr("wants \"host:port\""));
+  EXPECT_THAT(ErrorOf(With("\"EXAMPLE.COM\"", "\"\"")), HasSubstr("must not be empty"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[policy]\nclock_skew = \"5 minutes\"\n")),
+              HasSubstr("a whole number and a unit"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[policy]\nclock_skew = 300\n")),
+              HasSubstr("double quotes"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[batch]\nmode = \"fast\"\n")),
+              HasSubstr("one of: work-conserving, fixed"));
+}
+
+TEST(ConfigTest, KeyFileAndCredentialExcludeEachOther) {
+  EXPECT_THAT(ErrorOf(With("key_file = \"store.key\"", "")), HasSubstr("exactly one"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "credential = \"c\"\n")), HasSubstr("exactly one"));
+}
+
+TEST(ConfigTest, SyntaxErrorNamesItsLine) {
+  EXPECT_THAT(ErrorOf(With("party = 1", "party = = 1")), HasSubstr("dir/f.toml:2: "));
+}
+
+TEST(ConfigTest, EveryMissingSectionIsReportedAtOnce) {
+  const std::string error = ErrorOf("realm = \"A\"\n");
+  for (const char* section : {"[identity]", "[listen]", "[peers]", "[store]"}) {
+    EXPECT_THAT(error, HasSubstr(absl::StrCat("the section ", section, " is missing")));
+  }
+}
+
+TEST(ConfigTest, MissingFileIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(LoadConfig("no-such-file.toml").status()));
+}
+
+TEST(ConfigTest, SampleIsValid) {
+  absl::StatusOr<Config> config = LoadConfig(MPCKDC_SAMPLE_CONFIG);
+  EXPECT_TRUE(config.ok()) << config.status();
+}
+
+TEST(ConfigTest, QuotasSayWhatIsWanted) {
+  for (const char* bad : {"60", "60/min", "60/min burst", "60/min burst 0", "0/min burst 5",
+                          "-1/min burst 5", "60/h burst 5", "60/min burst 5 tokens", "none",
+                          "60/min burst 1000000001", "6.5/min burst 5"}) {
+    EXPECT_FALSE(ParseRate(bad).ok()) << bad;
+    EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[quota]\nkdc_logins = \"", bad, "\"\n")),
+                HasSubstr("dir/f.toml:19: [quota] kdc_logins wants \"unlimited\" or a rate like"));
+  }
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[quota]\nlogins = \"unlimited\"\n")),
+              HasSubstr("dir/f.toml:19: unknown key [quota] logins; known here: principal_logins"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[quota]\nkdc_logins = 60\n")),
+              HasSubstr("double quotes"));
+}
+
+TEST(ConfigTest, QuotasOfAServerWithoutASection) {
+  const QuotaRates rates = ParseConfig(kGood, "f")->quota;
+  EXPECT_EQ(rates.Text(),
+            "principal_logins 60/min burst 120; principal_failures 30/min burst 60; "
+            "principal_reissues 60/min burst 120; kdc_logins unlimited; kdc_opens unlimited; "
+            "kdc_checksums unlimited");
+  EXPECT_EQ(*ParseRate("60/min burst 120"), rates[QuotaKind::kPrincipalLogins]);
+}
+
+TEST(ConfigTest, Lives) {
+  EXPECT_EQ(*ParseLife("250ms"), absl::Milliseconds(250));
+  EXPECT_EQ(*ParseLife("7d"), absl::Hours(168));
+  for (const char* bad : {"", "7", "d", "-1s", "1.5s", "7 d", "99999999999s", "7w"}) {
+    EXPECT_FALSE(ParseLife(bad).ok()) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace mpckdc

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// A circuit is a computation on shares, cut at the points where a message is needed.
+//
+// A round of one circuit:   Produce()   local: sums of products and the zero share into to_next
+//                           exchange    the runner's; the only place that waits
+//                           Consume()   the neighbours' messages arrive
+//
+// Sum of products (Araki et al. 2.1, 2.3; characteristic 2). With z = sum of u*v over any number of
+// products, P_i sends ONE element for the whole sum:
+//
+//     r_i = sum (x_i*y_i + a_i*b_i) + alpha_i        alpha_0 + alpha_1 + alpha_2 = 0
+//     send r_i right, receive r_{i-1} from the left;   z_i = r_i + r_{i-1},   c_i = r_i
+//
+// and the same holds for any quadratic polynomial f without constant: r_i = f(x_i) + f(a_i) +
+// alpha_i. Linear maps commute with resharing: they are applied to r_i before it is sent.
+//
+// RunTogether() merges the rounds of all circuits given: one message per neighbour and round.
+// RunOverlapped() runs many parts, each as RunTogether() does, with their rounds interleaved:
+//
+//     one part     compute r1 | wait r1      | compute r2 | wait r2      | ..
+//     two parts    compute r1 | compute r1'  | compute r2 | compute r2'  | ..
+//                              r1 under way    r1' under way
+//
+// so that neither the wire nor this thread waits for the other.
+#ifndef MPC_SERVER_SHARE_CIRCUIT_H_
+#define MPC_SERVER_SHARE_CIRCUIT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "mpc-server/share/session.h"
+
+namespace mpckdc {
+
+// What a computation costs one party. Frame headers and the channel's own framing not counted.
+struct Cost {
+  uint64_t rounds = 0;
+  uint64_t bytes_to_next = 0;
+  uint64_t bytes_to_prev = 0;  // openings only
+
+  // One after the other.
+  friend Cost operator+(const Cost& a, const Cost& b) {
+    return {a.rounds + b.rounds, a.bytes_to_next + b.bytes_to_next,
+            a.bytes_to_prev + b.bytes_to_prev};
+  }
+  // Merged by RunTogether().
+  friend Cost Together(const Cost& a, const Cost& b) {
+    return {a.rounds > b.rounds ? a.rounds : b.rounds, a.bytes_to_next + b.bytes_to_next,
+            a.bytes_to_prev + b.bytes_to_prev};
+  }
+  friend bool operator==(const Cost&, const Cost&) = default;
+};
+
+// The next round's message lengths. They are the same at every party, so they also say what comes
+// from the previous (to_next) and the next (to_prev) party.
+struct RoundShape {
+  size_t to_next = 0;
+  size_t to_prev = 0;
+  const char* step = "";  // the step's name in errors
+};
+
+// A circuit's part of the round's messages. The memory stays valid and unchanged until the
+// circuit's following Produce() has returned (or, after the last round, until Consume() has): a
+// circuit may keep pointers and do a round's second half together with the next round's first.
+struct RoundOut {
+  absl::Span<uint8_t> to_next;
+  absl::Span<uint8_t> to_prev;
+};
+struct RoundIn {
+  absl::Span<const uint8_t> from_prev;
+  absl::Span<const uint8_t> from_next;
+};
+
+class Circuit {
+ public:
+  virtual ~Circuit() = default;
+
+  virtual bool Done() const = 0;
+  // Only while !Done(). The lengths depend on public sizes only.
+  virtual RoundShape NextRound() const = 0;
+  // Fills both spans completely. `zero` hands out this round's zero shares.
+  virtual void Produce(ZeroShares& zero, RoundOut out) = 0;
+  // An error (an opening whose two holders disagree) ends the session.
+  virtual absl::Status Consume(RoundIn in) = 0;
+  // Of the whole circuit as it is set up now; a test compares it with what was counted.
+  virtual Cost DeclaredCost() const = 0;
+};
+
+// Runs all circuits to their end. `counted`, if given, is increased by what was really exchanged.
+// After an error the session is over: every later call on `party` fails with FailedPrecondition.
+// The order of `circuits` must be the same at the three parties.
+absl::Status RunTogether(PartyContext& party, absl::Span<Circuit* const> circuits,
+                         Cost* counted = nullptr);
+
+// Work cut into parts that do not depend on each other. A part runs in a slot: slot s takes the
+// parts s, s + slots, s + 2*slots, .. one after the other, so what a slot needs may be kept from
+// one part to the next. All answers are the same at the three parties.
+class PartSource {
+ public:
+  virtual ~PartSource() = default;
+  virtual size_t parts() const = 0;
+  virtual size_t slots() const = 0;
+  // Sets a part up; its circuits, the slot's until End().
+  virtual absl::Span<Circuit* const> Begin(size_t part, size_t slot) = 0;
+  // The part's circuits have run to their end.
+  virtual void End(size_t part, size_t slot) = 0;
+};
+
+// As RunTogether() for each part; slots() of them are under way at once. `counted->rounds` grows by
+// the rounds of the slot that has the most: what a message's way costs is paid that often.
+absl::Status RunOverlapped(PartyContext& party, PartSource& source, Cost* counted = nullptr);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_SHARE_CIRCUIT_H_

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Correlated randomness from pairwise keys (Araki et al. 2.2, computational).
+//
+// P_i draws k_i and gives it to P_{i-1}; so P_i holds k_i ("own") and k_{i+1} ("next"). Zero shares
+// are alpha_i = F(k_i, c) ^ F(k_{i+1}, c), whose sum over the three parties vanishes. F is AES-128
+// in counter mode and c a typed counter:
+//
+//     purpose (1) | round (3) | session (4) | batch (4) | position (4), big-endian: one AES block
+//
+// No counter may serve twice: positions only move forward within (purpose, batch, round), and
+// these only move forward too. Going back aborts the process (StreamCursor).
+#ifndef MPC_SERVER_SHARE_PAIRWISE_STREAMS_H_
+#define MPC_SERVER_SHARE_PAIRWISE_STREAMS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "mpc-server/base/isa.h"
+#include "mpc-server/base/secret.h"
+#include "mpc-server/share/ctr_stream.h"
+
+namespace mpckdc {
+
+using Seed = std::array<uint8_t, 32>;
+
+// The two pairwise seeds that a party holds.
+struct PairwiseSeeds {
+  Secret<Seed> own;   // k_i
+  Secret<Seed> next;  // k_{i+1}
+};
+
+enum class StreamPurpose : uint8_t {
+  kZeroShare = 1,    // position: within the round's merged message
+  kRandomShare = 2,  // round 0; position: within the batch
+};
+
+// A typed counter: the place in a stream. Ordered; each place is used at most once.
+struct StreamPlace {
+  uint32_t batch = 0;
+  uint32_t round = 0;     // below 2^24
+  uint32_t position = 0;  // AES blocks
+};
+
+// Enforces that places of one purpose are used in increasing order and never twice.
+class StreamCursor {
+ public:
+  // Aborts the process unless `place` lies at or after everything taken so far. Then takes
+  // `blocks` positions from it.
+  void Take(const StreamPlace& place, uint32_t blocks);
+
+ private:
+  StreamPlace next_;
+};
+
+class PairwiseStreams {
+ public:
+  PairwiseStreams(uint32_t session, const PairwiseSeeds& seeds, Isa isa = BestIsa());
+
+  // out = F(k_i, place...) ^ F(k_{i+1}, place...).
+  void FillZeroShare(const StreamPlace& place, absl::Span<uint8_t> out);
+  // Takes `size` bytes, a multiple of 16, for a caller that makes them itself. (Written in place:
+  // see MakeCounterBlock() on loads of what was just stored.)
+  void TakeZeroShare(const StreamPlace& place, size_t size, ZeroSource* source);
+  // own = F(k_i, place...), next = F(k_{i+1}, place...). Equal lengths.
+  void FillRandom(const StreamPlace& place, absl::Span<uint8_t> own, absl::Span<uint8_t> next);
+
+ private:
+  friend class OutputMasks;
+  struct Keys {
+    CtrKey zero_own, zero_next, random_own, random_next, output_own, output_next;
+  };
+  const uint32_t session_;
+  const CtrFunctions& ctr_;
+  Secret<Keys> keys_;
+  StreamCursor zero_cursor_, random_cursor_;
+};
+
+// Masks of what leaves toward the KDC. The three parties' masks of one output under one hash XOR to
+// zero; under different hashes they are noise. The keys ko are separate from those of the zero
+// shares; that of a hash is HashPrf of it.
+class OutputMasks {
+ public:
+  // `streams` must outlive this.
+  explicit OutputMasks(const PairwiseStreams& streams) : streams_(streams) {}
+
+  void SetHash(const std::array<uint8_t, 32>& hash);
+  // data ^= F(ko_i, hash, output) ^ F(ko_{i+1}, hash, output). Each output of a hash once.
+  void Xor(uint32_t output, absl::Span<uint8_t> data);
+
+ private:
+  struct Scratch {
+    CtrKey own, next;
+    uint8_t mask[512];
+  };
+  const PairwiseStreams& streams_;
+  Secret<Scratch> scratch_;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_SHARE_PAIRWISE_STREAMS_H_

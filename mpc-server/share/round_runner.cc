@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/share/round_runner.h"
+
+#include <algorithm>
+
+namespace mpckdc {
+namespace {
+
+constexpr uint32_t kMaxRounds = 1u << 24;  // StreamPlace's field
+
+void Grow(SecretBytes& bytes, size_t size) {
+  if (bytes.size() < size) bytes.resize(size);
+}
+
+}  // namespace
+
+void RoundRunner::BeginPart(PartSource& source, Slot& slot, size_t at) {
+  slot.circuits = source.Begin(slot.part, at);
+  if (party_.options_.randomness == Randomness::kKeyed) return;
+  slot.zeros.Reset(slot.circuits, *party_.random_);
+  slot.exchanging = true;
+  slot.zeros_only[0] = &slot.zeros;
+}
+
+// The round is named after the circuit that sends most.
+void RoundRunner::Plan(Slot& slot) {
+  slot.members.clear();
+  slot.merged = {};
+  size_t most = 0;
+  const absl::Span<Circuit* const> circuits =
+      slot.exchanging ? absl::Span<Circuit* const>(slot.zeros_only) : slot.circuits;
+  for (Circuit* circuit : circuits) {
+    if (circuit->Done()) continue;
+    const RoundShape shape = circuit->NextRound();
+    slot.members.push_back({circuit, shape, slot.merged.to_next, slot.merged.to_prev});
+    slot.merged.to_next += shape.to_next;
+    slot.merged.to_prev += shape.to_prev;
+    const size_t size = shape.to_next + shape.to_prev;
+    if (slot.members.size() == 1 || size > most) slot.merged.step = shape.step;
+    most = std::max(most, size);
+  }
+}
+
+void RoundRunner::Advance(PartSource& source, Slot& slot, size_t at) {
+  while (slot.part < source.parts()) {
+    Plan(slot);
+    if (!slot.members.empty()) return;
+    if (slot.exchanging) {
+      slot.exchanging = false;
+      continue;
+    }
+    source.End(slot.part, at);
+    slot.part += source.slots();
+    if (slot.part < source.parts()) BeginPart(source, slot, at);
+  }
+}
+
+absl::Status RoundRunner::Post(Slot& slot) {
+  if (party_.next_round_ >= kMaxRounds) {
+    return absl::ResourceExhaustedError("a batch has more rounds than its zero shares can be told apart by");
+  }
+  Messages& m = slot.messages[slot.turn];
+  Grow(m.to_next, slot.merged.to_next);
+  Grow(m.from_prev, slot.merged.to_next);
+  Grow(m.to_prev, slot.merged.to_prev);
+  Grow(m.from_next, slot.merged.to_prev);
+  const bool exchanged = party_.options_.randomness == Randomness::kExchanged;
+  ZeroShares zero = exchanged ? ZeroShares(slot.zeros.pool())
+                              : ZeroShares(party_.streams_, party_.batch_, party_.next_round_);
+  for (const Member& p : slot.members) {
+    p.circuit->Produce(zero, {absl::MakeSpan(m.to_next).subspan(p.next_at, p.shape.to_next),
+                              absl::MakeSpan(m.to_prev).subspan(p.prev_at, p.shape.to_prev)});
+  }
+  slot.id = {party_.session_, party_.batch_, static_cast<uint16_t>(party_.next_round_++),
+             slot.merged.step};
+  slot.posted = true;
+  Declassify(m.to_next.data(), slot.merged.to_next);
+  Declassify(m.to_prev.data(), slot.merged.to_prev);
+  return party_.channel_.Post(slot.id, absl::MakeConstSpan(m.to_next).first(slot.merged.to_next),
+                              absl::MakeConstSpan(m.to_prev).first(slot.merged.to_prev));
+}
+
+absl::Status RoundRunner::Collect(Slot& slot) {
+  Messages& m = slot.messages[slot.turn];
+  slot.turn ^= 1;
+  slot.posted = false;
+  absl::Status s = party_.channel_.Collect(
+      slot.id, absl::MakeSpan(m.from_prev).first(slot.merged.to_next),
+      absl::MakeSpan(m.from_next).first(slot.merged.to_prev),
+      party_.clock_.Now() + party_.options_.round_timeout);
+  for (const Member& p : slot.members) {
+    if (!s.ok()) return s;
+    s = p.circuit->Consume(
+        {absl::MakeConstSpan(m.from_prev).subspan(p.next_at, p.shape.to_next),
+         absl::MakeConstSpan(m.from_next).subspan(p.prev_at, p.shape.to_prev)});
+  }
+  slot.cost = slot.cost + Cost{1, slot.merged.to_next, slot.merged.to_prev};
+  return s;
+}
+
+// One turn per slot, again and again: rounds are collected in the order in which they were posted.
+absl::Status RoundRunner::Run(PartSource& source, Cost* counted) {
+  slots_.resize(std::max(slots_.size(), source.slots()));
+  const size_t used = source.slots();
+  for (size_t at = 0; at < used; ++at) {
+    Slot& slot = slots_[at];
+    slot.part = at;
+    slot.posted = slot.exchanging = false;
+    slot.cost = {};
+    if (at < source.parts()) BeginPart(source, slot, at);
+  }
+  for (size_t active = used; active != 0;) {
+    active = 0;
+    for (size_t at = 0; at < used; ++at) {
+      Slot& slot = slots_[at];
+      if (slot.posted) {
+        if (absl::Status s = Collect(slot); !s.ok()) return s;
+      }
+      Advance(source, slot, at);
+      if (slot.part >= source.parts()) continue;
+      if (absl::Status s = Post(slot); !s.ok()) return s;
+      ++active;
+    }
+  }
+  if (counted == nullptr) return absl::OkStatus();
+  Cost all;
+  for (size_t at = 0; at < used; ++at) all = Together(all, slots_[at].cost);
+  *counted = *counted + all;
+  return absl::OkStatus();
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks circuits through their rounds over a session's channel. Internal to protocol/.
+#ifndef MPC_SERVER_SHARE_ROUND_RUNNER_H_
+#define MPC_SERVER_SHARE_ROUND_RUNNER_H_
+
+#include <vector>
+
+#include "mpc-server/share/circuit.h"
+#include "mpc-server/share/exchanged_zeros.h"
+
+namespace mpckdc {
+
+// Each slot has two sets of message buffers that take turns, so that a round's messages stay
+// readable while the next round's are produced. They grow and never shrink: no allocation in steady
+// state.
+class RoundRunner {
+ public:
+  explicit RoundRunner(PartyContext& party) : party_(party) {}
+
+  absl::Status Run(PartSource& source, Cost* counted);
+
+ private:
+  struct Messages {
+    SecretBytes to_next, from_prev, to_prev, from_next;
+  };
+  // A circuit's place in its slot's merged messages.
+  struct Member {
+    Circuit* circuit;
+    RoundShape shape;
+    size_t next_at, prev_at;
+  };
+  struct Slot {
+    size_t part = 0;       // under way, or parts() and more when the slot has ended
+    bool exchanging = false;  // of the part's zero shares, before its first round
+    absl::Span<Circuit* const> circuits;
+    ExchangedZeros zeros;
+    Circuit* zeros_only[1];
+    std::vector<Member> members;
+    RoundShape merged;
+    RoundId id;
+    Messages messages[2];
+    int turn = 0;
+    bool posted = false;
+    Cost cost;
+  };
+
+  void BeginPart(PartSource& source, Slot& slot, size_t at);
+  // Goes on to the next part while the present one has no round left.
+  void Advance(PartSource& source, Slot& slot, size_t at);
+  void Plan(Slot& slot);
+  absl::Status Post(Slot& slot);
+  absl::Status Collect(Slot& slot);
+
+  PartyContext& party_;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_SHARE_ROUND_RUNNER_H_

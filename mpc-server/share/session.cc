@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/share/session.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/share/circuit.h"
+#include "mpc-server/share/round_runner.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr size_t kNonceSize = 16;
+constexpr size_t kMaxRealm = 1024;
+constexpr size_t kMaxGreeting = 64 << 10;
+constexpr size_t kMaxReason = 512;
+
+using Digest = std::array<uint8_t, 32>;
+
+// min version (2) | max version (2) | party (1) | cluster (2) | epoch (8) | nonce (16) | ring (1) |
+// rings (1) | randomness (1) | realm length (2) | realm | greeting length (4) | greeting; numbers
+// big-endian.
+struct Hello {
+  uint16_t min_version, max_version;
+  uint8_t party;
+  uint16_t cluster;
+  uint64_t epoch;
+  std::array<uint8_t, kNonceSize> nonce;
+  uint8_t ring, rings;
+  Randomness randomness;
+  std::string realm;
+  std::string greeting;
+};
+
+void PutNumber(SecretBytes& out, uint64_t v, int bytes) {
+  for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<uint8_t>(v >> 8 * i));
+}
+
+SecretBytes Encode(const Hello& h) {
+  SecretBytes out;
+  PutNumber(out, h.min_version, 2);
+  PutNumber(out, h.max_version, 2);
+  PutNumber(out, h.party, 1);
+  PutNumber(out, h.cluster, 2);
+  PutNumber(out, h.epoch, 8);
+  out.insert(out.end(), h.nonce.begin(), h.nonce.end());
+  PutNumber(out, h.ring, 1);
+  PutNumber(out, h.rings, 1);
+  PutNumber(out, static_cast<uint8_t>(h.randomness), 1);
+  PutNumber(out, h.realm.size(), 2);
+  out.insert(out.end(), h.realm.begin(), h.realm.end());
+  PutNumber(out, h.greeting.size(), 4);
+  out.insert(out.end(), h.greeting.begin(), h.greeting.end());
+  return out;
+}
+
+// Reads fields until one does not fit; then ok() is false and everything reads as zero.
+class Reader {
+ public:
+  explicit Reader(absl::Span<const uint8_t> data) : data_(data) {}
+  uint64_t Number(size_t bytes) {
+    uint64_t v = 0;
+    for (uint8_t b : Take(bytes)) v = v << 8 | b;
+    return v;
+  }
+  std::string Text(size_t size) {
+    const auto t = Take(size);
+    return std::string(t.begin(), t.end());
+  }
+  absl::Span<const uint8_t> Take(size_t size) {
+    if (size > data_.size()) {
+      ok_ = false;
+      return {};
+    }
+    const auto taken = data_.first(size);
+    data_.remove_prefix(size);
+    return taken;
+  }
+  bool AtEnd() const { return ok_ && data_.empty(); }
+
+ private:
+  absl::Span<const uint8_t> data_;
+  bool ok_ = true;
+};
+
+absl::StatusOr<Hello> Decode(absl::Span<const uint8_t> data) {
+  Reader in(data);
+  Hello h;
+  h.min_version = static_cast<uint16_t>(in.Number(2));
+  h.max_version = static_cast<uint16_t>(in.Number(2));
+  h.party = static_cast<uint8_t>(in.Number(1));
+  h.cluster = static_cast<uint16_t>(in.Number(2));
+  h.epoch = in.Number(8);
+  h.nonce = {};
+  const auto nonce = in.Take(kNonceSize);
+  std::copy(nonce.begin(), nonce.end(), h.nonce.begin());
+  h.ring = static_cast<uint8_t>(in.Number(1));
+  h.rings = static_cast<uint8_t>(in.Number(1));
+  h.randomness = static_cast<Randomness>(in.Number(1));
+  h.realm = in.Text(in.Number(2));
+  h.greeting = in.Text(in.Number(4));
+  if (!in.AtEnd()) return absl::DataLossError("hello frame is malformed");
+  return h;
+}
+
+template <class A, class B>
+absl::Status Differs(absl::string_view who, absl::string_view field, const A& theirs,
+                     const B& ours) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(who, " has ", field, " ", theirs, ", this server has ", ours));
+}
+
+// Best effort. The reason grows as it goes round the ring: cut.
+void TellBoth(PeerChannel& channel, absl::string_view reason) {
+  reason = reason.substr(0, kMaxReason);
+  const absl::Span<const uint8_t> text(reinterpret_cast<const uint8_t*>(reason.data()),
+                                       reason.size());
+  channel.Send(Neighbour::kNext, FrameType::kAbort, text).IgnoreError();
+  channel.Send(Neighbour::kPrev, FrameType::kAbort, text).IgnoreError();
+}
+
+}  // namespace
+
+// The steps of OpenSession(), in order.
+class SessionOpener {
+ public:
+  SessionOpener(const SessionOptions& options, PeerChannel& channel, absl::Time deadline)
+      : options_(options), channel_(channel), deadline_(deadline) {}
+
+  absl::Status ExchangeHellos(RandomSource& random) {
+    if (options_.realm.size() > kMaxRealm || options_.greeting.size() > kMaxGreeting) {
+      return absl::InvalidArgumentError("realm or greeting is too long for a hello frame");
+    }
+    Hello mine = {options_.min_version, options_.max_version,
+                  static_cast<uint8_t>(options_.party), options_.cluster, options_.epoch, {},
+                  options_.ring, options_.rings, options_.randomness, options_.realm,
+                  options_.greeting};
+    random.Fill(absl::MakeSpan(mine.nonce));
+    hellos_[options_.party] = mine;
+    encoded_[options_.party] = Encode(mine);
+    absl::Status s = SendBoth(FrameType::kHello, encoded_[options_.party],
+                              encoded_[options_.party]);
+    if (s.ok()) s = ReceiveHello(Neighbour::kPrev);
+    if (s.ok()) s = ReceiveHello(Neighbour::kNext);
+    if (s.ok()) s = Agree();
+    return s;
+  }
+
+  // P_i draws k_i and sends it to P_{i-1}.
+  absl::Status ExchangeSeeds(RandomSource& random) {
+    channel_.BindSession(session_);
+    random.Fill(absl::MakeSpan(seeds_.own.Get()));
+    absl::Status s = channel_.Send(Neighbour::kPrev, FrameType::kSeed, seeds_.own.Get());
+    if (!s.ok()) return s;
+    absl::StatusOr<SecretBytes> seed = Expect(Neighbour::kNext, FrameType::kSeed);
+    if (!seed.ok()) return seed.status();
+    if (seed->size() != sizeof(Seed)) return absl::DataLossError("seed frame is malformed");
+    std::copy(seed->begin(), seed->end(), seeds_.next.Get().begin());
+    return absl::OkStatus();
+  }
+
+  absl::Status Confirm() {
+    const Digest with_prev = Confirmation(seeds_.own.Get());
+    const Digest with_next = Confirmation(seeds_.next.Get());
+    absl::Status s = SendBoth(FrameType::kConfirm, with_prev, with_next);
+    if (s.ok()) s = ExpectConfirmation(Neighbour::kPrev, with_prev);
+    if (s.ok()) s = ExpectConfirmation(Neighbour::kNext, with_next);
+    return s;
+  }
+
+  std::unique_ptr<PartyContext> Finish(Clock& clock, RandomSource& random) {
+    auto party = std::make_unique<PartyContext>(options_, channel_, clock, session_,
+                                                std::move(seeds_));
+    party->version_ = version_;
+    party->random_ = &random;
+    std::copy_n(transcript_.begin() + sizeof(session_), party->session_id_.size(),
+                party->session_id_.begin());
+    party->greeting_prev_ = hellos_[PrevParty(options_.party)].greeting;
+    party->greeting_next_ = hellos_[NextParty(options_.party)].greeting;
+    return party;
+  }
+
+ private:
+  int Party(Neighbour n) const {
+    return n == Neighbour::kNext ? NextParty(options_.party) : PrevParty(options_.party);
+  }
+  std::string Who(Neighbour n) const {
+    return absl::StrCat(NeighbourName(n), " (P", Party(n), ")");
+  }
+
+  absl::Status SendBoth(FrameType type, absl::Span<const uint8_t> to_prev,
+                        absl::Span<const uint8_t> to_next) {
+    absl::Status s = channel_.Send(Neighbour::kNext, type, to_next);
+    return s.ok() ? channel_.Send(Neighbour::kPrev, type, to_prev) : s;
+  }
+
+  absl::StatusOr<SecretBytes> Expect(Neighbour from, FrameType type) {
+    absl::StatusOr<Frame> frame = channel_.Receive(from, deadline_);
+    if (!frame.ok()) return frame.status();
+    if (frame->type != type) {
+      return absl::DataLossError(absl::StrCat(Who(from), " sent a ", FrameTypeName(frame->type),
+                                              " frame, expected ", FrameTypeName(type)));
+    }
+    return std::move(frame->payload);
+  }
+
+  absl::Status ReceiveHello(Neighbour from) {
+    absl::StatusOr<SecretBytes> payload = Expect(from, FrameType::kHello);
+    if (!payload.ok()) return payload.status();
+    absl::StatusOr<Hello> h = Decode(*payload);
+    if (!h.ok()) return absl::DataLossError(absl::StrCat(Who(from), ": ", h.status().message()));
+    const std::string who = Who(from);
+    if (h->party != Party(from)) return Differs(who, "party number", h->party, Party(from));
+    if (h->realm != options_.realm) return Differs(who, "realm", h->realm, options_.realm);
+    if (h->cluster != options_.cluster) {
+      return Differs(who, "cluster", h->cluster, options_.cluster);
+    }
+    if (h->epoch != options_.epoch) return Differs(who, "share epoch", h->epoch, options_.epoch);
+    if (h->rings != options_.rings) {
+      return Differs(who, "number of workers", h->rings, options_.rings);
+    }
+    if (h->ring != options_.ring) return Differs(who, "ring", h->ring, options_.ring);
+    if (h->randomness != options_.randomness) {
+      return Differs(who, "randomness", RandomnessName(h->randomness),
+                     RandomnessName(options_.randomness));
+    }
+    hellos_[Party(from)] = *std::move(h);
+    encoded_[Party(from)] = *std::move(payload);
+    return absl::OkStatus();
+  }
+
+  // Version and session number follow from the three hellos, so they come out the same everywhere.
+  absl::Status Agree() {
+    uint16_t lowest = 0, highest = UINT16_MAX;
+    for (const Hello& h : hellos_) {
+      lowest = std::max(lowest, h.min_version);
+      highest = std::min(highest, h.max_version);
+    }
+    if (lowest > highest) {
+      std::string text = "no common peer protocol version:";
+      for (const Hello& h : hellos_) {
+        absl::StrAppend(&text, " P", h.party, " speaks ", h.min_version, " to ", h.max_version);
+      }
+      return absl::FailedPreconditionError(text);
+    }
+    version_ = highest;
+    crypto_generichash_state state;
+    static const char kDomain[] = "mpc-kdc session v1";
+    crypto_generichash_init(&state, nullptr, 0, transcript_.size());
+    crypto_generichash_update(&state, reinterpret_cast<const uint8_t*>(kDomain), sizeof(kDomain));
+    for (const SecretBytes& h : encoded_) {
+      crypto_generichash_update(&state, h.data(), h.size());
+    }
+    crypto_generichash_final(&state, transcript_.data(), transcript_.size());
+    std::memcpy(&session_, transcript_.data(), sizeof(session_));
+    session_ = __builtin_bswap32(session_) | 1;  // never zero, the number before there is one
+    return absl::OkStatus();
+  }
+
+  Digest Confirmation(const Seed& seed) const {
+    Digest d;
+    crypto_generichash(d.data(), d.size(), transcript_.data(), transcript_.size(), seed.data(),
+                       seed.size());
+    return d;
+  }
+
+  absl::Status ExpectConfirmation(Neighbour from, const Digest& expected) {
+    absl::StatusOr<SecretBytes> got = Expect(from, FrameType::kConfirm);
+    if (!got.ok()) return got.status();
+    if (ConstantTimeEqual(*got, expected)) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat(
+        Who(from), " confirms another session: the three servers did not see the same hellos"));
+  }
+
+  const SessionOptions& options_;
+  PeerChannel& channel_;
+  const absl::Time deadline_;
+  std::array<Hello, kParties> hellos_;
+  std::array<SecretBytes, kParties> encoded_;
+  Digest transcript_{};
+  uint32_t session_ = 0;
+  uint16_t version_ = 0;
+  PairwiseSeeds seeds_;
+};
+
+absl::StatusOr<std::unique_ptr<PartyContext>> OpenSession(const SessionOptions& options,
+                                                          PeerChannel& channel, Clock& clock,
+                                                          RandomSource& random,
+                                                          absl::Time deadline) {
+  SessionOpener opener(options, channel, deadline);
+  absl::Status s = opener.ExchangeHellos(random);
+  if (s.ok()) s = opener.ExchangeSeeds(random);
+  if (s.ok()) s = opener.Confirm();
+  if (s.ok()) return opener.Finish(clock, random);
+  TellBoth(channel, absl::StrCat("P", options.party, ": ", s.message()));
+  return s;
+}
+
+PartyContext::PartyContext(const SessionOptions& options, PeerChannel& channel, Clock& clock,
+                           uint32_t session, PairwiseSeeds seeds)
+    : options_(options),
+      channel_(channel),
+      clock_(clock),
+      session_(session),
+      streams_(session, seeds),
+      runner_(std::make_unique<RoundRunner>(*this)) {}
+
+PartyContext::~PartyContext() = default;
+
+void PartyContext::BeginBatch(uint32_t number) {
+  if (number <= batch_) {
+    std::fprintf(stderr, "batch %u begun after batch %u\n", number, batch_);
+    std::abort();
+  }
+  batch_ = number;
+  next_round_ = 0;
+  random_position_ = 0;
+}
+
+void PartyContext::DrawRandom(absl::Span<SharedBlock> out) {
+  SecretVector<Block> own(out.size()), next(out.size());
+  const size_t bytes = out.size() * sizeof(Block);
+  streams_.FillRandom({batch_, 0, random_position_},
+                      {reinterpret_cast<uint8_t*>(own.data()), bytes},
+                      {reinterpret_cast<uint8_t*>(next.data()), bytes});
+  random_position_ += static_cast<uint32_t>(out.size());
+  for (size_t i = 0; i < out.size(); ++i) out[i] = {XorBlocks(own[i], next[i]), next[i]};
+}
+
+void PartyContext::Abort(absl::string_view reason) {
+  if (!status_.ok()) return;
+  TellBoth(channel_, reason);
+  status_ = absl::AbortedError(reason);
+}
+
+absl::Status PartyContext::Run(PartSource& source, Cost* counted) {
+  if (!status_.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the session is over: ", status_.message()));
+  }
+  if (batch_ == 0) return absl::FailedPreconditionError("no batch was begun");
+  absl::Status s = runner_->Run(source, counted);
+  if (!s.ok()) {
+    Abort(absl::StrCat("P", options_.party, ": ", s.message()));
+    status_ = s;
+  }
+  return s;
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session: what one party holds between connecting to its neighbours and losing them.
+//
+// OpenSession() runs three control messages per neighbour over a connected channel:
+//   1. hello: version range, realm, cluster, epoch, party, a random nonce, the caller's greeting
+//   2. seed:  P_i draws k_i and sends it to P_{i-1}; so P_i holds k_i and k_{i+1} (Araki 2.2)
+//   3. confirm: a hash of the three hellos and of the pair's seed: a server that told its two
+//      neighbours different things, or a mixed-up seed, shows at once
+// and nothing from an earlier session survives: seeds are fresh each time.
+#ifndef MPC_SERVER_SHARE_SESSION_H_
+#define MPC_SERVER_SHARE_SESSION_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "mpc-server/base/clock.h"
+#include "mpc-server/base/random_source.h"
+#include "mpc-server/share/pairwise_streams.h"
+#include "mpc-server/share/replicated_share.h"
+#include "mpc-server/share/zero_shares.h"
+#include "mpc-server/wire/peer_channel.h"
+
+namespace mpckdc {
+
+class Circuit;      // share/circuit.h
+class PartSource;   // share/circuit.h
+class RoundRunner;  // share/round_runner.h
+struct Cost;
+
+inline constexpr uint16_t kPeerProtocolMin = 4;
+inline constexpr uint16_t kPeerProtocolMax = 4;
+
+struct SessionOptions {
+  int party = 0;
+  std::string realm;
+  uint16_t cluster = 0;
+  uint64_t epoch = 0;
+  uint8_t ring = 0;      // of the server's rings (rings.h), each a session of its own
+  uint8_t rings = 1;
+  Randomness randomness = Randomness::kKeyed;
+  std::string greeting;  // opaque, at most 64 KiB: given to both neighbours
+  uint16_t min_version = kPeerProtocolMin;
+  uint16_t max_version = kPeerProtocolMax;
+  absl::Duration round_timeout = absl::Seconds(2);  // of each exchange
+};
+
+// One party's end of a session. Used by one thread at a time.
+class PartyContext {
+ public:
+  // Use OpenSession(). Directly only in tests and benches.
+  PartyContext(const SessionOptions& options, PeerChannel& channel, Clock& clock,
+               uint32_t session, PairwiseSeeds seeds);
+  ~PartyContext();
+  PartyContext(const PartyContext&) = delete;
+  PartyContext& operator=(const PartyContext&) = delete;
+
+  int party() const { return options_.party; }
+  uint32_t session() const { return session_; }
+  // The same at the three parties and of no other session: from the hash of the three hellos, each
+  // of which has a random nonce.
+  const std::array<uint8_t, 16>& session_id() const { return session_id_; }
+  uint16_t version() const { return version_; }
+  Randomness randomness() const { return options_.randomness; }
+  PeerChannel& channel() { return channel_; }
+  Clock& clock() { return clock_; }
+  // What the neighbour passed as SessionOptions::greeting.
+  const std::string& greeting(Neighbour n) const {
+    return n == Neighbour::kPrev ? greeting_prev_ : greeting_next_;
+  }
+
+  // Starts batch `number` (1 and up, strictly increasing within the session, the same at the three
+  // parties): rounds count from 0 again under a new number. RunTogether() and DrawRandom() need a
+  // batch. Aborts the process when the number was used: a counter used twice would void privacy.
+  void BeginBatch(uint32_t number);
+  uint32_t batch() const { return batch_; }
+
+  // Shares of uniformly random blocks that no party knows: (x_i, a_i) = (F(k_i) ^ F(k_{i+1}),
+  // F(k_{i+1})). No message. The same calls in the same order at the three parties.
+  void DrawRandom(absl::Span<SharedBlock> out);
+
+  // They turn the a components (whose XOR is the value) into fresh additive output shares for the
+  // KDC. The caller's hash covers the job and the batch, the output's number says which it is.
+  OutputMasks output_masks() const { return OutputMasks(streams_); }
+
+  // OK, or the error that ended the session.
+  const absl::Status& status() const { return status_; }
+  // Tells both neighbours, best effort, and ends the session with Aborted(reason).
+  void Abort(absl::string_view reason);
+
+  PairwiseStreams& streams() { return streams_; }
+
+ private:
+  friend class RoundRunner;
+  friend absl::Status RunTogether(PartyContext& party, absl::Span<Circuit* const> circuits,
+                                  Cost* counted);
+  friend absl::Status RunOverlapped(PartyContext& party, PartSource& source, Cost* counted);
+  friend class SessionOpener;
+
+  absl::Status Run(PartSource& source, Cost* counted);
+
+  SessionOptions options_;
+  PeerChannel& channel_;
+  Clock& clock_;
+  uint32_t session_;
+  std::array<uint8_t, 16> session_id_{};
+  RandomSource* random_ = nullptr;  // for Randomness::kExchanged
+  uint16_t version_ = kPeerProtocolMax;
+  uint32_t batch_ = 0;
+  uint32_t next_round_ = 0;
+  uint32_t random_position_ = 0;
+  std::string greeting_prev_, greeting_next_;
+  PairwiseStreams streams_;
+  absl::Status status_;
+  std::unique_ptr<RoundRunner> runner_;  // message buffers, kept between batches
+};
+
+// Errors: FailedPrecondition (versions, realm, cluster, epoch, party, ring or randomness do not
+// fit; the text names both sides' values), or the channel's. `channel`, `clock` and `random` must
+// outlive the context.
+absl::StatusOr<std::unique_ptr<PartyContext>> OpenSession(const SessionOptions& options,
+                                                          PeerChannel& channel, Clock& clock,
+                                                          RandomSource& random,
+                                                          absl::Time deadline);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_SHARE_SESSION_H_

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/testing/engines.h"
+
+#include <utility>
+
+#include "absl/synchronization/blocking_counter.h"
+
+namespace mpckdc {
+
+absl::Time OffsetClock::Now() {
+  return SystemClock().Now() + absl::Microseconds(offset_us_.load());
+}
+void OffsetClock::SleepUntil(absl::Time when) {
+  SystemClock().SleepUntil(when - absl::Microseconds(offset_us_.load()));
+}
+
+// ---- MemoryHub ----
+
+class MemoryHub::ChannelOf : public PeerChannel {
+ public:
+  ChannelOf(std::shared_ptr<MemoryRing> ring, int party)
+      : ring_(std::move(ring)), channel_(ring_->channel(party)) {}
+  ~ChannelOf() override { ring_->Close(); }
+
+  absl::Status Post(const RoundId& id, absl::Span<const uint8_t> to_next,
+                    absl::Span<const uint8_t> to_prev) override {
+    return channel_.Post(id, to_next, to_prev);
+  }
+  absl::Status Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
+                       absl::Span<uint8_t> from_next, absl::Time deadline) override {
+    return channel_.Collect(id, from_prev, from_next, Real(deadline));
+  }
+  absl::Status Send(Neighbour to, FrameType type, absl::Span<const uint8_t> payload) override {
+    return channel_.Send(to, type, payload);
+  }
+  absl::StatusOr<Frame> Receive(Neighbour from, absl::Time deadline) override {
+    return channel_.Receive(from, Real(deadline));
+  }
+  void BindSession(uint32_t session) override { channel_.BindSession(session); }
+  ChannelCounters Counters() const override { return channel_.Counters(); }
+
+  void SetClock(Clock* clock) { clock_ = clock; }
+
+ private:
+  // The ring waits by the machine's clock.
+  absl::Time Real(absl::Time deadline) {
+    return clock_ == nullptr ? deadline : SystemClock().Now() + (deadline - clock_->Now());
+  }
+
+  const std::shared_ptr<MemoryRing> ring_;
+  PeerChannel& channel_;
+  Clock* clock_ = nullptr;
+};
+
+class MemoryHub::LinkOf : public PeerLink {
+ public:
+  LinkOf(MemoryHub* hub, int party, Clock* clock) : hub_(hub), party_(party), clock_(clock) {}
+
+  absl::StatusOr<PeerChannels> Connect(absl::Time deadline) override {
+    const absl::Time limit = SystemClock().Now() + (deadline - clock_->Now());
+    const absl::MutexLock lock(&hub_->mu_);
+    const uint64_t asked = hub_->generation_;
+    hub_->waiting_[party_] = true;
+    if (hub_->waiting_[0] && hub_->waiting_[1] && hub_->waiting_[2]) {
+      hub_->MakeRings();
+      hub_->waiting_ = {};
+      ++hub_->generation_;
+    }
+    const auto ready = [&] { return down_ || hub_->generation_ != asked; };
+    const bool in_time = hub_->mu_.AwaitWithDeadline(absl::Condition(&ready), limit);
+    if (hub_->generation_ == asked) hub_->waiting_[party_] = false;
+    if (down_) return absl::CancelledError("shut down");
+    if (!in_time) return absl::DeadlineExceededError("a neighbour is missing");
+    PeerChannels channels;
+    for (const std::shared_ptr<MemoryRing>& ring : hub_->rings_) {
+      auto channel = std::make_unique<ChannelOf>(ring, party_);
+      channel->SetClock(clock_);
+      channels.push_back(std::move(channel));
+    }
+    return channels;
+  }
+
+  void Shutdown() override {
+    const absl::MutexLock lock(&hub_->mu_);
+    down_ = true;
+  }
+
+ private:
+  MemoryHub* const hub_;
+  const int party_;
+  Clock* const clock_;
+  bool down_ = false;  // under hub_->mu_
+};
+
+void MemoryHub::MakeRings() {
+  rings_.clear();
+  for (size_t i = 0; i < count_; ++i) {
+    rings_.push_back(std::make_shared<MemoryRing>());
+    if (interceptor_) rings_.back()->SetInterceptor(interceptor_);
+  }
+}
+void MemoryHub::SetRings(size_t count) {
+  const absl::MutexLock lock(&mu_);
+  count_ = count;
+}
+std::unique_ptr<PeerLink> MemoryHub::Link(int party, Clock* clock) {
+  return std::make_unique<LinkOf>(this, party, clock);
+}
+void MemoryHub::SetInterceptor(MemoryRing::Interceptor interceptor) {
+  const absl::MutexLock lock(&mu_);
+  interceptor_ = std::move(interceptor);
+}
+void MemoryHub::CloseCurrent() {
+  const absl::MutexLock lock(&mu_);
+  for (const std::shared_ptr<MemoryRing>& ring : rings_) ring->Close();
+}
+
+uint64_t MemoryHub::FramesOn(size_t ring) {
+  const absl::MutexLock lock(&mu_);
+  uint64_t frames = 0;
+  for (int p = 0; p < kParties; ++p) frames += rings_[ring]->channel(p).Counters().frames_sent;
+  return frames;
+}
+
+// ---- RecordingObserver ----
+
+void RecordingObserver::OnBatch(const BatchReport& report) {
+  const absl::MutexLock lock(&mu_);
+  batches_.push_back(report);
+}
+void RecordingObserver::OnDegraded(const std::string& reason) {
+  const absl::MutexLock lock(&mu_);
+  degraded_ = reason;
+}
+void RecordingObserver::OnPeers(bool, const std::string&) {}
+void RecordingObserver::OnPeerSkew(int peer, absl::Duration skew) {
+  const absl::MutexLock lock(&mu_);
+  skews_.emplace_back(peer, skew);
+}
+std::vector<std::pair<int, absl::Duration>> RecordingObserver::PeerSkews() const {
+  const absl::MutexLock lock(&mu_);
+  return skews_;
+}
+std::vector<BatchReport> RecordingObserver::Batches() const {
+  const absl::MutexLock lock(&mu_);
+  return batches_;
+}
+BatchReport RecordingObserver::FirstBatch() const {
+  const auto some = [this] { return !batches_.empty(); };
+  mu_.LockWhen(absl::Condition(&some));
+  const BatchReport first = batches_[0];
+  mu_.Unlock();
+  return first;
+}
+absl::Status MemoryRecorder::Ready() {
+  const absl::MutexLock lock(&mu_);
+  return status_;
+}
+absl::Status MemoryRecorder::Record(const BatchReport& report) {
+  const absl::MutexLock lock(&mu_);
+  if (hook_) hook_();
+  if (status_.ok()) batches_.push_back(report);
+  return status_;
+}
+void MemoryRecorder::RecordUnbatched(absl::Span<const BatchJob> jobs, uint64_t) {
+  const absl::MutexLock lock(&mu_);
+  unbatched_.insert(unbatched_.end(), jobs.begin(), jobs.end());
+}
+void MemoryRecorder::Fail(const absl::Status& status) {
+  const absl::MutexLock lock(&mu_);
+  status_ = status;
+}
+void MemoryRecorder::SetHook(std::function<void()> hook) {
+  const absl::MutexLock lock(&mu_);
+  hook_ = std::move(hook);
+}
+std::vector<BatchReport> MemoryRecorder::Batches() const {
+  const absl::MutexLock lock(&mu_);
+  return batches_;
+}
+std::vector<BatchJob> MemoryRecorder::Unbatched() const {
+  const absl::MutexLock lock(&mu_);
+  return unbatched_;
+}
+
+std::string RecordingObserver::Degraded() const {
+  const absl::MutexLock lock(&mu_);
+  return degraded_;
+}
+
+// ---- ThreeEngines ----
+
+ThreeEngines::ThreeEngines(const EngineOptions& options, uint64_t seed)
+    : options_(options), random_(std::make_unique<SeededRandomForTest>(1000 * seed)) {
+  kdc_.name = "kdc1";
+  random_->Fill(absl::MakeSpan(kdc_.session));
+  for (int p = 0; p < kParties; ++p) {
+    Server& s = servers_[p];
+    s.store = std::make_unique<MemoryShareStore>(StoreIdentity{"EXAMPLE.COM", p, 7});
+    s.clock = std::make_unique<OffsetClock>();
+    s.random = std::make_unique<SeededRandomForTest>(1000 * seed + 1 + p);
+  }
+}
+
+ThreeEngines::~ThreeEngines() {
+  for (int p = 0; p < kParties; ++p) Stop(p);
+}
+
+void ThreeEngines::StartAll() {
+  for (int p = 0; p < kParties; ++p) Start(p);
+}
+
+void ThreeEngines::StartWith(int p, JobRecorder* recorder) {
+  Server& s = servers_[p];
+  s.observer = std::make_unique<RecordingObserver>();
+  if (s.recorder == nullptr) s.recorder = std::make_unique<MemoryRecorder>();
+  s.link = hub_.Link(p, s.clock.get());
+  s.executor = std::make_unique<ThreadExecutor>(s.clock.get());
+  const EngineParts parts{s.store.get(), s.clock.get(),    s.random.get(),  s.link.get(),
+                          s.executor.get(), s.observer.get(),
+                          recorder != nullptr ? recorder : s.recorder.get()};
+  s.engine = std::make_unique<JobEngine>(options_, parts);
+  const absl::Status started = s.engine->Start();
+  if (!started.ok()) abort();
+}
+
+void ThreeEngines::Stop(int p) {
+  if (servers_[p].engine == nullptr) return;
+  servers_[p].engine->Stop();
+  servers_[p].engine.reset();
+}
+
+bool ThreeEngines::WaitConnected(absl::Duration limit) {
+  const absl::Time until = absl::Now() + limit;
+  while (absl::Now() < until) {
+    int connected = 0;
+    for (Server& s : servers_) {
+      connected += s.engine != nullptr && s.engine->Status().peers_connected;
+    }
+    if (connected == kParties) return true;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return false;
+}
+
+PlainKey ThreeEngines::AddKey(const std::string& principal, KeyClass key_class, int32_t enctype,
+                              Gate gate) {
+  const PlainKey key = MakePlainKey(*random_, principal, key_class, enctype, gate);
+  const PerParty<KeyRecord> records = ShareKey(key, *random_);
+  for (int p = 0; p < kParties; ++p) {
+    const absl::Status enrolled = Enrol(*servers_[p].store, records[p], absl::Now());
+    if (!enrolled.ok()) abort();
+  }
+  return key;
+}
+
+PerParty<JobResult> ThreeEngines::Run(const PerParty<Job>& jobs) {
+  PerParty<JobResult> answers;
+  absl::BlockingCounter left(kParties);
+  for (int p = 0; p < kParties; ++p) {
+    servers_[p].engine->Submit(kdc_, jobs[p], [&answers, &left, p](JobResult result) {
+      answers[p] = std::move(result);
+      left.DecrementCount();
+    });
+  }
+  left.Wait();
+  return answers;
+}
+
+std::vector<JobResult> ThreeEngines::RunAll(const std::vector<Job>& jobs) {
+  std::vector<PerParty<JobResult>> answers(jobs.size());
+  absl::BlockingCounter left(static_cast<int>(kParties * jobs.size()));
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    for (int p = 0; p < kParties; ++p) {
+      servers_[p].engine->Submit(kdc_, jobs[i], [&answers, &left, i, p](JobResult result) {
+        answers[i][p] = std::move(result);
+        left.DecrementCount();
+      });
+    }
+  }
+  left.Wait();
+  std::vector<JobResult> results;
+  for (const PerParty<JobResult>& a : answers) results.push_back(Combine(a));
+  return results;
+}
+
+PerParty<JobResult> ThreeEngines::RunAt(const std::vector<int>& parties, const Job& job) {
+  PerParty<JobResult> answers;
+  absl::BlockingCounter left(static_cast<int>(parties.size()));
+  for (const int p : parties) {
+    servers_[p].engine->Submit(kdc_, job, [&answers, &left, p](JobResult result) {
+      answers[p] = std::move(result);
+      left.DecrementCount();
+    });
+  }
+  left.Wait();
+  return answers;
+}
+
+JobResult ThreeEngines::RunStaggered(const Job& job, absl::Duration delay) {
+  PerParty<JobResult> answers;
+  absl::BlockingCounter left(kParties);
+  for (const int p : {2, 0, 1}) {
+    servers_[p].engine->Submit(kdc_, job, [&answers, &left, p](JobResult result) {
+      answers[p] = std::move(result);
+      left.DecrementCount();
+    });
+    absl::SleepFor(delay);
+  }
+  left.Wait();
+  return Combine(answers);
+}
+
+PerParty<TagResult> ThreeEngines::Tags(const PerParty<TagRequest>& requests) {
+  PerParty<TagResult> answers;
+  for (int p = 0; p < kParties; ++p) answers[p] = servers_[p].engine->FinishTag(kdc_, requests[p]);
+  return answers;
+}
+
+std::string ThreeEngines::FinishSeal(const JobResult& result, uint32_t seal,
+                                     const std::string& plaintext) {
+  const std::string ciphertext = Encrypt(result.seals[seal], plaintext);
+  const TagRequest request{result.id, seal, ciphertext};
+  const TagResult tag = Combine(Tags({request, request, request}));
+  if (!tag.judgement.ok()) return tag.judgement.detail;
+  return Message(result.seals[seal], ciphertext, tag.tag_share);
+}
+
+absl::Status ThreeEngines::Draw(const TransactionId& txn, const KeyInfo& info) {
+  PerParty<absl::Status> answers;
+  absl::BlockingCounter left(kParties);
+  for (int p = 0; p < kParties; ++p) {
+    servers_[p].engine->DrawKey(txn, info, [&answers, &left, p](absl::Status status) {
+      answers[p] = std::move(status);
+      left.DecrementCount();
+    });
+  }
+  left.Wait();
+  for (const absl::Status& status : answers) {
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+PerParty<absl::StatusOr<std::vector<VerifyResult>>> ThreeEngines::VerifyEach(
+    const std::vector<Handle>& handles) {
+  using Answer = absl::StatusOr<std::vector<VerifyResult>>;
+  std::array<uint8_t, 16> request;
+  random_->Fill(absl::MakeSpan(request));
+  PerParty<Answer> answers;
+  absl::BlockingCounter left(kParties);
+  for (int p = 0; p < kParties; ++p) {
+    servers_[p].engine->VerifyKeys(request, handles, [&answers, &left, p](Answer answer) {
+      answers[p] = std::move(answer);
+      left.DecrementCount();
+    });
+  }
+  left.Wait();
+  return answers;
+}
+
+absl::StatusOr<std::vector<VerifyResult>> ThreeEngines::Verify(const std::vector<Handle>& handles) {
+  using Answer = absl::StatusOr<std::vector<VerifyResult>>;
+  const PerParty<Answer> answers = VerifyEach(handles);
+  for (const Answer& answer : answers) {
+    if (!answer.ok()) return answer;
+  }
+  for (size_t i = 0; i < handles.size(); ++i) {
+    for (const Answer& answer : answers) {
+      if ((*answer)[i].consistent != (*answers[0])[i].consistent) {
+        return absl::InternalError("the servers do not agree about a verification");
+      }
+    }
+  }
+  return answers[0];
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests only: three engines on three threads of one process over memory channels, and a KDC
+// that sends to all of them and waits for the answers.
+#ifndef MPC_SERVER_TESTING_ENGINES_H_
+#define MPC_SERVER_TESTING_ENGINES_H_
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "mpc-server/agree/job_engine.h"
+#include "mpc-server/testing/memory_channel.h"
+#include "mpc-server/testing/memory_share_store.h"
+#include "mpc-server/testing/realm.h"
+
+namespace mpckdc {
+
+// The machine's clock, set off by a constant.
+class OffsetClock : public Clock {
+ public:
+  absl::Time Now() override;
+  void SleepUntil(absl::Time when) override;
+  void Set(absl::Duration offset) { offset_us_ = absl::ToInt64Microseconds(offset); }
+
+ private:
+  std::atomic<int64_t> offset_us_{0};
+};
+
+// Hands the three parties new MemoryRings each time all three ask for them. A channel that is
+// dropped closes its ring for all, as a closed connection does.
+class MemoryHub {
+ public:
+  std::unique_ptr<PeerLink> Link(int party, Clock* clock);
+  // Of the rings made from now on: how many a party has (1), who sees their frames.
+  void SetRings(size_t count);
+  void SetInterceptor(MemoryRing::Interceptor interceptor);
+  void CloseCurrent();
+  // Sent by all parties on a ring of the present connections.
+  uint64_t FramesOn(size_t ring);
+
+ private:
+  class LinkOf;
+  class ChannelOf;
+  void MakeRings() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  absl::Mutex mu_;
+  MemoryRing::Interceptor interceptor_ ABSL_GUARDED_BY(mu_);
+  size_t count_ ABSL_GUARDED_BY(mu_) = 1;
+  std::vector<std::shared_ptr<MemoryRing>> rings_ ABSL_GUARDED_BY(mu_);
+  std::array<bool, 3> waiting_ ABSL_GUARDED_BY(mu_){};
+  uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// Collects the reports of one engine.
+class RecordingObserver : public EngineObserver {
+ public:
+  void OnBatch(const BatchReport& report) override;
+  void OnDegraded(const std::string& reason) override;
+  void OnPeers(bool connected, const std::string& detail) override;
+  void OnPeerSkew(int peer, absl::Duration skew) override;
+  std::vector<BatchReport> Batches() const;
+  std::vector<std::pair<int, absl::Duration>> PeerSkews() const;
+  BatchReport FirstBatch() const;  // waits for it: reports follow the answers
+  std::string Degraded() const;
+
+ private:
+  mutable absl::Mutex mu_;
+  std::vector<BatchReport> batches_ ABSL_GUARDED_BY(mu_);
+  std::string degraded_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::pair<int, absl::Duration>> skews_ ABSL_GUARDED_BY(mu_);
+};
+
+// An audit log in memory that can be made to fail.
+class MemoryRecorder : public JobRecorder {
+ public:
+  absl::Status Ready() override;
+  absl::Status Record(const BatchReport& report) override;
+  void RecordUnbatched(absl::Span<const BatchJob> jobs, uint64_t left_out) override;
+
+  // OK: it can write again.
+  void Fail(const absl::Status& status);
+  // Called when a batch is to be written down.
+  void SetHook(std::function<void()> hook);
+  std::vector<BatchReport> Batches() const;
+  std::vector<BatchJob> Unbatched() const;
+
+ private:
+  mutable absl::Mutex mu_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  std::function<void()> hook_ ABSL_GUARDED_BY(mu_);
+  std::vector<BatchReport> batches_ ABSL_GUARDED_BY(mu_);
+  std::vector<BatchJob> unbatched_ ABSL_GUARDED_BY(mu_);
+};
+
+class ThreeEngines {
+ public:
+  explicit ThreeEngines(const EngineOptions& options = {}, uint64_t seed = 1);
+  ~ThreeEngines();
+
+  void StartAll();
+  void Start(int party) { StartWith(party, nullptr); }
+  void StartWith(int party, JobRecorder* recorder);  // null: its own
+  void Stop(int party);  // the store stays: Start() again is a restart
+  bool WaitConnected(absl::Duration limit = absl::Seconds(10));
+
+  PlainKey AddKey(const std::string& principal, KeyClass key_class, int32_t enctype,
+                  Gate gate = Gate::kTimestamp);
+
+  // Sends job p to server p; waits for all answers.
+  PerParty<JobResult> Run(const PerParty<Job>& jobs);
+  JobResult Run(const Job& job) { return Combine(Run(PerParty<Job>{job, job, job})); }
+  // All at once, each to all servers.
+  std::vector<JobResult> RunAll(const std::vector<Job>& jobs);
+  // To some servers only; the answers of the others are empty.
+  PerParty<JobResult> RunAt(const std::vector<int>& parties, const Job& job);
+  // To P2, `delay` later to P0, `delay` later to P1.
+  JobResult RunStaggered(const Job& job, absl::Duration delay);
+  PerParty<TagResult> Tags(const PerParty<TagRequest>& requests);
+  // The whole message for a seal of the job that was just run.
+  std::string FinishSeal(const JobResult& result, uint32_t seal, const std::string& plaintext);
+
+  absl::Status Draw(const TransactionId& txn, const KeyInfo& info);
+  PerParty<absl::StatusOr<std::vector<VerifyResult>>> VerifyEach(
+      const std::vector<Handle>& handles);
+  absl::StatusOr<std::vector<VerifyResult>> Verify(const std::vector<Handle>& handles);
+
+  JobId NextId() { return ++last_id_; }
+  RandomSource& random() { return *random_; }
+  KdcIdentity& kdc() { return kdc_; }
+  JobEngine& engine(int party) { return *servers_[party].engine; }
+  MemoryShareStore& store(int party) { return *servers_[party].store; }
+  OffsetClock& clock(int party) { return *servers_[party].clock; }
+  RecordingObserver& observer(int party) { return *servers_[party].observer; }
+  MemoryRecorder& recorder(int party) { return *servers_[party].recorder; }
+  MemoryHub& hub() { return hub_; }
+
+ private:
+  struct Server {
+    std::unique_ptr<MemoryShareStore> store;
+    std::unique_ptr<OffsetClock> clock;
+    std::unique_ptr<SeededRandomForTest> random;
+    std::unique_ptr<RecordingObserver> observer;
+    std::unique_ptr<MemoryRecorder> recorder;
+    std::unique_ptr<PeerLink> link;
+    std::unique_ptr<ThreadExecutor> executor;
+    std::unique_ptr<JobEngine> engine;
+  };
+
+  const EngineOptions options_;
+  MemoryHub hub_;
+  std::unique_ptr<SeededRandomForTest> random_;
+  PerParty<Server> servers_;
+  KdcIdentity kdc_;
+  JobId last_id_ = 0;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_TESTING_ENGINES_H_

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/testing/fake_admin_service.h"
+
+#include <sodium.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "mpc-server/package/package_signer.h"
+
+namespace mpckdc::enroll {
+namespace {
+
+grpc::Status Invalid(const std::string& text) {
+  return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, text);
+}
+
+const unsigned char* U8(const std::string& bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
+
+// A package of several keys as if each had come alone.
+std::vector<v1::SharePackage> OneByOne(v1::SharePackage package) {
+  if (package.keys_size() == 0) return {std::move(package)};
+  std::vector<v1::SharePackage> all;
+  for (v1::KeyShare& key : *package.mutable_keys()) {
+    v1::SharePackage& one = all.emplace_back();
+    *one.mutable_info() = std::move(*key.mutable_info());
+    one.set_base_x(key.base_x());
+    one.set_base_a(key.base_a());
+    *one.mutable_usages() = std::move(*key.mutable_usages());
+  }
+  return all;
+}
+
+}  // namespace
+
+FakeAdminServer::FakeAdminServer(uint32_t party, std::string realm,
+                                 std::shared_ptr<grpc::ServerCredentials> credentials) {
+  if (sodium_init() < 0) std::abort();
+  std::string public_key(crypto_box_PUBLICKEYBYTES, '\0');
+  secret_key_.resize(crypto_box_SECRETKEYBYTES);
+  crypto_box_keypair(reinterpret_cast<unsigned char*>(public_key.data()),
+                     reinterpret_cast<unsigned char*>(secret_key_.data()));
+  status_.set_version(1);
+  status_.set_software("fake");
+  status_.set_party(party);
+  status_.set_realm(std::move(realm));
+  status_.set_cluster(1);
+  status_.set_epoch(1);
+  status_.set_initialised(true);
+  status_.set_package_key(public_key);
+  status_.set_peers_connected(true);
+  status_.set_certificate_expires_us(absl::ToUnixMicros(absl::Now() + absl::Hours(24 * 90)));
+  status_.set_isa("portable");
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", std::move(credentials), &port);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  address_ = absl::StrCat("127.0.0.1:", port);
+}
+
+FakeAdminServer::~FakeAdminServer() { Stop(); }
+
+void FakeAdminServer::Stop() {
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  server_.reset();
+}
+
+std::unique_ptr<AdminClient> FakeAdminServer::NewClient() {
+  return std::make_unique<AdminClient>(
+      address_, v1::AdminService::NewStub(
+                    grpc::CreateChannel(address_, grpc::InsecureChannelCredentials())));
+}
+
+void FakeAdminServer::set_fault(Fault fault) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  fault_ = std::move(fault);
+}
+
+std::map<std::string, v1::SharePackage> FakeAdminServer::committed() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return committed_;
+}
+
+size_t FakeAdminServer::staged() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  size_t keys = 0;
+  for (const auto& [id, packages] : staged_) keys += packages.size();
+  return keys;
+}
+
+int FakeAdminServer::calls(const std::string& method) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return calls_[method];
+}
+
+void FakeAdminServer::Plant(const v1::SharePackage& package) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  committed_[package.info().handle()] = package;
+}
+
+void FakeAdminServer::DropOneStaged() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& [id, packages] : staged_) packages.erase(packages.begin());
+}
+
+void FakeAdminServer::Clear() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  staged_.clear();
+  committed_.clear();
+}
+
+grpc::Status FakeAdminServer::Step(When when, const std::string& method) {
+  Fault fault;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (when == When::kBefore) ++calls_[method];
+    fault = fault_;
+  }
+  return fault ? fault(when, method) : grpc::Status::OK;
+}
+
+grpc::Status FakeAdminServer::GetStatus(grpc::ServerContext*, const v1::StatusRequest*,
+                                        v1::StatusReply* reply) {
+  if (grpc::Status s = Step(When::kBefore, "GetStatus"); !s.ok()) return s;
+  std::lock_guard<std::mutex> lock(mutex_);
+  *reply = status_;
+  if (reply->time_us() == 0) reply->set_time_us(absl::ToUnixMicros(absl::Now()));
+  reply->set_keys(committed_.size());
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeAdminServer::InitRealm(grpc::ServerContext*, const v1::InitRealmRequest* request,
+                                        v1::InitRealmReply* reply) {
+  if (grpc::Status s = Step(When::kBefore, "InitRealm"); !s.ok()) return s;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (request->realm() != status_.realm() || request->cluster() != status_.cluster()) {
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "another realm's store");
+  }
+  reply->set_already(status_.initialised());
+  status_.set_initialised(true);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeAdminServer::OpenPackage(const v1::SealedPackage& sealed,
+                                          const std::string& transaction,
+                                          v1::SharePackage* package) {
+  if (!VerifyPackageSignature(sealed.signer(), sealed.sealed(), sealed.signature()).ok()) {
+    return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "signature");
+  }
+  if (sealed.sealed().size() < crypto_box_SEALBYTES) return Invalid("too short");
+  std::string plain(sealed.sealed().size() - crypto_box_SEALBYTES, '\0');
+  if (crypto_box_seal_open(reinterpret_cast<unsigned char*>(plain.data()), U8(sealed.sealed()),
+                           sealed.sealed().size(), U8(status_.package_key()),
+                           U8(secret_key_)) != 0) {
+    return Invalid("not sealed to this party");
+  }
+  if (!package->ParseFromString(plain)) return Invalid("no package");
+  if (package->version() != (package->keys_size() == 0 ? 1 : 2) || package->realm() != status_.realm() ||
+      package->party() != status_.party() || package->epoch() != status_.epoch() ||
+      package->transaction() != transaction) {
+    return Invalid("package for somebody else");
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeAdminServer::StageKeys(grpc::ServerContext*, const v1::StageKeysRequest* request,
+                                        v1::StageKeysReply*) {
+  if (grpc::Status s = Step(When::kBefore, "StageKeys"); !s.ok()) return s;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const v1::SealedPackage& sealed : request->packages()) {
+      v1::SharePackage package;
+      if (grpc::Status s = OpenPackage(sealed, request->transaction(), &package); !s.ok()) return s;
+      for (v1::SharePackage& one : OneByOne(std::move(package))) {
+        const std::string handle = one.info().handle();
+        staged_[request->transaction()][handle] = std::move(one);
+      }
+    }
+  }
+  return Step(When::kAfter, "StageKeys");
+}
+
+grpc::Status FakeAdminServer::DrawKey(grpc::ServerContext*, const v1::DrawKeyRequest* request,
+                                      v1::DrawKeyReply*) {
+  if (grpc::Status s = Step(When::kBefore, "DrawKey"); !s.ok()) return s;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    v1::SharePackage package;
+    *package.mutable_info() = request->info();
+    staged_[request->transaction()][request->info().handle()] = package;
+  }
+  return Step(When::kAfter, "DrawKey");
+}
+
+grpc::Status FakeAdminServer::CommitKeys(grpc::ServerContext*,
+                                         const v1::CommitKeysRequest* request,
+                                         v1::CommitKeysReply* reply) {
+  if (grpc::Status s = Step(When::kBefore, "CommitKeys"); !s.ok()) return s;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (auto done = done_.find(request->transaction()); done != done_.end()) {
+      reply->set_keys(done->second);
+      return grpc::Status::OK;
+    }
+    auto found = staged_.find(request->transaction());
+    if (found == staged_.end()) return grpc::Status(grpc::StatusCode::NOT_FOUND, "transaction");
+    reply->set_keys(found->second.size());
+    done_[request->transaction()] = found->second.size();
+    committed_.insert(found->second.begin(), found->second.end());
+    staged_.erase(found);
+  }
+  return Step(When::kAfter, "CommitKeys");
+}
+
+grpc::Status FakeAdminServer::AbortKeys(grpc::ServerContext*, const v1::AbortKeysRequest* request,
+                                        v1::AbortKeysReply* reply) {
+  if (grpc::Status s = Step(When::kBefore, "AbortKeys"); !s.ok()) return s;
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = staged_.find(request->transaction());
+  if (found == staged_.end()) return grpc::Status::OK;
+  reply->set_keys(found->second.size());
+  staged_.erase(found);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeAdminServer::DeleteKeys(grpc::ServerContext*,
+                                         const v1::DeleteKeysRequest* request,
+                                         v1::DeleteKeysReply* reply) {
+  if (grpc::Status s = Step(When::kBefore, "DeleteKeys"); !s.ok()) return s;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const std::string& handle : request->handles()) {
+    reply->set_deleted(reply->deleted() + committed_.erase(handle));
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeAdminServer::ListKeys(grpc::ServerContext*, const v1::ListKeysRequest* request,
+                                       grpc::ServerWriter<v1::ListKeysReply>* writer) {
+  if (grpc::Status s = Step(When::kBefore, "ListKeys"); !s.ok()) return s;
+  v1::ListKeysReply reply;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto add = [&](const v1::SharePackage& package) {
+      if (!request->principal().empty() && request->principal() != package.info().principal()) {
+        return;
+      }
+      *reply.add_keys() = package.info();
+    };
+    if (request->staged()) {
+      for (const auto& [id, packages] : staged_) {
+        for (const auto& [handle, package] : packages) add(package);
+      }
+    } else {
+      size_t looked_at = 0;
+      for (auto at = committed_.lower_bound(request->from()); at != committed_.end(); ++at) {
+        if (request->limit() != 0 && looked_at++ == request->limit()) {
+          reply.set_next(at->first);
+          break;
+        }
+        add(at->second);
+      }
+    }
+  }
+  writer->Write(reply);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeAdminServer::VerifyKeys(grpc::ServerContext*,
+                                         const v1::VerifyKeysRequest* request,
+                                         v1::VerifyKeysReply* reply) {
+  if (grpc::Status s = Step(When::kBefore, "VerifyKeys"); !s.ok()) return s;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const std::string& handle : request->handles()) {
+    v1::VerifyKeysReply::Result* result = reply->add_results();
+    result->set_handle(handle);
+    result->set_consistent(committed_.count(handle) != 0 &&
+                           committed_[handle].usages_size() != 0);
+    if (!result->consistent()) result->set_detail("usage keys do not belong to the base key");
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeAdminServer::SetPolicy(grpc::ServerContext*, const v1::SetPolicyRequest* request,
+                                        v1::SetPolicyReply*) {
+  if (grpc::Status s = Step(When::kBefore, "SetPolicy"); !s.ok()) return s;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const std::string& handle : request->handles()) {
+    if (committed_.count(handle) == 0) return grpc::Status(grpc::StatusCode::NOT_FOUND, "handle");
+  }
+  for (const std::string& handle : request->handles()) {
+    committed_[handle].mutable_info()->set_gate(request->gate());
+  }
+  return grpc::Status::OK;
+}
+
+FakeRealm::FakeRealm(const std::string& name) : realm(name) {
+  for (uint32_t party = 0; party < 3; ++party) {
+    servers[party] = std::make_unique<FakeAdminServer>(party, realm);
+  }
+}
+
+AdminServers FakeRealm::Connect() {
+  // In another order than the parties': Check() must put it right.
+  return AdminServers::FromClients(
+      {servers[1]->NewClient(), servers[2]->NewClient(), servers[0]->NewClient()}, realm);
+}
+
+std::string JoinForTest(const std::array<std::string, 3>& x, const std::array<std::string, 3>& a) {
+  std::string joined;
+  for (int party = 0; party < 3; ++party) {
+    const std::string& mask = x[(party + 2) % 3];
+    if (mask.size() != a[party].size()) return "";
+    std::string value;
+    for (size_t i = 0; i < mask.size(); ++i) value += static_cast<char>(mask[i] ^ a[party][i]);
+    if (party > 0 && value != joined) return "";
+    joined = value;
+  }
+  for (size_t i = 0; i < x[0].size(); ++i) {
+    if ((x[0][i] ^ x[1][i] ^ x[2][i]) != 0) return "";
+  }
+  return joined;
+}
+
+}  // namespace mpckdc::enroll

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/testing/realm.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/circuit/gf128.h"
+#include "mpc-server/circuit/ghash.h"
+#include "mpc-server/job/message_format.h"
+#include "mpc-server/job/operation_table.h"
+#include "mpc-server/job/preauth_timestamp.h"
+#include "mpc-server/testing/aes_plain.h"
+#include "mpc-server/testing/cts.h"
+#include "mpc-server/testing/gcm_plain.h"
+
+namespace mpckdc {
+namespace {
+
+absl::Span<const uint8_t> Bytes(absl::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+template <typename Container>
+std::string Text(const Container& bytes) {
+  return std::string(bytes.begin(), bytes.end());
+}
+
+PerParty<SharedBlock> Split(const Block& value, RandomSource& random) {
+  PerParty<Block> x;
+  random.Fill(absl::MakeSpan(x[0]));
+  random.Fill(absl::MakeSpan(x[1]));
+  x[2] = XorBlocks(x[0], x[1]);
+  PerParty<SharedBlock> shares;
+  for (int p = 0; p < kParties; ++p) shares[p] = {x[p], XorBlocks(x[PrevParty(p)], value)};
+  return shares;
+}
+
+bool Join(const SharedBlock& s0, const SharedBlock& s1, const SharedBlock& s2, Block* value) {
+  *value = XorBlocks(s2.x, s0.a);
+  return XorBlocks(s0.x, s1.a) == *value && XorBlocks(s1.x, s2.a) == *value &&
+         XorBlocks(XorBlocks(s0.x, s1.x), s2.x) == Block{};
+}
+
+Block BlockAt(absl::Span<const uint8_t> bytes, size_t i) {
+  Block block;
+  std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(16 * i), 16, block.begin());
+  return block;
+}
+
+// Joins block by block what `get(record)` names in the three records.
+template <typename Get>
+absl::StatusOr<std::vector<Block>> JoinBlocks(const PerParty<KeyRecord>& records, Get get) {
+  std::vector<Block> out(get(records[0]).size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!Join(get(records[0])[i], get(records[1])[i], get(records[2])[i], &out[i])) {
+      return absl::InvalidArgumentError("shares do not fit together");
+    }
+  }
+  return out;
+}
+
+// What is derived from a base key for one usage, in the clear: a gcm key has a tag key H, one of 17
+// to 20 HMAC states.
+struct PlainUsage {
+  std::vector<Block> round_keys;
+  Block h{};
+  std::vector<Block> mac_states;
+};
+
+PlainUsage DeriveUsage(const PlainKey& key, uint32_t usage) {
+  PlainUsage out;
+  const auto schedule = [&out](const std::vector<uint8_t>& aes_key) {
+    for (const Block& block : PlainKeySchedule(aes_key)) out.round_keys.push_back(block);
+  };
+  const Enctype& enctype = *FindEnctype(key.info.enctype);
+  if (enctype.is_gcm()) {
+    schedule(key.Usage(usage));
+    out.h = PlainTagKey(key.Usage(usage));
+    return out;
+  }
+  const bool encrypts = IsEncryptionUsage(usage);
+  if (encrypts) schedule(CtsUsageKey(enctype, key.base, usage, kForEncryption));
+  const std::vector<uint8_t> states = HmacStates(
+      enctype.hash,
+      CtsUsageKey(enctype, key.base, usage, encrypts ? kForIntegrity : kForChecksum));
+  for (size_t i = 0; i < states.size() / 16; ++i) out.mac_states.push_back(BlockAt(states, i));
+  return out;
+}
+
+absl::Status CheckJoinedUsage(const PlainKey& key, const PerParty<KeyRecord>& records, size_t u) {
+  const uint32_t usage = records[0].usages[u].usage;
+  const auto keys = JoinBlocks(records, [u](const KeyRecord& r) { return r.usages[u].round_keys; });
+  if (!keys.ok()) return keys.status();
+  Block h;
+  if (!Join(records[0].usages[u].h, records[1].usages[u].h, records[2].usages[u].h, &h)) {
+    return absl::InvalidArgumentError("shares of H do not fit together");
+  }
+  const auto states = JoinBlocks(records, [u](const KeyRecord& r) { return r.usages[u].mac_states; });
+  if (!states.ok()) return states.status();
+  const PlainUsage expected = DeriveUsage(key, usage);
+  if (*keys != expected.round_keys) {
+    return absl::InvalidArgumentError(absl::StrCat("round keys of usage ", usage, " are wrong"));
+  }
+  if (h != expected.h && FindEnctype(key.info.enctype)->is_gcm()) {
+    return absl::InvalidArgumentError(absl::StrCat("H of usage ", usage, " is wrong"));
+  }
+  if (*states != expected.mac_states) {
+    return absl::InvalidArgumentError(absl::StrCat("HMAC states of usage ", usage, " are wrong"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<uint8_t> PlainKey::Usage(uint32_t usage) const {
+  const SecretBytes key = PlainUsageKey(base, usage);
+  return {key.begin(), key.end()};
+}
+
+PlainKey MakePlainKey(RandomSource& random, const std::string& principal, KeyClass key_class,
+                      int32_t enctype, Gate gate) {
+  PlainKey key;
+  random.Fill(absl::MakeSpan(key.info.handle));
+  key.info.principal = principal;
+  key.info.principal_id = PrincipalIdOf(principal);
+  key.info.kvno = 1;
+  key.info.enctype = enctype;
+  key.info.key_class = key_class;
+  key.info.gate = gate;
+  key.base.resize(16 * BaseBlocks(enctype));
+  random.Fill(absl::MakeSpan(key.base));
+  return key;
+}
+
+PerParty<KeyRecord> ShareKey(const PlainKey& key, RandomSource& random) {
+  PerParty<KeyRecord> records;
+  for (KeyRecord& record : records) record.info = key.info;
+  for (size_t i = 0; i < key.base.size() / 16; ++i) {
+    const auto shares = Split(BlockAt(key.base, i), random);
+    for (int p = 0; p < kParties; ++p) records[p].base.push_back(shares[p]);
+  }
+  for (const uint32_t usage : UsagesOf(key.info.key_class)) {
+    for (KeyRecord& record : records) record.usages.push_back({usage, {}, {}});
+    const PlainUsage plain = DeriveUsage(key, usage);
+    for (const Block& block : plain.round_keys) {
+      const auto shares = Split(block, random);
+      for (int p = 0; p < kParties; ++p) records[p].usages.back().round_keys.push_back(shares[p]);
+    }
+    for (const Block& block : plain.mac_states) {
+      const auto shares = Split(block, random);
+      for (int p = 0; p < kParties; ++p) records[p].usages.back().mac_states.push_back(shares[p]);
+    }
+    const auto h = Split(plain.h, random);
+    for (int p = 0; p < kParties; ++p) records[p].usages.back().h = h[p];
+  }
+  return records;
+}
+
+absl::StatusOr<PlainKey> JoinKey(const PerParty<KeyRecord>& records) {
+  PlainKey key;
+  key.info = records[0].info;
+  const auto base = JoinBlocks(records, [](const KeyRecord& r) { return r.base; });
+  if (!base.ok()) return base.status();
+  for (const Block& block : *base) key.base.insert(key.base.end(), block.begin(), block.end());
+  for (size_t u = 0; u < records[0].usages.size(); ++u) {
+    const absl::Status good = CheckJoinedUsage(key, records, u);
+    if (!good.ok()) return good;
+  }
+  return key;
+}
+
+absl::Status Enrol(ShareStore& store, const KeyRecord& record, absl::Time now) {
+  const TransactionId txn = record.info.handle;
+  const absl::Status staged = store.Stage(txn, absl::MakeConstSpan(&record, 1), now);
+  return staged.ok() ? store.Commit(txn, now).status() : staged;
+}
+
+std::string SealPreauth(const PlainKey& key, absl::Time time, RandomSource& random) {
+  const Enctype& enctype = *FindEnctype(key.info.enctype);
+  if (!enctype.is_gcm()) {
+    return CtsSeal(enctype, key.base, kUsagePreauth, EncodePreauthTimestamp(time), random);
+  }
+  GcmNonce nonce;
+  random.Fill(absl::MakeSpan(nonce));
+  return Text(PlainSeal(key.Usage(kUsagePreauth), nonce, {}, Bytes(EncodePreauthTimestamp(time))));
+}
+
+std::string PlainSealText(const PlainKey& key, uint32_t usage, const Nonce& nonce,
+                          const std::string& header, const std::string& plaintext) {
+  return Text(PlainSeal(key.Usage(usage), nonce, Bytes(header), Bytes(plaintext)));
+}
+
+std::string PlainSealRaw(const PlainKey& key, uint32_t usage, const Nonce& nonce,
+                         const std::string& zero_and_plaintext) {
+  const SecretVector<Block> keys = PlainKeySchedule(key.Usage(usage));
+  std::string ciphertext = zero_and_plaintext;
+  for (size_t i = 0; i < ciphertext.size(); ++i) {
+    const Block pad = PlainAes(keys, CounterBlock(nonce, static_cast<uint32_t>(2 + i / 16)));
+    ciphertext[i] ^= static_cast<char>(pad[i % 16]);
+  }
+  // GHASH by Horner's rule.
+  const Block h = PlainTagKey(key.Usage(usage));
+  Block sum{};
+  for (const Block& block : GhashBlocks(Bytes(HeaderAad("")), Bytes(ciphertext))) {
+    sum = GfMultiply(XorBlocks(sum, block), h);
+  }
+  const Block tag = XorBlocks(sum, PlainAes(keys, CounterBlock(nonce, 1)));
+  return absl::StrCat(Text(nonce), HeaderAad(""), ciphertext, Text(tag));
+}
+
+PerParty<Job> WithTexts(const Job& job, const std::string& text, RandomSource& random) {
+  PerParty<Job> jobs = {job, job, job};
+  for (size_t i = 0; i < job.seals.size(); ++i) {
+    const std::string plain = text.substr(0, job.seals[i].max_plaintext);
+    SecretBytes last(plain.begin(), plain.end());
+    for (int p = 0; p + 1 < kParties; ++p) {
+      SecretBytes share(plain.size());
+      random.Fill(absl::MakeSpan(share));
+      for (size_t k = 0; k < share.size(); ++k) last[k] ^= share[k];
+      jobs[p].seals[i].plaintext_share = std::move(share);
+    }
+    jobs[kParties - 1].seals[i].plaintext_share = std::move(last);
+  }
+  return jobs;
+}
+
+Job LoginJob(JobId id, const PlainKey& client, const PlainKey& krbtgt, const std::string& preauth,
+             const LoginSizes& sizes) {
+  Job job;
+  job.id = id;
+  job.operation = Operation::kLogin;
+  job.client = client.info.handle;
+  if (!preauth.empty()) job.opens.push_back({client.info.handle, kUsagePreauth, preauth});
+  job.seals.push_back({krbtgt.info.handle, kUsageTicket, sizes.ticket});
+  if (FindEnctype(client.info.enctype)->is_gcm()) {
+    job.seals.push_back({client.info.handle, kUsageAsReply, sizes.reply});
+  }
+  if (!sizes.as_req.empty()) {
+    job.make_macs.push_back({client.info.handle, kUsageAsReqChecksum, sizes.as_req});
+  }
+  return job;
+}
+
+std::string XorText(const std::string& a, const std::string& b) {
+  std::string out(std::min(a.size(), b.size()), '\0');
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<char>(a[i] ^ b[i]);
+  return out;
+}
+
+namespace {
+
+template <size_t N>
+void XorInto(std::array<uint8_t, N>* out, const std::array<uint8_t, N>& in) {
+  for (size_t i = 0; i < N; ++i) (*out)[i] ^= in[i];
+}
+
+// False when the public parts differ.
+bool Add(JobResult* sum, const JobResult& answer) {
+  if (sum->opens.size() != answer.opens.size() || sum->seals.size() != answer.seals.size() ||
+      sum->make_macs.size() != answer.make_macs.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < answer.opens.size(); ++i) {
+    OpenResult& open = sum->opens[i];
+    open.keystream_share = XorText(open.keystream_share, answer.opens[i].keystream_share);
+    open.plaintext_share = XorText(open.plaintext_share, answer.opens[i].plaintext_share);
+  }
+  for (size_t i = 0; i < answer.seals.size(); ++i) {
+    SealResult& seal = sum->seals[i];
+    if (seal.nonce != answer.seals[i].nonce || seal.header != answer.seals[i].header) return false;
+    seal.keystream_share = XorText(seal.keystream_share, answer.seals[i].keystream_share);
+    seal.message_share = XorText(seal.message_share, answer.seals[i].message_share);
+  }
+  for (size_t i = 0; i < answer.make_macs.size(); ++i) {
+    if (sum->make_macs[i].nonce != answer.make_macs[i].nonce) return false;
+    std::string& tag = sum->make_macs[i].tag_share;
+    tag = XorText(tag, answer.make_macs[i].tag_share);
+  }
+  return true;
+}
+
+}  // namespace
+
+JobResult Combine(const PerParty<JobResult>& answers) {
+  for (const JobResult& answer : answers) {
+    if (!answer.judgement.ok()) return answer;
+  }
+  JobResult sum = answers[0];
+  for (int p = 1; p < kParties; ++p) {
+    if (Add(&sum, answers[p])) continue;
+    sum.judgement = Refuse(Verdict::kInconsistent, "the servers' answers differ in public parts");
+    return sum;
+  }
+  return sum;
+}
+
+TagResult Combine(const PerParty<TagResult>& answers) {
+  for (const TagResult& answer : answers) {
+    if (!answer.judgement.ok()) return answer;
+  }
+  TagResult sum = answers[0];
+  for (int p = 1; p < kParties; ++p) XorInto(&sum.tag_share, answers[p].tag_share);
+  return sum;
+}
+
+std::string Encrypt(const SealResult& seal, const std::string& plaintext) {
+  assert(kZeroBytes + plaintext.size() <= seal.keystream_share.size());
+  return XorText(seal.keystream_share, std::string(kZeroBytes, '\0') + plaintext);
+}
+
+std::string Message(const SealResult& seal, const std::string& ciphertext, const Tag& tag) {
+  return absl::StrCat(Text(seal.nonce), HeaderAad(seal.header), ciphertext, Text(tag));
+}
+
+std::optional<std::string> OracleOpen(const PlainKey& key, uint32_t usage,
+                                      const std::string& message) {
+  const Enctype& enctype = *FindEnctype(key.info.enctype);
+  if (!enctype.is_gcm()) return CtsOpen(enctype, key.base, usage, message);
+  const auto opened = PlainOpen(key.Usage(usage), Bytes(message));
+  if (!opened.ok()) return std::nullopt;
+  return Text(opened->plaintext);
+}
+
+bool OracleMacGood(const PlainKey& key, uint32_t usage, const std::string& data,
+                   const MakeMacResult& mac) {
+  const Enctype& enctype = *FindEnctype(key.info.enctype);
+  if (!enctype.is_gcm()) return CtsChecksum(enctype, key.base, usage, data) == mac.tag_share;
+  GcmNonce nonce;
+  std::copy(mac.nonce->begin(), mac.nonce->end(), nonce.begin());
+  const std::string expected = Text(PlainGmac(key.Usage(usage), nonce, Bytes(data)));
+  return expected == Text(*mac.nonce) + mac.tag_share;
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the services' tests share: an engine that answers what the test says, and gRPC over mutual
+// TLS on loopback with certificates made for the test.
+#ifndef MPC_SERVER_TESTING_SERVICE_FIXTURE_H_
+#define MPC_SERVER_TESTING_SERVICE_FIXTURE_H_
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include <deque>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "mpc-server/service/config.h"
+#include "mpc-server/service/engine_api.h"
+#include "mpc-server/service/own_identity.h"
+#include "mpc-server/testing/certs.h"
+#include "mpc-server/testing/folder.h"
+
+namespace mpckdc {
+
+// Keeps jobs until Release(), or answers each at once with OK.
+class FakeEngine : public EngineApi {
+ public:
+  void Submit(const KdcIdentity& kdc, Job job, JobEngine::JobCallback done) override {
+    {
+      absl::MutexLock lock(&mutex_);
+      ++submitted_;
+      last_kdc_ = kdc;
+      last_job_ = job;
+      if (hold_) {
+        held_.emplace_back(job.id, std::move(done));
+        return;
+      }
+    }
+    done(ResultFor(job.id));
+  }
+  TagResult FinishTag(const KdcIdentity&, const TagRequest& request) override {
+    return {request.job, request.seal, Ok(), Tag{1, 2, 3}};
+  }
+  void DrawKey(const TransactionId&, const KeyInfo& info, JobEngine::DrawCallback done) override {
+    {
+      absl::MutexLock lock(&mutex_);
+      drawn_ = info;
+    }
+    done(draw_status_);
+  }
+  void VerifyKeys(const std::array<uint8_t, 16>&, std::vector<Handle> handles,
+                  JobEngine::VerifyCallback done) override {
+    std::vector<VerifyResult> results;
+    for (const Handle& handle : handles) results.push_back({handle, handle[0] == 0, "detail"});
+    done(std::move(results));
+  }
+  EngineStatus Status() const override {
+    EngineStatus status;
+    status.peers_connected = true;
+    status.batches = 5;
+    return status;
+  }
+
+  void set_hold(bool hold) {
+    absl::MutexLock lock(&mutex_);
+    hold_ = hold;
+  }
+  void set_draw_status(absl::Status status) { draw_status_ = std::move(status); }
+  // Answers everything that is held.
+  void Release() {
+    std::deque<std::pair<JobId, JobEngine::JobCallback>> held;
+    {
+      absl::MutexLock lock(&mutex_);
+      held.swap(held_);
+    }
+    for (auto& [id, done] : held) done(ResultFor(id));
+  }
+  size_t submitted() const {
+    absl::MutexLock lock(&mutex_);
+    return submitted_;
+  }
+  bool WaitForSubmitted(size_t count) const {
+    for (int i = 0; i < 2000 && submitted() < count; ++i) absl::SleepFor(absl::Milliseconds(5));
+    return submitted() >= count;
+  }
+  Job last_job() const {
+    absl::MutexLock lock(&mutex_);
+    return last_job_;
+  }
+  KdcIdentity last_kdc() const {
+    absl::MutexLock lock(&mutex_);
+    return last_kdc_;
+  }
+  KeyInfo drawn() const {
+    absl::MutexLock lock(&mutex_);
+    return drawn_;
+  }
+
+ private:
+  static JobResult ResultFor(JobId id) { return {id, Ok(), {{"share", {}}}, {}, {}}; }
+
+  mutable absl::Mutex mutex_;
+  bool hold_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t submitted_ ABSL_GUARDED_BY(mutex_) = 0;
+  Job last_job_ ABSL_GUARDED_BY(mutex_);
+  KdcIdentity last_kdc_ ABSL_GUARDED_BY(mutex_);
+  KeyInfo drawn_ ABSL_GUARDED_BY(mutex_);
+  absl::Status draw_status_;
+  std::deque<std::pair<JobId, JobEngine::JobCallback>> held_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A folder with ca.pem and the certificate of server p0, and a gRPC port that uses them.
+class TestPort {
+ public:
+  TestPort() {
+    std::ofstream(folder_.File("ca.pem")) << authority_.ca_pem();
+    WriteCert(folder_.path(), "p0", authority_.IssueRole("peer", "p0"));
+  }
+  ~TestPort() { Stop(); }
+
+  Config::Identity identity() const {
+    return {folder_.File("p0.pem"), folder_.File("p0.key"), folder_.File("ca.pem"), ""};
+  }
+
+  void Start(std::vector<grpc::Service*> services, int max_message_bytes) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", ServiceCredentials(identity()), &port_);
+    builder.SetMaxReceiveMessageSize(max_message_bytes);
+    for (grpc::Service* service : services) builder.RegisterService(service);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+  }
+  void Stop() {
+    if (server_ != nullptr) server_->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
+    server_.reset();
+  }
+
+  // A client with this certificate, or with none.
+  std::shared_ptr<grpc::Channel> Connect(const TestCert* cert) const {
+    return ConnectTo(port_, authority_, cert);
+  }
+  static std::shared_ptr<grpc::Channel> ConnectTo(int port, const TestAuthority& authority,
+                                                  const TestCert* cert) {
+    std::vector<grpc::experimental::IdentityKeyCertPair> pairs;
+    if (cert != nullptr) pairs.push_back({cert->key_pem, cert->certificate_pem});
+    auto provider = std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+        authority.ca_pem(), pairs);
+    grpc::experimental::TlsChannelCredentialsOptions options;
+    options.set_certificate_provider(provider);
+    options.watch_root_certs();
+    if (cert != nullptr) options.watch_identity_key_cert_pairs();
+    grpc::ChannelArguments arguments;  // a channel of its own for each client
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port),
+                                     grpc::experimental::TlsCredentials(options), arguments);
+  }
+
+  const TestAuthority& authority() const { return authority_; }
+  const TestFolder& folder() const { return folder_; }
+  int port() const { return port_; }
+
+ private:
+  TestFolder folder_;
+  TestAuthority authority_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+inline std::string ReadFileForTest(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_TESTING_SERVICE_FIXTURE_H_

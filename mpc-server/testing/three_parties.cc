@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/testing/three_parties.h"
+
+#include <thread>
+
+namespace mpckdc {
+
+std::array<absl::Status, kParties> RunOverChannels(
+    const std::array<PeerChannel*, kParties>& channels, uint64_t seed,
+    const std::function<absl::Status(PartyContext&)>& body, absl::Duration round_timeout) {
+  std::array<absl::Status, kParties> statuses;
+  std::vector<std::thread> threads;
+  for (int p = 0; p < kParties; ++p) {
+    threads.emplace_back([&, p] {
+      SeededRandomForTest random(seed * kParties + static_cast<uint64_t>(p));
+      SessionOptions options;
+      options.party = p;
+      options.realm = "TEST";
+      options.round_timeout = round_timeout;
+      auto party = OpenSession(options, *channels[p], SystemClock(), random,
+                               SystemClock().Now() + absl::Seconds(20));
+      statuses[p] = party.ok() ? body(**party) : party.status();
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  return statuses;
+}
+
+std::array<absl::Status, kParties> RunThreeParties(
+    MemoryRing& ring, uint64_t seed, const std::function<absl::Status(PartyContext&)>& body,
+    absl::Duration round_timeout) {
+  return RunOverChannels({&ring.channel(0), &ring.channel(1), &ring.channel(2)}, seed, body,
+                         round_timeout);
+}
+
+std::array<absl::Status, kParties> RunThreeParties(
+    const RingsForTest& rings, uint64_t seed,
+    const std::function<absl::Status(int party, Rings& rings)>& body,
+    absl::Duration round_timeout) {
+  std::vector<MemoryRing> memory(rings.count);
+  for (MemoryRing& m : memory) {
+    if (rings.interceptor) m.SetInterceptor(rings.interceptor);
+  }
+  const auto run = [&](int p) -> absl::Status {
+    SeededRandomForTest random(seed * kParties + static_cast<uint64_t>(p));
+    SessionOptions options;
+    options.party = p;
+    options.realm = "TEST";
+    options.round_timeout = round_timeout;
+    options.rings = static_cast<uint8_t>(rings.count);
+    options.randomness = rings.randomness;
+    std::vector<std::unique_ptr<PartyContext>> sessions;
+    std::vector<PartyContext*> parties;
+    for (MemoryRing& m : memory) {
+      options.ring = static_cast<uint8_t>(sessions.size());
+      auto session = OpenSession(options, m.channel(p), SystemClock(), random,
+                                 SystemClock().Now() + absl::Seconds(20));
+      if (!session.ok()) return session.status();
+      sessions.push_back(*std::move(session));
+      parties.push_back(sessions.back().get());
+    }
+    Rings all(parties);
+    return body(p, all);
+  };
+  std::array<absl::Status, kParties> statuses;
+  std::vector<std::thread> threads;
+  for (int p = 0; p < kParties; ++p) threads.emplace_back([&, p] { statuses[p] = run(p); });
+  for (std::thread& t : threads) t.join();
+  return statuses;
+}
+
+std::array<SharedBlock, kParties> SplitForTest(const Block& value, RandomSource& random) {
+  Block x[kParties];
+  random.Fill(absl::MakeSpan(x[0]));
+  random.Fill(absl::MakeSpan(x[1]));
+  x[2] = XorBlocks(x[0], x[1]);
+  std::array<SharedBlock, kParties> shares;
+  for (int p = 0; p < kParties; ++p) shares[p] = {x[p], XorBlocks(x[PrevParty(p)], value)};
+  return shares;
+}
+
+bool JoinForTest(const std::array<SharedBlock, kParties>& s, Block* value) {
+  *value = XorBlocks(s[2].x, s[0].a);
+  return XorBlocks(s[0].x, s[1].a) == *value && XorBlocks(s[1].x, s[2].a) == *value &&
+         XorBlocks(XorBlocks(s[0].x, s[1].x), s[2].x) == Block{};
+}
+
+}  // namespace mpckdc
