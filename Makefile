@@ -15,19 +15,25 @@ CMAKE_FLAGS := -DMPCKDC_PLUGIN=ON -DKRB5_INSTALL_DIR=$(BUILD)/krb5/install \
   -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
 
 PROGRESS := $(CURDIR)/deploy/progress.sh
+CONFIGURE = $(PROGRESS) 'configuring' $(LOG)/cmake.log \
+  cmake -S . -B $(CMAKE) -G Ninja $(CMAKE_FLAGS) -DMPCKDC_TESTS=ON
 export MPCKDC_BUILD := $(BUILD)
+# ccache with precompiled headers; it trusts the compiler's list of what a file includes.
+export CCACHE_SLOPPINESS := pch_defines,time_macros
+export CCACHE_DEPEND := 1
 export JOBS PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help packages krb5 build demo demo-stop test krb5-check test-fresh bench bench-plots \
-  bench-network storm sim fault clients clean
+.PHONY: help packages packages-test krb5 programs build demo demo-stop test krb5-check test-fresh \
+  bench bench-plots bench-network storm sim fault clients clean
 
 help:
-	@echo 'make demo        build everything, start a realm, log a user in, search for keys'
+	@echo 'make demo        build what it runs, start a realm, log a user in, search for keys'
 	@echo 'make demo-stop   stop the realm that `make demo` left running'
 	@echo 'make test        build everything and run all tests'
 	@echo
-	@echo 'make build       packages, patched krb5, mpc-server, mpc-admin, kdc-plugin'
+	@echo 'make programs    packages, patched krb5, mpc-server, mpc-admin, the KDC module'
+	@echo 'make build       these, the tests, the benchmarks and the load tool'
 	@echo 'make krb5        packages and the patched krb5 alone'
 	@echo "make krb5-check  MIT's own tests on the patched krb5, stock and with remote keys"
 	@echo 'make test-fresh  `make demo` and `make test` in a bare Debian 12 chroot (root)'
@@ -46,16 +52,25 @@ packages:
 	@mkdir -p $(LOG)
 	@deploy/install-packages.sh $(LOG)/packages.log
 
+packages-test: packages
+	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-test.txt
+
 krb5: packages
 	@krb5-patches/build.sh > $(LOG)/krb5-directory
 
-build: krb5
-	@$(PROGRESS) 'configuring' $(LOG)/cmake.log \
-	  cmake -S . -B $(CMAKE) -G Ninja $(CMAKE_FLAGS)
-	@$(PROGRESS) 'building mpc-server, mpc-admin, kdc-plugin and tests' $(LOG)/build.log \
-	  ninja -C $(CMAKE) -j $(JOBS)
+# What a realm runs and nothing else. A folder that was configured for the tests stays so.
+PROGRAMS := mpc-server mpc-admin mpc-kdb mpckdc_kdb_module
+programs: krb5
+	@$(PROGRESS) 'configuring' $(LOG)/cmake.log cmake -S . -B $(CMAKE) -G Ninja $(CMAKE_FLAGS) \
+	  $(if $(wildcard $(CMAKE)/CMakeCache.txt),,-DMPCKDC_TESTS=OFF)
+	@$(PROGRESS) 'building mpc-server, mpc-admin and the KDC module' $(LOG)/build.log \
+	  ninja -C $(CMAKE) -j $(JOBS) $(PROGRAMS)
 
-demo: build
+build: krb5 packages-test
+	@$(CONFIGURE)
+	@$(PROGRESS) 'building everything' $(LOG)/build.log ninja -C $(CMAKE) -j $(JOBS)
+
+demo: programs
 	@$(PYTHON) deploy/demo/demo.py
 
 demo-stop:
@@ -65,7 +80,7 @@ demo-stop:
 test: build
 	@deploy/run-tests.sh $(TESTS)
 
-krb5-check: krb5
+krb5-check: krb5 packages-test
 	@krb5-patches/krb5-check.sh
 
 test-fresh:
@@ -74,8 +89,8 @@ test-fresh:
 # The program alone; RelWithDebInfo, CMakeLists.txt's default, is optimised.
 MPC_BENCH := $(CMAKE)/mpc-server/cmd/mpc-bench
 .PHONY: bench-program
-bench-program: krb5
-	@$(PROGRESS) 'configuring' $(LOG)/cmake.log cmake -S . -B $(CMAKE) -G Ninja $(CMAKE_FLAGS)
+bench-program: krb5 packages-test
+	@$(CONFIGURE)
 	@$(PROGRESS) 'building mpc-bench' $(LOG)/build.log ninja -C $(CMAKE) -j $(JOBS) mpc-bench
 
 bench: bench-program

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs one long step with its output in a log, shows that it is alive, and on failure shows the
-# log's end.
+# Runs one long step with its output in a log, shows how far it is, and on failure shows the log's
+# end.
 #   progress.sh TITLE LOG COMMAND [ARGUMENT...]
-# On a terminal one line counts the seconds; elsewhere a line comes every 30 seconds.
+# The share that is done, and from it the time that is left, come from ninja's "[17/240]" or, with
+# PROGRESS_LINES=N, from the lines of the log: about N when the step is done.
+# On a terminal one line is kept up to date; elsewhere a line comes every 30 seconds.
 set -u
 title=$1 log=$2
 shift 2
@@ -15,17 +17,41 @@ start=$SECONDS
 pid=$!
 trap 'kill "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; exit 130' INT TERM
 
-# The log's last words: ninja's "[17/240] ..." or make's current file.
-last_line() { tail -c 400 "$log" 2>/dev/null | tr '\r' '\n' | grep -v '^ *$' | tail -n 1 | cut -c1-60; }
+last_line() { tail -c 400 "$log" 2>/dev/null | tr '\r' '\n' | grep -v '^ *$' | tail -n 1; }
+
+# done_of LINE: "17 240", or nothing where the log does not tell.
+done_of() {
+  if [[ $1 =~ ^\[([0-9]+)/([0-9]+)\] ]]; then
+    echo "${BASH_REMATCH[1]} ${BASH_REMATCH[2]}"
+  elif [ -n "${PROGRESS_LINES:-}" ]; then
+    echo "$(wc -l < "$log") $PROGRESS_LINES"
+  fi
+}
+
+minutes() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
+
+# "12 s", or "41 %, 1:20 passed, 1:55 left".
+state() {
+  local passed=$((SECONDS - start)) steps total
+  read -r steps total < <(done_of "$1")
+  if [ "${total:-0}" = 0 ] || [ "$steps" = 0 ]; then
+    echo "$passed s"
+    return
+  fi
+  [ "$steps" -lt "$total" ] || steps=$((total - 1))  # PROGRESS_LINES is about right
+  local left=$((passed * (total - steps) / steps))
+  echo "$((100 * steps / total)) %, $(minutes $passed) passed, $(minutes $left) left"
+}
 
 shown=$start
 while kill -0 "$pid" 2>/dev/null; do
   sleep 0.2
   if [ -t 1 ]; then
-    printf '\r\033[K%s: %d s  %s' "$title" $((SECONDS - start)) "$(last_line)"
+    line=$(last_line)
+    printf '\r\033[K%s: %s  %s' "$title" "$(state "$line")" "$(cut -c1-40 <<< "$line")"
   elif [ $((SECONDS - shown)) -ge 30 ]; then
     shown=$SECONDS
-    printf '%s: %d s so far  %s\n' "$title" $((SECONDS - start)) "$(last_line)"
+    printf '%s: %s\n' "$title" "$(state "$(last_line)")"
   fi
 done
 wait "$pid"

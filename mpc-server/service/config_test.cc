@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "mpc-server/base/table_reader.h"
 
 namespace mpckdc {
 namespace {
