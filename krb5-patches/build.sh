@@ -129,7 +129,7 @@ if [ ! -e "$dir/complete" ]; then
   step 'unpacking' unpack "$dsc"
   step "applying ${#patches[@]} patches" apply
   step 'configuring' configure
-  step 'compiling' compile
+  PROGRESS_LINES=2600 step 'compiling' compile
   step 'installing' install
   touch "$dir/complete"
 else

@@ -194,10 +194,7 @@ absl::StatusOr<Frame> SimChannel::Receive(Neighbour from, absl::Time deadline) {
   SecretBytes payload;
   absl::Status s = Next(from, true, deadline, &header, &payload);
   if (absl::IsDeadlineExceeded(s)) return s;
-  if (s.ok() && header.type == FrameType::kRound) {
-    s = absl::DataLossError("a round frame where a control frame was expected");
-  }
-  if (s.ok()) s = CheckFrameHeader({header.type, 0, session_, 0, header.length}, header);
+  if (s.ok()) s = CheckControlHeader(session_, header);
   if (!s.ok()) return Break(s);
   const char* const step = ReceiveStep(header.type);
   if (step != nullptr && Killed(step)) return Gone();

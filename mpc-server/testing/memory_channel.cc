@@ -213,10 +213,7 @@ absl::StatusOr<Frame> MemoryRing::Channel::Receive(Neighbour from, absl::Time de
   Frame frame;
   absl::Status s = Take(from, deadline, &header, &frame.payload);
   if (absl::IsDeadlineExceeded(s)) return s;
-  if (s.ok() && header.type == FrameType::kRound) {
-    s = absl::DataLossError("frame header: type is round, expected a control frame");
-  }
-  if (s.ok()) s = CheckFrameHeader({header.type, 0, session_, 0, header.length}, header);
+  if (s.ok()) s = CheckControlHeader(session_, header);
   if (!s.ok()) return Fail(from, "receive", s);
   frame.type = header.type;
   return frame;

@@ -52,6 +52,29 @@ TEST(FrameFormatTest, LengthLimits) {
   EXPECT_TRUE(ReadFrameHeader(bytes, &got).ok());
 }
 
+TEST(FrameFormatTest, ControlFramesAreOfThisSessionAndOfNoBatch) {
+  const FrameHeader good = {FrameType::kAgreement, 0, 8, 0, 10};
+  EXPECT_TRUE(CheckControlHeader(8, good).ok());
+  EXPECT_THAT(CheckControlHeader(9, good).ToString(), HasSubstr("session is 8, expected 9"));
+  FrameHeader bad = good;
+  bad.batch = 1;
+  EXPECT_THAT(CheckControlHeader(8, bad).ToString(), HasSubstr("batch is 1"));
+  bad = good;
+  bad.round = 1;
+  EXPECT_THAT(CheckControlHeader(8, bad).ToString(), HasSubstr("round is 1"));
+  bad = good;
+  bad.type = FrameType::kRound;
+  EXPECT_THAT(CheckControlHeader(8, bad).ToString(), HasSubstr("expected a control frame"));
+  bad.type = FrameType::kAbort;
+  EXPECT_TRUE(CheckControlHeader(9, bad).ok());
+  uint8_t bytes[kFrameHeaderSize];
+  WriteFrameHeader(good, bytes);
+  for (uint8_t unused : {0, 5, 8}) {
+    bytes[1] = unused;
+    EXPECT_THAT(ReadFrameHeader(bytes, &bad).ToString(), HasSubstr("unknown type"));
+  }
+}
+
 TEST(MemoryChannelTest, RoundsInFlight) {
   for (int depth : {1, 4, 12}) {
     MemoryRing ring;

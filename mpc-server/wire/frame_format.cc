@@ -6,6 +6,8 @@
 namespace mpckdc {
 namespace {
 
+constexpr absl::string_view kUnknown = "unknown";
+
 void Put16(uint8_t* p, uint16_t v) {
   p[0] = static_cast<uint8_t>(v >> 8);
   p[1] = static_cast<uint8_t>(v);
@@ -29,8 +31,7 @@ absl::Status Mismatch(absl::string_view field, uint32_t expected, uint32_t recei
 }  // namespace
 
 bool IsKnownFrameType(uint8_t type) {
-  return type >= static_cast<uint8_t>(FrameType::kHello) &&
-         type <= static_cast<uint8_t>(FrameType::kConfirm);
+  return FrameTypeName(static_cast<FrameType>(type)) != kUnknown;
 }
 
 absl::string_view FrameTypeName(FrameType type) {
@@ -43,14 +44,12 @@ absl::string_view FrameTypeName(FrameType type) {
       return "round";
     case FrameType::kAgreement:
       return "agreement";
-    case FrameType::kHeartbeat:
-      return "heartbeat";
     case FrameType::kAbort:
       return "abort";
     case FrameType::kConfirm:
       return "confirm";
   }
-  return "unknown";
+  return kUnknown;
 }
 
 void WriteFrameHeader(const FrameHeader& h, uint8_t out[kFrameHeaderSize]) {
@@ -94,6 +93,17 @@ absl::Status CheckFrameHeader(const FrameHeader& expected, const FrameHeader& re
     return Mismatch("payload length", expected.length, received.length);
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckNotRound(const FrameHeader& received) {
+  if (received.type != FrameType::kRound) return absl::OkStatus();
+  return absl::DataLossError("frame header: type is round, expected a control frame");
+}
+
+absl::Status CheckControlHeader(uint32_t session, const FrameHeader& received) {
+  if (received.type == FrameType::kAbort) return absl::OkStatus();
+  if (absl::Status s = CheckNotRound(received); !s.ok()) return s;
+  return CheckFrameHeader({received.type, 0, session, 0, received.length}, received);
 }
 
 }  // namespace mpckdc

@@ -29,8 +29,8 @@ enum class FrameType : uint8_t {
   kHello = 1,      // session opening: versions, realm, party, greeting
   kSeed = 2,       // session opening: a pairwise seed
   kRound = 3,      // one protocol round's payload
-  kAgreement = 4,  // batch/: opaque to transport
-  kHeartbeat = 5,  // batch/: opaque to transport
+  kAgreement = 4,  // what agree/ says: opaque here
+  // 5 was never sent.
   kAbort = 6,      // the sender gives up; payload is a reason in UTF-8
   kConfirm = 7,    // session opening: hash of the hellos and of a seed
 };
@@ -52,6 +52,12 @@ void WriteFrameHeader(const FrameHeader& header, uint8_t out[kFrameHeaderSize]);
 absl::Status ReadFrameHeader(const uint8_t in[kFrameHeaderSize], FrameHeader* out);
 // Error that names the first field in which a received header differs from the expected one.
 absl::Status CheckFrameHeader(const FrameHeader& expected, const FrameHeader& received);
+// That it is a control frame's. Before anything is taken from a header that nothing vouches for yet:
+// a round's length may be large.
+absl::Status CheckNotRound(const FrameHeader& received);
+// That it is a control frame's, in this session. An abort is heard whatever its sender's session
+// is: it may not have one yet.
+absl::Status CheckControlHeader(uint32_t session, const FrameHeader& received);
 
 }  // namespace mpckdc
 

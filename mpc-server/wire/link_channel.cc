@@ -196,8 +196,9 @@ absl::StatusOr<Frame> LinkChannel::Receive(Neighbour from, absl::Time deadline) 
       return absl::DeadlineExceededError(absl::StrCat(Who(from), ": nothing received"));
     }
   }
-  absl::Status s = CheckFrameHeader({header.type, 0, session_, 0, header.length}, header);
-  if (!s.ok()) return Fail(from, "receive", s);
+  if (absl::Status s = CheckControlHeader(session_, header); !s.ok()) {
+    return Fail(from, "receive", s);
+  }
   frame.type = header.type;
   return frame;
 }

@@ -207,10 +207,7 @@ Progress RawLink::ReadFrame(FrameHeader* header, SecretBytes* payload) {
     Progress p = ReadHeader({});
     if (!p.ok() || !*p) return p;
     // Only now, so that a header that lies about a round costs no memory.
-    if (in_header_.type == FrameType::kRound) {
-      return Unverified(
-          absl::DataLossError("frame header: type is round, expected a control frame"));
-    }
+    if (absl::Status s = CheckNotRound(in_header_); !s.ok()) return Unverified(s);
     Stash({});  // of the trailer's place, when the payload is not empty
   }
   in_own_.resize(in_header_.length);

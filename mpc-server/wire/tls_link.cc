@@ -196,9 +196,7 @@ Progress TlsLink::ReadFrame(FrameHeader* header, SecretBytes* payload) {
     Progress p = ReadHeader();
     if (!p.ok() || !*p) return p;
     // Only now, so that a header that lies about a round costs no memory.
-    if (in_header_.type == FrameType::kRound) {
-      return absl::DataLossError("frame header: type is round, expected a control frame");
-    }
+    if (absl::Status s = CheckNotRound(in_header_); !s.ok()) return s;
   }
   in_own_.resize(in_header_.length);
   Progress p = ReadPayload(absl::MakeSpan(in_own_));
