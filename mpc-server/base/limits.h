@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every limit of mpc-server in one place, with its unit in its name or type. doc/limits.md says why
-// each has its value. A limit that a peer or a client may exceed is checked where the value enters
-// the process; exceeding it is an error answer, never an assertion.
+// Every limit of mpc-server in one place: its value with its unit, why it has it and, behind
+// "Exceeded:", what whoever exceeds it is told. A limit that a peer or a client may exceed is
+// checked where the value enters the process; exceeding it is an error answer, never an assertion.
+// doc/limits.md is made from this file (doc/limits_table.py).
 #ifndef MPC_SERVER_BASE_LIMITS_H_
 #define MPC_SERVER_BASE_LIMITS_H_
 
@@ -13,110 +14,260 @@
 
 namespace mpckdc::limits {
 
-// ---- Client messages (KeyService) ----
-inline constexpr size_t kMaxMessageBytes = 4 << 20;    // one gRPC message, either direction
-inline constexpr size_t kMaxJobsPerMessage = 4096;     // jobs and tag requests together
-inline constexpr size_t kMaxJobsInFlight = 65536;      // per stream: accepted and not yet written
-inline constexpr size_t kMaxStreamsPerServer = 1024;   // KDC processes connected at once
-inline constexpr size_t kMaxAnswerBytes = 1 << 20;     // one message of coalesced answers, about
+// ---- Clients ----
+
+// One gRPC message, either direction: 4,096 logins are about 1 MiB.
+// Exceeded: the stream ends, RESOURCE_EXHAUSTED.
+inline constexpr size_t kMaxMessageBytes = 4 << 20;
+// Jobs and tag requests together: bounds the work of one read.
+// Exceeded: the stream ends, RESOURCE_EXHAUSTED.
+inline constexpr size_t kMaxJobsPerMessage = 4096;
+// Per stream, accepted and not yet written: several batches deep; bounds memory.
+// Exceeded: reading stops until answers are written.
+inline constexpr size_t kMaxJobsInFlight = 65536;
+// KDC worker processes of a realm that are connected at once.
+// Exceeded: the stream is refused, RESOURCE_EXHAUSTED.
+inline constexpr size_t kMaxStreamsPerServer = 1024;
+// Answers joined into one message, about.
+// Exceeded: the rest follows in the next message.
+inline constexpr size_t kMaxAnswerBytes = 1 << 20;
+// The first message of a stream: one that says nothing holds a slot.
+// Exceeded: the stream ends, DEADLINE_EXCEEDED.
+inline constexpr absl::Duration kHelloTimeout = absl::Seconds(10);
 
 // ---- One job ----
-inline constexpr size_t kMaxPartsPerJob = 8;           // opens + seals + macs; the table allows fewer
-inline constexpr size_t kMaxOpenBytes = 64 << 10;      // one message to open
-inline constexpr size_t kMaxSealBytes = 64 << 10;      // plaintext of one seal
-inline constexpr size_t kMaxMacDataBytes = 64 << 10;   // data under one checksum
-// Under keys of 17 to 20 each block of a message waits for the one before it: some 0.5 ms each.
-inline constexpr size_t kMaxCtsMessageBytes = 16 << 10;  // ticket, reply, PAC
-inline constexpr size_t kMaxCtsRequestBytes = 4 << 10;   // AS-REQ under a checksum (usage 56)
-inline constexpr absl::Duration kMaxJobDeadline = absl::Seconds(30);      // longer is shortened
-inline constexpr absl::Duration kDefaultJobDeadline = absl::Seconds(2);   // when a job names none
+
+// Opens, seals and checksums; the table of operations allows fewer.
+// Exceeded: MALFORMED.
+inline constexpr size_t kMaxPartsPerJob = 8;
+// One message to open: a ticket with a large PAC is a few KiB.
+// Exceeded: MALFORMED.
+inline constexpr size_t kMaxOpenBytes = 64 << 10;
+// The plaintext of one seal.
+// Exceeded: MALFORMED.
+inline constexpr size_t kMaxSealBytes = 64 << 10;
+// The data under one checksum: an AS-REQ over UDP.
+// Exceeded: MALFORMED.
+inline constexpr size_t kMaxMacDataBytes = 64 << 10;
+// A ticket, a reply or a PAC under a key of enctypes 17 to 20, where each block waits for the one
+// before it: 64 bytes are some 450 rounds for the whole batch.
+// Exceeded: MALFORMED.
+inline constexpr size_t kMaxCtsMessageBytes = 16 << 10;
+// An AS-REQ under a checksum (usage 56) of a key of enctypes 17 to 20.
+// Exceeded: MALFORMED.
+inline constexpr size_t kMaxCtsRequestBytes = 4 << 10;
+// Bounds how long a job stays in memory.
+// Exceeded: shortened to this.
+inline constexpr absl::Duration kMaxJobDeadline = absl::Seconds(30);
+// When a job names none: a client tries again after about that.
+// Exceeded: DEADLINE.
+inline constexpr absl::Duration kDefaultJobDeadline = absl::Seconds(2);
 
 // ---- Batches ----
-inline constexpr size_t kDefaultBatchJobs = 4096;      // config [batch] max_jobs
+
+// [batch] max_jobs: memory of the slices.
+// Exceeded: the rest goes into the next batch.
+inline constexpr size_t kDefaultBatchJobs = 4096;
+// The most that max_jobs may be.
+// Exceeded: configuration error.
 inline constexpr size_t kMaxBatchJobs = 16384;
-inline constexpr size_t kMaxBatchBlocks = 1 << 20;     // AES blocks of one batch
-inline constexpr size_t kLatencySboxBlocks = 1024;     // batches of fewer: 3-round S-box
-inline constexpr size_t kPrefixAdderLanes = 128;       // parts of 17 to 20 in a batch; fewer:
-inline constexpr size_t kRippleAdderLanes = 8192;      // fewest rounds; more: fewest bits
-inline constexpr size_t kPartBlocks = 16384;           // of a batch's part on one ring
-inline constexpr size_t kPartsUnderWay = 2;            // parts of one ring at once
-inline constexpr size_t kRingBlocks = 2048;            // a ring's share of a batch at least
-inline constexpr size_t kDefaultWorkers = 2;           // config [engine] workers: rings, threads
+// AES blocks of one batch.
+// Exceeded: the rest goes into the next batch.
+inline constexpr size_t kMaxBatchBlocks = 1 << 20;
+// Batches of fewer AES blocks take the S-box of 3 rounds and 22 bits, others that of 4 and 17.
+inline constexpr size_t kLatencySboxBlocks = 1024;
+// Lanes under keys of enctypes 17 to 20 in a batch from which on the adder with fewer bits is
+// cheaper than the one with the fewest rounds (doc/bench.md).
+inline constexpr size_t kPrefixAdderLanes = 128;
+// The same for the adder with the fewest bits.
+inline constexpr size_t kRippleAdderLanes = 8192;
+// Blocks of one slice of a batch on one ring: a long batch needs no more memory than a short one.
+// Smaller ones cost more messages (doc/bench.md).
+inline constexpr size_t kPartBlocks = 16384;
+// Such slices of one ring at once: the wire stays busy.
+inline constexpr size_t kPartsUnderWay = 2;
+// A ring's share of a batch at least: below, messages cost more than a second thread saves.
+inline constexpr size_t kRingBlocks = 2048;
+// [engine] workers: rings, threads and connections to each neighbour.
+// Exceeded: a number that the neighbours do not have ends the connection.
+inline constexpr size_t kDefaultWorkers = 2;
+// The most that workers may be.
+// Exceeded: configuration error.
 inline constexpr size_t kMaxWorkers = 64;
-// A login under a key of 17 to 20 is followed by a job with its reply: what krb5kdc takes for each,
-// and at most (of the last batch's time: half).
+// A login under a key of enctypes 17 to 20 is followed by a job with its reply, and a reply that
+// misses a batch waits for the batch's end. So the next batch waits this long for each of them ...
 inline constexpr absl::Duration kReplyReturn = absl::Microseconds(200);
+// ... and never longer than this, or than half of the last batch's time.
 inline constexpr absl::Duration kMaxReplyWait = absl::Milliseconds(100);
+// [batch] window: the paper's tick.
 inline constexpr absl::Duration kDefaultBatchWindow = absl::Milliseconds(100);
+// The most that window may be.
+// Exceeded: configuration error.
 inline constexpr absl::Duration kMaxBatchWindow = absl::Seconds(10);
+// A peer that is silent in a round.
+// Exceeded: the batch fails, UNAVAILABLE; the servers connect again.
+inline constexpr absl::Duration kPeerTimeout = absl::Seconds(2);
 
-// ---- State kept between messages ----
-inline constexpr absl::Duration kStagedKeyLife = absl::Minutes(10);   // staged, never committed
-inline constexpr absl::Duration kPendingSealLife = absl::Seconds(30); // sealed, tag not yet asked for
-inline constexpr absl::Duration kGrantLife = absl::Seconds(60);       // pre-auth verified, not yet used
-inline constexpr size_t kMaxPendingSeals = 1 << 18;                   // per server
-inline constexpr size_t kMaxGrants = 1 << 18;                         // per server
+// ---- Kept between messages ----
 
-// ---- Quotas: tokens a minute and in a full bucket (config [quota]); a KDC's are unlimited ----
+// Keys staged and never committed: an enrolment interrupted between servers.
+// Exceeded: dropped.
+inline constexpr absl::Duration kStagedKeyLife = absl::Minutes(10);
+// Sealed, and its tag not yet asked for: a KDC asks at once.
+// Exceeded: the tag is REFUSED.
+inline constexpr absl::Duration kPendingSealLife = absl::Seconds(30);
+// From a verified pre-authentication to its seal.
+// Exceeded: REFUSED.
+inline constexpr absl::Duration kGrantLife = absl::Seconds(60);
+// Per server.
+// Exceeded: the oldest is forgotten.
+inline constexpr size_t kMaxPendingSeals = 1 << 18;
+// Per server.
+// Exceeded: the oldest is forgotten.
+inline constexpr size_t kMaxGrants = 1 << 18;
+// Per server.
+// Exceeded: FAILED_PRECONDITION.
+inline constexpr size_t kMaxStagedKeys = 1 << 16;
+
+// ---- Quotas ([quota]; jobs.md says why); a KDC's are unlimited ----
+
+// Logins that were judged OK.
+// Exceeded: QUOTA.
 inline constexpr uint32_t kPrincipalLoginsPerMinute = 60;
+// A service principal that 120 machines use at the full minute.
 inline constexpr uint32_t kPrincipalLoginsBurst = 120;
+// Guesses; a keytab forgotten on some machines.
+// Exceeded: QUOTA, for right passwords too.
 inline constexpr uint32_t kPrincipalFailuresPerMinute = 30;
+// Tokens in a full bucket.
 inline constexpr uint32_t kPrincipalFailuresBurst = 60;
+// Renewals, forwarded and proxied tickets.
+// Exceeded: QUOTA.
 inline constexpr uint32_t kPrincipalReissuesPerMinute = 60;
+// Tokens in a full bucket.
 inline constexpr uint32_t kPrincipalReissuesBurst = 120;
-inline constexpr uint32_t kMaxQuota = 1'000'000'000;              // either number
-inline constexpr size_t kMaxQuotaPrincipals = 1 << 18;            // buckets kept, per server
-inline constexpr absl::Duration kMaxQuotaStep = absl::Seconds(5);  // longer ones count so
+// Either number of a rate.
+// Exceeded: configuration error.
+inline constexpr uint32_t kMaxQuota = 1'000'000'000;
+// Buckets that are not full, per server, about 30 MiB.
+// Exceeded: the fullest eighth is forgotten.
+inline constexpr size_t kMaxQuotaPrincipals = 1 << 18;
+// A clock that is set ahead must not refill a bucket.
+// Exceeded: the rest of the step is lost.
+inline constexpr absl::Duration kMaxQuotaStep = absl::Seconds(5);
 
-// ---- Refusals in the audit log ----
-inline constexpr size_t kRefusalLinesPerSecond = 5;  // of one kind in full; the others are counted
-inline constexpr size_t kMaxRefusalKinds = 16;       // told apart in one second
+// ---- Refusals at the door, in the audit log ----
+
+// Lines of one kind in full: a flood must not fill the disk.
+// Exceeded: counted, one line a second.
+inline constexpr size_t kRefusalLinesPerSecond = 5;
+// Kinds told apart in one second.
+// Exceeded: they share one kind.
+inline constexpr size_t kMaxRefusalKinds = 16;
 
 // ---- Clocks and nonces ----
-inline constexpr absl::Duration kDefaultClockSkew = absl::Seconds(300);  // pre-auth window
-inline constexpr absl::Duration kMaxPeerSkew = absl::Seconds(5);  // beyond it mpc-admin doctor warns
+
+// How far a pre-authentication's time may be from the server's clock: Kerberos's usual window.
+// Exceeded: CLOCK_SKEW.
+inline constexpr absl::Duration kDefaultClockSkew = absl::Seconds(300);
+// Between two servers, who judge by their own clocks.
+// Exceeded: log, audit line, `mpc-admin doctor` warns.
+inline constexpr absl::Duration kMaxPeerSkew = absl::Seconds(5);
+// One sync of the disk serves so long.
 inline constexpr absl::Duration kNonceReserveAhead = absl::Seconds(16);
+// The age of a ticket, counted from the login.
+// Exceeded: REFUSED.
 inline constexpr absl::Duration kDefaultMaxRenewableLife = absl::Hours(24 * 7);
 
 // ---- Keys and administration ----
+
+// A part of every record's additional data.
+// Exceeded: configuration error.
 inline constexpr size_t kMaxRealmBytes = 255;
-inline constexpr size_t kMaxPrincipalBytes = 1024;     // unparsed, with realm
+// Unparsed, with realm: longer than any in use.
+// Exceeded: INVALID_ARGUMENT.
+inline constexpr size_t kMaxPrincipalBytes = 1024;
+// Longer than any in use.
+// Exceeded: INVALID_ARGUMENT.
 inline constexpr size_t kMaxSaltBytes = 1024;
+// Users have 3.
+// Exceeded: INVALID_ARGUMENT.
 inline constexpr size_t kMaxUsagesPerKey = 8;
-inline constexpr size_t kMaxKeysPerCall = 1024;        // keys or handles in one AdminService call
-inline constexpr size_t kMaxKeysPerPackage = 64;       // keys sealed and signed together
-inline constexpr size_t kMaxStagedKeys = 1 << 16;      // per server
-inline constexpr size_t kMaxPackageBytes = 384 << 10;  // one sealed share package
+// Keys or handles in one call of the AdminService.
+// Exceeded: INVALID_ARGUMENT.
+inline constexpr size_t kMaxKeysPerCall = 1024;
+// Keys sealed and signed together, which costs as much as for one.
+// Exceeded: INVALID_ARGUMENT.
+inline constexpr size_t kMaxKeysPerPackage = 64;
+// One sealed share package: 64 aes256 keys with the longest names and salts.
+// Exceeded: INVALID_ARGUMENT.
+inline constexpr size_t kMaxPackageBytes = 384 << 10;
+// The list is a stream.
+// Exceeded: more messages.
 inline constexpr size_t kMaxListKeysPerMessage = 256;
-inline constexpr size_t kMaxListKeysPerCall = 1 << 15; // keys looked at; a limit of 0 has none
+// Keys looked at in one call: neither its time nor the memory it takes grow with the realm.
+// Exceeded: the next call goes on.
+inline constexpr size_t kMaxListKeysPerCall = 1 << 15;
+// All three servers must have been asked to draw a key.
+// Exceeded: UNAVAILABLE.
+inline constexpr absl::Duration kDrawKeyTimeout = absl::Seconds(30);
 
 // ---- Enrolling many at once (mpc-admin enroll --all) ----
-inline constexpr size_t kBulkPrincipals = 512;         // of one transaction; one to six keys each
-inline constexpr size_t kMaxStageCallBytes = 3 << 20;  // packages of one StageKeys call
-inline constexpr size_t kMaxKeytabBytes = 512 << 20;   // about 8 million keys
 
-// ---- Connections ----
-inline constexpr absl::Duration kHelloTimeout = absl::Seconds(10);     // first message of a stream
-inline constexpr absl::Duration kPeerTimeout = absl::Seconds(2);       // a peer silent in a round
-inline constexpr absl::Duration kShutdownGrace = absl::Seconds(3);     // SIGTERM: answers in flight
-inline constexpr absl::Duration kDrawKeyTimeout = absl::Seconds(30);   // all three must have asked
+// Principals of one transaction, with one to six keys each: they share one sync of each store.
+// Exceeded: the next transaction.
+inline constexpr size_t kBulkPrincipals = 512;
+// Packages of one StageKeys call: below kMaxMessageBytes by more than one package.
+// Exceeded: another call.
+inline constexpr size_t kMaxStageCallBytes = 3 << 20;
+// About 8 million keys in memory.
+// Exceeded: an error that says to split the keytab.
+inline constexpr size_t kMaxKeytabBytes = 512 << 20;
 
-// ---- Share store ----
-inline constexpr uint64_t kDefaultMapGib = 64;         // sparse: costs address space only
+// ---- The process and its store ----
+
+// Answers in flight at SIGTERM.
+// Exceeded: UNAVAILABLE.
+inline constexpr absl::Duration kShutdownGrace = absl::Seconds(3);
+// [store] map_size_gib: sparse, so it costs address space only.
+// Exceeded: RESOURCE_EXHAUSTED, "disk full".
+inline constexpr uint64_t kDefaultMapGib = 64;
+// The most that map_size_gib may be.
+// Exceeded: configuration error.
 inline constexpr uint64_t kMaxMapGib = 16384;
-inline constexpr absl::Duration kHousekeeping = absl::Seconds(30);  // staged keys, replay entries
+// How often staged keys and replay entries that have expired are dropped.
+inline constexpr absl::Duration kHousekeeping = absl::Seconds(30);
 
 // ---- Audit log ----
-inline constexpr size_t kMaxAuditLineBytes = 32 << 20;  // kMaxBatchJobs refused jobs: 12 MiB
-inline constexpr absl::Duration kAuditSyncInterval = absl::Seconds(1);  // [audit] sync = "interval"
+
+// A batch of kMaxBatchJobs refused jobs is about 12 MiB.
+// Exceeded: not written, so UNAVAILABLE.
+inline constexpr size_t kMaxAuditLineBytes = 32 << 20;
+// [audit] sync = "interval": the lines that a power failure may take.
+inline constexpr absl::Duration kAuditSyncInterval = absl::Seconds(1);
+// [audit] rotate_mib: a file that tools still open.
+// Exceeded: the next file begins.
 inline constexpr uint64_t kDefaultAuditRotateMib = 256;
+// The most that rotate_mib may be.
+// Exceeded: configuration error.
 inline constexpr uint64_t kMaxAuditRotateMib = 1 << 20;
-inline constexpr size_t kMaxAuditFiles = 1 << 20;       // [audit] keep_files
-inline constexpr size_t kMaxUnmatchedJobs = 500'000;    // `audit reconcile`: about 2 KB each
-inline constexpr size_t kMaxUnbatchedJobs = 4096;       // answered without a batch, not yet logged
+// [audit] keep_files; and the files that one command takes.
+// Exceeded: configuration or usage error.
+inline constexpr size_t kMaxAuditFiles = 1 << 20;
+// Jobs of `audit reconcile` that not all three logs have, about 2 KB each.
+// Exceeded: an error that says to choose a shorter span.
+inline constexpr size_t kMaxUnmatchedJobs = 500'000;
+// Jobs answered without a batch between two audit lines, about a second.
+// Exceeded: counted in `left_out`.
+inline constexpr size_t kMaxUnbatchedJobs = 4096;
 
 // ---- Protocol versions spoken ----
+
+// Of both proto files.
+// Exceeded: FAILED_PRECONDITION, naming both ranges.
 inline constexpr uint32_t kMinClientVersion = 1;
+// Of both proto files.
+// Exceeded: FAILED_PRECONDITION, naming both ranges.
 inline constexpr uint32_t kMaxClientVersion = 1;
 
 }  // namespace mpckdc::limits
