@@ -17,7 +17,7 @@ class Attack:
     """An attempt, what stops it, and the trace that it leaves.
 
     run(world) returns whether the intruder got what he wanted. `drops` names the defences
-    (mpc-server/defence/defence.h) without which he does; 'Header' is the honest KDC's own check.
+    (mutants/, by name) without which he does; 'Header' is the honest KDC's own check.
     `trace` is a text that is then in the audit logs of all three servers.
     """
     name: str

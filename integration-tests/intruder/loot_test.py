@@ -82,7 +82,7 @@ def test_no_nonce_came_twice_and_all_only_rose(world):
 
 
 def test_three_tag_requests_that_differ_combine_to_noise(world):
-    """Without the mask: equivocation_control_test (mpc-server/batch)."""
+    """Without the mask: equivocation_control_test (mpc-server/agree)."""
     us = world.intruder
     us.servers.reconnect_if_broken()
     answers = us.servers.ask(us.login_job(world.mallory, world.mallory.preauth()))
