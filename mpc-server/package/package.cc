@@ -102,7 +102,7 @@ absl::Status CheckKeyInfo(const v1::KeyInfo& info, absl::string_view realm) {
   if (info.salt().size() > limits::kMaxSaltBytes) {
     return absl::InvalidArgumentError(absl::StrCat(principal, ": the salt is too long"));
   }
-  if (UsagesOf(info.key_class()).empty()) {
+  if (UsagesOf(static_cast<KeyClass>(info.key_class())).empty()) {
     return absl::InvalidArgumentError(absl::StrCat(principal, ": no key class given"));
   }
   if (info.gate() < v1::GATE_TIMESTAMP || info.gate() > v1::GATE_NONE) {
@@ -127,7 +127,7 @@ absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const PlainKey> keys,
   for (const PlainKey& key : keys) {
     if (absl::Status s = CheckPlainKey(key, target); !s.ok()) return s;
     absl::StatusOr<std::vector<ExpandedUsage>> usages =
-        ExpandUsages(key.info.enctype(), key.base, key.info.key_class());
+        ExpandUsages(key.info.enctype(), key.base, static_cast<KeyClass>(key.info.key_class()));
     if (!usages.ok()) return usages.status();
     std::array<KeyShareParts, 3> split = SplitKey(key, *usages);
     for (int party = 0; party < 3; ++party) parts[party].keys.push_back(std::move(split[party]));

@@ -109,7 +109,7 @@ TEST_F(PackageTest, SharesJoinToTheKeyAndItsUsageKeys) {
       a[party] = opened[party].base_a();
     }
     EXPECT_EQ(JoinForTest(x, a), Text(base));
-    const std::vector<ExpandedUsage> usages = *ExpandUsages(enctype, base, info.key_class());
+    const std::vector<ExpandedUsage> usages = *ExpandUsages(enctype, base, KeyClass::kUser);
     for (size_t u = 0; u < usages.size(); ++u) {
       std::array<std::string, 3> hx, ha, mac_x, mac_a;
       for (int party = 0; party < 3; ++party) {
@@ -159,7 +159,7 @@ TEST_F(PackageTest, ManyKeysInOnePackage) {
       ha[party] = key.usages(1).h_a();
     }
     EXPECT_EQ(JoinForTest(x, a), Text(keys[i].base));
-    EXPECT_EQ(JoinForTest(hx, ha), Text((*ExpandUsages(keys[i].info.enctype(), keys[i].base, v1::KEY_CLASS_USER))[1].h));
+    EXPECT_EQ(JoinForTest(hx, ha), Text((*ExpandUsages(keys[i].info.enctype(), keys[i].base, KeyClass::kUser))[1].h));
   }
 }
 
