@@ -10,7 +10,7 @@
 #include "mpc-server/job/message_format.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/key/enctype.h"
-#include "mpc-server/store/key_record.h"
+#include "mpc-server/key/key_info.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -75,7 +75,7 @@ std::vector<uint8_t> SealedMessage(const mpc_sealed& seal, Bytes ciphertext, Byt
 
 namespace {
 
-// Of GCM by its keystream, of 17 to 20 by its plaintext.
+// A GCM message is compared by its keystream, one of 17 to 20 by its plaintext.
 bool OpensPreauth(const JobLogin& login, const mpc_result& result) {
   if (!FindEnctype(login.user->key.enctype())->is_gcm()) {
     const Bytes plaintext = View(result.open_plaintext);

@@ -179,8 +179,8 @@ void FakeParty::CommitOne(const std::string& handle) {
     base.resize(FindEnctype(info.enctype())->key_bytes);
     randombytes_buf(base.data(), base.size());
   } else {
-    base = enroll::JoinForTest({shares[0].base_x(), shares[1].base_x(), shares[2].base_x()},
-                               {shares[0].base_a(), shares[1].base_a(), shares[2].base_a()});
+    base = JoinForTest({shares[0].base_x(), shares[1].base_x(), shares[2].base_x()},
+                       {shares[0].base_a(), shares[1].base_a(), shares[2].base_a()});
   }
   oracle_->SetKey(info, base);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kdc-plugin/tests/oracle.h"
 
-#include <openssl/evp.h>
 #include <sodium.h>
 
 #include <chrono>
@@ -9,20 +8,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kdc-plugin/tests/cts_oracle.h"
-#include "mpc-server/key/enctype.h"
-#include "mpc-server/key/usage_keys.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/key/key_info.h"
+#include "mpc-server/testing/cts.h"
 
 namespace mpckdc::test {
 namespace {
 
 constexpr size_t kZero = 16;
 constexpr std::chrono::seconds kPatience(2);  // for a plaintext's shares at the other servers
-
-const unsigned char* U8(const std::string& s) {
-  return reinterpret_cast<const unsigned char*>(s.data());
-}
-unsigned char* U8(std::string& s) { return reinterpret_cast<unsigned char*>(s.data()); }
 
 std::string Xor(std::string a, const std::string& b) {
   for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<char>(a[i] ^ b[i]);
@@ -45,73 +39,31 @@ std::string Aad(const std::string& header) {
   return std::string(1, static_cast<char>(header.size())) + header;
 }
 
-std::string PrincipalId(const std::string& name) {
-  std::string input = "mpc-kdc principal v1";
-  input.push_back('\0');
-  input += name;
-  unsigned char hash[EVP_MAX_MD_SIZE];
-  EVP_Digest(input.data(), input.size(), hash, nullptr, EVP_sha256(), nullptr);
-  return std::string(reinterpret_cast<char*>(hash), 16);
-}
-
-std::string BigEndian(uint64_t value, int bytes) {
+std::string BigEndian(uint64_t value, size_t bytes) {
   std::string out;
-  for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<char>(value >> (8 * i)));
+  AppendUint(out, value, bytes);
   return out;
 }
 
 }  // namespace
 
-GcmOutput GcmEncrypt(const std::string& key, const std::string& nonce, const std::string& aad,
-                     const std::string& plain) {
-  GcmOutput out;
-  out.ciphertext.resize(plain.size());
-  out.tag.resize(16);
-  EVP_CIPHER_CTX* ctx = EVP_CIPHER_CTX_new();
-  int n = 0;
-  if (EVP_EncryptInit_ex(ctx, key.size() == 16 ? EVP_aes_128_gcm() : EVP_aes_256_gcm(), nullptr,
-                         U8(key), U8(nonce)) != 1 ||
-      EVP_EncryptUpdate(ctx, nullptr, &n, U8(aad), static_cast<int>(aad.size())) != 1 ||
-      EVP_EncryptUpdate(ctx, U8(out.ciphertext), &n, U8(plain), static_cast<int>(plain.size())) !=
-          1 ||
-      EVP_EncryptFinal_ex(ctx, U8(out.ciphertext) + n, &n) != 1 ||
-      EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_GCM_GET_TAG, 16, out.tag.data()) != 1) {
-    std::abort();
-  }
-  EVP_CIPHER_CTX_free(ctx);
-  return out;
-}
-
 std::string UsageKey(const std::string& base, uint32_t usage) {
-  auto key = enroll::GcmUsageKey({U8(base), base.size()}, usage);
-  if (!key.ok()) std::abort();
-  return std::string(key->begin(), key->end());
+  return std::string(AsText(PlainUsageKey(AsBytes(base), usage)));
 }
 
 std::string SealMessage(const std::string& base, uint32_t usage, const std::string& nonce,
                         const std::string& header, const std::string& plain) {
-  const GcmOutput out =
-      GcmEncrypt(UsageKey(base, usage), nonce, Aad(header), std::string(kZero, '\0') + plain);
-  return nonce + Aad(header) + out.ciphertext + out.tag;
+  return std::string(AsText(PlainSeal(PlainUsageKey(AsBytes(base), usage), AsBytes(nonce),
+                                      AsBytes(header), AsBytes(plain))));
 }
 
 bool OpenMessage(const std::string& base, uint32_t usage, const std::string& message,
                  std::string* header, std::string* plain) {
-  if (message.size() < 13) return false;
-  const std::string nonce = message.substr(0, 12);
-  const size_t hl = static_cast<uint8_t>(message[12]);
-  if (message.size() < 13 + hl + kZero + 16) return false;
-  *header = message.substr(13, hl);
-  const std::string ct = message.substr(13 + hl, message.size() - 13 - hl - 16);
-  const std::string key = UsageKey(base, usage);
-  const std::string keystream =
-      GcmEncrypt(key, nonce, "", std::string(ct.size(), '\0')).ciphertext;
-  const std::string text = Xor(ct, keystream);
-  if (GcmEncrypt(key, nonce, Aad(*header), text).tag != message.substr(message.size() - 16)) {
-    return false;
-  }
-  *plain = text.substr(kZero);
-  return text.substr(0, kZero) == std::string(kZero, '\0');
+  const auto opened = PlainOpen(PlainUsageKey(AsBytes(base), usage), AsBytes(message));
+  if (!opened.ok()) return false;
+  header->assign(opened->header.begin(), opened->header.end());
+  plain->assign(opened->plaintext.begin(), opened->plaintext.end());
+  return true;
 }
 
 void Oracle::SetKey(const v1::KeyInfo& info, const std::string& base) {
@@ -157,25 +109,28 @@ std::string Oracle::HeaderFor(const v1::Job& job, const v1::Seal& seal) {
     return header;
   }
   const uint64_t now = static_cast<uint64_t>(time(nullptr));
-  return std::string(1, '\x01') + PrincipalId(infos_[job.client()].principal()) +
+  const PrincipalId whom = PrincipalIdOf(infos_[job.client()].principal());
+  return std::string(1, '\x01') + std::string(AsText(whom)) +
          BigEndian(now, 4) + BigEndian(now + 7 * 86400, 4) + BigEndian(job.id(), 8);
 }
 
 bool Oracle::Open(const v1::Open& open, std::string* header, std::string* plain) {
   const std::string& base = bases_[open.handle()];
-  const int32_t enctype = EnctypeOf(open.handle());
-  if (FindEnctype(enctype)->is_gcm()) {
+  const Enctype& enctype = EnctypeOf(open.handle());
+  if (enctype.is_gcm()) {
     return OpenMessage(base, open.usage(), open.message(), header, plain);
   }
   header->clear();
-  return CtsOpen(enctype, base, open.usage(), open.message(), plain);
+  const auto opened = CtsOpen(enctype, AsBytes(base), open.usage(), open.message());
+  *plain = opened.value_or("");
+  return opened.has_value();
 }
 
 bool Oracle::Verify(const v1::VerifyMac& mac) {
   const std::string& base = bases_[mac.handle()];
-  const int32_t enctype = EnctypeOf(mac.handle());
-  if (!FindEnctype(enctype)->is_gcm()) {
-    return mac.checksum() == CtsChecksum(enctype, base, mac.usage(), mac.data());
+  const Enctype& enctype = EnctypeOf(mac.handle());
+  if (!enctype.is_gcm()) {
+    return mac.checksum() == CtsChecksum(enctype, AsBytes(base), mac.usage(), mac.data());
   }
   const std::string nonce = mac.checksum().substr(0, 12);
   return mac.checksum().size() == 28 &&
@@ -216,7 +171,7 @@ v1::Verdict Oracle::Judge(const std::string& session, const v1::Job& job, std::s
 void Oracle::AddOpen(const v1::Open& open, Done& done) {
   std::string header, plain;
   Open(open, &header, &plain);
-  const bool gcm = FindEnctype(EnctypeOf(open.handle()))->is_gcm();
+  const bool gcm = EnctypeOf(open.handle()).is_gcm();
   // The keystream is what the ciphertext and the plaintext differ by.
   const auto shares =
       Split(gcm ? Xor(open.message().substr(13 + header.size() + kZero, plain.size()), plain)
@@ -230,11 +185,12 @@ void Oracle::AddOpen(const v1::Open& open, Done& done) {
 void Oracle::AddSeal(const v1::Job& job, int index, Done& done) {
   const v1::Seal& seal = job.seals(index);
   const std::string& base = bases_[seal.handle()];
-  const int32_t enctype = EnctypeOf(seal.handle());
-  if (!FindEnctype(enctype)->is_gcm()) {
+  const Enctype& enctype = EnctypeOf(seal.handle());
+  if (!enctype.is_gcm()) {
     const std::array<std::string, 3>& plain = done.plaintexts[static_cast<size_t>(index)];
-    const auto shares = Split(CtsSeal(enctype, base, seal.usage(), Random(kConfounderBytes),
-                                      Xor(Xor(plain[0], plain[1]), plain[2])));
+    const auto shares =
+        Split(CtsSeal(enctype, AsBytes(base), seal.usage(), Random(kConfounderBytes),
+                      Xor(Xor(plain[0], plain[1]), plain[2])));
     for (int i = 0; i < 3; ++i) done.answers[i].add_seals()->set_message_share(shares[i]);
     done.seals.emplace_back();  // no tag to ask for
     return;
@@ -255,12 +211,12 @@ void Oracle::AddSeal(const v1::Job& job, int index, Done& done) {
 
 void Oracle::AddMac(const v1::MakeMac& mac, Done& done) {
   const std::string& base = bases_[mac.handle()];
-  const int32_t enctype = EnctypeOf(mac.handle());
-  const bool gcm = FindEnctype(enctype)->is_gcm();
+  const Enctype& enctype = EnctypeOf(mac.handle());
+  const bool gcm = enctype.is_gcm();
   const std::string nonce = gcm ? NextNonce() : "";
   const auto shares =
       Split(gcm ? GcmEncrypt(UsageKey(base, mac.usage()), nonce, mac.data(), "").tag
-                : CtsChecksum(enctype, base, mac.usage(), mac.data()));
+                : CtsChecksum(enctype, AsBytes(base), mac.usage(), mac.data()));
   for (int i = 0; i < 3; ++i) {
     v1::MakeMacAnswer* answer = done.answers[i].add_make_macs();
     answer->set_nonce(nonce);
@@ -293,7 +249,7 @@ bool Oracle::Receive(int party, const v1::Job& job, std::unique_lock<std::mutex>
   done.plaintexts.resize(static_cast<size_t>(job.seals_size()));
   for (int i = 0; i < job.seals_size(); ++i) {
     const v1::Seal& seal = job.seals(i);
-    const Enctype* enctype = FindEnctype(EnctypeOf(seal.handle()));
+    const Enctype* enctype = FindEnctype(infos_[seal.handle()].enctype());
     const bool cts = enctype != nullptr && !enctype->is_gcm();
     if (seal.plaintext_share().size() != (cts ? seal.max_plaintext() : 0)) return false;
     wanted |= cts;

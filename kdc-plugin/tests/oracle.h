@@ -13,18 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "mpc-server/key/enctype.h"
+#include "mpc-server/testing/gcm_plain.h"
 #include "proto/admin.pb.h"
 #include "proto/kdc_key.pb.h"
 
 namespace mpckdc::test {
-
-// AES-GCM of a usage key with a 12-byte nonce: ciphertext, and tag under `aad`.
-struct GcmOutput {
-  std::string ciphertext;
-  std::string tag;
-};
-GcmOutput GcmEncrypt(const std::string& key, const std::string& nonce, const std::string& aad,
-                     const std::string& plain);
 
 // Kg(usage).
 std::string UsageKey(const std::string& base, uint32_t usage);
@@ -75,7 +69,9 @@ class Oracle {
     bool leaves_grant = false;
   };
 
-  int32_t EnctypeOf(const std::string& handle) { return infos_[handle].enctype(); }
+  const Enctype& EnctypeOf(const std::string& handle) {  // of a known key
+    return *FindEnctype(infos_[handle].enctype());
+  }
   bool Open(const v1::Open& open, std::string* header, std::string* plain);
   bool Verify(const v1::VerifyMac& mac);
   void AddOpen(const v1::Open& open, Done& done);

@@ -33,7 +33,7 @@ using KeytabEntries = std::vector<std::pair<std::string, enroll::KeytabKeys>>;
 // Principals that get their keys together.
 struct Chunk {
   std::vector<KdbNewKeys> principals;
-  std::vector<enroll::PlainKey> keys;  // of all; wiped when they are packaged
+  std::vector<enroll::KeyToShare> keys;  // of all; wiped when they are packaged
   std::vector<std::vector<std::string>> old;  // by principal: the handles that it had before
   std::unique_ptr<enroll::KeyTransaction> transaction;
 };
@@ -212,7 +212,7 @@ absl::Status BulkEnroll::PlanOne(const std::string& principal, absl::StatusOr<Kd
   if (fresh.kvno != keytab.kvno) tally_.Renumbered();
   absl::StatusOr<std::vector<NewKey>> keys = KeysOfKeytab(*planned, principal, std::move(keytab));
   if (!keys.ok()) return keys.status();
-  std::vector<enroll::PlainKey> plain;
+  std::vector<enroll::KeyToShare> plain;
   for (NewKey& key : *keys) {
     key.kdb.handle = enroll::RandomIdentifier();
     plain.push_back({InfoOf(principal, fresh.kvno, *powers, key.kdb), std::move(key.base)});

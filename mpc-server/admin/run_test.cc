@@ -194,7 +194,7 @@ class RunTest : public testing::Test {
       x[party] = package.base_x();
       a[party] = package.base_a();
     }
-    return enroll::JoinForTest(x, a);
+    return JoinForTest(x, a);
   }
 
   static enroll::TestAuthority* authority_;

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "mpc-server/bench/workload.h"
+#include "mpc-server/key/derivation.h"
 #include "mpc-server/testing/aes_plain.h"
 #include "mpc-server/testing/three_parties.h"
 #include "mpc-server/testing/usage_key_oracle.h"
@@ -136,11 +137,13 @@ LoginOracle::LoginOracle(const BenchSetup& setup) : setup_(setup), sizes_(setup)
   const Enctype& e = sizes_.enctype;
   for (size_t i = 0; i < kDistinctKeys; ++i) {
     const Bytes base = BaseKey(i);
-    keys_.push_back({PlainDerivedKey(e, base, 1, DerivedKeyKind::kKe),
-                     PlainDerivedKey(e, base, 1, DerivedKeyKind::kKi),
-                     PlainDerivedKey(e, base, 3, DerivedKeyKind::kKe),
-                     PlainDerivedKey(e, base, 3, DerivedKeyKind::kKi),
-                     PlainDerivedKey(e, base, 56, DerivedKeyKind::kKc)});
+    const auto key = [&](uint32_t usage, DerivedKeyKind kind) {
+      const SecretBytes derived = *DeriveKey(e, base, usage, kind);
+      return Bytes(derived.begin(), derived.end());
+    };
+    keys_.push_back({key(1, DerivedKeyKind::kKe), key(1, DerivedKeyKind::kKi),
+                     key(3, DerivedKeyKind::kKe), key(3, DerivedKeyKind::kKi),
+                     key(56, DerivedKeyKind::kKc)});
   }
   ticket_key_ = DrawKey(setup, kTicketKey, 32);
 }

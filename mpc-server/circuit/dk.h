@@ -17,11 +17,6 @@
 
 namespace mpckdc {
 
-// RFC 3961 n-fold of `in` to 16 bytes.
-Block NFold16(absl::Span<const uint8_t> in);
-// NFold16(usage as 4 bytes big-endian | kind).
-Block UsageConstant(uint32_t usage, DerivedKeyKind kind = DerivedKeyKind::kKg);
-
 class DeriveDk : public KeyDerivation {
  public:
   explicit DeriveDk(AesBits bits, Isa isa = BestIsa());

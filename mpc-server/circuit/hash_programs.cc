@@ -3,8 +3,8 @@
 
 #include <mutex>
 
-#include "mpc-server/circuit/hash_template.h"
 #include "mpc-server/circuit/word_recorder.h"
+#include "mpc-server/key/hash_template.h"
 
 namespace mpckdc {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mpc-server/circuit/hash_template.h"
 #include "mpc-server/circuit/lane_groups.h"
 #include "mpc-server/key/hash_plain.h"
+#include "mpc-server/key/hash_template.h"
 
 namespace mpckdc {
 namespace {

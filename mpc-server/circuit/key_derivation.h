@@ -8,19 +8,11 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "mpc-server/key/derivation.h"
 #include "mpc-server/share/circuit.h"
 #include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
-
-// The last byte of the constant: RFC 3961 section 5.3, RFC 8009 section 5; Kg is of our GCM
-// enctypes.
-enum class DerivedKeyKind : uint8_t {
-  kKg = 0x47,  // AES-GCM
-  kKi = 0x55,  // HMAC of messages
-  kKc = 0x99,  // HMAC of checksums
-  kKe = 0xAA,  // AES of messages
-};
 
 // Requests of one base stand together: what depends on the base alone is computed once for them.
 struct DerivedKeyRequest {

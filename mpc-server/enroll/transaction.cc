@@ -75,16 +75,16 @@ void KeyTransaction::Append(SealedTriple packages, size_t keys) {
 
 absl::Status KeyTransaction::Add(const v1::KeyInfo& info, absl::Span<const uint8_t> base,
                                  const PackageSigner& signer) {
-  const PlainKey key = {info, SecretBytes(base.begin(), base.end())};
+  const KeyToShare key = {info, SecretBytes(base.begin(), base.end())};
   return AddMany(absl::MakeConstSpan(&key, 1), signer);
 }
 
-absl::Status KeyTransaction::AddMany(absl::Span<const PlainKey> keys,
+absl::Status KeyTransaction::AddMany(absl::Span<const KeyToShare> keys,
                                      const PackageSigner& signer) {
   for (; !keys.empty(); keys.remove_prefix(std::min(keys.size(), limits::kMaxKeysPerPackage))) {
-    const absl::Span<const PlainKey> some = keys.first(
+    const absl::Span<const KeyToShare> some = keys.first(
         std::min(keys.size(), limits::kMaxKeysPerPackage));
-    for (const PlainKey& key : some) {
+    for (const KeyToShare& key : some) {
       if (absl::Status s = Check(key.info); !s.ok()) return s;
       handle_set_.insert(key.info.handle());
       handles_.push_back(key.info.handle());

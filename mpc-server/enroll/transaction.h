@@ -37,7 +37,7 @@ class KeyTransaction {
   absl::Status Add(const v1::KeyInfo& info, absl::Span<const uint8_t> base,
                    const PackageSigner& signer);
   // Packages many keys' shares, as many in a package as it holds; nothing is sent yet.
-  absl::Status AddMany(absl::Span<const PlainKey> keys, const PackageSigner& signer);
+  absl::Status AddMany(absl::Span<const KeyToShare> keys, const PackageSigner& signer);
   // A key that the servers draw jointly; nothing is sent yet.
   absl::Status AddDrawn(const v1::KeyInfo& info);
 

@@ -116,7 +116,7 @@ TEST_F(TransactionTest, AllThreeHaveSharesOfTheSameKeys) {
 
 // More keys than one call takes: several calls, one transaction.
 TEST_F(TransactionTest, ManyKeysGoInSeveralCalls) {
-  std::vector<PlainKey> keys;
+  std::vector<KeyToShare> keys;
   for (size_t i = 0; i < limits::kMaxKeysPerCall + 10; ++i) {
     keys.push_back({Info(kEnctypeAes128Gcm), SecretBytes(16, static_cast<uint8_t>(i))});
   }

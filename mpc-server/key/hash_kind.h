@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+//
 // The hash functions under HMAC in enctypes 17 to 20, and their sizes in bytes (FIPS 180-4). The
 // state is what a compression reads and writes: SHA-384's is SHA-512's. Constants only.
 #ifndef MPC_SERVER_KEY_HASH_KIND_H_
@@ -21,7 +22,7 @@ inline constexpr size_t HashDigestBytes(HashKind hash) {
 inline constexpr size_t HashBlockBytes(HashKind hash) {
   return hash == HashKind::kSha384 ? 128 : 64;
 }
-// Of the message's length, at the end of its padding.
+// Bytes of the message's length, at the end of its padding.
 inline constexpr size_t HashLengthBytes(HashKind hash) {
   return hash == HashKind::kSha384 ? 16 : 8;
 }

@@ -4,7 +4,7 @@
 #include <cassert>
 
 #include "mpc-server/base/secret.h"
-#include "mpc-server/circuit/hash_template.h"
+#include "mpc-server/key/hash_template.h"
 
 namespace mpckdc {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compression functions on plain bytes, for keys that are in one place: at enrolment, and the
-// oracle of the tests. No branch and no address depends on a value.
+//
+// The compression functions on plain bytes, for keys that are in one place: at enrolment and in
+// tests. No branch and no address depends on a value.
 #ifndef MPC_SERVER_KEY_HASH_PLAIN_H_
 #define MPC_SERVER_KEY_HASH_PLAIN_H_
 

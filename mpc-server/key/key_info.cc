@@ -14,9 +14,6 @@ namespace {
 
 constexpr char kPrincipalLabel[] = "mpc-kdc principal v1";  // hashed with its terminating zero
 
-constexpr uint32_t kUserUsages[] = {1, 3, 56};
-constexpr uint32_t kTicketUsages[] = {2, 17};
-
 // krbtgt/REALM@REALM.
 bool IsOwnTgt(absl::string_view principal) {
   constexpr absl::string_view kPrefix = "krbtgt/";
@@ -53,8 +50,11 @@ PrincipalId PrincipalIdOf(absl::string_view principal) {
 }
 
 absl::Span<const uint32_t> UsagesOf(KeyClass key_class) {
-  if (key_class == KeyClass::kUser) return kUserUsages;
-  return kTicketUsages;
+  static constexpr uint32_t kUser[] = {1, 3, 56};  // PA-ENC-TIMESTAMP, AS-REP, AS-REQ checksum
+  static constexpr uint32_t kTicket[] = {2, 17};   // ticket, PAC checksums
+  if (key_class == KeyClass::kUser) return kUser;
+  if (key_class == KeyClass::kTgs || key_class == KeyClass::kService) return kTicket;
+  return {};
 }
 
 absl::Status CheckKeyInfo(const KeyInfo& info) {

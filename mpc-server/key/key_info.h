@@ -45,7 +45,7 @@ size_t MacStateBlocks(int32_t enctype);
 // First 16 bytes of SHA-256("mpc-kdc principal v1\0" | unparsed name with realm).
 PrincipalId PrincipalIdOf(absl::string_view principal);
 
-// The usages whose keys a class of key carries, ascending.
+// The usages whose keys a class of key carries, ascending; none for an unknown class.
 absl::Span<const uint32_t> UsagesOf(KeyClass key_class);
 
 // Says what is wrong with `info`.

@@ -11,11 +11,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mpc-server/key/cts_keys.h"
-#include "mpc-server/key/usage_keys.h"
+#include "mpc-server/key/derivation.h"
 
 namespace mpckdc::enroll {
-
 namespace {
 
 constexpr uint8_t kKerberos[] = {'k', 'e', 'r', 'b', 'e', 'r', 'o', 's'};
@@ -25,7 +23,7 @@ struct Alias {
   int32_t enctype;
 };
 
-// Of krb5's names those that are in use besides the table's.
+// Other names of krb5's that are in use.
 constexpr Alias kAliases[] = {
     {"aes256-gcm-gmac", kEnctypeAes256Gcm},  {"aes128-gcm-gmac", kEnctypeAes128Gcm},
     {"aes256-cts", kEnctypeAes256Sha1},      {"aes128-cts", kEnctypeAes128Sha1},
@@ -115,8 +113,8 @@ absl::StatusOr<SecretBytes> StringToKey(int32_t enctype, absl::Span<const uint8_
                         stretched.data()) != 1) {
     return absl::InternalError("PBKDF2 failed");
   }
-  if (found->family != EnctypeFamily::kRfc8009) return DeriveKey(stretched, kKerberos);
-  return KdfHmacSha2(found->hash, stretched, kKerberos, found->key_bytes);
+  if (found->family != EnctypeFamily::kRfc8009) return Rfc3961Dk(stretched, kKerberos);
+  return Rfc8009Kdf(found->hash, stretched, kKerberos, found->key_bytes);
 }
 
 }  // namespace mpckdc::enroll

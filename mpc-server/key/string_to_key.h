@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Enctypes by name, and base keys of passwords.
 #ifndef MPC_SERVER_KEY_STRING_TO_KEY_H_
 #define MPC_SERVER_KEY_STRING_TO_KEY_H_
 

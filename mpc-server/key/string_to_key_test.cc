@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "mpc-server/key/usage_keys.h"
 #include "mpc-server/testing/bytes.h"
 
 namespace mpckdc::enroll {

@@ -3,36 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "mpc-server/key/string_to_key.h"
+#include "mpc-server/key/derivation.h"
 #include "mpc-server/testing/bytes.h"
 
-namespace mpckdc::enroll {
+namespace mpckdc {
 namespace {
-
-TEST(NFold, Rfc3961AppendixA1) {
-  struct {
-    size_t bits;
-    std::string input, folded;
-  } const vectors[] = {
-      {64, "012345", "be072631276b1955"},
-      {56, "password", "78a07b6caf85fa"},
-      {64, "Rough Consensus, and Running Code", "bb6ed30870b7f0e0"},
-      {168, "password", "59e4a8ca7c0385c3c37b3f6d2000247cb6e6bd5b3e"},
-      {192, "MASSACHVSETTS INSTITVTE OF TECHNOLOGY",
-       "db3b0d8f0b061e603282b308a50841229ad798fab9540c1b"},
-      {168, "Q", "518a54a215a8452a518a54a215a8452a518a54a215"},
-      {168, "ba", "fb25d531ae8974499f52fd92ea9857c4ba24cf297e"},
-      {64, "kerberos", "6b65726265726f73"},
-      {128, "kerberos", "6b65726265726f737b9b5b2b93132b93"},
-      {168, "kerberos", "8372c236344e5f1550cd0747e15d62ca7a5a3bcea4"},
-      {256, "kerberos", "6b65726265726f737b9b5b2b93132b935c9bdcdad95c9899c4cae4dee6d6cae4"},
-  };
-  for (const auto& v : vectors) EXPECT_EQ(Hex(NFold(Bytes(v.input), v.bits / 8)), v.folded);
-}
 
 TEST(ExpandAesKey, Fips197AppendixA) {
   const std::vector<uint8_t> key128 = FromHex("2b7e151628aed2a6abf7158809cf4f3c");
@@ -49,47 +27,56 @@ TEST(ExpandAesKey, Fips197AppendixA) {
   EXPECT_EQ(Hex(long_round_keys).substr(448), "fe4890d1e6188d0b046df344706c631e");
 }
 
-TEST(UsageKeys, SharedVectors) {
-  const nlohmann::json vectors = SharedVectors();
-  ASSERT_FALSE(vectors["usage_keys"].empty());
-  for (const nlohmann::json& v : vectors["usage_keys"]) {
-    EXPECT_EQ(Hex(NFold(FromHex(v["constant"]), 16)), v["folded"]);
-    const SecretBytes key = *GcmUsageKey(FromHex(v["base"]), v["usage"]);
-    EXPECT_EQ(Hex(key), v["key"]);
-    EXPECT_EQ(Hex(*GhashKey(key)), v["h"]);
-  }
-}
-
-TEST(UsageKeys, ExpandUsagesCoversTheClass) {
-  const std::vector<uint8_t> base(32, 7);
-  const std::vector<ExpandedUsage> user = *ExpandUsages(kEnctypeAes256Gcm, base, v1::KEY_CLASS_USER);
-  ASSERT_EQ(user.size(), 3u);
-  EXPECT_EQ(user[0].usage, 1u);
-  EXPECT_EQ(user[1].usage, 3u);
-  EXPECT_EQ(user[2].usage, 56u);
-  const std::vector<ExpandedUsage> tgs = *ExpandUsages(kEnctypeAes256Gcm, base, v1::KEY_CLASS_TGS);
-  ASSERT_EQ(tgs.size(), 2u);
-  EXPECT_EQ(tgs[0].usage, 2u);
-  EXPECT_EQ(tgs[1].usage, 17u);
-  for (const ExpandedUsage& usage : user) {
-    const SecretBytes key = *GcmUsageKey(base, usage.usage);
-    EXPECT_EQ(usage.round_keys, *ExpandAesKey(key));
-    EXPECT_EQ(usage.h, *GhashKey(key));
-    EXPECT_TRUE(usage.mac_states.empty());
-  }
-  EXPECT_TRUE(ExpandUsages(kEnctypeAes256Gcm, base, v1::KEY_CLASS_UNSPECIFIED)->empty());
-  EXPECT_FALSE(ExpandUsages(23, base, v1::KEY_CLASS_USER).ok());
-}
-
-TEST(UsageKeys, RefusesOtherKeySizes) {
+TEST(ExpandAesKey, RefusesOtherKeySizes) {
   for (const size_t size : {0, 15, 17, 24, 33}) {
-    const std::vector<uint8_t> key(size);
-    EXPECT_FALSE(GcmUsageKey(key, 1).ok()) << size;
-    EXPECT_FALSE(ExpandAesKey(key).ok()) << size;
-    EXPECT_FALSE(GhashKey(key).ok()) << size;
+    EXPECT_FALSE(ExpandAesKey(std::vector<uint8_t>(size)).ok()) << size;
   }
-  EXPECT_FALSE(DeriveKey(std::vector<uint8_t>(16), {}).ok());
+}
+
+TEST(ExpandUsages, CoversTheClass) {
+  const std::vector<uint8_t> base(32, 7);
+  const auto usages = [&](KeyClass key_class) {
+    const std::vector<ExpandedUsage> all = *ExpandUsages(kEnctypeAes256Gcm, base, key_class);
+    std::vector<uint32_t> numbers;
+    for (const ExpandedUsage& usage : all) numbers.push_back(usage.usage);
+    return numbers;
+  };
+  EXPECT_EQ(usages(KeyClass::kUser), (std::vector<uint32_t>{1, 3, 56}));
+  EXPECT_EQ(usages(KeyClass::kTgs), (std::vector<uint32_t>{2, 17}));
+  EXPECT_EQ(usages(KeyClass::kService), (std::vector<uint32_t>{2, 17}));
+  EXPECT_TRUE(usages(KeyClass{}).empty());
+  EXPECT_FALSE(ExpandUsages(23, base, KeyClass::kUser).ok());
+}
+
+// Each part is what its name says of the key of its kind, and no usage has another part.
+TEST(ExpandUsages, HoldsWhatItsEnctypeNeeds) {
+  for (const Enctype& enctype : kEnctypes) {
+    const std::vector<uint8_t> base(enctype.key_bytes, 0x3c);
+    const auto key = [&](uint32_t usage, DerivedKeyKind kind) {
+      return *DeriveKey(enctype, base, usage, kind);
+    };
+    for (const KeyClass key_class : {KeyClass::kUser, KeyClass::kService}) {
+      const std::vector<ExpandedUsage> usages = *ExpandUsages(enctype.number, base, key_class);
+      for (const ExpandedUsage& u : usages) {
+        if (enctype.is_gcm()) {
+          const SecretBytes kg = key(u.usage, DerivedKeyKind::kKg);
+          EXPECT_EQ(u.round_keys, *ExpandAesKey(kg));
+          EXPECT_EQ(u.h, *GhashKey(kg));
+          EXPECT_TRUE(u.mac_states.empty());
+          continue;
+        }
+        const bool checksum = u.usage == 17 || u.usage == 56;
+        EXPECT_TRUE(u.h.empty());
+        EXPECT_EQ(u.mac_states,
+                  *HmacStatesOf(enctype.hash, key(u.usage, checksum ? DerivedKeyKind::kKc
+                                                                    : DerivedKeyKind::kKi)));
+        EXPECT_EQ(u.mac_states.size(), 16 * enctype.mac_state_blocks());
+        EXPECT_EQ(u.round_keys, checksum ? SecretBytes()
+                                         : *ExpandAesKey(key(u.usage, DerivedKeyKind::kKe)));
+      }
+    }
+  }
 }
 
 }  // namespace
-}  // namespace mpckdc::enroll
+}  // namespace mpckdc

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Certificates of this project: spiffe://REALM/mpc/ROLE/NAME names who holds one.
 #ifndef MPC_SERVER_PACKAGE_CERTIFICATE_H_
 #define MPC_SERVER_PACKAGE_CERTIFICATE_H_
 

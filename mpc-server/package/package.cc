@@ -12,6 +12,7 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/key/usage_keys.h"
+#include "mpc-server/package/key_info_proto.h"
 #include "mpc-server/package/share_package_encoder.h"
 #include "mpc-server/package/share_split.h"
 
@@ -45,7 +46,7 @@ absl::StatusOr<std::string> Seal(const SecretBytes& plain, absl::string_view pac
   return sealed;
 }
 
-absl::Status CheckPlainKey(const PlainKey& key, const PackageTarget& target) {
+absl::Status CheckKeyToShare(const KeyToShare& key, const PackageTarget& target) {
   if (absl::Status s = CheckKeyInfo(key.info, target.realm); !s.ok()) return s;
   if (key.base.size() == BaseKeyBytes(key.info.enctype())) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -53,7 +54,7 @@ absl::Status CheckPlainKey(const PlainKey& key, const PackageTarget& target) {
       BaseKeyBytes(key.info.enctype()), " bytes, not ", key.base.size()));
 }
 
-std::array<KeyShareParts, 3> SplitKey(const PlainKey& key,
+std::array<KeyShareParts, 3> SplitKey(const KeyToShare& key,
                                       const std::vector<ExpandedUsage>& usages) {
   std::array<KeyShareParts, 3> parts;
   std::array<SplitShare, 3> base_shares = Split(key.base);
@@ -82,36 +83,13 @@ std::string RandomIdentifier() {
 }
 
 absl::Status CheckKeyInfo(const v1::KeyInfo& info, absl::string_view realm) {
-  const std::string& principal = info.principal();
-  if (info.handle().size() != kHandleBytes) {
-    return absl::InvalidArgumentError("a key handle has 16 bytes");
-  }
-  if (principal.size() > limits::kMaxPrincipalBytes ||
-      !absl::EndsWith(principal, absl::StrCat("@", realm)) ||
-      principal.find('\0') != std::string::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", principal, "\" is not a principal of realm ", realm));
-  }
-  if (info.kvno() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(principal, ": key version 0"));
-  }
-  if (BaseKeyBytes(info.enctype()) == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        principal, ": enctype ", info.enctype(), " cannot be protected, only ", EnctypeNames()));
-  }
-  if (info.salt().size() > limits::kMaxSaltBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(principal, ": the salt is too long"));
-  }
-  if (UsagesOf(info.key_class()).empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(principal, ": no key class given"));
-  }
-  if (info.gate() < v1::GATE_TIMESTAMP || info.gate() > v1::GATE_NONE) {
-    return absl::InvalidArgumentError(absl::StrCat(principal, ": no gate given"));
-  }
-  return absl::OkStatus();
+  absl::Status status = KeyInfoFromProto(info, realm).status();
+  if (info.kvno() == 0) status.Update(absl::InvalidArgumentError("key version 0"));
+  if (status.ok() || absl::StartsWith(status.message(), info.principal())) return status;
+  return absl::Status(status.code(), absl::StrCat(info.principal(), ": ", status.message()));
 }
 
-absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const PlainKey> keys,
+absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const KeyToShare> keys,
                                            const PackageTarget& target,
                                            absl::string_view transaction,
                                            const PackageSigner& signer) {
@@ -124,10 +102,10 @@ absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const PlainKey> keys,
   for (int party = 0; party < 3; ++party) {
     parts[party] = {target.realm, party, target.epoch, std::string(transaction), {}};
   }
-  for (const PlainKey& key : keys) {
-    if (absl::Status s = CheckPlainKey(key, target); !s.ok()) return s;
+  for (const KeyToShare& key : keys) {
+    if (absl::Status s = CheckKeyToShare(key, target); !s.ok()) return s;
     absl::StatusOr<std::vector<ExpandedUsage>> usages =
-        ExpandUsages(key.info.enctype(), key.base, key.info.key_class());
+        ExpandUsages(key.info.enctype(), key.base, static_cast<KeyClass>(key.info.key_class()));
     if (!usages.ok()) return usages.status();
     std::array<KeyShareParts, 3> split = SplitKey(key, *usages);
     for (int party = 0; party < 3; ++party) parts[party].keys.push_back(std::move(split[party]));
@@ -151,7 +129,7 @@ absl::StatusOr<SealedTriple> BuildPackages(const v1::KeyInfo& info,
                                            const PackageTarget& target,
                                            absl::string_view transaction,
                                            const PackageSigner& signer) {
-  const PlainKey key = {info, SecretBytes(base.begin(), base.end())};
+  const KeyToShare key = {info, SecretBytes(base.begin(), base.end())};
   return BuildPackages(absl::MakeConstSpan(&key, 1), target, transaction, signer);
 }
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// From a key in the clear to three sealed packages, one per server; bytes in
+// doc/share_package_format.md. Splitting only: nothing here can join shares.
 #ifndef MPC_SERVER_PACKAGE_PACKAGE_H_
 #define MPC_SERVER_PACKAGE_PACKAGE_H_
 
@@ -12,9 +15,6 @@
 #include "mpc-server/base/secret.h"
 #include "mpc-server/package/package_signer.h"
 #include "proto/admin.pb.h"
-
-// From a key in the clear to three sealed packages, one per server; bytes in
-// doc/share_package_format.md. Splitting only: nothing here can join shares.
 
 namespace mpckdc::enroll {
 
@@ -37,15 +37,15 @@ std::string RandomIdentifier();
 // What every server will check of a KeyInfo; see the error texts.
 absl::Status CheckKeyInfo(const v1::KeyInfo& info, absl::string_view realm);
 
-// A key in the clear: `base` is 16 or 32 bytes, as info.enctype() says.
-struct PlainKey {
+// A key in the clear that is to be shared: `base` is 16 or 32 bytes, as info.enctype() says.
+struct KeyToShare {
   v1::KeyInfo info;
   SecretBytes base;
 };
 
 // Derives the usage keys of each base key for the class in its info, splits base keys and usage keys
 // freshly, seals and signs them together: one package per server, of 1 to kMaxKeysPerPackage keys.
-absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const PlainKey> keys,
+absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const KeyToShare> keys,
                                            const PackageTarget& target,
                                            absl::string_view transaction,
                                            const PackageSigner& signer);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Signs share packages with the administrator's (or kadmind's) TLS identity: ECDSA P-256 or Ed25519,
+// role admin.
 #ifndef MPC_SERVER_PACKAGE_PACKAGE_SIGNER_H_
 #define MPC_SERVER_PACKAGE_PACKAGE_SIGNER_H_
 
@@ -13,8 +16,7 @@ struct evp_pkey_st;
 
 namespace mpckdc::enroll {
 
-// The key and certificate that sign share packages: those of the administrator's (or kadmind's)
-// TLS identity, ECDSA P-256 or Ed25519, role admin.
+// A key and its certificate.
 class PackageSigner {
  public:
   // Errors name the file and say what is wrong with it: unreadable, another key type, a key that

@@ -86,17 +86,50 @@ class PackageTest : public testing::Test {
 TestAuthority* PackageTest::authority_;
 PackageSigner* PackageTest::signer_;
 
+// Joins one shared field of the three parties' messages.
+template <class Message>
+std::string Joined(const std::array<const Message*, 3>& messages,
+                   const std::string& (Message::*x_of)() const,
+                   const std::string& (Message::*a_of)() const) {
+  std::array<std::string, 3> x, a;
+  for (int party = 0; party < 3; ++party) {
+    x[party] = (messages[party]->*x_of)();
+    a[party] = (messages[party]->*a_of)();
+  }
+  return JoinForTest(x, a);
+}
+
+// `opened`: a package of one key, or one of the keys of a package, of each party.
+template <class Message>
+void ExpectSharesOf(const KeyToShare& key, const std::array<const Message*, 3>& opened) {
+  EXPECT_EQ(Joined(opened, &Message::base_x, &Message::base_a), Text(key.base));
+  const std::vector<ExpandedUsage> usages =
+      *ExpandUsages(key.info.enctype(), key.base, KeyClass::kUser);
+  for (size_t u = 0; u < usages.size(); ++u) {
+    std::array<const v1::UsageShare*, 3> shares;
+    for (int party = 0; party < 3; ++party) {
+      shares[party] = &opened[party]->usages(static_cast<int>(u));
+      EXPECT_EQ(shares[party]->usage(), usages[u].usage);
+      EXPECT_EQ(opened[party]->info().SerializeAsString(), key.info.SerializeAsString());
+    }
+    using Share = v1::UsageShare;
+    EXPECT_EQ(Joined(shares, &Share::round_keys_x, &Share::round_keys_a),
+              Text(usages[u].round_keys));
+    EXPECT_EQ(Joined(shares, &Share::h_x, &Share::h_a), Text(usages[u].h));
+    EXPECT_EQ(Joined(shares, &Share::mac_states_x, &Share::mac_states_a),
+              Text(usages[u].mac_states));
+  }
+}
+
 TEST_F(PackageTest, SharesJoinToTheKeyAndItsUsageKeys) {
-  for (const Enctype& of : kEnctypes) {
-    const int32_t enctype = of.number;
-    const v1::KeyInfo info = Info(enctype);
-    const SecretBytes base = *StringToKey(enctype, Bytes("password"), Bytes(info.salt()));
+  for (const Enctype& enctype : kEnctypes) {
+    const v1::KeyInfo info = Info(enctype.number);
+    const SecretBytes base = *StringToKey(enctype.number, Bytes("password"), Bytes(info.salt()));
     const std::string transaction = RandomIdentifier();
     absl::StatusOr<SealedTriple> packages =
         BuildPackages(info, base, target_, transaction, *signer_);
     ASSERT_TRUE(packages.ok()) << packages.status();
     std::array<v1::SharePackage, 3> opened;
-    std::array<std::string, 3> x, a;
     for (int party = 0; party < 3; ++party) {
       opened[party] = Open((*packages)[party], party);
       EXPECT_EQ(opened[party].version(), 1u);
@@ -104,34 +137,14 @@ TEST_F(PackageTest, SharesJoinToTheKeyAndItsUsageKeys) {
       EXPECT_EQ(opened[party].party(), static_cast<uint32_t>(party));
       EXPECT_EQ(opened[party].epoch(), 3u);
       EXPECT_EQ(opened[party].transaction(), transaction);
-      EXPECT_EQ(opened[party].info().SerializeAsString(), info.SerializeAsString());
-      x[party] = opened[party].base_x();
-      a[party] = opened[party].base_a();
     }
-    EXPECT_EQ(JoinForTest(x, a), Text(base));
-    const std::vector<ExpandedUsage> usages = *ExpandUsages(enctype, base, info.key_class());
-    for (size_t u = 0; u < usages.size(); ++u) {
-      std::array<std::string, 3> hx, ha, mac_x, mac_a;
-      for (int party = 0; party < 3; ++party) {
-        const v1::UsageShare& usage = opened[party].usages(u);
-        EXPECT_EQ(usage.usage(), usages[u].usage);
-        x[party] = usage.round_keys_x();
-        a[party] = usage.round_keys_a();
-        hx[party] = usage.h_x();
-        ha[party] = usage.h_a();
-        mac_x[party] = usage.mac_states_x();
-        mac_a[party] = usage.mac_states_a();
-      }
-      EXPECT_EQ(JoinForTest(x, a), Text(usages[u].round_keys));
-      EXPECT_EQ(JoinForTest(hx, ha), Text(usages[u].h));
-      EXPECT_EQ(JoinForTest(mac_x, mac_a), Text(usages[u].mac_states));
-    }
+    ExpectSharesOf<v1::SharePackage>({info, base}, {&opened[0], &opened[1], &opened[2]});
   }
 }
 
 // A package of many keys carries for each what a package of its own would.
 TEST_F(PackageTest, ManyKeysInOnePackage) {
-  std::vector<PlainKey> keys;
+  std::vector<KeyToShare> keys;
   for (size_t i = 0; i < limits::kMaxKeysPerPackage; ++i) {
     const int32_t enctype = i % 2 == 0 ? kEnctypeAes128Gcm : kEnctypeAes256Gcm;
     keys.push_back({Info(enctype), SecretBytes(BaseKeyBytes(enctype), static_cast<uint8_t>(i))});
@@ -149,24 +162,15 @@ TEST_F(PackageTest, ManyKeysInOnePackage) {
     ASSERT_EQ(opened[party].keys_size(), static_cast<int>(keys.size()));
   }
   for (int i = 0; i < opened[0].keys_size(); ++i) {
-    std::array<std::string, 3> x, a, hx, ha;
-    for (int party = 0; party < 3; ++party) {
-      const v1::KeyShare& key = opened[party].keys(i);
-      EXPECT_EQ(key.info().SerializeAsString(), keys[i].info.SerializeAsString());
-      x[party] = key.base_x();
-      a[party] = key.base_a();
-      hx[party] = key.usages(1).h_x();
-      ha[party] = key.usages(1).h_a();
-    }
-    EXPECT_EQ(JoinForTest(x, a), Text(keys[i].base));
-    EXPECT_EQ(JoinForTest(hx, ha), Text((*ExpandUsages(keys[i].info.enctype(), keys[i].base, v1::KEY_CLASS_USER))[1].h));
+    ExpectSharesOf<v1::KeyShare>(
+        keys[i], {&opened[0].keys(i), &opened[1].keys(i), &opened[2].keys(i)});
   }
 }
 
 // Enctypes 18 and aes256-gcm have one base key: its shares in one say nothing of those in the other.
 TEST_F(PackageTest, EqualBaseKeysAreSharedApart) {
   const SecretBytes base(32, 0x5a);
-  const std::vector<PlainKey> keys = {{Info(kEnctypeAes256Gcm), base},
+  const std::vector<KeyToShare> keys = {{Info(kEnctypeAes256Gcm), base},
                                       {Info(kEnctypeAes256Sha1), base}};
   const SealedTriple packages = *BuildPackages(keys, target_, RandomIdentifier(), *signer_);
   for (int party = 0; party < 3; ++party) {
@@ -186,7 +190,7 @@ TEST_F(PackageTest, SizesOfTheDocument) {
                     {kEnctypeAes128Sha256, 12}, {kEnctypeAes256Sha1, 15}, {kEnctypeAes256Sha384, 19}};
   for (const auto& t : told) {
     const auto size = [&](size_t keys) {
-      std::vector<PlainKey> same;
+      std::vector<KeyToShare> same;
       for (size_t i = 0; i < keys; ++i) {
         same.push_back({Info(t.enctype), SecretBytes(BaseKeyBytes(t.enctype), 1)});
       }
@@ -198,19 +202,19 @@ TEST_F(PackageTest, SizesOfTheDocument) {
 
 // The longest names and salts that a key may have still fit, with the enctype that takes most.
 TEST_F(PackageTest, TheLargestPackageFits) {
-  PlainKey key = {Info(kEnctypeAes256Sha384), SecretBytes(32, 1)};
+  KeyToShare key = {Info(kEnctypeAes256Sha384), SecretBytes(32, 1)};
   const std::string realm = "@EXAMPLE.COM";
   key.info.set_principal(std::string(limits::kMaxPrincipalBytes - realm.size(), 'p') + realm);
   key.info.set_salt(std::string(limits::kMaxSaltBytes, 's'));
-  const std::vector<PlainKey> keys(limits::kMaxKeysPerPackage, key);
+  const std::vector<KeyToShare> keys(limits::kMaxKeysPerPackage, key);
   absl::StatusOr<SealedTriple> packages =
       BuildPackages(keys, target_, RandomIdentifier(), *signer_);
   ASSERT_TRUE(packages.ok()) << packages.status();
   EXPECT_LE((*packages)[0].sealed().size(), limits::kMaxPackageBytes);
-  const std::vector<PlainKey> too_many(limits::kMaxKeysPerPackage + 1, key);
+  const std::vector<KeyToShare> too_many(limits::kMaxKeysPerPackage + 1, key);
   EXPECT_FALSE(BuildPackages(too_many, target_, RandomIdentifier(), *signer_).ok());
   EXPECT_FALSE(
-      BuildPackages(std::vector<PlainKey>(), target_, RandomIdentifier(), *signer_).ok());
+      BuildPackages(std::vector<KeyToShare>(), target_, RandomIdentifier(), *signer_).ok());
 }
 
 TEST_F(PackageTest, NoPackageHoldsTheKeyOrRepeatsAShare) {
@@ -252,22 +256,22 @@ TEST_F(PackageTest, RefusesBadInput) {
   v1::KeyInfo info = Info(kEnctypeAes128Gcm);
   EXPECT_THAT(build(info, target_), HasSubstr("has 16 bytes, not 32"));
   info = Info(23);
-  EXPECT_THAT(build(info, target_), HasSubstr("enctype 23 cannot be protected"));
+  EXPECT_THAT(build(info, target_), HasSubstr("enctype 23 is none of aes256-gcm"));
   info = Info();
   info.set_principal("alice@OTHER.ORG");
   EXPECT_THAT(build(info, target_), HasSubstr("not a principal of realm EXAMPLE.COM"));
   info = Info();
   info.set_handle("short");
-  EXPECT_THAT(build(info, target_), HasSubstr("handle has 16 bytes"));
+  EXPECT_THAT(build(info, target_), HasSubstr("key handle has 5 bytes instead of 16"));
   info = Info();
   info.set_kvno(0);
   EXPECT_THAT(build(info, target_), HasSubstr("key version 0"));
   info = Info();
   info.clear_gate();
-  EXPECT_THAT(build(info, target_), HasSubstr("no gate"));
+  EXPECT_THAT(build(info, target_), HasSubstr("alice@EXAMPLE.COM: the gate must be"));
   info = Info();
   info.clear_key_class();
-  EXPECT_THAT(build(info, target_), HasSubstr("no key class"));
+  EXPECT_THAT(build(info, target_), HasSubstr("unknown key class"));
   PackageTarget target = target_;
   target.package_keys[1] = target.package_keys[0];
   EXPECT_THAT(build(Info(), target), HasSubstr("same package key"));

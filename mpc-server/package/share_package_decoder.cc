@@ -7,7 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/service/proto_convert.h"
+#include "mpc-server/package/key_info_proto.h"
+#include "mpc-server/package/share_package_encoder.h"
 #include "proto/admin.pb.h"
 
 namespace mpckdc {
@@ -101,21 +102,28 @@ struct PackageFields {
   std::vector<absl::Span<const uint8_t>> keys;
 };
 
-bool ReadUsageFields(absl::Span<const uint8_t> in, UsageFields* out) {
+// False unless `take` accepts every field of `in`.
+template <class Take>
+bool ReadFields(absl::Span<const uint8_t> in, Take take) {
   WireReader reader(in);
   Field field;
   while (!reader.Done()) {
-    if (!reader.Next(&field) || field.is_bytes != (field.number != 1)) return false;
-    switch (field.number) {
-      case 1: out->usage = field.value; break;
-      case 2: out->round_keys.x = field.bytes; break;
-      case 3: out->round_keys.a = field.bytes; break;
-      case 4: out->h.x = field.bytes; break;
-      case 5: out->h.a = field.bytes; break;
-      case 6: out->mac_states.x = field.bytes; break;
-      case 7: out->mac_states.a = field.bytes; break;
-      default: return false;
-    }
+    if (!reader.Next(&field) || !take(field)) return false;
+  }
+  return true;
+}
+
+bool TakeUsageField(const Field& field, UsageFields* out) {
+  if (field.is_bytes != (field.number != 1)) return false;
+  switch (field.number) {
+    case 1: out->usage = field.value; break;
+    case 2: out->round_keys.x = field.bytes; break;
+    case 3: out->round_keys.a = field.bytes; break;
+    case 4: out->h.x = field.bytes; break;
+    case 5: out->h.a = field.bytes; break;
+    case 6: out->mac_states.x = field.bytes; break;
+    case 7: out->mac_states.a = field.bytes; break;
+    default: return false;
   }
   return true;
 }
@@ -132,36 +140,21 @@ bool TakeKeyField(const Field& field, KeyFields* out) {
   return out->usages.size() <= limits::kMaxUsagesPerKey;
 }
 
-bool ReadKeyFields(absl::Span<const uint8_t> in, KeyFields* out) {
-  WireReader reader(in);
-  Field field;
-  while (!reader.Done()) {
-    if (!reader.Next(&field) || !TakeKeyField(field, out)) return false;
+bool TakePackageField(const Field& field, PackageFields* out) {
+  const bool number = field.number == 1 || field.number == 3 || field.number == 4;
+  if (field.is_bytes == number) return false;
+  switch (field.number) {
+    case 1: out->version = field.value; break;
+    case 2: out->realm = field.bytes; break;
+    case 3: out->party = field.value; break;
+    case 4: out->epoch = field.value; break;
+    case 5: out->transaction = field.bytes; break;
+    case 10: out->keys.push_back(field.bytes); break;
+    default:
+      out->has_one = true;
+      return TakeKeyField(field, &out->one);
   }
-  return true;
-}
-
-bool ReadPackageFields(absl::Span<const uint8_t> in, PackageFields* out) {
-  WireReader reader(in);
-  Field field;
-  while (!reader.Done()) {
-    if (!reader.Next(&field)) return false;
-    const bool number = field.number == 1 || field.number == 3 || field.number == 4;
-    if (field.is_bytes == number) return false;
-    switch (field.number) {
-      case 1: out->version = field.value; break;
-      case 2: out->realm = field.bytes; break;
-      case 3: out->party = field.value; break;
-      case 4: out->epoch = field.value; break;
-      case 5: out->transaction = field.bytes; break;
-      case 10: out->keys.push_back(field.bytes); break;
-      default:
-        out->has_one = true;
-        if (!TakeKeyField(field, &out->one)) return false;
-    }
-    if (out->keys.size() > limits::kMaxKeysPerPackage) return false;
-  }
-  return out->party < 3;
+  return out->keys.size() <= limits::kMaxKeysPerPackage;
 }
 
 absl::Status Malformed(absl::string_view what) {
@@ -176,7 +169,7 @@ absl::StatusOr<KeyInfo> ReadInfo(absl::Span<const uint8_t> bytes, absl::string_v
   return KeyInfoFromProto(info, realm);
 }
 
-// Exactly what a usage has of its enctype: H, or the states of an HMAC, and neither in place of the
+// Exactly what its enctype gives a usage: H, or the states of an HMAC, and neither in place of the
 // other.
 bool ReadUsage(const UsageFields& in, const Enctype& enctype, UsageKey* out) {
   out->usage = static_cast<uint32_t>(in.usage);
@@ -198,7 +191,9 @@ absl::Status ReadShares(const KeyFields& fields, KeyRecord* record) {
   record->usages.resize(fields.usages.size());
   for (size_t i = 0; i < fields.usages.size(); ++i) {
     UsageFields in;
-    if (!ReadUsageFields(fields.usages[i], &in)) return Malformed("a usage's share");
+    if (!ReadFields(fields.usages[i], [&](const Field& f) { return TakeUsageField(f, &in); })) {
+      return Malformed("a usage's share");
+    }
     if (!ReadUsage(in, *enctype, &record->usages[i])) {
       return Malformed("a usage's share has not the size of the enctype");
     }
@@ -232,7 +227,8 @@ absl::Status CheckVersion(const PackageFields& fields) {
 absl::StatusOr<SharePackageContents> DecodeSharePackage(absl::Span<const uint8_t> plain,
                                                         absl::string_view realm) {
   PackageFields fields;
-  if (!ReadPackageFields(plain, &fields)) return Malformed("its fields");
+  const auto take = [&](const Field& f) { return TakePackageField(f, &fields); };
+  if (!ReadFields(plain, take) || fields.party > 2) return Malformed("its fields");
   if (absl::Status status = CheckVersion(fields); !status.ok()) return status;
   SharePackageContents out;
   out.version = static_cast<uint32_t>(fields.version);
@@ -242,7 +238,8 @@ absl::StatusOr<SharePackageContents> DecodeSharePackage(absl::Span<const uint8_t
   out.transaction = std::string(AsText(fields.transaction));
   std::vector<KeyFields> keys(fields.keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
-    if (!ReadKeyFields(fields.keys[i], &keys[i])) return Malformed("one of its keys");
+    const auto take_key = [&](const Field& f) { return TakeKeyField(f, &keys[i]); };
+    if (!ReadFields(fields.keys[i], take_key)) return Malformed("one of its keys");
   }
   if (fields.has_one) keys.push_back(std::move(fields.one));
   for (const KeyFields& key : keys) {

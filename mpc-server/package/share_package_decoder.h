@@ -14,12 +14,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "mpc-server/store/key_record.h"
-#include "mpc-server/store/share_store.h"
 
 namespace mpckdc {
-
-inline constexpr uint32_t kOneKeyVersion = 1;
-inline constexpr uint32_t kManyKeysVersion = 2;
 
 struct SharePackageContents {
   uint32_t version = 0;

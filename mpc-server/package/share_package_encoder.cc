@@ -68,7 +68,7 @@ SecretBytes EncodeUsage(const UsageShareParts& usage) {
   return writer.Take();
 }
 
-// Of a key's fields 6 to 9.
+// An upper bound of the bytes that a key's fields 6 to 9 take.
 size_t UpperBound(const KeyShareParts& key, size_t info_bytes) {
   size_t bytes = info_bytes + kFieldOverhead + SizeOf(key.base);
   for (const UsageShareParts& usage : key.usages) {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The bytes of a share package (proto/admin.proto, SharePackage). Written here rather than by the
+// generated class because that one keeps the shares in ordinary memory. The same bytes as the
+// generated class's (a test compares).
 #ifndef MPC_SERVER_PACKAGE_SHARE_PACKAGE_ENCODER_H_
 #define MPC_SERVER_PACKAGE_SHARE_PACKAGE_ENCODER_H_
 
@@ -11,16 +15,21 @@
 #include "mpc-server/package/share_split.h"
 #include "proto/admin.pb.h"
 
-namespace mpckdc::enroll {
+namespace mpckdc {
 
+// The versions of SharePackage.
 inline constexpr uint32_t kOneKeyVersion = 1;
 inline constexpr uint32_t kManyKeysVersion = 2;
+
+}  // namespace mpckdc
+
+namespace mpckdc::enroll {
 
 struct UsageShareParts {
   uint32_t usage;
   SplitShare round_keys;
-  SplitShare h;           // of gcm
-  SplitShare mac_states;  // of 17 to 20
+  SplitShare h;           // gcm
+  SplitShare mac_states;  // 17 to 20
 };
 
 struct KeyShareParts {
@@ -38,8 +47,6 @@ struct SharePackageParts {
   std::vector<KeyShareParts> keys;  // one: version 1, which every server reads
 };
 
-// The message's wire bytes, written here rather than by the generated class because that one keeps
-// the shares in ordinary memory. The same bytes as the generated class's (a test compares).
 SecretBytes EncodeSharePackage(const SharePackageParts& parts);
 
 }  // namespace mpckdc::enroll

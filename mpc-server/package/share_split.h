@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Splits bytes into the three parties' replicated shares.
 #ifndef MPC_SERVER_PACKAGE_SHARE_SPLIT_H_
 #define MPC_SERVER_PACKAGE_SHARE_SPLIT_H_
 

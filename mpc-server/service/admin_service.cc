@@ -97,7 +97,7 @@ struct AdminService::Act {
 
 AdminService::AdminService(const AdminServiceParts& parts)
     : parts_(parts),
-      opener_{parts.package_key, parts.authority, parts.doorkeeper, parts.clock},
+      opener_{parts.package_key, parts.authority, parts.clock},
       started_(parts.clock->Now()) {}
 
 AdminService::~AdminService() = default;
@@ -260,12 +260,19 @@ absl::Status AdminService::DoStageKeys(Act& act, const v1::StageKeysRequest& req
   const auto packages = static_cast<size_t>(request.packages_size());
   if (packages == 0 || packages > limits::kMaxKeysPerCall) return WrongKeyCount(packages);
   const StoreMeta meta = parts_.store->Meta();
+  std::string signer;
+  const auto admit = [&](absl::string_view certificate_der) {
+    absl::StatusOr<Caller> admitted =
+        parts_.doorkeeper->AdmitDer(certificate_der, "signing a share package", {"admin"});
+    if (admitted.ok()) signer = admitted->Text();
+    return admitted.status();
+  };
   std::vector<KeyRecord> records;
   for (const v1::SealedPackage& package : request.packages()) {
-    absl::StatusOr<PackageOpener::Opened> opened = opener_.Open(package, meta, *txn);
+    absl::StatusOr<std::vector<KeyRecord>> opened = opener_.Open(package, meta, *txn, admit);
     if (!opened.ok()) return opened.status();
-    act.details["signer"] = opened->signer.Text();
-    for (KeyRecord& record : opened->records) {
+    act.details["signer"] = signer;
+    for (KeyRecord& record : *opened) {
       act.details["keys"].push_back(KeyFields(record.info));
       records.push_back(std::move(record));
     }

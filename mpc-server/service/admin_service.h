@@ -10,10 +10,10 @@
 
 #include "mpc-server/audit/audit_log.h"
 #include "mpc-server/base/clock.h"
+#include "mpc-server/package/package_open.h"
 #include "mpc-server/service/caller.h"
 #include "mpc-server/service/engine_api.h"
 #include "mpc-server/service/metrics.h"
-#include "mpc-server/service/package_open.h"
 #include "mpc-server/service/refusal_log.h"
 #include "mpc-server/service/serial_worker.h"
 #include "mpc-server/store/share_store.h"

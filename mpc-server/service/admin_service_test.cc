@@ -440,7 +440,7 @@ class ManyKeysTest : public AdminServiceTest {
  protected:
   // `count` keys in one package for this server.
   v1::SealedPackage PackageOf(size_t count) {
-    std::vector<enroll::PlainKey> keys;
+    std::vector<enroll::KeyToShare> keys;
     for (size_t i = 0; i < count; ++i) {
       v1::KeyInfo info = AliceInfo();
       info.set_handle(enroll::RandomIdentifier());

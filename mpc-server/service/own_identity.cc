@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/package/certificate.h"
-#include "mpc-server/service/package_open.h"
+#include "mpc-server/package/package_open.h"
 
 namespace mpckdc {
 namespace {

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
 
@@ -16,9 +15,7 @@ namespace {
 
 static_assert(static_cast<int>(Verdict::kMalformed) == v1::VERDICT_MALFORMED &&
               static_cast<int>(Verdict::kBadTag) == v1::VERDICT_BAD_TAG &&
-              static_cast<int>(Operation::kVerifyChecksum) == v1::OPERATION_VERIFY_CHECKSUM &&
-              static_cast<int>(KeyClass::kService) == v1::KEY_CLASS_SERVICE &&
-              static_cast<int>(Gate::kNone) == v1::GATE_NONE);
+              static_cast<int>(Operation::kVerifyChecksum) == v1::OPERATION_VERIFY_CHECKSUM);
 
 // Copies handle and usage of a part; `what` names the part in the error.
 template <class ProtoPart, class Part>
@@ -68,16 +65,6 @@ std::string ToString(const Array& bytes) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::array<uint8_t, 16>> Bytes16(absl::string_view bytes, absl::string_view what) {
-  std::array<uint8_t, 16> out;
-  if (bytes.size() != out.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, " has ", bytes.size(), " bytes instead of ", out.size()));
-  }
-  std::copy(bytes.begin(), bytes.end(), out.begin());
-  return out;
-}
 
 absl::StatusOr<Job> JobFromProto(v1::Job& in) {
   Job job;
@@ -133,52 +120,6 @@ void TagResultToProto(const TagResult& in, v1::TagAnswer* out) {
   out->set_verdict(VerdictToProto(in.judgement.verdict));
   out->set_detail(in.judgement.detail);
   if (in.judgement.ok()) out->set_tag_share(ToString(in.tag_share));
-}
-
-absl::StatusOr<Gate> GateFromProto(v1::Gate gate) {
-  if (gate < v1::GATE_TIMESTAMP || gate > v1::GATE_NONE) {
-    return absl::InvalidArgumentError("the gate must be timestamp, kdc-trusted or none");
-  }
-  return static_cast<Gate>(gate);
-}
-
-absl::StatusOr<KeyInfo> KeyInfoFromProto(const v1::KeyInfo& in, absl::string_view realm) {
-  KeyInfo info;
-  absl::StatusOr<Handle> handle = Bytes16(in.handle(), "a key handle");
-  if (!handle.ok()) return handle.status();
-  info.handle = *handle;
-  info.principal = in.principal();
-  info.principal_id = PrincipalIdOf(info.principal);
-  info.kvno = in.kvno();
-  info.enctype = in.enctype();
-  info.salt_type = in.salt_type();
-  info.salt = in.salt();
-  info.key_class = static_cast<KeyClass>(in.key_class());
-  absl::StatusOr<Gate> gate = GateFromProto(in.gate());
-  if (!gate.ok()) return gate.status();
-  info.gate = *gate;
-  if (absl::Status status = CheckKeyInfo(info); !status.ok()) return status;
-  if (!absl::EndsWith(info.principal, absl::StrCat("@", realm))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(info.principal, " is not a principal of realm ", realm));
-  }
-  const bool is_tgs = absl::StartsWith(info.principal, "krbtgt/");
-  if (is_tgs != (info.key_class == KeyClass::kTgs)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(info.principal, ": krbtgt principals, and only they, have the key class TGS"));
-  }
-  return info;
-}
-
-void KeyInfoToProto(const KeyInfo& in, v1::KeyInfo* out) {
-  out->set_handle(ToString(in.handle));
-  out->set_principal(in.principal);
-  out->set_kvno(in.kvno);
-  out->set_enctype(in.enctype);
-  out->set_salt_type(in.salt_type);
-  out->set_salt(in.salt);
-  out->set_key_class(static_cast<v1::KeyClass>(in.key_class));
-  out->set_gate(static_cast<v1::Gate>(in.gate));
 }
 
 grpc::Status ToGrpc(const absl::Status& status) {

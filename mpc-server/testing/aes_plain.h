@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle: the circuit templates of AES run on plain bits. For tests and for enroll/; the
-// servers never call it on a real key.
+//
+// The oracle: the circuit templates of AES run on plain bits.
 #ifndef MPC_SERVER_TESTING_AES_PLAIN_H_
 #define MPC_SERVER_TESTING_AES_PLAIN_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Bytes as tests write them.
 #ifndef MPC_SERVER_TESTING_BYTES_H_
 #define MPC_SERVER_TESTING_BYTES_H_
 
@@ -10,9 +12,7 @@
 
 #include "absl/strings/escaping.h"
 
-// Bytes as tests write them.
-
-namespace mpckdc::enroll {
+namespace mpckdc {
 
 inline std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
@@ -31,6 +31,6 @@ inline nlohmann::json SharedVectors() {
   return nlohmann::json::parse(file);
 }
 
-}  // namespace mpckdc::enroll
+}  // namespace mpckdc
 
 #endif  // MPC_SERVER_TESTING_BYTES_H_

@@ -309,20 +309,4 @@ AdminServers FakeRealm::Connect() {
       {servers[1]->NewClient(), servers[2]->NewClient(), servers[0]->NewClient()}, realm);
 }
 
-std::string JoinForTest(const std::array<std::string, 3>& x, const std::array<std::string, 3>& a) {
-  std::string joined;
-  for (int party = 0; party < 3; ++party) {
-    const std::string& mask = x[(party + 2) % 3];
-    if (mask.size() != a[party].size()) return "";
-    std::string value;
-    for (size_t i = 0; i < mask.size(); ++i) value += static_cast<char>(mask[i] ^ a[party][i]);
-    if (party > 0 && value != joined) return "";
-    joined = value;
-  }
-  for (size_t i = 0; i < x[0].size(); ++i) {
-    if ((x[0][i] ^ x[1][i] ^ x[2][i]) != 0) return "";
-  }
-  return joined;
-}
-
 }  // namespace mpckdc::enroll

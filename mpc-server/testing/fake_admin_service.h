@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "mpc-server/enroll/admin_client.h"
+#include "mpc-server/testing/join.h"
 #include "proto/admin.grpc.pb.h"
 
 // Tests only: three AdminServices over real gRPC on loopback that keep packages in memory, open
@@ -93,9 +94,6 @@ struct FakeRealm {
   std::array<std::unique_ptr<FakeAdminServer>, 3> servers;
   std::string realm;
 };
-
-// From the shares of parties i and i+1; checks that all pairs agree ("" when not).
-std::string JoinForTest(const std::array<std::string, 3>& x, const std::array<std::string, 3>& a);
 
 }  // namespace mpckdc::enroll
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A certificate authority made by deploy/ca/mpc-ca in a temporary directory.
 #ifndef MPC_SERVER_TESTING_IDENTITY_H_
 #define MPC_SERVER_TESTING_IDENTITY_H_
 
@@ -9,8 +11,6 @@
 #include <string>
 
 #include "mpc-server/enroll/admin_client.h"
-
-// A certificate authority made by deploy/ca/mpc-ca in a temporary directory.
 
 namespace mpckdc::enroll {
 

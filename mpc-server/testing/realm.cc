@@ -5,46 +5,33 @@
 #include <cassert>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/circuit/gf128.h"
-#include "mpc-server/circuit/ghash.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/job/message_format.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
-#include "mpc-server/testing/aes_plain.h"
 #include "mpc-server/testing/cts.h"
 #include "mpc-server/testing/gcm_plain.h"
+#include "mpc-server/testing/three_parties.h"
+#include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc {
 namespace {
 
-absl::Span<const uint8_t> Bytes(absl::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
 template <typename Container>
 std::string Text(const Container& bytes) {
   return std::string(bytes.begin(), bytes.end());
 }
 
-PerParty<SharedBlock> Split(const Block& value, RandomSource& random) {
-  PerParty<Block> x;
-  random.Fill(absl::MakeSpan(x[0]));
-  random.Fill(absl::MakeSpan(x[1]));
-  x[2] = XorBlocks(x[0], x[1]);
-  PerParty<SharedBlock> shares;
-  for (int p = 0; p < kParties; ++p) shares[p] = {x[p], XorBlocks(x[PrevParty(p)], value)};
-  return shares;
-}
+const Enctype& EnctypeOf(const PlainKey& key) { return *FindEnctype(key.info.enctype); }
 
-bool Join(const SharedBlock& s0, const SharedBlock& s1, const SharedBlock& s2, Block* value) {
-  *value = XorBlocks(s2.x, s0.a);
-  return XorBlocks(s0.x, s1.a) == *value && XorBlocks(s1.x, s2.a) == *value &&
-         XorBlocks(XorBlocks(s0.x, s1.x), s2.x) == Block{};
-}
-
-Block BlockAt(absl::Span<const uint8_t> bytes, size_t i) {
-  Block block;
-  std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(16 * i), 16, block.begin());
-  return block;
+// Splits `blocks`; `get(record)` names where each of the three records has its shares.
+template <typename Get>
+void SplitInto(PerParty<KeyRecord>& records, absl::Span<const Block> blocks, RandomSource& random,
+               Get get) {
+  for (const Block& block : blocks) {
+    const auto shares = SplitForTest(block, random);
+    for (int p = 0; p < kParties; ++p) get(records[p]).push_back(shares[p]);
+  }
 }
 
 // Joins block by block what `get(record)` names in the three records.
@@ -52,38 +39,10 @@ template <typename Get>
 absl::StatusOr<std::vector<Block>> JoinBlocks(const PerParty<KeyRecord>& records, Get get) {
   std::vector<Block> out(get(records[0]).size());
   for (size_t i = 0; i < out.size(); ++i) {
-    if (!Join(get(records[0])[i], get(records[1])[i], get(records[2])[i], &out[i])) {
+    if (!JoinForTest({get(records[0])[i], get(records[1])[i], get(records[2])[i]}, &out[i])) {
       return absl::InvalidArgumentError("shares do not fit together");
     }
   }
-  return out;
-}
-
-// What is derived from a base key for one usage, in the clear: a gcm key has a tag key H, one of 17
-// to 20 HMAC states.
-struct PlainUsage {
-  std::vector<Block> round_keys;
-  Block h{};
-  std::vector<Block> mac_states;
-};
-
-PlainUsage DeriveUsage(const PlainKey& key, uint32_t usage) {
-  PlainUsage out;
-  const auto schedule = [&out](const std::vector<uint8_t>& aes_key) {
-    for (const Block& block : PlainKeySchedule(aes_key)) out.round_keys.push_back(block);
-  };
-  const Enctype& enctype = *FindEnctype(key.info.enctype);
-  if (enctype.is_gcm()) {
-    schedule(key.Usage(usage));
-    out.h = PlainTagKey(key.Usage(usage));
-    return out;
-  }
-  const bool encrypts = IsEncryptionUsage(usage);
-  if (encrypts) schedule(CtsUsageKey(enctype, key.base, usage, kForEncryption));
-  const std::vector<uint8_t> states = HmacStates(
-      enctype.hash,
-      CtsUsageKey(enctype, key.base, usage, encrypts ? kForIntegrity : kForChecksum));
-  for (size_t i = 0; i < states.size() / 16; ++i) out.mac_states.push_back(BlockAt(states, i));
   return out;
 }
 
@@ -92,16 +51,16 @@ absl::Status CheckJoinedUsage(const PlainKey& key, const PerParty<KeyRecord>& re
   const auto keys = JoinBlocks(records, [u](const KeyRecord& r) { return r.usages[u].round_keys; });
   if (!keys.ok()) return keys.status();
   Block h;
-  if (!Join(records[0].usages[u].h, records[1].usages[u].h, records[2].usages[u].h, &h)) {
+  if (!JoinForTest({records[0].usages[u].h, records[1].usages[u].h, records[2].usages[u].h}, &h)) {
     return absl::InvalidArgumentError("shares of H do not fit together");
   }
   const auto states = JoinBlocks(records, [u](const KeyRecord& r) { return r.usages[u].mac_states; });
   if (!states.ok()) return states.status();
-  const PlainUsage expected = DeriveUsage(key, usage);
+  const PlainUsage expected = PlainUsageOf(EnctypeOf(key), key.base, usage);
   if (*keys != expected.round_keys) {
     return absl::InvalidArgumentError(absl::StrCat("round keys of usage ", usage, " are wrong"));
   }
-  if (h != expected.h && FindEnctype(key.info.enctype)->is_gcm()) {
+  if (h != expected.h && EnctypeOf(key).is_gcm()) {
     return absl::InvalidArgumentError(absl::StrCat("H of usage ", usage, " is wrong"));
   }
   if (*states != expected.mac_states) {
@@ -111,11 +70,6 @@ absl::Status CheckJoinedUsage(const PlainKey& key, const PerParty<KeyRecord>& re
 }
 
 }  // namespace
-
-std::vector<uint8_t> PlainKey::Usage(uint32_t usage) const {
-  const SecretBytes key = PlainUsageKey(base, usage);
-  return {key.begin(), key.end()};
-}
 
 PlainKey MakePlainKey(RandomSource& random, const std::string& principal, KeyClass key_class,
                       int32_t enctype, Gate gate) {
@@ -135,22 +89,15 @@ PlainKey MakePlainKey(RandomSource& random, const std::string& principal, KeyCla
 PerParty<KeyRecord> ShareKey(const PlainKey& key, RandomSource& random) {
   PerParty<KeyRecord> records;
   for (KeyRecord& record : records) record.info = key.info;
-  for (size_t i = 0; i < key.base.size() / 16; ++i) {
-    const auto shares = Split(BlockAt(key.base, i), random);
-    for (int p = 0; p < kParties; ++p) records[p].base.push_back(shares[p]);
-  }
+  SplitInto(records, BlocksOf(key.base), random, [](KeyRecord& r) -> auto& { return r.base; });
   for (const uint32_t usage : UsagesOf(key.info.key_class)) {
     for (KeyRecord& record : records) record.usages.push_back({usage, {}, {}});
-    const PlainUsage plain = DeriveUsage(key, usage);
-    for (const Block& block : plain.round_keys) {
-      const auto shares = Split(block, random);
-      for (int p = 0; p < kParties; ++p) records[p].usages.back().round_keys.push_back(shares[p]);
-    }
-    for (const Block& block : plain.mac_states) {
-      const auto shares = Split(block, random);
-      for (int p = 0; p < kParties; ++p) records[p].usages.back().mac_states.push_back(shares[p]);
-    }
-    const auto h = Split(plain.h, random);
+    const PlainUsage plain = PlainUsageOf(EnctypeOf(key), key.base, usage);
+    SplitInto(records, plain.round_keys, random,
+              [](KeyRecord& r) -> auto& { return r.usages.back().round_keys; });
+    SplitInto(records, plain.mac_states, random,
+              [](KeyRecord& r) -> auto& { return r.usages.back().mac_states; });
+    const auto h = SplitForTest(plain.h, random);
     for (int p = 0; p < kParties; ++p) records[p].usages.back().h = h[p];
   }
   return records;
@@ -176,36 +123,28 @@ absl::Status Enrol(ShareStore& store, const KeyRecord& record, absl::Time now) {
 }
 
 std::string SealPreauth(const PlainKey& key, absl::Time time, RandomSource& random) {
-  const Enctype& enctype = *FindEnctype(key.info.enctype);
-  if (!enctype.is_gcm()) {
-    return CtsSeal(enctype, key.base, kUsagePreauth, EncodePreauthTimestamp(time), random);
+  const std::string timestamp = EncodePreauthTimestamp(time);
+  if (!EnctypeOf(key).is_gcm()) {
+    std::vector<uint8_t> confounder(kConfounderBytes);
+    random.Fill(absl::MakeSpan(confounder));
+    return CtsSeal(EnctypeOf(key), key.base, kUsagePreauth, AsText(confounder), timestamp);
   }
   GcmNonce nonce;
   random.Fill(absl::MakeSpan(nonce));
-  return Text(PlainSeal(key.Usage(kUsagePreauth), nonce, {}, Bytes(EncodePreauthTimestamp(time))));
+  return PlainSealText(key, kUsagePreauth, nonce, "", timestamp);
 }
 
 std::string PlainSealText(const PlainKey& key, uint32_t usage, const Nonce& nonce,
                           const std::string& header, const std::string& plaintext) {
-  return Text(PlainSeal(key.Usage(usage), nonce, Bytes(header), Bytes(plaintext)));
+  return Text(
+      PlainSeal(PlainUsageKey(key.base, usage), nonce, AsBytes(header), AsBytes(plaintext)));
 }
 
 std::string PlainSealRaw(const PlainKey& key, uint32_t usage, const Nonce& nonce,
                          const std::string& zero_and_plaintext) {
-  const SecretVector<Block> keys = PlainKeySchedule(key.Usage(usage));
-  std::string ciphertext = zero_and_plaintext;
-  for (size_t i = 0; i < ciphertext.size(); ++i) {
-    const Block pad = PlainAes(keys, CounterBlock(nonce, static_cast<uint32_t>(2 + i / 16)));
-    ciphertext[i] ^= static_cast<char>(pad[i % 16]);
-  }
-  // GHASH by Horner's rule.
-  const Block h = PlainTagKey(key.Usage(usage));
-  Block sum{};
-  for (const Block& block : GhashBlocks(Bytes(HeaderAad("")), Bytes(ciphertext))) {
-    sum = GfMultiply(XorBlocks(sum, block), h);
-  }
-  const Block tag = XorBlocks(sum, PlainAes(keys, CounterBlock(nonce, 1)));
-  return absl::StrCat(Text(nonce), HeaderAad(""), ciphertext, Text(tag));
+  const GcmOutput out = GcmEncrypt(AsText(PlainUsageKey(key.base, usage)), AsText(nonce),
+                                   HeaderAad(""), zero_and_plaintext);
+  return absl::StrCat(Text(nonce), HeaderAad(""), out.ciphertext, out.tag);
 }
 
 PerParty<Job> WithTexts(const Job& job, const std::string& text, RandomSource& random) {
@@ -232,7 +171,7 @@ Job LoginJob(JobId id, const PlainKey& client, const PlainKey& krbtgt, const std
   job.client = client.info.handle;
   if (!preauth.empty()) job.opens.push_back({client.info.handle, kUsagePreauth, preauth});
   job.seals.push_back({krbtgt.info.handle, kUsageTicket, sizes.ticket});
-  if (FindEnctype(client.info.enctype)->is_gcm()) {
+  if (EnctypeOf(client).is_gcm()) {
     job.seals.push_back({client.info.handle, kUsageAsReply, sizes.reply});
   }
   if (!sizes.as_req.empty()) {
@@ -314,21 +253,19 @@ std::string Message(const SealResult& seal, const std::string& ciphertext, const
 
 std::optional<std::string> OracleOpen(const PlainKey& key, uint32_t usage,
                                       const std::string& message) {
-  const Enctype& enctype = *FindEnctype(key.info.enctype);
-  if (!enctype.is_gcm()) return CtsOpen(enctype, key.base, usage, message);
-  const auto opened = PlainOpen(key.Usage(usage), Bytes(message));
+  if (!EnctypeOf(key).is_gcm()) return CtsOpen(EnctypeOf(key), key.base, usage, message);
+  const auto opened = PlainOpen(PlainUsageKey(key.base, usage), AsBytes(message));
   if (!opened.ok()) return std::nullopt;
   return Text(opened->plaintext);
 }
 
 bool OracleMacGood(const PlainKey& key, uint32_t usage, const std::string& data,
                    const MakeMacResult& mac) {
-  const Enctype& enctype = *FindEnctype(key.info.enctype);
-  if (!enctype.is_gcm()) return CtsChecksum(enctype, key.base, usage, data) == mac.tag_share;
-  GcmNonce nonce;
-  std::copy(mac.nonce->begin(), mac.nonce->end(), nonce.begin());
-  const std::string expected = Text(PlainGmac(key.Usage(usage), nonce, Bytes(data)));
-  return expected == Text(*mac.nonce) + mac.tag_share;
+  if (!EnctypeOf(key).is_gcm()) {
+    return CtsChecksum(EnctypeOf(key), key.base, usage, data) == mac.tag_share;
+  }
+  const auto expected = PlainGmac(PlainUsageKey(key.base, usage), *mac.nonce, AsBytes(data));
+  return Text(expected) == Text(*mac.nonce) + mac.tag_share;
 }
 
 }  // namespace mpckdc

@@ -29,8 +29,6 @@ using PerParty = std::array<T, kParties>;
 struct PlainKey {
   KeyInfo info;
   std::vector<uint8_t> base;
-
-  std::vector<uint8_t> Usage(uint32_t usage) const;  // Kg(usage)
 };
 
 PlainKey MakePlainKey(RandomSource& random, const std::string& principal, KeyClass key_class,

@@ -79,10 +79,4 @@ std::array<SharedBlock, kParties> SplitForTest(const Block& value, RandomSource&
   return shares;
 }
 
-bool JoinForTest(const std::array<SharedBlock, kParties>& s, Block* value) {
-  *value = XorBlocks(s[2].x, s[0].a);
-  return XorBlocks(s[0].x, s[1].a) == *value && XorBlocks(s[1].x, s[2].a) == *value &&
-         XorBlocks(XorBlocks(s[0].x, s[1].x), s[2].x) == Block{};
-}
-
 }  // namespace mpckdc

@@ -13,6 +13,7 @@
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/share/circuit.h"
 #include "mpc-server/share/rings.h"
+#include "mpc-server/testing/join.h"
 #include "mpc-server/testing/memory_channel.h"
 
 namespace mpckdc {
@@ -39,10 +40,8 @@ std::array<absl::Status, kParties> RunOverChannels(
     const std::array<PeerChannel*, kParties>& channels, uint64_t seed,
     const std::function<absl::Status(PartyContext&)>& body, absl::Duration round_timeout);
 
-// Splits into the three parties' shares; joins them and checks that they are consistent (false:
-// they are not).
+// The three parties' shares of a value; testing/join.h joins them.
 std::array<SharedBlock, kParties> SplitForTest(const Block& value, RandomSource& random);
-bool JoinForTest(const std::array<SharedBlock, kParties>& shares, Block* value);
 
 }  // namespace mpckdc
 

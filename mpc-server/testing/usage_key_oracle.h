@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The usage keys of enctypes 17 to 20 from a base key in the clear, by OpenSSL's KDFs. For tests
-// only, in a library of its own.
+//
+// What a record keeps of a usage, from a base key in the clear, in blocks as shares have it.
 #ifndef MPC_SERVER_TESTING_USAGE_KEY_ORACLE_H_
 #define MPC_SERVER_TESTING_USAGE_KEY_ORACLE_H_
 
@@ -8,23 +8,17 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "mpc-server/circuit/key_derivation.h"
 #include "mpc-server/key/enctype.h"
+#include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
 
-// Ke, Ki or Kc: OpenSSL's KRB5KDF (17, 18) or KBKDF (19, 20).
-std::vector<uint8_t> PlainDerivedKey(const Enctype& enctype, absl::Span<const uint8_t> base,
-                                     uint32_t usage, DerivedKeyKind kind);
+std::vector<Block> BlocksOf(absl::Span<const uint8_t> bytes);  // the last one filled with zeros
 
-// The states of HMAC after key ^ ipad and key ^ opad as records have them: inner, outer,
-// HashStateBlocks(hash) blocks each.
-std::vector<Block> PlainHmacStates(HashKind hash, absl::Span<const uint8_t> key);
-
-// What a record keeps of a usage, in the clear.
 struct PlainUsage {
   std::vector<Block> round_keys;
-  std::vector<Block> mac_states;
+  std::vector<Block> mac_states;  // 17 to 20
+  Block h{};                      // gcm
 };
 PlainUsage PlainUsageOf(const Enctype& enctype, absl::Span<const uint8_t> base, uint32_t usage);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
 // The compression functions of SHA-1, SHA-256 and SHA-512 (FIPS 180-4, section 6), once, over the
 // operations on words that Ops has: machine words (hash_plain.cc) or words of recorded bits
-// (word_recorder.h). Nothing here branches on a value.
+// (circuit/word_recorder.h). Nothing here branches on a value.
 //
 //   Ops::Word, Ops::kBits                  a word and its length: 32 or 64
 //   Word Sum(absl::Span<const Word>)       modulo 2^kBits
@@ -11,8 +12,8 @@
 //
 // The message comes as a schedule: kw(t) is K_t + W_t as a list of one or two summands, since of
 // public words the sum is computed outside.
-#ifndef MPC_SERVER_CIRCUIT_HASH_TEMPLATE_H_
-#define MPC_SERVER_CIRCUIT_HASH_TEMPLATE_H_
+#ifndef MPC_SERVER_KEY_HASH_TEMPLATE_H_
+#define MPC_SERVER_KEY_HASH_TEMPLATE_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -165,4 +166,4 @@ class HashTemplate {
 
 }  // namespace mpckdc
 
-#endif  // MPC_SERVER_CIRCUIT_HASH_TEMPLATE_H_
+#endif  // MPC_SERVER_KEY_HASH_TEMPLATE_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/service/package_open.h"
+#include "mpc-server/package/package_open.h"
 
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
@@ -101,18 +101,14 @@ absl::Status Authority::Verify(absl::string_view certificate_der, absl::Time now
                    X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get()))));
 }
 
-absl::StatusOr<PackageOpener::Opened> PackageOpener::Open(const v1::SealedPackage& package,
-                                                          const StoreMeta& meta,
-                                                          const TransactionId& txn) const {
-  Opened out;
+absl::StatusOr<std::vector<KeyRecord>> PackageOpener::Open(
+    const v1::SealedPackage& package, const StoreMeta& meta, const TransactionId& txn,
+    absl::FunctionRef<absl::Status(absl::string_view certificate_der)> admit) const {
   if (absl::Status s = authority->Verify(package.signer(), clock->Now()); !s.ok()) {
     return absl::PermissionDeniedError(
         absl::StrCat("the signer of the share package: ", s.message()));
   }
-  absl::StatusOr<Caller> signer =
-      doorkeeper->AdmitDer(package.signer(), "signing a share package", {"admin"});
-  if (!signer.ok()) return signer.status();
-  out.signer = *std::move(signer);
+  if (absl::Status s = admit(package.signer()); !s.ok()) return s;
   if (absl::Status s = enroll::VerifyPackageSignature(package.signer(), package.sealed(),
                                                       package.signature());
       !s.ok()) {
@@ -121,11 +117,10 @@ absl::StatusOr<PackageOpener::Opened> PackageOpener::Open(const v1::SealedPackag
   absl::StatusOr<SecretBytes> plain = key->Unseal(package.sealed());
   if (!plain.ok()) return plain.status();
   absl::StatusOr<SharePackageContents> contents =
-      DecodeSharePackage(*plain, doorkeeper->realm());
+      DecodeSharePackage(*plain, meta.identity.realm);
   if (!contents.ok()) return contents.status();
   if (absl::Status s = CheckBinding(*contents, meta, txn); !s.ok()) return s;
-  out.records = std::move(contents->records);
-  return out;
+  return std::move(contents->records);
 }
 
 }  // namespace mpckdc

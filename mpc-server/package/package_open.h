@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Opens a sealed share package, or says why not. In this order: the signer's certificate comes from
-// our authority and has the role admin; the signature; the seal, with this server's package key; the
-// contents; and that they are for this realm, party, epoch and transaction.
-#ifndef MPC_SERVER_SERVICE_PACKAGE_OPEN_H_
-#define MPC_SERVER_SERVICE_PACKAGE_OPEN_H_
+// our authority, and whoever calls admits it; the signature; the seal, with this server's package
+// key; the contents; and that they are for this realm, party, epoch and transaction.
+#ifndef MPC_SERVER_PACKAGE_PACKAGE_OPEN_H_
+#define MPC_SERVER_PACKAGE_PACKAGE_OPEN_H_
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "mpc-server/base/clock.h"
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/base/secret.h"
-#include "mpc-server/service/caller.h"
 #include "mpc-server/store/share_store.h"
 #include "proto/admin.pb.h"
 
@@ -51,17 +54,15 @@ class Authority {
 struct PackageOpener {  // not owned; must outlive the opener
   const PackageKey* key = nullptr;
   const Authority* authority = nullptr;
-  const Doorkeeper* doorkeeper = nullptr;
   Clock* clock = nullptr;
 
-  struct Opened {
-    std::vector<KeyRecord> records;
-    Caller signer;
-  };
-  absl::StatusOr<Opened> Open(const v1::SealedPackage& package, const StoreMeta& meta,
-                              const TransactionId& txn) const;
+  // `admit` says of the signer's certificate, once the authority vouches for it, whether its holder
+  // may sign packages here: the role, and that nobody has barred it.
+  absl::StatusOr<std::vector<KeyRecord>> Open(
+      const v1::SealedPackage& package, const StoreMeta& meta, const TransactionId& txn,
+      absl::FunctionRef<absl::Status(absl::string_view certificate_der)> admit) const;
 };
 
 }  // namespace mpckdc
 
-#endif  // MPC_SERVER_SERVICE_PACKAGE_OPEN_H_
+#endif  // MPC_SERVER_PACKAGE_PACKAGE_OPEN_H_
