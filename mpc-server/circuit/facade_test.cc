@@ -117,7 +117,8 @@ TEST_P(FacadeTest, UsageKeysEqualThePlainDerivation) {
     MemoryRing ring;
     ExpectOk(RunThreeParties(ring, 1, [&](PartyContext& party) {
       const int p = party.party();
-      DeriveUsageKeys derive(bits, GetParam());
+      UsageKeys derive(*FindEnctype(bits == AesBits::k128 ? kEnctypeAes128Gcm : kEnctypeAes256Gcm),
+                       Adder::kPrefix, GetParam());
       std::vector<UsageKeyRequest> requests;
       for (size_t i = 0; i < usages.size(); ++i) {
         requests.push_back({&base[p][i * AesKeyBlocks(bits)], usages[i]});

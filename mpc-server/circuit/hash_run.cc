@@ -149,9 +149,4 @@ void HashRun::Finish() {
   }
 }
 
-absl::Span<const SharedBlock> HashRun::state(size_t lane) const {
-  const size_t blocks = HashStateBlocks(hash_);
-  return absl::MakeConstSpan(states_).subspan(lane * blocks, blocks);
-}
-
 }  // namespace mpckdc

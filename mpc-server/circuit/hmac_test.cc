@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HMAC and compressions on shares against RFC 2202, RFC 4231, OpenSSL and the plain functions.
+// HMAC and its states on shares against RFC 2202, RFC 4231, OpenSSL and the plain functions.
 #include "mpc-server/circuit/hmac.h"
 
 #include <openssl/evp.h>
@@ -14,6 +14,7 @@
 #include "mpc-server/circuit/bit_template.h"
 #include "mpc-server/circuit/bitslice/word_portable.h"
 #include "mpc-server/circuit/hash_programs.h"
+#include "mpc-server/circuit/hmac_states.h"
 #include "mpc-server/key/hash_plain.h"
 #include "mpc-server/testing/three_parties.h"
 
@@ -338,43 +339,36 @@ TEST(HashProgramTest, Declared) {
   }
 }
 
-TEST(HashCompressTest, EqualsThePlainFunction) {
+TEST(HmacStatesTest, EqualThePlainStates) {
   SeededRandomForTest random(6);
   for (HashKind hash : kHashes) {
-    for (size_t lanes : {1u, 65u}) {
-      std::vector<Bytes> states, blocks;
-      std::vector<Shares> state_shares, block_shares;
-      for (size_t j = 0; j < lanes; ++j) {
-        states.push_back(RandomBytes(HashStateBytes(hash), random));
-        blocks.push_back(RandomBytes(HashBlockBytes(hash), random));
-        state_shares.push_back(Split(states[j], random));
-        block_shares.push_back(Split(blocks[j], random));
+    for (size_t count : {1u, 33u}) {
+      std::vector<Bytes> keys;
+      std::vector<Shares> shares;
+      for (size_t j = 0; j < count; ++j) {
+        keys.push_back(RandomBytes(j == 0 ? HashBlockBytes(hash) : 16 + j % 17, random));
+        shares.push_back(Split(keys[j], random));
       }
       Shares out;
       MemoryRing ring;
       RunThreeParties(ring, 1, [&](PartyContext& party) {
         const int p = party.party();
-        std::vector<CompressLane> in;
-        for (size_t j = 0; j < lanes; ++j) {
-          const SharedBlock* state = j % 2 == 0 ? nullptr : state_shares[j][p].data();
-          in.push_back({state, block_shares[j][p].data()});
-        }
-        HashCompress compress(hash);
-        compress.Reset(in, Adder::kPrefix);
+        std::vector<HmacKey> in;
+        for (size_t j = 0; j < count; ++j) in.push_back({shares[j][p].data(), keys[j].size()});
+        HmacStates states(hash);
+        states.Reset(in, Adder::kPrefix);
         party.BeginBatch(1);
         Cost counted;
-        absl::Status s = RunTogether(party, {&compress}, &counted);
-        EXPECT_EQ(counted, compress.DeclaredCost());
-        for (size_t j = 0; j < lanes; ++j) {
-          out[p].insert(out[p].end(), compress.state(j).begin(), compress.state(j).end());
+        absl::Status s = RunTogether(party, {&states}, &counted);
+        EXPECT_EQ(counted, states.DeclaredCost());
+        for (size_t j = 0; j < count; ++j) {
+          out[p].insert(out[p].end(), states.states(j).begin(), states.states(j).end());
         }
         return s;
       });
-      for (size_t j = 0; j < lanes; ++j) {
-        const auto iv = HashInitialState(hash);
-        Bytes want = j % 2 == 0 ? Bytes(iv.begin(), iv.end()) : states[j];
-        CompressPlain(hash, absl::MakeSpan(want), blocks[j].data());
-        EXPECT_EQ(Join(out, j * HashStateBlocks(hash), HashStateBytes(hash)), want) << j;
+      const size_t blocks = 2 * HashStateBlocks(hash);
+      for (size_t j = 0; j < count; ++j) {
+        EXPECT_EQ(Join(out, j * blocks, 16 * blocks), StatesOf(hash, keys[j])) << j;
       }
     }
   }

@@ -111,7 +111,7 @@ Derived Derive(const Enctype& e, Adder adder, const std::vector<Bytes>& bases,
         requests.push_back({&base[p][i * e.base_blocks()], usage});
       }
     }
-    DeriveHmacUsageKeys derive(e, adder);
+    UsageKeys derive(e, adder);
     derive.Reset(requests);
     party.BeginBatch(1);
     Cost counted;
@@ -197,7 +197,7 @@ TEST_P(UsageKeyTest, AFlippedBitIsSeen) {
     Derived out;
     RunThreeParties(ring, 1, [&](PartyContext& party) {
       const UsageKeyRequest request = {base[party.party()].data(), 56};
-      DeriveHmacUsageKeys derive(e);
+      UsageKeys derive(e);
       derive.Reset({request});
       party.BeginBatch(1);
       const absl::Status s = RunTogether(party, {&derive});
