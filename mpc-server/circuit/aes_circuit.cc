@@ -18,8 +18,8 @@ AesCipher::AesCipher(AesDirection direction, AesBits bits, Isa isa)
     : direction_(direction),
       decrypt_(direction == AesDirection::kDecrypt),
       bits_(bits),
-      kernels_(SharedAesKernels(isa)),
-      transpose_(TransposeFunctionsFor(isa)),
+      kernels_(AllAesKernels().For(isa)),
+      transpose_(AllTransposes().For(isa)),
       scratch_(kTransposeScratchBytes),
       public_pairs_(kGroupLanes * kPairBytes),
       block_rows_(2 * kBlockPlane) {}

@@ -12,7 +12,8 @@
 namespace mpckdc {
 
 struct ZeroSource;  // share/ctr_stream.h
-enum class Isa;  // base/isa.h: not included, see the note on leaks in bitslice/CMakeLists.txt
+template <class F>
+class IsaTable;  // base/isa.h: not included, see the note on leaks in bitslice/CMakeLists.txt
 
 // What the last stage of an S-box layer (product or scale) applies before sending.
 enum class AesLinear {
@@ -73,7 +74,9 @@ struct AesKernels {
   bool makes_zeros;
 };
 
-const AesKernels& SharedAesKernels(Isa isa);
+extern const AesKernels kAesKernelsPortable, kAesKernelsAvx2, kAesKernelsAvx2Vaes,
+    kAesKernelsAvx512;
+const IsaTable<AesKernels>& AllAesKernels();
 
 }  // namespace mpckdc
 

@@ -25,7 +25,7 @@ static_assert(ScheduleBytes(HashKind::kSha384) % kPairBytes == 0);
 
 HashRun::HashRun(HashKind hash, Isa isa)
     : hash_(hash),
-      transpose_(TransposeFunctionsFor(isa)),
+      transpose_(AllTransposes().For(isa)),
       run_(isa),
       scratch_(kTransposeScratchBytes),
       padded_(kGroupLanes) {}

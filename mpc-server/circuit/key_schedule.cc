@@ -17,8 +17,8 @@ constexpr size_t kNormPlanes = 2 * 4 * kWordBytes * kRowBytes;
 KeySchedule::KeySchedule(AesBits bits, Isa isa)
     : words_(bits),
       plane_(words_.Count() * 8 * kWordBytes * kRowBytes),
-      kernels_(SharedAesKernels(isa)),
-      transpose_(TransposeFunctionsFor(isa)),
+      kernels_(AllAesKernels().For(isa)),
+      transpose_(AllTransposes().For(isa)),
       scratch_(kTransposeScratchBytes) {}
 
 void KeySchedule::Reset(absl::Span<const SharedBlock> keys) {
