@@ -15,8 +15,7 @@ constexpr size_t kNormPlanes = 2 * 4 * kBlockBytes * kRowBytes;
 }  // namespace
 
 AesCipher::AesCipher(AesDirection direction, AesBits bits, Isa isa)
-    : direction_(direction),
-      decrypt_(direction == AesDirection::kDecrypt),
+    : decrypt_(direction == AesDirection::kDecrypt),
       bits_(bits),
       kernels_(AllAesKernels().For(isa)),
       transpose_(AllTransposes().For(isa)),
@@ -123,8 +122,17 @@ void AesCipher::Finish() {
   });
 }
 
-Cost AesCipher::DeclaredCost() const {
-  return CostOfAes(bits_, groups_.lanes(), sbox_, direction_);
+Cost AesCipher::DeclaredCost() const { return CostOfAes(bits_, groups_.lanes(), sbox_); }
+
+Cost CostOfSboxLayers(size_t layers, size_t bytes, Sbox sbox, size_t lanes) {
+  if (lanes == 0) return {};
+  size_t slices = 0;
+  for (size_t i = 0; i < SboxStages(sbox); ++i) slices += SlicesPerByte(StageAt(sbox, i));
+  return {layers * SboxStages(sbox), WireBytes(lanes, layers * bytes * slices), 0};
+}
+
+Cost CostOfAes(AesBits bits, size_t blocks, Sbox sbox) {
+  return CostOfSboxLayers(AesRounds(bits), sizeof(Block), sbox, blocks);
 }
 
 }  // namespace mpckdc

@@ -87,7 +87,6 @@ class AesCipher : public Circuit {
   void SliceInput(absl::Span<const AesLane> lanes, size_t g);
   void Finish();
 
-  const AesDirection direction_;
   const bool decrypt_;
   const AesBits bits_;
   Sbox sbox_ = Sbox::kThroughput;
@@ -112,9 +111,10 @@ class AesDecrypt : public AesCipher {
       : AesCipher(AesDirection::kDecrypt, bits, isa) {}
 };
 
-// What `blocks` lanes cost one party, from the circuit template itself.
-Cost CostOfAes(AesBits bits, size_t blocks, Sbox sbox = Sbox::kThroughput,
-               AesDirection direction = AesDirection::kEncrypt);
+// What S-box layers of so many bytes each cost one party, in a row: all that AES sends.
+Cost CostOfSboxLayers(size_t layers, size_t bytes, Sbox sbox, size_t lanes);
+// What `blocks` lanes cost one party, in either direction.
+Cost CostOfAes(AesBits bits, size_t blocks, Sbox sbox = Sbox::kThroughput);
 
 }  // namespace mpckdc
 

@@ -70,7 +70,6 @@ struct AesKernels {
                      uint8_t* msg, size_t width, const ZeroSource* source);
   void (*word_finish)(uint8_t* words, size_t plane, size_t nk, size_t i, size_t end, int rcon,
                       const uint8_t* sent, const uint8_t* received, size_t width);
-  size_t word_bytes;
   bool makes_zeros;
 };
 

@@ -183,8 +183,7 @@ Cost CostOfCtsDecrypt(AesBits bits, absl::Span<const size_t> bytes, Sbox sbox) {
     blocks += CtsBlocks(n) - (steals ? 1 : 0);
     stolen += steals ? 1 : 0;
   }
-  return CostOfAes(bits, blocks, sbox, AesDirection::kDecrypt) +
-         CostOfAes(bits, stolen, sbox, AesDirection::kDecrypt);
+  return CostOfAes(bits, blocks, sbox) + CostOfAes(bits, stolen, sbox);
 }
 
 }  // namespace mpckdc

@@ -12,8 +12,8 @@
 // that compress the same kind of block at the same time do it side by side; each goes on to its
 // outer hash when its own message ends.
 //
-// A message's compressions are a chain of rounds for the whole batch: who takes messages from outside
-// bounds their length (limits::kMaxCtsMessageBytes), and chooses the adder by load.
+// A message's compressions are a chain of rounds for the whole batch: who takes messages from
+// outside bounds their length (limits::kMaxCtsMessageBytes), and chooses the adder by load.
 #ifndef MPC_SERVER_CIRCUIT_HMAC_H_
 #define MPC_SERVER_CIRCUIT_HMAC_H_
 

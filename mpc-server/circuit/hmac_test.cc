@@ -131,23 +131,19 @@ std::vector<Bytes> RunBatch(const Batch& batch, Adder adder, const std::array<Is
   Shares out;
   MemoryRing ring;
   if (interceptor) ring.SetInterceptor(interceptor);
-  const auto statuses = RunThreeParties(ring, 1, [&](PartyContext& party) {
-    const int p = party.party();
-    const auto lanes = batch.Lanes(p);
-    Hmac hmac(batch.hash, isas[p]);
-    hmac.Reset(lanes, adder);
-    party.BeginBatch(1);
-    Cost counted;
-    absl::Status s = RunTogether(party, {&hmac}, &counted);
-    EXPECT_EQ(counted, hmac.DeclaredCost());
-    EXPECT_EQ(counted, CostOfHmac(batch.hash, adder, batch.Shapes()));
-    for (size_t j = 0; j < lanes.size(); ++j) {
-      const auto digest = hmac.digest(j);
-      out[p].insert(out[p].end(), digest.begin(), digest.end());
+  Cost cost;
+  const auto make = [&](PartyContext& party) {
+    auto hmac = std::make_unique<Hmac>(batch.hash, isas[party.party()]);
+    hmac->Reset(batch.Lanes(party.party()), adder);
+    return hmac;
+  };
+  const auto keep = [&](int p, const Hmac& hmac) {
+    for (size_t j = 0; j < batch.messages.size(); ++j) {
+      out[p].insert(out[p].end(), hmac.digest(j).begin(), hmac.digest(j).end());
     }
-    return s;
-  });
-  for (const absl::Status& s : statuses) EXPECT_TRUE(s.ok()) << s;
+  };
+  EXPECT_EQ(RunCircuit(ring, make, keep, &cost), absl::OkStatus());
+  EXPECT_EQ(cost, CostOfHmac(batch.hash, adder, batch.Shapes()));
   std::vector<Bytes> digests;
   for (size_t j = 0; j < batch.messages.size(); ++j) {
     digests.push_back(Join(out, j * HashStateBlocks(batch.hash), HashDigestBytes(batch.hash)));
@@ -351,21 +347,20 @@ TEST(HmacStatesTest, EqualThePlainStates) {
       }
       Shares out;
       MemoryRing ring;
-      RunThreeParties(ring, 1, [&](PartyContext& party) {
-        const int p = party.party();
+      const auto make = [&](PartyContext& party) {
         std::vector<HmacKey> in;
-        for (size_t j = 0; j < count; ++j) in.push_back({shares[j][p].data(), keys[j].size()});
-        HmacStates states(hash);
-        states.Reset(in, Adder::kPrefix);
-        party.BeginBatch(1);
-        Cost counted;
-        absl::Status s = RunTogether(party, {&states}, &counted);
-        EXPECT_EQ(counted, states.DeclaredCost());
+        for (size_t j = 0; j < count; ++j) {
+          in.push_back({shares[j][party.party()].data(), keys[j].size()});
+        }
+        auto states = std::make_unique<HmacStates>(hash);
+        states->Reset(in, Adder::kPrefix);
+        return states;
+      };
+      EXPECT_EQ(RunCircuit(ring, make, [&](int p, const HmacStates& states) {
         for (size_t j = 0; j < count; ++j) {
           out[p].insert(out[p].end(), states.states(j).begin(), states.states(j).end());
         }
-        return s;
-      });
+      }), absl::OkStatus());
       const size_t blocks = 2 * HashStateBlocks(hash);
       for (size_t j = 0; j < count; ++j) {
         EXPECT_EQ(Join(out, j * blocks, 16 * blocks), StatesOf(hash, keys[j])) << j;

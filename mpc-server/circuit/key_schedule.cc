@@ -124,4 +124,8 @@ Cost KeySchedule::DeclaredCost() const {
   return CostOfKeySchedule(words_.bits(), groups_.lanes());
 }
 
+Cost CostOfKeySchedule(AesBits bits, size_t keys) {
+  return CostOfSboxLayers(KeyWordPlan(bits).SboxWords(), kWordBytes, kSbox, keys);
+}
+
 }  // namespace mpckdc

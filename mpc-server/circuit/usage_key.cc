@@ -92,7 +92,8 @@ void UsageKeys::StartTagKeys() {
 void UsageKeys::StartMacStates() {
   std::vector<HmacKey> mac_keys;
   for (size_t i = 0; i < keys_.size(); ++i) {
-    if (!IsCipherKey(keys_[i])) mac_keys.push_back({derive_->key(i).data(), enctype_.mac_key_bytes});
+    if (IsCipherKey(keys_[i])) continue;
+    mac_keys.push_back({derive_->key(i).data(), enctype_.mac_key_bytes});
   }
   mac_states_->Reset(mac_keys, adder_);
   Start(*mac_states_, [this] {

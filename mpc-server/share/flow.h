@@ -30,8 +30,8 @@ class Flow : public Circuit {
   // Forgets what was under way: a flow may be set up anew after an error in the midst of it.
   void Restart() { running_.clear(); }
   // `then` is called once, when the circuit is done, and may Start() others; at once, if it is done
-  // already. The circuit is the caller's and stays until the flow is done; one that has ended may be
-  // set up and started again.
+  // already. The circuit is the caller's and stays until the flow is done; one that has ended may
+  // be set up and started again.
   void Start(Circuit& circuit, std::function<void()> then = nullptr);
 
  private:

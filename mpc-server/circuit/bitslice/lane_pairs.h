@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where slicing finds its blocks, and the functions that slice. A lane brings two blocks at once, the two halves of a share:
+// Where slicing finds its blocks, and the functions that slice. A lane brings two blocks at once,
+// the two halves of a share:
 //
 //        +--------------------+--------------------+
 //        |  x: 16 bytes       |  a: 16 bytes       |     one pair; any alignment
