@@ -4,6 +4,8 @@
 #ifndef MPC_SERVER_BASE_ISA_H_
 #define MPC_SERVER_BASE_ISA_H_
 
+#include <cstddef>
+#include <initializer_list>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,6 +27,40 @@ std::vector<Isa> SupportedIsas();    // slowest first
 Isa BestIsa();
 // "auto" or a name. InvalidArgument: unknown name; FailedPrecondition: this CPU lacks it.
 absl::StatusOr<Isa> ParseIsa(absl::string_view name);
+
+// F, a table of functions or a function, as compiled for a tier (Isa). A tier may have several,
+// because some of its CPUs have more instructions than it asks for.
+template <class F>
+struct IsaVariant {
+  const char* name;
+  Isa tier;
+  const F& functions;
+  bool supported = true;  // beyond the tier's own instructions
+};
+
+// All variants of one F. A header that the instruction sets' own files include, which have plain C
+// headers only, declares the class and the function that returns the table.
+template <class F>
+class IsaTable {
+ public:
+  // Ordered by tier, the best of a tier last; the first is portable.
+  IsaTable(std::initializer_list<IsaVariant<F>> all) {
+    for (const IsaVariant<F>& v : all) {
+      if (!v.supported || !IsaSupported(v.tier)) continue;
+      supported_.push_back(v);
+      for (size_t t = static_cast<size_t>(v.tier); t < kTiers; ++t) best_[t] = &v.functions;
+    }
+  }
+  // The best that this CPU can run of the tier, or of a lower one if the tier has none.
+  const F& For(Isa tier) const { return *best_[static_cast<size_t>(tier)]; }
+  // All that this CPU can run; for tests.
+  const std::vector<IsaVariant<F>>& supported() const { return supported_; }
+
+ private:
+  static constexpr size_t kTiers = 3;
+  std::vector<IsaVariant<F>> supported_;
+  const F* best_[kTiers];
+};
 
 }  // namespace mpckdc
 

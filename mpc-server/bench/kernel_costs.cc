@@ -70,7 +70,7 @@ class Stopwatch {
 };
 
 AesKernels KernelsFor(const KernelCostOptions& o) {
-  AesKernels kernels = SharedAesKernels(o.isa);
+  AesKernels kernels = AllAesKernels().For(o.isa);
   if (o.zeros_apart) kernels.makes_zeros = false;
   return kernels;
 }
@@ -81,7 +81,7 @@ class LocalAes {
   explicit LocalAes(const KernelCostOptions& o)
       : o_(o),
         kernels_(KernelsFor(o)),
-        transpose_(TransposeFunctionsFor(o.isa)),
+        transpose_(AllTransposes().For(o.isa)),
         streams_(1, {Secret<Seed>(Seed{1}), Secret<Seed>(Seed{2})}, o.isa),
         keys_((o.batch + o.key_run - 1) / o.key_run * AesRoundKeys(o.bits)),
         blocks_(o.batch),

@@ -17,10 +17,15 @@
 #define MPC_SERVER_CIRCUIT_AES_CIRCUIT_H_
 
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 
 #include "absl/types/span.h"
 #include "mpc-server/base/isa.h"
+#include "mpc-server/base/secret.h"
+#include "mpc-server/circuit/aes_kernels.h"
+#include "mpc-server/circuit/bitslice/transpose.h"
+#include "mpc-server/circuit/lane_groups.h"
+#include "mpc-server/circuit/round_key_slices.h"
 #include "mpc-server/circuit/sbox_variant.h"
 #include "mpc-server/share/circuit.h"
 #include "mpc-server/share/replicated_share.h"
@@ -42,18 +47,18 @@ struct AesLane {
   Block public_input{};
 };
 
-class AesCipherImpl;
-
-// What the two directions have in common.
+// What the two directions have in common. Kept between rounds: per group the S-box inputs in the
+// tower basis (for the product stage), which begin as the sliced input, and the opened norms (for
+// the inverse stage).
 class AesCipher : public Circuit {
  public:
-  ~AesCipher() override;
-
   // Starts anew. The inputs are copied; no lane may have null round keys. The variant is
   // the same at the three parties.
   void Reset(absl::Span<const AesLane> lanes, Sbox sbox = Sbox::kThroughput);
   // After Done(), in the order of the lanes, until the next Reset().
-  absl::Span<const SharedBlock> outputs() const;
+  absl::Span<const SharedBlock> outputs() const {
+    return absl::MakeConstSpan(outputs_).first(groups_.lanes());
+  }
   const SharedBlock& output(size_t lane) const { return outputs()[lane]; }
 
   bool Done() const override;
@@ -66,11 +71,33 @@ class AesCipher : public Circuit {
   AesCipher(AesDirection direction, AesBits bits, Isa isa);
 
  private:
-  std::unique_ptr<AesCipherImpl> impl_;
-  AesDirection direction_;
-  AesBits bits_;
+  SboxStage Stage() const { return StageAt(sbox_, step_); }
+  size_t Round() const { return 1 + step_ / SboxStages(sbox_); }
+  size_t Rows() const { return sizeof(Block) * SlicesPerByte(Stage()); }
+  AesLinear Linear() const;
+  void Kernel(size_t g, size_t width, const uint8_t* sent, const uint8_t* received, uint8_t* msg,
+              const ZeroSource* source);
+  void Norm(const uint8_t* key, const uint8_t* sent, const uint8_t* received, uint8_t* state,
+            uint8_t* msg, size_t width, const ZeroSource* source);
+  uint8_t* StateOf(size_t g) { return state_.data() + g * 2 * kBlockPlane; }
+  // The k-th in the order of their use.
+  const uint8_t* KeyRows(size_t g, size_t k) {
+    return keys_.Rows(transpose_, g, k, scratch_.data());
+  }
+  void SliceInput(absl::Span<const AesLane> lanes, size_t g);
+  void Finish();
+
+  const bool decrypt_;
+  const AesBits bits_;
   Sbox sbox_ = Sbox::kThroughput;
-  size_t lane_count_ = 0;
+  const AesKernels& kernels_;
+  const TransposeFunctions& transpose_;
+  LaneGroups groups_;
+  RoundKeySlices keys_;
+  size_t step_ = 0;
+  SecretBytes state_, norm_;                         // per group
+  SecretBytes scratch_, public_pairs_, block_rows_;  // of one group
+  SecretVector<SharedBlock> outputs_;
 };
 
 class AesEncrypt : public AesCipher {
@@ -84,9 +111,10 @@ class AesDecrypt : public AesCipher {
       : AesCipher(AesDirection::kDecrypt, bits, isa) {}
 };
 
-// What `blocks` lanes cost one party, from the circuit template itself.
-Cost CostOfAes(AesBits bits, size_t blocks, Sbox sbox = Sbox::kThroughput,
-               AesDirection direction = AesDirection::kEncrypt);
+// What S-box layers of so many bytes each cost one party, in a row: all that AES sends.
+Cost CostOfSboxLayers(size_t layers, size_t bytes, Sbox sbox, size_t lanes);
+// What `blocks` lanes cost one party, in either direction.
+Cost CostOfAes(AesBits bits, size_t blocks, Sbox sbox = Sbox::kThroughput);
 
 }  // namespace mpckdc
 

@@ -39,17 +39,6 @@ Block OpenSslAes(absl::Span<const uint8_t> key, const Block& in,
   return out;
 }
 
-// The direction's class.
-template <class F>
-auto WithCipher(AesDirection direction, AesBits bits, Isa isa, F f) {
-  if (direction == AesDirection::kEncrypt) {
-    AesEncrypt aes(bits, isa);
-    return f(aes);
-  }
-  AesDecrypt aes(bits, isa);
-  return f(aes);
-}
-
 TEST(PlainAesTest, Fips197) {
   const Block plain = HexBlock("00112233445566778899aabbccddeeff");
   EXPECT_EQ(PlainAes(PlainKeySchedule(Hex("000102030405060708090a0b0c0d0e0f")), plain),
@@ -100,13 +89,9 @@ TEST(CostTest, Declared) {
   // 22 bits and 3 rounds.
   EXPECT_EQ(CostOfAes(AesBits::k128, 512, Sbox::kLatency), (Cost{30, 512 * 440, 0}));
   EXPECT_EQ(CostOfAes(AesBits::k256, 512, Sbox::kLatency), (Cost{42, 512 * 616, 0}));
-  // Decryption sends as much.
-  for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
-    for (AesBits bits : {AesBits::k128, AesBits::k256}) {
-      EXPECT_EQ(CostOfAes(bits, 512, sbox, AesDirection::kDecrypt), CostOfAes(bits, 512, sbox));
-    }
-  }
 }
+
+using Shares = std::array<std::vector<SharedBlock>, kParties>;
 
 // Shares of one batch: keys and inputs, public and shared by turns.
 struct Batch {
@@ -128,8 +113,7 @@ struct Batch {
       Append(shared_inputs, SplitForTest(in, random));
     }
   }
-  static void Append(std::array<std::vector<SharedBlock>, kParties>& to,
-                     const std::array<SharedBlock, kParties>& shares) {
+  static void Append(Shares& to, const std::array<SharedBlock, kParties>& shares) {
     for (int p = 0; p < kParties; ++p) to[p].push_back(shares[p]);
   }
   std::vector<AesLane> Lanes(int party) const {
@@ -148,32 +132,43 @@ struct Batch {
   AesBits bits;
   std::vector<std::vector<uint8_t>> keys;
   std::vector<Block> inputs;
-  std::array<std::vector<SharedBlock>, kParties> base, round_keys, shared_inputs;
+  Shares base, round_keys, shared_inputs;
 };
 
 class AesOnSharesTest : public testing::TestWithParam<Isa> {};
 
+// One batch of `direction`, of which party p has the lanes lanes_of(p), over `ring`; the shares of
+// what comes out.
+template <class LanesOf>
+Shares RunAes(AesDirection direction, AesBits bits, Sbox sbox, LanesOf lanes_of, MemoryRing& ring,
+              const std::array<Isa, kParties>& isas = {BestIsa(), BestIsa(), BestIsa()},
+              Cost* cost = nullptr) {
+  Shares out;
+  const auto make = [&](PartyContext& party) -> std::unique_ptr<AesCipher> {
+    const Isa isa = isas[party.party()];
+    std::unique_ptr<AesCipher> aes;
+    if (direction == AesDirection::kEncrypt) aes = std::make_unique<AesEncrypt>(bits, isa);
+    if (direction == AesDirection::kDecrypt) aes = std::make_unique<AesDecrypt>(bits, isa);
+    aes->Reset(lanes_of(party.party()), sbox);
+    return aes;
+  };
+  const auto keep = [&](int p, const AesCipher& aes) {
+    out[p].assign(aes.outputs().begin(), aes.outputs().end());
+  };
+  EXPECT_EQ(RunCircuit(ring, make, keep, cost), absl::OkStatus());
+  return out;
+}
+
 void CheckBatch(AesDirection direction, AesBits bits, Sbox sbox, size_t lanes,
                 const std::array<Isa, kParties>& isas) {
   const Batch batch(bits, lanes, lanes);
-  std::array<std::vector<SharedBlock>, kParties> out;
-  std::array<Cost, kParties> counted;
   MemoryRing ring;
-  const auto statuses = RunThreeParties(ring, lanes, [&](PartyContext& party) {
-    const int p = party.party();
-    return WithCipher(direction, bits, isas[p], [&](AesCipher& aes) {
-      aes.Reset(batch.Lanes(p), sbox);
-      party.BeginBatch(1);
-      absl::Status s = RunTogether(party, {&aes}, &counted[p]);
-      EXPECT_EQ(counted[p], aes.DeclaredCost());
-      out[p].assign(aes.outputs().begin(), aes.outputs().end());
-      return s;
-    });
-  });
-  for (const absl::Status& s : statuses) ASSERT_TRUE(s.ok()) << s;
+  Cost counted;
+  const Shares out = RunAes(direction, bits, sbox, [&](int p) { return batch.Lanes(p); }, ring,
+                            isas, &counted);
   const bool fast = sbox == Sbox::kLatency;
-  EXPECT_EQ(counted[0].rounds, (fast ? 3 : 4) * AesRounds(bits));
-  EXPECT_EQ(counted[0].bytes_to_next, (lanes + 7) / 8 * AesRounds(bits) * 16 * (fast ? 22 : 17));
+  EXPECT_EQ(counted.rounds, (fast ? 3 : 4) * AesRounds(bits));
+  EXPECT_EQ(counted.bytes_to_next, (lanes + 7) / 8 * AesRounds(bits) * 16 * (fast ? 22 : 17));
   for (size_t j = 0; j < lanes; ++j) {
     Block value;
     ASSERT_TRUE(JoinForTest({out[0][j], out[1][j], out[2][j]}, &value)) << j;
@@ -203,25 +198,28 @@ TEST_P(AesOnSharesTest, PartiesMayDiffer) {
   }
 }
 
+// All round keys of all keys.
+Shares RunSchedule(AesBits bits, const Shares& base, Isa isa) {
+  Shares out;
+  MemoryRing ring;
+  const auto make = [&](PartyContext& party) {
+    auto schedule = std::make_unique<KeySchedule>(bits, isa);
+    schedule->Reset(base[party.party()]);
+    return schedule;
+  };
+  EXPECT_EQ(RunCircuit(ring, make, [&](int p, const KeySchedule& schedule) {
+    for (size_t j = 0; j < base[p].size() / AesKeyBlocks(bits); ++j) {
+      for (const SharedBlock& k : schedule.round_keys(j)) out[p].push_back(k);
+    }
+  }), absl::OkStatus());
+  return out;
+}
+
 TEST_P(AesOnSharesTest, KeyScheduleEqualsOracle) {
   for (AesBits bits : {AesBits::k128, AesBits::k256}) {
     for (size_t keys : {1u, 65u, 515u}) {
       const Batch batch(bits, keys, keys);
-      std::array<std::vector<SharedBlock>, kParties> out;
-      MemoryRing ring;
-      const auto statuses = RunThreeParties(ring, 1, [&](PartyContext& party) {
-        KeySchedule schedule(bits, GetParam());
-        schedule.Reset(batch.base[party.party()]);
-        party.BeginBatch(1);
-        Cost counted;
-        absl::Status s = RunTogether(party, {&schedule}, &counted);
-        EXPECT_EQ(counted, schedule.DeclaredCost());
-        for (size_t j = 0; j < keys; ++j) {
-          for (const SharedBlock& k : schedule.round_keys(j)) out[party.party()].push_back(k);
-        }
-        return s;
-      });
-      for (const absl::Status& s : statuses) ASSERT_TRUE(s.ok()) << s;
+      const Shares out = RunSchedule(bits, batch.base, GetParam());
       for (size_t j = 0; j < keys; ++j) {
         const auto want = PlainKeySchedule(batch.keys[j]);
         for (size_t r = 0; r < want.size(); ++r) {
@@ -243,26 +241,19 @@ INSTANTIATE_TEST_SUITE_P(Isas, AesOnSharesTest, testing::ValuesIn(SupportedIsas(
 TEST(SboxTest, All256InputsOnShares) {
   std::vector<std::vector<uint8_t>> keys;
   SeededRandomForTest random(9);
-  std::array<std::vector<SharedBlock>, kParties> base, out;
+  Shares base;
   for (int v = 0; v < 256; ++v) {
     Block key{};
     for (int i = 12; i < 16; ++i) key[i] = static_cast<uint8_t>(v);
     Batch::Append(base, SplitForTest(key, random));
     keys.emplace_back(key.begin(), key.end());
   }
-  MemoryRing ring;
-  RunThreeParties(ring, 1, [&](PartyContext& party) {
-    KeySchedule schedule(AesBits::k128);
-    schedule.Reset(base[party.party()]);
-    party.BeginBatch(1);
-    absl::Status s = RunTogether(party, {&schedule});
-    for (size_t j = 0; j < 256; ++j) out[party.party()].push_back(schedule.round_keys(j)[1]);
-    return s;
-  });
+  const Shares out = RunSchedule(AesBits::k128, base, BestIsa());
   bool seen[256] = {};
   for (size_t v = 0; v < 256; ++v) {
     Block w4;
-    ASSERT_TRUE(JoinForTest({out[0][v], out[1][v], out[2][v]}, &w4));
+    const size_t at = v * AesRoundKeys(AesBits::k128) + 1;
+    ASSERT_TRUE(JoinForTest({out[0][at], out[1][at], out[2][at]}, &w4));
     EXPECT_EQ(w4, PlainKeySchedule(keys[v])[1]);
     EXPECT_FALSE(seen[w4[1]]);
     seen[w4[1]] = true;
@@ -283,23 +274,18 @@ TEST_P(SboxInputsTest, All256) {
   const auto [direction, sbox] = GetParam();
   SeededRandomForTest random(10);
   const std::vector<uint8_t> key(16, 0);
-  std::array<std::vector<SharedBlock>, kParties> keys, out;
+  Shares keys;
   for (const Block& k : PlainKeySchedule(key)) Batch::Append(keys, SplitForTest(k, random));
   MemoryRing ring;
-  RunThreeParties(ring, 1, [&](PartyContext& party) {
+  const auto lanes_of = [&](int p) {
     std::vector<AesLane> lanes(256);
     for (size_t v = 0; v < 256; ++v) {
-      lanes[v].round_keys = keys[party.party()].data();
+      lanes[v].round_keys = keys[p].data();
       lanes[v].public_input.fill(static_cast<uint8_t>(v));
     }
-    return WithCipher(direction, AesBits::k128, BestIsa(), [&](AesCipher& aes) {
-      aes.Reset(lanes, sbox);
-      party.BeginBatch(1);
-      absl::Status s = RunTogether(party, {&aes});
-      out[party.party()].assign(aes.outputs().begin(), aes.outputs().end());
-      return s;
-    });
-  });
+    return lanes;
+  };
+  const Shares out = RunAes(direction, AesBits::k128, sbox, lanes_of, ring);
   for (size_t v = 0; v < 256; ++v) {
     Block value, input;
     input.fill(static_cast<uint8_t>(v));
@@ -315,7 +301,7 @@ INSTANTIATE_TEST_SUITE_P(Variants, SboxInputsTest,
 
 TEST(RunTogetherTest, CircuitsOfDifferentLengthShareMessages) {
   const Batch a(AesBits::k128, 40, 1), b(AesBits::k256, 9, 2);
-  std::array<std::vector<SharedBlock>, kParties> out;
+  Shares out;
   MemoryRing ring;
   const auto statuses = RunThreeParties(ring, 5, [&](PartyContext& party) {
     const int p = party.party();
@@ -344,20 +330,12 @@ TEST(RunTogetherTest, CircuitsOfDifferentLengthShareMessages) {
 // The test must be able to see a wrong message: one flipped bit gives a wrong ciphertext.
 void CheckFlippedBit(AesDirection direction) {
   const Batch batch(AesBits::k128, 5, 1);
-  std::array<std::vector<SharedBlock>, kParties> out;
   MemoryRing ring;
   ring.SetInterceptor([](MemoryRing::Intercepted& m) {
     if (m.from == 1 && m.step == "aes/product" && m.round == 35) m.payload[3] ^= 1;
   });
-  RunThreeParties(ring, 1, [&](PartyContext& party) {
-    return WithCipher(direction, AesBits::k128, BestIsa(), [&](AesCipher& aes) {
-      aes.Reset(batch.Lanes(party.party()));
-      party.BeginBatch(1);
-      absl::Status s = RunTogether(party, {&aes});
-      out[party.party()].assign(aes.outputs().begin(), aes.outputs().end());
-      return s;
-    });
-  });
+  const Shares out = RunAes(direction, AesBits::k128, Sbox::kThroughput,
+                            [&](int p) { return batch.Lanes(p); }, ring);
   Block value;
   const bool consistent = JoinForTest({out[0][0], out[1][0], out[2][0]}, &value);
   EXPECT_FALSE(consistent && value == OpenSslAes(batch.keys[0], batch.inputs[0], direction));

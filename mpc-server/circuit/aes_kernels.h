@@ -12,7 +12,8 @@
 namespace mpckdc {
 
 struct ZeroSource;  // share/ctr_stream.h
-enum class Isa;  // base/isa.h: not included, see the note on leaks in bitslice/CMakeLists.txt
+template <class F>
+class IsaTable;  // base/isa.h: not included, see the note on leaks in bitslice/CMakeLists.txt
 
 // What the last stage of an S-box layer (product or scale) applies before sending.
 enum class AesLinear {
@@ -69,11 +70,12 @@ struct AesKernels {
                      uint8_t* msg, size_t width, const ZeroSource* source);
   void (*word_finish)(uint8_t* words, size_t plane, size_t nk, size_t i, size_t end, int rcon,
                       const uint8_t* sent, const uint8_t* received, size_t width);
-  size_t word_bytes;
   bool makes_zeros;
 };
 
-const AesKernels& SharedAesKernels(Isa isa);
+extern const AesKernels kAesKernelsPortable, kAesKernelsAvx2, kAesKernelsAvx2Vaes,
+    kAesKernelsAvx512;
+const IsaTable<AesKernels>& AllAesKernels();
 
 }  // namespace mpckdc
 

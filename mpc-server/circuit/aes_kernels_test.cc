@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "mpc-server/base/isa.h"
 #include "mpc-server/base/random_source.h"
-#include "mpc-server/circuit/aes_kernel_variants.h"
+#include "mpc-server/circuit/bit_program.h"
 #include "mpc-server/circuit/bitslice/slices.h"
+#include "mpc-server/circuit/bitslice/transpose.h"
 #include "mpc-server/share/ctr_stream.h"
 
 namespace mpckdc {
@@ -103,15 +105,15 @@ bool SameRows(const std::vector<uint8_t>& a, const std::vector<uint8_t>& b, size
   return true;
 }
 
-class AesKernelsTest : public testing::TestWithParam<AesKernelVariant> {};
+class AesKernelsTest : public testing::TestWithParam<IsaVariant<AesKernels>> {};
 
 TEST_P(AesKernelsTest, EveryStageEqualsThePortable) {
-  const AesKernels& portable = SharedAesKernels(Isa::kPortable);
+  const AesKernels& portable = AllAesKernels().For(Isa::kPortable);
   for (const Stage& stage : AllStages()) {
     for (size_t width : {1u, 8u, 9u, 31u, 33u, 64u}) {
       Rows want(width), got(width);
       stage.run(portable, want, width, nullptr);
-      stage.run(GetParam().kernels, got, width, nullptr);
+      stage.run(GetParam().functions, got, width, nullptr);
       const auto wanted = want.All(), gotten = got.All();
       for (size_t i = 0; i < wanted.size(); ++i) {
         EXPECT_TRUE(SameRows(*wanted[i], *gotten[i], width))
@@ -124,9 +126,9 @@ TEST_P(AesKernelsTest, EveryStageEqualsThePortable) {
 // A kernel that makes its zero share writes what it writes when the share is there already, and
 // nothing behind the message.
 TEST_P(AesKernelsTest, ZeroSharesMadeInsideAreTheStreams) {
-  const AesKernels& kernels = GetParam().kernels;
+  const AesKernels& kernels = GetParam().functions;
   if (!kernels.makes_zeros) GTEST_SKIP() << "this variant takes zero shares that are there";
-  const CtrFunctions& ctr = CtrFunctionsFor(Isa::kPortable);
+  const CtrFunctions& ctr = AllCtrs().For(Isa::kPortable);
   const uint8_t k1[16] = {1}, k2[16] = {2};
   const CtrKey own = ExpandCtrKey(ctr, k1), next = ExpandCtrKey(ctr, k2);
   const ZeroSource source = {&own, &next, {{1, 2, 3, 4}}, 0x01FFFFF0};
@@ -142,20 +144,25 @@ TEST_P(AesKernelsTest, ZeroSharesMadeInsideAreTheStreams) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, AesKernelsTest, testing::ValuesIn(SupportedAesKernels()),
+INSTANTIATE_TEST_SUITE_P(Variants, AesKernelsTest, testing::ValuesIn(AllAesKernels().supported()),
                          [](const auto& i) { return std::string(i.param.name); });
 
 // What a tier uses is one of the tested, and never another tier's.
-TEST(AesKernelVariantsTest, EachTierTakesItsBest) {
-  const auto all = SupportedAesKernels();
+template <class F>
+void CheckTiers(const IsaTable<F>& all) {
   for (Isa isa : SupportedIsas()) {
-    const AesKernelVariant* best = nullptr;
-    for (const AesKernelVariant& v : all) {
-      if (v.tier == isa) best = &v;
+    const F* best = nullptr;
+    for (const IsaVariant<F>& v : all.supported()) {
+      if (v.tier == isa) best = &v.functions;
     }
-    ASSERT_NE(best, nullptr) << IsaName(isa);
-    EXPECT_EQ(SharedAesKernels(isa).next, best->kernels.next) << best->name;
+    EXPECT_EQ(&all.For(isa), best) << IsaName(isa);
   }
+}
+TEST(IsaTableTest, EachTierTakesItsBest) {
+  CheckTiers(AllCtrs());
+  CheckTiers(AllTransposes());
+  CheckTiers(AllAesKernels());
+  CheckTiers(AllBitKernels());
 }
 
 }  // namespace

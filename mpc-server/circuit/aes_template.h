@@ -14,8 +14,8 @@
 // A message holds its zero share on entry, or `source` says how to make it while the stage runs: a
 // whole group's only.
 //
-// Memory: rows of 64 bytes (circuit/bitslice/slices.h). A buffer of a value has C planes of rows. Every
-// function works on the first `width` bytes of each row, rounded up to whole words.
+// Memory: rows of 64 bytes (circuit/bitslice/slices.h). A buffer of a value has C planes of rows.
+// Every function works on the first `width` bytes of each row, rounded up to whole words.
 #ifndef MPC_SERVER_CIRCUIT_AES_TEMPLATE_H_
 #define MPC_SERVER_CIRCUIT_AES_TEMPLATE_H_
 
@@ -85,7 +85,7 @@ struct AesStages : SboxOfByte<W, C> {
     T r[4];
     for (size_t k = 0; k < 4; ++k) r[k] = W::Load(msg + k * kRow);
     Byte::Norm(x, r);
-    for (size_t k = 0; k < 4; ++k) W::StoreMessage(msg + k * kRow, r[k]);
+    for (size_t k = 0; k < 4; ++k) W::Store(msg + k * kRow, r[k]);
   }
 
   MPCKDC_INLINE static void LoadByte(const uint8_t* rows, size_t plane, T (*out)[8]) {
@@ -244,7 +244,7 @@ struct AesStages : SboxOfByte<W, C> {
           for (size_t k = 0; k < 4; ++k) W::Store(norm + c * plane + at + k * kRow, n[c][k]);
         }
         uint8_t* m = msg + i * kRow + o;
-        W::StoreMessage(m, Byte::Helper(n, W::Load(m)));
+        W::Store(m, Byte::Helper(n, W::Load(m)));
       }
     }
   }
@@ -265,7 +265,7 @@ struct AesStages : SboxOfByte<W, C> {
         Opened(sent + i * kRow + o, C == 2 ? received + i * kRow + o : nullptr, q);
         for (size_t k = 0; k < 4; ++k) r[k] = W::Load(msg + at + k * kRow);
         Byte::Inverse(n, q, r);
-        for (size_t k = 0; k < 4; ++k) W::StoreMessage(msg + at + k * kRow, r[k]);
+        for (size_t k = 0; k < 4; ++k) W::Store(msg + at + k * kRow, r[k]);
       }
     }
   }
@@ -280,7 +280,7 @@ struct AesStages : SboxOfByte<W, C> {
   }
   MPCKDC_INLINE static void AddToMessage(const T* y, uint8_t* msg) {
     for (size_t k = 0; k < 8; ++k) {
-      W::StoreMessage(msg + k * kRow, W::Xor(y[k], W::Load(msg + k * kRow)));
+      W::Store(msg + k * kRow, W::Xor(y[k], W::Load(msg + k * kRow)));
     }
   }
 
@@ -400,7 +400,7 @@ struct AesStages : SboxOfByte<W, C> {
         uint8_t* m = msg + 10 * i * kRow + o;
         for (size_t k = 0; k < 10; ++k) r[k] = W::Load(m + k * kRow);
         Byte::Twist(x, n, r);
-        for (size_t k = 0; k < 10; ++k) W::StoreMessage(m + k * kRow, r[k]);
+        for (size_t k = 0; k < 10; ++k) W::Store(m + k * kRow, r[k]);
       }
     }
   }
@@ -465,7 +465,7 @@ struct AesStages : SboxOfByte<W, C> {
   static constexpr AesKernels Kernels() {
     return {Start,        Next,         Finish,     DecryptStart, DecryptNext, DecryptFinish,
             HelperStage,  InverseStage, ProductStage, TwistStage, ScaleStage,  WordStart,
-            WordFinish,   W::kBytes,    Zeros::kMakes};
+            WordFinish,   Zeros::kMakes};
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recorded circuit, ready to run on rows: what bit_recorder.h writes and hash_kernels.h runs.
+// A recorded circuit, ready to run on rows: what bit_recorder.h writes and bit_run.h runs.
 //
 // Stage s is what is computed between two messages:
 //
@@ -21,6 +21,9 @@
 #include <cstdint>
 
 namespace mpckdc {
+
+template <class F>
+class IsaTable;  // base/isa.h
 
 enum class BitOp : uint8_t {
   kInput,   // slot, row: a shared input
@@ -68,6 +71,9 @@ struct BitKernels {
   void (*run)(const BitSection* sections, size_t count, const uint16_t* args, const BitRows& rows);
   size_t row;
 };
+extern const BitKernels kBitKernelsPortable, kBitKernelsAvx2, kBitKernelsAvx512;
+extern const BitKernels kBitKernelsFew;  // rows of 8 bytes: at most 64 lanes
+const IsaTable<BitKernels>& AllBitKernels();
 
 }  // namespace mpckdc
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mpc-server/circuit/bit_kernels_isa.h"
 #include "mpc-server/circuit/bitslice/transpose.h"
 #include "mpc-server/circuit/lane_groups.h"
 
@@ -12,16 +11,6 @@ namespace mpckdc {
 namespace {
 
 constexpr size_t kFewLanes = 64;
-
-const BitKernels& KernelsFor(Isa isa, size_t lanes) {
-  if (lanes <= kFewLanes) return kBitKernelsFew;
-#if defined(__x86_64__)
-  if (isa == Isa::kAvx512) return kBitKernelsAvx512;
-  if (isa == Isa::kAvx2) return kBitKernelsAvx2;
-#endif
-  static_cast<void>(isa);
-  return kBitKernelsPortable;
-}
 
 // Rows between a message, `width` bytes apart, and memory, `row` bytes apart.
 void Expand(const uint8_t* wire, size_t count, size_t width, size_t row, uint8_t* rows) {
@@ -44,7 +33,7 @@ void Compact(const uint8_t* rows, size_t count, size_t width, size_t row, uint8_
 void BitRun::Start(const BitProgram& program, size_t lanes, size_t input_rows,
                    size_t public_rows) {
   program_ = &program;
-  kernels_ = &KernelsFor(isa_, lanes);
+  kernels_ = lanes <= kFewLanes ? &kBitKernelsFew : &AllBitKernels().For(isa_);
   lanes_ = lanes;
   input_rows_ = input_rows;
   public_rows_ = public_rows;

@@ -38,7 +38,6 @@ class BitRun {
   const uint8_t* OutputRows(size_t group, int c) { return InputRows(group, c); }
 
   bool Done() const { return stage_ == program_->rounds(); }
-  size_t rounds_left() const { return program_->rounds() - stage_; }
   size_t MessageBytes() const { return WireBytes(lanes_, program_->stages[stage_].opened); }
   void Produce(ZeroShares& zero, absl::Span<uint8_t> out);
   // After the last one the outputs are there.

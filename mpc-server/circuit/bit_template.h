@@ -5,7 +5,7 @@
 //
 //   slot n     | x: kRow bytes | a: kRow bytes |        C = 1: one row
 //
-// For a quadratic f without constant the message's row is f(x) + f(a) + zero share (protocol/
+// For a quadratic f without constant the message's row is f(x) + f(a) + zero share (share/
 // circuit.h); a summand w counts as w.x + w.a, for the same reason. A public bit is the last
 // component of its slot; the first is zero.
 //

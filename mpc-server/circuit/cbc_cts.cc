@@ -29,7 +29,6 @@ CtsEncrypt::CtsEncrypt(AesBits bits, Isa isa) : bits_(bits), aes_(bits, isa) {}
 
 void CtsEncrypt::Reset(absl::Span<const CtsEncryptLane> lanes, Sbox sbox) {
   sbox_ = sbox;
-  step_ = steps_ = 0;
   lanes_.clear();
   blocks_.clear();
   for (const CtsEncryptLane& lane : lanes) {
@@ -37,31 +36,35 @@ void CtsEncrypt::Reset(absl::Span<const CtsEncryptLane> lanes, Sbox sbox) {
     const size_t blocks = lanes_.back().blocks();
     blocks_.insert(blocks_.end(), lane.text, lane.text + blocks);
     ClearBehind(TailBytes(lane.bytes), &blocks_.back());
-    steps_ = std::max(steps_, blocks);
   }
-  if (!Done()) BeginStep();
+  Restart();
+  StartStep(0);
 }
 
-void CtsEncrypt::BeginStep() {
+// Block `step` of each lane that is so long.
+void CtsEncrypt::StartStep(size_t step) {
   active_.clear();
   aes_lanes_.clear();
   for (size_t i = 0; i < lanes_.size(); ++i) {
     const Lane& lane = lanes_[i];
-    if (step_ >= lane.blocks()) continue;
-    SharedBlock* block = &blocks_[lane.first + step_];
-    if (step_ != 0) *block = *block ^ block[-1];
+    if (step >= lane.blocks()) continue;
+    SharedBlock* block = &blocks_[lane.first + step];
+    if (step != 0) *block = *block ^ block[-1];
     active_.push_back(i);
     aes_lanes_.push_back({lane.round_keys, block, {}});
   }
+  if (active_.empty()) return;
   aes_.Reset(aes_lanes_, sbox_);
+  Start(aes_, [this, step] { EndStep(step); });
 }
 
-void CtsEncrypt::EndStep() {
+void CtsEncrypt::EndStep(size_t step) {
   for (size_t j = 0; j < active_.size(); ++j) {
     const Lane& lane = lanes_[active_[j]];
-    blocks_[lane.first + step_] = aes_.output(j);
-    if (step_ + 1 == lane.blocks()) Steal(lane);
+    blocks_[lane.first + step] = aes_.output(j);
+    if (step + 1 == lane.blocks()) Steal(lane);
   }
+  StartStep(step + 1);
 }
 
 // The last two blocks change places, and Cn-1 is cut.
@@ -70,15 +73,6 @@ void CtsEncrypt::Steal(const Lane& lane) {
   SharedBlock* last = &blocks_[lane.first + lane.blocks() - 1];
   std::swap(last[-1], *last);
   ClearBehind(TailBytes(lane.bytes), last);
-}
-
-absl::Status CtsEncrypt::Consume(RoundIn in) {
-  if (absl::Status s = aes_.Consume(in); !s.ok()) return s;
-  if (!aes_.Done()) return absl::OkStatus();
-  EndStep();
-  ++step_;
-  if (!Done()) BeginStep();
-  return absl::OkStatus();
 }
 
 absl::Span<const SharedBlock> CtsEncrypt::ciphertext(size_t lane) const {
@@ -118,7 +112,7 @@ void CtsDecrypt::Reset(absl::Span<const CtsDecryptLane> lanes, Sbox sbox) {
     }
     if (blocks > 1) std::swap(public_[public_.size() - 2], public_.back());
   }
-  // AES^-1 of every block that is known. The others' lanes follow in the second stage.
+  // AES^-1 of every block that is known. The others' lanes follow when these are done.
   aes_lanes_.clear();
   for (const Lane& lane : lanes_) {
     for (size_t b = 0; b < lane.blocks(); ++b) {
@@ -127,8 +121,9 @@ void CtsDecrypt::Reset(absl::Span<const CtsDecryptLane> lanes, Sbox sbox) {
     }
   }
   text_.assign(public_.size(), SharedBlock{});
-  stage_ = lanes_.empty() ? Stage::kDone : Stage::kBlocks;
+  Restart();
   aes_.Reset(aes_lanes_, sbox_);
+  Start(aes_, [this] { EndBlocks(); });
 }
 
 // With D = AES^-1(Cn): the message's t bytes of Cn-1 give Pn = D + Cn-1 there, and behind them,
@@ -149,39 +144,25 @@ void CtsDecrypt::EndBlocks() {
       ClearBehind(kBlockBytes - lane.stolen, &text_[at]);
     }
   }
-  if (stolen_.empty()) {
-    stage_ = Stage::kDone;
-    return;
-  }
+  StartStolen();
+}
+
+void CtsDecrypt::StartStolen() {
   aes_lanes_.clear();
   for (const Lane& lane : lanes_) {
     if (lane.stolen == 0) continue;
     aes_lanes_.push_back({lane.round_keys, &stolen_[aes_lanes_.size()], {}});
   }
   aes_.Reset(aes_lanes_, sbox_);
-  stage_ = Stage::kStolen;
-}
-
-void CtsDecrypt::EndStolen() {
-  size_t next = 0;
-  for (const Lane& lane : lanes_) {
-    if (lane.stolen == 0) continue;
-    const size_t at = lane.first + lane.blocks() - 2;
-    const SharedBlock plain = aes_.output(next++);
-    text_[at] = at == lane.first ? plain : AddPublic(plain, public_[at - 1]);
-  }
-  stage_ = Stage::kDone;
-}
-
-absl::Status CtsDecrypt::Consume(RoundIn in) {
-  if (absl::Status s = aes_.Consume(in); !s.ok()) return s;
-  if (!aes_.Done()) return absl::OkStatus();
-  if (stage_ == Stage::kBlocks) {
-    EndBlocks();
-  } else {
-    EndStolen();
-  }
-  return absl::OkStatus();
+  Start(aes_, [this] {
+    size_t next = 0;
+    for (const Lane& lane : lanes_) {
+      if (lane.stolen == 0) continue;
+      const size_t at = lane.first + lane.blocks() - 2;
+      const SharedBlock plain = aes_.output(next++);
+      text_[at] = at == lane.first ? plain : AddPublic(plain, public_[at - 1]);
+    }
+  });
 }
 
 absl::Span<const SharedBlock> CtsDecrypt::text(size_t lane) const {
@@ -202,8 +183,7 @@ Cost CostOfCtsDecrypt(AesBits bits, absl::Span<const size_t> bytes, Sbox sbox) {
     blocks += CtsBlocks(n) - (steals ? 1 : 0);
     stolen += steals ? 1 : 0;
   }
-  return CostOfAes(bits, blocks, sbox, AesDirection::kDecrypt) +
-         CostOfAes(bits, stolen, sbox, AesDirection::kDecrypt);
+  return CostOfAes(bits, blocks, sbox) + CostOfAes(bits, stolen, sbox);
 }
 
 }  // namespace mpckdc

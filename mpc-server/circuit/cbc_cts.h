@@ -24,7 +24,7 @@
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/aes_circuit.h"
-#include "mpc-server/share/circuit.h"
+#include "mpc-server/share/flow.h"
 #include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
@@ -40,18 +40,13 @@ struct CtsEncryptLane {
   size_t bytes = 0;                         // at least 16
 };
 
-class CtsEncrypt : public Circuit {
+class CtsEncrypt : public Flow {
  public:
   explicit CtsEncrypt(AesBits bits, Isa isa = BestIsa());
 
   void Reset(absl::Span<const CtsEncryptLane> lanes, Sbox sbox = Sbox::kThroughput);
   // After Done(): the message of `bytes` bytes in CtsBlocks(bytes) blocks; behind it zeros.
   absl::Span<const SharedBlock> ciphertext(size_t lane) const;
-
-  bool Done() const override { return step_ == steps_; }
-  RoundShape NextRound() const override { return aes_.NextRound(); }
-  void Produce(ZeroShares& zero, RoundOut out) override { aes_.Produce(zero, out); }
-  absl::Status Consume(RoundIn in) override;
   Cost DeclaredCost() const override;
 
  private:
@@ -61,16 +56,15 @@ class CtsEncrypt : public Circuit {
     size_t first;  // of its blocks in blocks_
     size_t blocks() const { return CtsBlocks(bytes); }
   };
-  void BeginStep();
-  void EndStep();
+  void StartStep(size_t step);
+  void EndStep(size_t step);
   void Steal(const Lane& lane);
 
   const AesBits bits_;
   Sbox sbox_ = Sbox::kThroughput;
   AesEncrypt aes_;
-  size_t step_ = 0, steps_ = 0;  // block `step_` of each lane that is so long
   std::vector<Lane> lanes_;
-  std::vector<size_t> active_;  // of lanes_, in this step
+  std::vector<size_t> active_;  // the lanes that are long enough for this step
   std::vector<AesLane> aes_lanes_;
   SecretVector<SharedBlock> blocks_;  // lane after lane: text, and in its place the ciphertext
 };
@@ -80,22 +74,16 @@ struct CtsDecryptLane {
   absl::Span<const uint8_t> ciphertext;     // at least 16 bytes; copied
 };
 
-class CtsDecrypt : public Circuit {
+class CtsDecrypt : public Flow {
  public:
   explicit CtsDecrypt(AesBits bits, Isa isa = BestIsa());
 
   void Reset(absl::Span<const CtsDecryptLane> lanes, Sbox sbox = Sbox::kThroughput);
   // After Done(): the text in CtsBlocks(ciphertext.size()) blocks; behind it zeros.
   absl::Span<const SharedBlock> text(size_t lane) const;
-
-  bool Done() const override { return stage_ == Stage::kDone; }
-  RoundShape NextRound() const override { return aes_.NextRound(); }
-  void Produce(ZeroShares& zero, RoundOut out) override { aes_.Produce(zero, out); }
-  absl::Status Consume(RoundIn in) override;
   Cost DeclaredCost() const override;
 
  private:
-  enum class Stage { kBlocks, kStolen, kDone };
   struct Lane {
     const SharedBlock* round_keys;
     size_t bytes;
@@ -104,12 +92,11 @@ class CtsDecrypt : public Circuit {
     size_t blocks() const { return CtsBlocks(bytes); }
   };
   void EndBlocks();
-  void EndStolen();
+  void StartStolen();
 
   const AesBits bits_;
   Sbox sbox_ = Sbox::kThroughput;
   AesDecrypt aes_;
-  Stage stage_ = Stage::kDone;
   std::vector<Lane> lanes_;
   std::vector<AesLane> aes_lanes_;
   std::vector<Block> public_;         // lane after lane: C1 .. Cn, of Cn-1 what the message has
@@ -117,7 +104,7 @@ class CtsDecrypt : public Circuit {
   SecretVector<SharedBlock> stolen_;  // Cn-1 of the lanes that have it on shares
 };
 
-// Of texts and of ciphertexts of these lengths.
+// What texts and ciphertexts of these lengths cost.
 Cost CostOfCtsEncrypt(AesBits bits, absl::Span<const size_t> bytes, Sbox sbox);
 Cost CostOfCtsDecrypt(AesBits bits, absl::Span<const size_t> bytes, Sbox sbox);
 

@@ -101,24 +101,21 @@ struct Setting {
 LaneShares RunEncrypt(const Setting& s, const std::vector<Case>& cases, MemoryRing& ring) {
   const Shares shares(s.bits, cases);
   LaneShares out(cases.size());
-  const auto statuses = RunThreeParties(ring, 1, [&](PartyContext& party) {
+  const auto make = [&](PartyContext& party) {
     const int p = party.party();
     std::vector<CtsEncryptLane> lanes;
     for (size_t j = 0; j < cases.size(); ++j) {
       lanes.push_back({shares.Keys(p, j), &shares.text[p][shares.first[j]], cases[j].text.size()});
     }
-    CtsEncrypt cts(s.bits, s.isa);
-    cts.Reset(lanes, s.sbox);
-    party.BeginBatch(1);
-    Cost counted;
-    const absl::Status status = RunTogether(party, {&cts}, &counted);
-    EXPECT_EQ(counted, cts.DeclaredCost());
+    auto cts = std::make_unique<CtsEncrypt>(s.bits, s.isa);
+    cts->Reset(lanes, s.sbox);
+    return cts;
+  };
+  EXPECT_EQ(RunCircuit(ring, make, [&](int p, const CtsEncrypt& cts) {
     for (size_t j = 0; j < cases.size(); ++j) {
       out[j][p].assign(cts.ciphertext(j).begin(), cts.ciphertext(j).end());
     }
-    return status;
-  });
-  for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+  }), absl::OkStatus());
   return out;
 }
 
@@ -126,25 +123,21 @@ LaneShares RunDecrypt(const Setting& s, const std::vector<Case>& cases, MemoryRi
                       Cost* cost = nullptr) {
   const Shares shares(s.bits, cases);
   LaneShares out(cases.size());
-  const auto statuses = RunThreeParties(ring, 2, [&](PartyContext& party) {
-    const int p = party.party();
+  const auto make = [&](PartyContext& party) {
     std::vector<CtsDecryptLane> lanes;
     for (size_t j = 0; j < cases.size(); ++j) {
-      lanes.push_back({shares.Keys(p, j), cases[j].message});
+      lanes.push_back({shares.Keys(party.party(), j), cases[j].message});
     }
-    CtsDecrypt cts(s.bits, s.isa);
-    cts.Reset(lanes, s.sbox);
-    party.BeginBatch(1);
-    Cost counted;
-    const absl::Status status = RunTogether(party, {&cts}, &counted);
-    EXPECT_EQ(counted, cts.DeclaredCost());
-    if (p == 0 && cost != nullptr) *cost = counted;
+    auto cts = std::make_unique<CtsDecrypt>(s.bits, s.isa);
+    cts->Reset(lanes, s.sbox);
+    return cts;
+  };
+  const auto keep = [&](int p, const CtsDecrypt& cts) {
     for (size_t j = 0; j < cases.size(); ++j) {
       out[j][p].assign(cts.text(j).begin(), cts.text(j).end());
     }
-    return status;
-  });
-  for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+  };
+  EXPECT_EQ(RunCircuit(ring, make, keep, cost), absl::OkStatus());
   return out;
 }
 

@@ -71,7 +71,7 @@ absl::Status RunHmacs(PartyContext& party, const std::vector<SharedBlock>& secre
 
 absl::Status RunParty(PartyContext& party, const std::vector<SharedBlock>& base, bool leak) {
   party.BeginBatch(1);
-  DeriveUsageKeys derive(AesBits::k256);
+  UsageKeys derive(*FindEnctype(kEnctypeAes256Gcm));
   const UsageKeyRequest request = {base.data(), 3};
   derive.Reset(absl::MakeConstSpan(&request, 1));
   absl::Status s = RunTogether(party, {&derive});

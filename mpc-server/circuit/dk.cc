@@ -4,75 +4,44 @@
 namespace mpckdc {
 
 DeriveDk::DeriveDk(AesBits bits, Isa isa)
-    : bits_(bits), schedule_(bits, isa), first_(bits, isa), second_(bits, isa) {}
+    : bits_(bits), blocks_(AesKeyBlocks(bits)), schedule_(bits, isa), aes_(bits, isa) {}
 
 void DeriveDk::Reset(absl::Span<const DerivedKeyRequest> requests) {
   SecretVector<SharedBlock> bases;
   const SharedBlock* previous = nullptr;
   requests_.clear();
   for (const DerivedKeyRequest& r : requests) {
-    if (r.base != previous) bases.insert(bases.end(), r.base, r.base + AesKeyBlocks(bits_));
+    if (r.base != previous) bases.insert(bases.end(), r.base, r.base + blocks_);
     previous = r.base;
-    requests_.push_back({bases.size() / AesKeyBlocks(bits_) - 1, UsageConstant(r.usage, r.kind)});
+    requests_.push_back({bases.size() / blocks_ - 1, UsageConstant(r.usage, r.kind)});
   }
+  keys_.assign(requests.size() * blocks_, SharedBlock{});
+  Restart();
   schedule_.Reset(bases);
-  current_ = &schedule_;
-  stage_ = requests.empty() ? Stage::kDone : Stage::kSchedule;
+  Start(schedule_, [this] { StartBlock(0); });
 }
 
-absl::Status DeriveDk::Consume(RoundIn in) {
-  if (absl::Status s = current_->Consume(in); !s.ok()) return s;
-  if (current_->Done()) Advance();
-  return absl::OkStatus();
-}
-
-// Of the constants, or of what `previous` made of them.
-std::vector<AesLane> DeriveDk::Lanes(const AesEncrypt* previous) const {
+void DeriveDk::StartBlock(size_t b) {
   std::vector<AesLane> lanes;
   for (size_t i = 0; i < requests_.size(); ++i) {
     lanes.push_back({schedule_.round_keys(requests_[i].base).data(),
-                     previous == nullptr ? nullptr : &previous->output(i), requests_[i].constant});
+                     b == 0 ? nullptr : &keys_[i * blocks_ + b - 1], requests_[i].constant});
   }
-  return lanes;
-}
-
-void DeriveDk::Advance() {
-  switch (stage_) {
-    case Stage::kSchedule:
-      first_.Reset(Lanes(nullptr));
-      current_ = &first_;
-      stage_ = Stage::kFirst;
-      return;
-    case Stage::kFirst:
-      if (bits_ == AesBits::k256) {
-        second_.Reset(Lanes(&first_));
-        current_ = &second_;
-        stage_ = Stage::kSecond;
-        return;
-      }
-      [[fallthrough]];
-    case Stage::kSecond:
-      keys_.clear();
-      for (size_t i = 0; i < requests_.size(); ++i) {
-        keys_.push_back(first_.output(i));
-        if (bits_ == AesBits::k256) keys_.push_back(second_.output(i));
-      }
-      stage_ = Stage::kDone;
-      return;
-    case Stage::kDone:
-      return;
-  }
+  aes_.Reset(lanes);
+  Start(aes_, [this, b] {
+    for (size_t i = 0; i < requests_.size(); ++i) keys_[i * blocks_ + b] = aes_.output(i);
+    if (b + 1 < blocks_) StartBlock(b + 1);
+  });
 }
 
 absl::Span<const SharedBlock> DeriveDk::key(size_t request) const {
-  return absl::MakeConstSpan(keys_).subspan(request * AesKeyBlocks(bits_), AesKeyBlocks(bits_));
+  return absl::MakeConstSpan(keys_).subspan(request * blocks_, blocks_);
 }
 
 Cost DeriveDk::DeclaredCost() const {
-  if (requests_.empty()) return {};
-  const Cost aes = CostOfAes(bits_, requests_.size());
-  const Cost cost = CostOfKeySchedule(bits_, schedule_.key_count()) + aes;
-  return bits_ == AesBits::k256 ? cost + aes : cost;
+  Cost cost = schedule_.DeclaredCost();
+  for (size_t b = 0; b < blocks_; ++b) cost = cost + CostOfAes(bits_, requests_.size());
+  return cost;
 }
 
 }  // namespace mpckdc

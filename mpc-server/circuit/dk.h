@@ -23,29 +23,22 @@ class DeriveDk : public KeyDerivation {
 
   void Reset(absl::Span<const DerivedKeyRequest> requests) override;
   absl::Span<const SharedBlock> key(size_t request) const override;
-
-  bool Done() const override { return stage_ == Stage::kDone; }
-  RoundShape NextRound() const override { return current_->NextRound(); }
-  void Produce(ZeroShares& zero, RoundOut out) override { current_->Produce(zero, out); }
-  absl::Status Consume(RoundIn in) override;
   Cost DeclaredCost() const override;
 
  private:
-  enum class Stage { kSchedule, kFirst, kSecond, kDone };
   struct Request {
     size_t base;  // whose schedule
     Block constant;
   };
-  void Advance();
-  std::vector<AesLane> Lanes(const AesEncrypt* previous) const;
+  // Block b of every key: AES of the constant, or of the block before.
+  void StartBlock(size_t b);
 
   const AesBits bits_;
-  Stage stage_ = Stage::kDone;
-  Circuit* current_ = nullptr;
+  const size_t blocks_;  // of a key
   std::vector<Request> requests_;
   KeySchedule schedule_;
-  AesEncrypt first_, second_;
-  SecretVector<SharedBlock> keys_;  // AesKeyBlocks(bits) each
+  AesEncrypt aes_;
+  SecretVector<SharedBlock> keys_;
 };
 
 }  // namespace mpckdc

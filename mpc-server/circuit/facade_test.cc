@@ -49,22 +49,21 @@ TEST_P(FacadeTest, PowersOfSeveralKeys) {
     Add(h, values[i], random);
   }
   MemoryRing ring;
-  ExpectOk(RunThreeParties(ring, 1, [&](PartyContext& party) {
-    const int p = party.party();
-    GhashPowers powers(GetParam());
+  Cost cost;
+  const auto make = [&](PartyContext& party) {
+    auto powers = std::make_unique<GhashPowers>(GetParam());
     std::vector<GhashPowersRequest> requests;
-    for (size_t i = 0; i < counts.size(); ++i) requests.push_back({h[p][i], counts[i]});
-    powers.Reset(requests);
-    party.BeginBatch(1);
-    Cost counted;
-    absl::Status s = RunTogether(party, {&powers}, &counted);
-    EXPECT_EQ(counted, powers.DeclaredCost());
-    EXPECT_EQ(counted.rounds, 6u);  // 120 < 2^7
+    for (size_t i = 0; i < counts.size(); ++i) requests.push_back({h[party.party()][i], counts[i]});
+    powers->Reset(requests);
+    return powers;
+  };
+  const auto keep = [&](int p, const GhashPowers& powers) {
     for (size_t i = 0; i < counts.size(); ++i) {
       for (const SharedBlock& b : powers.powers(i)) out[p].push_back(b);
     }
-    return s;
-  }));
+  };
+  EXPECT_EQ(RunCircuit(ring, make, keep, &cost), absl::OkStatus());
+  EXPECT_EQ(cost.rounds, 6u);  // 120 < 2^7
   size_t at = 0;
   for (size_t i = 0; i < counts.size(); ++i) {
     Block want = GfOne();
@@ -115,25 +114,26 @@ TEST_P(FacadeTest, UsageKeysEqualThePlainDerivation) {
       }
     }
     MemoryRing ring;
-    ExpectOk(RunThreeParties(ring, 1, [&](PartyContext& party) {
-      const int p = party.party();
-      DeriveUsageKeys derive(bits, GetParam());
+    Cost cost;
+    const auto make = [&](PartyContext& party) {
+      auto derive = std::make_unique<UsageKeys>(
+          *FindEnctype(bits == AesBits::k128 ? kEnctypeAes128Gcm : kEnctypeAes256Gcm),
+          Adder::kPrefix, GetParam());
       std::vector<UsageKeyRequest> requests;
       for (size_t i = 0; i < usages.size(); ++i) {
-        requests.push_back({&base[p][i * AesKeyBlocks(bits)], usages[i]});
+        requests.push_back({&base[party.party()][i * AesKeyBlocks(bits)], usages[i]});
       }
-      derive.Reset(requests);
-      party.BeginBatch(1);
-      Cost counted;
-      absl::Status s = RunTogether(party, {&derive}, &counted);
-      EXPECT_EQ(counted, derive.DeclaredCost());
-      EXPECT_EQ(counted.rounds, bits == AesBits::k128 ? 160u : 272u);
-      for (const UsageKeyShare& k : derive.results()) {
+      derive->Reset(requests);
+      return derive;
+    };
+    const auto keep = [&](int p, const UsageKeys& keys) {
+      for (const UsageKeyShare& k : keys.results()) {
         out[p].insert(out[p].end(), k.round_keys.begin(), k.round_keys.end());
         out[p].push_back(k.h);
       }
-      return s;
-    }));
+    };
+    EXPECT_EQ(RunCircuit(ring, make, keep, &cost), absl::OkStatus());
+    EXPECT_EQ(cost.rounds, bits == AesBits::k128 ? 160u : 272u);
     size_t at = 0;
     for (size_t i = 0; i < usages.size(); ++i) {
       const SecretBytes key = PlainUsageKey(bases[i], usages[i]);

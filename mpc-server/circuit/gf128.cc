@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/circuit/gf128.h"
 
-#include "mpc-server/circuit/gf128_isa.h"
-
 namespace mpckdc {
+
+using GfMultiplier = void(const uint8_t a[16], const uint8_t b[16], uint8_t out[16]);
+GfMultiplier GfMultiplyPclmul;  // gf128_pclmul.cc
+
 namespace {
 
 uint64_t LoadBigEndian(const uint8_t* p) {
@@ -14,8 +16,6 @@ uint64_t LoadBigEndian(const uint8_t* p) {
 void StoreBigEndian(uint64_t v, uint8_t* p) {
   for (int i = 7; i >= 0; --i, v >>= 8) p[i] = static_cast<uint8_t>(v);
 }
-
-}  // namespace
 
 // SP 800-38D, algorithm 1, with masks for its two branches. As a big-endian number the coefficient
 // of x^0 is the top bit, so multiplying by x shifts right; x^128 = x^7 + x^2 + x + 1 is 0xE1 at
@@ -36,16 +36,21 @@ void GfMultiplyPortable(const uint8_t a[16], const uint8_t b[16], uint8_t out[16
   StoreBigEndian(z_low, out + 8);
 }
 
+const IsaTable<GfMultiplier>& AllGfMultipliers() {
+  static const IsaTable<GfMultiplier> all = {
+      {"portable", Isa::kPortable, GfMultiplyPortable},
+#if defined(__x86_64__)
+      {"pclmul", Isa::kAvx2, GfMultiplyPclmul},
+#endif
+  };
+  return all;
+}
+
+}  // namespace
+
 Block GfMultiply(const Block& a, const Block& b, Isa isa) {
   Block r;
-#if defined(__x86_64__)
-  if (isa != Isa::kPortable) {
-    GfMultiplyPclmul(a.data(), b.data(), r.data());
-    return r;
-  }
-#endif
-  static_cast<void>(isa);
-  GfMultiplyPortable(a.data(), b.data(), r.data());
+  AllGfMultipliers().For(isa)(a.data(), b.data(), r.data());
   return r;
 }
 

@@ -7,7 +7,7 @@
 // coefficients of x^128 and up) is folded into the high half by x^128 = x^7 + x^2 + x + 1.
 #include <immintrin.h>
 
-#include "mpc-server/circuit/gf128_isa.h"
+#include <cstdint>
 
 namespace mpckdc {
 namespace {

@@ -8,6 +8,7 @@
 #include "mpc-server/circuit/bitslice/slices.h"
 #include "mpc-server/circuit/hash_programs.h"
 #include "mpc-server/circuit/hmac.h"
+#include "mpc-server/circuit/hmac_states.h"
 
 namespace mpckdc {
 namespace {
@@ -93,10 +94,10 @@ Cost CostOfHmac(HashKind hash, Adder adder, absl::Span<const HmacShape> lanes) {
   return cost;
 }
 
-Cost CostOfCompress(HashKind hash, Adder adder, size_t lanes) {
-  if (lanes == 0) return {};
+Cost CostOfHmacStates(HashKind hash, Adder adder, size_t keys) {
+  if (keys == 0) return {};
   const BitProgram& program = HashProgram(hash, MessageKind::kShared, adder);
-  return {program.rounds(), WireBytes(lanes, program.opened), 0};
+  return {program.rounds(), WireBytes(2 * keys, program.opened), 0};
 }
 
 void PrepareHash(HashKind hash, Adder adder) {

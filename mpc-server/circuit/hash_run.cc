@@ -25,7 +25,7 @@ static_assert(ScheduleBytes(HashKind::kSha384) % kPairBytes == 0);
 
 HashRun::HashRun(HashKind hash, Isa isa)
     : hash_(hash),
-      transpose_(TransposeFunctionsFor(isa)),
+      transpose_(AllTransposes().For(isa)),
       run_(isa),
       scratch_(kTransposeScratchBytes),
       padded_(kGroupLanes) {}
@@ -147,11 +147,6 @@ void HashRun::Finish() {
                           scratch_.data());
     }
   }
-}
-
-absl::Span<const SharedBlock> HashRun::state(size_t lane) const {
-  const size_t blocks = HashStateBlocks(hash_);
-  return absl::MakeConstSpan(states_).subspan(lane * blocks, blocks);
 }
 
 }  // namespace mpckdc

@@ -37,7 +37,11 @@ class HashRun {
   void Produce(ZeroShares& zero, absl::Span<uint8_t> out) { run_.Produce(zero, out); }
   void Consume(absl::Span<const uint8_t> received);
   // After Done(): HashStateBlocks(hash) blocks, zeros behind the state's bytes.
-  absl::Span<const SharedBlock> state(size_t lane) const;
+  absl::Span<const SharedBlock> state(size_t lane) const {
+    return states().subspan(lane * HashStateBlocks(hash_), HashStateBlocks(hash_));
+  }
+  // Those of all lanes.
+  absl::Span<const SharedBlock> states() const { return states_; }
 
  private:
   void SliceStates(absl::Span<const HashBlock> lanes, size_t group);

@@ -6,9 +6,12 @@
 #define MPC_SERVER_CIRCUIT_HMAC_STATES_H_
 
 #include <cstddef>
+#include <vector>
 
+#include "mpc-server/base/isa.h"
 #include "mpc-server/base/secret.h"
-#include "mpc-server/circuit/hmac.h"
+#include "mpc-server/circuit/adder.h"
+#include "mpc-server/circuit/hash_run.h"
 
 namespace mpckdc {
 
@@ -20,27 +23,31 @@ struct HmacKey {
 // One compression's rounds, two compressions for each key.
 class HmacStates : public Circuit {
  public:
-  explicit HmacStates(HashKind hash, Isa isa = BestIsa()) : hash_(hash), compress_(hash, isa) {}
+  explicit HmacStates(HashKind hash, Isa isa = BestIsa());
 
+  // The keys are read here and not later.
   void Reset(absl::Span<const HmacKey> keys, Adder adder);
-  // After Done(): the inner and the outer state of one key, HashStateBlocks(hash) blocks each; fits
-  // HmacLane::states.
+  // After Done(), until the next Reset(): the inner and the outer state of one key,
+  // HashStateBlocks(hash) blocks each; fits HmacLane::states.
   absl::Span<const SharedBlock> states(size_t key) const;
 
-  bool Done() const override { return done_; }
-  RoundShape NextRound() const override { return compress_.NextRound(); }
-  void Produce(ZeroShares& zero, RoundOut out) override { compress_.Produce(zero, out); }
+  bool Done() const override { return keys_ == 0 || run_.Done(); }
+  RoundShape NextRound() const override;
+  void Produce(ZeroShares& zero, RoundOut out) override { run_.Produce(zero, out.to_next); }
   absl::Status Consume(RoundIn in) override;
-  Cost DeclaredCost() const override { return compress_.DeclaredCost(); }
+  Cost DeclaredCost() const override;
 
  private:
   const HashKind hash_;
-  bool done_ = true;
-  HashCompress compress_;
-  std::vector<CompressLane> lanes_;   // inner, outer of each key
-  SecretVector<SharedBlock> blocks_;  // key ^ ipad, key ^ opad of each key
-  SecretVector<SharedBlock> states_;
+  Adder adder_ = Adder::kPrefix;
+  size_t keys_ = 0;
+  HashRun run_;                         // two lanes for each key: inner, outer
+  std::vector<SharedBlock> initial_;    // the hash's first state; public
+  std::vector<HashBlock> lanes_;
+  SecretVector<SharedBlock> padded_;    // key ^ ipad, key ^ opad of each key
 };
+
+Cost CostOfHmacStates(HashKind hash, Adder adder, size_t keys);
 
 }  // namespace mpckdc
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HMAC and compressions on shares against RFC 2202, RFC 4231, OpenSSL and the plain functions.
+// HMAC and its states on shares against RFC 2202, RFC 4231, OpenSSL and the plain functions.
 #include "mpc-server/circuit/hmac.h"
 
 #include <openssl/evp.h>
@@ -14,6 +14,7 @@
 #include "mpc-server/circuit/bit_template.h"
 #include "mpc-server/circuit/bitslice/word_portable.h"
 #include "mpc-server/circuit/hash_programs.h"
+#include "mpc-server/circuit/hmac_states.h"
 #include "mpc-server/key/hash_plain.h"
 #include "mpc-server/testing/three_parties.h"
 
@@ -130,23 +131,19 @@ std::vector<Bytes> RunBatch(const Batch& batch, Adder adder, const std::array<Is
   Shares out;
   MemoryRing ring;
   if (interceptor) ring.SetInterceptor(interceptor);
-  const auto statuses = RunThreeParties(ring, 1, [&](PartyContext& party) {
-    const int p = party.party();
-    const auto lanes = batch.Lanes(p);
-    Hmac hmac(batch.hash, isas[p]);
-    hmac.Reset(lanes, adder);
-    party.BeginBatch(1);
-    Cost counted;
-    absl::Status s = RunTogether(party, {&hmac}, &counted);
-    EXPECT_EQ(counted, hmac.DeclaredCost());
-    EXPECT_EQ(counted, CostOfHmac(batch.hash, adder, batch.Shapes()));
-    for (size_t j = 0; j < lanes.size(); ++j) {
-      const auto digest = hmac.digest(j);
-      out[p].insert(out[p].end(), digest.begin(), digest.end());
+  Cost cost;
+  const auto make = [&](PartyContext& party) {
+    auto hmac = std::make_unique<Hmac>(batch.hash, isas[party.party()]);
+    hmac->Reset(batch.Lanes(party.party()), adder);
+    return hmac;
+  };
+  const auto keep = [&](int p, const Hmac& hmac) {
+    for (size_t j = 0; j < batch.messages.size(); ++j) {
+      out[p].insert(out[p].end(), hmac.digest(j).begin(), hmac.digest(j).end());
     }
-    return s;
-  });
-  for (const absl::Status& s : statuses) EXPECT_TRUE(s.ok()) << s;
+  };
+  EXPECT_EQ(RunCircuit(ring, make, keep, &cost), absl::OkStatus());
+  EXPECT_EQ(cost, CostOfHmac(batch.hash, adder, batch.Shapes()));
   std::vector<Bytes> digests;
   for (size_t j = 0; j < batch.messages.size(); ++j) {
     digests.push_back(Join(out, j * HashStateBlocks(batch.hash), HashDigestBytes(batch.hash)));
@@ -338,43 +335,35 @@ TEST(HashProgramTest, Declared) {
   }
 }
 
-TEST(HashCompressTest, EqualsThePlainFunction) {
+TEST(HmacStatesTest, EqualThePlainStates) {
   SeededRandomForTest random(6);
   for (HashKind hash : kHashes) {
-    for (size_t lanes : {1u, 65u}) {
-      std::vector<Bytes> states, blocks;
-      std::vector<Shares> state_shares, block_shares;
-      for (size_t j = 0; j < lanes; ++j) {
-        states.push_back(RandomBytes(HashStateBytes(hash), random));
-        blocks.push_back(RandomBytes(HashBlockBytes(hash), random));
-        state_shares.push_back(Split(states[j], random));
-        block_shares.push_back(Split(blocks[j], random));
+    for (size_t count : {1u, 33u}) {
+      std::vector<Bytes> keys;
+      std::vector<Shares> shares;
+      for (size_t j = 0; j < count; ++j) {
+        keys.push_back(RandomBytes(j == 0 ? HashBlockBytes(hash) : 16 + j % 17, random));
+        shares.push_back(Split(keys[j], random));
       }
       Shares out;
       MemoryRing ring;
-      RunThreeParties(ring, 1, [&](PartyContext& party) {
-        const int p = party.party();
-        std::vector<CompressLane> in;
-        for (size_t j = 0; j < lanes; ++j) {
-          const SharedBlock* state = j % 2 == 0 ? nullptr : state_shares[j][p].data();
-          in.push_back({state, block_shares[j][p].data()});
+      const auto make = [&](PartyContext& party) {
+        std::vector<HmacKey> in;
+        for (size_t j = 0; j < count; ++j) {
+          in.push_back({shares[j][party.party()].data(), keys[j].size()});
         }
-        HashCompress compress(hash);
-        compress.Reset(in, Adder::kPrefix);
-        party.BeginBatch(1);
-        Cost counted;
-        absl::Status s = RunTogether(party, {&compress}, &counted);
-        EXPECT_EQ(counted, compress.DeclaredCost());
-        for (size_t j = 0; j < lanes; ++j) {
-          out[p].insert(out[p].end(), compress.state(j).begin(), compress.state(j).end());
+        auto states = std::make_unique<HmacStates>(hash);
+        states->Reset(in, Adder::kPrefix);
+        return states;
+      };
+      EXPECT_EQ(RunCircuit(ring, make, [&](int p, const HmacStates& states) {
+        for (size_t j = 0; j < count; ++j) {
+          out[p].insert(out[p].end(), states.states(j).begin(), states.states(j).end());
         }
-        return s;
-      });
-      for (size_t j = 0; j < lanes; ++j) {
-        const auto iv = HashInitialState(hash);
-        Bytes want = j % 2 == 0 ? Bytes(iv.begin(), iv.end()) : states[j];
-        CompressPlain(hash, absl::MakeSpan(want), blocks[j].data());
-        EXPECT_EQ(Join(out, j * HashStateBlocks(hash), HashStateBytes(hash)), want) << j;
+      }), absl::OkStatus());
+      const size_t blocks = 2 * HashStateBlocks(hash);
+      for (size_t j = 0; j < count; ++j) {
+        EXPECT_EQ(Join(out, j * blocks, 16 * blocks), StatesOf(hash, keys[j])) << j;
       }
     }
   }

@@ -28,18 +28,14 @@ using Outputs = std::array<std::vector<SharedBlock>, kParties>;
 
 void RunInput(const std::array<std::vector<Block>, kParties>& shares, MemoryRing& ring,
               Outputs* out) {
-  const auto statuses = RunThreeParties(ring, 1, [&](PartyContext& party) {
-    const int p = party.party();
-    ShareInput input;
-    input.Reset(shares[p]);
-    party.BeginBatch(1);
-    Cost counted;
-    const absl::Status s = RunTogether(party, {&input}, &counted);
-    EXPECT_EQ(counted, input.DeclaredCost());
+  const auto make = [&](PartyContext& party) {
+    auto input = std::make_unique<ShareInput>();
+    input->Reset(shares[party.party()]);
+    return input;
+  };
+  ASSERT_EQ(RunCircuit(ring, make, [&](int p, const ShareInput& input) {
     (*out)[p].assign(input.values().begin(), input.values().end());
-    return s;
-  });
-  for (const absl::Status& s : statuses) ASSERT_TRUE(s.ok()) << s;
+  }), absl::OkStatus());
 }
 
 bool Join(const Outputs& out, size_t i, Block* value) {

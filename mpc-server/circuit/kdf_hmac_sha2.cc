@@ -34,34 +34,21 @@ void KdfHmacSha2::Reset(absl::Span<const DerivedKeyRequest> requests) {
     blocks += (bytes + sizeof(Block) - 1) / sizeof(Block);
   }
   keys_.assign(blocks, SharedBlock{});
-  bases_ = bases.size();
+  Restart();
   states_.Reset(bases, adder_);
-  current_ = &states_;
-  stage_ = requests.empty() ? Stage::kDone : Stage::kStates;
+  Start(states_, [this] { StartHmacs(); });
 }
 
-absl::Status KdfHmacSha2::Consume(RoundIn in) {
-  if (absl::Status s = current_->Consume(in); !s.ok()) return s;
-  if (!current_->Done()) return absl::OkStatus();
-  if (stage_ == Stage::kStates) {
-    BeginHmac();
-  } else {
-    Finish();
-  }
-  return absl::OkStatus();
-}
-
-void KdfHmacSha2::BeginHmac() {
+void KdfHmacSha2::StartHmacs() {
   std::vector<HmacLane> lanes;
   for (const Request& r : requests_) {
     lanes.push_back({states_.states(r.base).data(), r.message, nullptr, 0});
   }
   hmac_.Reset(lanes, adder_);
-  current_ = &hmac_;
-  stage_ = Stage::kHmac;
+  Start(hmac_, [this] { KeepKeys(); });
 }
 
-void KdfHmacSha2::Finish() {
+void KdfHmacSha2::KeepKeys() {
   for (size_t i = 0; i < requests_.size(); ++i) {
     const Request& r = requests_[i];
     const absl::Span<const SharedBlock> digest = hmac_.digest(i);
@@ -73,7 +60,6 @@ void KdfHmacSha2::Finish() {
       std::copy_n(from.a.begin(), bytes, to.a.begin());
     }
   }
-  stage_ = Stage::kDone;
 }
 
 absl::Span<const SharedBlock> KdfHmacSha2::key(size_t request) const {
@@ -82,10 +68,8 @@ absl::Span<const SharedBlock> KdfHmacSha2::key(size_t request) const {
 }
 
 Cost KdfHmacSha2::DeclaredCost() const {
-  if (requests_.empty()) return {};
   const std::vector<HmacShape> shapes(requests_.size(), {kMessageBytes, false});
-  return CostOfCompress(enctype_.hash, adder_, 2 * bases_) +
-         CostOfHmac(enctype_.hash, adder_, shapes);
+  return states_.DeclaredCost() + CostOfHmac(enctype_.hash, adder_, shapes);
 }
 
 }  // namespace mpckdc

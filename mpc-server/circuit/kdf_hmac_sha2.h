@@ -23,20 +23,14 @@ namespace mpckdc {
 
 class KdfHmacSha2 : public KeyDerivation {
  public:
-  // Of enctype 19 or 20.
+  // For enctype 19 or 20.
   KdfHmacSha2(const Enctype& enctype, Adder adder, Isa isa = BestIsa());
 
   void Reset(absl::Span<const DerivedKeyRequest> requests) override;
   absl::Span<const SharedBlock> key(size_t request) const override;
-
-  bool Done() const override { return stage_ == Stage::kDone; }
-  RoundShape NextRound() const override { return current_->NextRound(); }
-  void Produce(ZeroShares& zero, RoundOut out) override { current_->Produce(zero, out); }
-  absl::Status Consume(RoundIn in) override;
   Cost DeclaredCost() const override;
 
  private:
-  enum class Stage { kStates, kHmac, kDone };
   static constexpr size_t kMessageBytes = 14;
   using Message = std::array<uint8_t, kMessageBytes>;
   struct Request {
@@ -45,16 +39,13 @@ class KdfHmacSha2 : public KeyDerivation {
     Message message;
     size_t first;  // of its blocks in keys_
   };
-  void BeginHmac();
-  void Finish();
+  void StartHmacs();
+  void KeepKeys();
 
   const Enctype& enctype_;
   const Adder adder_;
-  Stage stage_ = Stage::kDone;
-  Circuit* current_ = nullptr;
   HmacStates states_;
   Hmac hmac_;
-  size_t bases_ = 0;
   std::vector<Request> requests_;
   SecretVector<SharedBlock> keys_;
 };

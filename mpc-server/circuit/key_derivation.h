@@ -9,7 +9,7 @@
 
 #include "absl/types/span.h"
 #include "mpc-server/key/derivation.h"
-#include "mpc-server/share/circuit.h"
+#include "mpc-server/share/flow.h"
 #include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
@@ -21,7 +21,7 @@ struct DerivedKeyRequest {
   DerivedKeyKind kind = DerivedKeyKind::kKe;
 };
 
-class KeyDerivation : public Circuit {
+class KeyDerivation : public Flow {
  public:
   virtual void Reset(absl::Span<const DerivedKeyRequest> requests) = 0;
   // After Done(), until the next Reset(): the key in whole blocks, behind it zeros.

@@ -62,7 +62,7 @@ class RoundKeySlices {
   static constexpr size_t kLineBytes = 64;
   static constexpr size_t kRowsOfKey = 2 * kBlockPlane;
 
-  // Of the i-th of the keys sliced together.
+  // The rows of the i-th of the keys sliced together.
   uint8_t* RowsOf(size_t group, size_t i) {
     if (i == 0) return now_.data();
     return later_.data() + (group * (kKeysAtOnce - 1) + i - 1) * kRowsOfKey;
@@ -82,7 +82,7 @@ class RoundKeySlices {
     }
   }
 
-  // Of a lane's key k, counted as in Rows().
+  // Where a lane's key k lies, counted as in Rows().
   size_t PlaceOf(size_t k) const {
     return (order_ == KeyOrder::kForward ? k : key_count_ - 1 - k) * kPairBytes;
   }

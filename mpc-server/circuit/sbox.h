@@ -49,7 +49,7 @@ struct SboxOfByte {
   struct TowerToSboxMap {
     static constexpr tower::XorProgram kProgram = tower::Straighten(tower::TowerToSbox());
   };
-  // Of the inverse S-box.
+  // For the inverse S-box.
   struct SboxToTowerMap {
     static constexpr tower::XorProgram kProgram = tower::Straighten(tower::SboxToTower());
   };

@@ -5,12 +5,16 @@
 //   17 to 20   usage of messages: the round keys of Ke(u), the HMAC states of Ki(u)
 //              usage of checksums: the HMAC states of Kc(u)
 //
-// Each is a few circuits in a row for all requests at once.
+// Three circuits in a row for all requests at once:
+//
+//   derive the keys -> schedule of Kg or Ke -> gcm:       AES(Kg, 0)
+//                                              17 to 20:  HMAC states of Ki or Kc
 #ifndef MPC_SERVER_CIRCUIT_USAGE_KEY_H_
 #define MPC_SERVER_CIRCUIT_USAGE_KEY_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "mpc-server/base/secret.h"
@@ -30,78 +34,38 @@ struct UsageKeyRequest {
 };
 struct UsageKeyShare {
   uint32_t usage = 0;
-  SecretVector<SharedBlock> round_keys;  // of 17 to 20 none in a usage of checksums
-  SharedBlock h{};                       // of gcm
-  SecretVector<SharedBlock> mac_states;  // of 17 to 20: inner, outer
+  SecretVector<SharedBlock> round_keys;  // 17 to 20: none in a usage of checksums
+  SharedBlock h{};                       // gcm
+  SecretVector<SharedBlock> mac_states;  // 17 to 20: inner, outer
 };
 
-class UsageKeys : public Circuit {
+class UsageKeys : public Flow {
  public:
-  virtual void Reset(absl::Span<const UsageKeyRequest> requests) = 0;
+  // The adder is of 17 to 20: keys are drawn and checked a few at a time, so the fewer rounds.
+  explicit UsageKeys(const Enctype& enctype, Adder adder = Adder::kPrefix, Isa isa = BestIsa());
+
+  void Reset(absl::Span<const UsageKeyRequest> requests);
   // After Done(), in the order of the requests.
   const SecretVector<UsageKeyShare>& results() const { return results_; }
-
- protected:
-  SecretVector<UsageKeyShare> results_;
-};
-
-// Of the GCM enctypes.
-class DeriveUsageKeys : public UsageKeys {
- public:
-  explicit DeriveUsageKeys(AesBits bits, Isa isa = BestIsa());
-
-  void Reset(absl::Span<const UsageKeyRequest> requests) override;
-
-  bool Done() const override { return stage_ == Stage::kDone; }
-  RoundShape NextRound() const override { return current_->NextRound(); }
-  void Produce(ZeroShares& zero, RoundOut out) override { current_->Produce(zero, out); }
-  absl::Status Consume(RoundIn in) override;
   Cost DeclaredCost() const override;
 
  private:
-  enum class Stage { kDerive, kSchedule, kTagKey, kDone };
-  void Advance();
-
-  const AesBits bits_;
-  Stage stage_ = Stage::kDone;
-  Circuit* current_ = nullptr;
-  DeriveDk derive_;
-  KeySchedule schedule_;
-  AesEncrypt tag_key_;
-};
-
-// Of the enctypes 17 to 20. Adder: keys are drawn and checked by the few, so the fewer rounds.
-class DeriveHmacUsageKeys : public UsageKeys {
- public:
-  explicit DeriveHmacUsageKeys(const Enctype& enctype, Adder adder = Adder::kPrefix,
-                               Isa isa = BestIsa());
-
-  void Reset(absl::Span<const UsageKeyRequest> requests) override;
-
-  bool Done() const override { return stage_ == Stage::kDone; }
-  RoundShape NextRound() const override { return current_->NextRound(); }
-  void Produce(ZeroShares& zero, RoundOut out) override { current_->Produce(zero, out); }
-  absl::Status Consume(RoundIn in) override;
-  Cost DeclaredCost() const override;
-
- private:
-  enum class Stage { kDerive, kSchedule, kStates, kDone };
-  void BeginSchedule();
-  void BeginStates();
-  void Finish();
+  void StartSchedule();
+  void KeepRoundKeys();
+  void StartTagKeys();
+  void StartMacStates();
 
   const Enctype& enctype_;
+  const AesBits bits_;
   const Adder adder_;
-  Stage stage_ = Stage::kDone;
-  Circuit* current_ = nullptr;
-  std::unique_ptr<KeyDerivation> derive_;
+  const std::unique_ptr<KeyDerivation> derive_;
   KeySchedule schedule_;
-  HmacStates states_;
-  std::vector<DerivedKeyRequest> keys_;  // of each usage: Ke, if it has one, then Ki or Kc
-  size_t cipher_keys_ = 0;               // of keys_
+  std::optional<AesEncrypt> tag_key_;     // gcm
+  std::optional<HmacStates> mac_states_;  // 17 to 20
+  std::vector<DerivedKeyRequest> keys_;  // of each usage: Kg; or Ke, if it has one, then Ki or Kc
+  size_t cipher_keys_ = 0;               // Kg and Ke among keys_
+  SecretVector<UsageKeyShare> results_;
 };
-
-std::unique_ptr<UsageKeys> UsageKeysOf(const Enctype& enctype);
 
 }  // namespace mpckdc
 

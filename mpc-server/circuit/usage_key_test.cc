@@ -51,24 +51,19 @@ Derived Derive(const Enctype& e, Adder adder, const std::vector<Bytes>& bases,
   Shares base;
   for (const Bytes& b : bases) Add(b, random, &base);
   Derived out;
-  const auto statuses = RunThreeParties(ring, 1, [&](PartyContext& party) {
-    const int p = party.party();
+  const auto make = [&](PartyContext& party) {
     std::vector<UsageKeyRequest> requests;
     for (size_t i = 0; i < bases.size(); ++i) {
       for (const uint32_t usage : usages) {
-        requests.push_back({&base[p][i * e.base_blocks()], usage});
+        requests.push_back({&base[party.party()][i * e.base_blocks()], usage});
       }
     }
-    DeriveHmacUsageKeys derive(e, adder);
-    derive.Reset(requests);
-    party.BeginBatch(1);
-    Cost counted;
-    const absl::Status s = RunTogether(party, {&derive}, &counted);
-    EXPECT_EQ(counted, derive.DeclaredCost()) << e.name;
-    out[p] = derive.results();
-    return s;
-  });
-  for (const absl::Status& s : statuses) EXPECT_TRUE(s.ok()) << s;
+    auto derive = std::make_unique<UsageKeys>(e, adder);
+    derive->Reset(requests);
+    return derive;
+  };
+  EXPECT_EQ(RunCircuit(ring, make, [&](int p, const UsageKeys& keys) { out[p] = keys.results(); }),
+            absl::OkStatus());
   return out;
 }
 
@@ -139,19 +134,7 @@ TEST_P(UsageKeyTest, AFlippedBitIsSeen) {
       if (!at_end) last = std::max<uint32_t>(last, m.round);
       if (m.round == (at_end ? last : 1)) m.payload[0] ^= 1;
     });
-    SeededRandomForTest random(1);
-    Shares base;
-    Add(bases[0], random, &base);
-    Derived out;
-    RunThreeParties(ring, 1, [&](PartyContext& party) {
-      const UsageKeyRequest request = {base[party.party()].data(), 56};
-      DeriveHmacUsageKeys derive(e);
-      derive.Reset({request});
-      party.BeginBatch(1);
-      const absl::Status s = RunTogether(party, {&derive});
-      out[party.party()] = derive.results();
-      return s;
-    });
+    const Derived out = Derive(e, Adder::kPrefix, bases, {56}, ring);
     bool right = true;
     for (size_t i = 0; i < want.mac_states.size(); ++i) {
       Block value;

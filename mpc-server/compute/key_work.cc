@@ -24,7 +24,7 @@ class Derivation {
     }
     for (size_t e = 0; e < requests.size(); ++e) {
       if (requests[e].empty()) continue;
-      circuits_[e] = UsageKeysOf(kEnctypes[e]);
+      circuits_[e] = std::make_unique<UsageKeys>(kEnctypes[e]);
       circuits_[e]->Reset(requests[e]);
     }
   }

@@ -28,7 +28,7 @@ Block TagShare(const PendingSeal& seal, const Block& mask_a, absl::string_view c
 
 }  // namespace
 
-TagMaskKeys::TagMaskKeys(const Block& own, const Block& next) : ctr_(&CtrFunctionsFor(BestIsa())) {
+TagMaskKeys::TagMaskKeys(const Block& own, const Block& next) : ctr_(&AllCtrs().For(BestIsa())) {
   ctr_->expand(own.data(), &keys_.Get().own);  // in place: no copy outside of locked memory
   ctr_->expand(next.data(), &keys_.Get().next);
 }

@@ -84,7 +84,7 @@ class Circuit {
   virtual void Produce(ZeroShares& zero, RoundOut out) = 0;
   // An error (an opening whose two holders disagree) ends the session.
   virtual absl::Status Consume(RoundIn in) = 0;
-  // Of the whole circuit as it is set up now; a test compares it with what was counted.
+  // What the whole circuit costs as it is set up now; tests compare it with what was counted.
   virtual Cost DeclaredCost() const = 0;
 };
 

@@ -1,66 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counter mode with AES-NI, four blocks of each stream at a time. Compiled with -mavx2 -maes:
-// everything here is in namespace ctr_aesni or file-local, so that no inline function leaks to
-// other files.
+// Counter mode with AES-NI, a block per register. Compiled with -mavx2 -maes: everything here is in
+// the template over a type of this file or file-local, so that no inline function leaks to others.
 #include <immintrin.h>
 
-#include "mpc-server/share/ctr_isa.h"
+#include "mpc-server/share/ctr_template.h"
 
 namespace mpckdc {
-namespace ctr_aesni {
 namespace {
 
-constexpr int kAtOnce = 4;
+struct Aesni {
+  using T = __m128i;
+  static constexpr size_t kBytes = 16;
 
-inline __m128i CounterBlock(__m128i prefix, uint32_t position) {
-  return _mm_insert_epi32(prefix, static_cast<int>(__builtin_bswap32(position)), 3);
-}
-
-// Both streams' rounds interleaved: 2*kAtOnce independent chains hide the instruction's latency.
-template <bool kTwo>
-inline void Encrypt(const CtrKey& k1, const CtrKey& k2, __m128i s[kAtOnce], __m128i t[kAtOnce]) {
-  const auto* rk1 = reinterpret_cast<const __m128i*>(k1.round_keys);
-  const auto* rk2 = reinterpret_cast<const __m128i*>(k2.round_keys);
-  for (int i = 0; i < kAtOnce; ++i) {
-    s[i] = _mm_xor_si128(s[i], rk1[0]);
-    if (kTwo) t[i] = _mm_xor_si128(t[i], rk2[0]);
+  static T Key(const CtrKey& key, int round) {
+    return _mm_load_si128(reinterpret_cast<const T*>(key.round_keys) + round);
   }
-#pragma GCC unroll 9
-  for (int r = 1; r < 10; ++r) {
-#pragma GCC unroll 4
-    for (int i = 0; i < kAtOnce; ++i) {
-      s[i] = _mm_aesenc_si128(s[i], rk1[r]);
-      if (kTwo) t[i] = _mm_aesenc_si128(t[i], rk2[r]);
-    }
+  // Counters have the position in native order until BigEndian().
+  static T FirstCounter(const CtrPrefix& prefix, uint32_t position) {
+    const CounterBlock block = MakeCounterBlock(prefix, position);
+    return _mm_set_epi64x(static_cast<long long>(block.high), static_cast<long long>(block.low));
   }
-  for (int i = 0; i < kAtOnce; ++i) {
-    s[i] = _mm_aesenclast_si128(s[i], rk1[10]);
-    if (kTwo) s[i] = _mm_xor_si128(s[i], _mm_aesenclast_si128(t[i], rk2[10]));
+  static T Advance(T counter) { return _mm_add_epi32(counter, _mm_set_epi32(1, 0, 0, 0)); }
+  static T BigEndian(T counter) {
+    return _mm_shuffle_epi8(
+        counter, _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 14, 13, 12));
   }
-}
-
-template <bool kTwo>
-inline void Run(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix, uint32_t position,
-                uint8_t* out, size_t blocks) {
-  alignas(16) uint8_t start[16] = {};
-  __builtin_memcpy(start, prefix.bytes, sizeof(prefix.bytes));
-  const __m128i base = _mm_load_si128(reinterpret_cast<const __m128i*>(start));
-  while (blocks != 0) {
-    __m128i s[kAtOnce], t[kAtOnce];
-    for (int i = 0; i < kAtOnce; ++i) {
-      s[i] = t[i] = CounterBlock(base, position + static_cast<uint32_t>(i));
-    }
-    Encrypt<kTwo>(k1, k2, s, t);
-    const size_t n = blocks < kAtOnce ? blocks : kAtOnce;
-#pragma GCC unroll 4
-    for (size_t i = 0; i < kAtOnce; ++i) {
-      if (i < n) _mm_storeu_si128(reinterpret_cast<__m128i*>(out) + i, s[i]);
-    }
-    out += 16 * n;
-    blocks -= n;
-    position += static_cast<uint32_t>(n);
-  }
-}
+  static T Xor(T a, T b) { return _mm_xor_si128(a, b); }
+  static T Round(T s, T key) { return _mm_aesenc_si128(s, key); }
+  static T LastRound(T s, T key) { return _mm_aesenclast_si128(s, key); }
+  static void Store(uint8_t* p, T v) { _mm_storeu_si128(reinterpret_cast<T*>(p), v); }
+  static void StoreFirst(uint8_t* p, T v, size_t) { Store(p, v); }
+};
 
 // w[i] = w[i-4] ^ w[i-1] within a round key: a running XOR over its four words.
 inline __m128i NextRoundKey(__m128i key, __m128i assist) {
@@ -71,7 +41,7 @@ inline __m128i NextRoundKey(__m128i key, __m128i assist) {
 
 }  // namespace
 
-void Expand(const uint8_t key[16], CtrKey* out) {
+void ExpandByAesni(const uint8_t key[16], CtrKey* out) {
   auto* rk = reinterpret_cast<__m128i*>(out->round_keys);
   rk[0] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(key));
   // The round constant is part of the instruction.
@@ -87,15 +57,6 @@ void Expand(const uint8_t key[16], CtrKey* out) {
   rk[10] = NextRoundKey(rk[9], _mm_aeskeygenassist_si128(rk[9], 0x36));
 }
 
-void FillXor(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix, uint32_t position,
-             uint8_t* out, size_t blocks) {
-  Run<true>(k1, k2, prefix, position, out, blocks);
-}
+constexpr CtrFunctions kCtrAesni = AesCounter<Aesni>::Functions();
 
-void Fill(const CtrKey& k, const CtrPrefix& prefix, uint32_t position, uint8_t* out,
-          size_t blocks) {
-  Run<false>(k, k, prefix, position, out, blocks);
-}
-
-}  // namespace ctr_aesni
 }  // namespace mpckdc

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "mpc-server/base/secret.h"
-#include "mpc-server/share/ctr_isa.h"
+#include "mpc-server/share/ctr_stream.h"
 
 namespace mpckdc {
 namespace {
@@ -50,10 +50,6 @@ uint8_t Sub(uint8_t a) {
   for (int k = 0; k < 5; ++k) s ^= static_cast<uint8_t>(r << k | r >> (8 - k));
   return s;
 }
-
-}  // namespace
-
-namespace ctr_portable {
 
 void Expand(const uint8_t key[16], CtrKey* out) {
   uint8_t* w = out->round_keys;
@@ -100,5 +96,8 @@ void FillXor(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix, uint32
   Wipe(second, sizeof(second));
 }
 
-}  // namespace ctr_portable
+}  // namespace
+
+constexpr CtrFunctions kCtrPortable = {Expand, FillXor, Fill};
+
 }  // namespace mpckdc

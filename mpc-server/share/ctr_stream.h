@@ -9,7 +9,8 @@
 
 namespace mpckdc {
 
-enum class Isa;  // base/isa.h
+template <class F>
+class IsaTable;  // base/isa.h
 
 // An expanded AES-128 key. Trivially copyable: keep it in Secret<>. (Plain arrays: the files of the
 // instruction sets must not instantiate inline functions of the standard library.)
@@ -41,8 +42,8 @@ struct CtrFunctions {
   void (*fill)(const CtrKey& k, const CtrPrefix& prefix, uint32_t position, uint8_t* out,
                size_t blocks);
 };
-// The best that the CPU has of the tier (ctr_variants.h).
-const CtrFunctions& CtrFunctionsFor(Isa isa);
+extern const CtrFunctions kCtrPortable, kCtrAesni, kCtrVaes256, kCtrVaes512;
+const IsaTable<CtrFunctions>& AllCtrs();
 CtrKey ExpandCtrKey(const CtrFunctions& ctr, const uint8_t key[16]);
 
 }  // namespace mpckdc

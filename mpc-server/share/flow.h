@@ -2,11 +2,13 @@
 // Circuits of which some can begin only when others have ended, as one circuit. What can run, runs
 // side by side: each round merges the rounds of all circuits that have begun.
 //
+//     Restart();
 //     Start(decrypt, [this] { mac.Reset(text of decrypt); Start(mac); });
 //     Start(other);
 //
-// Which circuits follow depends on public sizes only, so a flow is the same at the three parties. A
-// class that derives from it says what starts when, and declares the whole's cost.
+// What is computed locally between two circuits is done in `then`. Which circuits follow depends on
+// public sizes only, so a flow is the same at the three parties. A class that derives from it says
+// what starts when, and declares the whole's cost.
 #ifndef MPC_SERVER_SHARE_FLOW_H_
 #define MPC_SERVER_SHARE_FLOW_H_
 
@@ -25,8 +27,11 @@ class Flow : public Circuit {
   absl::Status Consume(RoundIn in) override;
 
  protected:
+  // Forgets what was under way: a flow may be set up anew after an error in the midst of it.
+  void Restart() { running_.clear(); }
   // `then` is called once, when the circuit is done, and may Start() others; at once, if it is done
-  // already. The circuit is the caller's and stays until the flow is done.
+  // already. The circuit is the caller's and stays until the flow is done; one that has ended may
+  // be set up and started again.
   void Start(Circuit& circuit, std::function<void()> then = nullptr);
 
  private:

@@ -83,7 +83,7 @@ void StreamCursor::Take(const StreamPlace& place, uint32_t blocks) {
 }
 
 PairwiseStreams::PairwiseStreams(uint32_t session, const PairwiseSeeds& seeds, Isa isa)
-    : session_(session), ctr_(CtrFunctionsFor(isa)) {
+    : session_(session), ctr_(AllCtrs().For(isa)) {
   Keys& k = keys_.Get();
   const Seed& own = seeds.own.Get();
   const Seed& next = seeds.next.Get();

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "mpc-server/base/isa.h"
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/share/ctr_stream.h"
-#include "mpc-server/share/ctr_variants.h"
 #include "mpc-server/share/hash_prf.h"
 #include "mpc-server/share/pairwise_streams.h"
 
@@ -36,9 +36,9 @@ TEST(CtrStreamTest, KeyExpansion) {
                            0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c};
   const uint8_t last[16] = {0xd0, 0x14, 0xf9, 0xa8, 0xc9, 0xee, 0x25, 0x89,
                             0xe1, 0x3f, 0x0c, 0xc8, 0xb6, 0x63, 0x0c, 0xa6};
-  const CtrKey want = ExpandCtrKey(CtrFunctionsFor(Isa::kPortable), key);
+  const CtrKey want = ExpandCtrKey(AllCtrs().For(Isa::kPortable), key);
   for (Isa isa : SupportedIsas()) {
-    const CtrKey k = ExpandCtrKey(CtrFunctionsFor(isa), key);
+    const CtrKey k = ExpandCtrKey(AllCtrs().For(isa), key);
     EXPECT_EQ(std::memcmp(k.round_keys + 160, last, 16), 0) << IsaName(isa);
     EXPECT_EQ(std::memcmp(k.round_keys, want.round_keys, sizeof(k.round_keys)), 0);
   }
@@ -46,10 +46,10 @@ TEST(CtrStreamTest, KeyExpansion) {
 
 TEST(CtrStreamTest, EveryVariantEqualsOpenSsl) {
   const uint8_t kKey1[16] = {1, 2, 3}, kKey2[16] = {4, 5, 6};
-  const CtrFunctions& reference = CtrFunctionsFor(Isa::kPortable);
+  const CtrFunctions& reference = AllCtrs().For(Isa::kPortable);
   const CtrKey k1 = ExpandCtrKey(reference, kKey1), k2 = ExpandCtrKey(reference, kKey2);
   const CtrPrefix prefix = {{9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 255, 254}};
-  for (const CtrVariant& v : SupportedCtrs()) {
+  for (const IsaVariant<CtrFunctions>& v : AllCtrs().supported()) {
     for (size_t blocks : {1u, 2u, 3u, 4u, 5u, 7u, 8u, 9u, 15u, 16u, 17u, 63u, 300u}) {
       for (uint32_t position : {0u, 1u, 254u, 65535u, 0x00ffffffu}) {
         std::vector<uint8_t> want(16 * blocks), got(16 * blocks + 1, 0xEE);
@@ -62,20 +62,6 @@ TEST(CtrStreamTest, EveryVariantEqualsOpenSsl) {
         EXPECT_EQ(got.back(), 0xEE);
       }
     }
-  }
-}
-
-// What a tier uses is one of the tested, and never another tier's.
-TEST(CtrStreamTest, EachTierTakesItsBest) {
-  const auto all = SupportedCtrs();
-  for (Isa isa : SupportedIsas()) {
-    const CtrVariant* best = nullptr;
-    for (const CtrVariant& v : all) {
-      if (v.tier == isa) best = &v;
-    }
-    ASSERT_NE(best, nullptr) << IsaName(isa);
-    EXPECT_EQ(CtrFunctionsFor(isa).fill_xor, best->functions.fill_xor) << best->name;
-    EXPECT_EQ(CtrFunctionsFor(isa).fill, best->functions.fill) << best->name;
   }
 }
 
@@ -124,7 +110,7 @@ TEST(HashPrfTest, IsTwoStepsOfAes) {
     hash[16 + i] = cipher[i] ^ plain[i];  // so that the second step encrypts `plain` again
   }
   for (const Isa isa : {Isa::kPortable, BestIsa()}) {
-    const CtrFunctions& ctr = CtrFunctionsFor(isa);
+    const CtrFunctions& ctr = AllCtrs().For(isa);
     const CtrKey expanded = ExpandCtrKey(ctr, key);
     std::array<uint8_t, 16> out, other;
     HashPrf(ctr, expanded, hash, out.data());

@@ -41,8 +41,6 @@ inline SharedBlock operator^(const SharedBlock& s, const SharedBlock& t) {
 inline SharedBlock AddPublic(const SharedBlock& s, const Block& c) {
   return {s.x, XorBlocks(s.a, c)};
 }
-// The share of a public value: the same at every party.
-inline SharedBlock SharePublic(const Block& c) { return {Block{}, c}; }
 
 }  // namespace mpckdc
 

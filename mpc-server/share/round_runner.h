@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks circuits through their rounds over a session's channel. Internal to protocol/.
+// Walks circuits through their rounds over a session's channel. Internal to share/.
 #ifndef MPC_SERVER_SHARE_ROUND_RUNNER_H_
 #define MPC_SERVER_SHARE_ROUND_RUNNER_H_
 

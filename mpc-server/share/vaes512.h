@@ -5,7 +5,7 @@
 
 #include <immintrin.h>
 
-#include "mpc-server/share/ctr_vaes.h"
+#include "mpc-server/share/ctr_template.h"
 
 namespace mpckdc {
 namespace {

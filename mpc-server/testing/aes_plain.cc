@@ -4,17 +4,10 @@
 #include <cassert>
 #include <cstring>
 
-#include "mpc-server/circuit/aes_program.h"
-#include "mpc-server/circuit/bitslice/word_portable.h"
+#include "mpc-server/testing/aes_program.h"
 
 namespace mpckdc {
 namespace {
-
-// On plain bits a message is the opened value itself.
-struct NoExchange {
-  void Message(size_t) {}
-};
-using PlainProgram = AesProgram<WordPortable, 1, NoExchange>;
 
 // Only lane 0 is used: bit k of byte b is bit 0 of row 8*b + k.
 void PutBlock(const uint8_t* block, uint8_t* rows) {
@@ -35,8 +28,7 @@ Block RunCipher(AesDirection direction, absl::Span<const Block> round_keys, cons
     PutBlock(round_keys[r].data(), key.data());
     return key.data();
   };
-  NoExchange none;
-  PlainProgram program(none);
+  AesProgram program;
   if (direction == AesDirection::kEncrypt) {
     program.Encrypt(round_keys.size() - 1, in.data(), key_rows, out.data());
   } else {
@@ -55,8 +47,7 @@ SecretVector<Block> PlainKeySchedule(absl::Span<const uint8_t> key) {
   for (size_t b = 0; b < AesKeyBlocks(bits); ++b) {
     PutBlock(key.data() + 16 * b, words.data() + b * kBlockRows * kRowBytes);
   }
-  NoExchange none;
-  PlainProgram(none).ExpandKey(plan, words.data());
+  AesProgram().ExpandKey(plan, words.data());
   SecretVector<Block> round_keys;
   for (size_t r = 0; r < AesRoundKeys(bits); ++r) {
     round_keys.push_back(GetBlock(words.data() + r * kBlockRows * kRowBytes));

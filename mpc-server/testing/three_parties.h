@@ -24,6 +24,28 @@ std::array<absl::Status, kParties> RunThreeParties(
     MemoryRing& ring, uint64_t seed, const std::function<absl::Status(PartyContext&)>& body,
     absl::Duration round_timeout = absl::Seconds(20));
 
+// Each party sets up a circuit with make(party), in a batch, and runs it; then keep(number of the
+// party, circuit) takes what came out. An error if a party has one, or if what was counted is not
+// what the circuit declares.
+template <class Make, class Keep>
+absl::Status RunCircuit(MemoryRing& ring, Make make, Keep keep, Cost* cost = nullptr) {
+  const auto statuses = RunThreeParties(ring, 1, [&](PartyContext& party) {
+    party.BeginBatch(1);
+    const auto circuit = make(party);  // a unique_ptr
+    Cost counted;
+    absl::Status s = RunTogether(party, {circuit.get()}, &counted);
+    if (!s.ok()) return s;
+    keep(party.party(), *circuit);
+    if (party.party() == 0 && cost != nullptr) *cost = counted;
+    if (counted != circuit->DeclaredCost()) return absl::InternalError("not the declared cost");
+    return s;
+  });
+  for (const absl::Status& s : statuses) {
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
 // The same with a number of rings for each party, over memory: body(party, rings).
 struct RingsForTest {
   size_t count = 1;

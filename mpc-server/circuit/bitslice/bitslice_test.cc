@@ -10,7 +10,7 @@
 namespace mpckdc {
 namespace {
 
-class TransposeTest : public testing::TestWithParam<TransposeVariant> {};
+class TransposeTest : public testing::TestWithParam<IsaVariant<TransposeFunctions>> {};
 
 // Against the layout as slices.h draws it, bit by bit. The lanes lie in reverse, each at an odd
 // address, and every third lane's pair is the first one's.
@@ -45,22 +45,8 @@ TEST_P(TransposeTest, RowsAreTheDrawnLayoutAndBack) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, TransposeTest, testing::ValuesIn(SupportedTransposes()),
+INSTANTIATE_TEST_SUITE_P(Variants, TransposeTest, testing::ValuesIn(AllTransposes().supported()),
                          [](const auto& i) { return std::string(i.param.name); });
-
-// What a tier uses is one of the tested, and never another tier's.
-TEST(TransposeVariantsTest, EachTierTakesItsBest) {
-  for (Isa isa : SupportedIsas()) {
-    const TransposeVariant* best = nullptr;
-    const auto all = SupportedTransposes();
-    for (const TransposeVariant& v : all) {
-      if (v.tier == isa) best = &v;
-    }
-    ASSERT_NE(best, nullptr) << IsaName(isa);
-    EXPECT_EQ(TransposeFunctionsFor(isa).to_rows, best->functions.to_rows) << best->name;
-    EXPECT_EQ(TransposeFunctionsFor(isa).to_pairs, best->functions.to_pairs) << best->name;
-  }
-}
 
 TEST(SlicesTest, CompactAndExpandAreInverse) {
   std::vector<uint8_t> rows(3 * kRowBytes, 0xAA), wire(15), back(3 * kRowBytes, 0xAA);

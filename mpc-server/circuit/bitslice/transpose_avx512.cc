@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/circuit/bitslice/transpose_common.h"
-#include "mpc-server/circuit/bitslice/transpose_isa.h"
+#include "mpc-server/circuit/bitslice/transpose_template.h"
 #include "mpc-server/circuit/bitslice/word_avx512.h"
 
-MPCKDC_DEFINE_TRANSPOSE(transpose_avx512, Transposer<WordAvx512>)
+namespace mpckdc {
+constexpr TransposeFunctions kTransposeAvx512 = Transposer<WordAvx512>::Functions();
+}  // namespace mpckdc

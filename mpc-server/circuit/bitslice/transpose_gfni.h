@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transposing bits with GFNI's affine instruction, which transposes 8x8 bits in each 64-bit
 // element; bytes are moved by interleaving. Once over a vector type V of P = 2 or 4 pieces of 16
-// bytes. (transpose_common.h is the same for CPUs without GFNI.)
+// bytes. (transpose_template.h is the same for CPUs without GFNI.)
 //
 // Lane 8*g + l: byte g, bit l of every row. A unit is P neighbouring g, that is 8*P lanes.
 //
@@ -186,6 +186,8 @@ struct GfniTransposer {
       }
     }
   }
+
+  static constexpr TransposeFunctions Functions() { return {ToRows, ToPairs}; }
 };
 
 }  // namespace mpckdc

@@ -3,7 +3,6 @@
 #include <immintrin.h>
 
 #include "mpc-server/circuit/bitslice/transpose_gfni.h"
-#include "mpc-server/circuit/bitslice/transpose_isa.h"
 
 namespace mpckdc {
 namespace {
@@ -58,6 +57,7 @@ struct Pieces256 {
 };
 
 }  // namespace
-}  // namespace mpckdc
 
-MPCKDC_DEFINE_TRANSPOSE(transpose_gfni256, GfniTransposer<Pieces256>)
+constexpr TransposeFunctions kTransposeGfni256 = GfniTransposer<Pieces256>::Functions();
+
+}  // namespace mpckdc

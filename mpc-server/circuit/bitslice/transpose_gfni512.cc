@@ -3,7 +3,6 @@
 #include <immintrin.h>
 
 #include "mpc-server/circuit/bitslice/transpose_gfni.h"
-#include "mpc-server/circuit/bitslice/transpose_isa.h"
 
 namespace mpckdc {
 namespace {
@@ -78,6 +77,7 @@ struct Pieces512 {
 };
 
 }  // namespace
-}  // namespace mpckdc
 
-MPCKDC_DEFINE_TRANSPOSE(transpose_gfni512, GfniTransposer<Pieces512>)
+constexpr TransposeFunctions kTransposeGfni512 = GfniTransposer<Pieces512>::Functions();
+
+}  // namespace mpckdc

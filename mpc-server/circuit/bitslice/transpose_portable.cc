@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/circuit/bitslice/transpose_common.h"
-#include "mpc-server/circuit/bitslice/transpose_isa.h"
+#include "mpc-server/circuit/bitslice/transpose_template.h"
 #include "mpc-server/circuit/bitslice/word_portable.h"
 
-MPCKDC_DEFINE_TRANSPOSE(transpose_portable, Transposer<WordPortable>)
+namespace mpckdc {
+constexpr TransposeFunctions kTransposePortable = Transposer<WordPortable>::Functions();
+}  // namespace mpckdc

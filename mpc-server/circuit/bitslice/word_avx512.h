@@ -15,7 +15,6 @@ struct WordAvx512 {
   static constexpr size_t kBytes = 64;
   static T Load(const uint8_t* p) { return _mm512_loadu_si512(p); }
   static void Store(uint8_t* p, T v) { _mm512_storeu_si512(p, v); }
-  static void StoreMessage(uint8_t* p, T v) { Store(p, v); }
   static T Zero() { return _mm512_setzero_si512(); }
   static T Not(T a) { return _mm512_ternarylogic_epi64(a, a, a, 0x55); }
   static T Xor(T a, T b) { return _mm512_xor_si512(a, b); }

@@ -17,7 +17,6 @@ struct WordPortable {
     return v;
   }
   static void Store(uint8_t* p, T v) { __builtin_memcpy(p, &v, sizeof(v)); }
-  static void StoreMessage(uint8_t* p, T v) { Store(p, v); }
   static T Zero() { return 0; }
   static T Not(T a) { return ~a; }
   static T Xor(T a, T b) { return a ^ b; }

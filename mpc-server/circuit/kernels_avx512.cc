@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/circuit/bit_kernels_isa.h"
+#include "mpc-server/circuit/aes_template.h"
 #include "mpc-server/circuit/bit_template.h"
 #include "mpc-server/circuit/bitslice/word_avx512.h"
+#include "mpc-server/share/vaes512.h"
 
 namespace mpckdc {
+constexpr AesKernels kAesKernelsAvx512 = AesStages<WordAvx512, 2, AesZeros<Vaes512>>::Kernels();
 constexpr BitKernels kBitKernelsAvx512 = BitRunner<WordAvx512, 2, 64>::Kernels();
 }  // namespace mpckdc

@@ -4,8 +4,8 @@
 // 8 bytes of 64 lanes are a 64x64 bit matrix: row j is lane j's bytes as a little-endian
 // number, column t is slice t. Transposing it takes six steps that swap blocks of 32, 16, .. 1 bits
 // across the diagonal. A word of E elements does E such matrices (64*E lanes) at once.
-#ifndef MPC_SERVER_CIRCUIT_BITSLICE_TRANSPOSE_COMMON_H_
-#define MPC_SERVER_CIRCUIT_BITSLICE_TRANSPOSE_COMMON_H_
+#ifndef MPC_SERVER_CIRCUIT_BITSLICE_TRANSPOSE_TEMPLATE_H_
+#define MPC_SERVER_CIRCUIT_BITSLICE_TRANSPOSE_TEMPLATE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -84,8 +84,10 @@ struct Transposer {
       __builtin_memcpy(to.out + j * to.stride, scratch + j * kPairBytes, kPairBytes);
     }
   }
+
+  static constexpr TransposeFunctions Functions() { return {ToRows, ToPairs}; }
 };
 
 }  // namespace mpckdc
 
-#endif  // MPC_SERVER_CIRCUIT_BITSLICE_TRANSPOSE_COMMON_H_
+#endif  // MPC_SERVER_CIRCUIT_BITSLICE_TRANSPOSE_TEMPLATE_H_

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counter mode with VAES, once over a vector type V of 2 or 4 blocks per register. Internal to the
-// files that are compiled for it.
+// Counter mode with the CPU's AES instructions, once over a vector type V of 1, 2 or 4 blocks per
+// register. Internal to the files that are compiled for it.
 //
 // Both streams' rounds are interleaved: kAtOnce registers of each make independent chains, enough
 // to hide the instruction's latency. What remains is its throughput, 4 blocks per cycle and round
 // on the CPUs that have it.
-#ifndef MPC_SERVER_SHARE_CTR_VAES_H_
-#define MPC_SERVER_SHARE_CTR_VAES_H_
+#ifndef MPC_SERVER_SHARE_CTR_TEMPLATE_H_
+#define MPC_SERVER_SHARE_CTR_TEMPLATE_H_
 
 #include "mpc-server/share/ctr_stream.h"
 
@@ -29,11 +29,13 @@ MPCKDC_CTR_INLINE CounterBlock MakeCounterBlock(const CtrPrefix& prefix, uint32_
   return block;
 }
 
+void ExpandByAesni(const uint8_t key[16], CtrKey* out);  // ctr_aesni.cc
+
 template <class V>
-struct VaesCounter {
+struct AesCounter {
   using T = typename V::T;
   // Latency times instructions per cycle is 3 to 4 for 512 bits, twice that for 256. Not more: a
-  // shorter run of AES leaves the CPU's scheduler room for the work around it (VaesZeros).
+  // shorter run of AES leaves the CPU's scheduler room for the work around it (AesZeros).
   static constexpr int kAtOnce = V::kBytes == 64 ? 2 : 4;
   static constexpr size_t kPerRegister = V::kBytes / 16;
   static constexpr size_t kBlocks = kPerRegister * kAtOnce;
@@ -100,16 +102,26 @@ struct VaesCounter {
       *counter = V::Advance(*counter);
     }
   }
+
+  static void FillXor(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix,
+                      uint32_t position, uint8_t* out, size_t blocks) {
+    Run<true>(k1, k2, prefix, position, out, blocks);
+  }
+  static void Fill(const CtrKey& k, const CtrPrefix& prefix, uint32_t position, uint8_t* out,
+                   size_t blocks) {
+    Run<false>(k, k, prefix, position, out, blocks);
+  }
+  static constexpr CtrFunctions Functions() { return {ExpandByAesni, FillXor, Fill}; }
 };
 
 // Zero shares made by the kernel that uses them (ZeroSource), some rows of 64 bytes at a time. Made
 // beside other work they cost less than before it: AES has one port of the CPU for itself, and
 // what computes on rows has others.
 template <class V>
-class VaesZeros {
+class AesZeros {
  public:
   static constexpr bool kMakes = true;
-  MPCKDC_CTR_INLINE explicit VaesZeros(const ZeroSource* source) : source_(source) {
+  MPCKDC_CTR_INLINE explicit AesZeros(const ZeroSource* source) : source_(source) {
     if (source == nullptr) return;
     counter_ = V::FirstCounter(source->prefix, source->position);
     last_ = Counter::template LastKey<true>(*source->own, *source->next);
@@ -129,24 +141,11 @@ class VaesZeros {
   }
 
  private:
-  using Counter = VaesCounter<V>;
+  using Counter = AesCounter<V>;
   const ZeroSource* source_;
   typename V::T counter_{}, last_{};
 };
 
 }  // namespace mpckdc
 
-// The body of each file.
-#define MPCKDC_DEFINE_CTR(ISA, ...)                                                            \
-  namespace mpckdc::ISA {                                                                      \
-  void FillXor(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix, uint32_t position, \
-               uint8_t* out, size_t blocks) {                                                  \
-    __VA_ARGS__::Run<true>(k1, k2, prefix, position, out, blocks);                             \
-  }                                                                                            \
-  void Fill(const CtrKey& k, const CtrPrefix& prefix, uint32_t position, uint8_t* out,         \
-            size_t blocks) {                                                                   \
-    __VA_ARGS__::Run<false>(k, k, prefix, position, out, blocks);                              \
-  }                                                                                            \
-  }
-
-#endif  // MPC_SERVER_SHARE_CTR_VAES_H_
+#endif  // MPC_SERVER_SHARE_CTR_TEMPLATE_H_

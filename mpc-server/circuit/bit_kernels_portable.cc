@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/circuit/bit_kernels_isa.h"
-#include "mpc-server/circuit/bit_template.h"
-#include "mpc-server/circuit/bitslice/word_portable.h"
-
-namespace mpckdc {
-constexpr BitKernels kBitKernelsFew = BitRunner<WordPortable, 2, 8>::Kernels();
-constexpr BitKernels kBitKernelsPortable = BitRunner<WordPortable, 2, 64>::Kernels();
-}  // namespace mpckdc
