@@ -133,10 +133,13 @@ TEST(JobEngine, VerifyKeysSeesOneWrongByte) {
   EXPECT_TRUE((*verified)[2].consistent);
   EXPECT_FALSE((*verified)[3].consistent);
 
-  MemoryShareStore::State state = realm.three.store(1).Snapshot();
-  state.keys.at(realm.bob.info.handle).usages[1].round_keys[7].a[3] ^= 0x10;
-  state.keys.at(realm.tgt.info.handle).base[1].x[0] ^= 1;
-  realm.three.store(1).Restore(std::move(state));
+  ShareStore& store = realm.three.store(1);
+  KeyRecord bob = *store.Get(realm.bob.info.handle), tgt = *store.Get(realm.tgt.info.handle);
+  bob.usages[1].round_keys[7].a[3] ^= 0x10;
+  tgt.base[1].x[0] ^= 1;
+  ASSERT_EQ(*store.Delete({bob.info.handle, tgt.info.handle}), 2u);
+  ASSERT_TRUE(store.Stage(TransactionId{1}, {bob, tgt}, absl::Now()).ok());
+  ASSERT_TRUE(store.Commit(TransactionId{1}, absl::Now()).ok());
   verified = realm.three.Verify(handles);
   ASSERT_TRUE(verified.ok());
   EXPECT_TRUE((*verified)[0].consistent);
@@ -194,9 +197,11 @@ TEST(JobEngine, NoncesOnlyGrowAcrossRestarts) {
     // One server loses what it knew since the beginning: the others' marks still hold.
     for (int p = 0; p < kParties; ++p) realm.three.Stop(p);
     if (round == 1) {
-      MemoryShareStore::State state = realm.three.store(0).Snapshot();
-      state.mark = NonceMark{};
-      realm.three.store(0).Restore(std::move(state));
+      const absl::Status forgotten = realm.three.store(0).engine().Write(
+          "forget the mark", [](KvTxn& txn) {
+            return txn.Delete(record_format::kMeta, record_format::kNameMark);
+          });
+      ASSERT_TRUE(forgotten.ok()) << forgotten;
     }
     realm.three.StartAll();
     ASSERT_TRUE(realm.three.WaitConnected());

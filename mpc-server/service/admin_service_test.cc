@@ -66,8 +66,9 @@ class AdminServiceTest : public ::testing::Test {
     port_.Start({service_.get()}, static_cast<int>(limits::kMaxMessageBytes));
     cert_ = port_.authority().IssueRole("admin", "root");
     stub_ = v1::AdminService::NewStub(port_.Connect(&cert_));
-    ASSERT_TRUE(store_.MarkInitialised().ok());
+    Initialise();
   }
+  virtual void Initialise() { ASSERT_TRUE(store_.MarkInitialised().ok()); }
   void TearDown() override { port_.Stop(); }
 
   std::unique_ptr<AuditLog> OpenAudit(const std::string& path) {
@@ -425,10 +426,12 @@ TEST_F(AdminServiceTest, EngineDrawsAndVerifies) {
   EXPECT_TRUE(verified.results(1).consistent());
 }
 
-TEST_F(AdminServiceTest, UninitialisedRealmTakesNoKeys) {
-  MemoryShareStore::State state = store_.Snapshot();
-  state.meta.initialised = false;
-  store_.Restore(state);
+class NewRealmTest : public AdminServiceTest {
+ protected:
+  void Initialise() override {}
+};
+
+TEST_F(NewRealmTest, UninitialisedRealmTakesNoKeys) {
   const grpc::Status status = Stage({Package({})});
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(status.error_message(), HasSubstr("mpc-admin init-realm"));

@@ -29,7 +29,8 @@
 #include "mpc-server/service/own_identity.h"
 #include "mpc-server/service/recorder.h"
 #include "mpc-server/service/refusal_log.h"
-#include "mpc-server/store/lmdb_share_store.h"
+#include "mpc-server/store/lmdb.h"
+#include "mpc-server/store/share_store.h"
 #include "mpc-server/wire/tls_channel.h"
 #include "mpc-server/wire/tls_peer_link.h"
 
@@ -61,7 +62,7 @@ absl::StatusOr<StoreKeys> LoadStoreKeys(const Config& config, bool create) {
   if (!config.store.credential.empty()) return StoreKeys::LoadCredential(config.store.credential);
   absl::StatusOr<StoreKeys> keys = StoreKeys::Load(config.store.key_file);
   if (!absl::IsNotFound(keys.status())) return keys;
-  if (LmdbShareStore::Exists(config.data_dir)) {
+  if (LmdbEngine::Exists(config.data_dir)) {
     return absl::FailedPreconditionError(
         absl::StrCat(keys.status().message(), "; the store in ", config.data_dir,
                      " cannot be read without it: restore the file"));
@@ -158,7 +159,7 @@ class Server::Impl {
   DenyList denied_;
   Doorkeeper doorkeeper_;
   Metrics metrics_;
-  std::unique_ptr<LmdbShareStore> store_;
+  std::unique_ptr<ShareStore> store_;
   absl::StatusOr<PackageKey> package_key_ = absl::UnavailableError("");
   absl::StatusOr<Authority> authority_ = absl::UnavailableError("");
   std::unique_ptr<AuditLog> audit_;
@@ -204,9 +205,11 @@ absl::Status Server::Impl::OpenStore() {
   if (absl::Status s = CheckDataDir(config_.data_dir, /*create=*/true); !s.ok()) return s;
   absl::StatusOr<StoreKeys> keys = LoadStoreKeys(config_, /*create=*/true);
   if (!keys.ok()) return keys.status();
-  absl::StatusOr<std::unique_ptr<LmdbShareStore>> store =
-      LmdbShareStore::Open({config_.data_dir, IdentityOf(config_), *std::move(keys),
-                            &SystemRandom(), config_.store.map_size_gib << 30});
+  absl::StatusOr<std::unique_ptr<LmdbEngine>> lmdb =
+      LmdbEngine::Open(config_.data_dir, config_.store.map_size_gib << 30);
+  if (!lmdb.ok()) return lmdb.status();
+  absl::StatusOr<std::unique_ptr<ShareStore>> store = ShareStore::Open(
+      *std::move(lmdb), {IdentityOf(config_), *std::move(keys), &SystemRandom()});
   if (!store.ok()) return store.status();
   store_ = *std::move(store);
   package_key_ = PackageKey::LoadOrCreate(*store_, SystemRandom());

@@ -16,7 +16,7 @@ namespace {
 enroll::TransactionTimeouts Timeouts() {
   enroll::TransactionTimeouts timeouts;
   timeouts.stage = absl::Seconds(1);
-  timeouts.draw = absl::Seconds(5);  // behind a log-in of 17 to 20, and some 1,000 rounds itself
+  timeouts.draw = absl::Seconds(5);  // behind a login of 17 to 20, and some 1,000 rounds itself
   timeouts.commit = timeouts.cleanup = absl::Seconds(1);
   return timeouts;
 }
@@ -106,7 +106,7 @@ class Administrator::Change : public enroll::TransactionServers {
         p, "admin: stage", "admin: staged", Timeouts().stage,
         [id = id_, &clock = admin_->servers_->clock(p), records](
             Process& process, const std::function<void(absl::Status)>& answer) {
-          answer(process.disk->Stage(id, records, clock.Now()));
+          answer(process.store->Stage(id, records, clock.Now()));
         });
   }
   absl::Status DrawKey(int p, const KeyInfo& info) {
@@ -120,7 +120,7 @@ class Administrator::Change : public enroll::TransactionServers {
     const auto keys = admin_->Call<absl::StatusOr<size_t>>(
         p, "admin: commit", "admin: committed", timeout,
         [id = id_, &clock = admin_->servers_->clock(p)](Process& process, const auto& answer) {
-          answer(process.disk->Commit(id, clock.Now()));
+          answer(process.store->Commit(id, clock.Now()));
         });
     if (!keys.ok()) return keys.status();
     return static_cast<uint32_t>(*keys);
@@ -128,7 +128,7 @@ class Administrator::Change : public enroll::TransactionServers {
   absl::Status AbortKeys(int p, absl::Duration timeout) override {
     const auto aborted = admin_->Call<absl::StatusOr<size_t>>(
         p, "admin: abort", "admin: aborted", timeout,
-        [id = id_](Process& process, const auto& answer) { answer(process.disk->Abort(id)); });
+        [id = id_](Process& process, const auto& answer) { answer(process.store->Abort(id)); });
     // One that was committed already is deleted next.
     clean[p] = aborted.ok() || absl::IsFailedPrecondition(aborted.status());
     return aborted.status();
@@ -137,7 +137,7 @@ class Administrator::Change : public enroll::TransactionServers {
     const auto deleted = admin_->Call<absl::StatusOr<size_t>>(
         p, "admin: delete", "admin: deleted", timeout,
         [keys = handles](Process& process, const auto& answer) {
-          answer(process.disk->Delete(keys));
+          answer(process.store->Delete(keys));
         });
     clean[p] = clean[p] && deleted.ok();
     return deleted.status();
@@ -209,7 +209,7 @@ void Administrator::Enrol() {
 // test joins its shares, as no production program can.
 void Administrator::Acknowledge(const std::vector<PlainKey>& keys,
                                 const std::vector<bool>& drawn) {
-  PerParty<MemoryShareStore::State> disks;
+  PerParty<std::unique_ptr<ShareStore>> disks;
   for (int p = 0; p < kParties; ++p) disks[p] = servers_->Disk(p);
   for (size_t i = 0; i < keys.size(); ++i) {
     const Handle& handle = keys[i].info.handle;
@@ -217,9 +217,9 @@ void Administrator::Acknowledge(const std::vector<PlainKey>& keys,
     PerParty<KeyRecord> records;
     bool complete = true;
     for (int p = 0; p < kParties; ++p) {
-      const auto it = disks[p].keys.find(handle);
-      if (it != disks[p].keys.end()) {
-        records[p] = it->second;
+      absl::StatusOr<KeyRecord> record = disks[p]->Get(handle);
+      if (record.ok()) {
+        records[p] = *std::move(record);
         continue;
       }
       complete = false;

@@ -44,7 +44,7 @@ std::vector<std::string> NamedSteps() {
       "aes/norm", "aes/helper", "aes/inverse", "aes/product", "aes/twist", "aes/scale",
       "ghash powers", "zero check/multiply", "tag check", "pre-auth timestamp", "key schedule/norm",
       "key schedule/helper", "key schedule/inverse", "key schedule/product", "key records check",
-      // Of messages under keys of 17 to 20, and of drawing such keys.
+      // Messages under keys of 17 to 20, and drawing such keys.
       "hmac/sha1", "hmac/sha256", "hmac/sha384", "ciphertext", "compress/sha1",
       // A server's disk, before a write is durable and after.
       "disk: stage keys", "disk: staged keys", "disk: commit keys", "disk: committed keys",

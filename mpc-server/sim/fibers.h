@@ -32,7 +32,7 @@ class Scheduler {
   // Calls `event` at `when` outside any fiber; it must not wait.
   void At(absl::Time when, absl::AnyInvocable<void()> event);
 
-  // Of the running fiber: returns at `deadline`, or earlier when Wake() was called for it.
+  // The running fiber stops until `deadline`, or until Wake() is called for it.
   void Wait(absl::Time deadline);
   void Sleep(absl::Duration d) { SleepUntil(now_ + d); }
   void SleepUntil(absl::Time when);
@@ -43,7 +43,7 @@ class Scheduler {
   // last one lets it go on (SIGCONT).
   void Pause(Fiber* fiber, absl::Time until);
   absl::Time PausedUntil(const Fiber* fiber) const;
-  // Of the running fiber: others go first; a paused one goes on when its pause ends.
+  // The running fiber lets others go first; a paused one goes on when its pause ends.
   void Yield() { Wait(now_); }
 
   // Runs fibers and events until simulated `end`, or until nothing is left to do.

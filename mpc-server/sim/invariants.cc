@@ -7,16 +7,16 @@ namespace mpckdc::sim {
 
 // Whatever leaves a server under a nonce belongs to one place of one job, and leaves it once.
 void Invariants::Released(int p, const JobResult& result) {
-  int part = 0;
+  int place = 0;
   const auto note = [&](const Nonce& nonce) {
-    NonceUse& use = nonces_.try_emplace(nonce, NonceUse{result.id, part, {}}).first->second;
-    if (use.job != result.id || use.part != part || use.released[p]) {
-      journal_->Violation(absl::StrCat("server ", p, " used a nonce for job ", result.id, " part ",
-                                       part, " that was used for job ", use.job, " part ",
-                                       use.part));
+    NonceUse& use = nonces_.try_emplace(nonce, NonceUse{result.id, place, {}}).first->second;
+    if (use.job != result.id || use.place != place || use.released[p]) {
+      journal_->Violation(absl::StrCat("server ", p, " used a nonce for job ", result.id, " place ",
+                                       place, " that was used for job ", use.job, " place ",
+                                       use.place));
     }
     use.released[p] = true;
-    ++part;
+    ++place;
   };
   for (const SealResult& seal : result.seals) {
     if (seal.message_share.empty()) note(seal.nonce);  // messages of 17 to 20 have none: Sealed()
@@ -28,7 +28,7 @@ void Invariants::Released(int p, const JobResult& result) {
 
 void Invariants::LoggedIn(const std::string& preauth) {
   if (spent_.insert(preauth).second) return;
-  journal_->Violation("a replayed pre-auth succeeded: it bought two log-ins");
+  journal_->Violation("a replayed pre-auth succeeded: it bought two logins");
 }
 
 void Invariants::Replied(JobId grant) {
@@ -80,10 +80,10 @@ void Invariants::TakenBack(int p, const std::vector<Handle>& handles) {
 
 void Invariants::DiskRestored() {
   ++restores_;
-  const MemoryShareStore::State disk = servers_->Disk(servers_->restored());
+  const std::unique_ptr<ShareStore> disk = servers_->Disk(servers_->restored());
   lost_.clear();  // a second restore may be of a later time than the first
   for (const auto& [handle, records] : acknowledged_) {
-    if (disk.keys.contains(handle)) continue;
+    if (disk->Get(handle).ok()) continue;
     lost_.insert(handle);
     journal_->Count("keys lost with a restored disk");
   }
@@ -91,17 +91,17 @@ void Invariants::DiskRestored() {
 
 void Invariants::CheckKeys() {
   for (int p = 0; p < kParties; ++p) {
-    const MemoryShareStore::State disk = servers_->Disk(p);
+    const std::unique_ptr<ShareStore> disk = servers_->Disk(p);
     for (const auto& [handle, records] : acknowledged_) {
       if (p == servers_->restored() && Lost(handle)) continue;
-      const auto it = disk.keys.find(handle);
-      if (it != disk.keys.end() && SameRecord(it->second, records[p])) continue;
+      const absl::StatusOr<KeyRecord> record = disk->Get(handle);
+      if (record.ok() && SameRecord(*record, records[p])) continue;
       journal_->Violation(absl::StrCat("server ", p, " has lost acknowledged key ",
                                        HandleText(handle)));
     }
     if (p == servers_->restored()) continue;
     for (const Handle& handle : taken_back_[p]) {
-      if (!disk.keys.contains(handle)) continue;
+      if (absl::IsNotFound(disk->Get(handle).status())) continue;
       journal_->Violation(absl::StrCat("server ", p, " has key ", HandleText(handle),
                                        " of a change that was taken back"));
     }

@@ -5,13 +5,13 @@
 //
 //   - no server releases anything under a nonce that any server ever used for something else,
 //     across restarts and restored disks;
-//   - a pre-auth message buys at most one log-in, and a log-in at most two replies;
+//   - a pre-auth message buys at most one login, and a login at most two replies;
 //   - no two messages under keys of 17 to 20 begin with the same block: servers draw confounders;
 //   - a job that the KDC got an answer to has the same line in three audit logs;
-//   - an acknowledged key is on all three disks unchanged until the end, and log-ins with it work;
-//     where a disk was put back to a time before it, it is missing there and its log-ins fail;
+//   - an acknowledged key is on all three disks unchanged until the end, and logins with it work;
+//     where a disk was put back to a time before it, it is missing there and its logins fail;
 //   - a key of a change that was taken back is not on a server that said so;
-//   - once faults have stopped, log-ins succeed within the recovery time, and go on succeeding.
+//   - once faults have stopped, logins succeed within the recovery time, and go on succeeding.
 #ifndef MPC_SERVER_SIM_INVARIANTS_H_
 #define MPC_SERVER_SIM_INVARIANTS_H_
 
@@ -37,7 +37,7 @@ class Invariants {
   // ---- Nonces, replays, audit ----
   void Released(int p, const JobResult& result);
   void LoggedIn(const std::string& preauth);
-  // A reply under a key of 17 to 20 came, paid by the grant of this log-in.
+  // A reply under a key of 17 to 20 came, paid by the grant of this login.
   void Replied(JobId grant);
   void Sealed(const std::string& cts_message);
   void Audited(int p, const BatchJob& job);
@@ -56,9 +56,9 @@ class Invariants {
   // ---- Recovery ----
   void Healed() { healed_ = scheduler_->now(); }
   bool quiet() const { return scheduler_->now() >= healed_; }
-  // A log-in succeeded since faults stopped: from now on all do.
+  // A login succeeded since faults stopped: from now on all do.
   bool recovered() const { return first_ok_.has_value(); }
-  // Of a log-in that ought to work: whether it was sent after recovery and yet failed is checked.
+  // A login that ought to work has ended; one that was sent after recovery may not have failed.
   void LoginEnded(absl::Time sent, const JobResult& result);
 
   void AtEnd();
@@ -66,7 +66,7 @@ class Invariants {
  private:
   struct NonceUse {
     JobId job;
-    int part;
+    int place;  // in its job, of what was released under a nonce
     std::array<bool, kParties> released{};
   };
   struct AuditLine {
@@ -85,8 +85,8 @@ class Invariants {
   Servers* const servers_;
   const absl::Duration recovery_;
   std::map<Nonce, NonceUse> nonces_;
-  std::set<std::string> spent_;  // pre-auth messages that bought a log-in
-  std::map<JobId, int> replies_;  // by the log-in whose grant paid
+  std::set<std::string> spent_;  // pre-auth messages that bought a login
+  std::map<JobId, int> replies_;  // by the login whose grant paid
   std::set<std::string> first_blocks_;  // of messages under keys of 17 to 20
   std::map<JobId, std::array<std::optional<AuditLine>, kParties>> audit_;
   std::map<JobId, Operation> answered_;

@@ -30,7 +30,7 @@ ABSL_FLAG(std::string, state_dir, "",
           "keep finished seeds here, per commit and program, and go on from there; "
           "empty: begin anew");
 ABSL_FLAG(std::string, json, "", "write the report to this file too");
-ABSL_FLAG(bool, worker, false, "internal: run seeds named on standard input");
+ABSL_FLAG(bool, worker, false, "internal: report on these seeds to mpc-sim");
 
 namespace mpckdc::sim {
 namespace {
@@ -88,8 +88,8 @@ int Print(const Progress& progress, const Series& series, const std::string& com
 }
 
 int Main() {
-  if (absl::GetFlag(FLAGS_worker)) return RunWorker();
   const uint64_t first = absl::GetFlag(FLAGS_first), seeds = absl::GetFlag(FLAGS_seeds);
+  if (absl::GetFlag(FLAGS_worker)) return RunWorker(first, seeds);
   if (absl::GetFlag(FLAGS_verbose)) return RunVerbosely(first, seeds);
   const std::string commit = absl::GetFlag(FLAGS_commit);
   const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

@@ -12,15 +12,13 @@
 #include <cstring>
 #include <deque>
 #include <fstream>
-#include <iostream>
 #include <memory>
-#include <set>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "mpc-server/sim/world.h"
 
@@ -43,109 +41,79 @@ void OnSignal(int) { interrupted = 1; }
 class Worker {
  public:
   Worker() = default;
-  ~Worker() { Stop(); }
+  ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  absl::Status Start();
-  void Stop();
-  absl::Status Give(const Chunk& chunk);
-  bool busy() const { return chunk_.count > 0; }
+  absl::Status Start(const Chunk& chunk);
+  bool busy() const { return pid_ > 0; }
   int fd() const { return out_; }
-  // Reads what has come. A chunk's report when it is done; when the worker died, a report on the
-  // seeds up to the one that killed it, and `rest` is what remains.
-  absl::StatusOr<Report> Read(Chunk* rest);
+  const Chunk& chunk() const { return chunk_; }
+  // Reads what has come; false at the end of it.
+  bool Read();
+  // Then: the chunk's report; when the process died, a report on the seed that killed it.
+  Report End();
 
  private:
-  Report Died(Chunk* rest);
-
   pid_t pid_ = -1;
-  int in_ = -1, out_ = -1;
-  std::string buffer_;
+  int out_ = -1;
+  std::string output_;
   Chunk chunk_{0, 0};
-  uint64_t seed_ = 0;  // under way
 };
 
-absl::Status Worker::Start() {
-  int to[2], from[2];
-  if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) {
+Worker::~Worker() {
+  if (!busy()) return;
+  kill(pid_, SIGKILL);
+  End();
+}
+
+absl::Status Worker::Start(const Chunk& chunk) {
+  int from[2];
+  if (pipe2(from, O_CLOEXEC) != 0) {
     return absl::UnavailableError(absl::StrCat("pipe: ", std::strerror(errno)));
   }
+  const std::string first = absl::StrCat("--first=", chunk.first);
+  const std::string seeds = absl::StrCat("--seeds=", chunk.count);
   pid_ = fork();
   if (pid_ == 0) {
     // A process group of its own: Ctrl-C is the parent's, which lets chunks end.
     setpgid(0, 0);
-    dup2(to[0], 0);
     dup2(from[1], 1);
-    execl("/proc/self/exe", "mpc-sim", "--worker", static_cast<char*>(nullptr));
+    execl("/proc/self/exe", "mpc-sim", "--worker", first.c_str(), seeds.c_str(), nullptr);
     _exit(127);
   }
-  close(to[0]);
   close(from[1]);
-  in_ = to[1];
   out_ = from[0];
-  buffer_.clear();
+  output_.clear();
+  chunk_ = chunk;
   if (pid_ < 0) return absl::UnavailableError(absl::StrCat("fork: ", std::strerror(errno)));
   return absl::OkStatus();
 }
 
-void Worker::Stop() {
-  if (in_ >= 0) close(in_);
-  if (out_ >= 0) close(out_);
-  in_ = out_ = -1;
-  if (pid_ > 0) {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  pid_ = -1;
+bool Worker::Read() {
+  char bytes[65536];
+  const ssize_t n = read(out_, bytes, sizeof(bytes));
+  if (n > 0) output_.append(bytes, static_cast<size_t>(n));
+  return n > 0;
 }
 
-absl::Status Worker::Give(const Chunk& chunk) {
-  chunk_ = chunk;
-  seed_ = chunk.first;
-  const std::string line = absl::StrCat(chunk.first, " ", chunk.count, "\n");
-  if (write(in_, line.data(), line.size()) == static_cast<ssize_t>(line.size())) {
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError("a worker does not listen");
-}
-
-// The seeds before the one that ended it ran well, but their counts died with the worker: they are
-// run again.
-Report Worker::Died(Chunk* rest) {
+Report Worker::End() {
   int status = 0;
-  waitpid(pid_, &status, 0);
-  pid_ = -1;
+  waitpid(std::exchange(pid_, -1), &status, 0);
+  close(std::exchange(out_, -1));
+  const std::vector<std::string> lines = absl::StrSplit(output_, '\n', absl::SkipEmpty());
+  if (!lines.empty()) {
+    absl::StatusOr<Report> report = Report::FromJson(lines.back());
+    if (report.ok()) return *std::move(report);
+  }
   Report report;
-  report.first = seed_;
+  report.first = chunk_.first + (lines.empty() ? 0 : lines.size() - 1);
   report.seeds = 1;
-  report.failures[seed_] =
+  report.failures[report.first] =
       WIFSIGNALED(status)
           ? absl::StrCat("the process died: ", strsignal(WTERMSIG(status)), "; run it alone to see")
           : absl::StrCat("the process ended with status ", WEXITSTATUS(status));
-  *rest = chunk_;
-  chunk_.count = 0;
   return report;
-}
-
-absl::StatusOr<Report> Worker::Read(Chunk* rest) {
-  char bytes[65536];
-  const ssize_t n = read(out_, bytes, sizeof(bytes));
-  if (n <= 0) return Died(rest);
-  buffer_.append(bytes, static_cast<size_t>(n));
-  size_t end;
-  while ((end = buffer_.find('\n')) != std::string::npos) {
-    const std::string line = buffer_.substr(0, end);
-    buffer_.erase(0, end + 1);
-    if (absl::StartsWith(line, "seed ")) {
-      if (!absl::SimpleAtoi(line.substr(5), &seed_)) return absl::DataLossError(line);
-      continue;
-    }
-    chunk_.count = 0;
-    rest->count = 0;
-    return Report::FromJson(line);
-  }
-  return absl::DeadlineExceededError("more to come");
 }
 
 // ---- The state of a series ----
@@ -236,7 +204,7 @@ class SeriesRunner {
 
  private:
   absl::Status Feed(Worker& worker);
-  absl::Status Hear(Worker& worker);
+  void Hear(Worker& worker);
   void Keep(const Report& report);
 
   std::deque<Chunk> chunks_;
@@ -258,29 +226,21 @@ void SeriesRunner::Keep(const Report& report) {
 
 absl::Status SeriesRunner::Feed(Worker& worker) {
   if (worker.busy() || chunks_.empty() || interrupted) return absl::OkStatus();
-  if (worker.fd() < 0) {
-    if (absl::Status s = worker.Start(); !s.ok()) return s;
-  }
   const Chunk chunk = chunks_.front();
   chunks_.pop_front();
-  return worker.Give(chunk);
+  return worker.Start(chunk);
 }
 
-absl::Status SeriesRunner::Hear(Worker& worker) {
-  Chunk rest{0, 0};
-  const absl::StatusOr<Report> report = worker.Read(&rest);
-  if (absl::IsDeadlineExceeded(report.status())) return absl::OkStatus();
-  if (!report.ok()) return report.status();
-  Keep(*report);
-  if (rest.count == 0) return absl::OkStatus();
-  // Without the seed that killed it.
-  const uint64_t bad = report->first;
-  if (bad > rest.first) chunks_.push_front({rest.first, bad - rest.first});
-  if (bad + 1 < rest.first + rest.count) {
-    chunks_.push_front({bad + 1, rest.first + rest.count - bad - 1});
-  }
-  worker.Stop();
-  return absl::OkStatus();
+void SeriesRunner::Hear(Worker& worker) {
+  if (worker.Read()) return;
+  const Chunk chunk = worker.chunk();
+  const Report report = worker.End();
+  Keep(report);
+  if (report.seeds == chunk.count) return;
+  // The counts of the other seeds died with the process: they are run again, without the bad one.
+  const uint64_t bad = report.first, end = chunk.first + chunk.count;
+  if (bad > chunk.first) chunks_.push_front({chunk.first, bad - chunk.first});
+  if (bad + 1 < end) chunks_.push_front({bad + 1, end - bad - 1});
 }
 
 absl::Status SeriesRunner::Run() {
@@ -296,8 +256,7 @@ absl::Status SeriesRunner::Run() {
     if (fds.empty()) break;
     poll(fds.data(), fds.size(), 500);
     for (size_t i = 0; i < fds.size(); ++i) {
-      if (fds[i].revents == 0) continue;
-      if (absl::Status s = Hear(*polled[i]); !s.ok()) return s;
+      if (fds[i].revents != 0) Hear(*polled[i]);
     }
     line_.Show(progress_->sum);
     if (interrupted) break;
@@ -312,7 +271,6 @@ absl::StatusOr<Progress> RunSeries(const Series& series) {
   Progress progress;
   std::deque<Chunk> chunks = ChunksOf(series);
   if (!series.state_file.empty()) TakeDone(series.state_file, &chunks, &progress.sum);
-  signal(SIGPIPE, SIG_IGN);
   struct sigaction action {};
   action.sa_handler = OnSignal;
   action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second Ctrl-C ends it at once
@@ -323,21 +281,16 @@ absl::StatusOr<Progress> RunSeries(const Series& series) {
   return progress;
 }
 
-int RunWorker() {
-  for (std::string line; std::getline(std::cin, line);) {
-    Chunk chunk{0, 0};
-    if (std::sscanf(line.c_str(), "%lu %lu", &chunk.first, &chunk.count) != 2) return 2;
-    Report report;
-    report.first = chunk.first;
-    for (uint64_t seed = chunk.first; seed < chunk.first + chunk.count; ++seed) {
-      std::printf("seed %lu\n", seed);
-      std::fflush(stdout);
-      alarm(kLongestSeedSeconds);
-      report.Add(seed, World({.seed = seed}).Run());
-    }
-    std::printf("%s\n", report.ToJson().c_str());
+int RunWorker(uint64_t first, uint64_t seeds) {
+  Report report;
+  report.first = first;
+  for (uint64_t seed = first; seed < first + seeds; ++seed) {
+    std::printf("seed %lu\n", seed);
     std::fflush(stdout);
+    alarm(kLongestSeedSeconds);
+    report.Add(seed, World({.seed = seed}).Run());
   }
+  std::printf("%s\n", report.ToJson().c_str());
   return 0;
 }
 

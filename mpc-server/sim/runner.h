@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many seeds on several worker processes. A worker is this program again; a seed that kills its
-// worker (a failed assertion) is a failed seed like others. Chunks of seeds that are done are lines
+// Many seeds on several worker processes, a chunk of them each. A worker is this program again; a
+// seed that kills its worker (a failed assertion) is a failed seed like others. Chunks of seeds that are done are lines
 // of a file, so an interrupted series goes on where it was.
 #ifndef MPC_SERVER_SIM_RUNNER_H_
 #define MPC_SERVER_SIM_RUNNER_H_
@@ -28,9 +28,8 @@ struct Progress {
 };
 absl::StatusOr<Progress> RunSeries(const Series& series);
 
-// A worker: reads "FIRST COUNT" lines from standard input, answers each with "seed N" lines and
-// one line of JSON.
-int RunWorker();
+// A worker: says "seed N" before each of its seeds, and its report as one line of JSON in the end.
+int RunWorker(uint64_t first, uint64_t seeds);
 
 }  // namespace mpckdc::sim
 

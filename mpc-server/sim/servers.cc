@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/sim/servers.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/testing/records.h"
 
 namespace mpckdc::sim {
 namespace {
@@ -39,8 +41,7 @@ Servers::Servers(Scheduler* scheduler, Network* network, Dice* dice, Journal* jo
     : scheduler_(scheduler), network_(network), dice_(dice), journal_(journal), control_(control) {
   for (int p = 0; p < kParties; ++p) {
     machines_[p].clock = std::make_unique<SimClock>(scheduler_);
-    MemoryShareStore fresh(StoreIdentity{kRealm, p, kCluster});
-    machines_[p].disk = fresh.Snapshot();
+    machines_[p].disk = MemoryEngine().Snapshot();
   }
 }
 
@@ -48,8 +49,19 @@ Servers::~Servers() = default;
 
 void Servers::Enrol(const PerParty<KeyRecord>& records) {
   for (int p = 0; p < kParties; ++p) {
-    machines_[p].disk->keys[records[p].info.handle] = records[p];
+    auto disk = std::make_shared<MemoryEngine>(machines_[p].disk);
+    const absl::Status s =
+        mpckdc::Enrol(*OpenStore(p, disk), records[p], machines_[p].clock->Now());
+    if (!s.ok()) journal_->Violation(absl::StrCat("the first keys: ", s.message()));
+    machines_[p].disk = disk->Snapshot();
   }
+}
+
+std::unique_ptr<ShareStore> Servers::OpenStore(int p, std::shared_ptr<KvEngine> disk) {
+  absl::StatusOr<std::unique_ptr<ShareStore>> store = ShareStore::Open(
+      std::move(disk), {{kRealm, p, kCluster}, StoreKeysForTest(), &seal_nonces_});
+  if (!store.ok()) abort();
+  return *std::move(store);
 }
 
 void Servers::SetStepHook(StepHook hook) {
@@ -66,9 +78,8 @@ void Servers::Start(int p) {
   if (machine.process != nullptr) return;
   auto process = std::make_unique<Process>();
   const uint64_t incarnation = process->incarnation = ++machine.incarnation;
-  process->disk =
-      std::make_unique<SimDisk>(StoreIdentity{kRealm, p, kCluster}, dice_, control_);
-  process->disk->Load(*std::exchange(machine.disk, std::nullopt));
+  process->disk = std::make_shared<SimDisk>(std::move(machine.disk), dice_, control_);
+  process->store = OpenStore(p, process->disk);
   process->disk->SetStepHook(
       [this, p, incarnation](const char* step) { return Step(p, incarnation, step); });
   process->random = std::make_unique<SeededRandomForTest>(dice_->Below(1ull << 60));
@@ -78,7 +89,7 @@ void Servers::Start(int p) {
       std::make_unique<AuditObserver>(p, journal_, [this, p, incarnation](const BatchJob& job) {
         if (Alive(p, incarnation) && audit_) audit_(p, job);
       });
-  const EngineParts parts{process->disk.get(), machine.clock.get(),     process->random.get(),
+  const EngineParts parts{process->store.get(), machine.clock.get(),    process->random.get(),
                           process->link.get(), process->executor.get(), process->observer.get()};
   process->engine = std::make_unique<JobEngine>(EngineOptions{}, parts);
   machine.process = std::move(process);
@@ -118,16 +129,20 @@ void Servers::Pause(int p, absl::Time until) {
   scheduler_->At(until, [this, p] { TakeMessages(p); });
 }
 
-MemoryShareStore::State Servers::Disk(int p) const {
+MemoryEngine::State Servers::DiskState(int p) const {
   const Machine& machine = machines_[p];
-  return machine.process != nullptr ? machine.process->disk->memory().Snapshot() : *machine.disk;
+  return machine.process != nullptr ? machine.process->disk->Snapshot() : machine.disk;
+}
+
+std::unique_ptr<ShareStore> Servers::Disk(int p) {
+  return OpenStore(p, std::make_shared<MemoryEngine>(DiskState(p)));
 }
 
 void Servers::KeepSnapshots() {
   for (int p = 0; p < kParties; ++p) {
-    std::vector<MemoryShareStore::State>& kept = machines_[p].snapshots;
+    std::vector<MemoryEngine::State>& kept = machines_[p].snapshots;
     if (kept.size() == kSnapshots) kept.erase(kept.begin() + 1);  // the first one stays
-    kept.push_back(Disk(p));
+    kept.push_back(DiskState(p));
   }
 }
 

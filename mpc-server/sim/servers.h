@@ -24,7 +24,8 @@ namespace mpckdc::sim {
 // One process of a server; a restart makes another on the same disk.
 struct Process {
   uint64_t incarnation = 0;
-  std::unique_ptr<SimDisk> disk;
+  std::shared_ptr<SimDisk> disk;
+  std::unique_ptr<ShareStore> store;  // on that disk
   std::unique_ptr<SeededRandomForTest> random;
   std::unique_ptr<PeerLink> link;
   std::unique_ptr<SimExecutor> executor;
@@ -61,11 +62,11 @@ class Servers {
   int restored() const { return restored_; }  // the party that was, or -1: one in a run
 
   Process* process(int p) { return machines_[p].process.get(); }
-  // Of all three, ever: what only a process's memory held is gone when this has changed.
+  // How often servers were started. What only their memory held may be gone when it has changed.
   uint64_t starts() const;
   SimClock& clock(int p) { return *machines_[p].clock; }
-  // What is on the disk now, whether the process runs or not.
-  MemoryShareStore::State Disk(int p) const;
+  // What is on the disk now, whether the process runs or not: a store on a copy of it.
+  std::unique_ptr<ShareStore> Disk(int p);
 
   // Runs `handle` with the process when it takes messages: now, when its pause ends, or never; in
   // order.
@@ -84,12 +85,14 @@ class Servers {
   struct Machine {
     std::unique_ptr<SimClock> clock;
     std::unique_ptr<Process> process;  // null: down
-    std::optional<MemoryShareStore::State> disk;
-    std::vector<MemoryShareStore::State> snapshots;
+    MemoryEngine::State disk;           // while it is down
+    std::vector<MemoryEngine::State> snapshots;
     std::deque<Handler> inbox;  // came while the process was paused
     uint64_t incarnation = 0;
   };
 
+  MemoryEngine::State DiskState(int p) const;
+  std::unique_ptr<ShareStore> OpenStore(int p, std::shared_ptr<KvEngine> disk);
   void TakeMessages(int p);
 
   Scheduler* const scheduler_;
@@ -97,6 +100,7 @@ class Servers {
   Dice* const dice_;
   Journal* const journal_;
   const DiskControl control_;
+  SeededRandomForTest seal_nonces_{1};
   PerParty<Machine> machines_;
   std::vector<std::unique_ptr<Process>> dead_;
   StepHook hook_;

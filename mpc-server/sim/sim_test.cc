@@ -62,7 +62,7 @@ TEST(Sim, SomeSeeds) {
   std::set<std::string> reached;
   for (const auto& [step, count] : sum.steps) reached.insert(step);
   const std::vector<std::string> named = NamedSteps();
-  // A round has the name of its largest part. The shares of texts go along with the confirmation,
+  // A round has the name of its largest payload. The shares of texts go along with the confirmation,
   // and are larger only in the rare batch that has several replies and little else.
   reached.erase("input shares");
   EXPECT_THAT(reached, testing::UnorderedElementsAreArray(named));
@@ -226,7 +226,7 @@ TEST(Sim, AnExpiredCertificateStopsNewConnectionsOnly) {
   EXPECT_TRUE(realm.servers.process(0)->engine->Status().peers_connected);
 }
 
-// A key of enctype 18: log-in and reply are two jobs, and what joins them is in memory only.
+// A key of enctype 18: login and reply are two jobs, and what joins them is in memory only.
 TEST(Sim, AGrantEndsWithTheProcessThatKeptIt) {
   SmallRealm realm;
   for (int p = 0; p < kParties; ++p) realm.servers.Start(p);
@@ -244,7 +244,7 @@ TEST(Sim, AGrantEndsWithTheProcessThatKeptIt) {
   realm.ExpectReply(realm.ReplyToCarol(5, 4));
 }
 
-// In the middle of a log-in's HMAC and in that of a reply: nothing comes, and the next one works.
+// In the middle of a login's HMAC and in that of a reply: nothing comes, and the next one works.
 TEST(Sim, AServerKilledAmidAnHmacGivesNothing) {
   for (const bool in_reply : {false, true}) {
     SmallRealm realm;

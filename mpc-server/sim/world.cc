@@ -13,7 +13,7 @@ namespace {
 const absl::Time kStart = absl::FromUnixSeconds(1'800'000'000);
 constexpr absl::Duration kBeforeFaults = absl::Milliseconds(700);
 
-// Of a user whose client is a stock one. Keys of RFC 8009 need more rounds.
+// The enctype of a user with a stock client. Keys of RFC 8009 need more rounds.
 int32_t StockEnctype(Dice& dice) {
   if (dice.Chance(0.25)) return dice.Chance(0.5) ? kEnctypeAes128Sha256 : kEnctypeAes256Sha384;
   return dice.Chance(0.5) ? kEnctypeAes128Sha1 : kEnctypeAes256Sha1;

@@ -23,9 +23,9 @@ using SharedBase = SecretVector<SharedBlock>;
 
 struct UsageKey {
   uint32_t usage = 0;                   // RFC 3961 key usage number
-  SecretVector<SharedBlock> round_keys;  // 11 or 15; of 17 to 20 none in a usage of checksums
-  SharedBlock h{};                       // of gcm
-  // Of 17 to 20: the states after key ^ ipad and after key ^ opad, each HashStateBlocks() long.
+  SecretVector<SharedBlock> round_keys;  // 11 or 15; none where a usage of 17 to 20 is of checksums
+  SharedBlock h{};                       // gcm alone
+  // Enctypes 17 to 20: the states after key ^ ipad and key ^ opad, each HashStateBlocks() long.
   SecretVector<SharedBlock> mac_states{};
 };
 

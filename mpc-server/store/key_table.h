@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where committed key records lie in the LMDB file:
+// Where committed key records lie:
 //
 //     keys       handle (16, random)  -> place (8)
 //     records    place (8, ascending) -> sealed key record
@@ -14,34 +14,18 @@
 #ifndef MPC_SERVER_STORE_KEY_TABLE_H_
 #define MPC_SERVER_STORE_KEY_TABLE_H_
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
-#include "mpc-server/store/lmdb.h"
+#include "mpc-server/store/kv.h"
 
 namespace mpckdc {
 
-class KeyTable {
- public:
-  KeyTable(MDB_dbi keys, MDB_dbi records) : keys_(keys), records_(records) {}
-
-  // NotFound: no such key. DataLoss: its place is empty.
-  absl::StatusOr<absl::Span<const uint8_t>> Get(const LmdbTxn& txn,
-                                                absl::string_view handle) const;
-  // What the value of `keys` leads to.
-  absl::StatusOr<absl::Span<const uint8_t>> Follow(const LmdbTxn& txn,
-                                                   absl::Span<const uint8_t> value) const;
-  // Adds a key, or replaces its record.
-  absl::Status Put(LmdbTxn& txn, absl::string_view handle, absl::string_view record) const;
-  absl::Status Delete(LmdbTxn& txn, absl::string_view handle) const;  // NotFound: no such key
-
- private:
-  absl::StatusOr<std::string> NextPlace(const LmdbTxn& txn) const;
-
-  const MDB_dbi keys_;
-  const MDB_dbi records_;
-};
+// NotFound: no such key. DataLoss: its place is empty.
+absl::StatusOr<absl::Span<const uint8_t>> GetKey(const KvTxn& txn, absl::string_view handle);
+// What the value of `keys` leads to.
+absl::StatusOr<absl::Span<const uint8_t>> FollowPlace(const KvTxn& txn,
+                                                      absl::Span<const uint8_t> value);
+// Adds a key, or replaces its record.
+absl::Status PutKey(KvTxn& txn, absl::string_view handle, absl::string_view record);
+absl::Status DeleteKey(KvTxn& txn, absl::string_view handle);  // NotFound: no such key
 
 }  // namespace mpckdc
 

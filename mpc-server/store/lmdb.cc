@@ -2,12 +2,15 @@
 #include "mpc-server/store/lmdb.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cassert>
+#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -75,8 +78,7 @@ int WalkCatchingAssertions(MDB_env* env) {
   return error;
 }
 
-}  // namespace
-
+// ResourceExhausted for a full map or disk, DataLoss for a damaged file, else Unavailable.
 absl::Status LmdbStatus(int error, absl::string_view what) {
   const std::string text = absl::StrCat(what, ": ", mdb_strerror(error));
   switch (error) {
@@ -106,24 +108,171 @@ absl::Status LmdbStatus(int error, absl::string_view what) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<LmdbEnv>> LmdbEnv::Open(const std::string& path, uint64_t map_bytes,
-                                                       absl::Span<const char* const> names) {
-  std::unique_ptr<LmdbEnv> env(new LmdbEnv);
-  if (absl::Status s = env->OpenFile(path, map_bytes, names.size()); !s.ok()) return s;
-  if (absl::Status s = env->ExtendShortFile(); !s.ok()) return s;
-  if (absl::Status s = env->WalkTrees(); !s.ok()) return s;
-  if (absl::Status s = env->OpenDatabases(names); !s.ok()) return s;
-  return env;
+constexpr absl::string_view kCannotRead = "cannot read the share store";
+constexpr absl::string_view kCannotWrite = "cannot write the share store";
+
+class LmdbTxn : public KvTxn {
+ public:
+  LmdbTxn(MDB_txn* txn, const MDB_dbi* tables) : txn_(txn), tables_(tables) {}
+  ~LmdbTxn() override {
+    if (txn_ != nullptr) mdb_txn_abort(txn_);
+  }
+  LmdbTxn(const LmdbTxn&) = delete;
+  LmdbTxn& operator=(const LmdbTxn&) = delete;
+
+  absl::StatusOr<absl::Span<const uint8_t>> Get(Table table,
+                                                absl::string_view key) const override {
+    MDB_val key_val = ToVal(key);
+    MDB_val value;
+    const int error = mdb_get(txn_, tables_[table], &key_val, &value);
+    if (error != 0) return LmdbStatus(error, kCannotRead);
+    return ToSpan(value);
+  }
+  absl::StatusOr<absl::string_view> LastKey(Table table) const override;
+  absl::StatusOr<size_t> Count(Table table) const override {
+    MDB_stat stat;
+    const int error = mdb_stat(txn_, tables_[table], &stat);
+    if (error != 0) return LmdbStatus(error, kCannotRead);
+    return stat.ms_entries;
+  }
+  absl::Status Scan(Table table, absl::string_view from, Visitor visit) const override;
+
+  absl::Status Put(Table table, absl::string_view key, absl::string_view value) override {
+    return Put(table, key, value, 0);
+  }
+  absl::Status Append(Table table, absl::string_view key, absl::string_view value) override {
+    return Put(table, key, value, MDB_APPEND);
+  }
+  absl::Status Delete(Table table, absl::string_view key) override {
+    MDB_val key_val = ToVal(key);
+    return LmdbStatus(mdb_del(txn_, tables_[table], &key_val, nullptr),
+                      "cannot delete from the share store");
+  }
+
+  absl::Status Commit(absl::string_view what);
+
+ private:
+  absl::Status Put(Table table, absl::string_view key, absl::string_view value, unsigned flags) {
+    MDB_val key_val = ToVal(key);
+    MDB_val val = ToVal(value);
+    return LmdbStatus(mdb_put(txn_, tables_[table], &key_val, &val, flags), kCannotWrite);
+  }
+
+  MDB_txn* txn_;
+  const MDB_dbi* const tables_;
+};
+
+absl::StatusOr<absl::string_view> LmdbTxn::LastKey(Table table) const {
+  MDB_cursor* cursor = nullptr;
+  int error = mdb_cursor_open(txn_, tables_[table], &cursor);
+  if (error != 0) return LmdbStatus(error, kCannotRead);
+  MDB_val key;
+  MDB_val value;
+  error = mdb_cursor_get(cursor, &key, &value, MDB_LAST);
+  mdb_cursor_close(cursor);
+  if (error != 0) return LmdbStatus(error, kCannotRead);
+  return ToText(key);
 }
 
-LmdbEnv::~LmdbEnv() {
+absl::Status LmdbTxn::Scan(Table table, absl::string_view from, Visitor visit) const {
+  MDB_cursor* cursor = nullptr;
+  int error = mdb_cursor_open(txn_, tables_[table], &cursor);
+  if (error != 0) return LmdbStatus(error, kCannotRead);
+  MDB_val key = ToVal(from);
+  MDB_val value;
+  error = mdb_cursor_get(cursor, &key, &value, from.empty() ? MDB_FIRST : MDB_SET_RANGE);
+  while (error == 0 && visit(ToText(key), ToSpan(value))) {
+    error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+  }
+  mdb_cursor_close(cursor);
+  return error == MDB_NOTFOUND ? absl::OkStatus() : LmdbStatus(error, kCannotRead);
+}
+
+absl::Status LmdbTxn::Commit(absl::string_view what) {
+  assert(txn_ != nullptr);
+  const int error = mdb_txn_commit(std::exchange(txn_, nullptr));
+  const std::string text = absl::StrCat("cannot commit to the share store (", what, ")");
+  // LMDB turns a write that was cut short, the first sign of a full disk, into EIO.
+  if (error == EIO) return absl::ResourceExhaustedError(absl::StrCat("disk full or failing: ", text));
+  return LmdbStatus(error, text);
+}
+
+std::string DataPath(const std::string& folder) { return folder + "/shares.mdb"; }
+
+absl::StatusOr<int> LockFolder(const std::string& folder) {
+  const std::string path = folder + "/lock";
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    const std::string text = absl::StrCat("cannot open ", path, ": ", strerror(errno));
+    if (errno == EACCES || errno == EPERM) return absl::PermissionDeniedError(text);
+    return absl::UnavailableError(text);
+  }
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  const int error = errno;
+  close(fd);
+  if (error != EWOULDBLOCK) {
+    return absl::UnavailableError(absl::StrCat("cannot lock ", path, ": ", strerror(error)));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("another mpc-server has the data directory ", folder, " open"));
+}
+
+}  // namespace
+
+bool LmdbEngine::Exists(const std::string& folder) {
+  return access(DataPath(folder).c_str(), F_OK) == 0;
+}
+
+absl::StatusOr<std::unique_ptr<LmdbEngine>> LmdbEngine::Open(const std::string& folder,
+                                                             uint64_t map_bytes) {
+  absl::StatusOr<int> lock = LockFolder(folder);
+  if (!lock.ok()) return lock.status();
+  std::unique_ptr<LmdbEngine> engine(new LmdbEngine);
+  engine->lock_fd_ = *lock;
+  if (!Exists(folder)) {
+    if (absl::Status s = CreateFile(folder, map_bytes); !s.ok()) return s;
+  }
+  if (absl::Status s = engine->OpenFile(DataPath(folder), map_bytes); !s.ok()) return s;
+  return engine;
+}
+
+LmdbEngine::~LmdbEngine() {
   if (env_ != nullptr) mdb_env_close(env_);
+  if (lock_fd_ >= 0) close(lock_fd_);
 }
 
-absl::Status LmdbEnv::OpenFile(const std::string& path, uint64_t map_bytes, size_t databases) {
+// LMDB's first pages are not written in one piece: a power failure during the first start would leave
+// a file that no later start accepts. So a new file gets its name when it is complete.
+absl::Status LmdbEngine::CreateFile(const std::string& folder, uint64_t map_bytes) {
+  const std::string path = DataPath(folder), fresh = path + ".new";
+  const auto failed = [&path] {
+    return absl::UnavailableError(absl::StrCat("cannot create ", path, ": ", strerror(errno)));
+  };
+  for (const std::string& left : {fresh, fresh + "-lock"}) {
+    if (unlink(left.c_str()) != 0 && errno != ENOENT) return failed();
+  }
+  // Closed again at once, and synced.
+  if (absl::Status s = LmdbEngine().OpenFile(fresh, map_bytes); !s.ok()) return s;
+  unlink((fresh + "-lock").c_str());
+  if (rename(fresh.c_str(), path.c_str()) != 0) return failed();
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return failed();
+  const bool synced = fsync(fd) == 0;
+  close(fd);
+  return synced ? absl::OkStatus() : failed();
+}
+
+absl::Status LmdbEngine::OpenFile(const std::string& path, uint64_t map_bytes) {
+  if (absl::Status s = OpenEnvironment(path, map_bytes); !s.ok()) return s;
+  if (absl::Status s = ExtendShortFile(); !s.ok()) return s;
+  if (absl::Status s = WalkTrees(); !s.ok()) return s;
+  return OpenTables();
+}
+
+absl::Status LmdbEngine::OpenEnvironment(const std::string& path, uint64_t map_bytes) {
   const std::string what = absl::StrCat("cannot open the share store ", path);
   if (int error = mdb_env_create(&env_); error != 0) return LmdbStatus(error, what);
-  int error = mdb_env_set_maxdbs(env_, static_cast<MDB_dbi>(databases));
+  int error = mdb_env_set_maxdbs(env_, static_cast<MDB_dbi>(tables_.size()));
   if (error == 0) error = mdb_env_set_maxreaders(env_, kMaxReaders);
   if (error == 0) error = mdb_env_set_mapsize(env_, map_bytes);
   // No MDB_NOSYNC, MDB_NOMETASYNC or MDB_WRITEMAP: a commit that returned is on the disk.
@@ -131,7 +280,7 @@ absl::Status LmdbEnv::OpenFile(const std::string& path, uint64_t map_bytes, size
   return LmdbStatus(error, what);
 }
 
-absl::Status LmdbEnv::ExtendShortFile() {
+absl::Status LmdbEngine::ExtendShortFile() {
   constexpr absl::string_view kWhat = "cannot examine the share store";
   MDB_envinfo info;
   MDB_stat stat;
@@ -151,116 +300,45 @@ absl::Status LmdbEnv::ExtendShortFile() {
 
 // LMDB maps its file: a page beyond the end would be SIGBUS, a page of zeros makes it assert. So a
 // file that was short is walked once with assertions caught, before anything else reads it.
-absl::Status LmdbEnv::WalkTrees() const {
+absl::Status LmdbEngine::WalkTrees() const {
   if (!was_short_) return absl::OkStatus();
   return LmdbStatus(WalkCatchingAssertions(env_), "the share store file was cut short");
 }
 
-absl::Status LmdbEnv::OpenDatabases(absl::Span<const char* const> names) {
-  return Write([&](LmdbTxn& txn) {
-    for (const char* name : names) {
-      MDB_dbi dbi;
-      int error = mdb_dbi_open(txn.txn_, name, MDB_CREATE, &dbi);
-      if (error != 0) return LmdbStatus(error, absl::StrCat("cannot open database ", name));
-      dbis_.push_back(dbi);
-    }
-    return absl::OkStatus();
-  });
+std::string LmdbEngine::Doubt() const {
+  return was_short_ ? "the share store file was cut short" : "";
 }
 
-absl::StatusOr<LmdbTxn> LmdbEnv::BeginRead() const {
-  MDB_txn* txn = nullptr;
-  if (int error = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn); error != 0) {
-    return LmdbStatus(error, "cannot read the share store");
-  }
-  return LmdbTxn(txn);
-}
-
-absl::Status LmdbEnv::Write(absl::FunctionRef<absl::Status(LmdbTxn&)> body) {
+absl::Status LmdbEngine::OpenTables() {
   MDB_txn* raw = nullptr;
   if (int error = mdb_txn_begin(env_, nullptr, 0, &raw); error != 0) {
-    return LmdbStatus(error, "cannot write the share store");
+    return LmdbStatus(error, kCannotWrite);
   }
-  LmdbTxn txn(raw);
+  LmdbTxn txn(raw, tables_.data());
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    const char* const name = record_format::kTableNames[i];
+    const int error = mdb_dbi_open(raw, name, MDB_CREATE, &tables_[i]);
+    if (error != 0) return LmdbStatus(error, absl::StrCat("cannot open database ", name));
+  }
+  return txn.Commit("open");
+}
+
+absl::StatusOr<std::unique_ptr<const KvTxn>> LmdbEngine::BeginRead() const {
+  MDB_txn* txn = nullptr;
+  if (int error = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn); error != 0) {
+    return LmdbStatus(error, kCannotRead);
+  }
+  return std::make_unique<LmdbTxn>(txn, tables_.data());
+}
+
+absl::Status LmdbEngine::Write(absl::string_view what, Body body) {
+  MDB_txn* raw = nullptr;
+  if (int error = mdb_txn_begin(env_, nullptr, 0, &raw); error != 0) {
+    return LmdbStatus(error, kCannotWrite);
+  }
+  LmdbTxn txn(raw, tables_.data());
   if (absl::Status status = body(txn); !status.ok()) return status;
-  return txn.Commit();
-}
-
-LmdbTxn::LmdbTxn(LmdbTxn&& other) noexcept : txn_(std::exchange(other.txn_, nullptr)) {}
-
-LmdbTxn::~LmdbTxn() {
-  if (txn_ != nullptr) mdb_txn_abort(txn_);
-}
-
-absl::Status LmdbTxn::Commit() {
-  assert(txn_ != nullptr);
-  const int error = mdb_txn_commit(std::exchange(txn_, nullptr));
-  constexpr absl::string_view kWhat = "cannot commit to the share store";
-  // LMDB turns a write that was cut short, the first sign of a full disk, into EIO.
-  if (error == EIO) return absl::ResourceExhaustedError(absl::StrCat("disk full or failing: ", kWhat));
-  return LmdbStatus(error, kWhat);
-}
-
-absl::StatusOr<absl::Span<const uint8_t>> LmdbTxn::Get(MDB_dbi dbi, absl::string_view key) const {
-  MDB_val key_val = ToVal(key);
-  MDB_val value;
-  if (int error = mdb_get(txn_, dbi, &key_val, &value); error != 0) {
-    return LmdbStatus(error, "cannot read the share store");
-  }
-  return ToSpan(value);
-}
-
-absl::Status LmdbTxn::Put(MDB_dbi dbi, absl::string_view key, absl::string_view value) {
-  MDB_val key_val = ToVal(key);
-  MDB_val val = ToVal(value);
-  return LmdbStatus(mdb_put(txn_, dbi, &key_val, &val, 0), "cannot write the share store");
-}
-
-absl::Status LmdbTxn::Append(MDB_dbi dbi, absl::string_view key, absl::string_view value) {
-  MDB_val key_val = ToVal(key);
-  MDB_val val = ToVal(value);
-  return LmdbStatus(mdb_put(txn_, dbi, &key_val, &val, MDB_APPEND), "cannot write the share store");
-}
-
-absl::StatusOr<absl::string_view> LmdbTxn::LastKey(MDB_dbi dbi) const {
-  constexpr absl::string_view kWhat = "cannot read the share store";
-  MDB_cursor* cursor = nullptr;
-  int error = mdb_cursor_open(txn_, dbi, &cursor);
-  if (error != 0) return LmdbStatus(error, kWhat);
-  MDB_val key;
-  MDB_val value;
-  error = mdb_cursor_get(cursor, &key, &value, MDB_LAST);
-  mdb_cursor_close(cursor);
-  if (error != 0) return LmdbStatus(error, kWhat);
-  return ToText(key);
-}
-
-absl::Status LmdbTxn::Delete(MDB_dbi dbi, absl::string_view key) {
-  MDB_val key_val = ToVal(key);
-  return LmdbStatus(mdb_del(txn_, dbi, &key_val, nullptr), "cannot delete from the share store");
-}
-
-absl::StatusOr<size_t> LmdbTxn::Count(MDB_dbi dbi) const {
-  MDB_stat stat;
-  if (int error = mdb_stat(txn_, dbi, &stat); error != 0) {
-    return LmdbStatus(error, "cannot read the share store");
-  }
-  return stat.ms_entries;
-}
-
-absl::Status LmdbTxn::Scan(MDB_dbi dbi, absl::string_view from, Visitor visit) const {
-  MDB_cursor* cursor = nullptr;
-  int error = mdb_cursor_open(txn_, dbi, &cursor);
-  if (error != 0) return LmdbStatus(error, "cannot read the share store");
-  MDB_val key = ToVal(from);
-  MDB_val value;
-  error = mdb_cursor_get(cursor, &key, &value, from.empty() ? MDB_FIRST : MDB_SET_RANGE);
-  while (error == 0 && visit(ToText(key), ToSpan(value))) {
-    error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
-  }
-  mdb_cursor_close(cursor);
-  if (error == MDB_NOTFOUND) return absl::OkStatus();
-  return LmdbStatus(error, "cannot read the share store");
+  return txn.Commit(what);
 }
 
 }  // namespace mpckdc

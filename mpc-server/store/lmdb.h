@@ -1,85 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The little of LMDB that the share store uses, with Status and with transactions that abort unless
-// committed. Spans returned by a transaction point into the map and live as long as it.
+// The share store's engine on disk: one LMDB file (doc/share_store_format.md), durable at each
+// commit. One process at a time has a data directory open.
 #ifndef MPC_SERVER_STORE_LMDB_H_
 #define MPC_SERVER_STORE_LMDB_H_
 
 #include <lmdb.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "mpc-server/store/kv.h"
 
 namespace mpckdc {
 
-// ResourceExhausted for a full map or disk, DataLoss for a damaged file, else Unavailable.
-absl::Status LmdbStatus(int error, absl::string_view what);
-
-class LmdbTxn;
-
-class LmdbEnv {
+class LmdbEngine : public KvEngine {
  public:
-  // Opens or creates `path` (mode 0600) and the named databases; Dbi(i) is names[i].
-  static absl::StatusOr<std::unique_ptr<LmdbEnv>> Open(const std::string& path, uint64_t map_bytes,
-                                                       absl::Span<const char* const> names);
-  ~LmdbEnv();
-  LmdbEnv(const LmdbEnv&) = delete;
-  LmdbEnv& operator=(const LmdbEnv&) = delete;
+  // Opens FOLDER/shares.mdb, or creates it (mode 0600). FailedPrecondition, naming the folder, when
+  // another process has it open.
+  static absl::StatusOr<std::unique_ptr<LmdbEngine>> Open(const std::string& folder,
+                                                          uint64_t map_bytes);
+  // Whether `folder` holds a store already (then a missing key file must not be replaced).
+  static bool Exists(const std::string& folder);
+  ~LmdbEngine() override;
+  LmdbEngine(const LmdbEngine&) = delete;
+  LmdbEngine& operator=(const LmdbEngine&) = delete;
 
-  absl::StatusOr<LmdbTxn> BeginRead() const;
-  // Runs `body` in a write transaction and commits when it returns OK: durable then, unchanged
-  // otherwise. One writer at a time.
-  absl::Status Write(absl::FunctionRef<absl::Status(LmdbTxn&)> body);
-
-  MDB_dbi Dbi(size_t i) const { return dbis_[i]; }
+  absl::StatusOr<std::unique_ptr<const KvTxn>> BeginRead() const override;
+  absl::Status Write(absl::string_view what, Body body) override;
   // The file was shorter than its last page says, and was extended with zero bytes. No page of the
   // trees is missing (Open() would have failed), but pages of long values may be.
-  bool was_short() const { return was_short_; }
+  std::string Doubt() const override;
 
  private:
-  LmdbEnv() = default;
-  absl::Status OpenFile(const std::string& path, uint64_t map_bytes, size_t databases);
-  absl::Status OpenDatabases(absl::Span<const char* const> names);
+  LmdbEngine() = default;
+  static absl::Status CreateFile(const std::string& folder, uint64_t map_bytes);
+  absl::Status OpenFile(const std::string& path, uint64_t map_bytes);
+  absl::Status OpenEnvironment(const std::string& path, uint64_t map_bytes);
+  absl::Status OpenTables();
   absl::Status ExtendShortFile();
   absl::Status WalkTrees() const;
 
+  int lock_fd_ = -1;  // -1: a file of its own that nobody else knows yet
   MDB_env* env_ = nullptr;
-  std::vector<MDB_dbi> dbis_;
+  std::array<MDB_dbi, record_format::kTables> tables_{};
   bool was_short_ = false;
-};
-
-class LmdbTxn {
- public:
-  LmdbTxn(LmdbTxn&& other) noexcept;
-  LmdbTxn& operator=(LmdbTxn&&) = delete;
-  ~LmdbTxn();
-
-  absl::StatusOr<absl::Span<const uint8_t>> Get(MDB_dbi dbi, absl::string_view key) const;
-  absl::Status Put(MDB_dbi dbi, absl::string_view key, absl::string_view value);
-  // The same for a key greater than all others: pages are filled to the end.
-  absl::Status Append(MDB_dbi dbi, absl::string_view key, absl::string_view value);
-  absl::Status Delete(MDB_dbi dbi, absl::string_view key);  // NotFound when there is none
-  absl::StatusOr<absl::string_view> LastKey(MDB_dbi dbi) const;  // NotFound when it is empty
-  absl::StatusOr<size_t> Count(MDB_dbi dbi) const;
-
-  // Visits entries from the first key not below `from`, in order, until `visit` returns false.
-  using Visitor = absl::FunctionRef<bool(absl::string_view key, absl::Span<const uint8_t> value)>;
-  absl::Status Scan(MDB_dbi dbi, absl::string_view from, Visitor visit) const;
-
- private:
-  friend class LmdbEnv;
-  explicit LmdbTxn(MDB_txn* txn) : txn_(txn) {}
-  absl::Status Commit();
-
-  MDB_txn* txn_;
 };
 
 }  // namespace mpckdc

@@ -20,7 +20,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "mpc-server/store/lmdb_share_store.h"
 #include "mpc-server/testing/folder.h"
 #include "mpc-server/testing/records.h"
 #include "mpc-server/testing/store_workload.h"
@@ -28,17 +27,9 @@
 namespace mpckdc {
 namespace {
 
-const StoreIdentity kIdentity{"EXAMPLE.COM", 1, 7};
-constexpr uint64_t kMap = 64 << 20;
 constexpr char kChildFolder[] = "MPCKDC_FAULT_TEST_FOLDER";
 constexpr char kChildSeed[] = "MPCKDC_FAULT_TEST_SEED";
 const char* const kModes[] = {"kill", "tear", "lose", "eio", "enospc"};
-
-absl::StatusOr<std::unique_ptr<LmdbShareStore>> OpenStore(const std::string& folder) {
-  absl::StatusOr<StoreKeys> keys = StoreKeys::Load(folder + "/store.key");
-  if (!keys.ok()) return keys.status();
-  return LmdbShareStore::Open({folder, kIdentity, *std::move(keys), &SystemRandom(), kMap});
-}
 
 void Tell(const std::string& line) {
   const std::string text = line + "\n";
@@ -53,7 +44,7 @@ TEST(StoreFaultChild, DISABLED_Works) {
   ASSERT_NE(folder, nullptr);
   uint64_t seed = 0;
   ASSERT_TRUE(absl::SimpleAtoi(getenv(kChildSeed), &seed));
-  auto store = OpenStore(folder);
+  auto store = OpenLmdbForTest(folder);
   if (!store.ok()) {
     Tell(absl::StrCat("closed ", store.status().message()));
     _exit(0);
@@ -148,13 +139,12 @@ class StoreFaultTest : public ::testing::Test {
   // What was wrong afterwards; empty: nothing. `told`, when given, gets what the process said.
   static std::string Run(const Fault& fault, Told* told = nullptr) {
     TestFolder folder;
-    EXPECT_TRUE(StoreKeys::Create(folder.File("store.key"), SystemRandom()).ok());
     const std::vector<StoreOperation> operations = StoreWorkload(fault.seed);
     const Told heard = Read(RunChild(folder.path(), fault), operations.size());
     if (told != nullptr) *told = heard;
     const std::string where =
         absl::StrCat("seed ", fault.seed, ", ", fault.mode, " at call ", fault.at, ": ");
-    auto store = OpenStore(folder.path());
+    auto store = OpenLmdbForTest(folder.path());
     if (!store.ok()) return absl::StrCat(where, store.status().message());
     const std::string bad =
         JudgeStore(**store, operations, heard.progress, fault.mode == "enospc");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A key record as the bytes that get sealed (record_format.h), and back. The handle is not part of
+// A key record as the bytes that get sealed (record_format.h), and back. The handle is not among
 // them: it names the record and is bound by the seal.
 #ifndef MPC_SERVER_STORE_RECORD_CODEC_H_
 #define MPC_SERVER_STORE_RECORD_CODEC_H_
@@ -20,7 +20,7 @@ SecretBytes EncodeKeyRecord(const KeyRecord& record);
 // InvalidArgument, saying what does not fit, unless `plain` is exactly one well-formed record.
 absl::StatusOr<KeyRecord> DecodeKeyRecord(const Handle& handle, absl::Span<const uint8_t> plain);
 
-// The public part alone: reads no share.
+// The public facts alone: reads no share.
 absl::StatusOr<KeyInfo> DecodeKeyInfo(const Handle& handle, absl::Span<const uint8_t> plain);
 
 }  // namespace mpckdc

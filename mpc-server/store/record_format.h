@@ -11,7 +11,8 @@
 namespace mpckdc::record_format {
 
 inline constexpr uint8_t kFormatVersion = 1;  // of a sealed record
-// Of the databases, in the identity record. Version 1 had no "records"; it is read and becomes 2.
+// The version of the tables, in the identity record. Version 1 had no "records"; it is read and
+// becomes 2.
 inline constexpr uint8_t kStoreVersion = 2;
 inline constexpr uint8_t kOldestStoreVersion = 1;
 
@@ -19,8 +20,6 @@ inline constexpr uint8_t kOldestStoreVersion = 1;
 // header: version (1) | kind (1) | zero (2) | epoch (8)
 enum class Kind : uint8_t { kKey = 1, kMark = 2, kItem = 3 };
 inline constexpr size_t kHeaderBytes = 12;
-inline constexpr size_t kKindOffset = 1;
-inline constexpr size_t kEpochOffset = 4;
 inline constexpr size_t kNonceBytes = 24;  // XChaCha20-Poly1305, random
 inline constexpr size_t kTagBytes = 16;
 inline constexpr size_t kOverheadBytes = kHeaderBytes + kNonceBytes + kTagBytes;
@@ -34,7 +33,7 @@ inline constexpr size_t kKeyBytes = 32;
 // salt length (2) | base blocks (1) | usages (1) | principal | salt |
 // base: per block x (16) | a (16) |
 // per usage: usage (4) | round keys (1) | per round key x (16) | a (16) |
-//   of gcm:   H x (16) | H a (16)
+//   gcm:      H x (16) | H a (16)
 //   17 to 20: blocks of HMAC states (1) | per block x (16) | a (16)
 inline constexpr size_t kKeyFixedBytes = 20;
 inline constexpr size_t kShareBytes = 32;        // one SharedBlock: x | a
@@ -47,7 +46,6 @@ inline constexpr size_t kPlaceBytes = 8;
 // ---- Identity record, readable without the key, authenticated with it ----
 // version (1) | party (1) | cluster (2) | epoch (8) | flags (1) | zero (1) | realm length (2) | realm |
 // nonce (24) | tag (16) over all before the nonce and the name "identity"
-inline constexpr size_t kIdentityFixedBytes = 16;
 inline constexpr uint8_t kFlagInitialised = 1;
 
 // ---- Transactions: state (1) | time (8, microseconds since 1970) | keys (4) ----
@@ -55,16 +53,22 @@ inline constexpr uint8_t kTxnStaged = 1;
 inline constexpr uint8_t kTxnCommitted = 2;
 inline constexpr size_t kTxnBytes = 13;
 
-// ---- Replay entries: the LMDB key is expiry (8, microseconds) | handle (16) | nonce (12) ----
+// ---- Replay entries: the key is expiry (8, microseconds) | handle (16) | nonce (12) ----
 inline constexpr size_t kReplayKeyBytes = 36;
 
-// ---- Names of LMDB databases and of records in "meta" ----
-inline constexpr char kDbMeta[] = "meta";
-inline constexpr char kDbKeys[] = "keys";          // handle -> place (key_table.h)
-inline constexpr char kDbRecords[] = "records";    // place -> key record
-inline constexpr char kDbStaged[] = "staged";      // transaction | handle -> key record
-inline constexpr char kDbTransactions[] = "txns";
-inline constexpr char kDbReplay[] = "replay";
+// ---- Tables: LMDB's named databases ----
+enum Table : size_t { kMeta, kKeys, kStaged, kTransactions, kReplay, kRecords };
+inline constexpr const char* kTableNames[] = {
+    "meta",     // the names below -> identity record, sealed mark and items
+    "keys",     // handle -> place (key_table.h)
+    "staged",   // transaction | handle -> sealed key record
+    "txns",     // transaction -> state
+    "replay",   // replay entry -> nothing
+    "records",  // place -> sealed key record
+};
+inline constexpr size_t kTables = sizeof(kTableNames) / sizeof(kTableNames[0]);
+
+// ---- Names of records in "meta" ----
 inline constexpr char kNameIdentity[] = "identity";
 inline constexpr char kNameMark[] = "nonce-mark";
 inline constexpr char kItemPrefix[] = "item/";

@@ -15,10 +15,25 @@
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/store/record_format.h"
-#include "mpc-server/store/share_store.h"
 #include "mpc-server/store/store_keys.h"
 
 namespace mpckdc {
+
+// What a store belongs to. It never changes once written.
+struct StoreIdentity {
+  std::string realm;
+  int party = 0;  // 0, 1 or 2
+  uint16_t cluster = 0;
+
+  friend bool operator==(const StoreIdentity&, const StoreIdentity&) = default;
+};
+
+struct StoreMeta {
+  StoreIdentity identity;
+  uint64_t epoch = 1;        // share epoch: all three servers must have the same
+  bool initialised = false;  // InitRealm was called
+  uint32_t format_version = 0;
+};
 
 class Sealer {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every share store promises its callers, checked on both.
+// What the share store promises its callers, and what it does about damage, on both engines.
 #include "mpc-server/store/share_store.h"
 
 #include <gmock/gmock.h>
@@ -10,18 +10,20 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/store/lmdb_share_store.h"
+#include "mpc-server/store/key_table.h"
 #include "mpc-server/testing/folder.h"
-#include "mpc-server/testing/memory_share_store.h"
+#include "mpc-server/testing/memory_engine.h"
 #include "mpc-server/testing/records.h"
 
 namespace mpckdc {
 namespace {
 
+namespace rf = record_format;
 using ::testing::HasSubstr;
 
-constexpr char kRealm[] = "EXAMPLE.COM";
 const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
 
 TransactionId Txn(uint8_t n) {
@@ -32,18 +34,45 @@ TransactionId Txn(uint8_t n) {
 
 class ShareStoreTest : public ::testing::TestWithParam<bool> {
  protected:
-  void SetUp() override {
-    const StoreIdentity identity{kRealm, 1, 7};
-    if (!GetParam()) {
-      store_ = std::make_unique<MemoryShareStore>(identity);
-      return;
-    }
-    const std::string key_file = folder_.File("store.key");
-    ASSERT_TRUE(StoreKeys::Create(key_file, SystemRandom()).ok());
-    auto opened = LmdbShareStore::Open(
-        {folder_.path(), identity, *StoreKeys::Load(key_file), &SystemRandom(), 64 << 20});
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    store_ = *std::move(opened);
+  void SetUp() override { ASSERT_TRUE(Reopen().ok()); }
+
+  // Nobody has the disk open meanwhile.
+  std::shared_ptr<KvEngine> Engine() {
+    store_.reset();
+    if (!GetParam()) return memory_;
+    return *LmdbEngine::Open(folder_.path(), 64 << 20);
+  }
+  absl::Status Reopen(const StoreIdentity& identity = kIdentityForTest,
+                      const StoreKeys& keys = StoreKeysForTest()) {
+    auto opened = ShareStore::Open(Engine(), {identity, keys, &SystemRandom()});
+    if (opened.ok()) store_ = *std::move(opened);
+    return opened.status();
+  }
+  // Changes what lies on the closed store's disk, as somebody who has it could; opens it again.
+  void Tamper(KvEngine::Body change) {
+    const absl::Status changed = Engine()->Write("tamper", change);
+    ASSERT_TRUE(changed.ok()) << changed;
+    const absl::Status opened = Reopen();
+    ASSERT_TRUE(opened.ok()) << opened;
+  }
+  void TamperWithRecord(const Handle& handle, const std::string& sealed) {
+    Tamper([&](KvTxn& txn) { return PutKey(txn, AsText(handle), sealed); });
+  }
+  std::string SealedRecord(const Handle& handle) {
+    std::string sealed;
+    Tamper([&](KvTxn& txn) {
+      sealed = std::string(AsText(*GetKey(txn, AsText(handle))));
+      return absl::OkStatus();
+    });
+    return sealed;
+  }
+  void SetVersion(uint32_t version) {
+    const Sealer sealer(StoreKeysForTest(), kIdentityForTest, &SystemRandom());
+    const absl::Status set = Engine()->Write("tamper", [&](KvTxn& txn) {
+      return txn.Put(rf::kMeta, rf::kNameIdentity,
+                     sealer.SealIdentity({kIdentityForTest, 1, true, version}));
+    });
+    ASSERT_TRUE(set.ok()) << set;
   }
 
   KeyRecord Committed(const std::string& principal) {
@@ -55,6 +84,7 @@ class ShareStoreTest : public ::testing::TestWithParam<bool> {
   }
 
   TestFolder folder_;
+  const std::shared_ptr<MemoryEngine> memory_ = std::make_shared<MemoryEngine>();
   std::unique_ptr<ShareStore> store_;
   SeededRandomForTest random_{1};
   uint8_t next_txn_ = 100;
@@ -62,7 +92,7 @@ class ShareStoreTest : public ::testing::TestWithParam<bool> {
 
 TEST_P(ShareStoreTest, NewStoreIsEmptyAndKnowsWhoseItIs) {
   const StoreMeta meta = store_->Meta();
-  EXPECT_EQ(meta.identity, (StoreIdentity{kRealm, 1, 7}));
+  EXPECT_EQ(meta.identity, kIdentityForTest);
   EXPECT_EQ(meta.epoch, 1u);
   EXPECT_FALSE(meta.initialised);
   EXPECT_EQ(*store_->Count(KeyState::kCommitted), 0u);
@@ -246,7 +276,181 @@ TEST_P(ShareStoreTest, ItemsAreKept) {
   EXPECT_EQ(*store_->ReadItem("x"), value);
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, ShareStoreTest, ::testing::Bool(),
+// ---- Reopening ----
+
+TEST_P(ShareStoreTest, KeepsEverythingAcrossReopening) {
+  NonceMark mark{};
+  mark[3] = 9;
+  const ReplayEntry entry{Handle{1}, {2}, kNow};
+  const KeyRecord record = Committed("alice@EXAMPLE.COM");
+  ASSERT_TRUE(store_->ReserveNonceMark(mark).ok());
+  ASSERT_TRUE(store_->AddReplayEntries({entry}).ok());
+  ASSERT_TRUE(store_->MarkInitialised().ok());
+  ASSERT_TRUE(store_->WriteItem("package-key", SecretBytes{4, 5}).ok());
+  ASSERT_TRUE(Reopen().ok());
+  EXPECT_TRUE(SameRecord(*store_->Get(record.info.handle), record));
+  EXPECT_EQ(*store_->ReadNonceMark(), mark);
+  EXPECT_TRUE(store_->Meta().initialised);
+  EXPECT_EQ(*store_->ReadItem("package-key"), (SecretBytes{4, 5}));
+  std::vector<ReplayEntry> kept;
+  ASSERT_TRUE(store_->LoadReplayEntries([&](const ReplayEntry& e) { kept.push_back(e); }).ok());
+  EXPECT_EQ(kept, std::vector<ReplayEntry>{entry});
+}
+
+TEST_P(ShareStoreTest, AnotherRealmsStoreIsRefusedNamingBoth) {
+  for (const StoreIdentity& wrong : {StoreIdentity{"OTHER.COM", 1, 7},
+                                     StoreIdentity{"EXAMPLE.COM", 2, 7},
+                                     StoreIdentity{"EXAMPLE.COM", 1, 8}}) {
+    const absl::Status status = Reopen(wrong);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("realm EXAMPLE.COM, party 1, cluster 7"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("realm " + wrong.realm));
+  }
+}
+
+TEST_P(ShareStoreTest, AnotherKeyFileIsRefused) {
+  const std::string key = std::string(64, '6');
+  absl::Status status = Reopen(kIdentityForTest, *StoreKeys::Parse(AsBytes("1 " + key), "a/file"));
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a/file"));
+  status = Reopen(kIdentityForTest, *StoreKeys::Parse(AsBytes("2 " + key), "a/file"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+}
+
+TEST_P(ShareStoreTest, StoresOfOtherVersionsAreRefused) {
+  for (const uint32_t version : {0u, rf::kStoreVersion + 1u}) {
+    SetVersion(version);
+    const absl::Status status = Reopen();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("format version"));
+  }
+}
+
+// ---- Damage ----
+
+TEST_P(ShareStoreTest, EachChangedByteOfARecordIsDataLossThatNamesTheKey) {
+  const KeyRecord record = Committed("alice@EXAMPLE.COM");
+  const KeyRecord other = Committed("bob@EXAMPLE.COM");
+  const std::string good = SealedRecord(record.info.handle);
+  ASSERT_GT(good.size(), rf::kOverheadBytes);
+  for (size_t i = 0; i < good.size(); i += i < 60 || i + 20 > good.size() ? 1 : 37) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 0x40);
+    TamperWithRecord(record.info.handle, bad);
+    const absl::Status status = store_->Get(record.info.handle).status();
+    ASSERT_TRUE(absl::IsDataLoss(status)) << "byte " << i << ": " << status;
+    ASSERT_THAT(std::string(status.message()), HasSubstr(HandleText(record.info.handle)));
+    ASSERT_TRUE(SameRecord(*store_->Get(other.info.handle), other));
+  }
+}
+
+TEST_P(ShareStoreTest, TruncatedAndExtendedRecordsAreDataLoss) {
+  const Handle handle = Committed("alice@EXAMPLE.COM").info.handle;
+  const std::string good = SealedRecord(handle);
+  for (size_t size = 0; size <= good.size() + 1; size += size < 64 ? 1 : 31) {
+    if (size == good.size()) continue;
+    std::string bad = good;
+    bad.resize(size);
+    TamperWithRecord(handle, bad);
+    EXPECT_TRUE(absl::IsDataLoss(store_->Get(handle).status())) << size;
+  }
+}
+
+TEST_P(ShareStoreTest, RecordOfAnotherKeyIsDataLoss) {
+  const Handle alice = Committed("alice@EXAMPLE.COM").info.handle;
+  const Handle mallory = Committed("mallory@EXAMPLE.COM").info.handle;
+  TamperWithRecord(alice, SealedRecord(mallory));
+  EXPECT_TRUE(absl::IsDataLoss(store_->Get(alice).status()));
+  EXPECT_TRUE(absl::IsDataLoss(store_->SetGate({alice}, Gate::kNone)));
+  size_t damaged = 0;
+  ASSERT_TRUE(store_->ForEach(KeyState::kCommitted, [&](const absl::StatusOr<KeyInfo>& info) {
+    damaged += absl::IsDataLoss(info.status());
+    return true;
+  }).ok());
+  EXPECT_EQ(damaged, 1u);
+}
+
+TEST_P(ShareStoreTest, ADamagedStagedRecordFailsTheCommit) {
+  const KeyRecord record = RecordForTest(random_, "alice@EXAMPLE.COM");
+  ASSERT_TRUE(store_->Stage(Txn(1), {record}, kNow).ok());
+  const std::string key = absl::StrCat(AsText(Txn(1)), AsText(record.info.handle));
+  Tamper([&](KvTxn& txn) {
+    std::string bad(AsText(*txn.Get(rf::kStaged, key)));
+    bad.back() = static_cast<char>(bad.back() ^ 1);
+    return txn.Put(rf::kStaged, key, bad);
+  });
+  EXPECT_TRUE(absl::IsDataLoss(store_->Commit(Txn(1), kNow).status()));
+  Tamper([&](KvTxn& txn) { return txn.Delete(rf::kStaged, key); });
+  EXPECT_TRUE(absl::IsDataLoss(store_->Commit(Txn(1), kNow).status())) << "a key is missing";
+  EXPECT_EQ(*store_->Count(KeyState::kCommitted), 0u);
+  EXPECT_TRUE(store_->Abort(Txn(1)).ok());
+}
+
+// ---- Places ----
+
+TEST_P(ShareStoreTest, RecordsOfAVersion1StoreAreReadChangedAndDeleted) {
+  KeyRecord kept = Committed("kept@EXAMPLE.COM");
+  KeyRecord changed = Committed("changed@EXAMPLE.COM");
+  KeyRecord deleted = Committed("deleted@EXAMPLE.COM");
+  // There the record itself was where the place stands now.
+  Tamper([&](KvTxn& txn) {
+    absl::Status s;
+    for (const KeyRecord* record : {&kept, &changed, &deleted}) {
+      const absl::string_view handle = AsText(record->info.handle);
+      const std::string sealed(AsText(*GetKey(txn, handle)));
+      s.Update(DeleteKey(txn, handle));
+      s.Update(txn.Put(rf::kKeys, handle, sealed));
+    }
+    return s;
+  });
+  SetVersion(1);
+  ASSERT_TRUE(Reopen().ok());
+  EXPECT_EQ(store_->Meta().format_version, rf::kStoreVersion);
+  EXPECT_TRUE(store_->Meta().initialised);
+  const KeyRecord fresh = Committed("fresh@EXAMPLE.COM");
+  ASSERT_TRUE(store_->SetGate({changed.info.handle}, Gate::kNone).ok());
+  changed.info.gate = Gate::kNone;
+  EXPECT_EQ(*store_->Delete({deleted.info.handle}), 1u);
+  ASSERT_TRUE(Reopen().ok());
+  EXPECT_EQ(*store_->Count(KeyState::kCommitted), 3u);
+  for (const KeyRecord& record : {kept, changed, fresh}) {
+    EXPECT_TRUE(SameRecord(*store_->Get(record.info.handle), record));
+  }
+  EXPECT_TRUE(absl::IsNotFound(store_->Get(deleted.info.handle).status()));
+}
+
+TEST_P(ShareStoreTest, AnEmptyPlaceIsDataLossThatNamesTheKey) {
+  const Handle handle = Committed("alice@EXAMPLE.COM").info.handle;
+  Tamper([&](KvTxn& txn) {
+    const std::string place(AsText(*txn.Get(rf::kKeys, AsText(handle))));
+    EXPECT_EQ(place.size(), rf::kPlaceBytes);
+    return txn.Delete(rf::kRecords, place);
+  });
+  const absl::Status status = store_->Get(handle).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(HandleText(handle)));
+  EXPECT_TRUE(absl::IsDataLoss(store_->SetGate({handle}, Gate::kNone)));
+  EXPECT_EQ(*store_->Delete({handle}), 1u) << "what is damaged can be deleted";
+}
+
+// The newest key may be deleted, and its place taken again by the next: nobody names it any more.
+TEST_P(ShareStoreTest, PlacesAfterDeletions) {
+  std::vector<KeyRecord> kept;
+  for (int i = 0; i < 30; ++i) {
+    const KeyRecord record = Committed("user@EXAMPLE.COM");
+    if (i % 3 == 0) {
+      ASSERT_EQ(*store_->Delete({record.info.handle}), 1u);
+    } else {
+      kept.push_back(record);
+    }
+  }
+  for (const KeyRecord& record : kept) {
+    EXPECT_TRUE(SameRecord(*store_->Get(record.info.handle), record));
+  }
+  EXPECT_EQ(*store_->Count(KeyState::kCommitted), kept.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, ShareStoreTest, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Lmdb" : "Memory"; });
 
 }  // namespace

@@ -1,63 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/store/staging.h"
 
-#include <set>
+#include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 
 namespace mpckdc {
+namespace {
 
-absl::Status CheckStageArguments(absl::Span<const KeyRecord> records) {
-  std::set<Handle> seen;
-  for (const KeyRecord& record : records) {
-    if (absl::Status status = CheckKeyRecord(record); !status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("key ", HandleText(record.info.handle), ": ",
-                                                     status.message()));
-    }
-    if (!seen.insert(record.info.handle).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("key ", HandleText(record.info.handle), " is given twice"));
-    }
+namespace rf = record_format;
+
+std::string Encode(const Staging::State& state) {
+  std::string out;
+  AppendUint(out, state.committed ? rf::kTxnCommitted : rf::kTxnStaged, 1);
+  AppendUint(out, static_cast<uint64_t>(absl::ToUnixMicros(state.time)), 8);
+  AppendUint(out, state.keys, 4);
+  return out;
+}
+
+absl::StatusOr<Staging::State> Decode(absl::Span<const uint8_t> value) {
+  if (value.size() != rf::kTxnBytes) {
+    return absl::DataLossError("a transaction record of the share store is damaged");
   }
-  return absl::OkStatus();
+  ByteReader in(value);
+  Staging::State state;
+  state.committed = in.Uint(1) == rf::kTxnCommitted;
+  state.time = absl::FromUnixMicros(static_cast<int64_t>(in.Uint(8)));
+  state.keys = in.Uint(4);
+  return state;
 }
 
-absl::Status UnknownHandle(const Handle& handle) {
-  return absl::NotFoundError(absl::StrCat("no key ", HandleText(handle)));
+// The handle in a key of `staged`.
+Handle HandleOf(absl::string_view key) {
+  Handle handle{};
+  ByteReader in(AsBytes(key));
+  in.Bytes(sizeof(TransactionId));
+  in.Into(handle);
+  return handle;
 }
 
-absl::Status UnknownTransaction() {
-  return absl::NotFoundError(
-      "no such transaction: it was never staged here, was aborted, or has expired");
+}  // namespace
+
+std::string StagedKey(const TransactionId& id, const Handle& handle) {
+  return absl::StrCat(AsText(id), AsText(handle));
 }
 
-absl::Status AlreadyCommitted() {
-  return absl::FailedPreconditionError("the transaction is committed already");
+absl::StatusOr<Staging::State> Staging::Read() const {
+  absl::StatusOr<absl::Span<const uint8_t>> value = txn_.Get(rf::kTransactions, AsText(id_));
+  if (!value.ok()) return value.status();
+  return Decode(*value);
 }
 
-absl::Status HandleCommitted(const Handle& handle) {
-  return absl::AlreadyExistsError(absl::StrCat("key ", HandleText(handle), " exists already"));
+absl::Status Staging::Write(const State& state) {
+  return txn_.Put(rf::kTransactions, AsText(id_), Encode(state));
 }
 
-absl::Status HandleStaged(const Handle& handle) {
-  return absl::AlreadyExistsError(
-      absl::StrCat("key ", HandleText(handle), " is staged by another transaction"));
+absl::Status Staging::CheckFree(absl::Span<const KeyRecord> records) const {
+  absl::StatusOr<size_t> staged = txn_.Count(rf::kStaged);
+  if (!staged.ok()) return staged.status();
+  if (*staged + records.size() > limits::kMaxStagedKeys) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("more than ", limits::kMaxStagedKeys,
+                     " keys would be staged: commit or abort the other transactions first"));
+  }
+  absl::Status result;
+  absl::Status scanned = txn_.Scan(rf::kStaged, "", [&](absl::string_view key, auto) {
+    if (absl::StartsWith(key, AsText(id_))) return true;
+    const Handle taken = HandleOf(key);
+    if (std::none_of(records.begin(), records.end(),
+                     [&](const KeyRecord& r) { return r.info.handle == taken; })) {
+      return true;
+    }
+    result = absl::AlreadyExistsError(
+        absl::StrCat("key ", HandleText(taken), " is staged by another transaction"));
+    return false;
+  });
+  result.Update(scanned);
+  return result;
 }
 
-absl::Status TooManyStaged() {
-  return absl::FailedPreconditionError(
-      absl::StrCat("more than ", limits::kMaxStagedKeys,
-                   " keys would be staged: commit or abort the other transactions first"));
+absl::StatusOr<bool> Staging::Put(const Handle& handle, absl::string_view sealed) {
+  const std::string key = StagedKey(id_, handle);
+  const absl::Status old = txn_.Get(rf::kStaged, key).status();
+  if (!old.ok() && !absl::IsNotFound(old)) return old;
+  if (absl::Status s = txn_.Put(rf::kStaged, key, sealed); !s.ok()) return s;
+  return !old.ok();
 }
 
-absl::Status StagedKeysMissing(size_t want, size_t have) {
-  return absl::DataLossError(absl::StrCat("the transaction staged ", want, " keys but ", have,
-                                          " are there: abort it and enrol again"));
+absl::StatusOr<std::vector<std::pair<Handle, std::string>>> Staging::Keys() const {
+  std::vector<std::pair<Handle, std::string>> found;
+  absl::Status status = txn_.Scan(
+      rf::kStaged, AsText(id_), [&](absl::string_view key, absl::Span<const uint8_t> value) {
+        if (!absl::StartsWith(key, AsText(id_))) return false;
+        found.emplace_back(HandleOf(key), std::string(AsText(value)));
+        return true;
+      });
+  if (!status.ok()) return status;
+  return found;
 }
 
-absl::Status MarkNotHigher() {
-  return absl::FailedPreconditionError("the nonce mark can only rise");
+absl::StatusOr<size_t> Staging::DropKeys() {
+  const auto keys = Keys();
+  if (!keys.ok()) return keys.status();
+  for (const auto& [handle, sealed] : *keys) {
+    if (absl::Status s = txn_.Delete(rf::kStaged, StagedKey(id_, handle)); !s.ok()) return s;
+  }
+  return keys->size();
+}
+
+absl::StatusOr<size_t> Staging::Drop() {
+  absl::StatusOr<size_t> keys = DropKeys();
+  if (!keys.ok()) return keys;
+  if (absl::Status s = txn_.Delete(rf::kTransactions, AsText(id_)); !s.ok()) return s;
+  return keys;
+}
+
+absl::StatusOr<std::vector<TransactionId>> Staging::Before(const KvTxn& txn, absl::Time time) {
+  std::vector<TransactionId> found;
+  absl::Status result;
+  absl::Status scanned = txn.Scan(
+      rf::kTransactions, "", [&](absl::string_view key, absl::Span<const uint8_t> value) {
+        const absl::StatusOr<State> state = Decode(value);
+        result = state.status();
+        if (state.ok() && state->time < time) ByteReader(AsBytes(key)).Into(found.emplace_back());
+        return result.ok();
+      });
+  result.Update(scanned);
+  if (!result.ok()) return result;
+  return found;
 }
 
 }  // namespace mpckdc

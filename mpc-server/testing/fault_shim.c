@@ -169,12 +169,12 @@ static void tear(int fd, const uint8_t *data, size_t size, off_t at)
 {
     size_t done = 0;
     while (done < size) {
-        size_t part = SECTOR - (size_t)((at + (off_t)done) % SECTOR);
-        if (part > size - done)
-            part = size - done;
-        if (next_random() % 2 == 0 && real_pwrite(fd, data + done, part, at + (off_t)done) < 0)
+        size_t piece = SECTOR - (size_t)((at + (off_t)done) % SECTOR);
+        if (piece > size - done)
+            piece = size - done;
+        if (next_random() % 2 == 0 && real_pwrite(fd, data + done, piece, at + (off_t)done) < 0)
             abort();
-        done += part;
+        done += piece;
     }
 }
 

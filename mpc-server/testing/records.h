@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Key records with arbitrary shares, for tests of whatever stores or sends them.
+// Key records with arbitrary shares, for tests of whatever stores or sends them, and stores for them.
 #ifndef MPC_SERVER_TESTING_RECORDS_H_
 #define MPC_SERVER_TESTING_RECORDS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/types/span.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/random_source.h"
-#include "mpc-server/store/key_record.h"
+#include "mpc-server/store/lmdb.h"
+#include "mpc-server/store/share_store.h"
 
 namespace mpckdc {
 
@@ -43,6 +46,22 @@ inline KeyRecord RecordForTest(RandomSource& random, const std::string& principa
     for (SharedBlock& share : key.mac_states) share = RandomShareForTest(random);
   }
   return record;
+}
+
+// The key of every test's store.
+inline StoreKeys StoreKeysForTest() {
+  return *StoreKeys::Parse(AsBytes("1 " + std::string(64, '5')), "the test's keys");
+}
+
+inline const StoreIdentity kIdentityForTest{"EXAMPLE.COM", 1, 7};
+
+// The production's store: FOLDER/shares.mdb.
+inline absl::StatusOr<std::unique_ptr<ShareStore>> OpenLmdbForTest(const std::string& folder,
+                                                                   uint64_t map_bytes = 64 << 20) {
+  absl::StatusOr<std::unique_ptr<LmdbEngine>> lmdb = LmdbEngine::Open(folder, map_bytes);
+  if (!lmdb.ok()) return lmdb.status();
+  return ShareStore::Open(*std::move(lmdb),
+                          {kIdentityForTest, StoreKeysForTest(), &SystemRandom()});
 }
 
 }  // namespace mpckdc

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/testing/memory_engine.h"
+
+#include "mpc-server/base/bytes.h"
+
+namespace mpckdc {
+namespace {
+
+class MemoryTxn : public KvTxn {
+ public:
+  explicit MemoryTxn(MemoryEngine::State state) : state_(std::move(state)) {}
+
+  absl::StatusOr<absl::Span<const uint8_t>> Get(Table table,
+                                                absl::string_view key) const override {
+    const auto it = state_[table]->find(key);
+    if (it == state_[table]->end()) return absl::NotFoundError("no such key");
+    return AsBytes(it->second);
+  }
+  absl::StatusOr<absl::string_view> LastKey(Table table) const override {
+    if (state_[table]->empty()) return absl::NotFoundError("the table is empty");
+    return state_[table]->rbegin()->first;
+  }
+  absl::StatusOr<size_t> Count(Table table) const override { return state_[table]->size(); }
+  absl::Status Scan(Table table, absl::string_view from, Visitor visit) const override {
+    for (auto it = state_[table]->lower_bound(from); it != state_[table]->end(); ++it) {
+      if (!visit(it->first, AsBytes(it->second))) break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Put(Table table, absl::string_view key, absl::string_view value) override {
+    Own(table).insert_or_assign(std::string(key), std::string(value));
+    return absl::OkStatus();
+  }
+  absl::Status Append(Table table, absl::string_view key, absl::string_view value) override {
+    return Put(table, key, value);
+  }
+  absl::Status Delete(Table table, absl::string_view key) override {
+    if (Own(table).erase(std::string(key)) == 1) return absl::OkStatus();
+    return absl::NotFoundError("no such key");
+  }
+
+  bool changed() const { return changed_; }
+  MemoryEngine::State& state() { return state_; }
+
+ private:
+  MemoryEngine::Table& Own(Table table) {
+    if (own_[table] == nullptr) {
+      own_[table] = std::make_shared<MemoryEngine::Table>(*state_[table]);
+      state_[table] = own_[table];
+      changed_ = true;
+    }
+    return *own_[table];
+  }
+
+  MemoryEngine::State state_;
+  std::array<std::shared_ptr<MemoryEngine::Table>, record_format::kTables> own_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+MemoryEngine::MemoryEngine() {
+  for (auto& table : state_) table = std::make_shared<const Table>();
+}
+
+absl::StatusOr<std::unique_ptr<const KvTxn>> MemoryEngine::BeginRead() const {
+  return std::make_unique<MemoryTxn>(Snapshot());
+}
+
+absl::Status MemoryEngine::Write(absl::string_view, Body body) {
+  absl::MutexLock one_writer(&writer_);
+  MemoryTxn txn(Snapshot());
+  if (absl::Status status = body(txn); !status.ok()) return status;
+  absl::MutexLock lock(&mutex_);
+  if (!txn.changed()) return absl::OkStatus();
+  if (write_status_.ok()) state_ = std::move(txn.state());
+  return write_status_;
+}
+
+MemoryEngine::State MemoryEngine::Snapshot() const {
+  absl::MutexLock lock(&mutex_);
+  return state_;
+}
+
+void MemoryEngine::Restore(State state) {
+  absl::MutexLock lock(&mutex_);
+  state_ = std::move(state);
+}
+
+void MemoryEngine::FailWrites(absl::Status status) {
+  absl::MutexLock lock(&mutex_);
+  write_status_ = std::move(status);
+}
+
+}  // namespace mpckdc
