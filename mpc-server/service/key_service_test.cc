@@ -201,8 +201,8 @@ TEST_F(KeyServiceTest, AnswersThatAreReadyTogetherLeaveTogether) {
 // Tickets with a PAC whose every byte is in the answer: opened, and sealed as a whole.
 TEST_F(KeyServiceTest, AnswersOfLongTicketsAreCountedByEveryByte) {
   const std::string parent(166, 'k'), ticket(1300, 't');
-  const JobResult reissued = {0, Ok(), {{parent, {}}}, {{{}, {}, {}, ticket}}, {}};
-  const JobResult opened = {0, Ok(), {{{}, ticket}}, {}, {}};
+  const JobResult reissued = {0, Ok(), {GcmOpenResult{parent}}, {CtsSealResult{ticket}}, {}};
+  const JobResult opened = {0, Ok(), {CtsOpenResult{ticket}}, {}, {}};
   auto kdc = Greet();
   JobId last = 0;
   for (const JobResult& answer : {reissued, opened}) {

@@ -170,7 +170,7 @@ absl::Status KeyStream::HandleIncoming() {
   if (absl::Status status = service_->parts().doorkeeper->StillGood(caller_); !status.ok()) {
     return status;
   }
-  google::protobuf::Arena arena;  // of thousands of small parts
+  google::protobuf::Arena arena;  // of thousands of small fields
   v1::KdcMessage& message = *google::protobuf::Arena::CreateMessage<v1::KdcMessage>(&arena);
   if (!grpc::SerializationTraits<v1::KdcMessage>::Deserialize(&incoming_, &message).ok()) {
     return absl::InvalidArgumentError("the message is damaged: it is no KdcMessage");

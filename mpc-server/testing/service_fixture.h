@@ -117,7 +117,7 @@ class FakeEngine : public EngineApi {
 
   mutable absl::Mutex mutex_;
   bool hold_ ABSL_GUARDED_BY(mutex_) = false;
-  JobResult answer_ ABSL_GUARDED_BY(mutex_) = {0, Ok(), {{"share", {}}}, {}, {}};
+  JobResult answer_ ABSL_GUARDED_BY(mutex_) = {0, Ok(), {GcmOpenResult{"share"}}, {}, {}};
   size_t submitted_ ABSL_GUARDED_BY(mutex_) = 0;
   Job last_job_ ABSL_GUARDED_BY(mutex_);
   KdcIdentity last_kdc_ ABSL_GUARDED_BY(mutex_);
