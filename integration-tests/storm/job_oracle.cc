@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "integration-tests/storm/crypto.h"
-#include "mpc-server/job/message_format.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/key/enctype.h"
 #include "mpc-server/key/key_info.h"
+#include "mpc-server/key/message_format.h"
 
 namespace mpckdc::storm {
 namespace {

@@ -17,8 +17,8 @@
 #include "integration-tests/storm/report.h"
 #include "integration-tests/storm/target.h"
 #include "integration-tests/storm/worker.h"
-#include "mpc-server/job/message_format.h"
 #include "mpc-server/key/enctype.h"
+#include "mpc-server/key/message_format.h"
 
 namespace mpckdc::storm {
 namespace {

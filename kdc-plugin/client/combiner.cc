@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "mpc-server/key/enctype.h"
+#include "mpc-server/key/message_format.h"
 
 namespace mpckdc::client {
 namespace {
@@ -71,17 +71,10 @@ std::string Describe(v1::Verdict verdict, const std::string& detail, const std::
   return absl::StrCat(who, ": ", name, detail.empty() ? "" : ": ", detail, WhatToDo(verdict));
 }
 
-void XorInto(SecretBytes& sum, const std::string& share) {
-  for (size_t i = 0; i < sum.size(); ++i) sum[i] ^= static_cast<uint8_t>(share[i]);
-}
-
 // A result together with what its pointers point to.
 struct ResultBox : mpc_result {
   std::string detail_text;
-  SecretBytes open_keystream_bytes, open_plaintext_bytes;
-  std::string headers[MPC_MAX_SEALS];
-  SecretBytes keystreams[MPC_MAX_SEALS];
-  SecretBytes messages[MPC_MAX_SEALS];
+  std::vector<PartSum> open_sums, seal_sums;
 };
 
 mpc_bytes View(const std::string& text) {
@@ -89,52 +82,87 @@ mpc_bytes View(const std::string& text) {
 }
 mpc_bytes View(const SecretBytes& bytes) { return {bytes.data(), bytes.size()}; }
 
-// Bytes of plaintext in a message; 0 when it is too short to hold any.
-size_t PlaintextBytes(const Enctype& enctype, mpc_bytes message) {
-  size_t around = kConfounderBytes + enctype.mac_bytes;
-  if (enctype.is_gcm()) {
-    if (message.size <= MPC_NONCE_BYTES) return 0;
-    const size_t header = message.data[MPC_NONCE_BYTES];
-    around = MPC_NONCE_BYTES + 1 + header + MPC_ZERO_BYTES + MPC_TAG_BYTES;
-  }
-  return message.size > around ? message.size - around : 0;
-}
-
-OpenSizes SizesOf(const mpc_open& open) {
+PartSum SumOf(const mpc_open& open) {
   const Enctype& enctype = *FindEnctype(open.enctype);
-  const size_t bytes = PlaintextBytes(enctype, open.message);
-  if (enctype.is_gcm()) return {.keystream = bytes};
-  return {.plaintext = bytes};
+  const absl::string_view message(reinterpret_cast<const char*>(open.message.data),
+                                  open.message.size);
+  const auto plaintext_bytes = [](const auto& parsed) {
+    return parsed.has_value() ? parsed->PlaintextBytes() : 0;
+  };
+  if (enctype.is_gcm()) return {.gcm = true, .bytes = plaintext_bytes(ParseMessage(message))};
+  return {.gcm = false, .bytes = plaintext_bytes(ParseCtsMessage(enctype, message))};
 }
 
-SealSizes SizesOf(const mpc_seal& seal) {
+PartSum SumOf(const mpc_seal& seal) {
   const Enctype& enctype = *FindEnctype(seal.enctype);
   if (enctype.is_gcm()) {
-    return {.nonce = MPC_NONCE_BYTES,
-            .max_header = MPC_MAX_HEADER_BYTES,
-            .keystream = MPC_ZERO_BYTES + size_t{seal.max_plaintext}};
+    return {.gcm = true,
+            .bytes = kZeroBytes + size_t{seal.max_plaintext},
+            .nonce_bytes = kNonceBytes,
+            .max_header = MPC_MAX_HEADER_BYTES};
   }
-  return {.message = kConfounderBytes + seal.plaintext.size + enctype.mac_bytes};
+  return {.gcm = false, .bytes = kConfounderBytes + seal.plaintext.size + enctype.mac_bytes};
 }
 
-MacSizes SizesOf(const mpc_make_mac& mac) {
+PartSum SumOf(const mpc_make_mac& mac) {
   const Enctype& enctype = *FindEnctype(mac.enctype);
-  return {.nonce = enctype.is_gcm() ? size_t{MPC_NONCE_BYTES} : 0, .tag = enctype.mac_bytes};
+  return {.gcm = enctype.is_gcm(),
+          .bytes = enctype.mac_bytes,
+          .nonce_bytes = enctype.is_gcm() ? kNonceBytes : 0};
 }
 
-bool Fits(const OpenSizes& sizes, const v1::OpenAnswer& answer) {
-  return answer.keystream_share().size() == sizes.keystream &&
-         answer.plaintext_share().size() == sizes.plaintext;
+// The fields of one part's answer.
+struct PartAnswer {
+  absl::string_view share;
+  absl::string_view foreign;  // the other family's share: none
+  absl::string_view nonce{}, header{};
+};
+
+PartAnswer Read(const PartSum& part, const v1::OpenAnswer& answer) {
+  PartAnswer read{answer.keystream_share(), answer.plaintext_share()};
+  if (!part.gcm) std::swap(read.share, read.foreign);
+  return read;
 }
 
-bool Fits(const SealSizes& sizes, const v1::SealAnswer& answer) {
-  return answer.nonce().size() == sizes.nonce && answer.header().size() <= sizes.max_header &&
-         answer.keystream_share().size() == sizes.keystream &&
-         answer.message_share().size() == sizes.message;
+PartAnswer Read(const PartSum& part, const v1::SealAnswer& answer) {
+  PartAnswer read{answer.keystream_share(), answer.message_share(), answer.nonce(),
+                  answer.header()};
+  if (!part.gcm) std::swap(read.share, read.foreign);
+  return read;
 }
 
-bool Fits(const MacSizes& sizes, const v1::MakeMacAnswer& answer) {
-  return answer.nonce().size() == sizes.nonce && answer.tag_share().size() == sizes.tag;
+PartAnswer Read(const PartSum&, const v1::MakeMacAnswer& answer) {
+  return {answer.tag_share(), {}, answer.nonce()};
+}
+
+bool SizesFit(const PartSum& part, const PartAnswer& answer) {
+  return answer.share.size() == part.bytes && answer.foreign.empty() &&
+         answer.nonce.size() == part.nonce_bytes && answer.header.size() <= part.max_header;
+}
+
+bool PublicFieldsAgree(const PartSum& part, const PartAnswer& answer) {
+  return answer.nonce == part.nonce && answer.header == part.header;
+}
+
+bool TakePublicFields(PartSum& part, const PartAnswer& answer) {
+  part.nonce = std::string(answer.nonce);
+  part.header = std::string(answer.header);
+  part.sum.assign(part.bytes, 0);
+  return true;
+}
+
+bool AddShare(PartSum& part, const PartAnswer& answer) {
+  for (size_t i = 0; i < part.bytes; ++i) part.sum[i] ^= static_cast<uint8_t>(answer.share[i]);
+  return true;
+}
+
+template <class Answers, class F>
+bool ForEach(std::vector<PartSum>& parts, const Answers& answers, F f) {
+  if (static_cast<size_t>(answers.size()) != parts.size()) return false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!f(parts[i], Read(parts[i], answers[static_cast<int>(i)]))) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -172,84 +200,35 @@ void VerdictVote::Fail(Outcome outcome) {
 }
 
 JobCombiner::JobCombiner(const mpc_job& job) {
-  if (job.open != nullptr) open_.emplace().sizes = SizesOf(*job.open);
-  for (size_t i = 0; i < job.seal_count; ++i) seals_.emplace_back().sizes = SizesOf(job.seals[i]);
-  if (job.make_mac != nullptr) mac_.emplace().sizes = SizesOf(*job.make_mac);
+  if (job.open != nullptr) opens_.push_back(SumOf(*job.open));
+  for (size_t i = 0; i < job.seal_count; ++i) seals_.push_back(SumOf(job.seals[i]));
+  if (job.make_mac != nullptr) macs_.push_back(SumOf(*job.make_mac));
+}
+
+template <class F>
+bool JobCombiner::ForEachPart(const v1::JobAnswer& answer, F f) {
+  return ForEach(opens_, answer.opens(), f) && ForEach(seals_, answer.seals(), f) &&
+         ForEach(macs_, answer.make_macs(), f);
 }
 
 bool JobCombiner::Add(int server, const v1::JobAnswer& answer, const std::string& who) {
   if (vote_.decided() || vote_.Answered(server)) return false;
   if (answer.verdict() == v1::VERDICT_OK) {
-    if (!SizesFit(answer)) {
+    if (!ForEachPart(answer, SizesFit)) {
       Fail(Unavailable(absl::StrCat(who, ": an answer of the wrong size", "; are the versions of "
                                     "the KDC's plugin and this server compatible?")));
       return true;
     }
-    if (!PublicPartsAgree(answer)) {
+    if (seen_ok_ && !ForEachPart(answer, PublicFieldsAgree)) {
       Fail(Unavailable(absl::StrCat(who, ": another nonce or header than the other servers; run "
                                     "mpc-admin doctor")));
       return true;
     }
-    AddShares(answer);
+    if (!seen_ok_) ForEachPart(answer, TakePublicFields);
+    seen_ok_ = true;
+    ForEachPart(answer, AddShare);
   }
   return vote_.Add(server, answer.verdict(), answer.detail(), who);
-}
-
-bool JobCombiner::SizesFit(const v1::JobAnswer& answer) const {
-  if (answer.opens_size() != (open_.has_value() ? 1 : 0)) return false;
-  if (answer.make_macs_size() != (mac_.has_value() ? 1 : 0)) return false;
-  if (static_cast<size_t>(answer.seals_size()) != seals_.size()) return false;
-  if (open_.has_value() && !Fits(open_->sizes, answer.opens(0))) return false;
-  if (mac_.has_value() && !Fits(mac_->sizes, answer.make_macs(0))) return false;
-  for (size_t i = 0; i < seals_.size(); ++i) {
-    if (!Fits(seals_[i].sizes, answer.seals(static_cast<int>(i)))) return false;
-  }
-  return true;
-}
-
-// The first answer's public parts are those that the others must have.
-void JobCombiner::TakePublicParts(const v1::JobAnswer& answer) {
-  if (open_.has_value()) {
-    open_->keystream.assign(open_->sizes.keystream, 0);
-    open_->plaintext.assign(open_->sizes.plaintext, 0);
-  }
-  if (mac_.has_value()) {
-    mac_->nonce = answer.make_macs(0).nonce();
-    mac_->tag.assign(mac_->sizes.tag, 0);
-  }
-  for (size_t i = 0; i < seals_.size(); ++i) {
-    seals_[i].nonce = answer.seals(static_cast<int>(i)).nonce();
-    seals_[i].header = answer.seals(static_cast<int>(i)).header();
-    seals_[i].keystream.assign(seals_[i].sizes.keystream, 0);
-    seals_[i].message.assign(seals_[i].sizes.message, 0);
-  }
-}
-
-bool JobCombiner::PublicPartsAgree(const v1::JobAnswer& answer) {
-  if (!seen_ok_) {
-    seen_ok_ = true;
-    TakePublicParts(answer);
-    return true;
-  }
-  if (mac_.has_value() && mac_->nonce != answer.make_macs(0).nonce()) return false;
-  for (size_t i = 0; i < seals_.size(); ++i) {
-    const v1::SealAnswer& seal = answer.seals(static_cast<int>(i));
-    if (seal.nonce() != seals_[i].nonce || seal.header() != seals_[i].header) return false;
-  }
-  return true;
-}
-
-void JobCombiner::AddShares(const v1::JobAnswer& answer) {
-  if (open_.has_value()) {
-    XorInto(open_->keystream, answer.opens(0).keystream_share());
-    XorInto(open_->plaintext, answer.opens(0).plaintext_share());
-  }
-  if (mac_.has_value()) XorInto(mac_->tag, answer.make_macs(0).tag_share());
-  for (size_t i = 0; i < seals_.size(); ++i) {
-    const v1::SealAnswer& seal = answer.seals(static_cast<int>(i));
-    XorInto(seals_[i].keystream, seal.keystream_share());
-    XorInto(seals_[i].message, seal.message_share());
-  }
 }
 
 mpc_result* JobCombiner::Take(uint64_t id) {
@@ -260,26 +239,22 @@ mpc_result* JobCombiner::Take(uint64_t id) {
   box->detail_text = vote_.outcome().detail;
   box->detail = box->detail_text.c_str();
   if (box->verdict != MPC_OK) return box.release();
-  if (open_.has_value()) {
-    box->open_keystream_bytes = std::move(open_->keystream);
-    box->open_plaintext_bytes = std::move(open_->plaintext);
-    box->open_keystream = View(box->open_keystream_bytes);
-    box->open_plaintext = View(box->open_plaintext_bytes);
+  box->open_sums = std::move(opens_);
+  for (const PartSum& open : box->open_sums) {
+    (open.gcm ? box->open_keystream : box->open_plaintext) = View(open.sum);
   }
-  box->seal_count = seals_.size();
-  for (size_t i = 0; i < seals_.size(); ++i) {
-    memcpy(box->seals[i].nonce, seals_[i].nonce.data(), seals_[i].nonce.size());
-    box->headers[i] = std::move(seals_[i].header);
-    box->keystreams[i] = std::move(seals_[i].keystream);
-    box->messages[i] = std::move(seals_[i].message);
-    box->seals[i].header = View(box->headers[i]);
-    box->seals[i].keystream = View(box->keystreams[i]);
-    box->seals[i].message = View(box->messages[i]);
+  box->seal_sums = std::move(seals_);
+  box->seal_count = box->seal_sums.size();
+  for (size_t i = 0; i < box->seal_count; ++i) {
+    const PartSum& seal = box->seal_sums[i];
+    memcpy(box->seals[i].nonce, seal.nonce.data(), seal.nonce.size());
+    box->seals[i].header = View(seal.header);
+    (seal.gcm ? box->seals[i].keystream : box->seals[i].message) = View(seal.sum);
   }
-  if (mac_.has_value()) {
-    box->mac_size = mac_->nonce.size() + mac_->tag.size();
-    memcpy(box->mac, mac_->nonce.data(), mac_->nonce.size());
-    memcpy(box->mac + mac_->nonce.size(), mac_->tag.data(), mac_->tag.size());
+  for (const PartSum& mac : macs_) {
+    box->mac_size = mac.nonce.size() + mac.sum.size();
+    memcpy(box->mac, mac.nonce.data(), mac.nonce.size());
+    memcpy(box->mac + mac.nonce.size(), mac.sum.data(), mac.sum.size());
   }
   return box.release();
 }

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,24 +47,20 @@ class VerdictVote {
   Outcome outcome_;
 };
 
-// The sizes in bytes that the job fixes for one part's answer: all are 0 but those of its enctype.
-struct OpenSizes {
-  size_t keystream = 0;  // gcm
-  size_t plaintext = 0;  // 17 to 20
-};
-struct SealSizes {
-  size_t nonce = 0, max_header = 0, keystream = 0;  // gcm
-  size_t message = 0;                               // 17 to 20
-};
-struct MacSizes {
-  size_t nonce = 0;  // gcm
-  size_t tag = 0;
+// What the answers for one part of a job add up to. The part's key decides the family of its
+// messages (the table in mpc_client.h), and the job all sizes.
+struct PartSum {
+  bool gcm = false;
+  size_t bytes = 0;  // of each share, whatever it is a share of
+  size_t nonce_bytes = 0, max_header = 0;
+  std::string nonce{}, header{};  // the first answer's: the others must have them too
+  SecretBytes sum{};
 };
 
-// One job's answers. All sizes are fixed by the job: an answer of other sizes is an outage.
+// One job's answers. One of other sizes than the job's is an outage.
 class JobCombiner {
  public:
-  // The enctypes are in the table (CheckParts in job_parts.h).
+  // The enctypes are in the table (CheckJob in job_parts.h).
   explicit JobCombiner(const mpc_job& job);
   JobCombiner(const JobCombiner&) = delete;
   JobCombiner& operator=(const JobCombiner&) = delete;
@@ -79,31 +74,13 @@ class JobCombiner {
   mpc_result* Take(uint64_t id);
 
  private:
-  struct Open {
-    OpenSizes sizes;
-    SecretBytes keystream, plaintext;
-  };
-  struct Seal {
-    SealSizes sizes;
-    std::string nonce, header;
-    SecretBytes keystream, message;
-  };
-  struct Mac {
-    MacSizes sizes;
-    std::string nonce;
-    SecretBytes tag;
-  };
-
-  bool SizesFit(const v1::JobAnswer& answer) const;
-  void TakePublicParts(const v1::JobAnswer& answer);
-  bool PublicPartsAgree(const v1::JobAnswer& answer);
-  void AddShares(const v1::JobAnswer& answer);
+  // Returns false where `f(part, its answer)` did, or the answer has more or fewer parts.
+  template <class F>
+  bool ForEachPart(const v1::JobAnswer& answer, F f);
 
   VerdictVote vote_;
   bool seen_ok_ = false;
-  std::optional<Open> open_;
-  std::vector<Seal> seals_;
-  std::optional<Mac> mac_;
+  std::vector<PartSum> opens_, seals_, macs_;
 };
 
 // The answers to one tag request.

@@ -115,12 +115,12 @@ void JobClient::Submit(const mpc_job& job, mpc_job_done done, void* arg) {
 }
 
 absl::Status JobClient::SendToAll(WireJob& wire) {
-  std::string part;
+  std::string entry;
   absl::Status status;
   for (int i = 0; i < MPC_SERVERS && status.ok(); ++i) {
-    if (part.empty() || wire.has_shares()) part = wire.Encode(i);
-    status = streams_[i]->Send(part, wire.has_shares());
-    if (wire.has_shares()) Wipe(part.data(), part.size());
+    if (entry.empty() || wire.has_shares()) entry = wire.Encode(i);
+    status = streams_[i]->Send(entry, wire.has_shares());
+    if (wire.has_shares()) Wipe(entry.data(), entry.size());
   }
   return status;
 }
@@ -162,9 +162,9 @@ void JobClient::RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc
     Deliver(std::move(finished));
     return;
   }
-  const std::string part = EncodePart(wire);
+  const std::string entry = EncodeEntry(wire);
   for (auto& stream : streams_) {
-    if (absl::Status s = stream->Send(part); !s.ok()) {
+    if (absl::Status s = stream->Send(entry); !s.ok()) {
       FailTag(key, std::string(s.message()));
       return;
     }

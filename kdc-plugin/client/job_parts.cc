@@ -106,7 +106,7 @@ std::string WireJob::Encode(int server) {
     wire_.mutable_seals(static_cast<int>(i))
         ->set_plaintext_share(share.data(), share.size());
   }
-  return EncodePart(wire_);
+  return EncodeEntry(wire_);
 }
 
 }  // namespace mpckdc::client

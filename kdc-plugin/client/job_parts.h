@@ -39,7 +39,7 @@ class WireJob {
 
   v1::Job wire_;
   bool has_shares_ = false;
-  std::vector<Shares> plaintexts_;  // one for each seal; empty ones of GCM
+  std::vector<Shares> plaintexts_;  // one for each seal; empty under GCM
 };
 
 }  // namespace mpckdc::client

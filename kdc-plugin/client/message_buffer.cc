@@ -14,11 +14,11 @@ MessageBuffer::~MessageBuffer() {
   if (holds_shares_) Wipe(bytes_.data(), bytes_.size());
 }
 
-void MessageBuffer::Append(absl::string_view part, bool holds_shares) {
-  MakeRoom(bytes_.size() + part.size());
-  bytes_.append(part.data(), part.size());
+void MessageBuffer::Append(absl::string_view entry, bool holds_shares) {
+  MakeRoom(bytes_.size() + entry.size());
+  bytes_.append(entry.data(), entry.size());
   holds_shares_ |= holds_shares;
-  ++parts_;
+  ++entries_;
 }
 
 // A string that grows frees what it was as it is; here that is wiped.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A message to a server while it is put together from encoded parts, and until gRPC has sent it. If
-// one of the parts holds a share of a plaintext, its memory is wiped before it is freed.
+// A message to a server while it is put together from encoded entries, and until gRPC has sent it.
+// If one of them holds a share of a plaintext, the memory is wiped before it is freed.
 #ifndef KDC_PLUGIN_CLIENT_MESSAGE_BUFFER_H_
 #define KDC_PLUGIN_CLIENT_MESSAGE_BUFFER_H_
 
@@ -20,9 +20,9 @@ class MessageBuffer {
   MessageBuffer(MessageBuffer&&) = default;
   MessageBuffer& operator=(MessageBuffer&&) = delete;
 
-  void Append(absl::string_view part, bool holds_shares);
+  void Append(absl::string_view entry, bool holds_shares);
   size_t size() const { return bytes_.size(); }
-  int parts() const { return parts_; }
+  int entries() const { return entries_; }
 
   // What gRPC sends; it has the memory from now on.
   static grpc::ByteBuffer Release(MessageBuffer message);
@@ -31,7 +31,7 @@ class MessageBuffer {
   void MakeRoom(size_t size);
 
   std::string bytes_;
-  int parts_ = 0;
+  int entries_ = 0;
   bool holds_shares_ = false;
 };
 

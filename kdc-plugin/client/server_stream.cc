@@ -34,18 +34,18 @@ std::string Describe(const grpc::Status& status) {
                       status.error_message().substr(0, kMaxDetailBytes));
 }
 
-// tag | length | part
-std::string EncodeField(int number, const google::protobuf::MessageLite& part) {
+// tag | length | entry
+std::string EncodeField(int number, const google::protobuf::MessageLite& entry) {
   using google::protobuf::internal::WireFormatLite;
-  const size_t size = part.ByteSizeLong();
+  const size_t size = entry.ByteSizeLong();
   std::string out;
-  out.reserve(size + 2 * kMaxVarintBytes);  // a part with shares leaves no copy of itself behind
+  out.reserve(size + 2 * kMaxVarintBytes);  // an entry with shares leaves no copy of itself behind
   {
     google::protobuf::io::StringOutputStream stream(&out);
     google::protobuf::io::CodedOutputStream coded(&stream);
     coded.WriteTag(WireFormatLite::MakeTag(number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED));
     coded.WriteVarint32(static_cast<uint32_t>(size));
-    part.SerializeWithCachedSizes(&coded);
+    entry.SerializeWithCachedSizes(&coded);
   }
   return out;
 }
@@ -60,14 +60,14 @@ void Burst::End(Streams streams) {
   for (const std::unique_ptr<ServerStream>& stream : streams) stream->WriteNext();
 }
 
-std::string EncodePart(const v1::Job& job) {
+std::string EncodeEntry(const v1::Job& job) {
   return EncodeField(v1::KdcMessage::kJobsFieldNumber, job);
 }
-std::string EncodePart(const v1::TagRequest& tag) {
+std::string EncodeEntry(const v1::TagRequest& tag) {
   return EncodeField(v1::KdcMessage::kTagsFieldNumber, tag);
 }
 
-// One connection. Its messages pass as bytes: those that leave are put together from parts, those
+// One connection. Its messages pass as bytes: those that leave are put together from entries, those
 // that come are parsed into one piece of memory.
 class ServerStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
@@ -212,33 +212,33 @@ void ServerStream::Connect(absl::Time now) {
   call_->Start(hello_);
 }
 
-absl::Status ServerStream::Send(absl::string_view part, bool holds_shares) {
-  const absl::Status queued = Enqueue(part, holds_shares);
+absl::Status ServerStream::Send(absl::string_view entry, bool holds_shares) {
+  const absl::Status queued = Enqueue(entry, holds_shares);
   if (queued.ok() && bursts_of_thread == 0) WriteNext();
   return queued;
 }
 
-absl::Status ServerStream::Enqueue(absl::string_view part, bool holds_shares) {
+absl::Status ServerStream::Enqueue(absl::string_view entry, bool holds_shares) {
   absl::MutexLock lock(&mu_);
   const bool open = writable_ && (state_ == State::kConnecting || state_ == State::kUp);
   const bool connectable = state_ == State::kDown && !stopping_;
   if (!open && !connectable) {
     return absl::UnavailableError(absl::StrCat(address_, ": ", down_reason_));
   }
-  if (part.size() > message_limit_) {
+  if (entry.size() > message_limit_) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        address_, ": a job of ", part.size(), " bytes, the server takes ", message_limit_));
+        address_, ": a job of ", entry.size(), " bytes, the server takes ", message_limit_));
   }
-  if (queued_bytes_ + part.size() > kMaxQueuedBytes) {
+  if (queued_bytes_ + entry.size() > kMaxQueuedBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat(address_, ": ", queued_bytes_, " bytes wait to be sent"));
   }
-  if (queue_.empty() || queue_.back().size() + part.size() > message_limit_ ||
-      queue_.back().parts() >= kMaxBatchJobs) {
+  if (queue_.empty() || queue_.back().size() + entry.size() > message_limit_ ||
+      queue_.back().entries() >= kMaxBatchJobs) {
     queue_.emplace_back();
   }
-  queue_.back().Append(part, holds_shares);
-  queued_bytes_ += part.size();
+  queue_.back().Append(entry, holds_shares);
+  queued_bytes_ += entry.size();
   if (unanswered_++ == 0) silent_since_ = absl::Now();
   if (connectable) ConnectSoon();
   return absl::OkStatus();

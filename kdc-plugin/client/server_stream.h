@@ -16,7 +16,7 @@
 // While a write is on its way, new jobs gather in the message that follows it: the busier the
 // stream, the more jobs a message holds. What is sent is encoded once for the three servers, unless
 // each has shares of its own in it: a message of the protobuf format is its fields one after the
-// other, so encoded parts are joined by appending them.
+// other, so encoded entries are joined by appending them.
 #ifndef KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
 #define KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
 
@@ -54,8 +54,8 @@ inline constexpr absl::Duration kDemandInterval = absl::Milliseconds(100);  // b
 inline constexpr absl::Duration kKeepalive = absl::Seconds(10);  // idle, then without an answer
 
 // One job or tag request as a field of a KdcMessage.
-std::string EncodePart(const v1::Job& job);
-std::string EncodePart(const v1::TagRequest& tag);
+std::string EncodeEntry(const v1::Job& job);
+std::string EncodeEntry(const v1::TagRequest& tag);
 
 // Called from gRPC's threads and from Tick(), without a lock of the stream held except OnRetryDue.
 class StreamOwner {
@@ -72,8 +72,8 @@ class StreamOwner {
 
 class ServerStream;
 
-// Between Begin() and End() the parts that the calling thread sends only queue: many of them then
-// leave in one message. Most of what a part costs is its message. Bursts may be nested.
+// Between Begin() and End() the entries that the calling thread sends only queue: many of them then
+// leave in one message. Most of what an entry costs is its message. Bursts may be nested.
 class Burst {
  public:
   using Streams = absl::Span<const std::unique_ptr<ServerStream>>;
@@ -99,9 +99,9 @@ class ServerStream {
 
   const std::string& address() const { return address_; }
 
-  // Queues a part (EncodePart) for the next message, which is wiped after use if the part holds
+  // Queues an entry (EncodeEntry) for the next message, which is wiped after use if the entry holds
   // shares. An error says why the server cannot be asked now.
-  absl::Status Send(absl::string_view part, bool holds_shares = false) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Send(absl::string_view entry, bool holds_shares = false) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Does what is due: a connection attempt, or giving one up. Returns when to call again.
   absl::Time Tick(absl::Time now);
@@ -114,7 +114,7 @@ class ServerStream {
   class Call;
   enum class State { kDown, kConnecting, kUp, kEnding };
 
-  absl::Status Enqueue(absl::string_view part, bool holds_shares) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Enqueue(absl::string_view entry, bool holds_shares) ABSL_LOCKS_EXCLUDED(mu_);
   void Connect(absl::Time now);
   void ConnectSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ClearQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -613,7 +613,7 @@ TEST_P(CtsClientTest, NoServerLearnsAnythingOfAPlaintext) {
       different.insert(shares[server]);
       EXPECT_EQ(Xor(Xor(shares[0], shares[1]), shares[2]), text);
     }
-    // Of 102,400 fair bits half are set, within six deviations of 160.
+    // Half of 102,400 fair bits are set, within six deviations of 160.
     EXPECT_NEAR(bits, 51200, 960) << "server " << server;
   }
   EXPECT_EQ(different.size(), 3 * kJobs) << "no share comes twice, none is the plaintext";

@@ -44,8 +44,7 @@ TEST_P(CtsLoginTest, AgreesWithTheOracle) {
                            SealPreauth(realm_.alice, when, realm_.three.random()));
   const JobResult login = realm_.three.Run(job);
   ASSERT_VERDICT_OK(login);
-  EXPECT_EQ(login.opens[0].plaintext_share, EncodePreauthTimestamp(when));
-  EXPECT_TRUE(login.opens[0].keystream_share.empty());
+  EXPECT_EQ(CtsOf(login.opens[0]).share, EncodePreauthTimestamp(when));
   EXPECT_TRUE(OracleMacGood(realm_.alice, kUsageAsReqChecksum, job.make_macs[0].data,
                             login.make_macs[0]));
   const std::string ticket(150, 'T');
@@ -54,7 +53,7 @@ TEST_P(CtsLoginTest, AgreesWithTheOracle) {
   const std::string reply(239, 'R');
   const JobResult sealed = RunWithText(Reply(job.id, realm_.alice, reply.size()), reply);
   ASSERT_VERDICT_OK(sealed);
-  EXPECT_EQ(OracleOpen(realm_.alice, kUsageAsReply, sealed.seals[0].message_share), reply);
+  EXPECT_EQ(OracleOpen(realm_.alice, kUsageAsReply, CtsOf(sealed.seals[0]).share), reply);
   for (const BatchReport& report : realm_.three.observer(0).Batches()) {
     std::printf("enctype %d: %zu rounds, %zu bytes, computed in %s\n", GetParam(),
                 static_cast<size_t>(report.rounds), static_cast<size_t>(report.bytes),
@@ -73,7 +72,7 @@ TEST_P(CtsLoginTest, EveryLengthOfAReply) {
     const std::string text(size, 'x');
     const JobResult sealed = RunWithText(job, text);
     ASSERT_VERDICT_OK(sealed);
-    const std::string& message = sealed.seals[0].message_share;
+    const std::string& message = CtsOf(sealed.seals[0]).share;
     EXPECT_EQ(OracleOpen(realm_.otp, kUsageAsReply, message), text) << size;
     EXPECT_TRUE(first_blocks.insert(message.substr(0, 16)).second) << "confounders repeat";
   }
@@ -139,14 +138,14 @@ TEST_P(CtsLoginTest, TicketsOfProtectedServices) {
   const std::string inside(180, 'S');
   const JobResult sealed = RunWithText(job, inside);
   ASSERT_VERDICT_OK(sealed);
-  const std::string ticket = sealed.seals[0].message_share;
+  const std::string ticket = CtsOf(sealed.seals[0]).share;
   EXPECT_EQ(OracleOpen(service, kUsageTicket, ticket), inside);
 
   Job open = OpenTicket(realm_, ticket);
   open.opens[0].handle = service.info.handle;
   const JobResult opened = realm_.three.Run(open);
   ASSERT_VERDICT_OK(opened);
-  EXPECT_EQ(opened.opens[0].plaintext_share, inside);
+  EXPECT_EQ(CtsOf(opened.opens[0]).share, inside);
 
   // It has no header: nothing is made from it.
   job.id = realm_.three.NextId();
@@ -175,7 +174,8 @@ TEST_P(CtsLoginTest, ChecksumsAreMadeAndVerified) {
   Job verify;
   verify.operation = Operation::kVerifyChecksum;
   verify.verify_macs = {
-      {service.info.handle, 17, make.make_macs[0].data, made.make_macs[0].tag_share}};
+      {service.info.handle, 17, make.make_macs[0].data,
+       CtsOf(made.make_macs[0]).share}};
   verify.id = realm_.three.NextId();
   EXPECT_VERDICT(realm_.three.Run(verify), Verdict::kOk);
   verify.id = realm_.three.NextId();
@@ -200,7 +200,7 @@ TEST_P(CtsLoginTest, RunsOnExchangedZeroShares) {
         return job;
       }(), reply, realm.three.random())));
   ASSERT_VERDICT_OK(sealed);
-  EXPECT_EQ(OracleOpen(realm.alice, kUsageAsReply, sealed.seals[0].message_share), reply);
+  EXPECT_EQ(OracleOpen(realm.alice, kUsageAsReply, CtsOf(sealed.seals[0]).share), reply);
 }
 
 INSTANTIATE_TEST_SUITE_P(Enctypes, CtsLoginTest,

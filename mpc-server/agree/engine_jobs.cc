@@ -39,13 +39,13 @@ std::string FactsOf(const std::vector<JobWork>& work) {
   std::string facts;
   for (const JobWork& job : work) {
     if (job.client != nullptr) AppendFacts(*job.client, &facts);
-    for (const OpenWork& part : job.opens) AppendFacts(*part.key.info, &facts);
+    for (const OpenWork& part : job.opens) AppendFacts(*KeyOf(part.form).info, &facts);
     for (const SealWork& part : job.seals) {
-      AppendFacts(*part.key.info, &facts);
-      facts.append(part.header);
+      AppendFacts(*KeyOf(part).info, &facts);
+      if (const auto* gcm = std::get_if<GcmSeal>(&part)) facts.append(gcm->header);
     }
-    for (const MakeMacWork& part : job.make_macs) AppendFacts(*part.key.info, &facts);
-    for (const VerifyMacWork& part : job.verify_macs) AppendFacts(*part.key.info, &facts);
+    for (const MakeMacWork& part : job.make_macs) AppendFacts(*KeyOf(part).info, &facts);
+    for (const VerifyMacWork& part : job.verify_macs) AppendFacts(*KeyOf(part.form).info, &facts);
   }
   return facts;
 }
@@ -68,10 +68,11 @@ bool DependsOnClock(Operation operation) {
   return operation != Operation::kMakeChecksum && operation != Operation::kVerifyChecksum;
 }
 
-KeyUse UseOfKey(BatchRecords& records, const Handle& handle, uint32_t usage) {
-  const KeyRecord* record = records.Find(handle);
-  assert(record != nullptr && record->FindUsage(usage) != nullptr);
-  return {&record->info, record->FindUsage(usage)};
+template <class Part>
+AnyKeyUse UseOfKey(BatchRecords& records, const Part& part) {
+  const KeyRecord* record = records.Find(part.handle);
+  assert(record != nullptr && record->FindUsage(part.usage) != nullptr);
+  return UseOf(record->info, *record->FindUsage(part.usage));
 }
 
 }  // namespace
@@ -230,7 +231,6 @@ std::string JobEngine::Impl::HeaderOf(const WaitingJob& waiting, const SealPart&
   const Job& job = waiting.job;
   const KeyInfo& key = records.Find(part.handle)->info;
   if (part.usage != kUsageTicket || key.key_class != KeyClass::kTgs) return "";
-  if (!FindEnctype(key.enctype)->is_gcm()) return "";  // another realm's: it has no room for one
   if (job.operation == Operation::kReissueTicket) {
     return std::string(ParseMessage(job.opens[0].message)->header);
   }
@@ -255,36 +255,16 @@ JobWork JobEngine::Impl::WorkOf(const WaitingJobPtr& waiting, Ballot& ballot,
   JobWork work;
   work.received = waiting.get();
   if (job.client.has_value()) work.client = &ballot.records.Find(*job.client)->info;
-  for (const OpenPart& part : job.opens) {
-    OpenWork open;
-    open.key = UseOfKey(ballot.records, part.handle, part.usage);
-    open.is_preauth = part.usage == kUsagePreauth;
-    if (open.key.is_gcm()) {
-      open.message = *ParseMessage(part.message);  // CheckFormats
-    } else {
-      open.cts = *ParseCtsMessage(open.key.enctype(), part.message);
-    }
-    work.opens.push_back(std::move(open));
-  }
+  BatchRecords& records = ballot.records;
+  for (const OpenPart& part : job.opens) work.AddOpen(UseOfKey(records, part), part);
   for (const SealPart& part : job.seals) {
-    work.seals.push_back({UseOfKey(ballot.records, part.handle, part.usage), take_nonce(),
-                          HeaderOf(*waiting, part, ballot), part.max_plaintext,
-                          part.plaintext_share});
+    work.AddSeal(UseOfKey(records, part), part, take_nonce(), HeaderOf(*waiting, part, ballot));
   }
   for (const MakeMacPart& part : job.make_macs) {
-    work.make_macs.push_back(
-        {UseOfKey(ballot.records, part.handle, part.usage), take_nonce(), part.data});
+    work.AddMakeMac(UseOfKey(records, part), part, take_nonce());
   }
   for (const VerifyMacPart& part : job.verify_macs) {
-    VerifyMacWork mac;
-    mac.key = UseOfKey(ballot.records, part.handle, part.usage);
-    mac.data = part.data;
-    if (mac.key.is_gcm()) {
-      mac.checksum = *ParseChecksum(part.checksum);
-    } else {
-      mac.mac = part.checksum;
-    }
-    work.verify_macs.push_back(std::move(mac));
+    work.AddVerifyMac(UseOfKey(records, part), part);
   }
   return work;
 }

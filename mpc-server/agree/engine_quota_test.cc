@@ -6,9 +6,9 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mpc-server/job/message_format.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/tgt_header.h"
+#include "mpc-server/key/message_format.h"
 #include "mpc-server/testing/engines.h"
 
 namespace mpckdc {
@@ -388,7 +388,7 @@ TEST(EngineJobIds, AfterARestartOfAllNothingIsLeftThatAnOldIdCouldUse) {
   EXPECT_EQ(VerdictOf(realm.three.Run(granted)), Verdict::kRefused) << "grants died";
   const JobResult again = realm.Login(realm.alice);
   ASSERT_EQ(VerdictOf(again), Verdict::kOk);
-  EXPECT_LT(first.seals[0].nonce, again.seals[0].nonce) << "nonces go on";
+  EXPECT_LT(GcmOf(first.seals[0]).nonce, GcmOf(again.seals[0]).nonce) << "nonces go on";
 }
 
 TEST(EngineJobIds, AfterARestartOfOneTheOthersRemember) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/agree/engine_core.h"
+#include "mpc-server/base/bytes.h"
 
 namespace mpckdc {
 namespace {

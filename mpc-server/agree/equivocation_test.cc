@@ -17,8 +17,8 @@
 #ifdef MPCKDC_CONTROL
 #include "mpc-server/testing/control.h"
 #endif
-#include "mpc-server/job/message_format.h"
 #include "mpc-server/job/operation_table.h"
+#include "mpc-server/key/message_format.h"
 
 namespace mpckdc {
 namespace {
@@ -82,8 +82,8 @@ Seen Equivocate(const PerParty<Block>& deltas) {
   for (int p = 0; p < kParties; ++p) requests[p] = {result.id, 0, Altered(base, deltas[p])};
   Seen seen;
   seen.combined = Combine(three.Tags(requests));
-  seen.honest = TagOf(PlainSealText(tgt, kUsageTicket, result.seals[0].nonce,
-                                    result.seals[0].header, std::string(144, 't')));
+  const auto& [nonce, header, keystream] = GcmOf(result.seals[0]);
+  seen.honest = TagOf(PlainSealText(tgt, kUsageTicket, nonce, header, std::string(144, 't')));
   // sum over p of a_p(H)^2 * delta_p: squares of shares are shares of the square.
   seen.predicted = seen.honest;
   for (int p = 0; p < kParties; ++p) {

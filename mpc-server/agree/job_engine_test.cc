@@ -29,7 +29,7 @@ TEST_P(LoginTest, AgreesWithTheOracle) {
 
   // The KDC reads the pre-auth.
   const auto message = ParseMessage(job.opens[0].message);
-  const std::string plain = XorText(result.opens[0].keystream_share,
+  const std::string plain = XorText(GcmOf(result.opens[0]).share,
                                     std::string(message->ciphertext.substr(kZeroBytes)));
   EXPECT_EQ(plain, EncodePreauthTimestamp(when));
 
@@ -41,15 +41,15 @@ TEST_P(LoginTest, AgreesWithTheOracle) {
   EXPECT_TRUE(OracleMacGood(realm.alice, kUsageAsReqChecksum, job.make_macs[0].data,
                             result.make_macs[0]));
 
-  const auto header = DecodeTgtHeader(result.seals[0].header);
+  const auto header = DecodeTgtHeader(GcmOf(result.seals[0]).header);
   ASSERT_TRUE(header.has_value());
   EXPECT_EQ(header->principal, realm.alice.info.principal_id);
   EXPECT_EQ(header->origin_job, job.id);
   EXPECT_NEAR(header->origin_time, absl::ToUnixSeconds(when), 2);
-  EXPECT_TRUE(result.seals[1].header.empty());
+  EXPECT_TRUE(GcmOf(result.seals[1]).header.empty());
 
-  std::set<Nonce> nonces = {result.seals[0].nonce, result.seals[1].nonce,
-                            *result.make_macs[0].nonce};
+  std::set<Nonce> nonces = {GcmOf(result.seals[0]).nonce, GcmOf(result.seals[1]).nonce,
+                            GcmOf(result.make_macs[0]).nonce};
   EXPECT_EQ(nonces.size(), 3u);
   for (const Nonce& nonce : nonces) EXPECT_EQ(SplitNonce(nonce).cluster, 7);
 
@@ -120,7 +120,9 @@ TEST(JobEngine, ManyLoginsShareBatches) {
   std::set<Nonce> nonces;
   for (size_t i = 0; i < results.size(); ++i) {
     ASSERT_VERDICT_OK(results[i]);
-    for (const SealResult& seal : results[i].seals) EXPECT_TRUE(nonces.insert(seal.nonce).second);
+    for (const SealResult& seal : results[i].seals) {
+      EXPECT_TRUE(nonces.insert(GcmOf(seal).nonce).second);
+    }
     const PlainKey& user = i % 2 ? realm.alice : realm.bob;
     EXPECT_EQ(OracleOpen(user, kUsageAsReply, realm.three.FinishSeal(results[i], 1, "reply")),
               "reply");
@@ -134,7 +136,7 @@ TEST(JobEngine, ServiceTicketsHaveNoHeader) {
   const JobResult result = realm.three.Run(
       LoginJob(realm.three.NextId(), realm.alice, realm.kadmin, realm.Preauth(realm.alice)));
   ASSERT_VERDICT_OK(result);
-  EXPECT_TRUE(result.seals[0].header.empty());
+  EXPECT_TRUE(GcmOf(result.seals[0]).header.empty());
   const std::string ticket = realm.three.FinishSeal(result, 0, "kadmin ticket");
   EXPECT_EQ(OracleOpen(realm.kadmin, kUsageTicket, ticket), "kadmin ticket");
   Job open = OpenTicket(realm, ticket);
@@ -156,9 +158,8 @@ TEST(JobEngine, ChecksumsAreMadeAndVerified) {
 
   Job verify;
   verify.operation = Operation::kVerifyChecksum;
-  const Nonce& nonce = *made.make_macs[0].nonce;
-  std::string checksum(nonce.begin(), nonce.end());
-  checksum.append(made.make_macs[0].tag_share.begin(), made.make_macs[0].tag_share.end());
+  const auto& [nonce, tag] = GcmOf(made.make_macs[0]);
+  const std::string checksum = std::string(nonce.begin(), nonce.end()) + tag;
   verify.verify_macs = {{realm.tgt.info.handle, 17, make.make_macs[0].data, checksum}};
   verify.id = realm.three.NextId();
   EXPECT_VERDICT(realm.three.Run(verify), Verdict::kOk);
@@ -316,7 +317,7 @@ TEST(JobEngine, GrantsHaveABudget) {
   const JobResult first = realm.three.Run(Granted(realm, login.id));
   ASSERT_VERDICT_OK(first);
   // The header is that of the job whose pre-auth was verified.
-  EXPECT_EQ(first.seals[0].header, login.seals[0].header);
+  EXPECT_EQ(GcmOf(first.seals[0]).header, GcmOf(login.seals[0]).header);
   EXPECT_EQ(OracleOpen(realm.tgt, kUsageTicket, realm.three.FinishSeal(first, 0, "longer")),
             "longer");
   const JobResult second = realm.three.Run(Granted(realm, login.id));
@@ -370,7 +371,7 @@ TEST(JobEngine, OpenTicket) {
   const JobResult opened = realm.three.Run(OpenTicket(realm, ticket));
   ASSERT_VERDICT_OK(opened);
   const auto message = ParseMessage(ticket);
-  EXPECT_EQ(XorText(opened.opens[0].keystream_share,
+  EXPECT_EQ(XorText(GcmOf(opened.opens[0]).share,
                     std::string(message->ciphertext.substr(kZeroBytes))),
             "enc-part of a tgt");
   std::string altered = ticket;
@@ -395,13 +396,13 @@ TEST(JobEngine, ReissueInheritsTheHeader) {
   const std::string parent = realm.Tgt("parent");
   const JobResult result = realm.three.Run(Reissue(realm, parent, realm.tgt.info.handle));
   ASSERT_VERDICT_OK(result);
-  EXPECT_EQ(result.seals[0].header, std::string(ParseMessage(parent)->header));
+  EXPECT_EQ(GcmOf(result.seals[0]).header, std::string(ParseMessage(parent)->header));
   const std::string child = realm.three.FinishSeal(result, 0, "child");
   EXPECT_EQ(OracleOpen(realm.tgt, kUsageTicket, child), "child");
   EXPECT_VERDICT(realm.three.Run(Reissue(realm, child, realm.tgt.info.handle)), Verdict::kOk);
   const JobResult service = realm.three.Run(Reissue(realm, parent, realm.kadmin.info.handle));
   ASSERT_VERDICT_OK(service);
-  EXPECT_TRUE(service.seals[0].header.empty());
+  EXPECT_TRUE(GcmOf(service.seals[0]).header.empty());
 
   std::string bad = parent;
   bad[40] ^= 1;

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/job/message_format.h"
+#include "mpc-server/key/message_format.h"
 
 namespace mpckdc {
 namespace {

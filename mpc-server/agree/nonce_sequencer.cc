@@ -53,7 +53,7 @@ NonceMark NonceSequencer::Propose(absl::Time now) const {
 }
 
 absl::Status NonceSequencer::Check(const NonceMark& base, uint64_t count, absl::Time now) const {
-  const NonceParts parts = SplitNonce(base);
+  const NonceFields parts = SplitNonce(base);
   if (base < next_) {
     return absl::FailedPreconditionError(absl::StrCat("proposed nonce ", NonceText(base),
                                                       " is below ", NonceText(next_),
@@ -78,7 +78,7 @@ absl::Status NonceSequencer::Reserve(const NonceMark& base, uint64_t count, absl
   if (!good.ok()) return good;
   const NonceMark end = AdvanceNonce(base, count);
   if (end > mark_) {
-    NonceParts parts = SplitNonce(end);
+    NonceFields parts = SplitNonce(end);
     if (parts.seconds <= Seconds(now)) {
       parts.seconds += static_cast<uint32_t>(absl::ToInt64Seconds(limits::kNonceReserveAhead));
       parts.sequence = 0;

@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/job/nonce.h"
+#include "mpc-server/key/nonce.h"
 #include "mpc-server/store/share_store.h"
 
 namespace mpckdc {

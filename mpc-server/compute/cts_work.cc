@@ -7,7 +7,6 @@
 
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/job/message_format.h"
 
 namespace mpckdc {
 namespace {
@@ -26,22 +25,16 @@ void CutTo(size_t bytes, SecretVector<SharedBlock>& blocks) {
 
 }  // namespace
 
-CtsWork::Part CtsWork::AddOpen(const Enctype& enctype, const UsageKey& key,
-                               absl::string_view ciphertext) {
-  parts_.push_back({Kind::kOpen, &enctype, &key, ciphertext});
-  return parts_.size() - 1;
+Nonce CtsOpen::ReplayId() const {
+  Nonce id;
+  std::copy_n(message.mac.begin(), id.size(), id.begin());
+  return id;
 }
 
-CtsWork::Part CtsWork::AddSeal(const Enctype& enctype, const UsageKey& key,
-                               absl::Span<const uint8_t> text_share) {
-  parts_.push_back({Kind::kSeal, &enctype, &key, {}, text_share});
-  return parts_.size() - 1;
-}
-
-CtsWork::Part CtsWork::AddMac(const Enctype& enctype, const UsageKey& key,
-                              absl::string_view data) {
-  parts_.push_back({Kind::kMac, &enctype, &key, data});
-  return parts_.size() - 1;
+void CtsWork::AddWork(CtsPart& part, Kind kind, absl::string_view public_bytes,
+                      absl::Span<const uint8_t> text_share) {
+  part.number = parts_.size();
+  parts_.push_back({kind, &part.key.enctype(), part.key.key, public_bytes, text_share});
 }
 
 // With few lanes a batch's time is its rounds, with many its bytes. Only SHA-1 has an adder of fewer
@@ -179,7 +172,7 @@ void CtsWork::StartSeals(AesBits bits) {
   Start(encrypt, [this, bits] { OpenCiphertexts(bits); });
 }
 
-// Of 19 and 20: what the HMAC reads becomes public among the servers, as it will be on the wire.
+// Under 19 and 20 what the HMAC reads becomes public among the servers, as it will be on the wire.
 void CtsWork::OpenCiphertexts(AesBits bits) {
   const auto seals = Select([bits](const PartWork& p) {
     return p.kind == Kind::kSeal && p.bits() == bits && !p.mac_of_text();
@@ -209,22 +202,45 @@ void CtsWork::OpenCiphertexts(AesBits bits) {
 
 // ---- Results ----
 
-absl::Span<const SharedBlock> CtsWork::text(Part part) const {
-  assert(Done() && parts_[part].kind == Kind::kOpen);
-  return circuits_.decrypt(parts_[part].bits()).text(parts_[part].cts_lane);
-}
-
-absl::Span<const SharedBlock> CtsWork::ciphertext(Part part) const {
-  assert(Done() && parts_[part].kind == Kind::kSeal);
-  return circuits_.encrypt(parts_[part].bits()).ciphertext(parts_[part].cts_lane);
-}
-
-SecretVector<SharedBlock> CtsWork::mac(Part part) const {
+absl::Span<const SharedBlock> CtsWork::text(const CtsOpen& open) const {
   assert(Done());
-  const auto digest = parts_[part].hmac->digest(parts_[part].mac_lane);
+  return circuits_.decrypt(open.key.bits()).text(parts_[open.number].cts_lane);
+}
+
+absl::Span<const SharedBlock> CtsWork::ciphertext(const CtsSeal& seal) const {
+  assert(Done());
+  return circuits_.encrypt(seal.key.bits()).ciphertext(parts_[seal.number].cts_lane);
+}
+
+SecretVector<SharedBlock> CtsWork::mac(const CtsPart& part) const {
+  assert(Done());
+  const PartWork& work = parts_[part.number];
+  const auto digest = work.hmac->digest(work.mac_lane);
   SecretVector<SharedBlock> mac(digest.begin(), digest.end());
-  CutTo(mac_bytes(part), mac);
+  CutTo(work.enctype->mac_bytes, mac);
   return mac;
+}
+
+void CtsWork::AppendDifference(const CtsPart& part, absl::string_view mac,
+                               SecretVector<SharedBlock>* out) const {
+  for (const SharedBlock& computed : this->mac(part)) {
+    Block given{};
+    const absl::string_view piece = mac.substr(0, given.size());
+    std::copy(piece.begin(), piece.end(), given.begin());
+    out->push_back(AddPublic(computed, given));
+    mac.remove_prefix(piece.size());
+  }
+}
+
+void CtsWork::AppendText(const CtsOpen& open, SecretVector<SharedBlock>* out) const {
+  const auto blocks = text(open).subspan(1);
+  out->insert(out->end(), blocks.begin(), blocks.end());
+}
+
+SecretBytes CtsWork::TextOf(const CtsOpen& open, absl::Span<const Block> opened) {
+  SecretBytes text(open.message.PlaintextBytes());
+  for (size_t i = 0; i < text.size(); ++i) text[i] = opened[i / 16][i % 16];
+  return text;
 }
 
 // ---- Cost ----

@@ -26,14 +26,34 @@
 #include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/cbc_cts.h"
 #include "mpc-server/circuit/hmac.h"
-#include "mpc-server/key/enctype.h"
+#include "mpc-server/compute/key_use.h"
+#include "mpc-server/key/message_format.h"
 #include "mpc-server/share/flow.h"
 #include "mpc-server/share/input.h"
 #include "mpc-server/share/reveal.h"
 #include "mpc-server/share/session.h"
-#include "mpc-server/store/key_record.h"
 
 namespace mpckdc {
+
+struct CtsPart {
+  CtsKeyUse key;
+  size_t number = 0;  // CtsWork's
+};
+struct CtsOpen : CtsPart {
+  CtsMessageView message;  // into the job
+
+  // As much of the HMAC as a nonce is long: it covers a random confounder.
+  Nonce ReplayId() const;
+};
+struct CtsSeal : CtsPart {
+  absl::Span<const uint8_t> text_share;
+};
+struct CtsMac : CtsPart {
+  absl::string_view data;
+};
+struct CtsVerify : CtsMac {
+  absl::string_view mac;
+};
 
 // The circuits and their buffers, kept from batch to batch. One for each place in the flow, made
 // when it is first needed.
@@ -44,12 +64,12 @@ class CtsCircuits {
 
   CtsDecrypt& decrypt(AesBits bits) { return Made(decrypt_[bits == AesBits::k256], bits); }
   CtsEncrypt& encrypt(AesBits bits) { return Made(encrypt_[bits == AesBits::k256], bits); }
-  // Of what is public when the batch begins.
+  // What they read is public when the batch begins;
   Hmac& first_mac(HashKind hash) { return Made(first_mac_[static_cast<size_t>(hash)], hash); }
-  // Of the texts that were decrypted, by key size, and of those that came from the KDC.
+  // is texts that were decrypted, by key size, and those that came from the KDC;
   Hmac& open_mac(AesBits bits) { return Made(open_mac_[bits == AesBits::k256], HashKind::kSha1); }
   Hmac& text_mac() { return Made(text_mac_, HashKind::kSha1); }
-  // Of ciphertexts of 19 or 20.
+  // is ciphertexts of 19 or 20.
   Hmac& cipher_mac(AesBits bits) {
     return Made(cipher_mac_[bits == AesBits::k256],
                 bits == AesBits::k256 ? HashKind::kSha384 : HashKind::kSha256);
@@ -72,15 +92,13 @@ class CtsCircuits {
 
 class CtsWork : public Flow {
  public:
-  using Part = size_t;  // a part's number
-
   // `circuits` is the caller's and serves one batch at a time.
   CtsWork(PartyContext& party, CtsCircuits& circuits) : party_(party), circuits_(circuits) {}
 
   // What the parts refer to stays the caller's until Done().
-  Part AddOpen(const Enctype& enctype, const UsageKey& key, absl::string_view ciphertext);
-  Part AddSeal(const Enctype& enctype, const UsageKey& key, absl::Span<const uint8_t> text_share);
-  Part AddMac(const Enctype& enctype, const UsageKey& key, absl::string_view data);
+  void Add(CtsOpen& open) { AddWork(open, Kind::kOpen, open.message.ciphertext, {}); }
+  void Add(CtsSeal& seal) { AddWork(seal, Kind::kSeal, {}, seal.text_share); }
+  void Add(CtsMac& mac) { AddWork(mac, Kind::kMac, mac.data, {}); }
   size_t parts() const { return parts_.size(); }
   // How the words of a hash are added in a batch of so many parts; the same at the three servers.
   static Adder AdderOf(HashKind hash, size_t parts);
@@ -91,12 +109,21 @@ class CtsWork : public Flow {
   // After the last part. Draws the confounders.
   void Begin(Sbox sbox);
 
-  // After Done(). Of an open: the text, confounder first. Of a seal: the ciphertext. In blocks.
-  absl::Span<const SharedBlock> text(Part part) const;
-  absl::Span<const SharedBlock> ciphertext(Part part) const;
-  // Of any part: its HMAC cut to the enctype's length, zeros behind it, in blocks.
-  SecretVector<SharedBlock> mac(Part part) const;
-  size_t mac_bytes(Part part) const { return parts_[part].enctype->mac_bytes; }
+  // ---- After Done(), in blocks ----
+  absl::Span<const SharedBlock> text(const CtsOpen& open) const;  // confounder first
+  absl::Span<const SharedBlock> ciphertext(const CtsSeal& seal) const;
+  // The part's HMAC cut to its enctype's length, zeros behind it.
+  SecretVector<SharedBlock> mac(const CtsPart& part) const;
+  // What is zero if and only if the HMAC that the part brought is right.
+  void AppendCheck(const CtsOpen& open, SecretVector<SharedBlock>* out) const {
+    AppendDifference(open, open.message.mac, out);
+  }
+  void AppendCheck(const CtsVerify& mac, SecretVector<SharedBlock>* out) const {
+    AppendDifference(mac, mac.mac, out);
+  }
+  // The open's text without its confounder; and as bytes, once it is opened.
+  void AppendText(const CtsOpen& open, SecretVector<SharedBlock>* out) const;
+  static SecretBytes TextOf(const CtsOpen& open, absl::Span<const Block> opened);
 
   Cost DeclaredCost() const override;
 
@@ -107,7 +134,7 @@ class CtsWork : public Flow {
     const Enctype* enctype;
     const UsageKey* key;
     absl::string_view public_bytes;            // ciphertext of an open, data of a mac
-    absl::Span<const uint8_t> text_share{};    // of a seal
+    absl::Span<const uint8_t> text_share;      // of a seal
     size_t first_block = 0;                    // of a seal's text in texts_
     std::string iv_and_ciphertext{};           // 19 and 20
     size_t cts_lane = 0;
@@ -129,6 +156,10 @@ class CtsWork : public Flow {
     }
   };
 
+  void AddWork(CtsPart& part, Kind kind, absl::string_view public_bytes,
+               absl::Span<const uint8_t> text_share);
+  void AppendDifference(const CtsPart& part, absl::string_view mac,
+                        SecretVector<SharedBlock>* out) const;
   template <class Is>
   std::vector<PartWork*> Select(Is is);
   void StartOpens(AesBits bits);

@@ -9,18 +9,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "mpc-server/base/secret.h"
-#include "mpc-server/job/nonce.h"
 #include "mpc-server/job/verdict.h"
 #include "mpc-server/key/key_info.h"
+#include "mpc-server/key/message_format.h"
 
 namespace mpckdc {
 
 using JobId = uint64_t;
 using SessionId = std::array<uint8_t, 16>;  // of one KDC process, the same at the three servers
-using Tag = std::array<uint8_t, 16>;
 
 // The closed set. Which parts each may have is job/operation_table.h.
 enum class Operation : uint8_t {
@@ -97,23 +97,34 @@ struct KdcIdentity {
 };
 
 // ---- Answers. Shares are this server's additive output shares, re-randomised (doc/jobs.md). ----
+// Gcm: under a gcm key, Cts: under one of 17 to 20.
 
-struct OpenResult {
-  std::string keystream_share;  // gcm: as long as the plaintext
-  std::string plaintext_share;  // 17 to 20
+struct GcmOpenResult {
+  std::string share;  // of the keystream, as long as the plaintext
 };
+struct CtsOpenResult {
+  std::string share;  // of the plaintext
+};
+using OpenResult = std::variant<GcmOpenResult, CtsOpenResult>;
 
-struct SealResult {
-  Nonce nonce{};                // gcm
-  std::string header;           // empty, or the TGT header
-  std::string keystream_share;  // gcm: 16 + max_plaintext bytes
-  std::string message_share;    // 17 to 20: of the whole message
+struct GcmSealResult {
+  Nonce nonce{};
+  std::string header;  // empty, or the TGT header
+  std::string share;   // of the keystream, 16 + max_plaintext bytes
 };
+struct CtsSealResult {
+  std::string share;  // of the whole message
+};
+using SealResult = std::variant<GcmSealResult, CtsSealResult>;
 
-struct MakeMacResult {
-  std::optional<Nonce> nonce;  // gcm
-  std::string tag_share;       // as long as the enctype's mac_bytes
+struct GcmMacResult {
+  Nonce nonce{};
+  std::string share;  // of the tag
 };
+struct CtsMacResult {
+  std::string share;  // of the HMAC, cut to the enctype's mac_bytes
+};
+using MakeMacResult = std::variant<GcmMacResult, CtsMacResult>;
 
 struct JobResult {
   JobId id = 0;

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/job/message_format.h"
+#include "mpc-server/key/message_format.h"
 
 namespace mpckdc {
 namespace {

@@ -5,42 +5,39 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/job/message_format.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
 #include "mpc-server/job/tgt_header.h"
+#include "mpc-server/key/message_format.h"
 
 namespace mpckdc {
 namespace {
 
-// One part of a job, whatever its kind.
-struct PartRef {
-  PartKind kind;
-  uint32_t usage;
-  const Handle* handle;
-};
-
-// Calls `check` for each part until one is not OK.
+// Calls `check(kind, part)` for each part until one is not OK.
 template <typename Check>
 Judgement ForEachPart(const Job& job, Check check) {
-  const auto all = [&check](PartKind kind, const auto& parts) {
+  Judgement j = Ok();
+  const auto all = [&](PartKind kind, const auto& parts) {
     for (const auto& part : parts) {
-      Judgement j = check(PartRef{kind, part.usage, &part.handle});
-      if (!j.ok()) return j;
+      if (j.ok()) j = check(kind, part);
     }
-    return Ok();
   };
-  Judgement j = all(PartKind::kOpen, job.opens);
-  if (j.ok()) j = all(PartKind::kSeal, job.seals);
-  if (j.ok()) j = all(PartKind::kMakeMac, job.make_macs);
-  if (j.ok()) j = all(PartKind::kVerifyMac, job.verify_macs);
+  all(PartKind::kOpen, job.opens);
+  all(PartKind::kSeal, job.seals);
+  all(PartKind::kMakeMac, job.make_macs);
+  all(PartKind::kVerifyMac, job.verify_macs);
   return j;
 }
 
-std::string Name(Operation operation, const PartRef& part) {
-  return absl::StrCat(OperationName(operation), ": ", PartKindName(part.kind), " with key usage ",
-                      part.usage);
+std::string Name(Operation operation, PartKind kind, uint32_t usage) {
+  return absl::StrCat(OperationName(operation), ": ", PartKindName(kind), " with key usage ",
+                      usage);
 }
+
+size_t BytesOf(const OpenPart& part) { return part.message.size(); }
+size_t BytesOf(const SealPart& part) { return part.max_plaintext; }
+size_t BytesOf(const MakeMacPart& part) { return part.data.size(); }
+size_t BytesOf(const VerifyMacPart& part) { return part.data.size(); }
 
 size_t PartCount(const Job& job) {
   return job.opens.size() + job.seals.size() + job.make_macs.size() + job.verify_macs.size();
@@ -48,8 +45,8 @@ size_t PartCount(const Job& job) {
 
 size_t CountOf(const Job& job, PartKind kind, uint32_t usage) {
   size_t count = 0;
-  (void)ForEachPart(job, [&](const PartRef& part) {
-    count += part.kind == kind && part.usage == usage;
+  (void)ForEachPart(job, [&](PartKind k, const auto& part) {
+    count += k == kind && part.usage == usage;
     return Ok();
   });
   return count;
@@ -81,10 +78,10 @@ Judgement CheckParts(const Job& job) {
     return Refuse(Verdict::kMalformed, absl::StrCat(PartCount(job), " parts, at most ",
                                                     limits::kMaxPartsPerJob, " are allowed"));
   }
-  const Judgement known = ForEachPart(job, [&job](const PartRef& part) {
-    if (FindPart(job.operation, part.kind, part.usage) != nullptr) return Ok();
-    return Refuse(Verdict::kRefused,
-                  absl::StrCat(Name(job.operation, part), " is not in the table"));
+  const Judgement known = ForEachPart(job, [&job](PartKind kind, const auto& part) {
+    if (FindPart(job.operation, kind, part.usage) != nullptr) return Ok();
+    return Refuse(Verdict::kRefused, absl::StrCat(Name(job.operation, kind, part.usage),
+                                                  " is not in the table"));
   });
   if (!known.ok()) return known;
   for (const PartRule& rule : kPartRules) {
@@ -92,7 +89,7 @@ Judgement CheckParts(const Job& job) {
     const size_t count = CountOf(job, rule.kind, rule.usage);
     if (count >= rule.min_count && count <= rule.max_count) continue;
     return Refuse(Verdict::kRefused,
-                  absl::StrCat(Name(job.operation, {rule.kind, rule.usage, nullptr}), ": ", count,
+                  absl::StrCat(Name(rule.operation, rule.kind, rule.usage), ": ", count,
                                " parts, the table allows ", rule.min_count, " to ",
                                rule.max_count));
   }
@@ -100,28 +97,21 @@ Judgement CheckParts(const Job& job) {
 }
 
 Judgement CheckSizes(const Job& job) {
-  for (const OpenPart& part : job.opens) {
-    if (part.message.size() > limits::kMaxOpenBytes) {
-      return Refuse(Verdict::kMalformed, absl::StrCat("message of ", part.message.size(),
-                                                      " bytes, at most ", limits::kMaxOpenBytes));
+  return ForEachPart(job, [](PartKind kind, const auto& part) {
+    const size_t bytes = BytesOf(part);
+    if (kind == PartKind::kOpen) {
+      if (bytes <= limits::kMaxOpenBytes) return Ok();
+      return Refuse(Verdict::kMalformed, absl::StrCat("message of ", bytes, " bytes, at most ",
+                                                      limits::kMaxOpenBytes));
     }
-  }
-  for (const SealPart& part : job.seals) {
-    if (part.max_plaintext > limits::kMaxSealBytes) {
-      return Refuse(Verdict::kMalformed, absl::StrCat("seal of ", part.max_plaintext,
-                                                      " bytes, at most ", limits::kMaxSealBytes));
+    if (kind == PartKind::kSeal) {
+      if (bytes <= limits::kMaxSealBytes) return Ok();
+      return Refuse(Verdict::kMalformed, absl::StrCat("seal of ", bytes, " bytes, at most ",
+                                                      limits::kMaxSealBytes));
     }
-  }
-  const auto too_long = [](const std::string& data) {
-    return data.size() > limits::kMaxMacDataBytes;
-  };
-  for (const MakeMacPart& part : job.make_macs) {
-    if (too_long(part.data)) return Refuse(Verdict::kMalformed, "checksum over too much data");
-  }
-  for (const VerifyMacPart& part : job.verify_macs) {
-    if (too_long(part.data)) return Refuse(Verdict::kMalformed, "checksum over too much data");
-  }
-  return Ok();
+    if (bytes <= limits::kMaxMacDataBytes) return Ok();
+    return Refuse(Verdict::kMalformed, "checksum over too much data");
+  });
 }
 
 // The gate asks for a verified timestamp: a job without one is refused before it costs anything.
@@ -138,28 +128,56 @@ Judgement CheckHandles(const Job& job, KeyLookup lookup) {
     return Refuse(Verdict::kUnknownHandle, absl::StrCat("no key has handle ", HandleText(handle)));
   };
   if (job.client.has_value() && lookup(*job.client) == nullptr) return unknown(*job.client);
-  return ForEachPart(job, [&](const PartRef& part) {
-    return lookup(*part.handle) != nullptr ? Ok() : unknown(*part.handle);
+  return ForEachPart(job, [&](PartKind, const auto& part) {
+    return lookup(part.handle) != nullptr ? Ok() : unknown(part.handle);
   });
 }
 
-Judgement CheckPartKey(const Job& job, const PartRef& part, const KeyInfo& key,
-                       const KeyInfo* client) {
-  const PartRule& rule = *FindPart(job.operation, part.kind, part.usage);  // CheckParts
+Judgement CheckPartKey(const PartRule& rule, const KeyInfo& key, const KeyInfo* client) {
+  const auto refuse = [&](absl::string_view why) {
+    return Refuse(Verdict::kRefused, absl::StrCat(Name(rule.operation, rule.kind, rule.usage),
+                                                  ": key ", HandleText(key.handle), why));
+  };
   if (!Allows(rule.classes, key.key_class)) {
-    return Refuse(Verdict::kRefused,
-                  absl::StrCat(Name(job.operation, part), ": key ", HandleText(key.handle),
-                               " is of class ", KeyClassName(key.key_class)));
+    return refuse(absl::StrCat(" is of class ", KeyClassName(key.key_class)));
   }
   if (rule.of_client && key.principal_id != client->principal_id) {
-    return Refuse(Verdict::kRefused, absl::StrCat(Name(job.operation, part), ": key ",
-                                                  HandleText(key.handle),
-                                                  " is not one of the client's"));
+    return refuse(" is not one of the client's");
   }
   return Ok();
 }
 
-// ---- What the key's enctype says of a part ----
+// ---- What the key's family of messages says of a part ----
+
+struct GcmKey {
+  const KeyInfo& info;
+  const Enctype& enctype;
+};
+struct CtsKey {
+  const KeyInfo& info;
+  const Enctype& enctype;
+};
+
+// Calls `check(key, part)` for each part until one is not OK.
+template <typename Check>
+Judgement ForEachPartWithKey(const Job& job, KeyLookup lookup, Check check) {
+  return ForEachPart(job, [&](PartKind, const auto& part) {
+    const KeyInfo& info = *lookup(part.handle);
+    const Enctype& enctype = *FindEnctype(info.enctype);  // CheckKeyInfo
+    return enctype.is_gcm() ? check(GcmKey{info, enctype}, part)
+                            : check(CtsKey{info, enctype}, part);
+  });
+}
+
+// Before anything of the job is verified: what takes long must be short.
+Judgement CheckLength(const GcmKey&, uint32_t, size_t) { return Ok(); }
+Judgement CheckLength(const CtsKey& key, uint32_t usage, size_t bytes) {
+  const size_t most = usage == kUsageAsReqChecksum ? limits::kMaxCtsRequestBytes
+                                                   : limits::kMaxCtsMessageBytes;
+  if (bytes <= most) return Ok();
+  return Refuse(Verdict::kMalformed, absl::StrCat(bytes, " bytes under a key of ", key.enctype.name,
+                                                  ", key usage ", usage, ": at most ", most));
+}
 
 Judgement TooShort(const OpenPart& part) {
   return Refuse(Verdict::kBadTag,
@@ -174,14 +192,14 @@ Judgement CheckPreauthSize(const OpenPart& part, size_t plaintext) {
 
 // A ticket under a tgs key has a TGT header, one under a service key has none: the servers seal no
 // other.
-Judgement CheckGcmOpen(const OpenPart& part, const KeyInfo& key) {
+Judgement CheckFormat(const GcmKey& key, const Job&, const OpenPart& part) {
   const auto message = ParseMessage(part.message);
   if (!message) return TooShort(part);
   if (part.usage == kUsagePreauth && !message->header.empty()) {
     return Refuse(Verdict::kBadTag, "pre-auth message with a header");
   }
   if (part.usage == kUsageTicket) {
-    const bool good = key.key_class == KeyClass::kTgs
+    const bool good = key.info.key_class == KeyClass::kTgs
                           ? DecodeTgtHeader(message->header).has_value()
                           : message->header.empty();
     if (!good) return Refuse(Verdict::kBadTag, "no ticket that the servers sealed has this header");
@@ -190,77 +208,41 @@ Judgement CheckGcmOpen(const OpenPart& part, const KeyInfo& key) {
 }
 
 // Such a ticket has no header, so nothing may be made from it.
-Judgement CheckCtsOpen(const Job& job, const OpenPart& part, const Enctype& enctype) {
-  const auto message = ParseCtsMessage(enctype, part.message);
+Judgement CheckFormat(const CtsKey& key, const Job& job, const OpenPart& part) {
+  const auto message = ParseCtsMessage(key.enctype, part.message);
   if (!message) return TooShort(part);
   if (job.operation == Operation::kReissueTicket) {
-    return Refuse(Verdict::kRefused, absl::StrCat("a parent ticket of ", enctype.name,
+    return Refuse(Verdict::kRefused, absl::StrCat("a parent ticket of ", key.enctype.name,
                                                   " has no header: its origin is unknown"));
   }
   return CheckPreauthSize(part, message->PlaintextBytes());
 }
 
-Judgement CheckSealText(const SealPart& part, const Enctype& enctype) {
-  const size_t want = enctype.is_gcm() ? 0 : part.max_plaintext;
+Judgement CheckTextShare(const SealPart& part, const Enctype& enctype, size_t want) {
   if (part.plaintext_share.size() == want) return Ok();
   return Refuse(Verdict::kMalformed,
                 absl::StrCat("a seal of ", enctype.name, " for ", part.max_plaintext,
                              " bytes takes a plaintext share of ", want, " bytes, not of ",
                              part.plaintext_share.size()));
 }
-
-// Before anything of the job is verified: what takes long must be short.
-Judgement CheckCtsLength(const Enctype& enctype, uint32_t usage, size_t bytes) {
-  const size_t most = usage == kUsageAsReqChecksum ? limits::kMaxCtsRequestBytes
-                                                   : limits::kMaxCtsMessageBytes;
-  if (enctype.is_gcm() || bytes <= most) return Ok();
-  return Refuse(Verdict::kMalformed, absl::StrCat(bytes, " bytes under a key of ", enctype.name,
-                                                  ", key usage ", usage, ": at most ", most));
+Judgement CheckFormat(const GcmKey& key, const Job&, const SealPart& part) {
+  return CheckTextShare(part, key.enctype, 0);
+}
+Judgement CheckFormat(const CtsKey& key, const Job&, const SealPart& part) {
+  return CheckTextShare(part, key.enctype, part.max_plaintext);
 }
 
-Judgement CheckLengths(const Job& job, KeyLookup lookup) {
-  const auto check = [lookup](const auto& part, size_t bytes) {
-    return CheckCtsLength(*FindEnctype(lookup(part.handle)->enctype), part.usage, bytes);
-  };
-  Judgement j = Ok();
-  for (const OpenPart& part : job.opens) {
-    if (j.ok()) j = check(part, part.message.size());
-  }
-  for (const SealPart& part : job.seals) {
-    if (j.ok()) j = check(part, part.max_plaintext);
-  }
-  for (const MakeMacPart& part : job.make_macs) {
-    if (j.ok()) j = check(part, part.data.size());
-  }
-  for (const VerifyMacPart& part : job.verify_macs) {
-    if (j.ok()) j = check(part, part.data.size());
-  }
-  return j;
-}
+Judgement CheckFormat(const auto&, const Job&, const MakeMacPart&) { return Ok(); }
 
-Judgement CheckFormats(const Job& job, KeyLookup lookup) {
-  const auto enctype_of = [lookup](const Handle& handle) -> const Enctype& {
-    return *FindEnctype(lookup(handle)->enctype);  // CheckKeyInfo
-  };
-  for (const OpenPart& part : job.opens) {
-    const Enctype& enctype = enctype_of(part.handle);
-    Judgement j = enctype.is_gcm() ? CheckGcmOpen(part, *lookup(part.handle))
-                                   : CheckCtsOpen(job, part, enctype);
-    if (!j.ok()) return j;
-  }
-  for (const SealPart& part : job.seals) {
-    Judgement j = CheckSealText(part, enctype_of(part.handle));
-    if (!j.ok()) return j;
-  }
-  for (const VerifyMacPart& part : job.verify_macs) {
-    const Enctype& enctype = enctype_of(part.handle);
-    const bool good = enctype.is_gcm() ? ParseChecksum(part.checksum).has_value()
-                                       : part.checksum.size() == enctype.mac_bytes;
-    if (!good) {
-      return Refuse(Verdict::kBadTag, absl::StrCat("checksum of ", part.checksum.size(), " bytes"));
-    }
-  }
-  return Ok();
+Judgement CheckChecksumSize(const VerifyMacPart& part, size_t want) {
+  if (part.checksum.size() == want) return Ok();
+  return Refuse(Verdict::kBadTag, absl::StrCat("checksum of ", part.checksum.size(), " bytes"));
+}
+Judgement CheckFormat(const GcmKey&, const Job&, const VerifyMacPart& part) {
+  return CheckChecksumSize(part, kChecksumBytes);
+}
+Judgement CheckFormat(const CtsKey& key, const Job&, const VerifyMacPart& part) {
+  return CheckChecksumSize(part, key.enctype.mac_bytes);
 }
 
 }  // namespace
@@ -280,13 +262,19 @@ Judgement CheckKeys(const Job& job, KeyLookup lookup) {
     return Refuse(Verdict::kRefused,
                   absl::StrCat("the client key is of class ", KeyClassName(client->key_class)));
   }
-  j = ForEachPart(job, [&](const PartRef& part) {
-    return CheckPartKey(job, part, *lookup(*part.handle), client);
+  j = ForEachPart(job, [&](PartKind kind, const auto& part) {
+    const PartRule& rule = *FindPart(job.operation, kind, part.usage);  // CheckParts
+    return CheckPartKey(rule, *lookup(part.handle), client);
   });
   if (j.ok() && client != nullptr) j = CheckGateCanPass(job, *client);
-  if (j.ok()) j = CheckLengths(job, lookup);
-  if (j.ok()) j = CheckFormats(job, lookup);
-  return j;
+  if (!j.ok()) return j;
+  j = ForEachPartWithKey(job, lookup, [](const auto& key, const auto& part) {
+    return CheckLength(key, part.usage, BytesOf(part));
+  });
+  if (!j.ok()) return j;
+  return ForEachPartWithKey(job, lookup, [&job](const auto& key, const auto& part) {
+    return CheckFormat(key, job, part);
+  });
 }
 
 }  // namespace mpckdc

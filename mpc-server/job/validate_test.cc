@@ -6,9 +6,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/job/message_format.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/tgt_header.h"
+#include "mpc-server/key/message_format.h"
 
 namespace mpckdc {
 namespace {

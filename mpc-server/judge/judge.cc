@@ -2,11 +2,12 @@
 #include "mpc-server/judge/judge.h"
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/job/nonce.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
 #include "mpc-server/job/tgt_header.h"
+#include "mpc-server/key/nonce.h"
 
 namespace mpckdc {
 namespace {
@@ -16,7 +17,7 @@ Judgement CheckAllTags(const JobWork& work) {
     if (!open.good) {
       return Refuse(Verdict::kBadTag,
                     absl::StrCat("the message of ", open.PlaintextBytes(),
-                                 " bytes of text under key usage ", open.key.key->usage,
+                                 " bytes of text under key usage ", KeyOf(open.form).key->usage,
                                  " does not verify: wrong key or altered"));
     }
   }
@@ -54,11 +55,12 @@ Judgement Judge::CheckPreauth(const OpenWork& open, absl::Time now) {
                                absl::FormatDuration(absl::Trunc(off, absl::Milliseconds(1)))));
   }
   const Nonce id = open.ReplayId();
-  if (replays_->Seen(open.key.info->handle, id)) {
+  const Handle& handle = KeyOf(open.form).info->handle;
+  if (replays_->Seen(handle, id)) {
     return Refuse(Verdict::kReplay, "this pre-auth was accepted before");
   }
   // One window after its own end: a clock may be set back by as much.
-  replays_->Add(open.key.info->handle, id, *time + 2 * policy_.clock_skew);
+  replays_->Add(handle, id, *time + 2 * policy_.clock_skew);
   return Ok();
 }
 
@@ -77,14 +79,15 @@ Judgement Judge::DecideJob(const JobWork& work, absl::Time now) {
   Judgement j = CheckAllTags(work);
   if (!j.ok()) return j;
   for (const OpenWork& open : work.opens) {
+    const auto* gcm = std::get_if<GcmOpen>(&open.form);
     if (open.is_preauth) {
       j = CheckPreauth(open, now);
-    } else if (!open.key.is_gcm()) {
+    } else if (gcm == nullptr) {
       continue;  // nothing outside of the ciphertext tells its age
-    } else if (const auto header = DecodeTgtHeader(open.message.header)) {
+    } else if (const auto header = DecodeTgtHeader(gcm->message.header)) {
       j = CheckOriginAge(*header, now, policy_.max_renewable_life, policy_.clock_skew);
     } else {
-      j = CheckSealAge(open.message.nonce, now);
+      j = CheckSealAge(gcm->message.nonce, now);
     }
     if (!j.ok()) return j;
   }

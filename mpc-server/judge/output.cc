@@ -5,6 +5,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "mpc-server/base/bytes.h"
+
 namespace mpckdc {
 namespace {
 
@@ -25,10 +27,10 @@ Digest OutputContext(uint32_t batch, const Digest& job) {
 }
 
 // The a components of `size` bytes of keystream from the part's lane `first` on.
-std::string KeystreamA(const BatchWork& batch, const Lanes& lanes, size_t first, size_t size) {
+std::string KeystreamA(const GcmWork& work, const GcmPart& part, size_t first, size_t size) {
   std::string out(size, '\0');
   for (size_t at = 0; at < size; at += kBlockBytes) {
-    const Block& a = batch.Output(lanes, first + at / kBlockBytes).a;
+    const Block& a = work.Output(part, first + at / kBlockBytes).a;
     std::memcpy(out.data() + at, a.data(), std::min(kBlockBytes, size - at));
   }
   return out;
@@ -43,12 +45,44 @@ std::string BytesA(absl::Span<const SharedBlock> blocks, size_t from, size_t siz
   return out;
 }
 
-std::string MacA(const CtsWork& cts, CtsWork::Part part) {
-  return BytesA(cts.mac(part), 0, cts.mac_bytes(part));
+std::string MacA(const CtsWork& work, const CtsPart& part) {
+  return BytesA(work.mac(part), 0, part.key.enctype().mac_bytes);
 }
 
-absl::Span<uint8_t> Writable(std::string& text) {
-  return {reinterpret_cast<uint8_t*>(text.data()), text.size()};
+// ---- What leaves of a part, before it is masked ----
+
+GcmOpenResult OutputOfPart(const GcmWork& work, const GcmOpen& open) {
+  return {KeystreamA(work, open, 2, open.message.PlaintextBytes())};
+}
+CtsOpenResult OutputOfPart(const CtsWork& work, const CtsOpen& open) {
+  return {BytesA(work.text(open), kConfounderBytes, open.message.PlaintextBytes())};
+}
+
+GcmSealResult OutputOfPart(const GcmWork& work, const GcmSeal& seal) {
+  return {seal.nonce, seal.header, KeystreamA(work, seal, 1, kZeroBytes + seal.max_plaintext)};
+}
+CtsSealResult OutputOfPart(const CtsWork& work, const CtsSeal& seal) {
+  const size_t bytes = kConfounderBytes + seal.text_share.size();
+  return {BytesA(work.ciphertext(seal), 0, bytes) + MacA(work, seal)};
+}
+
+GcmMacResult OutputOfPart(const GcmWork& work, const GcmMac& mac) {
+  const std::vector<Block> blocks = GhashBlocks(AsBytes(mac.data), {});
+  const Block share =
+      XorBlocks(GhashLinearA(blocks, work.PowersOf(mac).powers), work.Output(mac, 0).a);
+  return {mac.nonce, std::string(share.begin(), share.end())};
+}
+CtsMacResult OutputOfPart(const CtsWork& work, const CtsMac& mac) { return {MacA(work, mac)}; }
+
+template <class Result, class Form>
+Result Masked(OutputMasks& masks, uint32_t number, const BatchWork& batch, const Form& form) {
+  return std::visit(
+      [&](const auto& part) -> Result {
+        auto result = OutputOfPart(batch.FamilyOf(part), part);
+        masks.Xor(number, {reinterpret_cast<uint8_t*>(result.share.data()), result.share.size()});
+        return result;
+      },
+      form);
 }
 
 }  // namespace
@@ -61,66 +95,21 @@ TagMaskKeys DrawTagMaskKeys(PartyContext& party) {
   return TagMaskKeys(XorBlocks(random[0].x, random[0].a), random[0].a);
 }
 
-OpenResult OutputOfOpen(OutputMasks& masks, uint32_t number, const BatchWork& batch,
-                        const OpenWork& open) {
-  OpenResult out;
-  if (open.key.is_gcm()) {
-    out.keystream_share = KeystreamA(batch, open.lanes, 2, open.PlaintextBytes());
-    masks.Xor(number, Writable(out.keystream_share));
-  } else {
-    out.plaintext_share =
-        BytesA(batch.cts().text(open.part), kConfounderBytes, open.PlaintextBytes());
-    masks.Xor(number, Writable(out.plaintext_share));
-  }
-  return out;
-}
-
-SealResult OutputOfSeal(OutputMasks& masks, uint32_t number, const BatchWork& batch,
-                        const SealWork& seal) {
-  if (seal.key.is_gcm()) {
-    SealResult out{seal.nonce, seal.header,
-                   KeystreamA(batch, seal.lanes, 1, kZeroBytes + seal.max_plaintext), {}};
-    masks.Xor(number, Writable(out.keystream_share));
-    return out;
-  }
-  SealResult out;
-  out.message_share =
-      BytesA(batch.cts().ciphertext(seal.part), 0, kConfounderBytes + seal.max_plaintext);
-  out.message_share += MacA(batch.cts(), seal.part);
-  masks.Xor(number, Writable(out.message_share));
-  return out;
-}
-
-MakeMacResult OutputOfMac(OutputMasks& masks, uint32_t number, const BatchWork& batch,
-                          const MakeMacWork& mac) {
-  MakeMacResult out;
-  if (mac.key.is_gcm()) {
-    const std::vector<Block> blocks = GhashBlocks(AsBytes(mac.data), {});
-    const Block share = XorBlocks(GhashLinearA(blocks, batch.PowersOf(mac.key).powers),
-                                  batch.Output(mac.lanes, 0).a);
-    out = {mac.nonce, std::string(share.begin(), share.end())};
-  } else {
-    out.tag_share = MacA(batch.cts(), mac.part);
-  }
-  masks.Xor(number, Writable(out.tag_share));
-  return out;
-}
-
 JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,
                    const JobWork& work) {
   masks.SetHash(OutputContext(number, work.received->digest));
   JobResult result{work.received->job.id, Ok(), {}, {}, {}};
   for (size_t i = 0; i < work.opens.size(); ++i) {
-    result.opens.push_back(
-        OutputOfOpen(masks, OutputNumber(Field::kOpen, i), batch, work.opens[i]));
+    result.opens.push_back(Masked<OpenResult>(masks, OutputNumber(Field::kOpen, i), batch,
+                                              work.opens[i].form));
   }
   for (size_t i = 0; i < work.seals.size(); ++i) {
     result.seals.push_back(
-        OutputOfSeal(masks, OutputNumber(Field::kSeal, i), batch, work.seals[i]));
+        Masked<SealResult>(masks, OutputNumber(Field::kSeal, i), batch, work.seals[i]));
   }
   for (size_t i = 0; i < work.make_macs.size(); ++i) {
     result.make_macs.push_back(
-        OutputOfMac(masks, OutputNumber(Field::kMakeMac, i), batch, work.make_macs[i]));
+        Masked<MakeMacResult>(masks, OutputNumber(Field::kMakeMac, i), batch, work.make_macs[i]));
   }
   return result;
 }
@@ -128,16 +117,18 @@ JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,
 PendingJob PendingOf(const BatchWork& batch, const JobWork& work, SealBatch& seals) {
   PendingJob pending;
   pending.digest = work.received->digest;
-  for (const SealWork& seal : work.seals) {
-    if (!seal.key.is_gcm()) {  // complete; in the list for the others' numbers
+  for (const SealWork& work_of_seal : work.seals) {
+    const auto* seal = std::get_if<GcmSeal>(&work_of_seal);
+    if (seal == nullptr) {  // complete; in the list for the others' numbers
       pending.seals.emplace_back();
       continue;
     }
     pending.waiting = true;
     const auto mask = static_cast<uint32_t>(seals.masks_a.size());
-    seals.masks_a.push_back(batch.Output(seal.lanes, 0).a);
+    const GcmWork& gcm = batch.FamilyOf(*seal);
+    seals.masks_a.push_back(gcm.Output(*seal, 0).a);
     pending.seals.push_back(
-        {seal.header, seal.nonce, seal.max_plaintext, mask, batch.PowersOf(seal.key)});
+        {seal->header, seal->nonce, seal->max_plaintext, mask, gcm.PowersOf(*seal)});
   }
   return pending;
 }

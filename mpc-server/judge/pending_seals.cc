@@ -8,7 +8,7 @@
 #include "mpc-server/base/isa.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/circuit/ghash.h"
-#include "mpc-server/job/message_format.h"
+#include "mpc-server/key/message_format.h"
 #include "mpc-server/share/hash_prf.h"
 
 namespace mpckdc {

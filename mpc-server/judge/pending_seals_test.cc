@@ -3,7 +3,7 @@
 
 #include "gtest/gtest.h"
 #include "mpc-server/base/random_source.h"
-#include "mpc-server/job/message_format.h"
+#include "mpc-server/key/message_format.h"
 
 namespace mpckdc {
 namespace {

@@ -198,6 +198,31 @@ TEST_F(KeyServiceTest, AnswersThatAreReadyTogetherLeaveTogether) {
   EXPECT_LT(messages, 500u);
 }
 
+// Tickets with a PAC whose every byte is in the answer: opened, and sealed as a whole.
+TEST_F(KeyServiceTest, AnswersOfLongTicketsAreCountedByEveryByte) {
+  const std::string parent(166, 'k'), ticket(1300, 't');
+  const JobResult reissued = {0, Ok(), {GcmOpenResult{parent}}, {CtsSealResult{ticket}}, {}};
+  const JobResult opened = {0, Ok(), {CtsOpenResult{ticket}}, {}, {}};
+  auto kdc = Greet();
+  JobId last = 0;
+  for (const JobResult& answer : {reissued, opened}) {
+    engine_.set_answer(answer);
+    engine_.set_hold(true);
+    for (int i = 0; i < 2; ++i, last += limits::kMaxJobsPerMessage) {
+      ASSERT_TRUE(kdc->SendJobs(last + 1, last + limits::kMaxJobsPerMessage));
+    }
+    ASSERT_TRUE(engine_.WaitForSubmitted(last));
+    engine_.set_hold(false);
+    engine_.Release();
+    for (size_t answers = 0; answers < 2 * limits::kMaxJobsPerMessage;) {
+      v1::ServerMessage message;
+      ASSERT_TRUE(kdc->stream->Read(&message)) << kdc->stream->Finish().error_message();
+      EXPECT_LE(message.ByteSizeLong(), limits::kMaxAnswerBytes * 11 / 10);
+      answers += static_cast<size_t>(message.jobs_size());
+    }
+  }
+}
+
 TEST_F(KeyServiceTest, HalfClosedStreamStillGetsItsAnswers) {
   auto kdc = Greet();
   engine_.set_hold(true);

@@ -17,8 +17,6 @@ namespace mpckdc {
 
 namespace {
 
-constexpr size_t kAnswerOverheadBytes = 128;  // of an answer besides its shares of keystream
-
 // Streams also end because the KDC goes, comes back on another one, or the server stops.
 bool IsRefusal(const absl::Status& status) {
   return !status.ok() && !absl::IsCancelled(status) && !absl::IsAborted(status) &&
@@ -159,12 +157,11 @@ void KeyStream::FillOutgoing() {
 }
 
 // A message holds about limits::kMaxAnswerBytes; the welcome stands alone.
-v1::ServerMessage& KeyStream::NextMessage(size_t bytes) {
+KeyStream::Outgoing& KeyStream::NextMessage() {
   const bool full = queue_.empty() || queue_.back()->bytes >= limits::kMaxAnswerBytes ||
                     queue_.back()->message->has_welcome();
   if (full) queue_.push_back(std::make_unique<Outgoing>());
-  queue_.back()->bytes += bytes;
-  return *queue_.back()->message;
+  return *queue_.back();
 }
 
 // ---- What a message means ----
@@ -173,7 +170,7 @@ absl::Status KeyStream::HandleIncoming() {
   if (absl::Status status = service_->parts().doorkeeper->StillGood(caller_); !status.ok()) {
     return status;
   }
-  google::protobuf::Arena arena;  // of thousands of small parts
+  google::protobuf::Arena arena;  // of thousands of small fields
   v1::KdcMessage& message = *google::protobuf::Arena::CreateMessage<v1::KdcMessage>(&arena);
   if (!grpc::SerializationTraits<v1::KdcMessage>::Deserialize(&incoming_, &message).ok()) {
     return absl::InvalidArgumentError("the message is damaged: it is no KdcMessage");
@@ -213,7 +210,7 @@ absl::Status KeyStream::HandleHello(const v1::KdcMessage& message) {
 
   const StoreMeta meta = service_->parts().store->Meta();
   absl::MutexLock lock(&mutex_);
-  v1::Welcome* welcome = NextMessage(0).mutable_welcome();
+  v1::Welcome* welcome = NextMessage().message->mutable_welcome();
   welcome->set_version(std::min(hello.max_version(), limits::kMaxClientVersion));
   welcome->set_party(static_cast<uint32_t>(meta.identity.party));
   welcome->set_realm(meta.identity.realm);
@@ -289,15 +286,15 @@ void KeyStream::SubmitJob(Job job) {
 }
 
 bool KeyStream::Answer(JobResult result) {
-  size_t bytes = kAnswerOverheadBytes;
-  for (const OpenResult& open : result.opens) bytes += open.keystream_share.size();
-  for (const SealResult& seal : result.seals) bytes += seal.keystream_share.size();
   absl::MutexLock lock(&mutex_);
   assert(in_flight_ > 0);
   --in_flight_;
   if (!gone()) {
     ++queued_;
-    JobResultToProto(std::move(result), NextMessage(bytes).add_jobs());
+    Outgoing& next = NextMessage();
+    v1::JobAnswer* answer = next.message->add_jobs();
+    JobResultToProto(std::move(result), answer);
+    next.bytes += answer->ByteSizeLong();
   }
   return !writing_;
 }
@@ -313,7 +310,10 @@ void KeyStream::TakeTag(v1::TagRequest& in) {
   absl::MutexLock lock(&mutex_);
   if (gone()) return;
   ++queued_;
-  TagResultToProto(result, NextMessage(kAnswerOverheadBytes).add_tags());
+  Outgoing& next = NextMessage();
+  v1::TagAnswer* answer = next.message->add_tags();
+  TagResultToProto(result, answer);
+  next.bytes += answer->ByteSizeLong();
 }
 
 }  // namespace mpckdc

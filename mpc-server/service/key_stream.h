@@ -58,8 +58,15 @@ class KeyStream final : public RawStreamReactor, public std::enable_shared_from_
   // Returns whether nothing is being written, so that Advance() must be called: otherwise the end
   // of the write will see to the answer.
   bool Answer(JobResult result);
-  // The message to which the next answer is added.
-  v1::ServerMessage& NextMessage(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Answers that wait for the write under way, joined.
+  struct Outgoing {
+    google::protobuf::Arena arena;
+    v1::ServerMessage* const message =
+        google::protobuf::Arena::CreateMessage<v1::ServerMessage>(&arena);
+    size_t bytes = 0;  // of the answers, without the few that frame each of them
+  };
+  // That to which the next answer is added.
+  Outgoing& NextMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Starts whatever can be started: a read, a write, or the finish.
   void Advance();
@@ -78,14 +85,6 @@ class KeyStream final : public RawStreamReactor, public std::enable_shared_from_
   grpc::ByteBuffer outgoing_;   // only by the write under way
   KdcIdentity kdc_;             // set once, by the hello
   std::shared_ptr<KdcSession> session_;  // set once, by the hello
-
-  // Answers that wait for the write under way, joined.
-  struct Outgoing {
-    google::protobuf::Arena arena;
-    v1::ServerMessage* const message =
-        google::protobuf::Arena::CreateMessage<v1::ServerMessage>(&arena);
-    size_t bytes = 0;  // about
-  };
 
   mutable absl::Mutex mutex_;
   std::deque<std::unique_ptr<Outgoing>> queue_ ABSL_GUARDED_BY(mutex_);

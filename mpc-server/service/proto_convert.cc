@@ -64,6 +64,30 @@ std::string ToString(const Array& bytes) {
   return std::string(bytes.begin(), bytes.end());
 }
 
+void ResultToProto(GcmOpenResult&& in, v1::OpenAnswer* out) {
+  out->set_keystream_share(std::move(in.share));
+}
+void ResultToProto(CtsOpenResult&& in, v1::OpenAnswer* out) {
+  out->set_plaintext_share(std::move(in.share));
+}
+
+void ResultToProto(GcmSealResult&& in, v1::SealAnswer* out) {
+  out->set_nonce(ToString(in.nonce));
+  out->set_header(std::move(in.header));
+  out->set_keystream_share(std::move(in.share));
+}
+void ResultToProto(CtsSealResult&& in, v1::SealAnswer* out) {
+  out->set_message_share(std::move(in.share));
+}
+
+void ResultToProto(GcmMacResult&& in, v1::MakeMacAnswer* out) {
+  out->set_nonce(ToString(in.nonce));
+  out->set_tag_share(std::move(in.share));
+}
+void ResultToProto(CtsMacResult&& in, v1::MakeMacAnswer* out) {
+  out->set_tag_share(std::move(in.share));
+}
+
 }  // namespace
 
 absl::StatusOr<Job> JobFromProto(v1::Job& in) {
@@ -95,23 +119,12 @@ void JobResultToProto(JobResult&& in, v1::JobAnswer* out) {
   out->set_id(in.id);
   out->set_verdict(VerdictToProto(in.judgement.verdict));
   out->set_detail(std::move(in.judgement.detail));
-  for (OpenResult& open : in.opens) {
-    v1::OpenAnswer* answer = out->add_opens();
-    answer->set_keystream_share(std::move(open.keystream_share));
-    answer->set_plaintext_share(std::move(open.plaintext_share));
-  }
-  for (SealResult& seal : in.seals) {
-    v1::SealAnswer* answer = out->add_seals();
-    if (seal.message_share.empty()) answer->set_nonce(ToString(seal.nonce));
-    answer->set_header(std::move(seal.header));
-    answer->set_keystream_share(std::move(seal.keystream_share));
-    answer->set_message_share(std::move(seal.message_share));
-  }
-  for (MakeMacResult& mac : in.make_macs) {
-    v1::MakeMacAnswer* answer = out->add_make_macs();
-    if (mac.nonce.has_value()) answer->set_nonce(ToString(*mac.nonce));
-    answer->set_tag_share(std::move(mac.tag_share));
-  }
+  const auto convert = [](auto& result, auto* answer) {
+    std::visit([answer](auto& r) { ResultToProto(std::move(r), answer); }, result);
+  };
+  for (OpenResult& open : in.opens) convert(open, out->add_opens());
+  for (SealResult& seal : in.seals) convert(seal, out->add_seals());
+  for (MakeMacResult& mac : in.make_macs) convert(mac, out->add_make_macs());
 }
 
 void TagResultToProto(const TagResult& in, v1::TagAnswer* out) {

@@ -19,10 +19,11 @@ void Invariants::Released(int p, const JobResult& result) {
     ++place;
   };
   for (const SealResult& seal : result.seals) {
-    if (seal.message_share.empty()) note(seal.nonce);  // messages of 17 to 20 have none: Sealed()
+    const auto* gcm = std::get_if<GcmSealResult>(&seal);
+    if (gcm != nullptr) note(gcm->nonce);  // messages of 17 to 20 have none: Sealed()
   }
   for (const MakeMacResult& mac : result.make_macs) {
-    if (mac.nonce.has_value()) note(*mac.nonce);
+    if (const auto* gcm = std::get_if<GcmMacResult>(&mac)) note(gcm->nonce);
   }
 }
 

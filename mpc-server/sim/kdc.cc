@@ -13,7 +13,7 @@ constexpr size_t kPast = 8;
 // What krb5kdc gives each job by default, and how long it waits for the answers.
 constexpr uint32_t kDeadlineMs = 5000;
 constexpr absl::Duration kAnswerWait = absl::Seconds(6);
-// Log-ins with keys of 17 to 20, among all while faults happen: each costs some thousand rounds.
+// Logins with keys of 17 to 20, among all while faults happen: each costs some thousand rounds.
 // Afterwards TryEveryKey() tries each once.
 constexpr double kCtsShare = 0.03;
 }  // namespace
@@ -166,7 +166,7 @@ void Kdc::CheckTicketOpens(const std::string& ticket, const std::string& inside)
   const JobResult result = SendJob(job, false, &overtaken);
   if (!CheckTicketJob(job, result, "open ticket", false)) return;
   const std::string ciphertext = ticket.substr(12 + 1 + 33, ticket.size() - 12 - 1 - 33 - 16);
-  if (XorText(result.opens[0].keystream_share, ciphertext.substr(16)) != inside) {
+  if (XorText(GcmOf(result.opens[0]).share, ciphertext.substr(16)) != inside) {
     journal_->Violation("an opened ticket is wrong");
   }
 }
@@ -188,8 +188,9 @@ void Kdc::CheckServiceTicket(const std::string& tgt) {
   const bool restored_since = restores != invariants_->restores();
   if (!CheckTicketJob(job, result, "service ticket", lost || restored_since)) return;
   if (lost && !restored_since) journal_->Violation("a ticket under a lost key of a service");
-  invariants_->Sealed(result.seals[0].message_share);
-  if (OracleOpen(service, kUsageTicket, result.seals[0].message_share) == text) {
+  const std::string& ticket = CtsOf(result.seals[0]).share;
+  invariants_->Sealed(ticket);
+  if (OracleOpen(service, kUsageTicket, ticket) == text) {
     return journal_->Count("tickets of services with enctype 17 or 18");
   }
   journal_->Violation(absl::StrCat("job ", job.id, ": a service's ticket is wrong"));
@@ -244,7 +245,8 @@ void Kdc::CheckLogin(const Job& job, const JobResult& result, const Attempt& att
   }
   CheckSeal(result, 0, tgt_, kUsageTicket, attempt.settled);
   if (!attempt.cts()) return CheckSeal(result, 1, attempt.user, kUsageAsReply, attempt.settled);
-  if (OracleOpen(attempt.user, kUsagePreauth, attempt.preauth) != result.opens[0].plaintext_share) {
+  const std::string& timestamp = CtsOf(result.opens[0]).share;
+  if (OracleOpen(attempt.user, kUsagePreauth, attempt.preauth) != timestamp) {
     journal_->Violation(absl::StrCat("login ", job.id, ": the opened pre-auth is wrong"));
   }
   SealReplies(job.id, attempt);
@@ -296,8 +298,9 @@ bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
   }
   invariants_->AnsweredOk(job.id, job.operation);
   invariants_->Replied(grant);
-  invariants_->Sealed(result.seals[0].message_share);
-  if (OracleOpen(attempt.user, kUsageAsReply, result.seals[0].message_share) != text) {
+  const std::string& message = CtsOf(result.seals[0]).share;
+  invariants_->Sealed(message);
+  if (OracleOpen(attempt.user, kUsageAsReply, message) != text) {
     journal_->Violation(absl::StrCat("reply ", job.id, " to login ", grant, " is wrong"));
   }
   journal_->Count(absl::StrCat("replies of enctype ", attempt.user.info.enctype));
@@ -319,7 +322,7 @@ void Kdc::CheckNoReply(const Job& job, const JobResult& result, const Attempt& a
                                    VerdictName(v), ": ", result.judgement.detail));
 }
 
-// ---- Log-ins ----
+// ---- Logins ----
 
 Kdc::Attempt Kdc::Choose() {
   if (!past_.empty() && dice_->Chance(0.12)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The KDC and its users: log-ins with right and wrong passwords and replayed pre-auth, what a KDC
+// The KDC and its users: logins with right and wrong passwords and replayed pre-auth, what a KDC
 // does with the answers, and whether each reply is right by the plain oracle. Under a key of 17 to
-// 20 the reply is a job of its own that the log-in's grant pays for.
+// 20 the reply is a job of its own that the login's grant pays for.
 #ifndef MPC_SERVER_SIM_KDC_H_
 #define MPC_SERVER_SIM_KDC_H_
 
@@ -33,9 +33,9 @@ class Kdc {
   // A control: servers get shares of another text than the reply's.
   void SendOtherTexts() { other_texts_ = true; }
 
-  // One log-in after the other until `done`, each on a fiber of its own.
+  // One login after the other until `done`, each on a fiber of its own.
   void Load(const bool* done);
-  // One log-in with each key that was enrolled, once faults have stopped: each works at once.
+  // One login with each key that was enrolled, once faults have stopped: each works at once.
   void TryEveryKey();
   int running() const { return running_; }
 

@@ -157,7 +157,7 @@ struct SmallRealm {
   }
   void ExpectReply(const JobResult& result) {
     ASSERT_EQ(result.judgement.verdict, Verdict::kOk) << result.judgement.detail;
-    EXPECT_EQ(OracleOpen(carol, kUsageAsReply, result.seals[0].message_share), reply_text);
+    EXPECT_EQ(OracleOpen(carol, kUsageAsReply, CtsOf(result.seals[0]).share), reply_text);
   }
 
   const std::string reply_text = std::string(30, 'R');

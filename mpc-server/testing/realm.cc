@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
-#include "mpc-server/job/message_format.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
+#include "mpc-server/key/message_format.h"
 #include "mpc-server/testing/cts.h"
 #include "mpc-server/testing/gcm_plain.h"
 #include "mpc-server/testing/three_parties.h"
@@ -193,29 +193,33 @@ void XorInto(std::array<uint8_t, N>* out, const std::array<uint8_t, N>& in) {
   for (size_t i = 0; i < N; ++i) (*out)[i] ^= in[i];
 }
 
-// False when the public parts differ.
-bool Add(JobResult* sum, const JobResult& answer) {
-  if (sum->opens.size() != answer.opens.size() || sum->seals.size() != answer.seals.size() ||
-      sum->make_macs.size() != answer.make_macs.size()) {
-    return false;
-  }
-  for (size_t i = 0; i < answer.opens.size(); ++i) {
-    OpenResult& open = sum->opens[i];
-    open.keystream_share = XorText(open.keystream_share, answer.opens[i].keystream_share);
-    open.plaintext_share = XorText(open.plaintext_share, answer.opens[i].plaintext_share);
-  }
-  for (size_t i = 0; i < answer.seals.size(); ++i) {
-    SealResult& seal = sum->seals[i];
-    if (seal.nonce != answer.seals[i].nonce || seal.header != answer.seals[i].header) return false;
-    seal.keystream_share = XorText(seal.keystream_share, answer.seals[i].keystream_share);
-    seal.message_share = XorText(seal.message_share, answer.seals[i].message_share);
-  }
-  for (size_t i = 0; i < answer.make_macs.size(); ++i) {
-    if (sum->make_macs[i].nonce != answer.make_macs[i].nonce) return false;
-    std::string& tag = sum->make_macs[i].tag_share;
-    tag = XorText(tag, answer.make_macs[i].tag_share);
+bool SamePublicPart(const auto&, const auto&) { return true; }
+bool SamePublicPart(const GcmSealResult& a, const GcmSealResult& b) {
+  return a.nonce == b.nonce && a.header == b.header;
+}
+bool SamePublicPart(const GcmMacResult& a, const GcmMacResult& b) { return a.nonce == b.nonce; }
+
+// False when the families or the public parts differ.
+template <class Result>
+bool AddAll(std::vector<Result>* sums, const std::vector<Result>& answers) {
+  if (sums->size() != answers.size()) return false;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const bool same = std::visit(
+        [&](auto& sum) {
+          const auto* answer = std::get_if<std::decay_t<decltype(sum)>>(&answers[i]);
+          if (answer == nullptr || !SamePublicPart(sum, *answer)) return false;
+          sum.share = XorText(sum.share, answer->share);
+          return true;
+        },
+        (*sums)[i]);
+    if (!same) return false;
   }
   return true;
+}
+
+bool Add(JobResult* sum, const JobResult& answer) {
+  return AddAll(&sum->opens, answer.opens) && AddAll(&sum->seals, answer.seals) &&
+         AddAll(&sum->make_macs, answer.make_macs);
 }
 
 }  // namespace
@@ -243,12 +247,14 @@ TagResult Combine(const PerParty<TagResult>& answers) {
 }
 
 std::string Encrypt(const SealResult& seal, const std::string& plaintext) {
-  assert(kZeroBytes + plaintext.size() <= seal.keystream_share.size());
-  return XorText(seal.keystream_share, std::string(kZeroBytes, '\0') + plaintext);
+  const std::string& keystream = GcmOf(seal).share;
+  assert(kZeroBytes + plaintext.size() <= keystream.size());
+  return XorText(keystream, std::string(kZeroBytes, '\0') + plaintext);
 }
 
 std::string Message(const SealResult& seal, const std::string& ciphertext, const Tag& tag) {
-  return absl::StrCat(Text(seal.nonce), HeaderAad(seal.header), ciphertext, Text(tag));
+  const auto& [nonce, header, keystream] = GcmOf(seal);
+  return absl::StrCat(Text(nonce), HeaderAad(header), ciphertext, Text(tag));
 }
 
 std::optional<std::string> OracleOpen(const PlainKey& key, uint32_t usage,
@@ -261,11 +267,13 @@ std::optional<std::string> OracleOpen(const PlainKey& key, uint32_t usage,
 
 bool OracleMacGood(const PlainKey& key, uint32_t usage, const std::string& data,
                    const MakeMacResult& mac) {
-  if (!EnctypeOf(key).is_gcm()) {
-    return CtsChecksum(EnctypeOf(key), key.base, usage, data) == mac.tag_share;
+  if (const auto* cts = std::get_if<CtsMacResult>(&mac)) {
+    return !EnctypeOf(key).is_gcm() &&
+           CtsChecksum(EnctypeOf(key), key.base, usage, data) == cts->share;
   }
-  const auto expected = PlainGmac(PlainUsageKey(key.base, usage), *mac.nonce, AsBytes(data));
-  return Text(expected) == Text(*mac.nonce) + mac.tag_share;
+  const auto& [nonce, share] = GcmOf(mac);
+  const auto expected = PlainGmac(PlainUsageKey(key.base, usage), nonce, AsBytes(data));
+  return EnctypeOf(key).is_gcm() && Text(expected) == Text(nonce) + share;
 }
 
 }  // namespace mpckdc

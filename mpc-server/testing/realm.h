@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -71,6 +72,16 @@ PerParty<Job> WithTexts(const Job& job, const std::string& text, RandomSource& r
 // The XOR of three answers that all are OK; otherwise the first verdict that is not.
 JobResult Combine(const PerParty<JobResult>& answers);
 TagResult Combine(const PerParty<TagResult>& answers);
+
+// What a part came to under a gcm key, or under one of 17 to 20; throws if it was the other.
+template <class Gcm, class Cts>
+const Gcm& GcmOf(const std::variant<Gcm, Cts>& result) {
+  return std::get<Gcm>(result);
+}
+template <class Gcm, class Cts>
+const Cts& CtsOf(const std::variant<Gcm, Cts>& result) {
+  return std::get<Cts>(result);
+}
 
 std::string XorText(const std::string& a, const std::string& b);
 // Keystream on (16 zero bytes | plaintext), as the KDC does with a SealResult.

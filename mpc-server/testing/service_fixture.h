@@ -42,7 +42,7 @@ class FakeEngine : public EngineApi {
         return;
       }
     }
-    done(ResultFor(job.id));
+    done(AnswerTo(job.id));
   }
   TagResult FinishTag(const KdcIdentity&, const TagRequest& request) override {
     return {request.job, request.seal, Ok(), Tag{1, 2, 3}};
@@ -71,6 +71,11 @@ class FakeEngine : public EngineApi {
     absl::MutexLock lock(&mutex_);
     hold_ = hold;
   }
+  // What every job is answered with, but for its id.
+  void set_answer(JobResult answer) {
+    absl::MutexLock lock(&mutex_);
+    answer_ = std::move(answer);
+  }
   void set_draw_status(absl::Status status) { draw_status_ = std::move(status); }
   // Answers everything that is held.
   void Release() {
@@ -79,7 +84,7 @@ class FakeEngine : public EngineApi {
       absl::MutexLock lock(&mutex_);
       held.swap(held_);
     }
-    for (auto& [id, done] : held) done(ResultFor(id));
+    for (auto& [id, done] : held) done(AnswerTo(id));
   }
   size_t submitted() const {
     absl::MutexLock lock(&mutex_);
@@ -103,10 +108,16 @@ class FakeEngine : public EngineApi {
   }
 
  private:
-  static JobResult ResultFor(JobId id) { return {id, Ok(), {{"share", {}}}, {}, {}}; }
+  JobResult AnswerTo(JobId id) const {
+    absl::MutexLock lock(&mutex_);
+    JobResult answer = answer_;
+    answer.id = id;
+    return answer;
+  }
 
   mutable absl::Mutex mutex_;
   bool hold_ ABSL_GUARDED_BY(mutex_) = false;
+  JobResult answer_ ABSL_GUARDED_BY(mutex_) = {0, Ok(), {GcmOpenResult{"share"}}, {}, {}};
   size_t submitted_ ABSL_GUARDED_BY(mutex_) = 0;
   Job last_job_ ABSL_GUARDED_BY(mutex_);
   KdcIdentity last_kdc_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/job/message_format.h"
+#include "mpc-server/key/message_format.h"
 
 #include "gtest/gtest.h"
 

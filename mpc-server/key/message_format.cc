@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/job/message_format.h"
+#include "mpc-server/key/message_format.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace mpckdc {
+
 std::optional<MessageView> ParseMessage(absl::string_view message) {
   if (message.size() < kNonceBytes + 1) return std::nullopt;
   const size_t header_bytes = static_cast<uint8_t>(message[kNonceBytes]);

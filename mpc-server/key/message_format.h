@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The enctype's message and what it costs in blocks (doc/enctype.md):
+// The messages of both families, taken apart, and what they cost in blocks. gcm (doc/enctype.md):
 //
 //   nonce (12) | header length (1) | header | CTR(16 zero bytes | plaintext) | tag (16)
 //
 // Counter block 1 masks the tag, blocks 2, 3, ... make the keystream.
 //
-// Messages of enctypes 17 to 20 (RFC 3962, RFC 8009):
+// Enctypes 17 to 20 (RFC 3962, RFC 8009):
 //
 //   CBC-CTS(confounder (16) | plaintext) | HMAC (12, 12, 16 or 24)
-#ifndef MPC_SERVER_JOB_MESSAGE_FORMAT_H_
-#define MPC_SERVER_JOB_MESSAGE_FORMAT_H_
+#ifndef MPC_SERVER_KEY_MESSAGE_FORMAT_H_
+#define MPC_SERVER_KEY_MESSAGE_FORMAT_H_
 
 #include <array>
 #include <cstddef>
@@ -19,8 +19,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "mpc-server/job/job.h"
 #include "mpc-server/key/enctype.h"
+#include "mpc-server/key/nonce.h"
 
 namespace mpckdc {
 
@@ -29,7 +29,8 @@ inline constexpr size_t kNonceBytes = 12;
 inline constexpr size_t kTagBytes = 16;
 inline constexpr size_t kZeroBytes = 16;  // before the plaintext, checked on opening
 inline constexpr size_t kChecksumBytes = kNonceBytes + kTagBytes;
-inline constexpr size_t kMaxHeaderBytes = 255;
+
+using Tag = std::array<uint8_t, kTagBytes>;
 
 // A message taken apart; the views point into it.
 struct MessageView {
@@ -41,7 +42,7 @@ struct MessageView {
   size_t PlaintextBytes() const { return ciphertext.size() - kZeroBytes; }
 };
 
-// nullopt when it is too short for its parts.
+// nullopt when it is too short for its fields.
 std::optional<MessageView> ParseMessage(absl::string_view message);
 
 struct ChecksumView {
@@ -69,4 +70,4 @@ std::string HeaderAad(absl::string_view header);
 
 }  // namespace mpckdc
 
-#endif  // MPC_SERVER_JOB_MESSAGE_FORMAT_H_
+#endif  // MPC_SERVER_KEY_MESSAGE_FORMAT_H_
