@@ -84,10 +84,6 @@ absl::Status CheckEntries(const Proposal& proposal) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-namespace {
-
 GroupId ComputeKdcKey(const KdcIdentity& kdc) {
   Writer out;
   out.Number(kdc.name.size(), 2);

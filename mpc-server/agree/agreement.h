@@ -33,8 +33,26 @@
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/key/key_info.h"
+#include "mpc-server/wire/peer_channel.h"
+#include "mpc-server/wire/ring.h"
 
 namespace mpckdc {
+
+inline constexpr int kLeader = 0;
+
+// A leader that has nothing to propose proposes nothing, so often: the heartbeat.
+inline constexpr absl::Duration kHeartbeat = absl::Seconds(1);
+// After so many heartbeats that did not come a follower gives the leader up, and a peer's clock
+// counts as unknown.
+inline constexpr absl::Duration kSilence = absl::Seconds(3);
+
+// Where `other` sits beside `party`, and who sits there.
+constexpr Neighbour NeighbourOf(int party, int other) {
+  return other == NextParty(party) ? Neighbour::kNext : Neighbour::kPrev;
+}
+constexpr int PartyAt(int party, Neighbour side) {
+  return side == Neighbour::kNext ? NextParty(party) : PrevParty(party);
+}
 
 using GroupId = std::array<uint8_t, 16>;
 
@@ -45,11 +63,13 @@ Digest DrawDigest(const KeyInfo& info);
 
 enum class BatchKind : uint8_t { kJobs = 1, kDraw = 2, kVerify = 3 };
 
-// Of one entry at one server: it does not have it (yet), or its verdict.
+// What one server says about one entry: it does not have it (yet), or its verdict.
 using VoteCode = uint8_t;
 inline constexpr VoteCode kVoteMissing = 0;
 constexpr VoteCode CodeOf(Verdict verdict) { return static_cast<VoteCode>(verdict); }
 inline constexpr VoteCode kVoteOk = CodeOf(Verdict::kOk);
+
+inline constexpr size_t kVerifyKeysPerBatch = 128;
 
 struct ProposalEntry {
   GroupId group{};

@@ -23,9 +23,8 @@ TEST(JobEngine, DifferentJobsAreInconsistent) {
   const Job job = realm.Login(realm.alice);
   Job other = job;
   other.seals[0].max_plaintext += 1;
-  for (const JobResult& answer : realm.three.Run(PerParty<Job>{job, job, other})) {
+  for (const JobResult& answer : realm.Run(PerParty<Job>{job, job, other})) {
     EXPECT_VERDICT(answer, Verdict::kInconsistent);
-    ExpectNoOutput(answer);
   }
 }
 
@@ -34,56 +33,54 @@ TEST(JobEngine, AJobThatOneServerNeverGetsEndsAtItsDeadline) {
   Job job = realm.Login(realm.alice);
   job.deadline_ms = 300;
   const absl::Time begin = absl::Now();
-  const PerParty<JobResult> answers = realm.three.RunAt({0, 1}, job);
+  const PerParty<JobResult> answers = realm.RunAt({0, 1}, job);
   EXPECT_VERDICT(answers[0], Verdict::kDeadline);
   EXPECT_VERDICT(answers[1], Verdict::kDeadline);
   EXPECT_LT(absl::Now() - begin, absl::Seconds(3));
-  EXPECT_VERDICT(realm.three.Run(realm.Login(realm.alice)), Verdict::kOk);
+  EXPECT_VERDICT(realm.Run(realm.Login(realm.alice)), Verdict::kOk);
 }
 
 TEST(JobEngine, AJobThatArrivesLateAtOneServerStillRuns) {
   Realm realm;
   const Job job = realm.Login(realm.alice);
-  EXPECT_VERDICT(realm.three.RunStaggered(job, absl::Milliseconds(60)), Verdict::kOk);
+  EXPECT_VERDICT(realm.RunStaggered(job, absl::Milliseconds(60)), Verdict::kOk);
 }
 
 TEST(JobEngine, IdsOnlyIncrease) {
   Realm realm;
   const Job job = realm.Login(realm.alice);
-  EXPECT_VERDICT(realm.three.Run(job), Verdict::kOk);
-  EXPECT_VERDICT(realm.three.Run(job), Verdict::kRefused);
+  EXPECT_VERDICT(realm.Run(job), Verdict::kOk);
+  EXPECT_VERDICT(realm.Run(job), Verdict::kRefused);
 }
 
 TEST(JobEngine, UnknownHandleIsNamed) {
   Realm realm;
   Job job = realm.Login(realm.alice);
   job.seals[0].handle = Handle{0xde, 0xad};
-  const JobResult result = realm.three.Run(job);
-  EXPECT_VERDICT(result, Verdict::kUnknownHandle);
-  EXPECT_THAT(result.judgement.detail, HasSubstr("dead0000"));
+  ExpectRefused(realm.Run(job), Verdict::kUnknownHandle, "dead0000");
   // Known to two of three: nothing runs, and the session survives.
   const Handle gone = realm.bob.info.handle;
-  ASSERT_TRUE(realm.three.store(1).Delete({&gone, 1}).ok());
-  EXPECT_VERDICT(realm.three.Run(realm.Login(realm.bob)), Verdict::kUnknownHandle);
-  EXPECT_VERDICT(realm.three.Run(realm.Login(realm.alice)), Verdict::kOk);
-  EXPECT_EQ(realm.three.engine(0).Status().sessions, 1u);
+  ASSERT_TRUE(realm.store(1).Delete({&gone, 1}).ok());
+  EXPECT_VERDICT(realm.Run(realm.Login(realm.bob)), Verdict::kUnknownHandle);
+  EXPECT_VERDICT(realm.Run(realm.Login(realm.alice)), Verdict::kOk);
+  EXPECT_EQ(realm.engine(0).Status().sessions, 1u);
 }
 
 TEST(JobEngine, ATagIsGivenOnce) {
   Realm realm;
-  const JobResult result = realm.three.Run(realm.Login(realm.alice));
+  const JobResult result = realm.Run(realm.Login(realm.alice));
   ASSERT_VERDICT_OK(result);
   const TagRequest request{result.id, 0, Encrypt(result.seals[0], "first")};
-  EXPECT_VERDICT(Combine(realm.three.Tags({request, request, request})), Verdict::kOk);
+  EXPECT_VERDICT(Combine(realm.Tags(request)), Verdict::kOk);
   const TagRequest again{result.id, 0, Encrypt(result.seals[0], "other")};
-  for (const TagResult& tag : realm.three.Tags({again, again, again})) {
+  for (const TagResult& tag : realm.Tags(again)) {
     EXPECT_VERDICT(tag, Verdict::kRefused);
     EXPECT_EQ(tag.tag_share, Tag{});
   }
   const TagRequest none{result.id, 2, Encrypt(result.seals[0], "x")};
-  EXPECT_VERDICT(Combine(realm.three.Tags({none, none, none})), Verdict::kRefused);
+  EXPECT_VERDICT(Combine(realm.Tags(none)), Verdict::kRefused);
   const TagRequest longer{result.id, 1, std::string(16 + 280, 'x')};
-  EXPECT_VERDICT(Combine(realm.three.Tags({longer, longer, longer})), Verdict::kMalformed);
+  EXPECT_VERDICT(Combine(realm.Tags(longer)), Verdict::kMalformed);
 }
 
 // ---- Keys ----
@@ -105,20 +102,19 @@ TEST(JobEngine, DrawnKeyWorks) {
   for (const int32_t enctype : {kEnctypeAes128Gcm, kEnctypeAes256Gcm}) {
     const KeyInfo info = DrawnTgt(enctype);
     const TransactionId txn = info.handle;
-    ASSERT_TRUE(realm.three.Draw(txn, info).ok());
-    EXPECT_TRUE(realm.three.Draw(txn, info).ok());  // again: already staged
+    ASSERT_TRUE(realm.Draw(txn, info).ok());
+    EXPECT_TRUE(realm.Draw(txn, info).ok());  // again: already staged
     PerParty<KeyRecord> records;
     for (int p = 0; p < kParties; ++p) {
-      ASSERT_TRUE(realm.three.store(p).Commit(txn, absl::Now()).ok());
-      records[p] = *realm.three.store(p).Get(info.handle);
+      ASSERT_TRUE(realm.store(p).Commit(txn, absl::Now()).ok());
+      records[p] = *realm.store(p).Get(info.handle);
     }
     const absl::StatusOr<PlainKey> drawn = JoinKey(records);
     ASSERT_TRUE(drawn.ok()) << drawn.status();
-    const JobResult result = realm.three.Run(
-        LoginJob(realm.three.NextId(), realm.alice, *drawn, realm.Preauth(realm.alice)));
+    const JobResult result = realm.Run(
+        LoginJob(realm.NextId(), realm.alice, *drawn, realm.Preauth(realm.alice)));
     ASSERT_VERDICT_OK(result);
-    EXPECT_EQ(OracleOpen(*drawn, kUsageTicket, realm.three.FinishSeal(result, 0, "ticket")),
-              "ticket");
+    EXPECT_EQ(OracleOpen(*drawn, kUsageTicket, realm.FinishSeal(result, 0, "ticket")), "ticket");
   }
 }
 
@@ -126,21 +122,21 @@ TEST(JobEngine, VerifyKeysSeesOneWrongByte) {
   Realm realm;
   const std::vector<Handle> handles = {realm.alice.info.handle, realm.bob.info.handle,
                                        realm.tgt.info.handle, Handle{1, 2, 3}};
-  auto verified = realm.three.Verify(handles);
+  auto verified = realm.Verify(handles);
   ASSERT_TRUE(verified.ok()) << verified.status();
   EXPECT_TRUE((*verified)[0].consistent) << (*verified)[0].detail;
   EXPECT_TRUE((*verified)[1].consistent);
   EXPECT_TRUE((*verified)[2].consistent);
   EXPECT_FALSE((*verified)[3].consistent);
 
-  ShareStore& store = realm.three.store(1);
+  ShareStore& store = realm.store(1);
   KeyRecord bob = *store.Get(realm.bob.info.handle), tgt = *store.Get(realm.tgt.info.handle);
   bob.usages[1].round_keys[7].a[3] ^= 0x10;
   tgt.base[1].x[0] ^= 1;
   ASSERT_EQ(*store.Delete({bob.info.handle, tgt.info.handle}), 2u);
   ASSERT_TRUE(store.Stage(TransactionId{1}, {bob, tgt}, absl::Now()).ok());
   ASSERT_TRUE(store.Commit(TransactionId{1}, absl::Now()).ok());
-  verified = realm.three.Verify(handles);
+  verified = realm.Verify(handles);
   ASSERT_TRUE(verified.ok());
   EXPECT_TRUE((*verified)[0].consistent);
   EXPECT_FALSE((*verified)[1].consistent);
@@ -151,35 +147,35 @@ TEST(JobEngine, VerifyKeysSeesOneWrongByte) {
 
 TEST(JobEngine, APartyKilledInMidBatch) {
   Realm realm;
-  ASSERT_VERDICT_OK(realm.three.Run(realm.Login(realm.alice)));
+  ASSERT_VERDICT_OK(realm.Run(realm.Login(realm.alice)));
   for (int round = 0; round < 3; ++round) {
     std::vector<Job> jobs;
     for (int i = 0; i < 20; ++i) jobs.push_back(realm.Login(realm.alice));
     for (Job& job : jobs) job.deadline_ms = 1500;
     std::thread killer([&] {
       absl::SleepFor(absl::Milliseconds(3 + 5 * round));
-      realm.three.hub().CloseCurrent();
-      realm.three.Stop(round);
+      realm.hub().CloseCurrent();
+      realm.Stop(round);
     });
-    const std::vector<JobResult> results = realm.three.RunAll(jobs);
+    const std::vector<JobResult> results = realm.RunAll(jobs);
     killer.join();
     for (const JobResult& result : results) {
       const Verdict v = result.judgement.verdict;
       EXPECT_TRUE(v == Verdict::kOk || v == Verdict::kUnavailable || v == Verdict::kDeadline)
           << VerdictName(v) << " " << result.judgement.detail;
     }
-    realm.three.Start(round);
-    ASSERT_TRUE(realm.three.WaitConnected());
-    EXPECT_VERDICT(realm.three.Run(realm.Login(realm.alice)), Verdict::kOk);
+    realm.Start(round);
+    ASSERT_TRUE(realm.WaitConnected());
+    EXPECT_VERDICT(realm.Run(realm.Login(realm.alice)), Verdict::kOk);
   }
 }
 
 TEST(JobEngine, PendingSealsOutliveTheConnection) {
   Realm realm;
-  const JobResult result = realm.three.Run(realm.Login(realm.alice));
+  const JobResult result = realm.Run(realm.Login(realm.alice));
   ASSERT_VERDICT_OK(result);
-  realm.three.hub().CloseCurrent();
-  EXPECT_EQ(OracleOpen(realm.tgt, kUsageTicket, realm.three.FinishSeal(result, 0, "t")), "t");
+  realm.hub().CloseCurrent();
+  EXPECT_EQ(OracleOpen(realm.tgt, kUsageTicket, realm.FinishSeal(result, 0, "t")), "t");
 }
 
 TEST(JobEngine, NoncesOnlyGrowAcrossRestarts) {
@@ -187,7 +183,7 @@ TEST(JobEngine, NoncesOnlyGrowAcrossRestarts) {
   Nonce last{};
   for (int round = 0; round < 4; ++round) {
     for (int i = 0; i < 3; ++i) {
-      const JobResult result = realm.three.Run(realm.Login(realm.alice));
+      const JobResult result = realm.Run(realm.Login(realm.alice));
       ASSERT_VERDICT_OK(result);
       for (const SealResult& seal : result.seals) {
         const Nonce& nonce = GcmOf(seal).nonce;
@@ -196,77 +192,69 @@ TEST(JobEngine, NoncesOnlyGrowAcrossRestarts) {
       }
     }
     // One server loses what it knew since the beginning: the others' marks still hold.
-    for (int p = 0; p < kParties; ++p) realm.three.Stop(p);
+    realm.StopAll();
     if (round == 1) {
-      const absl::Status forgotten = realm.three.store(0).engine().Write(
+      const absl::Status forgotten = realm.store(0).engine().Write(
           "forget the mark", [](KvTxn& txn) {
             return txn.Delete(record_format::kMeta, record_format::kNameMark);
           });
       ASSERT_TRUE(forgotten.ok()) << forgotten;
     }
-    realm.three.StartAll();
-    ASSERT_TRUE(realm.three.WaitConnected());
+    realm.StartAll();
+    ASSERT_TRUE(realm.WaitConnected());
   }
 }
 
 TEST(JobEngine, AFullDiskStopsSealingAndNothingElse) {
   Realm realm;
   const std::string ticket = realm.Tgt("t");
-  realm.three.store(1).FailWrites(absl::ResourceExhaustedError("disk full"));
+  realm.store(1).FailWrites(absl::ResourceExhaustedError("disk full"));
   // The mark in store covers some seconds: force a new one.
-  for (int p = 0; p < kParties; ++p) realm.three.clock(p).Set(absl::Seconds(60));
-  const JobResult refused = realm.three.Run(
-      LoginJob(realm.three.NextId(), realm.guest, realm.tgt, ""));
+  for (int p = 0; p < kParties; ++p) realm.clock(p).Set(absl::Seconds(60));
+  const JobResult refused = realm.Run(realm.Login(realm.guest, ""));
   EXPECT_VERDICT(refused, Verdict::kUnavailable);
-  EXPECT_THAT(realm.three.engine(1).Status().degraded, HasSubstr("disk full"));
-  EXPECT_VERDICT(realm.three.Run(OpenTicket(realm, ticket)), Verdict::kOk);
-  realm.three.store(1).FailWrites(absl::OkStatus());
-  EXPECT_VERDICT(realm.three.Run(LoginJob(realm.three.NextId(), realm.guest, realm.tgt, "")),
-                 Verdict::kOk);
-  EXPECT_EQ(realm.three.engine(1).Status().degraded, "");
+  EXPECT_THAT(realm.engine(1).Status().degraded, HasSubstr("disk full"));
+  EXPECT_VERDICT(realm.Run(realm.OpenTicket(ticket)), Verdict::kOk);
+  realm.store(1).FailWrites(absl::OkStatus());
+  EXPECT_VERDICT(realm.Run(realm.Login(realm.guest, "")), Verdict::kOk);
+  EXPECT_EQ(realm.engine(1).Status().degraded, "");
 }
 
 TEST(JobEngine, APreauthThatCannotBeRecordedOpensNothing) {
   Realm realm;
-  ASSERT_VERDICT_OK(realm.three.Run(realm.Login(realm.alice)));
-  realm.three.store(2).FailWrites(absl::ResourceExhaustedError("disk full"));
-  Job job;
-  job.id = realm.three.NextId();
-  job.operation = Operation::kOpenPreauth;
-  job.client = realm.alice.info.handle;
-  job.opens = {{realm.alice.info.handle, kUsagePreauth, realm.Preauth(realm.alice)}};
-  EXPECT_VERDICT(realm.three.Run(job), Verdict::kUnavailable);
+  ASSERT_VERDICT_OK(realm.Run(realm.Login(realm.alice)));
+  realm.store(2).FailWrites(absl::ResourceExhaustedError("disk full"));
+  const Job job = realm.OpenPreauth(realm.alice, realm.Preauth(realm.alice));
+  EXPECT_VERDICT(realm.Run(job), Verdict::kUnavailable);
 }
 
 TEST(JobEngine, ALeaderWithAWrongClockSealsNothing) {
   Realm realm;
-  realm.three.clock(0).Set(absl::Hours(2));
-  const JobResult result =
-      realm.three.Run(LoginJob(realm.three.NextId(), realm.guest, realm.tgt, ""));
+  realm.clock(0).Set(absl::Hours(2));
+  const JobResult result = realm.Run(realm.Login(realm.guest, ""));
   EXPECT_VERDICT(result, Verdict::kUnavailable);
-  EXPECT_THAT(realm.three.engine(0).Status().degraded, HasSubstr("differs from both peers'"));
-  realm.three.clock(0).Set(absl::ZeroDuration());
-  EXPECT_VERDICT(realm.three.Run(LoginJob(realm.three.NextId(), realm.guest, realm.tgt, "")),
-                 Verdict::kOk);
+  EXPECT_THAT(realm.engine(0).Status().degraded, HasSubstr("differs from both peers'"));
+  realm.clock(0).Set(absl::ZeroDuration());
+  EXPECT_VERDICT(realm.Run(realm.Login(realm.guest, "")), Verdict::kOk);
 }
 
 TEST(JobEngine, ALeaderThatTellsTwoStoriesEndsTheSession) {
   Realm realm;
   std::atomic<int> altered{0};
-  realm.three.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
+  realm.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
     // The leader tells P2 another first nonce than P1.
     if (m.type == FrameType::kAgreement && m.from == 0 && m.to == 2 && m.payload.size() > 34 &&
         altered.exchange(1) == 0) {
       m.payload[25] ^= 1;
     }
   });
-  realm.three.hub().CloseCurrent();
+  realm.hub().CloseCurrent();
   absl::SleepFor(absl::Milliseconds(100));
-  ASSERT_TRUE(realm.three.WaitConnected());
-  const JobResult result = realm.three.Run(realm.Login(realm.alice));
+  ASSERT_TRUE(realm.WaitConnected());
+  const JobResult result = realm.Run(realm.Login(realm.alice));
   EXPECT_EQ(altered, 1);
   EXPECT_VERDICT(result, Verdict::kOk);  // not proposed in vain: the next session takes it
-  EXPECT_GE(realm.three.engine(0).Status().sessions, 3u);
+  EXPECT_GE(realm.engine(0).Status().sessions, 3u);
 }
 
 // A vote on the only key of a VerifyKeys is altered on its way: nobody says that the key is bad.
@@ -274,24 +262,24 @@ TEST(JobEngine, AnAlteredVoteOnAKeyEndsTheSession) {
   Realm realm;
   constexpr size_t kVoteOnOneKey = 1 + 4 + 32 + 8 + 4 + 1;
   std::atomic<int> altered{0};
-  realm.three.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
+  realm.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
     if (m.type == FrameType::kAgreement && m.from == 1 && m.to == 0 &&
         m.payload.size() == kVoteOnOneKey && altered.exchange(1) == 0) {
       m.payload[kVoteOnOneKey - 1] ^= CodeOf(Verdict::kOk) ^ CodeOf(Verdict::kUnavailable);
     }
   });
-  realm.three.hub().CloseCurrent();
+  realm.hub().CloseCurrent();
   absl::SleepFor(absl::Milliseconds(100));
-  ASSERT_TRUE(realm.three.WaitConnected());
-  const auto answers = realm.three.VerifyEach({realm.alice.info.handle});
+  ASSERT_TRUE(realm.WaitConnected());
+  const auto answers = realm.VerifyEach({realm.alice.info.handle});
   EXPECT_EQ(altered, 1);
   for (const auto& answer : answers) {
     if (answer.ok()) {
       EXPECT_TRUE((*answer)[0].consistent) << (*answer)[0].detail;
     }
   }
-  EXPECT_TRUE(realm.three.WaitConnected());
-  const auto again = realm.three.Verify({realm.alice.info.handle});
+  EXPECT_TRUE(realm.WaitConnected());
+  const auto again = realm.Verify({realm.alice.info.handle});
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE((*again)[0].consistent) << (*again)[0].detail;
 }
@@ -300,26 +288,23 @@ TEST(JobEngine, FixedTicks) {
   EngineOptions options;
   options.mode = BatchMode::kFixed;
   options.batch_window = absl::Milliseconds(200);
-  Realm realm(kEnctypeAes128Gcm, options);
-  for (int i = 0; i < 3; ++i) {
-    const JobResult result = realm.three.Run(realm.Login(realm.alice));
-    ASSERT_VERDICT_OK(result);
-  }
-  for (const BatchReport& report : realm.three.observer(0).Batches()) {
+  Realm realm(options);
+  for (int i = 0; i < 3; ++i) ASSERT_VERDICT_OK(realm.Run(realm.Login(realm.alice)));
+  for (const BatchReport& report : realm.observer(0).Batches()) {
     EXPECT_LT(absl::ToUnixMillis(report.started - report.agreed) % 200, 100);
   }
 }
 
 TEST(JobEngine, StopAnswersEverything) {
   Realm realm;
-  realm.three.Stop(1);
+  realm.Stop(1);
   const PerParty<JobResult> answers = [&] {
     std::thread stopper([&] {
       absl::SleepFor(absl::Milliseconds(50));
-      realm.three.Stop(0);
-      realm.three.Stop(2);
+      realm.Stop(0);
+      realm.Stop(2);
     });
-    const auto a = realm.three.RunAt({0, 2}, realm.Login(realm.alice));
+    const auto a = realm.RunAt({0, 2}, realm.Login(realm.alice));
     stopper.join();
     return a;
   }();

@@ -16,6 +16,8 @@ constexpr size_t kMaxSessions = 16 * limits::kMaxStreamsPerServer;
 constexpr absl::Duration kSessionMemory = absl::Minutes(5);
 constexpr absl::Duration kPruneInterval = absl::Seconds(1);
 constexpr size_t kMaxExpired = 1 << 16;
+// Between two proposals of a job that is not yet everywhere.
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(5), kLastRetry = absl::Milliseconds(320);
 // A next_try later than this was set before the clock was set back.
 constexpr absl::Duration kLongestRetry = absl::Seconds(1);
 }  // namespace
@@ -90,6 +92,11 @@ std::vector<WaitingJobPtr> JobQueue::Ready(absl::Time now, size_t max_jobs,
     ready.push_back(job);
   }
   return ready;
+}
+
+void JobQueue::TryAgain(WaitingJob& job, absl::Time now) {
+  const int doublings = std::min(job.misses++, 10);
+  job.next_try = now + std::min(kFirstRetry * (1 << doublings), kLastRetry);
 }
 
 absl::Time JobQueue::NextTry(absl::Time now) const {

@@ -43,8 +43,8 @@ size_t NoncesOfJob(const Job& job);
 
 class JobQueue {
  public:
-  // Records the id; REFUSED when the session has used it, or a higher one; UNAVAILABLE when too many
-  // other sessions were used lately.
+  // Records the id, so that ids of a session only rise: REFUSED when the session has used it, or a
+  // higher one; UNAVAILABLE when too many other sessions were used lately.
   Judgement TakeId(const GroupId& group, JobId id, absl::Time now);
   bool IdTaken(const GroupId& group, JobId id) const;
   // It was here and its deadline passed, a moment ago.
@@ -56,6 +56,8 @@ class JobQueue {
 
   // In order of arrival, those whose time has come: for the leader's next proposal.
   std::vector<WaitingJobPtr> Ready(absl::Time now, size_t max_jobs, size_t max_blocks) const;
+  // A server did not have it: Ready() leaves it out for a while, each time longer.
+  void TryAgain(WaitingJob& job, absl::Time now);
   // When Ready() will next change by time alone.
   absl::Time NextTry(absl::Time now) const;
 

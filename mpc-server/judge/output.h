@@ -13,13 +13,13 @@
 
 namespace mpckdc {
 
-// Of one batch. The same calls at the three parties, before its first round.
+// For the seals of one batch. The three parties make the same calls, before its first round.
 TagMaskKeys DrawTagMaskKeys(PartyContext& party);
 
-// Of a job that this server judged OK.
+// The results of a job that this server judged OK.
 JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,
                    const JobWork& work);
-// What its tags will take. `seals` is the batch's; the masks are added to it.
+// What the tags of its seals will take. `seals` is the batch's; the masks are added to it.
 PendingJob PendingOf(const BatchWork& batch, const JobWork& work, SealBatch& seals);
 
 }  // namespace mpckdc

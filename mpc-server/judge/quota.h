@@ -74,7 +74,6 @@ class Quotas {
       : rates_(rates), max_principals_(max_principals) {}
 
   void SetRates(const QuotaRates& rates);
-  const QuotaRates& rates() const { return rates_; }
 
   // This server's clock says `now`.
   void Advance(absl::Time now) { now_ = time_.Advance(now); }

@@ -28,7 +28,7 @@ struct Rate {
 std::string RateText(const Rate& rate);
 absl::StatusOr<Rate> ParseRate(absl::string_view text);
 
-// Those of a principal come first.
+// A principal's kinds come before a KDC's.
 enum class QuotaKind : uint8_t {
   kPrincipalLogins = 0,
   kPrincipalFailures = 1,

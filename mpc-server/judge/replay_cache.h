@@ -45,8 +45,6 @@ class ReplayCache {
   // Drops what has expired; does nothing when called again within a minute.
   absl::Status Prune(absl::Time now);
 
-  size_t size() const { return expires_.size(); }
-
  private:
   using Mark = std::array<uint8_t, 16>;
   Mark MarkOf(const Handle& handle, const Nonce& nonce) const;

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "mpc-server/agree/job_engine.h"
 #include "mpc-server/audit/audit_log.h"
 #include "mpc-server/base/clock.h"
 #include "mpc-server/package/package_open.h"
 #include "mpc-server/service/caller.h"
-#include "mpc-server/service/engine_api.h"
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/service/refusal_log.h"
 #include "mpc-server/service/serial_worker.h"
@@ -23,7 +23,7 @@ namespace mpckdc {
 
 struct AdminServiceParts {  // not owned; must outlive the service
   ShareStore* store = nullptr;
-  EngineApi* engine = nullptr;
+  JobEngine* engine = nullptr;
   const Doorkeeper* doorkeeper = nullptr;
   const PackageKey* package_key = nullptr;
   const Authority* authority = nullptr;

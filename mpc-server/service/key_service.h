@@ -16,9 +16,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "mpc-server/agree/job_engine.h"
 #include "mpc-server/base/clock.h"
 #include "mpc-server/service/caller.h"
-#include "mpc-server/service/engine_api.h"
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/store/share_store.h"
 #include "proto/kdc_key.grpc.pb.h"
@@ -39,7 +39,7 @@ struct KdcSession {
 };
 
 struct KeyServiceParts {  // not owned; must outlive the service
-  EngineApi* engine = nullptr;
+  JobEngine* engine = nullptr;
   const ShareStore* store = nullptr;
   const Doorkeeper* doorkeeper = nullptr;
   RefusalLog* refusals = nullptr;

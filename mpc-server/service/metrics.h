@@ -10,7 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "mpc-server/agree/job_engine.h"
+#include "mpc-server/agree/batch_report.h"
+#include "mpc-server/agree/engine_status.h"
 #include "mpc-server/audit/audit_log.h"
 #include "mpc-server/job/job.h"
 

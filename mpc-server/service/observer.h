@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "mpc-server/agree/job_engine.h"
+#include "mpc-server/agree/batch_report.h"
 #include "mpc-server/audit/audit_log.h"
 #include "mpc-server/service/metrics.h"
 

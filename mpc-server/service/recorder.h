@@ -4,7 +4,7 @@
 #ifndef MPC_SERVER_SERVICE_RECORDER_H_
 #define MPC_SERVER_SERVICE_RECORDER_H_
 
-#include "mpc-server/agree/job_engine.h"
+#include "mpc-server/agree/batch_report.h"
 #include "mpc-server/audit/audit_log.h"
 
 namespace mpckdc {

@@ -170,7 +170,6 @@ class Server::Impl {
   std::unique_ptr<TlsPeerLink> peers_;
   std::unique_ptr<ThreadExecutor> executor_;
   std::unique_ptr<JobEngine> engine_;
-  std::unique_ptr<EngineAdapter> engine_api_;
   std::unique_ptr<KeyService> key_service_;
   std::unique_ptr<AdminService> admin_service_;
   int client_port_ = 0;
@@ -242,25 +241,19 @@ absl::Status Server::Impl::StartEngine() {
   connector_ = *std::move(connector);
   peers_ = std::make_unique<TlsPeerLink>(connector_.get());
   executor_ = std::make_unique<ThreadExecutor>(&SystemClock());
-  EngineParts parts;
-  parts.store = store_.get();
-  parts.clock = &SystemClock();
-  parts.random = &SystemRandom();
-  parts.peers = peers_.get();
-  parts.executor = executor_.get();
-  parts.observer = observer_.get();
-  parts.recorder = recorder_.get();
-  engine_ = std::make_unique<JobEngine>(EngineOptionsOf(config_), parts);
-  engine_api_ = std::make_unique<EngineAdapter>(engine_.get());
+  engine_ = MakeJobEngine(
+      EngineOptionsOf(config_),
+      {store_.get(), &SystemClock(), &SystemRandom(), peers_.get(), executor_.get(),
+       observer_.get(), recorder_.get()});
   return engine_->Start();
 }
 
 absl::Status Server::Impl::StartGrpc() {
   key_service_ = std::make_unique<KeyService>(
-      KeyServiceParts{engine_api_.get(), store_.get(), &doorkeeper_, refusals_.get(), &metrics_,
+      KeyServiceParts{engine_.get(), store_.get(), &doorkeeper_, refusals_.get(), &metrics_,
                       &SystemClock()});
   admin_service_ = std::make_unique<AdminService>(AdminServiceParts{
-      store_.get(), engine_api_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
+      store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
       &metrics_, &SystemClock(), std::string(IsaName(isa_)), own_.expires, refusals_.get()});
   grpc::ServerBuilder builder;
   builder.AddListeningPort(config_.listen.clients, ServiceCredentials(config_.identity),
@@ -282,7 +275,7 @@ absl::Status Server::Impl::StartGrpc() {
 }
 
 void Server::Impl::Housekeeping() {
-  JobEngine::PreparePrograms();
+  PrepareCircuits();
   absl::Time tidy = absl::InfinitePast();
   while (!stopping_.WaitForNotificationWithTimeout(kTick)) {
     key_service_->Housekeeping();

@@ -89,9 +89,9 @@ void Servers::Start(int p) {
       std::make_unique<AuditObserver>(p, journal_, [this, p, incarnation](const BatchJob& job) {
         if (Alive(p, incarnation) && audit_) audit_(p, job);
       });
-  const EngineParts parts{process->store.get(), machine.clock.get(),    process->random.get(),
-                          process->link.get(), process->executor.get(), process->observer.get()};
-  process->engine = std::make_unique<JobEngine>(EngineOptions{}, parts);
+  process->engine = MakeJobEngine(
+      {}, {process->store.get(), machine.clock.get(), process->random.get(), process->link.get(),
+           process->executor.get(), process->observer.get()});
   machine.process = std::move(process);
   const absl::Status started = machine.process->engine->Start();
   if (!started.ok()) {

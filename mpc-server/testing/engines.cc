@@ -1,25 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/testing/engines.h"
 
+#include <deque>
 #include <utility>
 
 #include "absl/synchronization/blocking_counter.h"
 
 namespace mpckdc {
+namespace {
 
-absl::Time OffsetClock::Now() {
-  return SystemClock().Now() + absl::Microseconds(offset_us_.load());
-}
-void OffsetClock::SleepUntil(absl::Time when) {
-  SystemClock().SleepUntil(when - absl::Microseconds(offset_us_.load()));
-}
+// The answers of several servers to one question.
+template <typename Answer>
+class Gathered {
+ public:
+  explicit Gathered(size_t servers = kParties) : left_(static_cast<int>(servers)) {}
+
+  auto From(int party) {
+    return [this, party](Answer answer) {
+      answers_[party] = std::move(answer);
+      left_.DecrementCount();
+    };
+  }
+  PerParty<Answer> Wait() {
+    left_.Wait();
+    return std::move(answers_);
+  }
+
+ private:
+  PerParty<Answer> answers_;
+  absl::BlockingCounter left_;
+};
+
+}  // namespace
 
 // ---- MemoryHub ----
 
 class MemoryHub::ChannelOf : public PeerChannel {
  public:
-  ChannelOf(std::shared_ptr<MemoryRing> ring, int party)
-      : ring_(std::move(ring)), channel_(ring_->channel(party)) {}
+  ChannelOf(std::shared_ptr<MemoryRing> ring, int party, Clock* clock)
+      : ring_(std::move(ring)), channel_(ring_->channel(party)), clock_(clock) {}
   ~ChannelOf() override { ring_->Close(); }
 
   absl::Status Post(const RoundId& id, absl::Span<const uint8_t> to_next,
@@ -39,17 +58,15 @@ class MemoryHub::ChannelOf : public PeerChannel {
   void BindSession(uint32_t session) override { channel_.BindSession(session); }
   ChannelCounters Counters() const override { return channel_.Counters(); }
 
-  void SetClock(Clock* clock) { clock_ = clock; }
-
  private:
   // The ring waits by the machine's clock.
   absl::Time Real(absl::Time deadline) {
-    return clock_ == nullptr ? deadline : SystemClock().Now() + (deadline - clock_->Now());
+    return SystemClock().Now() + (deadline - clock_->Now());
   }
 
   const std::shared_ptr<MemoryRing> ring_;
   PeerChannel& channel_;
-  Clock* clock_ = nullptr;
+  Clock* const clock_;
 };
 
 class MemoryHub::LinkOf : public PeerLink {
@@ -73,9 +90,7 @@ class MemoryHub::LinkOf : public PeerLink {
     if (!in_time) return absl::DeadlineExceededError("a neighbour is missing");
     PeerChannels channels;
     for (const std::shared_ptr<MemoryRing>& ring : hub_->rings_) {
-      auto channel = std::make_unique<ChannelOf>(ring, party_);
-      channel->SetClock(clock_);
-      channels.push_back(std::move(channel));
+      channels.push_back(std::make_unique<ChannelOf>(ring, party_, clock_));
     }
     return channels;
   }
@@ -122,72 +137,6 @@ uint64_t MemoryHub::FramesOn(size_t ring) {
   return frames;
 }
 
-// ---- RecordingObserver ----
-
-void RecordingObserver::OnBatch(const BatchReport& report) {
-  const absl::MutexLock lock(&mu_);
-  batches_.push_back(report);
-}
-void RecordingObserver::OnDegraded(const std::string& reason) {
-  const absl::MutexLock lock(&mu_);
-  degraded_ = reason;
-}
-void RecordingObserver::OnPeers(bool, const std::string&) {}
-void RecordingObserver::OnPeerSkew(int peer, absl::Duration skew) {
-  const absl::MutexLock lock(&mu_);
-  skews_.emplace_back(peer, skew);
-}
-std::vector<std::pair<int, absl::Duration>> RecordingObserver::PeerSkews() const {
-  const absl::MutexLock lock(&mu_);
-  return skews_;
-}
-std::vector<BatchReport> RecordingObserver::Batches() const {
-  const absl::MutexLock lock(&mu_);
-  return batches_;
-}
-BatchReport RecordingObserver::FirstBatch() const {
-  const auto some = [this] { return !batches_.empty(); };
-  mu_.LockWhen(absl::Condition(&some));
-  const BatchReport first = batches_[0];
-  mu_.Unlock();
-  return first;
-}
-absl::Status MemoryRecorder::Ready() {
-  const absl::MutexLock lock(&mu_);
-  return status_;
-}
-absl::Status MemoryRecorder::Record(const BatchReport& report) {
-  const absl::MutexLock lock(&mu_);
-  if (hook_) hook_();
-  if (status_.ok()) batches_.push_back(report);
-  return status_;
-}
-void MemoryRecorder::RecordUnbatched(absl::Span<const BatchJob> jobs, uint64_t) {
-  const absl::MutexLock lock(&mu_);
-  unbatched_.insert(unbatched_.end(), jobs.begin(), jobs.end());
-}
-void MemoryRecorder::Fail(const absl::Status& status) {
-  const absl::MutexLock lock(&mu_);
-  status_ = status;
-}
-void MemoryRecorder::SetHook(std::function<void()> hook) {
-  const absl::MutexLock lock(&mu_);
-  hook_ = std::move(hook);
-}
-std::vector<BatchReport> MemoryRecorder::Batches() const {
-  const absl::MutexLock lock(&mu_);
-  return batches_;
-}
-std::vector<BatchJob> MemoryRecorder::Unbatched() const {
-  const absl::MutexLock lock(&mu_);
-  return unbatched_;
-}
-
-std::string RecordingObserver::Degraded() const {
-  const absl::MutexLock lock(&mu_);
-  return degraded_;
-}
-
 // ---- ThreeEngines ----
 
 ThreeEngines::ThreeEngines(const EngineOptions& options, uint64_t seed)
@@ -197,12 +146,11 @@ ThreeEngines::ThreeEngines(const EngineOptions& options, uint64_t seed)
   for (int p = 0; p < kParties; ++p) {
     Server& s = servers_[p];
     s.store = std::make_unique<MemoryShareStore>(StoreIdentity{"EXAMPLE.COM", p, 7});
-    s.clock = std::make_unique<OffsetClock>();
     s.random = std::make_unique<SeededRandomForTest>(1000 * seed + 1 + p);
   }
 }
 
-ThreeEngines::~ThreeEngines() {
+void ThreeEngines::StopAll() {
   for (int p = 0; p < kParties; ++p) Stop(p);
 }
 
@@ -213,13 +161,11 @@ void ThreeEngines::StartAll() {
 void ThreeEngines::StartWith(int p, JobRecorder* recorder) {
   Server& s = servers_[p];
   s.observer = std::make_unique<RecordingObserver>();
-  if (s.recorder == nullptr) s.recorder = std::make_unique<MemoryRecorder>();
-  s.link = hub_.Link(p, s.clock.get());
-  s.executor = std::make_unique<ThreadExecutor>(s.clock.get());
-  const EngineParts parts{s.store.get(), s.clock.get(),    s.random.get(),  s.link.get(),
-                          s.executor.get(), s.observer.get(),
-                          recorder != nullptr ? recorder : s.recorder.get()};
-  s.engine = std::make_unique<JobEngine>(options_, parts);
+  s.link = hub_.Link(p, &s.clock);
+  s.executor = std::make_unique<ThreadExecutor>(&s.clock);
+  s.engine = MakeJobEngine(
+      options_, {s.store.get(), &s.clock, s.random.get(), s.link.get(), s.executor.get(),
+                 s.observer.get(), recorder != nullptr ? recorder : &s.recorder});
   const absl::Status started = s.engine->Start();
   if (!started.ok()) abort();
 }
@@ -255,60 +201,35 @@ PlainKey ThreeEngines::AddKey(const std::string& principal, KeyClass key_class, 
 }
 
 PerParty<JobResult> ThreeEngines::Run(const PerParty<Job>& jobs) {
-  PerParty<JobResult> answers;
-  absl::BlockingCounter left(kParties);
-  for (int p = 0; p < kParties; ++p) {
-    servers_[p].engine->Submit(kdc_, jobs[p], [&answers, &left, p](JobResult result) {
-      answers[p] = std::move(result);
-      left.DecrementCount();
-    });
-  }
-  left.Wait();
-  return answers;
+  Gathered<JobResult> answers;
+  for (int p = 0; p < kParties; ++p) engine(p).Submit(kdc_, jobs[p], answers.From(p));
+  return answers.Wait();
 }
 
 std::vector<JobResult> ThreeEngines::RunAll(const std::vector<Job>& jobs) {
-  std::vector<PerParty<JobResult>> answers(jobs.size());
-  absl::BlockingCounter left(static_cast<int>(kParties * jobs.size()));
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    for (int p = 0; p < kParties; ++p) {
-      servers_[p].engine->Submit(kdc_, jobs[i], [&answers, &left, i, p](JobResult result) {
-        answers[i][p] = std::move(result);
-        left.DecrementCount();
-      });
-    }
+  std::deque<Gathered<JobResult>> answers;
+  for (const Job& job : jobs) {
+    answers.emplace_back();
+    for (int p = 0; p < kParties; ++p) engine(p).Submit(kdc_, job, answers.back().From(p));
   }
-  left.Wait();
   std::vector<JobResult> results;
-  for (const PerParty<JobResult>& a : answers) results.push_back(Combine(a));
+  for (Gathered<JobResult>& a : answers) results.push_back(Combine(a.Wait()));
   return results;
 }
 
 PerParty<JobResult> ThreeEngines::RunAt(const std::vector<int>& parties, const Job& job) {
-  PerParty<JobResult> answers;
-  absl::BlockingCounter left(static_cast<int>(parties.size()));
-  for (const int p : parties) {
-    servers_[p].engine->Submit(kdc_, job, [&answers, &left, p](JobResult result) {
-      answers[p] = std::move(result);
-      left.DecrementCount();
-    });
-  }
-  left.Wait();
-  return answers;
+  Gathered<JobResult> answers(parties.size());
+  for (const int p : parties) engine(p).Submit(kdc_, job, answers.From(p));
+  return answers.Wait();
 }
 
 JobResult ThreeEngines::RunStaggered(const Job& job, absl::Duration delay) {
-  PerParty<JobResult> answers;
-  absl::BlockingCounter left(kParties);
+  Gathered<JobResult> answers;
   for (const int p : {2, 0, 1}) {
-    servers_[p].engine->Submit(kdc_, job, [&answers, &left, p](JobResult result) {
-      answers[p] = std::move(result);
-      left.DecrementCount();
-    });
+    engine(p).Submit(kdc_, job, answers.From(p));
     absl::SleepFor(delay);
   }
-  left.Wait();
-  return Combine(answers);
+  return Combine(answers.Wait());
 }
 
 PerParty<TagResult> ThreeEngines::Tags(const PerParty<TagRequest>& requests) {
@@ -320,23 +241,15 @@ PerParty<TagResult> ThreeEngines::Tags(const PerParty<TagRequest>& requests) {
 std::string ThreeEngines::FinishSeal(const JobResult& result, uint32_t seal,
                                      const std::string& plaintext) {
   const std::string ciphertext = Encrypt(result.seals[seal], plaintext);
-  const TagRequest request{result.id, seal, ciphertext};
-  const TagResult tag = Combine(Tags({request, request, request}));
+  const TagResult tag = Combine(Tags(TagRequest{result.id, seal, ciphertext}));
   if (!tag.judgement.ok()) return tag.judgement.detail;
   return Message(result.seals[seal], ciphertext, tag.tag_share);
 }
 
 absl::Status ThreeEngines::Draw(const TransactionId& txn, const KeyInfo& info) {
-  PerParty<absl::Status> answers;
-  absl::BlockingCounter left(kParties);
-  for (int p = 0; p < kParties; ++p) {
-    servers_[p].engine->DrawKey(txn, info, [&answers, &left, p](absl::Status status) {
-      answers[p] = std::move(status);
-      left.DecrementCount();
-    });
-  }
-  left.Wait();
-  for (const absl::Status& status : answers) {
+  Gathered<absl::Status> answers;
+  for (int p = 0; p < kParties; ++p) engine(p).DrawKey(txn, info, answers.From(p));
+  for (const absl::Status& status : answers.Wait()) {
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -344,19 +257,11 @@ absl::Status ThreeEngines::Draw(const TransactionId& txn, const KeyInfo& info) {
 
 PerParty<absl::StatusOr<std::vector<VerifyResult>>> ThreeEngines::VerifyEach(
     const std::vector<Handle>& handles) {
-  using Answer = absl::StatusOr<std::vector<VerifyResult>>;
   std::array<uint8_t, 16> request;
   random_->Fill(absl::MakeSpan(request));
-  PerParty<Answer> answers;
-  absl::BlockingCounter left(kParties);
-  for (int p = 0; p < kParties; ++p) {
-    servers_[p].engine->VerifyKeys(request, handles, [&answers, &left, p](Answer answer) {
-      answers[p] = std::move(answer);
-      left.DecrementCount();
-    });
-  }
-  left.Wait();
-  return answers;
+  Gathered<absl::StatusOr<std::vector<VerifyResult>>> answers;
+  for (int p = 0; p < kParties; ++p) engine(p).VerifyKeys(request, handles, answers.From(p));
+  return answers.Wait();
 }
 
 absl::StatusOr<std::vector<VerifyResult>> ThreeEngines::Verify(const std::vector<Handle>& handles) {

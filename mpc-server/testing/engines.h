@@ -25,11 +25,12 @@ namespace mpckdc {
 // The machine's clock, set off by a constant.
 class OffsetClock : public Clock {
  public:
-  absl::Time Now() override;
-  void SleepUntil(absl::Time when) override;
+  absl::Time Now() override { return SystemClock().Now() + offset(); }
+  void SleepUntil(absl::Time when) override { SystemClock().SleepUntil(when - offset()); }
   void Set(absl::Duration offset) { offset_us_ = absl::ToInt64Microseconds(offset); }
 
  private:
+  absl::Duration offset() const { return absl::Microseconds(offset_us_.load()); }
   std::atomic<int64_t> offset_us_{0};
 };
 
@@ -38,7 +39,7 @@ class OffsetClock : public Clock {
 class MemoryHub {
  public:
   std::unique_ptr<PeerLink> Link(int party, Clock* clock);
-  // Of the rings made from now on: how many a party has (1), who sees their frames.
+  // For the rings made from now on: how many a party has (1), who sees their frames.
   void SetRings(size_t count);
   void SetInterceptor(MemoryRing::Interceptor interceptor);
   void CloseCurrent();
@@ -58,56 +59,85 @@ class MemoryHub {
   uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Collects the reports of one engine.
-class RecordingObserver : public EngineObserver {
+// What was told on the engine's thread, for the test's.
+template <typename T>
+class Told {
  public:
-  void OnBatch(const BatchReport& report) override;
-  void OnDegraded(const std::string& reason) override;
-  void OnPeers(bool connected, const std::string& detail) override;
-  void OnPeerSkew(int peer, absl::Duration skew) override;
-  std::vector<BatchReport> Batches() const;
-  std::vector<std::pair<int, absl::Duration>> PeerSkews() const;
-  BatchReport FirstBatch() const;  // waits for it: reports follow the answers
-  std::string Degraded() const;
+  void Add(T item) {
+    const absl::MutexLock lock(&mu_);
+    items_.push_back(std::move(item));
+  }
+  std::vector<T> All() const {
+    const absl::MutexLock lock(&mu_);
+    return items_;
+  }
 
  private:
   mutable absl::Mutex mu_;
-  std::vector<BatchReport> batches_ ABSL_GUARDED_BY(mu_);
-  std::string degraded_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::pair<int, absl::Duration>> skews_ ABSL_GUARDED_BY(mu_);
+  std::vector<T> items_ ABSL_GUARDED_BY(mu_);
+};
+
+// Collects the reports of one engine.
+class RecordingObserver : public EngineObserver {
+ public:
+  void OnBatch(const BatchReport& report) override { batches_.Add(report); }
+  void OnPeerSkew(int peer, absl::Duration skew) override { skews_.Add({peer, skew}); }
+  std::vector<BatchReport> Batches() const { return batches_.All(); }
+  std::vector<std::pair<int, absl::Duration>> PeerSkews() const { return skews_.All(); }
+
+ private:
+  Told<BatchReport> batches_;
+  Told<std::pair<int, absl::Duration>> skews_;
 };
 
 // An audit log in memory that can be made to fail.
 class MemoryRecorder : public JobRecorder {
  public:
-  absl::Status Ready() override;
-  absl::Status Record(const BatchReport& report) override;
-  void RecordUnbatched(absl::Span<const BatchJob> jobs, uint64_t left_out) override;
+  absl::Status Ready() override {
+    const absl::MutexLock lock(&mu_);
+    return status_;
+  }
+  absl::Status Record(const BatchReport& report) override {
+    const absl::MutexLock lock(&mu_);
+    if (hook_) hook_();
+    if (status_.ok()) batches_.Add(report);
+    return status_;
+  }
+  void RecordUnbatched(absl::Span<const BatchJob> jobs, uint64_t) override {
+    for (const BatchJob& job : jobs) unbatched_.Add(job);
+  }
 
   // OK: it can write again.
-  void Fail(const absl::Status& status);
+  void Fail(const absl::Status& status) {
+    const absl::MutexLock lock(&mu_);
+    status_ = status;
+  }
   // Called when a batch is to be written down.
-  void SetHook(std::function<void()> hook);
-  std::vector<BatchReport> Batches() const;
-  std::vector<BatchJob> Unbatched() const;
+  void SetHook(std::function<void()> hook) {
+    const absl::MutexLock lock(&mu_);
+    hook_ = std::move(hook);
+  }
+  std::vector<BatchReport> Batches() const { return batches_.All(); }
+  std::vector<BatchJob> Unbatched() const { return unbatched_.All(); }
 
  private:
-  mutable absl::Mutex mu_;
+  absl::Mutex mu_;
   absl::Status status_ ABSL_GUARDED_BY(mu_);
   std::function<void()> hook_ ABSL_GUARDED_BY(mu_);
-  std::vector<BatchReport> batches_ ABSL_GUARDED_BY(mu_);
-  std::vector<BatchJob> unbatched_ ABSL_GUARDED_BY(mu_);
+  Told<BatchReport> batches_;
+  Told<BatchJob> unbatched_;
 };
 
 class ThreeEngines {
  public:
   explicit ThreeEngines(const EngineOptions& options = {}, uint64_t seed = 1);
-  ~ThreeEngines();
+  ~ThreeEngines() { StopAll(); }
 
   void StartAll();
   void Start(int party) { StartWith(party, nullptr); }
   void StartWith(int party, JobRecorder* recorder);  // null: its own
   void Stop(int party);  // the store stays: Start() again is a restart
+  void StopAll();
   bool WaitConnected(absl::Duration limit = absl::Seconds(10));
 
   PlainKey AddKey(const std::string& principal, KeyClass key_class, int32_t enctype,
@@ -115,7 +145,8 @@ class ThreeEngines {
 
   // Sends job p to server p; waits for all answers.
   PerParty<JobResult> Run(const PerParty<Job>& jobs);
-  JobResult Run(const Job& job) { return Combine(Run(PerParty<Job>{job, job, job})); }
+  PerParty<JobResult> RunEach(const Job& job) { return Run(PerParty<Job>{job, job, job}); }
+  JobResult Run(const Job& job) { return Combine(RunEach(job)); }
   // All at once, each to all servers.
   std::vector<JobResult> RunAll(const std::vector<Job>& jobs);
   // To some servers only; the answers of the others are empty.
@@ -123,6 +154,9 @@ class ThreeEngines {
   // To P2, `delay` later to P0, `delay` later to P1.
   JobResult RunStaggered(const Job& job, absl::Duration delay);
   PerParty<TagResult> Tags(const PerParty<TagRequest>& requests);
+  PerParty<TagResult> Tags(const TagRequest& request) {
+    return Tags(PerParty<TagRequest>{request, request, request});
+  }
   // The whole message for a seal of the job that was just run.
   std::string FinishSeal(const JobResult& result, uint32_t seal, const std::string& plaintext);
 
@@ -136,18 +170,18 @@ class ThreeEngines {
   KdcIdentity& kdc() { return kdc_; }
   JobEngine& engine(int party) { return *servers_[party].engine; }
   MemoryShareStore& store(int party) { return *servers_[party].store; }
-  OffsetClock& clock(int party) { return *servers_[party].clock; }
+  OffsetClock& clock(int party) { return servers_[party].clock; }
   RecordingObserver& observer(int party) { return *servers_[party].observer; }
-  MemoryRecorder& recorder(int party) { return *servers_[party].recorder; }
+  MemoryRecorder& recorder(int party) { return servers_[party].recorder; }
   MemoryHub& hub() { return hub_; }
 
  private:
   struct Server {
     std::unique_ptr<MemoryShareStore> store;
-    std::unique_ptr<OffsetClock> clock;
+    OffsetClock clock;
     std::unique_ptr<SeededRandomForTest> random;
     std::unique_ptr<RecordingObserver> observer;
-    std::unique_ptr<MemoryRecorder> recorder;
+    MemoryRecorder recorder;
     std::unique_ptr<PeerLink> link;
     std::unique_ptr<ThreadExecutor> executor;
     std::unique_ptr<JobEngine> engine;

@@ -7,7 +7,10 @@
 
 #include <ostream>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpc-server/agree/nonce_sequencer.h"
 #include "mpc-server/job/operation_table.h"
@@ -20,85 +23,145 @@
 namespace mpckdc {
 
 // For the messages of failed expectations.
-inline std::ostream& operator<<(std::ostream& out, const JobResult& result) {
-  return out << VerdictName(result.judgement.verdict) << " (" << result.judgement.detail << ")";
-}
-inline std::ostream& operator<<(std::ostream& out, const TagResult& result) {
-  return out << VerdictName(result.judgement.verdict) << " (" << result.judgement.detail << ")";
-}
 inline std::ostream& operator<<(std::ostream& out, Verdict verdict) {
   return out << VerdictName(verdict);
 }
-
-struct Realm {
-  explicit Realm(int32_t enctype = kEnctypeAes128Gcm, const EngineOptions& options = {},
-                 uint64_t seed = 1, size_t rings = 1)
-      : three(options, seed) {
-    three.hub().SetRings(rings);
-    alice = three.AddKey("alice@EXAMPLE.COM", KeyClass::kUser, enctype);
-    bob = three.AddKey("bob@EXAMPLE.COM", KeyClass::kUser, enctype);
-    guest = three.AddKey("guest@EXAMPLE.COM", KeyClass::kUser, enctype, Gate::kNone);
-    otp = three.AddKey("otp@EXAMPLE.COM", KeyClass::kUser, enctype, Gate::kKdcTrusted);
-    tgt = three.AddKey("krbtgt/EXAMPLE.COM@EXAMPLE.COM", KeyClass::kTgs, kEnctypeAes256Gcm,
-                       Gate::kNone);
-    kadmin = three.AddKey("kadmin/admin@EXAMPLE.COM", KeyClass::kService, kEnctypeAes256Gcm,
-                          Gate::kNone);
-    three.StartAll();
-    EXPECT_TRUE(three.WaitConnected());
-  }
-
-  std::string Preauth(const PlainKey& key, absl::Duration off = absl::ZeroDuration()) {
-    return SealPreauth(key, absl::Now() + off, three.random());
-  }
-  Job Login(const PlainKey& key) { return LoginJob(three.NextId(), key, tgt, Preauth(key)); }
-
-  // A TGT for alice as a KDC makes it: login, ticket sealed, tag asked for.
-  std::string Tgt(const std::string& inside) {
-    const JobResult result = three.Run(Login(alice));
-    EXPECT_TRUE(result.judgement.ok()) << result.judgement.detail;
-    return three.FinishSeal(result, 0, inside);
-  }
-  // A ticket sealed by the oracle under krbtgt with this header.
-  std::string ForgeWithKey(const TgtHeader& header, const std::string& inside) {
-    const std::string text = EncodeTgtHeader(header);
-    GcmNonce nonce;
-    three.random().Fill(absl::MakeSpan(nonce));
-    return PlainSealText(tgt, kUsageTicket, nonce, text, inside);
-  }
-
-  ThreeEngines three;
-  PlainKey alice, bob, guest, otp, tgt, kadmin;
-};
-
-inline Job OpenTicket(Realm& realm, const std::string& ticket) {
-  Job job;
-  job.id = realm.three.NextId();
-  job.operation = Operation::kOpenTicket;
-  job.opens.push_back({realm.tgt.info.handle, kUsageTicket, ticket});
-  return job;
+inline std::ostream& operator<<(std::ostream& out, const JobResult& result) {
+  return out << result.judgement.verdict << " (" << result.judgement.detail << ")";
+}
+inline std::ostream& operator<<(std::ostream& out, const TagResult& result) {
+  return out << result.judgement.verdict << " (" << result.judgement.detail << ")";
 }
 
-inline Job Granted(Realm& realm, JobId grant, uint32_t size = 100) {
-  Job job;
-  job.id = realm.three.NextId();
-  job.operation = Operation::kSealGranted;
-  job.client = realm.alice.info.handle;
-  job.grant = grant;
-  job.seals.push_back({realm.tgt.info.handle, kUsageTicket, size});
-  return job;
+// A server that refuses gives nothing.
+inline bool NoOutput(const JobResult& result) {
+  return result.opens.empty() && result.seals.empty() && result.make_macs.empty();
 }
+inline bool NoOutput(const TagResult& result) { return result.tag_share == Tag{}; }
 
 constexpr auto SameVerdict = [](const auto& result, Verdict want) {
-  return result.judgement.verdict == want;
+  return result.judgement.verdict == want && (result.judgement.ok() || NoOutput(result));
 };
 #define EXPECT_VERDICT(result, want) EXPECT_PRED2(SameVerdict, result, want)
 #define ASSERT_VERDICT_OK(result) ASSERT_PRED2(SameVerdict, result, Verdict::kOk)
 
-inline void ExpectNoOutput(const JobResult& result) {
-  EXPECT_TRUE(result.opens.empty());
-  EXPECT_TRUE(result.seals.empty());
-  EXPECT_TRUE(result.make_macs.empty());
+// `text` is in the sentence for the administrator.
+inline void ExpectRefused(const JobResult& result, Verdict want, const std::string& text) {
+  EXPECT_VERDICT(result, want);
+  EXPECT_THAT(result.judgement.detail, ::testing::HasSubstr(text));
 }
+
+inline int CountGood(const std::vector<JobResult>& results) {
+  int good = 0;
+  for (const JobResult& result : results) good += result.judgement.ok();
+  return good;
+}
+
+// Waits until it is so, a while.
+template <typename Condition>
+bool Eventually(Condition condition, absl::Duration limit = absl::Seconds(20)) {
+  const absl::Time end = absl::Now() + limit;
+  while (!condition()) {
+    if (absl::Now() > end) return false;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  return true;
+}
+
+inline PlainKey WrongPassword(PlainKey key) {
+  key.base[0] ^= 1;
+  return key;
+}
+
+struct Realm : ThreeEngines {
+  explicit Realm(int32_t enctype = kEnctypeAes128Gcm, const EngineOptions& options = {},
+                 size_t rings = 1)
+      : ThreeEngines(options) {
+    hub().SetRings(rings);
+    alice = AddKey("alice@EXAMPLE.COM", KeyClass::kUser, enctype);
+    bob = AddKey("bob@EXAMPLE.COM", KeyClass::kUser, enctype);
+    guest = AddKey("guest@EXAMPLE.COM", KeyClass::kUser, enctype, Gate::kNone);
+    otp = AddKey("otp@EXAMPLE.COM", KeyClass::kUser, enctype, Gate::kKdcTrusted);
+    tgt = AddKey("krbtgt/EXAMPLE.COM@EXAMPLE.COM", KeyClass::kTgs, kEnctypeAes256Gcm, Gate::kNone);
+    kadmin = AddKey("kadmin/admin@EXAMPLE.COM", KeyClass::kService, kEnctypeAes256Gcm,
+                    Gate::kNone);
+    StartAll();
+    EXPECT_TRUE(WaitConnected());
+  }
+  explicit Realm(const EngineOptions& options) : Realm(kEnctypeAes128Gcm, options) {}
+
+  void RestartAll() {
+    StopAll();
+    StartAll();
+    ASSERT_TRUE(WaitConnected());
+  }
+
+  std::string Preauth(const PlainKey& key, absl::Duration off = absl::ZeroDuration()) {
+    return SealPreauth(key, absl::Now() + off, random());
+  }
+  std::string AlteredPreauth(const PlainKey& key) {
+    std::string preauth = Preauth(key);
+    preauth.back() ^= 1;
+    return preauth;
+  }
+
+  Job NewJob(Operation operation) {
+    Job job;
+    job.id = NextId();
+    job.operation = operation;
+    return job;
+  }
+  Job Login(const PlainKey& key) { return Login(key, Preauth(key)); }
+  Job Login(const PlainKey& key, const std::string& preauth) {
+    return LoginJob(NextId(), key, tgt, preauth);
+  }
+  Job OpenPreauth(const PlainKey& key, const std::string& preauth) {
+    Job job = NewJob(Operation::kOpenPreauth);
+    job.client = key.info.handle;
+    job.opens.push_back({key.info.handle, kUsagePreauth, preauth});
+    return job;
+  }
+  Job Granted(JobId grant) { return Granted(grant, alice, {tgt.info.handle, kUsageTicket, 100}); }
+  Job Granted(JobId grant, const PlainKey& client, const SealPart& seal) {
+    Job job = NewJob(Operation::kSealGranted);
+    job.client = client.info.handle;
+    job.grant = grant;
+    job.seals.push_back(seal);
+    return job;
+  }
+  Job OpenTicket(const std::string& ticket) { return OpenTicket(ticket, tgt); }
+  Job OpenTicket(const std::string& ticket, const PlainKey& key) {
+    Job job = NewJob(Operation::kOpenTicket);
+    job.opens.push_back({key.info.handle, kUsageTicket, ticket});
+    return job;
+  }
+  Job Reissue(const std::string& parent) { return Reissue(parent, tgt); }
+  Job Reissue(const std::string& parent, const PlainKey& under, uint32_t size = 120) {
+    Job job = NewJob(Operation::kReissueTicket);
+    job.opens.push_back({tgt.info.handle, kUsageTicket, parent});
+    job.seals.push_back({under.info.handle, kUsageTicket, size});
+    return job;
+  }
+  Job MakeChecksums(std::vector<MakeMacPart> macs) {
+    Job job = NewJob(Operation::kMakeChecksum);
+    job.make_macs = std::move(macs);
+    return job;
+  }
+  Job VerifyChecksum(const PlainKey& key, const std::string& data, const std::string& checksum) {
+    Job job = NewJob(Operation::kVerifyChecksum);
+    job.verify_macs.push_back({key.info.handle, kUsagePacChecksum, data, checksum});
+    return job;
+  }
+
+  // A TGT for alice as a KDC makes it: login, ticket sealed, tag asked for.
+  std::string Tgt(const std::string& inside) {
+    const JobResult result = Run(Login(alice));
+    EXPECT_VERDICT(result, Verdict::kOk);
+    return FinishSeal(result, 0, inside);
+  }
+
+  PlainKey alice, bob, guest, otp, tgt, kadmin;
+};
 
 }  // namespace mpckdc
 

@@ -20,8 +20,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "mpc-server/agree/job_engine.h"
 #include "mpc-server/service/config.h"
-#include "mpc-server/service/engine_api.h"
 #include "mpc-server/service/own_identity.h"
 #include "mpc-server/testing/certs.h"
 #include "mpc-server/testing/folder.h"
@@ -29,9 +29,12 @@
 namespace mpckdc {
 
 // Keeps jobs until Release(), or answers each at once with OK.
-class FakeEngine : public EngineApi {
+class FakeEngine : public JobEngine {
  public:
-  void Submit(const KdcIdentity& kdc, Job job, JobEngine::JobCallback done) override {
+  absl::Status Start() override { return absl::OkStatus(); }
+  void Stop() override {}
+  void SetQuotas(const QuotaRates&) override {}
+  void Submit(const KdcIdentity& kdc, Job job, JobCallback done) override {
     {
       absl::MutexLock lock(&mutex_);
       ++submitted_;
@@ -47,7 +50,7 @@ class FakeEngine : public EngineApi {
   TagResult FinishTag(const KdcIdentity&, const TagRequest& request) override {
     return {request.job, request.seal, Ok(), Tag{1, 2, 3}};
   }
-  void DrawKey(const TransactionId&, const KeyInfo& info, JobEngine::DrawCallback done) override {
+  void DrawKey(const TransactionId&, const KeyInfo& info, DrawCallback done) override {
     {
       absl::MutexLock lock(&mutex_);
       drawn_ = info;
@@ -55,7 +58,7 @@ class FakeEngine : public EngineApi {
     done(draw_status_);
   }
   void VerifyKeys(const std::array<uint8_t, 16>&, std::vector<Handle> handles,
-                  JobEngine::VerifyCallback done) override {
+                  VerifyCallback done) override {
     std::vector<VerifyResult> results;
     for (const Handle& handle : handles) results.push_back({handle, handle[0] == 0, "detail"});
     done(std::move(results));
@@ -79,7 +82,7 @@ class FakeEngine : public EngineApi {
   void set_draw_status(absl::Status status) { draw_status_ = std::move(status); }
   // Answers everything that is held.
   void Release() {
-    std::deque<std::pair<JobId, JobEngine::JobCallback>> held;
+    std::deque<std::pair<JobId, JobCallback>> held;
     {
       absl::MutexLock lock(&mutex_);
       held.swap(held_);
@@ -123,7 +126,7 @@ class FakeEngine : public EngineApi {
   KdcIdentity last_kdc_ ABSL_GUARDED_BY(mutex_);
   KeyInfo drawn_ ABSL_GUARDED_BY(mutex_);
   absl::Status draw_status_;
-  std::deque<std::pair<JobId, JobEngine::JobCallback>> held_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::pair<JobId, JobCallback>> held_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A folder with ca.pem and the certificate of server p0, and a gRPC port that uses them.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What a job takes from the quotas, and what it gets back (doc/jobs.md, "Quotas").
+#include "mpc-server/agree/job_quotas.h"
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/agree/engine_core.h"
 #include "mpc-server/job/tgt_header.h"
 
 namespace mpckdc {
@@ -40,8 +39,8 @@ QuotaUse QuotaUseOf(const Job& job, const PrincipalId& principal) {
   return use;
 }
 
-// Of a job that was computed. The KDC pays for the computing; a principal for what succeeded, and
-// for each pre-auth that was no good: an attacker's are not counted as its logins.
+// What a computed job gets back. The KDC pays for the computing; a principal pays for what
+// succeeded, and for each pre-auth that was no good: an attacker's are not counted as its logins.
 QuotaUse ToGiveBack(const QuotaUse& taken, Verdict verdict) {
   QuotaUse back;
   back.principal = taken.principal;
@@ -57,35 +56,39 @@ QuotaUse ToGiveBack(const QuotaUse& taken, Verdict verdict) {
 
 }  // namespace
 
-// Once for a job, however often it is proposed.
-Judgement JobEngine::Impl::TakeQuota(WaitingJob& waiting, BatchRecords& records) {
+Judgement JobQuotas::Take(WaitingJob& waiting, BatchRecords& records) {
   if (!waiting.taken.empty()) return Ok();
   waiting.over.reset();
-  const KeyRecord* client =
-      waiting.job.client.has_value() ? records.Find(*waiting.job.client) : nullptr;
-  const PrincipalId principal =
-      client != nullptr ? client->info.principal_id : PrincipalOfTicket(waiting.job);
-  const QuotaUse use = QuotaUseOf(waiting.job, principal);
+  const Job& job = waiting.job;
+  const KeyInfo* client = job.client.has_value() ? records.FindInfo(*job.client) : nullptr;
+  const PrincipalId principal = client != nullptr ? client->principal_id : PrincipalOfTicket(job);
   // A ticket's header names its principal by the id alone.
-  const std::string name = client != nullptr
-                               ? client->info.principal
-                               : absl::StrCat("principal ", HandleText(principal));
+  const std::string name = client != nullptr ? client->principal
+                                             : absl::StrCat("principal ", HandleText(principal));
+  const QuotaUse use = QuotaUseOf(job, principal);
   Judgement judgement = quotas_.Take(waiting.kdc.name, use, name, &waiting.over);
   if (judgement.ok()) waiting.taken = use;
   return judgement;
 }
 
-void JobEngine::Impl::GiveBackQuota(WaitingJob& waiting) {
+void JobQuotas::GiveBack(WaitingJob& waiting) {
   quotas_.GiveBack(waiting.kdc.name, std::exchange(waiting.taken, QuotaUse{}));
 }
 
-void JobEngine::Impl::SettleQuotas(const Ballot& ballot,
-                                   const std::vector<Judgement>& judgements) {
-  for (size_t i = 0; i < ballot.admitted.size(); ++i) {
-    WaitingJob& waiting = *ballot.admitted[i];
-    quotas_.GiveBack(waiting.kdc.name, ToGiveBack(waiting.taken, judgements[i].verdict));
-    waiting.taken = QuotaUse{};
-  }
+void JobQuotas::Settle(WaitingJob& waiting, Verdict verdict) {
+  quotas_.GiveBack(waiting.kdc.name,
+                   ToGiveBack(std::exchange(waiting.taken, QuotaUse{}), verdict));
+}
+
+void JobQuotas::SetRates(const QuotaRates& rates) {
+  const absl::MutexLock lock(&mu_);
+  new_rates_ = rates;
+}
+
+void JobQuotas::Housekeep() {
+  quotas_.Prune();
+  const absl::MutexLock lock(&mu_);
+  if (new_rates_.has_value()) quotas_.SetRates(*std::exchange(new_rates_, std::nullopt));
 }
 
 }  // namespace mpckdc

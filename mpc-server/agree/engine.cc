@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine itself: the calls from other threads, and the thread that opens one session after the
+// other and runs one batch after the other in it.
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/agree/steps.h"
+#include "mpc-server/job/validate.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr absl::Duration kHousekeeping = absl::Seconds(1);
+constexpr absl::Duration kReconnectPause = absl::Milliseconds(50);
+constexpr absl::Duration kReconnectJitter = absl::Milliseconds(500);
+const char kStopping[] = "the server is stopping";
+
+absl::Duration DeadlineOf(const Job& job) {
+  if (job.deadline_ms == 0) return limits::kDefaultJobDeadline;
+  return std::min(absl::Milliseconds(job.deadline_ms), limits::kMaxJobDeadline);
+}
+
+EngineObserver* OrNobody(EngineObserver* observer) {
+  static EngineObserver* const nobody = new EngineObserver;
+  return observer != nullptr ? observer : nobody;
+}
+
+class Engine : public JobEngine {
+ public:
+  Engine(const EngineOptions& options, const EngineTools& tools)
+      : state_(options, tools), leader_(&state_), follower_(&state_) {}
+  ~Engine() override { Engine::Stop(); }
+
+  absl::Status Start() override;
+  void Stop() override;
+  void Submit(const KdcIdentity& kdc, Job job, JobCallback done) override;
+  TagResult FinishTag(const KdcIdentity& kdc, const TagRequest& request) override;
+  void DrawKey(const TransactionId& txn, const KeyInfo& info, DrawCallback done) override;
+  void VerifyKeys(const GroupId& request, std::vector<Handle> handles,
+                  VerifyCallback done) override;
+  EngineStatus Status() const override;
+  void SetQuotas(const QuotaRates& rates) override;
+
+ private:
+  void Enter(const KeyRoundPtr& round);
+
+  // The engine's thread.
+  void Main();
+  absl::Duration ReconnectPause();
+  absl::Status RunSession();
+  absl::Status RunBatch(PeerSession& session);
+  absl::Status RunAgreed(PeerSession& session, Ballot& ballot);
+  void Housekeep();
+
+  EngineState state_;
+  Leader leader_;
+  Follower follower_;
+  absl::Time housekeeping_at_ = absl::InfinitePast();
+};
+
+// ---- From any thread ----
+
+absl::Status Engine::Start() {
+  absl::Status loaded = state_.sealing.Load();
+  if (loaded.ok()) loaded = state_.replays.Load();
+  if (!loaded.ok()) return loaded;
+  state_.executor->Start(absl::StrCat("mpc-engine-", state_.party), [this] { Main(); });
+  return absl::OkStatus();
+}
+
+void Engine::Stop() {
+  if (state_.waiting.closed.exchange(true)) return;
+  state_.peers->Shutdown();
+  state_.executor->Wake();
+  state_.executor->Join();
+  // The engine's thread has ended; this one takes its place.
+  std::vector<WaitingJobPtr> jobs;
+  {
+    const absl::MutexLock lock(&state_.waiting.mu);
+    jobs = state_.waiting.jobs.TakeAll();
+  }
+  for (const WaitingJobPtr& job : jobs) {
+    state_.answers.Fail(job, Refuse(Verdict::kUnavailable, kStopping));
+  }
+  FailAllKeyRounds(state_, kStopping);
+  state_.answers.RecordUnbatched();
+}
+
+void Engine::Submit(const KdcIdentity& kdc, Job job, JobCallback done) {
+  auto waiting = std::make_shared<WaitingJob>();
+  waiting->kdc = kdc;
+  waiting->group = KdcKey(kdc);
+  waiting->digest = JobDigest(kdc, job);
+  waiting->received = state_.Now();
+  waiting->deadline = waiting->received + DeadlineOf(job);
+  waiting->done = std::move(done);
+  Judgement opinion = CheckShape(job);
+  if (opinion.ok()) waiting->blocks = BlocksOfJob(job);
+  waiting->job = std::move(job);
+  {
+    const absl::MutexLock lock(&state_.waiting.mu);
+    JobQueue& jobs = state_.waiting.jobs;
+    Judgement taken = jobs.TakeId(waiting->group, waiting->job.id, waiting->received);
+    if (!taken.ok()) opinion = std::move(taken);
+    if (opinion.ok() && state_.stopping()) opinion = Refuse(Verdict::kUnavailable, kStopping);
+    if (opinion.ok()) jobs.Add(waiting);
+  }
+  if (!opinion.ok()) return state_.answers.RefuseOnSight(waiting, std::move(opinion));
+  state_.executor->Wake();
+}
+
+TagResult Engine::FinishTag(const KdcIdentity& kdc, const TagRequest& request) {
+  return state_.pending.Finish(kdc, request, state_.Now());
+}
+
+void Engine::DrawKey(const TransactionId& txn, const KeyInfo& info, DrawCallback done) {
+  const absl::Status good = CheckKeyInfo(info);
+  if (!good.ok()) return done(good);
+  if (state_.stopping()) return done(absl::UnavailableError(kStopping));
+  const absl::StatusOr<KeyRecord> staged = state_.store->GetStaged(txn, info.handle);
+  if (staged.ok()) {
+    if (staged->info == info) return done(absl::OkStatus());
+    return done(absl::AlreadyExistsError("the transaction holds another key of this handle"));
+  }
+  if (!absl::IsNotFound(staged.status())) return done(staged.status());
+  Enter(MakeDraw(txn, info, state_.Now() + limits::kDrawKeyTimeout, std::move(done)));
+}
+
+void Engine::VerifyKeys(const GroupId& request, std::vector<Handle> handles,
+                        VerifyCallback done) {
+  if (handles.empty()) return done(std::vector<VerifyResult>());
+  if (handles.size() > limits::kMaxKeysPerCall) {
+    return done(absl::InvalidArgumentError(absl::StrCat(
+        handles.size(), " handles, at most ", limits::kMaxKeysPerCall, " in one call")));
+  }
+  Enter(MakeVerify(request, std::move(handles), state_.Now() + limits::kDrawKeyTimeout,
+                   std::move(done)));
+}
+
+void Engine::Enter(const KeyRoundPtr& round) {
+  bool stopping;
+  {
+    const absl::MutexLock lock(&state_.waiting.mu);
+    stopping = state_.stopping();
+    if (!stopping) state_.waiting.key_rounds.push_back(round);
+  }
+  if (stopping) return round->Answer(absl::UnavailableError(kStopping));
+  state_.executor->Wake();
+}
+
+EngineStatus Engine::Status() const {
+  EngineStatus status = state_.status.Get();
+  status.pending_seals = state_.pending.size();
+  const absl::MutexLock lock(&state_.waiting.mu);
+  status.waiting = state_.waiting.jobs.size();
+  return status;
+}
+
+void Engine::SetQuotas(const QuotaRates& rates) {
+  state_.quotas.SetRates(rates);
+  state_.status.Update([&](EngineStatus& status) { status.quotas = rates; });
+}
+
+// ---- The engine's thread ----
+
+void Engine::Main() {
+  while (!state_.stopping()) {
+    const absl::Status ended = RunSession();
+    const std::string why(ended.message());
+    state_.status.Update([&](EngineStatus& status) {
+      status.peers_connected = false;
+      if (!state_.stopping()) status.peers_detail = why;
+    });
+    if (state_.stopping()) return;
+    {
+      const absl::MutexLock lock(&state_.waiting.mu);
+      state_.executor->Wait(&state_.waiting.mu, state_.Now() + ReconnectPause());
+    }
+    state_.observer->OnPeers(false, why);
+    Housekeep();
+  }
+}
+
+// A random time. Servers that pause equally long can chase each other round the ring for ever, each
+// meeting one neighbour's new attempt and the other's last one; whoever pauses longest finds both
+// waiting.
+absl::Duration Engine::ReconnectPause() {
+  uint8_t random = 0;
+  state_.random->Fill(absl::MakeSpan(&random, 1));
+  return kReconnectPause + random * kReconnectJitter / 256;
+}
+
+absl::Status Engine::RunSession() {
+  absl::StatusOr<std::unique_ptr<PeerSession>> opened = OpenPeerSession(state_);
+  if (!opened.ok()) return opened.status();
+  PeerSession& session = **opened;
+  state_.status.Update([](EngineStatus& status) {
+    status.peers_connected = true;
+    status.peers_detail.clear();
+    ++status.sessions;
+  });
+  state_.observer->OnPeers(true, "");
+  state_.clocks.Judge();
+  state_.sealing.Tell();
+  leader_.NewSession();
+  follower_.NewSession();
+  absl::Status status;
+  while (status.ok() && !state_.stopping()) {
+    status = RunBatch(session);
+    Housekeep();
+  }
+  if (status.ok()) session.party().Abort(kStopping);
+  return status;
+}
+
+absl::Status Engine::RunBatch(PeerSession& session) {
+  Ballot ballot(state_.store);
+  const absl::StatusOr<bool> voting = state_.party == kLeader
+                                          ? leader_.Propose(session, ballot)
+                                          : follower_.ReceiveAndVote(session, ballot);
+  if (!voting.ok()) return voting.status();
+  if (!*voting) return absl::OkStatus();
+  const absl::Status voted = ReceiveVotes(state_, session, ballot);
+  return voted.ok() ? RunAgreed(session, ballot) : voted;
+}
+
+absl::Status Engine::RunAgreed(PeerSession& session, Ballot& ballot) {
+  if (ballot.proposal.entries.empty()) return absl::OkStatus();
+  if (ballot.proposal.kind == BatchKind::kJobs) {
+    JobBatch batch(&state_, &session, &ballot);
+    const absl::Status status = batch.Run();
+    leader_.ExpectReplies(batch.replies_until());
+    return status;
+  }
+  // Null where this server did not get the request: then it is missing in the vote.
+  if (ballot.key_round == nullptr) return absl::OkStatus();
+  return ballot.key_round->Run(state_, session, ballot);
+}
+
+void Engine::Housekeep() {
+  const absl::Time now = state_.Now();
+  state_.answers.FailExpired(now);
+  FailExpiredKeyRounds(state_, now);
+  state_.answers.RecordUnbatched();
+  state_.quotas.Advance(now);
+  if (now < housekeeping_at_ && housekeeping_at_ <= now + kHousekeeping) return;
+  housekeeping_at_ = now + kHousekeeping;
+  state_.answers.CheckRecorder();
+  state_.quotas.Housekeep();
+  state_.grants.Prune(now);
+  state_.pending.Prune(now);
+  // By a clock that the peers confirm: what a wrong one drops may be fresh by the right one. A
+  // store that cannot prune now can later; expired entries do no harm.
+  if (state_.clocks.HeardBoth(now) && state_.clocks.trouble().empty()) {
+    (void)state_.replays.Prune(now);
+  }
+  state_.status.Update([&](EngineStatus& status) {
+    status.grants = state_.grants.size();
+    status.quota_buckets = state_.quotas.buckets();
+  });
+}
+
+}  // namespace
+
+EngineState::EngineState(const EngineOptions& options, const EngineTools& tools)
+    : options(options),
+      store(tools.store),
+      clock(tools.clock),
+      random(tools.random),
+      peers(tools.peers),
+      executor(tools.executor),
+      observer(OrNobody(tools.observer)),
+      meta(tools.store->Meta()),
+      party(meta.identity.party),
+      clocks(party, options.clock_skew, &status, observer),
+      sealing(store, options.clock_skew, &clocks, &status, observer),
+      quotas(options.quotas),
+      replays(store, random),
+      judge({options.max_renewable_life, options.clock_skew}, &grants, &replays),
+      answers(this, tools.recorder) {
+  assert(party >= 0 && party < kParties);
+  status.Update([&](EngineStatus& s) {
+    s.party = party;
+    s.quotas = options.quotas;
+  });
+}
+
+std::unique_ptr<JobEngine> MakeJobEngine(const EngineOptions& options, const EngineTools& tools) {
+  return std::make_unique<Engine>(options, tools);
+}
+
+void PrepareCircuits() { CtsWork::PrepareAll(); }
+
+}  // namespace mpckdc

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the steps of a batch share: one idea each, and which of them other threads may use.
+#ifndef MPC_SERVER_AGREE_ENGINE_STATE_H_
+#define MPC_SERVER_AGREE_ENGINE_STATE_H_
+
+#include <atomic>
+#include <list>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "mpc-server/agree/answers.h"
+#include "mpc-server/agree/clock_watch.h"
+#include "mpc-server/agree/job_engine.h"
+#include "mpc-server/agree/job_quotas.h"
+#include "mpc-server/agree/key_rounds.h"
+#include "mpc-server/agree/sealing.h"
+#include "mpc-server/judge/grants.h"
+#include "mpc-server/judge/judge.h"
+#include "mpc-server/judge/pending_seals.h"
+#include "mpc-server/judge/replay_cache.h"
+
+namespace mpckdc {
+
+// What other threads asked for and was not answered. The engine's thread sleeps on the mutex
+// (Executor::Wait) and is woken when something is put in.
+struct WaitingWork {
+  mutable absl::Mutex mu;
+  JobQueue jobs ABSL_GUARDED_BY(mu);
+  std::list<KeyRoundPtr> key_rounds ABSL_GUARDED_BY(mu);
+  std::atomic<bool> closed{false};  // the engine stops: nothing more is put in
+};
+
+struct EngineState {
+  EngineState(const EngineOptions& options, const EngineTools& tools);
+
+  absl::Time Now() const { return clock->Now(); }
+  bool stopping() const { return waiting.closed; }
+
+  const EngineOptions options;
+  ShareStore* const store;
+  Clock* const clock;
+  RandomSource* const random;
+  PeerLink* const peers;
+  Executor* const executor;
+  EngineObserver* const observer;  // never null
+  const StoreMeta meta;
+  const int party;
+
+  // Any thread's.
+  SharedStatus status;
+  WaitingWork waiting;
+  PendingSeals pending;
+
+  // The engine's thread's, but for what their own comments say.
+  ClockWatch clocks;
+  Sealing sealing;
+  JobQuotas quotas;
+  Grants grants;
+  ReplayCache replays;
+  Judge judge;
+  Answers answers;
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_AGREE_ENGINE_STATE_H_

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/agree/steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr absl::Duration kPoll = absl::Milliseconds(100);
+constexpr absl::Duration kLateJobWait = absl::Milliseconds(5);  // proposed, not yet here
+
+}  // namespace
+
+absl::StatusOr<bool> Follower::ReceiveAndVote(PeerSession& session, Ballot& ballot) {
+  absl::StatusOr<bool> received = ReceiveProposal(session, ballot);
+  if (!received.ok() || !*received) return received;
+  absl::Status status = CheckProposal(session, ballot.proposal);
+  if (status.ok()) status = CastVote(session, ballot);
+  if (!status.ok()) return status;
+  return true;
+}
+
+absl::StatusOr<bool> Follower::ReceiveProposal(PeerSession& session, Ballot& ballot) {
+  const absl::Time now = state_.Now();
+  absl::StatusOr<Frame> frame =
+      session.channel().Receive(NeighbourOf(state_.party, kLeader), now + kPoll);
+  if (absl::IsDeadlineExceeded(frame.status())) {
+    heard_ = std::min(heard_, now);  // the clock was set back
+    if (now < heard_ + kSilence) return false;
+    return absl::UnavailableError(absl::StrCat("the leader (party 0) has been silent for ",
+                                               absl::FormatDuration(kSilence)));
+  }
+  if (!frame.ok()) return frame.status();
+  heard_ = state_.Now();
+  if (frame->type != FrameType::kAgreement) {
+    return absl::DataLossError(absl::StrCat("agreement: unexpected frame of type ",
+                                            FrameTypeName(frame->type), " from the leader"));
+  }
+  ballot.bytes = std::string(AsText(frame->payload));
+  ballot.hash = Sha256(ballot.bytes);
+  absl::StatusOr<Proposal> proposal = DecodeProposal(ballot.bytes);
+  if (!proposal.ok()) return proposal.status();
+  ballot.proposal = *std::move(proposal);
+  return true;
+}
+
+// What would be wrong with any proposal; the nonces are checked where they are reserved.
+absl::Status Follower::CheckProposal(const PeerSession& session, const Proposal& proposal) {
+  if (proposal.number != session.number + 1) {
+    return absl::DataLossError(absl::StrCat("agreement: proposal ", proposal.number, " after ",
+                                            session.number));
+  }
+  state_.clocks.Hear(NeighbourOf(state_.party, kLeader), proposal.time, state_.Now());
+  state_.clocks.Judge();
+  state_.sealing.Tell();
+  if (proposal.kind == BatchKind::kDraw && proposal.entries.size() != 1) {
+    return absl::DataLossError("agreement: more than one key to draw");
+  }
+  if (proposal.kind == BatchKind::kVerify && proposal.entries.size() > kVerifyKeysPerBatch) {
+    return absl::DataLossError("agreement: too many keys to verify");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Follower::CastVote(PeerSession& session, Ballot& ballot) {
+  session.number = ballot.proposal.number;
+  const size_t entries = ballot.proposal.entries.size();
+  ballot.codes.assign(entries, kVoteMissing);
+  ballot.details.resize(entries);
+  ballot.jobs.resize(entries);
+  if (ballot.proposal.kind == BatchKind::kJobs) {
+    VoteOnJobs(ballot);
+  } else {
+    VoteOnKeyRound(state_, ballot);
+  }
+  std::string& vote = ballot.votes[state_.party];
+  vote = EncodeVote({ballot.proposal.number, ballot.hash, state_.Now(), ballot.codes});
+  return session.SendToBoth(vote);
+}
+
+void Follower::WaitForLateJobs(const Proposal& proposal) {
+  const absl::Time until = state_.Now() + kLateJobWait;
+  WaitingWork& waiting = state_.waiting;
+  const absl::MutexLock lock(&waiting.mu);
+  const auto all_here = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiting.mu) {
+    return std::all_of(proposal.entries.begin(), proposal.entries.end(),
+                       [&](const ProposalEntry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiting.mu) {
+                         return waiting.jobs.IdTaken(entry.group, entry.id);
+                       });
+  };
+  while (!all_here() && state_.Now() < until && !state_.stopping()) {
+    state_.executor->Wait(&waiting.mu, until);
+  }
+}
+
+void Follower::VoteOnJobs(Ballot& ballot) {
+  WaitForLateJobs(ballot.proposal);
+  Opinions opinions(&state_, &ballot);
+  size_t blocks = 0;
+  for (size_t i = 0; i < ballot.proposal.entries.size(); ++i) {
+    const ProposalEntry& entry = ballot.proposal.entries[i];
+    bool expired = false;
+    {
+      const absl::MutexLock lock(&state_.waiting.mu);
+      const JobQueue& jobs = state_.waiting.jobs;
+      ballot.jobs[i] = jobs.Find(entry.group, entry.id);
+      if (ballot.jobs[i] == nullptr && !jobs.IdTaken(entry.group, entry.id)) continue;
+      expired = jobs.Expired(entry.group, entry.id);
+    }
+    const WaitingJobPtr& job = ballot.jobs[i];
+    Judgement opinion;
+    if (job == nullptr) {
+      opinion = Refuse(expired ? Verdict::kDeadline : Verdict::kUnavailable,
+                       "this server has answered the job already");
+    } else if (job->digest != entry.digest) {
+      opinion = Refuse(Verdict::kInconsistent, "the servers did not receive the same job");
+    } else {
+      opinion = opinions.On(*job);
+      blocks += job->blocks;
+    }
+    if (opinion.ok() && blocks > 2 * limits::kMaxBatchBlocks) {
+      opinion = Refuse(Verdict::kUnavailable, "the leader proposed too large a batch");
+    }
+    ballot.codes[i] = CodeOf(opinion.verdict);
+    ballot.details[i] = std::move(opinion.detail);
+  }
+}
+
+}  // namespace mpckdc

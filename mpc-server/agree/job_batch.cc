@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/agree/steps.h"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/agree/confirm_view.h"
+#include "mpc-server/job/operation_table.h"
+#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/judge/output.h"
+
+namespace mpckdc {
+
+absl::Status JobBatch::Run() {
+  report_.started = state_.Now();
+  report_.agreed = report_.started - ballot_.proposal.time;
+  const absl::Status enough = CheckNonceCount();
+  if (!enough.ok()) return enough;
+  AdmitJobs();
+  session_.rings->BeginBatch(ballot_.proposal.number);
+  TagMaskKeys keys = DrawTagMaskKeys(session_.party());
+  BatchWork batch(*session_.rings, session_.blocks, session_.powers, *session_.cts, work_);
+  report_.view = ViewOf(ballot_, FactsOf(work_));
+  report_.status = Compute(batch);
+  Report(batch);
+  if (report_.status.ok()) {
+    JudgeJobs(batch, std::move(keys));
+    // Only now is it sure that the three heard the same votes.
+    std::move(refused_.begin(), refused_.end(), std::back_inserter(answers_));
+  } else {
+    // What they took from their quotas stays taken: a neighbour may have seen which tags are good.
+    const Judgement why = Refuse(Verdict::kUnavailable, std::string(report_.status.message()));
+    for (const WaitingJobPtr& job : admitted_) answers_.push_back(BareAnswer(job, why));
+  }
+  ExpectReplies();
+  state_.answers.RecordThenAnswer(std::move(answers_), ballot_.records, &report_);
+  if (!report_.jobs.empty()) state_.observer->OnBatch(report_);
+  return report_.status;
+}
+
+// The leader reserved as many nonces as the admitted jobs take.
+absl::Status JobBatch::CheckNonceCount() const {
+  size_t needed = 0;
+  for (size_t i = 0; i < ballot_.agreed.size(); ++i) {
+    if (ballot_.agreed[i].code == kVoteOk) needed += NoncesOfJob(ballot_.jobs[i]->job);
+  }
+  if (needed <= ballot_.proposal.nonces) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("agreement: the leader proposed ",
+                                          ballot_.proposal.nonces, " nonces for jobs that take ",
+                                          needed));
+}
+
+// Takes the jobs that all three admit out of the queue. The others are refused, or tried again.
+void JobBatch::AdmitJobs() {
+  uint64_t next_nonce = 0;
+  const auto take_nonce = [&] {
+    return AdvanceNonce(ballot_.proposal.first_nonce, next_nonce++);
+  };
+  for (size_t i = 0; i < ballot_.agreed.size(); ++i) {
+    const WaitingJobPtr& job = ballot_.jobs[i];
+    const Agreed& agreed = ballot_.agreed[i];
+    if (agreed.code == kVoteOk) {
+      {
+        const absl::MutexLock lock(&state_.waiting.mu);
+        state_.waiting.jobs.Remove(*job);
+      }
+      admitted_.push_back(job);
+      work_.push_back(WorkOf(*job, ballot_.records, take_nonce,
+                             [&](const SealPart& seal, const KeyInfo& key) {
+                               return HeaderOf(*job, seal, key);
+                             }));
+      report_.waited = std::max(report_.waited, report_.started - job->received);
+    } else if (job != nullptr && agreed.code == kVoteMissing) {
+      const absl::MutexLock lock(&state_.waiting.mu);
+      state_.waiting.jobs.TryAgain(*job, state_.Now());
+    } else if (job != nullptr) {
+      state_.quotas.GiveBack(*job);
+      refused_.push_back(
+          BareAnswer(job, Refuse(static_cast<Verdict>(agreed.code), ballot_.details[i])));
+    }
+  }
+  assert(next_nonce <= ballot_.proposal.nonces);  // CheckNonceCount
+}
+
+// The header of a ticket under a tgs key; empty under a service key. The same at the three servers:
+// it follows from the job, the records' principal ids and the batch's agreed time.
+std::string JobBatch::HeaderOf(const WaitingJob& waiting, const SealPart& seal,
+                               const KeyInfo& key) {
+  const Job& job = waiting.job;
+  if (seal.usage != kUsageTicket || key.key_class != KeyClass::kTgs) return "";
+  if (!FindEnctype(key.enctype)->is_gcm()) return "";  // another realm's: it has no room for one
+  if (job.operation == Operation::kReissueTicket) {
+    return std::string(ParseMessage(job.opens[0].message)->header);
+  }
+  const PrincipalId& principal = ballot_.records.FindInfo(*job.client)->principal_id;
+  absl::Time origin = ballot_.proposal.time;
+  JobId origin_job = job.id;
+  if (job.operation == Operation::kSealGranted) {
+    const Grant* grant = state_.grants.Find({waiting.kdc, job.grant}, absl::InfinitePast());
+    assert(grant != nullptr);
+    origin = grant->origin;
+    origin_job = grant->origin_job;
+  }
+  return EncodeTgtHeader(
+      NewTgtHeader(principal, origin_job, origin, state_.options.max_renewable_life));
+}
+
+absl::Status JobBatch::Compute(BatchWork& batch) {
+  ConfirmView confirm(report_.view);
+  absl::Status status = batch.ComputeBlocks(confirm);  // the confirmation alone, without work
+  if (status.ok()) status = batch.CheckTags();
+  if (status.ok()) status = batch.OpenTimestamps();
+  return status;
+}
+
+void JobBatch::Report(const BatchWork& batch) {
+  report_.session = session_.party().session_id();
+  report_.batch = ballot_.proposal.number;
+  report_.computed = state_.Now() - report_.started;
+  report_.aes_blocks = batch.aes_blocks();
+  report_.rounds = batch.cost().rounds;
+  report_.bytes = batch.cost().bytes_to_next;
+  state_.status.Update([&](EngineStatus& status) {
+    if (!work_.empty()) ++status.batches;
+    status.aes_blocks += report_.aes_blocks;
+    status.rounds += report_.rounds;
+  });
+}
+
+void JobBatch::JudgeJobs(BatchWork& batch, TagMaskKeys keys) {
+  std::vector<Judgement> judgements =
+      state_.judge.Decide(work_, ballot_.proposal.time, state_.Now());
+  OutputMasks masks = session_.party().output_masks();
+  const auto seals = std::make_shared<SealBatch>(SealBatch{std::move(keys), {}});
+  seals->masks_a.reserve(ballot_.proposal.nonces);  // each seal takes one
+  answers_.reserve(work_.size() + refused_.size());
+  for (size_t i = 0; i < work_.size(); ++i) {
+    state_.quotas.Settle(*admitted_[i], judgements[i].verdict);
+    Answer answer = BareAnswer(admitted_[i], std::move(judgements[i]));
+    if (answer.result.judgement.ok()) {
+      answer.result = OutputOf(masks, ballot_.proposal.number, batch, work_[i]);
+      answer.pending = PendingOf(batch, work_[i], *seals);
+      answer.pending.batch = seals;
+    }
+    answers_.push_back(std::move(answer));
+  }
+}
+
+// The replies of many logins come back within moments of each other, and a batch that starts
+// without them makes all of them wait for its end.
+void JobBatch::ExpectReplies() {
+  int64_t replies = 0;
+  for (const Answer& answer : answers_) {
+    const Job& job = answer.job->job;
+    const bool has_reply =
+        std::any_of(job.seals.begin(), job.seals.end(),
+                    [](const SealPart& seal) { return seal.usage == kUsageAsReply; });
+    replies += answer.result.judgement.ok() && job.operation == Operation::kLogin && !has_reply;
+  }
+  replies_until_ = state_.Now() + std::min({replies * limits::kReplyReturn, report_.computed / 2,
+                                            limits::kMaxReplyWait});
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rounds about keys: drawing one, verifying some. Each is a batch of its own, agreed on like a
+// batch of jobs.
+#ifndef MPC_SERVER_AGREE_KEY_ROUNDS_H_
+#define MPC_SERVER_AGREE_KEY_ROUNDS_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "mpc-server/agree/ballot.h"
+#include "mpc-server/agree/job_engine.h"
+
+namespace mpckdc {
+
+struct Ballot;
+struct EngineState;
+struct PeerSession;
+
+// What an administrator asked for, until it is answered. Belongs to the engine's thread from the
+// moment when it waits.
+class KeyRound {
+ public:
+  KeyRound(BatchKind kind, const GroupId& group, absl::Time deadline)
+      : kind(kind), group(group), deadline(deadline) {}
+  virtual ~KeyRound() = default;
+
+  // The leader's proposal.
+  virtual std::vector<ProposalEntry> Entries(BatchRecords& records) = 0;
+  // A follower's codes for a proposal of this kind and group; empty: this is not what it asks for.
+  virtual std::vector<VoteCode> Vote(const std::vector<ProposalEntry>& entries,
+                                     BatchRecords& records) = 0;
+  // After all three had their say: computes and answers, or leaves it to be proposed again. An
+  // error ends the session.
+  virtual absl::Status Run(EngineState& state, PeerSession& session, Ballot& ballot) = 0;
+  // Calls the caller back, once.
+  virtual void Answer(const absl::Status& status) = 0;
+
+  const BatchKind kind;
+  const GroupId group;  // transaction or request
+  const absl::Time deadline;
+  absl::Time next_try = absl::InfinitePast();
+};
+using KeyRoundPtr = std::shared_ptr<KeyRound>;
+
+KeyRoundPtr MakeDraw(const TransactionId& txn, const KeyInfo& info, absl::Time deadline,
+                     JobEngine::DrawCallback done);
+KeyRoundPtr MakeVerify(const GroupId& request, std::vector<Handle> handles, absl::Time deadline,
+                       JobEngine::VerifyCallback done);
+
+// The leader puts a round that is due into the ballot; false when there is none.
+bool ProposeKeyRound(EngineState& state, Ballot& ballot);
+// A follower looks for the proposed round and votes on it.
+void VoteOnKeyRound(EngineState& state, Ballot& ballot);
+// Answers those whose deadline has come; all, for another reason.
+void FailExpiredKeyRounds(EngineState& state, absl::Time now);
+void FailAllKeyRounds(EngineState& state, const char* why);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_AGREE_KEY_ROUNDS_H_

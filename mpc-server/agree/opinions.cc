@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/agree/steps.h"
+
+#include <vector>
+
+#include "mpc-server/job/validate.h"
+
+namespace mpckdc {
+namespace {
+
+// The handles that a job names.
+std::vector<Handle> HandlesOf(const Job& job) {
+  std::vector<Handle> handles;
+  const auto add = [&handles](const auto& parts) {
+    for (const auto& part : parts) handles.push_back(part.handle);
+  };
+  if (job.client.has_value()) handles.push_back(*job.client);
+  add(job.opens);
+  add(job.seals);
+  add(job.make_macs);
+  add(job.verify_macs);
+  return handles;
+}
+
+// Whether a server judges a time in the job, or sets one.
+bool DependsOnClock(Operation operation) {
+  return operation != Operation::kMakeChecksum && operation != Operation::kVerifyChecksum;
+}
+
+}  // namespace
+
+Opinions::Opinions(EngineState* state, Ballot* ballot)
+    : state_(*state),
+      records_(ballot->records),
+      no_nonces_(state->sealing.Reserve(ballot->proposal.first_nonce, ballot->proposal.nonces,
+                                        state->Now())) {
+  state_.answers.CheckRecorder();
+  state_.quotas.Advance(state_.Now());
+}
+
+// Records are there, the table's rules hold, the clock can be trusted, a nonce can be had, the
+// grant covers it or no quota is used up.
+Judgement Opinions::On(WaitingJob& waiting) {
+  const Job& job = waiting.job;
+  const absl::Time now = state_.Now();
+  if (waiting.deadline <= now) return Refuse(Verdict::kDeadline, "not started before its deadline");
+  const std::string& unrecorded = state_.answers.unrecorded();
+  if (!unrecorded.empty()) return Refuse(Verdict::kUnavailable, unrecorded);
+  for (const Handle& handle : HandlesOf(job)) {
+    const absl::Status& read = records_.Get(handle).status();
+    if (!read.ok() && !absl::IsNotFound(read)) {
+      return Refuse(Verdict::kUnavailable, std::string(read.message()));
+    }
+  }
+  Judgement keys =
+      CheckKeys(job, [this](const Handle& handle) { return records_.FindInfo(handle); });
+  if (!keys.ok()) return keys;
+  const std::string& clocks = state_.clocks.trouble();
+  if (!clocks.empty() && DependsOnClock(job.operation)) {
+    return Refuse(Verdict::kUnavailable, clocks);
+  }
+  if (!no_nonces_.empty() && NoncesOfJob(job) > 0) {
+    return Refuse(Verdict::kUnavailable, no_nonces_);
+  }
+  if (job.operation == Operation::kSealGranted) return CheckGrant(waiting, now);
+  return state_.quotas.Take(waiting, records_);
+}
+
+Judgement Opinions::CheckGrant(const WaitingJob& waiting, absl::Time now) {
+  const Job& job = waiting.job;
+  GrantUse& already = granted_[{waiting.kdc, job.grant}];
+  const PrincipalId& principal = records_.FindInfo(*job.client)->principal_id;
+  Judgement grant = state_.grants.Check(waiting.kdc, job, principal, already, now);
+  if (grant.ok()) already = already + UseOf(job);
+  return grant;
+}
+
+}  // namespace mpckdc

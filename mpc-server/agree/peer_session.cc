@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/agree/steps.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr absl::Duration kConnectWindow = absl::Seconds(1);
+
+absl::Status OpenRings(EngineState& state, PeerSession& session) {
+  SessionOptions options;
+  options.party = state.party;
+  options.realm = state.meta.identity.realm;
+  options.cluster = state.meta.identity.cluster;
+  options.epoch = state.meta.epoch;
+  options.rings = static_cast<uint8_t>(session.channels.size());
+  options.randomness = state.options.randomness;
+  options.round_timeout = limits::kPeerTimeout;
+  std::vector<PartyContext*> rings;
+  for (const std::unique_ptr<PeerChannel>& channel : session.channels) {
+    options.ring = static_cast<uint8_t>(rings.size());
+    options.greeting =
+        EncodeGreeting({state.sealing.mark(), state.Now(), state.options.max_renewable_life});
+    absl::StatusOr<std::unique_ptr<PartyContext>> party = OpenSession(
+        options, *channel, *state.clock, *state.random, state.Now() + limits::kPeerTimeout);
+    if (!party.ok()) return party.status();
+    session.parties.push_back(*std::move(party));
+    rings.push_back(session.parties.back().get());
+  }
+  session.rings.emplace(std::move(rings));
+  session.cts.emplace(state.party);
+  return absl::OkStatus();
+}
+
+absl::Status HearGreeting(EngineState& state, PeerSession& session, Neighbour neighbour) {
+  absl::StatusOr<Greeting> greeting = DecodeGreeting(session.party().greeting(neighbour));
+  if (!greeting.ok()) return greeting.status();
+  const absl::Duration own_life = state.options.max_renewable_life;
+  if (greeting->max_renewable_life != own_life) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "max_renewable_life is ", absl::FormatDuration(own_life), " here and ",
+        absl::FormatDuration(greeting->max_renewable_life), " at the ",
+        neighbour == Neighbour::kPrev ? "previous" : "next", " party"));
+  }
+  const absl::Time now = state.Now();
+  state.clocks.Hear(neighbour, greeting->time, now);
+  state.sealing.Join(greeting->mark, now);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status PeerSession::SendToBoth(const std::string& message) {
+  for (const Neighbour to : {Neighbour::kNext, Neighbour::kPrev}) {
+    const absl::Status sent = channel().Send(to, FrameType::kAgreement, AsBytes(message));
+    if (!sent.ok()) return sent;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state) {
+  auto session = std::make_unique<PeerSession>();
+  absl::StatusOr<PeerChannels> channels = state.peers->Connect(state.Now() + kConnectWindow);
+  if (!channels.ok()) return channels.status();
+  session->channels = *std::move(channels);
+  if (const absl::Status opened = OpenRings(state, *session); !opened.ok()) return opened;
+  state.sealing.NewSession();
+  for (const Neighbour n : {Neighbour::kPrev, Neighbour::kNext}) {
+    const absl::Status heard = HearGreeting(state, *session, n);
+    if (!heard.ok()) {
+      session->party().Abort(heard.message());
+      return heard;
+    }
+  }
+  return session;
+}
+
+}  // namespace mpckdc

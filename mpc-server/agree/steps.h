@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The steps of a batch, in their order, each in a file of its own:
+//
+//   peer_session.cc    a session with the two peers is opened
+//   leader.cc          the leader proposes
+//   follower.cc        a follower looks at the proposal, and votes
+//   opinions.cc        what a server thinks of a job before it runs
+//   votes.cc           the votes are received and combined
+//   job_batch.cc       the jobs that all admit are computed, judged, answered
+//   work_of.cc         a job becomes work for compute/
+//   key_rounds.cc      or: a key is drawn, keys are verified (key_rounds.h)
+//
+// What the steps share is engine_state.h: there a clock is distrusted (clock_watch.cc), sealing
+// stops (sealing.cc), quotas are taken (job_quotas.cc), answers are written down and told
+// (answers.cc). What the computation showed is judged in judge/.
+#ifndef MPC_SERVER_AGREE_STEPS_H_
+#define MPC_SERVER_AGREE_STEPS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "mpc-server/agree/ballot.h"
+#include "mpc-server/agree/engine_state.h"
+#include "mpc-server/compute/batch_work.h"
+#include "mpc-server/share/rings.h"
+
+namespace mpckdc {
+
+// ---- peer_session.cc ----
+
+// A session with the two peers: channels, a ring over each, and what lasts as long as they do.
+struct PeerSession {
+  PeerChannel& channel() { return *channels[0]; }
+  PartyContext& party() { return rings->first(); }
+  // An agreement message, to both peers.
+  absl::Status SendToBoth(const std::string& message);
+
+  PeerChannels channels;
+  std::vector<std::unique_ptr<PartyContext>> parties;  // one per channel
+  std::optional<Rings> rings;                          // over the parties
+  AesBatch blocks{kBatchCut};
+  PowersCache powers;
+  std::optional<CtsCircuits> cts;  // of ring 0
+  uint32_t number = 0;             // of the last proposal
+};
+
+// Connects, opens the rings, and hears both peers' greetings.
+absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state);
+
+// ---- leader.cc ----
+
+// The leader's half of an agreement (P0).
+class Leader {
+ public:
+  explicit Leader(EngineState* state) : state_(*state) {}
+
+  void NewSession() { heartbeat_at_ = state_.Now(); }
+
+  // Waits until there is something to propose. True: the proposal is sent. False: the server is
+  // stopping.
+  absl::StatusOr<bool> Propose(PeerSession& session, Ballot& ballot);
+
+  // The second jobs of many logins are about to come: until then a batch had better wait.
+  void ExpectReplies(absl::Time until) { replies_until_ = until; }
+
+ private:
+  bool WaitForWork();
+  absl::Time StartOf(const WaitingJob& job, absl::Time now) const;
+  void ProposeJobs(Ballot& ballot);
+  absl::Status SendProposal(PeerSession& session, Ballot& ballot);
+
+  EngineState& state_;
+  absl::Time heartbeat_at_ = absl::InfinitePast();
+  absl::Time started_at_ = absl::UnixEpoch();  // kFixed: when the last batch was proposed
+  absl::Time replies_until_ = absl::InfinitePast();
+};
+
+// ---- follower.cc ----
+
+// A follower's half of an agreement (P1 and P2).
+class Follower {
+ public:
+  explicit Follower(EngineState* state) : state_(*state) {}
+
+  void NewSession() { heard_ = state_.Now(); }
+
+  // True: a proposal came and the vote is sent. False: none came for a moment.
+  absl::StatusOr<bool> ReceiveAndVote(PeerSession& session, Ballot& ballot);
+
+ private:
+  absl::StatusOr<bool> ReceiveProposal(PeerSession& session, Ballot& ballot);
+  absl::Status CheckProposal(const PeerSession& session, const Proposal& proposal);
+  void WaitForLateJobs(const Proposal& proposal);
+  void VoteOnJobs(Ballot& ballot);
+  absl::Status CastVote(PeerSession& session, Ballot& ballot);
+
+  EngineState& state_;
+  absl::Time heard_;  // from the leader
+};
+
+// ---- opinions.cc ----
+
+// What this server thinks of the jobs of one proposal before any of them runs: the leader's own
+// code in the proposal, a follower's vote.
+class Opinions {
+ public:
+  // Reserves the proposal's nonces.
+  Opinions(EngineState* state, Ballot* ballot);
+
+  // Empty, or why no nonce of the proposal may be used.
+  const std::string& no_nonces() const { return no_nonces_; }
+
+  // To be asked in the order of the proposal: each job takes from its grant and its quotas.
+  Judgement On(WaitingJob& waiting);
+
+ private:
+  Judgement CheckGrant(const WaitingJob& waiting, absl::Time now);
+
+  EngineState& state_;
+  BatchRecords& records_;
+  const std::string no_nonces_;
+  absl::flat_hash_map<Grants::Key, GrantUse> granted_;  // taken by the jobs before, in this batch
+};
+
+// ---- votes.cc ----
+
+// Waits for the votes of the followers (but this server's own), and combines all three opinions
+// into ballot.agreed.
+absl::Status ReceiveVotes(EngineState& state, PeerSession& session, Ballot& ballot);
+
+// The hash of everything that must be the same at the three for the batch to make sense. `facts`:
+// what the records say about the keys used.
+Digest ViewOf(const Ballot& ballot, const std::string& facts);
+
+// ---- job_batch.cc ----
+
+// One batch of jobs after the votes: takes in the jobs that all three admit, computes them on
+// shares, judges them, and answers.
+class JobBatch {
+ public:
+  JobBatch(EngineState* state, PeerSession* session, Ballot* ballot)
+      : state_(*state), session_(*session), ballot_(*ballot) {}
+
+  // An error ends the session.
+  absl::Status Run();
+
+  // Until when the second jobs of the batch's logins may be expected.
+  absl::Time replies_until() const { return replies_until_; }
+
+ private:
+  absl::Status CheckNonceCount() const;
+  void AdmitJobs();
+  std::string HeaderOf(const WaitingJob& waiting, const SealPart& seal, const KeyInfo& key);
+  absl::Status Compute(BatchWork& batch);
+  void JudgeJobs(BatchWork& batch, TagMaskKeys keys);
+  void ExpectReplies();
+  void Report(const BatchWork& batch);
+
+  EngineState& state_;
+  PeerSession& session_;
+  Ballot& ballot_;
+  std::vector<WaitingJobPtr> admitted_;
+  std::vector<JobWork> work_;    // of the admitted jobs
+  std::vector<Answer> refused_;  // by one of the three, before the batch
+  std::vector<Answer> answers_;
+  BatchReport report_;
+  absl::Time replies_until_ = absl::InfinitePast();
+};
+
+// ---- work_of.cc ----
+
+// How an admitted job becomes work: its parts with their keys, nonces and headers. `take_nonce`
+// gives the batch's next nonce; `header_of` the header of a seal under this key. The work points
+// into the job and into the records.
+JobWork WorkOf(const ReceivedJob& received, BatchRecords& records,
+               absl::FunctionRef<Nonce()> take_nonce,
+               absl::FunctionRef<std::string(const SealPart&, const KeyInfo&)> header_of);
+
+// What the three servers must know alike about the keys of the work, as bytes for their view.
+std::string FactsOf(const std::vector<JobWork>& work);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_AGREE_STEPS_H_

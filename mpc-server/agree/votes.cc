@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/agree/steps.h"
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace mpckdc {
+namespace {
+
+absl::Status ReceiveVote(EngineState& state, PeerSession& session, int voter, Ballot& ballot,
+                         std::vector<VoteCode>* codes) {
+  const Neighbour from = NeighbourOf(state.party, voter);
+  absl::StatusOr<Frame> frame =
+      session.channel().Receive(from, state.Now() + limits::kPeerTimeout);
+  if (!frame.ok()) return frame.status();
+  ballot.votes[voter] = std::string(AsText(frame->payload));
+  absl::StatusOr<Vote> vote = DecodeVote(ballot.votes[voter]);
+  if (!vote.ok()) return vote.status();
+  state.clocks.Hear(from, vote->time, state.Now());
+  if (vote->number != ballot.proposal.number || vote->proposal != ballot.hash) {
+    return absl::DataLossError(
+        absl::StrCat("agreement: party ", voter, " votes on proposal ", vote->number,
+                     " and was told another one than this server's ", ballot.proposal.number));
+  }
+  const size_t entries = ballot.proposal.entries.size();
+  if (vote->codes.size() != entries) {
+    return absl::DataLossError(absl::StrCat("agreement: party ", voter, " votes on ",
+                                            vote->codes.size(), " entries of ", entries));
+  }
+  *codes = std::move(vote->codes);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReceiveVotes(EngineState& state, PeerSession& session, Ballot& ballot) {
+  std::array<std::vector<VoteCode>, kParties> codes;
+  for (const ProposalEntry& entry : ballot.proposal.entries) codes[kLeader].push_back(entry.code);
+  for (int party = 0; party < kParties; ++party) {
+    if (party == kLeader) continue;
+    if (party == state.party) {
+      codes[party] = ballot.codes;
+      continue;
+    }
+    const absl::Status received = ReceiveVote(state, session, party, ballot, &codes[party]);
+    if (!received.ok()) return received;
+  }
+  state.clocks.Judge();
+  state.sealing.Tell();
+  for (size_t i = 0; i < ballot.proposal.entries.size(); ++i) {
+    const Agreed agreed = Combine({codes[0][i], codes[1][i], codes[2][i]});
+    ballot.agreed.push_back(agreed);
+    // Who says the same says why itself.
+    if (agreed.code == kVoteOk || agreed.code == codes[state.party][i]) continue;
+    ballot.details[i] = absl::StrCat("server ", agreed.by, " said ",
+                                     VerdictName(static_cast<Verdict>(agreed.code)));
+  }
+  return absl::OkStatus();
+}
+
+Digest ViewOf(const Ballot& ballot, const std::string& facts) {
+  std::string view("mpc-kdc view v1");
+  view.push_back('\0');
+  for (const std::string* told : {&ballot.bytes, &ballot.votes[1], &ballot.votes[2], &facts}) {
+    absl::StrAppend(&view, AsText(Sha256(*told)));
+  }
+  return Sha256(view);
+}
+
+}  // namespace mpckdc
