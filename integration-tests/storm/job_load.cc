@@ -73,6 +73,9 @@ JobLoad::~JobLoad() {
 }
 
 absl::Status JobLoad::Start() {
+  absl::StatusOr<Principal> tgs = TgsName(plan_.realm);
+  if (!tgs.ok()) return tgs.status();
+  tgs_name_ = *std::move(tgs);
   for (int i = 0; i < plan_.clients; ++i) {
     mpc_client_options options = {};
     options.realm = plan_.realm.c_str();
@@ -167,24 +170,18 @@ void JobLoad::Fill(Flight* flight) {
   JobLogin& login = flight->login;
   const User& user = *flight->user;
   login.principal = absl::StrCat(user.principal, "@", plan_.realm);
-  uint8_t plain[64], cipher[256], message[limits::kMaxRequestBytes];
+  uint8_t cipher[256];
   const int64_t now = WallClockMicroseconds();
-  const Bytes timestamp = EncodeTimestamp(now, absl::MakeSpan(plain));
-  login.timestamp.assign(timestamp.begin(), timestamp.end());
-  const Bytes preauth = user.key.Encrypt(kUsageTimestamp, timestamp, absl::MakeSpan(cipher));
+  const Encoded timestamp = EncodeTimestamp(now);
+  login.timestamp.assign(timestamp->data, timestamp->data + timestamp->length);
+  const Bytes preauth = user.key.Encrypt(kUsageTimestamp, login.timestamp, absl::MakeSpan(cipher));
   login.preauth.assign(preauth.begin(), preauth.end());
   const int32_t enctypes[] = {user.key.enctype(), ENCTYPE_AES256_CTS_HMAC_SHA1_96};
-  const std::string tgs = EncodeName(kNameService, {"krbtgt", plan_.realm});
-  RequestBody body;
-  body.client_name = user.name;
-  body.realm = plan_.realm;
-  body.server_name = tgs;
-  body.till = static_cast<uint32_t>(now / 1'000'000) + kTicketSeconds;
-  body.nonce = static_cast<uint32_t>(now & 0x7fffffff);
-  body.enctypes = enctypes;
-  const Bytes request = EncodeAsRequest(body, {user.key.enctype(), preauth}, true,
-                                        absl::MakeSpan(message));
-  login.as_request.assign(request.begin(), request.end());
+  const krb5_kdc_req body = RequestBody(user.name, tgs_name_, enctypes,
+                                        static_cast<uint32_t>(now / 1'000'000) + kTicketSeconds,
+                                        static_cast<uint32_t>(now & 0x7fffffff));
+  const Encoded request = EncodeAsRequest(body, {user.key.enctype(), preauth}, true);
+  login.as_request.assign(request->data, request->data + request->length);
 }
 
 void JobLoad::OnJob(void* arg, mpc_result* result) {

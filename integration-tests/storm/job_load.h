@@ -105,6 +105,7 @@ class JobLoad {
   const JobPlan plan_;
   const RealmHandles* const handles_;
   const bool gcm_;  // the users' keys
+  Principal tgs_name_;
   std::vector<mpc_client*> clients_;
   std::vector<std::unique_ptr<Flight>> flights_;
   std::atomic<bool> stop_{false};

@@ -58,9 +58,8 @@ class JobOracleTest : public testing::Test {
     JobLogin& login = a.login;
     login.user = &user_;
     login.principal = "alice@EXAMPLE.COM";
-    uint8_t buffer[256];
-    const Bytes stamp = EncodeTimestamp(kNow * 1'000'000 + 5, absl::MakeSpan(buffer));
-    login.timestamp.assign(stamp.begin(), stamp.end());
+    const Encoded stamp = EncodeTimestamp(kNow * 1'000'000 + 5);
+    login.timestamp.assign(stamp->data, stamp->data + stamp->length);
     login.preauth = PlainSeal(PlainUsageKey(base_, 1), NonceAt(1), {}, login.timestamp);
     login.as_request = {1, 2, 3};
     login.ticket_plain.assign(166, 't');

@@ -45,9 +45,12 @@ nlohmann::json SetupJson(const Options& o, size_t users) {
           {"check", o.check}};
 }
 
-RunPlan MakeRunPlan(const Options& o, const Address& kdc) {
+absl::StatusOr<RunPlan> MakeRunPlan(const Options& o, const Address& kdc) {
+  absl::StatusOr<LoginPlan> login =
+      MakeLoginPlan(o.realm, o.enctype, o.session_enctypes, o.service);
+  if (!login.ok()) return login.status();
   RunPlan plan;
-  plan.load.login = MakeLoginPlan(o.realm, o.enctype, o.session_enctypes, o.service);
+  plan.load.login = *std::move(login);
   plan.load.login.two_step = o.two_step;
   plan.load.login.ask_enc_pa_rep = o.enc_pa_rep;
   plan.load.login.tgs_requests = o.tgs;
@@ -80,13 +83,14 @@ absl::StatusOr<ExitStatus> RunLogins(const Options& o, const CpuMeter& cpu) {
   if (absl::Status s = MayLoad(*kdc, LookAtNetwork(), o.i_own_this_kdc); !s.ok()) return s;
   absl::StatusOr<std::vector<User>> users = UsersOfOptions(o);
   if (!users.ok()) return users.status();
-  RunPlan plan = MakeRunPlan(o, *kdc);
+  absl::StatusOr<RunPlan> plan = MakeRunPlan(o, *kdc);
+  if (!plan.ok()) return plan.status();
   // A thread has users of its own.
   if (users->size() < static_cast<size_t>(o.threads)) {
     return absl::InvalidArgumentError(
         absl::StrCat(users->size(), " users for ", o.threads, " --threads: one each at least"));
   }
-  absl::StatusOr<RunResult> result = Run(plan, *users, cpu);
+  absl::StatusOr<RunResult> result = Run(*plan, *users, cpu);
   if (!result.ok()) return result.status();
   FinishedRun finished;
   finished.text = ReportText(*result, cpu.names());

@@ -246,11 +246,6 @@ TEST(UsersTest, Patterns) {
   }
 }
 
-TEST(UsersTest, NameParts) {
-  EXPECT_EQ(NameParts("host/www"), (std::vector<std::string>{"host", "www"}));
-  EXPECT_EQ(NameParts("a\\/b"), std::vector<std::string>{"a/b"});
-}
-
 TEST(UsersTest, Csv) {
   absl::StatusOr<std::vector<CsvLine>> lines = ParseCsv("# name,password\nann,pa,ss\r\n\nbob,x\n");
   ASSERT_TRUE(lines.ok());

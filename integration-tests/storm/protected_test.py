@@ -17,12 +17,8 @@ def by_keytab(ours):
 def jobs_of(live):
     """run(...): login-storm jobs as the realm's KDC."""
     def run(*arguments, keytab='users.keytab', enctype='aes128-gcm'):
-        servers = ','.join(f'127.0.0.1:{port}' for port in live.ports.clients)
-        return storm.run(
-            live, 'jobs', '--servers', servers, '--ca', live.dir / 'ca/ca.pem', '--certificate',
-            live.dir / 'ca/kdc-kdc.pem', '--key', live.dir / 'ca/kdc-kdc.key', '--handles',
-            live.dir / 'handles.json', '--keytab', live.dir / keytab, '--enctype', enctype,
-            *arguments)
+        return storm.run(live, *storm.jobs_target(live), '--keytab', live.dir / keytab,
+                         '--enctype', enctype, *arguments)
     return run
 
 

@@ -20,22 +20,16 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "integration-tests/storm/limits.h"
-#include "integration-tests/storm/messages.h"
 
 namespace mpckdc::storm {
 namespace {
 
 constexpr size_t kMaxCsvBytes = 1 << 30;
 
-absl::string_view View(const SecretBytes& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-User NewUser(std::string principal) {
-  User user;
-  user.name = EncodeName(kNamePrincipal, NameParts(principal));
-  user.principal = std::move(principal);
-  return user;
+absl::StatusOr<User> NewUser(std::string principal, const std::string& realm) {
+  absl::StatusOr<Principal> name = ParseName(principal, realm, KRB5_NT_PRINCIPAL);
+  if (!name.ok()) return name.status();
+  return User{std::move(principal), *std::move(name), Key()};
 }
 
 // Runs make(i) for every user on some threads; PBKDF2 of 100,000 passwords takes minutes on one.
@@ -78,11 +72,12 @@ absl::StatusOr<std::vector<User>> FromPattern(const UserSource& source,
   for (size_t i = 0; i < source.number; ++i) {
     absl::StatusOr<std::string> name = ExpandPattern(source.pattern, source.first + i);
     if (!name.ok()) return name.status();
-    users.push_back(NewUser(*std::move(name)));
+    absl::StatusOr<User> user = NewUser(*std::move(name), source.realm);
+    if (!user.ok()) return user.status();
+    users.push_back(*std::move(user));
   }
   absl::Status s = MakeKeys(users, source.threads, progress, [&](size_t i) {
-    return Key::FromPassword(source.enctype, View(source.password),
-                             DefaultSalt(source.realm, NameParts(users[i].principal)));
+    return Key::FromPassword(source.enctype, source.password, users[i].name.get());
   });
   if (!s.ok()) return s;
   return users;
@@ -116,10 +111,13 @@ absl::StatusOr<std::vector<User>> FromCsv(const UserSource& source, const UserPr
   }
   if (source.number != 0 && source.number < lines->size()) lines->resize(source.number);
   std::vector<User> users;
-  for (const CsvLine& line : *lines) users.push_back(NewUser(line.name));
+  for (const CsvLine& line : *lines) {
+    absl::StatusOr<User> user = NewUser(line.name, source.realm);
+    if (!user.ok()) return user.status();
+    users.push_back(*std::move(user));
+  }
   absl::Status s = MakeKeys(users, source.threads, progress, [&](size_t i) {
-    return Key::FromPassword(source.enctype, View((*lines)[i].password),
-                             DefaultSalt(source.realm, NameParts(users[i].principal)));
+    return Key::FromPassword(source.enctype, (*lines)[i].password, users[i].name.get());
   });
   if (!s.ok()) return s;
   return users;
@@ -205,15 +203,16 @@ absl::StatusOr<std::vector<User>> FromKeytab(const UserSource& source,
     if (!ours || !fits || (source.number != 0 && users.size() >= source.number)) {
       return absl::OkStatus();
     }
-    User user = NewUser(reader.Name(entry.principal));
+    absl::StatusOr<User> user = NewUser(reader.Name(entry.principal), source.realm);
+    if (!user.ok()) return user.status();
     // A keytab has a principal's entries one after the other; the last one is the newest.
-    if (!users.empty() && users.back().principal == user.principal) users.pop_back();
+    if (!users.empty() && users.back().principal == user->principal) users.pop_back();
     absl::StatusOr<Key> key =
         Key::FromBytes(source.enctype, {entry.key.contents, entry.key.length});
     if (!key.ok()) return key.status();
-    user.key = *std::move(key);
-    if (absl::Status prepared = user.key.Prepare(); !prepared.ok()) return prepared;
-    users.push_back(std::move(user));
+    user->key = *std::move(key);
+    if (absl::Status prepared = user->key.Prepare(); !prepared.ok()) return prepared;
+    users.push_back(*std::move(user));
     if (progress && users.size() % 10000 == 0) progress(users.size(), source.number);
     return absl::OkStatus();
   });
@@ -256,19 +255,6 @@ absl::StatusOr<std::string> ExpandPattern(absl::string_view pattern, size_t numb
   }
   if (!expanded) return bad;
   return name;
-}
-
-std::vector<std::string> NameParts(absl::string_view principal) {
-  std::vector<std::string> parts(1);
-  for (size_t i = 0; i < principal.size(); ++i) {
-    if (principal[i] == '/') {
-      parts.emplace_back();
-    } else {
-      if (principal[i] == '\\' && i + 1 < principal.size()) ++i;
-      parts.back() += principal[i];
-    }
-  }
-  return parts;
 }
 
 absl::StatusOr<std::vector<CsvLine>> ParseCsv(absl::string_view text) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who logs in: users from a pattern with one password, from a keytab, or from a CSV with passwords.
-// Their names are encoded and their keys are made here, once, before the first request.
+// Their names are parsed and their keys are made here, once, before the first request.
 #ifndef INTEGRATION_TESTS_STORM_USERS_H_
 #define INTEGRATION_TESTS_STORM_USERS_H_
 
@@ -15,14 +15,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "integration-tests/storm/crypto.h"
+#include "integration-tests/storm/messages.h"
 #include "mpc-server/base/secret.h"
 
 namespace mpckdc::storm {
 
 struct User {
   std::string principal;  // without realm, as in the list
-  std::string name;       // PrincipalName, DER
+  Principal name;
   Key key;
 };
 
@@ -46,9 +46,6 @@ absl::StatusOr<std::vector<User>> MakeUsers(const UserSource& source, const User
 
 // "user%06d" with 42: "user000042". The pattern has exactly one %d or %0Nd; "%%" is a percent sign.
 absl::StatusOr<std::string> ExpandPattern(absl::string_view pattern, size_t number);
-
-// "a/b" is two components; a backslash takes the next character as it is.
-std::vector<std::string> NameParts(absl::string_view principal);
 
 // One line of the CSV: everything after the first comma is the password.
 struct CsvLine {
