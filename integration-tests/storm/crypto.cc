@@ -14,7 +14,7 @@ absl::Status CryptoError(absl::string_view what, krb5_error_code code) {
   return absl::InternalError(absl::StrCat(what, ": libk5crypto error ", code));
 }
 
-// Of a key that libk5crypto made, which is wiped.
+// Takes over what libk5crypto made, which is wiped.
 absl::StatusOr<Key> TakeKey(krb5_keyblock& block, absl::string_view maker, krb5_error_code code) {
   if (code != 0) return CryptoError(maker, code);
   absl::StatusOr<Key> key = Key::FromBytes(block.enctype, {block.contents, block.length});

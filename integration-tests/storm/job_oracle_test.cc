@@ -116,7 +116,7 @@ TEST_F(JobOracleTest, EveryAlterationIsSeen) {
   EXPECT_NE(CompareWithOracle(a.login, a.result, kNow + 3600), "");
 }
 
-// Of 17 to 20: what libk5crypto makes under the user's key is right, and nothing else.
+// Enctypes 17 to 20: what libk5crypto makes under the user's key is right, and nothing else.
 TEST_F(JobOracleTest, TheOtherEnctypes) {
   for (const int32_t enctype : {17, 18, 19, 20}) {
     const std::vector<uint8_t> base(EnctypeKeyBytes(enctype), 0x42);

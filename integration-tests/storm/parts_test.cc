@@ -258,19 +258,19 @@ TEST(UsersTest, Csv) {
 }
 
 TEST(UsersTest, OneSourceAndNoMore) {
-  UserSource source;
-  source.realm = "EXAMPLE.COM";
-  source.enctype = 17;
-  EXPECT_FALSE(MakeUsers(source, nullptr).ok());
-  source.pattern = "u%d";
-  EXPECT_FALSE(MakeUsers(source, nullptr).ok());  // no number
-  source.number = 3;
-  source.password = {'x'};
-  absl::StatusOr<std::vector<User>> users = MakeUsers(source, nullptr);
+  Options o;
+  o.realm = "EXAMPLE.COM";
+  o.enctype = 17;
+  EXPECT_FALSE(MakeUsers(o, nullptr).ok());
+  o.users = "u%d";
+  EXPECT_FALSE(MakeUsers(o, nullptr).ok());  // no number
+  o.number = 3;
+  o.password = {'x'};
+  absl::StatusOr<std::vector<User>> users = MakeUsers(o, nullptr);
   ASSERT_TRUE(users.ok()) << users.status();
   EXPECT_EQ(users->size(), 3u);
-  source.csv = "/nowhere";
-  EXPECT_FALSE(MakeUsers(source, nullptr).ok());
+  o.csv = "/nowhere";
+  EXPECT_FALSE(MakeUsers(o, nullptr).ok());
 }
 
 // ---- Handles ----

@@ -14,9 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "integration-tests/storm/messages.h"
-#include "mpc-server/base/secret.h"
+#include "integration-tests/storm/options.h"
 
 namespace mpckdc::storm {
 
@@ -26,23 +25,11 @@ struct User {
   Key key;
 };
 
-struct UserSource {
-  std::string realm;
-  int32_t enctype = 0;
-  // One of the three.
-  std::string pattern;    // "user%06d"
-  std::string keytab;     // file
-  std::string csv;        // file: name,password
-  size_t first = 0;       // the pattern's first number
-  size_t number = 0;      // how many; 0: all of the file
-  SecretBytes password;   // of the pattern's users
-  int threads = 1;        // that turn passwords into keys
-};
-
 // Called now and then from one thread, with how many keys are made.
 using UserProgress = std::function<void(size_t done, size_t all)>;
 
-absl::StatusOr<std::vector<User>> MakeUsers(const UserSource& source, const UserProgress& progress);
+// From --users, --keytab or --csv.
+absl::StatusOr<std::vector<User>> MakeUsers(const Options& options, const UserProgress& progress);
 
 // "user%06d" with 42: "user000042". The pattern has exactly one %d or %0Nd; "%%" is a percent sign.
 absl::StatusOr<std::string> ExpandPattern(absl::string_view pattern, size_t number);
