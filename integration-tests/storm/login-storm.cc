@@ -39,7 +39,7 @@ json LoginsSetup(const Options& o, size_t users) {
           {"users", users},
           {"transport", o.tcp ? "tcp" : "udp"},
           {"two_step", o.two_step},
-          {"enc_pa_rep", o.enc_pa_rep},
+          {"enc_pa_rep", !o.no_enc_pa_rep},
           {"tgs", o.tgs},
           {"wrong_passwords", o.wrong_share},
           {"loop", o.rate > 0 ? "open" : "closed"},
@@ -106,7 +106,7 @@ absl::StatusOr<LoadPlan> PlanOf(const Options& o) {
       MakeLoginPlan(o.realm, o.enctype, o.session_enctypes, o.service);
   if (!login.ok()) return login.status();
   login->two_step = o.two_step;
-  login->ask_enc_pa_rep = o.enc_pa_rep;
+  login->ask_enc_pa_rep = !o.no_enc_pa_rep;
   login->tgs_requests = o.tgs;
   return LoadPlan{&o, *std::move(login), *std::move(kdc),
                   o.check > 0 ? static_cast<uint32_t>(std::lround(1 / o.check)) : 0};
@@ -191,13 +191,10 @@ int Main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   FindPlotScript();  // before Harden(), which closes /proc/self to ordinary users
   Harden();
-  absl::StatusOr<Options> options = ParseOptions(argc, argv);
-  if (options.ok() && options->mode == Mode::kHelp) {
-    fputs(Usage().c_str(), stdout);
-    return kFine;
-  }
-  if (options.ok() && options->mode == Mode::kVersion) {
-    puts("login-storm (mpc-kdc) " MPCKDC_VERSION);
+  absl::StatusOr<Options> options =
+      ParseOptions(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  if (options.ok() && !options->answer.empty()) {
+    fputs(options->answer.c_str(), stdout);
     return kFine;
   }
   absl::StatusOr<ExitStatus> status =

@@ -329,21 +329,13 @@ TEST(TallyTest, ErrorNames) {
 
 // ---- Options ----
 
-absl::StatusOr<Options> Parse(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "login-storm");
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  return ParseOptions(static_cast<int>(arguments.size()), argv.data());
-}
-
 const std::vector<std::string> kGood = {"--kdc", "127.0.0.1:88", "--realm", "R",
                                         "--enctype", "aes128-gcm", "--keytab", "k"};
 
 absl::StatusOr<Options> ParseWith(const std::vector<std::string>& more) {
   std::vector<std::string> all = kGood;
   all.insert(all.end(), more.begin(), more.end());
-  return Parse(all);
+  return ParseOptions(all);
 }
 
 TEST(OptionsTest, GoodOnes) {
@@ -369,8 +361,8 @@ TEST(OptionsTest, BadOnesAreNamed) {
   for (const std::vector<std::string>& more : cases) {
     EXPECT_FALSE(ParseWith(more).ok()) << more[0];
   }
-  EXPECT_FALSE(Parse({"--realm", "R"}).ok());
-  EXPECT_FALSE(Parse({"jobs", "--realm", "R", "--enctype", "17", "--keytab", "k"}).ok());
+  EXPECT_FALSE(ParseOptions({"--realm", "R"}).ok());
+  EXPECT_FALSE(ParseOptions({"jobs", "--realm", "R", "--enctype", "17", "--keytab", "k"}).ok());
 }
 
 }  // namespace
