@@ -27,7 +27,7 @@ import daemon
 
 HOSTS = ('p0', 'p1', 'p2', 'kdc', 'client')
 SWITCH, BRIDGE, CABLE = 'switch', 'br0', 'eth0'
-# Of the namespaces alone (RFC 5737's example addresses): no route leads anywhere else.
+# Used in the namespaces alone (RFC 5737's example addresses): no route leads anywhere else.
 ADDRESSES = {host: f'192.0.2.{number}' for number, host in enumerate(HOSTS, 1)}
 MACS = {host: f'02:00:00:00:02:{number:02x}' for number, host in enumerate(HOSTS, 1)}
 MODEM_QUEUE_BYTES = 8192    # in each direction: 8 s at 1 KB/s
@@ -131,7 +131,7 @@ class Network:
 
 
 def remove_leftovers():
-    """Of runs that were killed: their namespaces, and the processes in them."""
+    """What runs that were killed left: their namespaces, and the processes in them."""
     folder = pathlib.Path('/run/netns')
     for path in folder.glob(f'{_PREFIX}*') if folder.is_dir() else ():
         owner = re.match(rf'{_PREFIX}(\d+)-', path.name)

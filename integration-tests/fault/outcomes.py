@@ -22,7 +22,7 @@ _WRONG_PASSWORD = (PREAUTH_FAILED, BAD_INTEGRITY)
 
 
 def classify(outcome):
-    """Of one line of the load's file."""
+    """The class of one line of the load's file."""
     code = outcome['code']
     if code in _OUTAGE:
         return _OUTAGE[code]

@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "integration-tests/storm/der.h"
+#include "integration-tests/storm/crypto.h"
 #include "integration-tests/storm/target.h"
 
 namespace mpckdc::storm {

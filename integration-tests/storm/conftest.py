@@ -36,38 +36,34 @@ def stock(tmp_path_factory):
         live.stop()
 
 
-@pytest.fixture(scope='session')
-def ours_standard(tmp_path_factory):
-    """Users' keys of enctypes 17 to 20 shared among three servers; krbtgt's is of GCM."""
-    live = realm_module.Realm(tmp_path_factory.mktemp('standard') / 'realm', realm_module.Options(
-        extra_realm={'supported_enctypes': f'aes128-gcm:normal,{STOCK_ENCTYPES}'}))
+def protected(folder, enctypes, options=None):
+    """Users' keys of these enctypes shared among three servers, enrolled from a keytab."""
+    live = realm_module.Realm(folder / 'realm', options)
     try:
         live.create()
         write_password(live)
-        names = [user_name(i) for i in range(USERS)]
-        for enctype in ('aes128-cts', 'aes256-cts', 'aes128-sha2', 'aes256-sha2'):
-            make_keytab(live, 'users.keytab', names, PASSWORD, enctype)
+        for enctype in enctypes:
+            make_keytab(live, 'users.keytab', [user_name(i) for i in range(USERS)], PASSWORD,
+                        enctype)  # wkt appends
         live.admin('enroll', '--all', '--keytab', live.dir / 'users.keytab')
         live.add_service(SERVICE)
         (live.dir / 'handles.json').write_text(live.admin('list', '--json').stdout)
         yield live
     finally:
         live.stop()
+
+
+@pytest.fixture(scope='session')
+def ours_standard(tmp_path_factory):
+    """Keys of enctypes 17 to 20; krbtgt's is of GCM."""
+    yield from protected(
+        tmp_path_factory.mktemp('standard'),
+        ('aes128-cts', 'aes256-cts', 'aes128-sha2', 'aes256-sha2'),
+        realm_module.Options(extra_realm={
+            'supported_enctypes': f'aes128-gcm:normal,{STOCK_ENCTYPES}'}))
 
 
 @pytest.fixture(scope='session')
 def ours(tmp_path_factory):
-    """Users' keys shared among three servers, enrolled from a keytab of enctypes 17 and 18."""
-    live = realm_module.Realm(tmp_path_factory.mktemp('ours') / 'realm')
-    try:
-        live.create()
-        write_password(live)
-        names = [user_name(i) for i in range(USERS)]
-        for enctype in ('aes128-cts', 'aes256-cts'):
-            make_keytab(live, 'users.keytab', names, PASSWORD, enctype)  # wkt appends
-        live.admin('enroll', '--all', '--keytab', live.dir / 'users.keytab')
-        live.add_service(SERVICE)
-        (live.dir / 'handles.json').write_text(live.admin('list', '--json').stdout)
-        yield live
-    finally:
-        live.stop()
+    """Keys of GCM, from a keytab of enctypes 17 and 18."""
+    yield from protected(tmp_path_factory.mktemp('ours'), ('aes128-cts', 'aes256-cts'))

@@ -10,24 +10,28 @@
 namespace mpckdc::storm {
 namespace {
 
-// libkrb5's interface takes pointers to mutable bytes also where it only reads.
-krb5_data AsData(Bytes bytes) {
-  krb5_data data;
-  data.magic = KV5M_DATA;
-  data.length = static_cast<unsigned>(bytes.size());
-  data.data = const_cast<char*>(reinterpret_cast<const char*>(bytes.data()));
-  return data;
-}
-
-Bytes AsBytes(absl::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 absl::Status CryptoError(absl::string_view what, krb5_error_code code) {
   return absl::InternalError(absl::StrCat(what, ": libk5crypto error ", code));
 }
 
+// Takes over what libk5crypto made, which is wiped.
+absl::StatusOr<Key> TakeKey(krb5_keyblock& block, absl::string_view maker, krb5_error_code code) {
+  if (code != 0) return CryptoError(maker, code);
+  absl::StatusOr<Key> key = Key::FromBytes(block.enctype, {block.contents, block.length});
+  krb5_free_keyblock_contents(nullptr, &block);
+  return key;
+}
+
 }  // namespace
+
+krb5_data AsData(Bytes bytes) {
+  return {KV5M_DATA, static_cast<unsigned>(bytes.size()),
+          const_cast<char*>(reinterpret_cast<const char*>(bytes.data()))};
+}
+
+Bytes View(const krb5_data& data) {
+  return {reinterpret_cast<const uint8_t*>(data.data), data.length};
+}
 
 absl::StatusOr<int32_t> EnctypeByName(absl::string_view name) {
   int32_t number = 0;
@@ -85,26 +89,21 @@ absl::StatusOr<Key> Key::FromBytes(int32_t enctype, Bytes bytes) {
   return Key(key);
 }
 
-absl::StatusOr<Key> Key::FromPassword(int32_t enctype, absl::string_view password,
-                                      absl::string_view salt) {
-  const krb5_data password_data = AsData(AsBytes(password));
-  const krb5_data salt_data = AsData(AsBytes(salt));
+absl::StatusOr<Key> Key::FromPassword(int32_t enctype, Bytes password,
+                                      krb5_const_principal principal) {
+  const krb5_data password_data = AsData(password);
+  krb5_data salt = {};
   krb5_keyblock block = {};
-  krb5_error_code code =
-      krb5_c_string_to_key(nullptr, enctype, &password_data, &salt_data, &block);
-  if (code != 0) return CryptoError("krb5_c_string_to_key", code);
-  absl::StatusOr<Key> key = FromBytes(enctype, {block.contents, block.length});
-  krb5_free_keyblock_contents(nullptr, &block);  // wipes
-  return key;
+  krb5_error_code code = krb5_principal2salt(nullptr, principal, &salt);
+  if (code == 0) code = krb5_c_string_to_key(nullptr, enctype, &password_data, &salt, &block);
+  krb5_free_data_contents(nullptr, &salt);
+  return TakeKey(block, "krb5_c_string_to_key", code);
 }
 
 absl::StatusOr<Key> Key::Random(int32_t enctype) {
   krb5_keyblock block = {};
   const krb5_error_code code = krb5_c_make_random_key(nullptr, enctype, &block);
-  if (code != 0) return CryptoError("krb5_c_make_random_key", code);
-  absl::StatusOr<Key> key = FromBytes(enctype, {block.contents, block.length});
-  krb5_free_keyblock_contents(nullptr, &block);
-  return key;
+  return TakeKey(block, "krb5_c_make_random_key", code);
 }
 
 absl::Status Key::Prepare() {
@@ -170,12 +169,6 @@ bool Key::VerifyChecksum(int usage, Bytes data, int32_t type, Bytes checksum) co
   given.contents = const_cast<krb5_octet*>(checksum.data());
   krb5_boolean valid = FALSE;
   return krb5_k_verify_checksum(nullptr, key_, usage, &input, &given, &valid) == 0 && valid;
-}
-
-std::string DefaultSalt(absl::string_view realm, const std::vector<std::string>& components) {
-  std::string salt(realm);
-  for (const std::string& component : components) salt += component;
-  return salt;
 }
 
 }  // namespace mpckdc::storm

@@ -8,17 +8,22 @@
 #include <krb5/krb5.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "integration-tests/storm/der.h"
+#include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
 
 namespace mpckdc::storm {
+
+using Bytes = absl::Span<const uint8_t>;
+
+// libkrb5 takes pointers to mutable bytes also where it only reads.
+krb5_data AsData(Bytes bytes);
+Bytes View(const krb5_data& data);
 
 // RFC 4120 section 7.5.1.
 inline constexpr int kUsageTimestamp = 1;
@@ -47,8 +52,9 @@ class Key {
   ~Key() { krb5_k_free_key(nullptr, key_); }
 
   static absl::StatusOr<Key> FromBytes(int32_t enctype, Bytes bytes);
-  static absl::StatusOr<Key> FromPassword(int32_t enctype, absl::string_view password,
-                                          absl::string_view salt);
+  // With the principal's default salt.
+  static absl::StatusOr<Key> FromPassword(int32_t enctype, Bytes password,
+                                          krb5_const_principal principal);
   static absl::StatusOr<Key> Random(int32_t enctype);
 
   bool valid() const { return key_ != nullptr; }
@@ -70,9 +76,6 @@ class Key {
   explicit Key(krb5_key key) : key_(key) {}
   krb5_key key_ = nullptr;
 };
-
-// A principal's default salt: realm and components, one after the other.
-std::string DefaultSalt(absl::string_view realm, const std::vector<std::string>& components);
 
 }  // namespace mpckdc::storm
 

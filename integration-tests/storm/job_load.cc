@@ -9,7 +9,6 @@
 #include "integration-tests/storm/limits.h"
 #include "integration-tests/storm/login.h"
 #include "integration-tests/storm/messages.h"
-#include "integration-tests/storm/worker.h"
 #include "mpc-server/key/enctype.h"
 
 namespace mpckdc::storm {
@@ -49,6 +48,7 @@ struct JobLoad::Flight {
   User* user = nullptr;
   JobLogin login;
   bool check = false;
+  int stage = 0;
   absl::Time submitted;
   absl::Time answered;
   absl::Time sealed;            // all has come
@@ -60,11 +60,14 @@ struct JobLoad::Flight {
   std::atomic<int> awaited{0};
 };
 
-JobLoad::JobLoad(JobPlan plan, std::vector<User>* users, const RealmHandles* handles)
-    : plan_(std::move(plan)),
+JobLoad::JobLoad(const Options* options, std::vector<User>* users, const RealmHandles* handles,
+                 Control* control)
+    : o_(*options),
       handles_(handles),
+      control_(*control),
       gcm_(FindEnctype(handles->user_enctype)->is_gcm()),
-      begin_(MonotonicNow()) {
+      begin_(MonotonicNow()),
+      tallies_(StagesOf(o_).size() + 1) {
   for (User& user : *users) free_users_.push_back(&user);
 }
 
@@ -73,15 +76,18 @@ JobLoad::~JobLoad() {
 }
 
 absl::Status JobLoad::Start() {
-  for (int i = 0; i < plan_.clients; ++i) {
+  absl::StatusOr<Principal> tgs = TgsName(o_.realm);
+  if (!tgs.ok()) return tgs.status();
+  tgs_name_ = *std::move(tgs);
+  for (int i = 0; i < o_.clients; ++i) {
     mpc_client_options options = {};
-    options.realm = plan_.realm.c_str();
-    for (int s = 0; s < MPC_SERVERS; ++s) options.servers[s] = plan_.servers[s].c_str();
-    options.ca_file = plan_.ca.c_str();
-    options.certificate_file = plan_.certificate.c_str();
-    options.key_file = plan_.key.c_str();
+    options.realm = o_.realm.c_str();
+    for (int s = 0; s < MPC_SERVERS; ++s) options.servers[s] = o_.servers[s].c_str();
+    options.ca_file = o_.ca.c_str();
+    options.certificate_file = o_.certificate.c_str();
+    options.key_file = o_.key.c_str();
     options.cluster = -1;
-    options.timeout_ms = static_cast<uint32_t>(absl::ToInt64Milliseconds(plan_.timeout));
+    options.timeout_ms = static_cast<uint32_t>(absl::ToInt64Milliseconds(o_.timeout));
     char* error = nullptr;
     mpc_client* client = mpc_client_start(&options, &error);
     if (client == nullptr) {
@@ -92,23 +98,17 @@ absl::Status JobLoad::Start() {
     clients_.push_back(client);
   }
   absl::MutexLock lock(&mu_);
-  for (size_t i = 0; i < plan_.in_flight; ++i) {
+  for (size_t i = 0; i < o_.in_flight; ++i) {
     flights_.push_back(std::make_unique<Flight>());
     Flight* flight = flights_.back().get();
     flight->load = this;
     flight->client = clients_[i % clients_.size()];
     for (Flight::Seal& seal : flight->seals) seal.flight = flight;
-    flight->login.ticket_plain.assign(plan_.ticket_bytes, 't');
-    flight->login.reply_plain.assign(plan_.reply_bytes, 'r');
+    flight->login.ticket_plain.assign(o_.ticket_bytes, 't');
+    flight->login.reply_plain.assign(o_.reply_bytes, 'r');
     parked_.push_back(flight);
   }
   return absl::OkStatus();
-}
-
-bool JobLoad::MayBegin() {
-  if (stop_ || may_begin_ <= 0 || free_users_.empty()) return false;
-  --may_begin_;
-  return true;
 }
 
 void JobLoad::Tick() {
@@ -124,17 +124,20 @@ void JobLoad::Begin(Flight* flight) {
   uint64_t number = 0;
   {
     absl::MutexLock lock(&mu_);
-    if (!MayBegin()) {
+    if (control_.stop || control_.stage == kNoStage || free_users_.empty() ||
+        !control_.MayBegin()) {
       parked_.push_back(flight);
       return;
     }
     flight->user = free_users_.front();
     free_users_.pop_front();
     number = number_++;
-    ++in_flight_;
-    ++tally_.started;
+    flight->stage = control_.stage;
+    ++tallies_[flight->stage].started;
   }
-  flight->check = number % plan_.check_every == 0;
+  ++control_.started;
+  // Rounded down: not fewer than asked for.
+  flight->check = number % static_cast<uint64_t>(1 / o_.check) == 0;
   flight->compared = false;
   flight->ticket_opened = false;
   // Every login's plaintexts are its own, as far as they are long enough.
@@ -147,8 +150,8 @@ void JobLoad::Begin(Flight* flight) {
   const int32_t own = handles_->user_enctype, krbtgt = handles_->krbtgt_enctype;
   const mpc_open open = {handle.data(), kUsageTimestamp, AsMpc(flight->login.preauth), own};
   const mpc_seal seals[kSeals] = {
-      {handles_->krbtgt.data(), 2, plan_.ticket_bytes, krbtgt, {nullptr, 0}},
-      {handle.data(), kUsageAsReply, plan_.reply_bytes, own, {nullptr, 0}}};
+      {handles_->krbtgt.data(), 2, o_.ticket_bytes, krbtgt, {nullptr, 0}},
+      {handle.data(), kUsageAsReply, o_.reply_bytes, own, {nullptr, 0}}};
   const mpc_make_mac mac = {handle.data(), kUsageAsRequest, AsMpc(flight->login.as_request), own};
   mpc_job job = {};
   job.operation = MPC_LOGIN;
@@ -166,25 +169,19 @@ void JobLoad::Begin(Flight* flight) {
 void JobLoad::Fill(Flight* flight) {
   JobLogin& login = flight->login;
   const User& user = *flight->user;
-  login.principal = absl::StrCat(user.principal, "@", plan_.realm);
-  uint8_t plain[64], cipher[256], message[limits::kMaxRequestBytes];
+  login.principal = absl::StrCat(user.principal, "@", o_.realm);
+  uint8_t cipher[256];
   const int64_t now = WallClockMicroseconds();
-  const Bytes timestamp = EncodeTimestamp(now, absl::MakeSpan(plain));
-  login.timestamp.assign(timestamp.begin(), timestamp.end());
-  const Bytes preauth = user.key.Encrypt(kUsageTimestamp, timestamp, absl::MakeSpan(cipher));
+  const Encoded timestamp = EncodeTimestamp(now);
+  login.timestamp.assign(timestamp->data, timestamp->data + timestamp->length);
+  const Bytes preauth = user.key.Encrypt(kUsageTimestamp, login.timestamp, absl::MakeSpan(cipher));
   login.preauth.assign(preauth.begin(), preauth.end());
   const int32_t enctypes[] = {user.key.enctype(), ENCTYPE_AES256_CTS_HMAC_SHA1_96};
-  const std::string tgs = EncodeName(kNameService, {"krbtgt", plan_.realm});
-  RequestBody body;
-  body.client_name = user.name;
-  body.realm = plan_.realm;
-  body.server_name = tgs;
-  body.till = static_cast<uint32_t>(now / 1'000'000) + kTicketSeconds;
-  body.nonce = static_cast<uint32_t>(now & 0x7fffffff);
-  body.enctypes = enctypes;
-  const Bytes request = EncodeAsRequest(body, {user.key.enctype(), preauth}, true,
-                                        absl::MakeSpan(message));
-  login.as_request.assign(request.begin(), request.end());
+  const krb5_kdc_req body = RequestBody(user.name, tgs_name_, enctypes,
+                                        static_cast<uint32_t>(now / 1'000'000) + kTicketSeconds,
+                                        static_cast<uint32_t>(now & 0x7fffffff));
+  const Encoded request = EncodeAsRequest(body, {user.key.enctype(), preauth}, true);
+  login.as_request.assign(request->data, request->data + request->length);
 }
 
 void JobLoad::OnJob(void* arg, mpc_result* result) {
@@ -232,7 +229,7 @@ void JobLoad::AskForTagAndReply(Flight* flight) {
   ticket.ciphertext = SealCiphertext(result.seals[kTicketSeal], flight->login.ticket_plain);
   flight->awaited = 2;
   const Handle& handle = handles_->users.at(flight->login.principal);
-  const mpc_seal seal = {handle.data(), kUsageAsReply, plan_.reply_bytes, handles_->user_enctype,
+  const mpc_seal seal = {handle.data(), kUsageAsReply, o_.reply_bytes, handles_->user_enctype,
                          AsMpc(flight->login.reply_plain)};
   mpc_job job = {};
   job.operation = MPC_SEAL_GRANTED;
@@ -311,68 +308,33 @@ void JobLoad::End(Flight* flight, mpc_verdict verdict, const std::string& text) 
   const bool ok = verdict == MPC_OK && !wrong;
   {
     absl::MutexLock lock(&mu_);
-    --in_flight_;
-    ++ended_;
-    ok_ += ok ? 1 : 0;
-    failed_ += ok ? 0 : 1;
-    tally_.ok += ok ? 1 : 0;
-    tally_.wrong_answers += wrong ? 1 : 0;
-    tally_.failed += ok || wrong ? 0 : 1;
-    ++tally_.verdicts[VerdictName(verdict)];
-    tally_.compared += flight->compared ? 1 : 0;
-    tally_.tickets_opened += flight->ticket_opened ? 1 : 0;
+    Tally& tally = tallies_[flight->stage];
+    ++(ok ? tally.ok : wrong ? tally.wrong_answers : tally.failed);
+    ++tally.verdicts[VerdictName(verdict)];
+    tally.checked += flight->compared ? 1 : 0;
+    tally.tickets += flight->ticket_opened ? 1 : 0;
     if (ok) {
-      tally_.job.Add(flight->answered - flight->submitted);
-      tally_.login.Add(flight->sealed - flight->submitted);
+      tally.exchanges[0].Add(flight->answered - flight->submitted);
+      tally.login.Add(flight->sealed - flight->submitted);
+    } else {
+      tally.Complain(absl::StrCat(VerdictName(verdict), ": ", flight->login.principal, ": ", text));
     }
-    if (!ok && tally_.complaints.size() < limits::kMaxWrongAnswerTexts) {
-      tally_.complaints.push_back(
-          absl::StrCat(VerdictName(verdict), ": ", flight->login.principal, ": ", text));
-    }
-    series_.Add(static_cast<size_t>((MonotonicNow() - begin_) / limits::kSeriesInterval), ok);
+    series_.Add(MonotonicNow() - begin_, ok);
     free_users_.push_back(flight->user);
-    if (!ok) {
-      parked_.push_back(flight);  // not in a loop of calls: a dead server fails a job at once
-      return;
-    }
+    // Not in a loop of calls: a dead server fails a job at once.
+    if (!ok) parked_.push_back(flight);
   }
-  Begin(flight);
+  ++(ok ? control_.ok : control_.trouble);
+  ++control_.ended;
+  if (ok) Begin(flight);
+  --control_.in_flight;  // the last of it: then nothing of this login is under way
 }
 
-void JobLoad::BeginMeasuring() {
+absl::Status JobLoad::End(std::vector<Tally>& tallies, Series& series) {
   absl::MutexLock lock(&mu_);
-  tally_ = JobTally();
-  tally_.started = in_flight_;  // they will end in it
-}
-
-bool JobLoad::Idle() const {
-  absl::MutexLock lock(&mu_);
-  return in_flight_ == 0;
-}
-
-void JobLoad::LimitTo(int64_t logins) {
-  absl::MutexLock lock(&mu_);
-  may_begin_ = logins;
-}
-
-bool JobLoad::LimitReached() const {
-  absl::MutexLock lock(&mu_);
-  return may_begin_ <= 0 && in_flight_ == 0;
-}
-
-JobLoad::Live JobLoad::Look() const {
-  absl::MutexLock lock(&mu_);
-  return {ok_, ended_, failed_, in_flight_};
-}
-
-JobTally JobLoad::TakeTally() {
-  absl::MutexLock lock(&mu_);
-  return std::move(tally_);
-}
-
-Series JobLoad::TakeSeries() {
-  absl::MutexLock lock(&mu_);
-  return std::move(series_);
+  tallies = std::move(tallies_);
+  series = std::move(series_);
+  return absl::OkStatus();
 }
 
 }  // namespace mpckdc::storm

@@ -3,7 +3,7 @@
 // What a login job must have yielded, computed with the user's whole key, which the servers only
 // have shares of. Of the ticket, which is under krbtgt's key that nobody knows, what can be seen.
 //
-//     part      what is compared
+//     usage     what is compared
 //     open 1    keystream (17 to 20: plaintext) against the time stamp that was encrypted
 //     seal 3    the message, opened by libk5crypto with the user's key: tag, zero block, plaintext
 //     mac 56    the checksum, verified by libk5crypto with the user's key

@@ -58,9 +58,8 @@ class JobOracleTest : public testing::Test {
     JobLogin& login = a.login;
     login.user = &user_;
     login.principal = "alice@EXAMPLE.COM";
-    uint8_t buffer[256];
-    const Bytes stamp = EncodeTimestamp(kNow * 1'000'000 + 5, absl::MakeSpan(buffer));
-    login.timestamp.assign(stamp.begin(), stamp.end());
+    const Encoded stamp = EncodeTimestamp(kNow * 1'000'000 + 5);
+    login.timestamp.assign(stamp->data, stamp->data + stamp->length);
     login.preauth = PlainSeal(PlainUsageKey(base_, 1), NonceAt(1), {}, login.timestamp);
     login.as_request = {1, 2, 3};
     login.ticket_plain.assign(166, 't');
@@ -117,7 +116,7 @@ TEST_F(JobOracleTest, EveryAlterationIsSeen) {
   EXPECT_NE(CompareWithOracle(a.login, a.result, kNow + 3600), "");
 }
 
-// 17 to 20: what libk5crypto makes under the user's key is right, and nothing else.
+// Enctypes 17 to 20: what libk5crypto makes under the user's key is right, and nothing else.
 TEST_F(JobOracleTest, TheOtherEnctypes) {
   for (const int32_t enctype : {17, 18, 19, 20}) {
     const std::vector<uint8_t> base(EnctypeKeyBytes(enctype), 0x42);

@@ -7,31 +7,39 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "integration-tests/storm/jobs_mode.h"
+#include "integration-tests/storm/handles.h"
+#include "integration-tests/storm/job_load.h"
 #include "integration-tests/storm/options.h"
 #include "integration-tests/storm/output.h"
 #include "integration-tests/storm/report.h"
 #include "integration-tests/storm/run.h"
-#include "integration-tests/storm/schedule.h"
 #include "integration-tests/storm/target.h"
 #include "integration-tests/storm/users.h"
+#include "integration-tests/storm/worker.h"
 #include "kdc-plugin/client/mpc_client.h"
+#include "mpc-server/key/message_format.h"
+#include "mpc-server/key/enctype.h"
 
 namespace mpckdc::storm {
 namespace {
 
-nlohmann::json SetupJson(const Options& o, size_t users) {
+using nlohmann::json;
+
+constexpr size_t kTimestampBytes = 28;  // PA-ENC-TS-ENC with microseconds of three bytes
+
+json LoginsSetup(const Options& o, size_t users) {
   return {{"kdc", o.kdc},
           {"realm", o.realm},
           {"enctype", EnctypeText(o.enctype)},
           {"users", users},
           {"transport", o.tcp ? "tcp" : "udp"},
           {"two_step", o.two_step},
-          {"enc_pa_rep", o.enc_pa_rep},
+          {"enc_pa_rep", !o.no_enc_pa_rep},
           {"tgs", o.tgs},
           {"wrong_passwords", o.wrong_share},
           {"loop", o.rate > 0 ? "open" : "closed"},
@@ -45,54 +53,121 @@ nlohmann::json SetupJson(const Options& o, size_t users) {
           {"check", o.check}};
 }
 
-RunPlan MakeRunPlan(const Options& o, const Address& kdc) {
-  RunPlan plan;
-  plan.load.login = MakeLoginPlan(o.realm, o.enctype, o.session_enctypes, o.service);
-  plan.load.login.two_step = o.two_step;
-  plan.load.login.ask_enc_pa_rep = o.enc_pa_rep;
-  plan.load.login.tgs_requests = o.tgs;
-  plan.load.kdc = kdc;
-  plan.load.tcp = o.tcp;
-  plan.load.open_loop = o.rate > 0;
-  plan.load.in_flight = o.in_flight;
-  plan.load.wrong_share = o.wrong_share;
-  plan.load.check_every = o.check > 0 ? static_cast<uint32_t>(std::lround(1 / o.check)) : 0;
-  plan.load.resend_after = o.resend_after;
-  plan.load.resends = o.resends;
-  plan.load.threads = o.threads;
-  plan.load.seed = o.seed;
-  plan.warm_up = o.warm_up;
-  plan.count = o.count;
-  plan.knee_p99 = o.knee_p99;
-  plan.show_progress = isatty(STDERR_FILENO) == 1;
-  const absl::Duration length = o.count > 0 ? limits::kMaxDuration : o.duration;
-  plan.stages = o.ramp_to > 0 ? RampStages(o.rate, o.ramp_to, o.ramp_steps, length)
-                              : std::vector<Stage>{{o.rate, length}};
-  return plan;
+json JobsSetup(const Options& o, size_t users, int32_t krbtgt_enctype) {
+  return {{"servers", o.servers},
+          {"realm", o.realm},
+          {"enctype", EnctypeText(o.enctype)},
+          {"krbtgt_enctype", EnctypeText(krbtgt_enctype)},
+          {"users", users},
+          {"clients", o.clients},
+          {"in_flight", o.in_flight},
+          {"ticket_bytes", o.ticket_bytes},
+          {"reply_bytes", o.reply_bytes},
+          {"check", o.check},
+          {"warm_up_s", absl::ToDoubleSeconds(o.warm_up)}};
 }
 
-absl::StatusOr<ExitStatus> RunLogins(const Options& o, const CpuMeter& cpu) {
-  absl::StatusOr<std::vector<Threshold>> thresholds =
-      ParseThresholds(o.fail_if, KnownMetrics(cpu.names()));
-  if (!thresholds.ok()) return thresholds.status();
-  absl::StatusOr<Address> kdc = ParseAddress(o.kdc);
+// Keystream blocks and tag or checksum blocks of one login (doc/enctype.md); under users' keys of
+// enctypes 17 to 20 those of CBC too. Their HMACs' compressions depend on the request's length.
+json BlocksJson(const Options& o) {
+  const size_t open = BlocksOf(kZeroBytes + kTimestampBytes);
+  const size_t ticket = BlocksOf(kZeroBytes + o.ticket_bytes);
+  const size_t reply = BlocksOf(kZeroBytes + o.reply_bytes);
+  if (FindEnctype(o.enctype)->is_gcm()) {
+    return {{"keystream", open + ticket + reply}, {"tags", 4}};
+  }
+  return {{"keystream", ticket}, {"tags", 1}, {"cbc", open + reply}};
+}
+
+// Where the options say to send it: only if that may be loaded.
+absl::StatusOr<Address> TargetOf(const Options& o, const std::string& text) {
+  absl::StatusOr<Address> address = ParseAddress(text);
+  if (!address.ok()) return address;
+  if (absl::Status s = MayLoad(*address, LookAtNetwork(), o.i_own_this_kdc); !s.ok()) return s;
+  return address;
+}
+
+// The users that the options name, with their keys made; with progress on a terminal.
+absl::StatusOr<std::vector<User>> UsersOf(const Options& o) {
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  absl::StatusOr<std::vector<User>> users = MakeUsers(o, [&](size_t done, size_t all) {
+    if (!terminal) return;
+    fprintf(stderr, "\r\033[K%s",
+            absl::StrCat(done, all > 0 ? absl::StrCat(" of ", all) : "", " keys").c_str());
+  });
+  if (terminal) fprintf(stderr, "\r\033[K");
+  return users;
+}
+
+absl::StatusOr<LoadPlan> PlanOf(const Options& o) {
+  absl::StatusOr<Address> kdc = TargetOf(o, o.kdc);
   if (!kdc.ok()) return kdc.status();
-  if (absl::Status s = MayLoad(*kdc, LookAtNetwork(), o.i_own_this_kdc); !s.ok()) return s;
-  absl::StatusOr<std::vector<User>> users = UsersOfOptions(o);
+  absl::StatusOr<LoginPlan> login =
+      MakeLoginPlan(o.realm, o.enctype, o.session_enctypes, o.service);
+  if (!login.ok()) return login.status();
+  login->two_step = o.two_step;
+  login->ask_enc_pa_rep = !o.no_enc_pa_rep;
+  login->tgs_requests = o.tgs;
+  return LoadPlan{&o, *std::move(login), *std::move(kdc),
+                  o.check > 0 ? static_cast<uint32_t>(std::lround(1 / o.check)) : 0};
+}
+
+absl::StatusOr<ExitStatus> Finish(const Options& o, const RunResult& result, const CpuMeter& cpu,
+                                  const std::vector<Threshold>& thresholds, const json& setup,
+                                  const json& more = json::object()) {
+  FinishedRun finished;
+  finished.text = ReportText(o.mode, result, cpu.names());
+  finished.report = ReportJson(o.mode, result, cpu.names(), setup);
+  finished.report.update(more);
+  finished.values = Measured(result, cpu.names());
+  return Conclude(o, std::move(finished), thresholds);
+}
+
+absl::StatusOr<ExitStatus> RunLogins(const Options& o, const CpuMeter& cpu,
+                                     const std::vector<Threshold>& thresholds) {
+  absl::StatusOr<LoadPlan> plan = PlanOf(o);
+  if (!plan.ok()) return plan.status();
+  absl::StatusOr<std::vector<User>> users = UsersOf(o);
   if (!users.ok()) return users.status();
-  RunPlan plan = MakeRunPlan(o, *kdc);
   // A thread has users of its own.
   if (users->size() < static_cast<size_t>(o.threads)) {
     return absl::InvalidArgumentError(
         absl::StrCat(users->size(), " users for ", o.threads, " --threads: one each at least"));
   }
-  absl::StatusOr<RunResult> result = Run(plan, *users, cpu);
+  Control control;
+  Crew crew(*std::move(plan), &*users, &control);
+  absl::StatusOr<RunResult> result = Run(o, crew, control, cpu);
   if (!result.ok()) return result.status();
-  FinishedRun finished;
-  finished.text = ReportText(*result, cpu.names());
-  finished.report = ReportJson(*result, cpu.names(), SetupJson(o, users->size()));
-  finished.values = Measured(*result, cpu.names());
-  return Conclude(o, std::move(finished), *thresholds);
+  return Finish(o, *result, cpu, thresholds, LoginsSetup(o, users->size()));
+}
+
+// login-storm jobs: the three servers without a KDC.
+absl::StatusOr<ExitStatus> RunJobs(const Options& o, const CpuMeter& cpu,
+                                   const std::vector<Threshold>& thresholds) {
+  for (const std::string& server : o.servers) {
+    if (absl::StatusOr<Address> address = TargetOf(o, server); !address.ok()) {
+      return address.status();
+    }
+  }
+  absl::StatusOr<RealmHandles> handles = ReadHandles(o.handles, o.realm, o.enctype);
+  if (!handles.ok()) return handles.status();
+  absl::StatusOr<std::vector<User>> users = UsersOf(o);
+  if (!users.ok()) return users.status();
+  for (const User& user : *users) {
+    const std::string principal = absl::StrCat(user.principal, "@", o.realm);
+    if (handles->users.count(principal) != 0) continue;
+    return absl::NotFoundError(absl::StrCat(
+        "--handles ", o.handles, " has no ", EnctypeText(o.enctype), " key of ", principal,
+        "; enrol it, or name fewer users"));
+  }
+  Control control;
+  JobLoad load(&o, &*users, &*handles, &control);
+  if (absl::Status s = load.Start(); !s.ok()) return s;
+  absl::StatusOr<RunResult> result = Run(o, load, control, cpu);
+  if (!result.ok()) return result.status();
+  return Finish(o, *result, cpu, thresholds,
+                JobsSetup(o, users->size(), handles->krbtgt_enctype),
+                {{"blocks_per_login", BlocksJson(o)}});
 }
 
 // Keys, session keys and keystreams of a whole realm are in here.
@@ -105,7 +180,10 @@ void Harden() {
 absl::StatusOr<ExitStatus> RunMode(const Options& o) {
   absl::StatusOr<CpuMeter> cpu = CpuMeter::Watch(o.processes);
   if (!cpu.ok()) return cpu.status();
-  return o.mode == Mode::kJobs ? RunJobs(o, *cpu) : RunLogins(o, *cpu);
+  absl::StatusOr<std::vector<Threshold>> thresholds =
+      ParseThresholds(o.fail_if, KnownMetrics(o.mode, cpu->names()));
+  if (!thresholds.ok()) return thresholds.status();
+  return o.mode == Mode::kJobs ? RunJobs(o, *cpu, *thresholds) : RunLogins(o, *cpu, *thresholds);
 }
 
 int Main(int argc, char** argv) {
@@ -113,13 +191,10 @@ int Main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   FindPlotScript();  // before Harden(), which closes /proc/self to ordinary users
   Harden();
-  absl::StatusOr<Options> options = ParseOptions(argc, argv);
-  if (options.ok() && options->mode == Mode::kHelp) {
-    fputs(Usage().c_str(), stdout);
-    return kFine;
-  }
-  if (options.ok() && options->mode == Mode::kVersion) {
-    puts("login-storm (mpc-kdc) " MPCKDC_VERSION);
+  absl::StatusOr<Options> options =
+      ParseOptions(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  if (options.ok() && !options->answer.empty()) {
+    fputs(options->answer.c_str(), stdout);
     return kFine;
   }
   absl::StatusOr<ExitStatus> status =

@@ -21,17 +21,17 @@ namespace mpckdc::storm {
 
 // What all logins of a run have in common.
 struct LoginPlan {
-  std::string realm;
   std::vector<int32_t> enctypes;  // asked for: the users' own first, then for session keys
   bool two_step = false;
   bool ask_enc_pa_rep = true;     // as kinit does
   int tgs_requests = 0;           // after each login
-  std::string tgs_name;           // krbtgt/REALM, DER
-  std::string service_name;       // whose tickets the TGS requests ask for, DER
+  Principal tgs_name;             // krbtgt/REALM
+  Principal service_name;         // whose tickets the TGS requests ask for
   uint32_t ticket_seconds = 36000;
 };
-LoginPlan MakeLoginPlan(std::string realm, int32_t enctype, std::vector<int32_t> session_enctypes,
-                        const std::string& service);
+absl::StatusOr<LoginPlan> MakeLoginPlan(const std::string& realm, int32_t enctype,
+                                        const std::vector<int32_t>& session_enctypes,
+                                        const std::string& service);
 
 enum class Outcome {
   kOk,
@@ -57,7 +57,7 @@ class Login {
              uint32_t nonce);
 
   // What to send; until the next call of OnReply().
-  Bytes request() const { return request_; }
+  Bytes request() const { return View(*request_); }
   Step step() const { return step_; }
 
   Next OnReply(Bytes message, uint32_t next_nonce);
@@ -77,11 +77,12 @@ class Login {
   }
   Next Complain(std::string text);
   Next OnError(Bytes message, uint32_t next_nonce);
-  Next OnTicket(const Reply& reply, uint32_t next_nonce);
+  Next OnTicket(krb5_kdc_rep& reply, uint32_t next_nonce);
   Next NotOurs(std::string text);
-  bool IsForUs(const Reply& reply) const;
-  std::string CheckEnvelope(const Reply& reply) const;
-  std::string CheckInside(const Reply& reply, const Key& key, int usage);
+  bool IsForUs(const krb5_kdc_rep& reply) const;
+  std::string CheckEnvelope(const krb5_kdc_rep& reply) const;
+  std::string CheckInside(const krb5_kdc_rep& reply, const Key& key, int usage);
+  krb5_kdc_req NextBody(const Principal& client, const Principal& server, int64_t now) const;
   Next SendAs(Step step, uint32_t nonce);
   Next SendTgs(uint32_t nonce);
 
@@ -94,8 +95,8 @@ class Login {
   uint32_t nonce_ = 0;
   int tickets_ = 0;
   int tgs_left_ = 0;
-  std::vector<uint8_t> request_;
-  std::vector<uint8_t> tgt_;
+  Encoded request_;
+  Ticket tgt_;
   Key session_key_;
   Key new_session_key_;  // of the reply that is being looked at
   Outcome outcome_ = Outcome::kOk;

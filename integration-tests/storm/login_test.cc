@@ -4,14 +4,11 @@
 // one thing at a time.
 #include "integration-tests/storm/login.h"
 
-#include <krb5/krb5.h>
-
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "integration-tests/storm/libkrb5_der.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -35,19 +32,15 @@ struct Story {
 
 class MiniKdc {
  public:
-  MiniKdc(const Key* key, const Key* other) : key_(key), other_(other) {
-    EXPECT_EQ(krb5_init_context(&context_), 0);
-  }
-  ~MiniKdc() { krb5_free_context(context_); }
+  MiniKdc(const Key* key, const Key* other) : key_(key), other_(other) {}
 
   // An AS-REP to an AS-REQ.
   std::vector<uint8_t> Reply(Bytes request, const Story& story) {
-    krb5_data data = {KV5M_DATA, static_cast<unsigned>(request.size()),
-                      const_cast<char*>(reinterpret_cast<const char*>(request.data()))};
+    const krb5_data data = AsData(request);
     krb5_kdc_req* decoded = nullptr;
     EXPECT_EQ(decode_krb5_as_req(&data, &decoded), 0);
     const std::vector<uint8_t> part = Part(request, decoded->nonce + story.nonce_off_by, story);
-    krb5_free_kdc_req(context_, decoded);
+    krb5_free_kdc_req(nullptr, decoded);
     std::vector<uint8_t> cipher(part.size() + 100);
     const Key& key = story.other_key ? *other_ : *key_;
     const Bytes sealed = key.Encrypt(kUsageAsReply, part, absl::MakeSpan(cipher));
@@ -58,7 +51,7 @@ class MiniKdc {
   std::vector<uint8_t> Error(int code) {
     krb5_error error = {};
     error.error = static_cast<krb5_ui_4>(code);
-    Principal server(context_, "krbtgt/EXAMPLE.COM@EXAMPLE.COM");
+    const Principal server = *TgsName(kRealm);
     error.server = server.get();
     krb5_data* out = nullptr;
     EXPECT_EQ(encode_krb5_error(&error, &out), 0);
@@ -66,22 +59,15 @@ class MiniKdc {
   }
 
  private:
-  class Principal {
-   public:
-    Principal(krb5_context context, const std::string& name) : context_(context) {
-      EXPECT_EQ(krb5_parse_name(context, name.c_str(), &principal_), 0);
-    }
-    ~Principal() { krb5_free_principal(context_, principal_); }
-    krb5_principal get() { return principal_; }
-
-   private:
-    krb5_context context_;
-    krb5_principal principal_ = nullptr;
-  };
+  // "name@REALM".
+  static Principal Parse(const std::string& text) {
+    const size_t at = text.find('@');
+    return *ParseName(text.substr(0, at), text.substr(at + 1), KRB5_NT_PRINCIPAL);
+  }
 
   std::vector<uint8_t> Take(krb5_data* data) {
     std::vector<uint8_t> bytes(data->data, data->data + data->length);
-    krb5_free_data(context_, data);
+    krb5_free_data(nullptr, data);
     return bytes;
   }
 
@@ -105,7 +91,7 @@ class MiniKdc {
     krb5_pa_data* preauths[] = {&preauth, nullptr};
     krb5_last_req_entry last_request = {};
     krb5_last_req_entry* last_requests[] = {&last_request, nullptr};
-    Principal server(context_, story.inner_server);
+    const Principal server = Parse(story.inner_server);
     krb5_enc_kdc_rep_part part = {};
     part.msg_type = KRB5_AS_REP;
     part.session = &session;
@@ -121,7 +107,7 @@ class MiniKdc {
   }
 
   std::vector<uint8_t> Envelope(Bytes sealed, const Story& story) {
-    Principal client(context_, story.client), server(context_, story.server);
+    const Principal client = Parse(story.client), server = Parse(story.server);
     krb5_ticket ticket = {};
     char opaque[] = "opaque";
     ticket.server = server.get();
@@ -132,9 +118,7 @@ class MiniKdc {
     reply.client = client.get();
     reply.ticket = &ticket;
     reply.enc_part.enctype = story.reply_enctype;
-    reply.enc_part.ciphertext = {
-        KV5M_DATA, static_cast<unsigned>(sealed.size()),
-        const_cast<char*>(reinterpret_cast<const char*>(sealed.data()))};
+    reply.enc_part.ciphertext = AsData(sealed);
     krb5_data* out = nullptr;
     EXPECT_EQ(encode_krb5_as_rep(&reply, &out), 0);
     return Take(out);
@@ -142,14 +126,13 @@ class MiniKdc {
 
   const Key* key_;
   const Key* other_;
-  krb5_context context_ = nullptr;
 };
 
 class LoginTest : public testing::Test {
  protected:
-  LoginTest() : plan_(MakeLoginPlan(kRealm, 17, {kSessionEnctype}, "host/www")) {
+  LoginTest() : plan_(*MakeLoginPlan(kRealm, 17, {kSessionEnctype}, "host/www")) {
     user_.principal = "alice";
-    user_.name = EncodeName(kNamePrincipal, {"alice"});
+    user_.name = *ParseName("alice", kRealm, KRB5_NT_PRINCIPAL);
     user_.key = *Key::Random(17);
     EXPECT_TRUE(user_.key.Prepare().ok());
     other_ = *Key::Random(17);
@@ -272,24 +255,21 @@ TEST_F(LoginTest, ThenATgsRequest) {
   plan_.tgs_requests = 1;
   EXPECT_EQ(Answer(Story(), /*check=*/false), Login::Next::kSend);
   EXPECT_EQ(login_.step(), Login::Step::kTgs);
-  const Bytes message = login_.request();
-  krb5_data data = {KV5M_DATA, static_cast<unsigned>(message.size()),
-                    const_cast<char*>(reinterpret_cast<const char*>(message.data()))};
+  const krb5_data data = AsData(login_.request());
   krb5_kdc_req* request = nullptr;
   ASSERT_EQ(decode_krb5_tgs_req(&data, &request), 0);
-  krb5_data ap_data = {KV5M_DATA, request->padata[0]->length,
-                       reinterpret_cast<char*>(request->padata[0]->contents)};
+  const krb5_data ap_data = AsData({request->padata[0]->contents, request->padata[0]->length});
   krb5_ap_req* ap = nullptr;
   ASSERT_EQ(decode_krb5_ap_req(&ap_data, &ap), 0);
   const std::vector<uint8_t> session(32, 7);
   const Key key = *Key::FromBytes(kSessionEnctype, session);
   std::vector<uint8_t> buffer(1000);
   Bytes plain;
-  EXPECT_TRUE(key.Decrypt(kUsageTgsAuthenticator,
-                          {reinterpret_cast<const uint8_t*>(ap->authenticator.ciphertext.data),
-                           ap->authenticator.ciphertext.length},
+  EXPECT_TRUE(key.Decrypt(kUsageTgsAuthenticator, View(ap->authenticator.ciphertext),
                           absl::MakeSpan(buffer), plain));
   EXPECT_FALSE(plain.empty());
+  krb5_free_ap_req(nullptr, ap);
+  krb5_free_kdc_req(nullptr, request);
 }
 
 }  // namespace

@@ -1,106 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Kerberos messages of a login (RFC 4120 section 5.4), as a client writes and reads them. Names
-// are kept as DER: a user's is made once and copied into every request.
+// The Kerberos messages of a login (RFC 4120 section 5.4), as a client writes and reads them: by
+// libkrb5's own encoders and decoders, in its own structures.
 #ifndef INTEGRATION_TESTS_STORM_MESSAGES_H_
 #define INTEGRATION_TESTS_STORM_MESSAGES_H_
 
-#include <cstdint>
-#include <string>
-#include <vector>
+#include <krb5/krb5.h>
 
-#include "absl/strings/string_view.h"
-#include "integration-tests/storm/der.h"
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "integration-tests/storm/crypto.h"
+#include "integration-tests/storm/libkrb5_der.h"
 
 namespace mpckdc::storm {
-
-inline constexpr int kNamePrincipal = 1;        // NT-PRINCIPAL
-inline constexpr int kNameService = 2;          // NT-SRV-INST
-
-inline constexpr int kPreauthTgsRequest = 1;    // PA-TGS-REQ
-inline constexpr int kPreauthTimestamp = 2;     // PA-ENC-TIMESTAMP
-inline constexpr int kRequestEncPaRep = 149;    // PA-REQ-ENC-PA-REP (RFC 6806)
 
 inline constexpr int kErrorPreauthFailed = 24;
 inline constexpr int kErrorPreauthRequired = 25;
 
-// PrincipalName, DER.
-std::string EncodeName(int type, const std::vector<std::string>& components);
-// The components in it, still DER: what tells names apart. The type is a hint that KDCs may change.
-Bytes NameComponents(absl::string_view name);
-
-// KDC-REQ-BODY, of both requests.
-struct RequestBody {
-  absl::string_view client_name;  // DER; empty in a TGS-REQ
-  absl::string_view realm;
-  absl::string_view server_name;  // DER
-  uint32_t till = 0;              // seconds since 1970
-  uint32_t nonce = 0;             // below 2^31
-  absl::Span<const int32_t> enctypes;
+// What libkrb5 allocated, freed by its own function.
+template <auto Free>
+struct FreedBy {
+  template <class T>
+  void operator()(T* value) const { Free(nullptr, value); }
 };
+using Encoded = std::unique_ptr<krb5_data, FreedBy<krb5_free_data>>;
+using Ticket = std::unique_ptr<krb5_ticket, FreedBy<krb5_free_ticket>>;
+using Reply = std::unique_ptr<krb5_kdc_rep, FreedBy<krb5_free_kdc_rep>>;
+using ReplyPart = std::unique_ptr<krb5_enc_kdc_rep_part, FreedBy<krb5_free_enc_kdc_rep_part>>;
+using ErrorReply = std::unique_ptr<krb5_error, FreedBy<krb5_free_error>>;
+// Made once, and read by all logins of a user or of a run.
+using Principal = std::shared_ptr<krb5_principal_data>;
+
+// "a/b" is two components; a backslash takes the next character as it is. `type`: KRB5_NT_...
+absl::StatusOr<Principal> ParseName(const std::string& name, const std::string& realm, int type);
+
+absl::StatusOr<Principal> TgsName(const std::string& realm);  // krbtgt/REALM
+
+// KDC-REQ-BODY of both requests; the names must outlive it. No `client` in a TGS-REQ.
+krb5_kdc_req RequestBody(const Principal& client, const Principal& server,
+                         absl::Span<const int32_t> enctypes, uint32_t till, uint32_t nonce);
 
 struct EncryptedData {
   int32_t enctype = 0;
   Bytes cipher;
 };
 
-// Each returns what it wrote: the end of `buffer`, or nothing when that is too small.
-Bytes EncodeBody(const RequestBody& body, absl::Span<uint8_t> buffer);
-
 // PA-ENC-TS-ENC: what PA-ENC-TIMESTAMP has inside.
-Bytes EncodeTimestamp(int64_t microseconds, absl::Span<uint8_t> buffer);
-
+Encoded EncodeTimestamp(int64_t microseconds);
 // AS-REQ. `preauth` with an empty cipher is left out; so is PA-REQ-ENC-PA-REP, which asks the KDC
 // for a checksum of the request in the reply, unless `ask_enc_pa_rep`.
-Bytes EncodeAsRequest(const RequestBody& body, const EncryptedData& preauth, bool ask_enc_pa_rep,
-                      absl::Span<uint8_t> buffer);
+Encoded EncodeAsRequest(krb5_kdc_req body, const EncryptedData& preauth, bool ask_enc_pa_rep);
+// TGS-REQ with an authenticator under the session key itself, without a subkey. Null: libk5crypto
+// refused.
+Encoded EncodeTgsRequest(krb5_kdc_req body, const Principal& client, krb5_ticket* tgt,
+                         const Key& session, int64_t microseconds);
 
-struct Authenticator {
-  absl::string_view client_name;  // DER
-  absl::string_view realm;
-  int32_t checksum_type = 0;
-  Bytes checksum;                 // of the TGS-REQ's body
-  int64_t microseconds = 0;
-};
-Bytes EncodeAuthenticator(const Authenticator& authenticator, absl::Span<uint8_t> buffer);
-
-// TGS-REQ: `body` as EncodeBody wrote it, `ticket` the TGT's DER.
-Bytes EncodeTgsRequest(Bytes body, Bytes ticket, const EncryptedData& authenticator,
-                       absl::Span<uint8_t> buffer);
-
-// AS-REP or TGS-REP. Views into the message.
-struct Reply {
-  bool is_tgs = false;
-  absl::string_view client_realm;
-  Bytes client_name;          // components
-  Bytes ticket;               // DER
-  absl::string_view ticket_realm;
-  Bytes ticket_server;        // components
-  EncryptedData enc_part;
-};
-// KRB-ERROR.
-struct ErrorReply {
-  int code = 0;
-  Bytes client_name;          // components; empty when the KDC does not say for whom
-  absl::string_view text;
-};
+// Null when the bytes are not just one such message.
+Reply DecodeReply(Bytes message);  // AS-REP or TGS-REP: msg_type says which
+ErrorReply DecodeError(Bytes message);
 // EncASRepPart or EncTGSRepPart. libkrb5 writes EncTGSRepPart for both; so either is taken.
-struct ReplyPart {
-  int32_t session_enctype = 0;
-  Bytes session_key;
-  uint32_t nonce = 0;
-  uint32_t end_time = 0;
-  absl::string_view server_realm;
-  Bytes server_name;          // components
-  bool has_request_checksum = false;  // the answer to PA-REQ-ENC-PA-REP
-  int32_t request_checksum_type = 0;
-  Bytes request_checksum;
-};
-
+ReplyPart DecodeReplyPart(Bytes plaintext);
 bool IsError(Bytes message);
-bool DecodeReply(Bytes message, Reply& reply);
-bool DecodeError(Bytes message, ErrorReply& error);
-bool DecodeReplyPart(Bytes plaintext, ReplyPart& part);
+
+// The KDC's answer to PA-REQ-ENC-PA-REP, a checksum: `enctype` is its type. Null: there is none.
+using RequestChecksum = std::unique_ptr<krb5_keyblock, FreedBy<krb5_free_keyblock>>;
+RequestChecksum FindRequestChecksum(const krb5_enc_kdc_rep_part& part);
 
 }  // namespace mpckdc::storm
 

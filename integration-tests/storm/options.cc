@@ -1,114 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integration-tests/storm/options.h"
 
-#include <getopt.h>
-
-#include <cmath>
+#include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <functional>
-#include <iterator>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "integration-tests/storm/crypto.h"
+#include "mpc-server/base/command_line.h"
 
 namespace mpckdc::storm {
 namespace {
 
+using command_line::AddFlag;
+using command_line::Refuse;
+using command_line::Setter;
+using command_line::ToList;
+using command_line::ToNumber;
+using command_line::ToText;
 using Text = absl::string_view;
-using Setter = std::function<absl::Status(Text)>;
+
+constexpr double kLeastRate = 1e-6;  // logins per second
 
 absl::Status Bad(Text what) { return absl::InvalidArgumentError(what); }
 
-struct Option {
-  const char* name;
-  const char* value;  // what to call it; null: none
-  const char* help;
-  Setter set;
-};
-
-Setter ToText(std::string& to) {
-  return [&to](Text text) {
-    to = std::string(text);
-    return absl::OkStatus();
-  };
-}
-
-Setter ToTrue(bool& to, bool value = true) {
-  return [&to, value](Text) {
-    to = value;
-    return absl::OkStatus();
-  };
-}
-
-template <class Number>
-Setter ToNumber(Number& to, double least, double most) {
-  return [&to, least, most](Text text) -> absl::Status {
-    int64_t number = 0;
-    if (!absl::SimpleAtoi(text, &number) || static_cast<double>(number) < least ||
-        static_cast<double>(number) > most) {
-      return Bad(absl::StrCat("\"", text, "\" is no whole number from ", least, " to ", most));
-    }
-    to = static_cast<Number>(number);
-    return absl::OkStatus();
-  };
-}
-
-Setter ToRate(double& to) {
-  return [&to](Text text) -> absl::Status {
-    if (!absl::SimpleAtod(text, &to) || !(to > 0) || to > limits::kMaxRate) {
-      return Bad(absl::StrCat("\"", text, "\" is no number of logins per second up to ",
-                              limits::kMaxRate));
-    }
-    return absl::OkStatus();
-  };
-}
-
 // "0.1", or "10%".
-Setter ToShare(double& to) {
-  return [&to](Text text) -> absl::Status {
+Setter ToShare(double* to) {
+  return [to](Text text) -> absl::Status {
     Text number = text;
     const double factor = absl::ConsumeSuffix(&number, "%") ? 0.01 : 1;
     double share = 0;
     if (!absl::SimpleAtod(number, &share) || !(share >= 0) || share * factor > 1) {
-      return Bad(absl::StrCat("\"", text, "\" is no share from 0 to 1, or 0% to 100%"));
+      return Refuse(text, "a share from 0 to 1, or 0% to 100%");
     }
-    to = share * factor;
+    *to = share * factor;
     return absl::OkStatus();
   };
 }
 
-Setter ToDuration(absl::Duration& to, absl::Duration least = absl::Milliseconds(1)) {
-  return [&to, least](Text text) -> absl::Status {
-    if (!absl::ParseDuration(text, &to) || to < least || to > limits::kMaxDuration) {
-      return Bad(absl::StrCat("\"", text, "\" is no duration with its unit, as 30s or 250ms"));
+Setter ToDuration(absl::Duration* to, absl::Duration least = absl::Milliseconds(1)) {
+  return [to, least](Text text) -> absl::Status {
+    if (!absl::ParseDuration(text, to) || *to < least || *to > limits::kMaxDuration) {
+      return Refuse(text, "a duration with its unit, as 30s or 250ms");
     }
     return absl::OkStatus();
   };
 }
 
-Setter ToEnctype(int32_t& to) {
-  return [&to](Text text) {
+Setter ToEnctype(int32_t* to) {
+  return [to](Text text) {
     absl::StatusOr<int32_t> enctype = EnctypeByName(text);
-    if (enctype.ok()) to = *enctype;
+    if (enctype.ok()) *to = *enctype;
     return enctype.status();
-  };
-}
-
-Setter ToEnctypes(std::vector<int32_t>& to) {
-  return [&to](Text text) -> absl::Status {
-    to.clear();
-    for (const Text name : absl::StrSplit(text, absl::ByAnyChar(" ,"), absl::SkipEmpty())) {
-      absl::StatusOr<int32_t> enctype = EnctypeByName(name);
-      if (!enctype.ok()) return enctype.status();
-      to.push_back(*enctype);
-    }
-    return absl::OkStatus();
   };
 }
 
@@ -116,6 +64,7 @@ Setter ToEnctypes(std::vector<int32_t>& to) {
 absl::Status ReadPassword(Text file, Options& o) {
   FILE* in = file == "-" ? stdin : fopen(std::string(file).c_str(), "re");
   if (in == nullptr) return Bad(absl::StrCat(file, ": ", strerror(errno)));
+  o.password.clear();
   for (int c = getc(in); c != EOF && c != '\n'; c = getc(in)) {
     o.password.push_back(static_cast<uint8_t>(c));
   }
@@ -124,104 +73,107 @@ absl::Status ReadPassword(Text file, Options& o) {
   return absl::OkStatus();
 }
 
-std::vector<Option> TargetOptions(Options& o) {
-  return {
-      {"kdc", "ADDRESS:PORT", "the KDC; a number, not a name", ToText(o.kdc)},
-      {"realm", "REALM", "its realm", ToText(o.realm)},
-      {"tcp", nullptr, "TCP instead of UDP", ToTrue(o.tcp)},
-      {"i-own-this-kdc", nullptr, "it is neither loopback nor in a test's network namespace",
-       ToTrue(o.i_own_this_kdc)},
-      {"users", "PATTERN", "users by number: user%06d", ToText(o.users)},
-      {"first", "N", "the first number (0)", ToNumber(o.first, 0, 1e12)},
-      {"number", "N", "how many users", ToNumber(o.number, 1, limits::kMaxUsers)},
-      {"password-file", "FILE", "first line: the password of PATTERN's users; - is standard input",
-       [&o](Text file) { return ReadPassword(file, o); }},
-      {"keytab", "FILE", "users and keys from a keytab", ToText(o.keytab)},
-      {"csv", "FILE", "users from lines name,password", ToText(o.csv)},
-      {"enctype", "NAME", "of the users' keys: aes128-gcm, aes256-cts, 17", ToEnctype(o.enctype)},
-  };
-}
-
-std::vector<Option> LoginOptions(Options& o) {
-  return {
-      {"wrong-passwords", "SHARE", "of logins with a wrong password (0)", ToShare(o.wrong_share)},
-      {"two-step", nullptr, "first an AS-REQ without pre-authentication", ToTrue(o.two_step)},
-      {"no-enc-pa-rep", nullptr, "do not ask for the request's checksum in the reply",
-       ToTrue(o.enc_pa_rep, false)},
-      {"tgs", "N", "service tickets after each login (0)",
-       ToNumber(o.tgs, 0, limits::kMaxTgsPerLogin)},
-      {"service", "NAME", "whose tickets", ToText(o.service)},
-      {"session-enctypes", "LIST", "asked for besides that of the users (aes256-cts,aes128-cts)",
-       ToEnctypes(o.session_enctypes)},
-      {"in-flight", "N", "logins at a time: closed loop (16); with --rate at most (8192)",
-       ToNumber(o.in_flight, 1, limits::kMaxInFlight)},
-      {"rate", "R", "logins per second: open loop, Poisson", ToRate(o.rate)},
-      {"ramp", "R", "from --rate to this in steps of --duration, until the KDC falls behind",
-       ToRate(o.ramp_to)},
-      {"ramp-steps", "N", "how many (10)", ToNumber(o.ramp_steps, 2, limits::kMaxRampSteps)},
-      {"knee-p99", "TIME", "a step with a larger p99 is beyond the knee (250ms)",
-       ToDuration(o.knee_p99)},
-      {"duration", "TIME", "how long (10s)", ToDuration(o.duration)},
-      {"count", "N", "how many logins, instead", ToNumber(o.count, 1, 1e12)},
-      {"warm-up", "TIME", "before measuring (0)", ToDuration(o.warm_up, absl::ZeroDuration())},
-      {"threads", "N", "of this program (1)", ToNumber(o.threads, 1, limits::kMaxThreads)},
-      {"seed", "N", "of what is drawn (1)", ToNumber(o.seed, 0, 1e15)},
-      {"resend-after", "TIME", "then doubling (1s)", ToDuration(o.resend_after)},
-      {"resends", "N", "then it is lost (3)", ToNumber(o.resends, 0, limits::kMaxResends)},
-      {"check", "SHARE", "of logins whose replies are decrypted and looked into (1)",
-       ToShare(o.check)},
-  };
-}
-
-std::vector<Option> OutputOptions(Options& o) {
-  return {
-      {"pid", "NAME=PID", "report this process's CPU per 1,000 logins; repeatable",
-       [&o](Text text) {
-         absl::StatusOr<WatchedProcess> process = ParseWatchedProcess(text);
-         if (process.ok()) o.processes.push_back(*std::move(process));
-         return process.status();
-       }},
-      {"fail-if", "LIMIT", "as p99>250ms: exit status 1; repeatable",
-       [&o](Text text) {
-         o.fail_if.emplace_back(text);
-         return absl::OkStatus();
-       }},
-      {"json", "FILE", "the report; - is standard output", ToText(o.json)},
-      {"plot", "FILE", "latency histogram and throughput over time, .svg or .png", ToText(o.plot)},
-      {"help", nullptr, "this text", [&o](Text) { o.mode = Mode::kHelp; return absl::OkStatus(); }},
-      {"version", nullptr, "the version",
-       [&o](Text) { o.mode = Mode::kVersion; return absl::OkStatus(); }},
-  };
-}
-
-std::vector<Option> JobsOptions(Options& o) {
-  return {
-      {"servers", "LIST", "jobs: the three servers, ADDRESS:PORT,...",
-       [&o](Text text) -> absl::Status {
-         o.servers = absl::StrSplit(text, ',', absl::SkipEmpty());
-         if (o.servers.size() != 3) return Bad("three servers, with commas between");
-         return absl::OkStatus();
-       }},
-      {"ca", "FILE", "jobs: the realm's certificate authority", ToText(o.ca)},
-      {"certificate", "FILE", "jobs: a certificate of the role kdc", ToText(o.certificate)},
-      {"key", "FILE", "jobs: its key", ToText(o.key)},
-      {"handles", "FILE", "jobs: what mpc-admin list --json printed", ToText(o.handles)},
-      {"clients", "N", "jobs: as how many KDC processes (1)", ToNumber(o.clients, 1, 64)},
-      {"ticket-bytes", "N", "jobs: plaintext of a ticket (166)",
-       ToNumber(o.ticket_bytes, 1, limits::kMaxPlaintextBytes)},
-      {"reply-bytes", "N", "jobs: plaintext of a reply (272)",
-       ToNumber(o.reply_bytes, 1, limits::kMaxPlaintextBytes)},
-      {"timeout", "TIME", "jobs: of one job (2s)", ToDuration(o.timeout)},
-  };
-}
-
-std::vector<Option> AllOptions(Options& o) {
-  std::vector<Option> all;
-  for (std::vector<Option> (*part)(Options&) :
-       {TargetOptions, LoginOptions, OutputOptions, JobsOptions}) {
-    for (Option& option : part(o)) all.push_back(std::move(option));
+// One group of options in help and manual.
+class Group {
+ public:
+  Group(CLI::App& app, const char* title) : app_(app), title_(title) {}
+  void Value(const char* name, const char* placeholder, const char* description, Setter set) {
+    command_line::AddOption(app_, name, placeholder, description, std::move(set)).group(title_);
   }
-  return all;
+  void Flag(const char* name, const char* description, bool* to) {
+    AddFlag(app_, name, description, to).group(title_);
+  }
+
+ private:
+  CLI::App& app_;
+  const char* title_;
+};
+
+void AddTarget(Group g, Options& o) {
+  g.Value("--kdc", "ADDRESS:PORT", "the KDC; a number, not a name", ToText(&o.kdc));
+  g.Value("--realm", "REALM", "its realm", ToText(&o.realm));
+  g.Flag("--tcp", "TCP instead of UDP", &o.tcp);
+  g.Flag("--i-own-this-kdc", "it is neither loopback nor in a test's network namespace",
+         &o.i_own_this_kdc);
+  g.Value("--users", "PATTERN", "users by number: user%06d", ToText(&o.users));
+  g.Value("--first", "N", "the first number (0)", ToNumber(&o.first, 0, 1'000'000'000'000));
+  g.Value("--number", "N", "how many users", ToNumber(&o.number, 1, limits::kMaxUsers));
+  g.Value("--password-file", "FILE",
+          "first line: the password of PATTERN's users; - is standard input",
+          [&o](Text file) { return ReadPassword(file, o); });
+  g.Value("--keytab", "FILE", "users and keys from a keytab", ToText(&o.keytab));
+  g.Value("--csv", "FILE", "users from lines name,password", ToText(&o.csv));
+  g.Value("--enctype", "NAME", "enctype of the users' keys: aes128-gcm, aes256-cts, 17",
+          ToEnctype(&o.enctype));
+}
+
+void AddLogin(Group g, Options& o) {
+  g.Value("--wrong-passwords", "SHARE", "share of logins with a wrong password (0)",
+          ToShare(&o.wrong_share));
+  g.Flag("--two-step", "first an AS-REQ without pre-authentication", &o.two_step);
+  g.Flag("--no-enc-pa-rep", "do not ask for the request's checksum in the reply",
+         &o.no_enc_pa_rep);
+  g.Value("--tgs", "N", "service tickets after each login (0)",
+          ToNumber(&o.tgs, 0, limits::kMaxTgsPerLogin));
+  g.Value("--service", "NAME", "whose tickets", ToText(&o.service));
+  g.Value("--session-enctypes", "LIST",
+          "asked for besides that of the users (aes256-cts,aes128-cts)",
+          ToList(&o.session_enctypes, ToEnctype));
+  g.Value("--resend-after", "TIME", "then doubling (1s)", ToDuration(&o.resend_after));
+  g.Value("--resends", "N", "then it is lost (3)", ToNumber(&o.resends, 0, limits::kMaxResends));
+  g.Value("--check", "SHARE", "share of logins whose replies are decrypted and looked into (1)",
+          ToShare(&o.check));
+}
+
+void AddPace(Group g, Options& o) {
+  g.Value("--in-flight", "N", "logins at a time: closed loop (16); with --rate at most (8192)",
+          ToNumber(&o.in_flight, 1, limits::kMaxInFlight));
+  g.Value("--rate", "R", "logins per second: open loop, Poisson",
+          ToNumber(&o.rate, kLeastRate, limits::kMaxRate));
+  g.Value("--ramp", "R", "from --rate to this in steps of --duration, until the KDC falls behind",
+          ToNumber(&o.ramp_to, kLeastRate, limits::kMaxRate));
+  g.Value("--ramp-steps", "N", "how many (10)",
+          ToNumber(&o.ramp_steps, 2, limits::kMaxRampSteps));
+  g.Value("--knee-p99", "TIME", "a step with a larger p99 is beyond the knee (250ms)",
+          ToDuration(&o.knee_p99));
+  g.Value("--duration", "TIME", "how long (10s)", ToDuration(&o.duration));
+  g.Value("--count", "N", "how many logins, instead", ToNumber(&o.count, 1, 1'000'000'000'000));
+  g.Value("--warm-up", "TIME", "before measuring (0)",
+          ToDuration(&o.warm_up, absl::ZeroDuration()));
+  g.Value("--threads", "N", "threads of this program (1)",
+          ToNumber(&o.threads, 1, limits::kMaxThreads));
+  g.Value("--seed", "N", "seed of all that is drawn (1)",
+          ToNumber(&o.seed, 0, 1'000'000'000'000'000));
+}
+
+void AddOutput(Group g, Options& o) {
+  g.Value("--pid", "NAME=PID", "report this process's CPU per 1,000 logins; repeatable",
+          [&o](Text text) {
+            absl::StatusOr<WatchedProcess> process = ParseWatchedProcess(text);
+            if (process.ok()) o.processes.push_back(*std::move(process));
+            return process.status();
+          });
+  g.Value("--fail-if", "LIMIT", "as p99>250ms: exit status 1; repeatable", [&o](Text text) {
+    o.fail_if.emplace_back(text);
+    return absl::OkStatus();
+  });
+  g.Value("--json", "FILE", "the report; - is standard output", ToText(&o.json));
+  g.Value("--plot", "FILE", "latency histogram and throughput over time, .svg or .png",
+          ToText(&o.plot));
+}
+
+void AddJobs(Group g, Options& o) {
+  g.Value("--servers", "LIST", "the three servers, ADDRESS:PORT,...", ToList(&o.servers, ToText));
+  g.Value("--ca", "FILE", "the realm's certificate authority", ToText(&o.ca));
+  g.Value("--certificate", "FILE", "a certificate of the role kdc", ToText(&o.certificate));
+  g.Value("--key", "FILE", "its key", ToText(&o.key));
+  g.Value("--handles", "FILE", "what mpc-admin list --json printed", ToText(&o.handles));
+  g.Value("--clients", "N", "as how many KDC processes (1)", ToNumber(&o.clients, 1, 64));
+  g.Value("--ticket-bytes", "N", "plaintext of a ticket (166)",
+          ToNumber(&o.ticket_bytes, 1, limits::kMaxPlaintextBytes));
+  g.Value("--reply-bytes", "N", "plaintext of a reply (272)",
+          ToNumber(&o.reply_bytes, 1, limits::kMaxPlaintextBytes));
+  g.Value("--timeout", "TIME", "how long one job may take (2s)", ToDuration(&o.timeout));
 }
 
 absl::Status CheckLogins(const Options& o) {
@@ -238,6 +190,7 @@ absl::Status CheckJobs(const Options& o) {
       o.handles.empty()) {
     return Bad("jobs needs --servers, --ca, --certificate, --key and --handles");
   }
+  if (o.servers.size() != 3) return Bad("--servers: three servers, with commas between");
   if (o.rate > 0 || o.ramp_to > 0) return Bad("jobs has a closed loop only: --in-flight");
   if (o.check < limits::kMinJobsSample) return Bad("jobs compares at least 1 % with the oracle");
   return absl::OkStatus();
@@ -257,49 +210,26 @@ absl::Status CheckTogether(Options& o) {
 
 }  // namespace
 
-std::string Usage() {
-  Options unused;
-  std::string text =
-      "login-storm [OPTION]...       logs users in at a KDC, many at a time, and measures\n"
-      "login-storm jobs [OPTION]...  gives login jobs to three mpc-servers as a KDC does\n\n";
-  for (const Option& option : AllOptions(unused)) {
-    const std::string name =
-        absl::StrCat("--", option.name, option.value == nullptr ? "" : " ",
-                     option.value == nullptr ? "" : option.value);
-    absl::StrAppend(&text, "  ", name, std::string(name.size() < 26 ? 26 - name.size() : 1, ' '),
-                    option.help, "\n");
-  }
-  return text + "\nSee login-storm(8).\n";
-}
-
-absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
+absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
   Options o;
   o.session_enctypes = {ENCTYPE_AES256_CTS_HMAC_SHA1_96, ENCTYPE_AES128_CTS_HMAC_SHA1_96};
-  if (argc > 1 && Text(argv[1]) == "jobs") {
-    o.mode = Mode::kJobs;
-    --argc;
-    ++argv;
-  }
-  const std::vector<Option> options = AllOptions(o);
-  std::vector<option> table;
-  for (const Option& each : options) {
-    const int argument = each.value == nullptr ? no_argument : required_argument;
-    table.push_back({each.name, argument, nullptr, 0});
-  }
-  table.push_back({});
-  opterr = 0;  // the texts are ours
-  optind = 1;
-  int which = 0;
-  for (int c = 0; (c = getopt_long(argc, argv, ":", table.data(), &which)) != -1;) {
-    if (c == ':') return Bad(absl::StrCat(argv[optind - 1], " needs a value"));
-    if (c != 0) return Bad(absl::StrCat("no option ", argv[optind - 1], "; see --help"));
-    const Option& given = options[static_cast<size_t>(which)];
-    if (absl::Status s = given.set(optarg == nullptr ? "" : optarg); !s.ok()) {
-      return Bad(absl::StrCat("--", given.name, ": ", s.message()));
-    }
-  }
-  if (optind < argc) return Bad(absl::StrCat("\"", argv[optind], "\" is no option; see --help"));
-  if (o.mode == Mode::kHelp || o.mode == Mode::kVersion) return o;
+  CLI::App app(
+      "logs users in at a KDC, many at a time, and measures\n"
+      "Or gives login jobs to three mpc-servers as a KDC does. See login-storm(8).",
+      "login-storm");
+  app.fallthrough();
+  app.set_version_flag("--version", "login-storm (mpc-kdc) " MPCKDC_VERSION);
+  app.add_subcommand("jobs", "give login jobs to three mpc-servers as a KDC does");
+  AddTarget({app, "Whom to load, and who logs in"}, o);
+  AddLogin({app, "What a login is"}, o);
+  AddPace({app, "How fast and how long"}, o);
+  AddOutput({app, "Output"}, o);
+  AddJobs({app, "login-storm jobs"}, o);
+  absl::StatusOr<std::optional<std::string>> answer = command_line::Parse(app, arguments);
+  if (!answer.ok()) return answer.status();
+  o.answer = answer->value_or("");
+  if (!o.answer.empty()) return o;
+  if (command_line::CommandOf(app) == "jobs") o.mode = Mode::kJobs;
   if (absl::Status s = CheckTogether(o); !s.ok()) return s;
   return o;
 }

@@ -10,16 +10,18 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "integration-tests/storm/cpu_meter.h"
 #include "integration-tests/storm/limits.h"
 #include "mpc-server/base/secret.h"
 
 namespace mpckdc::storm {
 
-enum class Mode { kLogins, kJobs, kHelp, kVersion };
+enum class Mode { kLogins, kJobs };
 
 struct Options {
   Mode mode = Mode::kLogins;
+  std::string answer;        // to --help and the like: print it and end
   // Whom to load.
   std::string kdc;
   std::string realm;
@@ -34,7 +36,7 @@ struct Options {
   double wrong_share = 0;
   // What a login is.
   bool two_step = false;
-  bool enc_pa_rep = true;
+  bool no_enc_pa_rep = false;
   int tgs = 0;
   std::string service;
   std::vector<int32_t> session_enctypes;
@@ -68,9 +70,7 @@ struct Options {
 };
 
 // Errors say what is wrong and what would be right.
-absl::StatusOr<Options> ParseOptions(int argc, char** argv);
-
-std::string Usage();
+absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments);
 
 }  // namespace mpckdc::storm
 

@@ -246,11 +246,6 @@ TEST(UsersTest, Patterns) {
   }
 }
 
-TEST(UsersTest, NameParts) {
-  EXPECT_EQ(NameParts("host/www"), (std::vector<std::string>{"host", "www"}));
-  EXPECT_EQ(NameParts("a\\/b"), std::vector<std::string>{"a/b"});
-}
-
 TEST(UsersTest, Csv) {
   absl::StatusOr<std::vector<CsvLine>> lines = ParseCsv("# name,password\nann,pa,ss\r\n\nbob,x\n");
   ASSERT_TRUE(lines.ok());
@@ -263,19 +258,19 @@ TEST(UsersTest, Csv) {
 }
 
 TEST(UsersTest, OneSourceAndNoMore) {
-  UserSource source;
-  source.realm = "EXAMPLE.COM";
-  source.enctype = 17;
-  EXPECT_FALSE(MakeUsers(source, nullptr).ok());
-  source.pattern = "u%d";
-  EXPECT_FALSE(MakeUsers(source, nullptr).ok());  // no number
-  source.number = 3;
-  source.password = {'x'};
-  absl::StatusOr<std::vector<User>> users = MakeUsers(source, nullptr);
+  Options o;
+  o.realm = "EXAMPLE.COM";
+  o.enctype = 17;
+  EXPECT_FALSE(MakeUsers(o, nullptr).ok());
+  o.users = "u%d";
+  EXPECT_FALSE(MakeUsers(o, nullptr).ok());  // no number
+  o.number = 3;
+  o.password = {'x'};
+  absl::StatusOr<std::vector<User>> users = MakeUsers(o, nullptr);
   ASSERT_TRUE(users.ok()) << users.status();
   EXPECT_EQ(users->size(), 3u);
-  source.csv = "/nowhere";
-  EXPECT_FALSE(MakeUsers(source, nullptr).ok());
+  o.csv = "/nowhere";
+  EXPECT_FALSE(MakeUsers(o, nullptr).ok());
 }
 
 // ---- Handles ----
@@ -334,21 +329,13 @@ TEST(TallyTest, ErrorNames) {
 
 // ---- Options ----
 
-absl::StatusOr<Options> Parse(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "login-storm");
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  return ParseOptions(static_cast<int>(arguments.size()), argv.data());
-}
-
 const std::vector<std::string> kGood = {"--kdc", "127.0.0.1:88", "--realm", "R",
                                         "--enctype", "aes128-gcm", "--keytab", "k"};
 
 absl::StatusOr<Options> ParseWith(const std::vector<std::string>& more) {
   std::vector<std::string> all = kGood;
   all.insert(all.end(), more.begin(), more.end());
-  return Parse(all);
+  return ParseOptions(all);
 }
 
 TEST(OptionsTest, GoodOnes) {
@@ -374,8 +361,8 @@ TEST(OptionsTest, BadOnesAreNamed) {
   for (const std::vector<std::string>& more : cases) {
     EXPECT_FALSE(ParseWith(more).ok()) << more[0];
   }
-  EXPECT_FALSE(Parse({"--realm", "R"}).ok());
-  EXPECT_FALSE(Parse({"jobs", "--realm", "R", "--enctype", "17", "--keytab", "k"}).ok());
+  EXPECT_FALSE(ParseOptions({"--realm", "R"}).ok());
+  EXPECT_FALSE(ParseOptions({"jobs", "--realm", "R", "--enctype", "17", "--keytab", "k"}).ok());
 }
 
 }  // namespace

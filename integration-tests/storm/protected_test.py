@@ -17,12 +17,8 @@ def by_keytab(ours):
 def jobs_of(live):
     """run(...): login-storm jobs as the realm's KDC."""
     def run(*arguments, keytab='users.keytab', enctype='aes128-gcm'):
-        servers = ','.join(f'127.0.0.1:{port}' for port in live.ports.clients)
-        return storm.run(
-            live, 'jobs', '--servers', servers, '--ca', live.dir / 'ca/ca.pem', '--certificate',
-            live.dir / 'ca/kdc-kdc.pem', '--key', live.dir / 'ca/kdc-kdc.key', '--handles',
-            live.dir / 'handles.json', '--keytab', live.dir / keytab, '--enctype', enctype,
-            *arguments)
+        return storm.run(live, *storm.jobs_target(live), '--keytab', live.dir / keytab,
+                         '--enctype', enctype, *arguments)
     return run
 
 
@@ -108,21 +104,16 @@ def test_jobs_with_a_wrong_key_fail(ours, jobs):
                                      'ok_per_s': 0}
 
 
-def test_jobs_for_users_without_a_handle(ours, jobs):
+def test_jobs_that_cannot_run(ours, jobs):
+    """Users without a handle, a list without keys, somebody else's servers."""
     make_keytab(ours, 'stranger.keytab', ['stranger'], PASSWORD, 'aes128-cts')
-    done = jobs('--count', 5, keytab='stranger.keytab')
-    assert done.status == 2 and 'stranger@EXAMPLE.COM' in done.errors
-
-
-def test_jobs_need_a_list(ours, jobs):
     (ours.dir / 'empty.json').write_text(json.dumps({'keys': []}))
-    done = jobs('--count', 5, '--handles', ours.dir / 'empty.json')
-    assert done.status == 2 and 'mpc-admin list --json' in done.errors
-
-
-def test_jobs_go_to_no_foreign_address(ours, jobs):
-    done = jobs('--count', 5, '--servers', '192.0.2.1:1,192.0.2.2:1,192.0.2.3:1')
-    assert done.status == 2 and '--i-own-this-kdc' in done.errors
+    for done, why in (
+            (jobs('--count', 5, keytab='stranger.keytab'), 'stranger@EXAMPLE.COM'),
+            (jobs('--count', 5, '--handles', ours.dir / 'empty.json'), 'mpc-admin list --json'),
+            (jobs('--count', 5, '--servers', '192.0.2.1:1,192.0.2.2:1,192.0.2.3:1'),
+             '--i-own-this-kdc')):
+        assert done.status == 2 and why in done.errors
 
 
 # The last one, for it stops a server.

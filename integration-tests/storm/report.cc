@@ -11,7 +11,13 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kReportVersion = 1;
 constexpr double kPercents[] = {50, 90, 99, 99.9};
+// By Login::Step.
+constexpr struct {
+  const char* key;
+  const char* label;
+} kExchanges[] = {{"as_first", "AS, first"}, {"as", "AS"}, {"tgs", "TGS"}};
 
 double Ms(absl::Duration d) { return absl::ToDoubleMilliseconds(d); }
 std::string PercentName(double percent) { return absl::StrCat("p", percent); }
@@ -27,19 +33,6 @@ json ErrorsJson(const Tally& tally) {
         {"code", code}, {"expected", count.expected}, {"unexpected", count.unexpected}};
   }
   return errors;
-}
-
-json CpuJson(const StageResult& total, const std::vector<std::string>& names) {
-  MetricValues values;
-  AddCpuMetrics(total.cpu, names, total.ended, values);
-  json per_1000 = json::object();
-  for (const std::string& name : names) {
-    const auto value = values.find("cpu." + name);
-    per_1000[name] = value == values.end() ? json(nullptr) : json(value->second);
-  }
-  const auto own = values.find("tool-cpu");
-  return {{"tool_seconds_per_login", own == values.end() ? json(nullptr) : json(own->second)},
-          {"seconds_per_1000_logins", per_1000}};
 }
 
 json RampJson(const RunResult& result) {
@@ -76,8 +69,6 @@ std::string RampText(const RunResult& result) {
   return text;
 }
 
-}  // namespace
-
 json LatencyJson(const LatencyHistogram& histogram) {
   json latency = {{"count", histogram.count()}};
   if (histogram.count() == 0) return latency;
@@ -108,40 +99,22 @@ json HistogramJson(const LatencyHistogram& histogram) {
   return bins;
 }
 
-json SeriesJson(const Series& series) {
-  return {{"interval_s", absl::ToDoubleSeconds(limits::kSeriesInterval)},
-          {"ok", series.ok},
-          {"other", series.other}};
-}
+}  // namespace
 
-void AddLatencyMetrics(const LatencyHistogram& login, MetricValues& values) {
-  if (login.count() == 0) return;
-  for (const double percent : kPercents) {
-    values[PercentName(percent)] = absl::ToDoubleSeconds(login.Percentile(percent));
-  }
-  values["mean"] = absl::ToDoubleSeconds(login.Mean());
-  values["max"] = absl::ToDoubleSeconds(login.max());
-}
-
-void AddCpuMetrics(const CpuMeter::Reading& cpu, const std::vector<std::string>& names,
-                   uint64_t logins, MetricValues& values) {
-  if (logins == 0) return;
-  values["tool-cpu"] = cpu.own / static_cast<double>(logins);
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (!std::isfinite(cpu.others[i])) continue;
-    values["cpu." + names[i]] = cpu.others[i] * 1000 / static_cast<double>(logins);
-  }
-}
-
-MetricKinds KnownMetrics(const std::vector<std::string>& process_names) {
-  MetricKinds kinds = {{"loss", MetricKind::kShare}, {"errors", MetricKind::kShare}};
+MetricKinds KnownMetrics(Mode mode, const std::vector<std::string>& process_names) {
+  MetricKinds kinds;
   for (const char* name : {"mean", "max", "tool-cpu"}) kinds[name] = MetricKind::kTime;
-  for (const char* name :
-       {"rate", "lost", "resends", "late", "failed", "shed", "wrong", "knee"}) {
-    kinds[name] = MetricKind::kNumber;
-  }
+  for (const char* name : {"rate", "failed", "wrong"}) kinds[name] = MetricKind::kNumber;
   for (const double percent : kPercents) kinds[PercentName(percent)] = MetricKind::kTime;
   for (const std::string& name : process_names) kinds["cpu." + name] = MetricKind::kTime;
+  if (mode == Mode::kJobs) {
+    kinds["servers-cpu"] = MetricKind::kTime;
+    return kinds;
+  }
+  for (const char* name : {"lost", "resends", "late", "shed", "knee"}) {
+    kinds[name] = MetricKind::kNumber;
+  }
+  for (const char* name : {"loss", "errors"}) kinds[name] = MetricKind::kShare;
   return kinds;
 }
 
@@ -149,97 +122,142 @@ MetricValues Measured(const RunResult& result, const std::vector<std::string>& p
   const StageResult& total = result.total;
   const Tally& tally = total.tally;
   MetricValues values;
-  AddLatencyMetrics(tally.login, values);
-  AddCpuMetrics(total.cpu, process_names, total.ended, values);
+  if (tally.login.count() > 0) {
+    for (const double percent : kPercents) {
+      values[PercentName(percent)] = absl::ToDoubleSeconds(tally.login.Percentile(percent));
+    }
+    values["mean"] = absl::ToDoubleSeconds(tally.login.Mean());
+    values["max"] = absl::ToDoubleSeconds(tally.login.max());
+  }
+  if (const auto logins = static_cast<double>(total.ended); logins > 0) {
+    values["tool-cpu"] = total.cpu.own / logins;
+    double all = 0;
+    for (size_t i = 0; i < process_names.size(); ++i) {
+      const double seconds = total.cpu.others[i];
+      all += seconds;
+      if (std::isfinite(seconds)) values["cpu." + process_names[i]] = seconds * 1000 / logins;
+    }
+    if (!process_names.empty() && std::isfinite(all)) values["servers-cpu"] = all / logins;
+  }
   values["rate"] = PerSecond(total.ok, total.seconds);
-  values["lost"] = static_cast<double>(tally.lost);
-  values["resends"] = static_cast<double>(tally.resends);
-  values["late"] = static_cast<double>(tally.late);
-  values["failed"] = static_cast<double>(tally.failed);
-  values["shed"] = static_cast<double>(tally.shed);
-  values["wrong"] = static_cast<double>(tally.wrong_answers);
   values["knee"] = result.knee_per_s;
-  if (tally.started > 0) {
-    const auto started = static_cast<double>(tally.started);
-    values["loss"] = static_cast<double>(tally.lost) / started;
-    values["errors"] =
-        static_cast<double>(tally.failed + tally.wrong_answers + tally.lost) / started;
+  for (const auto& [name, count] : {std::pair("lost", tally.lost), {"resends", tally.resends},
+                                    {"late", tally.late}, {"failed", tally.failed},
+                                    {"shed", tally.shed}, {"wrong", tally.wrong_answers}}) {
+    values[name] = static_cast<double>(count);
+  }
+  if (const auto started = static_cast<double>(tally.started); started > 0) {
+    values["loss"] = values["lost"] / started;
+    values["errors"] = (values["failed"] + values["wrong"] + values["lost"]) / started;
   }
   return values;
 }
 
-json ReportJson(const RunResult& result, const std::vector<std::string>& process_names,
+json ReportJson(Mode mode, const RunResult& result, const std::vector<std::string>& process_names,
                 const json& setup) {
   const StageResult& total = result.total;
   const Tally& tally = total.tally;
+  const MetricValues values = Measured(result, process_names);
+  const auto value = [&](const std::string& name) {
+    const auto found = values.find(name);
+    return found == values.end() ? json(nullptr) : json(found->second);
+  };
+  json per_1000 = json::object();
+  for (const std::string& name : process_names) per_1000[name] = value("cpu." + name);
   json report = {
       {"version", kReportVersion},
-      {"mode", "logins"},
+      {"mode", mode == Mode::kJobs ? "jobs" : "logins"},
       {"setup", setup},
       {"seconds", total.seconds},
       {"logins",
        {{"started", tally.started},
         {"ok", tally.ok},
-        {"refused", tally.refused},
         {"failed", tally.failed},
         {"wrong_answers", tally.wrong_answers},
-        {"lost", tally.lost},
-        {"shed", tally.shed},
-        {"decrypted", tally.decrypted},
-        {"ok_per_s", PerSecond(total.ok, total.seconds)}}},
-      {"tickets", tally.tickets},
-      {"resends", tally.resends},
-      {"late", tally.late},
-      {"unreachable", tally.unreachable},
-      {"errors", ErrorsJson(tally)},
+        {"ok_per_s", value("rate")}}},
       {"complaints", tally.complaints},
-      {"latency_ms",
-       {{"login", LatencyJson(tally.login)},
-        {"as_first", LatencyJson(tally.as_first)},
-        {"as", LatencyJson(tally.as)},
-        {"tgs", LatencyJson(tally.tgs)}}},
-      {"cpu", CpuJson(total, process_names)},
+      {"latency_ms", {{"login", LatencyJson(tally.login)}}},
+      {"cpu",
+       {{"tool_seconds_per_login", value("tool-cpu")}, {"seconds_per_1000_logins", per_1000}}},
       {"histogram_ms", HistogramJson(tally.login)},
-      {"series", SeriesJson(result.series)},
+      {"series",
+       {{"interval_s", absl::ToDoubleSeconds(limits::kSeriesInterval)},
+        {"ok", result.series.ok},
+        {"other", result.series.other}}},
   };
+  if (mode == Mode::kJobs) {
+    report["oracle"] = {{"compared", tally.checked}, {"tickets_opened", tally.tickets}};
+    report["verdicts"] = tally.verdicts;
+    report["latency_ms"]["job"] = LatencyJson(tally.exchanges[0]);
+    report["cpu"]["servers_seconds_per_login"] = value("servers-cpu");
+    return report;
+  }
+  report["logins"].update({{"refused", tally.refused},
+                           {"lost", tally.lost},
+                           {"shed", tally.shed},
+                           {"decrypted", tally.checked}});
+  report.update({{"tickets", tally.tickets},
+                 {"resends", tally.resends},
+                 {"late", tally.late},
+                 {"unreachable", tally.unreachable},
+                 {"errors", ErrorsJson(tally)}});
+  for (size_t i = 0; i < tally.exchanges.size(); ++i) {
+    report["latency_ms"][kExchanges[i].key] = LatencyJson(tally.exchanges[i]);
+  }
   if (result.is_ramp) {
-    report["ramp"] = RampJson(result);
-    report["knee_per_s"] = result.knee_per_s;
+    report.update({{"ramp", RampJson(result)}, {"knee_per_s", result.knee_per_s}});
   }
   return report;
 }
 
-std::string ReportText(const RunResult& result, const std::vector<std::string>& process_names) {
+std::string ReportText(Mode mode, const RunResult& result,
+                       const std::vector<std::string>& process_names) {
   const StageResult& total = result.total;
   const Tally& t = total.tally;
-  std::string text = absl::StrFormat(
-      "%.0f logins/s: %d logins went well of %d begun in %.2f s; %d were decrypted\n",
-      PerSecond(total.ok, total.seconds), t.ok, t.started, total.seconds, t.decrypted);
-  absl::StrAppendFormat(&text,
-                        "  refused (wrong password) %d, failed %d, wrong answers %d, lost %d, shed "
-                        "%d; resends %d, late answers %d, unreachable %d; service tickets %d\n",
-                        t.refused, t.failed, t.wrong_answers, t.lost, t.shed, t.resends, t.late,
-                        t.unreachable, t.tickets);
+  const bool jobs = mode == Mode::kJobs;
+  std::string text = absl::StrFormat("%.0f logins/s: %d %s went well of %d begun in %.2f s",
+                                     PerSecond(total.ok, total.seconds), t.ok,
+                                     jobs ? "login jobs" : "logins", t.started, total.seconds);
+  if (jobs) {
+    absl::StrAppendFormat(&text,
+                          "\n  failed %d, wrong answers %d; compared with the oracle %d, of these "
+                          "tickets opened by the servers %d\n",
+                          t.failed, t.wrong_answers, t.checked, t.tickets);
+  } else {
+    absl::StrAppendFormat(&text,
+                          "; %d were decrypted\n"
+                          "  refused (wrong password) %d, failed %d, wrong answers %d, lost %d, "
+                          "shed %d; resends %d, late answers %d, unreachable %d; service tickets "
+                          "%d\n",
+                          t.checked, t.refused, t.failed, t.wrong_answers, t.lost, t.shed,
+                          t.resends, t.late, t.unreachable, t.tickets);
+  }
+  for (const auto& [verdict, count] : t.verdicts) {
+    absl::StrAppendFormat(&text, "  verdict %s: %d\n", verdict, count);
+  }
   for (const auto& [code, count] : t.errors) {
     absl::StrAppendFormat(&text, "  error %d %s: %d expected, %d not\n", code, ErrorName(code),
                           count.expected, count.unexpected);
   }
   for (const std::string& complaint : t.complaints) {
-    absl::StrAppend(&text, "  WRONG ", complaint, "\n");
+    absl::StrAppend(&text, jobs ? "  " : "  WRONG ", complaint, "\n");
   }
   absl::StrAppend(&text, LatencyLine("login", t.login));
-  absl::StrAppend(&text, LatencyLine("AS, first", t.as_first), LatencyLine("AS", t.as),
-                  LatencyLine("TGS", t.tgs));
-  MetricValues cpu;
-  AddCpuMetrics(total.cpu, process_names, total.ended, cpu);
-  if (const auto own = cpu.find("tool-cpu"); own != cpu.end()) {
-    absl::StrAppendFormat(&text, "  CPU of this program %.1f us per login\n", own->second * 1e6);
+  for (size_t i = 0; i < t.exchanges.size(); ++i) {
+    absl::StrAppend(&text, LatencyLine(jobs ? "job" : kExchanges[i].label, t.exchanges[i]));
   }
-  for (const std::string& name : process_names) {
-    if (const auto value = cpu.find("cpu." + name); value != cpu.end()) {
-      absl::StrAppendFormat(&text, "  CPU of %s %.4f s per 1,000 logins\n", name, value->second);
+  const MetricValues values = Measured(result, process_names);
+  const auto line = [&](const char* what, const std::string& name, double factor,
+                        const char* unit) {
+    if (const auto value = values.find(name); value != values.end()) {
+      absl::StrAppendFormat(&text, "  CPU of %s %.4g %s\n", what, value->second * factor, unit);
     }
+  };
+  line("this program", "tool-cpu", 1e6, "us per login");
+  for (const std::string& name : process_names) {
+    line(name.c_str(), "cpu." + name, 1, "s per 1,000 logins");
   }
+  if (jobs) line("all watched together", "servers-cpu", 1e6, "us per login");
   if (result.is_ramp) text += RampText(result);
   return text;
 }

@@ -1,43 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integration-tests/storm/run.h"
 
-#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
-#include <thread>
+#include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "integration-tests/storm/catch_up.h"
+#include "integration-tests/storm/limits.h"
 
 namespace mpckdc::storm {
 namespace {
 
-constexpr absl::Duration kTick = absl::Milliseconds(20);
-constexpr rlim_t kOtherDescriptors = 256;  // and the ports that linger after a resend
-
-// A socket per login in flight.
-void RaiseDescriptorLimit(size_t in_flight, int threads) {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t wanted = in_flight + kOtherDescriptors +
-                        static_cast<rlim_t>(threads) * limits::kMaxLingering;
-  if (limit.rlim_cur >= wanted) return;
-  limit.rlim_cur = wanted;
-  limit.rlim_max = std::max(limit.rlim_max, wanted);
-  if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return;  // root may
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);  // what is missing then, a socket's error says
-}
+constexpr absl::Duration kTick = absl::Milliseconds(10);
 
 // One line that is written over, on a terminal.
 class Progress {
  public:
-  Progress(bool shown, const Control& control) : shown_(shown), control_(control) {}
+  explicit Progress(const Control& control) : control_(control) {}
   ~Progress() {
     if (shown_) fprintf(stderr, "\r\033[K");
   }
@@ -58,51 +41,11 @@ class Progress {
   }
 
  private:
-  const bool shown_;
+  const bool shown_ = isatty(STDERR_FILENO) == 1;
   const Control& control_;
   uint64_t last_ok_ = 0;
   absl::Time last_ = absl::InfinitePast();
   absl::Time next_ = absl::InfinitePast();
-};
-
-// The threads of a run.
-class Crew {
- public:
-  Crew(const RunPlan& plan, std::vector<User>& users, Control* control, absl::Time begin) {
-    const int threads = plan.load.threads;
-    results_.resize(threads);
-    for (int i = 0; i < threads; ++i) {
-      LoadPlan part = plan.load;
-      part.stages = plan.stages.size() + 1;
-      part.in_flight = (plan.load.in_flight + threads - 1 - i) / threads;
-      workers_.push_back(std::make_unique<Worker>(part, i, &users, control, begin));
-    }
-    for (int i = 0; i < threads; ++i) {
-      threads_.emplace_back([this, i] {
-        results_[i] = workers_[i]->Run();
-        ++ended_;
-      });
-    }
-  }
-
-  bool AnyEnded() const { return ended_ > 0; }
-  bool AllEnded() const { return ended_ == static_cast<int>(threads_.size()); }
-
-  absl::Status Join() {
-    for (std::thread& thread : threads_) thread.join();
-    for (const absl::Status& result : results_) {
-      if (!result.ok()) return result;
-    }
-    return absl::OkStatus();
-  }
-
-  std::vector<std::unique_ptr<Worker>>& workers() { return workers_; }
-
- private:
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::thread> threads_;
-  std::vector<absl::Status> results_;
-  std::atomic<int> ended_{0};
 };
 
 struct Snapshot {
@@ -143,109 +86,115 @@ bool KeptUp(const StageResult& stage, absl::Duration knee_p99) {
 
 class Runner {
  public:
-  Runner(const RunPlan& plan, std::vector<User>& users, const CpuMeter& cpu)
-      : plan_(plan), users_(users), cpu_(cpu), progress_(plan.show_progress, control_) {}
+  Runner(const Options& o, Load& load, Control& control, const CpuMeter& cpu)
+      : o_(o), stages_(StagesOf(o)), load_(load), control_(control), cpu_(cpu),
+        progress_(control) {}
 
   absl::StatusOr<RunResult> Run() {
-    const double first_rate = plan_.stages.front().rate;
-    control_.rate = first_rate;
-    RaiseDescriptorLimit(plan_.load.in_flight, plan_.load.threads);
-    result_.is_ramp = plan_.stages.size() > 1;
-    Crew crew(plan_, users_, &control_, MonotonicNow());
-    if (plan_.warm_up > absl::ZeroDuration()) {
+    result_.is_ramp = stages_.size() > 1;
+    if (o_.warm_up > absl::ZeroDuration()) {
       control_.stage = kWarmUpStage;
-      Sleep(crew, plan_.warm_up, "warm-up");
+      Sleep(o_.warm_up, "warm-up");
     }
     const Snapshot begin = Look(control_, cpu_);
-    RunStages(crew);
+    RunStages();
     const Snapshot end = Look(control_, cpu_);
     control_.stop = true;
-    while (!crew.AllEnded()) {
+    while (!load_.HasEnded()) {
       progress_.Tick(MonotonicNow(), "waiting for the last answers");
       absl::SleepFor(kTick);
     }
-    if (absl::Status s = crew.Join(); !s.ok()) return s;
-    CatchUp(crew);
-    result_.total = Between(begin, end, first_rate);
-    AddUp(crew);
+    result_.total = Between(begin, end, stages_.front().rate);
+    std::vector<Tally> tallies(stages_.size() + 1);
+    if (absl::Status s = load_.End(tallies, result_.series); !s.ok()) return s;
+    AddUp(tallies);
     return std::move(result_);
   }
 
  private:
-  void RunStages(Crew& crew) {
+  void RunStages() {
     // Between the stages nothing begins, so that whoever counts down the count sees its stage.
-    if (plan_.count > 0) control_.may_begin = 0;
+    if (o_.count > 0) control_.may_begin = 0;
     Snapshot before = Look(control_, cpu_);
-    for (size_t i = 0; i < plan_.stages.size() && !crew.AnyEnded(); ++i) {
-      const Stage& stage = plan_.stages[i];
+    for (size_t i = 0; i < stages_.size() && !load_.HasFailed(); ++i) {
+      const Stage& stage = stages_[i];
       control_.rate = stage.rate;
       control_.stage = static_cast<int>(i) + 1;
-      if (plan_.count > 0) control_.may_begin = plan_.count;
-      Sleep(crew, stage.length,
+      if (o_.count > 0) control_.may_begin = o_.count;
+      Sleep(stage.length,
             stage.rate > 0 ? absl::StrFormat("%.0f logins/s", stage.rate) : "running");
       const Snapshot after = Look(control_, cpu_);
       result_.stages.push_back(Between(before, after, stage.rate));
       before = after;
-      if (plan_.stages.size() > 1 && !AnsweredEnough(result_.stages.back())) break;
+      if (stages_.size() > 1 && !AnsweredEnough(result_.stages.back())) break;
     }
-  }
-
-  // While the crew's ports are still its own. Over TCP a connection that was given up answers
-  // nobody; and a KDC that never said anything will not now.
-  void CatchUp(Crew& crew) {
-    bool any_resent = false;
-    for (const std::unique_ptr<Worker>& worker : crew.workers()) {
-      any_resent = any_resent || worker->any_retired();
-    }
-    if (!any_resent || plan_.load.tcp || control_.ended == 0) return;
-    WaitUntilCaughtUp(plan_.load, users_.front(), limits::kCatchUp);
   }
 
   // With a count: until as many have begun and nothing is in flight.
   bool CountIsDone() const {
-    return plan_.count > 0 && control_.may_begin <= 0 && control_.in_flight == 0;
+    return o_.count > 0 && control_.may_begin <= 0 && control_.in_flight == 0;
   }
 
-  void Sleep(const Crew& crew, absl::Duration length, absl::string_view stage) {
+  void Sleep(absl::Duration length, absl::string_view stage) {
     const absl::Time end = MonotonicNow() + length;
-    while (!crew.AnyEnded()) {
+    while (!load_.HasFailed()) {
       const absl::Time now = MonotonicNow();
       if (now >= end || CountIsDone()) return;
+      load_.Tick();
       progress_.Tick(now, stage);
       absl::SleepFor(std::min(kTick, end - now));
     }
   }
 
-  void AddUp(Crew& crew) {
-    for (const std::unique_ptr<Worker>& worker : crew.workers()) {
-      result_.series.Merge(worker->series());
-      for (size_t i = 0; i < result_.stages.size(); ++i) {
-        result_.stages[i].tally.Merge(worker->tallies()[i + 1]);
-      }
-    }
-    for (StageResult& stage : result_.stages) {
+  void AddUp(std::vector<Tally>& tallies) {
+    for (size_t i = 0; i < result_.stages.size(); ++i) {
+      StageResult& stage = result_.stages[i];
+      stage.tally = std::move(tallies[i + 1]);
       result_.total.tally.Merge(stage.tally);
-      stage.kept = KeptUp(stage, plan_.knee_p99);
-      if (stage.kept) {
-        result_.knee_per_s =
-            std::max(result_.knee_per_s, static_cast<double>(stage.ok) / stage.seconds);
-      }
+      stage.kept = KeptUp(stage, o_.knee_p99);
+      if (!stage.kept) continue;
+      result_.knee_per_s =
+          std::max(result_.knee_per_s, static_cast<double>(stage.ok) / stage.seconds);
     }
-    result_.total.kept = result_.stages.back().kept;
+    result_.total.kept = !result_.stages.empty() && result_.stages.back().kept;
   }
 
-  const RunPlan& plan_;
-  std::vector<User>& users_;
+  const Options& o_;
+  const std::vector<Stage> stages_;
+  Load& load_;
+  Control& control_;
   const CpuMeter& cpu_;
-  Control control_;
   Progress progress_;
   RunResult result_;
 };
 
 }  // namespace
 
-absl::StatusOr<RunResult> Run(const RunPlan& plan, std::vector<User>& users, const CpuMeter& cpu) {
-  return Runner(plan, users, cpu).Run();
+absl::Time MonotonicNow() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return absl::TimeFromTimespec(now);
+}
+
+// It is in flight before it is counted down: who sees that none may begin and none is in flight
+// knows that all are done.
+bool Control::MayBegin() {
+  if (may_begin <= 0) return false;
+  ++in_flight;
+  if (may_begin.fetch_sub(1) > 0) return true;
+  --in_flight;
+  return false;
+}
+
+std::vector<Stage> StagesOf(const Options& o) {
+  const absl::Duration length = o.count > 0 ? limits::kMaxDuration : o.duration;
+  if (o.ramp_to > 0) return RampStages(o.rate, o.ramp_to, o.ramp_steps, length);
+  return {{o.rate, length}};
+}
+
+absl::StatusOr<RunResult> Run(const Options& options, Load& load, Control& control,
+                              const CpuMeter& cpu) {
+  return Runner(options, load, control, cpu).Run();
 }
 
 }  // namespace mpckdc::storm

@@ -4,27 +4,52 @@
 #ifndef INTEGRATION_TESTS_STORM_RUN_H_
 #define INTEGRATION_TESTS_STORM_RUN_H_
 
+#include <atomic>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "integration-tests/storm/cpu_meter.h"
+#include "integration-tests/storm/options.h"
 #include "integration-tests/storm/schedule.h"
 #include "integration-tests/storm/tally.h"
-#include "integration-tests/storm/users.h"
-#include "integration-tests/storm/worker.h"
 
 namespace mpckdc::storm {
 
-struct RunPlan {
-  LoadPlan load;               // in_flight is that of all threads together
-  absl::Duration warm_up;
-  std::vector<Stage> stages;
-  int64_t count = 0;           // logins; 0: the stages' lengths decide
-  absl::Duration knee_p99;     // a ramp's step with a larger p99 is beyond the knee
-  bool show_progress = false;
+// By a clock that nobody sets: not comparable with absl::Now().
+absl::Time MonotonicNow();
+
+// Values of Control::stage; the stages that are measured follow.
+inline constexpr int kNoStage = -1;    // nothing begins yet
+inline constexpr int kWarmUpStage = 0;
+
+// What a load is told, and what it says while it runs.
+struct Control {
+  std::atomic<int> stage{kNoStage};
+  std::atomic<double> rate{0};           // of all threads together
+  std::atomic<bool> stop{false};         // nothing new begins
+  std::atomic<int64_t> may_begin{INT64_MAX};  // --count: how many logins still may
+
+  std::atomic<uint64_t> started{0};      // and shed ones
+  std::atomic<uint64_t> ok{0};
+  std::atomic<uint64_t> ended{0};        // answered
+  std::atomic<uint64_t> trouble{0};      // failed, wrong, lost, shed
+  std::atomic<uint64_t> in_flight{0};
+
+  // Whether one login more may begin; it is then in flight.
+  bool MayBegin();
+};
+
+// Logins at a KDC (Crew, worker.h), or login jobs at three servers (JobLoad).
+class Load {
+ public:
+  virtual ~Load() = default;
+  virtual void Tick() {}                   // every few milliseconds
+  virtual bool HasFailed() const { return false; }
+  virtual bool HasEnded() const = 0;       // after Control::stop
+  // Then: adds what was counted, by stage. An error is one of this machine.
+  virtual absl::Status End(std::vector<Tally>& tallies, Series& series) = 0;
 };
 
 // One stage as it was seen from outside: what ended in its time, and what the CPUs did meanwhile.
@@ -47,7 +72,10 @@ struct RunResult {
   double knee_per_s = 0;       // of the last stage that kept up; 0: none
 };
 
-absl::StatusOr<RunResult> Run(const RunPlan& plan, std::vector<User>& users, const CpuMeter& cpu);
+std::vector<Stage> StagesOf(const Options& options);
+
+absl::StatusOr<RunResult> Run(const Options& options, Load& load, Control& control,
+                              const CpuMeter& cpu);
 
 }  // namespace mpckdc::storm
 

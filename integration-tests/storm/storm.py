@@ -59,6 +59,14 @@ def logins(realm, *arguments, **options):
     return run(realm, *target, *arguments, **options)
 
 
+def jobs_target(live):
+    """As the realm's KDC, to its servers."""
+    ca = live.dir / 'ca'
+    return ['jobs', '--servers', ','.join(f'127.0.0.1:{port}' for port in live.ports.clients),
+            '--ca', ca / 'ca.pem', '--certificate', ca / 'kdc-kdc.pem', '--key',
+            ca / 'kdc-kdc.key', '--handles', live.dir / 'handles.json']
+
+
 def check_latency(latency):
     assert isinstance(latency['count'], int)
     if not latency['count']:

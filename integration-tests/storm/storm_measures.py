@@ -17,8 +17,6 @@ from storm_meters import memory
 STOCK_IN_FLIGHT = (8, 16, 32)
 OUR_IN_FLIGHT = (128, 512, 1024, 2048)
 JOBS_IN_FLIGHT = (1024, 4096, 8192)
-KDC_MEMORY_IN_FLIGHT = 4000
-BATCH_IN_FLIGHT = 500
 OPEN_RATE = 1000           # logins/s
 REPETITIONS = 3            # of saturation runs
 LOCKOUT_USERS = 200        # with a policy that locks after LOCKOUT_FAILURES
@@ -73,15 +71,29 @@ class Bench:
             self.results.setdefault('in_flight', {})[name] = tried
         return self.in_flight[name]
 
-    def closed(self, name, *more, times=None):
-        """Closed loop at the best in-flight."""
-        number = self.best(name)
+    def run(self, name, *arguments, seconds=None, **options):
+        """login-storm's report of one run at this realm's KDC."""
+        lab = self.lab(name)
+        return storm_runs.run(lab, [*storm_runs.target(lab), *arguments], seconds or self.short,
+                              **options)
+
+    def once(self, name, key, *arguments, seconds=None, check=storm_runs.SAMPLE, **more):
+        """One run's figures are the result `key`, together with `more`."""
+        report = self.run(name, *arguments, seconds=seconds, check=check)
+        self.results[key] = {**storm_runs.figures(report), **more}
+
+    def closed(self, name, *more, times=None, share=1):
+        """Closed loop at the best in-flight, or `share` times as many."""
+        number = share * self.best(name)
         lab = self.lab(name)
         result = storm_runs.repeated(
             lab, [*storm_runs.target(lab), '--in-flight', number, *more], self.short,
             times or self.repetitions)
-        result['in_flight'] = number
-        return result
+        return {**result, 'in_flight': number}
+
+    def peak(self):
+        """What our KDC carries at saturation."""
+        return self.results.get('ours one-step') or self.closed('ours', times=1)
 
 
 def jobs(bench):
@@ -90,42 +102,29 @@ def jobs(bench):
     head = storm_runs.jobs_target(lab)
     best, tried = storm_runs.best_in_flight(lab, head, JOBS_IN_FLIGHT, bench.quick)
     result = storm_runs.repeated(lab, [*head, '--in-flight', best], bench.short, bench.repetitions)
-    result.update(in_flight=best, tried=tried)
-    bench.results['jobs'] = result
+    bench.results['jobs'] = {**result, 'in_flight': best, 'tried': tried}
 
 
-def saturation(name):
+def saturation(kind, *arguments, names=('stock', 'ours')):
+    """Closed loop, as many in flight as carry most one-step logins."""
     def measure(bench):
-        bench.results[f'{name} one-step'] = bench.closed(name)
+        for name in names:
+            bench.results[f'{name} {kind}'] = bench.closed(name, *arguments)
     return measure
-
-
-def two_step(bench):
-    for name in ('stock', 'ours'):
-        bench.results[f'{name} two-step'] = bench.closed(name, '--two-step')
-
-
-def service_ticket(bench):
-    for name in ('stock', 'ours'):
-        bench.results[f'{name} AS+TGS'] = bench.closed(
-            name, '--tgs', 1, '--service', storm_realms.SERVICE)
 
 
 def open_loop(bench):
     for name in ('stock', 'ours'):
-        lab = bench.lab(name)
-        report = storm_runs.run(lab, [*storm_runs.target(lab), '--rate', OPEN_RATE], bench.short)
-        bench.results[f'{name} open loop'] = storm_runs.figures(report)
+        bench.once(name, f'{name} open loop', '--rate', OPEN_RATE)
 
 
-def latency(bench):
-    """One login at a time, so that nobody waits for another; and a batch of many."""
-    lab = bench.lab('ours')
-    number = min(BATCH_IN_FLIGHT, lab.users)
-    for name, in_flight in (('ours idle', 1), ('ours 500 in flight', number)):
-        report = storm_runs.run(lab, [*storm_runs.target(lab), '--in-flight', in_flight],
-                                bench.short)
-        bench.results[name] = {**storm_runs.figures(report), 'in_flight': in_flight}
+def in_flight(**numbers):
+    """Ours with these numbers of logins in flight, or as many as there are users."""
+    def measure(bench):
+        for key, number in numbers.items():
+            number = min(number, bench.users)
+            bench.once('ours', f'ours {key}', '--in-flight', number, in_flight=number)
+    return measure
 
 
 @contextlib.contextmanager
@@ -140,38 +139,32 @@ def changed(lab, **options):
 
 def window(bench):
     """A batch every 100 ms, as in the paper: open loop, for a closed one would wait in step."""
-    with changed(bench.lab('ours'), batch_mode='fixed', batch_window_ms=100) as lab:
-        report = storm_runs.run(lab, [*storm_runs.target(lab), '--rate', OPEN_RATE], bench.short)
-        bench.results['ours window 100 ms'] = storm_runs.figures(report)
+    with changed(bench.lab('ours'), batch_mode='fixed', batch_window_ms=100):
+        bench.once('ours', 'ours window 100 ms', '--rate', OPEN_RATE)
 
 
 def knee(bench):
     """A ramp to beyond what the closed loop gave; then 80 % of the knee for the whole time."""
-    peak = bench.results.get('ours one-step') or bench.closed('ours', times=1)
-    lab = bench.lab('ours')
     steps = 8
-    high = max(100, 1.1 * peak['logins_per_s'])
-    ramp = storm_runs.run(lab, [*storm_runs.target(lab), '--rate', round(high / steps), '--ramp',
-                                round(high), '--ramp-steps', steps], bench.quick)
+    high = max(100, 1.1 * bench.peak()['logins_per_s'])
+    ramp = bench.run('ours', '--rate', round(high / steps), '--ramp', round(high), '--ramp-steps',
+                     steps, seconds=bench.quick)
     found = ramp.get('knee_per_s') or 0.0
     bench.results['ours ramp'] = {'knee_per_s': found, 'steps': ramp.get('ramp', [])}
     rate = max(1, math.floor(0.8 * found))
-    report = storm_runs.run(lab, [*storm_runs.target(lab), '--rate', rate], bench.seconds,
-                            check='100%')
-    bench.results['ours 80 % of the knee'] = {
-        **storm_runs.figures(report), 'rate': rate, 'seconds': bench.seconds}
+    bench.once('ours', 'ours 80 % of the knee', '--rate', rate, seconds=bench.seconds,
+               check='100%', rate=rate)
+    bench.results['ours 80 % of the knee']['seconds'] = bench.seconds
 
 
 def overload(bench):
     """Three times as much as is carried: most is turned away, memory stays, and then it is over."""
-    peak = bench.results.get('ours one-step') or bench.closed('ours', times=1)
+    peak = bench.peak()
     lab = bench.lab('ours')
     rate = round(3 * peak['logins_per_s'])
     before = resident(lab)
-    storm = storm_runs.run(lab, [*storm_runs.target(lab), '--rate', rate], bench.short,
-                           warm_up=0)
-    after = storm_runs.run(lab, [*storm_runs.target(lab), '--in-flight', bench.best('ours')],
-                           bench.quick)
+    storm = bench.run('ours', '--rate', rate, warm_up=0)
+    after = bench.run('ours', '--in-flight', bench.best('ours'), seconds=bench.quick)
     bench.results['ours overload'] = {
         **storm_runs.figures(storm), 'rate': rate, 'memory_before_mib': before,
         'memory_after_mib': resident(lab),
@@ -204,9 +197,8 @@ def lockout(bench):
     database = {key: value for key, value in live.options.extra_database.items()
                 if key != 'disable_lockout'}
     with changed(lab, extra_database=database):
-        report = storm_runs.run(
-            lab, [*storm_runs.target(lab), '--in-flight', min(bench.best('ours'), 4 * users)],
-            bench.short, keytab=keytab)
+        report = bench.run('ours', '--in-flight', min(bench.best('ours'), 4 * users),
+                           keytab=keytab)
         text = live.run('kadmin.local', stdin=''.join(
             f'getprinc {many_users.user_name(i)}\n' for i in range(users))).stdout
     counted = [int(line.rsplit(':', 1)[1]) for line in text.splitlines()
@@ -216,23 +208,11 @@ def lockout(bench):
         'locked_out': sum(1 for count in counted if count >= LOCKOUT_FAILURES)}
 
 
-def kdc_memory(bench):
-    lab = bench.lab('ours')
-    number = min(KDC_MEMORY_IN_FLIGHT, lab.users)
-    report = storm_runs.run(lab, [*storm_runs.target(lab), '--in-flight', number], bench.short)
-    bench.results['ours 4,000 in flight'] = {**storm_runs.figures(report), 'in_flight': number}
-
-
 def scale(bench):
     """Worker processes, and a second KDC process on the same servers."""
-    with changed(bench.lab('ours'), workers=2) as lab:
-        bench.results['ours -w 2'] = storm_runs.repeated(
-            lab, [*storm_runs.target(lab), '--in-flight', 2 * bench.best('ours')], bench.short, 1)
-    if bench.results.get('stock one-step'):
-        with changed(bench.lab('stock'), workers=2) as lab:
-            bench.results['stock -w 2'] = storm_runs.repeated(
-                lab, [*storm_runs.target(lab), '--in-flight', 2 * bench.best('stock')],
-                bench.short, 1)
+    for name in ('ours', 'stock') if bench.results.get('stock one-step') else ('ours',):
+        with changed(bench.lab(name), workers=2):
+            bench.results[f'{name} -w 2'] = bench.closed(name, times=1, share=2)
     bench.results['ours two KDCs'] = two_kdcs(bench)
 
 
@@ -326,17 +306,18 @@ def grown(bench, users, enctype):
 
 MEASURES = {
     'jobs': jobs,
-    'stock': saturation('stock'),
-    'ours': saturation('ours'),
-    'two-step': two_step,
-    'tgs': service_ticket,
+    'stock': saturation('one-step', names=('stock',)),
+    'ours': saturation('one-step', names=('ours',)),
+    'two-step': saturation('two-step', '--two-step'),
+    'tgs': saturation('AS+TGS', '--tgs', 1, '--service', storm_realms.SERVICE),
     'open': open_loop,
-    'latency': latency,
+    # One login at a time, so that nobody waits for another; and a batch of many.
+    'latency': in_flight(**{'idle': 1, '500 in flight': 500}),
     'window': window,
     'knee': knee,
     'overload': overload,
     'lockout': lockout,
-    'memory': kdc_memory,
+    'memory': in_flight(**{'4,000 in flight': 4000}),
     'scale': scale,
     'stores': stores,
     'growth': growth,

@@ -49,7 +49,7 @@ def _mean_us(metrics, phase):
 
 
 def summary(moved):
-    """Of three servers' differences. Blocks and rounds are alike at the three, bytes are summed.
+    """What three servers' differences say. Blocks and rounds are alike at all, bytes are summed.
     A login is one job, each service ticket one more."""
     first = moved[0]
     batches = _work(first, 'batches')

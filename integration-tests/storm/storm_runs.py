@@ -20,12 +20,7 @@ def target(lab):
 
 
 def jobs_target(lab):
-    live = lab.live
-    servers = ','.join(f'127.0.0.1:{port}' for port in live.ports.clients)
-    certificates = live.dir / 'ca'
-    return ['jobs', '--servers', servers, '--ca', certificates / 'ca.pem', '--certificate',
-            certificates / 'kdc-kdc.pem', '--key', certificates / 'kdc-kdc.key', '--handles',
-            live.dir / 'handles.json', '--enctype', lab.enctype]
+    return [*storm.jobs_target(lab.live), '--enctype', lab.enctype]
 
 
 def command(lab, arguments, seconds, file, keytab=None):

@@ -72,30 +72,24 @@ void Tally::Complain(std::string text) {
 }
 
 void Tally::Merge(const Tally& other) {
-  started += other.started;
-  ok += other.ok;
-  refused += other.refused;
-  failed += other.failed;
-  wrong_answers += other.wrong_answers;
-  lost += other.lost;
-  shed += other.shed;
-  decrypted += other.decrypted;
-  tickets += other.tickets;
-  resends += other.resends;
-  late += other.late;
-  unreachable += other.unreachable;
+  for (uint64_t Tally::*count :
+       {&Tally::started, &Tally::ok, &Tally::refused, &Tally::failed, &Tally::wrong_answers,
+        &Tally::lost, &Tally::shed, &Tally::checked, &Tally::tickets, &Tally::resends,
+        &Tally::late, &Tally::unreachable}) {
+    this->*count += other.*count;
+  }
   for (const auto& [code, count] : other.errors) {
     errors[code].expected += count.expected;
     errors[code].unexpected += count.unexpected;
   }
+  for (const auto& [verdict, count] : other.verdicts) verdicts[verdict] += count;
   for (const std::string& text : other.complaints) Complain(text);
   login.Merge(other.login);
-  as_first.Merge(other.as_first);
-  as.Merge(other.as);
-  tgs.Merge(other.tgs);
+  for (size_t i = 0; i < exchanges.size(); ++i) exchanges[i].Merge(other.exchanges[i]);
 }
 
-void Series::Add(size_t interval, bool is_ok) {
+void Series::Add(absl::Duration since_begin, bool is_ok) {
+  const auto interval = static_cast<size_t>(since_begin / limits::kSeriesInterval);
   if (ok.size() <= interval) {
     ok.resize(interval + 1);
     other.resize(interval + 1);

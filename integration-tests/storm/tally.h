@@ -4,12 +4,12 @@
 #ifndef INTEGRATION_TESTS_STORM_TALLY_H_
 #define INTEGRATION_TESTS_STORM_TALLY_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "integration-tests/storm/histogram.h"
 
@@ -25,28 +25,27 @@ struct Tally {
   // Every started login ends in one of these.
   uint64_t ok = 0;
   uint64_t refused = 0;        // wrong password, told so
-  uint64_t failed = 0;         // another KRB-ERROR
-  uint64_t wrong_answers = 0;  // what no KDC may say
+  uint64_t failed = 0;         // another KRB-ERROR; of a job or a tag a verdict that is not OK
+  uint64_t wrong_answers = 0;  // what no KDC and no server may say
   uint64_t lost = 0;           // no answer to the last resend
-  // Of an open loop: logins that could not begin, since too many were in flight.
+  // Logins of an open loop that could not begin, since too many were in flight.
   uint64_t shed = 0;
 
-  uint64_t decrypted = 0;      // logins of which replies were decrypted and looked into
-  uint64_t tickets = 0;        // of services
+  uint64_t checked = 0;        // logins whose replies were opened, or compared with the oracle
+  uint64_t tickets = 0;        // of services; or that the servers opened themselves
   uint64_t resends = 0;
   uint64_t late = 0;           // answers to what had been given up or sent twice
   uint64_t unreachable = 0;    // refused by the KDC's host, or a connection that ended early
-  std::map<int, ErrorCount> errors;  // by Kerberos code
-  std::vector<std::string> complaints;  // the first wrong answers
+  std::map<int, ErrorCount> errors;         // by Kerberos code
+  std::map<std::string, uint64_t> verdicts;  // of jobs
+  std::vector<std::string> complaints;      // the first wrong answers
 
   LatencyHistogram login;      // logins that went well, from when they were due to their last reply
-  LatencyHistogram as_first;   // exchanges: request first sent to reply
-  LatencyHistogram as;
-  LatencyHistogram tgs;
+  // From the first sending of a request to its reply, by Login::Step; of jobs only the first.
+  std::array<LatencyHistogram, 3> exchanges;
 
   void Complain(std::string text);
   void Merge(const Tally& other);
-  uint64_t ended() const { return ok + refused + failed + wrong_answers; }
 };
 
 // Logins that ended per interval, from the run's beginning.
@@ -54,7 +53,7 @@ struct Series {
   std::vector<uint64_t> ok;
   std::vector<uint64_t> other;  // refused, failed, lost, wrong
 
-  void Add(size_t interval, bool is_ok);
+  void Add(absl::Duration since_begin, bool is_ok);
   void Merge(const Series& other);
 };
 

@@ -1,41 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integration-tests/storm/users.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <thread>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "integration-tests/storm/limits.h"
-#include "integration-tests/storm/messages.h"
 
 namespace mpckdc::storm {
 namespace {
 
-constexpr size_t kMaxCsvBytes = 1 << 30;
+constexpr std::streamoff kMaxCsvBytes = 1 << 30;
 
-absl::string_view View(const SecretBytes& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-User NewUser(std::string principal) {
-  User user;
-  user.name = EncodeName(kNamePrincipal, NameParts(principal));
-  user.principal = std::move(principal);
-  return user;
+absl::StatusOr<User> NewUser(std::string principal, const std::string& realm) {
+  absl::StatusOr<Principal> name = ParseName(principal, realm, KRB5_NT_PRINCIPAL);
+  if (!name.ok()) return name.status();
+  return User{std::move(principal), *std::move(name), Key()};
 }
 
 // Runs make(i) for every user on some threads; PBKDF2 of 100,000 passwords takes minutes on one.
@@ -68,61 +58,70 @@ absl::Status MakeKeys(std::vector<User>& users, int threads, const UserProgress&
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<User>> FromPattern(const UserSource& source,
-                                              const UserProgress& progress) {
-  if (source.number == 0) {
-    return absl::InvalidArgumentError("--users needs --number: how many users the pattern has");
-  }
+// Who, and by which password.
+struct Named {
+  std::string name;
+  const SecretBytes* password;
+};
+
+// The keys are made from passwords and default salts.
+absl::StatusOr<std::vector<User>> FromPasswords(const Options& o, const std::vector<Named>& named,
+                                                const UserProgress& progress) {
   std::vector<User> users;
-  users.reserve(source.number);
-  for (size_t i = 0; i < source.number; ++i) {
-    absl::StatusOr<std::string> name = ExpandPattern(source.pattern, source.first + i);
-    if (!name.ok()) return name.status();
-    users.push_back(NewUser(*std::move(name)));
+  users.reserve(named.size());
+  for (const Named& each : named) {
+    absl::StatusOr<User> user = NewUser(each.name, o.realm);
+    if (!user.ok()) return user.status();
+    users.push_back(*std::move(user));
   }
-  absl::Status s = MakeKeys(users, source.threads, progress, [&](size_t i) {
-    return Key::FromPassword(source.enctype, View(source.password),
-                             DefaultSalt(source.realm, NameParts(users[i].principal)));
+  absl::Status s = MakeKeys(users, o.threads, progress, [&](size_t i) {
+    return Key::FromPassword(o.enctype, *named[i].password, users[i].name.get());
   });
   if (!s.ok()) return s;
   return users;
 }
 
+absl::StatusOr<std::vector<User>> FromPattern(const Options& o, const UserProgress& progress) {
+  if (o.number == 0) {
+    return absl::InvalidArgumentError("--users needs --number: how many users the pattern has");
+  }
+  std::vector<Named> named;
+  for (size_t i = 0; i < o.number; ++i) {
+    absl::StatusOr<std::string> name = ExpandPattern(o.users, o.first + i);
+    if (!name.ok()) return name.status();
+    named.push_back({*std::move(name), &o.password});
+  }
+  return FromPasswords(o, named, progress);
+}
+
 absl::StatusOr<std::string> ReadFile(const std::string& file) {
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return absl::NotFoundError(absl::StrCat(file, ": ", strerror(errno)));
-  const absl::Cleanup close_fd = [fd] { close(fd); };
-  struct stat status = {};
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
-      static_cast<size_t>(status.st_size) > kMaxCsvBytes) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  const std::streamoff size = in.tellg();
+  if (!in) return absl::NotFoundError(absl::StrCat(file, ": ", strerror(errno)));
+  if (size > kMaxCsvBytes) {
     return absl::InvalidArgumentError(absl::StrCat(file, ": no file of at most 1 GiB"));
   }
-  std::string text(static_cast<size_t>(status.st_size), '\0');
-  for (size_t have = 0; have < text.size();) {
-    const ssize_t got = read(fd, text.data() + have, text.size() - have);
-    if (got <= 0) return absl::DataLossError(absl::StrCat(file, ": cannot be read to its end"));
-    have += static_cast<size_t>(got);
+  std::string text(static_cast<size_t>(size), '\0');
+  if (!in.seekg(0).read(text.data(), size)) {
+    return absl::DataLossError(absl::StrCat(file, ": cannot be read to its end"));
   }
   return text;
 }
 
-absl::StatusOr<std::vector<User>> FromCsv(const UserSource& source, const UserProgress& progress) {
-  absl::StatusOr<std::string> text = ReadFile(source.csv);
+absl::StatusOr<std::vector<User>> FromCsv(const Options& o, const UserProgress& progress) {
+  absl::StatusOr<std::string> text = ReadFile(o.csv);
   if (!text.ok()) return text.status();
   absl::StatusOr<std::vector<CsvLine>> lines = ParseCsv(*text);
   Wipe(text->data(), text->size());
   if (!lines.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(source.csv, ": ", lines.status().message()));
+    return absl::InvalidArgumentError(absl::StrCat(o.csv, ": ", lines.status().message()));
   }
-  if (source.number != 0 && source.number < lines->size()) lines->resize(source.number);
-  std::vector<User> users;
-  for (const CsvLine& line : *lines) users.push_back(NewUser(line.name));
-  absl::Status s = MakeKeys(users, source.threads, progress, [&](size_t i) {
-    return Key::FromPassword(source.enctype, View((*lines)[i].password),
-                             DefaultSalt(source.realm, NameParts(users[i].principal)));
-  });
-  if (!s.ok()) return s;
-  return users;
+  std::vector<Named> named;
+  for (const CsvLine& line : *lines) {
+    if (o.number != 0 && named.size() == o.number) break;
+    named.push_back({line.name, &line.password});
+  }
+  return FromPasswords(o, named, progress);
 }
 
 // The enctype whose keys in a keytab are keys of ours: 17 for aes128-gcm, 18 for aes256-gcm
@@ -191,37 +190,37 @@ class KeytabReader {
   krb5_kt_cursor cursor_ = nullptr;
 };
 
-absl::StatusOr<std::vector<User>> FromKeytab(const UserSource& source,
-                                             const UserProgress& progress) {
+absl::StatusOr<std::vector<User>> FromKeytab(const Options& o, const UserProgress& progress) {
   KeytabReader reader;
-  if (absl::Status s = reader.Open(source.keytab); !s.ok()) return s;
-  const int32_t same = SameBaseKeys(source.enctype);
+  if (absl::Status s = reader.Open(o.keytab); !s.ok()) return s;
+  const int32_t same = SameBaseKeys(o.enctype);
   std::vector<User> users;
   absl::Status s = reader.ForEach([&](const krb5_keytab_entry& entry) -> absl::Status {
     const krb5_data& realm = entry.principal->realm;
-    const bool ours = absl::string_view(realm.data, realm.length) == source.realm;
+    const bool ours = absl::string_view(realm.data, realm.length) == o.realm;
     const int32_t enctype = entry.key.enctype;
-    const bool fits = enctype == source.enctype || (same != 0 && enctype == same);
-    if (!ours || !fits || (source.number != 0 && users.size() >= source.number)) {
+    const bool fits = enctype == o.enctype || (same != 0 && enctype == same);
+    if (!ours || !fits || (o.number != 0 && users.size() >= o.number)) {
       return absl::OkStatus();
     }
-    User user = NewUser(reader.Name(entry.principal));
+    absl::StatusOr<User> user = NewUser(reader.Name(entry.principal), o.realm);
+    if (!user.ok()) return user.status();
     // A keytab has a principal's entries one after the other; the last one is the newest.
-    if (!users.empty() && users.back().principal == user.principal) users.pop_back();
+    if (!users.empty() && users.back().principal == user->principal) users.pop_back();
     absl::StatusOr<Key> key =
-        Key::FromBytes(source.enctype, {entry.key.contents, entry.key.length});
+        Key::FromBytes(o.enctype, {entry.key.contents, entry.key.length});
     if (!key.ok()) return key.status();
-    user.key = *std::move(key);
-    if (absl::Status prepared = user.key.Prepare(); !prepared.ok()) return prepared;
-    users.push_back(std::move(user));
-    if (progress && users.size() % 10000 == 0) progress(users.size(), source.number);
+    user->key = *std::move(key);
+    if (absl::Status prepared = user->key.Prepare(); !prepared.ok()) return prepared;
+    users.push_back(*std::move(user));
+    if (progress && users.size() % 10000 == 0) progress(users.size(), o.number);
     return absl::OkStatus();
   });
   if (!s.ok()) return s;
   if (users.empty()) {
-    return absl::NotFoundError(absl::StrCat("keytab ", source.keytab, ": no key of ",
-                                            EnctypeText(source.enctype), " in the realm ",
-                                            source.realm));
+    return absl::NotFoundError(absl::StrCat("keytab ", o.keytab, ": no key of ",
+                                            EnctypeText(o.enctype), " in the realm ",
+                                            o.realm));
   }
   return users;
 }
@@ -258,19 +257,6 @@ absl::StatusOr<std::string> ExpandPattern(absl::string_view pattern, size_t numb
   return name;
 }
 
-std::vector<std::string> NameParts(absl::string_view principal) {
-  std::vector<std::string> parts(1);
-  for (size_t i = 0; i < principal.size(); ++i) {
-    if (principal[i] == '/') {
-      parts.emplace_back();
-    } else {
-      if (principal[i] == '\\' && i + 1 < principal.size()) ++i;
-      parts.back() += principal[i];
-    }
-  }
-  return parts;
-}
-
 absl::StatusOr<std::vector<CsvLine>> ParseCsv(absl::string_view text) {
   std::vector<CsvLine> lines;
   size_t number = 0;
@@ -290,18 +276,17 @@ absl::StatusOr<std::vector<CsvLine>> ParseCsv(absl::string_view text) {
   return lines;
 }
 
-absl::StatusOr<std::vector<User>> MakeUsers(const UserSource& source,
-                                            const UserProgress& progress) {
-  const int given = !source.pattern.empty() + !source.keytab.empty() + !source.csv.empty();
+absl::StatusOr<std::vector<User>> MakeUsers(const Options& o, const UserProgress& progress) {
+  const int given = !o.users.empty() + !o.keytab.empty() + !o.csv.empty();
   if (given != 1) {
     return absl::InvalidArgumentError("say who logs in by one of --users, --keytab, --csv");
   }
-  if (source.number > limits::kMaxUsers) {
+  if (o.number > limits::kMaxUsers) {
     return absl::InvalidArgumentError(absl::StrCat("at most ", limits::kMaxUsers, " users"));
   }
-  if (!source.pattern.empty()) return FromPattern(source, progress);
-  if (!source.keytab.empty()) return FromKeytab(source, progress);
-  return FromCsv(source, progress);
+  if (!o.users.empty()) return FromPattern(o, progress);
+  if (!o.keytab.empty()) return FromKeytab(o, progress);
+  return FromCsv(o, progress);
 }
 
 }  // namespace mpckdc::storm

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who logs in: users from a pattern with one password, from a keytab, or from a CSV with passwords.
-// Their names are encoded and their keys are made here, once, before the first request.
+// Their names are parsed and their keys are made here, once, before the first request.
 #ifndef INTEGRATION_TESTS_STORM_USERS_H_
 #define INTEGRATION_TESTS_STORM_USERS_H_
 
@@ -14,41 +14,25 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
-#include "integration-tests/storm/crypto.h"
-#include "mpc-server/base/secret.h"
+#include "integration-tests/storm/messages.h"
+#include "integration-tests/storm/options.h"
 
 namespace mpckdc::storm {
 
 struct User {
   std::string principal;  // without realm, as in the list
-  std::string name;       // PrincipalName, DER
+  Principal name;
   Key key;
-};
-
-struct UserSource {
-  std::string realm;
-  int32_t enctype = 0;
-  // One of the three.
-  std::string pattern;    // "user%06d"
-  std::string keytab;     // file
-  std::string csv;        // file: name,password
-  size_t first = 0;       // the pattern's first number
-  size_t number = 0;      // how many; 0: all of the file
-  SecretBytes password;   // of the pattern's users
-  int threads = 1;        // that turn passwords into keys
 };
 
 // Called now and then from one thread, with how many keys are made.
 using UserProgress = std::function<void(size_t done, size_t all)>;
 
-absl::StatusOr<std::vector<User>> MakeUsers(const UserSource& source, const UserProgress& progress);
+// From --users, --keytab or --csv.
+absl::StatusOr<std::vector<User>> MakeUsers(const Options& options, const UserProgress& progress);
 
 // "user%06d" with 42: "user000042". The pattern has exactly one %d or %0Nd; "%%" is a percent sign.
 absl::StatusOr<std::string> ExpandPattern(absl::string_view pattern, size_t number);
-
-// "a/b" is two components; a backslash takes the next character as it is.
-std::vector<std::string> NameParts(absl::string_view principal);
 
 // One line of the CSV: everything after the first comma is the password.
 struct CsvLine {

@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 
 namespace mpckdc::storm {
@@ -21,31 +23,42 @@ constexpr absl::Duration kLookForFirstStage = absl::Microseconds(100);
 constexpr unsigned long kTimerSlackNanoseconds = 5000;  // Linux's 50 us are half of a short nap
 constexpr double kRecentKept = 0.9;  // of what is remembered, from round to round
 constexpr double kNoRate = 1e-9;  // a closed loop has a schedule that is never asked
+constexpr rlim_t kOtherDescriptors = 256;  // and the ports that linger after a resend
 
-double PartOfRate(const Control& control, int threads) {
+double ShareOfRate(const Control& control, int threads) {
   return std::max(control.rate.load(std::memory_order_relaxed) / threads, kNoRate);
+}
+
+// A socket per login in flight.
+void RaiseDescriptorLimit(size_t in_flight, int threads) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = in_flight + kOtherDescriptors +
+                        static_cast<rlim_t>(threads) * limits::kMaxLingering;
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = wanted;
+  limit.rlim_max = std::max(limit.rlim_max, wanted);
+  if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return;  // root may
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);  // what is missing then, a socket's error says
 }
 
 }  // namespace
 
-absl::Time MonotonicNow() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return absl::TimeFromTimespec(now);
-}
-
-Worker::Worker(const LoadPlan& plan, int index, std::vector<User>* users, Control* control,
+Worker::Worker(const LoadPlan* plan, int index, std::vector<User>* users, Control* control,
                absl::Time begin)
-    : plan_(plan),
+    : plan_(*plan),
+      o_(*plan->options),
       index_(index),
       users_(users),
       control_(control),
       begin_(begin),
-      random_(plan.seed * 1'000'003 + static_cast<uint64_t>(index)),
-      schedule_(random_(), PartOfRate(*control, plan.threads), begin),
+      random_(o_.seed * 1'000'003 + static_cast<uint64_t>(index)),
+      schedule_(random_(), ShareOfRate(*control, o_.threads), begin),
       next_user_(static_cast<size_t>(index)),
       buffer_(limits::kMaxReplyBytes),
-      tallies_(plan.stages) {}
+      tallies_(StagesOf(o_).size() + 1) {}
 
 Worker::~Worker() {
   slots_.clear();
@@ -62,9 +75,11 @@ absl::Status Worker::Prepare() {
   wrong_key_ = *std::move(wrong);
   if (absl::Status s = wrong_key_.Prepare(); !s.ok()) return s;
   last_round_ = MonotonicNow();
-  slots_.reserve(plan_.in_flight);
-  for (uint32_t i = 0; i < plan_.in_flight; ++i) {
-    slots_.emplace_back(ClientSocket(&plan_.kdc, plan_.tcp, epoll_, i));
+  // This thread's share, rounded so that all together are as many as were asked for.
+  const size_t in_flight = (o_.in_flight + o_.threads - 1 - index_) / o_.threads;
+  slots_.reserve(in_flight);
+  for (uint32_t i = 0; i < in_flight; ++i) {
+    slots_.emplace_back(ClientSocket(&plan_.kdc, o_.tcp, epoll_, i));
     free_.push_back(i);
   }
   return absl::OkStatus();
@@ -83,26 +98,16 @@ absl::Status Worker::Run() {
   }
 }
 
-// It is in flight before it is counted down: who sees that none may begin and none is in flight
-// knows that all are done.
-bool Worker::MayBegin() {
-  if (control_->may_begin <= 0) return false;
-  ++control_->in_flight;
-  if (control_->may_begin.fetch_sub(1) > 0) return true;
-  --control_->in_flight;
-  return false;
-}
-
 // Closed loop: every free slot. Open loop: as many as have come due.
 absl::Status Worker::BeginDue(absl::Time now) {
   const int stage = control_->stage;
   if (stage == kNoStage) return absl::OkStatus();
   if (stage != stage_seen_) {
     stage_seen_ = stage;
-    schedule_.SetRate(PartOfRate(*control_, plan_.threads), now);
+    schedule_.SetRate(ShareOfRate(*control_, o_.threads), now);
   }
-  if (!plan_.open_loop) {
-    while (!free_.empty() && MayBegin()) {
+  if (o_.rate == 0) {
+    while (!free_.empty() && control_->MayBegin()) {
       const uint32_t slot = free_.back();
       free_.pop_back();
       if (absl::Status s = BeginLogin(slot, now); !s.ok()) return s;
@@ -110,7 +115,7 @@ absl::Status Worker::BeginDue(absl::Time now) {
     return absl::OkStatus();
   }
   for (; schedule_.next() <= now; schedule_.Advance()) {
-    if (!MayBegin()) return absl::OkStatus();
+    if (!control_->MayBegin()) return absl::OkStatus();
     if (free_.empty()) {
       ++tallies_[stage_seen_].shed;
       ++control_->started;
@@ -129,10 +134,10 @@ absl::Status Worker::BeginLogin(uint32_t index, absl::Time due) {
   Slot& slot = slots_[index];
   const User& user = (*users_)[next_user_];
   // Users are dealt out to threads, so that no key is used by two of them.
-  next_user_ += static_cast<size_t>(plan_.threads);
+  next_user_ += static_cast<size_t>(o_.threads);
   if (next_user_ >= users_->size()) next_user_ = static_cast<size_t>(index_);
-  const bool wrong = plan_.wrong_share > 0 &&
-                     std::uniform_real_distribution<double>()(random_) < plan_.wrong_share;
+  const bool wrong = o_.wrong_share > 0 &&
+                     std::uniform_real_distribution<double>()(random_) < o_.wrong_share;
   const bool check = plan_.check_every != 0 && ++since_check_ >= plan_.check_every;
   if (check) since_check_ = 0;
   slot.busy = true;
@@ -165,7 +170,7 @@ absl::Status Worker::SendAgain(uint32_t index, absl::Time now) {
 // After 1 s, then 2, 4, ...
 void Worker::SetTimer(uint32_t index, absl::Time now) {
   const Slot& slot = slots_[index];
-  const absl::Duration wait = plan_.resend_after * (1 << (slot.sends - 1));
+  const absl::Duration wait = o_.resend_after * (1 << (slot.sends - 1));
   timers_[slot.sends - 1].push_back({now + wait, index, slot.exchange});
 }
 
@@ -178,7 +183,7 @@ absl::Status Worker::RunTimers(absl::Time now) {
       if (!old && timer.at > now) break;
       queue.pop_front();
       if (old) continue;
-      if (slot.sends > plan_.resends) {
+      if (slot.sends > o_.resends) {
         EndLogin(timer.slot, Outcome::kLost, now);
         continue;
       }
@@ -193,7 +198,7 @@ absl::Time Worker::NextDeadline(absl::Time now) const {
   absl::Time next = now + kLookAtControl;
   const bool stop = control_->stop.load(std::memory_order_relaxed);
   if (stage_seen_ == kNoStage) next = now + kLookForFirstStage;
-  if (plan_.open_loop && !stop) next = std::min(next, schedule_.next());
+  if (o_.rate > 0 && !stop) next = std::min(next, schedule_.next());
   for (const std::deque<Timer>& queue : timers_) {
     if (!queue.empty()) next = std::min(next, queue.front().at);
   }
@@ -249,14 +254,6 @@ absl::Status Worker::WaitAndReceive(absl::Time now) {
   return absl::OkStatus();
 }
 
-void Worker::CountExchange(const Slot& slot, Login::Step step, absl::Time arrived) {
-  Tally& tally = tallies_[slot.stage];
-  const absl::Duration latency = arrived - slot.first_sent;
-  if (step == Login::Step::kAsFirst) tally.as_first.Add(latency);
-  if (step == Login::Step::kAs) tally.as.Add(latency);
-  if (step == Login::Step::kTgs) tally.tgs.Add(latency);
-}
-
 absl::Status Worker::OnReply(uint32_t index, Bytes reply, absl::Time arrived) {
   Slot& slot = slots_[index];
   const Login::Step step = slot.login.step();
@@ -265,7 +262,7 @@ absl::Status Worker::OnReply(uint32_t index, Bytes reply, absl::Time arrived) {
     OnNotOurs(index, arrived);
     return absl::OkStatus();
   }
-  CountExchange(slot, step, arrived);
+  tallies_[slot.stage].exchanges[static_cast<size_t>(step)].Add(arrived - slot.first_sent);
   if (slot.sends > 1) RetirePort(slot, arrived);
   if (next == Login::Next::kSend) return SendExchange(index, MonotonicNow());
   EndLogin(index, slot.login.outcome(), arrived);
@@ -318,16 +315,89 @@ void Worker::EndLogin(uint32_t index, Outcome outcome, absl::Time now) {
       RetirePort(slot, now);
       break;
   }
-  tally.decrypted += slot.login.decrypted() ? 1 : 0;
+  tally.checked += slot.login.decrypted() ? 1 : 0;
   tally.tickets += static_cast<uint64_t>(slot.login.tickets());
   const bool ok = outcome == Outcome::kOk;
-  series_.Add(static_cast<size_t>((now - begin_) / limits::kSeriesInterval), ok);
+  series_.Add(now - begin_, ok);
   if (ok) control_->ok.fetch_add(1, std::memory_order_relaxed);
   if (outcome != Outcome::kLost) control_->ended.fetch_add(1, std::memory_order_relaxed);
   if (!ok && outcome != Outcome::kRefused) ++control_->trouble;
   --control_->in_flight;
   slot.busy = false;
   free_.push_back(index);
+}
+
+Crew::Crew(LoadPlan plan, std::vector<User>* users, Control* control)
+    : plan_(std::move(plan)), users_(*users), control_(*control) {
+  const Options& o = *plan_.options;
+  RaiseDescriptorLimit(o.in_flight, o.threads);
+  control->rate = o.rate;
+  results_.resize(o.threads);
+  const absl::Time begin = MonotonicNow();
+  for (int i = 0; i < o.threads; ++i) {
+    workers_.push_back(std::make_unique<Worker>(&plan_, i, users, control, begin));
+  }
+  for (int i = 0; i < o.threads; ++i) {
+    threads_.emplace_back([this, i] {
+      results_[i] = workers_[i]->Run();
+      ++ended_;
+    });
+  }
+}
+
+absl::Status Crew::End(std::vector<Tally>& tallies, Series& series) {
+  for (std::thread& thread : threads_) thread.join();
+  for (const absl::Status& result : results_) {
+    if (!result.ok()) return result;
+  }
+  bool any_resent = false;
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    any_resent = any_resent || worker->any_retired();
+    series.Merge(worker->series());
+    for (size_t i = 0; i < tallies.size(); ++i) tallies[i].Merge(worker->tallies()[i]);
+  }
+  // Over TCP a connection that was given up answers nobody; and a KDC that never said anything will
+  // not now.
+  if (any_resent && !plan_.options->tcp && control_.ended > 0) WaitUntilCaughtUp();
+  return absl::OkStatus();
+}
+
+// After an overload a KDC's socket is full of requests that nobody waits for any more. Their
+// answers go to ports that this process is about to give up, and that the next one on this machine
+// may get. So a run ends when the KDC has answered a request that was queued after all others: one
+// login more, asked for again every second, while the crew's ports are still its own.
+void Crew::WaitUntilCaughtUp() {
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll < 0) return;
+  const absl::Cleanup close_epoll = [epoll] { close(epoll); };
+  LoginPlan plan = plan_.login;
+  plan.two_step = false;  // with pre-authentication: behind what waits in the MPC servers, too
+  plan.tgs_requests = 0;
+  Login login;
+  if (login.Begin(plan, users_.front(), nullptr, false, 1) != Login::Next::kSend) return;
+  ClientSocket socket(&plan_.kdc, /*tcp=*/false, epoll, 0);
+  std::vector<uint8_t> buffer(limits::kMaxReplyBytes);
+  const absl::Time end = MonotonicNow() + limits::kCatchUp;
+  while (MonotonicNow() < end) {
+    if (!socket.Send(login.request()).ok()) return;
+    epoll_event event = {};
+    const absl::Duration wait = std::min(limits::kDefaultResendAfter, end - MonotonicNow());
+    if (epoll_wait(epoll, &event, 1, static_cast<int>(absl::ToInt64Milliseconds(wait))) != 1) {
+      continue;
+    }
+    Bytes reply;
+    absl::Duration waited;
+    switch (socket.OnReady(event.events, absl::MakeSpan(buffer), reply, waited)) {
+      case ClientSocket::Event::kReply:
+        // A stray answer to somebody else proves nothing.
+        if (login.OnReply(reply, 2) != Login::Next::kNotOurs) return;
+        break;
+      case ClientSocket::Event::kRefused:
+        return;  // it has ended, and its queue with it
+      case ClientSocket::Event::kNothing:
+        break;
+    }
+  }
 }
 
 }  // namespace mpckdc::storm

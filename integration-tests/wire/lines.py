@@ -172,7 +172,7 @@ class Wire:
         return [output['end']['sum_received']['bits_per_second'] / 1e6 for output in outputs]
 
     def message_ms(self, size, idle_seconds=1, buffer_bytes=0):
-        """Of message_probe.py: medians of {warm, after_idle}, from P0 to P1."""
+        """What message_probe.py saw: medians of {warm, after_idle}, from P0 to P1."""
         probe, address = HERE / 'message_probe.py', self.place('p1').address
         with self._start('p1', sys.executable, probe, 'serve', address, PROBE_PORT,
                          buffer_bytes) as server:

@@ -20,12 +20,12 @@ RING = (('p0', 'p1'), ('p1', 'p2'), ('p2', 'p0'))
 
 
 def namespaces():
-    """Of this process: a lab of the fault tests may be among them."""
+    """This process's own: a lab of the fault tests may be among them."""
     return {path.name for path in pathlib.Path('/run/netns').glob(f'*fault-{os.getpid()}-*')}
 
 
 def relays():
-    """Of this process."""
+    """This process's own."""
     found = subprocess.run(['ps', '--ppid', str(os.getpid()), '-o', 'comm='],
                            stdout=subprocess.PIPE, encoding='utf-8', check=False)
     return found.stdout.split().count('wire-relay')

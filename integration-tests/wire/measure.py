@@ -102,7 +102,7 @@ def run_bench(line, kernel, options):
 
 
 def own_share(result, relay):
-    """Of all processors' time, what the parties and the relay took."""
+    """The share of all processors' time that the parties and the relay took."""
     processors = result['blocks_per_s'] / result['blocks_per_cpu_s']
     return (processors + (relay['cpu_share'] if relay else 0)) / os.cpu_count()
 

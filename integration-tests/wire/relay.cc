@@ -91,7 +91,7 @@ class Lateness {
   int64_t worst_ns_ = 0;
 };
 
-// Of one end. A packet that is refused was written to a device that is down, or was malformed.
+// What one end saw. A refused packet was written to a device that is down, or was malformed.
 struct Counters {
   uint64_t packets_in = 0, bytes_in = 0, wire_bytes_in = 0, packets_out = 0, dropped = 0,
            unroutable = 0, refused = 0;

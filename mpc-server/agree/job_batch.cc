@@ -92,7 +92,6 @@ std::string JobBatch::HeaderOf(const WaitingJob& waiting, const SealPart& seal,
                                const KeyInfo& key) {
   const Job& job = waiting.job;
   if (seal.usage != kUsageTicket || key.key_class != KeyClass::kTgs) return "";
-  if (!FindEnctype(key.enctype)->is_gcm()) return "";  // another realm's: it has no room for one
   if (job.operation == Operation::kReissueTicket) {
     return std::string(ParseMessage(job.opens[0].message)->header);
   }
