@@ -17,9 +17,9 @@ namespace mpckdc::bench {
 
 class Child {
  public:
-  // `words` is the command, looked up in PATH; `environment` has more NAME=VALUE for it.
-  static absl::StatusOr<std::unique_ptr<Child>> Start(const std::vector<std::string>& words,
-                                                      const std::vector<std::string>& environment);
+  // `words` is the command, looked up in PATH; `variable`, NAME=VALUE, joins its environment.
+  static absl::StatusOr<std::unique_ptr<Child>> Start(std::vector<std::string> words,
+                                                      std::string variable);
   // Ends its input and waits for it; kills it first if a line was asked for in vain.
   ~Child();
   Child(const Child&) = delete;
@@ -34,7 +34,7 @@ class Child {
 
   const std::string name_;
   pid_t pid_ = -1;
-  int to_ = -1;
+  FILE* to_ = nullptr;
   FILE* from_ = nullptr;
   bool failed_ = false;
 };

@@ -65,13 +65,14 @@ const SharedPowers& PowersCache::Put(const Handle& handle, uint32_t usage, const
 }
 
 BatchWork::BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, CtsCircuits& circuits,
-                     std::vector<JobWork>& work)
+                     std::vector<JobWork>& work, const FixedChoices& fixed)
     : rings_(rings),
       party_(rings.first()),
       blocks_(blocks),
       cache_(cache),
       cts_(party_, circuits),
-      work_(work) {
+      work_(work),
+      fixed_(fixed) {
   Plan();
 }
 
@@ -190,10 +191,11 @@ absl::Status BatchWork::ComputeBlocks(Circuit& first) {
   const std::vector<size_t> missing = RequestMissingPowers(&requests);
   GhashPowers powers;
   powers.Reset(requests);
-  cts_.Begin(SboxOf(cts_.parts()));  // one block of a part at a time
+  const auto sbox = [this](size_t blocks) { return fixed_.sbox.value_or(SboxOf(blocks)); };
+  cts_.Begin(sbox(cts_.parts()), fixed_.adder);  // one block of a part at a time
   Circuit* const others[] = {&first, &powers, &cts_};
   const absl::Status status =
-      blocks_.Run(rings_, lanes128_, lanes256_, SboxOf(aes_blocks()), others, &cost_);
+      blocks_.Run(rings_, lanes128_, lanes256_, sbox(aes_blocks()), others, &cost_);
   if (status.ok()) KeepPowers(powers, missing);
   return status;
 }

@@ -131,11 +131,18 @@ class PowersCache {
 inline constexpr AesCut kBatchCut = {limits::kPartBlocks, limits::kPartsUnderWay,
                                      limits::kRingBlocks};
 
+// How a batch is computed, where its size is not to decide it: mpc-bench compares them. The same at
+// the three servers.
+struct FixedChoices {
+  std::optional<Sbox> sbox;
+  std::optional<Adder> adder;
+};
+
 class BatchWork {
  public:
   // `rings`, `blocks`, `cache`, `circuits` and `work` are the caller's.
   BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, CtsCircuits& circuits,
-            std::vector<JobWork>& work);
+            std::vector<JobWork>& work, const FixedChoices& fixed = {});
 
   // `first` is run together with the blocks (ConfirmView).
   absl::Status ComputeBlocks(Circuit& first);
@@ -180,6 +187,7 @@ class BatchWork {
   PowersCache& cache_;
   CtsWork cts_;
   std::vector<JobWork>& work_;
+  const FixedChoices fixed_;
   std::vector<AesLane> lanes128_, lanes256_;
   // In the order of their first use, which is the same at the three.
   std::vector<PowersNeed> needs_;
