@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/bench/floor.h"
 #include "mpc-server/bench/measure.h"
 #include "mpc-server/bench/messages.h"
 #include "mpc-server/bench/options.h"

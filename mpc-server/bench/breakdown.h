@@ -12,16 +12,6 @@
 
 namespace mpckdc::bench {
 
-// Per block and party. Times are of the wall clock.
-struct LocalCosts {
-  double slicing_ns = 0;  // of round keys
-  double gates_ns = 0;
-  double randomness_ns = 0;
-  double input_output_ns = 0;
-  double cycles_per_ns = 0;  // of the time stamp counter; 0: there is none
-};
-LocalCosts MeasureLocal(const BenchSetup& setup);
-
 // Adds the parts to `result`; returns them as text.
 std::string Breakdown(const Measurement& m, ordered_json* result);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/bench/floor.h"
-
+// The floor: the same messages in the same rounds with the same overlap as the protocol's, from and
+// into buffers that nobody computes or reads. It is the least that the channel needs for them.
 #include <algorithm>
 #include <numeric>
 
+#include "mpc-server/bench/workload.h"
 #include "mpc-server/circuit/aes_kernels.h"
 #include "mpc-server/circuit/bitslice/slices.h"
 

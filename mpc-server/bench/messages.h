@@ -60,7 +60,7 @@ template <class T>
 absl::StatusOr<T> Read(const json& message) {
   try {
     T value = message.get<T>();
-    if (json(value) == message) return value;
+    if (json(value).dump() == message.dump()) return value;
     return absl::DataLossError(absl::StrCat("a message has other fields or values than it may: ",
                                             message.dump().substr(0, 200)));
   } catch (const json::exception& e) {

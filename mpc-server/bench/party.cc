@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <string>
 
-#include "mpc-server/bench/floor.h"
 
 namespace mpckdc::bench {
 namespace {

@@ -145,58 +145,32 @@ constexpr Column kPlace = {"parties", -9, "/parties"}, kChannel = {"channel", -7
                  kFaults = {"faults", 7, "/minor_faults_per_batch", 1},
                  kVerified = {"verified", 8, "/verified"};
 
-const Table kBlocks = {kPlace, kChannel, kBatch, kWorkers,
-                       {"joined", 6, "/joined"},
-                       {"part", 6, "/part"},
-                       {"slots", 5, "/slots"},
-                       kRandom, kIsa, kSbox,
-                       {"bits", 4, "/bits"},
-                       {"blocks/s", 9, "/blocks_per_s"},
-                       {"/CPU-s", 9, "/blocks_per_cpu_s"},
-                       {"+-", 4, "/spread/blocks_per_cpu_s"},
-                       kP50, kP99,
-                       {"B/block", 8, "/bytes_per_block_per_party", 2},
-                       kRounds,
-                       {"msgs", 4, "/messages"},
-                       kFaults,
-                       {"mem/block", 9, "/memory/bytes_per_block"},
-                       kVerified,
-                       {"floor/CPU-s", 11, "/floor/blocks_per_cpu_s"},
-                       {"ratio", 5, "/ratio_to_floor", 2}};
-const Table kHmacs = {kPlace, kChannel, kBatch, kRandom, kIsa,
-                      {"hash", -6, "/hash"},
-                      kAdder,
-                      {"message", -7, "/message"},
-                      {"bytes", 5, "/bytes"},
-                      {"hmacs/s", 9, "/hmacs_per_s"},
-                      {"/CPU-s", 8, "/hmacs_per_cpu_s"},
-                      {"+-", 4, "/spread/hmacs_per_cpu_s"},
-                      kP50, kP99,
-                      {"B/hmac", 7, "/payload_bytes_per_hmac_per_party"},
-                      kRounds, kFaults,
-                      {"mem/hmac", 8, "/memory/bytes_per_hmac"},
-                      kVerified};
-const Table kLogins = {kPlace, kChannel, kBatch, kIsa,
-                       {"enctype", 7, "/enctype"},
-                       {"checksum", 8, "/checksum"},
-                       kAdder, kSbox,
-                       {"logins/s", 9, "/logins_per_s"},
-                       {"/CPU-s", 8, "/logins_per_cpu_s"},
-                       {"+-", 4, "/spread/logins_per_cpu_s"},
-                       kP50, kP99,
-                       {"B/login", 7, "/payload_bytes_per_login_per_party"},
-                       kRounds,
-                       {"declared", 8, "/cost_as_declared"},
-                       {"CTR/CPU-s", 9, "/ctr/logins_per_cpu_s"},
-                       {"ratio", 5, "/ctr/ratio", 3},
-                       kVerified};
-const Table kTable2 = {{"here, 3 parties x W workers", -27, "/parties"},
-                       kWorkers, kBatch, kChannel, kIsa,
-                       {"blocks/s", 9, "/blocks_per_s"},
-                       {"/core-s", 9, "/blocks_per_cpu_s"},
-                       {"p50 ms", 8, "/latency_ms/p50", 2},
-                       {"times the paper's 1 core", 24, "/times_the_paper_per_core_s", 1},
-                       kVerified};
+const Table kBlocks = {
+    kPlace, kChannel, kBatch, kWorkers, {"joined", 6, "/joined"}, {"part", 6, "/part"},
+    {"slots", 5, "/slots"}, kRandom, kIsa, kSbox, {"bits", 4, "/bits"},
+    {"blocks/s", 9, "/blocks_per_s"}, {"/CPU-s", 9, "/blocks_per_cpu_s"},
+    {"+-", 4, "/spread/blocks_per_cpu_s"}, kP50, kP99,
+    {"B/block", 8, "/bytes_per_block_per_party", 2}, kRounds, {"msgs", 4, "/messages"}, kFaults,
+    {"mem/block", 9, "/memory/bytes_per_block"}, kVerified,
+    {"floor/CPU-s", 11, "/floor/blocks_per_cpu_s"}, {"ratio", 5, "/ratio_to_floor", 2}};
+const Table kHmacs = {
+    kPlace, kChannel, kBatch, kRandom, kIsa, {"hash", -6, "/hash"}, kAdder,
+    {"message", -7, "/message"}, {"bytes", 5, "/bytes"}, {"hmacs/s", 9, "/hmacs_per_s"},
+    {"/CPU-s", 8, "/hmacs_per_cpu_s"}, {"+-", 4, "/spread/hmacs_per_cpu_s"}, kP50, kP99,
+    {"B/hmac", 7, "/payload_bytes_per_hmac_per_party"}, kRounds, kFaults,
+    {"mem/hmac", 8, "/memory/bytes_per_hmac"}, kVerified};
+const Table kLogins = {
+    kPlace, kChannel, kBatch, kIsa, {"enctype", 7, "/enctype"}, {"checksum", 8, "/checksum"},
+    kAdder, kSbox, {"logins/s", 9, "/logins_per_s"}, {"/CPU-s", 8, "/logins_per_cpu_s"},
+    {"+-", 4, "/spread/logins_per_cpu_s"}, kP50, kP99,
+    {"B/login", 7, "/payload_bytes_per_login_per_party"}, kRounds,
+    {"declared", 8, "/cost_as_declared"}, {"CTR/CPU-s", 9, "/ctr/logins_per_cpu_s"},
+    {"ratio", 5, "/ctr/ratio", 3}, kVerified};
+const Table kTable2 = {
+    {"here, 3 parties x W workers", -27, "/parties"}, kWorkers, kBatch, kChannel, kIsa,
+    {"blocks/s", 9, "/blocks_per_s"}, {"/core-s", 9, "/blocks_per_cpu_s"},
+    {"p50 ms", 8, "/latency_ms/p50", 2},
+    {"times the paper's 1 core", 24, "/times_the_paper_per_core_s", 1}, kVerified};
 
 const Table& TableOf(const std::string& command) {
   static const Table none;

@@ -47,6 +47,12 @@ std::unique_ptr<Workload> BlockWorkload(const BenchSetup& setup);  // aes_worklo
 std::unique_ptr<Workload> HmacWorkload(const BenchSetup& setup);
 std::unique_ptr<Workload> LoginWorkload(const BenchSetup& setup);
 
+// The messages of blocks without computation (floor.cc). The sessions of its rings must have
+// Randomness::kKeyed: its messages have what is exchanged.
+std::unique_ptr<TeamWork> MakeFloor(const BenchSetup& setup, size_t lanes);
+// Payload sizes of the rounds of a part of `lanes` blocks, in order.
+std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes);
+
 // What one batch makes a party send, all teams together. Rounds are those of one.
 DeclaredSends DeclaredOfAll(const BenchSetup& setup);
 
