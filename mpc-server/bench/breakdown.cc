@@ -67,12 +67,12 @@ class LocalAes {
     Times times;
     ++run_;
     times.input_output = TimeOf([&] { aes_.Reset(lanes_, SboxOf(setup_)); });
-    if (!zeros_made) pool_.Refill(aes_.DeclaredCost().bytes_to_next);
     for (uint32_t round = 0; !aes_.Done(); ++round) {
       const size_t bytes = aes_.NextRound().to_next;
       SecretBytes& sent = sent_[round % 2];
       SecretBytes& received = received_[round % 2];
       Grow(sent, bytes);
+      if (!zeros_made) pool_.Refill(bytes);  // one round's: they stay in the cache
       ZeroShares zero = zeros_made ? ZeroShares(streams_, run_, round) : ZeroShares(pool_);
       times.rounds += TimeOf([&] { aes_.Produce(zero, {absl::MakeSpan(sent).first(bytes), {}}); });
       received = sent;
@@ -99,9 +99,9 @@ class LocalAes {
   double CopyZeros() {
     const size_t rounds = SboxStages(SboxOf(setup_)) * AesRounds(setup_.bits);
     const size_t bytes = CostOfAes(setup_.bits, batch_, SboxOf(setup_)).bytes_to_next / rounds;
-    pool_.Refill(bytes * rounds);
     return TimeOf([&] {
       for (size_t r = 0; r < rounds; ++r) {
+        pool_.Refill(bytes);
         pool_.Take(absl::MakeSpan(sent_[r % 2]).first(std::min(bytes, sent_[r % 2].size())));
       }
     });
