@@ -111,7 +111,7 @@ def channels():
     """Those of this mpc-bench that a network can be put under."""
     text = subprocess.run([BENCH, '--help'], stdout=subprocess.PIPE, encoding='utf-8',
                           check=True).stdout
-    option = re.search(r'--channel=NAME(.*?)--', text, re.DOTALL)[1]
+    option = re.search(r'--channel NAME(.*?)--', text, re.DOTALL)[1]
     return [name for name in ('tls', 'aead', 'tcp') if name in option]
 
 

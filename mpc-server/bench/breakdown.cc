@@ -1,108 +1,199 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole is measured by running the protocol, communication by running the channel alone, the
-// local parts by running the engine's functions alone (kernel_costs.h). What the parts do not
-// explain is printed as such: caches that the parts find warm and the whole does not, the runner.
+// The local part is the engine's circuit on the working set of a batch, without a channel. The
+// neighbour's message is a copy of the own one: the results mean nothing, the instructions and the
+// memory traffic are the real ones (no branch and no address depends on a share). The copy stands
+// for the channel and is not counted.
+#include "mpc-server/bench/breakdown.h"
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "mpc-server/bench/commands.h"
-#include "mpc-server/bench/kernel_costs.h"
+#include "mpc-server/base/random_source.h"
+#include "mpc-server/circuit/bitslice/transpose.h"
+#include "mpc-server/circuit/lane_groups.h"
+#include "mpc-server/circuit/round_key_slices.h"
 
 namespace mpckdc::bench {
 namespace {
 
-struct Part {
-  const char* name;
-  double ns = 0;  // per block and party
-};
+constexpr size_t kRepeats = 15;  // of each; one more, not counted, warms up
 
-// Of the local parts.
-struct LocalCosts {
-  Part slicing = {"slicing of round keys"};
-  Part gates = {"gates"};
-  Part randomness = {"randomness"};
-  Part input_output = {"input and output"};
-  double cycles_per_ns = 0;  // of the time stamp counter; 0: there is none
-};
+double NanosecondsNow() {
+  return std::chrono::duration<double, std::nano>(
+             std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+// Of the time stamp counter, which runs at a fixed rate; 0 on machines without one.
+double CyclesNow() {
+#if defined(__x86_64__)
+  return static_cast<double>(__rdtsc());
+#else
+  return 0;
+#endif
+}
 
-// The zero shares are made inside the kernels where that is faster. So the gates are timed with the
-// zero shares apart, and randomness is what it adds to the gates as the engine runs them.
-LocalCosts MeasureLocal(const BenchSetup& s) {
-  KernelCostOptions options;
-  options.bits = s.bits;
-  options.isa = s.isa;
-  options.sbox = s.sbox;
-  options.batch = std::min(LanesOf(s, 0), s.part_lanes * s.slots);  // what is touched in turn
-  LocalCosts local;
-  for (bool apart : {false, true}) {
-    options.zeros_apart = apart;
-    for (const KernelCost& c : MeasureKernelCosts(options)) {
-      const bool stage = absl::StartsWith(c.part, "aes/");
-      if (apart) {
-        if (stage) local.gates.ns += c.ns.median;
-      } else if (stage || c.part == "zero shares") {
-        local.randomness.ns += c.ns.median;
-      } else if (c.part == "total") {
-        local.cycles_per_ns = c.ns.median > 0 ? c.cycles.median / c.ns.median : 0;
-      } else {
-        (c.part == "round keys" ? local.slicing : local.input_output).ns += c.ns.median;
-      }
-    }
+double TimeOf(const std::function<void()>& f) {
+  const double begin = NanosecondsNow();
+  f();
+  return NanosecondsNow() - begin;
+}
+
+class LocalAes {
+ public:
+  LocalAes(const BenchSetup& s, size_t batch)
+      : setup_(s),
+        batch_(batch),
+        streams_(1, {Secret<Seed>(Seed{1}), Secret<Seed>(Seed{2})}, s.isa),
+        keys_(batch * AesRoundKeys(s.bits)),
+        aes_(s.bits, s.isa),
+        scratch_(kTransposeScratchBytes) {
+    SeededRandomForTest random(1);
+    random.Fill(absl::MakeSpan(reinterpret_cast<uint8_t*>(keys_.data()), keys_.size() * 32));
+    for (size_t j = 0; j < batch; ++j) lanes_.push_back({KeyOfLane(j), nullptr, {}});
   }
-  local.randomness.ns -= local.gates.ns;
+
+  // Whole runs: rounds, and what comes before and after them. The zero shares are made as the
+  // engine makes them, inside the kernels where that is faster; or copied from where they lie.
+  struct Times {
+    double rounds = 0, input_output = 0;
+  };
+  Times Run(bool zeros_made) {
+    Times times;
+    ++run_;
+    times.input_output = TimeOf([&] { aes_.Reset(lanes_, SboxOf(setup_)); });
+    for (uint32_t round = 0; !aes_.Done(); ++round) {
+      const size_t bytes = aes_.NextRound().to_next;
+      SecretBytes& sent = sent_[round % 2];
+      SecretBytes& received = received_[round % 2];
+      Grow(sent, bytes);
+      if (!zeros_made) pool_.Refill(bytes);  // one round's: they stay in the cache
+      ZeroShares zero = zeros_made ? ZeroShares(streams_, run_, round) : ZeroShares(pool_);
+      times.rounds += TimeOf([&] { aes_.Produce(zero, {absl::MakeSpan(sent).first(bytes), {}}); });
+      received = sent;
+      const double end = TimeOf([&] {
+        aes_.Consume({absl::MakeConstSpan(received).first(bytes), {}}).IgnoreError();
+      });
+      (aes_.Done() ? times.input_output : times.rounds) += end;
+    }
+    return times;
+  }
+
+  // Of the parts of the rounds, alone.
+  double SliceKeys() {
+    const TransposeFunctions& transpose = TransposeFunctionsFor(setup_.isa);
+    slices_.Reset(batch_, AesRoundKeys(setup_.bits), [&](size_t j) { return KeyOfLane(j); });
+    return TimeOf([&] {
+      for (size_t k = 0; k < AesRoundKeys(setup_.bits); ++k) {
+        for (size_t g = 0; g < GroupCount(batch_); ++g) {
+          slices_.Rows(transpose, g, k, scratch_.data());
+        }
+      }
+    });
+  }
+  double CopyZeros() {
+    const size_t rounds = SboxStages(SboxOf(setup_)) * AesRounds(setup_.bits);
+    const size_t bytes = CostOfAes(setup_.bits, batch_, SboxOf(setup_)).bytes_to_next / rounds;
+    return TimeOf([&] {
+      for (size_t r = 0; r < rounds; ++r) {
+        pool_.Refill(bytes);
+        pool_.Take(absl::MakeSpan(sent_[r % 2]).first(std::min(bytes, sent_[r % 2].size())));
+      }
+    });
+  }
+
+ private:
+  const SharedBlock* KeyOfLane(size_t j) const { return &keys_[j * AesRoundKeys(setup_.bits)]; }
+
+  const BenchSetup setup_;
+  const size_t batch_;
+  PairwiseStreams streams_;
+  ZeroPool pool_;
+  SecretVector<SharedBlock> keys_;
+  AesEncrypt aes_;
+  std::vector<AesLane> lanes_;
+  RoundKeySlices slices_;
+  SecretBytes scratch_, sent_[2], received_[2];
+  uint32_t run_ = 0;
+};
+
+// Per block and party. Times are of the wall clock.
+struct LocalCosts {
+  double slicing_ns = 0;  // of round keys
+  double gates_ns = 0;
+  double randomness_ns = 0;
+  double input_output_ns = 0;
+  double cycles_per_ns = 0;
+};
+
+double MedianOf(const std::function<double()>& measure) {
+  measure();
+  std::vector<double> times;
+  for (size_t i = 0; i < kRepeats; ++i) times.push_back(measure());
+  return SpreadOf(times).median;
+}
+
+// Randomness is what it adds to the rounds as the engine runs them.
+LocalCosts MeasureLocal(const BenchSetup& s) {
+  const size_t batch = std::min(LanesOf(s, 0), s.part_lanes * s.slots);  // what is touched in turn
+  LocalAes aes(s, batch);
+  const double begin_ns = NanosecondsNow(), begin_cycles = CyclesNow();
+  std::vector<double> input_output;
+  const double rounds = MedianOf([&] {
+    const LocalAes::Times times = aes.Run(/*zeros_made=*/true);
+    input_output.push_back(times.input_output);
+    return times.rounds;
+  });
+  const double copied = MedianOf([&] { return aes.Run(/*zeros_made=*/false).rounds; });
+  const double copying = MedianOf([&] { return aes.CopyZeros(); });
+  const double slicing = MedianOf([&] { return aes.SliceKeys(); });
+  const double blocks = static_cast<double>(batch);
+  LocalCosts local;
+  local.slicing_ns = slicing / blocks;
+  local.gates_ns = (copied - copying - slicing) / blocks;
+  local.randomness_ns = (rounds - copied + copying) / blocks;
+  local.input_output_ns = SpreadOf(input_output).median / blocks;
+  local.cycles_per_ns = (CyclesNow() - begin_cycles) / (NanosecondsNow() - begin_ns);
   return local;
-}
-
-void Add(const Part& part, double total_ns, double cycles_per_ns, ordered_json& rows,
-         std::string& text) {
-  const double percent = 100 * part.ns / total_ns;
-  rows.push_back({{"part", part.name},
-                  {"ns_per_block", part.ns},
-                  {"cycles_per_block", part.ns * cycles_per_ns},
-                  {"percent", percent}});
-  absl::StrAppendFormat(&text, "  %-26s %9.1f ns %9.1f cycles %6.1f %%\n", part.name, part.ns,
-                        part.ns * cycles_per_ns, percent);
-}
-
-std::string Title(const BenchSetup& s) {
-  return absl::StrFormat(
-      "CPU time per block and party: AES-%d, batch %d, %d worker(s), %s, %s, %s S-box, %s\n",
-      static_cast<int>(s.bits), s.lanes, s.workers, ChannelName(s.channel), IsaName(s.isa),
-      SboxName(s.sbox), PlacementName(s.placement));
 }
 
 }  // namespace
 
-absl::StatusOr<Findings> Breakdown(const Options& o, const MeasureSetup& measure) {
-  Findings found;
-  found.data = Heading("breakdown");
-  found.text = HeadingText(o.brief);
-  for (const BenchSetup& setup : Setups(o)) {
-    absl::StatusOr<Measurement> m = measure(setup, {true, true, o.seconds, o.runs});
-    if (!m.ok()) return m.status();
-    const LocalCosts local = MeasureLocal(setup);
-    const double total = m->aes->cpu_ns_per_block_per_party();
-    const Part communication = {"communication", m->floor->cpu_ns_per_block_per_party()};
-    Part rest = {"not explained by the parts", total};
-    ordered_json result = MeasurementJson(*m);
-    ordered_json rows = ordered_json::array();
-    absl::StrAppend(&found.text, "\n", Title(setup));
-    for (const Part& p : {local.slicing, local.gates, local.randomness, communication,
-                          local.input_output}) {
-      Add(p, total, local.cycles_per_ns, rows, found.text);
-      rest.ns -= p.ns;
-    }
-    Add(rest, total, local.cycles_per_ns, rows, found.text);
-    Add({"whole, as run", total}, total, local.cycles_per_ns, rows, found.text);
-    result["breakdown"] = std::move(rows);
-    result["tsc_ghz"] = local.cycles_per_ns;
-    found.data["results"].push_back(std::move(result));
-    found.verified = found.verified && m->verified;
+std::string Breakdown(const Measurement& m, ordered_json* result) {
+  const BenchSetup& s = m.setup;
+  const LocalCosts local = MeasureLocal(s);
+  const double total = m.lanes->cpu_ns_per_lane_per_party();
+  const double communication = m.floor->cpu_ns_per_lane_per_party();
+  const double explained = local.slicing_ns + local.gates_ns + local.randomness_ns +
+                           communication + local.input_output_ns;
+  const std::pair<const char*, double> parts[] = {
+      {"slicing of round keys", local.slicing_ns},
+      {"gates", local.gates_ns},
+      {"randomness", local.randomness_ns},
+      {"communication", communication},
+      {"input and output", local.input_output_ns},
+      {"not explained by the parts", total - explained},
+      {"whole, as run", total}};
+  std::string text = absl::StrFormat(
+      "\nCPU time per block and party: AES-%d, batch %d, %d worker(s), %s, %s, %s S-box, %s\n",
+      static_cast<int>(s.bits), s.lanes, s.workers, NameOf(kChannels, s.channel), IsaName(s.isa),
+      NameOf(kSboxChoices, {SboxOf(s)}), NameOf(kPlacements, s.placement));
+  for (const auto& [name, ns] : parts) {
+    const double cycles = ns * local.cycles_per_ns, percent = 100 * ns / total;
+    (*result)["breakdown"].push_back({{"part", name},
+                                      {"ns_per_block", ns},
+                                      {"cycles_per_block", cycles},
+                                      {"percent", percent}});
+    absl::StrAppendFormat(&text, "  %-26s %9.1f ns %9.1f cycles %6.1f %%\n", name, ns, cycles,
+                          percent);
   }
-  return found;
+  (*result)["tsc_ghz"] = local.cycles_per_ns;
+  return text;
 }
 
 }  // namespace mpckdc::bench

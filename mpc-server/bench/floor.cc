@@ -1,63 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/bench/floor.h"
-
+// The floor: the same messages in the same rounds with the same overlap as the protocol's, from and
+// into buffers that nobody computes or reads. It is the least that the channel needs for them.
 #include <algorithm>
+#include <numeric>
 
-#include "mpc-server/base/clock.h"
+#include "mpc-server/bench/workload.h"
+#include "mpc-server/circuit/aes_kernels.h"
+#include "mpc-server/circuit/bitslice/slices.h"
 
 namespace mpckdc::bench {
 
-ChannelFloor::ChannelFloor(const BenchSetup& setup, const std::vector<size_t>& parts)
-    : slots_(std::min(parts.size(), setup.slots)) {
-  for (size_t p = 0; p < parts.size(); ++p) {
-    Slot& slot = slots_[p % slots_.size()];
-    const std::vector<size_t> sizes = RoundSizes(setup, parts[p]);
-    slot.sizes.insert(slot.sizes.end(), sizes.begin(), sizes.end());
+std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes) {
+  constexpr size_t kBytesOfBlock = 16;
+  std::vector<size_t> sizes;
+  if (lanes == 0) return sizes;
+  const Sbox sbox = SboxOf(setup);
+  for (size_t step = 0; step < SboxStages(sbox) * AesRounds(setup.bits); ++step) {
+    sizes.push_back(WireBytes(lanes, kBytesOfBlock * SlicesPerByte(StageAt(sbox, step))));
   }
-  for (Slot& slot : slots_) {
-    Cost cost = {slot.sizes.size(), 0, 0};
-    for (size_t size : slot.sizes) cost.bytes_to_next += size;
-    cost_ = Together(cost_, cost);
-    if (slot.sizes.empty()) continue;
-    const size_t largest = *std::max_element(slot.sizes.begin(), slot.sizes.end());
-    for (int turn : {0, 1}) {
-      slot.to_next[turn].resize(largest);
-      slot.from_prev[turn].resize(largest);
-    }
+  // All zero shares of the part come first.
+  if (setup.randomness == Randomness::kExchanged) {
+    sizes.insert(sizes.begin(), std::accumulate(sizes.begin(), sizes.end(), size_t{0}));
   }
+  return sizes;
 }
 
-// Collects the slot's round under way, if there is one, and posts its next.
-absl::Status ChannelFloor::Step(PeerChannel& channel, Slot& slot, absl::Duration round_timeout) {
-  if (slot.next > 0) {
-    const size_t under_way = slot.next - 1;
-    absl::Status s = channel.Collect(
-        slot.id, absl::MakeSpan(slot.from_prev[under_way % 2]).first(slot.sizes[under_way]), {},
-        SystemClock().Now() + round_timeout);
-    if (!s.ok()) return s;
-  }
-  if (slot.next == slot.sizes.size()) return ++slot.next, absl::OkStatus();
-  slot.id = id_;
-  ++id_.round;
-  const size_t now = slot.next++;
-  return channel.Post(slot.id,
-                      absl::MakeConstSpan(slot.to_next[now % 2]).first(slot.sizes[now]), {});
-}
+namespace {
 
-// The slots take turns, so rounds are collected in the order in which they were posted.
-absl::Status ChannelFloor::RunBatch(PeerChannel& channel, uint32_t session, uint32_t batch,
-                                    absl::Duration round_timeout) {
-  id_ = {session, batch, 0, "floor"};
-  for (Slot& slot : slots_) slot.next = 0;
-  for (bool going = true; going;) {
-    going = false;
-    for (Slot& slot : slots_) {
-      if (slot.next > slot.sizes.size()) continue;
-      if (absl::Status s = Step(channel, slot, round_timeout); !s.ok()) return s;
-      going = going || slot.next <= slot.sizes.size();
-    }
+class EmptyMessages : public Circuit {
+ public:
+  void Reset(const std::vector<size_t>& sizes) {
+    sizes_ = &sizes;
+    next_ = 0;
   }
-  return absl::OkStatus();
+  bool Done() const override { return next_ == sizes_->size(); }
+  RoundShape NextRound() const override { return {(*sizes_)[next_], 0, "floor"}; }
+  void Produce(ZeroShares&, RoundOut) override {}
+  absl::Status Consume(RoundIn) override { return ++next_, absl::OkStatus(); }
+  Cost DeclaredCost() const override {
+    return {sizes_->size(), std::accumulate(sizes_->begin(), sizes_->end(), uint64_t{0}), 0};
+  }
+
+ private:
+  const std::vector<size_t>* sizes_ = nullptr;
+  size_t next_ = 0;
+};
+
+// One ring's parts.
+class RingFloor : public PartSource {
+ public:
+  RingFloor(const BenchSetup& setup, const std::vector<size_t>& parts)
+      : messages_(std::min(parts.size(), setup.slots)) {
+    for (size_t lanes : parts) sizes_.push_back(RoundSizes(setup, lanes));
+    for (EmptyMessages& m : messages_) circuits_.push_back(&m);
+  }
+  size_t parts() const override { return sizes_.size(); }
+  size_t slots() const override { return messages_.size(); }
+  absl::Span<Circuit* const> Begin(size_t part, size_t slot) override {
+    messages_[slot].Reset(sizes_[part]);
+    return absl::MakeConstSpan(&circuits_[slot], 1);
+  }
+  void End(size_t, size_t) override {}
+
+  Cost cost;
+
+ private:
+  std::vector<std::vector<size_t>> sizes_;  // of each part
+  std::vector<EmptyMessages> messages_;     // of each slot
+  std::vector<Circuit*> circuits_;
+};
+
+class Floor : public TeamWork {
+ public:
+  Floor(const BenchSetup& setup, size_t lanes) {
+    for (const auto& parts : PartsOfRings(setup, lanes)) rings_.emplace_back(setup, parts);
+  }
+  absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) override {
+    rings.BeginBatch(batch);
+    absl::Status s = rings.Run(rings_.size(), [this](size_t r, PartyContext& party) {
+      rings_[r].cost = {};
+      return RunOverlapped(party, rings_[r], &rings_[r].cost);
+    });
+    Cost all;
+    for (const RingFloor& ring : rings_) all = Together(all, ring.cost);
+    *cost = *cost + all;
+    return s;
+  }
+
+ private:
+  std::vector<RingFloor> rings_;
+};
+
+}  // namespace
+
+std::unique_ptr<TeamWork> MakeFloor(const BenchSetup& setup, size_t lanes) {
+  return std::make_unique<Floor>(setup, lanes);
 }
 
 }  // namespace mpckdc::bench

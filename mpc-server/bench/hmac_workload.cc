@@ -1,143 +1,132 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/bench/hmac_workload.h"
-
+// A lane is the HMAC of a message under states of its own. Messages begin with their lane and batch
+// (InputOf) added to the text that all have in common.
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-
 #include "mpc-server/bench/workload.h"
-#include "mpc-server/key/hash_plain.h"
+#include "mpc-server/compute/cts_work.h"
+#include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc::bench {
 namespace {
 
 constexpr size_t kKeyBytes = 32;
 
-size_t StateBlocks(const BenchSetup& s) { return 2 * HashStateBlocks(s.hmac->hash); }
-size_t MessageBlocks(const BenchSetup& s) { return (s.hmac->bytes + 15) / 16; }
+Adder AdderOf(const BenchSetup& s) { return s.adder.value_or(CtsWork::AdderOf(s.hash, s.lanes)); }
+// SHA-384's fourth block of state is no part of the digest.
+size_t DigestBlocks(HashKind hash) { return (HashDigestBytes(hash) + 15) / 16; }
+Bytes Text(const BenchSetup& s) { return Draw(s, Stream::kText, 0, s.message_bytes); }
 
-std::vector<uint8_t> Draw(const BenchSetup& s, Stream purpose, uint64_t number, size_t size) {
-  std::vector<uint8_t> bytes(size);
-  DrawFromSeed(s.seed, purpose, number, absl::MakeSpan(bytes));
-  return bytes;
-}
-
-std::vector<std::vector<uint8_t>> Keys(const BenchSetup& s) {
-  std::vector<std::vector<uint8_t>> keys;
-  for (size_t i = 0; i < kDistinctKeys; ++i) keys.push_back(Draw(s, Stream::kKeys, i, kKeyBytes));
-  return keys;
-}
-
-// All messages but for their first block.
-std::vector<uint8_t> Text(const BenchSetup& s) {
-  return Draw(s, Stream::kText, 0, 16 * MessageBlocks(s));
-}
-
-// The states after key ^ ipad and key ^ opad, in whole blocks (RFC 2104).
-std::vector<uint8_t> StatesOf(HashKind hash, absl::Span<const uint8_t> key) {
-  std::vector<uint8_t> states(2 * 16 * HashStateBlocks(hash));
-  for (size_t i = 0; i < 2; ++i) {
-    std::vector<uint8_t> block(HashBlockBytes(hash), i == 0 ? 0x36 : 0x5c);
-    for (size_t k = 0; k < key.size(); ++k) block[k] ^= key[k];
-    const auto initial = HashInitialState(hash);
-    uint8_t* state = &states[i * states.size() / 2];
-    std::memcpy(state, initial.data(), initial.size());
-    CompressPlain(hash, absl::MakeSpan(state, initial.size()), block.data());
+class HmacTeam : public TeamWork {
+ public:
+  HmacTeam(const BenchSetup& s, int party, size_t first, size_t lanes)
+      : setup_(s),
+        first_(first),
+        hmac_(s.hash, s.isa),
+        states_(lanes * 2 * HashStateBlocks(s.hash)),
+        lanes_(lanes) {
+    PrepareHash(s.hash, AdderOf(s));
+    const std::vector<Block> text = InBlocks(Text(s));
+    std::vector<std::vector<Block>> states;
+    for (size_t i = 0; i < std::min(lanes, kDistinctKeys); ++i) {
+      states.push_back(PlainHmacStates(s.hash, KeyOf(s, first + i, kKeyBytes)));
+    }
+    (s.shared_messages ? shared_.resize(lanes * text.size()) : public_.resize(lanes * text.size()));
+    for (size_t j = 0; j < lanes; ++j) {
+      SharedBlock* own = &states_[j * 2 * HashStateBlocks(s.hash)];
+      ShareInto(s, party, 2 * (first + j), states[j % kDistinctKeys], own);
+      lanes_[j].states = own;
+      if (s.shared_messages) {
+        lanes_[j].shared_message = &shared_[j * text.size()];
+        lanes_[j].bytes = s.message_bytes;
+        ShareInto(s, party, 2 * (first + j) + 1, text, &shared_[j * text.size()]);
+      } else {
+        std::copy(text.begin(), text.end(), &public_[j * text.size()]);
+        lanes_[j].public_message = absl::MakeConstSpan(public_[j * text.size()].data(),
+                                                       s.message_bytes);
+      }
+    }
   }
-  return states;
-}
 
-// Party i's share of v is (x_i, x_{i-1} + v); x_0 and x_1 are drawn, x_2 is their sum.
-void Share(const BenchSetup& s, int party, uint64_t number, absl::Span<const uint8_t> value,
-           SharedBlock* out) {
-  const std::vector<uint8_t> x = Draw(s, Stream::kSharing, number, 2 * value.size());
-  const auto X = [&](int p, size_t i) -> uint8_t {
-    const uint8_t x0 = x[i], x1 = x[value.size() + i];
-    return p == 0 ? x0 : p == 1 ? x1 : x0 ^ x1;
-  };
-  for (size_t i = 0; i < value.size(); ++i) {
-    out[i / 16].x[i % 16] = X(party, i);
-    out[i / 16].a[i % 16] = X(PrevParty(party), i) ^ value[i];
+  absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) override {
+    rings.BeginBatch(batch);
+    for (size_t j = 0; j < lanes_.size(); ++j) SetBatch(j, batch);
+    batch_ = batch;
+    hmac_.Reset(lanes_, AdderOf(setup_));
+    absl::Status s = RunTogether(rings.first(), {&hmac_}, cost);
+    digests_.clear();
+    for (size_t j = 0; s.ok() && j < lanes_.size(); ++j) {
+      const auto digest = hmac_.digest(j).first(DigestBlocks(setup_.hash));
+      digests_.insert(digests_.end(), digest.begin(), digest.end());
+    }
+    return s;
   }
-}
+  absl::Span<const SharedBlock> outputs() const override { return digests_; }
+  size_t key_bytes() const override {
+    return (states_.size() + shared_.size()) * sizeof(SharedBlock) +
+           public_.size() * sizeof(Block) + lanes_.size() * sizeof(HmacLane);
+  }
+
+ private:
+  // Batches differ by public bits, which a share takes into its a.
+  void SetBatch(size_t j, uint32_t batch) {
+    const Block before = batch_ == 0 ? Block{} : InputOf(first_ + j, batch_);
+    const Block change = XorBlocks(before, InputOf(first_ + j, batch));
+    if (setup_.shared_messages) {
+      SharedBlock& begin = shared_[j * (shared_.size() / lanes_.size())];
+      begin = AddPublic(begin, change);
+    } else {
+      Block& begin = public_[j * (public_.size() / lanes_.size())];
+      begin = XorBlocks(begin, change);
+    }
+  }
+
+  const BenchSetup setup_;
+  const size_t first_;
+  Hmac hmac_;
+  SecretVector<SharedBlock> states_, shared_, digests_;
+  std::vector<Block> public_;
+  std::vector<HmacLane> lanes_;
+  uint32_t batch_ = 0;  // whose numbers are in the messages
+};
+
+class Hmacs : public Workload {
+ public:
+  explicit Hmacs(const BenchSetup& setup) : setup_(setup) {}
+  size_t outputs_per_lane() const override { return DigestBlocks(setup_.hash); }
+  DeclaredSends Declared(size_t lanes) const override {
+    const std::vector<HmacShape> shapes(lanes, {setup_.message_bytes, setup_.shared_messages});
+    DeclaredSends sends;
+    sends.Add(setup_, CostOfHmac(setup_.hash, AdderOf(setup_), shapes), 0);
+    return sends;
+  }
+  std::unique_ptr<TeamWork> MakeTeam(int party, size_t first, size_t lanes) const override {
+    return std::make_unique<HmacTeam>(setup_, party, first, lanes);
+  }
+  bool IsRight(size_t lane, uint32_t batch, absl::Span<const Block> outputs) const override {
+    Bytes text = Text(setup_);
+    const Block begin = InputOf(lane, batch);
+    for (size_t i = 0; i < begin.size(); ++i) text[i] ^= begin[i];
+    const EVP_MD* md = setup_.hash == HashKind::kSha1     ? EVP_sha1()
+                       : setup_.hash == HashKind::kSha256 ? EVP_sha256()
+                                                          : EVP_sha384();
+    const Bytes key = KeyOf(setup_, lane, kKeyBytes);
+    Bytes digest(HashDigestBytes(setup_.hash));
+    Must(HMAC(md, key.data(), kKeyBytes, text.data(), text.size(), digest.data(), nullptr) !=
+             nullptr,
+         "OpenSSL's HMAC");
+    return outputs == absl::MakeConstSpan(InBlocks(digest));
+  }
+
+ private:
+  const BenchSetup setup_;
+};
 
 }  // namespace
 
-HmacLanes::HmacLanes(const BenchSetup& s, int party)
-    : bytes_(s.hmac->bytes), blocks_(MessageBlocks(s)), states_(s.lanes * StateBlocks(s)) {
-  const std::vector<uint8_t> text = Text(s);
-  std::vector<std::vector<uint8_t>> states;
-  for (const auto& key : Keys(s)) states.push_back(StatesOf(s.hmac->hash, key));
-  (s.hmac->shared ? shared_.resize(s.lanes * blocks_) : public_.resize(s.lanes * 16 * blocks_));
-  for (size_t j = 0; j < s.lanes; ++j) {
-    HmacLane lane;
-    lane.states = &states_[j * StateBlocks(s)];
-    Share(s, party, 2 * j, states[j % kDistinctKeys], &states_[j * StateBlocks(s)]);
-    if (s.hmac->shared) {
-      Share(s, party, 2 * j + 1, text, &shared_[j * blocks_]);
-      lane.shared_message = &shared_[j * blocks_];
-      lane.bytes = bytes_;
-    } else {
-      std::memcpy(&public_[j * 16 * blocks_], text.data(), text.size());
-      lane.public_message = absl::MakeConstSpan(&public_[j * 16 * blocks_], bytes_);
-    }
-    lanes_.push_back(lane);
-  }
-}
-
-// Batches differ by public bits, which a share takes into its a.
-void HmacLanes::SetBatch(uint32_t batch) {
-  for (size_t j = 0; j < lanes_.size(); ++j) {
-    const Block change = XorBlocks(InputOf(j, batch - 1), InputOf(j, batch));
-    const Block begin = batch == 1 ? InputOf(j, 1) : change;
-    if (!shared_.empty()) {
-      shared_[j * blocks_] = AddPublic(shared_[j * blocks_], begin);
-    } else {
-      for (size_t i = 0; i < begin.size(); ++i) public_[j * 16 * blocks_ + i] ^= begin[i];
-    }
-  }
-}
-
-size_t HmacLanes::bytes() const {
-  return (states_.size() + shared_.size()) * sizeof(SharedBlock) + public_.size() +
-         lanes_.size() * sizeof(HmacLane);
-}
-
-std::vector<size_t> SampleOfDigests(const BenchSetup& s) {
-  std::vector<size_t> sample;
-  for (size_t lane : SampleOfLanes(s.lanes)) {
-    for (size_t b = 0; 16 * b < HashDigestBytes(s.hmac->hash); ++b) {
-      sample.push_back(lane * HashStateBlocks(s.hmac->hash) + b);
-    }
-  }
-  return sample;
-}
-
-HmacOracle::HmacOracle(const BenchSetup& setup)
-    : setup_(setup), keys_(setup.hmac ? Keys(setup) : std::vector<std::vector<uint8_t>>()) {}
-
-Block HmacOracle::Expected(size_t number, uint32_t batch) const {
-  const HashKind hash = setup_.hmac->hash;
-  const size_t lane = number / HashStateBlocks(hash), block = number % HashStateBlocks(hash);
-  std::vector<uint8_t> text = Text(setup_);
-  const Block begin = InputOf(lane, batch);
-  for (size_t i = 0; i < begin.size(); ++i) text[i] ^= begin[i];
-  const EVP_MD* md = hash == HashKind::kSha1     ? EVP_sha1()
-                     : hash == HashKind::kSha256 ? EVP_sha256()
-                                                 : EVP_sha384();
-  const std::vector<uint8_t>& key = keys_[lane % kDistinctKeys];
-  uint8_t digest[EVP_MAX_MD_SIZE] = {};
-  if (HMAC(md, key.data(), static_cast<int>(key.size()), text.data(), setup_.hmac->bytes, digest,
-           nullptr) == nullptr) {
-    std::fprintf(stderr, "mpc-bench: OpenSSL's HMAC failed\n");
-    std::abort();
-  }
-  Block found;
-  std::memcpy(found.data(), digest + 16 * block, found.size());
-  return found;
+std::unique_ptr<Workload> HmacWorkload(const BenchSetup& setup) {
+  return std::make_unique<Hmacs>(setup);
 }
 
 }  // namespace mpckdc::bench

@@ -33,6 +33,17 @@ absl::StatusOr<RingsOfParty> Shared(
 
 }  // namespace
 
+absl::Status AllAtOnce(size_t n, const std::function<absl::Status(size_t)>& f) {
+  std::vector<absl::Status> statuses(n);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < n; ++i) threads.emplace_back([&, i] { statuses[i] = f(i); });
+  for (std::thread& t : threads) t.join();
+  for (const absl::Status& s : statuses) {
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
 void Tune(const LinkTuning& tuning, TlsPeerOptions& peers) {
   peers.socket_buffer_bytes = tuning.socket_buffer_bytes;
   peers.tcp_congestion = tuning.congestion;
@@ -61,22 +72,15 @@ absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup, const Lin
   if (setup.channel == Channel::kMemory) return ConnectMemory(setup);
   TestCa ca;
   std::array<TlsPeerOptions, kParties> options = TestPeerOptions(ca);
-  std::array<absl::StatusOr<RingsOfParty>, kParties> connected;
-  std::vector<std::thread> threads;
-  for (int p = 0; p < kParties; ++p) {
+  RingsOfThree rings;
+  absl::Status s = AllAtOnce(kParties, [&](size_t p) {
     options[p].rings = setup.workers;
     Tune(tuning, options[p]);
-    threads.emplace_back([&, p] {
-      connected[p] =
-          ConnectRings(setup.channel, options[p], SystemClock().Now() + kConnectTimeout);
-    });
-  }
-  for (std::thread& t : threads) t.join();
-  RingsOfThree rings;
-  for (int p = 0; p < kParties; ++p) {
-    if (!connected[p].ok()) return connected[p].status();
-    rings[p] = *std::move(connected[p]);
-  }
+    auto own = ConnectRings(setup.channel, options[p], SystemClock().Now() + kConnectTimeout);
+    if (own.ok()) rings[p] = *std::move(own);
+    return own.status();
+  });
+  if (!s.ok()) return s;
   return rings;
 }
 

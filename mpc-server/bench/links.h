@@ -4,6 +4,7 @@
 #define MPC_SERVER_BENCH_LINKS_H_
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@
 
 namespace mpckdc::bench {
 
+// f(0) to f(n - 1) at the same time, each on a thread of its own; the first error.
+absl::Status AllAtOnce(size_t n, const std::function<absl::Status(size_t)>& f);
+
 // One channel per ring. Shared, so that a channel may also be a part of something larger.
 using RingsOfParty = std::vector<std::shared_ptr<PeerChannel>>;
 using RingsOfThree = std::array<RingsOfParty, kParties>;
@@ -24,7 +28,7 @@ using RingsOfThree = std::array<RingsOfParty, kParties>;
 struct LinkTuning {
   int socket_buffer_bytes = TlsPeerOptions().socket_buffer_bytes;
   std::string congestion;  // empty: the transport's choice
-  absl::Duration round_timeout = absl::Seconds(60);
+  double round_timeout_s = 60;
 };
 
 // One party's side of `peers.rings` connections per neighbour; not for Channel::kMemory. The

@@ -1,275 +1,350 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/bench/login_workload.h"
-
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
+// A lane is a login under one of the enctypes 17 to 20, as the jobs that a KDC sends for it, in two
+// batches of compute/batch_work.h:
+//
+//   LOGIN          open the pre-auth, seal a ticket under the krbtgt key (aes256-gcm), checksum of
+//                  usage 56 over the AS-REQ
+//   SEAL_GRANTED   seal the reply, whose plaintext the KDC sends in shares
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
+#include <optional>
 
+#include "absl/strings/str_cat.h"
+#include "mpc-server/agree/confirm_view.h"
 #include "mpc-server/bench/workload.h"
-#include "mpc-server/key/derivation.h"
-#include "mpc-server/testing/aes_plain.h"
+#include "mpc-server/compute/batch_work.h"
+#include "mpc-server/job/operation_table.h"
+#include "mpc-server/job/preauth_timestamp.h"
+#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/testing/realm.h"
 #include "mpc-server/testing/three_parties.h"
 #include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc::bench {
 namespace {
 
-// What is drawn for a login, from Stream::kText.
-enum class Part : uint64_t { kTimestamp, kRequest, kReply, kConfounder, kCount };
-// Keys beyond those of the logins, from Stream::kKeys.
-constexpr uint64_t kTicketKey = 1u << 20;
+constexpr uint32_t kTicketBytes = 166;
+// The mask of its tag, then the keystream of its zero bytes and its text.
+constexpr size_t kTicketBlocks = 1 + (kZeroBytes + kTicketBytes + 15) / 16;
+constexpr size_t kTimestampBytes = 28;  // PA-ENC-TS-ENC with microseconds
 
-Bytes DrawText(const BenchSetup& setup, size_t login, Part part, size_t bytes) {
-  Bytes out(bytes);
-  const auto count = static_cast<uint64_t>(Part::kCount);
-  DrawFromSeed(setup.seed, Stream::kText, login * count + static_cast<uint64_t>(part),
-               absl::MakeSpan(out));
-  return out;
+absl::Time TimeOf(size_t login) {
+  return absl::FromUnixSeconds(1'700'000'000 + static_cast<int64_t>(login)) +
+         absl::Microseconds(123'456);
+}
+Nonce NonceOf(size_t login, uint32_t batch) {
+  const Block numbers = InputOf(login, batch);
+  Nonce nonce;
+  std::copy_n(numbers.begin(), nonce.size(), nonce.begin());
+  return nonce;
 }
 
-Bytes WithNumbers(Bytes text, size_t login, uint32_t batch) {
+// Requests and replies differ in their first block, by the login's and the batch's numbers.
+template <class Text>
+void AddNumbers(size_t login, uint32_t batch, Text& text) {
   const Block numbers = InputOf(login, batch);
-  std::copy(numbers.begin(), numbers.end(), text.begin());
+  for (size_t i = 0; i < numbers.size(); ++i) text[i] ^= numbers[i];
+}
+std::string TextOf(const BenchSetup& s, size_t number, size_t bytes, size_t login, uint32_t batch) {
+  const Bytes drawn = Draw(s, Stream::kText, number, bytes);
+  std::string text(drawn.begin(), drawn.end());
+  AddNumbers(login, batch, text);
   return text;
 }
-
-void Must(bool ok, const char* what) {
-  if (ok) return;
-  std::fprintf(stderr, "mpc-bench: OpenSSL's %s failed\n", what);
-  std::abort();
+std::string RequestOf(const BenchSetup& s, size_t login, uint32_t batch) {
+  return TextOf(s, 0, s.request_bytes, login, batch);
+}
+std::string ReplyOf(const BenchSetup& s, size_t login, uint32_t batch) {
+  return TextOf(s, 1, s.reply_bytes, login, batch);
 }
 
-// Whole blocks, a zero IV.
-Bytes OpenSsl(const EVP_CIPHER* cipher, const Bytes& key, const Bytes& in) {
-  const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> ctx(
-      EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free);
-  const uint8_t iv[16] = {};
-  Bytes out(in.size());
-  int n = 0;
-  Must(ctx != nullptr &&
-           EVP_EncryptInit_ex(ctx.get(), cipher, nullptr, key.data(), iv) == 1 &&
-           EVP_CIPHER_CTX_set_padding(ctx.get(), 0) == 1 &&
-           EVP_EncryptUpdate(ctx.get(), out.data(), &n, in.data(), static_cast<int>(in.size())) ==
-               1,
-       "AES");
-  return out;
+// Where a lane's outputs begin, in blocks.
+struct Places {
+  explicit Places(const BenchSetup& s)
+      : enctype(*FindEnctype(s.enctype)),
+        text_bytes(kConfounderBytes + s.reply_bytes),
+        mac_blocks(BlocksOf(enctype.mac_bytes)),
+        checksum(kTicketBlocks),
+        message(checksum + (s.checksum ? mac_blocks : 0)),
+        mac(message + BlocksOf(text_bytes)),
+        end(mac + mac_blocks) {}
+
+  const Enctype& enctype;
+  const size_t text_bytes, mac_blocks;
+  const size_t checksum, message, mac, end;
+};
+
+// The realm's keys in the clear.
+class Keys {
+ public:
+  explicit Keys(const BenchSetup& s) {
+    SeededRandomForTest random(s.seed);
+    krbtgt_ = MakePlainKey(random, "krbtgt/BENCH@BENCH", KeyClass::kTgs, kEnctypeAes256Gcm,
+                           Gate::kNone);
+    for (size_t i = 0; i < std::min(s.lanes, kDistinctKeys); ++i) {
+      clients_.push_back(
+          MakePlainKey(random, absl::StrCat("user", i, "@BENCH"), KeyClass::kUser, s.enctype));
+    }
+  }
+  const PlainKey& krbtgt() const { return krbtgt_; }
+  const PlainKey& OfClient(size_t login) const { return clients_[login % clients_.size()]; }
+
+ private:
+  PlainKey krbtgt_;
+  std::vector<PlainKey> clients_;
+};
+
+class LoginTeam : public TeamWork {
+ public:
+  LoginTeam(const BenchSetup& s, const Keys& keys, int party, size_t first, size_t lanes)
+      : setup_(s), party_(party), first_(first), blocks_(CutOf(s), s.isa), circuits_(party),
+        outputs_(lanes * places_.end) {
+    CtsWork::PrepareAll();
+    ShareKeys(keys, lanes);
+    SeededRandomForTest random(s.seed + 2);
+    for (size_t i = 0; i < lanes; ++i) {
+      const PlainKey& client = keys.OfClient(first + i);
+      ReceivedJob& login = logins_.emplace_back();
+      const std::string preauth = SealPreauth(client, TimeOf(first + i), random);
+      login.job = LoginJob(2 * i, client, keys.krbtgt(), preauth,
+                           {kTicketBytes, 0, s.checksum ? RequestOf(s, first + i, 0) : ""});
+      Job reply;
+      reply.id = 2 * i + 1;
+      reply.operation = Operation::kSealGranted;
+      reply.client = client.info.handle;
+      reply.grant = login.job.id;
+      reply.seals.push_back(
+          {client.info.handle, kUsageAsReply, static_cast<uint32_t>(s.reply_bytes)});
+      replies_.emplace_back().job = WithTexts(reply, ReplyOf(s, first + i, 0), random)[party];
+    }
+    header_ = EncodeTgtHeader(NewTgtHeader(clients_[0].info.principal_id, 1, TimeOf(first),
+                                           limits::kDefaultMaxRenewableLife));
+  }
+
+  absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) override {
+    SetBatch(batch);
+    absl::Status s = Compute(rings, 2 * batch - 1, LoginsOf(batch), cost,
+                             [this](const BatchWork& done, const std::vector<JobWork>& work) {
+                               return KeepLogins(done, work);
+                             });
+    if (!s.ok()) return s;
+    return Compute(rings, 2 * batch, RepliesOf(), cost,
+                   [this](const BatchWork& done, const std::vector<JobWork>& work) {
+                     return KeepReplies(done, work);
+                   });
+  }
+  absl::Span<const SharedBlock> outputs() const override { return outputs_; }
+  size_t key_bytes() const override {
+    size_t blocks = 0;
+    for (const KeyRecord& record : clients_) {
+      for (const UsageKey& u : record.usages) blocks += u.round_keys.size() + u.mac_states.size();
+    }
+    return blocks * sizeof(SharedBlock);
+  }
+
+ private:
+  // As the three parties draw them alike. Records of the same key are copies.
+  void ShareKeys(const Keys& keys, size_t lanes) {
+    SeededRandomForTest random(setup_.seed + 1);
+    krbtgt_ = ShareKey(keys.krbtgt(), random)[party_];
+    std::vector<KeyRecord> distinct;
+    for (size_t i = 0; i < std::min(setup_.lanes, kDistinctKeys); ++i) {
+      distinct.push_back(ShareKey(keys.OfClient(i), random)[party_]);
+    }
+    for (size_t i = 0; i < lanes; ++i) clients_.push_back(distinct[(first_ + i) % distinct.size()]);
+  }
+
+  // The request is public; of the reply's text one party's share takes the numbers.
+  void SetBatch(uint32_t batch) {
+    for (size_t i = 0; i < logins_.size(); ++i) {
+      for (const uint32_t numbers : {batch_, batch}) {
+        for (MakeMacPart& part : logins_[i].job.make_macs) {
+          AddNumbers(first_ + i, numbers, part.data);
+        }
+        if (party_ == 0) {
+          AddNumbers(first_ + i, numbers, replies_[i].job.seals[0].plaintext_share);
+        }
+      }
+    }
+    batch_ = batch;
+  }
+
+  static AnyKeyUse UseOfKey(const KeyRecord& record, uint32_t usage) {
+    return UseOf(record.info, *record.FindUsage(usage));
+  }
+  std::vector<JobWork> LoginsOf(uint32_t batch) const {
+    std::vector<JobWork> all(logins_.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Job& job = logins_[i].job;
+      all[i].received = &logins_[i];
+      all[i].client = &clients_[i].info;
+      all[i].AddOpen(UseOfKey(clients_[i], kUsagePreauth), job.opens[0]);
+      all[i].AddSeal(UseOfKey(krbtgt_, kUsageTicket), job.seals[0], NonceOf(first_ + i, batch),
+                     header_);
+      for (const MakeMacPart& part : job.make_macs) {
+        all[i].AddMakeMac(UseOfKey(clients_[i], part.usage), part, {});
+      }
+    }
+    return all;
+  }
+  std::vector<JobWork> RepliesOf() const {
+    std::vector<JobWork> all(replies_.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      const SealPart& part = replies_[i].job.seals[0];
+      all[i].received = &replies_[i];
+      all[i].client = &clients_[i].info;
+      all[i].AddSeal(UseOfKey(clients_[i], part.usage), part, {}, "");
+    }
+    return all;
+  }
+
+  // A batch as the engine runs it, once it is agreed.
+  template <class Keep>
+  absl::Status Compute(Rings& rings, uint32_t number, std::vector<JobWork> work, Cost* cost,
+                       Keep keep) {
+    rings.BeginBatch(number);
+    BatchWork batch(rings, blocks_, powers_, circuits_, work, {setup_.sbox, setup_.adder});
+    ConfirmView confirm(Sha256(absl::StrCat(number)));
+    absl::Status s = batch.ComputeBlocks(confirm);
+    if (s.ok()) s = batch.CheckTags();
+    if (s.ok()) s = batch.OpenTimestamps();
+    *cost = *cost + batch.cost();
+    return s.ok() ? keep(batch, work) : s;
+  }
+
+  // An error also where a pre-auth is not good.
+  absl::Status KeepLogins(const BatchWork& batch, const std::vector<JobWork>& work) {
+    for (size_t i = 0; i < work.size(); ++i) {
+      const OpenWork& open = work[i].opens[0];
+      if (!open.good || DecodePreauthTimestamp(AsText(*open.plaintext)) != TimeOf(first_ + i)) {
+        return absl::InternalError(absl::StrCat("the pre-auth of login ", first_ + i, " is wrong"));
+      }
+      const auto& seal = std::get<GcmSeal>(work[i].seals[0]);
+      for (size_t b = 0; b < kTicketBlocks; ++b) {
+        outputs_[i * places_.end + b] = batch.FamilyOf(seal).Output(seal, b);
+      }
+      for (const MakeMacWork& made : work[i].make_macs) {
+        const auto& mac = std::get<CtsMac>(made);
+        Put(i, places_.checksum, batch.FamilyOf(mac).mac(mac));
+      }
+    }
+    return absl::OkStatus();
+  }
+  absl::Status KeepReplies(const BatchWork& batch, const std::vector<JobWork>& work) {
+    for (size_t i = 0; i < work.size(); ++i) {
+      const auto& seal = std::get<CtsSeal>(work[i].seals[0]);
+      Put(i, places_.message, batch.FamilyOf(seal).ciphertext(seal));
+      Put(i, places_.mac, batch.FamilyOf(seal).mac(seal));
+    }
+    return absl::OkStatus();
+  }
+  void Put(size_t i, size_t place, absl::Span<const SharedBlock> blocks) {
+    std::copy(blocks.begin(), blocks.end(), &outputs_[i * places_.end + place]);
+  }
+
+  const BenchSetup setup_;
+  const Places places_{setup_};
+  const int party_;
+  const size_t first_;
+  AesBatch blocks_;
+  PowersCache powers_;
+  CtsCircuits circuits_;
+  KeyRecord krbtgt_;
+  std::vector<KeyRecord> clients_;  // by login
+  std::vector<ReceivedJob> logins_, replies_;
+  std::string header_;
+  uint32_t batch_ = 0;  // whose numbers are in the jobs
+  SecretVector<SharedBlock> outputs_;
+};
+
+class Logins : public Workload {
+ public:
+  explicit Logins(const BenchSetup& setup) : setup_(setup), keys_(setup) {}
+  size_t outputs_per_lane() const override { return places_.end; }
+  // Their outputs go through a pipe as text.
+  size_t most_verified_lanes() const override { return 64; }
+  DeclaredSends Declared(size_t lanes) const override;
+  std::unique_ptr<TeamWork> MakeTeam(int party, size_t first, size_t lanes) const override {
+    return std::make_unique<LoginTeam>(setup_, keys_, party, first, lanes);
+  }
+  bool IsRight(size_t login, uint32_t batch, absl::Span<const Block> outputs) const override;
+
+ private:
+  const BenchSetup setup_;
+  const Places places_{setup_};
+  const Keys keys_;
+};
+
+// From the circuits' own costs, by public sizes; no powers of H, which the warm-up leaves behind.
+DeclaredSends Logins::Declared(size_t n) const {
+  const Enctype& e = places_.enctype;
+  const AesBits bits = e.key_bytes == 16 ? AesBits::k128 : AesBits::k256;
+  const bool of_text = e.family == EnctypeFamily::kRfc3962;  // else of IV and ciphertext
+  constexpr size_t kPreauthBytes = kConfounderBytes + kTimestampBytes;
+  const Cost confirm = {1, sizeof(Digest), sizeof(Digest)};
+  const auto opening = [](size_t blocks) {
+    return Cost{1, blocks * sizeof(Block), blocks * sizeof(Block)};
+  };
+  const auto macs = [&](size_t parts, const std::vector<HmacShape>& shapes) {
+    return CostOfHmac(e.hash, setup_.adder.value_or(CtsWork::AdderOf(e.hash, parts)), shapes);
+  };
+  const auto sbox = [&](size_t blocks) {
+    return setup_.sbox.value_or(BatchWork::SboxOf(blocks));
+  };
+  DeclaredSends sends;
+  if (n == 0) return sends;
+
+  const size_t parts = setup_.checksum ? 2 * n : n;
+  Cost login = CostOfCtsDecrypt(bits, std::vector<size_t>(n, kPreauthBytes), sbox(parts));
+  std::vector<HmacShape> at_once;
+  if (of_text) login = login + macs(parts, std::vector<HmacShape>(n, {kPreauthBytes, true}));
+  for (size_t i = 0; i < n; ++i) {
+    if (!of_text) at_once.push_back({sizeof(Block) + kPreauthBytes, false});
+    if (setup_.checksum) at_once.push_back({setup_.request_bytes, false});
+  }
+  login = Together(Together(login, macs(parts, at_once)), confirm);
+  const size_t tickets = n * kTicketBlocks;
+  sends = DeclaredOfBlocks(setup_, AesBits::k256, tickets, sbox(tickets), login);
+  sends.frames += 1;  // the confirmation's to the previous party
+  sends.Add(setup_, {2, n * 2 * sizeof(Block), n * sizeof(Block)}, 1);  // CheckTags
+  sends.Add(setup_, opening(n * BlocksOf(kTimestampBytes)), 1);
+
+  const Cost input = {1, n * BlocksOf(setup_.reply_bytes) * sizeof(Block), 0};
+  const Cost chain =
+      CostOfCtsEncrypt(bits, std::vector<size_t>(n, places_.text_bytes), sbox(n));
+  const size_t iv = of_text ? 0 : sizeof(Block);
+  const Cost reply_macs = macs(n, std::vector<HmacShape>(n, {iv + places_.text_bytes, of_text}));
+  const Cost reply = of_text ? Together(chain, reply_macs)
+                             : chain + opening(n * BlocksOf(places_.text_bytes)) + reply_macs;
+  sends.Add(setup_, Together(confirm, input + reply), of_text ? 1 : 2);
+  return sends;
 }
 
-Bytes CtsOf(const Bytes& key, Bytes text) {
-  const size_t bytes = text.size();
-  text.resize(CtsBlocks(bytes) * 16);
-  Bytes out = OpenSsl(key.size() == 16 ? EVP_aes_128_cbc() : EVP_aes_256_cbc(), key, text);
-  std::swap_ranges(out.end() - 32, out.end() - 16, out.end() - 16);
-  out.resize(bytes);
-  return out;
-}
-
-Bytes HmacOf(HashKind hash, const Bytes& key, const Bytes& text) {
-  const EVP_MD* md = hash == HashKind::kSha1     ? EVP_sha1()
-                     : hash == HashKind::kSha256 ? EVP_sha256()
-                                                 : EVP_sha384();
-  Bytes out(HashDigestBytes(hash));
-  Must(HMAC(md, key.data(), static_cast<int>(key.size()), text.data(), text.size(), out.data(),
-            nullptr) != nullptr,
-       "HMAC");
-  return out;
-}
-
-Bytes DrawKey(const BenchSetup& setup, uint64_t number, size_t bytes) {
-  Bytes key(bytes);
-  DrawFromSeed(setup.seed, Stream::kKeys, number, absl::MakeSpan(key));
-  return key;
-}
-
-// This party's shares of `values`; x_0 and x_1 are stream `number`, x_2 is their sum.
-void ShareInto(const BenchSetup& setup, int party, uint64_t number, absl::Span<const Block> values,
-               SharedBlock* out) {
-  SecretVector<Block> x(kParties * values.size());
-  const size_t n = values.size();
-  DrawFromSeed(setup.seed, Stream::kSharing, number,
-               absl::MakeSpan(x.front().data(), 2 * n * sizeof(Block)));
-  for (size_t k = 0; k < n; ++k) x[2 * n + k] = XorBlocks(x[k], x[n + k]);
-  const size_t own = static_cast<size_t>(party) * n;
-  const size_t previous = static_cast<size_t>(PrevParty(party)) * n;
-  for (size_t k = 0; k < n; ++k) out[k] = {x[own + k], XorBlocks(x[previous + k], values[k])};
+bool Logins::IsRight(size_t login, uint32_t batch, absl::Span<const Block> outputs) const {
+  if (outputs.size() != places_.end) return false;
+  const auto text = [&](size_t place, size_t bytes) {
+    return std::string(reinterpret_cast<const char*>(outputs[place].data()), bytes);
+  };
+  const PlainKey& client = keys_.OfClient(login);
+  const auto ticket_key = PlainUsageKey(keys_.krbtgt().base, kUsageTicket);
+  for (uint32_t b = 0; b < kTicketBlocks; ++b) {
+    const Block counter = CounterBlock(NonceOf(login, batch), 1 + b);
+    if (outputs[b] != PlainBlock(ticket_key, counter)) return false;
+  }
+  const size_t mac_bytes = places_.enctype.mac_bytes;
+  if (setup_.checksum &&
+      !OracleMacGood(client, kUsageAsReqChecksum, RequestOf(setup_, login, batch),
+                     CtsMacResult{text(places_.checksum, mac_bytes)})) {
+    return false;
+  }
+  const std::string message =
+      text(places_.message, places_.text_bytes) + text(places_.mac, mac_bytes);
+  return OracleOpen(client, kUsageAsReply, message) == ReplyOf(setup_, login, batch);
 }
 
 }  // namespace
 
-LoginSizes::LoginSizes(const BenchSetup& setup)
-    : enctype(*FindEnctype(setup.login->enctype)),
-      bits(enctype.key_bytes == 16 ? AesBits::k128 : AesBits::k256),
-      round_keys(KeyStride(bits)),
-      states(enctype.mac_state_blocks()),
-      key_blocks(2 * round_keys + 3 * states),
-      usage3(round_keys + states),
-      usage56(2 * usage3),
-      text_bytes(kConfounderBytes + setup.login->reply_bytes),
-      digest_blocks(HashStateBlocks(enctype.hash)),
-      message(1),
-      mac(message + CtsBlocks(text_bytes)),
-      checksum(mac + digest_blocks),
-      ticket(checksum + (setup.login->checksum ? digest_blocks : 0)),
-      outputs(ticket + kTicketBlocks) {}
-
-Bytes TimestampOf(const BenchSetup& setup, size_t login) {
-  return DrawText(setup, login, Part::kTimestamp, kTimestampBytes);
-}
-Bytes RequestOf(const BenchSetup& setup, size_t login, uint32_t batch) {
-  return WithNumbers(DrawText(setup, login, Part::kRequest, setup.login->request_bytes), login,
-                     batch);
-}
-Bytes ReplyOf(const BenchSetup& setup, size_t login, uint32_t batch) {
-  return WithNumbers(DrawText(setup, login, Part::kReply, setup.login->reply_bytes), login, batch);
-}
-Block TicketInput(size_t login, size_t block, uint32_t batch) {
-  return InputOf(login * kTicketBlocks + block, batch);
-}
-
-// --- in the clear --------------------------------------------------------------------------------
-
-LoginOracle::LoginOracle(const BenchSetup& setup) : setup_(setup), sizes_(setup) {
-  const Enctype& e = sizes_.enctype;
-  for (size_t i = 0; i < kDistinctKeys; ++i) {
-    const Bytes base = BaseKey(i);
-    const auto key = [&](uint32_t usage, DerivedKeyKind kind) {
-      const SecretBytes derived = *DeriveKey(e, base, usage, kind);
-      return Bytes(derived.begin(), derived.end());
-    };
-    keys_.push_back({key(1, DerivedKeyKind::kKe), key(1, DerivedKeyKind::kKi),
-                     key(3, DerivedKeyKind::kKe), key(3, DerivedKeyKind::kKi),
-                     key(56, DerivedKeyKind::kKc)});
-  }
-  ticket_key_ = DrawKey(setup, kTicketKey, 32);
-}
-
-Bytes LoginOracle::BaseKey(size_t login) const {
-  return DrawKey(setup_, login % kDistinctKeys, sizes_.enctype.key_bytes);
-}
-
-// RFC 3962 hashes the text, RFC 8009 the IV and the ciphertext.
-Bytes LoginOracle::MacOf(const Bytes& key, const Bytes& text, const Bytes& ciphertext) const {
-  const Enctype& e = sizes_.enctype;
-  if (e.family == EnctypeFamily::kRfc3962) return HmacOf(e.hash, key, text);
-  Bytes hashed(16);
-  hashed.insert(hashed.end(), ciphertext.begin(), ciphertext.end());
-  return HmacOf(e.hash, key, hashed);
-}
-
-Bytes LoginOracle::Preauth(size_t login) const {
-  Bytes text = DrawText(setup_, login, Part::kConfounder, kConfounderBytes);
-  const Bytes timestamp = TimestampOf(setup_, login);
-  text.insert(text.end(), timestamp.begin(), timestamp.end());
-  Bytes message = CtsOf(KeysOf(login).ke1, text);
-  const Bytes mac = MacOf(KeysOf(login).ki1, text, message);
-  message.insert(message.end(), mac.begin(), mac.begin() + sizes_.enctype.mac_bytes);
-  return message;
-}
-
-bool LoginOracle::IsRightReply(size_t login, uint32_t batch, const Bytes& outputs) const {
-  const auto at = [&](size_t block) {
-    return outputs.begin() + static_cast<ptrdiff_t>(16 * block);
-  };
-  Bytes text(at(0), at(sizes_.message));
-  const Bytes reply = ReplyOf(setup_, login, batch);
-  text.insert(text.end(), reply.begin(), reply.end());
-  const Bytes message = CtsOf(KeysOf(login).ke3, text);
-  const Bytes mac = MacOf(KeysOf(login).ki3, text, message);
-  return std::equal(message.begin(), message.end(), at(sizes_.message)) &&
-         std::equal(mac.begin(), mac.end(), at(sizes_.mac));
-}
-
-bool LoginOracle::IsRight(size_t login, uint32_t batch, absl::Span<const Block> outputs) const {
-  Bytes bytes;
-  for (const Block& b : outputs) bytes.insert(bytes.end(), b.begin(), b.end());
-  if (bytes.size() != 16 * sizes_.outputs || !IsRightReply(login, batch, bytes)) return false;
-  if (setup_.login->checksum) {
-    const Bytes want = HmacOf(sizes_.enctype.hash, KeysOf(login).kc56,
-                              RequestOf(setup_, login, batch));
-    if (!std::equal(want.begin(), want.end(), bytes.begin() + 16 * sizes_.checksum)) return false;
-  }
-  Bytes ticket;
-  for (size_t b = 0; b < kTicketBlocks; ++b) {
-    const Block in = TicketInput(login, b, batch);
-    ticket.insert(ticket.end(), in.begin(), in.end());
-  }
-  ticket = OpenSsl(EVP_aes_256_ecb(), ticket_key_, ticket);
-  return std::equal(ticket.begin(), ticket.end(), bytes.begin() + 16 * sizes_.ticket);
-}
-
-// --- on shares -----------------------------------------------------------------------------------
-
-LoginKeys::LoginKeys(const BenchSetup& setup, int party, size_t first, size_t logins)
-    : sizes_(setup) {
-  const Enctype& e = sizes_.enctype;
-  const LoginOracle oracle(setup);
-  shares_.resize(logins * sizes_.key_blocks);
-  for (size_t begin = 0; begin < std::min(logins, kDistinctKeys); ++begin) {
-    SecretVector<Block> values(sizes_.key_blocks);
-    const Bytes base = oracle.BaseKey(first + begin);
-    for (const auto& [usage, at] : {std::pair{1u, size_t{0}}, std::pair{3u, sizes_.usage3},
-                                    std::pair{56u, sizes_.usage56}}) {
-      const PlainUsage plain = PlainUsageOf(e, base, usage);
-      std::copy(plain.round_keys.begin(), plain.round_keys.end(), &values[at]);
-      const size_t states = at + (plain.round_keys.empty() ? 0 : sizes_.round_keys);
-      std::copy(plain.mac_states.begin(), plain.mac_states.end(), &values[states]);
-    }
-    for (size_t i = begin; i < logins; i += kDistinctKeys) {
-      ShareInto(setup, party, first + i, values, &shares_[i * sizes_.key_blocks]);
-    }
-  }
-  const SecretVector<Block> ticket = PlainKeySchedule(DrawKey(setup, kTicketKey, 32));
-  ticket_.resize(ticket.size());
-  ShareInto(setup, party, UINT64_MAX, ticket, ticket_.data());
-}
-
-const SharedBlock* LoginKeys::StatesOf(const SharedBlock* usage) const {
-  return usage + sizes_.round_keys;
-}
-
-// --- verification --------------------------------------------------------------------------------
-
-std::vector<size_t> SampleOfLogins(const BenchSetup& setup) {
-  // Their outputs go through a pipe as text.
-  constexpr size_t kMost = 64;
-  const size_t count = std::min(setup.lanes, kMost);
-  std::vector<size_t> sample;
-  for (size_t i = 0; i < count; ++i) {
-    sample.push_back(count == 1 ? 0 : i * (setup.lanes - 1) / (count - 1));
-  }
-  return sample;
-}
-
-std::vector<size_t> OutputsOfLogins(const BenchSetup& setup, absl::Span<const size_t> logins) {
-  const size_t each = LoginSizes(setup).outputs;
-  std::vector<size_t> numbers;
-  for (const size_t login : logins) {
-    for (size_t k = 0; k < each; ++k) numbers.push_back(login * each + k);
-  }
-  return numbers;
-}
-
-bool LoginsAreRight(const LoginOracle& oracle, const BenchSetup& setup, uint32_t batch,
-                    absl::Span<const size_t> logins,
-                    const std::array<std::vector<SharedBlock>, kParties>& shares) {
-  const size_t each = LoginSizes(setup).outputs;
-  for (const std::vector<SharedBlock>& s : shares) {
-    if (s.size() != logins.size() * each) return false;
-  }
-  for (size_t i = 0; i < logins.size(); ++i) {
-    std::vector<Block> outputs(each);
-    for (size_t k = 0; k < each; ++k) {
-      const size_t at = i * each + k;
-      if (!JoinForTest({shares[0][at], shares[1][at], shares[2][at]}, &outputs[k])) return false;
-    }
-    if (!oracle.IsRight(logins[i], batch, outputs)) return false;
-  }
-  return !logins.empty();
+std::unique_ptr<Workload> LoginWorkload(const BenchSetup& setup) {
+  return std::make_unique<Logins>(setup);
 }
 
 }  // namespace mpckdc::bench

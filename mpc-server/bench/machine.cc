@@ -39,4 +39,10 @@ Machine ThisMachine() {
 
 std::string Commit() { return MPCKDC_COMMIT; }
 
+std::string MachineText() {
+  const Machine m = ThisMachine();
+  return absl::StrCat(m.cpu, ", ", m.cores, " cores, ", m.kernel, ", best instruction set ",
+                      m.best_isa, "; commit ", Commit());
+}
+
 }  // namespace mpckdc::bench

@@ -18,6 +18,9 @@ Machine ThisMachine();
 // `git describe` of the tree when this program was built; "-dirty" marks uncommitted changes.
 std::string Commit();
 
+// All of it in a line.
+std::string MachineText();
+
 }  // namespace mpckdc::bench
 
 #endif  // MPC_SERVER_BENCH_MACHINE_H_

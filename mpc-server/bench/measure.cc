@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mpc-server/bench/login_workload.h"
 #include "mpc-server/bench/workload.h"
 
 namespace mpckdc::bench {
@@ -32,31 +31,36 @@ double PercentileMs(std::vector<int64_t>& ns, double fraction) {
 // Gathers the runs of one kind of work.
 class Gathered {
  public:
-  explicit Gathered(const BenchSetup& setup) : setup_(setup) {}
+  Gathered(const BenchSetup& setup, const Workload& workload)
+      : setup_(setup), workload_(workload) {}
 
   void Add(const RunReport& run) {
-    const double blocks = static_cast<double>(setup_.lanes) * run.batches;
-    blocks_per_s_.push_back(blocks / WallSeconds(run));
-    blocks_per_cpu_s_.push_back(blocks / (1e-9 * static_cast<double>(run.cpu_ns)));
+    const double lanes = static_cast<double>(setup_.lanes) * run.batches;
     batches_ += run.batches;
-    faults_ += run.minor_faults;
+    int64_t cpu_ns = 0;
+    for (const PartyReport& p : run.parties) {
+      cpu_ns += p.cpu_ns;
+      faults_ += p.minor_faults;
+      AddCost(p, run.batches);
+    }
+    lanes_per_s_.push_back(lanes / WallSeconds(run));
+    lanes_per_cpu_s_.push_back(lanes / (1e-9 * static_cast<double>(cpu_ns)));
     AddLatencies(run);
-    for (const PartyReport& p : run.parties) AddCost(p, run.batches);
   }
 
   Result Finish() {
     Result r;
     r.batches = batches_;
-    r.blocks_per_s = SpreadOf(blocks_per_s_);
-    r.blocks_per_cpu_s = SpreadOf(blocks_per_cpu_s_);
+    r.lanes_per_s = SpreadOf(lanes_per_s_);
+    r.lanes_per_cpu_s = SpreadOf(lanes_per_cpu_s_);
     r.p50_ms = PercentileMs(latency_ns_, 0.5);
     r.p99_ms = PercentileMs(latency_ns_, 0.99);
     r.max_ms = PercentileMs(latency_ns_, 1);
     const double of_party = static_cast<double>(batches_) * kParties;
-    const double of_block = of_party * static_cast<double>(setup_.lanes);
-    r.bytes_per_block_per_party = static_cast<double>(bytes_) / of_block;
-    r.payload_bytes_per_block_per_party =
-        static_cast<double>(cost_.bytes_to_next + cost_.bytes_to_prev) / of_block;
+    const double of_lane = of_party * static_cast<double>(setup_.lanes);
+    r.bytes_per_lane_per_party = static_cast<double>(bytes_) / of_lane;
+    r.payload_bytes_per_lane_per_party =
+        static_cast<double>(cost_.bytes_to_next + cost_.bytes_to_prev) / of_lane;
     r.rounds = static_cast<double>(cost_.rounds) / (of_party * Teams(setup_));
     r.messages = static_cast<double>(frames_) / of_party;
     r.minor_faults_per_batch = static_cast<double>(faults_) / of_party;
@@ -83,63 +87,57 @@ class Gathered {
     as_declared_ = as_declared_ && party.workers.size() == static_cast<size_t>(Teams(setup_));
     for (size_t w = 0; w < party.workers.size(); ++w) {
       const WorkerReport& report = party.workers[w];
-      const DeclaredSends one = DeclaredOf(setup_, LanesOf(setup_, static_cast<int>(w)));
+      const DeclaredSends one = workload_.Declared(LanesOf(setup_, static_cast<int>(w)));
       const Cost declared = {one.cost.rounds * batches, one.cost.bytes_to_next * batches,
                              one.cost.bytes_to_prev * batches};
-      as_declared_ = as_declared_ && report.cost == declared &&
+      const Cost counted = {report.rounds, report.bytes_to_next, report.bytes_to_prev};
+      as_declared_ = as_declared_ && counted == declared &&
                      report.frames == one.frames * batches &&
                      report.bytes == declared.bytes_to_next + declared.bytes_to_prev +
                                          report.frames * kFrameHeaderSize;
-      cost_ = cost_ + report.cost;
+      cost_ = cost_ + counted;
       frames_ += report.frames;
       bytes_ += report.bytes;
     }
   }
 
   const BenchSetup& setup_;
-  std::vector<double> blocks_per_s_, blocks_per_cpu_s_;
+  const Workload& workload_;
+  std::vector<double> lanes_per_s_, lanes_per_cpu_s_;
   std::vector<int64_t> latency_ns_;
   uint64_t batches_ = 0, faults_ = 0, frames_ = 0, bytes_ = 0;
   Cost cost_;
   bool as_declared_ = true;
 };
 
-// Whose shares are asked for after a run.
-std::vector<size_t> SampleOf(const BenchSetup& setup) {
-  if (setup.login.has_value()) return OutputsOfLogins(setup, SampleOfLogins(setup));
-  return setup.hmac.has_value() ? SampleOfDigests(setup) : SampleOfLanes(setup.lanes);
-}
-
 // One setup's way through the parties.
 class Measuring {
  public:
   Measuring(const BenchSetup& setup, const MeasureOptions& options, Parties& parties)
-      : setup_(setup), options_(options), parties_(parties), oracle_(setup), aes_(setup),
-        floor_(setup),
-        sample_(SampleOf(setup)) {
-    if (setup.login.has_value()) logins_.emplace(setup);
-  }
+      : setup_(setup), options_(options), parties_(parties), workload_(WorkloadOf(setup)),
+        lanes_(setup, *workload_), floor_(setup, *workload_),
+        sample_(SampleOfLanes(setup.lanes, workload_->most_verified_lanes())) {}
 
   absl::StatusOr<Measurement> Run() {
     absl::Status s;
-    if (options_.aes) s = parties_.MakeKeys();
+    if (options_.lanes) s = parties_.MakeKeys();
     if (s.ok() && options_.floor) s = WarmUp(Work::kFloor);
-    if (s.ok() && options_.aes) s = WarmUp(Work::kAes);
+    if (s.ok() && options_.lanes) s = WarmUp(Work::kLanes);
     for (int run = 0; run < options_.runs && s.ok(); ++run) {
-      if (options_.aes) s = MeasureAes(run == 0);
+      if (options_.lanes) s = MeasureLanes(run == 0);
       if (s.ok() && options_.floor) s = MeasureFloor();
       batches_ = next_batches_;
     }
     if (!s.ok()) return s;
     found_.setup = setup_;
-    if (options_.aes) found_.aes = aes_.Finish();
+    if (options_.lanes) found_.lanes = lanes_.Finish();
     if (options_.floor) found_.floor = floor_.Finish();
     return found_;
   }
 
  private:
   // Buffers grow, connections open their windows; then batches_ is what fits into a run. The last
-  // work that warms up decides: AES, if there is any.
+  // work that warms up decides: the protocol, if it runs.
   absl::Status WarmUp(Work work) {
     absl::Status s = Once(work, 1).status();
     uint32_t batches = 1;
@@ -161,35 +159,31 @@ class Measuring {
   }
 
   absl::StatusOr<RunReport> Once(Work work, uint32_t batches) {
-    if (work == Work::kAes) aes_batches_ += batches;
+    if (work == Work::kLanes) lane_batches_ += batches;
     return parties_.Run(work, batches);
   }
 
-  absl::Status MeasureAes(bool first) {
-    absl::StatusOr<RunReport> run = Once(Work::kAes, batches_);
+  absl::Status MeasureLanes(bool first) {
+    absl::StatusOr<RunReport> run = Once(Work::kLanes, batches_);
     if (!run.ok()) return run.status();
-    aes_.Add(*run);
+    lanes_.Add(*run);
     next_batches_ = Fitting(*run);
     if (first) {
       if (absl::Status s = MeasureMemory(); !s.ok()) return s;
     }
     absl::StatusOr<OutputShares> shares = parties_.Outputs(sample_);
     if (!shares.ok()) return shares.status();
-    found_.verified = (first || found_.verified) && AreRight(*shares);
-    found_.verified_lanes = setup_.login.has_value() ? SampleOfLogins(setup_).size()
-                                                     : SampleOfLanes(setup_.lanes).size();
+    found_.verified = (first || found_.verified) &&
+                      SharesAreRight(*workload_, lane_batches_, sample_, *shares);
+    found_.verified_lanes = sample_.size();
     return absl::OkStatus();
-  }
-  bool AreRight(const OutputShares& shares) const {
-    if (!logins_.has_value()) return SharesAreRight(oracle_, aes_batches_, sample_, shares);
-    return LoginsAreRight(*logins_, setup_, aes_batches_, SampleOfLogins(setup_), shares);
   }
 
   absl::Status MeasureFloor() {
     absl::StatusOr<RunReport> run = Once(Work::kFloor, batches_);
     if (!run.ok()) return run.status();
     floor_.Add(*run);
-    if (!options_.aes) next_batches_ = Fitting(*run);
+    if (!options_.lanes) next_batches_ = Fitting(*run);
     return absl::OkStatus();
   }
 
@@ -200,9 +194,9 @@ class Measuring {
       const double lanes = static_cast<double>(setup_.lanes);
       const double beyond = static_cast<double>(m.peak_bytes) - static_cast<double>(m.idle_bytes);
       const double keys = static_cast<double>(m.key_bytes);
-      found_.memory_per_block = std::max(found_.memory_per_block, beyond / lanes);
-      found_.memory_without_keys_per_block =
-          std::max(found_.memory_without_keys_per_block, (beyond - keys) / lanes);
+      found_.memory_per_lane = std::max(found_.memory_per_lane, beyond / lanes);
+      found_.memory_without_keys_per_lane =
+          std::max(found_.memory_without_keys_per_lane, (beyond - keys) / lanes);
       found_.idle_bytes = std::max(found_.idle_bytes, m.idle_bytes);
     }
     return absl::OkStatus();
@@ -211,14 +205,13 @@ class Measuring {
   const BenchSetup& setup_;
   const MeasureOptions& options_;
   Parties& parties_;
-  const Oracle oracle_;
-  std::optional<LoginOracle> logins_;
-  Gathered aes_, floor_;
+  const std::unique_ptr<Workload> workload_;
+  Gathered lanes_, floor_;
   const std::vector<size_t> sample_;
   Measurement found_;
   uint32_t batches_ = 1;       // of the run under way
   uint32_t next_batches_ = 1;  // of the next one
-  uint32_t aes_batches_ = 0;  // the number of the last one: they count from 1 in each session
+  uint32_t lane_batches_ = 0;   // the number of the last one: they count from 1 in each session
 };
 
 }  // namespace
@@ -228,15 +221,6 @@ Spread SpreadOf(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t n = values.size();
   return {values.front(), 0.5 * (values[(n - 1) / 2] + values[n / 2]), values.back()};
-}
-
-DeclaredSends DeclaredOfAll(const BenchSetup& setup) {
-  DeclaredSends sum;
-  for (int t = 0; t < Teams(setup); ++t) {
-    const DeclaredSends one = DeclaredOf(setup, LanesOf(setup, t));
-    sum = {Together(sum.cost, one.cost), sum.frames + one.frames};
-  }
-  return sum;
 }
 
 absl::StatusOr<Measurement> Measure(const BenchSetup& setup, const MeasureOptions& options,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mpc-bench` and its three `mpc-bench party` processes say to each other: one JSON object per
-// line, commands on the party's standard input, one answer each on its standard output.
+// What is said to a party and what it answers: one JSON object each. The three `mpc-bench party`
+// processes read a command per line from standard input and write an answer per line.
 //
 //   {"do": "keys"}                              {}                    shares of the keys are made
-//   {"do": "run", "work": "aes", "batches": 9}  a report (below)      or "work": "floor"
-//   {"do": "outputs", "lanes": [0, 7]}          {"shares": ["..."]}   hex of x and a, per lane
-//   {"do": "memory"}                            {"idle_bytes": ...}
+//   {"do": "run", "work": "aes", "batches": 9}  a PartyReport         or "work": "floor"
+//   {"do": "outputs", "lanes": [0, 7]}          {"shares": ["..."]}   hex of x and a, lane by lane
+//   {"do": "memory"}                            a MemoryReport
 //
 // The party's first line is {"ready": true}, after both neighbours are connected. An answer
 // {"error": "..."} ends the party, as does the end of its input.
@@ -18,31 +18,58 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "mpc-server/bench/report.h"
-#include "mpc-server/bench/usage.h"
+#include "mpc-server/share/circuit.h"
 #include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc::bench {
 
 using nlohmann::json;
 
+// One team of one party over all batches of a run.
+struct WorkerReport {
+  std::vector<int64_t> latency_ns;  // of each batch
+  uint64_t rounds = 0, bytes_to_next = 0, bytes_to_prev = 0;  // as the runner counted
+  uint64_t frames = 0;  // sent, as the channel counted
+  uint64_t bytes = 0;   // sent, frame headers included
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WorkerReport, latency_ns, rounds, bytes_to_next, bytes_to_prev,
+                                   frames, bytes)
+
+struct PartyReport {
+  std::vector<WorkerReport> workers;
+  int64_t start_ns = 0, end_ns = 0;  // CLOCK_MONOTONIC around the whole run
+  int64_t cpu_ns = 0;                // user and system, all threads
+  uint64_t minor_faults = 0;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PartyReport, workers, start_ns, end_ns, cpu_ns, minor_faults)
+
+struct MemoryReport {
+  uint64_t idle_bytes = 0;  // resident: connected, no keys yet
+  uint64_t peak_bytes = 0;  // resident, at most, since then
+  uint64_t key_bytes = 0;   // of the batch's keys and inputs, which a server has anyway
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryReport, idle_bytes, peak_bytes, key_bytes)
+
 // A line that is not a JSON object is DataLoss; an answer with "error" is that error.
 absl::StatusOr<json> ParseMessage(absl::string_view line);
 
-json ToJson(const PartyReport& report, const Usage& used);
-absl::Status FromJson(const json& message, PartyReport* report, Usage* used);
+// DataLoss if the message is not exactly a T's.
+template <class T>
+absl::StatusOr<T> Read(const json& message) {
+  try {
+    T value = message.get<T>();
+    if (json(value).dump() == message.dump()) return value;
+    return absl::DataLossError(absl::StrCat("a message has other fields or values than it may: ",
+                                            message.dump().substr(0, 200)));
+  } catch (const json::exception& e) {
+    return absl::DataLossError(absl::StrCat("a message lacks a field: ", e.what()));
+  }
+}
 
-json ToJson(const MemoryReport& memory);
-absl::Status FromJson(const json& message, MemoryReport* memory);
-
-json SharesToJson(const std::vector<SharedBlock>& shares);
-absl::Status SharesFromJson(const json& message, std::vector<SharedBlock>* shares);
-
-// The number at `key`, which must be there and not negative.
-absl::StatusOr<uint64_t> NumberAt(const json& message, const char* key);
-// The text at `key`; empty if there is none.
-std::string TextAt(const json& message, const char* key);
+json SharesToJson(absl::Span<const SharedBlock> shares);
+absl::StatusOr<std::vector<SharedBlock>> SharesFromJson(const json& message);
 
 }  // namespace mpckdc::bench
 

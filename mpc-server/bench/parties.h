@@ -4,36 +4,51 @@
 #define MPC_SERVER_BENCH_PARTIES_H_
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "mpc-server/bench/links.h"
-#include "mpc-server/bench/report.h"
+#include "mpc-server/bench/messages.h"
 #include "mpc-server/bench/setup.h"
-#include "mpc-server/share/replicated_share.h"
+#include "mpc-server/bench/workload.h"
 
 namespace mpckdc::bench {
 
-using OutputShares = std::array<std::vector<SharedBlock>, kParties>;
+struct RunReport {
+  std::array<PartyReport, kParties> parties;
+  uint32_t batches = 0;
+};
 
+// They are connected and idle at first.
 class Parties {
  public:
   virtual ~Parties() = default;
-  // In this order: keys once, then runs. The parties are connected and idle before.
-  virtual absl::Status MakeKeys() = 0;
-  virtual absl::StatusOr<RunReport> Run(Work work, uint32_t batches) = 0;
-  virtual absl::StatusOr<OutputShares> Outputs(absl::Span<const size_t> lanes) = 0;
-  virtual absl::StatusOr<std::array<MemoryReport, kParties>> Memory() = 0;
+
+  // In this order: keys once, then runs.
+  absl::Status MakeKeys();
+  absl::StatusOr<RunReport> Run(Work work, uint32_t batches);
+  absl::StatusOr<OutputShares> Outputs(absl::Span<const size_t> lanes);
+  absl::StatusOr<std::array<MemoryReport, kParties>> Memory();
+
+  // Of one command at the three (messages.h).
+  using Answers = std::array<absl::StatusOr<json>, kParties>;
+  virtual Answers Ask(const json& command) = 0;
+
+ protected:
+  template <class T>
+  using Reader = std::function<absl::StatusOr<T>(const json&)>;
+  template <class T>
+  static absl::StatusOr<std::array<T, kParties>> All(Answers answers, const Reader<T>& read);
 };
 
 // On threads of this process, over any channels.
 absl::StatusOr<std::unique_ptr<Parties>> OpenOnThreads(const BenchSetup& setup, RingsOfThree rings,
                                                        absl::Duration round_timeout);
 
-// Where child processes run. Without a prefix and addresses: here, on loopback.
+// In processes of this program. Without a prefix and addresses: here, on loopback.
 struct ProcessOptions {
   std::string program;             // this program's file
   std::vector<std::string> launch;  // words before it; "{party}" becomes 0, 1, 2

@@ -1,74 +1,279 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/bench/party.h"
 
-#include "absl/strings/str_cat.h"
-#include "mpc-server/bench/usage.h"
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+
 
 namespace mpckdc::bench {
+namespace {
 
-absl::StatusOr<std::unique_ptr<Party>> Party::Open(
-    const BenchSetup& setup, int party, RingsOfParty rings,
-    absl::Duration round_timeout) {
-  std::unique_ptr<Party> p(new Party(setup));
+constexpr absl::Duration kOpenTimeout = absl::Seconds(20);
+constexpr absl::Duration kConnectTimeout = absl::Seconds(30);
+constexpr int64_t kMaxBatches = 1 << 24;  // a latency is kept of each
+
+// CLOCK_MONOTONIC: the same in all processes of a machine.
+int64_t MonotonicNs() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+int64_t CpuNs(const rusage& u) {
+  const auto ns = [](const timeval& t) { return t.tv_sec * 1'000'000'000LL + t.tv_usec * 1000LL; };
+  return ns(u.ru_utime) + ns(u.ru_stime);
+}
+rusage UsageOfProcess() {
+  rusage u = {};
+  getrusage(RUSAGE_SELF, &u);
+  return u;
+}
+
+// "VmRSS", or "VmHWM": the peak. Not ru_maxrss, which survives exec() and would tell the parent's.
+uint64_t ResidentBytes(const std::string& field) {
+  unsigned long kib = 0;
+  if (FILE* file = std::fopen("/proc/self/status", "r")) {
+    char line[256];
+    const std::string format = field + ": %lu kB";
+    while (std::fgets(line, sizeof(line), file) != nullptr) {
+      if (std::sscanf(line, format.c_str(), &kib) == 1) break;
+    }
+    std::fclose(file);
+  }
+  return uint64_t{kib} << 10;
+}
+// Where the kernel does not allow it, the peak counts from the process's start.
+void ResetResidentPeak() {
+  if (FILE* file = std::fopen("/proc/self/clear_refs", "w")) {
+    std::fputs("5", file);
+    std::fclose(file);
+  }
+}
+
+}  // namespace
+
+// The lanes that fell to a team (setup.h), its channels and sessions. Each task is done on one
+// thread, the first touch of its memory too; further rings have threads of their own.
+class Party::Team {
+ public:
+  Team(const BenchSetup& setup, int party, int number, RingsOfParty channels)
+      : setup_(setup), party_(party), number_(number), channels_(std::move(channels)) {}
+
+  absl::Status Open(absl::Duration round_timeout) {
+    SessionOptions options;
+    options.party = party_;
+    options.realm = "BENCH";
+    options.cluster = static_cast<uint16_t>(number_);
+    options.rings = static_cast<uint8_t>(channels_.size());
+    options.randomness = setup_.randomness;
+    options.round_timeout = round_timeout;
+    for (const std::shared_ptr<PeerChannel>& channel : channels_) {
+      options.ring = static_cast<uint8_t>(lanes_.sessions.size());
+      auto session = OpenSession(options, *channel, SystemClock(), SystemRandom(),
+                                 SystemClock().Now() + kOpenTimeout);
+      if (!session.ok()) return session.status();
+      SessionOptions floor = options;
+      floor.randomness = Randomness::kKeyed;
+      floor_.sessions.push_back(std::make_unique<PartyContext>(
+          floor, *channel, SystemClock(), (*session)->session(), PairwiseSeeds{}));
+      lanes_.sessions.push_back(*std::move(session));
+    }
+    for (Side* side : {&lanes_, &floor_}) {
+      std::vector<PartyContext*> rings;
+      for (const auto& session : side->sessions) rings.push_back(session.get());
+      side->rings = std::make_unique<Rings>(std::move(rings));
+    }
+    if (setup_.unit == Unit::kBlock) floor_.work = MakeFloor(setup_, LanesOf(setup_, number_));
+    return absl::OkStatus();
+  }
+
+  void MakeKeys(const Workload& workload) {
+    lanes_.work =
+        workload.MakeTeam(party_, FirstLane(setup_, number_), LanesOf(setup_, number_));
+  }
+
+  absl::Status Run(Work work, uint32_t batches) {
+    Side& side = work == Work::kLanes ? lanes_ : floor_;
+    if (side.work == nullptr) return absl::FailedPreconditionError("nothing to run: no keys yet");
+    report_ = {};
+    report_.latency_ns.reserve(batches);
+    Cost cost;
+    const ChannelCounters before = Sent();
+    for (uint32_t n = 0; n < batches; ++n) {
+      const int64_t begin = MonotonicNs();
+      absl::Status s = side.work->Run(*side.rings, ++side.batch, &cost);
+      if (!s.ok()) return s;
+      report_.latency_ns.push_back(MonotonicNs() - begin);
+    }
+    const ChannelCounters after = Sent();
+    report_.rounds = cost.rounds;
+    report_.bytes_to_next = cost.bytes_to_next;
+    report_.bytes_to_prev = cost.bytes_to_prev;
+    report_.frames = after.frames_sent - before.frames_sent;
+    report_.bytes = after.bytes_sent - before.bytes_sent;
+    return absl::OkStatus();
+  }
+
+  const WorkerReport& report() const { return report_; }
+  const TeamWork* work() const { return lanes_.work.get(); }  // null without keys
+
+ private:
+  // What one kind of Work needs.
+  struct Side {
+    std::vector<std::unique_ptr<PartyContext>> sessions;
+    std::unique_ptr<Rings> rings;
+    std::unique_ptr<TeamWork> work;
+    uint32_t batch = 0;
+  };
+
+  ChannelCounters Sent() const {
+    ChannelCounters sum;
+    for (const std::shared_ptr<PeerChannel>& channel : channels_) {
+      const ChannelCounters c = channel->Counters();
+      sum.frames_sent += c.frames_sent;
+      sum.bytes_sent += c.bytes_sent;
+    }
+    return sum;
+  }
+
+  const BenchSetup setup_;
+  const int party_, number_;
+  const RingsOfParty channels_;
+  Side lanes_, floor_;
+  WorkerReport report_;
+};
+
+Party::Party(const BenchSetup& setup, int sharers)
+    : setup_(setup), sharers_(sharers), workload_(WorkloadOf(setup)) {}
+Party::~Party() = default;
+
+absl::StatusOr<std::unique_ptr<Party>> Party::Open(const BenchSetup& setup, int party,
+                                                   RingsOfParty rings,
+                                                   absl::Duration round_timeout, int sharers) {
+  std::unique_ptr<Party> p(new Party(setup, sharers));
   const ptrdiff_t each = RingsOfTeam(setup);
   for (int team = 0; team < Teams(setup); ++team) {
     const auto first = rings.begin() + team * each;
-    p->workers_.push_back(std::make_unique<Worker>(setup, party, team,
-                                                   RingsOfParty(first, first + each),
-                                                   round_timeout));
-    p->workers_.back()->StartOpen();
+    p->teams_.push_back(
+        std::make_unique<Team>(setup, party, team, RingsOfParty(first, first + each)));
   }
-  if (absl::Status s = p->WaitForAll(); !s.ok()) return s;
+  absl::Status s = AllAtOnce(p->teams_.size(),
+                             [&](size_t t) { return p->teams_[t]->Open(round_timeout); });
+  if (!s.ok()) return s;
+  ResetResidentPeak();
+  p->idle_bytes_ = ResidentBytes("VmRSS");
   return p;
 }
 
-absl::Status Party::WaitForAll() {
-  absl::Status first;
-  for (const auto& w : workers_) {
-    absl::Status s = w->Wait();
-    if (first.ok()) first = std::move(s);
+absl::StatusOr<json> Party::Answer(const json& command) try {
+  const std::string what = command.value("do", "");
+  if (what == "run") return Run(command);
+  if (what == "outputs") return Outputs(command);
+  if (what == "keys") {
+    absl::Status s = AllAtOnce(teams_.size(), [this](size_t t) {
+      return teams_[t]->MakeKeys(*workload_), absl::OkStatus();
+    });
+    return s.ok() ? absl::StatusOr<json>(json::object()) : s;
   }
-  return first;
+  if (what == "memory") {
+    const auto sharers = static_cast<uint64_t>(sharers_);
+    MemoryReport memory = {idle_bytes_ / sharers, ResidentBytes("VmHWM") / sharers, 0};
+    for (const auto& team : teams_) {
+      if (team->work() != nullptr) memory.key_bytes += team->work()->key_bytes();
+    }
+    return json(memory);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"do\" is \"", what, "\", not keys, run, outputs or memory"));
+} catch (const json::exception& e) {
+  return absl::InvalidArgumentError(absl::StrCat("a field is of another kind: ", e.what()));
 }
 
-absl::Status Party::MakeKeys() {
-  for (const auto& w : workers_) w->StartKeys();
-  return WaitForAll();
-}
-
-void Party::Start(Work work, uint32_t batches) {
-  start_ns_ = MonotonicNs();
-  for (const auto& w : workers_) w->StartRun(work, batches);
-}
-
-absl::StatusOr<PartyReport> Party::Finish() {
-  if (absl::Status s = WaitForAll(); !s.ok()) return s;
+absl::StatusOr<json> Party::Run(const json& command) {
+  const std::string name = command.value("work", "");
+  const int64_t batches = command.value("batches", int64_t{-1});
+  const auto work = std::find_if(kWorks.begin(), kWorks.end(),
+                                 [&](const auto& w) { return w.first == name; });
+  if (work == kWorks.end() || batches < 0 || batches > kMaxBatches) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"work\" is not aes or floor, or \"batches\" not from 0 to ", kMaxBatches));
+  }
   PartyReport report;
-  report.start_ns = start_ns_;
+  const rusage before = UsageOfProcess();
+  report.start_ns = MonotonicNs();
+  absl::Status s = AllAtOnce(teams_.size(), [&](size_t t) {
+    return teams_[t]->Run(work->second, static_cast<uint32_t>(batches));
+  });
+  if (!s.ok()) return s;
   report.end_ns = MonotonicNs();
-  for (const auto& w : workers_) report.workers.push_back(w->report());
-  return report;
+  const rusage after = UsageOfProcess();
+  report.cpu_ns = (CpuNs(after) - CpuNs(before)) / sharers_;
+  report.minor_faults = static_cast<uint64_t>((after.ru_minflt - before.ru_minflt) / sharers_);
+  for (const auto& team : teams_) report.workers.push_back(team->report());
+  return json(report);
 }
 
-uint64_t Party::key_bytes() const {
-  uint64_t sum = 0;
-  for (const auto& w : workers_) sum += w->key_bytes();
-  return sum;
-}
-
-absl::StatusOr<std::vector<SharedBlock>> Party::Outputs(absl::Span<const size_t> lanes) const {
+absl::StatusOr<json> Party::Outputs(const json& command) const {
+  const auto lanes = Read<std::vector<size_t>>(command.value("lanes", json()));
+  if (!lanes.ok()) return lanes.status();
+  const size_t each = workload_->outputs_per_lane();
   std::vector<SharedBlock> shares;
-  for (size_t lane : lanes) {
-    int w = 0;
-    while (w + 1 < Teams(setup_) && lane >= FirstLane(setup_, w + 1)) ++w;
-    const auto outputs = workers_[static_cast<size_t>(w)]->outputs();
-    const size_t at = lane - FirstLane(setup_, w);
+  for (size_t lane : *lanes) {
+    int t = 0;
+    while (t + 1 < Teams(setup_) && lane >= FirstLane(setup_, t + 1)) ++t;
+    const TeamWork* work = teams_[static_cast<size_t>(t)]->work();
+    const auto outputs = work == nullptr ? absl::Span<const SharedBlock>() : work->outputs();
+    const size_t at = (lane - FirstLane(setup_, t)) * each;
     if (at >= outputs.size()) {
       return absl::OutOfRangeError(absl::StrCat("there is no output of lane ", lane));
     }
-    shares.push_back(outputs[at]);
+    shares.insert(shares.end(), &outputs[at], &outputs[at] + each);
   }
-  return shares;
+  return SharesToJson(shares);
+}
+
+// ---- The process ----
+
+namespace {
+
+absl::StatusOr<std::unique_ptr<Party>> Connect(const Options& o) {
+  const BenchSetup& setup = o.setups.front();
+  TlsPeerOptions peers;
+  peers.party = o.party;
+  peers.realm = "TEST";
+  peers.certificate_file = o.certificate;
+  peers.key_file = o.key;
+  peers.ca_file = o.ca;
+  peers.listen = o.listen;
+  peers.peers = o.peers;
+  peers.rings = setup.workers;
+  Tune(o.tuning, peers);
+  absl::StatusOr<RingsOfParty> rings =
+      ConnectRings(setup.channel, peers, SystemClock().Now() + kConnectTimeout);
+  if (!rings.ok()) return rings.status();
+  return Party::Open(setup, o.party, *std::move(rings), absl::Seconds(o.tuning.round_timeout_s), 1);
+}
+
+}  // namespace
+
+int RunParty(const Options& options, std::istream& in, std::ostream& out) {
+  const auto fail = [&out](const absl::Status& s) {
+    out << json::object({{"error", s.ToString()}}).dump() << std::endl;
+    return 1;
+  };
+  absl::StatusOr<std::unique_ptr<Party>> party = Connect(options);
+  if (!party.ok()) return fail(party.status());
+  out << json::object({{"ready", true}}).dump() << std::endl;
+  std::string line;
+  while (std::getline(in, line)) {
+    absl::StatusOr<json> command = ParseMessage(line);
+    absl::StatusOr<json> answer = command.ok() ? (*party)->Answer(*command) : command.status();
+    if (!answer.ok()) return fail(answer.status());
+    out << answer->dump() << std::endl;
+  }
+  return 0;
 }
 
 }  // namespace mpckdc::bench

@@ -1,42 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// One party: its teams, started and waited for together.
+// One party: its teams, each with its rings, which answers the commands of messages.h.
 #ifndef MPC_SERVER_BENCH_PARTY_H_
 #define MPC_SERVER_BENCH_PARTY_H_
 
+#include <istream>
 #include <memory>
+#include <ostream>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "mpc-server/bench/links.h"
-#include "mpc-server/bench/worker.h"
+#include "mpc-server/bench/messages.h"
+#include "mpc-server/bench/options.h"
+#include "mpc-server/bench/workload.h"
 
 namespace mpckdc::bench {
 
 class Party {
  public:
-  // One channel per ring, team after team. All three parties open at the same time.
-  static absl::StatusOr<std::unique_ptr<Party>> Open(
-      const BenchSetup& setup, int party, RingsOfParty rings,
-      absl::Duration round_timeout);
+  // One channel per ring, team after team. All three parties open at the same time. Of what the
+  // process uses, each of the `sharers` parties in it reports its part.
+  static absl::StatusOr<std::unique_ptr<Party>> Open(const BenchSetup& setup, int party,
+                                                     RingsOfParty rings,
+                                                     absl::Duration round_timeout, int sharers);
+  ~Party();
 
-  absl::Status MakeKeys();
-  // Start() returns at once, Finish() when all batches are done. All three parties run the same.
-  void Start(Work work, uint32_t batches);
-  absl::StatusOr<PartyReport> Finish();
-
-  uint64_t key_bytes() const;
-  // This party's shares of the last batch's outputs in these lanes. Errors: no batch was run, or a
-  // lane is not one of the batch's.
-  absl::StatusOr<std::vector<SharedBlock>> Outputs(absl::Span<const size_t> lanes) const;
+  // One command at a time; "run" at all three parties at the same time.
+  absl::StatusOr<json> Answer(const json& command);
 
  private:
-  explicit Party(const BenchSetup& setup) : setup_(setup) {}
-  absl::Status WaitForAll();
+  class Team;
+  explicit Party(const BenchSetup& setup, int sharers);
+  absl::StatusOr<json> Run(const json& command);
+  absl::StatusOr<json> Outputs(const json& command) const;
 
   const BenchSetup setup_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-  int64_t start_ns_ = 0;
+  const int sharers_;
+  const std::unique_ptr<Workload> workload_;
+  std::vector<std::unique_ptr<Team>> teams_;
+  uint64_t idle_bytes_ = 0;
 };
+
+// `mpc-bench party`: connects, then answers the commands until `in` ends. Returns the exit status.
+int RunParty(const Options& options, std::istream& in, std::ostream& out);
 
 }  // namespace mpckdc::bench
 

@@ -122,46 +122,40 @@ def save(figure, found, directory, name, note=''):
     print(f'{directory}/{name}.svg, .png')
 
 
-def draw_throughput(channels, memory, directory):
-    """The paper's Figure 4 for ours."""
-    figure, ax = axes('blocks in a batch', 'blocks per second, whole machine',
-                      'Throughput against batch size')
-    for name, results in series(channels['results'] + memory['results'], 'channel').items():
+def runs_apart(field):
+    """The slowest and the fastest run of each result."""
+    return lambda r: (r['spread'][field]['min'], r['spread'][field]['max'])
+
+
+# Each figure against the batch's size: file, axis, title, value and shade of a result, note. The
+# first two are the paper's Figures 4 and 5 for ours.
+FIGURES = (
+    ('throughput', 'blocks per second, whole machine', 'Throughput against batch size',
+     lambda r: r['blocks_per_s'], runs_apart('blocks_per_s'),
+     'Shaded: slowest to fastest run. One ring. S-box by the batch\'s size.'),
+    ('latency', 'time of a batch, ms', 'Latency against batch size',
+     lambda r: r['latency_ms']['p50'], lambda r: (r['latency_ms']['p50'], r['latency_ms']['p99']),
+     'Line: median; shaded up to p99; the latest of the three parties. One ring, loopback.'),
+    ('cpu', 'blocks per CPU-second, three parties together',
+     'Blocks per CPU-second against batch size',
+     lambda r: r['blocks_per_cpu_s'], runs_apart('blocks_per_cpu_s'),
+     'Dashed: the same messages without computation. Shaded: slowest to fastest run.'),
+)
+
+
+def draw(channels, memory, directory, name, ylabel, title, value, shade, note):
+    figure, ax = axes('blocks in a batch', ylabel, title)
+    for channel, results in series(channels['results'] + memory['results'], 'channel').items():
         xs = [r['batch'] for r in results]
-        spread = [r['spread']['blocks_per_s'] for r in results]
-        curve(ax, name, xs, [r['blocks_per_s'] for r in results],
-              spread=([s['min'] for s in spread], [s['max'] for s in spread]))
-    ax.axhline(PAPER_ONE_CORE, color='black', linewidth=1, linestyle=':',
-               label='Araki et al. 2016: 3 servers x 1 core')
-    save(figure, channels, directory, 'throughput',
-         'Shaded: slowest to fastest run. One ring. S-box by the batch\'s size.')
-
-
-def draw_latency(channels, memory, directory):
-    """The paper's Figure 5 for ours."""
-    figure, ax = axes('blocks in a batch', 'time of a batch, ms', 'Latency against batch size')
-    for name, results in series(channels['results'] + memory['results'], 'channel').items():
-        xs = [r['batch'] for r in results]
-        curve(ax, name, xs, [r['latency_ms']['p50'] for r in results],
-              spread=([r['latency_ms']['p50'] for r in results],
-                      [r['latency_ms']['p99'] for r in results]))
-    save(figure, channels, directory, 'latency',
-         'Line: median; shaded up to p99; the latest of the three parties. One ring, loopback.')
-
-
-def draw_cpu(channels, memory, directory):
-    figure, ax = axes('blocks in a batch', 'blocks per CPU-second, three parties together',
-                      'Blocks per CPU-second against batch size')
-    for name, results in series(channels['results'] + memory['results'], 'channel').items():
-        xs = [r['batch'] for r in results]
-        spread = [r['spread']['blocks_per_cpu_s'] for r in results]
-        curve(ax, name, xs, [r['blocks_per_cpu_s'] for r in results],
-              spread=([s['min'] for s in spread], [s['max'] for s in spread]))
-        if 'floor' in results[0]:
-            curve(ax, name, xs, [r['floor']['blocks_per_cpu_s'] for r in results], dashed=True,
-                  label=LOOK[name][2] + ', without computing')
-    save(figure, channels, directory, 'cpu',
-         'Dashed: the same messages without computation. Shaded: slowest to fastest run.')
+        curve(ax, channel, xs, [value(r) for r in results],
+              spread=tuple(zip(*(shade(r) for r in results))))
+        if name == 'cpu' and 'floor' in results[0]:
+            curve(ax, channel, xs, [value(r['floor']) for r in results], dashed=True,
+                  label=LOOK[channel][2] + ', without computing')
+    if name == 'throughput':
+        ax.axhline(PAPER_ONE_CORE, color='black', linewidth=1, linestyle=':',
+                   label='Araki et al. 2016: 3 servers x 1 core')
+    save(figure, channels, directory, name, note)
 
 
 def draw_sboxes(found, directory):
@@ -202,9 +196,8 @@ def main():
         for name in RUNS:
             measure(bench, directory, name)
     channels, memory = load(directory, 'plot-channels'), load(directory, 'plot-memory')
-    draw_throughput(channels, memory, directory)
-    draw_latency(channels, memory, directory)
-    draw_cpu(channels, memory, directory)
+    for figure in FIGURES:
+        draw(channels, memory, directory, *figure)
     draw_sboxes(load(directory, 'plot-sboxes'), directory)
 
 

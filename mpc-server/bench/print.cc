@@ -6,57 +6,6 @@
 #include "mpc-server/bench/machine.h"
 
 namespace mpckdc::bench {
-namespace {
-
-ordered_json SpreadJson(const Spread& s) {
-  return {{"min", s.min}, {"median", s.median}, {"max", s.max}};
-}
-
-// `unit` is what a lane is: a block or an hmac.
-void AddResult(const Result& r, ordered_json& out, const std::string& unit = "block") {
-  const std::string per_s = unit + "s_per_s", per_cpu_s = unit + "s_per_cpu_s";
-  out["batches"] = r.batches;
-  out[per_s] = r.blocks_per_s.median;
-  out[per_cpu_s] = r.blocks_per_cpu_s.median;
-  out["cpu_ns_per_" + unit + "_per_party"] = r.cpu_ns_per_block_per_party();
-  out["bytes_per_" + unit + "_per_party"] = r.bytes_per_block_per_party;
-  out["payload_bytes_per_" + unit + "_per_party"] = r.payload_bytes_per_block_per_party;
-  out["rounds"] = r.rounds;
-  out["messages"] = r.messages;
-  out["cost_as_declared"] = r.cost_as_declared;
-  out["latency_ms"] = {{"p50", r.p50_ms}, {"p99", r.p99_ms}, {"max", r.max_ms}};
-  out["minor_faults_per_batch"] = r.minor_faults_per_batch;
-  out["spread"] = {{per_s, SpreadJson(r.blocks_per_s)},
-                   {per_cpu_s, SpreadJson(r.blocks_per_cpu_s)}};
-}
-
-double Ratio(const Measurement& m) {
-  return m.aes->blocks_per_cpu_s.median / m.floor->blocks_per_cpu_s.median;
-}
-
-std::string Columns(const BenchSetup& s) {
-  const std::string workers = absl::StrCat(s.workers, s.joined ? "j" : "");
-  const std::string parts = absl::StrCat(s.slots, "x", s.part_lanes);
-  return absl::StrFormat("%-9s %-7s %8d %3s %8s %-9s %-8s %-10s %4d", PlacementName(s.placement),
-                         ChannelName(s.channel), s.lanes, workers, parts,
-                         RandomnessName(s.randomness), IsaName(s.isa), SboxName(s.sbox),
-                         static_cast<int>(s.bits));
-}
-constexpr char kColumns[] =
-    "parties   channel    batch   W    parts random    isa      sbox       bits";
-
-std::string Columns(const Result& r) {
-  const double half = 0.5 * (r.blocks_per_cpu_s.max - r.blocks_per_cpu_s.min);
-  return absl::StrFormat("%10.0f %10.0f %3.0f%% %9.3f %9.3f %8.2f %4.0f %4.0f %7.1f",
-                         r.blocks_per_s.median, r.blocks_per_cpu_s.median,
-                         100 * half / r.blocks_per_cpu_s.median, r.p50_ms, r.p99_ms,
-                         r.bytes_per_block_per_party, r.rounds, r.messages,
-                         r.minor_faults_per_batch);
-}
-constexpr char kResultColumns[] =
-    "  blocks/s   /CPU-s    +-    p50 ms    p99 ms  B/block rnds msgs  faults";
-
-}  // namespace
 
 ordered_json Heading(const std::string& command) {
   const Machine m = ThisMachine();
@@ -67,114 +16,234 @@ ordered_json Heading(const std::string& command) {
           {"results", ordered_json::array()}};
 }
 
-std::string HeadingText(bool brief) {
-  if (brief) return "";
-  const Machine m = ThisMachine();
-  return absl::StrFormat("%s, %d cores, %s, best instruction set %s; commit %s\n", m.cpu, m.cores,
-                         m.kernel, m.best_isa, Commit());
-}
+// ---- JSON ----
 
 namespace {
 
-// What was set, besides where it ran.
-void AddAesSetup(const BenchSetup& s, ordered_json& out) {
-  out["sbox"] = std::string(SboxName(s.sbox));
-  out["bits"] = static_cast<int>(s.bits);
-  out["joined"] = s.joined;
-  out["part"] = s.part_lanes;
-  out["slots"] = s.slots;
+std::string UnitName(Unit unit) {
+  return unit == Unit::kLogin ? "login" : unit == Unit::kHmac ? "hmac" : "block";
 }
-void AddHmacSetup(const HmacSetup& h, ordered_json& out) {
-  out["hash"] = std::string(HashName(h.hash));
-  out["adder"] = std::string(AdderName(h.adder));
-  out["message"] = h.shared ? "shared" : "public";
-  out["bytes"] = h.bytes;
+
+ordered_json SpreadJson(const Spread& s) {
+  return {{"min", s.min}, {"median", s.median}, {"max", s.max}};
 }
-void AddLoginSetup(const BenchSetup& s, ordered_json& out) {
-  out["enctype"] = s.login->enctype;
-  out["checksum"] = s.login->checksum;
-  out["adder"] = std::string(AdderName(s.login->adder));
-  out["sbox"] = std::string(SboxName(s.sbox));
-  out["request_bytes"] = s.login->request_bytes;
-  out["reply_bytes"] = s.login->reply_bytes;
+
+void AddResult(const Result& r, const std::string& unit, ordered_json& out) {
+  const std::string per_s = unit + "s_per_s", per_cpu_s = unit + "s_per_cpu_s";
+  out["batches"] = r.batches;
+  out[per_s] = r.lanes_per_s.median;
+  out[per_cpu_s] = r.lanes_per_cpu_s.median;
+  out["cpu_ns_per_" + unit + "_per_party"] = r.cpu_ns_per_lane_per_party();
+  out["bytes_per_" + unit + "_per_party"] = r.bytes_per_lane_per_party;
+  out["payload_bytes_per_" + unit + "_per_party"] = r.payload_bytes_per_lane_per_party;
+  out["rounds"] = r.rounds;
+  out["messages"] = r.messages;
+  out["cost_as_declared"] = r.cost_as_declared;
+  out["latency_ms"] = {{"p50", r.p50_ms}, {"p99", r.p99_ms}, {"max", r.max_ms}};
+  out["minor_faults_per_batch"] = r.minor_faults_per_batch;
+  out["spread"] = {{per_s, SpreadJson(r.lanes_per_s)}, {per_cpu_s, SpreadJson(r.lanes_per_cpu_s)}};
+}
+
+double RatioToFloor(const Measurement& m) {
+  return m.lanes->lanes_per_cpu_s.median / m.floor->lanes_per_cpu_s.median;
+}
+double CtrLoginsPerCpuS(const Measurement& m) {
+  return m.ctr->lanes->lanes_per_cpu_s.median / kCtrBlocks;
+}
+double RatioToCtr(const Measurement& m) {
+  return m.lanes->lanes_per_cpu_s.median / CtrLoginsPerCpuS(m);
+}
+
+ordered_json CtrJson(const Measurement& m) {
+  const Result& ctr = *m.ctr->lanes;
+  return {{"blocks_per_login", kCtrBlocks},
+          {"bits", static_cast<int>(m.ctr->setup.bits)},
+          {"sbox", NameOf(kSboxChoices, {SboxOf(m.ctr->setup)})},
+          {"logins_per_s", ctr.lanes_per_s.median / kCtrBlocks},
+          {"logins_per_cpu_s", CtrLoginsPerCpuS(m)},
+          {"payload_bytes_per_login_per_party", ctr.payload_bytes_per_lane_per_party * kCtrBlocks},
+          {"rounds", ctr.rounds},
+          {"latency_ms", {{"p50", ctr.p50_ms}, {"p99", ctr.p99_ms}}},
+          {"verified", m.ctr->verified},
+          {"ratio", RatioToCtr(m)}};
+}
+
+// What was set, besides where it ran. Of a login "auto" stays: its two batches may differ.
+void AddSetup(const BenchSetup& s, ordered_json& out) {
+  if (s.unit == Unit::kBlock) {
+    out["sbox"] = NameOf(kSboxChoices, {SboxOf(s)});
+    out["bits"] = static_cast<int>(s.bits);
+    out["joined"] = s.joined;
+    out["part"] = s.part_lanes;
+    out["slots"] = s.slots;
+  } else if (s.unit == Unit::kHmac) {
+    out["hash"] = NameOf(kHashes, s.hash);
+    out["adder"] = NameOf(kAdderChoices, s.adder);
+    out["message"] = s.shared_messages ? "shared" : "public";
+    out["bytes"] = s.message_bytes;
+  } else {
+    out["enctype"] = s.enctype;
+    out["checksum"] = s.checksum;
+    out["adder"] = NameOf(kAdderChoices, s.adder);
+    out["sbox"] = NameOf(kSboxChoices, s.sbox);
+    out["request_bytes"] = s.request_bytes;
+    out["reply_bytes"] = s.reply_bytes;
+  }
 }
 
 }  // namespace
 
 ordered_json MeasurementJson(const Measurement& m) {
   const BenchSetup& s = m.setup;
-  const std::string unit = s.login.has_value() ? "login" : s.hmac.has_value() ? "hmac" : "block";
-  ordered_json out = {{"parties", std::string(PlacementName(s.placement))},
-                      {"channel", std::string(ChannelName(s.channel))},
+  const std::string unit = UnitName(s.unit);
+  ordered_json out = {{"parties", NameOf(kPlacements, s.placement)},
+                      {"channel", NameOf(kChannels, s.channel)},
                       {"batch", s.lanes},
                       {"workers", s.workers},
                       {"isa", std::string(IsaName(s.isa))}};
-  if (s.login.has_value()) {
-    AddLoginSetup(s, out);
-  } else if (s.hmac.has_value()) {
-    AddHmacSetup(*s.hmac, out);
-  } else {
-    AddAesSetup(s, out);
-  }
-  out["randomness"] = std::string(RandomnessName(s.randomness));
+  AddSetup(s, out);
+  out["randomness"] = NameOf(kRandomnesses, s.randomness);
   const DeclaredSends declared = DeclaredOfAll(s);
   out["declared"] = {{"rounds", declared.cost.rounds},
                      {"bytes", declared.cost.bytes_to_next + declared.cost.bytes_to_prev},
                      {"messages", declared.frames}};
-  if (m.aes.has_value()) {
-    AddResult(*m.aes, out, unit);
-    out["verified"] = m.verified;
-    out["verified_lanes"] = m.verified_lanes;
-    out["memory"] = {{"bytes_per_" + unit, m.memory_per_block},
-                     {"bytes_per_" + unit + "_without_keys", m.memory_without_keys_per_block},
-                     {"idle_bytes", m.idle_bytes}};
-    if (m.floor.has_value()) {
-      AddResult(*m.floor, out["floor"]);
-      out["ratio_to_floor"] = Ratio(m);
-    }
-  } else if (m.floor.has_value()) {
-    AddResult(*m.floor, out);
+  if (!m.lanes.has_value()) return AddResult(*m.floor, unit, out), out;
+  AddResult(*m.lanes, unit, out);
+  out["verified"] = m.verified;
+  out["verified_lanes"] = m.verified_lanes;
+  out["memory"] = {{"bytes_per_" + unit, m.memory_per_lane},
+                   {"bytes_per_" + unit + "_without_keys", m.memory_without_keys_per_lane},
+                   {"idle_bytes", m.idle_bytes}};
+  if (m.floor.has_value()) {
+    AddResult(*m.floor, unit, out["floor"]);
+    out["ratio_to_floor"] = RatioToFloor(m);
   }
+  if (m.ctr != nullptr) out["ctr"] = CtrJson(m);
   return out;
 }
 
-std::string AesTableHead(bool with_floor) {
-  return absl::StrCat(kColumns, kResultColumns, "  mem/block verified",
-                      with_floor ? " floor/CPU-s ratio" : "", "\n");
+// ---- Tables ----
+
+namespace {
+
+// A field of the result. `digits` are behind the point; of a spread it is how far the runs lie
+// apart that is printed.
+struct Column {
+  const char* head;
+  int width;  // below 0: to the left
+  const char* field;
+  int digits = 0;
+};
+using Table = std::vector<Column>;
+
+constexpr Column kPlace = {"parties", -9, "/parties"}, kChannel = {"channel", -7, "/channel"},
+                 kBatch = {"batch", 7, "/batch"}, kWorkers = {"W", 3, "/workers"},
+                 kRandom = {"random", -9, "/randomness"}, kIsa = {"isa", -8, "/isa"},
+                 kSbox = {"sbox", -10, "/sbox"}, kAdder = {"adder", -13, "/adder"},
+                 kP50 = {"p50 ms", 9, "/latency_ms/p50", 3},
+                 kP99 = {"p99 ms", 9, "/latency_ms/p99", 3}, kRounds = {"rounds", 6, "/rounds"},
+                 kFaults = {"faults", 7, "/minor_faults_per_batch", 1},
+                 kVerified = {"verified", 8, "/verified"};
+
+const Table kBlocks = {
+    kPlace, kChannel, kBatch, kWorkers, {"joined", 6, "/joined"}, {"part", 6, "/part"},
+    {"slots", 5, "/slots"}, kRandom, kIsa, kSbox, {"bits", 4, "/bits"},
+    {"blocks/s", 9, "/blocks_per_s"}, {"/CPU-s", 9, "/blocks_per_cpu_s"},
+    {"+-", 4, "/spread/blocks_per_cpu_s"}, kP50, kP99,
+    {"B/block", 8, "/bytes_per_block_per_party", 2}, kRounds, {"msgs", 4, "/messages"}, kFaults,
+    {"mem/block", 9, "/memory/bytes_per_block"}, kVerified,
+    {"floor/CPU-s", 11, "/floor/blocks_per_cpu_s"}, {"ratio", 5, "/ratio_to_floor", 2}};
+const Table kHmacs = {
+    kPlace, kChannel, kBatch, kRandom, kIsa, {"hash", -6, "/hash"}, kAdder,
+    {"message", -7, "/message"}, {"bytes", 5, "/bytes"}, {"hmacs/s", 9, "/hmacs_per_s"},
+    {"/CPU-s", 8, "/hmacs_per_cpu_s"}, {"+-", 4, "/spread/hmacs_per_cpu_s"}, kP50, kP99,
+    {"B/hmac", 7, "/payload_bytes_per_hmac_per_party"}, kRounds, kFaults,
+    {"mem/hmac", 8, "/memory/bytes_per_hmac"}, kVerified};
+const Table kLogins = {
+    kPlace, kChannel, kBatch, kIsa, {"enctype", 7, "/enctype"}, {"checksum", 8, "/checksum"},
+    kAdder, kSbox, {"logins/s", 9, "/logins_per_s"}, {"/CPU-s", 8, "/logins_per_cpu_s"},
+    {"+-", 4, "/spread/logins_per_cpu_s"}, kP50, kP99,
+    {"B/login", 7, "/payload_bytes_per_login_per_party"}, kRounds,
+    {"declared", 8, "/cost_as_declared"}, {"CTR/CPU-s", 9, "/ctr/logins_per_cpu_s"},
+    {"ratio", 5, "/ctr/ratio", 3}, kVerified};
+const Table kTable2 = {
+    {"here, 3 parties x W workers", -27, "/parties"}, kWorkers, kBatch, kChannel, kIsa,
+    {"blocks/s", 9, "/blocks_per_s"}, {"/core-s", 9, "/blocks_per_cpu_s"},
+    {"p50 ms", 8, "/latency_ms/p50", 2},
+    {"times the paper's 1 core", 24, "/times_the_paper_per_core_s", 1}, kVerified};
+
+const Table& TableOf(const std::string& command) {
+  static const Table none;
+  if (command == "breakdown") return none;
+  if (command == "hmac") return kHmacs;
+  if (command == "rfc3962") return kLogins;
+  return command == "table2" ? kTable2 : kBlocks;
 }
 
-std::string AesTableLine(const Measurement& m) {
-  std::string line = absl::StrCat(
-      Columns(m.setup), Columns(*m.aes),
-      absl::StrFormat(" %10.0f %8s", m.memory_per_block, m.verified ? "yes" : "NO"));
-  if (m.floor.has_value()) {
-    absl::StrAppendFormat(&line, " %11.0f %5.2f", m.floor->blocks_per_cpu_s.median, Ratio(m));
+std::string Cell(const Column& column, const ordered_json& result) {
+  const ordered_json::json_pointer field(column.field);
+  if (!result.contains(field)) return "";
+  const ordered_json& value = result[field];
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (!value.is_object()) return absl::StrFormat("%.*f", column.digits, value.get<double>());
+  const double apart = value["max"].get<double>() - value["min"].get<double>();
+  return absl::StrFormat("%.0f%%", 50 * apart / value["median"].get<double>());
+}
+
+}  // namespace
+
+std::string TableHead(const std::string& command) {
+  std::string line;
+  for (const Column& c : TableOf(command)) absl::StrAppendFormat(&line, "%*s ", c.width, c.head);
+  return line.empty() ? line : line + "\n";
+}
+
+std::string TableLine(const std::string& command, const ordered_json& result) {
+  std::string line;
+  for (const Column& c : TableOf(command)) {
+    absl::StrAppendFormat(&line, "%*s ", c.width, Cell(c, result));
   }
-  return line + "\n";
+  return line.empty() ? line : line + "\n";
 }
 
-std::string HmacTableHead() {
-  return "parties   channel    batch random    isa      hash   adder         message bytes"
-         "    hmacs/s   /CPU-s    +-    p50 ms    p99 ms  B/hmac  rnds  faults mem/hmac verified\n";
-}
-std::string HmacTableLine(const Measurement& m) {
-  const BenchSetup& s = m.setup;
-  const Result& r = *m.aes;
-  const double half = 0.5 * (r.blocks_per_cpu_s.max - r.blocks_per_cpu_s.min);
-  return absl::StrFormat(
-      "%-9s %-7s %8d %-9s %-8s %-6s %-13s %-7s %5d %10.0f %8.0f %3.0f%% %9.3f %9.3f %7.0f %5.0f"
-      " %7.1f %8.0f %8s\n",
-      PlacementName(s.placement), ChannelName(s.channel), s.lanes, RandomnessName(s.randomness),
-      IsaName(s.isa), HashName(s.hmac->hash), AdderName(s.hmac->adder),
-      s.hmac->shared ? "shared" : "public", s.hmac->bytes, r.blocks_per_s.median,
-      r.blocks_per_cpu_s.median, 100 * half / r.blocks_per_cpu_s.median, r.p50_ms, r.p99_ms,
-      r.payload_bytes_per_block_per_party, r.rounds, r.minor_faults_per_batch, m.memory_per_block,
-      m.verified ? "yes" : "NO");
+// ---- The paper ----
+
+namespace {
+
+// Only figures that could be checked; the table's rows for 5, 10 and 16 cores and its latencies
+// could not.
+struct PaperRow {
+  int cores_per_server;
+  double blocks_per_s;
+
+  double PerCoreSecond() const { return blocks_per_s / (kParties * cores_per_server); }
+};
+constexpr PaperRow kPaper[] = {{1, 100'103}, {20, 1'320'000}};
+
+}  // namespace
+
+double TimesThePaper(const Measurement& m) {
+  return m.lanes->lanes_per_cpu_s.median / kPaper[0].PerCoreSecond();
 }
 
-std::string ChannelTableHead() { return absl::StrCat(kColumns, kResultColumns, "\n"); }
-std::string ChannelTableLine(const Measurement& m) {
-  return absl::StrCat(Columns(m.setup), Columns(*m.floor), "\n");
+ordered_json PaperJson() {
+  ordered_json rows = ordered_json::array();
+  for (const PaperRow& row : kPaper) {
+    rows.push_back({{"cores_per_server", row.cores_per_server},
+                    {"blocks_per_s", row.blocks_per_s},
+                    {"blocks_per_core_s", row.PerCoreSecond()}});
+  }
+  return rows;
+}
+
+std::string PaperText() {
+  std::string text;
+  for (const PaperRow& row : kPaper) {
+    absl::StrAppendFormat(&text, "paper, 3 servers x %2d cores  %26s %10.0f %10.0f\n",
+                          row.cores_per_server, "", row.blocks_per_s, row.PerCoreSecond());
+  }
+  return text;
 }
 
 }  // namespace mpckdc::bench

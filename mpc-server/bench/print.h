@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "mpc-server/bench/measure.h"
 
@@ -15,17 +14,23 @@ using nlohmann::ordered_json;
 
 // Machine and commit, to which a command adds its results.
 ordered_json Heading(const std::string& command);
-std::string HeadingText(bool brief);
 
 ordered_json MeasurementJson(const Measurement& m);
 
-// A table's head and one line of it.
-std::string AesTableHead(bool with_floor);
-std::string AesTableLine(const Measurement& m);
-std::string HmacTableHead();
-std::string HmacTableLine(const Measurement& m);
-std::string ChannelTableHead();
-std::string ChannelTableLine(const Measurement& m);
+// A login under the CTR enctypes, as AES blocks.
+inline constexpr size_t kCtrBlocks = 33;
+
+// A table of a command's results: its head, and a line from MeasurementJson(). Empty: it has none.
+std::string TableHead(const std::string& command);
+std::string TableLine(const std::string& command, const ordered_json& result);
+
+// Table 2 of Araki et al. The paper's servers had a machine and a 10 Gb/s network each; here three
+// parties share one machine. What can be compared is the work of a core: blocks per core-second,
+// the cores of the three servers together. The paper does not say how busy its cores were; counting
+// them as fully busy is to its disadvantage, so the factor is at most what is printed.
+ordered_json PaperJson();
+std::string PaperText();
+double TimesThePaper(const Measurement& m);
 
 }  // namespace mpckdc::bench
 

@@ -8,12 +8,13 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/bench/commands.h"
+#include "mpc-server/bench/breakdown.h"
 #include "mpc-server/bench/machine.h"
 #include "mpc-server/bench/measure.h"
 #include "mpc-server/bench/options.h"
-#include "mpc-server/bench/party_command.h"
+#include "mpc-server/bench/party.h"
 #include "mpc-server/bench/print.h"
+#include "mpc-server/key/enctype.h"
 
 namespace mpckdc::bench {
 namespace {
@@ -25,10 +26,14 @@ int Fail(const absl::Status& s, int code) {
 
 // Threads of this process draw zero shares with the instruction set that the process started with.
 absl::Status SetIsaOfThreads(const Options& o) {
-  if (o.placement != Placement::kThreads || o.isas.empty()) return absl::OkStatus();
-  setenv("MPCKDC_ISA", std::string(IsaName(o.isas.front())).c_str(), 1);
-  if (o.isas.size() == 1 && BestIsa() == o.isas.front()) return absl::OkStatus();
-  return absl::InvalidArgumentError("--parties=threads takes one --isa at a time");
+  if (o.placement != Placement::kThreads) return absl::OkStatus();
+  setenv("MPCKDC_ISA", std::string(IsaName(o.setups.front().isa)).c_str(), 1);
+  for (const BenchSetup& s : o.setups) {
+    if (s.isa == BestIsa()) continue;
+    return absl::InvalidArgumentError(
+        "--parties=threads takes one --isa at a time: call mpc-bench once for each");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Parties>> OpenParties(const std::string& program,
@@ -38,59 +43,62 @@ absl::StatusOr<std::unique_ptr<Parties>> OpenParties(const std::string& program,
   }
   absl::StatusOr<RingsOfThree> rings = ConnectInProcess(setup, o.tuning);
   if (!rings.ok()) return rings.status();
-  return OpenOnThreads(setup, *std::move(rings), o.tuning.round_timeout);
+  return OpenOnThreads(setup, *std::move(rings), absl::Seconds(o.tuning.round_timeout_s));
 }
 
+// Starts three parties, measures, ends them.
 absl::StatusOr<Measurement> MeasureOne(const std::string& program, const Options& o,
-                                       const BenchSetup& setup, const MeasureOptions& what) {
+                                       const BenchSetup& setup) {
   absl::StatusOr<std::unique_ptr<Parties>> parties = OpenParties(program, o, setup);
   if (!parties.ok()) return parties.status();
-  return Measure(setup, what, **parties);
+  const bool floor = o.command == "channel" || o.command == "breakdown" || o.with_floor;
+  return Measure(setup, {o.command != "channel", floor, o.seconds, o.runs}, **parties);
 }
 
-int Finish(const Options& o, const ordered_json& data, bool verified) {
-  if (o.json) std::cout << data.dump(2) << "\n";
+// A login under one of the enctypes 17 to 20 beside one under the CTR enctypes: measured right
+// after it, on a batch of as many logins, with keys of the same size.
+BenchSetup CtrSetup(const BenchSetup& login) {
+  BenchSetup ctr = login;
+  ctr.unit = Unit::kBlock;
+  ctr.bits = FindEnctype(login.enctype)->key_bytes == 16 ? AesBits::k128 : AesBits::k256;
+  ctr.lanes = login.lanes * kCtrBlocks;
+  ctr.sbox = std::nullopt;
+  return ctr;
+}
+
+// A line when it is measured.
+int MeasureAll(const std::string& program, const Options& o) {
+  ordered_json all = Heading(o.command);
+  if (o.command == "table2") all["paper"] = PaperJson();
+  const auto print = [&o](const std::string& text) {
+    if (!o.json) std::cout << text << std::flush;
+  };
+  if (!o.brief) print(absl::StrCat(MachineText(), "\n"));
+  print(TableHead(o.command));
+  if (o.command == "table2") print(PaperText());
+  bool verified = true;
+  for (const BenchSetup& setup : o.setups) {
+    absl::StatusOr<Measurement> m = MeasureOne(program, o, setup);
+    if (!m.ok()) return Fail(m.status(), 1);
+    if (o.command == "rfc3962") {
+      absl::StatusOr<Measurement> ctr = MeasureOne(program, o, CtrSetup(setup));
+      if (!ctr.ok()) return Fail(ctr.status(), 1);
+      verified = verified && ctr->verified;
+      m->ctr = std::make_shared<Measurement>(*std::move(ctr));
+    }
+    verified = verified && (!m->lanes.has_value() || m->verified);
+    ordered_json result = MeasurementJson(*m);
+    if (o.command == "table2") result["times_the_paper_per_core_s"] = TimesThePaper(*m);
+    print(o.command == "breakdown" ? Breakdown(*m, &result) : TableLine(o.command, result));
+    all["results"].push_back(std::move(result));
+  }
+  if (o.json) std::cout << all.dump(2) << "\n";
   if (!o.save.empty()) {
     std::ofstream file(o.save);
-    file << data.dump(2) << "\n" << std::flush;
+    file << all.dump(2) << "\n" << std::flush;
     if (!file) return Fail(absl::UnavailableError(absl::StrCat("cannot write ", o.save)), 1);
   }
-  if (!verified) std::cerr << "mpc-bench: outputs differ from OpenSSL's\n";
-  return verified ? 0 : 1;
-}
-
-std::string TableHead(const Options& o) {
-  if (o.command == "hmac") return HmacTableHead();
-  return o.command == "aes" ? AesTableHead(o.with_floor) : ChannelTableHead();
-}
-std::string TableLine(const Options& o, const Measurement& m) {
-  if (o.command == "hmac") return HmacTableLine(m);
-  return o.command == "aes" ? AesTableLine(m) : ChannelTableLine(m);
-}
-
-// aes, hmac and channel: a line when it is measured.
-int RunTable(const Options& o, const MeasureSetup& measure) {
-  const bool aes = o.command != "channel";
-  ordered_json all = Heading(o.command);
-  if (!o.json) {
-    std::cout << HeadingText(o.brief) << TableHead(o) << std::flush;
-  }
-  bool verified = true;
-  for (const BenchSetup& setup : Setups(o)) {
-    absl::StatusOr<Measurement> m =
-        measure(setup, {aes, !aes || o.with_floor, o.seconds, o.runs});
-    if (!m.ok()) return Fail(m.status(), 1);
-    verified = verified && (!aes || m->verified);
-    all["results"].push_back(MeasurementJson(*m));
-    if (!o.json) std::cout << TableLine(o, *m) << std::flush;
-  }
-  return Finish(o, all, verified);
-}
-
-int RunFindings(const Options& o, const absl::StatusOr<Findings>& found) {
-  if (!found.ok()) return Fail(found.status(), 1);
-  if (!o.json) std::cout << found->text;
-  return Finish(o, found->data, found->verified);
+  return verified ? 0 : Fail(absl::DataLossError("outputs differ from OpenSSL's"), 1);
 }
 
 }  // namespace
@@ -99,20 +107,10 @@ int RunBench(const std::string& program, absl::Span<const std::string> arguments
   signal(SIGPIPE, SIG_IGN);  // a party that ended is an error, not a signal
   absl::StatusOr<Options> o = ParseOptions(arguments);
   if (!o.ok()) return Fail(o.status(), 2);
-  if (o->help) return std::cout << HelpText(), 0;
-  if (o->version) {
-    std::cout << "mpc-bench " << MPCKDC_VERSION << ": " << HeadingText(false);
-    return 0;
-  }
+  if (o->answer.has_value()) return std::cout << *o->answer, 0;
   if (absl::Status s = SetIsaOfThreads(*o); !s.ok()) return Fail(s, 2);
   if (o->command == "party") return RunParty(*o, std::cin, std::cout);
-  const MeasureSetup measure = [&](const BenchSetup& setup, const MeasureOptions& what) {
-    return MeasureOne(program, *o, setup, what);
-  };
-  if (o->command == "breakdown") return RunFindings(*o, Breakdown(*o, measure));
-  if (o->command == "rfc3962") return RunFindings(*o, Rfc3962(*o, measure));
-  if (o->command == "table2") return RunFindings(*o, Table2(*o, measure));
-  return RunTable(*o, measure);
+  return MeasureAll(program, *o);
 }
 
 }  // namespace mpckdc::bench

@@ -2,16 +2,32 @@
 #include "mpc-server/bench/setup.h"
 
 #include <algorithm>
-#include <numeric>
 
-#include "mpc-server/bench/login_batch.h"
-#include "mpc-server/circuit/aes_kernels.h"
 #include "mpc-server/circuit/bitslice/slices.h"
+#include "mpc-server/compute/batch_work.h"
 #ifdef MPCKDC_AEAD_LINK
 #include "mpc-server/wire/record_cipher.h"
 #endif
 
 namespace mpckdc::bench {
+
+const Names<Channel> kChannels = {{"aead", Channel::kAead},
+                                  {"tls", Channel::kTls},
+                                  {"tcp", Channel::kTcp},
+                                  {"memory", Channel::kMemory}};
+const Names<Placement> kPlacements = {{"processes", Placement::kProcesses},
+                                      {"threads", Placement::kThreads}};
+const Names<Work> kWorks = {{"aes", Work::kLanes}, {"floor", Work::kFloor}};
+const Names<Randomness> kRandomnesses = {{"keyed", Randomness::kKeyed},
+                                         {"exchanged", Randomness::kExchanged}};
+const Names<HashKind> kHashes = {
+    {"sha1", HashKind::kSha1}, {"sha256", HashKind::kSha256}, {"sha384", HashKind::kSha384}};
+const Names<std::optional<Adder>> kAdderChoices = {{"auto", std::nullopt},
+                                                   {"ripple", Adder::kRipple},
+                                                   {"prefix", Adder::kPrefix},
+                                                   {"fewest-rounds", Adder::kFewestRounds}};
+const Names<std::optional<Sbox>> kSboxChoices = {
+    {"auto", std::nullopt}, {"throughput", Sbox::kThroughput}, {"latency", Sbox::kLatency}};
 
 // libipsec-mb, and so the records, exist for some machines only.
 bool ChannelIsBuilt(Channel channel) {
@@ -25,36 +41,10 @@ Channel DefaultChannel() {
   return ChannelIsBuilt(Channel::kAead) ? Channel::kAead : Channel::kTls;
 }
 
-absl::string_view ChannelName(Channel channel) {
-  switch (channel) {
-    case Channel::kAead:
-      return "aead";
-    case Channel::kTcp:
-      return "tcp";
-    case Channel::kTls:
-      return "tls";
-    case Channel::kMemory:
-      return "memory";
-  }
-  return "?";
+Sbox SboxOf(const BenchSetup& setup) {
+  const size_t teams = static_cast<size_t>(Teams(setup));
+  return setup.sbox.value_or(BatchWork::SboxOf((setup.lanes + teams - 1) / teams));
 }
-
-absl::string_view PlacementName(Placement placement) {
-  return placement == Placement::kProcesses ? "processes" : "threads";
-}
-
-absl::string_view SboxName(Sbox sbox) {
-  return sbox == Sbox::kThroughput ? "throughput" : "latency";
-}
-
-absl::string_view HashName(HashKind hash) {
-  return hash == HashKind::kSha1 ? "sha1" : hash == HashKind::kSha256 ? "sha256" : "sha384";
-}
-absl::string_view AdderName(Adder adder) {
-  return adder == Adder::kRipple ? "ripple" : adder == Adder::kPrefix ? "prefix" : "fewest-rounds";
-}
-
-absl::string_view WorkName(Work work) { return work == Work::kAes ? "aes" : "floor"; }
 
 namespace {
 
@@ -68,6 +58,12 @@ std::vector<size_t> Pieces(size_t lanes, size_t pieces) {
     lengths.push_back(std::min(lanes - from, length));
   }
   return lengths;
+}
+
+// With the round that exchanges the zero shares first, where there is one.
+Cost AsRun(const BenchSetup& setup, const Cost& cost) {
+  if (setup.randomness == Randomness::kKeyed) return cost;
+  return {cost.rounds + 1, 2 * cost.bytes_to_next, cost.bytes_to_prev};
 }
 
 }  // namespace
@@ -84,42 +80,27 @@ std::vector<std::vector<size_t>> PartsOfRings(const BenchSetup& setup, size_t la
   return rings;
 }
 
-std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes) {
-  constexpr size_t kBytesOfBlock = 16;
-  std::vector<size_t> sizes;
-  if (lanes == 0) return sizes;
-  for (size_t step = 0; step < SboxStages(setup.sbox) * AesRounds(setup.bits); ++step) {
-    const size_t slices = SlicesPerByte(StageAt(setup.sbox, step));
-    sizes.push_back(WireBytes(lanes, kBytesOfBlock * slices));
-  }
-  // All zero shares of the part come first.
-  if (setup.randomness == Randomness::kExchanged) {
-    sizes.insert(sizes.begin(), std::accumulate(sizes.begin(), sizes.end(), size_t{0}));
-  }
-  return sizes;
+void DeclaredSends::Add(const BenchSetup& setup, const Cost& more, uint64_t to_prev) {
+  const Cost run = AsRun(setup, more);
+  cost = cost + run;
+  frames += run.rounds + to_prev;
 }
 
-DeclaredSends DeclaredOf(const BenchSetup& setup, size_t lanes) {
+DeclaredSends DeclaredOfBlocks(const BenchSetup& setup, AesBits bits, size_t blocks, Sbox sbox,
+                               const Cost& others) {
   DeclaredSends sends;
-  const uint64_t more = setup.randomness == Randomness::kExchanged ? 1 : 0;
-  if (setup.login.has_value()) return DeclaredOfLogins(setup, lanes);
-  if (setup.hmac.has_value()) {
-    const HmacSetup& h = *setup.hmac;
-    const std::vector<HmacShape> shapes(lanes, HmacShape{h.bytes, h.shared});
-    const Cost one = CostOfHmac(h.hash, h.adder, shapes);
-    return {{one.rounds + more, one.bytes_to_next * (1 + more), 0}, one.rounds + more};
-  }
-  for (const std::vector<size_t>& parts : PartsOfRings(setup, lanes)) {
-    std::vector<uint64_t> rounds(setup.slots);
+  Cost beside = others;
+  for (const std::vector<size_t>& parts : PartsOfRings(setup, blocks)) {
+    std::vector<Cost> slots(setup.slots);
     for (size_t p = 0; p < parts.size(); ++p) {
-      if (parts[p] == 0) continue;
-      const Cost one = CostOfAes(setup.bits, parts[p], setup.sbox);
-      rounds[p % setup.slots] += one.rounds + more;
-      sends.cost.bytes_to_next += one.bytes_to_next * (1 + more);
-      sends.frames += one.rounds + more;
+      Cost part = parts[p] == 0 ? Cost{} : CostOfAes(bits, parts[p], sbox);
+      part = Together(part, std::exchange(beside, Cost{}));
+      if (part.rounds == 0) continue;
+      part = AsRun(setup, part);
+      slots[p % setup.slots] = slots[p % setup.slots] + part;
+      sends.frames += part.rounds;
     }
-    sends.cost.rounds =
-        std::max(sends.cost.rounds, *std::max_element(rounds.begin(), rounds.end()));
+    for (const Cost& slot : slots) sends.cost = Together(sends.cost, slot);
   }
   return sends;
 }

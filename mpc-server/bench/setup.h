@@ -6,9 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "mpc-server/base/isa.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/circuit/aes_batch.h"
@@ -23,49 +24,49 @@ enum class Channel {
   kTcp,     // no protection
   kMemory,  // queues of one process; parties on threads only
 };
-inline constexpr Channel kAllChannels[] = {Channel::kAead, Channel::kTls, Channel::kTcp,
-                                           Channel::kMemory};
 // What servers on machines like this one speak.
 Channel DefaultChannel();
 bool ChannelIsBuilt(Channel channel);
-absl::string_view ChannelName(Channel channel);
 
 enum class Placement { kProcesses, kThreads };  // where the three parties run
-absl::string_view PlacementName(Placement placement);
 
-absl::string_view SboxName(Sbox sbox);
+// What a lane of the batch is.
+enum class Unit {
+  kBlock,  // of AES
+  kHmac,   // one message
+  kLogin,  // a whole login under one of the enctypes 17 to 20
+};
 
 // What a run does with each batch.
 enum class Work {
-  kAes,    // the protocol: AES, or HMAC or logins where the setup has them
-  kFloor,  // the same messages in the same rounds, without computation
-};
-absl::string_view WorkName(Work work);
-
-absl::string_view HashName(HashKind hash);
-absl::string_view AdderName(Adder adder);
-
-// HMACs instead of AES blocks: a lane is a message. One circuit on one ring, in one part.
-struct HmacSetup {
-  HashKind hash = HashKind::kSha1;
-  Adder adder = Adder::kPrefix;
-  bool shared = true;  // the messages are; else public
-  size_t bytes = 300;  // of each message
+  kLanes,  // the protocol
+  kFloor,  // the same messages in the same rounds, without computation; of blocks only
 };
 
-// Whole logins under one of the enctypes 17 to 20 instead of AES blocks: a lane is a login
-// (login_batch.h). One ring, one part.
-struct LoginSetup {
-  int32_t enctype = 18;
-  bool checksum = true;  // usage 56
-  Adder adder = Adder::kPrefix;
-  size_t request_bytes = 200, reply_bytes = 255;  // AS-REQ; plaintext of the AS-REP's part
-};
+// The names of values on the command line and in the output.
+template <class T>
+using Names = std::vector<std::pair<std::string, T>>;
+extern const Names<Channel> kChannels;
+extern const Names<Placement> kPlacements;
+extern const Names<Work> kWorks;
+extern const Names<Randomness> kRandomnesses;
+extern const Names<HashKind> kHashes;
+extern const Names<std::optional<Adder>> kAdderChoices;  // with "auto"
+extern const Names<std::optional<Sbox>> kSboxChoices;
+
+template <class T>
+std::string NameOf(const Names<T>& names, const T& value) {
+  for (const auto& [name, named] : names) {
+    if (named == value) return name;
+  }
+  return "?";
+}
 
 struct BenchSetup {
   Placement placement = Placement::kProcesses;
   Channel channel = DefaultChannel();
-  size_t lanes = 16384;  // blocks (or messages) of one batch, over all workers
+  Unit unit = Unit::kBlock;
+  size_t lanes = 16384;  // of one batch, over all workers
   int workers = 1;       // rings; each has a thread at every party and its share of the batch
   // Joined, the workers do one batch after the other together, as a server's do. Else each goes on
   // by itself with its share of the next.
@@ -74,11 +75,21 @@ struct BenchSetup {
   size_t slots = limits::kPartsUnderWay;    // parts of a ring under way at once
   Randomness randomness = Randomness::kKeyed;
   Isa isa = Isa::kPortable;
-  Sbox sbox = Sbox::kThroughput;
+  std::optional<Sbox> sbox;  // none: by the batch's size, as the servers choose it
   AesBits bits = AesBits::k128;
-  std::optional<HmacSetup> hmac;
-  std::optional<LoginSetup> login;
-  uint64_t seed = 1;     // keys and their sharings follow from it
+
+  std::optional<Adder> adder;  // of hmacs and logins; none: as the servers choose it
+  // Of hmacs: one circuit on one ring, in one part.
+  HashKind hash = HashKind::kSha1;
+  bool shared_messages = true;  // else public
+  size_t message_bytes = 300;
+  // Of logins: one ring.
+  int32_t enctype = 18;
+  bool checksum = true;         // usage 56
+  size_t request_bytes = 200;   // AS-REQ
+  size_t reply_bytes = 255;     // plaintext of the AS-REP's encrypted part
+
+  uint64_t seed = 1;  // keys and their sharings follow from it
 };
 
 // A team is what does one batch after the other: all workers if they are joined, else each alone.
@@ -90,19 +101,24 @@ inline size_t FirstLane(const BenchSetup& s, int t) {
 }
 inline size_t LanesOf(const BenchSetup& s, int t) { return FirstLane(s, t + 1) - FirstLane(s, t); }
 
+// The S-box of a batch of blocks: what was asked for, or the servers' choice for a team's lanes.
+Sbox SboxOf(const BenchSetup& setup);
+
 inline AesCut CutOf(const BenchSetup& s) { return {s.part_lanes, s.slots, limits::kRingBlocks}; }
 // The lanes of the parts of each ring that a team's batch of `lanes` uses, as AesBatch cuts them.
 std::vector<std::vector<size_t>> PartsOfRings(const BenchSetup& setup, size_t lanes);
 
-// Payload sizes of the rounds of a part of `lanes` blocks, in order.
-std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes);
-
 // What one batch of a team makes a party send.
 struct DeclaredSends {
   Cost cost;            // as RunOverlapped() counts: rounds of the slot that has the most
-  uint64_t frames = 0;  // of all slots and rings
+  uint64_t frames = 0;  // of all slots and rings; of those to the previous party only Add()'s
+
+  // What follows in a RunTogether() of its own. `to_prev`: rounds that send there.
+  void Add(const BenchSetup& setup, const Cost& more, uint64_t to_prev);
 };
-DeclaredSends DeclaredOf(const BenchSetup& setup, size_t lanes);
+// AES of so many blocks, `others` beside the first part.
+DeclaredSends DeclaredOfBlocks(const BenchSetup& setup, AesBits bits, size_t blocks, Sbox sbox,
+                               const Cost& others = {});
 
 }  // namespace mpckdc::bench
 

@@ -8,13 +8,25 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
-#include "mpc-server/testing/aes_plain.h"
 #include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc::bench {
-namespace {
+
+std::unique_ptr<Workload> WorkloadOf(const BenchSetup& setup) {
+  if (setup.unit == Unit::kLogin) return LoginWorkload(setup);
+  return setup.unit == Unit::kHmac ? HmacWorkload(setup) : BlockWorkload(setup);
+}
+
+DeclaredSends DeclaredOfAll(const BenchSetup& setup) {
+  const auto workload = WorkloadOf(setup);
+  DeclaredSends sum;
+  for (int t = 0; t < Teams(setup); ++t) {
+    const DeclaredSends one = workload->Declared(LanesOf(setup, t));
+    sum = {Together(sum.cost, one.cost), sum.frames + one.frames};
+  }
+  return sum;
+}
 
 void Must(bool ok, const char* what) {
   if (ok) return;
@@ -22,106 +34,82 @@ void Must(bool ok, const char* what) {
   std::abort();
 }
 
-}  // namespace
-
-void DrawFromSeed(uint64_t seed, Stream purpose, uint64_t number, absl::Span<uint8_t> out) {
+Bytes Draw(const BenchSetup& setup, Stream purpose, uint64_t number, size_t bytes) {
   uint8_t key[crypto_stream_chacha20_KEYBYTES] = {};
   uint8_t nonce[crypto_stream_chacha20_NONCEBYTES];
   static_assert(sizeof(nonce) == sizeof(number));
-  std::memcpy(key, &seed, sizeof(seed));
-  key[sizeof(seed)] = static_cast<uint8_t>(purpose);
+  std::memcpy(key, &setup.seed, sizeof(setup.seed));
+  key[sizeof(setup.seed)] = static_cast<uint8_t>(purpose);
   std::memcpy(nonce, &number, sizeof(number));
+  Bytes out(bytes);
   Must(crypto_stream_chacha20(out.data(), out.size(), nonce, key) == 0, "ChaCha20");
+  return out;
 }
-
-namespace {
-
-std::vector<std::vector<uint8_t>> DistinctKeys(const BenchSetup& setup) {
-  std::vector<std::vector<uint8_t>> keys(kDistinctKeys);
-  for (size_t i = 0; i < keys.size(); ++i) {
-    keys[i].resize(16 * AesKeyBlocks(setup.bits));
-    DrawFromSeed(setup.seed, Stream::kKeys, i, absl::MakeSpan(keys[i]));
-  }
-  return keys;
-}
-
-}  // namespace
-
-void SetBatch(Block& input, uint32_t batch) { std::memcpy(&input[8], &batch, sizeof(batch)); }
 
 Block InputOf(size_t lane, uint32_t batch) {
   Block input{};
   const uint64_t number = lane;
   std::memcpy(input.data(), &number, sizeof(number));
-  SetBatch(input, batch);
+  std::memcpy(&input[sizeof(number)], &batch, sizeof(batch));
   return input;
 }
 
-// Party i's share of v is (x_i, x_{i-1} + v); x_0 and x_1 are drawn, x_2 is their sum. One key
-// after the other, so that making them leaves no more memory behind than one key takes.
-SecretVector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, size_t first,
-                                           size_t lanes) {
-  const size_t blocks = AesRoundKeys(setup.bits);
-  const std::vector<std::vector<uint8_t>> keys = DistinctKeys(setup);
-  const size_t stride = KeyStride(setup.bits);
-  SecretVector<SharedBlock> shares(lanes * stride);
-  std::vector<Block> x(kParties * blocks);
-  const auto X = [&](int p, size_t k) -> Block& { return x[static_cast<size_t>(p) * blocks + k]; };
-  for (size_t begin = 0; begin < std::min(lanes, kDistinctKeys); ++begin) {
-    const SecretVector<Block> values = PlainKeySchedule(keys[(first + begin) % kDistinctKeys]);
-    for (size_t j = begin; j < lanes; j += kDistinctKeys) {
-      DrawFromSeed(setup.seed, Stream::kSharing, first + j,
-                   absl::MakeSpan(x.front().data(), 2 * blocks * sizeof(Block)));
-      for (size_t k = 0; k < blocks; ++k) {
-        X(2, k) = XorBlocks(X(0, k), X(1, k));
-        shares[j * stride + k] = {X(party, k), XorBlocks(X(PrevParty(party), k), values[k])};
-      }
-    }
-  }
-  return shares;
+std::vector<Block> InBlocks(absl::Span<const uint8_t> bytes) {
+  std::vector<Block> blocks((bytes.size() + sizeof(Block) - 1) / sizeof(Block));
+  for (size_t i = 0; i < bytes.size(); ++i) blocks[i / sizeof(Block)][i % sizeof(Block)] = bytes[i];
+  return blocks;
 }
 
-Oracle::Oracle(const BenchSetup& setup)
-    : hmac_(setup),
-      is_hmac_(setup.hmac.has_value()),
-      bits_(setup.bits),
-      keys_(DistinctKeys(setup)) {}
+// Party i's share of v is (x_i, x_{i-1} + v); x_0 and x_1 are drawn, x_2 is their sum.
+void ShareInto(const BenchSetup& setup, int party, uint64_t number, absl::Span<const Block> values,
+               SharedBlock* out) {
+  const size_t n = values.size();
+  const std::vector<Block> drawn =
+      InBlocks(Draw(setup, Stream::kSharing, number, 2 * n * sizeof(Block)));
+  const auto x = [&](int p, size_t k) {
+    return p == 2 ? XorBlocks(drawn[k], drawn[n + k]) : drawn[static_cast<size_t>(p) * n + k];
+  };
+  for (size_t k = 0; k < n; ++k) {
+    out[k] = {x(party, k), XorBlocks(x(PrevParty(party), k), values[k])};
+  }
+}
 
-Block Oracle::Expected(size_t lane, uint32_t batch) const {
-  if (is_hmac_) return hmac_.Expected(lane, batch);
+Block PlainBlock(const Bytes& key, const Block& in) {
   const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> ctx(
       EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
-  const Block in = InputOf(lane, batch);
+  const EVP_CIPHER* cipher = key.size() == 16 ? EVP_aes_128_ecb() : EVP_aes_256_ecb();
   Block out{};
   int size = 0;
   Must(ctx != nullptr &&
-           EVP_EncryptInit_ex(ctx.get(),
-                              bits_ == AesBits::k128 ? EVP_aes_128_ecb() : EVP_aes_256_ecb(),
-                              nullptr, keys_[lane % kDistinctKeys].data(), nullptr) == 1 &&
+           EVP_EncryptInit_ex(ctx.get(), cipher, nullptr, key.data(), nullptr) == 1 &&
            EVP_EncryptUpdate(ctx.get(), out.data(), &size, in.data(), sizeof(in)) == 1 &&
            size == sizeof(out),
        "OpenSSL's AES");
   return out;
 }
 
-std::vector<size_t> SampleOfLanes(size_t lanes) {
+std::vector<size_t> SampleOfLanes(size_t lanes, size_t most) {
   std::vector<size_t> sample;
-  const size_t count = std::min(lanes, kVerifiedLanes);
+  const size_t count = std::min(lanes, most);
   for (size_t i = 0; i < count; ++i) {
     sample.push_back(count == 1 ? 0 : i * (lanes - 1) / (count - 1));
   }
   return sample;
 }
 
-bool SharesAreRight(const Oracle& oracle, uint32_t batch, absl::Span<const size_t> sample,
-                    const std::array<std::vector<SharedBlock>, kParties>& shares) {
+bool SharesAreRight(const Workload& workload, uint32_t batch, absl::Span<const size_t> sample,
+                    const OutputShares& shares) {
+  const size_t each = workload.outputs_per_lane();
   for (const std::vector<SharedBlock>& s : shares) {
-    if (s.size() != sample.size()) return false;
+    if (s.size() != sample.size() * each) return false;
   }
+  std::vector<Block> values(each);
   for (size_t i = 0; i < sample.size(); ++i) {
-    Block value;
-    if (!JoinForTest({shares[0][i], shares[1][i], shares[2][i]}, &value)) return false;
-    if (value != oracle.Expected(sample[i], batch)) return false;
+    for (size_t k = 0; k < each; ++k) {
+      const size_t at = i * each + k;
+      if (!JoinForTest({shares[0][at], shares[1][at], shares[2][at]}, &values[k])) return false;
+    }
+    if (!workload.IsRight(sample[i], batch, values)) return false;
   }
   return !sample.empty();
 }

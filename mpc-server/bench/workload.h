@@ -1,66 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys, inputs and what must come out, all from the setup's seed: each party makes its own shares,
-// and whoever verifies knows the keys. Each lane has round keys of its own in memory, freshly
-// shared; the keys themselves repeat every kDistinctKeys lanes, since expanding them is not what is
+// What the lanes of a batch are: keys, inputs and what must come out, all from the setup's seed.
+// Each party makes its own shares, and whoever verifies knows the keys. Each lane has keys of its
+// own in memory; their values repeat every kDistinctKeys lanes, since expanding them is not what is
 // measured.
 #ifndef MPC_SERVER_BENCH_WORKLOAD_H_
 #define MPC_SERVER_BENCH_WORKLOAD_H_
 
 #include <array>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "mpc-server/bench/hmac_workload.h"
 #include "mpc-server/bench/setup.h"
 #include "mpc-server/share/replicated_share.h"
+#include "mpc-server/share/rings.h"
 
 namespace mpckdc::bench {
 
+// The lanes [first, first + lanes) at one party, of one team.
+class TeamWork {
+ public:
+  virtual ~TeamWork() = default;
+  // Batch `batch` of the rings' sessions, from 1 on. `cost` grows by what was exchanged.
+  virtual absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) = 0;
+  // Of the last batch: Workload::outputs_per_lane() blocks of each lane.
+  virtual absl::Span<const SharedBlock> outputs() const { return {}; }
+  virtual size_t key_bytes() const { return 0; }  // of keys and inputs, which a server has anyway
+};
+
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  virtual size_t outputs_per_lane() const = 0;
+  virtual size_t most_verified_lanes() const { return 1024; }
+  // What one batch of a team costs one party.
+  virtual DeclaredSends Declared(size_t lanes) const = 0;
+  virtual std::unique_ptr<TeamWork> MakeTeam(int party, size_t first, size_t lanes) const = 0;
+  // Whether a lane's outputs, joined, are what OpenSSL gives.
+  virtual bool IsRight(size_t lane, uint32_t batch, absl::Span<const Block> outputs) const = 0;
+};
+
+std::unique_ptr<Workload> WorkloadOf(const BenchSetup& setup);
+std::unique_ptr<Workload> BlockWorkload(const BenchSetup& setup);  // aes_workload.cc
+std::unique_ptr<Workload> HmacWorkload(const BenchSetup& setup);
+std::unique_ptr<Workload> LoginWorkload(const BenchSetup& setup);
+
+// The messages of blocks without computation (floor.cc). The sessions of its rings must have
+// Randomness::kKeyed: its messages have what is exchanged.
+std::unique_ptr<TeamWork> MakeFloor(const BenchSetup& setup, size_t lanes);
+// Payload sizes of the rounds of a part of `lanes` blocks, in order.
+std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes);
+
+// What one batch makes a party send, all teams together. Rounds are those of one.
+DeclaredSends DeclaredOfAll(const BenchSetup& setup);
+
+// ---- From the seed ----
+
+using Bytes = std::vector<uint8_t>;
 inline constexpr size_t kDistinctKeys = 256;
 
 // ChaCha20 under the seed: stream `number` of `purpose`.
-enum class Stream : uint8_t { kKeys = 1, kSharing = 2, kText = 3, kReplyShares = 4 };
-void DrawFromSeed(uint64_t seed, Stream purpose, uint64_t number, absl::Span<uint8_t> out);
+enum class Stream : uint8_t { kKeys = 1, kSharing = 2, kText = 3 };
+Bytes Draw(const BenchSetup& setup, Stream purpose, uint64_t number, size_t bytes);
+inline Bytes KeyOf(const BenchSetup& setup, size_t lane, size_t bytes) {
+  return Draw(setup, Stream::kKeys, lane % kDistinctKeys, bytes);
+}
 
-// The block that lane `lane` encrypts in batch `batch`: both numbers, so that no batch's outputs
-// can pass for another's.
+// What lane `lane` begins with in batch `batch`: both numbers, so that no batch's outputs can pass
+// for another's.
 //
 //   byte  0          8         12        16
 //         +----------+---------+---------+
 //         |   lane   |  batch  |    0    |   in the machine's order
 //         +----------+---------+---------+
 Block InputOf(size_t lane, uint32_t batch);
-void SetBatch(Block& input, uint32_t batch);
 
-// From one lane's keys to the next one's. As in a server, where each key is an allocation of its
-// own, they begin with a cache line.
-inline constexpr size_t KeyStride(AesBits bits) { return (AesRoundKeys(bits) + 1) / 2 * 2; }
-// One party's shares of the round keys of the lanes [first, first + lanes), one lane after the
-// other, so far apart.
-SecretVector<SharedBlock> SharesOfRoundKeys(const BenchSetup& setup, int party, size_t first,
-                                           size_t lanes);
+// Bytes in whole blocks, zeros behind.
+std::vector<Block> InBlocks(absl::Span<const uint8_t> bytes);
+// This party's shares of `values`, from stream `number` of Stream::kSharing.
+void ShareInto(const BenchSetup& setup, int party, uint64_t number, absl::Span<const Block> values,
+               SharedBlock* out);
 
-// AES by OpenSSL, or HMAC where the setup has it.
-class Oracle {
- public:
-  explicit Oracle(const BenchSetup& setup);
-  Block Expected(size_t lane, uint32_t batch) const;
+// One block by OpenSSL; a key of 16 or 32 bytes.
+Block PlainBlock(const Bytes& key, const Block& in);
+// Ends the program where a library fails that cannot.
+void Must(bool ok, const char* what);
 
- private:
-  const HmacOracle hmac_;
-  const bool is_hmac_;
-  AesBits bits_;
-  std::vector<std::vector<uint8_t>> keys_;
-};
+// ---- Verification ----
 
-// Lanes whose outputs are verified: all of a small batch, else the first and the last and many
-// between.
-inline constexpr size_t kVerifiedLanes = 1024;
-std::vector<size_t> SampleOfLanes(size_t lanes);
+// The first lane and the last and many between; all of a small batch.
+std::vector<size_t> SampleOfLanes(size_t lanes, size_t most);
 
+using OutputShares = std::array<std::vector<SharedBlock>, kParties>;
 // True if the three parties' output shares of `sample` are consistent and of the right values.
-bool SharesAreRight(const Oracle& oracle, uint32_t batch, absl::Span<const size_t> sample,
-                    const std::array<std::vector<SharedBlock>, kParties>& shares);
+bool SharesAreRight(const Workload& workload, uint32_t batch, absl::Span<const size_t> sample,
+                    const OutputShares& shares);
 
 }  // namespace mpckdc::bench
 

@@ -7,12 +7,13 @@
 namespace mpckdc {
 
 BatchWork::BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, CtsCircuits& circuits,
-                     std::vector<JobWork>& work)
+                     std::vector<JobWork>& work, const FixedChoices& fixed)
     : rings_(rings),
       party_(rings.first()),
       gcm_(blocks, cache),
       cts_(party_, circuits),
-      work_(work) {
+      work_(work),
+      fixed_(fixed) {
   const auto add = [this](auto& form) {
     std::visit([this](auto& part) { FamilyOf(part).Add(part); }, form);
   };
@@ -30,8 +31,9 @@ Sbox BatchWork::SboxOf(size_t blocks) {
 }
 
 absl::Status BatchWork::ComputeBlocks(Circuit& first) {
-  cts_.Begin(SboxOf(cts_.parts()));  // one block of a part at a time
-  return gcm_.Run(rings_, first, cts_, SboxOf(aes_blocks()), &cost_);
+  const auto sbox = [this](size_t blocks) { return fixed_.sbox.value_or(SboxOf(blocks)); };
+  cts_.Begin(sbox(cts_.parts()), fixed_.adder);  // one block of a part at a time
+  return gcm_.Run(rings_, first, cts_, sbox(aes_blocks()), &cost_);
 }
 
 absl::Status BatchWork::CheckTags() {

@@ -13,6 +13,7 @@
 #define MPC_SERVER_COMPUTE_BATCH_WORK_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,11 +26,18 @@ namespace mpckdc {
 inline constexpr AesCut kBatchCut = {limits::kPartBlocks, limits::kPartsUnderWay,
                                      limits::kRingBlocks};
 
+// How a batch is computed, where its size is not to decide it: mpc-bench compares them. The same at
+// the three servers.
+struct FixedChoices {
+  std::optional<Sbox> sbox;
+  std::optional<Adder> adder;
+};
+
 class BatchWork {
  public:
   // `rings`, `blocks`, `cache`, `circuits` and `work` are the caller's.
   BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, CtsCircuits& circuits,
-            std::vector<JobWork>& work);
+            std::vector<JobWork>& work, const FixedChoices& fixed = {});
 
   // `first` is run together with the blocks (ConfirmView).
   absl::Status ComputeBlocks(Circuit& first);
@@ -54,6 +62,7 @@ class BatchWork {
   GcmWork gcm_;
   CtsWork cts_;
   std::vector<JobWork>& work_;
+  const FixedChoices fixed_;
   Cost cost_;
 };
 

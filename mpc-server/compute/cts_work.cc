@@ -62,8 +62,9 @@ std::vector<CtsWork::PartWork*> CtsWork::Select(Is is) {
   return selected;
 }
 
-void CtsWork::Begin(Sbox sbox) {
+void CtsWork::Begin(Sbox sbox, std::optional<Adder> adder) {
   sbox_ = sbox;
+  adder_ = adder;
   for (const AesBits bits : kBothBits) StartOpens(bits);
   for (const HashKind hash : kAllHashes) StartFirstMacs(hash);
   StartTexts();

@@ -18,6 +18,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -106,8 +107,8 @@ class CtsWork : public Flow {
   // for them. From any thread.
   static void PrepareAll();
 
-  // After the last part. Draws the confounders.
-  void Begin(Sbox sbox);
+  // After the last part. Draws the confounders. Without `adder`: AdderOf().
+  void Begin(Sbox sbox, std::optional<Adder> adder = {});
 
   // ---- After Done(), in blocks ----
   absl::Span<const SharedBlock> text(const CtsOpen& open) const;  // confounder first
@@ -168,7 +169,7 @@ class CtsWork : public Flow {
   void SealTexts();
   void StartSeals(AesBits bits);
   void OpenCiphertexts(AesBits bits);
-  Adder adder(HashKind hash) const { return AdderOf(hash, parts_.size()); }
+  Adder adder(HashKind hash) const { return adder_.value_or(AdderOf(hash, parts_.size())); }
   void StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts);
   Cost MacCost(HashKind hash, const std::vector<const PartWork*>& parts) const;
   Cost OpensCost(AesBits bits) const;
@@ -177,6 +178,7 @@ class CtsWork : public Flow {
   PartyContext& party_;
   CtsCircuits& circuits_;
   Sbox sbox_ = Sbox::kThroughput;
+  std::optional<Adder> adder_;
   std::vector<PartWork> parts_;
   SecretVector<SharedBlock> texts_;  // of seals: confounder | text, each in whole blocks
 };

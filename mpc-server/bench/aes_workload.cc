@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lane is a block of AES under round keys of its own.
+#include <algorithm>
+
+#include "mpc-server/bench/workload.h"
+#include "mpc-server/testing/aes_plain.h"
+
+namespace mpckdc::bench {
+namespace {
+
+// From one lane's keys to the next one's. As in a server, where each key is an allocation of its
+// own, they begin with a cache line.
+constexpr size_t KeyStride(AesBits bits) { return (AesRoundKeys(bits) + 1) / 2 * 2; }
+
+class BlockTeam : public TeamWork {
+ public:
+  // One key after the other, so that making them leaves no more memory behind than one key takes.
+  BlockTeam(const BenchSetup& s, int party, size_t first, size_t lanes)
+      : setup_(s), first_(first), aes_(CutOf(s), s.isa), keys_(lanes * KeyStride(s.bits)) {
+    for (size_t begin = 0; begin < std::min(lanes, kDistinctKeys); ++begin) {
+      const SecretVector<Block> values =
+          PlainKeySchedule(KeyOf(s, first + begin, 16 * AesKeyBlocks(s.bits)));
+      for (size_t j = begin; j < lanes; j += kDistinctKeys) {
+        ShareInto(s, party, first + j, values, &keys_[j * KeyStride(s.bits)]);
+      }
+    }
+    for (size_t j = 0; j < lanes; ++j) {
+      lanes_.push_back({&keys_[j * KeyStride(s.bits)], nullptr, {}});
+    }
+  }
+
+  absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) override {
+    rings.BeginBatch(batch);
+    for (size_t j = 0; j < lanes_.size(); ++j) lanes_[j].public_input = InputOf(first_ + j, batch);
+    const absl::Span<const AesLane> lanes = lanes_, none;
+    const bool short_keys = setup_.bits == AesBits::k128;
+    return aes_.Run(rings, short_keys ? lanes : none, short_keys ? none : lanes, SboxOf(setup_), {},
+                    cost);
+  }
+  absl::Span<const SharedBlock> outputs() const override {
+    return setup_.bits == AesBits::k128 ? aes_.outputs128() : aes_.outputs256();
+  }
+  size_t key_bytes() const override {
+    return keys_.size() * sizeof(SharedBlock) + lanes_.size() * sizeof(AesLane);
+  }
+
+ private:
+  const BenchSetup setup_;
+  const size_t first_;
+  AesBatch aes_;
+  SecretVector<SharedBlock> keys_;
+  std::vector<AesLane> lanes_;
+};
+
+class Blocks : public Workload {
+ public:
+  explicit Blocks(const BenchSetup& setup) : setup_(setup) {}
+  size_t outputs_per_lane() const override { return 1; }
+  DeclaredSends Declared(size_t lanes) const override {
+    return DeclaredOfBlocks(setup_, setup_.bits, lanes, SboxOf(setup_));
+  }
+  std::unique_ptr<TeamWork> MakeTeam(int party, size_t first, size_t lanes) const override {
+    return std::make_unique<BlockTeam>(setup_, party, first, lanes);
+  }
+  bool IsRight(size_t lane, uint32_t batch, absl::Span<const Block> outputs) const override {
+    const Bytes key = KeyOf(setup_, lane, 16 * AesKeyBlocks(setup_.bits));
+    return outputs[0] == PlainBlock(key, InputOf(lane, batch));
+  }
+
+ private:
+  const BenchSetup setup_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> BlockWorkload(const BenchSetup& setup) {
+  return std::make_unique<Blocks>(setup);
+}
+
+}  // namespace mpckdc::bench
