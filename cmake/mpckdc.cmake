@@ -10,3 +10,12 @@ function(mpckdc_test NAME)
   add_test(NAME ${NAME} COMMAND ${NAME})
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 300)
 endfunction()
+
+# mpckdc_manual(PROGRAM PAGE): a test that PAGE lists the options that PROGRAM has.
+function(mpckdc_manual PROGRAM PAGE)
+  if(MPCKDC_TESTS)
+    add_test(NAME ${PROGRAM}_manual_test
+      COMMAND /usr/bin/python3 -B ${CMAKE_SOURCE_DIR}/mpc-server/doc/man/options.py
+              $<TARGET_FILE:${PROGRAM}> ${PAGE})
+  endif()
+endfunction()
