@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A certificate authority made by deploy/ca/mpc-ca in a temporary directory.
 #ifndef MPC_SERVER_TESTING_IDENTITY_H_
 #define MPC_SERVER_TESTING_IDENTITY_H_
 
@@ -10,12 +12,16 @@
 
 #include "mpc-server/enroll/admin_client.h"
 
-// A certificate authority made by deploy/ca/mpc-ca in a temporary directory.
-
 namespace mpckdc::enroll {
 
 class TestAuthority {
  public:
+  // One for the whole program: making one takes time.
+  static TestAuthority& Shared() {
+    static TestAuthority authority;
+    return authority;
+  }
+
   TestAuthority() {
     directory_ = std::filesystem::temp_directory_path() / "mpckdc-ca-XXXXXX";
     if (mkdtemp(directory_.data()) == nullptr) std::abort();
