@@ -167,8 +167,8 @@ grpc::Status FakeAdminServer::OpenPackage(const v1::SealedPackage& sealed,
   }
   if (!package->ParseFromString(plain)) return Invalid("no package");
   if (package->version() != (package->keys_size() == 0 ? 1 : 2) ||
-      package->realm() != status_.realm() || package->party() != status_.party() || package->epoch() != status_.epoch() ||
-      package->transaction() != transaction) {
+      package->realm() != status_.realm() || package->party() != status_.party() ||
+      package->epoch() != status_.epoch() || package->transaction() != transaction) {
     return Invalid("package for somebody else");
   }
   return grpc::Status::OK;
