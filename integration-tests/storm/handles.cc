@@ -40,7 +40,7 @@ bool ReadEntry(const json& key, Entry& entry) {
   if (kvno == key.end() || !kvno->is_number_unsigned()) return false;
   entry.kvno = kvno->get<uint32_t>();
   entry.principal = text("principal");
-  const absl::StatusOr<int32_t> enctype = enroll::EnctypeFromName(text("enctype"));
+  const absl::StatusOr<int32_t> enctype = EnctypeFromName(text("enctype"));
   const std::string hex = text("handle");
   if (!enctype.ok() || hex.size() != 2 * MPC_HANDLE_BYTES ||
       hex.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {

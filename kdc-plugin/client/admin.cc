@@ -115,7 +115,7 @@ absl::Status DeleteKeys(const mpc_admin_options& options,
   }
   std::string failures;
   for (const absl::Status& s : servers->OnAll([&](int, enroll::AdminClient& server) {
-         return server.DeleteKeys(list, kDeleteTimeout).status();
+         return server.DeleteKeys(list, kDeleteTimeout);
        })) {
     if (!s.ok()) absl::StrAppend(&failures, failures.empty() ? "" : "; ", s.message());
   }

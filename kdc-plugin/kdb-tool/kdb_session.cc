@@ -15,6 +15,7 @@
 
 extern "C" {
 #include "kdc-plugin/kdb-module/handles.h"
+#include "mpc-server/base/status_macros.h"
 }
 
 namespace mpckdc::kdbtool {
@@ -162,22 +163,19 @@ absl::StatusOr<std::string> KdbSession::SaltFor(krb5_const_principal principal,
 }
 
 absl::StatusOr<Plan> KdbSession::MakePlan(const std::string& name, bool create) {
-  absl::StatusOr<krb5_principal> principal = Parse(name);
-  if (!principal.ok()) return principal.status();
-  absl::Cleanup release = [&] { krb5_free_principal(context_, *principal); };
+  ASSIGN_OR_RETURN(krb5_principal principal, Parse(name));
+  absl::Cleanup release = [&] { krb5_free_principal(context_, principal); };
   Plan plan;
-  absl::StatusOr<std::string> full_name = Unparse(*principal);
-  if (!full_name.ok()) return full_name.status();
-  plan.principal = *full_name;
+  ASSIGN_OR_RETURN(std::string full_name, Unparse(principal));
+  plan.principal = full_name;
   std::string policy;
-  absl::StatusOr<uint32_t> kvno = Lookup(*principal, &policy);
+  absl::StatusOr<uint32_t> kvno = Lookup(principal, &policy);
   plan.exists = kvno.ok();
   if (!kvno.ok() && !(create && absl::IsNotFound(kvno.status()))) return kvno.status();
   if (kvno.ok()) plan.kvno_next = *kvno + 1;
-  absl::StatusOr<std::vector<krb5_key_salt_tuple>> tuples = KeySalts(policy);
-  if (!tuples.ok()) return tuples.status();
-  for (const krb5_key_salt_tuple& tuple : *tuples) {
-    absl::StatusOr<std::string> salt = SaltFor(*principal, tuple.ks_salttype);
+  ASSIGN_OR_RETURN(std::vector<krb5_key_salt_tuple> tuples, KeySalts(policy));
+  for (const krb5_key_salt_tuple& tuple : tuples) {
+    absl::StatusOr<std::string> salt = SaltFor(principal, tuple.ks_salttype);
     if (!salt.ok()) continue;  // a kind of salt that no key of ours has
     plan.keys.push_back({tuple.ks_enctype, tuple.ks_salttype, *std::move(salt), ""});
   }
@@ -196,17 +194,16 @@ absl::Status KdbSession::Create(krb5_principal principal) {
 
 absl::Status KdbSession::SetHandles(const std::string& name, uint32_t kvno, bool keep_old,
                                     const std::vector<KeyForm>& keys) {
-  absl::StatusOr<krb5_principal> principal = Parse(name);
-  if (!principal.ok()) return principal.status();
-  absl::Cleanup release = [&] { krb5_free_principal(context_, *principal); };
+  ASSIGN_OR_RETURN(krb5_principal principal, Parse(name));
+  absl::Cleanup release = [&] { krb5_free_principal(context_, principal); };
   std::string policy;
-  absl::StatusOr<uint32_t> present = Lookup(*principal, &policy);
+  absl::StatusOr<uint32_t> present = Lookup(principal, &policy);
   if (!present.ok() && !absl::IsNotFound(present.status())) return present.status();
   if (!present.ok()) {
-    if (absl::Status s = Create(*principal); !s.ok()) return s;
+    RETURN_IF_ERROR(Create(principal));
   }
-  absl::Status written = WriteKeys(*principal, kvno, keep_old, keys, PasswordLife(policy));
-  if (!written.ok() && !present.ok()) (void)kadm5_delete_principal(handle_, *principal);
+  absl::Status written = WriteKeys(principal, kvno, keep_old, keys, PasswordLife(policy));
+  if (!written.ok() && !present.ok()) (void)kadm5_delete_principal(handle_, principal);
   return written;
 }
 
@@ -250,20 +247,18 @@ absl::StatusOr<krb5_db_entry*> KdbSession::NewEntry(krb5_const_principal princip
 }
 
 absl::Status KdbSession::SetHandlesAtOnce(const NewHandles& principal) {
-  absl::StatusOr<krb5_principal> name = Parse(principal.principal);
-  if (!name.ok()) return name.status();
-  absl::Cleanup release = [&] { krb5_free_principal(context_, *name); };
+  ASSIGN_OR_RETURN(krb5_principal name, Parse(principal.principal));
+  absl::Cleanup release = [&] { krb5_free_principal(context_, name); };
   std::string policy;
-  absl::StatusOr<uint32_t> present = Lookup(*name, &policy);
+  absl::StatusOr<uint32_t> present = Lookup(name, &policy);
   if (present.ok()) {
-    return WriteKeys(*name, principal.kvno, principal.keep_old, principal.keys,
+    return WriteKeys(name, principal.kvno, principal.keep_old, principal.keys,
                      PasswordLife(policy));
   }
   if (!absl::IsNotFound(present.status())) return present.status();
-  absl::StatusOr<krb5_db_entry*> entry = NewEntry(*name);
-  if (!entry.ok()) return entry.status();
-  absl::Cleanup free_entry = [&] { krb5_db_free_principal(context_, *entry); };
-  return PutWithKeys(*entry, principal.kvno, principal.keep_old, principal.keys, 0);
+  ASSIGN_OR_RETURN(krb5_db_entry* entry, NewEntry(name));
+  absl::Cleanup free_entry = [&] { krb5_db_free_principal(context_, entry); };
+  return PutWithKeys(entry, principal.kvno, principal.keep_old, principal.keys, 0);
 }
 
 std::vector<absl::Status> KdbSession::SetHandlesOfMany(absl::Span<const NewHandles> principals) {
@@ -284,7 +279,7 @@ absl::Status KdbSession::PutWithKeys(krb5_db_entry* entry, uint32_t kvno, bool k
       return absl::AlreadyExistsError(absl::StrCat("it has keys of version ", kvno, " already"));
     }
   }
-  if (absl::Status s = ReplaceKeyData(entry, kvno, keep_old, keys); !s.ok()) return s;
+  RETURN_IF_ERROR(ReplaceKeyData(entry, kvno, keep_old, keys));
   krb5_timestamp now = 0;
   krb5_principal modifier = nullptr;
   krb5_error_code code = krb5_timeofday(context_, &now);
@@ -358,10 +353,9 @@ absl::Status KdbSession::List(absl::FunctionRef<void(const StoredHandle&)> visit
 }
 
 absl::Status KdbSession::Delete(const std::string& name) {
-  absl::StatusOr<krb5_principal> principal = Parse(name);
-  if (!principal.ok()) return principal.status();
-  absl::Cleanup release = [&] { krb5_free_principal(context_, *principal); };
-  const long code = kadm5_delete_principal(handle_, *principal);
+  ASSIGN_OR_RETURN(krb5_principal principal, Parse(name));
+  absl::Cleanup release = [&] { krb5_free_principal(context_, principal); };
+  const long code = kadm5_delete_principal(handle_, principal);
   return code == 0 ? absl::OkStatus() : Error(code, "deleting the principal");
 }
 

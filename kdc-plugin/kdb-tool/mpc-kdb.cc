@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kdc-plugin/kdb-tool/kdb_session.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::kdbtool {
 namespace {
@@ -87,10 +88,9 @@ absl::StatusOr<std::string> ReadInput() {
 
 // The input's lines, each a JSON value.
 absl::StatusOr<std::vector<json>> ReadLines() {
-  absl::StatusOr<std::string> input = ReadInput();
-  if (!input.ok()) return input.status();
+  ASSIGN_OR_RETURN(std::string input, ReadInput());
   std::vector<json> lines;
-  for (absl::string_view line : absl::StrSplit(*input, '\n', absl::SkipEmpty())) {
+  for (absl::string_view line : absl::StrSplit(input, '\n', absl::SkipEmpty())) {
     lines.push_back(json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false));
     if (lines.size() > kMaxPrincipals) {
       return absl::InvalidArgumentError(
@@ -122,16 +122,14 @@ json ToJson(const Plan& plan) {
 }
 
 absl::Status RunPlan(KdbSession& session, const std::string& principal, bool create) {
-  absl::StatusOr<Plan> plan = session.MakePlan(principal, create);
-  if (!plan.ok()) return plan.status();
-  PrintLine(ToJson(*plan));
+  ASSIGN_OR_RETURN(Plan plan, session.MakePlan(principal, create));
+  PrintLine(ToJson(plan));
   return absl::OkStatus();
 }
 
 absl::Status RunPlanMany(KdbSession& session, bool create) {
-  absl::StatusOr<std::vector<json>> names = ReadLines();
-  if (!names.ok()) return names.status();
-  for (const json& name : *names) {
+  ASSIGN_OR_RETURN(std::vector<json> names, ReadLines());
+  for (const json& name : names) {
     if (!name.is_string()) return absl::InvalidArgumentError("expected a JSON string per line");
     absl::StatusOr<Plan> plan = session.MakePlan(name.get<std::string>(), create);
     PrintLine(plan.ok() ? ToJson(*plan) : ErrorLine(plan.status()));
@@ -151,35 +149,30 @@ absl::StatusOr<NewHandles> ParseNewHandles(const json& request) {
   handles.keep_old = request.contains("keep_old") && request["keep_old"].is_boolean() &&
                      request["keep_old"].get<bool>();
   for (const json& entry : request["keys"]) {
-    absl::StatusOr<KeyForm> key = ParseKey(entry);
-    if (!key.ok()) return key.status();
-    handles.keys.push_back(*std::move(key));
+    ASSIGN_OR_RETURN(KeyForm key, ParseKey(entry));
+    handles.keys.push_back(std::move(key));
   }
   return handles;
 }
 
 absl::Status RunSetHandles(KdbSession& session, const std::string& principal) {
-  absl::StatusOr<std::string> input = ReadInput();
-  if (!input.ok()) return input.status();
-  absl::StatusOr<NewHandles> handles =
-      ParseNewHandles(json::parse(*input, nullptr, /*allow_exceptions=*/false));
-  if (!handles.ok()) return handles.status();
-  return session.SetHandles(principal, handles->kvno, handles->keep_old, handles->keys);
+  ASSIGN_OR_RETURN(std::string input, ReadInput());
+  ASSIGN_OR_RETURN(NewHandles handles,
+                   ParseNewHandles(json::parse(input, nullptr, /*allow_exceptions=*/false)));
+  return session.SetHandles(principal, handles.kvno, handles.keep_old, handles.keys);
 }
 
 // Nothing is written unless all lines can be read.
 absl::Status RunSetHandlesMany(KdbSession& session) {
-  absl::StatusOr<std::vector<json>> lines = ReadLines();
-  if (!lines.ok()) return lines.status();
+  ASSIGN_OR_RETURN(std::vector<json> lines, ReadLines());
   std::vector<NewHandles> principals;
-  for (const json& line : *lines) {
-    absl::StatusOr<NewHandles> handles = ParseNewHandles(line);
-    if (!handles.ok()) return handles.status();
+  for (const json& line : lines) {
+    ASSIGN_OR_RETURN(NewHandles handles, ParseNewHandles(line));
     if (!line.contains("principal") || !line["principal"].is_string()) {
       return absl::InvalidArgumentError("expected a principal in each line");
     }
-    handles->principal = line["principal"].get<std::string>();
-    principals.push_back(*std::move(handles));
+    handles.principal = line["principal"].get<std::string>();
+    principals.push_back(std::move(handles));
   }
   for (const absl::Status& status : session.SetHandlesOfMany(principals)) {
     PrintLine(status.ok() ? json::object() : ErrorLine(status));

@@ -16,7 +16,7 @@
 #include "grpcpp/grpcpp.h"
 #include "kdc-plugin/tests/oracle.h"
 #include "mpc-server/enroll/admin_client.h"
-#include "proto/admin.grpc.pb.h"
+#include "mpc-server/testing/fake_admin_service.h"
 #include "proto/kdc_key.grpc.pb.h"
 
 namespace mpckdc::test {
@@ -60,52 +60,33 @@ struct Vault {
   std::map<std::string, int> committed;                           // by handle: bits of parties
 };
 
-class FakeParty final : public v1::KeyService::Service, public v1::AdminService::Service {
+class FakeParty final : public v1::KeyService::Service, public enroll::FakeAdminServer {
  public:
   FakeParty(int party, std::string realm, enroll::AdminIdentity identity,
             std::shared_ptr<Oracle> oracle, std::shared_ptr<Vault> vault);
   ~FakeParty() override { Stop(); }
 
   void Start();  // on the same port as before, if it was started before
-  void Stop();
-  std::string address() const;
-  int port = 0;
   Behaviour behaviour;
 
   grpc::Status Serve(grpc::ServerContext*,
                      grpc::ServerReaderWriter<v1::ServerMessage, v1::KdcMessage>*) override;
 
-  grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest*,
-                         v1::StatusReply*) override;
-  grpc::Status InitRealm(grpc::ServerContext*, const v1::InitRealmRequest*,
-                         v1::InitRealmReply*) override;
-  grpc::Status StageKeys(grpc::ServerContext*, const v1::StageKeysRequest*,
-                         v1::StageKeysReply*) override;
-  grpc::Status DrawKey(grpc::ServerContext*, const v1::DrawKeyRequest*,
-                       v1::DrawKeyReply*) override;
-  grpc::Status CommitKeys(grpc::ServerContext*, const v1::CommitKeysRequest*,
-                          v1::CommitKeysReply*) override;
-  grpc::Status AbortKeys(grpc::ServerContext*, const v1::AbortKeysRequest*,
-                         v1::AbortKeysReply*) override;
+  // The oracle's keys, of which some were never enrolled.
   grpc::Status DeleteKeys(grpc::ServerContext*, const v1::DeleteKeysRequest*,
                           v1::DeleteKeysReply*) override;
   grpc::Status ListKeys(grpc::ServerContext*, const v1::ListKeysRequest*,
                         grpc::ServerWriter<v1::ListKeysReply>*) override;
 
  private:
+  void Committed(const v1::SharePackage& package) override;
   v1::ServerMessage Process(const std::string& session, const v1::KdcMessage& message);
-  void CommitOne(const std::string& handle);
 
   const int party_;
   const std::string realm_;
   const enroll::AdminIdentity identity_;
   std::shared_ptr<Oracle> oracle_;
   std::shared_ptr<Vault> vault_;
-  std::string public_key_;
-  std::string secret_key_;
-  std::mutex mutex_;
-  std::map<std::string, std::vector<std::string>> staged_;  // by transaction: handles
-  std::unique_ptr<grpc::Server> server_;
 };
 
 }  // namespace mpckdc::test

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/audit/chain.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -31,24 +32,9 @@ std::string PrincipalIdText(const std::string& name) {
       .substr(0, kIdDigits);
 }
 
-absl::Status BadUsage(absl::string_view what) {
-  return Advise(absl::InvalidArgumentError(what), "see mpc-admin audit --help");
-}
-
-std::vector<std::string> Paths(const Options& options) {
-  return {options.operands.begin() + 1, options.operands.end()};
-}
-
 // ---- verify ----
 
 json ToJson(const audit::Verification& result) {
-  json breaks = json::array();
-  for (const audit::Break& found : result.breaks) {
-    breaks.push_back({{"kind", audit::BreakName(found.kind)},
-                      {"file", found.file},
-                      {"line", found.line},
-                      {"text", found.text}});
-  }
   return {{"intact", result.intact()},
           {"owner", result.owner},
           {"lines", result.lines},
@@ -57,7 +43,7 @@ json ToJson(const audit::Verification& result) {
           {"first_time", result.first_time},
           {"last_time", result.last_time},
           {"head", result.head.hash},
-          {"breaks", breaks},
+          {"breaks", BreaksToJson(result.breaks)},
           {"break_count", result.break_count}};
 }
 
@@ -73,9 +59,7 @@ void Say(const audit::Verification& result, Console& console) {
   console.Say(absl::StrCat("to         ", result.last_time));
   console.Say(absl::StrCat("head       ", result.head.hash));
   for (const audit::Break& found : result.breaks) {
-    console.Say(absl::StrCat(found.file, ":", found.line, ": ", audit::BreakName(found.kind), ": ",
-                             found.text),
-                Colour::kBad);
+    console.Say(Describe(found), Colour::kBad);
   }
   const uint64_t more = result.break_count - result.breaks.size();
   if (more > 0) console.Say(absl::StrCat("and ", more, " more breaks"), Colour::kBad);
@@ -83,29 +67,24 @@ void Say(const audit::Verification& result, Console& console) {
 }
 
 absl::StatusOr<ExitCode> AuditVerify(const Options& options, Console& console) {
-  const bool hex = options.head.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (!options.head.empty() && (options.head.size() != audit::kHashDigits || !hex)) {
-    return BadUsage("--head: give the 64 hexadecimal digits of a line's hash");
-  }
-  absl::StatusOr<std::vector<audit::LogFile>> files = audit::FindFiles(Paths(options));
-  if (!files.ok()) return files.status();
-  absl::StatusOr<audit::Verification> result = [&] {
-    FileProgress progress(*files, &console);
-    return audit::Verify(*files, options.head, progress.Callback());
-  }();
-  if (!result.ok()) return result.status();
-  json object = ToJson(*result);
-  if (!options.head.empty()) object["known_head_found"] = result->known_head_found;
+  ASSIGN_OR_RETURN(std::vector<audit::LogFile> files, audit::FindFiles(options.operands));
+  ASSIGN_OR_RETURN(audit::Verification result,
+      [&] {
+    FileProgress progress(files, &console);
+    return audit::Verify(files, options.head, progress.Callback());
+  }());
+  json object = ToJson(result);
+  if (!options.head.empty()) object["known_head_found"] = result.known_head_found;
   if (console.json()) console.Print(object);
-  Say(*result, console);
+  Say(result, console);
   if (!options.head.empty()) {
-    console.Say(result->known_head_found
+    console.Say(result.known_head_found
                     ? "the known head is a line of this log"
                     : "the known head is no line of this log: it was cut before that line, or "
                       "rewritten, or the line is in a file that was not given",
-                result->known_head_found ? Colour::kGood : Colour::kBad);
+                result.known_head_found ? Colour::kGood : Colour::kBad);
   }
-  const bool good = result->intact() && (options.head.empty() || result->known_head_found);
+  const bool good = result.intact() && (options.head.empty() || result.known_head_found);
   return good ? ExitCode::kOk : ExitCode::kFindings;
 }
 
@@ -114,16 +93,16 @@ absl::StatusOr<ExitCode> AuditVerify(const Options& options, Console& console) {
 // Picks the jobs and the administrators' acts that concern one principal, or all.
 class Shower {
  public:
-  Shower(std::string principal, Span span, Console* console)
-      : principal_(std::move(principal)), span_(span), console_(*console) {}
+  Shower(const Options& options, Console* console)
+      : principal_(options.principal), options_(options), console_(*console) {}
 
   absl::Status Take(const audit::Line& line) {
     const absl::Time time = audit::TimeOf(line);
-    if (time < span_.since || time > span_.until) return absl::OkStatus();
+    if (time < options_.since || time > options_.until) return absl::OkStatus();
     const bool jobs = line.kind == "batch" || line.kind == "jobs";
     if (!jobs && line.kind != "admin") return absl::OkStatus();
     const audit::Fields fields = audit::FieldsOf(line);
-    if (absl::Status s = Resolve(fields); !s.ok()) return s;
+    RETURN_IF_ERROR(Resolve(fields));
     if (!jobs) {
       TakeAct(line, fields);
     } else if (fields.contains("jobs")) {
@@ -145,11 +124,10 @@ class Shower {
       id_ = principal_;
       return absl::OkStatus();
     }
-    absl::StatusOr<std::string> name =
-        QualifyPrincipal(principal_, audit::TextField(fields, "realm"));
-    if (!name.ok()) return name.status();
-    principal_ = *name;
-    id_ = PrincipalIdText(*name);
+    ASSIGN_OR_RETURN(std::string name,
+                     QualifyPrincipal(principal_, audit::TextField(fields, "realm")));
+    principal_ = name;
+    id_ = PrincipalIdText(name);
     return absl::OkStatus();
   }
 
@@ -196,24 +174,21 @@ class Shower {
 
   std::string principal_;  // as given, then with the realm
   std::string id_;
-  const Span span_;
+  const Options& options_;
   Console& console_;
   json found_ = json::array();
   uint64_t count_ = 0;
 };
 
 absl::StatusOr<ExitCode> AuditShow(const Options& options, Console& console) {
-  absl::StatusOr<Span> span = SpanOf(options);
-  if (!span.ok()) return span.status();
-  absl::StatusOr<std::vector<audit::LogFile>> files = audit::FindFiles(Paths(options));
-  if (!files.ok()) return files.status();
-  Shower shower(options.principal, *span, &console);
-  audit::ChainReader reader(*files);
-  FileProgress progress(*files, &console);
+  ASSIGN_OR_RETURN(std::vector<audit::LogFile> files, audit::FindFiles(options.operands));
+  Shower shower(options, &console);
+  audit::ChainReader reader(files);
+  FileProgress progress(files, &console);
   const std::function<void(uint64_t)> tell = progress.Callback();
   audit::Line line;
   for (uint64_t count = 1; reader.Next(&line); ++count) {
-    if (absl::Status s = shower.Take(line); !s.ok()) return s;
+    RETURN_IF_ERROR(shower.Take(line));
     if (count % kShowProgress == 0) tell(reader.bytes());
   }
   if (!reader.status().ok()) return reader.status();
@@ -223,33 +198,22 @@ absl::StatusOr<ExitCode> AuditShow(const Options& options, Console& console) {
   return ExitCode::kFindings;
 }
 
-absl::StatusOr<absl::Time> ParseMoment(const char* option, const std::string& text) {
-  for (const char* format : {"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%E*S",
-                             "%Y-%m-%dT%H:%M:%E*SZ", "%Y-%m-%dT%H:%M:%E*S%Ez"}) {
-    absl::Time time;
-    std::string error;
-    if (absl::ParseTime(format, text, absl::UTCTimeZone(), &time, &error)) return time;
-  }
-  return BadUsage(absl::StrCat(option, ": \"", text, "\" is no time such as 2026-11-21 or "
-                               "2026-11-21T16:00:00Z"));
-}
-
 }  // namespace
 
-absl::StatusOr<Span> SpanOf(const Options& options) {
-  Span span;
-  if (!options.since.empty()) {
-    absl::StatusOr<absl::Time> since = ParseMoment("--since", options.since);
-    if (!since.ok()) return since.status();
-    span.since = *since;
+json BreaksToJson(const std::vector<audit::Break>& breaks) {
+  json list = json::array();
+  for (const audit::Break& found : breaks) {
+    list.push_back({{"kind", audit::BreakName(found.kind)},
+                    {"file", found.file},
+                    {"line", found.line},
+                    {"text", found.text}});
   }
-  if (!options.until.empty()) {
-    absl::StatusOr<absl::Time> until = ParseMoment("--until", options.until);
-    if (!until.ok()) return until.status();
-    span.until = *until;
-  }
-  if (span.since > span.until) return BadUsage("--since is after --until");
-  return span;
+  return list;
+}
+
+std::string Describe(const audit::Break& found) {
+  return absl::StrCat(found.file, ":", found.line, ": ", audit::BreakName(found.kind), ": ",
+                      found.text);
 }
 
 FileProgress::FileProgress(const std::vector<audit::LogFile>& files, Console* console)
@@ -268,16 +232,10 @@ std::function<void(uint64_t)> FileProgress::Callback() {
 }
 
 absl::StatusOr<ExitCode> AuditCommand(const Options& options, Console& console) {
-  const std::string& what = options.operands[0];
-  if (what == "reconcile") return AuditReconcile(options, console);
-  if (what != "verify" && what != "show") {
-    return BadUsage(absl::StrCat("audit: \"", what, "\" is not verify, reconcile or show"));
-  }
-  if (options.operands.size() < 2) {
-    return BadUsage(absl::StrCat("audit ", what, ": name the files of one server's audit log, or "
-                                 "their folder"));
-  }
-  return what == "verify" ? AuditVerify(options, console) : AuditShow(options, console);
+  if (options.since > options.until) return BadUsage("audit", "--since is after --until");
+  if (options.command == "audit reconcile") return AuditReconcile(options, console);
+  return options.command == "audit verify" ? AuditVerify(options, console)
+                                           : AuditShow(options, console);
 }
 
 }  // namespace mpckdc::admin

@@ -7,13 +7,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "mpc-server/admin/console.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/options.h"
+#include "mpc-server/admin/session.h"
+#include "mpc-server/audit/chain.h"
 #include "mpc-server/audit/files.h"
 
 namespace mpckdc::admin {
@@ -24,12 +27,9 @@ absl::StatusOr<ExitCode> AuditCommand(const Options& options, Console& console);
 
 absl::StatusOr<ExitCode> AuditReconcile(const Options& options, Console& console);
 
-struct Span {
-  absl::Time since = absl::InfinitePast();
-  absl::Time until = absl::InfiniteFuture();
-};
-// --since and --until: 2026-11-21, 2026-11-21T16:00 or 2026-11-21T16:00:00Z, in UTC.
-absl::StatusOr<Span> SpanOf(const Options& options);
+// How a break of a chain is shown.
+nlohmann::json BreaksToJson(const std::vector<audit::Break>& breaks);
+std::string Describe(const audit::Break& found);
 
 // A progress bar over the bytes of files, for as long as it lives.
 class FileProgress {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// audit reconcile: what only some of the servers saw.
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,8 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/admin/audit_command.h"
 #include "mpc-server/audit/reconcile.h"
-
-// audit reconcile: what only some of the servers saw.
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -64,13 +65,6 @@ json ToJson(const audit::Finding& finding) {
 json ToJson(const audit::Reconciliation& result) {
   json servers = json::array();
   for (const audit::ServerLog& log : result.servers) {
-    json breaks = json::array();
-    for (const audit::Break& found : log.chain.breaks) {
-      breaks.push_back({{"kind", audit::BreakName(found.kind)},
-                        {"file", found.file},
-                        {"line", found.line},
-                        {"text", found.text}});
-    }
     servers.push_back({{"lines", log.chain.lines},
                        {"first", log.chain.first},
                        {"last", log.chain.head.seq},
@@ -79,7 +73,7 @@ json ToJson(const audit::Reconciliation& result) {
                        {"head", log.chain.head.hash},
                        {"batches", log.batches},
                        {"jobs", log.jobs},
-                       {"breaks", breaks}});
+                       {"breaks", BreaksToJson(log.chain.breaks)}});
   }
   json findings = json::array();
   for (const audit::Finding& finding : result.findings) findings.push_back(ToJson(finding));
@@ -111,10 +105,7 @@ Table ServerTable(const audit::Reconciliation& result) {
 void SayBreaks(const audit::Reconciliation& result, Console& console) {
   for (const audit::ServerLog& log : result.servers) {
     if (log.chain.intact()) continue;
-    const audit::Break& first = log.chain.breaks.front();
-    console.Say(absl::StrCat(first.file, ":", first.line, ": ", audit::BreakName(first.kind), ": ",
-                             first.text),
-                Colour::kBad);
+    console.Say(Describe(log.chain.breaks.front()), Colour::kBad);
     if (log.chain.break_count > 1) {
       console.Say(absl::StrCat("  and ", log.chain.break_count - 1, " more breaks of that chain"),
                   Colour::kBad);
@@ -164,42 +155,38 @@ void SayCounts(const char* title, const std::map<std::string, uint64_t>& counts,
 }  // namespace
 
 absl::StatusOr<ExitCode> AuditReconcile(const Options& options, Console& console) {
-  absl::StatusOr<Span> span = SpanOf(options);
-  if (!span.ok()) return span.status();
-  if (options.operands.size() != 1 + kServers) {
-    return Advise(absl::InvalidArgumentError("audit reconcile: name three logs, one of each "
-                                             "server: a file each, or a folder each"),
-                  "see mpc-admin audit --help");
+  if (options.operands.size() != kServers) {
+    return BadUsage("audit reconcile",
+                    "name three logs, one of each server: a file each, or a folder each");
   }
   std::array<std::vector<audit::LogFile>, kServers> logs;
   std::vector<audit::LogFile> all;
   for (size_t i = 0; i < kServers; ++i) {
-    absl::StatusOr<std::vector<audit::LogFile>> files = audit::FindFiles({options.operands[1 + i]});
-    if (!files.ok()) return files.status();
-    logs[i] = *std::move(files);
+    ASSIGN_OR_RETURN(std::vector<audit::LogFile> files, audit::FindFiles({options.operands[i]}));
+    logs[i] = std::move(files);
     all.insert(all.end(), logs[i].begin(), logs[i].end());
   }
-  absl::StatusOr<audit::Reconciliation> result = [&] {
+  ASSIGN_OR_RETURN(audit::Reconciliation result,
+      [&] {
     FileProgress progress(all, &console);
-    return audit::Reconcile(logs, {span->since, span->until, progress.Callback()});
-  }();
-  if (!result.ok()) return result.status();
-  if (console.json()) console.Print(ToJson(*result));
-  console.Print(ServerTable(*result));
-  console.Say(absl::StrCat(result->jobs, " jobs in ", result->batches,
+    return audit::Reconcile(logs, {options.since, options.until, progress.Callback()});
+  }());
+  if (console.json()) console.Print(ToJson(result));
+  console.Print(ServerTable(result));
+  console.Say(absl::StrCat(result.jobs, " jobs in ", result.batches,
                            " batches are told alike by all three"));
-  SayBreaks(*result, console);
-  SayFindings(*result, console);
-  SayCounts("not explained, by KDC:", result->by_kdc, console);
-  SayCounts("not explained, by principal:", result->by_principal, console);
-  SayCounts("different, and normal:", result->explained, console);
+  SayBreaks(result, console);
+  SayFindings(result, console);
+  SayCounts("not explained, by KDC:", result.by_kdc, console);
+  SayCounts("not explained, by principal:", result.by_principal, console);
+  SayCounts("different, and normal:", result.explained, console);
   console.Say("");
-  if (result->clean()) {
+  if (result.clean()) {
     console.Say("nothing is unexplained", Colour::kGood);
     return ExitCode::kOk;
   }
-  console.Say(absl::StrCat(result->unexplained, " differences are not explained",
-                           result->unexplained > 0 ? "" : ", but a chain is broken"),
+  console.Say(absl::StrCat(result.unexplained, " differences are not explained",
+                           result.unexplained > 0 ? "" : ", but a chain is broken"),
               Colour::kBad);
   return ExitCode::kFindings;
 }

@@ -17,6 +17,7 @@
 #include "mpc-server/admin/names.h"
 #include "mpc-server/admin/replace_keys.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/transaction.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/package/package.h"
@@ -57,7 +58,7 @@ class Tally {
     json keys = json::array();
     for (const KdbKey& key : principal.keys) {
       keys.push_back(
-          {{"enctype", enroll::EnctypeName(key.enctype)}, {"handle", Hex(key.handle)}});
+          {{"enctype", EnctypeName(key.enctype)}, {"handle", Hex(key.handle)}});
     }
     details_.push_back(
         {{"principal", principal.principal}, {"kvno", principal.kvno}, {"keys", keys}});
@@ -155,15 +156,14 @@ class BulkEnroll {
 // Leaves out other realms' principals and those that have protected keys.
 absl::StatusOr<KeytabEntries> BulkEnroll::Choose(
     std::map<std::string, enroll::KeytabKeys> keytab) {
-  absl::StatusOr<const KdbEntries*> entries = session_.ReadKdb();
-  if (!entries.ok()) return entries.status();
+  ASSIGN_OR_RETURN(const KdbEntries* entries, session_.ReadKdb());
   const std::string realm = absl::StrCat("@", session_.config().realm);
-  const bool replace = session_.options().Has("--replace");
+  const bool replace = session_.options().replace;
   KeytabEntries chosen;
   for (auto& [principal, keys] : keytab) {
     if (!absl::EndsWith(principal, realm)) {
       tally_.OtherRealm();
-    } else if (!replace && (*entries)->count(principal) != 0) {
+    } else if (!replace && entries->count(principal) != 0) {
       tally_.Already(principal);
     } else {
       chosen.emplace_back(principal, std::move(keys));
@@ -178,11 +178,10 @@ absl::StatusOr<KeytabEntries> BulkEnroll::Choose(
 absl::StatusOr<Powers> BulkEnroll::PowersOf(const std::string& principal, bool has_old) {
   if (!has_old) return PowersFor(session_.options(), principal, {});
   if (!present_.has_value()) {
-    absl::StatusOr<std::vector<v1::KeyInfo>> keys =
-        servers_.at(0).ListKeys("", /*staged=*/false, session_.config().timeout);
-    if (!keys.ok()) return keys.status();
+    ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> keys,
+                     servers_.at(0).ListKeys("", /*staged=*/false, session_.config().timeout));
     present_.emplace();
-    for (v1::KeyInfo& key : *keys) {
+    for (v1::KeyInfo& key : keys) {
       v1::KeyInfo& newest = (*present_)[key.principal()];
       if (key.kvno() >= newest.kvno()) newest = std::move(key);
     }
@@ -195,30 +194,24 @@ absl::StatusOr<Powers> BulkEnroll::PowersOf(const std::string& principal, bool h
 // An error is this principal's alone, or Unavailable.
 absl::Status BulkEnroll::PlanOne(const std::string& principal, absl::StatusOr<KdbPlan> plan,
                                  enroll::KeytabKeys keytab, Chunk* chunk) {
-  if (absl::Status s = RefuseKrbtgt(principal); !s.ok()) return s;
+  RETURN_IF_ERROR(RefuseKrbtgt(principal));
   if (!plan.ok()) return plan.status();
   if (plan->principal != principal) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the KDC's database spells it ", plan->principal, ": enrol it by that name, alone"));
   }
-  absl::StatusOr<const KdbEntries*> entries = session_.ReadKdb();
-  if (!entries.ok()) return entries.status();
-  const std::vector<std::string> old = HandlesOf(**entries, principal);
-  absl::StatusOr<Powers> powers = PowersOf(principal, !old.empty());
-  if (!powers.ok()) return powers.status();
-  absl::StatusOr<std::vector<KdbKey>> planned = PlannedKeys(session_, *plan);
-  if (!planned.ok()) return planned.status();
+  ASSIGN_OR_RETURN(const KdbEntries* entries, session_.ReadKdb());
+  const std::vector<std::string> old = HandlesOf(*entries, principal);
+  ASSIGN_OR_RETURN(Powers powers, PowersOf(principal, !old.empty()));
+  ASSIGN_OR_RETURN(std::vector<KdbKey> planned, PlannedKeys(session_, *plan));
   KdbNewKeys fresh = {principal, std::max(keytab.kvno, plan->kvno_next), {}, false};
   if (fresh.kvno != keytab.kvno) tally_.Renumbered();
-  absl::StatusOr<std::vector<NewKey>> keys = KeysOfKeytab(*planned, principal, std::move(keytab));
-  if (!keys.ok()) return keys.status();
+  ASSIGN_OR_RETURN(std::vector<NewKey> keys, KeysOfKeytab(planned, principal, std::move(keytab)));
   std::vector<enroll::KeyToShare> plain;
-  for (NewKey& key : *keys) {
+  for (NewKey& key : keys) {
     key.kdb.handle = enroll::RandomIdentifier();
-    plain.push_back({InfoOf(principal, fresh.kvno, *powers, key.kdb), std::move(key.base)});
-    if (absl::Status s = enroll::CheckKeyInfo(plain.back().info, servers_.realm()); !s.ok()) {
-      return s;
-    }
+    plain.push_back({InfoOf(principal, fresh.kvno, powers, key.kdb), std::move(key.base)});
+    RETURN_IF_ERROR(enroll::CheckKeyInfo(plain.back().info, servers_.realm()));
     fresh.keys.push_back(std::move(key.kdb));
   }
   std::move(plain.begin(), plain.end(), std::back_inserter(chunk->keys));
@@ -231,13 +224,11 @@ absl::StatusOr<Chunk> BulkEnroll::Plan(
     absl::Span<std::pair<std::string, enroll::KeytabKeys>> some) {
   std::vector<std::string> names;
   for (const auto& [principal, keys] : some) names.push_back(principal);
-  absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> plans =
-      session_.kdb().PlanMany(names, !session_.options().Has("--no-create"));
-  if (!plans.ok()) return plans.status();
+  ASSIGN_OR_RETURN(std::vector<absl::StatusOr<KdbPlan>> plans,
+                   session_.kdb().PlanMany(names, !session_.options().no_create));
   Chunk chunk;
   for (size_t i = 0; i < some.size(); ++i) {
-    absl::Status s =
-        PlanOne(names[i], std::move((*plans)[i]), std::move(some[i].second), &chunk);
+    absl::Status s = PlanOne(names[i], std::move(plans[i]), std::move(some[i].second), &chunk);
     if (ExitCodeOf(s) == ExitCode::kUnavailable) return s;
     if (!s.ok()) tally_.Failed(names[i], std::move(s));
   }
@@ -257,9 +248,7 @@ absl::Status BulkEnroll::ToServers(Chunk* chunk) {
 
 void BulkEnroll::Withdraw(const std::vector<std::string>& handles) {
   if (handles.empty()) return;
-  const absl::Status s = JoinErrors(servers_.OnAll([&](int, enroll::AdminClient& server) {
-    return server.DeleteKeys(handles, session_.config().timeout).status();
-  }));
+  const absl::Status s = session_.DeleteKeys(handles);
   if (s.ok()) return;
   session_.console().Remark(absl::StrCat(
       "keys to which nothing refers may be left on the servers (", s.message(),
@@ -309,7 +298,7 @@ absl::Status BulkEnroll::FinishWriting() {
   const absl::Status outcome = results.status();
   if (!outcome.ok()) results = Settle(outcome);
   if (!results.ok()) return results.status();
-  const bool delete_old = session_.options().Has("--delete-old");
+  const bool delete_old = session_.options().delete_old;
   std::vector<std::string> unused;
   for (size_t i = 0; i < results->size(); ++i) {
     const KdbNewKeys& principal = writing_.principals[i];
@@ -342,26 +331,24 @@ void BulkEnroll::ShowProgress() {
 absl::Status BulkEnroll::WorkOff(KeytabEntries entries) {
   for (size_t start = 0; start < entries.size(); start += limits::kBulkPrincipals) {
     if (interrupt_.requested()) return absl::OkStatus();
-    absl::StatusOr<Chunk> chunk =
-        Plan(absl::MakeSpan(entries).subspan(start, limits::kBulkPrincipals));
-    if (!chunk.ok()) return chunk.status();
-    if (chunk->principals.empty()) continue;
-    if (absl::Status s = ToServers(&*chunk); !s.ok()) return s;
+    ASSIGN_OR_RETURN(Chunk chunk,
+                     Plan(absl::MakeSpan(entries).subspan(start, limits::kBulkPrincipals)));
+    if (chunk.principals.empty()) continue;
+    RETURN_IF_ERROR(ToServers(&chunk));
     if (absl::Status s = FinishWriting(); !s.ok()) {
-      chunk->transaction->Rollback().IgnoreError();
+      chunk.transaction->Rollback().IgnoreError();
       return s;
     }
-    StartWriting(*std::move(chunk));
+    StartWriting(std::move(chunk));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<ExitCode> BulkEnroll::Run(std::map<std::string, enroll::KeytabKeys> keytab) {
-  absl::StatusOr<KeytabEntries> entries = Choose(std::move(keytab));
-  if (!entries.ok()) return entries.status();
-  total_ = entries->size();
+  ASSIGN_OR_RETURN(KeytabEntries entries, Choose(std::move(keytab)));
+  total_ = entries.size();
   ShowProgress();
-  absl::Status s = WorkOff(*std::move(entries));
+  absl::Status s = WorkOff(std::move(entries));
   const absl::Status last = FinishWriting();
   if (s.ok()) s = last;
   session_.console().EndProgress();
@@ -376,9 +363,8 @@ absl::StatusOr<ExitCode> BulkEnroll::Run(std::map<std::string, enroll::KeytabKey
 
 absl::StatusOr<ExitCode> EnrollMany(Session& session, const enroll::PackageSigner& signer,
                                     std::map<std::string, enroll::KeytabKeys> keytab) {
-  absl::StatusOr<enroll::AdminServers*> servers = session.Connect();
-  if (!servers.ok()) return servers.status();
-  BulkEnroll bulk(&session, *servers, &signer);
+  ASSIGN_OR_RETURN(enroll::AdminServers* servers, session.Connect());
+  BulkEnroll bulk(&session, servers, &signer);
   return bulk.Run(std::move(keytab));
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One function per command of mpc-admin; each prints its result and returns the exit status, or an
+// error that the caller prints.
 #ifndef MPC_SERVER_ADMIN_COMMANDS_H_
 #define MPC_SERVER_ADMIN_COMMANDS_H_
 
 #include "absl/status/statusor.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/session.h"
-
-// One function per command of mpc-admin; each prints its result and returns the exit status, or an
-// error that the caller prints.
 
 namespace mpckdc::admin {
 

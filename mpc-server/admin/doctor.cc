@@ -52,6 +52,7 @@ class Findings {
   void Bad(std::string what, std::string next) {
     Add(Level::kBad, std::move(what), std::move(next));
   }
+  void Bad(const absl::Status& status) { Bad(std::string(status.message()), AdviceOf(status)); }
   const std::vector<Finding>& all() const { return all_; }
 
  private:
@@ -163,7 +164,7 @@ void CheckQuotas(const std::array<SurveyedServer, 3>& survey, Findings* findings
 bool CheckServers(Session& session, Findings* findings) {
   absl::StatusOr<std::array<SurveyedServer, 3>> survey = SurveyServers(session);
   if (!survey.ok()) {
-    findings->Bad(std::string(survey.status().message()), AdviceOf(survey.status()));
+    findings->Bad(survey.status());
     return false;
   }
   bool all = true;
@@ -182,11 +183,6 @@ bool CheckServers(Session& session, Findings* findings) {
   return all;
 }
 
-std::string Describe(const v1::KeyInfo& info) {
-  return absl::StrCat(info.principal(), " version ", info.kvno(), " ",
-                      enroll::EnctypeName(info.enctype()));
-}
-
 std::string Some(const std::vector<std::string>& names) {
   const size_t shown = std::min(names.size(), kNamesShown);
   return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + shown, ", "),
@@ -195,13 +191,9 @@ std::string Some(const std::vector<std::string>& names) {
                           : "");
 }
 
-void CheckStaged(Session& session, enroll::AdminServers* servers, Findings* findings) {
-  absl::StatusOr<KeyListing> staged =
-      ListOnAll(servers, "", /*staged=*/true, session.config().timeout);
-  if (!staged.ok()) {
-    findings->Bad(std::string(staged.status().message()), AdviceOf(staged.status()));
-    return;
-  }
+void CheckStaged(Session& session, Findings* findings) {
+  absl::StatusOr<KeyListing> staged = ListOnAll(session, "", /*staged=*/true);
+  if (!staged.ok()) return findings->Bad(staged.status());
   std::vector<std::string> names;
   for (const auto& [handle, key] : *staged) {
     names.push_back(absl::StrCat(Describe(key.info), " on servers ", key.Parties()));
@@ -228,8 +220,7 @@ Comparison Compare(const KeyListing& listing, const KdbEntries& entries) {
     for (const KdbEntry& entry : keys) {
       referred.insert(entry.handle);
       const auto found = listing.find(entry.handle);
-      const std::string name = absl::StrCat(principal, " version ", entry.kvno, " ",
-                                            enroll::EnctypeName(entry.enctype));
+      const std::string name = Describe(principal, entry.kvno, entry.enctype);
       if (found == listing.end()) {
         comparison.dangling.push_back(name);
       } else if (!found->second.complete()) {
@@ -248,14 +239,12 @@ Comparison Compare(const KeyListing& listing, const KdbEntries& entries) {
   return comparison;
 }
 
-void DeleteOrphans(Session& session, enroll::AdminServers* servers, const KeyListing& listing,
-                   const Comparison& comparison, Findings* findings) {
+void DeleteOrphans(Session& session, const KeyListing& listing, const Comparison& comparison,
+                   Findings* findings) {
   absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
   absl::Status s = entries.ok() ? CheckDatabaseBelongs(listing, **entries) : entries.status();
-  if (!s.ok()) return findings->Bad(std::string(s.message()), AdviceOf(s));
-  s = JoinErrors(servers->OnAll([&](int, enroll::AdminClient& server) {
-    return server.DeleteKeys(comparison.orphan_handles, session.config().timeout).status();
-  }));
+  if (!s.ok()) return findings->Bad(s);
+  s = session.DeleteKeys(comparison.orphan_handles);
   if (s.ok()) {
     findings->Ok(absl::StrCat("deleted keys to which nothing refers: ",
                               Some(comparison.orphans)));
@@ -265,8 +254,8 @@ void DeleteOrphans(Session& session, enroll::AdminServers* servers, const KeyLis
   }
 }
 
-void Judge(Session& session, enroll::AdminServers* servers, const KeyListing& listing,
-           const Comparison& comparison, Findings* findings) {
+void Judge(Session& session, const KeyListing& listing, const Comparison& comparison,
+           Findings* findings) {
   if (!comparison.dangling.empty()) {
     findings->Bad(absl::StrCat("the KDC refers to keys that no server has: ",
                                Some(comparison.dangling)),
@@ -283,8 +272,8 @@ void Judge(Session& session, enroll::AdminServers* servers, const KeyListing& li
                                Some(comparison.different)),
                   "mpc-admin list shows where; mpc-admin policy sets a gate on all three again");
   }
-  if (!comparison.orphans.empty() && session.options().Has("--fix")) {
-    DeleteOrphans(session, servers, listing, comparison, findings);
+  if (!comparison.orphans.empty() && session.options().fix) {
+    DeleteOrphans(session, listing, comparison, findings);
   } else if (!comparison.orphans.empty()) {
     findings->Warn(absl::StrCat("keys to which the KDC does not refer: ",
                                 Some(comparison.orphans)),
@@ -299,31 +288,22 @@ void Judge(Session& session, enroll::AdminServers* servers, const KeyListing& li
 
 // Servers first, database second: a key in the making is then no orphan. A handle that seems to
 // lead nowhere is looked for once more, since it may have been made in between.
-void CheckStores(Session& session, enroll::AdminServers* servers, Findings* findings) {
-  absl::StatusOr<KeyListing> listing =
-      ListOnAll(servers, "", /*staged=*/false, session.config().timeout);
-  if (!listing.ok()) {
-    findings->Bad(std::string(listing.status().message()), AdviceOf(listing.status()));
-    return;
-  }
+void CheckStores(Session& session, Findings* findings) {
+  absl::StatusOr<KeyListing> listing = ListOnAll(session, "", /*staged=*/false);
+  if (!listing.ok()) return findings->Bad(listing.status());
   absl::StatusOr<const KdbEntries*> entries = session.ReadKdbAgain();
-  if (!entries.ok()) {
-    findings->Bad(std::string(entries.status().message()), AdviceOf(entries.status()));
-    return;
-  }
+  if (!entries.ok()) return findings->Bad(entries.status());
   Comparison comparison = Compare(*listing, **entries);
   if (!comparison.dangling.empty()) {
-    absl::StatusOr<KeyListing> newer =
-        ListOnAll(servers, "", /*staged=*/false, session.config().timeout);
+    absl::StatusOr<KeyListing> newer = ListOnAll(session, "", /*staged=*/false);
     if (newer.ok()) {
-      std::vector<std::string> orphan_handles = std::move(comparison.orphan_handles);
-      std::vector<std::string> orphans = std::move(comparison.orphans);
-      comparison = Compare(*newer, **entries);
-      comparison.orphan_handles = std::move(orphan_handles);
-      comparison.orphans = std::move(orphans);
+      Comparison again = Compare(*newer, **entries);
+      again.orphan_handles = std::move(comparison.orphan_handles);
+      again.orphans = std::move(comparison.orphans);
+      comparison = std::move(again);
     }
   }
-  Judge(session, servers, *listing, comparison, findings);
+  Judge(session, *listing, comparison, findings);
 }
 
 ExitCode Report(Session& session, const Findings& findings) {
@@ -356,13 +336,13 @@ absl::StatusOr<ExitCode> DoctorCommand(Session& session) {
   Findings findings;
   CheckOwnCertificate(session.config(), &findings);
   if (CheckServers(session, &findings)) {
-    absl::StatusOr<enroll::AdminServers*> servers = session.Connect(/*allow_uninitialised=*/true);
-    if (servers.ok()) {
+    const absl::Status connected = session.Connect(/*allow_uninitialised=*/true).status();
+    if (connected.ok()) {
       findings.Ok("the servers are parties 0, 1 and 2 of one cluster and epoch");
-      CheckStaged(session, *servers, &findings);
-      CheckStores(session, *servers, &findings);
+      CheckStaged(session, &findings);
+      CheckStores(session, &findings);
     } else {
-      findings.Bad(std::string(servers.status().message()), AdviceOf(servers.status()));
+      findings.Bad(connected);
     }
   }
   return Report(session, findings);

@@ -12,6 +12,7 @@
 #include "mpc-server/admin/names.h"
 #include "mpc-server/admin/process.h"
 #include "mpc-server/admin/shell_words.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/package.h"
 
 namespace mpckdc::admin {
@@ -103,10 +104,6 @@ class Members {
   const json& object_;
   bool ok_;
 };
-
-}  // namespace
-
-namespace {
 
 absl::StatusOr<KdbPlan> PlanOf(const json& object) {
   Members members(object);
@@ -211,16 +208,15 @@ absl::StatusOr<std::string> CommandKdb::Run(const std::vector<std::string>& argu
     return Advise(absl::UnavailableError(absl::StrCat("KDB command: ", result.status().message())),
                   "set kdb_command in the configuration to mpc-kdb on the KDC's host");
   }
-  if (absl::Status s = ToStatus(*result, absl::StrJoin(command_, " ")); !s.ok()) return s;
+  RETURN_IF_ERROR(ToStatus(*result, absl::StrJoin(command_, " ")));
   return std::move(result->output);
 }
 
 absl::StatusOr<KdbPlan> CommandKdb::Plan(const std::string& principal, bool create) {
   std::vector<std::string> arguments = {"plan", principal};
   if (create) arguments.push_back("--create");
-  absl::StatusOr<std::string> output = Run(arguments, "");
-  if (!output.ok()) return output.status();
-  return ParseKdbPlan(*output);
+  ASSIGN_OR_RETURN(std::string output, Run(arguments, ""));
+  return ParseKdbPlan(output);
 }
 
 absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> CommandKdb::PlanMany(
@@ -229,12 +225,10 @@ absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> CommandKdb::PlanMany(
   for (const std::string& principal : principals) input += Line(principal);
   std::vector<std::string> arguments = {"plan-many"};
   if (create) arguments.push_back("--create");
-  absl::StatusOr<std::string> output = Run(arguments, input);
-  if (!output.ok()) return output.status();
-  absl::StatusOr<std::vector<json>> lines = LinesOf(*output, principals.size());
-  if (!lines.ok()) return lines.status();
+  ASSIGN_OR_RETURN(std::string output, Run(arguments, input));
+  ASSIGN_OR_RETURN(std::vector<json> lines, LinesOf(output, principals.size()));
   std::vector<absl::StatusOr<KdbPlan>> plans;
-  for (const json& line : *lines) {
+  for (const json& line : lines) {
     const absl::Status error = ErrorOf(line);
     plans.push_back(error.ok() ? PlanOf(line) : absl::StatusOr<KdbPlan>(error));
   }
@@ -256,19 +250,16 @@ absl::StatusOr<std::vector<absl::Status>> CommandKdb::SetHandlesOfMany(
     request["principal"] = one.principal;
     input += Line(request);
   }
-  absl::StatusOr<std::string> output = Run({"set-handles-many"}, input, /*undisturbed=*/true);
-  if (!output.ok()) return output.status();
-  absl::StatusOr<std::vector<json>> lines = LinesOf(*output, principals.size());
-  if (!lines.ok()) return lines.status();
+  ASSIGN_OR_RETURN(std::string output, Run({"set-handles-many"}, input, /*undisturbed=*/true));
+  ASSIGN_OR_RETURN(std::vector<json> lines, LinesOf(output, principals.size()));
   std::vector<absl::Status> results;
-  for (const json& line : *lines) results.push_back(ErrorOf(line));
+  for (const json& line : lines) results.push_back(ErrorOf(line));
   return results;
 }
 
 absl::StatusOr<std::vector<KdbEntry>> CommandKdb::List(const std::string& principal) {
-  absl::StatusOr<std::string> output = Run({"list"}, "");
-  if (!output.ok()) return output.status();
-  absl::StatusOr<std::vector<KdbEntry>> entries = ParseKdbList(*output);
+  ASSIGN_OR_RETURN(std::string output, Run({"list"}, ""));
+  absl::StatusOr<std::vector<KdbEntry>> entries = ParseKdbList(output);
   if (!entries.ok() || principal.empty()) return entries;
   std::erase_if(*entries, [&](const KdbEntry& entry) { return entry.principal != principal; });
   return entries;

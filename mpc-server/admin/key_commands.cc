@@ -12,6 +12,7 @@
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/key_listing.h"
 #include "mpc-server/admin/names.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/package/package.h"
 
@@ -31,7 +32,7 @@ json ToJson(const ListedKey& key) {
   }
   return {{"principal", key.info.principal()},
           {"kvno", key.info.kvno()},
-          {"enctype", enroll::EnctypeName(key.info.enctype())},
+          {"enctype", EnctypeName(key.info.enctype())},
           {"class", KeyClassName(key.info.key_class())},
           {"gate", GateName(key.info.gate())},
           {"handle", Hex(key.info.handle())},
@@ -44,17 +45,11 @@ std::string Plural(size_t count, absl::string_view what) {
 }
 
 // The listing of the operand, or of everybody without one.
-absl::StatusOr<KeyListing> ListOperand(Session& session, enroll::AdminServers* servers,
-                                       bool staged) {
-  std::string principal;
-  if (!session.options().operands.empty()) {
-    absl::StatusOr<std::string> named = session.Principal();
-    if (!named.ok()) return named.status();
-    principal = *std::move(named);
-  }
-  absl::StatusOr<KeyListing> listing =
-      ListOnAll(servers, principal, staged, session.config().timeout);
-  if (listing.ok() && listing->empty() && !principal.empty() && !staged) {
+absl::StatusOr<KeyListing> ListOperand(Session& session, bool staged = false) {
+  RETURN_IF_ERROR(session.Connect().status());
+  ASSIGN_OR_RETURN(std::string principal, session.Principal());
+  ASSIGN_OR_RETURN(KeyListing listing, ListOnAll(session, principal, staged));
+  if (listing.empty() && !principal.empty() && !staged) {
     return Advise(absl::NotFoundError(absl::StrCat("the servers hold no key of ", principal)),
                   "mpc-admin list shows whose keys they hold; mpc-admin enroll adds one");
   }
@@ -64,17 +59,14 @@ absl::StatusOr<KeyListing> ListOperand(Session& session, enroll::AdminServers* s
 }  // namespace
 
 absl::StatusOr<ExitCode> ListCommand(Session& session) {
-  absl::StatusOr<enroll::AdminServers*> servers = session.Connect();
-  if (!servers.ok()) return servers.status();
-  const bool staged = session.options().Has("--staged");
-  absl::StatusOr<KeyListing> listing = ListOperand(session, *servers, staged);
-  if (!listing.ok()) return listing.status();
+  const bool staged = session.options().staged;
+  ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session, staged));
   Table table({"PRINCIPAL", "KVNO", "ENCTYPE", "CLASS", "GATE", "SERVERS", "HANDLE"});
   json keys = json::array();
   bool odd = false;
-  for (const ListedKey* key : Sorted(*listing)) {
+  for (const ListedKey* key : Sorted(listing)) {
     table.AddRow({key->info.principal(), absl::StrCat(key->info.kvno()),
-                  enroll::EnctypeName(key->info.enctype()), KeyClassName(key->info.key_class()),
+                  EnctypeName(key->info.enctype()), KeyClassName(key->info.key_class()),
                   GateName(key->info.gate()), key->Parties() + (key->same ? "" : " differ"),
                   Hex(key->info.handle())});
     keys.push_back(ToJson(*key));
@@ -82,7 +74,7 @@ absl::StatusOr<ExitCode> ListCommand(Session& session) {
   }
   if (session.console().json()) {
     session.console().Print(json{{"keys", keys}});
-  } else if (listing->empty()) {
+  } else if (listing.empty()) {
     session.console().Say(staged ? "no unfinished transactions" : "the servers hold no keys yet");
   } else {
     session.console().Print(table);
@@ -123,7 +115,6 @@ absl::Status Merge(const std::array<v1::VerifyKeysReply, 3>& replies,
 }
 
 absl::StatusOr<std::map<std::string, Verified>> VerifyAll(Session& session,
-                                                          enroll::AdminServers* servers,
                                                           std::vector<std::string> handles) {
   std::map<std::string, Verified> results;
   for (size_t start = 0; start < handles.size(); start += kVerifyAtOnce) {
@@ -136,13 +127,11 @@ absl::StatusOr<std::map<std::string, Verified>> VerifyAll(Session& session,
     for (const std::string& handle : some) request.add_handles(handle);
     std::array<v1::VerifyKeysReply, 3> replies;
     const absl::Duration timeout = 3 * session.config().timeout;
-    absl::Status s = JoinErrors(servers->OnAll([&](int party, enroll::AdminClient& server) {
-      absl::StatusOr<v1::VerifyKeysReply> reply = server.VerifyKeys(request, timeout);
-      if (reply.ok()) replies[party] = *std::move(reply);
-      return reply.status();
+    RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
+      ASSIGN_OR_RETURN(replies[party], server.VerifyKeys(request, timeout));
+      return absl::OkStatus();
     }));
-    if (s.ok()) s = Merge(replies, some, &results);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(Merge(replies, some, &results));
   }
   session.console().EndProgress();
   return results;
@@ -151,13 +140,10 @@ absl::StatusOr<std::map<std::string, Verified>> VerifyAll(Session& session,
 }  // namespace
 
 absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
-  absl::StatusOr<enroll::AdminServers*> servers = session.Connect();
-  if (!servers.ok()) return servers.status();
-  absl::StatusOr<KeyListing> listing = ListOperand(session, *servers, /*staged=*/false);
-  if (!listing.ok()) return listing.status();
+  ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session));
   std::map<std::string, Verified> results;
   std::vector<std::string> handles;
-  for (const auto& [handle, key] : *listing) {
+  for (const auto& [handle, key] : listing) {
     if (key.complete() && key.same) {
       handles.push_back(handle);
     } else {
@@ -165,13 +151,11 @@ absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
                                                : "not on all three servers"};
     }
   }
-  absl::StatusOr<std::map<std::string, Verified>> verified =
-      VerifyAll(session, *servers, std::move(handles));
-  if (!verified.ok()) return verified.status();
-  results.merge(*std::move(verified));
+  ASSIGN_OR_RETURN(auto verified, VerifyAll(session, std::move(handles)));
+  results.merge(std::move(verified));
   json keys = json::array();
   size_t bad = 0;
-  for (const ListedKey* key : Sorted(*listing)) {
+  for (const ListedKey* key : Sorted(listing)) {
     const Verified& result = results[key->info.handle()];
     json entry = ToJson(*key);
     entry["consistent"] = result.consistent;
@@ -179,14 +163,12 @@ absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
     keys.push_back(std::move(entry));
     if (result.consistent) continue;
     ++bad;
-    session.console().Say(absl::StrCat("BAD   ", key->info.principal(), " version ",
-                                       key->info.kvno(), " ",
-                                       enroll::EnctypeName(key->info.enctype()), " ",
+    session.console().Say(absl::StrCat("BAD   ", Describe(key->info), " ",
                                        Hex(key->info.handle()), ": ", result.detail),
                           Colour::kBad);
   }
   if (session.console().json()) session.console().Print(json{{"keys", keys}, {"bad", bad}});
-  session.console().Say(absl::StrCat(Plural(listing->size() - bad, "key"),
+  session.console().Say(absl::StrCat(Plural(listing.size() - bad, "key"),
                                      " good: all records of each belong together",
                                      bad == 0 ? "" : absl::StrCat(", ", bad, " bad")),
                         bad == 0 ? Colour::kGood : Colour::kBad);
@@ -200,8 +182,7 @@ absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
 namespace {
 
 // All three or none: where one refuses, the others get their old gates back.
-absl::Status SetGateOnAll(Session& session, enroll::AdminServers* servers,
-                          const KeyListing& listing, v1::Gate gate) {
+absl::Status SetGateOnAll(Session& session, const KeyListing& listing, v1::Gate gate) {
   std::vector<std::string> handles;
   std::map<v1::Gate, std::vector<std::string>> before;
   for (const auto& [handle, key] : listing) {
@@ -209,20 +190,17 @@ absl::Status SetGateOnAll(Session& session, enroll::AdminServers* servers,
     before[key.info.gate()].push_back(handle);
   }
   const absl::Duration timeout = session.config().timeout;
-  const std::array<absl::Status, 3> results =
-      servers->OnAll([&](int, enroll::AdminClient& server) {
-        return server.SetPolicy(handles, gate, timeout);
-      });
-  absl::Status s = JoinErrors(results);
+  const absl::Status s = session.OnAll([&](int, enroll::AdminClient& server) {
+    return server.SetPolicy(handles, gate, timeout);
+  });
   if (s.ok()) return s;
-  const absl::Status undone =
-      JoinErrors(servers->OnAll([&](int, enroll::AdminClient& server) {
-        absl::Status worst;
-        for (const auto& [old_gate, some] : before) {
-          worst.Update(server.SetPolicy(some, old_gate, timeout));
-        }
-        return worst;
-      }));
+  const absl::Status undone = session.OnAll([&](int, enroll::AdminClient& server) {
+    absl::Status worst;
+    for (const auto& [old_gate, some] : before) {
+      worst.Update(server.SetPolicy(some, old_gate, timeout));
+    }
+    return worst;
+  });
   if (undone.ok()) {
     return absl::Status(s.code(), absl::StrCat(s.message(), "; the policy is as before"));
   }
@@ -235,22 +213,16 @@ absl::Status SetGateOnAll(Session& session, enroll::AdminServers* servers,
 }  // namespace
 
 absl::StatusOr<ExitCode> PolicyCommand(Session& session) {
-  absl::StatusOr<enroll::AdminServers*> servers = session.Connect();
-  if (!servers.ok()) return servers.status();
-  absl::StatusOr<KeyListing> listing = ListOperand(session, *servers, /*staged=*/false);
-  if (!listing.ok()) return listing.status();
+  ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session));
   if (session.options().gate.has_value()) {
-    const v1::Gate gate = *session.options().gate;
-    if (absl::Status s = SetGateOnAll(session, *servers, *listing, gate); !s.ok()) return s;
-    listing = ListOperand(session, *servers, /*staged=*/false);
-    if (!listing.ok()) return listing.status();
+    RETURN_IF_ERROR(SetGateOnAll(session, listing, *session.options().gate));
+    ASSIGN_OR_RETURN(listing, ListOperand(session));
   }
   json keys = json::array();
-  for (const ListedKey* key : Sorted(*listing)) {
+  for (const ListedKey* key : Sorted(listing)) {
     keys.push_back(ToJson(*key));
-    session.console().Say(absl::StrCat(key->info.principal(), " version ", key->info.kvno(), " ",
-                                       enroll::EnctypeName(key->info.enctype()), ": gate ",
-                                       GateName(key->info.gate())));
+    session.console().Say(
+        absl::StrCat(Describe(key->info), ": gate ", GateName(key->info.gate())));
   }
   if (session.console().json()) session.console().Print(json{{"keys", keys}});
   return ExitCode::kOk;
@@ -262,13 +234,10 @@ namespace {
 // key that was committed in between is in neither, or already referred to.
 absl::StatusOr<std::vector<std::string>> Unreferenced(Session& session,
                                                       const KeyListing& listing, bool everybody) {
-  absl::StatusOr<const KdbEntries*> entries = session.ReadKdbAgain();
-  if (!entries.ok()) return entries.status();
-  if (everybody) {
-    if (absl::Status s = CheckDatabaseBelongs(listing, **entries); !s.ok()) return s;
-  }
+  ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdbAgain());
+  if (everybody) RETURN_IF_ERROR(CheckDatabaseBelongs(listing, *entries));
   std::set<std::string> referred;
-  for (const auto& [principal, keys] : **entries) {
+  for (const auto& [principal, keys] : *entries) {
     for (const KdbEntry& key : keys) referred.insert(key.handle);
   }
   std::vector<std::string> handles;
@@ -281,12 +250,10 @@ absl::StatusOr<std::vector<std::string>> Unreferenced(Session& session,
 absl::Status CheckDelete(const Session& session) {
   const Options& options = session.options();
   absl::string_view problem;
-  if (options.Has("--all") && !options.Has("--old")) problem = "--all goes with --old only";
-  if (options.Has("--all") && !options.operands.empty()) problem = "--all goes without a principal";
-  if (!options.Has("--all") && options.operands.empty()) problem = "name a principal";
-  if (problem.empty()) return absl::OkStatus();
-  return Advise(absl::InvalidArgumentError(absl::StrCat("delete: ", problem)),
-                "see mpc-admin delete --help");
+  if (options.all && !options.old) problem = "--all goes with --old only";
+  if (options.all && !options.operands.empty()) problem = "--all goes without a principal";
+  if (!options.all && options.operands.empty()) problem = "name a principal";
+  return problem.empty() ? absl::OkStatus() : BadUsage("delete", problem);
 }
 
 bool RealmNeeds(const std::string& principal) {
@@ -296,7 +263,7 @@ bool RealmNeeds(const std::string& principal) {
 
 // The database first: handles that lead nowhere would be worse than keys that nobody refers to.
 absl::StatusOr<bool> DeleteFromKdb(Session& session, const std::string& principal) {
-  if (RealmNeeds(principal) && !session.options().Has("--force")) {
+  if (RealmNeeds(principal) && !session.options().force) {
     return Advise(absl::PermissionDeniedError(
                       absl::StrCat("the realm does not work without ", principal)),
                   "to delete only keys no longer in use: mpc-admin delete --old; to delete it all "
@@ -311,41 +278,29 @@ absl::StatusOr<bool> DeleteFromKdb(Session& session, const std::string& principa
 }  // namespace
 
 absl::StatusOr<ExitCode> DeleteCommand(Session& session) {
-  if (absl::Status s = CheckDelete(session); !s.ok()) return s;
-  absl::StatusOr<enroll::AdminServers*> servers = session.Connect();
-  if (!servers.ok()) return servers.status();
-  std::string principal;
-  if (!session.options().operands.empty()) {
-    absl::StatusOr<std::string> named = session.Principal();
-    if (!named.ok()) return named.status();
-    principal = *std::move(named);
-  }
-  const bool only_old = session.options().Has("--old");
-  absl::StatusOr<KeyListing> listing =
-      ListOnAll(*servers, principal, /*staged=*/false, session.config().timeout);
-  if (!listing.ok()) return listing.status();
-  absl::StatusOr<bool> in_kdb = only_old ? false : DeleteFromKdb(session, principal);
-  if (!in_kdb.ok()) return in_kdb.status();
-  if (!only_old && !*in_kdb && listing->empty()) {
+  RETURN_IF_ERROR(CheckDelete(session));
+  RETURN_IF_ERROR(session.Connect().status());
+  ASSIGN_OR_RETURN(std::string principal, session.Principal());
+  const bool only_old = session.options().old;
+  ASSIGN_OR_RETURN(KeyListing listing, ListOnAll(session, principal, /*staged=*/false));
+  ASSIGN_OR_RETURN(bool in_kdb, only_old ? false : DeleteFromKdb(session, principal));
+  if (!only_old && !in_kdb && listing.empty()) {
     return Advise(absl::NotFoundError(absl::StrCat("neither the KDC nor the servers know ",
                                                    principal)),
                   "mpc-admin list shows whose keys there are");
   }
-  absl::StatusOr<std::vector<std::string>> handles =
-      Unreferenced(session, *listing, session.options().Has("--all"));
-  if (!handles.ok()) return handles.status();
-  absl::Status s = JoinErrors((*servers)->OnAll([&](int, enroll::AdminClient& server) {
-    return server.DeleteKeys(*handles, session.config().timeout).status();
-  }));
+  ASSIGN_OR_RETURN(std::vector<std::string> handles,
+                   Unreferenced(session, listing, session.options().all));
+  const absl::Status s = session.DeleteKeys(handles);
   if (!s.ok()) return Advise(s, "when the server answers run mpc-admin delete --old --all");
   if (session.console().json()) {
     json deleted = json::array();
-    for (const std::string& handle : *handles) deleted.push_back(Hex(handle));
-    session.console().Print(json{{"principal_deleted", *in_kdb}, {"handles_deleted", deleted}});
+    for (const std::string& handle : handles) deleted.push_back(Hex(handle));
+    session.console().Print(json{{"principal_deleted", in_kdb}, {"handles_deleted", deleted}});
   }
   session.console().Say(absl::StrCat(
-      *in_kdb ? absl::StrCat(principal, " deleted from the KDC's database; ") : "",
-      Plural(handles->size(), "key"), " deleted from the servers"));
+      in_kdb ? absl::StrCat(principal, " deleted from the KDC's database; ") : "",
+      Plural(handles.size(), "key"), " deleted from the servers"));
   return ExitCode::kOk;
 }
 

@@ -5,6 +5,9 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
+#include "mpc-server/key/string_to_key.h"
 
 namespace mpckdc::admin {
 
@@ -14,15 +17,13 @@ std::string ListedKey::Parties() const {
   return text;
 }
 
-absl::StatusOr<KeyListing> ListOnAll(enroll::AdminServers* servers, const std::string& principal,
-                                     bool staged, absl::Duration timeout) {
+absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& principal, bool staged) {
   std::array<std::vector<v1::KeyInfo>, 3> lists;
-  absl::Status s = JoinErrors(servers->OnAll([&](int party, enroll::AdminClient& server) {
-    absl::StatusOr<std::vector<v1::KeyInfo>> list = server.ListKeys(principal, staged, timeout);
-    if (list.ok()) lists[party] = *std::move(list);
-    return list.status();
+  RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
+    ASSIGN_OR_RETURN(lists[party],
+                     server.ListKeys(principal, staged, session.config().timeout));
+    return absl::OkStatus();
   }));
-  if (!s.ok()) return s;
   KeyListing listing;
   for (int party = 0; party < 3; ++party) {
     for (v1::KeyInfo& info : lists[party]) {
@@ -48,6 +49,14 @@ absl::Status CheckDatabaseBelongs(const KeyListing& everything, const KdbEntries
   return Advise(absl::FailedPreconditionError(
                     "the KDC's database refers to none of the servers' keys: nothing was deleted"),
                 "is kdb_command in the configuration that of this realm's primary KDC?");
+}
+
+std::string Describe(const std::string& principal, uint32_t kvno, int32_t enctype) {
+  return absl::StrCat(principal, " version ", kvno, " ", EnctypeName(enctype));
+}
+
+std::string Describe(const v1::KeyInfo& info) {
+  return Describe(info.principal(), info.kvno(), info.enctype());
 }
 
 std::vector<const ListedKey*> Sorted(const KeyListing& listing) {

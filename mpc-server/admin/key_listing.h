@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "mpc-server/admin/session.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "proto/admin.pb.h"
@@ -27,13 +26,16 @@ struct ListedKey {
 
 using KeyListing = std::map<std::string, ListedKey>;  // by handle
 
-// Of one principal, or all when it is empty.
-absl::StatusOr<KeyListing> ListOnAll(enroll::AdminServers* servers, const std::string& principal,
-                                     bool staged, absl::Duration timeout);
+// One principal's keys, or all when it is empty.
+absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& principal, bool staged);
 
 // Before keys are deleted because the database does not refer to them: an error when it refers to
 // none of the servers' keys at all, as another or an empty database would.
 absl::Status CheckDatabaseBelongs(const KeyListing& everything, const KdbEntries& entries);
+
+// "PRINCIPAL version N ENCTYPE"
+std::string Describe(const std::string& principal, uint32_t kvno, int32_t enctype);
+std::string Describe(const v1::KeyInfo& info);
 
 // By principal, version and enctype, for people.
 std::vector<const ListedKey*> Sorted(const KeyListing& listing);

@@ -1,269 +1,215 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/admin/options.h"
 
-#include <algorithm>
+#include <CLI/CLI.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/names.h"
+#include "mpc-server/audit/chain.h"
+#include "mpc-server/base/command_line.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/string_to_key.h"
 
 namespace mpckdc::admin {
 namespace {
 
-struct CommandSpec {
-  const char* name;
-  const char* operand;  // shown in the usage line
-  size_t min_operands;
-  size_t max_operands;
-  std::vector<const char*> options;  // beside those for every command
-  const char* summary;
-};
+using command_line::AddFlag;
+using command_line::AddOperands;
+using command_line::AddOption;
+using command_line::Setter;
+using command_line::ToText;
 
-struct OptionSpec {
-  const char* name;
-  const char* value;  // nullptr: takes none
-  const char* summary;
-};
-
-const std::vector<CommandSpec>& Commands() {
-  static const auto* commands = new std::vector<CommandSpec>{
-      {"init-realm", "", 0, 0, {}, "make the three servers ready for the realm; harmless again"},
-      {"enroll",
-       "[PRINCIPAL]",
-       0,
-       1,
-       {"--password-stdin", "--keytab", "--all", "--replace", "--delete-old", "--no-create",
-        "--enctype", "--class", "--gate"},
-       "share a password's or keytab's keys between the servers"},
-      {"randkey",
-       "PRINCIPAL",
-       1,
-       1,
-       {"--delete-old", "--no-create", "--enctype", "--class", "--gate"},
-       "let the servers draw keys that nobody ever sees"},
-      {"delete",
-       "[PRINCIPAL]",
-       0,
-       1,
-       {"--old", "--all", "--force"},
-       "delete a principal and its keys, or keys no longer used"},
-      {"list", "[PRINCIPAL]", 0, 1, {"--staged"}, "list the keys on the servers"},
-      {"verify",
-       "[PRINCIPAL]",
-       0,
-       1,
-       {},
-       "recompute on shares that each key's records belong together"},
-      {"policy", "PRINCIPAL", 1, 1, {"--gate"}, "show or set what must precede a ticket"},
-      {"status", "", 0, 0, {}, "show the three servers"},
-      {"doctor", "", 0, 0, {"--fix"}, "look for everything that is wrong"},
-      {"audit",
-       "{verify FILE... | reconcile A B C | show FILE...}",
-       1,
-       limits::kMaxAuditFiles,
-       {"--head", "--since", "--until", "--principal"},
-       "check one server's audit log, compare three, or show what concerns a principal"},
-      {"test-login",
-       "PRINCIPAL",
-       1,
-       1,
-       {"--password-stdin", "--kinit"},
-       "log in by kinit into a private cache and say how long it took"},
+// What `parse` makes of the value.
+template <class T>
+Setter To(std::optional<T>* to, absl::StatusOr<T> (*parse)(absl::string_view)) {
+  return [=](absl::string_view text) {
+    absl::StatusOr<T> value = parse(text);
+    if (value.ok()) *to = *value;
+    return value.status();
   };
-  return *commands;
 }
 
-constexpr OptionSpec kOptions[] = {
-    {"--config", "FILE", "configuration (default /etc/mpc-kdc/admin.toml or $MPC_ADMIN_CONFIG)"},
-    {"--json", nullptr, "print JSON instead of tables"},
-    {"--quiet", nullptr, "no progress"},
-    {"--help", nullptr, "explain; after a command, that command"},
-    {"--version", nullptr, "print the version"},
-    {"--password-stdin", nullptr, "read the password from the first line of standard input"},
-    {"--keytab", "FILE", "take the keys from a keytab"},
-    {"--all", nullptr, "every principal: of the keytab (enroll), of the servers (delete --old)"},
-    {"--replace", nullptr, "give new keys to a principal that has protected ones"},
-    {"--delete-old", nullptr, "then delete the replaced keys from the servers"},
-    {"--no-create", nullptr, "do not add the principal to the KDC's database"},
-    {"--enctype", "NAME,...", "only these enctypes (the default: the realm's); may be repeated"},
-    {"--class", "CLASS", "user: logs in; service: gets tickets (the default: as the name says)"},
-    {"--gate", "GATE", "timestamp, kdc-trusted or none"},
-    {"--old", nullptr, "only keys that the KDC's database refers to no more"},
-    {"--force", nullptr, "also a principal that the realm needs (krbtgt, kadmin)"},
-    {"--staged", nullptr, "keys of unfinished transactions instead"},
-    {"--fix", nullptr, "delete keys to which nothing refers"},
-    {"--kinit", "PROGRAM", "the kinit to run"},
-    {"--head", "HASH", "verify: a line's hash, noted elsewhere, that must be in the chain"},
-    {"--since", "TIME", "reconcile, show: from then on, as 2026-11-21 or 2026-11-21T16:00:00Z (UTC)"},
-    {"--until", "TIME", "reconcile, show: up to then"},
-    {"--principal", "NAME", "show: only what concerns this principal"},
-};
-
-constexpr const char* kForEveryCommand[] = {"--config", "--json", "--quiet", "--help", "--version"};
-
-const CommandSpec* FindCommand(const std::string& name) {
-  for (const CommandSpec& command : Commands()) {
-    if (name == command.name) return &command;
-  }
-  return nullptr;
-}
-
-const OptionSpec* FindOption(const std::string& name) {
-  for (const OptionSpec& option : kOptions) {
-    if (name == option.name) return &option;
-  }
-  return nullptr;
-}
-
-bool ForEveryCommand(const std::string& name) {
-  return std::find(std::begin(kForEveryCommand), std::end(kForEveryCommand), name) !=
-         std::end(kForEveryCommand);
-}
-
-absl::Status Usage(absl::string_view what, absl::string_view command = "") {
-  return Advise(absl::InvalidArgumentError(what),
-                absl::StrCat("see mpc-admin ", command, command.empty() ? "" : " ", "--help"));
-}
-
-absl::Status SetValue(const std::string& name, const std::string& value, Options* options) {
-  if (value.empty()) return Usage(absl::StrCat(name, ": empty"));
-  if (name == "--config") options->config = value;
-  if (name == "--keytab") options->keytab = value;
-  if (name == "--kinit") options->kinit = value;
-  if (name == "--head") options->head = value;
-  if (name == "--since") options->since = value;
-  if (name == "--until") options->until = value;
-  if (name == "--principal") options->principal = value;
-  if (name == "--enctype") {
-    for (absl::string_view one : absl::StrSplit(value, ',')) {
-      absl::StatusOr<int32_t> enctype = enroll::EnctypeFromName(one);
-      if (!enctype.ok()) return Usage(enctype.status().message());
-      options->enctypes.push_back(*enctype);
+Setter ToEnctypes(std::vector<int32_t>* to) {
+  return [to](absl::string_view text) {
+    for (absl::string_view name : absl::StrSplit(text, ',')) {
+      ASSIGN_OR_RETURN(int32_t enctype, EnctypeFromName(name));
+      to->push_back(enctype);
     }
-  }
-  if (name == "--class") {
-    absl::StatusOr<v1::KeyClass> key_class = KeyClassFromName(value);
-    if (!key_class.ok()) return Usage(key_class.status().message());
-    options->key_class = *key_class;
-  }
-  if (name == "--gate") {
-    absl::StatusOr<v1::Gate> gate = GateFromName(value);
-    if (!gate.ok()) return Usage(gate.status().message());
-    options->gate = *gate;
-  }
-  return absl::OkStatus();
-}
-
-// --name, --name VALUE or --name=VALUE; moves *index over what it took.
-absl::Status TakeOption(absl::Span<const std::string> arguments, size_t* index,
-                        std::vector<std::string>* given, Options* options) {
-  const std::string& argument = arguments[*index];
-  const size_t equals = argument.find('=');
-  const std::string name = argument == "-h" ? "--help" : argument.substr(0, equals);
-  const OptionSpec* option = FindOption(name);
-  if (option == nullptr) return Usage(absl::StrCat("unknown option ", name));
-  given->push_back(name);
-  if (option->value == nullptr) {
-    if (equals != std::string::npos) return Usage(absl::StrCat(name, " takes no value"));
-    options->flags.insert(name);
     return absl::OkStatus();
-  }
-  if (equals != std::string::npos) return SetValue(name, argument.substr(equals + 1), options);
-  if (*index + 1 == arguments.size()) {
-    return Usage(absl::StrCat(name, " needs a value: ", name, " ", option->value));
-  }
-  return SetValue(name, arguments[++*index], options);
+  };
 }
 
-absl::Status CheckAgainstCommand(const std::vector<std::string>& given, const Options& options) {
-  const CommandSpec* command = FindCommand(options.command);
-  if (command == nullptr) {
-    return Usage(absl::StrCat("unknown command \"", options.command, "\""));
-  }
-  for (const std::string& name : given) {
-    const bool known = ForEveryCommand(name) ||
-                       std::any_of(command->options.begin(), command->options.end(),
-                                   [&](const char* option) { return name == option; });
-    if (!known) return Usage(absl::StrCat(options.command, " has no option ", name),
-                             options.command);
-  }
-  if (options.operands.size() > command->max_operands) {
-    return Usage(absl::StrCat(options.command, ": one argument too many: \"",
-                              options.operands.back(), "\""),
-                 options.command);
-  }
-  if (options.operands.size() < command->min_operands) {
-    return Usage(absl::StrCat(options.command, ": name a ", command->operand), options.command);
-  }
-  return absl::OkStatus();
+Setter ToTime(absl::Time* to) {
+  return [to](absl::string_view text) {
+    std::string error;
+    for (const char* format : {"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%E*S",
+                               "%Y-%m-%dT%H:%M:%E*SZ", "%Y-%m-%dT%H:%M:%E*S%Ez"}) {
+      if (absl::ParseTime(format, text, absl::UTCTimeZone(), to, &error)) return absl::OkStatus();
+    }
+    return command_line::Refuse(text, "a time such as 2026-11-21 or 2026-11-21T16:00:00Z");
+  };
 }
 
-std::string OptionLine(const OptionSpec& option) {
-  const std::string name =
-      option.value == nullptr ? option.name : absl::StrCat(option.name, " ", option.value);
-  return absl::StrCat("  ", name, std::string(name.size() < 20 ? 20 - name.size() : 1, ' '),
-                      option.summary, "\n");
+Setter ToHash(std::string* to) {
+  return [to](absl::string_view text) {
+    *to = std::string(text);
+    const bool hex = text.find_first_not_of("0123456789abcdef") == text.npos;
+    if (hex && text.size() == audit::kHashDigits) return absl::OkStatus();
+    return command_line::Refuse(text, "the 64 hexadecimal digits of a line's hash");
+  };
+}
+
+// A command whose operand is a principal.
+CLI::App& AddCommand(CLI::App& app, const char* name, bool required, Options* o,
+                     const char* description) {
+  CLI::App& command = *app.add_subcommand(name, description);
+  AddOperands(command, "PRINCIPAL", 1, &o->operands).allow_extra_args(false)->required(required);
+  return command;
+}
+
+void AddPasswordStdin(CLI::App& command, Options* o) {
+  AddFlag(command, "--password-stdin", "Read the password from the first line of standard input.",
+          &o->password_stdin);
+}
+
+void AddGate(CLI::App& command, Options* o) {
+  AddOption(command, "--gate", "GATE:{timestamp,kdc-trusted,none}",
+            "What must precede a ticket. timestamp: an encrypted timestamp, which the servers "
+            "verify; kdc-trusted: the KDC's word, for OTP and PKINIT; none: nothing.",
+            To(&o->gate, GateFromName));
+}
+
+// What new keys should be like.
+void AddKeyOptions(CLI::App& command, Options* o) {
+  AddFlag(command, "--delete-old",
+          "Delete the replaced keys from the servers at once. Without it they stay, useless to "
+          "clients, until delete --old.", &o->delete_old);
+  AddFlag(command, "--no-create", "Do not add the principal to the KDC's database.",
+          &o->no_create);
+  AddOption(command, "--enctype",
+            "NAME,...:{aes256-gcm,aes128-gcm,aes256-cts-hmac-sha1-96,aes128-cts-hmac-sha1-96,"
+            "aes256-cts-hmac-sha384-192,aes128-cts-hmac-sha256-128}",
+            "Only keys of these enctypes, of which the servers hold aes256-gcm, aes128-gcm and, "
+            "for clients that know no others, aes256-cts-hmac-sha1-96 (18), "
+            "aes128-cts-hmac-sha1-96 (17), aes256-cts-hmac-sha384-192 (20) and "
+            "aes128-cts-hmac-sha256-128 (19). krb5's short names and the numbers are understood, "
+            "and the option may be repeated. An enctype that is asked for must be in the KDC's "
+            "supported_enctypes. Without the option all of that list that the servers hold, or "
+            "what the principal's password policy allows; for krbtgt the gcm types of these.",
+            ToEnctypes(&o->enctypes));
+  AddOption(command, "--class", "CLASS:{user,service}",
+            "What the keys do: those of a user log in, by a password or kinit -k; those of a "
+            "service get tickets sealed for them. Without the option the class of the principal's "
+            "present keys; for a new principal what the name says: a service has a dot in its "
+            "second component or a first component such as host, HTTP or nfs.",
+            To(&o->key_class, KeyClassFromName));
+  AddGate(command, o);
+}
+
+void AddEnroll(CLI::App& app, Options* o) {
+  CLI::App& enroll = AddCommand(app, "enroll", /*required=*/false, o,
+                                "share a password's or keytab's keys between the servers\n"
+                                "The password is asked for twice on the terminal. krbtgt is not "
+                                "enrolled but drawn: see randkey.");
+  AddPasswordStdin(enroll, o);
+  AddOption(enroll, "--keytab", "FILE",
+            "Take the keys from a keytab: those of the highest version.", ToText(&o->keytab));
+  AddFlag(enroll, "--all", "Every principal of the keytab.", &o->all);
+  AddFlag(enroll, "--replace",
+          "Give new keys to a principal that has protected ones. Gates stay unless --gate is "
+          "given.", &o->replace);
+  AddKeyOptions(enroll, o);
+}
+
+void AddDelete(CLI::App& app, Options* o) {
+  CLI::App& command = AddCommand(app, "delete", /*required=*/false, o,
+                                 "delete a principal and its keys, or keys no longer used");
+  AddFlag(command, "--old", "Only keys that the KDC's database refers to no more.", &o->old);
+  AddFlag(command, "--all", "With --old: of every principal of the servers.", &o->all);
+  AddFlag(command, "--force", "Also a principal that the realm needs (krbtgt, kadmin).", &o->force);
+}
+
+void AddSpan(CLI::App& command, Options* o) {
+  AddOption(command, "--since", "TIME",
+            "From then on, UTC: 2026-11-21, 2026-11-21T16:00 or 2026-11-21T16:00:00Z.",
+            ToTime(&o->since));
+  AddOption(command, "--until", "TIME", "Up to then.", ToTime(&o->until));
+}
+
+void AddAudit(CLI::App& app, Options* o) {
+  CLI::App& audit = *app.add_subcommand(
+      "audit", "check one server's audit log, compare three, or show what concerns a principal\n"
+               "A log is its files, or their folder. Needs no configuration and no server.");
+  audit.require_subcommand(1);
+  const auto add = [&](const char* name, const char* description) {
+    CLI::App& command = *audit.add_subcommand(name, description);
+    AddOperands(command, "FILE", limits::kMaxAuditFiles, &o->operands).required();
+    return &command;
+  };
+  CLI::App& verify = *add("verify", "check that no line was altered, removed, moved or inserted");
+  AddOption(verify, "--head", "HASH",
+            "The hash of a line, noted elsewhere, that must be in the log.", ToHash(&o->head));
+  AddSpan(*add("reconcile", "compare the logs of the three servers, given in any order"), o);
+  CLI::App& show = *add("show", "print a log's jobs and administrative acts");
+  AddOption(show, "--principal", "NAME",
+            "Only what concerns this principal: its name, or the 32 hexadecimal digits that the "
+            "log has for it.", ToText(&o->principal));
+  AddSpan(show, o);
+}
+
+void Describe(CLI::App& app, Options* o) {
+  app.fallthrough()->require_subcommand(1);
+  app.get_help_ptr()->description("Explain; after a command, that command.");
+  app.set_version_flag("--version", "mpc-admin " MPCKDC_VERSION, "Print the version.");
+  AddOption(app, "--config", "FILE",
+            "The configuration; without it $MPC_ADMIN_CONFIG or /etc/mpc-kdc/admin.toml.",
+            ToText(&o->config));
+  AddFlag(app, "--json",
+          "Print one JSON object instead of text; an error becomes {\"error\": ..., \"next\": ..., "
+          "\"exit\": ...}.", &o->json);
+  AddFlag(app, "--quiet", "Show no progress.", &o->quiet);
+  app.add_subcommand("init-realm", "make the three servers ready for the realm; harmless again");
+  AddEnroll(app, o);
+  AddKeyOptions(AddCommand(app, "randkey", /*required=*/true, o,
+                           "let the servers draw keys that nobody ever sees"), o);
+  AddDelete(app, o);
+  AddFlag(AddCommand(app, "list", /*required=*/false, o, "list the keys on the servers"),
+          "--staged", "Keys of unfinished transactions instead.", &o->staged);
+  AddCommand(app, "verify", /*required=*/false, o,
+             "recompute on shares that each key's records belong together");
+  AddGate(AddCommand(app, "policy", /*required=*/true, o,
+                     "show or set what must precede a ticket"), o);
+  app.add_subcommand("status", "show the three servers");
+  AddFlag(*app.add_subcommand("doctor", "look for everything that is wrong"), "--fix",
+          "Delete keys to which nothing refers.", &o->fix);
+  AddAudit(app, o);
+  CLI::App& login = AddCommand(app, "test-login", /*required=*/true, o,
+                               "log in by kinit into a private cache and say how long it took");
+  AddPasswordStdin(login, o);
+  AddOption(login, "--kinit", "PROGRAM", "The kinit to run.", ToText(&o->kinit));
+  app.footer("Exit status: 0 done, 1 something wrong was found, 2 bad command line or "
+             "configuration, 3 a server, the KDB command or the KDC did not answer, 4 refused, 5 "
+             "inconsistent (run mpc-admin doctor), 6 wrong password. See mpc-admin(8).");
 }
 
 }  // namespace
 
 absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
   Options options;
-  std::vector<std::string> given;
-  bool only_operands = false;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    if (!only_operands && argument == "--") {
-      only_operands = true;
-    } else if (!only_operands && argument.size() > 1 && argument[0] == '-') {
-      if (absl::Status s = TakeOption(arguments, &i, &given, &options); !s.ok()) return s;
-    } else if (options.command.empty()) {
-      options.command = argument;
-    } else {
-      options.operands.push_back(argument);
-    }
+  CLI::App app("Administers the keys that three MPC servers hold in shares for a Kerberos realm.",
+               "mpc-admin");
+  Describe(app, &options);
+  absl::StatusOr<std::optional<std::string>> answer = command_line::Parse(app, arguments);
+  options.command = command_line::CommandOf(app);
+  if (!answer.ok()) {
+    return Advise(answer.status(), absl::StrCat("see mpc-admin ", options.command,
+                                                options.command.empty() ? "" : " ", "--help"));
   }
-  options.help = options.Has("--help") || options.command == "help";
-  options.version = options.Has("--version");
-  if (options.help || options.version) return options;
-  if (options.command.empty()) return Usage("no command given");
-  if (absl::Status s = CheckAgainstCommand(given, options); !s.ok()) return s;
+  options.answer = *std::move(answer);
   return options;
-}
-
-std::string HelpText() {
-  std::string text =
-      "usage: mpc-admin COMMAND [OPTION]... [PRINCIPAL]\n\n"
-      "Administers the keys that three MPC servers hold in shares for a Kerberos realm.\n\n";
-  for (const CommandSpec& command : Commands()) {
-    const std::string usage = absl::StrCat(command.name, " ", command.operand);
-    absl::StrAppend(&text, "  ", usage, std::string(24 - std::min<size_t>(23, usage.size()), ' '),
-                    command.summary, "\n");
-  }
-  absl::StrAppend(&text, "\nOptions of every command:\n");
-  for (const char* name : kForEveryCommand) absl::StrAppend(&text, OptionLine(*FindOption(name)));
-  absl::StrAppend(&text,
-                  "\nExit status: 0 done, 1 something wrong was found, 2 bad command line or\n"
-                  "configuration, 3 a server, the KDB command or the KDC did not answer, 4\n"
-                  "refused, 5 inconsistent (run mpc-admin doctor), 6 wrong password. See mpc-admin(8).\n");
-  return text;
-}
-
-std::string HelpText(const std::string& name) {
-  const CommandSpec* command = FindCommand(name);
-  if (command == nullptr) return "";
-  std::string text = absl::StrCat("usage: mpc-admin ", command->name, " [OPTION]... ",
-                                  command->operand, "\n\n  ", command->summary, "\n\n");
-  for (const char* option : command->options) {
-    absl::StrAppend(&text, OptionLine(*FindOption(option)));
-  }
-  for (const char* option : kForEveryCommand) {
-    absl::StrAppend(&text, OptionLine(*FindOption(option)));
-  }
-  return text;
 }
 
 }  // namespace mpckdc::admin

@@ -1,43 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The command line of mpc-admin.
 #ifndef MPC_SERVER_ADMIN_OPTIONS_H_
 #define MPC_SERVER_ADMIN_OPTIONS_H_
 
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "proto/admin.pb.h"
 
 namespace mpckdc::admin {
 
-// The command line, checked against the table of commands in options.cc.
 struct Options {
-  std::string command;
+  std::optional<std::string> answer;  // to --help and the like: print it, do nothing else
+  std::string command;                // "enroll", "audit verify"
   std::vector<std::string> operands;
-  std::set<std::string> flags;  // given flags without a value, e.g. "--replace"
-  bool help = false;
-  bool version = false;
   std::string config;  // empty: the default
-  std::string keytab;
-  std::string kinit;
-  std::string head, since, until, principal;  // audit
-  std::vector<int32_t> enctypes;      // --enctype, repeated or with commas
+  bool json = false, quiet = false;
+  bool all = false, old = false;
+  bool password_stdin = false, replace = false, delete_old = false, no_create = false;
+  bool force = false, staged = false, fix = false;
+  std::string keytab, kinit;
+  std::string head, principal;  // audit
+  absl::Time since = absl::InfinitePast(), until = absl::InfiniteFuture();
+  std::vector<int32_t> enctypes;
   std::optional<v1::Gate> gate;
   std::optional<v1::KeyClass> key_class;
-
-  bool Has(const char* flag) const { return flags.count(flag) != 0; }
-  bool json() const { return Has("--json"); }
 };
 
 // Arguments without the program's name.
 absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments);
-
-// All commands, or one with its options; "" for an unknown one.
-std::string HelpText();
-std::string HelpText(const std::string& command);
 
 }  // namespace mpckdc::admin
 

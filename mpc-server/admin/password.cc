@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/admin/exit_code.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -94,9 +95,8 @@ absl::StatusOr<SecretBytes> AskPassword(const std::string& prompt, bool again) {
   }
   absl::StatusOr<SecretBytes> first = AskOnce(terminal, prompt);
   if (!first.ok() || !again) return first;
-  absl::StatusOr<SecretBytes> second = AskOnce(terminal, prompt + " again");
-  if (!second.ok()) return second.status();
-  if (!ConstantTimeEqual(*first, *second)) {
+  ASSIGN_OR_RETURN(SecretBytes second, AskOnce(terminal, prompt + " again"));
+  if (!ConstantTimeEqual(*first, second)) {
     return Advise(absl::InvalidArgumentError("the two passwords differ"), "try again");
   }
   return first;

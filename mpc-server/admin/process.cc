@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "mpc-server/base/status_macros.h"
 
 extern char** environ;
 
@@ -198,16 +199,15 @@ absl::StatusOr<ProcessResult> RunProcess(const ProcessRequest& request) {
   if (!in.Open() || !out.Open() || !err.Open()) {
     return absl::InternalError(absl::StrCat("pipe: ", std::strerror(errno)));
   }
-  absl::StatusOr<pid_t> pid = Spawn(request, in, out, err);
-  if (!pid.ok()) return pid.status();
+  ASSIGN_OR_RETURN(pid_t pid, Spawn(request, in, out, err));
   in.read.Close();
   out.write.Close();
   err.write.Close();
   ProcessResult result;
   Pump pump(request.input, std::move(in.write), std::move(out.read), std::move(err.read));
   const absl::Status s = pump.Run(absl::Now() + request.timeout, &result);
-  if (!s.ok()) kill(*pid, SIGKILL);
-  Reap(*pid, &result);
+  if (!s.ok()) kill(pid, SIGKILL);
+  Reap(pid, &result);
   if (!s.ok()) {
     return absl::Status(s.code(), absl::StrCat(request.arguments[0], ": ", s.message()));
   }

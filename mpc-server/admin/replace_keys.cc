@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/admin/names.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/transaction.h"
 #include "mpc-server/key/enctype.h"
 #include "mpc-server/key/string_to_key.h"
@@ -19,10 +20,8 @@ absl::StatusOr<Powers> PowersOfNext(Session& session, enroll::AdminServers* serv
                                     const KdbPlan& plan) {
   std::vector<v1::KeyInfo> present;
   if (plan.exists) {
-    absl::StatusOr<std::vector<v1::KeyInfo>> old =
-        servers->at(0).ListKeys(plan.principal, /*staged=*/false, session.config().timeout);
-    if (!old.ok()) return old.status();
-    present = *std::move(old);
+    ASSIGN_OR_RETURN(present, servers->at(0).ListKeys(plan.principal, /*staged=*/false,
+                                                      session.config().timeout));
   }
   return PowersFor(session.options(), plan.principal, present);
 }
@@ -51,11 +50,8 @@ absl::Status SettleFailedWrite(Session& session, const std::string& principal, a
                 AdviceOf(why));
 }
 
-void DeleteOld(Session& session, enroll::AdminServers* servers,
-               const std::vector<std::string>& old, ReplacedKeys* result) {
-  const absl::Status s = JoinErrors(servers->OnAll([&](int, enroll::AdminClient& server) {
-    return server.DeleteKeys(old, session.config().timeout).status();
-  }));
+void DeleteOld(Session& session, const std::vector<std::string>& old, ReplacedKeys* result) {
+  const absl::Status s = session.DeleteKeys(old);
   result->old_deleted = s.ok();
   if (!s.ok()) {
     session.console().Remark(absl::StrCat(
@@ -149,21 +145,18 @@ absl::StatusOr<enroll::PackageSigner> LoadSigner(const Session& session) {
 }
 
 absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, bool replace) {
-  absl::StatusOr<KdbPlan> plan =
-      session.kdb().Plan(principal, !session.options().Has("--no-create"));
-  if (!plan.ok()) return plan.status();
-  if (!absl::EndsWith(plan->principal, absl::StrCat("@", session.config().realm))) {
+  ASSIGN_OR_RETURN(KdbPlan plan, session.kdb().Plan(principal, !session.options().no_create));
+  if (!absl::EndsWith(plan.principal, absl::StrCat("@", session.config().realm))) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the KDB command planned for ", plan->principal, ", a principal of another realm"));
+        "the KDB command planned for ", plan.principal, ", a principal of another realm"));
   }
-  if (!plan->exists) return plan;
-  absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
-  if (!entries.ok()) return entries.status();
-  const auto found = (*entries)->find(plan->principal);
-  if (!replace && found != (*entries)->end() && !found->second.empty()) {
+  if (!plan.exists) return plan;
+  ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdb());
+  const auto found = entries->find(plan.principal);
+  if (!replace && found != entries->end() && !found->second.empty()) {
     uint32_t kvno = 0;
     for (const KdbEntry& entry : found->second) kvno = std::max(kvno, entry.kvno);
-    return Advise(absl::AlreadyExistsError(absl::StrCat(plan->principal,
+    return Advise(absl::AlreadyExistsError(absl::StrCat(plan.principal,
                                                         " has protected keys already, version ",
                                                         kvno)),
                   "repeat with --replace to give it new keys");
@@ -181,7 +174,7 @@ absl::Status CheckAsked(const Session& session, const std::string& principal) {
     if (FindEnctype(enctype)->is_gcm()) continue;
     return Advise(absl::InvalidArgumentError(absl::StrCat(
                       principal, " seals TGTs, which have a header only in aes256-gcm and "
-                                 "aes128-gcm, not in ", enroll::EnctypeName(enctype))),
+                                 "aes128-gcm, not in ", EnctypeName(enctype))),
                   "leave --enctype out, or ask for aes256-gcm");
   }
   return absl::OkStatus();
@@ -191,7 +184,7 @@ absl::Status CheckAsked(const Session& session, const std::string& principal) {
 
 absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const KdbPlan& plan) {
   const std::vector<int32_t>& asked = session.options().enctypes;
-  if (absl::Status s = CheckAsked(session, plan.principal); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckAsked(session, plan.principal));
   const bool only_gcm = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS;
   std::vector<KdbKey> keys;
   for (const KdbKey& key : plan.keys) {
@@ -212,7 +205,7 @@ absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const Kd
                       asked.empty() ? "" : ", of the enctypes asked for,", " for ",
                       plan.principal)),
                   absl::StrCat("add some of these, as in aes256-gcm:normal, to supported_enctypes "
-                               "in kdc.conf: ", enroll::EnctypeNames()));
+                               "in kdc.conf: ", EnctypeNames()));
   }
   return keys;
 }
@@ -220,30 +213,27 @@ absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const Kd
 absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::PackageSigner& signer,
                                          const KdbPlan& plan, uint32_t kvno,
                                          std::vector<NewKey> keys) {
-  absl::StatusOr<enroll::AdminServers*> servers = session.Connect();
-  if (!servers.ok()) return servers.status();
-  absl::StatusOr<Powers> powers = PowersOfNext(session, *servers, plan);
-  if (!powers.ok()) return powers.status();
+  ASSIGN_OR_RETURN(enroll::AdminServers* servers, session.Connect());
+  ASSIGN_OR_RETURN(Powers powers, PowersOfNext(session, servers, plan));
   std::vector<std::string> old;
   if (plan.exists) {
-    absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
-    if (!entries.ok()) return entries.status();
-    old = HandlesOf(**entries, plan.principal);
+    ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdb());
+    old = HandlesOf(*entries, plan.principal);
   }
 
   ReplacedKeys result{plan.principal, kvno, {}, old.size(), false};
   enroll::TransactionTimeouts timeouts;
   timeouts.stage = timeouts.commit = session.config().timeout;
-  enroll::KeyTransaction transaction(*servers, timeouts);
+  enroll::KeyTransaction transaction(servers, timeouts);
   for (NewKey& key : keys) {
     key.kdb.handle = enroll::RandomIdentifier();
-    const v1::KeyInfo info = InfoOf(plan.principal, kvno, *powers, key.kdb);
+    const v1::KeyInfo info = InfoOf(plan.principal, kvno, powers, key.kdb);
     const absl::Status s =
         key.base.empty() ? transaction.AddDrawn(info) : transaction.Add(info, key.base, signer);
     if (!s.ok()) return s;
     result.keys.push_back(key.kdb);
   }
-  if (absl::Status s = transaction.Run(); !s.ok()) return s;
+  RETURN_IF_ERROR(transaction.Run());
 
   // Tickets under the old krbtgt key live on: the KDB must go on referring to it.
   const bool keep_old = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS;
@@ -252,8 +242,8 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
     written = SettleFailedWrite(session, plan.principal, std::move(written), &transaction);
     if (!written.ok()) return written;
   }
-  if (session.options().Has("--delete-old") && !old.empty() && !keep_old) {
-    DeleteOld(session, *servers, old, &result);
+  if (session.options().delete_old && !old.empty() && !keep_old) {
+    DeleteOld(session, old, &result);
   }
   return result;
 }

@@ -67,7 +67,7 @@ absl::Status RefuseKrbtgt(const std::string& principal);
 // The plan for `principal`, refused when the principal has protected keys and `replace` is false.
 absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, bool replace);
 
-// Of the plan's enctypes those that the servers hold, narrowed by --enctype. A ticket-granting key
+// Those of the plan's enctypes that the servers hold, narrowed by --enctype. A ticket-granting key
 // meets no client: without --enctype it gets the gcm enctypes alone.
 absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const KdbPlan& plan);
 

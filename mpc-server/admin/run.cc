@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/admin/audit_command.h"
 #include "mpc-server/admin/commands.h"
@@ -57,17 +58,9 @@ int ReportError(const absl::Status& status, const std::string& command, Console&
   return static_cast<int>(code);
 }
 
-std::string HelpFor(const Options& options) {
-  const std::string topic = options.command == "help" && !options.operands.empty()
-                                ? options.operands[0]
-                                : options.command;
-  const std::string help = HelpText(topic);
-  return help.empty() ? HelpText() : help;
-}
-
 absl::StatusOr<ExitCode> RunCommand(const Options& options, Environment& environment,
                                     Console& console) {
-  if (options.command == "audit") return AuditCommand(options, console);  // needs no configuration
+  if (absl::StartsWith(options.command, "audit ")) return AuditCommand(options, console);
   absl::StatusOr<AdminConfig> config =
       LoadConfig(options.config.empty() ? environment.default_config : options.config);
   if (!config.ok()) return config.status();
@@ -83,17 +76,13 @@ int RunAdmin(absl::Span<const std::string> arguments, Environment& environment) 
   settings.err_is_terminal = environment.err_is_terminal;
   absl::StatusOr<Options> options = ParseOptions(arguments);
   if (options.ok()) {
-    settings.json = options->json();
-    settings.quiet = options->Has("--quiet");
+    settings.json = options->json;
+    settings.quiet = options->quiet;
   }
   Console console(environment.out, environment.err, settings);
   if (!options.ok()) return ReportError(options.status(), "", console);
-  if (options->version) {
-    *environment.out << "mpc-admin " MPCKDC_VERSION "\n";
-    return 0;
-  }
-  if (options->help) {
-    *environment.out << HelpFor(*options);
+  if (options->answer.has_value()) {
+    *environment.out << *options->answer;
     return 0;
   }
   absl::StatusOr<ExitCode> code = RunCommand(*options, environment, console);

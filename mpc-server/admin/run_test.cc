@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Whole command lines against three fake servers (real gRPC) and a KDC's database in memory.
 #include "mpc-server/admin/run.h"
 
 #include <gmock/gmock.h>
@@ -22,8 +24,6 @@
 #include "mpc-server/testing/fake_admin_service.h"
 #include "mpc-server/testing/identity.h"
 
-// Whole command lines against three fake servers (real gRPC) and a KDC's database in memory.
-
 namespace mpckdc::admin {
 namespace {
 
@@ -33,6 +33,10 @@ using testing::Not;
 using When = enroll::FakeAdminServer::When;
 
 constexpr char kRealm[] = "EXAMPLE.COM";
+
+const std::vector<int32_t> kAllEnctypes = {kEnctypeAes256Gcm,    kEnctypeAes128Gcm,
+                                           kEnctypeAes256Sha1,   kEnctypeAes128Sha1,
+                                           kEnctypeAes256Sha384, kEnctypeAes128Sha256};
 
 struct MemoryKdb {
   std::map<std::string, std::vector<KdbEntry>> principals;
@@ -128,21 +132,18 @@ class RunTest : public testing::Test {
     std::string err;
   };
 
-  static void SetUpTestSuite() {
-    authority_ = new enroll::TestAuthority;
-    identity_ = new enroll::AdminIdentity(authority_->Issue("admin", "root"));
-  }
-  static void TearDownTestSuite() {
-    delete identity_;
-    delete authority_;
+  static std::string File(const std::string& name) {
+    return enroll::TestAuthority::Shared().directory() + "/" + name;
   }
 
-  RunTest() : realm_(kRealm), config_(authority_->directory() + "/admin.toml") {
+  RunTest() : realm_(kRealm), config_(File("admin.toml")) {
+    static const enroll::AdminIdentity identity =
+        enroll::TestAuthority::Shared().Issue("admin", "root");
     std::ofstream(config_) << "realm = \"" << kRealm << "\"\ncluster = 1\n"
                            << "servers = [\"a:1\", \"b:1\", \"c:1\"]\ntimeout = 2\n"
-                           << "[identity]\ncertificate = \"" << identity_->certificate_file
-                           << "\"\nkey = \"" << identity_->key_file << "\"\nca = \""
-                           << identity_->ca_file << "\"\n";
+                           << "[identity]\ncertificate = \"" << identity.certificate_file
+                           << "\"\nkey = \"" << identity.key_file << "\"\nca = \""
+                           << identity.ca_file << "\"\n";
   }
 
   Outcome Run(std::vector<std::string> arguments) {
@@ -186,6 +187,17 @@ class RunTest : public testing::Test {
     });
   }
 
+  // The servers hold the password's keys for all of the principal's handles.
+  void ExpectKeysOfPassword(const std::string& principal) {
+    const std::string salt = std::string(kRealm) + "alice";
+    for (const KdbEntry& entry : kdb_.principals[principal]) {
+      const SecretBytes key = *StringToKey(
+          entry.enctype, std::vector<uint8_t>(password_.begin(), password_.end()),
+          std::vector<uint8_t>(salt.begin(), salt.end()));
+      EXPECT_EQ(Joined(entry.handle), std::string(key.begin(), key.end())) << entry.enctype;
+    }
+  }
+
   // The key that the servers' shares of a handle join to.
   std::string Joined(const std::string& handle) {
     std::array<std::string, 3> x, a;
@@ -197,8 +209,6 @@ class RunTest : public testing::Test {
     return JoinForTest(x, a);
   }
 
-  static enroll::TestAuthority* authority_;
-  static enroll::AdminIdentity* identity_;
   enroll::FakeRealm realm_;
   MemoryKdb kdb_;
   std::string config_;
@@ -206,21 +216,12 @@ class RunTest : public testing::Test {
   int asked_ = 0;
 };
 
-enroll::TestAuthority* RunTest::authority_;
-enroll::AdminIdentity* RunTest::identity_;
-
 TEST_F(RunTest, EnrolsAPassword) {
   const Outcome outcome = Enroll("alice");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("alice@EXAMPLE.COM: version 1 enrolled"));
   ExpectKeys(2);
-  const std::string salt = "EXAMPLE.COMalice";
-  for (const KdbEntry& entry : kdb_.principals["alice@EXAMPLE.COM"]) {
-    const SecretBytes key = *enroll::StringToKey(
-        entry.enctype, std::vector<uint8_t>(password_.begin(), password_.end()),
-        std::vector<uint8_t>(salt.begin(), salt.end()));
-    EXPECT_EQ(Joined(entry.handle), std::string(key.begin(), key.end()));
-  }
+  ExpectKeysOfPassword("alice@EXAMPLE.COM");
   EXPECT_THAT(outcome.out + outcome.err, Not(HasSubstr(password_)));
 }
 
@@ -445,13 +446,14 @@ TEST_F(RunTest, DoctorLooksAtServers) {
     EXPECT_EQ(doctor.code, code) << doctor.out;
     status = good;
   };
-  status.set_time_us(absl::ToUnixMicros(absl::Now() + absl::Minutes(10)));
+  const auto after = [](absl::Duration d) { return absl::ToUnixMicros(absl::Now() + d); };
+  status.set_time_us(after(absl::Minutes(10)));
   finds("clocks differ", 1);
-  status.set_time_us(absl::ToUnixMicros(absl::Now() - absl::Seconds(30)));
+  status.set_time_us(after(-absl::Seconds(30)));
   finds("clocks differ", 0);
-  status.set_certificate_expires_us(absl::ToUnixMicros(absl::Now() + absl::Hours(48)));
+  status.set_certificate_expires_us(after(absl::Hours(48)));
   finds("renew it before that day", 0);
-  status.set_certificate_expires_us(absl::ToUnixMicros(absl::Now() - absl::Hours(48)));
+  status.set_certificate_expires_us(after(-absl::Hours(48)));
   finds("certificate expired on", 1);
   status.set_software("fake 2");
   finds("different software", 0);
@@ -509,7 +511,7 @@ std::string KeytabEntry(const std::string& name, int enctype, const std::string&
 }
 
 TEST_F(RunTest, EnrolsFromAKeytab) {
-  const std::string keytab = authority_->directory() + "/keytab";
+  const std::string keytab = File("keytab");
   std::ofstream(keytab) << "\x05\x02" << KeytabEntry("alice", 18, std::string(32, 'a'))
                         << KeytabEntry("bob", 17, std::string(16, 'b'))
                         << KeytabEntry("carol", 23, std::string(16, 'c'));
@@ -528,9 +530,8 @@ TEST_F(RunTest, EnrolsFromAKeytab) {
 
 // With the realm's list one key of enctype 18 becomes two, of 17 two, of 19 and 20 one each.
 TEST_F(RunTest, EnrolsAKeytabsKeysAsEverythingThatTheyAre) {
-  kdb_.enctypes = {kEnctypeAes256Gcm,  kEnctypeAes128Gcm,    kEnctypeAes256Sha1,
-                   kEnctypeAes128Sha1, kEnctypeAes256Sha384, kEnctypeAes128Sha256};
-  const std::string keytab = authority_->directory() + "/keytab-of-six";
+  kdb_.enctypes = kAllEnctypes;
+  const std::string keytab = File("keytab-of-six");
   std::ofstream(keytab) << "\x05\x02" << KeytabEntry("alice", 18, std::string(32, 'a'))
                         << KeytabEntry("alice", 17, std::string(16, 'b'))
                         << KeytabEntry("alice", 20, std::string(32, 'c'))
@@ -559,20 +560,13 @@ TEST_F(RunTest, EnrolsAKeytabsKeysAsEverythingThatTheyAre) {
 
 // A password gives a key of every enctype that the realm plans, in one transaction.
 TEST_F(RunTest, EnrolsAPasswordInEveryEnctype) {
-  kdb_.enctypes = {kEnctypeAes256Gcm,  kEnctypeAes128Gcm,    kEnctypeAes256Sha1,
-                   kEnctypeAes128Sha1, kEnctypeAes256Sha384, kEnctypeAes128Sha256};
+  kdb_.enctypes = kAllEnctypes;
   const int commits = realm_.servers[0]->calls("CommitKeys");
   const Outcome outcome = Enroll("alice");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(realm_.servers[0]->calls("CommitKeys"), commits + 1);
   ExpectKeys(6);
-  const std::string salt = std::string(kRealm) + "alice";
-  for (const KdbEntry& entry : kdb_.principals["alice@EXAMPLE.COM"]) {
-    const SecretBytes key = *enroll::StringToKey(
-        entry.enctype, std::vector<uint8_t>(password_.begin(), password_.end()),
-        absl::MakeSpan(reinterpret_cast<const uint8_t*>(salt.data()), salt.size()));
-    EXPECT_EQ(Joined(entry.handle), std::string(key.begin(), key.end())) << entry.enctype;
-  }
+  ExpectKeysOfPassword("alice@EXAMPLE.COM");
   for (const char* shown : {"aes256-gcm", "aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha256-128"}) {
     EXPECT_THAT(Run({"list", "alice"}).out, HasSubstr(shown));
   }
@@ -617,7 +611,7 @@ class BulkTest : public RunTest {
   // More than two chunks.
   static constexpr size_t kUsers = 2 * limits::kBulkPrincipals + 100;
 
-  BulkTest() : keytab_(authority_->directory() + "/many") {
+  BulkTest() : keytab_(File("many")) {
     kdb_.enctypes = {kEnctypeAes128Gcm};
     std::ofstream out(keytab_);
     out << "\x05\x02";
@@ -747,7 +741,7 @@ TEST_F(BulkTest, CtrlCEndsWhatIsBegun) {
 }
 
 TEST_F(RunTest, TestLoginRunsKinitInAPrivateCache) {
-  const std::string kinit = authority_->directory() + "/kinit";
+  const std::string kinit = File("kinit");
   std::ofstream(kinit) << "#!/bin/sh\nread password\n"
                           "case $KRB5CCNAME in FILE:*) ;; *) exit 9 ;; esac\n"
                           "[ \"$password\" = \"open sesame\" ] && exit 0\n"

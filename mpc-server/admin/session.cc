@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/admin/names.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -55,35 +56,45 @@ absl::StatusOr<const KdbEntries*> Session::ReadKdb() {
 }
 
 absl::StatusOr<const KdbEntries*> Session::ReadKdbAgain() {
-  absl::StatusOr<std::vector<KdbEntry>> list = kdb_->List("");
-  if (!list.ok()) return list.status();
+  ASSIGN_OR_RETURN(std::vector<KdbEntry> list, kdb_->List(""));
   KdbEntries entries;
-  for (KdbEntry& entry : *list) entries[entry.principal].push_back(std::move(entry));
+  for (KdbEntry& entry : list) entries[entry.principal].push_back(std::move(entry));
   kdb_entries_ = std::move(entries);
   return &*kdb_entries_;
 }
 
 absl::StatusOr<std::string> Session::Principal() const {
-  if (options_.operands.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(options_.command, ": name a principal"));
-  }
+  if (options_.operands.empty()) return "";
   return QualifyPrincipal(options_.operands[0], config_.realm);
 }
 
 absl::StatusOr<SecretBytes> Session::Password(const std::string& prompt, bool again) {
-  return options_.Has("--password-stdin") ? environment_->read_password()
+  return options_.password_stdin ? environment_->read_password()
                                           : environment_->ask_password(prompt, again);
 }
 
-absl::Status JoinErrors(const std::array<absl::Status, 3>& results) {
+// "a server: first line; b server: ..." of those that are not OK; with the first one's code.
+absl::Status Session::OnAll(
+    const std::function<absl::Status(int party, enroll::AdminClient&)>& call) {
   absl::StatusCode code = absl::StatusCode::kOk;
   std::string text;
-  for (const absl::Status& s : results) {
+  for (const absl::Status& s : servers_->OnAll(call)) {
     if (s.ok()) continue;
     if (code == absl::StatusCode::kOk) code = s.code();
     absl::StrAppend(&text, text.empty() ? "" : "; ", s.message());
   }
   return absl::Status(code, text);
+}
+
+absl::Status Session::DeleteKeys(absl::Span<const std::string> handles) {
+  return OnAll([&](int, enroll::AdminClient& server) {
+    return server.DeleteKeys(handles, config_.timeout);
+  });
+}
+
+absl::Status BadUsage(absl::string_view command, absl::string_view problem) {
+  return Advise(absl::InvalidArgumentError(problem),
+                absl::StrCat("see mpc-admin ", command, " --help"));
 }
 
 }  // namespace mpckdc::admin

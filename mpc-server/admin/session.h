@@ -59,7 +59,11 @@ class Session {
   // Reads them again.
   absl::StatusOr<const KdbEntries*> ReadKdbAgain();
 
-  // The first operand, with the realm.
+  // After Connect(): `call` at all three servers, and their errors joined.
+  absl::Status OnAll(const std::function<absl::Status(int party, enroll::AdminClient&)>& call);
+  absl::Status DeleteKeys(absl::Span<const std::string> handles);
+
+  // The first operand, with the realm; "" when there is none.
   absl::StatusOr<std::string> Principal() const;
   // From the terminal or, with --password-stdin, standard input.
   absl::StatusOr<SecretBytes> Password(const std::string& prompt, bool again);
@@ -74,8 +78,8 @@ class Session {
   std::optional<KdbEntries> kdb_entries_;
 };
 
-// "a server: first line; b server: ..." of those that are not OK; with the first one's code.
-absl::Status JoinErrors(const std::array<absl::Status, 3>& results);
+// A command line that does not go together.
+absl::Status BadUsage(absl::string_view command, absl::string_view problem);
 
 }  // namespace mpckdc::admin
 

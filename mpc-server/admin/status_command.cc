@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/survey.h"
+#include "mpc-server/base/status_macros.h"
 
 // init-realm and status.
 
@@ -71,18 +72,16 @@ std::string State(const v1::StatusReply& status) {
 }  // namespace
 
 absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
-  absl::StatusOr<enroll::AdminServers*> servers = session.Connect(/*allow_uninitialised=*/true);
-  if (!servers.ok()) return servers.status();
+  RETURN_IF_ERROR(session.Connect(/*allow_uninitialised=*/true).status());
   v1::InitRealmRequest request;
   request.set_realm(session.config().realm);
   request.set_cluster(static_cast<uint32_t>(session.config().cluster));
   std::array<bool, 3> already = {};
-  absl::Status s = JoinErrors((*servers)->OnAll([&](int party, enroll::AdminClient& server) {
-    absl::StatusOr<v1::InitRealmReply> reply =
-        server.InitRealm(request, session.config().timeout);
-    if (reply.ok()) already[party] = reply->already();
-    return reply.status();
-  }));
+  absl::Status s = session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
+    ASSIGN_OR_RETURN(auto reply, server.InitRealm(request, session.config().timeout));
+    already[party] = reply.already();
+    return absl::OkStatus();
+  });
   if (!s.ok()) return Advise(s, "nothing is lost by running mpc-admin init-realm again");
   const bool all = already[0] && already[1] && already[2];
   if (session.console().json()) {
@@ -98,13 +97,12 @@ absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
 }
 
 absl::StatusOr<ExitCode> StatusCommand(Session& session) {
-  absl::StatusOr<std::array<SurveyedServer, 3>> survey = SurveyServers(session);
-  if (!survey.ok()) return survey.status();
+  ASSIGN_OR_RETURN(auto survey, SurveyServers(session));
   Table table({"SERVER", "PARTY", "STATE", "KEYS", "STAGED", "JOBS", "FAILED", "CLOCK", "ANSWER",
                "CERTIFICATE UNTIL", "SOFTWARE"});
   json servers = json::array();
   bool all_there = true, all_ready = true;
-  for (const SurveyedServer& server : *survey) {
+  for (const SurveyedServer& server : survey) {
     servers.push_back(ToJson(server));
     if (!server.error.ok()) {
       all_there = false;
@@ -125,7 +123,7 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
   } else {
     session.console().Print(table);
   }
-  for (const SurveyedServer& server : *survey) {
+  for (const SurveyedServer& server : survey) {
     if (!server.error.ok()) session.console().Remark(server.error.message());
     const std::string& why = server.status.degraded();
     if (!why.empty()) session.console().Remark(absl::StrCat("server ", server.address, ": ", why));

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -27,13 +28,12 @@ void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* se
 }  // namespace
 
 absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session) {
-  absl::StatusOr<enroll::AdminServers*> servers = session.Dial();
-  if (!servers.ok()) return servers.status();
+  ASSIGN_OR_RETURN(enroll::AdminServers* servers, session.Dial());
   std::array<SurveyedServer, 3> survey;
   std::array<std::thread, 3> threads;
   for (int i = 0; i < 3; ++i) {
     threads[i] = std::thread([&, i] {
-      Ask((*servers)->configured(i), session.config().timeout, &survey[i]);
+      Ask(servers->configured(i), session.config().timeout, &survey[i]);
     });
   }
   for (std::thread& thread : threads) thread.join();

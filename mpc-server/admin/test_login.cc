@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/process.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -29,16 +30,14 @@ struct KnownMessage {
   LoginVerdict verdict;
 };
 
+constexpr LoginVerdict kWrongPassword = {ExitCode::kWrongPassword, "wrong-password",
+                                         "the password is wrong",
+                                         "try again; mpc-admin enroll --replace sets another one"};
+
 constexpr KnownMessage kKnown[] = {
-    {"Password incorrect",
-     {ExitCode::kWrongPassword, "wrong-password", "the password is wrong",
-      "try again; mpc-admin enroll --replace sets another one"}},
-    {"Preauthentication failed",
-     {ExitCode::kWrongPassword, "wrong-password", "the password is wrong",
-      "try again; mpc-admin enroll --replace sets another one"}},
-    {"Decrypt integrity check failed",
-     {ExitCode::kWrongPassword, "wrong-password", "the password is wrong",
-      "try again; mpc-admin enroll --replace sets another one"}},
+    {"Password incorrect", kWrongPassword},
+    {"Preauthentication failed", kWrongPassword},
+    {"Decrypt integrity check failed", kWrongPassword},
     {"A service is not available",
      {ExitCode::kUnavailable, "servers-unavailable",
       "the KDC works, but the MPC servers do not answer it", "mpc-admin doctor"}},
@@ -59,9 +58,9 @@ constexpr KnownMessage kKnown[] = {
      {ExitCode::kFindings, "clock-skew", "the clocks differ too much", "mpc-admin doctor"}},
     {"no support for encryption type",
      {ExitCode::kFindings, "no-common-enctype", "client and KDC have no enctype in common",
-      "mpc-admin list PRINCIPAL shows its keys' enctypes. For a key of aes256-gcm or aes128-gcm put "
-      "permitted_enctypes = aes256-gcm aes128-gcm DEFAULT into krb5.conf, and use the patched kinit "
-      "(--kinit); for any kinit enrol the password again with enctypes 17 to 20 in the KDC's "
+      "mpc-admin list PRINCIPAL shows its keys' enctypes. For a key of aes256-gcm or aes128-gcm "
+      "put permitted_enctypes = aes256-gcm aes128-gcm DEFAULT into krb5.conf, and use the patched "
+      "kinit (--kinit); for any kinit enrol the password again with enctypes 17 to 20 in the KDC's "
       "supported_enctypes"}},
     {"KDC policy rejects request",
      {ExitCode::kRefused, "policy", "the KDC's or the servers' policy refuses the log-in",
@@ -115,30 +114,27 @@ LoginVerdict JudgeKinit(int exit_code, absl::string_view errors) {
 }
 
 absl::StatusOr<ExitCode> TestLoginCommand(Session& session) {
-  absl::StatusOr<std::string> principal = session.Principal();
-  if (!principal.ok()) return principal.status();
-  absl::StatusOr<SecretBytes> password =
-      session.Password(absl::StrCat("Password for ", *principal), /*again=*/false);
-  if (!password.ok()) return password.status();
+  ASSIGN_OR_RETURN(std::string principal, session.Principal());
+  ASSIGN_OR_RETURN(SecretBytes password,
+                   session.Password(absl::StrCat("Password for ", principal), /*again=*/false));
   const PrivateDirectory directory;
   if (directory.name().empty()) return absl::InternalError("cannot make a temporary directory");
   const std::string kinit =
       session.options().kinit.empty() ? session.config().kinit : session.options().kinit;
   const absl::Time start = absl::Now();
-  absl::StatusOr<ProcessResult> result =
-      RunKinit(kinit, *principal, *std::move(password), directory);
-  if (!result.ok()) return result.status();
+  ASSIGN_OR_RETURN(ProcessResult result,
+                   RunKinit(kinit, principal, std::move(password), directory));
   const double milliseconds = absl::ToDoubleMilliseconds(absl::Now() - start);
-  LoginVerdict verdict = JudgeKinit(result->exit_code, result->errors);
-  const std::string said(absl::StripAsciiWhitespace(result->errors));
+  LoginVerdict verdict = JudgeKinit(result.exit_code, result.errors);
+  const std::string said(absl::StripAsciiWhitespace(result.errors));
   if (session.console().json()) {
-    session.console().Print(json{{"principal", *principal},
+    session.console().Print(json{{"principal", principal},
                                  {"result", verdict.name},
                                  {"milliseconds", milliseconds},
                                  {"kinit", said}});
   }
   session.console().Say(
-      absl::StrFormat("%s: %s, %.0f ms", *principal, verdict.what, milliseconds),
+      absl::StrFormat("%s: %s, %.0f ms", principal, verdict.what, milliseconds),
       verdict.code == ExitCode::kOk ? Colour::kGood : Colour::kBad);
   if (verdict.code != ExitCode::kOk) {
     session.console().Say(absl::StrCat("  ", said));

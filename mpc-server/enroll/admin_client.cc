@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/peer_credentials.h"
 #include "mpc-server/package/certificate.h"
 
@@ -37,11 +38,11 @@ std::string CertificateName(const grpc::ClientContext& context) {
 
 }  // namespace
 
-AdminClient::AdminClient(std::string name, std::unique_ptr<v1::AdminService::StubInterface> stub)
+AdminClient::AdminClient(std::string name, std::unique_ptr<Stub> stub)
     : name_(std::move(name)), stub_(std::move(stub)) {}
 
-template <class Call>
-absl::Status AdminClient::Run(const char* what, absl::Duration timeout, Call call) {
+template <class Function>
+absl::Status AdminClient::Run(const char* what, absl::Duration timeout, Function call) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
   const grpc::Status status = call(&context);
@@ -49,82 +50,60 @@ absl::Status AdminClient::Run(const char* what, absl::Duration timeout, Call cal
   return ToStatus(status, name_, what);
 }
 
+template <class Request, class Reply>
+absl::StatusOr<Reply> AdminClient::Call(const char* what, absl::Duration timeout,
+                                        const Request& request, Method<Request, Reply> method) {
+  Reply reply;
+  RETURN_IF_ERROR(Run(what, timeout, [&](grpc::ClientContext* context) {
+    return (stub_.get()->*method)(context, request, &reply);
+  }));
+  return reply;
+}
+
 absl::StatusOr<v1::StatusReply> AdminClient::GetStatus(absl::Duration timeout) {
   v1::StatusRequest request;
   request.set_min_version(kAdminVersionMin);
   request.set_max_version(kAdminVersionMax);
-  v1::StatusReply reply;
-  absl::Status s = Run("GetStatus", timeout, [&](grpc::ClientContext* context) {
-    return stub_->GetStatus(context, request, &reply);
-  });
-  if (!s.ok()) return s;
-  return reply;
+  return Call("GetStatus", timeout, request, &Stub::GetStatus);
 }
 
 absl::StatusOr<v1::InitRealmReply> AdminClient::InitRealm(const v1::InitRealmRequest& request,
                                                           absl::Duration timeout) {
-  v1::InitRealmReply reply;
-  absl::Status s = Run("InitRealm", timeout, [&](grpc::ClientContext* context) {
-    return stub_->InitRealm(context, request, &reply);
-  });
-  if (!s.ok()) return s;
-  return reply;
+  return Call("InitRealm", timeout, request, &Stub::InitRealm);
 }
 
 absl::Status AdminClient::StageKeys(const v1::StageKeysRequest& request, absl::Duration timeout) {
-  v1::StageKeysReply reply;
-  return Run("StageKeys", timeout, [&](grpc::ClientContext* context) {
-    return stub_->StageKeys(context, request, &reply);
-  });
+  return Call("StageKeys", timeout, request, &Stub::StageKeys).status();
 }
 
 absl::Status AdminClient::DrawKey(const v1::DrawKeyRequest& request, absl::Duration timeout) {
-  v1::DrawKeyReply reply;
-  return Run("DrawKey", timeout, [&](grpc::ClientContext* context) {
-    return stub_->DrawKey(context, request, &reply);
-  });
+  return Call("DrawKey", timeout, request, &Stub::DrawKey).status();
 }
 
 absl::StatusOr<uint32_t> AdminClient::CommitKeys(const std::string& transaction,
                                                  absl::Duration timeout) {
   v1::CommitKeysRequest request;
   request.set_transaction(transaction);
-  v1::CommitKeysReply reply;
-  absl::Status s = Run("CommitKeys", timeout, [&](grpc::ClientContext* context) {
-    return stub_->CommitKeys(context, request, &reply);
-  });
-  if (!s.ok()) return s;
+  ASSIGN_OR_RETURN(auto reply, Call("CommitKeys", timeout, request, &Stub::CommitKeys));
   return reply.keys();
 }
 
-absl::StatusOr<uint32_t> AdminClient::AbortKeys(const std::string& transaction,
-                                                absl::Duration timeout) {
+absl::Status AdminClient::AbortKeys(const std::string& transaction, absl::Duration timeout) {
   v1::AbortKeysRequest request;
   request.set_transaction(transaction);
-  v1::AbortKeysReply reply;
-  absl::Status s = Run("AbortKeys", timeout, [&](grpc::ClientContext* context) {
-    return stub_->AbortKeys(context, request, &reply);
-  });
-  if (!s.ok()) return s;
-  return reply.keys();
+  return Call("AbortKeys", timeout, request, &Stub::AbortKeys).status();
 }
 
-absl::StatusOr<uint32_t> AdminClient::DeleteKeys(absl::Span<const std::string> handles,
-                                                 absl::Duration timeout) {
-  uint32_t deleted = 0;
+absl::Status AdminClient::DeleteKeys(absl::Span<const std::string> handles,
+                                     absl::Duration timeout) {
   for (size_t start = 0; start < handles.size(); start += limits::kMaxKeysPerCall) {
     v1::DeleteKeysRequest request;
     for (const std::string& handle : handles.subspan(start, limits::kMaxKeysPerCall)) {
       request.add_handles(handle);
     }
-    v1::DeleteKeysReply reply;
-    absl::Status s = Run("DeleteKeys", timeout, [&](grpc::ClientContext* context) {
-      return stub_->DeleteKeys(context, request, &reply);
-    });
-    if (!s.ok()) return s;
-    deleted += reply.deleted();
+    RETURN_IF_ERROR(Call("DeleteKeys", timeout, request, &Stub::DeleteKeys).status());
   }
-  return deleted;
+  return absl::OkStatus();
 }
 
 absl::Status AdminClient::ListSome(const v1::ListKeysRequest& request, absl::Duration timeout,
@@ -151,7 +130,7 @@ absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string
   std::vector<v1::KeyInfo> keys;
   for (;;) {
     std::string next;
-    if (absl::Status s = ListSome(request, timeout, &keys, &next); !s.ok()) return s;
+    RETURN_IF_ERROR(ListSome(request, timeout, &keys, &next));
     if (next.empty()) return keys;
     if (next <= request.from()) {
       return absl::InternalError(absl::StrCat("server ", name_, ": the list of keys goes back"));
@@ -162,12 +141,7 @@ absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string
 
 absl::StatusOr<v1::VerifyKeysReply> AdminClient::VerifyKeys(const v1::VerifyKeysRequest& request,
                                                             absl::Duration timeout) {
-  v1::VerifyKeysReply reply;
-  absl::Status s = Run("VerifyKeys", timeout, [&](grpc::ClientContext* context) {
-    return stub_->VerifyKeys(context, request, &reply);
-  });
-  if (!s.ok()) return s;
-  return reply;
+  return Call("VerifyKeys", timeout, request, &Stub::VerifyKeys);
 }
 
 absl::Status AdminClient::SetPolicy(absl::Span<const std::string> handles, v1::Gate gate,
@@ -175,10 +149,7 @@ absl::Status AdminClient::SetPolicy(absl::Span<const std::string> handles, v1::G
   v1::SetPolicyRequest request;
   for (const std::string& handle : handles) request.add_handles(handle);
   request.set_gate(gate);
-  v1::SetPolicyReply reply;
-  return Run("SetPolicy", timeout, [&](grpc::ClientContext* context) {
-    return stub_->SetPolicy(context, request, &reply);
-  });
+  return Call("SetPolicy", timeout, request, &Stub::SetPolicy).status();
 }
 
 }  // namespace mpckdc::enroll

@@ -37,9 +37,8 @@ class AdminClient {
   absl::Status StageKeys(const v1::StageKeysRequest&, absl::Duration timeout);
   absl::Status DrawKey(const v1::DrawKeyRequest&, absl::Duration timeout);
   absl::StatusOr<uint32_t> CommitKeys(const std::string& transaction, absl::Duration timeout);
-  absl::StatusOr<uint32_t> AbortKeys(const std::string& transaction, absl::Duration timeout);
-  absl::StatusOr<uint32_t> DeleteKeys(absl::Span<const std::string> handles,
-                                      absl::Duration timeout);
+  absl::Status AbortKeys(const std::string& transaction, absl::Duration timeout);
+  absl::Status DeleteKeys(absl::Span<const std::string> handles, absl::Duration timeout);
   // In as many calls as it takes, each within `timeout`.
   absl::StatusOr<std::vector<v1::KeyInfo>> ListKeys(const std::string& principal, bool staged,
                                                     absl::Duration timeout);
@@ -53,13 +52,20 @@ class AdminClient {
   const std::string& certificate_name() const { return certificate_name_; }
 
  private:
-  template <class Call>
-  absl::Status Run(const char* what, absl::Duration timeout, Call call);
+  using Stub = v1::AdminService::StubInterface;
+  template <class Request, class Reply>
+  using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, Reply*);
+
+  template <class Function>
+  absl::Status Run(const char* what, absl::Duration timeout, Function call);
+  template <class Request, class Reply>
+  absl::StatusOr<Reply> Call(const char* what, absl::Duration timeout, const Request& request,
+                             Method<Request, Reply> method);
   absl::Status ListSome(const v1::ListKeysRequest& request, absl::Duration timeout,
                         std::vector<v1::KeyInfo>* keys, std::string* next);
 
   std::string name_;
-  std::unique_ptr<v1::AdminService::StubInterface> stub_;
+  std::unique_ptr<Stub> stub_;
   std::string certificate_name_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "mpc-server/enroll/peer_credentials.h"
 
@@ -26,7 +27,7 @@ absl::Status CheckVersion(const v1::StatusReply& reply, const std::string& name)
 
 absl::Status CheckOne(const v1::StatusReply& reply, const std::string& name,
                       const std::string& realm, int64_t cluster, bool allow_uninitialised) {
-  if (absl::Status s = CheckVersion(reply, name); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckVersion(reply, name));
   if (reply.realm() != realm) {
     return absl::FailedPreconditionError(
         absl::StrCat("server ", name, " serves realm \"", reply.realm(), "\", not ", realm));
@@ -61,12 +62,11 @@ absl::StatusOr<AdminServers> AdminServers::Dial(const AdminIdentity& identity,
   AdminServers servers;
   servers.realm_ = realm;
   for (int i = 0; i < 3; ++i) {
-    absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
-        PeerCredentials(identity, realm);
-    if (!credentials.ok()) return credentials.status();
+    ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials,
+                     PeerCredentials(identity, realm));
     servers.clients_[i] = std::make_unique<AdminClient>(
         addresses[i], v1::AdminService::NewStub(
-                          grpc::CreateCustomChannel(addresses[i], *credentials, arguments)));
+                          grpc::CreateCustomChannel(addresses[i], credentials, arguments)));
   }
   return servers;
 }
@@ -111,9 +111,7 @@ absl::Status AdminServers::Adopt(const std::array<v1::StatusReply, 3>& replies, 
   for (int i = 0; i < 3; ++i) {
     const v1::StatusReply& reply = replies[i];
     const std::string& name = clients_[i]->name();
-    if (absl::Status s = CheckOne(reply, name, realm_, cluster, allow_uninitialised); !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(CheckOne(reply, name, realm_, cluster, allow_uninitialised));
     int& place = order[reply.party()];
     if (place >= 0) {
       return absl::FailedPreconditionError(absl::StrCat("servers ", clients_[place]->name(),

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/enctype.h"
 #include "mpc-server/key/string_to_key.h"
 
@@ -211,7 +212,7 @@ absl::StatusOr<std::map<std::string, KeytabKeys>> EnrollableKeys(
   for (KeytabEntry& entry : entries) {
     KeytabKeys& keys = principals[entry.principal];
     if (entry.kvno != keys.kvno) continue;
-    if (absl::Status s = AddKey(std::move(entry), &keys); !s.ok()) return s;
+    RETURN_IF_ERROR(AddKey(std::move(entry), &keys));
   }
   return principals;
 }

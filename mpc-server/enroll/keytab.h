@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// MIT keytab files, format 0x0502 (big-endian). Every length is checked against what is left of the
+// entry and of the file.
 #ifndef MPC_SERVER_ENROLL_KEYTAB_H_
 #define MPC_SERVER_ENROLL_KEYTAB_H_
 
@@ -10,9 +13,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
-
-// MIT keytab files, format 0x0502 (big-endian). Every length is checked against what is left of the
-// entry and of the file.
 
 namespace mpckdc::enroll {
 

@@ -12,6 +12,7 @@
 #include "absl/base/internal/sysinfo.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "mpc-server/package/certificate.h"
 
@@ -68,30 +69,22 @@ void KeepErrnoOfConnect() { (void)absl::base_internal::NominalCPUFrequency(); }
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PeerCredentials(
     const AdminIdentity& identity, const std::string& realm, absl::string_view own_role) {
   KeepErrnoOfConnect();
-  absl::StatusOr<CertificateFacts> own = ReadCertificate(identity.certificate_file);
-  if (!own.ok()) return own.status();
-  if (absl::Status s =
-          CheckCertificate(*own, identity.certificate_file, realm, own_role, absl::Now());
-      !s.ok()) {
-    return s;
-  }
-  absl::StatusOr<std::string> certificate = ReadSmallFile(identity.certificate_file);
-  if (!certificate.ok()) return certificate.status();
-  absl::StatusOr<std::string> ca = ReadSmallFile(identity.ca_file);
-  if (!ca.ok()) return ca.status();
-  if (auto facts = ParseCertificate(*ca); !facts.ok()) {
+  ASSIGN_OR_RETURN(CertificateFacts own, ReadCertificate(identity.certificate_file));
+  RETURN_IF_ERROR(CheckCertificate(own, identity.certificate_file, realm, own_role, absl::Now()));
+  ASSIGN_OR_RETURN(std::string certificate, ReadSmallFile(identity.certificate_file));
+  ASSIGN_OR_RETURN(std::string ca, ReadSmallFile(identity.ca_file));
+  if (auto facts = ParseCertificate(ca); !facts.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(identity.ca_file, ": ", facts.status().message()));
   }
-  absl::StatusOr<std::string> key = ReadSmallFile(identity.key_file);
-  if (!key.ok()) return key.status();
+  ASSIGN_OR_RETURN(std::string key, ReadSmallFile(identity.key_file));
 
   // From here on gRPC has the private key, in its own memory for as long as the connection lives.
   std::vector<grpc::experimental::IdentityKeyCertPair> pairs = {
-      {*std::move(key), *std::move(certificate)}};
+      {std::move(key), std::move(certificate)}};
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(
-      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(*std::move(ca),
+      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(std::move(ca),
                                                                           std::move(pairs)));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();

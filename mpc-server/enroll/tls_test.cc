@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Whom AdminServers::Dial believes, with real certificates on real connections.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,32 +10,20 @@
 #include <vector>
 
 #include "mpc-server/enroll/admin_client.h"
-#include "mpc-server/package/certificate.h"
 #include "mpc-server/testing/fake_admin_service.h"
 #include "mpc-server/testing/identity.h"
-
-// Whom AdminServers::Dial believes, with real certificates on real connections.
 
 namespace mpckdc::enroll {
 namespace {
 
 using testing::HasSubstr;
 
-std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const AdminIdentity& identity) {
-  grpc::SslServerCredentialsOptions options(
-      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = *ReadSmallFile(identity.ca_file);
-  options.pem_key_cert_pairs.push_back(
-      {*ReadSmallFile(identity.key_file), *ReadSmallFile(identity.certificate_file)});
-  return grpc::SslServerCredentials(options);
-}
-
 class TlsTest : public testing::Test {
  protected:
   void Start(const std::vector<AdminIdentity>& identities) {
     for (uint32_t party = 0; party < 3; ++party) {
-      servers_.push_back(std::make_unique<FakeAdminServer>(party, "EXAMPLE.COM",
-                                                           ServerCredentials(identities[party])));
+      servers_.push_back(std::make_unique<FakeAdminServer>(party, "EXAMPLE.COM"));
+      servers_.back()->Start(TlsServerCredentials(identities[party]));
     }
   }
 

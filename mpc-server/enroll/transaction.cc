@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::enroll {
 KeyTransaction::KeyTransaction(AdminServers* servers, TransactionTimeouts timeouts)
@@ -29,11 +30,11 @@ absl::StatusOr<uint32_t> KeyTransaction::Calls::CommitKeys(int party, absl::Dura
 }
 
 absl::Status KeyTransaction::Calls::AbortKeys(int party, absl::Duration timeout) {
-  return txn_->servers_->at(party).AbortKeys(txn_->id_, timeout).status();
+  return txn_->servers_->at(party).AbortKeys(txn_->id_, timeout);
 }
 
 absl::Status KeyTransaction::Calls::DeleteKeys(int party, absl::Duration timeout) {
-  return txn_->servers_->at(party).DeleteKeys(txn_->handles_, timeout).status();
+  return txn_->servers_->at(party).DeleteKeys(txn_->handles_, timeout);
 }
 
 std::string KeyTransaction::Calls::Name(int party) { return txn_->servers_->at(party).name(); }
@@ -85,20 +86,18 @@ absl::Status KeyTransaction::AddMany(absl::Span<const KeyToShare> keys,
     const absl::Span<const KeyToShare> some = keys.first(
         std::min(keys.size(), limits::kMaxKeysPerPackage));
     for (const KeyToShare& key : some) {
-      if (absl::Status s = Check(key.info); !s.ok()) return s;
+      RETURN_IF_ERROR(Check(key.info));
       handle_set_.insert(key.info.handle());
       handles_.push_back(key.info.handle());
     }
-    absl::StatusOr<SealedTriple> packages =
-        BuildPackages(some, servers_->target(), id_, signer);
-    if (!packages.ok()) return packages.status();
-    Append(*std::move(packages), some.size());
+    ASSIGN_OR_RETURN(SealedTriple packages, BuildPackages(some, servers_->target(), id_, signer));
+    Append(std::move(packages), some.size());
   }
   return absl::OkStatus();
 }
 
 absl::Status KeyTransaction::AddDrawn(const v1::KeyInfo& info) {
-  if (absl::Status s = Check(info); !s.ok()) return s;
+  RETURN_IF_ERROR(Check(info));
   drawn_.push_back(info);
   handle_set_.insert(info.handle());
   handles_.push_back(info.handle());
@@ -107,9 +106,8 @@ absl::Status KeyTransaction::AddDrawn(const v1::KeyInfo& info) {
 
 absl::Status KeyTransaction::StageShared() {
   for (const std::array<v1::StageKeysRequest, 3>& call : stage_) {
-    absl::Status s = two_phase_.Stage(
-        [&](int party) { return servers_->at(party).StageKeys(call[party], timeouts_.stage); });
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(two_phase_.Stage(
+        [&](int party) { return servers_->at(party).StageKeys(call[party], timeouts_.stage); }));
   }
   return absl::OkStatus();
 }
@@ -119,10 +117,9 @@ absl::Status KeyTransaction::StageDrawn() {
     v1::DrawKeyRequest request;
     request.set_transaction(id_);
     *request.mutable_info() = info;
-    absl::Status s = two_phase_.Stage([&](int party) {
+    RETURN_IF_ERROR(two_phase_.Stage([&](int party) {
       return servers_->at(party).DrawKey(request, timeouts_.draw);
-    });
-    if (!s.ok()) return s;
+    }));
   }
   return absl::OkStatus();
 }
@@ -141,7 +138,7 @@ absl::Status KeyTransaction::Stage() {
 absl::Status KeyTransaction::Commit() { return two_phase_.Commit(handles_.size()); }
 
 absl::Status KeyTransaction::Run() {
-  if (absl::Status s = Stage(); !s.ok()) return s;
+  RETURN_IF_ERROR(Stage());
   return Commit();
 }
 

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/testing/fake_admin_service.h"
 #include "mpc-server/testing/identity.h"
@@ -53,15 +55,11 @@ FakeAdminServer::Fault Fail(std::string method, When when, grpc::StatusCode code
 
 class TransactionTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    authority_ = new TestAuthority;
-    const AdminIdentity identity = authority_->Issue("admin", "root");
-    signer_ = new PackageSigner(
-        *PackageSigner::FromPemFiles(identity.certificate_file, identity.key_file));
-  }
-  static void TearDownTestSuite() {
-    delete signer_;
-    delete authority_;
+  static const PackageSigner& Signer() {
+    static const AdminIdentity identity = TestAuthority::Shared().Issue("admin", "root");
+    static const PackageSigner signer =
+        *PackageSigner::FromPemFiles(identity.certificate_file, identity.key_file);
+    return signer;
   }
 
   TransactionTest() : servers_(realm_.Connect()) {
@@ -73,7 +71,7 @@ class TransactionTest : public testing::Test {
     KeyTransaction transaction(&servers_, Quick());
     for (const int32_t enctype : {kEnctypeAes128Gcm, kEnctypeAes256Gcm}) {
       const SecretBytes base(BaseKeyBytes(enctype), 0x33);
-      if (absl::Status s = transaction.Add(Info(enctype), base, *signer_); !s.ok()) return s;
+      RETURN_IF_ERROR(transaction.Add(Info(enctype), base, Signer()));
     }
     return transaction.Run();
   }
@@ -85,18 +83,9 @@ class TransactionTest : public testing::Test {
     }
   }
 
-  void ClearCommitted() {
-    for (auto& server : realm_.servers) server->Clear();
-  }
-
-  static TestAuthority* authority_;
-  static PackageSigner* signer_;
   FakeRealm realm_;
   AdminServers servers_;
 };
-
-TestAuthority* TransactionTest::authority_;
-PackageSigner* TransactionTest::signer_;
 
 TEST_F(TransactionTest, AllThreeHaveSharesOfTheSameKeys) {
   ASSERT_TRUE(EnrolTwoKeys().ok());
@@ -121,7 +110,7 @@ TEST_F(TransactionTest, ManyKeysGoInSeveralCalls) {
     keys.push_back({Info(kEnctypeAes128Gcm), SecretBytes(16, static_cast<uint8_t>(i))});
   }
   KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.AddMany(keys, *signer_).ok());
+  ASSERT_TRUE(transaction.AddMany(keys, Signer()).ok());
   ASSERT_TRUE(transaction.Run().ok());
   for (auto& server : realm_.servers) {
     EXPECT_EQ(server->committed().size(), keys.size());
@@ -131,7 +120,7 @@ TEST_F(TransactionTest, ManyKeysGoInSeveralCalls) {
   KeyTransaction twice(&servers_, Quick());
   keys.resize(2);
   keys[1] = keys[0];
-  EXPECT_FALSE(twice.AddMany(keys, *signer_).ok()) << "one handle, two keys";
+  EXPECT_FALSE(twice.AddMany(keys, Signer()).ok()) << "one handle, two keys";
 }
 
 TEST_F(TransactionTest, AListOfManyPagesIsWhole) {
@@ -163,7 +152,7 @@ TEST_F(TransactionTest, FailureAnywhereLeavesNothing) {
           if (s.ok()) {
             EXPECT_EQ(std::string(method), "CommitKeys");
             for (auto& each : realm_.servers) EXPECT_EQ(each->committed().size(), 2u);
-            ClearCommitted();
+            for (auto& each : realm_.servers) each->Clear();
           } else {
             EXPECT_EQ(static_cast<int>(s.code()), static_cast<int>(code)) << s;
             EXPECT_THAT(std::string(s.message()), HasSubstr("no key was changed"));
@@ -188,7 +177,7 @@ TEST_F(TransactionTest, ACommitWhoseAnswerIsLostIsRepeated) {
 
 TEST_F(TransactionTest, AServerThatDiesBeforeCommitIsNamed) {
   KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), *signer_).ok());
+  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), Signer()).ok());
   ASSERT_TRUE(transaction.Stage().ok());
   realm_.servers[2]->Stop();
   const absl::Status s = transaction.Commit();
@@ -204,7 +193,7 @@ TEST_F(TransactionTest, AServerThatDiesBeforeCommitIsNamed) {
 TEST_F(TransactionTest, ATransactionThatIsLeftIsRolledBack) {
   {
     KeyTransaction transaction(&servers_, Quick());
-    ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), *signer_).ok());
+    ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), Signer()).ok());
     ASSERT_TRUE(transaction.Stage().ok());
     EXPECT_EQ(realm_.servers[0]->staged(), 1u);
   }
@@ -213,7 +202,7 @@ TEST_F(TransactionTest, ATransactionThatIsLeftIsRolledBack) {
 
 TEST_F(TransactionTest, RollbackTakesCommittedKeysAway) {
   KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), *signer_).ok());
+  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), Signer()).ok());
   ASSERT_TRUE(transaction.Run().ok());
   EXPECT_TRUE(transaction.Rollback().ok());
   ExpectNothingLeft();
@@ -221,7 +210,7 @@ TEST_F(TransactionTest, RollbackTakesCommittedKeysAway) {
 
 TEST_F(TransactionTest, DrawnAndSharedKeysGoTogether) {
   KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), *signer_).ok());
+  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), Signer()).ok());
   ASSERT_TRUE(transaction.AddDrawn(Info(kEnctypeAes128Gcm)).ok());
   ASSERT_TRUE(transaction.Run().ok());
   for (auto& server : realm_.servers) EXPECT_EQ(server->committed().size(), 2u);
@@ -237,7 +226,7 @@ TEST_F(TransactionTest, ADrawThatFailsLeavesNothing) {
 
 TEST_F(TransactionTest, ACommitOfOtherKeysThanStagedIsAnError) {
   KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), *signer_).ok());
+  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), Signer()).ok());
   ASSERT_TRUE(transaction.AddDrawn(Info(kEnctypeAes128Gcm)).ok());
   ASSERT_TRUE(transaction.Stage().ok());
   realm_.servers[0]->DropOneStaged();
@@ -251,7 +240,7 @@ TEST_F(TransactionTest, MisuseIsRefused) {
   EXPECT_FALSE(transaction.Stage().ok()) << "empty";
   EXPECT_FALSE(transaction.Commit().ok()) << "not staged";
   const v1::KeyInfo info = Info(kEnctypeAes256Gcm);
-  ASSERT_TRUE(transaction.Add(info, SecretBytes(32, 1), *signer_).ok());
+  ASSERT_TRUE(transaction.Add(info, SecretBytes(32, 1), Signer()).ok());
   EXPECT_FALSE(transaction.AddDrawn(info).ok()) << "same handle";
   ASSERT_TRUE(transaction.Run().ok());
   EXPECT_FALSE(transaction.Stage().ok()) << "finished";
@@ -266,27 +255,20 @@ TEST_F(TransactionTest, CheckRefusesServersThatDoNotBelongTogether) {
     return std::string(servers.Check(absl::Seconds(5), 1).message());
   };
   EXPECT_EQ(check(), "");
-  status.set_party(2);
-  EXPECT_THAT(check(), HasSubstr("both say they are party 2"));
-  status = good;
-  status.set_party(3);
-  EXPECT_THAT(check(), HasSubstr("says it is party 3"));
-  status = good;
-  status.set_realm("OTHER.ORG");
-  EXPECT_THAT(check(), HasSubstr("serves realm \"OTHER.ORG\", not EXAMPLE.COM"));
-  status = good;
-  status.set_cluster(2);
-  EXPECT_THAT(check(), HasSubstr("belongs to cluster 2, expected 1"));
-  status = good;
-  status.set_epoch(9);
-  EXPECT_THAT(check(), HasSubstr("epoch 9"));
-  status = good;
-  status.set_version(2);
-  EXPECT_THAT(check(), HasSubstr("speaks version 2"));
-  status = good;
-  status.set_initialised(false);
-  EXPECT_THAT(check(), HasSubstr("run mpc-admin init-realm"));
-  status = good;
+  const std::pair<std::function<void()>, const char*> cases[] = {
+      {[&] { status.set_party(2); }, "both say they are party 2"},
+      {[&] { status.set_party(3); }, "says it is party 3"},
+      {[&] { status.set_realm("OTHER.ORG"); }, "serves realm \"OTHER.ORG\", not EXAMPLE.COM"},
+      {[&] { status.set_cluster(2); }, "belongs to cluster 2, expected 1"},
+      {[&] { status.set_epoch(9); }, "epoch 9"},
+      {[&] { status.set_version(2); }, "speaks version 2"},
+      {[&] { status.set_initialised(false); }, "run mpc-admin init-realm"},
+  };
+  for (const auto& [change, complaint] : cases) {
+    change();
+    EXPECT_THAT(check(), HasSubstr(complaint));
+    status = good;
+  }
   realm_.servers[0]->Stop();
   EXPECT_THAT(check(), HasSubstr(realm_.servers[0]->address()));
 }

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "mpc-server/key/derivation.h"
 
-namespace mpckdc::enroll {
+namespace mpckdc {
 namespace {
 
 constexpr uint8_t kKerberos[] = {'k', 'e', 'r', 'b', 'e', 'r', 'o', 's'};
@@ -117,4 +117,4 @@ absl::StatusOr<SecretBytes> StringToKey(int32_t enctype, absl::Span<const uint8_
   return Rfc8009Kdf(found->hash, stretched, kKerberos, found->key_bytes);
 }
 
-}  // namespace mpckdc::enroll
+}  // namespace mpckdc

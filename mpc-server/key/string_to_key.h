@@ -15,7 +15,7 @@
 #include "mpc-server/base/secret.h"
 #include "mpc-server/key/enctype.h"
 
-namespace mpckdc::enroll {
+namespace mpckdc {
 
 // A count above this is refused: it would only stop the caller for hours.
 inline constexpr uint32_t kMaxIterations = 10'000'000;
@@ -44,6 +44,6 @@ absl::StatusOr<SecretBytes> StringToKey(int32_t enctype, absl::Span<const uint8_
                                         absl::Span<const uint8_t> salt,
                                         std::optional<uint32_t> iterations = std::nullopt);
 
-}  // namespace mpckdc::enroll
+}  // namespace mpckdc
 
 #endif  // MPC_SERVER_KEY_STRING_TO_KEY_H_

@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "mpc-server/testing/bytes.h"
 
-namespace mpckdc::enroll {
+namespace mpckdc {
 namespace {
 
 TEST(StringToKey, Rfc3962AppendixB) {
@@ -106,4 +106,4 @@ TEST(Enctypes, Aliases) {
 }
 
 }  // namespace
-}  // namespace mpckdc::enroll
+}  // namespace mpckdc

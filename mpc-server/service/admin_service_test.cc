@@ -109,7 +109,7 @@ class AdminServiceTest : public ::testing::Test {
     const TestCert& cert = options.signer != nullptr ? *options.signer : cert_;
     auto signer = enroll::PackageSigner::FromPem(cert.certificate_pem, cert.key_pem);
     EXPECT_TRUE(signer.ok()) << signer.status();
-    const std::vector<uint8_t> base(enroll::BaseKeyBytes(options.info.enctype()), 7);
+    const std::vector<uint8_t> base(BaseKeyBytes(options.info.enctype()), 7);
     auto packages = enroll::BuildPackages(options.info, base, target, options.txn, *signer);
     EXPECT_TRUE(packages.ok()) << packages.status();
     return (*packages)[static_cast<size_t>(options.party)];

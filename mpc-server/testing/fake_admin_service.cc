@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "mpc-server/package/certificate.h"
 #include "mpc-server/package/package_signer.h"
 
 namespace mpckdc::enroll {
@@ -36,8 +37,7 @@ std::vector<v1::SharePackage> OneByOne(v1::SharePackage package) {
 
 }  // namespace
 
-FakeAdminServer::FakeAdminServer(uint32_t party, std::string realm,
-                                 std::shared_ptr<grpc::ServerCredentials> credentials) {
+FakeAdminServer::FakeAdminServer(uint32_t party, std::string realm) {
   if (sodium_init() < 0) std::abort();
   std::string public_key(crypto_box_PUBLICKEYBYTES, '\0');
   secret_key_.resize(crypto_box_SECRETKEYBYTES);
@@ -54,15 +54,22 @@ FakeAdminServer::FakeAdminServer(uint32_t party, std::string realm,
   status_.set_peers_connected(true);
   status_.set_certificate_expires_us(absl::ToUnixMicros(absl::Now() + absl::Hours(24 * 90)));
   status_.set_isa("portable");
-  int port = 0;
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", std::move(credentials), &port);
-  builder.RegisterService(this);
-  server_ = builder.BuildAndStart();
-  address_ = absl::StrCat("127.0.0.1:", port);
 }
 
 FakeAdminServer::~FakeAdminServer() { Stop(); }
+
+void FakeAdminServer::Start(std::shared_ptr<grpc::ServerCredentials> credentials,
+                            grpc::Service* also) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(address(), std::move(credentials), &port_);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
+  builder.RegisterService(this);
+  if (also != nullptr) builder.RegisterService(also);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) std::abort();
+}
+
+std::string FakeAdminServer::address() const { return absl::StrCat("127.0.0.1:", port_); }
 
 void FakeAdminServer::Stop() {
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
@@ -71,8 +78,8 @@ void FakeAdminServer::Stop() {
 
 std::unique_ptr<AdminClient> FakeAdminServer::NewClient() {
   return std::make_unique<AdminClient>(
-      address_, v1::AdminService::NewStub(
-                    grpc::CreateChannel(address_, grpc::InsecureChannelCredentials())));
+      address(), v1::AdminService::NewStub(
+                     grpc::CreateChannel(address(), grpc::InsecureChannelCredentials())));
 }
 
 void FakeAdminServer::set_fault(Fault fault) {
@@ -159,9 +166,9 @@ grpc::Status FakeAdminServer::OpenPackage(const v1::SealedPackage& sealed,
     return Invalid("not sealed to this party");
   }
   if (!package->ParseFromString(plain)) return Invalid("no package");
-  if (package->version() != (package->keys_size() == 0 ? 1 : 2) || package->realm() != status_.realm() ||
-      package->party() != status_.party() || package->epoch() != status_.epoch() ||
-      package->transaction() != transaction) {
+  if (package->version() != (package->keys_size() == 0 ? 1 : 2) ||
+      package->realm() != status_.realm() || package->party() != status_.party() ||
+      package->epoch() != status_.epoch() || package->transaction() != transaction) {
     return Invalid("package for somebody else");
   }
   return grpc::Status::OK;
@@ -211,6 +218,7 @@ grpc::Status FakeAdminServer::CommitKeys(grpc::ServerContext*,
     reply->set_keys(found->second.size());
     done_[request->transaction()] = found->second.size();
     committed_.insert(found->second.begin(), found->second.end());
+    for (const auto& [handle, package] : found->second) Committed(package);
     staged_.erase(found);
   }
   return Step(When::kAfter, "CommitKeys");
@@ -297,9 +305,19 @@ grpc::Status FakeAdminServer::SetPolicy(grpc::ServerContext*, const v1::SetPolic
   return grpc::Status::OK;
 }
 
+std::shared_ptr<grpc::ServerCredentials> TlsServerCredentials(const AdminIdentity& identity) {
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = ReadSmallFile(identity.ca_file).value();
+  options.pem_key_cert_pairs.push_back({ReadSmallFile(identity.key_file).value(),
+                                        ReadSmallFile(identity.certificate_file).value()});
+  return grpc::SslServerCredentials(options);
+}
+
 FakeRealm::FakeRealm(const std::string& name) : realm(name) {
   for (uint32_t party = 0; party < 3; ++party) {
     servers[party] = std::make_unique<FakeAdminServer>(party, realm);
+    servers[party]->Start();
   }
 }
 

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Tests only: AdminServices over real gRPC on loopback that keep packages in memory, open them as
+// a server does, and fail where a test says so. Joining shares is possible here because one process
+// plays all three parties.
 #ifndef MPC_SERVER_TESTING_FAKE_ADMIN_SERVICE_H_
 #define MPC_SERVER_TESTING_FAKE_ADMIN_SERVICE_H_
 
@@ -17,26 +21,24 @@
 #include "mpc-server/testing/join.h"
 #include "proto/admin.grpc.pb.h"
 
-// Tests only: three AdminServices over real gRPC on loopback that keep packages in memory, open
-// them as a server does, and fail where a test says so. Joining shares is possible here because one
-// process plays all three parties.
-
 namespace mpckdc::enroll {
 
-class FakeAdminServer final : public v1::AdminService::Service {
+class FakeAdminServer : public v1::AdminService::Service {
  public:
   // Called before (kBefore) and after (kAfter) a call takes effect; an error is answered instead.
   enum class When { kBefore, kAfter };
   using Fault = std::function<grpc::Status(When, const std::string& method)>;
 
-  FakeAdminServer(uint32_t party, std::string realm,
-                  std::shared_ptr<grpc::ServerCredentials> credentials =
-                      grpc::InsecureServerCredentials());
+  FakeAdminServer(uint32_t party, std::string realm);
   ~FakeAdminServer() override;
 
-  std::unique_ptr<AdminClient> NewClient();
-  const std::string& address() const { return address_; }
+  // With the service `also`; on the same port as before, if it was started before.
+  void Start(std::shared_ptr<grpc::ServerCredentials> credentials =
+                 grpc::InsecureServerCredentials(),
+             grpc::Service* also = nullptr);
   void Stop();
+  std::unique_ptr<AdminClient> NewClient();
+  std::string address() const;
 
   void set_fault(Fault fault);
   v1::StatusReply& status() { return status_; }
@@ -69,6 +71,10 @@ class FakeAdminServer final : public v1::AdminService::Service {
   grpc::Status SetPolicy(grpc::ServerContext*, const v1::SetPolicyRequest*,
                          v1::SetPolicyReply*) override;
 
+ protected:
+  // A key of this party's became usable.
+  virtual void Committed(const v1::SharePackage&) {}
+
  private:
   grpc::Status Step(When when, const std::string& method);
   grpc::Status OpenPackage(const v1::SealedPackage& sealed, const std::string& transaction,
@@ -82,9 +88,12 @@ class FakeAdminServer final : public v1::AdminService::Service {
   std::map<std::string, size_t> done_;                                    // committed transactions
   std::map<std::string, v1::SharePackage> committed_;
   std::map<std::string, int> calls_;
-  std::string address_;
+  int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
+
+// Mutual TLS.
+std::shared_ptr<grpc::ServerCredentials> TlsServerCredentials(const AdminIdentity& identity);
 
 // Three of them and the client side.
 struct FakeRealm {

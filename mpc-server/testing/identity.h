@@ -16,6 +16,12 @@ namespace mpckdc::enroll {
 
 class TestAuthority {
  public:
+  // One for the whole program: making one takes time.
+  static TestAuthority& Shared() {
+    static TestAuthority authority;
+    return authority;
+  }
+
   TestAuthority() {
     directory_ = std::filesystem::temp_directory_path() / "mpckdc-ca-XXXXXX";
     if (mkdtemp(directory_.data()) == nullptr) std::abort();
