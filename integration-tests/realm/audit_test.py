@@ -55,7 +55,7 @@ def lines_of(path):
 
 
 def last_login(path):
-    """The number of the last line with a log-in that succeeded, from 0."""
+    """The number of the last line with a login that succeeded, from 0."""
     return max(i for i, line in enumerate(lines_of(path))
                if any(job['op'] == 'LOGIN' and job['verdict'] == 'OK'
                       for job in json.loads(line).get('jobs', [])))
