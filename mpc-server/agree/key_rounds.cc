@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/agree/confirm_view.h"
 #include "mpc-server/agree/steps.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/compute/key_work.h"
 
 namespace mpckdc {

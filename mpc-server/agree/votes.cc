@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
 
 namespace mpckdc {
 namespace {

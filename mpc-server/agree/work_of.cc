@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/job/operation_table.h"
 
 namespace mpckdc {
