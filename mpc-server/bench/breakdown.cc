@@ -86,7 +86,7 @@ class LocalAes {
 
   // Of the parts of the rounds, alone.
   double SliceKeys() {
-    const TransposeFunctions& transpose = TransposeFunctionsFor(setup_.isa);
+    const TransposeFunctions& transpose = AllTransposes().For(setup_.isa);
     slices_.Reset(batch_, AesRoundKeys(setup_.bits), [&](size_t j) { return KeyOfLane(j); });
     return TimeOf([&] {
       for (size_t k = 0; k < AesRoundKeys(setup_.bits); ++k) {

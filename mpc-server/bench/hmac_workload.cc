@@ -6,6 +6,7 @@
 
 #include "mpc-server/bench/workload.h"
 #include "mpc-server/compute/cts_work.h"
+#include "mpc-server/key/usage_keys.h"
 #include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc::bench {
@@ -30,7 +31,7 @@ class HmacTeam : public TeamWork {
     const std::vector<Block> text = InBlocks(Text(s));
     std::vector<std::vector<Block>> states;
     for (size_t i = 0; i < std::min(lanes, kDistinctKeys); ++i) {
-      states.push_back(PlainHmacStates(s.hash, KeyOf(s, first + i, kKeyBytes)));
+      states.push_back(BlocksOf(*HmacStatesOf(s.hash, KeyOf(s, first + i, kKeyBytes))));
     }
     (s.shared_messages ? shared_.resize(lanes * text.size()) : public_.resize(lanes * text.size()));
     for (size_t j = 0; j < lanes; ++j) {

@@ -10,11 +10,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/agree/confirm_view.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/bench/workload.h"
 #include "mpc-server/compute/batch_work.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
 #include "mpc-server/job/tgt_header.h"
+#include "mpc-server/testing/gcm_plain.h"
 #include "mpc-server/testing/realm.h"
 #include "mpc-server/testing/three_parties.h"
 #include "mpc-server/testing/usage_key_oracle.h"
@@ -325,7 +327,8 @@ bool Logins::IsRight(size_t login, uint32_t batch, absl::Span<const Block> outpu
     return std::string(reinterpret_cast<const char*>(outputs[place].data()), bytes);
   };
   const PlainKey& client = keys_.OfClient(login);
-  const auto ticket_key = PlainUsageKey(keys_.krbtgt().base, kUsageTicket);
+  const SecretBytes ticket_secret = PlainUsageKey(keys_.krbtgt().base, kUsageTicket);
+  const Bytes ticket_key(ticket_secret.begin(), ticket_secret.end());
   for (uint32_t b = 0; b < kTicketBlocks; ++b) {
     const Block counter = CounterBlock(NonceOf(login, batch), 1 + b);
     if (outputs[b] != PlainBlock(ticket_key, counter)) return false;
