@@ -12,10 +12,10 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "mpc-server/base/status_macros.h"
 
 extern "C" {
 #include "kdc-plugin/kdb-module/handles.h"
-#include "mpc-server/base/status_macros.h"
 }
 
 namespace mpckdc::kdbtool {

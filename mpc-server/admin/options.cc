@@ -149,11 +149,14 @@ void AddAudit(CLI::App& app, Options* o) {
     AddOperands(command, "FILE", limits::kMaxAuditFiles, &o->operands).required();
     return &command;
   };
-  CLI::App& verify = *add("verify", "check that no line was altered, removed, moved or inserted");
+  CLI::App& verify = *add("verify", "check that no line was altered, removed, moved or inserted\n"
+                               "Name the FILEs of one server's log, or their folder.");
   AddOption(verify, "--head", "HASH",
             "The hash of a line, noted elsewhere, that must be in the log.", ToHash(&o->head));
-  AddSpan(*add("reconcile", "compare the logs of the three servers, given in any order"), o);
-  CLI::App& show = *add("show", "print a log's jobs and administrative acts");
+  AddSpan(*add("reconcile", "compare the logs of the three servers, given in any order\n"
+                            "Name the FILEs of all three, or their folders."), o);
+  CLI::App& show = *add("show", "print a log's jobs and administrative acts\n"
+                             "Name the FILEs of one server's log, or their folder.");
   AddOption(show, "--principal", "NAME",
             "Only what concerns this principal: its name, or the 32 hexadecimal digits that the "
             "log has for it.", ToText(&o->principal));

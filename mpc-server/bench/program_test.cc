@@ -83,6 +83,7 @@ TEST(MpcBench, MeasuresEveryKind) {
       {"aes --batch=1,7,513 --bits=128,256", 6},
       {"aes --batch=4609 --workers=2 --join --part=1024 --slots=2 --randomness=exchanged,keyed", 2},
       {"aes --parties=threads --channel=tls,tcp,memory --batch=7 --workers=1,2", 6},
+      {"aes --parties=threads --channel=memory --batch=7 --isa=portable", 1},
       {"aes --batch=7 --launch='env PARTY={party}'", 1},
       {"channel --batch=7,513", 2},
       {"hmac --batch=9 --bytes=20 --adder=ripple,prefix,fewest-rounds", 3},

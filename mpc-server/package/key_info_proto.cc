@@ -30,6 +30,13 @@ absl::StatusOr<Gate> GateFromProto(v1::Gate gate) {
   return static_cast<Gate>(gate);
 }
 
+absl::StatusOr<KeyClass> KeyClassFromProto(v1::KeyClass key_class) {
+  if (key_class < v1::KEY_CLASS_USER || key_class > v1::KEY_CLASS_SERVICE) {
+    return absl::InvalidArgumentError("unknown key class");
+  }
+  return static_cast<KeyClass>(key_class);
+}
+
 absl::StatusOr<KeyInfo> KeyInfoFromProto(const v1::KeyInfo& in, absl::string_view realm) {
   KeyInfo info;
   absl::StatusOr<Handle> handle = Bytes16(in.handle(), "a key handle");
@@ -41,7 +48,9 @@ absl::StatusOr<KeyInfo> KeyInfoFromProto(const v1::KeyInfo& in, absl::string_vie
   info.enctype = in.enctype();
   info.salt_type = in.salt_type();
   info.salt = in.salt();
-  info.key_class = static_cast<KeyClass>(in.key_class());
+  absl::StatusOr<KeyClass> key_class = KeyClassFromProto(in.key_class());
+  if (!key_class.ok()) return key_class.status();
+  info.key_class = *key_class;
   absl::StatusOr<Gate> gate = GateFromProto(in.gate());
   if (!gate.ok()) return gate.status();
   info.gate = *gate;

@@ -272,6 +272,8 @@ TEST_F(PackageTest, RefusesBadInput) {
   info = Info();
   info.clear_key_class();
   EXPECT_THAT(build(info, target_), HasSubstr("unknown key class"));
+  info.set_key_class(static_cast<v1::KeyClass>(257));  // in a byte it would be a user's
+  EXPECT_THAT(build(info, target_), HasSubstr("unknown key class"));
   PackageTarget target = target_;
   target.package_keys[1] = target.package_keys[0];
   EXPECT_THAT(build(Info(), target), HasSubstr("same package key"));
