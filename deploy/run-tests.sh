@@ -9,7 +9,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 build=${MPCKDC_BUILD:-$PWD/build}
 python=${PYTHON:-/usr/bin/python3}
-# Log-in, pre-auth, renewal, user-to-user, worker processes; all unit tests of libk5crypto.
+# Login, pre-auth, renewal, user-to-user, worker processes; all unit tests of libk5crypto.
 quick='^(tests/t_(general|renew|u2u|skew|referral)\.py|kdc/t_(workers|bigreply)\.py|unit:lib/crypto|own:)'
 
 run_unit() {

@@ -97,7 +97,7 @@ void CheckClock(const std::string& whose, absl::Duration difference, Findings* f
   const absl::Duration size = absl::AbsDuration(difference);
   if (size > kSkewBad) {
     findings->Bad(absl::StrCat("clocks differ: ", what),
-                  "set the clocks (chrony): beyond [policy] clock_skew log-ins are refused");
+                  "set the clocks (chrony): beyond [policy] clock_skew logins are refused");
   } else if (size > kSkewWarning) {
     findings->Warn(absl::StrCat("clocks differ: ", what),
                    "set the clocks (chrony): `chronyc tracking` on each machine says which is off");

@@ -207,7 +207,7 @@ absl::Status SetGateOnAll(Session& session, const KeyListing& listing, v1::Gate 
   return Advise(absl::DataLossError(absl::StrCat(s.message(), "; and not undone everywhere: ",
                                                  undone.message())),
                 "when all three servers answer run the same command again; until then they differ "
-                "and refuse the principal's log-ins");
+                "and refuse the principal's logins");
 }
 
 }  // namespace

@@ -462,7 +462,7 @@ TEST_F(RunTest, DoctorLooksAtServers) {
   status.set_peer_skew_us_next(7'000'000);
   finds("clocks differ: party 2 differs from party 1 as that one sees it by +7.000 s", 0);
   status.set_peer_skew_us_next(-700'000'000);
-  finds("beyond [policy] clock_skew log-ins are refused", 1);
+  finds("beyond [policy] clock_skew logins are refused", 1);
   status.set_peers_connected(false);
   finds("not connected to both", 1);
   status.set_degraded("the disk is full");

@@ -63,7 +63,7 @@ constexpr KnownMessage kKnown[] = {
       "kinit (--kinit); for any kinit enrol the password again with enctypes 17 to 20 in the KDC's "
       "supported_enctypes"}},
     {"KDC policy rejects request",
-     {ExitCode::kRefused, "policy", "the KDC's or the servers' policy refuses the log-in",
+     {ExitCode::kRefused, "policy", "the KDC's or the servers' policy refuses the login",
       "mpc-admin policy PRINCIPAL shows the gate; the servers' audit logs say why"}},
 };
 
