@@ -11,7 +11,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "mpc-server/circuit/gf128.h"
+#include "mpc-server/circuit/gcm/gf128.h"
 #include "mpc-server/testing/engines.h"
 #include "mpc-server/testing/gcm_plain.h"
 #ifdef MPCKDC_CONTROL

@@ -16,9 +16,9 @@
 
 #include "absl/strings/str_format.h"
 #include "mpc-server/base/random_source.h"
+#include "mpc-server/circuit/aes/round_key_slices.h"
 #include "mpc-server/circuit/bitslice/transpose.h"
 #include "mpc-server/circuit/lane_groups.h"
-#include "mpc-server/circuit/round_key_slices.h"
 
 namespace mpckdc::bench {
 namespace {

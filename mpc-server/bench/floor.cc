@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "mpc-server/bench/workload.h"
-#include "mpc-server/circuit/aes_kernels.h"
+#include "mpc-server/circuit/aes/aes_kernels.h"
 #include "mpc-server/circuit/bitslice/slices.h"
 
 namespace mpckdc::bench {

@@ -12,8 +12,8 @@
 
 #include "mpc-server/base/isa.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/circuit/aes_batch.h"
-#include "mpc-server/circuit/hmac.h"
+#include "mpc-server/circuit/aes/aes_batch.h"
+#include "mpc-server/circuit/hash/hmac.h"
 #include "mpc-server/share/zero_shares.h"
 
 namespace mpckdc::bench {

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "mpc-server/circuit/gf128.h"
+#include "mpc-server/circuit/gcm/gf128.h"
 
 namespace mpckdc {
 

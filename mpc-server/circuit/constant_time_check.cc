@@ -6,11 +6,11 @@
 #include <string>
 
 #include "mpc-server/base/secret.h"
-#include "mpc-server/circuit/cbc_cts.h"
+#include "mpc-server/circuit/aes/cbc_cts.h"
 #include "mpc-server/circuit/checks.h"
-#include "mpc-server/circuit/ghash.h"
-#include "mpc-server/circuit/hmac.h"
-#include "mpc-server/circuit/usage_key.h"
+#include "mpc-server/circuit/derive/usage_key.h"
+#include "mpc-server/circuit/gcm/ghash.h"
+#include "mpc-server/circuit/hash/hmac.h"
 #include "mpc-server/share/input.h"
 #include "mpc-server/share/reveal.h"
 #include "mpc-server/testing/three_parties.h"

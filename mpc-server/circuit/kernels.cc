@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/base/isa.h"
-#include "mpc-server/circuit/aes_kernels.h"
-#include "mpc-server/circuit/bit_program.h"
+#include "mpc-server/circuit/aes/aes_kernels.h"
+#include "mpc-server/circuit/hash/bit_program.h"
 
 namespace mpckdc {
 

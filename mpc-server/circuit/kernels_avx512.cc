@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/circuit/aes_template.h"
-#include "mpc-server/circuit/bit_template.h"
+#include "mpc-server/circuit/aes/aes_template.h"
 #include "mpc-server/circuit/bitslice/word_avx512.h"
+#include "mpc-server/circuit/hash/bit_template.h"
 #include "mpc-server/share/vaes512.h"
 
 namespace mpckdc {

@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
-#include "mpc-server/circuit/aes_kernels.h"
+#include "mpc-server/circuit/aes/aes_kernels.h"
 #include "mpc-server/circuit/bitslice/slices.h"
 #include "mpc-server/circuit/bitslice/transpose.h"
 #include "mpc-server/share/circuit.h"

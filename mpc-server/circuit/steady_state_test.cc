@@ -7,12 +7,12 @@
 #include "gtest/gtest.h"
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/base/secret.h"
-#include "mpc-server/circuit/aes_circuit.h"
-#include "mpc-server/circuit/aes_kernels.h"
+#include "mpc-server/circuit/aes/aes_circuit.h"
+#include "mpc-server/circuit/aes/aes_kernels.h"
+#include "mpc-server/circuit/aes/cbc_cts.h"
+#include "mpc-server/circuit/aes/key_schedule.h"
 #include "mpc-server/circuit/bitslice/slices.h"
-#include "mpc-server/circuit/cbc_cts.h"
-#include "mpc-server/circuit/hmac.h"
-#include "mpc-server/circuit/key_schedule.h"
+#include "mpc-server/circuit/hash/hmac.h"
 
 namespace {
 size_t allocations = 0;

@@ -19,8 +19,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
-#include "mpc-server/circuit/aes_batch.h"
-#include "mpc-server/circuit/ghash.h"
+#include "mpc-server/circuit/aes/aes_batch.h"
+#include "mpc-server/circuit/gcm/ghash.h"
 #include "mpc-server/compute/key_use.h"
 #include "mpc-server/key/message_format.h"
 

@@ -8,7 +8,7 @@
 
 #include <variant>
 
-#include "mpc-server/circuit/aes_circuit.h"
+#include "mpc-server/circuit/aes/aes_circuit.h"
 #include "mpc-server/store/key_record.h"
 
 namespace mpckdc {

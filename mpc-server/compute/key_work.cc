@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "mpc-server/circuit/checks.h"
-#include "mpc-server/circuit/usage_key.h"
+#include "mpc-server/circuit/derive/usage_key.h"
 
 namespace mpckdc {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/isa.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/circuit/ghash.h"
+#include "mpc-server/circuit/gcm/ghash.h"
 #include "mpc-server/key/message_format.h"
 #include "mpc-server/share/hash_prf.h"
 

@@ -32,7 +32,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
-#include "mpc-server/circuit/ghash.h"
+#include "mpc-server/circuit/gcm/ghash.h"
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/share/ctr_stream.h"

@@ -2,7 +2,7 @@
 //
 // The compression functions of SHA-1, SHA-256 and SHA-512 (FIPS 180-4, section 6), once, over the
 // operations on words that Ops has: machine words (hash_plain.cc) or words of recorded bits
-// (circuit/word_recorder.h). Nothing here branches on a value.
+// (circuit/hash/word_recorder.h). Nothing here branches on a value.
 //
 //   Ops::Word, Ops::kBits                  a word and its length: 32 or 64
 //   Word Sum(absl::Span<const Word>)       modulo 2^kBits

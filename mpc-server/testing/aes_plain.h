@@ -9,7 +9,7 @@
 
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
-#include "mpc-server/circuit/aes_circuit.h"
+#include "mpc-server/circuit/aes/aes_circuit.h"
 #include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {

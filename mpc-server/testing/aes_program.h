@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages of circuit/aes_template.h in their order on plain bits, without a network. (On shares
-// the same stages run cut into rounds: circuit/aes_circuit.cc.)
+// The stages of circuit/aes/aes_template.h in their order on plain bits, without a network. (On shares
+// the same stages run cut into rounds: circuit/aes/aes_circuit.cc.)
 #ifndef MPC_SERVER_TESTING_AES_PROGRAM_H_
 #define MPC_SERVER_TESTING_AES_PROGRAM_H_
 
 #include "mpc-server/base/secret.h"
-#include "mpc-server/circuit/aes_template.h"
+#include "mpc-server/circuit/aes/aes_template.h"
+#include "mpc-server/circuit/aes/key_words.h"
 #include "mpc-server/circuit/bitslice/slices.h"
 #include "mpc-server/circuit/bitslice/word_portable.h"
-#include "mpc-server/circuit/key_words.h"
 
 namespace mpckdc {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "gtest/gtest.h"
-#include "mpc-server/circuit/gf128.h"
-#include "mpc-server/circuit/ghash.h"
+#include "mpc-server/circuit/gcm/gf128.h"
+#include "mpc-server/circuit/gcm/ghash.h"
 #include "mpc-server/key/derivation.h"
 #include "mpc-server/key/usage_keys.h"
 #include "mpc-server/testing/aes_plain.h"
