@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "integration-tests/storm/limits.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -81,7 +82,7 @@ absl::Status ClientSocket::Open() {
 absl::Status ClientSocket::Send(Bytes request) {
   if (tcp_) Close();
   if (fd_ < 0) {
-    if (absl::Status s = Open(); !s.ok()) return s;
+    RETURN_IF_ERROR(Open());
   }
   if (tcp_) {
     const size_t size = request.size();

@@ -9,6 +9,7 @@
 #include "integration-tests/storm/limits.h"
 #include "integration-tests/storm/login.h"
 #include "integration-tests/storm/messages.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/enctype.h"
 
 namespace mpckdc::storm {
@@ -76,9 +77,7 @@ JobLoad::~JobLoad() {
 }
 
 absl::Status JobLoad::Start() {
-  absl::StatusOr<Principal> tgs = TgsName(o_.realm);
-  if (!tgs.ok()) return tgs.status();
-  tgs_name_ = *std::move(tgs);
+  ASSIGN_OR_RETURN(tgs_name_, TgsName(o_.realm));
   for (int i = 0; i < o_.clients; ++i) {
     mpc_client_options options = {};
     options.realm = o_.realm.c_str();

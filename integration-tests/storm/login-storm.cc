@@ -22,8 +22,9 @@
 #include "integration-tests/storm/users.h"
 #include "integration-tests/storm/worker.h"
 #include "kdc-plugin/client/mpc_client.h"
-#include "mpc-server/key/message_format.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/enctype.h"
+#include "mpc-server/key/message_format.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -83,7 +84,7 @@ json BlocksJson(const Options& o) {
 absl::StatusOr<Address> TargetOf(const Options& o, const std::string& text) {
   absl::StatusOr<Address> address = ParseAddress(text);
   if (!address.ok()) return address;
-  if (absl::Status s = MayLoad(*address, LookAtNetwork(), o.i_own_this_kdc); !s.ok()) return s;
+  RETURN_IF_ERROR(MayLoad(*address, LookAtNetwork(), o.i_own_this_kdc));
   return address;
 }
 
@@ -100,15 +101,13 @@ absl::StatusOr<std::vector<User>> UsersOf(const Options& o) {
 }
 
 absl::StatusOr<LoadPlan> PlanOf(const Options& o) {
-  absl::StatusOr<Address> kdc = TargetOf(o, o.kdc);
-  if (!kdc.ok()) return kdc.status();
-  absl::StatusOr<LoginPlan> login =
-      MakeLoginPlan(o.realm, o.enctype, o.session_enctypes, o.service);
-  if (!login.ok()) return login.status();
-  login->two_step = o.two_step;
-  login->ask_enc_pa_rep = !o.no_enc_pa_rep;
-  login->tgs_requests = o.tgs;
-  return LoadPlan{&o, *std::move(login), *std::move(kdc),
+  ASSIGN_OR_RETURN(Address kdc, TargetOf(o, o.kdc));
+  ASSIGN_OR_RETURN(LoginPlan login,
+                   MakeLoginPlan(o.realm, o.enctype, o.session_enctypes, o.service));
+  login.two_step = o.two_step;
+  login.ask_enc_pa_rep = !o.no_enc_pa_rep;
+  login.tgs_requests = o.tgs;
+  return LoadPlan{&o, std::move(login), std::move(kdc),
                   o.check > 0 ? static_cast<uint32_t>(std::lround(1 / o.check)) : 0};
 }
 
@@ -125,8 +124,7 @@ absl::StatusOr<ExitStatus> Finish(const Options& o, const RunResult& result, con
 
 absl::StatusOr<ExitStatus> RunLogins(const Options& o, const CpuMeter& cpu,
                                      const std::vector<Threshold>& thresholds) {
-  absl::StatusOr<LoadPlan> plan = PlanOf(o);
-  if (!plan.ok()) return plan.status();
+  ASSIGN_OR_RETURN(LoadPlan plan, PlanOf(o));
   absl::StatusOr<std::vector<User>> users = UsersOf(o);
   if (!users.ok()) return users.status();
   // A thread has users of its own.
@@ -135,10 +133,9 @@ absl::StatusOr<ExitStatus> RunLogins(const Options& o, const CpuMeter& cpu,
         absl::StrCat(users->size(), " users for ", o.threads, " --threads: one each at least"));
   }
   Control control;
-  Crew crew(*std::move(plan), &*users, &control);
-  absl::StatusOr<RunResult> result = Run(o, crew, control, cpu);
-  if (!result.ok()) return result.status();
-  return Finish(o, *result, cpu, thresholds, LoginsSetup(o, users->size()));
+  Crew crew(std::move(plan), &*users, &control);
+  ASSIGN_OR_RETURN(RunResult result, Run(o, crew, control, cpu));
+  return Finish(o, result, cpu, thresholds, LoginsSetup(o, users->size()));
 }
 
 // login-storm jobs: the three servers without a KDC.
@@ -162,11 +159,9 @@ absl::StatusOr<ExitStatus> RunJobs(const Options& o, const CpuMeter& cpu,
   }
   Control control;
   JobLoad load(&o, &*users, &*handles, &control);
-  if (absl::Status s = load.Start(); !s.ok()) return s;
-  absl::StatusOr<RunResult> result = Run(o, load, control, cpu);
-  if (!result.ok()) return result.status();
-  return Finish(o, *result, cpu, thresholds,
-                JobsSetup(o, users->size(), handles->krbtgt_enctype),
+  RETURN_IF_ERROR(load.Start());
+  ASSIGN_OR_RETURN(RunResult result, Run(o, load, control, cpu));
+  return Finish(o, result, cpu, thresholds, JobsSetup(o, users->size(), handles->krbtgt_enctype),
                 {{"blocks_per_login", BlocksJson(o)}});
 }
 
@@ -178,12 +173,10 @@ void Harden() {
 }
 
 absl::StatusOr<ExitStatus> RunMode(const Options& o) {
-  absl::StatusOr<CpuMeter> cpu = CpuMeter::Watch(o.processes);
-  if (!cpu.ok()) return cpu.status();
-  absl::StatusOr<std::vector<Threshold>> thresholds =
-      ParseThresholds(o.fail_if, KnownMetrics(o.mode, cpu->names()));
-  if (!thresholds.ok()) return thresholds.status();
-  return o.mode == Mode::kJobs ? RunJobs(o, *cpu, *thresholds) : RunLogins(o, *cpu, *thresholds);
+  ASSIGN_OR_RETURN(CpuMeter cpu, CpuMeter::Watch(o.processes));
+  ASSIGN_OR_RETURN(std::vector<Threshold> thresholds,
+                   ParseThresholds(o.fail_if, KnownMetrics(o.mode, cpu.names())));
+  return o.mode == Mode::kJobs ? RunJobs(o, cpu, thresholds) : RunLogins(o, cpu, thresholds);
 }
 
 int Main(int argc, char** argv) {

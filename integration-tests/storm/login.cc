@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "integration-tests/storm/limits.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -36,12 +37,10 @@ absl::StatusOr<LoginPlan> MakeLoginPlan(const std::string& realm, int32_t enctyp
   for (const int32_t other : session_enctypes) {
     if (other != enctype) plan.enctypes.push_back(other);
   }
-  absl::StatusOr<Principal> tgs = TgsName(realm);
-  if (!tgs.ok()) return tgs.status();
-  absl::StatusOr<Principal> named = ParseName(service, realm, KRB5_NT_SRV_INST);
-  if (!named.ok()) return named.status();
-  plan.tgs_name = *std::move(tgs);
-  plan.service_name = *std::move(named);
+  ASSIGN_OR_RETURN(Principal tgs, TgsName(realm));
+  ASSIGN_OR_RETURN(Principal named, ParseName(service, realm, KRB5_NT_SRV_INST));
+  plan.tgs_name = std::move(tgs);
+  plan.service_name = std::move(named);
   return plan;
 }
 

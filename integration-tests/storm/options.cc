@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "integration-tests/storm/crypto.h"
 #include "mpc-server/base/command_line.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -225,12 +226,11 @@ absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
   AddPace({app, "How fast and how long"}, o);
   AddOutput({app, "Output"}, o);
   AddJobs({app, "login-storm jobs"}, o);
-  absl::StatusOr<std::optional<std::string>> answer = command_line::Parse(app, arguments);
-  if (!answer.ok()) return answer.status();
-  o.answer = answer->value_or("");
+  ASSIGN_OR_RETURN(std::optional<std::string> answer, command_line::Parse(app, arguments));
+  o.answer = answer.value_or("");
   if (!o.answer.empty()) return o;
   if (command_line::CommandOf(app) == "jobs") o.mode = Mode::kJobs;
-  if (absl::Status s = CheckTogether(o); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckTogether(o));
   return o;
 }
 

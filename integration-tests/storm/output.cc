@@ -18,6 +18,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 
 extern char** environ;
 
@@ -50,7 +51,7 @@ absl::Status Draw(const std::string& report, const std::string& picture) {
   if (fd < 0) return absl::InternalError(absl::StrCat("--plot: ", strerror(errno)));
   close(fd);
   const absl::Cleanup remove = [&file] { unlink(file.c_str()); };
-  if (absl::Status s = WriteFile(file, report); !s.ok()) return s;
+  RETURN_IF_ERROR(WriteFile(file, report));
   std::string python = kPython, in = file, out = picture;
   char* const argv[] = {python.data(), script.data(), in.data(), out.data(), nullptr};
   pid_t child = 0;
@@ -75,9 +76,8 @@ absl::StatusOr<std::vector<Threshold>> ParseThresholds(const std::vector<std::st
                                                        const MetricKinds& metrics) {
   std::vector<Threshold> thresholds;
   for (const std::string& text : texts) {
-    absl::StatusOr<Threshold> threshold = ParseThreshold(text, metrics);
-    if (!threshold.ok()) return threshold.status();
-    thresholds.push_back(*std::move(threshold));
+    ASSIGN_OR_RETURN(Threshold threshold, ParseThreshold(text, metrics));
+    thresholds.push_back(std::move(threshold));
   }
   return thresholds;
 }
@@ -101,12 +101,12 @@ absl::StatusOr<ExitStatus> Conclude(const Options& options, FinishedRun run,
   } else {
     fputs(run.text.c_str(), stdout);
     if (!options.json.empty()) {
-      if (absl::Status s = WriteFile(options.json, report); !s.ok()) return s;
+      RETURN_IF_ERROR(WriteFile(options.json, report));
     }
   }
   fflush(stdout);
   if (!options.plot.empty()) {
-    if (absl::Status s = Draw(report, options.plot); !s.ok()) return s;
+    RETURN_IF_ERROR(Draw(report, options.plot));
   }
   return status;
 }

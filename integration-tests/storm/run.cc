@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "integration-tests/storm/limits.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -106,7 +107,7 @@ class Runner {
     }
     result_.total = Between(begin, end, stages_.front().rate);
     std::vector<Tally> tallies(stages_.size() + 1);
-    if (absl::Status s = load_.End(tallies, result_.series); !s.ok()) return s;
+    RETURN_IF_ERROR(load_.End(tallies, result_.series));
     AddUp(tallies);
     return std::move(result_);
   }

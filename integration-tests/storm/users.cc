@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "integration-tests/storm/limits.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -23,9 +24,8 @@ namespace {
 constexpr std::streamoff kMaxCsvBytes = 1 << 30;
 
 absl::StatusOr<User> NewUser(std::string principal, const std::string& realm) {
-  absl::StatusOr<Principal> name = ParseName(principal, realm, KRB5_NT_PRINCIPAL);
-  if (!name.ok()) return name.status();
-  return User{std::move(principal), *std::move(name), Key()};
+  ASSIGN_OR_RETURN(Principal name, ParseName(principal, realm, KRB5_NT_PRINCIPAL));
+  return User{std::move(principal), std::move(name), Key()};
 }
 
 // Runs make(i) for every user on some threads; PBKDF2 of 100,000 passwords takes minutes on one.
@@ -70,14 +70,12 @@ absl::StatusOr<std::vector<User>> FromPasswords(const Options& o, const std::vec
   std::vector<User> users;
   users.reserve(named.size());
   for (const Named& each : named) {
-    absl::StatusOr<User> user = NewUser(each.name, o.realm);
-    if (!user.ok()) return user.status();
-    users.push_back(*std::move(user));
+    ASSIGN_OR_RETURN(User user, NewUser(each.name, o.realm));
+    users.push_back(std::move(user));
   }
-  absl::Status s = MakeKeys(users, o.threads, progress, [&](size_t i) {
+  RETURN_IF_ERROR(MakeKeys(users, o.threads, progress, [&](size_t i) {
     return Key::FromPassword(o.enctype, *named[i].password, users[i].name.get());
-  });
-  if (!s.ok()) return s;
+  }));
   return users;
 }
 
@@ -87,9 +85,8 @@ absl::StatusOr<std::vector<User>> FromPattern(const Options& o, const UserProgre
   }
   std::vector<Named> named;
   for (size_t i = 0; i < o.number; ++i) {
-    absl::StatusOr<std::string> name = ExpandPattern(o.users, o.first + i);
-    if (!name.ok()) return name.status();
-    named.push_back({*std::move(name), &o.password});
+    ASSIGN_OR_RETURN(std::string name, ExpandPattern(o.users, o.first + i));
+    named.push_back({std::move(name), &o.password});
   }
   return FromPasswords(o, named, progress);
 }
@@ -109,10 +106,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& file) {
 }
 
 absl::StatusOr<std::vector<User>> FromCsv(const Options& o, const UserProgress& progress) {
-  absl::StatusOr<std::string> text = ReadFile(o.csv);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<std::vector<CsvLine>> lines = ParseCsv(*text);
-  Wipe(text->data(), text->size());
+  ASSIGN_OR_RETURN(std::string text, ReadFile(o.csv));
+  absl::StatusOr<std::vector<CsvLine>> lines = ParseCsv(text);
+  Wipe(text.data(), text.size());
   if (!lines.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(o.csv, ": ", lines.status().message()));
   }
@@ -192,10 +188,10 @@ class KeytabReader {
 
 absl::StatusOr<std::vector<User>> FromKeytab(const Options& o, const UserProgress& progress) {
   KeytabReader reader;
-  if (absl::Status s = reader.Open(o.keytab); !s.ok()) return s;
+  RETURN_IF_ERROR(reader.Open(o.keytab));
   const int32_t same = SameBaseKeys(o.enctype);
   std::vector<User> users;
-  absl::Status s = reader.ForEach([&](const krb5_keytab_entry& entry) -> absl::Status {
+  RETURN_IF_ERROR(reader.ForEach([&](const krb5_keytab_entry& entry) -> absl::Status {
     const krb5_data& realm = entry.principal->realm;
     const bool ours = absl::string_view(realm.data, realm.length) == o.realm;
     const int32_t enctype = entry.key.enctype;
@@ -203,20 +199,15 @@ absl::StatusOr<std::vector<User>> FromKeytab(const Options& o, const UserProgres
     if (!ours || !fits || (o.number != 0 && users.size() >= o.number)) {
       return absl::OkStatus();
     }
-    absl::StatusOr<User> user = NewUser(reader.Name(entry.principal), o.realm);
-    if (!user.ok()) return user.status();
+    ASSIGN_OR_RETURN(User user, NewUser(reader.Name(entry.principal), o.realm));
     // A keytab has a principal's entries one after the other; the last one is the newest.
-    if (!users.empty() && users.back().principal == user->principal) users.pop_back();
-    absl::StatusOr<Key> key =
-        Key::FromBytes(o.enctype, {entry.key.contents, entry.key.length});
-    if (!key.ok()) return key.status();
-    user->key = *std::move(key);
-    if (absl::Status prepared = user->key.Prepare(); !prepared.ok()) return prepared;
-    users.push_back(*std::move(user));
+    if (!users.empty() && users.back().principal == user.principal) users.pop_back();
+    ASSIGN_OR_RETURN(user.key, Key::FromBytes(o.enctype, {entry.key.contents, entry.key.length}));
+    RETURN_IF_ERROR(user.key.Prepare());
+    users.push_back(std::move(user));
     if (progress && users.size() % 10000 == 0) progress(users.size(), o.number);
     return absl::OkStatus();
-  });
-  if (!s.ok()) return s;
+  }));
   if (users.empty()) {
     return absl::NotFoundError(absl::StrCat("keytab ", o.keytab, ": no key of ",
                                             EnctypeText(o.enctype), " in the realm ",

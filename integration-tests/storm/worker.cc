@@ -13,6 +13,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -70,10 +71,8 @@ absl::Status Worker::Prepare() {
   prctl(PR_SET_TIMERSLACK, kTimerSlackNanoseconds);
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
   if (epoll_ < 0) return absl::InternalError(absl::StrCat("epoll_create1: ", strerror(errno)));
-  absl::StatusOr<Key> wrong = Key::Random(users_->front().key.enctype());
-  if (!wrong.ok()) return wrong.status();
-  wrong_key_ = *std::move(wrong);
-  if (absl::Status s = wrong_key_.Prepare(); !s.ok()) return s;
+  ASSIGN_OR_RETURN(wrong_key_, Key::Random(users_->front().key.enctype()));
+  RETURN_IF_ERROR(wrong_key_.Prepare());
   last_round_ = MonotonicNow();
   // This thread's share, rounded so that all together are as many as were asked for.
   const size_t in_flight = (o_.in_flight + o_.threads - 1 - index_) / o_.threads;
@@ -86,7 +85,7 @@ absl::Status Worker::Prepare() {
 }
 
 absl::Status Worker::Run() {
-  if (absl::Status s = Prepare(); !s.ok()) return s;
+  RETURN_IF_ERROR(Prepare());
   while (true) {
     const absl::Time now = MonotonicNow();
     const bool stop = control_->stop.load(std::memory_order_relaxed);
@@ -110,7 +109,7 @@ absl::Status Worker::BeginDue(absl::Time now) {
     while (!free_.empty() && control_->MayBegin()) {
       const uint32_t slot = free_.back();
       free_.pop_back();
-      if (absl::Status s = BeginLogin(slot, now); !s.ok()) return s;
+      RETURN_IF_ERROR(BeginLogin(slot, now));
     }
     return absl::OkStatus();
   }
@@ -125,7 +124,7 @@ absl::Status Worker::BeginDue(absl::Time now) {
     }
     const uint32_t slot = free_.back();
     free_.pop_back();
-    if (absl::Status s = BeginLogin(slot, schedule_.next()); !s.ok()) return s;
+    RETURN_IF_ERROR(BeginLogin(slot, schedule_.next()));
   }
   return absl::OkStatus();
 }
@@ -188,7 +187,7 @@ absl::Status Worker::RunTimers(absl::Time now) {
         continue;
       }
       ++tallies_[slot.stage].resends;
-      if (absl::Status s = SendAgain(timer.slot, now); !s.ok()) return s;
+      RETURN_IF_ERROR(SendAgain(timer.slot, now));
     }
   }
   return absl::OkStatus();
@@ -247,7 +246,7 @@ absl::Status Worker::WaitAndReceive(absl::Time now) {
         break;
       case ClientSocket::Event::kReply:
         if (!slot.busy) break;
-        if (absl::Status s = OnReply(index, reply, MonotonicNow() - waited); !s.ok()) return s;
+        RETURN_IF_ERROR(OnReply(index, reply, MonotonicNow() - waited));
         break;
     }
   }

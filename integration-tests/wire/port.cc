@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::wire {
 namespace {
@@ -67,9 +68,7 @@ absl::StatusOr<Port> ParsePort(absl::string_view text) {
 }
 
 absl::Status Attach(absl::string_view device, Port& port) {
-  absl::StatusOr<int> fd = OpenTun(port.netns);
-  if (!fd.ok()) return fd.status();
-  port.fd = *fd;
+  ASSIGN_OR_RETURN(port.fd, OpenTun(port.netns));
   ifreq request = {};
   request.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
   device.copy(request.ifr_name, IFNAMSIZ - 1);

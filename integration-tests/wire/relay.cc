@@ -28,6 +28,7 @@
 #include "absl/strings/str_split.h"
 #include "integration-tests/wire/delay_line.h"
 #include "integration-tests/wire/port.h"
+#include "mpc-server/base/status_macros.h"
 #include "nlohmann/json.hpp"
 
 ABSL_FLAG(std::vector<std::string>, ports, {}, "NETNS=ADDRESS of each end, with commas between");
@@ -104,7 +105,7 @@ class Relay {
 
   absl::Status Run(int stop_fd) {
     const int epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (absl::Status s = Watch(epoll, stop_fd); !s.ok()) return s;
+    RETURN_IF_ERROR(Watch(epoll, stop_fd));
     started_ = Now();
     cpu_ = CpuSeconds();
     std::vector<epoll_event> events(ports_.size() + 1);

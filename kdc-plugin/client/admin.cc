@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "kdc-plugin/client/text.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "mpc-server/enroll/transaction.h"
 #include "mpc-server/key/enctype.h"
@@ -62,10 +63,9 @@ struct Present {
 absl::StatusOr<Present> AskPresent(enroll::AdminServers& servers, const std::string& principal) {
   std::array<Present, MPC_SERVERS> present;
   for (const absl::Status& s : servers.OnAll([&](int party, enroll::AdminClient& server) {
-         absl::StatusOr<std::vector<v1::KeyInfo>> keys =
-             server.ListKeys(principal, /*staged=*/false, kStatusTimeout);
-         if (!keys.ok()) return keys.status();
-         for (const v1::KeyInfo& key : *keys) {
+         ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> keys,
+                          server.ListKeys(principal, /*staged=*/false, kStatusTimeout));
+         for (const v1::KeyInfo& key : keys) {
            present[party].gates.insert(key.gate());
            present[party].classes.insert(key.key_class());
          }
@@ -77,44 +77,40 @@ absl::StatusOr<Present> AskPresent(enroll::AdminServers& servers, const std::str
 }
 
 absl::Status StoreKeys(const mpc_admin_options& options, const mpc_new_key* keys, size_t count) {
-  absl::StatusOr<enroll::PackageSigner> signer =
-      enroll::PackageSigner::FromPemFiles(Text(options.certificate_file), Text(options.key_file));
-  if (!signer.ok()) return signer.status();
-  absl::StatusOr<enroll::AdminServers> servers = Connect(options);
-  if (!servers.ok()) return servers.status();
-  if (absl::Status s = servers->Check(kStatusTimeout, options.cluster); !s.ok()) return s;
-  enroll::KeyTransaction transaction(&*servers);
+  ASSIGN_OR_RETURN(
+      enroll::PackageSigner signer,
+      enroll::PackageSigner::FromPemFiles(Text(options.certificate_file), Text(options.key_file)));
+  ASSIGN_OR_RETURN(enroll::AdminServers servers, Connect(options));
+  RETURN_IF_ERROR(servers.Check(kStatusTimeout, options.cluster));
+  enroll::KeyTransaction transaction(&servers);
   std::map<std::string, Present> present;  // of one principal, as a rule
   for (size_t i = 0; i < count; ++i) {
     v1::KeyInfo info = MakeInfo(keys[i]);
     if (keys[i].gate == MPC_GATE_AS_BEFORE) {
       auto known = present.find(info.principal());
       if (known == present.end()) {
-        absl::StatusOr<Present> asked = AskPresent(*servers, info.principal());
-        if (!asked.ok()) return asked.status();
-        known = present.emplace(info.principal(), *asked).first;
+        ASSIGN_OR_RETURN(Present asked, AskPresent(servers, info.principal()));
+        known = present.emplace(info.principal(), asked).first;
       }
       known->second.GiveTo(&info);
     }
     const absl::Span<const uint8_t> base(keys[i].key.data, keys[i].key.size);
-    const absl::Status s =
-        base.empty() ? transaction.AddDrawn(info) : transaction.Add(info, base, *signer);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(base.empty() ? transaction.AddDrawn(info)
+                                 : transaction.Add(info, base, signer));
   }
   return transaction.Run();
 }
 
 absl::Status DeleteKeys(const mpc_admin_options& options,
                         const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count) {
-  absl::StatusOr<enroll::AdminServers> servers = Connect(options);
-  if (!servers.ok()) return servers.status();
-  if (absl::Status s = servers->Check(kStatusTimeout, options.cluster); !s.ok()) return s;
+  ASSIGN_OR_RETURN(enroll::AdminServers servers, Connect(options));
+  RETURN_IF_ERROR(servers.Check(kStatusTimeout, options.cluster));
   std::vector<std::string> list;
   for (size_t i = 0; i < count; ++i) {
     list.emplace_back(reinterpret_cast<const char*>(handles[i]), MPC_HANDLE_BYTES);
   }
   std::string failures;
-  for (const absl::Status& s : servers->OnAll([&](int, enroll::AdminClient& server) {
+  for (const absl::Status& s : servers.OnAll([&](int, enroll::AdminClient& server) {
          return server.DeleteKeys(list, kDeleteTimeout);
        })) {
     if (!s.ok()) absl::StrAppend(&failures, failures.empty() ? "" : "; ", s.message());

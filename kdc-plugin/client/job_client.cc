@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "mpc-server/base/secret.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/package.h"
 
 namespace mpckdc::client {
@@ -251,7 +252,7 @@ absl::Status JobClient::OnWelcome(int server, const v1::Welcome& welcome,
   }
   {
     absl::MutexLock lock(&mu_);
-    if (absl::Status s = CheckAgainstOthers(server, member); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckAgainstOthers(server, member));
     members_[server] = member;
   }
   const absl::Duration skew = absl::FromUnixMicros(welcome.time_us()) - absl::Now();

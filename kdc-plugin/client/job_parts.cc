@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kdc-plugin/client/server_stream.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/enctype.h"
 #include "proto/wipe_shares.h"
 
@@ -27,7 +28,7 @@ absl::Status CheckEnctype(int32_t enctype) {
 }
 
 absl::Status CheckSeal(const mpc_seal& seal) {
-  if (absl::Status s = CheckEnctype(seal.enctype); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckEnctype(seal.enctype));
   const size_t due = FindEnctype(seal.enctype)->is_gcm() ? 0 : seal.max_plaintext;
   if (seal.plaintext.size == due) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("a seal under enctype ", seal.enctype, " with ",
@@ -54,10 +55,10 @@ std::array<SecretBytes, MPC_SERVERS> Split(mpc_bytes value) {
 absl::Status CheckJob(const mpc_job& job) {
   if (job.seal_count > MPC_MAX_SEALS) return absl::InvalidArgumentError("too many seals");
   if (job.open != nullptr) {
-    if (absl::Status s = CheckEnctype(job.open->enctype); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckEnctype(job.open->enctype));
   }
   for (size_t i = 0; i < job.seal_count; ++i) {
-    if (absl::Status s = CheckSeal(job.seals[i]); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckSeal(job.seals[i]));
   }
   return job.make_mac == nullptr ? absl::OkStatus() : CheckEnctype(job.make_mac->enctype);
 }

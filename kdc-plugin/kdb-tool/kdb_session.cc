@@ -166,8 +166,7 @@ absl::StatusOr<Plan> KdbSession::MakePlan(const std::string& name, bool create) 
   ASSIGN_OR_RETURN(krb5_principal principal, Parse(name));
   absl::Cleanup release = [&] { krb5_free_principal(context_, principal); };
   Plan plan;
-  ASSIGN_OR_RETURN(std::string full_name, Unparse(principal));
-  plan.principal = full_name;
+  ASSIGN_OR_RETURN(plan.principal, Unparse(principal));
   std::string policy;
   absl::StatusOr<uint32_t> kvno = Lookup(principal, &policy);
   plan.exists = kvno.ok();

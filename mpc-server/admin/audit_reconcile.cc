@@ -162,8 +162,7 @@ absl::StatusOr<ExitCode> AuditReconcile(const Options& options, Console& console
   std::array<std::vector<audit::LogFile>, kServers> logs;
   std::vector<audit::LogFile> all;
   for (size_t i = 0; i < kServers; ++i) {
-    ASSIGN_OR_RETURN(std::vector<audit::LogFile> files, audit::FindFiles({options.operands[i]}));
-    logs[i] = std::move(files);
+    ASSIGN_OR_RETURN(logs[i], audit::FindFiles({options.operands[i]}));
     all.insert(all.end(), logs[i].begin(), logs[i].end());
   }
   ASSIGN_OR_RETURN(audit::Reconciliation result,

@@ -228,9 +228,8 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
   for (NewKey& key : keys) {
     key.kdb.handle = enroll::RandomIdentifier();
     const v1::KeyInfo info = InfoOf(plan.principal, kvno, powers, key.kdb);
-    const absl::Status s =
-        key.base.empty() ? transaction.AddDrawn(info) : transaction.Add(info, key.base, signer);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(key.base.empty() ? transaction.AddDrawn(info)
+                                     : transaction.Add(info, key.base, signer));
     result.keys.push_back(key.kdb);
   }
   RETURN_IF_ERROR(transaction.Run());

@@ -14,6 +14,7 @@
 #include "mpc-server/admin/audit_command.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/password.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -61,10 +62,10 @@ int ReportError(const absl::Status& status, const std::string& command, Console&
 absl::StatusOr<ExitCode> RunCommand(const Options& options, Environment& environment,
                                     Console& console) {
   if (absl::StartsWith(options.command, "audit ")) return AuditCommand(options, console);
-  absl::StatusOr<AdminConfig> config =
-      LoadConfig(options.config.empty() ? environment.default_config : options.config);
-  if (!config.ok()) return config.status();
-  Session session(*std::move(config), options, &environment, &console);
+  ASSIGN_OR_RETURN(
+      AdminConfig config,
+      LoadConfig(options.config.empty() ? environment.default_config : options.config));
+  Session session(std::move(config), options, &environment, &console);
   return Find(options.command)(session);
 }
 

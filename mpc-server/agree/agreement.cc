@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -161,8 +162,7 @@ absl::StatusOr<Proposal> DecodeProposal(absl::string_view bytes) {
     in.Fixed(&entry.digest);
     entry.code = static_cast<VoteCode>(in.Number(1));
   }
-  const absl::Status good = CheckEntries(proposal);
-  if (!good.ok()) return good;
+  RETURN_IF_ERROR(CheckEntries(proposal));
   return proposal;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/agree/steps.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/job/validate.h"
 
 namespace mpckdc {
@@ -194,9 +195,8 @@ absl::Duration Engine::ReconnectPause() {
 }
 
 absl::Status Engine::RunSession() {
-  absl::StatusOr<std::unique_ptr<PeerSession>> opened = OpenPeerSession(state_);
-  if (!opened.ok()) return opened.status();
-  PeerSession& session = **opened;
+  ASSIGN_OR_RETURN(std::unique_ptr<PeerSession> opened, OpenPeerSession(state_));
+  PeerSession& session = *opened;
   state_.status.Update([](EngineStatus& status) {
     status.peers_connected = true;
     status.peers_detail.clear();
@@ -218,11 +218,10 @@ absl::Status Engine::RunSession() {
 
 absl::Status Engine::RunBatch(PeerSession& session) {
   Ballot ballot(state_.store);
-  const absl::StatusOr<bool> voting = state_.party == kLeader
+  ASSIGN_OR_RETURN(const bool voting, state_.party == kLeader
                                           ? leader_.Propose(session, ballot)
-                                          : follower_.ReceiveAndVote(session, ballot);
-  if (!voting.ok()) return voting.status();
-  if (!*voting) return absl::OkStatus();
+                                          : follower_.ReceiveAndVote(session, ballot));
+  if (!voting) return absl::OkStatus();
   const absl::Status voted = ReceiveVotes(state_, session, ballot);
   return voted.ok() ? RunAgreed(session, ballot) : voted;
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -42,9 +43,7 @@ absl::StatusOr<bool> Follower::ReceiveProposal(PeerSession& session, Ballot& bal
   }
   ballot.bytes = std::string(AsText(frame->payload));
   ballot.hash = Sha256(ballot.bytes);
-  absl::StatusOr<Proposal> proposal = DecodeProposal(ballot.bytes);
-  if (!proposal.ok()) return proposal.status();
-  ballot.proposal = *std::move(proposal);
+  ASSIGN_OR_RETURN(ballot.proposal, DecodeProposal(ballot.bytes));
   return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/agree/confirm_view.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/judge/output.h"
@@ -18,8 +19,7 @@ namespace mpckdc {
 absl::Status JobBatch::Run() {
   report_.started = state_.Now();
   report_.agreed = report_.started - ballot_.proposal.time;
-  const absl::Status enough = CheckNonceCount();
-  if (!enough.ok()) return enough;
+  RETURN_IF_ERROR(CheckNonceCount());
   AdmitJobs();
   session_.rings->BeginBatch(ballot_.proposal.number);
   TagMaskKeys keys = DrawTagMaskKeys(session_.party());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/agree/steps.h"
+#include "mpc-server/base/status_macros.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,8 +15,7 @@ absl::StatusOr<bool> Leader::Propose(PeerSession& session, Ballot& ballot) {
   if (state_.clocks.HeardBoth(state_.Now()) && !ProposeKeyRound(state_, ballot)) {
     ProposeJobs(ballot);
   }
-  const absl::Status sent = SendProposal(session, ballot);
-  if (!sent.ok()) return sent;
+  RETURN_IF_ERROR(SendProposal(session, ballot));
   return true;
 }
 

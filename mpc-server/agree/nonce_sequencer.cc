@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -25,9 +26,8 @@ uint32_t Seconds(absl::Time time) {
 
 absl::Status NonceSequencer::Load() {
   cluster_ = store_->Meta().identity.cluster;
-  absl::StatusOr<NonceMark> mark = store_->ReadNonceMark();
-  if (!mark.ok()) return mark.status();
-  mark_ = next_ = *mark;
+  ASSIGN_OR_RETURN(NonceMark mark, store_->ReadNonceMark());
+  mark_ = next_ = mark;
   return absl::OkStatus();
 }
 
@@ -74,8 +74,7 @@ absl::Status NonceSequencer::Check(const NonceMark& base, uint64_t count, absl::
 }
 
 absl::Status NonceSequencer::Reserve(const NonceMark& base, uint64_t count, absl::Time now) {
-  const absl::Status good = Check(base, count, now);
-  if (!good.ok()) return good;
+  RETURN_IF_ERROR(Check(base, count, now));
   const NonceMark end = AdvanceNonce(base, count);
   if (end > mark_) {
     NonceFields parts = SplitNonce(end);
@@ -86,8 +85,7 @@ absl::Status NonceSequencer::Reserve(const NonceMark& base, uint64_t count, absl
       parts.sequence += kSequenceReserve;
     }
     const NonceMark mark = JoinNonce(parts);
-    const absl::Status written = store_->ReserveNonceMark(mark);
-    if (!written.ok()) return written;
+    RETURN_IF_ERROR(store_->ReserveNonceMark(mark));
     mark_ = mark;
   }
   next_ = end;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -25,10 +26,10 @@ absl::Status OpenRings(EngineState& state, PeerSession& session) {
     options.ring = static_cast<uint8_t>(rings.size());
     options.greeting =
         EncodeGreeting({state.sealing.mark(), state.Now(), state.options.max_renewable_life});
-    absl::StatusOr<std::unique_ptr<PartyContext>> party = OpenSession(
-        options, *channel, *state.clock, *state.random, state.Now() + limits::kPeerTimeout);
-    if (!party.ok()) return party.status();
-    session.parties.push_back(*std::move(party));
+    ASSIGN_OR_RETURN(std::unique_ptr<PartyContext> party,
+                     OpenSession(options, *channel, *state.clock, *state.random,
+                                 state.Now() + limits::kPeerTimeout));
+    session.parties.push_back(std::move(party));
     rings.push_back(session.parties.back().get());
   }
   session.rings.emplace(std::move(rings));
@@ -37,18 +38,17 @@ absl::Status OpenRings(EngineState& state, PeerSession& session) {
 }
 
 absl::Status HearGreeting(EngineState& state, PeerSession& session, Neighbour neighbour) {
-  absl::StatusOr<Greeting> greeting = DecodeGreeting(session.party().greeting(neighbour));
-  if (!greeting.ok()) return greeting.status();
+  ASSIGN_OR_RETURN(Greeting greeting, DecodeGreeting(session.party().greeting(neighbour)));
   const absl::Duration own_life = state.options.max_renewable_life;
-  if (greeting->max_renewable_life != own_life) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "max_renewable_life is ", absl::FormatDuration(own_life), " here and ",
-        absl::FormatDuration(greeting->max_renewable_life), " at the ",
-        neighbour == Neighbour::kPrev ? "previous" : "next", " party"));
+  if (greeting.max_renewable_life != own_life) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("max_renewable_life is ", absl::FormatDuration(own_life), " here and ",
+                     absl::FormatDuration(greeting.max_renewable_life), " at the ",
+                     neighbour == Neighbour::kPrev ? "previous" : "next", " party"));
   }
   const absl::Time now = state.Now();
-  state.clocks.Hear(neighbour, greeting->time, now);
-  state.sealing.Join(greeting->mark, now);
+  state.clocks.Hear(neighbour, greeting.time, now);
+  state.sealing.Join(greeting.mark, now);
   return absl::OkStatus();
 }
 
@@ -56,17 +56,14 @@ absl::Status HearGreeting(EngineState& state, PeerSession& session, Neighbour ne
 
 absl::Status PeerSession::SendToBoth(const std::string& message) {
   for (const Neighbour to : {Neighbour::kNext, Neighbour::kPrev}) {
-    const absl::Status sent = channel().Send(to, FrameType::kAgreement, AsBytes(message));
-    if (!sent.ok()) return sent;
+    RETURN_IF_ERROR(channel().Send(to, FrameType::kAgreement, AsBytes(message)));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state) {
   auto session = std::make_unique<PeerSession>();
-  absl::StatusOr<PeerChannels> channels = state.peers->Connect(state.Now() + kConnectWindow);
-  if (!channels.ok()) return channels.status();
-  session->channels = *std::move(channels);
+  ASSIGN_OR_RETURN(session->channels, state.peers->Connect(state.Now() + kConnectWindow));
   if (const absl::Status opened = OpenRings(state, *session); !opened.ok()) return opened;
   state.sealing.NewSession();
   for (const Neighbour n : {Neighbour::kPrev, Neighbour::kNext}) {

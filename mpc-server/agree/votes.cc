@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -14,24 +15,22 @@ namespace {
 absl::Status ReceiveVote(EngineState& state, PeerSession& session, int voter, Ballot& ballot,
                          std::vector<VoteCode>* codes) {
   const Neighbour from = NeighbourOf(state.party, voter);
-  absl::StatusOr<Frame> frame =
-      session.channel().Receive(from, state.Now() + limits::kPeerTimeout);
-  if (!frame.ok()) return frame.status();
-  ballot.votes[voter] = std::string(AsText(frame->payload));
-  absl::StatusOr<Vote> vote = DecodeVote(ballot.votes[voter]);
-  if (!vote.ok()) return vote.status();
-  state.clocks.Hear(from, vote->time, state.Now());
-  if (vote->number != ballot.proposal.number || vote->proposal != ballot.hash) {
+  ASSIGN_OR_RETURN(Frame frame,
+                   session.channel().Receive(from, state.Now() + limits::kPeerTimeout));
+  ballot.votes[voter] = std::string(AsText(frame.payload));
+  ASSIGN_OR_RETURN(Vote vote, DecodeVote(ballot.votes[voter]));
+  state.clocks.Hear(from, vote.time, state.Now());
+  if (vote.number != ballot.proposal.number || vote.proposal != ballot.hash) {
     return absl::DataLossError(
-        absl::StrCat("agreement: party ", voter, " votes on proposal ", vote->number,
+        absl::StrCat("agreement: party ", voter, " votes on proposal ", vote.number,
                      " and was told another one than this server's ", ballot.proposal.number));
   }
   const size_t entries = ballot.proposal.entries.size();
-  if (vote->codes.size() != entries) {
+  if (vote.codes.size() != entries) {
     return absl::DataLossError(absl::StrCat("agreement: party ", voter, " votes on ",
-                                            vote->codes.size(), " entries of ", entries));
+                                            vote.codes.size(), " entries of ", entries));
   }
-  *codes = std::move(vote->codes);
+  *codes = std::move(vote.codes);
   return absl::OkStatus();
 }
 
@@ -46,8 +45,7 @@ absl::Status ReceiveVotes(EngineState& state, PeerSession& session, Ballot& ball
       codes[party] = ballot.codes;
       continue;
     }
-    const absl::Status received = ReceiveVote(state, session, party, ballot, &codes[party]);
-    if (!received.ok()) return received;
+    RETURN_IF_ERROR(ReceiveVote(state, session, party, ballot, &codes[party]));
   }
   state.clocks.Judge();
   state.sealing.Tell();

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -82,8 +83,8 @@ const char* SyncName(AuditSync sync) {
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(AuditLogOptions options, Clock* clock) {
   std::unique_ptr<AuditLog> log(new AuditLog(std::move(options), clock));
   absl::MutexLock lock(&log->mutex_);
-  if (absl::Status s = log->OpenFile(); !s.ok()) return s;
-  if (absl::Status s = log->FindHead(); !s.ok()) return s;
+  RETURN_IF_ERROR(log->OpenFile());
+  RETURN_IF_ERROR(log->FindHead());
   return log;
 }
 
@@ -141,37 +142,33 @@ void AuditLog::NoteTail(const Tail& tail) {
 
 absl::Status AuditLog::FindHead() {
   if (!regular_) return absl::OkStatus();
-  absl::StatusOr<Tail> tail = audit::ReadTail(options_.path);
-  if (!tail.ok()) return tail.status();
-  if (tail->foreign) {
+  ASSIGN_OR_RETURN(Tail tail, audit::ReadTail(options_.path));
+  if (tail.foreign) {
     return absl::FailedPreconditionError(
         absl::StrCat(options_.path, " does not end with a line of an audit log of format ",
                      audit::kFormatVersion, ": move it away, or name another [audit] file"));
   }
-  if (absl::Status s = CheckOwner(options_.path, *tail); !s.ok()) return s;
-  if (tail->head) {
-    head_ = *tail->head;
-    absl::StatusOr<uint64_t> first = audit::FirstLine(options_.path);
-    if (!first.ok()) return first.status();
-    first_ = *first;
+  RETURN_IF_ERROR(CheckOwner(options_.path, tail));
+  if (tail.head) {
+    head_ = *tail.head;
+    ASSIGN_OR_RETURN(first_, audit::FirstLine(options_.path));
   } else if (absl::Status s = HeadOfSiblings(); !s.ok()) {
     return s;
   }
-  if (tail->head || tail->torn > 0) NoteTail(*tail);
-  if (!tail->head) first_ = head_.seq + 1;
+  if (tail.head || tail.torn > 0) NoteTail(tail);
+  if (!tail.head) first_ = head_.seq + 1;
   return absl::OkStatus();
 }
 
 // The file is new. It goes on where the newest of those rotated away ended.
 absl::Status AuditLog::HeadOfSiblings() {
   for (const std::string& path : audit::Siblings(options_.path)) {
-    absl::StatusOr<Tail> tail = audit::ReadTail(path);
-    if (!tail.ok()) return tail.status();
-    if (!tail->head || tail->head->seq <= head_.seq) continue;
-    if (absl::Status s = CheckOwner(path, *tail); !s.ok()) return s;
-    head_ = *tail->head;
-    torn_ = tail->torn;  // named by the next line, in the new file
-    torn_hash_ = tail->torn_hash;
+    ASSIGN_OR_RETURN(Tail tail, audit::ReadTail(path));
+    if (!tail.head || tail.head->seq <= head_.seq) continue;
+    RETURN_IF_ERROR(CheckOwner(path, tail));
+    head_ = *tail.head;
+    torn_ = tail.torn;  // named by the next line, in the new file
+    torn_hash_ = tail.torn_hash;
   }
   return absl::OkStatus();
 }
@@ -300,13 +297,12 @@ void AuditLog::Complain(const std::string& what) const {
 absl::Status AuditLog::Reopen() {
   absl::MutexLock lock(&mutex_);
   const int before = fd_;
-  if (absl::Status s = OpenFile(); !s.ok()) return s;
+  RETURN_IF_ERROR(OpenFile());
   if (fd_ == before) return absl::OkStatus();
-  absl::StatusOr<Tail> tail = audit::ReadTail(options_.path);
-  if (!tail.ok()) return tail.status();
-  ended_ = tail->ended;
+  ASSIGN_OR_RETURN(Tail tail, audit::ReadTail(options_.path));
+  ended_ = tail.ended;
   first_ = head_.seq + 1;
-  if (tail->head || tail->torn > 0) {
+  if (tail.head || tail.torn > 0) {
     return absl::DataLossError(
         absl::StrCat("the audit log ", options_.path,
                      " was not empty when it was opened again: its chain is broken there"));
@@ -329,7 +325,7 @@ void AuditLog::RotateIfDue() {
 // Everything of the old file is on the disk before it gets its name. A failure changes nothing.
 absl::Status AuditLog::Rotate() {
   if (!ended_) return absl::OkStatus();  // the next line ends it first
-  if (absl::Status s = SyncFile(fd_); !s.ok()) return s;
+  RETURN_IF_ERROR(SyncFile(fd_));
   const std::string name = audit::RotatedName(options_.path, first_);
   if (access(name.c_str(), F_OK) == 0) {
     return absl::AlreadyExistsError(absl::StrCat(name, " is there already: move it away"));

@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "mpc-server/audit/line_reader.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::audit {
 namespace {
@@ -89,12 +90,11 @@ bool IsCompressed(const std::string& name) {
 
 // "" when the file holds a line of an audit log, or begins like one; otherwise why not.
 absl::StatusOr<std::string> WhyNotALog(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<LineReader>> reader = LineReader::Open(path);
-  if (!reader.ok()) return reader.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<LineReader> reader, LineReader::Open(path));
   absl::string_view line;
   bool ended;
-  if (!(*reader)->Next(&line, &ended)) {
-    if (!(*reader)->status().ok()) return (*reader)->status();
+  if (!reader->Next(&line, &ended)) {
+    if (!reader->status().ok()) return reader->status();
     return std::string(kEmpty);
   }
   if (absl::StartsWith(line, kGzip)) return std::string("is compressed: unpack it first (gunzip)");
@@ -123,11 +123,10 @@ absl::Status AddFolder(const std::string& folder, std::vector<std::string>* path
     if (!it->is_regular_file(ignored)) continue;
     const bool named = absl::StrContains(it->path().filename().string(), "audit");
     if (!named && !BeginsLikeALog(path)) continue;
-    absl::StatusOr<std::string> why = WhyNotALog(path);
-    if (!why.ok()) return why.status();
-    if (why->empty()) paths->push_back(path);
-    if (named && absl::StrContains(*why, "compressed")) {
-      return absl::InvalidArgumentError(absl::StrCat(path, " ", *why));
+    ASSIGN_OR_RETURN(std::string why, WhyNotALog(path));
+    if (why.empty()) paths->push_back(path);
+    if (named && absl::StrContains(why, "compressed")) {
+      return absl::InvalidArgumentError(absl::StrCat(path, " ", why));
     }
   }
   if (!error) return absl::OkStatus();
@@ -138,14 +137,13 @@ absl::Status AddFolder(const std::string& folder, std::vector<std::string>* path
 }  // namespace
 
 absl::StatusOr<uint64_t> FirstLine(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<LineReader>> reader = LineReader::Open(path);
-  if (!reader.ok()) return reader.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<LineReader> reader, LineReader::Open(path));
   absl::string_view text;
   bool ended;
-  while ((*reader)->Next(&text, &ended)) {
+  while (reader->Next(&text, &ended)) {
     if (const std::optional<Line> line = ParseLine(text)) return line->seq;
   }
-  if (!(*reader)->status().ok()) return (*reader)->status();
+  if (!reader->status().ok()) return reader->status();
   return 0;
 }
 
@@ -155,7 +153,7 @@ absl::StatusOr<std::vector<LogFile>> FindFiles(absl::Span<const std::string> pat
     std::error_code error;
     if (fs::is_directory(path, error)) {
       const size_t before = all.size();
-      if (absl::Status s = AddFolder(path, &all); !s.ok()) return s;
+      RETURN_IF_ERROR(AddFolder(path, &all));
       if (all.size() > before) continue;
       return absl::InvalidArgumentError(absl::StrCat(path, " holds no audit log"));
     }
@@ -171,9 +169,8 @@ absl::StatusOr<std::vector<LogFile>> FindFiles(absl::Span<const std::string> pat
   for (const std::string& path : all) {
     struct stat info = {};
     if (stat(path.c_str(), &info) == 0 && !seen.emplace(info.st_dev, info.st_ino).second) continue;
-    absl::StatusOr<uint64_t> first = FirstLine(path);
-    if (!first.ok()) return first.status();
-    files.push_back({path, *first});
+    ASSIGN_OR_RETURN(uint64_t first, FirstLine(path));
+    files.push_back({path, first});
   }
   // A file without any whole line can only be the newest.
   std::stable_sort(files.begin(), files.end(), [](const LogFile& a, const LogFile& b) {
@@ -185,12 +182,11 @@ absl::StatusOr<std::vector<LogFile>> FindFiles(absl::Span<const std::string> pat
 absl::StatusOr<Tail> ReadTail(const std::string& path) {
   for (size_t size = kFirstTail;; size *= 4) {
     bool whole = false;
-    absl::StatusOr<std::string> bytes = LastBytes(path, size, &whole);
-    if (!bytes.ok()) return bytes.status();
+    ASSIGN_OR_RETURN(std::string bytes, LastBytes(path, size, &whole));
     Tail tail;
-    tail.ended = bytes->empty() || bytes->back() == '\n';
-    if (FindLast(*bytes, &tail) || whole) {
-      tail.foreign = !tail.head && absl::StrContains(*bytes, "\n");
+    tail.ended = bytes.empty() || bytes.back() == '\n';
+    if (FindLast(bytes, &tail) || whole) {
+      tail.foreign = !tail.head && absl::StrContains(bytes, "\n");
       return tail;
     }
     if (size <= 2 * limits::kMaxAuditLineBytes) continue;

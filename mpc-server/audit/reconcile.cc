@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::audit {
 namespace {
@@ -120,7 +121,7 @@ Stream* Reconciler::Earliest() {
 }
 
 absl::StatusOr<Reconciliation> Reconciler::Run() {
-  if (absl::Status s = Begin(); !s.ok()) return s;
+  RETURN_IF_ERROR(Begin());
   uint64_t lines = 0;
   while (Stream* stream = Earliest()) {
     Take(*stream);

@@ -26,6 +26,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace CLI {
 class App;
@@ -91,7 +92,7 @@ Setter ToList(std::vector<T>* to, One one) {
     to->clear();
     for (absl::string_view element : absl::StrSplit(text, ',')) {
       T value{};
-      if (absl::Status s = one(&value)(element); !s.ok()) return s;
+      RETURN_IF_ERROR(one(&value)(element));
       to->push_back(std::move(value));
     }
     return absl::OkStatus();

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/testing/certificates.h"
 #include "mpc-server/testing/memory_channel.h"
 #include "mpc-server/testing/plain_link.h"
@@ -63,9 +64,8 @@ absl::StatusOr<RingsOfParty> ConnectRings(Channel channel, const TlsPeerOptions&
   }
   TlsPeerOptions options = peers;
   options.records = channel == Channel::kAead ? PeerRecords::kAead : PeerRecords::kTls;
-  absl::StatusOr<std::unique_ptr<TlsPeerConnector>> connector = TlsPeerConnector::Create(options);
-  if (!connector.ok()) return connector.status();
-  return Shared((*connector)->ConnectAll(deadline));
+  ASSIGN_OR_RETURN(std::unique_ptr<TlsPeerConnector> connector, TlsPeerConnector::Create(options));
+  return Shared(connector->ConnectAll(deadline));
 }
 
 absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup, const LinkTuning& tuning) {
@@ -73,14 +73,13 @@ absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup, const Lin
   TestCa ca;
   std::array<TlsPeerOptions, kParties> options = TestPeerOptions(ca);
   RingsOfThree rings;
-  absl::Status s = AllAtOnce(kParties, [&](size_t p) {
+  RETURN_IF_ERROR(AllAtOnce(kParties, [&](size_t p) {
     options[p].rings = setup.workers;
     Tune(tuning, options[p]);
     auto own = ConnectRings(setup.channel, options[p], SystemClock().Now() + kConnectTimeout);
     if (own.ok()) rings[p] = *std::move(own);
     return own.status();
-  });
-  if (!s.ok()) return s;
+  }));
   return rings;
 }
 

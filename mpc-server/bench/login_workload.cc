@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/agree/confirm_view.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/bench/workload.h"
 #include "mpc-server/compute/batch_work.h"
 #include "mpc-server/job/operation_table.h"
@@ -124,11 +125,10 @@ class LoginTeam : public TeamWork {
 
   absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) override {
     SetBatch(batch);
-    absl::Status s = Compute(rings, 2 * batch - 1, LoginsOf(batch), cost,
-                             [this](const BatchWork& done, const std::vector<JobWork>& work) {
-                               return KeepLogins(done, work);
-                             });
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(Compute(rings, 2 * batch - 1, LoginsOf(batch), cost,
+                            [this](const BatchWork& done, const std::vector<JobWork>& work) {
+                              return KeepLogins(done, work);
+                            }));
     return Compute(rings, 2 * batch, RepliesOf(), cost,
                    [this](const BatchWork& done, const std::vector<JobWork>& work) {
                      return KeepReplies(done, work);

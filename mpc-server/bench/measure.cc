@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/bench/workload.h"
 
 namespace mpckdc::bench {
@@ -164,26 +165,23 @@ class Measuring {
   }
 
   absl::Status MeasureLanes(bool first) {
-    absl::StatusOr<RunReport> run = Once(Work::kLanes, batches_);
-    if (!run.ok()) return run.status();
-    lanes_.Add(*run);
-    next_batches_ = Fitting(*run);
+    ASSIGN_OR_RETURN(RunReport run, Once(Work::kLanes, batches_));
+    lanes_.Add(run);
+    next_batches_ = Fitting(run);
     if (first) {
-      if (absl::Status s = MeasureMemory(); !s.ok()) return s;
+      RETURN_IF_ERROR(MeasureMemory());
     }
-    absl::StatusOr<OutputShares> shares = parties_.Outputs(sample_);
-    if (!shares.ok()) return shares.status();
-    found_.verified = (first || found_.verified) &&
-                      SharesAreRight(*workload_, lane_batches_, sample_, *shares);
+    ASSIGN_OR_RETURN(OutputShares shares, parties_.Outputs(sample_));
+    found_.verified =
+        (first || found_.verified) && SharesAreRight(*workload_, lane_batches_, sample_, shares);
     found_.verified_lanes = sample_.size();
     return absl::OkStatus();
   }
 
   absl::Status MeasureFloor() {
-    absl::StatusOr<RunReport> run = Once(Work::kFloor, batches_);
-    if (!run.ok()) return run.status();
-    floor_.Add(*run);
-    if (!options_.lanes) next_batches_ = Fitting(*run);
+    ASSIGN_OR_RETURN(RunReport run, Once(Work::kFloor, batches_));
+    floor_.Add(run);
+    if (!options_.lanes) next_batches_ = Fitting(run);
     return absl::OkStatus();
   }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/escaping.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::bench {
 
@@ -27,10 +28,9 @@ json SharesToJson(absl::Span<const SharedBlock> shares) {
 }
 
 absl::StatusOr<std::vector<SharedBlock>> SharesFromJson(const json& message) {
-  const auto list = Read<std::map<std::string, std::vector<std::string>>>(message);
-  if (!list.ok()) return list.status();
+  ASSIGN_OR_RETURN(const auto list, Read<std::map<std::string, std::vector<std::string>>>(message));
   std::vector<SharedBlock> shares;
-  for (const auto& [name, texts] : *list) {
+  for (const auto& [name, texts] : list) {
     for (const std::string& hex : texts) {
       const std::string bytes = absl::HexStringToBytes(hex);
       if (name != "shares" || bytes.size() != sizeof(SharedBlock)) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "mpc-server/base/command_line.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/bench/machine.h"
 #include "mpc-server/circuit/bitslice/slices.h"
 #include "mpc-server/wire/socket.h"
@@ -181,7 +182,7 @@ void AddAxis(CLI::App& app, const Axis& axis, const char* group, Values* values)
               if (axis.all && text == "all") return absl::OkStatus();
               for (const std::string& value : list) {
                 BenchSetup scratch;
-                if (absl::Status s = axis.set(value, &scratch); !s.ok()) return s;
+                RETURN_IF_ERROR(axis.set(value, &scratch));
               }
               return absl::OkStatus();
             })
@@ -209,7 +210,7 @@ std::vector<BenchSetup> Combinations(const BenchSetup& base, const Values& value
 
 absl::Status CheckAddress(absl::string_view text) {
   std::string host, port;
-  if (absl::Status s = SplitHostPort(text, &host, &port); !s.ok()) return s;
+  RETURN_IF_ERROR(SplitHostPort(text, &host, &port));
   int number = 0;
   if (ToNumber(&number, 1, 65535)(port).ok()) return absl::OkStatus();
   return Refuse(text, "host:port with a port from 1 to 65535");
@@ -222,7 +223,7 @@ Setter ToThree(std::array<std::string, kParties>* to) {
       return Refuse(text, "three addresses host:port, with commas between");
     }
     for (size_t p = 0; p < parts.size(); ++p) {
-      if (absl::Status s = CheckAddress(parts[p]); !s.ok()) return s;
+      RETURN_IF_ERROR(CheckAddress(parts[p]));
       (*to)[p] = parts[p];
     }
     return absl::OkStatus();
@@ -348,9 +349,7 @@ absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
   BenchSetup base;
   CLI::App app("measures AES, HMAC and logins on shares between three parties", "mpc-bench");
   Describe(app, &o, &values, &base);
-  auto answer = command_line::Parse(app, arguments);
-  if (!answer.ok()) return answer.status();
-  o.answer = *std::move(answer);
+  ASSIGN_OR_RETURN(o.answer, command_line::Parse(app, arguments));
   if (o.answer.has_value()) return o;
   o.command = command_line::CommandOf(app);
   // Not where one is named: who asks for the best fixes it for the process (SetIsaOfThreads).
@@ -366,7 +365,7 @@ absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
     values["--workers"] = {"1", absl::StrCat(cores)};
   }
   o.setups = Combinations(base, values);
-  if (absl::Status s = Check(o); !s.ok()) return s;
+  RETURN_IF_ERROR(Check(o));
   return o;
 }
 

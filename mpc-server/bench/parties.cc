@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/bench/options.h"
 #include "mpc-server/bench/party.h"
 #include "mpc-server/testing/certificates.h"
@@ -208,10 +209,7 @@ absl::Status ProcessParties::Start(const BenchSetup& setup, const ProcessOptions
   // like a server's.
   const std::string isa = absl::StrCat("MPCKDC_ISA=", IsaName(setup.isa));
   for (int p = 0; p < kParties; ++p) {
-    absl::StatusOr<std::unique_ptr<Child>> child =
-        Child::Start(Words(setup, placed, peers[p]), isa);
-    if (!child.ok()) return child.status();
-    children_[p] = *std::move(child);
+    ASSIGN_OR_RETURN(children_[p], Child::Start(Words(setup, placed, peers[p]), isa));
   }
   return All<json>(ReadAll(), Read<json>).status();
 }
@@ -224,9 +222,8 @@ absl::Status Parties::MakeKeys() {
 
 absl::StatusOr<RunReport> Parties::Run(Work work, uint32_t batches) {
   const json command = {{"do", "run"}, {"work", NameOf(kWorks, work)}, {"batches", batches}};
-  const auto reports = All<PartyReport>(Ask(command), Read<PartyReport>);
-  if (!reports.ok()) return reports.status();
-  return RunReport{*reports, batches};
+  ASSIGN_OR_RETURN(const auto reports, All<PartyReport>(Ask(command), Read<PartyReport>));
+  return RunReport{reports, batches};
 }
 
 absl::StatusOr<OutputShares> Parties::Outputs(absl::Span<const size_t> lanes) {
@@ -241,14 +238,14 @@ absl::StatusOr<std::array<MemoryReport, kParties>> Parties::Memory() {
 absl::StatusOr<std::unique_ptr<Parties>> OpenOnThreads(const BenchSetup& setup, RingsOfThree rings,
                                                        absl::Duration round_timeout) {
   auto parties = std::make_unique<ThreadParties>();
-  if (absl::Status s = parties->Open(setup, std::move(rings), round_timeout); !s.ok()) return s;
+  RETURN_IF_ERROR(parties->Open(setup, std::move(rings), round_timeout));
   return parties;
 }
 
 absl::StatusOr<std::unique_ptr<Parties>> OpenInProcesses(const BenchSetup& setup,
                                                          const ProcessOptions& options) {
   auto parties = std::make_unique<ProcessParties>();
-  if (absl::Status s = parties->Start(setup, options); !s.ok()) return s;
+  RETURN_IF_ERROR(parties->Start(setup, options));
   return parties;
 }
 

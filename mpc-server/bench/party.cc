@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string>
 
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::bench {
 namespace {
@@ -71,14 +72,13 @@ class Party::Team {
     options.round_timeout = round_timeout;
     for (const std::shared_ptr<PeerChannel>& channel : channels_) {
       options.ring = static_cast<uint8_t>(lanes_.sessions.size());
-      auto session = OpenSession(options, *channel, SystemClock(), SystemRandom(),
-                                 SystemClock().Now() + kOpenTimeout);
-      if (!session.ok()) return session.status();
+      ASSIGN_OR_RETURN(auto session, OpenSession(options, *channel, SystemClock(), SystemRandom(),
+                                                 SystemClock().Now() + kOpenTimeout));
       SessionOptions floor = options;
       floor.randomness = Randomness::kKeyed;
       floor_.sessions.push_back(std::make_unique<PartyContext>(
-          floor, *channel, SystemClock(), (*session)->session(), PairwiseSeeds{}));
-      lanes_.sessions.push_back(*std::move(session));
+          floor, *channel, SystemClock(), session->session(), PairwiseSeeds{}));
+      lanes_.sessions.push_back(std::move(session));
     }
     for (Side* side : {&lanes_, &floor_}) {
       std::vector<PartyContext*> rings;
@@ -103,8 +103,7 @@ class Party::Team {
     const ChannelCounters before = Sent();
     for (uint32_t n = 0; n < batches; ++n) {
       const int64_t begin = MonotonicNs();
-      absl::Status s = side.work->Run(*side.rings, ++side.batch, &cost);
-      if (!s.ok()) return s;
+      RETURN_IF_ERROR(side.work->Run(*side.rings, ++side.batch, &cost));
       report_.latency_ns.push_back(MonotonicNs() - begin);
     }
     const ChannelCounters after = Sent();
@@ -159,9 +158,8 @@ absl::StatusOr<std::unique_ptr<Party>> Party::Open(const BenchSetup& setup, int 
     p->teams_.push_back(
         std::make_unique<Team>(setup, party, team, RingsOfParty(first, first + each)));
   }
-  absl::Status s = AllAtOnce(p->teams_.size(),
-                             [&](size_t t) { return p->teams_[t]->Open(round_timeout); });
-  if (!s.ok()) return s;
+  RETURN_IF_ERROR(
+      AllAtOnce(p->teams_.size(), [&](size_t t) { return p->teams_[t]->Open(round_timeout); }));
   ResetResidentPeak();
   p->idle_bytes_ = ResidentBytes("VmRSS");
   return p;
@@ -203,10 +201,9 @@ absl::StatusOr<json> Party::Run(const json& command) {
   PartyReport report;
   const rusage before = UsageOfProcess();
   report.start_ns = MonotonicNs();
-  absl::Status s = AllAtOnce(teams_.size(), [&](size_t t) {
+  RETURN_IF_ERROR(AllAtOnce(teams_.size(), [&](size_t t) {
     return teams_[t]->Run(work->second, static_cast<uint32_t>(batches));
-  });
-  if (!s.ok()) return s;
+  }));
   report.end_ns = MonotonicNs();
   const rusage after = UsageOfProcess();
   report.cpu_ns = (CpuNs(after) - CpuNs(before)) / sharers_;
@@ -216,11 +213,10 @@ absl::StatusOr<json> Party::Run(const json& command) {
 }
 
 absl::StatusOr<json> Party::Outputs(const json& command) const {
-  const auto lanes = Read<std::vector<size_t>>(command.value("lanes", json()));
-  if (!lanes.ok()) return lanes.status();
+  ASSIGN_OR_RETURN(const auto lanes, Read<std::vector<size_t>>(command.value("lanes", json())));
   const size_t each = workload_->outputs_per_lane();
   std::vector<SharedBlock> shares;
-  for (size_t lane : *lanes) {
+  for (size_t lane : lanes) {
     int t = 0;
     while (t + 1 < Teams(setup_) && lane >= FirstLane(setup_, t + 1)) ++t;
     const TeamWork* work = teams_[static_cast<size_t>(t)]->work();
@@ -250,10 +246,9 @@ absl::StatusOr<std::unique_ptr<Party>> Connect(const Options& o) {
   peers.peers = o.peers;
   peers.rings = setup.workers;
   Tune(o.tuning, peers);
-  absl::StatusOr<RingsOfParty> rings =
-      ConnectRings(setup.channel, peers, SystemClock().Now() + kConnectTimeout);
-  if (!rings.ok()) return rings.status();
-  return Party::Open(setup, o.party, *std::move(rings), absl::Seconds(o.tuning.round_timeout_s), 1);
+  ASSIGN_OR_RETURN(RingsOfParty rings,
+                   ConnectRings(setup.channel, peers, SystemClock().Now() + kConnectTimeout));
+  return Party::Open(setup, o.party, std::move(rings), absl::Seconds(o.tuning.round_timeout_s), 1);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/bench/breakdown.h"
 #include "mpc-server/bench/machine.h"
 #include "mpc-server/bench/measure.h"
@@ -41,18 +42,16 @@ absl::StatusOr<std::unique_ptr<Parties>> OpenParties(const std::string& program,
   if (o.placement == Placement::kProcesses) {
     return OpenInProcesses(setup, {program, o.launch, o.addresses, o.tuning});
   }
-  absl::StatusOr<RingsOfThree> rings = ConnectInProcess(setup, o.tuning);
-  if (!rings.ok()) return rings.status();
-  return OpenOnThreads(setup, *std::move(rings), absl::Seconds(o.tuning.round_timeout_s));
+  ASSIGN_OR_RETURN(RingsOfThree rings, ConnectInProcess(setup, o.tuning));
+  return OpenOnThreads(setup, std::move(rings), absl::Seconds(o.tuning.round_timeout_s));
 }
 
 // Starts three parties, measures, ends them.
 absl::StatusOr<Measurement> MeasureOne(const std::string& program, const Options& o,
                                        const BenchSetup& setup) {
-  absl::StatusOr<std::unique_ptr<Parties>> parties = OpenParties(program, o, setup);
-  if (!parties.ok()) return parties.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<Parties> parties, OpenParties(program, o, setup));
   const bool floor = o.command == "channel" || o.command == "breakdown" || o.with_floor;
-  return Measure(setup, {o.command != "channel", floor, o.seconds, o.runs}, **parties);
+  return Measure(setup, {o.command != "channel", floor, o.seconds, o.runs}, *parties);
 }
 
 // A login under one of the enctypes 17 to 20 beside one under the CTR enctypes: measured right

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/circuit/gcm/gf128.h"
 
 namespace mpckdc {
@@ -58,7 +59,7 @@ absl::Status ZeroCheck::Consume(RoundIn in) {
     state_ = State::kOpen;
     return absl::OkStatus();
   }
-  if (absl::Status s = open_.Consume(in); !s.ok()) return s;
+  RETURN_IF_ERROR(open_.Consume(in));
   for (size_t i = 0; i < zero_.size(); ++i) zero_[i] = open_.values()[i] == Block{};
   state_ = State::kDone;
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "mpc-server/base/secret.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/circuit/aes/cbc_cts.h"
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/circuit/derive/usage_key.h"
@@ -63,8 +64,7 @@ absl::Status RunHmacs(PartyContext& party, const std::vector<SharedBlock>& secre
     few.Reset(lanes, Adder::kPrefix);
     ripple.Reset(absl::MakeConstSpan(lanes).first(hash == HashKind::kSha1 ? 2 : 0), Adder::kRipple);
     group.Reset(absl::MakeConstSpan(many), Adder::kFewestRounds);
-    absl::Status s = RunTogether(party, {&few, &ripple, &group});
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(RunTogether(party, {&few, &ripple, &group}));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/circuit/derive/usage_key.h"
 
@@ -73,7 +74,7 @@ std::vector<uint32_t> UsagesIn(const KeyRecord& record) {
 
 absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info, Circuit& first,
                                      Cost* cost) {
-  if (absl::Status good = CheckKeyInfo(info); !good.ok()) return good;
+  RETURN_IF_ERROR(CheckKeyInfo(info));
   KeyRecord record;
   record.info = info;
   record.base.resize(BaseBlocks(info.enctype));
@@ -81,14 +82,12 @@ absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info, C
   const absl::Span<const uint32_t> usages = UsagesOf(info.key_class);
   const KeyRecord* const records[] = {&record};
   Derivation derivation(records, {{usages.begin(), usages.end()}});
-  const absl::Status run = derivation.Run(party, first, cost);
-  if (!run.ok()) return run;
+  RETURN_IF_ERROR(derivation.Run(party, first, cost));
   for (size_t i = 0; i < usages.size(); ++i) {
     const UsageKeyShare& derived = derivation.Result(record, 0, i);
     record.usages.push_back({usages[i], derived.round_keys, derived.h, derived.mac_states});
   }
-  const absl::Status good = CheckKeyRecord(record);
-  if (!good.ok()) return good;
+  RETURN_IF_ERROR(CheckKeyRecord(record));
   return record;
 }
 
@@ -97,8 +96,7 @@ absl::StatusOr<std::vector<bool>> VerifyRecords(PartyContext& party,
                                                 Circuit& first, Cost* cost) {
   if (records.empty()) {  // what is said of the keys that were left out is confirmed all the same
     Circuit* const confirmation[] = {&first};
-    const absl::Status confirmed = RunTogether(party, confirmation, cost);
-    if (!confirmed.ok()) return confirmed;
+    RETURN_IF_ERROR(RunTogether(party, confirmation, cost));
     return std::vector<bool>();
   }
   std::vector<std::vector<uint32_t>> usages;

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/derivation.h"
 
 namespace mpckdc {
@@ -104,7 +105,7 @@ absl::StatusOr<SecretBytes> StringToKey(int32_t enctype, absl::Span<const uint8_
   }
   const uint32_t count = iterations.value_or(DefaultIterations(enctype));
   const std::vector<uint8_t> full_salt = FullSalt(*found, salt);
-  if (absl::Status s = CheckInput(password.size(), full_salt.size(), count); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckInput(password.size(), full_salt.size(), count));
   SecretBytes stretched(found->key_bytes);
   if (PKCS5_PBKDF2_HMAC(reinterpret_cast<const char*>(password.data()),
                         static_cast<int>(password.size()), full_salt.data(),

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/derivation.h"
 #include "mpc-server/key/hash_plain.h"
 
@@ -43,27 +44,21 @@ uint8_t SubByte(uint8_t x) {
 
 absl::Status SetRoundKeys(const absl::StatusOr<SecretBytes>& key, ExpandedUsage* out) {
   if (!key.ok()) return key.status();
-  absl::StatusOr<SecretBytes> round_keys = ExpandAesKey(*key);
-  if (!round_keys.ok()) return round_keys.status();
-  out->round_keys = *std::move(round_keys);
+  ASSIGN_OR_RETURN(out->round_keys, ExpandAesKey(*key));
   return absl::OkStatus();
 }
 
 absl::Status SetGcm(const Enctype& enctype, absl::Span<const uint8_t> base, ExpandedUsage* out) {
   const auto key = DeriveKey(enctype, base, out->usage, DerivedKeyKind::kKg);
-  if (absl::Status s = SetRoundKeys(key, out); !s.ok()) return s;
-  absl::StatusOr<SecretBytes> h = GhashKey(*key);
-  if (!h.ok()) return h.status();
-  out->h = *std::move(h);
+  RETURN_IF_ERROR(SetRoundKeys(key, out));
+  ASSIGN_OR_RETURN(out->h, GhashKey(*key));
   return absl::OkStatus();
 }
 
 absl::Status SetMacStates(const Enctype& enctype, const absl::StatusOr<SecretBytes>& key,
                           ExpandedUsage* out) {
   if (!key.ok()) return key.status();
-  absl::StatusOr<SecretBytes> states = HmacStatesOf(enctype.hash, *key);
-  if (!states.ok()) return states.status();
-  out->mac_states = *std::move(states);
+  ASSIGN_OR_RETURN(out->mac_states, HmacStatesOf(enctype.hash, *key));
   return absl::OkStatus();
 }
 
@@ -126,9 +121,8 @@ absl::StatusOr<SecretBytes> HmacStatesOf(HashKind hash, absl::Span<const uint8_t
 absl::StatusOr<ExpandedUsage> ExpandUsage(const Enctype& enctype, absl::Span<const uint8_t> base,
                                           uint32_t usage) {
   ExpandedUsage expanded{.usage = usage};
-  const absl::Status s = enctype.is_gcm() ? SetGcm(enctype, base, &expanded)
-                                          : SetCts(enctype, base, &expanded);
-  if (!s.ok()) return s;
+  RETURN_IF_ERROR(enctype.is_gcm() ? SetGcm(enctype, base, &expanded)
+                                   : SetCts(enctype, base, &expanded));
   return expanded;
 }
 
@@ -142,9 +136,8 @@ absl::StatusOr<std::vector<ExpandedUsage>> ExpandUsages(int32_t enctype,
   }
   std::vector<ExpandedUsage> expanded;
   for (const uint32_t usage : UsagesOf(key_class)) {
-    absl::StatusOr<ExpandedUsage> one = ExpandUsage(*found, base, usage);
-    if (!one.ok()) return one.status();
-    expanded.push_back(*std::move(one));
+    ASSIGN_OR_RETURN(ExpandedUsage one, ExpandUsage(*found, base, usage));
+    expanded.push_back(std::move(one));
   }
   return expanded;
 }

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::enroll {
 namespace {
@@ -87,9 +88,8 @@ absl::StatusOr<CertificateFacts> ParseCertificate(absl::string_view pem) {
 }
 
 absl::StatusOr<CertificateFacts> ReadCertificate(const std::string& file) {
-  absl::StatusOr<std::string> pem = ReadSmallFile(file);
-  if (!pem.ok()) return pem.status();
-  absl::StatusOr<CertificateFacts> facts = ParseCertificate(*pem);
+  ASSIGN_OR_RETURN(std::string pem, ReadSmallFile(file));
+  absl::StatusOr<CertificateFacts> facts = ParseCertificate(pem);
   if (facts.ok()) return facts;
   return absl::InvalidArgumentError(absl::StrCat(file, ": ", facts.status().message()));
 }

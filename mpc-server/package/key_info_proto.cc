@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 
@@ -39,22 +40,16 @@ absl::StatusOr<KeyClass> KeyClassFromProto(v1::KeyClass key_class) {
 
 absl::StatusOr<KeyInfo> KeyInfoFromProto(const v1::KeyInfo& in, absl::string_view realm) {
   KeyInfo info;
-  absl::StatusOr<Handle> handle = Bytes16(in.handle(), "a key handle");
-  if (!handle.ok()) return handle.status();
-  info.handle = *handle;
+  ASSIGN_OR_RETURN(info.handle, Bytes16(in.handle(), "a key handle"));
   info.principal = in.principal();
   info.principal_id = PrincipalIdOf(info.principal);
   info.kvno = in.kvno();
   info.enctype = in.enctype();
   info.salt_type = in.salt_type();
   info.salt = in.salt();
-  absl::StatusOr<KeyClass> key_class = KeyClassFromProto(in.key_class());
-  if (!key_class.ok()) return key_class.status();
-  info.key_class = *key_class;
-  absl::StatusOr<Gate> gate = GateFromProto(in.gate());
-  if (!gate.ok()) return gate.status();
-  info.gate = *gate;
-  if (absl::Status status = CheckKeyInfo(info); !status.ok()) return status;
+  ASSIGN_OR_RETURN(info.key_class, KeyClassFromProto(in.key_class()));
+  ASSIGN_OR_RETURN(info.gate, GateFromProto(in.gate()));
+  RETURN_IF_ERROR(CheckKeyInfo(info));
   if (!absl::EndsWith(info.principal, absl::StrCat("@", realm))) {
     return absl::InvalidArgumentError(
         absl::StrCat(info.principal, " is not a principal of realm ", realm));

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/key/usage_keys.h"
 #include "mpc-server/package/key_info_proto.h"
@@ -47,7 +48,7 @@ absl::StatusOr<std::string> Seal(const SecretBytes& plain, absl::string_view pac
 }
 
 absl::Status CheckKeyToShare(const KeyToShare& key, const PackageTarget& target) {
-  if (absl::Status s = CheckKeyInfo(key.info, target.realm); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKeyInfo(key.info, target.realm));
   if (key.base.size() == BaseKeyBytes(key.info.enctype())) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       key.info.principal(), ": a key of ", EnctypeName(key.info.enctype()), " has ",
@@ -97,28 +98,26 @@ absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const KeyToShare> keys,
     return absl::InvalidArgumentError(absl::StrCat("1 to ", limits::kMaxKeysPerPackage,
                                                    " keys in one package, not ", keys.size()));
   }
-  if (absl::Status s = CheckTarget(target, transaction); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckTarget(target, transaction));
   std::array<SharePackageParts, 3> parts;
   for (int party = 0; party < 3; ++party) {
     parts[party] = {target.realm, party, target.epoch, std::string(transaction), {}};
   }
   for (const KeyToShare& key : keys) {
-    if (absl::Status s = CheckKeyToShare(key, target); !s.ok()) return s;
-    absl::StatusOr<std::vector<ExpandedUsage>> usages =
-        ExpandUsages(key.info.enctype(), key.base, static_cast<KeyClass>(key.info.key_class()));
-    if (!usages.ok()) return usages.status();
-    std::array<KeyShareParts, 3> split = SplitKey(key, *usages);
+    RETURN_IF_ERROR(CheckKeyToShare(key, target));
+    ASSIGN_OR_RETURN(
+        std::vector<ExpandedUsage> usages,
+        ExpandUsages(key.info.enctype(), key.base, static_cast<KeyClass>(key.info.key_class())));
+    std::array<KeyShareParts, 3> split = SplitKey(key, usages);
     for (int party = 0; party < 3; ++party) parts[party].keys.push_back(std::move(split[party]));
   }
   SealedTriple packages;
   for (int party = 0; party < 3; ++party) {
-    absl::StatusOr<std::string> sealed =
-        Seal(EncodeSharePackage(parts[party]), target.package_keys[party]);
-    if (!sealed.ok()) return sealed.status();
-    absl::StatusOr<std::string> signature = signer.Sign(*sealed);
-    if (!signature.ok()) return signature.status();
-    packages[party].set_sealed(*std::move(sealed));
-    packages[party].set_signature(*std::move(signature));
+    ASSIGN_OR_RETURN(std::string sealed,
+                     Seal(EncodeSharePackage(parts[party]), target.package_keys[party]));
+    ASSIGN_OR_RETURN(std::string signature, signer.Sign(sealed));
+    packages[party].set_sealed(std::move(sealed));
+    packages[party].set_signature(std::move(signature));
     packages[party].set_signer(signer.certificate_der());
   }
   return packages;

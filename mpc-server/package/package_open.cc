@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/package_signer.h"
 #include "mpc-server/package/share_package_decoder.h"
 
@@ -46,7 +47,7 @@ absl::StatusOr<PackageKey> PackageKey::LoadOrCreate(ShareStore& store, RandomSou
   if (absl::IsNotFound(secret.status())) {
     secret = SecretBytes(crypto_box_SECRETKEYBYTES);
     random.Fill(absl::MakeSpan(*secret));
-    if (absl::Status s = store.WriteItem(kItemName, *secret); !s.ok()) return s;
+    RETURN_IF_ERROR(store.WriteItem(kItemName, *secret));
   }
   if (!secret.ok()) return secret.status();
   key.secret_key_ = *std::move(secret);
@@ -108,19 +109,13 @@ absl::StatusOr<std::vector<KeyRecord>> PackageOpener::Open(
     return absl::PermissionDeniedError(
         absl::StrCat("the signer of the share package: ", s.message()));
   }
-  if (absl::Status s = admit(package.signer()); !s.ok()) return s;
-  if (absl::Status s = enroll::VerifyPackageSignature(package.signer(), package.sealed(),
-                                                      package.signature());
-      !s.ok()) {
-    return s;
-  }
-  absl::StatusOr<SecretBytes> plain = key->Unseal(package.sealed());
-  if (!plain.ok()) return plain.status();
-  absl::StatusOr<SharePackageContents> contents =
-      DecodeSharePackage(*plain, meta.identity.realm);
-  if (!contents.ok()) return contents.status();
-  if (absl::Status s = CheckBinding(*contents, meta, txn); !s.ok()) return s;
-  return std::move(contents->records);
+  RETURN_IF_ERROR(admit(package.signer()));
+  RETURN_IF_ERROR(
+      enroll::VerifyPackageSignature(package.signer(), package.sealed(), package.signature()));
+  ASSIGN_OR_RETURN(SecretBytes plain, key->Unseal(package.sealed()));
+  ASSIGN_OR_RETURN(SharePackageContents contents, DecodeSharePackage(plain, meta.identity.realm));
+  RETURN_IF_ERROR(CheckBinding(contents, meta, txn));
+  return std::move(contents.records);
 }
 
 }  // namespace mpckdc

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/certificate.h"
 
 namespace mpckdc::enroll {
@@ -58,12 +59,10 @@ PackageSigner::PackageSigner(std::shared_ptr<evp_pkey_st> key, std::string certi
 
 absl::StatusOr<PackageSigner> PackageSigner::FromPemFiles(const std::string& certificate_file,
                                                           const std::string& key_file) {
-  absl::StatusOr<std::string> certificate = ReadSmallFile(certificate_file);
-  if (!certificate.ok()) return certificate.status();
-  absl::StatusOr<std::string> key = ReadSmallFile(key_file);
-  if (!key.ok()) return key.status();
-  absl::StatusOr<PackageSigner> signer = FromPem(*certificate, *key);
-  OPENSSL_cleanse(key->data(), key->size());
+  ASSIGN_OR_RETURN(std::string certificate, ReadSmallFile(certificate_file));
+  ASSIGN_OR_RETURN(std::string key, ReadSmallFile(key_file));
+  absl::StatusOr<PackageSigner> signer = FromPem(certificate, key);
+  OPENSSL_cleanse(key.data(), key.size());
   if (signer.ok()) return signer;
   return absl::Status(signer.status().code(),
                       absl::StrCat("identity ", certificate_file, ", ", key_file, ": ",
@@ -72,8 +71,7 @@ absl::StatusOr<PackageSigner> PackageSigner::FromPemFiles(const std::string& cer
 
 absl::StatusOr<PackageSigner> PackageSigner::FromPem(absl::string_view certificate_pem,
                                                      absl::string_view key_pem) {
-  absl::StatusOr<CertificateFacts> facts = ParseCertificate(certificate_pem);
-  if (!facts.ok()) return facts.status();
+  ASSIGN_OR_RETURN(CertificateFacts facts, ParseCertificate(certificate_pem));
   std::unique_ptr<BIO, OpensslFree> bio(
       BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())));
   std::shared_ptr<EVP_PKEY> key(
@@ -83,22 +81,21 @@ absl::StatusOr<PackageSigner> PackageSigner::FromPem(absl::string_view certifica
     return absl::InvalidArgumentError("no PEM private key without a password in it");
   }
   if (auto digest = DigestFor(key.get()); !digest.ok()) return digest.status();
-  std::unique_ptr<X509, OpensslFree> certificate = ParseDer(facts->der);
+  std::unique_ptr<X509, OpensslFree> certificate = ParseDer(facts.der);
   if (certificate == nullptr || X509_check_private_key(certificate.get(), key.get()) != 1) {
     return absl::InvalidArgumentError("the private key is not the certificate's");
   }
-  return PackageSigner(std::move(key), std::move(facts->der));
+  return PackageSigner(std::move(key), std::move(facts.der));
 }
 
 absl::StatusOr<std::string> PackageSigner::Sign(absl::string_view sealed) const {
-  absl::StatusOr<const EVP_MD*> digest = DigestFor(key_.get());
-  if (!digest.ok()) return digest.status();
+  ASSIGN_OR_RETURN(const EVP_MD* digest, DigestFor(key_.get()));
   std::unique_ptr<EVP_MD_CTX, OpensslFree> context(EVP_MD_CTX_new());
   const std::string message = SignedBytes(sealed);
   const unsigned char* bytes = reinterpret_cast<const unsigned char*>(message.data());
   size_t length = 0;
   if (context == nullptr ||
-      EVP_DigestSignInit(context.get(), nullptr, *digest, nullptr, key_.get()) != 1 ||
+      EVP_DigestSignInit(context.get(), nullptr, digest, nullptr, key_.get()) != 1 ||
       EVP_DigestSign(context.get(), nullptr, &length, bytes, message.size()) != 1) {
     return absl::InternalError("cannot sign the share package");
   }
@@ -117,15 +114,13 @@ absl::Status VerifyPackageSignature(absl::string_view certificate_der, absl::str
   if (certificate == nullptr) return absl::InvalidArgumentError("the signer is no certificate");
   EVP_PKEY* key = X509_get0_pubkey(certificate.get());
   if (key == nullptr) return absl::InvalidArgumentError("the signer's key is unreadable");
-  absl::StatusOr<const EVP_MD*> digest = DigestFor(key);
-  if (!digest.ok()) return digest.status();
+  ASSIGN_OR_RETURN(const EVP_MD* digest, DigestFor(key));
   std::unique_ptr<EVP_MD_CTX, OpensslFree> context(EVP_MD_CTX_new());
   const std::string message = SignedBytes(sealed);
   if (context == nullptr ||
-      EVP_DigestVerifyInit(context.get(), nullptr, *digest, nullptr, key) != 1 ||
+      EVP_DigestVerifyInit(context.get(), nullptr, digest, nullptr, key) != 1 ||
       EVP_DigestVerify(context.get(), reinterpret_cast<const unsigned char*>(signature.data()),
-                       signature.size(),
-                       reinterpret_cast<const unsigned char*>(message.data()),
+                       signature.size(), reinterpret_cast<const unsigned char*>(message.data()),
                        message.size()) != 1) {
     return absl::UnauthenticatedError("the share package's signature does not verify");
   }

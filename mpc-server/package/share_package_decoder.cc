@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/key_info_proto.h"
 #include "mpc-server/package/share_package_encoder.h"
 #include "proto/admin.pb.h"
@@ -202,11 +203,10 @@ absl::Status ReadShares(const KeyFields& fields, KeyRecord* record) {
 }
 
 absl::StatusOr<KeyRecord> ReadKey(const KeyFields& fields, absl::string_view realm) {
-  absl::StatusOr<KeyInfo> info = ReadInfo(fields.info, realm);
-  if (!info.ok()) return info.status();
+  ASSIGN_OR_RETURN(KeyInfo info, ReadInfo(fields.info, realm));
   KeyRecord record;
-  record.info = *std::move(info);
-  if (absl::Status status = ReadShares(fields, &record); !status.ok()) return status;
+  record.info = std::move(info);
+  RETURN_IF_ERROR(ReadShares(fields, &record));
   return record;
 }
 
@@ -229,7 +229,7 @@ absl::StatusOr<SharePackageContents> DecodeSharePackage(absl::Span<const uint8_t
   PackageFields fields;
   const auto take = [&](const Field& f) { return TakePackageField(f, &fields); };
   if (!ReadFields(plain, take) || fields.party > 2) return Malformed("its fields");
-  if (absl::Status status = CheckVersion(fields); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckVersion(fields));
   SharePackageContents out;
   out.version = static_cast<uint32_t>(fields.version);
   out.realm = std::string(AsText(fields.realm));
@@ -243,9 +243,8 @@ absl::StatusOr<SharePackageContents> DecodeSharePackage(absl::Span<const uint8_t
   }
   if (fields.has_one) keys.push_back(std::move(fields.one));
   for (const KeyFields& key : keys) {
-    absl::StatusOr<KeyRecord> record = ReadKey(key, realm);
-    if (!record.ok()) return record.status();
-    out.records.push_back(*std::move(record));
+    ASSIGN_OR_RETURN(KeyRecord record, ReadKey(key, realm));
+    out.records.push_back(std::move(record));
   }
   return out;
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
 
@@ -29,9 +30,8 @@ absl::StatusOr<std::vector<Handle>> HandlesOf(
   }
   std::vector<Handle> handles;
   for (const std::string& bytes : in) {
-    absl::StatusOr<Handle> handle = Bytes16(bytes, "a key handle");
-    if (!handle.ok()) return handle.status();
-    handles.push_back(*handle);
+    ASSIGN_OR_RETURN(Handle handle, Bytes16(bytes, "a key handle"));
+    handles.push_back(handle);
   }
   return handles;
 }
@@ -87,6 +87,7 @@ class ListReactor final : public grpc::ServerWriteReactor<v1::ListKeysReply> {
 }  // namespace
 
 struct AdminService::Act {
+  grpc::CallbackServerContext* context;
   std::string call;
   Caller caller;
   absl::Status admitted;
@@ -107,6 +108,7 @@ AdminService::~AdminService() = default;
 AdminService::ActPtr AdminService::Begin(grpc::CallbackServerContext* context, const char* call,
                                          bool kdc_may) {
   auto act = std::make_shared<Act>();
+  act->context = context;
   act->call = call;
   act->from = context->peer();
   const std::string what = absl::StrCat("AdminService.", call);
@@ -118,16 +120,15 @@ AdminService::ActPtr AdminService::Begin(grpc::CallbackServerContext* context, c
   return act;
 }
 
-grpc::ServerUnaryReactor* AdminService::Run(
-    ActPtr act, absl::AnyInvocable<std::optional<absl::Status>()> body) {
-  grpc::ServerUnaryReactor* reactor = act->reactor;
+grpc::ServerUnaryReactor* AdminService::Run(ActPtr act, Body body) {
+  grpc::ServerUnaryReactor* reactor = act->reactor = act->context->DefaultReactor();
   if (!act->admitted.ok()) {
     Complete(act, act->admitted);
     return reactor;
   }
   worker_.Post([this, act = std::move(act), body = std::move(body)]() mutable {
     if (absl::Status s = RequireAudit(*act); !s.ok()) return Complete(act, s);
-    if (std::optional<absl::Status> status = body()) Complete(act, *status);
+    if (std::optional<absl::Status> status = body(act)) Complete(act, *status);
   });
   return reactor;
 }
@@ -173,9 +174,8 @@ absl::Status AdminService::RequireInitialised() const {
 grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* context,
                                                   const v1::StatusRequest* request,
                                                   v1::StatusReply* reply) {
-  ActPtr act = Begin(context, "GetStatus", /*kdc_may=*/true);
-  act->reactor = context->DefaultReactor();
-  return Run(act, [=, this] { return FillStatus(*request, reply); });
+  return Run(Begin(context, "GetStatus", /*kdc_may=*/true),
+             [=, this](const ActPtr&) { return FillStatus(*request, reply); });
 }
 
 absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
@@ -187,10 +187,8 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   }
   const StoreMeta meta = parts_.store->Meta();
   const EngineStatus engine = parts_.engine->Status();
-  absl::StatusOr<size_t> keys = parts_.store->Count(KeyState::kCommitted);
-  if (!keys.ok()) return keys.status();
-  absl::StatusOr<size_t> staged = parts_.store->Count(KeyState::kStaged);
-  if (!staged.ok()) return staged.status();
+  ASSIGN_OR_RETURN(size_t keys, parts_.store->Count(KeyState::kCommitted));
+  ASSIGN_OR_RETURN(size_t staged, parts_.store->Count(KeyState::kStaged));
   reply->set_version(std::min(request.max_version(), kMaxVersion));
   reply->set_software("mpc-server " MPCKDC_VERSION);
   reply->set_party(static_cast<uint32_t>(meta.identity.party));
@@ -201,8 +199,8 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   reply->set_time_us(absl::ToUnixMicros(parts_.clock->Now()));
   reply->set_started_us(absl::ToUnixMicros(started_));
   reply->set_package_key(parts_.package_key->public_key());
-  reply->set_keys(*keys);
-  reply->set_staged(*staged);
+  reply->set_keys(keys);
+  reply->set_staged(staged);
   reply->set_peers_connected(engine.peers_connected);
   reply->set_peer_skew_us_prev(absl::ToInt64Microseconds(engine.skew_prev));
   reply->set_peer_skew_us_next(absl::ToInt64Microseconds(engine.skew_next));
@@ -225,9 +223,8 @@ grpc::ServerUnaryReactor* AdminService::InitRealm(grpc::CallbackServerContext* c
                                                   const v1::InitRealmRequest* request,
                                                   v1::InitRealmReply* reply) {
   ActPtr act = Begin(context, "InitRealm");
-  act->reactor = context->DefaultReactor();
   act->details = {{"named_realm", request->realm()}, {"cluster", request->cluster()}};
-  return Run(act, [=, this] { return DoInitRealm(*request, reply); });
+  return Run(std::move(act), [=, this](const ActPtr&) { return DoInitRealm(*request, reply); });
 }
 
 absl::Status AdminService::DoInitRealm(const v1::InitRealmRequest& request,
@@ -238,24 +235,21 @@ absl::Status AdminService::DoInitRealm(const v1::InitRealmRequest& request,
         "asked to initialise realm ", request.realm(), ", cluster ", request.cluster(),
         "; this server is configured for realm ", identity.realm, ", cluster ", identity.cluster));
   }
-  absl::StatusOr<bool> first = parts_.store->MarkInitialised();
-  if (!first.ok()) return first.status();
-  reply->set_already(!*first);
+  ASSIGN_OR_RETURN(bool first, parts_.store->MarkInitialised());
+  reply->set_already(!first);
   return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* AdminService::StageKeys(grpc::CallbackServerContext* context,
                                                   const v1::StageKeysRequest* request,
                                                   v1::StageKeysReply*) {
-  ActPtr act = Begin(context, "StageKeys");
-  act->reactor = context->DefaultReactor();
-  return Run(act, [=, this] { return DoStageKeys(*act, *request); });
+  return Run(Begin(context, "StageKeys"),
+             [=, this](const ActPtr& act) { return DoStageKeys(*act, *request); });
 }
 
 absl::Status AdminService::DoStageKeys(Act& act, const v1::StageKeysRequest& request) {
-  if (absl::Status s = RequireInitialised(); !s.ok()) return s;
-  absl::StatusOr<TransactionId> txn = Bytes16(request.transaction(), "the transaction id");
-  if (!txn.ok()) return txn.status();
+  RETURN_IF_ERROR(RequireInitialised());
+  ASSIGN_OR_RETURN(TransactionId txn, Bytes16(request.transaction(), "the transaction id"));
   act.details["transaction"] = absl::BytesToHexString(request.transaction());
   const auto packages = static_cast<size_t>(request.packages_size());
   if (packages == 0 || packages > limits::kMaxKeysPerCall) return WrongKeyCount(packages);
@@ -269,140 +263,114 @@ absl::Status AdminService::DoStageKeys(Act& act, const v1::StageKeysRequest& req
   };
   std::vector<KeyRecord> records;
   for (const v1::SealedPackage& package : request.packages()) {
-    absl::StatusOr<std::vector<KeyRecord>> opened = opener_.Open(package, meta, *txn, admit);
-    if (!opened.ok()) return opened.status();
+    ASSIGN_OR_RETURN(std::vector<KeyRecord> opened, opener_.Open(package, meta, txn, admit));
     act.details["signer"] = signer;
-    for (KeyRecord& record : *opened) {
+    for (KeyRecord& record : opened) {
       act.details["keys"].push_back(KeyFields(record.info));
       records.push_back(std::move(record));
     }
     if (records.size() > limits::kMaxKeysPerCall) return WrongKeyCount(records.size());
   }
-  return parts_.store->Stage(*txn, records, parts_.clock->Now());
+  return parts_.store->Stage(txn, records, parts_.clock->Now());
 }
 
 grpc::ServerUnaryReactor* AdminService::DrawKey(grpc::CallbackServerContext* context,
                                                 const v1::DrawKeyRequest* request,
                                                 v1::DrawKeyReply*) {
-  ActPtr act = Begin(context, "DrawKey");
-  act->reactor = context->DefaultReactor();
-  return Run(act, [=, this]() -> std::optional<absl::Status> {
-    absl::Status status = DoDrawKey(act, *request);
-    if (!status.ok()) return status;
-    return std::nullopt;
-  });
+  return Run(Begin(context, "DrawKey"),
+             [=, this](const ActPtr& act) { return DoDrawKey(act, *request); });
 }
 
-// On success the engine answers, through Complete().
-absl::Status AdminService::DoDrawKey(const ActPtr& act, const v1::DrawKeyRequest& request) {
-  if (absl::Status s = RequireInitialised(); !s.ok()) return s;
-  absl::StatusOr<TransactionId> txn = Bytes16(request.transaction(), "the transaction id");
-  if (!txn.ok()) return txn.status();
+std::optional<absl::Status> AdminService::DoDrawKey(const ActPtr& act,
+                                                    const v1::DrawKeyRequest& request) {
+  RETURN_IF_ERROR(RequireInitialised());
+  ASSIGN_OR_RETURN(TransactionId txn, Bytes16(request.transaction(), "the transaction id"));
   act->details["transaction"] = absl::BytesToHexString(request.transaction());
-  absl::StatusOr<KeyInfo> info = KeyInfoFromProto(request.info(), parts_.doorkeeper->realm());
-  if (!info.ok()) return info.status();
-  act->details["keys"].push_back(KeyFields(*info));
-  parts_.engine->DrawKey(*txn, *info, [this, act](absl::Status status) {
+  ASSIGN_OR_RETURN(KeyInfo info, KeyInfoFromProto(request.info(), parts_.doorkeeper->realm()));
+  act->details["keys"].push_back(KeyFields(info));
+  parts_.engine->DrawKey(txn, info, [this, act](absl::Status status) {
     worker_.Post([this, act, status] { Complete(act, status); });
   });
-  return absl::OkStatus();
+  return std::nullopt;
+}
+
+// What CommitKeys and AbortKeys have in common: `end` gives the number of keys that it concerned.
+template <typename Reply, typename End>
+grpc::ServerUnaryReactor* AdminService::EndTransaction(ActPtr act, const std::string& id,
+                                                       Reply* reply, End end) {
+  act->details = {{"transaction", absl::BytesToHexString(id)}};
+  return Run(std::move(act), [&id, reply, end](const ActPtr& act) -> absl::Status {
+    ASSIGN_OR_RETURN(TransactionId txn, Bytes16(id, "the transaction id"));
+    ASSIGN_OR_RETURN(size_t keys, end(txn));
+    reply->set_keys(static_cast<uint32_t>(keys));
+    act->details["count"] = keys;
+    return absl::OkStatus();
+  });
 }
 
 grpc::ServerUnaryReactor* AdminService::CommitKeys(grpc::CallbackServerContext* context,
                                                    const v1::CommitKeysRequest* request,
                                                    v1::CommitKeysReply* reply) {
-  ActPtr act = Begin(context, "CommitKeys");
-  act->reactor = context->DefaultReactor();
-  act->details = {{"transaction", absl::BytesToHexString(request->transaction())}};
-  return Run(act, [=, this]() -> absl::Status {
-    absl::StatusOr<TransactionId> txn = Bytes16(request->transaction(), "the transaction id");
-    if (!txn.ok()) return txn.status();
-    absl::StatusOr<size_t> keys = parts_.store->Commit(*txn, parts_.clock->Now());
-    if (!keys.ok()) return keys.status();
-    reply->set_keys(static_cast<uint32_t>(*keys));
-    act->details["count"] = *keys;
-    return absl::OkStatus();
-  });
+  return EndTransaction(
+      Begin(context, "CommitKeys"), request->transaction(), reply,
+      [this](const TransactionId& txn) { return parts_.store->Commit(txn, parts_.clock->Now()); });
 }
 
 grpc::ServerUnaryReactor* AdminService::AbortKeys(grpc::CallbackServerContext* context,
                                                   const v1::AbortKeysRequest* request,
                                                   v1::AbortKeysReply* reply) {
-  ActPtr act = Begin(context, "AbortKeys");
-  act->reactor = context->DefaultReactor();
-  act->details = {{"transaction", absl::BytesToHexString(request->transaction())}};
-  return Run(act, [=, this]() -> absl::Status {
-    absl::StatusOr<TransactionId> txn = Bytes16(request->transaction(), "the transaction id");
-    if (!txn.ok()) return txn.status();
-    absl::StatusOr<size_t> keys = parts_.store->Abort(*txn);
-    if (!keys.ok()) return keys.status();
-    reply->set_keys(static_cast<uint32_t>(*keys));
-    act->details["count"] = *keys;
-    return absl::OkStatus();
-  });
+  return EndTransaction(Begin(context, "AbortKeys"), request->transaction(), reply,
+                        [this](const TransactionId& txn) { return parts_.store->Abort(txn); });
 }
 
 grpc::ServerUnaryReactor* AdminService::DeleteKeys(grpc::CallbackServerContext* context,
                                                    const v1::DeleteKeysRequest* request,
                                                    v1::DeleteKeysReply* reply) {
-  ActPtr act = Begin(context, "DeleteKeys");
-  act->reactor = context->DefaultReactor();
-  return Run(act, [=, this] { return DoDeleteKeys(*act, *request, reply); });
+  return Run(Begin(context, "DeleteKeys"),
+             [=, this](const ActPtr& act) { return DoDeleteKeys(*act, *request, reply); });
 }
 
 absl::Status AdminService::DoDeleteKeys(Act& act, const v1::DeleteKeysRequest& request,
                                         v1::DeleteKeysReply* reply) {
-  absl::StatusOr<std::vector<Handle>> handles = HandlesOf(request.handles());
-  if (!handles.ok()) return handles.status();
-  act.details["handles"] = HandleTexts(*handles);
-  absl::StatusOr<size_t> deleted = parts_.store->Delete(*handles);
-  if (!deleted.ok()) return deleted.status();
-  reply->set_deleted(static_cast<uint32_t>(*deleted));
-  act.details["count"] = *deleted;
+  ASSIGN_OR_RETURN(std::vector<Handle> handles, HandlesOf(request.handles()));
+  act.details["handles"] = HandleTexts(handles);
+  ASSIGN_OR_RETURN(size_t deleted, parts_.store->Delete(handles));
+  reply->set_deleted(static_cast<uint32_t>(deleted));
+  act.details["count"] = deleted;
   return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* AdminService::SetPolicy(grpc::CallbackServerContext* context,
                                                   const v1::SetPolicyRequest* request,
                                                   v1::SetPolicyReply*) {
-  ActPtr act = Begin(context, "SetPolicy");
-  act->reactor = context->DefaultReactor();
-  return Run(act, [=, this] { return DoSetPolicy(*act, *request); });
+  return Run(Begin(context, "SetPolicy"),
+             [=, this](const ActPtr& act) { return DoSetPolicy(*act, *request); });
 }
 
 absl::Status AdminService::DoSetPolicy(Act& act, const v1::SetPolicyRequest& request) {
-  absl::StatusOr<std::vector<Handle>> handles = HandlesOf(request.handles());
-  if (!handles.ok()) return handles.status();
-  absl::StatusOr<Gate> gate = GateFromProto(request.gate());
-  if (!gate.ok()) return gate.status();
-  act.details["handles"] = HandleTexts(*handles);
-  act.details["gate"] = static_cast<int>(*gate);
-  return parts_.store->SetGate(*handles, *gate);
+  ASSIGN_OR_RETURN(std::vector<Handle> handles, HandlesOf(request.handles()));
+  ASSIGN_OR_RETURN(Gate gate, GateFromProto(request.gate()));
+  act.details["handles"] = HandleTexts(handles);
+  act.details["gate"] = static_cast<int>(gate);
+  return parts_.store->SetGate(handles, gate);
 }
 
 grpc::ServerUnaryReactor* AdminService::VerifyKeys(grpc::CallbackServerContext* context,
                                                    const v1::VerifyKeysRequest* request,
                                                    v1::VerifyKeysReply* reply) {
-  ActPtr act = Begin(context, "VerifyKeys");
-  act->reactor = context->DefaultReactor();
-  return Run(act, [=, this]() -> std::optional<absl::Status> {
-    absl::Status status = DoVerifyKeys(act, *request, reply);
-    if (!status.ok()) return status;
-    return std::nullopt;
-  });
+  return Run(Begin(context, "VerifyKeys"),
+             [=, this](const ActPtr& act) { return DoVerifyKeys(act, *request, reply); });
 }
 
-// On success the engine answers, through Complete().
-absl::Status AdminService::DoVerifyKeys(const ActPtr& act, const v1::VerifyKeysRequest& request,
-                                        v1::VerifyKeysReply* reply) {
-  if (absl::Status s = RequireInitialised(); !s.ok()) return s;
-  absl::StatusOr<std::array<uint8_t, 16>> id = Bytes16(request.request(), "the request id");
-  if (!id.ok()) return id.status();
-  absl::StatusOr<std::vector<Handle>> handles = HandlesOf(request.handles());
-  if (!handles.ok()) return handles.status();
-  act->details["handles"] = HandleTexts(*handles);
+std::optional<absl::Status> AdminService::DoVerifyKeys(const ActPtr& act,
+                                                       const v1::VerifyKeysRequest& request,
+                                                       v1::VerifyKeysReply* reply) {
+  RETURN_IF_ERROR(RequireInitialised());
+  ASSIGN_OR_RETURN(auto id, Bytes16(request.request(), "the request id"));
+  ASSIGN_OR_RETURN(std::vector<Handle> handles, HandlesOf(request.handles()));
+  act->details["handles"] = HandleTexts(handles);
   parts_.engine->VerifyKeys(
-      *id, *std::move(handles),
+      id, std::move(handles),
       [this, act, reply](absl::StatusOr<std::vector<VerifyResult>> results) {
         size_t inconsistent = 0;
         if (results.ok()) {
@@ -417,7 +385,7 @@ absl::Status AdminService::DoVerifyKeys(const ActPtr& act, const v1::VerifyKeysR
         }
         worker_.Post([this, act, status = results.status()] { Complete(act, status); });
       });
-  return absl::OkStatus();
+  return std::nullopt;
 }
 
 grpc::ServerWriteReactor<v1::ListKeysReply>* AdminService::ListKeys(
@@ -492,9 +460,7 @@ absl::StatusOr<std::vector<v1::ListKeysReply>> AdminService::CollectKeys(
     const v1::ListKeysRequest& request) {
   Handle from{};
   if (!request.from().empty()) {
-    absl::StatusOr<Handle> named = Bytes16(request.from(), "the handle to go on from");
-    if (!named.ok()) return named.status();
-    from = *named;
+    ASSIGN_OR_RETURN(from, Bytes16(request.from(), "the handle to go on from"));
   }
   const size_t limit = std::min<size_t>(request.limit(), limits::kMaxListKeysPerCall);
   KeyCollector collector(request.principal(), request.staged() ? 0 : limit);

@@ -76,10 +76,10 @@ class AdminService final : public v1::AdminService::CallbackService {
   using ActPtr = std::shared_ptr<Act>;
 
   ActPtr Begin(grpc::CallbackServerContext* context, const char* call, bool kdc_may = false);
-  // Admits the caller, then runs `body` on the worker. `body` either returns the result or keeps the
-  // act for Complete() and returns nullopt.
-  grpc::ServerUnaryReactor* Run(ActPtr act,
-                                absl::AnyInvocable<std::optional<absl::Status>()> body);
+  // On the worker, if the caller is admitted: `body` either returns the result or keeps the act for
+  // Complete() and returns nullopt.
+  using Body = absl::AnyInvocable<std::optional<absl::Status>(const ActPtr&)>;
+  grpc::ServerUnaryReactor* Run(ActPtr act, Body body);
   void Complete(const ActPtr& act, const absl::Status& status);
   void Record(const Act& act, const absl::Status& status);
 
@@ -88,12 +88,15 @@ class AdminService final : public v1::AdminService::CallbackService {
   absl::Status FillStatus(const v1::StatusRequest& request, v1::StatusReply* reply) const;
   absl::Status DoInitRealm(const v1::InitRealmRequest& request, v1::InitRealmReply* reply);
   absl::Status DoStageKeys(Act& act, const v1::StageKeysRequest& request);
-  absl::Status DoDrawKey(const ActPtr& act, const v1::DrawKeyRequest& request);
+  std::optional<absl::Status> DoDrawKey(const ActPtr& act, const v1::DrawKeyRequest& request);
+  template <typename Reply, typename End>
+  grpc::ServerUnaryReactor* EndTransaction(ActPtr act, const std::string& id, Reply* reply,
+                                           End end);
   absl::Status DoDeleteKeys(Act& act, const v1::DeleteKeysRequest& request,
                             v1::DeleteKeysReply* reply);
   absl::Status DoSetPolicy(Act& act, const v1::SetPolicyRequest& request);
-  absl::Status DoVerifyKeys(const ActPtr& act, const v1::VerifyKeysRequest& request,
-                            v1::VerifyKeysReply* reply);
+  std::optional<absl::Status> DoVerifyKeys(const ActPtr& act, const v1::VerifyKeysRequest& request,
+                                           v1::VerifyKeysReply* reply);
   absl::StatusOr<std::vector<v1::ListKeysReply>> CollectKeys(const v1::ListKeysRequest& request);
 
   const AdminServiceParts parts_;

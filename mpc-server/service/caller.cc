@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/certificate.h"
 
 namespace mpckdc {
@@ -77,7 +78,7 @@ absl::StatusOr<Caller> Doorkeeper::AdmitPem(absl::string_view pem, absl::string_
     return absl::PermissionDeniedError(
         absl::StrCat("the certificate of ", caller.Text(), " is not valid yet"));
   }
-  if (absl::Status status = StillGood(caller); !status.ok()) return status;
+  RETURN_IF_ERROR(StillGood(caller));
   return caller;
 }
 

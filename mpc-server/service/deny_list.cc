@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/certificate.h"
 
 namespace mpckdc {
@@ -43,10 +44,9 @@ std::string FingerprintText(const Fingerprint& fingerprint) {
 absl::Status DenyList::Load() {
   std::set<Fingerprint> denied;
   if (!path_.empty()) {
-    absl::StatusOr<std::string> text = enroll::ReadSmallFile(path_);
-    if (!text.ok()) return text.status();
+    ASSIGN_OR_RETURN(std::string text, enroll::ReadSmallFile(path_));
     int number = 0;
-    for (absl::string_view line : absl::StrSplit(*text, '\n')) {
+    for (absl::string_view line : absl::StrSplit(text, '\n')) {
       ++number;
       line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
       if (line.empty()) continue;

@@ -8,6 +8,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
 #include "mpc-server/service/refusal_log.h"
@@ -44,7 +45,7 @@ void KeyStream::Close(absl::Status status) {
 }
 
 absl::Status KeyStream::Check() const {
-  if (absl::Status s = service_->parts().doorkeeper->StillGood(caller_); !s.ok()) return s;
+  RETURN_IF_ERROR(service_->parts().doorkeeper->StillGood(caller_));
   absl::MutexLock lock(&mutex_);
   if (!greeted_ && service_->parts().clock->Now() > started_ + limits::kHelloTimeout) {
     return absl::DeadlineExceededError(absl::StrCat(
@@ -167,9 +168,7 @@ KeyStream::Outgoing& KeyStream::NextMessage() {
 // ---- What a message means ----
 
 absl::Status KeyStream::HandleIncoming() {
-  if (absl::Status status = service_->parts().doorkeeper->StillGood(caller_); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(service_->parts().doorkeeper->StillGood(caller_));
   google::protobuf::Arena arena;  // of thousands of small fields
   v1::KdcMessage& message = *google::protobuf::Arena::CreateMessage<v1::KdcMessage>(&arena);
   if (!grpc::SerializationTraits<v1::KdcMessage>::Deserialize(&incoming_, &message).ok()) {
@@ -203,7 +202,7 @@ absl::Status KeyStream::HandleHello(const v1::KdcMessage& message) {
     return absl::InvalidArgumentError("the first message must hold hello and nothing else");
   }
   const v1::Hello& hello = message.hello();
-  if (absl::Status status = CheckHello(hello); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckHello(hello));
   kdc_ = {caller_.name, *Bytes16(hello.session(), "the session id")};
   session_ = service_->Register(kdc_, shared_from_this());
   Log().info("KDC {} connected ({})", caller_.name, hello.software());
@@ -236,7 +235,7 @@ absl::Status KeyStream::HandleJobs(v1::KdcMessage& message) {
   }
   for (v1::TagRequest& request : *message.mutable_tags()) TakeTag(request);
   for (v1::Job& job : *message.mutable_jobs()) {
-    if (absl::Status status = TakeJob(job); !status.ok()) return status;
+    RETURN_IF_ERROR(TakeJob(job));
   }
   return absl::OkStatus();
 }

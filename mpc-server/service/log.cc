@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -91,15 +92,14 @@ State& TheState() {
 }  // namespace
 
 absl::Status StartLog(const LogOptions& options) {
-  absl::StatusOr<spdlog::sink_ptr> sink = MakeSink(options);
-  if (!sink.ok()) return sink.status();
+  ASSIGN_OR_RETURN(spdlog::sink_ptr sink, MakeSink(options));
   gpr_set_log_function(LogGrpc);
   State& state = TheState();
   std::lock_guard<std::mutex> lock(state.mutex);
   static auto* replaced = new std::vector<std::shared_ptr<spdlog::logger>>;
   replaced->push_back(state.logger);
   state.options = options;
-  state.logger = MakeLogger(options, *std::move(sink));
+  state.logger = MakeLogger(options, std::move(sink));
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "mpc-server/base/secret.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/certificate.h"
 #include "mpc-server/package/package_open.h"
 
@@ -74,21 +75,20 @@ absl::Status CheckName(const enroll::CertificateFacts& facts, const Config& conf
 
 absl::StatusOr<OwnIdentity> CheckOwnIdentity(const Config& config, absl::Time now) {
   const Config::Identity& identity = config.identity;
-  absl::StatusOr<enroll::CertificateFacts> facts = enroll::ReadCertificate(identity.certificate);
-  if (!facts.ok()) return facts.status();
+  ASSIGN_OR_RETURN(enroll::CertificateFacts facts, enroll::ReadCertificate(identity.certificate));
   absl::Status status =
-      enroll::CheckCertificate(*facts, identity.certificate, config.realm, "peer", now);
-  if (status.ok()) status = CheckName(*facts, config);
+      enroll::CheckCertificate(facts, identity.certificate, config.realm, "peer", now);
+  if (status.ok()) status = CheckName(facts, config);
   if (status.ok()) status = CheckKeyAccess(identity.key);
-  if (status.ok()) status = CheckKeyMatches(facts->der, identity);
+  if (status.ok()) status = CheckKeyMatches(facts.der, identity);
   if (!status.ok()) return status;
   absl::StatusOr<Authority> authority = Authority::Load(identity.ca);
   if (!authority.ok()) return authority.status();
-  if (absl::Status s = authority->Verify(facts->der, now); !s.ok()) {
+  if (absl::Status s = authority->Verify(facts.der, now); !s.ok()) {
     return absl::PermissionDeniedError(absl::StrCat(identity.certificate, ": ", s.message(),
                                                     " (authority: ", identity.ca, ")"));
   }
-  return OwnIdentity{facts->not_after};
+  return OwnIdentity{facts.not_after};
 }
 
 std::shared_ptr<grpc::ServerCredentials> ServiceCredentials(const Config::Identity& identity) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -20,9 +21,7 @@ static_assert(static_cast<int>(Verdict::kMalformed) == v1::VERDICT_MALFORMED &&
 // Copies handle and usage of a part; `what` names the part in the error.
 template <class ProtoPart, class Part>
 absl::Status ReadKeyOf(const ProtoPart& in, absl::string_view what, Part* out) {
-  absl::StatusOr<Handle> handle = Bytes16(in.handle(), absl::StrCat("the handle of ", what));
-  if (!handle.ok()) return handle.status();
-  out->handle = *handle;
+  ASSIGN_OR_RETURN(out->handle, Bytes16(in.handle(), absl::StrCat("the handle of ", what)));
   out->usage = in.usage();
   return absl::OkStatus();
 }
@@ -100,12 +99,10 @@ absl::StatusOr<Job> JobFromProto(v1::Job& in) {
   job.deadline_ms = std::min(in.deadline_ms(), longest);
   job.grant = in.grant();
   if (!in.client().empty()) {
-    absl::StatusOr<Handle> client = Bytes16(in.client(), "the client handle");
-    if (!client.ok()) return client.status();
-    job.client = *client;
+    ASSIGN_OR_RETURN(job.client, Bytes16(in.client(), "the client handle"));
   }
-  if (absl::Status status = CheckPartCount(in); !status.ok()) return status;
-  if (absl::Status status = ReadParts(in, &job); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckPartCount(in));
+  RETURN_IF_ERROR(ReadParts(in, &job));
   return job;
 }
 

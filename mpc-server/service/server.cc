@@ -20,6 +20,7 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/base/secret.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/service/admin_service.h"
 #include "mpc-server/service/deny_list.h"
 #include "mpc-server/service/key_service.h"
@@ -72,7 +73,7 @@ absl::StatusOr<StoreKeys> LoadStoreKeys(const Config& config, bool create) {
         keys.status().message(), "; set [store] create_key = true to have it made at the first start"));
   }
   if (!create) return keys;
-  if (absl::Status s = StoreKeys::Create(config.store.key_file, SystemRandom()); !s.ok()) return s;
+  RETURN_IF_ERROR(StoreKeys::Create(config.store.key_file, SystemRandom()));
   Log().info("made the store key file {}: keep a copy apart from backups of the store",
              config.store.key_file);
   return StoreKeys::Load(config.store.key_file);
@@ -180,17 +181,13 @@ class Server::Impl {
 };
 
 absl::Status Server::Impl::Start() {
-  absl::StatusOr<OwnIdentity> own = CheckOwnIdentity(config_, SystemClock().Now());
-  if (!own.ok()) return own.status();
-  own_ = *own;
-  absl::StatusOr<Isa> isa = ChooseIsa(config_.engine.isa);
-  if (!isa.ok()) return isa.status();
-  isa_ = *isa;
-  if (absl::Status s = denied_.Load(); !s.ok()) return s;
-  if (absl::Status s = OpenStore(); !s.ok()) return s;
-  if (absl::Status s = OpenLogs(); !s.ok()) return s;
-  if (absl::Status s = StartEngine(); !s.ok()) return s;
-  if (absl::Status s = StartGrpc(); !s.ok()) return s;
+  ASSIGN_OR_RETURN(own_, CheckOwnIdentity(config_, SystemClock().Now()));
+  ASSIGN_OR_RETURN(isa_, ChooseIsa(config_.engine.isa));
+  RETURN_IF_ERROR(denied_.Load());
+  RETURN_IF_ERROR(OpenStore());
+  RETURN_IF_ERROR(OpenLogs());
+  RETURN_IF_ERROR(StartEngine());
+  RETURN_IF_ERROR(StartGrpc());
   housekeeper_ = std::thread([this] { Housekeeping(); });
   const StoreMeta meta = store_->Meta();
   Log().info("mpc-server {} party {} of realm {}, cluster {}, epoch {}, {}: clients on port {}",
@@ -201,16 +198,14 @@ absl::Status Server::Impl::Start() {
 }
 
 absl::Status Server::Impl::OpenStore() {
-  if (absl::Status s = CheckDataDir(config_.data_dir, /*create=*/true); !s.ok()) return s;
-  absl::StatusOr<StoreKeys> keys = LoadStoreKeys(config_, /*create=*/true);
-  if (!keys.ok()) return keys.status();
-  absl::StatusOr<std::unique_ptr<LmdbEngine>> lmdb =
-      LmdbEngine::Open(config_.data_dir, config_.store.map_size_gib << 30);
-  if (!lmdb.ok()) return lmdb.status();
-  absl::StatusOr<std::unique_ptr<ShareStore>> store = ShareStore::Open(
-      *std::move(lmdb), {IdentityOf(config_), *std::move(keys), &SystemRandom()});
-  if (!store.ok()) return store.status();
-  store_ = *std::move(store);
+  RETURN_IF_ERROR(CheckDataDir(config_.data_dir, /*create=*/true));
+  ASSIGN_OR_RETURN(StoreKeys keys, LoadStoreKeys(config_, /*create=*/true));
+  ASSIGN_OR_RETURN(std::unique_ptr<LmdbEngine> lmdb,
+                   LmdbEngine::Open(config_.data_dir, config_.store.map_size_gib << 30));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ShareStore> store,
+      ShareStore::Open(std::move(lmdb), {IdentityOf(config_), std::move(keys), &SystemRandom()}));
+  store_ = std::move(store);
   package_key_ = PackageKey::LoadOrCreate(*store_, SystemRandom());
   if (!package_key_.ok()) return package_key_.status();
   authority_ = Authority::Load(config_.identity.ca);
@@ -218,10 +213,7 @@ absl::Status Server::Impl::OpenStore() {
 }
 
 absl::Status Server::Impl::OpenLogs() {
-  absl::StatusOr<std::unique_ptr<AuditLog>> audit =
-      AuditLog::Open(AuditOptionsOf(config_), &SystemClock());
-  if (!audit.ok()) return audit.status();
-  audit_ = *std::move(audit);
+  ASSIGN_OR_RETURN(audit_, AuditLog::Open(AuditOptionsOf(config_), &SystemClock()));
   refusals_ = std::make_unique<RefusalLog>(audit_.get(), &SystemClock());
   observer_ = std::make_unique<ServiceObserver>(audit_.get(), &metrics_);
   recorder_ = std::make_unique<AuditRecorder>(audit_.get());
@@ -229,16 +221,13 @@ absl::Status Server::Impl::OpenLogs() {
                             {"cluster", config_.cluster},
                             {"epoch", store_->Meta().epoch}};
   start.update(AuditStartFields(config_.audit.sync));
-  if (absl::Status s = audit_->Append("start", start); !s.ok()) return s;
+  RETURN_IF_ERROR(audit_->Append("start", start));
   if (config_.metrics.listen.empty()) return absl::OkStatus();
   return metrics_.Serve(config_.metrics.listen);
 }
 
 absl::Status Server::Impl::StartEngine() {
-  absl::StatusOr<std::unique_ptr<TlsPeerConnector>> connector =
-      TlsPeerConnector::Create(PeerOptions(config_, &denied_));
-  if (!connector.ok()) return connector.status();
-  connector_ = *std::move(connector);
+  ASSIGN_OR_RETURN(connector_, TlsPeerConnector::Create(PeerOptions(config_, &denied_)));
   peers_ = std::make_unique<TlsPeerLink>(connector_.get());
   executor_ = std::make_unique<ThreadExecutor>(&SystemClock());
   engine_ = MakeJobEngine(
@@ -317,12 +306,11 @@ void Server::Impl::TidyStore() {
 // changes nothing.
 absl::Status Server::Impl::ReloadQuotas() {
   if (config_.file.empty()) return absl::OkStatus();
-  const absl::StatusOr<Config> config = LoadConfig(config_.file);
-  if (!config.ok()) return config.status();
-  if (config->quota == engine_->Status().quotas) return absl::OkStatus();
-  engine_->SetQuotas(config->quota);
-  Log().info("quotas now: {}", config->quota.Text());
-  return audit_->Append("quotas", {{"rates", config->quota.Text()}});
+  ASSIGN_OR_RETURN(const Config config, LoadConfig(config_.file));
+  if (config.quota == engine_->Status().quotas) return absl::OkStatus();
+  engine_->SetQuotas(config.quota);
+  Log().info("quotas now: {}", config.quota.Text());
+  return audit_->Append("quotas", {{"rates", config.quota.Text()}});
 }
 
 void Server::Impl::Reload() {
@@ -360,10 +348,9 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
 absl::Status Server::Check(const Config& config) {
-  absl::StatusOr<OwnIdentity> own = CheckOwnIdentity(config, SystemClock().Now());
-  if (!own.ok()) return own.status();
+  RETURN_IF_ERROR(CheckOwnIdentity(config, SystemClock().Now()).status());
   if (absl::StatusOr<Isa> isa = ParseIsa(config.engine.isa); !isa.ok()) return isa.status();
-  if (absl::Status s = DenyList(config.identity.deny_list).Load(); !s.ok()) return s;
+  RETURN_IF_ERROR(DenyList(config.identity.deny_list).Load());
   if (absl::Status s = CheckDataDir(config.data_dir, /*create=*/false);
       absl::IsPermissionDenied(s)) {
     return s;
@@ -374,7 +361,7 @@ absl::Status Server::Check(const Config& config) {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
   auto impl = std::make_unique<Impl>(config);
-  if (absl::Status status = impl->Start(); !status.ok()) return status;
+  RETURN_IF_ERROR(impl->Start());
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "mpc-server/base/status_macros.h"
+
 namespace mpckdc {
 
 void Flow::Start(Circuit& circuit, std::function<void()> then) {
@@ -38,10 +40,9 @@ void Flow::Produce(ZeroShares& zero, RoundOut out) {
 absl::Status Flow::Consume(RoundIn in) {
   size_t from_prev = 0, from_next = 0;
   for (const Running& running : running_) {
-    const absl::Status status =
+    RETURN_IF_ERROR(
         running.circuit->Consume({in.from_prev.subspan(from_prev, running.shape.to_next),
-                                  in.from_next.subspan(from_next, running.shape.to_prev)});
-    if (!status.ok()) return status;
+                                  in.from_next.subspan(from_next, running.shape.to_prev)}));
     from_prev += running.shape.to_next;
     from_next += running.shape.to_prev;
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "mpc-server/base/status_macros.h"
+
 namespace mpckdc {
 namespace {
 
@@ -114,11 +116,11 @@ absl::Status RoundRunner::Run(PartSource& source, Cost* counted) {
     for (size_t at = 0; at < used; ++at) {
       Slot& slot = slots_[at];
       if (slot.posted) {
-        if (absl::Status s = Collect(slot); !s.ok()) return s;
+        RETURN_IF_ERROR(Collect(slot));
       }
       Advance(source, slot, at);
       if (slot.part >= source.parts()) continue;
-      if (absl::Status s = Post(slot); !s.ok()) return s;
+      RETURN_IF_ERROR(Post(slot));
       ++active;
     }
   }

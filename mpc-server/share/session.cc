@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/share/circuit.h"
 #include "mpc-server/share/round_runner.h"
 
@@ -156,8 +157,7 @@ class SessionOpener {
   absl::Status ExchangeSeeds(RandomSource& random) {
     channel_.BindSession(session_);
     random.Fill(absl::MakeSpan(seeds_.own.Get()));
-    absl::Status s = channel_.Send(Neighbour::kPrev, FrameType::kSeed, seeds_.own.Get());
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(channel_.Send(Neighbour::kPrev, FrameType::kSeed, seeds_.own.Get()));
     absl::StatusOr<SecretBytes> seed = Expect(Neighbour::kNext, FrameType::kSeed);
     if (!seed.ok()) return seed.status();
     if (seed->size() != sizeof(Seed)) return absl::DataLossError("seed frame is malformed");
@@ -211,9 +211,8 @@ class SessionOpener {
   }
 
   absl::Status ReceiveHello(Neighbour from) {
-    absl::StatusOr<SecretBytes> payload = Expect(from, FrameType::kHello);
-    if (!payload.ok()) return payload.status();
-    absl::StatusOr<Hello> h = Decode(*payload);
+    ASSIGN_OR_RETURN(SecretBytes payload, Expect(from, FrameType::kHello));
+    absl::StatusOr<Hello> h = Decode(payload);
     if (!h.ok()) return absl::DataLossError(absl::StrCat(Who(from), ": ", h.status().message()));
     const std::string who = Who(from);
     if (h->party != Party(from)) return Differs(who, "party number", h->party, Party(from));
@@ -231,7 +230,7 @@ class SessionOpener {
                      RandomnessName(options_.randomness));
     }
     hellos_[Party(from)] = *std::move(h);
-    encoded_[Party(from)] = *std::move(payload);
+    encoded_[Party(from)] = std::move(payload);
     return absl::OkStatus();
   }
 
@@ -271,9 +270,8 @@ class SessionOpener {
   }
 
   absl::Status ExpectConfirmation(Neighbour from, const Digest& expected) {
-    absl::StatusOr<SecretBytes> got = Expect(from, FrameType::kConfirm);
-    if (!got.ok()) return got.status();
-    if (ConstantTimeEqual(*got, expected)) return absl::OkStatus();
+    ASSIGN_OR_RETURN(SecretBytes got, Expect(from, FrameType::kConfirm));
+    if (ConstantTimeEqual(got, expected)) return absl::OkStatus();
     return absl::DataLossError(absl::StrCat(
         Who(from), " confirms another session: the three servers did not see the same hellos"));
   }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/two_phase.h"
 
 namespace mpckdc::sim {
@@ -117,13 +118,13 @@ class Administrator::Change : public enroll::TransactionServers {
         });
   }
   absl::StatusOr<uint32_t> CommitKeys(int p, absl::Duration timeout) override {
-    const auto keys = admin_->Call<absl::StatusOr<size_t>>(
-        p, "admin: commit", "admin: committed", timeout,
-        [id = id_, &clock = admin_->servers_->clock(p)](Process& process, const auto& answer) {
-          answer(process.store->Commit(id, clock.Now()));
-        });
-    if (!keys.ok()) return keys.status();
-    return static_cast<uint32_t>(*keys);
+    ASSIGN_OR_RETURN(const auto keys, admin_->Call<absl::StatusOr<size_t>>(
+                                          p, "admin: commit", "admin: committed", timeout,
+                                          [id = id_, &clock = admin_->servers_->clock(p)](
+                                              Process& process, const auto& answer) {
+                                            answer(process.store->Commit(id, clock.Now()));
+                                          }));
+    return static_cast<uint32_t>(keys);
   }
   absl::Status AbortKeys(int p, absl::Duration timeout) override {
     const auto aborted = admin_->Call<absl::StatusOr<size_t>>(

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/sim/link.h"
 #include "mpc-server/wire/posted_rounds.h"
 
@@ -109,8 +110,7 @@ absl::Status SimChannel::Open(Neighbour from, FrameHeader* header, SecretBytes* 
   if (wire.fate == Wire::Fate::kTruncated) {
     return absl::UnavailableError("the connection ended inside a frame");
   }
-  const absl::Status read = ReadFrameHeader(wire.header.data(), header);
-  if (!read.ok()) return read;
+  RETURN_IF_ERROR(ReadFrameHeader(wire.header.data(), header));
   if (header->length != wire.payload.size()) {
     return absl::DataLossError("frame header: payload length differs from what follows");
   }

@@ -20,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/sim/world.h"
 
 namespace mpckdc::sim {
@@ -248,7 +249,7 @@ absl::Status SeriesRunner::Run() {
     std::vector<pollfd> fds;
     std::vector<Worker*> polled;
     for (Worker& worker : workers_) {
-      if (absl::Status s = Feed(worker); !s.ok()) return s;
+      RETURN_IF_ERROR(Feed(worker));
       if (!worker.busy()) continue;
       fds.push_back({worker.fd(), POLLIN, 0});
       polled.push_back(&worker);
@@ -277,7 +278,7 @@ absl::StatusOr<Progress> RunSeries(const Series& series) {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   SeriesRunner runner(series, std::move(chunks), &progress);
-  if (absl::Status s = runner.Run(); !s.ok()) return s;
+  RETURN_IF_ERROR(runner.Run());
   return progress;
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -31,7 +32,7 @@ const UsageKey* KeyRecord::FindUsage(uint32_t usage) const {
 }
 
 absl::Status CheckKeyRecord(const KeyRecord& record) {
-  if (absl::Status status = CheckKeyInfo(record.info); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckKeyInfo(record.info));
   if (record.base.size() != BaseBlocks(record.info.enctype)) {
     return absl::InvalidArgumentError("the base key has not the size of its enctype");
   }

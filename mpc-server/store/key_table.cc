@@ -4,6 +4,7 @@
 #include <string>
 
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -48,17 +49,15 @@ absl::Status PutKey(KvTxn& txn, absl::string_view handle, absl::string_view reco
     return txn.Put(rf::kRecords, place, record);
   }
   if (!value.ok() && !absl::IsNotFound(value.status())) return value.status();
-  absl::StatusOr<std::string> place = NextPlace(txn);
-  if (!place.ok()) return place.status();
-  if (absl::Status s = txn.Append(rf::kRecords, *place, record); !s.ok()) return s;
-  return txn.Put(rf::kKeys, handle, *place);
+  ASSIGN_OR_RETURN(std::string place, NextPlace(txn));
+  RETURN_IF_ERROR(txn.Append(rf::kRecords, place, record));
+  return txn.Put(rf::kKeys, handle, place);
 }
 
 absl::Status DeleteKey(KvTxn& txn, absl::string_view handle) {
-  absl::StatusOr<absl::Span<const uint8_t>> value = txn.Get(rf::kKeys, handle);
-  if (!value.ok()) return value.status();
-  if (IsPlace(*value)) {
-    absl::Status s = txn.Delete(rf::kRecords, std::string(AsText(*value)));
+  ASSIGN_OR_RETURN(absl::Span<const uint8_t> value, txn.Get(rf::kKeys, handle));
+  if (IsPlace(value)) {
+    absl::Status s = txn.Delete(rf::kRecords, std::string(AsText(value)));
     if (!s.ok() && !absl::IsNotFound(s)) return s;
   }
   return txn.Delete(rf::kKeys, handle);

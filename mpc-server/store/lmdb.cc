@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -225,14 +226,13 @@ bool LmdbEngine::Exists(const std::string& folder) {
 
 absl::StatusOr<std::unique_ptr<LmdbEngine>> LmdbEngine::Open(const std::string& folder,
                                                              uint64_t map_bytes) {
-  absl::StatusOr<int> lock = LockFolder(folder);
-  if (!lock.ok()) return lock.status();
+  ASSIGN_OR_RETURN(int lock, LockFolder(folder));
   std::unique_ptr<LmdbEngine> engine(new LmdbEngine);
-  engine->lock_fd_ = *lock;
+  engine->lock_fd_ = lock;
   if (!Exists(folder)) {
-    if (absl::Status s = CreateFile(folder, map_bytes); !s.ok()) return s;
+    RETURN_IF_ERROR(CreateFile(folder, map_bytes));
   }
-  if (absl::Status s = engine->OpenFile(DataPath(folder), map_bytes); !s.ok()) return s;
+  RETURN_IF_ERROR(engine->OpenFile(DataPath(folder), map_bytes));
   return engine;
 }
 
@@ -252,7 +252,7 @@ absl::Status LmdbEngine::CreateFile(const std::string& folder, uint64_t map_byte
     if (unlink(left.c_str()) != 0 && errno != ENOENT) return failed();
   }
   // Closed again at once, and synced.
-  if (absl::Status s = LmdbEngine().OpenFile(fresh, map_bytes); !s.ok()) return s;
+  RETURN_IF_ERROR(LmdbEngine().OpenFile(fresh, map_bytes));
   unlink((fresh + "-lock").c_str());
   if (rename(fresh.c_str(), path.c_str()) != 0) return failed();
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -263,9 +263,9 @@ absl::Status LmdbEngine::CreateFile(const std::string& folder, uint64_t map_byte
 }
 
 absl::Status LmdbEngine::OpenFile(const std::string& path, uint64_t map_bytes) {
-  if (absl::Status s = OpenEnvironment(path, map_bytes); !s.ok()) return s;
-  if (absl::Status s = ExtendShortFile(); !s.ok()) return s;
-  if (absl::Status s = WalkTrees(); !s.ok()) return s;
+  RETURN_IF_ERROR(OpenEnvironment(path, map_bytes));
+  RETURN_IF_ERROR(ExtendShortFile());
+  RETURN_IF_ERROR(WalkTrees());
   return OpenTables();
 }
 
@@ -337,7 +337,7 @@ absl::Status LmdbEngine::Write(absl::string_view what, Body body) {
     return LmdbStatus(error, kCannotWrite);
   }
   LmdbTxn txn(raw, tables_.data());
-  if (absl::Status status = body(txn); !status.ok()) return status;
+  RETURN_IF_ERROR(body(txn));
   return txn.Commit(what);
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/store/record_format.h"
 
 namespace mpckdc {
@@ -123,7 +124,7 @@ absl::StatusOr<KeyRecord> DecodeKeyRecord(const Handle& handle, absl::Span<const
   for (UsageKey& usage : record.usages) ReadUsage(in, HasH(record), usage);
   if (!in.ok()) return absl::InvalidArgumentError("the record is too short");
   if (!in.AtEnd()) return absl::InvalidArgumentError("bytes are left after the record");
-  if (absl::Status status = CheckKeyRecord(record); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckKeyRecord(record));
   return record;
 }
 
@@ -132,7 +133,7 @@ absl::StatusOr<KeyInfo> DecodeKeyInfo(const Handle& handle, absl::Span<const uin
   Counts counts;
   KeyInfo info = ReadInfo(handle, in, counts);
   if (!in.ok()) return absl::InvalidArgumentError("the record is too short");
-  if (absl::Status status = CheckKeyInfo(info); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckKeyInfo(info));
   return info;
 }
 

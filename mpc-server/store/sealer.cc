@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -152,12 +153,12 @@ absl::StatusOr<StoreMeta> Sealer::ReadIdentity(absl::Span<const uint8_t> record)
 }
 
 absl::Status Sealer::CheckIdentity(absl::Span<const uint8_t> record) const {
-  absl::StatusOr<StoreMeta> meta = ReadIdentity(record);
-  if (!meta.ok()) return meta.status();
-  const SecretBytes* key = keys_.ForEpoch(meta->epoch);
+  ASSIGN_OR_RETURN(StoreMeta meta, ReadIdentity(record));
+  const SecretBytes* key = keys_.ForEpoch(meta.epoch);
   if (key == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the share store is in epoch ", meta->epoch, ", for which ", keys_.origin(), " holds no key"));
+    return absl::FailedPreconditionError(absl::StrCat("the share store is in epoch ", meta.epoch,
+                                                      ", for which ", keys_.origin(),
+                                                      " holds no key"));
   }
   const size_t fixed = record.size() - rf::kNonceBytes - rf::kTagBytes;
   const std::string additional = absl::StrCat(AsText(record.subspan(0, fixed)), rf::kNameIdentity);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/store/key_table.h"
 #include "mpc-server/store/record_codec.h"
 #include "mpc-server/store/staging.h"
@@ -81,12 +82,11 @@ ReplayEntry ReplayEntryOf(absl::string_view key) {
 absl::StatusOr<size_t> WriteAndCount(KvEngine& engine, absl::string_view what,
                                      absl::FunctionRef<absl::StatusOr<size_t>(KvTxn&)> body) {
   size_t count = 0;
-  const absl::Status status = engine.Write(what, [&](KvTxn& txn) {
+  RETURN_IF_ERROR(engine.Write(what, [&](KvTxn& txn) {
     const absl::StatusOr<size_t> counted = body(txn);
     if (counted.ok()) count = *counted;
     return counted.status();
-  });
-  if (!status.ok()) return status;
+  }));
   return count;
 }
 
@@ -101,15 +101,13 @@ ShareStore::ShareStore(std::shared_ptr<KvEngine> engine, Options options)
 absl::StatusOr<std::unique_ptr<ShareStore>> ShareStore::Open(std::shared_ptr<KvEngine> engine,
                                                              Options options) {
   std::unique_ptr<ShareStore> store(new ShareStore(std::move(engine), std::move(options)));
-  if (absl::Status status = store->Load(); !status.ok()) return status;
+  RETURN_IF_ERROR(store->Load());
   return store;
 }
 
 absl::Status ShareStore::Load() {
   StoreMeta meta;
-  absl::Status status =
-      engine_->Write("open", [&](KvTxn& txn) { return LoadOrCreateMeta(txn, &meta); });
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(engine_->Write("open", [&](KvTxn& txn) { return LoadOrCreateMeta(txn, &meta); }));
   {
     absl::MutexLock lock(&mutex_);
     meta_ = std::move(meta);
@@ -128,15 +126,14 @@ absl::Status ShareStore::LoadOrCreateMeta(KvTxn& txn, StoreMeta* meta) const {
     return txn.Put(rf::kMeta, rf::kNameIdentity, sealer_.SealIdentity(*meta));
   }
   if (!record.ok()) return record.status();
-  absl::StatusOr<StoreMeta> read = Sealer::ReadIdentity(*record);
-  if (!read.ok()) return read.status();
-  if (read->identity != sealer_.identity()) {
+  ASSIGN_OR_RETURN(StoreMeta read, Sealer::ReadIdentity(*record));
+  if (read.identity != sealer_.identity()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the data directory holds the shares of ", Describe(read->identity),
+        absl::StrCat("the data directory holds the shares of ", Describe(read.identity),
                      "; the configuration says ", Describe(sealer_.identity())));
   }
-  *meta = *read;
-  if (absl::Status s = sealer_.CheckIdentity(*record); !s.ok()) return s;
+  *meta = read;
+  RETURN_IF_ERROR(sealer_.CheckIdentity(*record));
   if (meta->format_version == rf::kStoreVersion) return absl::OkStatus();
   // Keys from now on go where an older program would not find them: it must refuse the store.
   meta->format_version = rf::kStoreVersion;
@@ -169,10 +166,9 @@ absl::StatusOr<bool> ShareStore::MarkInitialised() {
   if (meta_.initialised) return false;
   StoreMeta meta = meta_;
   meta.initialised = true;
-  absl::Status status = engine_->Write("initialise the realm", [&](KvTxn& txn) {
+  RETURN_IF_ERROR(engine_->Write("initialise the realm", [&](KvTxn& txn) {
     return txn.Put(rf::kMeta, rf::kNameIdentity, sealer_.SealIdentity(meta));
-  });
-  if (!status.ok()) return status;
+  }));
   meta_ = meta;
   return true;
 }
@@ -199,7 +195,7 @@ absl::StatusOr<T> ShareStore::OpenKey(
 
 absl::Status ShareStore::Stage(const TransactionId& id, absl::Span<const KeyRecord> records,
                                absl::Time now) {
-  if (absl::Status status = CheckStageArguments(records); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckStageArguments(records));
   const uint64_t epoch = Meta().epoch;
   return engine_->Write("stage keys", [&](KvTxn& txn) -> absl::Status {
     Staging staging(txn, id);
@@ -207,12 +203,11 @@ absl::Status ShareStore::Stage(const TransactionId& id, absl::Span<const KeyReco
     if (absl::IsNotFound(state.status())) state = Staging::State{};
     if (!state.ok()) return state.status();
     if (state->committed) return AlreadyCommitted();
-    if (absl::Status s = CheckNotCommitted(txn, records); !s.ok()) return s;
-    if (absl::Status s = staging.CheckFree(records); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckNotCommitted(txn, records));
+    RETURN_IF_ERROR(staging.CheckFree(records));
     for (const KeyRecord& record : records) {
-      absl::StatusOr<bool> added = staging.Put(record.info.handle, SealKey(epoch, record));
-      if (!added.ok()) return added.status();
-      if (*added) ++state->keys;
+      ASSIGN_OR_RETURN(bool added, staging.Put(record.info.handle, SealKey(epoch, record)));
+      if (added) ++state->keys;
     }
     state->time = now;
     return staging.Write(*state);
@@ -242,8 +237,8 @@ absl::StatusOr<size_t> ShareStore::Commit(const TransactionId& id, absl::Time no
       if (s.ok()) s = PutKey(txn, AsText(handle), sealed);
       if (!s.ok()) return s;
     }
-    if (absl::Status s = staging.DropKeys().status(); !s.ok()) return s;
-    if (absl::Status s = staging.Write({true, now, state->keys}); !s.ok()) return s;
+    RETURN_IF_ERROR(staging.DropKeys().status());
+    RETURN_IF_ERROR(staging.Write({true, now, state->keys}));
     return state->keys;
   });
 }
@@ -261,10 +256,9 @@ absl::StatusOr<size_t> ShareStore::Abort(const TransactionId& id) {
 
 absl::StatusOr<size_t> ShareStore::ExpireStaged(absl::Time before) {
   return WriteAndCount(*engine_, "expire staged keys", [&](KvTxn& txn) -> absl::StatusOr<size_t> {
-    const auto old = Staging::Before(txn, before);
-    if (!old.ok()) return old.status();
+    ASSIGN_OR_RETURN(const auto old, Staging::Before(txn, before));
     size_t keys = 0;
-    for (const TransactionId& id : *old) {
+    for (const TransactionId& id : old) {
       absl::StatusOr<size_t> dropped = Staging(txn, id).Drop();
       if (!dropped.ok()) return dropped;
       keys += *dropped;
@@ -274,16 +268,14 @@ absl::StatusOr<size_t> ShareStore::ExpireStaged(absl::Time before) {
 }
 
 absl::StatusOr<KeyRecord> ShareStore::Get(const Handle& handle) const {
-  absl::StatusOr<std::unique_ptr<const KvTxn>> txn = engine_->BeginRead();
-  if (!txn.ok()) return txn.status();
-  return OpenKey(handle, GetKey(**txn, AsText(handle)), DecodeKeyRecord);
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  return OpenKey(handle, GetKey(*txn, AsText(handle)), DecodeKeyRecord);
 }
 
 absl::StatusOr<KeyRecord> ShareStore::GetStaged(const TransactionId& id,
                                                 const Handle& handle) const {
-  absl::StatusOr<std::unique_ptr<const KvTxn>> txn = engine_->BeginRead();
-  if (!txn.ok()) return txn.status();
-  return OpenKey(handle, (*txn)->Get(rf::kStaged, StagedKey(id, handle)), DecodeKeyRecord);
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  return OpenKey(handle, txn->Get(rf::kStaged, StagedKey(id, handle)), DecodeKeyRecord);
 }
 
 absl::StatusOr<size_t> ShareStore::Delete(absl::Span<const Handle> handles) {
@@ -303,22 +295,20 @@ absl::Status ShareStore::SetGate(absl::Span<const Handle> handles, Gate gate) {
   const uint64_t epoch = Meta().epoch;
   return engine_->Write("set the gate of keys", [&](KvTxn& txn) -> absl::Status {
     for (const Handle& handle : handles) {
-      absl::StatusOr<KeyRecord> record =
-          OpenKey(handle, GetKey(txn, AsText(handle)), DecodeKeyRecord);
-      if (!record.ok()) return record.status();
-      record->info.gate = gate;
-      if (absl::Status s = PutKey(txn, AsText(handle), SealKey(epoch, *record)); !s.ok()) return s;
+      ASSIGN_OR_RETURN(KeyRecord record,
+                       OpenKey(handle, GetKey(txn, AsText(handle)), DecodeKeyRecord));
+      record.info.gate = gate;
+      RETURN_IF_ERROR(PutKey(txn, AsText(handle), SealKey(epoch, record)));
     }
     return absl::OkStatus();
   });
 }
 
 absl::Status ShareStore::Visit(KeyState state, absl::string_view from, Visitor visit) const {
-  absl::StatusOr<std::unique_ptr<const KvTxn>> txn = engine_->BeginRead();
-  if (!txn.ok()) return txn.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
   const bool committed = state == KeyState::kCommitted;
   const size_t skip = committed ? 0 : sizeof(TransactionId);
-  return (*txn)->Scan(
+  return txn->Scan(
       committed ? rf::kKeys : rf::kStaged, from,
       [&](absl::string_view key, absl::Span<const uint8_t> value) {
         Handle handle;
@@ -326,8 +316,7 @@ absl::Status ShareStore::Visit(KeyState state, absl::string_view from, Visitor v
           return visit(absl::DataLossError("a key record has a damaged name"));
         }
         ByteReader(AsBytes(key.substr(skip))).Into(handle);
-        return visit(OpenKey(
-            handle, committed ? FollowPlace(**txn, value) : value, DecodeKeyInfo));
+        return visit(OpenKey(handle, committed ? FollowPlace(*txn, value) : value, DecodeKeyInfo));
       });
 }
 
@@ -336,9 +325,8 @@ absl::Status ShareStore::ForEachFrom(const Handle& first, Visitor visit) const {
 }
 
 absl::StatusOr<size_t> ShareStore::Count(KeyState state) const {
-  absl::StatusOr<std::unique_ptr<const KvTxn>> txn = engine_->BeginRead();
-  if (!txn.ok()) return txn.status();
-  return (*txn)->Count(state == KeyState::kCommitted ? rf::kKeys : rf::kStaged);
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  return txn->Count(state == KeyState::kCommitted ? rf::kKeys : rf::kStaged);
 }
 
 // ---- Nonces ----
@@ -358,17 +346,15 @@ absl::StatusOr<NonceMark> ShareStore::ReadMark(const KvTxn& txn) const {
 }
 
 absl::StatusOr<NonceMark> ShareStore::ReadNonceMark() const {
-  absl::StatusOr<std::unique_ptr<const KvTxn>> txn = engine_->BeginRead();
-  if (!txn.ok()) return txn.status();
-  return ReadMark(**txn);
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  return ReadMark(*txn);
 }
 
 absl::Status ShareStore::ReserveNonceMark(const NonceMark& mark) {
   const uint64_t epoch = Meta().epoch;
   return engine_->Write("raise nonce mark", [&](KvTxn& txn) -> absl::Status {
-    absl::StatusOr<NonceMark> old = ReadMark(txn);
-    if (!old.ok()) return old.status();
-    if (mark <= *old) return absl::FailedPreconditionError("the nonce mark can only rise");
+    ASSIGN_OR_RETURN(NonceMark old, ReadMark(txn));
+    if (mark <= old) return absl::FailedPreconditionError("the nonce mark can only rise");
     return txn.Put(rf::kMeta, rf::kNameMark,
                    sealer_.Seal(rf::Kind::kMark, epoch, rf::kNameMark, mark));
   });
@@ -382,7 +368,7 @@ absl::Status ShareStore::AddReplayEntries(absl::Span<const ReplayEntry> entries)
     for (const ReplayEntry& entry : entries) {
       const std::string key =
           absl::StrCat(ReplayKey(entry.expires), AsText(entry.handle), AsText(entry.nonce));
-      if (absl::Status s = txn.Put(rf::kReplay, key, ""); !s.ok()) return s;
+      RETURN_IF_ERROR(txn.Put(rf::kReplay, key, ""));
     }
     return absl::OkStatus();
   });
@@ -390,10 +376,9 @@ absl::Status ShareStore::AddReplayEntries(absl::Span<const ReplayEntry> entries)
 
 absl::Status ShareStore::LoadReplayEntries(
     absl::FunctionRef<void(const ReplayEntry&)> visit) const {
-  absl::StatusOr<std::unique_ptr<const KvTxn>> txn = engine_->BeginRead();
-  if (!txn.ok()) return txn.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
   absl::Status result;
-  absl::Status scanned = (*txn)->Scan(rf::kReplay, "", [&](absl::string_view key, auto) {
+  absl::Status scanned = txn->Scan(rf::kReplay, "", [&](absl::string_view key, auto) {
     if (key.size() != rf::kReplayKeyBytes) {
       result = absl::DataLossError("a replay entry of the share store is damaged");
       return false;
@@ -425,12 +410,10 @@ absl::StatusOr<size_t> ShareStore::PruneReplayEntries(absl::Time now) {
 // ---- Items ----
 
 absl::StatusOr<SecretBytes> ShareStore::ReadItem(absl::string_view name) const {
-  absl::StatusOr<std::unique_ptr<const KvTxn>> txn = engine_->BeginRead();
-  if (!txn.ok()) return txn.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
   const std::string key = absl::StrCat(rf::kItemPrefix, name);
-  absl::StatusOr<absl::Span<const uint8_t>> sealed = (*txn)->Get(rf::kMeta, key);
-  if (!sealed.ok()) return sealed.status();
-  absl::StatusOr<SecretBytes> plain = sealer_.Open(rf::Kind::kItem, key, *sealed);
+  ASSIGN_OR_RETURN(absl::Span<const uint8_t> sealed, txn->Get(rf::kMeta, key));
+  absl::StatusOr<SecretBytes> plain = sealer_.Open(rf::Kind::kItem, key, sealed);
   if (plain.ok()) return plain;
   return absl::DataLossError(absl::StrCat("the item ", name, " of the share store is damaged: ",
                                           plain.status().message()));

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -49,9 +50,8 @@ std::string StagedKey(const TransactionId& id, const Handle& handle) {
 }
 
 absl::StatusOr<Staging::State> Staging::Read() const {
-  absl::StatusOr<absl::Span<const uint8_t>> value = txn_.Get(rf::kTransactions, AsText(id_));
-  if (!value.ok()) return value.status();
-  return Decode(*value);
+  ASSIGN_OR_RETURN(absl::Span<const uint8_t> value, txn_.Get(rf::kTransactions, AsText(id_)));
+  return Decode(value);
 }
 
 absl::Status Staging::Write(const State& state) {
@@ -86,19 +86,18 @@ absl::StatusOr<bool> Staging::Put(const Handle& handle, absl::string_view sealed
   const std::string key = StagedKey(id_, handle);
   const absl::Status old = txn_.Get(rf::kStaged, key).status();
   if (!old.ok() && !absl::IsNotFound(old)) return old;
-  if (absl::Status s = txn_.Put(rf::kStaged, key, sealed); !s.ok()) return s;
+  RETURN_IF_ERROR(txn_.Put(rf::kStaged, key, sealed));
   return !old.ok();
 }
 
 absl::StatusOr<std::vector<std::pair<Handle, std::string>>> Staging::Keys() const {
   std::vector<std::pair<Handle, std::string>> found;
-  absl::Status status = txn_.Scan(
-      rf::kStaged, AsText(id_), [&](absl::string_view key, absl::Span<const uint8_t> value) {
-        if (!absl::StartsWith(key, AsText(id_))) return false;
-        found.emplace_back(HandleOf(key), std::string(AsText(value)));
-        return true;
-      });
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(txn_.Scan(rf::kStaged, AsText(id_),
+                            [&](absl::string_view key, absl::Span<const uint8_t> value) {
+                              if (!absl::StartsWith(key, AsText(id_))) return false;
+                              found.emplace_back(HandleOf(key), std::string(AsText(value)));
+                              return true;
+                            }));
   return found;
 }
 
@@ -106,7 +105,7 @@ absl::StatusOr<size_t> Staging::DropKeys() {
   const auto keys = Keys();
   if (!keys.ok()) return keys.status();
   for (const auto& [handle, sealed] : *keys) {
-    if (absl::Status s = txn_.Delete(rf::kStaged, StagedKey(id_, handle)); !s.ok()) return s;
+    RETURN_IF_ERROR(txn_.Delete(rf::kStaged, StagedKey(id_, handle)));
   }
   return keys->size();
 }
@@ -114,7 +113,7 @@ absl::StatusOr<size_t> Staging::DropKeys() {
 absl::StatusOr<size_t> Staging::Drop() {
   absl::StatusOr<size_t> keys = DropKeys();
   if (!keys.ok()) return keys;
-  if (absl::Status s = txn_.Delete(rf::kTransactions, AsText(id_)); !s.ok()) return s;
+  RETURN_IF_ERROR(txn_.Delete(rf::kTransactions, AsText(id_)));
   return keys;
 }
 

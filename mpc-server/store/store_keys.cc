@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/store/record_format.h"
 
 namespace mpckdc {
@@ -80,11 +81,10 @@ absl::StatusOr<StoreKeys> LoadFile(const std::string& path, bool check_access) {
   if (fd < 0) return FileError("cannot open the store key file", path);
   auto closer = absl::MakeCleanup([fd] { close(fd); });
   if (check_access) {
-    if (absl::Status status = CheckAccess(fd, path); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckAccess(fd, path));
   }
-  absl::StatusOr<SecretBytes> text = ReadAll(fd, path);
-  if (!text.ok()) return text.status();
-  return StoreKeys::Parse(*text, path);
+  ASSIGN_OR_RETURN(SecretBytes text, ReadAll(fd, path));
+  return StoreKeys::Parse(text, path);
 }
 
 absl::Status WriteAll(int fd, absl::Span<const uint8_t> bytes, const std::string& path) {

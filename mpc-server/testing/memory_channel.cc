@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/wire/posted_rounds.h"
 #include "mpc-server/wire/ring.h"
 
@@ -144,10 +145,9 @@ absl::Status MemoryRing::Channel::Deliver(Neighbour to, const FrameHeader& heade
 absl::Status MemoryRing::Channel::Take(Neighbour from, absl::Time deadline, FrameHeader* header,
                                        SecretBytes* payload) {
   MemoryFrame frame;
-  absl::StatusOr<bool> got = state_.pipes[Party(from)][party_].Take(deadline, &frame);
-  if (!got.ok()) return got.status();
-  if (!*got) return absl::DeadlineExceededError("nothing received");
-  if (absl::Status s = ReadFrameHeader(frame.header, header); !s.ok()) return s;
+  ASSIGN_OR_RETURN(bool got, state_.pipes[Party(from)][party_].Take(deadline, &frame));
+  if (!got) return absl::DeadlineExceededError("nothing received");
+  RETURN_IF_ERROR(ReadFrameHeader(frame.header, header));
   if (header->length != frame.payload.size()) {
     return absl::DataLossError("frame header: payload length differs from what follows");
   }

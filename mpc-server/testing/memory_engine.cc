@@ -2,6 +2,7 @@
 #include "mpc-server/testing/memory_engine.h"
 
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -71,7 +72,7 @@ absl::StatusOr<std::unique_ptr<const KvTxn>> MemoryEngine::BeginRead() const {
 absl::Status MemoryEngine::Write(absl::string_view, Body body) {
   absl::MutexLock one_writer(&writer_);
   MemoryTxn txn(Snapshot());
-  if (absl::Status status = body(txn); !status.ok()) return status;
+  RETURN_IF_ERROR(body(txn));
   absl::MutexLock lock(&mutex_);
   if (!txn.changed()) return absl::OkStatus();
   if (write_status_.ok()) state_ = std::move(txn.state());

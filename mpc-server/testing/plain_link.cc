@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/wire/link_channel.h"
 #include "mpc-server/wire/ring.h"
 #include "mpc-server/wire/tls_channel.h"
@@ -40,10 +41,9 @@ Progress PlainLink::Flush() {
       parts[count++] = {const_cast<uint8_t*>(f.payload) + of_payload, f.size - of_payload};
       skip = 0;
     }
-    absl::StatusOr<size_t> n = SendParts(parts, count);
-    if (!n.ok()) return n.status();
-    if (*n == 0) return false;
-    Took(*n);
+    ASSIGN_OR_RETURN(size_t n, SendParts(parts, count));
+    if (n == 0) return false;
+    Took(n);
   }
   return true;
 }
@@ -99,17 +99,14 @@ absl::StatusOr<std::vector<std::unique_ptr<PeerChannel>>> ConnectPlain(
     const PlainPeerOptions& options, absl::Time deadline, Clock& clock) {
   const SocketTuning tuning = {options.socket_buffer_bytes, options.tcp_congestion};
   const std::string& next = options.peers[static_cast<size_t>(NextParty(options.party))];
-  absl::StatusOr<Fd> listener = ListenOn(options.listen, tuning);
-  if (!listener.ok()) return listener.status();
+  ASSIGN_OR_RETURN(Fd listener, ListenOn(options.listen, tuning));
   std::vector<Fd> to_next, from_prev(static_cast<size_t>(options.rings));
   for (int ring = 0; ring < options.rings; ++ring) {
-    absl::StatusOr<Fd> fd = ToNext(next, static_cast<uint8_t>(ring), tuning, deadline, clock);
-    if (!fd.ok()) return fd.status();
-    to_next.push_back(*std::move(fd));
+    ASSIGN_OR_RETURN(Fd fd, ToNext(next, static_cast<uint8_t>(ring), tuning, deadline, clock));
+    to_next.push_back(std::move(fd));
   }
   for (int ring = 0; ring < options.rings; ++ring) {
-    absl::Status s = FromPrev(*listener, tuning, deadline, clock, &from_prev);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(FromPrev(listener, tuning, deadline, clock, &from_prev));
   }
   std::vector<std::unique_ptr<PeerChannel>> channels;
   for (size_t ring = 0; ring < to_next.size(); ++ring) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
 #include "mpc-server/key/message_format.h"
@@ -106,12 +107,10 @@ PerParty<KeyRecord> ShareKey(const PlainKey& key, RandomSource& random) {
 absl::StatusOr<PlainKey> JoinKey(const PerParty<KeyRecord>& records) {
   PlainKey key;
   key.info = records[0].info;
-  const auto base = JoinBlocks(records, [](const KeyRecord& r) { return r.base; });
-  if (!base.ok()) return base.status();
-  for (const Block& block : *base) key.base.insert(key.base.end(), block.begin(), block.end());
+  ASSIGN_OR_RETURN(const auto base, JoinBlocks(records, [](const KeyRecord& r) { return r.base; }));
+  for (const Block& block : base) key.base.insert(key.base.end(), block.begin(), block.end());
   for (size_t u = 0; u < records[0].usages.size(); ++u) {
-    const absl::Status good = CheckJoinedUsage(key, records, u);
-    if (!good.ok()) return good;
+    RETURN_IF_ERROR(CheckJoinedUsage(key, records, u));
   }
   return key;
 }

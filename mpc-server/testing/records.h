@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/random_source.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/store/lmdb.h"
 #include "mpc-server/store/share_store.h"
 
@@ -58,10 +59,8 @@ inline const StoreIdentity kIdentityForTest{"EXAMPLE.COM", 1, 7};
 // The production's store: FOLDER/shares.mdb.
 inline absl::StatusOr<std::unique_ptr<ShareStore>> OpenLmdbForTest(const std::string& folder,
                                                                    uint64_t map_bytes = 64 << 20) {
-  absl::StatusOr<std::unique_ptr<LmdbEngine>> lmdb = LmdbEngine::Open(folder, map_bytes);
-  if (!lmdb.ok()) return lmdb.status();
-  return ShareStore::Open(*std::move(lmdb),
-                          {kIdentityForTest, StoreKeysForTest(), &SystemRandom()});
+  ASSIGN_OR_RETURN(std::unique_ptr<LmdbEngine> lmdb, LmdbEngine::Open(folder, map_bytes));
+  return ShareStore::Open(std::move(lmdb), {kIdentityForTest, StoreKeysForTest(), &SystemRandom()});
 }
 
 }  // namespace mpckdc

@@ -3,6 +3,8 @@
 
 #include <thread>
 
+#include "mpc-server/base/status_macros.h"
+
 namespace mpckdc {
 
 std::array<absl::Status, kParties> RunOverChannels(
@@ -53,10 +55,9 @@ std::array<absl::Status, kParties> RunThreeParties(
     std::vector<PartyContext*> parties;
     for (MemoryRing& m : memory) {
       options.ring = static_cast<uint8_t>(sessions.size());
-      auto session = OpenSession(options, m.channel(p), SystemClock(), random,
-                                 SystemClock().Now() + absl::Seconds(20));
-      if (!session.ok()) return session.status();
-      sessions.push_back(*std::move(session));
+      ASSIGN_OR_RETURN(auto session, OpenSession(options, m.channel(p), SystemClock(), random,
+                                                 SystemClock().Now() + absl::Seconds(20)));
+      sessions.push_back(std::move(session));
       parties.push_back(sessions.back().get());
     }
     Rings all(parties);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "mpc-server/base/status_macros.h"
+
 namespace mpckdc {
 namespace {
 
@@ -28,7 +30,7 @@ absl::Status AeadLink::SealPiece() {
     OutFrame& frame = frames_.front();
     uint8_t* const out = sealed_.data();
     if (!begun_) {
-      if (absl::Status s = sealer_.Begin(frame.header); !s.ok()) return s;
+      RETURN_IF_ERROR(sealer_.Begin(frame.header));
       std::memcpy(out + sealed_end_, frame.header, kFrameHeaderSize);
       sealed_end_ += kFrameHeaderSize;
       sealed_plain_ += kFrameHeaderSize;
@@ -55,13 +57,12 @@ Progress AeadLink::Flush() {
     if (sealed_at_ == sealed_end_) {
       sent_ = sealed_plain_;
       if (frames_.empty()) return true;
-      if (absl::Status s = SealPiece(); !s.ok()) return s;
+      RETURN_IF_ERROR(SealPiece());
     }
     const iovec part = {sealed_.data() + sealed_at_, sealed_end_ - sealed_at_};
-    absl::StatusOr<size_t> n = SendParts(&part, 1);
-    if (!n.ok()) return n.status();
-    if (*n == 0) return false;
-    sealed_at_ += *n;
+    ASSIGN_OR_RETURN(size_t n, SendParts(&part, 1));
+    if (n == 0) return false;
+    sealed_at_ += n;
   }
 }
 

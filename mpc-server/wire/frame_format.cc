@@ -2,6 +2,7 @@
 #include "mpc-server/wire/frame_format.h"
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -102,7 +103,7 @@ absl::Status CheckNotRound(const FrameHeader& received) {
 
 absl::Status CheckControlHeader(uint32_t session, const FrameHeader& received) {
   if (received.type == FrameType::kAbort) return absl::OkStatus();
-  if (absl::Status s = CheckNotRound(received); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckNotRound(received));
   return CheckFrameHeader({received.type, 0, session, 0, received.length}, received);
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/wire/link_channel.h"
 #include "mpc-server/wire/posted_rounds.h"
 #include "mpc-server/wire/ring.h"
@@ -147,7 +148,7 @@ absl::Status LinkChannel::Collect(const RoundId& id, absl::Span<uint8_t> from_pr
     return s;
   };
   while (true) {
-    if (absl::Status s = drive(); !s.ok()) return s;
+    RETURN_IF_ERROR(drive());
     const bool sent_prev = prev_->sent() >= round->prev_end;
     if (got_prev && got_next && sent_prev && next_->sent() >= round->next_end) {
       return absl::OkStatus();

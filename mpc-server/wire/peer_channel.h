@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/wire/frame_format.h"
 
 namespace mpckdc {
@@ -77,7 +78,7 @@ class PeerChannel {
                                absl::Span<uint8_t> from_next, absl::Time deadline) = 0;
   // Post and Collect.
   absl::Status Exchange(const RoundId& id, const RoundBuffers& buffers, absl::Time deadline) {
-    if (absl::Status s = Post(id, buffers.to_next, buffers.to_prev); !s.ok()) return s;
+    RETURN_IF_ERROR(Post(id, buffers.to_next, buffers.to_prev));
     return Collect(id, buffers.from_prev, buffers.from_next, deadline);
   }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -123,9 +124,8 @@ absl::StatusOr<size_t> RawLink::ReceiveRest(absl::Span<uint8_t> target) {
 // Scatters already into the target: mostly the frame is the one expected.
 Progress RawLink::ReadHeader(absl::Span<uint8_t> target) {
   while (in_have_ < kFrameHeaderSize) {
-    absl::StatusOr<size_t> n = ReceiveRest(target);
-    if (!n.ok()) return n.status();
-    if (*n == 0) return false;
+    ASSIGN_OR_RETURN(size_t n, ReceiveRest(target));
+    if (n == 0) return false;
   }
   if (absl::Status s = ReadFrameHeader(in_header_bytes_, &in_header_); !s.ok()) {
     return Unverified(s);
@@ -136,7 +136,7 @@ Progress RawLink::ReadHeader(absl::Span<uint8_t> target) {
 
 absl::Status RawLink::OpenWhatCame(absl::Span<uint8_t> target) {
   if (!opening_) {
-    if (absl::Status s = OpenHeader(in_header_bytes_); !s.ok()) return s;
+    RETURN_IF_ERROR(OpenHeader(in_header_bytes_));
     opening_ = true;
   }
   size_t end = std::min(in_have_ - kFrameHeaderSize, target.size());
@@ -149,11 +149,10 @@ absl::Status RawLink::OpenWhatCame(absl::Span<uint8_t> target) {
 Progress RawLink::ReadPayload(absl::Span<uint8_t> target) {
   in_target_ = target;
   while (true) {
-    if (absl::Status s = OpenWhatCame(target); !s.ok()) return s;
+    RETURN_IF_ERROR(OpenWhatCame(target));
     if (in_have_ == kFrameHeaderSize + target.size() + trailer_size_) break;
-    absl::StatusOr<size_t> n = ReceiveRest(target);
-    if (!n.ok()) return n.status();
-    if (*n == 0) return false;
+    ASSIGN_OR_RETURN(size_t n, ReceiveRest(target));
+    if (n == 0) return false;
   }
   if (absl::Status s = OpenTrailer(in_trailer_); !s.ok()) {
     Wipe(target.data(), target.size());

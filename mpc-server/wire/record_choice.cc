@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #ifdef MPCKDC_AEAD_LINK
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/wire/aead_link.h"
 #endif
 
@@ -99,7 +100,7 @@ absl::StatusOr<std::unique_ptr<Link>> LeaveTls(TlsLink& link, int client, int se
     return absl::DataLossError("bytes in TLS behind the end of the greeting");
   }
   Secret<ExportedKeys> keys;
-  if (absl::Status s = Export(link.ssl(), client, server, &keys.Get()); !s.ok()) return s;
+  RETURN_IF_ERROR(Export(link.ssl(), client, server, &keys.Get()));
   const Secret<RecordKey> from_client(keys.Get().client), from_server(keys.Get().server);
   return std::make_unique<AeadLink>(std::move(link).TakeSocket(),
                                     we_are_client ? from_client : from_server,
@@ -113,10 +114,9 @@ absl::StatusOr<std::unique_ptr<Link>> StartRecords(std::unique_ptr<TlsLink> link
                                                    [[maybe_unused]] int client,
                                                    [[maybe_unused]] int server,
                                                    [[maybe_unused]] bool we_are_client) {
-  absl::StatusOr<PeerRecords> agreed = AgreedRecords(link->ssl());
-  if (!agreed.ok()) return agreed.status();
+  ASSIGN_OR_RETURN(PeerRecords agreed, AgreedRecords(link->ssl()));
 #ifdef MPCKDC_AEAD_LINK
-  if (*agreed == PeerRecords::kAead) return LeaveTls(*link, client, server, we_are_client);
+  if (agreed == PeerRecords::kAead) return LeaveTls(*link, client, server, we_are_client);
 #endif
   link->ReadAhead();
   return link;

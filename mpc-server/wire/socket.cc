@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -29,7 +30,7 @@ absl::Status SystemError(absl::string_view what, int error) {
 
 absl::StatusOr<Addresses> Resolve(absl::string_view host_port, bool passive) {
   std::string host, port;
-  if (absl::Status s = SplitHostPort(host_port, &host, &port); !s.ok()) return s;
+  RETURN_IF_ERROR(SplitHostPort(host_port, &host, &port));
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = passive ? AI_PASSIVE : 0;
@@ -114,10 +115,9 @@ absl::Status SplitHostPort(absl::string_view text, std::string* host, std::strin
 }
 
 absl::StatusOr<Fd> ListenOn(absl::string_view host_port, const SocketTuning& tuning) {
-  absl::StatusOr<Addresses> addresses = Resolve(host_port, true);
-  if (!addresses.ok()) return addresses.status();
+  ASSIGN_OR_RETURN(Addresses addresses, Resolve(host_port, true));
   int error = EADDRNOTAVAIL;
-  for (const addrinfo* a = addresses->get(); a != nullptr; a = a->ai_next) {
+  for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
     Fd fd = NewSocket(*a);
     if (!fd.valid()) continue;
     const int on = 1;
@@ -140,10 +140,9 @@ int LocalPort(const Fd& fd) {
 }
 
 absl::StatusOr<Fd> StartConnect(absl::string_view host_port, const SocketTuning& tuning) {
-  absl::StatusOr<Addresses> addresses = Resolve(host_port, false);
-  if (!addresses.ok()) return addresses.status();
+  ASSIGN_OR_RETURN(Addresses addresses, Resolve(host_port, false));
   int error = EADDRNOTAVAIL;
-  for (const addrinfo* a = addresses->get(); a != nullptr; a = a->ai_next) {
+  for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
     Fd fd = NewSocket(*a);
     if (!fd.valid()) continue;
     Tune(fd, tuning);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/wire/record_choice.h"
 
 namespace mpckdc {
@@ -83,8 +84,8 @@ Progress Attempt::Connected() {
 Progress Attempt::Handshake(const TlsPeerOptions& options, int party) {
   Progress p = link_->Handshake();
   if (!p.ok() || !*p) return p;
-  if (absl::Status s = CheckPeerCertificate(options, party, link_->ssl()); !s.ok()) return s;
-  if (absl::Status s = AgreedRecords(link_->ssl()).status(); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckPeerCertificate(options, party, link_->ssl()));
+  RETURN_IF_ERROR(AgreedRecords(link_->ssl()).status());
   greeting_[0] = static_cast<uint8_t>(ring_);
   greeting_[1] = answer_[1] = static_cast<uint8_t>(options.rings);
   return true;

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/wire/link_channel.h"
 #include "mpc-server/wire/record_choice.h"
 #include "mpc-server/wire/ring.h"
@@ -33,10 +34,8 @@ class Connector : public TlsPeerConnector {
         rings_(static_cast<size_t>(options.rings)) {}
 
   absl::Status Open() {
-    if (absl::Status s = Reload(); !s.ok()) return s;
-    absl::StatusOr<Fd> fd = ListenOn(options_.listen, tuning_);
-    if (!fd.ok()) return fd.status();
-    listener_ = *std::move(fd);
+    RETURN_IF_ERROR(Reload());
+    ASSIGN_OR_RETURN(listener_, ListenOn(options_.listen, tuning_));
     return absl::OkStatus();
   }
 
@@ -93,10 +92,9 @@ class Connector : public TlsPeerConnector {
 };
 
 absl::Status Connector::Reload() {
-  absl::StatusOr<SslCtx> ctx = MakePeerSslCtx(options_);
-  if (!ctx.ok()) return ctx.status();
+  ASSIGN_OR_RETURN(SslCtx ctx, MakePeerSslCtx(options_));
   absl::MutexLock lock(&ctx_mutex_);
-  ctx_ = *std::move(ctx);
+  ctx_ = std::move(ctx);
   return absl::OkStatus();
 }
 
@@ -222,13 +220,11 @@ absl::StatusOr<TlsPeerConnector::Channels> Connector::TakeChannels() {
   Channels channels;
   const int self = options_.party;
   for (Ring& ring : rings_) {
-    absl::StatusOr<std::unique_ptr<Link>> prev =
-        StartRecords(std::move(*ring.from_prev).TakeLink(), Prev(), self, false);
-    if (!prev.ok()) return prev.status();
-    absl::StatusOr<std::unique_ptr<Link>> next =
-        StartRecords(std::move(*ring.outgoing).TakeLink(), self, Next(), true);
-    if (!next.ok()) return next.status();
-    channels.push_back(MakeLinkChannel(self, *std::move(prev), *std::move(next), clock_));
+    ASSIGN_OR_RETURN(std::unique_ptr<Link> prev,
+                     StartRecords(std::move(*ring.from_prev).TakeLink(), Prev(), self, false));
+    ASSIGN_OR_RETURN(std::unique_ptr<Link> next,
+                     StartRecords(std::move(*ring.outgoing).TakeLink(), self, Next(), true));
+    channels.push_back(MakeLinkChannel(self, std::move(prev), std::move(next), clock_));
   }
   return channels;
 }
@@ -268,9 +264,8 @@ absl::StatusOr<std::unique_ptr<PeerChannel>> TlsPeerConnector::Connect(absl::Tim
   if (rings() != 1) {
     return absl::FailedPreconditionError("Connect() is for one ring, ConnectAll() for several");
   }
-  absl::StatusOr<Channels> channels = ConnectAll(deadline);
-  if (!channels.ok()) return channels.status();
-  return std::move(channels->front());
+  ASSIGN_OR_RETURN(Channels channels, ConnectAll(deadline));
+  return std::move(channels.front());
 }
 
 absl::StatusOr<std::unique_ptr<TlsPeerConnector>> TlsPeerConnector::Create(
@@ -280,7 +275,7 @@ absl::StatusOr<std::unique_ptr<TlsPeerConnector>> TlsPeerConnector::Create(
         absl::StrCat(options.rings, " rings (engine workers): must be 1 to ", kMaxRings));
   }
   auto connector = std::make_unique<Connector>(options, clock);
-  if (absl::Status s = connector->Open(); !s.ok()) return s;
+  RETURN_IF_ERROR(connector->Open());
   return connector;
 }
 

@@ -5,6 +5,7 @@
 #include <openssl/x509v3.h>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/wire/record_choice.h"
 
 namespace mpckdc {
@@ -86,20 +87,19 @@ absl::StatusOr<SslCtx> MakePeerSslCtx(const TlsPeerOptions& options) {
   if (SSL_CTX_load_verify_file(ctx.get(), options.ca_file.c_str()) != 1) {
     return FileError("CA file", options.ca_file);
   }
-  if (absl::Status s = OfferRecords(options.records, ctx.get()); !s.ok()) return s;
+  RETURN_IF_ERROR(OfferRecords(options.records, ctx.get()));
   return ctx;
 }
 
 absl::Status CheckPeerCertificate(const TlsPeerOptions& options, int party, SSL* ssl) {
   std::unique_ptr<X509, FreeX509> certificate(SSL_get1_peer_certificate(ssl));
   if (certificate == nullptr) return absl::PermissionDeniedError("peer has no certificate");
-  absl::StatusOr<std::string> uri = OnlyUri(certificate.get());
-  if (!uri.ok()) return uri.status();
+  ASSIGN_OR_RETURN(std::string uri, OnlyUri(certificate.get()));
   const std::string expected = absl::StrCat("spiffe://", options.realm, "/mpc/peer/",
                                             options.peer_names[static_cast<size_t>(party)]);
-  if (*uri != expected) {
+  if (uri != expected) {
     return absl::PermissionDeniedError(
-        absl::StrCat("peer certificate names ", *uri, ", expected ", expected));
+        absl::StrCat("peer certificate names ", uri, ", expected ", expected));
   }
   CertificateFingerprint fingerprint;
   unsigned size = 0;
@@ -107,7 +107,7 @@ absl::Status CheckPeerCertificate(const TlsPeerOptions& options, int party, SSL*
     return absl::InternalError(TakeSslError());
   }
   if (options.denied != nullptr && options.denied(fingerprint)) {
-    return absl::PermissionDeniedError(absl::StrCat("certificate of ", *uri, " is denied"));
+    return absl::PermissionDeniedError(absl::StrCat("certificate of ", uri, " is denied"));
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -38,7 +39,7 @@ absl::StatusOr<size_t> TlsLink::Write(const uint8_t* data, size_t size) {
   write_waits_ = 0;
   const int rc = SSL_write_ex(ssl_.get(), data, size, &done);
   if (rc == 1) return done;
-  if (absl::Status s = HandleError(rc, &write_waits_); !s.ok()) return s;
+  RETURN_IF_ERROR(HandleError(rc, &write_waits_));
   return 0;
 }
 
@@ -48,7 +49,7 @@ absl::StatusOr<size_t> TlsLink::Read(uint8_t* data, size_t size) {
   read_waits_ = 0;
   const int rc = SSL_read_ex(ssl_.get(), data, size, &done);
   if (rc == 1) return done;
-  if (absl::Status s = HandleError(rc, &read_waits_); !s.ok()) return s;
+  RETURN_IF_ERROR(HandleError(rc, &read_waits_));
   return 0;
 }
 
@@ -62,23 +63,21 @@ Progress TlsLink::Handshake() {
       ERR_GET_REASON(ERR_peek_last_error()) != SSL_R_UNEXPECTED_EOF_WHILE_READING) {
     return absl::FailedPreconditionError(TakeSslError());
   }
-  if (absl::Status s = HandleError(rc, &read_waits_); !s.ok()) return s;
+  RETURN_IF_ERROR(HandleError(rc, &read_waits_));
   return false;
 }
 
 Progress TlsLink::SendBytes(absl::Span<const uint8_t> bytes) {
-  absl::StatusOr<size_t> n = Write(bytes.data(), bytes.size());
-  if (!n.ok()) return n.status();
-  if (*n != 0 && *n != bytes.size()) return absl::InternalError("a TLS record was cut");
-  return *n == bytes.size();
+  ASSIGN_OR_RETURN(size_t n, Write(bytes.data(), bytes.size()));
+  if (n != 0 && n != bytes.size()) return absl::InternalError("a TLS record was cut");
+  return n == bytes.size();
 }
 
 Progress TlsLink::ReceiveBytes(absl::Span<uint8_t> bytes) {
   while (bytes_have_ < bytes.size()) {
-    absl::StatusOr<size_t> n = Read(bytes.data() + bytes_have_, bytes.size() - bytes_have_);
-    if (!n.ok()) return n.status();
-    if (*n == 0) return false;
-    bytes_have_ += *n;
+    ASSIGN_OR_RETURN(size_t n, Read(bytes.data() + bytes_have_, bytes.size() - bytes_have_));
+    if (n == 0) return false;
+    bytes_have_ += n;
   }
   bytes_have_ = 0;
   return true;
@@ -131,10 +130,9 @@ void TlsLink::Took(size_t size) {
 Progress TlsLink::Flush() {
   while (!pieces_.empty()) {
     const absl::Span<const uint8_t> bytes = Bytes(pieces_.front());
-    absl::StatusOr<size_t> n = Write(bytes.data(), bytes.size());
-    if (!n.ok()) return n.status();
-    if (*n == 0) return false;
-    Took(*n);
+    ASSIGN_OR_RETURN(size_t n, Write(bytes.data(), bytes.size()));
+    if (n == 0) return false;
+    Took(n);
   }
   return true;
 }
@@ -148,12 +146,11 @@ void TlsLink::Abandon() {
 
 Progress TlsLink::ReadHeader() {
   while (in_have_ < kFrameHeaderSize) {
-    absl::StatusOr<size_t> n = Read(in_header_bytes_ + in_have_, kFrameHeaderSize - in_have_);
-    if (!n.ok()) return n.status();
-    if (*n == 0) return false;
-    in_have_ += *n;
+    ASSIGN_OR_RETURN(size_t n, Read(in_header_bytes_ + in_have_, kFrameHeaderSize - in_have_));
+    if (n == 0) return false;
+    in_have_ += n;
   }
-  if (absl::Status s = ReadFrameHeader(in_header_bytes_, &in_header_); !s.ok()) return s;
+  RETURN_IF_ERROR(ReadFrameHeader(in_header_bytes_, &in_header_));
   in_header_done_ = true;
   in_have_ = 0;
   return true;
@@ -161,10 +158,9 @@ Progress TlsLink::ReadHeader() {
 
 Progress TlsLink::ReadPayload(absl::Span<uint8_t> target) {
   while (in_have_ < target.size()) {
-    absl::StatusOr<size_t> n = Read(target.data() + in_have_, target.size() - in_have_);
-    if (!n.ok()) return n.status();
-    if (*n == 0) return false;
-    in_have_ += *n;
+    ASSIGN_OR_RETURN(size_t n, Read(target.data() + in_have_, target.size() - in_have_));
+    if (n == 0) return false;
+    in_have_ += n;
   }
   ++counters_.frames_received;
   counters_.bytes_received += kFrameHeaderSize + target.size();
@@ -187,7 +183,7 @@ Progress TlsLink::ReadInto(const FrameHeader& expected, absl::Span<uint8_t> targ
     SecretBytes reason;
     return ReadFrame(&header, &reason);
   }
-  if (absl::Status s = CheckFrameHeader(expected, in_header_); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckFrameHeader(expected, in_header_));
   return ReadPayload(target);
 }
 
@@ -196,7 +192,7 @@ Progress TlsLink::ReadFrame(FrameHeader* header, SecretBytes* payload) {
     Progress p = ReadHeader();
     if (!p.ok() || !*p) return p;
     // Only now, so that a header that lies about a round costs no memory.
-    if (absl::Status s = CheckNotRound(in_header_); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckNotRound(in_header_));
   }
   in_own_.resize(in_header_.length);
   Progress p = ReadPayload(absl::MakeSpan(in_own_));
