@@ -3,10 +3,10 @@
 // A KDC that asks the three servers for the tags of three different ciphertexts of one seal.
 //
 // Built twice: as the servers are, and as a control without the mask of PendingSeals
-// (MPCKDC_CONTROL, the mutant TagMask). In the control the three answers combine to a known function
-// of the servers' shares of the powers of H; as built they combine to noise. The last test is a
-// model of servers that answer with both components of their replicated share and without a mask:
-// there one seal with three ciphertexts yields H.
+// (MPCKDC_CONTROL, the mutant TagMask). In the control the three answers combine to a known
+// function of the servers' shares of the powers of H; as built they combine to noise. The last test
+// is a model of servers that answer with both components of their replicated share and without a
+// mask: there one seal with three ciphertexts yields H.
 #include <cstring>
 #include <string>
 

@@ -6,9 +6,12 @@
 #define MPC_SERVER_BASE_BYTES_H_
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -35,6 +38,28 @@ inline absl::string_view AsText(absl::Span<const uint8_t> bytes) {
   return absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+class ByteWriter {
+ public:
+  explicit ByteWriter(absl::string_view begin = "") : bytes_(begin) {}
+
+  void Uint(uint64_t value, size_t width) { AppendUint(bytes_, value, width); }
+  void Bytes(absl::string_view bytes) { bytes_.append(bytes.data(), bytes.size()); }
+  template <size_t N>
+  void Fixed(const std::array<uint8_t, N>& value) {
+    Bytes(AsText(value));
+  }
+  // The length in `width` bytes, then the bytes.
+  void Counted(absl::string_view bytes, size_t width) {
+    assert(width == 8 || bytes.size() < 1ull << 8 * width);
+    Uint(bytes.size(), width);
+    Bytes(bytes);
+  }
+  std::string Take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
 class ByteReader {
  public:
   explicit ByteReader(absl::Span<const uint8_t> in) : in_(in) {}
@@ -54,6 +79,8 @@ class ByteReader {
     in_.remove_prefix(count);
     return bytes;
   }
+
+  std::string Text(size_t count) { return std::string(AsText(Bytes(count))); }
 
   // Fills all of `out`, or leaves it as it was and fails.
   template <class Array>

@@ -81,11 +81,11 @@ inline constexpr size_t kLatencySboxBlocks = 1024;
 inline constexpr size_t kPrefixAdderLanes = 128;
 // The same for the adder with the fewest bits.
 inline constexpr size_t kRippleAdderLanes = 8192;
-// Blocks of one slice of a batch on one ring: a long batch needs no more memory than a short one.
+// Blocks of one chunk of a batch on one ring: a long batch needs no more memory than a short one.
 // Smaller ones cost more messages (doc/bench.md).
-inline constexpr size_t kPartBlocks = 16384;
-// Such slices of one ring at once: the wire stays busy.
-inline constexpr size_t kPartsUnderWay = 2;
+inline constexpr size_t kChunkBlocks = 16384;
+// Chunks of one ring at once: the wire stays busy.
+inline constexpr size_t kChunksUnderWay = 2;
 // A ring's share of a batch at least: below, messages cost more than a second thread saves.
 inline constexpr size_t kRingBlocks = 2048;
 // [engine] workers: rings, threads and connections to each neighbour.
@@ -181,7 +181,7 @@ inline constexpr absl::Duration kDefaultMaxRenewableLife = absl::Hours(24 * 7);
 
 // ---- Keys and administration ----
 
-// A part of every record's additional data.
+// In every record's additional data.
 // Exceeded: configuration error.
 inline constexpr size_t kMaxRealmBytes = 255;
 // Unparsed, with realm: longer than any in use.
@@ -263,10 +263,10 @@ inline constexpr size_t kMaxUnbatchedJobs = 4096;
 
 // ---- Protocol versions spoken ----
 
-// Of both proto files.
+// The oldest client, of a KDC or an administrator, that is served.
 // Exceeded: FAILED_PRECONDITION, naming both ranges.
 inline constexpr uint32_t kMinClientVersion = 1;
-// Of both proto files.
+// The newest.
 // Exceeded: FAILED_PRECONDITION, naming both ranges.
 inline constexpr uint32_t kMaxClientVersion = 1;
 

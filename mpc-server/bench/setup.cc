@@ -74,7 +74,7 @@ std::vector<std::vector<size_t>> PartsOfRings(const BenchSetup& setup, size_t la
                                          static_cast<size_t>(RingsOfTeam(setup)));
   std::vector<std::vector<size_t>> rings;
   for (size_t share : Pieces(lanes, used)) {
-    const size_t parts = std::max<size_t>((share + cut.part_lanes - 1) / cut.part_lanes, 1);
+    const size_t parts = std::max<size_t>((share + cut.chunk_lanes - 1) / cut.chunk_lanes, 1);
     rings.push_back(Pieces(share, parts));
   }
   return rings;

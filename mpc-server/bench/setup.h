@@ -71,8 +71,8 @@ struct BenchSetup {
   // Joined, the workers do one batch after the other together, as a server's do. Else each goes on
   // by itself with its share of the next.
   bool joined = false;
-  size_t part_lanes = limits::kPartBlocks;  // of a part of a ring's share
-  size_t slots = limits::kPartsUnderWay;    // parts of a ring under way at once
+  size_t part_lanes = limits::kChunkBlocks;  // of a part of a ring's share
+  size_t slots = limits::kChunksUnderWay;    // parts of a ring under way at once
   Randomness randomness = Randomness::kKeyed;
   Isa isa = Isa::kPortable;
   std::optional<Sbox> sbox;  // none: by the batch's size, as the servers choose it

@@ -23,7 +23,7 @@
 
 namespace mpckdc {
 
-inline constexpr AesCut kBatchCut = {limits::kPartBlocks, limits::kPartsUnderWay,
+inline constexpr AesCut kBatchCut = {limits::kChunkBlocks, limits::kChunksUnderWay,
                                      limits::kRingBlocks};
 
 // How a batch is computed, where its size is not to decide it: mpc-bench compares them. The same at

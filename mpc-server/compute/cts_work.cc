@@ -37,8 +37,8 @@ void CtsWork::AddWork(CtsPart& part, Kind kind, absl::string_view public_bytes,
   parts_.push_back({kind, &part.key.enctype(), part.key.key, public_bytes, text_share});
 }
 
-// With few lanes a batch's time is its rounds, with many its bytes. Only SHA-1 has an adder of fewer
-// rounds than the prefix one.
+// With few lanes a batch's time is its rounds, with many its bytes. Only SHA-1 has an adder of
+// fewer rounds than the prefix one.
 Adder CtsWork::AdderOf(HashKind hash, size_t parts) {
   if (parts >= limits::kRippleAdderLanes) return Adder::kRipple;
   const bool few = hash == HashKind::kSha1 && parts < limits::kPrefixAdderLanes;

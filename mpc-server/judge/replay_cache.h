@@ -3,8 +3,8 @@
 // The pre-auth messages that this server has accepted: (key handle, nonce), kept until no clock in
 // the realm accepts their timestamps any more, across restarts. One thread at a time.
 //
-// That is some fifteen minutes, so a storm leaves millions. The store has them whole; in memory there
-// is a mark of each, SipHash-2-4 of 128 bits under a key of this process, and a time:
+// That is some fifteen minutes, so a storm leaves millions. The store has them whole; in memory
+// there is a mark of each, SipHash-2-4 of 128 bits under a key of this process, and a time:
 //
 //     mark (16) | expiry (4): seconds since 1970, rounded up
 //

@@ -96,10 +96,10 @@ struct AdminService::Act {
   grpc::ServerUnaryReactor* reactor = nullptr;
 };
 
-AdminService::AdminService(const AdminServiceParts& parts)
-    : parts_(parts),
-      opener_{parts.package_key, parts.authority, parts.clock},
-      started_(parts.clock->Now()) {}
+AdminService::AdminService(const AdminServiceTools& tools)
+    : tools_(tools),
+      opener_{tools.package_key, tools.authority, tools.clock},
+      started_(tools.clock->Now()) {}
 
 AdminService::~AdminService() = default;
 
@@ -113,8 +113,8 @@ AdminService::ActPtr AdminService::Begin(grpc::CallbackServerContext* context, c
   act->from = context->peer();
   const std::string what = absl::StrCat("AdminService.", call);
   absl::StatusOr<Caller> caller =
-      kdc_may ? parts_.doorkeeper->Admit(*context->auth_context(), what, {"admin", "kdc"})
-              : parts_.doorkeeper->Admit(*context->auth_context(), what, {"admin"});
+      kdc_may ? tools_.doorkeeper->Admit(*context->auth_context(), what, {"admin", "kdc"})
+              : tools_.doorkeeper->Admit(*context->auth_context(), what, {"admin"});
   act->admitted = caller.status();
   if (caller.ok()) act->caller = *std::move(caller);
   return act;
@@ -140,7 +140,7 @@ void AdminService::Complete(const ActPtr& act, const absl::Status& status) {
 
 // Reading the status leaves no line: monitoring calls it all the time.
 void AdminService::Record(const Act& act, const absl::Status& status) {
-  parts_.metrics->AdminDone(act.call, status.ok());
+  tools_.metrics->AdminDone(act.call, status.ok());
   const bool refused = !act.admitted.ok();
   if (act.call == "GetStatus" && !refused) return;
   if (!status.ok()) Log().warn("{} of {}: {}", act.call, act.caller.Text(), Text(status));
@@ -148,23 +148,23 @@ void AdminService::Record(const Act& act, const absl::Status& status) {
   for (const auto& [key, value] : act.details.items()) line[key] = value;
   line["result"] = absl::StatusCodeToString(status.code());
   if (!status.ok()) line["reason"] = Text(status);
-  if (refused) return parts_.refusals->Note("AdminService." + act.call, std::move(line));
+  if (refused) return tools_.refusals->Note("AdminService." + act.call, std::move(line));
   AuditLog::Fields full = {{"call", act.call}};
   full.update(line);
-  absl::Status written = parts_.audit->Append("admin", std::move(full));
+  absl::Status written = tools_.audit->Append("admin", std::move(full));
   if (!written.ok()) Log().error("{}", Text(written));
 }
 
 // No act goes unrecorded; the status tells the administrator why there is none.
 absl::Status AdminService::RequireAudit(const Act& act) const {
-  const absl::Status ready = parts_.audit->Ready();
+  const absl::Status ready = tools_.audit->Ready();
   if (ready.ok() || act.call == "GetStatus") return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat("this server does nothing that it cannot audit: ", ready.message()));
 }
 
 absl::Status AdminService::RequireInitialised() const {
-  if (parts_.store->Meta().initialised) return absl::OkStatus();
+  if (tools_.store->Meta().initialised) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "the realm is not initialised on this server: run mpc-admin init-realm");
 }
@@ -185,10 +185,10 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
         "no common version: the caller speaks ", request.min_version(), " to ",
         request.max_version(), ", this server ", kMinVersion, " to ", kMaxVersion));
   }
-  const StoreMeta meta = parts_.store->Meta();
-  const EngineStatus engine = parts_.engine->Status();
-  ASSIGN_OR_RETURN(size_t keys, parts_.store->Count(KeyState::kCommitted));
-  ASSIGN_OR_RETURN(size_t staged, parts_.store->Count(KeyState::kStaged));
+  const StoreMeta meta = tools_.store->Meta();
+  const EngineStatus engine = tools_.engine->Status();
+  ASSIGN_OR_RETURN(size_t keys, tools_.store->Count(KeyState::kCommitted));
+  ASSIGN_OR_RETURN(size_t staged, tools_.store->Count(KeyState::kStaged));
   reply->set_version(std::min(request.max_version(), kMaxVersion));
   reply->set_software("mpc-server " MPCKDC_VERSION);
   reply->set_party(static_cast<uint32_t>(meta.identity.party));
@@ -196,16 +196,16 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   reply->set_cluster(meta.identity.cluster);
   reply->set_epoch(meta.epoch);
   reply->set_initialised(meta.initialised);
-  reply->set_time_us(absl::ToUnixMicros(parts_.clock->Now()));
+  reply->set_time_us(absl::ToUnixMicros(tools_.clock->Now()));
   reply->set_started_us(absl::ToUnixMicros(started_));
-  reply->set_package_key(parts_.package_key->public_key());
+  reply->set_package_key(tools_.package_key->public_key());
   reply->set_keys(keys);
   reply->set_staged(staged);
   reply->set_peers_connected(engine.peers_connected);
   reply->set_peer_skew_us_prev(absl::ToInt64Microseconds(engine.skew_prev));
   reply->set_peer_skew_us_next(absl::ToInt64Microseconds(engine.skew_next));
-  reply->set_certificate_expires_us(absl::ToUnixMicros(parts_.certificate_expires));
-  reply->set_isa(parts_.isa);
+  reply->set_certificate_expires_us(absl::ToUnixMicros(tools_.certificate_expires));
+  reply->set_isa(tools_.isa);
   reply->set_batches(engine.batches);
   reply->set_jobs(engine.jobs);
   reply->set_jobs_failed(engine.jobs_failed);
@@ -213,7 +213,7 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   reply->set_quotas(engine.quotas.Text());
   reply->set_jobs_over_quota(
       std::accumulate(engine.quota_refused.begin(), engine.quota_refused.end(), uint64_t{0}));
-  const AuditStatus audit = parts_.audit->Status();
+  const AuditStatus audit = tools_.audit->Status();
   reply->set_audit_seq(audit.head.seq);
   reply->set_audit_head(absl::HexStringToBytes(audit.head.hash));
   return absl::OkStatus();
@@ -229,13 +229,13 @@ grpc::ServerUnaryReactor* AdminService::InitRealm(grpc::CallbackServerContext* c
 
 absl::Status AdminService::DoInitRealm(const v1::InitRealmRequest& request,
                                        v1::InitRealmReply* reply) {
-  const StoreIdentity identity = parts_.store->Meta().identity;
+  const StoreIdentity identity = tools_.store->Meta().identity;
   if (request.realm() != identity.realm || request.cluster() != identity.cluster) {
     return absl::FailedPreconditionError(absl::StrCat(
         "asked to initialise realm ", request.realm(), ", cluster ", request.cluster(),
         "; this server is configured for realm ", identity.realm, ", cluster ", identity.cluster));
   }
-  ASSIGN_OR_RETURN(bool first, parts_.store->MarkInitialised());
+  ASSIGN_OR_RETURN(bool first, tools_.store->MarkInitialised());
   reply->set_already(!first);
   return absl::OkStatus();
 }
@@ -253,11 +253,11 @@ absl::Status AdminService::DoStageKeys(Act& act, const v1::StageKeysRequest& req
   act.details["transaction"] = absl::BytesToHexString(request.transaction());
   const auto packages = static_cast<size_t>(request.packages_size());
   if (packages == 0 || packages > limits::kMaxKeysPerCall) return WrongKeyCount(packages);
-  const StoreMeta meta = parts_.store->Meta();
+  const StoreMeta meta = tools_.store->Meta();
   std::string signer;
   const auto admit = [&](absl::string_view certificate_der) {
     absl::StatusOr<Caller> admitted =
-        parts_.doorkeeper->AdmitDer(certificate_der, "signing a share package", {"admin"});
+        tools_.doorkeeper->AdmitDer(certificate_der, "signing a share package", {"admin"});
     if (admitted.ok()) signer = admitted->Text();
     return admitted.status();
   };
@@ -271,7 +271,7 @@ absl::Status AdminService::DoStageKeys(Act& act, const v1::StageKeysRequest& req
     }
     if (records.size() > limits::kMaxKeysPerCall) return WrongKeyCount(records.size());
   }
-  return parts_.store->Stage(txn, records, parts_.clock->Now());
+  return tools_.store->Stage(txn, records, tools_.clock->Now());
 }
 
 grpc::ServerUnaryReactor* AdminService::DrawKey(grpc::CallbackServerContext* context,
@@ -286,9 +286,9 @@ std::optional<absl::Status> AdminService::DoDrawKey(const ActPtr& act,
   RETURN_IF_ERROR(RequireInitialised());
   ASSIGN_OR_RETURN(TransactionId txn, Bytes16(request.transaction(), "the transaction id"));
   act->details["transaction"] = absl::BytesToHexString(request.transaction());
-  ASSIGN_OR_RETURN(KeyInfo info, KeyInfoFromProto(request.info(), parts_.doorkeeper->realm()));
+  ASSIGN_OR_RETURN(KeyInfo info, KeyInfoFromProto(request.info(), tools_.doorkeeper->realm()));
   act->details["keys"].push_back(KeyFields(info));
-  parts_.engine->DrawKey(txn, info, [this, act](absl::Status status) {
+  tools_.engine->DrawKey(txn, info, [this, act](absl::Status status) {
     worker_.Post([this, act, status] { Complete(act, status); });
   });
   return std::nullopt;
@@ -313,14 +313,14 @@ grpc::ServerUnaryReactor* AdminService::CommitKeys(grpc::CallbackServerContext* 
                                                    v1::CommitKeysReply* reply) {
   return EndTransaction(
       Begin(context, "CommitKeys"), request->transaction(), reply,
-      [this](const TransactionId& txn) { return parts_.store->Commit(txn, parts_.clock->Now()); });
+      [this](const TransactionId& txn) { return tools_.store->Commit(txn, tools_.clock->Now()); });
 }
 
 grpc::ServerUnaryReactor* AdminService::AbortKeys(grpc::CallbackServerContext* context,
                                                   const v1::AbortKeysRequest* request,
                                                   v1::AbortKeysReply* reply) {
   return EndTransaction(Begin(context, "AbortKeys"), request->transaction(), reply,
-                        [this](const TransactionId& txn) { return parts_.store->Abort(txn); });
+                        [this](const TransactionId& txn) { return tools_.store->Abort(txn); });
 }
 
 grpc::ServerUnaryReactor* AdminService::DeleteKeys(grpc::CallbackServerContext* context,
@@ -334,7 +334,7 @@ absl::Status AdminService::DoDeleteKeys(Act& act, const v1::DeleteKeysRequest& r
                                         v1::DeleteKeysReply* reply) {
   ASSIGN_OR_RETURN(std::vector<Handle> handles, HandlesOf(request.handles()));
   act.details["handles"] = HandleTexts(handles);
-  ASSIGN_OR_RETURN(size_t deleted, parts_.store->Delete(handles));
+  ASSIGN_OR_RETURN(size_t deleted, tools_.store->Delete(handles));
   reply->set_deleted(static_cast<uint32_t>(deleted));
   act.details["count"] = deleted;
   return absl::OkStatus();
@@ -352,7 +352,7 @@ absl::Status AdminService::DoSetPolicy(Act& act, const v1::SetPolicyRequest& req
   ASSIGN_OR_RETURN(Gate gate, GateFromProto(request.gate()));
   act.details["handles"] = HandleTexts(handles);
   act.details["gate"] = static_cast<int>(gate);
-  return parts_.store->SetGate(handles, gate);
+  return tools_.store->SetGate(handles, gate);
 }
 
 grpc::ServerUnaryReactor* AdminService::VerifyKeys(grpc::CallbackServerContext* context,
@@ -369,7 +369,7 @@ std::optional<absl::Status> AdminService::DoVerifyKeys(const ActPtr& act,
   ASSIGN_OR_RETURN(auto id, Bytes16(request.request(), "the request id"));
   ASSIGN_OR_RETURN(std::vector<Handle> handles, HandlesOf(request.handles()));
   act->details["handles"] = HandleTexts(handles);
-  parts_.engine->VerifyKeys(
+  tools_.engine->VerifyKeys(
       id, std::move(handles),
       [this, act, reply](absl::StatusOr<std::vector<VerifyResult>> results) {
         size_t inconsistent = 0;
@@ -408,8 +408,8 @@ grpc::ServerWriteReactor<v1::ListKeysReply>* AdminService::ListKeys(
 
 namespace {
 
-// The keys that are wanted, cut into messages. A damaged record is the call's error, which names it:
-// a list that leaves it out would mislead.
+// The keys that are wanted, cut into messages. A damaged record is the call's error, which names
+// it: a list that leaves it out would mislead.
 class KeyCollector {
  public:
   // `limit`: of keys looked at; 0: none.
@@ -465,8 +465,8 @@ absl::StatusOr<std::vector<v1::ListKeysReply>> AdminService::CollectKeys(
   const size_t limit = std::min<size_t>(request.limit(), limits::kMaxListKeysPerCall);
   KeyCollector collector(request.principal(), request.staged() ? 0 : limit);
   const auto visit = [&](const absl::StatusOr<KeyInfo>& info) { return collector.Visit(info); };
-  return collector.Take(request.staged() ? parts_.store->ForEach(KeyState::kStaged, visit)
-                                         : parts_.store->ForEachFrom(from, visit));
+  return collector.Take(request.staged() ? tools_.store->ForEach(KeyState::kStaged, visit)
+                                         : tools_.store->ForEachFrom(from, visit));
 }
 
 }  // namespace mpckdc

@@ -21,7 +21,7 @@
 
 namespace mpckdc {
 
-struct AdminServiceParts {  // not owned; must outlive the service
+struct AdminServiceTools {  // not owned; must outlive the service
   ShareStore* store = nullptr;
   JobEngine* engine = nullptr;
   const Doorkeeper* doorkeeper = nullptr;
@@ -37,7 +37,7 @@ struct AdminServiceParts {  // not owned; must outlive the service
 
 class AdminService final : public v1::AdminService::CallbackService {
  public:
-  explicit AdminService(const AdminServiceParts& parts);
+  explicit AdminService(const AdminServiceTools& tools);
   ~AdminService() override;
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
@@ -99,7 +99,7 @@ class AdminService final : public v1::AdminService::CallbackService {
                                            v1::VerifyKeysReply* reply);
   absl::StatusOr<std::vector<v1::ListKeysReply>> CollectKeys(const v1::ListKeysRequest& request);
 
-  const AdminServiceParts parts_;
+  const AdminServiceTools tools_;
   const PackageOpener opener_;
   const absl::Time started_;
   SerialWorker worker_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AdminService over real gRPC, with packages built as mpc-admin builds them; then package by package
-// everything that may be wrong with one.
+// AdminService over real gRPC, with packages built as mpc-admin builds them; then package by
+// package everything that may be wrong with one.
 #include "mpc-server/service/admin_service.h"
 
 #include <gmock/gmock.h>
@@ -51,19 +51,19 @@ class AdminServiceTest : public ::testing::Test {
     package_key_ = PackageKey::LoadOrCreate(store_, SystemRandom());
     authority_ = Authority::Load(port_.folder().File("ca.pem"));
     ASSERT_TRUE(package_key_.ok() && authority_.ok());
-    AdminServiceParts parts;
-    parts.store = &store_;
-    parts.engine = &engine_;
-    parts.doorkeeper = &doorkeeper_;
-    parts.package_key = &*package_key_;
-    parts.authority = &*authority_;
-    parts.audit = audit_.get();
+    AdminServiceTools tools;
+    tools.store = &store_;
+    tools.engine = &engine_;
+    tools.doorkeeper = &doorkeeper_;
+    tools.package_key = &*package_key_;
+    tools.authority = &*authority_;
+    tools.audit = audit_.get();
     refusals_ = std::make_unique<RefusalLog>(audit_.get(), &SystemClock());
-    parts.refusals = refusals_.get();
-    parts.metrics = &metrics_;
-    parts.clock = &SystemClock();
-    parts.isa = "portable";
-    service_ = std::make_unique<AdminService>(parts);
+    tools.refusals = refusals_.get();
+    tools.metrics = &metrics_;
+    tools.clock = &SystemClock();
+    tools.isa = "portable";
+    service_ = std::make_unique<AdminService>(tools);
     port_.Start({service_.get()}, static_cast<int>(limits::kMaxMessageBytes));
     cert_ = port_.authority().IssueRole("admin", "root");
     stub_ = v1::AdminService::NewStub(port_.Connect(&cert_));
@@ -142,7 +142,8 @@ class AdminServiceTest : public ::testing::Test {
     return key;
   }
 
-  grpc::Status Stage(const std::vector<v1::SealedPackage>& packages, const std::string& txn = kTxn) {
+  grpc::Status Stage(const std::vector<v1::SealedPackage>& packages,
+                     const std::string& txn = kTxn) {
     v1::StageKeysRequest request;
     request.set_transaction(txn);
     for (const v1::SealedPackage& package : packages) *request.add_packages() = package;
@@ -636,7 +637,8 @@ TEST_F(AdminServiceTest, DecoderRefusesWhatIsAnotherEnctypes) {
     p->mutable_usages(0)->set_h_x(std::string(16, 'h'));
     p->mutable_usages(0)->set_h_a(std::string(16, 'h'));
   })) << "H beside the states of an HMAC";
-  EXPECT_FALSE(changed(18, [](v1::SharePackage* p) { p->mutable_usages(1)->clear_mac_states_a(); }));
+  EXPECT_FALSE(
+      changed(18, [](v1::SharePackage* p) { p->mutable_usages(1)->clear_mac_states_a(); }));
   EXPECT_FALSE(changed(18, [](v1::SharePackage* p) {
     *p->mutable_usages(2)->mutable_round_keys_x() = p->usages(0).round_keys_x();
     *p->mutable_usages(2)->mutable_round_keys_a() = p->usages(0).round_keys_a();

@@ -47,7 +47,9 @@ absl::StatusOr<Caller> Doorkeeper::Admit(const grpc::AuthContext& context, absl:
 absl::StatusOr<Caller> Doorkeeper::AdmitDer(absl::string_view der, absl::string_view what,
                                             std::initializer_list<absl::string_view> roles) const {
   absl::StatusOr<std::string> pem = PemOf(der);
-  if (!pem.ok()) return absl::PermissionDeniedError(absl::StrCat(what, ": ", pem.status().message()));
+  if (!pem.ok()) {
+    return absl::PermissionDeniedError(absl::StrCat(what, ": ", pem.status().message()));
+  }
   return AdmitPem(*pem, what, roles);
 }
 

@@ -45,12 +45,12 @@ absl::Status KeyService::CheckRoom() const {
 
 RawStreamReactor* KeyService::Serve(grpc::CallbackServerContext* context) {
   absl::StatusOr<Caller> caller =
-      parts_.doorkeeper->Admit(*context->auth_context(), "KeyService.Serve", {"kdc"});
+      tools_.doorkeeper->Admit(*context->auth_context(), "KeyService.Serve", {"kdc"});
   absl::Status status = caller.status();
   status.Update(CheckRoom());
   if (!status.ok()) {
     Log().warn("refused a stream from {}: {}", context->peer(), Text(status));
-    parts_.refusals->Note("KeyService.Serve",
+    tools_.refusals->Note("KeyService.Serve",
                           {{"from", context->peer()}, {"reason", Text(status)}});
     return new Refusal(status);
   }
@@ -107,7 +107,7 @@ std::shared_ptr<KdcSession> KeyService::Register(const KdcIdentity& kdc,
     session = slot;
     older = session->stream.lock();
     session->stream = stream;
-    session->seen = parts_.clock->Now();
+    session->seen = tools_.clock->Now();
     ForgetOldSessions();
   }
   if (older != nullptr) {

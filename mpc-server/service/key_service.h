@@ -38,7 +38,7 @@ struct KdcSession {
   bool Raise(JobId id);
 };
 
-struct KeyServiceParts {  // not owned; must outlive the service
+struct KeyServiceTools {  // not owned; must outlive the service
   JobEngine* engine = nullptr;
   const ShareStore* store = nullptr;
   const Doorkeeper* doorkeeper = nullptr;
@@ -47,14 +47,14 @@ struct KeyServiceParts {  // not owned; must outlive the service
   Clock* clock = nullptr;
 };
 
-// Messages pass as bytes, so that one that cannot be parsed is answered as such: gRPC would report it
-// like the end of the stream.
+// Messages pass as bytes, so that one that cannot be parsed is answered as such: gRPC would report
+// it like the end of the stream.
 using RawStreamReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 class KeyService final
     : public v1::KeyService::WithRawCallbackMethod_Serve<v1::KeyService::Service> {
  public:
-  explicit KeyService(const KeyServiceParts& parts) : parts_(parts) {}
+  explicit KeyService(const KeyServiceTools& tools) : tools_(tools) {}
   ~KeyService() override;
 
   RawStreamReactor* Serve(grpc::CallbackServerContext* context) override;
@@ -68,7 +68,7 @@ class KeyService final
   size_t streams() const;
 
   // ---- For KeyStream ----
-  const KeyServiceParts& parts() const { return parts_; }
+  const KeyServiceTools& tools() const { return tools_; }
   bool draining() const;
   // Binds the stream to its KDC session. An older stream of the session is closed: its connection
   // broke and this server has not noticed.
@@ -82,7 +82,7 @@ class KeyService final
   void ForgetOldSessions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::shared_ptr<KeyStream>> Streams() const;
 
-  const KeyServiceParts parts_;
+  const KeyServiceTools tools_;
   mutable absl::Mutex mutex_;
   std::map<KeyStream*, std::weak_ptr<KeyStream>> streams_ ABSL_GUARDED_BY(mutex_);
   std::map<SessionKey, std::shared_ptr<KdcSession>> sessions_ ABSL_GUARDED_BY(mutex_);

@@ -88,7 +88,7 @@ class KeyServiceTest : public ::testing::Test {
     std::ofstream(DenyFile()) << "";
     ASSERT_TRUE(denied_.Load().ok());
     service_ = std::make_unique<KeyService>(
-        KeyServiceParts{&engine_, &store_, &doorkeeper_, &refusals_, &metrics_, &clock_});
+        KeyServiceTools{&engine_, &store_, &doorkeeper_, &refusals_, &metrics_, &clock_});
     port_.Start({service_.get()}, static_cast<int>(limits::kMaxMessageBytes));
     cert_ = port_.authority().IssueRole("kdc", "kdc1");
   }
@@ -333,7 +333,8 @@ TEST_F(KeyServiceTest, NamesThatAreNotExactlyOneRoleAreRefused) {
 
 TEST_F(KeyServiceTest, DeniedCertificateIsRefusedAndItsStreamEnds) {
   auto kdc = Greet();
-  std::ofstream(DenyFile()) << "# stolen\n" << FingerprintText(FingerprintOf(cert_.der)) << " # a\n";
+  std::ofstream(DenyFile()) << "# stolen\n"
+                            << FingerprintText(FingerprintOf(cert_.der)) << " # a\n";
   ASSERT_TRUE(denied_.Load().ok());
   service_->Housekeeping();
   for (const grpc::Status& status : {kdc->End(), Open(cert_)->End()}) {

@@ -34,7 +34,7 @@ std::shared_ptr<KeyStream> KeyStream::Start(KeyService* service, Caller caller) 
 }
 
 KeyStream::KeyStream(KeyService* service, Caller caller)
-    : service_(service), caller_(std::move(caller)), started_(service->parts().clock->Now()) {}
+    : service_(service), caller_(std::move(caller)), started_(service->tools().clock->Now()) {}
 
 void KeyStream::Close(absl::Status status) {
   {
@@ -45,9 +45,9 @@ void KeyStream::Close(absl::Status status) {
 }
 
 absl::Status KeyStream::Check() const {
-  RETURN_IF_ERROR(service_->parts().doorkeeper->StillGood(caller_));
+  RETURN_IF_ERROR(service_->tools().doorkeeper->StillGood(caller_));
   absl::MutexLock lock(&mutex_);
-  if (!greeted_ && service_->parts().clock->Now() > started_ + limits::kHelloTimeout) {
+  if (!greeted_ && service_->tools().clock->Now() > started_ + limits::kHelloTimeout) {
     return absl::DeadlineExceededError(absl::StrCat(
         "no hello within ", absl::FormatDuration(limits::kHelloTimeout), " of the stream's start"));
   }
@@ -168,7 +168,7 @@ KeyStream::Outgoing& KeyStream::NextMessage() {
 // ---- What a message means ----
 
 absl::Status KeyStream::HandleIncoming() {
-  RETURN_IF_ERROR(service_->parts().doorkeeper->StillGood(caller_));
+  RETURN_IF_ERROR(service_->tools().doorkeeper->StillGood(caller_));
   google::protobuf::Arena arena;  // of thousands of small fields
   v1::KdcMessage& message = *google::protobuf::Arena::CreateMessage<v1::KdcMessage>(&arena);
   if (!grpc::SerializationTraits<v1::KdcMessage>::Deserialize(&incoming_, &message).ok()) {
@@ -184,12 +184,13 @@ absl::Status KeyStream::HandleIncoming() {
 
 absl::Status KeyStream::CheckHello(const v1::Hello& hello) const {
   if (hello.min_version() > limits::kMaxClientVersion ||
-      hello.max_version() < limits::kMinClientVersion || hello.min_version() > hello.max_version()) {
+      hello.max_version() < limits::kMinClientVersion ||
+      hello.min_version() > hello.max_version()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "no common version: the KDC speaks ", hello.min_version(), " to ", hello.max_version(),
         ", this server ", limits::kMinClientVersion, " to ", limits::kMaxClientVersion));
   }
-  const std::string& realm = service_->parts().doorkeeper->realm();
+  const std::string& realm = service_->tools().doorkeeper->realm();
   if (hello.realm() != realm) {
     return absl::FailedPreconditionError(absl::StrCat("the KDC serves realm ", hello.realm(),
                                                       ", this server realm ", realm));
@@ -207,7 +208,7 @@ absl::Status KeyStream::HandleHello(const v1::KdcMessage& message) {
   session_ = service_->Register(kdc_, shared_from_this());
   Log().info("KDC {} connected ({})", caller_.name, hello.software());
 
-  const StoreMeta meta = service_->parts().store->Meta();
+  const StoreMeta meta = service_->tools().store->Meta();
   absl::MutexLock lock(&mutex_);
   v1::Welcome* welcome = NextMessage().message->mutable_welcome();
   welcome->set_version(std::min(hello.max_version(), limits::kMaxClientVersion));
@@ -215,7 +216,7 @@ absl::Status KeyStream::HandleHello(const v1::KdcMessage& message) {
   welcome->set_realm(meta.identity.realm);
   welcome->set_cluster(meta.identity.cluster);
   welcome->set_epoch(meta.epoch);
-  welcome->set_time_us(absl::ToUnixMicros(service_->parts().clock->Now()));
+  welcome->set_time_us(absl::ToUnixMicros(service_->tools().clock->Now()));
   welcome->set_max_message_bytes(limits::kMaxMessageBytes);
   welcome->set_max_jobs_in_flight(limits::kMaxJobsInFlight);
   welcome->set_software("mpc-server " MPCKDC_VERSION);
@@ -254,7 +255,7 @@ absl::Status KeyStream::TakeJob(v1::Job& in) {
   absl::StatusOr<Job> job = JobFromProto(in);
   if (!job.ok()) {
     NoteRefusal("KeyService.job", job.status(), in.id());
-    service_->parts().metrics->JobDone(Operation::kUnspecified, Verdict::kMalformed,
+    service_->tools().metrics->JobDone(Operation::kUnspecified, Verdict::kMalformed,
                                        absl::ZeroDuration());
     Answer({in.id(), Refuse(Verdict::kMalformed, std::string(job.status().message())), {}, {}, {}});
   } else if (service_->draining()) {
@@ -270,16 +271,16 @@ void KeyStream::NoteRefusal(const char* call, const absl::Status& status, JobId 
   AuditLog::Fields details = {{"kdc", caller_.name}};
   if (id != 0) details["id"] = id;
   details["reason"] = Text(status);
-  service_->parts().refusals->Note(call, std::move(details));
+  service_->tools().refusals->Note(call, std::move(details));
 }
 
 void KeyStream::SubmitJob(Job job) {
-  const absl::Time start = service_->parts().clock->Now();
+  const absl::Time start = service_->tools().clock->Now();
   const Operation operation = job.operation;
-  service_->parts().engine->Submit(
+  service_->tools().engine->Submit(
       kdc_, std::move(job), [self = shared_from_this(), start, operation](JobResult result) {
-        const KeyServiceParts& parts = self->service_->parts();
-        parts.metrics->JobDone(operation, result.judgement.verdict, parts.clock->Now() - start);
+        const KeyServiceTools& tools = self->service_->tools();
+        tools.metrics->JobDone(operation, result.judgement.verdict, tools.clock->Now() - start);
         if (self->Answer(std::move(result))) self->Advance();
       });
 }
@@ -300,12 +301,12 @@ bool KeyStream::Answer(JobResult result) {
 
 void KeyStream::TakeTag(v1::TagRequest& in) {
   const TagResult result =
-      service_->parts().engine->FinishTag(kdc_, TagRequestFromProto(in));
+      service_->tools().engine->FinishTag(kdc_, TagRequestFromProto(in));
   if (!result.judgement.ok()) {
     NoteRefusal("KeyService.tag", absl::FailedPreconditionError(result.judgement.detail),
                 result.job);
   }
-  service_->parts().metrics->TagDone(result.judgement.verdict);
+  service_->tools().metrics->TagDone(result.judgement.verdict);
   absl::MutexLock lock(&mutex_);
   if (gone()) return;
   ++queued_;

@@ -21,8 +21,8 @@ struct LogOptions {
   std::string file;            // empty: standard error
 };
 
-// Before StartLog() everything goes to standard error as text. gRPC's error messages go to the log as
-// warnings; its debug and trace messages, which could show parts of messages, go nowhere.
+// Before StartLog() everything goes to standard error as text. gRPC's error messages go to the log
+// as warnings; its debug and trace messages, which could show parts of messages, go nowhere.
 absl::Status StartLog(const LogOptions& options);
 // Opens the file anew, after it was rotated away.
 absl::Status ReopenLog();

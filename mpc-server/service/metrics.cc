@@ -32,7 +32,8 @@ using prometheus::Histogram;
 // Seconds: from a lone job on a local network to a job that waited out its deadline.
 const Histogram::BucketBoundaries kSeconds = {0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2,
                                               0.5,   1,     2,    5,    10};
-const Histogram::BucketBoundaries kJobs = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000};
+const Histogram::BucketBoundaries kJobs = {1,   2,   5,    10,   20,   50,   100,
+                                           200, 500, 1000, 2000, 5000, 10000};
 
 const char* OperationLabel(Operation operation) {
   constexpr const char* kLabels[] = {"unknown",      "login",          "open_preauth",
@@ -118,7 +119,9 @@ struct Metrics::Families {
                              .Help("A peer's clock minus this server's, at its last message")
                              .Register(*registry);
 
-  void Count(const char* what, double value) { batch_counts.Add({{"what", what}}).Increment(value); }
+  void Count(const char* what, double value) {
+    batch_counts.Add({{"what", what}}).Increment(value);
+  }
   void Set(const char* what, double value) { gauges.Add({{"what", what}}).Set(value); }
 };
 
@@ -207,7 +210,8 @@ void Metrics::Gauges(const EngineStatus& engine, size_t streams, absl::Time cert
   f.Set("grants", static_cast<double>(engine.grants));
   QuotaGauges(engine);
   f.Set("kdc_streams", static_cast<double>(streams));
-  f.Set("certificate_expires_seconds", absl::ToDoubleSeconds(certificate_expires - absl::UnixEpoch()));
+  f.Set("certificate_expires_seconds",
+        absl::ToDoubleSeconds(certificate_expires - absl::UnixEpoch()));
 }
 
 void Metrics::QuotaGauges(const EngineStatus& engine) {

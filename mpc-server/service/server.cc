@@ -69,8 +69,9 @@ absl::StatusOr<StoreKeys> LoadStoreKeys(const Config& config, bool create) {
                      " cannot be read without it: restore the file"));
   }
   if (!config.store.create_key) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        keys.status().message(), "; set [store] create_key = true to have it made at the first start"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(keys.status().message(),
+                     "; set [store] create_key = true to have it made at the first start"));
   }
   if (!create) return keys;
   RETURN_IF_ERROR(StoreKeys::Create(config.store.key_file, SystemRandom()));
@@ -239,9 +240,9 @@ absl::Status Server::Impl::StartEngine() {
 
 absl::Status Server::Impl::StartGrpc() {
   key_service_ = std::make_unique<KeyService>(
-      KeyServiceParts{engine_.get(), store_.get(), &doorkeeper_, refusals_.get(), &metrics_,
+      KeyServiceTools{engine_.get(), store_.get(), &doorkeeper_, refusals_.get(), &metrics_,
                       &SystemClock()});
-  admin_service_ = std::make_unique<AdminService>(AdminServiceParts{
+  admin_service_ = std::make_unique<AdminService>(AdminServiceTools{
       store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
       &metrics_, &SystemClock(), std::string(IsaName(isa_)), own_.expires, refusals_.get()});
   grpc::ServerBuilder builder;
@@ -302,8 +303,8 @@ void Server::Impl::TidyStore() {
   }
 }
 
-// Only [quota] is taken from the file; the rest of it needs a restart. A file with an error anywhere
-// changes nothing.
+// Only [quota] is taken from the file; the rest of it needs a restart. A file with an error
+// anywhere changes nothing.
 absl::Status Server::Impl::ReloadQuotas() {
   if (config_.file.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Config config, LoadConfig(config_.file));

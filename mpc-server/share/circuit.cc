@@ -4,11 +4,11 @@
 namespace mpckdc {
 namespace {
 
-// All circuits as one part.
-class OnePart : public PartSource {
+// All circuits as one chunk.
+class OneChunk : public ChunkSource {
  public:
-  explicit OnePart(absl::Span<Circuit* const> circuits) : circuits_(circuits) {}
-  size_t parts() const override { return 1; }
+  explicit OneChunk(absl::Span<Circuit* const> circuits) : circuits_(circuits) {}
+  size_t chunks() const override { return 1; }
   size_t slots() const override { return 1; }
   absl::Span<Circuit* const> Begin(size_t, size_t) override { return circuits_; }
   void End(size_t, size_t) override {}
@@ -21,11 +21,11 @@ class OnePart : public PartSource {
 
 absl::Status RunTogether(PartyContext& party, absl::Span<Circuit* const> circuits,
                          Cost* counted) {
-  OnePart all(circuits);
+  OneChunk all(circuits);
   return party.Run(all, counted);
 }
 
-absl::Status RunOverlapped(PartyContext& party, PartSource& source, Cost* counted) {
+absl::Status RunOverlapped(PartyContext& party, ChunkSource& source, Cost* counted) {
   return party.Run(source, counted);
 }
 

@@ -15,10 +15,10 @@
 // alpha_i. Linear maps commute with resharing: they are applied to r_i before it is sent.
 //
 // RunTogether() merges the rounds of all circuits given: one message per neighbour and round.
-// RunOverlapped() runs many parts, each as RunTogether() does, with their rounds interleaved:
+// RunOverlapped() runs many chunks, each as RunTogether() does, with their rounds interleaved:
 //
-//     one part     compute r1 | wait r1      | compute r2 | wait r2      | ..
-//     two parts    compute r1 | compute r1'  | compute r2 | compute r2'  | ..
+//     one chunk    compute r1 | wait r1      | compute r2 | wait r2      | ..
+//     two chunks   compute r1 | compute r1'  | compute r2 | compute r2'  | ..
 //                              r1 under way    r1' under way
 //
 // so that neither the wire nor this thread waits for the other.
@@ -61,7 +61,7 @@ struct RoundShape {
   const char* step = "";  // the step's name in errors
 };
 
-// A circuit's part of the round's messages. The memory stays valid and unchanged until the
+// A circuit's share of the round's messages. The memory stays valid and unchanged until the
 // circuit's following Produce() has returned (or, after the last round, until Consume() has): a
 // circuit may keep pointers and do a round's second half together with the next round's first.
 struct RoundOut {
@@ -94,23 +94,23 @@ class Circuit {
 absl::Status RunTogether(PartyContext& party, absl::Span<Circuit* const> circuits,
                          Cost* counted = nullptr);
 
-// Work cut into parts that do not depend on each other. A part runs in a slot: slot s takes the
-// parts s, s + slots, s + 2*slots, .. one after the other, so what a slot needs may be kept from
-// one part to the next. All answers are the same at the three parties.
-class PartSource {
+// Work cut into chunks that do not depend on each other. A chunk runs in a slot: slot s takes the
+// chunks s, s + slots, s + 2*slots, .. one after the other, so what a slot needs may be kept from
+// one chunk to the next. All answers are the same at the three parties.
+class ChunkSource {
  public:
-  virtual ~PartSource() = default;
-  virtual size_t parts() const = 0;
+  virtual ~ChunkSource() = default;
+  virtual size_t chunks() const = 0;
   virtual size_t slots() const = 0;
-  // Sets a part up; its circuits, the slot's until End().
-  virtual absl::Span<Circuit* const> Begin(size_t part, size_t slot) = 0;
-  // The part's circuits have run to their end.
-  virtual void End(size_t part, size_t slot) = 0;
+  // Sets a chunk up; its circuits, the slot's until End().
+  virtual absl::Span<Circuit* const> Begin(size_t chunk, size_t slot) = 0;
+  // The chunk's circuits have run to their end.
+  virtual void End(size_t chunk, size_t slot) = 0;
 };
 
-// As RunTogether() for each part; slots() of them are under way at once. `counted->rounds` grows by
-// the rounds of the slot that has the most: what a message's way costs is paid that often.
-absl::Status RunOverlapped(PartyContext& party, PartSource& source, Cost* counted = nullptr);
+// As RunTogether() for each chunk; slots() of them are under way at once. `counted->rounds` grows
+// by the rounds of the slot that has the most: what a message's way costs is paid that often.
+absl::Status RunOverlapped(PartyContext& party, ChunkSource& source, Cost* counted = nullptr);
 
 }  // namespace mpckdc
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The zero shares of a part made by an exchange (Randomness::kExchanged): P_i draws rho_i, sends it
-// to P_{i+1}, and has alpha_i = rho_i ^ rho_{i-1} (Araki et al. 2.2). One round. Internal to
+// The zero shares of a chunk made by an exchange (Randomness::kExchanged): P_i draws rho_i, sends
+// it to P_{i+1}, and has alpha_i = rho_i ^ rho_{i-1} (Araki et al. 2.2). One round. Internal to
 // share/.
 //
 // P_{i+1} gets r_i masked by alpha_i and knows rho_i, but not rho_{i-1}.

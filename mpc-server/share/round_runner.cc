@@ -16,8 +16,8 @@ void Grow(SecretBytes& bytes, size_t size) {
 
 }  // namespace
 
-void RoundRunner::BeginPart(PartSource& source, Slot& slot, size_t at) {
-  slot.circuits = source.Begin(slot.part, at);
+void RoundRunner::BeginChunk(ChunkSource& source, Slot& slot, size_t at) {
+  slot.circuits = source.Begin(slot.chunk, at);
   if (party_.options_.randomness == Randomness::kKeyed) return;
   slot.zeros.Reset(slot.circuits, *party_.random_);
   slot.exchanging = true;
@@ -43,23 +43,24 @@ void RoundRunner::Plan(Slot& slot) {
   }
 }
 
-void RoundRunner::Advance(PartSource& source, Slot& slot, size_t at) {
-  while (slot.part < source.parts()) {
+void RoundRunner::Advance(ChunkSource& source, Slot& slot, size_t at) {
+  while (slot.chunk < source.chunks()) {
     Plan(slot);
     if (!slot.members.empty()) return;
     if (slot.exchanging) {
       slot.exchanging = false;
       continue;
     }
-    source.End(slot.part, at);
-    slot.part += source.slots();
-    if (slot.part < source.parts()) BeginPart(source, slot, at);
+    source.End(slot.chunk, at);
+    slot.chunk += source.slots();
+    if (slot.chunk < source.chunks()) BeginChunk(source, slot, at);
   }
 }
 
 absl::Status RoundRunner::Post(Slot& slot) {
   if (party_.next_round_ >= kMaxRounds) {
-    return absl::ResourceExhaustedError("a batch has more rounds than its zero shares can be told apart by");
+    return absl::ResourceExhaustedError(
+        "a batch has more rounds than its zero shares can be told apart by");
   }
   Messages& m = slot.messages[slot.turn];
   Grow(m.to_next, slot.merged.to_next);
@@ -101,15 +102,15 @@ absl::Status RoundRunner::Collect(Slot& slot) {
 }
 
 // One turn per slot, again and again: rounds are collected in the order in which they were posted.
-absl::Status RoundRunner::Run(PartSource& source, Cost* counted) {
+absl::Status RoundRunner::Run(ChunkSource& source, Cost* counted) {
   slots_.resize(std::max(slots_.size(), source.slots()));
   const size_t used = source.slots();
   for (size_t at = 0; at < used; ++at) {
     Slot& slot = slots_[at];
-    slot.part = at;
+    slot.chunk = at;
     slot.posted = slot.exchanging = false;
     slot.cost = {};
-    if (at < source.parts()) BeginPart(source, slot, at);
+    if (at < source.chunks()) BeginChunk(source, slot, at);
   }
   for (size_t active = used; active != 0;) {
     active = 0;
@@ -119,7 +120,7 @@ absl::Status RoundRunner::Run(PartSource& source, Cost* counted) {
         RETURN_IF_ERROR(Collect(slot));
       }
       Advance(source, slot, at);
-      if (slot.part >= source.parts()) continue;
+      if (slot.chunk >= source.chunks()) continue;
       RETURN_IF_ERROR(Post(slot));
       ++active;
     }

@@ -17,7 +17,7 @@ class RoundRunner {
  public:
   explicit RoundRunner(PartyContext& party) : party_(party) {}
 
-  absl::Status Run(PartSource& source, Cost* counted);
+  absl::Status Run(ChunkSource& source, Cost* counted);
 
  private:
   struct Messages {
@@ -30,8 +30,8 @@ class RoundRunner {
     size_t next_at, prev_at;
   };
   struct Slot {
-    size_t part = 0;       // under way, or parts() and more when the slot has ended
-    bool exchanging = false;  // of the part's zero shares, before its first round
+    size_t chunk = 0;         // under way, or chunks() and more when the slot has ended
+    bool exchanging = false;  // of the chunk's zero shares, before its first round
     absl::Span<Circuit* const> circuits;
     ExchangedZeros zeros;
     Circuit* zeros_only[1];
@@ -44,9 +44,9 @@ class RoundRunner {
     Cost cost;
   };
 
-  void BeginPart(PartSource& source, Slot& slot, size_t at);
-  // Goes on to the next part while the present one has no round left.
-  void Advance(PartSource& source, Slot& slot, size_t at);
+  void BeginChunk(ChunkSource& source, Slot& slot, size_t at);
+  // Goes on to the next chunk while the present one has no round left.
+  void Advance(ChunkSource& source, Slot& slot, size_t at);
   void Plan(Slot& slot);
   absl::Status Post(Slot& slot);
   absl::Status Collect(Slot& slot);

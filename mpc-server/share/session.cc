@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/share/circuit.h"
 #include "mpc-server/share/round_runner.h"
@@ -39,73 +40,39 @@ struct Hello {
   std::string greeting;
 };
 
-void PutNumber(SecretBytes& out, uint64_t v, int bytes) {
-  for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<uint8_t>(v >> 8 * i));
-}
-
 SecretBytes Encode(const Hello& h) {
   SecretBytes out;
-  PutNumber(out, h.min_version, 2);
-  PutNumber(out, h.max_version, 2);
-  PutNumber(out, h.party, 1);
-  PutNumber(out, h.cluster, 2);
-  PutNumber(out, h.epoch, 8);
-  out.insert(out.end(), h.nonce.begin(), h.nonce.end());
-  PutNumber(out, h.ring, 1);
-  PutNumber(out, h.rings, 1);
-  PutNumber(out, static_cast<uint8_t>(h.randomness), 1);
-  PutNumber(out, h.realm.size(), 2);
-  out.insert(out.end(), h.realm.begin(), h.realm.end());
-  PutNumber(out, h.greeting.size(), 4);
-  out.insert(out.end(), h.greeting.begin(), h.greeting.end());
+  AppendUint(out, h.min_version, 2);
+  AppendUint(out, h.max_version, 2);
+  AppendUint(out, h.party, 1);
+  AppendUint(out, h.cluster, 2);
+  AppendUint(out, h.epoch, 8);
+  AppendBytes(out, h.nonce);
+  AppendUint(out, h.ring, 1);
+  AppendUint(out, h.rings, 1);
+  AppendUint(out, static_cast<uint8_t>(h.randomness), 1);
+  AppendUint(out, h.realm.size(), 2);
+  AppendBytes(out, AsBytes(h.realm));
+  AppendUint(out, h.greeting.size(), 4);
+  AppendBytes(out, AsBytes(h.greeting));
   return out;
 }
 
-// Reads fields until one does not fit; then ok() is false and everything reads as zero.
-class Reader {
- public:
-  explicit Reader(absl::Span<const uint8_t> data) : data_(data) {}
-  uint64_t Number(size_t bytes) {
-    uint64_t v = 0;
-    for (uint8_t b : Take(bytes)) v = v << 8 | b;
-    return v;
-  }
-  std::string Text(size_t size) {
-    const auto t = Take(size);
-    return std::string(t.begin(), t.end());
-  }
-  absl::Span<const uint8_t> Take(size_t size) {
-    if (size > data_.size()) {
-      ok_ = false;
-      return {};
-    }
-    const auto taken = data_.first(size);
-    data_.remove_prefix(size);
-    return taken;
-  }
-  bool AtEnd() const { return ok_ && data_.empty(); }
-
- private:
-  absl::Span<const uint8_t> data_;
-  bool ok_ = true;
-};
-
 absl::StatusOr<Hello> Decode(absl::Span<const uint8_t> data) {
-  Reader in(data);
+  ByteReader in(data);
   Hello h;
-  h.min_version = static_cast<uint16_t>(in.Number(2));
-  h.max_version = static_cast<uint16_t>(in.Number(2));
-  h.party = static_cast<uint8_t>(in.Number(1));
-  h.cluster = static_cast<uint16_t>(in.Number(2));
-  h.epoch = in.Number(8);
+  h.min_version = static_cast<uint16_t>(in.Uint(2));
+  h.max_version = static_cast<uint16_t>(in.Uint(2));
+  h.party = static_cast<uint8_t>(in.Uint(1));
+  h.cluster = static_cast<uint16_t>(in.Uint(2));
+  h.epoch = in.Uint(8);
   h.nonce = {};
-  const auto nonce = in.Take(kNonceSize);
-  std::copy(nonce.begin(), nonce.end(), h.nonce.begin());
-  h.ring = static_cast<uint8_t>(in.Number(1));
-  h.rings = static_cast<uint8_t>(in.Number(1));
-  h.randomness = static_cast<Randomness>(in.Number(1));
-  h.realm = in.Text(in.Number(2));
-  h.greeting = in.Text(in.Number(4));
+  in.Into(h.nonce);
+  h.ring = static_cast<uint8_t>(in.Uint(1));
+  h.rings = static_cast<uint8_t>(in.Uint(1));
+  h.randomness = static_cast<Randomness>(in.Uint(1));
+  h.realm = in.Text(in.Uint(2));
+  h.greeting = in.Text(in.Uint(4));
   if (!in.AtEnd()) return absl::DataLossError("hello frame is malformed");
   return h;
 }
@@ -158,10 +125,9 @@ class SessionOpener {
     channel_.BindSession(session_);
     random.Fill(absl::MakeSpan(seeds_.own.Get()));
     RETURN_IF_ERROR(channel_.Send(Neighbour::kPrev, FrameType::kSeed, seeds_.own.Get()));
-    absl::StatusOr<SecretBytes> seed = Expect(Neighbour::kNext, FrameType::kSeed);
-    if (!seed.ok()) return seed.status();
-    if (seed->size() != sizeof(Seed)) return absl::DataLossError("seed frame is malformed");
-    std::copy(seed->begin(), seed->end(), seeds_.next.Get().begin());
+    ASSIGN_OR_RETURN(SecretBytes seed, Expect(Neighbour::kNext, FrameType::kSeed));
+    if (seed.size() != sizeof(Seed)) return absl::DataLossError("seed frame is malformed");
+    std::copy(seed.begin(), seed.end(), seeds_.next.Get().begin());
     return absl::OkStatus();
   }
 
@@ -201,13 +167,10 @@ class SessionOpener {
   }
 
   absl::StatusOr<SecretBytes> Expect(Neighbour from, FrameType type) {
-    absl::StatusOr<Frame> frame = channel_.Receive(from, deadline_);
-    if (!frame.ok()) return frame.status();
-    if (frame->type != type) {
-      return absl::DataLossError(absl::StrCat(Who(from), " sent a ", FrameTypeName(frame->type),
-                                              " frame, expected ", FrameTypeName(type)));
-    }
-    return std::move(frame->payload);
+    ASSIGN_OR_RETURN(Frame frame, channel_.Receive(from, deadline_));
+    if (frame.type == type) return std::move(frame.payload);
+    return absl::DataLossError(absl::StrCat(Who(from), " sent a ", FrameTypeName(frame.type),
+                                            " frame, expected ", FrameTypeName(type)));
   }
 
   absl::Status ReceiveHello(Neighbour from) {
@@ -337,7 +300,7 @@ void PartyContext::Abort(absl::string_view reason) {
   status_ = absl::AbortedError(reason);
 }
 
-absl::Status PartyContext::Run(PartSource& source, Cost* counted) {
+absl::Status PartyContext::Run(ChunkSource& source, Cost* counted) {
   if (!status_.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the session is over: ", status_.message()));

@@ -28,7 +28,7 @@
 namespace mpckdc {
 
 class Circuit;      // share/circuit.h
-class PartSource;   // share/circuit.h
+class ChunkSource;  // share/circuit.h
 class RoundRunner;  // share/round_runner.h
 struct Cost;
 
@@ -98,10 +98,10 @@ class PartyContext {
   friend class RoundRunner;
   friend absl::Status RunTogether(PartyContext& party, absl::Span<Circuit* const> circuits,
                                   Cost* counted);
-  friend absl::Status RunOverlapped(PartyContext& party, PartSource& source, Cost* counted);
+  friend absl::Status RunOverlapped(PartyContext& party, ChunkSource& source, Cost* counted);
   friend class SessionOpener;
 
-  absl::Status Run(PartSource& source, Cost* counted);
+  absl::Status Run(ChunkSource& source, Cost* counted);
 
   SessionOptions options_;
   PeerChannel& channel_;

@@ -194,7 +194,9 @@ absl::Status LmdbTxn::Commit(absl::string_view what) {
   const int error = mdb_txn_commit(std::exchange(txn_, nullptr));
   const std::string text = absl::StrCat("cannot commit to the share store (", what, ")");
   // LMDB turns a write that was cut short, the first sign of a full disk, into EIO.
-  if (error == EIO) return absl::ResourceExhaustedError(absl::StrCat("disk full or failing: ", text));
+  if (error == EIO) {
+    return absl::ResourceExhaustedError(absl::StrCat("disk full or failing: ", text));
+  }
   return LmdbStatus(error, text);
 }
 
@@ -241,8 +243,8 @@ LmdbEngine::~LmdbEngine() {
   if (lock_fd_ >= 0) close(lock_fd_);
 }
 
-// LMDB's first pages are not written in one piece: a power failure during the first start would leave
-// a file that no later start accepts. So a new file gets its name when it is complete.
+// LMDB's first pages are not written in one piece: a power failure during the first start would
+// leave a file that no later start accepts. So a new file gets its name when it is complete.
 absl::Status LmdbEngine::CreateFile(const std::string& folder, uint64_t map_bytes) {
   const std::string path = DataPath(folder), fresh = path + ".new";
   const auto failed = [&path] {

@@ -44,8 +44,8 @@ inline constexpr size_t kMacCountBytes = 1;
 inline constexpr size_t kPlaceBytes = 8;
 
 // ---- Identity record, readable without the key, authenticated with it ----
-// version (1) | party (1) | cluster (2) | epoch (8) | flags (1) | zero (1) | realm length (2) | realm |
-// nonce (24) | tag (16) over all before the nonce and the name "identity"
+// version (1) | party (1) | cluster (2) | epoch (8) | flags (1) | zero (1) | realm length (2) |
+// realm | nonce (24) | tag (16) over all before the nonce and the name "identity"
 inline constexpr uint8_t kFlagInitialised = 1;
 
 // ---- Transactions: state (1) | time (8, microseconds since 1970) | keys (4) ----

@@ -67,8 +67,8 @@ TEST(StoreKeysTest, MalformedKeyFilesNameTheLine) {
 
 TEST(SealerTest, RecordsAreBoundToRealmPartyClusterEpochKindAndName) {
   const SecretBytes plain = {1, 2, 3};
-  const std::string sealed =
-      Sealer(StoreKeysForTest(), kIdentityForTest, &SystemRandom()).Seal(rf::Kind::kKey, 1, "name", plain);
+  const std::string sealed = Sealer(StoreKeysForTest(), kIdentityForTest, &SystemRandom())
+                                 .Seal(rf::Kind::kKey, 1, "name", plain);
   const auto opens = [&](StoreIdentity identity, rf::Kind kind, absl::string_view name) {
     return Sealer(StoreKeysForTest(), std::move(identity), &SystemRandom())
         .Open(kind, name, AsBytes(sealed))

@@ -163,10 +163,10 @@ absl::Status Sealer::CheckIdentity(absl::Span<const uint8_t> record) const {
   const size_t fixed = record.size() - rf::kNonceBytes - rf::kTagBytes;
   const std::string additional = absl::StrCat(AsText(record.subspan(0, fixed)), rf::kNameIdentity);
   if (!OpenSealed(record.subspan(fixed), *key, additional, {})) {
-    return absl::DataLossError(
-        absl::StrCat("the key of ", keys_.origin(),
-                     " does not fit the share store (or its identity record is damaged): restore the "
-                     "key file that belongs to this data directory"));
+    return absl::DataLossError(absl::StrCat(
+        "the key of ", keys_.origin(),
+        " does not fit the share store (or its identity record is damaged): restore the "
+        "key file that belongs to this data directory"));
   }
   return absl::OkStatus();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Seals and opens the records of one store (record_format.h: envelope, additional data). Opening
-// either returns exactly what was sealed under the same realm, party, cluster, epoch, kind and name,
-// or fails.
+// either returns exactly what was sealed under the same realm, party, cluster, epoch, kind and
+// name, or fails.
 #ifndef MPC_SERVER_STORE_SEALER_H_
 #define MPC_SERVER_STORE_SEALER_H_
 

@@ -25,7 +25,8 @@ namespace {
 
 constexpr size_t kMaxFileBytes = 64 << 10;
 constexpr absl::string_view kFileComment =
-    "# mpc-kdc share store key: EPOCH KEY. Losing this file loses the store; reading it and the store\n"
+    "# mpc-kdc share store key: EPOCH KEY. Losing this file loses the store; reading it and the "
+    "store\n"
     "# reveals this server's shares.\n";
 
 absl::Status FileError(absl::string_view what, const std::string& path) {
@@ -178,8 +179,8 @@ absl::StatusOr<StoreKeys> StoreKeys::Parse(absl::Span<const uint8_t> text,
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (line.empty() || line[0] == '#') continue;
     if (!ParseLine(line, result.keys_)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(origin, ":", number, ": want EPOCH and 64 hexadecimal digits, each epoch once"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          origin, ":", number, ": want EPOCH and 64 hexadecimal digits, each epoch once"));
     }
   }
   if (result.keys_.empty()) {

@@ -3,8 +3,8 @@
 // The keys that seal a share store at rest, one per share epoch, read from a key file or a systemd
 // credential. Removing an epoch's line makes that epoch's records, backups included, unreadable.
 //
-// The file: one line per epoch, `EPOCH KEY`, the key as 64 hexadecimal digits; empty lines and lines
-// that start with '#' are skipped.
+// The file: one line per epoch, `EPOCH KEY`, the key as 64 hexadecimal digits; empty lines and
+// lines that start with '#' are skipped.
 #ifndef MPC_SERVER_STORE_STORE_KEYS_H_
 #define MPC_SERVER_STORE_STORE_KEYS_H_
 

@@ -226,8 +226,8 @@ TEST(TlsConnectorTest, ReconnectsAfterAPeerWasLost) {
   }
 }
 
-// P1 waits for P0, which is alive and silent; P2 goes away. Waiting on would keep P1 in a session that
-// is dead, and three such servers never meet again.
+// P1 waits for P0, which is alive and silent; P2 goes away. Waiting on would keep P1 in a session
+// that is dead, and three such servers never meet again.
 TEST(TlsChannelTest, WhoWaitsForOneNeighbourHearsTheOtherGo) {
   TestCa ca;
   auto channels = ConnectThree(TestPeerOptions(ca));

@@ -52,8 +52,8 @@ void WriteFrameHeader(const FrameHeader& header, uint8_t out[kFrameHeaderSize]);
 absl::Status ReadFrameHeader(const uint8_t in[kFrameHeaderSize], FrameHeader* out);
 // Error that names the first field in which a received header differs from the expected one.
 absl::Status CheckFrameHeader(const FrameHeader& expected, const FrameHeader& received);
-// That it is a control frame's. Before anything is taken from a header that nothing vouches for yet:
-// a round's length may be large.
+// That it is a control frame's. Before anything is taken from a header that nothing vouches for
+// yet: a round's length may be large.
 absl::Status CheckNotRound(const FrameHeader& received);
 // That it is a control frame's, in this session. An abort is heard whatever its sender's session
 // is: it may not have one yet.

@@ -47,9 +47,9 @@ struct TlsPeerOptions {
   std::function<bool(const CertificateFingerprint&)> denied;
   PeerRecords records = PeerRecords::kAuto;
   int rings = 1;  // channels to make, one per engine worker; the same on all three servers
-  // SO_SNDBUF and SO_RCVBUF. 0 leaves them to the kernel, which lets them grow as a connection needs;
-  // a number is capped by net.core.rmem_max and wmem_max, 208 KB on many systems: too little for a
-  // line of some milliseconds (integration-tests/wire/README.md has the figures).
+  // SO_SNDBUF and SO_RCVBUF. 0 leaves them to the kernel, which lets them grow as a connection
+  // needs; a number is capped by net.core.rmem_max and wmem_max, 208 KB on many systems: too little
+  // for a line of some milliseconds (integration-tests/wire/README.md has the figures).
   int socket_buffer_bytes = 0;
   // bbr, some systems' choice, paces even the short messages of a batch. Empty leaves it to the
   // system; so does a name that the kernel does not have.

@@ -71,7 +71,7 @@ class Connector : public TlsPeerConnector {
   absl::Mutex ctx_mutex_;
   SslCtx ctx_ ABSL_GUARDED_BY(ctx_mutex_);
 
-  // Of one ring.
+  // The two connections of one ring at this party.
   struct Ring {
     std::unique_ptr<Attempt> outgoing;   // under way or ready
     absl::Time next_try = absl::InfinitePast();

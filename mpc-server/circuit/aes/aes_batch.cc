@@ -30,10 +30,10 @@ struct Share {
 
 }  // namespace
 
-// One ring's share of a batch, cut into parts.
-class AesBatch::RingPart : public PartSource {
+// One ring's share of a batch, cut into chunks.
+class AesBatch::RingChunks : public ChunkSource {
  public:
-  explicit RingPart(const AesCut& cut, Isa isa) : cut_(cut), isa_(isa) {}
+  explicit RingChunks(const AesCut& cut, Isa isa) : cut_(cut), isa_(isa) {}
 
   void Reset(const Share& share128, const Share& share256, Sbox sbox,
              absl::Span<Circuit* const> others) {
@@ -42,27 +42,27 @@ class AesBatch::RingPart : public PartSource {
     sbox_ = sbox;
     others_ = others;
     const size_t lanes = std::max(share128.lanes.size(), share256.lanes.size());
-    parts_ = std::max<size_t>(Ceil(lanes, cut_.part_lanes), 1);
+    chunks_ = std::max<size_t>(Ceil(lanes, cut_.chunk_lanes), 1);
     while (slots_.size() < slots()) slots_.push_back(std::make_unique<Slot>(isa_));
     cost = {};
   }
 
-  size_t parts() const override { return parts_; }
-  size_t slots() const override { return std::min(parts_, cut_.slots); }
+  size_t chunks() const override { return chunks_; }
+  size_t slots() const override { return std::min(chunks_, cut_.slots); }
 
-  absl::Span<Circuit* const> Begin(size_t part, size_t slot) override {
+  absl::Span<Circuit* const> Begin(size_t chunk, size_t slot) override {
     Slot& s = *slots_[slot];
     s.circuits.clear();
-    if (part == 0) s.circuits.assign(others_.begin(), others_.end());
-    Add(s, s.aes128, share128_.At(part, parts_));
-    Add(s, s.aes256, share256_.At(part, parts_));
+    if (chunk == 0) s.circuits.assign(others_.begin(), others_.end());
+    Add(s, s.aes128, share128_.At(chunk, chunks_));
+    Add(s, s.aes256, share256_.At(chunk, chunks_));
     return s.circuits;
   }
 
-  void End(size_t part, size_t slot) override {
+  void End(size_t chunk, size_t slot) override {
     Slot& s = *slots_[slot];
-    Keep(s.aes128, share128_.At(part, parts_));
-    Keep(s.aes256, share256_.At(part, parts_));
+    Keep(s.aes128, share128_.At(chunk, chunks_));
+    Keep(s.aes256, share256_.At(chunk, chunks_));
   }
 
   Cost cost;
@@ -89,7 +89,7 @@ class AesBatch::RingPart : public PartSource {
   Share share128_, share256_;
   Sbox sbox_ = Sbox::kThroughput;
   absl::Span<Circuit* const> others_;
-  size_t parts_ = 0;
+  size_t chunks_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 
@@ -107,7 +107,7 @@ absl::Status AesBatch::Run(Rings& rings, absl::Span<const AesLane> lanes128,
   const Share all256 = {lanes256, absl::MakeSpan(outputs256_).first(count256_)};
   const size_t lanes = count128_ + count256_;
   const size_t used = std::clamp<size_t>(lanes / cut_.ring_lanes, 1, rings.size());
-  while (rings_.size() < used) rings_.push_back(std::make_unique<RingPart>(cut_, isa_));
+  while (rings_.size() < used) rings_.push_back(std::make_unique<RingChunks>(cut_, isa_));
   for (size_t r = 0; r < used; ++r) {
     rings_[r]->Reset(all128.At(r, used), all256.At(r, used), sbox,
                      r == 0 ? others : absl::Span<Circuit* const>());

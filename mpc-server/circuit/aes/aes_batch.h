@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AES blocks of a whole batch, over all rings of a server and in parts that overlap on each
+// The AES blocks of a whole batch, over all rings of a server and in chunks that overlap on each
 // ring.
 //
 //   lanes    0 ............................................... n
 //   rings    |        ring 0         |         ring 1          |   equal shares, in whole groups
-//   parts    | p0 | p1 | p2 | p3 | p4 | p0 | p1 | p2 | p3 | p4 |   part_lanes each
+//   chunks   | c0 | c1 | c2 | c3 | c4 | c0 | c1 | c2 | c3 | c4 |   chunk_lanes each
 //   slots      s0   s1   s0   s1  ..                               under way at once: slots
 //
-// A part's buffers belong to its slot and are used again, so a long batch needs no more memory than
-// a short one, but for inputs and outputs.
+// A chunk's buffers belong to its slot and are used again, so a long batch needs no more memory
+// than a short one, but for inputs and outputs.
 #ifndef MPC_SERVER_CIRCUIT_AES_AES_BATCH_H_
 #define MPC_SERVER_CIRCUIT_AES_AES_BATCH_H_
 
@@ -25,8 +25,8 @@ namespace mpckdc {
 
 // How a batch is cut. The same at the three servers: limits.h has the values of production.
 struct AesCut {
-  size_t part_lanes = 0;  // of one part; a multiple of 512
-  size_t slots = 0;       // parts of one ring under way at once
+  size_t chunk_lanes = 0;  // of one chunk; a multiple of 512
+  size_t slots = 0;        // chunks of one ring under way at once
   size_t ring_lanes = 0;  // a ring's share is at least so many, or the batch uses fewer rings
 };
 
@@ -35,7 +35,7 @@ class AesBatch {
   explicit AesBatch(const AesCut& cut, Isa isa = BestIsa());
   ~AesBatch();
 
-  // Encrypts all lanes. `others` run together with the first part of ring 0. A batch must have
+  // Encrypts all lanes. `others` run together with the first chunk of ring 0. A batch must have
   // begun on every ring. `cost`, if given, grows by the rounds of the slowest ring and by the bytes
   // of all. Errors: those of RunTogether(); every ring's session is over then.
   absl::Status Run(Rings& rings, absl::Span<const AesLane> lanes128,
@@ -47,11 +47,11 @@ class AesBatch {
   absl::Span<const SharedBlock> outputs256() const { return {outputs256_.data(), count256_}; }
 
  private:
-  class RingPart;
+  class RingChunks;
 
   const AesCut cut_;
   const Isa isa_;
-  std::vector<std::unique_ptr<RingPart>> rings_;
+  std::vector<std::unique_ptr<RingChunks>> rings_;
   SecretVector<SharedBlock> outputs128_, outputs256_;
   size_t count128_ = 0, count256_ = 0;
 };

@@ -108,7 +108,7 @@ TEST_P(AesBatchTest, AllBlocksAreRight) {
   const uint64_t times = c.randomness == Randomness::kExchanged ? 2 : 1;
   EXPECT_EQ(costs[0].bytes_to_next, declared.bytes_to_next * times);
   EXPECT_EQ(costs[0].bytes_to_prev, declared.bytes_to_prev);
-  if (c.lanes128 + c.lanes256 <= 512) {  // one part
+  if (c.lanes128 + c.lanes256 <= 512) {  // one chunk
     EXPECT_EQ(costs[0].rounds, declared.rounds + times - 1);
   }
 }

@@ -38,11 +38,11 @@
 
 namespace mpckdc {
 
-template <class W, int C>
-struct SboxOfByte {
+// Arithmetic of the tower field on the bits of one component.
+template <class W>
+struct TowerBits {
   using T = typename W::T;
 
-  // --- linear maps -----------------------------------------------------------------------------
   struct ToTowerMap {
     static constexpr tower::XorProgram kProgram = tower::Straighten(tower::ToTower());
   };
@@ -72,7 +72,6 @@ struct SboxOfByte {
                   std::make_index_sequence<8>());
   }
 
-  // --- the stages --------------------------------------------------------------------------------
   // e_0..e_6 ^= coefficients of u*v before reduction by w^4 = w + 1.
   MPCKDC_INLINE static void MulAdd(const T* u, const T* v, T* e) {
 #pragma GCC unroll 4
@@ -103,13 +102,38 @@ struct SboxOfByte {
     e[3] = W::Xor3(e[3], W::Xor(x[3], b3), b012);
   }
 
+  // u = N^10 = u0 + u1*w^5 in GF(4), for one component:
+  //   u0 = n0 + n1 + n3 + n0*(n1 + n2) + n1*(n2 + n3)
+  //   u1 = n1 + n2 + n1*n2 + n3*(n0 + n1 + n2)
+  MPCKDC_INLINE static void TenthPower(const T* n, T* u) {
+    const T n12 = W::Xor(n[1], n[2]);
+    u[0] =
+        W::Xor(W::Xor3(n[0], n[1], n[3]), W::AndXor(n[0], n12, W::And(n[1], W::Xor(n[2], n[3]))));
+    u[1] = W::Xor(n12, W::AndXor(n[1], n[2], W::And(n[3], W::Xor(n[0], n12))));
+  }
+  // N^4: w^4 = w + 1, w^8 = w^2 + 1, w^12 = w^3 + w^2 + w + 1.
+  MPCKDC_INLINE static void FourthPower(const T* n, T* out) {
+    const T n23 = W::Xor(n[2], n[3]);
+    out[0] = W::Xor3(n[0], n[1], n23);
+    out[1] = W::Xor(n[1], n[3]);
+    out[2] = n23;
+    out[3] = n[3];
+  }
+};
+
+// The stages.
+template <class W, int C>
+struct SboxOfByte : TowerBits<W> {
+  using F = TowerBits<W>;
+  using T = typename W::T;
+
   MPCKDC_INLINE static void Norm(const T (*x)[8], T* msg4) {
     T e[7] = {msg4[0], msg4[1], msg4[2], msg4[3], W::Zero(), W::Zero(), W::Zero()};
-    for (int c = 0; c < C; ++c) MulAdd(x[c], x[c] + 4, e);
-    Reduce(e);
+    for (int c = 0; c < C; ++c) F::MulAdd(x[c], x[c] + 4, e);
+    F::Reduce(e);
     T sum[8];
     for (int k = 0; k < 8; ++k) sum[k] = C == 2 ? W::Xor(x[0][k], x[C - 1][k]) : x[0][k];
-    AddSquares(sum, e);
+    F::AddSquares(sum, e);
     for (int k = 0; k < 4; ++k) msg4[k] = e[k];
   }
 
@@ -127,7 +151,7 @@ struct SboxOfByte {
   //   Q'_1 = n3 + n0n1 + n0n2 + n1n2 + n1n3 + n2n3
   //   Q'_2 = n2 + n3 + n0n2 + n0n3
   //   Q'_3 = n1 + n2 + n3 + n0n1 + n0n3 + n1n3 + n2n3
-  MPCKDC_INLINE static void Inverse(const T (*n)[4], const T* q, T* msg4) {
+  MPCKDC_INLINE static void Inverse(const T (*n)[4], const T (*q)[1], T* msg4) {
     T p01 = W::Zero(), p02 = p01, p12 = p01, p23 = p01, p13 = p01, p03 = p01;
     T n0 = p01, n1 = p01, n2 = p01, n3 = p01;
     for (int c = 0; c < C; ++c) {
@@ -141,10 +165,10 @@ struct SboxOfByte {
       n1 = W::Xor(n1, n[c][1]);
       n2 = W::Xor(n2, n[c][2]);
       n3 = W::Xor(n3, n[c][3]);
-      msg4[0] = W::AndXor(q[c], W::Xor(n[c][1], n[c][2]), msg4[0]);
-      msg4[1] = W::AndXor(q[c], n[c][3], msg4[1]);
-      msg4[2] = W::AndXor(q[c], n[c][0], msg4[2]);
-      msg4[3] = W::AndXor(q[c], n[c][1], msg4[3]);
+      msg4[0] = W::AndXor(q[c][0], W::Xor(n[c][1], n[c][2]), msg4[0]);
+      msg4[1] = W::AndXor(q[c][0], n[c][3], msg4[1]);
+      msg4[2] = W::AndXor(q[c][0], n[c][0], msg4[2]);
+      msg4[3] = W::AndXor(q[c][0], n[c][1], msg4[3]);
     }
     const T cubic = W::Xor3(p01, p02, p12);
     const T n123 = W::Xor3(n1, n2, n3);
@@ -156,7 +180,7 @@ struct SboxOfByte {
   }
 
   // y = Map, as a rule the affine part, of ((a+b)*M + b*M*theta), summed over the components.
-  template <class Map = TowerToSboxMap>
+  template <class Map>
   MPCKDC_INLINE static void Product(const T (*x)[8], const T (*m)[4], T* y) {
     const T zero = W::Zero();
     T low[7] = {zero, zero, zero, zero, zero, zero, zero};
@@ -164,31 +188,13 @@ struct SboxOfByte {
     for (int c = 0; c < C; ++c) {
       T sum[4];
       for (int k = 0; k < 4; ++k) sum[k] = W::Xor(x[c][k], x[c][4 + k]);
-      MulAdd(sum, m[c], low);
-      MulAdd(x[c] + 4, m[c], high);
+      F::MulAdd(sum, m[c], low);
+      F::MulAdd(x[c] + 4, m[c], high);
     }
-    Reduce(low);
-    Reduce(high);
+    F::Reduce(low);
+    F::Reduce(high);
     const T tower[8] = {low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
-    Apply<Map>(tower, y);
-  }
-
-  // u = N^10 = u0 + u1*w^5 in GF(4), for one component:
-  //   u0 = n0 + n1 + n3 + n0*(n1 + n2) + n1*(n2 + n3)
-  //   u1 = n1 + n2 + n1*n2 + n3*(n0 + n1 + n2)
-  MPCKDC_INLINE static void TenthPower(const T* n, T* u) {
-    const T n12 = W::Xor(n[1], n[2]);
-    u[0] = W::Xor(W::Xor3(n[0], n[1], n[3]),
-                  W::AndXor(n[0], n12, W::And(n[1], W::Xor(n[2], n[3]))));
-    u[1] = W::Xor(n12, W::AndXor(n[1], n[2], W::And(n[3], W::Xor(n[0], n12))));
-  }
-  // N^4: w^4 = w + 1, w^8 = w^2 + 1, w^12 = w^3 + w^2 + w + 1.
-  MPCKDC_INLINE static void FourthPower(const T* n, T* out) {
-    const T n23 = W::Xor(n[2], n[3]);
-    out[0] = W::Xor3(n[0], n[1], n23);
-    out[1] = W::Xor(n[1], n[3]);
-    out[2] = n23;
-    out[3] = n[3];
+    F::template Apply<Map>(tower, y);
   }
 
   // msg: u0, u1, then v = x^16 * N^4 = ((a+b)*N^4, b*N^4).
@@ -198,16 +204,16 @@ struct SboxOfByte {
     T high[7] = {msg[6], msg[7], msg[8], msg[9], zero, zero, zero};
     for (int c = 0; c < C; ++c) {
       T u[2], n4[4], sum[4];
-      TenthPower(n[c], u);
+      F::TenthPower(n[c], u);
       msg[0] = W::Xor(msg[0], u[0]);
       msg[1] = W::Xor(msg[1], u[1]);
-      FourthPower(n[c], n4);
+      F::FourthPower(n[c], n4);
       for (int k = 0; k < 4; ++k) sum[k] = W::Xor(x[c][k], x[c][4 + k]);
-      MulAdd(sum, n4, low);
-      MulAdd(x[c] + 4, n4, high);
+      F::MulAdd(sum, n4, low);
+      F::MulAdd(x[c] + 4, n4, high);
     }
-    Reduce(low);
-    Reduce(high);
+    F::Reduce(low);
+    F::Reduce(high);
     for (int k = 0; k < 4; ++k) {
       msg[2 + k] = low[k];
       msg[6 + k] = high[k];
@@ -216,7 +222,7 @@ struct SboxOfByte {
 
   // y = Map, as a rule the affine part, of u*v, summed over the components. uv: u0, u1, v of each
   // component. w^5 times (1, w, w^2, w^3) = (w^2+w, w^3+w^2, w^3+w+1, w^2+1).
-  template <class Map = TowerToSboxMap>
+  template <class Map>
   MPCKDC_INLINE static void Scale(const T (*uv)[10], T* y) {
     static_assert(tower::Mul16(6, 2) == 12 && tower::Mul16(6, 4) == 11 &&
                   tower::Mul16(6, 8) == 5);
@@ -233,7 +239,7 @@ struct SboxOfByte {
         }
       }
     }
-    Apply<Map>(tower, y);
+    F::template Apply<Map>(tower, y);
   }
 };
 

@@ -25,19 +25,16 @@
 
 namespace mpckdc {
 
+// A plane's scratch and what moves pieces between registers.
 template <class V>
-struct GfniTransposer {
+struct GfniPieces {
   using T = typename V::T;
-  static constexpr size_t kRow = 64;
   static constexpr size_t kPieces = V::kBytes / 16;
   static constexpr size_t kUnitLanes = 8 * kPieces;
   static constexpr size_t kUnits = 64 / kPieces;
   static constexpr size_t kPairs = 8;
   static constexpr size_t kRowsOfPiece = 16 / kPieces;  // rows that share a piece of scratch
   static constexpr size_t kPlaneScratch = kPairs * kUnits * V::kBytes;
-  // Lanes whose memory is asked for while a lane is worked on.
-  static constexpr size_t kPrefetchLanes = 32;
-  static_assert(2 * kPlaneScratch + kPairBytes * kUnitLanes <= kTransposeScratchBytes);
 
   // A perfect shuffle of the registers and of the granules within pieces. With registers r and
   // positions q, both in binary: the top bit of r becomes the lowest of q, the top bit of q the
@@ -62,6 +59,19 @@ struct GfniTransposer {
   static uint8_t* ScratchOf(uint8_t* plane, size_t pair, size_t unit) {
     return plane + (pair * kUnits + unit) * V::kBytes;
   }
+};
+
+template <class V>
+struct GfniTransposer : GfniPieces<V> {
+  using Pieces = GfniPieces<V>;
+  using T = typename V::T;
+  static constexpr size_t kRow = 64;
+  static constexpr size_t kPieces = Pieces::kPieces, kUnitLanes = Pieces::kUnitLanes;
+  static constexpr size_t kPairs = Pieces::kPairs, kRowsOfPiece = Pieces::kRowsOfPiece;
+  static constexpr size_t kPlaneScratch = Pieces::kPlaneScratch;
+  // Lanes whose memory is asked for while a lane is worked on.
+  static constexpr size_t kPrefetchLanes = 32;
+  static_assert(2 * kPlaneScratch + kPairBytes * kUnitLanes <= kTransposeScratchBytes);
 
   // --- blocks to rows --------------------------------------------------------------------------
   // lane[j] + offset is the address of the pair of the unit's lane j.
@@ -75,19 +85,19 @@ struct GfniTransposer {
     HalfToScratch(a, scratch + kPlaneScratch, unit);
   }
   static inline void HalfToScratch(T* r, uint8_t* plane, size_t unit) {
-    Interleave<1, 8>(r);
-    Interleave<1, 8>(r);
-    Interleave<1, 8>(r);
+    Pieces::template Interleave<1, 8>(r);
+    Pieces::template Interleave<1, 8>(r);
+    Pieces::template Interleave<1, 8>(r);
 #pragma GCC unroll 8
     for (size_t p = 0; p < kPairs; ++p) {
-      V::Store(ScratchOf(plane, p, unit), V::ArrangeIn(V::TransposeBits(r[p])));
+      V::Store(Pieces::ScratchOf(plane, p, unit), V::ArrangeIn(V::TransposeBits(r[p])));
     }
   }
 
   static inline void ScratchToRows(const uint8_t* plane, uint8_t* rows) {
     for (size_t p = 0; p < kPairs; ++p) {
       for (size_t o = 0; o < kRow; o += V::kBytes) {
-        const uint8_t* from = ScratchOf(const_cast<uint8_t*>(plane), p, o / kPieces);
+        const uint8_t* from = Pieces::ScratchOf(const_cast<uint8_t*>(plane), p, o / kPieces);
 #pragma GCC unroll 4
         for (size_t e = 0; e < kPieces; ++e) {
           T r[kRowsOfPiece];
@@ -95,7 +105,7 @@ struct GfniTransposer {
           for (size_t i = 0; i < kRowsOfPiece; ++i) {
             r[i] = V::LoadStride(from + i * V::kBytes + 16 * e, kRowsOfPiece * V::kBytes);
           }
-          TransposePieces(r);
+          Pieces::TransposePieces(r);
 #pragma GCC unroll 8
           for (size_t f = 0; f < kRowsOfPiece; ++f) {
             V::Store(rows + (16 * p + kRowsOfPiece * e + f) * kRow + o, r[f]);
@@ -130,7 +140,7 @@ struct GfniTransposer {
   static inline void RowsToScratch(const uint8_t* rows, uint8_t* plane) {
     for (size_t p = 0; p < kPairs; ++p) {
       for (size_t o = 0; o < kRow; o += V::kBytes) {
-        uint8_t* to = ScratchOf(plane, p, o / kPieces);
+        uint8_t* to = Pieces::ScratchOf(plane, p, o / kPieces);
 #pragma GCC unroll 4
         for (size_t e = 0; e < kPieces; ++e) {
           T r[kRowsOfPiece];
@@ -138,7 +148,7 @@ struct GfniTransposer {
           for (size_t f = 0; f < kRowsOfPiece; ++f) {
             r[f] = V::Load(rows + (16 * p + kRowsOfPiece * e + f) * kRow + o);
           }
-          TransposePieces(r);
+          Pieces::TransposePieces(r);
 #pragma GCC unroll 8
           for (size_t i = 0; i < kRowsOfPiece; ++i) {
             V::StoreStride(to + i * V::kBytes + 16 * e, kRowsOfPiece * V::kBytes, r[i]);
@@ -154,13 +164,13 @@ struct GfniTransposer {
     T r[8];
 #pragma GCC unroll 8
     for (size_t p = 0; p < kPairs; ++p) {
-      const T rows = V::Load(ScratchOf(const_cast<uint8_t*>(plane), p, unit));
+      const T rows = V::Load(Pieces::ScratchOf(const_cast<uint8_t*>(plane), p, unit));
       r[p] = V::TransposeBits(V::ArrangeOut(rows));
     }
-    Interleave<1, 8>(r);
-    Interleave<1, 8>(r);
-    Interleave<1, 8>(r);
-    Interleave<1, 8>(r);
+    Pieces::template Interleave<1, 8>(r);
+    Pieces::template Interleave<1, 8>(r);
+    Pieces::template Interleave<1, 8>(r);
+    Pieces::template Interleave<1, 8>(r);
 #pragma GCC unroll 8
     for (size_t l = 0; l < 8; ++l) V::StoreStride(out + l * stride, 8 * stride, r[l]);
   }

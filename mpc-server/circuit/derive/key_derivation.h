@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A key derived from a base key, on shares: whose (the base), what for (the key usage number) and
-// of which kind. How is the enctype's: circuit/derive/dk.h for RFC 3961's, circuit/derive/kdf_hmac_sha2.h for
-// RFC 8009's. Both derive many at once.
+// of which kind. How is the enctype's: circuit/derive/dk.h for RFC 3961's,
+// circuit/derive/kdf_hmac_sha2.h for RFC 8009's. Both derive many at once.
 #ifndef MPC_SERVER_CIRCUIT_DERIVE_KEY_DERIVATION_H_
 #define MPC_SERVER_CIRCUIT_DERIVE_KEY_DERIVATION_H_
 
