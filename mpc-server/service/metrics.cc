@@ -21,9 +21,6 @@
 namespace mpckdc {
 namespace {
 
-using prometheus::BuildCounter;
-using prometheus::BuildGauge;
-using prometheus::BuildHistogram;
 using prometheus::Counter;
 using prometheus::Family;
 using prometheus::Gauge;
@@ -74,50 +71,33 @@ struct Metrics::Families {
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   std::unique_ptr<prometheus::Exposer> exposer;
 
-  Family<Counter>& jobs = BuildCounter()
-                              .Name("mpckdc_jobs_total")
-                              .Help("Jobs answered, by operation and verdict")
-                              .Register(*registry);
-  Family<Counter>& tags = BuildCounter()
-                              .Name("mpckdc_tags_total")
-                              .Help("Tag requests answered, by verdict")
-                              .Register(*registry);
-  Family<Histogram>& job_seconds = BuildHistogram()
-                                       .Name("mpckdc_job_seconds")
-                                       .Help("From a job's receipt to its answer")
-                                       .Register(*registry);
-  Family<Counter>& batch_counts = BuildCounter()
-                                      .Name("mpckdc_batch_work_total")
-                                      .Help("Batches, failed batches, rounds, bytes, AES blocks")
-                                      .Register(*registry);
-  Family<Histogram>& batch_jobs = BuildHistogram()
-                                      .Name("mpckdc_batch_jobs")
-                                      .Help("Jobs in one batch")
-                                      .Register(*registry);
-  Family<Histogram>& batch_seconds = BuildHistogram()
-                                         .Name("mpckdc_batch_seconds")
-                                         .Help("Time of one batch, by phase")
-                                         .Register(*registry);
-  Family<Counter>& admin = BuildCounter()
-                               .Name("mpckdc_admin_calls_total")
-                               .Help("Administrative calls, by call and result")
-                               .Register(*registry);
-  Family<Gauge>& gauges = BuildGauge()
-                              .Name("mpckdc_state")
-                              .Help("State of the server, by kind")
-                              .Register(*registry);
-  Family<Counter>& over_quota = BuildCounter()
-                                    .Name("mpckdc_quota_refusals_total")
-                                    .Help("Jobs that this server refused by a quota, by quota")
-                                    .Register(*registry);
-  Family<Gauge>& quota_rates = BuildGauge()
-                                   .Name("mpckdc_quota_per_minute")
-                                   .Help("Rate of each quota in force; 0: unlimited")
-                                   .Register(*registry);
-  Family<Gauge>& skews = BuildGauge()
-                             .Name("mpckdc_peer_clock_skew_seconds")
-                             .Help("A peer's clock minus this server's, at its last message")
-                             .Register(*registry);
+  template <template <class> class Builder, class T>
+  Family<T>& Make(Builder<T> builder, const char* name, const char* help) {
+    return builder.Name(name).Help(help).Register(*registry);
+  }
+
+  Family<Counter>& jobs = Make(prometheus::BuildCounter(), "mpckdc_jobs_total",
+                               "Jobs answered, by operation and verdict");
+  Family<Counter>& tags =
+      Make(prometheus::BuildCounter(), "mpckdc_tags_total", "Tag requests answered, by verdict");
+  Family<Histogram>& job_seconds = Make(prometheus::BuildHistogram(), "mpckdc_job_seconds",
+                                        "From a job's receipt to its answer");
+  Family<Counter>& batch_counts = Make(prometheus::BuildCounter(), "mpckdc_batch_work_total",
+                                       "Batches, failed batches, rounds, bytes, AES blocks");
+  Family<Histogram>& batch_jobs =
+      Make(prometheus::BuildHistogram(), "mpckdc_batch_jobs", "Jobs in one batch");
+  Family<Histogram>& batch_seconds =
+      Make(prometheus::BuildHistogram(), "mpckdc_batch_seconds", "Time of one batch, by phase");
+  Family<Counter>& admin = Make(prometheus::BuildCounter(), "mpckdc_admin_calls_total",
+                                "Administrative calls, by call and result");
+  Family<Gauge>& gauges =
+      Make(prometheus::BuildGauge(), "mpckdc_state", "State of the server, by kind");
+  Family<Counter>& over_quota = Make(prometheus::BuildCounter(), "mpckdc_quota_refusals_total",
+                                     "Jobs that this server refused by a quota, by quota");
+  Family<Gauge>& quota_rates = Make(prometheus::BuildGauge(), "mpckdc_quota_per_minute",
+                                    "Rate of each quota in force; 0: unlimited");
+  Family<Gauge>& skews = Make(prometheus::BuildGauge(), "mpckdc_peer_clock_skew_seconds",
+                              "A peer's clock minus this server's, at its last message");
 
   void Count(const char* what, double value) {
     batch_counts.Add({{"what", what}}).Increment(value);
