@@ -151,6 +151,25 @@ class AdminServiceTest : public ::testing::Test {
     return Call(&v1::AdminService::Stub::StageKeys, request, &reply);
   }
 
+  grpc::Status Commit(const std::string& txn, uint32_t* keys = nullptr) {
+    v1::CommitKeysRequest request;
+    request.set_transaction(txn);
+    v1::CommitKeysReply reply;
+    const grpc::Status status = Call(&v1::AdminService::Stub::CommitKeys, request, &reply);
+    if (keys != nullptr) *keys = reply.keys();
+    return status;
+  }
+
+  std::vector<v1::ListKeysReply> List(const v1::ListKeysRequest& request) {
+    grpc::ClientContext context;
+    auto reader = stub_->ListKeys(&context, request);
+    std::vector<v1::ListKeysReply> replies;
+    v1::ListKeysReply reply;
+    while (reader->Read(&reply)) replies.push_back(reply);
+    EXPECT_TRUE(reader->Finish().ok());
+    return replies;
+  }
+
   void ExpectRefused(const v1::SealedPackage& package, grpc::StatusCode code,
                      const std::string& text) {
     const grpc::Status status = Stage({package});
@@ -228,11 +247,9 @@ TEST_F(AdminServiceTest, InitRealmChecksTheNames) {
 
 TEST_F(AdminServiceTest, StagedKeyIsCommittedListedAndDeleted) {
   ASSERT_TRUE(Stage({Package({})}).ok());
-  v1::CommitKeysRequest commit;
-  commit.set_transaction(kTxn);
-  v1::CommitKeysReply committed;
-  ASSERT_TRUE(Call(&v1::AdminService::Stub::CommitKeys, commit, &committed).ok());
-  EXPECT_EQ(committed.keys(), 1u);
+  uint32_t committed = 0;
+  ASSERT_TRUE(Commit(kTxn, &committed).ok());
+  EXPECT_EQ(committed, 1u);
   Handle handle;
   handle.fill('a');
   const KeyRecord record = *store_.Get(handle);
@@ -244,16 +261,12 @@ TEST_F(AdminServiceTest, StagedKeyIsCommittedListedAndDeleted) {
   policy.set_gate(v1::GATE_KDC_TRUSTED);
   v1::SetPolicyReply set;
   ASSERT_TRUE(Call(&v1::AdminService::Stub::SetPolicy, policy, &set).ok());
-  grpc::ClientContext context;
   v1::ListKeysRequest list;
   list.set_principal("alice@EXAMPLE.COM");
-  auto reader = stub_->ListKeys(&context, list);
-  v1::ListKeysReply keys;
-  ASSERT_TRUE(reader->Read(&keys));
-  ASSERT_EQ(keys.keys_size(), 1);
-  EXPECT_EQ(keys.keys(0).gate(), v1::GATE_KDC_TRUSTED);
-  EXPECT_FALSE(reader->Read(&keys));
-  EXPECT_TRUE(reader->Finish().ok());
+  const std::vector<v1::ListKeysReply> listed = List(list);
+  ASSERT_EQ(listed.size(), 1u);
+  ASSERT_EQ(listed[0].keys_size(), 1);
+  EXPECT_EQ(listed[0].keys(0).gate(), v1::GATE_KDC_TRUSTED);
 
   v1::DeleteKeysRequest remove;
   remove.add_handles(std::string(16, 'a'));
@@ -306,17 +319,13 @@ TEST_F(AdminServiceTest, ManyKeysAreListedInSeveralMessages) {
   constexpr size_t kKeys = 2 * limits::kMaxListKeysPerMessage + 3;
   for (size_t i = 0; i < kKeys; ++i) records.push_back(RecordForTest(random, "u@EXAMPLE.COM"));
   ASSERT_TRUE(store_.Stage(TransactionId{1}, records, absl::Now()).ok());
-  grpc::ClientContext context;
   v1::ListKeysRequest list;
   list.set_staged(true);
-  auto reader = stub_->ListKeys(&context, list);
-  v1::ListKeysReply keys;
+  const std::vector<v1::ListKeysReply> messages = List(list);
   size_t count = 0;
-  int messages = 0;
-  for (; reader->Read(&keys); ++messages) count += static_cast<size_t>(keys.keys_size());
-  EXPECT_TRUE(reader->Finish().ok());
+  for (const v1::ListKeysReply& keys : messages) count += static_cast<size_t>(keys.keys_size());
   EXPECT_EQ(count, kKeys);
-  EXPECT_EQ(messages, 3);
+  EXPECT_EQ(messages.size(), 3u);
 }
 
 // ---- What may be wrong with a package ----
@@ -408,11 +417,7 @@ TEST_F(AdminServiceTest, MalformedArgumentsAreNamed) {
   EXPECT_THAT(Stage({Package({})}, "short").error_message(),
               HasSubstr("the transaction id has 5 bytes instead of 16"));
   EXPECT_EQ(Stage({}).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  v1::CommitKeysRequest commit;
-  commit.set_transaction(std::string(16, 'x'));
-  v1::CommitKeysReply committed;
-  EXPECT_EQ(Call(&v1::AdminService::Stub::CommitKeys, commit, &committed).error_code(),
-            grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Commit(std::string(16, 'x')).error_code(), grpc::StatusCode::NOT_FOUND);
   v1::SetPolicyRequest policy;
   policy.add_handles(std::string(16, 'a'));
   v1::SetPolicyReply set;
@@ -477,16 +482,6 @@ class ManyKeysTest : public AdminServiceTest {
     auto signer = enroll::PackageSigner::FromPem(cert_.certificate_pem, cert_.key_pem);
     return (*enroll::BuildPackages(keys, target, kTxn, *signer))[kParty];
   }
-
-  std::vector<v1::ListKeysReply> List(const v1::ListKeysRequest& request) {
-    grpc::ClientContext context;
-    auto reader = stub_->ListKeys(&context, request);
-    std::vector<v1::ListKeysReply> replies;
-    v1::ListKeysReply reply;
-    while (reader->Read(&reply)) replies.push_back(reply);
-    EXPECT_TRUE(reader->Finish().ok());
-    return replies;
-  }
 };
 
 TEST_F(ManyKeysTest, OnePackageStagesAllItsKeys) {
@@ -505,10 +500,7 @@ TEST_F(ManyKeysTest, ACallTakesNoMoreKeysThanTheLimit) {
 
 TEST_F(ManyKeysTest, TheListComesInPages) {
   ASSERT_TRUE(Stage({PackageOf(10)}).ok());
-  v1::CommitKeysRequest commit;
-  commit.set_transaction(kTxn);
-  v1::CommitKeysReply committed;
-  ASSERT_TRUE(Call(&v1::AdminService::Stub::CommitKeys, commit, &committed).ok());
+  ASSERT_TRUE(Commit(kTxn).ok());
   v1::ListKeysRequest request;
   ASSERT_EQ(List(request).size(), 1u);
   EXPECT_EQ(List(request)[0].keys_size(), 10) << "without a limit all at once, as ever";

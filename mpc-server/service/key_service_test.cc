@@ -64,6 +64,13 @@ struct Kdc {
     EXPECT_TRUE(stream->Read(&message));
     return message;
   }
+  // How many messages `count` answers came in.
+  size_t ReadAnswers(size_t count) {
+    size_t answers = 0, messages = 0;
+    for (; answers < count; ++messages) answers += static_cast<size_t>(Read().jobs_size());
+    EXPECT_EQ(answers, count);
+    return messages;
+  }
   grpc::Status End() {
     v1::ServerMessage message;
     while (stream->Read(&message)) {
@@ -191,11 +198,7 @@ TEST_F(KeyServiceTest, AnswersThatAreReadyTogetherLeaveTogether) {
   ASSERT_TRUE(kdc->SendJobs(1, 1000));
   ASSERT_TRUE(engine_.WaitForSubmitted(1000));
   engine_.Release();
-  size_t answers = 0;
-  size_t messages = 0;
-  for (; answers < 1000; ++messages) answers += static_cast<size_t>(kdc->Read().jobs_size());
-  EXPECT_EQ(answers, 1000u);
-  EXPECT_LT(messages, 500u);
+  EXPECT_LT(kdc->ReadAnswers(1000), 500u);
 }
 
 // Tickets with a PAC whose every byte is in the answer: opened, and sealed as a whole.
@@ -230,8 +233,7 @@ TEST_F(KeyServiceTest, HalfClosedStreamStillGetsItsAnswers) {
   kdc->stream->WritesDone();
   ASSERT_TRUE(engine_.WaitForSubmitted(10));
   engine_.Release();
-  size_t answers = 0;
-  while (answers < 10) answers += static_cast<size_t>(kdc->Read().jobs_size());
+  kdc->ReadAnswers(10);
   EXPECT_TRUE(kdc->End().ok());
 }
 
@@ -248,10 +250,8 @@ TEST_F(KeyServiceTest, AFloodIsHeldBackAndNothingIsLost) {
   EXPECT_LT(engine_.submitted(), limits::kMaxJobsInFlight + kBunch) << "reading has stopped";
   engine_.set_hold(false);
   engine_.Release();
-  size_t answers = 0;
-  while (answers < kTotal) answers += static_cast<size_t>(kdc->Read().jobs_size());
+  kdc->ReadAnswers(kTotal);
   writer.join();
-  EXPECT_EQ(answers, kTotal);
 }
 
 // ---- What is refused ----
@@ -298,8 +298,7 @@ TEST_F(KeyServiceTest, IdsStayUsedAfterAReconnection) {
   {
     auto kdc = Greet();
     kdc->SendJobs(1, 3);
-    size_t answers = 0;
-    while (answers < 3) answers += static_cast<size_t>(kdc->Read().jobs_size());
+    kdc->ReadAnswers(3);
     kdc->stream->WritesDone();
     EXPECT_TRUE(kdc->End().ok());
   }
