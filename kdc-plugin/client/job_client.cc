@@ -25,14 +25,14 @@ uint32_t ServerDeadline(uint32_t timeout_ms) { return timeout_ms - timeout_ms / 
 
 }  // namespace
 
-JobClient::JobClient(const mpc_client_options& options)
+JobClient::JobClient(const mpc_options& options)
     : realm_(Text(options.realm)),
       cluster_(options.cluster),
       timeout_(absl::Milliseconds(options.timeout_ms)),
       job_deadline_ms_(ServerDeadline(options.timeout_ms)),
       log_(options.log) {}
 
-absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Start(const mpc_client_options& options) {
+absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Start(const mpc_options& options) {
   if (options.timeout_ms == 0) return absl::InvalidArgumentError("the timeout is zero");
   auto client = std::unique_ptr<JobClient>(new JobClient(options));
   v1::Hello hello;

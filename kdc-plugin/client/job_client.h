@@ -33,7 +33,7 @@ inline constexpr absl::Duration kSameTextAgain = absl::Minutes(1);  // between e
 
 class JobClient : public StreamOwner {
  public:
-  static absl::StatusOr<std::unique_ptr<JobClient>> Start(const mpc_client_options& options);
+  static absl::StatusOr<std::unique_ptr<JobClient>> Start(const mpc_options& options);
   ~JobClient() override;
 
   void Submit(const mpc_job& job, mpc_job_done done, void* arg);
@@ -80,7 +80,7 @@ class JobClient : public StreamOwner {
     std::string certificate;
   };
 
-  explicit JobClient(const mpc_client_options& options);
+  explicit JobClient(const mpc_options& options);
 
   absl::Status SendToAll(WireJob& wire) ABSL_EXCLUSIVE_LOCKS_REQUIRED(submit_mu_);
   void Refuse(std::unique_ptr<PendingJob> pending, const std::string& reason);

@@ -45,7 +45,7 @@ char* mpc_harden_process(int allow_core_dumps) noexcept {
   return warning.empty() ? nullptr : mpckdc::client::DuplicateText(warning);
 }
 
-mpc_client* mpc_client_start(const mpc_client_options* options, char** error) noexcept {
+mpc_client* mpc_client_start(const mpc_options* options, char** error) noexcept {
   *error = nullptr;
   // Debian's abseil has its detector of deadlocks, for debugging, turned on: each lock would take
   // one of the whole process and remember an order.

@@ -271,7 +271,8 @@ krb5_error_code config_module_dirs(krb5_context context, char ***dirs_out)
     return r.error;
 }
 
-void config_client_options(const module_config *config, mpc_client_options *options)
+static void fill_options(const module_config *config, const char *certificate_file,
+                         const char *key_file, mpc_options *options)
 {
     int i;
 
@@ -280,30 +281,26 @@ void config_client_options(const module_config *config, mpc_client_options *opti
     for (i = 0; i < MPC_SERVERS; i++)
         options->servers[i] = config->servers[i];
     options->ca_file = config->ca_file;
-    options->certificate_file = config->certificate_file;
-    options->key_file = config->key_file;
+    options->certificate_file = certificate_file;
+    options->key_file = key_file;
     options->cluster = config->cluster;
     options->timeout_ms = config->timeout_ms;
 }
 
-krb5_error_code config_admin_options(krb5_context context, const module_config *config,
-                                     mpc_admin_options *options)
+void config_client_options(const module_config *config, mpc_options *options)
 {
-    int i;
+    fill_options(config, config->certificate_file, config->key_file, options);
+}
 
+krb5_error_code config_admin_options(krb5_context context, const module_config *config,
+                                     mpc_options *options)
+{
     if (config->admin_certificate_file == NULL || config->admin_key_file == NULL) {
         krb5_set_error_message(context, EINVAL,
                                "kdc.conf: mpc_admin_certificate and mpc_admin_key must be set to "
                                "change the keys of protected principals");
         return EINVAL;
     }
-    memset(options, 0, sizeof(*options));
-    options->realm = config->realm;
-    for (i = 0; i < MPC_SERVERS; i++)
-        options->servers[i] = config->servers[i];
-    options->ca_file = config->ca_file;
-    options->certificate_file = config->admin_certificate_file;
-    options->key_file = config->admin_key_file;
-    options->cluster = config->cluster;
+    fill_options(config, config->admin_certificate_file, config->admin_key_file, options);
     return 0;
 }

@@ -76,7 +76,7 @@ static krb5_error_code collect_handles(const krb5_db_entry *entry, const krb5_db
 /* Best effort: a key that stays behind on a server is referred to by nobody. */
 static void delete_on_servers(module_state *state, const handle_list *list)
 {
-    mpc_admin_options options;
+    mpc_options options;
     char *error = NULL;
 
     if (list->count == 0)
@@ -280,7 +280,7 @@ static krb5_error_code send_new_keys(module_state *state, const krb5_db_entry *e
 {
     mpc_new_key *keys = calloc(entry->n_key_data, sizeof(*keys));
     krb5_data *salts = calloc(entry->n_key_data, sizeof(*salts));
-    mpc_admin_options options;
+    mpc_options options;
     size_t i, count = 0;
     char *error = NULL;
     krb5_error_code ret = keys == NULL || salts == NULL ? ENOMEM : 0;
@@ -346,7 +346,7 @@ static void provide_login_key(module_state *state, krb5_const_principal name,
                               krb5_db_entry *entry)
 {
     uint8_t handle[MPC_HANDLE_BYTES];
-    mpc_admin_options options;
+    mpc_options options;
     char *error = NULL, *text = NULL;
 
     if (!state->config->service_logins || !login_key_wanted(name) ||

@@ -23,7 +23,7 @@ int login_key_wanted(krb5_const_principal principal)
     return 1;
 }
 
-static krb5_error_code draw(krb5_context context, const mpc_admin_options *options,
+static krb5_error_code draw(krb5_context context, const mpc_options *options,
                             krb5_const_principal principal, mpc_new_key *key, char **error)
 {
     char *name = NULL;
@@ -45,7 +45,7 @@ static krb5_error_code draw(krb5_context context, const mpc_admin_options *optio
     return ret;
 }
 
-krb5_error_code login_key_add(krb5_context context, const mpc_admin_options *options,
+krb5_error_code login_key_add(krb5_context context, const mpc_options *options,
                               krb5_const_principal principal, krb5_db_entry *entry, char **error)
 {
     char hex[HEX_SIZE];

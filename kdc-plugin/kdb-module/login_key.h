@@ -20,7 +20,7 @@ int login_key_wanted(krb5_const_principal principal);
 
 /* Has a key drawn for `principal` and writes its handle into the entry. On failure *error is a text
  * for mpc_text_free, and the entry is as it was. */
-krb5_error_code login_key_add(krb5_context context, const mpc_admin_options *options,
+krb5_error_code login_key_add(krb5_context context, const mpc_options *options,
                               krb5_const_principal principal, krb5_db_entry *entry, char **error);
 
 void login_key_forget(krb5_context context, krb5_db_entry *entry);

@@ -521,7 +521,7 @@ static const krb5_remote_key_vtable vtable = {
     .flush = provider_flush,
 };
 
-krb5_error_code provider_register(krb5_context context, const mpc_client_options *options)
+krb5_error_code provider_register(krb5_context context, const mpc_options *options)
 {
     if (process_client_configure(options) != 0) {
         krb5_set_error_message(context, EINVAL,

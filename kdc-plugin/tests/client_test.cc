@@ -100,7 +100,7 @@ class ClientTest : public ::testing::Test {
   ~ClientTest() override { StopClient(); }
 
   void StartClient(uint32_t timeout_ms = 2000) { StartClient(realm_.Options(timeout_ms)); }
-  void StartClient(mpc_client_options options) {
+  void StartClient(mpc_options options) {
     {
       std::lock_guard<std::mutex> lock(log_mutex_);
       log_.clear();
@@ -399,7 +399,7 @@ TEST_F(ClientTest, RefusesAServerWithoutThePeerRole) {
   FakeParty imposter(2, kRealm, identity, realm_.oracle, realm_.vault);
   imposter.Start();
   const std::string address = imposter.address();
-  mpc_client_options options = realm_.Options(1000);
+  mpc_options options = realm_.Options(1000);
   options.servers[2] = address.c_str();
   StartClient(options);
   EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
@@ -409,7 +409,7 @@ TEST_F(ClientTest, RefusesAServerWithoutThePeerRole) {
 
 TEST_F(ClientTest, RefusesToPlayTheKdcWithoutItsRole) {
   const auto admin = realm_.authority.Issue("admin", "kadmind");
-  mpc_client_options options = realm_.Options(1000);
+  mpc_options options = realm_.Options(1000);
   options.certificate_file = admin.certificate_file.c_str();
   options.key_file = admin.key_file.c_str();
   StartClient(options);
@@ -675,7 +675,7 @@ INSTANTIATE_TEST_SUITE_P(Enctypes, CtsClientTest,
 
 TEST_F(ClientTest, AdminStoresKeysOnAllThreeAndDeletesThem) {
   const auto admin = realm_.authority.Issue("admin", "kadmind");
-  mpc_admin_options options = {};
+  mpc_options options = {};
   options.realm = kRealm;
   for (int i = 0; i < 3; ++i) options.servers[i] = realm_.addresses[i].c_str();
   options.ca_file = admin.ca_file.c_str();

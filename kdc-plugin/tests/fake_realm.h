@@ -32,8 +32,8 @@ class FakeRealm {
     }
   }
 
-  mpc_client_options Options(uint32_t timeout_ms = 2000) const {
-    mpc_client_options options = {};
+  mpc_options Options(uint32_t timeout_ms = 2000) const {
+    mpc_options options = {};
     options.realm = kRealm;
     for (int i = 0; i < 3; ++i) options.servers[i] = addresses[i].c_str();
     options.ca_file = kdc.ca_file.c_str();

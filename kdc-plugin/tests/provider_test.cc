@@ -66,7 +66,7 @@ class ProviderTest : public ::testing::Test {
             realm_.AddKey("krbtgt/EXAMPLE.COM@EXAMPLE.COM", tgs_base_, v1::KEY_CLASS_TGS)) {
     if (krb5_init_secure_context(&context_) != 0) abort();
     // One process, one realm of servers: each test starts the provider anew.
-    mpc_client_options options = realm_.Options(3000);
+    mpc_options options = realm_.Options(3000);
     options.log = +[](int, const char* text) { log_ += std::string(text) + "\n"; };
     const krb5_error_code code = provider_register(context_, &options);
     EXPECT_EQ(code, 0);
@@ -787,7 +787,7 @@ TEST_F(ProviderTest, KeysThatNobodyHoldsAreNamed) {
 }
 
 TEST_F(ProviderTest, AnotherRealmInTheSameProcessIsRefused) {
-  mpc_client_options options = realm_.Options();
+  mpc_options options = realm_.Options();
   options.realm = "OTHER.ORG";
   const krb5_error_code code = provider_register(context_, &options);
   EXPECT_EQ(code, EINVAL);
