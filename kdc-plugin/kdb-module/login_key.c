@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kdc-plugin/kdb-module/login_key.h"
 
+#include <com_err.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@
 
 enum { HEX_SIZE = 2 * MPC_HANDLE_BYTES + 1 };
 
-int login_key_wanted(krb5_const_principal principal)
+/* Whether a principal with local keys may have use for one. */
+static int wanted(krb5_const_principal principal)
 {
     static const char *const without[] = {"K", "kadmin", "krbtgt", "kiprop", "WELLKNOWN", NULL};
     const krb5_data *first = principal->data;
@@ -45,8 +47,10 @@ static krb5_error_code draw(krb5_context context, const mpc_options *options,
     return ret;
 }
 
-krb5_error_code login_key_add(krb5_context context, const mpc_options *options,
-                              krb5_const_principal principal, krb5_db_entry *entry, char **error)
+/* Has a key drawn and writes its handle into the entry. On failure *error is a text for
+ * mpc_text_free, and the entry is as it was. */
+static krb5_error_code add(krb5_context context, const mpc_options *options,
+                           krb5_const_principal principal, krb5_db_entry *entry, char **error)
 {
     char hex[HEX_SIZE];
     mpc_new_key key;
@@ -60,6 +64,29 @@ krb5_error_code login_key_add(krb5_context context, const mpc_options *options,
         return ret;
     sodium_bin2hex(hex, sizeof(hex), key.handle, sizeof(key.handle));
     return krb5_dbe_set_string(context, entry, LOGIN_KEY_ATTRIBUTE, hex);
+}
+
+void login_key_provide(module_state *state, krb5_const_principal principal, krb5_db_entry *entry)
+{
+    uint8_t handle[MPC_HANDLE_BYTES];
+    mpc_options options;
+    char *error = NULL, *name = NULL;
+
+    if (!state->config->service_logins || !wanted(principal) ||
+        login_handle_of(state->context, entry, handle))
+        return;
+    if (config_admin_options(state->context, state->config, &options) != 0) {
+        krb5_clear_error_message(state->context);
+        return;
+    }
+    if (add(state->context, &options, principal, entry, &error) != 0) {
+        (void)krb5_unparse_name(state->context, principal, &name);
+        com_err("mpc", 0, "%s gets no login key (it can serve, but not log in itself until it is "
+                "given new keys): %s", name == NULL ? "a service" : name,
+                error == NULL ? "" : error);
+        krb5_free_unparsed_name(state->context, name);
+    }
+    mpc_text_free(error);
 }
 
 void login_key_forget(krb5_context context, krb5_db_entry *entry)
