@@ -40,11 +40,38 @@ int cts_enctype(krb5_enctype enctype)
 }
 
 /* The checksum types of GCM have the enctypes' numbers. */
-krb5_cksumtype checksum_type_of(krb5_enctype enctype)
+static krb5_cksumtype checksum_type_of(krb5_enctype enctype)
 {
     const cts_sizes *cts = find(enctype);
 
     return (cts == NULL) ? (krb5_cksumtype)enctype : cts->checksum;
+}
+
+krb5_error_code check_remote_key(krb5_context context, krb5_enctype enctype,
+                                 const krb5_data *handle)
+{
+    if ((gcm_enctype(enctype) || cts_enctype(enctype)) && handle->length == MPC_HANDLE_BYTES)
+        return 0;
+    if (context != NULL)
+        krb5_set_error_message(context, KRB5_BAD_ENCTYPE,
+                               "a remote key of enctype %d; the MPC servers hold keys of "
+                               "aes128-gcm, aes256-gcm and the aes enctypes 17 to 20 only",
+                               (int)enctype);
+    return KRB5_BAD_ENCTYPE;
+}
+
+krb5_error_code check_checksum_type(krb5_context context, krb5_enctype enctype,
+                                    const krb5_data *handle, krb5_cksumtype type)
+{
+    krb5_error_code ret = check_remote_key(context, enctype, handle);
+
+    if (ret == 0 && type != checksum_type_of(enctype)) {
+        ret = KRB5_BAD_ENCTYPE;
+        if (context != NULL)
+            krb5_set_error_message(context, ret, "checksum type %d under a remote key of enctype "
+                                   "%d", (int)type, (int)enctype);
+    }
+    return ret;
 }
 
 static long cts_plain_length(krb5_enctype enctype, const krb5_data *message)
@@ -61,6 +88,15 @@ static long cts_plain_length(krb5_enctype enctype, const krb5_data *message)
 long plain_length(krb5_enctype enctype, const krb5_data *message)
 {
     return gcm_enctype(enctype) ? gcm_plain_length(message) : cts_plain_length(enctype, message);
+}
+
+krb5_error_code wrong_size(krb5_context context, const char *what, size_t size,
+                           krb5_enctype enctype)
+{
+    if (context != NULL)
+        krb5_set_error_message(context, KRB5_BAD_MSIZE, "%s: %lu bytes are none of enctype %d",
+                               what, (unsigned long)size, (int)enctype);
+    return KRB5_BAD_MSIZE;
 }
 
 static krb5_error_code copy(mpc_bytes from, krb5_data *to)

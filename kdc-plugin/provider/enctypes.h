@@ -23,11 +23,19 @@ enum { CTS_CONFOUNDER_BYTES = 16 };
 int gcm_enctype(krb5_enctype enctype);
 int cts_enctype(krb5_enctype enctype);
 
-/* The enctype's mandatory checksum type. */
-krb5_cksumtype checksum_type_of(krb5_enctype enctype);
+/* KRB5_BAD_ENCTYPE with a message, unless the handle may be that of a key which the servers hold;
+ * unless the checksum type is the one of its enctype, too. */
+krb5_error_code check_remote_key(krb5_context context, krb5_enctype enctype,
+                                 const krb5_data *handle);
+krb5_error_code check_checksum_type(krb5_context context, krb5_enctype enctype,
+                                    const krb5_data *handle, krb5_cksumtype type);
 
 /* Bytes of plaintext in a message of any of these enctypes, or -1 if it is too short to be one. */
 long plain_length(krb5_enctype enctype, const krb5_data *message);
+
+/* KRB5_BAD_MSIZE with a message. */
+krb5_error_code wrong_size(krb5_context context, const char *what, size_t size,
+                           krb5_enctype enctype);
 
 /* Copies what the servers opened or sealed under 17 to 20. Returns KRB5_BAD_MSIZE if it has another
  * length than a message (or plain text) of this one, or does not fit. */
