@@ -23,8 +23,6 @@ namespace {
 constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
 constexpr absl::Duration kDeleteTimeout = absl::Seconds(5);
 
-std::string Text(const char* text) { return text == nullptr ? "" : text; }
-
 enroll::AdminIdentity IdentityOf(const mpc_options& options) {
   return {Text(options.certificate_file), Text(options.key_file), Text(options.ca_file)};
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kdc-plugin/client/server_stream.h"
+#include "kdc-plugin/client/text.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/enctype.h"
 #include "proto/wipe_shares.h"
@@ -14,9 +15,6 @@
 namespace mpckdc::client {
 namespace {
 
-std::string Copy(mpc_bytes bytes) {
-  return bytes.size == 0 ? "" : std::string(reinterpret_cast<const char*>(bytes.data), bytes.size);
-}
 std::string CopyHandle(const uint8_t* handle) {
   return handle == nullptr ? "" : Copy({handle, MPC_HANDLE_BYTES});
 }

@@ -161,7 +161,7 @@ typedef struct mpc_sealed {
 /* Everything is set only when the verdict is MPC_OK, except `detail`. */
 typedef struct mpc_result {
     enum mpc_verdict verdict;
-    uint64_t id; /* of the job; 0 if it was not sent */
+    uint64_t id; /* of the job */
     const char *detail;
     mpc_bytes open_keystream; /* GCM: as long as the opened plaintext */
     mpc_bytes open_plaintext; /* 17 to 20 */
