@@ -159,7 +159,8 @@ absl::Status RunSetHandles(KdbSession& session, const std::string& principal) {
   ASSIGN_OR_RETURN(std::string input, ReadInput());
   ASSIGN_OR_RETURN(NewHandles handles,
                    ParseNewHandles(json::parse(input, nullptr, /*allow_exceptions=*/false)));
-  return session.SetHandles(principal, handles.kvno, handles.keep_old, handles.keys);
+  handles.principal = principal;
+  return session.SetHandles(handles);
 }
 
 // Nothing is written unless all lines can be read.
