@@ -11,7 +11,7 @@
 #include "kdc-plugin/kdb-module/login_key.h"
 #include "kdc-plugin/kdb-module/state.h"
 #include "kdc-plugin/kdb-module/wrapped.h"
-#include "kdc-plugin/provider/gcm_message.h"
+#include "kdc-plugin/provider/enctypes.h"
 #include "kdc-plugin/provider/provider.h"
 
 #define SUPPORTED_ENCTYPES                                                          \
@@ -458,7 +458,7 @@ krb5_error_code entries_rename(krb5_context context, krb5_const_principal source
     ret = krb5_db_get_principal(context, source, 0, &entry);
     if (ret)
         return ret;
-    if (entry_has_handles(entry) || classify(state->config, target) != PLACE_LOCAL)
+    if (entry_has_handle(entry, NULL) || classify(state->config, target) != PLACE_LOCAL)
         ret = refuse_rename(context);
     if (ret == 0)
         ret = krb5_dbe_specialize_salt(context, entry); /* salts must not follow the name */

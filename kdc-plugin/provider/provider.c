@@ -8,20 +8,13 @@
 
 #include "kdc-plugin/provider/enctypes.h"
 #include "kdc-plugin/provider/errors.h"
-#include "kdc-plugin/provider/gcm_message.h"
 #include "kdc-plugin/provider/process_client.h"
-#include "kdc-plugin/provider/put_off.h"
 #include "kdc-plugin/provider/request.h"
 #include "kdc-plugin/provider/waiting.h"
 
 static const uint8_t *handle_bytes(const krb5_data *handle)
 {
     return (const uint8_t *)handle->data;
-}
-
-static mpc_bytes bytes_of(const krb5_data *data)
-{
-    return (mpc_bytes){(const uint8_t *)data->data, data->length};
 }
 
 /* One operation of the KDC's on its way to the servers. */
@@ -58,15 +51,6 @@ static krb5_error_code land(const operation *op, flight *f, const mpc_result **r
 }
 
 /* ---- decrypt ---- */
-
-/* The servers answer with keystream, or with the plain text. */
-static krb5_error_code take_plain(krb5_enctype enctype, const krb5_data *cipher,
-                                  const mpc_result *result, krb5_data *plain)
-{
-    if (gcm_enctype(enctype))
-        return gcm_open(cipher, result->open_keystream, plain);
-    return cts_take_plain(enctype, cipher, result->open_plaintext, plain);
-}
 
 /* Opens a message by the job that was prepared for it, or else by one of its own. */
 static krb5_error_code open_message(const operation *op, const mpc_open *open,
@@ -192,7 +176,7 @@ static int plan_seal(const request *r, const mpc_seal *seal, mpc_open *parent, m
         job->operation = job->grant != 0 ? MPC_SEAL_GRANTED : MPC_LOGIN;
         return 1;
     }
-    if (r == NULL || r->is_as || !r->parent.present)
+    if (r == NULL || r->is_as || r->parent.message.data == NULL)
         return 0;
     *parent = (mpc_open){r->parent.handle, USAGE_TICKET, bytes_of(&r->parent.message),
                          r->parent.enctype};
@@ -240,7 +224,7 @@ static krb5_error_code land_prepared(const operation *op, const mpc_result **res
     if ((*result)->verdict != MPC_OK && r->grant != 0)
         return KRB5_PLUGIN_NO_HANDLE;
     ret = land(op, r->prepared.flight, result);
-    if (ret == 0 && r->is_as && r->prepared.operation != MPC_SEAL_GRANTED)
+    if (ret == 0 && r->is_as && r->prepared.job.operation != MPC_SEAL_GRANTED)
         r->grant = (*result)->id;
     return ret;
 }
@@ -407,7 +391,7 @@ static void send_early(request *r)
     char *error = NULL;
     mpc_client *client;
 
-    if (r->prepared.operation == 0 || !r->prepared.open.present)
+    if (r->prepared.job.operation == 0 || r->prepared.job.open == NULL)
         return;
     client = process_client_get(&error);
     mpc_text_free(error); /* the operation itself will report it */
@@ -450,7 +434,7 @@ static void provider_request_done(void *moddata, void *state)
 static void provider_flush(void *moddata)
 {
     (void)moddata;
-    put_off_flush();
+    waiting_flush();
 }
 
 /* No prf: its output under a user's key is as good as the password. */
