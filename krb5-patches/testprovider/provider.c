@@ -297,7 +297,7 @@ op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
            krb5_keyusage usage, const krb5_data *plain, krb5_data *cipher_out)
 {
     krb5_error_code ret;
-    krb5_enc_data enc;
+    krb5_enc_data enc = {.ciphertext = *cipher_out};
     struct key *k;
     struct request *r = current_request();
     size_t length;
@@ -322,8 +322,6 @@ op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
         return ret;
     if (length > cipher_out->length)
         return KRB5_BAD_MSIZE;
-    memset(&enc, 0, sizeof(enc));
-    enc.ciphertext = *cipher_out;
     ret = krb5_c_encrypt(context, k->block, usage, NULL, plain, &enc);
     if (ret == 0)
         cipher_out->length = length;
@@ -335,16 +333,13 @@ op_decrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
            krb5_keyusage usage, const krb5_data *cipher, krb5_data *plain_out)
 {
     krb5_error_code ret;
-    krb5_enc_data enc;
+    krb5_enc_data enc = {.enctype = enctype, .ciphertext = *cipher};
     struct key *k;
     struct request *r = current_request();
 
     ret = start("decrypt", handle, usage, cipher->length, &k);
     if (ret)
         return ret;
-    memset(&enc, 0, sizeof(enc));
-    enc.enctype = enctype;
-    enc.ciphertext = *cipher;
     ret = krb5_c_decrypt(context, k->block, usage, NULL, &enc, plain_out);
     if (ret || r == NULL)
         return ret;
@@ -389,16 +384,13 @@ op_verify_checksum(krb5_context context, void *moddata, krb5_enctype enctype,
                    const krb5_data *input, const krb5_data *value, krb5_boolean *valid)
 {
     krb5_error_code ret;
-    krb5_checksum cksum;
+    krb5_checksum cksum = {.checksum_type = type, .length = value->length,
+                           .contents = (krb5_octet *)value->data};
     struct key *k;
 
     ret = start("verify_checksum", handle, usage, input->length, &k);
     if (ret)
         return ret;
-    memset(&cksum, 0, sizeof(cksum));
-    cksum.checksum_type = type;
-    cksum.length = value->length;
-    cksum.contents = (krb5_octet *)value->data;
     return krb5_c_verify_checksum(context, k->block, usage, input, &cksum, valid);
 }
 
