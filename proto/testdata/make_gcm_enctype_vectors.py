@@ -113,11 +113,8 @@ def pseudo_random(base, data):
 # ---- Inputs: counting bytes and hashes, so that anyone can retype them ---------------------------
 
 def pattern(name, size):
-    out, counter = b"", 0
-    while len(out) < size:
-        out += hashlib.sha256(f"{name} {counter}".encode()).digest()
-        counter += 1
-    return out[:size]
+    blocks = (hashlib.sha256(f"{name} {i}".encode()).digest() for i in range(size // 32 + 1))
+    return b"".join(blocks)[:size]
 
 
 def base_key(enctype):
