@@ -20,20 +20,8 @@ struct ResultBox : mpc_result {
 
 namespace {
 
-// The verdicts that say something about the message; the others say that the job was not computed.
-bool NeedsAllThree(v1::Verdict verdict) {
-  switch (verdict) {
-    case v1::VERDICT_OK:
-    case v1::VERDICT_BAD_TAG:
-    case v1::VERDICT_CLOCK_SKEW:
-    case v1::VERDICT_REPLAY:
-    case v1::VERDICT_REFUSED:
-      return true;
-    default:
-      return false;
-  }
-}
-
+// The verdicts that say something about the message need all three. The others say that the job was
+// not computed.
 mpc_verdict FromWire(v1::Verdict verdict) {
   switch (verdict) {
     case v1::VERDICT_OK:
@@ -172,7 +160,7 @@ bool Combiner::Vote(int server, v1::Verdict verdict, const std::string& detail,
                     const std::string& who) {
   answered_[server] = true;
   ++count_;
-  if (!NeedsAllThree(verdict)) {
+  if (FromWire(verdict) == MPC_UNAVAILABLE) {
     Fail(Unavailable(Describe(verdict, detail, who)));
     return true;
   }

@@ -73,7 +73,7 @@ struct ResultBox;
 // One job's answers. One of other sizes than the job's is an outage.
 class JobCombiner final : public Combiner {
  public:
-  // The enctypes are in the table (CheckJob in job_parts.h).
+  // The enctypes are in the table (CheckJob in job_client.cc).
   JobCombiner(const mpc_job& job, mpc_job_done done, void* arg);
 
   void set_id(uint64_t id) { id_ = id; }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kdc-plugin/client/job_client.h"
 
+#include <sodium.h>
 #include <syslog.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -11,21 +13,136 @@
 #include "kdc-plugin/client/text.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/key/enctype.h"
 #include "mpc-server/package/package.h"
+#include "proto/wipe_shares.h"
 
 namespace mpckdc::client {
 namespace {
 
-// The servers give up a job a little before we do, so that their answer says why.
-uint32_t ServerDeadline(uint32_t timeout_ms) { return timeout_ms - timeout_ms / 4; }
+std::string CopyHandle(const uint8_t* handle) {
+  return handle == nullptr ? "" : Copy({handle, MPC_HANDLE_BYTES});
+}
+
+absl::Status CheckEnctype(int32_t enctype) {
+  if (FindEnctype(enctype) != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a key of enctype ", enctype, ", of which the MPC servers hold none"));
+}
+
+absl::Status CheckSeal(const mpc_seal& seal) {
+  RETURN_IF_ERROR(CheckEnctype(seal.enctype));
+  const size_t due = FindEnctype(seal.enctype)->is_gcm() ? 0 : seal.max_plaintext;
+  if (seal.plaintext.size == due) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a seal under enctype ", seal.enctype, " with ",
+                                                 seal.plaintext.size, " bytes of plaintext, not ",
+                                                 due));
+}
+
+// Two random shares; the third makes their XOR the value.
+std::array<SecretBytes, MPC_SERVERS> Split(mpc_bytes value) {
+  std::array<SecretBytes, MPC_SERVERS> shares;
+  for (SecretBytes& share : shares) share.assign(value.size, 0);
+  if (value.size == 0) return shares;
+  if (sodium_init() < 0) std::abort();  // no randomness: nothing may leave
+  randombytes_buf(shares[0].data(), value.size);
+  randombytes_buf(shares[1].data(), value.size);
+  for (size_t i = 0; i < value.size; ++i) {
+    shares[2][i] = static_cast<uint8_t>(value.data[i] ^ shares[0][i] ^ shares[1][i]);
+  }
+  return shares;
+}
+
+// Whether every part is of an enctype that is held on shares, and has what that asks for.
+absl::Status CheckJob(const mpc_job& job) {
+  if (job.seal_count > MPC_MAX_SEALS) return absl::InvalidArgumentError("too many seals");
+  if (job.open != nullptr) {
+    RETURN_IF_ERROR(CheckEnctype(job.open->enctype));
+  }
+  for (size_t i = 0; i < job.seal_count; ++i) {
+    RETURN_IF_ERROR(CheckSeal(job.seals[i]));
+  }
+  return job.make_mac == nullptr ? absl::OkStatus() : CheckEnctype(job.make_mac->enctype);
+}
 
 }  // namespace
+
+// A job of the C interface as the message of proto/kdc_key.proto. It is the same for the three
+// servers, except for a plaintext that is to be encrypted under a key of 17 to 20: each server gets
+// an additive share of it, drawn anew for every job, so no server alone learns a bit of it.
+class WireJob {
+ public:
+  // `job` has passed CheckJob().
+  WireJob(const mpc_job& job, uint32_t deadline_ms);
+  ~WireJob();  // wipes the shares
+  WireJob(const WireJob&) = delete;
+  WireJob& operator=(const WireJob&) = delete;
+
+  void set_id(uint64_t id) { wire_.set_id(id); }
+  // Whether Encode() differs from server to server. Who has such an encoding wipes it.
+  bool has_shares() const { return has_shares_; }
+  std::string Encode(int server);
+
+ private:
+  using Shares = std::array<SecretBytes, MPC_SERVERS>;
+
+  v1::Job wire_;
+  bool has_shares_ = false;
+  std::vector<Shares> plaintexts_;  // one for each seal; empty under GCM
+};
+
+WireJob::WireJob(const mpc_job& job, uint32_t deadline_ms) {
+  wire_.set_operation(static_cast<v1::Operation>(job.operation));
+  wire_.set_deadline_ms(deadline_ms);
+  if (job.client != nullptr) wire_.set_client(CopyHandle(job.client));
+  wire_.set_grant(job.grant);
+  if (job.open != nullptr) {
+    v1::Open* open = wire_.add_opens();
+    open->set_handle(CopyHandle(job.open->handle));
+    open->set_usage(job.open->usage);
+    open->set_message(Copy(job.open->message));
+  }
+  for (size_t i = 0; i < job.seal_count; ++i) {
+    v1::Seal* seal = wire_.add_seals();
+    seal->set_handle(CopyHandle(job.seals[i].handle));
+    seal->set_usage(job.seals[i].usage);
+    seal->set_max_plaintext(job.seals[i].max_plaintext);
+    has_shares_ |= job.seals[i].plaintext.size > 0;
+    plaintexts_.push_back(Split(job.seals[i].plaintext));
+  }
+  if (job.make_mac != nullptr) {
+    v1::MakeMac* mac = wire_.add_make_macs();
+    mac->set_handle(CopyHandle(job.make_mac->handle));
+    mac->set_usage(job.make_mac->usage);
+    mac->set_data(Copy(job.make_mac->data));
+  }
+  if (job.verify_mac != nullptr) {
+    v1::VerifyMac* mac = wire_.add_verify_macs();
+    mac->set_handle(CopyHandle(job.verify_mac->handle));
+    mac->set_usage(job.verify_mac->usage);
+    mac->set_data(Copy(job.verify_mac->data));
+    mac->set_checksum(Copy(job.verify_mac->checksum));
+  }
+}
+
+WireJob::~WireJob() { WipeShares(wire_); }
+
+std::string WireJob::Encode(int server) {
+  for (size_t i = 0; i < plaintexts_.size(); ++i) {
+    const SecretBytes& share = plaintexts_[i][static_cast<size_t>(server)];
+    if (share.empty()) continue;
+    // All shares of a plaintext are equally long: each takes the place of the one before.
+    wire_.mutable_seals(static_cast<int>(i))->set_plaintext_share(share.data(), share.size());
+  }
+  return EncodeEntry(wire_);
+}
 
 JobClient::JobClient(const mpc_options& options)
     : realm_(Text(options.realm)),
       cluster_(options.cluster),
       timeout_(absl::Milliseconds(options.timeout_ms)),
-      job_deadline_ms_(ServerDeadline(options.timeout_ms)),
+      // The servers give up a job a little before we do, so that their answer says why.
+      job_deadline_ms_(options.timeout_ms - options.timeout_ms / 4),
       log_(options.log) {}
 
 absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Start(const mpc_options& options) {

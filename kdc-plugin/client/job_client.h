@@ -20,7 +20,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "kdc-plugin/client/combiner.h"
-#include "kdc-plugin/client/job_parts.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "kdc-plugin/client/server_stream.h"
 
@@ -30,6 +29,8 @@ inline constexpr size_t kMaxInFlight = 65536;  // jobs, and as many tag requests
 inline constexpr absl::Duration kServerClockWarning = absl::Seconds(30);
 inline constexpr int kAnswersPerLock = 64;  // then others may submit
 inline constexpr absl::Duration kSameTextAgain = absl::Minutes(1);  // between equal log lines
+
+class WireJob;
 
 class JobClient : public StreamOwner {
  public:

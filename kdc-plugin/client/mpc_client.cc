@@ -22,13 +22,7 @@ struct mpc_client {
 
 namespace mpckdc::client {
 
-char* DuplicateText(absl::string_view text) {
-  auto* copy = static_cast<char*>(malloc(text.size() + 1));
-  if (copy == nullptr) return nullptr;
-  memcpy(copy, text.data(), text.size());
-  copy[text.size()] = '\0';
-  return copy;
-}
+char* DuplicateText(absl::string_view text) { return strndup(text.data(), text.size()); }
 
 }  // namespace mpckdc::client
 
