@@ -2,7 +2,6 @@
 #include "kdc-plugin/kdb-module/config.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <profile.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,18 +28,15 @@ static void fail(struct reader *r, const char *name, const char *problem)
                            name, problem);
 }
 
-/* A copy of the relation's value, or of `fallback` (may be NULL). */
+/* The relation's value, or `fallback` (may be NULL); free with profile_release_string. */
 static char *read_string(struct reader *r, const char *name, const char *fallback)
 {
-    char *value = NULL, *copy = NULL;
+    char *value = NULL;
     long ret = profile_get_string(r->profile, SECTION, r->section, name, fallback, &value);
 
     if (ret && !r->error)
         r->error = ret;
-    if (value != NULL && (copy = strdup(value)) == NULL)
-        r->error = ENOMEM;
-    profile_release_string(value);
-    return copy;
+    return value;
 }
 
 static char *read_required(struct reader *r, const char *name)
@@ -126,7 +122,7 @@ static uint32_t read_timeout(struct reader *r, const char *name)
             fail(r, name, "must be between 10ms and 60s");
         result = (uint32_t)value;
     }
-    free(text);
+    profile_release_string(text);
     return result;
 }
 
@@ -143,7 +139,7 @@ static int64_t read_cluster(struct reader *r, const char *name)
             fail(r, name, "is not a number from 0 to 65535");
         result = (int64_t)value;
     }
-    free(text);
+    profile_release_string(text);
     return result;
 }
 
@@ -244,14 +240,14 @@ void config_free(module_config *config)
     if (config == NULL)
         return;
     free(config->realm);
-    free(config->wrapped);
+    profile_release_string(config->wrapped);
     for (i = 0; i < MPC_SERVERS; i++)
         free(config->servers[i]);
-    free(config->ca_file);
-    free(config->certificate_file);
-    free(config->key_file);
-    free(config->admin_certificate_file);
-    free(config->admin_key_file);
+    profile_release_string(config->ca_file);
+    profile_release_string(config->certificate_file);
+    profile_release_string(config->key_file);
+    profile_release_string(config->admin_certificate_file);
+    profile_release_string(config->admin_key_file);
     config_free_list(config->protect);
     config_free_list(config->local);
     free(config);

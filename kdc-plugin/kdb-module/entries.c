@@ -246,39 +246,27 @@ static krb5_error_code fill_new_key(module_state *state, const krb5_db_entry *en
     return 0;
 }
 
-/* The new keys of the entry as the client wants them. `salts` backs their salts. */
-static krb5_error_code list_new_keys(module_state *state, const krb5_db_entry *entry,
-                                     const char *name, int drawn, krb5_data *salts,
-                                     mpc_new_key *keys, size_t *count)
-{
-    krb5_error_code ret = 0;
-    int i;
-
-    *count = 0;
-    for (i = 0; i < entry->n_key_data && ret == 0; i++) {
-        if (staged_of(state, &entry->key_data[i]) == NULL)
-            continue;
-        ret = fill_new_key(state, entry, &entry->key_data[i], name, drawn, &salts[*count],
-                           &keys[*count]);
-        (*count)++;
-    }
-    return ret;
-}
-
+/* Puts the new keys of the entry on the servers: all of them, or none. */
 static krb5_error_code send_new_keys(module_state *state, const krb5_db_entry *entry,
                                      const char *name, int drawn)
 {
     mpc_new_key *keys = calloc(entry->n_key_data, sizeof(*keys));
     krb5_data *salts = calloc(entry->n_key_data, sizeof(*salts));
     mpc_options options;
-    size_t i, count = 0;
+    size_t count = 0;
+    int i;
     char *error = NULL;
     krb5_error_code ret = keys == NULL || salts == NULL ? ENOMEM : 0;
 
     if (ret == 0)
         ret = config_admin_options(state->context, state->config, &options);
-    if (ret == 0)
-        ret = list_new_keys(state, entry, name, drawn, salts, keys, &count);
+    for (i = 0; i < entry->n_key_data && ret == 0; i++) {
+        if (staged_of(state, &entry->key_data[i]) == NULL)
+            continue;
+        ret = fill_new_key(state, entry, &entry->key_data[i], name, drawn, &salts[count],
+                           &keys[count]);
+        count++;
+    }
     if (ret == 0 && mpc_admin_store_keys(&options, keys, count, &error) != 0) {
         ret = KRB5KDC_ERR_SVC_UNAVAILABLE;
         krb5_set_error_message(state->context, ret,
@@ -286,8 +274,8 @@ static krb5_error_code send_new_keys(module_state *state, const krb5_db_entry *e
                                "nothing was changed: %s", name, error == NULL ? "" : error);
     }
     mpc_text_free(error);
-    for (i = 0; salts != NULL && i < count; i++)
-        krb5_free_data_contents(state->context, &salts[i]);
+    while (count > 0)
+        krb5_free_data_contents(state->context, &salts[--count]);
     free(keys); /* holds pointers only */
     free(salts);
     return ret;

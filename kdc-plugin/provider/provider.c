@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <krb5/remote_key_plugin.h>
 #include <string.h>
-#include <syslog.h>
 
 #include "kdc-plugin/provider/enctypes.h"
 #include "kdc-plugin/provider/errors.h"
