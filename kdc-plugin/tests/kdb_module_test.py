@@ -229,9 +229,8 @@ def test_new_random_keys_and_old_ones(realm, servers):
     assert {h["kvno"] for h in both} == {1, 2}
     assert {h["handle"] for h in first} < {h["handle"] for h in both}
     realm.local("cpw -pw other alice")
-    third = {h["handle"] for h in realm.handles("alice")}
     on_servers = {k["handle"] for k in servers.keys("alice")}
-    assert third <= on_servers
+    assert {h["handle"] for h in realm.handles("alice")} <= on_servers
     assert on_servers.isdisjoint({h["handle"] for h in both})
 
 
@@ -264,8 +263,7 @@ def test_enctypes_the_servers_cannot_hold_are_refused(realm):
     assert "supported_enctypes = aes256-gcm:normal" in text
     realm.local("addprinc -e aes256-cts:normal -randkey host/old.example.com")
     assert "does not exist" in realm.local("getprinc dave", check=False)
-    text = realm.local(f"cpw -pw secret krbtgt/{REALM}", check=False)
-    assert "drawn by the MPC servers" in text
+    assert "drawn by the MPC servers" in realm.local(f"cpw -pw secret krbtgt/{REALM}", check=False)
 
 
 @pytest.fixture(scope="module")
@@ -350,12 +348,10 @@ def test_local_services_get_what_stock_services_read(six):
         return [line.split(",")[1].strip() for line in entry.splitlines()
                 if line.startswith("Key: vno")]
 
-    standard = ["aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha1-96",
-                "aes256-cts-hmac-sha384-192", "aes128-cts-hmac-sha256-128"]
     six.local("addprinc -randkey host/db.example.com")
-    assert types_of("host/db.example.com") == standard
+    assert types_of("host/db.example.com") == STOCK
     six.local(f"ktadd -k {six.dir}/new.keytab host/db.example.com")
-    assert types_of("host/db.example.com") == standard
+    assert types_of("host/db.example.com") == STOCK
     keytab = six.dir / "db.keytab"
     six.local(f"ktadd -norandkey -k {keytab} host/db.example.com")
     listing = six.run("klist", "-ekK", keytab).stdout
@@ -388,8 +384,7 @@ def test_rename(realm):
     assert "does not exist" in realm.local("getprinc eve", check=False)
     realm.local("addprinc -pw secret host/a.example.com")
     realm.local("renprinc -force host/a.example.com host/b.example.com")
-    keytab = realm.dir / "k"
-    realm.local(f"ktadd -norandkey -k {keytab} host/b.example.com")
+    realm.local(f"ktadd -norandkey -k {realm.dir}/k host/b.example.com")
 
 
 def test_dump_and_load_need_no_server(realm, servers, all_up):
@@ -398,10 +393,9 @@ def test_dump_and_load_need_no_server(realm, servers, all_up):
     before = realm.dump_text()
     for i in range(3):
         servers.tell(f"stop {i}")
-    realm.run("kdb5_util", "load", realm.dir / "dump")
-    assert sorted(realm.dump_text().splitlines()) == sorted(before.splitlines())
-    realm.run("kdb5_util", "load", "-update", realm.dir / "dump")
-    assert sorted(realm.dump_text().splitlines()) == sorted(before.splitlines())
+    for flags in ((), ("-update",)):
+        realm.run("kdb5_util", "load", *flags, realm.dir / "dump")
+        assert sorted(realm.dump_text().splitlines()) == sorted(before.splitlines())
 
 
 def test_master_key_rollover(realm):
@@ -432,8 +426,7 @@ def test_password_policy_with_history(realm):
     realm.local("cpw -pw second alice")
     realm.local("cpw -pw second host/www.example.com")
     realm.local("cpw -pw third host/www.example.com")
-    text = realm.local("cpw -pw first host/www.example.com", check=False)
-    assert "Cannot reuse password" in text
+    assert "Cannot reuse password" in realm.local("cpw -pw first host/www.example.com", check=False)
     assert "too short" in realm.local("cpw -pw x alice", check=False)
     realm.local("cpw -pw third alice")
 
@@ -519,8 +512,7 @@ def live(request, servers):
 
 def test_login_ticket_renewal_and_wrong_password(live):
     live.kinit("alice", "secret", "-r", "2d")
-    listing = live.run("klist", "-e").stdout
-    assert "tkt) aes256-gcm" in listing or "aes256-gcm" in listing
+    assert "aes256-gcm" in live.run("klist", "-e").stdout
     live.run("kvno", "host/www.example.com")
     live.run("kinit", "-R")
     live.run("kvno", "host/www.example.com")
@@ -532,11 +524,10 @@ def test_login_ticket_renewal_and_wrong_password(live):
 def test_services_log_in_only_if_allowed(servers, allowed):
     name = "host/www.example.com"
     with new_realm(servers, extra_db={"mpc_service_logins": allowed}) as r:
-        keytab = r.dir / "keytab"
         r.local(f"addprinc -randkey {name}")
-        r.local(f"ktadd -k {keytab} {name}")
+        r.local(f"ktadd -k {r.dir}/keytab {name}")
         r.start_kdc_alone()
-        result = r.run("kinit", "-k", "-t", keytab, name, check=False)
+        result = r.run("kinit", "-k", "-t", r.dir / "keytab", name, check=False)
         assert (result.returncode == 0) == (allowed == "true"), result.stdout
         if allowed == "true":
             r.run("kvno", name)
@@ -704,10 +695,8 @@ def test_kadmin_and_kpasswd(servers):
         assert len(r.handles("heidi")) == 2
         r.kinit("heidi", "hello")
         before = r.handles("heidi")
-        refused = r.run(*kadmin, "cpw -randkey heidi", check=False).stdout
-        assert "mpc-admin randkey" in refused
-        refused = r.run(*kadmin, f"ktadd -k {r.dir}/h.keytab heidi", check=False).stdout
-        assert "mpc-admin randkey" in refused
+        for query in ("cpw -randkey heidi", f"ktadd -k {r.dir}/h.keytab heidi"):
+            assert "mpc-admin randkey" in r.run(*kadmin, query, check=False).stdout
         assert r.handles("heidi") == before
         assert "mpc-admin randkey" in r.log("kadmind-requests")
         r.run(*kadmin, "addprinc -randkey host/new.example.com")
