@@ -10,7 +10,7 @@
  *
  *   AES-CBC-CTS of (confounder (16) | plain) | HMAC (12, 12, 16, 24)
  *
- * The KDC neither makes nor reads these: the servers give it shares of the message or the plain text.
+ * The KDC neither makes nor reads these: the servers give it shares of the message or plain text.
  */
 #ifndef KDC_PLUGIN_PROVIDER_ENCTYPES_H_
 #define KDC_PLUGIN_PROVIDER_ENCTYPES_H_
@@ -42,8 +42,8 @@ long plain_length(krb5_enctype enctype, const krb5_data *message);
 krb5_error_code wrong_size(krb5_context context, const char *what, size_t size,
                            krb5_enctype enctype);
 
-/* Lays out everything of a GCM message but the tag. Returns KRB5_BAD_MSIZE if the space in `message`
- * is too small; otherwise sets its length, and *ciphertext to the part that the tag is asked for. */
+/* Lays out everything of a GCM message but the tag. Returns KRB5_BAD_MSIZE if the space in
+ * `message` is too small; otherwise sets its length, and *ciphertext to what gets the tag. */
 krb5_error_code gcm_lay_out(const mpc_sealed *sealed, const krb5_data *plain, krb5_data *message,
                             mpc_bytes *ciphertext);
 
