@@ -82,6 +82,10 @@ class Daemon:
     def kill(self):
         self.stop(signal.SIGKILL)
 
+    def exit_status(self):
+        """Of what was started and has ended; None if nothing was started."""
+        return self._child.wait() if self._child else None
+
     def log_tail(self, lines=20):
         try:
             return '\n'.join(self.log.read_text(errors='replace').splitlines()[-lines:])

@@ -79,7 +79,7 @@ JobLoad::~JobLoad() {
 absl::Status JobLoad::Start() {
   ASSIGN_OR_RETURN(tgs_name_, TgsName(o_.realm));
   for (int i = 0; i < o_.clients; ++i) {
-    mpc_client_options options = {};
+    mpc_options options = {};
     options.realm = o_.realm.c_str();
     for (int s = 0; s < MPC_SERVERS; ++s) options.servers[s] = o_.servers[s].c_str();
     options.ca_file = o_.ca.c_str();

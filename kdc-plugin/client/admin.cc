@@ -23,13 +23,11 @@ namespace {
 constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
 constexpr absl::Duration kDeleteTimeout = absl::Seconds(5);
 
-std::string Text(const char* text) { return text == nullptr ? "" : text; }
-
-enroll::AdminIdentity IdentityOf(const mpc_admin_options& options) {
+enroll::AdminIdentity IdentityOf(const mpc_options& options) {
   return {Text(options.certificate_file), Text(options.key_file), Text(options.ca_file)};
 }
 
-absl::StatusOr<enroll::AdminServers> Connect(const mpc_admin_options& options) {
+absl::StatusOr<enroll::AdminServers> Connect(const mpc_options& options) {
   const std::vector<std::string> addresses = {
       Text(options.servers[0]), Text(options.servers[1]), Text(options.servers[2])};
   return enroll::AdminServers::Dial(IdentityOf(options), Text(options.realm), addresses);
@@ -76,7 +74,7 @@ absl::StatusOr<Present> AskPresent(enroll::AdminServers& servers, const std::str
   return present[0] == present[1] && present[0] == present[2] ? present[0] : Present();
 }
 
-absl::Status StoreKeys(const mpc_admin_options& options, const mpc_new_key* keys, size_t count) {
+absl::Status StoreKeys(const mpc_options& options, const mpc_new_key* keys, size_t count) {
   ASSIGN_OR_RETURN(
       enroll::PackageSigner signer,
       enroll::PackageSigner::FromPemFiles(Text(options.certificate_file), Text(options.key_file)));
@@ -101,8 +99,8 @@ absl::Status StoreKeys(const mpc_admin_options& options, const mpc_new_key* keys
   return transaction.Run();
 }
 
-absl::Status DeleteKeys(const mpc_admin_options& options,
-                        const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count) {
+absl::Status DeleteKeys(const mpc_options& options, const uint8_t (*handles)[MPC_HANDLE_BYTES],
+                        size_t count) {
   ASSIGN_OR_RETURN(enroll::AdminServers servers, Connect(options));
   RETURN_IF_ERROR(servers.Check(kStatusTimeout, options.cluster));
   std::vector<std::string> list;
@@ -132,14 +130,13 @@ int mpc_admin_holds_enctype(int32_t enctype) noexcept {
   return mpckdc::FindEnctype(enctype) != nullptr;
 }
 
-int mpc_admin_store_keys(const mpc_admin_options* options, const mpc_new_key* keys, size_t count,
+int mpc_admin_store_keys(const mpc_options* options, const mpc_new_key* keys, size_t count,
                          char** error) noexcept {
   return mpckdc::client::Report(mpckdc::client::StoreKeys(*options, keys, count), error);
 }
 
-int mpc_admin_delete_keys(const mpc_admin_options* options,
-                          const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count,
-                          char** error) noexcept {
+int mpc_admin_delete_keys(const mpc_options* options, const uint8_t (*handles)[MPC_HANDLE_BYTES],
+                          size_t count, char** error) noexcept {
   return mpckdc::client::Report(mpckdc::client::DeleteKeys(*options, handles, count), error);
 }
 

@@ -11,22 +11,17 @@
 #include "mpc-server/key/message_format.h"
 
 namespace mpckdc::client {
+
+// A result together with what its pointers point to.
+struct ResultBox : mpc_result {
+  std::string detail_text;
+  std::vector<PartSum> open_sums, seal_sums;
+};
+
 namespace {
 
-// The verdicts that say something about the message; the others say that the job was not computed.
-bool NeedsAllThree(v1::Verdict verdict) {
-  switch (verdict) {
-    case v1::VERDICT_OK:
-    case v1::VERDICT_BAD_TAG:
-    case v1::VERDICT_CLOCK_SKEW:
-    case v1::VERDICT_REPLAY:
-    case v1::VERDICT_REFUSED:
-      return true;
-    default:
-      return false;
-  }
-}
-
+// The verdicts that say something about the message need all three. The others say that the job was
+// not computed.
 mpc_verdict FromWire(v1::Verdict verdict) {
   switch (verdict) {
     case v1::VERDICT_OK:
@@ -70,12 +65,6 @@ std::string Describe(v1::Verdict verdict, const std::string& detail, const std::
                                : std::string(absl::StripPrefix(wire_name, "VERDICT_"));
   return absl::StrCat(who, ": ", name, detail.empty() ? "" : ": ", detail, WhatToDo(verdict));
 }
-
-// A result together with what its pointers point to.
-struct ResultBox : mpc_result {
-  std::string detail_text;
-  std::vector<PartSum> open_sums, seal_sums;
-};
 
 mpc_bytes View(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
@@ -167,12 +156,11 @@ bool ForEach(std::vector<PartSum>& parts, const Answers& answers, F f) {
 
 }  // namespace
 
-bool VerdictVote::Add(int server, v1::Verdict verdict, const std::string& detail,
-                      const std::string& who) {
-  if (decided_ || answered_[server]) return false;
+bool Combiner::Vote(int server, v1::Verdict verdict, const std::string& detail,
+                    const std::string& who) {
   answered_[server] = true;
   ++count_;
-  if (!NeedsAllThree(verdict)) {
+  if (FromWire(verdict) == MPC_UNAVAILABLE) {
     Fail(Unavailable(Describe(verdict, detail, who)));
     return true;
   }
@@ -193,13 +181,14 @@ bool VerdictVote::Add(int server, v1::Verdict verdict, const std::string& detail
   return true;
 }
 
-void VerdictVote::Fail(Outcome outcome) {
+void Combiner::Fail(Outcome outcome) {
   if (decided_) return;
   decided_ = true;
   outcome_ = std::move(outcome);
 }
 
-JobCombiner::JobCombiner(const mpc_job& job) {
+JobCombiner::JobCombiner(const mpc_job& job, mpc_job_done done, void* arg)
+    : done_(done), arg_(arg) {
   if (job.open != nullptr) opens_.push_back(SumOf(*job.open));
   for (size_t i = 0; i < job.seal_count; ++i) seals_.push_back(SumOf(job.seals[i]));
   if (job.make_mac != nullptr) macs_.push_back(SumOf(*job.make_mac));
@@ -212,7 +201,7 @@ bool JobCombiner::ForEachPart(const v1::JobAnswer& answer, F f) {
 }
 
 bool JobCombiner::Add(int server, const v1::JobAnswer& answer, const std::string& who) {
-  if (vote_.decided() || vote_.Answered(server)) return false;
+  if (!Awaits(server)) return false;
   if (answer.verdict() == v1::VERDICT_OK) {
     if (!ForEachPart(answer, SizesFit)) {
       Fail(Unavailable(absl::StrCat(who, ": an answer of the wrong size", "; are the versions of "
@@ -228,41 +217,44 @@ bool JobCombiner::Add(int server, const v1::JobAnswer& answer, const std::string
     seen_ok_ = true;
     ForEachPart(answer, AddShare);
   }
-  return vote_.Add(server, answer.verdict(), answer.detail(), who);
+  return Vote(server, answer.verdict(), answer.detail(), who);
 }
 
-mpc_result* JobCombiner::Take(uint64_t id) {
+void JobCombiner::Deliver() {
   auto box = std::make_unique<ResultBox>();
   static_cast<mpc_result&>(*box) = mpc_result{};
-  box->verdict = vote_.outcome().verdict;
-  box->id = id;
-  box->detail_text = vote_.outcome().detail;
+  box->verdict = outcome().verdict;
+  box->detail_text = outcome().detail;
   box->detail = box->detail_text.c_str();
-  if (box->verdict != MPC_OK) return box.release();
-  box->open_sums = std::move(opens_);
-  for (const PartSum& open : box->open_sums) {
-    (open.gcm ? box->open_keystream : box->open_plaintext) = View(open.sum);
+  if (box->verdict == MPC_OK) FillIn(*box);
+  done_(arg_, box.release());
+}
+
+void JobCombiner::FillIn(ResultBox& box) {
+  box.id = id_;
+  box.open_sums = std::move(opens_);
+  for (const PartSum& open : box.open_sums) {
+    (open.gcm ? box.open_keystream : box.open_plaintext) = View(open.sum);
   }
-  box->seal_sums = std::move(seals_);
-  box->seal_count = box->seal_sums.size();
-  for (size_t i = 0; i < box->seal_count; ++i) {
-    const PartSum& seal = box->seal_sums[i];
-    memcpy(box->seals[i].nonce, seal.nonce.data(), seal.nonce.size());
-    box->seals[i].header = View(seal.header);
-    (seal.gcm ? box->seals[i].keystream : box->seals[i].message) = View(seal.sum);
+  box.seal_sums = std::move(seals_);
+  box.seal_count = box.seal_sums.size();
+  for (size_t i = 0; i < box.seal_count; ++i) {
+    const PartSum& seal = box.seal_sums[i];
+    memcpy(box.seals[i].nonce, seal.nonce.data(), seal.nonce.size());
+    box.seals[i].header = View(seal.header);
+    (seal.gcm ? box.seals[i].keystream : box.seals[i].message) = View(seal.sum);
   }
   for (const PartSum& mac : macs_) {
-    box->mac_size = mac.nonce.size() + mac.sum.size();
-    memcpy(box->mac, mac.nonce.data(), mac.nonce.size());
-    memcpy(box->mac + mac.nonce.size(), mac.sum.data(), mac.sum.size());
+    box.mac_size = mac.nonce.size() + mac.sum.size();
+    memcpy(box.mac, mac.nonce.data(), mac.nonce.size());
+    memcpy(box.mac + mac.nonce.size(), mac.sum.data(), mac.sum.size());
   }
-  return box.release();
 }
 
 TagCombiner::~TagCombiner() { Wipe(tag_.data(), tag_.size()); }
 
 bool TagCombiner::Add(int server, const v1::TagAnswer& answer, const std::string& who) {
-  if (vote_.decided() || vote_.Answered(server)) return false;
+  if (!Awaits(server)) return false;
   if (answer.verdict() == v1::VERDICT_OK) {
     if (answer.tag_share().size() != MPC_TAG_BYTES) {
       Fail(Unavailable(absl::StrCat(who, ": a tag share of the wrong size")));
@@ -270,7 +262,12 @@ bool TagCombiner::Add(int server, const v1::TagAnswer& answer, const std::string
     }
     for (size_t i = 0; i < tag_.size(); ++i) tag_[i] ^= static_cast<uint8_t>(answer.tag_share()[i]);
   }
-  return vote_.Add(server, answer.verdict(), answer.detail(), who);
+  return Vote(server, answer.verdict(), answer.detail(), who);
+}
+
+void TagCombiner::Deliver() {
+  const mpc_verdict verdict = outcome().verdict;
+  done_(arg_, verdict, verdict == MPC_OK ? tag_.data() : nullptr, outcome().detail.c_str());
 }
 
 }  // namespace mpckdc::client

@@ -24,18 +24,29 @@ struct Outcome {
 
 inline Outcome Unavailable(std::string detail) { return {MPC_UNAVAILABLE, std::move(detail)}; }
 
+// Something that the three were asked, until it ends and the callback that waits for it is called.
 // Collects one verdict per server. BAD_TAG, CLOCK_SKEW, REPLAY and REFUSED are believed only if all
 // three say so: one server alone may not turn a login into a wrong password.
-class VerdictVote {
+class Combiner {
  public:
+  virtual ~Combiner() = default;
+  Combiner(const Combiner&) = delete;
+  Combiner& operator=(const Combiner&) = delete;
+
+  // Ends it early.
+  void Fail(Outcome outcome);
+  bool Answered(int server) const { return answered_[server]; }
+  // Calls back with the outcome; once.
+  virtual void Deliver() = 0;
+
+ protected:
+  Combiner() = default;
+
+  // Whether an answer of this server still matters. A second one is ignored.
+  bool Awaits(int server) const { return !decided_ && !answered_[server]; }
   // Returns true when the outcome is known: after three equal verdicts, or at once when the
   // verdicts differ or one of them needs no company. `who` names the server in texts.
-  bool Add(int server, v1::Verdict verdict, const std::string& detail, const std::string& who);
-  // Ends the vote early.
-  void Fail(Outcome outcome);
-
-  bool Answered(int server) const { return answered_[server]; }
-  bool decided() const { return decided_; }
+  bool Vote(int server, v1::Verdict verdict, const std::string& detail, const std::string& who);
   const Outcome& outcome() const { return outcome_; }
 
  private:
@@ -57,46 +68,44 @@ struct PartSum {
   SecretBytes sum{};
 };
 
+struct ResultBox;
+
 // One job's answers. One of other sizes than the job's is an outage.
-class JobCombiner {
+class JobCombiner final : public Combiner {
  public:
-  // The enctypes are in the table (CheckJob in job_parts.h).
-  explicit JobCombiner(const mpc_job& job);
-  JobCombiner(const JobCombiner&) = delete;
-  JobCombiner& operator=(const JobCombiner&) = delete;
+  // The enctypes are in the table (CheckJob in job_client.cc).
+  JobCombiner(const mpc_job& job, mpc_job_done done, void* arg);
 
-  // As VerdictVote::Add. A second answer of a server is ignored.
+  void set_id(uint64_t id) { id_ = id; }
+  // As Vote().
   bool Add(int server, const v1::JobAnswer& answer, const std::string& who);
-  void Fail(Outcome outcome) { vote_.Fail(std::move(outcome)); }
-  bool Answered(int server) const { return vote_.Answered(server); }
-
-  // The result; once.
-  mpc_result* Take(uint64_t id);
+  void Deliver() override;
 
  private:
   // Returns false where `f(part, its answer)` did, or the answer has more or fewer parts.
   template <class F>
   bool ForEachPart(const v1::JobAnswer& answer, F f);
+  void FillIn(ResultBox& box);  // moves the sums there
 
-  VerdictVote vote_;
+  const mpc_job_done done_;
+  void* const arg_;
+  uint64_t id_ = 0;
   bool seen_ok_ = false;
   std::vector<PartSum> opens_, seals_, macs_;
 };
 
 // The answers to one tag request.
-class TagCombiner {
+class TagCombiner final : public Combiner {
  public:
-  ~TagCombiner();
+  TagCombiner(mpc_tag_done done, void* arg) : done_(done), arg_(arg) {}
+  ~TagCombiner() override;
 
   bool Add(int server, const v1::TagAnswer& answer, const std::string& who);
-  void Fail(Outcome outcome) { vote_.Fail(std::move(outcome)); }
-  bool Answered(int server) const { return vote_.Answered(server); }
-
-  const Outcome& outcome() const { return vote_.outcome(); }
-  const uint8_t* tag() const { return tag_.data(); }
+  void Deliver() override;
 
  private:
-  VerdictVote vote_;
+  const mpc_tag_done done_;
+  void* const arg_;
   std::array<uint8_t, MPC_TAG_BYTES> tag_{};
 };
 

@@ -1,38 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kdc-plugin/client/job_client.h"
 
+#include <sodium.h>
 #include <syslog.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "kdc-plugin/client/text.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/key/enctype.h"
 #include "mpc-server/package/package.h"
+#include "proto/wipe_shares.h"
 
 namespace mpckdc::client {
 namespace {
 
-std::string Text(const char* text) { return text == nullptr ? "" : text; }
-std::string Copy(mpc_bytes bytes) {
-  return bytes.size == 0 ? "" : std::string(reinterpret_cast<const char*>(bytes.data), bytes.size);
+std::string CopyHandle(const uint8_t* handle) {
+  return handle == nullptr ? "" : Copy({handle, MPC_HANDLE_BYTES});
 }
 
-// The servers give up a job a little before we do, so that their answer says why.
-uint32_t ServerDeadline(uint32_t timeout_ms) { return timeout_ms - timeout_ms / 4; }
+absl::Status CheckEnctype(int32_t enctype) {
+  if (FindEnctype(enctype) != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a key of enctype ", enctype, ", of which the MPC servers hold none"));
+}
+
+absl::Status CheckSeal(const mpc_seal& seal) {
+  RETURN_IF_ERROR(CheckEnctype(seal.enctype));
+  const size_t due = FindEnctype(seal.enctype)->is_gcm() ? 0 : seal.max_plaintext;
+  if (seal.plaintext.size == due) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a seal under enctype ", seal.enctype, " with ",
+                                                 seal.plaintext.size, " bytes of plaintext, not ",
+                                                 due));
+}
+
+// Two random shares; the third makes their XOR the value.
+std::array<SecretBytes, MPC_SERVERS> Split(mpc_bytes value) {
+  std::array<SecretBytes, MPC_SERVERS> shares;
+  for (SecretBytes& share : shares) share.assign(value.size, 0);
+  if (value.size == 0) return shares;
+  if (sodium_init() < 0) std::abort();  // no randomness: nothing may leave
+  randombytes_buf(shares[0].data(), value.size);
+  randombytes_buf(shares[1].data(), value.size);
+  for (size_t i = 0; i < value.size; ++i) {
+    shares[2][i] = static_cast<uint8_t>(value.data[i] ^ shares[0][i] ^ shares[1][i]);
+  }
+  return shares;
+}
+
+// Whether every part is of an enctype that is held on shares, and has what that asks for.
+absl::Status CheckJob(const mpc_job& job) {
+  if (job.seal_count > MPC_MAX_SEALS) return absl::InvalidArgumentError("too many seals");
+  if (job.open != nullptr) {
+    RETURN_IF_ERROR(CheckEnctype(job.open->enctype));
+  }
+  for (size_t i = 0; i < job.seal_count; ++i) {
+    RETURN_IF_ERROR(CheckSeal(job.seals[i]));
+  }
+  return job.make_mac == nullptr ? absl::OkStatus() : CheckEnctype(job.make_mac->enctype);
+}
 
 }  // namespace
 
-JobClient::JobClient(const mpc_client_options& options)
+// A job of the C interface as the message of proto/kdc_key.proto. It is the same for the three
+// servers, except for a plaintext that is to be encrypted under a key of 17 to 20: each server gets
+// an additive share of it, drawn anew for every job, so no server alone learns a bit of it.
+class WireJob {
+ public:
+  // `job` has passed CheckJob().
+  WireJob(const mpc_job& job, uint32_t deadline_ms);
+  ~WireJob();  // wipes the shares
+  WireJob(const WireJob&) = delete;
+  WireJob& operator=(const WireJob&) = delete;
+
+  void set_id(uint64_t id) { wire_.set_id(id); }
+  // Whether Encode() differs from server to server. Who has such an encoding wipes it.
+  bool has_shares() const { return has_shares_; }
+  std::string Encode(int server);
+
+ private:
+  using Shares = std::array<SecretBytes, MPC_SERVERS>;
+
+  v1::Job wire_;
+  bool has_shares_ = false;
+  std::vector<Shares> plaintexts_;  // one for each seal; empty under GCM
+};
+
+WireJob::WireJob(const mpc_job& job, uint32_t deadline_ms) {
+  wire_.set_operation(static_cast<v1::Operation>(job.operation));
+  wire_.set_deadline_ms(deadline_ms);
+  if (job.client != nullptr) wire_.set_client(CopyHandle(job.client));
+  wire_.set_grant(job.grant);
+  if (job.open != nullptr) {
+    v1::Open* open = wire_.add_opens();
+    open->set_handle(CopyHandle(job.open->handle));
+    open->set_usage(job.open->usage);
+    open->set_message(Copy(job.open->message));
+  }
+  for (size_t i = 0; i < job.seal_count; ++i) {
+    v1::Seal* seal = wire_.add_seals();
+    seal->set_handle(CopyHandle(job.seals[i].handle));
+    seal->set_usage(job.seals[i].usage);
+    seal->set_max_plaintext(job.seals[i].max_plaintext);
+    has_shares_ |= job.seals[i].plaintext.size > 0;
+    plaintexts_.push_back(Split(job.seals[i].plaintext));
+  }
+  if (job.make_mac != nullptr) {
+    v1::MakeMac* mac = wire_.add_make_macs();
+    mac->set_handle(CopyHandle(job.make_mac->handle));
+    mac->set_usage(job.make_mac->usage);
+    mac->set_data(Copy(job.make_mac->data));
+  }
+  if (job.verify_mac != nullptr) {
+    v1::VerifyMac* mac = wire_.add_verify_macs();
+    mac->set_handle(CopyHandle(job.verify_mac->handle));
+    mac->set_usage(job.verify_mac->usage);
+    mac->set_data(Copy(job.verify_mac->data));
+    mac->set_checksum(Copy(job.verify_mac->checksum));
+  }
+}
+
+WireJob::~WireJob() { WipeShares(wire_); }
+
+std::string WireJob::Encode(int server) {
+  for (size_t i = 0; i < plaintexts_.size(); ++i) {
+    const SecretBytes& share = plaintexts_[i][static_cast<size_t>(server)];
+    if (share.empty()) continue;
+    // All shares of a plaintext are equally long: each takes the place of the one before.
+    wire_.mutable_seals(static_cast<int>(i))->set_plaintext_share(share.data(), share.size());
+  }
+  return EncodeEntry(wire_);
+}
+
+JobClient::JobClient(const mpc_options& options)
     : realm_(Text(options.realm)),
       cluster_(options.cluster),
       timeout_(absl::Milliseconds(options.timeout_ms)),
-      job_deadline_ms_(ServerDeadline(options.timeout_ms)),
+      // The servers give up a job a little before we do, so that their answer says why.
+      job_deadline_ms_(options.timeout_ms - options.timeout_ms / 4),
       log_(options.log) {}
 
-absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Start(const mpc_client_options& options) {
+absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Start(const mpc_options& options) {
   if (options.timeout_ms == 0) return absl::InvalidArgumentError("the timeout is zero");
   auto client = std::unique_ptr<JobClient>(new JobClient(options));
   v1::Hello hello;
@@ -68,51 +181,33 @@ JobClient::~JobClient() {
   Finished finished;
   {
     absl::MutexLock lock(&mu_);
-    for (auto& [id, job] : jobs_) finished.jobs.emplace_back(id, std::move(job));
-    for (auto& [key, tag] : tags_) finished.tags.push_back(std::move(tag));
-    jobs_.clear();
-    tags_.clear();
+    for (Pending& kind : pending_) {
+      for (auto& [key, pending] : kind) finished.push_back(std::move(pending));
+      kind.clear();
+    }
   }
-  for (auto& [id, job] : finished.jobs) job->combiner.Fail(Unavailable("the KDC is stopping"));
-  for (auto& tag : finished.tags) tag->combiner.Fail(Unavailable("the KDC is stopping"));
-  Deliver(std::move(finished));
+  for (auto& pending : finished) pending->Fail(Unavailable("the KDC is stopping"));
+  for (auto& pending : finished) pending->Deliver();
 }
 
 void JobClient::Submit(const mpc_job& job, mpc_job_done done, void* arg) {
-  const absl::Status fit = CheckJob(job);
-  auto pending = std::make_unique<PendingJob>(fit.ok() ? job : mpc_job{});
-  pending->done = done;
-  pending->arg = arg;
-  if (!fit.ok()) {
-    Refuse(std::move(pending), std::string(fit.message()));
-    return;
-  }
-  WireJob wire(job, job_deadline_ms_);
-  uint64_t id = 0;
-  std::string refusal;
-  {
+  absl::Status sent = CheckJob(job);
+  auto* combiner = new JobCombiner(sent.ok() ? job : mpc_job{}, done, arg);
+  std::unique_ptr<Combiner> pending(combiner);
+  Key key;
+  if (sent.ok()) {
+    WireJob wire(job, job_deadline_ms_);
     absl::MutexLock submit_lock(&submit_mu_);
-    {
-      absl::MutexLock lock(&mu_);
-      if (jobs_.size() >= kMaxInFlight) {
-        refusal = absl::StrCat(kMaxInFlight, " jobs are in flight");
-      } else {
-        id = next_id_++;
-        jobs_.emplace(id, std::move(pending));
-        AddDue({absl::Now(), id, std::nullopt});
-      }
-    }
-    if (id != 0) {
-      wire.set_id(id);
-      if (absl::Status s = SendToAll(wire); !s.ok()) refusal = std::string(s.message());
+    key.first = next_id_;
+    combiner->set_id(key.first);
+    wire.set_id(key.first);
+    sent = Register(key, pending);
+    if (sent.ok()) {
+      ++next_id_;
+      sent = SendToAll(wire);
     }
   }
-  if (refusal.empty()) return;
-  if (id != 0) {
-    FailJob(id, refusal);
-  } else {
-    Refuse(std::move(pending), refusal);
-  }
+  if (!sent.ok()) Refuse(key, std::move(pending), sent);
 }
 
 absl::Status JobClient::SendToAll(WireJob& wire) {
@@ -126,85 +221,54 @@ absl::Status JobClient::SendToAll(WireJob& wire) {
   return status;
 }
 
-// Ends a job that was not sent.
-void JobClient::Refuse(std::unique_ptr<PendingJob> pending, const std::string& reason) {
-  pending->combiner.Fail(Unavailable(reason));
-  Finished finished;
-  finished.jobs.emplace_back(0, std::move(pending));
-  Deliver(std::move(finished));
-}
-
 void JobClient::RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_tag_done done,
                            void* arg) {
   v1::TagRequest wire;
   wire.set_job(id);
   wire.set_seal(seal);
   wire.set_ciphertext(Copy(ciphertext));
-  auto pending = std::make_unique<PendingTag>();
-  pending->done = done;
-  pending->arg = arg;
-  const TagKey key = {id, seal};
-  std::string refusal;
-  {
-    absl::MutexLock lock(&mu_);
-    if (tags_.size() >= kMaxInFlight) {
-      refusal = absl::StrCat(kMaxInFlight, " tag requests are in flight");
-    } else if (tags_.contains(key)) {
-      refusal = "this tag is being asked for already";
-    } else {
-      tags_.emplace(key, std::move(pending));
-      AddDue({absl::Now(), id, seal});
-    }
+  const Key key = {id, seal};
+  std::unique_ptr<Combiner> pending = std::make_unique<TagCombiner>(done, arg);
+  absl::Status sent = Register(key, pending);
+  if (sent.ok()) {
+    const std::string entry = EncodeEntry(wire);
+    for (int i = 0; i < MPC_SERVERS && sent.ok(); ++i) sent = streams_[i]->Send(entry);
   }
-  if (!refusal.empty()) {
-    pending->combiner.Fail(Unavailable(refusal));
-    Finished finished;
-    finished.tags.push_back(std::move(pending));
-    Deliver(std::move(finished));
-    return;
-  }
-  const std::string entry = EncodeEntry(wire);
-  for (auto& stream : streams_) {
-    if (absl::Status s = stream->Send(entry); !s.ok()) {
-      FailTag(key, std::string(s.message()));
-      return;
-    }
-  }
+  if (!sent.ok()) Refuse(key, std::move(pending), sent);
 }
 
-void JobClient::FailJob(uint64_t id, const std::string& reason) {
-  Finished finished;
-  {
-    absl::MutexLock lock(&mu_);
-    auto found = jobs_.find(id);
-    if (found == jobs_.end()) return;  // a stream that ended was faster
-    found->second->combiner.Fail(Unavailable(reason));
-    finished.jobs.emplace_back(id, std::move(found->second));
-    jobs_.erase(found);
+absl::Status JobClient::Register(const Key& key, std::unique_ptr<Combiner>& pending) {
+  absl::MutexLock lock(&mu_);
+  Pending& kind = Of(key);
+  if (kind.size() >= kMaxInFlight) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        kMaxInFlight, key.second.has_value() ? " tag requests" : " jobs", " are in flight"));
   }
-  Deliver(std::move(finished));
+  if (!kind.try_emplace(key, std::move(pending)).second) {
+    return absl::AlreadyExistsError("this tag is being asked for already");
+  }
+  due_.push_back({absl::Now(), key});
+  // Those before it that have been answered are forgotten, a few at a time.
+  for (int i = 0; i < 3 && !Of(due_.front().key).contains(due_.front().key); ++i) due_.pop_front();
+  return absl::OkStatus();
 }
 
-void JobClient::FailTag(TagKey key, const std::string& reason) {
-  Finished finished;
-  {
-    absl::MutexLock lock(&mu_);
-    auto found = tags_.find(key);
-    if (found == tags_.end()) return;
-    found->second->combiner.Fail(Unavailable(reason));
-    finished.tags.push_back(std::move(found->second));
-    tags_.erase(found);
-  }
-  Deliver(std::move(finished));
+std::unique_ptr<Combiner> JobClient::Remove(const Key& key) {
+  auto found = Of(key).find(key);
+  if (found == Of(key).end()) return nullptr;
+  std::unique_ptr<Combiner> pending = std::move(found->second);
+  Of(key).erase(found);
+  return pending;
 }
 
-void JobClient::Deliver(Finished finished) {
-  for (auto& [id, job] : finished.jobs) job->done(job->arg, job->combiner.Take(id));
-  for (auto& tag : finished.tags) {
-    const Outcome& outcome = tag->combiner.outcome();
-    tag->done(tag->arg, outcome.verdict,
-              outcome.verdict == MPC_OK ? tag->combiner.tag() : nullptr, outcome.detail.c_str());
+void JobClient::Refuse(const Key& key, std::unique_ptr<Combiner> pending, const absl::Status& why) {
+  if (pending == nullptr) {
+    absl::MutexLock lock(&mu_);
+    pending = Remove(key);
   }
+  if (pending == nullptr) return;  // a stream that ended was faster
+  pending->Fail(Unavailable(std::string(why.message())));
+  pending->Deliver();
 }
 
 void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
@@ -215,31 +279,26 @@ void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
       absl::MutexLock lock(&mu_);
       for (const int end = std::min(all, i + kAnswersPerLock); i < end; ++i) {
         if (i < jobs) {
-          TakeJobAnswer(server, message.jobs(i), finished);
+          const v1::JobAnswer& answer = message.jobs(i);
+          Take<JobCombiner>(server, {answer.id(), std::nullopt}, answer, finished);
         } else {
-          TakeTagAnswer(server, message.tags(i - jobs), finished);
+          const v1::TagAnswer& answer = message.tags(i - jobs);
+          Take<TagCombiner>(server, {answer.job(), answer.seal()}, answer, finished);
         }
       }
     }
     const Burst burst(streams_);  // what the answers lead to
-    Deliver(std::move(finished));
+    for (auto& pending : finished) pending->Deliver();
   }
 }
 
-void JobClient::TakeJobAnswer(int server, const v1::JobAnswer& answer, Finished& finished) {
-  auto found = jobs_.find(answer.id());
-  if (found == jobs_.end()) return;  // ended before; the other servers were faster
-  if (!found->second->combiner.Add(server, answer, streams_[server]->address())) return;
-  finished.jobs.emplace_back(answer.id(), std::move(found->second));
-  jobs_.erase(found);
-}
-
-void JobClient::TakeTagAnswer(int server, const v1::TagAnswer& answer, Finished& finished) {
-  auto found = tags_.find(TagKey{answer.job(), answer.seal()});
-  if (found == tags_.end()) return;
-  if (!found->second->combiner.Add(server, answer, streams_[server]->address())) return;
-  finished.tags.push_back(std::move(found->second));
-  tags_.erase(found);
+template <class C, class Answer>
+void JobClient::Take(int server, const Key& key, const Answer& answer, Finished& finished) {
+  auto found = Of(key).find(key);
+  if (found == Of(key).end()) return;  // ended before; the other servers were faster
+  if (!static_cast<C&>(*found->second).Add(server, answer, streams_[server]->address())) return;
+  finished.push_back(std::move(found->second));
+  Of(key).erase(found);
 }
 
 absl::Status JobClient::OnWelcome(int server, const v1::Welcome& welcome,
@@ -305,23 +364,17 @@ void JobClient::OnDown(int server, const std::string& reason) {
     absl::MutexLock lock(&mu_);
     members_[server].reset();
     stopping = stopping_;
-    for (auto it = jobs_.begin(); it != jobs_.end();) {
-      auto current = it++;
-      if (current->second->combiner.Answered(server)) continue;
-      current->second->combiner.Fail(Unavailable(text));
-      finished.jobs.emplace_back(current->first, std::move(current->second));
-      jobs_.erase(current);
-    }
-    for (auto it = tags_.begin(); it != tags_.end();) {
-      auto current = it++;
-      if (current->second->combiner.Answered(server)) continue;
-      current->second->combiner.Fail(Unavailable(text));
-      finished.tags.push_back(std::move(current->second));
-      tags_.erase(current);
+    for (Pending& kind : pending_) {
+      absl::erase_if(kind, [&](Pending::value_type& entry) {
+        if (entry.second->Answered(server)) return false;
+        entry.second->Fail(Unavailable(text));
+        finished.push_back(std::move(entry.second));
+        return true;
+      });
     }
   }
   if (!stopping) LogChange(server, LOG_ERR, text);
-  Deliver(std::move(finished));
+  for (auto& pending : finished) pending->Deliver();
 }
 
 void JobClient::OnRetryDue() {
@@ -330,49 +383,26 @@ void JobClient::OnRetryDue() {
   timer_wake_.Signal();
 }
 
-std::string JobClient::MissingServers(const PendingJob* job, const PendingTag* tag) const {
+std::string JobClient::MissingServers(const Combiner& pending) const {
   std::vector<std::string> missing;
   for (int i = 0; i < MPC_SERVERS; ++i) {
-    const bool answered = job != nullptr ? job->combiner.Answered(i) : tag->combiner.Answered(i);
-    if (!answered) missing.push_back(streams_[i]->address());
+    if (!pending.Answered(i)) missing.push_back(streams_[i]->address());
   }
   return absl::StrCat("no answer within ", absl::FormatDuration(timeout_), " from ",
                       absl::StrJoin(missing, " "), "; see mpc-admin status");
 }
 
-bool JobClient::Waits(const Due& due) const {
-  return due.tag_of_seal.has_value() ? tags_.contains(TagKey{due.job, *due.tag_of_seal})
-                                     : jobs_.contains(due.job);
-}
-
-// Those before it that have been answered are forgotten, a few at a time.
-void JobClient::AddDue(Due due) {
-  due_.push_back(due);
-  for (int i = 0; i < 3 && !Waits(due_.front()); ++i) due_.pop_front();
-}
-
 // As early as a stream is dropped for its silence (kSoon), so that a job ends with its own reason.
 // Returns when to look again: nothing that is submitted meanwhile is due before.
 absl::Time JobClient::ExpireDue(absl::Time now, Finished& finished) {
-  while (!due_.empty() && !Waits(due_.front())) due_.pop_front();
-  while (!due_.empty() && due_.front().submitted + timeout_ <= now + kSoon) {
-    const Due due = due_.front();
-    due_.pop_front();
-    if (due.tag_of_seal.has_value()) {
-      auto found = tags_.find(TagKey{due.job, *due.tag_of_seal});
-      if (found == tags_.end()) continue;
-      found->second->combiner.Fail(Unavailable(MissingServers(nullptr, found->second.get())));
-      finished.tags.push_back(std::move(found->second));
-      tags_.erase(found);
-    } else {
-      auto found = jobs_.find(due.job);
-      if (found == jobs_.end()) continue;
-      found->second->combiner.Fail(Unavailable(MissingServers(found->second.get(), nullptr)));
-      finished.jobs.emplace_back(due.job, std::move(found->second));
-      jobs_.erase(found);
-    }
+  for (; !due_.empty(); due_.pop_front()) {
+    const auto& [submitted, key] = due_.front();
+    if (!Of(key).contains(key)) continue;  // answered
+    if (submitted + timeout_ > now + kSoon) return submitted + timeout_;
+    finished.push_back(Remove(key));
+    finished.back()->Fail(Unavailable(MissingServers(*finished.back())));
   }
-  return (due_.empty() ? now : due_.front().submitted) + timeout_;
+  return now + timeout_;
 }
 
 void JobClient::RunTimer() {
@@ -387,7 +417,7 @@ void JobClient::RunTimer() {
     // After it, since what expired names who is missing, and before anybody is told: who asks again
     // then does not ask the silent connection.
     for (auto& stream : streams_) next = std::min(next, stream->Tick(now));
-    Deliver(std::move(finished));
+    for (auto& pending : finished) pending->Deliver();
     absl::MutexLock lock(&mu_);
     if (stopping_) return;
     if (!timer_wanted_) timer_wake_.WaitWithDeadline(&mu_, next);

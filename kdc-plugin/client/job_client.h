@@ -20,7 +20,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "kdc-plugin/client/combiner.h"
-#include "kdc-plugin/client/job_parts.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "kdc-plugin/client/server_stream.h"
 
@@ -31,9 +30,11 @@ inline constexpr absl::Duration kServerClockWarning = absl::Seconds(30);
 inline constexpr int kAnswersPerLock = 64;  // then others may submit
 inline constexpr absl::Duration kSameTextAgain = absl::Minutes(1);  // between equal log lines
 
+class WireJob;
+
 class JobClient : public StreamOwner {
  public:
-  static absl::StatusOr<std::unique_ptr<JobClient>> Start(const mpc_client_options& options);
+  static absl::StatusOr<std::unique_ptr<JobClient>> Start(const mpc_options& options);
   ~JobClient() override;
 
   void Submit(const mpc_job& job, mpc_job_done done, void* arg);
@@ -50,28 +51,15 @@ class JobClient : public StreamOwner {
   void OnRetryDue() override;
 
  private:
-  struct PendingJob {
-    explicit PendingJob(const mpc_job& job) : combiner(job) {}
-    JobCombiner combiner;
-    mpc_job_done done = nullptr;
-    void* arg = nullptr;
-  };
-  struct PendingTag {
-    TagCombiner combiner;
-    mpc_tag_done done = nullptr;
-    void* arg = nullptr;
-  };
-  using TagKey = std::pair<uint64_t, uint32_t>;  // job, seal
+  // A job, or the tag of one of its seals.
+  using Key = std::pair<uint64_t, std::optional<uint32_t>>;
+  using Pending = absl::flat_hash_map<Key, std::unique_ptr<Combiner>>;
+  // What ended; its callbacks are called without the lock.
+  using Finished = std::vector<std::unique_ptr<Combiner>>;
   // In the order of submission, which is the order of deadlines: all jobs have the same time.
   struct Due {
     absl::Time submitted;
-    uint64_t job;
-    std::optional<uint32_t> tag_of_seal;
-  };
-  // What ended; its callbacks are called without the lock.
-  struct Finished {
-    std::vector<std::pair<uint64_t, std::unique_ptr<PendingJob>>> jobs;
-    std::vector<std::unique_ptr<PendingTag>> tags;
+    Key key;
   };
   struct Member {  // what a connected server said about itself
     uint32_t party;
@@ -80,27 +68,28 @@ class JobClient : public StreamOwner {
     std::string certificate;
   };
 
-  explicit JobClient(const mpc_client_options& options);
+  explicit JobClient(const mpc_options& options);
 
   absl::Status SendToAll(WireJob& wire) ABSL_EXCLUSIVE_LOCKS_REQUIRED(submit_mu_);
-  void Refuse(std::unique_ptr<PendingJob> pending, const std::string& reason);
-  void Deliver(Finished finished);
-  void TakeJobAnswer(int server, const v1::JobAnswer& answer, Finished& finished)
+  // Takes over `pending` on success only.
+  absl::Status Register(const Key& key, std::unique_ptr<Combiner>& pending);
+  // Ends what was not sent to all: `pending`, or if that was registered what is left under `key`.
+  void Refuse(const Key& key, std::unique_ptr<Combiner> pending, const absl::Status& why);
+  template <class C, class Answer>
+  void Take(int server, const Key& key, const Answer& answer, Finished& finished)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TakeTagAnswer(int server, const v1::TagAnswer& answer, Finished& finished)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FailJob(uint64_t id, const std::string& reason);
-  void FailTag(TagKey key, const std::string& reason);
-  std::string MissingServers(const PendingJob* job, const PendingTag* tag) const;
+  // Null if nobody waits for it any more.
+  std::unique_ptr<Combiner> Remove(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Pending& Of(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return pending_[key.second.has_value() ? 1 : 0];
+  }
+  std::string MissingServers(const Combiner& pending) const;
 
   absl::Status CheckAgainstOthers(int server, const Member& member)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   void RunTimer();
   absl::Time ExpireDue(absl::Time now, Finished& finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whether somebody still waits for it.
-  bool Waits(const Due& due) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AddDue(Due due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Log(int priority, const std::string& text);
   void LogChange(int server, int priority, const std::string& text);
 
@@ -115,8 +104,7 @@ class JobClient : public StreamOwner {
   uint64_t next_id_ ABSL_GUARDED_BY(submit_mu_) = 1;
 
   absl::Mutex mu_;
-  absl::flat_hash_map<uint64_t, std::unique_ptr<PendingJob>> jobs_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<TagKey, std::unique_ptr<PendingTag>> tags_ ABSL_GUARDED_BY(mu_);
+  std::array<Pending, 2> pending_ ABSL_GUARDED_BY(mu_);  // jobs, tags: see Of()
   std::deque<Due> due_ ABSL_GUARDED_BY(mu_);
   std::array<std::optional<Member>, MPC_SERVERS> members_ ABSL_GUARDED_BY(mu_);
   bool timer_wanted_ ABSL_GUARDED_BY(mu_) = false;  // something new for the timer to look at

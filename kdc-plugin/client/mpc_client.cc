@@ -22,13 +22,7 @@ struct mpc_client {
 
 namespace mpckdc::client {
 
-char* DuplicateText(absl::string_view text) {
-  auto* copy = static_cast<char*>(malloc(text.size() + 1));
-  if (copy == nullptr) return nullptr;
-  memcpy(copy, text.data(), text.size());
-  copy[text.size()] = '\0';
-  return copy;
-}
+char* DuplicateText(absl::string_view text) { return strndup(text.data(), text.size()); }
 
 }  // namespace mpckdc::client
 
@@ -45,7 +39,7 @@ char* mpc_harden_process(int allow_core_dumps) noexcept {
   return warning.empty() ? nullptr : mpckdc::client::DuplicateText(warning);
 }
 
-mpc_client* mpc_client_start(const mpc_client_options* options, char** error) noexcept {
+mpc_client* mpc_client_start(const mpc_options* options, char** error) noexcept {
   *error = nullptr;
   // Debian's abseil has its detector of deadlocks, for debugging, turned on: each lock would take
   // one of the whole process and remember an order.

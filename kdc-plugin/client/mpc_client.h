@@ -39,6 +39,19 @@ typedef struct mpc_bytes {
 /* Takes one line without a newline; called from any thread. `priority` is syslog's. */
 typedef void (*mpc_log_function)(int priority, const char *text);
 
+/* Where the servers are, and who is asking. */
+typedef struct mpc_options {
+    const char *realm;
+    const char *servers[MPC_SERVERS]; /* "host:port", in any order */
+    const char *ca_file;              /* PEM: the realm's certificate authority */
+    const char *certificate_file;     /* PEM, of the role that the half has */
+    const char *key_file;
+    int64_t cluster;                  /* negative: any, but the same at the three servers */
+    /* The job client's: */
+    uint32_t timeout_ms;              /* for a job, from submission to the last answer */
+    mpc_log_function log;             /* may be NULL */
+} mpc_options;
+
 /* Frees a text that a function of this header returned. */
 void mpc_text_free(char *text) MPC_NOEXCEPT;
 
@@ -53,22 +66,11 @@ char *mpc_harden_process(int allow_core_dumps) MPC_NOEXCEPT;
 
 typedef struct mpc_client mpc_client;
 
-typedef struct mpc_client_options {
-    const char *realm;
-    const char *servers[MPC_SERVERS]; /* "host:port", in any order */
-    const char *ca_file;              /* PEM: the realm's certificate authority */
-    const char *certificate_file;     /* PEM, role kdc */
-    const char *key_file;
-    int64_t cluster;                  /* negative: any, but the same at the three servers */
-    uint32_t timeout_ms;              /* for a job, from submission to the last answer */
-    mpc_log_function log;             /* may be NULL */
-} mpc_client_options;
-
 /*
  * Reads the certificates and begins to connect; does not wait for the servers. On error returns
  * NULL and sets *error to a text for mpc_text_free.
  */
-mpc_client *mpc_client_start(const mpc_client_options *options, char **error) MPC_NOEXCEPT;
+mpc_client *mpc_client_start(const mpc_options *options, char **error) MPC_NOEXCEPT;
 
 /* Fails what is pending (MPC_UNAVAILABLE), ends the streams and frees the client. Not from a
  * callback. */
@@ -159,7 +161,7 @@ typedef struct mpc_sealed {
 /* Everything is set only when the verdict is MPC_OK, except `detail`. */
 typedef struct mpc_result {
     enum mpc_verdict verdict;
-    uint64_t id; /* of the job; 0 if it was not sent */
+    uint64_t id; /* of the job */
     const char *detail;
     mpc_bytes open_keystream; /* GCM: as long as the opened plaintext */
     mpc_bytes open_plaintext; /* 17 to 20 */
@@ -205,15 +207,6 @@ void mpc_client_end_burst(mpc_client *client) MPC_NOEXCEPT;
 
 /* ---- Administration ---- */
 
-typedef struct mpc_admin_options {
-    const char *realm;
-    const char *servers[MPC_SERVERS];
-    const char *ca_file;
-    const char *certificate_file; /* PEM, role admin */
-    const char *key_file;
-    int64_t cluster;
-} mpc_admin_options;
-
 /* Numbers of proto/admin.proto. */
 enum mpc_key_class { MPC_CLASS_USER = 1, MPC_CLASS_TGS = 2, MPC_CLASS_SERVICE = 3 };
 enum mpc_gate {
@@ -242,11 +235,11 @@ int mpc_admin_holds_enctype(int32_t enctype) MPC_NOEXCEPT;
  * Puts all keys on all three servers, or none. Blocks. Returns 0, or -1 with *error for
  * mpc_text_free.
  */
-int mpc_admin_store_keys(const mpc_admin_options *options, const mpc_new_key *keys, size_t count,
+int mpc_admin_store_keys(const mpc_options *options, const mpc_new_key *keys, size_t count,
                          char **error) MPC_NOEXCEPT;
 
 /* Takes keys away from the three servers; unknown handles are no error. Returns as above. */
-int mpc_admin_delete_keys(const mpc_admin_options *options,
+int mpc_admin_delete_keys(const mpc_options *options,
                           const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count,
                           char **error) MPC_NOEXCEPT;
 

@@ -8,6 +8,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/security/auth_context.h>
+#include <grpcpp/support/slice.h>
 
 #include <algorithm>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kdc-plugin/client/combiner.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/enroll/peer_credentials.h"
 #include "proto/wipe_shares.h"
 
@@ -67,6 +69,35 @@ std::string EncodeEntry(const v1::TagRequest& tag) {
   return EncodeField(v1::KdcMessage::kTagsFieldNumber, tag);
 }
 
+MessageBuffer::~MessageBuffer() {
+  if (holds_shares_) Wipe(bytes_.data(), bytes_.size());
+}
+
+void MessageBuffer::Append(absl::string_view entry, bool holds_shares) {
+  MakeRoom(bytes_.size() + entry.size());
+  bytes_.append(entry.data(), entry.size());
+  holds_shares_ |= holds_shares;
+  ++entries_;
+}
+
+// A string that grows frees what it was as it is; here that is wiped.
+void MessageBuffer::MakeRoom(size_t size) {
+  if (!holds_shares_ || size <= bytes_.capacity()) return;
+  std::string larger;
+  larger.reserve(std::max(size, 2 * bytes_.capacity()));
+  larger.append(bytes_);
+  Wipe(bytes_.data(), bytes_.size());
+  bytes_.swap(larger);
+}
+
+grpc::ByteBuffer MessageBuffer::Release(MessageBuffer message) {
+  auto* owned = new MessageBuffer(std::move(message));
+  const grpc::Slice slice(
+      owned->bytes_.data(), owned->bytes_.size(),
+      +[](void* p) { delete static_cast<MessageBuffer*>(p); }, owned);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
 // One connection. Its messages pass as bytes: those that leave are put together from entries, those
 // that come are parsed into one piece of memory.
 class ServerStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
@@ -103,7 +134,11 @@ class ServerStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
       stream_->ReadEnded(this);
       return;
     }
-    if (!TakeMessage()) stream_->Unreadable(this);
+    if (!TakeMessage()) {
+      stream_->GiveUp(this,
+                      "the server sent a message that is no ServerMessage; do the KDC's plugin "
+                      "and the server have the same version?");
+    }
     StartRead(&incoming_);
   }
   void OnWriteDone(bool ok) override {
@@ -309,20 +344,28 @@ void ServerStream::Welcomed(Call* call, const v1::Welcome& welcome) {
   } else {
     judgement = owner_->OnWelcome(index_, welcome, call->CertificateName());
   }
-  const std::string refusal(judgement.message());
+  if (!judgement.ok()) {
+    GiveUp(call, std::string(judgement.message()));
+    return;
+  }
   {
     absl::MutexLock lock(&mu_);
     if (call != call_) return;
-    if (judgement.ok()) {
-      state_ = State::kUp;
-      backoff_ = kBackoffMin;
-      const size_t theirs = welcome.max_message_bytes();
-      message_limit_ = theirs == 0 ? kMaxBatchBytes : std::min(theirs, kMaxBatchBytes);
-    } else {
-      Drop(refusal);
-    }
+    state_ = State::kUp;
+    backoff_ = kBackoffMin;
+    const size_t theirs = welcome.max_message_bytes();
+    message_limit_ = theirs == 0 ? kMaxBatchBytes : std::min(theirs, kMaxBatchBytes);
   }
-  judgement.ok() ? WriteNext() : Left(refusal);
+  WriteNext();
+}
+
+void ServerStream::GiveUp(Call* call, const std::string& reason) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (call != call_) return;
+    Drop(reason);
+  }
+  Left(reason);
 }
 
 void ServerStream::Drop(const std::string& reason) {
@@ -346,18 +389,6 @@ void ServerStream::Left(const std::string& reason) {
   owner_->OnRetryDue();
 }
 
-void ServerStream::Unreadable(Call* call) {
-  const std::string reason =
-      "the server sent a message that is no ServerMessage; do the KDC's plugin and the server have "
-      "the same version?";
-  {
-    absl::MutexLock lock(&mu_);
-    if (call != call_) return;
-    Drop(reason);
-  }
-  Left(reason);
-}
-
 void ServerStream::ReadEnded(Call* call) {
   {
     absl::MutexLock lock(&mu_);
@@ -367,13 +398,7 @@ void ServerStream::ReadEnded(Call* call) {
 }
 
 void ServerStream::Ended(Call* call, const std::string& status) {
-  bool was_present = false;
-  {
-    absl::MutexLock lock(&mu_);
-    was_present = call == call_;
-    if (was_present) Drop(status);
-  }
-  if (was_present) Left(status);
+  GiveUp(call, status);
   absl::MutexLock lock(&mu_);
   ended_.emplace_back(call);
   --calls_;

@@ -20,6 +20,8 @@
 #ifndef KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
 #define KDC_PLUGIN_CLIENT_SERVER_STREAM_H_
 
+#include <grpcpp/support/byte_buffer.h>
+
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -32,7 +34,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "kdc-plugin/client/message_buffer.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "proto/kdc_key.grpc.pb.h"
 
@@ -56,6 +57,30 @@ inline constexpr absl::Duration kKeepalive = absl::Seconds(10);  // idle, then w
 // One job or tag request as a field of a KdcMessage.
 std::string EncodeEntry(const v1::Job& job);
 std::string EncodeEntry(const v1::TagRequest& tag);
+
+// A message to a server while it is put together from encoded entries, and until gRPC has sent it.
+// If one of them holds a share of a plaintext, the memory is wiped before it is freed.
+class MessageBuffer {
+ public:
+  MessageBuffer() = default;
+  ~MessageBuffer();
+  MessageBuffer(MessageBuffer&&) = default;
+  MessageBuffer& operator=(MessageBuffer&&) = delete;
+
+  void Append(absl::string_view entry, bool holds_shares);
+  size_t size() const { return bytes_.size(); }
+  int entries() const { return entries_; }
+
+  // What gRPC sends; it has the memory from now on.
+  static grpc::ByteBuffer Release(MessageBuffer message);
+
+ private:
+  void MakeRoom(size_t size);
+
+  std::string bytes_;
+  int entries_ = 0;
+  bool holds_shares_ = false;
+};
 
 // Called from gRPC's threads and from Tick(), without a lock of the stream held except OnRetryDue.
 class StreamOwner {
@@ -124,12 +149,13 @@ class ServerStream {
   // Drop() leaves the connection; Left(), after it and without the lock, tells the owner.
   void Drop(const std::string& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Left(const std::string& reason);
+  // Both, unless the connection has been left already.
+  void GiveUp(Call* call, const std::string& reason) ABSL_LOCKS_EXCLUDED(mu_);
 
   // From the call's reactions.
   void Received(Call* call, v1::ServerMessage& message);
   void Welcomed(Call* call, const v1::Welcome& welcome);
   void Written(Call* call, bool ok);
-  void Unreadable(Call* call);
   void ReadEnded(Call* call);
   void Ended(Call* call, const std::string& status);
 

@@ -13,10 +13,14 @@ static const char *const service_names[] = {
 
 enum { NAME_SIZE = 512 };
 
-static int component_is(krb5_const_principal p, int i, const char *text)
+static int same_text(const krb5_data *data, const char *text)
 {
-    return i < p->length && p->data[i].length == strlen(text) &&
-           memcmp(p->data[i].data, text, p->data[i].length) == 0;
+    return data->length == strlen(text) && memcmp(data->data, text, data->length) == 0;
+}
+
+int component_is(krb5_const_principal p, int i, const char *text)
+{
+    return i < p->length && same_text(&p->data[i], text);
 }
 
 int is_master_principal(krb5_const_principal p)
@@ -73,8 +77,7 @@ static placement protected_place(const module_config *config, krb5_const_princip
 {
     if (p->length != 2 || !component_is(p, 0, "krbtgt"))
         return PLACE_PROTECTED;
-    return component_is(p, 1, config->realm) && p->realm.length == strlen(config->realm) &&
-                   memcmp(p->realm.data, config->realm, p->realm.length) == 0
+    return component_is(p, 1, config->realm) && same_text(&p->realm, config->realm)
                ? PLACE_DRAWN
                : PLACE_BY_ENCTYPE;
 }

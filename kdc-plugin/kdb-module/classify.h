@@ -18,6 +18,9 @@ typedef enum placement {
 
 placement classify(const module_config *config, krb5_const_principal principal);
 
+/* Whether the principal has this component. */
+int component_is(krb5_const_principal principal, int i, const char *text);
+
 /* K/M and kadmin/history: their keys protect other things of kadmind and never leave. */
 int is_master_principal(krb5_const_principal principal);
 int is_history_principal(krb5_const_principal principal);

@@ -2,7 +2,6 @@
 #include "kdc-plugin/kdb-module/config.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <profile.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,18 +28,15 @@ static void fail(struct reader *r, const char *name, const char *problem)
                            name, problem);
 }
 
-/* A copy of the relation's value, or of `fallback` (may be NULL). */
+/* The relation's value, or `fallback` (may be NULL); free with profile_release_string. */
 static char *read_string(struct reader *r, const char *name, const char *fallback)
 {
-    char *value = NULL, *copy = NULL;
+    char *value = NULL;
     long ret = profile_get_string(r->profile, SECTION, r->section, name, fallback, &value);
 
     if (ret && !r->error)
         r->error = ret;
-    if (value != NULL && (copy = strdup(value)) == NULL)
-        r->error = ENOMEM;
-    profile_release_string(value);
-    return copy;
+    return value;
 }
 
 static char *read_required(struct reader *r, const char *name)
@@ -126,7 +122,7 @@ static uint32_t read_timeout(struct reader *r, const char *name)
             fail(r, name, "must be between 10ms and 60s");
         result = (uint32_t)value;
     }
-    free(text);
+    profile_release_string(text);
     return result;
 }
 
@@ -143,7 +139,7 @@ static int64_t read_cluster(struct reader *r, const char *name)
             fail(r, name, "is not a number from 0 to 65535");
         result = (int64_t)value;
     }
-    free(text);
+    profile_release_string(text);
     return result;
 }
 
@@ -244,14 +240,14 @@ void config_free(module_config *config)
     if (config == NULL)
         return;
     free(config->realm);
-    free(config->wrapped);
+    profile_release_string(config->wrapped);
     for (i = 0; i < MPC_SERVERS; i++)
         free(config->servers[i]);
-    free(config->ca_file);
-    free(config->certificate_file);
-    free(config->key_file);
-    free(config->admin_certificate_file);
-    free(config->admin_key_file);
+    profile_release_string(config->ca_file);
+    profile_release_string(config->certificate_file);
+    profile_release_string(config->key_file);
+    profile_release_string(config->admin_certificate_file);
+    profile_release_string(config->admin_key_file);
     config_free_list(config->protect);
     config_free_list(config->local);
     free(config);
@@ -271,7 +267,8 @@ krb5_error_code config_module_dirs(krb5_context context, char ***dirs_out)
     return r.error;
 }
 
-void config_client_options(const module_config *config, mpc_client_options *options)
+static void fill_options(const module_config *config, const char *certificate_file,
+                         const char *key_file, mpc_options *options)
 {
     int i;
 
@@ -280,30 +277,26 @@ void config_client_options(const module_config *config, mpc_client_options *opti
     for (i = 0; i < MPC_SERVERS; i++)
         options->servers[i] = config->servers[i];
     options->ca_file = config->ca_file;
-    options->certificate_file = config->certificate_file;
-    options->key_file = config->key_file;
+    options->certificate_file = certificate_file;
+    options->key_file = key_file;
     options->cluster = config->cluster;
     options->timeout_ms = config->timeout_ms;
 }
 
-krb5_error_code config_admin_options(krb5_context context, const module_config *config,
-                                     mpc_admin_options *options)
+void config_client_options(const module_config *config, mpc_options *options)
 {
-    int i;
+    fill_options(config, config->certificate_file, config->key_file, options);
+}
 
+krb5_error_code config_admin_options(krb5_context context, const module_config *config,
+                                     mpc_options *options)
+{
     if (config->admin_certificate_file == NULL || config->admin_key_file == NULL) {
         krb5_set_error_message(context, EINVAL,
                                "kdc.conf: mpc_admin_certificate and mpc_admin_key must be set to "
                                "change the keys of protected principals");
         return EINVAL;
     }
-    memset(options, 0, sizeof(*options));
-    options->realm = config->realm;
-    for (i = 0; i < MPC_SERVERS; i++)
-        options->servers[i] = config->servers[i];
-    options->ca_file = config->ca_file;
-    options->certificate_file = config->admin_certificate_file;
-    options->key_file = config->admin_key_file;
-    options->cluster = config->cluster;
+    fill_options(config, config->admin_certificate_file, config->admin_key_file, options);
     return 0;
 }

@@ -34,9 +34,9 @@ krb5_error_code config_module_dirs(krb5_context context, char ***dirs_out);
 void config_free_list(char **list);
 
 /* What the two halves of the client take. Strings are those of the config. */
-void config_client_options(const module_config *config, mpc_client_options *options);
+void config_client_options(const module_config *config, mpc_options *options);
 /* Returns EINVAL with a message if the certificate of the role admin is not configured. */
 krb5_error_code config_admin_options(krb5_context context, const module_config *config,
-                                     mpc_admin_options *options);
+                                     mpc_options *options);
 
 #endif /* KDC_PLUGIN_KDB_MODULE_CONFIG_H_ */

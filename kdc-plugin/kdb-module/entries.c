@@ -11,7 +11,7 @@
 #include "kdc-plugin/kdb-module/login_key.h"
 #include "kdc-plugin/kdb-module/state.h"
 #include "kdc-plugin/kdb-module/wrapped.h"
-#include "kdc-plugin/provider/gcm_message.h"
+#include "kdc-plugin/provider/enctypes.h"
 #include "kdc-plugin/provider/provider.h"
 
 #define SUPPORTED_ENCTYPES                                                          \
@@ -76,7 +76,7 @@ static krb5_error_code collect_handles(const krb5_db_entry *entry, const krb5_db
 /* Best effort: a key that stays behind on a server is referred to by nobody. */
 static void delete_on_servers(module_state *state, const handle_list *list)
 {
-    mpc_admin_options options;
+    mpc_options options;
     char *error = NULL;
 
     if (list->count == 0)
@@ -94,19 +94,6 @@ static void delete_on_servers(module_state *state, const handle_list *list)
 }
 
 /* ---- new keys ---- */
-
-static int has_staged(const module_state *state, const krb5_db_entry *entry)
-{
-    int i;
-
-    for (i = 0; i < entry->n_key_data; i++) {
-        const uint8_t *handle = handle_in(&entry->key_data[i]);
-
-        if (handle != NULL && staging_find(state->staged, handle) != NULL)
-            return 1;
-    }
-    return 0;
-}
 
 /* The staged key of one key data, or NULL. */
 static staged_key *staged_of(const module_state *state, const krb5_key_data *key_data)
@@ -134,36 +121,49 @@ static void restore_stock(module_state *state, krb5_db_entry *entry)
     }
 }
 
-/* Whether all new keys are of enctypes that are `good`; *other is one that is not. */
-static int all_new(const module_state *state, const krb5_db_entry *entry, int (*good)(int32_t),
-                   int *other)
+typedef int (*key_test)(const staged_key *key);
+
+static int is_gcm(const staged_key *key)
+{
+    return gcm_enctype(key->enctype);
+}
+
+static int not_gcm(const staged_key *key)
+{
+    return !gcm_enctype(key->enctype);
+}
+
+static int not_held(const staged_key *key)
+{
+    return !mpc_admin_holds_enctype(key->enctype);
+}
+
+static int is_standard(const staged_key *key)
+{
+    return not_gcm(key) && !not_held(key);
+}
+
+static int from_password(const staged_key *key)
+{
+    return key->from_password;
+}
+
+/* The first new key of the entry that passes the test (NULL: any does), or NULL. */
+static const staged_key *find_new(const module_state *state, const krb5_db_entry *entry,
+                                  key_test test)
 {
     int i;
 
     for (i = 0; i < entry->n_key_data; i++) {
-        if (staged_of(state, &entry->key_data[i]) == NULL)
-            continue;
-        *other = entry->key_data[i].key_data_type[0];
-        if (!good(*other))
-            return 0;
+        const staged_key *staged = staged_of(state, &entry->key_data[i]);
+
+        if (staged != NULL && (test == NULL || test(staged)))
+            return staged;
     }
-    return 1;
+    return NULL;
 }
 
-static int any_new(const module_state *state, const krb5_db_entry *entry, int (*wanted)(int32_t))
-{
-    const staged_key *staged;
-    int i;
-
-    for (i = 0; i < entry->n_key_data; i++) {
-        staged = staged_of(state, &entry->key_data[i]);
-        if (staged != NULL && wanted(staged->enctype))
-            return 1;
-    }
-    return 0;
-}
-
-static void remove_new(module_state *state, krb5_db_entry *entry, int (*unwanted)(int32_t))
+static void remove_new(module_state *state, krb5_db_entry *entry, key_test unwanted)
 {
     int i, kept = 0;
 
@@ -171,7 +171,7 @@ static void remove_new(module_state *state, krb5_db_entry *entry, int (*unwanted
         krb5_key_data *key_data = &entry->key_data[i];
         staged_key *staged = staged_of(state, key_data);
 
-        if (staged != NULL && unwanted(staged->enctype)) {
+        if (staged != NULL && unwanted(staged)) {
             staging_remove(&state->staged, staged);
             krb5_dbe_free_key_data_contents(state->context, key_data);
         } else {
@@ -181,16 +181,6 @@ static void remove_new(module_state *state, krb5_db_entry *entry, int (*unwanted
     entry->n_key_data = (krb5_int16)kept;
 }
 
-static int not_gcm_enctype(int32_t enctype)
-{
-    return !gcm_enctype(enctype);
-}
-
-static int standard_enctype(int32_t enctype)
-{
-    return not_gcm_enctype(enctype) && mpc_admin_holds_enctype(enctype);
-}
-
 /*
  * supported_enctypes is for all principals, but not each type of key is of use to each: no client
  * meets the key of the realm's krbtgt, which stays with GCM, and a stock service cannot read a
@@ -198,11 +188,11 @@ static int standard_enctype(int32_t enctype)
  */
 static void remove_useless(module_state *state, krb5_db_entry *entry, placement place)
 {
-    if (place == PLACE_DRAWN && any_new(state, entry, gcm_enctype))
-        remove_new(state, entry, standard_enctype);
+    if (place == PLACE_DRAWN && find_new(state, entry, is_gcm) != NULL)
+        remove_new(state, entry, is_standard);
     if (place == PLACE_LOCAL && key_class_of(entry->princ) == MPC_CLASS_SERVICE &&
-        any_new(state, entry, not_gcm_enctype))
-        remove_new(state, entry, gcm_enctype);
+        find_new(state, entry, not_gcm) != NULL)
+        remove_new(state, entry, is_gcm);
 }
 
 static krb5_error_code refuse_enctype(module_state *state, const char *name, int enctype)
@@ -256,39 +246,27 @@ static krb5_error_code fill_new_key(module_state *state, const krb5_db_entry *en
     return 0;
 }
 
-/* The new keys of the entry as the client wants them. `salts` backs their salts. */
-static krb5_error_code list_new_keys(module_state *state, const krb5_db_entry *entry,
-                                     const char *name, int drawn, krb5_data *salts,
-                                     mpc_new_key *keys, size_t *count)
-{
-    krb5_error_code ret = 0;
-    int i;
-
-    *count = 0;
-    for (i = 0; i < entry->n_key_data && ret == 0; i++) {
-        if (staged_of(state, &entry->key_data[i]) == NULL)
-            continue;
-        ret = fill_new_key(state, entry, &entry->key_data[i], name, drawn, &salts[*count],
-                           &keys[*count]);
-        (*count)++;
-    }
-    return ret;
-}
-
+/* Puts the new keys of the entry on the servers: all of them, or none. */
 static krb5_error_code send_new_keys(module_state *state, const krb5_db_entry *entry,
                                      const char *name, int drawn)
 {
     mpc_new_key *keys = calloc(entry->n_key_data, sizeof(*keys));
     krb5_data *salts = calloc(entry->n_key_data, sizeof(*salts));
-    mpc_admin_options options;
-    size_t i, count = 0;
+    mpc_options options;
+    size_t count = 0;
+    int i;
     char *error = NULL;
     krb5_error_code ret = keys == NULL || salts == NULL ? ENOMEM : 0;
 
     if (ret == 0)
         ret = config_admin_options(state->context, state->config, &options);
-    if (ret == 0)
-        ret = list_new_keys(state, entry, name, drawn, salts, keys, &count);
+    for (i = 0; i < entry->n_key_data && ret == 0; i++) {
+        if (staged_of(state, &entry->key_data[i]) == NULL)
+            continue;
+        ret = fill_new_key(state, entry, &entry->key_data[i], name, drawn, &salts[count],
+                           &keys[count]);
+        count++;
+    }
     if (ret == 0 && mpc_admin_store_keys(&options, keys, count, &error) != 0) {
         ret = KRB5KDC_ERR_SVC_UNAVAILABLE;
         krb5_set_error_message(state->context, ret,
@@ -296,40 +274,27 @@ static krb5_error_code send_new_keys(module_state *state, const krb5_db_entry *e
                                "nothing was changed: %s", name, error == NULL ? "" : error);
     }
     mpc_text_free(error);
-    for (i = 0; salts != NULL && i < count; i++)
-        krb5_free_data_contents(state->context, &salts[i]);
+    while (count > 0)
+        krb5_free_data_contents(state->context, &salts[--count]);
     free(keys); /* holds pointers only */
     free(salts);
     return ret;
-}
-
-static int any_from_password(const module_state *state, const krb5_db_entry *entry)
-{
-    int i;
-
-    for (i = 0; i < entry->n_key_data; i++) {
-        const staged_key *staged = staged_of(state, &entry->key_data[i]);
-
-        if (staged != NULL && staged->from_password)
-            return 1;
-    }
-    return 0;
 }
 
 /* Puts the new keys of a protected principal on the servers. */
 static krb5_error_code protect_new_keys(module_state *state, const krb5_db_entry *entry,
                                         placement place)
 {
+    const staged_key *refused;
     char *name = NULL;
-    int other = 0;
     krb5_error_code ret = krb5_unparse_name(state->context, entry->princ, &name);
 
     if (ret)
         return ret;
-    if (!all_new(state, entry, place == PLACE_DRAWN ? gcm_enctype : mpc_admin_holds_enctype,
-                 &other)) {
-        ret = refuse_enctype(state, name, other);
-    } else if (place == PLACE_DRAWN && any_from_password(state, entry)) {
+    refused = find_new(state, entry, place == PLACE_DRAWN ? not_gcm : not_held);
+    if (refused != NULL) {
+        ret = refuse_enctype(state, name, refused->enctype);
+    } else if (place == PLACE_DRAWN && find_new(state, entry, from_password) != NULL) {
         ret = EINVAL;
         krb5_set_error_message(state->context, ret,
                                "the key of %s is drawn by the MPC servers and cannot come from a "
@@ -339,31 +304,6 @@ static krb5_error_code protect_new_keys(module_state *state, const krb5_db_entry
     }
     krb5_free_unparsed_name(state->context, name);
     return ret;
-}
-
-/* Gives a principal with local keys its login key. An outage does not keep it from its keys. */
-static void provide_login_key(module_state *state, krb5_const_principal name,
-                              krb5_db_entry *entry)
-{
-    uint8_t handle[MPC_HANDLE_BYTES];
-    mpc_admin_options options;
-    char *error = NULL, *text = NULL;
-
-    if (!state->config->service_logins || !login_key_wanted(name) ||
-        login_handle_of(state->context, entry, handle))
-        return;
-    if (config_admin_options(state->context, state->config, &options) != 0) {
-        krb5_clear_error_message(state->context);
-        return;
-    }
-    if (login_key_add(state->context, &options, name, entry, &error) != 0) {
-        (void)krb5_unparse_name(state->context, name, &text);
-        com_err("mpc", 0, "%s gets no login key (it can serve, but not log in itself until it is "
-                "given new keys): %s", text == NULL ? "a service" : text,
-                error == NULL ? "" : error);
-        krb5_free_unparsed_name(state->context, text);
-    }
-    mpc_text_free(error);
 }
 
 /* ---- put ---- */
@@ -389,15 +329,14 @@ static krb5_error_code write_protected(module_state *state, krb5_db_entry *entry
 static krb5_error_code put_new_keys(module_state *state, krb5_db_entry *entry, char **db_args)
 {
     placement place = classify(state->config, entry->princ);
-    int other;
     krb5_error_code ret;
 
     if (place == PLACE_BY_ENCTYPE)
-        place = all_new(state, entry, gcm_enctype, &other) ? PLACE_PROTECTED : PLACE_LOCAL;
+        place = find_new(state, entry, not_gcm) == NULL ? PLACE_PROTECTED : PLACE_LOCAL;
     remove_useless(state, entry, place);
     if (place == PLACE_LOCAL) {
         restore_stock(state, entry);
-        provide_login_key(state, entry->princ, entry);
+        login_key_provide(state, entry->princ, entry);
         ret = wrapped()->put_principal(state->context, entry, db_args);
     } else {
         ret = protect_new_keys(state, entry, place);
@@ -453,7 +392,7 @@ krb5_error_code entries_put(krb5_context context, krb5_db_entry *entry, char **d
     if (state == NULL)
         return wrapped()->put_principal(context, entry, db_args);
     collect_dropped(state, entry, &dropped);
-    if (has_staged(state, entry))
+    if (find_new(state, entry, NULL) != NULL)
         ret = put_new_keys(state, entry, db_args);
     else
         ret = wrapped()->put_principal(context, entry, db_args);
@@ -507,13 +446,13 @@ krb5_error_code entries_rename(krb5_context context, krb5_const_principal source
     ret = krb5_db_get_principal(context, source, 0, &entry);
     if (ret)
         return ret;
-    if (entry_has_handles(entry) || classify(state->config, target) != PLACE_LOCAL)
+    if (entry_has_handle(entry, NULL) || classify(state->config, target) != PLACE_LOCAL)
         ret = refuse_rename(context);
     if (ret == 0)
         ret = krb5_dbe_specialize_salt(context, entry); /* salts must not follow the name */
     if (ret == 0) {
         login_key_forget(context, entry); /* bound to the old name, deleted with it */
-        provide_login_key(state, target, entry);
+        login_key_provide(state, target, entry);
         old_name = entry->princ;
         entry->princ = (krb5_principal)target;
         ret = krb5_db_put_principal(context, entry);

@@ -37,19 +37,10 @@ int entry_has_handle(const krb5_db_entry *entry, const uint8_t *handle)
     for (i = 0; i < entry->n_key_data; i++) {
         const uint8_t *other = handle_in(&entry->key_data[i]);
 
-        if (other != NULL && memcmp(other, handle, KRB5_REMOTE_KEY_HANDLE_LENGTH) == 0)
+        if (other != NULL && (handle == NULL ||
+                              memcmp(other, handle, KRB5_REMOTE_KEY_HANDLE_LENGTH) == 0))
             return 1;
     }
-    return 0;
-}
-
-int entry_has_handles(const krb5_db_entry *entry)
-{
-    int i;
-
-    for (i = 0; i < entry->n_key_data; i++)
-        if (handle_in(&entry->key_data[i]) != NULL)
-            return 1;
     return 0;
 }
 

@@ -19,9 +19,8 @@ const uint8_t *handle_in(const krb5_key_data *key_data);
 /* Replaces the contents. */
 krb5_error_code handle_put(krb5_key_data *key_data, const uint8_t *handle);
 
-/* Whether the entry has a key with this handle; whether it has any handle. */
+/* Whether the entry has a key with this handle; NULL: with any. */
 int entry_has_handle(const krb5_db_entry *entry, const uint8_t *handle);
-int entry_has_handles(const krb5_db_entry *entry);
 
 /* A login key (login_key.h) is no key data: its handle is a string attribute, in hexadecimal. */
 #define LOGIN_KEY_ATTRIBUTE "mpc_login"

@@ -9,7 +9,7 @@
 
 #include "kdc-plugin/kdb-module/handles.h"
 #include "kdc-plugin/kdb-module/state.h"
-#include "kdc-plugin/provider/gcm_message.h"
+#include "kdc-plugin/provider/enctypes.h"
 
 /* ---- encrypt ---- */
 

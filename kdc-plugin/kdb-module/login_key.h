@@ -13,15 +13,11 @@
 
 #include <kdb.h>
 
-#include "kdc-plugin/client/mpc_client.h"
+#include "kdc-plugin/kdb-module/state.h"
 
-/* Whether a principal with local keys may have use for one. */
-int login_key_wanted(krb5_const_principal principal);
-
-/* Has a key drawn for `principal` and writes its handle into the entry. On failure *error is a text
- * for mpc_text_free, and the entry is as it was. */
-krb5_error_code login_key_add(krb5_context context, const mpc_admin_options *options,
-                              krb5_const_principal principal, krb5_db_entry *entry, char **error);
+/* Gives a principal with local keys its login key, if it has use for one and has none. An outage
+ * does not keep it from its keys. */
+void login_key_provide(module_state *state, krb5_const_principal principal, krb5_db_entry *entry);
 
 void login_key_forget(krb5_context context, krb5_db_entry *entry);
 

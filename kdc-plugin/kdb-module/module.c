@@ -32,7 +32,7 @@ static void log_problems(int priority, const char *text)
 static krb5_error_code use_provider(krb5_context context, const module_state *state)
 {
     const module_config *config = state->config;
-    mpc_client_options options;
+    mpc_options options;
 
     if (config->certificate_file == NULL || config->key_file == NULL) {
         if (!state->is_kdc)

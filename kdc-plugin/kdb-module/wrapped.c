@@ -127,70 +127,35 @@ krb5_error_code wrapped_fini_library(void)
     return ret;
 }
 
-krb5_error_code wrapped_lock(krb5_context context, int mode)
-{
-    return table->lock == NULL ? KRB5_PLUGIN_OP_NOTSUPP : table->lock(context, mode);
-}
+/* What only passes through: a function that the wrapped module lacks is not supported here. */
+#define PASS_THROUGH(function, parameters, arguments)                                        \
+    krb5_error_code wrapped_##function parameters                                            \
+    {                                                                                    \
+        return table->function == NULL ? KRB5_PLUGIN_OP_NOTSUPP                                 \
+                                       : table->function arguments;                      \
+    }
 
-krb5_error_code wrapped_unlock(krb5_context context)
-{
-    return table->unlock == NULL ? KRB5_PLUGIN_OP_NOTSUPP : table->unlock(context);
-}
-
-krb5_error_code wrapped_iterate(krb5_context context, char *match,
-                                int (*func)(krb5_pointer, krb5_db_entry *), krb5_pointer arg,
-                                krb5_flags flags)
-{
-    return table->iterate == NULL ? KRB5_PLUGIN_OP_NOTSUPP
-                                  : table->iterate(context, match, func, arg, flags);
-}
-
-krb5_error_code wrapped_create_policy(krb5_context context, osa_policy_ent_t policy)
-{
-    return table->create_policy == NULL ? KRB5_PLUGIN_OP_NOTSUPP
-                                        : table->create_policy(context, policy);
-}
-
-krb5_error_code wrapped_get_policy(krb5_context context, char *name, osa_policy_ent_t *policy)
-{
-    return table->get_policy == NULL ? KRB5_PLUGIN_OP_NOTSUPP
-                                     : table->get_policy(context, name, policy);
-}
-
-krb5_error_code wrapped_put_policy(krb5_context context, osa_policy_ent_t policy)
-{
-    return table->put_policy == NULL ? KRB5_PLUGIN_OP_NOTSUPP : table->put_policy(context, policy);
-}
-
-krb5_error_code wrapped_iter_policy(krb5_context context, char *match,
-                                    osa_adb_iter_policy_func func, void *data)
-{
-    return table->iter_policy == NULL ? KRB5_PLUGIN_OP_NOTSUPP
-                                      : table->iter_policy(context, match, func, data);
-}
-
-krb5_error_code wrapped_delete_policy(krb5_context context, char *policy)
-{
-    return table->delete_policy == NULL ? KRB5_PLUGIN_OP_NOTSUPP
-                                        : table->delete_policy(context, policy);
-}
-
-krb5_error_code wrapped_promote_db(krb5_context context, char *section, char **db_args)
-{
-    return table->promote_db == NULL ? KRB5_PLUGIN_OP_NOTSUPP
-                                     : table->promote_db(context, section, db_args);
-}
-
-krb5_error_code wrapped_check_policy_as(krb5_context context, krb5_kdc_req *request,
-                                        krb5_db_entry *client, krb5_db_entry *server,
-                                        krb5_timestamp kdc_time, const char **status,
-                                        krb5_pa_data ***e_data)
-{
-    return table->check_policy_as == NULL
-               ? KRB5_PLUGIN_OP_NOTSUPP
-               : table->check_policy_as(context, request, client, server, kdc_time, status,
-                                        e_data);
-}
+PASS_THROUGH(lock, (krb5_context context, int mode), (context, mode))
+PASS_THROUGH(unlock, (krb5_context context), (context))
+PASS_THROUGH(iterate,
+             (krb5_context context, char *match, int (*func)(krb5_pointer, krb5_db_entry *),
+              krb5_pointer arg, krb5_flags flags),
+             (context, match, func, arg, flags))
+PASS_THROUGH(create_policy, (krb5_context context, osa_policy_ent_t policy), (context, policy))
+PASS_THROUGH(get_policy, (krb5_context context, char *name, osa_policy_ent_t *policy),
+             (context, name, policy))
+PASS_THROUGH(put_policy, (krb5_context context, osa_policy_ent_t policy), (context, policy))
+PASS_THROUGH(iter_policy,
+             (krb5_context context, char *match, osa_adb_iter_policy_func func, void *data),
+             (context, match, func, data))
+PASS_THROUGH(delete_policy, (krb5_context context, char *policy), (context, policy))
+PASS_THROUGH(promote_db, (krb5_context context, char *section, char **db_args),
+             (context, section, db_args))
+PASS_THROUGH(check_policy_as,
+             (krb5_context context, krb5_kdc_req *request, krb5_db_entry *client,
+              krb5_db_entry *server, krb5_timestamp kdc_time, const char **status,
+              krb5_pa_data ***e_data),
+             (context, request, client, server, kdc_time, status, e_data))
 
 /* Whether db2 or klmdb may write after a request that ended like this: both count only what shows
  * that a password was right or wrong. */

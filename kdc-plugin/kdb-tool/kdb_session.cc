@@ -181,29 +181,42 @@ absl::StatusOr<Plan> KdbSession::MakePlan(const std::string& name, bool create) 
   return plan;
 }
 
-// Without keys. Pre-authentication is required, as the servers will (gate "timestamp").
-absl::Status KdbSession::Create(krb5_principal principal) {
+absl::Status KdbSession::Set(const NewHandles& handles, bool at_once) {
+  ASSIGN_OR_RETURN(krb5_principal principal, Parse(handles.principal));
+  absl::Cleanup release = [&] { krb5_free_principal(context_, principal); };
+  std::string policy;
+  absl::StatusOr<uint32_t> present = Lookup(principal, &policy);
+  if (present.ok()) return WriteKeys(principal, handles, PasswordLife(policy));
+  if (!absl::IsNotFound(present.status())) return present.status();
+  return at_once ? CreateWithKeys(principal, handles) : CreateThenKeys(principal, handles);
+}
+
+// Pre-authentication is required, as the servers will (gate "timestamp").
+absl::Status KdbSession::CreateThenKeys(krb5_principal principal, const NewHandles& handles) {
   kadm5_principal_ent_rec entry = {};
   entry.principal = principal;
   entry.attributes = params_.flags | KRB5_KDB_REQUIRES_PRE_AUTH;
   const long code = kadm5_create_principal_3(
       handle_, &entry, KADM5_PRINCIPAL | KADM5_ATTRIBUTES | KADM5_KEY_DATA, 0, nullptr, nullptr);
-  return code == 0 ? absl::OkStatus() : Error(code, "creating the principal");
+  if (code != 0) return Error(code, "creating the principal");
+  absl::Status written = WriteKeys(principal, handles, 0);
+  if (!written.ok()) (void)kadm5_delete_principal(handle_, principal);
+  return written;
 }
 
-absl::Status KdbSession::SetHandles(const std::string& name, uint32_t kvno, bool keep_old,
-                                    const std::vector<KeyForm>& keys) {
-  ASSIGN_OR_RETURN(krb5_principal principal, Parse(name));
-  absl::Cleanup release = [&] { krb5_free_principal(context_, principal); };
-  std::string policy;
-  absl::StatusOr<uint32_t> present = Lookup(principal, &policy);
-  if (!present.ok() && !absl::IsNotFound(present.status())) return present.status();
-  if (!present.ok()) {
-    RETURN_IF_ERROR(Create(principal));
-  }
-  absl::Status written = WriteKeys(principal, kvno, keep_old, keys, PasswordLife(policy));
-  if (!written.ok() && !present.ok()) (void)kadm5_delete_principal(handle_, principal);
-  return written;
+// The entry as kadm5_create_principal_3 makes it: the realm's defaults, no policy, no key.
+absl::Status KdbSession::CreateWithKeys(krb5_const_principal principal, const NewHandles& handles) {
+  auto* entry = static_cast<krb5_db_entry*>(calloc(1, sizeof(krb5_db_entry)));
+  if (entry == nullptr) return absl::ResourceExhaustedError("out of memory");
+  absl::Cleanup release = [&] { krb5_db_free_principal(context_, entry); };
+  entry->len = KRB5_KDB_V1_BASE_LENGTH;
+  entry->attributes = params_.flags | KRB5_KDB_REQUIRES_PRE_AUTH;
+  entry->max_life = params_.max_life;
+  entry->max_renewable_life = params_.max_rlife;
+  entry->expiration = params_.expiration;
+  entry->mask = KADM5_PRINCIPAL | KADM5_MAX_LIFE | KADM5_MAX_RLIFE | KADM5_PRINC_EXPIRE_TIME;
+  const krb5_error_code code = krb5_copy_principal(context_, principal, &entry->princ);
+  return code == 0 ? PutWithKeys(entry, handles, 0) : Error(code, "copying a name");
 }
 
 uint32_t KdbSession::PasswordLife(const std::string& policy) {
@@ -219,66 +232,36 @@ uint32_t KdbSession::PasswordLife(const std::string& policy) {
 
 // kadm5_setkey_principal_4 of krb5 1.20.1 loses the old keys that it is asked to keep, so this
 // works on the entry itself, as a change of password does.
-absl::Status KdbSession::WriteKeys(krb5_principal principal, uint32_t kvno, bool keep_old,
-                                   const std::vector<KeyForm>& keys, uint32_t password_life) {
+absl::Status KdbSession::WriteKeys(krb5_principal principal, const NewHandles& handles,
+                                   uint32_t password_life) {
   krb5_db_entry* entry = nullptr;
   krb5_error_code code = krb5_db_get_principal(context_, principal, 0, &entry);
   if (code != 0) return Error(code, "reading the entry");
   absl::Cleanup release = [&] { krb5_db_free_principal(context_, entry); };
   entry->mask = 0;
-  return PutWithKeys(entry, kvno, keep_old, keys, password_life);
-}
-
-// As kadm5_create_principal_3 makes it: the realm's defaults, no policy, no key.
-absl::StatusOr<krb5_db_entry*> KdbSession::NewEntry(krb5_const_principal principal) {
-  auto* entry = static_cast<krb5_db_entry*>(calloc(1, sizeof(krb5_db_entry)));
-  if (entry == nullptr) return absl::ResourceExhaustedError("out of memory");
-  entry->len = KRB5_KDB_V1_BASE_LENGTH;
-  entry->attributes = params_.flags | KRB5_KDB_REQUIRES_PRE_AUTH;
-  entry->max_life = params_.max_life;
-  entry->max_renewable_life = params_.max_rlife;
-  entry->expiration = params_.expiration;
-  entry->mask = KADM5_PRINCIPAL | KADM5_MAX_LIFE | KADM5_MAX_RLIFE | KADM5_PRINC_EXPIRE_TIME;
-  const krb5_error_code code = krb5_copy_principal(context_, principal, &entry->princ);
-  if (code == 0) return entry;
-  krb5_db_free_principal(context_, entry);
-  return Error(code, "copying a name");
-}
-
-absl::Status KdbSession::SetHandlesAtOnce(const NewHandles& principal) {
-  ASSIGN_OR_RETURN(krb5_principal name, Parse(principal.principal));
-  absl::Cleanup release = [&] { krb5_free_principal(context_, name); };
-  std::string policy;
-  absl::StatusOr<uint32_t> present = Lookup(name, &policy);
-  if (present.ok()) {
-    return WriteKeys(name, principal.kvno, principal.keep_old, principal.keys,
-                     PasswordLife(policy));
-  }
-  if (!absl::IsNotFound(present.status())) return present.status();
-  ASSIGN_OR_RETURN(krb5_db_entry* entry, NewEntry(name));
-  absl::Cleanup free_entry = [&] { krb5_db_free_principal(context_, entry); };
-  return PutWithKeys(entry, principal.kvno, principal.keep_old, principal.keys, 0);
+  return PutWithKeys(entry, handles, password_life);
 }
 
 std::vector<absl::Status> KdbSession::SetHandlesOfMany(absl::Span<const NewHandles> principals) {
   const bool locked = krb5_db_lock(context_, KRB5_DB_LOCKMODE_EXCLUSIVE) == 0;
   std::vector<absl::Status> results;
   results.reserve(principals.size());
-  for (const NewHandles& principal : principals) results.push_back(SetHandlesAtOnce(principal));
+  for (const NewHandles& principal : principals) results.push_back(Set(principal, true));
   if (!locked || krb5_db_unlock(context_) == 0) return results;
   const absl::Status unsynced = absl::UnavailableError("the database could not be unlocked");
   results.assign(principals.size(), unsynced);
   return results;
 }
 
-absl::Status KdbSession::PutWithKeys(krb5_db_entry* entry, uint32_t kvno, bool keep_old,
-                                     const std::vector<KeyForm>& keys, uint32_t password_life) {
-  for (int i = 0; i < entry->n_key_data && keep_old; ++i) {
-    if (entry->key_data[i].key_data_kvno == kvno) {
-      return absl::AlreadyExistsError(absl::StrCat("it has keys of version ", kvno, " already"));
+absl::Status KdbSession::PutWithKeys(krb5_db_entry* entry, const NewHandles& handles,
+                                     uint32_t password_life) {
+  for (int i = 0; i < entry->n_key_data && handles.keep_old; ++i) {
+    if (entry->key_data[i].key_data_kvno == handles.kvno) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("it has keys of version ", handles.kvno, " already"));
     }
   }
-  RETURN_IF_ERROR(ReplaceKeyData(entry, kvno, keep_old, keys));
+  RETURN_IF_ERROR(ReplaceKeyData(entry, handles));
   krb5_timestamp now = 0;
   krb5_principal modifier = nullptr;
   krb5_error_code code = krb5_timeofday(context_, &now);
@@ -297,14 +280,14 @@ absl::Status KdbSession::PutWithKeys(krb5_db_entry* entry, uint32_t kvno, bool k
   return code == 0 ? absl::OkStatus() : Error(code, "writing the entry");
 }
 
-absl::Status KdbSession::ReplaceKeyData(krb5_db_entry* entry, uint32_t kvno, bool keep_old,
-                                        const std::vector<KeyForm>& keys) {
-  const size_t old = keep_old ? static_cast<size_t>(entry->n_key_data) : 0;
+absl::Status KdbSession::ReplaceKeyData(krb5_db_entry* entry, const NewHandles& handles) {
+  const std::vector<KeyForm>& keys = handles.keys;
+  const size_t old = handles.keep_old ? static_cast<size_t>(entry->n_key_data) : 0;
   auto* data = static_cast<krb5_key_data*>(calloc(keys.size() + old, sizeof(krb5_key_data)));
   if (data == nullptr) return absl::ResourceExhaustedError("out of memory");
   bool complete = true;
   for (size_t i = 0; i < keys.size(); ++i) {
-    complete = FillKeyData(keys[i], kvno, &data[i]) && complete;
+    complete = FillKeyData(keys[i], handles.kvno, &data[i]) && complete;
   }
   if (!complete) {
     for (size_t i = 0; i < keys.size(); ++i) krb5_dbe_free_key_data_contents(context_, &data[i]);
@@ -312,7 +295,7 @@ absl::Status KdbSession::ReplaceKeyData(krb5_db_entry* entry, uint32_t kvno, boo
     return absl::ResourceExhaustedError("out of memory");
   }
   if (old > 0) memcpy(data + keys.size(), entry->key_data, old * sizeof(krb5_key_data));
-  for (int i = 0; i < entry->n_key_data && !keep_old; ++i) {
+  for (int i = 0; i < entry->n_key_data && !handles.keep_old; ++i) {
     krb5_dbe_free_key_data_contents(context_, &entry->key_data[i]);
   }
   free(entry->key_data);

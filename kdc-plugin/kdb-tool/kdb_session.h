@@ -61,8 +61,7 @@ class KdbSession {
   // What new keys of the principal should look like. Changes nothing.
   absl::StatusOr<Plan> MakePlan(const std::string& name, bool create);
   // Makes the principal if need be; takes it away again if the keys cannot be set.
-  absl::Status SetHandles(const std::string& name, uint32_t kvno, bool keep_old,
-                          const std::vector<KeyForm>& keys);
+  absl::Status SetHandles(const NewHandles& handles) { return Set(handles, false); }
   // The same for many principals, in their order, with one write each: a principal that does not
   // exist is made with its keys at once, and kadm5_hook modules do not see it. Where the database
   // can be locked (db2) it is for the whole time, and synced once.
@@ -81,16 +80,14 @@ class KdbSession {
   absl::StatusOr<uint32_t> Lookup(krb5_principal principal, std::string* policy);
   absl::StatusOr<std::vector<krb5_key_salt_tuple>> KeySalts(const std::string& policy);
   absl::StatusOr<std::string> SaltFor(krb5_const_principal principal, int32_t salt_type);
-  absl::Status Create(krb5_principal principal);
+  absl::Status Set(const NewHandles& handles, bool at_once);
+  absl::Status CreateThenKeys(krb5_principal principal, const NewHandles& handles);
+  absl::Status CreateWithKeys(krb5_const_principal principal, const NewHandles& handles);
   uint32_t PasswordLife(const std::string& policy);  // seconds; 0: for ever
-  absl::Status WriteKeys(krb5_principal principal, uint32_t kvno, bool keep_old,
-                         const std::vector<KeyForm>& keys, uint32_t password_life);
-  absl::Status PutWithKeys(krb5_db_entry* entry, uint32_t kvno, bool keep_old,
-                           const std::vector<KeyForm>& keys, uint32_t password_life);
-  absl::StatusOr<krb5_db_entry*> NewEntry(krb5_const_principal principal);
-  absl::Status SetHandlesAtOnce(const NewHandles& principal);
-  absl::Status ReplaceKeyData(krb5_db_entry* entry, uint32_t kvno, bool keep_old,
-                              const std::vector<KeyForm>& keys);
+  absl::Status WriteKeys(krb5_principal principal, const NewHandles& handles,
+                         uint32_t password_life);
+  absl::Status PutWithKeys(krb5_db_entry* entry, const NewHandles& handles, uint32_t password_life);
+  absl::Status ReplaceKeyData(krb5_db_entry* entry, const NewHandles& handles);
 
   krb5_context context_ = nullptr;
   void* handle_ = nullptr;  // of libkadm5srv

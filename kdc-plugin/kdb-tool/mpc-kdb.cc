@@ -127,7 +127,7 @@ absl::Status RunPlan(KdbSession& session, const std::string& principal, bool cre
   return absl::OkStatus();
 }
 
-absl::Status RunPlanMany(KdbSession& session, bool create) {
+absl::Status RunPlanMany(KdbSession& session, const std::string&, bool create) {
   ASSIGN_OR_RETURN(std::vector<json> names, ReadLines());
   for (const json& name : names) {
     if (!name.is_string()) return absl::InvalidArgumentError("expected a JSON string per line");
@@ -155,15 +155,16 @@ absl::StatusOr<NewHandles> ParseNewHandles(const json& request) {
   return handles;
 }
 
-absl::Status RunSetHandles(KdbSession& session, const std::string& principal) {
+absl::Status RunSetHandles(KdbSession& session, const std::string& principal, bool) {
   ASSIGN_OR_RETURN(std::string input, ReadInput());
   ASSIGN_OR_RETURN(NewHandles handles,
                    ParseNewHandles(json::parse(input, nullptr, /*allow_exceptions=*/false)));
-  return session.SetHandles(principal, handles.kvno, handles.keep_old, handles.keys);
+  handles.principal = principal;
+  return session.SetHandles(handles);
 }
 
 // Nothing is written unless all lines can be read.
-absl::Status RunSetHandlesMany(KdbSession& session) {
+absl::Status RunSetHandlesMany(KdbSession& session, const std::string&, bool) {
   ASSIGN_OR_RETURN(std::vector<json> lines, ReadLines());
   std::vector<NewHandles> principals;
   for (const json& line : lines) {
@@ -180,7 +181,11 @@ absl::Status RunSetHandlesMany(KdbSession& session) {
   return absl::OkStatus();
 }
 
-absl::Status RunList(KdbSession& session) {
+absl::Status RunDelete(KdbSession& session, const std::string& principal, bool) {
+  return session.Delete(principal);
+}
+
+absl::Status RunList(KdbSession& session, const std::string&, bool) {
   return session.List([](const StoredHandle& h) {
     PrintLine(json{{"principal", h.principal},
                    {"kvno", h.kvno},
@@ -198,16 +203,11 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"plan", true, true, RunPlan},
-    {"plan-many", false, true,
-     [](KdbSession& s, const std::string&, bool create) { return RunPlanMany(s, create); }},
-    {"set-handles", true, false,
-     [](KdbSession& s, const std::string& principal, bool) { return RunSetHandles(s, principal); }},
-    {"set-handles-many", false, false,
-     [](KdbSession& s, const std::string&, bool) { return RunSetHandlesMany(s); }},
-    {"delete", true, false,
-     [](KdbSession& s, const std::string& principal, bool) { return s.Delete(principal); }},
-    {"list", false, false,
-     [](KdbSession& s, const std::string&, bool) { return RunList(s); }},
+    {"plan-many", false, true, RunPlanMany},
+    {"set-handles", true, false, RunSetHandles},
+    {"set-handles-many", false, false, RunSetHandlesMany},
+    {"delete", true, false, RunDelete},
+    {"list", false, false, RunList},
 };
 
 // Null unless `arguments` are a command's.

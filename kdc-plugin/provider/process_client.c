@@ -6,7 +6,7 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static mpc_client_options options; /* strings are ours; realm NULL before the first call */
+static mpc_options options; /* strings are ours; realm NULL before the first call */
 static mpc_client *client;
 
 static int same_text(const char *a, const char *b)
@@ -16,7 +16,7 @@ static int same_text(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-static int same_realm(const mpc_client_options *other)
+static int same_realm(const mpc_options *other)
 {
     int i, same = same_text(options.realm, other->realm);
 
@@ -34,7 +34,7 @@ static const char *copy_text(const char *text, int *failed)
     return copy;
 }
 
-static void free_options(mpc_client_options *o)
+static void free_options(mpc_options *o)
 {
     int i;
 
@@ -46,9 +46,9 @@ static void free_options(mpc_client_options *o)
     free((char *)o->key_file);
 }
 
-int process_client_configure(const mpc_client_options *wanted)
+int process_client_configure(const mpc_options *wanted)
 {
-    mpc_client_options copy = *wanted;
+    mpc_options copy = *wanted;
     int i, failed = 0, ret = -1;
 
     copy.realm = copy_text(wanted->realm, &failed);
@@ -59,7 +59,7 @@ int process_client_configure(const mpc_client_options *wanted)
     copy.key_file = copy_text(wanted->key_file, &failed);
     pthread_mutex_lock(&lock);
     if (!failed && (options.realm == NULL || same_realm(wanted))) {
-        mpc_client_options old = options;
+        mpc_options old = options;
 
         options = copy;
         copy = old;
@@ -111,7 +111,7 @@ mpc_client *process_client_get(char **error)
 void process_client_stop(void)
 {
     mpc_client *mine = NULL;
-    mpc_client_options old;
+    mpc_options old;
 
     pthread_mutex_lock(&lock);
     mine = client;

@@ -13,7 +13,7 @@
  * Copies the options. A process serves one realm: a second call with another realm or other servers
  * returns -1 and changes nothing; other changes take effect when the client starts.
  */
-int process_client_configure(const mpc_client_options *options);
+int process_client_configure(const mpc_options *options);
 
 /* Returns the client, starting it if need be, or NULL with *error for mpc_text_free. */
 mpc_client *process_client_get(char **error);

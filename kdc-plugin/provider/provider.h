@@ -12,7 +12,7 @@
  * and servers. Another realm in one process is refused with a message in the context: a handle does
  * not say whose it is.
  */
-krb5_error_code provider_register(krb5_context context, const mpc_client_options *options);
+krb5_error_code provider_register(krb5_context context, const mpc_options *options);
 
 /*
  * Tells the provider that the request being processed is for a client whom the servers know by this

@@ -17,19 +17,12 @@ request *request_current(int create)
     return *slot;
 }
 
-static void free_copy(krb5_data *data)
+static void prepared_clear(prepared_job *p)
 {
-    free(data->data);
-    data->data = NULL;
-    data->length = 0;
-}
-
-static void prepared_clear(prepared_job *job)
-{
-    flight_release(job->flight);
-    free_copy(&job->open.message);
-    free_copy(&job->mac.data);
-    memset(job, 0, sizeof(*job));
+    flight_release(p->flight);
+    free(p->message.data);
+    free(p->as_req.data);
+    memset(p, 0, sizeof(*p));
 }
 
 void request_free(request *r)
@@ -38,7 +31,7 @@ void request_free(request *r)
         return;
     prepared_clear(&r->prepared);
     tag_release(r->late.flight);
-    free_copy(&r->parent.message);
+    free(r->parent.message.data);
     free(r);
 }
 
@@ -54,9 +47,14 @@ static int copy_data(const krb5_data *from, krb5_data *to)
     return 1;
 }
 
-static int same_data(const krb5_data *a, const krb5_data *b)
+mpc_bytes bytes_of(const krb5_data *data)
 {
-    return a->length == b->length && (a->length == 0 || memcmp(a->data, b->data, a->length) == 0);
+    return (mpc_bytes){(const uint8_t *)data->data, data->length};
+}
+
+static int same_bytes(mpc_bytes a, const krb5_data *b)
+{
+    return a.size == b->length && (a.size == 0 || memcmp(a.data, b->data, a.size) == 0);
 }
 
 static int same_handle(const uint8_t *a, const uint8_t *b)
@@ -75,30 +73,32 @@ static int handle_of(const krb5_keyblock *key, uint8_t *handle)
     return 1;
 }
 
-static void fill_open(prepared_open *open, krb5_enctype enctype, const uint8_t *handle,
-                      uint32_t usage, const krb5_data *message)
+static void add_open(prepared_job *p, krb5_enctype enctype, uint32_t usage,
+                     const krb5_data *message)
 {
-    if (!copy_data(message, &open->message))
+    if (!copy_data(message, &p->message))
         return;
-    open->present = 1;
-    open->enctype = enctype;
-    open->usage = usage;
-    memcpy(open->handle, handle, MPC_HANDLE_BYTES);
+    p->open = (mpc_open){p->own_key, usage, bytes_of(&p->message), enctype};
+    p->job.open = &p->open;
 }
 
 /* Only of GCM keys: the others' ciphertext cannot be begun without the plaintext. */
-static void add_seal(prepared_job *job, krb5_enctype enctype, const uint8_t *handle,
+static void add_seal(prepared_job *p, krb5_enctype enctype, const uint8_t *handle,
                      uint32_t usage, size_t size)
 {
-    prepared_seal *seal = &job->seals[job->seal_count];
-
-    if (!gcm_enctype(enctype) || size > UINT32_MAX || job->seal_count == MPC_MAX_SEALS)
+    if (!gcm_enctype(enctype) || size > UINT32_MAX || p->job.seal_count == MPC_MAX_SEALS)
         return;
-    memcpy(seal->handle, handle, MPC_HANDLE_BYTES);
-    seal->enctype = enctype;
-    seal->usage = usage;
-    seal->max_plaintext = (uint32_t)size;
-    job->seal_count++;
+    p->seals[p->job.seal_count++] =
+        (mpc_seal){handle, usage, (uint32_t)size, enctype, {NULL, 0}};
+    p->job.seals = p->seals;
+}
+
+static void add_mac(prepared_job *p, krb5_enctype enctype, const krb5_data *as_req)
+{
+    if (!copy_data(as_req, &p->as_req))
+        return;
+    p->mac = (mpc_make_mac){p->own_key, USAGE_AS_REQ_CHECKSUM, bytes_of(&p->as_req), enctype};
+    p->job.make_mac = &p->mac;
 }
 
 void request_note_client(request *r, const uint8_t *handle)
@@ -129,117 +129,93 @@ static enum mpc_operation login_operation(const request *r)
 
 void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint)
 {
-    prepared_job *job = &r->prepared;
-    uint8_t ticket_key[MPC_HANDLE_BYTES];
+    prepared_job *p = &r->prepared;
+    mpc_job *job = &p->job;
     int remote;
 
-    prepared_clear(job);
+    prepared_clear(p);
     r->is_as = 1;
     remote = find_client(r, hint->client_key);
     r->tag_may_be_late = remote && hint->finish_with_reply; /* the reply comes by us */
     if (!r->has_client)
         return; /* nothing may be sealed for a client whom the servers do not know */
+    memcpy(p->own_key, r->client, MPC_HANDLE_BYTES);
+    job->client = r->client;
     if (remote && r->grant == 0 && hint->preauth_cipher != NULL)
-        fill_open(&job->open, hint->client_key->enctype, r->client, USAGE_PREAUTH,
-                  hint->preauth_cipher);
-    if (handle_of(hint->ticket_key, ticket_key))
-        add_seal(job, hint->ticket_key->enctype, ticket_key, USAGE_TICKET, hint->ticket_size);
+        add_open(p, hint->client_key->enctype, USAGE_PREAUTH, hint->preauth_cipher);
+    if (handle_of(hint->ticket_key, p->ticket_key))
+        add_seal(p, hint->ticket_key->enctype, p->ticket_key, USAGE_TICKET, hint->ticket_size);
     if (remote && hint->reply_size > 0)
-        add_seal(job, hint->client_key->enctype, r->client, USAGE_AS_REPLY, hint->reply_size);
-    if (remote && hint->as_req != NULL && copy_data(hint->as_req, &job->mac.data)) {
-        job->mac.present = 1;
-        job->mac.enctype = hint->client_key->enctype;
-        memcpy(job->mac.handle, r->client, MPC_HANDLE_BYTES);
-    }
-    if (job->seal_count > 0 || job->mac.present)
+        add_seal(p, hint->client_key->enctype, p->own_key, USAGE_AS_REPLY, hint->reply_size);
+    if (remote && hint->as_req != NULL)
+        add_mac(p, hint->client_key->enctype, hint->as_req);
+    if (job->seal_count > 0 || job->make_mac != NULL)
         job->operation = login_operation(r);
-    else if (job->open.present)
+    else if (job->open != NULL)
         job->operation = MPC_OPEN_PREAUTH;
 }
 
 void request_take_tgs_hint(request *r, const krb5_remote_key_tgs_hint *hint)
 {
-    prepared_job *job = &r->prepared;
-    uint8_t tgt_key[MPC_HANDLE_BYTES], ticket_key[MPC_HANDLE_BYTES];
+    prepared_job *p = &r->prepared;
 
-    prepared_clear(job);
-    if (hint->ticket_cipher == NULL || !handle_of(hint->tgt_key, tgt_key))
+    prepared_clear(p);
+    if (hint->ticket_cipher == NULL || !handle_of(hint->tgt_key, p->own_key))
         return;
-    request_remember_parent(r, hint->tgt_key->enctype, tgt_key, hint->ticket_cipher);
-    fill_open(&job->open, hint->tgt_key->enctype, tgt_key, USAGE_TICKET, hint->ticket_cipher);
-    if (!job->open.present)
+    request_remember_parent(r, hint->tgt_key->enctype, p->own_key, hint->ticket_cipher);
+    add_open(p, hint->tgt_key->enctype, USAGE_TICKET, hint->ticket_cipher);
+    if (p->job.open == NULL)
         return;
-    if (handle_of(hint->ticket_key, ticket_key))
-        add_seal(job, hint->ticket_key->enctype, ticket_key, USAGE_TICKET, hint->ticket_size);
-    job->operation = job->seal_count > 0 ? MPC_REISSUE_TICKET : MPC_OPEN_TICKET;
+    if (handle_of(hint->ticket_key, p->ticket_key))
+        add_seal(p, hint->ticket_key->enctype, p->ticket_key, USAGE_TICKET, hint->ticket_size);
+    p->job.operation = p->job.seal_count > 0 ? MPC_REISSUE_TICKET : MPC_OPEN_TICKET;
 }
 
 void request_remember_parent(request *r, krb5_enctype enctype, const uint8_t *handle,
                              const krb5_data *message)
 {
-    if (!r->parent.present)
-        fill_open(&r->parent, enctype, handle, USAGE_TICKET, message);
+    parent_ticket *parent = &r->parent;
+
+    if (parent->message.data != NULL || !copy_data(message, &parent->message))
+        return;
+    memcpy(parent->handle, handle, MPC_HANDLE_BYTES);
+    parent->enctype = enctype;
 }
 
 int request_send_prepared(request *r, mpc_client *client)
 {
     prepared_job *p = &r->prepared;
-    mpc_job job = {0};
-    mpc_open open;
-    mpc_seal seals[MPC_MAX_SEALS];
-    mpc_make_mac mac;
-    size_t i;
 
-    if (p->operation == 0 || p->flight != NULL)
-        return p->flight != NULL;
-    job.operation = p->operation;
-    if (p->operation != MPC_OPEN_TICKET && p->operation != MPC_REISSUE_TICKET)
-        job.client = r->client;
-    if (p->operation == MPC_SEAL_GRANTED)
-        job.grant = r->grant;
-    if (p->open.present) {
-        open = (mpc_open){p->open.handle, p->open.usage,
-                          {(uint8_t *)p->open.message.data, p->open.message.length},
-                          p->open.enctype};
-        job.open = &open;
+    if (p->job.operation != 0 && p->flight == NULL) {
+        if (p->job.operation == MPC_SEAL_GRANTED)
+            p->job.grant = r->grant;
+        p->flight = flight_start(client, &p->job);
     }
-    for (i = 0; i < p->seal_count; i++)
-        seals[i] = (mpc_seal){p->seals[i].handle, p->seals[i].usage, p->seals[i].max_plaintext,
-                              p->seals[i].enctype, {NULL, 0}};
-    job.seals = seals;
-    job.seal_count = p->seal_count;
-    if (p->mac.present) {
-        mac = (mpc_make_mac){p->mac.handle, USAGE_AS_REQ_CHECKSUM,
-                             {(uint8_t *)p->mac.data.data, p->mac.data.length},
-                             p->mac.enctype};
-        job.make_mac = &mac;
-    }
-    p->flight = flight_start(client, &job);
     return p->flight != NULL;
 }
 
 int request_has_open(const request *r, const uint8_t *handle, uint32_t usage,
                      const krb5_data *message)
 {
-    const prepared_open *open = &r->prepared.open;
+    const mpc_job *job = &r->prepared.job;
 
-    return r->prepared.operation != 0 && open->present && open->usage == usage &&
-           same_handle(open->handle, handle) && same_data(&open->message, message);
+    return job->operation != 0 && job->open != NULL && job->open->usage == usage &&
+           same_handle(job->open->handle, handle) && same_bytes(job->open->message, message);
 }
 
 int request_take_seal(request *r, const uint8_t *handle, uint32_t usage, size_t plain_length,
                       uint32_t *index)
 {
-    prepared_job *job = &r->prepared;
+    prepared_job *p = &r->prepared;
     uint32_t i;
 
-    for (i = 0; job->operation != 0 && i < job->seal_count; i++) {
-        prepared_seal *seal = &job->seals[i];
+    for (i = 0; p->job.operation != 0 && i < p->job.seal_count; i++) {
+        const mpc_seal *seal = &p->seals[i];
 
-        if (seal->used || seal->usage != usage || !same_handle(seal->handle, handle) ||
+        if (p->used[i] || seal->usage != usage || !same_handle(seal->handle, handle) ||
             seal->max_plaintext < plain_length)
             continue;
-        seal->used = 1;
+        p->used[i] = 1;
         *index = i;
         return 1;
     }
@@ -248,8 +224,8 @@ int request_take_seal(request *r, const uint8_t *handle, uint32_t usage, size_t 
 
 int request_has_mac(const request *r, const uint8_t *handle, const krb5_data *data)
 {
-    const prepared_mac *mac = &r->prepared.mac;
+    const mpc_job *job = &r->prepared.job;
 
-    return r->prepared.operation != 0 && mac->present && same_handle(mac->handle, handle) &&
-           same_data(&mac->data, data);
+    return job->operation != 0 && job->make_mac != NULL &&
+           same_handle(job->make_mac->handle, handle) && same_bytes(job->make_mac->data, data);
 }

@@ -25,37 +25,25 @@ enum {
     USAGE_AS_REQ_CHECKSUM = 56
 };
 
-typedef struct prepared_open {
-    int present;
-    uint8_t handle[MPC_HANDLE_BYTES];
-    krb5_enctype enctype;
-    uint32_t usage;
-    krb5_data message;
-} prepared_open;
-
-typedef struct prepared_seal { /* of a GCM enctype */
-    uint8_t handle[MPC_HANDLE_BYTES];
-    krb5_enctype enctype;
-    uint32_t usage;
-    uint32_t max_plaintext;
-    int used; /* a seal gives one ciphertext */
-} prepared_seal;
-
-typedef struct prepared_mac {
-    int present;
-    uint8_t handle[MPC_HANDLE_BYTES];
-    krb5_enctype enctype;
-    krb5_data data;
-} prepared_mac;
-
+/* A job with all that it points to, but for its client's handle. */
 typedef struct prepared_job {
-    enum mpc_operation operation; /* 0: nothing is prepared */
-    prepared_open open;
-    prepared_seal seals[MPC_MAX_SEALS];
-    size_t seal_count;
-    prepared_mac mac;
-    flight *flight; /* NULL until it is sent */
+    mpc_job job; /* operation 0: nothing is prepared */
+    mpc_open open;
+    mpc_seal seals[MPC_MAX_SEALS]; /* of GCM enctypes */
+    int used[MPC_MAX_SEALS];       /* a seal gives one ciphertext */
+    mpc_make_mac mac;
+    uint8_t own_key[MPC_HANDLE_BYTES]; /* the client's, or that of the TGT */
+    uint8_t ticket_key[MPC_HANDLE_BYTES];
+    krb5_data message, as_req; /* to be opened; to make a checksum of */
+    flight *flight;            /* NULL until it is sent */
 } prepared_job;
+
+/* The first ticket that was opened for a TGS-REQ. */
+typedef struct parent_ticket {
+    krb5_data message; /* without data if there is none */
+    uint8_t handle[MPC_HANDLE_BYTES];
+    krb5_enctype enctype;
+} parent_ticket;
 
 /* A ticket that was handed out without its tag, which is its end: see finish_with_reply in
  * krb5/remote_key_plugin.h. */
@@ -71,11 +59,13 @@ typedef struct request {
     int has_client;
     uint8_t client[MPC_HANDLE_BYTES];
     uint64_t grant;       /* job that passed the client's gate, or 0 */
-    prepared_open parent; /* the first ticket that was opened for a TGS-REQ */
+    parent_ticket parent;
     prepared_job prepared;
     int tag_may_be_late; /* the hint says so of the ticket */
     late_tag late;
 } request;
+
+mpc_bytes bytes_of(const krb5_data *data);
 
 /* The request being processed, made if `create`; NULL without one, or without memory. */
 request *request_current(int create);

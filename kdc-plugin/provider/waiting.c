@@ -6,24 +6,63 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "kdc-plugin/provider/put_off.h"
+#include <sys/queue.h>
 
 /* ---- one wait: begun on the request's thread, ended on one of the client's ---- */
 
 typedef struct wait_point {
-    put_off start; /* first: put_off_or_begin() gives it back */
+    TAILQ_ENTRY(wait_point) links; /* while it is put off */
+    mpc_client *client;            /* that of the process */
+    int put_off;
+    void (*begin)(struct wait_point *w);
     pthread_mutex_t lock;
     int references; /* the request's, and the client's until it has answered */
     int done;
     void *token; /* of the wait in progress, or NULL */
 } wait_point;
 
-static void wait_point_begin(wait_point *w, mpc_client *client, void (*begin)(put_off *op))
+/* What was put off, in the order in which it came. In the thread of the host's requests only, like
+ * all that a request does. */
+static TAILQ_HEAD(wait_queue, wait_point) queue = TAILQ_HEAD_INITIALIZER(queue);
+
+/* Calls begin(w) at the end of the host's slice, or at once if there is none. */
+static void wait_point_begin(wait_point *w, mpc_client *client, void (*begin)(wait_point *w))
 {
     pthread_mutex_init(&w->lock, NULL);
     w->references = 2;
-    put_off_or_begin(client, &w->start, begin);
+    w->client = client;
+    w->begin = begin;
+    w->put_off = krb5_c_remote_key_host()->flush_later();
+    if (w->put_off)
+        TAILQ_INSERT_TAIL(&queue, w, links);
+    else
+        begin(w);
+}
+
+/* Takes it back. Returns whether it was still put off. */
+static int wait_point_cancel(wait_point *w)
+{
+    if (!w->put_off)
+        return 0;
+    TAILQ_REMOVE(&queue, w, links);
+    w->put_off = 0;
+    return 1;
+}
+
+void waiting_flush(void)
+{
+    wait_point *w = TAILQ_FIRST(&queue);
+    mpc_client *client;
+
+    if (w == NULL)
+        return;
+    client = w->client;
+    mpc_client_begin_burst(client);
+    while ((w = TAILQ_FIRST(&queue)) != NULL) {
+        (void)wait_point_cancel(w);
+        w->begin(w); /* *w may be gone now */
+    }
+    mpc_client_end_burst(client);
 }
 
 /* Returns whether that was the last reference; then nobody else has the memory. */
@@ -74,25 +113,16 @@ static int wait_point_await(wait_point *w)
 /* The request lets go. Returns whether the memory can be freed. */
 static int wait_point_release(wait_point *w)
 {
-    if (put_off_cancel(&w->start))
+    if (wait_point_cancel(w))
         (void)wait_point_unreference(w); /* the client never got it */
     return wait_point_unreference(w);
 }
 
 /* ---- jobs ---- */
 
-/* A job with the parts that it points to; what those point to is not copied. */
-typedef struct job_copy {
-    mpc_job job;
-    mpc_open open;
-    mpc_seal seals[MPC_MAX_SEALS];
-    mpc_make_mac make_mac;
-    mpc_verify_mac verify_mac;
-} job_copy;
-
 struct flight {
-    wait_point wait; /* first */
-    job_copy planned;
+    wait_point wait; /* first: begin() gets it */
+    const mpc_job *job;
     mpc_result *result;
 };
 
@@ -111,34 +141,11 @@ static void flight_done(void *arg, mpc_result *result)
         flight_free(f);
 }
 
-static void copy_job(const mpc_job *job, job_copy *copy)
+static void flight_submit(wait_point *w)
 {
-    size_t i;
+    flight *f = (flight *)w;
 
-    copy->job = *job;
-    if (job->open != NULL) {
-        copy->open = *job->open;
-        copy->job.open = &copy->open;
-    }
-    for (i = 0; i < job->seal_count && i < MPC_MAX_SEALS; i++)
-        copy->seals[i] = job->seals[i];
-    copy->job.seals = copy->seals;
-    copy->job.seal_count = i;
-    if (job->make_mac != NULL) {
-        copy->make_mac = *job->make_mac;
-        copy->job.make_mac = &copy->make_mac;
-    }
-    if (job->verify_mac != NULL) {
-        copy->verify_mac = *job->verify_mac;
-        copy->job.verify_mac = &copy->verify_mac;
-    }
-}
-
-static void flight_submit(put_off *op)
-{
-    flight *f = (flight *)op;
-
-    mpc_client_submit(op->client, &f->planned.job, flight_done, f);
+    mpc_client_submit(w->client, f->job, flight_done, f);
 }
 
 flight *flight_start(mpc_client *client, const mpc_job *job)
@@ -147,7 +154,7 @@ flight *flight_start(mpc_client *client, const mpc_job *job)
 
     if (f == NULL)
         return NULL;
-    copy_job(job, &f->planned);
+    f->job = job;
     wait_point_begin(&f->wait, client, flight_submit);
     return f;
 }
@@ -166,7 +173,7 @@ void flight_release(flight *f)
 /* ---- tags ---- */
 
 struct tag_flight {
-    wait_point wait; /* first */
+    wait_point wait; /* first: begin() gets it */
     uint64_t job;
     uint32_t seal;
     mpc_bytes ciphertext;
@@ -194,11 +201,11 @@ static void tag_done(void *arg, enum mpc_verdict verdict, const uint8_t *tag, co
         tag_free(t);
 }
 
-static void tag_request(put_off *op)
+static void tag_request(wait_point *w)
 {
-    tag_flight *t = (tag_flight *)op;
+    tag_flight *t = (tag_flight *)w;
 
-    mpc_client_request_tag(op->client, t->job, t->seal, t->ciphertext, tag_done, t);
+    mpc_client_request_tag(w->client, t->job, t->seal, t->ciphertext, tag_done, t);
 }
 
 tag_flight *tag_start(mpc_client *client, uint64_t job, uint32_t seal, mpc_bytes ciphertext)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kdc-plugin/client/mpc_client.h"
 
+#include <google/protobuf/text_format.h>
+
 #include <atomic>
 #include <bit>
 #include <condition_variable>
@@ -10,10 +12,13 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/substitute.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kdc-plugin/client/text.h"
 #include "kdc-plugin/tests/fake_realm.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/testing/cts.h"
@@ -23,14 +28,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string Text(mpc_bytes b) { return std::string(reinterpret_cast<const char*>(b.data), b.size); }
 const uint8_t* U8(const std::string& s) { return reinterpret_cast<const uint8_t*>(s.data()); }
 mpc_bytes Bytes(const std::string& s) { return {U8(s), s.size()}; }
-
-std::string Xor(std::string a, const std::string& b) {
-  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<char>(a[i] ^ b[i]);
-  return a;
-}
 
 struct Answer {
   mpc_verdict verdict = MPC_OK;
@@ -50,31 +49,25 @@ class Inbox {
     a.detail = r->detail;
     a.id = r->id;
     if (r->verdict == MPC_OK) {
-      a.open = Text(r->open_keystream);
-      a.plain = Text(r->open_plaintext);
+      a.open = client::Copy(r->open_keystream);
+      a.plain = client::Copy(r->open_plaintext);
       for (size_t i = 0; i < r->seal_count; ++i) {
         a.nonces.emplace_back(reinterpret_cast<const char*>(r->seals[i].nonce), 12);
-        a.headers.push_back(Text(r->seals[i].header));
-        a.keystreams.push_back(Text(r->seals[i].keystream));
-        a.messages.push_back(Text(r->seals[i].message));
+        a.headers.push_back(client::Copy(r->seals[i].header));
+        a.keystreams.push_back(client::Copy(r->seals[i].keystream));
+        a.messages.push_back(client::Copy(r->seals[i].message));
       }
       a.mac.assign(reinterpret_cast<const char*>(r->mac), r->mac_size);
     }
     mpc_result_free(r);
-    auto* inbox = static_cast<Inbox*>(arg);
-    std::lock_guard<std::mutex> lock(inbox->mutex_);
-    inbox->answers_.push_back(std::move(a));
-    inbox->changed_.notify_all();
+    static_cast<Inbox*>(arg)->Put(std::move(a));
   }
   static void TagDone(void* arg, mpc_verdict verdict, const uint8_t* tag, const char* detail) {
     Answer a;
     a.verdict = verdict;
     a.detail = detail;
     if (tag != nullptr) a.mac.assign(reinterpret_cast<const char*>(tag), MPC_TAG_BYTES);
-    auto* inbox = static_cast<Inbox*>(arg);
-    std::lock_guard<std::mutex> lock(inbox->mutex_);
-    inbox->answers_.push_back(std::move(a));
-    inbox->changed_.notify_all();
+    static_cast<Inbox*>(arg)->Put(std::move(a));
   }
 
   std::vector<Answer> Wait(size_t count) {
@@ -85,6 +78,12 @@ class Inbox {
   }
 
  private:
+  void Put(Answer a) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    answers_.push_back(std::move(a));
+    changed_.notify_all();
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Answer> answers_;
@@ -100,7 +99,7 @@ class ClientTest : public ::testing::Test {
   ~ClientTest() override { StopClient(); }
 
   void StartClient(uint32_t timeout_ms = 2000) { StartClient(realm_.Options(timeout_ms)); }
-  void StartClient(mpc_client_options options) {
+  void StartClient(mpc_options options) {
     {
       std::lock_guard<std::mutex> lock(log_mutex_);
       log_.clear();
@@ -132,19 +131,40 @@ class ClientTest : public ::testing::Test {
     const mpc_seal seals[2] = {{U8(tgs_), 2, 200, kEnctypeAes256Gcm, {nullptr, 0}},
                                {U8(user_), 3, 300, kEnctypeAes256Gcm, {nullptr, 0}}};
     const mpc_make_mac mac = {U8(user_), 56, Bytes(as_req), kEnctypeAes256Gcm};
-    mpc_job job = {};
-    job.operation = MPC_LOGIN;
-    job.client = U8(user_);
-    job.open = &open;
-    job.seals = seals;
-    job.seal_count = 2;
-    job.make_mac = &mac;
+    const mpc_job job = {MPC_LOGIN, U8(user_), /*grant=*/0, &open, seals, 2, &mac, nullptr};
     mpc_client_submit(client_, &job, Inbox::Done, inbox);
   }
   Answer Login(const std::string& preauth) {
     Inbox inbox;
     SubmitLogin(preauth, &inbox);
     return inbox.Wait(1)[0];
+  }
+  Answer Run(const mpc_job& job) {
+    Inbox inbox;
+    mpc_client_submit(client_, &job, Inbox::Done, &inbox);
+    return inbox.Wait(1)[0];
+  }
+  Answer Tag(uint64_t job, uint32_t seal, const std::string& ciphertext) {
+    Inbox inbox;
+    mpc_client_request_tag(client_, job, seal, Bytes(ciphertext), Inbox::TagDone, &inbox);
+    return inbox.Wait(1)[0];
+  }
+  // What the three servers are sent from now on.
+  void KeepJobs(std::vector<v1::Job>* jobs) {
+    for (auto& party : realm_.parties) {
+      party->behaviour.received = [this, jobs](const v1::Job& job) {
+        std::lock_guard<std::mutex> lock(jobs_mutex_);
+        jobs->push_back(job);
+      };
+    }
+  }
+  // A login fails, and `text` says why, when one server changes its answers so.
+  void ExpectOutage(int party, const std::string& text,
+                    std::function<void(v1::JobAnswer&)> change) {
+    realm_.parties[party]->behaviour.job = change;
+    const Answer a = Login();
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE) << text;
+    EXPECT_THAT(a.detail, HasSubstr(text));
   }
   Answer Login() { return Login(Preauth()); }
 
@@ -160,6 +180,7 @@ class ClientTest : public ::testing::Test {
   FakeRealm realm_;
   std::string user_base_, tgs_base_, user_, tgs_;
   mpc_client* client_ = nullptr;
+  std::mutex jobs_mutex_;
   static std::mutex log_mutex_;
   static std::string log_;
 };
@@ -180,9 +201,7 @@ TEST_F(ClientTest, LoginGivesKeystreamsTagsAndChecksum) {
   const std::string plain = "EncTicketPart";
   const std::string text = std::string(16, '\0') + plain;
   const std::string ciphertext = Xor(text, a.keystreams[0]);
-  Inbox tags;
-  mpc_client_request_tag(client_, a.id, 0, Bytes(ciphertext), Inbox::TagDone, &tags);
-  const Answer tag = tags.Wait(1)[0];
+  const Answer tag = Tag(a.id, 0, ciphertext);
   ASSERT_EQ(tag.verdict, MPC_OK) << tag.detail;
   std::string header, opened;
   EXPECT_TRUE(OpenMessage(tgs_base_, 2, a.nonces[0] + '\x21' + a.headers[0] + ciphertext + tag.mac,
@@ -198,13 +217,9 @@ TEST_F(ClientTest, UnanimousVerdictsAreToldApart) {
   const std::string twice = Preauth();
   EXPECT_EQ(Login(twice).verdict, MPC_OK);
   EXPECT_EQ(Login(twice).verdict, MPC_REPLAY);
-  for (auto& party : realm_.parties) {
-    party->behaviour.job = [](v1::JobAnswer& a) { a.set_verdict(v1::VERDICT_CLOCK_SKEW); };
-  }
+  realm_.Answer(v1::VERDICT_CLOCK_SKEW);
   EXPECT_EQ(Login().verdict, MPC_CLOCK_SKEW);
-  for (auto& party : realm_.parties) {
-    party->behaviour.job = [](v1::JobAnswer& a) { a.set_verdict(v1::VERDICT_REFUSED); };
-  }
+  realm_.Answer(v1::VERDICT_REFUSED);
   EXPECT_EQ(Login().verdict, MPC_REFUSED);
 }
 
@@ -214,27 +229,19 @@ TEST_F(ClientTest, OneServerAloneMakesNoWrongPassword) {
                         v1::VERDICT_REFUSED, v1::VERDICT_UNKNOWN_HANDLE, v1::VERDICT_DEADLINE,
                         v1::VERDICT_INCONSISTENT, v1::VERDICT_QUOTA, v1::VERDICT_UNAVAILABLE,
                         v1::VERDICT_MALFORMED, v1::VERDICT_UNSPECIFIED}) {
-    realm_.parties[1]->behaviour.job = [v](v1::JobAnswer& a) { a.set_verdict(v); };
-    const Answer a = Login();
-    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE) << v1::Verdict_Name(v);
-    EXPECT_THAT(a.detail, HasSubstr(realm_.addresses[1]));
+    SCOPED_TRACE(v1::Verdict_Name(v));
+    ExpectOutage(1, realm_.addresses[1], [v](v1::JobAnswer& a) { a.set_verdict(v); });
   }
 }
 
 TEST_F(ClientTest, AnswersOfWrongSizeOrOtherNonceAreAnOutage) {
   StartClient();
-  realm_.parties[2]->behaviour.job = [](v1::JobAnswer& a) {
+  ExpectOutage(2, "wrong size", [](v1::JobAnswer& a) {
     a.mutable_seals(0)->mutable_keystream_share()->append(100, 'x');
-  };
-  EXPECT_THAT(Login().detail, HasSubstr("wrong size"));
-  realm_.parties[2]->behaviour.job = [](v1::JobAnswer& a) { a.clear_opens(); };
-  EXPECT_THAT(Login().detail, HasSubstr("wrong size"));
-  realm_.parties[2]->behaviour.job = [](v1::JobAnswer& a) {
-    a.mutable_seals(1)->set_nonce(std::string(12, 'n'));
-  };
-  const Answer a = Login();
-  EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
-  EXPECT_THAT(a.detail, HasSubstr("nonce"));
+  });
+  ExpectOutage(2, "wrong size", [](v1::JobAnswer& a) { a.clear_opens(); });
+  ExpectOutage(2, "nonce",
+               [](v1::JobAnswer& a) { a.mutable_seals(1)->set_nonce(std::string(12, 'n')); });
 }
 
 TEST_F(ClientTest, ServerDownAtStartThenUp) {
@@ -396,10 +403,10 @@ TEST_F(ClientTest, RefusesServersThatDoNotBelongTogether) {
 
 TEST_F(ClientTest, RefusesAServerWithoutThePeerRole) {
   const auto identity = realm_.authority.Issue("kdc", "imposter", "--ip 127.0.0.1 --server");
-  FakeParty imposter(2, kRealm, identity, realm_.oracle, realm_.vault);
+  FakeParty imposter(2, kRealm, identity, realm_.oracle);
   imposter.Start();
   const std::string address = imposter.address();
-  mpc_client_options options = realm_.Options(1000);
+  mpc_options options = realm_.Options(1000);
   options.servers[2] = address.c_str();
   StartClient(options);
   EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
@@ -409,10 +416,7 @@ TEST_F(ClientTest, RefusesAServerWithoutThePeerRole) {
 
 TEST_F(ClientTest, RefusesToPlayTheKdcWithoutItsRole) {
   const auto admin = realm_.authority.Issue("admin", "kadmind");
-  mpc_client_options options = realm_.Options(1000);
-  options.certificate_file = admin.certificate_file.c_str();
-  options.key_file = admin.key_file.c_str();
-  StartClient(options);
+  StartClient(realm_.Options(admin, 1000));
   EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
   EXPECT_THAT(Logged(), HasSubstr("kdc"));
 }
@@ -431,11 +435,8 @@ TEST_F(ClientTest, TagIsGivenOnce) {
   const Answer a = Login();
   ASSERT_EQ(a.verdict, MPC_OK);
   const std::string text(20, 'c');
-  Inbox first, second;
-  mpc_client_request_tag(client_, a.id, 1, Bytes(text), Inbox::TagDone, &first);
-  EXPECT_EQ(first.Wait(1)[0].verdict, MPC_OK);
-  mpc_client_request_tag(client_, a.id, 1, Bytes(text), Inbox::TagDone, &second);
-  EXPECT_EQ(second.Wait(1)[0].verdict, MPC_REFUSED);
+  EXPECT_EQ(Tag(a.id, 1, text).verdict, MPC_OK);
+  EXPECT_EQ(Tag(a.id, 1, text).verdict, MPC_REFUSED);
 }
 
 TEST_F(ClientTest, StopFailsWhatIsPending) {
@@ -451,41 +452,22 @@ TEST_F(ClientTest, StopFailsWhatIsPending) {
 // What the servers got before there were other enctypes, byte for byte.
 TEST_F(ClientTest, GcmJobsAreTheSameForAllAndHoldNothingNew) {
   StartClient();
-  std::mutex mutex;
-  std::vector<std::string> jobs;
-  for (auto& party : realm_.parties) {
-    party->behaviour.received = [&](const v1::Job& job) {
-      std::lock_guard<std::mutex> lock(mutex);
-      jobs.push_back(job.SerializeAsString());
-    };
-  }
+  std::vector<v1::Job> jobs;
+  KeepJobs(&jobs);
   const std::string preauth = Preauth();
   const Answer a = Login(preauth);
   ASSERT_EQ(a.verdict, MPC_OK) << a.detail;
   v1::Job expected;
-  expected.set_id(a.id);
-  expected.set_operation(v1::OPERATION_LOGIN);
-  expected.set_deadline_ms(1500);
-  expected.set_client(user_);
-  v1::Open* open = expected.add_opens();
-  open->set_handle(user_);
-  open->set_usage(1);
-  open->set_message(preauth);
-  v1::Seal* ticket = expected.add_seals();
-  ticket->set_handle(tgs_);
-  ticket->set_usage(2);
-  ticket->set_max_plaintext(200);
-  v1::Seal* reply = expected.add_seals();
-  reply->set_handle(user_);
-  reply->set_usage(3);
-  reply->set_max_plaintext(300);
-  v1::MakeMac* mac = expected.add_make_macs();
-  mac->set_handle(user_);
-  mac->set_usage(56);
-  mac->set_data("the AS-REQ");
-  EXPECT_THAT(jobs, ::testing::ElementsAre(expected.SerializeAsString(),
-                                           expected.SerializeAsString(),
-                                           expected.SerializeAsString()));
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      absl::Substitute(R"(id: $0 operation: OPERATION_LOGIN deadline_ms: 1500 client: "$1"
+                          opens { handle: "$1" usage: 1 message: "$2" }
+                          seals { handle: "$3" usage: 2 max_plaintext: 200 }
+                          seals { handle: "$1" usage: 3 max_plaintext: 300 }
+                          make_macs { handle: "$1" usage: 56 data: "the AS-REQ" })",
+                       a.id, absl::CEscape(user_), absl::CEscape(preauth), absl::CEscape(tgs_)),
+      &expected));
+  ASSERT_EQ(jobs.size(), 3u);
+  for (const v1::Job& job : jobs) EXPECT_EQ(job.SerializeAsString(), expected.SerializeAsString());
 }
 
 TEST_F(ClientTest, PartsOfEnctypesThatNobodyHoldsAreNotSent) {
@@ -497,18 +479,13 @@ TEST_F(ClientTest, PartsOfEnctypesThatNobodyHoldsAreNotSent) {
   const mpc_make_mac mac = {U8(user_), 56, Bytes(text), 0};
   const mpc_seal no_plaintext = {U8(user_), 3, 4, kEnctypeAes256Sha1, {nullptr, 0}};
   const mpc_seal needless = {U8(user_), 3, 4, kEnctypeAes256Gcm, Bytes(text)};
-  std::vector<mpc_job> jobs(4);
-  jobs[0].open = &open;
-  jobs[1].make_mac = &mac;
-  jobs[2].seals = &no_plaintext;
-  jobs[3].seals = &needless;
-  jobs[2].seal_count = jobs[3].seal_count = 1;
-  for (mpc_job& job : jobs) {
-    job.operation = MPC_LOGIN;
-    job.client = U8(user_);
-    Inbox inbox;
-    mpc_client_submit(client_, &job, Inbox::Done, &inbox);
-    const Answer a = inbox.Wait(1)[0];
+  const uint8_t* user = U8(user_);
+  for (const mpc_job& job :
+       {mpc_job{MPC_LOGIN, user, 0, &open, nullptr, 0, nullptr, nullptr},
+        mpc_job{MPC_LOGIN, user, 0, nullptr, nullptr, 0, &mac, nullptr},
+        mpc_job{MPC_LOGIN, user, 0, nullptr, &no_plaintext, 1, nullptr, nullptr},
+        mpc_job{MPC_LOGIN, user, 0, nullptr, &needless, 1, nullptr, nullptr}}) {
+    const Answer a = Run(job);
     EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
     EXPECT_THAT(a.detail, HasSubstr("enctype"));
   }
@@ -530,26 +507,12 @@ class CtsClientTest : public ClientTest, public ::testing::WithParamInterface<in
     const mpc_open open = {U8(bob_), 1, Bytes(preauth), GetParam()};
     const mpc_seal seal = {U8(tgs_), 2, 200, kEnctypeAes256Gcm, {nullptr, 0}};
     const mpc_make_mac mac = {U8(bob_), 56, Bytes(as_req), GetParam()};
-    mpc_job job = {};
-    job.operation = MPC_LOGIN;
-    job.client = U8(bob_);
-    job.open = &open;
-    job.seals = &seal;
-    job.seal_count = 1;
-    job.make_mac = &mac;
-    Inbox inbox;
-    mpc_client_submit(client_, &job, Inbox::Done, &inbox);
-    return inbox.Wait(1)[0];
+    return Run({MPC_LOGIN, U8(bob_), /*grant=*/0, &open, &seal, 1, &mac, nullptr});
   }
   void SubmitReply(uint64_t grant, const std::string& text, Inbox* inbox) {
     const mpc_seal seal = {U8(bob_), 3, static_cast<uint32_t>(text.size()), GetParam(),
                            Bytes(text)};
-    mpc_job job = {};
-    job.operation = MPC_SEAL_GRANTED;
-    job.client = U8(bob_);
-    job.grant = grant;
-    job.seals = &seal;
-    job.seal_count = 1;
+    const mpc_job job = {MPC_SEAL_GRANTED, U8(bob_), grant, nullptr, &seal, 1, nullptr, nullptr};
     mpc_client_submit(client_, &job, Inbox::Done, inbox);
   }
   Answer Reply(uint64_t grant, const std::string& text) {
@@ -623,29 +586,28 @@ TEST_P(CtsClientTest, AnswersOfWrongSizeAreAnOutage) {
   StartClient();
   const Answer good = Begin(Preauth("first"));
   ASSERT_EQ(good.verdict, MPC_OK) << good.detail;
-  using Change = std::function<void(v1::JobAnswer&)>;
-  for (const Change& change : std::vector<Change>{
-           [](v1::JobAnswer& a) { a.mutable_opens(0)->mutable_plaintext_share()->append("x"); },
-           [](v1::JobAnswer& a) { a.mutable_opens(0)->clear_plaintext_share(); },
-           [](v1::JobAnswer& a) { a.mutable_opens(0)->set_keystream_share("keystream"); },
-           [](v1::JobAnswer& a) { a.mutable_make_macs(0)->mutable_tag_share()->pop_back(); },
-           [](v1::JobAnswer& a) { a.mutable_make_macs(0)->set_nonce(std::string(12, 'n')); },
-           [](v1::JobAnswer& a) { a.mutable_seals(0)->set_message_share("a message"); }}) {
-    realm_.parties[1]->behaviour.job = change;
-    const Answer a = Begin(Preauth("a timestamp"));
-    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
-    EXPECT_THAT(a.detail, HasSubstr("wrong size"));
-  }
-  for (const Change& change : std::vector<Change>{
-           [](v1::JobAnswer& a) { a.mutable_seals(0)->mutable_message_share()->append("x"); },
-           [](v1::JobAnswer& a) { a.mutable_seals(0)->clear_message_share(); },
-           [](v1::JobAnswer& a) { a.mutable_seals(0)->set_header("header"); },
-           [](v1::JobAnswer& a) { a.mutable_seals(0)->set_keystream_share("keystream"); }}) {
-    realm_.parties[1]->behaviour.job = change;
-    const Answer a = Reply(good.id, "the reply");
-    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
-    EXPECT_THAT(a.detail, HasSubstr("wrong size"));
-  }
+  const auto expect_wrong_size = [&](auto ask, std::vector<void (*)(v1::JobAnswer&)> changes) {
+    for (const auto change : changes) {
+      realm_.parties[1]->behaviour.job = change;
+      const Answer a = ask();
+      EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+      EXPECT_THAT(a.detail, HasSubstr("wrong size"));
+    }
+  };
+  expect_wrong_size(
+      [&] { return Begin(Preauth("a timestamp")); },
+      {[](v1::JobAnswer& a) { a.mutable_opens(0)->mutable_plaintext_share()->append("x"); },
+       [](v1::JobAnswer& a) { a.mutable_opens(0)->clear_plaintext_share(); },
+       [](v1::JobAnswer& a) { a.mutable_opens(0)->set_keystream_share("keystream"); },
+       [](v1::JobAnswer& a) { a.mutable_make_macs(0)->mutable_tag_share()->pop_back(); },
+       [](v1::JobAnswer& a) { a.mutable_make_macs(0)->set_nonce(std::string(12, 'n')); },
+       [](v1::JobAnswer& a) { a.mutable_seals(0)->set_message_share("a message"); }});
+  expect_wrong_size(
+      [&] { return Reply(good.id, "the reply"); },
+      {[](v1::JobAnswer& a) { a.mutable_seals(0)->mutable_message_share()->append("x"); },
+       [](v1::JobAnswer& a) { a.mutable_seals(0)->clear_message_share(); },
+       [](v1::JobAnswer& a) { a.mutable_seals(0)->set_header("header"); },
+       [](v1::JobAnswer& a) { a.mutable_seals(0)->set_keystream_share("keystream"); }});
 }
 
 // The parts of a job differ from server to server only in the shares.
@@ -653,14 +615,8 @@ TEST_P(CtsClientTest, OnlyTheSharesDiffer) {
   StartClient();
   const Answer good = Begin(Preauth("first"));
   ASSERT_EQ(good.verdict, MPC_OK) << good.detail;
-  std::mutex mutex;
   std::vector<v1::Job> jobs;
-  for (auto& party : realm_.parties) {
-    party->behaviour.received = [&](const v1::Job& job) {
-      std::lock_guard<std::mutex> lock(mutex);
-      jobs.push_back(job);
-    };
-  }
+  KeepJobs(&jobs);
   ASSERT_EQ(Reply(good.id, "the reply").verdict, MPC_OK);
   ASSERT_EQ(jobs.size(), 3u);
   EXPECT_EQ(jobs[0].seals(0).max_plaintext(), 9u);
@@ -675,13 +631,7 @@ INSTANTIATE_TEST_SUITE_P(Enctypes, CtsClientTest,
 
 TEST_F(ClientTest, AdminStoresKeysOnAllThreeAndDeletesThem) {
   const auto admin = realm_.authority.Issue("admin", "kadmind");
-  mpc_admin_options options = {};
-  options.realm = kRealm;
-  for (int i = 0; i < 3; ++i) options.servers[i] = realm_.addresses[i].c_str();
-  options.ca_file = admin.ca_file.c_str();
-  options.certificate_file = admin.certificate_file.c_str();
-  options.key_file = admin.key_file.c_str();
-  options.cluster = 1;
+  const mpc_options options = realm_.Options(admin);
   const std::string base(32, 'b');
   mpc_new_key key = {};
   memset(key.handle, 'h', sizeof(key.handle));
@@ -700,8 +650,8 @@ TEST_F(ClientTest, AdminStoresKeysOnAllThreeAndDeletesThem) {
   memset(key.handle, 'i', sizeof(key.handle));
   ASSERT_EQ(mpc_admin_store_keys(&options, &key, 1, &error), 0) << error;
   EXPECT_EQ(realm_.oracle->Keys()[std::string(16, 'i')].gate(), v1::GATE_NONE);
-  const uint8_t handles[1][16] = {{'h', 'h', 'h', 'h', 'h', 'h', 'h', 'h', 'h', 'h', 'h', 'h', 'h',
-                                   'h', 'h', 'h'}};
+  uint8_t handles[1][16];
+  memset(handles, 'h', sizeof(handles));
   ASSERT_EQ(mpc_admin_delete_keys(&options, handles, 1, &error), 0) << error;
   EXPECT_EQ(realm_.oracle->Base(handle), "");
   realm_.parties[1]->Stop();

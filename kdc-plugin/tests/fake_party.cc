@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kdc-plugin/tests/fake_party.h"
 
-#include <sodium.h>
-
 #include <chrono>
 #include <thread>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "mpc-server/key/enctype.h"
 
 namespace mpckdc::test {
 
 FakeParty::FakeParty(int party, std::string realm, enroll::AdminIdentity identity,
-                     std::shared_ptr<Oracle> oracle, std::shared_ptr<Vault> vault)
+                     std::shared_ptr<Oracle> oracle)
     : FakeAdminServer(party, realm),
       party_(party),
       realm_(std::move(realm)),
       identity_(std::move(identity)),
-      oracle_(std::move(oracle)),
-      vault_(std::move(vault)) {}
+      oracle_(std::move(oracle)) {}
 
 void FakeParty::Start() {
   FakeAdminServer::Start(enroll::TlsServerCredentials(identity_),
@@ -79,26 +74,6 @@ v1::ServerMessage FakeParty::Process(const std::string& session, const v1::KdcMe
     behaviour.tag(*answer);
   }
   return answers;
-}
-
-// The third party to commit makes the key usable.
-void FakeParty::Committed(const v1::SharePackage& package) {
-  const v1::KeyInfo& info = package.info();
-  std::lock_guard<std::mutex> lock(vault_->mutex);
-  std::array<v1::SharePackage, 3>& shares = vault_->shares[info.handle()];
-  shares[party_] = package;
-  int& parties = vault_->committed[info.handle()];
-  parties |= 1 << party_;
-  if (parties != 7) return;
-  std::string base;
-  if (shares[0].base_x().empty()) {
-    base.resize(FindEnctype(info.enctype())->key_bytes);
-    randombytes_buf(base.data(), base.size());
-  } else {
-    base = JoinForTest({shares[0].base_x(), shares[1].base_x(), shares[2].base_x()},
-                       {shares[0].base_a(), shares[1].base_a(), shares[2].base_a()});
-  }
-  oracle_->SetKey(info, base);
 }
 
 grpc::Status FakeParty::DeleteKeys(grpc::ServerContext*, const v1::DeleteKeysRequest* request,

@@ -5,10 +5,8 @@
 #ifndef KDC_PLUGIN_TESTS_FAKE_PARTY_H_
 #define KDC_PLUGIN_TESTS_FAKE_PARTY_H_
 
-#include <array>
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -53,17 +51,10 @@ struct Behaviour {
   std::atomic<int> streams{0};           // accepted
 };
 
-// What the parties need together to turn shares into keys.
-struct Vault {
-  std::mutex mutex;
-  std::map<std::string, std::array<v1::SharePackage, 3>> shares;  // by handle
-  std::map<std::string, int> committed;                           // by handle: bits of parties
-};
-
 class FakeParty final : public v1::KeyService::Service, public enroll::FakeAdminServer {
  public:
   FakeParty(int party, std::string realm, enroll::AdminIdentity identity,
-            std::shared_ptr<Oracle> oracle, std::shared_ptr<Vault> vault);
+            std::shared_ptr<Oracle> oracle);
   ~FakeParty() override { Stop(); }
 
   void Start();  // on the same port as before, if it was started before
@@ -79,14 +70,13 @@ class FakeParty final : public v1::KeyService::Service, public enroll::FakeAdmin
                         grpc::ServerWriter<v1::ListKeysReply>*) override;
 
  private:
-  void Committed(const v1::SharePackage& package) override;
+  void Committed(const v1::SharePackage& package) override { oracle_->Commit(party_, package); }
   v1::ServerMessage Process(const std::string& session, const v1::KdcMessage& message);
 
   const int party_;
   const std::string realm_;
   const enroll::AdminIdentity identity_;
   std::shared_ptr<Oracle> oracle_;
-  std::shared_ptr<Vault> vault_;
 };
 
 }  // namespace mpckdc::test

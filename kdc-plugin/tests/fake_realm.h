@@ -3,6 +3,7 @@
 #define KDC_PLUGIN_TESTS_FAKE_REALM_H_
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,28 +21,33 @@ inline constexpr char kRealm[] = "EXAMPLE.COM";
 // Three fake parties with certificates of a fresh authority, and the KDC's side of them.
 class FakeRealm {
  public:
-  FakeRealm()
-      : kdc(authority.Issue("kdc", "kdc1")),
-        oracle(std::make_shared<Oracle>(kRealm)),
-        vault(std::make_shared<Vault>()) {
+  FakeRealm() : kdc(authority.Issue("kdc", "kdc1")), oracle(std::make_shared<Oracle>()) {
     for (int i = 0; i < 3; ++i) {
       const auto identity = authority.Issue("peer", absl::StrCat("p", i), "--ip 127.0.0.1");
-      parties[i] = std::make_unique<FakeParty>(i, kRealm, identity, oracle, vault);
+      parties[i] = std::make_unique<FakeParty>(i, kRealm, identity, oracle);
       parties[i]->Start();
       addresses[i] = parties[i]->address();
     }
   }
 
-  mpc_client_options Options(uint32_t timeout_ms = 2000) const {
-    mpc_client_options options = {};
-    options.realm = kRealm;
-    for (int i = 0; i < 3; ++i) options.servers[i] = addresses[i].c_str();
-    options.ca_file = kdc.ca_file.c_str();
-    options.certificate_file = kdc.certificate_file.c_str();
-    options.key_file = kdc.key_file.c_str();
-    options.cluster = 1;
-    options.timeout_ms = timeout_ms;
-    return options;
+  mpc_options Options(uint32_t timeout_ms = 2000) const { return Options(kdc, timeout_ms); }
+  mpc_options Options(const enroll::AdminIdentity& who, uint32_t timeout_ms = 2000) const {
+    return {.realm = kRealm,
+            .servers = {addresses[0].c_str(), addresses[1].c_str(), addresses[2].c_str()},
+            .ca_file = who.ca_file.c_str(),
+            .certificate_file = who.certificate_file.c_str(),
+            .key_file = who.key_file.c_str(),
+            .cluster = 1,
+            .timeout_ms = timeout_ms,
+            .log = nullptr};
+  }
+
+  // What every server does to its answers to jobs; null: nothing.
+  void Answer(std::function<void(v1::JobAnswer&)> change) {
+    for (auto& party : parties) party->behaviour.job = change;
+  }
+  void Answer(v1::Verdict verdict) {
+    Answer([verdict](v1::JobAnswer& a) { a.set_verdict(verdict); });
   }
 
   // A key that the oracle knows; returns its handle.
@@ -66,7 +72,6 @@ class FakeRealm {
   enroll::TestAuthority authority;
   enroll::AdminIdentity kdc;
   std::shared_ptr<Oracle> oracle;
-  std::shared_ptr<Vault> vault;
   std::array<std::unique_ptr<FakeParty>, 3> parties;
   std::array<std::string, 3> addresses;
 };

@@ -3,25 +3,26 @@
 
 #include <sodium.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/key/key_info.h"
 #include "mpc-server/testing/cts.h"
+#include "mpc-server/testing/join.h"
 
 namespace mpckdc::test {
-namespace {
-
-constexpr size_t kZero = 16;
-constexpr std::chrono::seconds kPatience(2);  // for a plaintext's shares at the other servers
 
 std::string Xor(std::string a, const std::string& b) {
   for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<char>(a[i] ^ b[i]);
   return a;
 }
+
+namespace {
+
+constexpr size_t kZero = 16;
+constexpr std::chrono::seconds kPatience(2);  // for a plaintext's shares at the other servers
 
 std::string Random(size_t bytes) {
   std::string out(bytes, '\0');
@@ -33,10 +34,6 @@ std::array<std::string, 3> Split(const std::string& value) {
   const std::string a = Random(value.size());
   const std::string b = Random(value.size());
   return {a, b, Xor(Xor(value, a), b)};
-}
-
-std::string Aad(const std::string& header) {
-  return std::string(1, static_cast<char>(header.size())) + header;
 }
 
 std::string BigEndian(uint64_t value, size_t bytes) {
@@ -72,6 +69,20 @@ void Oracle::SetKey(const v1::KeyInfo& info, const std::string& base) {
   bases_[info.handle()] = base;
 }
 
+void Oracle::Commit(int party, const v1::SharePackage& package) {
+  const v1::KeyInfo& info = package.info();
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::map<int, v1::SharePackage>& shares = shares_[info.handle()];
+  shares[party] = package;
+  if (shares.size() < 3) return;
+  infos_[info.handle()] = info;
+  bases_[info.handle()] =
+      shares[0].base_x().empty()
+          ? Random(FindEnctype(info.enctype())->key_bytes)
+          : JoinForTest({shares[0].base_x(), shares[1].base_x(), shares[2].base_x()},
+                        {shares[0].base_a(), shares[1].base_a(), shares[2].base_a()});
+}
+
 void Oracle::DeleteKey(const std::string& handle) {
   std::lock_guard<std::mutex> lock(mutex_);
   infos_.erase(handle);
@@ -85,8 +96,7 @@ std::map<std::string, v1::KeyInfo> Oracle::Keys() {
 
 std::string Oracle::Base(const std::string& handle) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto found = bases_.find(handle);
-  return found == bases_.end() ? "" : found->second;
+  return bases_.contains(handle) ? bases_[handle] : "";
 }
 
 void Oracle::SetGate(const std::string& handle, v1::Gate gate) {
@@ -126,24 +136,24 @@ bool Oracle::Open(const v1::Open& open, std::string* header, std::string* plain)
   return opened.has_value();
 }
 
+template <class Part>
+std::string Oracle::MacOf(const Part& part, const std::string& nonce) {
+  const std::string& base = bases_[part.handle()];
+  const Enctype& enctype = EnctypeOf(part.handle());
+  return enctype.is_gcm() ? GcmEncrypt(UsageKey(base, part.usage()), nonce, part.data(), "").tag
+                          : CtsChecksum(enctype, AsBytes(base), part.usage(), part.data());
+}
+
 bool Oracle::Verify(const v1::VerifyMac& mac) {
-  const std::string& base = bases_[mac.handle()];
-  const Enctype& enctype = EnctypeOf(mac.handle());
-  if (!enctype.is_gcm()) {
-    return mac.checksum() == CtsChecksum(enctype, AsBytes(base), mac.usage(), mac.data());
-  }
-  const std::string nonce = mac.checksum().substr(0, 12);
-  return mac.checksum().size() == 28 &&
-         GcmEncrypt(UsageKey(base, mac.usage()), nonce, mac.data(), "").tag ==
-             mac.checksum().substr(12);
+  const std::string& checksum = mac.checksum();
+  if (!EnctypeOf(mac.handle()).is_gcm()) return checksum == MacOf(mac, "");
+  return checksum.size() == 28 && checksum.substr(12) == MacOf(mac, checksum.substr(0, 12));
 }
 
 v1::Verdict Oracle::Judge(const std::string& session, const v1::Job& job, std::string* detail) {
-  for (const auto& part : job.opens()) {
-    if (bases_.count(part.handle()) == 0) return v1::VERDICT_UNKNOWN_HANDLE;
-  }
-  for (const auto& part : job.seals()) {
-    if (bases_.count(part.handle()) == 0) return v1::VERDICT_UNKNOWN_HANDLE;
+  const auto known = [&](const auto& part) { return bases_.contains(part.handle()); };
+  if (!std::ranges::all_of(job.opens(), known) || !std::ranges::all_of(job.seals(), known)) {
+    return v1::VERDICT_UNKNOWN_HANDLE;
   }
   std::string header, plain;
   for (const auto& part : job.opens()) {
@@ -210,13 +220,8 @@ void Oracle::AddSeal(const v1::Job& job, int index, Done& done) {
 }
 
 void Oracle::AddMac(const v1::MakeMac& mac, Done& done) {
-  const std::string& base = bases_[mac.handle()];
-  const Enctype& enctype = EnctypeOf(mac.handle());
-  const bool gcm = enctype.is_gcm();
-  const std::string nonce = gcm ? NextNonce() : "";
-  const auto shares =
-      Split(gcm ? GcmEncrypt(UsageKey(base, mac.usage()), nonce, mac.data(), "").tag
-                : CtsChecksum(enctype, AsBytes(base), mac.usage(), mac.data()));
+  const std::string nonce = EnctypeOf(mac.handle()).is_gcm() ? NextNonce() : "";
+  const auto shares = Split(MacOf(mac, nonce));
   for (int i = 0; i < 3; ++i) {
     v1::MakeMacAnswer* answer = done.answers[i].add_make_macs();
     answer->set_nonce(nonce);
@@ -311,8 +316,10 @@ v1::TagAnswer Oracle::Tag(int party, const std::string& session, const v1::TagRe
   }
   if (sealed.ciphertext.empty()) {
     sealed.ciphertext = ct;
-    sealed.tag_shares = Split(
-        GcmEncrypt(sealed.key, sealed.nonce, Aad(sealed.header), Xor(ct, sealed.keystream)).tag);
+    sealed.tag_shares = Split(GcmEncrypt(sealed.key, sealed.nonce,
+                                         BigEndian(sealed.header.size(), 1) + sealed.header,
+                                         Xor(ct, sealed.keystream))
+                                  .tag);
   }
   answer.set_verdict(v1::VERDICT_OK);
   answer.set_tag_share(sealed.ciphertext == ct ? sealed.tag_shares[party] : Random(16));

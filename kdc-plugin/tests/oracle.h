@@ -20,6 +20,9 @@
 
 namespace mpckdc::test {
 
+// Of two that are equally long.
+std::string Xor(std::string a, const std::string& b);
+
 // Kg(usage).
 std::string UsageKey(const std::string& base, uint32_t usage);
 
@@ -34,9 +37,9 @@ bool OpenMessage(const std::string& base, uint32_t usage, const std::string& mes
 // waits until all three have come.
 class Oracle {
  public:
-  explicit Oracle(std::string realm) : realm_(std::move(realm)) {}
-
   void SetKey(const v1::KeyInfo& info, const std::string& base);
+  // A party's share of a new key: with the third the key is there.
+  void Commit(int party, const v1::SharePackage& package);
   void DeleteKey(const std::string& handle);
   std::map<std::string, v1::KeyInfo> Keys();
   std::string Base(const std::string& handle);  // "" if unknown
@@ -73,6 +76,8 @@ class Oracle {
     return *FindEnctype(infos_[handle].enctype());
   }
   bool Open(const v1::Open& open, std::string* header, std::string* plain);
+  template <class Part>
+  std::string MacOf(const Part& part, const std::string& nonce);
   bool Verify(const v1::VerifyMac& mac);
   void AddOpen(const v1::Open& open, Done& done);
   void AddSeal(const v1::Job& job, int index, Done& done);
@@ -83,11 +88,11 @@ class Oracle {
   std::string HeaderFor(const v1::Job& job, const v1::Seal& seal);
   std::string NextNonce();
 
-  const std::string realm_;
   std::mutex mutex_;
   std::condition_variable received_;
   std::map<std::string, v1::KeyInfo> infos_;
   std::map<std::string, std::string> bases_;
+  std::map<std::string, std::map<int, v1::SharePackage>> shares_;  // by handle, party
   std::map<std::pair<std::string, uint64_t>, Done> done_;
   std::set<std::string> replays_;
   uint64_t next_nonce_ = 1;

@@ -7,8 +7,10 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -66,7 +68,7 @@ class ProviderTest : public ::testing::Test {
             realm_.AddKey("krbtgt/EXAMPLE.COM@EXAMPLE.COM", tgs_base_, v1::KEY_CLASS_TGS)) {
     if (krb5_init_secure_context(&context_) != 0) abort();
     // One process, one realm of servers: each test starts the provider anew.
-    mpc_client_options options = realm_.Options(3000);
+    mpc_options options = realm_.Options(3000);
     options.log = +[](int, const char* text) { log_ += std::string(text) + "\n"; };
     const krb5_error_code code = provider_register(context_, &options);
     EXPECT_EQ(code, 0);
@@ -79,8 +81,7 @@ class ProviderTest : public ::testing::Test {
     in_slice = false;
     provider_unregister();
     krb5_c_set_remote_key_host(nullptr);
-    krb5_free_keyblock_contents(context_, &user_);
-    krb5_free_keyblock_contents(context_, &tgs_);
+    for (krb5_keyblock& key : references_) krb5_free_keyblock_contents(context_, &key);
     krb5_free_context(context_);
   }
 
@@ -89,10 +90,12 @@ class ProviderTest : public ::testing::Test {
     request_pointer = nullptr;
   }
 
+  // Belongs to the fixture.
   krb5_keyblock Reference(const std::string& handle, krb5_enctype enctype = -24002) {
     krb5_keyblock key = {};
     const krb5_data data = View(handle);
     EXPECT_EQ(krb5_c_make_remote_key(context_, enctype, &data, &key), 0);
+    references_.push_back(key);
     return key;
   }
   static krb5_keyblock Local(const std::string& base, krb5_enctype enctype = -24002) {
@@ -120,26 +123,15 @@ class ProviderTest : public ::testing::Test {
     out->resize(code == 0 ? plain.length : 0);
     return code;
   }
-  std::string Sealed(const std::string& base, int usage, const std::string& plain,
-                     krb5_enctype enctype = -24002) {
-    std::string message;
-    EXPECT_EQ(Encrypt(Local(base, enctype), usage, plain, &message), 0);
-    return message;
-  }
-  static krb5_cksumtype ChecksumType(krb5_enctype enctype) {
-    if (enctype == kEnctypeAes128Sha1) return CKSUMTYPE_HMAC_SHA1_96_AES128;
-    if (enctype == kEnctypeAes256Sha1) return CKSUMTYPE_HMAC_SHA1_96_AES256;
-    return enctype;
-  }
-  std::string Checksum(const krb5_keyblock& key, int usage, const std::string& data,
-                       krb5_error_code* code) {
+  krb5_error_code MakeChecksum(const krb5_keyblock& key, int usage, const std::string& data,
+                               std::string* out) {
     krb5_checksum sum = {};
     const krb5_data input = View(data);
-    *code = krb5_c_make_checksum(context_, 0, &key, usage, &input, &sum);
-    EXPECT_EQ(sum.checksum_type, *code == 0 ? ChecksumType(key.enctype) : 0);
-    std::string out(reinterpret_cast<char*>(sum.contents), *code == 0 ? sum.length : 0);
+    const krb5_error_code code = krb5_c_make_checksum(context_, 0, &key, usage, &input, &sum);
+    EXPECT_EQ(sum.checksum_type, code == 0 ? ChecksumType(key.enctype) : 0);
+    out->assign(reinterpret_cast<char*>(sum.contents), code == 0 ? sum.length : 0);
     krb5_free_checksum_contents(context_, &sum);
-    return out;
+    return code;
   }
   krb5_error_code Verify(const krb5_keyblock& key, int usage, const std::string& data,
                          const std::string& checksum, bool* valid) {
@@ -153,18 +145,85 @@ class ProviderTest : public ::testing::Test {
     *valid = result;
     return code;
   }
+  static krb5_cksumtype ChecksumType(krb5_enctype enctype) {
+    if (enctype == kEnctypeAes128Sha1) return CKSUMTYPE_HMAC_SHA1_96_AES128;
+    if (enctype == kEnctypeAes256Sha1) return CKSUMTYPE_HMAC_SHA1_96_AES256;
+    return enctype;
+  }
 
+  // The same where it is to succeed. (A late tag is written to the place of what Seal() returns,
+  // which is moved and never copied.)
+  std::string Seal(const krb5_keyblock& key, int usage, const std::string& plain) {
+    std::string message;
+    const krb5_error_code code = Encrypt(key, usage, plain, &message);
+    EXPECT_EQ(code, 0) << "usage " << usage << ": " << Message(code);
+    return message;
+  }
+  std::string Open(const krb5_keyblock& key, int usage, const std::string& message) {
+    std::string plain;
+    const krb5_error_code code = Decrypt(key, usage, message, &plain);
+    EXPECT_EQ(code, 0) << "usage " << usage << ": " << Message(code);
+    return plain;
+  }
+  std::string Checksum(const krb5_keyblock& key, int usage, const std::string& data) {
+    std::string sum;
+    const krb5_error_code code = MakeChecksum(key, usage, data, &sum);
+    EXPECT_EQ(code, 0) << "usage " << usage << ": " << Message(code);
+    return sum;
+  }
+  bool Valid(const krb5_keyblock& key, int usage, const std::string& data,
+             const std::string& checksum) {
+    bool valid = false;
+    const krb5_error_code code = Verify(key, usage, data, checksum, &valid);
+    EXPECT_EQ(code, 0) << "usage " << usage << ": " << Message(code);
+    return valid;
+  }
+
+  std::string Preauth(const std::string& text = "a timestamp") {
+    return Seal(Local(user_base_), 1, text);
+  }
   void HintAs(const std::string& preauth, size_t ticket, size_t reply,
               const std::string& as_req = "", bool finish_with_reply = false) {
-    HintAs(user_, preauth, ticket, reply, as_req, finish_with_reply);
+    HintAs(user_, tgs_, preauth, ticket, reply, as_req, finish_with_reply);
   }
-  void HintAs(const krb5_keyblock& client, const std::string& preauth, size_t ticket, size_t reply,
-              const std::string& as_req, bool finish_with_reply) {
+  void HintAs(const krb5_keyblock& client, const krb5_keyblock& service, const std::string& preauth,
+              size_t ticket, size_t reply, const std::string& as_req = "",
+              bool finish_with_reply = false) {
     const krb5_data cipher = View(preauth), request = View(as_req);
     const krb5_remote_key_as_hint hint = {
-        &client, preauth.empty() ? nullptr : &cipher, &tgs_,
-        ticket, reply, as_req.empty() ? nullptr : &request, finish_with_reply};
+        &client, preauth.empty() ? nullptr : &cipher, &service,         ticket,
+        reply,   as_req.empty() ? nullptr : &request, finish_with_reply};
     krb5_c_remote_key_hint_as(context_, &hint);
+  }
+  void HintTgs(const std::string& tgt, const krb5_keyblock& service) {
+    const krb5_data cipher = View(tgt);
+    const krb5_remote_key_tgs_hint hint = {&tgs_, &cipher, &service, 100};
+    krb5_c_remote_key_hint_tgs(context_, &hint);
+  }
+  // A TGT under krbtgt's GCM key, by alice's login, which is over.
+  std::string AlicesTgt() {
+    const std::string preauth = Preauth();
+    HintAs(preauth, 100, 100);
+    EXPECT_EQ(Open(user_, 1, preauth), "a timestamp");
+    std::string tgt = Seal(tgs_, 2, "the TGT");
+    EndRequest();
+    return tgt;
+  }
+  void ExpectChecksums(const krb5_keyblock& remote, const krb5_keyblock& local) {
+    const std::string sum = Checksum(remote, 17, "PAC");
+    EXPECT_TRUE(Valid(local, 17, "PAC", sum));
+    EXPECT_TRUE(Valid(remote, 17, "PAC", sum));
+    EXPECT_FALSE(Valid(remote, 17, "other", sum));
+  }
+  void ExpectNoPrf(const krb5_keyblock& key) {
+    EXPECT_FALSE(krb5_c_key_has_prf(&key));
+    const std::string constant = "constant";
+    krb5_data seed = View(constant);
+    size_t length = 0;
+    ASSERT_EQ(krb5_c_prf_length(context_, key.enctype, &length), 0);
+    std::string prf(length, '\0');
+    krb5_data output = View(prf);
+    EXPECT_NE(krb5_c_prf(context_, &key, &seed, &output), 0);
   }
 
   std::string Message(krb5_error_code code) {
@@ -173,157 +232,127 @@ class ProviderTest : public ::testing::Test {
     krb5_free_error_message(context_, text);
     return copy;
   }
+  int Jobs() { return realm_.oracle->jobs(); }
 
   FakeRealm realm_;
   std::string user_base_, tgs_base_, user_handle_, tgs_handle_;
   krb5_context context_ = nullptr;
   krb5_keyblock user_ = {}, tgs_ = {};
+  std::vector<krb5_keyblock> references_;
   static std::string log_;
 };
 std::string ProviderTest::log_;
 
 TEST_F(ProviderTest, ALoginIsOneJob) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  const std::string preauth = Preauth();
   HintAs(preauth, 100, 200, "the request");
-  std::string plain, ticket, reply, opened;
-  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
-  EXPECT_EQ(plain, "a timestamp");
-  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
-  ASSERT_EQ(Encrypt(user_, 3, std::string(200, 'r'), &reply), 0);
-  krb5_error_code code;
-  const std::string checksum = Checksum(user_, 56, "the request", &code);
-  ASSERT_EQ(code, 0);
-  EXPECT_EQ(realm_.oracle->jobs(), 1);
-  EXPECT_EQ(ticket[12], 33) << "a TGT has its header";
-  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), 0);
-  EXPECT_EQ(opened, "ticket part");
-  EXPECT_EQ(Decrypt(Local(user_base_), 3, reply, &opened), 0);
-  EXPECT_EQ(opened, std::string(200, 'r'));
-  bool valid = false;
-  EXPECT_EQ(Verify(Local(user_base_), 56, "the request", checksum, &valid), 0);
-  EXPECT_TRUE(valid);
+  EXPECT_EQ(Open(user_, 1, preauth), "a timestamp");
+  const std::string ticket = Seal(tgs_, 2, "ticket part");
+  const std::string reply = Seal(user_, 3, std::string(200, 'r'));
+  const std::string checksum = Checksum(user_, 56, "the request");
+  EXPECT_EQ(Jobs(), 1);
+  EXPECT_EQ(ticket.at(12), 33) << "a TGT has its header";
+  EXPECT_EQ(Open(Local(tgs_base_), 2, ticket), "ticket part");
+  EXPECT_EQ(Open(Local(user_base_), 3, reply), std::string(200, 'r'));
+  EXPECT_TRUE(Valid(Local(user_base_), 56, "the request", checksum));
 }
 
 TEST_F(ProviderTest, InASliceNothingIsSentBeforeItsEnd) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
-  std::string plain, ticket, reply, opened;
+  const std::string preauth = Preauth();
   in_slice = true;
   HintAs(preauth, 100, 200);
   // This one is sent at once, so whatever the hint had sent would have come first.
   in_slice = false;
-  ASSERT_EQ(Decrypt(user_, 1, Sealed(user_base_, 1, "another"), &plain), 0);
-  EXPECT_EQ(plain, "another");
-  EXPECT_EQ(realm_.oracle->jobs(), 1);
+  EXPECT_EQ(Open(user_, 1, Preauth("another")), "another");
+  EXPECT_EQ(Jobs(), 1);
   in_slice = true;
-  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
-  EXPECT_EQ(plain, "a timestamp");
-  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
-  ASSERT_EQ(Encrypt(user_, 3, "the reply", &reply), 0);
-  EXPECT_EQ(realm_.oracle->jobs(), 2);
-  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), 0);
-  EXPECT_EQ(opened, "ticket part");
-  EXPECT_EQ(Decrypt(Local(user_base_), 3, reply, &opened), 0);
-  EXPECT_EQ(opened, "the reply");
+  EXPECT_EQ(Open(user_, 1, preauth), "a timestamp");
+  const std::string ticket = Seal(tgs_, 2, "ticket part"), reply = Seal(user_, 3, "the reply");
+  EXPECT_EQ(Jobs(), 2);
+  EXPECT_EQ(Open(Local(tgs_base_), 2, ticket), "ticket part");
+  EXPECT_EQ(Open(Local(user_base_), 3, reply), "the reply");
 }
 
 TEST_F(ProviderTest, ATicketIsFinishedWithItsReply) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
-  std::string plain, ticket, reply, opened;
+  const std::string preauth = Preauth();
   in_slice = true;
   HintAs(preauth, 100, 200, "", true);
-  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
-  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
+  EXPECT_EQ(Open(user_, 1, preauth), "a timestamp");
+  const std::string ticket = Seal(tgs_, 2, "ticket part");
   EXPECT_EQ(ticket.substr(ticket.size() - 16), std::string(16, '\0')) << "its tag was waited for";
+  std::string opened;
   EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), KRB5KRB_AP_ERR_BAD_INTEGRITY);
-  ASSERT_EQ(Encrypt(user_, 3, "the reply", &reply), 0);
-  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), 0);
-  EXPECT_EQ(opened, "ticket part");
-  EXPECT_EQ(Decrypt(Local(user_base_), 3, reply, &opened), 0);
-  EXPECT_EQ(opened, "the reply");
+  const std::string reply = Seal(user_, 3, "the reply");
+  EXPECT_EQ(Open(Local(tgs_base_), 2, ticket), "ticket part");
+  EXPECT_EQ(Open(Local(user_base_), 3, reply), "the reply");
 }
 
 TEST_F(ProviderTest, AnUnforeseenReplyFinishesTheTicketToo) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
-  std::string plain, ticket, reply, opened;
+  const std::string preauth = Preauth();
   HintAs(preauth, 100, 10, "", true);
-  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
-  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
-  ASSERT_EQ(Encrypt(user_, 3, std::string(50, 'r'), &reply), 0);
-  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), 0);
-  EXPECT_EQ(opened, "ticket part");
+  Open(user_, 1, preauth);
+  const std::string ticket = Seal(tgs_, 2, "ticket part");
+  Seal(user_, 3, std::string(50, 'r'));
+  EXPECT_EQ(Open(Local(tgs_base_), 2, ticket), "ticket part");
 }
 
 TEST_F(ProviderTest, ATicketWithoutAReplyIsLeftAlone) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
-  std::string plain, ticket;
+  const std::string preauth = Preauth();
   HintAs(preauth, 100, 200, "", true);
-  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
-  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
+  Open(user_, 1, preauth);
+  const std::string ticket = Seal(tgs_, 2, "ticket part");
   const std::string unfinished = ticket;
   EndRequest();
   // The tag has come when a later job has been answered.
-  ASSERT_EQ(Decrypt(user_, 1, Sealed(user_base_, 1, "the next"), &plain), 0);
+  Open(user_, 1, Preauth("the next"));
   EXPECT_EQ(ticket, unfinished);
 }
 
 TEST_F(ProviderTest, ARequestThatEndsBeforeItsSliceSendsNothing) {
   in_slice = true;
-  HintAs(Sealed(user_base_, 1, "given up"), 100, 200, "the request");
+  HintAs(Preauth("given up"), 100, 200, "the request");
   EndRequest();
   krb5_c_remote_key_flush();
-  std::string plain;
-  ASSERT_EQ(Decrypt(user_, 1, Sealed(user_base_, 1, "the next"), &plain), 0);
-  EXPECT_EQ(plain, "the next");
-  EXPECT_EQ(realm_.oracle->jobs(), 1);
+  EXPECT_EQ(Open(user_, 1, Preauth("the next")), "the next");
+  EXPECT_EQ(Jobs(), 1);
 }
 
 TEST_F(ProviderTest, WhatWasNotForeseenGetsItsOwnJob) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  const std::string preauth = Preauth();
   HintAs(preauth, 10, 10);
-  std::string plain, ticket, reply, opened;
-  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
-  ASSERT_EQ(Encrypt(tgs_, 2, std::string(50, 't'), &ticket), 0);  // longer than the hint said
-  ASSERT_EQ(Encrypt(user_, 3, std::string(50, 'r'), &reply), 0);
-  krb5_error_code code;
-  EXPECT_EQ(Checksum(user_, 56, "the request", &code).size(), 28u);  // not announced
-  EXPECT_EQ(code, 0);
-  EXPECT_EQ(realm_.oracle->jobs(), 4);
-  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), 0);
-  EXPECT_EQ(opened, std::string(50, 't'));
+  Open(user_, 1, preauth);
+  const std::string ticket = Seal(tgs_, 2, std::string(50, 't'));  // longer than the hint said
+  Seal(user_, 3, std::string(50, 'r'));
+  EXPECT_EQ(Checksum(user_, 56, "the request").size(), 28u);  // not announced
+  EXPECT_EQ(Jobs(), 4);
+  EXPECT_EQ(Open(Local(tgs_base_), 2, ticket), std::string(50, 't'));
 }
 
 TEST_F(ProviderTest, WithoutHintsEverythingWorks) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
-  std::string plain, ticket, reply;
-  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
-  ASSERT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
-  ASSERT_EQ(Encrypt(user_, 3, "reply", &reply), 0);
-  EXPECT_EQ(realm_.oracle->jobs(), 3);
+  Open(user_, 1, Preauth());
+  Seal(tgs_, 2, "ticket");
+  Seal(user_, 3, "reply");
+  EXPECT_EQ(Jobs(), 3);
 }
 
 TEST_F(ProviderTest, ASecondKeyOfTheClientMayBeTheRightOne) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
-  const std::string other = realm_.AddKey("alice@EXAMPLE.COM", std::string(32, 'o'),
-                                          v1::KEY_CLASS_USER);
-  krb5_keyblock wrong = Reference(other);
-  const krb5_data cipher = View(preauth);
-  const krb5_remote_key_as_hint hint = {&wrong, &cipher, &tgs_, 100, 100, nullptr, 0};
-  krb5_c_remote_key_hint_as(context_, &hint);
-  std::string plain, ticket;
+  const std::string preauth = Preauth();
+  krb5_keyblock wrong =
+      Reference(realm_.AddKey("alice@EXAMPLE.COM", std::string(32, 'o'), v1::KEY_CLASS_USER));
+  HintAs(wrong, tgs_, preauth, 100, 100);
+  std::string plain;
   EXPECT_EQ(Decrypt(wrong, 1, preauth, &plain), KRB5KRB_AP_ERR_BAD_INTEGRITY);
-  EXPECT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
-  EXPECT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
-  krb5_free_keyblock_contents(context_, &wrong);
+  Open(user_, 1, preauth);
+  Seal(tgs_, 2, "ticket");
 }
 
 TEST_F(ProviderTest, LoginWithoutPreauthIsOneJobToo) {
   realm_.oracle->SetGate(user_handle_, v1::GATE_NONE);
   HintAs("", 100, 100, "the request");
-  EXPECT_EQ(realm_.oracle->jobs(), 0) << "nothing is sent before it is needed";
-  std::string ticket, reply;
-  ASSERT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
-  ASSERT_EQ(Encrypt(user_, 3, "reply", &reply), 0);
-  EXPECT_EQ(realm_.oracle->jobs(), 1);
+  EXPECT_EQ(Jobs(), 0) << "nothing is sent before it is needed";
+  Seal(tgs_, 2, "ticket");
+  Seal(user_, 3, "reply");
+  EXPECT_EQ(Jobs(), 1);
 }
 
 TEST_F(ProviderTest, ALocalReplyKeyNeedsAClientThatTheServersKnow) {
@@ -331,36 +360,31 @@ TEST_F(ProviderTest, ALocalReplyKeyNeedsAClientThatTheServersKnow) {
       realm_.AddKey("host/www@EXAMPLE.COM", std::string(16, 's'), v1::KEY_CLASS_USER,
                     v1::GATE_KDC_TRUSTED);
   const std::string own_key(32, 'l');
-  const krb5_keyblock local = Local(own_key);
-  const krb5_remote_key_as_hint hint = {&local, nullptr, &tgs_, 100, 0, nullptr, 0};
   std::string ticket;
-  krb5_c_remote_key_hint_as(context_, &hint);
+  HintAs(Local(own_key), tgs_, "", 100, 0);
   EXPECT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), KRB5KDC_ERR_POLICY);
   EndRequest();
   provider_note_client(reinterpret_cast<const uint8_t*>(service.data()));
-  krb5_c_remote_key_hint_as(context_, &hint);
-  EXPECT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
-  EXPECT_EQ(realm_.oracle->jobs(), 1);
+  HintAs(Local(own_key), tgs_, "", 100, 0);
+  Seal(tgs_, 2, "ticket");
+  EXPECT_EQ(Jobs(), 1);
 }
 
 TEST_F(ProviderTest, ARepetitionAfterAnOutageIsNoAttack) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  const std::string preauth = Preauth();
   std::string plain;
-  for (auto& party : realm_.parties) {
-    party->behaviour.job = [](v1::JobAnswer& a) { a.set_verdict(v1::VERDICT_UNAVAILABLE); };
-  }
+  realm_.Answer(v1::VERDICT_UNAVAILABLE);
   EXPECT_EQ(Decrypt(user_, 1, preauth, &plain), KRB5KDC_ERR_SVC_UNAVAILABLE);
-  for (auto& party : realm_.parties) party->behaviour.job = nullptr;
+  realm_.Answer(nullptr);
   EXPECT_EQ(Decrypt(user_, 1, preauth, &plain), KRB5KDC_ERR_SVC_UNAVAILABLE);
 }
 
 // This process is a new one to whom the client repeats what an old one has asked the servers.
 TEST_F(ProviderTest, ARepetitionAfterARestartIsNoAttack) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
-  std::string plain;
-  EXPECT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
+  const std::string preauth = Preauth();
+  Open(user_, 1, preauth);
   EndRequest();
-  plain.clear();
+  std::string plain;
   const krb5_error_code code = Decrypt(user_, 1, preauth, &plain);
   EXPECT_EQ(code, KRB5KDC_ERR_SVC_UNAVAILABLE);
   EXPECT_THAT(Message(code), HasSubstr("verified this request before"));
@@ -369,14 +393,12 @@ TEST_F(ProviderTest, ARepetitionAfterARestartIsNoAttack) {
 
 // Neither a wrong password nor a replay, and the log says which quota.
 TEST_F(ProviderTest, AQuotaIsAnOutageThatNamesItself) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  const std::string preauth = Preauth();
   std::string plain;
-  for (auto& party : realm_.parties) {
-    party->behaviour.job = [](v1::JobAnswer& a) {
-      a.set_verdict(v1::VERDICT_QUOTA);
-      a.set_detail("quota principal_logins (60/min burst 120) of alice is used up");
-    };
-  }
+  realm_.Answer([](v1::JobAnswer& a) {
+    a.set_verdict(v1::VERDICT_QUOTA);
+    a.set_detail("quota principal_logins (60/min burst 120) of alice is used up");
+  });
   HintAs(preauth, 100, 100);
   const krb5_error_code code = Decrypt(user_, 1, preauth, &plain);
   EXPECT_EQ(code, KRB5KDC_ERR_SVC_UNAVAILABLE);
@@ -394,32 +416,18 @@ TEST_F(ProviderTest, GateIsTheServersDecision) {
 }
 
 TEST_F(ProviderTest, TgsOpensAndReissuesInOneJob) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
-  HintAs(preauth, 100, 100);
-  std::string plain, tgt, renewed;
-  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
-  ASSERT_EQ(Encrypt(tgs_, 2, "the TGT", &tgt), 0);
-  EndRequest();
-  const krb5_data cipher = View(tgt);
-  const krb5_remote_key_tgs_hint hint = {&tgs_, &cipher, &tgs_, 100};
-  krb5_c_remote_key_hint_tgs(context_, &hint);
-  ASSERT_EQ(Decrypt(tgs_, 2, tgt, &plain), 0);
-  EXPECT_EQ(plain, "the TGT");
-  ASSERT_EQ(Encrypt(tgs_, 2, "a renewed TGT", &renewed), 0);
-  EXPECT_EQ(realm_.oracle->jobs(), 2);
+  const std::string tgt = AlicesTgt();
+  HintTgs(tgt, tgs_);
+  EXPECT_EQ(Open(tgs_, 2, tgt), "the TGT");
+  const std::string renewed = Seal(tgs_, 2, "a renewed TGT");
+  EXPECT_EQ(Jobs(), 2);
   EXPECT_EQ(renewed.substr(12, 34), tgt.substr(12, 34)) << "origin is inherited";
 }
 
 TEST_F(ProviderTest, TgsWithUnknownTargetReissuesLater) {
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
-  HintAs(preauth, 100, 100);
-  std::string plain, tgt, renewed;
-  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
-  ASSERT_EQ(Encrypt(tgs_, 2, "the TGT", &tgt), 0);
-  EndRequest();
-  ASSERT_EQ(Decrypt(tgs_, 2, tgt, &plain), 0);
-  ASSERT_EQ(Encrypt(tgs_, 2, "a renewed TGT", &renewed), 0);
-  EXPECT_EQ(renewed.substr(12, 34), tgt.substr(12, 34));
+  const std::string tgt = AlicesTgt();
+  Open(tgs_, 2, tgt);
+  EXPECT_EQ(Seal(tgs_, 2, "a renewed TGT").substr(12, 34), tgt.substr(12, 34));
 }
 
 TEST_F(ProviderTest, NoTicketForNobody) {
@@ -427,69 +435,46 @@ TEST_F(ProviderTest, NoTicketForNobody) {
   const krb5_error_code code = Encrypt(tgs_, 2, "ticket", &ticket);
   EXPECT_EQ(code, KRB5KDC_ERR_POLICY);
   EXPECT_THAT(Message(code), HasSubstr("mpc-admin enroll"));
-  EXPECT_EQ(realm_.oracle->jobs(), 0);
+  EXPECT_EQ(Jobs(), 0);
 }
 
-TEST_F(ProviderTest, PacChecksums) {
-  krb5_error_code code;
-  const std::string sum = Checksum(tgs_, 17, "PAC", &code);
-  ASSERT_EQ(code, 0);
-  bool valid = false;
-  EXPECT_EQ(Verify(Local(tgs_base_), 17, "PAC", sum, &valid), 0);
-  EXPECT_TRUE(valid);
-  EXPECT_EQ(Verify(tgs_, 17, "PAC", sum, &valid), 0);
-  EXPECT_TRUE(valid);
-  EXPECT_EQ(Verify(tgs_, 17, "other", sum, &valid), 0);
-  EXPECT_FALSE(valid);
-}
+TEST_F(ProviderTest, PacChecksums) { ExpectChecksums(tgs_, Local(tgs_base_)); }
 
 TEST_F(ProviderTest, OtherUsagesAreNotInTheTable) {
   std::string out;
   EXPECT_EQ(Encrypt(tgs_, 5, "data", &out), KRB5KDC_ERR_POLICY);
-  EXPECT_EQ(Decrypt(user_, 4, Sealed(user_base_, 4, "data"), &out), KRB5KDC_ERR_POLICY);
-  krb5_error_code code;
-  Checksum(user_, 6, "data", &code);
-  EXPECT_EQ(code, KRB5KDC_ERR_POLICY);
-  const std::string seed = "constant";
-  std::string prf(64, '\0');
-  const krb5_data input = View(seed);
-  krb5_data output = View(prf);
-  EXPECT_NE(krb5_c_prf(context_, &user_, const_cast<krb5_data*>(&input), &output), 0);
-  EXPECT_EQ(realm_.oracle->jobs(), 0);
+  EXPECT_EQ(Decrypt(user_, 4, Seal(Local(user_base_), 4, "data"), &out), KRB5KDC_ERR_POLICY);
+  EXPECT_EQ(MakeChecksum(user_, 6, "data", &out), KRB5KDC_ERR_POLICY);
+  ExpectNoPrf(user_);
+  EXPECT_EQ(Jobs(), 0);
 }
 
 TEST_F(ProviderTest, ErrorsOfTheServers) {
-  struct Case {
-    v1::Verdict verdict;
-    krb5_error_code code;
-  };
-  for (const Case& c : {Case{v1::VERDICT_BAD_TAG, KRB5KRB_AP_ERR_BAD_INTEGRITY},
-                        Case{v1::VERDICT_CLOCK_SKEW, KRB5KRB_AP_ERR_SKEW},
-                        Case{v1::VERDICT_REPLAY, KRB5KDC_ERR_SVC_UNAVAILABLE},
-                        Case{v1::VERDICT_REFUSED, KRB5KDC_ERR_POLICY},
-                        Case{v1::VERDICT_UNKNOWN_HANDLE, KRB5KDC_ERR_SVC_UNAVAILABLE},
-                        Case{v1::VERDICT_QUOTA, KRB5KDC_ERR_SVC_UNAVAILABLE},
-                        Case{v1::VERDICT_UNAVAILABLE, KRB5KDC_ERR_SVC_UNAVAILABLE}}) {
-    for (auto& party : realm_.parties) {
-      party->behaviour.job = [v = c.verdict](v1::JobAnswer& a) { a.set_verdict(v); };
-    }
-    std::string plain;
-    EXPECT_EQ(Decrypt(user_, 1, Sealed(user_base_, 1, "t"), &plain), c.code)
-        << v1::Verdict_Name(c.verdict);
+  const std::map<v1::Verdict, krb5_error_code> codes = {
+      {v1::VERDICT_BAD_TAG, KRB5KRB_AP_ERR_BAD_INTEGRITY},
+      {v1::VERDICT_CLOCK_SKEW, KRB5KRB_AP_ERR_SKEW},
+      {v1::VERDICT_REPLAY, KRB5KDC_ERR_SVC_UNAVAILABLE},
+      {v1::VERDICT_REFUSED, KRB5KDC_ERR_POLICY},
+      {v1::VERDICT_UNKNOWN_HANDLE, KRB5KDC_ERR_SVC_UNAVAILABLE},
+      {v1::VERDICT_QUOTA, KRB5KDC_ERR_SVC_UNAVAILABLE},
+      {v1::VERDICT_UNAVAILABLE, KRB5KDC_ERR_SVC_UNAVAILABLE}};
+  std::string out;
+  for (const auto& [verdict, code] : codes) {
+    realm_.Answer(verdict);
+    EXPECT_EQ(Decrypt(user_, 1, Preauth("t"), &out), code) << v1::Verdict_Name(verdict);
   }
-  for (auto& party : realm_.parties) party->behaviour.job = nullptr;
+  realm_.Answer(nullptr);
   realm_.parties[0]->behaviour.tag = [](v1::TagAnswer& a) {
     a.set_verdict(v1::VERDICT_UNAVAILABLE);
   };
-  const std::string preauth = Sealed(user_base_, 1, "a timestamp");
+  const std::string preauth = Preauth();
   HintAs(preauth, 100, 100);
-  std::string plain, ticket;
-  ASSERT_EQ(Decrypt(user_, 1, preauth, &plain), 0);
-  EXPECT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  Open(user_, 1, preauth);
+  EXPECT_EQ(Encrypt(tgs_, 2, "ticket", &out), KRB5KDC_ERR_SVC_UNAVAILABLE);
 }
 
 TEST_F(ProviderTest, AWrongPasswordOpensNothing) {
-  const std::string preauth = Sealed(std::string(32, 'w'), 1, "a timestamp");
+  const std::string preauth = Seal(Local(std::string(32, 'w')), 1, "a timestamp");
   HintAs(preauth, 100, 100);
   std::string plain;
   EXPECT_EQ(Decrypt(user_, 1, preauth, &plain), KRB5KRB_AP_ERR_BAD_INTEGRITY);
@@ -497,7 +482,7 @@ TEST_F(ProviderTest, AWrongPasswordOpensNothing) {
 
 TEST_F(ProviderTest, ARequestMayEndBeforeItsJob) {
   for (auto& party : realm_.parties) party->behaviour.delay_ms = 100;
-  HintAs(Sealed(user_base_, 1, "a timestamp"), 100, 100);
+  HintAs(Preauth(), 100, 100);
   EndRequest();
 }
 
@@ -514,26 +499,15 @@ class CtsProviderTest : public ProviderTest, public ::testing::WithParamInterfac
     bob_ = Reference(bob_handle_, enctype_);
     web_ = Reference(web_handle_, enctype_);
   }
-  ~CtsProviderTest() override {
-    EndRequest();
-    krb5_free_keyblock_contents(context_, &bob_);
-    krb5_free_keyblock_contents(context_, &web_);
-  }
 
-  std::string Preauth() { return Sealed(bob_base_, 1, "a timestamp", enctype_); }
+  krb5_keyblock Own(const std::string& base) { return Local(base, enctype_); }
+  std::string Preauth() { return Seal(Own(bob_base_), 1, "a timestamp"); }
   // A TGT under krbtgt's GCM key, by a login that is over.
   std::string Tgt() {
-    std::string plain, tgt;
-    EXPECT_EQ(Decrypt(bob_, 1, Preauth(), &plain), 0);
-    EXPECT_EQ(Encrypt(tgs_, 2, "the TGT", &tgt), 0);
+    Open(bob_, 1, Preauth());
+    std::string tgt = Seal(tgs_, 2, "the TGT");
     EndRequest();
     return tgt;
-  }
-  void ExpectOpens(const std::string& base, int usage, const std::string& message,
-                   const std::string& text) {
-    std::string opened;
-    EXPECT_EQ(Decrypt(Local(base, enctype_), usage, message, &opened), 0);
-    EXPECT_EQ(opened, text);
   }
 
   const krb5_enctype enctype_;
@@ -545,54 +519,42 @@ class CtsProviderTest : public ProviderTest, public ::testing::WithParamInterfac
 // ticket's tag leaves with the reply's job.
 TEST_P(CtsProviderTest, ALoginIsTwoJobs) {
   const std::string preauth = Preauth(), text(279, 'r');
-  std::string plain, ticket, reply, opened;
   in_slice = true;
-  HintAs(bob_, preauth, 100, text.size(), "the request", true);
-  ASSERT_EQ(Decrypt(bob_, 1, preauth, &plain), 0);
-  EXPECT_EQ(plain, "a timestamp");
-  krb5_error_code code;
-  const std::string checksum = Checksum(bob_, 56, "the request", &code);
-  ASSERT_EQ(code, 0);
-  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
+  HintAs(bob_, tgs_, preauth, 100, text.size(), "the request", true);
+  EXPECT_EQ(Open(bob_, 1, preauth), "a timestamp");
+  const std::string checksum = Checksum(bob_, 56, "the request");
+  const std::string ticket = Seal(tgs_, 2, "ticket part");
   EXPECT_EQ(ticket.substr(ticket.size() - 16), std::string(16, '\0')) << "its tag was waited for";
-  EXPECT_EQ(realm_.oracle->jobs(), 1);
-  ASSERT_EQ(Encrypt(bob_, 3, text, &reply), 0);
-  EXPECT_EQ(realm_.oracle->jobs(), 2);
+  EXPECT_EQ(Jobs(), 1);
+  const std::string reply = Seal(bob_, 3, text);
+  EXPECT_EQ(Jobs(), 2);
   for (const auto& party : realm_.parties) EXPECT_EQ(party->behaviour.mixed_messages, 1);
-  EXPECT_EQ(Decrypt(Local(tgs_base_), 2, ticket, &opened), 0);
-  EXPECT_EQ(opened, "ticket part");
-  ExpectOpens(bob_base_, 3, reply, text);
-  bool valid = false;
-  EXPECT_EQ(Verify(Local(bob_base_, enctype_), 56, "the request", checksum, &valid), 0);
-  EXPECT_TRUE(valid);
+  EXPECT_EQ(Open(Local(tgs_base_), 2, ticket), "ticket part");
+  EXPECT_EQ(Open(Own(bob_base_), 3, reply), text);
+  EXPECT_TRUE(Valid(Own(bob_base_), 56, "the request", checksum));
 }
 
 TEST_P(CtsProviderTest, WithoutHintsEverythingWorks) {
-  std::string plain, ticket, reply;
-  ASSERT_EQ(Decrypt(bob_, 1, Preauth(), &plain), 0);
-  ASSERT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
-  ASSERT_EQ(Encrypt(bob_, 3, "reply", &reply), 0);
-  krb5_error_code code;
-  const std::string checksum = Checksum(bob_, 56, "the request", &code);  // not announced
-  EXPECT_EQ(code, 0);
+  Open(bob_, 1, Preauth());
+  Seal(tgs_, 2, "ticket");
+  const std::string reply = Seal(bob_, 3, "reply");
+  const std::string checksum = Checksum(bob_, 56, "the request");  // not announced
   EXPECT_EQ(checksum.size(), FindEnctype(enctype_)->mac_bytes);
-  EXPECT_EQ(realm_.oracle->jobs(), 4);
-  ExpectOpens(bob_base_, 3, reply, "reply");
+  EXPECT_EQ(Jobs(), 4);
+  EXPECT_EQ(Open(Own(bob_base_), 3, reply), "reply");
 }
 
 TEST_P(CtsProviderTest, ALoginThatNeedsNoPreauth) {
   realm_.oracle->SetGate(bob_handle_, v1::GATE_NONE);
-  HintAs(bob_, "", 100, 100, "the request", false);
-  EXPECT_EQ(realm_.oracle->jobs(), 0) << "nothing is sent before it is needed";
-  std::string ticket, reply;
-  ASSERT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
-  ASSERT_EQ(Encrypt(bob_, 3, "reply", &reply), 0);
-  EXPECT_EQ(realm_.oracle->jobs(), 2);
-  ExpectOpens(bob_base_, 3, reply, "reply");
+  HintAs(bob_, tgs_, "", 100, 100, "the request");
+  EXPECT_EQ(Jobs(), 0) << "nothing is sent before it is needed";
+  Seal(tgs_, 2, "ticket");
+  const std::string reply = Seal(bob_, 3, "reply");
+  EXPECT_EQ(Jobs(), 2);
+  EXPECT_EQ(Open(Own(bob_base_), 3, reply), "reply");
   EndRequest();
   // The reply alone: the ticket's key is local.
-  ASSERT_EQ(Encrypt(bob_, 3, "reply", &reply), 0);
-  ExpectOpens(bob_base_, 3, reply, "reply");
+  EXPECT_EQ(Open(Own(bob_base_), 3, Seal(bob_, 3, "reply")), "reply");
 }
 
 // A client that proves itself by one key and asks for the reply under another.
@@ -601,30 +563,23 @@ TEST_P(CtsProviderTest, TheGrantOfAnotherKeyPaysForTheHint) {
   realm_.parties[0]->behaviour.job = [&](v1::JobAnswer& a) {
     refused += a.verdict() != v1::VERDICT_OK;
   };
-  const std::string other =
-      realm_.AddKey("bob@EXAMPLE.COM", std::string(32, 'o'), v1::KEY_CLASS_USER);
-  krb5_keyblock gcm = Reference(other);
-  std::string plain, ticket, reply, opened;
-  ASSERT_EQ(Decrypt(bob_, 1, Preauth(), &plain), 0);
-  HintAs(gcm, "", 100, 100, "the request", false);
-  ASSERT_EQ(Encrypt(tgs_, 2, "ticket", &ticket), 0);
-  ASSERT_EQ(Encrypt(gcm, 3, "reply", &reply), 0);
-  krb5_error_code code;
-  EXPECT_EQ(Checksum(gcm, 56, "the request", &code).size(), 28u);
-  EXPECT_EQ(code, 0);
-  EXPECT_EQ(realm_.oracle->jobs(), 2);
+  const std::string other(32, 'o');
+  const krb5_keyblock gcm = Reference(realm_.AddKey("bob@EXAMPLE.COM", other, v1::KEY_CLASS_USER));
+  Open(bob_, 1, Preauth());
+  HintAs(gcm, tgs_, "", 100, 100, "the request");
+  Seal(tgs_, 2, "ticket");
+  const std::string reply = Seal(gcm, 3, "reply");
+  EXPECT_EQ(Checksum(gcm, 56, "the request").size(), 28u);
+  EXPECT_EQ(Jobs(), 2);
   EXPECT_EQ(refused, 0);
-  EXPECT_EQ(Decrypt(Local(std::string(32, 'o')), 3, reply, &opened), 0);
-  EXPECT_EQ(opened, "reply");
-  krb5_free_keyblock_contents(context_, &gcm);
+  EXPECT_EQ(Open(Local(other), 3, reply), "reply");
   realm_.parties[0]->behaviour.job = nullptr;
 }
 
 TEST_P(CtsProviderTest, OnlyAWrongKeyIsAWrongPassword) {
   std::string plain;
-  const std::string wrong =
-      Sealed(std::string(bob_base_.size(), 'x'), 1, "a timestamp", enctype_);
-  HintAs(bob_, wrong, 100, 100, "", false);
+  const std::string wrong = Seal(Own(std::string(bob_base_.size(), 'x')), 1, "a timestamp");
+  HintAs(bob_, tgs_, wrong, 100, 100);
   EXPECT_EQ(Decrypt(bob_, 1, wrong, &plain), KRB5KRB_AP_ERR_BAD_INTEGRITY);
   EndRequest();
   std::string altered = Preauth();
@@ -642,13 +597,13 @@ TEST_P(CtsProviderTest, OnlyAWrongKeyIsAWrongPassword) {
 
 TEST_P(CtsProviderTest, AnOutageOfTheReplyLeavesNothing) {
   const std::string preauth = Preauth();
-  std::string plain, ticket, reply;
-  HintAs(bob_, preauth, 100, 100, "", true);
-  ASSERT_EQ(Decrypt(bob_, 1, preauth, &plain), 0);
-  ASSERT_EQ(Encrypt(tgs_, 2, "ticket part", &ticket), 0);
+  HintAs(bob_, tgs_, preauth, 100, 100, "", true);
+  Open(bob_, 1, preauth);
+  const std::string ticket = Seal(tgs_, 2, "ticket part");
   realm_.parties[2]->behaviour.job = [](v1::JobAnswer& a) {
     a.mutable_seals(0)->mutable_message_share()->pop_back();
   };
+  std::string reply;
   EXPECT_EQ(Encrypt(bob_, 3, "the reply", &reply), KRB5KDC_ERR_SVC_UNAVAILABLE);
   EXPECT_EQ(reply, "");
 }
@@ -656,120 +611,82 @@ TEST_P(CtsProviderTest, AnOutageOfTheReplyLeavesNothing) {
 TEST_P(CtsProviderTest, MessagesThatAreTooShortAreNotSent) {
   std::string plain;
   const size_t around = kConfounderBytes + FindEnctype(enctype_)->mac_bytes;
-  const krb5_error_code code = Decrypt(web_, 2, std::string(around - 1, 'm'), &plain);
-  EXPECT_EQ(code, KRB5_BAD_MSIZE);
-  EXPECT_EQ(realm_.oracle->jobs(), 0);
+  EXPECT_EQ(Decrypt(web_, 2, std::string(around - 1, 'm'), &plain), KRB5_BAD_MSIZE);
   bool valid = true;
   const std::string tag(FindEnctype(enctype_)->mac_bytes - 1, 't');
   EXPECT_EQ(Verify(web_, 17, "PAC", tag, &valid), KRB5_BAD_MSIZE);
   EXPECT_FALSE(valid);
-  EXPECT_EQ(realm_.oracle->jobs(), 0);
+  EXPECT_EQ(Jobs(), 0);
   EXPECT_EQ(Decrypt(web_, 2, std::string(around, 'm'), &plain), KRB5KRB_AP_ERR_BAD_INTEGRITY);
 }
 
 // What kadmin/changepw's tickets are: made by AS.
 TEST_P(CtsProviderTest, ATicketUnderAServiceKeyByAs) {
   const std::string preauth = Preauth();
-  const krb5_data cipher = View(preauth);
-  const krb5_remote_key_as_hint hint = {&bob_, &cipher, &web_, 100, 100, nullptr, 1};
-  krb5_c_remote_key_hint_as(context_, &hint);
-  std::string plain, ticket, reply;
-  ASSERT_EQ(Decrypt(bob_, 1, preauth, &plain), 0);
-  ASSERT_EQ(Encrypt(web_, 2, "the ticket", &ticket), 0);
-  ASSERT_EQ(Encrypt(bob_, 3, "the reply", &reply), 0);
-  EXPECT_EQ(realm_.oracle->jobs(), 3);
-  ExpectOpens(web_base_, 2, ticket, "the ticket");
-  ExpectOpens(bob_base_, 3, reply, "the reply");
+  HintAs(bob_, web_, preauth, 100, 100, "", true);
+  Open(bob_, 1, preauth);
+  const std::string ticket = Seal(web_, 2, "the ticket"), reply = Seal(bob_, 3, "the reply");
+  EXPECT_EQ(Jobs(), 3);
+  EXPECT_EQ(Open(Own(web_base_), 2, ticket), "the ticket");
+  EXPECT_EQ(Open(Own(bob_base_), 3, reply), "the reply");
 }
 
 TEST_P(CtsProviderTest, ATicketUnderAServiceKeyByTgs) {
   const std::string tgt = Tgt();
-  const int before = realm_.oracle->jobs();
-  const krb5_data cipher = View(tgt);
-  const krb5_remote_key_tgs_hint hint = {&tgs_, &cipher, &web_, 100};
-  krb5_c_remote_key_hint_tgs(context_, &hint);
-  std::string plain, ticket;
-  ASSERT_EQ(Decrypt(tgs_, 2, tgt, &plain), 0);
-  EXPECT_EQ(plain, "the TGT");
-  krb5_error_code code;
-  const std::string sum = Checksum(web_, 17, "PAC", &code);
-  ASSERT_EQ(code, 0);
-  ASSERT_EQ(Encrypt(web_, 2, "the ticket", &ticket), 0);
-  EXPECT_EQ(realm_.oracle->jobs(), before + 3) << "open, checksum, open again and seal";
-  ExpectOpens(web_base_, 2, ticket, "the ticket");
-  bool valid = false;
-  EXPECT_EQ(Verify(Local(web_base_, enctype_), 17, "PAC", sum, &valid), 0);
-  EXPECT_TRUE(valid);
+  const int before = Jobs();
+  HintTgs(tgt, web_);
+  EXPECT_EQ(Open(tgs_, 2, tgt), "the TGT");
+  const std::string sum = Checksum(web_, 17, "PAC");
+  const std::string ticket = Seal(web_, 2, "the ticket");
+  EXPECT_EQ(Jobs(), before + 3) << "open, checksum, open again and seal";
+  EXPECT_EQ(Open(Own(web_base_), 2, ticket), "the ticket");
+  EXPECT_TRUE(Valid(Own(web_base_), 17, "PAC", sum));
 }
 
 TEST_P(CtsProviderTest, ATicketUnderAServiceKeyIsOpened) {
-  std::string plain;
-  const std::string ticket = Sealed(web_base_, 2, "evidence", enctype_);
-  ASSERT_EQ(Decrypt(web_, 2, ticket, &plain), 0);
-  EXPECT_EQ(plain, "evidence");
+  EXPECT_EQ(Open(web_, 2, Seal(Own(web_base_), 2, "evidence")), "evidence");
 }
 
 // A cross-realm key: class tgs, and a ticket without header.
 TEST_P(CtsProviderTest, ATicketUnderACrossRealmKey) {
   const std::string base(FindEnctype(enctype_)->key_bytes, 'x');
-  krb5_keyblock cross = Reference(
+  const krb5_keyblock cross = Reference(
       realm_.AddKey(enctype_, "krbtgt/OTHER@EXAMPLE.COM", base, v1::KEY_CLASS_TGS), enctype_);
-  const std::string tgt = Tgt();
-  std::string plain, ticket;
-  ASSERT_EQ(Decrypt(tgs_, 2, tgt, &plain), 0);
-  ASSERT_EQ(Encrypt(cross, 2, "a referral", &ticket), 0);
-  ExpectOpens(base, 2, ticket, "a referral");
+  Open(tgs_, 2, Tgt());
+  const std::string ticket = Seal(cross, 2, "a referral");
+  EXPECT_EQ(Open(Own(base), 2, ticket), "a referral");
   EndRequest();
-  ASSERT_EQ(Decrypt(cross, 2, ticket, &plain), 0);
-  EXPECT_EQ(plain, "a referral");
-  krb5_free_keyblock_contents(context_, &cross);
+  EXPECT_EQ(Open(cross, 2, ticket), "a referral");
 }
 
 TEST_P(CtsProviderTest, PacChecksumsAreMadeAndVerified) {
-  krb5_error_code code;
-  const std::string sum = Checksum(web_, 17, "PAC", &code);
-  ASSERT_EQ(code, 0);
-  bool valid = false;
-  EXPECT_EQ(Verify(Local(web_base_, enctype_), 17, "PAC", sum, &valid), 0);
-  EXPECT_TRUE(valid);
-  EXPECT_EQ(Verify(web_, 17, "PAC", sum, &valid), 0);
-  EXPECT_TRUE(valid);
-  EXPECT_EQ(Verify(web_, 17, "other", sum, &valid), 0);
-  EXPECT_FALSE(valid);
+  ExpectChecksums(web_, Own(web_base_));
   // A checksum of another enctype's type.
-  const std::string input = "PAC";
-  const krb5_data data = View(input);
+  const std::string pac = "PAC";
+  const krb5_data data = View(pac);
   krb5_checksum out = {};
   EXPECT_NE(krb5_c_make_checksum(context_, -24002, &web_, 17, &data, &out), 0);
 }
 
 TEST_P(CtsProviderTest, PiecesOfMessages) {
-  const std::string tgt = Tgt();
-  std::string plain, text = "in pieces";
-  ASSERT_EQ(Decrypt(tgs_, 2, tgt, &plain), 0);
+  Open(tgs_, 2, Tgt());
+  std::string text = "in pieces";
   std::string header(kConfounderBytes, '\0'), trailer(FindEnctype(enctype_)->mac_bytes, '\0');
   krb5_crypto_iov iov[3] = {{KRB5_CRYPTO_TYPE_HEADER, View(header)},
                             {KRB5_CRYPTO_TYPE_DATA, View(text)},
                             {KRB5_CRYPTO_TYPE_TRAILER, View(trailer)}};
   ASSERT_EQ(krb5_c_encrypt_iov(context_, &web_, 2, nullptr, iov, 3), 0);
-  ExpectOpens(web_base_, 2, header + text + trailer, "in pieces");
+  EXPECT_EQ(Open(Own(web_base_), 2, header + text + trailer), "in pieces");
   ASSERT_EQ(krb5_c_decrypt_iov(context_, &web_, 2, nullptr, iov, 3), 0);
   EXPECT_EQ(text, "in pieces");
 }
 
 TEST_P(CtsProviderTest, WhatTheKdcMustNotHaveItDoesNotGet) {
-  EXPECT_FALSE(krb5_c_key_has_prf(&bob_));
-  const std::string seed = "constant";
-  std::string prf(64, '\0');
-  const krb5_data input = View(seed);
-  size_t length = 0;
-  ASSERT_EQ(krb5_c_prf_length(context_, enctype_, &length), 0);
-  krb5_data output = {KV5M_DATA, static_cast<unsigned>(length), prf.data()};
-  EXPECT_NE(krb5_c_prf(context_, &bob_, const_cast<krb5_data*>(&input), &output), 0);
+  ExpectNoPrf(bob_);
   std::string out;
   EXPECT_EQ(Encrypt(bob_, 1, "a timestamp", &out), KRB5KDC_ERR_POLICY);
-  EXPECT_EQ(Decrypt(bob_, 3, Sealed(bob_base_, 3, "a reply", enctype_), &out), KRB5KDC_ERR_POLICY);
-  EXPECT_EQ(realm_.oracle->jobs(), 0);
+  EXPECT_EQ(Decrypt(bob_, 3, Seal(Own(bob_base_), 3, "a reply"), &out), KRB5KDC_ERR_POLICY);
+  EXPECT_EQ(Jobs(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Enctypes, CtsProviderTest,
@@ -777,17 +694,16 @@ INSTANTIATE_TEST_SUITE_P(Enctypes, CtsProviderTest,
                                            kEnctypeAes128Sha256, kEnctypeAes256Sha384));
 
 TEST_F(ProviderTest, KeysThatNobodyHoldsAreNamed) {
-  krb5_keyblock rc4 = Reference(user_handle_, ENCTYPE_ARCFOUR_HMAC);
+  const krb5_keyblock rc4 = Reference(user_handle_, ENCTYPE_ARCFOUR_HMAC);
   std::string plain;
   const krb5_error_code code = Decrypt(rc4, 1, std::string(60, 'm'), &plain);
   EXPECT_EQ(code, KRB5_BAD_ENCTYPE);
   EXPECT_THAT(Message(code), HasSubstr("enctype 23"));
-  EXPECT_EQ(realm_.oracle->jobs(), 0);
-  krb5_free_keyblock_contents(context_, &rc4);
+  EXPECT_EQ(Jobs(), 0);
 }
 
 TEST_F(ProviderTest, AnotherRealmInTheSameProcessIsRefused) {
-  mpc_client_options options = realm_.Options();
+  mpc_options options = realm_.Options();
   options.realm = "OTHER.ORG";
   const krb5_error_code code = provider_register(context_, &options);
   EXPECT_EQ(code, EINVAL);

@@ -41,90 +41,70 @@ log_line(const char *fmt, ...)
     fclose(f);
 }
 
-/*** Owners and keys ***/
+/*** Keys ***/
 
-/* Owners by encrypted key data, and keys by handle, are remembered for the life
- * of the process.  A test's database is small. */
+/* Keys by what names them: their encrypted form, of which the owner is to be
+ * known, or their handle.  They are remembered for the life of the process.  A
+ * test's database is small. */
 #define BUCKETS 1024
-
-struct owner {
-    struct owner *next;
-    unsigned int length;
-    unsigned char *contents;
-    char *name;
-};
 
 struct key {
     struct key *next;
-    unsigned char handle[HANDLE_LENGTH];
-    krb5_keyblock *block;
+    unsigned int length;
+    unsigned char *name;
     char *owner;
+    krb5_keyblock *block; /* of a handle */
 };
 
-static struct owner *owners[BUCKETS];
 static struct key *keys[BUCKETS];
 
-static unsigned int
-bucket(const unsigned char *p, unsigned int length)
+static struct key **
+bucket(const unsigned char *name, unsigned int length)
 {
     unsigned int h = 5381, i;
 
     for (i = 0; i < length; i++)
-        h = h * 33 + p[i];
-    return h % BUCKETS;
+        h = h * 33 + name[i];
+    return &keys[h % BUCKETS];
 }
 
-static struct owner *
-find_owner(const krb5_key_data *kd)
+static struct key *
+find_key(const void *name, unsigned int length)
 {
-    const unsigned char *p = kd->key_data_contents[0];
-    unsigned int length = kd->key_data_length[0];
-    struct owner *o;
+    struct key *k = *bucket(name, length);
 
-    for (o = owners[bucket(p, length)]; o != NULL; o = o->next) {
-        if (o->length == length && memcmp(o->contents, p, length) == 0)
-            return o;
-    }
-    return NULL;
+    while (k != NULL && (k->length != length || memcmp(k->name, name, length) != 0))
+        k = k->next;
+    return k;
+}
+
+static struct key *
+add_key(const void *name, unsigned int length, const char *owner)
+{
+    struct key **b = bucket(name, length), *k = calloc(1, sizeof(*k));
+
+    if (k == NULL || (k->name = malloc(length)) == NULL || (k->owner = strdup(owner)) == NULL)
+        abort();
+    memcpy(k->name, name, length);
+    k->length = length;
+    k->next = *b;
+    *b = k;
+    return k;
 }
 
 const char *
 remotetest_owner(const krb5_key_data *kd)
 {
-    struct owner *o = find_owner(kd);
+    struct key *k = find_key(kd->key_data_contents[0], kd->key_data_length[0]);
 
-    return (o == NULL) ? NULL : o->name;
+    return (k == NULL) ? NULL : k->owner;
 }
 
 void
 remotetest_note_owner(const krb5_key_data *kd, const char *name)
 {
-    unsigned int length = kd->key_data_length[0], b;
-    struct owner *o = find_owner(kd);
-
-    if (o != NULL || length == 0)
-        return;
-    o = calloc(1, sizeof(*o));
-    if (o == NULL || (o->contents = malloc(length)) == NULL ||
-        (o->name = strdup(name)) == NULL)
-        abort();
-    memcpy(o->contents, kd->key_data_contents[0], length);
-    o->length = length;
-    b = bucket(o->contents, length);
-    o->next = owners[b];
-    owners[b] = o;
-}
-
-static struct key *
-find_key(const unsigned char *handle)
-{
-    struct key *k;
-
-    for (k = keys[bucket(handle, HANDLE_LENGTH)]; k != NULL; k = k->next) {
-        if (memcmp(k->handle, handle, HANDLE_LENGTH) == 0)
-            return k;
-    }
-    return NULL;
+    if (kd->key_data_length[0] > 0 && remotetest_owner(kd) == NULL)
+        (void)add_key(kd->key_data_contents[0], kd->key_data_length[0], name);
 }
 
 krb5_error_code
@@ -133,20 +113,11 @@ remotetest_make_reference(krb5_context context, const krb5_keyblock *block, cons
 {
     unsigned char handle[HANDLE_LENGTH];
     krb5_data d = {KV5M_DATA, HANDLE_LENGTH, (char *)handle};
-    struct key *k;
-    unsigned int b;
 
     remotetest_handle(block, owner, handle);
-    if (find_key(handle) == NULL) {
-        k = calloc(1, sizeof(*k));
-        if (k == NULL || (k->owner = strdup(owner)) == NULL ||
-            krb5_copy_keyblock(context, block, &k->block) != 0)
-            abort();
-        memcpy(k->handle, handle, HANDLE_LENGTH);
-        b = bucket(handle, HANDLE_LENGTH);
-        k->next = keys[b];
-        keys[b] = k;
-    }
+    if (find_key(handle, HANDLE_LENGTH) == NULL &&
+        krb5_copy_keyblock(context, block, &add_key(handle, HANDLE_LENGTH, owner)->block) != 0)
+        abort();
     return krb5_c_make_remote_key(context, block->enctype, &d, ref_out);
 }
 
@@ -289,7 +260,7 @@ static krb5_error_code
 start(const char *what, const krb5_data *handle, krb5_keyusage usage, size_t length,
       struct key **key_out)
 {
-    *key_out = find_key((unsigned char *)handle->data);
+    *key_out = find_key(handle->data, HANDLE_LENGTH);
     if (*key_out == NULL)
         return KRB5_KDB_NO_MATCHING_KEY;
     note_operation(what, *key_out, usage, length);
@@ -326,7 +297,7 @@ op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
            krb5_keyusage usage, const krb5_data *plain, krb5_data *cipher_out)
 {
     krb5_error_code ret;
-    krb5_enc_data enc;
+    krb5_enc_data enc = {.ciphertext = *cipher_out};
     struct key *k;
     struct request *r = current_request();
     size_t length;
@@ -351,8 +322,6 @@ op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
         return ret;
     if (length > cipher_out->length)
         return KRB5_BAD_MSIZE;
-    memset(&enc, 0, sizeof(enc));
-    enc.ciphertext = *cipher_out;
     ret = krb5_c_encrypt(context, k->block, usage, NULL, plain, &enc);
     if (ret == 0)
         cipher_out->length = length;
@@ -364,16 +333,13 @@ op_decrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
            krb5_keyusage usage, const krb5_data *cipher, krb5_data *plain_out)
 {
     krb5_error_code ret;
-    krb5_enc_data enc;
+    krb5_enc_data enc = {.enctype = enctype, .ciphertext = *cipher};
     struct key *k;
     struct request *r = current_request();
 
     ret = start("decrypt", handle, usage, cipher->length, &k);
     if (ret)
         return ret;
-    memset(&enc, 0, sizeof(enc));
-    enc.enctype = enctype;
-    enc.ciphertext = *cipher;
     ret = krb5_c_decrypt(context, k->block, usage, NULL, &enc, plain_out);
     if (ret || r == NULL)
         return ret;
@@ -418,16 +384,13 @@ op_verify_checksum(krb5_context context, void *moddata, krb5_enctype enctype,
                    const krb5_data *input, const krb5_data *value, krb5_boolean *valid)
 {
     krb5_error_code ret;
-    krb5_checksum cksum;
+    krb5_checksum cksum = {.checksum_type = type, .length = value->length,
+                           .contents = (krb5_octet *)value->data};
     struct key *k;
 
     ret = start("verify_checksum", handle, usage, input->length, &k);
     if (ret)
         return ret;
-    memset(&cksum, 0, sizeof(cksum));
-    cksum.checksum_type = type;
-    cksum.length = value->length;
-    cksum.contents = (krb5_octet *)value->data;
     return krb5_c_verify_checksum(context, k->block, usage, input, &cksum, valid);
 }
 
@@ -463,7 +426,7 @@ op_hint_as(krb5_context context, void *moddata, const krb5_remote_key_as_hint *h
 
     /* The new TGT is the client's, whosever TGT was the armor. */
     if (krb5_c_remote_key_handle(hint->client_key, &handle) == 0 &&
-        (k = find_key((unsigned char *)handle.data)) != NULL)
+        (k = find_key(handle.data, HANDLE_LENGTH)) != NULL)
         tgt_header_make(&r->header, k->owner);
 }
 

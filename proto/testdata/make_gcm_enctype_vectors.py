@@ -113,11 +113,8 @@ def pseudo_random(base, data):
 # ---- Inputs: counting bytes and hashes, so that anyone can retype them ---------------------------
 
 def pattern(name, size):
-    out, counter = b"", 0
-    while len(out) < size:
-        out += hashlib.sha256(f"{name} {counter}".encode()).digest()
-        counter += 1
-    return out[:size]
+    blocks = (hashlib.sha256(f"{name} {i}".encode()).digest() for i in range(size // 32 + 1))
+    return b"".join(blocks)[:size]
 
 
 def base_key(enctype):
@@ -167,6 +164,12 @@ RFC3962 = [
 
 # ---- The lists -----------------------------------------------------------------------------------
 
+def row(**fields):
+    """A vector: bytes become hexadecimal."""
+    return {name: value.hex() if isinstance(value, bytes) else value
+            for name, value in fields.items()}
+
+
 # The test cases with 96-bit nonces of McGrew and Viega's GCM submission to NIST, which SP 800-38D
 # refers to: (case, key, nonce, aad, plaintext, tag).
 GCM_KEY = "feffe9928665731c6d6a8f9467308308"
@@ -187,49 +190,41 @@ GCM_CASES = [
 
 
 def gcm_vectors():
-    out = []
-    for case, key, nonce, aad, plaintext, tag in GCM_CASES:
-        sealed = AESGCM(bytes.fromhex(key)).encrypt(
-            bytes.fromhex(nonce), bytes.fromhex(plaintext), bytes.fromhex(aad))
+    for case, *inputs, tag in GCM_CASES:
+        key, nonce, aad, plaintext = map(bytes.fromhex, inputs)
+        sealed = AESGCM(key).encrypt(nonce, plaintext, aad)
         assert sealed[-16:].hex() == tag
-        out.append({"name": f"GCM test case {case}", "key": key, "nonce": nonce, "aad": aad,
-                    "plaintext": plaintext, "ciphertext": sealed[:-16].hex(), "tag": tag})
-    return out
+        yield row(name=f"GCM test case {case}", key=key, nonce=nonce, aad=aad,
+                  plaintext=plaintext, ciphertext=sealed[:-16], tag=tag)
 
 
 def string_to_key_vectors():
-    out = []
-    for iterations, password, salt, key128, key256 in RFC3962:
-        for enctype, key in ((AES128_GCM, key128), (AES256_GCM, key256)):
-            assert string_to_key(enctype, password, salt, iterations).hex() == key
-            out.append({"enctype": enctype, "password": password.hex(), "salt": salt.hex(),
-                        "iterations": iterations, "key": key})
+    def vector(enctype, password, salt, iterations):
+        return row(enctype=enctype, password=password, salt=salt, iterations=iterations,
+                   key=string_to_key(enctype, password, salt, iterations))
+
+    for iterations, password, salt, *keys in RFC3962:
+        for enctype, key in zip(KEY_SIZE, keys):
+            published = vector(enctype, password, salt, iterations)
+            assert published["key"] == key
+            yield published
     for enctype in KEY_SIZE:  # the default count, with no parameters sent
-        password, salt = b"correct horse", b"EXAMPLE.COMalice"
-        out.append({"enctype": enctype, "password": password.hex(), "salt": salt.hex(),
-                    "iterations": 4096,
-                    "key": string_to_key(enctype, password, salt, 4096).hex()})
-    return out
+        yield vector(enctype, b"correct horse", b"EXAMPLE.COMalice", 4096)
 
 
 def usage_key_vectors():
-    out = []
     for enctype in KEY_SIZE:
         for usage in (1, 2, 3, 17, 56, 0x01020304):
-            base = base_key(enctype)
-            key = usage_key(base, usage)
-            out.append({"enctype": enctype, "base": base.hex(), "usage": usage,
-                        "constant": usage_constant(usage).hex(),
-                        "folded": n_fold(usage_constant(usage), 16).hex(),
-                        "key": key.hex(), "h": aes_block(key, ZERO_BLOCK).hex()})
-    return out
+            constant, key = usage_constant(usage), usage_key(base_key(enctype), usage)
+            yield row(enctype=enctype, base=base_key(enctype), usage=usage, constant=constant,
+                      folded=n_fold(constant, 16), key=key, h=aes_block(key, ZERO_BLOCK))
 
 
 def prf_vectors():
-    return [{"enctype": enctype, "base": base_key(enctype).hex(), "input": data.hex(),
-             "output": pseudo_random(base_key(enctype), data).hex()}
-            for enctype in KEY_SIZE
-            for data in (b"", b"a", b"FRIDAY the 13th", pattern("prf", 100))]
+    for enctype in KEY_SIZE:
+        for data in (b"", b"a", b"FRIDAY the 13th", pattern("prf", 100)):
+            yield row(enctype=enctype, base=base_key(enctype), input=data,
+                      output=pseudo_random(base_key(enctype), data))
 
 
 MESSAGES = [
@@ -257,16 +252,13 @@ MESSAGES = [
 
 
 def message_vectors():
-    out = []
     for enctype in KEY_SIZE:
         base = base_key(enctype)
         for name, usage, nonce, header, plaintext in MESSAGES:
             message = seal(base, usage, nonce, header, plaintext)
             assert open_message(base, usage, message) == (header, plaintext)
-            out.append({"name": name, "enctype": enctype, "base": base.hex(), "usage": usage,
-                        "nonce": nonce.hex(), "header": header.hex(),
-                        "plaintext": plaintext.hex(), "message": message.hex()})
-    return out
+            yield row(name=name, enctype=enctype, base=base, usage=usage, nonce=nonce,
+                      header=header, plaintext=plaintext, message=message)
 
 
 def flip(data, position):
@@ -315,14 +307,11 @@ def bad_messages_of(enctype):
 
 
 def bad_message_vectors():
-    out = []
     for enctype in KEY_SIZE:
         base = base_key(enctype)
         for why, usage, message in bad_messages_of(enctype):
             assert open_message(base, usage, message) is None, why
-            out.append({"why": why, "enctype": enctype, "base": base.hex(), "usage": usage,
-                        "message": message.hex()})
-    return out
+            yield row(why=why, enctype=enctype, base=base, usage=usage, message=message)
 
 
 CHECKSUMS = [
@@ -337,57 +326,56 @@ CHECKSUMS = [
 
 
 def checksum_vectors():
-    return [{"name": name, "enctype": enctype, "cksumtype": enctype,
-             "base": base_key(enctype).hex(), "usage": usage, "nonce": nonce.hex(),
-             "data": data.hex(), "checksum": gmac(base_key(enctype), usage, nonce, data).hex()}
-            for enctype in KEY_SIZE for name, usage, nonce, data in CHECKSUMS]
+    for enctype in KEY_SIZE:
+        base = base_key(enctype)
+        for name, usage, nonce, data in CHECKSUMS:
+            yield row(name=name, enctype=enctype, cksumtype=enctype, base=base, usage=usage,
+                      nonce=nonce, data=data, checksum=gmac(base, usage, nonce, data))
 
 
 def bad_checksum_vectors():
-    out = []
     for enctype in KEY_SIZE:
         base, nonce, data = base_key(enctype), server_nonce(1700000000, 1, 16), pattern("data", 60)
         good = gmac(base, 17, nonce, data)
-        cases = [
-            ("wrong tag, first byte", 17, data, flip(good, 12)),
-            ("wrong tag, last byte", 17, data, flip(good, 27)),
-            ("nonce changed", 17, data, flip(good, 0)),
-            ("data changed", 17, flip(data, 59), good),
-            ("data cut", 17, data[:-1], good),
-            ("zero byte appended to data", 17, data + b"\0", good),
-            ("wrong usage", 16, data, good),
-            ("tag cut off", 17, data, good[:-16]),
-            ("last byte cut off", 17, data, good[:-1]),
-            ("byte appended", 17, data, good + b"\0"),
-            ("nothing", 17, data, b""),
-        ]
-        out += [{"why": why, "enctype": enctype, "cksumtype": enctype, "base": base.hex(),
-                 "usage": usage, "data": tampered.hex(), "checksum": checksum.hex()}
-                for why, usage, tampered, checksum in cases]
-    return out
+        for why, usage, tampered, checksum in (
+                ("wrong tag, first byte", 17, data, flip(good, 12)),
+                ("wrong tag, last byte", 17, data, flip(good, 27)),
+                ("nonce changed", 17, data, flip(good, 0)),
+                ("data changed", 17, flip(data, 59), good),
+                ("data cut", 17, data[:-1], good),
+                ("zero byte appended to data", 17, data + b"\0", good),
+                ("wrong usage", 16, data, good),
+                ("tag cut off", 17, data, good[:-16]),
+                ("last byte cut off", 17, data, good[:-1]),
+                ("byte appended", 17, data, good + b"\0"),
+                ("nothing", 17, data, b"")):
+            yield row(why=why, enctype=enctype, cksumtype=enctype, base=base, usage=usage,
+                      data=tampered, checksum=checksum)
 
 
 def tgt_header_vectors():
     name, origin, cap, job = "alice@EXAMPLE.COM", 1700000000, 1700604800, 42
-    return [{"principal": name, "principal_id": principal_id(name).hex(), "origin_time": origin,
-             "renewable_cap": cap, "origin_job": job,
-             "header": tgt_header(name, origin, cap, job).hex()}]
+    yield row(principal=name, principal_id=principal_id(name), origin_time=origin,
+              renewable_cap=cap, origin_job=job, header=tgt_header(name, origin, cap, job))
+
+
+ABOUT = ("Vectors of the enctypes aes128-gcm (-24001) and aes256-gcm (-24002); "
+         "written by make_gcm_enctype_vectors.py, do not edit.")
+LISTS = {
+    "gcm": gcm_vectors,
+    "string_to_key": string_to_key_vectors,
+    "usage_keys": usage_key_vectors,
+    "prf": prf_vectors,
+    "messages": message_vectors,
+    "bad_messages": bad_message_vectors,
+    "checksums": checksum_vectors,
+    "bad_checksums": bad_checksum_vectors,
+    "tgt_headers": tgt_header_vectors,
+}
 
 
 def all_vectors():
-    return {
-        "about": "Vectors of the enctypes aes128-gcm (-24001) and aes256-gcm (-24002); "
-                 "written by make_gcm_enctype_vectors.py, do not edit.",
-        "gcm": gcm_vectors(),
-        "string_to_key": string_to_key_vectors(),
-        "usage_keys": usage_key_vectors(),
-        "prf": prf_vectors(),
-        "messages": message_vectors(),
-        "bad_messages": bad_message_vectors(),
-        "checksums": checksum_vectors(),
-        "bad_checksums": bad_checksum_vectors(),
-        "tgt_headers": tgt_header_vectors(),
-    }
+    return {"about": ABOUT, **{name: list(vectors()) for name, vectors in LISTS.items()}}
 
 
 # ---- Output --------------------------------------------------------------------------------------
