@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "mpc-server/bench/workload.h"
-#include "mpc-server/testing/aes_plain.h"
+#include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc::bench {
 namespace {
@@ -18,7 +18,7 @@ class BlockTeam : public TeamWork {
   BlockTeam(const BenchSetup& s, int party, size_t first, size_t lanes)
       : setup_(s), first_(first), aes_(CutOf(s), s.isa), keys_(lanes * KeyStride(s.bits)) {
     for (size_t begin = 0; begin < std::min(lanes, kDistinctKeys); ++begin) {
-      const SecretVector<Block> values =
+      const std::vector<Block> values =
           PlainKeySchedule(KeyOf(s, first + begin, 16 * AesKeyBlocks(s.bits)));
       for (size_t j = begin; j < lanes; j += kDistinctKeys) {
         ShareInto(s, party, first + j, values, &keys_[j * KeyStride(s.bits)]);

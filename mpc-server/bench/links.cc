@@ -52,16 +52,7 @@ void Tune(const LinkTuning& tuning, TlsPeerOptions& peers) {
 
 absl::StatusOr<RingsOfParty> ConnectRings(Channel channel, const TlsPeerOptions& peers,
                                           absl::Time deadline) {
-  if (channel == Channel::kTcp) {
-    PlainPeerOptions plain;
-    plain.party = peers.party;
-    plain.listen = peers.listen;
-    plain.peers = peers.peers;
-    plain.rings = peers.rings;
-    plain.socket_buffer_bytes = peers.socket_buffer_bytes;
-    plain.tcp_congestion = peers.tcp_congestion;
-    return Shared(ConnectPlain(plain, deadline));
-  }
+  if (channel == Channel::kTcp) return Shared(ConnectPlain(peers, deadline));
   TlsPeerOptions options = peers;
   options.records = channel == Channel::kAead ? PeerRecords::kAead : PeerRecords::kTls;
   ASSIGN_OR_RETURN(std::unique_ptr<TlsPeerConnector> connector, TlsPeerConnector::Create(options));

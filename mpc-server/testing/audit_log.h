@@ -5,18 +5,14 @@
 #define MPC_SERVER_TESTING_AUDIT_LOG_H_
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
-#include <fstream>
-#include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "mpc-server/audit/audit_log.h"
 #include "mpc-server/audit/chain.h"
 #include "mpc-server/base/clock.h"
+#include "mpc-server/testing/folder.h"
 
 namespace mpckdc::audit {
 
@@ -28,33 +24,6 @@ class HandClock : public Clock {
  private:
   absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);
 };
-
-class AuditFolder {
- public:
-  AuditFolder() : path_(::testing::TempDir() + "mpc-kdc-audit.XXXXXX") {
-    EXPECT_NE(mkdtemp(path_.data()), nullptr);
-  }
-  ~AuditFolder() { std::filesystem::remove_all(path_); }
-  AuditFolder(const AuditFolder&) = delete;
-  AuditFolder& operator=(const AuditFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string File(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-inline std::string ReadAll(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-inline void WriteAll(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
-}
 
 // With their newlines.
 inline std::vector<std::string> SplitLines(const std::string& text) {
