@@ -164,11 +164,10 @@ LocalCosts MeasureLocal(const BenchSetup& s) {
 
 }  // namespace
 
-std::string Breakdown(const Measurement& m, ordered_json* result) {
-  const BenchSetup& s = m.setup;
+std::string Breakdown(const BenchSetup& s, ordered_json* result) {
   const LocalCosts local = MeasureLocal(s);
-  const double total = m.lanes->cpu_ns_per_lane_per_party();
-  const double communication = m.floor->cpu_ns_per_lane_per_party();
+  const double total = (*result)["cpu_ns_per_block_per_party"];
+  const double communication = (*result)["floor"]["cpu_ns_per_block_per_party"];
   const double explained = local.slicing_ns + local.gates_ns + local.randomness_ns +
                            communication + local.input_output_ns;
   const std::pair<const char*, double> parts[] = {

@@ -12,8 +12,8 @@
 
 namespace mpckdc::bench {
 
-// Adds the parts to `result`; returns them as text.
-std::string Breakdown(const Measurement& m, ordered_json* result);
+// Adds the parts to `result`, which has the floor; returns them as text.
+std::string Breakdown(const BenchSetup& s, ordered_json* result);
 
 }  // namespace mpckdc::bench
 

@@ -45,11 +45,6 @@ absl::Status AllAtOnce(size_t n, const std::function<absl::Status(size_t)>& f) {
   return absl::OkStatus();
 }
 
-void Tune(const LinkTuning& tuning, TlsPeerOptions& peers) {
-  peers.socket_buffer_bytes = tuning.socket_buffer_bytes;
-  peers.tcp_congestion = tuning.congestion;
-}
-
 absl::StatusOr<RingsOfParty> ConnectRings(Channel channel, const TlsPeerOptions& peers,
                                           absl::Time deadline) {
   if (channel == Channel::kTcp) return Shared(ConnectPlain(peers, deadline));
@@ -59,14 +54,16 @@ absl::StatusOr<RingsOfParty> ConnectRings(Channel channel, const TlsPeerOptions&
   return Shared(connector->ConnectAll(deadline));
 }
 
-absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup, const LinkTuning& tuning) {
+absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup,
+                                              const TlsPeerOptions& tuning) {
   if (setup.channel == Channel::kMemory) return ConnectMemory(setup);
   TestCa ca;
   std::array<TlsPeerOptions, kParties> options = TestPeerOptions(ca);
   RingsOfThree rings;
   RETURN_IF_ERROR(AllAtOnce(kParties, [&](size_t p) {
     options[p].rings = setup.workers;
-    Tune(tuning, options[p]);
+    options[p].socket_buffer_bytes = tuning.socket_buffer_bytes;
+    options[p].tcp_congestion = tuning.tcp_congestion;
     auto own = ConnectRings(setup.channel, options[p], SystemClock().Now() + kConnectTimeout);
     if (own.ok()) rings[p] = *std::move(own);
     return own.status();
