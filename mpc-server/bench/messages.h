@@ -74,7 +74,15 @@ struct OutputsReport {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OutputsReport, shares)
 
 // A line that is not a JSON object is DataLoss; an answer with "error" is that error.
-absl::StatusOr<json> ParseMessage(absl::string_view line);
+inline absl::StatusOr<json> ParseMessage(absl::string_view line) {
+  json message = json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  if (!message.is_object()) {
+    return absl::DataLossError(absl::StrCat("not a JSON object: \"", line.substr(0, 200), "\""));
+  }
+  const auto error = message.find("error");
+  if (error == message.end() || !error->is_string()) return message;
+  return absl::UnavailableError(error->get<std::string>());
+}
 
 // DataLoss if the message is not exactly a T's.
 template <class T>

@@ -268,7 +268,7 @@ void AddHowAndWhere(CLI::App& app, Options* o) {
 
 void AddParty(CLI::App& party, Options* o, uint64_t* seed) {
   const auto add = [&](const char* name, const char* placeholder, const char* text, Setter set) {
-    AddOption(party, name, placeholder, text, std::move(set)).required();
+    AddOption(party, name, placeholder, text, std::move(set)).required()->group("Options");
   };
   add("--party", "I", "0, 1 or 2", ToNumber(&o->peer.party, 0, kParties - 1));
   add("--listen", "HOST:PORT", "where it listens for its previous party", ToText(&o->peer.listen));
@@ -278,7 +278,8 @@ void AddParty(CLI::App& party, Options* o, uint64_t* seed) {
       ToText(&o->peer.certificate_file));
   add("--key", "FILE", "its key, PEM", ToText(&o->peer.key_file));
   AddOption(party, "--seed", "N", "keys and sharings follow from it (default 1)",
-            ToNumber(seed, 0, INT64_MAX));
+            ToNumber(seed, 0, INT64_MAX))
+      .group("Options");
 }
 
 // What does not go together.

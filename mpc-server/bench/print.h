@@ -25,6 +25,10 @@ ordered_json CtrJson(const ordered_json& blocks, const ordered_json& login);
 std::string TableHead(const std::string& command);
 std::string TableLine(const std::string& command, const ordered_json& result);
 
+// What the CPU time of a block goes to (breakdown.cc). Adds the parts to `result`, which has the
+// floor; returns them as text.
+std::string Breakdown(const BenchSetup& s, ordered_json* result);
+
 // Table 2 of Araki et al. The paper's servers had a machine and a 10 Gb/s network each; here three
 // parties share one machine. What can be compared is the work of a core: blocks per core-second,
 // the cores of the three servers together. The paper does not say how busy its cores were; counting

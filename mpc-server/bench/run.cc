@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/status_macros.h"
-#include "mpc-server/bench/breakdown.h"
 #include "mpc-server/bench/machine.h"
 #include "mpc-server/bench/measure.h"
 #include "mpc-server/bench/options.h"

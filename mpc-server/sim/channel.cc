@@ -82,10 +82,7 @@ class SimChannel : public FrameChannel {
   absl::Status Fail(Neighbour, absl::string_view, const absl::Status& cause) override {
     return Break(cause);
   }
-  bool Killed(const char* step) {
-    if (!*dead_ && network_->hook_ && network_->hook_(party_, step)) *dead_ = true;
-    return *dead_;
-  }
+  bool Killed(const char* step) { return network_->Killed(party_, step, *dead_); }
 
   absl::Status Put(Neighbour to, const FrameHeader& header, absl::string_view,
                    absl::Span<const uint8_t> payload) override {

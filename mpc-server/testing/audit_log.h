@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -27,24 +28,17 @@ class HandClock : public Clock {
 
 // With their newlines.
 inline std::vector<std::string> SplitLines(const std::string& text) {
+  std::istringstream in(text);
   std::vector<std::string> lines;
-  for (size_t start = 0; start < text.size();) {
-    const size_t newline = text.find('\n', start);
-    const size_t end = newline == std::string::npos ? text.size() : newline + 1;
-    lines.push_back(text.substr(start, end - start));
-    start = end;
-  }
+  for (std::string line; std::getline(in, line);) lines.push_back(line + (in.eof() ? "" : "\n"));
   return lines;
 }
 
 inline Verification VerifyPaths(const std::vector<std::string>& paths,
                                 const std::string& head = "") {
-  absl::StatusOr<std::vector<LogFile>> files = FindFiles(paths);
-  if (!files.ok()) {
-    ADD_FAILURE() << files.status();
-    return {};
-  }
-  absl::StatusOr<Verification> result = Verify(*files, head, nullptr);
+  const absl::StatusOr<std::vector<LogFile>> files = FindFiles(paths);
+  const absl::StatusOr<Verification> result =
+      files.ok() ? Verify(*files, head, nullptr) : files.status();
   EXPECT_TRUE(result.ok()) << result.status();
   return result.ok() ? *result : Verification();
 }

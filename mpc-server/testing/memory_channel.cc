@@ -13,10 +13,6 @@
 
 namespace mpckdc {
 
-namespace {
-constexpr size_t kSpares = 16;  // buffers kept per direction: as many rounds may be under way
-}  // namespace
-
 struct MemoryFrame {
   uint8_t header[kFrameHeaderSize];
   SecretBytes payload;
@@ -66,6 +62,8 @@ class MemoryRing::Pipe {
   }
 
  private:
+  static constexpr size_t kSpares = 16;  // buffers kept: as many rounds may be under way
+
   absl::Mutex mutex_;
   std::deque<MemoryFrame> queue_ ABSL_GUARDED_BY(mutex_);
   std::vector<SecretBytes> spare_ ABSL_GUARDED_BY(mutex_);
