@@ -67,7 +67,7 @@ class AuditCommandTest : public ::testing::Test {
   }
 
   // Folders as on three machines.
-  struct Folder : audit::AuditFolder {
+  struct Folder : TestFolder {
     Folder() {
       for (const char* name : {"p0", "p1", "p2"}) std::filesystem::create_directory(File(name));
     }
@@ -95,9 +95,9 @@ TEST_F(AuditCommandTest, VerifySaysWhatItRead) {
 
 TEST_F(AuditCommandTest, VerifyNamesFileLineAndKind) {
   for (int i = 0; i < 4; ++i) Batch({0, 1, 2});
-  std::vector<std::string> lines = audit::SplitLines(audit::ReadAll(File(0)));
+  std::vector<std::string> lines = audit::SplitLines(ReadFileForTest(File(0)));
   lines.erase(lines.begin() + 2);
-  audit::WriteAll(File(0), absl::StrJoin(lines, ""));
+  WriteFileForTest(File(0), absl::StrJoin(lines, ""));
   const Outcome bad = Run({"verify", File(0)});
   EXPECT_EQ(bad.code, 1);
   EXPECT_THAT(bad.out, HasSubstr(absl::StrCat(File(0), ":3: missing: line 3 is missing\n")));

@@ -15,15 +15,12 @@
 namespace mpckdc {
 namespace {
 
-using audit::AuditFolder;
 using audit::Fields;
 using audit::FieldsOf;
 using audit::HandClock;
 using audit::ParseLine;
-using audit::ReadAll;
 using audit::SplitLines;
 using audit::VerifyPaths;
-using audit::WriteAll;
 using ::testing::HasSubstr;
 
 class AuditLogTest : public ::testing::Test {
@@ -43,7 +40,7 @@ class AuditLogTest : public ::testing::Test {
   std::unique_ptr<AuditLog> Open() { return Open(Options()); }
   std::vector<Fields> Lines(const std::string& path) {
     std::vector<Fields> lines;
-    for (std::string line : SplitLines(ReadAll(path))) {
+    for (std::string line : SplitLines(ReadFileForTest(path))) {
       line.pop_back();
       const auto parsed = ParseLine(line);
       lines.push_back(parsed ? FieldsOf(*parsed) : Fields());
@@ -51,7 +48,7 @@ class AuditLogTest : public ::testing::Test {
     return lines;
   }
 
-  AuditFolder folder_;
+  TestFolder folder_;
   HandClock clock_;
   std::string file_ = folder_.File("audit.log");
   std::vector<std::string> complaints_;
@@ -89,27 +86,28 @@ TEST_F(AuditLogTest, ACrashAtEveryByteLeavesAChainThatHolds) {
     ASSERT_TRUE(log->Append("start", Fields()).ok());
     ASSERT_TRUE(log->Append("batch", {{"n", 1}}).ok());
   }
-  const std::string whole = ReadAll(file_);
+  const std::string whole = ReadFileForTest(file_);
   const size_t first = whole.find('\n') + 1;
   for (size_t size = first; size <= whole.size(); ++size) {
-    WriteAll(file_, whole.substr(0, size));
+    WriteFileForTest(file_, whole.substr(0, size));
     ASSERT_TRUE(Open()->Append("start", Fields()).ok());
     const auto result = VerifyPaths({file_});
     ASSERT_TRUE(result.intact()) << size << ": " << result.breaks[0].text;
     const bool second = size + 1 >= whole.size();
     EXPECT_EQ(result.head.seq, second ? 3u : 2u) << size;
-    EXPECT_EQ(absl::StrContains(ReadAll(file_), "\"torn\":"), size > first && !second) << size;
+    EXPECT_EQ(absl::StrContains(ReadFileForTest(file_), "\"torn\":"), size > first && !second)
+        << size;
   }
 }
 
 TEST_F(AuditLogTest, ACrashInTheVeryFirstLineIsNamedToo) {
-  WriteAll(file_, "{\"v\":2,\"se");
+  WriteFileForTest(file_, "{\"v\":2,\"se");
   ASSERT_TRUE(Open()->Append("start", Fields()).ok());
   EXPECT_TRUE(VerifyPaths({file_}).intact());
 }
 
 TEST_F(AuditLogTest, AnotherFormatOrOwnerIsRefused) {
-  WriteAll(file_, "{\"v\":1,\"seq\":1}\n");
+  WriteFileForTest(file_, "{\"v\":1,\"seq\":1}\n");
   EXPECT_THAT(AuditLog::Open(Options(), &clock_).status().message(), HasSubstr("move it away"));
   unlink(file_.c_str());
   ASSERT_TRUE(Open()->Append("start", Fields()).ok());
@@ -143,7 +141,7 @@ TEST_F(AuditLogTest, LogrotateMovesTheFileAndTheChainGoesOn) {
 
 TEST_F(AuditLogTest, AFileMovedWhileTheServerWasDownIsFound) {
   ASSERT_TRUE(Open()->Append("a", Fields()).ok());
-  WriteAll(file_, ReadAll(file_) + "{\"v\":2,\"torn");
+  WriteFileForTest(file_, ReadFileForTest(file_) + "{\"v\":2,\"torn");
   ASSERT_EQ(rename(file_.c_str(), (file_ + "-20261121").c_str()), 0);
   ASSERT_TRUE(Open()->Append("b", Fields()).ok());
   EXPECT_EQ(Lines(file_)[0]["seq"], 2);
@@ -182,7 +180,7 @@ TEST_F(AuditLogTest, ARotationThatFailsLosesNothing) {
   AuditLogOptions options = Options();
   options.rotate_bytes = 500;
   auto log = Open(options);
-  WriteAll(audit::RotatedName(file_, 1), "in the way\n");
+  WriteFileForTest(audit::RotatedName(file_, 1), "in the way\n");
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(log->Append("a", {{"n", i}}).ok());
   ASSERT_EQ(complaints_.size(), 1u) << "said once, not with every line";
   EXPECT_THAT(complaints_[0], HasSubstr("is there already"));
@@ -230,12 +228,12 @@ TEST_F(AuditLogTest, AFullDiskIsAnErrorAndLeavesNoHalfLine) {
 TEST_F(AuditLogTest, ItSaysWhyAndRecoversByItself) {
   auto log = Open();
   ASSERT_TRUE(log->Append("a", Fields()).ok());
-  const std::string before = ReadAll(file_);
+  const std::string before = ReadFileForTest(file_);
   {
     FileLimit full(before.size() + 100);  // a part of the line fits
     EXPECT_FALSE(log->Append("b", Fields()).ok());
     EXPECT_FALSE(log->Ready().ok());
-    EXPECT_EQ(ReadAll(file_), before) << "the part is taken back";
+    EXPECT_EQ(ReadFileForTest(file_), before) << "the part is taken back";
     log->Tick();
     EXPECT_FALSE(log->Ready().ok());
     EXPECT_FALSE(log->Append("c", Fields()).ok());
@@ -256,7 +254,7 @@ TEST_F(AuditLogTest, TheNextLineRecoversToo) {
   auto log = Open();
   ASSERT_TRUE(log->Append("a", Fields()).ok());
   {
-    FileLimit full(ReadAll(file_).size() + 1);
+    FileLimit full(ReadFileForTest(file_).size() + 1);
     EXPECT_FALSE(log->Append("b", Fields()).ok());
   }
   ASSERT_TRUE(log->Append("c", Fields()).ok());

@@ -35,11 +35,11 @@ class ChainTest : public ::testing::Test {
     head_ = head;
   }
   Verification Check(const std::vector<std::string>& lines, const std::string& head = "") {
-    WriteAll(file_, absl::StrJoin(lines, ""));
+    WriteFileForTest(file_, absl::StrJoin(lines, ""));
     return VerifyPaths({file_}, head);
   }
 
-  AuditFolder folder_;
+  TestFolder folder_;
   HandClock clock_;
   std::string file_ = folder_.File("audit.log");
   std::vector<std::string> lines_;
@@ -66,7 +66,7 @@ TEST_F(ChainTest, TheHashIsThatOfTheBytesBeforeIt) {
 
 TEST_F(ChainTest, TheDocumentsExampleIsALog) {
   std::vector<std::string> lines;
-  for (const std::string& line : SplitLines(ReadAll(MPCKDC_AUDIT_DOCUMENT))) {
+  for (const std::string& line : SplitLines(ReadFileForTest(MPCKDC_AUDIT_DOCUMENT))) {
     if (line.rfind("    {", 0) == 0) lines.push_back(line.substr(4));
   }
   EXPECT_EQ(lines.size(), 4u);
@@ -199,10 +199,10 @@ TEST_F(ChainTest, ATornLineCountsOnlyAsTheNextLineNamesIt) {
 // ---- Files ----
 
 TEST_F(ChainTest, FilesAreTakenInTheChainsOrder) {
-  WriteAll(folder_.File("x"), absl::StrJoin(lines_.begin(), lines_.begin() + 2, ""));
-  WriteAll(folder_.File("b"), absl::StrJoin(lines_.begin() + 2, lines_.begin() + 4, ""));
-  WriteAll(folder_.File("a"), absl::StrJoin(lines_.begin() + 4, lines_.end(), ""));
-  WriteAll(folder_.File("other"), "not an audit log\n");
+  WriteFileForTest(folder_.File("x"), absl::StrJoin(lines_.begin(), lines_.begin() + 2, ""));
+  WriteFileForTest(folder_.File("b"), absl::StrJoin(lines_.begin() + 2, lines_.begin() + 4, ""));
+  WriteFileForTest(folder_.File("a"), absl::StrJoin(lines_.begin() + 4, lines_.end(), ""));
+  WriteFileForTest(folder_.File("other"), "not an audit log\n");
   EXPECT_TRUE(VerifyPaths({folder_.File("a"), folder_.File("x"), folder_.File("b")}).intact());
   EXPECT_TRUE(VerifyPaths({folder_.path()}).intact());
   EXPECT_TRUE(VerifyPaths({folder_.path(), folder_.File("b")}).intact()) << "named twice is once";
@@ -212,7 +212,7 @@ TEST_F(ChainTest, FilesAreTakenInTheChainsOrder) {
 
 TEST_F(ChainTest, WhatIsNoLogIsRefusedWithTheReason) {
   const auto error = [&](const std::string& text) {
-    WriteAll(folder_.File("audit.log.1.gz"), text);
+    WriteFileForTest(folder_.File("audit.log.1.gz"), text);
     return std::string(FindFiles({folder_.File("audit.log.1.gz")}).status().message());
   };
   EXPECT_THAT(error("\x1f\x8b\x08"), HasSubstr("unpack it first"));

@@ -80,7 +80,7 @@ class ReconcileTest : public ::testing::Test {
     EXPECT_EQ(result.clean(), explained);
   }
 
-  AuditFolder folder_;
+  TestFolder folder_;
   HandClock clock_;
   std::array<std::unique_ptr<AuditLog>, kServers> logs_;
   uint64_t batch_ = 0;
@@ -118,9 +118,9 @@ TEST_F(ReconcileTest, AComputedBatchThatOneLogLacks) {
 TEST_F(ReconcileTest, ARemovedTail) {
   for (int i = 0; i < 4; ++i) GoodBatch();
   logs_[2].reset();
-  std::vector<std::string> lines = SplitLines(ReadAll(File(2)));
+  std::vector<std::string> lines = SplitLines(ReadFileForTest(File(2)));
   lines.resize(lines.size() - 2);
-  WriteAll(File(2), absl::StrJoin(lines, ""));
+  WriteFileForTest(File(2), absl::StrJoin(lines, ""));
   const Reconciliation result = Run();
   Expect(result, FindingKind::kJobMissing, false, "server 2 has no line of it and has a log that "
                                                   "ends before");
@@ -209,9 +209,9 @@ TEST_F(ReconcileTest, AServerThatCouldNotWriteIsNormal) {
 TEST_F(ReconcileTest, FilesThatBeginLaterAreNotCompared) {
   for (int i = 0; i < 3; ++i) GoodBatch();
   logs_[1].reset();
-  std::vector<std::string> lines = SplitLines(ReadAll(File(1)));
+  std::vector<std::string> lines = SplitLines(ReadFileForTest(File(1)));
   lines.erase(lines.begin(), lines.begin() + 3);
-  WriteAll(File(1), absl::StrJoin(lines, ""));
+  WriteFileForTest(File(1), absl::StrJoin(lines, ""));
   Expect(Run(), FindingKind::kJobMissing, true, "has no files given of that time");
 }
 
@@ -291,9 +291,9 @@ TEST_F(ReconcileTest, ViewsDifferThoughTheThirdIsMissing) {
 TEST_F(ReconcileTest, ABrokenChainIsNotClean) {
   for (int i = 0; i < 3; ++i) GoodBatch();
   logs_[0].reset();
-  std::string text = ReadAll(File(0));
+  std::string text = ReadFileForTest(File(0));
   text[text.find("a11ce")] = 'b';
-  WriteAll(File(0), text);
+  WriteFileForTest(File(0), text);
   const Reconciliation result = Run();
   EXPECT_FALSE(result.clean());
   EXPECT_EQ(result.servers[0].chain.break_count, 1u);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "mpc-server/bench/workload.h"
-#include "mpc-server/testing/aes_plain.h"
+#include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc::bench {
 namespace {
@@ -18,7 +18,7 @@ class BlockTeam : public TeamWork {
   BlockTeam(const BenchSetup& s, int party, size_t first, size_t lanes)
       : setup_(s), first_(first), aes_(CutOf(s), s.isa), keys_(lanes * KeyStride(s.bits)) {
     for (size_t begin = 0; begin < std::min(lanes, kDistinctKeys); ++begin) {
-      const SecretVector<Block> values =
+      const std::vector<Block> values =
           PlainKeySchedule(KeyOf(s, first + begin, 16 * AesKeyBlocks(s.bits)));
       for (size_t j = begin; j < lanes; j += kDistinctKeys) {
         ShareInto(s, party, first + j, values, &keys_[j * KeyStride(s.bits)]);
@@ -52,29 +52,19 @@ class BlockTeam : public TeamWork {
   std::vector<AesLane> lanes_;
 };
 
-class Blocks : public Workload {
- public:
-  explicit Blocks(const BenchSetup& setup) : setup_(setup) {}
-  size_t outputs_per_lane() const override { return 1; }
-  DeclaredSends Declared(size_t lanes) const override {
-    return DeclaredOfBlocks(setup_, setup_.bits, lanes, SboxOf(setup_));
-  }
-  std::unique_ptr<TeamWork> MakeTeam(int party, size_t first, size_t lanes) const override {
-    return std::make_unique<BlockTeam>(setup_, party, first, lanes);
-  }
-  bool IsRight(size_t lane, uint32_t batch, absl::Span<const Block> outputs) const override {
-    const Bytes key = KeyOf(setup_, lane, 16 * AesKeyBlocks(setup_.bits));
-    return outputs[0] == PlainBlock(key, InputOf(lane, batch));
-  }
-
- private:
-  const BenchSetup setup_;
-};
-
 }  // namespace
 
-std::unique_ptr<Workload> BlockWorkload(const BenchSetup& setup) {
-  return std::make_unique<Blocks>(setup);
+Workload BlockWorkload(const BenchSetup& s) {
+  return {.declared = [s](size_t lanes) { return DeclaredOfBlocks(s, s.bits, lanes, SboxOf(s)); },
+          .make_team =
+              [s](int party, size_t first, size_t lanes) {
+                return std::make_unique<BlockTeam>(s, party, first, lanes);
+              },
+          .is_right =
+              [s](size_t lane, uint32_t batch, absl::Span<const Block> outputs) {
+                const Bytes key = KeyOf(s, lane, 16 * AesKeyBlocks(s.bits));
+                return outputs[0] == PlainAes(key, InputOf(lane, batch));
+              }};
 }
 
 }  // namespace mpckdc::bench

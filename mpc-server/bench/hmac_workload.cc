@@ -28,7 +28,7 @@ class HmacTeam : public TeamWork {
         states_(lanes * 2 * HashStateBlocks(s.hash)),
         lanes_(lanes) {
     PrepareHash(s.hash, AdderOf(s));
-    const std::vector<Block> text = InBlocks(Text(s));
+    const std::vector<Block> text = BlocksOf(Text(s));
     std::vector<std::vector<Block>> states;
     for (size_t i = 0; i < std::min(lanes, kDistinctKeys); ++i) {
       states.push_back(BlocksOf(*HmacStatesOf(s.hash, KeyOf(s, first + i, kKeyBytes))));
@@ -92,42 +92,38 @@ class HmacTeam : public TeamWork {
   uint32_t batch_ = 0;  // whose numbers are in the messages
 };
 
-class Hmacs : public Workload {
- public:
-  explicit Hmacs(const BenchSetup& setup) : setup_(setup) {}
-  size_t outputs_per_lane() const override { return DigestBlocks(setup_.hash); }
-  DeclaredSends Declared(size_t lanes) const override {
-    const std::vector<HmacShape> shapes(lanes, {setup_.message_bytes, setup_.shared_messages});
-    DeclaredSends sends;
-    sends.Add(setup_, CostOfHmac(setup_.hash, AdderOf(setup_), shapes), 0);
-    return sends;
-  }
-  std::unique_ptr<TeamWork> MakeTeam(int party, size_t first, size_t lanes) const override {
-    return std::make_unique<HmacTeam>(setup_, party, first, lanes);
-  }
-  bool IsRight(size_t lane, uint32_t batch, absl::Span<const Block> outputs) const override {
-    Bytes text = Text(setup_);
-    const Block begin = InputOf(lane, batch);
-    for (size_t i = 0; i < begin.size(); ++i) text[i] ^= begin[i];
-    const EVP_MD* md = setup_.hash == HashKind::kSha1     ? EVP_sha1()
-                       : setup_.hash == HashKind::kSha256 ? EVP_sha256()
-                                                          : EVP_sha384();
-    const Bytes key = KeyOf(setup_, lane, kKeyBytes);
-    Bytes digest(HashDigestBytes(setup_.hash));
-    Must(HMAC(md, key.data(), kKeyBytes, text.data(), text.size(), digest.data(), nullptr) !=
-             nullptr,
-         "OpenSSL's HMAC");
-    return outputs == absl::MakeConstSpan(InBlocks(digest));
-  }
-
- private:
-  const BenchSetup setup_;
-};
+bool IsRight(const BenchSetup& s, size_t lane, uint32_t batch, absl::Span<const Block> outputs) {
+  Bytes text = Text(s);
+  const Block begin = InputOf(lane, batch);
+  for (size_t i = 0; i < begin.size(); ++i) text[i] ^= begin[i];
+  const EVP_MD* md = s.hash == HashKind::kSha1     ? EVP_sha1()
+                     : s.hash == HashKind::kSha256 ? EVP_sha256()
+                                                   : EVP_sha384();
+  const Bytes key = KeyOf(s, lane, kKeyBytes);
+  Bytes digest(HashDigestBytes(s.hash));
+  Must(HMAC(md, key.data(), kKeyBytes, text.data(), text.size(), digest.data(), nullptr) != nullptr,
+       "OpenSSL's HMAC");
+  return outputs == absl::MakeConstSpan(BlocksOf(digest));
+}
 
 }  // namespace
 
-std::unique_ptr<Workload> HmacWorkload(const BenchSetup& setup) {
-  return std::make_unique<Hmacs>(setup);
+Workload HmacWorkload(const BenchSetup& s) {
+  return {
+      .outputs_per_lane = DigestBlocks(s.hash),
+      .declared =
+          [s](size_t lanes) {
+            const std::vector<HmacShape> shapes(lanes, {s.message_bytes, s.shared_messages});
+            DeclaredSends sends;
+            sends.Add(s, CostOfHmac(s.hash, AdderOf(s), shapes), 0);
+            return sends;
+          },
+      .make_team = [s](int party, size_t first,
+                       size_t lanes) { return std::make_unique<HmacTeam>(s, party, first, lanes); },
+      .is_right =
+          [s](size_t lane, uint32_t batch, absl::Span<const Block> outputs) {
+            return IsRight(s, lane, batch, outputs);
+          }};
 }
 
 }  // namespace mpckdc::bench

@@ -45,37 +45,25 @@ absl::Status AllAtOnce(size_t n, const std::function<absl::Status(size_t)>& f) {
   return absl::OkStatus();
 }
 
-void Tune(const LinkTuning& tuning, TlsPeerOptions& peers) {
-  peers.socket_buffer_bytes = tuning.socket_buffer_bytes;
-  peers.tcp_congestion = tuning.congestion;
-}
-
 absl::StatusOr<RingsOfParty> ConnectRings(Channel channel, const TlsPeerOptions& peers,
                                           absl::Time deadline) {
-  if (channel == Channel::kTcp) {
-    PlainPeerOptions plain;
-    plain.party = peers.party;
-    plain.listen = peers.listen;
-    plain.peers = peers.peers;
-    plain.rings = peers.rings;
-    plain.socket_buffer_bytes = peers.socket_buffer_bytes;
-    plain.tcp_congestion = peers.tcp_congestion;
-    return Shared(ConnectPlain(plain, deadline));
-  }
+  if (channel == Channel::kTcp) return Shared(ConnectPlain(peers, deadline));
   TlsPeerOptions options = peers;
   options.records = channel == Channel::kAead ? PeerRecords::kAead : PeerRecords::kTls;
   ASSIGN_OR_RETURN(std::unique_ptr<TlsPeerConnector> connector, TlsPeerConnector::Create(options));
   return Shared(connector->ConnectAll(deadline));
 }
 
-absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup, const LinkTuning& tuning) {
+absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup,
+                                              const TlsPeerOptions& tuning) {
   if (setup.channel == Channel::kMemory) return ConnectMemory(setup);
   TestCa ca;
   std::array<TlsPeerOptions, kParties> options = TestPeerOptions(ca);
   RingsOfThree rings;
   RETURN_IF_ERROR(AllAtOnce(kParties, [&](size_t p) {
     options[p].rings = setup.workers;
-    Tune(tuning, options[p]);
+    options[p].socket_buffer_bytes = tuning.socket_buffer_bytes;
+    options[p].tcp_congestion = tuning.tcp_congestion;
     auto own = ConnectRings(setup.channel, options[p], SystemClock().Now() + kConnectTimeout);
     if (own.ok()) rings[p] = *std::move(own);
     return own.status();

@@ -25,21 +25,14 @@ absl::Status AllAtOnce(size_t n, const std::function<absl::Status(size_t)>& f);
 using RingsOfParty = std::vector<std::shared_ptr<PeerChannel>>;
 using RingsOfThree = std::array<RingsOfParty, kParties>;
 
-struct LinkTuning {
-  int socket_buffer_bytes = TlsPeerOptions().socket_buffer_bytes;
-  std::string congestion;  // empty: the transport's choice
-  double round_timeout_s = 60;
-};
-
 // One party's side of `peers.rings` connections per neighbour; not for Channel::kMemory. The
 // certificates of `peers` are left alone where nothing is protected.
 absl::StatusOr<RingsOfParty> ConnectRings(Channel channel, const TlsPeerOptions& peers,
                                           absl::Time deadline);
 
-void Tune(const LinkTuning& tuning, TlsPeerOptions& peers);
-
-// All three parties' channels within this process.
-absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup, const LinkTuning& tuning);
+// All three parties' channels within this process. Of `tuning` sockets are tuned.
+absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup,
+                                              const TlsPeerOptions& tuning);
 
 }  // namespace mpckdc::bench
 

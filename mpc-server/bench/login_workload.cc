@@ -258,27 +258,9 @@ class LoginTeam : public TeamWork {
   SecretVector<SharedBlock> outputs_;
 };
 
-class Logins : public Workload {
- public:
-  explicit Logins(const BenchSetup& setup) : setup_(setup), keys_(setup) {}
-  size_t outputs_per_lane() const override { return places_.end; }
-  // Their outputs go through a pipe as text.
-  size_t most_verified_lanes() const override { return 64; }
-  DeclaredSends Declared(size_t lanes) const override;
-  std::unique_ptr<TeamWork> MakeTeam(int party, size_t first, size_t lanes) const override {
-    return std::make_unique<LoginTeam>(setup_, keys_, party, first, lanes);
-  }
-  bool IsRight(size_t login, uint32_t batch, absl::Span<const Block> outputs) const override;
-
- private:
-  const BenchSetup setup_;
-  const Places places_{setup_};
-  const Keys keys_;
-};
-
 // From the circuits' own costs, by public sizes; no powers of H, which the warm-up leaves behind.
-DeclaredSends Logins::Declared(size_t n) const {
-  const Enctype& e = places_.enctype;
+DeclaredSends Declared(const BenchSetup& s, const Places& places, size_t n) {
+  const Enctype& e = places.enctype;
   const AesBits bits = e.key_bytes == 16 ? AesBits::k128 : AesBits::k256;
   const bool of_text = e.family == EnctypeFamily::kRfc3962;  // else of IV and ciphertext
   constexpr size_t kPreauthBytes = kConfounderBytes + kTimestampBytes;
@@ -287,67 +269,74 @@ DeclaredSends Logins::Declared(size_t n) const {
     return Cost{1, blocks * sizeof(Block), blocks * sizeof(Block)};
   };
   const auto macs = [&](size_t parts, const std::vector<HmacShape>& shapes) {
-    return CostOfHmac(e.hash, setup_.adder.value_or(CtsWork::AdderOf(e.hash, parts)), shapes);
+    return CostOfHmac(e.hash, s.adder.value_or(CtsWork::AdderOf(e.hash, parts)), shapes);
   };
-  const auto sbox = [&](size_t blocks) {
-    return setup_.sbox.value_or(BatchWork::SboxOf(blocks));
-  };
+  const auto sbox = [&](size_t blocks) { return s.sbox.value_or(BatchWork::SboxOf(blocks)); };
   DeclaredSends sends;
   if (n == 0) return sends;
 
-  const size_t parts = setup_.checksum ? 2 * n : n;
+  const size_t parts = s.checksum ? 2 * n : n;
   Cost login = CostOfCtsDecrypt(bits, std::vector<size_t>(n, kPreauthBytes), sbox(parts));
   std::vector<HmacShape> at_once;
   if (of_text) login = login + macs(parts, std::vector<HmacShape>(n, {kPreauthBytes, true}));
   for (size_t i = 0; i < n; ++i) {
     if (!of_text) at_once.push_back({sizeof(Block) + kPreauthBytes, false});
-    if (setup_.checksum) at_once.push_back({setup_.request_bytes, false});
+    if (s.checksum) at_once.push_back({s.request_bytes, false});
   }
   login = Together(Together(login, macs(parts, at_once)), confirm);
   const size_t tickets = n * kTicketBlocks;
-  sends = DeclaredOfBlocks(setup_, AesBits::k256, tickets, sbox(tickets), login);
+  sends = DeclaredOfBlocks(s, AesBits::k256, tickets, sbox(tickets), login);
   sends.frames += 1;  // the confirmation's to the previous party
-  sends.Add(setup_, {2, n * 2 * sizeof(Block), n * sizeof(Block)}, 1);  // CheckTags
-  sends.Add(setup_, opening(n * BlocksOf(kTimestampBytes)), 1);
+  sends.Add(s, {2, n * 2 * sizeof(Block), n * sizeof(Block)}, 1);  // CheckTags
+  sends.Add(s, opening(n * BlocksOf(kTimestampBytes)), 1);
 
-  const Cost input = {1, n * BlocksOf(setup_.reply_bytes) * sizeof(Block), 0};
-  const Cost chain =
-      CostOfCtsEncrypt(bits, std::vector<size_t>(n, places_.text_bytes), sbox(n));
+  const Cost input = {1, n * BlocksOf(s.reply_bytes) * sizeof(Block), 0};
+  const Cost chain = CostOfCtsEncrypt(bits, std::vector<size_t>(n, places.text_bytes), sbox(n));
   const size_t iv = of_text ? 0 : sizeof(Block);
-  const Cost reply_macs = macs(n, std::vector<HmacShape>(n, {iv + places_.text_bytes, of_text}));
+  const Cost reply_macs = macs(n, std::vector<HmacShape>(n, {iv + places.text_bytes, of_text}));
   const Cost reply = of_text ? Together(chain, reply_macs)
-                             : chain + opening(n * BlocksOf(places_.text_bytes)) + reply_macs;
-  sends.Add(setup_, Together(confirm, input + reply), of_text ? 1 : 2);
+                             : chain + opening(n * BlocksOf(places.text_bytes)) + reply_macs;
+  sends.Add(s, Together(confirm, input + reply), of_text ? 1 : 2);
   return sends;
 }
 
-bool Logins::IsRight(size_t login, uint32_t batch, absl::Span<const Block> outputs) const {
-  if (outputs.size() != places_.end) return false;
+bool IsRight(const BenchSetup& s, const Places& places, const Keys& keys, size_t login,
+             uint32_t batch, absl::Span<const Block> outputs) {
+  if (outputs.size() != places.end) return false;
   const auto text = [&](size_t place, size_t bytes) {
     return std::string(reinterpret_cast<const char*>(outputs[place].data()), bytes);
   };
-  const PlainKey& client = keys_.OfClient(login);
-  const SecretBytes ticket_secret = PlainUsageKey(keys_.krbtgt().base, kUsageTicket);
-  const Bytes ticket_key(ticket_secret.begin(), ticket_secret.end());
+  const PlainKey& client = keys.OfClient(login);
+  const SecretBytes ticket_key = PlainUsageKey(keys.krbtgt().base, kUsageTicket);
   for (uint32_t b = 0; b < kTicketBlocks; ++b) {
     const Block counter = CounterBlock(NonceOf(login, batch), 1 + b);
-    if (outputs[b] != PlainBlock(ticket_key, counter)) return false;
+    if (outputs[b] != PlainAes(ticket_key, counter)) return false;
   }
-  const size_t mac_bytes = places_.enctype.mac_bytes;
-  if (setup_.checksum &&
-      !OracleMacGood(client, kUsageAsReqChecksum, RequestOf(setup_, login, batch),
-                     CtsMacResult{text(places_.checksum, mac_bytes)})) {
+  const size_t mac_bytes = places.enctype.mac_bytes;
+  if (s.checksum && !OracleMacGood(client, kUsageAsReqChecksum, RequestOf(s, login, batch),
+                                   CtsMacResult{text(places.checksum, mac_bytes)})) {
     return false;
   }
-  const std::string message =
-      text(places_.message, places_.text_bytes) + text(places_.mac, mac_bytes);
-  return OracleOpen(client, kUsageAsReply, message) == ReplyOf(setup_, login, batch);
+  const std::string message = text(places.message, places.text_bytes) + text(places.mac, mac_bytes);
+  return OracleOpen(client, kUsageAsReply, message) == ReplyOf(s, login, batch);
 }
 
 }  // namespace
 
-std::unique_ptr<Workload> LoginWorkload(const BenchSetup& setup) {
-  return std::make_unique<Logins>(setup);
+Workload LoginWorkload(const BenchSetup& s) {
+  const Places places(s);
+  const auto keys = std::make_shared<const Keys>(s);
+  return {.outputs_per_lane = places.end,
+          .most_verified_lanes = 64,  // their outputs go through a pipe as text
+          .declared = [=](size_t lanes) { return Declared(s, places, lanes); },
+          .make_team =
+              [=](int party, size_t first, size_t lanes) {
+                return std::make_unique<LoginTeam>(s, *keys, party, first, lanes);
+              },
+          .is_right =
+              [=](size_t login, uint32_t batch, absl::Span<const Block> outputs) {
+                return IsRight(s, places, *keys, login, batch, outputs);
+              }};
 }
 
 }  // namespace mpckdc::bench

@@ -26,23 +26,25 @@ std::string CpuModel() {
 
 }  // namespace
 
-Machine ThisMachine() {
-  Machine m;
-  m.cpu = CpuModel();
+nlohmann::ordered_json ThisMachine() {
   cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof(cores), &cores) == 0) m.cores = CPU_COUNT(&cores);
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof(cores), &cores);
   utsname name = {};
-  if (uname(&name) == 0) m.kernel = absl::StrCat(name.sysname, " ", name.release);
-  m.best_isa = std::string(IsaName(SupportedIsas().back()));
-  return m;
+  uname(&name);
+  return {{"cpu", CpuModel()},
+          {"cores", CPU_COUNT(&cores)},
+          {"kernel", absl::StrCat(name.sysname, " ", name.release)},
+          {"best_isa", std::string(IsaName(SupportedIsas().back()))}};
 }
 
 std::string Commit() { return MPCKDC_COMMIT; }
 
 std::string MachineText() {
-  const Machine m = ThisMachine();
-  return absl::StrCat(m.cpu, ", ", m.cores, " cores, ", m.kernel, ", best instruction set ",
-                      m.best_isa, "; commit ", Commit());
+  const nlohmann::ordered_json m = ThisMachine();
+  return absl::StrCat(m["cpu"].get<std::string>(), ", ", m["cores"].get<int>(), " cores, ",
+                      m["kernel"].get<std::string>(), ", best instruction set ",
+                      m["best_isa"].get<std::string>(), "; commit ", Commit());
 }
 
 }  // namespace mpckdc::bench

@@ -3,17 +3,13 @@
 #ifndef MPC_SERVER_BENCH_MACHINE_H_
 #define MPC_SERVER_BENCH_MACHINE_H_
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace mpckdc::bench {
 
-struct Machine {
-  std::string cpu;     // model name
-  int cores = 0;       // that this process may use
-  std::string kernel;
-  std::string best_isa;
-};
-Machine ThisMachine();
+// The CPU's model name, the cores that this process may use, kernel and best instruction set.
+nlohmann::ordered_json ThisMachine();
 
 // `git describe` of the tree when this program was built; "-dirty" marks uncommitted changes.
 std::string Commit();

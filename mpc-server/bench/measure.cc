@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/bench/print.h"
 #include "mpc-server/bench/workload.h"
 
 namespace mpckdc::bench {
@@ -29,6 +30,10 @@ double PercentileMs(std::vector<int64_t>& ns, double fraction) {
   return 1e-6 * static_cast<double>(ns[at]);
 }
 
+ordered_json SpreadJson(const Spread& s) {
+  return {{"min", s.min}, {"median", s.median}, {"max", s.max}};
+}
+
 // Gathers the runs of one kind of work.
 class Gathered {
  public:
@@ -49,24 +54,29 @@ class Gathered {
     AddLatencies(run);
   }
 
-  Result Finish() {
-    Result r;
-    r.batches = batches_;
-    r.lanes_per_s = SpreadOf(lanes_per_s_);
-    r.lanes_per_cpu_s = SpreadOf(lanes_per_cpu_s_);
-    r.p50_ms = PercentileMs(latency_ns_, 0.5);
-    r.p99_ms = PercentileMs(latency_ns_, 0.99);
-    r.max_ms = PercentileMs(latency_ns_, 1);
+  // Adds what the runs gave to `out`. Latencies: from a batch's start at a party to its outputs
+  // there, the latest of the three parties.
+  void Finish(ordered_json& out) {
+    const std::string unit = UnitName(setup_.unit), per_s = unit + "s_per_s";
+    const std::string per_cpu_s = unit + "s_per_cpu_s", per_party = "_per_" + unit + "_per_party";
+    const Spread lanes_per_s = SpreadOf(lanes_per_s_), lanes_per_cpu_s = SpreadOf(lanes_per_cpu_s_);
     const double of_party = static_cast<double>(batches_) * kParties;
     const double of_lane = of_party * static_cast<double>(setup_.lanes);
-    r.bytes_per_lane_per_party = static_cast<double>(bytes_) / of_lane;
-    r.payload_bytes_per_lane_per_party =
-        static_cast<double>(cost_.bytes_to_next + cost_.bytes_to_prev) / of_lane;
-    r.rounds = static_cast<double>(cost_.rounds) / (of_party * Teams(setup_));
-    r.messages = static_cast<double>(frames_) / of_party;
-    r.minor_faults_per_batch = static_cast<double>(faults_) / of_party;
-    r.cost_as_declared = as_declared_;
-    return r;
+    const uint64_t payload = cost_.bytes_to_next + cost_.bytes_to_prev;
+    out["batches"] = batches_;
+    out[per_s] = lanes_per_s.median;
+    out[per_cpu_s] = lanes_per_cpu_s.median;
+    out["cpu_ns" + per_party] = 1e9 / (kParties * lanes_per_cpu_s.median);
+    out["bytes" + per_party] = static_cast<double>(bytes_) / of_lane;
+    out["payload_bytes" + per_party] = static_cast<double>(payload) / of_lane;
+    out["rounds"] = static_cast<double>(cost_.rounds) / (of_party * Teams(setup_));
+    out["messages"] = static_cast<double>(frames_) / of_party;
+    out["cost_as_declared"] = as_declared_;
+    out["latency_ms"] = {{"p50", PercentileMs(latency_ns_, 0.5)},
+                         {"p99", PercentileMs(latency_ns_, 0.99)},
+                         {"max", PercentileMs(latency_ns_, 1)}};
+    out["minor_faults_per_batch"] = static_cast<double>(faults_) / of_party;
+    out["spread"] = {{per_s, SpreadJson(lanes_per_s)}, {per_cpu_s, SpreadJson(lanes_per_cpu_s)}};
   }
 
  private:
@@ -88,7 +98,7 @@ class Gathered {
     as_declared_ = as_declared_ && party.workers.size() == static_cast<size_t>(Teams(setup_));
     for (size_t w = 0; w < party.workers.size(); ++w) {
       const WorkerReport& report = party.workers[w];
-      const DeclaredSends one = workload_.Declared(LanesOf(setup_, static_cast<int>(w)));
+      const DeclaredSends one = workload_.declared(LanesOf(setup_, static_cast<int>(w)));
       const Cost declared = {one.cost.rounds * batches, one.cost.bytes_to_next * batches,
                              one.cost.bytes_to_prev * batches};
       const Cost counted = {report.rounds, report.bytes_to_next, report.bytes_to_prev};
@@ -115,42 +125,52 @@ class Gathered {
 class Measuring {
  public:
   Measuring(const BenchSetup& setup, const MeasureOptions& options, Parties& parties)
-      : setup_(setup), options_(options), parties_(parties), workload_(WorkloadOf(setup)),
-        lanes_(setup, *workload_), floor_(setup, *workload_),
-        sample_(SampleOfLanes(setup.lanes, workload_->most_verified_lanes())) {}
+      : setup_(setup),
+        options_(options),
+        parties_(parties),
+        workload_(WorkloadOf(setup)),
+        sample_(SampleOfLanes(setup.lanes, workload_.most_verified_lanes)) {
+    if (options.lanes) sides_.push_back({Work::kLanes, Gathered(setup, workload_)});
+    if (options.floor) sides_.push_back({Work::kFloor, Gathered(setup, workload_)});
+  }
 
-  absl::StatusOr<Measurement> Run() {
-    absl::Status s;
-    if (options_.lanes) s = parties_.MakeKeys();
-    if (s.ok() && options_.floor) s = WarmUp(Work::kFloor);
-    if (s.ok() && options_.lanes) s = WarmUp(Work::kLanes);
-    for (int run = 0; run < options_.runs && s.ok(); ++run) {
-      if (options_.lanes) s = MeasureLanes(run == 0);
-      if (s.ok() && options_.floor) s = MeasureFloor();
-      batches_ = next_batches_;
+  absl::StatusOr<ordered_json> Run() {
+    if (options_.lanes) RETURN_IF_ERROR(parties_.MakeKeys());
+    for (auto side = sides_.rbegin(); side != sides_.rend(); ++side) {
+      RETURN_IF_ERROR(WarmUp(side->work));
     }
-    if (!s.ok()) return s;
-    found_.setup = setup_;
-    if (options_.lanes) found_.lanes = lanes_.Finish();
-    if (options_.floor) found_.floor = floor_.Finish();
-    return found_;
+    for (int run = 0; run < options_.runs; ++run) {
+      const uint32_t batches = batches_;
+      for (Side& side : sides_) RETURN_IF_ERROR(MeasureOne(side, batches, run == 0));
+    }
+    ordered_json out = SetupJson(setup_);
+    sides_[0].gathered.Finish(out);
+    if (options_.lanes) out.update(verification_);
+    if (sides_.size() == 2) {
+      sides_[1].gathered.Finish(out["floor"]);
+      const std::string per_cpu_s = UnitName(setup_.unit) + "s_per_cpu_s";
+      out["ratio_to_floor"] = out[per_cpu_s].get<double>() / out["floor"][per_cpu_s].get<double>();
+    }
+    return out;
   }
 
  private:
+  struct Side {
+    Work work;
+    Gathered gathered;
+  };
+
   // Buffers grow, connections open their windows; then batches_ is what fits into a run. The last
   // work that warms up decides: the protocol, if it runs.
   absl::Status WarmUp(Work work) {
-    absl::Status s = Once(work, 1).status();
+    RETURN_IF_ERROR(Once(work, 1).status());
     uint32_t batches = 1;
-    for (double wall = 0; s.ok() && wall < kCalibrationSeconds && batches < kMaxBatchesOfRun;
-         batches *= 4) {
-      absl::StatusOr<RunReport> run = Once(work, batches);
-      s = run.status();
-      if (!s.ok()) break;
-      wall = WallSeconds(*run);
-      batches_ = next_batches_ = Fitting(*run);
+    for (double wall = 0; wall < kCalibrationSeconds && batches < kMaxBatchesOfRun; batches *= 4) {
+      ASSIGN_OR_RETURN(RunReport run, Once(work, batches));
+      wall = WallSeconds(run);
+      batches_ = Fitting(run);
     }
-    return s;
+    return absl::OkStatus();
   }
 
   // How many batches fit into a run, to judge by the last one: the first batches are slow.
@@ -164,52 +184,49 @@ class Measuring {
     return parties_.Run(work, batches);
   }
 
-  absl::Status MeasureLanes(bool first) {
-    ASSIGN_OR_RETURN(RunReport run, Once(Work::kLanes, batches_));
-    lanes_.Add(run);
-    next_batches_ = Fitting(run);
+  absl::Status MeasureOne(Side& side, uint32_t batches, bool first) {
+    ASSIGN_OR_RETURN(RunReport run, Once(side.work, batches));
+    side.gathered.Add(run);
+    if (&side == &sides_[0]) batches_ = Fitting(run);
+    if (side.work == Work::kFloor) return absl::OkStatus();
     if (first) {
-      RETURN_IF_ERROR(MeasureMemory());
+      ASSIGN_OR_RETURN(const auto memory, parties_.Memory());
+      verification_ = {{"verified", true}, {"memory", MemoryJson(memory)}};
     }
     ASSIGN_OR_RETURN(OutputShares shares, parties_.Outputs(sample_));
-    found_.verified =
-        (first || found_.verified) && SharesAreRight(*workload_, lane_batches_, sample_, shares);
-    found_.verified_lanes = sample_.size();
+    const bool right = SharesAreRight(workload_, lane_batches_, sample_, shares);
+    verification_["verified"] = right && verification_["verified"];
+    verification_["verified_lanes"] = sample_.size();
     return absl::OkStatus();
   }
 
-  absl::Status MeasureFloor() {
-    ASSIGN_OR_RETURN(RunReport run, Once(Work::kFloor, batches_));
-    floor_.Add(run);
-    if (!options_.lanes) next_batches_ = Fitting(run);
-    return absl::OkStatus();
-  }
-
-  absl::Status MeasureMemory() {
-    absl::StatusOr<std::array<MemoryReport, kParties>> memory = parties_.Memory();
-    if (!memory.ok()) return memory.status();
-    for (const MemoryReport& m : *memory) {
-      const double lanes = static_cast<double>(setup_.lanes);
+  // Bytes per lane and party, of the party that has most: the peak beyond the idle, connected
+  // process, and the same less the keys and inputs, which are there anyway.
+  ordered_json MemoryJson(const std::array<MemoryReport, kParties>& memory) const {
+    double most = 0, most_without_keys = 0;
+    uint64_t idle = 0;
+    for (const MemoryReport& m : memory) {
       const double beyond = static_cast<double>(m.peak_bytes) - static_cast<double>(m.idle_bytes);
-      const double keys = static_cast<double>(m.key_bytes);
-      found_.memory_per_lane = std::max(found_.memory_per_lane, beyond / lanes);
-      found_.memory_without_keys_per_lane =
-          std::max(found_.memory_without_keys_per_lane, (beyond - keys) / lanes);
-      found_.idle_bytes = std::max(found_.idle_bytes, m.idle_bytes);
+      most = std::max(most, beyond);
+      most_without_keys = std::max(most_without_keys, beyond - static_cast<double>(m.key_bytes));
+      idle = std::max(idle, m.idle_bytes);
     }
-    return absl::OkStatus();
+    const std::string per_lane = "bytes_per_" + UnitName(setup_.unit);
+    const double lanes = static_cast<double>(setup_.lanes);
+    return {{per_lane, most / lanes},
+            {per_lane + "_without_keys", most_without_keys / lanes},
+            {"idle_bytes", idle}};
   }
 
   const BenchSetup& setup_;
   const MeasureOptions& options_;
   Parties& parties_;
-  const std::unique_ptr<Workload> workload_;
-  Gathered lanes_, floor_;
+  const Workload workload_;
   const std::vector<size_t> sample_;
-  Measurement found_;
-  uint32_t batches_ = 1;       // of the run under way
-  uint32_t next_batches_ = 1;  // of the next one
-  uint32_t lane_batches_ = 0;   // the number of the last one: they count from 1 in each session
+  std::vector<Side> sides_;    // the protocol first, if it runs
+  ordered_json verification_;  // after every run of the protocol; memory until the first one's end
+  uint32_t batches_ = 1;       // of the next run
+  uint32_t lane_batches_ = 0;  // the number of the last one: they count from 1 in each session
 };
 
 }  // namespace
@@ -221,8 +238,8 @@ Spread SpreadOf(std::vector<double> values) {
   return {values.front(), 0.5 * (values[(n - 1) / 2] + values[n / 2]), values.back()};
 }
 
-absl::StatusOr<Measurement> Measure(const BenchSetup& setup, const MeasureOptions& options,
-                                    Parties& parties) {
+absl::StatusOr<ordered_json> Measure(const BenchSetup& setup, const MeasureOptions& options,
+                                     Parties& parties) {
   return Measuring(setup, options, parties).Run();
 }
 

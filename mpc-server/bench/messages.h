@@ -4,7 +4,7 @@
 //
 //   {"do": "keys"}                              {}                    shares of the keys are made
 //   {"do": "run", "work": "aes", "batches": 9}  a PartyReport         or "work": "floor"
-//   {"do": "outputs", "lanes": [0, 7]}          {"shares": ["..."]}   hex of x and a, lane by lane
+//   {"do": "outputs", "lanes": [0, 7]}          an OutputsReport      lane by lane
 //   {"do": "memory"}                            a MemoryReport
 //
 // The party's first line is {"ready": true}, after both neighbours are connected. An answer
@@ -12,16 +12,32 @@
 #ifndef MPC_SERVER_BENCH_MESSAGES_H_
 #define MPC_SERVER_BENCH_MESSAGES_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "mpc-server/share/circuit.h"
 #include "mpc-server/share/replicated_share.h"
+
+// As hex of x and a. What is not that comes out as another share: Read() refuses it.
+template <>
+struct nlohmann::adl_serializer<mpckdc::SharedBlock> {
+  static void to_json(json& message, const mpckdc::SharedBlock& share) {
+    message = absl::BytesToHexString(
+        absl::string_view(reinterpret_cast<const char*>(&share), sizeof(share)));
+  }
+  static void from_json(const json& message, mpckdc::SharedBlock& share) {
+    const std::string bytes = absl::HexStringToBytes(message.get<std::string>());
+    std::memcpy(&share, bytes.data(), std::min(bytes.size(), sizeof(share)));
+  }
+};
 
 namespace mpckdc::bench {
 
@@ -52,8 +68,21 @@ struct MemoryReport {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryReport, idle_bytes, peak_bytes, key_bytes)
 
+struct OutputsReport {
+  std::vector<SharedBlock> shares;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OutputsReport, shares)
+
 // A line that is not a JSON object is DataLoss; an answer with "error" is that error.
-absl::StatusOr<json> ParseMessage(absl::string_view line);
+inline absl::StatusOr<json> ParseMessage(absl::string_view line) {
+  json message = json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  if (!message.is_object()) {
+    return absl::DataLossError(absl::StrCat("not a JSON object: \"", line.substr(0, 200), "\""));
+  }
+  const auto error = message.find("error");
+  if (error == message.end() || !error->is_string()) return message;
+  return absl::UnavailableError(error->get<std::string>());
+}
 
 // DataLoss if the message is not exactly a T's.
 template <class T>
@@ -67,9 +96,6 @@ absl::StatusOr<T> Read(const json& message) {
     return absl::DataLossError(absl::StrCat("a message lacks a field: ", e.what()));
   }
 }
-
-json SharesToJson(absl::Span<const SharedBlock> shares);
-absl::StatusOr<std::vector<SharedBlock>> SharesFromJson(const json& message);
 
 }  // namespace mpckdc::bench
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -174,7 +175,7 @@ const std::vector<Axis>& Axes() {
 
 using Values = std::map<std::string, std::vector<std::string>>;  // by the axis's name
 
-void AddAxis(CLI::App& app, const Axis& axis, const char* group, Values* values) {
+void AddAxis(CLI::App& app, const Axis& axis, Values* values) {
   AddOption(app, axis.name, axis.placeholder, axis.description,
             [&axis, values](absl::string_view text) {
               std::vector<std::string>& list = (*values)[axis.name];
@@ -185,8 +186,7 @@ void AddAxis(CLI::App& app, const Axis& axis, const char* group, Values* values)
                 RETURN_IF_ERROR(axis.set(value, &scratch));
               }
               return absl::OkStatus();
-            })
-      .group(group);
+            });
 }
 
 std::vector<BenchSetup> Combinations(const BenchSetup& base, const Values& values) {
@@ -231,52 +231,55 @@ Setter ToThree(std::array<std::string, kParties>* to) {
 }
 
 void AddHowAndWhere(CLI::App& app, Options* o) {
-  constexpr char kHow[] = "How", kWhere[] = "Where the parties run";
   constexpr double kMaxSeconds = 3600, kShortest = 0.001;
+  app.option_defaults()->group("How");
   AddOption(app, "--seconds", "S",
             "measured time of each combination (default 2), of the floor as much",
-            ToNumber(&o->seconds, 0, kMaxSeconds)).group(kHow);
+            ToNumber(&o->seconds, 0, kMaxSeconds));
   AddOption(app, "--runs", "N",
             "runs that the time is divided into (default 3): the median is printed, and how far "
-            "the runs lie apart", ToNumber(&o->runs, 1, 1000)).group(kHow);
-  AddFlag(app, "--json", "print JSON instead of a table", &o->json).group(kHow);
-  AddOption(app, "--save", "FILE", "write the JSON to a file as well", ToText(&o->save))
-      .group(kHow);
-  AddFlag(app, "--brief", "leave out the line about the machine above a table", &o->brief)
-      .group(kHow);
+            "the runs lie apart",
+            ToNumber(&o->runs, 1, 1000));
+  AddFlag(app, "--json", "print JSON instead of a table", &o->json);
+  AddOption(app, "--save", "FILE", "write the JSON to a file as well", ToText(&o->save));
+  AddFlag(app, "--brief", "leave out the line about the machine above a table", &o->brief);
+  app.option_defaults()->group("Where the parties run");
   AddOption(app, "--parties", "WHERE:{processes,threads}",
             "processes (default): three of this program; or threads of one",
-            ToChoice<Placement>(&o->placement, kPlacements)).group(kWhere);
+            ToChoice<Placement>(&o->placement, kPlacements));
   AddOption(app, "--launch", "WORDS",
             "words before each party's command, such as \"ip netns exec lab{party}\"; {party} "
             "becomes 0, 1, 2",
             [o](absl::string_view text) {
               o->launch = absl::StrSplit(text, ' ', absl::SkipEmpty());
               return absl::OkStatus();
-            }).group(kWhere);
+            });
   AddOption(app, "--addresses", "A,B,C",
             "host:port at which each party listens (default: free ports of 127.0.0.1)",
-            ToThree(&o->addresses)).group(kWhere);
+            ToThree(&o->addresses));
   AddOption(app, "--congestion", "NAME", "TCP congestion control of the parties' connections",
-            ToText(&o->tuning.congestion)).group(kWhere);
+            ToText(&o->peer.tcp_congestion));
   AddOption(app, "--socket-buffer", "BYTES", "their socket buffers; 0 leaves the system's",
-            ToNumber(&o->tuning.socket_buffer_bytes, 0, 1 << 30)).group(kWhere);
+            ToNumber(&o->peer.socket_buffer_bytes, 0, 1 << 30));
   AddOption(app, "--timeout", "S",
             "a party that is silent for so long in a round ends the run (default 60)",
-            ToNumber(&o->tuning.round_timeout_s, kShortest, kMaxSeconds)).group(kWhere);
+            ToNumber(&o->round_timeout_s, kShortest, kMaxSeconds));
 }
 
 void AddParty(CLI::App& party, Options* o, uint64_t* seed) {
-  AddOption(party, "--party", "I", "0, 1 or 2", ToNumber(&o->party, 0, kParties - 1)).required();
-  AddOption(party, "--listen", "HOST:PORT", "where it listens for its previous party",
-            ToText(&o->listen)).required();
-  AddOption(party, "--peers", "A,B,C", "host:port of the three", ToThree(&o->peers)).required();
-  AddOption(party, "--ca", "FILE", "certificate authority, PEM", ToText(&o->ca)).required();
-  AddOption(party, "--cert", "FILE", "certificate spiffe://TEST/mpc/peer/pI, PEM",
-            ToText(&o->certificate)).required();
-  AddOption(party, "--key", "FILE", "its key, PEM", ToText(&o->key)).required();
+  const auto add = [&](const char* name, const char* placeholder, const char* text, Setter set) {
+    AddOption(party, name, placeholder, text, std::move(set)).required()->group("Options");
+  };
+  add("--party", "I", "0, 1 or 2", ToNumber(&o->peer.party, 0, kParties - 1));
+  add("--listen", "HOST:PORT", "where it listens for its previous party", ToText(&o->peer.listen));
+  add("--peers", "A,B,C", "host:port of the three", ToThree(&o->peer.peers));
+  add("--ca", "FILE", "certificate authority, PEM", ToText(&o->peer.ca_file));
+  add("--cert", "FILE", "certificate spiffe://TEST/mpc/peer/pI, PEM",
+      ToText(&o->peer.certificate_file));
+  add("--key", "FILE", "its key, PEM", ToText(&o->peer.key_file));
   AddOption(party, "--seed", "N", "keys and sharings follow from it (default 1)",
-            ToNumber(seed, 0, INT64_MAX));
+            ToNumber(seed, 0, INT64_MAX))
+      .group("Options");
 }
 
 // What does not go together.
@@ -315,17 +318,15 @@ constexpr std::pair<const char*, const char*> kCommands[] = {
     {"table2", "Table 2 of Araki et al. (CCS 2016) for this machine beside the paper's figures"}};
 
 void Describe(CLI::App& app, Options* o, Values* values, BenchSetup* base) {
-  constexpr char kWhat[] = "What is measured; a list with commas measures each combination";
   app.fallthrough()->require_subcommand(1);
   app.set_version_flag("--version", [] {
     return absl::StrCat("mpc-bench ", MPCKDC_VERSION, ": ", MachineText());
   });
+  app.option_defaults()->group("What is measured; a list with commas measures each combination");
   for (const auto& [name, description] : kCommands) {
     CLI::App& command = *app.add_subcommand(name, description);
     for (const Axis& axis : Axes()) {
-      if (std::count(axis.of.begin(), axis.of.end(), name) > 0) {
-        AddAxis(command, axis, kWhat, values);
-      }
+      if (absl::c_linear_search(axis.of, name)) AddAxis(command, axis, values);
     }
   }
   AddFlag(*app.get_subcommand("aes"), "--with-floor",
@@ -333,11 +334,11 @@ void Describe(CLI::App& app, Options* o, Values* values, BenchSetup* base) {
       .group("How");
   CLI::App& party = *app.add_subcommand("party", "one of the three processes")->group("");
   AddParty(party, o, &base->seed);
-  for (const Axis& axis : Axes()) AddAxis(axis.of.empty() ? app : party, axis, kWhat, values);
+  for (const Axis& axis : Axes()) AddAxis(axis.of.empty() ? app : party, axis, values);
   AddFlag(app, "--join",
           "the workers do each batch together, as a server's do, and wait for each other at its "
           "end",
-          &base->joined).group(kWhat);
+          &base->joined);
   AddHowAndWhere(app, o);
 }
 
@@ -345,6 +346,7 @@ void Describe(CLI::App& app, Options* o, Values* values, BenchSetup* base) {
 
 absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
   Options o;
+  o.peer.tcp_congestion.clear();  // the system's choice
   Values values;
   BenchSetup base;
   CLI::App app("measures AES, HMAC and logins on shares between three parties", "mpc-bench");
@@ -360,7 +362,8 @@ absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
   if (o.command == "hmac") base.adder = Adder::kPrefix;
   if (base.unit == Unit::kHmac) base.lanes = 2048;
   if (base.unit == Unit::kLogin) base.lanes = 500;
-  const int cores = std::min(ThisMachine().cores, static_cast<int>(limits::kMaxWorkers));
+  const int cores =
+      std::min(ThisMachine()["cores"].get<int>(), static_cast<int>(limits::kMaxWorkers));
   if (o.command == "table2" && cores > 1 && !values.contains("--workers")) {
     values["--workers"] = {"1", absl::StrCat(cores)};
   }
@@ -375,7 +378,7 @@ std::vector<std::string> PartyArguments(const BenchSetup& s, int party) {
   if (s.joined) arguments.push_back("--join");
   const std::string unit = s.unit == Unit::kHmac ? "hmac" : s.unit == Unit::kLogin ? "rfc3962" : "";
   for (const Axis& axis : Axes()) {
-    if (axis.of.empty() || std::count(axis.of.begin(), axis.of.end(), unit) > 0) {
+    if (axis.of.empty() || absl::c_linear_search(axis.of, unit)) {
       arguments.push_back(absl::StrCat(axis.name, "=", axis.get(s)));
     }
   }

@@ -27,14 +27,11 @@ struct Options {
   bool json = false;
   bool brief = false;
   std::string save;     // a file for the JSON
-  LinkTuning tuning;
+  double round_timeout_s = 60;
   std::vector<std::string> launch;
   std::array<std::string, kParties> addresses;
 
-  // party
-  int party = -1;
-  std::string listen, ca, certificate, key;
-  std::array<std::string, kParties> peers;
+  TlsPeerOptions peer;  // of command party; how its sockets are tuned, of all
 };
 
 // Arguments without the program's name. Errors name the option and what it takes.

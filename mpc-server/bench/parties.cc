@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/bench/parties.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "mpc-server/base/status_macros.h"
@@ -24,12 +23,12 @@ namespace mpckdc::bench {
 
 // When one party fails the others fail by it: all errors are told.
 template <class T>
-absl::StatusOr<std::array<T, kParties>> Parties::All(Answers answers, const Reader<T>& read) {
+absl::StatusOr<std::array<T, kParties>> Parties::All(const Answers& answers) {
   std::array<T, kParties> all;
   std::vector<std::string> errors;
   absl::Status first;
   for (int p = 0; p < kParties; ++p) {
-    absl::StatusOr<T> value = answers[p].ok() ? read(*answers[p]) : answers[p].status();
+    absl::StatusOr<T> value = answers[p].ok() ? Read<T>(*answers[p]) : answers[p].status();
     if (value.ok()) {
       all[p] = *std::move(value);
       continue;
@@ -66,12 +65,11 @@ class ThreadParties : public Parties {
   std::array<std::unique_ptr<Party>, kParties> parties_;
 };
 
-// A child process that is spoken to line by line over two pipes.
+// A child process that is spoken to line by line over a socket, its standard input and output.
 class Child {
  public:
-  // `words` is the command, looked up in PATH; `variable`, NAME=VALUE, joins its environment.
-  static absl::StatusOr<std::unique_ptr<Child>> Start(std::vector<std::string> words,
-                                                      std::string variable);
+  // `words` is the command, looked up in PATH.
+  static absl::StatusOr<std::unique_ptr<Child>> Start(std::vector<std::string> words);
   // Ends its input and waits for it; kills it first if a line was asked for in vain.
   ~Child();
   Child(const Child&) = delete;
@@ -86,60 +84,48 @@ class Child {
 
   const std::string name_;
   pid_t pid_ = -1;
-  FILE* to_ = nullptr;
-  FILE* from_ = nullptr;
+  FILE* socket_ = nullptr;
   bool failed_ = false;
 };
 
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& s : strings) pointers.push_back(s.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-absl::StatusOr<std::unique_ptr<Child>> Child::Start(std::vector<std::string> words,
-                                                    std::string variable) {
+absl::StatusOr<std::unique_ptr<Child>> Child::Start(std::vector<std::string> words) {
   std::unique_ptr<Child> child(new Child(words.front()));
-  // Closed on exec: else each child would hold the pipes of those before it open.
-  int in[2], out[2];
-  if (pipe2(in, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe");
-  child->to_ = fdopen(in[1], "w");
-  if (pipe2(out, O_CLOEXEC) != 0) return close(in[0]), absl::ErrnoToStatus(errno, "pipe");
-  child->from_ = fdopen(out[0], "r");
-  std::vector<std::string> variables = {std::move(variable)};
-  const std::string name = variables[0].substr(0, variables[0].find('=') + 1);
-  for (char** e = environ; *e != nullptr; ++e) {
-    if (!absl::StartsWith(*e, name)) variables.emplace_back(*e);
+  // Closed on exec: else each child would hold the sockets of those before it open.
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return absl::ErrnoToStatus(errno, "socketpair");
   }
+  child->socket_ = fdopen(ends[0], "r");
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO}) {
+    posix_spawn_file_actions_adddup2(&actions, ends[1], fd);
+  }
   pid_t pid = -1;
-  const int error = posix_spawnp(&pid, words.front().c_str(), &actions, nullptr,
-                                 Pointers(words).data(), Pointers(variables).data());
+  const int error = posix_spawnp(&pid, pointers[0], &actions, nullptr, pointers.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  close(in[0]);
-  close(out[1]);
+  close(ends[1]);
   if (error != 0) return absl::ErrnoToStatus(error, absl::StrCat("cannot start ", child->name_));
   child->pid_ = pid;
   return child;
 }
 
 Child::~Child() {
-  if (to_ != nullptr) std::fclose(to_);
+  if (socket_ != nullptr) shutdown(fileno(socket_), SHUT_WR);
   if (pid_ > 0) {
     if (failed_) kill(pid_, SIGKILL);
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  if (from_ != nullptr) std::fclose(from_);
+  if (socket_ != nullptr) std::fclose(socket_);
 }
 
 absl::Status Child::Write(absl::string_view line) {
   const std::string text = absl::StrCat(line, "\n");
-  if (std::fputs(text.c_str(), to_) >= 0 && std::fflush(to_) == 0) return absl::OkStatus();
+  if (dprintf(fileno(socket_), "%s", text.c_str()) > 0) return absl::OkStatus();
   failed_ = true;
   return absl::ErrnoToStatus(errno, absl::StrCat("writing to ", name_));
 }
@@ -147,7 +133,7 @@ absl::Status Child::Write(absl::string_view line) {
 absl::StatusOr<std::string> Child::Read() {
   char* line = nullptr;
   size_t capacity = 0;
-  const ssize_t n = getline(&line, &capacity, from_);
+  const ssize_t n = getline(&line, &capacity, socket_);
   std::string text = n > 0 ? std::string(line, static_cast<size_t>(n)) : "";
   std::free(line);
   failed_ = n <= 0;
@@ -188,14 +174,12 @@ std::vector<std::string> Words(const BenchSetup& setup, const ProcessOptions& op
   for (std::string& a : PartyArguments(setup, peer.party)) words.push_back(std::move(a));
   words.push_back(absl::StrCat("--listen=", options.addresses[peer.party]));
   words.push_back(absl::StrCat("--peers=", absl::StrJoin(options.addresses, ",")));
-  words.push_back("--ca=" + peer.ca_file);
-  words.push_back("--cert=" + peer.certificate_file);
-  words.push_back("--key=" + peer.key_file);
-  words.push_back(absl::StrCat("--socket-buffer=", options.tuning.socket_buffer_bytes));
-  if (!options.tuning.congestion.empty()) {
-    words.push_back("--congestion=" + options.tuning.congestion);
-  }
-  words.push_back(absl::StrCat("--timeout=", options.tuning.round_timeout_s));
+  const TlsPeerOptions& tuning = options.tuning;
+  words.insert(words.end(),
+               {"--ca=" + peer.ca_file, "--cert=" + peer.certificate_file, "--key=" + peer.key_file,
+                absl::StrCat("--socket-buffer=", tuning.socket_buffer_bytes),
+                absl::StrCat("--timeout=", options.round_timeout_s)});
+  if (!tuning.tcp_congestion.empty()) words.push_back("--congestion=" + tuning.tcp_congestion);
   return words;
 }
 
@@ -207,32 +191,31 @@ absl::Status ProcessParties::Start(const BenchSetup& setup, const ProcessOptions
   if (placed.addresses[0].empty()) placed.addresses = peers[0].peers;
   // The streams of zero shares and the circuits of logins take the environment's instruction set,
   // like a server's.
-  const std::string isa = absl::StrCat("MPCKDC_ISA=", IsaName(setup.isa));
+  setenv("MPCKDC_ISA", std::string(IsaName(setup.isa)).c_str(), 1);
   for (int p = 0; p < kParties; ++p) {
-    ASSIGN_OR_RETURN(children_[p], Child::Start(Words(setup, placed, peers[p]), isa));
+    ASSIGN_OR_RETURN(children_[p], Child::Start(Words(setup, placed, peers[p])));
   }
-  return All<json>(ReadAll(), Read<json>).status();
+  return All<json>(ReadAll()).status();
 }
 
 }  // namespace
 
-absl::Status Parties::MakeKeys() {
-  return All<json>(Ask(json::object({{"do", "keys"}})), Read<json>).status();
-}
+absl::Status Parties::MakeKeys() { return All<json>(Ask(json::object({{"do", "keys"}}))).status(); }
 
 absl::StatusOr<RunReport> Parties::Run(Work work, uint32_t batches) {
   const json command = {{"do", "run"}, {"work", NameOf(kWorks, work)}, {"batches", batches}};
-  ASSIGN_OR_RETURN(const auto reports, All<PartyReport>(Ask(command), Read<PartyReport>));
+  ASSIGN_OR_RETURN(const auto reports, All<PartyReport>(Ask(command)));
   return RunReport{reports, batches};
 }
 
 absl::StatusOr<OutputShares> Parties::Outputs(absl::Span<const size_t> lanes) {
   const std::vector<size_t> wanted(lanes.begin(), lanes.end());
-  return All<std::vector<SharedBlock>>(Ask({{"do", "outputs"}, {"lanes", wanted}}), SharesFromJson);
+  ASSIGN_OR_RETURN(auto all, All<OutputsReport>(Ask({{"do", "outputs"}, {"lanes", wanted}})));
+  return OutputShares{std::move(all[0].shares), std::move(all[1].shares), std::move(all[2].shares)};
 }
 
 absl::StatusOr<std::array<MemoryReport, kParties>> Parties::Memory() {
-  return All<MemoryReport>(Ask(json::object({{"do", "memory"}})), Read<MemoryReport>);
+  return All<MemoryReport>(Ask(json::object({{"do", "memory"}})));
 }
 
 absl::StatusOr<std::unique_ptr<Parties>> OpenOnThreads(const BenchSetup& setup, RingsOfThree rings,

@@ -4,7 +4,6 @@
 #define MPC_SERVER_BENCH_PARTIES_H_
 
 #include <array>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,9 +38,7 @@ class Parties {
 
  protected:
   template <class T>
-  using Reader = std::function<absl::StatusOr<T>(const json&)>;
-  template <class T>
-  static absl::StatusOr<std::array<T, kParties>> All(Answers answers, const Reader<T>& read);
+  static absl::StatusOr<std::array<T, kParties>> All(const Answers& answers);
 };
 
 // On threads of this process, over any channels.
@@ -53,7 +50,8 @@ struct ProcessOptions {
   std::string program;             // this program's file
   std::vector<std::string> launch;  // words before it; "{party}" becomes 0, 1, 2
   std::array<std::string, kParties> addresses;  // host:port at which each listens; empty: chosen
-  LinkTuning tuning;
+  TlsPeerOptions tuning;                        // of sockets
+  double round_timeout_s = 60;
 };
 absl::StatusOr<std::unique_ptr<Parties>> OpenInProcesses(const BenchSetup& setup,
                                                          const ProcessOptions& options);

@@ -90,8 +90,7 @@ class Party::Team {
   }
 
   void MakeKeys(const Workload& workload) {
-    lanes_.work =
-        workload.MakeTeam(party_, FirstLane(setup_, number_), LanesOf(setup_, number_));
+    lanes_.work = workload.make_team(party_, FirstLane(setup_, number_), LanesOf(setup_, number_));
   }
 
   absl::Status Run(Work work, uint32_t batches) {
@@ -171,7 +170,7 @@ absl::StatusOr<json> Party::Answer(const json& command) try {
   if (what == "outputs") return Outputs(command);
   if (what == "keys") {
     absl::Status s = AllAtOnce(teams_.size(), [this](size_t t) {
-      return teams_[t]->MakeKeys(*workload_), absl::OkStatus();
+      return teams_[t]->MakeKeys(workload_), absl::OkStatus();
     });
     return s.ok() ? absl::StatusOr<json>(json::object()) : s;
   }
@@ -214,8 +213,8 @@ absl::StatusOr<json> Party::Run(const json& command) {
 
 absl::StatusOr<json> Party::Outputs(const json& command) const {
   ASSIGN_OR_RETURN(const auto lanes, Read<std::vector<size_t>>(command.value("lanes", json())));
-  const size_t each = workload_->outputs_per_lane();
-  std::vector<SharedBlock> shares;
+  const size_t each = workload_.outputs_per_lane;
+  OutputsReport report;
   for (size_t lane : lanes) {
     int t = 0;
     while (t + 1 < Teams(setup_) && lane >= FirstLane(setup_, t + 1)) ++t;
@@ -225,9 +224,9 @@ absl::StatusOr<json> Party::Outputs(const json& command) const {
     if (at >= outputs.size()) {
       return absl::OutOfRangeError(absl::StrCat("there is no output of lane ", lane));
     }
-    shares.insert(shares.end(), &outputs[at], &outputs[at] + each);
+    report.shares.insert(report.shares.end(), &outputs[at], &outputs[at] + each);
   }
-  return SharesToJson(shares);
+  return json(report);
 }
 
 // ---- The process ----
@@ -236,19 +235,12 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<Party>> Connect(const Options& o) {
   const BenchSetup& setup = o.setups.front();
-  TlsPeerOptions peers;
-  peers.party = o.party;
-  peers.realm = "TEST";
-  peers.certificate_file = o.certificate;
-  peers.key_file = o.key;
-  peers.ca_file = o.ca;
-  peers.listen = o.listen;
-  peers.peers = o.peers;
-  peers.rings = setup.workers;
-  Tune(o.tuning, peers);
+  TlsPeerOptions peer = o.peer;
+  peer.realm = "TEST";
+  peer.rings = setup.workers;
   ASSIGN_OR_RETURN(RingsOfParty rings,
-                   ConnectRings(setup.channel, peers, SystemClock().Now() + kConnectTimeout));
-  return Party::Open(setup, o.party, std::move(rings), absl::Seconds(o.tuning.round_timeout_s), 1);
+                   ConnectRings(setup.channel, peer, SystemClock().Now() + kConnectTimeout));
+  return Party::Open(setup, peer.party, std::move(rings), absl::Seconds(o.round_timeout_s), 1);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ class Party {
 
   const BenchSetup setup_;
   const int sharers_;
-  const std::unique_ptr<Workload> workload_;
+  const Workload workload_;
   std::vector<std::unique_ptr<Team>> teams_;
   uint64_t idle_bytes_ = 0;
 };

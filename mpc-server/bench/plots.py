@@ -7,6 +7,7 @@ Measures and writes DIRECTORY/*.json, then draws DIRECTORY/*.svg and *.png from 
 draws again what is there.
 """
 
+import itertools
 import json
 import os
 import subprocess
@@ -178,13 +179,9 @@ def draw_sboxes(found, directory):
 
 def crossover(by, of):
     """The smallest batch from which on the throughput S-box is never the dearer one."""
-    pairs = [(t['batch'], of(t) <= of(l)) for t, l in zip(by['throughput'], by['latency'])]
-    crossing = None
-    for batch, cheaper in reversed(pairs):
-        if not cheaper:
-            return crossing
-        crossing = batch
-    return crossing
+    pairs = list(zip(by['throughput'], by['latency']))
+    cheaper = itertools.takewhile(lambda p: of(p[0]) <= of(p[1]), reversed(pairs))
+    return min((t['batch'] for t, _ in cheaper), default=None)
 
 
 def main():

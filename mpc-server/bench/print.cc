@@ -8,65 +8,38 @@
 namespace mpckdc::bench {
 
 ordered_json Heading(const std::string& command) {
-  const Machine m = ThisMachine();
   return {{"command", command},
           {"commit", Commit()},
-          {"machine",
-           {{"cpu", m.cpu}, {"cores", m.cores}, {"kernel", m.kernel}, {"best_isa", m.best_isa}}},
+          {"machine", ThisMachine()},
           {"results", ordered_json::array()}};
 }
 
 // ---- JSON ----
 
-namespace {
-
 std::string UnitName(Unit unit) {
   return unit == Unit::kLogin ? "login" : unit == Unit::kHmac ? "hmac" : "block";
 }
 
-ordered_json SpreadJson(const Spread& s) {
-  return {{"min", s.min}, {"median", s.median}, {"max", s.max}};
+ordered_json CtrJson(const ordered_json& blocks, const ordered_json& login) {
+  const auto per_login = [&](const char* field) {
+    return blocks[field].get<double>() / kCtrBlocks;
+  };
+  const double per_cpu_s = per_login("blocks_per_cpu_s");
+  const double payload = blocks["payload_bytes_per_block_per_party"];
+  return {
+      {"blocks_per_login", kCtrBlocks},
+      {"bits", blocks["bits"]},
+      {"sbox", blocks["sbox"]},
+      {"logins_per_s", per_login("blocks_per_s")},
+      {"logins_per_cpu_s", per_cpu_s},
+      {"payload_bytes_per_login_per_party", payload * kCtrBlocks},
+      {"rounds", blocks["rounds"]},
+      {"latency_ms", {{"p50", blocks["latency_ms"]["p50"]}, {"p99", blocks["latency_ms"]["p99"]}}},
+      {"verified", blocks["verified"]},
+      {"ratio", login["logins_per_cpu_s"].get<double>() / per_cpu_s}};
 }
 
-void AddResult(const Result& r, const std::string& unit, ordered_json& out) {
-  const std::string per_s = unit + "s_per_s", per_cpu_s = unit + "s_per_cpu_s";
-  out["batches"] = r.batches;
-  out[per_s] = r.lanes_per_s.median;
-  out[per_cpu_s] = r.lanes_per_cpu_s.median;
-  out["cpu_ns_per_" + unit + "_per_party"] = r.cpu_ns_per_lane_per_party();
-  out["bytes_per_" + unit + "_per_party"] = r.bytes_per_lane_per_party;
-  out["payload_bytes_per_" + unit + "_per_party"] = r.payload_bytes_per_lane_per_party;
-  out["rounds"] = r.rounds;
-  out["messages"] = r.messages;
-  out["cost_as_declared"] = r.cost_as_declared;
-  out["latency_ms"] = {{"p50", r.p50_ms}, {"p99", r.p99_ms}, {"max", r.max_ms}};
-  out["minor_faults_per_batch"] = r.minor_faults_per_batch;
-  out["spread"] = {{per_s, SpreadJson(r.lanes_per_s)}, {per_cpu_s, SpreadJson(r.lanes_per_cpu_s)}};
-}
-
-double RatioToFloor(const Measurement& m) {
-  return m.lanes->lanes_per_cpu_s.median / m.floor->lanes_per_cpu_s.median;
-}
-double CtrLoginsPerCpuS(const Measurement& m) {
-  return m.ctr->lanes->lanes_per_cpu_s.median / kCtrBlocks;
-}
-double RatioToCtr(const Measurement& m) {
-  return m.lanes->lanes_per_cpu_s.median / CtrLoginsPerCpuS(m);
-}
-
-ordered_json CtrJson(const Measurement& m) {
-  const Result& ctr = *m.ctr->lanes;
-  return {{"blocks_per_login", kCtrBlocks},
-          {"bits", static_cast<int>(m.ctr->setup.bits)},
-          {"sbox", NameOf(kSboxChoices, {SboxOf(m.ctr->setup)})},
-          {"logins_per_s", ctr.lanes_per_s.median / kCtrBlocks},
-          {"logins_per_cpu_s", CtrLoginsPerCpuS(m)},
-          {"payload_bytes_per_login_per_party", ctr.payload_bytes_per_lane_per_party * kCtrBlocks},
-          {"rounds", ctr.rounds},
-          {"latency_ms", {{"p50", ctr.p50_ms}, {"p99", ctr.p99_ms}}},
-          {"verified", m.ctr->verified},
-          {"ratio", RatioToCtr(m)}};
-}
+namespace {
 
 // What was set, besides where it ran. Of a login "auto" stays: its two batches may differ.
 void AddSetup(const BenchSetup& s, ordered_json& out) {
@@ -93,9 +66,7 @@ void AddSetup(const BenchSetup& s, ordered_json& out) {
 
 }  // namespace
 
-ordered_json MeasurementJson(const Measurement& m) {
-  const BenchSetup& s = m.setup;
-  const std::string unit = UnitName(s.unit);
+ordered_json SetupJson(const BenchSetup& s) {
   ordered_json out = {{"parties", NameOf(kPlacements, s.placement)},
                       {"channel", NameOf(kChannels, s.channel)},
                       {"batch", s.lanes},
@@ -107,18 +78,6 @@ ordered_json MeasurementJson(const Measurement& m) {
   out["declared"] = {{"rounds", declared.cost.rounds},
                      {"bytes", declared.cost.bytes_to_next + declared.cost.bytes_to_prev},
                      {"messages", declared.frames}};
-  if (!m.lanes.has_value()) return AddResult(*m.floor, unit, out), out;
-  AddResult(*m.lanes, unit, out);
-  out["verified"] = m.verified;
-  out["verified_lanes"] = m.verified_lanes;
-  out["memory"] = {{"bytes_per_" + unit, m.memory_per_lane},
-                   {"bytes_per_" + unit + "_without_keys", m.memory_without_keys_per_lane},
-                   {"idle_bytes", m.idle_bytes}};
-  if (m.floor.has_value()) {
-    AddResult(*m.floor, unit, out["floor"]);
-    out["ratio_to_floor"] = RatioToFloor(m);
-  }
-  if (m.ctr != nullptr) out["ctr"] = CtrJson(m);
   return out;
 }
 
@@ -223,8 +182,8 @@ constexpr PaperRow kPaper[] = {{1, 100'103}, {20, 1'320'000}};
 
 }  // namespace
 
-double TimesThePaper(const Measurement& m) {
-  return m.lanes->lanes_per_cpu_s.median / kPaper[0].PerCoreSecond();
+double TimesThePaper(const ordered_json& result) {
+  return result["blocks_per_cpu_s"].get<double>() / kPaper[0].PerCoreSecond();
 }
 
 ordered_json PaperJson() {

@@ -3,26 +3,31 @@
 #ifndef MPC_SERVER_BENCH_PRINT_H_
 #define MPC_SERVER_BENCH_PRINT_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "mpc-server/bench/measure.h"
 
 namespace mpckdc::bench {
 
-using nlohmann::ordered_json;
-
 // Machine and commit, to which a command adds its results.
 ordered_json Heading(const std::string& command);
 
-ordered_json MeasurementJson(const Measurement& m);
+std::string UnitName(Unit unit);
+// What was set, and what it costs as declared.
+ordered_json SetupJson(const BenchSetup& s);
 
-// A login under the CTR enctypes, as AES blocks.
+// A login under the CTR enctypes, as AES blocks; and what blocks as many as `login`'s are beside
+// it.
 inline constexpr size_t kCtrBlocks = 33;
+ordered_json CtrJson(const ordered_json& blocks, const ordered_json& login);
 
-// A table of a command's results: its head, and a line from MeasurementJson(). Empty: it has none.
+// A table of a command's results: its head, and a line from Measure()'s. Empty: it has none.
 std::string TableHead(const std::string& command);
 std::string TableLine(const std::string& command, const ordered_json& result);
+
+// What the CPU time of a block goes to (breakdown.cc). Adds the parts to `result`, which has the
+// floor; returns them as text.
+std::string Breakdown(const BenchSetup& s, ordered_json* result);
 
 // Table 2 of Araki et al. The paper's servers had a machine and a 10 Gb/s network each; here three
 // parties share one machine. What can be compared is the work of a core: blocks per core-second,
@@ -30,7 +35,7 @@ std::string TableLine(const std::string& command, const ordered_json& result);
 // them as fully busy is to its disadvantage, so the factor is at most what is printed.
 ordered_json PaperJson();
 std::string PaperText();
-double TimesThePaper(const Measurement& m);
+double TimesThePaper(const ordered_json& result);
 
 }  // namespace mpckdc::bench
 

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/status_macros.h"
-#include "mpc-server/bench/breakdown.h"
 #include "mpc-server/bench/machine.h"
 #include "mpc-server/bench/measure.h"
 #include "mpc-server/bench/options.h"
@@ -40,15 +39,15 @@ absl::Status SetIsaOfThreads(const Options& o) {
 absl::StatusOr<std::unique_ptr<Parties>> OpenParties(const std::string& program,
                                                      const Options& o, const BenchSetup& setup) {
   if (o.placement == Placement::kProcesses) {
-    return OpenInProcesses(setup, {program, o.launch, o.addresses, o.tuning});
+    return OpenInProcesses(setup, {program, o.launch, o.addresses, o.peer, o.round_timeout_s});
   }
-  ASSIGN_OR_RETURN(RingsOfThree rings, ConnectInProcess(setup, o.tuning));
-  return OpenOnThreads(setup, std::move(rings), absl::Seconds(o.tuning.round_timeout_s));
+  ASSIGN_OR_RETURN(RingsOfThree rings, ConnectInProcess(setup, o.peer));
+  return OpenOnThreads(setup, std::move(rings), absl::Seconds(o.round_timeout_s));
 }
 
 // Starts three parties, measures, ends them.
-absl::StatusOr<Measurement> MeasureOne(const std::string& program, const Options& o,
-                                       const BenchSetup& setup) {
+absl::StatusOr<ordered_json> MeasureOne(const std::string& program, const Options& o,
+                                        const BenchSetup& setup) {
   ASSIGN_OR_RETURN(std::unique_ptr<Parties> parties, OpenParties(program, o, setup));
   const bool floor = o.command == "channel" || o.command == "breakdown" || o.with_floor;
   return Measure(setup, {o.command != "channel", floor, o.seconds, o.runs}, *parties);
@@ -77,19 +76,18 @@ int MeasureAll(const std::string& program, const Options& o) {
   if (o.command == "table2") print(PaperText());
   bool verified = true;
   for (const BenchSetup& setup : o.setups) {
-    absl::StatusOr<Measurement> m = MeasureOne(program, o, setup);
-    if (!m.ok()) return Fail(m.status(), 1);
+    absl::StatusOr<ordered_json> result = MeasureOne(program, o, setup);
+    if (!result.ok()) return Fail(result.status(), 1);
+    verified = verified && result->value("verified", true);
     if (o.command == "rfc3962") {
-      absl::StatusOr<Measurement> ctr = MeasureOne(program, o, CtrSetup(setup));
+      absl::StatusOr<ordered_json> ctr = MeasureOne(program, o, CtrSetup(setup));
       if (!ctr.ok()) return Fail(ctr.status(), 1);
-      verified = verified && ctr->verified;
-      m->ctr = std::make_shared<Measurement>(*std::move(ctr));
+      verified = verified && (*ctr)["verified"];
+      (*result)["ctr"] = CtrJson(*ctr, *result);
     }
-    verified = verified && (!m->lanes.has_value() || m->verified);
-    ordered_json result = MeasurementJson(*m);
-    if (o.command == "table2") result["times_the_paper_per_core_s"] = TimesThePaper(*m);
-    print(o.command == "breakdown" ? Breakdown(*m, &result) : TableLine(o.command, result));
-    all["results"].push_back(std::move(result));
+    if (o.command == "table2") (*result)["times_the_paper_per_core_s"] = TimesThePaper(*result);
+    print(o.command == "breakdown" ? Breakdown(setup, &*result) : TableLine(o.command, *result));
+    all["results"].push_back(*std::move(result));
   }
   if (o.json) std::cout << all.dump(2) << "\n";
   if (!o.save.empty()) {

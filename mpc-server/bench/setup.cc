@@ -11,24 +11,6 @@
 
 namespace mpckdc::bench {
 
-const Names<Channel> kChannels = {{"aead", Channel::kAead},
-                                  {"tls", Channel::kTls},
-                                  {"tcp", Channel::kTcp},
-                                  {"memory", Channel::kMemory}};
-const Names<Placement> kPlacements = {{"processes", Placement::kProcesses},
-                                      {"threads", Placement::kThreads}};
-const Names<Work> kWorks = {{"aes", Work::kLanes}, {"floor", Work::kFloor}};
-const Names<Randomness> kRandomnesses = {{"keyed", Randomness::kKeyed},
-                                         {"exchanged", Randomness::kExchanged}};
-const Names<HashKind> kHashes = {
-    {"sha1", HashKind::kSha1}, {"sha256", HashKind::kSha256}, {"sha384", HashKind::kSha384}};
-const Names<std::optional<Adder>> kAdderChoices = {{"auto", std::nullopt},
-                                                   {"ripple", Adder::kRipple},
-                                                   {"prefix", Adder::kPrefix},
-                                                   {"fewest-rounds", Adder::kFewestRounds}};
-const Names<std::optional<Sbox>> kSboxChoices = {
-    {"auto", std::nullopt}, {"throughput", Sbox::kThroughput}, {"latency", Sbox::kLatency}};
-
 // libipsec-mb, and so the records, exist for some machines only.
 bool ChannelIsBuilt(Channel channel) {
 #ifdef MPCKDC_AEAD_LINK

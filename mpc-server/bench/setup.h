@@ -46,13 +46,23 @@ enum class Work {
 // The names of values on the command line and in the output.
 template <class T>
 using Names = std::vector<std::pair<std::string, T>>;
-extern const Names<Channel> kChannels;
-extern const Names<Placement> kPlacements;
-extern const Names<Work> kWorks;
-extern const Names<Randomness> kRandomnesses;
-extern const Names<HashKind> kHashes;
-extern const Names<std::optional<Adder>> kAdderChoices;  // with "auto"
-extern const Names<std::optional<Sbox>> kSboxChoices;
+inline const Names<Channel> kChannels = {{"aead", Channel::kAead},
+                                         {"tls", Channel::kTls},
+                                         {"tcp", Channel::kTcp},
+                                         {"memory", Channel::kMemory}};
+inline const Names<Placement> kPlacements = {{"processes", Placement::kProcesses},
+                                             {"threads", Placement::kThreads}};
+inline const Names<Work> kWorks = {{"aes", Work::kLanes}, {"floor", Work::kFloor}};
+inline const Names<Randomness> kRandomnesses = {{"keyed", Randomness::kKeyed},
+                                                {"exchanged", Randomness::kExchanged}};
+inline const Names<HashKind> kHashes = {
+    {"sha1", HashKind::kSha1}, {"sha256", HashKind::kSha256}, {"sha384", HashKind::kSha384}};
+inline const Names<std::optional<Adder>> kAdderChoices = {{"auto", std::nullopt},
+                                                          {"ripple", Adder::kRipple},
+                                                          {"prefix", Adder::kPrefix},
+                                                          {"fewest-rounds", Adder::kFewestRounds}};
+inline const Names<std::optional<Sbox>> kSboxChoices = {
+    {"auto", std::nullopt}, {"throughput", Sbox::kThroughput}, {"latency", Sbox::kLatency}};
 
 template <class T>
 std::string NameOf(const Names<T>& names, const T& value) {
@@ -75,10 +85,10 @@ struct BenchSetup {
   size_t slots = limits::kChunksUnderWay;    // parts of a ring under way at once
   Randomness randomness = Randomness::kKeyed;
   Isa isa = Isa::kPortable;
-  std::optional<Sbox> sbox;  // none: by the batch's size, as the servers choose it
+  std::optional<Sbox> sbox = {};  // none: by the batch's size, as the servers choose it
   AesBits bits = AesBits::k128;
 
-  std::optional<Adder> adder;  // of hmacs and logins; none: as the servers choose it
+  std::optional<Adder> adder = {};  // of hmacs and logins; none: as the servers choose it
   // Of hmacs: one circuit on one ring, in one part.
   HashKind hash = HashKind::kSha1;
   bool shared_messages = true;  // else public

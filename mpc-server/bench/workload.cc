@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/bench/workload.h"
 
-#include <openssl/evp.h>
 #include <sodium.h>
 
 #include <algorithm>
@@ -10,19 +9,20 @@
 #include <cstring>
 
 #include "mpc-server/testing/three_parties.h"
+#include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc::bench {
 
-std::unique_ptr<Workload> WorkloadOf(const BenchSetup& setup) {
+Workload WorkloadOf(const BenchSetup& setup) {
   if (setup.unit == Unit::kLogin) return LoginWorkload(setup);
   return setup.unit == Unit::kHmac ? HmacWorkload(setup) : BlockWorkload(setup);
 }
 
 DeclaredSends DeclaredOfAll(const BenchSetup& setup) {
-  const auto workload = WorkloadOf(setup);
+  const Workload workload = WorkloadOf(setup);
   DeclaredSends sum;
   for (int t = 0; t < Teams(setup); ++t) {
-    const DeclaredSends one = workload->Declared(LanesOf(setup, t));
+    const DeclaredSends one = workload.declared(LanesOf(setup, t));
     sum = {Together(sum.cost, one.cost), sum.frames + one.frames};
   }
   return sum;
@@ -54,38 +54,18 @@ Block InputOf(size_t lane, uint32_t batch) {
   return input;
 }
 
-std::vector<Block> InBlocks(absl::Span<const uint8_t> bytes) {
-  std::vector<Block> blocks((bytes.size() + sizeof(Block) - 1) / sizeof(Block));
-  for (size_t i = 0; i < bytes.size(); ++i) blocks[i / sizeof(Block)][i % sizeof(Block)] = bytes[i];
-  return blocks;
-}
-
 // Party i's share of v is (x_i, x_{i-1} + v); x_0 and x_1 are drawn, x_2 is their sum.
 void ShareInto(const BenchSetup& setup, int party, uint64_t number, absl::Span<const Block> values,
                SharedBlock* out) {
   const size_t n = values.size();
   const std::vector<Block> drawn =
-      InBlocks(Draw(setup, Stream::kSharing, number, 2 * n * sizeof(Block)));
+      BlocksOf(Draw(setup, Stream::kSharing, number, 2 * n * sizeof(Block)));
   const auto x = [&](int p, size_t k) {
     return p == 2 ? XorBlocks(drawn[k], drawn[n + k]) : drawn[static_cast<size_t>(p) * n + k];
   };
   for (size_t k = 0; k < n; ++k) {
     out[k] = {x(party, k), XorBlocks(x(PrevParty(party), k), values[k])};
   }
-}
-
-Block PlainBlock(const Bytes& key, const Block& in) {
-  const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> ctx(
-      EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
-  const EVP_CIPHER* cipher = key.size() == 16 ? EVP_aes_128_ecb() : EVP_aes_256_ecb();
-  Block out{};
-  int size = 0;
-  Must(ctx != nullptr &&
-           EVP_EncryptInit_ex(ctx.get(), cipher, nullptr, key.data(), nullptr) == 1 &&
-           EVP_EncryptUpdate(ctx.get(), out.data(), &size, in.data(), sizeof(in)) == 1 &&
-           size == sizeof(out),
-       "OpenSSL's AES");
-  return out;
 }
 
 std::vector<size_t> SampleOfLanes(size_t lanes, size_t most) {
@@ -99,7 +79,7 @@ std::vector<size_t> SampleOfLanes(size_t lanes, size_t most) {
 
 bool SharesAreRight(const Workload& workload, uint32_t batch, absl::Span<const size_t> sample,
                     const OutputShares& shares) {
-  const size_t each = workload.outputs_per_lane();
+  const size_t each = workload.outputs_per_lane;
   for (const std::vector<SharedBlock>& s : shares) {
     if (s.size() != sample.size() * each) return false;
   }
@@ -109,7 +89,7 @@ bool SharesAreRight(const Workload& workload, uint32_t batch, absl::Span<const s
       const size_t at = i * each + k;
       if (!JoinForTest({shares[0][at], shares[1][at], shares[2][at]}, &values[k])) return false;
     }
-    if (!workload.IsRight(sample[i], batch, values)) return false;
+    if (!workload.is_right(sample[i], batch, values)) return false;
   }
   return !sample.empty();
 }

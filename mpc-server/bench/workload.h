@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,27 +26,25 @@ class TeamWork {
   virtual ~TeamWork() = default;
   // Batch `batch` of the rings' sessions, from 1 on. `cost` grows by what was exchanged.
   virtual absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) = 0;
-  // Of the last batch: Workload::outputs_per_lane() blocks of each lane.
+  // Of the last batch: Workload::outputs_per_lane blocks of each lane.
   virtual absl::Span<const SharedBlock> outputs() const { return {}; }
   virtual size_t key_bytes() const { return 0; }  // of keys and inputs, which a server has anyway
 };
 
-class Workload {
- public:
-  virtual ~Workload() = default;
-  virtual size_t outputs_per_lane() const = 0;
-  virtual size_t most_verified_lanes() const { return 1024; }
+struct Workload {
+  size_t outputs_per_lane = 1;
+  size_t most_verified_lanes = 1024;
   // What one batch of a team costs one party.
-  virtual DeclaredSends Declared(size_t lanes) const = 0;
-  virtual std::unique_ptr<TeamWork> MakeTeam(int party, size_t first, size_t lanes) const = 0;
+  std::function<DeclaredSends(size_t lanes)> declared;
+  std::function<std::unique_ptr<TeamWork>(int party, size_t first, size_t lanes)> make_team;
   // Whether a lane's outputs, joined, are what OpenSSL gives.
-  virtual bool IsRight(size_t lane, uint32_t batch, absl::Span<const Block> outputs) const = 0;
+  std::function<bool(size_t lane, uint32_t batch, absl::Span<const Block> outputs)> is_right;
 };
 
-std::unique_ptr<Workload> WorkloadOf(const BenchSetup& setup);
-std::unique_ptr<Workload> BlockWorkload(const BenchSetup& setup);  // aes_workload.cc
-std::unique_ptr<Workload> HmacWorkload(const BenchSetup& setup);
-std::unique_ptr<Workload> LoginWorkload(const BenchSetup& setup);
+Workload WorkloadOf(const BenchSetup& setup);
+Workload BlockWorkload(const BenchSetup& setup);  // aes_workload.cc
+Workload HmacWorkload(const BenchSetup& setup);
+Workload LoginWorkload(const BenchSetup& setup);
 
 // The messages of blocks without computation (floor.cc). The sessions of its rings must have
 // Randomness::kKeyed: its messages have what is exchanged.
@@ -77,14 +76,10 @@ inline Bytes KeyOf(const BenchSetup& setup, size_t lane, size_t bytes) {
 //         +----------+---------+---------+
 Block InputOf(size_t lane, uint32_t batch);
 
-// Bytes in whole blocks, zeros behind.
-std::vector<Block> InBlocks(absl::Span<const uint8_t> bytes);
 // This party's shares of `values`, from stream `number` of Stream::kSharing.
 void ShareInto(const BenchSetup& setup, int party, uint64_t number, absl::Span<const Block> values,
                SharedBlock* out);
 
-// One block by OpenSSL; a key of 16 or 32 bytes.
-Block PlainBlock(const Bytes& key, const Block& in);
 // Ends the program where a library fails that cannot.
 void Must(bool ok, const char* what);
 

@@ -191,10 +191,9 @@ TEST_F(LogsTest, AClockDifferenceIsAuditedAndLogged) {
   observer.OnPeerSkew(2, absl::Seconds(-30));
   observer.OnPeerSkew(2, absl::Milliseconds(3));
   ASSERT_TRUE(StartLog({}).ok());
-  std::stringstream text;
-  text << std::ifstream(file).rdbuf();
-  EXPECT_THAT(text.str(), HasSubstr("the clock of party 2 minus this server's is -30s"));
-  EXPECT_THAT(text.str(), HasSubstr("agree again"));
+  const std::string text = ReadFileForTest(file);
+  EXPECT_THAT(text, HasSubstr("the clock of party 2 minus this server's is -30s"));
+  EXPECT_THAT(text, HasSubstr("agree again"));
   const std::vector<json> lines = Lines(audit_file_);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["kind"], "clock");

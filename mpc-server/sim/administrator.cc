@@ -103,12 +103,10 @@ class Administrator::Change : public enroll::TransactionServers {
 
   // The messages outlive this object: they hold copies.
   absl::Status StageKeys(int p, const std::vector<KeyRecord>& records) {
-    return admin_->Call<absl::Status>(
-        p, "admin: stage", "admin: staged", Timeouts().stage,
-        [id = id_, &clock = admin_->servers_->clock(p), records](
-            Process& process, const std::function<void(absl::Status)>& answer) {
-          answer(process.store->Stage(id, records, clock.Now()));
-        });
+    return OnStore(p, "admin: stage", "admin: staged", Timeouts().stage,
+                   [id = id_, &clock = admin_->servers_->clock(p), records](ShareStore& store) {
+                     return store.Stage(id, records, clock.Now());
+                   });
   }
   absl::Status DrawKey(int p, const KeyInfo& info) {
     return admin_->Call<absl::Status>(
@@ -118,28 +116,22 @@ class Administrator::Change : public enroll::TransactionServers {
         });
   }
   absl::StatusOr<uint32_t> CommitKeys(int p, absl::Duration timeout) override {
-    ASSIGN_OR_RETURN(const auto keys, admin_->Call<absl::StatusOr<size_t>>(
-                                          p, "admin: commit", "admin: committed", timeout,
-                                          [id = id_, &clock = admin_->servers_->clock(p)](
-                                              Process& process, const auto& answer) {
-                                            answer(process.store->Commit(id, clock.Now()));
-                                          }));
-    return static_cast<uint32_t>(keys);
+    return OnStore(p, "admin: commit", "admin: committed", timeout,
+                   [id = id_, &clock = admin_->servers_->clock(p)](ShareStore& store) {
+                     return store.Commit(id, clock.Now());
+                   });
   }
   absl::Status AbortKeys(int p, absl::Duration timeout) override {
-    const auto aborted = admin_->Call<absl::StatusOr<size_t>>(
-        p, "admin: abort", "admin: aborted", timeout,
-        [id = id_](Process& process, const auto& answer) { answer(process.store->Abort(id)); });
+    const auto aborted = OnStore(p, "admin: abort", "admin: aborted", timeout,
+                                 [id = id_](ShareStore& store) { return store.Abort(id); });
     // One that was committed already is deleted next.
     clean[p] = aborted.ok() || absl::IsFailedPrecondition(aborted.status());
     return aborted.status();
   }
   absl::Status DeleteKeys(int p, absl::Duration timeout) override {
-    const auto deleted = admin_->Call<absl::StatusOr<size_t>>(
-        p, "admin: delete", "admin: deleted", timeout,
-        [keys = handles](Process& process, const auto& answer) {
-          answer(process.store->Delete(keys));
-        });
+    const auto deleted =
+        OnStore(p, "admin: delete", "admin: deleted", timeout,
+                [keys = handles](ShareStore& store) { return store.Delete(keys); });
     clean[p] = clean[p] && deleted.ok();
     return deleted.status();
   }
@@ -147,6 +139,14 @@ class Administrator::Change : public enroll::TransactionServers {
   void Pause(absl::Duration d) override { admin_->scheduler_->Sleep(d); }
 
  private:
+  template <typename Operation, typename Result = std::invoke_result_t<Operation, ShareStore&>>
+  Result OnStore(int p, const char* arrives, const char* answered, absl::Duration timeout,
+                 Operation operation) {
+    return admin_->Call<Result>(
+        p, arrives, answered, timeout,
+        [operation](Process& process, const auto& answer) { answer(operation(*process.store)); });
+  }
+
   Administrator* const admin_;
   TransactionId id_{};
 };

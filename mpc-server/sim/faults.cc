@@ -10,31 +10,19 @@
 namespace mpckdc::sim {
 
 namespace {
+
 constexpr absl::Duration kRoundTime = absl::Milliseconds(2);  // at most, of a link that is not slow
+
+// In the order of FaultKind.
+constexpr const char* kFaultNames[] = {
+    "kill", "pause", "cut", "partition", "one-way partition", "slow link", "reorder", "duplicate",
+    "corrupt control frame", "corrupt record", "truncate", "old snapshot", "clock jump",
+    "certificate expiry", "disk full", "failing fsync", "client partition"};
+static_assert(std::size(kFaultNames) == kFaultKinds);
+
 }  // namespace
 
-const char* FaultName(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::kKill: return "kill";
-    case FaultKind::kPause: return "pause";
-    case FaultKind::kCut: return "cut";
-    case FaultKind::kPartition: return "partition";
-    case FaultKind::kOneWay: return "one-way partition";
-    case FaultKind::kSlow: return "slow link";
-    case FaultKind::kReorder: return "reorder";
-    case FaultKind::kDuplicate: return "duplicate";
-    case FaultKind::kFlipControl: return "corrupt control frame";
-    case FaultKind::kBadRecord: return "corrupt record";
-    case FaultKind::kTruncate: return "truncate";
-    case FaultKind::kOldDisk: return "old snapshot";
-    case FaultKind::kClockJump: return "clock jump";
-    case FaultKind::kCertificate: return "certificate expiry";
-    case FaultKind::kDiskFull: return "disk full";
-    case FaultKind::kUncertainWrite: return "failing fsync";
-    case FaultKind::kClient: return "client partition";
-  }
-  return "";
-}
+const char* FaultName(FaultKind kind) { return kFaultNames[static_cast<int>(kind)]; }
 
 std::vector<std::string> NamedSteps() {
   return {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "mpc-server/sim/fibers.h"
 
 namespace mpckdc::sim {
@@ -16,12 +17,15 @@ namespace mpckdc::sim {
 // Counts add up over seeds; names are sorted.
 using Counts = std::map<std::string, uint64_t>;
 
-struct Outcome {
+struct Tallies {
+  Counts steps;     // named step: how often a server came by
+  Counts faults;    // "KIND at STEP", STEP "any moment" included
+  Counts verdicts;  // of whole jobs; "absent" is a verdict here
+  Counts events;    // logins, replays, enrolments, ...
+};
+
+struct Outcome : Tallies {
   std::vector<std::string> violations;  // empty: all is well
-  Counts steps;                         // named step: how often a server came by
-  Counts faults;                        // "KIND at STEP", STEP "any moment" included
-  Counts verdicts;                      // of whole jobs; "absent" is a verdict here
-  Counts events;                        // logins, replays, enrolments, ...
   std::vector<std::string> log;         // what happened when, for a failed seed
 
   uint64_t Event(const std::string& name) const {
@@ -35,9 +39,15 @@ class Journal {
   explicit Journal(const Scheduler* scheduler)
       : scheduler_(scheduler), start_(scheduler->now()) {}
 
-  void Log(const std::string& what);
+  void Log(const std::string& what) {
+    const double at = absl::ToDoubleSeconds(scheduler_->now() - start_);
+    outcome_.log.push_back(absl::StrFormat("%9.4f %s", at, what));
+  }
   // After the first one the run goes on, so that the log shows what followed.
-  void Violation(const std::string& what);
+  void Violation(const std::string& what) {
+    Log("VIOLATION: " + what);
+    outcome_.violations.push_back(what);
+  }
   void Count(const std::string& event) { ++outcome_.events[event]; }
   bool violated() const { return !outcome_.violations.empty(); }
   Outcome& outcome() { return outcome_; }

@@ -40,6 +40,22 @@ void Kdc::Reply(int p, const std::shared_ptr<Call<Answer>>& call, Answer answer)
   });
 }
 
+template <typename Answer>
+bool Kdc::Await(Call<Answer>& call, absl::Duration limit) {
+  const absl::Time end = scheduler_->now() + limit;
+  while (!call.All() && scheduler_->now() < end) scheduler_->Wait(end);
+  call.waiter = nullptr;
+  return call.All();
+}
+
+Job Kdc::NewJob(Operation operation) {
+  Job job;
+  job.id = ++last_id_;
+  job.deadline_ms = kDeadlineMs;
+  job.operation = operation;
+  return job;
+}
+
 void Kdc::DeliverJob(int p, const Job& job, bool twice,
                      const std::shared_ptr<Call<JobResult>>& call) {
   servers_->Message(p, [this, p, call, job, twice](Process& process) {
@@ -74,10 +90,7 @@ JobResult Kdc::SendJobs(const PerParty<Job>& jobs, bool faults, bool* overtaken)
     });
   }
   if (faults && dice_->Chance(0.03)) TagTooEarly(jobs[0].id);
-  const absl::Time limit = scheduler_->now() + kAnswerWait;
-  while (!call->All() && scheduler_->now() < limit) scheduler_->Wait(limit);
-  call->waiter = nullptr;
-  if (call->All()) return Combine(call->answers);
+  if (Await(*call, kAnswerWait)) return Combine(call->answers);
   for (int p = 0; p < kParties; ++p) {
     if (call->got[p] && !call->answers[p].judgement.ok()) return call->answers[p];
   }
@@ -117,10 +130,7 @@ TagResult Kdc::SendTags(const TagRequest& request, bool faults) {
       });
     });
   }
-  const absl::Time limit = scheduler_->now() + absl::Seconds(1);
-  while (!call->All() && scheduler_->now() < limit) scheduler_->Wait(limit);
-  call->waiter = nullptr;
-  if (call->All()) return Combine(call->answers);
+  if (Await(*call, absl::Seconds(1))) return Combine(call->answers);
   return {request.job, request.seal, Refuse(Verdict::kUnspecified, "no answer"), {}};
 }
 
@@ -157,10 +167,7 @@ void Kdc::CheckSeal(const JobResult& result, uint32_t seal, const PlainKey& key,
 }
 
 void Kdc::CheckTicketOpens(const std::string& ticket, const std::string& inside) {
-  Job job;
-  job.id = ++last_id_;
-  job.deadline_ms = kDeadlineMs;
-  job.operation = Operation::kOpenTicket;
+  Job job = NewJob(Operation::kOpenTicket);
   job.opens.push_back({tgt_.info.handle, 2, ticket});
   bool overtaken = false;
   const JobResult result = SendJob(job, false, &overtaken);
@@ -176,10 +183,7 @@ void Kdc::CheckServiceTicket(const std::string& tgt) {
   const PlainKey service = services_[dice_->Below(services_.size())];
   const bool lost = invariants_->Lost(service.info.handle);
   const int restores = invariants_->restores();
-  Job job;
-  job.id = ++last_id_;
-  job.deadline_ms = kDeadlineMs;
-  job.operation = Operation::kReissueTicket;
+  Job job = NewJob(Operation::kReissueTicket);
   job.opens.push_back({tgt_.info.handle, kUsageTicket, tgt});
   const std::string text = RandomText(20 + dice_->Below(20));
   job.seals.push_back({service.info.handle, kUsageTicket, static_cast<uint32_t>(text.size())});
@@ -270,21 +274,13 @@ void Kdc::SealReplies(JobId grant, const Attempt& attempt) {
   }
 }
 
-Job Kdc::ReplyJob(JobId grant, const Attempt& attempt, size_t size) {
-  Job job;
-  job.id = ++last_id_;
-  job.deadline_ms = kDeadlineMs;
-  job.operation = Operation::kSealGranted;
-  job.client = attempt.user.info.handle;
-  job.grant = grant;
-  job.seals.push_back({*job.client, kUsageAsReply, static_cast<uint32_t>(size)});
-  return job;
-}
-
 // Whether it came. `paid`: how many the grant has paid for.
 bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
   const std::string text = RandomText(20 + dice_->Below(20));
-  const Job job = ReplyJob(grant, attempt, text.size());
+  Job job = NewJob(Operation::kSealGranted);
+  job.client = attempt.user.info.handle;
+  job.grant = grant;
+  job.seals.push_back({*job.client, kUsageAsReply, static_cast<uint32_t>(text.size())});
   bool overtaken = false;
   PerParty<Job> jobs = WithTexts(job, text, random_);
   if (other_texts_) jobs[1].seals[0].plaintext_share[0] ^= 1;

@@ -60,6 +60,10 @@ class Kdc {
     bool cts() const { return !FindEnctype(user.info.enctype)->is_gcm(); }
   };
 
+  // True: all answers came within `limit`.
+  template <typename Answer>
+  bool Await(Call<Answer>& call, absl::Duration limit);
+  Job NewJob(Operation operation);
   // One message for each server; they differ in shares of texts only.
   JobResult SendJobs(const PerParty<Job>& jobs, bool faults, bool* overtaken);
   JobResult SendJob(const Job& job, bool faults, bool* overtaken) {
@@ -75,7 +79,6 @@ class Kdc {
   void Login(Attempt attempt);
   bool MayBeLost(const Attempt& attempt) const;
   void SealReplies(JobId grant, const Attempt& attempt);
-  Job ReplyJob(JobId grant, const Attempt& attempt, size_t size);
   bool SealReply(JobId grant, const Attempt& attempt, int paid);
   void CheckNoReply(const Job& job, const JobResult& result, const Attempt& attempt, int paid,
                     bool overtaken);

@@ -15,11 +15,6 @@ SimLink::~SimLink() {
   if (network_->links_[party_] == this) network_->links_[party_] = nullptr;
 }
 
-bool SimLink::Step(const char* step) {
-  if (!*dead_ && network_->hook_ && network_->hook_(party_, step)) *dead_ = true;
-  return *dead_;
-}
-
 bool SimLink::Takes() const {
   return connecting_ && !*dead_ && !down_ && executor_->fiber() != nullptr &&
          network_->scheduler_->PausedUntil(executor_->fiber()) <= network_->scheduler_->now();
@@ -72,7 +67,9 @@ void SimLink::Drop() {
 absl::StatusOr<PeerChannels> SimLink::Connect(absl::Time deadline) {
   Scheduler* const scheduler = network_->scheduler_;
   Drop();
-  if (Step("connect")) return absl::CancelledError("the process was killed");
+  if (network_->Killed(party_, "connect", *dead_)) {
+    return absl::CancelledError("the process was killed");
+  }
   connecting_ = true;
   fiber_ = scheduler->current();
   while (!*dead_ && !down_ && clock_->Now() < deadline) {

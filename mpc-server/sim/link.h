@@ -31,7 +31,6 @@ class SimLink : public PeerLink {
   void Established(const std::shared_ptr<Connection>& connection, bool outgoing);
   void Drop();
   bool Usable(const std::shared_ptr<Connection>& connection) const;
-  bool Step(const char* step);
 
   Network* const network_;
   const int party_;

@@ -129,6 +129,11 @@ class Network {
   void End(const std::shared_ptr<Connection>& connection, int from, int to);
   void Close(const std::shared_ptr<Connection>& connection, int from, int to);
   void Unblock(int from, int to);
+  // A process stands at this step: whether it is dead, or dies of it.
+  bool Killed(int party, const char* step, bool& dead) {
+    if (!dead && hook_ && hook_(party, step)) dead = true;
+    return dead;
+  }
   bool CertificateGood(int owner, absl::Time at) const {
     return certificates_[owner].not_before <= at && at < certificates_[owner].not_after;
   }

@@ -13,8 +13,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-void AddCounts(const Counts& from, Counts* to) {
-  for (const auto& [name, count] : from) (*to)[name] += count;
+constexpr std::pair<const char*, Counts Tallies::*> kTallies[] = {{"steps", &Tallies::steps},
+                                                                  {"faults", &Tallies::faults},
+                                                                  {"verdicts", &Tallies::verdicts},
+                                                                  {"events", &Tallies::events}};
+
+void AddTallies(const Tallies& from, Tallies* to) {
+  for (const auto& [title, field] : kTallies) {
+    for (const auto& [name, count] : from.*field) (to->*field)[name] += count;
+  }
 }
 
 uint64_t CountOf(const Counts& counts, const std::string& name) {
@@ -58,27 +65,20 @@ void AppendTable(const Counts& steps, const Counts& faults, std::string* out) {
 void Report::Add(uint64_t seed, const Outcome& outcome) {
   ++seeds;
   if (!outcome.violations.empty()) failures[seed] = outcome.violations[0];
-  AddCounts(outcome.steps, &steps);
-  AddCounts(outcome.faults, &faults);
-  AddCounts(outcome.verdicts, &verdicts);
-  AddCounts(outcome.events, &events);
+  AddTallies(outcome, this);
 }
 
 void Report::Add(const Report& other) {
   seeds += other.seeds;
   failures.insert(other.failures.begin(), other.failures.end());
-  AddCounts(other.steps, &steps);
-  AddCounts(other.faults, &faults);
-  AddCounts(other.verdicts, &verdicts);
-  AddCounts(other.events, &events);
+  AddTallies(other, this);
 }
 
 std::string Report::ToJson() const {
-  Json failed = Json::object();
-  for (const auto& [seed, what] : failures) failed[absl::StrCat(seed)] = what;
-  return Json{{"first", first},  {"seeds", seeds},       {"failures", failed}, {"steps", steps},
-              {"faults", faults}, {"verdicts", verdicts}, {"events", events}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  Json json = {{"first", first}, {"seeds", seeds}, {"failures", Json::object()}};
+  for (const auto& [seed, what] : failures) json["failures"][absl::StrCat(seed)] = what;
+  for (const auto& [name, field] : kTallies) json[name] = this->*field;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 absl::StatusOr<Report> Report::FromJson(const std::string& line) {
@@ -93,10 +93,7 @@ absl::StatusOr<Report> Report::FromJson(const std::string& line) {
       if (!absl::SimpleAtoi(seed, &number)) return absl::DataLossError("not a seed");
       report.failures[number] = what;
     }
-    report.steps = json.at("steps").get<Counts>();
-    report.faults = json.at("faults").get<Counts>();
-    report.verdicts = json.at("verdicts").get<Counts>();
-    report.events = json.at("events").get<Counts>();
+    for (const auto& [name, field] : kTallies) report.*field = json.at(name).get<Counts>();
   } catch (const Json::exception& e) {
     return absl::DataLossError(e.what());
   }

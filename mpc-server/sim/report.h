@@ -13,11 +13,10 @@
 
 namespace mpckdc::sim {
 
-struct Report {
+struct Report : Tallies {
   uint64_t first = 0;  // of a chunk of consecutive seeds; 0 in a sum of several
   uint64_t seeds = 0;
   std::map<uint64_t, std::string> failures;  // seed: its first violation, or how it crashed
-  Counts steps, faults, verdicts, events;
 
   void Add(uint64_t seed, const Outcome& outcome);
   void Add(const Report& other);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/sim/runner.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,13 +10,15 @@
 #include <cstring>
 #include <deque>
 #include <fstream>
-#include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/sim/world.h"
@@ -39,76 +39,24 @@ void OnSignal(int) { interrupted = 1; }
 
 // ---- One worker process ----
 
-class Worker {
- public:
-  Worker() = default;
-  ~Worker();
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-
-  absl::Status Start(const Chunk& chunk);
-  bool busy() const { return pid_ > 0; }
-  int fd() const { return out_; }
-  const Chunk& chunk() const { return chunk_; }
-  // Reads what has come; false at the end of it.
-  bool Read();
-  // Then: the chunk's report; when the process died, a report on the seed that killed it.
-  Report End();
-
- private:
-  pid_t pid_ = -1;
-  int out_ = -1;
-  std::string output_;
-  Chunk chunk_{0, 0};
-};
-
-Worker::~Worker() {
-  if (!busy()) return;
-  kill(pid_, SIGKILL);
-  End();
-}
-
-absl::Status Worker::Start(const Chunk& chunk) {
-  int from[2];
-  if (pipe2(from, O_CLOEXEC) != 0) {
-    return absl::UnavailableError(absl::StrCat("pipe: ", std::strerror(errno)));
-  }
-  const std::string first = absl::StrCat("--first=", chunk.first);
-  const std::string seeds = absl::StrCat("--seeds=", chunk.count);
-  pid_ = fork();
-  if (pid_ == 0) {
-    // A process group of its own: Ctrl-C is the parent's, which lets chunks end.
-    setpgid(0, 0);
-    dup2(from[1], 1);
-    execl("/proc/self/exe", "mpc-sim", "--worker", first.c_str(), seeds.c_str(), nullptr);
-    _exit(127);
-  }
-  close(from[1]);
-  out_ = from[0];
-  output_.clear();
-  chunk_ = chunk;
-  if (pid_ < 0) return absl::UnavailableError(absl::StrCat("fork: ", std::strerror(errno)));
-  return absl::OkStatus();
-}
-
-bool Worker::Read() {
+// A worker's report on its chunk; when the process died, one on the seed that killed it. The
+// program is this one, even if its file has been replaced meanwhile.
+absl::StatusOr<Report> RunChunk(const Chunk& chunk) {
+  const std::string command = absl::StrCat(
+      "exec /proc/", getpid(), "/exe --worker --first=", chunk.first, " --seeds=", chunk.count);
+  std::FILE* const from = popen(command.c_str(), "r");
+  if (from == nullptr) return absl::ErrnoToStatus(errno, "starting a worker");
+  std::string output;
   char bytes[65536];
-  const ssize_t n = read(out_, bytes, sizeof(bytes));
-  if (n > 0) output_.append(bytes, static_cast<size_t>(n));
-  return n > 0;
-}
-
-Report Worker::End() {
-  int status = 0;
-  waitpid(std::exchange(pid_, -1), &status, 0);
-  close(std::exchange(out_, -1));
-  const std::vector<std::string> lines = absl::StrSplit(output_, '\n', absl::SkipEmpty());
+  for (size_t n; (n = std::fread(bytes, 1, sizeof(bytes), from)) > 0;) output.append(bytes, n);
+  const int status = pclose(from);
+  const std::vector<std::string> lines = absl::StrSplit(output, '\n', absl::SkipEmpty());
   if (!lines.empty()) {
     absl::StatusOr<Report> report = Report::FromJson(lines.back());
-    if (report.ok()) return *std::move(report);
+    if (report.ok()) return report;
   }
   Report report;
-  report.first = chunk_.first + (lines.empty() ? 0 : lines.size() - 1);
+  report.first = chunk.first + (lines.empty() ? 0 : lines.size() - 1);
   report.seeds = 1;
   report.failures[report.first] =
       WIFSIGNALED(status)
@@ -140,16 +88,11 @@ void TakeDone(const std::string& file, std::deque<Chunk>* chunks, Report* sum) {
     absl::StatusOr<Report> report = Report::FromJson(line);
     if (report.ok()) done[{report->first, report->seeds}] = *std::move(report);
   }
-  std::deque<Chunk> left;
-  for (const Chunk& chunk : *chunks) {
+  std::erase_if(*chunks, [&](const Chunk& chunk) {
     const auto it = done.find({chunk.first, chunk.count});
-    if (it == done.end()) {
-      left.push_back(chunk);
-    } else {
-      sum->Add(it->second);
-    }
-  }
-  *chunks = std::move(left);
+    if (it != done.end()) sum->Add(it->second);
+    return it != done.end();
+  });
 }
 
 class ProgressLine {
@@ -192,79 +135,67 @@ class ProgressLine {
 class SeriesRunner {
  public:
   SeriesRunner(const Series& series, std::deque<Chunk> chunks, Progress* progress)
-      : chunks_(std::move(chunks)), progress_(progress),
+      : chunks_(std::move(chunks)),
+        progress_(progress),
         line_(progress->sum.seeds, series.seeds),
-        state_(series.state_file.empty() ? nullptr
-                                         : std::fopen(series.state_file.c_str(), "a")),
-        workers_(static_cast<size_t>(series.jobs)) {}
+        state_(series.state_file.empty() ? nullptr : std::fopen(series.state_file.c_str(), "a")) {}
   ~SeriesRunner() {
     if (state_ != nullptr) std::fclose(state_);
   }
 
-  absl::Status Run();
+  absl::Status Run(int jobs) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < jobs; ++i) threads.emplace_back([this] { Work(); });
+    for (std::thread& thread : threads) thread.join();
+    const absl::MutexLock lock(&mu_);
+    progress_->interrupted = interrupted && !chunks_.empty();
+    return status_;
+  }
 
  private:
-  absl::Status Feed(Worker& worker);
-  void Hear(Worker& worker);
-  void Keep(const Report& report);
-
-  std::deque<Chunk> chunks_;
-  Progress* const progress_;
-  ProgressLine line_;
-  std::FILE* const state_;
-  std::vector<Worker> workers_;
-};
-
-void SeriesRunner::Keep(const Report& report) {
-  progress_->sum.Add(report);
-  for (const auto& [seed, what] : report.failures) {
-    line_.Say(absl::StrCat("seed ", seed, " FAILED: ", what));
-  }
-  if (state_ == nullptr) return;
-  std::fprintf(state_, "%s\n", report.ToJson().c_str());
-  std::fflush(state_);
-}
-
-absl::Status SeriesRunner::Feed(Worker& worker) {
-  if (worker.busy() || chunks_.empty() || interrupted) return absl::OkStatus();
-  const Chunk chunk = chunks_.front();
-  chunks_.pop_front();
-  return worker.Start(chunk);
-}
-
-void SeriesRunner::Hear(Worker& worker) {
-  if (worker.Read()) return;
-  const Chunk chunk = worker.chunk();
-  const Report report = worker.End();
-  Keep(report);
-  if (report.seeds == chunk.count) return;
-  // The counts of the other seeds died with the process: they are run again, without the bad one.
-  const uint64_t bad = report.first, end = chunk.first + chunk.count;
-  if (bad > chunk.first) chunks_.push_front({chunk.first, bad - chunk.first});
-  if (bad + 1 < end) chunks_.push_front({bad + 1, end - bad - 1});
-}
-
-absl::Status SeriesRunner::Run() {
-  while (true) {
-    std::vector<pollfd> fds;
-    std::vector<Worker*> polled;
-    for (Worker& worker : workers_) {
-      RETURN_IF_ERROR(Feed(worker));
-      if (!worker.busy()) continue;
-      fds.push_back({worker.fd(), POLLIN, 0});
-      polled.push_back(&worker);
+  // One chunk after the other, each in a process.
+  void Work() {
+    const absl::MutexLock lock(&mu_);
+    while (!chunks_.empty() && !interrupted && status_.ok()) {
+      const Chunk chunk = chunks_.front();
+      chunks_.pop_front();
+      mu_.Unlock();
+      const absl::StatusOr<Report> report = RunChunk(chunk);
+      mu_.Lock();
+      if (!report.ok()) {
+        status_ = report.status();
+      } else if (interrupted && report->seeds != chunk.count) {
+        chunks_.push_front(chunk);  // it died of the same Ctrl-C
+      } else {
+        Keep(chunk, *report);
+      }
     }
-    if (fds.empty()) break;
-    poll(fds.data(), fds.size(), 500);
-    for (size_t i = 0; i < fds.size(); ++i) {
-      if (fds[i].revents != 0) Hear(*polled[i]);
+  }
+
+  void Keep(const Chunk& chunk, const Report& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    progress_->sum.Add(report);
+    for (const auto& [seed, what] : report.failures) {
+      line_.Say(absl::StrCat("seed ", seed, " FAILED: ", what));
+    }
+    if (state_ != nullptr) {
+      std::fprintf(state_, "%s\n", report.ToJson().c_str());
+      std::fflush(state_);
     }
     line_.Show(progress_->sum);
-    if (interrupted) break;
+    if (report.seeds == chunk.count) return;
+    // The counts of the other seeds died with the process: they are run again, without the bad one.
+    const uint64_t bad = report.first, end = chunk.first + chunk.count;
+    if (bad > chunk.first) chunks_.push_front({chunk.first, bad - chunk.first});
+    if (bad + 1 < end) chunks_.push_front({bad + 1, end - bad - 1});
   }
-  progress_->interrupted = interrupted && !chunks_.empty();
-  return absl::OkStatus();
-}
+
+  absl::Mutex mu_;
+  std::deque<Chunk> chunks_ ABSL_GUARDED_BY(mu_);
+  Progress* const progress_ ABSL_PT_GUARDED_BY(mu_);
+  ProgressLine line_ ABSL_GUARDED_BY(mu_);
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  std::FILE* const state_;
+};
 
 }  // namespace
 
@@ -274,11 +205,12 @@ absl::StatusOr<Progress> RunSeries(const Series& series) {
   if (!series.state_file.empty()) TakeDone(series.state_file, &chunks, &progress.sum);
   struct sigaction action {};
   action.sa_handler = OnSignal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second Ctrl-C ends it at once
+  // The second Ctrl-C ends it at once.
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   SeriesRunner runner(series, std::move(chunks), &progress);
-  RETURN_IF_ERROR(runner.Run());
+  RETURN_IF_ERROR(runner.Run(series.jobs));
   return progress;
 }
 

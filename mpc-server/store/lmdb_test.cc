@@ -13,8 +13,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
@@ -30,17 +28,6 @@ using ::testing::HasSubstr;
 
 constexpr size_t kPage = 4096;
 const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-void WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
-}
 
 class LmdbTest : public ::testing::Test {
  protected:
@@ -104,7 +91,7 @@ TEST_F(LmdbTest, AcknowledgedEnrolmentSurvivesAKilledProcess) {
 
 TEST_F(LmdbTest, NoPlainShareIsInTheFile) {
   const KeyRecord record = Enrol(**Open(), "alice@EXAMPLE.COM");
-  const std::string file = ReadFile(DataFile());
+  const std::string file = ReadFileForTest(DataFile());
   const auto holds = [&](absl::Span<const uint8_t> bytes) {
     return absl::StrContains(file, AsText(bytes));
   };
@@ -174,15 +161,15 @@ TEST_F(LmdbTest, FullDiskLosesNothing) {
 // page that makes them current. It must open as the state before.
 TEST_F(LmdbTest, TornWriteOpensAsTheStateBefore) {
   const KeyRecord before = Enrol(**Open(), "before@EXAMPLE.COM");
-  const std::string old_file = ReadFile(DataFile());
+  const std::string old_file = ReadFileForTest(DataFile());
   KeyRecord after = RecordForTest(random_, "after@EXAMPLE.COM");
   ASSERT_TRUE(Open().ok());
-  ASSERT_EQ(ReadFile(DataFile()), old_file) << "opening writes nothing";
+  ASSERT_EQ(ReadFileForTest(DataFile()), old_file) << "opening writes nothing";
   {
     auto store = *Open();
     ASSERT_TRUE(store->Stage(TransactionId{1}, {after}, kNow).ok());
   }
-  const std::string new_file = ReadFile(DataFile());
+  const std::string new_file = ReadFileForTest(DataFile());
   std::vector<size_t> changed;
   for (size_t at = 2 * kPage; at < new_file.size(); at += kPage) {
     if (at >= old_file.size() || new_file.compare(at, kPage, old_file, at, kPage) != 0) {
@@ -196,14 +183,14 @@ TEST_F(LmdbTest, TornWriteOpensAsTheStateBefore) {
     std::string half = torn;
     half.replace(at, kPage / 2, new_file, at, kPage / 2);
     for (const std::string& image : {half, torn.replace(at, kPage, new_file, at, kPage)}) {
-      WriteFile(DataFile(), image);
+      WriteFileForTest(DataFile(), image);
       auto store = Open();
       ASSERT_TRUE(store.ok()) << store.status();
       ASSERT_TRUE(SameRecord(*(*store)->Get(before.info.handle), before));
       ASSERT_EQ(*(*store)->Count(KeyState::kStaged), 0u);
     }
   }
-  WriteFile(DataFile(), new_file);
+  WriteFileForTest(DataFile(), new_file);
   EXPECT_EQ(*(*Open())->Count(KeyState::kStaged), 1u);
 }
 
@@ -212,10 +199,10 @@ TEST_F(LmdbTest, FileCutShortIsDataLossNotACrash) {
     auto store = *Open();
     for (int i = 0; i < 40; ++i) Enrol(*store, "user@EXAMPLE.COM");
   }
-  const std::string good = ReadFile(DataFile());
+  const std::string good = ReadFileForTest(DataFile());
   size_t refused = 0;
   for (size_t size = 3 * kPage; size < good.size(); size += 5 * kPage) {
-    WriteFile(DataFile(), good.substr(0, size));
+    WriteFileForTest(DataFile(), good.substr(0, size));
     auto store = Open();
     if (store.ok()) continue;  // only free pages were lost
     ++refused;

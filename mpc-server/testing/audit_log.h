@@ -5,11 +5,7 @@
 #define MPC_SERVER_TESTING_AUDIT_LOG_H_
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
-#include <fstream>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -17,6 +13,7 @@
 #include "mpc-server/audit/audit_log.h"
 #include "mpc-server/audit/chain.h"
 #include "mpc-server/base/clock.h"
+#include "mpc-server/testing/folder.h"
 
 namespace mpckdc::audit {
 
@@ -29,53 +26,19 @@ class HandClock : public Clock {
   absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);
 };
 
-class AuditFolder {
- public:
-  AuditFolder() : path_(::testing::TempDir() + "mpc-kdc-audit.XXXXXX") {
-    EXPECT_NE(mkdtemp(path_.data()), nullptr);
-  }
-  ~AuditFolder() { std::filesystem::remove_all(path_); }
-  AuditFolder(const AuditFolder&) = delete;
-  AuditFolder& operator=(const AuditFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string File(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-inline std::string ReadAll(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-inline void WriteAll(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
-}
-
 // With their newlines.
 inline std::vector<std::string> SplitLines(const std::string& text) {
+  std::istringstream in(text);
   std::vector<std::string> lines;
-  for (size_t start = 0; start < text.size();) {
-    const size_t newline = text.find('\n', start);
-    const size_t end = newline == std::string::npos ? text.size() : newline + 1;
-    lines.push_back(text.substr(start, end - start));
-    start = end;
-  }
+  for (std::string line; std::getline(in, line);) lines.push_back(line + (in.eof() ? "" : "\n"));
   return lines;
 }
 
 inline Verification VerifyPaths(const std::vector<std::string>& paths,
                                 const std::string& head = "") {
-  absl::StatusOr<std::vector<LogFile>> files = FindFiles(paths);
-  if (!files.ok()) {
-    ADD_FAILURE() << files.status();
-    return {};
-  }
-  absl::StatusOr<Verification> result = Verify(*files, head, nullptr);
+  const absl::StatusOr<std::vector<LogFile>> files = FindFiles(paths);
+  const absl::StatusOr<Verification> result =
+      files.ok() ? Verify(*files, head, nullptr) : files.status();
   EXPECT_TRUE(result.ok()) << result.status();
   return result.ok() ? *result : Verification();
 }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/testing/certificates.h"
 
+#include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/rand.h>
 #include <openssl/x509v3.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -17,39 +20,94 @@
 namespace mpckdc {
 namespace {
 
-void Must(bool ok, const char* what) {
+void Must(bool ok, const std::string& what) {
   if (ok) return;
-  std::fprintf(stderr, "test certificates: %s\n", what);
+  std::fprintf(stderr, "test certificates: %s\n", what.c_str());
   std::abort();
 }
 
-void AddExtension(X509* certificate, X509* issuer, int nid, const std::string& value) {
-  X509V3_CTX ctx;
-  X509V3_set_ctx(&ctx, issuer, certificate, nullptr, nullptr, 0);
-  X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, &ctx, nid, value.c_str());
-  Must(extension != nullptr, value.c_str());
-  X509_add_ext(certificate, extension, -1);
+// What `write` writes to a BIO.
+template <class Write>
+std::string Written(Write write) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> bio(BIO_new(BIO_s_mem()), &BIO_free);
+  Must(write(bio.get()) == 1, "cannot write PEM");
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &data);
+  return std::string(data, static_cast<size_t>(size));
+}
+
+std::shared_ptr<EVP_PKEY> NewKey() {
+  return std::shared_ptr<EVP_PKEY>(EVP_EC_gen("P-256"), &EVP_PKEY_free);
+}
+
+std::shared_ptr<X509> NewCertificate(EVP_PKEY* key, const char* name, absl::Duration starts,
+                                     absl::Duration ends) {
+  std::shared_ptr<X509> cert(X509_new(), &X509_free);
+  uint64_t serial = 0;
+  RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial);
+  X509_set_version(cert.get(), X509_VERSION_3);
+  ASN1_INTEGER_set_uint64(X509_get_serialNumber(cert.get()), serial >> 1);
+  X509_gmtime_adj(X509_getm_notBefore(cert.get()), absl::ToInt64Seconds(starts));
+  X509_gmtime_adj(X509_getm_notAfter(cert.get()), absl::ToInt64Seconds(ends));
+  X509_set_pubkey(cert.get(), key);
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(cert.get()), "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>(name), -1, -1, 0);
+  return cert;
+}
+
+void AddExtension(X509* cert, int nid, const std::string& value) {
+  X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, nid, value.c_str());
+  Must(extension != nullptr, value);
+  X509_add_ext(cert, extension, -1);
   X509_EXTENSION_free(extension);
 }
 
-template <class Write>
-void ToFile(const std::string& path, Write write) {
-  FILE* file = std::fopen(path.c_str(), "w");
-  Must(file != nullptr, "cannot write");
-  Must(write(file) == 1, "cannot write PEM");
-  std::fclose(file);
+TestCert Encode(X509* cert, EVP_PKEY* key) {
+  return {Written([&](BIO* bio) { return PEM_write_bio_X509(bio, cert); }), Written([&](BIO* bio) {
+            return PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr);
+          }),
+          Written([&](BIO* bio) { return i2d_X509_bio(bio, cert); })};
 }
 
 }  // namespace
 
-TestCa::TestCa() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "mpckdc-test-XXXXXX").string();
-  Must(mkdtemp(pattern.data()) != nullptr, "no temporary directory");
-  directory_ = pattern;
-  ca_file_ = directory_ + "/ca.pem";
-  key_.reset(EVP_EC_gen("P-256"));
-  certificate_ = Make(key_.get(), "test CA", {}, 3600);
-  ToFile(ca_file_, [&](FILE* f) { return PEM_write_X509(f, certificate_.get()); });
+TestAuthority::TestAuthority() : key_(NewKey()) {
+  certificate_ = NewCertificate(key_.get(), "test authority", -absl::Hours(48), absl::Hours(48));
+  X509_set_issuer_name(certificate_.get(), X509_get_subject_name(certificate_.get()));
+  AddExtension(certificate_.get(), NID_basic_constraints, "critical,CA:TRUE");
+  AddExtension(certificate_.get(), NID_key_usage, "critical,keyCertSign,cRLSign");
+  X509_sign(certificate_.get(), key_.get(), EVP_sha256());
+  ca_ = Encode(certificate_.get(), key_.get());
+}
+
+TestCert TestAuthority::Issue(const TestCertOptions& options) const {
+  std::shared_ptr<EVP_PKEY> key = NewKey();
+  std::shared_ptr<X509> cert = NewCertificate(key.get(), "test", options.starts, options.ends);
+  X509_set_issuer_name(cert.get(), X509_get_subject_name(certificate_.get()));
+  std::string names = "DNS:localhost,IP:127.0.0.1";
+  for (const std::string& uri : options.uris) absl::StrAppend(&names, ",URI:", uri);
+  AddExtension(cert.get(), NID_subject_alt_name, names);
+  AddExtension(cert.get(), NID_key_usage, "critical,digitalSignature");
+  AddExtension(cert.get(), NID_ext_key_usage, "serverAuth,clientAuth");
+  X509_sign(cert.get(), key_.get(), EVP_sha256());
+  return Encode(cert.get(), key.get());
+}
+
+TestCert TestAuthority::IssueRole(const std::string& role, const std::string& name) const {
+  return Issue({.uris = {absl::StrCat("spiffe://EXAMPLE.COM/mpc/", role, "/", name)}});
+}
+
+void WriteCert(const std::string& folder, const std::string& name, const TestCert& cert) {
+  std::ofstream(absl::StrCat(folder, "/", name, ".pem")) << cert.certificate_pem;
+  const std::string key_file = absl::StrCat(folder, "/", name, ".key");
+  std::ofstream(key_file) << cert.key_pem;
+  chmod(key_file.c_str(), 0600);
+}
+
+TestCa::TestCa()
+    : directory_((std::filesystem::temp_directory_path() / "mpckdc-test-XXXXXX").string()) {
+  Must(mkdtemp(directory_.data()) != nullptr, "no temporary directory");
+  std::ofstream(ca_file()) << authority_.ca_pem();
 }
 
 TestCa::~TestCa() {
@@ -57,41 +115,11 @@ TestCa::~TestCa() {
   std::filesystem::remove_all(directory_, ignored);
 }
 
-TestCa::Certificate TestCa::Make(EVP_PKEY* subject, const std::string& name,
-                                 const std::vector<std::string>& uris, int valid_seconds) {
-  Certificate c(X509_new());
-  X509_set_version(c.get(), X509_VERSION_3);
-  ASN1_INTEGER_set(X509_get_serialNumber(c.get()), serial_++);
-  X509_gmtime_adj(X509_getm_notBefore(c.get()), -3600);
-  X509_gmtime_adj(X509_getm_notAfter(c.get()), valid_seconds);
-  X509_set_pubkey(c.get(), subject);
-  X509_NAME* subject_name = X509_get_subject_name(c.get());
-  X509_NAME_add_entry_by_txt(subject_name, "CN", MBSTRING_ASC,
-                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
-  const bool self_signed = certificate_ == nullptr;
-  X509* issuer = self_signed ? c.get() : certificate_.get();
-  X509_set_issuer_name(c.get(), X509_get_subject_name(issuer));
-  if (self_signed) AddExtension(c.get(), issuer, NID_basic_constraints, "critical,CA:TRUE");
-  std::string names;
-  for (const std::string& uri : uris) {
-    absl::StrAppend(&names, names.empty() ? "" : ",", "URI:", uri);
-  }
-  if (!names.empty()) AddExtension(c.get(), issuer, NID_subject_alt_name, names);
-  Must(X509_sign(c.get(), key_.get(), EVP_sha256()) != 0, "cannot sign");
-  return c;
-}
-
 TestCa::Identity TestCa::Issue(const std::string& name, const std::vector<std::string>& uris,
-                               int valid_seconds) {
-  const Key key(EVP_EC_gen("P-256"));
-  const Certificate certificate = Make(key.get(), name, uris, valid_seconds);
-  const std::string stem = absl::StrCat(directory_, "/", name, "-", serial_);
-  Identity id = {stem + ".pem", stem + ".key"};
-  ToFile(id.certificate_file, [&](FILE* f) { return PEM_write_X509(f, certificate.get()); });
-  ToFile(id.key_file, [&](FILE* f) {
-    return PEM_write_PrivateKey(f, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-  });
-  return id;
+                               absl::Duration ends) {
+  const std::string stem = absl::StrCat(name, "-", ++issued_);
+  WriteCert(directory_, stem, authority_.Issue({.uris = uris, .ends = ends}));
+  return {absl::StrCat(directory_, "/", stem, ".pem"), absl::StrCat(directory_, "/", stem, ".key")};
 }
 
 std::array<TlsPeerOptions, 3> TestPeerOptions(TestCa& ca) {

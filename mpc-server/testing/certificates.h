@@ -1,21 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// A throw-away certificate authority for tests and benches; in a library of its own.
+// Throw-away certificate authorities for tests and benches; in a library of its own.
 #ifndef MPC_SERVER_TESTING_CERTIFICATES_H_
 #define MPC_SERVER_TESTING_CERTIFICATES_H_
-
-#include <openssl/evp.h>
-#include <openssl/x509.h>
 
 #include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "mpc-server/wire/tls_channel.h"
+
+typedef struct evp_pkey_st EVP_PKEY;
+typedef struct x509_st X509;
 
 namespace mpckdc {
 
-// Lives in a directory of its own, which goes with it. EC P-256 keys.
+struct TestCert {
+  std::string certificate_pem;
+  std::string key_pem;
+  std::string der;
+};
+
+struct TestCertOptions {
+  std::vector<std::string> uris = {"spiffe://EXAMPLE.COM/mpc/peer/p0"};
+  absl::Duration starts = -absl::Hours(1);  // from now
+  absl::Duration ends = absl::Hours(1);
+};
+
+// In memory, and certificates good and bad. EC P-256 keys.
+class TestAuthority {
+ public:
+  TestAuthority();
+
+  const std::string& ca_pem() const { return ca_.certificate_pem; }
+  // Also valid for the host names localhost and 127.0.0.1.
+  TestCert Issue(const TestCertOptions& options) const;
+  // In realm EXAMPLE.COM.
+  TestCert IssueRole(const std::string& role, const std::string& name) const;
+
+ private:
+  TestCert ca_;
+  std::shared_ptr<EVP_PKEY> key_;
+  std::shared_ptr<X509> certificate_;
+};
+
+// Writes FOLDER/NAME.pem and FOLDER/NAME.key (mode 0600).
+void WriteCert(const std::string& folder, const std::string& name, const TestCert& cert);
+
+// One whose files are in a directory of its own, which goes with it.
 class TestCa {
  public:
   TestCa();
@@ -23,32 +56,19 @@ class TestCa {
   TestCa(const TestCa&) = delete;
   TestCa& operator=(const TestCa&) = delete;
 
-  const std::string& ca_file() const { return ca_file_; }
+  std::string ca_file() const { return directory_ + "/ca.pem"; }
   struct Identity {
     std::string certificate_file;
     std::string key_file;
   };
   // A certificate with these URI names.
   Identity Issue(const std::string& name, const std::vector<std::string>& uris,
-                 int valid_seconds = 3600);
+                 absl::Duration ends = absl::Hours(1));
 
  private:
-  struct FreeKey {
-    void operator()(EVP_PKEY* k) const { EVP_PKEY_free(k); }
-  };
-  struct FreeCertificate {
-    void operator()(X509* c) const { X509_free(c); }
-  };
-  using Key = std::unique_ptr<EVP_PKEY, FreeKey>;
-  using Certificate = std::unique_ptr<X509, FreeCertificate>;
-  Certificate Make(EVP_PKEY* subject, const std::string& name,
-                   const std::vector<std::string>& uris, int valid_seconds);
-
-  std::string directory_, ca_file_;
-  std::vector<std::string> files_;
-  Key key_;
-  Certificate certificate_;
-  long serial_ = 1;
+  const TestAuthority authority_;
+  std::string directory_;
+  int issued_ = 0;
 };
 
 // Options of three parties on free loopback ports, certificates spiffe://TEST/mpc/peer/p{0,1,2}.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fresh folder that disappears with the object. For tests.
+// A fresh folder that disappears with the object, and whole files. For tests.
 #ifndef MPC_SERVER_TESTING_FOLDER_H_
 #define MPC_SERVER_TESTING_FOLDER_H_
 
@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 namespace mpckdc {
@@ -27,6 +29,17 @@ class TestFolder {
  private:
   std::string path_;
 };
+
+inline std::string ReadFileForTest(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+inline void WriteFileForTest(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
 
 }  // namespace mpckdc
 

@@ -9,10 +9,7 @@
 #include "mpc-server/circuit/gcm/gf128.h"
 #include "mpc-server/circuit/gcm/ghash.h"
 #include "mpc-server/key/derivation.h"
-#include "mpc-server/key/usage_keys.h"
-#include "mpc-server/testing/aes_plain.h"
 #include "mpc-server/testing/bytes.h"
-#include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc {
 namespace {
@@ -89,18 +86,6 @@ TEST(GcmVectorsTest, GhashOfTheStandardsCases) {
       // GMAC of nothing is E(J0) ^ GHASH(length block 0) = E(J0).
       for (size_t i = 0; i < 16; ++i) tag[i] ^= mask[12 + i];
       EXPECT_EQ(Hex(tag), v["tag"]) << v["name"];
-    }
-  }
-}
-
-// The expansion of enrolment is what the circuits' template does on plain bits.
-TEST(KeyScheduleTest, TheTwoExpansionsAgree) {
-  for (const size_t bytes : {16, 32}) {
-    for (uint8_t seed = 0; seed < 20; ++seed) {
-      std::vector<uint8_t> key(bytes);
-      for (size_t i = 0; i < bytes; ++i) key[i] = static_cast<uint8_t>(seed * 31 + i * i * 7);
-      const SecretVector<Block> schedule = PlainKeySchedule(key);
-      EXPECT_EQ(BlocksOf(*ExpandAesKey(key)), std::vector<Block>(schedule.begin(), schedule.end()));
     }
   }
 }

@@ -9,14 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/base/status_macros.h"
-#include "mpc-server/wire/posted_rounds.h"
-#include "mpc-server/wire/ring.h"
+#include "mpc-server/testing/frame_channel.h"
 
 namespace mpckdc {
-
-namespace {
-constexpr size_t kSpares = 16;  // buffers kept per direction: as many rounds may be under way
-}  // namespace
 
 struct MemoryFrame {
   uint8_t header[kFrameHeaderSize];
@@ -67,43 +62,12 @@ class MemoryRing::Pipe {
   }
 
  private:
+  static constexpr size_t kSpares = 16;  // buffers kept: as many rounds may be under way
+
   absl::Mutex mutex_;
   std::deque<MemoryFrame> queue_ ABSL_GUARDED_BY(mutex_);
   std::vector<SecretBytes> spare_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-};
-
-class MemoryRing::Channel : public PeerChannel {
- public:
-  Channel(State& state, int party) : state_(state), party_(party) {}
-
-  absl::Status Post(const RoundId& id, absl::Span<const uint8_t> to_next,
-                    absl::Span<const uint8_t> to_prev) override;
-  absl::Status Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
-                       absl::Span<uint8_t> from_next, absl::Time deadline) override;
-  absl::Status Send(Neighbour to, FrameType type, absl::Span<const uint8_t> payload) override;
-  absl::StatusOr<Frame> Receive(Neighbour from, absl::Time deadline) override;
-  void BindSession(uint32_t session) override { session_ = session; }
-  ChannelCounters Counters() const override { return counters_; }
-
- private:
-  int Party(Neighbour n) const {
-    return n == Neighbour::kNext ? NextParty(party_) : PrevParty(party_);
-  }
-  absl::Status Fail(Neighbour n, absl::string_view step, const absl::Status& cause);
-  absl::Status Deliver(Neighbour to, const FrameHeader& header, absl::string_view step,
-                       absl::Span<const uint8_t> payload);
-  absl::Status TakeRound(Neighbour from, const RoundId& id, absl::Span<uint8_t> out,
-                         absl::Time deadline);
-  // The next frame, parsed; kAbort becomes Aborted.
-  absl::Status Take(Neighbour from, absl::Time deadline, FrameHeader* header, SecretBytes* payload);
-
-  State& state_;
-  const int party_;
-  uint32_t session_ = 0;
-  absl::Status broken_;
-  PostedRounds posted_;
-  ChannelCounters counters_;
 };
 
 struct MemoryRing::State {
@@ -113,111 +77,61 @@ struct MemoryRing::State {
   std::vector<std::unique_ptr<Channel>> channels;
 };
 
-absl::Status MemoryRing::Channel::Fail(Neighbour n, absl::string_view step,
-                                       const absl::Status& cause) {
-  broken_ = absl::Status(cause.code(), absl::StrCat(NeighbourName(n), " (P", Party(n),
-                                                    ") in step \"", step, "\": ", cause.message()));
-  return broken_;
-}
+class MemoryRing::Channel : public FrameChannel {
+ public:
+  Channel(State& state, int party) : FrameChannel(party), state_(state) {}
+  ChannelCounters Counters() const override { return counters_; }
 
-absl::Status MemoryRing::Channel::Deliver(Neighbour to, const FrameHeader& header,
-                                          absl::string_view step,
-                                          absl::Span<const uint8_t> payload) {
-  if (!broken_.ok() && header.type != FrameType::kAbort) return broken_;
-  Pipe& pipe = state_.pipes[party_][Party(to)];
-  MemoryFrame frame;
-  WriteFrameHeader(header, frame.header);
-  frame.payload = pipe.Recycled(payload.size());
-  if (!payload.empty()) std::memcpy(frame.payload.data(), payload.data(), payload.size());
-  ++counters_.frames_sent;
-  counters_.bytes_sent += kFrameHeaderSize + payload.size();
-  if (state_.interceptor != nullptr) {
-    Intercepted seen{party_,       Party(to), header.type, std::string(step), header.round,
-                     absl::MakeSpan(frame.header), absl::MakeSpan(frame.payload)};
-    absl::MutexLock lock(&state_.interceptor_mutex);
-    state_.interceptor(seen);
-    if (seen.drop) return absl::OkStatus();
+ private:
+  absl::Status Fail(Neighbour n, absl::string_view step, const absl::Status& cause) override {
+    broken_ =
+        absl::Status(cause.code(), absl::StrCat(NeighbourName(n), " (P", Party(n), ") in step \"",
+                                                step, "\": ", cause.message()));
+    return broken_;
   }
-  pipe.Put(std::move(frame));
-  return absl::OkStatus();
-}
 
-absl::Status MemoryRing::Channel::Take(Neighbour from, absl::Time deadline, FrameHeader* header,
-                                       SecretBytes* payload) {
-  MemoryFrame frame;
-  ASSIGN_OR_RETURN(bool got, state_.pipes[Party(from)][party_].Take(deadline, &frame));
-  if (!got) return absl::DeadlineExceededError("nothing received");
-  RETURN_IF_ERROR(ReadFrameHeader(frame.header, header));
-  if (header->length != frame.payload.size()) {
-    return absl::DataLossError("frame header: payload length differs from what follows");
+  absl::Status Put(Neighbour to, const FrameHeader& header, absl::string_view step,
+                   absl::Span<const uint8_t> payload) override {
+    Pipe& pipe = state_.pipes[party_][Party(to)];
+    MemoryFrame frame;
+    WriteFrameHeader(header, frame.header);
+    frame.payload = pipe.Recycled(payload.size());
+    if (!payload.empty()) std::memcpy(frame.payload.data(), payload.data(), payload.size());
+    ++counters_.frames_sent;
+    counters_.bytes_sent += kFrameHeaderSize + payload.size();
+    if (state_.interceptor != nullptr) {
+      Intercepted seen{party_,
+                       Party(to),
+                       header.type,
+                       std::string(step),
+                       header.round,
+                       absl::MakeSpan(frame.header),
+                       absl::MakeSpan(frame.payload)};
+      absl::MutexLock lock(&state_.interceptor_mutex);
+      state_.interceptor(seen);
+      if (seen.drop) return absl::OkStatus();
+    }
+    pipe.Put(std::move(frame));
+    return absl::OkStatus();
   }
-  ++counters_.frames_received;
-  counters_.bytes_received += kFrameHeaderSize + frame.payload.size();
-  *payload = std::move(frame.payload);
-  if (header->type == FrameType::kAbort) {
-    return absl::AbortedError(std::string(payload->begin(), payload->end()));
+
+  absl::Status Next(Neighbour from, bool, absl::Time deadline, FrameHeader* header,
+                    SecretBytes* payload) override {
+    MemoryFrame frame;
+    ASSIGN_OR_RETURN(bool got, state_.pipes[Party(from)][party_].Take(deadline, &frame));
+    if (!got) return absl::DeadlineExceededError("nothing received");
+    ++counters_.frames_received;
+    counters_.bytes_received += kFrameHeaderSize + frame.payload.size();
+    return Open(frame.header, std::move(frame.payload), header, payload);
   }
-  return absl::OkStatus();
-}
 
-absl::Status MemoryRing::Channel::TakeRound(Neighbour from, const RoundId& id,
-                                            absl::Span<uint8_t> out, absl::Time deadline) {
-  FrameHeader header;
-  SecretBytes payload;
-  absl::Status s = Take(from, deadline, &header, &payload);
-  if (s.ok()) {
-    s = CheckFrameHeader({FrameType::kRound, id.round, id.session, id.batch,
-                          static_cast<uint32_t>(out.size())},
-                         header);
+  void Recycle(Neighbour from, SecretBytes bytes) override {
+    state_.pipes[Party(from)][party_].Recycle(std::move(bytes));
   }
-  if (!s.ok()) return Fail(from, id.step, s);
-  std::memcpy(out.data(), payload.data(), out.size());
-  state_.pipes[Party(from)][party_].Recycle(std::move(payload));
-  return absl::OkStatus();
-}
 
-absl::Status MemoryRing::Channel::Post(const RoundId& id, absl::Span<const uint8_t> to_next,
-                                       absl::Span<const uint8_t> to_prev) {
-  if (!broken_.ok()) return broken_;
-  const auto deliver = [&](Neighbour to, absl::Span<const uint8_t> payload) {
-    if (payload.empty()) return absl::OkStatus();
-    return Deliver(to, {FrameType::kRound, id.round, id.session, id.batch,
-                        static_cast<uint32_t>(payload.size())},
-                   id.step, payload);
-  };
-  posted_.Push(id);
-  absl::Status s = deliver(Neighbour::kNext, to_next);
-  if (s.ok()) s = deliver(Neighbour::kPrev, to_prev);
-  return s;
-}
-
-absl::Status MemoryRing::Channel::Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
-                                          absl::Span<uint8_t> from_next, absl::Time deadline) {
-  if (!broken_.ok()) return broken_;
-  absl::Status s = posted_.Pop(id).status();
-  if (!s.ok()) return broken_ = s;
-  if (!from_prev.empty()) s = TakeRound(Neighbour::kPrev, id, from_prev, deadline);
-  if (s.ok() && !from_next.empty()) s = TakeRound(Neighbour::kNext, id, from_next, deadline);
-  return s;
-}
-
-absl::Status MemoryRing::Channel::Send(Neighbour to, FrameType type,
-                                       absl::Span<const uint8_t> payload) {
-  return Deliver(to, {type, 0, session_, 0, static_cast<uint32_t>(payload.size())},
-                 FrameTypeName(type), payload);
-}
-
-absl::StatusOr<Frame> MemoryRing::Channel::Receive(Neighbour from, absl::Time deadline) {
-  if (!broken_.ok()) return broken_;
-  FrameHeader header;
-  Frame frame;
-  absl::Status s = Take(from, deadline, &header, &frame.payload);
-  if (absl::IsDeadlineExceeded(s)) return s;
-  if (s.ok()) s = CheckControlHeader(session_, header);
-  if (!s.ok()) return Fail(from, "receive", s);
-  frame.type = header.type;
-  return frame;
-}
+  State& state_;
+  ChannelCounters counters_;
+};
 
 MemoryRing::MemoryRing() : state_(std::make_unique<State>()) {
   for (int p = 0; p < kParties; ++p) {

@@ -11,7 +11,6 @@
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/wire/link_channel.h"
 #include "mpc-server/wire/ring.h"
-#include "mpc-server/wire/tls_channel.h"
 
 namespace mpckdc {
 namespace {
@@ -49,10 +48,6 @@ Progress PlainLink::Flush() {
 }
 
 // ---- Connecting ----
-
-PlainPeerOptions::PlainPeerOptions()
-    : socket_buffer_bytes(TlsPeerOptions().socket_buffer_bytes),
-      tcp_congestion(TlsPeerOptions().tcp_congestion) {}
 
 namespace {
 
@@ -96,7 +91,7 @@ absl::Status FromPrev(const Fd& listener, const SocketTuning& tuning, absl::Time
 }  // namespace
 
 absl::StatusOr<std::vector<std::unique_ptr<PeerChannel>>> ConnectPlain(
-    const PlainPeerOptions& options, absl::Time deadline, Clock& clock) {
+    const TlsPeerOptions& options, absl::Time deadline, Clock& clock) {
   const SocketTuning tuning = {options.socket_buffer_bytes, options.tcp_congestion};
   const std::string& next = options.peers[static_cast<size_t>(NextParty(options.party))];
   ASSIGN_OR_RETURN(Fd listener, ListenOn(options.listen, tuning));

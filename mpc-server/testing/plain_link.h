@@ -4,13 +4,12 @@
 #ifndef MPC_SERVER_TESTING_PLAIN_LINK_H_
 #define MPC_SERVER_TESTING_PLAIN_LINK_H_
 
-#include <array>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "mpc-server/base/clock.h"
 #include "mpc-server/wire/raw_link.h"
+#include "mpc-server/wire/tls_channel.h"
 
 namespace mpckdc {
 
@@ -29,20 +28,10 @@ class PlainLink : public RawLink {
   size_t done_ = 0;  // bytes of the first frame queued, its header included
 };
 
-struct PlainPeerOptions {
-  int party = 0;
-  std::string listen;                // as in TlsPeerOptions
-  std::array<std::string, 3> peers;
-  int rings = 1;
-  int socket_buffer_bytes;
-  std::string tcp_congestion;
-
-  PlainPeerOptions();  // socket options as TlsPeerOptions has them
-};
-
-// One channel per ring, as TlsPeerConnector::ConnectAll(), but nobody is authenticated.
+// One channel per ring, as TlsPeerConnector::ConnectAll(), but nobody is authenticated: of the
+// options, the certificates are left alone.
 absl::StatusOr<std::vector<std::unique_ptr<PeerChannel>>> ConnectPlain(
-    const PlainPeerOptions& options, absl::Time deadline, Clock& clock = SystemClock());
+    const TlsPeerOptions& options, absl::Time deadline, Clock& clock = SystemClock());
 
 }  // namespace mpckdc
 

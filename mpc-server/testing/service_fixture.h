@@ -10,9 +10,7 @@
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include <deque>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +21,7 @@
 #include "mpc-server/agree/job_engine.h"
 #include "mpc-server/service/config.h"
 #include "mpc-server/service/own_identity.h"
-#include "mpc-server/testing/certs.h"
+#include "mpc-server/testing/certificates.h"
 #include "mpc-server/testing/folder.h"
 
 namespace mpckdc {
@@ -133,7 +131,7 @@ class FakeEngine : public JobEngine {
 class TestPort {
  public:
   TestPort() {
-    std::ofstream(folder_.File("ca.pem")) << authority_.ca_pem();
+    WriteFileForTest(folder_.File("ca.pem"), authority_.ca_pem());
     WriteCert(folder_.path(), "p0", authority_.IssueRole("peer", "p0"));
   }
   ~TestPort() { Stop(); }
@@ -185,13 +183,6 @@ class TestPort {
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
-
-inline std::string ReadFileForTest(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 }  // namespace mpckdc
 

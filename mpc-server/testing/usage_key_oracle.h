@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a record keeps of a usage, from a base key in the clear, in blocks as shares have it.
+// What a record keeps of a usage, from a base key in the clear, in blocks as shares have it; and
+// AES under a key in the clear, by OpenSSL.
 #ifndef MPC_SERVER_TESTING_USAGE_KEY_ORACLE_H_
 #define MPC_SERVER_TESTING_USAGE_KEY_ORACLE_H_
 
@@ -14,6 +15,10 @@
 namespace mpckdc {
 
 std::vector<Block> BlocksOf(absl::Span<const uint8_t> bytes);  // the last one filled with zeros
+
+// Of a key of 16 or 32 bytes: the round keys as enrolment expands it, and one block.
+std::vector<Block> PlainKeySchedule(absl::Span<const uint8_t> key);
+Block PlainAes(absl::Span<const uint8_t> key, const Block& input, bool encrypt = true);
 
 struct PlainUsage {
   std::vector<Block> round_keys;

@@ -186,7 +186,7 @@ TEST(TlsConnectorTest, AnotherAuthorityIsRefused) {
 TEST(TlsConnectorTest, ExpiredCertificateIsRefused) {
   TestCa ca;
   auto options = TestPeerOptions(ca);
-  const TestCa::Identity id = ca.Issue("p1", {"spiffe://TEST/mpc/peer/p1"}, -1);
+  const TestCa::Identity id = ca.Issue("p1", {"spiffe://TEST/mpc/peer/p1"}, -absl::Seconds(1));
   options[1].certificate_file = id.certificate_file;
   options[1].key_file = id.key_file;
   OnThreeThreads([&](int p) {

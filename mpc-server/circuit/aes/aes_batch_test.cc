@@ -6,8 +6,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpc-server/share/reveal.h"
-#include "mpc-server/testing/aes_plain.h"
 #include "mpc-server/testing/three_parties.h"
+#include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc {
 namespace {
@@ -21,8 +21,8 @@ struct Lanes {
     for (int k = 0; k < 3; ++k) {
       std::vector<uint8_t> key(16 * AesKeyBlocks(bits));
       random.Fill(absl::MakeSpan(key));
-      keys.push_back(PlainKeySchedule(key));
-      for (const Block& round_key : keys.back()) {
+      keys.push_back(key);
+      for (const Block& round_key : PlainKeySchedule(key)) {
         const auto shares = SplitForTest(round_key, random);
         for (int p = 0; p < kParties; ++p) shared[p].push_back(shares[p]);
       }
@@ -43,7 +43,7 @@ struct Lanes {
     return lanes;
   }
 
-  std::vector<SecretVector<Block>> keys;
+  std::vector<std::vector<uint8_t>> keys;
   std::array<std::vector<SharedBlock>, kParties> shared;
   std::vector<Block> inputs, expected;
   size_t rounds;

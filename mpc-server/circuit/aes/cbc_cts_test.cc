@@ -9,8 +9,8 @@
 
 #include "absl/strings/escaping.h"
 #include "gtest/gtest.h"
-#include "mpc-server/testing/aes_plain.h"
 #include "mpc-server/testing/three_parties.h"
+#include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc {
 namespace {
