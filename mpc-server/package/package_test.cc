@@ -12,7 +12,6 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/key/usage_keys.h"
-#include "mpc-server/package/share_package_encoder.h"
 #include "mpc-server/testing/bytes.h"
 #include "mpc-server/testing/fake_admin_service.h"
 #include "mpc-server/testing/identity.h"
@@ -127,7 +126,7 @@ TEST_F(PackageTest, SharesJoinToTheKeyAndItsUsageKeys) {
     const SecretBytes base = *StringToKey(enctype.number, Bytes("password"), Bytes(info.salt()));
     const std::string transaction = RandomIdentifier();
     absl::StatusOr<SealedTriple> packages =
-        BuildPackages(info, base, target_, transaction, *signer_);
+        BuildPackages({{info, base}}, target_, transaction, *signer_);
     ASSERT_TRUE(packages.ok()) << packages.status();
     std::array<v1::SharePackage, 3> opened;
     for (int party = 0; party < 3; ++party) {
@@ -223,7 +222,7 @@ TEST_F(PackageTest, NoPackageHoldsTheKeyOrRepeatsAShare) {
   std::set<std::string> seen;
   for (int round = 0; round < 4; ++round) {
     const SealedTriple packages =
-        *BuildPackages(info, base, target_, RandomIdentifier(), *signer_);
+        *BuildPackages({{info, base}}, target_, RandomIdentifier(), *signer_);
     for (int party = 0; party < 3; ++party) {
       const v1::SharePackage package = Open(packages[party], party);
       EXPECT_EQ(package.SerializeAsString().find(Text(base)), std::string::npos);
@@ -236,7 +235,7 @@ TEST_F(PackageTest, NoPackageHoldsTheKeyOrRepeatsAShare) {
 
 TEST_F(PackageTest, SignatureCoversTheSealedBytes) {
   const SealedTriple packages =
-      *BuildPackages(Info(), SecretBytes(32, 1), target_, RandomIdentifier(), *signer_);
+      *BuildPackages({{Info(), SecretBytes(32, 1)}}, target_, RandomIdentifier(), *signer_);
   const v1::SealedPackage& good = packages[0];
   EXPECT_TRUE(VerifyPackageSignature(good.signer(), good.sealed(), good.signature()).ok());
   std::string altered = good.sealed();
@@ -251,7 +250,7 @@ TEST_F(PackageTest, RefusesBadInput) {
   const std::string transaction = RandomIdentifier();
   const SecretBytes base(32, 1);
   auto build = [&](const v1::KeyInfo& info, const PackageTarget& target) {
-    return std::string(BuildPackages(info, base, target, transaction, *signer_).status().message());
+    return std::string(BuildPackages({{info, base}}, target, transaction, *signer_).status().message());
   };
   v1::KeyInfo info = Info(kEnctypeAes128Gcm);
   EXPECT_THAT(build(info, target_), HasSubstr("has 16 bytes, not 32"));
