@@ -14,6 +14,7 @@
 #include "mpc-server/admin/names.h"
 #include "mpc-server/audit/chain.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/key/key_info.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -24,13 +25,6 @@ constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kShowProgress = 4096;  // lines
 
 constexpr size_t kIdDigits = 32;
-
-// PrincipalIdOf() of store/key_record.h, which this program does not link: with it came the store.
-std::string PrincipalIdText(const std::string& name) {
-  static constexpr char kDomain[] = "mpc-kdc principal v1";  // with its NUL
-  return audit::HashText(absl::StrCat(absl::string_view(kDomain, sizeof kDomain), name))
-      .substr(0, kIdDigits);
-}
 
 // ---- verify ----
 
@@ -69,13 +63,11 @@ void Say(const audit::Verification& result, Console& console) {
 absl::StatusOr<ExitCode> AuditVerify(const Options& options, Console& console) {
   ASSIGN_OR_RETURN(std::vector<audit::LogFile> files, audit::FindFiles(options.operands));
   ASSIGN_OR_RETURN(audit::Verification result,
-      [&] {
-    FileProgress progress(files, &console);
-    return audit::Verify(files, options.head, progress.Callback());
-  }());
+                   audit::Verify(files, options.head, ProgressOver(files, &console)));
+  console.EndProgress();
   json object = ToJson(result);
   if (!options.head.empty()) object["known_head_found"] = result.known_head_found;
-  if (console.json()) console.Print(object);
+  console.Print(object);
   Say(result, console);
   if (!options.head.empty()) {
     console.Say(result.known_head_found
@@ -112,7 +104,7 @@ class Shower {
   }
 
   void End() {
-    if (console_.json()) console_.Print(found_);
+    console_.Print(found_);
     if (count_ == 0) console_.Say("nothing was found");
   }
 
@@ -127,7 +119,7 @@ class Shower {
     ASSIGN_OR_RETURN(std::string name,
                      QualifyPrincipal(principal_, audit::TextField(fields, "realm")));
     principal_ = name;
-    id_ = PrincipalIdText(name);
+    id_ = HandleText(PrincipalIdOf(name));
     return absl::OkStatus();
   }
 
@@ -184,16 +176,16 @@ absl::StatusOr<ExitCode> AuditShow(const Options& options, Console& console) {
   ASSIGN_OR_RETURN(std::vector<audit::LogFile> files, audit::FindFiles(options.operands));
   Shower shower(options, &console);
   audit::ChainReader reader(files);
-  FileProgress progress(files, &console);
-  const std::function<void(uint64_t)> tell = progress.Callback();
+  const std::function<void(uint64_t)> tell = ProgressOver(files, &console);
   audit::Line line;
   for (uint64_t count = 1; reader.Next(&line); ++count) {
     RETURN_IF_ERROR(shower.Take(line));
     if (count % kShowProgress == 0) tell(reader.bytes());
   }
-  if (!reader.status().ok()) return reader.status();
+  RETURN_IF_ERROR(reader.status());
+  console.EndProgress();
   shower.End();
-  if (reader.break_count() == 0) return ExitCode::kOk;
+  if (reader.so_far().intact()) return ExitCode::kOk;
   console.Remark("the chain of this log is broken: see mpc-admin audit verify");
   return ExitCode::kFindings;
 }
@@ -216,18 +208,16 @@ std::string Describe(const audit::Break& found) {
                       found.text);
 }
 
-FileProgress::FileProgress(const std::vector<audit::LogFile>& files, Console* console)
-    : console_(console) {
+std::function<void(uint64_t)> ProgressOver(const std::vector<audit::LogFile>& files,
+                                           Console* console) {
+  uint64_t total = 0;
   for (const audit::LogFile& file : files) {
     std::error_code error;
     const uint64_t size = std::filesystem::file_size(file.path, error);
-    if (!error) total_ += size;
+    if (!error) total += size;
   }
-}
-
-std::function<void(uint64_t)> FileProgress::Callback() {
-  return [this](uint64_t done) {
-    console_->Progress(std::min(done, total_) / kMiB, std::max<uint64_t>(total_ / kMiB, 1), "MiB");
+  return [total, console](uint64_t done) {
+    console->Progress(std::min(done, total) / kMiB, std::max<uint64_t>(total / kMiB, 1), "MiB");
   };
 }
 

@@ -31,17 +31,9 @@ absl::StatusOr<ExitCode> AuditReconcile(const Options& options, Console& console
 nlohmann::json BreaksToJson(const std::vector<audit::Break>& breaks);
 std::string Describe(const audit::Break& found);
 
-// A progress bar over the bytes of files, for as long as it lives.
-class FileProgress {
- public:
-  FileProgress(const std::vector<audit::LogFile>& files, Console* console);
-  ~FileProgress() { console_->EndProgress(); }
-  std::function<void(uint64_t)> Callback();
-
- private:
-  uint64_t total_ = 0;
-  Console* const console_;
-};
+// Shows progress over the bytes of files; EndProgress() ends it.
+std::function<void(uint64_t)> ProgressOver(const std::vector<audit::LogFile>& files,
+                                           Console* console);
 
 }  // namespace mpckdc::admin
 

@@ -165,12 +165,11 @@ absl::StatusOr<ExitCode> AuditReconcile(const Options& options, Console& console
     ASSIGN_OR_RETURN(logs[i], audit::FindFiles({options.operands[i]}));
     all.insert(all.end(), logs[i].begin(), logs[i].end());
   }
-  ASSIGN_OR_RETURN(audit::Reconciliation result,
-      [&] {
-    FileProgress progress(all, &console);
-    return audit::Reconcile(logs, {options.since, options.until, progress.Callback()});
-  }());
-  if (console.json()) console.Print(ToJson(result));
+  ASSIGN_OR_RETURN(
+      audit::Reconciliation result,
+      audit::Reconcile(logs, {options.since, options.until, ProgressOver(all, &console)}));
+  console.EndProgress();
+  console.Print(ToJson(result));
   console.Print(ServerTable(result));
   console.Say(absl::StrCat(result.jobs, " jobs in ", result.batches,
                            " batches are told alike by all three"));
