@@ -54,9 +54,10 @@ absl::Status CheckKeyToShare(const KeyToShare& key, const PackageTarget& target)
       BaseKeyBytes(key.info.enctype()), " bytes, not ", key.base.size()));
 }
 
-// The bytes of a share package, or of a message in it, for the three parties at once (proto/admin.proto,
-// SharePackage). Not by the generated class, which would keep the shares in ordinary memory; a test
-// compares with its bytes. A field is a varint (number << 3 | type), then its value.
+// The bytes of a share package, or of a message in it, for the three parties at once
+// (proto/admin.proto, SharePackage). Not by the generated class, which would keep the shares in
+// ordinary memory; a test compares with its bytes. A field is a varint (number << 3 | type), then
+// its value.
 class ShareWriter {
  public:
   // Absent when zero, as proto3 does.
