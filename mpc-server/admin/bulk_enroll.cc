@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/admin/bulk_enroll.h"
-
 #include <algorithm>
 #include <future>
 #include <memory>
@@ -13,13 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "mpc-server/admin/interrupt.h"
-#include "mpc-server/admin/names.h"
 #include "mpc-server/admin/replace_keys.h"
+#include "mpc-server/admin/terminal.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/transaction.h"
-#include "mpc-server/key/string_to_key.h"
 #include "mpc-server/package/package.h"
 
 namespace mpckdc::admin {
@@ -39,12 +35,6 @@ struct Chunk {
   std::unique_ptr<enroll::KeyTransaction> transaction;
 };
 
-std::vector<std::string> HandlesOf(const KdbNewKeys& principal) {
-  std::vector<std::string> handles;
-  for (const KdbKey& key : principal.keys) handles.push_back(key.handle);
-  return handles;
-}
-
 // ---- What became of everybody ----
 
 class Tally {
@@ -54,14 +44,7 @@ class Tally {
 
   void Enrolled(const KdbNewKeys& principal) {
     ++enrolled_;
-    if (!names_) return;
-    json keys = json::array();
-    for (const KdbKey& key : principal.keys) {
-      keys.push_back(
-          {{"enctype", EnctypeName(key.enctype)}, {"handle", Hex(key.handle)}});
-    }
-    details_.push_back(
-        {{"principal", principal.principal}, {"kvno", principal.kvno}, {"keys", keys}});
+    if (names_) details_.push_back(admin::ToJson(principal));
   }
   void Already(std::string principal) { already_.push_back(std::move(principal)); }
   void Failed(std::string principal, absl::Status why) {
@@ -98,7 +81,7 @@ json Tally::ToJson() const {
 }
 
 ExitCode Tally::Report(Console& console) const {
-  if (console.json()) console.Print(ToJson());
+  console.Print(ToJson());
   console.Say(absl::StrCat(enrolled_, " enrolled, ", already_.size(),
                            " had protected keys already, ", failed_.size(), " failed, ",
                            other_realms_, " of other realms left out"));
@@ -276,11 +259,10 @@ absl::StatusOr<std::vector<absl::Status>> BulkEnroll::Settle(const absl::Status&
   }
   std::vector<absl::Status> results;
   for (const KdbNewKeys& principal : writing_.principals) {
-    const std::vector<std::string> wanted = HandlesOf(principal);
-    const std::vector<std::string> present = HandlesOf(**entries, principal.principal);
-    if (AllThere(wanted, present)) {
+    const size_t there = CountThere(principal.handles(), HandlesOf(**entries, principal.principal));
+    if (there == principal.keys.size()) {
       results.push_back(absl::OkStatus());
-    } else if (AnyThere(wanted, present)) {
+    } else if (there > 0) {
       return absl::DataLossError(absl::StrCat("the KDC's database has only some of the new keys of ",
                                               principal.principal, ": ", why.message()));
     } else {
@@ -304,7 +286,7 @@ absl::Status BulkEnroll::FinishWriting() {
     const KdbNewKeys& principal = writing_.principals[i];
     const bool enrolled = (*results)[i].ok();
     const std::vector<std::string> handles =
-        enrolled ? std::move(writing_.old[i]) : HandlesOf(principal);
+        enrolled ? std::move(writing_.old[i]) : principal.handles();
     if (!enrolled || delete_old) unused.insert(unused.end(), handles.begin(), handles.end());
     if (enrolled) {
       tally_.Enrolled(principal);

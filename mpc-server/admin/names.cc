@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/admin/names.h"
 
-#include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -48,49 +49,42 @@ std::vector<absl::string_view> Components(absl::string_view name) {
   return components;
 }
 
+constexpr std::pair<v1::Gate, const char*> kGates[] = {
+    {v1::GATE_TIMESTAMP, "timestamp"},
+    {v1::GATE_KDC_TRUSTED, "kdc-trusted"},
+    {v1::GATE_NONE, "none"}};
+
+constexpr std::pair<v1::KeyClass, const char*> kKeyClasses[] = {
+    {v1::KEY_CLASS_USER, "user"}, {v1::KEY_CLASS_TGS, "tgs"}, {v1::KEY_CLASS_SERVICE, "service"}};
+
+template <class Names, class T>
+std::string NameOf(const Names& names, T value) {
+  for (const auto& [each, name] : names) {
+    if (each == value) return name;
+  }
+  return "?";
+}
+
 bool IsServiceLike(absl::string_view principal) {
   const std::vector<absl::string_view> components = Components(principal);
   if (components.size() < 2) return false;
   return absl::StrContains(components[1], '.') ||
-         std::find(std::begin(kServiceNames), std::end(kServiceNames), components[0]) !=
-             std::end(kServiceNames);
+         absl::c_linear_search(kServiceNames, components[0]);
 }
 
 }  // namespace
 
-std::string GateName(v1::Gate gate) {
-  switch (gate) {
-    case v1::GATE_TIMESTAMP:
-      return "timestamp";
-    case v1::GATE_KDC_TRUSTED:
-      return "kdc-trusted";
-    case v1::GATE_NONE:
-      return "none";
-    default:
-      return "?";
-  }
-}
+std::string GateName(v1::Gate gate) { return NameOf(kGates, gate); }
 
 absl::StatusOr<v1::Gate> GateFromName(absl::string_view name) {
-  for (const v1::Gate gate : {v1::GATE_TIMESTAMP, v1::GATE_KDC_TRUSTED, v1::GATE_NONE}) {
-    if (name == GateName(gate)) return gate;
+  for (const auto& [gate, gate_name] : kGates) {
+    if (name == gate_name) return gate;
   }
   return absl::InvalidArgumentError(
       absl::StrCat("unknown gate \"", name, "\": expected timestamp, kdc-trusted or none"));
 }
 
-std::string KeyClassName(v1::KeyClass key_class) {
-  switch (key_class) {
-    case v1::KEY_CLASS_USER:
-      return "user";
-    case v1::KEY_CLASS_TGS:
-      return "tgs";
-    case v1::KEY_CLASS_SERVICE:
-      return "service";
-    default:
-      return "?";
-  }
-}
+std::string KeyClassName(v1::KeyClass key_class) { return NameOf(kKeyClasses, key_class); }
 
 absl::StatusOr<v1::KeyClass> KeyClassFromName(absl::string_view name) {
   for (const v1::KeyClass key_class : {v1::KEY_CLASS_USER, v1::KEY_CLASS_SERVICE}) {
@@ -109,9 +103,7 @@ v1::KeyClass KeyClassOf(absl::string_view principal) {
 }
 
 absl::StatusOr<std::string> QualifyPrincipal(absl::string_view name, absl::string_view realm) {
-  const bool printable = std::none_of(name.begin(), name.end(), [](unsigned char c) {
-    return absl::ascii_iscntrl(c);
-  });
+  const bool printable = absl::c_none_of(name, absl::ascii_iscntrl);
   const size_t at = RealmSeparator(name);
   const absl::string_view local = name.substr(0, at);
   if (local.empty() || !printable || name.size() > limits::kMaxPrincipalBytes ||
@@ -131,9 +123,7 @@ absl::StatusOr<std::string> QualifyPrincipal(absl::string_view name, absl::strin
 std::string Hex(absl::string_view bytes) { return absl::BytesToHexString(bytes); }
 
 absl::StatusOr<std::string> FromHex(absl::string_view hex) {
-  const bool good = hex.size() % 2 == 0 && std::all_of(hex.begin(), hex.end(), [](char c) {
-                      return absl::ascii_isxdigit(static_cast<unsigned char>(c));
-                    });
+  const bool good = hex.size() % 2 == 0 && absl::c_all_of(hex, absl::ascii_isxdigit);
   if (!good) {
     return absl::InvalidArgumentError(absl::StrCat("\"", hex, "\" is not hexadecimal"));
   }
