@@ -22,6 +22,7 @@ absl::StatusOr<ExitCode> PolicyCommand(Session& session);
 absl::StatusOr<ExitCode> StatusCommand(Session& session);
 absl::StatusOr<ExitCode> DoctorCommand(Session& session);
 absl::StatusOr<ExitCode> TestLoginCommand(Session& session);
+absl::StatusOr<ExitCode> AuditCommand(const Options& options, Console& console);
 
 struct LoginVerdict {
   ExitCode code;

@@ -14,40 +14,32 @@
 namespace mpckdc::admin {
 namespace {
 
-// Position of the '@' before the realm: the last one that no backslash quotes.
-size_t RealmSeparator(absl::string_view name) {
-  size_t found = absl::string_view::npos;
+// The parts between those `separator`s that no backslash quotes; still quoted.
+std::vector<absl::string_view> Parts(absl::string_view name, char separator) {
+  std::vector<absl::string_view> parts;
+  size_t start = 0;
   for (size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '\\') {
       ++i;
-    } else if (name[i] == '@') {
-      found = i;
+    } else if (name[i] == separator) {
+      parts.push_back(name.substr(start, i - start));
+      start = i + 1;
     }
   }
-  return found;
+  parts.push_back(name.substr(start));
+  return parts;
+}
+
+// Position of the '@' before the realm: the last one that no backslash quotes.
+size_t RealmSeparator(absl::string_view name) {
+  const size_t realm = Parts(name, '@').back().size();
+  return realm == name.size() ? absl::string_view::npos : name.size() - realm - 1;
 }
 
 // First components whose principals are services; as in kdc-plugin/kdb-module/classify.c.
 constexpr absl::string_view kServiceNames[] = {
     "HTTP", "afs", "cifs", "dns", "DNS", "ftp", "host", "imap", "kiprop", "ldap", "nfs",
     "pop",  "postgres", "rcmd", "smtp", "WELLKNOWN"};
-
-// The name's components, still quoted, without the realm.
-std::vector<absl::string_view> Components(absl::string_view name) {
-  name = name.substr(0, RealmSeparator(name));
-  std::vector<absl::string_view> components;
-  size_t start = 0;
-  for (size_t i = 0; i < name.size(); ++i) {
-    if (name[i] == '\\') {
-      ++i;
-    } else if (name[i] == '/') {
-      components.push_back(name.substr(start, i - start));
-      start = i + 1;
-    }
-  }
-  components.push_back(name.substr(start));
-  return components;
-}
 
 constexpr std::pair<v1::Gate, const char*> kGates[] = {
     {v1::GATE_TIMESTAMP, "timestamp"},
@@ -66,7 +58,7 @@ std::string NameOf(const Names& names, T value) {
 }
 
 bool IsServiceLike(absl::string_view principal) {
-  const std::vector<absl::string_view> components = Components(principal);
+  const auto components = Parts(principal.substr(0, RealmSeparator(principal)), '/');
   if (components.size() < 2) return false;
   return absl::StrContains(components[1], '.') ||
          absl::c_linear_search(kServiceNames, components[0]);

@@ -12,7 +12,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mpc-server/admin/audit_command.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/terminal.h"
 #include "mpc-server/base/status_macros.h"

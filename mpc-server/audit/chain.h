@@ -17,7 +17,6 @@
 #include "absl/types/span.h"
 #include "mpc-server/audit/files.h"
 #include "mpc-server/audit/line.h"
-#include "mpc-server/audit/line_reader.h"
 
 namespace mpckdc::audit {
 
