@@ -1,35 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/admin/audit_command.h"
-
+//
+// mpc-admin audit: works on files of the servers' audit logs, without configuration, certificates
+// or network.
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/audit/chain.h"
+#include "mpc-server/audit/reconcile.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/key/key_info.h"
 
 namespace mpckdc::admin {
 namespace {
 
+using audit::kServers;
 using nlohmann::json;
 
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kShowProgress = 4096;  // lines
-
 constexpr size_t kIdDigits = 32;
+constexpr size_t kShownFindings = 50;
+constexpr size_t kShownDigits = 8;  // of an id, in the table
 
-// PrincipalIdOf() of store/key_record.h, which this program does not link: with it came the store.
-std::string PrincipalIdText(const std::string& name) {
-  static constexpr char kDomain[] = "mpc-kdc principal v1";  // with its NUL
-  return audit::HashText(absl::StrCat(absl::string_view(kDomain, sizeof kDomain), name))
-      .substr(0, kIdDigits);
+// ---- What they have in common ----
+
+// How a break of a chain is shown.
+json BreaksToJson(const std::vector<audit::Break>& breaks) {
+  json list = json::array();
+  for (const audit::Break& found : breaks) {
+    list.push_back({{"kind", audit::BreakName(found.kind)},
+                    {"file", found.file},
+                    {"line", found.line},
+                    {"text", found.text}});
+  }
+  return list;
+}
+
+std::string Describe(const audit::Break& found) {
+  return absl::StrCat(found.file, ":", found.line, ": ", audit::BreakName(found.kind), ": ",
+                      found.text);
+}
+
+// Shows progress over the bytes of files; EndProgress() ends it.
+std::function<void(uint64_t)> ProgressOver(const std::vector<audit::LogFile>& files,
+                                           Console* console) {
+  uint64_t total = 0;
+  for (const audit::LogFile& file : files) {
+    std::error_code error;
+    const uint64_t size = std::filesystem::file_size(file.path, error);
+    if (!error) total += size;
+  }
+  return [total, console](uint64_t done) {
+    console->Progress(std::min(done, total) / kMiB, std::max<uint64_t>(total / kMiB, 1), "MiB");
+  };
 }
 
 // ---- verify ----
@@ -69,13 +105,11 @@ void Say(const audit::Verification& result, Console& console) {
 absl::StatusOr<ExitCode> AuditVerify(const Options& options, Console& console) {
   ASSIGN_OR_RETURN(std::vector<audit::LogFile> files, audit::FindFiles(options.operands));
   ASSIGN_OR_RETURN(audit::Verification result,
-      [&] {
-    FileProgress progress(files, &console);
-    return audit::Verify(files, options.head, progress.Callback());
-  }());
+                   audit::Verify(files, options.head, ProgressOver(files, &console)));
+  console.EndProgress();
   json object = ToJson(result);
   if (!options.head.empty()) object["known_head_found"] = result.known_head_found;
-  if (console.json()) console.Print(object);
+  console.Print(object);
   Say(result, console);
   if (!options.head.empty()) {
     console.Say(result.known_head_found
@@ -112,7 +146,7 @@ class Shower {
   }
 
   void End() {
-    if (console_.json()) console_.Print(found_);
+    console_.Print(found_);
     if (count_ == 0) console_.Say("nothing was found");
   }
 
@@ -127,7 +161,7 @@ class Shower {
     ASSIGN_OR_RETURN(std::string name,
                      QualifyPrincipal(principal_, audit::TextField(fields, "realm")));
     principal_ = name;
-    id_ = PrincipalIdText(name);
+    id_ = HandleText(PrincipalIdOf(name));
     return absl::OkStatus();
   }
 
@@ -184,52 +218,189 @@ absl::StatusOr<ExitCode> AuditShow(const Options& options, Console& console) {
   ASSIGN_OR_RETURN(std::vector<audit::LogFile> files, audit::FindFiles(options.operands));
   Shower shower(options, &console);
   audit::ChainReader reader(files);
-  FileProgress progress(files, &console);
-  const std::function<void(uint64_t)> tell = progress.Callback();
+  const std::function<void(uint64_t)> tell = ProgressOver(files, &console);
   audit::Line line;
   for (uint64_t count = 1; reader.Next(&line); ++count) {
     RETURN_IF_ERROR(shower.Take(line));
     if (count % kShowProgress == 0) tell(reader.bytes());
   }
-  if (!reader.status().ok()) return reader.status();
+  RETURN_IF_ERROR(reader.status());
+  console.EndProgress();
   shower.End();
-  if (reader.break_count() == 0) return ExitCode::kOk;
+  if (reader.so_far().intact()) return ExitCode::kOk;
   console.Remark("the chain of this log is broken: see mpc-admin audit verify");
   return ExitCode::kFindings;
 }
 
+// ---- reconcile: what only some of the servers saw ----
+
+std::string TimeText(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone());
+}
+
+// "OK OK -": what each server says of the job.
+std::string Verdicts(const audit::JobStory& job) {
+  std::string text;
+  for (const auto& told : job.told) {
+    absl::StrAppend(&text, text.empty() ? "" : " ", told ? told->verdict : "-");
+  }
+  return text;
+}
+
+json ToJson(const audit::Finding& finding) {
+  json object = {{"kind", audit::FindingName(finding.kind)},
+                 {"explained", finding.explained},
+                 {"time", TimeText(finding.time)},
+                 {"text", finding.text}};
+  const audit::JobStory& job = finding.job;
+  if (job.kdc.empty()) return object;
+  json told = json::array();
+  for (const auto& server : job.told) {
+    if (!server) {
+      told.push_back(nullptr);
+      continue;
+    }
+    told.push_back({{"verdict", server->verdict},
+                    {"digest", server->digest},
+                    {"detail", server->detail},
+                    {"ring", server->ring},
+                    {"batch", server->batch}});
+  }
+  object.update({{"kdc", job.kdc},
+                 {"session", job.session},
+                 {"id", job.id},
+                 {"op", job.operation},
+                 {"principal", job.principal},
+                 {"servers", told}});
+  return object;
+}
+
+json ToJson(const audit::Reconciliation& result) {
+  json servers = json::array();
+  for (const audit::ServerLog& log : result.servers) {
+    servers.push_back({{"lines", log.chain.lines},
+                       {"first", log.chain.first},
+                       {"last", log.chain.head.seq},
+                       {"first_time", log.chain.first_time},
+                       {"last_time", log.chain.last_time},
+                       {"head", log.chain.head.hash},
+                       {"batches", log.batches},
+                       {"jobs", log.jobs},
+                       {"breaks", BreaksToJson(log.chain.breaks)}});
+  }
+  json findings = json::array();
+  for (const audit::Finding& finding : result.findings) findings.push_back(ToJson(finding));
+  return {{"realm", result.realm},
+          {"clean", result.clean()},
+          {"servers", servers},
+          {"jobs", result.jobs},
+          {"batches", result.batches},
+          {"unexplained", result.unexplained},
+          {"explained", result.explained},
+          {"by_kdc", result.by_kdc},
+          {"by_principal", result.by_principal},
+          {"findings", findings},
+          {"left_out", result.left_out}};
+}
+
+Table ServerTable(const audit::Reconciliation& result) {
+  Table table({"SERVER", "LINES", "BATCHES", "JOBS", "FROM", "TO", "HEAD", "CHAIN"});
+  for (size_t party = 0; party < kServers; ++party) {
+    const audit::ServerLog& log = result.servers[party];
+    table.AddRow({absl::StrCat(party), absl::StrCat(log.chain.first, "-", log.chain.head.seq),
+                  absl::StrCat(log.batches), absl::StrCat(log.jobs), log.chain.first_time,
+                  log.chain.last_time, log.chain.head.hash.substr(0, 2 * kShownDigits),
+                  log.chain.intact() ? "intact" : "BROKEN"});
+  }
+  return table;
+}
+
+void SayBreaks(const audit::Reconciliation& result, Console& console) {
+  for (const audit::ServerLog& log : result.servers) {
+    if (log.chain.intact()) continue;
+    console.Say(Describe(log.chain.breaks.front()), Colour::kBad);
+    if (log.chain.break_count > 1) {
+      console.Say(absl::StrCat("  and ", log.chain.break_count - 1, " more breaks of that chain"),
+                  Colour::kBad);
+    }
+  }
+}
+
+// What nothing explains, one job a row; why, once for all rows that have the same reason.
+void SayFindings(const audit::Reconciliation& result, Console& console) {
+  Table table({"TIME", "WHAT", "KDC", "JOB", "OPERATION", "PRINCIPAL", "SERVERS 0 1 2"});
+  std::vector<std::string> reasons;
+  size_t shown = 0;
+  for (const audit::Finding& finding : result.findings) {
+    if (finding.explained || shown == kShownFindings) continue;
+    ++shown;
+    const audit::JobStory& job = finding.job;
+    if (job.kdc.empty()) {
+      table.AddRow({TimeText(finding.time), audit::FindingName(finding.kind)});
+    } else {
+      table.AddRow({TimeText(finding.time), audit::FindingName(finding.kind), job.kdc,
+                    absl::StrCat(job.session.substr(0, kShownDigits), "/", job.id), job.operation,
+                    job.principal.substr(0, kShownDigits), Verdicts(job)});
+    }
+    if (reasons.empty() || reasons.back() != finding.text) reasons.push_back(finding.text);
+  }
+  if (shown == 0) return;
+  console.Say("");
+  console.Print(table);
+  if (result.unexplained > shown) {
+    console.Say(absl::StrCat("and ", result.unexplained - shown, " more; --json lists them"));
+  }
+  for (const std::string& reason : reasons) console.Say(reason, Colour::kBad);
+}
+
+void SayCounts(const char* title, const std::map<std::string, uint64_t>& counts,
+               Console& console) {
+  if (counts.empty()) return;
+  console.Say("");
+  console.Say(title, Colour::kDim);
+  size_t shown = 0;
+  for (const auto& [name, count] : counts) {
+    if (++shown > kShownFindings) break;
+    console.Say(absl::StrCat("  ", count, "  ", name));
+  }
+}
+
+absl::StatusOr<ExitCode> AuditReconcile(const Options& options, Console& console) {
+  if (options.operands.size() != kServers) {
+    return BadUsage("audit reconcile",
+                    "name three logs, one of each server: a file each, or a folder each");
+  }
+  std::array<std::vector<audit::LogFile>, kServers> logs;
+  std::vector<audit::LogFile> all;
+  for (size_t i = 0; i < kServers; ++i) {
+    ASSIGN_OR_RETURN(logs[i], audit::FindFiles({options.operands[i]}));
+    all.insert(all.end(), logs[i].begin(), logs[i].end());
+  }
+  ASSIGN_OR_RETURN(
+      audit::Reconciliation result,
+      audit::Reconcile(logs, {options.since, options.until, ProgressOver(all, &console)}));
+  console.EndProgress();
+  console.Print(ToJson(result));
+  console.Print(ServerTable(result));
+  console.Say(absl::StrCat(result.jobs, " jobs in ", result.batches,
+                           " batches are told alike by all three"));
+  SayBreaks(result, console);
+  SayFindings(result, console);
+  SayCounts("not explained, by KDC:", result.by_kdc, console);
+  SayCounts("not explained, by principal:", result.by_principal, console);
+  SayCounts("different, and normal:", result.explained, console);
+  console.Say("");
+  if (result.clean()) {
+    console.Say("nothing is unexplained", Colour::kGood);
+    return ExitCode::kOk;
+  }
+  console.Say(absl::StrCat(result.unexplained, " differences are not explained",
+                           result.unexplained > 0 ? "" : ", but a chain is broken"),
+              Colour::kBad);
+  return ExitCode::kFindings;
+}
+
 }  // namespace
-
-json BreaksToJson(const std::vector<audit::Break>& breaks) {
-  json list = json::array();
-  for (const audit::Break& found : breaks) {
-    list.push_back({{"kind", audit::BreakName(found.kind)},
-                    {"file", found.file},
-                    {"line", found.line},
-                    {"text", found.text}});
-  }
-  return list;
-}
-
-std::string Describe(const audit::Break& found) {
-  return absl::StrCat(found.file, ":", found.line, ": ", audit::BreakName(found.kind), ": ",
-                      found.text);
-}
-
-FileProgress::FileProgress(const std::vector<audit::LogFile>& files, Console* console)
-    : console_(console) {
-  for (const audit::LogFile& file : files) {
-    std::error_code error;
-    const uint64_t size = std::filesystem::file_size(file.path, error);
-    if (!error) total_ += size;
-  }
-}
-
-std::function<void(uint64_t)> FileProgress::Callback() {
-  return [this](uint64_t done) {
-    console_->Progress(std::min(done, total_) / kMiB, std::max<uint64_t>(total_ / kMiB, 1), "MiB");
-  };
-}
 
 absl::StatusOr<ExitCode> AuditCommand(const Options& options, Console& console) {
   if (options.since > options.until) return BadUsage("audit", "--since is after --until");

@@ -66,6 +66,13 @@ class AuditCommandTest : public ::testing::Test {
     return {code, out.str(), err.str()};
   }
 
+  static void Expect(int code, const std::vector<std::string>& arguments,
+                     const std::vector<std::string>& in_out = {}) {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.out << outcome.err;
+    for (const std::string& text : in_out) EXPECT_THAT(outcome.out, HasSubstr(text));
+  }
+
   // Folders as on three machines.
   struct Folder : TestFolder {
     Folder() {
@@ -98,9 +105,7 @@ TEST_F(AuditCommandTest, VerifyNamesFileLineAndKind) {
   std::vector<std::string> lines = audit::SplitLines(ReadFileForTest(File(0)));
   lines.erase(lines.begin() + 2);
   WriteFileForTest(File(0), absl::StrJoin(lines, ""));
-  const Outcome bad = Run({"verify", File(0)});
-  EXPECT_EQ(bad.code, 1);
-  EXPECT_THAT(bad.out, HasSubstr(absl::StrCat(File(0), ":3: missing: line 3 is missing\n")));
+  Expect(1, {"verify", File(0)}, {absl::StrCat(File(0), ":3: missing: line 3 is missing\n")});
   const json object = json::parse(Run({"verify", "--json", File(0)}).out);
   EXPECT_EQ(object["breaks"][0]["kind"], "missing");
   EXPECT_EQ(object["breaks"][0]["line"], 3);
@@ -110,32 +115,25 @@ TEST_F(AuditCommandTest, VerifyLooksForAKnownHead) {
   Batch({0, 1, 2});
   const std::string head = logs_[0]->Status().head.hash;
   Batch({0, 1, 2});
-  EXPECT_EQ(Run({"verify", File(0), "--head", head}).code, 0);
-  const Outcome other = Run({"verify", File(1), "--head", head});
-  EXPECT_EQ(other.code, 1);
-  EXPECT_THAT(other.out, HasSubstr("is no line of this log"));
-  EXPECT_EQ(Run({"verify", File(0), "--head", "abc"}).code, 2);
+  Expect(0, {"verify", File(0), "--head", head});
+  Expect(1, {"verify", File(1), "--head", head}, {"is no line of this log"});
+  Expect(2, {"verify", File(0), "--head", "abc"});
 }
 
 TEST_F(AuditCommandTest, ReconcileFindsNothingOrSomething) {
   Batch({0, 1, 2});
-  const Outcome good = Run({"reconcile", File(2), folder_.File("p0"), File(1)});
-  EXPECT_EQ(good.code, 0) << good.out << good.err;
-  EXPECT_THAT(good.out, HasSubstr("1 jobs in 1 batches are told alike by all three"));
-  EXPECT_THAT(good.out, HasSubstr("nothing is unexplained"));
+  Expect(0, {"reconcile", File(2), folder_.File("p0"), File(1)},
+         {"1 jobs in 1 batches are told alike by all three", "nothing is unexplained"});
   Batch({0, 2});
   Batch({0, 1, 2});
-  const Outcome bad = Run({"reconcile", File(0), File(1), File(2)});
-  EXPECT_EQ(bad.code, 1);
-  EXPECT_THAT(bad.out, HasSubstr("OK - OK"));
-  EXPECT_THAT(bad.out, HasSubstr("server 1 has no line of it and was running"));
-  EXPECT_THAT(bad.out, HasSubstr("not explained, by KDC:\n  1  kdc1"));
+  Expect(1, {"reconcile", File(0), File(1), File(2)},
+         {"OK - OK", "server 1 has no line of it and was running",
+          "not explained, by KDC:\n  1  kdc1"});
   const json object = json::parse(Run({"reconcile", "--json", File(0), File(1), File(2)}).out);
   EXPECT_EQ(object["unexplained"], 1);
   EXPECT_EQ(object["by_principal"][kAlice], 1);
   EXPECT_TRUE(object["findings"][0]["servers"][1].is_null());
-  EXPECT_EQ(Run({"reconcile", "--since", "2027-01-15T08:00:02.5Z", File(0), File(1), File(2)}).code,
-            0);
+  Expect(0, {"reconcile", "--since", "2027-01-15T08:00:02.5Z", File(0), File(1), File(2)});
 }
 
 TEST_F(AuditCommandTest, ShowPicksAPrincipal) {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/admin/bulk_enroll.h"
-
 #include <algorithm>
 #include <future>
 #include <memory>
@@ -13,13 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "mpc-server/admin/interrupt.h"
-#include "mpc-server/admin/names.h"
 #include "mpc-server/admin/replace_keys.h"
+#include "mpc-server/admin/terminal.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/transaction.h"
-#include "mpc-server/key/string_to_key.h"
 #include "mpc-server/package/package.h"
 
 namespace mpckdc::admin {
@@ -39,78 +35,50 @@ struct Chunk {
   std::unique_ptr<enroll::KeyTransaction> transaction;
 };
 
-std::vector<std::string> HandlesOf(const KdbNewKeys& principal) {
-  std::vector<std::string> handles;
-  for (const KdbKey& key : principal.keys) handles.push_back(key.handle);
-  return handles;
-}
-
 // ---- What became of everybody ----
 
-class Tally {
- public:
-  // With `names`, those enrolled are remembered for the JSON output; otherwise counted.
-  explicit Tally(bool names) : names_(names) {}
-
-  void Enrolled(const KdbNewKeys& principal) {
-    ++enrolled_;
-    if (!names_) return;
-    json keys = json::array();
-    for (const KdbKey& key : principal.keys) {
-      keys.push_back(
-          {{"enctype", EnctypeName(key.enctype)}, {"handle", Hex(key.handle)}});
-    }
-    details_.push_back(
-        {{"principal", principal.principal}, {"kvno", principal.kvno}, {"keys", keys}});
+struct Tally {
+  // The names of those enrolled are for the JSON output alone.
+  void Enrolled(const KdbNewKeys& principal, const Console& console) {
+    ++enrolled;
+    if (console.json()) details.push_back(admin::ToJson(principal));
   }
-  void Already(std::string principal) { already_.push_back(std::move(principal)); }
-  void Failed(std::string principal, absl::Status why) {
-    failed_.emplace_back(std::move(principal), std::move(why));
-  }
-  void OtherRealm() { ++other_realms_; }
-  void Renumbered() { ++renumbered_; }
-
-  size_t enrolled() const { return enrolled_; }
-  size_t done() const { return enrolled_ + failed_.size(); }
+  size_t done() const { return enrolled + failed.size(); }
+  json ToJson() const;
   ExitCode Report(Console& console) const;
 
- private:
-  json ToJson() const;
-
-  const bool names_;
-  size_t enrolled_ = 0;
-  size_t other_realms_ = 0;
-  size_t renumbered_ = 0;
-  json details_ = json::array();
-  std::vector<std::string> already_;
-  std::vector<std::pair<std::string, absl::Status>> failed_;
+  size_t enrolled = 0;
+  size_t other_realms = 0;
+  size_t renumbered = 0;
+  json details = json::array();
+  std::vector<std::string> already;
+  std::vector<std::pair<std::string, absl::Status>> failed;
 };
 
 json Tally::ToJson() const {
-  json failed = json::array();
-  for (const auto& [principal, why] : failed_) {
-    failed.push_back({{"principal", principal}, {"error", std::string(why.message())}});
+  json errors = json::array();
+  for (const auto& [principal, why] : failed) {
+    errors.push_back({{"principal", principal}, {"error", std::string(why.message())}});
   }
-  return {{"enrolled", details_},
-          {"already", already_},
-          {"failed", failed},
-          {"other_realms", other_realms_}};
+  return {{"enrolled", details},
+          {"already", already},
+          {"failed", errors},
+          {"other_realms", other_realms}};
 }
 
 ExitCode Tally::Report(Console& console) const {
-  if (console.json()) console.Print(ToJson());
-  console.Say(absl::StrCat(enrolled_, " enrolled, ", already_.size(),
-                           " had protected keys already, ", failed_.size(), " failed, ",
-                           other_realms_, " of other realms left out"));
-  if (renumbered_ > 0) {
-    console.Say(absl::StrCat("  ", renumbered_, " got a higher key version than the keytab's, as ",
+  console.Print(ToJson());
+  console.Say(absl::StrCat(enrolled, " enrolled, ", already.size(), " had protected keys already, ",
+                           failed.size(), " failed, ", other_realms, " of other realms left out"));
+  if (renumbered > 0) {
+    console.Say(absl::StrCat("  ", renumbered, " got a higher key version than the keytab's, as ",
                              "the database had that one already"));
   }
-  for (const auto& [principal, why] : failed_) {
+  for (const auto& [principal, why] : failed) {
     console.Say(absl::StrCat("  ", principal, ": ", why.message()), Colour::kBad);
   }
-  if (!already_.empty()) console.Say("  next: repeat with --replace to give those new keys");
-  return failed_.empty() ? ExitCode::kOk : ExitCode::kFindings;
+  if (!already.empty()) console.Say("  next: repeat with --replace to give those new keys");
+  return failed.empty() ? ExitCode::kOk : ExitCode::kFindings;
 }
 
 // ---- The work ----
@@ -118,10 +86,7 @@ ExitCode Tally::Report(Console& console) const {
 class BulkEnroll {
  public:
   BulkEnroll(Session* session, enroll::AdminServers* servers, const enroll::PackageSigner* signer)
-      : session_(*session),
-        servers_(*servers),
-        signer_(*signer),
-        tally_(session->console().json()) {}
+      : session_(*session), servers_(*servers), signer_(*signer) {}
 
   absl::StatusOr<ExitCode> Run(std::map<std::string, enroll::KeytabKeys> keytab);
 
@@ -162,9 +127,9 @@ absl::StatusOr<KeytabEntries> BulkEnroll::Choose(
   KeytabEntries chosen;
   for (auto& [principal, keys] : keytab) {
     if (!absl::EndsWith(principal, realm)) {
-      tally_.OtherRealm();
+      ++tally_.other_realms;
     } else if (!replace && entries->count(principal) != 0) {
-      tally_.Already(principal);
+      tally_.already.push_back(principal);
     } else {
       chosen.emplace_back(principal, std::move(keys));
     }
@@ -205,7 +170,7 @@ absl::Status BulkEnroll::PlanOne(const std::string& principal, absl::StatusOr<Kd
   ASSIGN_OR_RETURN(Powers powers, PowersOf(principal, !old.empty()));
   ASSIGN_OR_RETURN(std::vector<KdbKey> planned, PlannedKeys(session_, *plan));
   KdbNewKeys fresh = {principal, std::max(keytab.kvno, plan->kvno_next), {}, false};
-  if (fresh.kvno != keytab.kvno) tally_.Renumbered();
+  if (fresh.kvno != keytab.kvno) ++tally_.renumbered;
   ASSIGN_OR_RETURN(std::vector<NewKey> keys, KeysOfKeytab(planned, principal, std::move(keytab)));
   std::vector<enroll::KeyToShare> plain;
   for (NewKey& key : keys) {
@@ -230,7 +195,7 @@ absl::StatusOr<Chunk> BulkEnroll::Plan(
   for (size_t i = 0; i < some.size(); ++i) {
     absl::Status s = PlanOne(names[i], std::move(plans[i]), std::move(some[i].second), &chunk);
     if (ExitCodeOf(s) == ExitCode::kUnavailable) return s;
-    if (!s.ok()) tally_.Failed(names[i], std::move(s));
+    if (!s.ok()) tally_.failed.emplace_back(names[i], std::move(s));
   }
   return chunk;
 }
@@ -276,11 +241,10 @@ absl::StatusOr<std::vector<absl::Status>> BulkEnroll::Settle(const absl::Status&
   }
   std::vector<absl::Status> results;
   for (const KdbNewKeys& principal : writing_.principals) {
-    const std::vector<std::string> wanted = HandlesOf(principal);
-    const std::vector<std::string> present = HandlesOf(**entries, principal.principal);
-    if (AllThere(wanted, present)) {
+    const size_t there = CountThere(principal.handles(), HandlesOf(**entries, principal.principal));
+    if (there == principal.keys.size()) {
       results.push_back(absl::OkStatus());
-    } else if (AnyThere(wanted, present)) {
+    } else if (there > 0) {
       return absl::DataLossError(absl::StrCat("the KDC's database has only some of the new keys of ",
                                               principal.principal, ": ", why.message()));
     } else {
@@ -304,14 +268,14 @@ absl::Status BulkEnroll::FinishWriting() {
     const KdbNewKeys& principal = writing_.principals[i];
     const bool enrolled = (*results)[i].ok();
     const std::vector<std::string> handles =
-        enrolled ? std::move(writing_.old[i]) : HandlesOf(principal);
+        enrolled ? std::move(writing_.old[i]) : principal.handles();
     if (!enrolled || delete_old) unused.insert(unused.end(), handles.begin(), handles.end());
     if (enrolled) {
-      tally_.Enrolled(principal);
+      tally_.Enrolled(principal, session_.console());
       continue;
     }
     // When the run ends here it is not the principal's fault: the next run takes it up.
-    if (outcome.ok()) tally_.Failed(principal.principal, std::move((*results)[i]));
+    if (outcome.ok()) tally_.failed.emplace_back(principal.principal, std::move((*results)[i]));
   }
   Withdraw(unused);
   ShowProgress();
@@ -322,7 +286,7 @@ absl::Status BulkEnroll::FinishWriting() {
 
 void BulkEnroll::ShowProgress() {
   const double seconds = std::max(0.001, absl::ToDoubleSeconds(absl::Now() - start_));
-  const double rate = static_cast<double>(tally_.enrolled()) / seconds;
+  const double rate = static_cast<double>(tally_.enrolled) / seconds;
   const double left = rate > 0 ? static_cast<double>(total_ - tally_.done()) / rate : 0;
   session_.console().Progress(tally_.done(), total_,
                               absl::StrFormat("%.0f/s, %.0f s left", rate, left));
@@ -353,7 +317,7 @@ absl::StatusOr<ExitCode> BulkEnroll::Run(std::map<std::string, enroll::KeytabKey
   if (s.ok()) s = last;
   session_.console().EndProgress();
   if (s.ok() && !interrupt_.requested()) return tally_.Report(session_.console());
-  const std::string so_far = absl::StrCat("stopped after ", tally_.enrolled(), " of ", total_);
+  const std::string so_far = absl::StrCat("stopped after ", tally_.enrolled, " of ", total_);
   session_.console().Remark(so_far);
   if (s.ok()) return Advise(absl::CancelledError(so_far), kAgain);
   return Advise(s, absl::StrCat("put that right, then ", kAgain));

@@ -6,6 +6,7 @@
 #define MPC_SERVER_ADMIN_COMMANDS_H_
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/session.h"
 
@@ -21,6 +22,17 @@ absl::StatusOr<ExitCode> PolicyCommand(Session& session);
 absl::StatusOr<ExitCode> StatusCommand(Session& session);
 absl::StatusOr<ExitCode> DoctorCommand(Session& session);
 absl::StatusOr<ExitCode> TestLoginCommand(Session& session);
+absl::StatusOr<ExitCode> AuditCommand(const Options& options, Console& console);
+
+struct LoginVerdict {
+  ExitCode code;
+  const char* name;  // for --json
+  const char* what;
+  const char* next;
+};
+
+// What kinit's message (in the C locale) means.
+LoginVerdict JudgeKinit(int exit_code, absl::string_view errors);
 
 }  // namespace mpckdc::admin
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "mpc-server/admin/exit_code.h"
-#include "mpc-server/admin/shell_words.h"
+#include "mpc-server/admin/process.h"
 #include "mpc-server/base/table_reader.h"
 #include "mpc-server/package/certificate.h"
 

@@ -49,6 +49,7 @@ void Console::Print(const Table& table) {
 }
 
 void Console::Print(const nlohmann::json& value) {
+  if (!settings_.json) return;
   // Names are bytes: what is not UTF-8 is replaced rather than refused.
   out_ << value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }

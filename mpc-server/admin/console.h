@@ -41,7 +41,7 @@ class Console {
 
   bool json() const { return settings_.json; }
   void Print(const Table& table);
-  void Print(const nlohmann::json& value);
+  void Print(const nlohmann::json& value);  // nothing without --json
   // Lines of text among results; nothing with --json.
   void Say(absl::string_view line, Colour colour = Colour::kNone);
   // A remark for whoever watches.

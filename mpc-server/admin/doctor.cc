@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "mpc-server/admin/commands.h"
-#include "mpc-server/admin/key_listing.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/admin/survey.h"
 #include "mpc-server/base/limits.h"
@@ -31,7 +30,15 @@ constexpr absl::Duration kSkewWarning = limits::kMaxPeerSkew;
 constexpr absl::Duration kSkewBad = limits::kDefaultClockSkew;
 constexpr size_t kNamesShown = 5;
 
-enum class Level { kOk, kWarning, kBad };
+enum Level { kOk, kWarning, kBad };
+
+constexpr struct {
+  const char* shown;
+  const char* in_json;
+  Colour colour;
+} kLevels[] = {{"ok", "ok", Colour::kGood},
+               {"warning", "warning", Colour::kWarning},
+               {"BAD", "bad", Colour::kBad}};
 
 struct Finding {
   Level level;
@@ -39,26 +46,19 @@ struct Finding {
   std::string next;
 };
 
-const char* LevelName(Level level) {
-  return level == Level::kOk ? "ok" : level == Level::kWarning ? "warning" : "BAD";
-}
-
 class Findings {
  public:
-  void Ok(std::string what) { Add(Level::kOk, std::move(what), ""); }
+  void Ok(std::string what) { all_.push_back({kOk, std::move(what), ""}); }
   void Warn(std::string what, std::string next) {
-    Add(Level::kWarning, std::move(what), std::move(next));
+    all_.push_back({kWarning, std::move(what), std::move(next)});
   }
   void Bad(std::string what, std::string next) {
-    Add(Level::kBad, std::move(what), std::move(next));
+    all_.push_back({kBad, std::move(what), std::move(next)});
   }
   void Bad(const absl::Status& status) { Bad(std::string(status.message()), AdviceOf(status)); }
   const std::vector<Finding>& all() const { return all_; }
 
  private:
-  void Add(Level level, std::string what, std::string next) {
-    all_.push_back({level, std::move(what), std::move(next)});
-  }
   std::vector<Finding> all_;
 };
 
@@ -81,9 +81,8 @@ void CheckOwnCertificate(const AdminConfig& config, Findings* findings) {
   absl::StatusOr<enroll::CertificateFacts> facts =
       enroll::ReadCertificate(config.identity.certificate_file);
   if (!facts.ok()) {
-    findings->Bad(std::string(facts.status().message()),
-                  "correct [identity] certificate in the configuration");
-    return;
+    return findings->Bad(std::string(facts.status().message()),
+                         "correct [identity] certificate in the configuration");
   }
   CheckExpiry("our", facts->not_after, findings);
 }
@@ -135,29 +134,16 @@ void CheckServer(const SurveyedServer& server, Findings* findings) {
   }
 }
 
-void CheckVersions(const std::array<SurveyedServer, 3>& survey, Findings* findings) {
-  std::set<std::string> versions;
+// Warns when the servers do not say the same of themselves.
+void CheckSame(const std::array<SurveyedServer, 3>& survey,
+               const std::string& (v1::StatusReply::*field)() const, absl::string_view what,
+               absl::string_view separator, std::string next, Findings* findings) {
+  std::set<std::string> values;
   for (const SurveyedServer& server : survey) {
-    if (server.error.ok()) versions.insert(server.status.software());
+    if (server.error.ok()) values.insert((server.status.*field)());
   }
-  if (versions.size() > 1) {
-    findings->Warn(absl::StrCat("the servers run different software: ",
-                                absl::StrJoin(versions, ", ")),
-                   "bring them to one version");
-  }
-}
-
-// Each server decides for itself, so the lowest rate of the three is in force.
-void CheckQuotas(const std::array<SurveyedServer, 3>& survey, Findings* findings) {
-  std::set<std::string> quotas;
-  for (const SurveyedServer& server : survey) {
-    if (server.error.ok()) quotas.insert(server.status.quotas());
-  }
-  if (quotas.size() > 1) {
-    findings->Warn(absl::StrCat("the servers have different quotas, the lowest is in force: ",
-                                absl::StrJoin(quotas, " / ")),
-                   "make [quota] the same in the three mpc-server.toml, then SIGHUP");
-  }
+  if (values.size() <= 1) return;
+  findings->Warn(absl::StrCat(what, absl::StrJoin(values, separator)), std::move(next));
 }
 
 // True when all three answered.
@@ -178,8 +164,12 @@ bool CheckServers(Session& session, Findings* findings) {
                                  ", or look at its log and at the network between"));
     }
   }
-  CheckVersions(*survey, findings);
-  CheckQuotas(*survey, findings);
+  CheckSame(*survey, &v1::StatusReply::software, "the servers run different software: ", ", ",
+            "bring them to one version", findings);
+  // Each server decides for itself, so the lowest rate of the three is in force.
+  CheckSame(*survey, &v1::StatusReply::quotas,
+            "the servers have different quotas, the lowest is in force: ", " / ",
+            "make [quota] the same in the three mpc-server.toml, then SIGHUP", findings);
   return all;
 }
 
@@ -256,21 +246,23 @@ void DeleteOrphans(Session& session, const KeyListing& listing, const Comparison
 
 void Judge(Session& session, const KeyListing& listing, const Comparison& comparison,
            Findings* findings) {
-  if (!comparison.dangling.empty()) {
-    findings->Bad(absl::StrCat("the KDC refers to keys that no server has: ",
-                               Some(comparison.dangling)),
-                  "give those principals new keys: mpc-admin enroll --replace, or randkey. Are "
-                  "these the right servers, or was a store restored from an old backup?");
-  }
-  if (!comparison.incomplete.empty()) {
-    findings->Bad(absl::StrCat("keys in use are missing on a server: ",
-                               Some(comparison.incomplete)),
-                  "give those principals new keys, or restore that server's store");
-  }
-  if (!comparison.different.empty()) {
-    findings->Bad(absl::StrCat("servers and KDC describe keys differently: ",
-                               Some(comparison.different)),
-                  "mpc-admin list shows where; mpc-admin policy sets a gate on all three again");
+  const struct {
+    const std::vector<std::string>& keys;
+    const char* what;
+    const char* next;
+  } faults[] = {
+      {comparison.dangling, "the KDC refers to keys that no server has: ",
+       "give those principals new keys: mpc-admin enroll --replace, or randkey. Are these the "
+       "right servers, or was a store restored from an old backup?"},
+      {comparison.incomplete, "keys in use are missing on a server: ",
+       "give those principals new keys, or restore that server's store"},
+      {comparison.different, "servers and KDC describe keys differently: ",
+       "mpc-admin list shows where; mpc-admin policy sets a gate on all three again"}};
+  bool good = true;
+  for (const auto& fault : faults) {
+    if (fault.keys.empty()) continue;
+    good = false;
+    findings->Bad(absl::StrCat(fault.what, Some(fault.keys)), fault.next);
   }
   if (!comparison.orphans.empty() && session.options().fix) {
     DeleteOrphans(session, listing, comparison, findings);
@@ -279,8 +271,7 @@ void Judge(Session& session, const KeyListing& listing, const Comparison& compar
                                 Some(comparison.orphans)),
                    "replaced keys stay until they are deleted: mpc-admin doctor --fix");
   }
-  if (comparison.dangling.empty() && comparison.incomplete.empty() &&
-      comparison.different.empty()) {
+  if (good) {
     findings->Ok(absl::StrCat("every handle of the KDC leads to a key on all three servers (",
                               listing.size() - comparison.orphans.size(), " keys in use)"));
   }
@@ -308,23 +299,16 @@ void CheckStores(Session& session, Findings* findings) {
 
 ExitCode Report(Session& session, const Findings& findings) {
   json list = json::array();
-  size_t bad = 0, warnings = 0;
+  std::array<size_t, std::size(kLevels)> counts = {};
   for (const Finding& finding : findings.all()) {
-    const Colour colour = finding.level == Level::kOk        ? Colour::kGood
-                          : finding.level == Level::kWarning ? Colour::kWarning
-                                                             : Colour::kBad;
-    session.console().Say(absl::StrFormat("%-8s %s", LevelName(finding.level), finding.what),
-                          colour);
+    const auto& level = kLevels[finding.level];
+    session.console().Say(absl::StrFormat("%-8s %s", level.shown, finding.what), level.colour);
     if (!finding.next.empty()) session.console().Say(absl::StrCat("         next: ", finding.next));
-    list.push_back({{"level", finding.level == Level::kBad ? "bad" : LevelName(finding.level)},
-                    {"what", finding.what},
-                    {"next", finding.next}});
-    bad += finding.level == Level::kBad;
-    warnings += finding.level == Level::kWarning;
+    list.push_back({{"level", level.in_json}, {"what", finding.what}, {"next", finding.next}});
+    ++counts[finding.level];
   }
-  if (session.console().json()) {
-    session.console().Print(json{{"findings", list}, {"bad", bad}, {"warnings", warnings}});
-  }
+  const size_t bad = counts[kBad], warnings = counts[kWarning];
+  session.console().Print(json{{"findings", list}, {"bad", bad}, {"warnings", warnings}});
   session.console().Say(absl::StrCat(findings.all().size(), " checks: ", bad, " bad, ", warnings,
                                      " warnings"));
   return bad == 0 ? ExitCode::kOk : ExitCode::kFindings;

@@ -10,9 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mpc-server/admin/bulk_enroll.h"
 #include "mpc-server/admin/commands.h"
-#include "mpc-server/admin/names.h"
 #include "mpc-server/admin/replace_keys.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/keytab.h"
@@ -21,25 +19,11 @@
 namespace mpckdc::admin {
 namespace {
 
-using nlohmann::json;
-
-json ToJson(const ReplacedKeys& result) {
-  json keys = json::array();
-  for (const KdbKey& key : result.keys) {
-    keys.push_back({{"enctype", EnctypeName(key.enctype)}, {"handle", Hex(key.handle)}});
-  }
-  return {{"principal", result.principal},
-          {"kvno", result.kvno},
-          {"keys", keys},
-          {"old_keys", result.old_keys},
-          {"old_deleted", result.old_deleted}};
-}
-
 std::string Describe(const ReplacedKeys& result, absl::string_view how) {
   std::vector<std::string> enctypes;
-  for (const KdbKey& key : result.keys) enctypes.push_back(EnctypeName(key.enctype));
-  std::string text = absl::StrCat(result.principal, ": version ", result.kvno, " ", how, " (",
-                                  absl::StrJoin(enctypes, ", "), ")");
+  for (const KdbKey& key : result.now.keys) enctypes.push_back(EnctypeName(key.enctype));
+  std::string text = absl::StrCat(result.now.principal, ": version ", result.now.kvno, " ", how,
+                                  " (", absl::StrJoin(enctypes, ", "), ")");
   if (result.old_keys > 0) {
     absl::StrAppend(&text, result.old_deleted ? ", the old keys are deleted"
                                               : ", the old keys stay on the servers until "
@@ -60,7 +44,10 @@ absl::StatusOr<ExitCode> GiveKeys(Session& session, const enroll::PackageSigner&
   uint32_t kvno = plan.kvno_next;
   ASSIGN_OR_RETURN(std::vector<NewKey> keys, make(plan, planned, &kvno));
   ASSIGN_OR_RETURN(ReplacedKeys result, ReplaceKeys(session, signer, plan, kvno, std::move(keys)));
-  if (session.console().json()) session.console().Print(ToJson(result));
+  nlohmann::json told = ToJson(result.now);
+  told["old_keys"] = result.old_keys;
+  told["old_deleted"] = result.old_deleted;
+  session.console().Print(told);
   session.console().Say(Describe(result, how));
   return ExitCode::kOk;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/admin/kdb.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -11,7 +12,6 @@
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/admin/process.h"
-#include "mpc-server/admin/shell_words.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/package.h"
 
@@ -69,36 +69,34 @@ class Members {
   explicit Members(const json& object) : object_(object), ok_(object.is_object()) {}
 
   std::string Text(const char* name) {
-    const json* value = Find(name);
-    if (value == nullptr || !value->is_string()) return Fail<std::string>();
-    return value->get<std::string>();
+    const json& value = Find(name, &json::is_string);
+    return value.is_null() ? "" : value.get<std::string>();
   }
   std::string Bytes(const char* name) {
-    absl::StatusOr<std::string> bytes = FromHex(Text(name));
-    return bytes.ok() ? *std::move(bytes) : Fail<std::string>();
+    const absl::StatusOr<std::string> bytes = FromHex(Text(name));
+    ok_ &= bytes.ok();
+    return bytes.value_or("");
   }
-  int64_t Number(const char* name, int64_t min, int64_t max) {
-    const json* value = Find(name);
-    if (value == nullptr || !value->is_number_integer()) return Fail<int64_t>();
-    const int64_t number = value->get<int64_t>();
-    return number < min || number > max ? Fail<int64_t>() : number;
+  template <class T>
+  T Number(const char* name, T min = std::numeric_limits<T>::min()) {
+    const json& value = Find(name, &json::is_number_integer);
+    const int64_t number = value.is_null() ? min : value.get<int64_t>();
+    ok_ &= number >= min && number <= std::numeric_limits<T>::max();
+    return static_cast<T>(number);
   }
   bool Flag(const char* name) {
-    const json* value = Find(name);
-    return value != nullptr && value->is_boolean() ? value->get<bool>() : Fail<bool>();
+    const json& value = Find(name, &json::is_boolean);
+    return !value.is_null() && value.get<bool>();
   }
   bool ok() const { return ok_; }
 
  private:
-  const json* Find(const char* name) const {
-    if (!object_.is_object()) return nullptr;
-    const auto found = object_.find(name);
-    return found == object_.end() ? nullptr : &*found;
-  }
-  template <class T>
-  T Fail() {
-    ok_ = false;
-    return T();
+  const json& Find(const char* name, bool (json::*is_wanted)() const noexcept) {
+    static const json none;
+    const auto found = object_.is_object() ? object_.find(name) : object_.end();
+    const bool good = object_.is_object() && found != object_.end() && ((*found).*is_wanted)();
+    ok_ &= good;
+    return good ? *found : none;
   }
 
   const json& object_;
@@ -110,15 +108,15 @@ absl::StatusOr<KdbPlan> PlanOf(const json& object) {
   KdbPlan plan;
   plan.principal = members.Text("principal");
   plan.exists = members.Flag("exists");
-  plan.kvno_next = static_cast<uint32_t>(members.Number("kvno_next", 1, UINT32_MAX));
+  plan.kvno_next = members.Number<uint32_t>("kvno_next", 1);
   if (!members.ok() || !object.contains("enctypes") || !object["enctypes"].is_array()) {
     return Odd("no plan in JSON");
   }
   for (const json& entry : object["enctypes"]) {
     Members key(entry);
     KdbKey planned;
-    planned.enctype = static_cast<int32_t>(key.Number("enctype", INT32_MIN, INT32_MAX));
-    planned.salt_type = static_cast<int32_t>(key.Number("salt_type", INT32_MIN, INT32_MAX));
+    planned.enctype = key.Number<int32_t>("enctype");
+    planned.salt_type = key.Number<int32_t>("salt_type");
     planned.salt = key.Bytes("salt");
     if (!key.ok()) return Odd("an enctype of the plan is incomplete");
     plan.keys.push_back(std::move(planned));
@@ -147,9 +145,9 @@ absl::StatusOr<std::vector<json>> LinesOf(const std::string& text, size_t expect
   return Odd(absl::StrCat(lines.size(), " lines for ", expected, " principals"));
 }
 
-json ToJson(uint32_t kvno, absl::Span<const KdbKey> keys, bool keep_old) {
-  json request = {{"kvno", kvno}, {"keep_old", keep_old}, {"keys", json::array()}};
-  for (const KdbKey& key : keys) {
+json ToJson(const KdbNewKeys& fresh) {
+  json request = {{"kvno", fresh.kvno}, {"keep_old", fresh.keep_old}, {"keys", json::array()}};
+  for (const KdbKey& key : fresh.keys) {
     request["keys"].push_back({{"enctype", key.enctype},
                                {"salt_type", key.salt_type},
                                {"salt", Hex(key.salt)},
@@ -163,6 +161,12 @@ std::string Line(const json& value) {
 }
 
 }  // namespace
+
+std::vector<std::string> KdbNewKeys::handles() const {
+  std::vector<std::string> handles;
+  for (const KdbKey& key : keys) handles.push_back(key.handle);
+  return handles;
+}
 
 absl::StatusOr<KdbPlan> ParseKdbPlan(const std::string& text) {
   return PlanOf(json::parse(text, nullptr, /*allow_exceptions=*/false));
@@ -178,8 +182,8 @@ absl::StatusOr<std::vector<KdbEntry>> ParseKdbList(const std::string& json_lines
     Members members(object);
     KdbEntry entry;
     entry.principal = members.Text("principal");
-    entry.kvno = static_cast<uint32_t>(members.Number("kvno", 0, UINT32_MAX));
-    entry.enctype = static_cast<int32_t>(members.Number("enctype", INT32_MIN, INT32_MAX));
+    entry.kvno = members.Number<uint32_t>("kvno");
+    entry.enctype = members.Number<int32_t>("enctype");
     entry.handle = members.Bytes("handle");
     if (!members.ok() || entry.handle.size() != enroll::kHandleBytes) {
       return Odd(absl::StrCat("line ", number, " of the list is not a key"));
@@ -236,17 +240,15 @@ absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> CommandKdb::PlanMany(
 }
 
 // Ctrl-C in between would leave it open how far it came: mpc-kdb ends what it has begun.
-absl::Status CommandKdb::SetHandles(const std::string& principal, uint32_t kvno,
-                                    absl::Span<const KdbKey> keys, bool keep_old) {
-  return Run({"set-handles", principal}, Line(ToJson(kvno, keys, keep_old)), /*undisturbed=*/true)
-      .status();
+absl::Status CommandKdb::SetHandles(const KdbNewKeys& keys) {
+  return Run({"set-handles", keys.principal}, Line(ToJson(keys)), /*undisturbed=*/true).status();
 }
 
 absl::StatusOr<std::vector<absl::Status>> CommandKdb::SetHandlesOfMany(
     absl::Span<const KdbNewKeys> principals) {
   std::string input;
   for (const KdbNewKeys& one : principals) {
-    json request = ToJson(one.kvno, one.keys, one.keep_old);
+    json request = ToJson(one);
     request["principal"] = one.principal;
     input += Line(request);
   }
@@ -257,12 +259,9 @@ absl::StatusOr<std::vector<absl::Status>> CommandKdb::SetHandlesOfMany(
   return results;
 }
 
-absl::StatusOr<std::vector<KdbEntry>> CommandKdb::List(const std::string& principal) {
+absl::StatusOr<std::vector<KdbEntry>> CommandKdb::List() {
   ASSIGN_OR_RETURN(std::string output, Run({"list"}, ""));
-  absl::StatusOr<std::vector<KdbEntry>> entries = ParseKdbList(output);
-  if (!entries.ok() || principal.empty()) return entries;
-  std::erase_if(*entries, [&](const KdbEntry& entry) { return entry.principal != principal; });
-  return entries;
+  return ParseKdbList(output);
 }
 
 absl::Status CommandKdb::Delete(const std::string& principal) {

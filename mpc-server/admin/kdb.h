@@ -36,12 +36,14 @@ struct KdbEntry {
   std::string handle;
 };
 
-// What SetHandles() is told, of one principal of many.
+// What SetHandles() is told of a principal.
 struct KdbNewKeys {
   std::string principal;
   uint32_t kvno = 0;
   std::vector<KdbKey> keys;
-  bool keep_old = false;
+  bool keep_old = false;  // keeps the keys of earlier versions
+
+  std::vector<std::string> handles() const;
 };
 
 // The KDC's database, as far as mpc-admin needs it. NotFound: no such principal.
@@ -50,17 +52,15 @@ class Kdb {
   virtual ~Kdb() = default;
   // With `create`, a principal that does not exist gets a plan too; nothing is changed.
   virtual absl::StatusOr<KdbPlan> Plan(const std::string& principal, bool create) = 0;
-  // Makes the principal if need be. `keep_old` keeps the keys of earlier versions.
-  virtual absl::Status SetHandles(const std::string& principal, uint32_t kvno,
-                                  absl::Span<const KdbKey> keys, bool keep_old) = 0;
+  // Makes the principal if need be.
+  virtual absl::Status SetHandles(const KdbNewKeys& keys) = 0;
   // The two for many principals, each with a result of its own, in their order. An error of the
   // whole says that nothing is known about any of them.
   virtual absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> PlanMany(
       absl::Span<const std::string> principals, bool create) = 0;
   virtual absl::StatusOr<std::vector<absl::Status>> SetHandlesOfMany(
       absl::Span<const KdbNewKeys> principals) = 0;
-  // All handles, or those of one principal.
-  virtual absl::StatusOr<std::vector<KdbEntry>> List(const std::string& principal) = 0;
+  virtual absl::StatusOr<std::vector<KdbEntry>> List() = 0;
   virtual absl::Status Delete(const std::string& principal) = 0;
 };
 
@@ -82,13 +82,12 @@ class CommandKdb : public Kdb {
   CommandKdb(std::vector<std::string> command, bool quote_arguments, absl::Duration timeout);
 
   absl::StatusOr<KdbPlan> Plan(const std::string& principal, bool create) override;
-  absl::Status SetHandles(const std::string& principal, uint32_t kvno,
-                          absl::Span<const KdbKey> keys, bool keep_old) override;
+  absl::Status SetHandles(const KdbNewKeys& keys) override;
   absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> PlanMany(
       absl::Span<const std::string> principals, bool create) override;
   absl::StatusOr<std::vector<absl::Status>> SetHandlesOfMany(
       absl::Span<const KdbNewKeys> principals) override;
-  absl::StatusOr<std::vector<KdbEntry>> List(const std::string& principal) override;
+  absl::StatusOr<std::vector<KdbEntry>> List() override;
   absl::Status Delete(const std::string& principal) override;
 
  private:

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "mpc-server/admin/commands.h"
-#include "mpc-server/admin/key_listing.h"
 #include "mpc-server/admin/names.h"
+#include "mpc-server/admin/survey.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/package/package.h"
@@ -72,9 +72,8 @@ absl::StatusOr<ExitCode> ListCommand(Session& session) {
     keys.push_back(ToJson(*key));
     odd |= !staged && (!key->complete() || !key->same);
   }
-  if (session.console().json()) {
-    session.console().Print(json{{"keys", keys}});
-  } else if (listing.empty()) {
+  session.console().Print(json{{"keys", keys}});
+  if (listing.empty()) {
     session.console().Say(staged ? "no unfinished transactions" : "the servers hold no keys yet");
   } else {
     session.console().Print(table);
@@ -167,7 +166,7 @@ absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
                                        Hex(key->info.handle()), ": ", result.detail),
                           Colour::kBad);
   }
-  if (session.console().json()) session.console().Print(json{{"keys", keys}, {"bad", bad}});
+  session.console().Print(json{{"keys", keys}, {"bad", bad}});
   session.console().Say(absl::StrCat(Plural(listing.size() - bad, "key"),
                                      " good: all records of each belong together",
                                      bad == 0 ? "" : absl::StrCat(", ", bad, " bad")),
@@ -224,7 +223,7 @@ absl::StatusOr<ExitCode> PolicyCommand(Session& session) {
     session.console().Say(
         absl::StrCat(Describe(key->info), ": gate ", GateName(key->info.gate())));
   }
-  if (session.console().json()) session.console().Print(json{{"keys", keys}});
+  session.console().Print(json{{"keys", keys}});
   return ExitCode::kOk;
 }
 
@@ -293,11 +292,9 @@ absl::StatusOr<ExitCode> DeleteCommand(Session& session) {
                    Unreferenced(session, listing, session.options().all));
   const absl::Status s = session.DeleteKeys(handles);
   if (!s.ok()) return Advise(s, "when the server answers run mpc-admin delete --old --all");
-  if (session.console().json()) {
-    json deleted = json::array();
-    for (const std::string& handle : handles) deleted.push_back(Hex(handle));
-    session.console().Print(json{{"principal_deleted", in_kdb}, {"handles_deleted", deleted}});
-  }
+  json deleted = json::array();
+  for (const std::string& handle : handles) deleted.push_back(Hex(handle));
+  session.console().Print(json{{"principal_deleted", in_kdb}, {"handles_deleted", deleted}});
   session.console().Say(absl::StrCat(
       in_kdb ? absl::StrCat(principal, " deleted from the KDC's database; ") : "",
       Plural(handles.size(), "key"), " deleted from the servers"));

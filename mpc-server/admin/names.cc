@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/admin/names.h"
 
-#include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -13,17 +14,26 @@
 namespace mpckdc::admin {
 namespace {
 
-// Position of the '@' before the realm: the last one that no backslash quotes.
-size_t RealmSeparator(absl::string_view name) {
-  size_t found = absl::string_view::npos;
+// The parts between those `separator`s that no backslash quotes; still quoted.
+std::vector<absl::string_view> Parts(absl::string_view name, char separator) {
+  std::vector<absl::string_view> parts;
+  size_t start = 0;
   for (size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '\\') {
       ++i;
-    } else if (name[i] == '@') {
-      found = i;
+    } else if (name[i] == separator) {
+      parts.push_back(name.substr(start, i - start));
+      start = i + 1;
     }
   }
-  return found;
+  parts.push_back(name.substr(start));
+  return parts;
+}
+
+// Position of the '@' before the realm: the last one that no backslash quotes.
+size_t RealmSeparator(absl::string_view name) {
+  const size_t realm = Parts(name, '@').back().size();
+  return realm == name.size() ? absl::string_view::npos : name.size() - realm - 1;
 }
 
 // First components whose principals are services; as in kdc-plugin/kdb-module/classify.c.
@@ -31,66 +41,42 @@ constexpr absl::string_view kServiceNames[] = {
     "HTTP", "afs", "cifs", "dns", "DNS", "ftp", "host", "imap", "kiprop", "ldap", "nfs",
     "pop",  "postgres", "rcmd", "smtp", "WELLKNOWN"};
 
-// The name's components, still quoted, without the realm.
-std::vector<absl::string_view> Components(absl::string_view name) {
-  name = name.substr(0, RealmSeparator(name));
-  std::vector<absl::string_view> components;
-  size_t start = 0;
-  for (size_t i = 0; i < name.size(); ++i) {
-    if (name[i] == '\\') {
-      ++i;
-    } else if (name[i] == '/') {
-      components.push_back(name.substr(start, i - start));
-      start = i + 1;
-    }
+constexpr std::pair<v1::Gate, const char*> kGates[] = {
+    {v1::GATE_TIMESTAMP, "timestamp"},
+    {v1::GATE_KDC_TRUSTED, "kdc-trusted"},
+    {v1::GATE_NONE, "none"}};
+
+constexpr std::pair<v1::KeyClass, const char*> kKeyClasses[] = {
+    {v1::KEY_CLASS_USER, "user"}, {v1::KEY_CLASS_TGS, "tgs"}, {v1::KEY_CLASS_SERVICE, "service"}};
+
+template <class Names, class T>
+std::string NameOf(const Names& names, T value) {
+  for (const auto& [each, name] : names) {
+    if (each == value) return name;
   }
-  components.push_back(name.substr(start));
-  return components;
+  return "?";
 }
 
 bool IsServiceLike(absl::string_view principal) {
-  const std::vector<absl::string_view> components = Components(principal);
+  const auto components = Parts(principal.substr(0, RealmSeparator(principal)), '/');
   if (components.size() < 2) return false;
   return absl::StrContains(components[1], '.') ||
-         std::find(std::begin(kServiceNames), std::end(kServiceNames), components[0]) !=
-             std::end(kServiceNames);
+         absl::c_linear_search(kServiceNames, components[0]);
 }
 
 }  // namespace
 
-std::string GateName(v1::Gate gate) {
-  switch (gate) {
-    case v1::GATE_TIMESTAMP:
-      return "timestamp";
-    case v1::GATE_KDC_TRUSTED:
-      return "kdc-trusted";
-    case v1::GATE_NONE:
-      return "none";
-    default:
-      return "?";
-  }
-}
+std::string GateName(v1::Gate gate) { return NameOf(kGates, gate); }
 
 absl::StatusOr<v1::Gate> GateFromName(absl::string_view name) {
-  for (const v1::Gate gate : {v1::GATE_TIMESTAMP, v1::GATE_KDC_TRUSTED, v1::GATE_NONE}) {
-    if (name == GateName(gate)) return gate;
+  for (const auto& [gate, gate_name] : kGates) {
+    if (name == gate_name) return gate;
   }
   return absl::InvalidArgumentError(
       absl::StrCat("unknown gate \"", name, "\": expected timestamp, kdc-trusted or none"));
 }
 
-std::string KeyClassName(v1::KeyClass key_class) {
-  switch (key_class) {
-    case v1::KEY_CLASS_USER:
-      return "user";
-    case v1::KEY_CLASS_TGS:
-      return "tgs";
-    case v1::KEY_CLASS_SERVICE:
-      return "service";
-    default:
-      return "?";
-  }
-}
+std::string KeyClassName(v1::KeyClass key_class) { return NameOf(kKeyClasses, key_class); }
 
 absl::StatusOr<v1::KeyClass> KeyClassFromName(absl::string_view name) {
   for (const v1::KeyClass key_class : {v1::KEY_CLASS_USER, v1::KEY_CLASS_SERVICE}) {
@@ -109,9 +95,7 @@ v1::KeyClass KeyClassOf(absl::string_view principal) {
 }
 
 absl::StatusOr<std::string> QualifyPrincipal(absl::string_view name, absl::string_view realm) {
-  const bool printable = std::none_of(name.begin(), name.end(), [](unsigned char c) {
-    return absl::ascii_iscntrl(c);
-  });
+  const bool printable = absl::c_none_of(name, absl::ascii_iscntrl);
   const size_t at = RealmSeparator(name);
   const absl::string_view local = name.substr(0, at);
   if (local.empty() || !printable || name.size() > limits::kMaxPrincipalBytes ||
@@ -131,9 +115,7 @@ absl::StatusOr<std::string> QualifyPrincipal(absl::string_view name, absl::strin
 std::string Hex(absl::string_view bytes) { return absl::BytesToHexString(bytes); }
 
 absl::StatusOr<std::string> FromHex(absl::string_view hex) {
-  const bool good = hex.size() % 2 == 0 && std::all_of(hex.begin(), hex.end(), [](char c) {
-                      return absl::ascii_isxdigit(static_cast<unsigned char>(c));
-                    });
+  const bool good = hex.size() % 2 == 0 && absl::c_all_of(hex, absl::ascii_isxdigit);
   if (!good) {
     return absl::InvalidArgumentError(absl::StrCat("\"", hex, "\" is not hexadecimal"));
   }

@@ -12,15 +12,14 @@
 
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/config.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/kdb.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/admin/options.h"
-#include "mpc-server/admin/password.h"
 #include "mpc-server/admin/process.h"
-#include "mpc-server/admin/shell_words.h"
-#include "mpc-server/admin/test_login.h"
+#include "mpc-server/admin/terminal.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -228,14 +227,14 @@ TEST(Kdb, RunsTheCommandAndQuotesForSsh) {
   CommandKdb quoted({"sh", "-c", "printf '%s|' \"$@\" >&2; exit 9", "x"}, true, absl::Seconds(9));
   EXPECT_THAT(Message(quoted.Delete("a'b")), HasSubstr("'delete'|'a'\\''b'|"));
   CommandKdb input({"sh", "-c", "cat >&2; exit 9", "x"}, false, absl::Seconds(9));
-  EXPECT_THAT(Message(input.SetHandles("a", 2, {{-24001, 0, "s", "hh"}}, true)),
+  EXPECT_THAT(Message(input.SetHandles({"a", 2, {{-24001, 0, "s", "hh"}}, true})),
               HasSubstr(R"("keep_old":true)"));
 }
 
 TEST(Kdb, TellsFailuresApart) {
   auto fail = [](const std::string& script) {
     CommandKdb kdb({"sh", "-c", script, "x"}, false, absl::Seconds(9));
-    return kdb.List("").status();
+    return kdb.List().status();
   };
   EXPECT_TRUE(absl::IsNotFound(fail("echo no principal >&2; exit 4")));
   EXPECT_EQ(ExitCodeOf(fail("exit 255")), ExitCode::kUnavailable);
@@ -245,8 +244,8 @@ TEST(Kdb, TellsFailuresApart) {
   EXPECT_EQ(ExitCodeOf(fail("kill -9 $$")), ExitCode::kUnavailable);
   EXPECT_EQ(ExitCodeOf(fail("echo nonsense")), ExitCode::kInconsistent);
   CommandKdb none({"/nonexistent/mpc-kdb"}, false, absl::Seconds(9));
-  EXPECT_EQ(ExitCodeOf(none.List("").status()), ExitCode::kUnavailable);
-  EXPECT_THAT(AdviceOf(none.List("").status()), HasSubstr("kdb_command"));
+  EXPECT_EQ(ExitCodeOf(none.List().status()), ExitCode::kUnavailable);
+  EXPECT_THAT(AdviceOf(none.List().status()), HasSubstr("kdb_command"));
 }
 
 absl::StatusOr<SecretBytes> PasswordFrom(const std::string& input) {
@@ -323,16 +322,14 @@ TEST(Password, IsAskedForTwiceWithoutEcho) {
 
 TEST(TestLogin, TellsAWrongPasswordFromAnOutage) {
   EXPECT_EQ(JudgeKinit(0, "").code, ExitCode::kOk);
-  EXPECT_EQ(JudgeKinit(1, "kinit: Password incorrect while getting initial credentials").code,
-            ExitCode::kWrongPassword);
-  EXPECT_EQ(JudgeKinit(1, "kinit: A service is not available that is required to process the "
-                          "request while getting initial credentials").code,
-            ExitCode::kUnavailable);
-  EXPECT_EQ(JudgeKinit(1, "kinit: Cannot contact any KDC for realm 'EXAMPLE.COM' while").code,
-            ExitCode::kUnavailable);
-  EXPECT_EQ(JudgeKinit(1, "kinit: Client 'x@R' not found in Kerberos database while").code,
-            ExitCode::kRefused);
-  EXPECT_EQ(JudgeKinit(1, "something new").code, ExitCode::kFindings);
+  const std::pair<const char*, ExitCode> cases[] = {
+      {"kinit: Password incorrect while getting initial credentials", ExitCode::kWrongPassword},
+      {"kinit: A service is not available that is required to process the request while getting "
+       "initial credentials", ExitCode::kUnavailable},
+      {"kinit: Cannot contact any KDC for realm 'EXAMPLE.COM' while", ExitCode::kUnavailable},
+      {"kinit: Client 'x@R' not found in Kerberos database while", ExitCode::kRefused},
+      {"something new", ExitCode::kFindings}};
+  for (const auto& [text, code] : cases) EXPECT_EQ(JudgeKinit(1, text).code, code) << text;
 }
 
 }  // namespace

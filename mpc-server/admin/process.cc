@@ -14,7 +14,9 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "mpc-server/base/status_macros.h"
 
@@ -212,6 +214,41 @@ absl::StatusOr<ProcessResult> RunProcess(const ProcessRequest& request) {
     return absl::Status(s.code(), absl::StrCat(request.arguments[0], ": ", s.message()));
   }
   return result;
+}
+
+absl::StatusOr<std::vector<std::string>> SplitShellWords(absl::string_view text) {
+  std::vector<std::string> words;
+  bool in_word = false;
+  char quote = 0;  // that is open
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote == 0 && absl::ascii_isspace(c)) {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    const bool more = i + 1 < text.size();
+    if (quote != 0 && c == quote) {
+      quote = 0;
+    } else if (quote == 0 && (c == '\'' || c == '"')) {
+      quote = c;
+    } else if (quote == 0 && c == '\\') {
+      if (!more) return absl::InvalidArgumentError("a backslash ends the text");
+      words.back() += text[++i];
+    } else if (quote == '"' && c == '\\' && more &&
+               absl::string_view("\\\"$`").find(text[i + 1]) != absl::string_view::npos) {
+      words.back() += text[++i];
+    } else {
+      words.back() += c;
+    }
+  }
+  if (quote == 0) return words;
+  return absl::InvalidArgumentError(absl::StrCat("a ", std::string(1, quote), " is not closed"));
+}
+
+std::string QuoteForShell(absl::string_view word) {
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
 
 }  // namespace mpckdc::admin

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 
@@ -30,6 +31,12 @@ struct ProcessRequest {
 // Runs a program to its end, without a shell. NotFound when it cannot be started, DeadlineExceeded
 // (after killing it) when it takes too long, ResourceExhausted when it writes too much.
 absl::StatusOr<ProcessResult> RunProcess(const ProcessRequest& request);
+
+// Splits as a POSIX shell does: blanks separate, '...', "..." and \ quote. Nothing is expanded.
+absl::StatusOr<std::vector<std::string>> SplitShellWords(absl::string_view text);
+
+// One word that a POSIX shell reads back as `word`.
+std::string QuoteForShell(absl::string_view word);
 
 }  // namespace mpckdc::admin
 

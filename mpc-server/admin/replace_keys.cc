@@ -2,8 +2,10 @@
 #include "mpc-server/admin/replace_keys.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/admin/names.h"
@@ -36,9 +38,10 @@ absl::Status SettleFailedWrite(Session& session, const std::string& principal, a
                       "; and it cannot be read: ", entries.status().message())),
                   "when the KDC's host answers again run mpc-admin doctor, then this command");
   }
-  const std::vector<std::string> present = HandlesOf(**entries, principal);
-  if (AllThere(transaction->handles(), present)) return absl::OkStatus();
-  if (AnyThere(transaction->handles(), present)) {
+  const std::vector<std::string>& wanted = transaction->handles();
+  const size_t there = CountThere(wanted, HandlesOf(**entries, principal));
+  if (there == wanted.size()) return absl::OkStatus();
+  if (there > 0) {
     return absl::DataLossError(absl::StrCat("the KDC's database has only some of the new keys: ",
                                             why.message()));
   }
@@ -54,9 +57,9 @@ void DeleteOld(Session& session, const std::vector<std::string>& old, ReplacedKe
   const absl::Status s = session.DeleteKeys(old);
   result->old_deleted = s.ok();
   if (!s.ok()) {
-    session.console().Remark(absl::StrCat(
-        "the new keys are in use, but old ones could not be deleted: ", s.message(),
-        "; later: mpc-admin delete --old ", result->principal));
+    session.console().Remark(
+        absl::StrCat("the new keys are in use, but old ones could not be deleted: ", s.message(),
+                     "; later: mpc-admin delete --old ", result->now.principal));
   }
 }
 
@@ -65,9 +68,8 @@ void DeleteOld(Session& session, const std::vector<std::string>& old, ReplacedKe
 Powers PowersFor(const Options& options, const std::string& principal,
                  absl::Span<const v1::KeyInfo> present) {
   Powers powers{v1::GATE_TIMESTAMP, KeyClassOf(principal)};
-  const auto latest =
-      std::max_element(present.begin(), present.end(),
-                       [](const auto& a, const auto& b) { return a.kvno() < b.kvno(); });
+  const auto latest = absl::c_max_element(
+      present, [](const auto& a, const auto& b) { return a.kvno() < b.kvno(); });
   if (latest != present.end()) powers = {latest->gate(), latest->key_class()};
   powers.gate = options.gate.value_or(powers.gate);
   if (powers.key_class != v1::KEY_CLASS_TGS) {
@@ -98,16 +100,17 @@ std::vector<std::string> HandlesOf(const KdbEntries& entries, const std::string&
   return handles;
 }
 
-bool AllThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& handle) {
-    return std::find(present.begin(), present.end(), handle) != present.end();
-  });
+size_t CountThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
+  return absl::c_count_if(
+      wanted, [&](const std::string& handle) { return absl::c_linear_search(present, handle); });
 }
 
-bool AnyThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
-  return std::any_of(wanted.begin(), wanted.end(), [&](const std::string& handle) {
-    return std::find(present.begin(), present.end(), handle) != present.end();
-  });
+nlohmann::json ToJson(const KdbNewKeys& fresh) {
+  nlohmann::json keys = nlohmann::json::array();
+  for (const KdbKey& key : fresh.keys) {
+    keys.push_back({{"enctype", EnctypeName(key.enctype)}, {"handle", Hex(key.handle)}});
+  }
+  return {{"principal", fresh.principal}, {"kvno", fresh.kvno}, {"keys", keys}};
 }
 
 absl::Status RefuseKrbtgt(const std::string& principal) {
@@ -190,13 +193,11 @@ absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const Kd
   for (const KdbKey& key : plan.keys) {
     const Enctype* enctype = FindEnctype(key.enctype);
     if (enctype == nullptr) continue;
-    const bool wanted = asked.empty()
-                            ? !only_gcm || enctype->is_gcm()
-                            : std::find(asked.begin(), asked.end(), key.enctype) != asked.end();
+    const bool wanted =
+        asked.empty() ? !only_gcm || enctype->is_gcm() : absl::c_linear_search(asked, key.enctype);
     // One key per enctype, as kadmin does: a second salt could never be used.
-    const bool first = std::none_of(keys.begin(), keys.end(), [&](const KdbKey& other) {
-      return other.enctype == key.enctype;
-    });
+    const bool first =
+        absl::c_none_of(keys, [&](const KdbKey& other) { return other.enctype == key.enctype; });
     if (wanted && first) keys.push_back(key);
   }
   if (keys.empty()) {
@@ -221,7 +222,9 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
     old = HandlesOf(*entries, plan.principal);
   }
 
-  ReplacedKeys result{plan.principal, kvno, {}, old.size(), false};
+  // Tickets under the old krbtgt key live on: the KDB must go on referring to it.
+  const bool keep_old = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS;
+  ReplacedKeys result{{plan.principal, kvno, {}, keep_old}, old.size(), false};
   enroll::TransactionTimeouts timeouts;
   timeouts.stage = timeouts.commit = session.config().timeout;
   enroll::KeyTransaction transaction(servers, timeouts);
@@ -230,13 +233,11 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
     const v1::KeyInfo info = InfoOf(plan.principal, kvno, powers, key.kdb);
     RETURN_IF_ERROR(key.base.empty() ? transaction.AddDrawn(info)
                                      : transaction.Add(info, key.base, signer));
-    result.keys.push_back(key.kdb);
+    result.now.keys.push_back(key.kdb);
   }
   RETURN_IF_ERROR(transaction.Run());
 
-  // Tickets under the old krbtgt key live on: the KDB must go on referring to it.
-  const bool keep_old = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS;
-  absl::Status written = session.kdb().SetHandles(plan.principal, kvno, result.keys, keep_old);
+  absl::Status written = session.kdb().SetHandles(result.now);
   if (!written.ok()) {
     written = SettleFailedWrite(session, plan.principal, std::move(written), &transaction);
     if (!written.ok()) return written;

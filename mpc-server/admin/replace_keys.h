@@ -2,11 +2,14 @@
 #ifndef MPC_SERVER_ADMIN_REPLACE_KEYS_H_
 #define MPC_SERVER_ADMIN_REPLACE_KEYS_H_
 
+#include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/kdb.h"
 #include "mpc-server/admin/session.h"
 #include "mpc-server/base/secret.h"
@@ -22,9 +25,7 @@ struct NewKey {
 };
 
 struct ReplacedKeys {
-  std::string principal;
-  uint32_t kvno = 0;
-  std::vector<KdbKey> keys;
+  KdbNewKeys now;
   size_t old_keys = 0;      // handles that the KDB referred to before
   bool old_deleted = false;
 };
@@ -37,6 +38,9 @@ struct ReplacedKeys {
 absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::PackageSigner& signer,
                                          const KdbPlan& plan, uint32_t kvno,
                                          std::vector<NewKey> keys);
+
+// {"principal", "kvno", "keys": [{"enctype", "handle"}]}
+nlohmann::json ToJson(const KdbNewKeys& keys);
 
 // What the servers let all new keys of a principal do.
 struct Powers {
@@ -52,9 +56,8 @@ Powers PowersFor(const Options& options, const std::string& principal,
 v1::KeyInfo InfoOf(const std::string& principal, uint32_t kvno, const Powers& powers,
                    const KdbKey& key);
 
-// Whether the database has all of the handles of a change, or some.
-bool AllThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present);
-bool AnyThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present);
+// How many of the handles of a change the database has.
+size_t CountThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present);
 std::vector<std::string> HandlesOf(const KdbEntries& entries, const std::string& principal);
 
 // A keytab's keys for the planned ones.
@@ -72,6 +75,20 @@ absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, 
 absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const KdbPlan& plan);
 
 absl::StatusOr<enroll::PackageSigner> LoadSigner(const Session& session);
+
+// enroll --all: a keytab's principals, limits::kBulkPrincipals of them at a time, in the
+// order of ReplaceKeys(). The database is written while the next ones are on their way to the
+// servers:
+//
+//     chunk 1   plan, package, stage x3, commit x3 | KDB
+//     chunk 2                                      | plan, package, stage x3, commit x3 | KDB
+//
+// A chunk's keys are on all three servers before its handles go into the KDB, and each principal's
+// handles go there in one write: however it ends, a principal has its new keys or is as it was.
+// Principals that have protected keys are passed over (without --replace), so the same command,
+// given again, goes on where an earlier one stopped.
+absl::StatusOr<ExitCode> EnrollMany(Session& session, const enroll::PackageSigner& signer,
+                                    std::map<std::string, enroll::KeytabKeys> keytab);
 
 }  // namespace mpckdc::admin
 

@@ -5,15 +5,15 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mpc-server/admin/audit_command.h"
 #include "mpc-server/admin/commands.h"
-#include "mpc-server/admin/password.h"
+#include "mpc-server/admin/terminal.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::admin {
@@ -23,24 +23,14 @@ using Command = absl::StatusOr<ExitCode> (*)(Session&);
 
 constexpr absl::Duration kKdbTimeout = absl::Seconds(120);  // a big realm's list, over ssh
 
-struct NamedCommand {
-  const char* name;
-  Command run;
-};
-
-constexpr NamedCommand kCommands[] = {
-    {"init-realm", InitRealmCommand}, {"enroll", EnrollCommand},
-    {"randkey", RandkeyCommand},      {"delete", DeleteCommand},
-    {"list", ListCommand},            {"verify", VerifyCommand},
-    {"policy", PolicyCommand},        {"status", StatusCommand},
-    {"doctor", DoctorCommand},        {"test-login", TestLoginCommand},
-};
-
-Command Find(const std::string& name) {
-  for (const NamedCommand& command : kCommands) {
-    if (name == command.name) return command.run;
-  }
-  return nullptr;
+const std::map<std::string, Command>& Commands() {
+  static const std::map<std::string, Command> commands = {
+      {"init-realm", InitRealmCommand}, {"enroll", EnrollCommand}, {"randkey", RandkeyCommand},
+      {"delete", DeleteCommand},        {"list", ListCommand},     {"verify", VerifyCommand},
+      {"policy", PolicyCommand},        {"status", StatusCommand}, {"doctor", DoctorCommand},
+      {"test-login", TestLoginCommand},
+  };
+  return commands;
 }
 
 bool Colourful(int fd) { return isatty(fd) != 0 && std::getenv("NO_COLOR") == nullptr; }
@@ -51,11 +41,8 @@ int ReportError(const absl::Status& status, const std::string& command, Console&
   console.Remark(absl::StrCat("mpc-admin", command.empty() ? "" : " ", command, ": ",
                               status.message()));
   console.Remark(absl::StrCat("  next: ", next));
-  if (console.json()) {
-    console.Print(nlohmann::json{{"error", std::string(status.message())},
-                                 {"next", next},
-                                 {"exit", static_cast<int>(code)}});
-  }
+  console.Print(nlohmann::json{
+      {"error", std::string(status.message())}, {"next", next}, {"exit", static_cast<int>(code)}});
   return static_cast<int>(code);
 }
 
@@ -66,7 +53,7 @@ absl::StatusOr<ExitCode> RunCommand(const Options& options, Environment& environ
       AdminConfig config,
       LoadConfig(options.config.empty() ? environment.default_config : options.config));
   Session session(std::move(config), options, &environment, &console);
-  return Find(options.command)(session);
+  return Commands().at(options.command)(session);
 }
 
 }  // namespace

@@ -19,10 +19,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/key/string_to_key.h"
+#include "mpc-server/testing/enrolment.h"
 #include "mpc-server/testing/fake_admin_service.h"
-#include "mpc-server/testing/identity.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -63,18 +64,17 @@ class FakeKdb : public Kdb {
       plan.kvno_next = std::max(plan.kvno_next, entry.kvno + 1);
     }
     for (const int32_t enctype : state_.enctypes) {
-      plan.keys.push_back({enctype, 0, std::string(kRealm) + "alice", ""});
+      plan.keys.push_back({enctype, 0, absl::StrCat(kRealm, "alice"), ""});
     }
     return plan;
   }
 
-  absl::Status SetHandles(const std::string& principal, uint32_t kvno,
-                          absl::Span<const KdbKey> keys, bool keep_old) override {
+  absl::Status SetHandles(const KdbNewKeys& fresh) override {
     if (state_.fail_set.ok() || state_.set_all_the_same) {
-      std::vector<KdbEntry>& entries = state_.principals[principal];
-      if (!keep_old) entries.clear();
-      for (const KdbKey& key : keys) {
-        entries.push_back({principal, kvno, key.enctype, key.handle});
+      std::vector<KdbEntry>& entries = state_.principals[fresh.principal];
+      if (!fresh.keep_old) entries.clear();
+      for (const KdbKey& key : fresh.keys) {
+        entries.push_back({fresh.principal, fresh.kvno, key.enctype, key.handle});
       }
     }
     return state_.fail_set;
@@ -96,14 +96,13 @@ class FakeKdb : public Kdb {
         state_.fail_set_after.reset();
         return absl::UnavailableError("mpc-kdb was ended by signal 9");
       }
-      results.push_back(one.principal == state_.fail_one
-                            ? absl::FailedPreconditionError("no room")
-                            : SetHandles(one.principal, one.kvno, one.keys, one.keep_old));
+      results.push_back(one.principal == state_.fail_one ? absl::FailedPreconditionError("no room")
+                                                         : SetHandles(one));
     }
     return results;
   }
 
-  absl::StatusOr<std::vector<KdbEntry>> List(const std::string&) override {
+  absl::StatusOr<std::vector<KdbEntry>> List() override {
     if (!state_.fail_list.ok()) return state_.fail_list;
     if (state_.fail_list_after.has_value() && (*state_.fail_list_after)-- == 0) {
       return absl::UnavailableError("no route to the KDC");
@@ -165,9 +164,23 @@ class RunTest : public testing::Test {
     return {code, out.str(), err.str()};
   }
 
-  Outcome Enroll(const std::string& principal, std::vector<std::string> more = {}) {
+  // What a command line must end with, and what results and remarks must have in them.
+  Outcome Expect(int code, const std::vector<std::string>& arguments,
+                 const std::vector<std::string>& in_out = {},
+                 const std::vector<std::string>& in_err = {}) {
+    const Outcome outcome = Run(arguments);
+    const std::string line = absl::StrJoin(arguments, " ");
+    EXPECT_EQ(outcome.code, code) << line << ": " << outcome.out << outcome.err;
+    for (const std::string& text : in_out) EXPECT_THAT(outcome.out, HasSubstr(text)) << line;
+    for (const std::string& text : in_err) EXPECT_THAT(outcome.err, HasSubstr(text)) << line;
+    return outcome;
+  }
+
+  Outcome Enroll(int code, const std::string& principal, std::vector<std::string> more = {},
+                 const std::vector<std::string>& in_out = {},
+                 const std::vector<std::string>& in_err = {}) {
     more.insert(more.begin(), {"enroll", principal, "--password-stdin"});
-    return Run(more);
+    return Expect(code, more, in_out, in_err);
   }
 
   size_t Keys(int party) { return realm_.servers[party]->committed().size(); }
@@ -189,7 +202,7 @@ class RunTest : public testing::Test {
 
   // The servers hold the password's keys for all of the principal's handles.
   void ExpectKeysOfPassword(const std::string& principal) {
-    const std::string salt = std::string(kRealm) + "alice";
+    const std::string salt = absl::StrCat(kRealm, "alice");
     for (const KdbEntry& entry : kdb_.principals[principal]) {
       const SecretBytes key = *StringToKey(
           entry.enctype, std::vector<uint8_t>(password_.begin(), password_.end()),
@@ -217,46 +230,34 @@ class RunTest : public testing::Test {
 };
 
 TEST_F(RunTest, EnrolsAPassword) {
-  const Outcome outcome = Enroll("alice");
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("alice@EXAMPLE.COM: version 1 enrolled"));
+  const Outcome outcome = Enroll(0, "alice", {}, {"alice@EXAMPLE.COM: version 1 enrolled"});
   ExpectKeys(2);
   ExpectKeysOfPassword("alice@EXAMPLE.COM");
   EXPECT_THAT(outcome.out + outcome.err, Not(HasSubstr(password_)));
 }
 
 TEST_F(RunTest, TheSamePrincipalTwiceNeedsReplace) {
-  ASSERT_EQ(Enroll("alice").code, 0);
-  const auto before = kdb_.principals;
-  const Outcome again = Enroll("alice");
-  EXPECT_EQ(again.code, 4);
-  EXPECT_THAT(again.err, HasSubstr("has protected keys already, version 1"));
-  EXPECT_THAT(again.err, HasSubstr("next: repeat with --replace"));
+  Enroll(0, "alice");
+  Enroll(4, "alice", {}, {},
+         {"has protected keys already, version 1", "next: repeat with --replace"});
   EXPECT_EQ(asked_, 0);
   ExpectKeys(2);
 
-  const Outcome replaced = Enroll("alice", {"--replace"});
-  EXPECT_EQ(replaced.code, 0) << replaced.err;
-  EXPECT_THAT(replaced.out, HasSubstr("version 2"));
-  EXPECT_THAT(replaced.out, HasSubstr("old keys stay"));
+  Enroll(0, "alice", {"--replace"}, {"version 2", "old keys stay"});
   ExpectKeys(4);
-  EXPECT_EQ(Enroll("alice", {"--replace", "--delete-old"}).code, 0);
+  Enroll(0, "alice", {"--replace", "--delete-old"});
   ExpectKeys(4);
-  EXPECT_EQ(Run({"delete", "--old", "alice"}).code, 0);
+  Expect(0, {"delete", "--old", "alice"});
   ExpectKeys(2);
 }
 
 TEST_F(RunTest, InterruptedBetweenServersNothingIsUsableAndARerunWorks) {
   FailAt(1, "StageKeys");
-  const Outcome failed = Enroll("alice");
-  EXPECT_EQ(failed.code, 3);
-  EXPECT_THAT(failed.err, HasSubstr(realm_.servers[1]->address()));
-  EXPECT_THAT(failed.err, HasSubstr("no key was changed"));
-  EXPECT_THAT(failed.err, HasSubstr("next: "));
+  Enroll(3, "alice", {}, {}, {realm_.servers[1]->address(), "no key was changed", "next: "});
   ExpectKeys(0);
   EXPECT_TRUE(kdb_.principals.empty());
   realm_.servers[1]->set_fault(nullptr);
-  EXPECT_EQ(Enroll("alice").code, 0);
+  Enroll(0, "alice");
   ExpectKeys(2);
 }
 
@@ -269,50 +270,39 @@ TEST_F(RunTest, DoctorNamesWhatAKilledEnrolmentLeft) {
   request.mutable_info()->set_kvno(1);
   request.mutable_info()->set_enctype(kEnctypeAes256Gcm);
   ASSERT_TRUE(realm_.servers[0]->DrawKey(nullptr, &request, nullptr).ok());
-  const Outcome doctor = Run({"doctor"});
-  EXPECT_EQ(doctor.code, 0);
-  EXPECT_THAT(doctor.out, HasSubstr("alice@EXAMPLE.COM version 1 aes256-gcm on servers 0--"));
-  const Outcome rerun = Enroll("alice");
-  EXPECT_EQ(rerun.code, 0) << rerun.err;
-  EXPECT_THAT(Run({"list", "--staged"}).out, HasSubstr("alice@EXAMPLE.COM"));
+  Expect(0, {"doctor"}, {"alice@EXAMPLE.COM version 1 aes256-gcm on servers 0--"});
+  Enroll(0, "alice");
+  Expect(0, {"list", "--staged"}, {"alice@EXAMPLE.COM"});
 }
 
 TEST_F(RunTest, AFailedKdbWriteTakesTheKeysBack) {
   kdb_.fail_set = absl::FailedPreconditionError("database is read-only");
-  const Outcome outcome = Enroll("alice");
-  EXPECT_EQ(outcome.code, 4);
-  EXPECT_THAT(outcome.err, HasSubstr("database is read-only; no key was changed"));
+  Enroll(4, "alice", {}, {}, {"database is read-only; no key was changed"});
   ExpectKeys(0);
 }
 
 TEST_F(RunTest, AKdbWriteWhoseAnswerIsLostIsFoundOut) {
   kdb_.fail_set = absl::UnavailableError("connection lost");
   kdb_.set_all_the_same = true;
-  EXPECT_EQ(Enroll("alice").code, 0);
+  Enroll(0, "alice");
   ExpectKeys(2);
 }
 
 TEST_F(RunTest, AnotherDatabaseDeletesNothing) {
-  ASSERT_EQ(Enroll("alice").code, 0);
+  Enroll(0, "alice");
   kdb_.principals.clear();
-  const Outcome outcome = Run({"delete", "--old", "--all"});
-  EXPECT_EQ(outcome.code, 4);
-  EXPECT_THAT(outcome.err, HasSubstr("refers to none of the servers' keys"));
-  EXPECT_EQ(Run({"doctor", "--fix"}).code, 1);
+  Expect(4, {"delete", "--old", "--all"}, {}, {"refers to none of the servers' keys"});
+  Expect(1, {"doctor", "--fix"});
   ExpectKeys(2);
 }
 
 TEST_F(RunTest, AKdbThatCannotBeReadKeepsTheKeys) {
-  ASSERT_EQ(Enroll("bob").code, 0);
+  Enroll(0, "bob");
   kdb_.fail_set = kdb_.fail_list = absl::UnavailableError("connection lost");
-  const Outcome outcome = Enroll("alice");
-  EXPECT_EQ(outcome.code, 5);
-  EXPECT_THAT(outcome.err, HasSubstr("may or may not have the new keys"));
-  EXPECT_THAT(outcome.err, HasSubstr("doctor"));
+  Enroll(5, "alice", {}, {}, {"may or may not have the new keys", "doctor"});
   ExpectKeys(4);
   kdb_.fail_set = kdb_.fail_list = absl::OkStatus();
-  const Outcome doctor = Run({"doctor", "--fix"});
-  EXPECT_EQ(doctor.code, 0) << doctor.out;
+  Expect(0, {"doctor", "--fix"});
   ExpectKeys(2);
 }
 
@@ -330,26 +320,20 @@ TEST_F(RunTest, BadInputIsRefusedBeforeAnythingIsAsked) {
       {"frobnicate"},
   };
   for (const std::vector<std::string>& line : lines) {
-    const Outcome outcome = Run(line);
-    EXPECT_EQ(outcome.code, 2) << testing::PrintToString(line) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("next: "));
-    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(Expect(2, line, {}, {"next: "}).out, "");
   }
   EXPECT_EQ(asked_, 0);
   ExpectKeys(0);
 }
 
 TEST_F(RunTest, ErrorsAreJsonToo) {
-  const Outcome outcome = Run({"list", "bob", "--json"});
-  EXPECT_EQ(outcome.code, 4);
-  const json error = json::parse(outcome.out);
+  const json error = json::parse(Expect(4, {"list", "bob", "--json"}).out);
   EXPECT_THAT(error["error"].get<std::string>(), HasSubstr("no key of bob@EXAMPLE.COM"));
   EXPECT_EQ(error["exit"], 4);
 }
 
 TEST_F(RunTest, RandkeyLetsTheServersDraw) {
-  const Outcome outcome = Run({"randkey", "krbtgt/EXAMPLE.COM", "--json"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = Expect(0, {"randkey", "krbtgt/EXAMPLE.COM", "--json"});
   EXPECT_EQ(json::parse(outcome.out)["keys"].size(), 2u);
   for (auto& server : realm_.servers) {
     EXPECT_EQ(server->calls("DrawKey"), 2);
@@ -359,91 +343,72 @@ TEST_F(RunTest, RandkeyLetsTheServersDraw) {
     }
   }
   // The old ticket-granting keys stay in the database.
-  ASSERT_EQ(Run({"randkey", "krbtgt/EXAMPLE.COM", "--delete-old"}).code, 0);
+  Expect(0, {"randkey", "krbtgt/EXAMPLE.COM", "--delete-old"});
   EXPECT_EQ(kdb_.principals["krbtgt/EXAMPLE.COM@EXAMPLE.COM"].size(), 4u);
   ExpectKeys(4);
 }
 
 TEST_F(RunTest, DeletesPrincipalAndKeys) {
-  ASSERT_EQ(Enroll("alice").code, 0);
-  ASSERT_EQ(Enroll("bob").code, 0);
-  const Outcome outcome = Run({"delete", "alice"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  Enroll(0, "alice");
+  Enroll(0, "bob");
+  Expect(0, {"delete", "alice"});
   EXPECT_EQ(kdb_.principals.count("alice@EXAMPLE.COM"), 0u);
   ExpectKeys(2);
-  const Outcome again = Run({"delete", "alice"});
-  EXPECT_EQ(again.code, 4);
-  EXPECT_THAT(again.err, HasSubstr("neither the KDC nor the servers know alice@EXAMPLE.COM"));
-  ASSERT_EQ(Run({"randkey", "krbtgt/EXAMPLE.COM"}).code, 0);
-  EXPECT_EQ(Run({"delete", "krbtgt/EXAMPLE.COM"}).code, 4);
+  Expect(4, {"delete", "alice"}, {}, {"neither the KDC nor the servers know alice@EXAMPLE.COM"});
+  Expect(0, {"randkey", "krbtgt/EXAMPLE.COM"});
+  Expect(4, {"delete", "krbtgt/EXAMPLE.COM"});
   ExpectKeys(4);
 }
 
 TEST_F(RunTest, ListsVerifiesAndSetsPolicy) {
-  EXPECT_THAT(Run({"list"}).out, HasSubstr("the servers hold no keys yet"));
-  ASSERT_EQ(Enroll("alice").code, 0);
-  EXPECT_THAT(Run({"list"}).out, HasSubstr("012"));
+  Expect(0, {"list"}, {"the servers hold no keys yet"});
+  Enroll(0, "alice");
+  Expect(0, {"list"}, {"012"});
   EXPECT_EQ(json::parse(Run({"list", "--json"}).out)["keys"].size(), 2u);
-  const Outcome verified = Run({"verify"});
-  EXPECT_EQ(verified.code, 0);
-  EXPECT_THAT(verified.out, HasSubstr("2 keys good"));
-  const Outcome policy = Run({"policy", "alice", "--gate", "kdc-trusted"});
-  EXPECT_EQ(policy.code, 0);
-  EXPECT_THAT(policy.out, HasSubstr("gate kdc-trusted"));
+  Expect(0, {"verify"}, {"2 keys good"});
+  Expect(0, {"policy", "alice", "--gate", "kdc-trusted"}, {"gate kdc-trusted"});
   // Replaced keys keep their gate.
-  ASSERT_EQ(Enroll("alice", {"--replace", "--delete-old"}).code, 0);
-  EXPECT_THAT(Run({"policy", "alice"}).out, HasSubstr("version 2 aes256-gcm: gate kdc-trusted"));
+  Enroll(0, "alice", {"--replace", "--delete-old"});
+  Expect(0, {"policy", "alice"}, {"version 2 aes256-gcm: gate kdc-trusted"});
   FailAt(2, "SetPolicy");
-  const Outcome refused = Run({"policy", "alice", "--gate", "none"});
-  EXPECT_NE(refused.code, 0);
+  Expect(5, {"policy", "alice", "--gate", "none"}, {}, {"not undone everywhere"});
   for (const auto& [handle, package] : realm_.servers[0]->committed()) {
     EXPECT_EQ(package.info().gate(), v1::GATE_KDC_TRUSTED) << "not put back";
   }
 }
 
 TEST_F(RunTest, VerifyFindsAKeyWhoseRecordsDoNotFit) {
-  ASSERT_EQ(Enroll("alice").code, 0);
+  Enroll(0, "alice");
   v1::SharePackage damaged = realm_.servers[2]->committed().begin()->second;
   damaged.clear_usages();
   realm_.servers[2]->Plant(damaged);
-  const Outcome outcome = Run({"verify", "alice"});
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.out, HasSubstr("BAD   alice@EXAMPLE.COM version 1"));
-  EXPECT_THAT(outcome.out, HasSubstr("1 key good"));
+  Expect(1, {"verify", "alice"}, {"BAD   alice@EXAMPLE.COM version 1", "1 key good"});
 }
 
 TEST_F(RunTest, DoctorComparesStoresWithTheKdb) {
-  ASSERT_EQ(Enroll("alice").code, 0);
-  ASSERT_EQ(Enroll("bob").code, 0);
-  EXPECT_EQ(Run({"doctor"}).code, 0);
+  Enroll(0, "alice");
+  Enroll(0, "bob");
+  Expect(0, {"doctor"});
   // A handle that leads nowhere.
   kdb_.principals["carol@EXAMPLE.COM"] = {{"carol@EXAMPLE.COM", 1, -24002, std::string(16, 'c')}};
-  Outcome doctor = Run({"doctor"});
-  EXPECT_EQ(doctor.code, 1);
-  EXPECT_THAT(doctor.out, HasSubstr("no server has: carol@EXAMPLE.COM version 1 aes256-gcm"));
+  Expect(1, {"doctor"}, {"no server has: carol@EXAMPLE.COM version 1 aes256-gcm"});
   kdb_.principals.erase("carol@EXAMPLE.COM");
   // Keys to which nothing refers.
   kdb_.principals.erase("bob@EXAMPLE.COM");
-  doctor = Run({"doctor"});
-  EXPECT_EQ(doctor.code, 0);
-  EXPECT_THAT(doctor.out, HasSubstr("does not refer: bob@EXAMPLE.COM"));
-  EXPECT_EQ(Run({"doctor", "--fix"}).code, 0);
+  Expect(0, {"doctor"}, {"does not refer: bob@EXAMPLE.COM"});
+  Expect(0, {"doctor", "--fix"});
   ExpectKeys(2);
   // A key that one server lost.
   realm_.servers[1]->Clear();
-  doctor = Run({"doctor", "--json"});
-  EXPECT_EQ(doctor.code, 1);
-  EXPECT_THAT(doctor.out, HasSubstr("on servers 0-2"));
-  EXPECT_EQ(Run({"list"}).code, 5);
+  Expect(1, {"doctor", "--json"}, {"on servers 0-2"});
+  Expect(5, {"list"});
 }
 
 TEST_F(RunTest, DoctorLooksAtServers) {
   v1::StatusReply& status = realm_.servers[1]->status();
   const v1::StatusReply good = status;
   auto finds = [&](const char* text, int code) {
-    const Outcome doctor = Run({"doctor"});
-    EXPECT_THAT(doctor.out, HasSubstr(text));
-    EXPECT_EQ(doctor.code, code) << doctor.out;
+    Expect(code, {"doctor"}, {text});
     status = good;
   };
   const auto after = [](absl::Duration d) { return absl::ToUnixMicros(absl::Now() + d); };
@@ -470,19 +435,13 @@ TEST_F(RunTest, DoctorLooksAtServers) {
   status.set_epoch(7);
   finds("epoch", 1);
   realm_.servers[2]->Stop();
-  const Outcome doctor = Run({"doctor"});
-  EXPECT_EQ(doctor.code, 1);
-  EXPECT_THAT(doctor.out, HasSubstr("start mpc-server on " + realm_.servers[2]->address()));
+  Expect(1, {"doctor"}, {"start mpc-server on " + realm_.servers[2]->address()});
 }
 
 TEST_F(RunTest, StatusShowsWhoIsMissing) {
-  Outcome outcome = Run({"status"});
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("ready"));
+  Expect(0, {"status"}, {"ready"});
   realm_.servers[0]->Stop();
-  outcome = Run({"status", "--json"});
-  EXPECT_EQ(outcome.code, 3);
-  const json status = json::parse(outcome.out);
+  const json status = json::parse(Expect(3, {"status", "--json"}).out);
   ASSERT_EQ(status["servers"].size(), 3u);
   EXPECT_EQ(status["servers"][0]["peers_connected"], true);
   EXPECT_EQ(status["servers"][2]["reachable"], false);
@@ -490,24 +449,14 @@ TEST_F(RunTest, StatusShowsWhoIsMissing) {
 
 TEST_F(RunTest, InitRealmIsHarmlessTwice) {
   for (auto& server : realm_.servers) server->status().set_initialised(false);
-  const Outcome before = Enroll("alice");
-  EXPECT_EQ(before.code, 4);
-  EXPECT_THAT(before.err, HasSubstr("next: run mpc-admin init-realm"));
-  EXPECT_EQ(Run({"init-realm"}).code, 0);
-  EXPECT_THAT(Run({"init-realm"}).out, HasSubstr("ready already"));
-  EXPECT_EQ(Enroll("alice").code, 0);
-}
-
-std::string Be(uint32_t value, int size) {
-  std::string out;
-  for (int shift = 8 * (size - 1); shift >= 0; shift -= 8) out += static_cast<char>(value >> shift);
-  return out;
+  Enroll(4, "alice", {}, {}, {"next: run mpc-admin init-realm"});
+  Expect(0, {"init-realm"});
+  Expect(0, {"init-realm"}, {"ready already"});
+  Enroll(0, "alice");
 }
 
 std::string KeytabEntry(const std::string& name, int enctype, const std::string& key) {
-  const std::string body = Be(1, 2) + Be(11, 2) + kRealm + Be(name.size(), 2) + name + Be(1, 4) +
-                           Be(0, 4) + Be(3, 1) + Be(enctype & 0xffff, 2) + Be(key.size(), 2) + key;
-  return Be(body.size(), 4) + body;
+  return enroll::KeytabBytes({name}, 3, enctype, key, /*long_kvno=*/false);
 }
 
 TEST_F(RunTest, EnrolsFromAKeytab) {
@@ -515,13 +464,11 @@ TEST_F(RunTest, EnrolsFromAKeytab) {
   std::ofstream(keytab) << "\x05\x02" << KeytabEntry("alice", 18, std::string(32, 'a'))
                         << KeytabEntry("bob", 17, std::string(16, 'b'))
                         << KeytabEntry("carol", 23, std::string(16, 'c'));
-  const Outcome one = Run({"enroll", "alice", "--keytab", keytab});
-  ASSERT_EQ(one.code, 0) << one.err;
-  EXPECT_THAT(one.out, HasSubstr("version 3 enrolled from the keytab (aes256-gcm)"));
+  Expect(0, {"enroll", "alice", "--keytab", keytab},
+         {"version 3 enrolled from the keytab (aes256-gcm)"});
   EXPECT_EQ(Joined(kdb_.principals["alice@EXAMPLE.COM"][0].handle), std::string(32, 'a'));
-  const Outcome all = Run({"enroll", "--all", "--keytab", keytab, "--json"});
-  EXPECT_EQ(all.code, 1) << "carol's key cannot be enrolled";
-  const json result = json::parse(all.out);
+  // Carol's key cannot be enrolled.
+  const json result = json::parse(Expect(1, {"enroll", "--all", "--keytab", keytab, "--json"}).out);
   EXPECT_EQ(result["enrolled"].size(), 1u);
   EXPECT_EQ(result["already"], json({"alice@EXAMPLE.COM"}));
   EXPECT_EQ(result["failed"][0]["principal"], "carol@EXAMPLE.COM");
@@ -540,9 +487,7 @@ TEST_F(RunTest, EnrolsAKeytabsKeysAsEverythingThatTheyAre) {
   for (const bool all : {false, true}) {
     for (auto& server : realm_.servers) server->Clear();
     kdb_.principals.clear();
-    std::vector<std::string> command = {"enroll", "--keytab", keytab, all ? "--all" : "alice"};
-    const Outcome outcome = Run(command);
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    Expect(0, {"enroll", "--keytab", keytab, all ? "--all" : "alice"});
     std::map<int32_t, std::string> keys;
     for (const KdbEntry& entry : kdb_.principals["alice@EXAMPLE.COM"]) {
       keys[entry.enctype] = Joined(entry.handle);
@@ -562,31 +507,28 @@ TEST_F(RunTest, EnrolsAKeytabsKeysAsEverythingThatTheyAre) {
 TEST_F(RunTest, EnrolsAPasswordInEveryEnctype) {
   kdb_.enctypes = kAllEnctypes;
   const int commits = realm_.servers[0]->calls("CommitKeys");
-  const Outcome outcome = Enroll("alice");
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  Enroll(0, "alice");
   EXPECT_EQ(realm_.servers[0]->calls("CommitKeys"), commits + 1);
   ExpectKeys(6);
   ExpectKeysOfPassword("alice@EXAMPLE.COM");
-  for (const char* shown : {"aes256-gcm", "aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha256-128"}) {
-    EXPECT_THAT(Run({"list", "alice"}).out, HasSubstr(shown));
-  }
-  EXPECT_EQ(Run({"doctor"}).code, 0);
-  EXPECT_EQ(Run({"verify"}).code, 0);
-  ASSERT_EQ(Run({"randkey", "alice", "--enctype", "aes256-cts,aes256-sha2"}).code, 0);
+  Expect(0, {"list", "alice"},
+         {"aes256-gcm", "aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha256-128"});
+  Expect(0, {"doctor"});
+  Expect(0, {"verify"});
+  Expect(0, {"randkey", "alice", "--enctype", "aes256-cts,aes256-sha2"});
   EXPECT_EQ(kdb_.principals["alice@EXAMPLE.COM"].size(), 2u);
 }
 
 TEST_F(RunTest, ATicketGrantingKeyIsOfGcm) {
   kdb_.enctypes = {kEnctypeAes256Sha1, kEnctypeAes256Gcm, kEnctypeAes256Sha384};
   const std::string krbtgt = "krbtgt/EXAMPLE.COM@EXAMPLE.COM";
-  ASSERT_EQ(Run({"randkey", "krbtgt/EXAMPLE.COM"}).code, 0);
+  Expect(0, {"randkey", "krbtgt/EXAMPLE.COM"});
   ASSERT_EQ(kdb_.principals[krbtgt].size(), 1u);
   EXPECT_EQ(kdb_.principals[krbtgt][0].enctype, kEnctypeAes256Gcm);
-  const Outcome refused = Run({"randkey", "krbtgt/EXAMPLE.COM", "--enctype", "aes256-cts"});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("aes256-cts-hmac-sha1-96"));
+  Expect(2, {"randkey", "krbtgt/EXAMPLE.COM", "--enctype", "aes256-cts"}, {},
+         {"aes256-cts-hmac-sha1-96"});
   EXPECT_EQ(kdb_.principals[krbtgt].size(), 1u);
-  ASSERT_EQ(Run({"randkey", "krbtgt/OTHER.ORG", "--enctype", "aes256-cts"}).code, 0);
+  Expect(0, {"randkey", "krbtgt/OTHER.ORG", "--enctype", "aes256-cts"});
   EXPECT_EQ(kdb_.principals["krbtgt/OTHER.ORG@EXAMPLE.COM"].back().enctype, kEnctypeAes256Sha1);
 }
 
@@ -596,11 +538,11 @@ TEST_F(RunTest, ClassesOfServices) {
     const json keys = json::parse(Run({"list", principal, "--json"}).out)["keys"];
     return keys[keys.size() - 1]["class"];
   };
-  ASSERT_EQ(Enroll("HTTP/www.example.com").code, 0);
+  Enroll(0, "HTTP/www.example.com");
   EXPECT_EQ(class_of("HTTP/www.example.com"), "service");
-  ASSERT_EQ(Run({"randkey", "HTTP/www.example.com", "--class", "user"}).code, 0);
+  Expect(0, {"randkey", "HTTP/www.example.com", "--class", "user"});
   EXPECT_EQ(class_of("HTTP/www.example.com"), "user");
-  ASSERT_EQ(Run({"randkey", "HTTP/www.example.com"}).code, 0);
+  Expect(0, {"randkey", "HTTP/www.example.com"});
   EXPECT_EQ(class_of("HTTP/www.example.com"), "user");
 }
 
@@ -620,9 +562,9 @@ class BulkTest : public RunTest {
 
   static std::string User(size_t i) { return absl::StrFormat("u%05d", i); }
   static std::string Key(size_t i) { return absl::StrFormat("key of user %04d", i); }
-  Outcome EnrolAll(std::vector<std::string> more = {}) {
-    more.insert(more.begin(), {"enroll", "--all", "--keytab", keytab_});
-    return Run(more);
+  Outcome EnrolAll(int code, const std::vector<std::string>& in_out = {},
+                   const std::vector<std::string>& in_err = {}) {
+    return Expect(code, {"enroll", "--all", "--keytab", keytab_}, in_out, in_err);
   }
   // Who is in the database has a key on all three servers, and it is the right one.
   void ExpectNobodyHalfEnrolled() {
@@ -640,16 +582,12 @@ class BulkTest : public RunTest {
 };
 
 TEST_F(BulkTest, EnrolsEverybodyInFewCalls) {
-  const Outcome outcome = EnrolAll();
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr(absl::StrCat(kUsers, " enrolled, 0 had protected keys")));
+  EnrolAll(0, {absl::StrCat(kUsers, " enrolled, 0 had protected keys")});
   ExpectKeys(kUsers);
   EXPECT_EQ(kdb_.principals.size(), kUsers);
   ExpectNobodyHalfEnrolled();
   EXPECT_EQ(realm_.servers[1]->calls("CommitKeys"), 3);
-  const Outcome again = EnrolAll();
-  EXPECT_EQ(again.code, 0);
-  EXPECT_THAT(again.out, HasSubstr(absl::StrCat("0 enrolled, ", kUsers, " had protected keys")));
+  EnrolAll(0, {absl::StrCat("0 enrolled, ", kUsers, " had protected keys")});
   ExpectKeys(kUsers);
 }
 
@@ -667,18 +605,14 @@ TEST_F(BulkTest, GoesOnAfterAServerFailed) {
                  ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "injected")
                  : grpc::Status::OK;
     });
-    const Outcome outcome = EnrolAll();
-    EXPECT_EQ(outcome.code, 3);
-    EXPECT_THAT(outcome.err, HasSubstr(absl::StrCat("stopped after ", limits::kBulkPrincipals)));
-    EXPECT_THAT(outcome.err, HasSubstr("it goes on where it stopped"));
+    EnrolAll(
+        3, {},
+        {absl::StrCat("stopped after ", limits::kBulkPrincipals), "it goes on where it stopped"});
     ExpectKeys(limits::kBulkPrincipals);
     EXPECT_EQ(kdb_.principals.size(), limits::kBulkPrincipals);
     realm_.servers[1]->set_fault(nullptr);
-    const Outcome again = EnrolAll();
-    EXPECT_EQ(again.code, 0) << again.err;
-    EXPECT_THAT(again.out,
-                HasSubstr(absl::StrCat(kUsers - limits::kBulkPrincipals, " enrolled, ",
-                                       limits::kBulkPrincipals, " had protected keys already")));
+    EnrolAll(0, {absl::StrCat(kUsers - limits::kBulkPrincipals, " enrolled, ",
+                              limits::kBulkPrincipals, " had protected keys already")});
     ExpectKeys(kUsers);
     ExpectNobodyHalfEnrolled();
   }
@@ -687,12 +621,10 @@ TEST_F(BulkTest, GoesOnAfterAServerFailed) {
 // mpc-kdb dies in the middle of a chunk: whom it wrote are enrolled, the others' keys are withdrawn.
 TEST_F(BulkTest, GoesOnAfterTheDatabaseFailed) {
   kdb_.fail_set_after = static_cast<int>(limits::kBulkPrincipals) + 7;
-  const Outcome outcome = EnrolAll();
-  EXPECT_EQ(outcome.code, 3);
-  EXPECT_THAT(outcome.err, HasSubstr("ended by signal 9"));
+  EnrolAll(3, {}, {"ended by signal 9"});
   EXPECT_EQ(kdb_.principals.size(), limits::kBulkPrincipals + 7);
   ExpectKeys(limits::kBulkPrincipals + 7);
-  EXPECT_EQ(EnrolAll().code, 0);
+  EnrolAll(0);
   ExpectKeys(kUsers);
   ExpectNobodyHalfEnrolled();
 }
@@ -700,25 +632,21 @@ TEST_F(BulkTest, GoesOnAfterTheDatabaseFailed) {
 TEST_F(BulkTest, AnUnreadableDatabaseKeepsTheKeysAndSaysSo) {
   kdb_.fail_set_after = 3;
   kdb_.fail_list_after = 1;
-  const Outcome outcome = EnrolAll();
-  EXPECT_EQ(outcome.code, 5);
-  EXPECT_THAT(outcome.err, HasSubstr("may or may not have the last keys"));
+  EnrolAll(5, {}, {"may or may not have the last keys"});
   EXPECT_GE(Keys(0), limits::kBulkPrincipals) << "the database may name them";
 }
 
 TEST_F(BulkTest, OneRefusedPrincipalDoesNotStopTheOthers) {
   kdb_.fail_one = "u00003@EXAMPLE.COM";
-  const Outcome outcome = EnrolAll();
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.out, HasSubstr("u00003@EXAMPLE.COM: no room"));
+  EnrolAll(1, {"u00003@EXAMPLE.COM: no room"});
   EXPECT_EQ(kdb_.principals.size(), kUsers - 1);
   ExpectKeys(kUsers - 1);
 }
 
 TEST_F(BulkTest, ReplacesAndDeletesTheOldKeys) {
-  ASSERT_EQ(EnrolAll({"--gate", "none"}).code, 0);
+  Expect(0, {"enroll", "--all", "--keytab", keytab_, "--gate", "none"});
   const auto before = kdb_.principals;
-  ASSERT_EQ(EnrolAll({"--replace", "--delete-old"}).code, 0);
+  Expect(0, {"enroll", "--all", "--keytab", keytab_, "--replace", "--delete-old"});
   ExpectKeys(kUsers);
   ExpectNobodyHalfEnrolled();
   const KdbEntry& entry = kdb_.principals["u00007@EXAMPLE.COM"][0];
@@ -733,9 +661,7 @@ TEST_F(BulkTest, CtrlCEndsWhatIsBegun) {
     if (when == When::kBefore && called == "StageKeys") raise(SIGINT);
     return grpc::Status::OK;
   });
-  const Outcome outcome = EnrolAll();
-  EXPECT_EQ(outcome.code, 3);
-  EXPECT_THAT(outcome.err, HasSubstr(absl::StrCat("stopped after ", limits::kBulkPrincipals)));
+  EnrolAll(3, {}, {absl::StrCat("stopped after ", limits::kBulkPrincipals)});
   ExpectKeys(limits::kBulkPrincipals);
   EXPECT_EQ(kdb_.principals.size(), limits::kBulkPrincipals);
 }
@@ -747,23 +673,18 @@ TEST_F(RunTest, TestLoginRunsKinitInAPrivateCache) {
                           "[ \"$password\" = \"open sesame\" ] && exit 0\n"
                           "echo 'kinit: Password incorrect while getting' >&2\nexit 1\n";
   chmod(kinit.c_str(), 0755);
-  Outcome outcome = Run({"test-login", "alice", "--password-stdin", "--kinit", kinit});
-  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("logged in"));
+  Expect(0, {"test-login", "alice", "--password-stdin", "--kinit", kinit}, {"logged in"});
   password_ = "wrong";
-  outcome = Run({"test-login", "alice", "--password-stdin", "--kinit", kinit});
-  EXPECT_EQ(outcome.code, 6);
-  outcome = Run({"test-login", "alice", "--password-stdin", "--kinit", "/nonexistent/kinit"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("--kinit"));
+  Expect(6, {"test-login", "alice", "--password-stdin", "--kinit", kinit});
+  Expect(2, {"test-login", "alice", "--password-stdin", "--kinit", "/nonexistent/kinit"}, {},
+         {"--kinit"});
 }
 
 TEST_F(RunTest, HelpAndVersion) {
-  EXPECT_EQ(Run({"--help"}).code, 0);
-  EXPECT_THAT(Run({"--help"}).out, HasSubstr("test-login"));
-  EXPECT_THAT(Run({"help", "enroll"}).out, HasSubstr("--keytab FILE"));
-  EXPECT_THAT(Run({"enroll", "--help"}).out, HasSubstr("--password-stdin"));
-  EXPECT_THAT(Run({"--version"}).out, HasSubstr("mpc-admin "));
+  Expect(0, {"--help"}, {"test-login"});
+  Expect(0, {"help", "enroll"}, {"--keytab FILE"});
+  Expect(0, {"enroll", "--help"}, {"--password-stdin"});
+  Expect(0, {"--version"}, {"mpc-admin "});
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ absl::StatusOr<const KdbEntries*> Session::ReadKdb() {
 }
 
 absl::StatusOr<const KdbEntries*> Session::ReadKdbAgain() {
-  ASSIGN_OR_RETURN(std::vector<KdbEntry> list, kdb_->List(""));
+  ASSIGN_OR_RETURN(std::vector<KdbEntry> list, kdb_->List());
   KdbEntries entries;
   for (KdbEntry& entry : list) entries[entry.principal].push_back(std::move(entry));
   kdb_entries_ = std::move(entries);

@@ -84,11 +84,8 @@ absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
   });
   if (!s.ok()) return Advise(s, "nothing is lost by running mpc-admin init-realm again");
   const bool all = already[0] && already[1] && already[2];
-  if (session.console().json()) {
-    session.console().Print(json{{"realm", session.config().realm},
-                                 {"cluster", session.config().cluster},
-                                 {"already", all}});
-  }
+  session.console().Print(json{
+      {"realm", session.config().realm}, {"cluster", session.config().cluster}, {"already", all}});
   session.console().Say(absl::StrCat(
       "realm ", session.config().realm, ", cluster ", session.config().cluster,
       all ? ": the three servers were ready already"
@@ -118,11 +115,8 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
                   Milliseconds(server.round_trip), Date(s.certificate_expires_us()),
                   absl::StrCat(s.software(), " ", s.isa())});
   }
-  if (session.console().json()) {
-    session.console().Print(json{{"realm", session.config().realm}, {"servers", servers}});
-  } else {
-    session.console().Print(table);
-  }
+  session.console().Print(json{{"realm", session.config().realm}, {"servers", servers}});
+  session.console().Print(table);
   for (const SurveyedServer& server : survey) {
     if (!server.error.ok()) session.console().Remark(server.error.message());
     const std::string& why = server.status.degraded();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/admin/test_login.h"
+#include "mpc-server/admin/commands.h"
 
 #include <stdlib.h>
 
@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/process.h"
 #include "mpc-server/base/status_macros.h"
 
@@ -127,12 +126,10 @@ absl::StatusOr<ExitCode> TestLoginCommand(Session& session) {
   const double milliseconds = absl::ToDoubleMilliseconds(absl::Now() - start);
   LoginVerdict verdict = JudgeKinit(result.exit_code, result.errors);
   const std::string said(absl::StripAsciiWhitespace(result.errors));
-  if (session.console().json()) {
-    session.console().Print(json{{"principal", principal},
-                                 {"result", verdict.name},
-                                 {"milliseconds", milliseconds},
-                                 {"kinit", said}});
-  }
+  session.console().Print(json{{"principal", principal},
+                               {"result", verdict.name},
+                               {"milliseconds", milliseconds},
+                               {"kinit", said}});
   session.console().Say(
       absl::StrFormat("%s: %s, %.0f ms", principal, verdict.what, milliseconds),
       verdict.code == ExitCode::kOk ? Colour::kGood : Colour::kBad);

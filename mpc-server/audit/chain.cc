@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::audit {
 namespace {
@@ -32,9 +33,8 @@ const char* BreakName(BreakKind kind) {
 }
 
 void ChainReader::Note(BreakKind kind, const Place& place, std::string text) {
-  ++break_count_;
-  if (breaks_.size() < kMaxBreaks) {
-    breaks_.push_back({kind, place.file, place.line, std::move(text)});
+  if (so_far_.break_count++ < kMaxBreaks) {
+    so_far_.breaks.push_back({kind, place.file, place.line, std::move(text)});
   }
 }
 
@@ -113,7 +113,7 @@ void ChainReader::CheckFragment(const Line& line) {
   if (in_fragment_) {
     Note(BreakKind::kAltered, fragment_place_,
          absl::StrCat("no line of an audit log: ", Quoted(fragment_)));
-  } else if (bytes > 0 && begun_) {
+  } else if (bytes > 0 && so_far_.lines > 0) {
     Note(BreakKind::kAltered, place_,
          absl::StrCat("line ", line.seq, " says that ", bytes,
                       " bytes of an unfinished line stand before it, and they do not"));
@@ -122,29 +122,36 @@ void ChainReader::CheckFragment(const Line& line) {
 }
 
 void ChainReader::CheckLine(const Line& line) {
-  if (begun_ && line.owner != owner_) {
+  const bool begun = so_far_.lines++ > 0;
+  Head& head = so_far_.head;
+  if (begun && line.owner != owner_) {
     Note(BreakKind::kForeign, place_,
          absl::StrCat("a line of another log: ", line.owner, " and not ", owner_));
   }
   if (!HashHolds(line)) {
     Note(BreakKind::kAltered, place_, absl::StrCat("line ", line.seq, " was altered"));
-  } else if (begun_ && line.seq > head_.seq + 1) {
+  } else if (begun && line.seq > head.seq + 1) {
     Note(BreakKind::kMissing, place_,
-         line.seq == head_.seq + 2
-             ? absl::StrCat("line ", head_.seq + 1, " is missing")
-             : absl::StrCat("lines ", head_.seq + 1, " to ", line.seq - 1, " are missing"));
-  } else if (begun_ && line.seq <= head_.seq) {
+         line.seq == head.seq + 2
+             ? absl::StrCat("line ", head.seq + 1, " is missing")
+             : absl::StrCat("lines ", head.seq + 1, " to ", line.seq - 1, " are missing"));
+  } else if (begun && line.seq <= head.seq) {
     Note(BreakKind::kOutOfOrder, place_,
-         absl::StrCat("line ", line.seq, " stands after line ", head_.seq,
-                      line.hash == head_.hash ? " and is the same" : ""));
-  } else if ((begun_ || line.seq == 1) && line.prev != head_.hash) {
+         absl::StrCat("line ", line.seq, " stands after line ", head.seq,
+                      line.hash == head.hash ? " and is the same" : ""));
+  } else if ((begun || line.seq == 1) && line.prev != head.hash) {
     Note(BreakKind::kAltered, place_,
-         begun_ ? absl::StrCat("line ", line.seq, " does not follow from line ", head_.seq,
-                               " as it stands here: one of the two was rewritten")
-                : "line 1 claims a line before it");
+         begun ? absl::StrCat("line ", line.seq, " does not follow from line ", head.seq,
+                              " as it stands here: one of the two was rewritten")
+               : "line 1 claims a line before it");
   }
-  begun_ = true;
-  head_ = {line.seq, std::string(line.hash)};
+  if (!begun) {
+    so_far_.first = line.seq;
+    so_far_.first_time = std::string(line.time);
+    so_far_.owner = std::string(line.owner);
+  }
+  so_far_.last_time.assign(line.time.data(), line.time.size());
+  head = {line.seq, std::string(line.hash)};
   owner_ = std::string(line.owner);
 }
 
@@ -152,22 +159,15 @@ absl::StatusOr<Verification> Verify(const std::vector<LogFile>& files,
                                     const std::string& known_head,
                                     const std::function<void(uint64_t)>& progress) {
   ChainReader reader(files);
-  Verification result;
   Line line;
+  bool known_head_found = false;
   while (reader.Next(&line)) {
-    if (result.lines++ == 0) {
-      result.first = line.seq;
-      result.first_time = std::string(line.time);
-      result.owner = std::string(line.owner);
-    }
-    result.last_time.assign(line.time.data(), line.time.size());
-    if (!known_head.empty() && line.hash == known_head) result.known_head_found = true;
-    if (progress && result.lines % kProgressLines == 0) progress(reader.bytes());
+    known_head_found |= !known_head.empty() && line.hash == known_head;
+    if (progress && reader.so_far().lines % kProgressLines == 0) progress(reader.bytes());
   }
-  if (!reader.status().ok()) return reader.status();
-  result.head = reader.head();
-  result.breaks = reader.breaks();
-  result.break_count = reader.break_count();
+  RETURN_IF_ERROR(reader.status());
+  Verification result = reader.so_far();
+  result.known_head_found = known_head_found;
   return result;
 }
 

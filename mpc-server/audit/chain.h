@@ -17,7 +17,6 @@
 #include "absl/types/span.h"
 #include "mpc-server/audit/files.h"
 #include "mpc-server/audit/line.h"
-#include "mpc-server/audit/line_reader.h"
 
 namespace mpckdc::audit {
 
@@ -37,6 +36,20 @@ struct Break {
   std::string text;   // one sentence
 };
 
+// What was read, and where it breaks: what `mpc-admin audit verify` says.
+struct Verification {
+  std::string owner;
+  uint64_t lines = 0;
+  uint64_t first = 0;
+  Head head;
+  std::string first_time, last_time;
+  std::vector<Break> breaks;  // the first ChainReader::kMaxBreaks
+  uint64_t break_count = 0;
+  bool known_head_found = false;  // the hash asked for is a line's
+
+  bool intact() const { return break_count == 0; }
+};
+
 // The lines of one log, oldest first. A break does not end the reading: the chain is taken up again
 // at the line where it was noticed.
 class ChainReader {
@@ -47,9 +60,7 @@ class ChainReader {
   bool Next(Line* line);
 
   const absl::Status& status() const { return status_; }  // a file that could not be read
-  const std::vector<Break>& breaks() const { return breaks_; }  // the first kMaxBreaks
-  uint64_t break_count() const { return break_count_; }
-  const Head& head() const { return head_; }
+  const Verification& so_far() const { return so_far_; }
   uint64_t bytes() const { return bytes_; }  // read so far
 
   static constexpr size_t kMaxBreaks = 100;
@@ -71,31 +82,13 @@ class ChainReader {
   Place place_;
   absl::Status status_;
 
-  bool begun_ = false;  // a line was read
-  Head head_;
-  std::string owner_;
-
+  Verification so_far_;
+  std::string owner_;         // of the last line
   bool in_fragment_ = false;  // bytes that are no line, since the last line
   std::string fragment_;
   Place fragment_place_;
 
-  std::vector<Break> breaks_;
-  uint64_t break_count_ = 0;
   uint64_t bytes_ = 0;
-};
-
-// What `mpc-admin audit verify` says.
-struct Verification {
-  std::string owner;
-  uint64_t lines = 0;
-  uint64_t first = 0;
-  Head head;
-  std::string first_time, last_time;
-  std::vector<Break> breaks;
-  uint64_t break_count = 0;
-  bool known_head_found = false;  // the hash asked for is a line's
-
-  bool intact() const { return break_count == 0; }
 };
 
 // `known_head`: a line's hash, noted elsewhere; may be empty. `progress` is told the bytes read so

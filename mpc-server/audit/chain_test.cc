@@ -39,6 +39,13 @@ class ChainTest : public ::testing::Test {
     return VerifyPaths({file_}, head);
   }
 
+  // The one break that there must be.
+  Break Only(const std::vector<std::string>& lines) {
+    const Verification result = Check(lines);
+    EXPECT_EQ(result.break_count, 1u);
+    return result.breaks.empty() ? Break() : result.breaks[0];
+  }
+
   TestFolder folder_;
   HandClock clock_;
   std::string file_ = folder_.File("audit.log");
@@ -114,15 +121,13 @@ TEST_F(ChainTest, EveryDoubledOrMovedLineIsFound) {
   for (size_t at = 0; at < lines_.size(); ++at) {
     std::vector<std::string> lines = lines_;
     lines.insert(lines.begin() + static_cast<ptrdiff_t>(at), lines_[at]);
-    Verification result = Check(lines);
-    ASSERT_EQ(result.break_count, 1u) << at;
-    EXPECT_EQ(result.breaks[0].kind, BreakKind::kOutOfOrder);
-    EXPECT_THAT(result.breaks[0].text, HasSubstr("is the same"));
+    const Break found = Only(lines);
+    EXPECT_EQ(found.kind, BreakKind::kOutOfOrder) << at;
+    EXPECT_THAT(found.text, HasSubstr("is the same"));
     if (at == 0) continue;
     lines = lines_;
     std::swap(lines[at - 1], lines[at]);
-    result = Check(lines);
-    EXPECT_FALSE(result.intact()) << at;
+    EXPECT_FALSE(Check(lines).intact()) << at;
   }
 }
 
@@ -130,19 +135,16 @@ TEST_F(ChainTest, ALineWithANewHashBreaksTheNext) {
   Head head{3, std::string(lines_[2].substr(lines_[2].size() - 67, 64))};
   std::vector<std::string> lines = lines_;
   lines[3] = LineOf({"EXAMPLE.COM", 1}, clock_.Now(), "batch", {{"n", "rewritten"}}, &head);
-  const Verification result = Check(lines);
-  ASSERT_EQ(result.break_count, 1u);
-  EXPECT_EQ(result.breaks[0].kind, BreakKind::kAltered);
-  EXPECT_EQ(result.breaks[0].line, 5u);
-  EXPECT_THAT(result.breaks[0].text, HasSubstr("line 5 does not follow from line 4"));
+  const Break found = Only(lines);
+  EXPECT_EQ(found.kind, BreakKind::kAltered);
+  EXPECT_EQ(found.line, 5u);
+  EXPECT_THAT(found.text, HasSubstr("line 5 does not follow from line 4"));
 }
 
 TEST_F(ChainTest, AnInsertedLineIsFound) {
   std::vector<std::string> lines = lines_;
   lines.insert(lines.begin() + 2, "{\"kind\":\"nothing to see\"}\n");
-  const Verification result = Check(lines);
-  ASSERT_EQ(result.break_count, 1u);
-  EXPECT_EQ(result.breaks[0].line, 3u);
+  EXPECT_EQ(Only(lines).line, 3u);
 }
 
 TEST_F(ChainTest, AnotherServersLineIsForeign) {
@@ -170,10 +172,9 @@ TEST_F(ChainTest, ARewrittenEndIsIntactAndHasAnotherHead) {
 TEST_F(ChainTest, ATornEndIsCalledTorn) {
   std::vector<std::string> lines = lines_;
   lines.back().resize(lines.back().size() / 2);
-  const Verification result = Check(lines);
-  ASSERT_EQ(result.break_count, 1u);
-  EXPECT_EQ(result.breaks[0].kind, BreakKind::kTorn);
-  EXPECT_EQ(result.breaks[0].line, static_cast<uint64_t>(kLines));
+  const Break found = Only(lines);
+  EXPECT_EQ(found.kind, BreakKind::kTorn);
+  EXPECT_EQ(found.line, static_cast<uint64_t>(kLines));
 }
 
 TEST_F(ChainTest, ATornLineCountsOnlyAsTheNextLineNamesIt) {

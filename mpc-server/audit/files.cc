@@ -9,13 +9,14 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "mpc-server/audit/line_reader.h"
+#include "absl/time/clock.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 
@@ -27,36 +28,31 @@ namespace fs = std::filesystem;
 constexpr size_t kFirstTail = 64 << 10;
 constexpr absl::string_view kGzip = "\x1f\x8b";
 
+constexpr size_t kBlock = 1 << 20;
+// A line that is being written at this moment is waited for.
+constexpr int kPatience = 5;
+constexpr absl::Duration kPause = absl::Milliseconds(20);
+
+absl::Status Unreadable(const std::string& path) {
+  return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": ", strerror(errno)));
+}
+
 absl::Status SystemError(const std::string& what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", strerror(errno)));
 }
 
 // The last `size` bytes of the file, or all of it.
 absl::StatusOr<std::string> LastBytes(const std::string& path, size_t size, bool* whole) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return SystemError(absl::StrCat("cannot read the audit log ", path));
-  const off_t end = lseek(fd, 0, SEEK_END);
-  const off_t from = std::max<off_t>(0, end - static_cast<off_t>(size));
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) return SystemError(absl::StrCat("cannot read the audit log ", path));
+  const auto end = static_cast<size_t>(std::max<std::streamoff>(0, in.tellg()));
+  const size_t from = end - std::min(end, size);
   *whole = from == 0;
-  std::string bytes(static_cast<size_t>(std::max<off_t>(0, end - from)), '\0');
-  size_t have = 0;
-  ssize_t got = 1;
-  while (have < bytes.size() && got > 0) {
-    got = pread(fd, bytes.data() + have, bytes.size() - have, from + static_cast<off_t>(have));
-    if (got > 0) have += static_cast<size_t>(got);
-  }
-  close(fd);
-  bytes.resize(have);
+  std::string bytes(end - from, '\0');
+  in.seekg(static_cast<std::streamoff>(from));
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<size_t>(in.gcount()));
   return bytes;
-}
-
-absl::StatusOr<std::string> FirstBytes(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return SystemError(absl::StrCat("cannot read ", path));
-  char start[16];
-  const ssize_t got = read(fd, start, sizeof start);
-  close(fd);
-  return std::string(start, static_cast<size_t>(std::max<ssize_t>(got, 0)));
 }
 
 // Finds the last whole line in `bytes`; what follows it is torn. False when there is none.
@@ -94,7 +90,7 @@ absl::StatusOr<std::string> WhyNotALog(const std::string& path) {
   absl::string_view line;
   bool ended;
   if (!reader->Next(&line, &ended)) {
-    if (!reader->status().ok()) return reader->status();
+    RETURN_IF_ERROR(reader->status());
     return std::string(kEmpty);
   }
   if (absl::StartsWith(line, kGzip)) return std::string("is compressed: unpack it first (gunzip)");
@@ -102,15 +98,15 @@ absl::StatusOr<std::string> WhyNotALog(const std::string& path) {
     return std::string("has format 1, which had no chain and cannot be verified");
   }
   if (absl::StartsWith(line, "{\"v\":")) return std::string();
-  absl::StatusOr<uint64_t> first = FirstLine(path);  // its beginning may have been altered
-  if (!first.ok()) return first.status();
-  return std::string(*first == 0 ? "is no audit log" : "");
+  ASSIGN_OR_RETURN(uint64_t first, FirstLine(path));  // its beginning may have been altered
+  return std::string(first == 0 ? "is no audit log" : "");
 }
 
 // Reads no more than the beginning: a folder may hold anything.
 bool BeginsLikeALog(const std::string& path) {
-  absl::StatusOr<std::string> start = FirstBytes(path);
-  return start.ok() && absl::StartsWith(*start, "{\"v\":");
+  char start[5] = {};
+  std::ifstream(path, std::ios::binary).read(start, sizeof start);
+  return absl::string_view(start, sizeof start) == "{\"v\":";
 }
 
 // The audit logs of a folder: what begins like one, and what is called so. A compressed one is an
@@ -143,7 +139,7 @@ absl::StatusOr<uint64_t> FirstLine(const std::string& path) {
   while (reader->Next(&text, &ended)) {
     if (const std::optional<Line> line = ParseLine(text)) return line->seq;
   }
-  if (!reader->status().ok()) return reader->status();
+  RETURN_IF_ERROR(reader->status());
   return 0;
 }
 
@@ -194,6 +190,54 @@ absl::StatusOr<Tail> ReadTail(const std::string& path) {
     return tail;
   }
 }
+
+// ---- Lines ----
+
+absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Unreadable(path);
+  return std::unique_ptr<LineReader>(new LineReader(path, fd));
+}
+
+LineReader::~LineReader() { close(fd_); }
+
+bool LineReader::Fill() {
+  if (start_ > 0) {
+    buffer_.erase(0, start_);
+    scanned_ -= start_;
+    start_ = 0;
+  }
+  const size_t have = buffer_.size();
+  buffer_.resize(have + kBlock);
+  ssize_t got = read(fd_, buffer_.data() + have, kBlock);
+  while (got < 0 && errno == EINTR) got = read(fd_, buffer_.data() + have, kBlock);
+  if (got < 0) status_ = Unreadable(path_);
+  buffer_.resize(have + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  return got > 0;
+}
+
+bool LineReader::Next(absl::string_view* line, bool* ended) {
+  size_t newline;
+  int waited = 0;
+  while ((newline = buffer_.find('\n', std::max(scanned_, start_))) == std::string::npos) {
+    scanned_ = buffer_.size();
+    if (scanned_ - start_ >= limits::kMaxAuditLineBytes) break;
+    if (Fill()) continue;
+    const bool unfinished = status_.ok() && !buffer_.empty();
+    if (!unfinished || waited++ == kPatience) break;
+    absl::SleepFor(kPause);
+  }
+  if (!status_.ok() || start_ == buffer_.size()) return false;
+  const size_t end = std::min(newline, buffer_.size());
+  *line = absl::string_view(buffer_).substr(start_, end - start_);
+  *ended = newline != std::string::npos;
+  if (at_line_start_) ++number_;
+  at_line_start_ = *ended;
+  start_ = scanned_ = end + (*ended ? 1 : 0);
+  return true;
+}
+
+// ---- Names ----
 
 std::string RotatedName(const std::string& path, uint64_t first) {
   return absl::StrFormat("%s.%012d", path, first);

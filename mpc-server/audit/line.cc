@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/sha256.h"
 
 namespace mpckdc::audit {
@@ -49,9 +50,7 @@ bool TakeNumber(absl::string_view* text, uint64_t* number) {
 }  // namespace
 
 std::string HashText(absl::string_view bytes) {
-  const Digest digest = Sha256(bytes);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()));
+  return absl::BytesToHexString(AsText(Sha256(bytes)));
 }
 
 Members MembersOf(const Fields& fields) {
@@ -129,14 +128,15 @@ Fields FieldsOf(const Line& line) {
 }
 
 std::string TextField(const Fields& fields, const char* name) {
-  const auto it = fields.is_object() ? fields.find(name) : fields.end();
-  return fields.is_object() && it != fields.end() && it->is_string() ? it->get<std::string>() : "";
+  if (!fields.is_object()) return "";
+  const auto it = fields.find(name);
+  return it != fields.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
 uint64_t NumberField(const Fields& fields, const char* name) {
-  const auto it = fields.is_object() ? fields.find(name) : fields.end();
-  return fields.is_object() && it != fields.end() && it->is_number_unsigned() ? it->get<uint64_t>()
-                                                                             : 0;
+  if (!fields.is_object()) return 0;
+  const auto it = fields.find(name);
+  return it != fields.end() && it->is_number_unsigned() ? it->get<uint64_t>() : 0;
 }
 
 }  // namespace mpckdc::audit

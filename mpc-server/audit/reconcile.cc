@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
@@ -29,16 +30,8 @@ struct Stream {
 
   bool Advance() {
     more = reader.Next(&line);
-    if (!more) return false;
-    time = TimeOf(line);
-    Verification& chain = log.chain;
-    if (chain.lines++ == 0) {
-      chain.first = line.seq;
-      chain.first_time = std::string(line.time);
-      chain.owner = std::string(line.owner);
-    }
-    chain.last_time.assign(line.time.data(), line.time.size());
-    return true;
+    if (more) time = TimeOf(line);
+    return more;
   }
 
   ChainReader reader;
@@ -74,7 +67,6 @@ class Reconciler {
   void TakeJob(Stream& stream, const Fields& job, const Told& context);
   void TakeAdmin(Stream& stream, const Fields& line);
   void EndJobs();
-  void EndViews();
   void EndActs();
   void CompareViews(const std::string& batch, const View& view);
   void Report(Finding finding);
@@ -96,7 +88,7 @@ absl::Status Reconciler::Begin() {
   for (size_t i = 0; i < kServers; ++i) {
     Stream& stream = streams_[i];
     if (!stream.Advance()) {
-      if (!stream.reader.status().ok()) return stream.reader.status();
+      RETURN_IF_ERROR(stream.reader.status());
       return absl::InvalidArgumentError(absl::StrCat("log ", i + 1, " has no line"));
     }
     const Fields fields = FieldsOf(stream.line);
@@ -137,15 +129,12 @@ absl::StatusOr<Reconciliation> Reconciler::Run() {
                       streams_[2].reader.bytes());
   }
   EndJobs();
-  EndViews();
+  for (const auto& [batch, view] : views_) CompareViews(batch, view);
   EndActs();
   for (size_t i = 0; i < kServers; ++i) {
-    const ChainReader& reader = streams_[i].reader;
-    if (!reader.status().ok()) return reader.status();
-    ServerLog& log = result_.servers[party_[i]] = streams_[i].log;
-    log.chain.head = reader.head();
-    log.chain.breaks = reader.breaks();
-    log.chain.break_count = reader.break_count();
+    RETURN_IF_ERROR(streams_[i].reader.status());
+    result_.servers[party_[i]] = streams_[i].log;
+    result_.servers[party_[i]].chain = streams_[i].reader.so_far();
   }
   std::stable_sort(result_.findings.begin(), result_.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.time < b.time; });
@@ -174,9 +163,7 @@ void Reconciler::TakeBatch(Stream& stream, const Fields& line) {
   const std::string key = absl::StrCat(context.ring, "/", context.batch);
   View& view = views_.try_emplace(key, View{stream.time, {}}).first->second;
   view.views[party_[&stream - &streams_[0]]] = TextField(line, "view");
-  const bool all = std::none_of(view.views.begin(), view.views.end(),
-                                [](const std::string& v) { return v.empty(); });
-  if (!all) return;
+  if (absl::c_linear_search(view.views, "")) return;
   CompareViews(key, view);
   views_.erase(key);
 }
@@ -233,21 +220,15 @@ void Reconciler::CompareViews(const std::string& batch, const View& view) {
     result_.batches += told == kServers && Asked(view.time);
     return;
   }
-  Finding finding{FindingKind::kViewDiffers, false, view.time, "", {}};
-  finding.text = absl::StrCat("batch ", batch,
-                              ": the servers confirmed different contents. A server was lied to, "
-                              "or a log was rewritten");
-  Report(std::move(finding));
+  Report({FindingKind::kViewDiffers, false, view.time,
+          absl::StrCat("batch ", batch, ": the servers confirmed different contents. A server was "
+                                        "lied to, or a log was rewritten"), {}});
 }
 
 void Reconciler::EndJobs() {
   MissingJobs missing(timelines_);
   for (const auto& [key, job] : jobs_) missing.Add(job);
   for (const auto& [key, job] : jobs_) Report(missing.Explain(job));
-}
-
-void Reconciler::EndViews() {
-  for (const auto& [batch, view] : views_) CompareViews(batch, view);
 }
 
 void Reconciler::EndActs() {

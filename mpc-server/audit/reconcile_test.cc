@@ -59,6 +59,12 @@ class ReconcileTest : public ::testing::Test {
     ++id_;
     for (int party : parties) Batch(party, {Job(id_, "OK")}, absl::StrCat("view", batch_));
   }
+  // Server 1 starts after a minute of silence, and all goes well again.
+  void Returns(const std::string& boot) {
+    Pass(absl::Seconds(60));
+    Start(1, boot);
+    GoodBatch();
+  }
   void Unbatched(int party, const Fields& job) { Write(party, "jobs", {{"jobs", {job}}}); }
 
   Reconciliation Run(const ReconcileOptions& options = {}) {
@@ -140,9 +146,7 @@ TEST_F(ReconcileTest, AServerThatWasDownIsNormal) {
   Stop(1);
   Pass(absl::Seconds(60));
   for (int party : {0, 2}) Unbatched(party, Job(99, "UNAVAILABLE"));
-  Pass(absl::Seconds(60));
-  Start(1, "boot-a");
-  GoodBatch();
+  Returns("boot-a");
   Expect(Run(), FindingKind::kJobMissing, true, "server 1 has no line of it and was stopped");
 }
 
@@ -156,41 +160,31 @@ TEST_F(ReconcileTest, AStopExplainsNoBatchThatWasComputed) {
   Expect(Run(), FindingKind::kJobMissing, false, "that server took part");
 }
 
-TEST_F(ReconcileTest, OneBatchDiesWithAKilledServer) {
+struct Lost {
+  int batches;
+  const char* boot;
+  bool explained;
+  const char* why;
+};
+class LostBatches : public ReconcileTest, public ::testing::WithParamInterface<Lost> {};
+
+TEST_P(LostBatches, BeforeAStart) {
   GoodBatch();
-  GoodBatch({0, 2});
-  Pass(absl::Seconds(60));
-  Start(1, "boot-a");
-  GoodBatch();
-  Expect(Run(), FindingKind::kJobMissing, true, "was killed or crashed");
+  for (int i = 0; i < GetParam().batches; ++i) GoodBatch({0, 2});
+  Returns(GetParam().boot);
+  Expect(Run(), FindingKind::kJobMissing, GetParam().explained, GetParam().why);
 }
 
-TEST_F(ReconcileTest, TwoBatchesDoNot) {
-  GoodBatch();
-  GoodBatch({0, 2});
-  GoodBatch({0, 2});
-  Pass(absl::Seconds(60));
-  Start(1, "boot-a");
-  GoodBatch();
-  Expect(Run(), FindingKind::kJobMissing, false, "was killed or crashed");
-}
-
-TEST_F(ReconcileTest, APowerFailureTakesTheLastSecond) {
-  GoodBatch();
-  GoodBatch({0, 2});
-  GoodBatch({0, 2});
-  Pass(absl::Seconds(60));
-  Start(1, "boot-b");
-  GoodBatch();
-  Expect(Run(), FindingKind::kJobMissing, true, "lost power");
-}
+// One batch dies with a killed server, two do not; a power failure takes the last second.
+INSTANTIATE_TEST_SUITE_P(All, LostBatches,
+                         ::testing::Values(Lost{1, "boot-a", true, "was killed or crashed"},
+                                           Lost{2, "boot-a", false, "was killed or crashed"},
+                                           Lost{2, "boot-b", true, "lost power"}));
 
 TEST_F(ReconcileTest, APowerFailureDoesNotTakeMinutes) {
   GoodBatch();
   for (int i = 0; i < 10; ++i) GoodBatch({0, 2});
-  Pass(absl::Seconds(60));
-  Start(1, "boot-b");
-  GoodBatch();
+  Returns("boot-b");
   const Reconciliation result = Run();
   EXPECT_FALSE(result.clean());
   EXPECT_EQ(result.unexplained, 7u) << "all but those of the last two seconds";
@@ -239,45 +233,41 @@ TEST_F(ReconcileTest, TooMuchToRememberIsAnError) {
 
 // ---- What they say differently ----
 
-TEST_F(ReconcileTest, DifferentJobsUnderOneNumber) {
+struct Telling {
+  std::string verdict = "OK", digest = "d", view = "v", error = "";
+};
+struct Different {
+  std::array<Telling, kServers> by;
+  FindingKind kind;
+  bool explained;
+  const char* why;
+};
+class DifferentTellings : public ReconcileTest, public ::testing::WithParamInterface<Different> {};
+
+TEST_P(DifferentTellings, OfOneJob) {
   GoodBatch();
-  ++batch_;
+  batch_ = 50;
   for (int party : kAll) {
-    Batch(party, {Job(50, "INCONSISTENT", party == 2 ? "other" : "d")}, "v");
+    const Telling& told = GetParam().by[party];
+    Batch(party, {Job(50, told.verdict, told.digest)}, told.view, told.error);
   }
-  Expect(Run(), FindingKind::kJobDiffers, false, "told the servers different things");
+  Expect(Run(), GetParam().kind, GetParam().explained, GetParam().why);
 }
 
-TEST_F(ReconcileTest, DifferentVerdicts) {
-  const auto judged = [this](const std::string& verdict) {
-    ++batch_;
-    ++id_;
-    for (int party : kAll) Batch(party, {Job(id_, party == 1 ? verdict : "OK")}, "v");
-  };
-  judged("REPLAY");
-  Expect(Run(), FindingKind::kVerdictDiffers, false, "one server says OK, another REPLAY");
-}
-
-TEST_F(ReconcileTest, ClocksThatDifferAreNormal) {
-  ++batch_;
-  for (int party : kAll) Batch(party, {Job(1, party == 1 ? "CLOCK_SKEW" : "OK")});
-  Expect(Run(), FindingKind::kVerdictDiffers, true, "the clocks of the servers differ");
-}
-
-TEST_F(ReconcileTest, AConnectionThatBrokeInABatchIsNormal) {
-  ++batch_;
-  Batch(0, {Job(1, "OK")});
-  Batch(1, {Job(1, "OK")});
-  Batch(2, {Job(1, "UNAVAILABLE")}, "v", "connection closed");
-  Expect(Run(), FindingKind::kVerdictDiffers, true, "the connection between the servers broke");
-}
-
-TEST_F(ReconcileTest, DifferentViewsOfOneBatch) {
-  ++batch_;
-  for (int party : kAll) Batch(party, {Job(1, "OK")}, party == 0 ? "lie" : "truth");
-  const Reconciliation result = Run();
-  Expect(result, FindingKind::kViewDiffers, false, "batch 51/1");
-}
+const Telling kGood, kBroken = {"UNAVAILABLE", "d", "v", "connection closed"};
+INSTANTIATE_TEST_SUITE_P(
+    All, DifferentTellings,
+    ::testing::Values(
+        Different{{{{"INCONSISTENT"}, {"INCONSISTENT"}, {"INCONSISTENT", "other"}}},
+                  FindingKind::kJobDiffers, false, "told the servers different things"},
+        Different{{{kGood, {"REPLAY"}, kGood}}, FindingKind::kVerdictDiffers, false,
+                  "one server says OK, another REPLAY"},
+        Different{{{kGood, {"CLOCK_SKEW"}, kGood}}, FindingKind::kVerdictDiffers, true,
+                  "the clocks of the servers differ"},
+        Different{{{kGood, kGood, kBroken}}, FindingKind::kVerdictDiffers, true,
+                  "the connection between the servers broke"},
+        Different{{{{"OK", "d", "lie"}, kGood, kGood}}, FindingKind::kViewDiffers, false,
+                  "batch 51/50"}));
 
 TEST_F(ReconcileTest, ViewsDifferThoughTheThirdIsMissing) {
   ++batch_;

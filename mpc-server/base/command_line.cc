@@ -49,10 +49,9 @@ const CLI::Option* FindOption(const CLI::App& app, const std::string& name) {
 }
 
 const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
-  for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    if (command->get_name() == name) return command;
-  }
-  return nullptr;
+  const std::vector<const CLI::App*> found =
+      app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+  return found.empty() ? nullptr : found[0];
 }
 
 // "NAME:{a,b}" without the values, and the values.
@@ -255,7 +254,7 @@ std::string OptionTables(const CLI::App& app) {
   for (const CLI::Option* option : OptionsOf(app)) {
     std::string group = option->get_group();
     if (group == "Options" && in_common) group = "Options of every command";
-    auto at = std::find_if(groups.begin(), groups.end(), [&](auto& g) { return g.first == group; });
+    auto at = absl::c_find_if(groups, [&](auto& g) { return g.first == group; });
     if (at == groups.end()) at = groups.insert(at, {group, {}});
     std::string left = absl::StrReplaceAll(option->get_name(false, true), {{",", ", "}});
     if (TakesValue(*option)) absl::StrAppend(&left, " ", Placeholder(*option));
@@ -306,7 +305,7 @@ void CollectEntries(const CLI::App& app, const std::string& command,
     const auto bold = [](std::string* out, const std::string& name) { out->append(Bold(name)); };
     ManEntry entry = {option->get_group(), absl::StrCat(absl::StrJoin(names, ", ", bold), value),
                       option->get_description(), {}};
-    auto at = std::find_if(entries->begin(), entries->end(), [&](const ManEntry& e) {
+    auto at = absl::c_find_if(*entries, [&](const ManEntry& e) {
       return e.head == entry.head && e.text == entry.text && e.group == entry.group;
     });
     if (at == entries->end()) at = entries->insert(at, entry);
@@ -341,10 +340,9 @@ void AppendCommandCases(const CLI::App& app, const std::string& path, std::strin
   for (const CLI::App* command : CommandsOf(app)) {
     AppendCommandCases(*command, absl::StrCat(path, " ", command->get_name()), text);
   }
-  bool files = false;
-  for (const CLI::Option* operand : OperandsOf(app)) {
-    files = files || absl::StartsWith(operand->get_name(), "FILE");
-  }
+  const bool files = absl::c_any_of(OperandsOf(app), [](const CLI::Option* operand) {
+    return absl::StartsWith(operand->get_name(), "FILE");
+  });
   absl::StrAppend(text, "    ", path.empty() ? "*" : absl::StrCat("'", path, "' | '", path, " '*"),
                   ") words='", absl::StrJoin(CommandNames(app), " "), "' options='",
                   absl::StrJoin(OptionNames(app), " "), "' files=", files ? "yes" : "", " ;;\n");
@@ -437,8 +435,7 @@ std::string HelpText(const CLI::App& app) {
     absl::StrAppend(&text, OptionTables(*each));
   }
   const std::string footer = app.get_footer();
-  return absl::StrCat(text, footer.empty() ? "" : "\n", footer.empty() ? "" : Wrapped(footer, 0),
-                      footer.empty() ? "" : "\n");
+  return footer.empty() ? text : absl::StrCat(text, "\n", Wrapped(footer, 0), "\n");
 }
 
 std::string ManOptions(const CLI::App& app) {

@@ -15,34 +15,23 @@
 namespace mpckdc::enroll {
 namespace {
 
-absl::Status CheckVersion(const v1::StatusReply& reply, const std::string& name) {
-  if (reply.version() >= kAdminVersionMin && reply.version() <= kAdminVersionMax) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "server ", name, " (", reply.software(), ") speaks version ", reply.version(),
-      " of the administration protocol, this program ", kAdminVersionMin, " to ",
-      kAdminVersionMax));
-}
-
 absl::Status CheckOne(const v1::StatusReply& reply, const std::string& name,
                       const std::string& realm, int64_t cluster, bool allow_uninitialised) {
-  RETURN_IF_ERROR(CheckVersion(reply, name));
-  if (reply.realm() != realm) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("server ", name, " serves realm \"", reply.realm(), "\", not ", realm));
+  const auto refuse = [&](const auto&... why) {
+    return absl::FailedPreconditionError(absl::StrCat("server ", name, why...));
+  };
+  if (reply.version() < kAdminVersionMin || reply.version() > kAdminVersionMax) {
+    return refuse(" (", reply.software(), ") speaks version ", reply.version(),
+                  " of the administration protocol, this program ", kAdminVersionMin, " to ",
+                  kAdminVersionMax);
   }
-  if (reply.party() > 2) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("server ", name, " says it is party ", reply.party()));
-  }
+  if (reply.realm() != realm) return refuse(" serves realm \"", reply.realm(), "\", not ", realm);
+  if (reply.party() > 2) return refuse(" says it is party ", reply.party());
   if (cluster >= 0 && reply.cluster() != cluster) {
-    return absl::FailedPreconditionError(absl::StrCat("server ", name, " belongs to cluster ",
-                                                      reply.cluster(), ", expected ", cluster));
+    return refuse(" belongs to cluster ", reply.cluster(), ", expected ", cluster);
   }
   if (!reply.initialised() && !allow_uninitialised) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("server ", name, " has no realm yet: run mpc-admin init-realm"));
+    return refuse(" has no realm yet: run mpc-admin init-realm");
   }
   return absl::OkStatus();
 }

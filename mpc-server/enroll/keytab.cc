@@ -9,6 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/enctype.h"
@@ -25,60 +28,27 @@ namespace {
 constexpr uint8_t kMagic[] = {0x05, 0x02};
 constexpr size_t kMaxComponents = 64;
 
-// Reads big-endian numbers; after the first shortage everything is zero and `ok` is false.
-class Reader {
- public:
-  explicit Reader(absl::Span<const uint8_t> bytes) : rest_(bytes) {}
+absl::Span<const uint8_t> Counted(ByteReader& reader) { return reader.Bytes(reader.Uint(2)); }
 
-  uint32_t Number(size_t size) {
-    uint32_t value = 0;
-    for (const uint8_t byte : Bytes(size)) value = value << 8 | byte;
-    return value;
-  }
-
-  absl::Span<const uint8_t> Bytes(size_t size) {
-    if (size > rest_.size()) {
-      ok_ = false;
-      rest_ = {};
-      return {};
-    }
-    const absl::Span<const uint8_t> taken = rest_.first(size);
-    rest_.remove_prefix(size);
-    return taken;
-  }
-
-  absl::Span<const uint8_t> Counted() { return Bytes(Number(2)); }
-
-  std::string Text() {
-    const absl::Span<const uint8_t> bytes = Counted();
-    return std::string(bytes.begin(), bytes.end());
-  }
-
-  size_t left() const { return rest_.size(); }
-  bool ok() const { return ok_; }
-
- private:
-  absl::Span<const uint8_t> rest_;
-  bool ok_ = true;
-};
+std::string Text(ByteReader& reader) { return std::string(AsText(Counted(reader))); }
 
 absl::StatusOr<KeytabEntry> ParseEntry(absl::Span<const uint8_t> bytes) {
-  Reader reader(bytes);
-  const uint32_t count = reader.Number(2);
+  ByteReader reader(bytes);
+  const uint64_t count = reader.Uint(2);
   if (count == 0 || count > kMaxComponents) {
     return absl::InvalidArgumentError(absl::StrCat("a principal of ", count, " components"));
   }
-  const std::string realm = reader.Text();
+  const std::string realm = Text(reader);
   std::vector<std::string> components;
-  for (uint32_t i = 0; i < count; ++i) components.push_back(reader.Text());
+  for (uint64_t i = 0; i < count; ++i) components.push_back(Text(reader));
   reader.Bytes(8);  // name type and time
   KeytabEntry entry;
-  entry.kvno = reader.Number(1);
-  entry.enctype = static_cast<int16_t>(reader.Number(2));
-  const absl::Span<const uint8_t> key = reader.Counted();
+  entry.kvno = static_cast<uint32_t>(reader.Uint(1));
+  entry.enctype = static_cast<int16_t>(reader.Uint(2));
+  const absl::Span<const uint8_t> key = Counted(reader);
   if (!reader.ok()) return absl::InvalidArgumentError("an entry ends too early");
   if (reader.left() >= 4) {
-    const uint32_t kvno = reader.Number(4);
+    const auto kvno = static_cast<uint32_t>(reader.Uint(4));
     if (kvno != 0) entry.kvno = kvno;
   }
   entry.principal = UnparseName(components, realm);
@@ -86,30 +56,9 @@ absl::StatusOr<KeytabEntry> ParseEntry(absl::Span<const uint8_t> bytes) {
   return entry;
 }
 
-void AppendQuoted(const std::string& text, std::string* out) {
-  for (const char c : text) {
-    switch (c) {
-      case '/':
-      case '@':
-      case '\\':
-        *out += {'\\', c};
-        break;
-      case '\t':
-        *out += "\\t";
-        break;
-      case '\n':
-        *out += "\\n";
-        break;
-      case '\b':
-        *out += "\\b";
-        break;
-      case '\0':
-        *out += "\\0";
-        break;
-      default:
-        *out += c;
-    }
-  }
+std::string Quoted(absl::string_view text) {
+  return absl::StrReplaceAll(text, {{"/", "\\/"}, {"@", "\\@"}, {"\\", "\\\\"}, {"\t", "\\t"},
+                                    {"\n", "\\n"}, {"\b", "\\b"}, {{"\0", 1}, "\\0"}});
 }
 
 // The enctypes as whose base key a keytab's key can be enrolled; none for one that is not shared.
@@ -143,25 +92,19 @@ absl::Status AddKey(KeytabEntry entry, KeytabKeys* keys) {
 }  // namespace
 
 std::string UnparseName(const std::vector<std::string>& components, const std::string& realm) {
-  std::string name;
-  for (size_t i = 0; i < components.size(); ++i) {
-    if (i > 0) name += '/';
-    AppendQuoted(components[i], &name);
-  }
-  name += '@';
-  AppendQuoted(realm, &name);
-  return name;
+  const auto quoted = [](std::string* out, const std::string& part) { *out += Quoted(part); };
+  return absl::StrCat(absl::StrJoin(components, "/", quoted), "@", Quoted(realm));
 }
 
 absl::StatusOr<std::vector<KeytabEntry>> ParseKeytab(absl::Span<const uint8_t> bytes) {
-  Reader reader(bytes);
+  ByteReader reader(bytes);
   const absl::Span<const uint8_t> magic = reader.Bytes(sizeof(kMagic));
   if (!std::equal(magic.begin(), magic.end(), std::begin(kMagic), std::end(kMagic))) {
     return absl::InvalidArgumentError("not a keytab of format 0x0502");
   }
   std::vector<KeytabEntry> entries;
   while (reader.left() > 0) {
-    const int64_t size = static_cast<int32_t>(reader.Number(4));
+    const int64_t size = static_cast<int32_t>(reader.Uint(4));
     if (size == 0 && reader.ok()) break;  // the rest was never written
     const absl::Span<const uint8_t> body = reader.Bytes(size < 0 ? -size : size);
     if (!reader.ok()) {

@@ -10,33 +10,17 @@
 
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/testing/bytes.h"
+#include "mpc-server/testing/enrolment.h"
 
 namespace mpckdc::enroll {
 namespace {
 
-std::string Be(uint32_t value, int size) {
-  std::string out;
-  for (int shift = 8 * (size - 1); shift >= 0; shift -= 8) out += static_cast<char>(value >> shift);
-  return out;
-}
-
-std::string Counted(const std::string& text) { return Be(text.size(), 2) + text; }
-
-std::string Entry(const std::vector<std::string>& components, uint32_t kvno, int enctype,
-                  const std::string& key, bool long_kvno = true) {
-  std::string body = Be(components.size(), 2) + Counted("EXAMPLE.COM");
-  for (const std::string& component : components) body += Counted(component);
-  body += Be(1, 4) + Be(0, 4) + Be(kvno & 0xff, 1) + Be(enctype & 0xffff, 2) + Counted(key);
-  if (long_kvno) body += Be(kvno, 4);
-  return Be(body.size(), 4) + body;
-}
-
 const std::string kMagic = "\x05\x02";
 
 TEST(Keytab, ReadsEntriesAndSkipsHoles) {
-  const std::string file = kMagic + Entry({"alice"}, 300, -24001, std::string(16, 'a')) +
+  const std::string file = kMagic + KeytabBytes({"alice"}, 300, -24001, std::string(16, 'a')) +
                            Be(static_cast<uint32_t>(-9), 4) + std::string(9, 'z') +
-                           Entry({"HTTP", "w/e@b"}, 2, 18, std::string(32, 'b'), false);
+                           KeytabBytes({"HTTP", "w/e@b"}, 2, 18, std::string(32, 'b'), false);
   absl::StatusOr<std::vector<KeytabEntry>> entries = ParseKeytab(Bytes(file));
   ASSERT_TRUE(entries.ok()) << entries.status();
   ASSERT_EQ(entries->size(), 2u);
@@ -51,8 +35,8 @@ TEST(Keytab, ReadsEntriesAndSkipsHoles) {
 // Whatever is cut off, and whatever byte is changed: an error or other entries, never a crash or a
 // read outside.
 TEST(Keytab, SurvivesDamage) {
-  const std::string file = kMagic + Entry({"alice"}, 1, 17, std::string(16, 'a')) +
-                           Entry({"a", "b", "c"}, 1, 18, std::string(32, 'b'));
+  const std::string file = kMagic + KeytabBytes({"alice"}, 1, 17, std::string(16, 'a')) +
+                           KeytabBytes({"a", "b", "c"}, 1, 18, std::string(32, 'b'));
   for (size_t size = 0; size < file.size(); ++size) {
     const absl::StatusOr<std::vector<KeytabEntry>> entries =
         ParseKeytab(Bytes(file.substr(0, size)));
@@ -80,12 +64,12 @@ TEST(Keytab, NamesTheProblem) {
 }
 
 TEST(EnrollableKeys, TakesTheLatestVersionAndSharedBaseKeys) {
-  const std::string file = kMagic + Entry({"alice"}, 1, 17, std::string(16, 'o')) +
-                           Entry({"alice"}, 2, 17, std::string(16, 'n')) +
-                           Entry({"alice"}, 2, 18, std::string(32, 'N')) +
-                           Entry({"alice"}, 2, 20, std::string(32, 'S')) +
-                           Entry({"alice"}, 2, 23, std::string(16, 'r')) +
-                           Entry({"bob"}, 7, -24002, std::string(32, 'b'));
+  const std::string file = kMagic + KeytabBytes({"alice"}, 1, 17, std::string(16, 'o')) +
+                           KeytabBytes({"alice"}, 2, 17, std::string(16, 'n')) +
+                           KeytabBytes({"alice"}, 2, 18, std::string(32, 'N')) +
+                           KeytabBytes({"alice"}, 2, 20, std::string(32, 'S')) +
+                           KeytabBytes({"alice"}, 2, 23, std::string(16, 'r')) +
+                           KeytabBytes({"bob"}, 7, -24002, std::string(32, 'b'));
   auto principals = EnrollableKeys(*ParseKeytab(Bytes(file)));
   ASSERT_TRUE(principals.ok()) << principals.status();
   const KeytabKeys& alice = principals->at("alice@EXAMPLE.COM");
@@ -105,13 +89,13 @@ TEST(EnrollableKeys, TakesTheLatestVersionAndSharedBaseKeys) {
 }
 
 TEST(EnrollableKeys, RefusesContradictions) {
-  const std::string two = kMagic + Entry({"alice"}, 2, 17, std::string(16, 'n')) +
-                          Entry({"alice"}, 2, -24001, std::string(16, 'm'));
+  const std::string two = kMagic + KeytabBytes({"alice"}, 2, 17, std::string(16, 'n')) +
+                          KeytabBytes({"alice"}, 2, -24001, std::string(16, 'm'));
   EXPECT_FALSE(EnrollableKeys(*ParseKeytab(Bytes(two))).ok());
-  const std::string same = kMagic + Entry({"alice"}, 2, 17, std::string(16, 'n')) +
-                           Entry({"alice"}, 2, -24001, std::string(16, 'n'));
+  const std::string same = kMagic + KeytabBytes({"alice"}, 2, 17, std::string(16, 'n')) +
+                           KeytabBytes({"alice"}, 2, -24001, std::string(16, 'n'));
   EXPECT_TRUE(EnrollableKeys(*ParseKeytab(Bytes(same))).ok());
-  const std::string size = kMagic + Entry({"alice"}, 2, 17, std::string(15, 'n'));
+  const std::string size = kMagic + KeytabBytes({"alice"}, 2, 17, std::string(15, 'n'));
   EXPECT_FALSE(EnrollableKeys(*ParseKeytab(Bytes(size))).ok());
 }
 

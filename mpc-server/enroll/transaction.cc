@@ -4,53 +4,33 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::enroll {
+
 KeyTransaction::KeyTransaction(AdminServers* servers, TransactionTimeouts timeouts)
     : servers_(servers),
       timeouts_(timeouts),
       id_(RandomIdentifier()),
-      calls_(this),
-      two_phase_(&calls_, timeouts) {}
+      two_phase_(this, timeouts) {}
 
-KeyTransaction::~KeyTransaction() = default;
-
-// ---- The calls of a transaction over gRPC ----
-
-std::array<absl::Status, 3> KeyTransaction::Calls::OnAll(
+std::array<absl::Status, 3> KeyTransaction::OnAll(
     const std::function<absl::Status(int party)>& call) {
-  return txn_->servers_->OnAll([&call](int party, AdminClient&) { return call(party); });
+  return servers_->OnAll([&call](int party, AdminClient&) { return call(party); });
 }
 
-absl::StatusOr<uint32_t> KeyTransaction::Calls::CommitKeys(int party, absl::Duration timeout) {
-  return txn_->servers_->at(party).CommitKeys(txn_->id_, timeout);
-}
-
-absl::Status KeyTransaction::Calls::AbortKeys(int party, absl::Duration timeout) {
-  return txn_->servers_->at(party).AbortKeys(txn_->id_, timeout);
-}
-
-absl::Status KeyTransaction::Calls::DeleteKeys(int party, absl::Duration timeout) {
-  return txn_->servers_->at(party).DeleteKeys(txn_->handles_, timeout);
-}
-
-std::string KeyTransaction::Calls::Name(int party) { return txn_->servers_->at(party).name(); }
-
-void KeyTransaction::Calls::Pause(absl::Duration d) { absl::SleepFor(d); }
-
-// ---- Staging ----
-
-absl::Status KeyTransaction::Check(const v1::KeyInfo& info) const {
+absl::Status KeyTransaction::Note(const v1::KeyInfo& info) {
   if (!two_phase_.open()) {
     return absl::FailedPreconditionError("the transaction was already staged");
   }
   if (handle_set_.contains(info.handle())) {
     return absl::InvalidArgumentError("a handle occurs twice in one transaction");
   }
-  return CheckKeyInfo(info, servers_->realm());
+  RETURN_IF_ERROR(CheckKeyInfo(info, servers_->realm()));
+  handle_set_.insert(info.handle());
+  handles_.push_back(info.handle());
+  return absl::OkStatus();
 }
 
 // Into the last call, or a new one when that is full: packages stay in the order in which they came.
@@ -85,11 +65,7 @@ absl::Status KeyTransaction::AddMany(absl::Span<const KeyToShare> keys,
   for (; !keys.empty(); keys.remove_prefix(std::min(keys.size(), limits::kMaxKeysPerPackage))) {
     const absl::Span<const KeyToShare> some = keys.first(
         std::min(keys.size(), limits::kMaxKeysPerPackage));
-    for (const KeyToShare& key : some) {
-      RETURN_IF_ERROR(Check(key.info));
-      handle_set_.insert(key.info.handle());
-      handles_.push_back(key.info.handle());
-    }
+    for (const KeyToShare& key : some) RETURN_IF_ERROR(Note(key.info));
     ASSIGN_OR_RETURN(SealedTriple packages, BuildPackages(some, servers_->target(), id_, signer));
     Append(std::move(packages), some.size());
   }
@@ -97,22 +73,21 @@ absl::Status KeyTransaction::AddMany(absl::Span<const KeyToShare> keys,
 }
 
 absl::Status KeyTransaction::AddDrawn(const v1::KeyInfo& info) {
-  RETURN_IF_ERROR(Check(info));
+  RETURN_IF_ERROR(Note(info));
   drawn_.push_back(info);
-  handle_set_.insert(info.handle());
-  handles_.push_back(info.handle());
   return absl::OkStatus();
 }
 
-absl::Status KeyTransaction::StageShared() {
+absl::Status KeyTransaction::Stage() {
+  if (!two_phase_.open()) {
+    return absl::FailedPreconditionError("the transaction was already staged");
+  }
+  if (handles_.empty()) return absl::InvalidArgumentError("the transaction has no keys");
+  RETURN_IF_ERROR(two_phase_.Begin());
   for (const std::array<v1::StageKeysRequest, 3>& call : stage_) {
     RETURN_IF_ERROR(two_phase_.Stage(
         [&](int party) { return servers_->at(party).StageKeys(call[party], timeouts_.stage); }));
   }
-  return absl::OkStatus();
-}
-
-absl::Status KeyTransaction::StageDrawn() {
   for (const v1::KeyInfo& info : drawn_) {
     v1::DrawKeyRequest request;
     request.set_transaction(id_);
@@ -124,24 +99,9 @@ absl::Status KeyTransaction::StageDrawn() {
   return absl::OkStatus();
 }
 
-absl::Status KeyTransaction::Stage() {
-  if (!two_phase_.open()) {
-    return absl::FailedPreconditionError("the transaction was already staged");
-  }
-  if (handles_.empty()) return absl::InvalidArgumentError("the transaction has no keys");
-  absl::Status s = two_phase_.Begin();
-  if (s.ok()) s = StageShared();
-  if (s.ok()) s = StageDrawn();
-  return s;
-}
-
-absl::Status KeyTransaction::Commit() { return two_phase_.Commit(handles_.size()); }
-
 absl::Status KeyTransaction::Run() {
   RETURN_IF_ERROR(Stage());
   return Commit();
 }
-
-absl::Status KeyTransaction::Rollback() { return two_phase_.Rollback(); }
 
 }  // namespace mpckdc::enroll

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpc-server/enroll/admin_client.h"
@@ -23,15 +24,12 @@ namespace mpckdc::enroll {
 // are orphans that `mpc-admin doctor` names. Running the same command again is always right.
 //
 // Not thread safe. Destroying an unfinished transaction rolls it back.
-class KeyTransaction {
+class KeyTransaction : private TransactionServers {
  public:
   // `servers` must have been Check()ed and outlive the transaction.
   explicit KeyTransaction(AdminServers* servers, TransactionTimeouts timeouts = {});
-  ~KeyTransaction();
   KeyTransaction(const KeyTransaction&) = delete;
   KeyTransaction& operator=(const KeyTransaction&) = delete;
-
-  const std::string& id() const { return id_; }
 
   // Packages one key's shares; nothing is sent yet.
   absl::Status Add(const v1::KeyInfo& info, absl::Span<const uint8_t> base,
@@ -44,37 +42,34 @@ class KeyTransaction {
   // Sends everything added: StageKeys, then a DrawKey per drawn key. Rolls back on failure.
   absl::Status Stage();
   // Makes the staged keys usable. Rolls back on failure.
-  absl::Status Commit();
+  absl::Status Commit() { return two_phase_.Commit(handles_.size()); }
   // Stage() and Commit().
   absl::Status Run();
 
   // Takes the keys away again, committed or not (the KDB could not be written). The status names
   // the servers where something may be left.
-  absl::Status Rollback();
+  absl::Status Rollback() { return two_phase_.Rollback(); }
 
   const std::vector<std::string>& handles() const { return handles_; }
 
  private:
   // The calls of two_phase.h over gRPC.
-  class Calls : public TransactionServers {
-   public:
-    explicit Calls(KeyTransaction* txn) : txn_(txn) {}
-    std::array<absl::Status, 3> OnAll(
-        const std::function<absl::Status(int party)>& call) override;
-    absl::StatusOr<uint32_t> CommitKeys(int party, absl::Duration timeout) override;
-    absl::Status AbortKeys(int party, absl::Duration timeout) override;
-    absl::Status DeleteKeys(int party, absl::Duration timeout) override;
-    std::string Name(int party) override;
-    void Pause(absl::Duration d) override;
+  std::array<absl::Status, 3> OnAll(const std::function<absl::Status(int party)>& call) override;
+  absl::StatusOr<uint32_t> CommitKeys(int party, absl::Duration timeout) override {
+    return servers_->at(party).CommitKeys(id_, timeout);
+  }
+  absl::Status AbortKeys(int party, absl::Duration timeout) override {
+    return servers_->at(party).AbortKeys(id_, timeout);
+  }
+  absl::Status DeleteKeys(int party, absl::Duration timeout) override {
+    return servers_->at(party).DeleteKeys(handles_, timeout);
+  }
+  std::string Name(int party) override { return servers_->at(party).name(); }
+  void Pause(absl::Duration d) override { absl::SleepFor(d); }
 
-   private:
-    KeyTransaction* const txn_;
-  };
-
-  absl::Status Check(const v1::KeyInfo& info) const;
+  // Notes a key's handle, which must be new.
+  absl::Status Note(const v1::KeyInfo& info);
   void Append(SealedTriple packages, size_t keys);
-  absl::Status StageShared();
-  absl::Status StageDrawn();
 
   AdminServers* servers_;
   TransactionTimeouts timeouts_;
@@ -84,7 +79,6 @@ class KeyTransaction {
   std::vector<v1::KeyInfo> drawn_;
   std::vector<std::string> handles_;
   absl::flat_hash_set<std::string> handle_set_;
-  Calls calls_;
   TwoPhase two_phase_;  // the last member: its destructor may call the servers
 };
 

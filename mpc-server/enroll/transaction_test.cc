@@ -14,26 +14,15 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/string_to_key.h"
+#include "mpc-server/testing/enrolment.h"
 #include "mpc-server/testing/fake_admin_service.h"
-#include "mpc-server/testing/identity.h"
 
 namespace mpckdc::enroll {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using When = FakeAdminServer::When;
-
-v1::KeyInfo Info(int32_t enctype) {
-  v1::KeyInfo info;
-  info.set_handle(RandomIdentifier());
-  info.set_principal("alice@EXAMPLE.COM");
-  info.set_kvno(1);
-  info.set_enctype(enctype);
-  info.set_salt("EXAMPLE.COMalice");
-  info.set_key_class(v1::KEY_CLASS_USER);
-  info.set_gate(v1::GATE_TIMESTAMP);
-  return info;
-}
 
 TransactionTimeouts Quick() {
   TransactionTimeouts timeouts;
@@ -55,13 +44,6 @@ FakeAdminServer::Fault Fail(std::string method, When when, grpc::StatusCode code
 
 class TransactionTest : public testing::Test {
  protected:
-  static const PackageSigner& Signer() {
-    static const AdminIdentity identity = TestAuthority::Shared().Issue("admin", "root");
-    static const PackageSigner signer =
-        *PackageSigner::FromPemFiles(identity.certificate_file, identity.key_file);
-    return signer;
-  }
-
   TransactionTest() : servers_(realm_.Connect()) {
     const absl::Status s = servers_.Check(absl::Seconds(5), 1);
     EXPECT_TRUE(s.ok()) << s;
@@ -71,13 +53,30 @@ class TransactionTest : public testing::Test {
     KeyTransaction transaction(&servers_, Quick());
     for (const int32_t enctype : {kEnctypeAes128Gcm, kEnctypeAes256Gcm}) {
       const SecretBytes base(BaseKeyBytes(enctype), 0x33);
-      RETURN_IF_ERROR(transaction.Add(Info(enctype), base, Signer()));
+      RETURN_IF_ERROR(transaction.Add(TestKeyInfo(enctype), base, TestSigner()));
     }
     return transaction.Run();
   }
 
-  void ExpectNothingLeft() {
-    for (auto& server : realm_.servers) {
+  // A transaction of one key, and perhaps one drawn.
+  std::unique_ptr<KeyTransaction> WithKeys(bool shared, bool drawn = false) {
+    auto transaction = std::make_unique<KeyTransaction>(&servers_, Quick());
+    if (shared) {
+      EXPECT_TRUE(transaction->Add(TestKeyInfo(), SecretBytes(32, 1), TestSigner()).ok());
+    }
+    if (drawn) {
+      EXPECT_TRUE(transaction->AddDrawn(TestKeyInfo(kEnctypeAes128Gcm)).ok());
+    }
+    return transaction;
+  }
+
+  void ExpectEachHas(size_t keys) {
+    for (auto& server : realm_.servers) EXPECT_EQ(server->committed().size(), keys);
+  }
+
+  void ExpectNothingLeft(const std::vector<int>& parties = {0, 1, 2}) {
+    for (const int party : parties) {
+      auto& server = realm_.servers[party];
       EXPECT_EQ(server->staged(), 0u);
       EXPECT_TRUE(server->committed().empty());
     }
@@ -107,10 +106,10 @@ TEST_F(TransactionTest, AllThreeHaveSharesOfTheSameKeys) {
 TEST_F(TransactionTest, ManyKeysGoInSeveralCalls) {
   std::vector<KeyToShare> keys;
   for (size_t i = 0; i < limits::kMaxKeysPerCall + 10; ++i) {
-    keys.push_back({Info(kEnctypeAes128Gcm), SecretBytes(16, static_cast<uint8_t>(i))});
+    keys.push_back({TestKeyInfo(kEnctypeAes128Gcm), SecretBytes(16, static_cast<uint8_t>(i))});
   }
   KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.AddMany(keys, Signer()).ok());
+  ASSERT_TRUE(transaction.AddMany(keys, TestSigner()).ok());
   ASSERT_TRUE(transaction.Run().ok());
   for (auto& server : realm_.servers) {
     EXPECT_EQ(server->committed().size(), keys.size());
@@ -120,7 +119,7 @@ TEST_F(TransactionTest, ManyKeysGoInSeveralCalls) {
   KeyTransaction twice(&servers_, Quick());
   keys.resize(2);
   keys[1] = keys[0];
-  EXPECT_FALSE(twice.AddMany(keys, Signer()).ok()) << "one handle, two keys";
+  EXPECT_FALSE(twice.AddMany(keys, TestSigner()).ok()) << "one handle, two keys";
 }
 
 TEST_F(TransactionTest, AListOfManyPagesIsWhole) {
@@ -151,12 +150,12 @@ TEST_F(TransactionTest, FailureAnywhereLeavesNothing) {
           // A commit that took effect and is repeated answers well, so that case may succeed.
           if (s.ok()) {
             EXPECT_EQ(std::string(method), "CommitKeys");
-            for (auto& each : realm_.servers) EXPECT_EQ(each->committed().size(), 2u);
+            ExpectEachHas(2);
             for (auto& each : realm_.servers) each->Clear();
           } else {
             EXPECT_EQ(static_cast<int>(s.code()), static_cast<int>(code)) << s;
-            EXPECT_THAT(std::string(s.message()), HasSubstr("no key was changed"));
-            EXPECT_THAT(std::string(s.message()), HasSubstr(server->address()));
+            EXPECT_THAT(std::string(s.message()),
+                        AllOf(HasSubstr("no key was changed"), HasSubstr(server->address())));
           }
           ExpectNothingLeft();
           server->set_fault(nullptr);
@@ -172,65 +171,52 @@ TEST_F(TransactionTest, ACommitWhoseAnswerIsLostIsRepeated) {
       Fail("CommitKeys", When::kAfter, grpc::StatusCode::UNAVAILABLE, 1));
   ASSERT_TRUE(EnrolTwoKeys().ok());
   EXPECT_EQ(realm_.servers[1]->calls("CommitKeys"), 2);
-  for (auto& server : realm_.servers) EXPECT_EQ(server->committed().size(), 2u);
+  ExpectEachHas(2);
 }
 
 TEST_F(TransactionTest, AServerThatDiesBeforeCommitIsNamed) {
-  KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), Signer()).ok());
-  ASSERT_TRUE(transaction.Stage().ok());
+  const auto transaction = WithKeys(/*shared=*/true);
+  ASSERT_TRUE(transaction->Stage().ok());
   realm_.servers[2]->Stop();
-  const absl::Status s = transaction.Commit();
+  const absl::Status s = transaction->Commit();
   ASSERT_FALSE(s.ok());
-  EXPECT_THAT(std::string(s.message()), HasSubstr(realm_.servers[2]->address()));
-  EXPECT_THAT(std::string(s.message()), HasSubstr("doctor"));
-  for (int party : {0, 1}) {
-    EXPECT_EQ(realm_.servers[party]->staged(), 0u);
-    EXPECT_TRUE(realm_.servers[party]->committed().empty());
-  }
+  EXPECT_THAT(std::string(s.message()),
+              AllOf(HasSubstr(realm_.servers[2]->address()), HasSubstr("doctor")));
+  ExpectNothingLeft({0, 1});
 }
 
 TEST_F(TransactionTest, ATransactionThatIsLeftIsRolledBack) {
   {
-    KeyTransaction transaction(&servers_, Quick());
-    ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), Signer()).ok());
-    ASSERT_TRUE(transaction.Stage().ok());
+    const auto transaction = WithKeys(/*shared=*/true);
+    ASSERT_TRUE(transaction->Stage().ok());
     EXPECT_EQ(realm_.servers[0]->staged(), 1u);
   }
   ExpectNothingLeft();
 }
 
 TEST_F(TransactionTest, RollbackTakesCommittedKeysAway) {
-  KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), Signer()).ok());
-  ASSERT_TRUE(transaction.Run().ok());
-  EXPECT_TRUE(transaction.Rollback().ok());
+  const auto transaction = WithKeys(/*shared=*/true);
+  ASSERT_TRUE(transaction->Run().ok());
+  EXPECT_TRUE(transaction->Rollback().ok());
   ExpectNothingLeft();
 }
 
 TEST_F(TransactionTest, DrawnAndSharedKeysGoTogether) {
-  KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), Signer()).ok());
-  ASSERT_TRUE(transaction.AddDrawn(Info(kEnctypeAes128Gcm)).ok());
-  ASSERT_TRUE(transaction.Run().ok());
-  for (auto& server : realm_.servers) EXPECT_EQ(server->committed().size(), 2u);
+  ASSERT_TRUE(WithKeys(/*shared=*/true, /*drawn=*/true)->Run().ok());
+  ExpectEachHas(2);
 }
 
 TEST_F(TransactionTest, ADrawThatFailsLeavesNothing) {
   realm_.servers[1]->set_fault(Fail("DrawKey", When::kAfter, grpc::StatusCode::DEADLINE_EXCEEDED));
-  KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.AddDrawn(Info(kEnctypeAes128Gcm)).ok());
-  EXPECT_FALSE(transaction.Run().ok());
+  EXPECT_FALSE(WithKeys(/*shared=*/false, /*drawn=*/true)->Run().ok());
   ExpectNothingLeft();
 }
 
 TEST_F(TransactionTest, ACommitOfOtherKeysThanStagedIsAnError) {
-  KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.Add(Info(kEnctypeAes256Gcm), SecretBytes(32, 1), Signer()).ok());
-  ASSERT_TRUE(transaction.AddDrawn(Info(kEnctypeAes128Gcm)).ok());
-  ASSERT_TRUE(transaction.Stage().ok());
+  const auto transaction = WithKeys(/*shared=*/true, /*drawn=*/true);
+  ASSERT_TRUE(transaction->Stage().ok());
   realm_.servers[0]->DropOneStaged();
-  const absl::Status s = transaction.Commit();
+  const absl::Status s = transaction->Commit();
   EXPECT_TRUE(absl::IsDataLoss(s)) << s;
   ExpectNothingLeft();
 }
@@ -239,12 +225,12 @@ TEST_F(TransactionTest, MisuseIsRefused) {
   KeyTransaction transaction(&servers_, Quick());
   EXPECT_FALSE(transaction.Stage().ok()) << "empty";
   EXPECT_FALSE(transaction.Commit().ok()) << "not staged";
-  const v1::KeyInfo info = Info(kEnctypeAes256Gcm);
-  ASSERT_TRUE(transaction.Add(info, SecretBytes(32, 1), Signer()).ok());
+  const v1::KeyInfo info = TestKeyInfo(kEnctypeAes256Gcm);
+  ASSERT_TRUE(transaction.Add(info, SecretBytes(32, 1), TestSigner()).ok());
   EXPECT_FALSE(transaction.AddDrawn(info).ok()) << "same handle";
   ASSERT_TRUE(transaction.Run().ok());
   EXPECT_FALSE(transaction.Stage().ok()) << "finished";
-  EXPECT_FALSE(transaction.AddDrawn(Info(kEnctypeAes128Gcm)).ok()) << "finished";
+  EXPECT_FALSE(transaction.AddDrawn(TestKeyInfo(kEnctypeAes128Gcm)).ok()) << "finished";
 }
 
 TEST_F(TransactionTest, CheckRefusesServersThatDoNotBelongTogether) {

@@ -97,12 +97,9 @@ constexpr uint8_t kSha384[] = {
 
 absl::Span<const uint8_t> HashInitialState(HashKind hash) {
   switch (hash) {
-    case HashKind::kSha1:
-      return kSha1;
-    case HashKind::kSha256:
-      return kSha256;
-    case HashKind::kSha384:
-      return kSha384;
+    case HashKind::kSha1: return kSha1;
+    case HashKind::kSha256: return kSha256;
+    case HashKind::kSha384: return kSha384;
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/sha256.h"
 
@@ -87,9 +88,6 @@ absl::Status CheckKeyInfo(const KeyInfo& info) {
   return absl::OkStatus();
 }
 
-std::string HandleText(const Handle& handle) {
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(handle.data()), handle.size()));
-}
+std::string HandleText(const Handle& handle) { return absl::BytesToHexString(AsText(handle)); }
 
 }  // namespace mpckdc

@@ -40,37 +40,6 @@ uint8_t SubByte(uint8_t x) {
          RotateLeft(inverse, 4) ^ 0x63;
 }
 
-// ---- A usage's parts ----
-
-absl::Status SetRoundKeys(const absl::StatusOr<SecretBytes>& key, ExpandedUsage* out) {
-  if (!key.ok()) return key.status();
-  ASSIGN_OR_RETURN(out->round_keys, ExpandAesKey(*key));
-  return absl::OkStatus();
-}
-
-absl::Status SetGcm(const Enctype& enctype, absl::Span<const uint8_t> base, ExpandedUsage* out) {
-  const auto key = DeriveKey(enctype, base, out->usage, DerivedKeyKind::kKg);
-  RETURN_IF_ERROR(SetRoundKeys(key, out));
-  ASSIGN_OR_RETURN(out->h, GhashKey(*key));
-  return absl::OkStatus();
-}
-
-absl::Status SetMacStates(const Enctype& enctype, const absl::StatusOr<SecretBytes>& key,
-                          ExpandedUsage* out) {
-  if (!key.ok()) return key.status();
-  ASSIGN_OR_RETURN(out->mac_states, HmacStatesOf(enctype.hash, *key));
-  return absl::OkStatus();
-}
-
-absl::Status SetCts(const Enctype& enctype, absl::Span<const uint8_t> base, ExpandedUsage* out) {
-  const auto key = [&](DerivedKeyKind kind) {
-    return DeriveKey(enctype, base, out->usage, kind);
-  };
-  if (!IsEncryptionUsage(out->usage)) return SetMacStates(enctype, key(DerivedKeyKind::kKc), out);
-  const absl::Status s = SetMacStates(enctype, key(DerivedKeyKind::kKi), out);
-  return s.ok() ? SetRoundKeys(key(DerivedKeyKind::kKe), out) : s;
-}
-
 }  // namespace
 
 absl::StatusOr<SecretBytes> ExpandAesKey(absl::Span<const uint8_t> key) {
@@ -121,8 +90,20 @@ absl::StatusOr<SecretBytes> HmacStatesOf(HashKind hash, absl::Span<const uint8_t
 absl::StatusOr<ExpandedUsage> ExpandUsage(const Enctype& enctype, absl::Span<const uint8_t> base,
                                           uint32_t usage) {
   ExpandedUsage expanded{.usage = usage};
-  RETURN_IF_ERROR(enctype.is_gcm() ? SetGcm(enctype, base, &expanded)
-                                   : SetCts(enctype, base, &expanded));
+  const auto key = [&](DerivedKeyKind kind) { return DeriveKey(enctype, base, usage, kind); };
+  if (enctype.is_gcm()) {
+    ASSIGN_OR_RETURN(SecretBytes kg, key(DerivedKeyKind::kKg));
+    ASSIGN_OR_RETURN(expanded.round_keys, ExpandAesKey(kg));
+    ASSIGN_OR_RETURN(expanded.h, GhashKey(kg));
+    return expanded;
+  }
+  const bool encrypts = IsEncryptionUsage(usage);
+  ASSIGN_OR_RETURN(SecretBytes mac, key(encrypts ? DerivedKeyKind::kKi : DerivedKeyKind::kKc));
+  ASSIGN_OR_RETURN(expanded.mac_states, HmacStatesOf(enctype.hash, mac));
+  if (encrypts) {
+    ASSIGN_OR_RETURN(SecretBytes ke, key(DerivedKeyKind::kKe));
+    ASSIGN_OR_RETURN(expanded.round_keys, ExpandAesKey(ke));
+  }
   return expanded;
 }
 

@@ -96,30 +96,25 @@ absl::StatusOr<CertificateFacts> ReadCertificate(const std::string& file) {
 
 absl::Status CheckCertificate(const CertificateFacts& facts, absl::string_view who,
                               absl::string_view realm, absl::string_view role, absl::Time now) {
+  const auto refuse = [&](const auto&... why) {
+    return absl::PermissionDeniedError(absl::StrCat(who, ": ", why...));
+  };
+  const auto minute = [](absl::Time time) {
+    return absl::FormatTime("%Y-%m-%d %H:%M UTC", time, absl::UTCTimeZone());
+  };
   if (facts.uri_count != 1) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(who, ": the certificate has ", facts.uri_count,
-                     " URI names, expected exactly one, spiffe://", realm, "/mpc/", role, "/NAME"));
+    return refuse("the certificate has ", facts.uri_count,
+                  " URI names, expected exactly one, spiffe://", realm, "/mpc/", role, "/NAME");
   }
   absl::StatusOr<RoleName> name = ParseRoleName(facts.uri);
-  if (!name.ok()) {
-    return absl::PermissionDeniedError(absl::StrCat(who, ": ", name.status().message()));
-  }
+  if (!name.ok()) return refuse(name.status().message());
   if (name->role != role || name->realm != realm) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(who, ": the certificate is ", facts.uri, ", expected role ", role,
-                     " in realm ", realm));
+    return refuse("the certificate is ", facts.uri, ", expected role ", role, " in realm ", realm);
   }
-  if (now > facts.not_after) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(who, ": the certificate expired on ",
-                     absl::FormatTime("%Y-%m-%d %H:%M UTC", facts.not_after, absl::UTCTimeZone())));
-  }
+  if (now > facts.not_after) return refuse("the certificate expired on ", minute(facts.not_after));
   if (now < facts.not_before) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        who, ": the certificate is not valid before ",
-        absl::FormatTime("%Y-%m-%d %H:%M UTC", facts.not_before, absl::UTCTimeZone()),
-        "; is this machine's clock right?"));
+    return refuse("the certificate is not valid before ", minute(facts.not_before),
+                  "; is this machine's clock right?");
   }
   return absl::OkStatus();
 }

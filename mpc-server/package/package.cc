@@ -9,13 +9,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/key/usage_keys.h"
 #include "mpc-server/package/key_info_proto.h"
-#include "mpc-server/package/share_package_encoder.h"
-#include "mpc-server/package/share_split.h"
 
 namespace mpckdc::enroll {
 namespace {
@@ -55,23 +54,79 @@ absl::Status CheckKeyToShare(const KeyToShare& key, const PackageTarget& target)
       BaseKeyBytes(key.info.enctype()), " bytes, not ", key.base.size()));
 }
 
-std::array<KeyShareParts, 3> SplitKey(const KeyToShare& key,
-                                      const std::vector<ExpandedUsage>& usages) {
-  std::array<KeyShareParts, 3> parts;
-  std::array<SplitShare, 3> base_shares = Split(key.base);
-  for (int party = 0; party < 3; ++party) {
-    parts[party] = {&key.info, std::move(base_shares[party]), {}};
-  }
-  for (const ExpandedUsage& usage : usages) {
-    std::array<SplitShare, 3> round_keys = Split(usage.round_keys);
-    std::array<SplitShare, 3> h = Split(usage.h);
-    std::array<SplitShare, 3> mac_states = Split(usage.mac_states);
+// The bytes of a share package, or of a message in it, for the three parties at once
+// (proto/admin.proto, SharePackage). Not by the generated class, which would keep the shares in
+// ordinary memory; a test compares with its bytes. A field is a varint (number << 3 | type), then
+// its value.
+class ShareWriter {
+ public:
+  // Absent when zero, as proto3 does.
+  void Number(uint32_t field, const std::array<uint64_t, 3>& values) {
     for (int party = 0; party < 3; ++party) {
-      parts[party].usages.push_back({usage.usage, std::move(round_keys[party]),
-                                     std::move(h[party]), std::move(mac_states[party])});
+      if (values[party] == 0) continue;
+      Varint(party, field << 3 | kVarint);
+      Varint(party, values[party]);
     }
   }
-  return parts;
+
+  // Absent when empty.
+  void Public(uint32_t field, absl::string_view value) {
+    for (int party = 0; party < 3 && !value.empty(); ++party) Append(party, field, AsBytes(value));
+  }
+
+  // Each party's replicated share of `value` v: x in `field`, a in the next one, with
+  // v = x_{i-1} ^ a_i and x_0 ^ x_1 ^ x_2 = 0. Fresh randomness for every call. Absent when empty.
+  void Shared(uint32_t field, const SecretBytes& value) {
+    if (value.empty()) return;
+    std::array<SecretBytes, 3> x;
+    for (SecretBytes& share : x) share.resize(value.size());
+    randombytes_buf(x[0].data(), value.size());
+    randombytes_buf(x[1].data(), value.size());
+    for (size_t i = 0; i < value.size(); ++i) x[2][i] = x[0][i] ^ x[1][i];
+    for (int party = 0; party < 3; ++party) {
+      SecretBytes a = x[(party + 2) % 3];
+      for (size_t i = 0; i < value.size(); ++i) a[i] ^= value[i];
+      Append(party, field, x[party]);
+      Append(party, field + 1, a);
+    }
+  }
+
+  // A message of a repeated field is present even when empty.
+  void Message(uint32_t field, const ShareWriter& message) {
+    for (int party = 0; party < 3; ++party) Append(party, field, message.bytes(party));
+  }
+
+  const SecretBytes& bytes(int party) const { return bytes_[party]; }
+
+ private:
+  static constexpr uint32_t kVarint = 0;
+  static constexpr uint32_t kLengthDelimited = 2;
+
+  void Varint(int party, uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_[party].push_back(static_cast<uint8_t>(value | 0x80));
+    bytes_[party].push_back(static_cast<uint8_t>(value));
+  }
+
+  void Append(int party, uint32_t field, absl::Span<const uint8_t> value) {
+    Varint(party, field << 3 | kLengthDelimited);
+    Varint(party, value.size());
+    AppendBytes(bytes_[party], value);
+  }
+
+  std::array<SecretBytes, 3> bytes_;
+};
+
+void WriteKey(const KeyToShare& key, const std::vector<ExpandedUsage>& usages, ShareWriter* out) {
+  out->Public(6, key.info.SerializeAsString());
+  out->Shared(7, key.base);
+  for (const ExpandedUsage& usage : usages) {
+    ShareWriter message;
+    message.Number(1, {usage.usage, usage.usage, usage.usage});
+    message.Shared(2, usage.round_keys);
+    message.Shared(4, usage.h);           // gcm
+    message.Shared(6, usage.mac_states);  // 17 to 20
+    out->Message(9, message);
+  }
 }
 
 }  // namespace
@@ -99,37 +154,34 @@ absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const KeyToShare> keys,
                                                    " keys in one package, not ", keys.size()));
   }
   RETURN_IF_ERROR(CheckTarget(target, transaction));
-  std::array<SharePackageParts, 3> parts;
-  for (int party = 0; party < 3; ++party) {
-    parts[party] = {target.realm, party, target.epoch, std::string(transaction), {}};
-  }
+  if (sodium_init() < 0) std::abort();  // no randomness: nothing may leave
+  const bool one = keys.size() == 1;
+  const uint64_t version = one ? kOneKeyVersion : kManyKeysVersion;
+  ShareWriter out;
+  out.Number(1, {version, version, version});
+  out.Public(2, target.realm);
+  out.Number(3, {0, 1, 2});  // the party
+  out.Number(4, {target.epoch, target.epoch, target.epoch});
+  out.Public(5, transaction);
   for (const KeyToShare& key : keys) {
     RETURN_IF_ERROR(CheckKeyToShare(key, target));
     ASSIGN_OR_RETURN(
         std::vector<ExpandedUsage> usages,
         ExpandUsages(key.info.enctype(), key.base, static_cast<KeyClass>(key.info.key_class())));
-    std::array<KeyShareParts, 3> split = SplitKey(key, usages);
-    for (int party = 0; party < 3; ++party) parts[party].keys.push_back(std::move(split[party]));
+    ShareWriter message;
+    WriteKey(key, usages, one ? &out : &message);
+    if (!one) out.Message(10, message);
   }
   SealedTriple packages;
   for (int party = 0; party < 3; ++party) {
     ASSIGN_OR_RETURN(std::string sealed,
-                     Seal(EncodeSharePackage(parts[party]), target.package_keys[party]));
+                     Seal(out.bytes(party), target.package_keys[party]));
     ASSIGN_OR_RETURN(std::string signature, signer.Sign(sealed));
     packages[party].set_sealed(std::move(sealed));
     packages[party].set_signature(std::move(signature));
     packages[party].set_signer(signer.certificate_der());
   }
   return packages;
-}
-
-absl::StatusOr<SealedTriple> BuildPackages(const v1::KeyInfo& info,
-                                           absl::Span<const uint8_t> base,
-                                           const PackageTarget& target,
-                                           absl::string_view transaction,
-                                           const PackageSigner& signer) {
-  const KeyToShare key = {info, SecretBytes(base.begin(), base.end())};
-  return BuildPackages(absl::MakeConstSpan(&key, 1), target, transaction, signer);
 }
 
 }  // namespace mpckdc::enroll

@@ -18,6 +18,10 @@
 
 namespace mpckdc::enroll {
 
+// The versions of SharePackage: that of one key every server reads.
+inline constexpr uint32_t kOneKeyVersion = 1;
+inline constexpr uint32_t kManyKeysVersion = 2;
+
 inline constexpr size_t kHandleBytes = 16;
 inline constexpr size_t kTransactionBytes = 16;
 inline constexpr size_t kPackageKeyBytes = 32;  // X25519
@@ -46,12 +50,6 @@ struct KeyToShare {
 // Derives the usage keys of each base key for the class in its info, splits base keys and usage keys
 // freshly, seals and signs them together: one package per server, of 1 to kMaxKeysPerPackage keys.
 absl::StatusOr<SealedTriple> BuildPackages(absl::Span<const KeyToShare> keys,
-                                           const PackageTarget& target,
-                                           absl::string_view transaction,
-                                           const PackageSigner& signer);
-// The same for one key.
-absl::StatusOr<SealedTriple> BuildPackages(const v1::KeyInfo& info,
-                                           absl::Span<const uint8_t> base,
                                            const PackageTarget& target,
                                            absl::string_view transaction,
                                            const PackageSigner& signer);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sodium.h>
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,46 +13,20 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/key/usage_keys.h"
-#include "mpc-server/package/share_package_encoder.h"
 #include "mpc-server/testing/bytes.h"
-#include "mpc-server/testing/fake_admin_service.h"
-#include "mpc-server/testing/identity.h"
+#include "mpc-server/testing/enrolment.h"
+#include "mpc-server/testing/join.h"
 
 namespace mpckdc::enroll {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 std::string Text(const SecretBytes& bytes) { return {bytes.begin(), bytes.end()}; }
 
-v1::KeyInfo Info(int32_t enctype = kEnctypeAes256Gcm) {
-  v1::KeyInfo info;
-  info.set_handle(RandomIdentifier());
-  info.set_principal("alice@EXAMPLE.COM");
-  info.set_kvno(2);
-  info.set_enctype(enctype);
-  info.set_salt_type(0);
-  info.set_salt("EXAMPLE.COMalice");
-  info.set_key_class(v1::KEY_CLASS_USER);
-  info.set_gate(v1::GATE_TIMESTAMP);
-  return info;
-}
-
 class PackageTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    authority_ = new TestAuthority;
-    const AdminIdentity identity = authority_->Issue("admin", "root");
-    absl::StatusOr<PackageSigner> signer =
-        PackageSigner::FromPemFiles(identity.certificate_file, identity.key_file);
-    ASSERT_TRUE(signer.ok()) << signer.status();
-    signer_ = new PackageSigner(*std::move(signer));
-  }
-  static void TearDownTestSuite() {
-    delete signer_;
-    delete authority_;
-  }
-
   PackageTest() {
     target_.realm = "EXAMPLE.COM";
     target_.epoch = 3;
@@ -77,14 +52,9 @@ class PackageTest : public testing::Test {
     return package;
   }
 
-  static TestAuthority* authority_;
-  static PackageSigner* signer_;
   PackageTarget target_;
   std::array<std::string, 3> secret_keys_;
 };
-
-TestAuthority* PackageTest::authority_;
-PackageSigner* PackageTest::signer_;
 
 // Joins one shared field of the three parties' messages.
 template <class Message>
@@ -123,11 +93,11 @@ void ExpectSharesOf(const KeyToShare& key, const std::array<const Message*, 3>& 
 
 TEST_F(PackageTest, SharesJoinToTheKeyAndItsUsageKeys) {
   for (const Enctype& enctype : kEnctypes) {
-    const v1::KeyInfo info = Info(enctype.number);
+    const v1::KeyInfo info = TestKeyInfo(enctype.number);
     const SecretBytes base = *StringToKey(enctype.number, Bytes("password"), Bytes(info.salt()));
     const std::string transaction = RandomIdentifier();
     absl::StatusOr<SealedTriple> packages =
-        BuildPackages(info, base, target_, transaction, *signer_);
+        BuildPackages({{info, base}}, target_, transaction, TestSigner());
     ASSERT_TRUE(packages.ok()) << packages.status();
     std::array<v1::SharePackage, 3> opened;
     for (int party = 0; party < 3; ++party) {
@@ -147,10 +117,11 @@ TEST_F(PackageTest, ManyKeysInOnePackage) {
   std::vector<KeyToShare> keys;
   for (size_t i = 0; i < limits::kMaxKeysPerPackage; ++i) {
     const int32_t enctype = i % 2 == 0 ? kEnctypeAes128Gcm : kEnctypeAes256Gcm;
-    keys.push_back({Info(enctype), SecretBytes(BaseKeyBytes(enctype), static_cast<uint8_t>(i))});
+    keys.push_back(
+        {TestKeyInfo(enctype), SecretBytes(BaseKeyBytes(enctype), static_cast<uint8_t>(i))});
   }
   const std::string transaction = RandomIdentifier();
-  absl::StatusOr<SealedTriple> packages = BuildPackages(keys, target_, transaction, *signer_);
+  absl::StatusOr<SealedTriple> packages = BuildPackages(keys, target_, transaction, TestSigner());
   ASSERT_TRUE(packages.ok()) << packages.status();
   std::array<v1::SharePackage, 3> opened;
   for (int party = 0; party < 3; ++party) {
@@ -170,9 +141,9 @@ TEST_F(PackageTest, ManyKeysInOnePackage) {
 // Enctypes 18 and aes256-gcm have one base key: its shares in one say nothing of those in the other.
 TEST_F(PackageTest, EqualBaseKeysAreSharedApart) {
   const SecretBytes base(32, 0x5a);
-  const std::vector<KeyToShare> keys = {{Info(kEnctypeAes256Gcm), base},
-                                      {Info(kEnctypeAes256Sha1), base}};
-  const SealedTriple packages = *BuildPackages(keys, target_, RandomIdentifier(), *signer_);
+  const std::vector<KeyToShare> keys = {{TestKeyInfo(kEnctypeAes256Gcm), base},
+                                        {TestKeyInfo(kEnctypeAes256Sha1), base}};
+  const SealedTriple packages = *BuildPackages(keys, target_, RandomIdentifier(), TestSigner());
   for (int party = 0; party < 3; ++party) {
     const v1::SharePackage opened = Open(packages[party], party);
     ASSERT_EQ(opened.keys_size(), 2);
@@ -192,9 +163,9 @@ TEST_F(PackageTest, SizesOfTheDocument) {
     const auto size = [&](size_t keys) {
       std::vector<KeyToShare> same;
       for (size_t i = 0; i < keys; ++i) {
-        same.push_back({Info(t.enctype), SecretBytes(BaseKeyBytes(t.enctype), 1)});
+        same.push_back({TestKeyInfo(t.enctype), SecretBytes(BaseKeyBytes(t.enctype), 1)});
       }
-      return (*BuildPackages(same, target_, RandomIdentifier(), *signer_))[0].sealed().size();
+      return (*BuildPackages(same, target_, RandomIdentifier(), TestSigner()))[0].sealed().size();
     };
     EXPECT_EQ((size(3) - size(2) + 50) / 100, t.hundreds) << t.enctype << ": " << size(3) - size(2);
   }
@@ -202,28 +173,28 @@ TEST_F(PackageTest, SizesOfTheDocument) {
 
 // The longest names and salts that a key may have still fit, with the enctype that takes most.
 TEST_F(PackageTest, TheLargestPackageFits) {
-  KeyToShare key = {Info(kEnctypeAes256Sha384), SecretBytes(32, 1)};
+  KeyToShare key = {TestKeyInfo(kEnctypeAes256Sha384), SecretBytes(32, 1)};
   const std::string realm = "@EXAMPLE.COM";
   key.info.set_principal(std::string(limits::kMaxPrincipalBytes - realm.size(), 'p') + realm);
   key.info.set_salt(std::string(limits::kMaxSaltBytes, 's'));
   const std::vector<KeyToShare> keys(limits::kMaxKeysPerPackage, key);
   absl::StatusOr<SealedTriple> packages =
-      BuildPackages(keys, target_, RandomIdentifier(), *signer_);
+      BuildPackages(keys, target_, RandomIdentifier(), TestSigner());
   ASSERT_TRUE(packages.ok()) << packages.status();
   EXPECT_LE((*packages)[0].sealed().size(), limits::kMaxPackageBytes);
   const std::vector<KeyToShare> too_many(limits::kMaxKeysPerPackage + 1, key);
-  EXPECT_FALSE(BuildPackages(too_many, target_, RandomIdentifier(), *signer_).ok());
+  EXPECT_FALSE(BuildPackages(too_many, target_, RandomIdentifier(), TestSigner()).ok());
   EXPECT_FALSE(
-      BuildPackages(std::vector<KeyToShare>(), target_, RandomIdentifier(), *signer_).ok());
+      BuildPackages(std::vector<KeyToShare>(), target_, RandomIdentifier(), TestSigner()).ok());
 }
 
 TEST_F(PackageTest, NoPackageHoldsTheKeyOrRepeatsAShare) {
-  const v1::KeyInfo info = Info();
+  const v1::KeyInfo info = TestKeyInfo();
   const SecretBytes base(32, 0x5a);
   std::set<std::string> seen;
   for (int round = 0; round < 4; ++round) {
     const SealedTriple packages =
-        *BuildPackages(info, base, target_, RandomIdentifier(), *signer_);
+        *BuildPackages({{info, base}}, target_, RandomIdentifier(), TestSigner());
     for (int party = 0; party < 3; ++party) {
       const v1::SharePackage package = Open(packages[party], party);
       EXPECT_EQ(package.SerializeAsString().find(Text(base)), std::string::npos);
@@ -235,8 +206,8 @@ TEST_F(PackageTest, NoPackageHoldsTheKeyOrRepeatsAShare) {
 }
 
 TEST_F(PackageTest, SignatureCoversTheSealedBytes) {
-  const SealedTriple packages =
-      *BuildPackages(Info(), SecretBytes(32, 1), target_, RandomIdentifier(), *signer_);
+  const SealedTriple packages = *BuildPackages({{TestKeyInfo(), SecretBytes(32, 1)}}, target_,
+                                               RandomIdentifier(), TestSigner());
   const v1::SealedPackage& good = packages[0];
   EXPECT_TRUE(VerifyPackageSignature(good.signer(), good.sealed(), good.signature()).ok());
   std::string altered = good.sealed();
@@ -251,53 +222,45 @@ TEST_F(PackageTest, RefusesBadInput) {
   const std::string transaction = RandomIdentifier();
   const SecretBytes base(32, 1);
   auto build = [&](const v1::KeyInfo& info, const PackageTarget& target) {
-    return std::string(BuildPackages(info, base, target, transaction, *signer_).status().message());
+    return std::string(
+        BuildPackages({{info, base}}, target, transaction, TestSigner()).status().message());
   };
-  v1::KeyInfo info = Info(kEnctypeAes128Gcm);
-  EXPECT_THAT(build(info, target_), HasSubstr("has 16 bytes, not 32"));
-  info = Info(23);
-  EXPECT_THAT(build(info, target_), HasSubstr("enctype 23 is none of aes256-gcm"));
-  info = Info();
-  info.set_principal("alice@OTHER.ORG");
-  EXPECT_THAT(build(info, target_), HasSubstr("not a principal of realm EXAMPLE.COM"));
-  info = Info();
-  info.set_handle("short");
-  EXPECT_THAT(build(info, target_), HasSubstr("key handle has 5 bytes instead of 16"));
-  info = Info();
-  info.set_kvno(0);
-  EXPECT_THAT(build(info, target_), HasSubstr("key version 0"));
-  info = Info();
-  info.clear_gate();
-  EXPECT_THAT(build(info, target_), HasSubstr("alice@EXAMPLE.COM: the gate must be"));
-  info = Info();
-  info.clear_key_class();
-  EXPECT_THAT(build(info, target_), HasSubstr("unknown key class"));
-  info.set_key_class(static_cast<v1::KeyClass>(257));  // in a byte it would be a user's
-  EXPECT_THAT(build(info, target_), HasSubstr("unknown key class"));
+  const std::pair<std::function<void(v1::KeyInfo&)>, const char*> cases[] = {
+      {[](auto& info) { info.set_enctype(kEnctypeAes128Gcm); }, "has 16 bytes, not 32"},
+      {[](auto& info) { info.set_enctype(23); }, "enctype 23 is none of aes256-gcm"},
+      {[](auto& info) { info.set_principal("alice@OTHER.ORG"); },
+       "not a principal of realm EXAMPLE.COM"},
+      {[](auto& info) { info.set_handle("short"); }, "key handle has 5 bytes instead of 16"},
+      {[](auto& info) { info.set_kvno(0); }, "key version 0"},
+      {[](auto& info) { info.clear_gate(); }, "alice@EXAMPLE.COM: the gate must be"},
+      {[](auto& info) { info.clear_key_class(); }, "unknown key class"},
+      // In a byte it would be a user's.
+      {[](auto& info) { info.set_key_class(static_cast<v1::KeyClass>(257)); }, "unknown key class"},
+  };
+  for (const auto& [spoil, complaint] : cases) {
+    v1::KeyInfo info = TestKeyInfo();
+    spoil(info);
+    EXPECT_THAT(build(info, target_), HasSubstr(complaint));
+  }
   PackageTarget target = target_;
   target.package_keys[1] = target.package_keys[0];
-  EXPECT_THAT(build(Info(), target), HasSubstr("same package key"));
+  EXPECT_THAT(build(TestKeyInfo(), target), HasSubstr("same package key"));
   target.package_keys[1] = "";
-  EXPECT_THAT(build(Info(), target), HasSubstr("no package key"));
+  EXPECT_THAT(build(TestKeyInfo(), target), HasSubstr("no package key"));
   target.package_keys[1] = std::string(32, '\0');  // a point of low order
-  EXPECT_THAT(build(Info(), target), HasSubstr("not a usable X25519 key"));
+  EXPECT_THAT(build(TestKeyInfo(), target), HasSubstr("not a usable X25519 key"));
 }
 
 TEST_F(PackageTest, SignerRefusesKeysThatDoNotFit) {
-  const AdminIdentity one = authority_->Issue("admin", "one");
-  const AdminIdentity two = authority_->Issue("admin", "two");
-  const absl::Status mixed =
-      PackageSigner::FromPemFiles(one.certificate_file, two.key_file).status();
-  EXPECT_THAT(std::string(mixed.message()), HasSubstr("not the certificate's"));
-  EXPECT_THAT(std::string(mixed.message()), HasSubstr(two.key_file));
-  EXPECT_THAT(std::string(PackageSigner::FromPemFiles("/nonexistent", two.key_file)
-                              .status()
-                              .message()),
-              HasSubstr("cannot open /nonexistent"));
-  EXPECT_THAT(std::string(PackageSigner::FromPemFiles(one.certificate_file, one.certificate_file)
-                              .status()
-                              .message()),
-              HasSubstr("no PEM private key"));
+  const AdminIdentity one = TestAuthority::Shared().Issue("admin", "one");
+  const AdminIdentity two = TestAuthority::Shared().Issue("admin", "two");
+  const auto why = [](const std::string& certificate, const std::string& key) {
+    return std::string(PackageSigner::FromPemFiles(certificate, key).status().message());
+  };
+  EXPECT_THAT(why(one.certificate_file, two.key_file),
+              AllOf(HasSubstr("not the certificate's"), HasSubstr(two.key_file)));
+  EXPECT_THAT(why("/nonexistent", two.key_file), HasSubstr("cannot open /nonexistent"));
+  EXPECT_THAT(why(one.certificate_file, one.certificate_file), HasSubstr("no PEM private key"));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/package/share_package_decoder.h"
 
+#include <google/protobuf/io/coded_stream.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,11 +11,14 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/key_info_proto.h"
-#include "mpc-server/package/share_package_encoder.h"
+#include "mpc-server/package/package.h"
 #include "proto/admin.pb.h"
 
 namespace mpckdc {
 namespace {
+
+using enroll::kManyKeysVersion;
+using enroll::kOneKeyVersion;
 
 // One field of a protobuf message: a number or a byte string.
 struct Field {
@@ -21,46 +26,6 @@ struct Field {
   bool is_bytes = false;
   uint64_t value = 0;
   absl::Span<const uint8_t> bytes;
-};
-
-// The wire format's varints and length-delimited fields; SharePackage has no others.
-class WireReader {
- public:
-  explicit WireReader(absl::Span<const uint8_t> in) : in_(in) {}
-
-  bool Done() const { return in_.empty(); }
-
-  bool Next(Field* field) {
-    uint64_t tag = 0;
-    if (!Varint(&tag) || tag >> 3 == 0 || tag >> 3 > kMaxFieldNumber) return false;
-    *field = Field{};
-    field->number = static_cast<uint32_t>(tag >> 3);
-    if (!Varint(&field->value)) return false;
-    if ((tag & 7) == kVarint) return true;
-    if ((tag & 7) != kLengthDelimited || field->value > in_.size()) return false;
-    field->is_bytes = true;
-    field->bytes = in_.subspan(0, field->value);
-    in_.remove_prefix(field->value);
-    return true;
-  }
-
- private:
-  static constexpr uint64_t kMaxFieldNumber = 64;
-  static constexpr uint64_t kVarint = 0;
-  static constexpr uint64_t kLengthDelimited = 2;
-
-  bool Varint(uint64_t* value) {
-    *value = 0;
-    for (int shift = 0; shift < 64 && !in_.empty(); shift += 7) {
-      const uint8_t byte = in_[0];
-      in_.remove_prefix(1);
-      *value |= static_cast<uint64_t>(byte & 0x7F) << shift;
-      if ((byte & 0x80) == 0) return true;
-    }
-    return false;
-  }
-
-  absl::Span<const uint8_t> in_;
 };
 
 // The two components of a shared byte string of `blocks` blocks, one per field.
@@ -103,13 +68,28 @@ struct PackageFields {
   std::vector<absl::Span<const uint8_t>> keys;
 };
 
-// False unless `take` accepts every field of `in`.
+// False unless `take` accepts every field of `in`. There are varints and byte strings; SharePackage
+// has no other types. The stream reads `in` where it is, without a copy.
 template <class Take>
 bool ReadFields(absl::Span<const uint8_t> in, Take take) {
-  WireReader reader(in);
-  Field field;
-  while (!reader.Done()) {
-    if (!reader.Next(&field) || !take(field)) return false;
+  constexpr uint64_t kMaxFieldNumber = 64, kVarint = 0, kLengthDelimited = 2;
+  google::protobuf::io::CodedInputStream stream(in.data(), static_cast<int>(in.size()));
+  const auto at = [&] { return static_cast<size_t>(stream.CurrentPosition()); };
+  while (at() < in.size()) {
+    uint64_t tag = 0;
+    Field field;
+    if (!stream.ReadVarint64(&tag) || !stream.ReadVarint64(&field.value)) return false;
+    if (tag >> 3 == 0 || tag >> 3 > kMaxFieldNumber) return false;
+    field.number = static_cast<uint32_t>(tag >> 3);
+    field.is_bytes = (tag & 7) == kLengthDelimited;
+    if (field.is_bytes) {
+      if (field.value > in.size() - at()) return false;
+      field.bytes = in.subspan(at(), field.value);
+      stream.Skip(static_cast<int>(field.value));
+    } else if ((tag & 7) != kVarint) {
+      return false;
+    }
+    if (!take(field)) return false;
   }
   return true;
 }

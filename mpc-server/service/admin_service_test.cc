@@ -17,7 +17,6 @@
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/package/package.h"
 #include "mpc-server/package/share_package_decoder.h"
-#include "mpc-server/package/share_package_encoder.h"
 #include "mpc-server/service/proto_convert.h"
 #include "mpc-server/testing/memory_share_store.h"
 #include "mpc-server/testing/records.h"
@@ -110,22 +109,28 @@ class AdminServiceTest : public ::testing::Test {
     const TestCert& cert = options.signer != nullptr ? *options.signer : cert_;
     auto signer = enroll::PackageSigner::FromPem(cert.certificate_pem, cert.key_pem);
     EXPECT_TRUE(signer.ok()) << signer.status();
-    const std::vector<uint8_t> base(BaseKeyBytes(options.info.enctype()), 7);
-    auto packages = enroll::BuildPackages(options.info, base, target, options.txn, *signer);
+    const SecretBytes base(BaseKeyBytes(options.info.enctype()), 7);
+    auto packages = enroll::BuildPackages({{options.info, base}}, target, options.txn, *signer);
     EXPECT_TRUE(packages.ok()) << packages.status();
     return (*packages)[static_cast<size_t>(options.party)];
   }
 
   // A package that enrolment's own check would not let out: the server judges for itself.
   v1::SealedPackage Unchecked(const v1::KeyInfo& info) {
-    const std::vector<uint8_t> base(BaseKeyBytes(info.enctype()), 7);
-    enroll::SharePackageParts parts = {"EXAMPLE.COM", kParty, 1, kTxn, {}};
-    parts.keys.push_back({&info, std::move(enroll::Split(base)[kParty]), {}});
-    const SecretBytes plain = enroll::EncodeSharePackage(parts);
+    v1::SharePackage contents;
+    contents.set_version(1);
+    contents.set_realm("EXAMPLE.COM");
+    contents.set_party(kParty);
+    contents.set_epoch(1);
+    contents.set_transaction(kTxn);
+    *contents.mutable_info() = info;
+    contents.set_base_x(std::string(BaseKeyBytes(info.enctype()), 7));
+    contents.set_base_a(std::string(BaseKeyBytes(info.enctype()), 8));
+    const std::string plain = contents.SerializeAsString();
     std::string sealed(plain.size() + crypto_box_SEALBYTES, '\0');
     const std::string& key = package_key_->public_key();
-    EXPECT_EQ(crypto_box_seal(reinterpret_cast<uint8_t*>(sealed.data()), plain.data(),
-                              plain.size(), reinterpret_cast<const uint8_t*>(key.data())), 0);
+    EXPECT_EQ(crypto_box_seal(reinterpret_cast<uint8_t*>(sealed.data()), AsBytes(plain).data(),
+                              plain.size(), AsBytes(key).data()), 0);
     auto signer = enroll::PackageSigner::FromPem(cert_.certificate_pem, cert_.key_pem);
     v1::SealedPackage package;
     package.set_signature(*signer->Sign(sealed));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/admin/password.h"
+#include "mpc-server/admin/terminal.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -64,6 +64,10 @@ absl::StatusOr<SecretBytes> AskOnce(const QuietTerminal& terminal, const std::st
   return answer;
 }
 
+volatile sig_atomic_t stop_requested = 0;
+
+void RequestStop(int) { stop_requested = 1; }
+
 }  // namespace
 
 absl::StatusOr<SecretBytes> ReadPasswordLine(int fd) {
@@ -101,5 +105,22 @@ absl::StatusOr<SecretBytes> AskPassword(const std::string& prompt, bool again) {
   }
   return first;
 }
+
+InterruptGuard::InterruptGuard() {
+  stop_requested = 0;
+  struct sigaction action = {};
+  action.sa_handler = RequestStop;
+  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, &old_interrupt_);
+  sigaction(SIGTERM, &action, &old_terminate_);
+}
+
+InterruptGuard::~InterruptGuard() {
+  sigaction(SIGINT, &old_interrupt_, nullptr);
+  sigaction(SIGTERM, &old_terminate_, nullptr);
+}
+
+bool InterruptGuard::requested() const { return stop_requested != 0; }
 
 }  // namespace mpckdc::admin
