@@ -5,10 +5,12 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/enctype.h"
 #include "mpc-server/key/string_to_key.h"
 
@@ -24,24 +26,17 @@ absl::Status NotAList(absl::string_view why) {
 
 struct Entry {
   std::string principal;
-  uint32_t kvno = 0;
+  uint64_t kvno = 0;
   int32_t enctype = 0;
   Handle handle{};
 };
 
-// False when a field is missing or of another type.
+// False, or nlohmann's exception, when a field is missing or of another type.
 bool ReadEntry(const json& key, Entry& entry) {
-  if (!key.is_object()) return false;
-  const auto text = [&](const char* name) {
-    const auto field = key.find(name);
-    return field != key.end() && field->is_string() ? field->get<std::string>() : std::string();
-  };
-  const auto kvno = key.find("kvno");
-  if (kvno == key.end() || !kvno->is_number_unsigned()) return false;
-  entry.kvno = kvno->get<uint32_t>();
-  entry.principal = text("principal");
-  const absl::StatusOr<int32_t> enctype = EnctypeFromName(text("enctype"));
-  const std::string hex = text("handle");
+  entry.kvno = key.at("kvno").get_ref<const json::number_unsigned_t&>();
+  entry.principal = key.at("principal");
+  const absl::StatusOr<int32_t> enctype = EnctypeFromName(key.at("enctype").get<std::string>());
+  const std::string hex = key.at("handle");
   if (!enctype.ok() || hex.size() != 2 * MPC_HANDLE_BYTES ||
       hex.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
     return false;
@@ -50,6 +45,22 @@ bool ReadEntry(const json& key, Entry& entry) {
   std::copy(handle.begin(), handle.end(), entry.handle.begin());
   entry.enctype = *enctype;
   return !entry.principal.empty();
+}
+
+// An error when it is no such list.
+absl::StatusOr<std::vector<Entry>> ReadEntries(absl::string_view text) {
+  const char* wrong = "no JSON object with \"keys\"";
+  std::vector<Entry> entries;
+  try {
+    const json list = json::parse(text.begin(), text.end());
+    for (const json& key : list.at("keys").get_ref<const json::array_t&>()) {
+      wrong = "a key without principal, kvno, enctype or handle";
+      if (!ReadEntry(key, entries.emplace_back())) return NotAList(wrong);
+    }
+  } catch (const json::exception&) {
+    return NotAList(wrong);
+  }
+  return entries;
 }
 
 bool IsGcm(int32_t enctype) {
@@ -66,11 +77,7 @@ bool IsWantedOfKrbtgt(int32_t enctype, int32_t users) {
 
 absl::StatusOr<RealmHandles> ParseHandles(absl::string_view text, absl::string_view realm,
                                           int32_t enctype) {
-  const json list = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (list.is_discarded() || !list.is_object() || !list.contains("keys") ||
-      !list["keys"].is_array()) {
-    return NotAList("no JSON object with \"keys\"");
-  }
+  ASSIGN_OR_RETURN(const std::vector<Entry> entries, ReadEntries(text));
   if (FindEnctype(enctype) == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("the servers hold no keys of enctype ", enctype));
@@ -78,17 +85,12 @@ absl::StatusOr<RealmHandles> ParseHandles(absl::string_view text, absl::string_v
   RealmHandles handles;
   handles.user_enctype = enctype;
   const std::string krbtgt = absl::StrCat("krbtgt/", realm, "@", realm);
-  std::map<std::string, uint32_t> versions;
-  std::pair<bool, uint32_t> krbtgt_rank;  // of the enctype wanted, version
-  bool has_krbtgt = false;
-  for (const json& key : list["keys"]) {
-    Entry entry;
-    if (!ReadEntry(key, entry)) return NotAList("a key without principal, kvno, enctype or handle");
+  std::map<std::string, uint64_t> versions;
+  std::optional<std::pair<bool, uint64_t>> krbtgt_rank;  // of the enctype wanted, version
+  for (const Entry& entry : entries) {
     if (entry.principal == krbtgt) {
-      const std::pair<bool, uint32_t> rank = {IsWantedOfKrbtgt(entry.enctype, enctype),
-                                              entry.kvno};
-      if (has_krbtgt && rank <= krbtgt_rank) continue;
-      has_krbtgt = true;
+      const std::pair rank(IsWantedOfKrbtgt(entry.enctype, enctype), entry.kvno);
+      if (krbtgt_rank >= rank) continue;  // nullopt is less than all
       krbtgt_rank = rank;
       handles.krbtgt = entry.handle;
       handles.krbtgt_enctype = entry.enctype;
@@ -97,7 +99,7 @@ absl::StatusOr<RealmHandles> ParseHandles(absl::string_view text, absl::string_v
       handles.users[entry.principal] = entry.handle;
     }
   }
-  if (!has_krbtgt) return NotAList(absl::StrCat("no key of ", krbtgt));
+  if (!krbtgt_rank.has_value()) return NotAList(absl::StrCat("no key of ", krbtgt));
   if (!IsGcm(handles.krbtgt_enctype)) return NotAList(absl::StrCat("no GCM key of ", krbtgt));
   return handles;
 }

@@ -33,15 +33,13 @@ absl::Status MakeKeys(std::vector<User>& users, int threads, const UserProgress&
                       const std::function<absl::StatusOr<Key>(size_t)>& make) {
   std::atomic<size_t> next{0}, done{0};
   std::vector<absl::Status> results(threads);
+  const auto make_one = [&](size_t i) -> absl::Status {
+    ASSIGN_OR_RETURN(users[i].key, make(i));
+    return users[i].key.Prepare();
+  };
   const auto work = [&](int thread) {
     for (size_t i = next++; i < users.size() && results[thread].ok(); i = next++) {
-      absl::StatusOr<Key> key = make(i);
-      if (key.ok()) {
-        users[i].key = *std::move(key);
-        results[thread] = users[i].key.Prepare();
-      } else {
-        results[thread] = key.status();
-      }
+      results[thread] = make_one(i);
       ++done;
     }
   };
@@ -52,9 +50,7 @@ absl::Status MakeKeys(std::vector<User>& users, int threads, const UserProgress&
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   for (std::thread& thread : pool) thread.join();
-  for (const absl::Status& result : results) {
-    if (!result.ok()) return result;
-  }
+  for (const absl::Status& result : results) RETURN_IF_ERROR(result);
   return absl::OkStatus();
 }
 
@@ -271,9 +267,6 @@ absl::StatusOr<std::vector<User>> MakeUsers(const Options& o, const UserProgress
   const int given = !o.users.empty() + !o.keytab.empty() + !o.csv.empty();
   if (given != 1) {
     return absl::InvalidArgumentError("say who logs in by one of --users, --keytab, --csv");
-  }
-  if (o.number > limits::kMaxUsers) {
-    return absl::InvalidArgumentError(absl::StrCat("at most ", limits::kMaxUsers, " users"));
   }
   if (!o.users.empty()) return FromPattern(o, progress);
   if (!o.keytab.empty()) return FromKeytab(o, progress);
