@@ -70,7 +70,7 @@ def parse_arguments():
                              'again; all of them without it')
     parser.add_argument('--rate', type=float, default=10, help='logins a second')
     parser.add_argument('--seed', type=int, default=1, help='of who logs in when')
-    parser.add_argument('--out', default=realm_module.BUILD / 'fault')
+    parser.add_argument('--out', default=realm_module.config_files.BUILD / 'fault')
     return parser.parse_args()
 
 

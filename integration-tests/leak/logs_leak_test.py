@@ -28,8 +28,7 @@ AS_REQ, KRB_ERROR = 0x6A, 0x7E  # first bytes of a datagram
 @pytest.fixture(scope='module')
 def life(tmp_path_factory):
     """(realm, secrets, recorded datagrams) after a busy life; its daemons still run."""
-    live = loudrealm.LoudRealm(tmp_path_factory.mktemp('loud') / 'realm')
-    try:
+    with loudrealm.LoudRealm(tmp_path_factory.mktemp('loud') / 'realm') as live:
         live.create()
         with traffic.Recorder(live.ports.kdc) as recorder:
             _live(live, live.krb5_conf_through(recorder.port), recorder)
@@ -37,8 +36,6 @@ def life(tmp_path_factory):
         stores = secrets_of_realm.stores(live)
         secrets = secrets_of_realm.all_secrets(live, stores, USER, PASSWORDS, datagrams)
         yield live, secrets, datagrams
-    finally:
-        live.stop()
 
 
 def _live(live, relay, recorder):

@@ -32,8 +32,7 @@ IDLE_SECONDS = 2  # all of a job is answered and freed by then
 @pytest.fixture(scope='module')
 def life(tmp_path_factory):
     """(realm, stores, secrets of logins) some time after the last login."""
-    live = realm_module.Realm(tmp_path_factory.mktemp('memory') / 'realm')
-    try:
+    with realm_module.Realm(tmp_path_factory.mktemp('memory') / 'realm') as live:
         live.create()
         with traffic.Recorder(live.ports.kdc) as recorder:
             _live(live, recorder.port)
@@ -44,8 +43,6 @@ def life(tmp_path_factory):
         found += [('password through kadmind', THROUGH_KADMIND.encode()),
                   ('administrator\'s password', ADMIN[1].encode())]
         yield live, stores, [(name, secret) for name, secret in found if _is_distinct(name)]
-    finally:
-        live.stop()
 
 
 @pytest.fixture
@@ -62,9 +59,7 @@ def _is_distinct(name):
 
 
 def _live(live, relay_port):
-    relay = {'KRB5_CONFIG': str(live.dir / 'krb5-relay.conf')}
-    (live.dir / 'krb5-relay.conf').write_text((live.dir / 'krb5.conf').read_text().replace(
-        f'kdc = 127.0.0.1:{live.ports.kdc}', f'kdc = 127.0.0.1:{relay_port}'))
+    relay = live.krb5_conf_through(relay_port)
     live.add_service('host/www.example.com')
     live.enroll(USER, PASSWORDS[0])
     live.enroll(*ADMIN)

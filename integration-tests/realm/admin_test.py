@@ -20,11 +20,6 @@ def live(shared_realm):
     return shared_realm
 
 
-@pytest.fixture
-def user(live, new_user):
-    return new_user(live)
-
-
 def test_kadmin_over_the_network(live):
     assert 'Principal: root/admin' in live.kadmin('getprinc root/admin', *ADMIN).stdout
 

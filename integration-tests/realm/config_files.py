@@ -176,6 +176,15 @@ def shell_environment(realm):
     ])
 
 
+def replace(path, old, new, into=None):
+    """Changes a file, or writes what is changed `into` another; returns that."""
+    text = path.read_text()
+    assert old in text, f'{path} has no {old!r}'
+    into = into or path
+    into.write_text(text.replace(old, new))
+    return into
+
+
 # The servers ------------------------------------------------------------------------------------
 
 def write_servers(realm):
