@@ -18,7 +18,8 @@ import daemon
 import procmemory
 import realm as realm_module
 import secrets_of_realm
-import traffic
+import storefile
+import udp_relay
 
 USER = 'numbat'
 # Long: the allocator's own pointers overwrite the first 16 bytes of a freed block.
@@ -34,11 +35,11 @@ def life(tmp_path_factory):
     """(realm, stores, secrets of logins) some time after the last login."""
     with realm_module.Realm(tmp_path_factory.mktemp('memory') / 'realm') as live:
         live.create()
-        with traffic.Recorder(live.ports.kdc) as recorder:
+        with udp_relay.UdpRelay(live.ports.kdc) as recorder:
             _live(live, recorder.port)
             datagrams = list(recorder.datagrams)
         time.sleep(IDLE_SECONDS)
-        stores = secrets_of_realm.stores(live)
+        stores = storefile.open_stores(live)
         found = secrets_of_realm.secrets_of_logins(live, stores, USER, PASSWORDS, datagrams)
         found += [('password through kadmind', THROUGH_KADMIND.encode()),
                   ('administrator\'s password', ADMIN[1].encode())]

@@ -160,9 +160,8 @@ def test_servers_hold_what_the_password_gives(live, user):
 
 
 def check_what_servers_hold(live, name, password, enctypes):
-    import proof
     import storefile
-    stores = [proof._open_store(live, party) for party in range(3)]
+    stores = storefile.open_stores(live)
     expected = {enctype: keys.string_to_key(enctype, password, live.name + name)
                 for enctype in enctypes}
     seen = set()

@@ -187,9 +187,7 @@ def test_damaged_store_is_an_error_that_names_the_record(new_realm, new_user):
 def damage_record(live, store, name):
     """Flips one bit in the middle of a sealed record; returns its handle."""
     import storefile
-    keys_of = storefile.read_store(store, live.dir / 'p1/store.key', live.name, 1,
-                                   config_files.CLUSTER)
-    handle = next(handle for handle, key in keys_of.items()
+    handle = next(handle for handle, key in storefile.open_store(live, 1).items()
                   if key.principal.startswith(f'{name}@') and key.enctype == -24002)
     record = storefile.read_records(store)[handle]
     data = bytearray(store.read_bytes())

@@ -5,7 +5,6 @@ import contextlib
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -14,6 +13,7 @@ import pytest
 
 import daemon
 import storm
+import udp_relay
 from storm import PASSWORD, SERVICE, USERS, make_keytab, user_name
 
 PATTERN = ['--users', 'user%04d', '--number', USERS]
@@ -209,48 +209,23 @@ def test_a_tests_namespace_is_not_foreign(stock, by_pattern):
 
 # A KDC that lies --------------------------------------------------------------------------------
 
-class LyingKdc:
+class LyingKdc(udp_relay.UdpRelay):
     """Stands before the KDC and answers every request with the first ticket that it saw for that
     user: a right reply to another request."""
 
     def __init__(self, kdc_port):
-        self.server = socket.socket(type=socket.SOCK_DGRAM)
-        self.server.bind(('127.0.0.1', 0))
-        self.server.settimeout(0.1)
-        self.address = '127.0.0.1:%d' % self.server.getsockname()[1]
-        self._kdc = ('127.0.0.1', kdc_port)
+        super().__init__(kdc_port)
         self._first = {}
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._serve)
 
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._ended.set()
-        self._thread.join()
-        self.server.close()
-
-    def _serve(self):
-        with socket.socket(type=socket.SOCK_DGRAM) as onward:
-            onward.settimeout(5)
-            while not self._ended.is_set():
-                try:
-                    request, client = self.server.recvfrom(65536)
-                except socket.timeout:
-                    continue
-                onward.sendto(request, self._kdc)
-                reply = onward.recv(65536)
-                name = re.search(rb'user\d{4}', request).group()
-                self.server.sendto(self._first.setdefault(name, reply), client)
+    def answer(self, request, reply):
+        return self._first.setdefault(re.search(rb'user\d{4}', request).group(), reply)
 
 
 def test_a_reply_to_another_request_is_a_wrong_answer(stock):
     with LyingKdc(stock.ports.kdc) as liar:
         done = storm.logins(stock, '--users', 'user%04d', '--number', 2, '--password-file',
                             stock.dir / 'password', '--enctype', 'aes128-cts', '--kdc',
-                            liar.address, '--count', 10, '--in-flight', 1, status=3)
+                            f'127.0.0.1:{liar.port}', '--count', 10, '--in-flight', 1, status=3)
     assert done.report['logins']['ok'] == 2  # the first of each is right
     assert done.report['logins']['wrong_answers'] == 8
     assert 'another nonce' in done.report['complaints'][0]
