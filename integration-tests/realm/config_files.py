@@ -21,6 +21,13 @@ STOCK_ENCTYPES = ['aes256-cts-hmac-sha1-96', 'aes128-cts-hmac-sha1-96',
                   'aes256-cts-hmac-sha384-192', 'aes128-cts-hmac-sha256-128']
 
 
+def commit():
+    """What was built, as git names it."""
+    found = subprocess.run(['git', 'describe', '--always', '--dirty'], cwd=REPOSITORY,
+                           capture_output=True, encoding='utf-8')
+    return found.stdout.strip() or 'unknown'
+
+
 # Programs ---------------------------------------------------------------------------------------
 
 def program_dirs():

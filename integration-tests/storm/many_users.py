@@ -7,7 +7,6 @@
 """
 
 import os
-import pathlib
 import struct
 
 import keys  # of integration-tests/realm
@@ -32,19 +31,6 @@ def entry(name, realm, enctype, key, kvno=1):
             + struct.pack('>IIBh', NAME_TYPE_PRINCIPAL, 0, kvno & 0xff, enctype) + _counted(key)
             + struct.pack('>I', kvno))
     return struct.pack('>i', len(body)) + body
-
-
-def key_of_first_entry(path):
-    """As `entry` and ktadd lay it out, of a keytab for one principal and enctype."""
-    data = pathlib.Path(path).read_bytes()
-    size, = struct.unpack_from('>i', data, 2)
-    body = data[6:6 + size]
-    at = 2
-    for _ in range(1 + struct.unpack_from('>H', body)[0]):  # realm and components
-        at += 2 + struct.unpack_from('>H', body, at)[0]
-    at += 4 + 4 + 1 + 2  # name type, time, kvno, enctype
-    length, = struct.unpack_from('>H', body, at)
-    return body[at + 2:at + 2 + length]
 
 
 def write_keytab(path, realm, count, enctype=17, first=0, key=None):
