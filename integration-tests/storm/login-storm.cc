@@ -12,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "integration-tests/storm/handles.h"
 #include "integration-tests/storm/job_load.h"
 #include "integration-tests/storm/options.h"
 #include "integration-tests/storm/output.h"

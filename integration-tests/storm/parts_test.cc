@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "integration-tests/storm/cpu_meter.h"
-#include "integration-tests/storm/handles.h"
 #include "integration-tests/storm/limits.h"
 #include "integration-tests/storm/options.h"
 #include "integration-tests/storm/output.h"
