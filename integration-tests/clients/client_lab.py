@@ -179,10 +179,10 @@ class Lab:
 
     def start(self):
         live = self.realm
-        live.write_files()
-        if self.kind != 'stock':
-            live.start_servers()
-            live.admin('init-realm')
+        if self.kind == 'stock':
+            live.write_files()
+        else:
+            live.create_servers()
         live.create_database()
         for service in (f'krbtgt/{live.name}', 'kadmin/changepw'):
             live.kadmin_local(f'setstr {service} session_enctypes {",".join(STANDARD)}')

@@ -9,7 +9,6 @@ import subprocess
 
 import adapter
 import client_lab as lab_module
-import services
 
 SOURCE = pathlib.Path(__file__).parent / 'go'
 PROGRAM = lab_module.FILES / 'go/login'
@@ -45,10 +44,6 @@ class Go(adapter.ProgramClient):
             f'go-{step}.conf', case.transport, [case.enctype], case.folder,
             libdefaults={'renew_lifetime': '2d', **short})
         return super().ask(step, case, config=str(config), **more)
-
-    def accepted(self, case):
-        answer = self.ask('service_ticket', case)
-        return services.accept_token(case, answer.token) if answer.token else answer
 
     def change_password(self, case, new):
         return self.ask('change_password', case, new=new)

@@ -23,16 +23,10 @@ class Gssapi(adapter.ProgramClient):
         return 'python3-gssapi' if found.returncode else ''
 
     def version(self):
-        return 'python3-gssapi ' + subprocess.run(
-            ['dpkg-query', '-W', '-f', '${Version}', 'python3-gssapi'], stdout=subprocess.PIPE,
-            encoding='utf-8', check=True).stdout
+        return services.debian_version('python3-gssapi')
 
     def command(self, case):
         config = case.lab.write_krb5_conf('gssapi.conf', case.transport, [case.enctype],
                                           case.folder)
         return [services.PYTHON, PROGRAM], {'KRB5_CONFIG': config,
                                             'KRB5CCNAME': f'FILE:{case.folder}/none'}
-
-    def accepted(self, case):
-        answer = self.ask('service_ticket', case)
-        return services.accept_token(case, answer.token) if answer.token else answer

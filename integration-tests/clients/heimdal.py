@@ -15,7 +15,6 @@ import time
 
 import adapter
 import client_lab as lab_module
-import services
 
 BIN = lab_module.FILES / 'debs/usr/bin'
 
@@ -64,9 +63,6 @@ class Heimdal(adapter.Client):
 
     def service_ticket(self, case):
         return case.run(BIN / 'kgetcred', case.service, env=self.env(case))
-
-    def accepted(self, case):
-        return services.accept_ccache(case, case.folder / 'ccache')
 
     def renew(self, case):
         return case.run(BIN / 'kinit.heimdal', '-R', env=self.env(case))

@@ -8,7 +8,6 @@ import subprocess
 
 import adapter
 import client_lab as lab_module
-import services
 
 SOURCE = pathlib.Path(__file__).parent / 'java/Login.java'
 CLASSES = lab_module.FILES / 'java'
@@ -38,7 +37,3 @@ class Java(adapter.ProgramClient):
         # One processor's worth of compiler threads: a login is short.
         return ['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-Xshare:auto',
                 f'-Djava.security.krb5.conf={config}', '-cp', CLASSES, 'Login'], {}
-
-    def accepted(self, case):
-        answer = self.ask('service_ticket', case)
-        return services.accept_token(case, answer.token) if answer.token else answer

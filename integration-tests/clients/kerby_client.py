@@ -8,7 +8,6 @@ import subprocess
 
 import adapter
 import client_lab as lab_module
-import services
 
 SOURCE = pathlib.Path(__file__).parent / 'kerby'
 LIBRARIES = lab_module.FILES / 'kerby/lib'
@@ -50,4 +49,4 @@ class Kerby(adapter.ProgramClient):
         return super().ask(step, case, config=str(config), **more)
 
     def accepted(self, case):
-        return services.accept_ccache(case, case.folder / 'ccache')
+        return adapter.Client.accepted(self, case)

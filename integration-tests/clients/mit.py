@@ -17,10 +17,7 @@ class Mit(adapter.Client):
         return '' if os.path.exists(KINIT) else 'krb5-user'
 
     def version(self):
-        import subprocess
-        return 'krb5-user ' + subprocess.run(
-            ['dpkg-query', '-W', '-f', '${Version}', 'krb5-user'], stdout=subprocess.PIPE,
-            encoding='utf-8', check=True).stdout
+        return services.debian_version('krb5-user')
 
     def env(self, case, ccache='ccache'):
         return {'KRB5_CONFIG': case.lab.write_krb5_conf('krb5.conf', case.transport, [case.enctype],
@@ -39,9 +36,6 @@ class Mit(adapter.Client):
 
     def service_ticket(self, case):
         return case.run('/usr/bin/kvno', case.service, env=self.env(case))
-
-    def accepted(self, case):
-        return services.accept_ccache(case, case.folder / 'ccache')
 
     def renew(self, case):
         return case.run(KINIT, '-R', env=self.env(case))

@@ -14,6 +14,13 @@ PYTHON = '/usr/bin/python3'  # Debian's, which sees Debian's python3-gssapi
 MESSAGE = 'a message under the session key'
 
 
+def debian_version(package):
+    """The package's name and version."""
+    return package + ' ' + subprocess.run(
+        ['dpkg-query', '-W', '-f', '${Version}', package], stdout=subprocess.PIPE,
+        encoding='utf-8', check=True).stdout
+
+
 def gss_server():
     """Whether krb5-gss-samples is installed: `make clients` needs it, `make test` does without."""
     return os.path.exists('/usr/bin/gss-server')

@@ -19,7 +19,6 @@ import subprocess
 import sys
 import time
 
-import config_files
 import daemon
 import faults
 import network

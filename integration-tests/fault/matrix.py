@@ -12,13 +12,13 @@ import json
 import pathlib
 import shutil
 import signal
-import subprocess
 import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'realm'))
 
+import config_files  # noqa: E402
 import faults  # noqa: E402
 import lab as lab_module  # noqa: E402
 import network  # noqa: E402
@@ -55,7 +55,7 @@ def main():
     out = pathlib.Path(arguments.out)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    report = {'commit': commit(), 'rate': arguments.rate, 'seed': arguments.seed, 'cases': []}
+    report = {'commit': config_files.commit(), 'rate': arguments.rate, 'seed': arguments.seed, 'cases': []}
     with lab_module.Lab(out, rate=arguments.rate, seed=arguments.seed) as lab:
         run_all(lab, arguments.case or every_case(), report, out)
     print('\n' + markdown(report))
@@ -70,7 +70,7 @@ def parse_arguments():
                              'again; all of them without it')
     parser.add_argument('--rate', type=float, default=10, help='logins a second')
     parser.add_argument('--seed', type=int, default=1, help='of who logs in when')
-    parser.add_argument('--out', default=realm_module.BUILD / 'fault')
+    parser.add_argument('--out', default=config_files.BUILD / 'fault')
     return parser.parse_args()
 
 
@@ -162,12 +162,6 @@ def progress(prefix):
     def say(text):
         print(f'[{prefix}, {time.monotonic() - begun:3.0f} s] {text}', flush=True)
     return say
-
-
-def commit():
-    found = subprocess.run(['git', 'describe', '--always', '--dirty'], cwd=HERE, encoding='utf-8',
-                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-    return found.stdout.strip() or 'unknown'
 
 
 if __name__ == '__main__':

@@ -115,7 +115,7 @@ class Network:
         return self._run + name
 
     def _in(self, name, *command, check=True):
-        return _run('ip', 'netns', 'exec', self._namespace(name), *command, check=check)
+        return run('ip', 'netns', 'exec', self._namespace(name), *command, check=check)
 
     def _plug_in(self, host):
         """The switch's end of the cable is called like the host."""
@@ -136,9 +136,9 @@ def remove_leftovers():
     for path in folder.glob(f'{_PREFIX}*') if folder.is_dir() else ():
         owner = re.match(rf'{_PREFIX}(\d+)-', path.name)
         if owner and not pathlib.Path(f'/proc/{owner[1]}').exists():
-            for pid in _run('ip', 'netns', 'pids', path.name, check=False).split():
+            for pid in run('ip', 'netns', 'pids', path.name, check=False).split():
                 _kill(int(pid))
-            _run('ip', 'netns', 'del', path.name, check=False)
+            run('ip', 'netns', 'del', path.name, check=False)
 
 
 def _kill(pid):
@@ -149,14 +149,15 @@ def _kill(pid):
 
 
 def _ip(*arguments):
-    return _run('ip', *arguments)
+    return run('ip', *arguments)
 
 
-def _run(*command, check=True):
+def run(*command, check=True, timeout=None):
     argv = [str(part) for part in command]
     try:
-        result = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                encoding='utf-8', errors='replace')
+        result = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, encoding='utf-8', errors='replace',
+                                timeout=timeout)
     except FileNotFoundError:
         raise NetworkError(f'{argv[0]} is missing: install iproute2') from None
     if check and result.returncode:

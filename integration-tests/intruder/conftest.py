@@ -17,29 +17,20 @@ from start_world import start  # noqa: E402
 @pytest.fixture(scope='session')
 def world(tmp_path_factory):
     """The programs that are installed."""
-    live = start(tmp_path_factory.mktemp('world'))
-    try:
+    with start(tmp_path_factory.mktemp('world')) as live:
         yield World(live)
-    finally:
-        live.stop()
 
 
 @pytest.fixture(scope='session')
 def control(tmp_path_factory):
     """Servers that can drop a defence."""
-    live = start(tmp_path_factory.mktemp('control'),
-                  server_program=config_files.mpc_program('mpc-server-control'))
-    try:
+    with start(tmp_path_factory.mktemp('control'),
+                server_program=config_files.mpc_program('mpc-server-control')) as live:
         yield World(live)
-    finally:
-        live.stop()
 
 
 @pytest.fixture(scope='session')
 def gullible(tmp_path_factory):
     """The servers as they are; a krb5kdc that does not look at headers."""
-    live = start(tmp_path_factory.mktemp('gullible'), kdc_program=str(control_kdc.build()))
-    try:
+    with start(tmp_path_factory.mktemp('gullible'), kdc_program=str(control_kdc.build())) as live:
         yield World(live)
-    finally:
-        live.stop()

@@ -6,25 +6,6 @@ import keys
 import keysearch
 import storefile
 import wire
-from config_files import CLUSTER
-
-
-def _store(live, party):
-    folder = live.dir / f'p{party}'
-    return storefile.read_store(folder / 'data/shares.mdb', folder / 'store.key', live.name, party,
-                                CLUSTER)
-
-
-def _krbtgt_secrets(live):
-    """krbtgt's keys, which nobody ever saw: two servers' stores together give them."""
-    first, second = _store(live, 0), _store(live, 1)
-    found = []
-    for handle, record in first.items():
-        if record.principal.startswith('krbtgt/'):
-            base = storefile.join(record.base, second[handle].base)
-            found += [(f'krbtgt {name}', secret) for name, secret in
-                      keys.secrets_of_base_key(record.enctype, base, (2, 17))]
-    return found
 
 
 def test_no_key_is_in_what_he_holds(world):
@@ -34,7 +15,7 @@ def test_no_key_is_in_what_he_holds(world):
         assert world.intruder.open_ticket(recording.tgt.message)[1] is not None
         world.live.kinit(user.name, user.password)
     secrets = keys.secrets_of_password(world.alice.principal, world.alice.password)
-    secrets += _krbtgt_secrets(world.live)
+    secrets += storefile.secrets_of_krbtgt(world.live, storefile.open_stores(world.live))
     assert len(secrets) > 100
     needles = keysearch.KeySearch(secrets)
     loot = world.intruder.loot

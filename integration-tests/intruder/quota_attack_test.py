@@ -13,11 +13,8 @@ LOW = {'principal_failures': '1/min burst 3', 'kdc_opens': '1/min burst 5'}
 
 @pytest.fixture(scope='module')
 def limited(tmp_path_factory):
-    live = start(tmp_path_factory.mktemp('limited'), quota=LOW)
-    try:
+    with start(tmp_path_factory.mktemp('limited'), quota=LOW) as live:
         yield World(live)
-    finally:
-        live.stop()
 
 
 def _guess(world, us, password):

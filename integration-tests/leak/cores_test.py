@@ -116,9 +116,9 @@ def test_krb5kdc(cores_are_written, live, tmp_path):
 
 
 def test_control_krb5kdc_leaves_one_if_its_configuration_says_so(cores_are_written, live, tmp_path):
-    conf = tmp_path / 'kdc.conf'
-    conf.write_text((live.kdc_dir / 'kdc.conf').read_text().replace(
-        'db_library = mpc\n', 'db_library = mpc\n        mpc_allow_core_dumps = true\n'))
+    conf = config_files.replace(
+        live.kdc_dir / 'kdc.conf', 'db_library = mpc\n',
+        'db_library = mpc\n        mpc_allow_core_dumps = true\n', into=tmp_path / 'kdc.conf')
     child = _log_in_with_kdc(live, tmp_path, {'KRB5_KDC_PROFILE': str(conf)})
     _kill(child, signal.SIGABRT)
     assert _cores(tmp_path)

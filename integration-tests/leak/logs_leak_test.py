@@ -17,7 +17,9 @@ import daemon
 import logsearch
 import loudrealm
 import secrets_of_realm
+import storefile
 import traffic
+import udp_relay
 
 USER = 'quokka'
 PASSWORDS = ['Treibhaus-4711-quokka', 'second Zwetschge 0815', 'third Kolibri 1848']
@@ -28,17 +30,14 @@ AS_REQ, KRB_ERROR = 0x6A, 0x7E  # first bytes of a datagram
 @pytest.fixture(scope='module')
 def life(tmp_path_factory):
     """(realm, secrets, recorded datagrams) after a busy life; its daemons still run."""
-    live = loudrealm.LoudRealm(tmp_path_factory.mktemp('loud') / 'realm')
-    try:
+    with loudrealm.LoudRealm(tmp_path_factory.mktemp('loud') / 'realm') as live:
         live.create()
-        with traffic.Recorder(live.ports.kdc) as recorder:
+        with udp_relay.UdpRelay(live.ports.kdc) as recorder:
             _live(live, live.krb5_conf_through(recorder.port), recorder)
             datagrams = list(recorder.datagrams)
-        stores = secrets_of_realm.stores(live)
+        stores = storefile.open_stores(live)
         secrets = secrets_of_realm.all_secrets(live, stores, USER, PASSWORDS, datagrams)
         yield live, secrets, datagrams
-    finally:
-        live.stop()
 
 
 def _live(live, relay, recorder):
@@ -160,7 +159,7 @@ def test_grpc_trace_would_leak(life, tmp_path):
     live.kdc.start()
     assert daemon.wait_until(
         lambda: loudrealm.accepts_connections(live.ports.kdc), 30)
-    with traffic.Recorder(live.ports.kdc) as recorder:
+    with udp_relay.UdpRelay(live.ports.kdc) as recorder:
         live.kinit(USER, PASSWORDS[2], env=live.krb5_conf_through(recorder.port))
         messages = [('a message', traffic.sealed_text(message)) for datagram in recorder.datagrams
                     for message in traffic.sealed_messages(datagram)]

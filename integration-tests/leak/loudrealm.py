@@ -5,6 +5,7 @@ import socket
 import subprocess
 import time
 
+import config_files
 import realm
 
 CLIENTS = ('kinit', 'kvno', 'kpasswd', 'klist')
@@ -21,8 +22,9 @@ class LoudRealm(realm.Realm):
     def write_files(self):
         super().write_files()
         for party in range(3):
-            _replace(self.dir / f'p{party}/mpc-server.toml', 'level = "info"', 'level = "debug"')
-        _replace(self.kdc_dir / 'kdc.conf', '[logging]\n', '[logging]\n    debug = true\n')
+            self.change_config(party, 'level = "info"', 'level = "debug"')
+        config_files.replace(self.kdc_dir / 'kdc.conf', '[logging]\n',
+                             '[logging]\n    debug = true\n')
 
     def run(self, *command, env=None, **options):
         # A client knows its password; its own trace says what it encrypts. It is no log of ours.
@@ -31,13 +33,6 @@ class LoudRealm(realm.Realm):
 
     def logs(self):
         return sorted(path for path in self.log_dir.rglob('*') if path.is_file())
-
-    def krb5_conf_through(self, port):
-        """krb5.conf of a client that reaches krb5kdc through a relay."""
-        path = self.dir / 'krb5-relay.conf'
-        path.write_text((self.dir / 'krb5.conf').read_text().replace(
-            f'kdc = 127.0.0.1:{self.ports.kdc}', f'kdc = 127.0.0.1:{port}'))
-        return {'KRB5_CONFIG': str(path)}
 
     def _environment(self):
         return {**super()._environment(), **LOUD,
@@ -53,12 +48,6 @@ def accepts_connections(port):
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(('127.0.0.1', port)) == 0
-
-
-def _replace(path, old, new):
-    text = path.read_text()
-    assert old in text, f'{path} has no {old!r}'
-    path.write_text(text.replace(old, new))
 
 
 def build_keep_environment(folder):

@@ -18,7 +18,8 @@ import daemon
 import procmemory
 import realm as realm_module
 import secrets_of_realm
-import traffic
+import storefile
+import udp_relay
 
 USER = 'numbat'
 # Long: the allocator's own pointers overwrite the first 16 bytes of a freed block.
@@ -32,20 +33,17 @@ IDLE_SECONDS = 2  # all of a job is answered and freed by then
 @pytest.fixture(scope='module')
 def life(tmp_path_factory):
     """(realm, stores, secrets of logins) some time after the last login."""
-    live = realm_module.Realm(tmp_path_factory.mktemp('memory') / 'realm')
-    try:
+    with realm_module.Realm(tmp_path_factory.mktemp('memory') / 'realm') as live:
         live.create()
-        with traffic.Recorder(live.ports.kdc) as recorder:
+        with udp_relay.UdpRelay(live.ports.kdc) as recorder:
             _live(live, recorder.port)
             datagrams = list(recorder.datagrams)
         time.sleep(IDLE_SECONDS)
-        stores = secrets_of_realm.stores(live)
+        stores = storefile.open_stores(live)
         found = secrets_of_realm.secrets_of_logins(live, stores, USER, PASSWORDS, datagrams)
         found += [('password through kadmind', THROUGH_KADMIND.encode()),
                   ('administrator\'s password', ADMIN[1].encode())]
         yield live, stores, [(name, secret) for name, secret in found if _is_distinct(name)]
-    finally:
-        live.stop()
 
 
 @pytest.fixture
@@ -62,9 +60,7 @@ def _is_distinct(name):
 
 
 def _live(live, relay_port):
-    relay = {'KRB5_CONFIG': str(live.dir / 'krb5-relay.conf')}
-    (live.dir / 'krb5-relay.conf').write_text((live.dir / 'krb5.conf').read_text().replace(
-        f'kdc = 127.0.0.1:{live.ports.kdc}', f'kdc = 127.0.0.1:{relay_port}'))
+    relay = live.krb5_conf_through(relay_port)
     live.add_service('host/www.example.com')
     live.enroll(USER, PASSWORDS[0])
     live.enroll(*ADMIN)

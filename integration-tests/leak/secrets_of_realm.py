@@ -4,20 +4,12 @@
 import re
 import subprocess
 
-import config_files
 import keys
 import storefile
 import traffic
 
 USER_USAGES = {'pre-auth': 1, 'the AS reply': 3, 'the AS-REQ checksum': 56}
 TICKET_USAGES = {'a ticket': 2, 'a PAC checksum': 17}
-
-
-def stores(live):
-    """The three servers' stores, opened with the keys beside them."""
-    return [storefile.read_store(live.dir / f'p{party}/data/shares.mdb',
-                                 live.dir / f'p{party}/store.key', live.name, party,
-                                 config_files.CLUSTER) for party in range(3)]
 
 
 def shares_of(store, party):
@@ -56,24 +48,10 @@ def tls_private_keys(live):
         yield f'TLS key {path.name}', bytes.fromhex(re.sub(r'[^0-9a-f]', '', digits))
 
 
-def joined_base_keys(all_stores, principal):
-    """[(enctype, base key)] of a principal, which only two servers together can know."""
-    for handle, record in all_stores[0].items():
-        if record.principal == principal:
-            yield record.enctype, storefile.join(record.base, all_stores[1][handle].base)
-
-
-def krbtgt_keys(live, all_stores):
-    """Base keys of krbtgt and all that is derived from them."""
-    return [(f'krbtgt {name}', secret)
-            for enctype, base in joined_base_keys(all_stores, f'krbtgt/{live.name}@{live.name}')
-            for name, secret in keys.secrets_of_base_key(enctype, base, TICKET_USAGES.values())]
-
-
 def usage_keys(live, all_stores, principal, passwords):
     """{name: Kg} of what seals the messages of a user's logins."""
     found = {}
-    for enctype, base in joined_base_keys(all_stores, f'krbtgt/{live.name}@{live.name}'):
+    for enctype, base in storefile.joined_base_keys(all_stores, f'krbtgt/{live.name}@{live.name}'):
         for name, usage in TICKET_USAGES.items():
             found[f'{name} ({keys.NAMES[enctype]})'] = keys.usage_key(base, usage)
     for number, password in enumerate(passwords):
@@ -88,7 +66,7 @@ def usage_keys(live, all_stores, principal, passwords):
 
 def secrets_of_logins(live, all_stores, user, passwords, datagrams):
     """What no machine may keep: keys, passwords, keystream, timestamps, session keys."""
-    found = krbtgt_keys(live, all_stores)
+    found = storefile.secrets_of_krbtgt(live, all_stores)
     for password in passwords:
         found += keys.secrets_of_password(f'{user}@{live.name}', password)
     return found + traffic.secrets_of_traffic(datagrams,

@@ -1,67 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a login is on the wire, and what its bytes are to someone who has the keys.
 
-A Recorder stands between a client and krb5kdc and keeps every datagram. With the user's and
+A UdpRelay stands between a client and krb5kdc and keeps every datagram. With the user's and
 krbtgt's keys (known to the test alone: from the password, and joined from two servers' stores) the
 keystream of each message is computed again, as no machine of the realm may keep it.
 """
 
 import re
-import socket
-import threading
 
+import gcm
 import keys
 
-NONCE, ZERO, TAG = 12, 16, 16
+ZERO = len(gcm.ZERO_BLOCK)
 # EncryptedData (RFC 4120) of one of our enctypes: [0] etype, [1] kvno if there is one, [2] cipher.
 _ENCRYPTED = re.compile(rb'\xa0\x04\x02\x02\xa2[\x3e\x3f]'
                         rb'(?:\xa1.\x02(?:\x01.|\x02..|\x04....))?\xa2', re.S)
 # EncryptionKey: [0] type 17 or 18, [1] contents.
 _SESSION_KEY = re.compile(rb'\xa0\x03\x02\x01[\x11\x12]\xa1'
                           rb'(?:\x12\x04\x10(.{16})|\x22\x04\x20(.{32}))', re.S)
-
-
-class Recorder:
-    """A UDP relay to a port of the loopback interface."""
-
-    def __init__(self, target_port):
-        self.datagrams = []
-        self._front = socket.socket(type=socket.SOCK_DGRAM)
-        self._front.bind(('127.0.0.1', 0))
-        self._target = ('127.0.0.1', target_port)
-        self.port = self._front.getsockname()[1]
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self):
-        self._front.settimeout(0.2)
-        while not self._stop.is_set():
-            try:
-                request, client = self._front.recvfrom(1 << 16)
-            except socket.timeout:
-                continue
-            self.datagrams.append(request)
-            with socket.socket(type=socket.SOCK_DGRAM) as back:
-                back.settimeout(10)
-                back.sendto(request, self._target)
-                try:
-                    reply = back.recv(1 << 16)
-                except OSError:
-                    continue
-            self.datagrams.append(reply)
-            self._front.sendto(reply, client)
-
-    def close(self):
-        self._stop.set()
-        self._thread.join()
-        self._front.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
 
 
 def _der_length(data, at):
@@ -84,24 +40,16 @@ def sealed_messages(datagram):
 
 def sealed_text(message):
     """Ciphertext and tag: what no log has a reason to show. Nonce and header are public facts."""
-    return message[NONCE + 1 + message[NONCE]:]
-
-
-def keystream(message, usage_key):
-    """Counter mode as in GCM: the first block masks the tag, the text begins with counter 2."""
-    round_keys = keys.aes_round_keys(usage_key)
-    size = len(message) - NONCE - 1 - message[NONCE] - TAG
-    blocks = range(2, 2 + -(-size // 16))
-    return b''.join(keys.aes_encrypt(round_keys, message[:NONCE] + counter.to_bytes(4, 'big'))
-                    for counter in blocks)[:size]
+    _, _, ciphertext, tag = gcm.split(message)
+    return ciphertext + tag
 
 
 def open_message(message, usage_key):
     """(keystream, plaintext), or None if the key is not that of the message."""
-    stream = keystream(message, usage_key)
-    text = message[NONCE + 1 + message[NONCE]:-TAG]
-    plain = bytes(a ^ b for a, b in zip(stream, text))
-    return (stream, plain[ZERO:]) if plain[:ZERO] == bytes(ZERO) else None
+    nonce, _, ciphertext, _ = gcm.split(message)
+    stream = gcm.keystream(keys.aes_round_keys(usage_key), nonce, len(ciphertext))
+    plain = gcm.xor(stream, ciphertext)
+    return (stream, plain[ZERO:]) if plain[:ZERO] == gcm.ZERO_BLOCK else None
 
 
 def secrets_of_traffic(datagrams, usage_keys):

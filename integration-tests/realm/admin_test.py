@@ -20,11 +20,6 @@ def live(shared_realm):
     return shared_realm
 
 
-@pytest.fixture
-def user(live, new_user):
-    return new_user(live)
-
-
 def test_kadmin_over_the_network(live):
     assert 'Principal: root/admin' in live.kadmin('getprinc root/admin', *ADMIN).stdout
 
@@ -165,9 +160,8 @@ def test_servers_hold_what_the_password_gives(live, user):
 
 
 def check_what_servers_hold(live, name, password, enctypes):
-    import proof
     import storefile
-    stores = [proof._open_store(live, party) for party in range(3)]
+    stores = storefile.open_stores(live)
     expected = {enctype: keys.string_to_key(enctype, password, live.name + name)
                 for enctype in enctypes}
     seen = set()

@@ -33,11 +33,8 @@ def start_server(live, config, *flags, seconds=5):
 
 
 def changed_config(live, old, new, party=0):
-    text = (live.dir / f'p{party}/mpc-server.toml').read_text()
-    assert old in text
-    path = live.dir / 'changed.toml'
-    path.write_text(text.replace(old, new))
-    return path
+    return config_files.replace(live.dir / f'p{party}/mpc-server.toml', old, new,
+                                into=live.dir / 'changed.toml')
 
 
 def line_of(path, text):
@@ -87,17 +84,12 @@ def certificate(live, *arguments):
     config_files.mpc_ca('issue', live.dir / 'ca', '--realm', live.name, *arguments)
 
 
-def test_server_with_the_wrong_role(stopped):
-    certificate(stopped, '--role', 'kdc', '--name', 'nosy', '--ip', '127.0.0.1')
-    path = changed_config(stopped, 'peer-p0.', 'kdc-nosy.')
-    result = start_server(stopped, path)
-    assert result.returncode and 'peer' in result.stdout
-
-
-def test_server_with_an_expired_certificate(stopped):
-    certificate(stopped, '--role', 'peer', '--name', 'late', '--ip', '127.0.0.1', '--expired')
-    result = start_server(stopped, changed_config(stopped, 'peer-p0.', 'peer-late.'))
-    assert result.returncode and 'expired' in result.stdout
+@pytest.mark.parametrize('role, flags, said', [('kdc', (), 'peer'),
+                                               ('peer', ('--expired',), 'expired')])
+def test_server_with_a_wrong_certificate(stopped, role, flags, said):
+    certificate(stopped, '--role', role, '--name', 'nosy', '--ip', '127.0.0.1', *flags)
+    result = start_server(stopped, changed_config(stopped, 'peer-p0.', f'{role}-nosy.'))
+    assert result.returncode and said in result.stdout
 
 
 @pytest.fixture(scope='module')
@@ -107,9 +99,8 @@ def live(shared_realm):
 
 def admin_as(live, role, name, *command):
     """mpc-admin with another certificate."""
-    text = (live.dir / 'admin/admin.toml').read_text()
-    path = live.dir / f'admin/{role}-{name}.toml'
-    path.write_text(text.replace('admin-administrator.', f'{role}-{name}.'))
+    path = config_files.replace(live.dir / 'admin/admin.toml', 'admin-administrator.',
+                                f'{role}-{name}.', into=live.dir / f'admin/{role}-{name}.toml')
     return subprocess.run(
         [config_files.mpc_program('mpc-admin'), '--config', path, *command], env=live.env,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -122,13 +113,11 @@ def test_kdc_certificate_may_not_administer(live):
     assert f'krbtgt/{live.name}' in live.admin('list').stdout
 
 
-def test_administrator_certificate_may_not_log_users_in(make_realm):
-    live = make_realm()
-    live.create()
+def test_administrator_certificate_may_not_log_users_in(new_realm):
+    live = new_realm()
     live.enroll('grace', 'a password')
     live.stop_kdc()
-    conf = live.kdc_dir / 'kdc.conf'
-    conf.write_text(conf.read_text().replace('/kdc-kdc.', '/admin-kadmin.'))
+    config_files.replace(live.kdc_dir / 'kdc.conf', '/kdc-kdc.', '/admin-kadmin.')
     live.kdc.start()
     daemon.wait_until(lambda: live.kdc.listens_on(live.ports.kdc)
                       or not live.kdc.is_running(), 10)
@@ -157,9 +146,7 @@ def test_administrator_of_another_authority(live, tmp_path):
 def test_server_with_another_realms_store(make_realm):
     ours, theirs = make_realm(), make_realm(realm='OTHER.ORG')
     for live in (ours, theirs):
-        live.write_files()
-        live.start_servers()
-        live.admin('init-realm')
+        live.create_servers()
         live.stop()
     for part in ('data', 'store.key'):
         target = ours.dir / 'p1' / part
@@ -173,18 +160,15 @@ def test_server_with_another_realms_store(make_realm):
 
 def test_server_with_another_partys_store(make_realm):
     live = make_realm()
-    live.write_files()
-    live.start_servers()
-    live.admin('init-realm')
+    live.create_servers()
     live.stop()
     path = changed_config(live, str(live.dir / 'p0'), str(live.dir / 'p1'))
     result = start_server(live, path)
     assert result.returncode and 'party' in result.stdout.lower(), result.stdout
 
 
-def test_damaged_store_is_an_error_that_names_the_record(make_realm, new_user):
-    live = make_realm()
-    live.create()
+def test_damaged_store_is_an_error_that_names_the_record(new_realm, new_user):
+    live = new_realm()
     user = new_user(live)
     live.servers[1].stop()
     store = live.dir / 'p1/data/shares.mdb'
@@ -203,9 +187,7 @@ def test_damaged_store_is_an_error_that_names_the_record(make_realm, new_user):
 def damage_record(live, store, name):
     """Flips one bit in the middle of a sealed record; returns its handle."""
     import storefile
-    keys_of = storefile.read_store(store, live.dir / 'p1/store.key', live.name, 1,
-                                   config_files.CLUSTER)
-    handle = next(handle for handle, key in keys_of.items()
+    handle = next(handle for handle, key in storefile.open_store(live, 1).items()
                   if key.principal.startswith(f'{name}@') and key.enctype == -24002)
     record = storefile.read_records(store)[handle]
     data = bytearray(store.read_bytes())
@@ -219,10 +201,9 @@ def damage_record(live, store, name):
     return handle
 
 
-def test_enrolment_interrupted_between_servers(make_realm):
+def test_enrolment_interrupted_between_servers(new_realm):
     """P2 is gone: nothing becomes usable, nothing stays behind, and a second try succeeds."""
-    live = make_realm()
-    live.create()
+    live = new_realm()
     live.servers[2].kill()
     failed = live.enroll('erin', 'first try', check=False)
     assert failed.returncode and f':{live.ports.clients[2]}' in failed.stderr, 'names the server'
@@ -240,36 +221,31 @@ def test_enrolment_interrupted_between_servers(make_realm):
     ('workers = 3', 'all three servers need the same number'),
     ('randomness = "exchanged"', 'has randomness'),
 ])
-def test_servers_that_do_not_agree_on_the_engine(make_realm, engine, said):
+def test_servers_that_do_not_agree_on_the_engine(new_realm, engine, said):
     """One server is configured otherwise: no session; its log and the others' say what differs."""
-    live = make_realm()
-    live.create()
+    live = new_realm()
     live.enroll('greta', 'a password')
     config = live.dir / 'p1/mpc-server.toml'
     agreed = config.read_text()
     config.write_text(f'{agreed}\n[engine]\n{engine}\n')
-    live.servers[1].stop()
-    live.servers[1].start()
+    live.restart_server(1)
     assert daemon.wait_until(lambda: all(said in s.log_tail() for s in live.servers[:2]), 30,
                              pause=0.1), [s.log_tail() for s in live.servers]
     refused = live.kinit('greta', 'a password', check=False)
     assert refused.returncode and 'Password incorrect' not in refused.stdout
     config.write_text(agreed)
-    live.servers[1].stop()
-    live.servers[1].start()
+    live.restart_server(1)
     live.wait_for_servers()
     live.kinit('greta', 'a password')
 
 
-def test_kdc_with_an_unreachable_servers_list(make_realm):
+def test_kdc_with_an_unreachable_servers_list(new_realm):
     """A KDC that is told wrong servers starts, logs them by name, and refuses logins as an outage."""
-    live = make_realm()
-    live.create()
+    live = new_realm()
     live.enroll('frank', 'a password')
     live.stop_kdc()
-    conf = live.kdc_dir / 'kdc.conf'
     free = daemon.free_ports(1)[0]
-    conf.write_text(conf.read_text().replace(f':{live.ports.clients[1]} ', f':{free} '))
+    config_files.replace(live.kdc_dir / 'kdc.conf', f':{live.ports.clients[1]} ', f':{free} ')
     live.start_kdc()
     refused = live.kinit('frank', 'a password', check=False)
     assert 'A service is not available' in refused.stdout, refused.stdout
@@ -280,7 +256,6 @@ def test_kdc_with_an_unreachable_servers_list(make_realm):
 def test_kdc_conf_without_servers(make_realm):
     live = make_realm()
     live.write_files()
-    conf = live.kdc_dir / 'kdc.conf'
-    conf.write_text(conf.read_text().replace('mpc_servers', 'mpc_severs'))
+    config_files.replace(live.kdc_dir / 'kdc.conf', 'mpc_servers', 'mpc_severs')
     refused = live.run('kdb5_util', 'create', '-s', '-P', 'x', check=False)
     assert refused.returncode and 'mpc_servers' in refused.stdout, refused.stdout

@@ -76,13 +76,10 @@ class Bulk:
 @pytest.fixture(scope='module', params=['db2', 'klmdb'])
 def bulk(request, tmp_path_factory):
     import realm
-    live = realm.Realm(tmp_path_factory.mktemp('bulk') / 'realm',
-                       realm.Options(wrapped=request.param))
-    try:
+    with realm.Realm(tmp_path_factory.mktemp('bulk') / 'realm',
+                     realm.Options(wrapped=request.param)) as live:
         live.create()
         yield Bulk(live)
-    finally:
-        live.stop()
 
 
 def test_interrupted_killed_and_completed(bulk):

@@ -21,6 +21,13 @@ STOCK_ENCTYPES = ['aes256-cts-hmac-sha1-96', 'aes128-cts-hmac-sha1-96',
                   'aes256-cts-hmac-sha384-192', 'aes128-cts-hmac-sha256-128']
 
 
+def commit():
+    """What was built, as git names it."""
+    found = subprocess.run(['git', 'describe', '--always', '--dirty'], cwd=REPOSITORY,
+                           capture_output=True, encoding='utf-8')
+    return found.stdout.strip() or 'unknown'
+
+
 # Programs ---------------------------------------------------------------------------------------
 
 def program_dirs():
@@ -174,6 +181,15 @@ def shell_environment(realm):
         f'export PATH={dirs}:$PATH',
         '',
     ])
+
+
+def replace(path, old, new, into=None):
+    """Changes a file, or writes what is changed `into` another; returns that."""
+    text = path.read_text()
+    assert old in text, f'{path} has no {old!r}'
+    into = into or path
+    into.write_text(text.replace(old, new))
+    return into
 
 
 # The servers ------------------------------------------------------------------------------------

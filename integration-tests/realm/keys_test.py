@@ -29,20 +29,17 @@ def test_n_fold_rfc_3961():
     assert keys.n_fold(b'Q', 21).hex() == '518a54a2' '15a8452a' '518a54a2' '15a8452a' '518a54a2' '15'
 
 
-def test_string_to_key_rfc_3962():
-    salt = 'ATHENA.MIT.EDUraeburn'
-    assert (keys.string_to_key(keys.AES128_CTS, 'password', salt, 1200).hex()
-            == '4c01cd46d632d01e6dbe230a01ed642a')
-    assert (keys.string_to_key(keys.AES256_CTS, 'password', salt, 1200).hex()
-            == '55a6ac740ad17b4846941051e1e8b0a7548d93b0ab30a8bc3ff16280382b8c2a')
-
-
-def test_string_to_key_rfc_8009():
-    salt = bytes.fromhex('10df9dd783e5bc8acea1730e74355f61') + b'ATHENA.MIT.EDUraeburn'
-    assert (keys.string_to_key(keys.AES128_SHA2, 'password', salt).hex()
-            == '089bca48b105ea6ea77ca5d2f39dc5e7')
-    assert (keys.string_to_key(keys.AES256_SHA2, 'password', salt, 32768).hex()
-            == '45bd806dbf6a833a9cffc1c94589a222367a79bc21c413718906e9f578a78467')
+@pytest.mark.parametrize('enctype, salt, iterations, key', [
+    (keys.AES128_CTS, '', 1200, '4c01cd46d632d01e6dbe230a01ed642a'),
+    (keys.AES256_CTS, '', 1200, '55a6ac740ad17b4846941051e1e8b0a7548d93b0ab30a8bc3ff16280382b8c2a'),
+    (keys.AES128_SHA2, '10df9dd783e5bc8acea1730e74355f61', None,
+     '089bca48b105ea6ea77ca5d2f39dc5e7'),
+    (keys.AES256_SHA2, '10df9dd783e5bc8acea1730e74355f61', 32768,
+     '45bd806dbf6a833a9cffc1c94589a222367a79bc21c413718906e9f578a78467'),
+])
+def test_string_to_key_rfc_3962_and_8009(enctype, salt, iterations, key):
+    salt = bytes.fromhex(salt) + b'ATHENA.MIT.EDUraeburn'
+    assert keys.string_to_key(enctype, 'password', salt, iterations).hex() == key
 
 
 @pytest.mark.parametrize('enctype, base, kc, ke, ki', [

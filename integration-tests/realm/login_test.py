@@ -18,18 +18,6 @@ def live(shared_realm):
     return shared_realm
 
 
-@pytest.fixture
-def user(live, new_user):
-    return new_user(live)
-
-
-def failed_attempts(live, name):
-    for line in live.kadmin_local(f'getprinc {name}').stdout.splitlines():
-        if line.startswith('Failed password attempts:'):
-            return int(line.split(':')[1])
-    raise AssertionError('getprinc shows no failed attempts')
-
-
 def test_login_and_service_ticket(live, user):
     live.kinit(*user)
     assert f'{SERVICE}@{live.name}: kvno = 1' in live.kvno(SERVICE).stdout
@@ -50,9 +38,9 @@ def test_wrong_password_is_refused_and_counted(live, user):
     name, password = user
     refused = live.kinit(name, password + 'x', check=False)
     assert refused.returncode and WRONG in refused.stdout
-    assert failed_attempts(live, name) == 1
+    assert live.failed_attempts(name) == 1
     live.kinit(name, password)
-    assert failed_attempts(live, name) == 0
+    assert live.failed_attempts(name) == 0
 
 
 def test_lockout(live, user):
@@ -188,7 +176,7 @@ def test_fast_armor(live, user, new_user):
     live.kvno(SERVICE)
     refused = live.kinit(user[0], 'no', *armor, check=False)
     assert refused.returncode
-    assert failed_attempts(live, user[0]) >= 1
+    assert live.failed_attempts(user[0]) >= 1
 
 
 def test_service_with_a_local_key_does_not_log_in(live, tmp_path):

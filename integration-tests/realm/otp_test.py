@@ -13,16 +13,14 @@ SERVICE = 'host/www.example.com'
 def live(tmp_path_factory):
     made = realm_module.Realm(tmp_path_factory.mktemp('otp') / 'realm')
     server = radius.Server(made.dir / 'radius', accepted='123456')
-    try:
-        made.write_files()
-        conf = made.kdc_dir / 'kdc.conf'
-        conf.write_text(conf.read_text() + f'[otp]\n    DEFAULT = {{\n        server = '
-                        f'{made.dir / "radius"}\n        strip_realm = true\n    }}\n')
+
+    def offer_otp():
+        with open(made.kdc_dir / 'kdc.conf', 'a') as conf:
+            conf.write(f'[otp]\n    DEFAULT = {{\n        server = {made.dir / "radius"}\n'
+                       '        strip_realm = true\n    }\n')
         server.start()
-        made.start_servers()
-        made.admin('init-realm')
-        made.create_database()
-        made.start_kdc()
+    try:
+        made.create(offer_otp)
         made.add_service(SERVICE)
         made.enroll('armor', 'its password')
         made.kinit('armor', 'its password', ccache='armor')

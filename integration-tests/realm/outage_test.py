@@ -29,16 +29,6 @@ def live(own_realm):
     own_realm.wait_for_servers()
 
 
-@pytest.fixture
-def user(live, new_user):
-    return new_user(live)
-
-
-def failed_attempts(live, name):
-    text = live.kadmin_local(f'getprinc {name}').stdout
-    return int(text.split('Failed password attempts:')[1].split()[0])
-
-
 def assert_outage(reply):
     assert reply.returncode
     assert WRONG not in reply.stdout
@@ -54,7 +44,7 @@ def test_one_server_down(live, user, party):
     live.servers[party].kill()
     assert_outage(live.kinit(*user, check=False))
     assert_outage(live.kinit(user[0], 'wrong', check=False))
-    assert failed_attempts(live, user[0]) == 0
+    assert live.failed_attempts(user[0]) == 0
     live.servers[party].start()
     assert recovers(live, user)
     assert WRONG in live.kinit(user[0], 'wrong', check=False).stdout
@@ -64,7 +54,7 @@ def test_one_server_hangs(live, user):
     """Stopped, not dead: connections stay open and nothing answers."""
     live.servers[1].send_signal(signal.SIGSTOP)
     assert_outage(live.kinit(*user, check=False))
-    assert failed_attempts(live, user[0]) == 0
+    assert live.failed_attempts(user[0]) == 0
     live.servers[1].send_signal(signal.SIGCONT)
     assert recovers(live, user)
 
@@ -146,7 +136,7 @@ def test_servers_killed_and_restarted_under_load(live, user):
     finally:
         outcomes = load.finish()
     assert_only_outages(outcomes)
-    assert failed_attempts(live, user[0]) == 0
+    assert live.failed_attempts(user[0]) == 0
 
 
 def test_all_servers_restarted_together(live, user):

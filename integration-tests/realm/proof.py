@@ -12,7 +12,6 @@ import keys
 import keysearch
 import realm
 import storefile
-from config_files import CLUSTER
 
 
 class Report:
@@ -48,10 +47,12 @@ def _amount(size):
 
 def search(live, user, password, stock_folder, say):
     """Searches everything that a running realm left behind; returns whether all was as promised."""
-    stores = [_open_store(live, party) for party in range(3)]
+    stores = storefile.open_stores(live)
     secrets = keys.secrets_of_password(f'{user}@{live.name}', password)
     count = len(secrets)
-    secrets += _krbtgt_secrets(live, stores)
+    secrets += storefile.secrets_of_krbtgt(live, stores)
+    if len(secrets) == count:
+        raise realm.RealmError('P0 holds no share of krbtgt')
     needles = keysearch.KeySearch(secrets)
     say(f'{count} secrets of {user}: password, base keys, Kg, Ke, Ki, Kc of usages 1, 3, 56, their '
         'round keys, H, states of HMACs')
@@ -69,24 +70,6 @@ def search(live, user, password, stock_folder, say):
         _search_server(live, party, stores[party], needles, report)
     _search_memory(live, needles, report)
     return report.holds
-
-
-def _open_store(live, party):
-    folder = live.dir / f'p{party}'
-    return storefile.read_store(folder / 'data/shares.mdb', folder / 'store.key', live.name, party,
-                                CLUSTER)
-
-
-def _krbtgt_secrets(live, stores):
-    found = []
-    for handle, record in stores[0].items():
-        if record.principal == f'krbtgt/{live.name}@{live.name}':
-            base = storefile.join(record.base, stores[1][handle].base)
-            found += [(f'krbtgt {name}', secret)
-                      for name, secret in keys.secrets_of_base_key(record.enctype, base, (2, 17))]
-    if not found:
-        raise realm.RealmError('P0 holds no share of krbtgt')
-    return found
 
 
 # Where a key is -----------------------------------------------------------------------------------

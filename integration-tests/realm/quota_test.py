@@ -12,6 +12,7 @@ import pytest
 
 import config_files
 import daemon
+import realm as realm_module
 
 UNAVAILABLE = 'A service is not available'
 WRONG = 'Password incorrect'
@@ -25,25 +26,10 @@ LOW = {'principal_logins': '2/min burst 4', 'principal_failures': '2/min burst 3
 
 @pytest.fixture(scope='module')
 def live(tmp_path_factory):
-    import realm as realm_module
-    made = realm_module.Realm(
+    with realm_module.Realm(
         tmp_path_factory.mktemp('quota') / 'realm',
-        realm_module.Options(quota=LOW, metrics=tuple(daemon.free_ports(3))))
-    try:
-        made.create()
-        yield made
-    finally:
-        made.stop()
-
-
-@pytest.fixture
-def user(live, new_user):
-    return new_user(live)
-
-
-def failed_attempts(live, name):
-    text = live.kadmin_local(f'getprinc {name}').stdout
-    return int(text.split('Failed password attempts:')[1].split()[0])
+        realm_module.Options(quota=LOW, metrics=tuple(daemon.free_ports(3)))) as made:
+        yield made.create()
 
 
 def spend(attempt, expected, limit=20):
@@ -99,7 +85,7 @@ def test_logins(live, user, new_user):
     assert_rate(count, seconds, burst=4)
     assert WRONG not in refused.stdout
     live.kinit(*other)  # another user is not affected
-    assert failed_attempts(live, name) == 0
+    assert live.failed_attempts(name) == 0
     kdc_log = (live.log_dir / 'kdc.log').read_text()
     assert f'quota principal_logins (2/min burst 4) of {name}@{live.name} is used up' in kdc_log
     for party in range(3):
@@ -117,14 +103,14 @@ def test_wrong_passwords(live, user):
     name, password = user
     count, seconds, _ = spend(lambda: live.kinit(name, 'wrong', check=False), was_wrong)
     assert 1 <= count <= 3 + seconds / 30 + 1
-    counted = failed_attempts(live, name)
+    counted = live.failed_attempts(name)
     assert counted >= count
     # The right one is refused too, as an outage; neither counts as a failure.
     refused = live.kinit(name, password, check=False)
     assert UNAVAILABLE in refused.stdout and WRONG not in refused.stdout
-    assert failed_attempts(live, name) == counted
+    assert live.failed_attempts(name) == counted
     assert recovers(lambda: live.kinit(name, password, check=False))
-    assert failed_attempts(live, name) == 0, 'a login that succeeds resets the count as always'
+    assert live.failed_attempts(name) == 0, 'a login that succeeds resets the count as always'
 
 
 def test_a_refusal_counts_toward_no_lockout(live, user):
@@ -132,7 +118,7 @@ def test_a_refusal_counts_toward_no_lockout(live, user):
     live.kadmin_local('addpol -maxfailure 1 -failurecountinterval 1h -lockoutduration 1h strict')
     live.kadmin_local(f'modprinc -policy strict {name}')
     spend(lambda: live.kinit(name, password, check=False), succeeded)
-    assert failed_attempts(live, name) == 0
+    assert live.failed_attempts(name) == 0
     assert recovers(lambda: live.kinit(name, password, check=False)), 'not locked out'
 
 
@@ -145,10 +131,7 @@ def test_renewals(live, user):
 
 
 def rewrite_quota(live, party, old, new):
-    path = live.dir / f'p{party}/mpc-server.toml'
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
+    live.change_config(party, old, new)
     live.servers[party].send_signal(signal.SIGHUP)
 
 
@@ -206,9 +189,8 @@ def test_clock_differences_are_shown(live):
         assert f'party {(party + 1) % 3} differs from party {party}' in doctor
 
 
-def test_default_quotas_disturb_no_ordinary_use(make_realm, new_user):
-    ordinary = make_realm(quota={})
-    ordinary.create()
+def test_default_quotas_disturb_no_ordinary_use(new_realm, new_user):
+    ordinary = new_realm(quota={})
     assert all('principal_logins 60/min burst 120' in status['quotas']
                for status in ordinary.server_status())
     user = new_user(ordinary)

@@ -29,8 +29,6 @@ import subprocess
 import config_files
 import daemon
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get('MPCKDC_BUILD', REPOSITORY / 'build'))
 MASTER_PASSWORD = 'demo master key password'
 SESSION_ENCTYPES = ','.join(config_files.STOCK_ENCTYPES)
 START_PATIENCE = 30  # seconds until a daemon must be up; ample for a loaded machine
@@ -85,7 +83,7 @@ class Ports:
 
 
 class Realm:
-    """See the module's text. Nothing starts before create() or start()."""
+    """See the module's text. Nothing starts before create() or start(); `with` stops it."""
 
     def __init__(self, folder, options=None, ports=None, places=None):
         self.dir = pathlib.Path(folder).resolve()
@@ -107,22 +105,38 @@ class Realm:
     def place(self, name):
         return self._places.get(name, daemon.Place())
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
     # Making and starting ------------------------------------------------------------------------
 
-    def create(self):
-        """A new realm with its servers running, its database made, krb5kdc and kadmind up."""
-        self.write_files()
-        self.start_servers()
-        self.admin('init-realm')
+    def create(self, prepare=lambda: None):
+        """A new realm with its servers running, its database made, krb5kdc and kadmind up.
+
+        `prepare` may change its files before anything runs. Returns the realm."""
+        self.create_servers(prepare)
         self.create_database()
         self.start_kdc()
+        return self
+
+    def create_servers(self, prepare=lambda: None):
+        self.write_files()
+        prepare()
+        self.start_servers()
+        self.admin('init-realm')
 
     def write_files(self):
+        self._make_folders()
+        config_files.write_krb5(self)
+        config_files.write_servers(self)
+
+    def _make_folders(self):
         for folder in (self.dir, self.log_dir, self.run_dir, self.kdc_dir):
             folder.mkdir(parents=True, exist_ok=True)
         self.dir.chmod(0o700)
-        config_files.write_krb5(self)
-        config_files.write_servers(self)
 
     def create_database(self):
         self.run('kdb5_util', 'create', '-s', '-P', MASTER_PASSWORD)
@@ -167,6 +181,10 @@ class Realm:
             raise RealmError(f'{process.name} did not start. End of {process.log}:\n'
                              + process.log_tail())
 
+    def restart_server(self, party):
+        self.servers[party].stop()
+        self.servers[party].start()
+
     def stop_kdc(self):
         self.kadmind.stop()
         self.kdc.stop()
@@ -189,30 +207,26 @@ class Realm:
 
     def run(self, *command, stdin='', check=True, env=None, timeout=120):
         """Runs one command in the realm's environment; stdout and stderr come together."""
-        argv = [str(part) for part in command]
-        path = config_files.krb5_program(argv[0]) if '/' not in argv[0] else argv[0]
-        result = subprocess.run(
-            self.place('client').argv([path] + argv[1:]), input=stdin,
-            env={**self.env, **(env or {})}, timeout=timeout,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding='utf-8', errors='replace')
-        if self.trace:
-            self.trace(argv, result.stdout)
-        if check and result.returncode:
-            raise RealmError(f'{" ".join(argv)}: exit {result.returncode}\n{result.stdout}')
-        return result
+        name, *arguments = map(str, command)
+        path = config_files.krb5_program(name) if '/' not in name else name
+        return self._call([name, *arguments], [path, *arguments], check, stderr=subprocess.STDOUT,
+                          input=stdin, env={**self.env, **(env or {})}, timeout=timeout)
 
     def admin(self, *arguments, stdin='', check=True, timeout=120):
         """mpc-admin. Its stdout alone, so that JSON can be read; stderr goes after it."""
         argv = [config_files.mpc_program('mpc-admin'), '--config', self.dir / 'admin/admin.toml',
                 *arguments]
-        result = subprocess.run(
-            self.place('client').argv(argv), input=stdin, env=self.env, timeout=timeout,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding='utf-8', errors='replace')
+        return self._call(['mpc-admin', *map(str, arguments)], argv, check, stderr=subprocess.PIPE,
+                          input=stdin, env=self.env, timeout=timeout)
+
+    def _call(self, shown, argv, check, **options):
+        result = subprocess.run(self.place('client').argv(argv), stdout=subprocess.PIPE,
+                                encoding='utf-8', errors='replace', **options)
+        output = result.stdout + (result.stderr or '')
         if self.trace:
-            self.trace(['mpc-admin', *arguments], result.stdout + result.stderr)
+            self.trace(shown, output)
         if check and result.returncode:
-            raise RealmError(f'mpc-admin {" ".join(map(str, arguments))}: '
-                             f'exit {result.returncode}\n{result.stdout}{result.stderr}')
+            raise RealmError(f'{" ".join(shown)}: exit {result.returncode}\n{output}')
         return result
 
     def enroll(self, principal, password, *flags, check=True):
@@ -241,8 +255,23 @@ class Realm:
     def klist(self, *flags, ccache=None, check=True):
         return self.run('klist', *flags, check=check, env=self.with_ccache(ccache))
 
+    def krb5_conf_through(self, port):
+        """The environment of a client that reaches krb5kdc through a relay at this port."""
+        path = config_files.replace(self.dir / 'krb5.conf', f'kdc = 127.0.0.1:{self.ports.kdc}',
+                                    f'kdc = 127.0.0.1:{port}', into=self.dir / 'krb5-relay.conf')
+        return {'KRB5_CONFIG': str(path)}
+
     def with_ccache(self, ccache):
         return {'KRB5CCNAME': f'FILE:{self.dir / ccache}'} if ccache else {}
+
+    def failed_attempts(self, name):
+        """How often the KDC has counted a wrong password of this user."""
+        text = self.kadmin_local(f'getprinc {name}').stdout
+        return int(text.split('Failed password attempts:')[1].split()[0])
+
+    def change_config(self, party, old, new):
+        """In a server's configuration, which it has read already."""
+        config_files.replace(self.dir / f'p{party}/mpc-server.toml', old, new)
 
     def dump(self, path):
         self.run('kdb5_util', 'dump', path)
@@ -290,7 +319,5 @@ class StockRealm(Realm):
         return []
 
     def write_files(self):
-        for folder in (self.dir, self.log_dir, self.run_dir, self.kdc_dir):
-            folder.mkdir(parents=True, exist_ok=True)
-        self.dir.chmod(0o700)
+        self._make_folders()
         config_files.write_krb5(self, stock=True)

@@ -10,6 +10,8 @@ import dataclasses
 import struct
 import subprocess
 
+import config_files
+import keys
 import xchacha
 
 _KEY_RECORD, _HEADER, _NONCE, _BLOCK = 1, 12, 24, 16
@@ -93,3 +95,28 @@ def join(own, of_next):
     """What a party and the next one hold together: a share's value is x of the one, a of the other."""
     return b''.join(bytes(x ^ a for x, a in zip(mine[0], theirs[1]))
                     for mine, theirs in zip(own, of_next))
+
+
+def open_store(live, party):
+    """A server's store, with the key beside it."""
+    folder = live.dir / f'p{party}'
+    return read_store(folder / 'data/shares.mdb', folder / 'store.key', live.name, party,
+                      config_files.CLUSTER)
+
+
+def open_stores(live):
+    return [open_store(live, party) for party in range(3)]
+
+
+def joined_base_keys(stores, principal):
+    """[(enctype, base key)] of a principal, which only two servers together can know."""
+    for handle, record in stores[0].items():
+        if record.principal == principal:
+            yield record.enctype, join(record.base, stores[1][handle].base)
+
+
+def secrets_of_krbtgt(live, stores):
+    """Its base keys, which nobody ever saw, and all that is derived from them."""
+    return [(f'krbtgt {name}', secret)
+            for enctype, base in joined_base_keys(stores, f'krbtgt/{live.name}@{live.name}')
+            for name, secret in keys.secrets_of_base_key(enctype, base, (2, 17))]

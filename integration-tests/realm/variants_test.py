@@ -22,13 +22,10 @@ VARIANTS = {
 @pytest.fixture(params=VARIANTS, scope='module')
 def live(request, tmp_path_factory):
     options = realm_module.Options(**VARIANTS[request.param])
-    made = realm_module.Realm(tmp_path_factory.mktemp('variant') / 'realm', options)
-    try:
+    with realm_module.Realm(tmp_path_factory.mktemp('variant') / 'realm', options) as made:
         made.create()
         made.add_service(SERVICE)
         yield made
-    finally:
-        made.stop()
 
 
 def test_everything_that_a_user_does(live, new_user):
@@ -65,10 +62,9 @@ def test_dump_and_load(live, new_user):
     live.admin('verify')
 
 
-def test_services_that_log_in(make_realm, tmp_path):
+def test_services_that_log_in(new_realm, tmp_path):
     """mpc_service_logins: a host logs in with its own keytab; its TGT is under krbtgt all the same."""
-    live = make_realm(extra_database={'mpc_service_logins': True})
-    live.create()
+    live = new_realm(extra_database={'mpc_service_logins': True})
     live.add_service(SERVICE)
     keytab = tmp_path / 'keytab'
     live.kadmin_local(f'ktadd -k {keytab} {SERVICE}')

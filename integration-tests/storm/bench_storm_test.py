@@ -7,6 +7,7 @@ import pathlib
 import pytest
 
 import bench_storm
+import kdbfile
 import many_users
 import storm_goals
 import storm_meters
@@ -166,4 +167,6 @@ def test_summary_of_the_metrics():
 
 def test_keytab_key(tmp_path):
     file = many_users.write_keytab(tmp_path / 'k', 'EXAMPLE.COM', 3, key=bytes(range(16)))
-    assert many_users.key_of_first_entry(file) == bytes(range(16))
+    assert [entry[0] for entry in kdbfile.read_keytab(file)] == [
+        f'{many_users.user_name(i)}@EXAMPLE.COM' for i in range(3)]
+    assert {entry[3] for entry in kdbfile.read_keytab(file)} == {bytes(range(16))}

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "integration-tests/storm/limits.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::storm {
@@ -34,14 +35,8 @@ absl::Duration SinceArrival(const msghdr& message) {
   timespec arrived = {}, now = {};
   memcpy(&arrived, CMSG_DATA(header), sizeof arrived);
   clock_gettime(CLOCK_REALTIME, &now);
-  const absl::Duration waited =
-      absl::Seconds(now.tv_sec - arrived.tv_sec) + absl::Nanoseconds(now.tv_nsec - arrived.tv_nsec);
+  const absl::Duration waited = absl::TimeFromTimespec(now) - absl::TimeFromTimespec(arrived);
   return std::clamp(waited, absl::ZeroDuration(), absl::Seconds(1));
-}
-
-size_t BigEndian(const uint8_t* b) {
-  return static_cast<size_t>(b[0]) << 24 | static_cast<size_t>(b[1]) << 16 |
-         static_cast<size_t>(b[2]) << 8 | b[3];
 }
 
 }  // namespace
@@ -62,10 +57,10 @@ int ClientSocket::Retire() {
 
 absl::Status ClientSocket::Open() {
   const int kind = (tcp_ ? SOCK_STREAM : SOCK_DGRAM) | SOCK_NONBLOCK | SOCK_CLOEXEC;
-  fd_ = socket(kdc_->storage.ss_family, kind, 0);
+  fd_ = socket(kdc_->ip.any.sa_family, kind, 0);
   if (fd_ < 0) return OwnError("socket");
-  const auto* address = reinterpret_cast<const sockaddr*>(&kdc_->storage);
-  if (connect(fd_, address, kdc_->length) != 0 && errno != EINPROGRESS && errno != ECONNREFUSED) {
+  const socklen_t length = kdc_->is4() ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  if (connect(fd_, &kdc_->ip.any, length) != 0 && errno != EINPROGRESS && errno != ECONNREFUSED) {
     const absl::Status s = OwnError(absl::StrCat("connect to ", kdc_->text));
     Close();
     return s;
@@ -85,10 +80,9 @@ absl::Status ClientSocket::Send(Bytes request) {
     RETURN_IF_ERROR(Open());
   }
   if (tcp_) {
-    const size_t size = request.size();
-    outgoing_ = {static_cast<uint8_t>(size >> 24), static_cast<uint8_t>(size >> 16),
-                 static_cast<uint8_t>(size >> 8), static_cast<uint8_t>(size)};
-    outgoing_.insert(outgoing_.end(), request.begin(), request.end());
+    outgoing_.clear();
+    AppendUint(outgoing_, request.size(), kLengthBytes);
+    AppendBytes(outgoing_, request);
     incoming_.clear();
     written_ = 0;
     return absl::OkStatus();  // goes when epoll says that the connection stands
@@ -143,12 +137,12 @@ ClientSocket::Event ClientSocket::ContinueStream(absl::Span<uint8_t> buffer, Byt
   const ssize_t got = recv(fd_, buffer.data(), buffer.size(), 0);
   if (got < 0) return errno == EAGAIN ? Event::kNothing : refused();
   if (got == 0) return refused();
-  incoming_.insert(incoming_.end(), buffer.data(), buffer.data() + got);
-  if (incoming_.size() < kLengthBytes) return Event::kNothing;
-  const size_t length = BigEndian(incoming_.data());
+  AppendBytes(incoming_, buffer.subspan(0, static_cast<size_t>(got)));
+  ByteReader message(incoming_);
+  const size_t length = message.Uint(kLengthBytes);
   if (length > buffer.size()) return refused();
-  if (incoming_.size() < kLengthBytes + length) return Event::kNothing;
-  memcpy(buffer.data(), incoming_.data() + kLengthBytes, length);
+  if (!message.ok() || message.left() < length) return Event::kNothing;
+  memcpy(buffer.data(), message.Bytes(length).data(), length);
   reply = buffer.subspan(0, length);
   Close();
   return Event::kReply;

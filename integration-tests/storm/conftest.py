@@ -21,9 +21,8 @@ def write_password(live):
 @pytest.fixture(scope='session')
 def stock(tmp_path_factory):
     """A KDC without us; its users have keys of enctypes 17 to 20. No lockout, no last_success."""
-    live = realm_module.StockRealm(tmp_path_factory.mktemp('stock') / 'realm', realm_module.Options(
-        extra_database={'disable_last_success': True, 'disable_lockout': True}))
-    try:
+    with realm_module.StockRealm(tmp_path_factory.mktemp('stock') / 'realm', realm_module.Options(
+        extra_database={'disable_last_success': True, 'disable_lockout': True})) as live:
         live.create()
         write_password(live)
         live.run('kadmin.local', stdin=''.join(
@@ -32,14 +31,11 @@ def stock(tmp_path_factory):
         live.kdc.start()
         live._wait_for_port(live.kdc, live.ports.kdc)
         yield live
-    finally:
-        live.stop()
 
 
 def protected(folder, enctypes, options=None):
     """Users' keys of these enctypes shared among three servers, enrolled from a keytab."""
-    live = realm_module.Realm(folder / 'realm', options)
-    try:
+    with realm_module.Realm(folder / 'realm', options) as live:
         live.create()
         write_password(live)
         for enctype in enctypes:
@@ -49,8 +45,6 @@ def protected(folder, enctypes, options=None):
         live.add_service(SERVICE)
         (live.dir / 'handles.json').write_text(live.admin('list', '--json').stdout)
         yield live
-    finally:
-        live.stop()
 
 
 @pytest.fixture(scope='session')

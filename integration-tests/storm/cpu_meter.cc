@@ -54,36 +54,27 @@ double CpuSecondsOfStat(absl::string_view line, long ticks_per_second) {
   return static_cast<double>(utime + stime) / static_cast<double>(ticks_per_second);
 }
 
-absl::StatusOr<CpuMeter> CpuMeter::Watch(std::vector<WatchedProcess> processes) {
-  CpuMeter meter;
-  for (const WatchedProcess& process : processes) {
-    if (CpuSecondsOf(process.pid) < 0) {
-      return absl::NotFoundError(
-          absl::StrCat("--pid ", process.name, "=", process.pid, ": no such process"));
-    }
-    if (std::find(meter.names_.begin(), meter.names_.end(), process.name) == meter.names_.end()) {
-      meter.names_.push_back(process.name);
-    }
+absl::Status CheckRunning(const std::vector<WatchedProcess>& processes) {
+  for (const auto& [name, pid] : processes) {
+    if (CpuSecondsOf(pid) >= 0) continue;
+    return absl::NotFoundError(absl::StrCat("--pid ", name, "=", pid, ": no such process"));
   }
-  meter.processes_ = std::move(processes);
-  return meter;
+  return absl::OkStatus();
 }
 
-CpuMeter::Reading CpuMeter::Read() const {
-  Reading reading;
+CpuTimes ReadCpu(const std::vector<WatchedProcess>& processes) {
+  CpuTimes times;
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
-  reading.own = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
-  for (const std::string& name : names_) {
-    double sum = 0;
-    for (const WatchedProcess& process : processes_) {
-      if (process.name != name) continue;
-      const double seconds = CpuSecondsOf(process.pid);
-      sum += seconds < 0 ? std::nan("") : seconds;
-    }
-    reading.others.push_back(sum);
+  times.own = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
+  for (const auto& [name, pid] : processes) {
+    const double seconds = CpuSecondsOf(pid);
+    auto sum = std::find_if(times.others.begin(), times.others.end(),
+                            [&](const auto& other) { return other.first == name; });
+    if (sum == times.others.end()) sum = times.others.insert(sum, {name, 0});
+    sum->second += seconds < 0 ? std::nan("") : seconds;
   }
-  return reading;
+  return times;
 }
 
 }  // namespace mpckdc::storm

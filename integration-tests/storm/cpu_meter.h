@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,22 +26,14 @@ absl::StatusOr<WatchedProcess> ParseWatchedProcess(absl::string_view text);
 // utime + stime of a line of /proc/PID/stat, in seconds; negative when it is no such line.
 double CpuSecondsOfStat(absl::string_view line, long ticks_per_second);
 
-class CpuMeter {
- public:
-  // Fails when one of them does not run.
-  static absl::StatusOr<CpuMeter> Watch(std::vector<WatchedProcess> processes);
+// An error when one of them does not run.
+absl::Status CheckRunning(const std::vector<WatchedProcess>& processes);
 
-  struct Reading {
-    double own = 0;              // seconds, of this process
-    std::vector<double> others;  // in the order of names(); NaN when one has ended
-  };
-  Reading Read() const;
-  const std::vector<std::string>& names() const { return names_; }
-
- private:
-  std::vector<WatchedProcess> processes_;
-  std::vector<std::string> names_;
+struct CpuTimes {
+  double own = 0;                                      // seconds, of this process
+  std::vector<std::pair<std::string, double>> others;  // by name; NaN when one has ended
 };
+CpuTimes ReadCpu(const std::vector<WatchedProcess>& processes);
 
 }  // namespace mpckdc::storm
 

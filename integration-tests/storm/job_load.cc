@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "integration-tests/storm/limits.h"
-#include "integration-tests/storm/login.h"
 #include "integration-tests/storm/messages.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/enctype.h"
@@ -18,17 +18,9 @@ namespace {
 constexpr int kTicketSeal = 0, kReplySeal = 1, kSeals = 2;
 constexpr uint32_t kTicketSeconds = 36000;
 
-const char* VerdictName(mpc_verdict verdict) {
-  switch (verdict) {
-    case MPC_OK: return "OK";
-    case MPC_BAD_TAG: return "BAD_TAG";
-    case MPC_CLOCK_SKEW: return "CLOCK_SKEW";
-    case MPC_REPLAY: return "REPLAY";
-    case MPC_REFUSED: return "REFUSED";
-    case MPC_UNAVAILABLE: return "UNAVAILABLE";
-  }
-  return "?";
-}
+// By mpc_verdict.
+constexpr const char* kVerdictNames[] = {"OK",     "BAD_TAG", "CLOCK_SKEW",
+                                         "REPLAY", "REFUSED", "UNAVAILABLE"};
 
 mpc_bytes AsMpc(Bytes bytes) { return {bytes.data(), bytes.size()}; }
 
@@ -170,7 +162,7 @@ void JobLoad::Fill(Flight* flight) {
   const User& user = *flight->user;
   login.principal = absl::StrCat(user.principal, "@", o_.realm);
   uint8_t cipher[256];
-  const int64_t now = WallClockMicroseconds();
+  const int64_t now = absl::ToUnixMicros(absl::Now());
   const Encoded timestamp = EncodeTimestamp(now);
   login.timestamp.assign(timestamp->data, timestamp->data + timestamp->length);
   const Bytes preauth = user.key.Encrypt(kUsageTimestamp, login.timestamp, absl::MakeSpan(cipher));
@@ -262,10 +254,9 @@ void JobLoad::Arrived(Flight* flight) {
 void JobLoad::Finish(Flight* flight) {
   flight->sealed = MonotonicNow();
   for (const Flight::Seal& seal : flight->seals) {
-    if (seal.verdict != MPC_OK) {
-      return End(flight, seal.verdict,
-                 flight->reply != nullptr ? flight->reply->detail : "a tag was not made");
-    }
+    if (seal.verdict == MPC_OK) continue;
+    return End(flight, seal.verdict,
+               flight->reply != nullptr ? flight->reply->detail : "a tag was not made");
   }
   if (!flight->check) return End(flight, MPC_OK, "");
   JobLogin& login = flight->login;
@@ -276,7 +267,7 @@ void JobLoad::Finish(Flight* flight) {
   login.ticket = message(kTicketSeal);
   if (!seals_replies_later()) login.reply = message(kReplySeal);
   const std::string wrong =
-      CompareWithOracle(login, *flight->result, WallClockMicroseconds() / 1'000'000);
+      CompareWithOracle(login, *flight->result, absl::ToUnixSeconds(absl::Now()));
   flight->compared = true;
   if (!wrong.empty()) return End(flight, MPC_OK, wrong);
   const mpc_open open = {handles_->krbtgt.data(), 2, AsMpc(login.ticket),
@@ -309,14 +300,15 @@ void JobLoad::End(Flight* flight, mpc_verdict verdict, const std::string& text) 
     absl::MutexLock lock(&mu_);
     Tally& tally = tallies_[flight->stage];
     ++(ok ? tally.ok : wrong ? tally.wrong_answers : tally.failed);
-    ++tally.verdicts[VerdictName(verdict)];
+    ++tally.verdicts[kVerdictNames[verdict]];
     tally.checked += flight->compared ? 1 : 0;
     tally.tickets += flight->ticket_opened ? 1 : 0;
     if (ok) {
       tally.exchanges[0].Add(flight->answered - flight->submitted);
       tally.login.Add(flight->sealed - flight->submitted);
     } else {
-      tally.Complain(absl::StrCat(VerdictName(verdict), ": ", flight->login.principal, ": ", text));
+      tally.Complain(
+          absl::StrCat(kVerdictNames[verdict], ": ", flight->login.principal, ": ", text));
     }
     series_.Add(MonotonicNow() - begin_, ok);
     free_users_.push_back(flight->user);

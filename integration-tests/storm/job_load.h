@@ -24,7 +24,6 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "integration-tests/storm/handles.h"
 #include "integration-tests/storm/job_oracle.h"
 #include "integration-tests/storm/run.h"
 #include "integration-tests/storm/users.h"

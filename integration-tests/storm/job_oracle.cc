@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "integration-tests/storm/crypto.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/key/enctype.h"
 #include "mpc-server/key/key_info.h"
@@ -18,10 +19,6 @@ namespace {
 constexpr int64_t kClockTolerance = 60;  // seconds between this machine's clock and the servers'
 
 Bytes View(mpc_bytes bytes) { return {bytes.data, bytes.size}; }
-
-absl::string_view TextView(const std::vector<uint8_t>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 // keystream XOR ciphertext (without its zero block) == plaintext.
 bool Opens(absl::string_view ciphertext, Bytes keystream, const std::vector<uint8_t>& plaintext) {
@@ -35,8 +32,20 @@ bool Opens(absl::string_view ciphertext, Bytes keystream, const std::vector<uint
   return true;
 }
 
+// A GCM message is compared by its keystream, one of 17 to 20 by its plaintext.
+bool OpensPreauth(const JobLogin& login, const mpc_result& result) {
+  if (!FindEnctype(login.user->key.enctype())->is_gcm()) {
+    const Bytes plaintext = View(result.open_plaintext);
+    return std::equal(plaintext.begin(), plaintext.end(), login.timestamp.begin(),
+                      login.timestamp.end());
+  }
+  const std::optional<MessageView> preauth = ParseMessage(AsText(login.preauth));
+  return preauth.has_value() &&
+         Opens(preauth->ciphertext, View(result.open_keystream), login.timestamp);
+}
+
 std::string CompareTicketHeader(const JobLogin& login, const mpc_result& result, int64_t now) {
-  const std::optional<MessageView> ticket = ParseMessage(TextView(login.ticket));
+  const std::optional<MessageView> ticket = ParseMessage(AsText(login.ticket));
   if (!ticket.has_value()) return "a ticket that is no message";
   const std::optional<TgtHeader> header = DecodeTgtHeader(ticket->header);
   if (!header.has_value()) return "a ticket without a TGT header";
@@ -45,8 +54,7 @@ std::string CompareTicketHeader(const JobLogin& login, const mpc_result& result,
   if (std::abs(static_cast<int64_t>(header->origin_time) - now) > kClockTolerance) {
     return "a ticket of another time";
   }
-  const int64_t nonce_time = static_cast<int64_t>(ticket->nonce[0]) << 24 |
-                             ticket->nonce[1] << 16 | ticket->nonce[2] << 8 | ticket->nonce[3];
+  const auto nonce_time = static_cast<int64_t>(ByteReader(ticket->nonce).Uint(4));
   // Nonces only grow: after a clock that ran ahead they may stay ahead, never behind.
   if (nonce_time + kClockTolerance < now) return "a nonce of the past";
   return "";
@@ -62,32 +70,11 @@ std::vector<uint8_t> SealCiphertext(const mpc_sealed& seal, Bytes plaintext) {
 }
 
 std::vector<uint8_t> SealedMessage(const mpc_sealed& seal, Bytes ciphertext, Bytes tag) {
-  std::vector<uint8_t> message;
-  message.reserve(kNonceBytes + 1 + seal.header.size + ciphertext.size() + tag.size());
-  message.insert(message.end(), seal.nonce, seal.nonce + MPC_NONCE_BYTES);
-  message.push_back(static_cast<uint8_t>(seal.header.size));
-  const Bytes header = View(seal.header);
-  message.insert(message.end(), header.begin(), header.end());
-  message.insert(message.end(), ciphertext.begin(), ciphertext.end());
-  message.insert(message.end(), tag.begin(), tag.end());
+  std::vector<uint8_t> message(seal.nonce, seal.nonce + MPC_NONCE_BYTES);
+  AppendUint(message, seal.header.size, 1);
+  for (const Bytes part : {View(seal.header), ciphertext, tag}) AppendBytes(message, part);
   return message;
 }
-
-namespace {
-
-// A GCM message is compared by its keystream, one of 17 to 20 by its plaintext.
-bool OpensPreauth(const JobLogin& login, const mpc_result& result) {
-  if (!FindEnctype(login.user->key.enctype())->is_gcm()) {
-    const Bytes plaintext = View(result.open_plaintext);
-    return std::equal(plaintext.begin(), plaintext.end(), login.timestamp.begin(),
-                      login.timestamp.end());
-  }
-  const std::optional<MessageView> preauth = ParseMessage(TextView(login.preauth));
-  return preauth.has_value() &&
-         Opens(preauth->ciphertext, View(result.open_keystream), login.timestamp);
-}
-
-}  // namespace
 
 std::string CompareWithOracle(const JobLogin& login, const mpc_result& result, int64_t now) {
   const Key& key = login.user->key;
@@ -110,7 +97,7 @@ std::string CompareOpenedTicket(const JobLogin& login, const mpc_result& opened)
   if (opened.verdict != MPC_OK) {
     return absl::StrCat("the servers do not open their own ticket: verdict ", opened.verdict);
   }
-  const std::optional<MessageView> ticket = ParseMessage(TextView(login.ticket));
+  const std::optional<MessageView> ticket = ParseMessage(AsText(login.ticket));
   if (!ticket.has_value() ||
       !Opens(ticket->ciphertext, View(opened.open_keystream), login.ticket_plain)) {
     return "the ticket opens with another keystream than it was sealed with";

@@ -147,20 +147,18 @@ TEST_F(JobOracleTest, TheOtherEnctypes) {
     };
     Answer a = right();
     EXPECT_EQ(compare(a), "") << enctype;
-    a.open_keystream[3] ^= 1;
-    EXPECT_NE(compare(a).find("pre-authentication"), std::string::npos);
-    a = right();
-    a.open_keystream.pop_back();
-    EXPECT_NE(compare(a).find("pre-authentication"), std::string::npos);
-    a = right();
-    a.login.reply.back() ^= 1;
-    EXPECT_NE(compare(a).find("does not open the reply"), std::string::npos);
-    a = right();
-    a.result.mac[0] ^= 1;
-    EXPECT_NE(compare(a).find("checksum"), std::string::npos);
-    a = right();
-    a.result.mac_size = 28;
-    EXPECT_NE(compare(a).find("checksum"), std::string::npos);
+    const std::pair<const char*, void (*)(Answer&)> alterations[] = {
+        {"pre-authentication", [](Answer& a) { a.open_keystream[3] ^= 1; }},
+        {"pre-authentication", [](Answer& a) { a.open_keystream.pop_back(); }},
+        {"does not open the reply", [](Answer& a) { a.login.reply.back() ^= 1; }},
+        {"checksum", [](Answer& a) { a.result.mac[0] ^= 1; }},
+        {"checksum", [](Answer& a) { a.result.mac_size = 28; }},
+    };
+    for (const auto& [text, alter] : alterations) {
+      a = right();
+      alter(a);
+      EXPECT_NE(compare(a).find(text), std::string::npos) << text;
+    }
   }
 }
 

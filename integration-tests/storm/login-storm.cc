@@ -12,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "integration-tests/storm/handles.h"
 #include "integration-tests/storm/job_load.h"
 #include "integration-tests/storm/options.h"
 #include "integration-tests/storm/output.h"
@@ -33,11 +32,17 @@ using nlohmann::json;
 
 constexpr size_t kTimestampBytes = 28;  // PA-ENC-TS-ENC with microseconds of three bytes
 
-json LoginsSetup(const Options& o, size_t users) {
+// How the run was asked for.
+json Setup(const Options& o, size_t users, const json& more) {
+  json setup = {{"realm", o.realm}, {"enctype", EnctypeText(o.enctype)},
+                {"users", users},   {"in_flight", o.in_flight},
+                {"check", o.check}, {"warm_up_s", absl::ToDoubleSeconds(o.warm_up)}};
+  setup.update(more);
+  return setup;
+}
+
+json LoginsSetup(const Options& o) {
   return {{"kdc", o.kdc},
-          {"realm", o.realm},
-          {"enctype", EnctypeText(o.enctype)},
-          {"users", users},
           {"transport", o.tcp ? "tcp" : "udp"},
           {"two_step", o.two_step},
           {"enc_pa_rep", !o.no_enc_pa_rep},
@@ -45,27 +50,18 @@ json LoginsSetup(const Options& o, size_t users) {
           {"wrong_passwords", o.wrong_share},
           {"loop", o.rate > 0 ? "open" : "closed"},
           {"rate", o.rate},
-          {"in_flight", o.in_flight},
           {"threads", o.threads},
           {"seed", o.seed},
-          {"warm_up_s", absl::ToDoubleSeconds(o.warm_up)},
           {"resend_after_s", absl::ToDoubleSeconds(o.resend_after)},
-          {"resends", o.resends},
-          {"check", o.check}};
+          {"resends", o.resends}};
 }
 
-json JobsSetup(const Options& o, size_t users, int32_t krbtgt_enctype) {
+json JobsSetup(const Options& o, int32_t krbtgt_enctype) {
   return {{"servers", o.servers},
-          {"realm", o.realm},
-          {"enctype", EnctypeText(o.enctype)},
           {"krbtgt_enctype", EnctypeText(krbtgt_enctype)},
-          {"users", users},
           {"clients", o.clients},
-          {"in_flight", o.in_flight},
           {"ticket_bytes", o.ticket_bytes},
-          {"reply_bytes", o.reply_bytes},
-          {"check", o.check},
-          {"warm_up_s", absl::ToDoubleSeconds(o.warm_up)}};
+          {"reply_bytes", o.reply_bytes}};
 }
 
 // Keystream blocks and tag or checksum blocks of one login (doc/enctype.md); under users' keys of
@@ -82,9 +78,8 @@ json BlocksJson(const Options& o) {
 
 // Where the options say to send it: only if that may be loaded.
 absl::StatusOr<Address> TargetOf(const Options& o, const std::string& text) {
-  absl::StatusOr<Address> address = ParseAddress(text);
-  if (!address.ok()) return address;
-  RETURN_IF_ERROR(MayLoad(*address, LookAtNetwork(), o.i_own_this_kdc));
+  ASSIGN_OR_RETURN(Address address, ParseAddress(text));
+  RETURN_IF_ERROR(MayLoad(address, LookAtNetwork(), o.i_own_this_kdc));
   return address;
 }
 
@@ -111,57 +106,48 @@ absl::StatusOr<LoadPlan> PlanOf(const Options& o) {
                   o.check > 0 ? static_cast<uint32_t>(std::lround(1 / o.check)) : 0};
 }
 
-absl::StatusOr<ExitStatus> Finish(const Options& o, const RunResult& result, const CpuMeter& cpu,
+absl::StatusOr<ExitStatus> Finish(const Options& o, const RunResult& result,
                                   const std::vector<Threshold>& thresholds, const json& setup,
                                   const json& more = json::object()) {
-  FinishedRun finished;
-  finished.text = ReportText(o.mode, result, cpu.names());
-  finished.report = ReportJson(o.mode, result, cpu.names(), setup);
-  finished.report.update(more);
-  finished.values = Measured(result, cpu.names());
-  return Conclude(o, std::move(finished), thresholds);
+  const MetricValues values = Measured(result);
+  json report = ReportJson(o.mode, result, values, setup);
+  report.update(more);
+  return Conclude(o, ReportText(o.mode, result, values), std::move(report), values, thresholds);
 }
 
-absl::StatusOr<ExitStatus> RunLogins(const Options& o, const CpuMeter& cpu,
-                                     const std::vector<Threshold>& thresholds) {
+absl::StatusOr<ExitStatus> RunLogins(const Options& o, const std::vector<Threshold>& thresholds) {
   ASSIGN_OR_RETURN(LoadPlan plan, PlanOf(o));
-  absl::StatusOr<std::vector<User>> users = UsersOf(o);
-  if (!users.ok()) return users.status();
+  ASSIGN_OR_RETURN(std::vector<User> users, UsersOf(o));
   // A thread has users of its own.
-  if (users->size() < static_cast<size_t>(o.threads)) {
+  if (users.size() < static_cast<size_t>(o.threads)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(users->size(), " users for ", o.threads, " --threads: one each at least"));
+        absl::StrCat(users.size(), " users for ", o.threads, " --threads: one each at least"));
   }
   Control control;
-  Crew crew(std::move(plan), &*users, &control);
-  ASSIGN_OR_RETURN(RunResult result, Run(o, crew, control, cpu));
-  return Finish(o, result, cpu, thresholds, LoginsSetup(o, users->size()));
+  Crew crew(std::move(plan), &users, &control);
+  ASSIGN_OR_RETURN(RunResult result, Run(o, crew, control));
+  return Finish(o, result, thresholds, Setup(o, users.size(), LoginsSetup(o)));
 }
 
 // login-storm jobs: the three servers without a KDC.
-absl::StatusOr<ExitStatus> RunJobs(const Options& o, const CpuMeter& cpu,
-                                   const std::vector<Threshold>& thresholds) {
+absl::StatusOr<ExitStatus> RunJobs(const Options& o, const std::vector<Threshold>& thresholds) {
   for (const std::string& server : o.servers) {
-    if (absl::StatusOr<Address> address = TargetOf(o, server); !address.ok()) {
-      return address.status();
-    }
+    RETURN_IF_ERROR(TargetOf(o, server).status());
   }
-  absl::StatusOr<RealmHandles> handles = ReadHandles(o.handles, o.realm, o.enctype);
-  if (!handles.ok()) return handles.status();
-  absl::StatusOr<std::vector<User>> users = UsersOf(o);
-  if (!users.ok()) return users.status();
-  for (const User& user : *users) {
+  ASSIGN_OR_RETURN(RealmHandles handles, ReadHandles(o.handles, o.realm, o.enctype));
+  ASSIGN_OR_RETURN(std::vector<User> users, UsersOf(o));
+  for (const User& user : users) {
     const std::string principal = absl::StrCat(user.principal, "@", o.realm);
-    if (handles->users.count(principal) != 0) continue;
+    if (handles.users.contains(principal)) continue;
     return absl::NotFoundError(absl::StrCat(
         "--handles ", o.handles, " has no ", EnctypeText(o.enctype), " key of ", principal,
         "; enrol it, or name fewer users"));
   }
   Control control;
-  JobLoad load(&o, &*users, &*handles, &control);
+  JobLoad load(&o, &users, &handles, &control);
   RETURN_IF_ERROR(load.Start());
-  ASSIGN_OR_RETURN(RunResult result, Run(o, load, control, cpu));
-  return Finish(o, result, cpu, thresholds, JobsSetup(o, users->size(), handles->krbtgt_enctype),
+  ASSIGN_OR_RETURN(RunResult result, Run(o, load, control));
+  return Finish(o, result, thresholds, Setup(o, users.size(), JobsSetup(o, handles.krbtgt_enctype)),
                 {{"blocks_per_login", BlocksJson(o)}});
 }
 
@@ -173,23 +159,27 @@ void Harden() {
 }
 
 absl::StatusOr<ExitStatus> RunMode(const Options& o) {
-  ASSIGN_OR_RETURN(CpuMeter cpu, CpuMeter::Watch(o.processes));
-  ASSIGN_OR_RETURN(std::vector<Threshold> thresholds,
-                   ParseThresholds(o.fail_if, KnownMetrics(o.mode, cpu.names())));
-  return o.mode == Mode::kJobs ? RunJobs(o, cpu, thresholds) : RunLogins(o, cpu, thresholds);
+  RETURN_IF_ERROR(CheckRunning(o.processes));
+  std::vector<Threshold> thresholds;
+  for (const std::string& text : o.fail_if) {
+    ASSIGN_OR_RETURN(Threshold threshold, ParseThreshold(text, KnownMetrics(o)));
+    thresholds.push_back(std::move(threshold));
+  }
+  return o.mode == Mode::kJobs ? RunJobs(o, thresholds) : RunLogins(o, thresholds);
 }
 
 int Main(int argc, char** argv) {
   // Debian's abseil looks for deadlocks at every lock; for a load generator that is dear.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  FindPlotScript();  // before Harden(), which closes /proc/self to ordinary users
-  Harden();
+  const std::string plot_script = FindPlotScript();
+  Harden();  // closes /proc/self to ordinary users
   absl::StatusOr<Options> options =
       ParseOptions(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
   if (options.ok() && !options->answer.empty()) {
     fputs(options->answer.c_str(), stdout);
     return kFine;
   }
+  if (options.ok()) options->plot_script = plot_script;
   absl::StatusOr<ExitStatus> status =
       options.ok() ? RunMode(*options) : absl::StatusOr<ExitStatus>(options.status());
   if (status.ok()) return *status;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integration-tests/storm/login.h"
 
-#include <time.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "integration-tests/storm/limits.h"
 #include "mpc-server/base/status_macros.h"
 
@@ -23,12 +22,6 @@ constexpr char kOtherNonce[] = "a reply with another nonce: to another request";
 
 }  // namespace
 
-int64_t WallClockMicroseconds() {
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
-}
-
 absl::StatusOr<LoginPlan> MakeLoginPlan(const std::string& realm, int32_t enctype,
                                         const std::vector<int32_t>& session_enctypes,
                                         const std::string& service) {
@@ -37,10 +30,8 @@ absl::StatusOr<LoginPlan> MakeLoginPlan(const std::string& realm, int32_t enctyp
   for (const int32_t other : session_enctypes) {
     if (other != enctype) plan.enctypes.push_back(other);
   }
-  ASSIGN_OR_RETURN(Principal tgs, TgsName(realm));
-  ASSIGN_OR_RETURN(Principal named, ParseName(service, realm, KRB5_NT_SRV_INST));
-  plan.tgs_name = std::move(tgs);
-  plan.service_name = std::move(named);
+  ASSIGN_OR_RETURN(plan.tgs_name, TgsName(realm));
+  ASSIGN_OR_RETURN(plan.service_name, ParseName(service, realm, KRB5_NT_SRV_INST));
   return plan;
 }
 
@@ -75,7 +66,7 @@ krb5_kdc_req Login::NextBody(const Principal& client, const Principal& server, i
 Login::Next Login::SendAs(Step step, uint32_t nonce) {
   step_ = step;
   nonce_ = nonce;
-  const int64_t now = WallClockMicroseconds();
+  const int64_t now = absl::ToUnixMicros(absl::Now());
   EncryptedData preauth;
   if (step == Step::kAs) {
     const Key& key = wrong_key_ != nullptr ? *wrong_key_ : user_->key;
@@ -93,7 +84,7 @@ Login::Next Login::SendTgs(uint32_t nonce) {
   step_ = Step::kTgs;
   nonce_ = nonce;
   --tgs_left_;
-  const int64_t now = WallClockMicroseconds();
+  const int64_t now = absl::ToUnixMicros(absl::Now());
   request_ = EncodeTgsRequest(NextBody(nullptr, plan_->service_name, now), user_->name, tgt_.get(),
                               session_key_, now);
   return request_ != nullptr ? Next::kSend : Complain("no TGS-REQ was made");

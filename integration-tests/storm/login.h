@@ -104,8 +104,6 @@ class Login {
   std::string complaint_;
 };
 
-int64_t WallClockMicroseconds();
-
 }  // namespace mpckdc::storm
 
 #endif  // INTEGRATION_TESTS_STORM_LOGIN_H_

@@ -53,9 +53,7 @@ class MiniKdc {
     error.error = static_cast<krb5_ui_4>(code);
     const Principal server = *TgsName(kRealm);
     error.server = server.get();
-    krb5_data* out = nullptr;
-    EXPECT_EQ(encode_krb5_error(&error, &out), 0);
-    return Take(out);
+    return Take(Encode(encode_krb5_error, error));
   }
 
  private:
@@ -65,10 +63,8 @@ class MiniKdc {
     return *ParseName(text.substr(0, at), text.substr(at + 1), KRB5_NT_PRINCIPAL);
   }
 
-  std::vector<uint8_t> Take(krb5_data* data) {
-    std::vector<uint8_t> bytes(data->data, data->data + data->length);
-    krb5_free_data(nullptr, data);
-    return bytes;
+  static std::vector<uint8_t> Take(const Encoded& data) {
+    return {data->data, data->data + data->length};
   }
 
   std::vector<uint8_t> Part(Bytes request, krb5_int32 nonce, const Story& story) {
@@ -83,9 +79,7 @@ class MiniKdc {
     if (story.flip_checksum) mac[0] ^= 1;
     checksum.length = static_cast<unsigned>(made.size());
     checksum.contents = mac;
-    krb5_data* encoded = nullptr;
-    EXPECT_EQ(encode_krb5_checksum(&checksum, &encoded), 0);
-    std::vector<uint8_t> checksum_bytes = Take(encoded);
+    std::vector<uint8_t> checksum_bytes = Take(Encode(encode_krb5_checksum, checksum));
     krb5_pa_data preauth = {KV5M_PA_DATA, KRB5_ENCPADATA_REQ_ENC_PA_REP,
                             static_cast<unsigned>(checksum_bytes.size()), checksum_bytes.data()};
     krb5_pa_data* preauths[] = {&preauth, nullptr};
@@ -101,9 +95,7 @@ class MiniKdc {
     part.times.endtime = 1790036000;
     part.server = server.get();
     part.enc_padata = story.has_checksum ? preauths : nullptr;
-    krb5_data* out = nullptr;
-    EXPECT_EQ(encode_krb5_enc_kdc_rep_part(&part, &out), 0);
-    return Take(out);
+    return Take(Encode(encode_krb5_enc_kdc_rep_part, part));
   }
 
   std::vector<uint8_t> Envelope(Bytes sealed, const Story& story) {
@@ -119,9 +111,7 @@ class MiniKdc {
     reply.ticket = &ticket;
     reply.enc_part.enctype = story.reply_enctype;
     reply.enc_part.ciphertext = AsData(sealed);
-    krb5_data* out = nullptr;
-    EXPECT_EQ(encode_krb5_as_rep(&reply, &out), 0);
-    return Take(out);
+    return Take(Encode(encode_krb5_as_rep, reply));
   }
 
   const Key* key_;
@@ -143,6 +133,13 @@ class LoginTest : public testing::Test {
     EXPECT_EQ(login_.Begin(plan_, user_, nullptr, check, 4711), Login::Next::kSend);
     const std::vector<uint8_t> reply = kdc_->Reply(login_.request(), story);
     return login_.OnReply(reply, 4712);
+  }
+
+  // Of a login whose first request gets this answer.
+  Outcome OutcomeOf(const Key* wrong_key, std::vector<uint8_t> (*answer)(MiniKdc&, Bytes)) {
+    login_.Begin(plan_, user_, wrong_key, true, 1);
+    EXPECT_EQ(login_.OnReply(answer(*kdc_, login_.request()), 2), Login::Next::kDone);
+    return login_.outcome();
   }
 
   LoginPlan plan_;
@@ -194,43 +191,36 @@ TEST_F(LoginTest, WithoutDecryptingOnlyTheEnvelope) {
 }
 
 TEST_F(LoginTest, AnswersToOthersAreNotOurs) {
-  Story story;
-  story.client = "bob@EXAMPLE.COM";
-  EXPECT_EQ(Answer(story), Login::Next::kNotOurs);
-  story.client = "alice@OTHER";
-  EXPECT_EQ(Answer(story), Login::Next::kNotOurs);
-  story = Story();
-  story.nonce_off_by = 1;
-  EXPECT_EQ(Answer(story), Login::Next::kNotOurs);
+  for (const Story& story : {Story{.client = "bob@EXAMPLE.COM"}, Story{.client = "alice@OTHER"},
+                             Story{.nonce_off_by = 1}}) {
+    EXPECT_EQ(Answer(story), Login::Next::kNotOurs);
+  }
   EXPECT_NE(login_.complaint().find("nonce"), std::string::npos);
 }
 
 TEST_F(LoginTest, NoKerberosMessage) {
-  login_.Begin(plan_, user_, nullptr, true, 1);
-  const uint8_t garbage[] = {0x30, 0x03, 0x02, 0x01, 0x05};
-  EXPECT_EQ(login_.OnReply(garbage, 2), Login::Next::kDone);
-  EXPECT_EQ(login_.outcome(), Outcome::kWrongAnswer);
+  EXPECT_EQ(OutcomeOf(nullptr,
+                      [](MiniKdc&, Bytes) {
+                        return std::vector<uint8_t>{0x30, 0x03, 0x02, 0x01, 0x05};
+                      }),
+            Outcome::kWrongAnswer);
 }
 
 TEST_F(LoginTest, WrongPasswords) {
-  login_.Begin(plan_, user_, &other_, true, 1);
-  EXPECT_EQ(login_.OnReply(kdc_->Error(kErrorPreauthFailed), 2), Login::Next::kDone);
-  EXPECT_EQ(login_.outcome(), Outcome::kRefused);
+  const auto refusal = [](MiniKdc& kdc, Bytes) { return kdc.Error(kErrorPreauthFailed); };
+  const auto outage = [](MiniKdc& kdc, Bytes) { return kdc.Error(29); };
+  const auto ticket = [](MiniKdc& kdc, Bytes request) { return kdc.Reply(request, Story()); };
+  EXPECT_EQ(OutcomeOf(&other_, refusal), Outcome::kRefused);
   // Another error is none that a wrong password explains.
-  login_.Begin(plan_, user_, &other_, true, 1);
-  login_.OnReply(kdc_->Error(29), 2);
-  EXPECT_EQ(login_.outcome(), Outcome::kError);
+  EXPECT_EQ(OutcomeOf(&other_, outage), Outcome::kError);
   EXPECT_EQ(login_.error_code(), 29);
   // And a ticket is the worst.
-  login_.Begin(plan_, user_, &other_, true, 1);
-  login_.OnReply(kdc_->Reply(login_.request(), Story()), 2);
-  EXPECT_EQ(login_.outcome(), Outcome::kWrongAnswer);
-}
-
-TEST_F(LoginTest, ARightPasswordCalledWrong) {
-  login_.Begin(plan_, user_, nullptr, true, 1);
-  login_.OnReply(kdc_->Error(kErrorPreauthFailed), 2);
-  EXPECT_EQ(login_.outcome(), Outcome::kError);
+  EXPECT_EQ(OutcomeOf(&other_, ticket), Outcome::kWrongAnswer);
+  // A right password that is called wrong.
+  EXPECT_EQ(OutcomeOf(nullptr, refusal), Outcome::kError);
+  // No pre-authentication was asked for.
+  plan_.two_step = true;
+  EXPECT_EQ(OutcomeOf(nullptr, ticket), Outcome::kWrongAnswer);
 }
 
 TEST_F(LoginTest, TwoSteps) {
@@ -241,13 +231,6 @@ TEST_F(LoginTest, TwoSteps) {
   EXPECT_EQ(login_.step(), Login::Step::kAs);
   EXPECT_EQ(login_.OnReply(kdc_->Reply(login_.request(), Story()), 3), Login::Next::kDone);
   EXPECT_EQ(login_.outcome(), Outcome::kOk) << login_.complaint();
-}
-
-TEST_F(LoginTest, TwoStepsAndNoPreauthAskedFor) {
-  plan_.two_step = true;
-  login_.Begin(plan_, user_, nullptr, true, 1);
-  login_.OnReply(kdc_->Reply(login_.request(), Story()), 2);
-  EXPECT_EQ(login_.outcome(), Outcome::kWrongAnswer);
 }
 
 // The TGS-REQ's authenticator opens with the session key, its checksum is that of the body.

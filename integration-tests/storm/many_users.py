@@ -7,13 +7,12 @@
 """
 
 import os
-import pathlib
 import struct
 
+import keys  # of integration-tests/realm
+
 NAME_TYPE_PRINCIPAL = 1
-KEY_BYTES = {17: 16, 18: 32, 19: 16, 20: 32, -24001: 16, -24002: 32}
-NUMBERS = {'aes128-cts': 17, 'aes256-cts': 18, 'aes128-sha2': 19, 'aes256-sha2': 20,
-           'aes128-gcm': -24001, 'aes256-gcm': -24002}
+NUMBERS = {name: number for number, name in keys.NAMES.items()}
 # A GCM key is written as a keytab's key of 17 or 18, which has the same base key.
 KEYTAB_NUMBERS = {**NUMBERS, 'aes128-gcm': 17, 'aes256-gcm': 18}
 
@@ -34,22 +33,9 @@ def entry(name, realm, enctype, key, kvno=1):
     return struct.pack('>i', len(body)) + body
 
 
-def key_of_first_entry(path):
-    """As `entry` and ktadd lay it out, of a keytab for one principal and enctype."""
-    data = pathlib.Path(path).read_bytes()
-    size, = struct.unpack_from('>i', data, 2)
-    body = data[6:6 + size]
-    at = 2
-    for _ in range(1 + struct.unpack_from('>H', body)[0]):  # realm and components
-        at += 2 + struct.unpack_from('>H', body, at)[0]
-    at += 4 + 4 + 1 + 2  # name type, time, kvno, enctype
-    length, = struct.unpack_from('>H', body, at)
-    return body[at + 2:at + 2 + length]
-
-
 def write_keytab(path, realm, count, enctype=17, first=0, key=None):
     """`count` users from number `first` on, each with a random key, or all with `key`."""
-    size = KEY_BYTES[enctype]
+    size = keys.KEY_BYTES[enctype]
     with open(path, 'wb') as out:
         os.fchmod(out.fileno(), 0o600)
         out.write(b'\x05\x02')

@@ -10,13 +10,6 @@ namespace {
 constexpr uint8_t kTgsRepTag = 0x6d, kErrorTag = 0x7e;  // APPLICATION 13, 30
 constexpr int64_t kMicro = 1'000'000;
 
-// Null where libkrb5 says no.
-template <class T>
-Encoded Encode(krb5_error_code (*encode)(const T*, krb5_data**), const T& value) {
-  krb5_data* data = nullptr;
-  return Encoded(encode(&value, &data) == 0 ? data : nullptr);
-}
-
 // Whether one DER element fills the message: libkrb5's decoders do not look at what follows.
 bool IsOneElement(Bytes message) {
   if (message.size() < 2) return false;

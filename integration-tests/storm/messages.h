@@ -13,7 +13,44 @@
 
 #include "absl/status/statusor.h"
 #include "integration-tests/storm/crypto.h"
-#include "integration-tests/storm/libkrb5_der.h"
+
+// libkrb5 exports its encoders and decoders, and has for many releases; their header (k5-int.h) is
+// not installed.
+extern "C" {
+typedef struct _krb5_pa_enc_ts {
+  krb5_timestamp patimestamp;
+  krb5_int32 pausec;
+} krb5_pa_enc_ts;
+
+void krb5_free_kdc_rep(krb5_context, krb5_kdc_rep*);
+void krb5_free_enc_kdc_rep_part(krb5_context, krb5_enc_kdc_rep_part*);
+krb5_error_code encode_krb5_pa_enc_ts(const krb5_pa_enc_ts*, krb5_data**);
+krb5_error_code encode_krb5_enc_data(const krb5_enc_data*, krb5_data**);
+krb5_error_code encode_krb5_authenticator(const krb5_authenticator*, krb5_data**);
+krb5_error_code encode_krb5_ap_req(const krb5_ap_req*, krb5_data**);
+krb5_error_code encode_krb5_as_req(const krb5_kdc_req*, krb5_data**);
+krb5_error_code encode_krb5_tgs_req(const krb5_kdc_req*, krb5_data**);
+krb5_error_code encode_krb5_kdc_req_body(const krb5_kdc_req*, krb5_data**);
+krb5_error_code decode_krb5_as_rep(const krb5_data*, krb5_kdc_rep**);
+krb5_error_code decode_krb5_tgs_rep(const krb5_data*, krb5_kdc_rep**);
+krb5_error_code decode_krb5_error(const krb5_data*, krb5_error**);
+krb5_error_code decode_krb5_enc_kdc_rep_part(const krb5_data*, krb5_enc_kdc_rep_part**);
+krb5_error_code decode_krb5_encryption_key(const krb5_data*, krb5_keyblock**);
+
+// The KDC's side of them, for tests.
+void krb5_free_kdc_req(krb5_context, krb5_kdc_req*);
+void krb5_free_ap_req(krb5_context, krb5_ap_req*);
+krb5_error_code decode_krb5_as_req(const krb5_data*, krb5_kdc_req**);
+krb5_error_code decode_krb5_tgs_req(const krb5_data*, krb5_kdc_req**);
+krb5_error_code decode_krb5_ap_req(const krb5_data*, krb5_ap_req**);
+krb5_error_code decode_krb5_authenticator(const krb5_data*, krb5_authenticator**);
+krb5_error_code decode_krb5_enc_data(const krb5_data*, krb5_enc_data**);
+krb5_error_code encode_krb5_as_rep(const krb5_kdc_rep*, krb5_data**);
+krb5_error_code encode_krb5_tgs_rep(const krb5_kdc_rep*, krb5_data**);
+krb5_error_code encode_krb5_enc_kdc_rep_part(const krb5_enc_kdc_rep_part*, krb5_data**);
+krb5_error_code encode_krb5_error(const krb5_error*, krb5_data**);
+krb5_error_code encode_krb5_checksum(const krb5_checksum*, krb5_data**);
+}
 
 namespace mpckdc::storm {
 
@@ -31,6 +68,12 @@ using Ticket = std::unique_ptr<krb5_ticket, FreedBy<krb5_free_ticket>>;
 using Reply = std::unique_ptr<krb5_kdc_rep, FreedBy<krb5_free_kdc_rep>>;
 using ReplyPart = std::unique_ptr<krb5_enc_kdc_rep_part, FreedBy<krb5_free_enc_kdc_rep_part>>;
 using ErrorReply = std::unique_ptr<krb5_error, FreedBy<krb5_free_error>>;
+// Null where libkrb5 says no.
+template <class T>
+Encoded Encode(krb5_error_code (*encode)(const T*, krb5_data**), const T& value) {
+  krb5_data* data = nullptr;
+  return Encoded(encode(&value, &data) == 0 ? data : nullptr);
+}
 // Made once, and read by all logins of a user or of a run.
 using Principal = std::shared_ptr<krb5_principal_data>;
 

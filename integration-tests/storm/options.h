@@ -59,6 +59,7 @@ struct Options {
   std::vector<std::string> fail_if;
   std::string json;          // file, "-" for standard output
   std::string plot;          // file, .svg or .png
+  std::string plot_script;   // what draws it
   // login-storm jobs.
   std::vector<std::string> servers;
   std::string ca, certificate, key;

@@ -101,13 +101,13 @@ json HistogramJson(const LatencyHistogram& histogram) {
 
 }  // namespace
 
-MetricKinds KnownMetrics(Mode mode, const std::vector<std::string>& process_names) {
+MetricKinds KnownMetrics(const Options& options) {
   MetricKinds kinds;
   for (const char* name : {"mean", "max", "tool-cpu"}) kinds[name] = MetricKind::kTime;
   for (const char* name : {"rate", "failed", "wrong"}) kinds[name] = MetricKind::kNumber;
   for (const double percent : kPercents) kinds[PercentName(percent)] = MetricKind::kTime;
-  for (const std::string& name : process_names) kinds["cpu." + name] = MetricKind::kTime;
-  if (mode == Mode::kJobs) {
+  for (const auto& [name, pid] : options.processes) kinds["cpu." + name] = MetricKind::kTime;
+  if (options.mode == Mode::kJobs) {
     kinds["servers-cpu"] = MetricKind::kTime;
     return kinds;
   }
@@ -118,7 +118,7 @@ MetricKinds KnownMetrics(Mode mode, const std::vector<std::string>& process_name
   return kinds;
 }
 
-MetricValues Measured(const RunResult& result, const std::vector<std::string>& process_names) {
+MetricValues Measured(const RunResult& result) {
   const StageResult& total = result.total;
   const Tally& tally = total.tally;
   MetricValues values;
@@ -132,12 +132,11 @@ MetricValues Measured(const RunResult& result, const std::vector<std::string>& p
   if (const auto logins = static_cast<double>(total.ended); logins > 0) {
     values["tool-cpu"] = total.cpu.own / logins;
     double all = 0;
-    for (size_t i = 0; i < process_names.size(); ++i) {
-      const double seconds = total.cpu.others[i];
+    for (const auto& [name, seconds] : total.cpu.others) {
       all += seconds;
-      if (std::isfinite(seconds)) values["cpu." + process_names[i]] = seconds * 1000 / logins;
+      if (std::isfinite(seconds)) values["cpu." + name] = seconds * 1000 / logins;
     }
-    if (!process_names.empty() && std::isfinite(all)) values["servers-cpu"] = all / logins;
+    if (!total.cpu.others.empty() && std::isfinite(all)) values["servers-cpu"] = all / logins;
   }
   values["rate"] = PerSecond(total.ok, total.seconds);
   values["knee"] = result.knee_per_s;
@@ -153,17 +152,15 @@ MetricValues Measured(const RunResult& result, const std::vector<std::string>& p
   return values;
 }
 
-json ReportJson(Mode mode, const RunResult& result, const std::vector<std::string>& process_names,
-                const json& setup) {
+json ReportJson(Mode mode, const RunResult& result, const MetricValues& values, const json& setup) {
   const StageResult& total = result.total;
   const Tally& tally = total.tally;
-  const MetricValues values = Measured(result, process_names);
   const auto value = [&](const std::string& name) {
     const auto found = values.find(name);
     return found == values.end() ? json(nullptr) : json(found->second);
   };
   json per_1000 = json::object();
-  for (const std::string& name : process_names) per_1000[name] = value("cpu." + name);
+  for (const auto& [name, seconds] : total.cpu.others) per_1000[name] = value("cpu." + name);
   json report = {
       {"version", kReportVersion},
       {"mode", mode == Mode::kJobs ? "jobs" : "logins"},
@@ -210,8 +207,7 @@ json ReportJson(Mode mode, const RunResult& result, const std::vector<std::strin
   return report;
 }
 
-std::string ReportText(Mode mode, const RunResult& result,
-                       const std::vector<std::string>& process_names) {
+std::string ReportText(Mode mode, const RunResult& result, const MetricValues& values) {
   const StageResult& total = result.total;
   const Tally& t = total.tally;
   const bool jobs = mode == Mode::kJobs;
@@ -246,7 +242,6 @@ std::string ReportText(Mode mode, const RunResult& result,
   for (size_t i = 0; i < t.exchanges.size(); ++i) {
     absl::StrAppend(&text, LatencyLine(jobs ? "job" : kExchanges[i].label, t.exchanges[i]));
   }
-  const MetricValues values = Measured(result, process_names);
   const auto line = [&](const char* what, const std::string& name, double factor,
                         const char* unit) {
     if (const auto value = values.find(name); value != values.end()) {
@@ -254,7 +249,7 @@ std::string ReportText(Mode mode, const RunResult& result,
     }
   };
   line("this program", "tool-cpu", 1e6, "us per login");
-  for (const std::string& name : process_names) {
+  for (const auto& [name, seconds] : total.cpu.others) {
     line(name.c_str(), "cpu." + name, 1, "s per 1,000 logins");
   }
   if (jobs) line("all watched together", "servers-cpu", 1e6, "us per login");

@@ -6,25 +6,21 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
-#include "integration-tests/storm/cpu_meter.h"
+#include "integration-tests/storm/output.h"
 #include "integration-tests/storm/run.h"
-#include "integration-tests/storm/threshold.h"
 
 namespace mpckdc::storm {
 
 // Names for --fail-if: those of the mode's runs, and cpu.NAME for each name of --pid.
-MetricKinds KnownMetrics(Mode mode, const std::vector<std::string>& process_names);
+MetricKinds KnownMetrics(const Options& options);
 // Those that this run has.
-MetricValues Measured(const RunResult& result, const std::vector<std::string>& process_names);
+MetricValues Measured(const RunResult& result);
 
 // `setup`: how the run was asked for, copied into the report.
-nlohmann::json ReportJson(Mode mode, const RunResult& result,
-                          const std::vector<std::string>& process_names,
+nlohmann::json ReportJson(Mode mode, const RunResult& result, const MetricValues& values,
                           const nlohmann::json& setup);
-std::string ReportText(Mode mode, const RunResult& result,
-                       const std::vector<std::string>& process_names);
+std::string ReportText(Mode mode, const RunResult& result, const MetricValues& values);
 
 }  // namespace mpckdc::storm
 

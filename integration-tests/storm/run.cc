@@ -52,23 +52,20 @@ class Progress {
 struct Snapshot {
   absl::Time at;
   uint64_t started, ok, ended;
-  CpuMeter::Reading cpu;
+  CpuTimes cpu;
 };
 
-Snapshot Look(const Control& control, const CpuMeter& cpu) {
-  return {MonotonicNow(), control.started, control.ok, control.ended, cpu.Read()};
-}
-
 StageResult Between(const Snapshot& from, const Snapshot& to, double rate) {
-  StageResult r;
-  r.rate = rate;
-  r.seconds = absl::ToDoubleSeconds(to.at - from.at);
-  r.offered = to.started - from.started;
-  r.ok = to.ok - from.ok;
-  r.ended = to.ended - from.ended;
-  r.cpu.own = to.cpu.own - from.cpu.own;
-  for (size_t i = 0; i < to.cpu.others.size(); ++i) {
-    r.cpu.others.push_back(to.cpu.others[i] - from.cpu.others[i]);
+  StageResult r = {.rate = rate,
+                   .seconds = absl::ToDoubleSeconds(to.at - from.at),
+                   .offered = to.started - from.started,
+                   .ok = to.ok - from.ok,
+                   .ended = to.ended - from.ended,
+                   .tally = {},
+                   .cpu = to.cpu};
+  r.cpu.own -= from.cpu.own;
+  for (size_t i = 0; i < r.cpu.others.size(); ++i) {
+    r.cpu.others[i].second -= from.cpu.others[i].second;
   }
   return r;
 }
@@ -87,9 +84,8 @@ bool KeptUp(const StageResult& stage, absl::Duration knee_p99) {
 
 class Runner {
  public:
-  Runner(const Options& o, Load& load, Control& control, const CpuMeter& cpu)
-      : o_(o), stages_(StagesOf(o)), load_(load), control_(control), cpu_(cpu),
-        progress_(control) {}
+  Runner(const Options& o, Load& load, Control& control)
+      : o_(o), stages_(StagesOf(o)), load_(load), control_(control), progress_(control) {}
 
   absl::StatusOr<RunResult> Run() {
     result_.is_ramp = stages_.size() > 1;
@@ -97,9 +93,9 @@ class Runner {
       control_.stage = kWarmUpStage;
       Sleep(o_.warm_up, "warm-up");
     }
-    const Snapshot begin = Look(control_, cpu_);
+    const Snapshot begin = Look();
     RunStages();
-    const Snapshot end = Look(control_, cpu_);
+    const Snapshot end = Look();
     control_.stop = true;
     while (!load_.HasEnded()) {
       progress_.Tick(MonotonicNow(), "waiting for the last answers");
@@ -113,10 +109,14 @@ class Runner {
   }
 
  private:
+  Snapshot Look() const {
+    return {MonotonicNow(), control_.started, control_.ok, control_.ended, ReadCpu(o_.processes)};
+  }
+
   void RunStages() {
     // Between the stages nothing begins, so that whoever counts down the count sees its stage.
     if (o_.count > 0) control_.may_begin = 0;
-    Snapshot before = Look(control_, cpu_);
+    Snapshot before = Look();
     for (size_t i = 0; i < stages_.size() && !load_.HasFailed(); ++i) {
       const Stage& stage = stages_[i];
       control_.rate = stage.rate;
@@ -124,7 +124,7 @@ class Runner {
       if (o_.count > 0) control_.may_begin = o_.count;
       Sleep(stage.length,
             stage.rate > 0 ? absl::StrFormat("%.0f logins/s", stage.rate) : "running");
-      const Snapshot after = Look(control_, cpu_);
+      const Snapshot after = Look();
       result_.stages.push_back(Between(before, after, stage.rate));
       before = after;
       if (stages_.size() > 1 && !AnsweredEnough(result_.stages.back())) break;
@@ -164,7 +164,6 @@ class Runner {
   const std::vector<Stage> stages_;
   Load& load_;
   Control& control_;
-  const CpuMeter& cpu_;
   Progress progress_;
   RunResult result_;
 };
@@ -189,13 +188,16 @@ bool Control::MayBegin() {
 
 std::vector<Stage> StagesOf(const Options& o) {
   const absl::Duration length = o.count > 0 ? limits::kMaxDuration : o.duration;
-  if (o.ramp_to > 0) return RampStages(o.rate, o.ramp_to, o.ramp_steps, length);
-  return {{o.rate, length}};
+  if (o.ramp_to == 0) return {{o.rate, length}};
+  std::vector<Stage> stages;
+  for (int i = 0; i < o.ramp_steps; ++i) {
+    stages.push_back({o.rate + (o.ramp_to - o.rate) * i / (o.ramp_steps - 1), length});
+  }
+  return stages;
 }
 
-absl::StatusOr<RunResult> Run(const Options& options, Load& load, Control& control,
-                              const CpuMeter& cpu) {
-  return Runner(options, load, control, cpu).Run();
+absl::StatusOr<RunResult> Run(const Options& options, Load& load, Control& control) {
+  return Runner(options, load, control).Run();
 }
 
 }  // namespace mpckdc::storm

@@ -6,19 +6,52 @@
 
 #include <atomic>
 #include <cstdint>
+#include <random>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "integration-tests/storm/cpu_meter.h"
 #include "integration-tests/storm/options.h"
-#include "integration-tests/storm/schedule.h"
 #include "integration-tests/storm/tally.h"
 
 namespace mpckdc::storm {
 
 // By a clock that nobody sets: not comparable with absl::Now().
 absl::Time MonotonicNow();
+
+// When logins begin in an open loop: a Poisson process, so users come whether or not others have
+// been answered. Several threads with a share of the rate each make one process of the whole rate.
+class PoissonSchedule {
+ public:
+  PoissonSchedule(uint64_t seed, double rate, absl::Time begin) : random_(seed) {
+    SetRate(rate, begin);
+  }
+
+  // When the next login is due.
+  absl::Time next() const { return next_; }
+  void Advance() { next_ += absl::Seconds(gap_(random_)); }
+  // Another rate from now on. The process has no memory, so the gap under way is drawn anew.
+  void SetRate(double rate, absl::Time now) {
+    gap_ = std::exponential_distribution<double>(rate);
+    next_ = now;
+    Advance();
+  }
+
+ private:
+  std::mt19937_64 random_;
+  std::exponential_distribution<double> gap_;
+  absl::Time next_;
+};
+
+// One step of a run: a rate (0: closed loop) for a time.
+struct Stage {
+  double rate = 0;
+  absl::Duration length;
+};
+
+// Of a ramp, evenly spaced rates.
+std::vector<Stage> StagesOf(const Options& options);
 
 // Values of Control::stage; the stages that are measured follow.
 inline constexpr int kNoStage = -1;    // nothing begins yet
@@ -61,7 +94,7 @@ struct StageResult {
   uint64_t ended = 0;          // that were answered in these seconds
   bool kept = false;           // the KDC kept up
   Tally tally;                 // of the logins that began in this stage
-  CpuMeter::Reading cpu;       // spent in these seconds
+  CpuTimes cpu;                // spent in these seconds
 };
 
 struct RunResult {
@@ -72,10 +105,7 @@ struct RunResult {
   double knee_per_s = 0;       // of the last stage that kept up; 0: none
 };
 
-std::vector<Stage> StagesOf(const Options& options);
-
-absl::StatusOr<RunResult> Run(const Options& options, Load& load, Control& control,
-                              const CpuMeter& cpu);
+absl::StatusOr<RunResult> Run(const Options& options, Load& load, Control& control);
 
 }  // namespace mpckdc::storm
 

@@ -42,14 +42,18 @@ class Result:
     report: dict
 
 
-def run(realm, *arguments, prefix=(), stdin=''):
-    """login-storm with these arguments; the report is None when it wrote none."""
+def run(realm, *arguments, prefix=(), stdin='', status=0):
+    """login-storm with these arguments, which ends with `status` (None: any); a report that it
+    wrote agrees with itself."""
     file = pathlib.Path(realm.dir) / 'storm.json'
     file.unlink(missing_ok=True)
     done = subprocess.run(
         [*prefix, program(), *map(str, arguments), '--realm', realm.name, '--json', file],
         env=realm.env, input=stdin, timeout=PATIENCE, capture_output=True, encoding='utf-8')
+    assert status in (None, done.returncode), done.stdout + done.stderr
     report = json.loads(file.read_text()) if file.exists() else None
+    if report:
+        check_report(report, 'jobs' if 'jobs' in arguments else 'logins')
     return Result(done.returncode, done.stdout, done.stderr, report)
 
 
@@ -77,7 +81,7 @@ def check_latency(latency):
     assert 0 < rising[0] and rising == sorted(rising)
 
 
-def check_report(report, mode='logins'):
+def check_report(report, mode):
     """The report is as login-storm(8) says, and its numbers agree with each other."""
     assert report['version'] == 1 and report['mode'] == mode
     counts = report['logins']

@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import daemon
+import keys
 import many_users
 import storm_realms
 import storm_runs
@@ -188,7 +189,7 @@ def lockout(bench):
     data = lab.keytab.read_bytes()
     number = many_users.KEYTAB_NUMBERS[lab.enctype]
     size = len(many_users.entry(many_users.user_name(0), live.name, number,
-                                bytes(many_users.KEY_BYTES[number])))
+                                bytes(keys.KEY_BYTES[number])))
     keytab = live.dir / 'lockout.keytab'
     keytab.write_bytes(data[:2 + users * size])
     live.kadmin_local(f'addpol -maxfailure {LOCKOUT_FAILURES} storm', check=False)

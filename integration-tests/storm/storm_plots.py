@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The drawings of `make storm`: throughput, CPU, latency, the ramp, growth. SVG and PNG."""
 
+import itertools
+
 from storm_goals import PAPER
 from storm_report import phases
 
@@ -47,8 +49,8 @@ def throughput(results, ax):
     ax.axhline(PAPER['logins_per_s'], color='black', linestyle=':', linewidth=1)
     ax.text(0, PAPER['logins_per_s'], 'Araki et al. 2016, 48 cores', va='bottom', fontsize=9)
     ax.set_xticks(range(len(bars)), [label for label, _, _ in bars])
-    ax.set_ylabel('logins per second')
-    ax.set_title('Logins per second at saturation (bars: slowest to fastest run)')
+    ax.set(ylabel='logins per second',
+           title='Logins per second at saturation (bars: slowest to fastest run)')
     return bars
 
 
@@ -63,8 +65,7 @@ def cpu(results, ax):
         ax.bar(range(len(names)), values, bottom=below, label=label, color=colour, hatch=hatch)
         below = [low + value for low, value in zip(below, values)]
     ax.set_xticks(range(len(names)), [name.replace(' ', '\n', 1) for name in names])
-    ax.set_ylabel('CPU ms per 1,000 logins')
-    ax.set_title('What a login costs')
+    ax.set(ylabel='CPU ms per 1,000 logins', title='What a login costs')
     ax.legend()
     return names
 
@@ -76,21 +77,15 @@ def latency(results, ax):
         bins = (results.get(f'{side} one-step') or {}).get('histogram_ms')
         if not bins:
             continue
-        total, xs, ys = 0, [], []
-        for _, high, count in bins:
-            total += count
-            xs.append(high)
-            ys.append(total)
-        ax.step(xs, [y / total for y in ys], where='post', color=LOOK[side][0],
-                label=f'{side}, saturation')
+        ys = list(itertools.accumulate(count for _, _, count in bins))
+        ax.step([high for _, high, _ in bins], [y / ys[-1] for y in ys], where='post',
+                color=LOOK[side][0], label=f'{side}, saturation')
         drawn = True
     split = phases(results.get('ours one-step') or {})
     if split:
         ax.set_xlabel('ms at the client. Ours, mean: ' + ', '.join(
             f'{name} {value:.1f}' for name, value in split.items()), fontsize=9)
-    ax.set_xscale('log')
-    ax.set_ylabel('share of logins')
-    ax.set_title('Latency at the client')
+    ax.set(xscale='log', ylabel='share of logins', title='Latency at the client')
     ax.grid(True, color='#dddddd')
     if drawn:
         ax.legend()
@@ -106,10 +101,8 @@ def ramp(results, ax):
         ax.plot(xs, [step[key] for step in steps], style, color=LOOK['ours'][0], marker='o',
                 label=key[:3])
     ax.axvline(results['ours ramp']['knee_per_s'], color='black', linestyle=':', label='knee')
-    ax.set_yscale('log')
-    ax.set_xlabel('logins offered per second (Poisson)')
-    ax.set_ylabel('ms')
-    ax.set_title('Latency against load')
+    ax.set(yscale='log', xlabel='logins offered per second (Poisson)', ylabel='ms',
+           title='Latency against load')
     ax.grid(True, which='both', color='#dddddd')
     ax.legend()
     return True
@@ -126,7 +119,6 @@ def growth(results, ax):
         ax.set_xscale('log')
         ax.set_ylim(bottom=0)
         ax.legend()
-    ax.set_xlabel('users')
-    ax.set_ylabel('logins per second')
-    ax.set_title('Throughput against the number of users')
+    ax.set(xlabel='users', ylabel='logins per second',
+           title='Throughput against the number of users')
     return bool(points)

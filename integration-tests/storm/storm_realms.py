@@ -18,6 +18,7 @@ import time
 
 import config_files
 import daemon
+import kdbfile
 import many_users
 import realm as realm_module
 
@@ -217,7 +218,7 @@ def _fill_stock(lab):
     live.kadmin_local(f'ktadd -norandkey -k {one} {first}')
     many_users.write_keytab(lab.keytab, live.name, lab.users,
                             enctype=many_users.KEYTAB_NUMBERS[lab.enctype],
-                            key=many_users.key_of_first_entry(one))
+                            key=kdbfile.read_keytab(one)[0][3])
     dump = live.dump(live.dir / 'dump')
     _repeat_line(dump, live.dir / 'dump-many', f'{first}@{live.name}', lab.users)
     live.run('kdb5_util', 'load', live.dir / 'dump-many', timeout=MANY)

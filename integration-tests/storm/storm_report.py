@@ -26,9 +26,11 @@ def markdown(report):
     return '\n\n'.join(part for part in parts if part) + '\n'
 
 
-def _table(header, rows):
-    lines = ['| ' + ' | '.join(header) + ' |', '|' + '---|' * len(header)]
-    return '\n'.join(lines + ['| ' + ' | '.join(row) + ' |' for row in rows])
+def _section(title, header, rows, after=''):
+    """A table under its title; nothing where there is no row."""
+    lines = ['|' + '---|' * len(header), *('| ' + ' | '.join(row) + ' |' for row in rows)]
+    return '\n'.join([f'## {title}', '', '| ' + ' | '.join(header) + ' |', *lines]) + after \
+        if rows else ''
 
 
 def _head(report):
@@ -55,8 +57,8 @@ def goals_of(report):
 
 def _goals(report):
     words = {True: 'met', False: '**missed**', None: 'not measured'}
-    return '## Goals\n\n' + _table(
-        ('goal', 'seen', ''), [(goal.text, goal.seen, words[goal.met]) for goal in goals_of(report)])
+    return _section('Goals', ('goal', 'seen', ''),
+                    [(goal.text, goal.seen, words[goal.met]) for goal in goals_of(report)])
 
 
 def _row(label, result):
@@ -78,14 +80,13 @@ def _throughput(results):
         rows += [_row(f'{side}, {label}', results[f'{side} {name}'])
                  for side in ('stock', 'ours') if f'{side} {name}' in results]
     rows += [_row(label, results[name]) for name, label in SINGLE if name in results]
-    if len(rows) == 1:
-        return ''
-    return '## Throughput, latency, CPU\n\n' + _table(
+    return '' if len(rows) == 1 else _section(
+        'Throughput, latency, CPU',
         ('run', 'logins/s (spread)', 'in flight or rate', 'p50 ms', 'p99 ms',
-         'krb5kdc s/1,000', 'servers s/1,000', 'generator us', 'lost / failed / wrong'), rows) + (
-             '\n\nThe paper: a batch every 100 ms, on average '
-             f'{PAPER["servers_ms"]} ms on the servers and {PAPER["client_ms"]} ms at the client. '
-             'Its KDC is not measured. CPU seconds are of all threads, gRPC\'s among them.')
+         'krb5kdc s/1,000', 'servers s/1,000', 'generator us', 'lost / failed / wrong'), rows,
+        '\n\nThe paper: a batch every 100 ms, on average '
+        f'{PAPER["servers_ms"]} ms on the servers and {PAPER["client_ms"]} ms at the client. '
+        'Its KDC is not measured. CPU seconds are of all threads, gRPC\'s among them.')
 
 
 def _servers(results):
@@ -98,10 +99,10 @@ def _servers(results):
                          number(seen['blocks_per_job'], 1), number(seen['bytes_per_job']),
                          number(seen['waited_us']), number(seen['agreed_us']),
                          number(seen['computed_us']), number(seen['failed_batches'])))
-    return '## The servers\n\n' + _table(
-        ('run', 'jobs per batch', 'rounds per batch', 'AES blocks per job',
+    return _section(
+        'The servers', ('run', 'jobs per batch', 'rounds per batch', 'AES blocks per job',
          'bytes between servers per job', 'waited us', 'agreed us', 'computed us',
-         'failed batches'), rows) if rows else ''
+         'failed batches'), rows)
 
 
 def phases(result):
@@ -123,11 +124,11 @@ def _phases(results):
         if split:
             rows.append((name, number(results[name]['mean_ms'], 2),
                          *(number(value, 2) for value in split.values())))
-    return '## Where the time goes\n\n' + _table(
-        ('run', 'mean ms at the client', 'waiting for the batch', 'MPC', 'tags, KDC, queues'),
-        rows) + ('\n\nMeans over batches, the slowest server\'s, and of a batch its oldest job\'s '
-                 'wait; a login of several jobs waits for each, and only one is taken out.'
-                 ) if rows else ''
+    return _section(
+        'Where the time goes',
+        ('run', 'mean ms at the client', 'waiting for the batch', 'MPC', 'tags, KDC, queues'), rows,
+        '\n\nMeans over batches, the slowest server\'s, and of a batch its oldest job\'s '
+        'wait; a login of several jobs waits for each, and only one is taken out.')
 
 
 def _growth(results):
@@ -136,9 +137,10 @@ def _growth(results):
              number(point['servers_cpu_per_1000'], 3), number(point['bytes_per_key']),
              number(point['anon_mib'], 1), number(point['restart_s'], 1),
              number(point['enrol_seconds'], 1)) for point in results.get('growth', [])]
-    return '## How it grows\n\n' + _table(
+    return _section(
+        'How it grows',
         ('users', 'enctype', 'logins/s', 'p99 ms', 'krb5kdc s/1,000', 'servers s/1,000',
-         'bytes per key', 'RssAnon MiB', 'restart s', 'enrolled in s'), rows) if rows else ''
+         'bytes per key', 'RssAnon MiB', 'restart s', 'enrolled in s'), rows)
 
 
 def _two(results):

@@ -108,8 +108,6 @@ def machine():
     with open('/proc/cpuinfo', encoding='utf-8') as file:
         models = [line.split(':', 1)[1].strip() for line in file if line.startswith('model name')]
     kernel = os.uname()
-    commit = subprocess.run(['git', 'describe', '--always', '--dirty'], capture_output=True,
-                            cwd=config_files.REPOSITORY, encoding='utf-8').stdout.strip()
     return {'cpu': models[0] if models else '?', 'cores': len(models),
-            'kernel': f'{kernel.sysname} {kernel.release}', 'commit': commit or 'unknown',
+            'kernel': f'{kernel.sysname} {kernel.release}', 'commit': config_files.commit(),
             'load_before': os.getloadavg()[0]}

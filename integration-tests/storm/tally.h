@@ -11,9 +11,34 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "integration-tests/storm/histogram.h"
 
 namespace mpckdc::storm {
+
+// Latencies in bins of equal relative width (1 %) from 1 microsecond to 1,000 seconds, and one for
+// all beyond: a percentile is right to within one bin, and histograms of threads are added.
+class LatencyHistogram {
+ public:
+  void Add(absl::Duration latency);
+  void Merge(const LatencyHistogram& other);
+
+  uint64_t count() const { return count_; }
+  absl::Duration max() const { return max_; }
+  absl::Duration Mean() const;
+  // The upper edge of the bin in which the share is reached, never more than max(); zero when
+  // empty.
+  absl::Duration Percentile(double percent) const;
+
+  struct Bin {
+    absl::Duration from, to;
+    uint64_t count;
+  };
+  std::vector<Bin> NonEmptyBins() const;
+
+ private:
+  std::vector<uint64_t> bins_;  // up to the last that is not empty
+  uint64_t count_ = 0;
+  absl::Duration sum_, max_;
+};
 
 struct ErrorCount {
   uint64_t expected = 0;    // PREAUTH_FAILED to a wrong password

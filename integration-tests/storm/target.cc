@@ -5,10 +5,10 @@
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -31,33 +31,17 @@ struct Prefix {
 constexpr Prefix kPrivate4[] = {{0x0a000000, 8},  {0xac100000, 12}, {0xc0a80000, 16},
                                 {0xc0000200, 24}, {0xc6336400, 24}, {0xcb007100, 24}};
 
-bool IsLoopback4(uint32_t address) { return address >> 24 == 127; }
-
-bool IsPrivate4(uint32_t address) {
-  for (const Prefix& prefix : kPrivate4) {
-    if ((address ^ prefix.address) >> (32 - prefix.bits) == 0) return true;
-  }
-  return false;
-}
-
-// fc00::/7 (unique local).
-bool IsPrivate6(const in6_addr& address) { return (address.s6_addr[0] & 0xfe) == 0xfc; }
-
 bool IsLoopback(const Address& address) {
-  if (address.storage.ss_family == AF_INET) {
-    const auto& in = reinterpret_cast<const sockaddr_in&>(address.storage);
-    return IsLoopback4(ntohl(in.sin_addr.s_addr));
-  }
-  const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
-  return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
+  return address.is4() ? address.number4() >> 24 == 127
+                       : IN6_IS_ADDR_LOOPBACK(&address.ip.in6.sin6_addr);
 }
 
 bool IsPrivate(const Address& address) {
-  if (address.storage.ss_family == AF_INET) {
-    const auto& in = reinterpret_cast<const sockaddr_in&>(address.storage);
-    return IsPrivate4(ntohl(in.sin_addr.s_addr));
-  }
-  return IsPrivate6(reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_addr);
+  // fc00::/7 (unique local).
+  if (!address.is4()) return (address.ip.in6.sin6_addr.s6_addr[0] & 0xfe) == 0xfc;
+  return std::any_of(std::begin(kPrivate4), std::end(kPrivate4), [&](const Prefix& prefix) {
+    return (address.number4() ^ prefix.address) >> (32 - prefix.bits) == 0;
+  });
 }
 
 bool IsVirtual(int fd, const char* name) {
@@ -69,10 +53,8 @@ bool IsVirtual(int fd, const char* name) {
   driver.cmd = ETHTOOL_GDRVINFO;
   request.ifr_data = reinterpret_cast<char*>(&driver);
   if (ioctl(fd, SIOCETHTOOL, &request) != 0) return false;
-  for (const char* kind : {"veth", "tun", "dummy", "bridge"}) {
-    if (strcmp(driver.driver, kind) == 0) return true;
-  }
-  return false;
+  const absl::string_view kind = driver.driver;
+  return kind == "veth" || kind == "tun" || kind == "dummy" || kind == "bridge";
 }
 
 bool AllInterfacesAreVirtual() {
@@ -110,20 +92,18 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text) {
   std::string host(text.substr(0, colon));
   Address address;
   address.text = std::string(text);
-  auto* in = reinterpret_cast<sockaddr_in*>(&address.storage);
-  auto* in6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
-  if (inet_pton(AF_INET, host.c_str(), &in->sin_addr) == 1) {
-    in->sin_family = AF_INET;
-    in->sin_port = htons(static_cast<uint16_t>(port));
-    address.length = sizeof(sockaddr_in);
+  sockaddr_in& in = address.ip.in;
+  sockaddr_in6& in6 = address.ip.in6;
+  if (inet_pton(AF_INET, host.c_str(), &in.sin_addr) == 1) {
+    in.sin_family = AF_INET;
+    in.sin_port = htons(static_cast<uint16_t>(port));
     return address;
   }
   if (host.size() < 2 || host.front() != '[' || host.back() != ']') return bad;
   host = host.substr(1, host.size() - 2);
-  if (inet_pton(AF_INET6, host.c_str(), &in6->sin6_addr) != 1) return bad;
-  in6->sin6_family = AF_INET6;
-  in6->sin6_port = htons(static_cast<uint16_t>(port));
-  address.length = sizeof(sockaddr_in6);
+  if (inet_pton(AF_INET6, host.c_str(), &in6.sin6_addr) != 1) return bad;
+  in6.sin6_family = AF_INET6;
+  in6.sin6_port = htons(static_cast<uint16_t>(port));
   return address;
 }
 

@@ -9,7 +9,7 @@
 #ifndef INTEGRATION_TESTS_STORM_TARGET_H_
 #define INTEGRATION_TESTS_STORM_TARGET_H_
 
-#include <sys/socket.h>
+#include <netinet/in.h>
 
 #include <string>
 
@@ -20,9 +20,15 @@
 namespace mpckdc::storm {
 
 struct Address {
-  sockaddr_storage storage = {};
-  socklen_t length = 0;
+  union {
+    sockaddr any;
+    sockaddr_in in;
+    sockaddr_in6 in6 = {};
+  } ip;
   std::string text;
+
+  bool is4() const { return ip.any.sa_family == AF_INET; }
+  uint32_t number4() const { return ntohl(ip.in.sin_addr.s_addr); }
 };
 
 // "127.0.0.1:88", "[::1]:88". Numbers only: a name could mean another host at the next look.

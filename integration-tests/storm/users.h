@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who logs in: users from a pattern with one password, from a keytab, or from a CSV with passwords.
-// Their names are parsed and their keys are made here, once, before the first request.
+// Their names are parsed and their keys are made here, once, before the first request. And which
+// handles the servers know a realm's keys by: from what `mpc-admin list --json` printed.
 #ifndef INTEGRATION_TESTS_STORM_USERS_H_
 #define INTEGRATION_TESTS_STORM_USERS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "integration-tests/storm/messages.h"
 #include "integration-tests/storm/options.h"
+#include "kdc-plugin/client/mpc_client.h"
 
 namespace mpckdc::storm {
 
@@ -40,6 +44,22 @@ struct CsvLine {
   SecretBytes password;
 };
 absl::StatusOr<std::vector<CsvLine>> ParseCsv(absl::string_view text);
+
+using Handle = std::array<uint8_t, MPC_HANDLE_BYTES>;
+
+struct RealmHandles {
+  std::map<std::string, Handle> users;  // by principal with realm; of the highest version
+  int32_t user_enctype = 0;
+  Handle krbtgt{};
+  int32_t krbtgt_enctype = 0;
+};
+
+// Keys of users of `enctype`. krbtgt's key is of the same enctype if that is one of GCM and it has
+// one, else any of GCM.
+absl::StatusOr<RealmHandles> ParseHandles(absl::string_view json, absl::string_view realm,
+                                          int32_t enctype);
+absl::StatusOr<RealmHandles> ReadHandles(const std::string& file, absl::string_view realm,
+                                         int32_t enctype);
 
 }  // namespace mpckdc::storm
 

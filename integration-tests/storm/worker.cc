@@ -89,11 +89,10 @@ absl::Status Worker::Run() {
   while (true) {
     const absl::Time now = MonotonicNow();
     const bool stop = control_->stop.load(std::memory_order_relaxed);
-    absl::Status s = stop ? absl::OkStatus() : BeginDue(now);
-    if (s.ok()) s = RunTimers(now);
-    if (!s.ok()) return s;
+    if (!stop) RETURN_IF_ERROR(BeginDue(now));
+    RETURN_IF_ERROR(RunTimers(now));
     if (stop && free_.size() == slots_.size()) return absl::OkStatus();
-    if (s = WaitAndReceive(now); !s.ok()) return s;
+    RETURN_IF_ERROR(WaitAndReceive(now));
   }
 }
 
@@ -106,30 +105,26 @@ absl::Status Worker::BeginDue(absl::Time now) {
     schedule_.SetRate(ShareOfRate(*control_, o_.threads), now);
   }
   if (o_.rate == 0) {
-    while (!free_.empty() && control_->MayBegin()) {
-      const uint32_t slot = free_.back();
-      free_.pop_back();
-      RETURN_IF_ERROR(BeginLogin(slot, now));
-    }
+    while (!free_.empty() && control_->MayBegin()) RETURN_IF_ERROR(BeginLogin(now));
     return absl::OkStatus();
   }
   for (; schedule_.next() <= now; schedule_.Advance()) {
     if (!control_->MayBegin()) return absl::OkStatus();
-    if (free_.empty()) {
-      ++tallies_[stage_seen_].shed;
-      ++control_->started;
-      ++control_->trouble;
-      --control_->in_flight;
+    if (!free_.empty()) {
+      RETURN_IF_ERROR(BeginLogin(schedule_.next()));
       continue;
     }
-    const uint32_t slot = free_.back();
-    free_.pop_back();
-    RETURN_IF_ERROR(BeginLogin(slot, schedule_.next()));
+    ++tallies_[stage_seen_].shed;
+    ++control_->started;
+    ++control_->trouble;
+    --control_->in_flight;
   }
   return absl::OkStatus();
 }
 
-absl::Status Worker::BeginLogin(uint32_t index, absl::Time due) {
+absl::Status Worker::BeginLogin(absl::Time due) {
+  const uint32_t index = free_.back();
+  free_.pop_back();
   Slot& slot = slots_[index];
   const User& user = (*users_)[next_user_];
   // Users are dealt out to threads, so that no key is used by two of them.
@@ -161,16 +156,10 @@ absl::Status Worker::SendExchange(uint32_t index, absl::Time now) {
 
 absl::Status Worker::SendAgain(uint32_t index, absl::Time now) {
   Slot& slot = slots_[index];
-  ++slot.sends;
-  SetTimer(index, now);
+  const int sent = slot.sends++;
+  // After 1 s, then 2, 4, ...
+  timers_[sent].push_back({now + o_.resend_after * (1 << sent), index, slot.exchange});
   return slot.socket.Send(slot.login.request());
-}
-
-// After 1 s, then 2, 4, ...
-void Worker::SetTimer(uint32_t index, absl::Time now) {
-  const Slot& slot = slots_[index];
-  const absl::Duration wait = o_.resend_after * (1 << (slot.sends - 1));
-  timers_[slot.sends - 1].push_back({now + wait, index, slot.exchange});
 }
 
 absl::Status Worker::RunTimers(absl::Time now) {
@@ -216,12 +205,6 @@ void Worker::Nap(absl::Duration at_most) const {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
 }
 
-void Worker::NoteAnswers(int count, absl::Time now) {
-  recent_time_ = recent_time_ * kRecentKept + (now - last_round_);
-  recent_answers_ = recent_answers_ * kRecentKept + count;
-  last_round_ = now;
-}
-
 absl::Status Worker::WaitAndReceive(absl::Time now) {
   epoll_event events[kEventsPerRound];
   Nap(std::max(NextDeadline(now) - now, absl::ZeroDuration()));
@@ -232,7 +215,10 @@ absl::Status Worker::WaitAndReceive(absl::Time now) {
   if (count < 0 && errno != EINTR) {
     return absl::InternalError(absl::StrCat("epoll_pwait2: ", strerror(errno)));
   }
-  NoteAnswers(std::max(count, 0), MonotonicNow());
+  const absl::Time received = MonotonicNow();
+  recent_time_ = recent_time_ * kRecentKept + (received - last_round_);
+  recent_answers_ = recent_answers_ * kRecentKept + std::max(count, 0);
+  last_round_ = received;
   for (int i = 0; i < count; ++i) {
     const auto index = static_cast<uint32_t>(events[i].data.u64);
     Slot& slot = slots_[index];
@@ -257,8 +243,13 @@ absl::Status Worker::OnReply(uint32_t index, Bytes reply, absl::Time arrived) {
   Slot& slot = slots_[index];
   const Login::Step step = slot.login.step();
   const Login::Next next = slot.login.OnReply(reply, Nonce());
+  if (next == Login::Next::kNotOurs && any_retired_) {
+    ++tallies_[slot.stage].late;
+    return absl::OkStatus();
+  }
+  // Where nothing was ever sent twice or given up, no answer can be late: then it is a wrong one.
   if (next == Login::Next::kNotOurs) {
-    OnNotOurs(index, arrived);
+    EndLogin(index, Outcome::kWrongAnswer, arrived);
     return absl::OkStatus();
   }
   tallies_[slot.stage].exchanges[static_cast<size_t>(step)].Add(arrived - slot.first_sent);
@@ -266,15 +257,6 @@ absl::Status Worker::OnReply(uint32_t index, Bytes reply, absl::Time arrived) {
   if (next == Login::Next::kSend) return SendExchange(index, MonotonicNow());
   EndLogin(index, slot.login.outcome(), arrived);
   return absl::OkStatus();
-}
-
-// Where nothing was ever sent twice or given up, no answer can be late: then it is a wrong one.
-void Worker::OnNotOurs(uint32_t index, absl::Time now) {
-  if (any_retired_) {
-    ++tallies_[slots_[index].stage].late;
-  } else {
-    EndLogin(index, Outcome::kWrongAnswer, now);
-  }
 }
 
 // A second answer to a request that was sent twice must not meet another exchange.
@@ -346,9 +328,7 @@ Crew::Crew(LoadPlan plan, std::vector<User>* users, Control* control)
 
 absl::Status Crew::End(std::vector<Tally>& tallies, Series& series) {
   for (std::thread& thread : threads_) thread.join();
-  for (const absl::Status& result : results_) {
-    if (!result.ok()) return result;
-  }
+  for (const absl::Status& result : results_) RETURN_IF_ERROR(result);
   bool any_resent = false;
   for (const std::unique_ptr<Worker>& worker : workers_) {
     any_resent = any_resent || worker->any_retired();

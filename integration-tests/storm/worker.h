@@ -65,18 +65,15 @@ class Worker {
 
   absl::Status Prepare();
   absl::Status BeginDue(absl::Time now);
-  absl::Status BeginLogin(uint32_t slot, absl::Time due);
+  absl::Status BeginLogin(absl::Time due);
   absl::Status SendExchange(uint32_t slot, absl::Time now);
   absl::Status SendAgain(uint32_t slot, absl::Time now);
-  void SetTimer(uint32_t slot, absl::Time now);
   absl::Status RunTimers(absl::Time now);
   absl::Status WaitAndReceive(absl::Time now);
   absl::Status OnReply(uint32_t slot, Bytes reply, absl::Time arrived);
-  void OnNotOurs(uint32_t slot, absl::Time now);
   void EndLogin(uint32_t slot, Outcome outcome, absl::Time now);
   absl::Time NextDeadline(absl::Time now) const;
   void Nap(absl::Duration at_most) const;
-  void NoteAnswers(int count, absl::Time now);
   void RetirePort(Slot& slot, absl::Time now);
   uint32_t Nonce() { return static_cast<uint32_t>(random_() & 0x7fffffff); }
 

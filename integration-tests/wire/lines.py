@@ -137,7 +137,7 @@ class Wire:
 
     def run(self, party, *argv, timeout=60):
         """The standard output of a command on a host."""
-        return _run(self.place(party).argv(argv), timeout)
+        return network.run(*self.place(party).argv(argv), timeout=timeout)
 
     def ping(self, source, destination, count=50, interval=0.01):
         """Round trip in milliseconds: {min, p50, max}; the other kernel answers, no process."""
@@ -316,13 +316,3 @@ def doubts(line, report, dropped=0):
     if report['cpu_share'] > RELAY_CPU_SHARE:
         reasons.append(f'the relay was busy {100 * report["cpu_share"]:.0f} % of the time')
     return reasons
-
-
-def _run(argv, timeout):
-    argv = [str(part) for part in argv]
-    result = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, encoding='utf-8', errors='replace',
-                            timeout=timeout)
-    if result.returncode:
-        raise network.NetworkError(f'{" ".join(argv)}: {result.stdout.strip()}')
-    return result.stdout
