@@ -22,7 +22,7 @@ import realm  # noqa: E402
 
 USER, PASSWORD = 'alice', 'correct horse battery staple'
 SERVICE = 'host/www.example.com'
-FOLDER = realm.BUILD / 'demo'
+FOLDER = config_files.BUILD / 'demo'
 # Above the kernel's usual range for outgoing connections.
 PORTS = realm.Ports(kdc=61088, kadmind=61749, kpasswd=61464,
                     clients=(61100, 61101, 61102), peers=(61110, 61111, 61112))

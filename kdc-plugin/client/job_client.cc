@@ -418,6 +418,7 @@ void JobClient::RunTimer() {
     // then does not ask the silent connection.
     for (auto& stream : streams_) next = std::min(next, stream->Tick(now));
     for (auto& pending : finished) pending->Deliver();
+    finished.clear();  // their sums, now and not when there is work again
     absl::MutexLock lock(&mu_);
     if (stopping_) return;
     if (!timer_wanted_) timer_wake_.WaitWithDeadline(&mu_, next);
