@@ -21,6 +21,7 @@
 #include "kdc-plugin/client/text.h"
 #include "kdc-plugin/tests/fake_realm.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/testing/cts.h"
 
 namespace mpckdc::test {
@@ -296,6 +297,20 @@ TEST_F(ClientTest, DeadlinePassesWhenAServerIsSilent) {
   realm_.parties[0]->behaviour.silent = false;
   WaitUntilUp();  // the silent connection was given up
   EXPECT_EQ(realm_.parties[0]->behaviour.streams, 2);
+}
+
+// One server answers, but not what it was asked, so that its connection is not given up. What the
+// timer ends must leave locked memory then, not when the timer next has work.
+TEST_F(ClientTest, JobsThatExpireLeaveNothingBehind) {
+  StartClient(3000);
+  WaitUntilUp();
+  realm_.parties[2]->behaviour.job = [](v1::JobAnswer& a) { a.set_id(a.id() + 1'000'000); };
+  const size_t before = GetSecretArenaStats().bytes_in_use;
+  Inbox inbox;
+  for (int i = 0; i < 100; ++i) SubmitLogin(Preauth(), &inbox);
+  EXPECT_EQ(inbox.Wait(100)[99].verdict, MPC_UNAVAILABLE);
+  absl::SleepFor(absl::Milliseconds(500));
+  EXPECT_LE(GetSecretArenaStats().bytes_in_use, before + 4096);
 }
 
 // The others give up a little before us, so no job ever waits for the silent one's answer.
