@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "integration-tests/storm/crypto.h"
-#include "integration-tests/storm/messages.h"
+#include "integration-tests/storm/kerberos.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/key/key_info.h"
 #include "mpc-server/testing/gcm_plain.h"
