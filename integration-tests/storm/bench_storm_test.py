@@ -10,9 +10,9 @@ import bench_storm
 import kdbfile
 import many_users
 import storm_goals
-import storm_meters
 import storm_realms
 import storm_report
+import storm_runs
 
 USERS = 60
 
@@ -159,7 +159,7 @@ def test_summary_of_the_metrics():
            (work, 'what="bytes"'): 1000.0, (work, 'what="rounds"'): 80.0,
            ('mpckdc_batch_jobs_sum', ''): 20.0,
            (f'{seconds}_count', 'phase="waited"'): 2.0, (f'{seconds}_sum', 'phase="waited"'): 0.004}
-    found = storm_meters.summary([one, one, {**one, (f'{seconds}_sum', 'phase="waited"'): 0.006}])
+    found = storm_runs.summary([one, one, {**one, (f'{seconds}_sum', 'phase="waited"'): 0.006}])
     assert found['jobs_per_batch'] == 10 and found['rounds_per_batch'] == 40
     assert found['blocks_per_job'] == 3.5 and found['bytes_per_job'] == 150
     assert found['waited_us'] == pytest.approx(3000)

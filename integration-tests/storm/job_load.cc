@@ -1,21 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "integration-tests/storm/job_load.h"
+//
+// Login jobs in a closed loop, as krb5kdc sends them: job, ciphertexts, tags.
+//
+//     users' keys of GCM                                  of 17 to 20
+//     submit LOGIN (open 1, seal 2, seal 3, mac 56)       submit LOGIN (open 1, seal 2, mac 56)
+//       -> result: keystreams -> two ciphertexts            -> result: keystream -> ciphertext
+//            -> two tag requests                                 -> tag request, and
+//                                                                submit SEAL_GRANTED (seal 3)
+//            -> both have come: the login is done -> the next one
+//                 a sample: first compared with the oracle, its ticket opened by a job OPEN_TICKET
+#include "integration-tests/storm/run.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
 #include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "integration-tests/storm/job_oracle.h"
+#include "integration-tests/storm/kerberos.h"
 #include "integration-tests/storm/limits.h"
-#include "integration-tests/storm/messages.h"
+#include "integration-tests/storm/users.h"
+#include "kdc-plugin/client/mpc_client.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/enctype.h"
 
 namespace mpckdc::storm {
 namespace {
 
-constexpr int kTicketSeal = 0, kReplySeal = 1, kSeals = 2;
+constexpr size_t kTicketSeal = 0, kReplySeal = 1, kSeals = 2;
 constexpr uint32_t kTicketSeconds = 36000;
 
 // By mpc_verdict.
@@ -24,45 +48,81 @@ constexpr const char* kVerdictNames[] = {"OK",     "BAD_TAG", "CLOCK_SKEW",
 
 mpc_bytes AsMpc(Bytes bytes) { return {bytes.data(), bytes.size()}; }
 
-}  // namespace
+class JobLoad : public Load {
+ public:
+  JobLoad(const Options& options, std::vector<User>& users, const RealmHandles& handles,
+          Control& control)
+      : o_(options), handles_(handles), control_(control) {
+    for (User& user : users) free_users_.push_back(&user);
+  }
+  ~JobLoad() override;
 
-// One login under way. Its callbacks come one after the other, but for the last two: both tags, or
-// the ticket's tag and the reply.
-struct JobLoad::Flight {
-  struct Seal {
-    Flight* flight = nullptr;
-    std::vector<uint8_t> ciphertext;
-    std::array<uint8_t, MPC_TAG_BYTES> tag{};
-    mpc_verdict verdict = MPC_OK;
+  absl::Status Start();
+  // Logins that fail at once are begun again here, not in a callback.
+  void Tick() override;
+  bool HasEnded() const override { return control_.in_flight == 0; }  // each job has a timeout
+  absl::Status End(std::vector<Tally>& tallies, Series& series) override;
+
+ private:
+  // One login under way. Its callbacks come one after the other, but for the last two: both tags,
+  // or the ticket's tag and the reply.
+  struct Flight {
+    struct Seal {
+      Flight* flight = nullptr;
+      std::vector<uint8_t> ciphertext;
+      std::array<uint8_t, MPC_TAG_BYTES> tag{};
+      mpc_verdict verdict = MPC_OK;
+    };
+
+    JobLoad* load = nullptr;
+    mpc_client* client = nullptr;
+    User* user = nullptr;
+    JobLogin login;
+    bool check = false;
+    int stage = 0;
+    absl::Time submitted;
+    absl::Time answered;
+    absl::Time sealed;            // all has come
+    bool compared = false;        // with the oracle
+    bool ticket_opened = false;   // by the servers
+    mpc_result* result = nullptr;
+    mpc_result* reply = nullptr;  // of 17 to 20
+    std::array<Seal, kSeals> seals;
+    std::atomic<int> awaited{0};
   };
 
-  JobLoad* load = nullptr;
-  mpc_client* client = nullptr;
-  User* user = nullptr;
-  JobLogin login;
-  bool check = false;
-  int stage = 0;
-  absl::Time submitted;
-  absl::Time answered;
-  absl::Time sealed;            // all has come
-  bool compared = false;        // with the oracle
-  bool ticket_opened = false;   // by the servers
-  mpc_result* result = nullptr;
-  mpc_result* reply = nullptr;  // of 17 to 20
-  std::array<Seal, kSeals> seals;
-  std::atomic<int> awaited{0};
-};
+  void Begin(Flight* flight);
+  void Fill(Flight* flight);
+  static void OnJob(void* arg, mpc_result* result);
+  static void OnTag(void* arg, mpc_verdict verdict, const uint8_t* tag, const char* detail);
+  static void OnReply(void* arg, mpc_result* result);
+  static void OnTicketOpened(void* arg, mpc_result* result);
+  void AskForTags(Flight* flight);
+  void Arrived(Flight* flight) {
+    if (flight->awaited.fetch_sub(1) == 1) Finish(flight);
+  }
+  void Finish(Flight* flight);
+  // Under users' keys of enctypes 17 to 20 replies are sealed by jobs of their own.
+  size_t seals() const { return gcm_ ? 2 : 1; }
+  void End(Flight* flight, mpc_verdict verdict, const std::string& complaint);
 
-JobLoad::JobLoad(const Options* options, std::vector<User>* users, const RealmHandles* handles,
-                 Control* control)
-    : o_(*options),
-      handles_(handles),
-      control_(*control),
-      gcm_(FindEnctype(handles->user_enctype)->is_gcm()),
-      begin_(MonotonicNow()),
-      tallies_(StagesOf(o_).size() + 1) {
-  for (User& user : *users) free_users_.push_back(&user);
-}
+  const Options& o_;
+  const RealmHandles& handles_;
+  Control& control_;
+  const bool gcm_ = FindEnctype(handles_.user_enctype)->is_gcm();  // the users' keys
+  Principal tgs_name_;
+  std::vector<mpc_client*> clients_;
+  std::vector<std::unique_ptr<Flight>> flights_;
+  const absl::Time begin_ = MonotonicNow();
+
+  absl::Mutex mu_;
+  std::deque<User*> free_users_ ABSL_GUARDED_BY(mu_);  // a key serves one login at a time
+  std::vector<Flight*> parked_ ABSL_GUARDED_BY(mu_);   // to begin at the next Tick()
+  uint64_t number_ ABSL_GUARDED_BY(mu_) = 0;           // of the next login
+  std::vector<Tally> tallies_ ABSL_GUARDED_BY(mu_) =
+      std::vector<Tally>(StagesOf(o_).size() + 1);     // by stage
+  Series series_ ABSL_GUARDED_BY(mu_);
+};
 
 JobLoad::~JobLoad() {
   for (mpc_client* client : clients_) mpc_client_stop(client);  // fails what is pending
@@ -137,11 +197,11 @@ void JobLoad::Begin(Flight* flight) {
   }
   Fill(flight);
   const User& user = *flight->user;
-  const Handle& handle = handles_->users.at(flight->login.principal);
-  const int32_t own = handles_->user_enctype, krbtgt = handles_->krbtgt_enctype;
+  const Handle& handle = handles_.users.at(flight->login.principal);
+  const int32_t own = handles_.user_enctype, krbtgt = handles_.krbtgt_enctype;
   const mpc_open open = {handle.data(), kUsageTimestamp, AsMpc(flight->login.preauth), own};
   const mpc_seal seals[kSeals] = {
-      {handles_->krbtgt.data(), 2, o_.ticket_bytes, krbtgt, {nullptr, 0}},
+      {handles_.krbtgt.data(), 2, o_.ticket_bytes, krbtgt, {nullptr, 0}},
       {handle.data(), kUsageAsReply, o_.reply_bytes, own, {nullptr, 0}}};
   const mpc_make_mac mac = {handle.data(), kUsageAsRequest, AsMpc(flight->login.as_request), own};
   mpc_job job = {};
@@ -183,26 +243,42 @@ void JobLoad::OnJob(void* arg, mpc_result* result) {
     flight->load->End(flight, result->verdict, result->detail == nullptr ? "" : result->detail);
   } else if (result->seal_count != flight->load->seals()) {
     flight->load->End(flight, MPC_OK, "a result with another number of seals");
-  } else if (flight->load->seals_replies_later()) {
-    flight->load->AskForTagAndReply(flight);
   } else {
     flight->load->AskForTags(flight);
   }
 }
 
+// Of users' keys of GCM two tags; else the ticket's tag and the reply, which is sealed by a job of
+// its own, in one message to each server, as krb5kdc does.
 void JobLoad::AskForTags(Flight* flight) {
   const JobLogin& login = flight->login;
   const mpc_result& result = *flight->result;
-  std::array<Flight::Seal, kSeals>& seals = flight->seals;
-  seals[kTicketSeal].ciphertext = SealCiphertext(result.seals[kTicketSeal], login.ticket_plain);
-  seals[kReplySeal].ciphertext = SealCiphertext(result.seals[kReplySeal], login.reply_plain);
-  flight->awaited = kSeals;
-  const uint64_t id = result.id;  // after the last request the flight may be gone
+  const Handle& handle = handles_.users.at(login.principal);
+  const mpc_seal reply = {handle.data(), kUsageAsReply, o_.reply_bytes, handles_.user_enctype,
+                          AsMpc(login.reply_plain)};
+  mpc_job job = {};
+  job.operation = MPC_SEAL_GRANTED;
+  job.client = handle.data();
+  job.grant = result.id;
+  job.seals = &reply;
+  job.seal_count = 1;
+  const std::vector<uint8_t>* const plaintexts[kSeals] = {&login.ticket_plain, &login.reply_plain};
+  // After the last request the flight may be gone.
+  const uint64_t id = result.id;
+  const size_t tags = seals();
   mpc_client* const client = flight->client;
-  for (uint32_t i = 0; i < kSeals; ++i) {
+  for (size_t i = 0; i < tags; ++i) {
+    flight->seals[i].ciphertext = SealCiphertext(result.seals[i], *plaintexts[i]);
+  }
+  flight->awaited = kSeals;
+  if (tags < kSeals) mpc_client_begin_burst(client);
+  for (uint32_t i = 0; i < tags; ++i) {
     Flight::Seal& seal = flight->seals[i];
     mpc_client_request_tag(client, id, i, AsMpc(seal.ciphertext), OnTag, &seal);
   }
+  if (tags == kSeals) return;
+  mpc_client_submit(client, &job, OnReply, flight);
+  mpc_client_end_burst(client);
 }
 
 void JobLoad::OnTag(void* arg, mpc_verdict verdict, const uint8_t* tag, const char*) {
@@ -211,28 +287,6 @@ void JobLoad::OnTag(void* arg, mpc_verdict verdict, const uint8_t* tag, const ch
   seal->verdict = verdict;
   if (tag != nullptr) std::copy(tag, tag + MPC_TAG_BYTES, seal->tag.begin());
   flight->load->Arrived(flight);
-}
-
-// In one message to each server, as krb5kdc does.
-void JobLoad::AskForTagAndReply(Flight* flight) {
-  const mpc_result& result = *flight->result;
-  Flight::Seal& ticket = flight->seals[kTicketSeal];
-  ticket.ciphertext = SealCiphertext(result.seals[kTicketSeal], flight->login.ticket_plain);
-  flight->awaited = 2;
-  const Handle& handle = handles_->users.at(flight->login.principal);
-  const mpc_seal seal = {handle.data(), kUsageAsReply, o_.reply_bytes, handles_->user_enctype,
-                         AsMpc(flight->login.reply_plain)};
-  mpc_job job = {};
-  job.operation = MPC_SEAL_GRANTED;
-  job.client = handle.data();
-  job.grant = result.id;
-  job.seals = &seal;
-  job.seal_count = 1;
-  mpc_client* const client = flight->client;  // after the last request the flight may be gone
-  mpc_client_begin_burst(client);
-  mpc_client_request_tag(client, result.id, kTicketSeal, AsMpc(ticket.ciphertext), OnTag, &ticket);
-  mpc_client_submit(client, &job, OnReply, flight);
-  mpc_client_end_burst(client);
 }
 
 void JobLoad::OnReply(void* arg, mpc_result* result) {
@@ -247,10 +301,6 @@ void JobLoad::OnReply(void* arg, mpc_result* result) {
   flight->load->Arrived(flight);
 }
 
-void JobLoad::Arrived(Flight* flight) {
-  if (flight->awaited.fetch_sub(1) == 1) Finish(flight);
-}
-
 void JobLoad::Finish(Flight* flight) {
   flight->sealed = MonotonicNow();
   for (const Flight::Seal& seal : flight->seals) {
@@ -260,18 +310,17 @@ void JobLoad::Finish(Flight* flight) {
   }
   if (!flight->check) return End(flight, MPC_OK, "");
   JobLogin& login = flight->login;
-  const auto message = [&](int i) {
+  const auto message = [&](size_t i) {
     const Flight::Seal& seal = flight->seals[i];
     return SealedMessage(flight->result->seals[i], seal.ciphertext, seal.tag);
   };
   login.ticket = message(kTicketSeal);
-  if (!seals_replies_later()) login.reply = message(kReplySeal);
+  if (gcm_) login.reply = message(kReplySeal);
   const std::string wrong =
       CompareWithOracle(login, *flight->result, absl::ToUnixSeconds(absl::Now()));
   flight->compared = true;
   if (!wrong.empty()) return End(flight, MPC_OK, wrong);
-  const mpc_open open = {handles_->krbtgt.data(), 2, AsMpc(login.ticket),
-                         handles_->krbtgt_enctype};
+  const mpc_open open = {handles_.krbtgt.data(), 2, AsMpc(login.ticket), handles_.krbtgt_enctype};
   mpc_job job = {};
   job.operation = MPC_OPEN_TICKET;
   job.open = &open;
@@ -326,6 +375,15 @@ absl::Status JobLoad::End(std::vector<Tally>& tallies, Series& series) {
   tallies = std::move(tallies_);
   series = std::move(series_);
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Load>> StartJobs(const Options& o, std::vector<User>& users,
+                                                const RealmHandles& handles, Control& control) {
+  auto load = std::make_unique<JobLoad>(o, users, handles, control);
+  RETURN_IF_ERROR(load->Start());
+  return load;
 }
 
 }  // namespace mpckdc::storm

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "integration-tests/storm/crypto.h"
+#include "integration-tests/storm/kerberos.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/key/enctype.h"

@@ -6,13 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "integration-tests/storm/crypto.h"
-#include "integration-tests/storm/messages.h"
+#include "integration-tests/storm/kerberos.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/key/key_info.h"
 #include "mpc-server/testing/gcm_plain.h"
@@ -24,13 +23,10 @@ constexpr int64_t kNow = 1790000000;
 constexpr uint64_t kJob = 77;
 constexpr int32_t kEnctype = -24001;
 
-// An answer and all that it points to.
 struct Answer {
   JobLogin login;
   mpc_result result = {};
-  std::vector<uint8_t> open_keystream;
-
-  void Link() { result.open_keystream = {open_keystream.data(), open_keystream.size()}; }
+  std::vector<uint8_t> opened;  // the keystream, or of enctypes 17 to 20 the plaintext
 };
 
 std::vector<uint8_t> Xor(Bytes a, Bytes b) {
@@ -47,12 +43,16 @@ GcmNonce NonceAt(int64_t seconds) {
 
 class JobOracleTest : public testing::Test {
  protected:
-  JobOracleTest() {
-    base_.assign(16, 0x42);
-    user_.principal = "alice";
-    user_.key = *Key::FromBytes(kEnctype, base_);
-  }
+  JobOracleTest() { UseKeyOf(kEnctype); }
 
+  void UseKeyOf(int32_t enctype) {
+    base_.assign(EnctypeKeyBytes(enctype), 0x42);
+    user_.principal = "alice";
+    user_.key = *Key::FromBytes(enctype, base_);
+  }
+  bool IsGcm() const { return user_.key.enctype() == kEnctype; }
+
+  // As right servers answer.
   Answer RightAnswer() {
     Answer a;
     JobLogin& login = a.login;
@@ -60,104 +60,85 @@ class JobOracleTest : public testing::Test {
     login.principal = "alice@EXAMPLE.COM";
     const Encoded stamp = EncodeTimestamp(kNow * 1'000'000 + 5);
     login.timestamp.assign(stamp->data, stamp->data + stamp->length);
-    login.preauth = PlainSeal(PlainUsageKey(base_, 1), NonceAt(1), {}, login.timestamp);
     login.as_request = {1, 2, 3};
     login.ticket_plain.assign(166, 't');
     login.reply_plain.assign(272, 'r');
-    login.reply = PlainSeal(PlainUsageKey(base_, 3), NonceAt(kNow), {}, login.reply_plain);
     const std::string header =
         EncodeTgtHeader(NewTgtHeader(PrincipalIdOf(login.principal), kJob,
                                      absl::FromUnixSeconds(kNow), absl::Hours(1)));
     const std::vector<uint8_t> krbtgt(16, 0x99);
-    login.ticket = PlainSeal(PlainUsageKey(krbtgt, 2), NonceAt(kNow),
-                             {reinterpret_cast<const uint8_t*>(header.data()), header.size()},
-                             login.ticket_plain);
-    a.open_keystream = Xor(login.timestamp, Bytes(login.preauth).subspan(13 + 16));
-    const std::vector<uint8_t> mac =
-        PlainGmac(PlainUsageKey(base_, 56), NonceAt(kNow), login.as_request);
-    std::copy(mac.begin(), mac.end(), a.result.mac);
-    a.result.mac_size = mac.size();
+    login.ticket =
+        PlainSeal(PlainUsageKey(krbtgt, 2), NonceAt(kNow), AsBytes(header), login.ticket_plain);
     a.result.verdict = MPC_OK;
     a.result.id = kJob;
-    a.Link();
+    IsGcm() ? SealWithGcm(a) : SealWithLibrary(a);
     return a;
+  }
+
+  std::string Compare(Answer& a, int64_t now = kNow) {
+    (IsGcm() ? a.result.open_keystream : a.result.open_plaintext) = {a.opened.data(),
+                                                                     a.opened.size()};
+    return CompareWithOracle(a.login, a.result, now);
   }
 
   std::vector<uint8_t> base_;
   User user_;
+
+ private:
+  void SealWithGcm(Answer& a) {
+    JobLogin& login = a.login;
+    login.preauth = PlainSeal(PlainUsageKey(base_, 1), NonceAt(1), {}, login.timestamp);
+    login.reply = PlainSeal(PlainUsageKey(base_, 3), NonceAt(kNow), {}, login.reply_plain);
+    a.opened = Xor(login.timestamp, Bytes(login.preauth).subspan(13 + 16));
+    const std::vector<uint8_t> mac =
+        PlainGmac(PlainUsageKey(base_, 56), NonceAt(kNow), login.as_request);
+    std::copy(mac.begin(), mac.end(), a.result.mac);
+    a.result.mac_size = mac.size();
+  }
+
+  // Enctypes 17 to 20: what libk5crypto makes under the user's key is right.
+  void SealWithLibrary(Answer& a) {
+    uint8_t buffer[512];
+    const Bytes reply =
+        user_.key.Encrypt(kUsageAsReply, a.login.reply_plain, absl::MakeSpan(buffer));
+    a.login.reply.assign(reply.begin(), reply.end());
+    a.opened = a.login.timestamp;
+    int32_t type = 0;
+    Bytes checksum;
+    EXPECT_TRUE(user_.key.Checksum(kUsageAsRequest, a.login.as_request,
+                                   absl::MakeSpan(a.result.mac), type, checksum));
+    EXPECT_EQ(type, ChecksumTypeOf(user_.key.enctype()));
+    a.result.mac_size = checksum.size();
+  }
 };
 
-TEST_F(JobOracleTest, RightIsRight) {
-  const Answer a = RightAnswer();
-  EXPECT_EQ(CompareWithOracle(a.login, a.result, kNow), "");
-}
-
-TEST_F(JobOracleTest, EveryAlterationIsSeen) {
-  const std::pair<const char*, std::function<void(Answer&)>> alterations[] = {
-      {"pre-authentication", [](Answer& a) { a.open_keystream[0] ^= 1; }},
-      {"pre-authentication", [](Answer& a) { a.open_keystream.pop_back(); a.Link(); }},
-      {"does not open the reply", [](Answer& a) { a.login.reply[13] ^= 1; }},    // zero block
+TEST_F(JobOracleTest, RightIsRightAndEveryAlterationIsSeen) {
+  const std::pair<const char*, void (*)(Answer&)> alterations[] = {
+      {"pre-authentication", [](Answer& a) { a.opened[0] ^= 1; }},
+      {"pre-authentication", [](Answer& a) { a.opened[3] ^= 1; }},
+      {"pre-authentication", [](Answer& a) { a.opened.pop_back(); }},
+      {"does not open the reply", [](Answer& a) { a.login.reply[13] ^= 1; }},     // zero block
       {"does not open the reply", [](Answer& a) { a.login.reply.back() ^= 1; }},  // tag
       {"does not open the reply", [](Answer& a) { a.login.reply_plain[5] ^= 1; }},
-      {"checksum", [](Answer& a) { a.result.mac[20] ^= 1; }},
+      {"checksum", [](Answer& a) { a.result.mac[0] ^= 1; }},
+      {"checksum", [](Answer& a) { a.result.mac[a.result.mac_size - 8] ^= 1; }},
+      {"checksum", [](Answer& a) { a.result.mac_size = a.result.mac_size == 28 ? 27 : 28; }},
       {"checksum", [](Answer& a) { a.login.as_request[0] ^= 1; }},
       {"somebody else", [](Answer& a) { a.login.principal = "bob@EXAMPLE.COM"; }},
       {"another job", [](Answer& a) { a.result.id = kJob + 1; }},
       {"without a TGT header", [](Answer& a) { a.login.ticket[13] = 2; }},  // version
       {"no message", [](Answer& a) { a.login.ticket.resize(20); }},
   };
-  for (const auto& [text, alter] : alterations) {
-    Answer a = RightAnswer();
-    alter(a);
-    EXPECT_NE(CompareWithOracle(a.login, a.result, kNow).find(text), std::string::npos)
-        << text << ": " << CompareWithOracle(a.login, a.result, kNow);
-  }
-  const Answer a = RightAnswer();
-  EXPECT_NE(CompareWithOracle(a.login, a.result, kNow + 3600), "");
-}
-
-// Enctypes 17 to 20: what libk5crypto makes under the user's key is right, and nothing else.
-TEST_F(JobOracleTest, TheOtherEnctypes) {
-  for (const int32_t enctype : {17, 18, 19, 20}) {
-    const std::vector<uint8_t> base(EnctypeKeyBytes(enctype), 0x42);
-    User user;
-    user.principal = "alice";
-    user.key = *Key::FromBytes(enctype, base);
-    const auto right = [&] {
-      Answer a = RightAnswer();
-      a.login.user = &user;
-      uint8_t buffer[512];
-      const Bytes reply =
-          user.key.Encrypt(kUsageAsReply, a.login.reply_plain, absl::MakeSpan(buffer));
-      a.login.reply.assign(reply.begin(), reply.end());
-      a.open_keystream = a.login.timestamp;  // the plaintext
-      a.result.open_keystream = {};
-      int32_t type = 0;
-      Bytes checksum;
-      EXPECT_TRUE(user.key.Checksum(kUsageAsRequest, a.login.as_request, absl::MakeSpan(buffer),
-                                    type, checksum));
-      EXPECT_EQ(type, ChecksumTypeOf(enctype));
-      std::copy(checksum.begin(), checksum.end(), a.result.mac);
-      a.result.mac_size = checksum.size();
-      return a;
-    };
-    const auto compare = [&](Answer& a) {
-      a.result.open_plaintext = {a.open_keystream.data(), a.open_keystream.size()};
-      return CompareWithOracle(a.login, a.result, kNow);
-    };
-    Answer a = right();
-    EXPECT_EQ(compare(a), "") << enctype;
-    const std::pair<const char*, void (*)(Answer&)> alterations[] = {
-        {"pre-authentication", [](Answer& a) { a.open_keystream[3] ^= 1; }},
-        {"pre-authentication", [](Answer& a) { a.open_keystream.pop_back(); }},
-        {"does not open the reply", [](Answer& a) { a.login.reply.back() ^= 1; }},
-        {"checksum", [](Answer& a) { a.result.mac[0] ^= 1; }},
-        {"checksum", [](Answer& a) { a.result.mac_size = 28; }},
-    };
+  for (const int32_t enctype : {kEnctype, 17, 18, 19, 20}) {
+    UseKeyOf(enctype);
+    Answer right = RightAnswer();
+    EXPECT_EQ(Compare(right), "") << enctype;
+    EXPECT_NE(Compare(right, kNow + 3600), "") << enctype;
     for (const auto& [text, alter] : alterations) {
-      a = right();
+      Answer a = RightAnswer();
       alter(a);
-      EXPECT_NE(compare(a).find(text), std::string::npos) << text;
+      const std::string wrong = Compare(a);
+      EXPECT_NE(wrong.find(text), std::string::npos) << enctype << " " << text << ": " << wrong;
     }
   }
 }

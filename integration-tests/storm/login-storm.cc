@@ -5,21 +5,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "integration-tests/storm/job_load.h"
+#include "integration-tests/storm/login.h"
 #include "integration-tests/storm/options.h"
-#include "integration-tests/storm/output.h"
 #include "integration-tests/storm/report.h"
 #include "integration-tests/storm/run.h"
 #include "integration-tests/storm/target.h"
 #include "integration-tests/storm/users.h"
-#include "integration-tests/storm/worker.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/enctype.h"
@@ -95,28 +92,9 @@ absl::StatusOr<std::vector<User>> UsersOf(const Options& o) {
   return users;
 }
 
-absl::StatusOr<LoadPlan> PlanOf(const Options& o) {
-  ASSIGN_OR_RETURN(Address kdc, TargetOf(o, o.kdc));
-  ASSIGN_OR_RETURN(LoginPlan login,
-                   MakeLoginPlan(o.realm, o.enctype, o.session_enctypes, o.service));
-  login.two_step = o.two_step;
-  login.ask_enc_pa_rep = !o.no_enc_pa_rep;
-  login.tgs_requests = o.tgs;
-  return LoadPlan{&o, std::move(login), std::move(kdc),
-                  o.check > 0 ? static_cast<uint32_t>(std::lround(1 / o.check)) : 0};
-}
-
-absl::StatusOr<ExitStatus> Finish(const Options& o, const RunResult& result,
-                                  const std::vector<Threshold>& thresholds, const json& setup,
-                                  const json& more = json::object()) {
-  const MetricValues values = Measured(result);
-  json report = ReportJson(o.mode, result, values, setup);
-  report.update(more);
-  return Conclude(o, ReportText(o.mode, result, values), std::move(report), values, thresholds);
-}
-
 absl::StatusOr<ExitStatus> RunLogins(const Options& o, const std::vector<Threshold>& thresholds) {
-  ASSIGN_OR_RETURN(LoadPlan plan, PlanOf(o));
+  ASSIGN_OR_RETURN(Address kdc, TargetOf(o, o.kdc));
+  ASSIGN_OR_RETURN(LoginPlan plan, MakeLoginPlan(o));
   ASSIGN_OR_RETURN(std::vector<User> users, UsersOf(o));
   // A thread has users of its own.
   if (users.size() < static_cast<size_t>(o.threads)) {
@@ -124,9 +102,9 @@ absl::StatusOr<ExitStatus> RunLogins(const Options& o, const std::vector<Thresho
         absl::StrCat(users.size(), " users for ", o.threads, " --threads: one each at least"));
   }
   Control control;
-  Crew crew(std::move(plan), &users, &control);
-  ASSIGN_OR_RETURN(RunResult result, Run(o, crew, control));
-  return Finish(o, result, thresholds, Setup(o, users.size(), LoginsSetup(o)));
+  const auto load = StartLogins(o, std::move(plan), std::move(kdc), users, control);
+  ASSIGN_OR_RETURN(RunResult result, Run(o, *load, control));
+  return Conclude(o, result, thresholds, Setup(o, users.size(), LoginsSetup(o)), json::object());
 }
 
 // login-storm jobs: the three servers without a KDC.
@@ -144,11 +122,11 @@ absl::StatusOr<ExitStatus> RunJobs(const Options& o, const std::vector<Threshold
         "; enrol it, or name fewer users"));
   }
   Control control;
-  JobLoad load(&o, &users, &handles, &control);
-  RETURN_IF_ERROR(load.Start());
-  ASSIGN_OR_RETURN(RunResult result, Run(o, load, control));
-  return Finish(o, result, thresholds, Setup(o, users.size(), JobsSetup(o, handles.krbtgt_enctype)),
-                {{"blocks_per_login", BlocksJson(o)}});
+  ASSIGN_OR_RETURN(const auto load, StartJobs(o, users, handles, control));
+  ASSIGN_OR_RETURN(RunResult result, Run(o, *load, control));
+  return Conclude(o, result, thresholds,
+                  Setup(o, users.size(), JobsSetup(o, handles.krbtgt_enctype)),
+                  {{"blocks_per_login", BlocksJson(o)}});
 }
 
 // Keys, session keys and keystreams of a whole realm are in here.

@@ -22,16 +22,17 @@ constexpr char kOtherNonce[] = "a reply with another nonce: to another request";
 
 }  // namespace
 
-absl::StatusOr<LoginPlan> MakeLoginPlan(const std::string& realm, int32_t enctype,
-                                        const std::vector<int32_t>& session_enctypes,
-                                        const std::string& service) {
+absl::StatusOr<LoginPlan> MakeLoginPlan(const Options& o) {
   LoginPlan plan;
-  plan.enctypes.push_back(enctype);
-  for (const int32_t other : session_enctypes) {
-    if (other != enctype) plan.enctypes.push_back(other);
+  plan.two_step = o.two_step;
+  plan.ask_enc_pa_rep = !o.no_enc_pa_rep;
+  plan.tgs_requests = o.tgs;
+  plan.enctypes.push_back(o.enctype);
+  for (const int32_t other : o.session_enctypes) {
+    if (other != o.enctype) plan.enctypes.push_back(other);
   }
-  ASSIGN_OR_RETURN(plan.tgs_name, TgsName(realm));
-  ASSIGN_OR_RETURN(plan.service_name, ParseName(service, realm, KRB5_NT_SRV_INST));
+  ASSIGN_OR_RETURN(plan.tgs_name, TgsName(o.realm));
+  ASSIGN_OR_RETURN(plan.service_name, ParseName(o.service, o.realm, KRB5_NT_SRV_INST));
   return plan;
 }
 
@@ -41,15 +42,13 @@ Login::Next Login::Begin(const LoginPlan& plan, const User& user, const Key* wro
   user_ = &user;
   wrong_key_ = wrong_key;
   check_ = check;
-  decrypted_ = false;
-  tickets_ = 0;
-  error_code_ = 0;
+  result_ = {};
   tgs_left_ = plan.tgs_requests;
   return SendAs(plan.two_step ? Step::kAsFirst : Step::kAs, nonce);
 }
 
 Login::Next Login::Complain(std::string text) {
-  complaint_ = absl::StrCat(user_->principal, ": ", text);
+  result_.complaint = absl::StrCat(user_->principal, ": ", text);
   return Finish(Outcome::kWrongAnswer);
 }
 
@@ -108,8 +107,8 @@ Login::Next Login::OnError(Bytes message, uint32_t next_nonce) {
   if (step_ == Step::kAsFirst && code == kErrorPreauthRequired) {
     return SendAs(Step::kAs, next_nonce);
   }
-  error_code_ = code;
-  const bool expected = wrong_password() && code == kErrorPreauthFailed;
+  result_.error_code = code;
+  const bool expected = wrong_key_ != nullptr && code == kErrorPreauthFailed;
   return Finish(expected ? Outcome::kRefused : Outcome::kError);
 }
 
@@ -140,7 +139,7 @@ std::string Login::CheckInside(const krb5_kdc_rep& reply, const Key& key, int us
                    plaintext)) {
     return "a reply that the key does not open";
   }
-  decrypted_ = true;
+  result_.decrypted = true;
   const ReplyPart part = DecodeReplyPart(plaintext);
   if (part == nullptr) return "a reply with contents that cannot be read";
   if (static_cast<uint32_t>(part->nonce) != nonce_) return kOtherNonce;
@@ -172,7 +171,7 @@ Login::Next Login::OnTicket(krb5_kdc_rep& reply, uint32_t next_nonce) {
   if (step_ == Step::kAsFirst) {
     return Complain("a ticket without pre-authentication; has the user requires_preauth?");
   }
-  if (wrong_password()) return Complain("a ticket for a wrong password");
+  if (wrong_key_ != nullptr) return Complain("a ticket for a wrong password");
   std::string wrong = CheckEnvelope(reply);
   if (wrong.empty() && (check_ || tgs_left_ > 0)) {
     const bool is_tgs = step_ == Step::kTgs;
@@ -181,7 +180,7 @@ Login::Next Login::OnTicket(krb5_kdc_rep& reply, uint32_t next_nonce) {
   }
   if (wrong == kOtherNonce) return NotOurs(kOtherNonce);
   if (!wrong.empty()) return Complain(std::move(wrong));
-  if (step_ == Step::kTgs) ++tickets_;
+  if (step_ == Step::kTgs) ++result_.tickets;
   if (tgs_left_ == 0) return Finish(Outcome::kOk);
   if (step_ == Step::kAs) {
     session_key_ = std::move(new_session_key_);

@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "integration-tests/storm/crypto.h"
-#include "integration-tests/storm/messages.h"
+#include "integration-tests/storm/kerberos.h"
 #include "integration-tests/storm/users.h"
 
 namespace mpckdc::storm {
@@ -29,9 +28,7 @@ struct LoginPlan {
   Principal service_name;         // whose tickets the TGS requests ask for
   uint32_t ticket_seconds = 36000;
 };
-absl::StatusOr<LoginPlan> MakeLoginPlan(const std::string& realm, int32_t enctype,
-                                        const std::vector<int32_t>& session_enctypes,
-                                        const std::string& service);
+absl::StatusOr<LoginPlan> MakeLoginPlan(const Options& options);
 
 enum class Outcome {
   kOk,
@@ -46,11 +43,11 @@ class Login {
   enum class Step { kAsFirst, kAs, kTgs };
   enum class Next {
     kSend,     // there is another request()
-    kDone,     // see outcome()
-    kNotOurs,  // an answer to somebody else, or to another request; complaint() says how one sees
+    kDone,     // see result()
+    kNotOurs,  // an answer to somebody else, or to another request; its complaint says how one sees
   };
 
-  // Returns kSend (kDone: this machine's libk5crypto failed, as complaint() says).
+  // Returns kSend (kDone: this machine's libk5crypto failed, as its complaint says).
   // `wrong_key` if not null takes the place of the user's key: a wrong password. `check`: whether
   // replies are decrypted and looked into; a reply that the next request needs always is.
   Next Begin(const LoginPlan& plan, const User& user, const Key* wrong_key, bool check,
@@ -63,16 +60,18 @@ class Login {
   Next OnReply(Bytes message, uint32_t next_nonce);
 
   // After kDone.
-  Outcome outcome() const { return outcome_; }
-  int error_code() const { return error_code_; }          // of kError and kRefused
-  const std::string& complaint() const { return complaint_; }
-  bool wrong_password() const { return wrong_key_ != nullptr; }
-  bool decrypted() const { return decrypted_; }
-  int tickets() const { return tickets_; }
+  struct Result {
+    Outcome outcome = Outcome::kOk;
+    int error_code = 0;     // of kError and kRefused
+    std::string complaint;
+    bool decrypted = false;
+    int tickets = 0;
+  };
+  const Result& result() const { return result_; }
 
  private:
   Next Finish(Outcome outcome) {
-    outcome_ = outcome;
+    result_.outcome = outcome;
     return Next::kDone;
   }
   Next Complain(std::string text);
@@ -90,18 +89,14 @@ class Login {
   const User* user_ = nullptr;
   const Key* wrong_key_ = nullptr;
   bool check_ = false;
-  bool decrypted_ = false;
   Step step_ = Step::kAs;
   uint32_t nonce_ = 0;
-  int tickets_ = 0;
   int tgs_left_ = 0;
   Encoded request_;
   Ticket tgt_;
   Key session_key_;
   Key new_session_key_;  // of the reply that is being looked at
-  Outcome outcome_ = Outcome::kOk;
-  int error_code_ = 0;
-  std::string complaint_;
+  Result result_;
 };
 
 }  // namespace mpckdc::storm

@@ -1,20 +1,242 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The login's checks see what is wrong: a KDC in miniature, on libkrb5's encoders, that can lie in
-// one thing at a time.
+// Requests as a KDC reads them, replies as a KDC writes them, and what is no reply. The login's
+// checks see what is wrong: a KDC in miniature, on libkrb5's encoders, that can lie in one thing at
+// a time.
 #include "integration-tests/storm/login.h"
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "gtest/gtest.h"
+#include "mpc-server/base/bytes.h"
 
 namespace mpckdc::storm {
 namespace {
 
 constexpr char kRealm[] = "EXAMPLE.COM";
 constexpr int32_t kSessionEnctype = 18;
+constexpr uint32_t kTill = 1800000000;
+constexpr uint32_t kNonce = 0x7abcdef0;
+constexpr int64_t kMicroseconds = 1790000000123456;
+constexpr int32_t kEnctypes[] = {-24001, 18, 17};
+
+std::string Text(const krb5_data& data) { return {data.data, data.length}; }
+
+using Request = std::unique_ptr<krb5_kdc_req, FreedBy<krb5_free_kdc_req>>;
+using ApRequest = std::unique_ptr<krb5_ap_req, FreedBy<krb5_free_ap_req>>;
+using Authenticator = std::unique_ptr<krb5_authenticator, FreedBy<krb5_free_authenticator>>;
+
+template <class Owner, class T = typename Owner::element_type>
+Owner Read(krb5_error_code (*decode)(const krb5_data*, T**), const krb5_data& data) {
+  T* value = nullptr;
+  EXPECT_EQ(decode(&data, &value), 0);
+  return Owner(value);
+}
+
+// What a KDC says inside a reply. `checksum`: encoded, or empty.
+Encoded EncodePart(int32_t enctype, std::vector<uint8_t> key, krb5_int32 nonce,
+                   const Principal& server, Bytes checksum) {
+  krb5_keyblock session = {KV5M_KEYBLOCK, enctype, static_cast<unsigned>(key.size()), key.data()};
+  krb5_pa_data preauth = {KV5M_PA_DATA, KRB5_ENCPADATA_REQ_ENC_PA_REP,
+                          static_cast<unsigned>(checksum.size()),
+                          const_cast<krb5_octet*>(checksum.data())};
+  krb5_pa_data* preauths[] = {&preauth, nullptr};
+  krb5_last_req_entry last_request = {};
+  krb5_last_req_entry* last_requests[] = {&last_request, nullptr};
+  krb5_enc_kdc_rep_part part = {};
+  part.msg_type = KRB5_AS_REP;
+  part.session = &session;
+  part.last_req = last_requests;
+  part.nonce = nonce;
+  part.times.authtime = 1790000000;
+  part.times.endtime = static_cast<krb5_timestamp>(kTill);
+  part.server = server.get();
+  part.enc_padata = checksum.empty() ? nullptr : preauths;
+  return Encode(encode_krb5_enc_kdc_rep_part, part);
+}
+
+class MessagesTest : public testing::Test {
+ protected:
+  MessagesTest() {
+    ticket_.server = server_.get();
+    ticket_.enc_part.enctype = 18;
+    ticket_.enc_part.ciphertext = AsData(AsBytes("sealed"));
+    reply_.client = client_.get();
+    reply_.ticket = &ticket_;
+    reply_.enc_part.enctype = -24001;
+    reply_.enc_part.kvno = 3;
+    reply_.enc_part.ciphertext = AsData(AsBytes("reply"));
+  }
+
+  // libkrb5's decoder of requests leaves the realms of principals to its caller.
+  static void ExpectName(krb5_const_principal have, const Principal& want) {
+    EXPECT_TRUE(krb5_principal_compare_any_realm(nullptr, have, want.get()));
+    EXPECT_EQ(have->type, want->type);
+  }
+
+  static void ExpectBody(const krb5_kdc_req& request, const Principal& server) {
+    ExpectName(request.server, server);
+    EXPECT_EQ(Text(request.server->realm), kRealm);
+    EXPECT_EQ(static_cast<uint32_t>(request.till), kTill);
+    EXPECT_EQ(static_cast<uint32_t>(request.nonce), kNonce);
+    EXPECT_EQ(std::vector<int32_t>(request.ktype, request.ktype + request.nktypes),
+              std::vector<int32_t>(std::begin(kEnctypes), std::end(kEnctypes)));
+    EXPECT_EQ(request.kdc_options, 0);
+  }
+
+  const Principal client_ = *ParseName("alice/admin", kRealm, KRB5_NT_PRINCIPAL);
+  const Principal server_ = *TgsName(kRealm);
+  const krb5_kdc_req body_ = RequestBody(client_, server_, kEnctypes, kTill, kNonce);
+  krb5_ticket ticket_ = {};
+  krb5_kdc_rep reply_ = {};
+};
+
+TEST_F(MessagesTest, Names) {
+  const std::pair<const char*, std::vector<std::string>> cases[] = {
+      {"host/www", {"host", "www"}}, {"a\\/b", {"a/b"}}, {"alice", {"alice"}}};
+  for (const auto& [text, components] : cases) {
+    const Principal name = *ParseName(text, kRealm, KRB5_NT_PRINCIPAL);
+    ASSERT_EQ(static_cast<size_t>(name->length), components.size()) << text;
+    for (int i = 0; i < name->length; ++i) EXPECT_EQ(Text(name->data[i]), components[i]);
+    EXPECT_EQ(Text(name->realm), kRealm);
+  }
+  EXPECT_FALSE(ParseName("alice@OTHER", kRealm, KRB5_NT_PRINCIPAL).ok());
+}
+
+TEST_F(MessagesTest, AsRequest) {
+  const uint8_t cipher[] = {1, 2, 3, 4, 5};
+  const Request request =
+      Read<Request>(decode_krb5_as_req, *EncodeAsRequest(body_, {-24001, cipher}, true));
+  ExpectName(request->client, client_);
+  ExpectBody(*request, server_);
+  ASSERT_NE(request->padata, nullptr);
+  ASSERT_NE(request->padata[0], nullptr);
+  ASSERT_NE(request->padata[1], nullptr);
+  EXPECT_EQ(request->padata[2], nullptr);
+  EXPECT_EQ(request->padata[0]->pa_type, KRB5_PADATA_ENC_TIMESTAMP);
+  EXPECT_EQ(request->padata[1]->pa_type, KRB5_ENCPADATA_REQ_ENC_PA_REP);
+  EXPECT_EQ(request->padata[1]->length, 0u);
+  krb5_enc_data* encrypted = nullptr;
+  const krb5_data inside = AsData({request->padata[0]->contents, request->padata[0]->length});
+  ASSERT_EQ(decode_krb5_enc_data(&inside, &encrypted), 0);
+  EXPECT_EQ(encrypted->enctype, -24001);
+  EXPECT_EQ(View(encrypted->ciphertext), Bytes(cipher));
+  krb5_free_data_contents(nullptr, &encrypted->ciphertext);
+  free(encrypted);
+  const Request plain = Read<Request>(decode_krb5_as_req, *EncodeAsRequest(body_, {}, false));
+  EXPECT_TRUE(plain->padata == nullptr || plain->padata[0] == nullptr);
+}
+
+// RFC 4120, PA-ENC-TS-ENC: SEQUENCE { patimestamp [0] KerberosTime, pausec [1] Microseconds }.
+TEST_F(MessagesTest, Timestamp) {
+  EXPECT_EQ(absl::BytesToHexString(Text(*EncodeTimestamp(kMicroseconds))),
+            "301aa011180f" + absl::BytesToHexString("20260921141320Z") + "a105020301e240");
+}
+
+TEST_F(MessagesTest, TgsRequest) {
+  const std::vector<uint8_t> session(32, 7);
+  const Key key = *Key::FromBytes(18, session);
+  const krb5_kdc_req body = RequestBody(nullptr, server_, kEnctypes, kTill, kNonce);
+  const Encoded message = EncodeTgsRequest(body, client_, &ticket_, key, kMicroseconds);
+  const Request request = Read<Request>(decode_krb5_tgs_req, *message);
+  ExpectBody(*request, server_);
+  EXPECT_EQ(request->client, nullptr);
+  ASSERT_EQ(request->padata[0]->pa_type, KRB5_PADATA_AP_REQ);
+  const ApRequest ap = Read<ApRequest>(
+      decode_krb5_ap_req, AsData({request->padata[0]->contents, request->padata[0]->length}));
+  EXPECT_EQ(Text(ap->ticket->enc_part.ciphertext), "sealed");
+  std::vector<uint8_t> buffer(1000);
+  Bytes plain;
+  ASSERT_TRUE(key.Decrypt(kUsageTgsAuthenticator, View(ap->authenticator.ciphertext),
+                          absl::MakeSpan(buffer), plain));
+  const Authenticator read = Read<Authenticator>(decode_krb5_authenticator, AsData(plain));
+  ExpectName(read->client, client_);
+  EXPECT_EQ(Text(read->client->realm), kRealm);
+  EXPECT_EQ(read->cusec, kMicroseconds % 1000000);
+  EXPECT_EQ(read->ctime, kMicroseconds / 1000000);
+  ASSERT_NE(read->checksum, nullptr);
+  EXPECT_EQ(read->checksum->checksum_type, ChecksumTypeOf(18));
+  EXPECT_TRUE(key.VerifyChecksum(kUsageTgsChecksum, View(*Encode(encode_krb5_kdc_req_body, body)),
+                                 read->checksum->checksum_type,
+                                 {read->checksum->contents, read->checksum->length}));
+}
+
+TEST_F(MessagesTest, AsAndTgsReplies) {
+  for (const unsigned type : {KRB5_AS_REP, KRB5_TGS_REP}) {
+    const auto encode = type == KRB5_AS_REP ? encode_krb5_as_rep : encode_krb5_tgs_rep;
+    reply_.msg_type = type;
+    const Encoded message = Encode(encode, reply_);
+    EXPECT_FALSE(IsError(View(*message)));
+    const Reply reply = DecodeReply(View(*message));
+    ASSERT_NE(reply, nullptr);
+    EXPECT_EQ(reply->msg_type, type);
+    EXPECT_TRUE(krb5_principal_compare(nullptr, reply->client, client_.get()));
+    EXPECT_TRUE(krb5_principal_compare(nullptr, reply->ticket->server, server_.get()));
+    EXPECT_EQ(reply->enc_part.enctype, -24001);
+    EXPECT_EQ(Text(reply->enc_part.ciphertext), "reply");
+    EXPECT_EQ(Text(reply->ticket->enc_part.ciphertext), "sealed");
+    // Which of the two it is, is said twice.
+    reply_.msg_type = KRB5_AS_REP + KRB5_TGS_REP - type;
+    EXPECT_EQ(DecodeReply(View(*Encode(encode, reply_))), nullptr);
+  }
+}
+
+// A reply with any byte missing at its end is none, nor is one with a byte more.
+TEST_F(MessagesTest, CutReplies) {
+  reply_.msg_type = KRB5_AS_REP;
+  std::string message = Text(*Encode(encode_krb5_as_rep, reply_));
+  for (size_t size = 0; size < message.size(); ++size) {
+    EXPECT_EQ(DecodeReply(AsBytes(message).first(size)), nullptr) << size;
+  }
+  EXPECT_EQ(DecodeReply(AsBytes(message + '\0')), nullptr);
+  for (const char* bad : {"30", "3080", "3085010000000000", "028480000000", "1f0100"}) {
+    EXPECT_EQ(DecodeReply(AsBytes(absl::HexStringToBytes(bad))), nullptr) << bad;
+  }
+}
+
+TEST_F(MessagesTest, EncryptedPart) {
+  const std::vector<uint8_t> key = {42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  krb5_octet mac[] = {5, 6, 7, 8};
+  const Encoded checksum = Encode(encode_krb5_checksum, krb5_checksum{KV5M_CHECKSUM, 16, 4, mac});
+  for (const bool has_checksum : {true, false}) {
+    const Encoded part = EncodePart(17, key, static_cast<krb5_int32>(kNonce), server_,
+                                    has_checksum ? View(*checksum) : Bytes());
+    const ReplyPart read = DecodeReplyPart(View(*part));
+    ASSERT_NE(read, nullptr);
+    EXPECT_EQ(read->session->enctype, 17);
+    EXPECT_EQ(Bytes(read->session->contents, read->session->length), Bytes(key));
+    EXPECT_EQ(static_cast<uint32_t>(read->nonce), kNonce);
+    EXPECT_EQ(static_cast<uint32_t>(read->times.endtime), kTill);
+    EXPECT_TRUE(krb5_principal_compare(nullptr, read->server, server_.get()));
+    const RequestChecksum found = FindRequestChecksum(*read);
+    ASSERT_EQ(found != nullptr, has_checksum);
+    if (!has_checksum) continue;
+    EXPECT_EQ(found->enctype, 16);
+    EXPECT_EQ(Bytes(found->contents, found->length), Bytes(mac));
+  }
+}
+
+TEST_F(MessagesTest, Errors) {
+  krb5_error error = {};
+  error.error = 24;
+  error.stime = 1790000000;
+  error.server = server_.get();
+  for (const krb5_principal client : {client_.get(), krb5_principal(nullptr)}) {
+    error.client = client;
+    const Encoded message = Encode(encode_krb5_error, error);
+    ASSERT_TRUE(IsError(View(*message)));
+    const ErrorReply read = DecodeError(View(*message));
+    ASSERT_NE(read, nullptr);
+    EXPECT_EQ(read->error, 24u);
+    ASSERT_EQ(read->client != nullptr, client != nullptr);
+    if (client != nullptr) {
+      EXPECT_TRUE(krb5_principal_compare(nullptr, read->client, client));
+    }
+  }
+}
 
 // What a reply says; a test changes one of it.
 struct Story {
@@ -36,14 +258,11 @@ class MiniKdc {
 
   // An AS-REP to an AS-REQ.
   std::vector<uint8_t> Reply(Bytes request, const Story& story) {
-    const krb5_data data = AsData(request);
-    krb5_kdc_req* decoded = nullptr;
-    EXPECT_EQ(decode_krb5_as_req(&data, &decoded), 0);
-    const std::vector<uint8_t> part = Part(request, decoded->nonce + story.nonce_off_by, story);
-    krb5_free_kdc_req(nullptr, decoded);
-    std::vector<uint8_t> cipher(part.size() + 100);
+    const Request decoded = Read<Request>(decode_krb5_as_req, AsData(request));
+    const Encoded part = Part(request, decoded->nonce + story.nonce_off_by, story);
+    std::vector<uint8_t> cipher(part->length + 100);
     const Key& key = story.other_key ? *other_ : *key_;
-    const Bytes sealed = key.Encrypt(kUsageAsReply, part, absl::MakeSpan(cipher));
+    const Bytes sealed = key.Encrypt(kUsageAsReply, View(*part), absl::MakeSpan(cipher));
     if (story.flip_cipher) cipher[sealed.size() / 2] ^= 1;
     return Envelope(sealed, story);
   }
@@ -67,10 +286,7 @@ class MiniKdc {
     return {data->data, data->data + data->length};
   }
 
-  std::vector<uint8_t> Part(Bytes request, krb5_int32 nonce, const Story& story) {
-    std::vector<krb5_octet> key_bytes(EnctypeKeyBytes(story.session_enctype), 7);
-    krb5_keyblock session = {KV5M_KEYBLOCK, story.session_enctype,
-                             static_cast<unsigned>(key_bytes.size()), key_bytes.data()};
+  Encoded Part(Bytes request, krb5_int32 nonce, const Story& story) {
     uint8_t mac[64];
     krb5_checksum checksum = {};
     Bytes made;
@@ -79,23 +295,10 @@ class MiniKdc {
     if (story.flip_checksum) mac[0] ^= 1;
     checksum.length = static_cast<unsigned>(made.size());
     checksum.contents = mac;
-    std::vector<uint8_t> checksum_bytes = Take(Encode(encode_krb5_checksum, checksum));
-    krb5_pa_data preauth = {KV5M_PA_DATA, KRB5_ENCPADATA_REQ_ENC_PA_REP,
-                            static_cast<unsigned>(checksum_bytes.size()), checksum_bytes.data()};
-    krb5_pa_data* preauths[] = {&preauth, nullptr};
-    krb5_last_req_entry last_request = {};
-    krb5_last_req_entry* last_requests[] = {&last_request, nullptr};
-    const Principal server = Parse(story.inner_server);
-    krb5_enc_kdc_rep_part part = {};
-    part.msg_type = KRB5_AS_REP;
-    part.session = &session;
-    part.last_req = last_requests;
-    part.nonce = nonce;
-    part.times.authtime = 1790000000;
-    part.times.endtime = 1790036000;
-    part.server = server.get();
-    part.enc_padata = story.has_checksum ? preauths : nullptr;
-    return Take(Encode(encode_krb5_enc_kdc_rep_part, part));
+    const Encoded encoded = Encode(encode_krb5_checksum, checksum);
+    return EncodePart(story.session_enctype,
+                      std::vector<uint8_t>(EnctypeKeyBytes(story.session_enctype), 7), nonce,
+                      Parse(story.inner_server), story.has_checksum ? View(*encoded) : Bytes());
   }
 
   std::vector<uint8_t> Envelope(Bytes sealed, const Story& story) {
@@ -120,7 +323,13 @@ class MiniKdc {
 
 class LoginTest : public testing::Test {
  protected:
-  LoginTest() : plan_(*MakeLoginPlan(kRealm, 17, {kSessionEnctype}, "host/www")) {
+  LoginTest() {
+    Options options;
+    options.realm = kRealm;
+    options.enctype = 17;
+    options.session_enctypes = {kSessionEnctype};
+    options.service = "host/www";
+    plan_ = *MakeLoginPlan(options);
     user_.principal = "alice";
     user_.name = *ParseName("alice", kRealm, KRB5_NT_PRINCIPAL);
     user_.key = *Key::Random(17);
@@ -139,7 +348,7 @@ class LoginTest : public testing::Test {
   Outcome OutcomeOf(const Key* wrong_key, std::vector<uint8_t> (*answer)(MiniKdc&, Bytes)) {
     login_.Begin(plan_, user_, wrong_key, true, 1);
     EXPECT_EQ(login_.OnReply(answer(*kdc_, login_.request()), 2), Login::Next::kDone);
-    return login_.outcome();
+    return login_.result().outcome;
   }
 
   LoginPlan plan_;
@@ -151,8 +360,8 @@ class LoginTest : public testing::Test {
 
 TEST_F(LoginTest, ATrueStory) {
   EXPECT_EQ(Answer(Story()), Login::Next::kDone);
-  EXPECT_EQ(login_.outcome(), Outcome::kOk) << login_.complaint();
-  EXPECT_TRUE(login_.decrypted());
+  EXPECT_EQ(login_.result().outcome, Outcome::kOk) << login_.result().complaint;
+  EXPECT_TRUE(login_.result().decrypted);
 }
 
 TEST_F(LoginTest, EveryLieIsSeen) {
@@ -172,8 +381,8 @@ TEST_F(LoginTest, EveryLieIsSeen) {
     Story story;
     lie(story);
     EXPECT_EQ(Answer(story), Login::Next::kDone);
-    EXPECT_EQ(login_.outcome(), Outcome::kWrongAnswer) << text;
-    EXPECT_NE(login_.complaint().find(text), std::string::npos) << login_.complaint();
+    EXPECT_EQ(login_.result().outcome, Outcome::kWrongAnswer) << text;
+    EXPECT_NE(login_.result().complaint.find(text), std::string::npos) << login_.result().complaint;
   }
 }
 
@@ -183,11 +392,11 @@ TEST_F(LoginTest, WithoutDecryptingOnlyTheEnvelope) {
   Story story;
   story.nonce_off_by = 1;
   EXPECT_EQ(Answer(story, /*check=*/false), Login::Next::kDone);
-  EXPECT_EQ(login_.outcome(), Outcome::kOk);
-  EXPECT_FALSE(login_.decrypted());
+  EXPECT_EQ(login_.result().outcome, Outcome::kOk);
+  EXPECT_FALSE(login_.result().decrypted);
   story.server = "krbtgt/OTHER@EXAMPLE.COM";
   Answer(story, /*check=*/false);
-  EXPECT_EQ(login_.outcome(), Outcome::kWrongAnswer);
+  EXPECT_EQ(login_.result().outcome, Outcome::kWrongAnswer);
 }
 
 TEST_F(LoginTest, AnswersToOthersAreNotOurs) {
@@ -195,7 +404,7 @@ TEST_F(LoginTest, AnswersToOthersAreNotOurs) {
                              Story{.nonce_off_by = 1}}) {
     EXPECT_EQ(Answer(story), Login::Next::kNotOurs);
   }
-  EXPECT_NE(login_.complaint().find("nonce"), std::string::npos);
+  EXPECT_NE(login_.result().complaint.find("nonce"), std::string::npos);
 }
 
 TEST_F(LoginTest, NoKerberosMessage) {
@@ -213,7 +422,7 @@ TEST_F(LoginTest, WrongPasswords) {
   EXPECT_EQ(OutcomeOf(&other_, refusal), Outcome::kRefused);
   // Another error is none that a wrong password explains.
   EXPECT_EQ(OutcomeOf(&other_, outage), Outcome::kError);
-  EXPECT_EQ(login_.error_code(), 29);
+  EXPECT_EQ(login_.result().error_code, 29);
   // And a ticket is the worst.
   EXPECT_EQ(OutcomeOf(&other_, ticket), Outcome::kWrongAnswer);
   // A right password that is called wrong.
@@ -230,7 +439,7 @@ TEST_F(LoginTest, TwoSteps) {
   EXPECT_EQ(login_.OnReply(kdc_->Error(kErrorPreauthRequired), 2), Login::Next::kSend);
   EXPECT_EQ(login_.step(), Login::Step::kAs);
   EXPECT_EQ(login_.OnReply(kdc_->Reply(login_.request(), Story()), 3), Login::Next::kDone);
-  EXPECT_EQ(login_.outcome(), Outcome::kOk) << login_.complaint();
+  EXPECT_EQ(login_.result().outcome, Outcome::kOk) << login_.result().complaint;
 }
 
 // The TGS-REQ's authenticator opens with the session key, its checksum is that of the body.
@@ -238,12 +447,9 @@ TEST_F(LoginTest, ThenATgsRequest) {
   plan_.tgs_requests = 1;
   EXPECT_EQ(Answer(Story(), /*check=*/false), Login::Next::kSend);
   EXPECT_EQ(login_.step(), Login::Step::kTgs);
-  const krb5_data data = AsData(login_.request());
-  krb5_kdc_req* request = nullptr;
-  ASSERT_EQ(decode_krb5_tgs_req(&data, &request), 0);
-  const krb5_data ap_data = AsData({request->padata[0]->contents, request->padata[0]->length});
-  krb5_ap_req* ap = nullptr;
-  ASSERT_EQ(decode_krb5_ap_req(&ap_data, &ap), 0);
+  const Request request = Read<Request>(decode_krb5_tgs_req, AsData(login_.request()));
+  const ApRequest ap = Read<ApRequest>(
+      decode_krb5_ap_req, AsData({request->padata[0]->contents, request->padata[0]->length}));
   const std::vector<uint8_t> session(32, 7);
   const Key key = *Key::FromBytes(kSessionEnctype, session);
   std::vector<uint8_t> buffer(1000);
@@ -251,8 +457,6 @@ TEST_F(LoginTest, ThenATgsRequest) {
   EXPECT_TRUE(key.Decrypt(kUsageTgsAuthenticator, View(ap->authenticator.ciphertext),
                           absl::MakeSpan(buffer), plain));
   EXPECT_FALSE(plain.empty());
-  krb5_free_ap_req(nullptr, ap);
-  krb5_free_kdc_req(nullptr, request);
 }
 
 }  // namespace

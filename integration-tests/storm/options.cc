@@ -10,8 +10,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "integration-tests/storm/crypto.h"
+#include "integration-tests/storm/kerberos.h"
 #include "mpc-server/base/command_line.h"
 #include "mpc-server/base/status_macros.h"
 
@@ -58,6 +59,18 @@ Setter ToEnctype(int32_t* to) {
     absl::StatusOr<int32_t> enctype = EnctypeByName(text);
     if (enctype.ok()) *to = *enctype;
     return enctype.status();
+  };
+}
+
+Setter ToProcesses(std::vector<WatchedProcess>* to) {
+  return [to](Text text) -> absl::Status {
+    const std::pair<Text, Text> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    WatchedProcess process{std::string(parts.first)};
+    if (process.name.empty() || !absl::SimpleAtoi(parts.second, &process.pid) || process.pid <= 0) {
+      return Bad(absl::StrCat("--pid \"", text, "\" is not NAME=PID, as kdc=1234"));
+    }
+    to->push_back(std::move(process));
+    return absl::OkStatus();
   };
 }
 
@@ -149,11 +162,7 @@ void AddPace(Group g, Options& o) {
 
 void AddOutput(Group g, Options& o) {
   g.Value("--pid", "NAME=PID", "report this process's CPU per 1,000 logins; repeatable",
-          [&o](Text text) {
-            absl::StatusOr<WatchedProcess> process = ParseWatchedProcess(text);
-            if (process.ok()) o.processes.push_back(*std::move(process));
-            return process.status();
-          });
+          ToProcesses(&o.processes));
   g.Value("--fail-if", "LIMIT", "as p99>250ms: exit status 1; repeatable", [&o](Text text) {
     o.fail_if.emplace_back(text);
     return absl::OkStatus();

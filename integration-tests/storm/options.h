@@ -4,6 +4,8 @@
 #ifndef INTEGRATION_TESTS_STORM_OPTIONS_H_
 #define INTEGRATION_TESTS_STORM_OPTIONS_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,11 +13,16 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "integration-tests/storm/cpu_meter.h"
 #include "integration-tests/storm/limits.h"
 #include "mpc-server/base/secret.h"
 
 namespace mpckdc::storm {
+
+// --pid NAME=PID; several processes may have one name (a KDC's workers), their times are added.
+struct WatchedProcess {
+  std::string name;
+  pid_t pid = 0;
+};
 
 enum class Mode { kLogins, kJobs };
 

@@ -10,17 +10,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "integration-tests/storm/cpu_meter.h"
 #include "integration-tests/storm/limits.h"
 #include "integration-tests/storm/options.h"
-#include "integration-tests/storm/output.h"
+#include "integration-tests/storm/report.h"
 #include "integration-tests/storm/run.h"
-#include "integration-tests/storm/tally.h"
 #include "integration-tests/storm/target.h"
 #include "integration-tests/storm/users.h"
 
 namespace mpckdc::storm {
 namespace {
+
+absl::StatusOr<Options> ParseWith(const std::vector<std::string>& more) {
+  std::vector<std::string> all = {"--kdc",     "127.0.0.1:88", "--realm",  "R",
+                                  "--enctype", "aes128-gcm",   "--keytab", "k"};
+  all.insert(all.end(), more.begin(), more.end());
+  return ParseOptions(all);
+}
 
 // ---- Histogram ----
 
@@ -126,10 +131,10 @@ TEST(ScheduleTest, RampIsEven) {
 
 // ---- Thresholds ----
 
-const MetricKinds kKinds = {{"p99", MetricKind::kTime},
-                            {"loss", MetricKind::kShare},
-                            {"rate", MetricKind::kNumber},
-                            {"cpu.kdc", MetricKind::kTime}};
+const Metrics kKinds = {{"p99", {MetricKind::kTime}},
+                        {"loss", {MetricKind::kShare}},
+                        {"rate", {MetricKind::kNumber}},
+                        {"cpu.kdc", {MetricKind::kTime}}};
 
 TEST(ThresholdTest, UnitsAndOperators) {
   const std::pair<const char*, double> cases[] = {
@@ -156,7 +161,8 @@ TEST(ThresholdTest, ErrorsNameWhatIsWrong) {
 
 TEST(ThresholdTest, ExceededOnTheRightSide) {
   const auto exceeded = [](const char* text, double measured) {
-    return Exceeded(*ParseThreshold(text, kKinds), {{"rate", measured}}).has_value();
+    return Exceeded(*ParseThreshold(text, kKinds), {{"rate", {MetricKind::kNumber, measured}}})
+        .has_value();
   };
   EXPECT_TRUE(exceeded("rate>5", 6));
   EXPECT_FALSE(exceeded("rate>5", 5));
@@ -223,9 +229,9 @@ TEST(CpuMeterTest, FieldsOfStat) {
 }
 
 TEST(CpuMeterTest, NamesAndNumbers) {
-  EXPECT_TRUE(ParseWatchedProcess("kdc=12").ok());
+  EXPECT_TRUE(ParseWith({"--pid", "kdc=12"}).ok());
   for (const char* bad : {"kdc", "=12", "kdc=", "kdc=x", "kdc=-1", "kdc=0"}) {
-    EXPECT_FALSE(ParseWatchedProcess(bad).ok()) << bad;
+    EXPECT_FALSE(ParseWith({"--pid", bad}).ok()) << bad;
   }
   EXPECT_FALSE(CheckRunning({{"gone", 1 << 30}}).ok());
   const std::vector<WatchedProcess> twice = {{"self", getpid()}, {"self", getpid()}};
@@ -336,13 +342,6 @@ TEST(TallyTest, ErrorNames) {
 }
 
 // ---- Options ----
-
-absl::StatusOr<Options> ParseWith(const std::vector<std::string>& more) {
-  std::vector<std::string> all = {"--kdc",     "127.0.0.1:88", "--realm",  "R",
-                                  "--enctype", "aes128-gcm",   "--keytab", "k"};
-  all.insert(all.end(), more.begin(), more.end());
-  return ParseOptions(all);
-}
 
 TEST(OptionsTest, GoodOnes) {
   absl::StatusOr<Options> o =

@@ -1,10 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integration-tests/storm/report.h"
 
-#include <cmath>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "integration-tests/storm/limits.h"
+#include "mpc-server/base/status_macros.h"
+
+extern char** environ;
 
 namespace mpckdc::storm {
 namespace {
@@ -12,12 +32,32 @@ namespace {
 using nlohmann::json;
 
 constexpr int kReportVersion = 1;
+constexpr char kPython[] = "/usr/bin/python3";  // Debian's own, which has Debian's matplotlib
 constexpr double kPercents[] = {50, 90, 99, 99.9};
 // By Login::Step.
 constexpr struct {
   const char* key;
   const char* label;
 } kExchanges[] = {{"as_first", "AS, first"}, {"as", "AS"}, {"tgs", "TGS"}};
+
+// The counters of a tally: where they are in the JSON report, and their names for --fail-if.
+constexpr struct {
+  const char* pointer;
+  uint64_t Tally::*count;
+  bool of_jobs = false;  // and not of logins only
+  const char* metric = nullptr;
+} kCounters[] = {{"/logins/started", &Tally::started, true},
+                 {"/logins/ok", &Tally::ok, true},
+                 {"/logins/failed", &Tally::failed, true, "failed"},
+                 {"/logins/wrong_answers", &Tally::wrong_answers, true, "wrong"},
+                 {"/logins/refused", &Tally::refused},
+                 {"/logins/lost", &Tally::lost, false, "lost"},
+                 {"/logins/shed", &Tally::shed, false, "shed"},
+                 {"/logins/decrypted", &Tally::checked},
+                 {"/tickets", &Tally::tickets},
+                 {"/resends", &Tally::resends, false, "resends"},
+                 {"/late", &Tally::late, false, "late"},
+                 {"/unreachable", &Tally::unreachable}};
 
 double Ms(absl::Duration d) { return absl::ToDoubleMilliseconds(d); }
 std::string PercentName(double percent) { return absl::StrCat("p", percent); }
@@ -99,105 +139,82 @@ json HistogramJson(const LatencyHistogram& histogram) {
   return bins;
 }
 
-}  // namespace
-
-MetricKinds KnownMetrics(const Options& options) {
-  MetricKinds kinds;
-  for (const char* name : {"mean", "max", "tool-cpu"}) kinds[name] = MetricKind::kTime;
-  for (const char* name : {"rate", "failed", "wrong"}) kinds[name] = MetricKind::kNumber;
-  for (const double percent : kPercents) kinds[PercentName(percent)] = MetricKind::kTime;
-  for (const auto& [name, pid] : options.processes) kinds["cpu." + name] = MetricKind::kTime;
-  if (options.mode == Mode::kJobs) {
-    kinds["servers-cpu"] = MetricKind::kTime;
-    return kinds;
-  }
-  for (const char* name : {"lost", "resends", "late", "shed", "knee"}) {
-    kinds[name] = MetricKind::kNumber;
-  }
-  for (const char* name : {"loss", "errors"}) kinds[name] = MetricKind::kShare;
-  return kinds;
+// NaN, which JSON has as null, where nothing was measured.
+double Share(double part, uint64_t whole) {
+  return whole > 0 ? part / static_cast<double>(whole) : NAN;
 }
 
-MetricValues Measured(const RunResult& result) {
+// All metrics of a run of this mode, and no others.
+Metrics Measure(Mode mode, const RunResult& result) {
   const StageResult& total = result.total;
-  const Tally& tally = total.tally;
-  MetricValues values;
-  if (tally.login.count() > 0) {
-    for (const double percent : kPercents) {
-      values[PercentName(percent)] = absl::ToDoubleSeconds(tally.login.Percentile(percent));
-    }
-    values["mean"] = absl::ToDoubleSeconds(tally.login.Mean());
-    values["max"] = absl::ToDoubleSeconds(tally.login.max());
-  }
-  if (const auto logins = static_cast<double>(total.ended); logins > 0) {
-    values["tool-cpu"] = total.cpu.own / logins;
-    double all = 0;
-    for (const auto& [name, seconds] : total.cpu.others) {
-      all += seconds;
-      if (std::isfinite(seconds)) values["cpu." + name] = seconds * 1000 / logins;
-    }
-    if (!total.cpu.others.empty() && std::isfinite(all)) values["servers-cpu"] = all / logins;
-  }
-  values["rate"] = PerSecond(total.ok, total.seconds);
-  values["knee"] = result.knee_per_s;
-  for (const auto& [name, count] : {std::pair("lost", tally.lost), {"resends", tally.resends},
-                                    {"late", tally.late}, {"failed", tally.failed},
-                                    {"shed", tally.shed}, {"wrong", tally.wrong_answers}}) {
-    values[name] = static_cast<double>(count);
-  }
-  if (const auto started = static_cast<double>(tally.started); started > 0) {
-    values["loss"] = values["lost"] / started;
-    values["errors"] = (values["failed"] + values["wrong"] + values["lost"]) / started;
-  }
-  return values;
-}
-
-json ReportJson(Mode mode, const RunResult& result, const MetricValues& values, const json& setup) {
-  const StageResult& total = result.total;
-  const Tally& tally = total.tally;
-  const auto value = [&](const std::string& name) {
-    const auto found = values.find(name);
-    return found == values.end() ? json(nullptr) : json(found->second);
+  const Tally& t = total.tally;
+  const bool jobs = mode == Mode::kJobs;
+  Metrics metrics;
+  const auto latency = [&](const std::string& name, absl::Duration value) {
+    metrics[name] = {MetricKind::kTime, t.login.count() > 0 ? absl::ToDoubleSeconds(value) : NAN};
   };
+  latency("mean", t.login.Mean());
+  latency("max", t.login.max());
+  for (const double percent : kPercents) latency(PercentName(percent), t.login.Percentile(percent));
+  metrics["tool-cpu"] = {MetricKind::kTime, Share(total.cpu.own, total.ended)};
+  double all = total.cpu.others.empty() ? NAN : 0;
+  for (const auto& [name, seconds] : total.cpu.others) {
+    metrics["cpu." + name] = {MetricKind::kTime, Share(seconds * 1000, total.ended)};
+    all += seconds;
+  }
+  metrics["rate"] = {MetricKind::kNumber, PerSecond(total.ok, total.seconds)};
+  for (const auto& counter : kCounters) {
+    if (counter.metric == nullptr || (jobs && !counter.of_jobs)) continue;
+    metrics[counter.metric] = {MetricKind::kNumber, static_cast<double>(t.*counter.count)};
+  }
+  if (jobs) {
+    metrics["servers-cpu"] = {MetricKind::kTime, Share(all, total.ended)};
+    return metrics;
+  }
+  const auto lost = static_cast<double>(t.lost);
+  metrics["knee"] = {MetricKind::kNumber, result.knee_per_s};
+  metrics["loss"] = {MetricKind::kShare, Share(lost, t.started)};
+  metrics["errors"] = {MetricKind::kShare,
+                       Share(static_cast<double>(t.failed + t.wrong_answers) + lost, t.started)};
+  return metrics;
+}
+
+// `setup`: how the run was asked for, copied into the report.
+json ReportJson(Mode mode, const RunResult& result, const Metrics& metrics, const json& setup) {
+  const StageResult& total = result.total;
+  const Tally& tally = total.tally;
+  const bool jobs = mode == Mode::kJobs;
   json per_1000 = json::object();
-  for (const auto& [name, seconds] : total.cpu.others) per_1000[name] = value("cpu." + name);
+  for (const auto& [name, _] : total.cpu.others) per_1000[name] = metrics.at("cpu." + name).value;
   json report = {
       {"version", kReportVersion},
-      {"mode", mode == Mode::kJobs ? "jobs" : "logins"},
+      {"mode", jobs ? "jobs" : "logins"},
       {"setup", setup},
       {"seconds", total.seconds},
-      {"logins",
-       {{"started", tally.started},
-        {"ok", tally.ok},
-        {"failed", tally.failed},
-        {"wrong_answers", tally.wrong_answers},
-        {"ok_per_s", value("rate")}}},
+      {"logins", {{"ok_per_s", metrics.at("rate").value}}},
       {"complaints", tally.complaints},
       {"latency_ms", {{"login", LatencyJson(tally.login)}}},
       {"cpu",
-       {{"tool_seconds_per_login", value("tool-cpu")}, {"seconds_per_1000_logins", per_1000}}},
+       {{"tool_seconds_per_login", metrics.at("tool-cpu").value},
+        {"seconds_per_1000_logins", per_1000}}},
       {"histogram_ms", HistogramJson(tally.login)},
       {"series",
        {{"interval_s", absl::ToDoubleSeconds(limits::kSeriesInterval)},
         {"ok", result.series.ok},
         {"other", result.series.other}}},
   };
-  if (mode == Mode::kJobs) {
+  for (const auto& counter : kCounters) {
+    if (jobs && !counter.of_jobs) continue;
+    report[json::json_pointer(counter.pointer)] = tally.*counter.count;
+  }
+  if (jobs) {
     report["oracle"] = {{"compared", tally.checked}, {"tickets_opened", tally.tickets}};
     report["verdicts"] = tally.verdicts;
     report["latency_ms"]["job"] = LatencyJson(tally.exchanges[0]);
-    report["cpu"]["servers_seconds_per_login"] = value("servers-cpu");
+    report["cpu"]["servers_seconds_per_login"] = metrics.at("servers-cpu").value;
     return report;
   }
-  report["logins"].update({{"refused", tally.refused},
-                           {"lost", tally.lost},
-                           {"shed", tally.shed},
-                           {"decrypted", tally.checked}});
-  report.update({{"tickets", tally.tickets},
-                 {"resends", tally.resends},
-                 {"late", tally.late},
-                 {"unreachable", tally.unreachable},
-                 {"errors", ErrorsJson(tally)}});
+  report["errors"] = ErrorsJson(tally);
   for (size_t i = 0; i < tally.exchanges.size(); ++i) {
     report["latency_ms"][kExchanges[i].key] = LatencyJson(tally.exchanges[i]);
   }
@@ -207,7 +224,7 @@ json ReportJson(Mode mode, const RunResult& result, const MetricValues& values, 
   return report;
 }
 
-std::string ReportText(Mode mode, const RunResult& result, const MetricValues& values) {
+std::string ReportText(Mode mode, const RunResult& result, const Metrics& metrics) {
   const StageResult& total = result.total;
   const Tally& t = total.tally;
   const bool jobs = mode == Mode::kJobs;
@@ -244,9 +261,9 @@ std::string ReportText(Mode mode, const RunResult& result, const MetricValues& v
   }
   const auto line = [&](const char* what, const std::string& name, double factor,
                         const char* unit) {
-    if (const auto value = values.find(name); value != values.end()) {
-      absl::StrAppendFormat(&text, "  CPU of %s %.4g %s\n", what, value->second * factor, unit);
-    }
+    const double value = metrics.at(name).value;
+    if (std::isnan(value)) return;
+    absl::StrAppendFormat(&text, "  CPU of %s %.4g %s\n", what, value * factor, unit);
   };
   line("this program", "tool-cpu", 1e6, "us per login");
   for (const auto& [name, seconds] : total.cpu.others) {
@@ -255,6 +272,151 @@ std::string ReportText(Mode mode, const RunResult& result, const MetricValues& v
   if (jobs) line("all watched together", "servers-cpu", 1e6, "us per login");
   if (result.is_ramp) text += RampText(result);
   return text;
+}
+
+absl::Status WriteFile(const std::string& file, const std::string& text) {
+  std::ofstream out(file, std::ios::trunc);
+  out << text << "\n";
+  out.close();
+  if (out) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(file, " cannot be written: ", strerror(errno)));
+}
+
+struct Unit {
+  absl::string_view name;
+  MetricKind kind;
+  double factor;
+};
+
+// "ms" and "us" before "s", which ends them.
+constexpr Unit kUnits[] = {{"us", MetricKind::kTime, 1e-6},
+                           {"ms", MetricKind::kTime, 1e-3},
+                           {"s", MetricKind::kTime, 1},
+                           {"%", MetricKind::kShare, 1e-2}};
+
+// By MetricKind.
+constexpr absl::string_view kWanted[] = {"a time with its unit: us, ms or s",
+                                         "a number without a unit", "a share in %"};
+
+absl::Status Bad(absl::string_view text, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("--fail-if \"", text, "\": ", why));
+}
+
+absl::Status Draw(std::string script, const std::string& report, const std::string& picture) {
+  if (access(script.c_str(), R_OK) != 0) {
+    return absl::NotFoundError(absl::StrCat("--plot: ", script, " is missing"));
+  }
+  std::error_code no_folder;  // then mkstemp() says why
+  std::string file = std::filesystem::temp_directory_path(no_folder) / "login-storm-XXXXXX";
+  const int fd = mkstemp(file.data());
+  if (fd < 0) return absl::InternalError(absl::StrCat("--plot: ", strerror(errno)));
+  close(fd);
+  const absl::Cleanup remove = [&file] { unlink(file.c_str()); };
+  RETURN_IF_ERROR(WriteFile(file, report));
+  std::string python = kPython, in = file, out = picture;
+  char* const argv[] = {python.data(), script.data(), in.data(), out.data(), nullptr};
+  pid_t child = 0;
+  int status = 0;
+  if (posix_spawn(&child, kPython, nullptr, nullptr, argv, environ) != 0 ||
+      waitpid(child, &status, 0) != child || status != 0) {
+    return absl::InternalError(absl::StrCat(
+        "--plot: ", script, " failed; it needs ", kPython, " and Debian's python3-matplotlib"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Metrics KnownMetrics(const Options& options) {
+  RunResult none;
+  for (const auto& [name, pid] : options.processes) none.total.cpu.others.emplace_back(name, 0);
+  return Measure(options.mode, none);
+}
+
+std::string FindPlotScript() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return program.parent_path() / "login-storm-plot";
+}
+
+absl::StatusOr<Threshold> ParseThreshold(absl::string_view text, const Metrics& metrics) {
+  const size_t at = text.find_first_of("<>");
+  if (at == absl::string_view::npos) return Bad(text, "no < or >; for example p99>250ms");
+  Threshold t;
+  t.text = std::string(text);
+  t.metric = std::string(absl::StripAsciiWhitespace(text.substr(0, at)));
+  const auto known = metrics.find(t.metric);
+  if (known == metrics.end()) {
+    return Bad(text, absl::StrCat("no metric \"", t.metric, "\" in this run; there are: ",
+                                  absl::StrJoin(metrics, " ", [](std::string* out, const auto& m) {
+                                    absl::StrAppend(out, m.first);
+                                  })));
+  }
+  t.above = text[at] == '>';
+  t.or_equal = at + 1 < text.size() && text[at + 1] == '=';
+  absl::string_view value = absl::StripAsciiWhitespace(text.substr(at + (t.or_equal ? 2 : 1)));
+  MetricKind given = MetricKind::kNumber;
+  double factor = 1;
+  for (const Unit& unit : kUnits) {
+    if (!absl::ConsumeSuffix(&value, unit.name)) continue;
+    given = unit.kind;
+    factor = unit.factor;
+    break;
+  }
+  double number = 0;
+  if (given != known->second.kind || !absl::SimpleAtod(value, &number) || !std::isfinite(number)) {
+    return Bad(text, absl::StrCat(t.metric, " is compared with ",
+                                  kWanted[static_cast<size_t>(known->second.kind)]));
+  }
+  t.value = number * factor;
+  return t;
+}
+
+std::optional<std::string> Exceeded(const Threshold& threshold, const Metrics& metrics) {
+  const auto metric = metrics.find(threshold.metric);
+  if (metric == metrics.end() || std::isnan(metric->second.value)) {
+    return absl::StrCat(threshold.text, ": ", threshold.metric, " was not measured");
+  }
+  const double measured = metric->second.value, limit = threshold.value;
+  if (!(threshold.above ? measured > limit : measured < limit) &&
+      !(threshold.or_equal && measured == limit)) {
+    return std::nullopt;
+  }
+  return absl::StrCat(threshold.text, ": ", threshold.metric, " is ", measured);
+}
+
+absl::StatusOr<ExitStatus> Conclude(const Options& options, const RunResult& result,
+                                    const std::vector<Threshold>& thresholds, const json& setup,
+                                    const json& more) {
+  const Metrics metrics = Measure(options.mode, result);
+  std::string text = ReportText(options.mode, result, metrics);
+  json report = ReportJson(options.mode, result, metrics, setup);
+  report.update(more);
+  ExitStatus status = kFine;
+  json limits = json::array();
+  for (const Threshold& threshold : thresholds) {
+    const std::optional<std::string> why = Exceeded(threshold, metrics);
+    limits.push_back({{"limit", threshold.text}, {"exceeded", why.has_value()}});
+    if (!why.has_value()) continue;
+    status = kLimitExceeded;
+    absl::StrAppend(&text, "FAILED ", *why, "\n");
+  }
+  report["limits"] = limits;
+  if (result.total.tally.wrong_answers > 0) status = kWrongAnswers;
+  const std::string written = report.dump(2);
+  if (options.json == "-") {
+    printf("%s\n", written.c_str());
+  } else {
+    fputs(text.c_str(), stdout);
+    if (!options.json.empty()) {
+      RETURN_IF_ERROR(WriteFile(options.json, written));
+    }
+  }
+  fflush(stdout);
+  if (!options.plot.empty()) {
+    RETURN_IF_ERROR(Draw(options.plot_script, written, options.plot));
+  }
+  return status;
 }
 
 }  // namespace mpckdc::storm

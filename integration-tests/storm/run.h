@@ -1,24 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run: warm-up, then stages (one, or those of a ramp), then waiting for what is in flight.
+// A run: warm-up, then stages (one, or those of a ramp), then waiting for what is in flight. And
+// what is counted in it.
 #ifndef INTEGRATION_TESTS_STORM_RUN_H_
 #define INTEGRATION_TESTS_STORM_RUN_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "integration-tests/storm/cpu_meter.h"
 #include "integration-tests/storm/options.h"
-#include "integration-tests/storm/tally.h"
 
 namespace mpckdc::storm {
 
+struct Address;
+struct LoginPlan;
+struct RealmHandles;
+struct User;
+
+// Latencies in bins of equal relative width (1 %) from 1 microsecond to 1,000 seconds, and one for
+// all beyond: a percentile is right to within one bin, and histograms of threads are added.
+class LatencyHistogram {
+ public:
+  void Add(absl::Duration latency);
+  void Merge(const LatencyHistogram& other);
+
+  uint64_t count() const { return count_; }
+  absl::Duration max() const { return max_; }
+  absl::Duration Mean() const;
+  // The upper edge of the bin in which the share is reached, never more than max(); zero when
+  // empty.
+  absl::Duration Percentile(double percent) const;
+
+  struct Bin {
+    absl::Duration from, to;
+    uint64_t count;
+  };
+  std::vector<Bin> NonEmptyBins() const;
+
+ private:
+  std::vector<uint64_t> bins_;  // up to the last that is not empty
+  uint64_t count_ = 0;
+  absl::Duration sum_, max_;
+};
+
+struct ErrorCount {
+  uint64_t expected = 0;    // PREAUTH_FAILED to a wrong password
+  uint64_t unexpected = 0;
+};
+
+// What happened to the logins of one stage. Each thread has its own; they are added.
+struct Tally {
+  uint64_t started = 0;
+  // Every started login ends in one of these.
+  uint64_t ok = 0;
+  uint64_t refused = 0;        // wrong password, told so
+  uint64_t failed = 0;         // another KRB-ERROR; of a job or a tag a verdict that is not OK
+  uint64_t wrong_answers = 0;  // what no KDC and no server may say
+  uint64_t lost = 0;           // no answer to the last resend
+  // Logins of an open loop that could not begin, since too many were in flight.
+  uint64_t shed = 0;
+
+  uint64_t checked = 0;        // logins whose replies were opened, or compared with the oracle
+  uint64_t tickets = 0;        // of services; or that the servers opened themselves
+  uint64_t resends = 0;
+  uint64_t late = 0;           // answers to what had been given up or sent twice
+  uint64_t unreachable = 0;    // refused by the KDC's host, or a connection that ended early
+  std::map<int, ErrorCount> errors;         // by Kerberos code
+  std::map<std::string, uint64_t> verdicts;  // of jobs
+  std::vector<std::string> complaints;      // the first wrong answers
+
+  LatencyHistogram login;      // logins that went well, from when they were due to their last reply
+  // From the first sending of a request to its reply, by Login::Step; of jobs only the first.
+  std::array<LatencyHistogram, 3> exchanges;
+
+  void Complain(std::string text);
+  void Merge(const Tally& other);
+};
+
+// Logins that ended per interval, from the run's beginning.
+struct Series {
+  std::vector<uint64_t> ok;
+  std::vector<uint64_t> other;  // refused, failed, lost, wrong
+
+  void Add(absl::Duration since_begin, bool is_ok);
+  void Merge(const Series& other);
+};
+
+// "KDC_ERR_PREAUTH_FAILED", or "KRB_ERROR_93" for one that has no name here.
+std::string ErrorName(int code);
+
 // By a clock that nobody sets: not comparable with absl::Now().
 absl::Time MonotonicNow();
+
+// CPU times of a process are those of all its threads together, those that have ended too. This is
+// utime + stime of a line of /proc/PID/stat, in seconds; negative when it is no such line.
+double CpuSecondsOfStat(absl::string_view line, long ticks_per_second);
+
+// An error when one of them does not run.
+absl::Status CheckRunning(const std::vector<WatchedProcess>& processes);
+
+struct CpuTimes {
+  double own = 0;                                      // seconds, of this process
+  std::vector<std::pair<std::string, double>> others;  // by name; NaN when one has ended
+};
+CpuTimes ReadCpu(const std::vector<WatchedProcess>& processes);
 
 // When logins begin in an open loop: a Poisson process, so users come whether or not others have
 // been answered. Several threads with a share of the rate each make one process of the whole rate.
@@ -74,7 +170,6 @@ struct Control {
   bool MayBegin();
 };
 
-// Logins at a KDC (Crew, worker.h), or login jobs at three servers (JobLoad).
 class Load {
  public:
   virtual ~Load() = default;
@@ -84,6 +179,12 @@ class Load {
   // Then: adds what was counted, by stage. An error is one of this machine.
   virtual absl::Status End(std::vector<Tally>& tallies, Series& series) = 0;
 };
+
+// Logins at a KDC (worker.cc); login jobs at three servers (job_load.cc).
+std::unique_ptr<Load> StartLogins(const Options& options, LoginPlan plan, Address kdc,
+                                  std::vector<User>& users, Control& control);
+absl::StatusOr<std::unique_ptr<Load>> StartJobs(const Options& options, std::vector<User>& users,
+                                                const RealmHandles& handles, Control& control);
 
 // One stage as it was seen from outside: what ended in its time, and what the CPUs did meanwhile.
 struct StageResult {

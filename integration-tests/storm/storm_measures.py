@@ -9,11 +9,10 @@ import subprocess
 import time
 
 import daemon
-import keys
 import many_users
 import storm_realms
 import storm_runs
-from storm_meters import memory
+from storm_runs import memory
 
 STOCK_IN_FLIGHT = (8, 16, 32)
 OUR_IN_FLIGHT = (128, 512, 1024, 2048)
@@ -45,15 +44,11 @@ class Bench:
             if other != name and lab.live.kdc.is_running():
                 lab.stop()
         if name not in self._labs:
-            if name == 'stock':
-                make, enctype = storm_realms.make_stock, storm_realms.stock_enctype(self.enctype)
-            else:
-                make, enctype = storm_realms.make_ours, self.enctype
+            make, enctype = ((storm_realms.make_stock, storm_realms.stock_enctype(self.enctype))
+                             if name == 'stock' else (storm_realms.make_ours, self.enctype))
             self._labs[name] = make(self.work, self.users, self.say, enctype)
         elif not self._labs[name].live.kdc.is_running():
-            self._labs[name].stop()  # what may still run of it
-            self._labs[name].rewrite()
-            self._labs[name].start()
+            self._labs[name].restart()
         return self._labs[name]
 
     def close(self):
@@ -186,20 +181,14 @@ def lockout(bench):
     lab = bench.lab('ours')
     live = lab.live
     users = min(LOCKOUT_USERS, lab.users)
-    data = lab.keytab.read_bytes()
-    number = many_users.KEYTAB_NUMBERS[lab.enctype]
-    size = len(many_users.entry(many_users.user_name(0), live.name, number,
-                                bytes(keys.KEY_BYTES[number])))
-    keytab = live.dir / 'lockout.keytab'
-    keytab.write_bytes(data[:2 + users * size])
     live.kadmin_local(f'addpol -maxfailure {LOCKOUT_FAILURES} storm', check=False)
     live.run('kadmin.local', stdin=''.join(
         f'modprinc -policy storm {many_users.user_name(i)}\n' for i in range(users)))
     database = {key: value for key, value in live.options.extra_database.items()
                 if key != 'disable_lockout'}
     with changed(lab, extra_database=database):
-        report = bench.run('ours', '--in-flight', min(bench.best('ours'), 4 * users),
-                           keytab=keytab)
+        report = bench.run('ours', '--in-flight', min(bench.best('ours'), 4 * users), '--number',
+                           users)  # the keytab's first
         text = live.run('kadmin.local', stdin=''.join(
             f'getprinc {many_users.user_name(i)}\n' for i in range(users))).stdout
     counted = [int(line.rsplit(':', 1)[1]) for line in text.splitlines()
@@ -241,19 +230,19 @@ def two_kdcs(bench):
 
 def both(lab, port, number, seconds):
     """Two storms at a time; the sum of what they carried."""
-    files = [lab.live.dir / name for name in ('first.json', 'second.json')]
-    started = []
-    for file, where in zip(files, (lab.live.ports.kdc, port)):
+    started = {}
+    for where in (lab.live.ports.kdc, port):
+        file = lab.live.dir / f'report-{where}.json'
         file.unlink(missing_ok=True)
         arguments = ['--kdc', f'127.0.0.1:{where}', '--enctype', lab.enctype, '--in-flight',
                      number, '--check', storm_runs.SAMPLE, '--warm-up', '1s']
-        started.append(subprocess.Popen(
+        started[file] = subprocess.Popen(
             storm_runs.command(lab, arguments, seconds, file),
             env=storm_realms.tool_environment(lab.live), stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL))
-    for process in started:
+            stderr=subprocess.DEVNULL)
+    for process in started.values():
         process.wait(timeout=seconds + storm_runs.PATIENCE)
-    reports = [json.loads(file.read_text()) for file in files]
+    reports = [json.loads(file.read_text()) for file in started]
     return {'logins_per_s': sum(r['logins']['ok_per_s'] for r in reports),
             'failed': sum(r['logins']['failed'] for r in reports),
             'lost': sum(r['logins']['lost'] for r in reports),
@@ -262,12 +251,11 @@ def both(lab, port, number, seconds):
 
 
 def stores(bench):
-    """Bytes and memory per key, as the realm stands."""
-    lab = bench.lab('ours')
-    bench.results['stores'] = store_figures(lab)
+    bench.results['stores'] = store_figures(bench.lab('ours'))
 
 
 def store_figures(lab):
+    """Bytes and memory per key, as the realm stands."""
     enrolled = json.loads((lab.live.dir / 'enrolled.json').read_text())
     servers = [(name, pid) for name, pid in lab.pids() if name != 'kdc']
     return {'users': lab.users, 'bytes_per_key': enrolled['bytes_per_key'],
@@ -280,15 +268,12 @@ def growth(bench):
     sizes = [n for n in GROWTH if n <= max(bench.users, 1000)]
     if bench.grow:
         sizes.append(GROWTH_ON_REQUEST)
-    points = []
     bench.close()
     both = ('aes128-gcm', 'aes256-gcm')
-    for enctype in both if bench.enctype in both else (bench.enctype,):
-        for users in sizes:
-            if enctype == 'aes256-gcm' and users > GROWTH[-1]:
-                continue
-            points.append(grown(bench, users, enctype))
-    bench.results['growth'] = points
+    bench.results['growth'] = [
+        grown(bench, users, enctype)
+        for enctype in (both if bench.enctype in both else (bench.enctype,)) for users in sizes
+        if enctype != 'aes256-gcm' or users <= GROWTH[-1]]
 
 
 def grown(bench, users, enctype):

@@ -23,7 +23,6 @@ import many_users
 import realm as realm_module
 
 SERVICE = 'host/www.example.com'
-NO_WRITES = {'disable_last_success': True, 'disable_lockout': True}
 FORMAT = 3           # raise it when a realm that an earlier version made does not fit any more
 MANY = 4 * 3600      # seconds that making a million users may take
 BYTES_PER_USER = 3 * 2200 + 2500  # three stores, three audit lines, the database, keytab, list
@@ -97,31 +96,25 @@ def stock_enctype(enctype):
     return 'aes128-cts' if is_gcm(enctype) else enctype
 
 
-def options_for(enctype, ours=False, lockout=False, **more):
+def options_for(enctype, ours=False, **more):
     """`enctype` is the users'. krbtgt's is the same, but in our realm always one of GCM: a TGT is
     read by nobody else."""
-    writes = {'disable_last_success': True} if lockout else NO_WRITES
     types = f'{enctype}:normal'
     if ours and not is_gcm(enctype):
         types = f'aes128-gcm:normal {types}'
     return realm_module.Options(
         wrapped='klmdb', extra_realm={'supported_enctypes': types},
-        extra_database={**writes, 'mapsize': 8192, 'nosync': True}, map_size_gib=16, **more)
+        extra_database={'disable_last_success': True, 'disable_lockout': True, 'mapsize': 8192,
+                        'nosync': True}, map_size_gib=16, **more)
 
 
 class Lab:
     """One realm with its users, and what the measurements need of it."""
 
-    def __init__(self, name, live, users, enctype, install=None):
+    def __init__(self, name, live, users, enctype):
         self.name, self.live, self.users, self.enctype = name, live, users, enctype
-        self.install = install
+        self.ours = name == 'ours'
         self.keytab = live.dir / 'users.keytab'
-        self.made_seconds = 0.0
-        self.reused = False
-
-    @property
-    def ours(self):
-        return not isinstance(self.live, StockRealm)
 
     def pids(self):
         """(name, pid) of all that serves logins; a KDC's workers have one name."""
@@ -160,6 +153,27 @@ class Lab:
     def stop(self):
         self.live.stop()
 
+    def take_up(self, purpose, fill, say):
+        """Started: as an earlier run left it, if that had the same purpose, or made by fill()."""
+        purpose = {'format': FORMAT, 'users': self.users, 'enctype': self.enctype, **purpose}
+        marker = self.live.dir / 'storm.json'
+        started = time.monotonic()
+        try:
+            if marker.exists() and json.loads(marker.read_text()) == purpose:
+                say(f'{self.name}: {self.users:,} users of an earlier run in {self.live.dir}')
+                self.rewrite()
+                self.start()
+                return self
+            shutil.rmtree(self.live.dir, ignore_errors=True)
+            say(f'{self.name}: making {self.users:,} users in {self.live.dir}')
+            fill(self)
+            marker.write_text(json.dumps(purpose))
+            say(f'{self.name}: made in {time.monotonic() - started:.1f} s')
+            return self
+        except BaseException:
+            self.stop()
+            raise
+
 
 def _children(pid):
     try:
@@ -169,43 +183,17 @@ def _children(pid):
     return [int(child) for child in text.split()]
 
 
-def make_stock(work, users, say, enctype='aes128-cts', **more):
+def make_stock(work, users, say, enctype='aes128-cts'):
     """The realm, started."""
-    install = stock_build()
-    live = StockRealm(work / f'stock-{users}-{enctype}', options_for(enctype, **more), install)
-    lab = Lab('stock', live, users, enctype, install)
-    return _made(lab, _fill_stock, say)
+    live = StockRealm(work / f'stock-{users}-{enctype}', options_for(enctype), stock_build())
+    return Lab('stock', live, users, enctype).take_up({'install': str(live.install)}, _fill_stock,
+                                                      say)
 
 
-def make_ours(work, users, say, enctype='aes128-gcm', **more):
-    metrics = tuple(daemon.free_ports(3))
-    live = realm_module.Realm(work / f'ours-{users}-{enctype}',
-                              options_for(enctype, ours=True, metrics=metrics, **more))
-    return _made(Lab('ours', live, users, enctype), _fill_ours, say)
-
-
-def _made(lab, fill, say):
-    purpose = {'format': FORMAT, 'users': lab.users, 'enctype': lab.enctype,
-               'install': str(lab.install)}
-    marker = lab.live.dir / 'storm.json'
-    started = time.monotonic()
-    try:
-        if marker.exists() and json.loads(marker.read_text()) == purpose:
-            lab.reused = True
-            say(f'{lab.name}: {lab.users:,} users of an earlier run in {lab.live.dir}')
-            lab.rewrite()
-            lab.start()
-            return lab
-        shutil.rmtree(lab.live.dir, ignore_errors=True)
-        say(f'{lab.name}: making {lab.users:,} users in {lab.live.dir}')
-        fill(lab)
-        lab.made_seconds = time.monotonic() - started
-        marker.write_text(json.dumps(purpose))
-        say(f'{lab.name}: made in {lab.made_seconds:.1f} s')
-        return lab
-    except BaseException:
-        lab.stop()
-        raise
+def make_ours(work, users, say, enctype='aes128-gcm'):
+    options = options_for(enctype, ours=True, metrics=tuple(daemon.free_ports(3)))
+    live = realm_module.Realm(work / f'ours-{users}-{enctype}', options)
+    return Lab('ours', live, users, enctype).take_up({'install': 'None'}, _fill_ours, say)
 
 
 def _fill_stock(lab):

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of login-storm, with what the servers say meanwhile."""
+"""One run of login-storm, with what the servers say and the processes use meanwhile."""
 
 import json
 import os
+import pathlib
+import re
 import subprocess
+import threading
+import urllib.request
 
 import config_files
 import storm
 import storm_realms
-from storm_meters import MemoryWatch, ServerMeter
 
 SAMPLE = '1%'   # of replies that are opened; every one is checked as far as its plaintext goes
 PATIENCE = 120  # seconds beyond a run's own time: users are read, what is in flight ends
@@ -23,28 +26,23 @@ def jobs_target(lab):
     return [*storm.jobs_target(lab.live), '--enctype', lab.enctype]
 
 
-def command(lab, arguments, seconds, file, keytab=None):
+def command(lab, arguments, seconds, file):
     """`arguments` begin with target() or jobs_target()."""
     pids = [word for name, pid in lab.pids() for word in ('--pid', f'{name}={pid}')]
-    head, rest = ([arguments[0]], arguments[1:]) if arguments[0] == 'jobs' else ([], arguments)
-    return [storm.program(), *map(str, head), '--realm', lab.live.name, '--keytab',
-            str(keytab or lab.keytab), *map(str, rest), '--duration', f'{seconds}s', '--json',
-            str(file), *pids]
+    return [storm.program(), *map(str, arguments), '--realm', lab.live.name, '--keytab',
+            str(lab.keytab), '--duration', f'{seconds}s', '--json', str(file), *pids]
 
 
-def run(lab, arguments, seconds, keytab=None, check=SAMPLE, warm_up=1.0):
-    """login-storm's report, with `servers` (storm_meters), `memory_mib` (peaks), `status`."""
+def run(lab, arguments, seconds, check=SAMPLE, warm_up=1.0):
+    """login-storm's report, with `servers` (summary()), `memory_mib` (peaks), `status`."""
     file = lab.live.dir / 'report.json'
     file.unlink(missing_ok=True)
-    meter = ServerMeter(lab.live.options.metrics) if lab.ours else None
-    argv = command(lab, [*arguments, '--check', check, '--warm-up', f'{warm_up}s'], seconds, file,
-                   keytab)
-    if meter:
-        meter.begin()
+    argv = command(lab, [*arguments, '--check', check, '--warm-up', f'{warm_up}s'], seconds, file)
+    before = [scrape(port) for port in lab.live.options.metrics]  # none of a stock realm
     steps = 1
     if '--ramp-steps' in arguments:
         steps = arguments[arguments.index('--ramp-steps') + 1]
-    with MemoryWatch(lab.pids()) as memory:
+    with MemoryWatch(lab.pids()) as watch:
         done = subprocess.run(argv, env=storm_realms.tool_environment(lab.live),
                               capture_output=True, encoding='utf-8',
                               timeout=seconds * steps + PATIENCE)
@@ -52,9 +50,11 @@ def run(lab, arguments, seconds, keytab=None, check=SAMPLE, warm_up=1.0):
         raise storm_realms.StormError(f'login-storm: exit {done.returncode}: {done.stderr[-2000:]}')
     report = json.loads(file.read_text())
     report['status'] = done.returncode
-    report['memory_mib'] = memory.peak
-    if meter:
-        report['servers'] = meter.end()
+    report['memory_mib'] = watch.peak
+    if before:
+        report['servers'] = summary([
+            {key: value - old.get(key, 0.0) for key, value in scrape(port).items()}
+            for old, port in zip(before, lab.live.options.metrics)])
     return report
 
 
@@ -111,3 +111,78 @@ def machine():
     return {'cpu': models[0] if models else '?', 'cores': len(models),
             'kernel': f'{kernel.sysname} {kernel.release}', 'commit': config_files.commit(),
             'load_before': os.getloadavg()[0]}
+
+
+# What the servers say and the processes use -----------------------------------------------------
+
+def scrape(port):
+    """{('name', 'labels'): value} of one server's metrics."""
+    with urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=10) as reply:
+        lines = re.findall(r'^(\w+)(?:\{(.*)\})? (\S+)$', reply.read().decode(), re.MULTILINE)
+    return {(name, labels): float(value) for name, labels, value in lines}
+
+
+def _work(metrics, what):
+    return metrics.get(('mpckdc_batch_work_total', f'what="{what}"'), 0.0)
+
+
+def _mean_us(metrics, phase):
+    label = f'phase="{phase}"'
+    count = metrics.get(('mpckdc_batch_seconds_count', label), 0.0)
+    return 1e6 * metrics.get(('mpckdc_batch_seconds_sum', label), 0.0) / count if count else 0.0
+
+
+def summary(moved):
+    """What three servers' differences say. Blocks and rounds are alike at all, bytes are summed.
+    A login is one job, each service ticket one more."""
+    first = moved[0]
+    batches = _work(first, 'batches')
+    jobs = first.get(('mpckdc_batch_jobs_sum', ''), 0.0)
+    per_batch = 1 / batches if batches else 0.0
+    per_job = 1 / jobs if jobs else 0.0
+    return {
+        'batches': batches,
+        'jobs': jobs,
+        'failed_batches': _work(first, 'failed_batches'),
+        'jobs_per_batch': jobs * per_batch,
+        'waited_us': max(_mean_us(m, 'waited') for m in moved),
+        'agreed_us': max(_mean_us(m, 'agreed') for m in moved),
+        'computed_us': max(_mean_us(m, 'computed') for m in moved),
+        'rounds_per_batch': _work(first, 'rounds') * per_batch,
+        'blocks_per_job': _work(first, 'aes_blocks') * per_job,
+        'bytes_per_job': sum(_work(m, 'bytes') for m in moved) * per_job,
+    }
+
+
+def memory(pid):
+    """{'VmRSS': KiB, 'RssAnon': KiB, 'VmHWM': KiB}; empty when the process is gone."""
+    try:
+        text = pathlib.Path(f'/proc/{pid}/status').read_text()
+    except OSError:
+        return {}
+    found = re.findall(r'^(VmRSS|RssAnon|VmHWM):\s+(\d+) kB$', text, re.MULTILINE)
+    return {name: int(value) for name, value in found}
+
+
+class MemoryWatch:
+    """`with MemoryWatch(pids) as watch:` and watch.peak has each name's largest RSS in MiB."""
+
+    def __init__(self, pids, every=0.1):
+        self.pids, self.every = pids, every
+        self.peak = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self):
+        while not self._stop.wait(self.every):
+            for name, pid in self.pids:
+                mib = memory(pid).get('VmRSS', 0) / 1024
+                self.peak[name] = max(self.peak.get(name, 0.0), mib)

@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -132,69 +133,50 @@ int32_t SameBaseKeys(int32_t enctype) {
 }
 
 // libkrb5's own reader: it streams, a keytab of a million users need not fit into locked memory.
-class KeytabReader {
- public:
-  ~KeytabReader() {
-    if (keytab_ != nullptr && cursor_ != nullptr) krb5_kt_end_seq_get(context_, keytab_, &cursor_);
-    if (keytab_ != nullptr) krb5_kt_close(context_, keytab_);
-    if (context_ != nullptr) krb5_free_context(context_);
+// Calls use(context, entry).
+template <class Use>
+absl::Status ForEachEntry(const std::string& file, Use use) {
+  krb5_context context = nullptr;
+  krb5_keytab keytab = nullptr;
+  krb5_kt_cursor cursor = nullptr;
+  const absl::Cleanup free_all = [&] {
+    if (keytab != nullptr && cursor != nullptr) krb5_kt_end_seq_get(context, keytab, &cursor);
+    if (keytab != nullptr) krb5_kt_close(context, keytab);
+    if (context != nullptr) krb5_free_context(context);
+  };
+  if (krb5_init_context(&context) != 0) {
+    return absl::FailedPreconditionError(
+        "libkrb5 does not start: is KRB5_CONFIG a good krb5.conf?");
   }
-
-  absl::Status Open(const std::string& file) {
-    file_ = file;
-    if (krb5_init_context(&context_) != 0) {
-      return absl::FailedPreconditionError(
-          "libkrb5 does not start: is KRB5_CONFIG a good krb5.conf?");
-    }
-    krb5_error_code code = krb5_kt_resolve(context_, absl::StrCat("FILE:", file).c_str(), &keytab_);
-    if (code == 0) code = krb5_kt_start_seq_get(context_, keytab_, &cursor_);
-    return code == 0 ? absl::OkStatus() : Error(code);
+  krb5_error_code code = krb5_kt_resolve(context, absl::StrCat("FILE:", file).c_str(), &keytab);
+  if (code == 0) code = krb5_kt_start_seq_get(context, keytab, &cursor);
+  krb5_keytab_entry entry = {};
+  while (code == 0 && (code = krb5_kt_next_entry(context, keytab, &entry, &cursor)) == 0) {
+    const absl::Status s = use(context, entry);
+    krb5_kt_free_entry(context, &entry);
+    RETURN_IF_ERROR(s);
   }
+  if (code == KRB5_KT_END) return absl::OkStatus();
+  const char* text = krb5_get_error_message(context, code);
+  absl::Status s = absl::InvalidArgumentError(absl::StrCat("keytab ", file, ": ", text));
+  krb5_free_error_message(context, text);
+  return s;
+}
 
-  // nullopt at the end. Calls use(principal, entry).
-  template <class Use>
-  absl::Status ForEach(Use use) {
-    while (true) {
-      krb5_keytab_entry entry = {};
-      const krb5_error_code code = krb5_kt_next_entry(context_, keytab_, &entry, &cursor_);
-      if (code == KRB5_KT_END) return absl::OkStatus();
-      if (code != 0) return Error(code);
-      absl::Status s = use(entry);
-      krb5_kt_free_entry(context_, &entry);
-      if (!s.ok()) return s;
-    }
+std::string NameWithoutRealm(krb5_context context, krb5_const_principal principal) {
+  char* text = nullptr;
+  if (krb5_unparse_name_flags(context, principal, KRB5_PRINCIPAL_UNPARSE_NO_REALM, &text) != 0) {
+    return "";
   }
-
-  std::string Name(krb5_const_principal principal) {
-    char* text = nullptr;
-    if (krb5_unparse_name_flags(context_, principal, KRB5_PRINCIPAL_UNPARSE_NO_REALM, &text) != 0) {
-      return "";
-    }
-    const std::string name(text);
-    krb5_free_unparsed_name(context_, text);
-    return name;
-  }
-
- private:
-  absl::Status Error(krb5_error_code code) {
-    const char* text = krb5_get_error_message(context_, code);
-    absl::Status s = absl::InvalidArgumentError(absl::StrCat("keytab ", file_, ": ", text));
-    krb5_free_error_message(context_, text);
-    return s;
-  }
-
-  std::string file_;
-  krb5_context context_ = nullptr;
-  krb5_keytab keytab_ = nullptr;
-  krb5_kt_cursor cursor_ = nullptr;
-};
+  const std::string name(text);
+  krb5_free_unparsed_name(context, text);
+  return name;
+}
 
 absl::StatusOr<std::vector<User>> FromKeytab(const Options& o, const UserProgress& progress) {
-  KeytabReader reader;
-  RETURN_IF_ERROR(reader.Open(o.keytab));
   const int32_t same = SameBaseKeys(o.enctype);
   std::vector<User> users;
-  RETURN_IF_ERROR(reader.ForEach([&](const krb5_keytab_entry& entry) -> absl::Status {
+  const auto add = [&](krb5_context context, const krb5_keytab_entry& entry) -> absl::Status {
     const krb5_data& realm = entry.principal->realm;
     const bool ours = absl::string_view(realm.data, realm.length) == o.realm;
     const int32_t enctype = entry.key.enctype;
@@ -202,7 +184,7 @@ absl::StatusOr<std::vector<User>> FromKeytab(const Options& o, const UserProgres
     if (!ours || !fits || (o.number != 0 && users.size() >= o.number)) {
       return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(User user, NewUser(reader.Name(entry.principal), o.realm));
+    ASSIGN_OR_RETURN(User user, NewUser(NameWithoutRealm(context, entry.principal), o.realm));
     // A keytab has a principal's entries one after the other; the last one is the newest.
     if (!users.empty() && users.back().principal == user.principal) users.pop_back();
     ASSIGN_OR_RETURN(user.key, Key::FromBytes(o.enctype, {entry.key.contents, entry.key.length}));
@@ -210,7 +192,8 @@ absl::StatusOr<std::vector<User>> FromKeytab(const Options& o, const UserProgres
     users.push_back(std::move(user));
     if (progress && users.size() % 10000 == 0) progress(users.size(), o.number);
     return absl::OkStatus();
-  }));
+  };
+  RETURN_IF_ERROR(ForEachEntry(o.keytab, add));
   if (users.empty()) {
     return absl::NotFoundError(absl::StrCat("keytab ", o.keytab, ": no key of ",
                                             EnctypeText(o.enctype), " in the realm ",

@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "integration-tests/storm/messages.h"
+#include "integration-tests/storm/kerberos.h"
 #include "integration-tests/storm/options.h"
 #include "kdc-plugin/client/mpc_client.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "integration-tests/storm/worker.h"
+#include "integration-tests/storm/run.h"
 
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -8,11 +8,25 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <deque>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "integration-tests/storm/limits.h"
+#include "integration-tests/storm/login.h"
+#include "integration-tests/storm/target.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::storm {
@@ -45,21 +59,110 @@ void RaiseDescriptorLimit(size_t in_flight, int threads) {
   setrlimit(RLIMIT_NOFILE, &limit);  // what is missing then, a socket's error says
 }
 
-}  // namespace
+// What all threads of a run have in common.
+struct LoadPlan {
+  const Options& options;
+  LoginPlan login;
+  Address kdc;
+  std::vector<User>& users;
+  Control& control;
+  uint32_t check_every;  // of how many logins one is decrypted; 0: of none
+  absl::Time begin = MonotonicNow();
+};
 
-Worker::Worker(const LoadPlan* plan, int index, std::vector<User>* users, Control* control,
-               absl::Time begin)
-    : plan_(*plan),
-      o_(*plan->options),
-      index_(index),
-      users_(users),
-      control_(control),
-      begin_(begin),
-      random_(o_.seed * 1'000'003 + static_cast<uint64_t>(index)),
-      schedule_(random_(), ShareOfRate(*control, o_.threads), begin),
-      next_user_(static_cast<size_t>(index)),
-      buffer_(limits::kMaxReplyBytes),
-      tallies_(StagesOf(o_).size() + 1) {}
+// One thread of the load: its users, its logins in flight, its sockets. Threads share nothing but
+// Control; what they counted is added when they have ended.
+class Worker {
+ public:
+  Worker(const LoadPlan& plan, int index)
+      : tallies(StagesOf(plan.options).size() + 1), plan_(plan), index_(index) {}
+  ~Worker();
+
+  // Until Control says stop and everything in flight has ended. An error is one of this machine.
+  absl::Status Run();
+
+  // For who reads it when Run() has ended.
+  std::vector<Tally> tallies;  // by stage
+  Series series;
+  bool any_retired = false;    // answers may still come to what was sent twice or given up
+
+ private:
+  // One client: a socket, and the login under way.
+  struct Slot {
+    explicit Slot(ClientSocket s) : socket(std::move(s)) {}
+    ClientSocket socket;
+    Login login;
+    int stage = 0;
+    bool busy = false;
+    uint32_t exchange = 0;   // counts them, so that an old timer is known as old
+    int sends = 0;           // of this exchange's request
+    absl::Time due;          // of the login
+    absl::Time first_sent;   // of the exchange
+  };
+  struct Timer {
+    absl::Time at;
+    uint32_t slot;
+    uint32_t exchange;
+  };
+
+  absl::Status Prepare();
+  absl::Status BeginDue(absl::Time now);
+  absl::Status BeginLogin(absl::Time due);
+  absl::Status SendExchange(uint32_t slot, absl::Time now);
+  absl::Status SendAgain(uint32_t slot, absl::Time now);
+  absl::Status RunTimers(absl::Time now);
+  absl::Status WaitAndReceive(absl::Time now);
+  absl::Status OnReply(uint32_t slot, Bytes reply, absl::Time arrived);
+  void EndLogin(uint32_t slot, Outcome outcome, absl::Time now);
+  absl::Time NextDeadline(absl::Time now) const;
+  void Nap(absl::Duration at_most) const;
+  void RetirePort(Slot& slot, absl::Time now);
+  uint32_t Nonce() { return static_cast<uint32_t>(random_() & 0x7fffffff); }
+
+  const LoadPlan& plan_;
+  const Options& o_ = plan_.options;
+  Control& control_ = plan_.control;
+  const int index_;
+  int epoll_ = -1;
+  std::mt19937_64 random_{o_.seed * 1'000'003 + static_cast<uint64_t>(index_)};
+  PoissonSchedule schedule_{random_(), ShareOfRate(control_, o_.threads), plan_.begin};
+  int stage_seen_ = kNoStage;
+  size_t next_user_ = static_cast<size_t>(index_);
+  uint32_t since_check_ = 0;
+  Key wrong_key_;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_;
+  // By how often the request was sent: all timers of one have the same length, so each is in order.
+  std::array<std::deque<Timer>, limits::kMaxResends + 1> timers_;
+  // How long the last rounds took and what came, the older the less of it. For Nap().
+  absl::Duration recent_time_;
+  double recent_answers_ = 0;
+  absl::Time last_round_;
+  struct Lingering {
+    absl::Time until;
+    int fd;
+  };
+  std::deque<Lingering> lingering_;
+  std::vector<uint8_t> buffer_ = std::vector<uint8_t>(limits::kMaxReplyBytes);
+};
+
+// The threads of a run.
+class Crew : public Load {
+ public:
+  explicit Crew(LoadPlan plan);
+  bool HasFailed() const override { return ended_ > 0; }
+  bool HasEnded() const override { return ended_ == workers_.size(); }
+  absl::Status End(std::vector<Tally>& tallies, Series& series) override;
+
+ private:
+  void WaitUntilCaughtUp();
+
+  const LoadPlan plan_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::thread> threads_;
+  std::vector<absl::Status> results_;
+  std::atomic<size_t> ended_{0};
+};
 
 Worker::~Worker() {
   slots_.clear();
@@ -71,7 +174,7 @@ absl::Status Worker::Prepare() {
   prctl(PR_SET_TIMERSLACK, kTimerSlackNanoseconds);
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
   if (epoll_ < 0) return absl::InternalError(absl::StrCat("epoll_create1: ", strerror(errno)));
-  ASSIGN_OR_RETURN(wrong_key_, Key::Random(users_->front().key.enctype()));
+  ASSIGN_OR_RETURN(wrong_key_, Key::Random(plan_.users.front().key.enctype()));
   RETURN_IF_ERROR(wrong_key_.Prepare());
   last_round_ = MonotonicNow();
   // This thread's share, rounded so that all together are as many as were asked for.
@@ -88,7 +191,7 @@ absl::Status Worker::Run() {
   RETURN_IF_ERROR(Prepare());
   while (true) {
     const absl::Time now = MonotonicNow();
-    const bool stop = control_->stop.load(std::memory_order_relaxed);
+    const bool stop = control_.stop.load(std::memory_order_relaxed);
     if (!stop) RETURN_IF_ERROR(BeginDue(now));
     RETURN_IF_ERROR(RunTimers(now));
     if (stop && free_.size() == slots_.size()) return absl::OkStatus();
@@ -98,26 +201,26 @@ absl::Status Worker::Run() {
 
 // Closed loop: every free slot. Open loop: as many as have come due.
 absl::Status Worker::BeginDue(absl::Time now) {
-  const int stage = control_->stage;
+  const int stage = control_.stage;
   if (stage == kNoStage) return absl::OkStatus();
   if (stage != stage_seen_) {
     stage_seen_ = stage;
-    schedule_.SetRate(ShareOfRate(*control_, o_.threads), now);
+    schedule_.SetRate(ShareOfRate(control_, o_.threads), now);
   }
   if (o_.rate == 0) {
-    while (!free_.empty() && control_->MayBegin()) RETURN_IF_ERROR(BeginLogin(now));
+    while (!free_.empty() && control_.MayBegin()) RETURN_IF_ERROR(BeginLogin(now));
     return absl::OkStatus();
   }
   for (; schedule_.next() <= now; schedule_.Advance()) {
-    if (!control_->MayBegin()) return absl::OkStatus();
+    if (!control_.MayBegin()) return absl::OkStatus();
     if (!free_.empty()) {
       RETURN_IF_ERROR(BeginLogin(schedule_.next()));
       continue;
     }
-    ++tallies_[stage_seen_].shed;
-    ++control_->started;
-    ++control_->trouble;
-    --control_->in_flight;
+    ++tallies[stage_seen_].shed;
+    ++control_.started;
+    ++control_.trouble;
+    --control_.in_flight;
   }
   return absl::OkStatus();
 }
@@ -126,23 +229,23 @@ absl::Status Worker::BeginLogin(absl::Time due) {
   const uint32_t index = free_.back();
   free_.pop_back();
   Slot& slot = slots_[index];
-  const User& user = (*users_)[next_user_];
+  const User& user = plan_.users[next_user_];
   // Users are dealt out to threads, so that no key is used by two of them.
   next_user_ += static_cast<size_t>(o_.threads);
-  if (next_user_ >= users_->size()) next_user_ = static_cast<size_t>(index_);
+  if (next_user_ >= plan_.users.size()) next_user_ = static_cast<size_t>(index_);
   const bool wrong = o_.wrong_share > 0 &&
                      std::uniform_real_distribution<double>()(random_) < o_.wrong_share;
   const bool check = plan_.check_every != 0 && ++since_check_ >= plan_.check_every;
   if (check) since_check_ = 0;
   slot.busy = true;
-  slot.stage = control_->stage;  // as it is after MayBegin()
+  slot.stage = control_.stage;  // as it is after MayBegin()
   slot.due = due;
   const Login::Next next =
       slot.login.Begin(plan_.login, user, wrong ? &wrong_key_ : nullptr, check, Nonce());
-  ++tallies_[slot.stage].started;
-  control_->started.fetch_add(1, std::memory_order_relaxed);
+  ++tallies[slot.stage].started;
+  control_.started.fetch_add(1, std::memory_order_relaxed);
   if (next == Login::Next::kSend) return SendExchange(index, MonotonicNow());
-  EndLogin(index, slot.login.outcome(), MonotonicNow());
+  EndLogin(index, slot.login.result().outcome, MonotonicNow());
   return absl::OkStatus();
 }
 
@@ -175,7 +278,7 @@ absl::Status Worker::RunTimers(absl::Time now) {
         EndLogin(timer.slot, Outcome::kLost, now);
         continue;
       }
-      ++tallies_[slot.stage].resends;
+      ++tallies[slot.stage].resends;
       RETURN_IF_ERROR(SendAgain(timer.slot, now));
     }
   }
@@ -184,7 +287,7 @@ absl::Status Worker::RunTimers(absl::Time now) {
 
 absl::Time Worker::NextDeadline(absl::Time now) const {
   absl::Time next = now + kLookAtControl;
-  const bool stop = control_->stop.load(std::memory_order_relaxed);
+  const bool stop = control_.stop.load(std::memory_order_relaxed);
   if (stage_seen_ == kNoStage) next = now + kLookForFirstStage;
   if (o_.rate > 0 && !stop) next = std::min(next, schedule_.next());
   for (const std::deque<Timer>& queue : timers_) {
@@ -228,7 +331,7 @@ absl::Status Worker::WaitAndReceive(absl::Time now) {
       case ClientSocket::Event::kNothing:
         break;
       case ClientSocket::Event::kRefused:  // asked again when the timer says so
-        if (slot.busy) ++tallies_[slot.stage].unreachable;
+        if (slot.busy) ++tallies[slot.stage].unreachable;
         break;
       case ClientSocket::Event::kReply:
         if (!slot.busy) break;
@@ -243,8 +346,8 @@ absl::Status Worker::OnReply(uint32_t index, Bytes reply, absl::Time arrived) {
   Slot& slot = slots_[index];
   const Login::Step step = slot.login.step();
   const Login::Next next = slot.login.OnReply(reply, Nonce());
-  if (next == Login::Next::kNotOurs && any_retired_) {
-    ++tallies_[slot.stage].late;
+  if (next == Login::Next::kNotOurs && any_retired) {
+    ++tallies[slot.stage].late;
     return absl::OkStatus();
   }
   // Where nothing was ever sent twice or given up, no answer can be late: then it is a wrong one.
@@ -252,16 +355,16 @@ absl::Status Worker::OnReply(uint32_t index, Bytes reply, absl::Time arrived) {
     EndLogin(index, Outcome::kWrongAnswer, arrived);
     return absl::OkStatus();
   }
-  tallies_[slot.stage].exchanges[static_cast<size_t>(step)].Add(arrived - slot.first_sent);
+  tallies[slot.stage].exchanges[static_cast<size_t>(step)].Add(arrived - slot.first_sent);
   if (slot.sends > 1) RetirePort(slot, arrived);
   if (next == Login::Next::kSend) return SendExchange(index, MonotonicNow());
-  EndLogin(index, slot.login.outcome(), arrived);
+  EndLogin(index, slot.login.result().outcome, arrived);
   return absl::OkStatus();
 }
 
 // A second answer to a request that was sent twice must not meet another exchange.
 void Worker::RetirePort(Slot& slot, absl::Time now) {
-  any_retired_ = true;
+  any_retired = true;
   const int fd = slot.socket.Retire();
   if (fd >= 0) lingering_.push_back({now + limits::kLinger, fd});
   while (!lingering_.empty() &&
@@ -273,7 +376,7 @@ void Worker::RetirePort(Slot& slot, absl::Time now) {
 
 void Worker::EndLogin(uint32_t index, Outcome outcome, absl::Time now) {
   Slot& slot = slots_[index];
-  Tally& tally = tallies_[slot.stage];
+  Tally& tally = tallies[slot.stage];
   switch (outcome) {
     case Outcome::kOk:
       ++tally.ok;
@@ -281,43 +384,39 @@ void Worker::EndLogin(uint32_t index, Outcome outcome, absl::Time now) {
       break;
     case Outcome::kRefused:
       ++tally.refused;
-      ++tally.errors[slot.login.error_code()].expected;
+      ++tally.errors[slot.login.result().error_code].expected;
       break;
     case Outcome::kError:
       ++tally.failed;
-      ++tally.errors[slot.login.error_code()].unexpected;
+      ++tally.errors[slot.login.result().error_code].unexpected;
       break;
     case Outcome::kWrongAnswer:
       ++tally.wrong_answers;
-      tally.Complain(slot.login.complaint());
+      tally.Complain(slot.login.result().complaint);
       break;
     case Outcome::kLost:
       ++tally.lost;
       RetirePort(slot, now);
       break;
   }
-  tally.checked += slot.login.decrypted() ? 1 : 0;
-  tally.tickets += static_cast<uint64_t>(slot.login.tickets());
+  tally.checked += slot.login.result().decrypted ? 1 : 0;
+  tally.tickets += static_cast<uint64_t>(slot.login.result().tickets);
   const bool ok = outcome == Outcome::kOk;
-  series_.Add(now - begin_, ok);
-  if (ok) control_->ok.fetch_add(1, std::memory_order_relaxed);
-  if (outcome != Outcome::kLost) control_->ended.fetch_add(1, std::memory_order_relaxed);
-  if (!ok && outcome != Outcome::kRefused) ++control_->trouble;
-  --control_->in_flight;
+  series.Add(now - plan_.begin, ok);
+  if (ok) control_.ok.fetch_add(1, std::memory_order_relaxed);
+  if (outcome != Outcome::kLost) control_.ended.fetch_add(1, std::memory_order_relaxed);
+  if (!ok && outcome != Outcome::kRefused) ++control_.trouble;
+  --control_.in_flight;
   slot.busy = false;
   free_.push_back(index);
 }
 
-Crew::Crew(LoadPlan plan, std::vector<User>* users, Control* control)
-    : plan_(std::move(plan)), users_(*users), control_(*control) {
-  const Options& o = *plan_.options;
+Crew::Crew(LoadPlan plan) : plan_(std::move(plan)) {
+  const Options& o = plan_.options;
   RaiseDescriptorLimit(o.in_flight, o.threads);
-  control->rate = o.rate;
+  plan_.control.rate = o.rate;
   results_.resize(o.threads);
-  const absl::Time begin = MonotonicNow();
-  for (int i = 0; i < o.threads; ++i) {
-    workers_.push_back(std::make_unique<Worker>(&plan_, i, users, control, begin));
-  }
+  for (int i = 0; i < o.threads; ++i) workers_.push_back(std::make_unique<Worker>(plan_, i));
   for (int i = 0; i < o.threads; ++i) {
     threads_.emplace_back([this, i] {
       results_[i] = workers_[i]->Run();
@@ -331,13 +430,13 @@ absl::Status Crew::End(std::vector<Tally>& tallies, Series& series) {
   for (const absl::Status& result : results_) RETURN_IF_ERROR(result);
   bool any_resent = false;
   for (const std::unique_ptr<Worker>& worker : workers_) {
-    any_resent = any_resent || worker->any_retired();
-    series.Merge(worker->series());
-    for (size_t i = 0; i < tallies.size(); ++i) tallies[i].Merge(worker->tallies()[i]);
+    any_resent = any_resent || worker->any_retired;
+    series.Merge(worker->series);
+    for (size_t i = 0; i < tallies.size(); ++i) tallies[i].Merge(worker->tallies[i]);
   }
   // Over TCP a connection that was given up answers nobody; and a KDC that never said anything will
   // not now.
-  if (any_resent && !plan_.options->tcp && control_.ended > 0) WaitUntilCaughtUp();
+  if (any_resent && !plan_.options.tcp && plan_.control.ended > 0) WaitUntilCaughtUp();
   return absl::OkStatus();
 }
 
@@ -353,7 +452,7 @@ void Crew::WaitUntilCaughtUp() {
   plan.two_step = false;  // with pre-authentication: behind what waits in the MPC servers, too
   plan.tgs_requests = 0;
   Login login;
-  if (login.Begin(plan, users_.front(), nullptr, false, 1) != Login::Next::kSend) return;
+  if (login.Begin(plan, plan_.users.front(), nullptr, false, 1) != Login::Next::kSend) return;
   ClientSocket socket(&plan_.kdc, /*tcp=*/false, epoll, 0);
   std::vector<uint8_t> buffer(limits::kMaxReplyBytes);
   const absl::Time end = MonotonicNow() + limits::kCatchUp;
@@ -377,6 +476,15 @@ void Crew::WaitUntilCaughtUp() {
         break;
     }
   }
+}
+
+}  // namespace
+
+std::unique_ptr<Load> StartLogins(const Options& o, LoginPlan plan, Address kdc,
+                                  std::vector<User>& users, Control& control) {
+  const uint32_t check_every = o.check > 0 ? static_cast<uint32_t>(std::lround(1 / o.check)) : 0;
+  return std::make_unique<Crew>(
+      LoadPlan{o, std::move(plan), std::move(kdc), users, control, check_every});
 }
 
 }  // namespace mpckdc::storm
