@@ -59,7 +59,7 @@ absl::StatusOr<ordered_json> MeasureWith(const BenchSetup& setup,
   ring->SetInterceptor(std::move(interceptor));
   RingsOfThree rings;
   for (int p = 0; p < kParties; ++p) {
-    rings[p] = {std::shared_ptr<PeerChannel>(ring, &ring->channel(p))};
+    rings[p].emplace_back(ring, &ring->channel(p));
   }
   auto parties = OpenOnThreads(setup, std::move(rings), absl::Seconds(20));
   if (!parties.ok()) return parties.status();
@@ -99,12 +99,12 @@ TEST(Measure, VerifiesAndCountsEveryShape) {
   }
 }
 
-// Also of logins: the tickets of so many are blocks of several parts, beside the first of which
+// Also of logins: the tickets of so many are blocks of several chunks, beside the first of which
 // the logins' own circuits run.
-TEST(Measure, PartsThatOverlap) {
+TEST(Measure, ChunksThatOverlap) {
   for (size_t slots : {1u, 2u, 3u}) {
     for (BenchSetup s : {Small(513), Small(1100), Small(2049), Logins(120)}) {
-      s.part_lanes = 512;
+      s.chunk_lanes = 512;
       s.slots = slots;
       ExpectSound(s);
     }
@@ -115,15 +115,15 @@ TEST(Measure, WorkersJoined) {
   for (size_t lanes : {size_t{1}, limits::kRingBlocks, 2 * limits::kRingBlocks + 513}) {
     BenchSetup s = Small(lanes, 2);
     s.joined = true;
-    s.part_lanes = 1024;
+    s.chunk_lanes = 1024;
     ExpectSound(s);
   }
 }
 
 TEST(Measure, ExchangedRandomnessCostsTwiceTheBytesAndARoundMore) {
   BenchSetup s = Small(1100);
-  s.part_lanes = 512;
-  s.slots = 3;  // all parts under way at once: one after the other each has its own round more
+  s.chunk_lanes = 512;
+  s.slots = 3;  // all chunks under way at once: one after the other each has its own round more
   s.randomness = Randomness::kExchanged;
   ExpectSound(s);
   BenchSetup keyed = s;
@@ -357,7 +357,7 @@ TEST(Options, BadOnesGetAClearError) {
       {"aes --channel=udp", "one of aead, tls, tcp, memory"},
       {"aes --sbox=fast", "throughput"},
       {"aes --isa=mmx", "--isa: \"mmx\""},
-      {"aes --part=700", "multiple of 512"},
+      {"aes --chunk=700", "multiple of 512"},
       {"aes --randomness=none", "one of keyed, exchanged"},
       {"aes --bits=192", "one of 128, 256"},
       {"aes --seconds=-1", "--seconds: \"-1\" is not a number from 0"},
@@ -398,7 +398,7 @@ TEST(Options, OfAPartyGiveItsSetupBack) {
   const BenchSetup setups[] = {{.lanes = 513,
                                 .workers = 2,
                                 .joined = true,
-                                .part_lanes = 1024,
+                                .chunk_lanes = 1024,
                                 .slots = 3,
                                 .randomness = Randomness::kExchanged,
                                 .sbox = Sbox::kLatency,

@@ -145,7 +145,7 @@ double MedianOf(const std::function<double()>& measure) {
 
 // Randomness is what it adds to the rounds as the engine runs them.
 LocalCosts MeasureLocal(const BenchSetup& s) {
-  const size_t batch = std::min(LanesOf(s, 0), s.part_lanes * s.slots);  // what is touched in turn
+  const size_t batch = std::min(LanesOf(s, 0), s.chunk_lanes * s.slots);  // what is touched in turn
   LocalAes aes(s, batch);
   const double begin_ns = NanosecondsNow(), begin_cycles = CyclesNow();
   std::vector<double> input_output;

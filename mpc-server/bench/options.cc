@@ -106,15 +106,15 @@ Axis IsaAxis() {
           }};
 }
 
-Axis PartAxis() {
-  Axis axis = Number("--part",
-                     "how many blocks of a worker's share make a part; parts overlap (a multiple "
+Axis ChunkAxis() {
+  Axis axis = Number("--chunk",
+                     "how many blocks of a worker's share make a chunk; chunks overlap (a multiple "
                      "of 512; default: as in a server)",
-                     &BenchSetup::part_lanes, kGroupLanes, limits::kMaxBatchBlocks);
+                     &BenchSetup::chunk_lanes, kGroupLanes, limits::kMaxBatchBlocks);
   axis.set = [set = axis.set](absl::string_view text, BenchSetup* s) {
     absl::Status status = set(text, s);
-    return !status.ok() || s->part_lanes % kGroupLanes == 0 ? status
-                                                            : Refuse(text, "a multiple of 512");
+    return !status.ok() || s->chunk_lanes % kGroupLanes == 0 ? status
+                                                             : Refuse(text, "a multiple of 512");
   };
   return axis;
 }
@@ -128,9 +128,9 @@ const std::vector<Axis>& Axes() {
              "rings; each has a thread at every party and its share of a batch (default 1; for "
              "table2 1 and the number of cores)",
              &B::workers, 1, static_cast<int>(limits::kMaxWorkers)),
-      PartAxis(),
-      Number("--slots", "how many parts are under way at once (default: as in a server)", &B::slots,
-             1, 64),
+      ChunkAxis(),
+      Number("--slots", "how many chunks are under way at once (default: as in a server)",
+             &B::slots, 1, 64),
       Choice("--randomness",
              "keyed (default) or exchanged: zero shares without a cipher, for twice the bytes",
              &B::randomness, kRandomnesses),

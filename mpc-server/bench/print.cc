@@ -47,7 +47,7 @@ void AddSetup(const BenchSetup& s, ordered_json& out) {
     out["sbox"] = NameOf(kSboxChoices, {SboxOf(s)});
     out["bits"] = static_cast<int>(s.bits);
     out["joined"] = s.joined;
-    out["part"] = s.part_lanes;
+    out["chunk"] = s.chunk_lanes;
     out["slots"] = s.slots;
   } else if (s.unit == Unit::kHmac) {
     out["hash"] = NameOf(kHashes, s.hash);
@@ -105,7 +105,7 @@ constexpr Column kPlace = {"parties", -9, "/parties"}, kChannel = {"channel", -7
                  kVerified = {"verified", 8, "/verified"};
 
 const Table kBlocks = {
-    kPlace, kChannel, kBatch, kWorkers, {"joined", 6, "/joined"}, {"part", 6, "/part"},
+    kPlace, kChannel, kBatch, kWorkers, {"joined", 6, "/joined"}, {"chunk", 6, "/chunk"},
     {"slots", 5, "/slots"}, kRandom, kIsa, kSbox, {"bits", 4, "/bits"},
     {"blocks/s", 9, "/blocks_per_s"}, {"/CPU-s", 9, "/blocks_per_cpu_s"},
     {"+-", 4, "/spread/blocks_per_cpu_s"}, kP50, kP99,

@@ -49,7 +49,7 @@ Workload LoginWorkload(const BenchSetup& setup);
 // The messages of blocks without computation (floor.cc). The sessions of its rings must have
 // Randomness::kKeyed: its messages have what is exchanged.
 std::unique_ptr<TeamWork> MakeFloor(const BenchSetup& setup, size_t lanes);
-// Payload sizes of the rounds of a part of `lanes` blocks, in order.
+// Payload sizes of the rounds of a chunk of `lanes` blocks, in order.
 std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes);
 
 // What one batch makes a party send, all teams together. Rounds are those of one.
