@@ -26,7 +26,7 @@ class TeamWork {
   virtual ~TeamWork() = default;
   // Batch `batch` of the rings' sessions, from 1 on. `cost` grows by what was exchanged.
   virtual absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) = 0;
-  // Of the last batch: Workload::outputs_per_lane blocks of each lane.
+  // What came out of the last batch: Workload::outputs_per_lane blocks of each lane.
   virtual absl::Span<const SharedBlock> outputs() const { return {}; }
   virtual size_t key_bytes() const { return 0; }  // of keys and inputs, which a server has anyway
 };
@@ -79,9 +79,6 @@ Block InputOf(size_t lane, uint32_t batch);
 // This party's shares of `values`, from stream `number` of Stream::kSharing.
 void ShareInto(const BenchSetup& setup, int party, uint64_t number, absl::Span<const Block> values,
                SharedBlock* out);
-
-// Ends the program where a library fails that cannot.
-void Must(bool ok, const char* what);
 
 // ---- Verification ----
 
