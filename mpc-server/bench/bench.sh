@@ -11,9 +11,8 @@ failed=0
 table() {  # TITLE NAME ARGUMENTS
   echo
   echo "== $1"
-  shift
-  name=$1
-  shift
+  name=$2
+  shift 2
   "$bench" "$@" --brief --save="$to/$name.json" || failed=1
 }
 

@@ -89,11 +89,11 @@ struct BenchSetup {
   AesBits bits = AesBits::k128;
 
   std::optional<Adder> adder = {};  // of hmacs and logins; none: as the servers choose it
-  // Of hmacs: one circuit on one ring, in one chunk.
+  // For hmacs, which are one circuit on one ring, in one chunk.
   HashKind hash = HashKind::kSha1;
   bool shared_messages = true;  // else public
   size_t message_bytes = 300;
-  // Of logins: one ring.
+  // For logins, which have one ring.
   int32_t enctype = 18;
   bool checksum = true;         // usage 56
   size_t request_bytes = 200;   // AS-REQ
