@@ -24,11 +24,11 @@ PAPER_ROUND_TRIP_MS = 0.13  # the paper's servers had this ping, and a faster ne
 
 WAYS = {
     # What a batch costs when nothing overlaps: each round waits for the whole last one.
-    'one part': ('--workers=1', '--slots=1', '--part=1048576'),
-    # As servers do it by default: limits.h, kDefaultWorkers, kPartBlocks, kPartsUnderWay.
+    'one chunk': ('--workers=1', '--slots=1', '--chunk=1048576'),
+    # As servers do it by default: limits.h, kDefaultWorkers, kChunkBlocks, kChunksUnderWay.
     'as servers': ('--workers=2', '--join'),
-    # More and smaller parts.
-    'long line': ('--workers=2', '--join', '--slots=16', '--part=2048'),
+    # More and smaller chunks.
+    'long line': ('--workers=2', '--join', '--slots=16', '--chunk=2048'),
 }
 
 

@@ -6,7 +6,7 @@
     latency bound               R * d          d: one way. Every message has to arrive before the
                                                next round, however small it is
     rate bound                  N * B / r      r: the TCP payload that the line carries
-    both                        max of the two: parts of a batch that overlap can hide one behind
+    both                        max of the two: chunks of a batch that overlap can hide one behind
                                 the other, nothing can make it less. Without overlap: their sum
 
 r is less than the line's own rate: each frame of 1,538 bytes on the cable carries 1,448 of TCP's.
@@ -14,7 +14,7 @@ r is less than the line's own rate: each frame of 1,538 bytes on the cable carri
 
 import lines
 
-# Messages of one AES, one after the other: mpc-server/doc/protocol.md. A batch whose parts are not
+# Messages of one AES, one after the other: mpc-server/doc/protocol.md. A batch whose chunks are not
 # all under way at once takes a multiple of it; that is its own fault and not the line's.
 ROUNDS = {('throughput', 128): 40, ('latency', 128): 30,
           ('throughput', 256): 56, ('latency', 256): 42}

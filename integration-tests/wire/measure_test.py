@@ -10,7 +10,7 @@ import plot_network
 import pytest
 
 ROUNDS = 40
-WAY = {'one part': ('--runs=1', '--sbox=throughput')}
+WAY = {'one chunk': ('--runs=1', '--sbox=throughput')}
 
 
 @pytest.fixture(scope='session', autouse=True)
@@ -39,7 +39,7 @@ def test_aes_on_a_line_is_verified_and_within_its_bounds(tmp_path):
 def test_without_the_line_the_same_batch_is_quicker():
     """The control: what the test above holds against the delay is not met without it."""
     with lines.Wire(lines.Line()) as wire:
-        result = measure.call_bench(wire, ('--batch=512', '--seconds=0.2', *WAY['one part']))
+        result = measure.call_bench(wire, ('--batch=512', '--seconds=0.2', *WAY['one chunk']))
     assert result['latency_ms']['p50'] < ROUNDS * 2
 
 

@@ -11,9 +11,8 @@ failed=0
 table() {  # TITLE NAME ARGUMENTS
   echo
   echo "== $1"
-  shift
-  name=$1
-  shift
+  name=$2
+  shift 2
   "$bench" "$@" --brief --save="$to/$name.json" || failed=1
 }
 
@@ -26,7 +25,7 @@ table 'S-boxes' sboxes aes --sbox=throughput,latency --batch=64,512,16384 --seco
 table 'Instruction sets' isas aes --isa=all --batch=16384 --seconds=1.5
 table 'AES-256' bits aes --bits=256 --batch=512,16384 --seconds=1.5
 table 'Large batches' scale aes --batch=4096,65536,262144 --seconds=2
-table 'Parts of a batch' parts aes --part=2048,4096,16384 --slots=1,4 --batch=16384 --seconds=1.5
+table 'Chunks of a batch' chunks aes --chunk=2048,4096,16384 --slots=1,4 --batch=16384 --seconds=1.5
 table 'A ring per core, each alone' workers \
   aes --workers="$(nproc)" --batch=16384,65536 --seconds=2
 table 'A ring per core, joined to one batch as in a server' joined \

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <numeric>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/bench/measure.h"
 #include "mpc-server/bench/messages.h"
 #include "mpc-server/bench/options.h"
@@ -22,13 +25,25 @@ namespace {
 using testing::HasSubstr;
 
 BenchSetup Small(size_t lanes = 7, int workers = 1) {
-  BenchSetup s;
-  s.placement = Placement::kThreads;
-  s.channel = Channel::kMemory;
-  s.lanes = lanes;
-  s.workers = workers;
-  s.isa = BestIsa();
-  return s;
+  return {.placement = Placement::kThreads,
+          .channel = Channel::kMemory,
+          .lanes = lanes,
+          .workers = workers,
+          .isa = BestIsa()};
+}
+// Batches of each of these sizes under both key sizes and S-boxes.
+std::vector<BenchSetup> Shapes(std::initializer_list<size_t> sizes) {
+  std::vector<BenchSetup> shapes;
+  for (AesBits bits : {AesBits::k128, AesBits::k256}) {
+    for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
+      for (size_t lanes : sizes) {
+        BenchSetup& s = shapes.emplace_back(Small(lanes));
+        s.bits = bits;
+        s.sbox = sbox;
+      }
+    }
+  }
+  return shapes;
 }
 BenchSetup Logins(size_t lanes, int32_t enctype = 18) {
   BenchSetup s = Small(lanes);
@@ -40,6 +55,10 @@ BenchSetup Hmacs(size_t lanes) {
   BenchSetup s = Small(lanes);
   s.unit = Unit::kHmac;
   return s;
+}
+
+absl::StatusOr<Options> Parse(absl::string_view line) {
+  return ParseOptions(std::vector<std::string>(absl::StrSplit(line, ' ', absl::SkipEmpty())));
 }
 
 MeasureOptions Briefly(bool floor = false) { return {true, floor, 0.001, 2}; }
@@ -59,11 +78,10 @@ absl::StatusOr<ordered_json> MeasureWith(const BenchSetup& setup,
   ring->SetInterceptor(std::move(interceptor));
   RingsOfThree rings;
   for (int p = 0; p < kParties; ++p) {
-    rings[p] = {std::shared_ptr<PeerChannel>(ring, &ring->channel(p))};
+    rings[p].emplace_back(ring, &ring->channel(p));
   }
-  auto parties = OpenOnThreads(setup, std::move(rings), absl::Seconds(20));
-  if (!parties.ok()) return parties.status();
-  return Measure(setup, Briefly(), **parties);
+  ASSIGN_OR_RETURN(auto parties, OpenOnThreads(setup, std::move(rings), absl::Seconds(20)));
+  return Measure(setup, Briefly(), *parties);
 }
 
 // Beside the floor, if it is of blocks: it is the same but for what is computed.
@@ -84,30 +102,19 @@ void ExpectSound(const BenchSetup& s) {
 }
 
 TEST(Measure, VerifiesAndCountsEveryShape) {
-  for (AesBits bits : {AesBits::k128, AesBits::k256}) {
-    for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
-      for (size_t lanes : {1u, 7u, 513u, 1100u}) {
-        for (int workers : {1, 2}) {
-          if (lanes < static_cast<size_t>(workers)) continue;
-          BenchSetup s = Small(lanes, workers);
-          s.bits = bits;
-          s.sbox = sbox;
-          ExpectSound(s);
-        }
-      }
-    }
+  for (BenchSetup s : Shapes({1, 7, 513, 1100})) {
+    ExpectSound(s);
+    s.workers = 2;
+    if (s.lanes > 1) ExpectSound(s);
   }
 }
 
-// Also of logins: the tickets of so many are blocks of several parts, beside the first of which
+// Also of logins: the tickets of so many are blocks of several chunks, beside the first of which
 // the logins' own circuits run.
-TEST(Measure, PartsThatOverlap) {
-  for (size_t slots : {1u, 2u, 3u}) {
-    for (BenchSetup s : {Small(513), Small(1100), Small(2049), Logins(120)}) {
-      s.part_lanes = 512;
-      s.slots = slots;
-      ExpectSound(s);
-    }
+TEST(Measure, ChunksThatOverlap) {
+  for (BenchSetup s : {Small(513), Small(1100), Small(2049), Logins(120)}) {
+    s.chunk_lanes = 512;
+    for (s.slots = 1; s.slots <= 3; ++s.slots) ExpectSound(s);
   }
 }
 
@@ -115,15 +122,15 @@ TEST(Measure, WorkersJoined) {
   for (size_t lanes : {size_t{1}, limits::kRingBlocks, 2 * limits::kRingBlocks + 513}) {
     BenchSetup s = Small(lanes, 2);
     s.joined = true;
-    s.part_lanes = 1024;
+    s.chunk_lanes = 1024;
     ExpectSound(s);
   }
 }
 
 TEST(Measure, ExchangedRandomnessCostsTwiceTheBytesAndARoundMore) {
   BenchSetup s = Small(1100);
-  s.part_lanes = 512;
-  s.slots = 3;  // all parts under way at once: one after the other each has its own round more
+  s.chunk_lanes = 512;
+  s.slots = 3;  // all chunks under way at once: one after the other each has its own round more
   s.randomness = Randomness::kExchanged;
   ExpectSound(s);
   BenchSetup keyed = s;
@@ -207,7 +214,7 @@ TEST(Measure, SeesACostThatIsNotAsDeclared) {
   }
 }
 
-// Of every kind of lane: outputs are right only for their batch and lane, all of them, consistent.
+// Outputs of every kind of lane are right only for their batch and lane, all of them, consistent.
 TEST(SharesAreRight, OnlyForTheBatchTheLaneAndTheValue) {
   for (const BenchSetup& s : {Small(7), Hmacs(7), Logins(7, 18), Logins(7, 20)}) {
     SCOPED_TRACE(testing::PrintToString(PartyArguments(s, 0)));
@@ -248,20 +255,12 @@ TEST(SampleOfLanes, HasTheFirstTheLastAndEnough) {
 }
 
 TEST(RoundSizes, AddUpToTheDeclaredCost) {
-  for (AesBits bits : {AesBits::k128, AesBits::k256}) {
-    for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
-      for (size_t lanes : {1u, 512u, 513u}) {
-        BenchSetup s = Small(lanes);
-        s.bits = bits;
-        s.sbox = sbox;
-        size_t sum = 0;
-        const std::vector<size_t> sizes = RoundSizes(s, lanes);
-        for (size_t size : sizes) sum += size;
-        EXPECT_EQ(sizes.size(), CostOfAes(bits, lanes, sbox).rounds);
-        EXPECT_EQ(sum, CostOfAes(bits, lanes, sbox).bytes_to_next);
-        EXPECT_EQ(DeclaredOfAll(s).cost, CostOfAes(bits, lanes, sbox));
-      }
-    }
+  for (const BenchSetup& s : Shapes({1, 512, 513})) {
+    const std::vector<size_t> sizes = RoundSizes(s, s.lanes);
+    const Cost cost = CostOfAes(s.bits, s.lanes, *s.sbox);
+    EXPECT_EQ(sizes.size(), cost.rounds);
+    EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), size_t{0}), cost.bytes_to_next);
+    EXPECT_EQ(DeclaredOfAll(s).cost, cost);
   }
 }
 
@@ -333,10 +332,10 @@ TEST(Party, SaysWhatIsWrongWithACommand) {
 }
 
 TEST(Party, SaysWhatIsWrongWithItsFiles) {
-  const auto o = ParseOptions(std::vector<std::string>{
-      "party", "--party=1", "--listen=127.0.0.1:1",
-      "--peers=127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "--ca=/nonexistent/file.pem",
-      "--cert=/nonexistent/file.pem", "--key=/nonexistent/file.pem", "--channel=tls"});
+  const auto o = Parse(
+      "party --party=1 --listen=127.0.0.1:1 --peers=127.0.0.1:1,127.0.0.1:2,127.0.0.1:3 "
+      "--ca=/nonexistent/file.pem --cert=/nonexistent/file.pem --key=/nonexistent/file.pem "
+      "--channel=tls");
   ASSERT_TRUE(o.ok()) << o.status();
   std::istringstream in;
   std::ostringstream out;
@@ -357,7 +356,7 @@ TEST(Options, BadOnesGetAClearError) {
       {"aes --channel=udp", "one of aead, tls, tcp, memory"},
       {"aes --sbox=fast", "throughput"},
       {"aes --isa=mmx", "--isa: \"mmx\""},
-      {"aes --part=700", "multiple of 512"},
+      {"aes --chunk=700", "multiple of 512"},
       {"aes --randomness=none", "one of keyed, exchanged"},
       {"aes --bits=192", "one of 128, 256"},
       {"aes --seconds=-1", "--seconds: \"-1\" is not a number from 0"},
@@ -376,14 +375,12 @@ TEST(Options, BadOnesGetAClearError) {
       {"party", "party: needs --party"},
       {"party --party=3", "from 0 to 2"}};
   for (const auto& [line, error] : cases) {
-    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
-    EXPECT_THAT(ParseOptions(words).status().message(), HasSubstr(error)) << line;
+    EXPECT_THAT(Parse(line).status().message(), HasSubstr(error)) << line;
   }
 }
 
 TEST(Options, ListsMakeEachCombination) {
-  const auto o = ParseOptions(std::vector<std::string>{"aes", "--batch=512,16384",
-                                                       "--sbox=auto,latency", "--bits", "256"});
+  const auto o = Parse("aes --batch=512,16384 --sbox=auto,latency --bits 256");
   ASSERT_TRUE(o.ok()) << o.status();
   ASSERT_EQ(o->setups.size(), 4u);
   EXPECT_EQ(SboxOf(o->setups[0]), Sbox::kLatency);
@@ -398,7 +395,7 @@ TEST(Options, OfAPartyGiveItsSetupBack) {
   const BenchSetup setups[] = {{.lanes = 513,
                                 .workers = 2,
                                 .joined = true,
-                                .part_lanes = 1024,
+                                .chunk_lanes = 1024,
                                 .slots = 3,
                                 .randomness = Randomness::kExchanged,
                                 .sbox = Sbox::kLatency,
@@ -418,10 +415,8 @@ TEST(Options, OfAPartyGiveItsSetupBack) {
   for (BenchSetup s : setups) {
     s.channel = Channel::kTls;
     s.seed = 77;
-    std::vector<std::string> arguments = PartyArguments(s, 2);
-    arguments.insert(arguments.end(),
-                     {"--listen=h:1", "--peers=h:1,h:2,h:3", "--ca=c", "--cert=d", "--key=e"});
-    const auto o = ParseOptions(arguments);
+    const auto o = Parse(absl::StrCat(absl::StrJoin(PartyArguments(s, 2), " "),
+                                      " --listen=h:1 --peers=h:1,h:2,h:3 --ca=c --cert=d --key=e"));
     ASSERT_TRUE(o.ok()) << o.status();
     EXPECT_EQ(o->peer.party, 2);
     ASSERT_EQ(o->setups.size(), 1u);

@@ -34,7 +34,7 @@ double NanosecondsNow() {
   return std::chrono::duration<double, std::nano>(
              std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-// Of the time stamp counter, which runs at a fixed rate; 0 on machines without one.
+// Those of the time stamp counter, which runs at a fixed rate; 0 on machines without one.
 double CyclesNow() {
 #if defined(__x86_64__)
   return static_cast<double>(__rdtsc());
@@ -89,7 +89,7 @@ class LocalAes {
     return times;
   }
 
-  // Of the parts of the rounds, alone.
+  // The parts of the rounds, each alone.
   double SliceKeys() {
     const TransposeFunctions& transpose = AllTransposes().For(setup_.isa);
     slices_.Reset(batch_, AesRoundKeys(setup_.bits), [&](size_t j) { return KeyOfLane(j); });
@@ -127,13 +127,9 @@ class LocalAes {
   uint32_t run_ = 0;
 };
 
-// Per block and party. Times are of the wall clock.
+// Per block and party. Times are of the wall clock. Slicing is that of round keys.
 struct LocalCosts {
-  double slicing_ns = 0;  // of round keys
-  double gates_ns = 0;
-  double randomness_ns = 0;
-  double input_output_ns = 0;
-  double cycles_per_ns = 0;
+  double slicing_ns, gates_ns, randomness_ns, input_output_ns, cycles_per_ns;
 };
 
 double MedianOf(const std::function<double()>& measure) {
@@ -145,7 +141,7 @@ double MedianOf(const std::function<double()>& measure) {
 
 // Randomness is what it adds to the rounds as the engine runs them.
 LocalCosts MeasureLocal(const BenchSetup& s) {
-  const size_t batch = std::min(LanesOf(s, 0), s.part_lanes * s.slots);  // what is touched in turn
+  const size_t batch = std::min(LanesOf(s, 0), s.chunk_lanes * s.slots);  // what is touched in turn
   LocalAes aes(s, batch);
   const double begin_ns = NanosecondsNow(), begin_cycles = CyclesNow();
   std::vector<double> input_output;
@@ -158,13 +154,11 @@ LocalCosts MeasureLocal(const BenchSetup& s) {
   const double copying = MedianOf([&] { return aes.CopyZeros(); });
   const double slicing = MedianOf([&] { return aes.SliceKeys(); });
   const double blocks = static_cast<double>(batch);
-  LocalCosts local;
-  local.slicing_ns = slicing / blocks;
-  local.gates_ns = (copied - copying - slicing) / blocks;
-  local.randomness_ns = (rounds - copied + copying) / blocks;
-  local.input_output_ns = SpreadOf(input_output).median / blocks;
-  local.cycles_per_ns = (CyclesNow() - begin_cycles) / (NanosecondsNow() - begin_ns);
-  return local;
+  return {.slicing_ns = slicing / blocks,
+          .gates_ns = (copied - copying - slicing) / blocks,
+          .randomness_ns = (rounds - copied + copying) / blocks,
+          .input_output_ns = SpreadOf(input_output).median / blocks,
+          .cycles_per_ns = (CyclesNow() - begin_cycles) / (NanosecondsNow() - begin_ns)};
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes) {
   for (size_t step = 0; step < SboxStages(sbox) * AesRounds(setup.bits); ++step) {
     sizes.push_back(WireBytes(lanes, kBytesOfBlock * SlicesPerByte(StageAt(sbox, step))));
   }
-  // All zero shares of the part come first.
+  // All zero shares of the chunk come first.
   if (setup.randomness == Randomness::kExchanged) {
     sizes.insert(sizes.begin(), std::accumulate(sizes.begin(), sizes.end(), size_t{0}));
   }
@@ -46,18 +46,18 @@ class EmptyMessages : public Circuit {
   size_t next_ = 0;
 };
 
-// One ring's parts.
-class RingFloor : public PartSource {
+// One ring's chunks.
+class RingFloor : public ChunkSource {
  public:
-  RingFloor(const BenchSetup& setup, const std::vector<size_t>& parts)
-      : messages_(std::min(parts.size(), setup.slots)) {
-    for (size_t lanes : parts) sizes_.push_back(RoundSizes(setup, lanes));
+  RingFloor(const BenchSetup& setup, const std::vector<size_t>& chunks)
+      : messages_(std::min(chunks.size(), setup.slots)) {
+    for (size_t lanes : chunks) sizes_.push_back(RoundSizes(setup, lanes));
     for (EmptyMessages& m : messages_) circuits_.push_back(&m);
   }
-  size_t parts() const override { return sizes_.size(); }
+  size_t chunks() const override { return sizes_.size(); }
   size_t slots() const override { return messages_.size(); }
-  absl::Span<Circuit* const> Begin(size_t part, size_t slot) override {
-    messages_[slot].Reset(sizes_[part]);
+  absl::Span<Circuit* const> Begin(size_t chunk, size_t slot) override {
+    messages_[slot].Reset(sizes_[chunk]);
     return absl::MakeConstSpan(&circuits_[slot], 1);
   }
   void End(size_t, size_t) override {}
@@ -65,7 +65,7 @@ class RingFloor : public PartSource {
   Cost cost;
 
  private:
-  std::vector<std::vector<size_t>> sizes_;  // of each part
+  std::vector<std::vector<size_t>> sizes_;  // of each chunk
   std::vector<EmptyMessages> messages_;     // of each slot
   std::vector<Circuit*> circuits_;
 };
@@ -73,7 +73,7 @@ class RingFloor : public PartSource {
 class Floor : public TeamWork {
  public:
   Floor(const BenchSetup& setup, size_t lanes) {
-    for (const auto& parts : PartsOfRings(setup, lanes)) rings_.emplace_back(setup, parts);
+    for (const auto& chunks : ChunksOf(setup, lanes)) rings_.emplace_back(setup, chunks);
   }
   absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) override {
     rings.BeginBatch(batch);

@@ -125,14 +125,9 @@ class LoginTeam : public TeamWork {
 
   absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) override {
     SetBatch(batch);
-    RETURN_IF_ERROR(Compute(rings, 2 * batch - 1, LoginsOf(batch), cost,
-                            [this](const BatchWork& done, const std::vector<JobWork>& work) {
-                              return KeepLogins(done, work);
-                            }));
-    return Compute(rings, 2 * batch, RepliesOf(), cost,
-                   [this](const BatchWork& done, const std::vector<JobWork>& work) {
-                     return KeepReplies(done, work);
-                   });
+    RETURN_IF_ERROR(
+        Compute(rings, 2 * batch - 1, LoginsOf(batch), cost, &LoginTeam::KeepLogins));
+    return Compute(rings, 2 * batch, RepliesOf(), cost, &LoginTeam::KeepReplies);
   }
   absl::Span<const SharedBlock> outputs() const override { return outputs_; }
   size_t key_bytes() const override {
@@ -200,7 +195,7 @@ class LoginTeam : public TeamWork {
   }
 
   // A batch as the engine runs it, once it is agreed.
-  template <class Keep>
+  using Keep = absl::Status (LoginTeam::*)(const BatchWork&, const std::vector<JobWork>&);
   absl::Status Compute(Rings& rings, uint32_t number, std::vector<JobWork> work, Cost* cost,
                        Keep keep) {
     rings.BeginBatch(number);
@@ -210,7 +205,7 @@ class LoginTeam : public TeamWork {
     if (s.ok()) s = batch.CheckTags();
     if (s.ok()) s = batch.OpenTimestamps();
     *cost = *cost + batch.cost();
-    return s.ok() ? keep(batch, work) : s;
+    return s.ok() ? (this->*keep)(batch, work) : s;
   }
 
   // An error also where a pre-auth is not good.

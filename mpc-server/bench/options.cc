@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "mpc-server/base/command_line.h"
 #include "mpc-server/base/status_macros.h"
-#include "mpc-server/bench/machine.h"
+#include "mpc-server/bench/print.h"
 #include "mpc-server/circuit/bitslice/slices.h"
 #include "mpc-server/wire/socket.h"
 
@@ -31,35 +31,31 @@ constexpr size_t kMinMessageBytes = 16;  // lane and batch are in the first bloc
 
 // ---- What is measured ----
 
-// A field of the setup. The option takes a list; each combination of all lists is measured.
+// A field of the setup that Axes() was given. The option takes a list; each combination of all
+// lists is measured.
 struct Axis {
   std::string name, placeholder, description;
-  std::vector<std::string> of;  // commands; empty: all
-  std::function<absl::Status(absl::string_view, BenchSetup*)> set;
-  std::function<std::string(const BenchSetup&)> get;
-  std::function<std::vector<std::string>(Placement)> all;  // what "all" stands for, if it may be
+  Setter set;
+  std::function<std::string()> get;
+  std::vector<std::string> of = {};  // commands; empty: all
+  std::function<std::vector<std::string>(Placement)> all =
+      {};  // what "all" stands for, if it may be
 };
 
 template <class T>
-Axis Choice(const std::string& name, const std::string& description, T BenchSetup::*field,
+Axis Choice(const std::string& name, const std::string& description, T* field,
             const Names<T>& names) {
   const std::string values = absl::StrJoin(
       names, ",", [](std::string* out, const auto& n) { absl::StrAppend(out, n.first); });
-  return {name, absl::StrCat("NAME:{", values, "}"), description, {},
-          [=](absl::string_view text, BenchSetup* s) {
-            return ToChoice<T>(&(s->*field), names)(text);
-          },
-          [=](const BenchSetup& s) { return NameOf(names, s.*field); }, nullptr};
+  return {name, absl::StrCat("NAME:{", values, "}"), description, ToChoice<T>(field, names),
+          [=] { return NameOf(names, *field); }};
 }
 
 template <class T>
-Axis Number(const std::string& name, const std::string& description, T BenchSetup::*field,
+Axis Number(const std::string& name, const std::string& description, T* field,
             std::type_identity_t<T> least, std::type_identity_t<T> most) {
-  return {name, "N", description, {},
-          [=](absl::string_view text, BenchSetup* s) {
-            return ToNumber<T>(&(s->*field), least, most)(text);
-          },
-          [=](const BenchSetup& s) { return absl::StrCat(s.*field); }, nullptr};
+  return {name, "N", description, ToNumber<T>(field, least, most),
+          [=] { return absl::StrCat(*field); }};
 }
 
 Axis Of(std::vector<std::string> commands, Axis axis) {
@@ -67,14 +63,14 @@ Axis Of(std::vector<std::string> commands, Axis axis) {
   return axis;
 }
 
-Axis ChannelAxis() {
+Axis ChannelAxis(Channel* field) {
   Axis axis = Choice("--channel",
                      "aead (the default where it is built), tls, tcp (without protection), memory "
                      "(only between threads) or all",
-                     &BenchSetup::channel, kChannels);
-  axis.set = [set = axis.set](absl::string_view text, BenchSetup* s) {
-    absl::Status status = set(text, s);
-    if (!status.ok() || ChannelIsBuilt(s->channel)) return status;
+                     field, kChannels);
+  axis.set = [set = axis.set, field](absl::string_view text) {
+    absl::Status status = set(text);
+    if (!status.ok() || ChannelIsBuilt(*field)) return status;
     return absl::FailedPreconditionError(absl::StrCat(text, " is not built for this machine"));
   };
   axis.all = [](Placement placement) {
@@ -88,117 +84,115 @@ Axis ChannelAxis() {
   return axis;
 }
 
-Axis IsaAxis() {
-  return {"--isa", "NAME:{auto,avx512,avx2,portable,all}",
-          "the instruction set: auto (the best one), avx512, avx2, portable, or all that this CPU "
-          "has",
-          {},
-          [](absl::string_view text, BenchSetup* s) {
-            absl::StatusOr<Isa> isa = ParseIsa(text);
-            if (isa.ok()) s->isa = *isa;
-            return isa.status();
+Axis IsaAxis(Isa* field) {
+  return {.name = "--isa",
+          .placeholder = "NAME:{auto,avx512,avx2,portable,all}",
+          .description =
+              "the instruction set: auto (the best one), avx512, avx2, portable, or all "
+              "that this CPU has",
+          .set = [field](absl::string_view text) -> absl::Status {
+            ASSIGN_OR_RETURN(*field, ParseIsa(text));
+            return absl::OkStatus();
           },
-          [](const BenchSetup& s) { return std::string(IsaName(s.isa)); },
-          [](Placement) {
-            std::vector<std::string> names;
-            for (Isa isa : SupportedIsas()) names.emplace_back(IsaName(isa));
-            return names;
-          }};
+          .get = [field] { return std::string(IsaName(*field)); },
+          .all =
+              [](Placement) {
+                std::vector<std::string> names;
+                for (Isa isa : SupportedIsas()) names.emplace_back(IsaName(isa));
+                return names;
+              }};
 }
 
-Axis PartAxis() {
-  Axis axis = Number("--part",
-                     "how many blocks of a worker's share make a part; parts overlap (a multiple "
+Axis ChunkAxis(size_t* field) {
+  Axis axis = Number("--chunk",
+                     "how many blocks of a worker's share make a chunk; chunks overlap (a multiple "
                      "of 512; default: as in a server)",
-                     &BenchSetup::part_lanes, kGroupLanes, limits::kMaxBatchBlocks);
-  axis.set = [set = axis.set](absl::string_view text, BenchSetup* s) {
-    absl::Status status = set(text, s);
-    return !status.ok() || s->part_lanes % kGroupLanes == 0 ? status
-                                                            : Refuse(text, "a multiple of 512");
+                     field, kGroupLanes, limits::kMaxBatchBlocks);
+  axis.set = [set = axis.set, field](absl::string_view text) {
+    absl::Status status = set(text);
+    return !status.ok() || *field % kGroupLanes == 0 ? status : Refuse(text, "a multiple of 512");
   };
   return axis;
 }
 
 // In the order in which they are combined: the last one changes fastest.
-const std::vector<Axis>& Axes() {
-  using B = BenchSetup;
-  static const std::vector<Axis> axes = {
-      ChannelAxis(),
+std::vector<Axis> Axes(BenchSetup* s) {
+  return {
+      ChannelAxis(&s->channel),
       Number("--workers",
              "rings; each has a thread at every party and its share of a batch (default 1; for "
              "table2 1 and the number of cores)",
-             &B::workers, 1, static_cast<int>(limits::kMaxWorkers)),
-      PartAxis(),
-      Number("--slots", "how many parts are under way at once (default: as in a server)", &B::slots,
-             1, 64),
+             &s->workers, 1, static_cast<int>(limits::kMaxWorkers)),
+      ChunkAxis(&s->chunk_lanes),
+      Number("--slots", "how many chunks are under way at once (default: as in a server)",
+             &s->slots, 1, 64),
       Choice("--randomness",
              "keyed (default) or exchanged: zero shares without a cipher, for twice the bytes",
-             &B::randomness, kRandomnesses),
-      IsaAxis(),
-      Choice("--bits", "the size of AES keys, 128 (default) or 256", &B::bits,
+             &s->randomness, kRandomnesses),
+      IsaAxis(&s->isa),
+      Choice("--bits", "the size of AES keys, 128 (default) or 256", &s->bits,
              {{"128", AesBits::k128}, {"256", AesBits::k256}}),
       Number("--batch",
              "how many blocks a batch has, over all workers (default 16384); of hmac messages "
              "(2048), of rfc3962 logins (500)",
-             &B::lanes, 1, limits::kMaxBatchBlocks),
-      Of({"hmac"}, Choice("--hash", "sha1 (default), sha256 or sha384", &B::hash, kHashes)),
-      Of({"hmac"}, Choice("--message", "shared (default) or public", &B::shared_messages,
+             &s->lanes, 1, limits::kMaxBatchBlocks),
+      Of({"hmac"}, Choice("--hash", "sha1 (default), sha256 or sha384", &s->hash, kHashes)),
+      Of({"hmac"}, Choice("--message", "shared (default) or public", &s->shared_messages,
                           {{"shared", true}, {"public", false}})),
       Of({"hmac"}, Number("--bytes", "the length of each message, 16 or more (default 300)",
-                          &B::message_bytes, kMinMessageBytes, limits::kMaxSealBytes)),
-      Of({"rfc3962"}, Choice("--enctype", "17, 18 (default), 19 or 20", &B::enctype,
+                          &s->message_bytes, kMinMessageBytes, limits::kMaxSealBytes)),
+      Of({"rfc3962"}, Choice("--enctype", "17, 18 (default), 19 or 20", &s->enctype,
                              {{"17", 17}, {"18", 18}, {"19", 19}, {"20", 20}})),
       Of({"rfc3962"}, Choice("--checksum",
                              "yes (default) or no: whether a login has the checksum of key usage "
                              "56 over its request, which MIT's clients ask for",
-                             &B::checksum, {{"yes", true}, {"no", false}})),
+                             &s->checksum, {{"yes", true}, {"no", false}})),
       Of({"rfc3962"},
          Number("--request-bytes", "the length of the AS-REQ, 16 or more (default 200)",
-                &B::request_bytes, kMinMessageBytes, limits::kMaxCtsRequestBytes)),
+                &s->request_bytes, kMinMessageBytes, limits::kMaxCtsRequestBytes)),
       Of({"rfc3962"},
          Number("--reply-bytes",
                 "the length of the plaintext of the AS-REP's encrypted part, 16 or more (default "
                 "255)",
-                &B::reply_bytes, kMinMessageBytes, limits::kMaxCtsMessageBytes)),
+                &s->reply_bytes, kMinMessageBytes, limits::kMaxCtsMessageBytes)),
       Of({"hmac", "rfc3962"},
          Choice("--adder",
                 "how words are added on shares: ripple, prefix (the default of hmac), "
                 "fewest-rounds, or auto (the default of rfc3962): as a server chooses by the "
                 "batch's size",
-                &B::adder, kAdderChoices)),
+                &s->adder, kAdderChoices)),
       Choice("--sbox",
              "auto (default: as a server chooses by the batch's size), throughput (4 rounds) or "
              "latency (3 rounds)",
-             &B::sbox, kSboxChoices)};
-  return axes;
+             &s->sbox, kSboxChoices)};
 }
 
 using Values = std::map<std::string, std::vector<std::string>>;  // by the axis's name
 
 void AddAxis(CLI::App& app, const Axis& axis, Values* values) {
   AddOption(app, axis.name, axis.placeholder, axis.description,
-            [&axis, values](absl::string_view text) {
+            [axis, values](absl::string_view text) {
               std::vector<std::string>& list = (*values)[axis.name];
               list = absl::StrSplit(text, ',');
               if (axis.all && text == "all") return absl::OkStatus();
-              for (const std::string& value : list) {
-                BenchSetup scratch;
-                RETURN_IF_ERROR(axis.set(value, &scratch));
-              }
+              for (const std::string& value : list) RETURN_IF_ERROR(axis.set(value));
               return absl::OkStatus();
             });
 }
 
 std::vector<BenchSetup> Combinations(const BenchSetup& base, const Values& values) {
   std::vector<BenchSetup> setups = {base};
-  for (const Axis& axis : Axes()) {
+  BenchSetup setup;
+  for (const Axis& axis : Axes(&setup)) {
     const auto found = values.find(axis.name);
     if (found == values.end()) continue;
     const bool all = axis.all && found->second.front() == "all";
     std::vector<BenchSetup> more;
-    for (const BenchSetup& setup : setups) {
+    for (const BenchSetup& before : setups) {
       for (const std::string& value : all ? axis.all(base.placement) : found->second) {
-        axis.set(value, &more.emplace_back(setup)).IgnoreError();  // it was tried before
+        setup = before;
+        axis.set(value).IgnoreError();  // it was tried before
+        more.push_back(setup);
       }
     }
     setups = std::move(more);
@@ -222,10 +216,8 @@ Setter ToThree(std::array<std::string, kParties>* to) {
     if (parts.size() != kParties) {
       return Refuse(text, "three addresses host:port, with commas between");
     }
-    for (size_t p = 0; p < parts.size(); ++p) {
-      RETURN_IF_ERROR(CheckAddress(parts[p]));
-      (*to)[p] = parts[p];
-    }
+    for (const std::string& part : parts) RETURN_IF_ERROR(CheckAddress(part));
+    absl::c_copy(parts, to->begin());
     return absl::OkStatus();
   };
 }
@@ -317,15 +309,17 @@ constexpr std::pair<const char*, const char*> kCommands[] = {
                   "communication, input and output"},
     {"table2", "Table 2 of Araki et al. (CCS 2016) for this machine beside the paper's figures"}};
 
-void Describe(CLI::App& app, Options* o, Values* values, BenchSetup* base) {
+// Values of axes are tried on `scratch`.
+void Describe(CLI::App& app, Options* o, Values* values, BenchSetup* base, BenchSetup* scratch) {
   app.fallthrough()->require_subcommand(1);
   app.set_version_flag("--version", [] {
     return absl::StrCat("mpc-bench ", MPCKDC_VERSION, ": ", MachineText());
   });
+  const std::vector<Axis> axes = Axes(scratch);
   app.option_defaults()->group("What is measured; a list with commas measures each combination");
   for (const auto& [name, description] : kCommands) {
     CLI::App& command = *app.add_subcommand(name, description);
-    for (const Axis& axis : Axes()) {
+    for (const Axis& axis : axes) {
       if (absl::c_linear_search(axis.of, name)) AddAxis(command, axis, values);
     }
   }
@@ -334,7 +328,7 @@ void Describe(CLI::App& app, Options* o, Values* values, BenchSetup* base) {
       .group("How");
   CLI::App& party = *app.add_subcommand("party", "one of the three processes")->group("");
   AddParty(party, o, &base->seed);
-  for (const Axis& axis : Axes()) AddAxis(axis.of.empty() ? app : party, axis, values);
+  for (const Axis& axis : axes) AddAxis(axis.of.empty() ? app : party, axis, values);
   AddFlag(app, "--join",
           "the workers do each batch together, as a server's do, and wait for each other at its "
           "end",
@@ -348,9 +342,9 @@ absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
   Options o;
   o.peer.tcp_congestion.clear();  // the system's choice
   Values values;
-  BenchSetup base;
+  BenchSetup base, scratch;
   CLI::App app("measures AES, HMAC and logins on shares between three parties", "mpc-bench");
-  Describe(app, &o, &values, &base);
+  Describe(app, &o, &values, &base, &scratch);
   ASSIGN_OR_RETURN(o.answer, command_line::Parse(app, arguments));
   if (o.answer.has_value()) return o;
   o.command = command_line::CommandOf(app);
@@ -362,8 +356,7 @@ absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments) {
   if (o.command == "hmac") base.adder = Adder::kPrefix;
   if (base.unit == Unit::kHmac) base.lanes = 2048;
   if (base.unit == Unit::kLogin) base.lanes = 500;
-  const int cores =
-      std::min(ThisMachine()["cores"].get<int>(), static_cast<int>(limits::kMaxWorkers));
+  const int cores = std::min(Cores(), static_cast<int>(limits::kMaxWorkers));
   if (o.command == "table2" && cores > 1 && !values.contains("--workers")) {
     values["--workers"] = {"1", absl::StrCat(cores)};
   }
@@ -377,9 +370,10 @@ std::vector<std::string> PartyArguments(const BenchSetup& s, int party) {
                                         absl::StrCat("--seed=", s.seed)};
   if (s.joined) arguments.push_back("--join");
   const std::string unit = s.unit == Unit::kHmac ? "hmac" : s.unit == Unit::kLogin ? "rfc3962" : "";
-  for (const Axis& axis : Axes()) {
+  BenchSetup bound = s;
+  for (const Axis& axis : Axes(&bound)) {
     if (axis.of.empty() || absl::c_linear_search(axis.of, unit)) {
-      arguments.push_back(absl::StrCat(axis.name, "=", axis.get(s)));
+      arguments.push_back(absl::StrCat(axis.name, "=", axis.get()));
     }
   }
   return arguments;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of mpc-bench.
+// The command line of mpc-bench, and all that it does for one.
 #ifndef MPC_SERVER_BENCH_OPTIONS_H_
 #define MPC_SERVER_BENCH_OPTIONS_H_
 
@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "mpc-server/bench/links.h"
 #include "mpc-server/bench/setup.h"
+#include "mpc-server/wire/tls_channel.h"
 
 namespace mpckdc::bench {
 
@@ -39,6 +39,11 @@ absl::StatusOr<Options> ParseOptions(absl::Span<const std::string> arguments);
 
 // The arguments that make a party process of this setup; parsing them gives it back.
 std::vector<std::string> PartyArguments(const BenchSetup& setup, int party);
+
+// The whole of mpc-bench (run.cc). `program` is this program's file, which is started anew for each
+// party; `arguments` come without the program's name. Exit status: 0; 1 when something failed or
+// was not verified; 2 for a bad command line.
+int RunBench(const std::string& program, absl::Span<const std::string> arguments);
 
 }  // namespace mpckdc::bench
 

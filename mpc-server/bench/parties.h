@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "mpc-server/bench/links.h"
 #include "mpc-server/bench/messages.h"
+#include "mpc-server/bench/options.h"
+#include "mpc-server/bench/party.h"
 #include "mpc-server/bench/setup.h"
 #include "mpc-server/bench/workload.h"
 
@@ -32,7 +33,7 @@ class Parties {
   absl::StatusOr<OutputShares> Outputs(absl::Span<const size_t> lanes);
   absl::StatusOr<std::array<MemoryReport, kParties>> Memory();
 
-  // Of one command at the three (messages.h).
+  // The three parties' answers to one command (messages.h).
   using Answers = std::array<absl::StatusOr<json>, kParties>;
   virtual Answers Ask(const json& command) = 0;
 
@@ -41,20 +42,20 @@ class Parties {
   static absl::StatusOr<std::array<T, kParties>> All(const Answers& answers);
 };
 
+// All three parties' channels within this process, their sockets tuned as those of `tuning`.
+using RingsOfThree = std::array<RingsOfParty, kParties>;
+absl::StatusOr<RingsOfThree> ConnectInProcess(const BenchSetup& setup,
+                                              const TlsPeerOptions& tuning);
+
 // On threads of this process, over any channels.
 absl::StatusOr<std::unique_ptr<Parties>> OpenOnThreads(const BenchSetup& setup, RingsOfThree rings,
                                                        absl::Duration round_timeout);
 
-// In processes of this program. Without a prefix and addresses: here, on loopback.
-struct ProcessOptions {
-  std::string program;             // this program's file
-  std::vector<std::string> launch;  // words before it; "{party}" becomes 0, 1, 2
-  std::array<std::string, kParties> addresses;  // host:port at which each listens; empty: chosen
-  TlsPeerOptions tuning;                        // of sockets
-  double round_timeout_s = 60;
-};
+// In processes of `program`, this program's file. Without words to launch it and addresses: here,
+// on loopback.
 absl::StatusOr<std::unique_ptr<Parties>> OpenInProcesses(const BenchSetup& setup,
-                                                         const ProcessOptions& options);
+                                                         const std::string& program,
+                                                         const Options& options);
 
 }  // namespace mpckdc::bench
 

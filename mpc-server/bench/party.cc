@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
+#include <fstream>
 #include <string>
+#include <thread>
 
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/testing/plain_link.h"
 
 namespace mpckdc::bench {
 namespace {
@@ -23,8 +25,8 @@ int64_t MonotonicNs() {
 }
 
 int64_t CpuNs(const rusage& u) {
-  const auto ns = [](const timeval& t) { return t.tv_sec * 1'000'000'000LL + t.tv_usec * 1000LL; };
-  return ns(u.ru_utime) + ns(u.ru_stime);
+  return absl::ToInt64Nanoseconds(absl::DurationFromTimeval(u.ru_utime) +
+                                  absl::DurationFromTimeval(u.ru_stime));
 }
 rusage UsageOfProcess() {
   rusage u = {};
@@ -32,28 +34,46 @@ rusage UsageOfProcess() {
   return u;
 }
 
-// "VmRSS", or "VmHWM": the peak. Not ru_maxrss, which survives exec() and would tell the parent's.
-uint64_t ResidentBytes(const std::string& field) {
-  unsigned long kib = 0;
-  if (FILE* file = std::fopen("/proc/self/status", "r")) {
-    char line[256];
-    const std::string format = field + ": %lu kB";
-    while (std::fgets(line, sizeof(line), file) != nullptr) {
-      if (std::sscanf(line, format.c_str(), &kib) == 1) break;
-    }
-    std::fclose(file);
+// "VmRSS:", or "VmHWM:", the peak. Not ru_maxrss, which survives exec() and would tell the
+// parent's.
+uint64_t ResidentBytes(absl::string_view field) {
+  std::ifstream file("/proc/self/status");
+  uint64_t kib = 0;
+  for (std::string word; file >> word;) {
+    if (word == field) file >> kib;
   }
-  return uint64_t{kib} << 10;
+  return kib << 10;
 }
 // Where the kernel does not allow it, the peak counts from the process's start.
-void ResetResidentPeak() {
-  if (FILE* file = std::fopen("/proc/self/clear_refs", "w")) {
-    std::fputs("5", file);
-    std::fclose(file);
-  }
+void ResetResidentPeak() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+absl::StatusOr<RingsOfParty> Shared(
+    absl::StatusOr<std::vector<std::unique_ptr<PeerChannel>>> channels) {
+  if (!channels.ok()) return channels.status();
+  return RingsOfParty(std::make_move_iterator(channels->begin()),
+                      std::make_move_iterator(channels->end()));
 }
 
 }  // namespace
+
+absl::Status AllAtOnce(size_t n, const std::function<absl::Status(size_t)>& f) {
+  std::vector<absl::Status> statuses(n);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < n; ++i) threads.emplace_back([&, i] { statuses[i] = f(i); });
+  for (std::thread& t : threads) t.join();
+  absl::Status first;
+  for (const absl::Status& s : statuses) first.Update(s);
+  return first;
+}
+
+absl::StatusOr<RingsOfParty> ConnectRings(Channel channel, const TlsPeerOptions& peers) {
+  const absl::Time deadline = SystemClock().Now() + kConnectTimeout;
+  if (channel == Channel::kTcp) return Shared(ConnectPlain(peers, deadline));
+  TlsPeerOptions options = peers;
+  options.records = channel == Channel::kAead ? PeerRecords::kAead : PeerRecords::kTls;
+  ASSIGN_OR_RETURN(std::unique_ptr<TlsPeerConnector> connector, TlsPeerConnector::Create(options));
+  return Shared(connector->ConnectAll(deadline));
+}
 
 // The lanes that fell to a team (setup.h), its channels and sessions. Each task is done on one
 // thread, the first touch of its memory too; further rings have threads of their own.
@@ -96,21 +116,18 @@ class Party::Team {
   absl::Status Run(Work work, uint32_t batches) {
     Side& side = work == Work::kLanes ? lanes_ : floor_;
     if (side.work == nullptr) return absl::FailedPreconditionError("nothing to run: no keys yet");
-    report_ = {};
-    report_.latency_ns.reserve(batches);
+    std::vector<int64_t> latency_ns;
+    latency_ns.reserve(batches);
     Cost cost;
     const ChannelCounters before = Sent();
     for (uint32_t n = 0; n < batches; ++n) {
       const int64_t begin = MonotonicNs();
       RETURN_IF_ERROR(side.work->Run(*side.rings, ++side.batch, &cost));
-      report_.latency_ns.push_back(MonotonicNs() - begin);
+      latency_ns.push_back(MonotonicNs() - begin);
     }
     const ChannelCounters after = Sent();
-    report_.rounds = cost.rounds;
-    report_.bytes_to_next = cost.bytes_to_next;
-    report_.bytes_to_prev = cost.bytes_to_prev;
-    report_.frames = after.frames_sent - before.frames_sent;
-    report_.bytes = after.bytes_sent - before.bytes_sent;
+    report_ = {std::move(latency_ns), cost.rounds, cost.bytes_to_next, cost.bytes_to_prev,
+               after.frames_sent - before.frames_sent, after.bytes_sent - before.bytes_sent};
     return absl::OkStatus();
   }
 
@@ -160,7 +177,7 @@ absl::StatusOr<std::unique_ptr<Party>> Party::Open(const BenchSetup& setup, int 
   RETURN_IF_ERROR(
       AllAtOnce(p->teams_.size(), [&](size_t t) { return p->teams_[t]->Open(round_timeout); }));
   ResetResidentPeak();
-  p->idle_bytes_ = ResidentBytes("VmRSS");
+  p->idle_bytes_ = ResidentBytes("VmRSS:");
   return p;
 }
 
@@ -176,7 +193,7 @@ absl::StatusOr<json> Party::Answer(const json& command) try {
   }
   if (what == "memory") {
     const auto sharers = static_cast<uint64_t>(sharers_);
-    MemoryReport memory = {idle_bytes_ / sharers, ResidentBytes("VmHWM") / sharers, 0};
+    MemoryReport memory = {idle_bytes_ / sharers, ResidentBytes("VmHWM:") / sharers, 0};
     for (const auto& team : teams_) {
       if (team->work() != nullptr) memory.key_bytes += team->work()->key_bytes();
     }
@@ -238,8 +255,7 @@ absl::StatusOr<std::unique_ptr<Party>> Connect(const Options& o) {
   TlsPeerOptions peer = o.peer;
   peer.realm = "TEST";
   peer.rings = setup.workers;
-  ASSIGN_OR_RETURN(RingsOfParty rings,
-                   ConnectRings(setup.channel, peer, SystemClock().Now() + kConnectTimeout));
+  ASSIGN_OR_RETURN(RingsOfParty rings, ConnectRings(setup.channel, peer));
   return Party::Open(setup, peer.party, std::move(rings), absl::Seconds(o.round_timeout_s), 1);
 }
 

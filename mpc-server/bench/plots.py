@@ -18,16 +18,13 @@ matplotlib.use('Agg')
 import matplotlib.pyplot as plt  # noqa: E402  the backend comes first
 
 # From one login's blocks to a batch that no cache holds.
-BATCHES = (16, 64, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144)
-SMALL = (1, 8, 32, 64, 128, 256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384)
+BATCHES = '--batch=16,64,256,512,1024,2048,4096,8192,16384,32768,65536,131072,262144'
+SMALL = '--batch=1,8,32,64,128,256,384,512,768,1024,2048,4096,8192,16384'
 # Each file, and what measures it.
 RUNS = {
-    'plot-channels': ['aes', '--channel=all', '--with-floor',
-                      '--batch=' + ','.join(map(str, BATCHES)), '--seconds=0.9'],
-    'plot-memory': ['aes', '--parties=threads', '--channel=memory',
-                    '--batch=' + ','.join(map(str, BATCHES)), '--seconds=0.9'],
-    'plot-sboxes': ['aes', '--sbox=throughput,latency', '--batch=' + ','.join(map(str, SMALL)),
-                    '--seconds=0.9'],
+    'plot-channels': ['aes', '--channel=all', '--with-floor', BATCHES, '--seconds=0.9'],
+    'plot-memory': ['aes', '--parties=threads', '--channel=memory', BATCHES, '--seconds=0.9'],
+    'plot-sboxes': ['aes', '--sbox=throughput,latency', SMALL, '--seconds=0.9'],
 }
 # The same colour and mark for a thing in every figure; told apart in grey too.
 LOOK = {
@@ -39,12 +36,6 @@ LOOK = {
     'latency': ('#cc79a7', 's', '22 bits, 3 rounds (latency)'),
 }
 PAPER_ONE_CORE = 100_103  # blocks/s of three servers with a core each
-
-
-def measure(bench, directory, name):
-    print('measuring: mpc-bench', *RUNS[name], flush=True)
-    subprocess.run([bench, *RUNS[name], '--brief', f'--save={directory}/{name}.json'], check=True,
-                   stdout=subprocess.DEVNULL)
 
 
 def load(directory, name):
@@ -93,13 +84,9 @@ def number(value, _=None):
     return f'{value:g}'
 
 
-def batch_tick(value, _=None):
-    return f'{value / 1024:g} Ki' if value >= 1024 else f'{value:g}'
-
-
 def finish(ax):
     """Ticks and legend."""
-    ax.xaxis.set_major_formatter(batch_tick)
+    ax.xaxis.set_major_formatter(lambda v, _: f'{v / 1024:g} Ki' if v >= 1024 else f'{v:g}')
     ax.yaxis.set_major_formatter(number)
     low, high = ax.get_ylim()
     if high / low < 100:  # few decades: name what lies between them
@@ -190,8 +177,10 @@ def main():
     bench, directory = sys.argv[1:3]
     os.makedirs(directory, exist_ok=True)
     if not sys.argv[3:]:
-        for name in RUNS:
-            measure(bench, directory, name)
+        for name, run in RUNS.items():
+            print('measuring: mpc-bench', *run, flush=True)
+            subprocess.run([bench, *run, '--brief', f'--save={directory}/{name}.json'], check=True,
+                           stdout=subprocess.DEVNULL)
     channels, memory = load(directory, 'plot-channels'), load(directory, 'plot-memory')
     for figure in FIGURES:
         draw(channels, memory, directory, *figure)

@@ -1,16 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/bench/print.h"
 
+#include <sched.h>
+#include <sys/utsname.h>
+
+#include <fstream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "mpc-server/bench/machine.h"
+#include "mpc-server/bench/commit.h"  // written by commit.cmake at each build
 
 namespace mpckdc::bench {
 
+// ---- The machine ----
+
+namespace {
+
+std::string CpuModel() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!absl::StartsWith(line, "model name")) continue;
+    return std::string(absl::StripAsciiWhitespace(line.substr(line.find(':') + 1)));
+  }
+  return "unknown";
+}
+std::string Kernel() {
+  utsname name = {};
+  uname(&name);
+  return absl::StrCat(name.sysname, " ", name.release);
+}
+std::string BestOfMachine() { return std::string(IsaName(SupportedIsas().back())); }
+
+}  // namespace
+
+int Cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof(cores), &cores);
+  return CPU_COUNT(&cores);
+}
+
+std::string MachineText() {
+  return absl::StrCat(CpuModel(), ", ", Cores(), " cores, ", Kernel(), ", best instruction set ",
+                      BestOfMachine(), "; commit ", MPCKDC_COMMIT);
+}
+
 ordered_json Heading(const std::string& command) {
+  const ordered_json machine = {
+      {"cpu", CpuModel()}, {"cores", Cores()}, {"kernel", Kernel()}, {"best_isa", BestOfMachine()}};
   return {{"command", command},
-          {"commit", Commit()},
-          {"machine", ThisMachine()},
+          {"commit", MPCKDC_COMMIT},
+          {"machine", machine},
           {"results", ordered_json::array()}};
 }
 
@@ -44,23 +86,16 @@ namespace {
 // What was set, besides where it ran. Of a login "auto" stays: its two batches may differ.
 void AddSetup(const BenchSetup& s, ordered_json& out) {
   if (s.unit == Unit::kBlock) {
-    out["sbox"] = NameOf(kSboxChoices, {SboxOf(s)});
-    out["bits"] = static_cast<int>(s.bits);
-    out["joined"] = s.joined;
-    out["part"] = s.part_lanes;
-    out["slots"] = s.slots;
+    out.update({{"sbox", NameOf(kSboxChoices, {SboxOf(s)})}, {"bits", static_cast<int>(s.bits)},
+                {"joined", s.joined}, {"chunk", s.chunk_lanes}, {"slots", s.slots}});
   } else if (s.unit == Unit::kHmac) {
-    out["hash"] = NameOf(kHashes, s.hash);
-    out["adder"] = NameOf(kAdderChoices, s.adder);
-    out["message"] = s.shared_messages ? "shared" : "public";
-    out["bytes"] = s.message_bytes;
+    out.update({{"hash", NameOf(kHashes, s.hash)}, {"adder", NameOf(kAdderChoices, s.adder)},
+                {"message", s.shared_messages ? "shared" : "public"},
+                {"bytes", s.message_bytes}});
   } else {
-    out["enctype"] = s.enctype;
-    out["checksum"] = s.checksum;
-    out["adder"] = NameOf(kAdderChoices, s.adder);
-    out["sbox"] = NameOf(kSboxChoices, s.sbox);
-    out["request_bytes"] = s.request_bytes;
-    out["reply_bytes"] = s.reply_bytes;
+    out.update({{"enctype", s.enctype}, {"checksum", s.checksum},
+                {"adder", NameOf(kAdderChoices, s.adder)}, {"sbox", NameOf(kSboxChoices, s.sbox)},
+                {"request_bytes", s.request_bytes}, {"reply_bytes", s.reply_bytes}});
   }
 }
 
@@ -105,7 +140,7 @@ constexpr Column kPlace = {"parties", -9, "/parties"}, kChannel = {"channel", -7
                  kVerified = {"verified", 8, "/verified"};
 
 const Table kBlocks = {
-    kPlace, kChannel, kBatch, kWorkers, {"joined", 6, "/joined"}, {"part", 6, "/part"},
+    kPlace, kChannel, kBatch, kWorkers, {"joined", 6, "/joined"}, {"chunk", 6, "/chunk"},
     {"slots", 5, "/slots"}, kRandom, kIsa, kSbox, {"bits", 4, "/bits"},
     {"blocks/s", 9, "/blocks_per_s"}, {"/CPU-s", 9, "/blocks_per_cpu_s"},
     {"+-", 4, "/spread/blocks_per_cpu_s"}, kP50, kP99,
@@ -150,20 +185,21 @@ std::string Cell(const Column& column, const ordered_json& result) {
   return absl::StrFormat("%.0f%%", 50 * apart / value["median"].get<double>());
 }
 
-}  // namespace
-
-std::string TableHead(const std::string& command) {
+template <class Text>
+std::string Line(const std::string& command, Text text) {
   std::string line;
-  for (const Column& c : TableOf(command)) absl::StrAppendFormat(&line, "%*s ", c.width, c.head);
+  for (const Column& c : TableOf(command)) absl::StrAppendFormat(&line, "%*s ", c.width, text(c));
   return line.empty() ? line : line + "\n";
 }
 
+}  // namespace
+
+std::string TableHead(const std::string& command) {
+  return Line(command, [](const Column& column) { return column.head; });
+}
+
 std::string TableLine(const std::string& command, const ordered_json& result) {
-  std::string line;
-  for (const Column& c : TableOf(command)) {
-    absl::StrAppendFormat(&line, "%*s ", c.width, Cell(c, result));
-  }
-  return line.empty() ? line : line + "\n";
+  return Line(command, [&](const Column& column) { return Cell(column, result); });
 }
 
 // ---- The paper ----

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measurements as JSON and as tables.
+// Measurements as JSON and as tables, with the machine that they come from.
 #ifndef MPC_SERVER_BENCH_PRINT_H_
 #define MPC_SERVER_BENCH_PRINT_H_
 
@@ -9,7 +9,13 @@
 
 namespace mpckdc::bench {
 
-// Machine and commit, to which a command adds its results.
+// On what and from what a figure comes: without these it says nothing. The CPU's model name, the
+// cores that this process may use, kernel, best instruction set and `git describe` of the tree when
+// this program was built ("-dirty" marks uncommitted changes), in a line.
+std::string MachineText();
+int Cores();
+
+// The same, to which a command adds its results.
 ordered_json Heading(const std::string& command);
 
 std::string UnitName(Unit unit);

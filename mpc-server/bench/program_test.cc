@@ -81,7 +81,8 @@ json Measured(const std::string& arguments, size_t count) {
 TEST(MpcBench, MeasuresEveryKind) {
   const std::pair<const char*, size_t> runs[] = {
       {"aes --batch=1,7,513 --bits=128,256", 6},
-      {"aes --batch=4609 --workers=2 --join --part=1024 --slots=2 --randomness=exchanged,keyed", 2},
+      {"aes --batch=4609 --workers=2 --join --chunk=1024 --slots=2 --randomness=exchanged,keyed",
+       2},
       {"aes --parties=threads --channel=tls,tcp,memory --batch=7 --workers=1,2", 6},
       {"aes --parties=threads --channel=memory --batch=7 --isa=portable", 1},
       {"aes --batch=7 --launch='env PARTY={party}'", 1},
@@ -91,7 +92,8 @@ TEST(MpcBench, MeasuresEveryKind) {
       {"hmac --parties=threads --channel=memory --randomness=exchanged --batch=600", 1},
       {"rfc3962 --batch=3 --enctype=17,18,19,20 --checksum=yes,no", 8},
       {"rfc3962 --parties=threads --channel=memory --randomness=exchanged --enctype=18,20 --batch=1"
-       " --adder=ripple,auto --request-bytes=16,700 --reply-bytes=272", 8}};
+       " --adder=ripple,auto --request-bytes=16,700 --reply-bytes=272",
+       8}};
   for (const auto& [arguments, results] : runs) Measured(arguments, results);
 }
 

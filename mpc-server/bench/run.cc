@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/bench/run.h"
-
 #include <signal.h>
 
 #include <cstdlib>
@@ -9,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/status_macros.h"
-#include "mpc-server/bench/machine.h"
 #include "mpc-server/bench/measure.h"
 #include "mpc-server/bench/options.h"
 #include "mpc-server/bench/party.h"
@@ -39,7 +36,7 @@ absl::Status SetIsaOfThreads(const Options& o) {
 absl::StatusOr<std::unique_ptr<Parties>> OpenParties(const std::string& program,
                                                      const Options& o, const BenchSetup& setup) {
   if (o.placement == Placement::kProcesses) {
-    return OpenInProcesses(setup, {program, o.launch, o.addresses, o.peer, o.round_timeout_s});
+    return OpenInProcesses(setup, program, o);
   }
   ASSIGN_OR_RETURN(RingsOfThree rings, ConnectInProcess(setup, o.peer));
   return OpenOnThreads(setup, std::move(rings), absl::Seconds(o.round_timeout_s));

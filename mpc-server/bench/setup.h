@@ -81,19 +81,19 @@ struct BenchSetup {
   // Joined, the workers do one batch after the other together, as a server's do. Else each goes on
   // by itself with its share of the next.
   bool joined = false;
-  size_t part_lanes = limits::kChunkBlocks;  // of a part of a ring's share
-  size_t slots = limits::kChunksUnderWay;    // parts of a ring under way at once
+  size_t chunk_lanes = limits::kChunkBlocks;  // of a chunk of a ring's share
+  size_t slots = limits::kChunksUnderWay;     // chunks of a ring under way at once
   Randomness randomness = Randomness::kKeyed;
   Isa isa = Isa::kPortable;
   std::optional<Sbox> sbox = {};  // none: by the batch's size, as the servers choose it
   AesBits bits = AesBits::k128;
 
   std::optional<Adder> adder = {};  // of hmacs and logins; none: as the servers choose it
-  // Of hmacs: one circuit on one ring, in one part.
+  // For hmacs, which are one circuit on one ring, in one chunk.
   HashKind hash = HashKind::kSha1;
   bool shared_messages = true;  // else public
   size_t message_bytes = 300;
-  // Of logins: one ring.
+  // For logins, which have one ring.
   int32_t enctype = 18;
   bool checksum = true;         // usage 56
   size_t request_bytes = 200;   // AS-REQ
@@ -114,9 +114,11 @@ inline size_t LanesOf(const BenchSetup& s, int t) { return FirstLane(s, t + 1) -
 // The S-box of a batch of blocks: what was asked for, or the servers' choice for a team's lanes.
 Sbox SboxOf(const BenchSetup& setup);
 
-inline AesCut CutOf(const BenchSetup& s) { return {s.part_lanes, s.slots, limits::kRingBlocks}; }
-// The lanes of the parts of each ring that a team's batch of `lanes` uses, as AesBatch cuts them.
-std::vector<std::vector<size_t>> PartsOfRings(const BenchSetup& setup, size_t lanes);
+inline AesCut CutOf(const BenchSetup& s) { return {s.chunk_lanes, s.slots, limits::kRingBlocks}; }
+// The chunks of each ring that a team's batch uses.
+inline std::vector<std::vector<size_t>> ChunksOf(const BenchSetup& s, size_t lanes) {
+  return ChunksOfRings(CutOf(s), lanes, static_cast<size_t>(RingsOfTeam(s)));
+}
 
 // What one batch of a team makes a party send.
 struct DeclaredSends {
@@ -126,7 +128,7 @@ struct DeclaredSends {
   // What follows in a RunTogether() of its own. `to_prev`: rounds that send there.
   void Add(const BenchSetup& setup, const Cost& more, uint64_t to_prev);
 };
-// AES of so many blocks, `others` beside the first part.
+// AES of so many blocks, `others` beside the first chunk.
 DeclaredSends DeclaredOfBlocks(const BenchSetup& setup, AesBits bits, size_t blocks, Sbox sbox,
                                const Cost& others = {});
 

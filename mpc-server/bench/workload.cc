@@ -4,7 +4,6 @@
 #include <sodium.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -28,12 +27,6 @@ DeclaredSends DeclaredOfAll(const BenchSetup& setup) {
   return sum;
 }
 
-void Must(bool ok, const char* what) {
-  if (ok) return;
-  std::fprintf(stderr, "mpc-bench: %s failed\n", what);
-  std::abort();
-}
-
 Bytes Draw(const BenchSetup& setup, Stream purpose, uint64_t number, size_t bytes) {
   uint8_t key[crypto_stream_chacha20_KEYBYTES] = {};
   uint8_t nonce[crypto_stream_chacha20_NONCEBYTES];
@@ -42,7 +35,7 @@ Bytes Draw(const BenchSetup& setup, Stream purpose, uint64_t number, size_t byte
   key[sizeof(setup.seed)] = static_cast<uint8_t>(purpose);
   std::memcpy(nonce, &number, sizeof(number));
   Bytes out(bytes);
-  Must(crypto_stream_chacha20(out.data(), out.size(), nonce, key) == 0, "ChaCha20");
+  if (crypto_stream_chacha20(out.data(), out.size(), nonce, key) != 0) std::abort();  // cannot be
   return out;
 }
 

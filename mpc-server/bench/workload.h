@@ -26,7 +26,7 @@ class TeamWork {
   virtual ~TeamWork() = default;
   // Batch `batch` of the rings' sessions, from 1 on. `cost` grows by what was exchanged.
   virtual absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) = 0;
-  // Of the last batch: Workload::outputs_per_lane blocks of each lane.
+  // What came out of the last batch: Workload::outputs_per_lane blocks of each lane.
   virtual absl::Span<const SharedBlock> outputs() const { return {}; }
   virtual size_t key_bytes() const { return 0; }  // of keys and inputs, which a server has anyway
 };
@@ -49,7 +49,7 @@ Workload LoginWorkload(const BenchSetup& setup);
 // The messages of blocks without computation (floor.cc). The sessions of its rings must have
 // Randomness::kKeyed: its messages have what is exchanged.
 std::unique_ptr<TeamWork> MakeFloor(const BenchSetup& setup, size_t lanes);
-// Payload sizes of the rounds of a part of `lanes` blocks, in order.
+// Payload sizes of the rounds of a chunk of `lanes` blocks, in order.
 std::vector<size_t> RoundSizes(const BenchSetup& setup, size_t lanes);
 
 // What one batch makes a party send, all teams together. Rounds are those of one.
@@ -79,9 +79,6 @@ Block InputOf(size_t lane, uint32_t batch);
 // This party's shares of `values`, from stream `number` of Stream::kSharing.
 void ShareInto(const BenchSetup& setup, int party, uint64_t number, absl::Span<const Block> values,
                SharedBlock* out);
-
-// Ends the program where a library fails that cannot.
-void Must(bool ok, const char* what);
 
 // ---- Verification ----
 

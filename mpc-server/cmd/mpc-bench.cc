@@ -4,7 +4,7 @@
 #include <system_error>
 #include <vector>
 
-#include "mpc-server/bench/run.h"
+#include "mpc-server/bench/options.h"
 
 // The file's own name and not /proc/self/exe: words before it (--launch) have another self.
 int main(int argc, char** argv) {

@@ -40,15 +40,8 @@ std::string CbcCts(const SecretBytes& key, absl::string_view in, bool encrypt) {
 }
 
 std::string Hmac(const Enctype& enctype, const SecretBytes& key, absl::string_view data) {
-  const EVP_MD* md = enctype.hash == HashKind::kSha1     ? EVP_sha1()
-                     : enctype.hash == HashKind::kSha256 ? EVP_sha256()
-                                                         : EVP_sha384();
-  uint8_t digest[EVP_MAX_MD_SIZE];
-  if (HMAC(md, key.data(), static_cast<int>(key.size()), AsBytes(data).data(), data.size(), digest,
-           nullptr) == nullptr) {
-    std::abort();
-  }
-  return std::string(digest, digest + enctype.mac_bytes);
+  const std::vector<uint8_t> digest = PlainHmac(enctype.hash, key, AsBytes(data));
+  return std::string(digest.begin(), digest.begin() + static_cast<ptrdiff_t>(enctype.mac_bytes));
 }
 
 // RFC 3962 hashes the text, RFC 8009 the IV and the ciphertext.
@@ -61,6 +54,19 @@ std::string MessageMac(const Enctype& enctype, absl::Span<const uint8_t> base, u
 }
 
 }  // namespace
+
+std::vector<uint8_t> PlainHmac(HashKind hash, absl::Span<const uint8_t> key,
+                               absl::Span<const uint8_t> data) {
+  const EVP_MD* md = hash == HashKind::kSha1     ? EVP_sha1()
+                     : hash == HashKind::kSha256 ? EVP_sha256()
+                                                 : EVP_sha384();
+  std::vector<uint8_t> digest(HashDigestBytes(hash));
+  if (HMAC(md, key.data(), static_cast<int>(key.size()), data.data(), data.size(), digest.data(),
+           nullptr) == nullptr) {
+    std::abort();
+  }
+  return digest;
+}
 
 std::string CtsSeal(const Enctype& enctype, absl::Span<const uint8_t> base, uint32_t usage,
                     absl::string_view confounder, absl::string_view plaintext) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -24,6 +25,10 @@ std::optional<std::string> CtsOpen(const Enctype& enctype, absl::Span<const uint
 // The HMAC under Kc(usage), truncated.
 std::string CtsChecksum(const Enctype& enctype, absl::Span<const uint8_t> base, uint32_t usage,
                         absl::string_view data);
+
+// The whole HMAC.
+std::vector<uint8_t> PlainHmac(HashKind hash, absl::Span<const uint8_t> key,
+                               absl::Span<const uint8_t> data);
 
 }  // namespace mpckdc
 

@@ -40,7 +40,7 @@ size_t HeaderSize(const std::vector<uint8_t>& bytes) {
 
 }  // namespace
 
-// Of the record that `bytes` begins with; 0 if that is not to be seen yet.
+// The length of the record that `bytes` begins with; 0 if that is not to be seen yet.
 size_t TestRelay::RecordSize(const Bytes& bytes) const {
   if (!bytes.empty() && bytes[0] == 0) return 1;  // ConnectPlain()'s number of the ring
   if (bytes.empty() || bytes.size() < HeaderSize(bytes)) return 0;

@@ -16,7 +16,7 @@ namespace mpckdc {
 
 std::vector<Block> BlocksOf(absl::Span<const uint8_t> bytes);  // the last one filled with zeros
 
-// Of a key of 16 or 32 bytes: the round keys as enrolment expands it, and one block.
+// The round keys of a key of 16 or 32 bytes, as enrolment expands it; and one block under it.
 std::vector<Block> PlainKeySchedule(absl::Span<const uint8_t> key);
 Block PlainAes(absl::Span<const uint8_t> key, const Block& input, bool encrypt = true);
 

@@ -10,12 +10,27 @@ namespace {
 
 size_t Ceil(size_t n, size_t unit) { return (n + unit - 1) / unit; }
 
-// `all` cut into `pieces` of about equal length, whole groups but for the end.
+size_t RingsUsed(const AesCut& cut, size_t lanes, size_t rings) {
+  return std::clamp<size_t>(lanes / cut.ring_lanes, 1, rings);
+}
+size_t ChunksOf(const AesCut& cut, size_t share) {
+  return std::max<size_t>(Ceil(share, cut.chunk_lanes), 1);
+}
+
+// Lanes cut into `pieces` of about equal length, whole groups but for the end. The last ones may be
+// empty.
+struct Range {
+  size_t from, length;
+};
+Range PieceOf(size_t lanes, size_t piece, size_t pieces) {
+  const size_t length = GroupCount(Ceil(lanes, pieces)) * kGroupLanes;
+  const size_t from = std::min(lanes, piece * length);
+  return {from, std::min(lanes - from, length)};
+}
 template <class T>
 absl::Span<T> Piece(absl::Span<T> all, size_t piece, size_t pieces) {
-  const size_t length = Ceil(Ceil(all.size(), pieces), kGroupLanes) * kGroupLanes;
-  const size_t from = std::min(all.size(), piece * length);
-  return all.subspan(from, length);
+  const Range range = PieceOf(all.size(), piece, pieces);
+  return all.subspan(range.from, range.length);
 }
 
 // The lanes of one key size, and where their outputs go.
@@ -30,6 +45,15 @@ struct Share {
 
 }  // namespace
 
+std::vector<std::vector<size_t>> ChunksOfRings(const AesCut& cut, size_t lanes, size_t rings) {
+  std::vector<std::vector<size_t>> all(RingsUsed(cut, lanes, rings));
+  for (size_t r = 0; r < all.size(); ++r) {
+    const size_t share = PieceOf(lanes, r, all.size()).length, chunks = ChunksOf(cut, share);
+    for (size_t c = 0; c < chunks; ++c) all[r].push_back(PieceOf(share, c, chunks).length);
+  }
+  return all;
+}
+
 // One ring's share of a batch, cut into chunks.
 class AesBatch::RingChunks : public ChunkSource {
  public:
@@ -41,8 +65,7 @@ class AesBatch::RingChunks : public ChunkSource {
     share256_ = share256;
     sbox_ = sbox;
     others_ = others;
-    const size_t lanes = std::max(share128.lanes.size(), share256.lanes.size());
-    chunks_ = std::max<size_t>(Ceil(lanes, cut_.chunk_lanes), 1);
+    chunks_ = ChunksOf(cut_, std::max(share128.lanes.size(), share256.lanes.size()));
     while (slots_.size() < slots()) slots_.push_back(std::make_unique<Slot>(isa_));
     cost = {};
   }
@@ -105,8 +128,7 @@ absl::Status AesBatch::Run(Rings& rings, absl::Span<const AesLane> lanes128,
   if (outputs256_.size() < count256_) outputs256_.resize(count256_);
   const Share all128 = {lanes128, absl::MakeSpan(outputs128_).first(count128_)};
   const Share all256 = {lanes256, absl::MakeSpan(outputs256_).first(count256_)};
-  const size_t lanes = count128_ + count256_;
-  const size_t used = std::clamp<size_t>(lanes / cut_.ring_lanes, 1, rings.size());
+  const size_t used = RingsUsed(cut_, count128_ + count256_, rings.size());
   while (rings_.size() < used) rings_.push_back(std::make_unique<RingChunks>(cut_, isa_));
   for (size_t r = 0; r < used; ++r) {
     rings_[r]->Reset(all128.At(r, used), all256.At(r, used), sbox,

@@ -29,6 +29,8 @@ struct AesCut {
   size_t slots = 0;        // chunks of one ring under way at once
   size_t ring_lanes = 0;  // a ring's share is at least so many, or the batch uses fewer rings
 };
+// The lanes of each chunk of each ring that a batch of one key size uses.
+std::vector<std::vector<size_t>> ChunksOfRings(const AesCut& cut, size_t lanes, size_t rings);
 
 class AesBatch {
  public:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES and its key schedule on shares against FIPS 197, OpenSSL and the expansion of enrolment.
+// AES and its key schedule, on plain bits and on shares, against FIPS 197, OpenSSL and the expansion
+// of enrolment.
 #include "mpc-server/circuit/aes/aes_circuit.h"
 
 #include <cstring>
@@ -7,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "gtest/gtest.h"
 #include "mpc-server/circuit/aes/key_schedule.h"
+#include "mpc-server/testing/aes_program.h"
 #include "mpc-server/testing/three_parties.h"
 #include "mpc-server/testing/usage_key_oracle.h"
 
@@ -59,6 +61,56 @@ TEST(CostTest, Declared) {
   // 22 bits and 3 rounds.
   EXPECT_EQ(CostOfAes(AesBits::k128, 512, Sbox::kLatency), (Cost{30, 512 * 440, 0}));
   EXPECT_EQ(CostOfAes(AesBits::k256, 512, Sbox::kLatency), (Cost{42, 512 * 616, 0}));
+}
+
+// The stages are templates over a bit type: with plain words they are the oracle of the same code
+// on shares.
+TEST(AesProgramTest, OnPlainBitsEqualsOpenSsl) {
+  constexpr size_t kLanes = 64, kBlockPlane = kBlockRows * kRowBytes;
+  const auto put = [](uint8_t* rows, size_t lane, absl::Span<const uint8_t> bytes) {
+    for (size_t i = 0; i < 8 * bytes.size(); ++i) {
+      const int bit = (bytes[i / 8] >> (i % 8)) & 1;
+      rows[i * kRowBytes + lane / 8] |= static_cast<uint8_t>(bit << (lane % 8));
+    }
+  };
+  const auto get = [](const uint8_t* rows, size_t lane) {
+    Block block{};
+    for (size_t i = 0; i < kBlockRows; ++i) {
+      const int bit = (rows[i * kRowBytes + lane / 8] >> (lane % 8)) & 1;
+      block[i / 8] |= static_cast<uint8_t>(bit << (i % 8));
+    }
+    return block;
+  };
+  SeededRandomForTest random(11);
+  for (AesBits bits : {AesBits::k128, AesBits::k256}) {
+    for (Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
+      AesProgram program(bits, sbox);
+      std::vector<uint8_t> words(AesRoundKeys(bits) * kBlockPlane), input(kBlockPlane);
+      std::vector<std::vector<uint8_t>> keys(kLanes, std::vector<uint8_t>(16 * AesKeyBlocks(bits)));
+      std::vector<Block> blocks(kLanes);
+      for (size_t j = 0; j < kLanes; ++j) {
+        random.Fill(absl::MakeSpan(keys[j]));
+        random.Fill(absl::MakeSpan(blocks[j]));
+        put(words.data(), j, keys[j]);
+        put(input.data(), j, blocks[j]);
+      }
+      program.ExpandKey(words.data());
+      for (size_t j = 0; j < kLanes; ++j) {
+        const std::vector<Block> want = PlainKeySchedule(keys[j]);
+        ASSERT_EQ(want.size(), AesRoundKeys(bits));
+        for (size_t k = 0; k < want.size(); ++k) {
+          ASSERT_EQ(get(&words[k * kBlockPlane], j), want[k]) << "lane " << j << " round key " << k;
+        }
+      }
+      for (AesDirection direction : {AesDirection::kEncrypt, AesDirection::kDecrypt}) {
+        std::vector<uint8_t> rows = input;
+        program.Run(direction, words.data(), rows.data());
+        for (size_t j = 0; j < kLanes; ++j) {
+          ASSERT_EQ(get(rows.data(), j), OpenSslAes(keys[j], blocks[j], direction)) << j;
+        }
+      }
+    }
+  }
 }
 
 using Shares = std::array<std::vector<SharedBlock>, kParties>;
