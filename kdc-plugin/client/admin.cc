@@ -92,9 +92,9 @@ absl::Status StoreKeys(const mpc_options& options, const mpc_new_key* keys, size
       }
       known->second.GiveTo(&info);
     }
-    const absl::Span<const uint8_t> base(keys[i].key.data, keys[i].key.size);
+    const SecretBytes base(keys[i].key.data, keys[i].key.data + keys[i].key.size);
     RETURN_IF_ERROR(base.empty() ? transaction.AddDrawn(info)
-                                 : transaction.Add(info, base, signer));
+                                 : transaction.Add({{info, base}}, signer));
   }
   return transaction.Run();
 }

@@ -87,9 +87,8 @@ class AdminServers {
   absl::Status Check(absl::Duration timeout, int64_t cluster = -1,
                      bool allow_uninitialised = false);
 
+  // Before Check(): in the order of the configuration.
   AdminClient& at(int party) { return *clients_[order_[party]]; }
-  // In the order of the configuration; usable before Check().
-  AdminClient& configured(int index) { return *clients_[index]; }
   const std::array<v1::StatusReply, 3>& status() const { return status_; }  // by party
   const PackageTarget& target() const { return target_; }
   const std::string& realm() const { return realm_; }

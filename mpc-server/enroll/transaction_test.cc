@@ -53,7 +53,7 @@ class TransactionTest : public testing::Test {
     KeyTransaction transaction(&servers_, Quick());
     for (const int32_t enctype : {kEnctypeAes128Gcm, kEnctypeAes256Gcm}) {
       const SecretBytes base(BaseKeyBytes(enctype), 0x33);
-      RETURN_IF_ERROR(transaction.Add(TestKeyInfo(enctype), base, TestSigner()));
+      RETURN_IF_ERROR(transaction.Add({{TestKeyInfo(enctype), base}}, TestSigner()));
     }
     return transaction.Run();
   }
@@ -62,7 +62,7 @@ class TransactionTest : public testing::Test {
   std::unique_ptr<KeyTransaction> WithKeys(bool shared, bool drawn = false) {
     auto transaction = std::make_unique<KeyTransaction>(&servers_, Quick());
     if (shared) {
-      EXPECT_TRUE(transaction->Add(TestKeyInfo(), SecretBytes(32, 1), TestSigner()).ok());
+      EXPECT_TRUE(transaction->Add({{TestKeyInfo(), SecretBytes(32, 1)}}, TestSigner()).ok());
     }
     if (drawn) {
       EXPECT_TRUE(transaction->AddDrawn(TestKeyInfo(kEnctypeAes128Gcm)).ok());
@@ -109,7 +109,7 @@ TEST_F(TransactionTest, ManyKeysGoInSeveralCalls) {
     keys.push_back({TestKeyInfo(kEnctypeAes128Gcm), SecretBytes(16, static_cast<uint8_t>(i))});
   }
   KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.AddMany(keys, TestSigner()).ok());
+  ASSERT_TRUE(transaction.Add(keys, TestSigner()).ok());
   ASSERT_TRUE(transaction.Run().ok());
   for (auto& server : realm_.servers) {
     EXPECT_EQ(server->committed().size(), keys.size());
@@ -119,7 +119,7 @@ TEST_F(TransactionTest, ManyKeysGoInSeveralCalls) {
   KeyTransaction twice(&servers_, Quick());
   keys.resize(2);
   keys[1] = keys[0];
-  EXPECT_FALSE(twice.AddMany(keys, TestSigner()).ok()) << "one handle, two keys";
+  EXPECT_FALSE(twice.Add(keys, TestSigner()).ok()) << "one handle, two keys";
 }
 
 TEST_F(TransactionTest, AListOfManyPagesIsWhole) {
@@ -226,7 +226,7 @@ TEST_F(TransactionTest, MisuseIsRefused) {
   EXPECT_FALSE(transaction.Stage().ok()) << "empty";
   EXPECT_FALSE(transaction.Commit().ok()) << "not staged";
   const v1::KeyInfo info = TestKeyInfo(kEnctypeAes256Gcm);
-  ASSERT_TRUE(transaction.Add(info, SecretBytes(32, 1), TestSigner()).ok());
+  ASSERT_TRUE(transaction.Add({{info, SecretBytes(32, 1)}}, TestSigner()).ok());
   EXPECT_FALSE(transaction.AddDrawn(info).ok()) << "same handle";
   ASSERT_TRUE(transaction.Run().ok());
   EXPECT_FALSE(transaction.Stage().ok()) << "finished";

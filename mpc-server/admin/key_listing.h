@@ -1,40 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the three servers say.
-#ifndef MPC_SERVER_ADMIN_SURVEY_H_
-#define MPC_SERVER_ADMIN_SURVEY_H_
+// What the three servers say of the keys.
+#ifndef MPC_SERVER_ADMIN_KEY_LISTING_H_
+#define MPC_SERVER_ADMIN_KEY_LISTING_H_
 
 #include <array>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "mpc-server/admin/session.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "proto/admin.pb.h"
 
 namespace mpckdc::admin {
-
-// ---- Of themselves ----
-
-// One server's status and what was noticed while asking for it.
-struct SurveyedServer {
-  std::string address;
-  std::string certificate;  // its name
-  absl::Status error;       // not OK: no status
-  v1::StatusReply status;
-  absl::Duration round_trip;
-  absl::Duration clock_difference;  // its clock minus ours, at the middle of the round trip
-};
-
-// Asks the three at once, in the order of the configuration; a server that does not answer is no
-// error of the survey.
-absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session);
-
-// ---- Of the keys ----
 
 // What the three servers say about one handle.
 struct ListedKey {
@@ -64,4 +44,4 @@ std::vector<const ListedKey*> Sorted(const KeyListing& listing);
 
 }  // namespace mpckdc::admin
 
-#endif  // MPC_SERVER_ADMIN_SURVEY_H_
+#endif  // MPC_SERVER_ADMIN_KEY_LISTING_H_

@@ -1,50 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/admin/survey.h"
+#include "mpc-server/admin/key_listing.h"
 
 #include <algorithm>
-#include <thread>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/string_to_key.h"
 
 namespace mpckdc::admin {
-namespace {
-
-void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* server) {
-  server->address = client.name();
-  // The first call makes the connection; the second one measures.
-  absl::StatusOr<v1::StatusReply> reply = client.GetStatus(timeout);
-  const absl::Time start = absl::Now();
-  if (reply.ok()) reply = client.GetStatus(timeout);
-  const absl::Time end = absl::Now();
-  server->error = reply.status();
-  if (!reply.ok()) return;
-  server->status = *std::move(reply);
-  server->certificate = client.certificate_name();
-  server->round_trip = end - start;
-  server->clock_difference = absl::FromUnixMicros(server->status.time_us()) -
-                             (start + server->round_trip / 2);
-}
-
-}  // namespace
-
-absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session) {
-  ASSIGN_OR_RETURN(enroll::AdminServers* servers, session.Dial());
-  std::array<SurveyedServer, 3> survey;
-  std::array<std::thread, 3> threads;
-  for (int i = 0; i < 3; ++i) {
-    threads[i] = std::thread([&, i] {
-      Ask(servers->configured(i), session.config().timeout, &survey[i]);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return survey;
-}
-
 std::string ListedKey::Parties() const {
   std::string text;
   for (int party = 0; party < 3; ++party) text += present[party] ? "012"[party] : '-';
