@@ -15,7 +15,7 @@
 #include "mpc-server/enroll/admin_client.h"
 #include "mpc-server/enroll/transaction.h"
 #include "mpc-server/key/enctype.h"
-#include "mpc-server/package/package_signer.h"
+#include "mpc-server/package/certificate.h"
 
 namespace mpckdc::client {
 namespace {

@@ -14,7 +14,7 @@
 #include "mpc-server/admin/session.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/enroll/keytab.h"
-#include "mpc-server/package/package_signer.h"
+#include "mpc-server/package/certificate.h"
 
 namespace mpckdc::admin {
 

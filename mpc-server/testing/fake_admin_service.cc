@@ -9,7 +9,6 @@
 #include "absl/time/clock.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/package/certificate.h"
-#include "mpc-server/package/package_signer.h"
 
 namespace mpckdc::enroll {
 namespace {
