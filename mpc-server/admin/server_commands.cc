@@ -16,7 +16,6 @@
 #include "absl/time/clock.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
-#include "mpc-server/admin/key_listing.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/string_to_key.h"
