@@ -15,7 +15,7 @@
 #include "mpc-server/enroll/admin_client.h"
 #include "mpc-server/enroll/transaction.h"
 #include "mpc-server/key/enctype.h"
-#include "mpc-server/package/package_signer.h"
+#include "mpc-server/package/certificate.h"
 
 namespace mpckdc::client {
 namespace {
@@ -92,9 +92,9 @@ absl::Status StoreKeys(const mpc_options& options, const mpc_new_key* keys, size
       }
       known->second.GiveTo(&info);
     }
-    const absl::Span<const uint8_t> base(keys[i].key.data, keys[i].key.size);
+    const SecretBytes base(keys[i].key.data, keys[i].key.data + keys[i].key.size);
     RETURN_IF_ERROR(base.empty() ? transaction.AddDrawn(info)
-                                 : transaction.Add(info, base, signer));
+                                 : transaction.Add({{info, base}}, signer));
   }
   return transaction.Run();
 }

@@ -20,7 +20,7 @@
 #include "absl/time/clock.h"
 #include "kdc-plugin/client/combiner.h"
 #include "mpc-server/base/secret.h"
-#include "mpc-server/enroll/peer_credentials.h"
+#include "mpc-server/enroll/admin_client.h"
 #include "proto/wipe_shares.h"
 
 namespace mpckdc::client {

@@ -12,7 +12,7 @@
 #include "kdc-plugin/tests/fake_party.h"
 #include "mpc-server/key/enctype.h"
 #include "mpc-server/package/package.h"
-#include "mpc-server/testing/identity.h"
+#include "mpc-server/testing/enrolment.h"
 
 namespace mpckdc::test {
 

@@ -8,52 +8,23 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "mpc-server/admin/run.h"
+#include "mpc-server/admin/commands.h"
 #include "mpc-server/testing/audit_log.h"
 
 namespace mpckdc::admin {
 namespace {
 
-using audit::Fields;
+using audit::kAlice;
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// First half of SHA-256("mpc-kdc principal v1\0alice@EXAMPLE.COM").
-constexpr char kAlice[] = "208b518ca6294e2fd6b2cf482e04e82b";
-
-class AuditCommandTest : public ::testing::Test {
+class AuditCommandTest : public audit::ThreeLogs {
  protected:
   struct Outcome {
     int code;
     std::string out, err;
   };
-
-  AuditCommandTest() {
-    for (int party = 0; party < 3; ++party) {
-      AuditLogOptions options;
-      options.path = File(party);
-      options.owner = {"EXAMPLE.COM", party};
-      logs_[party] = *AuditLog::Open(options, &clock_);
-      Write(party, "start", {{"boot", "b"}});
-    }
-  }
-  std::string File(int party) const { return folder_.File(absl::StrCat("p", party, "/audit.log")); }
-  void Write(int party, const char* kind, const Fields& fields) {
-    ASSERT_TRUE(logs_[party]->Append(kind, fields).ok());
-  }
-  void Batch(const std::vector<int>& parties, const char* principal = kAlice) {
-    clock_.Sleep(absl::Seconds(1));
-    ++id_;
-    const Fields job = {{"kdc", "kdc1"}, {"session", "5e55"}, {"id", id_},
-                        {"op", "LOGIN"}, {"principal", principal}, {"digest", "d"},
-                        {"verdict", "OK"}};
-    for (int party : parties) {
-      Write(party, "batch",
-            {{"ring", "51"}, {"batch", id_}, {"view", "v"}, {"jobs", Fields::array({job})}});
-    }
-  }
 
   static Outcome Run(std::vector<std::string> arguments) {
     std::ostringstream out, err;
@@ -72,20 +43,10 @@ class AuditCommandTest : public ::testing::Test {
     EXPECT_EQ(outcome.code, code) << outcome.out << outcome.err;
     for (const std::string& text : in_out) EXPECT_THAT(outcome.out, HasSubstr(text));
   }
-
-  // Folders as on three machines.
-  struct Folder : TestFolder {
-    Folder() {
-      for (const char* name : {"p0", "p1", "p2"}) std::filesystem::create_directory(File(name));
-    }
-  } folder_;
-  audit::HandClock clock_;
-  std::array<std::unique_ptr<AuditLog>, 3> logs_;
-  uint64_t id_ = 0;
 };
 
 TEST_F(AuditCommandTest, VerifySaysWhatItRead) {
-  Batch({0, 1, 2});
+  GoodBatch();
   const Outcome good = Run({"verify", File(0)});
   EXPECT_EQ(good.code, 0) << good.err;
   EXPECT_EQ(good.out, absl::StrCat("log of     \"realm\":\"EXAMPLE.COM\",\"party\":0\n"
@@ -101,10 +62,8 @@ TEST_F(AuditCommandTest, VerifySaysWhatItRead) {
 }
 
 TEST_F(AuditCommandTest, VerifyNamesFileLineAndKind) {
-  for (int i = 0; i < 4; ++i) Batch({0, 1, 2});
-  std::vector<std::string> lines = audit::SplitLines(ReadFileForTest(File(0)));
-  lines.erase(lines.begin() + 2);
-  WriteFileForTest(File(0), absl::StrJoin(lines, ""));
+  for (int i = 0; i < 4; ++i) GoodBatch();
+  Rewrite(0, [](auto& lines) { lines.erase(lines.begin() + 2); });
   Expect(1, {"verify", File(0)}, {absl::StrCat(File(0), ":3: missing: line 3 is missing\n")});
   const json object = json::parse(Run({"verify", "--json", File(0)}).out);
   EXPECT_EQ(object["breaks"][0]["kind"], "missing");
@@ -112,20 +71,20 @@ TEST_F(AuditCommandTest, VerifyNamesFileLineAndKind) {
 }
 
 TEST_F(AuditCommandTest, VerifyLooksForAKnownHead) {
-  Batch({0, 1, 2});
+  GoodBatch();
   const std::string head = logs_[0]->Status().head.hash;
-  Batch({0, 1, 2});
+  GoodBatch();
   Expect(0, {"verify", File(0), "--head", head});
   Expect(1, {"verify", File(1), "--head", head}, {"is no line of this log"});
   Expect(2, {"verify", File(0), "--head", "abc"});
 }
 
 TEST_F(AuditCommandTest, ReconcileFindsNothingOrSomething) {
-  Batch({0, 1, 2});
+  GoodBatch();
   Expect(0, {"reconcile", File(2), folder_.File("p0"), File(1)},
          {"1 jobs in 1 batches are told alike by all three", "nothing is unexplained"});
-  Batch({0, 2});
-  Batch({0, 1, 2});
+  GoodBatch({0, 2});
+  GoodBatch();
   Expect(1, {"reconcile", File(0), File(1), File(2)},
          {"OK - OK", "server 1 has no line of it and was running",
           "not explained, by KDC:\n  1  kdc1"});
@@ -137,8 +96,8 @@ TEST_F(AuditCommandTest, ReconcileFindsNothingOrSomething) {
 }
 
 TEST_F(AuditCommandTest, ShowPicksAPrincipal) {
-  Batch({0, 1, 2});
-  Batch({0, 1, 2}, "b0b00000000000000000000000000000");
+  GoodBatch();
+  GoodBatch({0, 1, 2}, "b0b00000000000000000000000000000");
   Write(0, "admin", {{"call", "StageKeys"}, {"who", "admin/root"}, {"result", "OK"},
                      {"keys", {{{"principal", "alice@EXAMPLE.COM"}}}}});
   const Outcome alice = Run({"show", "--principal", "alice", File(0)});

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "mpc-server/admin/replace_keys.h"
+#include "mpc-server/admin/enroll.h"
 #include "mpc-server/admin/terminal.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
@@ -22,8 +22,6 @@ namespace mpckdc::admin {
 namespace {
 
 using nlohmann::json;
-
-constexpr char kAgain[] = "run the same command again: it goes on where it stopped";
 
 using KeytabEntries = std::vector<std::pair<std::string, enroll::KeytabKeys>>;
 
@@ -101,7 +99,6 @@ class BulkEnroll {
   absl::Status ToServers(Chunk* chunk);
   void StartWriting(Chunk chunk);
   absl::Status FinishWriting();
-  absl::StatusOr<std::vector<absl::Status>> Settle(const absl::Status& why);
   void Withdraw(const std::vector<std::string>& handles);
   absl::Status WorkOff(KeytabEntries entries);
   void ShowProgress();
@@ -172,12 +169,9 @@ absl::Status BulkEnroll::PlanOne(const std::string& principal, absl::StatusOr<Kd
   KdbNewKeys fresh = {principal, std::max(keytab.kvno, plan->kvno_next), {}, false};
   if (fresh.kvno != keytab.kvno) ++tally_.renumbered;
   ASSIGN_OR_RETURN(std::vector<NewKey> keys, KeysOfKeytab(planned, principal, std::move(keytab)));
-  std::vector<enroll::KeyToShare> plain;
-  for (NewKey& key : keys) {
-    key.kdb.handle = enroll::RandomIdentifier();
-    plain.push_back({InfoOf(principal, fresh.kvno, powers, key.kdb), std::move(key.base)});
-    RETURN_IF_ERROR(enroll::CheckKeyInfo(plain.back().info, servers_.realm()));
-    fresh.keys.push_back(std::move(key.kdb));
+  std::vector<enroll::KeyToShare> plain = GiveHandles(std::move(keys), powers, &fresh);
+  for (const enroll::KeyToShare& key : plain) {
+    RETURN_IF_ERROR(enroll::CheckKeyInfo(key.info, servers_.realm()));
   }
   std::move(plain.begin(), plain.end(), std::back_inserter(chunk->keys));
   chunk->old.push_back(old);
@@ -206,7 +200,7 @@ absl::Status BulkEnroll::ToServers(Chunk* chunk) {
   enroll::TransactionTimeouts timeouts;
   timeouts.stage = timeouts.commit = session_.config().timeout;
   chunk->transaction = std::make_unique<enroll::KeyTransaction>(&servers_, timeouts);
-  absl::Status s = chunk->transaction->AddMany(chunk->keys, signer_);
+  absl::Status s = chunk->transaction->Add(chunk->keys, signer_);
   chunk->keys.clear();
   return s.ok() ? chunk->transaction->Run() : s;
 }
@@ -229,38 +223,13 @@ void BulkEnroll::StartWriting(Chunk chunk) {
   });
 }
 
-// After the KDB command failed as a whole: what the database says of each principal.
-absl::StatusOr<std::vector<absl::Status>> BulkEnroll::Settle(const absl::Status& why) {
-  absl::StatusOr<const KdbEntries*> entries = session_.ReadKdbAgain();
-  if (!entries.ok()) {
-    return Advise(absl::DataLossError(absl::StrCat(
-                      "the KDC's database may or may not have the last keys: ", why.message(),
-                      "; and it cannot be read: ", entries.status().message())),
-                  absl::StrCat("when the KDC's host answers again ", kAgain,
-                               "; then mpc-admin doctor"));
-  }
-  std::vector<absl::Status> results;
-  for (const KdbNewKeys& principal : writing_.principals) {
-    const size_t there = CountThere(principal.handles(), HandlesOf(**entries, principal.principal));
-    if (there == principal.keys.size()) {
-      results.push_back(absl::OkStatus());
-    } else if (there > 0) {
-      return absl::DataLossError(absl::StrCat("the KDC's database has only some of the new keys of ",
-                                              principal.principal, ": ", why.message()));
-    } else {
-      results.push_back(why);
-    }
-  }
-  return results;
-}
-
 // Waits for the database. Principals that it refused are this run's failures; the run ends when the
 // database does not answer.
 absl::Status BulkEnroll::FinishWriting() {
   if (!written_.valid()) return absl::OkStatus();
   Results results = written_.get();
   const absl::Status outcome = results.status();
-  if (!outcome.ok()) results = Settle(outcome);
+  if (!outcome.ok()) results = Settle(session_, writing_.principals, /*bulk=*/true, outcome);
   if (!results.ok()) return results.status();
   const bool delete_old = session_.options().delete_old;
   std::vector<std::string> unused;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One function per command of mpc-admin; each prints its result and returns the exit status, or an
-// error that the caller prints.
+// mpc-admin, and one function per command of it.
 #ifndef MPC_SERVER_ADMIN_COMMANDS_H_
 #define MPC_SERVER_ADMIN_COMMANDS_H_
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/session.h"
 
 namespace mpckdc::admin {
 
+// Each prints its result and returns the exit status, or an error that the caller prints.
 absl::StatusOr<ExitCode> InitRealmCommand(Session& session);
 absl::StatusOr<ExitCode> EnrollCommand(Session& session);
 absl::StatusOr<ExitCode> RandkeyCommand(Session& session);
@@ -23,6 +24,12 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session);
 absl::StatusOr<ExitCode> DoctorCommand(Session& session);
 absl::StatusOr<ExitCode> TestLoginCommand(Session& session);
 absl::StatusOr<ExitCode> AuditCommand(const Options& options, Console& console);
+
+// The whole program for one command line (without the program's name); returns the exit status.
+int RunAdmin(absl::Span<const std::string> arguments, Environment& environment);
+
+// The real world.
+Environment SystemEnvironment();
 
 struct LoginVerdict {
   ExitCode code;

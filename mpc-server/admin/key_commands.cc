@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
-#include "mpc-server/admin/survey.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/package/package.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/admin/run.h"
-
 #include <unistd.h>
 
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whole command lines against three fake servers (real gRPC) and a KDC's database in memory.
-#include "mpc-server/admin/run.h"
+#include "mpc-server/admin/commands.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "mpc-server/admin/run.h"
+#include "mpc-server/admin/commands.h"
 #include "mpc-server/base/secret.h"
 
 int main(int argc, char** argv) {

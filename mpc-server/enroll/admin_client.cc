@@ -5,15 +5,11 @@
 #include <grpcpp/security/auth_context.h>
 
 #include <chrono>
-#include <set>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
-#include "mpc-server/enroll/peer_credentials.h"
-#include "mpc-server/package/certificate.h"
 
 namespace mpckdc::enroll {
 namespace {
@@ -106,20 +102,6 @@ absl::Status AdminClient::DeleteKeys(absl::Span<const std::string> handles,
   return absl::OkStatus();
 }
 
-absl::Status AdminClient::ListSome(const v1::ListKeysRequest& request, absl::Duration timeout,
-                                   std::vector<v1::KeyInfo>* keys, std::string* next) {
-  return Run("ListKeys", timeout, [&](grpc::ClientContext* context) {
-    std::unique_ptr<grpc::ClientReaderInterface<v1::ListKeysReply>> reader =
-        stub_->ListKeys(context, request);
-    v1::ListKeysReply reply;
-    while (reader->Read(&reply)) {
-      for (v1::KeyInfo& key : *reply.mutable_keys()) keys->push_back(std::move(key));
-      *next = reply.next();
-    }
-    return reader->Finish();
-  });
-}
-
 absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string& principal,
                                                                bool staged,
                                                                absl::Duration timeout) {
@@ -130,7 +112,15 @@ absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string
   std::vector<v1::KeyInfo> keys;
   for (;;) {
     std::string next;
-    RETURN_IF_ERROR(ListSome(request, timeout, &keys, &next));
+    RETURN_IF_ERROR(Run("ListKeys", timeout, [&](grpc::ClientContext* context) {
+      const auto reader = stub_->ListKeys(context, request);
+      v1::ListKeysReply reply;
+      while (reader->Read(&reply)) {
+        for (v1::KeyInfo& key : *reply.mutable_keys()) keys.push_back(std::move(key));
+        next = reply.next();
+      }
+      return reader->Finish();
+    }));
     if (next.empty()) return keys;
     if (next <= request.from()) {
       return absl::InternalError(absl::StrCat("server ", name_, ": the list of keys goes back"));

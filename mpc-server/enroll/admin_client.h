@@ -2,6 +2,8 @@
 #ifndef MPC_SERVER_ENROLL_ADMIN_CLIENT_H_
 #define MPC_SERVER_ENROLL_ADMIN_CLIENT_H_
 
+#include <grpcpp/security/credentials.h>
+
 #include <array>
 #include <functional>
 #include <memory>
@@ -25,6 +27,16 @@ struct AdminIdentity {
   std::string key_file;          // PEM
   std::string ca_file;           // PEM, the realm's certificate authority
 };
+
+// Mutual TLS. A server is accepted when its certificate comes from our CA, is for the host that was
+// dialled, and has the role peer in the realm; this is decided in the handshake, before a request
+// is sent. Our own certificate must have the role `own_role` and be valid now.
+//
+// For one channel only. With one object for several channels that connect at once, gRPC 1.51 lets
+// the second start its handshake before the certificates have reached it, and fails the call with
+// "Failed to create security handshaker".
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PeerCredentials(
+    const AdminIdentity& identity, const std::string& realm, absl::string_view own_role = "admin");
 
 // One server. Errors carry the canonical code of the gRPC status and name the server.
 class AdminClient {
@@ -61,8 +73,6 @@ class AdminClient {
   template <class Request, class Reply>
   absl::StatusOr<Reply> Call(const char* what, absl::Duration timeout, const Request& request,
                              Method<Request, Reply> method);
-  absl::Status ListSome(const v1::ListKeysRequest& request, absl::Duration timeout,
-                        std::vector<v1::KeyInfo>* keys, std::string* next);
 
   std::string name_;
   std::unique_ptr<Stub> stub_;
@@ -87,9 +97,8 @@ class AdminServers {
   absl::Status Check(absl::Duration timeout, int64_t cluster = -1,
                      bool allow_uninitialised = false);
 
+  // Before Check(): in the order of the configuration.
   AdminClient& at(int party) { return *clients_[order_[party]]; }
-  // In the order of the configuration; usable before Check().
-  AdminClient& configured(int index) { return *clients_[index]; }
   const std::array<v1::StatusReply, 3>& status() const { return status_; }  // by party
   const PackageTarget& target() const { return target_; }
   const std::string& realm() const { return realm_; }

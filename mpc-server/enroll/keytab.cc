@@ -2,10 +2,6 @@
 #include "mpc-server/enroll/keytab.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +12,7 @@
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/enctype.h"
 #include "mpc-server/key/string_to_key.h"
+#include "mpc-server/package/certificate.h"
 
 namespace mpckdc::enroll {
 namespace {
@@ -123,24 +120,12 @@ absl::StatusOr<std::vector<KeytabEntry>> ParseKeytab(absl::Span<const uint8_t> b
 }
 
 absl::StatusOr<std::vector<KeytabEntry>> ReadKeytab(const std::string& file) {
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(file.c_str(), "rbe"), &std::fclose);
-  if (in == nullptr) {
-    return absl::NotFoundError(absl::StrCat("cannot open ", file, ": ", std::strerror(errno)));
+  absl::StatusOr<SecretBytes> bytes = ReadWholeFile(file, limits::kMaxKeytabBytes);
+  if (absl::IsInvalidArgument(bytes.status())) {
+    return absl::InvalidArgumentError(absl::StrCat(bytes.status().message(), ": split it"));
   }
-  std::setvbuf(in.get(), nullptr, _IONBF, 0);  // no second copy in ordinary memory
-  SecretBytes bytes;
-  SecretBytes chunk(64 << 10);
-  while (const size_t got = std::fread(chunk.data(), 1, chunk.size(), in.get())) {
-    bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + got);
-    if (bytes.size() > limits::kMaxKeytabBytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(file, " is larger than ", limits::kMaxKeytabBytes >> 20, " MiB: split it"));
-    }
-  }
-  if (std::ferror(in.get()) != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot read ", file, ": ", std::strerror(errno)));
-  }
-  absl::StatusOr<std::vector<KeytabEntry>> entries = ParseKeytab(bytes);
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<std::vector<KeytabEntry>> entries = ParseKeytab(*bytes);
   if (entries.ok()) return entries;
   return absl::InvalidArgumentError(absl::StrCat(file, ": ", entries.status().message()));
 }

@@ -54,14 +54,7 @@ void KeyTransaction::Append(SealedTriple packages, size_t keys) {
   }
 }
 
-absl::Status KeyTransaction::Add(const v1::KeyInfo& info, absl::Span<const uint8_t> base,
-                                 const PackageSigner& signer) {
-  const KeyToShare key = {info, SecretBytes(base.begin(), base.end())};
-  return AddMany(absl::MakeConstSpan(&key, 1), signer);
-}
-
-absl::Status KeyTransaction::AddMany(absl::Span<const KeyToShare> keys,
-                                     const PackageSigner& signer) {
+absl::Status KeyTransaction::Add(absl::Span<const KeyToShare> keys, const PackageSigner& signer) {
   for (; !keys.empty(); keys.remove_prefix(std::min(keys.size(), limits::kMaxKeysPerPackage))) {
     const absl::Span<const KeyToShare> some = keys.first(
         std::min(keys.size(), limits::kMaxKeysPerPackage));

@@ -31,11 +31,8 @@ class KeyTransaction : private TransactionServers {
   KeyTransaction(const KeyTransaction&) = delete;
   KeyTransaction& operator=(const KeyTransaction&) = delete;
 
-  // Packages one key's shares; nothing is sent yet.
-  absl::Status Add(const v1::KeyInfo& info, absl::Span<const uint8_t> base,
-                   const PackageSigner& signer);
-  // Packages many keys' shares, as many in a package as it holds; nothing is sent yet.
-  absl::Status AddMany(absl::Span<const KeyToShare> keys, const PackageSigner& signer);
+  // Packages the keys' shares, as many in a package as it holds; nothing is sent yet.
+  absl::Status Add(absl::Span<const KeyToShare> keys, const PackageSigner& signer);
   // A key that the servers draw jointly; nothing is sent yet.
   absl::Status AddDrawn(const v1::KeyInfo& info);
 
@@ -49,6 +46,7 @@ class KeyTransaction : private TransactionServers {
   // Takes the keys away again, committed or not (the KDB could not be written). The status names
   // the servers where something may be left.
   absl::Status Rollback() { return two_phase_.Rollback(); }
+  absl::Status RollbackAfter(const absl::Status& why) { return two_phase_.RollbackAfter(why); }
 
   const std::vector<std::string>& handles() const { return handles_; }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
@@ -53,7 +54,7 @@ class TransactionTest : public testing::Test {
     KeyTransaction transaction(&servers_, Quick());
     for (const int32_t enctype : {kEnctypeAes128Gcm, kEnctypeAes256Gcm}) {
       const SecretBytes base(BaseKeyBytes(enctype), 0x33);
-      RETURN_IF_ERROR(transaction.Add(TestKeyInfo(enctype), base, TestSigner()));
+      RETURN_IF_ERROR(transaction.Add({{TestKeyInfo(enctype), base}}, TestSigner()));
     }
     return transaction.Run();
   }
@@ -62,7 +63,7 @@ class TransactionTest : public testing::Test {
   std::unique_ptr<KeyTransaction> WithKeys(bool shared, bool drawn = false) {
     auto transaction = std::make_unique<KeyTransaction>(&servers_, Quick());
     if (shared) {
-      EXPECT_TRUE(transaction->Add(TestKeyInfo(), SecretBytes(32, 1), TestSigner()).ok());
+      EXPECT_TRUE(transaction->Add({{TestKeyInfo(), SecretBytes(32, 1)}}, TestSigner()).ok());
     }
     if (drawn) {
       EXPECT_TRUE(transaction->AddDrawn(TestKeyInfo(kEnctypeAes128Gcm)).ok());
@@ -109,7 +110,7 @@ TEST_F(TransactionTest, ManyKeysGoInSeveralCalls) {
     keys.push_back({TestKeyInfo(kEnctypeAes128Gcm), SecretBytes(16, static_cast<uint8_t>(i))});
   }
   KeyTransaction transaction(&servers_, Quick());
-  ASSERT_TRUE(transaction.AddMany(keys, TestSigner()).ok());
+  ASSERT_TRUE(transaction.Add(keys, TestSigner()).ok());
   ASSERT_TRUE(transaction.Run().ok());
   for (auto& server : realm_.servers) {
     EXPECT_EQ(server->committed().size(), keys.size());
@@ -119,7 +120,7 @@ TEST_F(TransactionTest, ManyKeysGoInSeveralCalls) {
   KeyTransaction twice(&servers_, Quick());
   keys.resize(2);
   keys[1] = keys[0];
-  EXPECT_FALSE(twice.AddMany(keys, TestSigner()).ok()) << "one handle, two keys";
+  EXPECT_FALSE(twice.Add(keys, TestSigner()).ok()) << "one handle, two keys";
 }
 
 TEST_F(TransactionTest, AListOfManyPagesIsWhole) {
@@ -226,7 +227,7 @@ TEST_F(TransactionTest, MisuseIsRefused) {
   EXPECT_FALSE(transaction.Stage().ok()) << "empty";
   EXPECT_FALSE(transaction.Commit().ok()) << "not staged";
   const v1::KeyInfo info = TestKeyInfo(kEnctypeAes256Gcm);
-  ASSERT_TRUE(transaction.Add(info, SecretBytes(32, 1), TestSigner()).ok());
+  ASSERT_TRUE(transaction.Add({{info, SecretBytes(32, 1)}}, TestSigner()).ok());
   EXPECT_FALSE(transaction.AddDrawn(info).ok()) << "same handle";
   ASSERT_TRUE(transaction.Run().ok());
   EXPECT_FALSE(transaction.Stage().ok()) << "finished";
@@ -257,6 +258,76 @@ TEST_F(TransactionTest, CheckRefusesServersThatDoNotBelongTogether) {
   }
   realm_.servers[0]->Stop();
   EXPECT_THAT(check(), HasSubstr(realm_.servers[0]->address()));
+}
+
+// ---- Whom AdminServers::Dial believes, with real certificates on real connections ----
+
+class TlsTest : public testing::Test {
+ protected:
+  void Start(const std::vector<AdminIdentity>& identities) {
+    servers_.clear();
+    for (uint32_t party = 0; party < 3; ++party) {
+      servers_.push_back(std::make_unique<FakeAdminServer>(party, "EXAMPLE.COM"));
+      servers_.back()->Start(TlsServerCredentials(identities[party]));
+    }
+  }
+
+  AdminIdentity Peer(const std::string& name, const std::string& host = "--ip 127.0.0.1") {
+    return authority_.Issue("peer", name, host);
+  }
+
+  std::string DialAndCheck(const AdminIdentity& identity) {
+    std::vector<std::string> addresses;
+    for (const auto& server : servers_) addresses.push_back(server->address());
+    absl::StatusOr<AdminServers> servers =
+        AdminServers::Dial(identity, "EXAMPLE.COM", addresses);
+    if (!servers.ok()) return std::string(servers.status().message());
+    return std::string(servers->Check(absl::Seconds(5), 1).message());
+  }
+
+  TestAuthority authority_;
+  std::vector<std::unique_ptr<FakeAdminServer>> servers_;
+};
+
+TEST_F(TlsTest, RightCertificatesWork) {
+  Start({Peer("p0"), Peer("p1"), Peer("p2")});
+  EXPECT_EQ(DialAndCheck(authority_.Issue("admin", "root")), "");
+}
+
+TEST_F(TlsTest, AServerOfAnotherRoleHostDateOrAuthorityIsRefused) {
+  TestAuthority other;
+  const AdminIdentity p0 = Peer("p0"), p1 = Peer("p1"), root = authority_.Issue("admin", "root");
+  // Where only the role is wrong, purposes and host are a peer's.
+  const std::pair<AdminIdentity, const char*> cases[] = {
+      {authority_.Issue("kdc", "evil", "--ip 127.0.0.1 --server"), "expected role peer"},
+      {Peer("elsewhere", "--dns elsewhere.example"), ""},
+      {Peer("expired", "--ip 127.0.0.1 --expired"), ""},
+      {other.Issue("peer", "p2", "--ip 127.0.0.1"), ""}};
+  for (const auto& [third, complaint] : cases) {
+    SCOPED_TRACE(third.certificate_file);
+    Start({p0, p1, third});
+    EXPECT_THAT(DialAndCheck(root), AllOf(HasSubstr(servers_[2]->address()), HasSubstr(complaint)));
+    EXPECT_EQ(servers_[2]->calls("GetStatus"), 0) << "a request reached it";
+  }
+}
+
+TEST_F(TlsTest, OneCertificateInTwoPlacesIsRefused) {
+  const AdminIdentity p1 = Peer("p1");
+  Start({Peer("p0"), p1, p1});
+  EXPECT_THAT(DialAndCheck(authority_.Issue("admin", "root")),
+              HasSubstr("two servers show the certificate spiffe://EXAMPLE.COM/mpc/peer/p1"));
+}
+
+TEST_F(TlsTest, OurOwnCertificateIsCheckedFirst) {
+  Start({Peer("p0"), Peer("p1"), Peer("p2")});
+  EXPECT_THAT(DialAndCheck(authority_.Issue("kdc", "kdc1")), HasSubstr("expected role admin"));
+  EXPECT_THAT(DialAndCheck(authority_.Issue("admin", "late", "--expired")),
+              HasSubstr("expired on"));
+  AdminIdentity identity = authority_.Issue("admin", "root");
+  identity.ca_file = identity.key_file;
+  EXPECT_THAT(DialAndCheck(identity), HasSubstr("no PEM certificate"));
+  identity.ca_file = "/nonexistent/ca.pem";
+  EXPECT_THAT(DialAndCheck(identity), HasSubstr("cannot open /nonexistent/ca.pem"));
 }
 
 }  // namespace

@@ -49,8 +49,8 @@ absl::Status TwoPhase::Stage(const std::function<absl::Status(int party)>& call)
   if (state_ != State::kStaged) {
     return absl::FailedPreconditionError("the transaction is not being staged");
   }
-  absl::Status s = FirstError(servers_->OnAll(call));
-  return s.ok() ? s : FailAndRollback(std::move(s));
+  const absl::Status s = FirstError(servers_->OnAll(call));
+  return s.ok() ? s : RollbackAfter(s);
 }
 
 // The answer to a commit may be lost after the commit itself was not: committing again is answered
@@ -74,9 +74,9 @@ absl::Status TwoPhase::Commit(size_t keys) {
   if (state_ != State::kStaged) {
     return absl::FailedPreconditionError("the transaction is not staged");
   }
-  absl::Status s =
+  const absl::Status s =
       FirstError(servers_->OnAll([&](int party) { return CommitOne(party, keys); }));
-  if (!s.ok()) return FailAndRollback(std::move(s));
+  if (!s.ok()) return RollbackAfter(s);
   state_ = State::kCommitted;
   return absl::OkStatus();
 }
@@ -107,7 +107,7 @@ absl::Status TwoPhase::Rollback() {
                    "; nothing refers to them, mpc-admin doctor names them"));
 }
 
-absl::Status TwoPhase::FailAndRollback(absl::Status why) {
+absl::Status TwoPhase::RollbackAfter(const absl::Status& why) {
   const absl::Status rolled_back = Rollback();
   return absl::Status(
       why.code(), absl::StrCat(why.message(), "; no key was changed",

@@ -61,12 +61,13 @@ class TwoPhase {
   // Takes the keys away again, committed or not. The status names the servers where something may
   // be left.
   absl::Status Rollback();
+  // The same because of `why`; returns the error that says both.
+  absl::Status RollbackAfter(const absl::Status& why);
 
  private:
   enum class State { kOpen, kStaged, kCommitted, kFinished };
 
   absl::Status CommitOne(int party, size_t keys);
-  absl::Status FailAndRollback(absl::Status why);
 
   TransactionServers* const servers_;
   const TransactionTimeouts timeouts_;

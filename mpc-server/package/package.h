@@ -13,8 +13,25 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
-#include "mpc-server/package/package_signer.h"
+#include "mpc-server/key/key_info.h"
+#include "mpc-server/package/certificate.h"
 #include "proto/admin.pb.h"
+
+namespace mpckdc {
+
+// ---- Between the KeyInfo of proto/admin.proto and the one of key/ ----
+//
+// Sizes of fields are checked here, so that nothing else meets a handle that is not 16 bytes long.
+
+// 16 bytes, or an error that says whose (`what`).
+absl::StatusOr<std::array<uint8_t, 16>> Bytes16(absl::string_view bytes, absl::string_view what);
+
+// Checks everything that a server may know about a key before it has shares of it.
+absl::StatusOr<KeyInfo> KeyInfoFromProto(const v1::KeyInfo& in, absl::string_view realm);
+void KeyInfoToProto(const KeyInfo& in, v1::KeyInfo* out);
+absl::StatusOr<Gate> GateFromProto(v1::Gate gate);
+
+}  // namespace mpckdc
 
 namespace mpckdc::enroll {
 

@@ -1,20 +1,243 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/package/package_open.h"
 
+#include <google/protobuf/io/coded_stream.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <sodium.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
-#include "mpc-server/package/package_signer.h"
-#include "mpc-server/package/share_package_decoder.h"
+#include "mpc-server/package/package.h"
 
 namespace mpckdc {
+
+// ---- The contents ----
+//
+// Read by hand because the generated class keeps its fields, here shares, in ordinary memory; only
+// KeyInfo, which is not secret, goes through it.
+
+namespace {
+
+using enroll::kManyKeysVersion;
+using enroll::kOneKeyVersion;
+
+// One field of a protobuf message: a number or a byte string.
+struct Field {
+  uint32_t number = 0;
+  bool is_bytes = false;
+  uint64_t value = 0;
+  absl::Span<const uint8_t> bytes;
+};
+
+// The two components of a shared byte string of `blocks` blocks, one per field.
+struct Components {
+  absl::Span<const uint8_t> x;
+  absl::Span<const uint8_t> a;
+
+  bool Into(size_t blocks, absl::Span<SharedBlock> out) const {
+    if (x.size() != 16 * blocks || a.size() != 16 * blocks) return false;
+    for (size_t i = 0; i < blocks; ++i) {
+      std::copy_n(x.begin() + static_cast<ptrdiff_t>(16 * i), 16, out[i].x.begin());
+      std::copy_n(a.begin() + static_cast<ptrdiff_t>(16 * i), 16, out[i].a.begin());
+    }
+    return true;
+  }
+};
+
+struct UsageFields {
+  uint64_t usage = 0;
+  Components round_keys;
+  Components h;
+  Components mac_states;
+};
+
+// Fields 6 to 9 of a package of version 1, or of one of the keys of version 2.
+struct KeyFields {
+  absl::Span<const uint8_t> info;
+  Components base;
+  std::vector<absl::Span<const uint8_t>> usages;
+};
+
+struct PackageFields {
+  uint64_t version = 0;
+  uint64_t party = 0;
+  uint64_t epoch = 0;
+  absl::Span<const uint8_t> realm;
+  absl::Span<const uint8_t> transaction;
+  KeyFields one;
+  bool has_one = false;
+  std::vector<absl::Span<const uint8_t>> keys;
+};
+
+// False unless `take` accepts every field of `in`. There are varints and byte strings; SharePackage
+// has no other types. The stream reads `in` where it is, without a copy.
+template <class Take>
+bool ReadFields(absl::Span<const uint8_t> in, Take take) {
+  constexpr uint64_t kMaxFieldNumber = 64, kVarint = 0, kLengthDelimited = 2;
+  google::protobuf::io::CodedInputStream stream(in.data(), static_cast<int>(in.size()));
+  const auto at = [&] { return static_cast<size_t>(stream.CurrentPosition()); };
+  while (at() < in.size()) {
+    uint64_t tag = 0;
+    Field field;
+    if (!stream.ReadVarint64(&tag) || !stream.ReadVarint64(&field.value)) return false;
+    if (tag >> 3 == 0 || tag >> 3 > kMaxFieldNumber) return false;
+    field.number = static_cast<uint32_t>(tag >> 3);
+    field.is_bytes = (tag & 7) == kLengthDelimited;
+    if (field.is_bytes) {
+      if (field.value > in.size() - at()) return false;
+      field.bytes = in.subspan(at(), field.value);
+      stream.Skip(static_cast<int>(field.value));
+    } else if ((tag & 7) != kVarint) {
+      return false;
+    }
+    if (!take(field)) return false;
+  }
+  return true;
+}
+
+bool TakeUsageField(const Field& field, UsageFields* out) {
+  if (field.is_bytes != (field.number != 1)) return false;
+  switch (field.number) {
+    case 1: out->usage = field.value; break;
+    case 2: out->round_keys.x = field.bytes; break;
+    case 3: out->round_keys.a = field.bytes; break;
+    case 4: out->h.x = field.bytes; break;
+    case 5: out->h.a = field.bytes; break;
+    case 6: out->mac_states.x = field.bytes; break;
+    case 7: out->mac_states.a = field.bytes; break;
+    default: return false;
+  }
+  return true;
+}
+
+bool TakeKeyField(const Field& field, KeyFields* out) {
+  if (!field.is_bytes) return false;
+  switch (field.number) {
+    case 6: out->info = field.bytes; break;
+    case 7: out->base.x = field.bytes; break;
+    case 8: out->base.a = field.bytes; break;
+    case 9: out->usages.push_back(field.bytes); break;
+    default: return false;
+  }
+  return out->usages.size() <= limits::kMaxUsagesPerKey;
+}
+
+bool TakePackageField(const Field& field, PackageFields* out) {
+  const bool number = field.number == 1 || field.number == 3 || field.number == 4;
+  if (field.is_bytes == number) return false;
+  switch (field.number) {
+    case 1: out->version = field.value; break;
+    case 2: out->realm = field.bytes; break;
+    case 3: out->party = field.value; break;
+    case 4: out->epoch = field.value; break;
+    case 5: out->transaction = field.bytes; break;
+    case 10: out->keys.push_back(field.bytes); break;
+    default:
+      out->has_one = true;
+      return TakeKeyField(field, &out->one);
+  }
+  return out->keys.size() <= limits::kMaxKeysPerPackage;
+}
+
+absl::Status Malformed(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("the share package is malformed: ", what));
+}
+
+absl::StatusOr<KeyInfo> ReadInfo(absl::Span<const uint8_t> bytes, absl::string_view realm) {
+  v1::KeyInfo info;
+  if (!info.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Malformed("its key description");
+  }
+  return KeyInfoFromProto(info, realm);
+}
+
+// Exactly what its enctype gives a usage: H, or the states of an HMAC, and neither in place of the
+// other.
+bool ReadUsage(const UsageFields& in, const Enctype& enctype, UsageKey* out) {
+  out->usage = static_cast<uint32_t>(in.usage);
+  out->round_keys.resize(RoundKeys(enctype.number, out->usage));
+  out->mac_states.resize(enctype.mac_state_blocks());
+  const bool sizes = in.round_keys.Into(out->round_keys.size(), absl::MakeSpan(out->round_keys)) &&
+                     in.mac_states.Into(out->mac_states.size(), absl::MakeSpan(out->mac_states));
+  if (!sizes) return false;
+  return enctype.is_gcm() ? in.h.Into(1, absl::MakeSpan(&out->h, 1)) : in.h.Into(0, {});
+}
+
+absl::Status ReadShares(const KeyFields& fields, KeyRecord* record) {
+  const Enctype* enctype = FindEnctype(record->info.enctype);
+  if (enctype == nullptr) return Malformed("its enctype");
+  record->base.resize(enctype->base_blocks());
+  if (!fields.base.Into(record->base.size(), absl::MakeSpan(record->base))) {
+    return Malformed("the base key's share has not the size of the enctype");
+  }
+  record->usages.resize(fields.usages.size());
+  for (size_t i = 0; i < fields.usages.size(); ++i) {
+    UsageFields in;
+    if (!ReadFields(fields.usages[i], [&](const Field& f) { return TakeUsageField(f, &in); })) {
+      return Malformed("a usage's share");
+    }
+    if (!ReadUsage(in, *enctype, &record->usages[i])) {
+      return Malformed("a usage's share has not the size of the enctype");
+    }
+  }
+  return CheckKeyRecord(*record);
+}
+
+absl::StatusOr<KeyRecord> ReadKey(const KeyFields& fields, absl::string_view realm) {
+  ASSIGN_OR_RETURN(KeyInfo info, ReadInfo(fields.info, realm));
+  KeyRecord record;
+  record.info = std::move(info);
+  RETURN_IF_ERROR(ReadShares(fields, &record));
+  return record;
+}
+
+// Each version has its own fields for keys: a package that mixes them is nobody's.
+absl::Status CheckVersion(const PackageFields& fields) {
+  if (fields.version != kOneKeyVersion && fields.version != kManyKeysVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the share package has version ", fields.version, ", this server reads ",
+                     kOneKeyVersion, " and ", kManyKeysVersion));
+  }
+  const bool many = fields.version == kManyKeysVersion;
+  if (fields.has_one == many || fields.keys.empty() == many) return Malformed("its keys");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<SharePackageContents> DecodeSharePackage(absl::Span<const uint8_t> plain,
+                                                        absl::string_view realm) {
+  PackageFields fields;
+  const auto take = [&](const Field& f) { return TakePackageField(f, &fields); };
+  if (!ReadFields(plain, take) || fields.party > 2) return Malformed("its fields");
+  RETURN_IF_ERROR(CheckVersion(fields));
+  SharePackageContents out;
+  out.version = static_cast<uint32_t>(fields.version);
+  out.realm = std::string(AsText(fields.realm));
+  out.party = static_cast<uint32_t>(fields.party);
+  out.epoch = fields.epoch;
+  out.transaction = std::string(AsText(fields.transaction));
+  std::vector<KeyFields> keys(fields.keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto take_key = [&](const Field& f) { return TakeKeyField(f, &keys[i]); };
+    if (!ReadFields(fields.keys[i], take_key)) return Malformed("one of its keys");
+  }
+  if (fields.has_one) keys.push_back(std::move(fields.one));
+  for (const KeyFields& key : keys) {
+    ASSIGN_OR_RETURN(KeyRecord record, ReadKey(key, realm));
+    out.records.push_back(std::move(record));
+  }
+  return out;
+}
+
+// ---- The package around them ----
+
 namespace {
 
 constexpr char kItemName[] = "package-key";

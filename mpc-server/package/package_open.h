@@ -6,6 +6,7 @@
 #ifndef MPC_SERVER_PACKAGE_PACKAGE_OPEN_H_
 #define MPC_SERVER_PACKAGE_PACKAGE_OPEN_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "mpc-server/base/clock.h"
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/base/secret.h"
@@ -50,6 +52,20 @@ class Authority {
  private:
   std::shared_ptr<X509_STORE> store_;
 };
+
+struct SharePackageContents {
+  uint32_t version = 0;
+  std::string realm;
+  uint32_t party = 0;
+  uint64_t epoch = 0;
+  std::string transaction;
+  std::vector<KeyRecord> records;  // at least one
+};
+
+// InvalidArgument for anything but one well-formed package of version 1 or 2 for keys of `realm`.
+// What the package is bound to is the caller's to compare.
+absl::StatusOr<SharePackageContents> DecodeSharePackage(absl::Span<const uint8_t> plain,
+                                                        absl::string_view realm);
 
 struct PackageOpener {  // not owned; must outlive the opener
   const PackageKey* key = nullptr;

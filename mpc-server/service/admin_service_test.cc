@@ -16,7 +16,7 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/package/package.h"
-#include "mpc-server/package/share_package_decoder.h"
+#include "mpc-server/package/package_open.h"
 #include "mpc-server/service/proto_convert.h"
 #include "mpc-server/testing/memory_share_store.h"
 #include "mpc-server/testing/records.h"

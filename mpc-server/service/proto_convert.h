@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "mpc-server/job/job.h"
-#include "mpc-server/package/key_info_proto.h"
+#include "mpc-server/package/package.h"
 #include "proto/kdc_key.pb.h"
 
 namespace grpc {

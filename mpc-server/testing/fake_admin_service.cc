@@ -7,18 +7,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/package/certificate.h"
-#include "mpc-server/package/package_signer.h"
 
 namespace mpckdc::enroll {
 namespace {
 
 grpc::Status Invalid(const std::string& text) {
   return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, text);
-}
-
-const unsigned char* U8(const std::string& bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
 // A package of several keys as if each had come alone.
@@ -160,9 +156,10 @@ grpc::Status FakeAdminServer::OpenPackage(const v1::SealedPackage& sealed,
   }
   if (sealed.sealed().size() < crypto_box_SEALBYTES) return Invalid("too short");
   std::string plain(sealed.sealed().size() - crypto_box_SEALBYTES, '\0');
-  if (crypto_box_seal_open(reinterpret_cast<unsigned char*>(plain.data()), U8(sealed.sealed()),
-                           sealed.sealed().size(), U8(status_.package_key()),
-                           U8(secret_key_)) != 0) {
+  if (crypto_box_seal_open(reinterpret_cast<unsigned char*>(plain.data()),
+                           AsBytes(sealed.sealed()).data(), sealed.sealed().size(),
+                           AsBytes(status_.package_key()).data(),
+                           AsBytes(secret_key_).data()) != 0) {
     return Invalid("not sealed to this party");
   }
   if (!package->ParseFromString(plain)) return Invalid("no package");
@@ -196,9 +193,8 @@ grpc::Status FakeAdminServer::DrawKey(grpc::ServerContext*, const v1::DrawKeyReq
   if (grpc::Status s = Step(When::kBefore, "DrawKey"); !s.ok()) return s;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    v1::SharePackage package;
+    v1::SharePackage& package = staged_[request->transaction()][request->info().handle()];
     *package.mutable_info() = request->info();
-    staged_[request->transaction()][request->info().handle()] = package;
   }
   return Step(When::kAfter, "DrawKey");
 }

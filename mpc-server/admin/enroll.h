@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MPC_SERVER_ADMIN_REPLACE_KEYS_H_
-#define MPC_SERVER_ADMIN_REPLACE_KEYS_H_
+#ifndef MPC_SERVER_ADMIN_ENROLL_H_
+#define MPC_SERVER_ADMIN_ENROLL_H_
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -14,30 +14,24 @@
 #include "mpc-server/admin/session.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/enroll/keytab.h"
-#include "mpc-server/package/package_signer.h"
+#include "mpc-server/package/certificate.h"
 
 namespace mpckdc::admin {
 
-// One key of a principal's next version.
-struct NewKey {
-  KdbKey kdb;        // the handle is drawn by ReplaceKeys()
-  SecretBytes base;  // empty: the servers draw it
-};
-
-struct ReplacedKeys {
-  KdbNewKeys now;
-  size_t old_keys = 0;      // handles that the KDB referred to before
-  bool old_deleted = false;
-};
+// What ends a command that is to be given again.
+inline constexpr char kAgain[] = "run the same command again: it goes on where it stopped";
 
 // How a principal gets keys:
 //   KDB: plan -> servers: stage x3, commit x3 -> KDB: set handles [-> servers: delete the old ones]
 // The KDB is written last: until then nothing refers to the new keys, and a failure takes them away
 // again. When it cannot be told whether the KDB was written, it is read; when that fails too, the
 // new keys stay (at worst unused) and the error says so.
-absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::PackageSigner& signer,
-                                         const KdbPlan& plan, uint32_t kvno,
-                                         std::vector<NewKey> keys);
+
+// One key of a principal's next version.
+struct NewKey {
+  KdbKey kdb;        // the handle is drawn by GiveHandles()
+  SecretBytes base;  // empty: the servers draw it
+};
 
 // {"principal", "kvno", "keys": [{"enctype", "handle"}]}
 nlohmann::json ToJson(const KdbNewKeys& keys);
@@ -52,12 +46,16 @@ struct Powers {
 Powers PowersFor(const Options& options, const std::string& principal,
                  absl::Span<const v1::KeyInfo> present);
 
-// What the servers are told about one new key.
-v1::KeyInfo InfoOf(const std::string& principal, uint32_t kvno, const Powers& powers,
-                   const KdbKey& key);
+// Draws the keys' handles. The database is to get `fresh`, the servers what is returned.
+std::vector<enroll::KeyToShare> GiveHandles(std::vector<NewKey> keys, const Powers& powers,
+                                            KdbNewKeys* fresh);
 
-// How many of the handles of a change the database has.
-size_t CountThere(const std::vector<std::string>& wanted, const std::vector<std::string>& present);
+// After the KDB command failed as a whole: for each principal OK when the database has its new
+// handles all the same, else `why`. `bulk`: they are a part of many.
+absl::StatusOr<std::vector<absl::Status>> Settle(Session& session,
+                                                 absl::Span<const KdbNewKeys> principals, bool bulk,
+                                                 const absl::Status& why);
+
 std::vector<std::string> HandlesOf(const KdbEntries& entries, const std::string& principal);
 
 // A keytab's keys for the planned ones.
@@ -67,17 +65,12 @@ absl::StatusOr<std::vector<NewKey>> KeysOfKeytab(const std::vector<KdbKey>& plan
 // krbtgt's keys are drawn, never enrolled.
 absl::Status RefuseKrbtgt(const std::string& principal);
 
-// The plan for `principal`, refused when the principal has protected keys and `replace` is false.
-absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, bool replace);
-
 // Those of the plan's enctypes that the servers hold, narrowed by --enctype. A ticket-granting key
 // meets no client: without --enctype it gets the gcm enctypes alone.
 absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const KdbPlan& plan);
 
-absl::StatusOr<enroll::PackageSigner> LoadSigner(const Session& session);
-
 // enroll --all: a keytab's principals, limits::kBulkPrincipals of them at a time, in the
-// order of ReplaceKeys(). The database is written while the next ones are on their way to the
+// order above. The database is written while the next ones are on their way to the
 // servers:
 //
 //     chunk 1   plan, package, stage x3, commit x3 | KDB
@@ -92,4 +85,4 @@ absl::StatusOr<ExitCode> EnrollMany(Session& session, const enroll::PackageSigne
 
 }  // namespace mpckdc::admin
 
-#endif  // MPC_SERVER_ADMIN_REPLACE_KEYS_H_
+#endif  // MPC_SERVER_ADMIN_ENROLL_H_
