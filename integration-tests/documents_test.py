@@ -51,7 +51,7 @@ def words():
     found = set()
     for file in tracked():
         path = REPOSITORY / file
-        if path.is_file() and path.suffix not in ('.md', '.8', '.1') and path != pathlib.Path(__file__):
+        if path.is_file() and path.suffix not in ('.md', '.8', '.1') and path != pathlib.Path(__file__).resolve():
             found |= set(re.findall(r'\w+', path.read_text(errors='replace')))
     return found
 
@@ -67,6 +67,17 @@ def in_quotes(text):
 def targets():
     text = (REPOSITORY / 'Makefile').read_text()
     return set(re.findall(r'^([a-z][\w0-9-]*):', text, re.M)) | {'depend'}  # krb5's own
+
+
+@functools.lru_cache(maxsize=None)
+def google_tests():
+    found = set()
+    for file in tracked():
+        if file.endswith('_test.cc'):
+            text = (REPOSITORY / file).read_text()
+            pairs = re.findall(r'^(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)', text, re.M)
+            found |= {f'{suite}.{name}' for suite, name in pairs}
+    return found
 
 
 def path_exists(name, folder):
@@ -105,6 +116,9 @@ def span_problem(span, folder):
     if re.match(r'^make [a-z]', span):
         target = span.split()[1]
         return None if target in targets() else f'no target {target} in the Makefile'
+    test = re.fullmatch(r'(?:\S+::)?([A-Z]\w+[a-z]\.[A-Z]\w+[a-z]\w*)', span)
+    if test and test[1] not in google_tests():
+        return f'no test {test[1]}'
     for word in span.split():
         word = word.split('::')[0] if '::test_' in word else word
         word = word.strip('"\'(),;')
@@ -176,13 +190,14 @@ def test_what_is_named_exists(document):
 @pytest.mark.parametrize('line', [
     '[x](no/such.md)', '[x](README.md#no-such-heading)', '`mpc-server/nowhere/`', '`no_such_file.cc`',
     '`make nonsense`', '    make nonsense', '`Nobody::Wrote`', 'see mpc-server/nowhere for it',
-    '`mpc-server/base/secret_test.c`'])
+    '`mpc-server/base/secret_test.c`', '`SecretTest.NobodyWroteIt`'])
 def test_a_wrong_name_is_seen(line):
     assert len(complaints(REPOSITORY / 'README.md', line)) == 1
 
 
 @pytest.mark.parametrize('line', [
     '[x](README.md#limits-loudly)', '`mpc-server/base/`', '`secret_test.cc`', '`make demo`',
-    '    make sim SEEDS=1', '`absl::Status`', 'see mpc-server/base for it', '`share/reveal`'])
+    '    make sim SEEDS=1', '`absl::Status`', 'see mpc-server/base for it', '`share/reveal`',
+    '`SecretTest.DisableCoreDumps`'])
 def test_a_right_name_is_accepted(line):
     assert complaints(REPOSITORY / 'README.md', line) == []

@@ -71,7 +71,7 @@ class KdbRealm(realms.Realm):
                     "mpc_servers": " ".join(info["servers"]), "mpc_ca": info["ca"],
                     "mpc_certificate": info["kdc"]["certificate"], "mpc_key": info["kdc"]["key"],
                     "mpc_admin_certificate": info["admin"]["certificate"],
-                    "mpc_admin_key": info["admin"]["key"], "mpc_timeout": "5s", **extra_db}))
+                    "mpc_admin_key": info["admin"]["key"], "mpc_timeout": [], **extra_db}))
 
     def _server_daemons(self):
         return []

@@ -120,10 +120,12 @@ TEST_F(AuditCommandTest, WrongUseIsExplained) {
       {"show", "--since", "yesterday", File(0)},
       {"show", "--since", "2027-01-02", "--until", "2027-01-01", File(0)},
   };
-  for (const std::vector<std::string>& line : lines) {
+  for (std::vector<std::string> line : lines) {
     const Outcome outcome = Run(line);
     EXPECT_EQ(outcome.code, 2) << testing::PrintToString(line) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("next: "));
+    line.push_back("--json");
+    EXPECT_EQ(json::parse(Run(line).out)["exit"], 2) << testing::PrintToString(line);
   }
 }
 

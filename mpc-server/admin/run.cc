@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/admin/commands.h"
@@ -61,10 +62,9 @@ int RunAdmin(absl::Span<const std::string> arguments, Environment& environment) 
   settings.out_is_terminal = environment.out_is_terminal;
   settings.err_is_terminal = environment.err_is_terminal;
   absl::StatusOr<Options> options = ParseOptions(arguments);
-  if (options.ok()) {
-    settings.json = options->json;
-    settings.quiet = options->quiet;
-  }
+  settings.quiet = options.ok() && options->quiet;
+  // Who asked for JSON gets it also when something else on the command line is wrong.
+  settings.json = options.ok() ? options->json : absl::c_linear_search(arguments, "--json");
   Console console(environment.out, environment.err, settings);
   if (!options.ok()) return ReportError(options.status(), "", console);
   if (options->answer.has_value()) {

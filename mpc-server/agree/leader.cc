@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/agree/steps.h"
-#include "mpc-server/base/status_macros.h"
-
 #include <algorithm>
 #include <utility>
 
+#include "mpc-server/agree/steps.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 

@@ -5,7 +5,7 @@
 // secret.
 //
 // A line is written by one write(2) before Append() returns; when it reaches the disk is the choice
-// of SyncPolicy. A line that could not be written is no part of the chain, and Ready() says why
+// of AuditSync. A line that could not be written is no part of the chain, and Ready() says why
 // until one can be written again; the next line then is one of kind "audit" that says since when
 // lines may be missing.
 #ifndef MPC_SERVER_AUDIT_AUDIT_LOG_H_

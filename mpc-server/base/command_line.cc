@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 
 namespace mpckdc::command_line {
 namespace {
@@ -76,7 +77,9 @@ std::string Usage(const CLI::Option& operand) {
 // "enroll [PRINCIPAL]"
 std::string Usage(const CLI::App& command) {
   std::string text = command.get_name();
-  if (!CommandsOf(command).empty()) absl::StrAppend(&text, " COMMAND");
+  if (!CommandsOf(command).empty()) {
+    absl::StrAppend(&text, command.get_require_subcommand_min() > 0 ? " COMMAND" : " [COMMAND]");
+  }
   for (const CLI::Option* operand : OperandsOf(command)) {
     absl::StrAppend(&text, " ", Usage(*operand));
   }
@@ -94,17 +97,34 @@ std::pair<std::string, std::string> SummaryAndMore(const CLI::App& app) {
 
 // ---- parsing ----
 
-// CLI11 wants a command before its own options; here an option may stand first.
-void PutCommandFirst(const CLI::App& app, absl::Span<std::string> arguments) {
+// CLI11 takes "[a,b]" for a list and "++" for a command's end. Here they are words like others, and
+// pass it with a mark before them.
+constexpr char kMark = '\x1f';
+
+void MarkOddWords(absl::Span<std::string> words) {
+  for (std::string& word : words) {
+    const size_t at = absl::StartsWith(word, "--") ? word.find('=') + 1 : 0;
+    const bool list = word.size() > at && word[at] == '[' && word.back() == ']';
+    if (list || word == "++") word.insert(at, 1, kMark);
+  }
+}
+
+absl::string_view Unmarked(absl::string_view word) {
+  return absl::StripPrefix(word, absl::string_view(&kMark, 1));
+}
+
+// CLI11 wants a command before its own options; here any option of the program may stand first.
+void PutCommandFirst(const CLI::App& program, const CLI::App& app,
+                     absl::Span<std::string> arguments) {
   if (app.get_subcommands(nullptr).empty()) return;
   for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
     if (!absl::StartsWith(arguments[i], "-")) {
       std::rotate(arguments.begin(), arguments.begin() + i, arguments.begin() + i + 1);
       const CLI::App* command = FindCommand(app, arguments[0]);
-      if (command != nullptr) PutCommandFirst(*command, arguments.subspan(1));
+      if (command != nullptr) PutCommandFirst(program, *command, arguments.subspan(1));
       return;
     }
-    const CLI::Option* option = FindOption(app, arguments[i]);
+    const CLI::Option* option = FindOption(program, arguments[i]);
     if (option != nullptr && TakesValue(*option)) ++i;
   }
 }
@@ -171,10 +191,12 @@ std::string Unplaced(const CLI::App& app) {
     return absl::StrCat("unknown option ", name, Nearest(name, OptionNames(command)));
   }
   if (!left.empty() && !CommandsOf(command).empty()) {
-    return absl::StrCat(before, "unknown command \"", left[0], "\"",
+    return absl::StrCat(before, "unknown command \"", Unmarked(left[0]), "\"",
                         Nearest(left[0], CommandNames(command)));
   }
-  if (!left.empty()) return absl::StrCat(before, "one argument too many: \"", left.back(), "\"");
+  if (!left.empty()) {
+    return absl::StrCat(before, "one argument too many: \"", Unmarked(left.back()), "\"");
+  }
   if (command.get_require_subcommand_min() > 0) {
     return absl::StrCat(before, "no command given; there are ",
                         absl::StrJoin(CommandNames(command), ", "));
@@ -368,7 +390,7 @@ CLI::Option& AddOption(CLI::App& app, const std::string& name, const std::string
   option.type_name(placeholder)->take_all();
   // A check, not a callback: only a check may say why it refuses.
   option.check([set = std::move(set)](const std::string& value) {
-    return std::string(set(value).message());
+    return std::string(set(Unmarked(value)).message());
   });
   return option;
 }
@@ -391,7 +413,7 @@ CLI::Option& AddOperands(CLI::App& app, const std::string& name, size_t most,
 absl::StatusOr<std::optional<std::string>> Parse(CLI::App& app,
                                                  absl::Span<const std::string> arguments) {
   std::vector<std::string> words(arguments.begin(), arguments.end());
-  PutCommandFirst(app, absl::MakeSpan(words));
+  PutCommandFirst(app, app, absl::MakeSpan(words));
   if (!words.empty() && words[0] == "help" && FindCommand(app, "help") == nullptr) {
     std::rotate(words.begin(), words.begin() + 1, words.end());
     words.back() = "--help";
@@ -399,6 +421,7 @@ absl::StatusOr<std::optional<std::string>> Parse(CLI::App& app,
   if (words.size() == 1 && words[0] == kCompletion) return BashCompletion(app);
   if (words.size() == 1 && words[0] == kManOptions) return ManOptions(app);
   if (std::string odd = OddValue(app, words); !odd.empty()) return absl::InvalidArgumentError(odd);
+  MarkOddWords(absl::MakeSpan(words));
   std::reverse(words.begin(), words.end());  // as CLI11 wants them
   std::string objection;
   try {

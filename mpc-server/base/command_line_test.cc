@@ -80,6 +80,23 @@ TEST(CommandLine, ReadsCommandsOfCommands) {
   EXPECT_TRUE(p.json && p.all);
 }
 
+// As mpc-admin --config FILE audit verify LOG.
+TEST(CommandLine, AnOptionOfTheProgramMayStandBeforeACommandOfACommand) {
+  Program before, between;
+  EXPECT_EQ(before.Run({"--config", "f", "log", "show", "a"}), "");
+  EXPECT_THAT(before.files, ElementsAre("a"));
+  EXPECT_EQ(between.Run({"log", "--config", "f", "show", "a"}), "");
+  EXPECT_EQ(between.config, "f");
+}
+
+TEST(CommandLine, OperandsInBracketsAndPlusesAreOperands) {
+  Program brackets, pluses;
+  EXPECT_EQ(brackets.Run({"log", "show", "[a]"}), "");
+  EXPECT_THAT(brackets.files, ElementsAre("[a]"));
+  EXPECT_EQ(pluses.Run({"paint", "++"}), "");
+  EXPECT_EQ(pluses.house, "++");
+}
+
 TEST(CommandLine, OperandsMayLookLikeOptionsAndCommands) {
   Program after, command, again, negative;
   EXPECT_EQ(after.Run({"paint", "--", "-odd"}), "");

@@ -34,7 +34,7 @@ class OffsetClock : public Clock {
   std::atomic<int64_t> offset_us_{0};
 };
 
-// Hands the three parties new MemoryRings each time all three ask for them. A channel that is
+// Hands the three parties a new MemoryRing each time all three ask for them. A channel that is
 // dropped closes its ring for all, as a closed connection does.
 class MemoryHub {
  public:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One party's connection to its two neighbours on the ring P0 -> P1 -> P2 -> P0.
 //
-// Implementations: MemoryChannel (three parties in one process), TlsPeerChannel (production) and
-// the simulator's. Calls with a deadline block until done, failed or past it, the others never; a
-// channel is used by one thread (or fiber) at a time and starts none. After an error a channel is
-// closed for good: the caller drops it and connects anew.
+// Implementations: LinkChannel (production), testing/memory_channel.h (three parties in one
+// process) and the simulator's. Calls with a deadline block until done, failed or past it, the
+// others never; a channel is used by one thread (or fiber) at a time and starts none. After an
+// error a channel is closed for good: the caller drops it and connects anew.
 #ifndef MPC_SERVER_WIRE_PEER_CHANNEL_H_
 #define MPC_SERVER_WIRE_PEER_CHANNEL_H_
 
