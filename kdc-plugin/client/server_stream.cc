@@ -274,6 +274,7 @@ absl::Status ServerStream::Enqueue(absl::string_view entry, bool holds_shares) {
   }
   queue_.back().Append(entry, holds_shares);
   queued_bytes_ += entry.size();
+  held_ = held_ || bursts_of_thread > 0;
   if (unanswered_++ == 0) silent_since_ = absl::Now();
   if (connectable) ConnectSoon();
   return absl::OkStatus();
@@ -298,6 +299,7 @@ void ServerStream::WriteNext() {
   std::optional<MessageBuffer> next;
   {
     absl::MutexLock lock(&mu_);
+    held_ = false;
     if (state_ != State::kUp || writing_ || queue_.empty() || !writable_) return;
     next.emplace(std::move(queue_.front()));
     queue_.pop_front();
@@ -315,6 +317,7 @@ void ServerStream::Written(Call* call, bool ok) {
     absl::MutexLock lock(&mu_);
     if (call != call_) return;
     writing_ = false;
+    if (held_) return;  // the burst's end writes
   }
   if (ok) WriteNext();
 }

@@ -177,6 +177,7 @@ class ServerStream {
   std::vector<std::unique_ptr<Call>> ended_ ABSL_GUARDED_BY(mu_);
   bool writable_ ABSL_GUARDED_BY(mu_) = false;  // the read side is still open
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool held_ ABSL_GUARDED_BY(mu_) = false;  // by a burst, whose end writes
   std::string down_reason_ ABSL_GUARDED_BY(mu_) = "not connected yet";
   std::deque<MessageBuffer> queue_ ABSL_GUARDED_BY(mu_);
   size_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;

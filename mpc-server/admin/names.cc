@@ -112,6 +112,8 @@ absl::StatusOr<std::string> QualifyPrincipal(absl::string_view name, absl::strin
   return std::string(name);
 }
 
+std::string Day(absl::Time time) { return absl::FormatTime("%Y-%m-%d", time, absl::UTCTimeZone()); }
+
 std::string Hex(absl::string_view bytes) { return absl::BytesToHexString(bytes); }
 
 absl::StatusOr<std::string> FromHex(absl::string_view hex) {

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "proto/admin.pb.h"
 
 namespace mpckdc::admin {
@@ -24,6 +25,7 @@ v1::KeyClass KeyClassOf(absl::string_view principal);
 // what no principal may hold.
 absl::StatusOr<std::string> QualifyPrincipal(absl::string_view name, absl::string_view realm);
 
+std::string Day(absl::Time time);  // "2026-11-22", UTC
 std::string Hex(absl::string_view bytes);
 absl::StatusOr<std::string> FromHex(absl::string_view hex);
 

@@ -1,42 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// init-realm, status and doctor: what the three servers say of themselves, and whether it is good.
-#include <algorithm>
+// init-realm and status: what the three servers say of themselves.
 #include <array>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
-#include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
-#include "mpc-server/key/string_to_key.h"
-#include "mpc-server/package/certificate.h"
 
 namespace mpckdc::admin {
 namespace {
 
 using nlohmann::json;
-
-// One server's status and what was noticed while asking for it.
-struct SurveyedServer {
-  std::string address;
-  std::string certificate;  // its name
-  absl::Status error;       // not OK: no status
-  v1::StatusReply status;
-  absl::Duration round_trip;
-  absl::Duration clock_difference;  // its clock minus ours, at the middle of the round trip
-};
-
-std::string Day(absl::Time time) { return absl::FormatTime("%Y-%m-%d", time, absl::UTCTimeZone()); }
 
 void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* server) {
   server->address = client.name();
@@ -52,18 +33,6 @@ void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* se
   server->round_trip = end - start;
   server->clock_difference =
       absl::FromUnixMicros(server->status.time_us()) - (start + server->round_trip / 2);
-}
-
-// Before Connect(): asks the three at once, in the order of the configuration; a server that does
-// not answer is no error of the survey.
-absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session) {
-  ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Dial());
-  std::array<SurveyedServer, 3> survey;
-  servers->OnAll([&](int index, enroll::AdminClient& client) {
-    Ask(client, session.config().timeout, &survey[index]);
-    return absl::OkStatus();
-  });
-  return survey;
 }
 
 json ToJson(const SurveyedServer& server) {
@@ -109,6 +78,16 @@ std::string State(const v1::StatusReply& status) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session) {
+  ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Dial());
+  std::array<SurveyedServer, 3> survey;
+  servers->OnAll([&](int index, enroll::AdminClient& client) {
+    Ask(client, session.config().timeout, &survey[index]);
+    return absl::OkStatus();
+  });
+  return survey;
+}
 
 absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
   RETURN_IF_ERROR(session.Connect(/*allow_uninitialised=*/true).status());
@@ -164,316 +143,6 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
   if (!all_there || !all_ready) session.console().Remark("  next: mpc-admin doctor");
   if (!all_there) return ExitCode::kUnavailable;
   return all_ready ? ExitCode::kOk : ExitCode::kFindings;
-}
-
-// ---- doctor ----
-
-// Every check says what was found and, when it is not good, what to do next. It goes on after a
-// check that fails, as far as the later ones make sense.
-
-namespace {
-
-constexpr absl::Duration kExpirySoon = absl::Hours(24 * 30);
-constexpr absl::Duration kSkewWarning = limits::kMaxPeerSkew;
-constexpr absl::Duration kSkewBad = limits::kDefaultClockSkew;
-constexpr size_t kNamesShown = 5;
-
-enum Level { kOk, kWarning, kBad };
-
-constexpr struct {
-  const char* shown;
-  const char* in_json;
-  Colour colour;
-} kLevels[] = {{"ok", "ok", Colour::kGood},
-               {"warning", "warning", Colour::kWarning},
-               {"BAD", "bad", Colour::kBad}};
-
-struct Finding {
-  Level level;
-  std::string what;
-  std::string next;
-};
-
-class Findings {
- public:
-  void Ok(std::string what) { all_.push_back({kOk, std::move(what), ""}); }
-  void Warn(std::string what, std::string next) {
-    all_.push_back({kWarning, std::move(what), std::move(next)});
-  }
-  void Bad(std::string what, std::string next) {
-    all_.push_back({kBad, std::move(what), std::move(next)});
-  }
-  void Bad(const absl::Status& status) { Bad(std::string(status.message()), AdviceOf(status)); }
-  const std::vector<Finding>& all() const { return all_; }
-
- private:
-  std::vector<Finding> all_;
-};
-
-void CheckExpiry(const std::string& whose, absl::Time until, Findings* findings) {
-  const std::string what = absl::StrCat(whose, " certificate is good until ", Day(until));
-  if (until < absl::Now()) {
-    findings->Bad(absl::StrCat(whose, " certificate expired on ", Day(until)), "renew it");
-  } else if (until < absl::Now() + kExpirySoon) {
-    findings->Warn(what, "renew it before that day");
-  } else {
-    findings->Ok(what);
-  }
-}
-
-void CheckOwnCertificate(const AdminConfig& config, Findings* findings) {
-  absl::StatusOr<enroll::CertificateFacts> facts =
-      enroll::ReadCertificate(config.identity.certificate_file);
-  if (!facts.ok()) {
-    return findings->Bad(std::string(facts.status().message()),
-                         "correct [identity] certificate in the configuration");
-  }
-  CheckExpiry("our", facts->not_after, findings);
-}
-
-std::string Seconds(absl::Duration d) {
-  return absl::StrFormat("%+.3f s", absl::ToDoubleSeconds(d));
-}
-
-void CheckClock(const std::string& whose, absl::Duration difference, Findings* findings) {
-  const std::string what = absl::StrCat(whose, " by ", Seconds(difference));
-  const absl::Duration size = absl::AbsDuration(difference);
-  if (size > kSkewBad) {
-    findings->Bad(absl::StrCat("clocks differ: ", what),
-                  "set the clocks (chrony): beyond [policy] clock_skew logins are refused");
-  } else if (size > kSkewWarning) {
-    findings->Warn(absl::StrCat("clocks differ: ", what),
-                   "set the clocks (chrony): `chronyc tracking` on each machine says which is off");
-  } else {
-    findings->Ok(absl::StrCat("clocks agree: ", what));
-  }
-}
-
-// "party 1 (host:port)"
-std::string Name(const SurveyedServer& server) {
-  return absl::StrCat("party ", server.status.party(), " (", server.address, ")");
-}
-
-void CheckServer(const SurveyedServer& server, Findings* findings) {
-  const v1::StatusReply& status = server.status;
-  const std::string name = Name(server);
-  findings->Ok(absl::StrFormat("%s answers in %.1f ms, %s %s", name,
-                               absl::ToDoubleMilliseconds(server.round_trip), status.software(),
-                               status.isa()));
-  if (!status.initialised()) findings->Bad(name + " has no realm yet", "mpc-admin init-realm");
-  if (!status.peers_connected()) {
-    findings->Bad(name + " is not connected to both of its peers",
-                  "look at its log, and whether the others reach its peers address");
-  }
-  if (!status.degraded().empty()) {
-    findings->Bad(absl::StrCat(name, " is degraded: ", status.degraded()),
-                  "put that right on the server");
-  }
-  CheckExpiry(name + "'s", absl::FromUnixMicros(status.certificate_expires_us()), findings);
-  CheckClock(absl::StrCat(name, " differs from us"), server.clock_difference, findings);
-  if (status.peers_connected()) {
-    CheckClock(absl::StrCat("party ", (status.party() + 1) % 3, " differs from party ",
-                            status.party(), " as that one sees it"),
-               absl::Microseconds(status.peer_skew_us_next()), findings);
-  }
-}
-
-// Warns when the servers do not say the same of themselves.
-void CheckSame(const std::array<SurveyedServer, 3>& survey,
-               const std::string& (v1::StatusReply::*field)() const, absl::string_view what,
-               absl::string_view separator, std::string next, Findings* findings) {
-  std::set<std::string> values;
-  for (const SurveyedServer& server : survey) {
-    if (server.error.ok()) values.insert((server.status.*field)());
-  }
-  if (values.size() <= 1) return;
-  findings->Warn(absl::StrCat(what, absl::StrJoin(values, separator)), std::move(next));
-}
-
-// True when all three answered.
-bool CheckServers(Session& session, Findings* findings) {
-  absl::StatusOr<std::array<SurveyedServer, 3>> survey = SurveyServers(session);
-  if (!survey.ok()) {
-    findings->Bad(survey.status());
-    return false;
-  }
-  bool all = true;
-  for (const SurveyedServer& server : *survey) {
-    if (server.error.ok()) {
-      CheckServer(server, findings);
-    } else {
-      all = false;
-      findings->Bad(std::string(server.error.message()),
-                    absl::StrCat("start mpc-server on ", server.address,
-                                 ", or look at its log and at the network between"));
-    }
-  }
-  CheckSame(*survey, &v1::StatusReply::software, "the servers run different software: ", ", ",
-            "bring them to one version", findings);
-  // Each server decides for itself, so the lowest rate of the three is in force.
-  CheckSame(*survey, &v1::StatusReply::quotas,
-            "the servers have different quotas, the lowest is in force: ", " / ",
-            "make [quota] the same in the three mpc-server.toml, then SIGHUP", findings);
-  return all;
-}
-
-std::string Some(const std::vector<std::string>& names) {
-  const size_t shown = std::min(names.size(), kNamesShown);
-  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + shown, ", "),
-                      shown < names.size()
-                          ? absl::StrCat(" and ", names.size() - shown, " more")
-                          : "");
-}
-
-void CheckStaged(Session& session, Findings* findings) {
-  absl::StatusOr<KeyListing> staged = ListOnAll(session, "", /*staged=*/true);
-  if (!staged.ok()) return findings->Bad(staged.status());
-  std::vector<std::string> names;
-  for (const auto& [handle, key] : *staged) {
-    names.push_back(absl::StrCat(Describe(key.info), " on servers ", key.Parties()));
-  }
-  if (names.empty()) return findings->Ok("no unfinished transactions");
-  findings->Warn(absl::StrCat("unfinished transactions left staged keys: ", Some(names)),
-                 absl::StrCat("nothing; nobody can use them and the servers drop them after ",
-                              absl::ToInt64Minutes(limits::kStagedKeyLife),
-                              " minutes. An interrupted command can be run again at once"));
-}
-
-struct Comparison {
-  std::vector<std::string> orphan_handles;
-  std::vector<std::string> orphans;     // on all three, not in the database
-  std::vector<std::string> incomplete;  // not on all three, in the database
-  std::vector<std::string> different;
-  std::vector<std::string> dangling;    // in the database, on no server
-};
-
-Comparison Compare(const KeyListing& listing, const KdbEntries& entries) {
-  Comparison comparison;
-  std::set<std::string> referred;
-  for (const auto& [principal, keys] : entries) {
-    for (const KdbEntry& entry : keys) {
-      referred.insert(entry.handle);
-      const auto found = listing.find(entry.handle);
-      const std::string name = Describe(principal, entry.kvno, entry.enctype);
-      if (found == listing.end()) {
-        comparison.dangling.push_back(name);
-      } else if (!found->second.complete()) {
-        comparison.incomplete.push_back(
-            absl::StrCat(name, " on servers ", found->second.Parties()));
-      } else if (!found->second.same || found->second.info.principal() != principal) {
-        comparison.different.push_back(name);
-      }
-    }
-  }
-  for (const auto& [handle, key] : listing) {
-    if (referred.count(handle) != 0) continue;
-    comparison.orphan_handles.push_back(handle);
-    comparison.orphans.push_back(absl::StrCat(Describe(key.info), " on servers ", key.Parties()));
-  }
-  return comparison;
-}
-
-void DeleteOrphans(Session& session, const KeyListing& listing, const Comparison& comparison,
-                   Findings* findings) {
-  absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
-  absl::Status s = entries.ok() ? CheckDatabaseBelongs(listing, **entries) : entries.status();
-  if (!s.ok()) return findings->Bad(s);
-  s = session.DeleteKeys(comparison.orphan_handles);
-  if (s.ok()) {
-    findings->Ok(absl::StrCat("deleted keys to which nothing refers: ",
-                              Some(comparison.orphans)));
-  } else {
-    findings->Bad(absl::StrCat("could not delete unused keys: ", s.message()),
-                  "when the server answers run mpc-admin doctor --fix again");
-  }
-}
-
-void Judge(Session& session, const KeyListing& listing, const Comparison& comparison,
-           Findings* findings) {
-  const struct {
-    const std::vector<std::string>& keys;
-    const char* what;
-    const char* next;
-  } faults[] = {
-      {comparison.dangling, "the KDC refers to keys that no server has: ",
-       "give those principals new keys: mpc-admin enroll --replace, or randkey. Are these the "
-       "right servers, or was a store restored from an old backup?"},
-      {comparison.incomplete, "keys in use are missing on a server: ",
-       "give those principals new keys, or restore that server's store"},
-      {comparison.different, "servers and KDC describe keys differently: ",
-       "mpc-admin list shows where; mpc-admin policy sets a gate on all three again"}};
-  bool good = true;
-  for (const auto& fault : faults) {
-    if (fault.keys.empty()) continue;
-    good = false;
-    findings->Bad(absl::StrCat(fault.what, Some(fault.keys)), fault.next);
-  }
-  if (!comparison.orphans.empty() && session.options().fix) {
-    DeleteOrphans(session, listing, comparison, findings);
-  } else if (!comparison.orphans.empty()) {
-    findings->Warn(absl::StrCat("keys to which the KDC does not refer: ",
-                                Some(comparison.orphans)),
-                   "replaced keys stay until they are deleted: mpc-admin doctor --fix");
-  }
-  if (good) {
-    findings->Ok(absl::StrCat("every handle of the KDC leads to a key on all three servers (",
-                              listing.size() - comparison.orphans.size(), " keys in use)"));
-  }
-}
-
-// Servers first, database second: a key in the making is then no orphan. A handle that seems to
-// lead nowhere is looked for once more, since it may have been made in between.
-void CheckStores(Session& session, Findings* findings) {
-  absl::StatusOr<KeyListing> listing = ListOnAll(session, "", /*staged=*/false);
-  if (!listing.ok()) return findings->Bad(listing.status());
-  absl::StatusOr<const KdbEntries*> entries = session.ReadKdbAgain();
-  if (!entries.ok()) return findings->Bad(entries.status());
-  Comparison comparison = Compare(*listing, **entries);
-  if (!comparison.dangling.empty()) {
-    absl::StatusOr<KeyListing> newer = ListOnAll(session, "", /*staged=*/false);
-    if (newer.ok()) {
-      Comparison again = Compare(*newer, **entries);
-      again.orphan_handles = std::move(comparison.orphan_handles);
-      again.orphans = std::move(comparison.orphans);
-      comparison = std::move(again);
-    }
-  }
-  Judge(session, *listing, comparison, findings);
-}
-
-ExitCode Report(Session& session, const Findings& findings) {
-  json list = json::array();
-  std::array<size_t, std::size(kLevels)> counts = {};
-  for (const Finding& finding : findings.all()) {
-    const auto& level = kLevels[finding.level];
-    session.console().Say(absl::StrFormat("%-8s %s", level.shown, finding.what), level.colour);
-    if (!finding.next.empty()) session.console().Say(absl::StrCat("         next: ", finding.next));
-    list.push_back({{"level", level.in_json}, {"what", finding.what}, {"next", finding.next}});
-    ++counts[finding.level];
-  }
-  const size_t bad = counts[kBad], warnings = counts[kWarning];
-  session.console().Print(json{{"findings", list}, {"bad", bad}, {"warnings", warnings}});
-  session.console().Say(absl::StrCat(findings.all().size(), " checks: ", bad, " bad, ", warnings,
-                                     " warnings"));
-  return bad == 0 ? ExitCode::kOk : ExitCode::kFindings;
-}
-
-}  // namespace
-
-absl::StatusOr<ExitCode> DoctorCommand(Session& session) {
-  Findings findings;
-  CheckOwnCertificate(session.config(), &findings);
-  if (CheckServers(session, &findings)) {
-    const absl::Status connected = session.Connect(/*allow_uninitialised=*/true).status();
-    if (connected.ok()) {
-      findings.Ok("the servers are parties 0, 1 and 2 of one cluster and epoch");
-      CheckStaged(session, &findings);
-      CheckStores(session, &findings);
-    } else {
-      findings.Bad(connected);
-    }
-  }
-  return Report(session, findings);
 }
 
 }  // namespace mpckdc::admin

@@ -110,6 +110,20 @@ std::string Describe(const v1::KeyInfo& info);
 // By principal, version and enctype, for people.
 std::vector<const ListedKey*> Sorted(const KeyListing& listing);
 
+// One server's status and what was noticed while asking for it.
+struct SurveyedServer {
+  std::string address;
+  std::string certificate;  // its name
+  absl::Status error;       // not OK: no status
+  v1::StatusReply status;
+  absl::Duration round_trip;
+  absl::Duration clock_difference;  // its clock minus ours, at the middle of the round trip
+};
+
+// Before Connect(): asks the three at once, in the order of the configuration; a server that does
+// not answer is no error of the survey.
+absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session);
+
 }  // namespace mpckdc::admin
 
 #endif  // MPC_SERVER_ADMIN_SESSION_H_

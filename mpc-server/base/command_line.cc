@@ -182,6 +182,7 @@ std::string Unplaced(const CLI::App& app) {
   const std::string of = CommandOf(app), before = of.empty() ? "" : absl::StrCat(of, ": ");
   std::vector<std::string> left = app.remaining(/*recurse=*/true);
   std::erase(left, "--");
+  for (std::string& word : left) word = std::string(Unmarked(word));
   for (const std::string& word : left) {
     if (!absl::StartsWith(word, "-")) continue;
     const std::string name = word.substr(0, word.find('='));
@@ -191,12 +192,10 @@ std::string Unplaced(const CLI::App& app) {
     return absl::StrCat("unknown option ", name, Nearest(name, OptionNames(command)));
   }
   if (!left.empty() && !CommandsOf(command).empty()) {
-    return absl::StrCat(before, "unknown command \"", Unmarked(left[0]), "\"",
+    return absl::StrCat(before, "unknown command \"", left[0], "\"",
                         Nearest(left[0], CommandNames(command)));
   }
-  if (!left.empty()) {
-    return absl::StrCat(before, "one argument too many: \"", Unmarked(left.back()), "\"");
-  }
+  if (!left.empty()) return absl::StrCat(before, "one argument too many: \"", left.back(), "\"");
   if (command.get_require_subcommand_min() > 0) {
     return absl::StrCat(before, "no command given; there are ",
                         absl::StrJoin(CommandNames(command), ", "));
