@@ -13,8 +13,8 @@ python=${PYTHON:-/usr/bin/python3}
 quick='^(tests/t_(general|renew|u2u|skew|referral)\.py|kdc/t_(workers|bigreply)\.py|unit:lib/crypto|own:)'
 
 run_unit() {
-  # Two at a time: most tests start three parties of their own.
-  ctest --test-dir "$build/cmake" --output-on-failure -j "${JOBS:-$(nproc)}"
+  # Most of them start three parties of their own, which wait for each other, timers and the disk.
+  ctest --test-dir "$build/cmake" --output-on-failure -j "${JOBS:-$((2 * $(nproc)))}"
 }
 
 run_realm() {
