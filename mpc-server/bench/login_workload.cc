@@ -96,6 +96,10 @@ class Keys {
   std::vector<PlainKey> clients_;
 };
 
+AnyKeyUse UseOfKey(const KeyRecord& record, uint32_t usage) {
+  return UseOf(record.info, *record.FindUsage(usage));
+}
+
 class LoginTeam : public TeamWork {
  public:
   LoginTeam(const BenchSetup& s, const Keys& keys, int party, size_t first, size_t lanes)
@@ -130,13 +134,7 @@ class LoginTeam : public TeamWork {
     return Compute(rings, 2 * batch, RepliesOf(), cost, &LoginTeam::KeepReplies);
   }
   absl::Span<const SharedBlock> outputs() const override { return outputs_; }
-  size_t key_bytes() const override {
-    size_t blocks = 0;
-    for (const KeyRecord& record : clients_) {
-      for (const UsageKey& u : record.usages) blocks += u.round_keys.size() + u.mac_states.size();
-    }
-    return blocks * sizeof(SharedBlock);
-  }
+  size_t key_bytes() const override;
 
  private:
   // As the three parties draw them alike. Records of the same key are copies.
@@ -165,9 +163,6 @@ class LoginTeam : public TeamWork {
     batch_ = batch;
   }
 
-  static AnyKeyUse UseOfKey(const KeyRecord& record, uint32_t usage) {
-    return UseOf(record.info, *record.FindUsage(usage));
-  }
   std::vector<JobWork> LoginsOf(uint32_t batch) const {
     std::vector<JobWork> all(logins_.size());
     for (size_t i = 0; i < all.size(); ++i) {
@@ -252,6 +247,14 @@ class LoginTeam : public TeamWork {
   uint32_t batch_ = 0;  // whose numbers are in the jobs
   SecretVector<SharedBlock> outputs_;
 };
+
+size_t LoginTeam::key_bytes() const {
+  size_t blocks = 0;
+  for (const KeyRecord& record : clients_) {
+    for (const UsageKey& u : record.usages) blocks += u.round_keys.size() + u.mac_states.size();
+  }
+  return blocks * sizeof(SharedBlock);
+}
 
 // From the circuits' own costs, by public sizes; no powers of H, which the warm-up leaves behind.
 DeclaredSends Declared(const BenchSetup& s, const Places& places, size_t n) {

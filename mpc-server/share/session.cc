@@ -84,6 +84,14 @@ absl::Status Differs(absl::string_view who, absl::string_view field, const A& th
       absl::StrCat(who, " has ", field, " ", theirs, ", this server has ", ours));
 }
 
+// Shows that both ends of a seed saw the same hellos.
+Digest Confirmation(const Digest& transcript, const Seed& seed) {
+  Digest d;
+  crypto_generichash(d.data(), d.size(), transcript.data(), transcript.size(), seed.data(),
+                     seed.size());
+  return d;
+}
+
 // Best effort. The reason grows as it goes round the ring: cut.
 void TellBoth(PeerChannel& channel, absl::string_view reason) {
   reason = reason.substr(0, kMaxReason);
@@ -132,8 +140,8 @@ class SessionOpener {
   }
 
   absl::Status Confirm() {
-    const Digest with_prev = Confirmation(seeds_.own.Get());
-    const Digest with_next = Confirmation(seeds_.next.Get());
+    const Digest with_prev = Confirmation(transcript_, seeds_.own.Get());
+    const Digest with_next = Confirmation(transcript_, seeds_.next.Get());
     absl::Status s = SendBoth(FrameType::kConfirm, with_prev, with_next);
     if (s.ok()) s = ExpectConfirmation(Neighbour::kPrev, with_prev);
     if (s.ok()) s = ExpectConfirmation(Neighbour::kNext, with_next);
@@ -223,13 +231,6 @@ class SessionOpener {
     std::memcpy(&session_, transcript_.data(), sizeof(session_));
     session_ = __builtin_bswap32(session_) | 1;  // never zero, the number before there is one
     return absl::OkStatus();
-  }
-
-  Digest Confirmation(const Seed& seed) const {
-    Digest d;
-    crypto_generichash(d.data(), d.size(), transcript_.data(), transcript_.size(), seed.data(),
-                       seed.size());
-    return d;
   }
 
   absl::Status ExpectConfirmation(Neighbour from, const Digest& expected) {

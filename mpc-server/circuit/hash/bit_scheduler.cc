@@ -21,14 +21,7 @@ constexpr size_t kMaxSlots = 1 << 16;  // of an operand's 16 bits
 
 class BitScheduler {
  public:
-  BitScheduler(BitRecorder& recorder, absl::Span<const Bit> outputs)
-      : nodes_(recorder.nodes_), args_(recorder.args_) {
-    for (Bit b : outputs) outputs_.push_back(recorder.Plain(b));
-    needed_.assign(nodes_.size(), kUnused);
-    last_.assign(nodes_.size(), 0);
-    depth_.assign(nodes_.size(), 0);
-    slot_.assign(nodes_.size(), 0);
-  }
+  BitScheduler(BitRecorder& recorder, absl::Span<const Bit> outputs);
 
   BitProgram Run() {
     for (uint32_t n : outputs_) rounds_ = std::max(rounds_, nodes_[n].level);
@@ -172,6 +165,15 @@ class BitScheduler {
   uint32_t rounds_ = 0;
   BitProgram program_;
 };
+
+BitScheduler::BitScheduler(BitRecorder& recorder, absl::Span<const Bit> outputs)
+    : nodes_(recorder.nodes_), args_(recorder.args_) {
+  for (Bit b : outputs) outputs_.push_back(recorder.Plain(b));
+  needed_.assign(nodes_.size(), kUnused);
+  last_.assign(nodes_.size(), 0);
+  depth_.assign(nodes_.size(), 0);
+  slot_.assign(nodes_.size(), 0);
+}
 
 BitProgram BitRecorder::Finish(absl::Span<const Bit> outputs) {
   return BitScheduler(*this, outputs).Run();
