@@ -6,6 +6,7 @@
     read_reply(bytes)                        an Error or a Reply
 """
 
+import calendar
 import dataclasses
 import hashlib
 import hmac
@@ -78,11 +79,12 @@ class AsRequest:
     lifetime: int = 3600
     padata: tuple = ()
     nonce: int = 0x11223344
+    now: float = dataclasses.field(default_factory=time.time)  # what all its times count from
 
     def timestamp(self, enctype=18, password=None, skew=0):
         """PA-ENC-TIMESTAMP under the password's key."""
         microseconds = int.from_bytes(os.urandom(3), 'big') % 1000000
-        plain = der.sequence(der.field(0, der.kerberos_time(time.time() + skew)),
+        plain = der.sequence(der.field(0, der.kerberos_time(self.now + skew)),
                              der.field(1, der.integer(microseconds)))
         salt = keys.principal_salt(f'{self.user}@{self.realm}')
         base = keys.string_to_key(enctype, password or self.password, salt)
@@ -90,14 +92,13 @@ class AsRequest:
                       encrypted_data(enctype, seal(enctype, base, USAGE_TIMESTAMP, plain)))
 
     def encode(self):
-        now = time.time()
         body = der.sequence(
             der.field(0, der.flags(self.options)),
             der.field(1, principal_name(self.name_type, self.user)),
             der.field(2, der.text(self.realm)),
             der.field(3, principal_name(NT_SRV_INST, *self.service)),
-            der.field(5, der.kerberos_time(now + self.lifetime)),
-            der.field(6, der.kerberos_time(now + 2 * self.lifetime)),
+            der.field(5, der.kerberos_time(self.now + self.lifetime)),
+            der.field(6, der.kerberos_time(self.now + 2 * self.lifetime)),
             der.field(7, der.integer(self.nonce)),
             der.field(8, der.sequence(*map(der.integer, self.etypes))))
         extra = [der.field(3, der.sequence(*self.padata))] if self.padata else []
@@ -191,7 +192,9 @@ class Reply:
     session_enctype: int = 0
     nonce: int = 0
     ticket_flags: bytes = b''
-    lifetime: int = 0
+    current: bool = False  # authenticated within a minute of the request
+    lifetime: int = 0      # seconds from the request's time to the ticket's end; not from the KDC's
+                           # time, whose second may be another one
     service: bytes = b''
 
 
@@ -224,9 +227,10 @@ def _reply(parts, request):
     reply.opened = True
     reply.session_enctype = number(fields(opened[0])[0])
     reply.nonce, reply.ticket_flags, reply.service = number(opened[2]), opened[4], opened[10]
-    reply.lifetime = _seconds(opened[7]) - _seconds(opened[5])
+    reply.current = abs(_seconds(opened[5]) - request.now) < 60
+    reply.lifetime = _seconds(opened[7]) - int(request.now)
     return reply
 
 
 def _seconds(value):
-    return time.mktime(time.strptime(inside(value).decode(), '%Y%m%d%H%M%SZ'))
+    return calendar.timegm(time.strptime(inside(value).decode(), '%Y%m%d%H%M%SZ'))
