@@ -97,7 +97,7 @@ absl::StatusOr<Proposal> DecodeProposal(absl::string_view bytes) {
   if (in.Uint(1) != kProposal) return Bad("not a proposal");
   Proposal proposal;
   const uint64_t kind = in.Uint(1);
-  if (kind < 1 || kind > 3) return Bad(absl::StrCat("unknown kind of batch ", kind));
+  if (kind < 1 || kind > kLastBatchKind) return Bad(absl::StrCat("unknown kind of batch ", kind));
   proposal.kind = static_cast<BatchKind>(kind);
   proposal.number = static_cast<uint32_t>(in.Uint(4));
   proposal.time = TimeFrom(in);

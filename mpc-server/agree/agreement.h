@@ -14,6 +14,7 @@
 //
 //   kind      group               id            digest
 //   kJobs     KdcKey of the KDC   job id        JobDigest
+//   kLongJobs the same, for the long ring (long_ring.h), which also computes the following
 //   kDraw     transaction         0             DrawDigest           (one entry)
 //   kVerify   request             index         SHA-256 of handle    (one entry per handle)
 //
@@ -61,7 +62,12 @@ using GroupId = std::array<uint8_t, 16>;
 GroupId KdcKey(const KdcIdentity& kdc);
 Digest DrawDigest(const KeyInfo& info);
 
-enum class BatchKind : uint8_t { kJobs = 1, kDraw = 2, kVerify = 3 };
+enum class BatchKind : uint8_t { kJobs = 1, kDraw = 2, kVerify = 3, kLongJobs = 4 };
+inline constexpr uint64_t kLastBatchKind = 4;
+constexpr bool IsOfJobs(BatchKind kind) {
+  return kind == BatchKind::kJobs || kind == BatchKind::kLongJobs;
+}
+constexpr bool IsLong(BatchKind kind) { return kind != BatchKind::kJobs; }
 
 // What one server says about one entry: it does not have it (yet), or its verdict.
 using VoteCode = uint8_t;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "gtest/gtest.h"
+#include "mpc-server/key/hash_kind.h"
 #include "mpc-server/testing/cts.h"
 #include "mpc-server/testing/jobs.h"
 
@@ -87,6 +88,43 @@ TEST_P(CtsLoginTest, WrongPasswordReplayAndSkewAreToldApart) {
     EXPECT_VERDICT(login(altered), Verdict::kBadTag);
   }
   EXPECT_VERDICT(login(preauth.substr(0, 20)), Verdict::kBadTag);
+}
+
+// Anybody may send zeros as a pre-authentication, and behind it a request as long as may be.
+TEST_P(CtsLoginTest, NothingIsComputedForABadPreauth) {
+  const auto rounds_of = [this](const std::string& preauth, size_t request, Verdict want) {
+    Job job = realm_.Login(realm_.alice, preauth);
+    job.make_macs[0].data.assign(request, 'q');
+    EXPECT_VERDICT(realm_.Run(job), want);
+    return realm_.observer(0).Batches().back().rounds;
+  };
+  const size_t most = limits::kMaxCtsRequestBytes;
+  const uint64_t good = rounds_of(realm_.Preauth(realm_.alice), most, Verdict::kOk);
+  const uint64_t bad = rounds_of(realm_.AlteredPreauth(realm_.alice), most, Verdict::kBadTag);
+  const uint64_t bad_short = rounds_of(realm_.AlteredPreauth(realm_.alice), 100, Verdict::kBadTag);
+  // At most the compression that was under way when the pre-authentication was found bad.
+  const uint64_t compression = good / HmacInnerBlocks(FindEnctype(GetParam())->hash, most);
+  EXPECT_LE(bad, bad_short + 2 * compression);
+  EXPECT_LT(10 * compression, good - bad);
+}
+
+// The good ones of the same batch go on.
+TEST_P(CtsLoginTest, ABadPreauthBesideGoodOnes) {
+  EngineOptions options;
+  options.mode = BatchMode::kFixed;
+  Realm realm(GetParam(), options);
+  std::vector<Job> jobs = {realm.Login(realm.bob),
+                           realm.Login(realm.alice, realm.AlteredPreauth(realm.alice)),
+                           realm.Login(realm.bob)};
+  jobs[1].make_macs[0].data.assign(2000, 'q');
+  jobs[2].make_macs[0].data.assign(900, 'q');
+  const std::vector<JobResult> results = realm.RunAll(jobs);
+  EXPECT_VERDICT(results[1], Verdict::kBadTag);
+  for (const size_t good : {0, 2}) {
+    ASSERT_VERDICT_OK(results[good]);
+    EXPECT_TRUE(OracleMacGood(realm.bob, kUsageAsReqChecksum, jobs[good].make_macs[0].data,
+                              results[good].make_macs[0]));
+  }
 }
 
 TEST_P(CtsLoginTest, AReplyNeedsAGrantAndItsText) {

@@ -53,7 +53,7 @@ class Engine : public JobEngine {
   absl::Duration ReconnectPause();
   absl::Status RunSession();
   absl::Status RunBatch(PeerSession& session);
-  absl::Status RunAgreed(PeerSession& session, Ballot& ballot);
+  absl::Status RunAgreed(PeerSession& session, std::unique_ptr<Ballot> ballot);
   void Housekeep();
 
   EngineState state_;
@@ -68,6 +68,7 @@ absl::Status Engine::Start() {
   absl::Status loaded = state_.sealing.Load();
   if (loaded.ok()) loaded = state_.replays.Load();
   if (!loaded.ok()) return loaded;
+  state_.long_ring.Start(absl::StrCat("mpc-long-", state_.party));
   state_.executor->Start(absl::StrCat("mpc-engine-", state_.party), [this] { Main(); });
   return absl::OkStatus();
 }
@@ -77,6 +78,7 @@ void Engine::Stop() {
   state_.peers->Shutdown();
   state_.executor->Wake();
   state_.executor->Join();
+  state_.long_ring.Stop();
   // The engine's thread has ended; this one takes its place.
   std::vector<WaitingJobPtr> jobs;
   {
@@ -210,33 +212,41 @@ absl::Status Engine::RunSession() {
   absl::Status status;
   while (status.ok() && !state_.stopping()) {
     status = RunBatch(session);
+    if (status.ok()) status = state_.long_ring.FinishComputed();
     Housekeep();
   }
+  // At the other servers the session ends too: what the long ring computes is answered, or fails.
+  const absl::Status last = state_.long_ring.WaitAndFinish();
+  if (status.ok()) status = last;
   if (status.ok()) session.party().Abort(kStopping);
   return status;
 }
 
 absl::Status Engine::RunBatch(PeerSession& session) {
-  Ballot ballot(state_.store);
+  auto ballot = std::make_unique<Ballot>(state_.store);
   ASSIGN_OR_RETURN(const bool voting, state_.party == kLeader
-                                          ? leader_.Propose(session, ballot)
-                                          : follower_.ReceiveAndVote(session, ballot));
+                                          ? leader_.Propose(session, *ballot)
+                                          : follower_.ReceiveAndVote(session, *ballot));
   if (!voting) return absl::OkStatus();
-  const absl::Status voted = ReceiveVotes(state_, session, ballot);
-  return voted.ok() ? RunAgreed(session, ballot) : voted;
+  RETURN_IF_ERROR(ReceiveVotes(state_, session, *ballot));
+  return RunAgreed(session, std::move(ballot));
 }
 
-absl::Status Engine::RunAgreed(PeerSession& session, Ballot& ballot) {
-  if (ballot.proposal.entries.empty()) return absl::OkStatus();
-  if (ballot.proposal.kind == BatchKind::kJobs) {
-    JobBatch batch(&state_, &session, &ballot);
-    const absl::Status status = batch.Run();
-    leader_.ExpectReplies(batch.replies_until());
-    return status;
+absl::Status Engine::RunAgreed(PeerSession& session, std::unique_ptr<Ballot> ballot) {
+  if (ballot->proposal.entries.empty()) return absl::OkStatus();
+  const BatchKind kind = ballot->proposal.kind;
+  std::unique_ptr<BatchRun> run;
+  if (IsOfJobs(kind)) {
+    auto batch = std::make_unique<JobBatch>(&state_, &session, std::move(ballot));
+    RETURN_IF_ERROR(batch->Begin());
+    run = std::move(batch);
+  } else {
+    run = BeginKeyRound(state_, session.RingsOf(kind), std::move(ballot));
   }
-  // Null where this server did not get the request: then it is missing in the vote.
-  if (ballot.key_round == nullptr) return absl::OkStatus();
-  return ballot.key_round->Run(state_, session, ballot);
+  if (run == nullptr) return absl::OkStatus();
+  if (!IsLong(kind)) return run->Finish(run->Compute());
+  state_.long_ring.Give(std::move(run));
+  return absl::OkStatus();
 }
 
 void Engine::Housekeep() {
@@ -274,6 +284,7 @@ EngineState::EngineState(const EngineOptions& options, const EngineTools& tools)
       observer(OrNobody(tools.observer)),
       meta(tools.store->Meta()),
       party(meta.identity.party),
+      long_ring(&waiting.mu, tools.long_executor, tools.executor),
       clocks(party, options.clock_skew, &status, observer),
       sealing(store, options.clock_skew, &clocks, &status, observer),
       quotas(options.quotas),

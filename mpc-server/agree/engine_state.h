@@ -15,6 +15,7 @@
 #include "mpc-server/agree/job_engine.h"
 #include "mpc-server/agree/job_quotas.h"
 #include "mpc-server/agree/key_rounds.h"
+#include "mpc-server/agree/long_ring.h"
 #include "mpc-server/agree/sealing.h"
 #include "mpc-server/judge/grants.h"
 #include "mpc-server/judge/judge.h"
@@ -54,6 +55,8 @@ struct EngineState {
   PendingSeals pending;
 
   // The engine's thread's, but for what their own comments say.
+  LongRing long_ring;
+  absl::Time replies_until = absl::InfinitePast();  // the second jobs of many logins come till then
   ClockWatch clocks;
   Sealing sealing;
   JobQuotas quotas;

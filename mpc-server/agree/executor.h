@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What runs an engine and how it waits for local events, injected so that sim/ can run three
-// engines as fibers of one thread under a simulated clock. One Executor serves one engine. Waiting
+// engines as fibers of one thread under a simulated clock. One Executor is one thread. Waiting
 // for the network is the PeerLink's and its channels' business.
 #ifndef MPC_SERVER_AGREE_EXECUTOR_H_
 #define MPC_SERVER_AGREE_EXECUTOR_H_

@@ -12,6 +12,8 @@ namespace mpckdc {
 namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(100);
+// While the long ring computes, whose result is to be judged soon.
+constexpr absl::Duration kShortPoll = absl::Milliseconds(1);
 constexpr absl::Duration kLateJobWait = absl::Milliseconds(5);  // proposed, not yet here
 
 }  // namespace
@@ -20,6 +22,8 @@ absl::StatusOr<bool> Follower::ReceiveAndVote(PeerSession& session, Ballot& ball
   absl::StatusOr<bool> received = ReceiveProposal(session, ballot);
   if (!received.ok() || !*received) return received;
   absl::Status status = CheckProposal(session, ballot.proposal);
+  // The leader has finished its last long batch, so this server is about to.
+  if (status.ok() && IsLong(ballot.proposal.kind)) status = state_.long_ring.WaitAndFinish();
   if (status.ok()) status = CastVote(session, ballot);
   if (!status.ok()) return status;
   return true;
@@ -27,8 +31,8 @@ absl::StatusOr<bool> Follower::ReceiveAndVote(PeerSession& session, Ballot& ball
 
 absl::StatusOr<bool> Follower::ReceiveProposal(PeerSession& session, Ballot& ballot) {
   const absl::Time now = state_.Now();
-  absl::StatusOr<Frame> frame =
-      session.channel().Receive(NeighbourOf(state_.party, kLeader), now + kPoll);
+  absl::StatusOr<Frame> frame = session.channel().Receive(
+      NeighbourOf(state_.party, kLeader), now + (state_.long_ring.busy() ? kShortPoll : kPoll));
   if (absl::IsDeadlineExceeded(frame.status())) {
     heard_ = std::min(heard_, now);  // the clock was set back
     if (now < heard_ + kSilence) return false;
@@ -71,7 +75,7 @@ absl::Status Follower::CastVote(PeerSession& session, Ballot& ballot) {
   ballot.codes.assign(entries, kVoteMissing);
   ballot.details.resize(entries);
   ballot.jobs.resize(entries);
-  if (ballot.proposal.kind == BatchKind::kJobs) {
+  if (IsOfJobs(ballot.proposal.kind)) {
     VoteOnJobs(ballot);
   } else {
     VoteOnKeyRound(state_, ballot);
@@ -120,6 +124,13 @@ void Follower::VoteOnJobs(Ballot& ballot) {
     } else {
       opinion = opinions.On(*job);
       blocks += job->blocks;
+    }
+    if (opinion.ok()) {
+      Measure(*job, ballot.records);
+      const bool is_long = job->length == JobLength::kLong;
+      if (is_long != (ballot.proposal.kind == BatchKind::kLongJobs)) {
+        opinion = Refuse(Verdict::kUnavailable, "the leader put the job on the wrong ring");
+      }
     }
     if (opinion.ok() && blocks > 2 * limits::kMaxBatchBlocks) {
       opinion = Refuse(Verdict::kUnavailable, "the leader proposed too large a batch");

@@ -16,19 +16,37 @@
 
 namespace mpckdc {
 
-absl::Status JobBatch::Run() {
+JobBatch::JobBatch(EngineState* state, PeerSession* session, std::unique_ptr<Ballot> ballot)
+    : state_(*state),
+      owned_ballot_(std::move(ballot)),
+      ballot_(*owned_ballot_),
+      rings_(session->RingsOf(ballot_.proposal.kind)),
+      session_id_(session->party().session_id()) {}
+
+absl::Status JobBatch::Begin() {
   report_.started = state_.Now();
   report_.agreed = report_.started - ballot_.proposal.time;
   RETURN_IF_ERROR(CheckNonceCount());
   AdmitJobs();
-  session_.rings->BeginBatch(ballot_.proposal.number);
-  TagMaskKeys keys = DrawTagMaskKeys(session_.party());
-  BatchWork batch(*session_.rings, session_.blocks, session_.powers, *session_.cts, work_);
+  rings_.rings.BeginBatch(ballot_.proposal.number);
+  mask_keys_ = DrawTagMaskKeys(rings_.party());
+  batch_.emplace(rings_.rings, rings_.blocks, rings_.powers, rings_.cts, work_);
   report_.view = ViewOf(ballot_, FactsOf(work_));
-  report_.status = Compute(batch);
-  Report(batch);
+  return absl::OkStatus();
+}
+
+absl::Status JobBatch::Compute() {
+  ConfirmView confirm(report_.view);
+  RETURN_IF_ERROR(batch_->ComputeBlocks(confirm));  // the confirmation alone, without work
+  RETURN_IF_ERROR(batch_->CheckTags());
+  return batch_->OpenTimestamps();
+}
+
+absl::Status JobBatch::Finish(const absl::Status& computed) {
+  report_.status = computed;
+  Report();
   if (report_.status.ok()) {
-    JudgeJobs(batch, std::move(keys));
+    JudgeJobs();
     // Only now is it sure that the three heard the same votes.
     std::move(refused_.begin(), refused_.end(), std::back_inserter(answers_));
   } else {
@@ -108,21 +126,21 @@ std::string JobBatch::HeaderOf(const WaitingJob& waiting, const SealPart& seal,
       NewTgtHeader(principal, origin_job, origin, state_.options.max_renewable_life));
 }
 
-absl::Status JobBatch::Compute(BatchWork& batch) {
-  ConfirmView confirm(report_.view);
-  absl::Status status = batch.ComputeBlocks(confirm);  // the confirmation alone, without work
-  if (status.ok()) status = batch.CheckTags();
-  if (status.ok()) status = batch.OpenTimestamps();
-  return status;
+void JobBatch::AddGrantUses(GrantUses* uses) const {
+  for (const WaitingJobPtr& waiting : admitted_) {
+    if (waiting->job.operation != Operation::kSealGranted) continue;
+    GrantUse& use = (*uses)[{waiting->kdc, waiting->job.grant}];
+    use = use + UseOf(waiting->job);
+  }
 }
 
-void JobBatch::Report(const BatchWork& batch) {
-  report_.session = session_.party().session_id();
+void JobBatch::Report() {
+  report_.session = session_id_;
   report_.batch = ballot_.proposal.number;
   report_.computed = state_.Now() - report_.started;
-  report_.aes_blocks = batch.aes_blocks();
-  report_.rounds = batch.cost().rounds;
-  report_.bytes = batch.cost().bytes_to_next;
+  report_.aes_blocks = batch_->aes_blocks();
+  report_.rounds = batch_->cost().rounds;
+  report_.bytes = batch_->cost().bytes_to_next;
   state_.status.Update([&](EngineStatus& status) {
     if (!work_.empty()) ++status.batches;
     status.aes_blocks += report_.aes_blocks;
@@ -130,19 +148,19 @@ void JobBatch::Report(const BatchWork& batch) {
   });
 }
 
-void JobBatch::JudgeJobs(BatchWork& batch, TagMaskKeys keys) {
+void JobBatch::JudgeJobs() {
   std::vector<Judgement> judgements =
       state_.judge.Decide(work_, ballot_.proposal.time, state_.Now());
-  OutputMasks masks = session_.party().output_masks();
-  const auto seals = std::make_shared<SealBatch>(SealBatch{std::move(keys), {}});
+  OutputMasks masks = rings_.party().output_masks();
+  const auto seals = std::make_shared<SealBatch>(SealBatch{*std::move(mask_keys_), {}});
   seals->masks_a.reserve(ballot_.proposal.nonces);  // each seal takes one
   answers_.reserve(work_.size() + refused_.size());
   for (size_t i = 0; i < work_.size(); ++i) {
     state_.quotas.Settle(*admitted_[i], judgements[i].verdict);
     Answer answer = BareAnswer(admitted_[i], std::move(judgements[i]));
     if (answer.result.judgement.ok()) {
-      answer.result = OutputOf(masks, ballot_.proposal.number, batch, work_[i]);
-      answer.pending = PendingOf(batch, work_[i], *seals);
+      answer.result = OutputOf(masks, ballot_.proposal.number, *batch_, work_[i]);
+      answer.pending = PendingOf(*batch_, work_[i], *seals);
       answer.pending.batch = seals;
     }
     answers_.push_back(std::move(answer));
@@ -160,8 +178,9 @@ void JobBatch::ExpectReplies() {
                     [](const SealPart& seal) { return seal.usage == kUsageAsReply; });
     replies += answer.result.judgement.ok() && job.operation == Operation::kLogin && !has_reply;
   }
-  replies_until_ = state_.Now() + std::min({replies * limits::kReplyReturn, report_.computed / 2,
-                                            limits::kMaxReplyWait});
+  if (replies == 0) return;
+  state_.replies_until = state_.Now() + std::min({replies * limits::kReplyReturn,
+                                                  report_.computed / 2, limits::kMaxReplyWait});
 }
 
 }  // namespace mpckdc

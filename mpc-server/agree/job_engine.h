@@ -52,6 +52,7 @@ struct EngineTools {
   RandomSource* random = nullptr;
   PeerLink* peers = nullptr;
   Executor* executor = nullptr;
+  Executor* long_executor = nullptr;  // of the long ring (long_ring.h)
   EngineObserver* observer = nullptr;
   JobRecorder* recorder = nullptr;
 };

@@ -81,12 +81,13 @@ void JobQueue::Remove(const WaitingJob& job) {
   by_id_.erase(it);
 }
 
-std::vector<WaitingJobPtr> JobQueue::Ready(absl::Time now, size_t max_jobs,
+std::vector<WaitingJobPtr> JobQueue::Ready(absl::Time now, Fits fits, size_t max_jobs,
                                            size_t max_blocks) const {
   std::vector<WaitingJobPtr> ready;
   size_t blocks = 0;
   for (const WaitingJobPtr& job : jobs_) {
     if (job->next_try > now && job->next_try <= now + kLongestRetry) continue;
+    if (!fits(*job)) continue;
     blocks += job->blocks;
     if (!ready.empty() && (ready.size() >= max_jobs || blocks > max_blocks)) break;
     ready.push_back(job);
@@ -101,8 +102,11 @@ void JobQueue::TryAgain(WaitingJob& job, absl::Time now) {
 
 absl::Time JobQueue::NextTry(absl::Time now) const {
   absl::Time next = absl::InfiniteFuture();
-  for (const WaitingJobPtr& job : jobs_) next = std::min({next, job->next_try, job->deadline});
-  return std::max(next, now);
+  for (const WaitingJobPtr& job : jobs_) {
+    if (job->next_try > now) next = std::min(next, job->next_try);
+    next = std::min(next, job->deadline);
+  }
+  return next;
 }
 
 std::vector<WaitingJobPtr> JobQueue::TakeExpired(absl::Time now) {

@@ -16,12 +16,17 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "mpc-server/agree/agreement.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/job/received_job.h"
 #include "mpc-server/judge/quota.h"
 
 namespace mpckdc {
+
+// Which ring computes a job (long_ring.h): kLong has a part under a key of enctypes 17 to 20.
+enum class JobLength : uint8_t { kUnknown, kShort, kLong };
 
 struct WaitingJob : ReceivedJob {
   GroupId group{};    // KdcKey(kdc)
@@ -31,6 +36,8 @@ struct WaitingJob : ReceivedJob {
   absl::AnyInvocable<void(JobResult)> done;  // called once, then empty
 
   // The engine's thread's, since a batch looked at the job.
+  JobLength length = JobLength::kUnknown;
+  uint64_t rounds = 0;            // about how many a long job takes
   QuotaUse taken;                 // from its quotas, and not given back
   std::optional<QuotaKind> over;  // the quota by which this server refused it
 };
@@ -54,11 +61,13 @@ class JobQueue {
   WaitingJobPtr Find(const GroupId& group, JobId id) const;
   void Remove(const WaitingJob& job);
 
-  // In order of arrival, those whose time has come: for the leader's next proposal.
-  std::vector<WaitingJobPtr> Ready(absl::Time now, size_t max_jobs, size_t max_blocks) const;
+  // In order of arrival, those whose time has come and that fit: for the leader's next proposal.
+  using Fits = absl::FunctionRef<bool(const WaitingJob&)>;
+  std::vector<WaitingJobPtr> Ready(absl::Time now, Fits fits, size_t max_jobs,
+                                   size_t max_blocks = limits::kMaxBatchBlocks) const;
   // A server did not have it: Ready() leaves it out for a while, each time longer.
   void TryAgain(WaitingJob& job, absl::Time now);
-  // When Ready() will next change by time alone.
+  // When Ready() will next change by time alone, or a deadline passes.
   absl::Time NextTry(absl::Time now) const;
 
   std::vector<WaitingJobPtr> TakeExpired(absl::Time now);

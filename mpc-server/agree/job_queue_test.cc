@@ -17,12 +17,24 @@ WaitingJobPtr Waiting(JobId id, size_t blocks = 10) {
   return job;
 }
 
+bool Any(const WaitingJob&) { return true; }
+
 TEST(JobQueue, BoundsJobsAndBlocks) {
   JobQueue queue;
   for (JobId id = 1; id <= 5; ++id) queue.Add(Waiting(id));
-  EXPECT_EQ(queue.Ready(kNow, 3, 1000).size(), 3u);
-  EXPECT_EQ(queue.Ready(kNow, 100, 25).size(), 2u);
-  EXPECT_EQ(queue.Ready(kNow, 100, 1).size(), 1u);  // one too large for a batch still runs
+  EXPECT_EQ(queue.Ready(kNow, Any, 3, 1000).size(), 3u);
+  EXPECT_EQ(queue.Ready(kNow, Any, 100, 25).size(), 2u);
+  EXPECT_EQ(queue.Ready(kNow, Any, 100, 1).size(), 1u);  // one too large for a batch still runs
+}
+
+TEST(JobQueue, JobsThatDoNotFitTakeNoRoom) {
+  JobQueue queue;
+  for (JobId id = 1; id <= 6; ++id) queue.Add(Waiting(id));
+  const auto ready = queue.Ready(
+      kNow, [](const WaitingJob& job) { return job.job.id % 2 == 0; }, 2, 1000);
+  ASSERT_EQ(ready.size(), 2u);
+  EXPECT_EQ(ready[0]->job.id, 2u);
+  EXPECT_EQ(ready[1]->job.id, 4u);
 }
 
 TEST(JobQueue, RetriesWaitAndAClockSetBackDoesNotHoldThem) {
@@ -30,10 +42,10 @@ TEST(JobQueue, RetriesWaitAndAClockSetBackDoesNotHoldThem) {
   const WaitingJobPtr job = Waiting(1);
   queue.Add(job);
   job->next_try = kNow + absl::Milliseconds(20);
-  EXPECT_TRUE(queue.Ready(kNow, 9, 999).empty());
+  EXPECT_TRUE(queue.Ready(kNow, Any, 9, 999).empty());
   EXPECT_EQ(queue.NextTry(kNow), job->next_try);
-  EXPECT_EQ(queue.Ready(kNow + absl::Milliseconds(20), 9, 999).size(), 1u);
-  EXPECT_EQ(queue.Ready(kNow - absl::Hours(1), 9, 999).size(), 1u);
+  EXPECT_EQ(queue.Ready(kNow + absl::Milliseconds(20), Any, 9, 999).size(), 1u);
+  EXPECT_EQ(queue.Ready(kNow - absl::Hours(1), Any, 9, 999).size(), 1u);
 }
 
 TEST(JobQueue, ExpiryIsRemembered) {

@@ -2,6 +2,7 @@
 #include "mpc-server/agree/key_rounds.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "mpc-server/agree/confirm_view.h"
 #include "mpc-server/agree/steps.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/compute/key_work.h"
 
 namespace mpckdc {
@@ -25,13 +27,31 @@ VoteCode ReadCode(BatchRecords& records, const Handle& handle) {
   return CodeOf(absl::IsNotFound(read) ? Verdict::kUnknownHandle : Verdict::kUnavailable);
 }
 
-void Finish(EngineState& state, const KeyRoundPtr& round, const absl::Status& status) {
+// Answers the round and forgets it.
+void End(EngineState& state, KeyRound& round, const absl::Status& status) {
   {
     const absl::MutexLock lock(&state.waiting.mu);
-    state.waiting.key_rounds.remove(round);
+    state.waiting.key_rounds.remove_if([&](const KeyRoundPtr& r) { return r.get() == &round; });
   }
-  round->Answer(status);
+  round.Answer(status);
 }
+
+class KeyRoundRun : public BatchRun {
+ public:
+  KeyRoundRun(EngineState* state, std::unique_ptr<Ballot> ballot)
+      : state_(*state), ballot_(std::move(ballot)) {}
+
+  absl::Status Compute() override { return ballot_->key_round->Compute(); }
+  absl::Status Finish(const absl::Status& computed) override {
+    const KeyRoundPtr round = ballot_->key_round;
+    round->Finish(state_, computed);
+    return computed;
+  }
+
+ private:
+  EngineState& state_;
+  const std::unique_ptr<Ballot> ballot_;
+};
 
 class Draw : public KeyRound {
  public:
@@ -49,7 +69,9 @@ class Draw : public KeyRound {
     if (entries[0].digest != digest_) return {};
     return {kVoteOk};
   }
-  absl::Status Run(EngineState& state, PeerSession& session, Ballot& ballot) override;
+  bool Begin(BatchRings& rings, Ballot& ballot) override;
+  absl::Status Compute() override;
+  void Finish(EngineState& state, const absl::Status& computed) override;
   void Answer(const absl::Status& status) override {
     if (done_) std::exchange(done_, nullptr)(status);
   }
@@ -58,18 +80,32 @@ class Draw : public KeyRound {
   const KeyInfo info_;
   const Digest digest_;
   JobEngine::DrawCallback done_;
+
+  // Of the batch under way.
+  PartyContext* party_ = nullptr;
+  Digest view_{};
+  std::optional<KeyRecord> record_;
 };
 
-absl::Status Draw::Run(EngineState& state, PeerSession& session, Ballot& ballot) {
-  if (ballot.agreed[0].code != kVoteOk) return absl::OkStatus();  // tried again
-  session.rings->BeginBatch(ballot.proposal.number);
-  ConfirmView confirm(ViewOf(ballot, ""));
+bool Draw::Begin(BatchRings& rings, Ballot& ballot) {
+  if (ballot.agreed[0].code != kVoteOk) return false;
+  party_ = &rings.party();
+  view_ = ViewOf(ballot, "");
+  return true;
+}
+
+absl::Status Draw::Compute() {
+  ConfirmView confirm(view_);
   Cost cost;
-  const absl::StatusOr<KeyRecord> record = DrawRecord(session.party(), info_, confirm, &cost);
-  absl::Status status = record.status();
-  if (record.ok()) status = state.store->Stage(group, {&*record, 1}, state.Now());
-  Finish(state, ballot.key_round, status);
-  return record.status();
+  ASSIGN_OR_RETURN(record_, DrawRecord(*party_, info_, confirm, &cost));
+  return absl::OkStatus();
+}
+
+void Draw::Finish(EngineState& state, const absl::Status& computed) {
+  absl::Status status = computed;
+  if (status.ok()) status = state.store->Stage(group, {&*record_, 1}, state.Now());
+  record_.reset();
+  End(state, *this, status);
 }
 
 class Verify : public KeyRound {
@@ -83,7 +119,9 @@ class Verify : public KeyRound {
   std::vector<ProposalEntry> Entries(BatchRecords& records) override;
   std::vector<VoteCode> Vote(const std::vector<ProposalEntry>& entries,
                              BatchRecords& records) override;
-  absl::Status Run(EngineState& state, PeerSession& session, Ballot& ballot) override;
+  bool Begin(BatchRings& rings, Ballot& ballot) override;
+  absl::Status Compute() override;
+  void Finish(EngineState& state, const absl::Status& computed) override;
   void Answer(const absl::Status& status) override {
     if (!done_) return;
     auto done = std::exchange(done_, nullptr);
@@ -97,6 +135,14 @@ class Verify : public KeyRound {
   const std::vector<Handle> handles_;
   std::vector<VerifyResult> results_;  // of the first handles
   JobEngine::VerifyCallback done_;
+
+  // Of the batch under way.
+  PartyContext* party_ = nullptr;
+  Digest view_{};
+  std::vector<VerifyResult> batch_;        // of the batch's handles
+  std::vector<size_t> computed_;           // which of them are computed
+  std::vector<const KeyRecord*> records_;  // their records, the ballot's
+  std::vector<bool> equal_;                // and what came of it
 };
 
 std::vector<ProposalEntry> Verify::Entries(BatchRecords& records) {
@@ -129,42 +175,46 @@ std::string Verify::LeftOut(const Handle& handle, Ballot& ballot, const Agreed& 
   return absl::StrCat("server ", agreed.by, " cannot read the record");
 }
 
-absl::Status Verify::Run(EngineState& state, PeerSession& session, Ballot& ballot) {
+bool Verify::Begin(BatchRings& rings, Ballot& ballot) {
   for (const Agreed& agreed : ballot.agreed) {
-    if (agreed.code == kVoteMissing) return absl::OkStatus();  // tried again
+    if (agreed.code == kVoteMissing) return false;
   }
-  std::vector<VerifyResult> results;
-  std::vector<size_t> computed;
-  std::vector<const KeyRecord*> records;
+  batch_.clear();
+  computed_.clear();
+  records_.clear();
   std::string facts;
   for (size_t i = 0; i < ballot.proposal.entries.size(); ++i) {
     const Handle& handle = handles_[ballot.proposal.entries[i].id];
-    results.push_back({handle, false, LeftOut(handle, ballot, ballot.agreed[i])});
-    if (!results.back().detail.empty()) continue;
-    computed.push_back(i);
-    records.push_back(ballot.records.Find(handle));
-    const KeyInfo& info = records.back()->info;
+    batch_.push_back({handle, false, LeftOut(handle, ballot, ballot.agreed[i])});
+    if (!batch_.back().detail.empty()) continue;
+    computed_.push_back(i);
+    records_.push_back(ballot.records.Find(handle));
+    const KeyInfo& info = records_.back()->info;
     absl::StrAppend(&facts, HandleText(info.handle), ",", info.enctype, ",",
                     static_cast<int>(info.key_class), ";");
   }
-  session.rings->BeginBatch(ballot.proposal.number);
-  ConfirmView confirm(ViewOf(ballot, facts));
+  party_ = &rings.party();
+  view_ = ViewOf(ballot, facts);
+  return true;
+}
+
+absl::Status Verify::Compute() {
+  ConfirmView confirm(view_);
   Cost cost;
-  const absl::StatusOr<std::vector<bool>> equal =
-      VerifyRecords(session.party(), records, confirm, &cost);
-  if (!equal.ok()) {
-    Finish(state, ballot.key_round, equal.status());
-    return equal.status();
-  }
-  for (size_t i = 0; i < computed.size(); ++i) {
-    VerifyResult& result = results[computed[i]];
-    result.consistent = (*equal)[i];
+  ASSIGN_OR_RETURN(equal_, VerifyRecords(*party_, records_, confirm, &cost));
+  return absl::OkStatus();
+}
+
+void Verify::Finish(EngineState& state, const absl::Status& computed) {
+  if (!computed.ok()) return End(state, *this, computed);
+  for (size_t i = 0; i < computed_.size(); ++i) {
+    VerifyResult& result = batch_[computed_[i]];
+    result.consistent = equal_[i];
     if (!result.consistent) result.detail = "the key's records do not belong together";
   }
-  results_.insert(results_.end(), results.begin(), results.end());
+  results_.insert(results_.end(), batch_.begin(), batch_.end());
   next_try = absl::InfinitePast();
-  if (results_.size() == handles_.size()) Finish(state, ballot.key_round, absl::OkStatus());
-  return absl::OkStatus();
+  if (results_.size() == handles_.size()) End(state, *this, absl::OkStatus());
 }
 
 // A draw comes before a long verification's next batch.
@@ -204,6 +254,15 @@ KeyRoundPtr MakeDraw(const TransactionId& txn, const KeyInfo& info, absl::Time d
 KeyRoundPtr MakeVerify(const GroupId& request, std::vector<Handle> handles, absl::Time deadline,
                        JobEngine::VerifyCallback done) {
   return std::make_shared<Verify>(request, std::move(handles), deadline, std::move(done));
+}
+
+std::unique_ptr<BatchRun> BeginKeyRound(EngineState& state, BatchRings& rings,
+                                        std::unique_ptr<Ballot> ballot) {
+  // Null where this server did not get the request: then it is missing in the vote.
+  if (ballot->key_round == nullptr || !ballot->key_round->Begin(rings, *ballot)) return nullptr;
+  ballot->key_round->next_try = absl::InfiniteFuture();  // not again while it is computed
+  rings.rings.BeginBatch(ballot->proposal.number);
+  return std::make_unique<KeyRoundRun>(&state, std::move(ballot));
 }
 
 bool ProposeKeyRound(EngineState& state, Ballot& ballot) {

@@ -11,13 +11,14 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "mpc-server/agree/ballot.h"
+#include "mpc-server/agree/batch_run.h"
 #include "mpc-server/agree/job_engine.h"
 
 namespace mpckdc {
 
 struct Ballot;
 struct EngineState;
-struct PeerSession;
+struct BatchRings;
 
 // What an administrator asked for, until it is answered. Belongs to the engine's thread from the
 // moment when it waits.
@@ -32,9 +33,11 @@ class KeyRound {
   // A follower's codes for a proposal of this kind and group; empty: this is not what it asks for.
   virtual std::vector<VoteCode> Vote(const std::vector<ProposalEntry>& entries,
                                      BatchRecords& records) = 0;
-  // After all three had their say: computes and answers, or leaves it to be proposed again. An
-  // error ends the session.
-  virtual absl::Status Run(EngineState& state, PeerSession& session, Ballot& ballot) = 0;
+  // After all three had their say. False: it is left to be proposed again. True: Compute() and
+  // Finish() follow, as of a BatchRun.
+  virtual bool Begin(BatchRings& rings, Ballot& ballot) = 0;
+  virtual absl::Status Compute() = 0;
+  virtual void Finish(EngineState& state, const absl::Status& computed) = 0;
   // Calls the caller back, once.
   virtual void Answer(const absl::Status& status) = 0;
 
@@ -49,6 +52,10 @@ KeyRoundPtr MakeDraw(const TransactionId& txn, const KeyInfo& info, absl::Time d
                      JobEngine::DrawCallback done);
 KeyRoundPtr MakeVerify(const GroupId& request, std::vector<Handle> handles, absl::Time deadline,
                        JobEngine::VerifyCallback done);
+
+// The round as a batch of the long ring; null when it is left to be proposed again.
+std::unique_ptr<BatchRun> BeginKeyRound(EngineState& state, BatchRings& rings,
+                                        std::unique_ptr<Ballot> ballot);
 
 // The leader puts a round that is due into the ballot; false when there is none.
 bool ProposeKeyRound(EngineState& state, Ballot& ballot);

@@ -6,19 +6,25 @@
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
+namespace {
+
+bool IsShort(const WaitingJob& job) { return job.length != JobLength::kLong; }  // or not measured
+
+}  // namespace
 
 absl::StatusOr<bool> Leader::Propose(PeerSession& session, Ballot& ballot) {
   if (!WaitForWork()) return false;
   // After a jump of the clock both peers' clocks are heard first, since it takes two to suspect
   // one (ClockWatch). The clock may jump between the two votes on one proposal.
-  if (state_.clocks.HeardBoth(state_.Now()) && !ProposeKeyRound(state_, ballot)) {
-    ProposeJobs(ballot);
-  }
+  const bool key_round = !state_.long_ring.busy() && state_.clocks.HeardBoth(state_.Now()) &&
+                         ProposeKeyRound(state_, ballot);
+  if (!key_round && state_.clocks.HeardBoth(state_.Now())) ProposeJobs(ballot);
   RETURN_IF_ERROR(SendProposal(session, ballot));
   return true;
 }
 
-// True when there is something to propose, or a heartbeat is due; false when stopping.
+// True when there is something to propose, or a heartbeat is due; false when stopping, or when
+// something is to be done before.
 bool Leader::WaitForWork() {
   while (!state_.stopping()) {
     const absl::Time now = state_.Now();
@@ -26,50 +32,92 @@ bool Leader::WaitForWork() {
     FailExpiredKeyRounds(state_, now);
     WaitingWork& waiting = state_.waiting;
     const absl::MutexLock lock(&waiting.mu);
-    const std::vector<WaitingJobPtr> first = waiting.jobs.Ready(now, 1, limits::kMaxBatchBlocks);
-    const absl::Time start = first.empty() ? absl::InfiniteFuture() : StartOf(*first[0], now);
-    absl::Time next_key_round = absl::InfiniteFuture();
-    for (const KeyRoundPtr& round : waiting.key_rounds) {
-      next_key_round = std::min(next_key_round, round->next_try);
-    }
+    if (state_.long_ring.Computed()) return false;
+    const absl::Time start = NextStart(now);
     // A clock that was set back must not make the leader fall silent.
     const bool heartbeat = now >= heartbeat_at_ || heartbeat_at_ > now + kHeartbeat;
-    if (next_key_round <= now || heartbeat || start <= now) return true;
-    state_.executor->Wait(&waiting.mu,
-                          first.empty() ? std::min({heartbeat_at_, next_key_round,
-                                                    waiting.jobs.NextTry(now)})
-                                        : std::min(heartbeat_at_, start));
+    if (heartbeat || start <= now) return true;
+    state_.executor->Wait(&waiting.mu, std::min({heartbeat_at_, start, waiting.jobs.NextTry(now)}));
   }
   return false;
 }
 
-// When the batch that begins with this job may start: at once; a little later when the second jobs
-// of many logins are about to come; in mode `fixed` at the first tick after the job came and after
-// the last batch.
+std::vector<WaitingJobPtr> Leader::ReadyLongJobs(absl::Time now) const {
+  // Deep ones by themselves, so that the others wait for one batch of them at most.
+  for (const bool deep : {!last_was_deep_, last_was_deep_}) {
+    const auto fits = [deep](const WaitingJob& job) {
+      return !IsShort(job) && deep == (job.rounds > limits::kLongBatchRounds);
+    };
+    std::vector<WaitingJobPtr> ready =
+        state_.waiting.jobs.Ready(now, fits, state_.options.max_jobs);
+    if (!ready.empty()) return ready;
+  }
+  return {};
+}
+
+// The first moment at which there is something to propose.
+absl::Time Leader::NextStart(absl::Time now) const {
+  const WaitingWork& waiting = state_.waiting;
+  absl::Time start = absl::InfiniteFuture();
+  for (const WaitingJobPtr& job : waiting.jobs.Ready(now, IsShort, 1)) start = StartOf(*job, now);
+  if (state_.long_ring.busy()) return start;
+  const auto is_long = [](const WaitingJob& job) { return !IsShort(job); };
+  for (const WaitingJobPtr& job : waiting.jobs.Ready(now, is_long, 1)) {
+    start = std::min(start, StartOf(*job, now));
+  }
+  for (const KeyRoundPtr& round : waiting.key_rounds) start = std::min(start, round->next_try);
+  return start;
+}
+
+// When the batch that begins with this job may start: at once; a long one a little later when the
+// second jobs of many logins are about to come; in mode `fixed` at the first tick after the job
+// came and after the last batch.
 absl::Time Leader::StartOf(const WaitingJob& job, absl::Time now) const {
   if (state_.options.mode == BatchMode::kWorkConserving) {
-    return replies_until_ > now + limits::kMaxReplyWait ? now : std::max(now, replies_until_);
+    const bool waits = !IsShort(job) && state_.replies_until <= now + limits::kMaxReplyWait;
+    return waits ? std::max(now, state_.replies_until) : now;
   }
   const absl::Duration window = state_.options.batch_window;
   const int64_t width = absl::ToInt64Nanoseconds(window);
-  const int64_t since = absl::ToUnixNanos(std::max(job.received, started_at_));
+  const int64_t since = absl::ToUnixNanos(std::max(job.received, started_at_[!IsShort(job)]));
   const absl::Time tick = absl::FromUnixNanos((since / width + 1) * width);
   return tick > now + window ? now : tick;  // the clock was set back
 }
 
-void Leader::ProposeJobs(Ballot& ballot) {
-  const absl::Time now = state_.Now();
+void Leader::MeasureJobs(BatchRecords& records) {
+  std::vector<WaitingJobPtr> unknown;
   {
     const absl::MutexLock lock(&state_.waiting.mu);
-    ballot.jobs =
-        state_.waiting.jobs.Ready(now, state_.options.max_jobs, limits::kMaxBatchBlocks);
+    unknown = state_.waiting.jobs.Ready(
+        state_.Now(), [](const WaitingJob& job) { return job.length == JobLength::kUnknown; },
+        state_.options.max_jobs);
   }
-  if (ballot.jobs.empty() || StartOf(*ballot.jobs[0], now) > now) {  // a heartbeat
-    ballot.jobs.clear();
-    return;
+  for (const WaitingJobPtr& job : unknown) Measure(*job, records);
+}
+
+// Long jobs first: they are computed beside the short ones that follow. False: nothing may start.
+bool Leader::TakeJobs(Ballot& ballot, absl::Time now) {
+  const absl::MutexLock lock(&state_.waiting.mu);
+  if (!state_.long_ring.busy()) ballot.jobs = ReadyLongJobs(now);
+  if (!ballot.jobs.empty() && StartOf(*ballot.jobs[0], now) <= now) {
+    ballot.proposal.kind = BatchKind::kLongJobs;
+    last_was_deep_ = ballot.jobs[0]->rounds > limits::kLongBatchRounds;
+    return true;
   }
-  started_at_ = now;
+  ballot.jobs = state_.waiting.jobs.Ready(
+      now, [](const WaitingJob& job) { return job.length == JobLength::kShort; },
+      state_.options.max_jobs);
+  if (!ballot.jobs.empty() && StartOf(*ballot.jobs[0], now) <= now) return true;
+  ballot.jobs.clear();
+  return false;
+}
+
+void Leader::ProposeJobs(Ballot& ballot) {
+  const absl::Time now = state_.Now();
+  MeasureJobs(ballot.records);
+  if (!TakeJobs(ballot, now)) return;  // a heartbeat
   Proposal& proposal = ballot.proposal;
+  started_at_[IsLong(proposal.kind)] = now;
   proposal.first_nonce = state_.sealing.Propose(now);
   for (const WaitingJobPtr& job : ballot.jobs) {
     proposal.nonces += static_cast<uint32_t>(NoncesOfJob(job->job));

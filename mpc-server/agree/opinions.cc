@@ -36,6 +36,7 @@ Opinions::Opinions(EngineState* state, Ballot* ballot)
                                         state->Now())) {
   state_.answers.CheckRecorder();
   state_.quotas.Advance(state_.Now());
+  if (state_.long_ring.busy()) state_.long_ring.run()->AddGrantUses(&granted_);
 }
 
 // Records are there, the table's rules hold, the clock can be trusted, a nonce can be had, the

@@ -32,8 +32,9 @@ absl::Status OpenRings(EngineState& state, PeerSession& session) {
     session.parties.push_back(std::move(party));
     rings.push_back(session.parties.back().get());
   }
+  session.long_ring.emplace(std::vector<PartyContext*>{rings.back()});
+  rings.pop_back();
   session.rings.emplace(std::move(rings));
-  session.cts.emplace(state.party);
   return absl::OkStatus();
 }
 

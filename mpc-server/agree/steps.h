@@ -6,10 +6,12 @@
 //   leader.cc          the leader proposes
 //   follower.cc        a follower looks at the proposal, and votes
 //   opinions.cc        what a server thinks of a job before it runs
+//   job_length.cc      and on which ring it would run
 //   votes.cc           the votes are received and combined
 //   job_batch.cc       the jobs that all admit are computed, judged, answered
 //   work_of.cc         a job becomes work for compute/
 //   key_rounds.cc      or: a key is drawn, keys are verified (key_rounds.h)
+//   long_ring.cc       what takes long is computed beside the rest
 //
 // What the steps share is engine_state.h: there a clock is distrusted (clock_watch.cc), sealing
 // stops (sealing.cc), quotas are taken (job_quotas.cc), answers are written down and told
@@ -37,20 +39,31 @@ namespace mpckdc {
 
 // ---- peer_session.cc ----
 
+// The rings that compute a batch, and what is kept from one batch on them to the next.
+struct BatchRings {
+  explicit BatchRings(std::vector<PartyContext*> parties)
+      : rings(parties), cts(parties[0]->party()) {}
+  PartyContext& party() { return rings.first(); }
+
+  Rings rings;
+  AesBatch blocks{kBatchCut};
+  PowersCache powers;
+  CtsCircuits cts;
+};
+
 // A session with the two peers: channels, a ring over each, and what lasts as long as they do.
 struct PeerSession {
   PeerChannel& channel() { return *channels[0]; }
-  PartyContext& party() { return rings->first(); }
+  PartyContext& party() { return rings->party(); }
+  BatchRings& RingsOf(BatchKind kind) { return IsLong(kind) ? *long_ring : *rings; }
   // An agreement message, to both peers.
   absl::Status SendToBoth(const std::string& message);
 
   PeerChannels channels;
   std::vector<std::unique_ptr<PartyContext>> parties;  // one per channel
-  std::optional<Rings> rings;                          // over the parties
-  AesBatch blocks{kBatchCut};
-  PowersCache powers;
-  std::optional<CtsCircuits> cts;  // of ring 0
-  uint32_t number = 0;             // of the last proposal
+  std::optional<BatchRings> rings;                     // over all parties but the last
+  std::optional<BatchRings> long_ring;                 // over the last
+  uint32_t number = 0;                                 // of the last proposal
 };
 
 // Connects, opens the rings, and hears both peers' greetings.
@@ -69,20 +82,29 @@ class Leader {
   // stopping.
   absl::StatusOr<bool> Propose(PeerSession& session, Ballot& ballot);
 
-  // The second jobs of many logins are about to come: until then a batch had better wait.
-  void ExpectReplies(absl::Time until) { replies_until_ = until; }
-
  private:
   bool WaitForWork();
+  absl::Time NextStart(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.waiting.mu);
   absl::Time StartOf(const WaitingJob& job, absl::Time now) const;
+  std::vector<WaitingJobPtr> ReadyLongJobs(absl::Time now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.waiting.mu);
+  void MeasureJobs(BatchRecords& records);
+  bool TakeJobs(Ballot& ballot, absl::Time now);
   void ProposeJobs(Ballot& ballot);
   absl::Status SendProposal(PeerSession& session, Ballot& ballot);
 
   EngineState& state_;
   absl::Time heartbeat_at_ = absl::InfinitePast();
-  absl::Time started_at_ = absl::UnixEpoch();  // kFixed: when the last batch was proposed
-  absl::Time replies_until_ = absl::InfinitePast();
+  // kFixed: when the last batch was proposed; by whether it was long.
+  absl::Time started_at_[2] = {absl::UnixEpoch(), absl::UnixEpoch()};
+  bool last_was_deep_ = false;  // of the long batches
 };
+
+// ---- job_length.cc ----
+
+// Finds out which ring computes the job, and how long it takes: from its keys' enctypes, which are
+// the same at the three servers.
+void Measure(WaitingJob& waiting, BatchRecords& records);
 
 // ---- follower.cc ----
 
@@ -128,7 +150,7 @@ class Opinions {
   EngineState& state_;
   BatchRecords& records_;
   const std::string no_nonces_;
-  absl::flat_hash_map<Grants::Key, GrantUse> granted_;  // taken by the jobs before, in this batch
+  GrantUses granted_;  // taken by the jobs before, in this batch and in that under way
 };
 
 // ---- votes.cc ----
@@ -145,35 +167,36 @@ Digest ViewOf(const Ballot& ballot, const std::string& facts);
 
 // One batch of jobs after the votes: takes in the jobs that all three admit, computes them on
 // shares, judges them, and answers.
-class JobBatch {
+class JobBatch : public BatchRun {
  public:
-  JobBatch(EngineState* state, PeerSession* session, Ballot* ballot)
-      : state_(*state), session_(*session), ballot_(*ballot) {}
+  JobBatch(EngineState* state, PeerSession* session, std::unique_ptr<Ballot> ballot);
 
   // An error ends the session.
-  absl::Status Run();
-
-  // Until when the second jobs of the batch's logins may be expected.
-  absl::Time replies_until() const { return replies_until_; }
+  absl::Status Begin();
+  absl::Status Compute() override;
+  absl::Status Finish(const absl::Status& computed) override;
+  void AddGrantUses(GrantUses* uses) const override;
 
  private:
   absl::Status CheckNonceCount() const;
   void AdmitJobs();
   std::string HeaderOf(const WaitingJob& waiting, const SealPart& seal, const KeyInfo& key);
-  absl::Status Compute(BatchWork& batch);
-  void JudgeJobs(BatchWork& batch, TagMaskKeys keys);
+  void JudgeJobs();
   void ExpectReplies();
-  void Report(const BatchWork& batch);
+  void Report();
 
   EngineState& state_;
-  PeerSession& session_;
+  const std::unique_ptr<Ballot> owned_ballot_;
   Ballot& ballot_;
+  BatchRings& rings_;
+  const std::array<uint8_t, 16> session_id_;
+  std::optional<TagMaskKeys> mask_keys_;
   std::vector<WaitingJobPtr> admitted_;
   std::vector<JobWork> work_;    // of the admitted jobs
+  std::optional<BatchWork> batch_;
   std::vector<Answer> refused_;  // by one of the three, before the batch
   std::vector<Answer> answers_;
   BatchReport report_;
-  absl::Time replies_until_ = absl::InfinitePast();
 };
 
 // ---- work_of.cc ----

@@ -49,10 +49,13 @@ inline constexpr size_t kMaxSealBytes = 64 << 10;
 // The data under one checksum: an AS-REQ over UDP.
 // Exceeded: MALFORMED.
 inline constexpr size_t kMaxMacDataBytes = 64 << 10;
-// A ticket, a reply or a PAC under a key of enctypes 17 to 20, where each block waits for the one
-// before it: 64 bytes are some 450 rounds for the whole batch.
+// A reply or a PAC under a key of enctypes 17 to 20, where each block waits for the one before it:
+// 64 bytes are some 450 rounds for the whole batch.
 // Exceeded: MALFORMED.
 inline constexpr size_t kMaxCtsMessageBytes = 16 << 10;
+// A ticket under such a key, to seal or to open: anybody may send one that the realm never sealed.
+// Exceeded: MALFORMED.
+inline constexpr size_t kMaxCtsTicketBytes = 2 << 10;
 // An AS-REQ under a checksum (usage 56) of a key of enctypes 17 to 20.
 // Exceeded: MALFORMED.
 inline constexpr size_t kMaxCtsRequestBytes = 4 << 10;
@@ -84,12 +87,15 @@ inline constexpr size_t kRippleAdderLanes = 8192;
 // Blocks of one chunk of a batch on one ring: a long batch needs no more memory than a short one.
 // Smaller ones cost more messages (doc/bench.md).
 inline constexpr size_t kChunkBlocks = 16384;
+// Rounds of one batch of the long ring, about: 64 bytes of a message are some 500.
+// Exceeded: the job runs in a batch of such jobs, which take turns with the others.
+inline constexpr uint64_t kLongBatchRounds = 8192;
 // Chunks of one ring at once: the wire stays busy.
 inline constexpr size_t kChunksUnderWay = 2;
 // A ring's share of a batch at least: below, messages cost more than a second thread saves.
 inline constexpr size_t kRingBlocks = 2048;
-// [engine] workers: rings, threads and connections to each neighbour.
-// Exceeded: a number that the neighbours do not have ends the connection.
+// [engine] workers: rings, threads and connections to each neighbour, beside those of the long
+// ring. Exceeded: a number that the neighbours do not have ends the connection.
 inline constexpr size_t kDefaultWorkers = 2;
 // The most that workers may be.
 // Exceeded: configuration error.

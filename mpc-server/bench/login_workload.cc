@@ -13,6 +13,7 @@
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/bench/workload.h"
+#include "mpc-server/circuit/checks.h"
 #include "mpc-server/compute/batch_work.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
@@ -274,18 +275,17 @@ DeclaredSends Declared(const BenchSetup& s, const Places& places, size_t n) {
   if (n == 0) return sends;
 
   const size_t parts = s.checksum ? 2 * n : n;
-  Cost login = CostOfCtsDecrypt(bits, std::vector<size_t>(n, kPreauthBytes), sbox(parts));
-  std::vector<HmacShape> at_once;
-  if (of_text) login = login + macs(parts, std::vector<HmacShape>(n, {kPreauthBytes, true}));
-  for (size_t i = 0; i < n; ++i) {
-    if (!of_text) at_once.push_back({sizeof(Block) + kPreauthBytes, false});
-    if (s.checksum) at_once.push_back({s.request_bytes, false});
-  }
-  login = Together(Together(login, macs(parts, at_once)), confirm);
+  const Cost texts = CostOfCtsDecrypt(bits, std::vector<size_t>(n, kPreauthBytes), sbox(parts));
+  const Cost open_macs =
+      of_text ? macs(parts, std::vector<HmacShape>(n, {kPreauthBytes, true}))
+              : macs(parts, std::vector<HmacShape>(n, {sizeof(Block) + kPreauthBytes, false}));
+  const Cost opens = of_text ? texts + open_macs : Together(texts, open_macs);
+  const Cost checksums =
+      macs(parts, std::vector<HmacShape>(s.checksum ? n : 0, {s.request_bytes, false}));
+  const Cost login = Together(Together(opens + CostOfZeroCheck(n), checksums), confirm);
   const size_t tickets = n * kTicketBlocks;
   sends = DeclaredOfBlocks(s, AesBits::k256, tickets, sbox(tickets), login);
-  sends.frames += 1;  // the confirmation's to the previous party
-  sends.Add(s, {2, n * 2 * sizeof(Block), n * sizeof(Block)}, 1);  // CheckTags
+  sends.frames += 2;  // the confirmation's and the tag check's to the previous party
   sends.Add(s, opening(n * BlocksOf(kTimestampBytes)), 1);
 
   const Cost input = {1, n * BlocksOf(s.reply_bytes) * sizeof(Block), 0};

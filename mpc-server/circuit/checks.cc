@@ -65,9 +65,6 @@ absl::Status ZeroCheck::Consume(RoundIn in) {
   return absl::OkStatus();
 }
 
-Cost ZeroCheck::DeclaredCost() const {
-  const uint64_t bytes = sizeof(Block) * ends_.size();
-  return {ends_.empty() ? 0u : 2u, 2 * bytes, bytes};
-}
+Cost ZeroCheck::DeclaredCost() const { return CostOfZeroCheck(ends_.size()); }
 
 }  // namespace mpckdc

@@ -20,6 +20,11 @@
 namespace mpckdc {
 
 // Two rounds; 32 bytes to next and 16 to prev per item.
+constexpr Cost CostOfZeroCheck(size_t items) {
+  const uint64_t bytes = sizeof(Block) * items;
+  return {items == 0 ? 0u : 2u, 2 * bytes, bytes};
+}
+
 class ZeroCheck : public Circuit {
  public:
   explicit ZeroCheck(PartyContext& party, const char* what = "zero check", Isa isa = BestIsa());

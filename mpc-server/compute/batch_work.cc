@@ -1,10 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/compute/batch_work.h"
 
+#include <algorithm>
+
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/share/reveal.h"
 
 namespace mpckdc {
+namespace {
+
+// Calls `use` with each part of the job in its family's form, in an order that is the same at the
+// three servers.
+template <class Use>
+void ForEachPart(JobWork& job, Use use) {
+  for (OpenWork& open : job.opens) std::visit(use, open.form);
+  for (SealWork& seal : job.seals) std::visit(use, seal);
+  for (MakeMacWork& mac : job.make_macs) std::visit(use, mac);
+  for (VerifyMacWork& mac : job.verify_macs) std::visit(use, mac.form);
+}
+
+// Shared blocks, some for each item, that are all zero if and only if the item is good.
+struct TagChecks {
+  SecretVector<SharedBlock> blocks;
+  std::vector<size_t> ends;
+  std::vector<bool*> results;
+
+  // `append` appends an item's blocks.
+  template <class Append>
+  void Add(Append append, bool* good) {
+    append(&blocks);
+    ends.push_back(blocks.size());
+    results.push_back(good);
+  }
+  absl::Status Run(PartyContext& party, Cost* cost);
+};
+
+absl::Status TagChecks::Run(PartyContext& party, Cost* cost) {
+  if (ends.empty()) return absl::OkStatus();
+  std::vector<absl::Span<const SharedBlock>> items;
+  size_t at = 0;
+  for (const size_t end : ends) {
+    items.push_back(absl::MakeConstSpan(blocks).subspan(at, end - at));
+    at = end;
+  }
+  ZeroCheck circuit(party, "tag check");
+  circuit.Reset(items);
+  Circuit* const circuits[] = {&circuit};
+  RETURN_IF_ERROR(RunTogether(party, circuits, cost));
+  for (size_t i = 0; i < results.size(); ++i) *results[i] = circuit.zero()[i] != 0;
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 BatchWork::BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, CtsCircuits& circuits,
                      std::vector<JobWork>& work, const FixedChoices& fixed)
@@ -14,14 +62,10 @@ BatchWork::BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, CtsCirc
       cts_(party_, circuits),
       work_(work),
       fixed_(fixed) {
-  const auto add = [this](auto& form) {
-    std::visit([this](auto& part) { FamilyOf(part).Add(part); }, form);
-  };
   for (JobWork& job : work_) {
-    for (OpenWork& open : job.opens) add(open.form);
-    for (SealWork& seal : job.seals) add(seal);
-    for (MakeMacWork& mac : job.make_macs) add(mac);
-    for (VerifyMacWork& mac : job.verify_macs) add(mac.form);
+    ForEachPart(job, [this](auto& part) {
+      if constexpr (std::is_base_of_v<GcmPart, std::decay_t<decltype(part)>>) gcm_.Add(part);
+    });
   }
 }
 
@@ -29,40 +73,64 @@ BatchWork::BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, CtsCirc
 Sbox BatchWork::SboxOf(size_t blocks) {
   return blocks < limits::kLatencySboxBlocks ? Sbox::kLatency : Sbox::kThroughput;
 }
+Sbox BatchWork::ChosenSbox(size_t blocks) const { return fixed_.sbox.value_or(SboxOf(blocks)); }
 
 absl::Status BatchWork::ComputeBlocks(Circuit& first) {
-  const auto sbox = [this](size_t blocks) { return fixed_.sbox.value_or(SboxOf(blocks)); };
-  cts_.Begin(sbox(cts_.parts()), fixed_.adder);  // one block of a part at a time
-  return gcm_.Run(rings_, first, cts_, sbox(aes_blocks()), &cost_);
+  const bool waits = std::any_of(work_.begin(), work_.end(),
+                                 [](JobWork& job) { return job.HasCtsPart() && job.HasGcmOpen(); });
+  if (!waits) BeginCts();
+  RETURN_IF_ERROR(gcm_.Run(rings_, first, cts_, ChosenSbox(aes_blocks()), &cost_));
+  if (!waits) return absl::OkStatus();
+  RETURN_IF_ERROR(JudgeGcmOpens());
+  BeginCts();
+  Circuit* const circuits[] = {&cts_};
+  return RunTogether(party_, circuits, &cost_);
+}
+
+absl::Status BatchWork::JudgeGcmOpens() {
+  TagChecks checks;
+  for (JobWork& job : work_) {
+    for (OpenWork& open : job.opens) {
+      const auto* gcm = std::get_if<GcmOpen>(&open.form);
+      if (gcm == nullptr) continue;
+      checks.Add([&](auto* blocks) { gcm_.AppendCheck(*gcm, blocks); }, &open.good);
+      open.judged = true;
+    }
+  }
+  return checks.Run(party_, &cost_);
+}
+
+void BatchWork::BeginCts() {
+  for (JobWork& job : work_) {
+    if (job.Abandoned()) continue;
+    cts_.NextJob();
+    ForEachPart(job, [this](auto& part) {
+      if constexpr (std::is_base_of_v<CtsPart, std::decay_t<decltype(part)>>) cts_.Add(part);
+    });
+  }
+  cts_.Begin(ChosenSbox(cts_.parts()), fixed_.adder);  // one block of a part at a time
 }
 
 absl::Status BatchWork::CheckTags() {
-  SecretVector<SharedBlock> blocks;
-  std::vector<size_t> ends;
-  std::vector<bool*> results;
-  const auto check = [&](const auto& form, bool* good) {
-    std::visit([&](const auto& part) { FamilyOf(part).AppendCheck(part, &blocks); }, form);
-    ends.push_back(blocks.size());
-    results.push_back(good);
-  };
+  TagChecks checks;
   for (JobWork& job : work_) {
-    for (OpenWork& open : job.opens) check(open.form, &open.good);
-    for (VerifyMacWork& mac : job.verify_macs) check(mac.form, &mac.good);
+    if (job.Abandoned()) continue;
+    for (OpenWork& open : job.opens) {
+      if (const auto* cts = std::get_if<CtsOpen>(&open.form)) {
+        open.good = cts_.good(*cts);
+      } else if (!open.judged) {
+        checks.Add([&](auto* out) { gcm_.AppendCheck(std::get<GcmOpen>(open.form), out); },
+                   &open.good);
+      }
+    }
+    for (VerifyMacWork& mac : job.verify_macs) {
+      const auto append = [&](auto* out) {
+        std::visit([&](const auto& part) { FamilyOf(part).AppendCheck(part, out); }, mac.form);
+      };
+      checks.Add(append, &mac.good);
+    }
   }
-  if (ends.empty()) return absl::OkStatus();
-  std::vector<absl::Span<const SharedBlock>> items;
-  size_t at = 0;
-  for (const size_t end : ends) {
-    items.push_back(absl::MakeConstSpan(blocks).subspan(at, end - at));
-    at = end;
-  }
-  ZeroCheck circuit(party_, "tag check");
-  circuit.Reset(items);
-  Circuit* const circuits[] = {&circuit};
-  const absl::Status status = RunTogether(party_, circuits, &cost_);
-  if (!status.ok()) return status;
-  for (size_t i = 0; i < results.size(); ++i) *results[i] = circuit.zero()[i] != 0;
-  return status;
+  return checks.Run(party_, &cost_);
 }
 
 absl::Status BatchWork::OpenTimestamps() {

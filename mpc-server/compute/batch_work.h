@@ -6,8 +6,10 @@
 //
 //   ComputeBlocks   the parts under gcm keys (gcm_work.h): 40 or 56 rounds, 30 or 42 in a batch of
 //                   few blocks; beside them those of enctypes 17 to 20 (cts_work.h), which take
-//                   many more
-//   CheckTags       tags and zero blocks of opens, tags of verify_macs    (2 rounds, if any)
+//                   many more. A job of the latter that opens a message under a gcm key begins
+//                   them when that message was found good
+//   CheckTags       what is not judged yet: tags and zero blocks of opens, tags of verify_macs
+//                                                                          (2 rounds, if any)
 //   OpenTimestamps  plaintexts of the pre-auth messages whose tag is good  (1 round, if any)
 #ifndef MPC_SERVER_COMPUTE_BATCH_WORK_H_
 #define MPC_SERVER_COMPUTE_BATCH_WORK_H_
@@ -54,8 +56,9 @@ class BatchWork {
   static Sbox SboxOf(size_t blocks);
 
  private:
-  GcmWork& FamilyOf(const GcmPart&) { return gcm_; }
-  CtsWork& FamilyOf(const CtsPart&) { return cts_; }
+  Sbox ChosenSbox(size_t blocks) const;
+  absl::Status JudgeGcmOpens();
+  void BeginCts();
 
   Rings& rings_;
   PartyContext& party_;  // ring 0

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "absl/container/flat_hash_set.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr AesBits kBothBits[] = {AesBits::k128, AesBits::k256};
 constexpr HashKind kAllHashes[] = {HashKind::kSha1, HashKind::kSha256, HashKind::kSha384};
+constexpr int32_t kCtsEnctypes[] = {17, 18, 19, 20};
 
 // Zeros what lies behind the first `bytes` bytes of the blocks: linear, so shares stay shares.
 void CutTo(size_t bytes, SecretVector<SharedBlock>& blocks) {
@@ -31,10 +33,15 @@ Nonce CtsOpen::ReplayId() const {
   return id;
 }
 
-void CtsWork::AddWork(CtsPart& part, Kind kind, absl::string_view public_bytes,
+void CtsWork::AddWork(CtsPart& part, CtsPartKind kind, absl::string_view public_bytes,
                       absl::Span<const uint8_t> text_share) {
   part.number = parts_.size();
-  parts_.push_back({kind, &part.key.enctype(), part.key.key, public_bytes, text_share});
+  parts_.push_back({.kind = kind,
+                    .job = job_,
+                    .enctype = &part.key.enctype(),
+                    .key = part.key.key,
+                    .public_bytes = public_bytes,
+                    .text_share = text_share});
 }
 
 // With few lanes a batch's time is its rounds, with many its bytes. Only SHA-1 has an adder of
@@ -43,6 +50,14 @@ Adder CtsWork::AdderOf(HashKind hash, size_t parts) {
   if (parts >= limits::kRippleAdderLanes) return Adder::kRipple;
   const bool few = hash == HashKind::kSha1 && parts < limits::kPrefixAdderLanes;
   return few ? Adder::kFewestRounds : Adder::kPrefix;
+}
+
+uint64_t CtsWork::RoundsOf(const Enctype& enctype, CtsPartKind kind, size_t bytes) {
+  const HmacShape shape = {bytes, kind != CtsPartKind::kMac};
+  const uint64_t mac = CostOfHmac(enctype.hash, Adder::kPrefix, {&shape, 1}).rounds;
+  if (kind != CtsPartKind::kSeal) return mac;
+  const AesBits bits = enctype.key_bytes == 16 ? AesBits::k128 : AesBits::k256;
+  return mac + CostOfCtsEncrypt(bits, {&bytes, 1}, Sbox::kThroughput).rounds;
 }
 
 void CtsWork::PrepareAll() {
@@ -65,6 +80,7 @@ std::vector<CtsWork::PartWork*> CtsWork::Select(Is is) {
 void CtsWork::Begin(Sbox sbox, std::optional<Adder> adder) {
   sbox_ = sbox;
   adder_ = adder;
+  for (const int32_t number : kCtsEnctypes) opens_left_ += !Opens(*FindEnctype(number)).empty();
   for (const AesBits bits : kBothBits) StartOpens(bits);
   for (const HashKind hash : kAllHashes) StartFirstMacs(hash);
   StartTexts();
@@ -72,9 +88,14 @@ void CtsWork::Begin(Sbox sbox, std::optional<Adder> adder) {
 
 // ---- Opens and macs ----
 
+std::vector<CtsWork::PartWork*> CtsWork::Opens(const Enctype& enctype) {
+  return Select(
+      [&](const PartWork& p) { return p.kind == CtsPartKind::kOpen && p.enctype == &enctype; });
+}
+
 void CtsWork::StartOpens(AesBits bits) {
   const auto opens = Select(
-      [bits](const PartWork& p) { return p.kind == Kind::kOpen && p.bits() == bits; });
+      [bits](const PartWork& p) { return p.kind == CtsPartKind::kOpen && p.bits() == bits; });
   if (opens.empty()) return;
   std::vector<CtsDecryptLane> lanes;
   for (PartWork* part : opens) {
@@ -83,25 +104,57 @@ void CtsWork::StartOpens(AesBits bits) {
   }
   CtsDecrypt& decrypt = circuits_.decrypt(bits);
   decrypt.Reset(lanes, sbox_);
-  Start(decrypt, [this, bits] {
-    StartMacs(circuits_.open_mac(bits), Select([bits](const PartWork& p) {
-                return p.kind == Kind::kOpen && p.bits() == bits && p.mac_of_text();
-              }));
-  });
+  const bool wide = bits == AesBits::k256;
+  Start(decrypt, [this, wide] { StartOpenMacs(*FindEnctype(wide ? 18 : 17)); });
+  StartOpenMacs(*FindEnctype(wide ? 20 : 19));
 }
 
-void CtsWork::StartFirstMacs(HashKind hash) {
-  const auto parts = Select(
-      [hash](const PartWork& p) { return p.mac_first() && p.enctype->hash == hash; });
-  for (PartWork* part : parts) {
-    if (part->kind != Kind::kOpen) continue;
+// Of texts that were decrypted, or of IV | ciphertext.
+void CtsWork::StartOpenMacs(const Enctype& enctype) {
+  const std::vector<PartWork*> opens = Opens(enctype);
+  for (PartWork* part : opens) {
+    if (part->mac_of_text()) continue;
     part->iv_and_ciphertext.assign(sizeof(Block), '\0');
     part->iv_and_ciphertext.append(part->public_bytes.data(), part->public_bytes.size());
   }
-  StartMacs(circuits_.first_mac(hash), parts);
+  StartMacs(circuits_.open_mac(enctype), opens, [this] {
+    if (--opens_left_ == 0) CheckOpens();
+  });
 }
 
-void CtsWork::StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts) {
+void CtsWork::CheckOpens() {
+  std::vector<SecretVector<SharedBlock>> differences;
+  for (const PartWork& part : parts_) {
+    if (part.kind == CtsPartKind::kOpen)
+      AppendDifference(part, part.given_mac, &differences.emplace_back());
+  }
+  check_.emplace(party_, "tag check");
+  const std::vector<absl::Span<const SharedBlock>> items(differences.begin(), differences.end());
+  check_->Reset(items);
+  Start(*check_, [this] { AbandonJobsOfBadOpens(); });
+}
+
+void CtsWork::AbandonJobsOfBadOpens() {
+  const uint8_t* zero = check_->zero().data();
+  absl::flat_hash_set<size_t> bad;
+  for (PartWork& part : parts_) {
+    if (part.kind != CtsPartKind::kOpen) continue;
+    part.good = *zero++ != 0;
+    if (!part.good) bad.insert(part.job);
+  }
+  for (const PartWork& part : parts_) {
+    if (part.kind == CtsPartKind::kMac && bad.contains(part.job)) part.hmac->Abandon(part.mac_lane);
+  }
+}
+
+void CtsWork::StartFirstMacs(HashKind hash) {
+  StartMacs(circuits_.first_mac(hash), Select([hash](const PartWork& p) {
+              return p.kind == CtsPartKind::kMac && p.enctype->hash == hash;
+            }));
+}
+
+void CtsWork::StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts,
+                        std::function<void()> then) {
   if (parts.empty()) return;
   std::vector<HmacLane> lanes;
   for (PartWork* part : parts) {
@@ -112,9 +165,9 @@ void CtsWork::StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts) {
     lane.bytes = part->mac_input_bytes();
     if (!part->iv_and_ciphertext.empty()) {
       lane.public_message = AsBytes(part->iv_and_ciphertext);
-    } else if (part->kind == Kind::kMac) {
+    } else if (part->kind == CtsPartKind::kMac) {
       lane.public_message = AsBytes(part->public_bytes);
-    } else if (part->kind == Kind::kOpen) {
+    } else if (part->kind == CtsPartKind::kOpen) {
       lane.shared_message = circuits_.decrypt(part->bits()).text(part->cts_lane).data();
     } else {
       lane.shared_message = &texts_[part->first_block];
@@ -122,14 +175,14 @@ void CtsWork::StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts) {
     lanes.push_back(lane);
   }
   hmac.Reset(lanes, adder(parts[0]->enctype->hash));
-  Start(hmac);
+  Start(hmac, std::move(then));
 }
 
 // ---- Seals ----
 
 // The confounder's place, drawn here, and the KDC's shares, in whole blocks.
 void CtsWork::StartTexts() {
-  const auto seals = Select([](const PartWork& p) { return p.kind == Kind::kSeal; });
+  const auto seals = Select([](const PartWork& p) { return p.kind == CtsPartKind::kSeal; });
   if (seals.empty()) return;
   SecretVector<Block> own;
   for (PartWork* part : seals) {
@@ -148,20 +201,20 @@ void CtsWork::StartTexts() {
 void CtsWork::SealTexts() {
   const SharedBlock* value = circuits_.input.values().data();
   for (const PartWork& part : parts_) {
-    if (part.kind != Kind::kSeal) continue;
+    if (part.kind != CtsPartKind::kSeal) continue;
     const size_t blocks = BlocksOf(part.text_share.size());
     std::copy_n(value, blocks, texts_.begin() + static_cast<ptrdiff_t>(part.first_block) + 1);
     value += blocks;
   }
   StartMacs(circuits_.text_mac(), Select([](const PartWork& p) {
-              return p.kind == Kind::kSeal && p.mac_of_text();
+              return p.kind == CtsPartKind::kSeal && p.mac_of_text();
             }));
   for (const AesBits bits : kBothBits) StartSeals(bits);
 }
 
 void CtsWork::StartSeals(AesBits bits) {
   const auto seals = Select(
-      [bits](const PartWork& p) { return p.kind == Kind::kSeal && p.bits() == bits; });
+      [bits](const PartWork& p) { return p.kind == CtsPartKind::kSeal && p.bits() == bits; });
   if (seals.empty()) return;
   std::vector<CtsEncryptLane> lanes;
   for (PartWork* part : seals) {
@@ -176,7 +229,7 @@ void CtsWork::StartSeals(AesBits bits) {
 // Under 19 and 20 what the HMAC reads becomes public among the servers, as it will be on the wire.
 void CtsWork::OpenCiphertexts(AesBits bits) {
   const auto seals = Select([bits](const PartWork& p) {
-    return p.kind == Kind::kSeal && p.bits() == bits && !p.mac_of_text();
+    return p.kind == CtsPartKind::kSeal && p.bits() == bits && !p.mac_of_text();
   });
   if (seals.empty()) return;
   SecretVector<SharedBlock>& shares = circuits_.to_open[bits == AesBits::k256];
@@ -215,16 +268,20 @@ absl::Span<const SharedBlock> CtsWork::ciphertext(const CtsSeal& seal) const {
 
 SecretVector<SharedBlock> CtsWork::mac(const CtsPart& part) const {
   assert(Done());
-  const PartWork& work = parts_[part.number];
-  const auto digest = work.hmac->digest(work.mac_lane);
+  return MacOf(parts_[part.number]);
+}
+
+SecretVector<SharedBlock> CtsWork::MacOf(const PartWork& part) const {
+  assert(part.hmac->Done());
+  const auto digest = part.hmac->digest(part.mac_lane);
   SecretVector<SharedBlock> mac(digest.begin(), digest.end());
-  CutTo(work.enctype->mac_bytes, mac);
+  CutTo(part.enctype->mac_bytes, mac);
   return mac;
 }
 
-void CtsWork::AppendDifference(const CtsPart& part, absl::string_view mac,
+void CtsWork::AppendDifference(const PartWork& part, absl::string_view mac,
                                SecretVector<SharedBlock>* out) const {
-  for (const SharedBlock& computed : this->mac(part)) {
+  for (const SharedBlock& computed : MacOf(part)) {
     Block given{};
     const absl::string_view piece = mac.substr(0, given.size());
     std::copy(piece.begin(), piece.end(), given.begin());
@@ -249,7 +306,7 @@ SecretBytes CtsWork::TextOf(const CtsOpen& open, absl::Span<const Block> opened)
 Cost CtsWork::MacCost(HashKind hash, const std::vector<const PartWork*>& parts) const {
   std::vector<HmacShape> shapes;
   for (const PartWork* part : parts) {
-    const bool shared = part->kind != Kind::kMac && part->mac_of_text();
+    const bool shared = part->kind != CtsPartKind::kMac && part->mac_of_text();
     shapes.push_back({part->mac_input_bytes(), shared});
   }
   return CostOfHmac(hash, adder(hash), shapes);
@@ -257,13 +314,24 @@ Cost CtsWork::MacCost(HashKind hash, const std::vector<const PartWork*>& parts) 
 
 Cost CtsWork::OpensCost(AesBits bits) const {
   std::vector<size_t> sizes;
-  std::vector<const PartWork*> macs;
+  std::vector<const PartWork*> text_macs, cipher_macs;
   for (const PartWork& part : parts_) {
-    if (part.kind != Kind::kOpen || part.bits() != bits) continue;
+    if (part.kind != CtsPartKind::kOpen || part.bits() != bits) continue;
     sizes.push_back(part.bytes());
-    if (part.mac_of_text()) macs.push_back(&part);
+    (part.mac_of_text() ? text_macs : cipher_macs).push_back(&part);
   }
-  return CostOfCtsDecrypt(bits, sizes, sbox_) + MacCost(HashKind::kSha1, macs);
+  const HashKind hash = bits == AesBits::k256 ? HashKind::kSha384 : HashKind::kSha256;
+  return Together(CostOfCtsDecrypt(bits, sizes, sbox_) + MacCost(HashKind::kSha1, text_macs),
+                  MacCost(hash, cipher_macs));
+}
+
+Cost CtsWork::AllOpensCost() const {
+  const size_t opens =
+      static_cast<size_t>(std::count_if(parts_.begin(), parts_.end(), [](const PartWork& part) {
+        return part.kind == CtsPartKind::kOpen;
+      }));
+  if (opens == 0) return {};
+  return Together(OpensCost(AesBits::k128), OpensCost(AesBits::k256)) + CostOfZeroCheck(opens);
 }
 
 // Without the HMACs of 17 and 18, which run beside it.
@@ -272,7 +340,7 @@ Cost CtsWork::SealsCost(AesBits bits) const {
   std::vector<const PartWork*> macs;
   size_t opened = 0;
   for (const PartWork& part : parts_) {
-    if (part.kind != Kind::kSeal || part.bits() != bits) continue;
+    if (part.kind != CtsPartKind::kSeal || part.bits() != bits) continue;
     sizes.push_back(part.bytes());
     if (part.mac_of_text()) continue;
     macs.push_back(&part);
@@ -284,19 +352,18 @@ Cost CtsWork::SealsCost(AesBits bits) const {
 }
 
 Cost CtsWork::DeclaredCost() const {
-  Cost cost;
-  for (const AesBits bits : kBothBits) cost = Together(cost, OpensCost(bits));
+  Cost cost = AllOpensCost();
   for (const HashKind hash : kAllHashes) {
     std::vector<const PartWork*> first;
     for (const PartWork& part : parts_) {
-      if (part.mac_first() && part.enctype->hash == hash) first.push_back(&part);
+      if (part.kind == CtsPartKind::kMac && part.enctype->hash == hash) first.push_back(&part);
     }
     cost = Together(cost, MacCost(hash, first));
   }
   std::vector<const PartWork*> text_macs;
   size_t input = 0;
   for (const PartWork& part : parts_) {
-    if (part.kind != Kind::kSeal) continue;
+    if (part.kind != CtsPartKind::kSeal) continue;
     input += sizeof(Block) * BlocksOf(part.text_share.size());
     if (part.mac_of_text()) text_macs.push_back(&part);
   }

@@ -10,6 +10,10 @@
 //                  -> HMAC of IV | ciphertext
 //   all     mac    HMAC of the data
 //
+// All opens are judged as soon as their HMACs are there: one bit each, opened to the servers. What
+// else belongs to the job of a bad one is abandoned then: anybody may send a pre-authentication of
+// zeros with a long request, whose checksum is a long chain.
+//
 // The confounder is drawn on shares: a KDC that chose it could have any first block encrypted. A
 // seal's ciphertext is the KDC's in the end, whatever the servers think of the job; what stays
 // among them until the job is judged is the HMAC of a message to open, and its text.
@@ -17,6 +21,7 @@
 #define MPC_SERVER_COMPUTE_CTS_WORK_H_
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +31,7 @@
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/aes/cbc_cts.h"
+#include "mpc-server/circuit/checks.h"
 #include "mpc-server/circuit/hash/hmac.h"
 #include "mpc-server/compute/key_use.h"
 #include "mpc-server/key/message_format.h"
@@ -56,6 +62,8 @@ struct CtsVerify : CtsMac {
   absl::string_view mac;
 };
 
+enum class CtsPartKind { kOpen, kSeal, kMac };
+
 // The circuits and their buffers, kept from batch to batch. One for each place in the flow, made
 // when it is first needed.
 class CtsCircuits {
@@ -67,8 +75,12 @@ class CtsCircuits {
   CtsEncrypt& encrypt(AesBits bits) { return Made(encrypt_[bits == AesBits::k256], bits); }
   // What they read is public when the batch begins;
   Hmac& first_mac(HashKind hash) { return Made(first_mac_[static_cast<size_t>(hash)], hash); }
-  // is texts that were decrypted, by key size, and those that came from the KDC;
-  Hmac& open_mac(AesBits bits) { return Made(open_mac_[bits == AesBits::k256], HashKind::kSha1); }
+  // is of messages to open, which are judged before the others end;
+  Hmac& open_mac(const Enctype& enctype) {
+    return Made(open_mac_[enctype.key_bytes == 32][enctype.family == EnctypeFamily::kRfc3962],
+                enctype.hash);
+  }
+  // is texts that came from the KDC;
   Hmac& text_mac() { return Made(text_mac_, HashKind::kSha1); }
   // is ciphertexts of 19 or 20.
   Hmac& cipher_mac(AesBits bits) {
@@ -88,7 +100,7 @@ class CtsCircuits {
   }
   std::unique_ptr<CtsDecrypt> decrypt_[2];
   std::unique_ptr<CtsEncrypt> encrypt_[2];
-  std::unique_ptr<Hmac> first_mac_[3], open_mac_[2], text_mac_, cipher_mac_[2];
+  std::unique_ptr<Hmac> first_mac_[3], open_mac_[2][2], text_mac_, cipher_mac_[2];
 };
 
 class CtsWork : public Flow {
@@ -96,13 +108,20 @@ class CtsWork : public Flow {
   // `circuits` is the caller's and serves one batch at a time.
   CtsWork(PartyContext& party, CtsCircuits& circuits) : party_(party), circuits_(circuits) {}
 
+  // The parts that follow are of another job.
+  void NextJob() { ++job_; }
   // What the parts refer to stays the caller's until Done().
-  void Add(CtsOpen& open) { AddWork(open, Kind::kOpen, open.message.ciphertext, {}); }
-  void Add(CtsSeal& seal) { AddWork(seal, Kind::kSeal, {}, seal.text_share); }
-  void Add(CtsMac& mac) { AddWork(mac, Kind::kMac, mac.data, {}); }
+  void Add(CtsOpen& open) {
+    AddWork(open, CtsPartKind::kOpen, open.message.ciphertext, {});
+    parts_.back().given_mac = open.message.mac;
+  }
+  void Add(CtsSeal& seal) { AddWork(seal, CtsPartKind::kSeal, {}, seal.text_share); }
+  void Add(CtsMac& mac) { AddWork(mac, CtsPartKind::kMac, mac.data, {}); }
   size_t parts() const { return parts_.size(); }
   // How the words of a hash are added in a batch of so many parts; the same at the three servers.
   static Adder AdderOf(HashKind hash, size_t parts);
+  // About how many rounds a part of so many bytes takes by itself.
+  static uint64_t RoundsOf(const Enctype& enctype, CtsPartKind kind, size_t bytes);
   // Makes the programs of all hashes and adders, about half a second's work, so that no batch waits
   // for them. From any thread.
   static void PrepareAll();
@@ -115,12 +134,11 @@ class CtsWork : public Flow {
   absl::Span<const SharedBlock> ciphertext(const CtsSeal& seal) const;
   // The part's HMAC cut to its enctype's length, zeros behind it.
   SecretVector<SharedBlock> mac(const CtsPart& part) const;
+  // Whether the message's own HMAC was right.
+  bool good(const CtsOpen& open) const { return parts_[open.number].good; }
   // What is zero if and only if the HMAC that the part brought is right.
-  void AppendCheck(const CtsOpen& open, SecretVector<SharedBlock>* out) const {
-    AppendDifference(open, open.message.mac, out);
-  }
   void AppendCheck(const CtsVerify& mac, SecretVector<SharedBlock>* out) const {
-    AppendDifference(mac, mac.mac, out);
+    AppendDifference(parts_[mac.number], mac.mac, out);
   }
   // The open's text without its confounder; and as bytes, once it is opened.
   void AppendText(const CtsOpen& open, SecretVector<SharedBlock>* out) const;
@@ -129,57 +147,66 @@ class CtsWork : public Flow {
   Cost DeclaredCost() const override;
 
  private:
-  enum class Kind { kOpen, kSeal, kMac };
   struct PartWork {
-    Kind kind;
+    CtsPartKind kind;
+    size_t job;
     const Enctype* enctype;
     const UsageKey* key;
     absl::string_view public_bytes;            // ciphertext of an open, data of a mac
+    absl::string_view given_mac{};             // of an open
+    bool good = false;                         // of an open
     absl::Span<const uint8_t> text_share;      // of a seal
     size_t first_block = 0;                    // of a seal's text in texts_
     std::string iv_and_ciphertext{};           // 19 and 20
     size_t cts_lane = 0;
-    const Hmac* hmac = nullptr;
+    Hmac* hmac = nullptr;
     size_t mac_lane = 0;
 
     AesBits bits() const { return enctype->key_bytes == 16 ? AesBits::k128 : AesBits::k256; }
     bool mac_of_text() const { return enctype->family == EnctypeFamily::kRfc3962; }
-    // Its HMAC's input is public when the batch begins.
-    bool mac_first() const {
-      return kind == Kind::kMac || (kind == Kind::kOpen && !mac_of_text());
-    }
     // Confounder and text, or the data.
     size_t bytes() const {
-      return kind == Kind::kSeal ? kConfounderBytes + text_share.size() : public_bytes.size();
+      return kind == CtsPartKind::kSeal ? kConfounderBytes + text_share.size()
+                                        : public_bytes.size();
     }
     size_t mac_input_bytes() const {
-      return bytes() + (kind != Kind::kMac && !mac_of_text() ? sizeof(Block) : 0);
+      return bytes() + (kind != CtsPartKind::kMac && !mac_of_text() ? sizeof(Block) : 0);
     }
   };
 
-  void AddWork(CtsPart& part, Kind kind, absl::string_view public_bytes,
+  void AddWork(CtsPart& part, CtsPartKind kind, absl::string_view public_bytes,
                absl::Span<const uint8_t> text_share);
-  void AppendDifference(const CtsPart& part, absl::string_view mac,
+  SecretVector<SharedBlock> MacOf(const PartWork& part) const;
+  void AppendDifference(const PartWork& part, absl::string_view mac,
                         SecretVector<SharedBlock>* out) const;
   template <class Is>
   std::vector<PartWork*> Select(Is is);
+  std::vector<PartWork*> Opens(const Enctype& enctype);
   void StartOpens(AesBits bits);
+  void StartOpenMacs(const Enctype& enctype);
+  void CheckOpens();
+  void AbandonJobsOfBadOpens();
   void StartFirstMacs(HashKind hash);
   void StartTexts();
   void SealTexts();
   void StartSeals(AesBits bits);
   void OpenCiphertexts(AesBits bits);
   Adder adder(HashKind hash) const { return adder_.value_or(AdderOf(hash, parts_.size())); }
-  void StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts);
+  void StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts,
+                 std::function<void()> then = nullptr);
   Cost MacCost(HashKind hash, const std::vector<const PartWork*>& parts) const;
   Cost OpensCost(AesBits bits) const;
+  Cost AllOpensCost() const;
   Cost SealsCost(AesBits bits) const;
 
   PartyContext& party_;
   CtsCircuits& circuits_;
   Sbox sbox_ = Sbox::kThroughput;
   std::optional<Adder> adder_;
+  size_t job_ = 0;
   std::vector<PartWork> parts_;
+  size_t opens_left_ = 0;  // enctypes whose opens' HMACs are under way
+  std::optional<ZeroCheck> check_;
   SecretVector<SharedBlock> texts_;  // of seals: confounder | text, each in whole blocks
 };
 

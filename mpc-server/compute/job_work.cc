@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/compute/job_work.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "mpc-server/job/operation_table.h"
@@ -24,6 +25,30 @@ CtsVerify FormOf(const CtsKeyUse& key, const VerifyMacPart& part) {
 }
 
 }  // namespace
+
+bool JobWork::HasCtsPart() const {
+  const auto cts_open = [](const OpenWork& w) { return std::holds_alternative<CtsOpen>(w.form); };
+  const auto cts_seal = [](const SealWork& w) { return std::holds_alternative<CtsSeal>(w); };
+  const auto cts_mac = [](const MakeMacWork& w) { return std::holds_alternative<CtsMac>(w); };
+  const auto cts_verify = [](const VerifyMacWork& w) {
+    return std::holds_alternative<CtsVerify>(w.form);
+  };
+  return std::any_of(opens.begin(), opens.end(), cts_open) ||
+         std::any_of(seals.begin(), seals.end(), cts_seal) ||
+         std::any_of(make_macs.begin(), make_macs.end(), cts_mac) ||
+         std::any_of(verify_macs.begin(), verify_macs.end(), cts_verify);
+}
+
+bool JobWork::HasGcmOpen() const {
+  return std::any_of(opens.begin(), opens.end(), [](const OpenWork& open) {
+    return std::holds_alternative<GcmOpen>(open.form);
+  });
+}
+
+bool JobWork::Abandoned() const {
+  return std::any_of(opens.begin(), opens.end(),
+                     [](const OpenWork& open) { return open.judged && !open.good; });
+}
 
 void JobWork::AddOpen(const AnyKeyUse& key, const OpenPart& part) {
   OpenWork& open = opens.emplace_back();

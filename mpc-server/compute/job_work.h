@@ -18,6 +18,7 @@ namespace mpckdc {
 struct OpenWork {
   std::variant<GcmOpen, CtsOpen> form;
   bool is_preauth = false;
+  bool judged = false;                     // before CheckTags: `good` tells
   bool good = false;                       // after CheckTags: tag and zero block
   std::optional<SecretBytes> plaintext{};  // after OpenTimestamps, of a good pre-auth
 
@@ -43,6 +44,11 @@ struct JobWork {
   std::vector<SealWork> seals;
   std::vector<MakeMacWork> make_macs;
   std::vector<VerifyMacWork> verify_macs;
+
+  bool HasCtsPart() const;
+  bool HasGcmOpen() const;
+  // A message that it opens was found bad before the rest of it began.
+  bool Abandoned() const;
 
   // Parts that have passed CheckKeys.
   void AddOpen(const AnyKeyUse& key, const OpenPart& part);

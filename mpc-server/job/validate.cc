@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/job/operation_table.h"
@@ -173,6 +174,7 @@ Judgement ForEachPartWithKey(const Job& job, KeyLookup lookup, Check check) {
 Judgement CheckLength(const GcmKey&, uint32_t, size_t) { return Ok(); }
 Judgement CheckLength(const CtsKey& key, uint32_t usage, size_t bytes) {
   const size_t most = usage == kUsageAsReqChecksum ? limits::kMaxCtsRequestBytes
+                      : usage == kUsageTicket      ? limits::kMaxCtsTicketBytes
                                                    : limits::kMaxCtsMessageBytes;
   if (bytes <= most) return Ok();
   return Refuse(Verdict::kMalformed, absl::StrCat(bytes, " bytes under a key of ", key.enctype.name,
@@ -245,6 +247,19 @@ Judgement CheckFormat(const CtsKey& key, const Job&, const VerifyMacPart& part) 
   return CheckChecksumSize(part, key.enctype.mac_bytes);
 }
 
+// A message of 17 to 20 that is not judged yet, beside one to make: chains of blocks that anybody
+// could ask for. A KDC has no text for such a seal before it has opened the message anyway.
+Judgement CheckSealsBesideOpens(const Job& job, KeyLookup lookup) {
+  const auto is_cts = [&](const auto& part) {
+    return !FindEnctype(lookup(part.handle)->enctype)->is_gcm();
+  };
+  if (absl::c_none_of(job.opens, is_cts) || absl::c_none_of(job.seals, is_cts)) return Ok();
+  return Refuse(
+      Verdict::kRefused,
+      absl::StrCat(OperationName(job.operation),
+                   ": no seal of enctypes 17 to 20 in the job that opens such a message"));
+}
+
 }  // namespace
 
 Judgement CheckShape(const Job& job) {
@@ -272,9 +287,10 @@ Judgement CheckKeys(const Job& job, KeyLookup lookup) {
     return CheckLength(key, part.usage, BytesOf(part));
   });
   if (!j.ok()) return j;
-  return ForEachPartWithKey(job, lookup, [&job](const auto& key, const auto& part) {
+  j = ForEachPartWithKey(job, lookup, [&job](const auto& key, const auto& part) {
     return CheckFormat(key, job, part);
   });
+  return j.ok() ? CheckSealsBesideOpens(job, lookup) : j;
 }
 
 }  // namespace mpckdc

@@ -21,7 +21,7 @@ Handle H(uint8_t i) {
   return handle;
 }
 constexpr uint8_t kAlice = 1, kAlice2 = 2, kBob = 3, kTgt = 4, kKadmin = 5, kOpenUser = 6,
-                  kCarol = 7;
+                  kCarol = 7, kWww = 8;
 
 class Keys {
  public:
@@ -32,6 +32,7 @@ class Keys {
     Add(kTgt, "krbtgt/R@R", KeyClass::kTgs, Gate::kNone);
     Add(kKadmin, "kadmin/admin@R", KeyClass::kService, Gate::kNone);
     Add(kOpenUser, "guest@R", KeyClass::kUser, Gate::kNone);
+    Add(kWww, "HTTP/www@R", KeyClass::kService, Gate::kNone, kEnctypeAes256Sha1);
     Add(kCarol, "carol@R", KeyClass::kUser, Gate::kTimestamp, kEnctypeAes256Sha1);
   }
   Judgement Check(const Job& job) const {
@@ -237,6 +238,14 @@ TEST(Validate, LongMessagesUnderStandardEnctypes) {
   job.seals = {{H(kCarol), 3, limits::kMaxCtsMessageBytes + 1}};
   job.seals[0].plaintext_share.resize(limits::kMaxCtsMessageBytes + 1);
   ExpectVerdict(job, Verdict::kMalformed, "key usage 3: at most 16384");
+  job.seals[0] = {H(kCarol), 3, 100, SecretBytes(100)};
+  ExpectVerdict(job, Verdict::kRefused, "no seal of enctypes 17 to 20");
+  // A ticket: to seal, to open.
+  job = Make(Operation::kOpenTicket);
+  job.opens = {{H(kWww), 2, std::string(limits::kMaxCtsTicketBytes, 't')}};
+  ExpectVerdict(job, Verdict::kOk, "");
+  job.opens[0].message.push_back('t');
+  ExpectVerdict(job, Verdict::kMalformed, "key usage 2: at most 2048");
   // The gcm enctypes have no such chain.
   job = Login();
   job.make_macs = {{H(kAlice), 56, std::string(limits::kMaxCtsRequestBytes + 1, 'q')}};

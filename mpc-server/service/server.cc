@@ -98,7 +98,7 @@ TlsPeerOptions PeerOptions(const Config& config, const DenyList* denied) {
   options.listen = config.listen.peers;
   options.peers = config.peers.addresses;
   options.peer_names = config.peers.names;
-  options.rings = config.engine.workers;
+  options.rings = config.engine.workers + 1;  // and the long ring's
   options.records = config.engine.records == "aead"  ? PeerRecords::kAead
                     : config.engine.records == "tls" ? PeerRecords::kTls
                                                      : PeerRecords::kAuto;
@@ -170,7 +170,7 @@ class Server::Impl {
   std::unique_ptr<AuditRecorder> recorder_;
   std::unique_ptr<TlsPeerConnector> connector_;
   std::unique_ptr<TlsPeerLink> peers_;
-  std::unique_ptr<ThreadExecutor> executor_;
+  std::unique_ptr<ThreadExecutor> executor_, long_executor_;
   std::unique_ptr<JobEngine> engine_;
   std::unique_ptr<KeyService> key_service_;
   std::unique_ptr<AdminService> admin_service_;
@@ -231,10 +231,11 @@ absl::Status Server::Impl::StartEngine() {
   ASSIGN_OR_RETURN(connector_, TlsPeerConnector::Create(PeerOptions(config_, &denied_)));
   peers_ = std::make_unique<TlsPeerLink>(connector_.get());
   executor_ = std::make_unique<ThreadExecutor>(&SystemClock());
-  engine_ = MakeJobEngine(
-      EngineOptionsOf(config_),
-      {store_.get(), &SystemClock(), &SystemRandom(), peers_.get(), executor_.get(),
-       observer_.get(), recorder_.get()});
+  long_executor_ = std::make_unique<ThreadExecutor>(&SystemClock());
+  engine_ =
+      MakeJobEngine(EngineOptionsOf(config_),
+                    {store_.get(), &SystemClock(), &SystemRandom(), peers_.get(), executor_.get(),
+                     long_executor_.get(), observer_.get(), recorder_.get()});
   return engine_->Start();
 }
 

@@ -32,8 +32,8 @@ class ChunkSource;  // share/circuit.h
 class RoundRunner;  // share/round_runner.h
 struct Cost;
 
-inline constexpr uint16_t kPeerProtocolMin = 4;
-inline constexpr uint16_t kPeerProtocolMax = 4;
+inline constexpr uint16_t kPeerProtocolMin = 5;
+inline constexpr uint16_t kPeerProtocolMax = 5;
 
 struct SessionOptions {
   int party = 0;

@@ -20,15 +20,15 @@ bool SimLink::Takes() const {
          network_->scheduler_->PausedUntil(executor_->fiber()) <= network_->scheduler_->now();
 }
 
-bool SimLink::Usable(const std::shared_ptr<Connection>& connection) const {
-  if (connection == nullptr) return false;
-  const int other = connection == outgoing_ ? NextParty(party_) : PrevParty(party_);
-  return !connection->From(other).closed;
+bool SimLink::Usable(const Connections& connections) const {
+  const int other = &connections == &outgoing_ ? NextParty(party_) : PrevParty(party_);
+  return std::none_of(connections.begin(), connections.end(),
+                      [other](const auto& connection) { return connection->From(other).closed; });
 }
 
 // A TLS handshake takes two ways there and back; it succeeds when all is well at its end.
 void SimLink::TryNext() {
-  if (handshake_ || outgoing_ != nullptr) return;
+  if (handshake_ || !outgoing_.empty()) return;
   const int next = NextParty(party_);
   const auto& way = network_->Way(party_, next);
   const auto& back = network_->Way(next, party_);
@@ -44,24 +44,25 @@ void SimLink::TryNext() {
     if (network->Way(party_, next).blocked || network->Way(next, party_).blocked) return;
     if (!network->CertificateGood(next, clock_->Now())) return;
     if (!network->CertificateGood(party_, server->clock_->Now())) return;
-    auto connection = std::make_shared<Connection>(party_);
-    network->current_[party_] = connection;
-    Established(connection, true);
-    server->Established(connection, false);
+    Connections connections(kSimRings);
+    for (auto& connection : connections) connection = std::make_shared<Connection>(party_);
+    network->current_[party_] = connections;
+    Established(connections, true);
+    server->Established(connections, false);
   });
 }
 
 // The newest connection that authenticates wins: an older one is a leftover.
-void SimLink::Established(const std::shared_ptr<Connection>& connection, bool outgoing) {
-  (outgoing ? outgoing_ : incoming_) = connection;
+void SimLink::Established(const Connections& connections, bool outgoing) {
+  (outgoing ? outgoing_ : incoming_) = connections;
   network_->scheduler_->Wake(fiber_);
 }
 
 void SimLink::Drop() {
-  if (outgoing_ != nullptr) network_->End(outgoing_, party_, NextParty(party_));
-  if (incoming_ != nullptr) network_->End(incoming_, party_, PrevParty(party_));
-  outgoing_.reset();
-  incoming_.reset();
+  for (const auto& connection : outgoing_) network_->End(connection, party_, NextParty(party_));
+  for (const auto& connection : incoming_) network_->End(connection, party_, PrevParty(party_));
+  outgoing_.clear();
+  incoming_.clear();
 }
 
 absl::StatusOr<PeerChannels> SimLink::Connect(absl::Time deadline) {
@@ -73,21 +74,25 @@ absl::StatusOr<PeerChannels> SimLink::Connect(absl::Time deadline) {
   connecting_ = true;
   fiber_ = scheduler->current();
   while (!*dead_ && !down_ && clock_->Now() < deadline) {
-    if (outgoing_ != nullptr && !Usable(outgoing_)) outgoing_.reset();
-    if (incoming_ != nullptr && !Usable(incoming_)) incoming_.reset();
-    if (outgoing_ != nullptr && incoming_ != nullptr) break;
+    if (!Usable(outgoing_)) outgoing_.clear();
+    if (!Usable(incoming_)) incoming_.clear();
+    if (!outgoing_.empty() && !incoming_.empty()) break;
     TryNext();
     scheduler->Wait(std::min(clock_->Global(deadline), scheduler->now() + kRetryPause));
   }
   connecting_ = false;
   if (*dead_ || down_) return absl::CancelledError("shut down");
-  if (outgoing_ == nullptr || incoming_ == nullptr) {
+  if (outgoing_.empty() || incoming_.empty()) {
     Drop();
     return absl::DeadlineExceededError("a neighbour is missing");
   }
-  PeerChannels channels;  // of one ring
-  channels.push_back(MakeSimChannel(network_, party_, clock_, std::exchange(incoming_, nullptr),
-                                    std::exchange(outgoing_, nullptr), dead_));
+  PeerChannels channels;
+  for (size_t ring = 0; ring < kSimRings; ++ring) {
+    channels.push_back(
+        MakeSimChannel(network_, party_, clock_, incoming_[ring], outgoing_[ring], dead_));
+  }
+  incoming_.clear();
+  outgoing_.clear();
   return channels;
 }
 

@@ -28,15 +28,15 @@ class SimLink : public PeerLink {
  private:
   bool Takes() const;  // handshakes: it is inside Connect() and runs
   void TryNext();
-  void Established(const std::shared_ptr<Connection>& connection, bool outgoing);
+  void Established(const Connections& connections, bool outgoing);
   void Drop();
-  bool Usable(const std::shared_ptr<Connection>& connection) const;
+  bool Usable(const Connections& connections) const;
 
   Network* const network_;
   const int party_;
   SimClock* const clock_;
   const SimExecutor* const executor_;
-  std::shared_ptr<Connection> outgoing_, incoming_;
+  Connections outgoing_, incoming_;  // empty, or one for each ring
   std::shared_ptr<bool> dead_ = std::make_shared<bool>(false);
   Fiber* fiber_ = nullptr;
   bool connecting_ = false, handshake_ = false, down_ = false;

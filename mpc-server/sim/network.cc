@@ -104,10 +104,11 @@ void Network::Close(const std::shared_ptr<Connection>& connection, int from, int
 // ---- Faults ----
 
 void Network::Cut(int a, int b) {
-  const std::shared_ptr<Connection> connection = Current(a, b);
-  if (connection == nullptr) return;
-  Close(connection, a, b);
-  Close(connection, b, a);
+  const Connections connections = Current(a, b);
+  for (const std::shared_ptr<Connection>& connection : connections) {
+    Close(connection, a, b);
+    Close(connection, b, a);
+  }
 }
 
 void Network::Slow(int from, int to, absl::Duration low, absl::Duration high,
@@ -120,13 +121,17 @@ void Network::Slow(int from, int to, absl::Duration low, absl::Duration high,
 
 // TCP has kept what was lost and sends it again, unless it gave the connection up.
 void Network::Unblock(int from, int to) {
-  const std::shared_ptr<Connection> connection = Current(from, to);
-  if (connection == nullptr) return;
-  Pipe& pipe = connection->From(from);
-  if (!pipe.stuck.empty() && dice_->Chance(0.5)) return Cut(from, to);
-  std::deque<Wire> stuck = std::exchange(pipe.stuck, {});
-  for (Wire& wire : stuck) Arrive(*connection, from, to, std::move(wire));
-  if (std::exchange(pipe.end_stuck, false)) Close(connection, from, to);
+  const Connections connections = Current(from, to);
+  const bool stuck = std::any_of(connections.begin(), connections.end(),
+                                 [&](const auto& c) { return !c->From(from).stuck.empty(); });
+  if (stuck && dice_->Chance(0.5)) return Cut(from, to);
+  for (const std::shared_ptr<Connection>& connection : connections) {
+    Pipe& pipe = connection->From(from);
+    for (Wire& wire : std::exchange(pipe.stuck, {})) {
+      Arrive(*connection, from, to, std::move(wire));
+    }
+    if (std::exchange(pipe.end_stuck, false)) Close(connection, from, to);
+  }
 }
 
 void Network::Heal() {

@@ -24,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "mpc-server/share/replicated_share.h"
 #include "mpc-server/sim/machine.h"
@@ -75,6 +76,10 @@ struct Connection {
   Pipe from_client, from_server;
 };
 
+// Those between two neighbours: one for each ring, the long one last (agree/long_ring.h).
+inline constexpr size_t kSimRings = 2;
+using Connections = std::vector<std::shared_ptr<Connection>>;
+
 // When a peer's certificate is good, by the clock of the server that checks it.
 struct Validity {
   absl::Time not_before = absl::InfinitePast(), not_after = absl::InfiniteFuture();
@@ -118,9 +123,7 @@ class Network {
     Damage next = Damage::kNone;
   };
   Direction& Way(int from, int to) { return ways_[from][to]; }
-  std::shared_ptr<Connection>& Current(int a, int b) {
-    return current_[b == NextParty(a) ? a : b];
-  }
+  const Connections& Current(int a, int b) const { return current_[b == NextParty(a) ? a : b]; }
 
   void Send(const std::shared_ptr<Connection>& connection, int from, int to, Wire wire);
   void Launch(const std::shared_ptr<Connection>& connection, int from, int to, Wire wire);
@@ -144,7 +147,7 @@ class Network {
   std::array<std::array<Direction, kParties>, kParties> ways_;
   std::array<Validity, kParties> certificates_;
   std::array<SimLink*, kParties> links_{};                    // of the processes that live
-  std::array<std::shared_ptr<Connection>, kParties> current_;  // by client
+  std::array<Connections, kParties> current_;                 // by client
   uint64_t frames_ = 0;
 };
 

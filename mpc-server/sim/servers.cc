@@ -84,6 +84,7 @@ void Servers::Start(int p) {
       [this, p, incarnation](const char* step) { return Step(p, incarnation, step); });
   process->random = std::make_unique<SeededRandomForTest>(dice_->Below(1ull << 60));
   process->executor = std::make_unique<SimExecutor>(scheduler_, machine.clock.get());
+  process->long_executor = std::make_unique<SimExecutor>(scheduler_, machine.clock.get());
   process->link = network_->Link(p, machine.clock.get(), process->executor.get());
   process->observer =
       std::make_unique<AuditObserver>(p, journal_, [this, p, incarnation](const BatchJob& job) {
@@ -91,7 +92,7 @@ void Servers::Start(int p) {
       });
   process->engine = MakeJobEngine(
       {}, {process->store.get(), machine.clock.get(), process->random.get(), process->link.get(),
-           process->executor.get(), process->observer.get()});
+           process->executor.get(), process->long_executor.get(), process->observer.get()});
   machine.process = std::move(process);
   const absl::Status started = machine.process->engine->Start();
   if (!started.ok()) {
@@ -113,7 +114,7 @@ void Servers::Kill(int p, const std::string& where) {
   machine.disk = machine.process->disk->AfterCrash();
   machine.inbox.clear();
   network_->Kill(p);
-  scheduler_->Pause(machine.process->executor->fiber(), scheduler_->now());
+  PauseThreads(*machine.process, scheduler_->now());
   Process* const process = machine.process.get();
   dead_.push_back(std::move(machine.process));
   ++ending_;
@@ -123,9 +124,14 @@ void Servers::Kill(int p, const std::string& where) {
   });
 }
 
+void Servers::PauseThreads(const Process& process, absl::Time until) {
+  scheduler_->Pause(process.executor->fiber(), until);
+  scheduler_->Pause(process.long_executor->fiber(), until);
+}
+
 void Servers::Pause(int p, absl::Time until) {
   if (!Up(p)) return;
-  scheduler_->Pause(machines_[p].process->executor->fiber(), until);
+  PauseThreads(*machines_[p].process, until);
   scheduler_->At(until, [this, p] { TakeMessages(p); });
 }
 

@@ -28,7 +28,7 @@ struct Process {
   std::unique_ptr<ShareStore> store;  // on that disk
   std::unique_ptr<SeededRandomForTest> random;
   std::unique_ptr<PeerLink> link;
-  std::unique_ptr<SimExecutor> executor;
+  std::unique_ptr<SimExecutor> executor, long_executor;
   std::unique_ptr<EngineObserver> observer;
   std::unique_ptr<JobEngine> engine;
 };
@@ -91,6 +91,7 @@ class Servers {
     uint64_t incarnation = 0;
   };
 
+  void PauseThreads(const Process& process, absl::Time until);
   MemoryEngine::State DiskState(int p) const;
   std::unique_ptr<ShareStore> OpenStore(int p, std::shared_ptr<KvEngine> disk);
   void TakeMessages(int p);

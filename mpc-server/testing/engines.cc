@@ -116,7 +116,7 @@ void MemoryHub::MakeRings() {
 }
 void MemoryHub::SetRings(size_t count) {
   const absl::MutexLock lock(&mu_);
-  count_ = count;
+  count_ = count + 1;
 }
 std::unique_ptr<PeerLink> MemoryHub::Link(int party, Clock* clock) {
   return std::make_unique<LinkOf>(this, party, clock);
@@ -163,9 +163,10 @@ void ThreeEngines::StartWith(int p, JobRecorder* recorder) {
   s.observer = std::make_unique<RecordingObserver>();
   s.link = hub_.Link(p, &s.clock);
   s.executor = std::make_unique<ThreadExecutor>(&s.clock);
-  s.engine = MakeJobEngine(
-      options_, {s.store.get(), &s.clock, s.random.get(), s.link.get(), s.executor.get(),
-                 s.observer.get(), recorder != nullptr ? recorder : &s.recorder});
+  s.long_executor = std::make_unique<ThreadExecutor>(&s.clock);
+  s.engine = MakeJobEngine(options_, {s.store.get(), &s.clock, s.random.get(), s.link.get(),
+                                      s.executor.get(), s.long_executor.get(), s.observer.get(),
+                                      recorder != nullptr ? recorder : &s.recorder});
   const absl::Status started = s.engine->Start();
   if (!started.ok()) abort();
 }

@@ -39,7 +39,8 @@ class OffsetClock : public Clock {
 class MemoryHub {
  public:
   std::unique_ptr<PeerLink> Link(int party, Clock* clock);
-  // For the rings made from now on: how many a party has (1), who sees their frames.
+  // For the rings made from now on: how many a party has (1) beside the long one, who sees their
+  // frames.
   void SetRings(size_t count);
   void SetInterceptor(MemoryRing::Interceptor interceptor);
   void CloseCurrent();
@@ -53,7 +54,7 @@ class MemoryHub {
 
   absl::Mutex mu_;
   MemoryRing::Interceptor interceptor_ ABSL_GUARDED_BY(mu_);
-  size_t count_ ABSL_GUARDED_BY(mu_) = 1;
+  size_t count_ ABSL_GUARDED_BY(mu_) = 2;
   std::vector<std::shared_ptr<MemoryRing>> rings_ ABSL_GUARDED_BY(mu_);
   std::array<bool, 3> waiting_ ABSL_GUARDED_BY(mu_){};
   uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
@@ -183,7 +184,7 @@ class ThreeEngines {
     std::unique_ptr<RecordingObserver> observer;
     MemoryRecorder recorder;
     std::unique_ptr<PeerLink> link;
-    std::unique_ptr<ThreadExecutor> executor;
+    std::unique_ptr<ThreadExecutor> executor, long_executor;
     std::unique_ptr<JobEngine> engine;
   };
 

@@ -26,7 +26,8 @@ void Hmac::Reset(absl::Span<const HmacLane> lanes, Adder adder) {
     const size_t bytes =
         lane.shared_message != nullptr ? lane.bytes : lane.public_message.size();
     waiting_.push_back(lanes_.size());
-    lanes_.push_back({lane.states, lane.shared_message, lane.public_message.data(), bytes, 0});
+    lanes_.push_back(
+        {lane.states, lane.shared_message, lane.public_message.data(), bytes, 0, false});
   }
   StartWaiting();
 }
@@ -104,7 +105,7 @@ void Hmac::Advance(size_t at, absl::Span<const SharedBlock> state) {
   ++lane.next;
   SecretVector<SharedBlock>& to = lane.next == InnerBlocks(lane) ? inner_ : states_;
   std::copy(state.begin(), state.end(), to.begin() + static_cast<ptrdiff_t>(at * blocks_));
-  if (lane.next <= InnerBlocks(lane)) waiting_.push_back(at);
+  if (lane.next <= InnerBlocks(lane) && !lane.abandoned) waiting_.push_back(at);
 }
 
 void Hmac::StartWaiting() {

@@ -49,6 +49,9 @@ class Hmac : public Circuit {
 
   // Starts anew. Lengths and kinds of the lanes and the adder are the same at the three parties.
   void Reset(absl::Span<const HmacLane> lanes, Adder adder);
+  // The lane goes no further than the compression that is under way; its digest is never read. At
+  // the three parties alike, between two rounds.
+  void Abandon(size_t lane) { lanes_[lane].abandoned = true; }
   // After Done(), until the next Reset(): HashStateBlocks(hash) blocks. SHA-1's last 12 bytes are
   // shares of zero. SHA-384's last 16 bytes are of SHA-512's state and not of the digest: never
   // send them.
@@ -70,6 +73,7 @@ class Hmac : public Circuit {
     const uint8_t* public_message;
     size_t bytes;
     size_t next;
+    bool abandoned;
   };
   // Lanes that wait for the same kind of compression go through it together.
   struct Run {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "mpc-server/agree/steps.h"
+#include "mpc-server/key/enctype.h"
+
+namespace mpckdc {
+namespace {
+
+// The longest chain of rounds among a job's parts: they run side by side.
+class LongestPart {
+ public:
+  explicit LongestPart(BatchRecords* records) : records_(*records) {}
+
+  void See(const Handle& handle, CtsPartKind kind, size_t bytes) {
+    const KeyInfo* info = records_.FindInfo(handle);
+    const Enctype* enctype = info != nullptr ? FindEnctype(info->enctype) : nullptr;
+    if (enctype == nullptr || enctype->is_gcm()) return;
+    rounds_ = std::max(rounds_, CtsWork::RoundsOf(*enctype, kind, bytes));
+  }
+  uint64_t rounds() const { return rounds_; }
+
+ private:
+  BatchRecords& records_;
+  uint64_t rounds_ = 0;
+};
+
+}  // namespace
+
+void Measure(WaitingJob& waiting, BatchRecords& records) {
+  if (waiting.length != JobLength::kUnknown) return;
+  LongestPart longest(&records);
+  const Job& job = waiting.job;
+  for (const OpenPart& part : job.opens) {
+    longest.See(part.handle, CtsPartKind::kOpen, part.message.size());
+  }
+  for (const SealPart& part : job.seals) {
+    longest.See(part.handle, CtsPartKind::kSeal, part.max_plaintext);
+  }
+  for (const MakeMacPart& part : job.make_macs) {
+    longest.See(part.handle, CtsPartKind::kMac, part.data.size());
+  }
+  for (const VerifyMacPart& part : job.verify_macs) {
+    longest.See(part.handle, CtsPartKind::kMac, part.data.size());
+  }
+  waiting.rounds = longest.rounds();
+  waiting.length = waiting.rounds > 0 ? JobLength::kLong : JobLength::kShort;
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Long work beside the rest: three engines, users with gcm keys and users with keys of enctype 18.
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "mpc-server/agree/agreement.h"
+#include "mpc-server/testing/cts.h"
+#include "mpc-server/testing/jobs.h"
+
+namespace mpckdc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsSubsetOf;
+
+// Asks and does not wait; notes in which order the leader answers.
+class Asked {
+ public:
+  explicit Asked(Realm* realm) : realm_(*realm) {}
+
+  void Ask(const std::string& name, const Job& job) { Ask(name, PerParty<Job>{job, job, job}); }
+  void Ask(const std::string& name, const PerParty<Job>& jobs) {
+    {
+      const absl::MutexLock lock(&mu_);
+      open_ += kParties;
+    }
+    for (int p = 0; p < kParties; ++p) {
+      realm_.engine(p).Submit(realm_.kdc(), jobs[p], [this, p, name](JobResult result) {
+        const absl::MutexLock lock(&mu_);
+        if (p == kLeader) {
+          answers_.push_back(absl::StrCat(name, " ", VerdictName(result.judgement.verdict)));
+        }
+        --open_;
+      });
+    }
+  }
+  std::vector<std::string> Answers() {
+    const absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(+[](int* open) { return *open == 0; }, &open_));
+    return answers_;
+  }
+  bool Answered(const std::string& answer) {
+    const absl::MutexLock lock(&mu_);
+    return std::find(answers_.begin(), answers_.end(), answer) != answers_.end();
+  }
+
+ private:
+  Realm& realm_;
+  absl::Mutex mu_;
+  int open_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<std::string> answers_ ABSL_GUARDED_BY(mu_);
+};
+
+class LongRingTest : public ::testing::Test {
+ protected:
+  LongRingTest() : stock_(realm_.AddKey("stock@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes256Sha1)) {
+    PrepareCircuits();
+  }
+
+  // A login of a stock client whose request has so many bytes.
+  Job Long(size_t request) {
+    Job job = realm_.Login(stock_);
+    job.make_macs[0].data.assign(request, 'q');
+    return job;
+  }
+  // The leader has begun to compute.
+  void WaitUntilTaken() {
+    EXPECT_TRUE(Eventually([&] { return realm_.engine(kLeader).Status().waiting == 0; }));
+  }
+
+  Realm realm_;
+  const PlainKey stock_;
+};
+
+TEST_F(LongRingTest, AShortJobDoesNotWait) {
+  Asked asked(&realm_);
+  asked.Ask("long", Long(4000));
+  WaitUntilTaken();
+  for (int i = 0; i < 3; ++i) ASSERT_VERDICT_OK(realm_.Run(realm_.Login(realm_.alice)));
+  EXPECT_FALSE(asked.Answered("long OK"));
+  EXPECT_THAT(asked.Answers(), ElementsAre("long OK"));
+}
+
+// A batch of the long ring has a budget of rounds: who needs more shares it with his like.
+TEST_F(LongRingTest, DeepJobsTakeTurnsWithTheOthers) {
+  Asked asked(&realm_);
+  asked.Ask("first", Long(200));
+  WaitUntilTaken();
+  asked.Ask("deep 1", Long(4000));
+  asked.Ask("shallow", Long(200));
+  asked.Ask("deep 2", Long(3000));
+  asked.Answers();
+  const std::vector<BatchReport> batches = realm_.observer(kLeader).Batches();
+  ASSERT_EQ(batches.size(), 3u);
+  EXPECT_EQ(batches[0].jobs.size(), 1u);
+  EXPECT_EQ(batches[1].jobs.size(), 2u);  // both deep ones: after a shallow one it is their turn
+  EXPECT_EQ(batches[2].jobs.size(), 1u);
+  EXPECT_GT(batches[1].rounds, 3 * limits::kLongBatchRounds);
+  EXPECT_LT(batches[2].rounds, limits::kLongBatchRounds);
+}
+
+// What a batch under way will take from a grant is taken for the others too.
+TEST_F(LongRingTest, ABudgetHoldsAcrossBothRings) {
+  const PlainKey gcm = realm_.AddKey("stock@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes256Gcm);
+  const JobResult login = realm_.Run(realm_.Login(stock_));
+  ASSERT_VERDICT_OK(login);
+  const std::string text(2000, 'R');
+  const auto reply = [&](const PlainKey& key) {
+    return realm_.Granted(login.id, key, {key.info.handle, kUsageAsReply, 2000});
+  };
+  Asked asked(&realm_);
+  asked.Ask("long 1", WithTexts(reply(stock_), text, realm_.random()));
+  asked.Ask("long 2", WithTexts(reply(stock_), text, realm_.random()));
+  WaitUntilTaken();
+  EXPECT_VERDICT(realm_.Run(reply(gcm)), Verdict::kRefused);
+  asked.Answers();
+  EXPECT_TRUE(asked.Answered("long 1 OK"));
+}
+
+TEST_F(LongRingTest, KeysAreDrawnAndVerifiedBesideLogins) {
+  KeyInfo info = stock_.info;
+  info.principal = "drawn@EXAMPLE.COM";
+  info.principal_id = PrincipalIdOf(info.principal);
+  realm_.random().Fill(absl::MakeSpan(info.handle));
+  std::thread drawing([&] { EXPECT_TRUE(realm_.Draw(TransactionId{1}, info).ok()); });
+  for (int i = 0; i < 20; ++i) EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.alice)), Verdict::kOk);
+  drawing.join();
+}
+
+// The session ends in the middle of a long batch: it is answered, and the next session works.
+TEST_F(LongRingTest, ASessionThatEndsAnswersWhatTheLongRingComputed) {
+  Asked asked(&realm_);
+  asked.Ask("long", Long(4000));
+  WaitUntilTaken();
+  realm_.hub().CloseCurrent();
+  EXPECT_THAT(asked.Answers(), IsSubsetOf({"long OK", "long UNAVAILABLE"}));
+  EXPECT_TRUE(realm_.WaitConnected());
+  EXPECT_VERDICT(realm_.Run(Long(100)), Verdict::kOk);
+}
+
+TEST_F(LongRingTest, StoppingInTheMiddleAnswers) {
+  Asked asked(&realm_);
+  asked.Ask("long", Long(4000));
+  WaitUntilTaken();
+  realm_.StopAll();
+  EXPECT_EQ(asked.Answers().size(), 1u);
+}
+
+}  // namespace
+}  // namespace mpckdc
