@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What somebody without any credential sends to a KDC: requests that look genuine from outside.
+
+    garbage_login(realm, user, size)         AS-REQ, a pre-authentication of zeros of enctype 18, and
+                                             so much padata that the request has `size` bytes
+    garbage_ticket(realm, wanted, service, enctype, size)   TGS-REQ for a ticket to `wanted` whose
+                                             own "ticket" for `service` is `size` random bytes
+    with flood(port, requests, per_second):  sends them as datagrams, in turn, and reads no answer
+"""
+
+import contextlib
+import os
+import pathlib
+import socket
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'intruder'))
+
+import der  # noqa: E402
+
+AS_REQ, TGS_REQ, AP_REQ, TICKET = 10, 12, 14, 1
+PA_TGS_REQ, PA_ENC_TIMESTAMP, PA_UNKNOWN = 1, 2, 9999
+CANONICALIZE = 0x00010000
+HMAC_BYTES = 12
+TIMESTAMP_BYTES = 16 + 28 + HMAC_BYTES  # confounder, PA-ENC-TS-ENC, HMAC
+
+
+def _padata(kind, value):
+    return der.sequence(der.field(1, der.integer(kind)), der.field(2, der.octets(value)))
+
+
+def _encrypted(enctype, cipher, kvno=None):
+    number = [der.field(1, der.integer(kvno))] if kvno is not None else []
+    return der.sequence(der.field(0, der.integer(enctype)), *number,
+                        der.field(2, der.octets(cipher)))
+
+
+def _body(realm, service, enctype, user=None):
+    client = [der.field(1, der.name(user))] if user else []
+    return der.sequence(
+        der.field(0, der.flags(CANONICALIZE)), *client, der.field(2, der.text(realm)),
+        der.field(3, der.name(service)), der.field(5, der.kerberos_time(time.time() + 3600)),
+        der.field(7, der.integer(int.from_bytes(os.urandom(3), 'big'))),
+        der.field(8, der.sequence(der.integer(enctype))))
+
+
+def _request(kind, padata, body):
+    return der.application(kind, der.sequence(
+        der.field(1, der.integer(5)), der.field(2, der.integer(kind)),
+        der.field(3, der.sequence(*padata)), der.field(4, body)))
+
+
+def garbage_login(realm, user, size, enctype=18):
+    def made(filling):
+        stamp = _padata(PA_ENC_TIMESTAMP, _encrypted(enctype, os.urandom(TIMESTAMP_BYTES)))
+        # It asks for the checksum of the request, as MIT's clients do.
+        return _request(AS_REQ, (stamp, _padata(149, b''), _padata(PA_UNKNOWN, bytes(filling))),
+                        _body(realm, f'krbtgt/{realm}', enctype, user))
+    return made(max(0, size - len(made(0)) - 8))
+
+
+def garbage_ticket(realm, wanted, service, enctype, size, kvno=1):
+    ticket = der.application(TICKET, der.sequence(
+        der.field(0, der.integer(5)), der.field(1, der.text(realm)),
+        der.field(2, der.name(service)),
+        der.field(3, _encrypted(enctype, os.urandom(size), kvno))))
+    ap_req = der.application(AP_REQ, der.sequence(
+        der.field(0, der.integer(5)), der.field(1, der.integer(14)), der.field(2, der.flags(0)),
+        der.field(3, ticket), der.field(4, _encrypted(18, os.urandom(200)))))
+    return _request(TGS_REQ, (_padata(PA_TGS_REQ, ap_req),),
+                    _body(realm, wanted, 18))
+
+
+@contextlib.contextmanager
+def flood(port, requests, per_second, host='127.0.0.1', source='127.0.0.1'):
+    """`requests`: functions that make one. Yields a list whose only element counts those sent."""
+    ending = threading.Event()
+    sent = [0]
+
+    def send():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stream:
+            stream.bind((source, 0))
+            started = time.monotonic()
+            while not ending.is_set():
+                stream.sendto(requests[sent[0] % len(requests)](), (host, port))
+                sent[0] += 1
+                ending.wait(max(0.0, started + sent[0] / per_second - time.monotonic()))
+
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    try:
+        yield sent
+    finally:
+        ending.set()
+        thread.join()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Somebody without any credential sends datagrams; users log in meanwhile."""
+
+import functools
+
+import pytest
+
+import daemon
+import realm as realm_module
+import stranger
+
+SERVICE = 'HTTP/www.example.com'   # protected
+LOCAL = 'host/www.example.com'      # a KDC opens the ticket before it makes one for it
+PASSWORD = 'a password'
+PER_SECOND = 40  # 4 were enough to stop a realm in which long work had no ring of its own
+
+
+@pytest.fixture(scope='module')
+def live(tmp_path_factory):
+    options = realm_module.Options(extra_database={'mpc_protect': SERVICE})
+    with realm_module.Realm(tmp_path_factory.mktemp('stranger') / 'realm', options) as made:
+        made.create()
+        made.enroll('alice', PASSWORD)
+        made.add_service(LOCAL)
+        made.kadmin_local(f'addprinc -randkey -e aes256-cts:normal {SERVICE}')
+        yield made
+
+
+FLOODS = {
+    'tickets for a service': [(stranger.garbage_ticket, LOCAL, SERVICE, 18, 16 << 10)],
+    'tickets for kadmin': [(stranger.garbage_ticket, LOCAL, 'kadmin/changepw', 18, 16 << 10)],
+    'logins': [(stranger.garbage_login, 'alice', 4000)],
+    'what is computed': [(stranger.garbage_ticket, LOCAL, SERVICE, 18, 2000),
+                         (stranger.garbage_login, 'alice', 3900)],
+}
+
+
+@pytest.mark.parametrize('what', FLOODS)
+def test_users_log_in_while_a_stranger_floods(live, what):
+    with stranger.flood(live.ports.kdc, requests(live, what), PER_SECOND):
+        for _ in range(10):
+            live.kinit('alice', PASSWORD)
+
+
+def requests(live, what):
+    return [functools.partial(make, live.name, *arguments)
+            for make, *arguments in FLOODS[what]]
+
+
+def test_the_flood_reaches_the_servers(live):
+    """The harness sees: what is computed is sent on by the KDC, and found bad by the servers."""
+    def found_bad():
+        text = (live.log_dir / 'p0-audit.jsonl').read_text()
+        return [text.count(f'"op":"{operation}"') for operation in ('OPEN_TICKET', 'LOGIN')
+                ] + [text.count('"verdict":"BAD_TAG"')]
+    before = found_bad()
+    with stranger.flood(live.ports.kdc, requests(live, 'what is computed'), PER_SECOND):
+        daemon.wait_until(
+            lambda: all(now > then for now, then in zip(found_bad(), before)), seconds=20)
