@@ -119,23 +119,22 @@ absl::StatusOr<ExitCode> TestLoginCommand(Session& session) {
   const PrivateDirectory directory;
   if (directory.name().empty()) return absl::InternalError("cannot make a temporary directory");
   const std::string kinit =
-      session.options().kinit.empty() ? session.config().kinit : session.options().kinit;
+      session.options.kinit.empty() ? session.config.kinit : session.options.kinit;
   const absl::Time start = absl::Now();
   ASSIGN_OR_RETURN(ProcessResult result,
                    RunKinit(kinit, principal, std::move(password), directory));
   const double milliseconds = absl::ToDoubleMilliseconds(absl::Now() - start);
   LoginVerdict verdict = JudgeKinit(result.exit_code, result.errors);
   const std::string said(absl::StripAsciiWhitespace(result.errors));
-  session.console().Print(json{{"principal", principal},
-                               {"result", verdict.name},
-                               {"milliseconds", milliseconds},
-                               {"kinit", said}});
-  session.console().Say(
-      absl::StrFormat("%s: %s, %.0f ms", principal, verdict.what, milliseconds),
-      verdict.code == ExitCode::kOk ? Colour::kGood : Colour::kBad);
+  session.console.Print(json{{"principal", principal},
+                             {"result", verdict.name},
+                             {"milliseconds", milliseconds},
+                             {"kinit", said}});
+  session.console.Say(verdict.code == ExitCode::kOk ? Colour::kGood : Colour::kBad,
+                      absl::StrFormat("%s: %s, %.0f ms", principal, verdict.what, milliseconds));
   if (verdict.code != ExitCode::kOk) {
-    session.console().Say(absl::StrCat("  ", said));
-    session.console().Say(absl::StrCat("  next: ", verdict.next));
+    session.console.Say("  ", said);
+    session.console.Say("  next: ", verdict.next);
   }
   return verdict.code;
 }
