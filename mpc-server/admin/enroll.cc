@@ -235,6 +235,7 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
     RETURN_IF_ERROR(key.base.empty() ? transaction.AddDrawn(key.info)
                                      : transaction.Add({&key, 1}, signer));
   }
+  keys.clear();  // wipes them
   RETURN_IF_ERROR(transaction.Run());
 
   if (const absl::Status why = session.kdb.SetHandles(result.now); !why.ok()) {

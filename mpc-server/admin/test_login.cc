@@ -88,12 +88,11 @@ absl::StatusOr<ProcessResult> RunKinit(const std::string& kinit, const std::stri
                                        SecretBytes password, const PrivateDirectory& directory) {
   password.push_back('\n');
   const std::string cache = absl::StrCat("FILE:", directory.name(), "/ccache");
-  ProcessRequest request;
-  request.arguments = {kinit, "-c", cache, principal};
-  request.environment = {absl::StrCat("KRB5CCNAME=", cache), "LC_ALL=C", "LANGUAGE=C"};
-  request.input = password;
-  request.timeout = kKinitTimeout;
-  absl::StatusOr<ProcessResult> result = RunProcess(request);
+  absl::StatusOr<ProcessResult> result =
+      RunProcess({.arguments = {kinit, "-c", cache, principal},
+                  .input = password,
+                  .environment = {absl::StrCat("KRB5CCNAME=", cache), "LC_ALL=C", "LANGUAGE=C"},
+                  .timeout = kKinitTimeout});
   if (absl::IsNotFound(result.status())) {
     return Advise(absl::InvalidArgumentError(result.status().message()),
                   "name the patched kinit with --kinit PROGRAM or kinit in the configuration");
