@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -22,6 +21,76 @@
 #include "mpc-server/audit/reconcile.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/key_info.h"
+
+namespace mpckdc::audit {
+
+using nlohmann::json;
+
+static std::string TimeText(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone());
+}
+
+// ---- With --json: nlohmann::json finds these by their names ----
+
+static void to_json(json& out, const Break& found) {
+  out = {{"kind", BreakName(found.kind)},
+         {"file", found.file},
+         {"line", found.line},
+         {"text", found.text}};
+}
+
+// What verify and reconcile both say of a log.
+static void to_json(json& out, const Verification& chain) {
+  out = {{"lines", chain.lines},         {"first", chain.first},
+         {"last", chain.head.seq},       {"first_time", chain.first_time},
+         {"last_time", chain.last_time}, {"head", chain.head.hash},
+         {"breaks", chain.breaks}};
+}
+
+static void to_json(json& out, const ServerLog& log) {
+  out = log.chain;
+  out.update({{"batches", log.batches}, {"jobs", log.jobs}});
+}
+
+static void to_json(json& out, const Finding& finding) {
+  out = {{"kind", FindingName(finding.kind)},
+         {"explained", finding.explained},
+         {"time", TimeText(finding.time)},
+         {"text", finding.text}};
+  const JobStory& job = finding.job;
+  if (job.kdc.empty()) return;
+  json told = json::array();
+  for (const auto& server : job.told) {
+    told.push_back(!server ? json()
+                           : json{{"verdict", server->verdict},
+                                  {"digest", server->digest},
+                                  {"detail", server->detail},
+                                  {"ring", server->ring},
+                                  {"batch", server->batch}});
+  }
+  out.update({{"kdc", job.kdc},
+              {"session", job.session},
+              {"id", job.id},
+              {"op", job.operation},
+              {"principal", job.principal},
+              {"servers", told}});
+}
+
+static void to_json(json& out, const Reconciliation& result) {
+  out = {{"realm", result.realm},
+         {"clean", result.clean()},
+         {"servers", result.servers},
+         {"jobs", result.jobs},
+         {"batches", result.batches},
+         {"unexplained", result.unexplained},
+         {"explained", result.explained},
+         {"by_kdc", result.by_kdc},
+         {"by_principal", result.by_principal},
+         {"findings", result.findings},
+         {"left_out", result.left_out}};
+}
+
+}  // namespace mpckdc::audit
 
 namespace mpckdc::admin {
 namespace {
@@ -36,18 +105,6 @@ constexpr size_t kShownFindings = 50;
 constexpr size_t kShownDigits = 8;  // of an id, in the table
 
 // ---- What they have in common ----
-
-// How a break of a chain is shown.
-json BreaksToJson(const std::vector<audit::Break>& breaks) {
-  json list = json::array();
-  for (const audit::Break& found : breaks) {
-    list.push_back({{"kind", audit::BreakName(found.kind)},
-                    {"file", found.file},
-                    {"line", found.line},
-                    {"text", found.text}});
-  }
-  return list;
-}
 
 std::string Describe(const audit::Break& found) {
   return absl::StrCat(found.file, ":", found.line, ": ", audit::BreakName(found.kind), ": ",
@@ -70,36 +127,20 @@ std::function<void(uint64_t)> ProgressOver(const std::vector<audit::LogFile>& fi
 
 // ---- verify ----
 
-json ToJson(const audit::Verification& result) {
-  return {{"intact", result.intact()},
-          {"owner", result.owner},
-          {"lines", result.lines},
-          {"first", result.first},
-          {"last", result.head.seq},
-          {"first_time", result.first_time},
-          {"last_time", result.last_time},
-          {"head", result.head.hash},
-          {"breaks", BreaksToJson(result.breaks)},
-          {"break_count", result.break_count}};
-}
-
 void Say(const audit::Verification& result, Console& console) {
-  console.Say(absl::StrCat("log of     ", result.owner));
-  console.Say(absl::StrCat("lines      ", result.first, " to ", result.head.seq, " (",
-                           result.lines, ")"));
+  console.Say("log of     ", result.owner);
+  console.Say("lines      ", result.first, " to ", result.head.seq, " (", result.lines, ")");
   if (result.first > 1) {
-    console.Say(absl::StrCat("           lines 1 to ", result.first - 1,
-                             " are not in these files and were not checked"));
+    console.Say("           lines 1 to ", result.first - 1,
+                " are not in these files and were not checked");
   }
-  console.Say(absl::StrCat("from       ", result.first_time));
-  console.Say(absl::StrCat("to         ", result.last_time));
-  console.Say(absl::StrCat("head       ", result.head.hash));
-  for (const audit::Break& found : result.breaks) {
-    console.Say(Describe(found), Colour::kBad);
-  }
+  console.Say("from       ", result.first_time);
+  console.Say("to         ", result.last_time);
+  console.Say("head       ", result.head.hash);
+  for (const audit::Break& found : result.breaks) console.Say(Colour::kBad, Describe(found));
   const uint64_t more = result.break_count - result.breaks.size();
-  if (more > 0) console.Say(absl::StrCat("and ", more, " more breaks"), Colour::kBad);
-  if (result.intact()) console.Say("the chain is intact", Colour::kGood);
+  if (more > 0) console.Say(Colour::kBad, "and ", more, " more breaks");
+  if (result.intact()) console.Say(Colour::kGood, "the chain is intact");
 }
 
 absl::StatusOr<ExitCode> AuditVerify(const Options& options, Console& console) {
@@ -107,16 +148,18 @@ absl::StatusOr<ExitCode> AuditVerify(const Options& options, Console& console) {
   ASSIGN_OR_RETURN(audit::Verification result,
                    audit::Verify(files, options.head, ProgressOver(files, &console)));
   console.EndProgress();
-  json object = ToJson(result);
+  json object = result;
+  object.update(
+      {{"intact", result.intact()}, {"owner", result.owner}, {"break_count", result.break_count}});
   if (!options.head.empty()) object["known_head_found"] = result.known_head_found;
   console.Print(object);
   Say(result, console);
   if (!options.head.empty()) {
-    console.Say(result.known_head_found
+    console.Say(result.known_head_found ? Colour::kGood : Colour::kBad,
+                result.known_head_found
                     ? "the known head is a line of this log"
                     : "the known head is no line of this log: it was cut before that line, or "
-                      "rewritten, or the line is in a file that was not given",
-                result.known_head_found ? Colour::kGood : Colour::kBad);
+                      "rewritten, or the line is in a file that was not given");
   }
   const bool good = result.intact() && (options.head.empty() || result.known_head_found);
   return good ? ExitCode::kOk : ExitCode::kFindings;
@@ -201,9 +244,9 @@ class Shower {
                         {"detail", detail}});
       return;
     }
-    console_.Say(absl::StrFormat("%s  %8d  %-12s %-15s %-14s %s%s%s", line.time, line.seq, who,
-                                 what, verdict, principal, detail.empty() ? "" : "  ", detail),
-                 verdict == "OK" ? Colour::kNone : Colour::kWarning);
+    console_.Say(verdict == "OK" ? Colour::kNone : Colour::kWarning,
+                 absl::StrFormat("%s  %8d  %-12s %-15s %-14s %s%s%s", line.time, line.seq, who,
+                                 what, verdict, principal, detail.empty() ? "" : "  ", detail));
   }
 
   std::string principal_;  // as given, then with the realm
@@ -234,10 +277,6 @@ absl::StatusOr<ExitCode> AuditShow(const Options& options, Console& console) {
 
 // ---- reconcile: what only some of the servers saw ----
 
-std::string TimeText(absl::Time time) {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone());
-}
-
 // "OK OK -": what each server says of the job.
 std::string Verdicts(const audit::JobStory& job) {
   std::string text;
@@ -247,70 +286,14 @@ std::string Verdicts(const audit::JobStory& job) {
   return text;
 }
 
-json ToJson(const audit::Finding& finding) {
-  json object = {{"kind", audit::FindingName(finding.kind)},
-                 {"explained", finding.explained},
-                 {"time", TimeText(finding.time)},
-                 {"text", finding.text}};
-  const audit::JobStory& job = finding.job;
-  if (job.kdc.empty()) return object;
-  json told = json::array();
-  for (const auto& server : job.told) {
-    if (!server) {
-      told.push_back(nullptr);
-      continue;
-    }
-    told.push_back({{"verdict", server->verdict},
-                    {"digest", server->digest},
-                    {"detail", server->detail},
-                    {"ring", server->ring},
-                    {"batch", server->batch}});
-  }
-  object.update({{"kdc", job.kdc},
-                 {"session", job.session},
-                 {"id", job.id},
-                 {"op", job.operation},
-                 {"principal", job.principal},
-                 {"servers", told}});
-  return object;
-}
-
-json ToJson(const audit::Reconciliation& result) {
-  json servers = json::array();
-  for (const audit::ServerLog& log : result.servers) {
-    servers.push_back({{"lines", log.chain.lines},
-                       {"first", log.chain.first},
-                       {"last", log.chain.head.seq},
-                       {"first_time", log.chain.first_time},
-                       {"last_time", log.chain.last_time},
-                       {"head", log.chain.head.hash},
-                       {"batches", log.batches},
-                       {"jobs", log.jobs},
-                       {"breaks", BreaksToJson(log.chain.breaks)}});
-  }
-  json findings = json::array();
-  for (const audit::Finding& finding : result.findings) findings.push_back(ToJson(finding));
-  return {{"realm", result.realm},
-          {"clean", result.clean()},
-          {"servers", servers},
-          {"jobs", result.jobs},
-          {"batches", result.batches},
-          {"unexplained", result.unexplained},
-          {"explained", result.explained},
-          {"by_kdc", result.by_kdc},
-          {"by_principal", result.by_principal},
-          {"findings", findings},
-          {"left_out", result.left_out}};
-}
-
 Table ServerTable(const audit::Reconciliation& result) {
-  Table table({"SERVER", "LINES", "BATCHES", "JOBS", "FROM", "TO", "HEAD", "CHAIN"});
+  Table table = {{"SERVER", "LINES", "BATCHES", "JOBS", "FROM", "TO", "HEAD", "CHAIN"}};
   for (size_t party = 0; party < kServers; ++party) {
     const audit::ServerLog& log = result.servers[party];
-    table.AddRow({absl::StrCat(party), absl::StrCat(log.chain.first, "-", log.chain.head.seq),
-                  absl::StrCat(log.batches), absl::StrCat(log.jobs), log.chain.first_time,
-                  log.chain.last_time, log.chain.head.hash.substr(0, 2 * kShownDigits),
-                  log.chain.intact() ? "intact" : "BROKEN"});
+    table.push_back({absl::StrCat(party), absl::StrCat(log.chain.first, "-", log.chain.head.seq),
+                     absl::StrCat(log.batches), absl::StrCat(log.jobs), log.chain.first_time,
+                     log.chain.last_time, log.chain.head.hash.substr(0, 2 * kShownDigits),
+                     log.chain.intact() ? "intact" : "BROKEN"});
   }
   return table;
 }
@@ -318,50 +301,47 @@ Table ServerTable(const audit::Reconciliation& result) {
 void SayBreaks(const audit::Reconciliation& result, Console& console) {
   for (const audit::ServerLog& log : result.servers) {
     if (log.chain.intact()) continue;
-    console.Say(Describe(log.chain.breaks.front()), Colour::kBad);
-    if (log.chain.break_count > 1) {
-      console.Say(absl::StrCat("  and ", log.chain.break_count - 1, " more breaks of that chain"),
-                  Colour::kBad);
-    }
+    console.Say(Colour::kBad, Describe(log.chain.breaks.front()));
+    const uint64_t more = log.chain.break_count - 1;
+    if (more > 0) console.Say(Colour::kBad, "  and ", more, " more breaks of that chain");
   }
 }
 
 // What nothing explains, one job a row; why, once for all rows that have the same reason.
 void SayFindings(const audit::Reconciliation& result, Console& console) {
-  Table table({"TIME", "WHAT", "KDC", "JOB", "OPERATION", "PRINCIPAL", "SERVERS 0 1 2"});
+  Table table = {{"TIME", "WHAT", "KDC", "JOB", "OPERATION", "PRINCIPAL", "SERVERS 0 1 2"}};
   std::vector<std::string> reasons;
-  size_t shown = 0;
   for (const audit::Finding& finding : result.findings) {
-    if (finding.explained || shown == kShownFindings) continue;
-    ++shown;
+    if (finding.explained || table.size() > kShownFindings) continue;
     const audit::JobStory& job = finding.job;
-    if (job.kdc.empty()) {
-      table.AddRow({TimeText(finding.time), audit::FindingName(finding.kind)});
-    } else {
-      table.AddRow({TimeText(finding.time), audit::FindingName(finding.kind), job.kdc,
-                    absl::StrCat(job.session.substr(0, kShownDigits), "/", job.id), job.operation,
-                    job.principal.substr(0, kShownDigits), Verdicts(job)});
+    table.push_back({audit::TimeText(finding.time), audit::FindingName(finding.kind)});
+    if (!job.kdc.empty()) {
+      const std::string name = absl::StrCat(job.session.substr(0, kShownDigits), "/", job.id);
+      table.back().insert(
+          table.back().end(),
+          {job.kdc, name, job.operation, job.principal.substr(0, kShownDigits), Verdicts(job)});
     }
     if (reasons.empty() || reasons.back() != finding.text) reasons.push_back(finding.text);
   }
+  const size_t shown = table.size() - 1;
   if (shown == 0) return;
   console.Say("");
   console.Print(table);
   if (result.unexplained > shown) {
-    console.Say(absl::StrCat("and ", result.unexplained - shown, " more; --json lists them"));
+    console.Say("and ", result.unexplained - shown, " more; --json lists them");
   }
-  for (const std::string& reason : reasons) console.Say(reason, Colour::kBad);
+  for (const std::string& reason : reasons) console.Say(Colour::kBad, reason);
 }
 
 void SayCounts(const char* title, const std::map<std::string, uint64_t>& counts,
                Console& console) {
   if (counts.empty()) return;
   console.Say("");
-  console.Say(title, Colour::kDim);
+  console.Say(Colour::kDim, title);
   size_t shown = 0;
   for (const auto& [name, count] : counts) {
     if (++shown > kShownFindings) break;
-    console.Say(absl::StrCat("  ", count, "  ", name));
+    console.Say("  ", count, "  ", name);
   }
 }
 
@@ -380,10 +360,9 @@ absl::StatusOr<ExitCode> AuditReconcile(const Options& options, Console& console
       audit::Reconciliation result,
       audit::Reconcile(logs, {options.since, options.until, ProgressOver(all, &console)}));
   console.EndProgress();
-  console.Print(ToJson(result));
+  console.Print(json(result));
   console.Print(ServerTable(result));
-  console.Say(absl::StrCat(result.jobs, " jobs in ", result.batches,
-                           " batches are told alike by all three"));
+  console.Say(result.jobs, " jobs in ", result.batches, " batches are told alike by all three");
   SayBreaks(result, console);
   SayFindings(result, console);
   SayCounts("not explained, by KDC:", result.by_kdc, console);
@@ -391,12 +370,11 @@ absl::StatusOr<ExitCode> AuditReconcile(const Options& options, Console& console
   SayCounts("different, and normal:", result.explained, console);
   console.Say("");
   if (result.clean()) {
-    console.Say("nothing is unexplained", Colour::kGood);
+    console.Say(Colour::kGood, "nothing is unexplained");
     return ExitCode::kOk;
   }
-  console.Say(absl::StrCat(result.unexplained, " differences are not explained",
-                           result.unexplained > 0 ? "" : ", but a chain is broken"),
-              Colour::kBad);
+  console.Say(Colour::kBad, result.unexplained, " differences are not explained",
+              result.unexplained > 0 ? "" : ", but a chain is broken");
   return ExitCode::kFindings;
 }
 

@@ -16,7 +16,6 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/transaction.h"
-#include "mpc-server/package/package.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -28,7 +27,7 @@ using KeytabEntries = std::vector<std::pair<std::string, enroll::KeytabKeys>>;
 // Principals that get their keys together.
 struct Chunk {
   std::vector<KdbNewKeys> principals;
-  std::vector<enroll::KeyToShare> keys;  // of all; wiped when they are packaged
+  NewKeys keys;                               // of all; wiped when they are packaged
   std::vector<std::vector<std::string>> old;  // by principal: the handles that it had before
   std::unique_ptr<enroll::KeyTransaction> transaction;
 };
@@ -39,10 +38,9 @@ struct Tally {
   // The names of those enrolled are for the JSON output alone.
   void Enrolled(const KdbNewKeys& principal, const Console& console) {
     ++enrolled;
-    if (console.json()) details.push_back(admin::ToJson(principal));
+    if (console.json()) details.push_back(principal);
   }
   size_t done() const { return enrolled + failed.size(); }
-  json ToJson() const;
   ExitCode Report(Console& console) const;
 
   size_t enrolled = 0;
@@ -53,28 +51,22 @@ struct Tally {
   std::vector<std::pair<std::string, absl::Status>> failed;
 };
 
-json Tally::ToJson() const {
+ExitCode Tally::Report(Console& console) const {
+  console.Say(enrolled, " enrolled, ", already.size(), " had protected keys already, ",
+              failed.size(), " failed, ", other_realms, " of other realms left out");
+  if (renumbered > 0) {
+    console.Say("  ", renumbered, " got a higher key version than the keytab's, as ",
+                "the database had that one already");
+  }
   json errors = json::array();
   for (const auto& [principal, why] : failed) {
+    console.Say(Colour::kBad, "  ", principal, ": ", why.message());
     errors.push_back({{"principal", principal}, {"error", std::string(why.message())}});
   }
-  return {{"enrolled", details},
-          {"already", already},
-          {"failed", errors},
-          {"other_realms", other_realms}};
-}
-
-ExitCode Tally::Report(Console& console) const {
-  console.Print(ToJson());
-  console.Say(absl::StrCat(enrolled, " enrolled, ", already.size(), " had protected keys already, ",
-                           failed.size(), " failed, ", other_realms, " of other realms left out"));
-  if (renumbered > 0) {
-    console.Say(absl::StrCat("  ", renumbered, " got a higher key version than the keytab's, as ",
-                             "the database had that one already"));
-  }
-  for (const auto& [principal, why] : failed) {
-    console.Say(absl::StrCat("  ", principal, ": ", why.message()), Colour::kBad);
-  }
+  console.Print(json{{"enrolled", details},
+                     {"already", already},
+                     {"failed", errors},
+                     {"other_realms", other_realms}});
   if (!already.empty()) console.Say("  next: repeat with --replace to give those new keys");
   return failed.empty() ? ExitCode::kOk : ExitCode::kFindings;
 }
@@ -107,7 +99,7 @@ class BulkEnroll {
   enroll::AdminServers& servers_;
   const enroll::PackageSigner& signer_;
   Tally tally_;
-  std::optional<std::map<std::string, v1::KeyInfo>> present_;  // each one's newest key, if replaced
+  std::optional<KdbEntries> present_;  // the servers' keys by principal, if any is replaced
   size_t total_ = 0;
   absl::Time start_ = absl::Now();
   InterruptGuard interrupt_;
@@ -119,8 +111,8 @@ class BulkEnroll {
 absl::StatusOr<KeytabEntries> BulkEnroll::Choose(
     std::map<std::string, enroll::KeytabKeys> keytab) {
   ASSIGN_OR_RETURN(const KdbEntries* entries, session_.ReadKdb());
-  const std::string realm = absl::StrCat("@", session_.config().realm);
-  const bool replace = session_.options().replace;
+  const std::string realm = absl::StrCat("@", session_.config.realm);
+  const bool replace = session_.options.replace;
   KeytabEntries chosen;
   for (auto& [principal, keys] : keytab) {
     if (!absl::EndsWith(principal, realm)) {
@@ -138,19 +130,14 @@ absl::StatusOr<KeytabEntries> BulkEnroll::Choose(
 
 // Gate and class of the keys that are replaced; all of them are read once.
 absl::StatusOr<Powers> BulkEnroll::PowersOf(const std::string& principal, bool has_old) {
-  if (!has_old) return PowersFor(session_.options(), principal, {});
+  if (!has_old) return PowersFor(session_.options, principal, {});
   if (!present_.has_value()) {
     ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> keys,
-                     servers_.at(0).ListKeys("", /*staged=*/false, session_.config().timeout));
+                     servers_.at(0).ListKeys("", /*staged=*/false, session_.config.timeout));
     present_.emplace();
-    for (v1::KeyInfo& key : keys) {
-      v1::KeyInfo& newest = (*present_)[key.principal()];
-      if (key.kvno() >= newest.kvno()) newest = std::move(key);
-    }
+    for (v1::KeyInfo& key : keys) (*present_)[key.principal()].push_back(std::move(key));
   }
-  const auto found = present_->find(principal);
-  if (found == present_->end()) return PowersFor(session_.options(), principal, {});
-  return PowersFor(session_.options(), principal, absl::MakeConstSpan(&found->second, 1));
+  return PowersFor(session_.options, principal, (*present_)[principal]);
 }
 
 // An error is this principal's alone, or Unavailable.
@@ -165,15 +152,15 @@ absl::Status BulkEnroll::PlanOne(const std::string& principal, absl::StatusOr<Kd
   ASSIGN_OR_RETURN(const KdbEntries* entries, session_.ReadKdb());
   const std::vector<std::string> old = HandlesOf(*entries, principal);
   ASSIGN_OR_RETURN(Powers powers, PowersOf(principal, !old.empty()));
-  ASSIGN_OR_RETURN(std::vector<KdbKey> planned, PlannedKeys(session_, *plan));
+  ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> planned, PlannedKeys(session_, *plan));
   KdbNewKeys fresh = {principal, std::max(keytab.kvno, plan->kvno_next), {}, false};
   if (fresh.kvno != keytab.kvno) ++tally_.renumbered;
-  ASSIGN_OR_RETURN(std::vector<NewKey> keys, KeysOfKeytab(planned, principal, std::move(keytab)));
-  std::vector<enroll::KeyToShare> plain = GiveHandles(std::move(keys), powers, &fresh);
-  for (const enroll::KeyToShare& key : plain) {
+  ASSIGN_OR_RETURN(NewKeys keys, KeysOfKeytab(planned, principal, std::move(keytab)));
+  GiveHandles(powers, &keys, &fresh);
+  for (const enroll::KeyToShare& key : keys) {
     RETURN_IF_ERROR(enroll::CheckKeyInfo(key.info, servers_.realm()));
   }
-  std::move(plain.begin(), plain.end(), std::back_inserter(chunk->keys));
+  std::move(keys.begin(), keys.end(), std::back_inserter(chunk->keys));
   chunk->old.push_back(old);
   chunk->principals.push_back(std::move(fresh));
   return absl::OkStatus();
@@ -183,8 +170,7 @@ absl::StatusOr<Chunk> BulkEnroll::Plan(
     absl::Span<std::pair<std::string, enroll::KeytabKeys>> some) {
   std::vector<std::string> names;
   for (const auto& [principal, keys] : some) names.push_back(principal);
-  ASSIGN_OR_RETURN(std::vector<absl::StatusOr<KdbPlan>> plans,
-                   session_.kdb().PlanMany(names, !session_.options().no_create));
+  ASSIGN_OR_RETURN(Kdb::Plans plans, session_.kdb.PlanMany(names, !session_.options.no_create));
   Chunk chunk;
   for (size_t i = 0; i < some.size(); ++i) {
     absl::Status s = PlanOne(names[i], std::move(plans[i]), std::move(some[i].second), &chunk);
@@ -197,9 +183,9 @@ absl::StatusOr<Chunk> BulkEnroll::Plan(
 // ---- The servers ----
 
 absl::Status BulkEnroll::ToServers(Chunk* chunk) {
-  enroll::TransactionTimeouts timeouts;
-  timeouts.stage = timeouts.commit = session_.config().timeout;
-  chunk->transaction = std::make_unique<enroll::KeyTransaction>(&servers_, timeouts);
+  const absl::Duration timeout = session_.config.timeout;
+  chunk->transaction = std::make_unique<enroll::KeyTransaction>(
+      &servers_, enroll::TransactionTimeouts{.stage = timeout, .commit = timeout});
   absl::Status s = chunk->transaction->Add(chunk->keys, signer_);
   chunk->keys.clear();
   return s.ok() ? chunk->transaction->Run() : s;
@@ -209,18 +195,16 @@ void BulkEnroll::Withdraw(const std::vector<std::string>& handles) {
   if (handles.empty()) return;
   const absl::Status s = session_.DeleteKeys(handles);
   if (s.ok()) return;
-  session_.console().Remark(absl::StrCat(
-      "keys to which nothing refers may be left on the servers (", s.message(),
-      "); mpc-admin doctor --fix deletes them"));
+  session_.console.Remark("keys to which nothing refers may be left on the servers (", s.message(),
+                          "); mpc-admin doctor --fix deletes them");
 }
 
 // ---- The KDC's database ----
 
 void BulkEnroll::StartWriting(Chunk chunk) {
   writing_ = std::move(chunk);
-  written_ = std::async(std::launch::async, [this] {
-    return session_.kdb().SetHandlesOfMany(writing_.principals);
-  });
+  written_ = std::async(std::launch::async,
+                        [this] { return session_.kdb.SetHandlesOfMany(writing_.principals); });
 }
 
 // Waits for the database. Principals that it refused are this run's failures; the run ends when the
@@ -231,16 +215,16 @@ absl::Status BulkEnroll::FinishWriting() {
   const absl::Status outcome = results.status();
   if (!outcome.ok()) results = Settle(session_, writing_.principals, /*bulk=*/true, outcome);
   if (!results.ok()) return results.status();
-  const bool delete_old = session_.options().delete_old;
+  const bool delete_old = session_.options.delete_old;
   std::vector<std::string> unused;
   for (size_t i = 0; i < results->size(); ++i) {
     const KdbNewKeys& principal = writing_.principals[i];
     const bool enrolled = (*results)[i].ok();
     const std::vector<std::string> handles =
-        enrolled ? std::move(writing_.old[i]) : principal.handles();
+        enrolled ? std::move(writing_.old[i]) : HandlesOf(principal.keys);
     if (!enrolled || delete_old) unused.insert(unused.end(), handles.begin(), handles.end());
     if (enrolled) {
-      tally_.Enrolled(principal, session_.console());
+      tally_.Enrolled(principal, session_.console);
       continue;
     }
     // When the run ends here it is not the principal's fault: the next run takes it up.
@@ -257,8 +241,8 @@ void BulkEnroll::ShowProgress() {
   const double seconds = std::max(0.001, absl::ToDoubleSeconds(absl::Now() - start_));
   const double rate = static_cast<double>(tally_.enrolled) / seconds;
   const double left = rate > 0 ? static_cast<double>(total_ - tally_.done()) / rate : 0;
-  session_.console().Progress(tally_.done(), total_,
-                              absl::StrFormat("%.0f/s, %.0f s left", rate, left));
+  session_.console.Progress(tally_.done(), total_,
+                            absl::StrFormat("%.0f/s, %.0f s left", rate, left));
 }
 
 absl::Status BulkEnroll::WorkOff(KeytabEntries entries) {
@@ -284,10 +268,10 @@ absl::StatusOr<ExitCode> BulkEnroll::Run(std::map<std::string, enroll::KeytabKey
   absl::Status s = WorkOff(std::move(entries));
   const absl::Status last = FinishWriting();
   if (s.ok()) s = last;
-  session_.console().EndProgress();
-  if (s.ok() && !interrupt_.requested()) return tally_.Report(session_.console());
+  session_.console.EndProgress();
+  if (s.ok() && !interrupt_.requested()) return tally_.Report(session_.console);
   const std::string so_far = absl::StrCat("stopped after ", tally_.enrolled, " of ", total_);
-  session_.console().Remark(so_far);
+  session_.console.Remark(so_far);
   if (s.ok()) return Advise(absl::CancelledError(so_far), kAgain);
   return Advise(s, absl::StrCat("put that right, then ", kAgain));
 }

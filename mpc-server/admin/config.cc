@@ -46,14 +46,8 @@ void ReadServers(TableReader* table, std::vector<std::string>* servers) {
 }
 
 void ReadKdbCommand(TableReader* table, AdminConfig* config) {
-  std::string text;
-  table->String("kdb_command", Need::kOptional, &text);
-  if (!text.empty()) {
-    absl::StatusOr<std::vector<std::string>> words = SplitShellWords(text);
-    if (!words.ok()) return table->Complain("kdb_command", words.status().message());
-    if (words->empty()) return table->Complain("kdb_command", "names no program");
-    config->kdb_command = *std::move(words);
-  }
+  table->Parsed("kdb_command", SplitShellWords, &config->kdb_command);
+  if (config->kdb_command.empty()) return table->Complain("kdb_command", "names no program");
   config->kdb_quote_arguments =
       std::filesystem::path(config->kdb_command[0]).filename() == "ssh";
   table->Bool("kdb_quote_arguments", &config->kdb_quote_arguments);
@@ -93,9 +87,7 @@ absl::StatusOr<AdminConfig> LoadConfig(const std::string& file) {
                   "write it after the sample deploy/config/mpc-admin.toml, or name another one "
                   "with --config FILE");
   }
-  absl::StatusOr<AdminConfig> config = ParseConfig(*text, file);
-  if (!config.ok()) return Advise(config.status(), "correct that; mpc-admin(8) lists the keys");
-  return config;
+  return Advise(ParseConfig(*text, file), "correct that; mpc-admin(8) lists the keys");
 }
 
 }  // namespace mpckdc::admin

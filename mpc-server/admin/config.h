@@ -2,7 +2,6 @@
 #ifndef MPC_SERVER_ADMIN_CONFIG_H_
 #define MPC_SERVER_ADMIN_CONFIG_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -12,39 +12,24 @@ namespace {
 constexpr size_t kBarWidth = 30;
 constexpr size_t kProgressNameWidth = 40;
 
-const char* Start(Colour colour) {
-  switch (colour) {
-    case Colour::kGood:
-      return "\033[32m";
-    case Colour::kWarning:
-      return "\033[33m";
-    case Colour::kBad:
-      return "\033[31m";
-    case Colour::kDim:
-      return "\033[2m";
-    case Colour::kNone:
-      break;
-  }
-  return "";
-}
+// What begins each Colour.
+constexpr const char* kStart[] = {"", "\033[32m", "\033[33m", "\033[31m", "\033[2m"};
 
 }  // namespace
 
 void Console::Print(const Table& table) {
   std::vector<size_t> widths;
-  for (const std::vector<std::string>& row : table.rows()) {
+  for (const std::vector<std::string>& row : table) {
     widths.resize(std::max(widths.size(), row.size()));
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
-  bool header = true;
-  for (const std::vector<std::string>& row : table.rows()) {
+  for (const std::vector<std::string>& row : table) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
       line += row[i];
       if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
     }
-    Say(line, header ? Colour::kDim : Colour::kNone);
-    header = false;
+    SayLine(&row == &table.front() ? Colour::kDim : Colour::kNone, line);
   }
 }
 
@@ -54,13 +39,14 @@ void Console::Print(const nlohmann::json& value) {
   out_ << value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }
 
-void Console::Say(absl::string_view line, Colour colour) {
+void Console::SayLine(Colour colour, absl::string_view line) {
   if (settings_.json) return;
   const bool coloured = settings_.out_is_terminal && colour != Colour::kNone;
-  out_ << (coloured ? Start(colour) : "") << line << (coloured ? "\033[0m" : "") << "\n";
+  out_ << (coloured ? kStart[static_cast<int>(colour)] : "") << line << (coloured ? "\033[0m" : "")
+       << "\n";
 }
 
-void Console::Remark(absl::string_view line) {
+void Console::RemarkLine(absl::string_view line) {
   EndProgress();
   err_ << line << "\n";
 }

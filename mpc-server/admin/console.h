@@ -8,22 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace mpckdc::admin {
 
 enum class Colour { kNone, kGood, kWarning, kBad, kDim };
 
-// A table whose columns are as wide as their widest cell.
-class Table {
- public:
-  explicit Table(std::vector<std::string> header) { AddRow(std::move(header)); }
-  void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  const std::vector<std::vector<std::string>>& rows() const { return rows_; }
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
+// Rows of cells, the first row their header. Columns are shown as wide as their widest cell.
+using Table = std::vector<std::vector<std::string>>;
 
 // Where results and remarks go. Results are tables or one JSON value on `out`; remarks, errors and
 // progress go to `err`. Colours and progress only where the stream is a terminal.
@@ -42,14 +35,27 @@ class Console {
   bool json() const { return settings_.json; }
   void Print(const Table& table);
   void Print(const nlohmann::json& value);  // nothing without --json
-  // Lines of text among results; nothing with --json.
-  void Say(absl::string_view line, Colour colour = Colour::kNone);
+  // A line of text, put together from its parts, among results; nothing with --json.
+  template <class... Parts>
+  void Say(Colour colour, const Parts&... parts) {
+    SayLine(colour, absl::StrCat(parts...));
+  }
+  template <class... Parts>
+  void Say(const Parts&... parts) {
+    SayLine(Colour::kNone, absl::StrCat(parts...));
+  }
   // A remark for whoever watches.
-  void Remark(absl::string_view line);
+  template <class... Parts>
+  void Remark(const Parts&... parts) {
+    RemarkLine(absl::StrCat(parts...));
+  }
   void Progress(size_t done, size_t total, absl::string_view what);
   void EndProgress();
 
  private:
+  void SayLine(Colour colour, absl::string_view line);
+  void RemarkLine(absl::string_view line);
+
   std::ostream& out_;
   std::ostream& err_;
   Settings settings_;

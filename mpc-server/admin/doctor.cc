@@ -46,20 +46,16 @@ struct Finding {
   std::string next;
 };
 
-class Findings {
- public:
-  void Ok(std::string what) { all_.push_back({kOk, std::move(what), ""}); }
-  void Warn(std::string what, std::string next) {
-    all_.push_back({kWarning, std::move(what), std::move(next)});
+struct Findings {
+  void Add(Level level, absl::string_view what, absl::string_view next) {
+    all.push_back({level, std::string(what), std::string(next)});
   }
-  void Bad(std::string what, std::string next) {
-    all_.push_back({kBad, std::move(what), std::move(next)});
-  }
-  void Bad(const absl::Status& status) { Bad(std::string(status.message()), AdviceOf(status)); }
-  const std::vector<Finding>& all() const { return all_; }
+  void Ok(absl::string_view what) { Add(kOk, what, ""); }
+  void Warn(absl::string_view what, absl::string_view next) { Add(kWarning, what, next); }
+  void Bad(absl::string_view what, absl::string_view next) { Add(kBad, what, next); }
+  void Bad(const absl::Status& status) { Bad(status.message(), AdviceOf(status)); }
 
- private:
-  std::vector<Finding> all_;
+  std::vector<Finding> all;
 };
 
 void CheckExpiry(const std::string& whose, absl::Time until, Findings* findings) {
@@ -77,7 +73,7 @@ void CheckOwnCertificate(const AdminConfig& config, Findings* findings) {
   absl::StatusOr<enroll::CertificateFacts> facts =
       enroll::ReadCertificate(config.identity.certificate_file);
   if (!facts.ok()) {
-    return findings->Bad(std::string(facts.status().message()),
+    return findings->Bad(facts.status().message(),
                          "correct [identity] certificate in the configuration");
   }
   CheckExpiry("our", facts->not_after, findings);
@@ -133,13 +129,13 @@ void CheckServer(const SurveyedServer& server, Findings* findings) {
 // Warns when the servers do not say the same of themselves.
 void CheckSame(const std::array<SurveyedServer, 3>& survey,
                const std::string& (v1::StatusReply::*field)() const, absl::string_view what,
-               absl::string_view separator, std::string next, Findings* findings) {
+               absl::string_view separator, absl::string_view next, Findings* findings) {
   std::set<std::string> values;
   for (const SurveyedServer& server : survey) {
     if (server.error.ok()) values.insert((server.status.*field)());
   }
   if (values.size() <= 1) return;
-  findings->Warn(absl::StrCat(what, absl::StrJoin(values, separator)), std::move(next));
+  findings->Warn(absl::StrCat(what, absl::StrJoin(values, separator)), next);
 }
 
 // True when all three answered.
@@ -155,7 +151,7 @@ bool CheckServers(Session& session, Findings* findings) {
       CheckServer(server, findings);
     } else {
       all = false;
-      findings->Bad(std::string(server.error.message()),
+      findings->Bad(server.error.message(),
                     absl::StrCat("start mpc-server on ", server.address,
                                  ", or look at its log and at the network between"));
     }
@@ -177,23 +173,26 @@ std::string Some(const std::vector<std::string>& names) {
                           : "");
 }
 
+std::string Some(const KeyListing& listing) {
+  std::vector<std::string> names;
+  for (const auto& [handle, key] : listing) {
+    names.push_back(absl::StrCat(Describe(key.info), " on servers ", key.Parties()));
+  }
+  return Some(names);
+}
+
 void CheckStaged(Session& session, Findings* findings) {
   absl::StatusOr<KeyListing> staged = ListOnAll(session, "", /*staged=*/true);
   if (!staged.ok()) return findings->Bad(staged.status());
-  std::vector<std::string> names;
-  for (const auto& [handle, key] : *staged) {
-    names.push_back(absl::StrCat(Describe(key.info), " on servers ", key.Parties()));
-  }
-  if (names.empty()) return findings->Ok("no unfinished transactions");
-  findings->Warn(absl::StrCat("unfinished transactions left staged keys: ", Some(names)),
+  if (staged->empty()) return findings->Ok("no unfinished transactions");
+  findings->Warn(absl::StrCat("unfinished transactions left staged keys: ", Some(*staged)),
                  absl::StrCat("nothing; nobody can use them and the servers drop them after ",
                               absl::ToInt64Minutes(limits::kStagedKeyLife),
                               " minutes. An interrupted command can be run again at once"));
 }
 
 struct Comparison {
-  std::vector<std::string> orphan_handles;
-  std::vector<std::string> orphans;     // on all three, not in the database
+  KeyListing orphans;                   // not in the database
   std::vector<std::string> incomplete;  // not on all three, in the database
   std::vector<std::string> different;
   std::vector<std::string> dangling;    // in the database, on no server
@@ -201,39 +200,31 @@ struct Comparison {
 
 Comparison Compare(const KeyListing& listing, const KdbEntries& entries) {
   Comparison comparison;
-  std::set<std::string> referred;
+  comparison.orphans = Unreferenced(listing, entries);
   for (const auto& [principal, keys] : entries) {
-    for (const KdbEntry& entry : keys) {
-      referred.insert(entry.handle);
-      const auto found = listing.find(entry.handle);
-      const std::string name = Describe(principal, entry.kvno, entry.enctype);
+    for (const v1::KeyInfo& entry : keys) {
+      const auto found = listing.find(entry.handle());
+      const std::string name = Describe(entry);
       if (found == listing.end()) {
         comparison.dangling.push_back(name);
       } else if (!found->second.complete()) {
-        comparison.incomplete.push_back(
-            absl::StrCat(name, " on servers ", found->second.Parties()));
+        comparison.incomplete.push_back(name + " on servers " + found->second.Parties());
       } else if (!found->second.same || found->second.info.principal() != principal) {
         comparison.different.push_back(name);
       }
     }
   }
-  for (const auto& [handle, key] : listing) {
-    if (referred.count(handle) != 0) continue;
-    comparison.orphan_handles.push_back(handle);
-    comparison.orphans.push_back(absl::StrCat(Describe(key.info), " on servers ", key.Parties()));
-  }
   return comparison;
 }
 
-void DeleteOrphans(Session& session, const KeyListing& listing, const Comparison& comparison,
+void DeleteOrphans(Session& session, const KeyListing& listing, const KeyListing& orphans,
                    Findings* findings) {
   absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
   absl::Status s = entries.ok() ? CheckDatabaseBelongs(listing, **entries) : entries.status();
   if (!s.ok()) return findings->Bad(s);
-  s = session.DeleteKeys(comparison.orphan_handles);
+  s = session.DeleteKeys(HandlesOf(orphans));
   if (s.ok()) {
-    findings->Ok(absl::StrCat("deleted keys to which nothing refers: ",
-                              Some(comparison.orphans)));
+    findings->Ok(absl::StrCat("deleted keys to which nothing refers: ", Some(orphans)));
   } else {
     findings->Bad(absl::StrCat("could not delete unused keys: ", s.message()),
                   "when the server answers run mpc-admin doctor --fix again");
@@ -260,11 +251,10 @@ void Judge(Session& session, const KeyListing& listing, const Comparison& compar
     good = false;
     findings->Bad(absl::StrCat(fault.what, Some(fault.keys)), fault.next);
   }
-  if (!comparison.orphans.empty() && session.options().fix) {
-    DeleteOrphans(session, listing, comparison, findings);
+  if (!comparison.orphans.empty() && session.options.fix) {
+    DeleteOrphans(session, listing, comparison.orphans, findings);
   } else if (!comparison.orphans.empty()) {
-    findings->Warn(absl::StrCat("keys to which the KDC does not refer: ",
-                                Some(comparison.orphans)),
+    findings->Warn(absl::StrCat("keys to which the KDC does not refer: ", Some(comparison.orphans)),
                    "replaced keys stay until they are deleted: mpc-admin doctor --fix");
   }
   if (good) {
@@ -285,7 +275,6 @@ void CheckStores(Session& session, Findings* findings) {
     absl::StatusOr<KeyListing> newer = ListOnAll(session, "", /*staged=*/false);
     if (newer.ok()) {
       Comparison again = Compare(*newer, **entries);
-      again.orphan_handles = std::move(comparison.orphan_handles);
       again.orphans = std::move(comparison.orphans);
       comparison = std::move(again);
     }
@@ -296,17 +285,16 @@ void CheckStores(Session& session, Findings* findings) {
 ExitCode Report(Session& session, const Findings& findings) {
   json list = json::array();
   std::array<size_t, std::size(kLevels)> counts = {};
-  for (const Finding& finding : findings.all()) {
+  for (const Finding& finding : findings.all) {
     const auto& level = kLevels[finding.level];
-    session.console().Say(absl::StrFormat("%-8s %s", level.shown, finding.what), level.colour);
-    if (!finding.next.empty()) session.console().Say(absl::StrCat("         next: ", finding.next));
+    session.console.Say(level.colour, absl::StrFormat("%-8s %s", level.shown, finding.what));
+    if (!finding.next.empty()) session.console.Say("         next: ", finding.next);
     list.push_back({{"level", level.in_json}, {"what", finding.what}, {"next", finding.next}});
     ++counts[finding.level];
   }
   const size_t bad = counts[kBad], warnings = counts[kWarning];
-  session.console().Print(json{{"findings", list}, {"bad", bad}, {"warnings", warnings}});
-  session.console().Say(absl::StrCat(findings.all().size(), " checks: ", bad, " bad, ", warnings,
-                                     " warnings"));
+  session.console.Print(json{{"findings", list}, {"bad", bad}, {"warnings", warnings}});
+  session.console.Say(findings.all.size(), " checks: ", bad, " bad, ", warnings, " warnings");
   return bad == 0 ? ExitCode::kOk : ExitCode::kFindings;
 }
 
@@ -314,7 +302,7 @@ ExitCode Report(Session& session, const Findings& findings) {
 
 absl::StatusOr<ExitCode> DoctorCommand(Session& session) {
   Findings findings;
-  CheckOwnCertificate(session.config(), &findings);
+  CheckOwnCertificate(session.config, &findings);
   if (CheckServers(session, &findings)) {
     const absl::Status connected = session.Connect(/*allow_uninitialised=*/true).status();
     if (connected.ok()) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/transaction.h"
 #include "mpc-server/key/enctype.h"
@@ -33,32 +34,20 @@ Powers PowersFor(const Options& options, const std::string& principal,
   return powers;
 }
 
-std::vector<enroll::KeyToShare> GiveHandles(std::vector<NewKey> keys, const Powers& powers,
-                                            KdbNewKeys* fresh) {
-  std::vector<enroll::KeyToShare> told;
-  for (NewKey& key : keys) {
-    key.kdb.handle = enroll::RandomIdentifier();
-    v1::KeyInfo info;
-    info.set_handle(key.kdb.handle);
+void GiveHandles(const Powers& powers, NewKeys* keys, KdbNewKeys* fresh) {
+  for (auto& [info, base] : *keys) {
+    info.set_handle(enroll::RandomIdentifier());
     info.set_principal(fresh->principal);
     info.set_kvno(fresh->kvno);
-    info.set_enctype(key.kdb.enctype);
-    info.set_salt_type(key.kdb.salt_type);
-    info.set_salt(key.kdb.salt);
     info.set_key_class(powers.key_class);
     info.set_gate(powers.gate);
-    told.push_back({std::move(info), std::move(key.base)});
-    fresh->keys.push_back(std::move(key.kdb));
+    fresh->keys.push_back(info);
   }
-  return told;
 }
 
 std::vector<std::string> HandlesOf(const KdbEntries& entries, const std::string& principal) {
-  std::vector<std::string> handles;
   const auto found = entries.find(principal);
-  if (found == entries.end()) return handles;
-  for (const KdbEntry& entry : found->second) handles.push_back(entry.handle);
-  return handles;
+  return found == entries.end() ? std::vector<std::string>() : HandlesOf(found->second);
 }
 
 absl::StatusOr<std::vector<absl::Status>> Settle(Session& session,
@@ -76,8 +65,9 @@ absl::StatusOr<std::vector<absl::Status>> Settle(Session& session,
   std::vector<absl::Status> results;
   for (const KdbNewKeys& fresh : principals) {
     const std::vector<std::string> present = HandlesOf(**entries, fresh.principal);
-    const size_t there = absl::c_count_if(
-        fresh.keys, [&](const KdbKey& key) { return absl::c_linear_search(present, key.handle); });
+    const size_t there = absl::c_count_if(fresh.keys, [&](const v1::KeyInfo& key) {
+      return absl::c_linear_search(present, key.handle());
+    });
     if (there > 0 && there < fresh.keys.size()) {
       return absl::DataLossError(absl::StrCat("the KDC's database has only some of the new keys",
                                               bulk ? " of " : "", bulk ? fresh.principal : "", ": ",
@@ -88,12 +78,12 @@ absl::StatusOr<std::vector<absl::Status>> Settle(Session& session,
   return results;
 }
 
-nlohmann::json ToJson(const KdbNewKeys& fresh) {
+void to_json(nlohmann::json& out, const KdbNewKeys& fresh) {
   nlohmann::json keys = nlohmann::json::array();
-  for (const KdbKey& key : fresh.keys) {
-    keys.push_back({{"enctype", EnctypeName(key.enctype)}, {"handle", Hex(key.handle)}});
+  for (const v1::KeyInfo& key : fresh.keys) {
+    keys.push_back({{"enctype", EnctypeName(key.enctype())}, {"handle", Hex(key.handle())}});
   }
-  return {{"principal", fresh.principal}, {"kvno", fresh.kvno}, {"keys", keys}};
+  out = {{"principal", fresh.principal}, {"kvno", fresh.kvno}, {"keys", keys}};
 }
 
 absl::Status RefuseKrbtgt(const std::string& principal) {
@@ -105,12 +95,11 @@ absl::Status RefuseKrbtgt(const std::string& principal) {
                 absl::StrCat("mpc-admin randkey ", principal));
 }
 
-absl::StatusOr<std::vector<NewKey>> KeysOfKeytab(const std::vector<KdbKey>& planned,
-                                                 const std::string& principal,
-                                                 enroll::KeytabKeys keytab) {
-  std::vector<NewKey> keys;
-  for (const KdbKey& key : planned) {
-    const auto found = keytab.keys.find(key.enctype);
+absl::StatusOr<NewKeys> KeysOfKeytab(const std::vector<v1::KeyInfo>& planned,
+                                     const std::string& principal, enroll::KeytabKeys keytab) {
+  NewKeys keys;
+  for (const v1::KeyInfo& key : planned) {
+    const auto found = keytab.keys.find(key.enctype());
     if (found != keytab.keys.end()) keys.push_back({key, found->second});
   }
   if (keys.empty()) {
@@ -127,9 +116,9 @@ namespace {
 
 // Only a gcm message has room for the header of a TGT.
 absl::Status CheckAsked(const Session& session, const std::string& principal) {
-  const std::string& realm = session.config().realm;
+  const std::string& realm = session.config.realm;
   if (principal != absl::StrCat("krbtgt/", realm, "@", realm)) return absl::OkStatus();
-  for (const int32_t enctype : session.options().enctypes) {
+  for (const int32_t enctype : session.options.enctypes) {
     if (FindEnctype(enctype)->is_gcm()) continue;
     return Advise(absl::InvalidArgumentError(
                       absl::StrCat(principal,
@@ -143,19 +132,19 @@ absl::Status CheckAsked(const Session& session, const std::string& principal) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const KdbPlan& plan) {
-  const std::vector<int32_t>& asked = session.options().enctypes;
+absl::StatusOr<std::vector<v1::KeyInfo>> PlannedKeys(const Session& session, const KdbPlan& plan) {
+  const std::vector<int32_t>& asked = session.options.enctypes;
   RETURN_IF_ERROR(CheckAsked(session, plan.principal));
   const bool only_gcm = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS;
-  std::vector<KdbKey> keys;
-  for (const KdbKey& key : plan.keys) {
-    const Enctype* enctype = FindEnctype(key.enctype);
+  std::vector<v1::KeyInfo> keys;
+  for (const v1::KeyInfo& key : plan.keys) {
+    const Enctype* enctype = FindEnctype(key.enctype());
     if (enctype == nullptr) continue;
-    const bool wanted =
-        asked.empty() ? !only_gcm || enctype->is_gcm() : absl::c_linear_search(asked, key.enctype);
+    const bool wanted = asked.empty() ? !only_gcm || enctype->is_gcm()
+                                      : absl::c_linear_search(asked, enctype->number);
     // One key per enctype, as kadmin does: a second salt could never be used.
-    const bool first =
-        absl::c_none_of(keys, [&](const KdbKey& other) { return other.enctype == key.enctype; });
+    const bool first = absl::c_none_of(
+        keys, [&](const v1::KeyInfo& other) { return other.enctype() == enctype->number; });
     if (wanted && first) keys.push_back(key);
   }
   if (keys.empty()) {
@@ -175,17 +164,15 @@ absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const Kd
 namespace {
 
 absl::StatusOr<enroll::PackageSigner> LoadSigner(const Session& session) {
-  const enroll::AdminIdentity& identity = session.config().identity;
-  absl::StatusOr<enroll::PackageSigner> signer =
-      enroll::PackageSigner::FromPemFiles(identity.certificate_file, identity.key_file);
-  if (!signer.ok()) return Advise(signer.status(), "correct [identity] in the configuration");
-  return signer;
+  const enroll::AdminIdentity& identity = session.config.identity;
+  return Advise(enroll::PackageSigner::FromPemFiles(identity.certificate_file, identity.key_file),
+                "correct [identity] in the configuration");
 }
 
 // Refused when the principal has protected keys and `replace` is false.
 absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, bool replace) {
-  ASSIGN_OR_RETURN(KdbPlan plan, session.kdb().Plan(principal, !session.options().no_create));
-  if (!absl::EndsWith(plan.principal, absl::StrCat("@", session.config().realm))) {
+  ASSIGN_OR_RETURN(KdbPlan plan, session.kdb.Plan(principal, !session.options.no_create));
+  if (!absl::EndsWith(plan.principal, absl::StrCat("@", session.config.realm))) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the KDB command planned for ", plan.principal, ", a principal of another realm"));
   }
@@ -194,7 +181,7 @@ absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, 
   const auto found = entries->find(plan.principal);
   if (!replace && found != entries->end() && !found->second.empty()) {
     uint32_t kvno = 0;
-    for (const KdbEntry& entry : found->second) kvno = std::max(kvno, entry.kvno);
+    for (const v1::KeyInfo& entry : found->second) kvno = std::max(kvno, entry.kvno());
     return Advise(absl::AlreadyExistsError(
                       absl::StrCat(plan.principal, " has protected keys already, version ", kvno)),
                   "repeat with --replace to give it new keys");
@@ -213,25 +200,23 @@ absl::StatusOr<Powers> PowersOfNext(Session& session, enroll::AdminServers* serv
                                     const KdbPlan& plan) {
   std::vector<v1::KeyInfo> present;
   if (plan.exists) {
-    ASSIGN_OR_RETURN(present, servers->at(0).ListKeys(plan.principal, /*staged=*/false,
-                                                      session.config().timeout));
+    ASSIGN_OR_RETURN(
+        present, servers->at(0).ListKeys(plan.principal, /*staged=*/false, session.config.timeout));
   }
-  return PowersFor(session.options(), plan.principal, present);
+  return PowersFor(session.options, plan.principal, present);
 }
 
 void DeleteOld(Session& session, const std::vector<std::string>& old, ReplacedKeys* result) {
   const absl::Status s = session.DeleteKeys(old);
   result->old_deleted = s.ok();
   if (!s.ok()) {
-    session.console().Remark(
-        absl::StrCat("the new keys are in use, but old ones could not be deleted: ", s.message(),
-                     "; later: mpc-admin delete --old ", result->now.principal));
+    session.console.Remark("the new keys are in use, but old ones could not be deleted: ",
+                           s.message(), "; later: mpc-admin delete --old ", result->now.principal);
   }
 }
 
 absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::PackageSigner& signer,
-                                         const KdbPlan& plan, uint32_t kvno,
-                                         std::vector<NewKey> keys) {
+                                         const KdbPlan& plan, uint32_t kvno, NewKeys keys) {
   ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Connect());
   ASSIGN_OR_RETURN(Powers powers, PowersOfNext(session, servers, plan));
   std::vector<std::string> old;
@@ -243,30 +228,32 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
   // Tickets under the old krbtgt key live on: the KDB must go on referring to it.
   const bool keep_old = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS;
   ReplacedKeys result{{plan.principal, kvno, {}, keep_old}, old.size(), false};
-  enroll::TransactionTimeouts timeouts;
-  timeouts.stage = timeouts.commit = session.config().timeout;
-  enroll::KeyTransaction transaction(servers, timeouts);
-  for (const enroll::KeyToShare& key : GiveHandles(std::move(keys), powers, &result.now)) {
+  const absl::Duration timeout = session.config.timeout;
+  enroll::KeyTransaction transaction(servers, {.stage = timeout, .commit = timeout});
+  GiveHandles(powers, &keys, &result.now);
+  for (const enroll::KeyToShare& key : keys) {
     RETURN_IF_ERROR(key.base.empty() ? transaction.AddDrawn(key.info)
                                      : transaction.Add({&key, 1}, signer));
   }
+  keys.clear();  // wipes them
   RETURN_IF_ERROR(transaction.Run());
 
-  if (const absl::Status why = session.kdb().SetHandles(result.now); !why.ok()) {
+  if (const absl::Status why = session.kdb.SetHandles(result.now); !why.ok()) {
     ASSIGN_OR_RETURN(auto settled, Settle(session, {&result.now, 1}, /*bulk=*/false, why));
     if (!settled[0].ok()) return Advise(transaction.RollbackAfter(why), AdviceOf(why));
   }
-  if (session.options().delete_old && !old.empty() && !keep_old) {
+  if (session.options.delete_old && !old.empty() && !keep_old) {
     DeleteOld(session, old, &result);
   }
   return result;
 }
 
 std::string Describe(const ReplacedKeys& result, absl::string_view how) {
-  std::vector<std::string> enctypes;
-  for (const KdbKey& key : result.now.keys) enctypes.push_back(EnctypeName(key.enctype));
+  const auto enctype = [](std::string* out, const v1::KeyInfo& key) {
+    *out += EnctypeName(key.enctype());
+  };
   std::string text = absl::StrCat(result.now.principal, ": version ", result.now.kvno, " ", how,
-                                  " (", absl::StrJoin(enctypes, ", "), ")");
+                                  " (", absl::StrJoin(result.now.keys, ", ", enctype), ")");
   if (result.old_keys > 0) {
     absl::StrAppend(&text, result.old_deleted ? ", the old keys are deleted"
                                               : ", the old keys stay on the servers until "
@@ -275,58 +262,32 @@ std::string Describe(const ReplacedKeys& result, absl::string_view how) {
   return text;
 }
 
-using MakeKeys = std::function<absl::StatusOr<std::vector<NewKey>>(
-    const KdbPlan& plan, const std::vector<KdbKey>& planned, uint32_t* kvno)>;
+// Of the planned ones; may raise `kvno`.
+using MakeKeys = std::function<absl::StatusOr<NewKeys>(
+    const std::string& principal, const std::vector<v1::KeyInfo>& planned, uint32_t* kvno)>;
 
 // What enroll and randkey do for one principal; they differ in where the keys come from.
 absl::StatusOr<ExitCode> GiveKeys(Session& session, const enroll::PackageSigner& signer,
                                   const std::string& principal, bool replace, absl::string_view how,
                                   const MakeKeys& make) {
   ASSIGN_OR_RETURN(KdbPlan plan, PlanFor(session, principal, replace));
-  ASSIGN_OR_RETURN(std::vector<KdbKey> planned, PlannedKeys(session, plan));
+  ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> planned, PlannedKeys(session, plan));
   uint32_t kvno = plan.kvno_next;
-  ASSIGN_OR_RETURN(std::vector<NewKey> keys, make(plan, planned, &kvno));
+  ASSIGN_OR_RETURN(NewKeys keys, make(plan.principal, planned, &kvno));
   ASSIGN_OR_RETURN(ReplacedKeys result, ReplaceKeys(session, signer, plan, kvno, std::move(keys)));
-  nlohmann::json told = ToJson(result.now);
-  told["old_keys"] = result.old_keys;
-  told["old_deleted"] = result.old_deleted;
-  session.console().Print(told);
-  session.console().Say(Describe(result, how));
+  nlohmann::json told = result.now;
+  told.update({{"old_keys", result.old_keys}, {"old_deleted", result.old_deleted}});
+  session.console.Print(told);
+  session.console.Say(Describe(result, how));
   return ExitCode::kOk;
 }
 
-absl::StatusOr<std::vector<NewKey>> KeysOfPassword(const std::vector<KdbKey>& planned,
-                                                   const SecretBytes& password) {
-  std::vector<NewKey> keys;
-  for (const KdbKey& key : planned) {
-    const auto* salt = reinterpret_cast<const uint8_t*>(key.salt.data());
-    ASSIGN_OR_RETURN(SecretBytes base, StringToKey(key.enctype, password, {salt, key.salt.size()}));
-    keys.push_back({key, std::move(base)});
-  }
-  return keys;
-}
-
-// A keytab's version is kept when the database has not gone past it.
-absl::StatusOr<std::vector<NewKey>> KeysOfKeytabEntry(Session& session,
-                                                      const std::string& principal,
-                                                      const std::vector<KdbKey>& planned,
-                                                      enroll::KeytabKeys keytab, uint32_t* kvno) {
-  if (*kvno > keytab.kvno) {
-    session.console().Remark(absl::StrCat(principal, ": version ", keytab.kvno,
-                                          " in the keytab, enrolled as version ", *kvno));
-  }
-  *kvno = std::max(*kvno, keytab.kvno);
-  return KeysOfKeytab(planned, principal, std::move(keytab));
-}
+constexpr char kSeeKeytab[] = "klist -k shows what a keytab holds";
 
 absl::StatusOr<std::map<std::string, enroll::KeytabKeys>> LoadKeytab(const Session& session) {
-  absl::StatusOr<std::vector<enroll::KeytabEntry>> entries =
-      enroll::ReadKeytab(session.options().keytab);
-  if (!entries.ok()) {
-    return Advise(absl::InvalidArgumentError(entries.status().message()),
-                  "klist -k shows what a keytab holds");
-  }
-  return enroll::EnrollableKeys(*std::move(entries));
+  auto entries = enroll::ReadKeytab(session.options.keytab);
+  if (entries.ok()) return enroll::EnrollableKeys(*std::move(entries));
+  return Advise(absl::InvalidArgumentError(entries.status().message()), kSeeKeytab);
 }
 
 absl::StatusOr<ExitCode> EnrollOneOfKeytab(Session& session, const enroll::PackageSigner& signer) {
@@ -335,15 +296,39 @@ absl::StatusOr<ExitCode> EnrollOneOfKeytab(Session& session, const enroll::Packa
   const auto found = keytab.find(principal);
   if (found == keytab.end()) {
     return Advise(
-        absl::NotFoundError(absl::StrCat(session.options().keytab, " has no key of ", principal)),
-        "klist -k shows what a keytab holds");
+        absl::NotFoundError(absl::StrCat(session.options.keytab, " has no key of ", principal)),
+        kSeeKeytab);
   }
   RETURN_IF_ERROR(RefuseKrbtgt(principal));
-  return GiveKeys(session, signer, principal, session.options().replace, "enrolled from the keytab",
-                  [&](const KdbPlan& plan, const std::vector<KdbKey>& planned, uint32_t* kvno) {
-                    return KeysOfKeytabEntry(session, plan.principal, planned,
-                                             std::move(found->second), kvno);
-                  });
+  // A keytab's version is kept when the database has not gone past it.
+  const MakeKeys make = [&](const std::string& name, const auto& planned, uint32_t* kvno) {
+    const uint32_t told = found->second.kvno;
+    if (*kvno > told) {
+      session.console.Remark(name, ": version ", told, " in the keytab, enrolled as version ",
+                             *kvno);
+    }
+    *kvno = std::max(*kvno, told);
+    return KeysOfKeytab(planned, name, std::move(found->second));
+  };
+  return GiveKeys(session, signer, principal, session.options.replace, "enrolled from the keytab",
+                  make);
+}
+
+absl::StatusOr<ExitCode> EnrollPassword(Session& session, const enroll::PackageSigner& signer) {
+  ASSIGN_OR_RETURN(std::string principal, session.Principal());
+  RETURN_IF_ERROR(RefuseKrbtgt(principal));
+  const MakeKeys make = [&](const std::string& name, const auto& planned,
+                            uint32_t*) -> absl::StatusOr<NewKeys> {
+    ASSIGN_OR_RETURN(SecretBytes password,
+                     session.Password(absl::StrCat("Password for ", name), /*again=*/true));
+    NewKeys keys;
+    for (const v1::KeyInfo& key : planned) {
+      ASSIGN_OR_RETURN(SecretBytes base, StringToKey(key.enctype(), password, AsBytes(key.salt())));
+      keys.push_back({key, std::move(base)});
+    }
+    return keys;
+  };
+  return GiveKeys(session, signer, principal, session.options.replace, "enrolled", make);
 }
 
 absl::Status CheckCombination(const Options& options) {
@@ -360,7 +345,7 @@ absl::Status CheckCombination(const Options& options) {
 }  // namespace
 
 absl::StatusOr<ExitCode> EnrollCommand(Session& session) {
-  const Options& options = session.options();
+  const Options& options = session.options;
   RETURN_IF_ERROR(CheckCombination(options));
   ASSIGN_OR_RETURN(enroll::PackageSigner signer, LoadSigner(session));
   // Before a password is asked for: are the servers there?
@@ -369,17 +354,8 @@ absl::StatusOr<ExitCode> EnrollCommand(Session& session) {
     ASSIGN_OR_RETURN(auto keytab, LoadKeytab(session));
     return EnrollMany(session, signer, std::move(keytab));
   }
-  if (!options.keytab.empty()) return EnrollOneOfKeytab(session, signer);
-  ASSIGN_OR_RETURN(std::string principal, session.Principal());
-  RETURN_IF_ERROR(RefuseKrbtgt(principal));
-  return GiveKeys(session, signer, principal, options.replace, "enrolled",
-                  [&](const KdbPlan& plan, const std::vector<KdbKey>& planned,
-                      uint32_t*) -> absl::StatusOr<std::vector<NewKey>> {
-                    ASSIGN_OR_RETURN(SecretBytes password,
-                                     session.Password(absl::StrCat("Password for ", plan.principal),
-                                                      /*again=*/true));
-                    return KeysOfPassword(planned, password);
-                  });
+  return options.keytab.empty() ? EnrollPassword(session, signer)
+                                : EnrollOneOfKeytab(session, signer);
 }
 
 absl::StatusOr<ExitCode> RandkeyCommand(Session& session) {
@@ -387,9 +363,9 @@ absl::StatusOr<ExitCode> RandkeyCommand(Session& session) {
   ASSIGN_OR_RETURN(enroll::PackageSigner signer, LoadSigner(session));
   RETURN_IF_ERROR(session.Connect().status());
   return GiveKeys(session, signer, principal, /*replace=*/true, "drawn by the servers",
-                  [](const KdbPlan&, const std::vector<KdbKey>& planned, uint32_t*) {
-                    std::vector<NewKey> keys;
-                    for (const KdbKey& key : planned) keys.push_back({key, {}});
+                  [](const std::string&, const auto& planned, uint32_t*) {
+                    NewKeys keys;
+                    for (const v1::KeyInfo& key : planned) keys.push_back({key, {}});
                     return keys;
                   });
 }

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,9 +11,8 @@
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/kdb.h"
 #include "mpc-server/admin/session.h"
-#include "mpc-server/base/secret.h"
 #include "mpc-server/enroll/keytab.h"
-#include "mpc-server/package/certificate.h"
+#include "mpc-server/package/package.h"
 
 namespace mpckdc::admin {
 
@@ -27,14 +25,11 @@ inline constexpr char kAgain[] = "run the same command again: it goes on where i
 // again. When it cannot be told whether the KDB was written, it is read; when that fails too, the
 // new keys stay (at worst unused) and the error says so.
 
-// One key of a principal's next version.
-struct NewKey {
-  KdbKey kdb;        // the handle is drawn by GiveHandles()
-  SecretBytes base;  // empty: the servers draw it
-};
+// A principal's next keys; an empty base: the servers draw it.
+using NewKeys = std::vector<enroll::KeyToShare>;
 
 // {"principal", "kvno", "keys": [{"enctype", "handle"}]}
-nlohmann::json ToJson(const KdbNewKeys& keys);
+void to_json(nlohmann::json& out, const KdbNewKeys& keys);
 
 // What the servers let all new keys of a principal do.
 struct Powers {
@@ -46,9 +41,9 @@ struct Powers {
 Powers PowersFor(const Options& options, const std::string& principal,
                  absl::Span<const v1::KeyInfo> present);
 
-// Draws the keys' handles. The database is to get `fresh`, the servers what is returned.
-std::vector<enroll::KeyToShare> GiveHandles(std::vector<NewKey> keys, const Powers& powers,
-                                            KdbNewKeys* fresh);
+// Draws the keys' handles and says what else the servers and `fresh`, for the database, are to know
+// of them.
+void GiveHandles(const Powers& powers, NewKeys* keys, KdbNewKeys* fresh);
 
 // After the KDB command failed as a whole: for each principal OK when the database has its new
 // handles all the same, else `why`. `bulk`: they are a part of many.
@@ -59,15 +54,14 @@ absl::StatusOr<std::vector<absl::Status>> Settle(Session& session,
 std::vector<std::string> HandlesOf(const KdbEntries& entries, const std::string& principal);
 
 // A keytab's keys for the planned ones.
-absl::StatusOr<std::vector<NewKey>> KeysOfKeytab(const std::vector<KdbKey>& planned,
-                                                 const std::string& principal,
-                                                 enroll::KeytabKeys keytab);
+absl::StatusOr<NewKeys> KeysOfKeytab(const std::vector<v1::KeyInfo>& planned,
+                                     const std::string& principal, enroll::KeytabKeys keytab);
 // krbtgt's keys are drawn, never enrolled.
 absl::Status RefuseKrbtgt(const std::string& principal);
 
 // Those of the plan's enctypes that the servers hold, narrowed by --enctype. A ticket-granting key
 // meets no client: without --enctype it gets the gcm enctypes alone.
-absl::StatusOr<std::vector<KdbKey>> PlannedKeys(const Session& session, const KdbPlan& plan);
+absl::StatusOr<std::vector<v1::KeyInfo>> PlannedKeys(const Session& session, const KdbPlan& plan);
 
 // enroll --all: a keytab's principals, limits::kBulkPrincipals of them at a time, in the
 // order above. The database is written while the next ones are on their way to the

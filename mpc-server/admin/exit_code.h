@@ -3,8 +3,10 @@
 #define MPC_SERVER_ADMIN_EXIT_CODE_H_
 
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace mpckdc::admin {
@@ -24,6 +26,10 @@ ExitCode ExitCodeOf(const absl::Status& status);
 
 // Attaches what the administrator should do next; a text given earlier stays.
 absl::Status Advise(absl::Status status, absl::string_view next);
+template <class T>
+absl::StatusOr<T> Advise(absl::StatusOr<T> result, absl::string_view next) {
+  return result.ok() ? std::move(result) : Advise(result.status(), next);
+}
 // The attached text, or one that fits the code.
 std::string AdviceOf(const absl::Status& status);
 

@@ -12,6 +12,7 @@
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/admin/process.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/package.h"
 
@@ -27,8 +28,9 @@ constexpr int kSshFailed = 255;
 constexpr int kNotExecutable = 126;
 constexpr int kNoSuchProgram = 127;
 
-absl::Status Odd(absl::string_view what) {
-  return absl::InternalError(absl::StrCat("the KDB command's answer: ", what));
+template <class... Parts>
+absl::Status Odd(const Parts&... what) {
+  return absl::InternalError(absl::StrCat("the KDB command's answer: ", what...));
 }
 
 // One line of what the program said; its last line is nearest to the cause.
@@ -66,12 +68,9 @@ absl::Status ToStatus(const ProcessResult& result, const std::string& program) {
 // Typed members of a JSON object; `ok` tells whether all were there.
 class Members {
  public:
-  explicit Members(const json& object) : object_(object), ok_(object.is_object()) {}
+  explicit Members(const json& object) : object_(object) {}
 
-  std::string Text(const char* name) {
-    const json& value = Find(name, &json::is_string);
-    return value.is_null() ? "" : value.get<std::string>();
-  }
+  std::string Text(const char* name) { return Find(name, "", &json::is_string); }
   std::string Bytes(const char* name) {
     const absl::StatusOr<std::string> bytes = FromHex(Text(name));
     ok_ &= bytes.ok();
@@ -79,28 +78,23 @@ class Members {
   }
   template <class T>
   T Number(const char* name, T min = std::numeric_limits<T>::min()) {
-    const json& value = Find(name, &json::is_number_integer);
-    const int64_t number = value.is_null() ? min : value.get<int64_t>();
+    const int64_t number = Find(name, min, &json::is_number_integer);
     ok_ &= number >= min && number <= std::numeric_limits<T>::max();
     return static_cast<T>(number);
   }
-  bool Flag(const char* name) {
-    const json& value = Find(name, &json::is_boolean);
-    return !value.is_null() && value.get<bool>();
-  }
+  bool Flag(const char* name) { return Find(name, false, &json::is_boolean); }
   bool ok() const { return ok_; }
 
  private:
-  const json& Find(const char* name, bool (json::*is_wanted)() const noexcept) {
-    static const json none;
-    const auto found = object_.is_object() ? object_.find(name) : object_.end();
-    const bool good = object_.is_object() && found != object_.end() && ((*found).*is_wanted)();
+  json Find(const char* name, json otherwise, bool (json::*is_wanted)() const noexcept) {
+    const auto found = object_.find(name);  // the end when it is no object
+    const bool good = found != object_.end() && ((*found).*is_wanted)();
     ok_ &= good;
-    return good ? *found : none;
+    return good ? *found : otherwise;
   }
 
   const json& object_;
-  bool ok_;
+  bool ok_ = true;
 };
 
 absl::StatusOr<KdbPlan> PlanOf(const json& object) {
@@ -114,12 +108,11 @@ absl::StatusOr<KdbPlan> PlanOf(const json& object) {
   }
   for (const json& entry : object["enctypes"]) {
     Members key(entry);
-    KdbKey planned;
-    planned.enctype = key.Number<int32_t>("enctype");
-    planned.salt_type = key.Number<int32_t>("salt_type");
-    planned.salt = key.Bytes("salt");
+    v1::KeyInfo& planned = plan.keys.emplace_back();
+    planned.set_enctype(key.Number<int32_t>("enctype"));
+    planned.set_salt_type(key.Number<int32_t>("salt_type"));
+    planned.set_salt(key.Bytes("salt"));
     if (!key.ok()) return Odd("an enctype of the plan is incomplete");
-    plan.keys.push_back(std::move(planned));
   }
   return plan;
 }
@@ -139,19 +132,19 @@ absl::StatusOr<std::vector<json>> LinesOf(const std::string& text, size_t expect
   std::vector<json> lines;
   for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     lines.push_back(json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false));
-    if (!lines.back().is_object()) return Odd(absl::StrCat("line ", lines.size(), " is no object"));
+    if (!lines.back().is_object()) return Odd("line ", lines.size(), " is no object");
   }
   if (lines.size() == expected) return lines;
-  return Odd(absl::StrCat(lines.size(), " lines for ", expected, " principals"));
+  return Odd(lines.size(), " lines for ", expected, " principals");
 }
 
 json ToJson(const KdbNewKeys& fresh) {
   json request = {{"kvno", fresh.kvno}, {"keep_old", fresh.keep_old}, {"keys", json::array()}};
-  for (const KdbKey& key : fresh.keys) {
-    request["keys"].push_back({{"enctype", key.enctype},
-                               {"salt_type", key.salt_type},
-                               {"salt", Hex(key.salt)},
-                               {"handle", Hex(key.handle)}});
+  for (const v1::KeyInfo& key : fresh.keys) {
+    request["keys"].push_back({{"enctype", key.enctype()},
+                               {"salt_type", key.salt_type()},
+                               {"salt", Hex(key.salt())},
+                               {"handle", Hex(key.handle())}});
   }
   return request;
 }
@@ -162,76 +155,51 @@ std::string Line(const json& value) {
 
 }  // namespace
 
-std::vector<std::string> KdbNewKeys::handles() const {
+std::vector<std::string> HandlesOf(absl::Span<const v1::KeyInfo> keys) {
   std::vector<std::string> handles;
-  for (const KdbKey& key : keys) handles.push_back(key.handle);
+  for (const v1::KeyInfo& key : keys) handles.push_back(key.handle());
   return handles;
 }
 
-absl::StatusOr<KdbPlan> ParseKdbPlan(const std::string& text) {
-  return PlanOf(json::parse(text, nullptr, /*allow_exceptions=*/false));
-}
-
-absl::StatusOr<std::vector<KdbEntry>> ParseKdbList(const std::string& json_lines) {
-  std::vector<KdbEntry> entries;
-  size_t number = 0;
-  for (absl::string_view line : absl::StrSplit(json_lines, '\n')) {
-    ++number;
-    if (absl::StripAsciiWhitespace(line).empty()) continue;
-    const json object = json::parse(line.begin(), line.end(), nullptr, false);
-    Members members(object);
-    KdbEntry entry;
-    entry.principal = members.Text("principal");
-    entry.kvno = members.Number<uint32_t>("kvno");
-    entry.enctype = members.Number<int32_t>("enctype");
-    entry.handle = members.Bytes("handle");
-    if (!members.ok() || entry.handle.size() != enroll::kHandleBytes) {
-      return Odd(absl::StrCat("line ", number, " of the list is not a key"));
+KdbProgram KdbCommand(std::vector<std::string> command, bool quote_arguments,
+                      absl::Duration timeout) {
+  return [=](const std::vector<std::string>& arguments, const std::string& input,
+             bool undisturbed) -> absl::StatusOr<std::string> {
+    ProcessRequest request = {.arguments = command,
+                              .input = AsBytes(input),
+                              .environment = {},
+                              .timeout = timeout,
+                              .undisturbed = undisturbed};
+    for (const std::string& argument : arguments) {
+      request.arguments.push_back(quote_arguments ? QuoteForShell(argument) : argument);
     }
-    entries.push_back(std::move(entry));
-  }
-  return entries;
+    absl::StatusOr<ProcessResult> result = RunProcess(request);
+    if (!result.ok()) {
+      return Advise(
+          absl::UnavailableError(absl::StrCat("KDB command: ", result.status().message())),
+          "set kdb_command in the configuration to mpc-kdb on the KDC's host");
+    }
+    RETURN_IF_ERROR(ToStatus(*result, absl::StrJoin(command, " ")));
+    return std::move(result->output);
+  };
 }
 
-CommandKdb::CommandKdb(std::vector<std::string> command, bool quote_arguments,
-                       absl::Duration timeout)
-    : command_(std::move(command)), quote_arguments_(quote_arguments), timeout_(timeout) {}
-
-absl::StatusOr<std::string> CommandKdb::Run(const std::vector<std::string>& arguments,
-                                            const std::string& input, bool undisturbed) {
-  ProcessRequest request;
-  request.undisturbed = undisturbed;
-  request.arguments = command_;
-  for (const std::string& argument : arguments) {
-    request.arguments.push_back(quote_arguments_ ? QuoteForShell(argument) : argument);
-  }
-  request.input = absl::MakeSpan(reinterpret_cast<const uint8_t*>(input.data()), input.size());
-  request.timeout = timeout_;
-  absl::StatusOr<ProcessResult> result = RunProcess(request);
-  if (!result.ok()) {
-    return Advise(absl::UnavailableError(absl::StrCat("KDB command: ", result.status().message())),
-                  "set kdb_command in the configuration to mpc-kdb on the KDC's host");
-  }
-  RETURN_IF_ERROR(ToStatus(*result, absl::StrJoin(command_, " ")));
-  return std::move(result->output);
-}
-
-absl::StatusOr<KdbPlan> CommandKdb::Plan(const std::string& principal, bool create) {
+absl::StatusOr<KdbPlan> Kdb::Plan(const std::string& principal, bool create) const {
   std::vector<std::string> arguments = {"plan", principal};
   if (create) arguments.push_back("--create");
-  ASSIGN_OR_RETURN(std::string output, Run(arguments, ""));
-  return ParseKdbPlan(output);
+  ASSIGN_OR_RETURN(std::string output, run_(arguments, "", /*undisturbed=*/false));
+  return PlanOf(json::parse(output, nullptr, /*allow_exceptions=*/false));
 }
 
-absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> CommandKdb::PlanMany(
-    absl::Span<const std::string> principals, bool create) {
+absl::StatusOr<Kdb::Plans> Kdb::PlanMany(absl::Span<const std::string> principals,
+                                         bool create) const {
   std::string input;
   for (const std::string& principal : principals) input += Line(principal);
   std::vector<std::string> arguments = {"plan-many"};
   if (create) arguments.push_back("--create");
-  ASSIGN_OR_RETURN(std::string output, Run(arguments, input));
+  ASSIGN_OR_RETURN(std::string output, run_(arguments, input, /*undisturbed=*/false));
   ASSIGN_OR_RETURN(std::vector<json> lines, LinesOf(output, principals.size()));
-  std::vector<absl::StatusOr<KdbPlan>> plans;
+  Plans plans;
   for (const json& line : lines) {
     const absl::Status error = ErrorOf(line);
     plans.push_back(error.ok() ? PlanOf(line) : absl::StatusOr<KdbPlan>(error));
@@ -240,32 +208,48 @@ absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> CommandKdb::PlanMany(
 }
 
 // Ctrl-C in between would leave it open how far it came: mpc-kdb ends what it has begun.
-absl::Status CommandKdb::SetHandles(const KdbNewKeys& keys) {
-  return Run({"set-handles", keys.principal}, Line(ToJson(keys)), /*undisturbed=*/true).status();
+absl::Status Kdb::SetHandles(const KdbNewKeys& keys) const {
+  return run_({"set-handles", keys.principal}, Line(ToJson(keys)), /*undisturbed=*/true).status();
 }
 
-absl::StatusOr<std::vector<absl::Status>> CommandKdb::SetHandlesOfMany(
-    absl::Span<const KdbNewKeys> principals) {
+absl::StatusOr<std::vector<absl::Status>> Kdb::SetHandlesOfMany(
+    absl::Span<const KdbNewKeys> principals) const {
   std::string input;
   for (const KdbNewKeys& one : principals) {
     json request = ToJson(one);
     request["principal"] = one.principal;
     input += Line(request);
   }
-  ASSIGN_OR_RETURN(std::string output, Run({"set-handles-many"}, input, /*undisturbed=*/true));
+  ASSIGN_OR_RETURN(std::string output, run_({"set-handles-many"}, input, /*undisturbed=*/true));
   ASSIGN_OR_RETURN(std::vector<json> lines, LinesOf(output, principals.size()));
   std::vector<absl::Status> results;
   for (const json& line : lines) results.push_back(ErrorOf(line));
   return results;
 }
 
-absl::StatusOr<std::vector<KdbEntry>> CommandKdb::List() {
-  ASSIGN_OR_RETURN(std::string output, Run({"list"}, ""));
-  return ParseKdbList(output);
+absl::StatusOr<std::vector<v1::KeyInfo>> Kdb::List() const {
+  ASSIGN_OR_RETURN(std::string output, run_({"list"}, "", /*undisturbed=*/false));
+  std::vector<v1::KeyInfo> keys;
+  size_t number = 0;
+  for (absl::string_view line : absl::StrSplit(output, '\n')) {
+    ++number;
+    if (absl::StripAsciiWhitespace(line).empty()) continue;
+    const json object = json::parse(line.begin(), line.end(), nullptr, false);
+    Members members(object);
+    v1::KeyInfo& key = keys.emplace_back();
+    key.set_principal(members.Text("principal"));
+    key.set_kvno(members.Number<uint32_t>("kvno"));
+    key.set_enctype(members.Number<int32_t>("enctype"));
+    key.set_handle(members.Bytes("handle"));
+    if (!members.ok() || key.handle().size() != enroll::kHandleBytes) {
+      return Odd("line ", number, " of the list is not a key");
+    }
+  }
+  return keys;
 }
 
-absl::Status CommandKdb::Delete(const std::string& principal) {
-  return Run({"delete", principal}, "").status();
+absl::Status Kdb::Delete(const std::string& principal) const {
+  return run_({"delete", principal}, "", /*undisturbed=*/false).status();
 }
 
 }  // namespace mpckdc::admin

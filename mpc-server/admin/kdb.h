@@ -2,69 +2,46 @@
 #ifndef MPC_SERVER_ADMIN_KDB_H_
 #define MPC_SERVER_ADMIN_KDB_H_
 
-#include <memory>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "mpc-server/admin/config.h"
+#include "proto/admin.pb.h"
 
 namespace mpckdc::admin {
-
-// A key that the KDC's database has or is to have: everything but the key.
-struct KdbKey {
-  int32_t enctype = 0;
-  int32_t salt_type = 0;
-  std::string salt;
-  std::string handle;  // 16 bytes
-};
 
 struct KdbPlan {
   std::string principal;  // in the database's own spelling
   bool exists = false;
   uint32_t kvno_next = 1;
-  std::vector<KdbKey> keys;  // what new keys should look like; no handles
-};
-
-struct KdbEntry {
-  std::string principal;
-  uint32_t kvno = 0;
-  int32_t enctype = 0;
-  std::string handle;
+  std::vector<v1::KeyInfo> keys;  // enctype and salt of what new keys should look like
 };
 
 // What SetHandles() is told of a principal.
 struct KdbNewKeys {
   std::string principal;
   uint32_t kvno = 0;
-  std::vector<KdbKey> keys;
+  std::vector<v1::KeyInfo> keys;
   bool keep_old = false;  // keeps the keys of earlier versions
-
-  std::vector<std::string> handles() const;
 };
 
-// The KDC's database, as far as mpc-admin needs it. NotFound: no such principal.
-class Kdb {
- public:
-  virtual ~Kdb() = default;
-  // With `create`, a principal that does not exist gets a plan too; nothing is changed.
-  virtual absl::StatusOr<KdbPlan> Plan(const std::string& principal, bool create) = 0;
-  // Makes the principal if need be.
-  virtual absl::Status SetHandles(const KdbNewKeys& keys) = 0;
-  // The two for many principals, each with a result of its own, in their order. An error of the
-  // whole says that nothing is known about any of them.
-  virtual absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> PlanMany(
-      absl::Span<const std::string> principals, bool create) = 0;
-  virtual absl::StatusOr<std::vector<absl::Status>> SetHandlesOfMany(
-      absl::Span<const KdbNewKeys> principals) = 0;
-  virtual absl::StatusOr<std::vector<KdbEntry>> List() = 0;
-  virtual absl::Status Delete(const std::string& principal) = 0;
-};
+std::vector<std::string> HandlesOf(absl::Span<const v1::KeyInfo> keys);
 
-// By the program mpc-kdb on this or another machine (kdc-plugin/README.md):
+// Runs the program mpc-kdb with these arguments and standard input; what it writes to its output.
+// `undisturbed`: Ctrl-C at the terminal does not end it.
+using KdbProgram = std::function<absl::StatusOr<std::string>(
+    const std::vector<std::string>& arguments, const std::string& input, bool undisturbed)>;
+
+// The program on this or another machine. `quote_arguments`: for the shell there.
+KdbProgram KdbCommand(std::vector<std::string> command, bool quote_arguments,
+                      absl::Duration timeout);
+
+// The KDC's database, as far as mpc-admin needs it, by mpc-kdb (kdc-plugin/README.md):
 //   plan PRINCIPAL [--create]  -> {"principal", "exists", "kvno_next",
 //                                  "enctypes": [{"enctype", "salt_type", "salt" (hex)}]}
 //   set-handles PRINCIPAL      <- {"kvno", "keep_old",
@@ -77,31 +54,30 @@ class Kdb {
 //   delete PRINCIPAL           as kadmin's delprinc
 // Exit status: 0 done, 1 failed, 2 bad command line, 4 no such principal; the reason is the last
 // line on standard error. set-handles changes everything or nothing.
-class CommandKdb : public Kdb {
+//
+// NotFound: no such principal. Other errors say what is wrong, also with an answer.
+class Kdb {
  public:
-  CommandKdb(std::vector<std::string> command, bool quote_arguments, absl::Duration timeout);
+  using Plans = std::vector<absl::StatusOr<KdbPlan>>;
 
-  absl::StatusOr<KdbPlan> Plan(const std::string& principal, bool create) override;
-  absl::Status SetHandles(const KdbNewKeys& keys) override;
-  absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> PlanMany(
-      absl::Span<const std::string> principals, bool create) override;
+  explicit Kdb(KdbProgram run) : run_(std::move(run)) {}
+
+  // With `create`, a principal that does not exist gets a plan too; nothing is changed.
+  absl::StatusOr<KdbPlan> Plan(const std::string& principal, bool create) const;
+  // Makes the principal if need be.
+  absl::Status SetHandles(const KdbNewKeys& keys) const;
+  // The two for many principals, each with a result of its own, in their order. An error of the
+  // whole says that nothing is known about any of them.
+  absl::StatusOr<Plans> PlanMany(absl::Span<const std::string> principals, bool create) const;
   absl::StatusOr<std::vector<absl::Status>> SetHandlesOfMany(
-      absl::Span<const KdbNewKeys> principals) override;
-  absl::StatusOr<std::vector<KdbEntry>> List() override;
-  absl::Status Delete(const std::string& principal) override;
+      absl::Span<const KdbNewKeys> principals) const;
+  // All keys: principal, version, enctype and handle.
+  absl::StatusOr<std::vector<v1::KeyInfo>> List() const;
+  absl::Status Delete(const std::string& principal) const;
 
  private:
-  absl::StatusOr<std::string> Run(const std::vector<std::string>& arguments,
-                                  const std::string& input, bool undisturbed = false);
-
-  std::vector<std::string> command_;
-  bool quote_arguments_;
-  absl::Duration timeout_;
+  const KdbProgram run_;
 };
-
-// The program's answers; errors say what is wrong with them.
-absl::StatusOr<KdbPlan> ParseKdbPlan(const std::string& json);
-absl::StatusOr<std::vector<KdbEntry>> ParseKdbList(const std::string& json_lines);
 
 }  // namespace mpckdc::admin
 

@@ -8,7 +8,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/base/status_macros.h"
@@ -18,26 +17,28 @@
 // list, verify, policy, delete: commands about keys that are there.
 
 namespace mpckdc::admin {
-namespace {
 
 using nlohmann::json;
 
-constexpr size_t kVerifyAtOnce = 32;  // keys of one VerifyKeys call
-
-json ToJson(const ListedKey& key) {
+// nlohmann::json finds it by its name.
+static void to_json(json& out, const ListedKey& key) {
   json parties = json::array();
   for (int party = 0; party < 3; ++party) {
     if (key.present[party]) parties.push_back(party);
   }
-  return {{"principal", key.info.principal()},
-          {"kvno", key.info.kvno()},
-          {"enctype", EnctypeName(key.info.enctype())},
-          {"class", KeyClassName(key.info.key_class())},
-          {"gate", GateName(key.info.gate())},
-          {"handle", Hex(key.info.handle())},
-          {"parties", parties},
-          {"same", key.same}};
+  out = {{"principal", key.info.principal()},
+         {"kvno", key.info.kvno()},
+         {"enctype", EnctypeName(key.info.enctype())},
+         {"class", KeyClassName(key.info.key_class())},
+         {"gate", GateName(key.info.gate())},
+         {"handle", Hex(key.info.handle())},
+         {"parties", parties},
+         {"same", key.same}};
 }
+
+namespace {
+
+constexpr size_t kVerifyAtOnce = 32;  // keys of one VerifyKeys call
 
 std::string Plural(size_t count, absl::string_view what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
@@ -58,121 +59,107 @@ absl::StatusOr<KeyListing> ListOperand(Session& session, bool staged = false) {
 }  // namespace
 
 absl::StatusOr<ExitCode> ListCommand(Session& session) {
-  const bool staged = session.options().staged;
+  const bool staged = session.options.staged;
   ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session, staged));
-  Table table({"PRINCIPAL", "KVNO", "ENCTYPE", "CLASS", "GATE", "SERVERS", "HANDLE"});
-  json keys = json::array();
+  const std::vector<ListedKey> keys = Sorted(listing);
+  Table table = {{"PRINCIPAL", "KVNO", "ENCTYPE", "CLASS", "GATE", "SERVERS", "HANDLE"}};
   bool odd = false;
-  for (const ListedKey* key : Sorted(listing)) {
-    table.AddRow({key->info.principal(), absl::StrCat(key->info.kvno()),
-                  EnctypeName(key->info.enctype()), KeyClassName(key->info.key_class()),
-                  GateName(key->info.gate()), key->Parties() + (key->same ? "" : " differ"),
-                  Hex(key->info.handle())});
-    keys.push_back(ToJson(*key));
-    odd |= !staged && (!key->complete() || !key->same);
+  for (const ListedKey& key : keys) {
+    table.push_back({key.info.principal(), absl::StrCat(key.info.kvno()),
+                     EnctypeName(key.info.enctype()), KeyClassName(key.info.key_class()),
+                     GateName(key.info.gate()), key.Parties() + (key.same ? "" : " differ"),
+                     Hex(key.info.handle())});
+    odd |= !staged && (!key.complete() || !key.same);
   }
-  session.console().Print(json{{"keys", keys}});
+  session.console.Print(json{{"keys", keys}});
   if (listing.empty()) {
-    session.console().Say(staged ? "no unfinished transactions" : "the servers hold no keys yet");
+    session.console.Say(staged ? "no unfinished transactions" : "the servers hold no keys yet");
   } else {
-    session.console().Print(table);
+    session.console.Print(table);
   }
-  if (odd) session.console().Remark("the servers do not hold the same: run mpc-admin doctor");
+  if (odd) session.console.Remark("the servers do not hold the same: run mpc-admin doctor");
   return odd ? ExitCode::kInconsistent : ExitCode::kOk;
 }
 
 namespace {
 
-struct Verified {
-  bool consistent = true;
-  std::string detail;
-};
+using Faults = std::map<std::string, std::string>;  // by handle: why a key is not good
 
-// The three answers about one key: good only when all three say so.
+// The three answers about each key: good only when all three say so.
 absl::Status Merge(const std::array<v1::VerifyKeysReply, 3>& replies,
-                   const std::vector<std::string>& handles,
-                   std::map<std::string, Verified>* results) {
+                   absl::Span<const std::string> handles, Faults* faults) {
   for (int party = 0; party < 3; ++party) {
     std::set<std::string> answered;
     for (const v1::VerifyKeysReply::Result& result : replies[party].results()) {
       answered.insert(result.handle());
       if (result.consistent()) continue;
-      Verified& verified = (*results)[result.handle()];
-      verified.consistent = false;
-      if (verified.detail.empty()) verified.detail = result.detail();
+      std::string& fault = (*faults)[result.handle()];
+      if (fault.empty()) fault = result.detail();
     }
     for (const std::string& handle : handles) {
-      if (answered.count(handle) == 0) {
-        return absl::InternalError(
-            absl::StrCat("party ", party, " did not say whether key ", Hex(handle), " is good"));
-      }
-      (*results)[handle];
+      if (answered.contains(handle)) continue;
+      return absl::InternalError(
+          absl::StrCat("party ", party, " did not say whether key ", Hex(handle), " is good"));
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::map<std::string, Verified>> VerifyAll(Session& session,
-                                                          std::vector<std::string> handles) {
-  std::map<std::string, Verified> results;
+absl::Status VerifyAll(Session& session, absl::Span<const std::string> handles, Faults* faults) {
   for (size_t start = 0; start < handles.size(); start += kVerifyAtOnce) {
-    session.console().Progress(start, handles.size(), "keys verified");
-    const std::vector<std::string> some(
-        handles.begin() + start,
-        handles.begin() + std::min(handles.size(), start + kVerifyAtOnce));
+    session.console.Progress(start, handles.size(), "keys verified");
+    const absl::Span<const std::string> some = handles.subspan(start, kVerifyAtOnce);
     v1::VerifyKeysRequest request;
     request.set_request(enroll::RandomIdentifier());
-    for (const std::string& handle : some) request.add_handles(handle);
+    request.mutable_handles()->Add(some.begin(), some.end());
     std::array<v1::VerifyKeysReply, 3> replies;
-    const absl::Duration timeout = 3 * session.config().timeout;
+    const absl::Duration timeout = 3 * session.config.timeout;
     RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
-      ASSIGN_OR_RETURN(replies[party], server.VerifyKeys(request, timeout));
+      ASSIGN_OR_RETURN(replies[party],
+                       server.Call("VerifyKeys", &enroll::AdminStub::VerifyKeys, request, timeout));
       return absl::OkStatus();
     }));
-    RETURN_IF_ERROR(Merge(replies, some, &results));
+    RETURN_IF_ERROR(Merge(replies, some, faults));
   }
-  session.console().EndProgress();
-  return results;
+  session.console.EndProgress();
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
   ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session));
-  std::map<std::string, Verified> results;
+  Faults faults;
   std::vector<std::string> handles;
   for (const auto& [handle, key] : listing) {
     if (key.complete() && key.same) {
       handles.push_back(handle);
     } else {
-      results[handle] = {false, key.complete() ? "the servers describe it differently"
-                                               : "not on all three servers"};
+      faults[handle] =
+          key.complete() ? "the servers describe it differently" : "not on all three servers";
     }
   }
-  ASSIGN_OR_RETURN(auto verified, VerifyAll(session, std::move(handles)));
-  results.merge(std::move(verified));
-  json keys = json::array();
+  RETURN_IF_ERROR(VerifyAll(session, handles, &faults));
   size_t bad = 0;
-  for (const ListedKey* key : Sorted(listing)) {
-    const Verified& result = results[key->info.handle()];
-    json entry = ToJson(*key);
-    entry["consistent"] = result.consistent;
-    entry["detail"] = result.detail;
-    keys.push_back(std::move(entry));
-    if (result.consistent) continue;
+  json keys = json::array();
+  for (const ListedKey& key : Sorted(listing)) {
+    const std::string& handle = key.info.handle();
+    const bool good = !faults.contains(handle);
+    const std::string fault = good ? "" : faults[handle];
+    keys.push_back(key);
+    keys.back().update({{"consistent", good}, {"detail", fault}});
+    if (good) continue;
     ++bad;
-    session.console().Say(absl::StrCat("BAD   ", Describe(key->info), " ",
-                                       Hex(key->info.handle()), ": ", result.detail),
-                          Colour::kBad);
+    session.console.Say(Colour::kBad, "BAD   ", Describe(key.info), " ", Hex(handle), ": ", fault);
   }
-  session.console().Print(json{{"keys", keys}, {"bad", bad}});
-  session.console().Say(absl::StrCat(Plural(listing.size() - bad, "key"),
-                                     " good: all records of each belong together",
-                                     bad == 0 ? "" : absl::StrCat(", ", bad, " bad")),
-                        bad == 0 ? Colour::kGood : Colour::kBad);
+  session.console.Print(json{{"keys", keys}, {"bad", bad}});
+  session.console.Say(bad == 0 ? Colour::kGood : Colour::kBad, Plural(listing.size() - bad, "key"),
+                      " good: all records of each belong together",
+                      bad == 0 ? "" : absl::StrCat(", ", bad, " bad"));
   if (bad > 0) {
-    session.console().Say("  next: give those principals new keys (enroll --replace, randkey); "
-                          "mpc-admin doctor says more");
+    session.console.Say(
+        "  next: give those principals new keys (enroll --replace, randkey); "
+        "mpc-admin doctor says more");
   }
   return bad == 0 ? ExitCode::kOk : ExitCode::kFindings;
 }
@@ -181,13 +168,10 @@ namespace {
 
 // All three or none: where one refuses, the others get their old gates back.
 absl::Status SetGateOnAll(Session& session, const KeyListing& listing, v1::Gate gate) {
-  std::vector<std::string> handles;
+  const std::vector<std::string> handles = HandlesOf(listing);
   std::map<v1::Gate, std::vector<std::string>> before;
-  for (const auto& [handle, key] : listing) {
-    handles.push_back(handle);
-    before[key.info.gate()].push_back(handle);
-  }
-  const absl::Duration timeout = session.config().timeout;
+  for (const auto& [handle, key] : listing) before[key.info.gate()].push_back(handle);
+  const absl::Duration timeout = session.config.timeout;
   const absl::Status s = session.OnAll([&](int, enroll::AdminClient& server) {
     return server.SetPolicy(handles, gate, timeout);
   });
@@ -212,41 +196,22 @@ absl::Status SetGateOnAll(Session& session, const KeyListing& listing, v1::Gate 
 
 absl::StatusOr<ExitCode> PolicyCommand(Session& session) {
   ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session));
-  if (session.options().gate.has_value()) {
-    RETURN_IF_ERROR(SetGateOnAll(session, listing, *session.options().gate));
+  if (session.options.gate.has_value()) {
+    RETURN_IF_ERROR(SetGateOnAll(session, listing, *session.options.gate));
     ASSIGN_OR_RETURN(listing, ListOperand(session));
   }
-  json keys = json::array();
-  for (const ListedKey* key : Sorted(listing)) {
-    keys.push_back(ToJson(*key));
-    session.console().Say(
-        absl::StrCat(Describe(key->info), ": gate ", GateName(key->info.gate())));
+  const std::vector<ListedKey> keys = Sorted(listing);
+  for (const ListedKey& key : keys) {
+    session.console.Say(Describe(key.info), ": gate ", GateName(key.info.gate()));
   }
-  session.console().Print(json{{"keys", keys}});
+  session.console.Print(json{{"keys", keys}});
   return ExitCode::kOk;
 }
 
 namespace {
 
-// Keys that the database refers to no more. The servers were listed before the database is read: a
-// key that was committed in between is in neither, or already referred to.
-absl::StatusOr<std::vector<std::string>> Unreferenced(Session& session,
-                                                      const KeyListing& listing, bool everybody) {
-  ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdbAgain());
-  if (everybody) RETURN_IF_ERROR(CheckDatabaseBelongs(listing, *entries));
-  std::set<std::string> referred;
-  for (const auto& [principal, keys] : *entries) {
-    for (const KdbEntry& key : keys) referred.insert(key.handle);
-  }
-  std::vector<std::string> handles;
-  for (const auto& [handle, key] : listing) {
-    if (referred.count(handle) == 0) handles.push_back(handle);
-  }
-  return handles;
-}
-
 absl::Status CheckDelete(const Session& session) {
-  const Options& options = session.options();
+  const Options& options = session.options;
   absl::string_view problem;
   if (options.all && !options.old) problem = "--all goes with --old only";
   if (options.all && !options.operands.empty()) problem = "--all goes without a principal";
@@ -261,13 +226,13 @@ bool RealmNeeds(const std::string& principal) {
 
 // The database first: handles that lead nowhere would be worse than keys that nobody refers to.
 absl::StatusOr<bool> DeleteFromKdb(Session& session, const std::string& principal) {
-  if (RealmNeeds(principal) && !session.options().force) {
+  if (RealmNeeds(principal) && !session.options.force) {
     return Advise(absl::PermissionDeniedError(
                       absl::StrCat("the realm does not work without ", principal)),
                   "to delete only keys no longer in use: mpc-admin delete --old; to delete it all "
                   "the same: --force");
   }
-  const absl::Status s = session.kdb().Delete(principal);
+  const absl::Status s = session.kdb.Delete(principal);
   if (absl::IsNotFound(s)) return false;
   if (!s.ok()) return s;
   return true;
@@ -279,7 +244,7 @@ absl::StatusOr<ExitCode> DeleteCommand(Session& session) {
   RETURN_IF_ERROR(CheckDelete(session));
   RETURN_IF_ERROR(session.Connect().status());
   ASSIGN_OR_RETURN(std::string principal, session.Principal());
-  const bool only_old = session.options().old;
+  const bool only_old = session.options.old;
   ASSIGN_OR_RETURN(KeyListing listing, ListOnAll(session, principal, /*staged=*/false));
   ASSIGN_OR_RETURN(bool in_kdb, only_old ? false : DeleteFromKdb(session, principal));
   if (!only_old && !in_kdb && listing.empty()) {
@@ -287,16 +252,18 @@ absl::StatusOr<ExitCode> DeleteCommand(Session& session) {
                                                    principal)),
                   "mpc-admin list shows whose keys there are");
   }
-  ASSIGN_OR_RETURN(std::vector<std::string> handles,
-                   Unreferenced(session, listing, session.options().all));
+  // The servers were listed before the database is read: a key that was committed in between is in
+  // neither, or already referred to.
+  ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdbAgain());
+  if (session.options.all) RETURN_IF_ERROR(CheckDatabaseBelongs(listing, *entries));
+  const std::vector<std::string> handles = HandlesOf(Unreferenced(listing, *entries));
   const absl::Status s = session.DeleteKeys(handles);
   if (!s.ok()) return Advise(s, "when the server answers run mpc-admin delete --old --all");
   json deleted = json::array();
   for (const std::string& handle : handles) deleted.push_back(Hex(handle));
-  session.console().Print(json{{"principal_deleted", in_kdb}, {"handles_deleted", deleted}});
-  session.console().Say(absl::StrCat(
-      in_kdb ? absl::StrCat(principal, " deleted from the KDC's database; ") : "",
-      Plural(handles.size(), "key"), " deleted from the servers"));
+  session.console.Print(json{{"principal_deleted", in_kdb}, {"handles_deleted", deleted}});
+  session.console.Say(in_kdb ? absl::StrCat(principal, " deleted from the KDC's database; ") : "",
+                      Plural(handles.size(), "key"), " deleted from the servers");
   return ExitCode::kOk;
 }
 

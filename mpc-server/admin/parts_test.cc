@@ -192,22 +192,28 @@ TEST(Names, HexIsStrict) {
   EXPECT_FALSE(FromHex("zz").ok());
 }
 
+// A database whose program answers `text`.
+Kdb Answering(const std::string& text) {
+  return Kdb([=](const auto&, const std::string&, bool) { return text; });
+}
+
 TEST(Kdb, ParsesPlans) {
-  const KdbPlan plan = *ParseKdbPlan(
-      R"({"principal":"alice@R","exists":true,"kvno_next":3,"more":[],)"
-      R"("enctypes":[{"enctype":-24002,"salt_type":0,"salt":"52616c696365"}]})");
+  const Kdb kdb =
+      Answering(R"({"principal":"alice@R","exists":true,"kvno_next":3,"more":[],)"
+                R"("enctypes":[{"enctype":-24002,"salt_type":0,"salt":"52616c696365"}]})");
+  const KdbPlan plan = *kdb.Plan("alice", true);
   EXPECT_EQ(plan.principal, "alice@R");
   EXPECT_EQ(plan.kvno_next, 3u);
   ASSERT_EQ(plan.keys.size(), 1u);
-  EXPECT_EQ(plan.keys[0].enctype, -24002);
-  EXPECT_EQ(plan.keys[0].salt, "Ralice");
+  EXPECT_EQ(plan.keys[0].enctype(), -24002);
+  EXPECT_EQ(plan.keys[0].salt(), "Ralice");
   for (const char* bad :
        {"", "hello", "[]", "{}", R"({"principal":"a","exists":1,"kvno_next":1,"enctypes":[]})",
         R"({"principal":"a","exists":true,"kvno_next":0,"enctypes":[]})",
         R"({"principal":"a","exists":true,"kvno_next":1,"enctypes":[{}]})",
         R"({"principal":"a","exists":true,"kvno_next":1,"enctypes":[{"enctype":-24002,)"
         R"("salt_type":0,"salt":"xyz"}]})"}) {
-    EXPECT_FALSE(ParseKdbPlan(bad).ok()) << bad;
+    EXPECT_FALSE(Answering(bad).Plan("a", true).ok()) << bad;
   }
 }
 
@@ -215,25 +221,27 @@ TEST(Kdb, ParsesLists) {
   const std::string line =
       R"({"principal":"a@R","kvno":1,"enctype":-24001,)"
       R"("handle":"00112233445566778899aabbccddeeff"})";
-  EXPECT_EQ(ParseKdbList(line + "\n\n" + line + "\n")->size(), 2u);
-  EXPECT_EQ(ParseKdbList("")->size(), 0u);
-  EXPECT_THAT(Message(ParseKdbList(line + "\n{}").status()), HasSubstr("line 2"));
-  EXPECT_FALSE(ParseKdbList(R"({"principal":"a@R","kvno":1,"enctype":1,"handle":"00"})").ok());
+  EXPECT_EQ(Answering(line + "\n\n" + line + "\n").List()->size(), 2u);
+  EXPECT_EQ(Answering("").List()->size(), 0u);
+  EXPECT_THAT(Message(Answering(line + "\n{}").List().status()), HasSubstr("line 2"));
+  EXPECT_FALSE(Answering(R"({"principal":"a@R","kvno":1,"enctype":1,"handle":"00"})").List().ok());
 }
 
 TEST(Kdb, RunsTheCommandAndQuotesForSsh) {
-  CommandKdb echo({"sh", "-c", "printf '%s|' \"$@\" >&2; exit 9", "x"}, false, absl::Seconds(9));
-  EXPECT_THAT(Message(echo.Plan("a b", true).status()), HasSubstr("plan|a b|--create|"));
-  CommandKdb quoted({"sh", "-c", "printf '%s|' \"$@\" >&2; exit 9", "x"}, true, absl::Seconds(9));
-  EXPECT_THAT(Message(quoted.Delete("a'b")), HasSubstr("'delete'|'a'\\''b'|"));
-  CommandKdb input({"sh", "-c", "cat >&2; exit 9", "x"}, false, absl::Seconds(9));
-  EXPECT_THAT(Message(input.SetHandles({"a", 2, {{-24001, 0, "s", "hh"}}, true})),
+  const auto run = [](const char* script, bool quote) {
+    return Kdb(KdbCommand({"sh", "-c", script, "x"}, quote, absl::Seconds(9)));
+  };
+  const char kEcho[] = "printf '%s|' \"$@\" >&2; exit 9";
+  EXPECT_THAT(Message(run(kEcho, false).Plan("a b", true).status()),
+              HasSubstr("plan|a b|--create|"));
+  EXPECT_THAT(Message(run(kEcho, true).Delete("a'b")), HasSubstr("'delete'|'a'\\''b'|"));
+  EXPECT_THAT(Message(run("cat >&2; exit 9", false).SetHandles({"a", 2, {v1::KeyInfo()}, true})),
               HasSubstr(R"("keep_old":true)"));
 }
 
 TEST(Kdb, TellsFailuresApart) {
   auto fail = [](const std::string& script) {
-    CommandKdb kdb({"sh", "-c", script, "x"}, false, absl::Seconds(9));
+    const Kdb kdb(KdbCommand({"sh", "-c", script, "x"}, false, absl::Seconds(9)));
     return kdb.List().status();
   };
   EXPECT_TRUE(absl::IsNotFound(fail("echo no principal >&2; exit 4")));
@@ -243,7 +251,7 @@ TEST(Kdb, TellsFailuresApart) {
               HasSubstr("database locked"));
   EXPECT_EQ(ExitCodeOf(fail("kill -9 $$")), ExitCode::kUnavailable);
   EXPECT_EQ(ExitCodeOf(fail("echo nonsense")), ExitCode::kInconsistent);
-  CommandKdb none({"/nonexistent/mpc-kdb"}, false, absl::Seconds(9));
+  const Kdb none(KdbCommand({"/nonexistent/mpc-kdb"}, false, absl::Seconds(9)));
   EXPECT_EQ(ExitCodeOf(none.List().status()), ExitCode::kUnavailable);
   EXPECT_THAT(AdviceOf(none.List().status()), HasSubstr("kdb_command"));
 }

@@ -37,9 +37,8 @@ bool Colourful(int fd) { return isatty(fd) != 0 && std::getenv("NO_COLOR") == nu
 int ReportError(const absl::Status& status, const std::string& command, Console& console) {
   const ExitCode code = ExitCodeOf(status);
   const std::string next = AdviceOf(status);
-  console.Remark(absl::StrCat("mpc-admin", command.empty() ? "" : " ", command, ": ",
-                              status.message()));
-  console.Remark(absl::StrCat("  next: ", next));
+  console.Remark("mpc-admin", command.empty() ? "" : " ", command, ": ", status.message());
+  console.Remark("  next: ", next);
   console.Print(nlohmann::json{
       {"error", std::string(status.message())}, {"next", next}, {"exit", static_cast<int>(code)}});
   return static_cast<int>(code);
@@ -51,7 +50,7 @@ absl::StatusOr<ExitCode> RunCommand(const Options& options, Environment& environ
   ASSIGN_OR_RETURN(
       AdminConfig config,
       LoadConfig(options.config.empty() ? environment.default_config : options.config));
-  Session session(std::move(config), options, &environment, &console);
+  Session session(config, options, &environment, &console);
   return Commands().at(options.command)(session);
 }
 
@@ -87,8 +86,8 @@ Environment SystemEnvironment() {
   environment.dial = [](const AdminConfig& c) {
     return enroll::AdminServers::Dial(c.identity, c.realm, c.servers);
   };
-  environment.make_kdb = [](const AdminConfig& c) -> std::unique_ptr<Kdb> {
-    return std::make_unique<CommandKdb>(c.kdb_command, c.kdb_quote_arguments, kKdbTimeout);
+  environment.kdb_program = [](const AdminConfig& c) {
+    return KdbCommand(c.kdb_command, c.kdb_quote_arguments, kKdbTimeout);
   };
   environment.ask_password = AskPassword;
   environment.read_password = [] { return ReadPasswordLine(STDIN_FILENO); };

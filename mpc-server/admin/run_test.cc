@@ -20,6 +20,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "mpc-server/admin/names.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/testing/enrolment.h"
@@ -39,88 +41,95 @@ const std::vector<int32_t> kAllEnctypes = {kEnctypeAes256Gcm,    kEnctypeAes128G
                                            kEnctypeAes256Sha1,   kEnctypeAes128Sha1,
                                            kEnctypeAes256Sha384, kEnctypeAes128Sha256};
 
-struct MemoryKdb {
-  std::map<std::string, std::vector<KdbEntry>> principals;
-  std::vector<int32_t> enctypes = {kEnctypeAes256Gcm, kEnctypeAes128Gcm};
-  absl::Status fail_set;         // answered by set-handles ...
-  bool set_all_the_same = false; // ... although it did its work
-  absl::Status fail_list;
-  std::optional<int> fail_set_after;  // principals of many
-  std::optional<int> fail_list_after;  // lists
-  std::string fail_one;
-};
+v1::KeyInfo KeyOf(const std::string& principal, uint32_t kvno, int32_t enctype,
+                  const std::string& handle) {
+  v1::KeyInfo key;
+  key.set_principal(principal);
+  key.set_kvno(kvno);
+  key.set_enctype(enctype);
+  key.set_handle(handle);
+  return key;
+}
 
-class FakeKdb : public Kdb {
- public:
-  explicit FakeKdb(MemoryKdb* state) : state_(*state) {}
-
-  absl::StatusOr<KdbPlan> Plan(const std::string& principal, bool create) override {
-    const auto found = state_.principals.find(principal);
-    if (found == state_.principals.end() && !create) return absl::NotFoundError("no principal");
-    KdbPlan plan;
-    plan.principal = principal;
-    plan.exists = found != state_.principals.end();
-    for (const KdbEntry& entry : plan.exists ? found->second : std::vector<KdbEntry>()) {
-      plan.kvno_next = std::max(plan.kvno_next, entry.kvno + 1);
+// A KDC's database, as the program mpc-kdb shows it.
+struct FakeKdb {
+  absl::StatusOr<std::string> Run(const std::vector<std::string>& arguments,
+                                  const std::string& input) {
+    const std::string& command = arguments[0];
+    if (command == "list") return List();
+    if (command == "plan") return Plan(arguments[1]).dump();
+    if (command == "delete" && principals.erase(arguments[1]) == 0) {
+      return absl::NotFoundError("no principal");
     }
-    for (const int32_t enctype : state_.enctypes) {
-      plan.keys.push_back({enctype, 0, absl::StrCat(kRealm, "alice"), ""});
+    if (command == "set-handles" && (fail_set.ok() || set_all_the_same)) {
+      Set(arguments[1], json::parse(input));
+    }
+    if (command == "set-handles" && !fail_set.ok()) return fail_set;
+    std::string answer;
+    for (absl::string_view line : absl::StrSplit(input, '\n', absl::SkipEmpty())) {
+      const json request = json::parse(line);
+      if (command == "plan-many") absl::StrAppend(&answer, Plan(request).dump(), "\n");
+      if (command != "set-handles-many") continue;
+      if (fail_set_after.has_value() && (*fail_set_after)-- == 0) {
+        fail_set_after.reset();
+        return absl::UnavailableError("mpc-kdb was ended by signal 9");
+      }
+      const bool refused = request["principal"] == fail_one;
+      if (!refused) Set(request["principal"], request);
+      answer += refused ? "{\"error\": \"no room\", \"not_found\": false}\n" : "{}\n";
+    }
+    return answer;
+  }
+
+  json Plan(const std::string& principal) {
+    const auto found = principals.find(principal);
+    json plan = {{"principal", principal}, {"exists", found != principals.end()}};
+    uint32_t next = 1;
+    for (const v1::KeyInfo& key : plan["exists"] ? found->second : std::vector<v1::KeyInfo>()) {
+      next = std::max(next, key.kvno() + 1);
+    }
+    plan["kvno_next"] = next;
+    const std::string salt = Hex(absl::StrCat(kRealm, "alice"));
+    for (const int32_t enctype : enctypes) {
+      plan["enctypes"].push_back({{"enctype", enctype}, {"salt_type", 0}, {"salt", salt}});
     }
     return plan;
   }
 
-  absl::Status SetHandles(const KdbNewKeys& fresh) override {
-    if (state_.fail_set.ok() || state_.set_all_the_same) {
-      std::vector<KdbEntry>& entries = state_.principals[fresh.principal];
-      if (!fresh.keep_old) entries.clear();
-      for (const KdbKey& key : fresh.keys) {
-        entries.push_back({fresh.principal, fresh.kvno, key.enctype, key.handle});
-      }
+  void Set(const std::string& principal, const json& fresh) {
+    std::vector<v1::KeyInfo>& keys = principals[principal];
+    if (!fresh["keep_old"]) keys.clear();
+    for (const json& key : fresh["keys"]) {
+      const std::string handle = key["handle"];
+      keys.push_back(KeyOf(principal, fresh["kvno"], key["enctype"], *FromHex(handle)));
     }
-    return state_.fail_set;
   }
 
-  absl::StatusOr<std::vector<absl::StatusOr<KdbPlan>>> PlanMany(
-      absl::Span<const std::string> principals, bool create) override {
-    std::vector<absl::StatusOr<KdbPlan>> plans;
-    for (const std::string& principal : principals) plans.push_back(Plan(principal, create));
-    return plans;
-  }
-
-  // Goes as far as fail_set_after principals, then fails as a whole; fail_one is refused alone.
-  absl::StatusOr<std::vector<absl::Status>> SetHandlesOfMany(
-      absl::Span<const KdbNewKeys> principals) override {
-    std::vector<absl::Status> results;
-    for (const KdbNewKeys& one : principals) {
-      if (state_.fail_set_after.has_value() && (*state_.fail_set_after)-- == 0) {
-        state_.fail_set_after.reset();
-        return absl::UnavailableError("mpc-kdb was ended by signal 9");
-      }
-      results.push_back(one.principal == state_.fail_one ? absl::FailedPreconditionError("no room")
-                                                         : SetHandles(one));
-    }
-    return results;
-  }
-
-  absl::StatusOr<std::vector<KdbEntry>> List() override {
-    if (!state_.fail_list.ok()) return state_.fail_list;
-    if (state_.fail_list_after.has_value() && (*state_.fail_list_after)-- == 0) {
+  absl::StatusOr<std::string> List() {
+    if (!fail_list.ok()) return fail_list;
+    if (fail_list_after.has_value() && (*fail_list_after)-- == 0) {
       return absl::UnavailableError("no route to the KDC");
     }
-    std::vector<KdbEntry> all;
-    for (const auto& [principal, entries] : state_.principals) {
-      all.insert(all.end(), entries.begin(), entries.end());
+    std::string lines;
+    for (const auto& [principal, keys] : principals) {
+      for (const v1::KeyInfo& key : keys) {
+        absl::StrAppendFormat(&lines,
+                              R"({"principal":"%s","kvno":%d,"enctype":%d,"handle":"%s"})"
+                              "\n",
+                              principal, key.kvno(), key.enctype(), Hex(key.handle()));
+      }
     }
-    return all;
+    return lines;
   }
 
-  absl::Status Delete(const std::string& principal) override {
-    return state_.principals.erase(principal) != 0 ? absl::OkStatus()
-                                                   : absl::NotFoundError("no principal");
-  }
-
- private:
-  MemoryKdb& state_;
+  std::map<std::string, std::vector<v1::KeyInfo>> principals;
+  std::vector<int32_t> enctypes = {kEnctypeAes256Gcm, kEnctypeAes128Gcm};
+  absl::Status fail_set;          // answered by set-handles ...
+  bool set_all_the_same = false;  // ... although it did its work
+  absl::Status fail_list;
+  std::optional<int> fail_set_after;   // principals of many; then it fails as a whole
+  std::optional<int> fail_list_after;  // lists
+  std::string fail_one;                // of many: refused alone
 };
 
 class RunTest : public testing::Test {
@@ -152,7 +161,11 @@ class RunTest : public testing::Test {
     environment.err = &err;
     environment.default_config = config_;
     environment.dial = [this](const AdminConfig&) { return realm_.Connect(); };
-    environment.make_kdb = [this](const AdminConfig&) { return std::make_unique<FakeKdb>(&kdb_); };
+    environment.kdb_program = [this](const AdminConfig&) {
+      return [this](const auto& arguments, const auto& input, bool) {
+        return kdb_.Run(arguments, input);
+      };
+    };
     environment.read_password = [this]() -> absl::StatusOr<SecretBytes> {
       return SecretBytes(password_.begin(), password_.end());
     };
@@ -192,38 +205,20 @@ class RunTest : public testing::Test {
     }
   }
 
-  void FailAt(int party, const std::string& method, When when = When::kBefore) {
-    realm_.servers[party]->set_fault([=](When at, const std::string& called) {
-      return at == when && called == method
-                 ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "injected")
-                 : grpc::Status::OK;
-    });
-  }
-
   // The servers hold the password's keys for all of the principal's handles.
   void ExpectKeysOfPassword(const std::string& principal) {
     const std::string salt = absl::StrCat(kRealm, "alice");
-    for (const KdbEntry& entry : kdb_.principals[principal]) {
-      const SecretBytes key = *StringToKey(
-          entry.enctype, std::vector<uint8_t>(password_.begin(), password_.end()),
-          std::vector<uint8_t>(salt.begin(), salt.end()));
-      EXPECT_EQ(Joined(entry.handle), std::string(key.begin(), key.end())) << entry.enctype;
+    for (const v1::KeyInfo& entry : kdb_.principals[principal]) {
+      const SecretBytes key =
+          *StringToKey(entry.enctype(), std::vector<uint8_t>(password_.begin(), password_.end()),
+                       std::vector<uint8_t>(salt.begin(), salt.end()));
+      EXPECT_EQ(realm_.Joined(entry.handle()), std::string(key.begin(), key.end()))
+          << entry.enctype();
     }
-  }
-
-  // The key that the servers' shares of a handle join to.
-  std::string Joined(const std::string& handle) {
-    std::array<std::string, 3> x, a;
-    for (int party = 0; party < 3; ++party) {
-      const v1::SharePackage package = realm_.servers[party]->committed()[handle];
-      x[party] = package.base_x();
-      a[party] = package.base_a();
-    }
-    return JoinForTest(x, a);
   }
 
   enroll::FakeRealm realm_;
-  MemoryKdb kdb_;
+  FakeKdb kdb_;
   std::string config_;
   std::string password_ = "open sesame";
   int asked_ = 0;
@@ -252,7 +247,7 @@ TEST_F(RunTest, TheSamePrincipalTwiceNeedsReplace) {
 }
 
 TEST_F(RunTest, InterruptedBetweenServersNothingIsUsableAndARerunWorks) {
-  FailAt(1, "StageKeys");
+  realm_.servers[1]->FailCalls("StageKeys");
   Enroll(3, "alice", {}, {}, {realm_.servers[1]->address(), "no key was changed", "next: "});
   ExpectKeys(0);
   EXPECT_TRUE(kdb_.principals.empty());
@@ -370,7 +365,7 @@ TEST_F(RunTest, ListsVerifiesAndSetsPolicy) {
   // Replaced keys keep their gate.
   Enroll(0, "alice", {"--replace", "--delete-old"});
   Expect(0, {"policy", "alice"}, {"version 2 aes256-gcm: gate kdc-trusted"});
-  FailAt(2, "SetPolicy");
+  realm_.servers[2]->FailCalls("SetPolicy");
   Expect(5, {"policy", "alice", "--gate", "none"}, {}, {"not undone everywhere"});
   for (const auto& [handle, package] : realm_.servers[0]->committed()) {
     EXPECT_EQ(package.info().gate(), v1::GATE_KDC_TRUSTED) << "not put back";
@@ -390,7 +385,8 @@ TEST_F(RunTest, DoctorComparesStoresWithTheKdb) {
   Enroll(0, "bob");
   Expect(0, {"doctor"});
   // A handle that leads nowhere.
-  kdb_.principals["carol@EXAMPLE.COM"] = {{"carol@EXAMPLE.COM", 1, -24002, std::string(16, 'c')}};
+  kdb_.principals["carol@EXAMPLE.COM"] = {
+      KeyOf("carol@EXAMPLE.COM", 1, kEnctypeAes256Gcm, std::string(16, 'c'))};
   Expect(1, {"doctor"}, {"no server has: carol@EXAMPLE.COM version 1 aes256-gcm"});
   kdb_.principals.erase("carol@EXAMPLE.COM");
   // Keys to which nothing refers.
@@ -466,7 +462,7 @@ TEST_F(RunTest, EnrolsFromAKeytab) {
                         << KeytabEntry("carol", 23, std::string(16, 'c'));
   Expect(0, {"enroll", "alice", "--keytab", keytab},
          {"version 3 enrolled from the keytab (aes256-gcm)"});
-  EXPECT_EQ(Joined(kdb_.principals["alice@EXAMPLE.COM"][0].handle), std::string(32, 'a'));
+  EXPECT_EQ(realm_.Joined(kdb_.principals["alice@EXAMPLE.COM"][0].handle()), std::string(32, 'a'));
   // Carol's key cannot be enrolled.
   const json result = json::parse(Expect(1, {"enroll", "--all", "--keytab", keytab, "--json"}).out);
   EXPECT_EQ(result["enrolled"].size(), 1u);
@@ -489,8 +485,8 @@ TEST_F(RunTest, EnrolsAKeytabsKeysAsEverythingThatTheyAre) {
     kdb_.principals.clear();
     Expect(0, {"enroll", "--keytab", keytab, all ? "--all" : "alice"});
     std::map<int32_t, std::string> keys;
-    for (const KdbEntry& entry : kdb_.principals["alice@EXAMPLE.COM"]) {
-      keys[entry.enctype] = Joined(entry.handle);
+    for (const v1::KeyInfo& entry : kdb_.principals["alice@EXAMPLE.COM"]) {
+      keys[entry.enctype()] = realm_.Joined(entry.handle());
     }
     EXPECT_EQ(keys, (std::map<int32_t, std::string>{{kEnctypeAes256Gcm, std::string(32, 'a')},
                                                     {kEnctypeAes256Sha1, std::string(32, 'a')},
@@ -524,12 +520,12 @@ TEST_F(RunTest, ATicketGrantingKeyIsOfGcm) {
   const std::string krbtgt = "krbtgt/EXAMPLE.COM@EXAMPLE.COM";
   Expect(0, {"randkey", "krbtgt/EXAMPLE.COM"});
   ASSERT_EQ(kdb_.principals[krbtgt].size(), 1u);
-  EXPECT_EQ(kdb_.principals[krbtgt][0].enctype, kEnctypeAes256Gcm);
+  EXPECT_EQ(kdb_.principals[krbtgt][0].enctype(), kEnctypeAes256Gcm);
   Expect(2, {"randkey", "krbtgt/EXAMPLE.COM", "--enctype", "aes256-cts"}, {},
          {"aes256-cts-hmac-sha1-96"});
   EXPECT_EQ(kdb_.principals[krbtgt].size(), 1u);
   Expect(0, {"randkey", "krbtgt/OTHER.ORG", "--enctype", "aes256-cts"});
-  EXPECT_EQ(kdb_.principals["krbtgt/OTHER.ORG@EXAMPLE.COM"].back().enctype, kEnctypeAes256Sha1);
+  EXPECT_EQ(kdb_.principals["krbtgt/OTHER.ORG@EXAMPLE.COM"].back().enctype(), kEnctypeAes256Sha1);
 }
 
 // A service's name makes its keys a service's; an administrator may say otherwise, and it stays so.
@@ -571,10 +567,10 @@ class BulkTest : public RunTest {
     const auto committed = realm_.servers[0]->committed();
     for (const auto& [principal, entries] : kdb_.principals) {
       ASSERT_EQ(entries.size(), 1u);
-      ASSERT_EQ(committed.count(entries[0].handle), 1u) << principal;
+      ASSERT_EQ(committed.count(entries[0].handle()), 1u) << principal;
     }
     for (size_t user : {size_t{0}, kdb_.principals.size() - 1}) {
-      EXPECT_EQ(Joined(kdb_.principals[User(user) + "@EXAMPLE.COM"][0].handle), Key(user));
+      EXPECT_EQ(realm_.Joined(kdb_.principals[User(user) + "@EXAMPLE.COM"][0].handle()), Key(user));
     }
   }
 
@@ -598,13 +594,8 @@ TEST_F(BulkTest, GoesOnAfterAServerFailed) {
     SCOPED_TRACE(method);
     for (auto& server : realm_.servers) server->Clear();
     kdb_.principals.clear();
-    const int before = realm_.servers[1]->calls(method);
-    realm_.servers[1]->set_fault([=, this](When when, const std::string& called) {
-      return when == When::kBefore && called == method &&
-                     realm_.servers[1]->calls(method) > before + 1
-                 ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "injected")
-                 : grpc::Status::OK;
-    });
+    realm_.servers[1]->FailCalls(method, When::kBefore, grpc::StatusCode::UNAVAILABLE,
+                                 /*times=*/1000, /*spared=*/1);
     EnrolAll(
         3, {},
         {absl::StrCat("stopped after ", limits::kBulkPrincipals), "it goes on where it stopped"});
@@ -649,10 +640,10 @@ TEST_F(BulkTest, ReplacesAndDeletesTheOldKeys) {
   Expect(0, {"enroll", "--all", "--keytab", keytab_, "--replace", "--delete-old"});
   ExpectKeys(kUsers);
   ExpectNobodyHalfEnrolled();
-  const KdbEntry& entry = kdb_.principals["u00007@EXAMPLE.COM"][0];
-  EXPECT_NE(entry.handle, before.at("u00007@EXAMPLE.COM")[0].handle);
-  EXPECT_EQ(entry.kvno, 4u) << "the keytab says 3, which the database had";
-  EXPECT_EQ(realm_.servers[2]->committed()[entry.handle].info().gate(), v1::GATE_NONE)
+  const v1::KeyInfo& entry = kdb_.principals["u00007@EXAMPLE.COM"][0];
+  EXPECT_NE(entry.handle(), before.at("u00007@EXAMPLE.COM")[0].handle());
+  EXPECT_EQ(entry.kvno(), 4u) << "the keytab says 3, which the database had";
+  EXPECT_EQ(realm_.servers[2]->committed()[entry.handle()].info().gate(), v1::GATE_NONE)
       << "replaced keys keep their gate";
 }
 

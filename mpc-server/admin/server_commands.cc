@@ -15,9 +15,46 @@
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::admin {
-namespace {
 
 using nlohmann::json;
+
+// nlohmann::json finds it by its name.
+static void to_json(json& out, const SurveyedServer& server) {
+  out = {{"address", server.address}, {"reachable", server.error.ok()}};
+  if (!server.error.ok()) {
+    out["error"] = std::string(server.error.message());
+    return;
+  }
+  const v1::StatusReply& s = server.status;
+  out.update({{"party", s.party()},
+              {"certificate", server.certificate},
+              {"software", s.software()},
+              {"version", s.version()},
+              {"realm", s.realm()},
+              {"cluster", s.cluster()},
+              {"epoch", s.epoch()},
+              {"initialised", s.initialised()},
+              {"keys", s.keys()},
+              {"staged", s.staged()},
+              {"peers_connected", s.peers_connected()},
+              {"peer_skew_us_prev", s.peer_skew_us_prev()},
+              {"peer_skew_us_next", s.peer_skew_us_next()},
+              {"started_us", s.started_us()},
+              {"clock_difference_us", absl::ToInt64Microseconds(server.clock_difference)},
+              {"round_trip_us", absl::ToInt64Microseconds(server.round_trip)},
+              {"certificate_expires_us", s.certificate_expires_us()},
+              {"isa", s.isa()},
+              {"batches", s.batches()},
+              {"jobs", s.jobs()},
+              {"jobs_failed", s.jobs_failed()},
+              {"quotas", s.quotas()},
+              {"jobs_over_quota", s.jobs_over_quota()},
+              {"degraded", s.degraded()},
+              {"audit_seq", s.audit_seq()},
+              {"audit_head", absl::BytesToHexString(s.audit_head())}});
+}
+
+namespace {
 
 void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* server) {
   server->address = client.name();
@@ -35,42 +72,6 @@ void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* se
       absl::FromUnixMicros(server->status.time_us()) - (start + server->round_trip / 2);
 }
 
-json ToJson(const SurveyedServer& server) {
-  json object = {{"address", server.address}, {"reachable", server.error.ok()}};
-  if (!server.error.ok()) {
-    object["error"] = std::string(server.error.message());
-    return object;
-  }
-  const v1::StatusReply& s = server.status;
-  object.update({{"party", s.party()},
-                 {"certificate", server.certificate},
-                 {"software", s.software()},
-                 {"version", s.version()},
-                 {"realm", s.realm()},
-                 {"cluster", s.cluster()},
-                 {"epoch", s.epoch()},
-                 {"initialised", s.initialised()},
-                 {"keys", s.keys()},
-                 {"staged", s.staged()},
-                 {"peers_connected", s.peers_connected()},
-                 {"peer_skew_us_prev", s.peer_skew_us_prev()},
-                 {"peer_skew_us_next", s.peer_skew_us_next()},
-                 {"started_us", s.started_us()},
-                 {"clock_difference_us", absl::ToInt64Microseconds(server.clock_difference)},
-                 {"round_trip_us", absl::ToInt64Microseconds(server.round_trip)},
-                 {"certificate_expires_us", s.certificate_expires_us()},
-                 {"isa", s.isa()},
-                 {"batches", s.batches()},
-                 {"jobs", s.jobs()},
-                 {"jobs_failed", s.jobs_failed()},
-                 {"quotas", s.quotas()},
-                 {"jobs_over_quota", s.jobs_over_quota()},
-                 {"degraded", s.degraded()},
-                 {"audit_seq", s.audit_seq()},
-                 {"audit_head", absl::BytesToHexString(s.audit_head())}});
-  return object;
-}
-
 std::string State(const v1::StatusReply& status) {
   if (!status.initialised()) return "no realm yet";
   if (!status.degraded().empty()) return "degraded";
@@ -83,7 +84,7 @@ absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session) {
   ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Dial());
   std::array<SurveyedServer, 3> survey;
   servers->OnAll([&](int index, enroll::AdminClient& client) {
-    Ask(client, session.config().timeout, &survey[index]);
+    Ask(client, session.config.timeout, &survey[index]);
     return absl::OkStatus();
   });
   return survey;
@@ -92,55 +93,55 @@ absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session) {
 absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
   RETURN_IF_ERROR(session.Connect(/*allow_uninitialised=*/true).status());
   v1::InitRealmRequest request;
-  request.set_realm(session.config().realm);
-  request.set_cluster(static_cast<uint32_t>(session.config().cluster));
+  request.set_realm(session.config.realm);
+  request.set_cluster(static_cast<uint32_t>(session.config.cluster));
   std::array<bool, 3> already = {};
   absl::Status s = session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
-    ASSIGN_OR_RETURN(auto reply, server.InitRealm(request, session.config().timeout));
+    ASSIGN_OR_RETURN(auto reply, server.Call("InitRealm", &enroll::AdminStub::InitRealm, request,
+                                             session.config.timeout));
     already[party] = reply.already();
     return absl::OkStatus();
   });
   if (!s.ok()) return Advise(s, "nothing is lost by running mpc-admin init-realm again");
   const bool all = already[0] && already[1] && already[2];
-  session.console().Print(json{
-      {"realm", session.config().realm}, {"cluster", session.config().cluster}, {"already", all}});
-  session.console().Say(absl::StrCat(
-      "realm ", session.config().realm, ", cluster ", session.config().cluster,
+  session.console.Print(
+      json{{"realm", session.config.realm}, {"cluster", session.config.cluster}, {"already", all}});
+  session.console.Say(
+      "realm ", session.config.realm, ", cluster ", session.config.cluster,
       all ? ": the three servers were ready already"
-          : ": the three servers are ready; now kdb5_util create makes the KDC's database"));
+          : ": the three servers are ready; now kdb5_util create makes the KDC's database");
   return ExitCode::kOk;
 }
 
 absl::StatusOr<ExitCode> StatusCommand(Session& session) {
   ASSIGN_OR_RETURN(auto survey, SurveyServers(session));
-  Table table({"SERVER", "PARTY", "STATE", "KEYS", "STAGED", "JOBS", "FAILED", "CLOCK", "ANSWER",
-               "CERTIFICATE UNTIL", "SOFTWARE"});
-  json servers = json::array();
+  Table table = {{"SERVER", "PARTY", "STATE", "KEYS", "STAGED", "JOBS", "FAILED", "CLOCK", "ANSWER",
+                  "CERTIFICATE UNTIL", "SOFTWARE"}};
   bool all_there = true, all_ready = true;
   for (const SurveyedServer& server : survey) {
-    servers.push_back(ToJson(server));
     if (!server.error.ok()) {
       all_there = false;
-      table.AddRow({server.address, "-", "UNREACHABLE"});
+      table.push_back({server.address, "-", "UNREACHABLE"});
       continue;
     }
     const v1::StatusReply& s = server.status;
     all_ready &= s.initialised() && s.degraded().empty() && s.peers_connected();
-    table.AddRow({server.address, absl::StrCat(s.party()), State(s), absl::StrCat(s.keys()),
-                  absl::StrCat(s.staged()), absl::StrCat(s.jobs()), absl::StrCat(s.jobs_failed()),
-                  absl::StrFormat("%+.1f ms", absl::ToDoubleMilliseconds(server.clock_difference)),
-                  absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(server.round_trip)),
-                  Day(absl::FromUnixMicros(s.certificate_expires_us())),
-                  absl::StrCat(s.software(), " ", s.isa())});
+    table.push_back(
+        {server.address, absl::StrCat(s.party()), State(s), absl::StrCat(s.keys()),
+         absl::StrCat(s.staged()), absl::StrCat(s.jobs()), absl::StrCat(s.jobs_failed()),
+         absl::StrFormat("%+.1f ms", absl::ToDoubleMilliseconds(server.clock_difference)),
+         absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(server.round_trip)),
+         Day(absl::FromUnixMicros(s.certificate_expires_us())),
+         absl::StrCat(s.software(), " ", s.isa())});
   }
-  session.console().Print(json{{"realm", session.config().realm}, {"servers", servers}});
-  session.console().Print(table);
+  session.console.Print(json{{"realm", session.config.realm}, {"servers", survey}});
+  session.console.Print(table);
   for (const SurveyedServer& server : survey) {
-    if (!server.error.ok()) session.console().Remark(server.error.message());
+    if (!server.error.ok()) session.console.Remark(server.error.message());
     const std::string& why = server.status.degraded();
-    if (!why.empty()) session.console().Remark(absl::StrCat("server ", server.address, ": ", why));
+    if (!why.empty()) session.console.Remark("server ", server.address, ": ", why);
   }
-  if (!all_there || !all_ready) session.console().Remark("  next: mpc-admin doctor");
+  if (!all_there || !all_ready) session.console.Remark("  next: mpc-admin doctor");
   if (!all_there) return ExitCode::kUnavailable;
   return all_ready ? ExitCode::kOk : ExitCode::kFindings;
 }

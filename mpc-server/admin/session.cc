@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/string_to_key.h"
@@ -25,55 +26,42 @@ std::string ConnectAdvice(const absl::Status& status) {
 
 }  // namespace
 
-Session::Session(AdminConfig config, Options options, Environment* environment, Console* console)
-    : config_(std::move(config)),
-      options_(std::move(options)),
-      environment_(environment),
-      console_(console),
-      kdb_(environment->make_kdb(config_)) {}
-
 absl::StatusOr<enroll::AdminServers*> Session::Dial() {
-  if (servers_ == nullptr) {
-    absl::StatusOr<enroll::AdminServers> servers = environment_->dial(config_);
-    if (!servers.ok()) {
-      return Advise(servers.status(),
-                    "correct [identity] in the configuration; the certificate needs the role "
-                    "admin, see deploy/ca/README.md");
-    }
-    servers_ = std::make_unique<enroll::AdminServers>(*std::move(servers));
+  if (!servers_.has_value()) {
+    ASSIGN_OR_RETURN(servers_, Advise(environment_.dial(config),
+                                      "correct [identity] in the configuration; the certificate "
+                                      "needs the role admin, see deploy/ca/README.md"));
   }
-  return servers_.get();
+  return &*servers_;
 }
 
 absl::StatusOr<enroll::AdminServers*> Session::Connect(bool allow_uninitialised) {
-  absl::StatusOr<enroll::AdminServers*> servers = Dial();
-  if (!servers.ok()) return servers;
-  absl::Status s = (*servers)->Check(config_.timeout, config_.cluster, allow_uninitialised);
+  ASSIGN_OR_RETURN(enroll::AdminServers * servers, Dial());
+  absl::Status s = servers->Check(config.timeout, config.cluster, allow_uninitialised);
   if (!s.ok()) return Advise(s, ConnectAdvice(s));
   return servers;
 }
 
 absl::StatusOr<const KdbEntries*> Session::ReadKdb() {
-  return kdb_entries_.has_value() ? absl::StatusOr<const KdbEntries*>(&*kdb_entries_)
-                                  : ReadKdbAgain();
+  if (kdb_entries_.has_value()) return &*kdb_entries_;
+  return ReadKdbAgain();
 }
 
 absl::StatusOr<const KdbEntries*> Session::ReadKdbAgain() {
-  ASSIGN_OR_RETURN(std::vector<KdbEntry> list, kdb_->List());
-  KdbEntries entries;
-  for (KdbEntry& entry : list) entries[entry.principal].push_back(std::move(entry));
-  kdb_entries_ = std::move(entries);
-  return &*kdb_entries_;
+  ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> list, kdb.List());
+  KdbEntries& entries = kdb_entries_.emplace();
+  for (v1::KeyInfo& entry : list) entries[entry.principal()].push_back(std::move(entry));
+  return &entries;
 }
 
 absl::StatusOr<std::string> Session::Principal() const {
-  if (options_.operands.empty()) return "";
-  return QualifyPrincipal(options_.operands[0], config_.realm);
+  if (options.operands.empty()) return "";
+  return QualifyPrincipal(options.operands[0], config.realm);
 }
 
 absl::StatusOr<SecretBytes> Session::Password(const std::string& prompt, bool again) {
-  return options_.password_stdin ? environment_->read_password()
-                                          : environment_->ask_password(prompt, again);
+  return options.password_stdin ? environment_.read_password()
+                                : environment_.ask_password(prompt, again);
 }
 
 // "a server: first line; b server: ..." of those that are not OK; with the first one's code.
@@ -90,9 +78,8 @@ absl::Status Session::OnAll(
 }
 
 absl::Status Session::DeleteKeys(absl::Span<const std::string> handles) {
-  return OnAll([&](int, enroll::AdminClient& server) {
-    return server.DeleteKeys(handles, config_.timeout);
-  });
+  return OnAll(
+      [&](int, enroll::AdminClient& server) { return server.DeleteKeys(handles, config.timeout); });
 }
 
 absl::Status BadUsage(absl::string_view command, absl::string_view problem) {
@@ -111,7 +98,7 @@ std::string ListedKey::Parties() const {
 absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& principal, bool staged) {
   std::array<std::vector<v1::KeyInfo>, 3> lists;
   RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
-    ASSIGN_OR_RETURN(lists[party], server.ListKeys(principal, staged, session.config().timeout));
+    ASSIGN_OR_RETURN(lists[party], server.ListKeys(principal, staged, session.config.timeout));
     return absl::OkStatus();
   }));
   KeyListing listing;
@@ -129,34 +116,38 @@ absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& princi
   return listing;
 }
 
-absl::Status CheckDatabaseBelongs(const KeyListing& everything, const KdbEntries& entries) {
+KeyListing Unreferenced(const KeyListing& listing, const KdbEntries& entries) {
+  KeyListing unreferenced = listing;
   for (const auto& [principal, keys] : entries) {
-    for (const KdbEntry& key : keys) {
-      if (everything.count(key.handle) != 0) return absl::OkStatus();
-    }
+    for (const v1::KeyInfo& key : keys) unreferenced.erase(key.handle());
   }
-  if (everything.empty()) return absl::OkStatus();
+  return unreferenced;
+}
+
+std::vector<std::string> HandlesOf(const KeyListing& keys) {
+  std::vector<std::string> handles;
+  for (const auto& [handle, key] : keys) handles.push_back(handle);
+  return handles;
+}
+
+absl::Status CheckDatabaseBelongs(const KeyListing& everything, const KdbEntries& entries) {
+  const size_t unused = Unreferenced(everything, entries).size();
+  if (everything.empty() || unused < everything.size()) return absl::OkStatus();
   return Advise(absl::FailedPreconditionError(
                     "the KDC's database refers to none of the servers' keys: nothing was deleted"),
                 "is kdb_command in the configuration that of this realm's primary KDC?");
 }
 
-std::string Describe(const std::string& principal, uint32_t kvno, int32_t enctype) {
-  return absl::StrCat(principal, " version ", kvno, " ", EnctypeName(enctype));
-}
-
 std::string Describe(const v1::KeyInfo& info) {
-  return Describe(info.principal(), info.kvno(), info.enctype());
+  return absl::StrCat(info.principal(), " version ", info.kvno(), " ", EnctypeName(info.enctype()));
 }
 
-std::vector<const ListedKey*> Sorted(const KeyListing& listing) {
-  std::vector<const ListedKey*> keys;
-  for (const auto& [handle, key] : listing) keys.push_back(&key);
-  std::sort(keys.begin(), keys.end(), [](const ListedKey* a, const ListedKey* b) {
-    return std::forward_as_tuple(a->info.principal(), a->info.kvno(), a->info.enctype(),
-                                 a->info.handle()) <
-           std::forward_as_tuple(b->info.principal(), b->info.kvno(), b->info.enctype(),
-                                 b->info.handle());
+std::vector<ListedKey> Sorted(const KeyListing& listing) {
+  std::vector<ListedKey> keys;
+  for (const auto& [handle, key] : listing) keys.push_back(key);
+  using Rank = std::tuple<const std::string&, uint32_t, int32_t>;  // then by handle, as they are
+  std::ranges::stable_sort(keys, {}, [](const ListedKey& key) {
+    return Rank(key.info.principal(), key.info.kvno(), key.info.enctype());
   });
   return keys;
 }

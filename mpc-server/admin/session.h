@@ -14,7 +14,6 @@
 #include "absl/status/statusor.h"
 #include "mpc-server/admin/config.h"
 #include "mpc-server/admin/console.h"
-#include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/kdb.h"
 #include "mpc-server/admin/options.h"
 #include "mpc-server/base/secret.h"
@@ -31,24 +30,29 @@ struct Environment {
   bool err_is_terminal = false;
   std::string default_config;
   std::function<absl::StatusOr<enroll::AdminServers>(const AdminConfig&)> dial;
-  std::function<std::unique_ptr<Kdb>(const AdminConfig&)> make_kdb;
+  std::function<KdbProgram(const AdminConfig&)> kdb_program;
   std::function<absl::StatusOr<SecretBytes>(const std::string& prompt, bool again)> ask_password;
   std::function<absl::StatusOr<SecretBytes>()> read_password;  // --password-stdin
 };
 
 // By principal.
-using KdbEntries = std::map<std::string, std::vector<KdbEntry>>;
+using KdbEntries = std::map<std::string, std::vector<v1::KeyInfo>>;
 
 // What a command works with.
 class Session {
  public:
-  Session(AdminConfig config, Options options, Environment* environment, Console* console);
+  Session(const AdminConfig& config, const Options& options, Environment* environment,
+          Console* console)
+      : config(config),
+        options(options),
+        console(*console),
+        kdb(environment->kdb_program(config)),
+        environment_(*environment) {}
 
-  const AdminConfig& config() const { return config_; }
-  const Options& options() const { return options_; }
-  Console& console() { return *console_; }
-  Environment& environment() { return *environment_; }
-  Kdb& kdb() { return *kdb_; }
+  const AdminConfig config;
+  const Options options;
+  Console& console;
+  const Kdb kdb;
 
   // Dials the servers (once) without asking them anything.
   absl::StatusOr<enroll::AdminServers*> Dial();
@@ -70,12 +74,8 @@ class Session {
   absl::StatusOr<SecretBytes> Password(const std::string& prompt, bool again);
 
  private:
-  AdminConfig config_;
-  Options options_;
-  Environment* environment_;
-  Console* console_;
-  std::unique_ptr<Kdb> kdb_;
-  std::unique_ptr<enroll::AdminServers> servers_;
+  Environment& environment_;
+  std::optional<enroll::AdminServers> servers_;
   std::optional<KdbEntries> kdb_entries_;
 };
 
@@ -99,16 +99,20 @@ using KeyListing = std::map<std::string, ListedKey>;  // by handle
 // One principal's keys, or all when it is empty.
 absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& principal, bool staged);
 
+// Those of the listing to which the database does not refer.
+KeyListing Unreferenced(const KeyListing& listing, const KdbEntries& entries);
+
+std::vector<std::string> HandlesOf(const KeyListing& keys);
+
 // Before keys are deleted because the database does not refer to them: an error when it refers to
 // none of the servers' keys at all, as another or an empty database would.
 absl::Status CheckDatabaseBelongs(const KeyListing& everything, const KdbEntries& entries);
 
 // "PRINCIPAL version N ENCTYPE"
-std::string Describe(const std::string& principal, uint32_t kvno, int32_t enctype);
 std::string Describe(const v1::KeyInfo& info);
 
 // By principal, version and enctype, for people.
-std::vector<const ListedKey*> Sorted(const KeyListing& listing);
+std::vector<ListedKey> Sorted(const KeyListing& listing);
 
 // One server's status and what was noticed while asking for it.
 struct SurveyedServer {

@@ -88,12 +88,11 @@ absl::StatusOr<ProcessResult> RunKinit(const std::string& kinit, const std::stri
                                        SecretBytes password, const PrivateDirectory& directory) {
   password.push_back('\n');
   const std::string cache = absl::StrCat("FILE:", directory.name(), "/ccache");
-  ProcessRequest request;
-  request.arguments = {kinit, "-c", cache, principal};
-  request.environment = {absl::StrCat("KRB5CCNAME=", cache), "LC_ALL=C", "LANGUAGE=C"};
-  request.input = password;
-  request.timeout = kKinitTimeout;
-  absl::StatusOr<ProcessResult> result = RunProcess(request);
+  absl::StatusOr<ProcessResult> result =
+      RunProcess({.arguments = {kinit, "-c", cache, principal},
+                  .input = password,
+                  .environment = {absl::StrCat("KRB5CCNAME=", cache), "LC_ALL=C", "LANGUAGE=C"},
+                  .timeout = kKinitTimeout});
   if (absl::IsNotFound(result.status())) {
     return Advise(absl::InvalidArgumentError(result.status().message()),
                   "name the patched kinit with --kinit PROGRAM or kinit in the configuration");
@@ -119,23 +118,22 @@ absl::StatusOr<ExitCode> TestLoginCommand(Session& session) {
   const PrivateDirectory directory;
   if (directory.name().empty()) return absl::InternalError("cannot make a temporary directory");
   const std::string kinit =
-      session.options().kinit.empty() ? session.config().kinit : session.options().kinit;
+      session.options.kinit.empty() ? session.config.kinit : session.options.kinit;
   const absl::Time start = absl::Now();
   ASSIGN_OR_RETURN(ProcessResult result,
                    RunKinit(kinit, principal, std::move(password), directory));
   const double milliseconds = absl::ToDoubleMilliseconds(absl::Now() - start);
   LoginVerdict verdict = JudgeKinit(result.exit_code, result.errors);
   const std::string said(absl::StripAsciiWhitespace(result.errors));
-  session.console().Print(json{{"principal", principal},
-                               {"result", verdict.name},
-                               {"milliseconds", milliseconds},
-                               {"kinit", said}});
-  session.console().Say(
-      absl::StrFormat("%s: %s, %.0f ms", principal, verdict.what, milliseconds),
-      verdict.code == ExitCode::kOk ? Colour::kGood : Colour::kBad);
+  session.console.Print(json{{"principal", principal},
+                             {"result", verdict.name},
+                             {"milliseconds", milliseconds},
+                             {"kinit", said}});
+  session.console.Say(verdict.code == ExitCode::kOk ? Colour::kGood : Colour::kBad,
+                      absl::StrFormat("%s: %s, %.0f ms", principal, verdict.what, milliseconds));
   if (verdict.code != ExitCode::kOk) {
-    session.console().Say(absl::StrCat("  ", said));
-    session.console().Say(absl::StrCat("  next: ", verdict.next));
+    session.console.Say("  ", said);
+    session.console.Say("  next: ", verdict.next);
   }
   return verdict.code;
 }

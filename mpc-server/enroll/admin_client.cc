@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::enroll {
 namespace {
@@ -34,11 +33,8 @@ std::string CertificateName(const grpc::ClientContext& context) {
 
 }  // namespace
 
-AdminClient::AdminClient(std::string name, std::unique_ptr<Stub> stub)
-    : name_(std::move(name)), stub_(std::move(stub)) {}
-
-template <class Function>
-absl::Status AdminClient::Run(const char* what, absl::Duration timeout, Function call) {
+absl::Status AdminClient::Run(const char* what, absl::Duration timeout,
+                              absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
   const grpc::Status status = call(&context);
@@ -46,58 +42,20 @@ absl::Status AdminClient::Run(const char* what, absl::Duration timeout, Function
   return ToStatus(status, name_, what);
 }
 
-template <class Request, class Reply>
-absl::StatusOr<Reply> AdminClient::Call(const char* what, absl::Duration timeout,
-                                        const Request& request, Method<Request, Reply> method) {
-  Reply reply;
-  RETURN_IF_ERROR(Run(what, timeout, [&](grpc::ClientContext* context) {
-    return (stub_.get()->*method)(context, request, &reply);
-  }));
-  return reply;
-}
-
 absl::StatusOr<v1::StatusReply> AdminClient::GetStatus(absl::Duration timeout) {
   v1::StatusRequest request;
   request.set_min_version(kAdminVersionMin);
   request.set_max_version(kAdminVersionMax);
-  return Call("GetStatus", timeout, request, &Stub::GetStatus);
-}
-
-absl::StatusOr<v1::InitRealmReply> AdminClient::InitRealm(const v1::InitRealmRequest& request,
-                                                          absl::Duration timeout) {
-  return Call("InitRealm", timeout, request, &Stub::InitRealm);
-}
-
-absl::Status AdminClient::StageKeys(const v1::StageKeysRequest& request, absl::Duration timeout) {
-  return Call("StageKeys", timeout, request, &Stub::StageKeys).status();
-}
-
-absl::Status AdminClient::DrawKey(const v1::DrawKeyRequest& request, absl::Duration timeout) {
-  return Call("DrawKey", timeout, request, &Stub::DrawKey).status();
-}
-
-absl::StatusOr<uint32_t> AdminClient::CommitKeys(const std::string& transaction,
-                                                 absl::Duration timeout) {
-  v1::CommitKeysRequest request;
-  request.set_transaction(transaction);
-  ASSIGN_OR_RETURN(auto reply, Call("CommitKeys", timeout, request, &Stub::CommitKeys));
-  return reply.keys();
-}
-
-absl::Status AdminClient::AbortKeys(const std::string& transaction, absl::Duration timeout) {
-  v1::AbortKeysRequest request;
-  request.set_transaction(transaction);
-  return Call("AbortKeys", timeout, request, &Stub::AbortKeys).status();
+  return Call("GetStatus", &AdminStub::GetStatus, request, timeout);
 }
 
 absl::Status AdminClient::DeleteKeys(absl::Span<const std::string> handles,
                                      absl::Duration timeout) {
   for (size_t start = 0; start < handles.size(); start += limits::kMaxKeysPerCall) {
     v1::DeleteKeysRequest request;
-    for (const std::string& handle : handles.subspan(start, limits::kMaxKeysPerCall)) {
-      request.add_handles(handle);
-    }
-    RETURN_IF_ERROR(Call("DeleteKeys", timeout, request, &Stub::DeleteKeys).status());
+    const auto some = handles.subspan(start, limits::kMaxKeysPerCall);
+    request.mutable_handles()->Add(some.begin(), some.end());
+    RETURN_IF_ERROR(Call("DeleteKeys", &AdminStub::DeleteKeys, request, timeout).status());
   }
   return absl::OkStatus();
 }
@@ -129,17 +87,12 @@ absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string
   }
 }
 
-absl::StatusOr<v1::VerifyKeysReply> AdminClient::VerifyKeys(const v1::VerifyKeysRequest& request,
-                                                            absl::Duration timeout) {
-  return Call("VerifyKeys", timeout, request, &Stub::VerifyKeys);
-}
-
 absl::Status AdminClient::SetPolicy(absl::Span<const std::string> handles, v1::Gate gate,
                                     absl::Duration timeout) {
   v1::SetPolicyRequest request;
-  for (const std::string& handle : handles) request.add_handles(handle);
+  request.mutable_handles()->Add(handles.begin(), handles.end());
   request.set_gate(gate);
-  return Call("SetPolicy", timeout, request, &Stub::SetPolicy).status();
+  return Call("SetPolicy", &AdminStub::SetPolicy, request, timeout).status();
 }
 
 }  // namespace mpckdc::enroll

@@ -8,12 +8,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/package/package.h"
 #include "proto/admin.grpc.pb.h"
 
@@ -38,24 +41,32 @@ struct AdminIdentity {
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PeerCredentials(
     const AdminIdentity& identity, const std::string& realm, absl::string_view own_role = "admin");
 
+using AdminStub = v1::AdminService::StubInterface;
+
 // One server. Errors carry the canonical code of the gRPC status and name the server.
 class AdminClient {
  public:
   // `name` is how the server is called in messages, e.g. "mpc1.example.com:7700".
-  AdminClient(std::string name, std::unique_ptr<v1::AdminService::StubInterface> stub);
+  AdminClient(std::string name, std::unique_ptr<AdminStub> stub)
+      : name_(std::move(name)), stub_(std::move(stub)) {}
 
+  // Call("InitRealm", &AdminStub::InitRealm, request, timeout), and so on; `what` is for errors.
+  template <class Request, class Reply>
+  absl::StatusOr<Reply> Call(const char* what,
+                             grpc::Status (AdminStub::*method)(grpc::ClientContext*, const Request&,
+                                                               Reply*),
+                             const Request& request, absl::Duration timeout) {
+    Reply reply;
+    RETURN_IF_ERROR(Run(what, timeout, [&](grpc::ClientContext* context) {
+      return (stub_.get()->*method)(context, request, &reply);
+    }));
+    return reply;
+  }
   absl::StatusOr<v1::StatusReply> GetStatus(absl::Duration timeout);
-  absl::StatusOr<v1::InitRealmReply> InitRealm(const v1::InitRealmRequest&, absl::Duration timeout);
-  absl::Status StageKeys(const v1::StageKeysRequest&, absl::Duration timeout);
-  absl::Status DrawKey(const v1::DrawKeyRequest&, absl::Duration timeout);
-  absl::StatusOr<uint32_t> CommitKeys(const std::string& transaction, absl::Duration timeout);
-  absl::Status AbortKeys(const std::string& transaction, absl::Duration timeout);
   absl::Status DeleteKeys(absl::Span<const std::string> handles, absl::Duration timeout);
   // In as many calls as it takes, each within `timeout`.
   absl::StatusOr<std::vector<v1::KeyInfo>> ListKeys(const std::string& principal, bool staged,
                                                     absl::Duration timeout);
-  absl::StatusOr<v1::VerifyKeysReply> VerifyKeys(const v1::VerifyKeysRequest&,
-                                                 absl::Duration timeout);
   absl::Status SetPolicy(absl::Span<const std::string> handles, v1::Gate gate,
                          absl::Duration timeout);
 
@@ -64,18 +75,11 @@ class AdminClient {
   const std::string& certificate_name() const { return certificate_name_; }
 
  private:
-  using Stub = v1::AdminService::StubInterface;
-  template <class Request, class Reply>
-  using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, Reply*);
-
-  template <class Function>
-  absl::Status Run(const char* what, absl::Duration timeout, Function call);
-  template <class Request, class Reply>
-  absl::StatusOr<Reply> Call(const char* what, absl::Duration timeout, const Request& request,
-                             Method<Request, Reply> method);
+  absl::Status Run(const char* what, absl::Duration timeout,
+                   absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call);
 
   std::string name_;
-  std::unique_ptr<Stub> stub_;
+  std::unique_ptr<AdminStub> stub_;
   std::string certificate_name_;
 };
 
@@ -99,7 +103,6 @@ class AdminServers {
 
   // Before Check(): in the order of the configuration.
   AdminClient& at(int party) { return *clients_[order_[party]]; }
-  const std::array<v1::StatusReply, 3>& status() const { return status_; }  // by party
   const PackageTarget& target() const { return target_; }
   const std::string& realm() const { return realm_; }
 
@@ -115,7 +118,6 @@ class AdminServers {
   std::string realm_;
   std::array<std::unique_ptr<AdminClient>, 3> clients_;
   std::array<int, 3> order_ = {0, 1, 2};
-  std::array<v1::StatusReply, 3> status_;
   PackageTarget target_;
 };
 

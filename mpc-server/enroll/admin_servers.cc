@@ -76,11 +76,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PeerCredentials(
   ASSIGN_OR_RETURN(CertificateFacts own, ReadCertificate(identity.certificate_file));
   RETURN_IF_ERROR(CheckCertificate(own, identity.certificate_file, realm, own_role, absl::Now()));
   ASSIGN_OR_RETURN(std::string certificate, ReadSmallFile(identity.certificate_file));
+  RETURN_IF_ERROR(ReadCertificate(identity.ca_file).status());
   ASSIGN_OR_RETURN(std::string ca, ReadSmallFile(identity.ca_file));
-  if (auto facts = ParseCertificate(ca); !facts.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(identity.ca_file, ": ", facts.status().message()));
-  }
   ASSIGN_OR_RETURN(std::string key, ReadSmallFile(identity.key_file));
 
   // From here on gRPC has the private key, in its own memory for as long as the connection lives.
@@ -102,11 +99,14 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PeerCredentials(
 
 namespace {
 
+template <class... Parts>
+absl::Status Refuse(const Parts&... why) {
+  return absl::FailedPreconditionError(absl::StrCat(why...));
+}
+
 absl::Status CheckOne(const v1::StatusReply& reply, const std::string& name,
                       const std::string& realm, int64_t cluster, bool allow_uninitialised) {
-  const auto refuse = [&](const auto&... why) {
-    return absl::FailedPreconditionError(absl::StrCat("server ", name, why...));
-  };
+  const auto refuse = [&](const auto&... why) { return Refuse("server ", name, why...); };
   if (reply.version() < kAdminVersionMin || reply.version() > kAdminVersionMax) {
     return refuse(" (", reply.software(), ") speaks version ", reply.version(),
                   " of the administration protocol, this program ", kAdminVersionMin, " to ",
@@ -190,29 +190,25 @@ absl::Status AdminServers::Adopt(const std::array<v1::StatusReply, 3>& replies, 
     RETURN_IF_ERROR(CheckOne(reply, name, realm_, cluster, allow_uninitialised));
     int& place = order[reply.party()];
     if (place >= 0) {
-      return absl::FailedPreconditionError(absl::StrCat("servers ", clients_[place]->name(),
-                                                        " and ", name, " both say they are party ",
-                                                        reply.party()));
+      return Refuse("servers ", clients_[place]->name(), " and ", name, " both say they are party ",
+                    reply.party());
     }
     place = i;
     const std::string& certificate = clients_[i]->certificate_name();
     if (!certificate.empty() && !certificates.insert(certificate).second) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("two servers show the certificate ", certificate));
+      return Refuse("two servers show the certificate ", certificate);
     }
     if (reply.cluster() != replies[0].cluster() || reply.epoch() != replies[0].epoch()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "servers ", clients_[0]->name(), " and ", name, " differ: cluster ",
-          replies[0].cluster(), " epoch ", replies[0].epoch(), " and cluster ", reply.cluster(),
-          " epoch ", reply.epoch()));
+      return Refuse("servers ", clients_[0]->name(), " and ", name, " differ: cluster ",
+                    replies[0].cluster(), " epoch ", replies[0].epoch(), " and cluster ",
+                    reply.cluster(), " epoch ", reply.epoch());
     }
   }
   order_ = order;
   target_.realm = realm_;
   target_.epoch = replies[0].epoch();
   for (int party = 0; party < 3; ++party) {
-    status_[party] = replies[order[party]];
-    target_.package_keys[party] = status_[party].package_key();
+    target_.package_keys[party] = replies[order[party]].package_key();
   }
   return absl::OkStatus();
 }

@@ -29,6 +29,17 @@ absl::Span<const uint8_t> Counted(ByteReader& reader) { return reader.Bytes(read
 
 std::string Text(ByteReader& reader) { return std::string(AsText(Counted(reader))); }
 
+std::string Quoted(absl::string_view text) {
+  return absl::StrReplaceAll(text, {{"/", "\\/"}, {"@", "\\@"}, {"\\", "\\\\"}, {"\t", "\\t"},
+                                    {"\n", "\\n"}, {"\b", "\\b"}, {{"\0", 1}, "\\0"}});
+}
+
+// Unquoted name parts joined as krb5_unparse_name joins them.
+std::string UnparseName(const std::vector<std::string>& components, const std::string& realm) {
+  const auto quoted = [](std::string* out, const std::string& part) { *out += Quoted(part); };
+  return absl::StrCat(absl::StrJoin(components, "/", quoted), "@", Quoted(realm));
+}
+
 absl::StatusOr<KeytabEntry> ParseEntry(absl::Span<const uint8_t> bytes) {
   ByteReader reader(bytes);
   const uint64_t count = reader.Uint(2);
@@ -53,11 +64,6 @@ absl::StatusOr<KeytabEntry> ParseEntry(absl::Span<const uint8_t> bytes) {
   return entry;
 }
 
-std::string Quoted(absl::string_view text) {
-  return absl::StrReplaceAll(text, {{"/", "\\/"}, {"@", "\\@"}, {"\\", "\\\\"}, {"\t", "\\t"},
-                                    {"\n", "\\n"}, {"\b", "\\b"}, {{"\0", 1}, "\\0"}});
-}
-
 // The enctypes as whose base key a keytab's key can be enrolled; none for one that is not shared.
 std::vector<int32_t> EnrolledAs(int32_t enctype) {
   if (enctype == kEnctypeAes128Sha1) return {enctype, kEnctypeAes128Gcm};
@@ -67,9 +73,7 @@ std::vector<int32_t> EnrolledAs(int32_t enctype) {
 }
 
 absl::Status AddKey(KeytabEntry entry, KeytabKeys* keys) {
-  const std::vector<int32_t> enctypes = EnrolledAs(entry.enctype);
-  if (enctypes.empty()) keys->other_enctypes.push_back(entry.enctype);
-  for (const int32_t enctype : enctypes) {
+  for (const int32_t enctype : EnrolledAs(entry.enctype)) {
     if (entry.key.size() != BaseKeyBytes(enctype)) {
       return absl::InvalidArgumentError(absl::StrCat(entry.principal, ": the key of enctype ",
                                                      entry.enctype, " has ", entry.key.size(),
@@ -87,11 +91,6 @@ absl::Status AddKey(KeytabEntry entry, KeytabKeys* keys) {
 }
 
 }  // namespace
-
-std::string UnparseName(const std::vector<std::string>& components, const std::string& realm) {
-  const auto quoted = [](std::string* out, const std::string& part) { *out += Quoted(part); };
-  return absl::StrCat(absl::StrJoin(components, "/", quoted), "@", Quoted(realm));
-}
 
 absl::StatusOr<std::vector<KeytabEntry>> ParseKeytab(absl::Span<const uint8_t> bytes) {
   ByteReader reader(bytes);

@@ -27,13 +27,9 @@ absl::StatusOr<std::vector<KeytabEntry>> ParseKeytab(absl::Span<const uint8_t> b
 // At most 64 MiB. Errors name the file.
 absl::StatusOr<std::vector<KeytabEntry>> ReadKeytab(const std::string& file);
 
-// Unquoted name parts joined as krb5_unparse_name joins them.
-std::string UnparseName(const std::vector<std::string>& components, const std::string& realm);
-
 struct KeytabKeys {
   uint32_t kvno = 0;
   std::map<int32_t, SecretBytes> keys;  // by the enctype that it can be enrolled as
-  std::vector<int32_t> other_enctypes;  // of the same version, not enrollable
 };
 
 // What can be enrolled: per principal the keys of the highest version, of the enctypes that are held

@@ -20,6 +20,21 @@ std::array<absl::Status, 3> KeyTransaction::OnAll(
   return servers_->OnAll([&call](int party, AdminClient&) { return call(party); });
 }
 
+absl::StatusOr<uint32_t> KeyTransaction::CommitKeys(int party, absl::Duration timeout) {
+  v1::CommitKeysRequest request;
+  request.set_transaction(id_);
+  ASSIGN_OR_RETURN(
+      v1::CommitKeysReply reply,
+      servers_->at(party).Call("CommitKeys", &AdminStub::CommitKeys, request, timeout));
+  return reply.keys();
+}
+
+absl::Status KeyTransaction::AbortKeys(int party, absl::Duration timeout) {
+  v1::AbortKeysRequest request;
+  request.set_transaction(id_);
+  return servers_->at(party).Call("AbortKeys", &AdminStub::AbortKeys, request, timeout).status();
+}
+
 absl::Status KeyTransaction::Note(const v1::KeyInfo& info) {
   if (!two_phase_.open()) {
     return absl::FailedPreconditionError("the transaction was already staged");
@@ -72,21 +87,23 @@ absl::Status KeyTransaction::AddDrawn(const v1::KeyInfo& info) {
 }
 
 absl::Status KeyTransaction::Stage() {
-  if (!two_phase_.open()) {
-    return absl::FailedPreconditionError("the transaction was already staged");
-  }
   if (handles_.empty()) return absl::InvalidArgumentError("the transaction has no keys");
   RETURN_IF_ERROR(two_phase_.Begin());
   for (const std::array<v1::StageKeysRequest, 3>& call : stage_) {
-    RETURN_IF_ERROR(two_phase_.Stage(
-        [&](int party) { return servers_->at(party).StageKeys(call[party], timeouts_.stage); }));
+    RETURN_IF_ERROR(two_phase_.Stage([&](int party) {
+      return servers_->at(party)
+          .Call("StageKeys", &AdminStub::StageKeys, call[party], timeouts_.stage)
+          .status();
+    }));
   }
   for (const v1::KeyInfo& info : drawn_) {
     v1::DrawKeyRequest request;
     request.set_transaction(id_);
     *request.mutable_info() = info;
     RETURN_IF_ERROR(two_phase_.Stage([&](int party) {
-      return servers_->at(party).DrawKey(request, timeouts_.draw);
+      return servers_->at(party)
+          .Call("DrawKey", &AdminStub::DrawKey, request, timeouts_.draw)
+          .status();
     }));
   }
   return absl::OkStatus();

@@ -48,17 +48,11 @@ class KeyTransaction : private TransactionServers {
   absl::Status Rollback() { return two_phase_.Rollback(); }
   absl::Status RollbackAfter(const absl::Status& why) { return two_phase_.RollbackAfter(why); }
 
-  const std::vector<std::string>& handles() const { return handles_; }
-
  private:
   // The calls of two_phase.h over gRPC.
   std::array<absl::Status, 3> OnAll(const std::function<absl::Status(int party)>& call) override;
-  absl::StatusOr<uint32_t> CommitKeys(int party, absl::Duration timeout) override {
-    return servers_->at(party).CommitKeys(id_, timeout);
-  }
-  absl::Status AbortKeys(int party, absl::Duration timeout) override {
-    return servers_->at(party).AbortKeys(id_, timeout);
-  }
+  absl::StatusOr<uint32_t> CommitKeys(int party, absl::Duration timeout) override;
+  absl::Status AbortKeys(int party, absl::Duration timeout) override;
   absl::Status DeleteKeys(int party, absl::Duration timeout) override {
     return servers_->at(party).DeleteKeys(handles_, timeout);
   }

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <set>
@@ -25,23 +24,11 @@ using testing::AllOf;
 using testing::HasSubstr;
 using When = FakeAdminServer::When;
 
-TransactionTimeouts Quick() {
-  TransactionTimeouts timeouts;
-  timeouts.stage = timeouts.draw = timeouts.commit = absl::Seconds(5);
-  timeouts.cleanup = absl::Seconds(1);
-  timeouts.commit_pause = absl::Milliseconds(5);
-  return timeouts;
-}
-
-// Answers `code` to calls of `method`, `times` times, before or after they took effect.
-FakeAdminServer::Fault Fail(std::string method, When when, grpc::StatusCode code,
-                            int times = 1000) {
-  auto left = std::make_shared<std::atomic<int>>(times);
-  return [=](When at, const std::string& called) {
-    if (called != method || at != when || left->fetch_sub(1) <= 0) return grpc::Status::OK;
-    return grpc::Status(code, "injected");
-  };
-}
+constexpr TransactionTimeouts kQuick = {.stage = absl::Seconds(5),
+                                        .draw = absl::Seconds(5),
+                                        .commit = absl::Seconds(5),
+                                        .cleanup = absl::Seconds(1),
+                                        .commit_pause = absl::Milliseconds(5)};
 
 class TransactionTest : public testing::Test {
  protected:
@@ -51,7 +38,7 @@ class TransactionTest : public testing::Test {
   }
 
   absl::Status EnrolTwoKeys() {
-    KeyTransaction transaction(&servers_, Quick());
+    KeyTransaction transaction(&servers_, kQuick);
     for (const int32_t enctype : {kEnctypeAes128Gcm, kEnctypeAes256Gcm}) {
       const SecretBytes base(BaseKeyBytes(enctype), 0x33);
       RETURN_IF_ERROR(transaction.Add({{TestKeyInfo(enctype), base}}, TestSigner()));
@@ -61,7 +48,7 @@ class TransactionTest : public testing::Test {
 
   // A transaction of one key, and perhaps one drawn.
   std::unique_ptr<KeyTransaction> WithKeys(bool shared, bool drawn = false) {
-    auto transaction = std::make_unique<KeyTransaction>(&servers_, Quick());
+    auto transaction = std::make_unique<KeyTransaction>(&servers_, kQuick);
     if (shared) {
       EXPECT_TRUE(transaction->Add({{TestKeyInfo(), SecretBytes(32, 1)}}, TestSigner()).ok());
     }
@@ -91,15 +78,8 @@ TEST_F(TransactionTest, AllThreeHaveSharesOfTheSameKeys) {
   ASSERT_TRUE(EnrolTwoKeys().ok());
   const auto first = realm_.servers[0]->committed();
   ASSERT_EQ(first.size(), 2u);
-  for (const auto& [handle, ignored] : first) {
-    std::array<std::string, 3> x, a;
-    for (int party = 0; party < 3; ++party) {
-      const auto records = realm_.servers[party]->committed();
-      ASSERT_EQ(records.count(handle), 1u);
-      x[party] = records.at(handle).base_x();
-      a[party] = records.at(handle).base_a();
-    }
-    EXPECT_EQ(JoinForTest(x, a), std::string(x[0].size(), 0x33));
+  for (const auto& [handle, package] : first) {
+    EXPECT_EQ(realm_.Joined(handle), std::string(BaseKeyBytes(package.info().enctype()), 0x33));
   }
 }
 
@@ -109,7 +89,7 @@ TEST_F(TransactionTest, ManyKeysGoInSeveralCalls) {
   for (size_t i = 0; i < limits::kMaxKeysPerCall + 10; ++i) {
     keys.push_back({TestKeyInfo(kEnctypeAes128Gcm), SecretBytes(16, static_cast<uint8_t>(i))});
   }
-  KeyTransaction transaction(&servers_, Quick());
+  KeyTransaction transaction(&servers_, kQuick);
   ASSERT_TRUE(transaction.Add(keys, TestSigner()).ok());
   ASSERT_TRUE(transaction.Run().ok());
   for (auto& server : realm_.servers) {
@@ -117,7 +97,7 @@ TEST_F(TransactionTest, ManyKeysGoInSeveralCalls) {
     EXPECT_EQ(server->calls("StageKeys"), 2);
     EXPECT_EQ(server->calls("CommitKeys"), 1);
   }
-  KeyTransaction twice(&servers_, Quick());
+  KeyTransaction twice(&servers_, kQuick);
   keys.resize(2);
   keys[1] = keys[0];
   EXPECT_FALSE(twice.Add(keys, TestSigner()).ok()) << "one handle, two keys";
@@ -146,7 +126,7 @@ TEST_F(TransactionTest, FailureAnywhereLeavesNothing) {
         for (auto& server : realm_.servers) {
           SCOPED_TRACE(testing::Message() << method << " " << static_cast<int>(when) << " "
                                           << code << " " << server->status().party());
-          server->set_fault(Fail(method, when, code));
+          server->FailCalls(method, when, code);
           const absl::Status s = EnrolTwoKeys();
           // A commit that took effect and is repeated answers well, so that case may succeed.
           if (s.ok()) {
@@ -168,8 +148,7 @@ TEST_F(TransactionTest, FailureAnywhereLeavesNothing) {
 }
 
 TEST_F(TransactionTest, ACommitWhoseAnswerIsLostIsRepeated) {
-  realm_.servers[1]->set_fault(
-      Fail("CommitKeys", When::kAfter, grpc::StatusCode::UNAVAILABLE, 1));
+  realm_.servers[1]->FailCalls("CommitKeys", When::kAfter, grpc::StatusCode::UNAVAILABLE, 1);
   ASSERT_TRUE(EnrolTwoKeys().ok());
   EXPECT_EQ(realm_.servers[1]->calls("CommitKeys"), 2);
   ExpectEachHas(2);
@@ -208,7 +187,7 @@ TEST_F(TransactionTest, DrawnAndSharedKeysGoTogether) {
 }
 
 TEST_F(TransactionTest, ADrawThatFailsLeavesNothing) {
-  realm_.servers[1]->set_fault(Fail("DrawKey", When::kAfter, grpc::StatusCode::DEADLINE_EXCEEDED));
+  realm_.servers[1]->FailCalls("DrawKey", When::kAfter, grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_FALSE(WithKeys(/*shared=*/false, /*drawn=*/true)->Run().ok());
   ExpectNothingLeft();
 }
@@ -223,7 +202,7 @@ TEST_F(TransactionTest, ACommitOfOtherKeysThanStagedIsAnError) {
 }
 
 TEST_F(TransactionTest, MisuseIsRefused) {
-  KeyTransaction transaction(&servers_, Quick());
+  KeyTransaction transaction(&servers_, kQuick);
   EXPECT_FALSE(transaction.Stage().ok()) << "empty";
   EXPECT_FALSE(transaction.Commit().ok()) << "not staged";
   const v1::KeyInfo info = TestKeyInfo(kEnctypeAes256Gcm);

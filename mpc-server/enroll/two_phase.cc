@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/enroll/two_phase.h"
 
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

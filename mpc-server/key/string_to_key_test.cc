@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -74,9 +75,7 @@ TEST(StringToKey, SharedVectors) {
 
 TEST(StringToKey, RefusesBadInput) {
   const std::vector<uint8_t> text = {'x'};
-  EXPECT_FALSE(StringToKey(16, text, text).ok());
-  EXPECT_FALSE(StringToKey(21, text, text).ok());
-  EXPECT_FALSE(StringToKey(0, text, text).ok());
+  for (const int32_t other : {16, 21, 0}) EXPECT_FALSE(StringToKey(other, text, text).ok());
   EXPECT_FALSE(StringToKey(kEnctypeAes128Gcm, text, text, 0).ok());
   EXPECT_FALSE(StringToKey(kEnctypeAes128Gcm, text, text, kMaxIterations + 1).ok());
   EXPECT_TRUE(StringToKey(kEnctypeAes128Gcm, {}, {}, 1).ok());
@@ -96,13 +95,10 @@ TEST(Enctypes, NamesGoBothWays) {
 }
 
 TEST(Enctypes, Aliases) {
-  EXPECT_EQ(*EnctypeFromName("aes128-cts"), 17);
-  EXPECT_EQ(*EnctypeFromName("aes256-cts"), 18);
-  EXPECT_EQ(*EnctypeFromName("aes128-sha1"), 17);
-  EXPECT_EQ(*EnctypeFromName("aes256-sha1"), 18);
-  EXPECT_EQ(*EnctypeFromName("aes128-sha2"), 19);
-  EXPECT_EQ(*EnctypeFromName("aes256-sha2"), 20);
-  EXPECT_EQ(*EnctypeFromName("aes256-gcm-gmac"), -24002);
+  const std::pair<const char*, int32_t> aliases[] = {
+      {"aes128-cts", 17},  {"aes256-cts", 18},  {"aes128-sha1", 17},        {"aes256-sha1", 18},
+      {"aes128-sha2", 19}, {"aes256-sha2", 20}, {"aes256-gcm-gmac", -24002}};
+  for (const auto& [name, enctype] : aliases) EXPECT_EQ(*EnctypeFromName(name), enctype) << name;
 }
 
 }  // namespace

@@ -224,14 +224,11 @@ absl::StatusOr<std::string> PackageSigner::Sign(absl::string_view sealed) const 
   std::unique_ptr<EVP_MD_CTX, OpensslFree> context(EVP_MD_CTX_new());
   const std::string message = SignedBytes(sealed);
   const unsigned char* bytes = reinterpret_cast<const unsigned char*>(message.data());
-  size_t length = 0;
+  size_t length = static_cast<size_t>(EVP_PKEY_get_size(key_.get()));  // at most
+  std::string signature(length, '\0');
   if (context == nullptr ||
       EVP_DigestSignInit(context.get(), nullptr, digest, nullptr, key_.get()) != 1 ||
-      EVP_DigestSign(context.get(), nullptr, &length, bytes, message.size()) != 1) {
-    return absl::InternalError("cannot sign the share package");
-  }
-  std::string signature(length, '\0');
-  if (EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &length,
+      EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &length,
                      bytes, message.size()) != 1) {
     return absl::InternalError("cannot sign the share package");
   }

@@ -205,6 +205,9 @@ std::string RandomIdentifier() {
 }
 
 absl::Status CheckKeyInfo(const v1::KeyInfo& info, absl::string_view realm) {
+  if (info.principal().empty()) {
+    return absl::InvalidArgumentError("a key without a principal: its name is empty");
+  }
   absl::Status status = KeyInfoFromProto(info, realm).status();
   if (info.kvno() == 0) status.Update(absl::InvalidArgumentError("key version 0"));
   if (status.ok() || absl::StartsWith(status.message(), info.principal())) return status;

@@ -3,9 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sodium.h>
 
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +17,7 @@
 #include "mpc-server/key/usage_keys.h"
 #include "mpc-server/testing/bytes.h"
 #include "mpc-server/testing/enrolment.h"
+#include "mpc-server/testing/fake_admin_service.h"
 #include "mpc-server/testing/join.h"
 
 namespace mpckdc::enroll {
@@ -32,30 +33,28 @@ class PackageTest : public testing::Test {
   PackageTest() {
     target_.realm = "EXAMPLE.COM";
     target_.epoch = 3;
-    for (int party = 0; party < 3; ++party) {
-      target_.package_keys[party].resize(crypto_box_PUBLICKEYBYTES);
-      secret_keys_[party].resize(crypto_box_SECRETKEYBYTES);
-      crypto_box_keypair(reinterpret_cast<unsigned char*>(target_.package_keys[party].data()),
-                         reinterpret_cast<unsigned char*>(secret_keys_[party].data()));
+    for (uint32_t party = 0; party < 3; ++party) {
+      servers_.push_back(std::make_unique<FakeAdminServer>(party, target_.realm));
+      servers_[party]->status().set_epoch(target_.epoch);
+      target_.package_keys[party] = servers_[party]->status().package_key();
     }
   }
 
-  v1::SharePackage Open(const v1::SealedPackage& sealed, int party) {
+  absl::StatusOr<SealedTriple> Build(const std::vector<KeyToShare>& keys) const {
+    return BuildPackages(keys, target_, transaction_, TestSigner());
+  }
+
+  // Realm, party, epoch, transaction and encoding are compared.
+  v1::SharePackage Open(const SealedTriple& packages, int party) {
     v1::SharePackage package;
-    std::string plain(sealed.sealed().size() - crypto_box_SEALBYTES, '\0');
-    auto u8 = [](const std::string& s) { return reinterpret_cast<const unsigned char*>(s.data()); };
-    if (crypto_box_seal_open(reinterpret_cast<unsigned char*>(plain.data()), u8(sealed.sealed()),
-                             sealed.sealed().size(), u8(target_.package_keys[party]),
-                             u8(secret_keys_[party])) != 0) {
-      return package;
-    }
-    EXPECT_TRUE(package.ParseFromString(plain));
-    EXPECT_EQ(package.SerializeAsString(), plain) << "not the encoding protobuf would give";
+    const grpc::Status s = servers_[party]->OpenPackage(packages[party], transaction_, &package);
+    EXPECT_TRUE(s.ok()) << s.error_message();
     return package;
   }
 
+  const std::string transaction_ = RandomIdentifier();
   PackageTarget target_;
-  std::array<std::string, 3> secret_keys_;
+  std::vector<std::unique_ptr<FakeAdminServer>> servers_;
 };
 
 // Joins one shared field of the three parties' messages.
@@ -97,18 +96,12 @@ TEST_F(PackageTest, SharesJoinToTheKeyAndItsUsageKeys) {
   for (const Enctype& enctype : kEnctypes) {
     const v1::KeyInfo info = TestKeyInfo(enctype.number);
     const SecretBytes base = *StringToKey(enctype.number, Bytes("password"), Bytes(info.salt()));
-    const std::string transaction = RandomIdentifier();
-    absl::StatusOr<SealedTriple> packages =
-        BuildPackages({{info, base}}, target_, transaction, TestSigner());
+    absl::StatusOr<SealedTriple> packages = Build({{info, base}});
     ASSERT_TRUE(packages.ok()) << packages.status();
     std::array<v1::SharePackage, 3> opened;
     for (int party = 0; party < 3; ++party) {
-      opened[party] = Open((*packages)[party], party);
+      opened[party] = Open(*packages, party);
       EXPECT_EQ(opened[party].version(), 1u);
-      EXPECT_EQ(opened[party].realm(), "EXAMPLE.COM");
-      EXPECT_EQ(opened[party].party(), static_cast<uint32_t>(party));
-      EXPECT_EQ(opened[party].epoch(), 3u);
-      EXPECT_EQ(opened[party].transaction(), transaction);
     }
     ExpectSharesOf<v1::SharePackage>({info, base}, {&opened[0], &opened[1], &opened[2]});
   }
@@ -122,15 +115,13 @@ TEST_F(PackageTest, ManyKeysInOnePackage) {
     keys.push_back(
         {TestKeyInfo(enctype), SecretBytes(BaseKeyBytes(enctype), static_cast<uint8_t>(i))});
   }
-  const std::string transaction = RandomIdentifier();
-  absl::StatusOr<SealedTriple> packages = BuildPackages(keys, target_, transaction, TestSigner());
+  absl::StatusOr<SealedTriple> packages = Build(keys);
   ASSERT_TRUE(packages.ok()) << packages.status();
   std::array<v1::SharePackage, 3> opened;
   for (int party = 0; party < 3; ++party) {
     EXPECT_LE((*packages)[party].sealed().size(), limits::kMaxPackageBytes);
-    opened[party] = Open((*packages)[party], party);
+    opened[party] = Open(*packages, party);
     EXPECT_EQ(opened[party].version(), 2u);
-    EXPECT_EQ(opened[party].transaction(), transaction);
     EXPECT_FALSE(opened[party].has_info());
     ASSERT_EQ(opened[party].keys_size(), static_cast<int>(keys.size()));
   }
@@ -145,9 +136,9 @@ TEST_F(PackageTest, EqualBaseKeysAreSharedApart) {
   const SecretBytes base(32, 0x5a);
   const std::vector<KeyToShare> keys = {{TestKeyInfo(kEnctypeAes256Gcm), base},
                                         {TestKeyInfo(kEnctypeAes256Sha1), base}};
-  const SealedTriple packages = *BuildPackages(keys, target_, RandomIdentifier(), TestSigner());
+  const SealedTriple packages = *Build(keys);
   for (int party = 0; party < 3; ++party) {
-    const v1::SharePackage opened = Open(packages[party], party);
+    const v1::SharePackage opened = Open(packages, party);
     ASSERT_EQ(opened.keys_size(), 2);
     EXPECT_NE(opened.keys(0).base_x(), opened.keys(1).base_x());
     EXPECT_NE(opened.keys(0).base_a(), opened.keys(1).base_a());
@@ -163,11 +154,8 @@ TEST_F(PackageTest, SizesOfTheDocument) {
                     {kEnctypeAes128Sha256, 12}, {kEnctypeAes256Sha1, 15}, {kEnctypeAes256Sha384, 19}};
   for (const auto& t : told) {
     const auto size = [&](size_t keys) {
-      std::vector<KeyToShare> same;
-      for (size_t i = 0; i < keys; ++i) {
-        same.push_back({TestKeyInfo(t.enctype), SecretBytes(BaseKeyBytes(t.enctype), 1)});
-      }
-      return (*BuildPackages(same, target_, RandomIdentifier(), TestSigner()))[0].sealed().size();
+      const KeyToShare one = {TestKeyInfo(t.enctype), SecretBytes(BaseKeyBytes(t.enctype), 1)};
+      return (*Build(std::vector<KeyToShare>(keys, one)))[0].sealed().size();
     };
     EXPECT_EQ((size(3) - size(2) + 50) / 100, t.hundreds) << t.enctype << ": " << size(3) - size(2);
   }
@@ -180,14 +168,11 @@ TEST_F(PackageTest, TheLargestPackageFits) {
   key.info.set_principal(std::string(limits::kMaxPrincipalBytes - realm.size(), 'p') + realm);
   key.info.set_salt(std::string(limits::kMaxSaltBytes, 's'));
   const std::vector<KeyToShare> keys(limits::kMaxKeysPerPackage, key);
-  absl::StatusOr<SealedTriple> packages =
-      BuildPackages(keys, target_, RandomIdentifier(), TestSigner());
+  absl::StatusOr<SealedTriple> packages = Build(keys);
   ASSERT_TRUE(packages.ok()) << packages.status();
   EXPECT_LE((*packages)[0].sealed().size(), limits::kMaxPackageBytes);
-  const std::vector<KeyToShare> too_many(limits::kMaxKeysPerPackage + 1, key);
-  EXPECT_FALSE(BuildPackages(too_many, target_, RandomIdentifier(), TestSigner()).ok());
-  EXPECT_FALSE(
-      BuildPackages(std::vector<KeyToShare>(), target_, RandomIdentifier(), TestSigner()).ok());
+  EXPECT_FALSE(Build(std::vector<KeyToShare>(limits::kMaxKeysPerPackage + 1, key)).ok());
+  EXPECT_FALSE(Build({}).ok());
 }
 
 TEST_F(PackageTest, NoPackageHoldsTheKeyOrRepeatsAShare) {
@@ -195,21 +180,21 @@ TEST_F(PackageTest, NoPackageHoldsTheKeyOrRepeatsAShare) {
   const SecretBytes base(32, 0x5a);
   std::set<std::string> seen;
   for (int round = 0; round < 4; ++round) {
-    const SealedTriple packages =
-        *BuildPackages({{info, base}}, target_, RandomIdentifier(), TestSigner());
+    const SealedTriple packages = *Build({{info, base}});
     for (int party = 0; party < 3; ++party) {
-      const v1::SharePackage package = Open(packages[party], party);
+      v1::SharePackage package = Open(packages, party);
       EXPECT_EQ(package.SerializeAsString().find(Text(base)), std::string::npos);
       EXPECT_TRUE(seen.insert(package.base_x()).second);
       EXPECT_TRUE(seen.insert(package.base_a()).second);
-      EXPECT_EQ(Open(packages[party], (party + 1) % 3).version(), 0u) << "opened by a neighbour";
+      FakeAdminServer& neighbour = *servers_[(party + 1) % 3];
+      EXPECT_EQ(neighbour.OpenPackage(packages[party], transaction_, &package).error_message(),
+                "not sealed to this party");
     }
   }
 }
 
 TEST_F(PackageTest, SignatureCoversTheSealedBytes) {
-  const SealedTriple packages = *BuildPackages({{TestKeyInfo(), SecretBytes(32, 1)}}, target_,
-                                               RandomIdentifier(), TestSigner());
+  const SealedTriple packages = *Build({{TestKeyInfo(), SecretBytes(32, 1)}});
   const v1::SealedPackage& good = packages[0];
   EXPECT_TRUE(VerifyPackageSignature(good.signer(), good.sealed(), good.signature()).ok());
   std::string altered = good.sealed();
@@ -221,17 +206,15 @@ TEST_F(PackageTest, SignatureCoversTheSealedBytes) {
 }
 
 TEST_F(PackageTest, RefusesBadInput) {
-  const std::string transaction = RandomIdentifier();
-  const SecretBytes base(32, 1);
-  auto build = [&](const v1::KeyInfo& info, const PackageTarget& target) {
-    return std::string(
-        BuildPackages({{info, base}}, target, transaction, TestSigner()).status().message());
+  auto why = [&](const v1::KeyInfo& info) {
+    return std::string(Build({{info, SecretBytes(32, 1)}}).status().message());
   };
   const std::pair<std::function<void(v1::KeyInfo&)>, const char*> cases[] = {
       {[](auto& info) { info.set_enctype(kEnctypeAes128Gcm); }, "has 16 bytes, not 32"},
       {[](auto& info) { info.set_enctype(23); }, "enctype 23 is none of aes256-gcm"},
       {[](auto& info) { info.set_principal("alice@OTHER.ORG"); },
        "not a principal of realm EXAMPLE.COM"},
+      {[](auto& info) { info.clear_principal(); }, "a key without a principal"},
       {[](auto& info) { info.set_handle("short"); }, "key handle has 5 bytes instead of 16"},
       {[](auto& info) { info.set_kvno(0); }, "key version 0"},
       {[](auto& info) { info.clear_gate(); }, "alice@EXAMPLE.COM: the gate must be"},
@@ -242,15 +225,14 @@ TEST_F(PackageTest, RefusesBadInput) {
   for (const auto& [spoil, complaint] : cases) {
     v1::KeyInfo info = TestKeyInfo();
     spoil(info);
-    EXPECT_THAT(build(info, target_), HasSubstr(complaint));
+    EXPECT_THAT(why(info), HasSubstr(complaint));
   }
-  PackageTarget target = target_;
-  target.package_keys[1] = target.package_keys[0];
-  EXPECT_THAT(build(TestKeyInfo(), target), HasSubstr("same package key"));
-  target.package_keys[1] = "";
-  EXPECT_THAT(build(TestKeyInfo(), target), HasSubstr("no package key"));
-  target.package_keys[1] = std::string(32, '\0');  // a point of low order
-  EXPECT_THAT(build(TestKeyInfo(), target), HasSubstr("not a usable X25519 key"));
+  target_.package_keys[1] = target_.package_keys[0];
+  EXPECT_THAT(why(TestKeyInfo()), HasSubstr("same package key"));
+  target_.package_keys[1] = "";
+  EXPECT_THAT(why(TestKeyInfo()), HasSubstr("no package key"));
+  target_.package_keys[1] = std::string(32, '\0');  // a point of low order
+  EXPECT_THAT(why(TestKeyInfo()), HasSubstr("not a usable X25519 key"));
 }
 
 TEST_F(PackageTest, SignerRefusesKeysThatDoNotFit) {

@@ -3,12 +3,15 @@
 
 #include <sodium.h>
 
+#include <atomic>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/package/certificate.h"
+#include "mpc-server/testing/join.h"
 
 namespace mpckdc::enroll {
 namespace {
@@ -78,14 +81,15 @@ std::unique_ptr<AdminClient> FakeAdminServer::NewClient() {
                      grpc::CreateChannel(address(), grpc::InsecureChannelCredentials())));
 }
 
-void FakeAdminServer::set_fault(Fault fault) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  fault_ = std::move(fault);
-}
-
-std::map<std::string, v1::SharePackage> FakeAdminServer::committed() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return committed_;
+void FakeAdminServer::FailCalls(std::string method, When when, grpc::StatusCode code, int times,
+                                int spared) {
+  auto seen = std::make_shared<std::atomic<int>>(0);
+  set_fault([=](When at, const std::string& called) {
+    if (called != method || at != when) return grpc::Status::OK;
+    const int number = seen->fetch_add(1);
+    return number < spared || number >= spared + times ? grpc::Status::OK
+                                                       : grpc::Status(code, "injected");
+  });
 }
 
 size_t FakeAdminServer::staged() {
@@ -93,27 +97,6 @@ size_t FakeAdminServer::staged() {
   size_t keys = 0;
   for (const auto& [id, packages] : staged_) keys += packages.size();
   return keys;
-}
-
-int FakeAdminServer::calls(const std::string& method) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return calls_[method];
-}
-
-void FakeAdminServer::Plant(const v1::SharePackage& package) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  committed_[package.info().handle()] = package;
-}
-
-void FakeAdminServer::DropOneStaged() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  for (auto& [id, packages] : staged_) packages.erase(packages.begin());
-}
-
-void FakeAdminServer::Clear() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  staged_.clear();
-  committed_.clear();
 }
 
 grpc::Status FakeAdminServer::Step(When when, const std::string& method) {
@@ -126,7 +109,7 @@ grpc::Status FakeAdminServer::Step(When when, const std::string& method) {
   return fault ? fault(when, method) : grpc::Status::OK;
 }
 
-grpc::Status FakeAdminServer::GetStatus(grpc::ServerContext*, const v1::StatusRequest*,
+grpc::Status FakeAdminServer::GetStatus(Context*, const v1::StatusRequest*,
                                         v1::StatusReply* reply) {
   if (grpc::Status s = Step(When::kBefore, "GetStatus"); !s.ok()) return s;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -136,7 +119,7 @@ grpc::Status FakeAdminServer::GetStatus(grpc::ServerContext*, const v1::StatusRe
   return grpc::Status::OK;
 }
 
-grpc::Status FakeAdminServer::InitRealm(grpc::ServerContext*, const v1::InitRealmRequest* request,
+grpc::Status FakeAdminServer::InitRealm(Context*, const v1::InitRealmRequest* request,
                                         v1::InitRealmReply* reply) {
   if (grpc::Status s = Step(When::kBefore, "InitRealm"); !s.ok()) return s;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -163,6 +146,7 @@ grpc::Status FakeAdminServer::OpenPackage(const v1::SealedPackage& sealed,
     return Invalid("not sealed to this party");
   }
   if (!package->ParseFromString(plain)) return Invalid("no package");
+  if (package->SerializeAsString() != plain) return Invalid("not protobuf's encoding");
   if (package->version() != (package->keys_size() == 0 ? 1 : 2) ||
       package->realm() != status_.realm() || package->party() != status_.party() ||
       package->epoch() != status_.epoch() || package->transaction() != transaction) {
@@ -171,7 +155,7 @@ grpc::Status FakeAdminServer::OpenPackage(const v1::SealedPackage& sealed,
   return grpc::Status::OK;
 }
 
-grpc::Status FakeAdminServer::StageKeys(grpc::ServerContext*, const v1::StageKeysRequest* request,
+grpc::Status FakeAdminServer::StageKeys(Context*, const v1::StageKeysRequest* request,
                                         v1::StageKeysReply*) {
   if (grpc::Status s = Step(When::kBefore, "StageKeys"); !s.ok()) return s;
   {
@@ -188,7 +172,7 @@ grpc::Status FakeAdminServer::StageKeys(grpc::ServerContext*, const v1::StageKey
   return Step(When::kAfter, "StageKeys");
 }
 
-grpc::Status FakeAdminServer::DrawKey(grpc::ServerContext*, const v1::DrawKeyRequest* request,
+grpc::Status FakeAdminServer::DrawKey(Context*, const v1::DrawKeyRequest* request,
                                       v1::DrawKeyReply*) {
   if (grpc::Status s = Step(When::kBefore, "DrawKey"); !s.ok()) return s;
   {
@@ -199,8 +183,7 @@ grpc::Status FakeAdminServer::DrawKey(grpc::ServerContext*, const v1::DrawKeyReq
   return Step(When::kAfter, "DrawKey");
 }
 
-grpc::Status FakeAdminServer::CommitKeys(grpc::ServerContext*,
-                                         const v1::CommitKeysRequest* request,
+grpc::Status FakeAdminServer::CommitKeys(Context*, const v1::CommitKeysRequest* request,
                                          v1::CommitKeysReply* reply) {
   if (grpc::Status s = Step(When::kBefore, "CommitKeys"); !s.ok()) return s;
   {
@@ -220,7 +203,7 @@ grpc::Status FakeAdminServer::CommitKeys(grpc::ServerContext*,
   return Step(When::kAfter, "CommitKeys");
 }
 
-grpc::Status FakeAdminServer::AbortKeys(grpc::ServerContext*, const v1::AbortKeysRequest* request,
+grpc::Status FakeAdminServer::AbortKeys(Context*, const v1::AbortKeysRequest* request,
                                         v1::AbortKeysReply* reply) {
   if (grpc::Status s = Step(When::kBefore, "AbortKeys"); !s.ok()) return s;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -231,8 +214,7 @@ grpc::Status FakeAdminServer::AbortKeys(grpc::ServerContext*, const v1::AbortKey
   return grpc::Status::OK;
 }
 
-grpc::Status FakeAdminServer::DeleteKeys(grpc::ServerContext*,
-                                         const v1::DeleteKeysRequest* request,
+grpc::Status FakeAdminServer::DeleteKeys(Context*, const v1::DeleteKeysRequest* request,
                                          v1::DeleteKeysReply* reply) {
   if (grpc::Status s = Step(When::kBefore, "DeleteKeys"); !s.ok()) return s;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -242,30 +224,24 @@ grpc::Status FakeAdminServer::DeleteKeys(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
-grpc::Status FakeAdminServer::ListKeys(grpc::ServerContext*, const v1::ListKeysRequest* request,
+grpc::Status FakeAdminServer::ListKeys(Context*, const v1::ListKeysRequest* request,
                                        grpc::ServerWriter<v1::ListKeysReply>* writer) {
   if (grpc::Status s = Step(When::kBefore, "ListKeys"); !s.ok()) return s;
   v1::ListKeysReply reply;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    auto add = [&](const v1::SharePackage& package) {
-      if (!request->principal().empty() && request->principal() != package.info().principal()) {
-        return;
+    Packages staged;
+    for (const auto& [id, packages] : staged_) staged.insert(packages.begin(), packages.end());
+    const Packages& listed = request->staged() ? staged : committed_;
+    size_t looked_at = 0;
+    for (auto at = listed.lower_bound(request->from()); at != listed.end(); ++at) {
+      if (request->limit() != 0 && looked_at++ == request->limit()) {
+        reply.set_next(at->first);
+        break;
       }
-      *reply.add_keys() = package.info();
-    };
-    if (request->staged()) {
-      for (const auto& [id, packages] : staged_) {
-        for (const auto& [handle, package] : packages) add(package);
-      }
-    } else {
-      size_t looked_at = 0;
-      for (auto at = committed_.lower_bound(request->from()); at != committed_.end(); ++at) {
-        if (request->limit() != 0 && looked_at++ == request->limit()) {
-          reply.set_next(at->first);
-          break;
-        }
-        add(at->second);
+      const v1::KeyInfo& info = at->second.info();
+      if (request->principal().empty() || request->principal() == info.principal()) {
+        *reply.add_keys() = info;
       }
     }
   }
@@ -273,8 +249,7 @@ grpc::Status FakeAdminServer::ListKeys(grpc::ServerContext*, const v1::ListKeysR
   return grpc::Status::OK;
 }
 
-grpc::Status FakeAdminServer::VerifyKeys(grpc::ServerContext*,
-                                         const v1::VerifyKeysRequest* request,
+grpc::Status FakeAdminServer::VerifyKeys(Context*, const v1::VerifyKeysRequest* request,
                                          v1::VerifyKeysReply* reply) {
   if (grpc::Status s = Step(When::kBefore, "VerifyKeys"); !s.ok()) return s;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -288,7 +263,7 @@ grpc::Status FakeAdminServer::VerifyKeys(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
-grpc::Status FakeAdminServer::SetPolicy(grpc::ServerContext*, const v1::SetPolicyRequest* request,
+grpc::Status FakeAdminServer::SetPolicy(Context*, const v1::SetPolicyRequest* request,
                                         v1::SetPolicyReply*) {
   if (grpc::Status s = Step(When::kBefore, "SetPolicy"); !s.ok()) return s;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -321,6 +296,16 @@ AdminServers FakeRealm::Connect() {
   // In another order than the parties': Check() must put it right.
   return AdminServers::FromClients(
       {servers[1]->NewClient(), servers[2]->NewClient(), servers[0]->NewClient()}, realm);
+}
+
+std::string FakeRealm::Joined(const std::string& handle) {
+  std::array<std::string, 3> x, a;
+  for (int party = 0; party < 3; ++party) {
+    const v1::SharePackage package = servers[party]->committed()[handle];
+    x[party] = package.base_x();
+    a[party] = package.base_a();
+  }
+  return JoinForTest(x, a);
 }
 
 }  // namespace mpckdc::enroll

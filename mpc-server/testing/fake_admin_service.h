@@ -15,10 +15,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "mpc-server/enroll/admin_client.h"
-#include "mpc-server/testing/join.h"
 #include "proto/admin.grpc.pb.h"
 
 namespace mpckdc::enroll {
@@ -27,7 +26,10 @@ class FakeAdminServer : public v1::AdminService::Service {
  public:
   // Called before (kBefore) and after (kAfter) a call takes effect; an error is answered instead.
   enum class When { kBefore, kAfter };
-  using Fault = std::function<grpc::Status(When, const std::string& method)>;
+  using Status = grpc::Status;
+  using Context = grpc::ServerContext;
+  using Fault = std::function<Status(When, const std::string& method)>;
+  using Packages = std::map<std::string, v1::SharePackage>;  // by handle
 
   FakeAdminServer(uint32_t party, std::string realm);
   ~FakeAdminServer() override;
@@ -40,53 +42,68 @@ class FakeAdminServer : public v1::AdminService::Service {
   std::unique_ptr<AdminClient> NewClient();
   std::string address() const;
 
-  void set_fault(Fault fault);
+  void set_fault(Fault fault) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    fault_ = std::move(fault);
+  }
+  // Answers `code` to calls of `method`: to `times` of them, after the first `spared`.
+  void FailCalls(std::string method, When when = When::kBefore,
+                 grpc::StatusCode code = grpc::StatusCode::UNAVAILABLE, int times = 1000,
+                 int spared = 0);
   v1::StatusReply& status() { return status_; }
-  std::map<std::string, v1::SharePackage> committed();  // by handle
-  size_t staged();                                      // keys
-  int calls(const std::string& method);
+  Packages committed() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return committed_;
+  }
+  size_t staged();  // keys
+  int calls(const std::string& method) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return calls_[method];
+  }
+  // What is in a package, if it is for this party and transaction and just as protobuf writes it.
+  Status OpenPackage(const v1::SealedPackage& sealed, const std::string& transaction,
+                     v1::SharePackage* package);
   // Puts a key there as if it had been committed.
-  void Plant(const v1::SharePackage& package);
-  void DropOneStaged();
-  void Clear();
+  void Plant(const v1::SharePackage& package) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    committed_[package.info().handle()] = package;
+  }
+  void DropOneStaged() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (auto& [id, packages] : staged_) packages.erase(packages.begin());
+  }
+  void Clear() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    staged_.clear();
+    committed_.clear();
+  }
 
-  grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest*,
-                         v1::StatusReply*) override;
-  grpc::Status InitRealm(grpc::ServerContext*, const v1::InitRealmRequest*,
-                         v1::InitRealmReply*) override;
-  grpc::Status StageKeys(grpc::ServerContext*, const v1::StageKeysRequest*,
-                         v1::StageKeysReply*) override;
-  grpc::Status DrawKey(grpc::ServerContext*, const v1::DrawKeyRequest*,
-                       v1::DrawKeyReply*) override;
-  grpc::Status CommitKeys(grpc::ServerContext*, const v1::CommitKeysRequest*,
-                          v1::CommitKeysReply*) override;
-  grpc::Status AbortKeys(grpc::ServerContext*, const v1::AbortKeysRequest*,
-                         v1::AbortKeysReply*) override;
-  grpc::Status DeleteKeys(grpc::ServerContext*, const v1::DeleteKeysRequest*,
-                          v1::DeleteKeysReply*) override;
-  grpc::Status ListKeys(grpc::ServerContext*, const v1::ListKeysRequest*,
-                        grpc::ServerWriter<v1::ListKeysReply>*) override;
-  grpc::Status VerifyKeys(grpc::ServerContext*, const v1::VerifyKeysRequest*,
-                          v1::VerifyKeysReply*) override;
-  grpc::Status SetPolicy(grpc::ServerContext*, const v1::SetPolicyRequest*,
-                         v1::SetPolicyReply*) override;
+  Status GetStatus(Context*, const v1::StatusRequest*, v1::StatusReply*) override;
+  Status InitRealm(Context*, const v1::InitRealmRequest*, v1::InitRealmReply*) override;
+  Status StageKeys(Context*, const v1::StageKeysRequest*, v1::StageKeysReply*) override;
+  Status DrawKey(Context*, const v1::DrawKeyRequest*, v1::DrawKeyReply*) override;
+  Status CommitKeys(Context*, const v1::CommitKeysRequest*, v1::CommitKeysReply*) override;
+  Status AbortKeys(Context*, const v1::AbortKeysRequest*, v1::AbortKeysReply*) override;
+  Status DeleteKeys(Context*, const v1::DeleteKeysRequest*, v1::DeleteKeysReply*) override;
+  Status ListKeys(Context*, const v1::ListKeysRequest*,
+                  grpc::ServerWriter<v1::ListKeysReply>*) override;
+  Status VerifyKeys(Context*, const v1::VerifyKeysRequest*, v1::VerifyKeysReply*) override;
+  Status SetPolicy(Context*, const v1::SetPolicyRequest*, v1::SetPolicyReply*) override;
 
  protected:
   // A key of this party's became usable.
   virtual void Committed(const v1::SharePackage&) {}
 
  private:
-  grpc::Status Step(When when, const std::string& method);
-  grpc::Status OpenPackage(const v1::SealedPackage& sealed, const std::string& transaction,
-                           v1::SharePackage* package);
+  Status Step(When when, const std::string& method);
 
   std::mutex mutex_;
   Fault fault_;
   v1::StatusReply status_;
   std::string secret_key_;
-  std::map<std::string, std::map<std::string, v1::SharePackage>> staged_;  // by transaction, handle
-  std::map<std::string, size_t> done_;                                    // committed transactions
-  std::map<std::string, v1::SharePackage> committed_;
+  std::map<std::string, Packages> staged_;  // by transaction
+  std::map<std::string, size_t> done_;      // committed transactions
+  Packages committed_;
   std::map<std::string, int> calls_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
@@ -99,6 +116,8 @@ std::shared_ptr<grpc::ServerCredentials> TlsServerCredentials(const AdminIdentit
 struct FakeRealm {
   explicit FakeRealm(const std::string& realm = "EXAMPLE.COM");
   AdminServers Connect();
+  // The key that the three servers' shares of a handle join to.
+  std::string Joined(const std::string& handle);
 
   std::array<std::unique_ptr<FakeAdminServer>, 3> servers;
   std::string realm;
