@@ -40,7 +40,6 @@ namespace mpckdc::storm {
 namespace {
 
 constexpr size_t kTicketSeal = 0, kReplySeal = 1, kSeals = 2;
-constexpr uint32_t kTicketSeconds = 36000;
 
 // By mpc_verdict.
 constexpr const char* kVerdictNames[] = {"OK",     "BAD_TAG", "CLOCK_SKEW",
@@ -228,9 +227,8 @@ void JobLoad::Fill(Flight* flight) {
   const Bytes preauth = user.key.Encrypt(kUsageTimestamp, login.timestamp, absl::MakeSpan(cipher));
   login.preauth.assign(preauth.begin(), preauth.end());
   const int32_t enctypes[] = {user.key.enctype(), ENCTYPE_AES256_CTS_HMAC_SHA1_96};
-  const krb5_kdc_req body = RequestBody(user.name, tgs_name_, enctypes,
-                                        static_cast<uint32_t>(now / 1'000'000) + kTicketSeconds,
-                                        static_cast<uint32_t>(now & 0x7fffffff));
+  const krb5_kdc_req body =
+      RequestBody(user.name, tgs_name_, enctypes, now, static_cast<uint32_t>(now & 0x7fffffff));
   const Encoded request = EncodeAsRequest(body, {user.key.enctype(), preauth}, true);
   login.as_request.assign(request->data, request->data + request->length);
 }

@@ -103,12 +103,10 @@ class JobOracleTest : public testing::Test {
         user_.key.Encrypt(kUsageAsReply, a.login.reply_plain, absl::MakeSpan(buffer));
     a.login.reply.assign(reply.begin(), reply.end());
     a.opened = a.login.timestamp;
-    int32_t type = 0;
-    Bytes checksum;
-    EXPECT_TRUE(user_.key.Checksum(kUsageAsRequest, a.login.as_request,
-                                   absl::MakeSpan(a.result.mac), type, checksum));
-    EXPECT_EQ(type, ChecksumTypeOf(user_.key.enctype()));
-    a.result.mac_size = checksum.size();
+    const Checksum checksum = user_.key.MakeChecksum(kUsageAsRequest, a.login.as_request);
+    EXPECT_EQ(checksum->checksum_type, ChecksumTypeOf(user_.key.enctype()));
+    std::copy_n(checksum->contents, checksum->length, a.result.mac);
+    a.result.mac_size = checksum->length;
   }
 };
 

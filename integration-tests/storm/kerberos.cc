@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integration-tests/storm/kerberos.h"
 
-#include <algorithm>
-#include <cstring>
+#include <cstdlib>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -40,26 +39,14 @@ bool IsOneElement(Bytes message) {
 }
 
 template <class Owner, class T = typename Owner::element_type>
-Owner Decode(krb5_error_code (*decode)(const krb5_data*, T**), Bytes message) {
+Owner Decode(Decoder<T>* decode, Bytes message) {
   const krb5_data data = AsData(message);
   T* value = nullptr;
   return Owner(IsOneElement(message) && decode(&data, &value) == 0 ? value : nullptr);
 }
 
-krb5_pa_data Preauth(int type, const krb5_data* value) {
-  krb5_pa_data data = {KV5M_PA_DATA, type, 0, nullptr};
-  if (value != nullptr) {
-    data.length = value->length;
-    data.contents = reinterpret_cast<krb5_octet*>(value->data);
-  }
-  return data;
-}
-
 krb5_enc_data AsEncData(const EncryptedData& data) {
-  krb5_enc_data enc = {};
-  enc.enctype = data.enctype;
-  enc.ciphertext = AsData(data.cipher);
-  return enc;
+  return {KV5M_ENC_DATA, data.enctype, /*kvno=*/0, AsData(data.cipher)};
 }
 
 }  // namespace
@@ -71,6 +58,11 @@ krb5_data AsData(Bytes bytes) {
 
 Bytes View(const krb5_data& data) {
   return {reinterpret_cast<const uint8_t*>(data.data), data.length};
+}
+
+krb5_pa_data AsPreauth(int type, Bytes contents) {
+  return {KV5M_PA_DATA, type, static_cast<unsigned>(contents.size()),
+          const_cast<krb5_octet*>(contents.data())};
 }
 
 absl::StatusOr<int32_t> EnctypeByName(absl::string_view name) {
@@ -103,14 +95,9 @@ size_t EnctypeKeyBytes(int32_t enctype) {
 }
 
 int32_t ChecksumTypeOf(int32_t enctype) {
-  switch (enctype) {
-    case ENCTYPE_AES128_CTS_HMAC_SHA1_96:
-      return CKSUMTYPE_HMAC_SHA1_96_AES128;
-    case ENCTYPE_AES256_CTS_HMAC_SHA1_96:
-      return CKSUMTYPE_HMAC_SHA1_96_AES256;
-    default:
-      return enctype;  // the others have one number for both
-  }
+  krb5_cksumtype type = 0;
+  krb5int_c_mandatory_cksumtype(nullptr, enctype, &type);
+  return type;
 }
 
 absl::StatusOr<Key> Key::FromBytes(int32_t enctype, Bytes bytes) {
@@ -119,10 +106,8 @@ absl::StatusOr<Key> Key::FromBytes(int32_t enctype, Bytes bytes) {
         absl::StrCat("a key of ", bytes.size(), " bytes, ", EnctypeText(enctype), " has ",
                      EnctypeKeyBytes(enctype)));
   }
-  krb5_keyblock block = {};
-  block.enctype = enctype;
-  block.length = static_cast<unsigned>(bytes.size());
-  block.contents = const_cast<krb5_octet*>(bytes.data());
+  const krb5_keyblock block = {KV5M_KEYBLOCK, enctype, static_cast<unsigned>(bytes.size()),
+                               const_cast<krb5_octet*>(bytes.data())};
   krb5_key key = nullptr;
   const krb5_error_code code = krb5_k_create_key(nullptr, &block, &key);
   if (code != 0) return CryptoError("krb5_k_create_key", code);
@@ -149,17 +134,15 @@ absl::StatusOr<Key> Key::Random(int32_t enctype) {
 absl::Status Key::Prepare() {
   const uint8_t some[16] = {};
   uint8_t cipher[128], plain[128];
-  int32_t type = 0;
-  Bytes checksum, opened;
   for (const int usage : {kUsageTimestamp, kUsageAsReply}) {
     const Bytes message = Encrypt(usage, some, absl::MakeSpan(cipher));
     // Decrypting makes the other direction's key schedule.
-    if (message.empty() || !Decrypt(usage, message, absl::MakeSpan(plain), opened)) {
+    if (message.empty() || !Decrypt(usage, message, absl::MakeSpan(plain)).has_value()) {
       return absl::InternalError(
           absl::StrCat("libk5crypto does not open its own message of ", EnctypeText(enctype())));
     }
   }
-  if (!Checksum(kUsageAsRequest, some, absl::MakeSpan(cipher), type, checksum)) {
+  if (MakeChecksum(kUsageAsRequest, some) == nullptr) {
     return absl::InternalError(
         absl::StrCat("libk5crypto makes no checksum of ", EnctypeText(enctype())));
   }
@@ -171,42 +154,31 @@ Bytes Key::Encrypt(int usage, Bytes plaintext, absl::Span<uint8_t> buffer) const
   if (krb5_c_encrypt_length(nullptr, enctype(), plaintext.size(), &length) != 0) return {};
   if (length > buffer.size()) return {};
   const krb5_data input = AsData(plaintext);
-  krb5_enc_data output = {};
-  output.ciphertext = AsData(buffer.subspan(0, length));
+  krb5_enc_data output = AsEncData({enctype(), buffer.subspan(0, length)});
   if (krb5_k_encrypt(nullptr, key_, usage, nullptr, &input, &output) != 0) return {};
   return buffer.subspan(0, output.ciphertext.length);
 }
 
-bool Key::Decrypt(int usage, Bytes message, absl::Span<uint8_t> buffer, Bytes& plaintext) const {
-  if (buffer.size() < message.size()) return false;
-  krb5_enc_data input = {};
-  input.enctype = enctype();
-  input.ciphertext = AsData(message);
+std::optional<Bytes> Key::Decrypt(int usage, Bytes message, absl::Span<uint8_t> buffer) const {
+  if (buffer.size() < message.size()) return std::nullopt;
+  const krb5_enc_data input = AsEncData({enctype(), message});
   krb5_data output = AsData(buffer.subspan(0, message.size()));
-  if (krb5_k_decrypt(nullptr, key_, usage, nullptr, &input, &output) != 0) return false;
-  plaintext = buffer.subspan(0, output.length);
-  return true;
+  if (krb5_k_decrypt(nullptr, key_, usage, nullptr, &input, &output) != 0) return std::nullopt;
+  return buffer.subspan(0, output.length);
 }
 
-bool Key::Checksum(int usage, Bytes data, absl::Span<uint8_t> buffer, int32_t& type,
-                   Bytes& checksum) const {
+Checksum Key::MakeChecksum(int usage, Bytes data) const {
   const krb5_data input = AsData(data);
-  krb5_checksum made = {};
-  if (krb5_k_make_checksum(nullptr, /*cksumtype=*/0, key_, usage, &input, &made) != 0) return false;
-  const bool fits = made.length <= buffer.size();
-  if (fits) memcpy(buffer.data(), made.contents, made.length);
-  type = made.checksum_type;
-  checksum = buffer.subspan(0, fits ? made.length : 0);
-  krb5_free_checksum_contents(nullptr, &made);
-  return fits;
+  Checksum made(static_cast<krb5_checksum*>(calloc(1, sizeof(krb5_checksum))));
+  const krb5_error_code code =
+      krb5_k_make_checksum(nullptr, /*cksumtype=*/0, key_, usage, &input, made.get());
+  return code == 0 ? std::move(made) : nullptr;
 }
 
 bool Key::VerifyChecksum(int usage, Bytes data, int32_t type, Bytes checksum) const {
   const krb5_data input = AsData(data);
-  krb5_checksum given = {};
-  given.checksum_type = type;
-  given.length = static_cast<unsigned>(checksum.size());
-  given.contents = const_cast<krb5_octet*>(checksum.data());
+  const krb5_checksum given = {KV5M_CHECKSUM, type, static_cast<unsigned>(checksum.size()),
+                               const_cast<krb5_octet*>(checksum.data())};
   krb5_boolean valid = FALSE;
   return krb5_k_verify_checksum(nullptr, key_, usage, &input, &given, &valid) == 0 && valid;
 }
@@ -230,11 +202,11 @@ absl::StatusOr<Principal> TgsName(const std::string& realm) {
 }
 
 krb5_kdc_req RequestBody(const Principal& client, const Principal& server,
-                         absl::Span<const int32_t> enctypes, uint32_t till, uint32_t nonce) {
+                         absl::Span<const int32_t> enctypes, int64_t microseconds, uint32_t nonce) {
   krb5_kdc_req body = {};
   body.client = client.get();
   body.server = server.get();
-  body.till = static_cast<krb5_timestamp>(till);
+  body.till = static_cast<krb5_timestamp>(microseconds / kMicro + kTicketSeconds);
   body.nonce = static_cast<krb5_int32>(nonce);
   body.nktypes = static_cast<int>(enctypes.size());
   body.ktype = const_cast<krb5_enctype*>(enctypes.data());
@@ -248,8 +220,9 @@ Encoded EncodeTimestamp(int64_t microseconds) {
 
 Encoded EncodeAsRequest(krb5_kdc_req body, const EncryptedData& preauth, bool ask_enc_pa_rep) {
   const Encoded encrypted = Encode(encode_krb5_enc_data, AsEncData(preauth));
-  krb5_pa_data timestamp = Preauth(KRB5_PADATA_ENC_TIMESTAMP, encrypted.get());
-  krb5_pa_data ask = Preauth(KRB5_ENCPADATA_REQ_ENC_PA_REP, nullptr);
+  if (encrypted == nullptr) return nullptr;
+  krb5_pa_data timestamp = AsPreauth(KRB5_PADATA_ENC_TIMESTAMP, View(*encrypted));
+  krb5_pa_data ask = AsPreauth(KRB5_ENCPADATA_REQ_ENC_PA_REP, {});
   krb5_pa_data* preauths[3] = {};
   krb5_pa_data** next = preauths;
   if (!preauth.cipher.empty()) *next++ = &timestamp;
@@ -261,24 +234,18 @@ Encoded EncodeAsRequest(krb5_kdc_req body, const EncryptedData& preauth, bool as
 
 Encoded EncodeTgsRequest(krb5_kdc_req body, const Principal& client, krb5_ticket* tgt,
                          const Key& session, int64_t microseconds) {
-  uint8_t mac[64], cipher[limits::kMaxRequestBytes];
-  Bytes checksum;
-  krb5_checksum body_checksum = {};
   const Encoded encoded_body = Encode(encode_krb5_kdc_req_body, body);
-  if (encoded_body == nullptr ||
-      !session.Checksum(kUsageTgsChecksum, View(*encoded_body), absl::MakeSpan(mac),
-                        body_checksum.checksum_type, checksum)) {
-    return nullptr;
-  }
-  body_checksum.length = static_cast<unsigned>(checksum.size());
-  body_checksum.contents = mac;
+  if (encoded_body == nullptr) return nullptr;
+  const Checksum checksum = session.MakeChecksum(kUsageTgsChecksum, View(*encoded_body));
+  if (checksum == nullptr) return nullptr;
   krb5_authenticator authenticator = {};
   authenticator.client = client.get();
-  authenticator.checksum = &body_checksum;
+  authenticator.checksum = checksum.get();
   authenticator.ctime = static_cast<krb5_timestamp>(microseconds / kMicro);
   authenticator.cusec = static_cast<krb5_int32>(microseconds % kMicro);
   const Encoded plain = Encode(encode_krb5_authenticator, authenticator);
   if (plain == nullptr) return nullptr;
+  uint8_t cipher[limits::kMaxRequestBytes];
   krb5_ap_req ap = {};
   ap.ticket = tgt;
   ap.authenticator =
@@ -286,7 +253,7 @@ Encoded EncodeTgsRequest(krb5_kdc_req body, const Principal& client, krb5_ticket
                                                     absl::MakeSpan(cipher))});
   const Encoded ap_request = Encode(encode_krb5_ap_req, ap);
   if (ap_request == nullptr || ap.authenticator.ciphertext.length == 0) return nullptr;
-  krb5_pa_data preauth = Preauth(KRB5_PADATA_AP_REQ, ap_request.get());
+  krb5_pa_data preauth = AsPreauth(KRB5_PADATA_AP_REQ, View(*ap_request));
   krb5_pa_data* preauths[] = {&preauth, nullptr};
   body.msg_type = KRB5_TGS_REQ;
   body.padata = preauths;

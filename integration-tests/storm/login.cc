@@ -57,11 +57,6 @@ Login::Next Login::NotOurs(std::string text) {
   return Next::kNotOurs;
 }
 
-krb5_kdc_req Login::NextBody(const Principal& client, const Principal& server, int64_t now) const {
-  return RequestBody(client, server, plan_->enctypes,
-                     static_cast<uint32_t>(now / 1'000'000) + plan_->ticket_seconds, nonce_);
-}
-
 Login::Next Login::SendAs(Step step, uint32_t nonce) {
   step_ = step;
   nonce_ = nonce;
@@ -74,8 +69,8 @@ Login::Next Login::SendAs(Step step, uint32_t nonce) {
                                  absl::MakeSpan(scratch.cipher));
     if (preauth.cipher.empty()) return Complain("libk5crypto did not encrypt the time");
   }
-  request_ = EncodeAsRequest(NextBody(user_->name, plan_->tgs_name, now), preauth,
-                             plan_->ask_enc_pa_rep);
+  request_ = EncodeAsRequest(RequestBody(user_->name, plan_->tgs_name, plan_->enctypes, now, nonce),
+                             preauth, plan_->ask_enc_pa_rep);
   return request_ != nullptr ? Next::kSend : Complain("no AS-REQ was made");
 }
 
@@ -84,8 +79,9 @@ Login::Next Login::SendTgs(uint32_t nonce) {
   nonce_ = nonce;
   --tgs_left_;
   const int64_t now = absl::ToUnixMicros(absl::Now());
-  request_ = EncodeTgsRequest(NextBody(nullptr, plan_->service_name, now), user_->name, tgt_.get(),
-                              session_key_, now);
+  request_ =
+      EncodeTgsRequest(RequestBody(nullptr, plan_->service_name, plan_->enctypes, now, nonce),
+                       user_->name, tgt_.get(), session_key_, now);
   return request_ != nullptr ? Next::kSend : Complain("no TGS-REQ was made");
 }
 
@@ -134,13 +130,11 @@ std::string Login::CheckEnvelope(const krb5_kdc_rep& reply) const {
 
 // Nonce, session key, names, the checksum of our request; leaves the session key.
 std::string Login::CheckInside(const krb5_kdc_rep& reply, const Key& key, int usage) {
-  Bytes plaintext;
-  if (!key.Decrypt(usage, View(reply.enc_part.ciphertext), absl::MakeSpan(scratch.plain),
-                   plaintext)) {
-    return "a reply that the key does not open";
-  }
+  const std::optional<Bytes> plaintext =
+      key.Decrypt(usage, View(reply.enc_part.ciphertext), absl::MakeSpan(scratch.plain));
+  if (!plaintext.has_value()) return "a reply that the key does not open";
   result_.decrypted = true;
-  const ReplyPart part = DecodeReplyPart(plaintext);
+  const ReplyPart part = DecodeReplyPart(*plaintext);
   if (part == nullptr) return "a reply with contents that cannot be read";
   if (static_cast<uint32_t>(part->nonce) != nonce_) return kOtherNonce;
   if (!krb5_principal_compare(nullptr, part->server, reply.ticket->server)) {
