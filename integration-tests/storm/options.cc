@@ -88,19 +88,16 @@ absl::Status ReadPassword(Text file, Options& o) {
 }
 
 // One group of options in help and manual.
-class Group {
- public:
-  Group(CLI::App& app, const char* title) : app_(app), title_(title) {}
+struct Group {
   void Value(const char* name, const char* placeholder, const char* description, Setter set) {
-    command_line::AddOption(app_, name, placeholder, description, std::move(set)).group(title_);
+    command_line::AddOption(app, name, placeholder, description, std::move(set)).group(title);
   }
   void Flag(const char* name, const char* description, bool* to) {
-    AddFlag(app_, name, description, to).group(title_);
+    AddFlag(app, name, description, to).group(title);
   }
 
- private:
-  CLI::App& app_;
-  const char* title_;
+  CLI::App& app;
+  const char* title;
 };
 
 void AddTarget(Group g, Options& o) {

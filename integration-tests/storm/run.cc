@@ -24,45 +24,24 @@ namespace mpckdc::storm {
 namespace {
 
 // RFC 4120 section 7.5.9; those that a KDC says to a client.
-constexpr std::pair<int, const char*> kErrorNames[] = {{1, "KDC_ERR_NAME_EXP"},
-                                                       {2, "KDC_ERR_SERVICE_EXP"},
-                                                       {3, "KDC_ERR_BAD_PVNO"},
-                                                       {6, "KDC_ERR_C_PRINCIPAL_UNKNOWN"},
-                                                       {7, "KDC_ERR_S_PRINCIPAL_UNKNOWN"},
-                                                       {8, "KDC_ERR_PRINCIPAL_NOT_UNIQUE"},
-                                                       {9, "KDC_ERR_NULL_KEY"},
-                                                       {10, "KDC_ERR_CANNOT_POSTDATE"},
-                                                       {11, "KDC_ERR_NEVER_VALID"},
-                                                       {12, "KDC_ERR_POLICY"},
-                                                       {13, "KDC_ERR_BADOPTION"},
-                                                       {14, "KDC_ERR_ETYPE_NOSUPP"},
-                                                       {15, "KDC_ERR_SUMTYPE_NOSUPP"},
-                                                       {16, "KDC_ERR_PADATA_TYPE_NOSUPP"},
-                                                       {18, "KDC_ERR_CLIENT_REVOKED"},
-                                                       {19, "KDC_ERR_SERVICE_REVOKED"},
-                                                       {20, "KDC_ERR_TGT_REVOKED"},
-                                                       {21, "KDC_ERR_CLIENT_NOTYET"},
-                                                       {22, "KDC_ERR_SERVICE_NOTYET"},
-                                                       {23, "KDC_ERR_KEY_EXPIRED"},
-                                                       {24, "KDC_ERR_PREAUTH_FAILED"},
-                                                       {25, "KDC_ERR_PREAUTH_REQUIRED"},
-                                                       {26, "KDC_ERR_SERVER_NOMATCH"},
-                                                       {27, "KDC_ERR_MUST_USE_USER2USER"},
-                                                       {29, "KDC_ERR_SVC_UNAVAILABLE"},
-                                                       {31, "KRB_AP_ERR_BAD_INTEGRITY"},
-                                                       {32, "KRB_AP_ERR_TKT_EXPIRED"},
-                                                       {33, "KRB_AP_ERR_TKT_NYV"},
-                                                       {34, "KRB_AP_ERR_REPEAT"},
-                                                       {36, "KRB_AP_ERR_BADMATCH"},
-                                                       {37, "KRB_AP_ERR_SKEW"},
-                                                       {41, "KRB_AP_ERR_MODIFIED"},
-                                                       {44, "KRB_AP_ERR_BADKEYVER"},
-                                                       {45, "KRB_AP_ERR_NOKEY"},
-                                                       {50, "KRB_AP_ERR_INAPP_CKSUM"},
-                                                       {52, "KRB_ERR_RESPONSE_TOO_BIG"},
-                                                       {60, "KRB_ERR_GENERIC"},
-                                                       {61, "KRB_ERR_FIELD_TOOLONG"},
-                                                       {68, "KDC_ERR_WRONG_REALM"}};
+// clang-format off
+constexpr std::pair<int, const char*> kErrorNames[] = {
+    {1, "KDC_ERR_NAME_EXP"}, {2, "KDC_ERR_SERVICE_EXP"}, {3, "KDC_ERR_BAD_PVNO"},
+    {6, "KDC_ERR_C_PRINCIPAL_UNKNOWN"}, {7, "KDC_ERR_S_PRINCIPAL_UNKNOWN"},
+    {8, "KDC_ERR_PRINCIPAL_NOT_UNIQUE"}, {9, "KDC_ERR_NULL_KEY"}, {10, "KDC_ERR_CANNOT_POSTDATE"},
+    {11, "KDC_ERR_NEVER_VALID"}, {12, "KDC_ERR_POLICY"}, {13, "KDC_ERR_BADOPTION"},
+    {14, "KDC_ERR_ETYPE_NOSUPP"}, {15, "KDC_ERR_SUMTYPE_NOSUPP"},
+    {16, "KDC_ERR_PADATA_TYPE_NOSUPP"}, {18, "KDC_ERR_CLIENT_REVOKED"},
+    {19, "KDC_ERR_SERVICE_REVOKED"}, {20, "KDC_ERR_TGT_REVOKED"}, {21, "KDC_ERR_CLIENT_NOTYET"},
+    {22, "KDC_ERR_SERVICE_NOTYET"}, {23, "KDC_ERR_KEY_EXPIRED"}, {24, "KDC_ERR_PREAUTH_FAILED"},
+    {25, "KDC_ERR_PREAUTH_REQUIRED"}, {26, "KDC_ERR_SERVER_NOMATCH"},
+    {27, "KDC_ERR_MUST_USE_USER2USER"}, {29, "KDC_ERR_SVC_UNAVAILABLE"},
+    {31, "KRB_AP_ERR_BAD_INTEGRITY"}, {32, "KRB_AP_ERR_TKT_EXPIRED"}, {33, "KRB_AP_ERR_TKT_NYV"},
+    {34, "KRB_AP_ERR_REPEAT"}, {36, "KRB_AP_ERR_BADMATCH"}, {37, "KRB_AP_ERR_SKEW"},
+    {41, "KRB_AP_ERR_MODIFIED"}, {44, "KRB_AP_ERR_BADKEYVER"}, {45, "KRB_AP_ERR_NOKEY"},
+    {50, "KRB_AP_ERR_INAPP_CKSUM"}, {52, "KRB_ERR_RESPONSE_TOO_BIG"}, {60, "KRB_ERR_GENERIC"},
+    {61, "KRB_ERR_FIELD_TOOLONG"}, {68, "KDC_ERR_WRONG_REALM"}};
+// clang-format on
 
 uint64_t& At(std::vector<uint64_t>& counts, size_t i) {
   if (counts.size() <= i) counts.resize(i + 1);
@@ -240,7 +219,6 @@ class Runner {
       result_.knee_per_s =
           std::max(result_.knee_per_s, static_cast<double>(stage.ok) / stage.seconds);
     }
-    result_.total.kept = !result_.stages.empty() && result_.stages.back().kept;
   }
 
   const Options& o_;

@@ -180,13 +180,16 @@ absl::Status MayLoad(const Address& address, const NetworkView& network, bool i_
       "attack. If it is yours, say --i-own-this-kdc"));
 }
 
-ClientSocket::ClientSocket(ClientSocket&& other) noexcept
-    : kdc_(other.kdc_), tcp_(other.tcp_), epoll_(other.epoll_), tag_(other.tag_),
-      fd_(std::exchange(other.fd_, -1)) {}
-
 void ClientSocket::Close() {
   if (fd_ >= 0) close(fd_);  // leaves the epoll set by itself
   fd_ = -1;
+}
+
+int ClientSocket::Watch(int operation, uint32_t events) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.u64 = tag_;
+  return epoll_ctl(epoll_, operation, fd_, &event);
 }
 
 int ClientSocket::Retire() {
@@ -206,11 +209,8 @@ absl::Status ClientSocket::Open() {
   }
   const int on = 1;
   if (!tcp_) setsockopt(fd_, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
-  epoll_event event = {};
-  event.events = tcp_ ? EPOLLIN | EPOLLOUT : EPOLLIN;
-  event.data.u64 = tag_;
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd_, &event) != 0) return OwnError("epoll_ctl");
-  return absl::OkStatus();
+  const uint32_t events = tcp_ ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  return Watch(EPOLL_CTL_ADD, events) == 0 ? absl::OkStatus() : OwnError("epoll_ctl");
 }
 
 absl::Status ClientSocket::Send(Bytes request) {
@@ -268,10 +268,7 @@ ClientSocket::Event ClientSocket::ContinueStream(absl::Span<uint8_t> buffer, Byt
     if (sent < 0) return errno == EAGAIN ? Event::kNothing : refused();
     written_ += static_cast<size_t>(sent);
     if (written_ < outgoing_.size()) return Event::kNothing;
-    epoll_event event = {};
-    event.events = EPOLLIN;
-    event.data.u64 = tag_;
-    epoll_ctl(epoll_, EPOLL_CTL_MOD, fd_, &event);
+    Watch(EPOLL_CTL_MOD, EPOLLIN);
   }
   const ssize_t got = recv(fd_, buffer.data(), buffer.size(), 0);
   if (got < 0) return errno == EAGAIN ? Event::kNothing : refused();

@@ -71,8 +71,8 @@ class ClientSocket {
 
   ClientSocket(const Address* kdc, bool tcp, int epoll, uint64_t tag)
       : kdc_(kdc), tcp_(tcp), epoll_(epoll), tag_(tag) {}
-  ClientSocket(ClientSocket&& other) noexcept;
-  ClientSocket& operator=(ClientSocket&&) = delete;
+  ClientSocket(const ClientSocket&) = delete;
+  ClientSocket& operator=(const ClientSocket&) = delete;
   ~ClientSocket() { Close(); }
 
   // Sends a request, for the first time or again. TCP: over a new connection, as the KDC closes
@@ -89,6 +89,7 @@ class ClientSocket {
  private:
   absl::Status Open();
   void Close();
+  int Watch(int operation, uint32_t events);
   Event ReceiveDatagram(absl::Span<uint8_t> buffer, Bytes& reply, absl::Duration& waited);
   Event ContinueStream(absl::Span<uint8_t> buffer, Bytes& reply);
 

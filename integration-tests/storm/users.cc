@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
@@ -17,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "integration-tests/storm/limits.h"
@@ -259,33 +261,16 @@ bool IsWantedOfKrbtgt(int32_t enctype, int32_t users) {
 }  // namespace
 
 absl::StatusOr<std::string> ExpandPattern(absl::string_view pattern, size_t number) {
-  const absl::Status bad = absl::InvalidArgumentError(
-      absl::StrCat("the pattern \"", pattern, "\" must have one %d or %0Nd, as in user%06d"));
-  std::string name;
-  bool expanded = false;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '%') {
-      name += pattern[i];
-      continue;
-    }
-    if (++i < pattern.size() && pattern[i] == '%') {
-      name += '%';
-      continue;
-    }
-    const size_t end = pattern.find('d', i);
-    if (end == absl::string_view::npos || expanded) return bad;
-    const absl::string_view width = pattern.substr(i, end - i);
-    int digits = 0;
-    if (!width.empty() &&
-        (width[0] != '0' || !absl::SimpleAtoi(width, &digits) || digits < 1 || digits > 19)) {
-      return bad;
-    }
-    absl::StrAppendFormat(&name, "%0*d", digits, number);
-    expanded = true;
-    i = end;
+  static const std::regex kPattern("((?:[^%]|%%)*)%(0+(?:[1-9]|1[0-9]))?d((?:[^%]|%%)*)");
+  std::cmatch parts;
+  if (!std::regex_match(pattern.begin(), pattern.end(), parts, kPattern)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the pattern \"", pattern, "\" must have one %d or %0Nd, as in user%06d"));
   }
-  if (!expanded) return bad;
-  return name;
+  int digits = 0;
+  absl::SimpleAtoi(parts[2].str(), &digits);  // not for an empty one
+  return absl::StrReplaceAll(
+      absl::StrFormat("%s%0*d%s", parts[1].str(), digits, number, parts[3].str()), {{"%%", "%"}});
 }
 
 absl::StatusOr<std::vector<CsvLine>> ParseCsv(absl::string_view text) {

@@ -40,6 +40,10 @@ constexpr double kRecentKept = 0.9;  // of what is remembered, from round to rou
 constexpr double kNoRate = 1e-9;  // a closed loop has a schedule that is never asked
 constexpr rlim_t kOtherDescriptors = 256;  // and the ports that linger after a resend
 
+// By Outcome.
+constexpr uint64_t Tally::*kEnds[] = {&Tally::ok, &Tally::refused, &Tally::failed,
+                                      &Tally::wrong_answers, &Tally::lost};
+
 double ShareOfRate(const Control& control, int threads) {
   return std::max(control.rate.load(std::memory_order_relaxed) / threads, kNoRate);
 }
@@ -89,7 +93,8 @@ class Worker {
  private:
   // One client: a socket, and the login under way.
   struct Slot {
-    explicit Slot(ClientSocket s) : socket(std::move(s)) {}
+    Slot(const LoadPlan& plan, int epoll, uint64_t tag)
+        : socket(&plan.kdc, plan.options.tcp, epoll, tag) {}
     ClientSocket socket;
     Login login;
     int stage = 0;
@@ -128,9 +133,9 @@ class Worker {
   PoissonSchedule schedule_{random_(), ShareOfRate(control_, o_.threads), plan_.begin};
   int stage_seen_ = kNoStage;
   size_t next_user_ = static_cast<size_t>(index_);
-  uint32_t since_check_ = 0;
+  uint32_t begun_ = 0;
   Key wrong_key_;
-  std::vector<Slot> slots_;
+  std::deque<Slot> slots_;  // which do not move
   std::vector<uint32_t> free_;
   // By how often the request was sent: all timers of one have the same length, so each is in order.
   std::array<std::deque<Timer>, limits::kMaxResends + 1> timers_;
@@ -179,9 +184,8 @@ absl::Status Worker::Prepare() {
   last_round_ = MonotonicNow();
   // This thread's share, rounded so that all together are as many as were asked for.
   const size_t in_flight = (o_.in_flight + o_.threads - 1 - index_) / o_.threads;
-  slots_.reserve(in_flight);
   for (uint32_t i = 0; i < in_flight; ++i) {
-    slots_.emplace_back(ClientSocket(&plan_.kdc, o_.tcp, epoll_, i));
+    slots_.emplace_back(plan_, epoll_, i);
     free_.push_back(i);
   }
   return absl::OkStatus();
@@ -235,8 +239,7 @@ absl::Status Worker::BeginLogin(absl::Time due) {
   if (next_user_ >= plan_.users.size()) next_user_ = static_cast<size_t>(index_);
   const bool wrong = o_.wrong_share > 0 &&
                      std::uniform_real_distribution<double>()(random_) < o_.wrong_share;
-  const bool check = plan_.check_every != 0 && ++since_check_ >= plan_.check_every;
-  if (check) since_check_ = 0;
+  const bool check = plan_.check_every != 0 && ++begun_ % plan_.check_every == 0;
   slot.busy = true;
   slot.stage = control_.stage;  // as it is after MayBegin()
   slot.due = due;
@@ -377,35 +380,20 @@ void Worker::RetirePort(Slot& slot, absl::Time now) {
 void Worker::EndLogin(uint32_t index, Outcome outcome, absl::Time now) {
   Slot& slot = slots_[index];
   Tally& tally = tallies[slot.stage];
-  switch (outcome) {
-    case Outcome::kOk:
-      ++tally.ok;
-      tally.login.Add(now - slot.due);
-      break;
-    case Outcome::kRefused:
-      ++tally.refused;
-      ++tally.errors[slot.login.result().error_code].expected;
-      break;
-    case Outcome::kError:
-      ++tally.failed;
-      ++tally.errors[slot.login.result().error_code].unexpected;
-      break;
-    case Outcome::kWrongAnswer:
-      ++tally.wrong_answers;
-      tally.Complain(slot.login.result().complaint);
-      break;
-    case Outcome::kLost:
-      ++tally.lost;
-      RetirePort(slot, now);
-      break;
-  }
-  tally.checked += slot.login.result().decrypted ? 1 : 0;
-  tally.tickets += static_cast<uint64_t>(slot.login.result().tickets);
-  const bool ok = outcome == Outcome::kOk;
+  const Login::Result& result = slot.login.result();
+  const bool ok = outcome == Outcome::kOk, refused = outcome == Outcome::kRefused;
+  ++(tally.*kEnds[static_cast<size_t>(outcome)]);
+  if (ok) tally.login.Add(now - slot.due);
+  if (refused) ++tally.errors[result.error_code].expected;
+  if (outcome == Outcome::kError) ++tally.errors[result.error_code].unexpected;
+  if (outcome == Outcome::kWrongAnswer) tally.Complain(result.complaint);
+  if (outcome == Outcome::kLost) RetirePort(slot, now);
+  tally.checked += result.decrypted ? 1 : 0;
+  tally.tickets += static_cast<uint64_t>(result.tickets);
   series.Add(now - plan_.begin, ok);
   if (ok) control_.ok.fetch_add(1, std::memory_order_relaxed);
   if (outcome != Outcome::kLost) control_.ended.fetch_add(1, std::memory_order_relaxed);
-  if (!ok && outcome != Outcome::kRefused) ++control_.trouble;
+  if (!ok && !refused) ++control_.trouble;
   --control_.in_flight;
   slot.busy = false;
   free_.push_back(index);
