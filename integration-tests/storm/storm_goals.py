@@ -86,8 +86,8 @@ def _no_loss(results):
     wrong = [result['wrong'] or 0 for result in results.values()
              if isinstance(result, dict) and 'wrong' in result]
     return [
-        _none(f'80 % of the knee for 5 minutes ({knee["seconds"]:g} s here): none without an answer',
-              knee, ('lost', 'failed', 'shed'),
+        _none(f'80 % of the knee for 5 minutes ({knee["seconds"]:g} s here): '
+              'none without an answer', knee, ('lost', 'failed', 'shed'),
               '{lost} lost, {failed} failed, {shed} shed of {ok:,} at {rate:,}/s'),
         _none('no wrong answer in any run', {'wrong': sum(wrong)} if wrong else {}, ('wrong',),
               '{wrong}'),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `make storm` measures. Each measurement has a name, for --only, and fills bench.results."""
 
+import concurrent.futures
 import contextlib
 import json
 import math
 import shutil
-import subprocess
 import time
 
 import daemon
@@ -230,24 +230,15 @@ def two_kdcs(bench):
 
 def both(lab, port, number, seconds):
     """Two storms at a time; the sum of what they carried."""
-    started = {}
-    for where in (lab.live.ports.kdc, port):
-        file = lab.live.dir / f'report-{where}.json'
-        file.unlink(missing_ok=True)
-        arguments = ['--kdc', f'127.0.0.1:{where}', '--enctype', lab.enctype, '--in-flight',
-                     number, '--check', storm_runs.SAMPLE, '--warm-up', '1s']
-        started[file] = subprocess.Popen(
-            storm_runs.command(lab, arguments, seconds, file),
-            env=storm_realms.tool_environment(lab.live), stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-    for process in started.values():
-        process.wait(timeout=seconds + storm_runs.PATIENCE)
-    reports = [json.loads(file.read_text()) for file in started]
-    return {'logins_per_s': sum(r['logins']['ok_per_s'] for r in reports),
-            'failed': sum(r['logins']['failed'] for r in reports),
-            'lost': sum(r['logins']['lost'] for r in reports),
-            'p99_ms': max(r['latency_ms']['login'].get('p99', 0) for r in reports),
-            'each': [r['logins']['ok_per_s'] for r in reports]}
+    def storm(where):
+        return storm_runs.figures(storm_runs.run(
+            lab, ['--kdc', f'127.0.0.1:{where}', '--enctype', lab.enctype, '--in-flight', number],
+            seconds, name=f'report-{where}'))
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        runs = list(pool.map(storm, (lab.live.ports.kdc, port)))
+    return {**{what: sum(run[what] for run in runs) for what in ('logins_per_s', 'failed', 'lost')},
+            'p99_ms': max(run['p99_ms'] or 0 for run in runs),
+            'each': [run['logins_per_s'] for run in runs]}
 
 
 def stores(bench):
