@@ -14,6 +14,7 @@
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/key/key_info.h"
+#include "mpc-server/key/nonce.h"
 #include "mpc-server/testing/gcm_plain.h"
 
 namespace mpckdc::storm {
@@ -35,11 +36,7 @@ std::vector<uint8_t> Xor(Bytes a, Bytes b) {
   return out;
 }
 
-GcmNonce NonceAt(int64_t seconds) {
-  GcmNonce nonce = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 9};
-  for (int i = 0; i < 4; ++i) nonce[i] = static_cast<uint8_t>(seconds >> (24 - 8 * i));
-  return nonce;
-}
+GcmNonce NonceAt(int64_t seconds) { return JoinNonce({static_cast<uint32_t>(seconds), 1, 9}); }
 
 class JobOracleTest : public testing::Test {
  protected:

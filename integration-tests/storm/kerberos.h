@@ -70,6 +70,7 @@ using Bytes = absl::Span<const uint8_t>;
 krb5_data AsData(Bytes bytes);
 Bytes View(const krb5_data& data);
 krb5_pa_data AsPreauth(int type, Bytes contents);
+krb5_enc_data AsEncData(int32_t enctype, Bytes cipher);
 
 // What libkrb5 allocated, freed by its own function.
 template <auto Free>
@@ -104,13 +105,7 @@ int32_t ChecksumTypeOf(int32_t enctype);
 // One key. Not for two threads at once: krb5_key derives and keeps usage keys as they are needed.
 class Key {
  public:
-  Key() = default;
-  Key(Key&& other) noexcept { std::swap(key_, other.key_); }
-  Key& operator=(Key&& other) noexcept {
-    std::swap(key_, other.key_);
-    return *this;
-  }
-  ~Key() { krb5_k_free_key(nullptr, key_); }
+  Key() = default;  // none
 
   static absl::StatusOr<Key> FromBytes(int32_t enctype, Bytes bytes);
   // With the principal's default salt.
@@ -118,7 +113,7 @@ class Key {
                                           krb5_const_principal principal);
   static absl::StatusOr<Key> Random(int32_t enctype);
 
-  int32_t enctype() const { return krb5_k_key_enctype(nullptr, key_); }
+  int32_t enctype() const { return krb5_k_key_enctype(nullptr, key_.get()); }
 
   // Derives and keeps what a login needs, so that the first login costs what the others do.
   absl::Status Prepare();
@@ -133,7 +128,7 @@ class Key {
 
  private:
   explicit Key(krb5_key key) : key_(key) {}
-  krb5_key key_ = nullptr;
+  std::unique_ptr<krb5_key_st, FreedBy<krb5_k_free_key>> key_;
 };
 
 // ---- Messages ----
@@ -161,16 +156,11 @@ inline constexpr int64_t kTicketSeconds = 36000;
 krb5_kdc_req RequestBody(const Principal& client, const Principal& server,
                          absl::Span<const int32_t> enctypes, int64_t microseconds, uint32_t nonce);
 
-struct EncryptedData {
-  int32_t enctype = 0;
-  Bytes cipher;
-};
-
 // PA-ENC-TS-ENC: what PA-ENC-TIMESTAMP has inside.
 Encoded EncodeTimestamp(int64_t microseconds);
 // AS-REQ. `preauth` with an empty cipher is left out; so is PA-REQ-ENC-PA-REP, which asks the KDC
 // for a checksum of the request in the reply, unless `ask_enc_pa_rep`.
-Encoded EncodeAsRequest(krb5_kdc_req body, const EncryptedData& preauth, bool ask_enc_pa_rep);
+Encoded EncodeAsRequest(krb5_kdc_req body, const krb5_enc_data& preauth, bool ask_enc_pa_rep);
 // TGS-REQ with an authenticator under the session key itself, without a subkey. Null: libk5crypto
 // refused.
 Encoded EncodeTgsRequest(krb5_kdc_req body, const Principal& client, krb5_ticket* tgt,

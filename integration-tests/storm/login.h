@@ -77,11 +77,9 @@ class Login {
   Next OnError(Bytes message, uint32_t next_nonce);
   Next OnTicket(krb5_kdc_rep& reply, uint32_t next_nonce);
   Next NotOurs(std::string text);
-  bool IsForUs(const krb5_kdc_rep& reply) const;
   std::string CheckEnvelope(const krb5_kdc_rep& reply) const;
   std::string CheckInside(const krb5_kdc_rep& reply, const Key& key, int usage);
-  Next SendAs(Step step, uint32_t nonce);
-  Next SendTgs(uint32_t nonce);
+  Next Send(Step step, uint32_t nonce);
 
   const LoginPlan* plan_ = nullptr;
   const User* user_ = nullptr;

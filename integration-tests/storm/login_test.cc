@@ -135,8 +135,8 @@ TEST_F(MessagesTest, Names) {
 
 TEST_F(MessagesTest, AsRequest) {
   const uint8_t cipher[] = {1, 2, 3, 4, 5};
-  const Request request =
-      Read<Request>(decode_krb5_as_req, View(*EncodeAsRequest(body_, {-24001, cipher}, true)));
+  const Request request = Read<Request>(
+      decode_krb5_as_req, View(*EncodeAsRequest(body_, AsEncData(-24001, cipher), true)));
   ExpectName(request->client, client_);
   ExpectBody(*request, server_);
   ASSERT_NE(request->padata, nullptr);

@@ -76,10 +76,6 @@ double CpuSecondsOf(pid_t pid) {
   return CpuSecondsOfStat(line, sysconf(_SC_CLK_TCK));
 }
 
-double Seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-}
-
 // One line that is written over, on a terminal.
 class Progress {
  public:
@@ -326,7 +322,7 @@ double CpuSecondsOfStat(absl::string_view line, long ticks_per_second) {
 absl::Status CheckRunning(const std::vector<WatchedProcess>& processes) {
   for (const auto& [name, pid] : processes) {
     if (CpuSecondsOf(pid) >= 0) continue;
-    return absl::NotFoundError(absl::StrCat("--pid ", name, "=", pid, ": no such process"));
+    return Bad("--pid ", name, "=", pid, ": no such process");
   }
   return absl::OkStatus();
 }
@@ -335,7 +331,8 @@ CpuTimes ReadCpu(const std::vector<WatchedProcess>& processes) {
   CpuTimes times;
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
-  times.own = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
+  times.own = absl::ToDoubleSeconds(absl::DurationFromTimeval(usage.ru_utime) +
+                                    absl::DurationFromTimeval(usage.ru_stime));
   for (const auto& [name, pid] : processes) {
     const double seconds = CpuSecondsOf(pid);
     auto sum = std::find_if(times.others.begin(), times.others.end(),
