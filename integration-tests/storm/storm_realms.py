@@ -38,11 +38,6 @@ def stock_build():
     return found[-1] if found else None
 
 
-def tool_environment(live):
-    """login-storm is built with the patched krb5, whichever KDC it talks to."""
-    return {**live.env, 'LD_LIBRARY_PATH': config_files.krb5_library_path()}
-
-
 def check_space(work, users):
     """Users of both realms: ours takes nearly all of it."""
     needed = users * BYTES_PER_USER + (1 << 30)
@@ -112,7 +107,6 @@ class Lab:
 
     def __init__(self, name, live, users, enctype):
         self.name, self.live, self.users, self.enctype = name, live, users, enctype
-        self.ours = name == 'ours'
         self.keytab = live.dir / 'users.keytab'
 
     def pids(self):
@@ -122,7 +116,7 @@ class Lab:
         return found + [(server.name, server.pid()) for server in self.live.servers]
 
     def start(self):
-        if self.ours:
+        if self.live.servers:
             self.live.start_servers()
         self.live.start_kdc()
 

@@ -27,26 +27,23 @@ def jobs_target(lab):
     return [*storm.jobs_target(lab.live), '--enctype', lab.enctype]
 
 
-def command(lab, arguments, seconds, file):
-    """`arguments` begin with target() or jobs_target()."""
-    pids = [word for name, pid in lab.pids() for word in ('--pid', f'{name}={pid}')]
-    return [storm.program(), *map(str, arguments), '--realm', lab.live.name, '--keytab',
-            str(lab.keytab), '--duration', f'{seconds}s', '--json', str(file), *pids]
-
-
 def run(lab, arguments, seconds, check=SAMPLE, warm_up=1.0, name='report'):
-    """login-storm's report, with `servers` (summary()), `memory_mib` (peaks), `status`."""
+    """login-storm's report, with `servers` (summary()), `memory_mib` (peaks), `status`.
+
+    `arguments` begin with target() or jobs_target()."""
     file = lab.live.dir / f'{name}.json'
     file.unlink(missing_ok=True)
-    argv = command(lab, [*arguments, '--check', check, '--warm-up', f'{warm_up}s'], seconds, file)
+    pids = [word for process, pid in lab.pids() for word in ('--pid', f'{process}={pid}')]
+    argv = [storm.program(), *map(str, arguments), '--check', check, '--warm-up', f'{warm_up}s',
+            '--realm', lab.live.name, '--keytab', lab.keytab, '--duration', f'{seconds}s', '--json',
+            file, *pids]
     before = [scrape(port) for port in lab.live.options.metrics]  # none of a stock realm
-    steps = 1
-    if '--ramp-steps' in arguments:
-        steps = arguments[arguments.index('--ramp-steps') + 1]
+    steps = dict(zip(arguments, arguments[1:])).get('--ramp-steps', 1)
     with memory_peaks(lab.pids()) as peaks:
-        done = subprocess.run(argv, env=storm_realms.tool_environment(lab.live),
-                              capture_output=True, encoding='utf-8',
-                              timeout=seconds * steps + PATIENCE)
+        # It is built with the patched krb5, whichever KDC it talks to.
+        done = subprocess.run(
+            argv, env={**lab.live.env, 'LD_LIBRARY_PATH': config_files.krb5_library_path()},
+            capture_output=True, encoding='utf-8', timeout=seconds * steps + PATIENCE)
     if not file.exists():
         raise storm_realms.StormError(f'login-storm: exit {done.returncode}: {done.stderr[-2000:]}')
     report = json.loads(file.read_text())
@@ -81,8 +78,8 @@ def figures(report):
 
 def repeated(lab, arguments, seconds, times):
     """The median run by throughput, with the spread of all of them and that run's curves."""
-    runs = [run(lab, arguments, seconds) for _ in range(times)]
-    runs.sort(key=lambda report: report['logins']['ok_per_s'])
+    runs = sorted((run(lab, arguments, seconds) for _ in range(times)),
+                  key=lambda report: report['logins']['ok_per_s'])
     middle = runs[len(runs) // 2]
     rates = [report['logins']['ok_per_s'] for report in runs]
     result = figures(middle)
@@ -97,10 +94,8 @@ def best_in_flight(lab, head, candidates, seconds):
     """The fewest in flight that carry nearly the most logins per second, and what each number gave.
 
     More of them only wait longer."""
-    tried = {}
-    for number in candidates:
-        report = run(lab, [*head, '--in-flight', number], seconds)
-        tried[number] = report['logins']['ok_per_s']
+    tried = {number: run(lab, [*head, '--in-flight', number], seconds)['logins']['ok_per_s']
+             for number in candidates}
     enough = NEARLY_ALL * max(tried.values())
     return min(number for number in tried if tried[number] >= enough), tried
 
