@@ -161,8 +161,7 @@ TEST_F(JobOracleTest, MessagesArePutTogether) {
   std::copy(plain.begin(), plain.end(), zero_and_plain.begin() + 16);
   const std::vector<uint8_t> keystream = Xor(zero_and_plain, Bytes(message).subspan(15));
   mpc_sealed seal = {};
-  const GcmNonce nonce = NonceAt(kNow);
-  std::copy(nonce.begin(), nonce.end(), seal.nonce);
+  std::ranges::copy(NonceAt(kNow), seal.nonce);
   seal.header = {header.data(), header.size()};
   seal.keystream = {keystream.data(), keystream.size()};
   const std::vector<uint8_t> ciphertext = SealCiphertext(seal, plain);

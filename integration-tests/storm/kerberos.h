@@ -76,9 +76,7 @@ krb5_enc_data AsEncData(int32_t enctype, Bytes cipher);
 template <auto Free>
 struct FreedBy {
   template <class T>
-  void operator()(T* value) const {
-    Free(nullptr, value);
-  }
+  void operator()(T* value) const { Free(nullptr, value); }
 };
 using Encoded = std::unique_ptr<krb5_data, FreedBy<krb5_free_data>>;
 using Checksum = std::unique_ptr<krb5_checksum, FreedBy<krb5_free_checksum>>;

@@ -116,9 +116,12 @@ std::string Login::CheckEnvelope(const krb5_kdc_rep& reply) const {
 }
 
 // Nonce, session key, names, the checksum of our request; leaves the session key.
-std::string Login::CheckInside(const krb5_kdc_rep& reply, const Key& key, int usage) {
+std::string Login::CheckInside(const krb5_kdc_rep& reply) {
+  const bool is_tgs = step_ == Step::kTgs;
+  const Key& key = is_tgs ? session_key_ : user_->key;
   const std::optional<Bytes> plaintext =
-      key.Decrypt(usage, View(reply.enc_part.ciphertext), absl::MakeSpan(scratch.plain));
+      key.Decrypt(is_tgs ? kUsageTgsReply : kUsageAsReply, View(reply.enc_part.ciphertext),
+                  absl::MakeSpan(scratch.plain));
   if (!plaintext.has_value()) return "a reply that the key does not open";
   result_.decrypted = true;
   const ReplyPart part = DecodeReplyPart(*plaintext);
@@ -137,7 +140,7 @@ std::string Login::CheckInside(const krb5_kdc_rep& reply, const Key& key, int us
       Key::FromBytes(session.enctype, {session.contents, session.length});
   if (!session_key.ok()) return absl::StrCat("session key: ", session_key.status().message());
   new_session_key_ = *std::move(session_key);
-  if (step_ == Step::kTgs || !plan_->ask_enc_pa_rep) return "";
+  if (is_tgs || !plan_->ask_enc_pa_rep) return "";
   const RequestChecksum checksum = FindRequestChecksum(*part);
   if (checksum == nullptr) return "a reply without the checksum of the request";
   if (!key.VerifyChecksum(kUsageAsRequest, request(), checksum->enctype,
@@ -158,10 +161,7 @@ Login::Next Login::OnTicket(krb5_kdc_rep& reply, uint32_t next_nonce) {
   }
   if (wrong_key_ != nullptr) return Complain("a ticket for a wrong password");
   std::string wrong = CheckEnvelope(reply);
-  if (wrong.empty() && (check_ || tgs_left_ > 0)) {
-    wrong = CheckInside(reply, is_tgs ? session_key_ : user_->key,
-                        is_tgs ? kUsageTgsReply : kUsageAsReply);
-  }
+  if (wrong.empty() && (check_ || tgs_left_ > 0)) wrong = CheckInside(reply);
   if (wrong == kOtherNonce) return NotOurs(kOtherNonce);
   if (!wrong.empty()) return Complain(std::move(wrong));
   result_.tickets += is_tgs ? 1 : 0;

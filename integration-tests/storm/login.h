@@ -78,7 +78,7 @@ class Login {
   Next OnTicket(krb5_kdc_rep& reply, uint32_t next_nonce);
   Next NotOurs(std::string text);
   std::string CheckEnvelope(const krb5_kdc_rep& reply) const;
-  std::string CheckInside(const krb5_kdc_rep& reply, const Key& key, int usage);
+  std::string CheckInside(const krb5_kdc_rep& reply);
   Next Send(Step step, uint32_t nonce);
 
   const LoginPlan* plan_ = nullptr;

@@ -337,8 +337,11 @@ absl::Status Worker::OnReply(Slot& slot, Bytes reply, absl::Time arrived) {
   const Login::Next next = slot.login.OnReply(reply, Nonce());
   if (next == Login::Next::kNotOurs) {
     // Where nothing was ever sent twice or given up, no answer can be late: then it is a wrong one.
-    if (any_retired) ++tallies[slot.stage].late;
-    if (!any_retired) EndLogin(slot, Outcome::kWrongAnswer, arrived);
+    if (any_retired) {
+      ++tallies[slot.stage].late;
+    } else {
+      EndLogin(slot, Outcome::kWrongAnswer, arrived);
+    }
     return absl::OkStatus();
   }
   tallies[slot.stage].exchanges[static_cast<size_t>(step)].Add(arrived - slot.first_sent);
