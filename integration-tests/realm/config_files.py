@@ -195,7 +195,8 @@ def replace(path, old, new, into=None):
 # The servers ------------------------------------------------------------------------------------
 
 def write_servers(realm):
-    make_certificates(realm)
+    if not (realm.dir / 'ca').exists():
+        make_certificates(realm)
     for party in range(3):
         folder = realm.dir / f'p{party}'
         for private in (folder, folder / 'data'):

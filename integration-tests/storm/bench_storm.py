@@ -41,8 +41,7 @@ def main(argv=None):
     except (FileNotFoundError, storm_realms.StormError) as error:
         print(f'make storm cannot run here: {error}', file=sys.stderr)
         return 2
-    bench = storm_measures.Bench(work, arguments.users, arguments.seconds, say,
-                                 arguments.repetitions, arguments.grow, arguments.enctype)
+    bench = storm_measures.Bench(work, arguments, say)
     report = {'machine': storm_runs.machine(), 'setup': setup(arguments, bench),
               'results': bench.results}
     failed = measure(bench, arguments.only, report, out)
@@ -96,10 +95,9 @@ def names(text):
 def setup(arguments, bench):
     install = storm_realms.stock_build()
     return {
-        'users': arguments.users, 'seconds': arguments.seconds, 'short': bench.short,
-        'repetitions': arguments.repetitions, 'only': arguments.only,
-        'enctype': arguments.enctype,
-        'stock_enctype': storm_realms.stock_enctype(arguments.enctype),
+        **{name: getattr(arguments, name)
+           for name in ('users', 'seconds', 'repetitions', 'only', 'enctype')},
+        'short': bench.short, 'stock_enctype': storm_realms.stock_enctype(arguments.enctype),
         'options': ' '.join(sys.argv[1:]) or '(defaults)',
         'stock': (f'unpatched krb5 1.20.1 ({install.parent.name})' if install else
                   'the patched krb5kdc without a remote key (no unpatched build was found: '

@@ -14,17 +14,13 @@ from storm import PASSWORD, SERVICE, USERS, make_keytab, user_name  # noqa: E402
 STOCK_ENCTYPES = 'aes128-cts:normal,aes256-cts:normal,aes128-sha2:normal,aes256-sha2:normal'
 
 
-def write_password(live):
-    (live.dir / 'password').write_text(PASSWORD + '\n')
-
-
 @pytest.fixture(scope='session')
 def stock(tmp_path_factory):
     """A KDC without us; its users have keys of enctypes 17 to 20. No lockout, no last_success."""
     with realm_module.StockRealm(tmp_path_factory.mktemp('stock') / 'realm', realm_module.Options(
         extra_database={'disable_last_success': True, 'disable_lockout': True})) as live:
         live.create()
-        write_password(live)
+        (live.dir / 'password').write_text(PASSWORD + '\n')
         live.run('kadmin.local', stdin=''.join(
             f'addprinc -e {STOCK_ENCTYPES} -pw "{PASSWORD}" {user_name(i)}\n'
             for i in range(USERS)) + f'addprinc -randkey -e aes256-cts:normal {SERVICE}\n')
@@ -37,7 +33,7 @@ def protected(folder, enctypes, options=None):
     """Users' keys of these enctypes shared among three servers, enrolled from a keytab."""
     with realm_module.Realm(folder / 'realm', options) as live:
         live.create()
-        write_password(live)
+        (live.dir / 'password').write_text(PASSWORD + '\n')
         for enctype in enctypes:
             make_keytab(live, 'users.keytab', [user_name(i) for i in range(USERS)], PASSWORD,
                         enctype)  # wkt appends

@@ -40,7 +40,6 @@ namespace mpckdc::storm {
 namespace {
 
 constexpr size_t kTicketSeal = 0, kReplySeal = 1, kSeals = 2;
-constexpr uint32_t kTicketSeconds = 36000;
 
 // By mpc_verdict.
 constexpr const char* kVerdictNames[] = {"OK",     "BAD_TAG", "CLOCK_SKEW",
@@ -76,7 +75,6 @@ class JobLoad : public Load {
 
     JobLoad* load = nullptr;
     mpc_client* client = nullptr;
-    User* user = nullptr;
     JobLogin login;
     bool check = false;
     int stage = 0;
@@ -116,11 +114,11 @@ class JobLoad : public Load {
   const absl::Time begin_ = MonotonicNow();
 
   absl::Mutex mu_;
-  std::deque<User*> free_users_ ABSL_GUARDED_BY(mu_);  // a key serves one login at a time
-  std::vector<Flight*> parked_ ABSL_GUARDED_BY(mu_);   // to begin at the next Tick()
-  uint64_t number_ ABSL_GUARDED_BY(mu_) = 0;           // of the next login
+  std::deque<const User*> free_users_ ABSL_GUARDED_BY(mu_);  // a key serves one login at a time
+  std::vector<Flight*> parked_ ABSL_GUARDED_BY(mu_);         // to begin at the next Tick()
+  uint64_t number_ ABSL_GUARDED_BY(mu_) = 0;                 // of the next login
   std::vector<Tally> tallies_ ABSL_GUARDED_BY(mu_) =
-      std::vector<Tally>(StagesOf(o_).size() + 1);     // by stage
+      std::vector<Tally>(StagesOf(o_).size() + 1);           // by stage
   Series series_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -180,7 +178,7 @@ void JobLoad::Begin(Flight* flight) {
       parked_.push_back(flight);
       return;
     }
-    flight->user = free_users_.front();
+    flight->login.user = free_users_.front();
     free_users_.pop_front();
     number = number_++;
     flight->stage = control_.stage;
@@ -196,7 +194,6 @@ void JobLoad::Begin(Flight* flight) {
     memcpy(plain->data(), &number, std::min(plain->size(), sizeof number));
   }
   Fill(flight);
-  const User& user = *flight->user;
   const Handle& handle = handles_.users.at(flight->login.principal);
   const int32_t own = handles_.user_enctype, krbtgt = handles_.krbtgt_enctype;
   const mpc_open open = {handle.data(), kUsageTimestamp, AsMpc(flight->login.preauth), own};
@@ -204,14 +201,7 @@ void JobLoad::Begin(Flight* flight) {
       {handles_.krbtgt.data(), 2, o_.ticket_bytes, krbtgt, {nullptr, 0}},
       {handle.data(), kUsageAsReply, o_.reply_bytes, own, {nullptr, 0}}};
   const mpc_make_mac mac = {handle.data(), kUsageAsRequest, AsMpc(flight->login.as_request), own};
-  mpc_job job = {};
-  job.operation = MPC_LOGIN;
-  job.client = handle.data();
-  job.open = &open;
-  job.seals = seals;
-  job.seal_count = this->seals();
-  job.make_mac = &mac;
-  flight->login.user = &user;
+  const mpc_job job = {MPC_LOGIN, handle.data(), 0, &open, seals, this->seals(), &mac, nullptr};
   flight->submitted = MonotonicNow();
   mpc_client_submit(flight->client, &job, OnJob, flight);
 }
@@ -219,7 +209,7 @@ void JobLoad::Begin(Flight* flight) {
 // The pre-authentication and the AS-REQ around it.
 void JobLoad::Fill(Flight* flight) {
   JobLogin& login = flight->login;
-  const User& user = *flight->user;
+  const User& user = *login.user;
   login.principal = absl::StrCat(user.principal, "@", o_.realm);
   uint8_t cipher[256];
   const int64_t now = absl::ToUnixMicros(absl::Now());
@@ -228,10 +218,9 @@ void JobLoad::Fill(Flight* flight) {
   const Bytes preauth = user.key.Encrypt(kUsageTimestamp, login.timestamp, absl::MakeSpan(cipher));
   login.preauth.assign(preauth.begin(), preauth.end());
   const int32_t enctypes[] = {user.key.enctype(), ENCTYPE_AES256_CTS_HMAC_SHA1_96};
-  const krb5_kdc_req body = RequestBody(user.name, tgs_name_, enctypes,
-                                        static_cast<uint32_t>(now / 1'000'000) + kTicketSeconds,
-                                        static_cast<uint32_t>(now & 0x7fffffff));
-  const Encoded request = EncodeAsRequest(body, {user.key.enctype(), preauth}, true);
+  const krb5_kdc_req body =
+      RequestBody(user.name, tgs_name_, enctypes, now, static_cast<uint32_t>(now & 0x7fffffff));
+  const Encoded request = EncodeAsRequest(body, AsEncData(user.key.enctype(), preauth), true);
   login.as_request.assign(request->data, request->data + request->length);
 }
 
@@ -256,12 +245,7 @@ void JobLoad::AskForTags(Flight* flight) {
   const Handle& handle = handles_.users.at(login.principal);
   const mpc_seal reply = {handle.data(), kUsageAsReply, o_.reply_bytes, handles_.user_enctype,
                           AsMpc(login.reply_plain)};
-  mpc_job job = {};
-  job.operation = MPC_SEAL_GRANTED;
-  job.client = handle.data();
-  job.grant = result.id;
-  job.seals = &reply;
-  job.seal_count = 1;
+  mpc_job job = {MPC_SEAL_GRANTED, handle.data(), result.id, nullptr, &reply, 1, nullptr, nullptr};
   const std::vector<uint8_t>* const plaintexts[kSeals] = {&login.ticket_plain, &login.reply_plain};
   // After the last request the flight may be gone.
   const uint64_t id = result.id;
@@ -360,7 +344,7 @@ void JobLoad::End(Flight* flight, mpc_verdict verdict, const std::string& text) 
           absl::StrCat(kVerdictNames[verdict], ": ", flight->login.principal, ": ", text));
     }
     series_.Add(MonotonicNow() - begin_, ok);
-    free_users_.push_back(flight->user);
+    free_users_.push_back(flight->login.user);
     // Not in a loop of calls: a dead server fails a job at once.
     if (!ok) parked_.push_back(flight);
   }

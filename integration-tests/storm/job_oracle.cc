@@ -35,9 +35,7 @@ bool Opens(absl::string_view ciphertext, Bytes keystream, const std::vector<uint
 // A GCM message is compared by its keystream, one of 17 to 20 by its plaintext.
 bool OpensPreauth(const JobLogin& login, const mpc_result& result) {
   if (!FindEnctype(login.user->key.enctype())->is_gcm()) {
-    const Bytes plaintext = View(result.open_plaintext);
-    return std::equal(plaintext.begin(), plaintext.end(), login.timestamp.begin(),
-                      login.timestamp.end());
+    return View(result.open_plaintext) == Bytes(login.timestamp);
   }
   const std::optional<MessageView> preauth = ParseMessage(AsText(login.preauth));
   return preauth.has_value() &&
@@ -80,10 +78,7 @@ std::string CompareWithOracle(const JobLogin& login, const mpc_result& result, i
   const Key& key = login.user->key;
   if (!OpensPreauth(login, result)) return "the pre-authentication is opened wrongly";
   std::vector<uint8_t> buffer(login.reply.size());
-  Bytes plaintext;
-  if (!key.Decrypt(kUsageAsReply, login.reply, absl::MakeSpan(buffer), plaintext) ||
-      !std::equal(plaintext.begin(), plaintext.end(), login.reply_plain.begin(),
-                  login.reply_plain.end())) {
+  if (key.Decrypt(kUsageAsReply, login.reply, absl::MakeSpan(buffer)) != Bytes(login.reply_plain)) {
     return "the user's key does not open the reply";
   }
   if (!key.VerifyChecksum(kUsageAsRequest, login.as_request, ChecksumTypeOf(key.enctype()),

@@ -14,6 +14,7 @@
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/job/tgt_header.h"
 #include "mpc-server/key/key_info.h"
+#include "mpc-server/key/nonce.h"
 #include "mpc-server/testing/gcm_plain.h"
 
 namespace mpckdc::storm {
@@ -35,11 +36,7 @@ std::vector<uint8_t> Xor(Bytes a, Bytes b) {
   return out;
 }
 
-GcmNonce NonceAt(int64_t seconds) {
-  GcmNonce nonce = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 9};
-  for (int i = 0; i < 4; ++i) nonce[i] = static_cast<uint8_t>(seconds >> (24 - 8 * i));
-  return nonce;
-}
+GcmNonce NonceAt(int64_t seconds) { return JoinNonce({static_cast<uint32_t>(seconds), 1, 9}); }
 
 class JobOracleTest : public testing::Test {
  protected:
@@ -103,12 +100,10 @@ class JobOracleTest : public testing::Test {
         user_.key.Encrypt(kUsageAsReply, a.login.reply_plain, absl::MakeSpan(buffer));
     a.login.reply.assign(reply.begin(), reply.end());
     a.opened = a.login.timestamp;
-    int32_t type = 0;
-    Bytes checksum;
-    EXPECT_TRUE(user_.key.Checksum(kUsageAsRequest, a.login.as_request,
-                                   absl::MakeSpan(a.result.mac), type, checksum));
-    EXPECT_EQ(type, ChecksumTypeOf(user_.key.enctype()));
-    a.result.mac_size = checksum.size();
+    const Checksum checksum = user_.key.MakeChecksum(kUsageAsRequest, a.login.as_request);
+    EXPECT_EQ(checksum->checksum_type, ChecksumTypeOf(user_.key.enctype()));
+    std::copy_n(checksum->contents, checksum->length, a.result.mac);
+    a.result.mac_size = checksum->length;
   }
 };
 
@@ -166,8 +161,7 @@ TEST_F(JobOracleTest, MessagesArePutTogether) {
   std::copy(plain.begin(), plain.end(), zero_and_plain.begin() + 16);
   const std::vector<uint8_t> keystream = Xor(zero_and_plain, Bytes(message).subspan(15));
   mpc_sealed seal = {};
-  const GcmNonce nonce = NonceAt(kNow);
-  std::copy(nonce.begin(), nonce.end(), seal.nonce);
+  std::ranges::copy(NonceAt(kNow), seal.nonce);
   seal.header = {header.data(), header.size()};
   seal.keystream = {keystream.data(), keystream.size()};
   const std::vector<uint8_t> ciphertext = SealCiphertext(seal, plain);

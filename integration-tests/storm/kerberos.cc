@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integration-tests/storm/kerberos.h"
 
-#include <algorithm>
-#include <cstring>
+#include <cstdlib>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "integration-tests/storm/limits.h"
+#include "integration-tests/storm/options.h"
+#include "mpc-server/base/bytes.h"
 
 namespace mpckdc::storm {
 namespace {
@@ -14,13 +15,9 @@ namespace {
 constexpr uint8_t kTgsRepTag = 0x6d, kErrorTag = 0x7e;  // APPLICATION 13, 30
 constexpr int64_t kMicro = 1'000'000;
 
-absl::Status CryptoError(absl::string_view what, krb5_error_code code) {
-  return absl::InternalError(absl::StrCat(what, ": libk5crypto error ", code));
-}
-
 // Takes over what libk5crypto made, which is wiped.
 absl::StatusOr<Key> TakeKey(krb5_keyblock& block, absl::string_view maker, krb5_error_code code) {
-  if (code != 0) return CryptoError(maker, code);
+  if (code != 0) return Bad(maker, ": libk5crypto error ", code);
   absl::StatusOr<Key> key = Key::FromBytes(block.enctype, {block.contents, block.length});
   krb5_free_keyblock_contents(nullptr, &block);
   return key;
@@ -28,38 +25,19 @@ absl::StatusOr<Key> TakeKey(krb5_keyblock& block, absl::string_view maker, krb5_
 
 // Whether one DER element fills the message: libkrb5's decoders do not look at what follows.
 bool IsOneElement(Bytes message) {
-  if (message.size() < 2) return false;
-  size_t header = 2, length = message[1];
-  if (length >= 0x80) {
-    header += length & 0x7f;
-    if (header > 6 || message.size() < header) return false;
-    length = 0;
-    for (size_t i = 2; i < header; ++i) length = length << 8 | message[i];
-  }
-  return header + length == message.size();
+  ByteReader reader(message);
+  reader.Uint(1);
+  uint64_t length = reader.Uint(1);
+  if (length > 0x84) return false;
+  if (length >= 0x80) length = reader.Uint(length & 0x7f);
+  return reader.ok() && reader.left() == length;
 }
 
 template <class Owner, class T = typename Owner::element_type>
-Owner Decode(krb5_error_code (*decode)(const krb5_data*, T**), Bytes message) {
+Owner Decode(Decoder<T>* decode, Bytes message) {
   const krb5_data data = AsData(message);
   T* value = nullptr;
   return Owner(IsOneElement(message) && decode(&data, &value) == 0 ? value : nullptr);
-}
-
-krb5_pa_data Preauth(int type, const krb5_data* value) {
-  krb5_pa_data data = {KV5M_PA_DATA, type, 0, nullptr};
-  if (value != nullptr) {
-    data.length = value->length;
-    data.contents = reinterpret_cast<krb5_octet*>(value->data);
-  }
-  return data;
-}
-
-krb5_enc_data AsEncData(const EncryptedData& data) {
-  krb5_enc_data enc = {};
-  enc.enctype = data.enctype;
-  enc.ciphertext = AsData(data.cipher);
-  return enc;
 }
 
 }  // namespace
@@ -73,18 +51,23 @@ Bytes View(const krb5_data& data) {
   return {reinterpret_cast<const uint8_t*>(data.data), data.length};
 }
 
+krb5_pa_data AsPreauth(int type, Bytes contents) {
+  return {KV5M_PA_DATA, type, static_cast<unsigned>(contents.size()),
+          const_cast<krb5_octet*>(contents.data())};
+}
+
+krb5_enc_data AsEncData(int32_t enctype, Bytes cipher) {
+  return {KV5M_ENC_DATA, enctype, /*kvno=*/0, AsData(cipher)};
+}
+
 absl::StatusOr<int32_t> EnctypeByName(absl::string_view name) {
-  int32_t number = 0;
   krb5_enctype enctype = 0;
   std::string text(name);
-  if (absl::SimpleAtoi(name, &number)) {
-    enctype = number;
-  } else if (krb5_string_to_enctype(text.data(), &enctype) != 0) {
+  if (!absl::SimpleAtoi(name, &enctype) && krb5_string_to_enctype(text.data(), &enctype) != 0) {
     enctype = 0;
   }
   if (!krb5_c_valid_enctype(enctype)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "libkrb5 knows no enctype \"", name, "\"; for example aes128-gcm, aes256-cts, 17"));
+    return Bad("libkrb5 knows no enctype \"", name, "\"; for example aes128-gcm, aes256-cts, 17");
   }
   return enctype;
 }
@@ -103,29 +86,21 @@ size_t EnctypeKeyBytes(int32_t enctype) {
 }
 
 int32_t ChecksumTypeOf(int32_t enctype) {
-  switch (enctype) {
-    case ENCTYPE_AES128_CTS_HMAC_SHA1_96:
-      return CKSUMTYPE_HMAC_SHA1_96_AES128;
-    case ENCTYPE_AES256_CTS_HMAC_SHA1_96:
-      return CKSUMTYPE_HMAC_SHA1_96_AES256;
-    default:
-      return enctype;  // the others have one number for both
-  }
+  krb5_cksumtype type = 0;
+  krb5int_c_mandatory_cksumtype(nullptr, enctype, &type);
+  return type;
 }
 
 absl::StatusOr<Key> Key::FromBytes(int32_t enctype, Bytes bytes) {
   if (bytes.empty() || bytes.size() != EnctypeKeyBytes(enctype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a key of ", bytes.size(), " bytes, ", EnctypeText(enctype), " has ",
-                     EnctypeKeyBytes(enctype)));
+    return Bad("a key of ", bytes.size(), " bytes, ", EnctypeText(enctype), " has ",
+               EnctypeKeyBytes(enctype));
   }
-  krb5_keyblock block = {};
-  block.enctype = enctype;
-  block.length = static_cast<unsigned>(bytes.size());
-  block.contents = const_cast<krb5_octet*>(bytes.data());
+  const krb5_keyblock block = {KV5M_KEYBLOCK, enctype, static_cast<unsigned>(bytes.size()),
+                               const_cast<krb5_octet*>(bytes.data())};
   krb5_key key = nullptr;
   const krb5_error_code code = krb5_k_create_key(nullptr, &block, &key);
-  if (code != 0) return CryptoError("krb5_k_create_key", code);
+  if (code != 0) return Bad("krb5_k_create_key: libk5crypto error ", code);
   return Key(key);
 }
 
@@ -149,19 +124,15 @@ absl::StatusOr<Key> Key::Random(int32_t enctype) {
 absl::Status Key::Prepare() {
   const uint8_t some[16] = {};
   uint8_t cipher[128], plain[128];
-  int32_t type = 0;
-  Bytes checksum, opened;
   for (const int usage : {kUsageTimestamp, kUsageAsReply}) {
     const Bytes message = Encrypt(usage, some, absl::MakeSpan(cipher));
     // Decrypting makes the other direction's key schedule.
-    if (message.empty() || !Decrypt(usage, message, absl::MakeSpan(plain), opened)) {
-      return absl::InternalError(
-          absl::StrCat("libk5crypto does not open its own message of ", EnctypeText(enctype())));
+    if (message.empty() || !Decrypt(usage, message, absl::MakeSpan(plain)).has_value()) {
+      return Bad("libk5crypto does not open its own message of ", EnctypeText(enctype()));
     }
   }
-  if (!Checksum(kUsageAsRequest, some, absl::MakeSpan(cipher), type, checksum)) {
-    return absl::InternalError(
-        absl::StrCat("libk5crypto makes no checksum of ", EnctypeText(enctype())));
+  if (MakeChecksum(kUsageAsRequest, some) == nullptr) {
+    return Bad("libk5crypto makes no checksum of ", EnctypeText(enctype()));
   }
   return absl::OkStatus();
 }
@@ -171,44 +142,34 @@ Bytes Key::Encrypt(int usage, Bytes plaintext, absl::Span<uint8_t> buffer) const
   if (krb5_c_encrypt_length(nullptr, enctype(), plaintext.size(), &length) != 0) return {};
   if (length > buffer.size()) return {};
   const krb5_data input = AsData(plaintext);
-  krb5_enc_data output = {};
-  output.ciphertext = AsData(buffer.subspan(0, length));
-  if (krb5_k_encrypt(nullptr, key_, usage, nullptr, &input, &output) != 0) return {};
+  krb5_enc_data output = AsEncData(enctype(), buffer.subspan(0, length));
+  if (krb5_k_encrypt(nullptr, key_.get(), usage, nullptr, &input, &output) != 0) return {};
   return buffer.subspan(0, output.ciphertext.length);
 }
 
-bool Key::Decrypt(int usage, Bytes message, absl::Span<uint8_t> buffer, Bytes& plaintext) const {
-  if (buffer.size() < message.size()) return false;
-  krb5_enc_data input = {};
-  input.enctype = enctype();
-  input.ciphertext = AsData(message);
+std::optional<Bytes> Key::Decrypt(int usage, Bytes message, absl::Span<uint8_t> buffer) const {
+  if (buffer.size() < message.size()) return std::nullopt;
+  const krb5_enc_data input = AsEncData(enctype(), message);
   krb5_data output = AsData(buffer.subspan(0, message.size()));
-  if (krb5_k_decrypt(nullptr, key_, usage, nullptr, &input, &output) != 0) return false;
-  plaintext = buffer.subspan(0, output.length);
-  return true;
+  if (krb5_k_decrypt(nullptr, key_.get(), usage, nullptr, &input, &output) != 0)
+    return std::nullopt;
+  return buffer.subspan(0, output.length);
 }
 
-bool Key::Checksum(int usage, Bytes data, absl::Span<uint8_t> buffer, int32_t& type,
-                   Bytes& checksum) const {
+Checksum Key::MakeChecksum(int usage, Bytes data) const {
   const krb5_data input = AsData(data);
-  krb5_checksum made = {};
-  if (krb5_k_make_checksum(nullptr, /*cksumtype=*/0, key_, usage, &input, &made) != 0) return false;
-  const bool fits = made.length <= buffer.size();
-  if (fits) memcpy(buffer.data(), made.contents, made.length);
-  type = made.checksum_type;
-  checksum = buffer.subspan(0, fits ? made.length : 0);
-  krb5_free_checksum_contents(nullptr, &made);
-  return fits;
+  Checksum made(static_cast<krb5_checksum*>(calloc(1, sizeof(krb5_checksum))));
+  const krb5_error_code code =
+      krb5_k_make_checksum(nullptr, /*cksumtype=*/0, key_.get(), usage, &input, made.get());
+  return code == 0 ? std::move(made) : nullptr;
 }
 
 bool Key::VerifyChecksum(int usage, Bytes data, int32_t type, Bytes checksum) const {
   const krb5_data input = AsData(data);
-  krb5_checksum given = {};
-  given.checksum_type = type;
-  given.length = static_cast<unsigned>(checksum.size());
-  given.contents = const_cast<krb5_octet*>(checksum.data());
+  const krb5_checksum given = {KV5M_CHECKSUM, type, static_cast<unsigned>(checksum.size()),
+                               const_cast<krb5_octet*>(checksum.data())};
   krb5_boolean valid = FALSE;
-  return krb5_k_verify_checksum(nullptr, key_, usage, &input, &given, &valid) == 0 && valid;
+  return krb5_k_verify_checksum(nullptr, key_.get(), usage, &input, &given, &valid) == 0 && valid;
 }
 
 // ---- Messages ----
@@ -216,8 +177,7 @@ bool Key::VerifyChecksum(int usage, Bytes data, int32_t type, Bytes checksum) co
 absl::StatusOr<Principal> ParseName(const std::string& name, const std::string& realm, int type) {
   krb5_principal parsed = nullptr;
   if (krb5_parse_name_flags(nullptr, name.c_str(), KRB5_PRINCIPAL_PARSE_NO_REALM, &parsed) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", name, "\" is no principal's name without its realm"));
+    return Bad("\"", name, "\" is no principal's name without its realm");
   }
   Principal principal(parsed, FreedBy<krb5_free_principal>());
   principal->type = type;
@@ -230,11 +190,11 @@ absl::StatusOr<Principal> TgsName(const std::string& realm) {
 }
 
 krb5_kdc_req RequestBody(const Principal& client, const Principal& server,
-                         absl::Span<const int32_t> enctypes, uint32_t till, uint32_t nonce) {
+                         absl::Span<const int32_t> enctypes, int64_t microseconds, uint32_t nonce) {
   krb5_kdc_req body = {};
   body.client = client.get();
   body.server = server.get();
-  body.till = static_cast<krb5_timestamp>(till);
+  body.till = static_cast<krb5_timestamp>(microseconds / kMicro + kTicketSeconds);
   body.nonce = static_cast<krb5_int32>(nonce);
   body.nktypes = static_cast<int>(enctypes.size());
   body.ktype = const_cast<krb5_enctype*>(enctypes.data());
@@ -246,13 +206,14 @@ Encoded EncodeTimestamp(int64_t microseconds) {
                                         static_cast<krb5_int32>(microseconds % kMicro)});
 }
 
-Encoded EncodeAsRequest(krb5_kdc_req body, const EncryptedData& preauth, bool ask_enc_pa_rep) {
-  const Encoded encrypted = Encode(encode_krb5_enc_data, AsEncData(preauth));
-  krb5_pa_data timestamp = Preauth(KRB5_PADATA_ENC_TIMESTAMP, encrypted.get());
-  krb5_pa_data ask = Preauth(KRB5_ENCPADATA_REQ_ENC_PA_REP, nullptr);
+Encoded EncodeAsRequest(krb5_kdc_req body, const krb5_enc_data& preauth, bool ask_enc_pa_rep) {
+  const Encoded encrypted = Encode(encode_krb5_enc_data, preauth);
+  if (encrypted == nullptr) return nullptr;
+  krb5_pa_data timestamp = AsPreauth(KRB5_PADATA_ENC_TIMESTAMP, View(*encrypted));
+  krb5_pa_data ask = AsPreauth(KRB5_ENCPADATA_REQ_ENC_PA_REP, {});
   krb5_pa_data* preauths[3] = {};
   krb5_pa_data** next = preauths;
-  if (!preauth.cipher.empty()) *next++ = &timestamp;
+  if (preauth.ciphertext.length > 0) *next++ = &timestamp;
   if (ask_enc_pa_rep) *next++ = &ask;
   body.msg_type = KRB5_AS_REQ;
   body.padata = next == preauths ? nullptr : preauths;
@@ -261,32 +222,26 @@ Encoded EncodeAsRequest(krb5_kdc_req body, const EncryptedData& preauth, bool as
 
 Encoded EncodeTgsRequest(krb5_kdc_req body, const Principal& client, krb5_ticket* tgt,
                          const Key& session, int64_t microseconds) {
-  uint8_t mac[64], cipher[limits::kMaxRequestBytes];
-  Bytes checksum;
-  krb5_checksum body_checksum = {};
   const Encoded encoded_body = Encode(encode_krb5_kdc_req_body, body);
-  if (encoded_body == nullptr ||
-      !session.Checksum(kUsageTgsChecksum, View(*encoded_body), absl::MakeSpan(mac),
-                        body_checksum.checksum_type, checksum)) {
-    return nullptr;
-  }
-  body_checksum.length = static_cast<unsigned>(checksum.size());
-  body_checksum.contents = mac;
+  if (encoded_body == nullptr) return nullptr;
+  const Checksum checksum = session.MakeChecksum(kUsageTgsChecksum, View(*encoded_body));
+  if (checksum == nullptr) return nullptr;
   krb5_authenticator authenticator = {};
   authenticator.client = client.get();
-  authenticator.checksum = &body_checksum;
+  authenticator.checksum = checksum.get();
   authenticator.ctime = static_cast<krb5_timestamp>(microseconds / kMicro);
   authenticator.cusec = static_cast<krb5_int32>(microseconds % kMicro);
   const Encoded plain = Encode(encode_krb5_authenticator, authenticator);
   if (plain == nullptr) return nullptr;
+  uint8_t cipher[limits::kMaxRequestBytes];
   krb5_ap_req ap = {};
   ap.ticket = tgt;
   ap.authenticator =
-      AsEncData({session.enctype(), session.Encrypt(kUsageTgsAuthenticator, View(*plain),
-                                                    absl::MakeSpan(cipher))});
+      AsEncData(session.enctype(),
+                session.Encrypt(kUsageTgsAuthenticator, View(*plain), absl::MakeSpan(cipher)));
   const Encoded ap_request = Encode(encode_krb5_ap_req, ap);
   if (ap_request == nullptr || ap.authenticator.ciphertext.length == 0) return nullptr;
-  krb5_pa_data preauth = Preauth(KRB5_PADATA_AP_REQ, ap_request.get());
+  krb5_pa_data preauth = AsPreauth(KRB5_PADATA_AP_REQ, View(*ap_request));
   krb5_pa_data* preauths[] = {&preauth, nullptr};
   body.msg_type = KRB5_TGS_REQ;
   body.padata = preauths;

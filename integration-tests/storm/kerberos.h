@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -23,6 +24,11 @@
 
 // libkrb5 exports its encoders and decoders, and has for many releases; their header (k5-int.h) is
 // not installed.
+template <class T>
+using Encoder = krb5_error_code(const T*, krb5_data**);
+template <class T>
+using Decoder = krb5_error_code(const krb5_data*, T**);
+
 extern "C" {
 typedef struct _krb5_pa_enc_ts {
   krb5_timestamp patimestamp;
@@ -31,32 +37,29 @@ typedef struct _krb5_pa_enc_ts {
 
 void krb5_free_kdc_rep(krb5_context, krb5_kdc_rep*);
 void krb5_free_enc_kdc_rep_part(krb5_context, krb5_enc_kdc_rep_part*);
-krb5_error_code encode_krb5_pa_enc_ts(const krb5_pa_enc_ts*, krb5_data**);
-krb5_error_code encode_krb5_enc_data(const krb5_enc_data*, krb5_data**);
-krb5_error_code encode_krb5_authenticator(const krb5_authenticator*, krb5_data**);
-krb5_error_code encode_krb5_ap_req(const krb5_ap_req*, krb5_data**);
-krb5_error_code encode_krb5_as_req(const krb5_kdc_req*, krb5_data**);
-krb5_error_code encode_krb5_tgs_req(const krb5_kdc_req*, krb5_data**);
-krb5_error_code encode_krb5_kdc_req_body(const krb5_kdc_req*, krb5_data**);
-krb5_error_code decode_krb5_as_rep(const krb5_data*, krb5_kdc_rep**);
-krb5_error_code decode_krb5_tgs_rep(const krb5_data*, krb5_kdc_rep**);
-krb5_error_code decode_krb5_error(const krb5_data*, krb5_error**);
-krb5_error_code decode_krb5_enc_kdc_rep_part(const krb5_data*, krb5_enc_kdc_rep_part**);
-krb5_error_code decode_krb5_encryption_key(const krb5_data*, krb5_keyblock**);
+krb5_error_code krb5int_c_mandatory_cksumtype(krb5_context, krb5_enctype, krb5_cksumtype*);
+Encoder<krb5_pa_enc_ts> encode_krb5_pa_enc_ts;
+Encoder<krb5_enc_data> encode_krb5_enc_data;
+Encoder<krb5_authenticator> encode_krb5_authenticator;
+Encoder<krb5_ap_req> encode_krb5_ap_req;
+Encoder<krb5_kdc_req> encode_krb5_as_req, encode_krb5_tgs_req, encode_krb5_kdc_req_body;
+Decoder<krb5_kdc_rep> decode_krb5_as_rep, decode_krb5_tgs_rep;
+Decoder<krb5_error> decode_krb5_error;
+Decoder<krb5_enc_kdc_rep_part> decode_krb5_enc_kdc_rep_part;
+Decoder<krb5_keyblock> decode_krb5_encryption_key;
 
 // The KDC's side of them, for tests.
 void krb5_free_kdc_req(krb5_context, krb5_kdc_req*);
 void krb5_free_ap_req(krb5_context, krb5_ap_req*);
-krb5_error_code decode_krb5_as_req(const krb5_data*, krb5_kdc_req**);
-krb5_error_code decode_krb5_tgs_req(const krb5_data*, krb5_kdc_req**);
-krb5_error_code decode_krb5_ap_req(const krb5_data*, krb5_ap_req**);
-krb5_error_code decode_krb5_authenticator(const krb5_data*, krb5_authenticator**);
-krb5_error_code decode_krb5_enc_data(const krb5_data*, krb5_enc_data**);
-krb5_error_code encode_krb5_as_rep(const krb5_kdc_rep*, krb5_data**);
-krb5_error_code encode_krb5_tgs_rep(const krb5_kdc_rep*, krb5_data**);
-krb5_error_code encode_krb5_enc_kdc_rep_part(const krb5_enc_kdc_rep_part*, krb5_data**);
-krb5_error_code encode_krb5_error(const krb5_error*, krb5_data**);
-krb5_error_code encode_krb5_checksum(const krb5_checksum*, krb5_data**);
+void krb5_free_enc_data(krb5_context, krb5_enc_data*);
+Decoder<krb5_kdc_req> decode_krb5_as_req, decode_krb5_tgs_req;
+Decoder<krb5_ap_req> decode_krb5_ap_req;
+Decoder<krb5_authenticator> decode_krb5_authenticator;
+Decoder<krb5_enc_data> decode_krb5_enc_data;
+Encoder<krb5_kdc_rep> encode_krb5_as_rep, encode_krb5_tgs_rep;
+Encoder<krb5_enc_kdc_rep_part> encode_krb5_enc_kdc_rep_part;
+Encoder<krb5_error> encode_krb5_error;
+Encoder<krb5_checksum> encode_krb5_checksum;
 }
 
 namespace mpckdc::storm {
@@ -66,6 +69,21 @@ using Bytes = absl::Span<const uint8_t>;
 // libkrb5 takes pointers to mutable bytes also where it only reads.
 krb5_data AsData(Bytes bytes);
 Bytes View(const krb5_data& data);
+krb5_pa_data AsPreauth(int type, Bytes contents);
+krb5_enc_data AsEncData(int32_t enctype, Bytes cipher);
+
+// What libkrb5 allocated, freed by its own function.
+template <auto Free>
+struct FreedBy {
+  template <class T>
+  void operator()(T* value) const { Free(nullptr, value); }
+};
+using Encoded = std::unique_ptr<krb5_data, FreedBy<krb5_free_data>>;
+using Checksum = std::unique_ptr<krb5_checksum, FreedBy<krb5_free_checksum>>;
+using Ticket = std::unique_ptr<krb5_ticket, FreedBy<krb5_free_ticket>>;
+using Reply = std::unique_ptr<krb5_kdc_rep, FreedBy<krb5_free_kdc_rep>>;
+using ReplyPart = std::unique_ptr<krb5_enc_kdc_rep_part, FreedBy<krb5_free_enc_kdc_rep_part>>;
+using ErrorReply = std::unique_ptr<krb5_error, FreedBy<krb5_free_error>>;
 
 // RFC 4120 section 7.5.1.
 inline constexpr int kUsageTimestamp = 1;
@@ -85,13 +103,7 @@ int32_t ChecksumTypeOf(int32_t enctype);
 // One key. Not for two threads at once: krb5_key derives and keeps usage keys as they are needed.
 class Key {
  public:
-  Key() = default;
-  Key(Key&& other) noexcept { std::swap(key_, other.key_); }
-  Key& operator=(Key&& other) noexcept {
-    std::swap(key_, other.key_);
-    return *this;
-  }
-  ~Key() { krb5_k_free_key(nullptr, key_); }
+  Key() = default;  // none
 
   static absl::StatusOr<Key> FromBytes(int32_t enctype, Bytes bytes);
   // With the principal's default salt.
@@ -99,24 +111,22 @@ class Key {
                                           krb5_const_principal principal);
   static absl::StatusOr<Key> Random(int32_t enctype);
 
-  bool valid() const { return key_ != nullptr; }
-  int32_t enctype() const { return krb5_k_key_enctype(nullptr, key_); }
+  int32_t enctype() const { return krb5_k_key_enctype(nullptr, key_.get()); }
 
   // Derives and keeps what a login needs, so that the first login costs what the others do.
   absl::Status Prepare();
 
   // Into `buffer`, of which the part that was written is returned; empty: libk5crypto refused.
   Bytes Encrypt(int usage, Bytes plaintext, absl::Span<uint8_t> buffer) const;
-  // Into `buffer`, at least as large as the message. False: wrong key or altered message.
-  bool Decrypt(int usage, Bytes message, absl::Span<uint8_t> buffer, Bytes& plaintext) const;
-  // The enctype's own checksum type, and its checksum.
-  bool Checksum(int usage, Bytes data, absl::Span<uint8_t> buffer, int32_t& type,
-                Bytes& checksum) const;
+  // Into `buffer`, at least as large as the message. nullopt: wrong key or altered message.
+  std::optional<Bytes> Decrypt(int usage, Bytes message, absl::Span<uint8_t> buffer) const;
+  // Of the enctype's own checksum type.
+  Checksum MakeChecksum(int usage, Bytes data) const;
   bool VerifyChecksum(int usage, Bytes data, int32_t type, Bytes checksum) const;
 
  private:
   explicit Key(krb5_key key) : key_(key) {}
-  krb5_key key_ = nullptr;
+  std::unique_ptr<krb5_key_st, FreedBy<krb5_k_free_key>> key_;
 };
 
 // ---- Messages ----
@@ -124,20 +134,9 @@ class Key {
 inline constexpr int kErrorPreauthFailed = 24;
 inline constexpr int kErrorPreauthRequired = 25;
 
-// What libkrb5 allocated, freed by its own function.
-template <auto Free>
-struct FreedBy {
-  template <class T>
-  void operator()(T* value) const { Free(nullptr, value); }
-};
-using Encoded = std::unique_ptr<krb5_data, FreedBy<krb5_free_data>>;
-using Ticket = std::unique_ptr<krb5_ticket, FreedBy<krb5_free_ticket>>;
-using Reply = std::unique_ptr<krb5_kdc_rep, FreedBy<krb5_free_kdc_rep>>;
-using ReplyPart = std::unique_ptr<krb5_enc_kdc_rep_part, FreedBy<krb5_free_enc_kdc_rep_part>>;
-using ErrorReply = std::unique_ptr<krb5_error, FreedBy<krb5_free_error>>;
 // Null where libkrb5 says no.
 template <class T>
-Encoded Encode(krb5_error_code (*encode)(const T*, krb5_data**), const T& value) {
+Encoded Encode(Encoder<T>* encode, const T& value) {
   krb5_data* data = nullptr;
   return Encoded(encode(&value, &data) == 0 ? data : nullptr);
 }
@@ -149,20 +148,17 @@ absl::StatusOr<Principal> ParseName(const std::string& name, const std::string& 
 
 absl::StatusOr<Principal> TgsName(const std::string& realm);  // krbtgt/REALM
 
-// KDC-REQ-BODY of both requests; the names must outlive it. No `client` in a TGS-REQ.
-krb5_kdc_req RequestBody(const Principal& client, const Principal& server,
-                         absl::Span<const int32_t> enctypes, uint32_t till, uint32_t nonce);
+inline constexpr int64_t kTicketSeconds = 36000;
 
-struct EncryptedData {
-  int32_t enctype = 0;
-  Bytes cipher;
-};
+// KDC-REQ-BODY of both requests at this time; the names must outlive it. No `client` in a TGS-REQ.
+krb5_kdc_req RequestBody(const Principal& client, const Principal& server,
+                         absl::Span<const int32_t> enctypes, int64_t microseconds, uint32_t nonce);
 
 // PA-ENC-TS-ENC: what PA-ENC-TIMESTAMP has inside.
 Encoded EncodeTimestamp(int64_t microseconds);
 // AS-REQ. `preauth` with an empty cipher is left out; so is PA-REQ-ENC-PA-REP, which asks the KDC
 // for a checksum of the request in the reply, unless `ask_enc_pa_rep`.
-Encoded EncodeAsRequest(krb5_kdc_req body, const EncryptedData& preauth, bool ask_enc_pa_rep);
+Encoded EncodeAsRequest(krb5_kdc_req body, const krb5_enc_data& preauth, bool ask_enc_pa_rep);
 // TGS-REQ with an authenticator under the session key itself, without a subkey. Null: libk5crypto
 // refused.
 Encoded EncodeTgsRequest(krb5_kdc_req body, const Principal& client, krb5_ticket* tgt,

@@ -14,7 +14,6 @@ namespace mpckdc::storm::limits {
 // ---- Messages ----
 inline constexpr size_t kMaxRequestBytes = 8 << 10;   // a TGS-REQ carries a TGT; ours have no PAC
 inline constexpr size_t kMaxReplyBytes = 64 << 10;    // one datagram, or one message over TCP
-inline constexpr size_t kMaxNameBytes = 1024;         // DER of one principal's name
 
 // ---- Load ----
 inline constexpr int kMaxThreads = 64;

@@ -98,8 +98,7 @@ absl::StatusOr<ExitStatus> RunLogins(const Options& o, const std::vector<Thresho
   ASSIGN_OR_RETURN(std::vector<User> users, UsersOf(o));
   // A thread has users of its own.
   if (users.size() < static_cast<size_t>(o.threads)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(users.size(), " users for ", o.threads, " --threads: one each at least"));
+    return Bad(users.size(), " users for ", o.threads, " --threads: one each at least");
   }
   Control control;
   const auto load = StartLogins(o, std::move(plan), std::move(kdc), users, control);
@@ -117,9 +116,8 @@ absl::StatusOr<ExitStatus> RunJobs(const Options& o, const std::vector<Threshold
   for (const User& user : users) {
     const std::string principal = absl::StrCat(user.principal, "@", o.realm);
     if (handles.users.contains(principal)) continue;
-    return absl::NotFoundError(absl::StrCat(
-        "--handles ", o.handles, " has no ", EnctypeText(o.enctype), " key of ", principal,
-        "; enrol it, or name fewer users"));
+    return Bad("--handles ", o.handles, " has no ", EnctypeText(o.enctype), " key of ", principal,
+               "; enrol it, or name fewer users");
   }
   Control control;
   ASSIGN_OR_RETURN(const auto load, StartJobs(o, users, handles, control));

@@ -44,7 +44,7 @@ Login::Next Login::Begin(const LoginPlan& plan, const User& user, const Key* wro
   check_ = check;
   result_ = {};
   tgs_left_ = plan.tgs_requests;
-  return SendAs(plan.two_step ? Step::kAsFirst : Step::kAs, nonce);
+  return Send(plan.two_step ? Step::kAsFirst : Step::kAs, nonce);
 }
 
 Login::Next Login::Complain(std::string text) {
@@ -57,36 +57,26 @@ Login::Next Login::NotOurs(std::string text) {
   return Next::kNotOurs;
 }
 
-krb5_kdc_req Login::NextBody(const Principal& client, const Principal& server, int64_t now) const {
-  return RequestBody(client, server, plan_->enctypes,
-                     static_cast<uint32_t>(now / 1'000'000) + plan_->ticket_seconds, nonce_);
-}
-
-Login::Next Login::SendAs(Step step, uint32_t nonce) {
+Login::Next Login::Send(Step step, uint32_t nonce) {
   step_ = step;
   nonce_ = nonce;
   const int64_t now = absl::ToUnixMicros(absl::Now());
-  EncryptedData preauth;
+  const bool is_tgs = step == Step::kTgs;
+  const krb5_kdc_req body =
+      RequestBody(is_tgs ? nullptr : user_->name, is_tgs ? plan_->service_name : plan_->tgs_name,
+                  plan_->enctypes, now, nonce);
+  krb5_enc_data preauth = {};
   if (step == Step::kAs) {
     const Key& key = wrong_key_ != nullptr ? *wrong_key_ : user_->key;
-    preauth.enctype = key.enctype();
-    preauth.cipher = key.Encrypt(kUsageTimestamp, View(*EncodeTimestamp(now)),
-                                 absl::MakeSpan(scratch.cipher));
-    if (preauth.cipher.empty()) return Complain("libk5crypto did not encrypt the time");
+    preauth = AsEncData(key.enctype(), key.Encrypt(kUsageTimestamp, View(*EncodeTimestamp(now)),
+                                                   absl::MakeSpan(scratch.cipher)));
+    if (preauth.ciphertext.length == 0) return Complain("libk5crypto did not encrypt the time");
   }
-  request_ = EncodeAsRequest(NextBody(user_->name, plan_->tgs_name, now), preauth,
-                             plan_->ask_enc_pa_rep);
-  return request_ != nullptr ? Next::kSend : Complain("no AS-REQ was made");
-}
-
-Login::Next Login::SendTgs(uint32_t nonce) {
-  step_ = Step::kTgs;
-  nonce_ = nonce;
-  --tgs_left_;
-  const int64_t now = absl::ToUnixMicros(absl::Now());
-  request_ = EncodeTgsRequest(NextBody(nullptr, plan_->service_name, now), user_->name, tgt_.get(),
-                              session_key_, now);
-  return request_ != nullptr ? Next::kSend : Complain("no TGS-REQ was made");
+  tgs_left_ -= is_tgs ? 1 : 0;
+  request_ = is_tgs ? EncodeTgsRequest(body, user_->name, tgt_.get(), session_key_, now)
+                    : EncodeAsRequest(body, preauth, plan_->ask_enc_pa_rep);
+  if (request_ != nullptr) return Next::kSend;
+  return Complain(is_tgs ? "no TGS-REQ was made" : "no AS-REQ was made");
 }
 
 Login::Next Login::OnReply(Bytes message, uint32_t next_nonce) {
@@ -104,17 +94,10 @@ Login::Next Login::OnError(Bytes message, uint32_t next_nonce) {
       !krb5_principal_compare_any_realm(nullptr, error->client, user_->name.get())) {
     return NotOurs(absl::StrCat("error ", code, " for another client"));
   }
-  if (step_ == Step::kAsFirst && code == kErrorPreauthRequired) {
-    return SendAs(Step::kAs, next_nonce);
-  }
+  if (step_ == Step::kAsFirst && code == kErrorPreauthRequired) return Send(Step::kAs, next_nonce);
   result_.error_code = code;
   const bool expected = wrong_key_ != nullptr && code == kErrorPreauthFailed;
   return Finish(expected ? Outcome::kRefused : Outcome::kError);
-}
-
-bool Login::IsForUs(const krb5_kdc_rep& reply) const {
-  return (reply.msg_type == KRB5_TGS_REP) == (step_ == Step::kTgs) &&
-         krb5_principal_compare(nullptr, reply.client, user_->name.get());
 }
 
 // What can be seen without a key.
@@ -133,14 +116,15 @@ std::string Login::CheckEnvelope(const krb5_kdc_rep& reply) const {
 }
 
 // Nonce, session key, names, the checksum of our request; leaves the session key.
-std::string Login::CheckInside(const krb5_kdc_rep& reply, const Key& key, int usage) {
-  Bytes plaintext;
-  if (!key.Decrypt(usage, View(reply.enc_part.ciphertext), absl::MakeSpan(scratch.plain),
-                   plaintext)) {
-    return "a reply that the key does not open";
-  }
+std::string Login::CheckInside(const krb5_kdc_rep& reply) {
+  const bool is_tgs = step_ == Step::kTgs;
+  const Key& key = is_tgs ? session_key_ : user_->key;
+  const std::optional<Bytes> plaintext =
+      key.Decrypt(is_tgs ? kUsageTgsReply : kUsageAsReply, View(reply.enc_part.ciphertext),
+                  absl::MakeSpan(scratch.plain));
+  if (!plaintext.has_value()) return "a reply that the key does not open";
   result_.decrypted = true;
-  const ReplyPart part = DecodeReplyPart(plaintext);
+  const ReplyPart part = DecodeReplyPart(*plaintext);
   if (part == nullptr) return "a reply with contents that cannot be read";
   if (static_cast<uint32_t>(part->nonce) != nonce_) return kOtherNonce;
   if (!krb5_principal_compare(nullptr, part->server, reply.ticket->server)) {
@@ -156,7 +140,7 @@ std::string Login::CheckInside(const krb5_kdc_rep& reply, const Key& key, int us
       Key::FromBytes(session.enctype, {session.contents, session.length});
   if (!session_key.ok()) return absl::StrCat("session key: ", session_key.status().message());
   new_session_key_ = *std::move(session_key);
-  if (step_ == Step::kTgs || !plan_->ask_enc_pa_rep) return "";
+  if (is_tgs || !plan_->ask_enc_pa_rep) return "";
   const RequestChecksum checksum = FindRequestChecksum(*part);
   if (checksum == nullptr) return "a reply without the checksum of the request";
   if (!key.VerifyChecksum(kUsageAsRequest, request(), checksum->enctype,
@@ -167,26 +151,26 @@ std::string Login::CheckInside(const krb5_kdc_rep& reply, const Key& key, int us
 }
 
 Login::Next Login::OnTicket(krb5_kdc_rep& reply, uint32_t next_nonce) {
-  if (!IsForUs(reply)) return NotOurs("a reply for another client or another request");
+  const bool is_tgs = step_ == Step::kTgs;
+  if ((reply.msg_type == KRB5_TGS_REP) != is_tgs ||
+      !krb5_principal_compare(nullptr, reply.client, user_->name.get())) {
+    return NotOurs("a reply for another client or another request");
+  }
   if (step_ == Step::kAsFirst) {
     return Complain("a ticket without pre-authentication; has the user requires_preauth?");
   }
   if (wrong_key_ != nullptr) return Complain("a ticket for a wrong password");
   std::string wrong = CheckEnvelope(reply);
-  if (wrong.empty() && (check_ || tgs_left_ > 0)) {
-    const bool is_tgs = step_ == Step::kTgs;
-    wrong = CheckInside(reply, is_tgs ? session_key_ : user_->key,
-                        is_tgs ? kUsageTgsReply : kUsageAsReply);
-  }
+  if (wrong.empty() && (check_ || tgs_left_ > 0)) wrong = CheckInside(reply);
   if (wrong == kOtherNonce) return NotOurs(kOtherNonce);
   if (!wrong.empty()) return Complain(std::move(wrong));
-  if (step_ == Step::kTgs) ++result_.tickets;
+  result_.tickets += is_tgs ? 1 : 0;
   if (tgs_left_ == 0) return Finish(Outcome::kOk);
   if (step_ == Step::kAs) {
     session_key_ = std::move(new_session_key_);
     tgt_.reset(std::exchange(reply.ticket, nullptr));
   }
-  return SendTgs(next_nonce);
+  return Send(Step::kTgs, next_nonce);
 }
 
 }  // namespace mpckdc::storm

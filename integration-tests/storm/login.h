@@ -26,7 +26,6 @@ struct LoginPlan {
   int tgs_requests = 0;           // after each login
   Principal tgs_name;             // krbtgt/REALM
   Principal service_name;         // whose tickets the TGS requests ask for
-  uint32_t ticket_seconds = 36000;
 };
 absl::StatusOr<LoginPlan> MakeLoginPlan(const Options& options);
 
@@ -78,12 +77,9 @@ class Login {
   Next OnError(Bytes message, uint32_t next_nonce);
   Next OnTicket(krb5_kdc_rep& reply, uint32_t next_nonce);
   Next NotOurs(std::string text);
-  bool IsForUs(const krb5_kdc_rep& reply) const;
   std::string CheckEnvelope(const krb5_kdc_rep& reply) const;
-  std::string CheckInside(const krb5_kdc_rep& reply, const Key& key, int usage);
-  krb5_kdc_req NextBody(const Principal& client, const Principal& server, int64_t now) const;
-  Next SendAs(Step step, uint32_t nonce);
-  Next SendTgs(uint32_t nonce);
+  std::string CheckInside(const krb5_kdc_rep& reply);
+  Next Send(Step step, uint32_t nonce);
 
   const LoginPlan* plan_ = nullptr;
   const User* user_ = nullptr;

@@ -9,7 +9,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "integration-tests/storm/kerberos.h"
@@ -28,8 +27,6 @@ using command_line::ToText;
 using Text = absl::string_view;
 
 constexpr double kLeastRate = 1e-6;  // logins per second
-
-absl::Status Bad(Text what) { return absl::InvalidArgumentError(what); }
 
 // "0.1", or "10%".
 Setter ToShare(double* to) {
@@ -67,7 +64,7 @@ Setter ToProcesses(std::vector<WatchedProcess>* to) {
     const std::pair<Text, Text> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
     WatchedProcess process{std::string(parts.first)};
     if (process.name.empty() || !absl::SimpleAtoi(parts.second, &process.pid) || process.pid <= 0) {
-      return Bad(absl::StrCat("--pid \"", text, "\" is not NAME=PID, as kdc=1234"));
+      return Bad("--pid \"", text, "\" is not NAME=PID, as kdc=1234");
     }
     to->push_back(std::move(process));
     return absl::OkStatus();
@@ -77,7 +74,7 @@ Setter ToProcesses(std::vector<WatchedProcess>* to) {
 // The first line of a file; "-" is standard input.
 absl::Status ReadPassword(Text file, Options& o) {
   FILE* in = file == "-" ? stdin : fopen(std::string(file).c_str(), "re");
-  if (in == nullptr) return Bad(absl::StrCat(file, ": ", strerror(errno)));
+  if (in == nullptr) return Bad(file, ": ", strerror(errno));
   o.password.clear();
   for (int c = getc(in); c != EOF && c != '\n'; c = getc(in)) {
     o.password.push_back(static_cast<uint8_t>(c));
@@ -88,19 +85,16 @@ absl::Status ReadPassword(Text file, Options& o) {
 }
 
 // One group of options in help and manual.
-class Group {
- public:
-  Group(CLI::App& app, const char* title) : app_(app), title_(title) {}
+struct Group {
   void Value(const char* name, const char* placeholder, const char* description, Setter set) {
-    command_line::AddOption(app_, name, placeholder, description, std::move(set)).group(title_);
+    command_line::AddOption(app, name, placeholder, description, std::move(set)).group(title);
   }
   void Flag(const char* name, const char* description, bool* to) {
-    AddFlag(app_, name, description, to).group(title_);
+    AddFlag(app, name, description, to).group(title);
   }
 
- private:
-  CLI::App& app_;
-  const char* title_;
+  CLI::App& app;
+  const char* title;
 };
 
 void AddTarget(Group g, Options& o) {
@@ -211,7 +205,7 @@ absl::Status CheckTogether(Options& o) {
   if (o.enctype == 0) return Bad("--enctype NAME is missing: of the users' keys");
   if (!o.users.empty() && !o.has_password) return Bad("--users needs --password-file");
   if (!o.plot.empty() && !absl::EndsWith(o.plot, ".svg") && !absl::EndsWith(o.plot, ".png")) {
-    return Bad(absl::StrCat("--plot ", o.plot, ": a file .svg or .png"));
+    return Bad("--plot ", o.plot, ": a file .svg or .png");
   }
   if (o.in_flight == 0) o.in_flight = o.rate > 0 ? limits::kDefaultOpenLoopInFlight : 16;
   if (o.in_flight < static_cast<size_t>(o.threads)) return Bad("fewer --in-flight than --threads");

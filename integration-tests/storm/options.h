@@ -11,12 +11,19 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "integration-tests/storm/limits.h"
 #include "mpc-server/base/secret.h"
 
 namespace mpckdc::storm {
+
+// Whatever goes wrong in this program, its user is told in words and nobody else asks what it was.
+template <class... Parts>
+absl::Status Bad(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
 
 // --pid NAME=PID; several processes may have one name (a KDC's workers), their times are added.
 struct WatchedProcess {

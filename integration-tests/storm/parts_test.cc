@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -78,9 +79,11 @@ TEST(HistogramTest, MergeIsAddingAll) {
 
 // ---- Schedule ----
 
-std::vector<absl::Duration> Gaps(PoissonSchedule schedule, absl::Time begin, int count) {
+const absl::Time kBegin = absl::UnixEpoch();
+
+std::vector<absl::Duration> Gaps(PoissonSchedule schedule, int count) {
   std::vector<absl::Duration> gaps;
-  absl::Time last = begin;
+  absl::Time last = kBegin;
   for (int i = 0; i < count; ++i, schedule.Advance()) {
     gaps.push_back(schedule.next() - last);
     last = schedule.next();
@@ -89,18 +92,16 @@ std::vector<absl::Duration> Gaps(PoissonSchedule schedule, absl::Time begin, int
 }
 
 TEST(ScheduleTest, SameSeedSameTimes) {
-  const absl::Time begin = absl::UnixEpoch();
-  EXPECT_EQ(Gaps({7, 1000, begin}, begin, 100), Gaps({7, 1000, begin}, begin, 100));
-  EXPECT_NE(Gaps({7, 1000, begin}, begin, 100), Gaps({8, 1000, begin}, begin, 100));
+  EXPECT_EQ(Gaps({7, 1000, kBegin}, 100), Gaps({7, 1000, kBegin}, 100));
+  EXPECT_NE(Gaps({7, 1000, kBegin}, 100), Gaps({8, 1000, kBegin}, 100));
 }
 
 // Gaps of a Poisson process are exponential: mean 1/rate, and as large a deviation.
 TEST(ScheduleTest, GapsAreExponential) {
-  const absl::Time begin = absl::UnixEpoch();
   constexpr int kCount = 100000;
   double sum = 0, squares = 0;
   int beyond_mean = 0;
-  for (const absl::Duration gap : Gaps({3, 2000, begin}, begin, kCount)) {
+  for (const absl::Duration gap : Gaps({3, 2000, kBegin}, kCount)) {
     const double x = absl::ToDoubleSeconds(gap) * 2000;
     sum += x;
     squares += x * x;
@@ -112,11 +113,10 @@ TEST(ScheduleTest, GapsAreExponential) {
 }
 
 TEST(ScheduleTest, ANewRateBeginsNow) {
-  const absl::Time begin = absl::UnixEpoch();
-  PoissonSchedule schedule(1, 0.001, begin);
-  schedule.SetRate(1e6, begin + absl::Seconds(5));
-  EXPECT_GE(schedule.next(), begin + absl::Seconds(5));
-  EXPECT_LT(schedule.next(), begin + absl::Seconds(5.001));
+  PoissonSchedule schedule(1, 0.001, kBegin);
+  schedule.SetRate(1e6, kBegin + absl::Seconds(5));
+  EXPECT_GE(schedule.next(), kBegin + absl::Seconds(5));
+  EXPECT_LT(schedule.next(), kBegin + absl::Seconds(5.001));
 }
 
 TEST(ScheduleTest, RampIsEven) {
@@ -160,17 +160,13 @@ TEST(ThresholdTest, ErrorsNameWhatIsWrong) {
 }
 
 TEST(ThresholdTest, ExceededOnTheRightSide) {
-  const auto exceeded = [](const char* text, double measured) {
-    return Exceeded(*ParseThreshold(text, kKinds), {{"rate", {MetricKind::kNumber, measured}}})
-        .has_value();
-  };
-  EXPECT_TRUE(exceeded("rate>5", 6));
-  EXPECT_FALSE(exceeded("rate>5", 5));
-  EXPECT_TRUE(exceeded("rate>=5", 5));
-  EXPECT_TRUE(exceeded("rate<5", 4));
-  EXPECT_FALSE(exceeded("rate<5", 5));
-  EXPECT_TRUE(exceeded("rate<=5", 5));
-  EXPECT_TRUE(exceeded("p99>1s", 0));  // was not measured
+  const std::tuple<const char*, double, bool> cases[] = {
+      {"rate>5", 6, true},  {"rate>5", 5, false}, {"rate>=5", 5, true}, {"rate<5", 4, true},
+      {"rate<5", 5, false}, {"rate<=5", 5, true}, {"p99>1s", 0, true}};  // was not measured
+  for (const auto& [text, measured, exceeded] : cases) {
+    const Metrics metrics = {{"rate", {MetricKind::kNumber, measured}}};
+    EXPECT_EQ(Exceeded(*ParseThreshold(text, kKinds), metrics).has_value(), exceeded) << text;
+  }
 }
 
 // ---- Which addresses ----
@@ -279,22 +275,18 @@ TEST(UsersTest, OneSourceAndNoMore) {
 
 // ---- Handles ----
 
-struct HandlesEntry {
-  const char* principal;
-  int kvno;
-  const char* enctype;
-  char digit;  // of its handle
-};
+// Principal, kvno, enctype, digit of its handle.
+using HandlesEntry = std::tuple<const char*, unsigned, const char*, char>;
 
-absl::StatusOr<RealmHandles> Parse(const std::vector<HandlesEntry>& entries, int32_t enctype) {
+absl::StatusOr<RealmHandles> Parse(const std::vector<HandlesEntry>& entries, int32_t of_users) {
   nlohmann::json keys;
-  for (const HandlesEntry& e : entries) {
-    keys.push_back({{"principal", e.principal},
-                    {"kvno", static_cast<unsigned>(e.kvno)},
-                    {"enctype", e.enctype},
-                    {"handle", std::string(32, e.digit)}});
+  for (const auto& [principal, kvno, enctype, digit] : entries) {
+    keys.push_back({{"principal", principal},
+                    {"kvno", kvno},
+                    {"enctype", enctype},
+                    {"handle", std::string(32, digit)}});
   }
-  return ParseHandles(nlohmann::json({{"keys", keys}}).dump(), "R", enctype);
+  return ParseHandles(nlohmann::json({{"keys", keys}}).dump(), "R", of_users);
 }
 
 TEST(HandlesTest, HighestVersionOfTheEnctype) {

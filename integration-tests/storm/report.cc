@@ -66,15 +66,6 @@ double PerSecond(uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-json ErrorsJson(const Tally& tally) {
-  json errors = json::object();
-  for (const auto& [code, count] : tally.errors) {
-    errors[ErrorName(code)] = {
-        {"code", code}, {"expected", count.expected}, {"unexpected", count.unexpected}};
-  }
-  return errors;
-}
-
 json RampJson(const RunResult& result) {
   json steps = json::array();
   for (const StageResult& stage : result.stages) {
@@ -101,12 +92,8 @@ std::string RampText(const RunResult& result) {
         Ms(stage.tally.login.Percentile(99)), Ms(stage.tally.login.Percentile(99.9)),
         stage.tally.lost, stage.tally.shed, stage.kept ? "" : "  beyond the knee");
   }
-  if (result.knee_per_s > 0) {
-    absl::StrAppendFormat(&text, "knee: %.0f logins/s\n", result.knee_per_s);
-  } else {
-    text += "knee: below the first rate\n";
-  }
-  return text;
+  return text + (result.knee_per_s > 0 ? absl::StrFormat("knee: %.0f logins/s\n", result.knee_per_s)
+                                       : "knee: below the first rate\n");
 }
 
 json LatencyJson(const LatencyHistogram& histogram) {
@@ -214,7 +201,11 @@ json ReportJson(Mode mode, const RunResult& result, const Metrics& metrics, cons
     report["cpu"]["servers_seconds_per_login"] = metrics.at("servers-cpu").value;
     return report;
   }
-  report["errors"] = ErrorsJson(tally);
+  report["errors"] = json::object();
+  for (const auto& [code, count] : tally.errors) {
+    report["errors"][ErrorName(code)] = {
+        {"code", code}, {"expected", count.expected}, {"unexpected", count.unexpected}};
+  }
   for (size_t i = 0; i < tally.exchanges.size(); ++i) {
     report["latency_ms"][kExchanges[i].key] = LatencyJson(tally.exchanges[i]);
   }
@@ -279,7 +270,7 @@ absl::Status WriteFile(const std::string& file, const std::string& text) {
   out << text << "\n";
   out.close();
   if (out) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(file, " cannot be written: ", strerror(errno)));
+  return Bad(file, " cannot be written: ", strerror(errno));
 }
 
 struct Unit {
@@ -298,18 +289,12 @@ constexpr Unit kUnits[] = {{"us", MetricKind::kTime, 1e-6},
 constexpr absl::string_view kWanted[] = {"a time with its unit: us, ms or s",
                                          "a number without a unit", "a share in %"};
 
-absl::Status Bad(absl::string_view text, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("--fail-if \"", text, "\": ", why));
-}
-
 absl::Status Draw(std::string script, const std::string& report, const std::string& picture) {
-  if (access(script.c_str(), R_OK) != 0) {
-    return absl::NotFoundError(absl::StrCat("--plot: ", script, " is missing"));
-  }
+  if (access(script.c_str(), R_OK) != 0) return Bad("--plot: ", script, " is missing");
   std::error_code no_folder;  // then mkstemp() says why
   std::string file = std::filesystem::temp_directory_path(no_folder) / "login-storm-XXXXXX";
   const int fd = mkstemp(file.data());
-  if (fd < 0) return absl::InternalError(absl::StrCat("--plot: ", strerror(errno)));
+  if (fd < 0) return Bad("--plot: ", strerror(errno));
   close(fd);
   const absl::Cleanup remove = [&file] { unlink(file.c_str()); };
   RETURN_IF_ERROR(WriteFile(file, report));
@@ -319,8 +304,8 @@ absl::Status Draw(std::string script, const std::string& report, const std::stri
   int status = 0;
   if (posix_spawn(&child, kPython, nullptr, nullptr, argv, environ) != 0 ||
       waitpid(child, &status, 0) != child || status != 0) {
-    return absl::InternalError(absl::StrCat(
-        "--plot: ", script, " failed; it needs ", kPython, " and Debian's python3-matplotlib"));
+    return Bad("--plot: ", script, " failed; it needs ", kPython,
+               " and Debian's python3-matplotlib");
   }
   return absl::OkStatus();
 }
@@ -340,17 +325,18 @@ std::string FindPlotScript() {
 }
 
 absl::StatusOr<Threshold> ParseThreshold(absl::string_view text, const Metrics& metrics) {
+  const std::string option = absl::StrCat("--fail-if \"", text, "\": ");
   const size_t at = text.find_first_of("<>");
-  if (at == absl::string_view::npos) return Bad(text, "no < or >; for example p99>250ms");
+  if (at == absl::string_view::npos) return Bad(option, "no < or >; for example p99>250ms");
   Threshold t;
   t.text = std::string(text);
   t.metric = std::string(absl::StripAsciiWhitespace(text.substr(0, at)));
   const auto known = metrics.find(t.metric);
   if (known == metrics.end()) {
-    return Bad(text, absl::StrCat("no metric \"", t.metric, "\" in this run; there are: ",
-                                  absl::StrJoin(metrics, " ", [](std::string* out, const auto& m) {
-                                    absl::StrAppend(out, m.first);
-                                  })));
+    return Bad(option, "no metric \"", t.metric, "\" in this run; there are: ",
+               absl::StrJoin(metrics, " ", [](std::string* out, const auto& m) {
+                 absl::StrAppend(out, m.first);
+               }));
   }
   t.above = text[at] == '>';
   t.or_equal = at + 1 < text.size() && text[at + 1] == '=';
@@ -365,8 +351,8 @@ absl::StatusOr<Threshold> ParseThreshold(absl::string_view text, const Metrics& 
   }
   double number = 0;
   if (given != known->second.kind || !absl::SimpleAtod(value, &number) || !std::isfinite(number)) {
-    return Bad(text, absl::StrCat(t.metric, " is compared with ",
-                                  kWanted[static_cast<size_t>(known->second.kind)]));
+    return Bad(option, t.metric, " is compared with ",
+               kWanted[static_cast<size_t>(known->second.kind)]);
   }
   t.value = number * factor;
   return t;

@@ -24,45 +24,24 @@ namespace mpckdc::storm {
 namespace {
 
 // RFC 4120 section 7.5.9; those that a KDC says to a client.
-constexpr std::pair<int, const char*> kErrorNames[] = {{1, "KDC_ERR_NAME_EXP"},
-                                                       {2, "KDC_ERR_SERVICE_EXP"},
-                                                       {3, "KDC_ERR_BAD_PVNO"},
-                                                       {6, "KDC_ERR_C_PRINCIPAL_UNKNOWN"},
-                                                       {7, "KDC_ERR_S_PRINCIPAL_UNKNOWN"},
-                                                       {8, "KDC_ERR_PRINCIPAL_NOT_UNIQUE"},
-                                                       {9, "KDC_ERR_NULL_KEY"},
-                                                       {10, "KDC_ERR_CANNOT_POSTDATE"},
-                                                       {11, "KDC_ERR_NEVER_VALID"},
-                                                       {12, "KDC_ERR_POLICY"},
-                                                       {13, "KDC_ERR_BADOPTION"},
-                                                       {14, "KDC_ERR_ETYPE_NOSUPP"},
-                                                       {15, "KDC_ERR_SUMTYPE_NOSUPP"},
-                                                       {16, "KDC_ERR_PADATA_TYPE_NOSUPP"},
-                                                       {18, "KDC_ERR_CLIENT_REVOKED"},
-                                                       {19, "KDC_ERR_SERVICE_REVOKED"},
-                                                       {20, "KDC_ERR_TGT_REVOKED"},
-                                                       {21, "KDC_ERR_CLIENT_NOTYET"},
-                                                       {22, "KDC_ERR_SERVICE_NOTYET"},
-                                                       {23, "KDC_ERR_KEY_EXPIRED"},
-                                                       {24, "KDC_ERR_PREAUTH_FAILED"},
-                                                       {25, "KDC_ERR_PREAUTH_REQUIRED"},
-                                                       {26, "KDC_ERR_SERVER_NOMATCH"},
-                                                       {27, "KDC_ERR_MUST_USE_USER2USER"},
-                                                       {29, "KDC_ERR_SVC_UNAVAILABLE"},
-                                                       {31, "KRB_AP_ERR_BAD_INTEGRITY"},
-                                                       {32, "KRB_AP_ERR_TKT_EXPIRED"},
-                                                       {33, "KRB_AP_ERR_TKT_NYV"},
-                                                       {34, "KRB_AP_ERR_REPEAT"},
-                                                       {36, "KRB_AP_ERR_BADMATCH"},
-                                                       {37, "KRB_AP_ERR_SKEW"},
-                                                       {41, "KRB_AP_ERR_MODIFIED"},
-                                                       {44, "KRB_AP_ERR_BADKEYVER"},
-                                                       {45, "KRB_AP_ERR_NOKEY"},
-                                                       {50, "KRB_AP_ERR_INAPP_CKSUM"},
-                                                       {52, "KRB_ERR_RESPONSE_TOO_BIG"},
-                                                       {60, "KRB_ERR_GENERIC"},
-                                                       {61, "KRB_ERR_FIELD_TOOLONG"},
-                                                       {68, "KDC_ERR_WRONG_REALM"}};
+// clang-format off
+constexpr std::pair<int, const char*> kErrorNames[] = {
+    {1, "KDC_ERR_NAME_EXP"}, {2, "KDC_ERR_SERVICE_EXP"}, {3, "KDC_ERR_BAD_PVNO"},
+    {6, "KDC_ERR_C_PRINCIPAL_UNKNOWN"}, {7, "KDC_ERR_S_PRINCIPAL_UNKNOWN"},
+    {8, "KDC_ERR_PRINCIPAL_NOT_UNIQUE"}, {9, "KDC_ERR_NULL_KEY"}, {10, "KDC_ERR_CANNOT_POSTDATE"},
+    {11, "KDC_ERR_NEVER_VALID"}, {12, "KDC_ERR_POLICY"}, {13, "KDC_ERR_BADOPTION"},
+    {14, "KDC_ERR_ETYPE_NOSUPP"}, {15, "KDC_ERR_SUMTYPE_NOSUPP"},
+    {16, "KDC_ERR_PADATA_TYPE_NOSUPP"}, {18, "KDC_ERR_CLIENT_REVOKED"},
+    {19, "KDC_ERR_SERVICE_REVOKED"}, {20, "KDC_ERR_TGT_REVOKED"}, {21, "KDC_ERR_CLIENT_NOTYET"},
+    {22, "KDC_ERR_SERVICE_NOTYET"}, {23, "KDC_ERR_KEY_EXPIRED"}, {24, "KDC_ERR_PREAUTH_FAILED"},
+    {25, "KDC_ERR_PREAUTH_REQUIRED"}, {26, "KDC_ERR_SERVER_NOMATCH"},
+    {27, "KDC_ERR_MUST_USE_USER2USER"}, {29, "KDC_ERR_SVC_UNAVAILABLE"},
+    {31, "KRB_AP_ERR_BAD_INTEGRITY"}, {32, "KRB_AP_ERR_TKT_EXPIRED"}, {33, "KRB_AP_ERR_TKT_NYV"},
+    {34, "KRB_AP_ERR_REPEAT"}, {36, "KRB_AP_ERR_BADMATCH"}, {37, "KRB_AP_ERR_SKEW"},
+    {41, "KRB_AP_ERR_MODIFIED"}, {44, "KRB_AP_ERR_BADKEYVER"}, {45, "KRB_AP_ERR_NOKEY"},
+    {50, "KRB_AP_ERR_INAPP_CKSUM"}, {52, "KRB_ERR_RESPONSE_TOO_BIG"}, {60, "KRB_ERR_GENERIC"},
+    {61, "KRB_ERR_FIELD_TOOLONG"}, {68, "KDC_ERR_WRONG_REALM"}};
+// clang-format on
 
 uint64_t& At(std::vector<uint64_t>& counts, size_t i) {
   if (counts.size() <= i) counts.resize(i + 1);
@@ -95,10 +74,6 @@ double CpuSecondsOf(pid_t pid) {
   std::string line;
   std::getline(std::ifstream(absl::StrCat("/proc/", pid, "/stat")), line);
   return CpuSecondsOfStat(line, sysconf(_SC_CLK_TCK));
-}
-
-double Seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
 // One line that is written over, on a terminal.
@@ -240,7 +215,6 @@ class Runner {
       result_.knee_per_s =
           std::max(result_.knee_per_s, static_cast<double>(stage.ok) / stage.seconds);
     }
-    result_.total.kept = !result_.stages.empty() && result_.stages.back().kept;
   }
 
   const Options& o_;
@@ -348,7 +322,7 @@ double CpuSecondsOfStat(absl::string_view line, long ticks_per_second) {
 absl::Status CheckRunning(const std::vector<WatchedProcess>& processes) {
   for (const auto& [name, pid] : processes) {
     if (CpuSecondsOf(pid) >= 0) continue;
-    return absl::NotFoundError(absl::StrCat("--pid ", name, "=", pid, ": no such process"));
+    return Bad("--pid ", name, "=", pid, ": no such process");
   }
   return absl::OkStatus();
 }
@@ -357,7 +331,8 @@ CpuTimes ReadCpu(const std::vector<WatchedProcess>& processes) {
   CpuTimes times;
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
-  times.own = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
+  times.own = absl::ToDoubleSeconds(absl::DurationFromTimeval(usage.ru_utime) +
+                                    absl::DurationFromTimeval(usage.ru_stime));
   for (const auto& [name, pid] : processes) {
     const double seconds = CpuSecondsOf(pid);
     auto sum = std::find_if(times.others.begin(), times.others.end(),

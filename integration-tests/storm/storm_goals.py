@@ -11,16 +11,22 @@ PAPER = {'logins_per_s': 36521, 'servers_ms': 110, 'client_ms': 232, 'cores': 48
 @dataclasses.dataclass
 class Goal:
     text: str
-    seen: str
-    met: object  # True, False, or None: not measured
+    seen: str = 'not measured'
+    met: object = None  # True, False, or None: not measured
 
 
 def _limit(text, value, bound, unit, digits=1, more=False):
     """At most `bound`, or with `more` at least."""
     if value is None or bound is None:
-        return Goal(text, 'not measured', None)
-    met = value >= bound if more else value <= bound
-    return Goal(text, f'{value:,.{digits}f} {unit}', met)
+        return Goal(text)
+    return Goal(text, f'{value:,.{digits}f} {unit}', value >= bound if more else value <= bound)
+
+
+def _none(text, result, counts, seen):
+    """None of these is counted."""
+    if any(result.get(count) is None for count in counts):
+        return Goal(text)
+    return Goal(text, seen.format(**result), not any(result[count] for count in counts))
 
 
 def goals(results, gcm=True):
@@ -28,8 +34,8 @@ def goals(results, gcm=True):
     def of(name, what):
         return (results.get(name) or {}).get(what)
     if not gcm:
-        return [*_limits(of, STANDARD), *_no_loss(results, of)]
-    return [*_jobs(of), *_kdc(of), *_limits(of, LATENCY), *_no_loss(results, of), *_memory(of)]
+        return [*_limits(of, STANDARD), *_no_loss(results)]
+    return [*_jobs(of), *_kdc(of), *_limits(of, LATENCY), *_no_loss(results), *_memory(of)]
 
 
 # Text, run, figure, at most, unit.
@@ -75,56 +81,45 @@ def _kdc(of):
     ]
 
 
-def _no_loss(results, of):
-    name = 'ours 80 % of the knee'
-    lost = of(name, 'lost')
-    seconds = of(name, 'seconds') or 0
-    found = [Goal(f'80 % of the knee for 5 minutes ({seconds:g} s here): none without an answer',
-                  'not measured' if lost is None else
-                  f'{lost} lost, {of(name, "failed")} failed, {of(name, "shed")} shed of '
-                  f'{of(name, "ok"):,} at {of(name, "rate"):,}/s',
-                  None if lost is None else
-                  lost == 0 and of(name, 'failed') == 0 and of(name, 'shed') == 0)]
-    wrong = sum((result.get('wrong') or 0) for result in results.values()
-                if isinstance(result, dict))
-    measured = any(isinstance(r, dict) and 'wrong' in r for r in results.values())
-    found.append(Goal('no wrong answer in any run', f'{wrong}' if measured else 'not measured',
-                      wrong == 0 if measured else None))
-    locked = of('ours lockout on', 'locked_out')
-    found.append(Goal('lockout writes on: no lockout',
-                      'not measured' if locked is None else
-                      f'{locked} of {of("ours lockout on", "users")} users locked out, '
-                      f'{of("ours lockout on", "failures_counted")} failures counted',
-                      None if locked is None else
-                      locked == 0 and of('ours lockout on', 'failures_counted') == 0))
-    return [*found, *_overload(of)]
-
-
-def _overload(of):
-    name = 'ours overload'
-    if of(name, 'rate') is None:
-        return [Goal('3-fold overload: sheds, recovers, memory bounded', 'not measured', None)]
-    before, after = of(name, 'memory_before_mib'), of(name, 'memory_after_mib')
-    grown = max(after[part] - before.get(part, 0) for part in after)
-    recovered = of(name, 'recovered_logins_per_s') / max(1, of(name, 'expected_logins_per_s'))
-    still = of(name, 'logins_per_s') / max(1, of(name, 'expected_logins_per_s'))
+def _no_loss(results):
+    knee = {'seconds': 0, **(results.get('ours 80 % of the knee') or {})}
+    wrong = [result['wrong'] or 0 for result in results.values()
+             if isinstance(result, dict) and 'wrong' in result]
     return [
-        Goal(f'3-fold overload ({of(name, "rate"):,}/s): goes on serving',
-             f'{of(name, "logins_per_s"):,.0f} logins/s, {100 * still:.0f} % of saturation; '
-             f'{_turned_away(of, name)}', still >= 0.5),
+        _none(f'80 % of the knee for 5 minutes ({knee["seconds"]:g} s here): '
+              'none without an answer', knee, ('lost', 'failed', 'shed'),
+              '{lost} lost, {failed} failed, {shed} shed of {ok:,} at {rate:,}/s'),
+        _none('no wrong answer in any run', {'wrong': sum(wrong)} if wrong else {}, ('wrong',),
+              '{wrong}'),
+        _none('lockout writes on: no lockout', results.get('ours lockout on') or {},
+              ('locked_out', 'failures_counted'),
+              '{locked_out} of {users} users locked out, {failures_counted} failures counted'),
+        *_overload(results.get('ours overload') or {})]
+
+
+def _overload(storm):
+    if storm.get('rate') is None:
+        return [Goal('3-fold overload: sheds, recovers, memory bounded')]
+    before, after = storm['memory_before_mib'], storm['memory_after_mib']
+    grown = max(after[part] - before.get(part, 0) for part in after)
+    still, recovered = (storm[what] / max(1, storm['expected_logins_per_s'])
+                        for what in ('logins_per_s', 'recovered_logins_per_s'))
+    return [
+        Goal(f'3-fold overload ({storm["rate"]:,}/s): goes on serving',
+             f'{storm["logins_per_s"]:,.0f} logins/s, {100 * still:.0f} % of saturation; '
+             f'{_turned_away(storm)}', still >= 0.5),
         Goal('afterwards as before', f'{100 * recovered:.0f} % of saturation, '
-             f'{of(name, "recovered_failed")} failed',
-             recovered >= 0.9 and of(name, 'recovered_failed') == 0),
+             f'{storm["recovered_failed"]} failed',
+             recovered >= 0.9 and storm['recovered_failed'] == 0),
         Goal('and memory stays bounded (at most 200 MiB more)', f'{grown:+.0f} MiB', grown <= 200),
     ]
 
 
-def _turned_away(of, name):
+def _turned_away(storm):
     """How the rest was told: lost without an answer, errors by name, shed by the generator."""
-    parts = [f'{of(name, "lost"):,} lost', f'{of(name, "shed"):,} not begun']
-    parts += [f'{sum(error[kind] for kind in ("expected", "unexpected")):,} {text}'
-              for text, error in (of(name, 'errors') or {}).items()]
-    return ', '.join(parts)
+    return ', '.join([f'{storm["lost"]:,} lost', f'{storm["shed"]:,} not begun', *(
+        f'{error["expected"] + error["unexpected"]:,} {text}'
+        for text, error in (storm['errors'] or {}).items())])
 
 
 def _memory(of):

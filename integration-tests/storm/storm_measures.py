@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `make storm` measures. Each measurement has a name, for --only, and fills bench.results."""
 
+import concurrent.futures
 import contextlib
 import json
 import math
-import shutil
-import subprocess
 import time
 
+import config_files
 import daemon
 import many_users
 import storm_realms
@@ -28,11 +28,12 @@ GROWTH_ON_REQUEST = 1_000_000
 class Bench:
     """The realms, made when they are first asked for, and the results so far."""
 
-    def __init__(self, work, users, seconds, say, repetitions=REPETITIONS, grow=False,
-                 enctype='aes128-gcm'):
-        self.work, self.users, self.seconds, self.say = work, users, seconds, say
-        self.repetitions, self.grow, self.enctype = repetitions, grow, enctype
-        self.short = min(10.0, max(1.0, seconds / 6))
+    def __init__(self, work, arguments, say):
+        """`arguments`: bench_storm's."""
+        self.work, self.say = work, say
+        self.users, self.seconds, self.grow = arguments.users, arguments.seconds, arguments.grow
+        self.repetitions, self.enctype = arguments.repetitions, arguments.enctype
+        self.short = min(10.0, max(1.0, self.seconds / 6))
         self.quick = max(1.0, self.short / 3)
         self.results = {}
         self.in_flight = {}
@@ -61,10 +62,8 @@ class Bench:
             lab = self.lab(name)
             candidates = STOCK_IN_FLIGHT if name == 'stock' else OUR_IN_FLIGHT
             candidates = [n for n in candidates if n <= self.users] or [self.users]
-            best, tried = storm_runs.best_in_flight(lab, storm_runs.target(lab), candidates,
-                                                    self.quick)
-            self.in_flight[name] = best
-            self.results.setdefault('in_flight', {})[name] = tried
+            self.in_flight[name], self.results.setdefault('in_flight', {})[name] = (
+                storm_runs.best_in_flight(lab, storm_runs.target(lab), candidates, self.quick))
         return self.in_flight[name]
 
     def run(self, name, *arguments, seconds=None, **options):
@@ -207,47 +206,34 @@ def scale(bench):
 
 
 def two_kdcs(bench):
-    """Half of the in-flight to each of two krb5kdc with one database and the same servers."""
+    """Half of the in-flight to each of two krb5kdc with one database and the same servers; the sum
+    of what they carried."""
     number = bench.best('ours')
     lab = bench.lab('ours')
     live = lab.live
-    folder = live.dir / 'kdc-second'
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
     port = daemon.free_ports(1)[0]
-    text = (live.kdc_dir / 'kdc.conf').read_text()
-    (folder / 'kdc.conf').write_text(text.replace(f':{live.ports.kdc}\n', f':{port}\n'))
+    folder = live.dir / 'kdc-second'
+    folder.mkdir(exist_ok=True)
+    config_files.replace(live.kdc_dir / 'kdc.conf', f':{live.ports.kdc}\n', f':{port}\n',
+                         into=folder / 'kdc.conf')
+
+    def storm(where):
+        return storm_runs.figures(storm_runs.run(
+            lab, ['--kdc', f'127.0.0.1:{where}', '--enctype', lab.enctype, '--in-flight', number],
+            bench.short, name=f'report-{where}'))
     second = daemon.Daemon('krb5kdc-second', live._kdc_command(),
                            {**live.env, 'KRB5_KDC_PROFILE': str(folder / 'kdc.conf')},
                            live.run_dir, live.log_dir)
     second.start()
     try:
         live._wait_for_port(second, port)
-        return both(lab, port, number, bench.short)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            runs = list(pool.map(storm, (live.ports.kdc, port)))
     finally:
         second.stop()
-
-
-def both(lab, port, number, seconds):
-    """Two storms at a time; the sum of what they carried."""
-    started = {}
-    for where in (lab.live.ports.kdc, port):
-        file = lab.live.dir / f'report-{where}.json'
-        file.unlink(missing_ok=True)
-        arguments = ['--kdc', f'127.0.0.1:{where}', '--enctype', lab.enctype, '--in-flight',
-                     number, '--check', storm_runs.SAMPLE, '--warm-up', '1s']
-        started[file] = subprocess.Popen(
-            storm_runs.command(lab, arguments, seconds, file),
-            env=storm_realms.tool_environment(lab.live), stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-    for process in started.values():
-        process.wait(timeout=seconds + storm_runs.PATIENCE)
-    reports = [json.loads(file.read_text()) for file in started]
-    return {'logins_per_s': sum(r['logins']['ok_per_s'] for r in reports),
-            'failed': sum(r['logins']['failed'] for r in reports),
-            'lost': sum(r['logins']['lost'] for r in reports),
-            'p99_ms': max(r['latency_ms']['login'].get('p99', 0) for r in reports),
-            'each': [r['logins']['ok_per_s'] for r in reports]}
+    return {**{what: sum(run[what] for run in runs) for what in ('logins_per_s', 'failed', 'lost')},
+            'p99_ms': max(run['p99_ms'] or 0 for run in runs),
+            'each': [run['logins_per_s'] for run in runs]}
 
 
 def stores(bench):

@@ -13,7 +13,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import time
 
 import config_files
@@ -37,11 +36,6 @@ def stock_build():
     found = sorted(path for path in (config_files.BUILD / 'krb5').glob('stock-*/install')
                    if (path.parent / 'complete').exists() and (path / 'sbin/krb5kdc').exists())
     return found[-1] if found else None
-
-
-def tool_environment(live):
-    """login-storm is built with the patched krb5, whichever KDC it talks to."""
-    return {**live.env, 'LD_LIBRARY_PATH': config_files.krb5_library_path()}
 
 
 def check_space(work, users):
@@ -113,7 +107,6 @@ class Lab:
 
     def __init__(self, name, live, users, enctype):
         self.name, self.live, self.users, self.enctype = name, live, users, enctype
-        self.ours = name == 'ours'
         self.keytab = live.dir / 'users.keytab'
 
     def pids(self):
@@ -123,20 +116,9 @@ class Lab:
         return found + [(server.name, server.pid()) for server in self.live.servers]
 
     def start(self):
-        if self.ours:
+        if self.live.servers:
             self.live.start_servers()
         self.live.start_kdc()
-
-    def rewrite(self):
-        """The configuration again, for options or ports that have changed."""
-        if not self.ours:
-            self.live.write_files()
-            return
-        config_files.write_krb5(self.live)
-        for party in range(3):
-            (self.live.dir / f'p{party}/mpc-server.toml').write_text(
-                config_files.server_toml(self.live, party))
-        (self.live.dir / 'admin/admin.toml').write_text(config_files.admin_toml(self.live))
 
     def restart(self, **options):
         """All of it, with other options; returns what they were."""
@@ -144,9 +126,8 @@ class Lab:
         self.live.stop()
         for name, value in options.items():
             setattr(self.live.options, name, value)
-        if 'workers' in options:
-            self.live.kdc.argv = self.live.place('kdc').argv(self.live._kdc_command())
-        self.rewrite()
+        self.live.kdc.argv = self.live.place('kdc').argv(self.live._kdc_command())
+        self.live.write_files()
         self.start()
         return before
 
@@ -161,7 +142,7 @@ class Lab:
         try:
             if marker.exists() and json.loads(marker.read_text()) == purpose:
                 say(f'{self.name}: {self.users:,} users of an earlier run in {self.live.dir}')
-                self.rewrite()
+                self.live.write_files()  # with ports that are free now
                 self.start()
                 return self
             shutil.rmtree(self.live.dir, ignore_errors=True)
@@ -243,7 +224,4 @@ def _fill_ours(lab):
     (live.dir / 'enrolled.json').write_text(json.dumps(
         {'seconds': seconds, 'bytes_per_key': max(stores) / lab.users}))
     live.add_service(SERVICE)
-    with open(live.dir / 'handles.json', 'w', encoding='utf-8') as out:
-        subprocess.run([config_files.mpc_program('mpc-admin'), '--config',
-                        live.dir / 'admin/admin.toml', 'list', '--json'],
-                       env=live.env, stdout=out, check=True, timeout=MANY)
+    (live.dir / 'handles.json').write_text(live.admin('list', '--json', timeout=MANY).stdout)

@@ -35,20 +35,17 @@ def _section(title, header, rows, after=''):
 
 def _head(report):
     machine, setup = report['machine'], report['setup']
+    krbtgt = 'krbtgt too' if setup['enctype'].endswith('-gcm') else 'krbtgt aes128-gcm'
     return '\n'.join([
         '# The login storm', '',
         f'{machine["cores"]} cores of {machine["cpu"]}, {machine["kernel"]}; load before the run '
         f'{machine["load_before"]:.2f}. Commit {machine["commit"]}. KDC, three servers and load '
         'generator share the machine.', '',
         f'{setup["users"]:,} users, keys from a keytab, klmdb, no last_success writes, no lockout '
-        f'writes, no PAC; ours {setup["enctype"]} ({_krbtgt(setup["enctype"])}) without quotas, '
+        f'writes, no PAC; ours {setup["enctype"]} ({krbtgt}) without quotas, '
         f'stock {setup["stock_enctype"]}. '
         f'Stock is {setup["stock"]}. Saturation runs: {setup["short"]:g} s each, '
         f'{setup["repetitions"]} times, the median one shown. Options: `{setup["options"]}`.'])
-
-
-def _krbtgt(enctype):
-    return 'krbtgt too' if enctype.endswith('-gcm') else 'krbtgt aes128-gcm'
 
 
 def goals_of(report):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of login-storm, with what the servers say and the processes use meanwhile."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -26,31 +27,28 @@ def jobs_target(lab):
     return [*storm.jobs_target(lab.live), '--enctype', lab.enctype]
 
 
-def command(lab, arguments, seconds, file):
-    """`arguments` begin with target() or jobs_target()."""
-    pids = [word for name, pid in lab.pids() for word in ('--pid', f'{name}={pid}')]
-    return [storm.program(), *map(str, arguments), '--realm', lab.live.name, '--keytab',
-            str(lab.keytab), '--duration', f'{seconds}s', '--json', str(file), *pids]
+def run(lab, arguments, seconds, check=SAMPLE, warm_up=1.0, name='report'):
+    """login-storm's report, with `servers` (summary()), `memory_mib` (peaks), `status`.
 
-
-def run(lab, arguments, seconds, check=SAMPLE, warm_up=1.0):
-    """login-storm's report, with `servers` (summary()), `memory_mib` (peaks), `status`."""
-    file = lab.live.dir / 'report.json'
+    `arguments` begin with target() or jobs_target()."""
+    file = lab.live.dir / f'{name}.json'
     file.unlink(missing_ok=True)
-    argv = command(lab, [*arguments, '--check', check, '--warm-up', f'{warm_up}s'], seconds, file)
+    pids = [word for process, pid in lab.pids() for word in ('--pid', f'{process}={pid}')]
+    argv = [storm.program(), *map(str, arguments), '--check', check, '--warm-up', f'{warm_up}s',
+            '--realm', lab.live.name, '--keytab', lab.keytab, '--duration', f'{seconds}s', '--json',
+            file, *pids]
     before = [scrape(port) for port in lab.live.options.metrics]  # none of a stock realm
-    steps = 1
-    if '--ramp-steps' in arguments:
-        steps = arguments[arguments.index('--ramp-steps') + 1]
-    with MemoryWatch(lab.pids()) as watch:
-        done = subprocess.run(argv, env=storm_realms.tool_environment(lab.live),
-                              capture_output=True, encoding='utf-8',
-                              timeout=seconds * steps + PATIENCE)
+    steps = dict(zip(arguments, arguments[1:])).get('--ramp-steps', 1)
+    with memory_peaks(lab.pids()) as peaks:
+        # It is built with the patched krb5, whichever KDC it talks to.
+        done = subprocess.run(
+            argv, env={**lab.live.env, 'LD_LIBRARY_PATH': config_files.krb5_library_path()},
+            capture_output=True, encoding='utf-8', timeout=seconds * steps + PATIENCE)
     if not file.exists():
         raise storm_realms.StormError(f'login-storm: exit {done.returncode}: {done.stderr[-2000:]}')
     report = json.loads(file.read_text())
     report['status'] = done.returncode
-    report['memory_mib'] = watch.peak
+    report['memory_mib'] = peaks
     if before:
         report['servers'] = summary([
             {key: value - old.get(key, 0.0) for key, value in scrape(port).items()}
@@ -80,8 +78,8 @@ def figures(report):
 
 def repeated(lab, arguments, seconds, times):
     """The median run by throughput, with the spread of all of them and that run's curves."""
-    runs = [run(lab, arguments, seconds) for _ in range(times)]
-    runs.sort(key=lambda report: report['logins']['ok_per_s'])
+    runs = sorted((run(lab, arguments, seconds) for _ in range(times)),
+                  key=lambda report: report['logins']['ok_per_s'])
     middle = runs[len(runs) // 2]
     rates = [report['logins']['ok_per_s'] for report in runs]
     result = figures(middle)
@@ -96,10 +94,8 @@ def best_in_flight(lab, head, candidates, seconds):
     """The fewest in flight that carry nearly the most logins per second, and what each number gave.
 
     More of them only wait longer."""
-    tried = {}
-    for number in candidates:
-        report = run(lab, [*head, '--in-flight', number], seconds)
-        tried[number] = report['logins']['ok_per_s']
+    tried = {number: run(lab, [*head, '--in-flight', number], seconds)['logins']['ok_per_s']
+             for number in candidates}
     enough = NEARLY_ALL * max(tried.values())
     return min(number for number in tried if tried[number] >= enough), tried
 
@@ -155,34 +151,30 @@ def summary(moved):
 
 
 def memory(pid):
-    """{'VmRSS': KiB, 'RssAnon': KiB, 'VmHWM': KiB}; empty when the process is gone."""
+    """{'VmRSS': KiB, 'RssAnon': KiB}; empty when the process is gone."""
     try:
         text = pathlib.Path(f'/proc/{pid}/status').read_text()
     except OSError:
         return {}
-    found = re.findall(r'^(VmRSS|RssAnon|VmHWM):\s+(\d+) kB$', text, re.MULTILINE)
+    found = re.findall(r'^(VmRSS|RssAnon):\s+(\d+) kB$', text, re.MULTILINE)
     return {name: int(value) for name, value in found}
 
 
-class MemoryWatch:
-    """`with MemoryWatch(pids) as watch:` and watch.peak has each name's largest RSS in MiB."""
+@contextlib.contextmanager
+def memory_peaks(pids, every=0.1):
+    """Yields each name's largest RSS in MiB, which is right at the end."""
+    peaks, stop = {}, threading.Event()
 
-    def __init__(self, pids, every=0.1):
-        self.pids, self.every = pids, every
-        self.peak = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self):
-        while not self._stop.wait(self.every):
-            for name, pid in self.pids:
+    def watch():
+        while not stop.wait(every):
+            for name, pid in pids:
                 mib = memory(pid).get('VmRSS', 0) / 1024
-                self.peak[name] = max(self.peak.get(name, 0.0), mib)
+                peaks[name] = max(peaks.get(name, 0.0), mib)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        stop.set()
+        thread.join()

@@ -23,7 +23,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "integration-tests/storm/limits.h"
+#include "integration-tests/storm/options.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 
@@ -90,9 +90,8 @@ constexpr size_t kLengthBytes = 4;
 
 absl::Status OwnError(absl::string_view what) {
   const bool descriptors = errno == EMFILE;
-  return absl::ResourceExhaustedError(
-      absl::StrCat(what, ": ", strerror(errno),
-                   descriptors ? "; raise ulimit -n or lower --in-flight" : ""));
+  return Bad(what, ": ", strerror(errno),
+             descriptors ? "; raise ulimit -n or lower --in-flight" : "");
 }
 
 // From the kernel's time stamp of a datagram, by the wall clock; zero if that was set meanwhile.
@@ -109,8 +108,8 @@ absl::Duration SinceArrival(const msghdr& message) {
 }  // namespace
 
 absl::StatusOr<Address> ParseAddress(absl::string_view text) {
-  const absl::Status bad = absl::InvalidArgumentError(
-      absl::StrCat("\"", text, "\" is no numeric address and port, as 127.0.0.1:88 or [::1]:88"));
+  const absl::Status bad =
+      Bad("\"", text, "\" is no numeric address and port, as 127.0.0.1:88 or [::1]:88");
   const size_t colon = text.rfind(':');
   uint32_t port = 0;
   if (colon == absl::string_view::npos || !absl::SimpleAtoi(text.substr(colon + 1), &port) ||
@@ -173,20 +172,23 @@ NetworkView LookAtNetwork() {
 absl::Status MayLoad(const Address& address, const NetworkView& network, bool i_own_this_kdc) {
   if (i_own_this_kdc || IsLoopback(address)) return absl::OkStatus();
   if (IsPrivate(address) && network.only_virtual && !network.has_way_out) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(
+  return Bad(
       address.text,
       " is not this machine's loopback interface, nor a private address in a network namespace "
       "without hardware and without a default route. A load test against somebody's KDC is an "
-      "attack. If it is yours, say --i-own-this-kdc"));
+      "attack. If it is yours, say --i-own-this-kdc");
 }
-
-ClientSocket::ClientSocket(ClientSocket&& other) noexcept
-    : kdc_(other.kdc_), tcp_(other.tcp_), epoll_(other.epoll_), tag_(other.tag_),
-      fd_(std::exchange(other.fd_, -1)) {}
 
 void ClientSocket::Close() {
   if (fd_ >= 0) close(fd_);  // leaves the epoll set by itself
   fd_ = -1;
+}
+
+int ClientSocket::Watch(int operation, uint32_t events) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.u64 = tag_;
+  return epoll_ctl(epoll_, operation, fd_, &event);
 }
 
 int ClientSocket::Retire() {
@@ -206,11 +208,8 @@ absl::Status ClientSocket::Open() {
   }
   const int on = 1;
   if (!tcp_) setsockopt(fd_, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
-  epoll_event event = {};
-  event.events = tcp_ ? EPOLLIN | EPOLLOUT : EPOLLIN;
-  event.data.u64 = tag_;
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd_, &event) != 0) return OwnError("epoll_ctl");
-  return absl::OkStatus();
+  const uint32_t events = tcp_ ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  return Watch(EPOLL_CTL_ADD, events) == 0 ? absl::OkStatus() : OwnError("epoll_ctl");
 }
 
 absl::Status ClientSocket::Send(Bytes request) {
@@ -234,15 +233,12 @@ absl::Status ClientSocket::Send(Bytes request) {
   return absl::OkStatus();
 }
 
-ClientSocket::Event ClientSocket::OnReady(uint32_t events, absl::Span<uint8_t> buffer,
-                                          Bytes& reply, absl::Duration& waited) {
-  waited = absl::ZeroDuration();
-  if (fd_ < 0 || events == 0) return Event::kNothing;  // closed by an event before, in one round
-  return tcp_ ? ContinueStream(buffer, reply) : ReceiveDatagram(buffer, reply, waited);
+ClientSocket::Event ClientSocket::OnReady(uint32_t events, absl::Span<uint8_t> buffer) {
+  if (fd_ < 0 || events == 0) return {};  // closed by an event before, in one round
+  return tcp_ ? ContinueStream(buffer) : ReceiveDatagram(buffer);
 }
 
-ClientSocket::Event ClientSocket::ReceiveDatagram(absl::Span<uint8_t> buffer, Bytes& reply,
-                                                  absl::Duration& waited) {
+ClientSocket::Event ClientSocket::ReceiveDatagram(absl::Span<uint8_t> buffer) {
   iovec into = {buffer.data(), buffer.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(timespec))];
   msghdr message = {};
@@ -251,40 +247,34 @@ ClientSocket::Event ClientSocket::ReceiveDatagram(absl::Span<uint8_t> buffer, By
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   const ssize_t got = recvmsg(fd_, &message, 0);
-  if (got >= 0) waited = SinceArrival(message);
-  if (got < 0) return errno == ECONNREFUSED ? Event::kRefused : Event::kNothing;
-  reply = buffer.subspan(0, static_cast<size_t>(got));
-  return Event::kReply;
+  if (got < 0) return {errno == ECONNREFUSED ? What::kRefused : What::kNothing};
+  return {What::kReply, buffer.subspan(0, static_cast<size_t>(got)), SinceArrival(message)};
 }
 
-ClientSocket::Event ClientSocket::ContinueStream(absl::Span<uint8_t> buffer, Bytes& reply) {
-  const auto refused = [this] {
+ClientSocket::Event ClientSocket::ContinueStream(absl::Span<uint8_t> buffer) {
+  const auto refused = [this]() -> Event {
     Close();
-    return Event::kRefused;
+    return {What::kRefused};
   };
   if (written_ < outgoing_.size()) {
     const ssize_t sent =
         send(fd_, outgoing_.data() + written_, outgoing_.size() - written_, MSG_NOSIGNAL);
-    if (sent < 0) return errno == EAGAIN ? Event::kNothing : refused();
+    if (sent < 0) return errno == EAGAIN ? Event() : refused();
     written_ += static_cast<size_t>(sent);
-    if (written_ < outgoing_.size()) return Event::kNothing;
-    epoll_event event = {};
-    event.events = EPOLLIN;
-    event.data.u64 = tag_;
-    epoll_ctl(epoll_, EPOLL_CTL_MOD, fd_, &event);
+    if (written_ < outgoing_.size()) return {};
+    Watch(EPOLL_CTL_MOD, EPOLLIN);
   }
   const ssize_t got = recv(fd_, buffer.data(), buffer.size(), 0);
-  if (got < 0) return errno == EAGAIN ? Event::kNothing : refused();
+  if (got < 0) return errno == EAGAIN ? Event() : refused();
   if (got == 0) return refused();
   AppendBytes(incoming_, buffer.subspan(0, static_cast<size_t>(got)));
   ByteReader message(incoming_);
   const size_t length = message.Uint(kLengthBytes);
   if (length > buffer.size()) return refused();
-  if (!message.ok() || message.left() < length) return Event::kNothing;
+  if (!message.ok() || message.left() < length) return {};
   memcpy(buffer.data(), message.Bytes(length).data(), length);
-  reply = buffer.subspan(0, length);
   Close();
-  return Event::kReply;
+  return {What::kReply, buffer.subspan(0, length)};
 }
 
 }  // namespace mpckdc::storm

@@ -63,25 +63,28 @@ bool HasDefaultRoute6(absl::string_view table);
 
 class ClientSocket {
  public:
-  enum class Event {
+  enum class What {
     kNothing,
     kReply,
     kRefused,  // nobody listens, or the connection ended early
   };
+  struct Event {
+    What what = What::kNothing;
+    Bytes reply = {};
+    absl::Duration waited = {};  // how long the reply lay in the kernel until now (UDP)
+  };
 
   ClientSocket(const Address* kdc, bool tcp, int epoll, uint64_t tag)
       : kdc_(kdc), tcp_(tcp), epoll_(epoll), tag_(tag) {}
-  ClientSocket(ClientSocket&& other) noexcept;
-  ClientSocket& operator=(ClientSocket&&) = delete;
+  ClientSocket(const ClientSocket&) = delete;
+  ClientSocket& operator=(const ClientSocket&) = delete;
   ~ClientSocket() { Close(); }
 
   // Sends a request, for the first time or again. TCP: over a new connection, as the KDC closes
   // each after its answer. An error is one of this machine (descriptors, memory), not of the KDC.
   absl::Status Send(Bytes request);
-  // epoll says that something happened. A reply is written to `buffer`; `waited` is how long it lay
-  // in the kernel until now (UDP).
-  Event OnReady(uint32_t events, absl::Span<uint8_t> buffer, Bytes& reply,
-                absl::Duration& waited);
+  // epoll says that something happened. A reply is written to `buffer`.
+  Event OnReady(uint32_t events, absl::Span<uint8_t> buffer);
   // The next exchange has a new port. The old one is returned, -1 if there is none: as long as it
   // is open, nobody gets its number and with it an answer that is late.
   int Retire();
@@ -89,8 +92,9 @@ class ClientSocket {
  private:
   absl::Status Open();
   void Close();
-  Event ReceiveDatagram(absl::Span<uint8_t> buffer, Bytes& reply, absl::Duration& waited);
-  Event ContinueStream(absl::Span<uint8_t> buffer, Bytes& reply);
+  int Watch(int operation, uint32_t events);
+  Event ReceiveDatagram(absl::Span<uint8_t> buffer);
+  Event ContinueStream(absl::Span<uint8_t> buffer);
 
   const Address* kdc_;
   const bool tcp_;

@@ -7,16 +7,18 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
+#include <regex>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "integration-tests/storm/limits.h"
@@ -40,57 +42,51 @@ absl::StatusOr<User> NewUser(std::string principal, const std::string& realm) {
 absl::Status MakeKeys(std::vector<User>& users, int threads, const UserProgress& progress,
                       const std::function<absl::StatusOr<Key>(size_t)>& make) {
   std::atomic<size_t> next{0}, done{0};
-  std::vector<absl::Status> results(threads);
-  const auto make_one = [&](size_t i) -> absl::Status {
-    ASSIGN_OR_RETURN(users[i].key, make(i));
-    return users[i].key.Prepare();
-  };
-  const auto work = [&](int thread) {
-    for (size_t i = next++; i < users.size() && results[thread].ok(); i = next++) {
-      results[thread] = make_one(i);
+  const auto work = [&]() -> absl::Status {
+    for (size_t i = next++; i < users.size(); i = next++) {
+      ASSIGN_OR_RETURN(users[i].key, make(i));
+      RETURN_IF_ERROR(users[i].key.Prepare());
       ++done;
     }
+    return absl::OkStatus();
   };
-  std::vector<std::thread> pool;
-  for (int thread = 0; thread < threads; ++thread) pool.emplace_back(work, thread);
-  while (progress && done < users.size() && next < users.size()) {
-    progress(done, users.size());
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::vector<std::future<absl::Status>> pool;
+  while (pool.size() < static_cast<size_t>(threads)) {
+    pool.push_back(std::async(std::launch::async, work));
   }
-  for (std::thread& thread : pool) thread.join();
-  for (const absl::Status& result : results) RETURN_IF_ERROR(result);
+  for (std::future<absl::Status>& worker : pool) {
+    while (worker.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
+      if (progress) progress(done, users.size());
+    }
+    RETURN_IF_ERROR(worker.get());
+  }
   return absl::OkStatus();
 }
 
 // Who, and by which password.
-struct Named {
-  std::string name;
-  const SecretBytes* password;
-};
+using Named = std::pair<std::string, const SecretBytes*>;
 
 // The keys are made from passwords and default salts.
 absl::StatusOr<std::vector<User>> FromPasswords(const Options& o, const std::vector<Named>& named,
                                                 const UserProgress& progress) {
   std::vector<User> users;
   users.reserve(named.size());
-  for (const Named& each : named) {
-    ASSIGN_OR_RETURN(User user, NewUser(each.name, o.realm));
+  for (const auto& [name, password] : named) {
+    ASSIGN_OR_RETURN(User user, NewUser(name, o.realm));
     users.push_back(std::move(user));
   }
   RETURN_IF_ERROR(MakeKeys(users, o.threads, progress, [&](size_t i) {
-    return Key::FromPassword(o.enctype, *named[i].password, users[i].name.get());
+    return Key::FromPassword(o.enctype, *named[i].second, users[i].name.get());
   }));
   return users;
 }
 
 absl::StatusOr<std::vector<User>> FromPattern(const Options& o, const UserProgress& progress) {
-  if (o.number == 0) {
-    return absl::InvalidArgumentError("--users needs --number: how many users the pattern has");
-  }
+  if (o.number == 0) return Bad("--users needs --number: how many users the pattern has");
   std::vector<Named> named;
   for (size_t i = 0; i < o.number; ++i) {
     ASSIGN_OR_RETURN(std::string name, ExpandPattern(o.users, o.first + i));
-    named.push_back({std::move(name), &o.password});
+    named.emplace_back(std::move(name), &o.password);
   }
   return FromPasswords(o, named, progress);
 }
@@ -98,14 +94,10 @@ absl::StatusOr<std::vector<User>> FromPattern(const Options& o, const UserProgre
 absl::StatusOr<std::string> ReadFile(const std::string& file) {
   std::ifstream in(file, std::ios::binary | std::ios::ate);
   const std::streamoff size = in.tellg();
-  if (!in) return absl::NotFoundError(absl::StrCat(file, ": ", strerror(errno)));
-  if (size > kMaxCsvBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(file, ": no file of at most 1 GiB"));
-  }
+  if (!in) return Bad(file, ": ", strerror(errno));
+  if (size > kMaxCsvBytes) return Bad(file, ": no file of at most 1 GiB");
   std::string text(static_cast<size_t>(size), '\0');
-  if (!in.seekg(0).read(text.data(), size)) {
-    return absl::DataLossError(absl::StrCat(file, ": cannot be read to its end"));
-  }
+  if (!in.seekg(0).read(text.data(), size)) return Bad(file, ": cannot be read to its end");
   return text;
 }
 
@@ -113,13 +105,11 @@ absl::StatusOr<std::vector<User>> FromCsv(const Options& o, const UserProgress& 
   ASSIGN_OR_RETURN(std::string text, ReadFile(o.csv));
   absl::StatusOr<std::vector<CsvLine>> lines = ParseCsv(text);
   Wipe(text.data(), text.size());
-  if (!lines.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(o.csv, ": ", lines.status().message()));
-  }
+  if (!lines.ok()) return Bad(o.csv, ": ", lines.status().message());
   std::vector<Named> named;
   for (const CsvLine& line : *lines) {
     if (o.number != 0 && named.size() == o.number) break;
-    named.push_back({line.name, &line.password});
+    named.emplace_back(line.name, &line.password);
   }
   return FromPasswords(o, named, progress);
 }
@@ -145,8 +135,7 @@ absl::Status ForEachEntry(const std::string& file, Use use) {
     if (context != nullptr) krb5_free_context(context);
   };
   if (krb5_init_context(&context) != 0) {
-    return absl::FailedPreconditionError(
-        "libkrb5 does not start: is KRB5_CONFIG a good krb5.conf?");
+    return Bad("libkrb5 does not start: is KRB5_CONFIG a good krb5.conf?");
   }
   krb5_error_code code = krb5_kt_resolve(context, absl::StrCat("FILE:", file).c_str(), &keytab);
   if (code == 0) code = krb5_kt_start_seq_get(context, keytab, &cursor);
@@ -158,7 +147,7 @@ absl::Status ForEachEntry(const std::string& file, Use use) {
   }
   if (code == KRB5_KT_END) return absl::OkStatus();
   const char* text = krb5_get_error_message(context, code);
-  absl::Status s = absl::InvalidArgumentError(absl::StrCat("keytab ", file, ": ", text));
+  absl::Status s = Bad("keytab ", file, ": ", text);
   krb5_free_error_message(context, text);
   return s;
 }
@@ -181,9 +170,7 @@ absl::StatusOr<std::vector<User>> FromKeytab(const Options& o, const UserProgres
     const bool ours = absl::string_view(realm.data, realm.length) == o.realm;
     const int32_t enctype = entry.key.enctype;
     const bool fits = enctype == o.enctype || (same != 0 && enctype == same);
-    if (!ours || !fits || (o.number != 0 && users.size() >= o.number)) {
-      return absl::OkStatus();
-    }
+    if (!ours || !fits || (o.number != 0 && users.size() >= o.number)) return absl::OkStatus();
     ASSIGN_OR_RETURN(User user, NewUser(NameWithoutRealm(context, entry.principal), o.realm));
     // A keytab has a principal's entries one after the other; the last one is the newest.
     if (!users.empty() && users.back().principal == user.principal) users.pop_back();
@@ -195,16 +182,14 @@ absl::StatusOr<std::vector<User>> FromKeytab(const Options& o, const UserProgres
   };
   RETURN_IF_ERROR(ForEachEntry(o.keytab, add));
   if (users.empty()) {
-    return absl::NotFoundError(absl::StrCat("keytab ", o.keytab, ": no key of ",
-                                            EnctypeText(o.enctype), " in the realm ",
-                                            o.realm));
+    return Bad("keytab ", o.keytab, ": no key of ", EnctypeText(o.enctype), " in the realm ",
+               o.realm);
   }
   return users;
 }
 
 absl::Status NotAList(absl::string_view why) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(why, "; it must be what `mpc-admin list --json` printed"));
+  return Bad(why, "; it must be what `mpc-admin list --json` printed");
 }
 
 struct Entry {
@@ -251,41 +236,18 @@ bool IsGcm(int32_t enctype) {
   return known != nullptr && known->is_gcm();
 }
 
-// That of the users, or any of GCM if theirs is not: tickets are sealed from keystream.
-bool IsWantedOfKrbtgt(int32_t enctype, int32_t users) {
-  return IsGcm(users) ? enctype == users : IsGcm(enctype);
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> ExpandPattern(absl::string_view pattern, size_t number) {
-  const absl::Status bad = absl::InvalidArgumentError(
-      absl::StrCat("the pattern \"", pattern, "\" must have one %d or %0Nd, as in user%06d"));
-  std::string name;
-  bool expanded = false;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '%') {
-      name += pattern[i];
-      continue;
-    }
-    if (++i < pattern.size() && pattern[i] == '%') {
-      name += '%';
-      continue;
-    }
-    const size_t end = pattern.find('d', i);
-    if (end == absl::string_view::npos || expanded) return bad;
-    const absl::string_view width = pattern.substr(i, end - i);
-    int digits = 0;
-    if (!width.empty() &&
-        (width[0] != '0' || !absl::SimpleAtoi(width, &digits) || digits < 1 || digits > 19)) {
-      return bad;
-    }
-    absl::StrAppendFormat(&name, "%0*d", digits, number);
-    expanded = true;
-    i = end;
+  static const std::regex kPattern("((?:[^%]|%%)*)%(0+(?:[1-9]|1[0-9]))?d((?:[^%]|%%)*)");
+  std::cmatch parts;
+  if (!std::regex_match(pattern.begin(), pattern.end(), parts, kPattern)) {
+    return Bad("the pattern \"", pattern, "\" must have one %d or %0Nd, as in user%06d");
   }
-  if (!expanded) return bad;
-  return name;
+  int digits = 0;
+  absl::SimpleAtoi(parts[2].str(), &digits);  // not for an empty one
+  return absl::StrReplaceAll(
+      absl::StrFormat("%s%0*d%s", parts[1].str(), digits, number, parts[3].str()), {{"%%", "%"}});
 }
 
 absl::StatusOr<std::vector<CsvLine>> ParseCsv(absl::string_view text) {
@@ -297,21 +259,19 @@ absl::StatusOr<std::vector<CsvLine>> ParseCsv(absl::string_view text) {
     if (line.empty() || line[0] == '#') continue;
     const size_t comma = line.find(',');
     if (comma == absl::string_view::npos || comma == 0 || comma + 1 == line.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("line ", number, ": not \"name,password\""));
+      return Bad("line ", number, ": not \"name,password\"");
     }
     const absl::string_view password = line.substr(comma + 1);
     lines.push_back({std::string(line.substr(0, comma)),
                      SecretBytes(password.begin(), password.end())});
   }
-  if (lines.empty()) return absl::InvalidArgumentError("no line \"name,password\"");
+  if (lines.empty()) return Bad("no line \"name,password\"");
   return lines;
 }
 
 absl::StatusOr<std::vector<User>> MakeUsers(const Options& o, const UserProgress& progress) {
   const int given = !o.users.empty() + !o.keytab.empty() + !o.csv.empty();
-  if (given != 1) {
-    return absl::InvalidArgumentError("say who logs in by one of --users, --keytab, --csv");
-  }
+  if (given != 1) return Bad("say who logs in by one of --users, --keytab, --csv");
   if (!o.users.empty()) return FromPattern(o, progress);
   if (!o.keytab.empty()) return FromKeytab(o, progress);
   return FromCsv(o, progress);
@@ -320,10 +280,7 @@ absl::StatusOr<std::vector<User>> MakeUsers(const Options& o, const UserProgress
 absl::StatusOr<RealmHandles> ParseHandles(absl::string_view text, absl::string_view realm,
                                           int32_t enctype) {
   ASSIGN_OR_RETURN(const std::vector<Entry> entries, ReadEntries(text));
-  if (FindEnctype(enctype) == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the servers hold no keys of enctype ", enctype));
-  }
+  if (FindEnctype(enctype) == nullptr) return Bad("the servers hold no keys of enctype ", enctype);
   RealmHandles handles;
   handles.user_enctype = enctype;
   const std::string krbtgt = absl::StrCat("krbtgt/", realm, "@", realm);
@@ -331,7 +288,9 @@ absl::StatusOr<RealmHandles> ParseHandles(absl::string_view text, absl::string_v
   std::optional<std::pair<bool, uint64_t>> krbtgt_rank;  // of the enctype wanted, version
   for (const Entry& entry : entries) {
     if (entry.principal == krbtgt) {
-      const std::pair rank(IsWantedOfKrbtgt(entry.enctype, enctype), entry.kvno);
+      // That of the users, or any of GCM if theirs is not: tickets are sealed from keystream.
+      const bool wanted = IsGcm(enctype) ? entry.enctype == enctype : IsGcm(entry.enctype);
+      const std::pair rank(wanted, entry.kvno);
       if (krbtgt_rank >= rank) continue;  // nullopt is less than all
       krbtgt_rank = rank;
       handles.krbtgt = entry.handle;
@@ -349,12 +308,9 @@ absl::StatusOr<RealmHandles> ParseHandles(absl::string_view text, absl::string_v
 absl::StatusOr<RealmHandles> ReadHandles(const std::string& file, absl::string_view realm,
                                          int32_t enctype) {
   const absl::StatusOr<std::string> text = ReadFile(file);
-  if (!text.ok()) return absl::NotFoundError(absl::StrCat("--handles ", file, " cannot be read"));
+  if (!text.ok()) return Bad("--handles ", file, " cannot be read");
   absl::StatusOr<RealmHandles> handles = ParseHandles(*text, realm, enctype);
-  if (!handles.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--handles ", file, ": ", handles.status().message()));
-  }
+  if (!handles.ok()) return Bad("--handles ", file, ": ", handles.status().message());
   return handles;
 }
 

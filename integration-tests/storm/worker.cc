@@ -14,10 +14,10 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <future>
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -40,6 +40,10 @@ constexpr double kRecentKept = 0.9;  // of what is remembered, from round to rou
 constexpr double kNoRate = 1e-9;  // a closed loop has a schedule that is never asked
 constexpr rlim_t kOtherDescriptors = 256;  // and the ports that linger after a resend
 
+// By Outcome.
+constexpr uint64_t Tally::*kEnds[] = {&Tally::ok, &Tally::refused, &Tally::failed,
+                                      &Tally::wrong_answers, &Tally::lost};
+
 double ShareOfRate(const Control& control, int threads) {
   return std::max(control.rate.load(std::memory_order_relaxed) / threads, kNoRate);
 }
@@ -51,10 +55,8 @@ void RaiseDescriptorLimit(size_t in_flight, int threads) {
   const rlim_t wanted = in_flight + kOtherDescriptors +
                         static_cast<rlim_t>(threads) * limits::kMaxLingering;
   if (limit.rlim_cur >= wanted) return;
-  limit.rlim_cur = wanted;
-  limit.rlim_max = std::max(limit.rlim_max, wanted);
-  if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return;  // root may
-  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit raised = {wanted, std::max(limit.rlim_max, wanted)};
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return;  // root may
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);  // what is missing then, a socket's error says
 }
@@ -89,7 +91,8 @@ class Worker {
  private:
   // One client: a socket, and the login under way.
   struct Slot {
-    explicit Slot(ClientSocket s) : socket(std::move(s)) {}
+    Slot(const LoadPlan& plan, int epoll, uint64_t tag)
+        : socket(&plan.kdc, plan.options.tcp, epoll, tag) {}
     ClientSocket socket;
     Login login;
     int stage = 0;
@@ -101,19 +104,19 @@ class Worker {
   };
   struct Timer {
     absl::Time at;
-    uint32_t slot;
+    Slot* slot;
     uint32_t exchange;
   };
 
   absl::Status Prepare();
   absl::Status BeginDue(absl::Time now);
   absl::Status BeginLogin(absl::Time due);
-  absl::Status SendExchange(uint32_t slot, absl::Time now);
-  absl::Status SendAgain(uint32_t slot, absl::Time now);
+  absl::Status SendExchange(Slot& slot, absl::Time now);
+  absl::Status SendAgain(Slot& slot, absl::Time now);
   absl::Status RunTimers(absl::Time now);
   absl::Status WaitAndReceive(absl::Time now);
-  absl::Status OnReply(uint32_t slot, Bytes reply, absl::Time arrived);
-  void EndLogin(uint32_t slot, Outcome outcome, absl::Time now);
+  absl::Status OnReply(Slot& slot, Bytes reply, absl::Time arrived);
+  void EndLogin(Slot& slot, Outcome outcome, absl::Time now);
   absl::Time NextDeadline(absl::Time now) const;
   void Nap(absl::Duration at_most) const;
   void RetirePort(Slot& slot, absl::Time now);
@@ -128,10 +131,10 @@ class Worker {
   PoissonSchedule schedule_{random_(), ShareOfRate(control_, o_.threads), plan_.begin};
   int stage_seen_ = kNoStage;
   size_t next_user_ = static_cast<size_t>(index_);
-  uint32_t since_check_ = 0;
+  uint32_t begun_ = 0;
   Key wrong_key_;
-  std::vector<Slot> slots_;
-  std::vector<uint32_t> free_;
+  std::deque<Slot> slots_;  // which do not move
+  std::vector<Slot*> free_;
   // By how often the request was sent: all timers of one have the same length, so each is in order.
   std::array<std::deque<Timer>, limits::kMaxResends + 1> timers_;
   // How long the last rounds took and what came, the older the less of it. For Nap().
@@ -159,9 +162,8 @@ class Crew : public Load {
 
   const LoadPlan plan_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::thread> threads_;
-  std::vector<absl::Status> results_;
   std::atomic<size_t> ended_{0};
+  std::vector<std::future<absl::Status>> threads_;
 };
 
 Worker::~Worker() {
@@ -179,10 +181,8 @@ absl::Status Worker::Prepare() {
   last_round_ = MonotonicNow();
   // This thread's share, rounded so that all together are as many as were asked for.
   const size_t in_flight = (o_.in_flight + o_.threads - 1 - index_) / o_.threads;
-  slots_.reserve(in_flight);
   for (uint32_t i = 0; i < in_flight; ++i) {
-    slots_.emplace_back(ClientSocket(&plan_.kdc, o_.tcp, epoll_, i));
-    free_.push_back(i);
+    free_.push_back(&slots_.emplace_back(plan_, epoll_, i));
   }
   return absl::OkStatus();
 }
@@ -226,17 +226,15 @@ absl::Status Worker::BeginDue(absl::Time now) {
 }
 
 absl::Status Worker::BeginLogin(absl::Time due) {
-  const uint32_t index = free_.back();
+  Slot& slot = *free_.back();
   free_.pop_back();
-  Slot& slot = slots_[index];
   const User& user = plan_.users[next_user_];
   // Users are dealt out to threads, so that no key is used by two of them.
   next_user_ += static_cast<size_t>(o_.threads);
   if (next_user_ >= plan_.users.size()) next_user_ = static_cast<size_t>(index_);
   const bool wrong = o_.wrong_share > 0 &&
                      std::uniform_real_distribution<double>()(random_) < o_.wrong_share;
-  const bool check = plan_.check_every != 0 && ++since_check_ >= plan_.check_every;
-  if (check) since_check_ = 0;
+  const bool check = plan_.check_every != 0 && ++begun_ % plan_.check_every == 0;
   slot.busy = true;
   slot.stage = control_.stage;  // as it is after MayBegin()
   slot.due = due;
@@ -244,24 +242,22 @@ absl::Status Worker::BeginLogin(absl::Time due) {
       slot.login.Begin(plan_.login, user, wrong ? &wrong_key_ : nullptr, check, Nonce());
   ++tallies[slot.stage].started;
   control_.started.fetch_add(1, std::memory_order_relaxed);
-  if (next == Login::Next::kSend) return SendExchange(index, MonotonicNow());
-  EndLogin(index, slot.login.result().outcome, MonotonicNow());
+  if (next == Login::Next::kSend) return SendExchange(slot, MonotonicNow());
+  EndLogin(slot, slot.login.result().outcome, MonotonicNow());
   return absl::OkStatus();
 }
 
-absl::Status Worker::SendExchange(uint32_t index, absl::Time now) {
-  Slot& slot = slots_[index];
+absl::Status Worker::SendExchange(Slot& slot, absl::Time now) {
   ++slot.exchange;
   slot.sends = 0;
   slot.first_sent = now;
-  return SendAgain(index, now);
+  return SendAgain(slot, now);
 }
 
-absl::Status Worker::SendAgain(uint32_t index, absl::Time now) {
-  Slot& slot = slots_[index];
+absl::Status Worker::SendAgain(Slot& slot, absl::Time now) {
   const int sent = slot.sends++;
   // After 1 s, then 2, 4, ...
-  timers_[sent].push_back({now + o_.resend_after * (1 << sent), index, slot.exchange});
+  timers_[sent].push_back({now + o_.resend_after * (1 << sent), &slot, slot.exchange});
   return slot.socket.Send(slot.login.request());
 }
 
@@ -269,17 +265,17 @@ absl::Status Worker::RunTimers(absl::Time now) {
   for (std::deque<Timer>& queue : timers_) {
     while (!queue.empty()) {
       const Timer timer = queue.front();
-      const Slot& slot = slots_[timer.slot];
+      Slot& slot = *timer.slot;
       const bool old = !slot.busy || slot.exchange != timer.exchange;
       if (!old && timer.at > now) break;
       queue.pop_front();
       if (old) continue;
       if (slot.sends > o_.resends) {
-        EndLogin(timer.slot, Outcome::kLost, now);
+        EndLogin(slot, Outcome::kLost, now);
         continue;
       }
       ++tallies[slot.stage].resends;
-      RETURN_IF_ERROR(SendAgain(timer.slot, now));
+      RETURN_IF_ERROR(SendAgain(slot, now));
     }
   }
   return absl::OkStatus();
@@ -323,42 +319,35 @@ absl::Status Worker::WaitAndReceive(absl::Time now) {
   recent_answers_ = recent_answers_ * kRecentKept + std::max(count, 0);
   last_round_ = received;
   for (int i = 0; i < count; ++i) {
-    const auto index = static_cast<uint32_t>(events[i].data.u64);
-    Slot& slot = slots_[index];
-    Bytes reply;
-    absl::Duration waited;
-    switch (slot.socket.OnReady(events[i].events, absl::MakeSpan(buffer_), reply, waited)) {
-      case ClientSocket::Event::kNothing:
-        break;
-      case ClientSocket::Event::kRefused:  // asked again when the timer says so
-        if (slot.busy) ++tallies[slot.stage].unreachable;
-        break;
-      case ClientSocket::Event::kReply:
-        if (!slot.busy) break;
-        RETURN_IF_ERROR(OnReply(index, reply, MonotonicNow() - waited));
-        break;
+    Slot& slot = slots_[events[i].data.u64];
+    const auto [what, reply, waited] =
+        slot.socket.OnReady(events[i].events, absl::MakeSpan(buffer_));
+    if (!slot.busy) continue;
+    if (what == ClientSocket::What::kReply) {
+      RETURN_IF_ERROR(OnReply(slot, reply, MonotonicNow() - waited));
+    } else if (what == ClientSocket::What::kRefused) {
+      ++tallies[slot.stage].unreachable;  // asked again when the timer says so
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Worker::OnReply(uint32_t index, Bytes reply, absl::Time arrived) {
-  Slot& slot = slots_[index];
+absl::Status Worker::OnReply(Slot& slot, Bytes reply, absl::Time arrived) {
   const Login::Step step = slot.login.step();
   const Login::Next next = slot.login.OnReply(reply, Nonce());
-  if (next == Login::Next::kNotOurs && any_retired) {
-    ++tallies[slot.stage].late;
-    return absl::OkStatus();
-  }
-  // Where nothing was ever sent twice or given up, no answer can be late: then it is a wrong one.
   if (next == Login::Next::kNotOurs) {
-    EndLogin(index, Outcome::kWrongAnswer, arrived);
+    // Where nothing was ever sent twice or given up, no answer can be late: then it is a wrong one.
+    if (any_retired) {
+      ++tallies[slot.stage].late;
+    } else {
+      EndLogin(slot, Outcome::kWrongAnswer, arrived);
+    }
     return absl::OkStatus();
   }
   tallies[slot.stage].exchanges[static_cast<size_t>(step)].Add(arrived - slot.first_sent);
   if (slot.sends > 1) RetirePort(slot, arrived);
-  if (next == Login::Next::kSend) return SendExchange(index, MonotonicNow());
-  EndLogin(index, slot.login.result().outcome, arrived);
+  if (next == Login::Next::kSend) return SendExchange(slot, MonotonicNow());
+  EndLogin(slot, slot.login.result().outcome, arrived);
   return absl::OkStatus();
 }
 
@@ -374,60 +363,42 @@ void Worker::RetirePort(Slot& slot, absl::Time now) {
   }
 }
 
-void Worker::EndLogin(uint32_t index, Outcome outcome, absl::Time now) {
-  Slot& slot = slots_[index];
+void Worker::EndLogin(Slot& slot, Outcome outcome, absl::Time now) {
   Tally& tally = tallies[slot.stage];
-  switch (outcome) {
-    case Outcome::kOk:
-      ++tally.ok;
-      tally.login.Add(now - slot.due);
-      break;
-    case Outcome::kRefused:
-      ++tally.refused;
-      ++tally.errors[slot.login.result().error_code].expected;
-      break;
-    case Outcome::kError:
-      ++tally.failed;
-      ++tally.errors[slot.login.result().error_code].unexpected;
-      break;
-    case Outcome::kWrongAnswer:
-      ++tally.wrong_answers;
-      tally.Complain(slot.login.result().complaint);
-      break;
-    case Outcome::kLost:
-      ++tally.lost;
-      RetirePort(slot, now);
-      break;
-  }
-  tally.checked += slot.login.result().decrypted ? 1 : 0;
-  tally.tickets += static_cast<uint64_t>(slot.login.result().tickets);
-  const bool ok = outcome == Outcome::kOk;
+  const Login::Result& result = slot.login.result();
+  const bool ok = outcome == Outcome::kOk, refused = outcome == Outcome::kRefused;
+  ++(tally.*kEnds[static_cast<size_t>(outcome)]);
+  if (ok) tally.login.Add(now - slot.due);
+  if (refused) ++tally.errors[result.error_code].expected;
+  if (outcome == Outcome::kError) ++tally.errors[result.error_code].unexpected;
+  if (outcome == Outcome::kWrongAnswer) tally.Complain(result.complaint);
+  if (outcome == Outcome::kLost) RetirePort(slot, now);
+  tally.checked += result.decrypted ? 1 : 0;
+  tally.tickets += static_cast<uint64_t>(result.tickets);
   series.Add(now - plan_.begin, ok);
   if (ok) control_.ok.fetch_add(1, std::memory_order_relaxed);
   if (outcome != Outcome::kLost) control_.ended.fetch_add(1, std::memory_order_relaxed);
-  if (!ok && outcome != Outcome::kRefused) ++control_.trouble;
+  if (!ok && !refused) ++control_.trouble;
   --control_.in_flight;
   slot.busy = false;
-  free_.push_back(index);
+  free_.push_back(&slot);
 }
 
 Crew::Crew(LoadPlan plan) : plan_(std::move(plan)) {
   const Options& o = plan_.options;
   RaiseDescriptorLimit(o.in_flight, o.threads);
   plan_.control.rate = o.rate;
-  results_.resize(o.threads);
   for (int i = 0; i < o.threads; ++i) workers_.push_back(std::make_unique<Worker>(plan_, i));
   for (int i = 0; i < o.threads; ++i) {
-    threads_.emplace_back([this, i] {
-      results_[i] = workers_[i]->Run();
-      ++ended_;
-    });
+    threads_.push_back(std::async(std::launch::async, [this, i] {
+      const absl::Cleanup end = [this] { ++ended_; };
+      return workers_[i]->Run();
+    }));
   }
 }
 
 absl::Status Crew::End(std::vector<Tally>& tallies, Series& series) {
-  for (std::thread& thread : threads_) thread.join();
-  for (const absl::Status& result : results_) RETURN_IF_ERROR(result);
+  for (std::future<absl::Status>& thread : threads_) RETURN_IF_ERROR(thread.get());
   bool any_resent = false;
   for (const std::unique_ptr<Worker>& worker : workers_) {
     any_resent = any_resent || worker->any_retired;
@@ -463,17 +434,11 @@ void Crew::WaitUntilCaughtUp() {
     if (epoll_wait(epoll, &event, 1, static_cast<int>(absl::ToInt64Milliseconds(wait))) != 1) {
       continue;
     }
-    Bytes reply;
-    absl::Duration waited;
-    switch (socket.OnReady(event.events, absl::MakeSpan(buffer), reply, waited)) {
-      case ClientSocket::Event::kReply:
-        // A stray answer to somebody else proves nothing.
-        if (login.OnReply(reply, 2) != Login::Next::kNotOurs) return;
-        break;
-      case ClientSocket::Event::kRefused:
-        return;  // it has ended, and its queue with it
-      case ClientSocket::Event::kNothing:
-        break;
+    const auto [what, reply, waited] = socket.OnReady(event.events, absl::MakeSpan(buffer));
+    if (what == ClientSocket::What::kRefused) return;  // it has ended, and its queue with it
+    // A stray answer to somebody else proves nothing.
+    if (what == ClientSocket::What::kReply && login.OnReply(reply, 2) != Login::Next::kNotOurs) {
+      return;
     }
   }
 }
