@@ -35,7 +35,8 @@ def goals(results, gcm=True):
         return (results.get(name) or {}).get(what)
     if not gcm:
         return [*_limits(of, STANDARD), *_no_loss(results)]
-    return [*_jobs(of), *_kdc(of), *_limits(of, LATENCY), *_no_loss(results), *_memory(of)]
+    return [*_jobs(of), *_kdc(of), *_limits(of, LATENCY), *_no_loss(results), *_memory(of),
+            *_mixed(results.get('mixed') or {})]
 
 
 # Text, run, figure, at most, unit.
@@ -53,6 +54,19 @@ LATENCY = (
 def _limits(of, table):
     return [_limit(text.format(of(run, 'in_flight') or 500), of(run, what), bound, unit)
             for text, run, what, bound, unit in table]
+
+
+def _mixed(runs):
+    """Of logins with keys of GCM, beside what takes long."""
+    alone = runs.get('alone', {}).get('p99_ms')
+    bound = alone and 2 * alone
+    return [_limit(f'1,000 logins/s {beside}: p99 at most twice that of the same alone '
+                   f'({number(alone)} ms)', runs.get(beside, {}).get('p99_ms'), bound, 'ms')
+            for beside in ('beside stock clients', 'beside a stranger')]
+
+
+def number(value):
+    return '?' if value is None else f'{value:.1f}'
 
 
 def _jobs(of):

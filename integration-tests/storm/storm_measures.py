@@ -10,6 +10,7 @@ import time
 import config_files
 import daemon
 import many_users
+import storm_mixed
 import storm_realms
 import storm_runs
 from storm_runs import memory
@@ -293,5 +294,6 @@ MEASURES = {
     'scale': scale,
     'stores': stores,
     'growth': growth,
+    'mixed': storm_mixed.mixed,
 }
 

@@ -7,6 +7,7 @@ import contextlib
 import copy
 import functools
 
+import daemon
 import many_users
 import storm_realms
 import storm_runs
@@ -21,8 +22,11 @@ PROTECTED = 'HTTP/protected.example.com'  # a service whose tickets the servers 
 
 def make_realm(work, users, say):
     """Two labs of one realm: users with keys of GCM, and a tenth as many stock ones."""
-    lab = storm_realms.make_ours(work, users, say, 'aes128-gcm', name='mixed',
-                                 also=STOCK, protect=PROTECTED, fill=_fill)
+    options = storm_realms.options_for(STOCK, ours=True, metrics=tuple(daemon.free_ports(3)))
+    options.extra_database['mpc_protect'] = PROTECTED
+    live = storm_realms.realm_module.Realm(work / f'mixed-{users}', options)
+    lab = storm_realms.Lab('ours', live, users, 'aes128-gcm')
+    lab.take_up({'install': 'None', 'stock': STOCK}, _fill, say)
     stock = copy.copy(lab)
     stock.enctype, stock.keytab = STOCK, _stock_keytab(lab)
     return lab, stock
@@ -57,9 +61,8 @@ def _stranger(lab, result):
     user = many_users.user_name(lab.users)  # a stock one
     requests = [
         functools.partial(stranger.garbage_login, realm, user, 4000),
-        functools.partial(stranger.garbage_ticket, realm, storm_realms.SERVICE, PROTECTED, 18, 2000),
-        functools.partial(stranger.garbage_ticket, realm, storm_realms.SERVICE, PROTECTED, 18,
-                          16 << 10)]
+        *(functools.partial(stranger.garbage_ticket, realm, storm_realms.SERVICE, PROTECTED, 18, size)
+          for size in (2000, 16 << 10))]
     with stranger.flood(lab.live.ports.kdc, requests, STRANGER_RATE) as sent:
         yield
         result['datagrams'] = sent[0]

@@ -174,7 +174,7 @@ def make_stock(work, users, say, enctype='aes128-cts'):
 def make_ours(work, users, say, enctype='aes128-gcm'):
     options = options_for(enctype, ours=True, metrics=tuple(daemon.free_ports(3)))
     live = realm_module.Realm(work / f'ours-{users}-{enctype}', options)
-    return Lab('ours', live, users, enctype).take_up({'install': 'None'}, _fill_ours, say)
+    return Lab('ours', live, users, enctype).take_up({'install': 'None'}, fill_ours, say)
 
 
 def _fill_stock(lab):
@@ -211,7 +211,7 @@ def _repeat_line(dump, into, principal, users):
                 out.write(line.replace(f'\t{principal}\t', f'\t{other}\t', 1))
 
 
-def _fill_ours(lab):
+def fill_ours(lab):
     live = lab.live
     live.create()
     many_users.write_keytab(lab.keytab, live.name, lab.users,

@@ -2,6 +2,7 @@
 #include "mpc-server/agree/executor.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +12,11 @@ namespace mpckdc {
 ThreadExecutor::~ThreadExecutor() { Join(); }
 
 void ThreadExecutor::Start(const std::string& name, absl::AnyInvocable<void()> body) {
-  thread_ = std::thread(std::move(body));
+  thread_ = std::thread([niceness = niceness_, body = std::move(body)]() mutable {
+    // Linux has a niceness for each thread. One that cannot be changed is no reason not to run.
+    if (niceness != 0) (void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + niceness);
+    body();
+  });
   pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
 }
 

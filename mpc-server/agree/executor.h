@@ -34,7 +34,8 @@ class Executor {
 // std::thread and a condition variable.
 class ThreadExecutor : public Executor {
  public:
-  explicit ThreadExecutor(Clock* clock) : clock_(clock) {}
+  // `niceness`: by how much the thread yields to the process's others (setpriority(2)).
+  explicit ThreadExecutor(Clock* clock, int niceness = 0) : clock_(clock), niceness_(niceness) {}
   ~ThreadExecutor() override;
 
   void Start(const std::string& name, absl::AnyInvocable<void()> body) override;
@@ -44,6 +45,7 @@ class ThreadExecutor : public Executor {
 
  private:
   Clock* const clock_;
+  const int niceness_;
   absl::CondVar woken_;
   std::thread thread_;
 };

@@ -69,13 +69,18 @@ absl::Time Leader::NextStart(absl::Time now) const {
   return start;
 }
 
-// When the batch that begins with this job may start: at once; a long one a little later when the
-// second jobs of many logins are about to come; in mode `fixed` at the first tick after the job
+// When the batch that begins with this job may start: at once; a little later if it is a long one
+// and the second jobs of many logins are about to come, or a short one beside a long one; in mode `fixed` at the first tick after the job
 // came and after the last batch.
 absl::Time Leader::StartOf(const WaitingJob& job, absl::Time now) const {
   if (state_.options.mode == BatchMode::kWorkConserving) {
-    const bool waits = !IsShort(job) && state_.replies_until <= now + limits::kMaxReplyWait;
-    return waits ? std::max(now, state_.replies_until) : now;
+    absl::Time start = now;
+    if (!IsShort(job)) {
+      start = state_.replies_until;
+    } else if (state_.long_ring.busy()) {
+      start = started_at_[0] + limits::kBesideLongBatch;
+    }
+    return start > now + limits::kMaxReplyWait ? now : std::max(now, start);
   }
   const absl::Duration window = state_.options.batch_window;
   const int64_t width = absl::ToInt64Nanoseconds(window);

@@ -90,6 +90,12 @@ inline constexpr size_t kChunkBlocks = 16384;
 // Rounds of one batch of the long ring, about: 64 bytes of a message are some 500.
 // Exceeded: the job runs in a batch of such jobs, which take turns with the others.
 inline constexpr uint64_t kLongBatchRounds = 8192;
+// From one short batch's beginning to the next one's while a long one is computed: each costs CPU
+// whatever it holds, which both would otherwise wait for.
+inline constexpr absl::Duration kBesideLongBatch = absl::Milliseconds(4);
+// By how much the long ring's thread yields to the others (setpriority(2)): a long batch takes a
+// tenth of a second, a login under gcm keys a few milliseconds.
+inline constexpr int kLongRingNiceness = 15;
 // Chunks of one ring at once: the wire stays busy.
 inline constexpr size_t kChunksUnderWay = 2;
 // A ring's share of a batch at least: below, messages cost more than a second thread saves.

@@ -231,7 +231,7 @@ absl::Status Server::Impl::StartEngine() {
   ASSIGN_OR_RETURN(connector_, TlsPeerConnector::Create(PeerOptions(config_, &denied_)));
   peers_ = std::make_unique<TlsPeerLink>(connector_.get());
   executor_ = std::make_unique<ThreadExecutor>(&SystemClock());
-  long_executor_ = std::make_unique<ThreadExecutor>(&SystemClock());
+  long_executor_ = std::make_unique<ThreadExecutor>(&SystemClock(), limits::kLongRingNiceness);
   engine_ =
       MakeJobEngine(EngineOptionsOf(config_),
                     {store_.get(), &SystemClock(), &SystemRandom(), peers_.get(), executor_.get(),
