@@ -209,6 +209,11 @@ absl::Status Engine::RunSession() {
   follower_.NewSession();
   absl::Status status;
   while (status.ok() && !state_.stopping()) {
+    status = state_.peers->StillGood();
+    if (!status.ok()) {
+      session.party().Abort(status.message());
+      break;
+    }
     status = RunBatch(session);
     Housekeep();
   }
