@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets of the peer connections: non-blocking, never SIGPIPE. Internal to wire/.
+// Sockets: non-blocking, never SIGPIPE.
 #ifndef MPC_SERVER_WIRE_SOCKET_H_
 #define MPC_SERVER_WIRE_SOCKET_H_
 
