@@ -25,6 +25,7 @@ def live(own_realm):
 @pytest.fixture(autouse=True)
 def all_up(live):
     yield
+    deny(live, '')
     for server in live.servers:
         if not server.is_running():
             server.start()
@@ -94,6 +95,12 @@ def test_logins_over_tcp_while_strangers_hold_krb5kdcs_port(live):
             assert time.monotonic() - began < SOON
 
 
+def deny(live, text):
+    """P0's deny list."""
+    (live.dir / 'p0/denied').write_text(text)
+    live.servers[0].send_signal(signal.SIGHUP)
+
+
 def fingerprint(certificate):
     shown = subprocess.run(['openssl', 'x509', '-noout', '-fingerprint', '-sha256', '-in',
                             certificate], check=True, capture_output=True, encoding='utf-8')
@@ -103,18 +110,16 @@ def fingerprint(certificate):
 def test_a_peer_denied_at_work_is_put_out(live):
     """Its session ends, and it gets no other until it is taken off the list."""
     assert login(live).returncode == 0
-    denied = live.dir / 'p0/denied'
-    denied.write_text(f'{fingerprint(live.dir / "ca/peer-p1.pem")}  # p1, broken into\n')
-    live.servers[0].send_signal(signal.SIGHUP)
+    deny(live, f'{fingerprint(live.dir / "ca/peer-p1.pem")}  # p1, broken into\n')
     took = seconds_until(lambda: not any(status.get('peers_connected')
                                          for status in live.server_status()))
     print(f'put out after {took:.2f} s')
     assert took < SOON
-    assert 'peer/p1 (P1) is on this server\'s deny list' in live.servers[0].log.read_text()
+    why = 'peer/p1 (P1) is on this server\'s deny list'
+    assert daemon.wait_until(lambda: why in live.servers[0].log.read_text(), SOON)
     assert 'A service is not available' in login(live).stdout
     time.sleep(2)  # P1 tries again and again
     assert not live.servers_connected()
-    denied.write_text('')
-    live.servers[0].send_signal(signal.SIGHUP)
+    deny(live, '')
     assert daemon.wait_until(live.servers_connected, 10)
     assert daemon.wait_until(lambda: login(live).returncode == 0, SOON)

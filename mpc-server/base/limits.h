@@ -43,13 +43,14 @@ inline constexpr absl::Duration kHelloTimeout = absl::Seconds(10);
 // Exceeded: the connection is closed.
 inline constexpr absl::Duration kHandshakeTimeout = absl::Seconds(5);
 
-// ---- Connections between servers that have not shown a certificate yet ----
+// ---- Connections that have not shown a certificate yet, at each of the two ports ----
 
-// From the addresses that [peers] gives for the previous server, for which this room is kept.
+// At the peers' port, from the addresses that [peers] gives for the previous server. At the
+// clients' port those who were here before have room for kMaxStreamsPerServer.
 // Exceeded: the oldest is closed.
 inline constexpr size_t kMaxExpectedCallers = 128;
-// From all other addresses.
-// Exceeded: the oldest of the address that has most of them is closed.
+// From all other addresses; and as many with gRPC, within kHandshakeTimeout.
+// Exceeded: the oldest of the address that has most of them is closed; for gRPC they wait.
 inline constexpr size_t kMaxStrangers = 256;
 // From one of the other addresses, or one /64 of IPv6; as many as a server can have rings.
 // Exceeded: its oldest is closed.
@@ -183,7 +184,7 @@ inline constexpr size_t kMaxQuotaPrincipals = 1 << 18;
 // Exceeded: the rest of the step is lost.
 inline constexpr absl::Duration kMaxQuotaStep = absl::Seconds(5);
 
-// ---- Refusals at the door, in the audit log ----
+// ---- Refusals at the door, in the audit log; gRPC's errors, in the log ----
 
 // Lines of one kind in full: a flood must not fill the disk.
 // Exceeded: counted, one line a second.
