@@ -211,6 +211,11 @@ absl::Status Engine::RunSession() {
   follower_.NewSession();
   absl::Status status;
   while (status.ok() && !state_.stopping()) {
+    status = state_.peers->StillGood();
+    if (!status.ok()) {
+      session.party().Abort(status.message());
+      break;
+    }
     status = RunBatch(session);
     if (status.ok()) status = state_.long_ring.FinishComputed();
     Housekeep();

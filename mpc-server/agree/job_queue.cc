@@ -23,7 +23,9 @@ constexpr absl::Duration kLongestRetry = absl::Seconds(1);
 }  // namespace
 
 size_t BlocksOfJob(const Job& job) {
-  size_t blocks = job.make_macs.size() + job.verify_macs.size();
+  size_t blocks = 0;
+  for (const MakeMacPart& part : job.make_macs) blocks += 1 + BlocksOf(part.data.size());
+  for (const VerifyMacPart& part : job.verify_macs) blocks += 1 + BlocksOf(part.data.size());
   for (const OpenPart& part : job.opens) blocks += 1 + BlocksOf(part.message.size());
   for (const SealPart& part : job.seals) blocks += 1 + BlocksOf(kZeroBytes + part.max_plaintext);
   return blocks;

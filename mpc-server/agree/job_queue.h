@@ -30,7 +30,7 @@ enum class JobLength : uint8_t { kUnknown, kShort, kLong };
 
 struct WaitingJob : ReceivedJob {
   GroupId group{};    // KdcKey(kdc)
-  size_t blocks = 0;  // AES blocks that it will cost
+  size_t blocks = 0;  // BlocksOfJob
   absl::Time next_try = absl::InfinitePast();  // leader: a server did not have it
   int misses = 0;
   absl::AnyInvocable<void(JobResult)> done;  // called once, then empty
@@ -43,7 +43,9 @@ struct WaitingJob : ReceivedJob {
 };
 using WaitingJobPtr = std::shared_ptr<WaitingJob>;
 
-// AES blocks that a job of a good shape costs: keystream, and one mask per tag.
+// What a job of a good shape takes of a batch: AES blocks (keystream, and one mask per tag) and the
+// blocks under its checksums. Each of either kind takes a power of H in locked memory, or a share
+// of the rounds of a hash.
 size_t BlocksOfJob(const Job& job);
 // Nonces that it takes: one per seal and make_mac.
 size_t NoncesOfJob(const Job& job);

@@ -2,6 +2,7 @@
 #include "mpc-server/agree/job_queue.h"
 
 #include "gtest/gtest.h"
+#include "mpc-server/job/operation_table.h"
 
 namespace mpckdc {
 namespace {
@@ -35,6 +36,18 @@ TEST(JobQueue, JobsThatDoNotFitTakeNoRoom) {
   ASSERT_EQ(ready.size(), 2u);
   EXPECT_EQ(ready[0]->job.id, 2u);
   EXPECT_EQ(ready[1]->job.id, 4u);
+}
+
+// A checksum over 64 KiB takes 4,096 powers of H: 128 KiB of locked memory.
+TEST(JobQueue, ChecksumsCountByWhatTheyTake) {
+  Job job;
+  job.make_macs.push_back({{}, kUsageAsReqChecksum, std::string(64 << 10, 'd')});
+  EXPECT_GE(BlocksOfJob(job), 4096u);
+  EXPECT_LE(BlocksOfJob(job), 4100u);
+  job.make_macs.clear();
+  job.verify_macs.push_back({{}, kUsagePacChecksum, std::string(32 << 10, 'd'), "c"});
+  EXPECT_GE(BlocksOfJob(job), 2048u);
+  EXPECT_LE(BlocksOfJob(job), 2052u);
 }
 
 TEST(JobQueue, RetriesWaitAndAClockSetBackDoesNotHoldThem) {

@@ -28,12 +28,36 @@ inline constexpr size_t kMaxJobsInFlight = 65536;
 // KDC worker processes of a realm that are connected at once.
 // Exceeded: the stream is refused, RESOURCE_EXHAUSTED.
 inline constexpr size_t kMaxStreamsPerServer = 1024;
+// Jobs of all streams together, with what their answers will hold: a stream that has a job under
+// way is not read from meanwhile. A batch of 4,096 logins with requests of 60 KiB fits.
+// Exceeded: reading stops until answers are written.
+inline constexpr size_t kMaxJobBytesInFlight = 256 << 20;
 // Answers joined into one message, about.
 // Exceeded: the rest follows in the next message.
 inline constexpr size_t kMaxAnswerBytes = 1 << 20;
 // The first message of a stream: one that says nothing holds a slot.
 // Exceeded: the stream ends, DEADLINE_EXCEEDED.
 inline constexpr absl::Duration kHelloTimeout = absl::Seconds(10);
+
+// From a TCP connection to the end of its TLS handshake, of clients and of peers.
+// Exceeded: the connection is closed.
+inline constexpr absl::Duration kHandshakeTimeout = absl::Seconds(5);
+
+// ---- Connections that have not shown a certificate yet, at each of the two ports ----
+
+// At the peers' port, from the addresses that [peers] gives for the previous server. At the
+// clients' port those who were here before have room for kMaxStreamsPerServer.
+// Exceeded: the oldest is closed.
+inline constexpr size_t kMaxExpectedCallers = 128;
+// From all other addresses; and as many with gRPC, within kHandshakeTimeout.
+// Exceeded: the oldest of the address that has most of them is closed; for gRPC they wait.
+inline constexpr size_t kMaxStrangers = 256;
+// From one of the other addresses, or one /64 of IPv6; as many as a server can have rings.
+// Exceeded: its oldest is closed.
+inline constexpr size_t kMaxCallersPerAddress = 64;
+// Handshakes of strangers in a row: each may cost a signature.
+// Exceeded: the peers come first.
+inline constexpr absl::Duration kStrangersStep = absl::Milliseconds(20);
 
 // ---- One job ----
 
@@ -74,7 +98,8 @@ inline constexpr size_t kDefaultBatchJobs = 4096;
 // The most that max_jobs may be.
 // Exceeded: configuration error.
 inline constexpr size_t kMaxBatchJobs = 16384;
-// AES blocks of one batch.
+// AES blocks of one batch, and blocks under its checksums: each takes a power of H, which is 32
+// bytes of locked memory.
 // Exceeded: the rest goes into the next batch.
 inline constexpr size_t kMaxBatchBlocks = 1 << 20;
 // Batches of fewer AES blocks take the S-box of 3 rounds and 22 bits, others that of 4 and 17.
@@ -134,6 +159,9 @@ inline constexpr absl::Duration kGrantLife = absl::Seconds(60);
 // Per server.
 // Exceeded: the oldest is forgotten.
 inline constexpr size_t kMaxPendingSeals = 1 << 18;
+// Powers of H that they keep in locked memory, per server: 4,096 logins take about 4 MiB.
+// Exceeded: the oldest are forgotten.
+inline constexpr size_t kMaxPendingSealBytes = 128 << 20;
 // Per server.
 // Exceeded: the oldest is forgotten.
 inline constexpr size_t kMaxGrants = 1 << 18;
@@ -168,7 +196,7 @@ inline constexpr size_t kMaxQuotaPrincipals = 1 << 18;
 // Exceeded: the rest of the step is lost.
 inline constexpr absl::Duration kMaxQuotaStep = absl::Seconds(5);
 
-// ---- Refusals at the door, in the audit log ----
+// ---- Refusals at the door, in the audit log; gRPC's errors, in the log ----
 
 // Lines of one kind in full: a flood must not fill the disk.
 // Exceeded: counted, one line a second.

@@ -51,6 +51,7 @@ class BatchWork {
   const CtsWork& FamilyOf(const CtsPart&) const { return cts_; }
 
   uint64_t aes_blocks() const { return gcm_.lanes(); }
+  size_t kept_bytes() const { return gcm_.kept_bytes(); }
   const Cost& cost() const { return cost_; }
   // How the S-boxes of a batch of so many blocks are computed; the same at the three servers.
   static Sbox SboxOf(size_t blocks);

@@ -67,7 +67,7 @@ void GcmWork::NeedPowers(GcmPart& part, size_t count) {
   const auto [it, first] =
       need_of_.try_emplace(IdOf(part.key), static_cast<uint32_t>(needs_.size()));
   part.powers = it->second;
-  if (first) needs_.push_back({part.key, 0});
+  if (first) needs_.push_back({part.key, 0, false});
   needs_[part.powers].count = std::max(needs_[part.powers].count, count);
 }
 
@@ -81,6 +81,7 @@ void GcmWork::Add(GcmSeal& seal) {
   const size_t bytes = kZeroBytes + seal.max_plaintext;
   AddLanes(seal, seal.nonce, 1 + BlocksOf(bytes));
   NeedPowers(seal, GhashBlockCount(1 + seal.header.size(), bytes));
+  needs_[seal.powers].for_seal = true;
 }
 
 void GcmWork::Add(GcmMac& mac) {
@@ -110,15 +111,35 @@ std::vector<size_t> GcmWork::RequestMissingPowers(SecretVector<GhashPowersReques
   return missing;
 }
 
-// One piece of memory for the powers of all keys: it lives as long as a seal needs some of them.
+// Two pieces of memory for the powers of all keys. That of the seals lives until the last of them
+// has its tag; the other, with the thousands of powers of a long checksum, ends with the batch.
+//
+//   all    | key 1 | key 2 ............ | key 3 |
+//   kept   | key 1 | key 3 |                          keys 1 and 3 seal something
 void GcmWork::KeepPowers(GhashPowers& circuit, const std::vector<size_t>& missing) {
   std::vector<absl::Span<const SharedBlock>> spans;
-  for (size_t i = 0; i < missing.size(); ++i) spans.push_back(circuit.powers(i));
+  size_t size = 0;
+  const auto is_kept = [](const PowersNeed& need) { return need.for_seal && !need.cached(); };
+  for (size_t i = 0; i < missing.size(); ++i) {
+    spans.push_back(circuit.powers(i));
+    if (is_kept(needs_[missing[i]])) size += spans[i].size();
+  }
   const auto all = std::make_shared<const SecretVector<SharedBlock>>(circuit.TakePowers());
+  const auto kept = std::make_shared<SecretVector<SharedBlock>>();
+  kept->reserve(size);
+  kept_bytes_ = size * sizeof(SharedBlock);
   for (size_t i = 0; i < missing.size(); ++i) {
     const PowersNeed& need = needs_[missing[i]];
-    powers_[missing[i]] =
-        need.cached() ? cache_.Put(need.key, spans[i]) : SharedPowers{all, spans[i]};
+    SharedPowers& powers = powers_[missing[i]];
+    if (need.cached()) {
+      powers = cache_.Put(need.key, spans[i]);
+    } else if (is_kept(need)) {
+      const size_t at = kept->size();
+      kept->insert(kept->end(), spans[i].begin(), spans[i].end());
+      powers = {kept, absl::MakeConstSpan(*kept).subspan(at)};
+    } else {
+      powers = {all, spans[i]};
+    }
   }
 }
 

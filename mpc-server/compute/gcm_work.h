@@ -82,6 +82,8 @@ class GcmWork {
   // ---- After Run ----
   const SharedBlock& Output(const GcmPart& part, size_t lane) const;
   const SharedPowers& PowersOf(const GcmPart& part) const { return powers_[part.powers]; }
+  // Locked memory of the powers that seals may keep beyond the batch; the cache's are not counted.
+  size_t kept_bytes() const { return kept_bytes_; }
   // What is zero if and only if the part's own tag is right and, of an open, its zero block.
   void AppendCheck(const GcmOpen& open, SecretVector<SharedBlock>* out) const;
   void AppendCheck(const GcmVerify& mac, SecretVector<SharedBlock>* out) const;
@@ -93,6 +95,7 @@ class GcmWork {
   struct PowersNeed {
     GcmKeyUse key;
     size_t count = 0;
+    bool for_seal = false;  // the tag is made after the batch
     bool cached() const { return key.info->key_class == KeyClass::kTgs; }
   };
 
@@ -110,6 +113,7 @@ class GcmWork {
   std::vector<PowersNeed> needs_;
   absl::flat_hash_map<std::pair<Handle, uint32_t>, uint32_t> need_of_;
   std::vector<SharedPowers> powers_;  // of needs_, after Run
+  size_t kept_bytes_ = 0;
 };
 
 }  // namespace mpckdc

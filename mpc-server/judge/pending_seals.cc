@@ -43,6 +43,13 @@ Block TagMaskKeys::Mask(const Digest& hash) const {
 void PendingSeals::Add(const KdcIdentity& kdc, JobId id, PendingJob job, absl::Time expires) {
   static_assert(limits::kMaxPartsPerJob <= 32);  // Entry::answered
   const absl::MutexLock lock(&mu_);
+  const SealBatch& batch = *job.batch;
+  const bool first = ++jobs_of_[&batch] == 1;
+  if (first) bytes_ += batch.powers_bytes;
+  // Never the jobs of this batch, which is alone in the end.
+  while (!by_age_.empty() && jobs_of_.size() > 1 && bytes_ > limits::kMaxPendingSealBytes) {
+    DropOldest();
+  }
   while (!by_age_.empty() && seals_ + job.seals.size() > limits::kMaxPendingSeals) DropOldest();
   seals_ += job.seals.size();
   Key key{kdc, id};
@@ -51,7 +58,13 @@ void PendingSeals::Add(const KdcIdentity& kdc, JobId id, PendingJob job, absl::T
 }
 
 void PendingSeals::Erase(absl::flat_hash_map<Key, Entry>::iterator it) {
-  seals_ -= it->second.job.seals.size();
+  const PendingJob& job = it->second.job;
+  seals_ -= job.seals.size();
+  const auto batch = jobs_of_.find(job.batch.get());
+  if (--batch->second == 0) {
+    bytes_ -= job.batch->powers_bytes;
+    jobs_of_.erase(batch);
+  }
   entries_.erase(it);
 }
 
@@ -109,6 +122,11 @@ TagResult PendingSeals::Finish(const KdcIdentity& kdc, const TagRequest& request
 void PendingSeals::Prune(absl::Time now) {
   const absl::MutexLock lock(&mu_);
   while (!by_age_.empty() && by_age_.front().first <= now) DropOldest();
+}
+
+size_t PendingSeals::bytes() const {
+  const absl::MutexLock lock(&mu_);
+  return bytes_;
 }
 
 size_t PendingSeals::size() const {

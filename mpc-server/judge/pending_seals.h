@@ -60,6 +60,7 @@ class TagMaskKeys {
 struct SealBatch {
   TagMaskKeys mask_keys;
   SecretVector<Block> masks_a;  // of each seal: this server's a component of AES(Kg, J0)
+  size_t powers_bytes = 0;      // locked memory of the powers of H that its seals refer to
 };
 
 // What finishing one seal takes.
@@ -80,11 +81,12 @@ struct PendingJob {
 
 class PendingSeals {
  public:
-  // Forgets the oldest job when limits::kMaxPendingSeals are kept.
+  // Forgets the oldest jobs when limits::kMaxPendingSeals are kept, or kMaxPendingSealBytes.
   void Add(const KdcIdentity& kdc, JobId id, PendingJob job, absl::Time expires);
   TagResult Finish(const KdcIdentity& kdc, const TagRequest& request, absl::Time now);
   void Prune(absl::Time now);
   size_t size() const;
+  size_t bytes() const;  // of the batches that have a job here
 
  private:
   using Key = std::pair<KdcIdentity, JobId>;
@@ -108,6 +110,8 @@ class PendingSeals {
   absl::flat_hash_map<Key, Entry> entries_ ABSL_GUARDED_BY(mu_);
   std::deque<std::pair<absl::Time, Key>> by_age_ ABSL_GUARDED_BY(mu_);
   size_t seals_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::flat_hash_map<const SealBatch*, size_t> jobs_of_ ABSL_GUARDED_BY(mu_);
+  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace mpckdc

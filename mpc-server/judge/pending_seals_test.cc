@@ -2,6 +2,7 @@
 #include "mpc-server/judge/pending_seals.h"
 
 #include "gtest/gtest.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/key/message_format.h"
 
@@ -64,6 +65,41 @@ TEST(PendingSeals, BelongToTheirSessionAndExpire) {
   EXPECT_TRUE(pending.Finish(kKdc, request, kNow + absl::Seconds(29)).judgement.ok());
   pending.Prune(kNow + absl::Seconds(30));
   EXPECT_EQ(pending.size(), 0u);
+}
+
+// What the powers of H of a batch take goes with the last of its jobs, or when there is too much.
+TEST(PendingSeals, MemoryOfABatchIsCountedOnceAndBounded) {
+  PendingSeals pending;
+  const auto add = [&](const std::shared_ptr<const SealBatch>& batch, JobId id) {
+    PendingJob job = Seals(1, 32);
+    job.batch = batch;
+    pending.Add(kKdc, id, std::move(job), kNow + absl::Seconds(30));
+  };
+  const auto new_batch = [](size_t bytes) {
+    auto batch = std::make_shared<SealBatch>(SealBatch{TagMaskKeys(Block{1}, Block{2}), {}, bytes});
+    batch->masks_a.resize(1);
+    return batch;
+  };
+  constexpr size_t kThird = limits::kMaxPendingSealBytes / 3;
+  JobId id = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto batch = new_batch(kThird);
+    for (int job = 0; job < 10; ++job) add(batch, ++id);
+  }
+  EXPECT_EQ(pending.bytes(), 3 * kThird);
+  EXPECT_EQ(pending.size(), 30u);
+  add(new_batch(kThird), ++id);
+  EXPECT_EQ(pending.bytes(), 3 * kThird);
+  EXPECT_EQ(pending.size(), 21u) << "the first batch went";
+  EXPECT_FALSE(pending.Finish(kKdc, {10, 0, std::string(16, 'c')}, kNow).judgement.ok());
+  for (JobId job = 11; job <= 20; ++job) {
+    EXPECT_TRUE(pending.Finish(kKdc, {job, 0, std::string(16, 'c')}, kNow).judgement.ok());
+  }
+  EXPECT_EQ(pending.bytes(), 2 * kThird) << "the second has all its tags";
+  add(new_batch(2 * limits::kMaxPendingSealBytes), ++id);
+  EXPECT_EQ(pending.size(), 1u) << "one too large alone stays";
+  pending.Prune(kNow + absl::Seconds(30));
+  EXPECT_EQ(pending.bytes(), 0u);
 }
 
 }  // namespace

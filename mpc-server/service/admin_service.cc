@@ -14,6 +14,7 @@
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
+#include "mpc-server/wire/front_door.h"
 
 namespace mpckdc {
 namespace {
@@ -116,6 +117,7 @@ AdminService::ActPtr AdminService::Begin(grpc::CallbackServerContext* context, c
       kdc_may ? tools_.doorkeeper->Admit(*context->auth_context(), what, {"admin", "kdc"})
               : tools_.doorkeeper->Admit(*context->auth_context(), what, {"admin"});
   act->admitted = caller.status();
+  if (caller.ok() && tools_.known != nullptr) tools_.known->Meet(act->from);
   if (caller.ok()) act->caller = *std::move(caller);
   return act;
 }

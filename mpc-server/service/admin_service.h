@@ -21,6 +21,8 @@
 
 namespace mpckdc {
 
+class Acquaintances;
+
 struct AdminServiceTools {  // not owned; must outlive the service
   ShareStore* store = nullptr;
   JobEngine* engine = nullptr;
@@ -33,6 +35,7 @@ struct AdminServiceTools {  // not owned; must outlive the service
   std::string isa;
   absl::Time certificate_expires;
   RefusalLog* refusals = nullptr;
+  Acquaintances* known = nullptr;  // may be null
 };
 
 class AdminService final : public v1::AdminService::CallbackService {

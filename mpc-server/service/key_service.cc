@@ -10,6 +10,7 @@
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
 #include "mpc-server/service/refusal_log.h"
+#include "mpc-server/wire/front_door.h"
 
 namespace mpckdc {
 namespace {
@@ -54,6 +55,7 @@ RawStreamReactor* KeyService::Serve(grpc::CallbackServerContext* context) {
                           {{"from", context->peer()}, {"reason", Text(status)}});
     return new Refusal(status);
   }
+  if (tools_.known != nullptr) tools_.known->Meet(context->peer());
   std::shared_ptr<KeyStream> stream = KeyStream::Start(this, *std::move(caller));
   absl::MutexLock lock(&mutex_);
   streams_[stream.get()] = stream;

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/agree/job_engine.h"
 #include "mpc-server/base/clock.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/service/caller.h"
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/store/share_store.h"
@@ -25,6 +26,7 @@
 
 namespace mpckdc {
 
+class Acquaintances;
 class KeyStream;
 class RefusalLog;
 
@@ -45,6 +47,7 @@ struct KeyServiceTools {  // not owned; must outlive the service
   RefusalLog* refusals = nullptr;
   Metrics* metrics = nullptr;
   Clock* clock = nullptr;
+  Acquaintances* known = nullptr;  // may be null
 };
 
 // Messages pass as bytes, so that one that cannot be parsed is answered as such: gRPC would report
@@ -70,6 +73,10 @@ class KeyService final
   // ---- For KeyStream ----
   const KeyServiceTools& tools() const { return tools_; }
   bool draining() const;
+  // What the jobs of all streams take, and their answers until they are written.
+  void TakeBytes(size_t bytes) { job_bytes_ += bytes; }
+  void GiveBytes(size_t bytes) { job_bytes_ -= bytes; }
+  bool HasRoomForBytes() const { return job_bytes_ < limits::kMaxJobBytesInFlight; }
   // Binds the stream to its KDC session. An older stream of the session is closed: its connection
   // broke and this server has not noticed.
   std::shared_ptr<KdcSession> Register(const KdcIdentity& kdc,
@@ -83,6 +90,7 @@ class KeyService final
   std::vector<std::shared_ptr<KeyStream>> Streams() const;
 
   const KeyServiceTools tools_;
+  std::atomic<size_t> job_bytes_ = 0;
   mutable absl::Mutex mutex_;
   std::map<KeyStream*, std::weak_ptr<KeyStream>> streams_ ABSL_GUARDED_BY(mutex_);
   std::map<SessionKey, std::shared_ptr<KdcSession>> sessions_ ABSL_GUARDED_BY(mutex_);

@@ -254,6 +254,39 @@ TEST_F(KeyServiceTest, AFloodIsHeldBackAndNothingIsLost) {
   writer.join();
 }
 
+// Requests of 60 KiB: what they hold is bounded, not only their number.
+TEST_F(KeyServiceTest, AFloodOfLongJobsIsHeldBackAndNothingIsLost) {
+  constexpr size_t kLong = 60 << 10, kPerMessage = 60, kTotal = 100 * kPerMessage;
+  constexpr size_t kFit = limits::kMaxJobBytesInFlight / kLong;
+  static_assert(kTotal > kFit + 5 * kPerMessage && kFit < limits::kMaxJobsInFlight);
+  auto kdc = Greet();
+  engine_.set_hold(true);
+  std::thread writer([&] {
+    for (JobId id = 1; id <= kTotal;) {
+      v1::KdcMessage message;
+      for (size_t i = 0; i < kPerMessage; ++i, ++id) {
+        v1::Job* job = message.add_jobs();
+        job->set_id(id);
+        job->set_operation(v1::OPERATION_MAKE_CHECKSUM);
+        job->add_make_macs()->set_data(std::string(kLong, 'd'));
+        job->mutable_make_macs(0)->set_handle(std::string(16, 'h'));
+      }
+      ASSERT_TRUE(kdc->Send(message));
+    }
+  });
+  ASSERT_TRUE(engine_.WaitForSubmitted(kFit - kPerMessage));
+  absl::SleepFor(absl::Milliseconds(500));
+  EXPECT_LE(engine_.submitted(), kFit + kPerMessage) << "reading has stopped";
+  auto other = Greet(std::string(16, 'o'));  // who has nothing here is served
+  ASSERT_TRUE(other->SendJobs(1, 1));
+  ASSERT_TRUE(engine_.WaitForSubmitted(kFit));
+  engine_.set_hold(false);
+  engine_.Release();
+  kdc->ReadAnswers(kTotal);
+  other->ReadAnswers(1);
+  writer.join();
+}
+
 // ---- What is refused ----
 
 TEST_F(KeyServiceTest, OtherRolesAreRefusedNamingBoth) {

@@ -24,6 +24,16 @@ bool IsRefusal(const absl::Status& status) {
          !absl::IsUnavailable(status);
 }
 
+// What a job takes until its answer is written: itself, and the plaintexts of its answer.
+size_t BytesOf(const v1::Job& job) {
+  size_t bytes = job.ByteSizeLong();
+  for (const v1::Open& open : job.opens()) bytes += open.message().size();
+  for (const v1::Seal& seal : job.seals()) {
+    bytes += std::min<size_t>(seal.max_plaintext(), limits::kMaxSealBytes);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::shared_ptr<KeyStream> KeyStream::Start(KeyService* service, Caller caller) {
@@ -123,7 +133,8 @@ std::optional<absl::Status> KeyStream::AdvanceLocked() {
     finished_ = true;
     return closing_;
   }
-  const bool room = in_flight_ + queued_ < limits::kMaxJobsInFlight;
+  const size_t here = in_flight_ + queued_;  // with none nothing would wake a stream that waits
+  const bool room = here < limits::kMaxJobsInFlight && (here == 0 || service_->HasRoomForBytes());
   if (!reading_ && !handling_ && !half_closed_ && !closing_ && room) {
     reading_ = true;
     incoming_.Clear();
@@ -134,7 +145,10 @@ std::optional<absl::Status> KeyStream::AdvanceLocked() {
 
 void KeyStream::NoteEnd() {
   if (broken_) {
-    for (const std::unique_ptr<Outgoing>& waiting : queue_) WipeShares(*waiting->message);
+    for (const std::unique_ptr<Outgoing>& waiting : queue_) {
+      WipeShares(*waiting->message);
+      service_->GiveBytes(waiting->taken);
+    }
     queue_.clear();
     queued_ = 0;
     if (!closing_) closing_ = absl::CancelledError("the KDC went away");
@@ -149,6 +163,7 @@ void KeyStream::FillOutgoing() {
   queue_.pop_front();
   const v1::ServerMessage& message = *next->message;
   queued_ -= static_cast<size_t>(message.jobs_size() + message.tags_size());
+  service_->GiveBytes(next->taken);
   outgoing_.Clear();
   bool own = false;
   const grpc::Status encoded =
@@ -252,16 +267,19 @@ absl::Status KeyStream::TakeJob(v1::Job& in) {
     absl::MutexLock lock(&mutex_);
     ++in_flight_;
   }
+  const size_t bytes = BytesOf(in);
+  service_->TakeBytes(bytes);
   absl::StatusOr<Job> job = JobFromProto(in);
   if (!job.ok()) {
     NoteRefusal("KeyService.job", job.status(), in.id());
     service_->tools().metrics->JobDone(Operation::kUnspecified, Verdict::kMalformed,
                                        absl::ZeroDuration());
-    Answer({in.id(), Refuse(Verdict::kMalformed, std::string(job.status().message())), {}, {}, {}});
+    Answer({in.id(), Refuse(Verdict::kMalformed, std::string(job.status().message())), {}, {}, {}},
+           bytes);
   } else if (service_->draining()) {
-    Answer({in.id(), Refuse(Verdict::kUnavailable, "the server is stopping"), {}, {}, {}});
+    Answer({in.id(), Refuse(Verdict::kUnavailable, "the server is stopping"), {}, {}, {}}, bytes);
   } else {
-    SubmitJob(*std::move(job));
+    SubmitJob(*std::move(job), bytes);
   }
   return absl::OkStatus();
 }
@@ -274,28 +292,31 @@ void KeyStream::NoteRefusal(const char* call, const absl::Status& status, JobId 
   service_->tools().refusals->Note(call, std::move(details));
 }
 
-void KeyStream::SubmitJob(Job job) {
+void KeyStream::SubmitJob(Job job, size_t bytes) {
   const absl::Time start = service_->tools().clock->Now();
   const Operation operation = job.operation;
   service_->tools().engine->Submit(
-      kdc_, std::move(job), [self = shared_from_this(), start, operation](JobResult result) {
+      kdc_, std::move(job), [self = shared_from_this(), start, operation, bytes](JobResult result) {
         const KeyServiceTools& tools = self->service_->tools();
         tools.metrics->JobDone(operation, result.judgement.verdict, tools.clock->Now() - start);
-        if (self->Answer(std::move(result))) self->Advance();
+        if (self->Answer(std::move(result), bytes)) self->Advance();
       });
 }
 
-bool KeyStream::Answer(JobResult result) {
+bool KeyStream::Answer(JobResult result, size_t bytes) {
   absl::MutexLock lock(&mutex_);
   assert(in_flight_ > 0);
   --in_flight_;
-  if (!gone()) {
-    ++queued_;
-    Outgoing& next = NextMessage();
-    v1::JobAnswer* answer = next.message->add_jobs();
-    JobResultToProto(std::move(result), answer);
-    next.bytes += answer->ByteSizeLong();
+  if (gone()) {
+    service_->GiveBytes(bytes);
+    return !writing_;
   }
+  ++queued_;
+  Outgoing& next = NextMessage();
+  v1::JobAnswer* answer = next.message->add_jobs();
+  JobResultToProto(std::move(result), answer);
+  next.bytes += answer->ByteSizeLong();
+  next.taken += bytes;
   return !writing_;
 }
 

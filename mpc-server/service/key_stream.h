@@ -3,9 +3,10 @@
 // One KDC's stream of jobs and answers.
 //
 // At most one read, one write and one finish are under way, and every decision about them is made
-// under mutex_. Reading stops while limits::kMaxJobsInFlight jobs are unanswered or unwritten: the
-// KDC is held back by HTTP/2 flow control and no queue grows. Answers that become ready while a
-// write is under way leave together in the next one.
+// under mutex_. Reading stops while limits::kMaxJobsInFlight jobs are unanswered or unwritten, or
+// the jobs of all streams hold limits::kMaxJobBytesInFlight and this one has some of them: the KDC
+// is held back by HTTP/2 flow control and no queue grows. Answers that become ready while a write
+// is under way leave together in the next one.
 //
 //     hello -> welcome, then   read jobs -> Submit -> answer -> queue -> write
 //                              read tags -> FinishTag ------------^
@@ -54,16 +55,17 @@ class KeyStream final : public RawStreamReactor, public std::enable_shared_from_
   absl::Status TakeJob(v1::Job& job);
   void TakeTag(v1::TagRequest& request);
   void NoteRefusal(const char* call, const absl::Status& status, JobId id = 0);
-  void SubmitJob(Job job);
+  void SubmitJob(Job job, size_t bytes);
   // Returns whether nothing is being written, so that Advance() must be called: otherwise the end
-  // of the write will see to the answer.
-  bool Answer(JobResult result);
+  // of the write will see to the answer. `bytes`: what the job took of the service's room.
+  bool Answer(JobResult result, size_t bytes);
   // Answers that wait for the write under way, joined.
   struct Outgoing {
     google::protobuf::Arena arena;
     v1::ServerMessage* const message =
         google::protobuf::Arena::CreateMessage<v1::ServerMessage>(&arena);
     size_t bytes = 0;  // of the answers, without the few that frame each of them
+    size_t taken = 0;  // of the service's room
   };
   // That to which the next answer is added.
   Outgoing& NextMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -13,7 +13,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
@@ -75,8 +77,36 @@ std::shared_ptr<spdlog::logger> MakeLogger(const LogOptions& options, spdlog::si
   return logger;
 }
 
+// Strangers make gRPC report each handshake that came to nothing: a flood must not fill the disk.
+class LinesOfASecond {
+ public:
+  // Whether one more may be written. `left_out`: how many were not, in the second that ended.
+  bool Take(int64_t second, size_t* left_out) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    *left_out = 0;
+    if (second != second_) {
+      if (lines_ > limits::kRefusalLinesPerSecond) {
+        *left_out = lines_ - limits::kRefusalLinesPerSecond;
+      }
+      second_ = second;
+      lines_ = 0;
+    }
+    return ++lines_ <= limits::kRefusalLinesPerSecond;
+  }
+
+ private:
+  std::mutex mutex_;
+  int64_t second_ = 0;
+  size_t lines_ = 0;
+};
+
 void LogGrpc(gpr_log_func_args* args) {
-  if (args->severity == GPR_LOG_SEVERITY_ERROR) Log().warn("gRPC: {}", args->message);
+  static auto* const lines = new LinesOfASecond;
+  if (args->severity != GPR_LOG_SEVERITY_ERROR) return;
+  size_t left_out = 0;
+  const bool room = lines->Take(absl::ToUnixSeconds(absl::Now()), &left_out);
+  if (left_out > 0) Log().warn("gRPC: {} lines more in one second before", left_out);
+  if (room) Log().warn("gRPC: {}", args->message);
 }
 
 // Loggers that were replaced stay alive: another thread may still hold a reference.

@@ -22,7 +22,8 @@ struct LogOptions {
 };
 
 // Before StartLog() everything goes to standard error as text. gRPC's error messages go to the log
-// as warnings; its debug and trace messages, which could show parts of messages, go nowhere.
+// as warnings, limits::kRefusalLinesPerSecond of them; its debug and trace messages, which could
+// show parts of messages, go nowhere.
 absl::Status StartLog(const LogOptions& options);
 // Opens the file anew, after it was rotated away.
 absl::Status ReopenLog();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
+#include <grpc/support/log.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,7 +12,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "mpc-server/audit/audit_log.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/service/observer.h"
@@ -147,6 +151,23 @@ TEST_F(LogsTest, AFloodOfRefusalsIsCounted) {
   clock.now -= absl::Hours(5);  // a clock that is set back silences nothing
   refusals.Note("KeyService.job", {{"id", 7}});
   EXPECT_EQ(Lines(audit_file_).back()["id"], 7);
+}
+
+// A stranger can have gRPC say something as often as he likes.
+TEST_F(LogsTest, AFloodOfGrpcsLinesIsCounted) {
+  const std::string file = folder_.File("grpc.log");
+  ASSERT_TRUE(StartLog({"info", false, file}).ok());
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);  // as grpc_init() does
+  const absl::Time second = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now()) + 1);
+  absl::SleepFor(second - absl::Now());  // all of them in one
+  for (int i = 0; i < 100; ++i) gpr_log(GPR_ERROR, "line number %d of many", i);
+  absl::SleepFor(second + absl::Seconds(1) - absl::Now());
+  gpr_log(GPR_ERROR, "one of the next second");
+  ASSERT_TRUE(StartLog({}).ok());
+  std::vector<std::string> lines = absl::StrSplit(ReadFileForTest(file), '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), limits::kRefusalLinesPerSecond + 2);
+  EXPECT_THAT(lines[limits::kRefusalLinesPerSecond], HasSubstr("gRPC: 95 lines more"));
+  EXPECT_THAT(lines.back(), HasSubstr("one of the next second"));
 }
 
 TEST_F(LogsTest, ManyKindsOfRefusalsShareOne) {

@@ -32,6 +32,7 @@
 #include "mpc-server/service/refusal_log.h"
 #include "mpc-server/store/lmdb.h"
 #include "mpc-server/store/share_store.h"
+#include "mpc-server/wire/front_door.h"
 #include "mpc-server/wire/tls_channel.h"
 #include "mpc-server/wire/tls_peer_link.h"
 
@@ -39,6 +40,7 @@ namespace mpckdc {
 namespace {
 
 constexpr int kKeepaliveMs = 10'000;
+constexpr size_t kFewDescriptors = 4096;  // streams, strangers, and what the server itself opens
 constexpr absl::Duration kTick = absl::Seconds(1);
 
 StoreIdentity IdentityOf(const Config& config) {
@@ -141,7 +143,7 @@ class Server::Impl {
   absl::Status Start();
   void Reload();
   void Stop();
-  int client_port() const { return client_port_; }
+  int client_port() const { return door_->port(); }
   int peer_port() const { return connector_->port(); }
 
  private:
@@ -149,6 +151,7 @@ class Server::Impl {
   absl::Status OpenLogs();
   absl::Status StartEngine();
   absl::Status StartGrpc();
+  absl::Status OpenDoor();
   void Housekeeping();
   absl::Status ReloadQuotas();
   void TidyStore();
@@ -161,6 +164,7 @@ class Server::Impl {
   DenyList denied_;
   Doorkeeper doorkeeper_;
   Metrics metrics_;
+  Acquaintances known_;
   std::unique_ptr<ShareStore> store_;
   absl::StatusOr<PackageKey> package_key_ = absl::UnavailableError("");
   absl::StatusOr<Authority> authority_ = absl::UnavailableError("");
@@ -174,7 +178,7 @@ class Server::Impl {
   std::unique_ptr<JobEngine> engine_;
   std::unique_ptr<KeyService> key_service_;
   std::unique_ptr<AdminService> admin_service_;
-  int client_port_ = 0;
+  std::unique_ptr<FrontDoor> door_;
   std::unique_ptr<grpc::Server> grpc_;
   absl::Notification stopping_;
   std::thread housekeeper_;
@@ -193,7 +197,7 @@ absl::Status Server::Impl::Start() {
   const StoreMeta meta = store_->Meta();
   Log().info("mpc-server {} party {} of realm {}, cluster {}, epoch {}, {}: clients on port {}",
              MPCKDC_VERSION, config_.party, config_.realm, config_.cluster, meta.epoch,
-             Text(IsaName(isa_)), client_port_);
+             Text(IsaName(isa_)), client_port());
   if (!meta.initialised) Log().warn("the realm is not initialised: run mpc-admin init-realm");
   return absl::OkStatus();
 }
@@ -240,16 +244,21 @@ absl::Status Server::Impl::StartEngine() {
 }
 
 absl::Status Server::Impl::StartGrpc() {
-  key_service_ = std::make_unique<KeyService>(
-      KeyServiceTools{engine_.get(), store_.get(), &doorkeeper_, refusals_.get(), &metrics_,
-                      &SystemClock()});
-  admin_service_ = std::make_unique<AdminService>(AdminServiceTools{
-      store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
-      &metrics_, &SystemClock(), std::string(IsaName(isa_)), own_.expires, refusals_.get()});
+  RETURN_IF_ERROR(OpenDoor());
+  key_service_ = std::make_unique<KeyService>(KeyServiceTools{engine_.get(), store_.get(),
+                                                              &doorkeeper_, refusals_.get(),
+                                                              &metrics_, &SystemClock(), &known_});
+  admin_service_ = std::make_unique<AdminService>(
+      AdminServiceTools{store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_,
+                        audit_.get(), &metrics_, &SystemClock(), std::string(IsaName(isa_)),
+                        own_.expires, refusals_.get(), &known_});
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(config_.listen.clients, ServiceCredentials(config_.identity),
-                           &client_port_);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // or a second server would share it
+  auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      ServiceCredentials(config_.identity));
+  builder.AddChannelArgument(
+      GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+      static_cast<int>(absl::ToInt64Milliseconds(limits::kHandshakeTimeout)));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
@@ -259,10 +268,33 @@ absl::Status Server::Impl::StartGrpc() {
   builder.RegisterService(key_service_.get());
   builder.RegisterService(admin_service_.get());
   grpc_ = builder.BuildAndStart();
-  if (grpc_ != nullptr && client_port_ != 0) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("cannot listen for clients on ",
-                                             config_.listen.clients,
-                                             ": the port is in use or the address is not here"));
+  if (grpc_ == nullptr) return absl::InternalError("gRPC does not start");
+  door_->Start([acceptor = std::move(acceptor)](Fd connection, int listener) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters to_grpc;
+    to_grpc.listener_fd = listener;
+    to_grpc.fd = std::move(connection).Release();
+    acceptor->HandleNewConnection(&to_grpc);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status Server::Impl::OpenDoor() {
+  const size_t descriptors = RaiseDescriptorLimit();
+  if (descriptors < kFewDescriptors) {
+    Log().warn(
+        "this process may have {} open files: raise the limit to {} or more "
+        "(LimitNOFILE= in the unit, ulimit -Hn), or strangers who connect can use them up",
+        descriptors, kFewDescriptors);
+  }
+  absl::StatusOr<std::unique_ptr<FrontDoor>> door =
+      FrontDoor::Open(config_.listen.clients, &known_);
+  if (!door.ok()) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen for clients on ", config_.listen.clients,
+        ": the port is in use or the address is not here (", door.status().message(), ")"));
+  }
+  door_ = *std::move(door);
+  return absl::OkStatus();
 }
 
 void Server::Impl::Housekeeping() {
@@ -334,6 +366,7 @@ void Server::Impl::Stop() {
   stopping_.Notify();
   if (housekeeper_.joinable()) housekeeper_.join();
   if (key_service_ != nullptr) key_service_->Drain();
+  if (door_ != nullptr) door_->Stop();
   if (engine_ != nullptr) {
     WaitForJobs();
     engine_->Stop();  // answers what is left

@@ -10,15 +10,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/service/tls13.h"
 #include "mpc-server/testing/service_fixture.h"
 #include "proto/admin.grpc.pb.h"
+#include "proto/kdc_key.grpc.pb.h"
 
 namespace mpckdc {
 namespace {
@@ -67,6 +70,7 @@ class ServerTest : public ::testing::Test {
     config.store.create_key = true;
     config.store.map_size_gib = 1;
     config.audit.file = folder_.File(name + ".audit");
+    config.quota = QuotaRates();
     return config;
   }
 
@@ -218,17 +222,41 @@ class ThreeServersTest : public ServerTest {
     FAIL() << "the servers did not connect";
   }
 
+  void InitRealm() {
+    WaitUntilConnected();
+    v1::InitRealmRequest init;
+    init.set_realm("EXAMPLE.COM");
+    init.set_cluster(1);
+    CallAll(&v1::AdminService::Stub::InitRealm, init);
+  }
+  // A key that nobody knows; returns its handle.
+  std::string Draw(const std::string& principal, v1::KeyClass key_class, v1::Gate gate) {
+    v1::DrawKeyRequest draw;
+    draw.set_transaction(Sixteen(principal));
+    draw.mutable_info()->set_handle(draw.transaction());
+    draw.mutable_info()->set_principal(principal);
+    draw.mutable_info()->set_kvno(1);
+    draw.mutable_info()->set_enctype(kEnctypeAes256Gcm);
+    draw.mutable_info()->set_key_class(key_class);
+    draw.mutable_info()->set_gate(gate);
+    CallAll(&v1::AdminService::Stub::DrawKey, draw);
+    v1::CommitKeysRequest commit;
+    commit.set_transaction(draw.transaction());
+    CallAll(&v1::AdminService::Stub::CommitKeys, commit);
+    return draw.info().handle();
+  }
+  static std::string Sixteen(std::string text) {
+    text.resize(16, '.');
+    return text;
+  }
+
   TestCert admin_;
   std::array<std::unique_ptr<Server>, 3> servers_;
   std::array<std::unique_ptr<v1::AdminService::Stub>, 3> stubs_;
 };
 
 TEST_F(ThreeServersTest, DrawAndVerifyATicketKeyThatNobodyKnows) {
-  WaitUntilConnected();
-  v1::InitRealmRequest init;
-  init.set_realm("EXAMPLE.COM");
-  init.set_cluster(1);
-  CallAll(&v1::AdminService::Stub::InitRealm, init);
+  InitRealm();
   v1::DrawKeyRequest draw;
   draw.set_transaction(std::string(16, 't'));
   draw.mutable_info()->set_handle(std::string(16, 'k'));
@@ -252,12 +280,137 @@ TEST_F(ThreeServersTest, DrawAndVerifyATicketKeyThatNobodyKnows) {
   }
 }
 
+// ---- A KDC of the three ----
+
+// One stream to each server, with hello and welcome exchanged.
+class KdcStreams {
+ public:
+  KdcStreams(const std::array<std::unique_ptr<Server>, 3>& servers,
+             const TestAuthority& authority) {
+    const TestCert cert = authority.IssueRole("kdc", "kdc1");
+    v1::KdcMessage hello;
+    hello.mutable_hello()->set_min_version(1);
+    hello.mutable_hello()->set_max_version(1);
+    hello.mutable_hello()->set_session(std::string(16, 's'));
+    hello.mutable_hello()->set_realm("EXAMPLE.COM");
+    for (size_t p = 0; p < 3; ++p) {
+      stubs_[p] =
+          v1::KeyService::NewStub(TestPort::ConnectTo(servers[p]->client_port(), authority, &cert));
+      contexts_[p].set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(120)));
+      streams_[p] = stubs_[p]->Serve(&contexts_[p]);
+      EXPECT_TRUE(streams_[p]->Write(hello));
+      EXPECT_TRUE(Read(p).has_welcome());
+    }
+  }
+
+  void Send(const v1::KdcMessage& message) {
+    for (auto& stream : streams_) EXPECT_TRUE(stream->Write(message));
+  }
+  v1::ServerMessage Read(size_t party) {
+    v1::ServerMessage message;
+    if (!streams_[party]->Read(&message)) {
+      ADD_FAILURE() << "P" << party << ": " << streams_[party]->Finish().error_message();
+    }
+    return message;
+  }
+
+ private:
+  using Stream = grpc::ClientReaderWriter<v1::KdcMessage, v1::ServerMessage>;
+  std::array<std::unique_ptr<v1::KeyService::Stub>, 3> stubs_;
+  std::array<grpc::ClientContext, 3> contexts_;
+  std::array<std::unique_ptr<Stream>, 3> streams_;
+};
+
+std::string Xor(std::string a, const std::string& b) {
+  EXPECT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<char>(a[i] ^ b[i]);
+  return a;
+}
+std::string Xor(const std::string& a, const std::string& b, const std::string& c) {
+  return Xor(Xor(a, b), c);
+}
+
+// A TGT of a client that needs no pre-authentication.
+std::string LogIn(KdcStreams& kdc, const std::string& client, const std::string& krbtgt,
+                  size_t size) {
+  v1::KdcMessage message;
+  v1::Job* job = message.add_jobs();
+  job->set_id(1);
+  job->set_operation(v1::OPERATION_LOGIN);
+  job->set_client(client);
+  v1::Seal* seal = job->add_seals();
+  seal->set_handle(krbtgt);
+  seal->set_usage(2);
+  seal->set_max_plaintext(static_cast<uint32_t>(size));
+  kdc.Send(message);
+  std::array<v1::SealAnswer, 3> seals;
+  for (size_t p = 0; p < 3; ++p) {
+    const v1::JobAnswer answer = kdc.Read(p).jobs(0);
+    EXPECT_EQ(answer.verdict(), v1::VERDICT_OK) << answer.detail();
+    if (answer.seals_size() == 1) seals[p] = answer.seals(0);
+  }
+  const std::string ciphertext =
+      Xor(Xor(seals[0].keystream_share(), seals[1].keystream_share(), seals[2].keystream_share()),
+          std::string(16, '\0') + std::string(size, 't'));
+  message.Clear();
+  message.add_tags()->set_job(1);
+  message.mutable_tags(0)->set_ciphertext(ciphertext);
+  kdc.Send(message);
+  std::array<std::string, 3> tags;
+  for (size_t p = 0; p < 3; ++p) tags[p] = kdc.Read(p).tags(0).tag_share();
+  const std::string& header = seals[0].header();
+  return seals[0].nonce() + static_cast<char>(header.size()) + header + ciphertext +
+         Xor(tags[0], tags[1], tags[2]);
+}
+
+// Tickets with a PAC, all of one batch: together several times what one message may hold.
+TEST_F(ThreeServersTest, ThousandsOfLongTicketsEndNoStream) {
+  constexpr int kTickets = 4000, kTicketBytes = 1300;
+  InitRealm();
+  const std::string krbtgt =
+      Draw("krbtgt/EXAMPLE.COM@EXAMPLE.COM", v1::KEY_CLASS_TGS, v1::GATE_NONE);
+  const std::string service =
+      Draw("kadmin/admin@EXAMPLE.COM", v1::KEY_CLASS_SERVICE, v1::GATE_NONE);
+  const std::string guest = Draw("guest@EXAMPLE.COM", v1::KEY_CLASS_USER, v1::GATE_NONE);
+  KdcStreams kdc(servers_, authority_);
+  const std::string tgt = LogIn(kdc, guest, krbtgt, 166);
+  v1::KdcMessage message;
+  for (int i = 0; i < kTickets; ++i) {
+    v1::Job* job = message.add_jobs();
+    job->set_id(static_cast<uint64_t>(2 + i));
+    job->set_operation(v1::OPERATION_REISSUE_TICKET);
+    job->set_deadline_ms(30'000);
+    v1::Open* open = job->add_opens();
+    open->set_handle(krbtgt);
+    open->set_usage(2);
+    open->set_message(tgt);
+    v1::Seal* seal = job->add_seals();
+    seal->set_handle(service);
+    seal->set_usage(2);
+    seal->set_max_plaintext(kTicketBytes);
+  }
+  kdc.Send(message);
+  // Two are not read meanwhile: what they have to say gathers.
+  for (size_t p = 0; p < 3; ++p) {
+    size_t bytes = 0, messages = 0, longest = 0;
+    int good = 0, answers = 0;
+    for (; answers < kTickets && !HasFailure(); ++messages) {
+      const v1::ServerMessage got = kdc.Read(p);
+      bytes += got.ByteSizeLong();
+      longest = std::max(longest, got.ByteSizeLong());
+      answers += got.jobs_size();
+      for (const v1::JobAnswer& answer : got.jobs()) good += answer.verdict() == v1::VERDICT_OK;
+    }
+    EXPECT_EQ(good, kTickets);
+    EXPECT_GT(bytes, limits::kMaxMessageBytes);
+    EXPECT_LE(longest, limits::kMaxAnswerBytes * 11 / 10);
+    EXPECT_LT(messages, 1000u) << "answers leave together";
+    std::printf("P%zu: %zu bytes in %zu messages, the longest %zu\n", p, bytes, messages, longest);
+  }
+}
+
 TEST_F(ThreeServersTest, StopsWhileAKeyIsBeingDrawn) {
-  WaitUntilConnected();
-  v1::InitRealmRequest init;
-  init.set_realm("EXAMPLE.COM");
-  init.set_cluster(1);
-  CallAll(&v1::AdminService::Stub::InitRealm, init);
+  InitRealm();
   v1::DrawKeyRequest draw;  // asked of one server only: waits for the others
   draw.set_transaction(std::string(16, 't'));
   draw.mutable_info()->set_handle(std::string(16, 'k'));

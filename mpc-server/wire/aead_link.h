@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames as AES-128-GCM records of our own, one each, after a TLS handshake that gave the keys.
-// doc/frame_format.md draws them and says why they are safe. Internal to transport/.
+// doc/frame_format.md draws them and says why they are safe. Internal to wire/.
 #ifndef MPC_SERVER_WIRE_AEAD_LINK_H_
 #define MPC_SERVER_WIRE_AEAD_LINK_H_
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <openssl/ssl.h>
 
+#include <atomic>
 #include <barrier>
 #include <thread>
 
@@ -163,7 +164,44 @@ TEST(TlsConnectorTest, RolesAreRead) {
   EXPECT_THAT(ConnectTo({"spiffe://TEST/mpc/peer/p1", "spiffe://TEST/mpc/admin/p1"}),
               HasSubstr("2 URI names"));
   EXPECT_THAT(ConnectTo({}), HasSubstr("0 URI names"));
-  EXPECT_THAT(ConnectTo({"spiffe://TEST/mpc/peer/p1"}, true), HasSubstr("is denied"));
+  EXPECT_THAT(ConnectTo({"spiffe://TEST/mpc/peer/p1"}, true), HasSubstr("deny list"));
+}
+
+// A certificate that is denied while its connection lasts, or waits for the other rings.
+TEST(TlsConnectorTest, DeniedLaterIsNoLongerGood) {
+  TestCa ca;
+  auto options = TestPeerOptions(ca);
+  std::atomic<bool> deny = false;
+  options[0].denied = [&](const CertificateFingerprint&) { return deny.load(); };
+  std::array<std::unique_ptr<TlsPeerConnector>, 3> connectors;
+  std::array<std::unique_ptr<PeerChannel>, 3> channels;
+  OnThreeThreads([&](int p) {
+    connectors[p] = TlsPeerConnector::Create(options[p]).value();
+    channels[p] = connectors[p]->Connect(In(10)).value();
+  });
+  for (const auto& connector : connectors) EXPECT_TRUE(connector->StillGood().ok());
+  deny = true;
+  const absl::Status bad = connectors[0]->StillGood();
+  EXPECT_TRUE(absl::IsPermissionDenied(bad)) << bad;
+  EXPECT_THAT(bad.ToString(), HasSubstr("spiffe://TEST/mpc/peer/p1 (P1) is on this server's deny"));
+  EXPECT_TRUE(connectors[1]->StillGood().ok());
+}
+
+TEST(TlsConnectorTest, DeniedWhileItWaitsIsDropped) {
+  TestCa ca;
+  auto options = TestPeerOptions(ca);
+  std::atomic<bool> deny = false;
+  options[0].denied = [&](const CertificateFingerprint&) { return deny.load(); };
+  auto p0 = TlsPeerConnector::Create(options[0]).value();
+  auto p1 = TlsPeerConnector::Create(options[1]).value();
+  std::thread next([&] { p1->Connect(In(20)).IgnoreError(); });
+  // P2 is missing; P1 is not.
+  EXPECT_THAT(p0->Connect(In(1)).status().ToString(), testing::Not(HasSubstr("to next")));
+  deny = true;
+  EXPECT_THAT(p0->Connect(In(0.5)).status().ToString(),
+              HasSubstr("no connection to next (P1): certificate of spiffe://TEST/mpc/peer/p1"));
+  p1->Shutdown();
+  next.join();
 }
 
 TEST(TlsConnectorTest, AnotherAuthorityIsRefused) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A queue whose memory stays when it empties: std::deque would allocate a block again and again.
-// Internal to transport/.
+// Internal to wire/.
 #ifndef MPC_SERVER_WIRE_FIFO_H_
 #define MPC_SERVER_WIRE_FIFO_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal to transport/: joins two authenticated links to a channel.
+// Internal to wire/: joins two authenticated links to a channel.
 #ifndef MPC_SERVER_WIRE_LINK_CHANNEL_H_
 #define MPC_SERVER_WIRE_LINK_CHANNEL_H_
 

@@ -25,6 +25,10 @@ class PeerLink {
   // were destroyed by then. Errors are temporary (DeadlineExceeded, Unavailable) unless Cancelled.
   virtual absl::StatusOr<PeerChannels> Connect(absl::Time deadline) = 0;
 
+  // Whether the neighbours of the channels made last may still be neighbours; an error ends the
+  // session. By the thread of Connect().
+  virtual absl::Status StillGood() { return absl::OkStatus(); }
+
   // From any thread: Connect and every wait of the channels that it made return Cancelled from now
   // on.
   virtual void Shutdown() = 0;

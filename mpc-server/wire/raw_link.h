@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames over a bare socket with few system calls. What protects them is the subclass's: it may
-// put a trailer behind each frame and change the payload on its way. Internal to transport/.
+// put a trailer behind each frame and change the payload on its way. Internal to wire/.
 //
 //   +----------+---------------------+-----------+
 //   |  header  | payload, as sealed  |  trailer  |   one recvmsg() scatters all three when they

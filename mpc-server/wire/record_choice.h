@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which records protect a connection after its handshake, agreed by ALPN inside it, and the change
-// from TLS's records to our own. Internal to transport/.
+// from TLS's records to our own. Internal to wire/.
 #ifndef MPC_SERVER_WIRE_RECORD_CHOICE_H_
 #define MPC_SERVER_WIRE_RECORD_CHOICE_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AES-128-GCM over the records of one direction of one connection, by libipsec-mb, whose VAES code
-// takes a third of OpenSSL 3.0's time. Internal to transport/.
+// takes a third of OpenSSL 3.0's time. Internal to wire/.
 //
 //   nonce    = iv XOR (0^32 | number of the record, 64 bits, big-endian)      as in TLS 1.3
 //   record   = header (additional data) | payload encrypted | tag (16 bytes)

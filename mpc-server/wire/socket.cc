@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -18,6 +19,9 @@
 
 namespace mpckdc {
 namespace {
+
+// A link that waits for the other rings is silent: whether its peer lives, the kernel asks.
+constexpr int kAliveIdle = 5, kAlivePause = 2, kAliveProbes = 3;  // seconds, seconds, number
 
 struct FreeAddresses {
   void operator()(addrinfo* a) const { freeaddrinfo(a); }
@@ -44,6 +48,9 @@ void Tune(const Fd& fd, const SocketTuning& tuning) {
   const int on = 1;
   setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, &kAliveIdle, sizeof(kAliveIdle));
+  setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPINTVL, &kAlivePause, sizeof(kAlivePause));
+  setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPCNT, &kAliveProbes, sizeof(kAliveProbes));
   if (tuning.buffer_bytes > 0) {
     const int size = tuning.buffer_bytes;
     setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
@@ -123,7 +130,8 @@ absl::StatusOr<Fd> ListenOn(absl::string_view host_port, const SocketTuning& tun
     const int on = 1;
     setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     Tune(fd, tuning);
-    if (bind(fd.get(), a->ai_addr, a->ai_addrlen) == 0 && listen(fd.get(), 16) == 0) return fd;
+    if (bind(fd.get(), a->ai_addr, a->ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0)
+      return fd;
     error = errno;
   }
   return SystemError(absl::StrCat("listening on ", host_port), error);
@@ -152,10 +160,47 @@ absl::StatusOr<Fd> StartConnect(absl::string_view host_port, const SocketTuning&
   return SystemError(absl::StrCat("connecting to ", host_port), error);
 }
 
-Fd AcceptOne(const Fd& listener, const SocketTuning& tuning) {
-  Fd fd(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (fd.valid()) Tune(fd, tuning);
+Fd AcceptOne(const Fd& listener, const SocketTuning& tuning, PeerAddress* from) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  auto* const out = reinterpret_cast<sockaddr*>(&address);
+  Fd fd(accept4(listener.get(), out, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!fd.valid()) return fd;
+  Tune(fd, tuning);
+  if (from != nullptr) *from = PeerAddressOf(*out);
   return fd;
+}
+
+// ---- peer_address.h ----
+
+PeerAddress PeerAddressOf(const sockaddr& address) {
+  PeerAddress out = {};
+  if (address.sa_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    std::memcpy(out.data(), &v6.sin6_addr, out.size());
+  } else if (address.sa_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    out[10] = out[11] = 0xFF;
+    std::memcpy(out.data() + 12, &v4.sin_addr, 4);
+  }
+  return out;
+}
+
+PeerAddress NetworkOf(const PeerAddress& address) {
+  const PeerAddress v4_prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+  if (std::equal(address.begin(), address.begin() + 12, v4_prefix.begin())) return address;
+  PeerAddress network = address;
+  std::fill(network.begin() + 8, network.end(), uint8_t{0});
+  return network;
+}
+
+absl::StatusOr<std::vector<PeerAddress>> PeerAddressesOf(absl::string_view host_port) {
+  ASSIGN_OR_RETURN(Addresses addresses, Resolve(host_port, false));
+  std::vector<PeerAddress> out;
+  for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+    out.push_back(PeerAddressOf(*a->ai_addr));
+  }
+  return out;
 }
 
 BIO* NewSocketBio(int fd) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets of the peer connections: non-blocking, never SIGPIPE. Internal to transport/.
+// Sockets: non-blocking, never SIGPIPE.
 #ifndef MPC_SERVER_WIRE_SOCKET_H_
 #define MPC_SERVER_WIRE_SOCKET_H_
 
@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "mpc-server/wire/peer_address.h"
 
 namespace mpckdc {
 
@@ -24,6 +25,7 @@ class Fd {
   }
   ~Fd();
   int get() const { return fd_; }
+  int Release() && { return std::exchange(fd_, -1); }
   bool valid() const { return fd_ >= 0; }
 
  private:
@@ -40,10 +42,10 @@ absl::Status SplitHostPort(absl::string_view text, std::string* host, std::strin
 
 absl::StatusOr<Fd> ListenOn(absl::string_view host_port, const SocketTuning& tuning);
 int LocalPort(const Fd& fd);
-// Starts connecting; completion shows as writability..
+// Starts connecting; completion shows as writability.
 absl::StatusOr<Fd> StartConnect(absl::string_view host_port, const SocketTuning& tuning);
-// An invalid Fd when nobody is waiting.
-Fd AcceptOne(const Fd& listener, const SocketTuning& tuning);
+// An invalid Fd when nobody is waiting (errno is EAGAIN) or it failed. `from` may be null.
+Fd AcceptOne(const Fd& listener, const SocketTuning& tuning, PeerAddress* from = nullptr);
 
 // An OpenSSL BIO over a non-blocking socket that sends with MSG_NOSIGNAL (OpenSSL's own would raise
 // SIGPIPE in a process that did not ignore it). Does not own the descriptor.

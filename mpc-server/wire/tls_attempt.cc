@@ -52,7 +52,7 @@ absl::Status Attempt::Step(const TlsPeerOptions& options, int party, absl::Time 
   }
   pollfd hangup = {fd(), POLLRDHUP, 0};
   if (poll(&hangup, 1, 0) > 0) return absl::UnavailableError("connection closed");
-  return absl::OkStatus();
+  return CheckNotDenied(options, party, fingerprint_);
 }
 
 Progress Attempt::Advance(const TlsPeerOptions& options, int party) {
@@ -84,7 +84,7 @@ Progress Attempt::Connected() {
 Progress Attempt::Handshake(const TlsPeerOptions& options, int party) {
   Progress p = link_->Handshake();
   if (!p.ok() || !*p) return p;
-  RETURN_IF_ERROR(CheckPeerCertificate(options, party, link_->ssl()));
+  ASSIGN_OR_RETURN(fingerprint_, CheckPeerCertificate(options, party, link_->ssl()));
   RETURN_IF_ERROR(AgreedRecords(link_->ssl()).status());
   greeting_[0] = static_cast<uint8_t>(ring_);
   greeting_[1] = answer_[1] = static_cast<uint8_t>(options.rings);

@@ -5,7 +5,7 @@
 //   connecting side ->  ring (1 byte) | rings (1)
 //   accepting side  ->  0x06 accepted or 0x15 refused (1) | its rings (1)
 //
-// Internal to transport/.
+// Internal to wire/.
 #ifndef MPC_SERVER_WIRE_TLS_ATTEMPT_H_
 #define MPC_SERVER_WIRE_TLS_ATTEMPT_H_
 
@@ -25,13 +25,15 @@ class Attempt {
   static Attempt Incoming(std::unique_ptr<TlsLink> link, absl::Time give_up);
 
   // Goes on as far as it can. OK with ready(), OK and not ready, or an error that ends it: the
-  // connection failed, the certificate is not the one of `party`, it took too long.
+  // connection failed, the certificate is not the one of `party` or is denied, it took too long.
   absl::Status Step(const TlsPeerOptions& options, int party, absl::Time now);
   bool ready() const { return state_ == State::kReady; }
   int ring() const { return ring_; }
   int fd() const { return link_->fd(); }
   // poll() events that the next step waits for; of a ready one, the peer's hang-up.
   short Events() const;
+  // The peer's certificate, of a ready one.
+  const CertificateFingerprint& fingerprint() const { return fingerprint_; }
   std::unique_ptr<TlsLink> TakeLink() && { return std::move(link_); }
 
  private:
@@ -55,6 +57,7 @@ class Attempt {
   State state_;
   std::unique_ptr<TlsLink> link_;
   absl::Time give_up_;
+  CertificateFingerprint fingerprint_{};
   uint8_t greeting_[2] = {}, answer_[2] = {};
 };
 

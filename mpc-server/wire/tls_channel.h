@@ -41,9 +41,12 @@ struct TlsPeerOptions {
   std::string key_file;          // PEM
   std::string ca_file;           // PEM
   std::string listen;            // "host:port"; "[::1]:port" for IPv6; port 0 picks one
-  std::array<std::string, 3> peers;  // "host:port" of each party; only the next one's is used
+  // "host:port" of each party. The next one is called there; connections from the previous one's
+  // host have room of their own (callers.h).
+  std::array<std::string, 3> peers;
   std::array<std::string, 3> peer_names = {"p0", "p1", "p2"};  // NAME in each party's certificate
-  // Called for every peer certificate, on the thread in Connect(); true refuses it. May be empty.
+  // Asked about every peer certificate, on the thread in Connect() or StillGood(), again and again:
+  // true refuses it. May be empty.
   std::function<bool(const CertificateFingerprint&)> denied;
   PeerRecords records = PeerRecords::kAuto;
   int rings = 1;  // channels to make, one per engine worker; the same on all three servers
@@ -67,13 +70,16 @@ class TlsPeerConnector {
   virtual ~TlsPeerConnector() = default;
 
   // Returns when both neighbours are connected and authenticated for every ring; element i is ring
-  // i's. Errors: DeadlineExceeded (the text says which neighbour is missing and the last error seen
-  // with it), PermissionDenied never: a wrong certificate from the network only drops that
-  // connection and is part of the text.
+  // i's. What is connected by the deadline stays for the next call. Errors: DeadlineExceeded (the
+  // text says which neighbour is missing and the last error seen with it), PermissionDenied never:
+  // a wrong certificate from the network only drops that connection and is part of the text.
   using Channels = std::vector<std::unique_ptr<PeerChannel>>;
   virtual absl::StatusOr<Channels> ConnectAll(absl::Time deadline) = 0;
   // The same with one ring; FailedPrecondition at once when there are more.
   absl::StatusOr<std::unique_ptr<PeerChannel>> Connect(absl::Time deadline);
+  // Whether the certificates of the channels made last are still allowed; PermissionDenied names
+  // one that is denied by now. By the thread of ConnectAll().
+  virtual absl::Status StillGood() const = 0;
   virtual int rings() const = 0;
   // Reads certificate, key, CA anew for later connections.
   virtual absl::Status Reload() = 0;

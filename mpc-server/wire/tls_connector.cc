@@ -7,11 +7,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/wire/callers.h"
 #include "mpc-server/wire/link_channel.h"
 #include "mpc-server/wire/record_choice.h"
 #include "mpc-server/wire/ring.h"
@@ -21,8 +25,7 @@ namespace mpckdc {
 namespace {
 
 constexpr absl::Duration kRetryPause = absl::Milliseconds(100);
-constexpr absl::Duration kHandshakeLimit = absl::Seconds(5);
-constexpr size_t kMaxIncoming = 8;  // handshakes under way; more wait in the listen queue
+constexpr int kAcceptsPerStep = 1024;  // then those who were accepted have their turn
 
 class Connector : public TlsPeerConnector {
  public:
@@ -41,6 +44,7 @@ class Connector : public TlsPeerConnector {
 
   absl::StatusOr<Channels> ConnectAll(absl::Time deadline) override;
   absl::Status Reload() override;
+  absl::Status StillGood() const override;
   int rings() const override { return options_.rings; }
   int port() const override { return LocalPort(listener_); }
   void Shutdown() override {
@@ -55,6 +59,7 @@ class Connector : public TlsPeerConnector {
   absl::StatusOr<std::unique_ptr<TlsLink>> NewLink(Fd fd, bool client);
   void StartOutgoing(int ring);
   void StepOutgoing(int ring);
+  void ExpectPrev();
   void AcceptIncoming();
   void StepIncoming();
   bool Complete() const;
@@ -78,7 +83,11 @@ class Connector : public TlsPeerConnector {
     std::unique_ptr<Attempt> from_prev;  // ready
   };
   std::vector<Ring> rings_;
-  std::vector<std::unique_ptr<Attempt>> incoming_;  // under way
+  std::vector<PeerAddress> prev_addresses_;
+  Callers<std::unique_ptr<Attempt>> callers_{&clock_, limits::kMaxExpectedCallers};
+  bool accept_failed_ = false;
+  // The certificates of the channels given out last, each once.
+  std::set<std::pair<int, CertificateFingerprint>> in_use_;
   // The last error seen, for the administrator. A lost connection does not hide why the one before
   // it was refused.
   struct LastError {
@@ -124,7 +133,7 @@ void Connector::StartOutgoing(int number) {
     return;
   }
   ring.outgoing = std::make_unique<Attempt>(
-      Attempt::Outgoing(*std::move(link), number, clock_.Now() + kHandshakeLimit));
+      Attempt::Outgoing(*std::move(link), number, clock_.Now() + limits::kHandshakeTimeout));
 }
 
 void Connector::StepOutgoing(int number) {
@@ -137,31 +146,41 @@ void Connector::StepOutgoing(int number) {
   outgoing.reset();
 }
 
+// Names may change their addresses. One that is not to be found now keeps those it had.
+void Connector::ExpectPrev() {
+  absl::StatusOr<std::vector<PeerAddress>> addresses =
+      PeerAddressesOf(options_.peers[static_cast<size_t>(Prev())]);
+  if (addresses.ok()) prev_addresses_ = *std::move(addresses);
+}
+
 void Connector::AcceptIncoming() {
-  while (incoming_.size() < kMaxIncoming) {
-    Fd fd = AcceptOne(listener_, tuning_);
+  for (int i = 0; i < kAcceptsPerStep; ++i) {
+    PeerAddress from;
+    Fd fd = AcceptOne(listener_, tuning_, &from);
+    accept_failed_ = !fd.valid() && errno != EAGAIN;  // out of descriptors, for example
     if (!fd.valid()) return;
     absl::StatusOr<std::unique_ptr<TlsLink>> link = NewLink(std::move(fd), false);
     if (!link.ok()) continue;
-    incoming_.push_back(std::make_unique<Attempt>(
-        Attempt::Incoming(*std::move(link), clock_.Now() + kHandshakeLimit)));
+    const auto& expected = prev_addresses_;
+    callers_.Add(std::make_unique<Attempt>(
+                     Attempt::Incoming(*std::move(link), clock_.Now() + limits::kHandshakeTimeout)),
+                 from, std::find(expected.begin(), expected.end(), from) != expected.end());
   }
 }
 
 // The newest connection of a ring that authenticates as prev wins: an older one is a leftover.
 void Connector::StepIncoming() {
   AcceptIncoming();
-  for (std::unique_ptr<Attempt>& a : incoming_) {
+  callers_.Step([this](std::unique_ptr<Attempt>& a) {
     absl::Status s = a->Step(options_, Prev(), clock_.Now());
     if (!s.ok()) {
       incoming_error_.Note(s);
-      a.reset();
-    } else if (a->ready()) {
-      std::unique_ptr<Attempt>& place = rings_[static_cast<size_t>(a->ring())].from_prev;
-      place = std::move(a);
+      return true;
     }
-  }
-  incoming_.erase(std::remove(incoming_.begin(), incoming_.end(), nullptr), incoming_.end());
+    if (!a->ready()) return false;
+    rings_[static_cast<size_t>(a->ring())].from_prev = std::move(a);
+    return true;
+  });
   for (Ring& ring : rings_) {
     if (ring.from_prev == nullptr) continue;
     absl::Status s = ring.from_prev->Step(options_, Prev(), clock_.Now());
@@ -176,8 +195,8 @@ void Connector::Wait(absl::Time deadline) {
   const auto add = [&fds](const std::unique_ptr<Attempt>& a) {
     if (a != nullptr) fds.push_back({a->fd(), a->Events(), 0});
   };
-  if (incoming_.size() < kMaxIncoming) fds.push_back({listener_.get(), POLLIN, 0});
-  for (const auto& a : incoming_) add(a);
+  if (!accept_failed_) fds.push_back({listener_.get(), POLLIN, 0});
+  callers_.ForEach(add);
   for (const Ring& ring : rings_) {
     add(ring.from_prev);
     add(ring.outgoing);
@@ -219,7 +238,10 @@ absl::Status Connector::TooLate() const {
 absl::StatusOr<TlsPeerConnector::Channels> Connector::TakeChannels() {
   Channels channels;
   const int self = options_.party;
+  in_use_.clear();
   for (Ring& ring : rings_) {
+    in_use_.insert({Prev(), ring.from_prev->fingerprint()});
+    in_use_.insert({Next(), ring.outgoing->fingerprint()});
     ASSIGN_OR_RETURN(std::unique_ptr<Link> prev,
                      StartRecords(std::move(*ring.from_prev).TakeLink(), Prev(), self, false));
     ASSIGN_OR_RETURN(std::unique_ptr<Link> next,
@@ -234,12 +256,19 @@ void Connector::Clear() {
     ring.outgoing.reset();
     ring.from_prev.reset();
   }
-  incoming_.clear();
+  callers_.Clear();
+}
+
+absl::Status Connector::StillGood() const {
+  for (const auto& [party, fingerprint] : in_use_) {
+    RETURN_IF_ERROR(CheckNotDenied(options_, party, fingerprint));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TlsPeerConnector::Channels> Connector::ConnectAll(absl::Time deadline) {
-  Clear();
   outgoing_error_ = incoming_error_ = {};
+  ExpectPrev();
   while (!shut_down_) {
     for (int ring = 0; ring < options_.rings; ++ring) StepOutgoing(ring);
     StepIncoming();
@@ -248,11 +277,7 @@ absl::StatusOr<TlsPeerConnector::Channels> Connector::ConnectAll(absl::Time dead
       Clear();
       return channels;
     }
-    if (clock_.Now() >= deadline) {
-      absl::Status s = TooLate();
-      Clear();
-      return s;
-    }
+    if (clock_.Now() >= deadline) return TooLate();  // what there is stays for the next call
     Wait(deadline);
   }
   return absl::CancelledError("peer connector was shut down");

@@ -46,6 +46,11 @@ absl::StatusOr<std::string> OnlyUri(X509* certificate) {
       absl::StrCat("peer certificate has ", count, " URI names, must have exactly one"));
 }
 
+std::string ExpectedUri(const TlsPeerOptions& options, int party) {
+  return absl::StrCat("spiffe://", options.realm, "/mpc/peer/",
+                      options.peer_names[static_cast<size_t>(party)]);
+}
+
 }  // namespace
 
 std::string TakeSslError() {
@@ -91,12 +96,19 @@ absl::StatusOr<SslCtx> MakePeerSslCtx(const TlsPeerOptions& options) {
   return ctx;
 }
 
-absl::Status CheckPeerCertificate(const TlsPeerOptions& options, int party, SSL* ssl) {
+absl::Status CheckNotDenied(const TlsPeerOptions& options, int party,
+                            const CertificateFingerprint& fingerprint) {
+  if (options.denied == nullptr || !options.denied(fingerprint)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("certificate of ", ExpectedUri(options, party),
+                                                  " (P", party, ") is on this server's deny list"));
+}
+
+absl::StatusOr<CertificateFingerprint> CheckPeerCertificate(const TlsPeerOptions& options,
+                                                            int party, SSL* ssl) {
   std::unique_ptr<X509, FreeX509> certificate(SSL_get1_peer_certificate(ssl));
   if (certificate == nullptr) return absl::PermissionDeniedError("peer has no certificate");
   ASSIGN_OR_RETURN(std::string uri, OnlyUri(certificate.get()));
-  const std::string expected = absl::StrCat("spiffe://", options.realm, "/mpc/peer/",
-                                            options.peer_names[static_cast<size_t>(party)]);
+  const std::string expected = ExpectedUri(options, party);
   if (uri != expected) {
     return absl::PermissionDeniedError(
         absl::StrCat("peer certificate names ", uri, ", expected ", expected));
@@ -106,10 +118,8 @@ absl::Status CheckPeerCertificate(const TlsPeerOptions& options, int party, SSL*
   if (X509_digest(certificate.get(), EVP_sha256(), fingerprint.data(), &size) != 1) {
     return absl::InternalError(TakeSslError());
   }
-  if (options.denied != nullptr && options.denied(fingerprint)) {
-    return absl::PermissionDeniedError(absl::StrCat("certificate of ", uri, " is denied"));
-  }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(CheckNotDenied(options, party, fingerprint));
+  return fingerprint;
 }
 
 }  // namespace mpckdc

@@ -27,8 +27,12 @@ using SslPtr = std::unique_ptr<SSL, FreeSsl>;
 absl::StatusOr<SslCtx> MakePeerSslCtx(const TlsPeerOptions& options);
 
 // After the handshake: exactly one URI SAN, spiffe://REALM/mpc/peer/NAME with the name configured
-// for `party`; not denied.
-absl::Status CheckPeerCertificate(const TlsPeerOptions& options, int party, SSL* ssl);
+// for `party`; not denied. Returns the certificate's fingerprint.
+absl::StatusOr<CertificateFingerprint> CheckPeerCertificate(const TlsPeerOptions& options,
+                                                            int party, SSL* ssl);
+// Whether a certificate of `party` that was good is denied by now.
+absl::Status CheckNotDenied(const TlsPeerOptions& options, int party,
+                            const CertificateFingerprint& fingerprint);
 
 // The newest entry of OpenSSL's error queue as text (the others are its causes, deeper in the
 // library); clears the queue.

@@ -19,6 +19,7 @@ class TlsPeerLink : public PeerLink {
   absl::StatusOr<PeerChannels> Connect(absl::Time deadline) override {
     return connector_->ConnectAll(deadline);
   }
+  absl::Status StillGood() override { return connector_->StillGood(); }
   void Shutdown() override { connector_->Shutdown(); }
 
  private:
