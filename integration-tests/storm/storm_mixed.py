@@ -8,10 +8,10 @@ import copy
 import functools
 
 import daemon
+import datagrams  # of integration-tests/realm
 import many_users
 import storm_realms
 import storm_runs
-import stranger  # of integration-tests/realm
 
 RATE = 1000           # logins/s with keys of GCM
 STOCK_SHARE = 10      # of them, one in so many
@@ -60,10 +60,10 @@ def _stranger(lab, result):
     realm = lab.live.name
     user = many_users.user_name(lab.users)  # a stock one
     requests = [
-        functools.partial(stranger.garbage_login, realm, user, 4000),
-        *(functools.partial(stranger.garbage_ticket, realm, storm_realms.SERVICE, PROTECTED, 18, size)
+        functools.partial(datagrams.garbage_login, realm, user, 4000),
+        *(functools.partial(datagrams.garbage_ticket, realm, storm_realms.SERVICE, PROTECTED, 18, size)
           for size in (2000, 16 << 10))]
-    with stranger.flood(lab.live.ports.kdc, requests, STRANGER_RATE) as sent:
+    with datagrams.flood(lab.live.ports.kdc, requests, STRANGER_RATE) as sent:
         yield
         result['datagrams'] = sent[0]
 

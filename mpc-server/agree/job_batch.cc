@@ -154,7 +154,7 @@ void JobBatch::JudgeJobs() {
   OutputMasks masks = rings_.party().output_masks();
   const auto seals = std::make_shared<SealBatch>(SealBatch{*std::move(mask_keys_), {}});
   seals->masks_a.reserve(ballot_.proposal.nonces);  // each seal takes one
-  seals->powers_bytes = batch.kept_bytes();
+  seals->powers_bytes = batch_->kept_bytes();
   answers_.reserve(work_.size() + refused_.size());
   for (size_t i = 0; i < work_.size(); ++i) {
     state_.quotas.Settle(*admitted_[i], judgements[i].verdict);

@@ -6,8 +6,8 @@ import functools
 import pytest
 
 import daemon
+import datagrams
 import realm as realm_module
-import stranger
 
 SERVICE = 'HTTP/www.example.com'   # protected
 LOCAL = 'host/www.example.com'      # a KDC opens the ticket before it makes one for it
@@ -27,17 +27,17 @@ def live(tmp_path_factory):
 
 
 FLOODS = {
-    'tickets for a service': [(stranger.garbage_ticket, LOCAL, SERVICE, 18, 16 << 10)],
-    'tickets for kadmin': [(stranger.garbage_ticket, LOCAL, 'kadmin/changepw', 18, 16 << 10)],
-    'logins': [(stranger.garbage_login, 'alice', 4000)],
-    'what is computed': [(stranger.garbage_ticket, LOCAL, SERVICE, 18, 2000),
-                         (stranger.garbage_login, 'alice', 3900)],
+    'tickets for a service': [(datagrams.garbage_ticket, LOCAL, SERVICE, 18, 16 << 10)],
+    'tickets for kadmin': [(datagrams.garbage_ticket, LOCAL, 'kadmin/changepw', 18, 16 << 10)],
+    'logins': [(datagrams.garbage_login, 'alice', 4000)],
+    'what is computed': [(datagrams.garbage_ticket, LOCAL, SERVICE, 18, 2000),
+                         (datagrams.garbage_login, 'alice', 3900)],
 }
 
 
 @pytest.mark.parametrize('what', FLOODS)
 def test_users_log_in_while_a_stranger_floods(live, what):
-    with stranger.flood(live.ports.kdc, requests(live, what), PER_SECOND):
+    with datagrams.flood(live.ports.kdc, requests(live, what), PER_SECOND):
         for _ in range(10):
             live.kinit('alice', PASSWORD)
 
@@ -54,6 +54,6 @@ def test_the_flood_reaches_the_servers(live):
         return [text.count(f'"op":"{operation}"') for operation in ('OPEN_TICKET', 'LOGIN')
                 ] + [text.count('"verdict":"BAD_TAG"')]
     before = found_bad()
-    with stranger.flood(live.ports.kdc, requests(live, 'what is computed'), PER_SECOND):
+    with datagrams.flood(live.ports.kdc, requests(live, 'what is computed'), PER_SECOND):
         daemon.wait_until(
             lambda: all(now > then for now, then in zip(found_bad(), before)), seconds=20)
