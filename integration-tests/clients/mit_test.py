@@ -3,6 +3,7 @@
 every enctype, both transports. `make clients` runs all clients."""
 
 import json
+import re
 import socket
 
 import pytest
@@ -12,6 +13,10 @@ import judge
 import client_lab as lab_module
 import mit
 import services
+
+ADMIN = 'a password of its own'
+STORED_KEY = re.compile(r'^Key: vno (\d+), (\S+)$', re.M)
+LISTED_KEY = re.compile(r'^ +(\d+) \S+ \((\S+)\) *$', re.M)
 
 
 @pytest.mark.parametrize('transport', lab_module.TRANSPORTS)
@@ -55,6 +60,24 @@ def test_the_judge_sees(ours):
     assert judge.judge(client, 'login', case, right, mark)[0] == judge.NO
     assert judge.judge(client, 'service_ticket', case, right, ours.mark())[0] == judge.NO
     assert judge.judge(client, 'renew', case, right, ours.mark())[0] == judge.NO
+
+
+def test_debians_kadmin_writes_what_was_stored(ours):
+    """A new service has no keys of ours, which its own library could not read; nor has its
+    keytab."""
+    live, admin, service = ours.realm, 'keeper/admin', 'host/keytab.example.org'
+    live.kadmin_local(f'addprinc -randkey {service}')
+    live.kadmin_local(f'addprinc -e {ours.keysalts().replace(" ", ",")} -pw "{ADMIN}" {admin}')
+    live.kadmin_local(f'setstr kadmin/admin session_enctypes {",".join(lab_module.STANDARD)}')
+    config, keytab = ours.write_krb5_conf('kadmin.conf', 'tcp'), ours.dir / 'fresh.keytab'
+    done = lab_module.run_stock(
+        ['/usr/bin/kadmin', '-p', f'{admin}@{live.name}', '-w', ADMIN, '-q',
+         f'ktadd -k {keytab} {service}'], env={'KRB5_CONFIG': config})
+    assert keytab.exists(), done.text
+    stored = live.kadmin_local(f'getprinc {service}').stdout
+    listed = lab_module.run_stock(['/usr/bin/klist', '-ke', keytab]).text
+    assert STORED_KEY.findall(stored) == LISTED_KEY.findall(listed), listed
+    assert len(STORED_KEY.findall(stored)) == len(lab_module.STANDARD)
 
 
 def test_doors_speak_one_transport(ours):
