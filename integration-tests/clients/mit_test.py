@@ -14,6 +14,7 @@ import client_lab as lab_module
 import mit
 import services
 
+AES256_GCM = -24002
 ADMIN = 'a password of its own'
 STORED_KEY = re.compile(r'^Key: vno (\d+), (\S+)$', re.M)
 LISTED_KEY = re.compile(r'^ +(\d+) \S+ \((\S+)\) *$', re.M)
@@ -60,6 +61,25 @@ def test_the_judge_sees(ours):
     assert judge.judge(client, 'login', case, right, mark)[0] == judge.NO
     assert judge.judge(client, 'service_ticket', case, right, ours.mark())[0] == judge.NO
     assert judge.judge(client, 'renew', case, right, ours.mark())[0] == judge.NO
+
+
+def test_tickets_name_an_enctype_that_clients_know(ours):
+    """Those that come back to us carry a label; KDC and kadmind know better."""
+    client = mit.Mit()
+    ours.realm.kadmin_local('cpw -randkey -e aes256-gcm:normal kadmin/changepw')
+    case = ours.case(ours.dir / 'label', ours.add_user(), 18, 'tcp')
+    cache = f'FILE:{case.folder}/ccache'
+    mark = ours.mark()
+    assert client.login(case).ok
+    assert [one.ticket for one in ours.issued(mark, case.user)] == [AES256_GCM]
+    assert (done := client.kinit(case, '-S', 'kadmin/changepw', password=case.password,
+                                 ccache='changepw')).ok, done.text
+    for name in ('ccache', 'changepw'):
+        listed = case.run('/usr/bin/klist', '-e', f'FILE:{case.folder}/{name}').text
+        assert re.search(r'Etype \(skey, tkt\): (\S+), \1 *$', listed, re.M), listed
+    assert (done := case.run('/usr/bin/kvno', '--u2u', cache, case.user,
+                             env=client.env(case))).ok, done.text
+    assert (done := client.change_password(case, 'another')).ok, done.text
 
 
 def test_debians_kadmin_writes_what_was_stored(ours):
