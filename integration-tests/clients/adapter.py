@@ -20,6 +20,8 @@ class Client:
     name = ''
     enctypes = (17, 18, 19, 20)
     transports = lab_module.TRANSPORTS
+    fixed_port = 0        # the only port that it asks, if it can ask no other
+    cannot_read_reply = ''  # part of its message when an AS reply came, but was not understood
     why_not = {}          # step: reason
     why_no_enctype = ''   # for enctypes that are missing above
     why_no_transport = ''

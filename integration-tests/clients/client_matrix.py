@@ -3,9 +3,12 @@
 
     client_matrix.py [--users protected|local] [--pac] [--only MIT,Go] [--enctypes 17,18]
                      [--json FILE] [--markdown FILE] [--no-applications]
+    client_matrix.py --patience [--only MIT,Go] [--json FILE] [--markdown FILE]
 
 A step that fails is tried in a realm of MIT's own krb5kdc as well: a client that fails there too
 fails because of what it is, and the matrix says so. Exit status 1 if anything else failed.
+
+--patience: instead, how long each client waits for a KDC whose answers are late (patience.py).
 """
 
 import argparse
@@ -20,6 +23,7 @@ import time
 import applications
 import judge
 import client_lab as lab_module
+import patience
 import report
 from gssapi_client import Gssapi
 from go_client import Go
@@ -90,44 +94,83 @@ def options_from(arguments):
     parser.add_argument('--json', type=pathlib.Path)
     parser.add_argument('--markdown', type=pathlib.Path, help='where to write MATRIX.md')
     parser.add_argument('--no-applications', action='store_true', help='no sshd, apache2, SSSD')
+    parser.add_argument('--patience', action='store_true', help='how long clients wait; long')
     parser.add_argument('--work', type=pathlib.Path, default=lab_module.FILES / 'run')
     return parser.parse_args(arguments)
 
 
-def main(arguments):
-    options = options_from(arguments)
-    enctypes = [int(number) for number in options.enctypes.split(',')]
+def prepared(options, result):
+    """The chosen clients that can run here; the report learns of the others."""
     chosen = [make() for make in CLIENTS]
     if options.only:
         chosen = [client for client in chosen if client.name in options.only.split(',')]
+    for client in chosen:
+        if client.missing():
+            result.absent[client.name] = client.missing()
+            continue
+        try:
+            client.prepare()
+        except (OSError, subprocess.CalledProcessError) as error:
+            result.absent[client.name] = f'what it needs ({error})'
+            continue
+        result.versions[client.name] = client.version()
+        yield client
+
+
+def run_matrix(options, labs, result):
+    enctypes = [int(number) for number in options.enctypes.split(',')]
+    labs.ours.start()
+    for client in prepared(options, result):
+        result.enctype_reasons[client.name] = client.why_no_enctype
+        result.transport_reasons[client.name] = client.why_no_transport
+        result.cells += run_client(client, labs, enctypes, say)
+    if not options.no_applications:
+        result.applications = applications.run_all(labs.ours, result, say)
+
+
+def finish_matrix(options, result):
+    result.show(sys.stdout)
+    if options.json:
+        options.json.write_text(json.dumps(dataclasses.asdict(result), indent=1) + '\n')
+    if options.markdown:
+        older = options.markdown.read_text() if options.markdown.exists() else ''
+        options.markdown.write_text(
+            patience.with_section(result.markdown(), patience.section_in(older)))
+
+
+def measure_patience(options, labs, result):
+    """Prints the section of MATRIX.md, and replaces the one that is there."""
+    found = []
+    for client in prepared(options, result):
+        for transport in client.transports:
+            found.append(patience.measure(client, labs.stock(), transport))
+            say(f'{client.name} {transport}: {found[-1].longest} ms')
+    section = patience.section(found, result.versions)
+    say('\n' + section + ''.join(f'{client} was not tried: {what} is not there\n'
+                                 for client, what in result.absent.items()))
+    if options.json:
+        rows = [dataclasses.asdict(one) for one in found]
+        options.json.write_text(json.dumps(rows, indent=1) + '\n')
+    document = options.markdown or (None if options.only else MARKDOWN)
+    if document:
+        document.write_text(patience.with_section(document.read_text(), section))
+
+
+def main(arguments):
+    options = options_from(arguments)
     shutil.rmtree(options.work, ignore_errors=True)
     options.work.mkdir(parents=True)
     labs = Labs(options.work, options)
     result = report.Report(options.users, options.pac)
     try:
-        labs.ours.start()
-        for client in chosen:
-            if client.missing():
-                result.absent[client.name] = client.missing()
-                continue
-            try:
-                client.prepare()
-            except (OSError, subprocess.CalledProcessError) as error:
-                result.absent[client.name] = f'what it needs ({error})'
-                continue
-            result.versions[client.name] = client.version()
-            result.enctype_reasons[client.name] = client.why_no_enctype
-            result.transport_reasons[client.name] = client.why_no_transport
-            result.cells += run_client(client, labs, enctypes, say)
-        if not options.no_applications:
-            result.applications = applications.run_all(labs.ours, result, say)
+        if options.patience:
+            measure_patience(options, labs, result)
+        else:
+            run_matrix(options, labs, result)
     finally:
         labs.stop()
-    result.show(sys.stdout)
-    if options.json:
-        options.json.write_text(json.dumps(dataclasses.asdict(result), indent=1) + '\n')
-    if options.markdown:
-        options.markdown.write_text(result.markdown())
+    if not options.patience:
+        finish_matrix(options, result)
     return 1 if result.failures() else 0
 
 

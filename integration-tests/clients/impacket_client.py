@@ -30,6 +30,8 @@ class Impacket(adapter.Client):
     name = 'Python impacket'
     enctypes = (17, 18)
     transports = ('tcp',)
+    fixed_port = 88
+    cannot_read_reply = 'not in asn1Spec'
     why_no_enctype = 'impacket knows 17, 18 and 23'
     why_no_transport = 'impacket speaks TCP'
     wrong_password_says = 'KDC_ERR_PREAUTH_FAILED'

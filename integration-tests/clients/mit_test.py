@@ -3,6 +3,7 @@
 every enctype, both transports. `make clients` runs all clients."""
 
 import json
+import re
 import socket
 
 import pytest
@@ -12,6 +13,11 @@ import judge
 import client_lab as lab_module
 import mit
 import services
+
+AES256_GCM = -24002
+ADMIN = 'a password of its own'
+STORED_KEY = re.compile(r'^Key: vno (\d+), (\S+)$', re.M)
+LISTED_KEY = re.compile(r'^ +(\d+) \S+ \((\S+)\) *$', re.M)
 
 
 @pytest.mark.parametrize('transport', lab_module.TRANSPORTS)
@@ -55,6 +61,43 @@ def test_the_judge_sees(ours):
     assert judge.judge(client, 'login', case, right, mark)[0] == judge.NO
     assert judge.judge(client, 'service_ticket', case, right, ours.mark())[0] == judge.NO
     assert judge.judge(client, 'renew', case, right, ours.mark())[0] == judge.NO
+
+
+def test_tickets_name_an_enctype_that_clients_know(ours):
+    """Those that come back to us carry a label; KDC and kadmind know better."""
+    client = mit.Mit()
+    ours.realm.kadmin_local('cpw -randkey -e aes256-gcm:normal kadmin/changepw')
+    case = ours.case(ours.dir / 'label', ours.add_user(), 18, 'tcp')
+    cache = f'FILE:{case.folder}/ccache'
+    mark = ours.mark()
+    assert client.login(case).ok
+    assert [one.ticket for one in ours.issued(mark, case.user)] == [AES256_GCM]
+    assert (done := client.kinit(case, '-S', 'kadmin/changepw', password=case.password,
+                                 ccache='changepw')).ok, done.text
+    for name in ('ccache', 'changepw'):
+        listed = case.run('/usr/bin/klist', '-e', f'FILE:{case.folder}/{name}').text
+        assert re.search(r'Etype \(skey, tkt\): (\S+), \1 *$', listed, re.M), listed
+    assert (done := case.run('/usr/bin/kvno', '--u2u', cache, case.user,
+                             env=client.env(case))).ok, done.text
+    assert (done := client.change_password(case, 'another')).ok, done.text
+
+
+def test_debians_kadmin_writes_what_was_stored(ours):
+    """A new service has no keys of ours, which its own library could not read; nor has its
+    keytab."""
+    live, admin, service = ours.realm, 'keeper/admin', 'host/keytab.example.org'
+    live.kadmin_local(f'addprinc -randkey {service}')
+    live.kadmin_local(f'addprinc -e {ours.keysalts().replace(" ", ",")} -pw "{ADMIN}" {admin}')
+    live.kadmin_local(f'setstr kadmin/admin session_enctypes {",".join(lab_module.STANDARD)}')
+    config, keytab = ours.write_krb5_conf('kadmin.conf', 'tcp'), ours.dir / 'fresh.keytab'
+    done = lab_module.run_stock(
+        ['/usr/bin/kadmin', '-p', f'{admin}@{live.name}', '-w', ADMIN, '-q',
+         f'ktadd -k {keytab} {service}'], env={'KRB5_CONFIG': config})
+    assert keytab.exists(), done.text
+    stored = live.kadmin_local(f'getprinc {service}').stdout
+    listed = lab_module.run_stock(['/usr/bin/klist', '-ke', keytab]).text
+    assert STORED_KEY.findall(stored) == LISTED_KEY.findall(listed), listed
+    assert len(STORED_KEY.findall(stored)) == len(lab_module.STANDARD)
 
 
 def test_doors_speak_one_transport(ours):

@@ -188,6 +188,7 @@ class Reply:
     padata: list
     enctype: int
     kvno: int
+    ticket_enctype: int  # as the ticket says
     opened: bool        # the password's key opens it
     session_enctype: int = 0
     nonce: int = 0
@@ -214,8 +215,9 @@ def _error(parts):
 def _reply(parts, request):
     sealed = fields(parts[6])
     enctype = number(sealed[0])
+    ticket = fields(inside(parts[5]))
     reply = Reply(parts[4], parts[3], method_data(parts[2]) if 2 in parts else [], enctype,
-                  number(sealed[1]) if 1 in sealed else 0, False)
+                  number(sealed[1]) if 1 in sealed else 0, number(fields(ticket[3])[0]), False)
     if enctype not in (17, 18):
         return reply
     salt = keys.principal_salt(f'{request.user}@{request.realm}')

@@ -23,9 +23,11 @@ def test_login_and_service_ticket(live, user):
     assert f'{SERVICE}@{live.name}: kvno = 1' in live.kvno(SERVICE).stdout
     listing = live.klist('-e').stdout
     tgt, service = listing.split('krbtgt/')[1].split(SERVICE)
-    assert 'aes256-gcm' in tgt.split('(skey, tkt):')[1].split(',')[1]
     assert 'aes256-cts' in tgt.split('(skey, tkt):')[1].split(',')[0], 'session key is standard'
-    assert 'gcm' not in service
+    assert 'gcm' not in tgt + service, 'an enctype that stock clients do not know'
+    log = (live.log_dir / 'kdc.log').read_text()
+    issued = [line for line in log.splitlines() if 'ISSUE' in line and f'{user[0]}@' in line]
+    assert ['tkt=aes256-gcm(-24002)' in line for line in issued] == [True, False], issued
 
 
 def test_login_with_the_128_bit_type(live, user):

@@ -350,14 +350,42 @@ def test_local_services_get_what_stock_services_read(six):
 
     six.local("addprinc -randkey host/db.example.com")
     assert types_of("host/db.example.com") == STOCK
-    six.local(f"ktadd -k {six.dir}/new.keytab host/db.example.com")
-    assert types_of("host/db.example.com") == STOCK
-    keytab = six.dir / "db.keytab"
-    six.local(f"ktadd -norandkey -k {keytab} host/db.example.com")
-    listing = six.run("klist", "-ekK", keytab).stdout
-    assert listing.count("host/db.example.com") == 4 and "gcm" not in listing
     six.local("addprinc -randkey -e aes256-gcm:normal host/patched.example.com")
     assert types_of("host/patched.example.com") == ["aes256-gcm"]
+
+
+def keytab_keys(realm, keytab):
+    """(kvno, enctype, key) of each entry."""
+    lines = realm.run("klist", "-keK", keytab).stdout.splitlines()
+    return [(int(words[0]), words[-2].strip("()"), words[-1])
+            for words in (line.split() for line in lines) if words and words[0].isdigit()]
+
+
+def expect_keytab_of(realm, keytab, service, kvno, enctypes):
+    """The keytab holds what the database has of a kvno, key for key, and nothing else."""
+    written = keytab_keys(realm, keytab)
+    assert [(kvno, enctype) for enctype in enctypes] == [key[:2] for key in written]
+    stored = realm.dir / f"{kvno}.stored.keytab"
+    realm.local(f"ktadd -norandkey -k {stored} {service}")
+    assert written == keytab_keys(realm, stored)
+
+
+def test_ktadd_writes_what_was_stored(six):
+    service = "host/keytab.example.com"
+    six.local(f"addprinc -randkey {service}")
+    six.local("addprinc -pw root -e aes256-gcm:normal alice/admin")
+    six.start_kdc()
+    remote = ("kadmin", "-p", "alice/admin", "-w", "root", "-q")
+    chosen = "-e aes256-gcm:normal,aes128-sha2:normal,aes256-cts:normal"
+    changes = [("", STOCK), (chosen, ["aes128-cts-hmac-sha256-128", "aes256-cts-hmac-sha1-96"]),
+               ("-e aes256-gcm:normal", ["aes256-gcm"])]
+    kvno = 1
+    for run in (six.local, lambda query: six.run(*remote, query)):
+        for options, enctypes in changes:
+            kvno += 1
+            keytab = six.dir / f"{kvno}.keytab"
+            run(f"ktadd {options} -k {keytab} {service}")
+            expect_keytab_of(six, keytab, service, kvno, enctypes)
 
 
 def test_mpc_kdb_plans_all_enctypes(six):
