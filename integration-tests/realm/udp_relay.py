@@ -6,11 +6,13 @@ import threading
 
 
 class UdpRelay:
-    """`with` it: a port that passes requests on to another, and the replies back."""
+    """`with` it: a port that passes requests on to another, and the replies back. The other sees
+    them come from the address `source`."""
 
-    def __init__(self, target_port):
+    def __init__(self, target_port, source='127.0.0.1'):
         self.datagrams = []  # all that passed, requests and replies
         self._target = ('127.0.0.1', target_port)
+        self._source = (source, 0)
         self._front = socket.socket(type=socket.SOCK_DGRAM)
         self._front.bind(('127.0.0.1', 0))
         self._front.settimeout(0.1)
@@ -39,6 +41,7 @@ class UdpRelay:
                 continue
             self.datagrams.append(request)
             with socket.socket(type=socket.SOCK_DGRAM) as onward:
+                onward.bind(self._source)
                 onward.settimeout(10)
                 onward.sendto(request, self._target)
                 try:

@@ -34,6 +34,8 @@ mpc_verdict FromWire(v1::Verdict verdict) {
       return MPC_REPLAY;
     case v1::VERDICT_REFUSED:
       return MPC_REFUSED;
+    case v1::VERDICT_UNPROVED:
+      return MPC_UNPROVED;
     default:
       return MPC_UNAVAILABLE;
   }
@@ -48,6 +50,7 @@ const char* WhatToDo(v1::Verdict verdict) {
     case v1::VERDICT_INCONSISTENT:
       return "; the servers did not receive the same job: are all three of this realm and cluster?";
     case v1::VERDICT_QUOTA:
+    case v1::VERDICT_UNPROVED:
       return "; see [quota] in that server's mpc-server.toml, and its audit log";
     case v1::VERDICT_UNAVAILABLE:
       return "; see mpc-admin status and that server's log";
@@ -160,8 +163,9 @@ bool Combiner::Vote(int server, v1::Verdict verdict, const std::string& detail,
                     const std::string& who) {
   answered_[server] = true;
   ++count_;
-  if (FromWire(verdict) == MPC_UNAVAILABLE) {
-    Fail(Unavailable(Describe(verdict, detail, who)));
+  const mpc_verdict ours = FromWire(verdict);
+  if (ours == MPC_UNAVAILABLE || ours == MPC_UNPROVED) {
+    Fail({ours, Describe(verdict, detail, who)});
     return true;
   }
   if (count_ == 1) {

@@ -96,6 +96,8 @@ WireJob::WireJob(const mpc_job& job, uint32_t deadline_ms) {
   wire_.set_deadline_ms(deadline_ms);
   if (job.client != nullptr) wire_.set_client(CopyHandle(job.client));
   wire_.set_grant(job.grant);
+  wire_.set_source(job.source);
+  wire_.set_source_proved(job.source_proved != 0);
   if (job.open != nullptr) {
     v1::Open* open = wire_.add_opens();
     open->set_handle(CopyHandle(job.open->handle));

@@ -94,7 +94,8 @@ enum mpc_verdict {
     MPC_CLOCK_SKEW = 2, /* all three */
     MPC_REPLAY = 3,     /* all three */
     MPC_REFUSED = 4,    /* all three: not in the table, no grant, origin too old */
-    MPC_UNAVAILABLE = 5 /* anything else; says nothing about the message or the key */
+    MPC_UNAVAILABLE = 5, /* anything else; says nothing about the message or the key */
+    MPC_UNPROVED = 6     /* likewise; but if its source were proved the job might be computed */
 };
 
 /*
@@ -146,6 +147,8 @@ typedef struct mpc_job {
     size_t seal_count; /* 0 to 2 */
     const mpc_make_mac *make_mac;
     const mpc_verify_mac *verify_mac;
+    uint64_t source;   /* where the request came from, hashed; 0 if that is not known */
+    int source_proved; /* it did not come in a mere datagram */
 } mpc_job;
 
 #define MPC_MAX_SEALS 2

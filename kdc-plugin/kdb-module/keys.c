@@ -10,6 +10,7 @@
 #include "kdc-plugin/kdb-module/handles.h"
 #include "kdc-plugin/kdb-module/state.h"
 #include "kdc-plugin/provider/enctypes.h"
+#include "kdc-plugin/provider/source.h"
 
 /* ---- encrypt ---- */
 
@@ -190,6 +191,7 @@ krb5_error_code keys_decrypt(krb5_context context, const krb5_keyblock *mkey,
     module_state *state = state_of(context);
     krb5_error_code ret;
 
+    source_use_master_key(mkey);
     if (handle_in(key_data) == NULL)
         return krb5_dbe_def_decrypt_key_data(context, mkey, key_data, key, salt);
     ret = state == NULL || state->is_kdc ? give_reference(context, key_data, key)

@@ -9,6 +9,7 @@
 #include "kdc-plugin/provider/errors.h"
 #include "kdc-plugin/provider/process_client.h"
 #include "kdc-plugin/provider/request.h"
+#include "kdc-plugin/provider/source.h"
 #include "kdc-plugin/provider/waiting.h"
 
 static const uint8_t *handle_bytes(const krb5_data *handle)
@@ -38,12 +39,22 @@ static krb5_error_code get_client(operation *op)
     return ret;
 }
 
+/* Sends a job for the request being processed. As flight_start(). */
+static flight *send_job(const operation *op, mpc_job *job)
+{
+    if (job->open != NULL)
+        source_of_request(&job->source, &job->source_proved);
+    return flight_start(op->client, job);
+}
+
 /* Waits for a flight. On success *result belongs to it. */
 static krb5_error_code land(const operation *op, flight *f, const mpc_result **result)
 {
     *result = (f == NULL) ? NULL : flight_await(f);
     if (*result == NULL)
         return ENOMEM;
+    if ((*result)->verdict == MPC_UNPROVED)
+        krb5_c_remote_key_host()->prefer_stream();
     if ((*result)->verdict != MPC_OK)
         return verdict_error(op->context, (*result)->verdict, op->what, (*result)->detail);
     return 0;
@@ -68,7 +79,7 @@ static krb5_error_code open_message(const operation *op, const mpc_open *open,
         job.operation = open->usage == USAGE_PREAUTH ? MPC_OPEN_PREAUTH : MPC_OPEN_TICKET;
         job.client = open->usage == USAGE_PREAUTH ? open->handle : NULL;
         job.open = open;
-        f = flight_start(op->client, &job);
+        f = send_job(op, &job);
     }
     ret = land(op, f, &result);
     if (ret == 0) {
@@ -198,7 +209,7 @@ static krb5_error_code seal_alone(const operation *op, const mpc_seal *seal,
                              "the MPC servers know neither the client nor a parent ticket: enrol "
                              "the client with mpc-admin enroll, or see mpc_service_logins for "
                              "services");
-    f = flight_start(op->client, &job);
+    f = send_job(op, &job);
     ret = land(op, f, &result);
     if (ret == 0 && gcm_enctype(seal->enctype))
         ret = finish_seal(op, result, 0, 0, plain, message);
@@ -311,7 +322,7 @@ static krb5_error_code mac_alone(const operation *op, const mpc_make_mac *mac, k
         job.grant = op->request == NULL ? 0 : op->request->grant;
         job.operation = job.grant != 0 ? MPC_SEAL_GRANTED : MPC_LOGIN;
     }
-    f = flight_start(op->client, &job);
+    f = send_job(op, &job);
     ret = land(op, f, &result);
     if (ret == 0)
         ret = copy_mac(result, out);

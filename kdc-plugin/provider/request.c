@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kdc-plugin/provider/enctypes.h"
+#include "kdc-plugin/provider/source.h"
 
 request *request_current(int create)
 {
@@ -189,6 +190,8 @@ int request_send_prepared(request *r, mpc_client *client)
     if (p->job.operation != 0 && p->flight == NULL) {
         if (p->job.operation == MPC_SEAL_GRANTED)
             p->job.grant = r->grant;
+        if (p->job.open != NULL)
+            source_of_request(&p->job.source, &p->job.source_proved);
         p->flight = flight_start(client, &p->job);
     }
     return p->flight != NULL;

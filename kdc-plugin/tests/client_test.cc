@@ -132,7 +132,7 @@ class ClientTest : public ::testing::Test {
     const mpc_seal seals[2] = {{U8(tgs_), 2, 200, kEnctypeAes256Gcm, {nullptr, 0}},
                                {U8(user_), 3, 300, kEnctypeAes256Gcm, {nullptr, 0}}};
     const mpc_make_mac mac = {U8(user_), 56, Bytes(as_req), kEnctypeAes256Gcm};
-    const mpc_job job = {MPC_LOGIN, U8(user_), /*grant=*/0, &open, seals, 2, &mac, nullptr};
+    const mpc_job job = {MPC_LOGIN, U8(user_), /*grant=*/0, &open, seals, 2, &mac, nullptr, 0, 0};
     mpc_client_submit(client_, &job, Inbox::Done, inbox);
   }
   Answer Login(const std::string& preauth) {
@@ -233,6 +233,18 @@ TEST_F(ClientTest, OneServerAloneMakesNoWrongPassword) {
     SCOPED_TRACE(v1::Verdict_Name(v));
     ExpectOutage(1, realm_.addresses[1], [v](v1::JobAnswer& a) { a.set_verdict(v); });
   }
+}
+
+// One server's quota is enough for a refusal, so what it says of it is, too.
+TEST_F(ClientTest, OneServerThatWantsAProofIsEnough) {
+  StartClient();
+  realm_.parties[1]->behaviour.job = [](v1::JobAnswer& a) {
+    a.set_verdict(v1::VERDICT_UNPROVED);
+    a.set_detail("quota principal_failures");
+  };
+  const Answer a = Login();
+  EXPECT_EQ(a.verdict, MPC_UNPROVED);
+  EXPECT_THAT(a.detail, HasSubstr("UNPROVED: quota principal_failures"));
 }
 
 TEST_F(ClientTest, AnswersOfWrongSizeOrOtherNonceAreAnOutage) {
@@ -496,10 +508,10 @@ TEST_F(ClientTest, PartsOfEnctypesThatNobodyHoldsAreNotSent) {
   const mpc_seal needless = {U8(user_), 3, 4, kEnctypeAes256Gcm, Bytes(text)};
   const uint8_t* user = U8(user_);
   for (const mpc_job& job :
-       {mpc_job{MPC_LOGIN, user, 0, &open, nullptr, 0, nullptr, nullptr},
-        mpc_job{MPC_LOGIN, user, 0, nullptr, nullptr, 0, &mac, nullptr},
-        mpc_job{MPC_LOGIN, user, 0, nullptr, &no_plaintext, 1, nullptr, nullptr},
-        mpc_job{MPC_LOGIN, user, 0, nullptr, &needless, 1, nullptr, nullptr}}) {
+       {mpc_job{MPC_LOGIN, user, 0, &open, nullptr, 0, nullptr, nullptr, 0, 0},
+        mpc_job{MPC_LOGIN, user, 0, nullptr, nullptr, 0, &mac, nullptr, 0, 0},
+        mpc_job{MPC_LOGIN, user, 0, nullptr, &no_plaintext, 1, nullptr, nullptr, 0, 0},
+        mpc_job{MPC_LOGIN, user, 0, nullptr, &needless, 1, nullptr, nullptr, 0, 0}}) {
     const Answer a = Run(job);
     EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
     EXPECT_THAT(a.detail, HasSubstr("enctype"));
@@ -522,12 +534,13 @@ class CtsClientTest : public ClientTest, public ::testing::WithParamInterface<in
     const mpc_open open = {U8(bob_), 1, Bytes(preauth), GetParam()};
     const mpc_seal seal = {U8(tgs_), 2, 200, kEnctypeAes256Gcm, {nullptr, 0}};
     const mpc_make_mac mac = {U8(bob_), 56, Bytes(as_req), GetParam()};
-    return Run({MPC_LOGIN, U8(bob_), /*grant=*/0, &open, &seal, 1, &mac, nullptr});
+    return Run({MPC_LOGIN, U8(bob_), /*grant=*/0, &open, &seal, 1, &mac, nullptr, 0, 0});
   }
   void SubmitReply(uint64_t grant, const std::string& text, Inbox* inbox) {
     const mpc_seal seal = {U8(bob_), 3, static_cast<uint32_t>(text.size()), GetParam(),
                            Bytes(text)};
-    const mpc_job job = {MPC_SEAL_GRANTED, U8(bob_), grant, nullptr, &seal, 1, nullptr, nullptr};
+    const mpc_job job = {MPC_SEAL_GRANTED, U8(bob_), grant, nullptr, &seal, 1,
+                         nullptr,          nullptr,  0,     0};
     mpc_client_submit(client_, &job, Inbox::Done, inbox);
   }
   Answer Reply(uint64_t grant, const std::string& text) {

@@ -18,6 +18,7 @@
 
 extern "C" {
 #include "kdc-plugin/provider/provider.h"
+#include "kdc-plugin/provider/source.h"
 }
 
 namespace mpckdc::test {
@@ -52,7 +53,15 @@ void Wake(void* token) {
   t->changed.notify_all();
 }
 krb5_boolean FlushLater() { return in_slice; }
-const krb5_remote_key_host kHost = {BeginWait, Wait, Wake, RequestSlot, FlushLater};
+krb5_remote_key_source request_source;  // without an address: not known
+bool prefers_stream;
+krb5_boolean RequestSource(krb5_remote_key_source* source) {
+  *source = request_source;
+  return request_source.address != nullptr;
+}
+void PreferStream() { prefers_stream = true; }
+const krb5_remote_key_host kHost = {BeginWait,  Wait,          Wake,        RequestSlot,
+                                    FlushLater, RequestSource, PreferStream};
 
 krb5_data View(const std::string& s) {
   return {KV5M_DATA, static_cast<unsigned>(s.size()), const_cast<char*>(s.data())};
@@ -405,6 +414,99 @@ TEST_F(ProviderTest, AQuotaIsAnOutageThatNamesItself) {
   EXPECT_THAT(Message(code),
               HasSubstr("QUOTA: quota principal_logins (60/min burst 120) of alice"));
   EXPECT_THAT(Message(code), HasSubstr("see [quota] in that server's mpc-server.toml"));
+}
+
+// ---- Where a request came from ----
+
+// What the servers are told of a request's source.
+class SourceTest : public ProviderTest {
+ protected:
+  struct Told {
+    uint64_t source = 0;
+    bool proved = false;
+    friend bool operator==(const Told&, const Told&) = default;
+  };
+  SourceTest() {
+    const std::string master(32, 'm');
+    const krb5_keyblock key = Local(master, ENCTYPE_AES256_CTS_HMAC_SHA1_96);
+    source_use_master_key(&key);
+    realm_.parties[1]->behaviour.received = [this](const v1::Job& job) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      told_ = {job.source(), job.source_proved()};
+    };
+  }
+  ~SourceTest() override {
+    request_source = {};
+    prefers_stream = false;
+  }
+
+  Told TicketFrom(const std::string& address, bool stream, const char* armor = nullptr) {
+    krb5_address krb5_form = {KV5M_ADDRESS, address.size() == 4 ? ADDRTYPE_INET : ADDRTYPE_INET6,
+                              static_cast<unsigned>(address.size()),
+                              reinterpret_cast<krb5_octet*>(const_cast<char*>(address.data()))};
+    request_source = {&krb5_form, stream, armor};
+    Open(tgs_, 2, Seal(Local(tgs_base_), 2, "a ticket"));
+    request_source = {};
+    EndRequest();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return told_;
+  }
+
+  std::mutex mutex_;
+  Told told_;
+};
+
+TEST_F(SourceTest, ItIsOneOfAnAddressOrAHostAndNotTheAddress) {
+  const std::string address = "\x0a\x01\x02\x03", network(8, 'n');
+  const Told datagram = TicketFrom(address, false), stream = TicketFrom(address, true);
+  EXPECT_FALSE(datagram.proved);
+  EXPECT_TRUE(stream.proved);
+  EXPECT_EQ(stream.source, datagram.source);
+  EXPECT_NE(stream.source, 0u);
+  EXPECT_NE(stream.source, 0x0a010203u);
+  EXPECT_EQ(TicketFrom(std::string(10, '\0') + "\xff\xff" + address, true), stream) << "mapped";
+  EXPECT_NE(TicketFrom("\x0a\x01\x02\x04", true), stream);
+  const Told customer = TicketFrom(network + "12345678", true);
+  EXPECT_EQ(TicketFrom(network + "abcdefgh", true), customer);
+  EXPECT_NE(TicketFrom("another " + network, true), customer);
+  const Told host = TicketFrom(address, false, "host/a@EXAMPLE.COM");
+  EXPECT_TRUE(host.proved);
+  EXPECT_NE(host.source, stream.source);
+  EXPECT_EQ(TicketFrom("\x0a\x01\x02\x04", true, "host/a@EXAMPLE.COM"), host);
+  EXPECT_NE(TicketFrom(address, false, "host/b@EXAMPLE.COM"), host);
+}
+
+TEST_F(SourceTest, ALoginSaysItWithItsHint) {
+  const std::string address(4, '1');
+  krb5_address krb5_form = {KV5M_ADDRESS, ADDRTYPE_INET, 4,
+                            reinterpret_cast<krb5_octet*>(const_cast<char*>(address.data()))};
+  request_source = {&krb5_form, 1, nullptr};
+  const std::string preauth = Preauth();
+  HintAs(preauth, 100, 100);
+  Open(user_, 1, preauth);
+  EXPECT_TRUE(told_.proved);
+  EXPECT_EQ(told_, TicketFrom(address, true));
+  EndRequest();
+  Checksum(tgs_, 17, "PAC");
+  EXPECT_EQ(told_.source, 0u) << "only what opens something says where it came from";
+}
+
+TEST_F(SourceTest, AHostThatKnowsNoneSaysNone) {
+  Open(tgs_, 2, Seal(Local(tgs_base_), 2, "a ticket"));
+  EXPECT_EQ(told_, Told());
+}
+
+TEST_F(SourceTest, WhatTcpWouldHelpIsTriedByTcp) {
+  std::string plain;
+  realm_.Answer(v1::VERDICT_QUOTA);
+  EXPECT_EQ(Decrypt(user_, 1, Preauth("a"), &plain), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  EXPECT_FALSE(prefers_stream);
+  EndRequest();
+  realm_.Answer(v1::VERDICT_UNPROVED);
+  const std::string preauth = Preauth("b");
+  HintAs(preauth, 100, 100);
+  EXPECT_EQ(Decrypt(user_, 1, preauth, &plain), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  EXPECT_TRUE(prefers_stream);
 }
 
 TEST_F(ProviderTest, GateIsTheServersDecision) {

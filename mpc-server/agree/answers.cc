@@ -68,7 +68,8 @@ void Answers::Tell(const WaitingJobPtr& job, JobResult result) {
   state_.status.Update([&](EngineStatus& status) {
     ++status.jobs;
     if (!result.judgement.ok()) ++status.jobs_failed;
-    if (result.judgement.verdict == Verdict::kQuota && job->over.has_value()) {
+    const Verdict verdict = result.judgement.verdict;
+    if ((verdict == Verdict::kQuota || verdict == Verdict::kUnproved) && job->over.has_value()) {
       ++status.quota_refused[static_cast<size_t>(*job->over)];
     }
   });

@@ -274,6 +274,7 @@ void Engine::Housekeep() {
   state_.status.Update([&](EngineStatus& status) {
     status.grants = state_.grants.size();
     status.quota_buckets = state_.quotas.buckets();
+    status.quota_known = state_.quotas.known();
   });
 }
 

@@ -214,6 +214,102 @@ TEST(EngineQuota, WhatWasNeverComputedIsGivenBack) {
   EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kQuota);
 }
 
+// ---- Where it comes from ----
+
+struct SourceRealm : QuotaRealm {
+  using QuotaRealm::QuotaRealm;
+  static constexpr Source kHome = {7, true}, kStranger = {8, true};
+
+  JobResult LogIn(const Source& from) { return Run(From(from, Login(alice))); }
+  JobResult GuessFrom(const Source& from) {
+    return Run(From(from, Login(alice, AlteredPreauth(alice))));
+  }
+  static Job From(const Source& source, Job job) {
+    job.source = source;
+    return job;
+  }
+};
+
+EngineOptions Shares(const Rate& common, const Rate& known) {
+  EngineOptions options = With(QuotaKind::kPrincipalFailures, common);
+  options.quotas[QuotaKind::kKnownFailures] = known;
+  return options;
+}
+
+TEST(EngineSources, AStrangersGuessesDoNotKeepTheUserOutFromHome) {
+  SourceRealm realm(Shares(kTwo, kTwo));
+  ASSERT_VERDICT_OK(realm.LogIn({7, false}));  // a datagram teaches
+  EXPECT_VERDICT(realm.GuessFrom(realm.kStranger), Verdict::kBadTag);
+  EXPECT_VERDICT(realm.GuessFrom({7, false}), Verdict::kBadTag);
+  EXPECT_VERDICT(realm.LogIn(realm.kStranger), Verdict::kQuota);
+  EXPECT_VERDICT(realm.LogIn({}), Verdict::kQuota) << "a KDC that says no source";
+  for (int i = 0; i < 5; ++i) EXPECT_VERDICT(realm.LogIn(realm.kHome), Verdict::kOk);
+  const Job spoofed = realm.From({7, false}, realm.Login(realm.alice));
+  for (const JobResult& result : realm.RunEach(spoofed)) {
+    EXPECT_VERDICT(result, Verdict::kUnproved) << "each server tells the KDC";
+    EXPECT_THAT(result.judgement.detail, HasSubstr("by TCP"));
+  }
+  EXPECT_TRUE(Eventually([&] { return realm.engine(1).Status().quota_known == 1; }));
+  EXPECT_VERDICT(realm.GuessFrom(realm.kHome), Verdict::kBadTag);
+  EXPECT_VERDICT(realm.GuessFrom(realm.kHome), Verdict::kBadTag);
+  ExpectRefused(realm.LogIn(realm.kHome), Verdict::kQuota, "known_failures");
+}
+
+// One server that has forgotten, or has not learnt, is enough: what a restart costs.
+TEST(EngineSources, ARestartForgets) {
+  SourceRealm realm(Shares(kTwo, kTwo));
+  ASSERT_VERDICT_OK(realm.LogIn(realm.kHome));
+  realm.Stop(1);
+  realm.Start(1);
+  ASSERT_TRUE(realm.WaitConnected());
+  EXPECT_VERDICT(realm.GuessFrom(realm.kStranger), Verdict::kBadTag);
+  EXPECT_VERDICT(realm.GuessFrom(realm.kStranger), Verdict::kBadTag);
+  EXPECT_VERDICT(realm.LogIn(realm.kHome), Verdict::kQuota);
+}
+
+TEST(EngineSources, AGrantedLoginTeachesToo) {
+  SourceRealm realm(Shares(kTwo, kTwo));
+  ASSERT_VERDICT_OK(realm.Run(
+      realm.From(realm.kHome, realm.OpenPreauth(realm.alice, realm.Preauth(realm.alice)))));
+  EXPECT_VERDICT(realm.GuessFrom(realm.kStranger), Verdict::kBadTag);
+  EXPECT_VERDICT(realm.GuessFrom(realm.kStranger), Verdict::kBadTag);
+  EXPECT_VERDICT(realm.LogIn(realm.kHome), Verdict::kOk);
+}
+
+TEST(EngineSources, GarbageTicketsAreRefusedByTheirSource) {
+  SourceRealm realm(With(QuotaKind::kSourceFailures, kTwo));
+  const std::string ticket = realm.Tgt("ticket");
+  std::string forged = ticket;
+  forged.back() ^= 1;
+  const auto open = [&](const Source& from, const std::string& message) {
+    return realm.Run(realm.From(from, realm.OpenTicket(message)));
+  };
+  EXPECT_VERDICT(open(realm.kStranger, forged), Verdict::kBadTag);
+  EXPECT_VERDICT(realm.Run(realm.From(realm.kStranger, realm.Reissue(forged))), Verdict::kBadTag);
+  ExpectRefused(open(realm.kStranger, forged), Verdict::kQuota, "source_failures");
+  EXPECT_VERDICT(open(realm.kHome, ticket), Verdict::kOk);
+  EXPECT_VERDICT(open({8, false}, forged), Verdict::kBadTag);
+  EXPECT_VERDICT(open({8, false}, forged), Verdict::kBadTag);
+  EXPECT_VERDICT(open({8, false}, ticket), Verdict::kUnproved);
+  EXPECT_VERDICT(open({}, forged), Verdict::kBadTag) << "kadmind and older KDCs say no source";
+}
+
+TEST(EngineSources, GarbageInDatagramsIsCountedPerKdc) {
+  SourceRealm realm(With(QuotaKind::kUnprovedFailures, kTwo));
+  const std::string ticket = realm.Tgt("ticket");
+  std::string forged = ticket;
+  forged.back() ^= 1;
+  const auto open = [&](const Source& from, const std::string& message) {
+    return realm.Run(realm.From(from, realm.OpenTicket(message))).judgement.verdict;
+  };
+  EXPECT_EQ(open({100, false}, forged), Verdict::kBadTag);
+  EXPECT_EQ(open({101, false}, forged), Verdict::kBadTag);
+  EXPECT_EQ(open({102, false}, ticket), Verdict::kUnproved);
+  EXPECT_EQ(open({102, true}, ticket), Verdict::kOk);
+  realm.kdc().name = "kdc2";
+  EXPECT_EQ(open({102, false}, ticket), Verdict::kOk);
+}
+
 // ---- Clocks ----
 
 TEST(EngineClock, AServerAgainstBothPeersJudgesNoTimestamp) {

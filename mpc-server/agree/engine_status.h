@@ -33,7 +33,8 @@ struct EngineStatus {
   size_t grants = 0;
   std::string degraded;      // empty, or why this server does not seal (one sentence)
   QuotaRates quotas;
-  size_t quota_buckets = 0;  // principals and KDCs whose buckets are not full
+  size_t quota_buckets = 0;  // principals, KDCs and sources whose buckets are not full
+  size_t quota_known = 0;    // principals of whom it is known where they log in from
   std::array<uint64_t, kQuotaKinds> quota_refused{};  // jobs that this server refused, by QuotaKind
   std::string unrecorded;    // empty, or why it answers no job: they cannot be written down
 };

@@ -13,6 +13,12 @@ namespace {
 QuotaUse QuotaUseOf(const Job& job, const PrincipalId& principal) {
   QuotaUse use;
   use.principal = principal;
+  use.source = job.source;
+  const auto open_ticket = [&] {
+    use[QuotaKind::kKdcOpens] = 1;
+    use[QuotaKind::kSourceFailures] = job.source.id != 0 ? 1 : 0;
+    use[QuotaKind::kUnprovedFailures] = job.source.id != 0 && !job.source.proved ? 1 : 0;
+  };
   switch (job.operation) {
     case Operation::kLogin:
     case Operation::kOpenPreauth:
@@ -21,10 +27,10 @@ QuotaUse QuotaUseOf(const Job& job, const PrincipalId& principal) {
       use[QuotaKind::kPrincipalFailures] = job.opens.empty() ? 0 : 1;
       break;
     case Operation::kOpenTicket:
-      use[QuotaKind::kKdcOpens] = 1;
+      open_ticket();
       break;
     case Operation::kReissueTicket:
-      use[QuotaKind::kKdcOpens] = 1;
+      open_ticket();
       use[QuotaKind::kPrincipalReissues] = 1;
       break;
     case Operation::kMakeChecksum:
@@ -42,10 +48,13 @@ QuotaUse QuotaUseOf(const Job& job, const PrincipalId& principal) {
 // What a computed job gets back. The KDC pays for the computing; a principal pays for what
 // succeeded, and for each pre-auth that was no good: an attacker's are not counted as its logins.
 QuotaUse ToGiveBack(const QuotaUse& taken, Verdict verdict) {
-  QuotaUse back;
-  back.principal = taken.principal;
+  QuotaUse back = taken;
+  back.tokens = {};
   if (verdict != Verdict::kBadTag) {
-    back[QuotaKind::kPrincipalFailures] = taken[QuotaKind::kPrincipalFailures];
+    for (const QuotaKind kind :
+         {QuotaKind::kPrincipalFailures, QuotaKind::kKnownFailures, QuotaKind::kSourceFailures}) {
+      back[kind] = taken[kind];
+    }
   }
   if (verdict != Verdict::kOk) {
     back[QuotaKind::kPrincipalLogins] = taken[QuotaKind::kPrincipalLogins];
@@ -65,7 +74,7 @@ Judgement JobQuotas::Take(WaitingJob& waiting, BatchRecords& records) {
   // A ticket's header names its principal by the id alone.
   const std::string name = client != nullptr ? client->principal
                                              : absl::StrCat("principal ", HandleText(principal));
-  const QuotaUse use = QuotaUseOf(job, principal);
+  QuotaUse use = QuotaUseOf(job, principal);
   Judgement judgement = quotas_.Take(waiting.kdc.name, use, name, &waiting.over);
   if (judgement.ok()) waiting.taken = use;
   return judgement;
@@ -76,8 +85,10 @@ void JobQuotas::GiveBack(WaitingJob& waiting) {
 }
 
 void JobQuotas::Settle(WaitingJob& waiting, Verdict verdict) {
-  quotas_.GiveBack(waiting.kdc.name,
-                   ToGiveBack(std::exchange(waiting.taken, QuotaUse{}), verdict));
+  const QuotaUse taken = std::exchange(waiting.taken, QuotaUse{});
+  quotas_.GiveBack(waiting.kdc.name, ToGiveBack(taken, verdict));
+  if (verdict == Verdict::kBadTag) quotas_.Failed(waiting.kdc.name, taken);
+  if (verdict == Verdict::kOk) quotas_.Succeeded(taken);
 }
 
 void JobQuotas::SetRates(const QuotaRates& rates) {

@@ -33,6 +33,7 @@ class JobQuotas {
   void SetRates(const QuotaRates& rates);
   void Housekeep();
   size_t buckets() const { return quotas_.size(); }
+  size_t known() const { return quotas_.known(); }
 
  private:
   Quotas quotas_;

@@ -176,11 +176,41 @@ inline constexpr size_t kMaxStagedKeys = 1 << 16;
 inline constexpr uint32_t kPrincipalLoginsPerMinute = 60;
 // A service principal that 120 machines use at the full minute.
 inline constexpr uint32_t kPrincipalLoginsBurst = 120;
-// Guesses; a keytab forgotten on some machines.
-// Exceeded: QUOTA, for right passwords too.
-inline constexpr uint32_t kPrincipalFailuresPerMinute = 30;
+// Guesses; a keytab forgotten on some machines. Whoever may make them at each of a principal's
+// known sources too has 30 a minute, burst 60. Exceeded: QUOTA, for right passwords too, but from
+// known sources.
+inline constexpr uint32_t kPrincipalFailuresPerMinute = 22;
 // Tokens in a full bucket.
-inline constexpr uint32_t kPrincipalFailuresBurst = 60;
+inline constexpr uint32_t kPrincipalFailuresBurst = 36;
+// From each known source of a principal, when others have used up principal_failures.
+// Exceeded: QUOTA.
+inline constexpr uint32_t kKnownFailuresPerMinute = 1;
+// Tokens in a full bucket.
+inline constexpr uint32_t kKnownFailuresBurst = 3;
+// Where a principal logged in from: home, office, phone, a few hosts.
+// Exceeded: the one unused for longest is forgotten.
+inline constexpr size_t kKnownSources = 8;
+// Since the last login from there.
+inline constexpr absl::Duration kKnownSourceLife = absl::Hours(24 * 30);
+// Principals whose sources are known, per server, up to 100 MiB.
+// Exceeded: the eighth that has not logged in for longest is forgotten.
+inline constexpr size_t kMaxKnownPrincipals = 1 << 18;
+// Tickets of one source that cannot be opened; a site behind one address.
+// Exceeded: QUOTA; UNPROVED for a datagram.
+inline constexpr uint32_t kSourceFailuresPerMinute = 60;
+// Tokens in a full bucket.
+inline constexpr uint32_t kSourceFailuresBurst = 120;
+// Tickets in datagrams that cannot be opened, per KDC: their addresses may be made up.
+// Exceeded: UNPROVED, clients use TCP.
+inline constexpr uint32_t kUnprovedFailuresPerMinute = 600;
+// Tokens in a full bucket.
+inline constexpr uint32_t kUnprovedFailuresBurst = 600;
+// For what a batch computed beyond a KDC's unproved_failures, datagrams wait.
+// Exceeded: forgiven.
+inline constexpr absl::Duration kMaxUnprovedDebt = absl::Minutes(10);
+// Sources whose tickets could not be opened lately, per server, about 4 MiB.
+// Exceeded: the fullest eighth is forgotten.
+inline constexpr size_t kMaxQuotaSources = 1 << 16;
 // Renewals, forwarded and proxied tickets.
 // Exceeded: QUOTA.
 inline constexpr uint32_t kPrincipalReissuesPerMinute = 60;

@@ -55,6 +55,10 @@ std::string EncodeJob(const KdcIdentity& kdc, const Job& job) {
   if (job.client.has_value()) out.Fixed(*job.client);
   out.Uint(job.grant, 8);
   EncodeParts(job, &out);
+  if (job.source.id != 0) {
+    out.Uint(job.source.id, 8);
+    out.Uint(job.source.proved ? 1 : 0, 1);
+  }
   return out.Take();
 }
 

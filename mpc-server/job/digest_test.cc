@@ -66,8 +66,19 @@ TEST(Digest, EveryFieldCounts) {
       [](KdcIdentity&, Job& j) { j.seals[0].usage = 2; },
       [](KdcIdentity&, Job& j) { j.seals.push_back(j.seals[0]); },
       [](KdcIdentity&, Job& j) { j.make_macs[0].data = "datb"; },
-      [](KdcIdentity&, Job& j) { j.verify_macs[0] = {*j.client, 17, "dat", "asum"}; },
+      [](KdcIdentity&, Job& j) {
+        j.verify_macs[0] = {*j.client, 17, "dat", "asum"};
+      },
       [](KdcIdentity&, Job& j) { j.verify_macs[0].checksum = "sun"; },
+      [](KdcIdentity&, Job& j) {
+        j.source = {1, false};
+      },
+      [](KdcIdentity&, Job& j) {
+        j.source = {1, true};
+      },
+      [](KdcIdentity&, Job& j) {
+        j.source = {2, true};
+      },
   };
   std::set<Digest> seen;
   for (const auto& change : changes) {
@@ -76,6 +87,16 @@ TEST(Digest, EveryFieldCounts) {
     change(kdc, job);
     EXPECT_TRUE(seen.insert(JobDigest(kdc, job)).second);
   }
+}
+
+// A KDC and a server that know no sources agree with servers that do.
+TEST(Digest, WithoutASourceItIsAsBefore) {
+  Job job = FullJob();
+  const std::string before = EncodeJob(Kdc(), job);
+  job.source = {0, true};
+  EXPECT_EQ(EncodeJob(Kdc(), job), before);
+  job.source = {0x0102030405060708, true};
+  EXPECT_EQ(EncodeJob(Kdc(), job), before + "\1\2\3\4\5\6\7\x08\1");
 }
 
 TEST(Digest, TagRequestBindsJobSealAndCiphertext) {

@@ -69,6 +69,18 @@ struct VerifyMacPart {
   friend bool operator==(const VerifyMacPart&, const VerifyMacPart&) = default;
 };
 
+// Where the request came from that a job is for, as its KDC says.
+struct Source {
+  uint64_t id = 0;      // a keyed hash of an address or a host, the same at all KDCs; 0: not said
+  bool proved = false;  // by TCP or FAST armor; anybody can put any address into a datagram
+
+  friend bool operator==(const Source&, const Source&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const Source& s) {
+    return H::combine(std::move(h), s.id, s.proved);
+  }
+};
+
 struct Job {
   JobId id = 0;
   Operation operation = Operation::kUnspecified;
@@ -79,6 +91,7 @@ struct Job {
   std::vector<SealPart> seals;
   std::vector<MakeMacPart> make_macs;
   std::vector<VerifyMacPart> verify_macs;
+  Source source;
 
   friend bool operator==(const Job&, const Job&) = default;
 };

@@ -17,6 +17,8 @@ absl::string_view VerdictName(Verdict verdict) {
     case Verdict::kQuota: return "QUOTA";
     case Verdict::kUnavailable: return "UNAVAILABLE";
     case Verdict::kMalformed: return "MALFORMED";
+    case Verdict::kUnproved:
+      return "UNPROVED";
   }
   return "UNSPECIFIED";
 }

@@ -16,18 +16,19 @@ namespace mpckdc {
 enum class Verdict : uint8_t {
   kUnspecified = 0,
   kOk = 1,
-  kBadTag = 2,         // wrong key or altered message: alone may count as a wrong password
-  kClockSkew = 3,      // pre-auth timestamp outside this server's window
-  kReplay = 4,         // this pre-auth was seen before
-  kRefused = 5,        // not in the table, gate not met, origin too old
+  kBadTag = 2,     // wrong key or altered message: alone may count as a wrong password
+  kClockSkew = 3,  // pre-auth timestamp outside this server's window
+  kReplay = 4,     // this pre-auth was seen before
+  kRefused = 5,    // not in the table, gate not met, origin too old
   kUnknownHandle = 6,
   kDeadline = 7,
-  kInconsistent = 8,   // the three servers did not receive the same job
+  kInconsistent = 8,  // the three servers did not receive the same job
   kQuota = 9,
-  kUnavailable = 10,   // a peer is down, the engine restarts, the disk is full
+  kUnavailable = 10,  // a peer is down, the engine restarts, the disk is full
   kMalformed = 11,
+  kUnproved = 12,  // QUOTA, but from a proved source the same request may be computed
 };
-inline constexpr uint8_t kLastVerdict = 11;
+inline constexpr uint8_t kLastVerdict = 12;
 
 absl::string_view VerdictName(Verdict verdict);  // "OK", "BAD_TAG", ...
 

@@ -3,152 +3,180 @@
 
 #include <algorithm>
 #include <cassert>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 
 namespace mpckdc {
 namespace {
 
-absl::Duration TimeOf(const Rate& rate, uint32_t tokens) {
-  assert(!rate.unlimited());
-  return absl::Minutes(1) * static_cast<int64_t>(std::min(tokens, rate.burst)) / rate.per_minute;
+constexpr QuotaKind Kind(size_t index) { return static_cast<QuotaKind>(index); }
+constexpr size_t Index(QuotaKind kind) { return static_cast<size_t>(kind); }
+
+template <class Buckets>
+bool AllFull(const Buckets& buckets, absl::Duration now) {
+  return std::all_of(buckets.begin(), buckets.end(),
+                     [now](const TokenBucket& bucket) { return bucket.Full(now); });
 }
 
-constexpr QuotaKind Kind(size_t index) { return static_cast<QuotaKind>(index); }
+std::string WhoseText(const std::string& kdc, QuotaKind kind, absl::string_view principal) {
+  switch (kind) {
+    case QuotaKind::kUnprovedFailures:
+      return absl::StrCat("all datagrams to KDC ", kdc);
+    case QuotaKind::kKnownFailures:
+      return absl::StrCat(principal, " at one of its known sources");
+    case QuotaKind::kSourceFailures:
+      return absl::StrCat("one source, said by KDC ", kdc);
+    default:
+      return Index(kind) < kPrincipalQuotas ? std::string(principal) : absl::StrCat("KDC ", kdc);
+  }
+}
 
 }  // namespace
 
-// ---- SteadyTime ----
-
-absl::Duration SteadyTime::Advance(absl::Time now) {
-  if (last_.has_value()) {
-    elapsed_ += std::clamp(now - *last_, absl::ZeroDuration(), limits::kMaxQuotaStep);
-  }
-  last_ = now;
-  return elapsed_;
-}
-
-// ---- TokenBucket ----
-
-absl::Duration TokenBucket::WaitFor(const Rate& rate, uint32_t tokens, absl::Duration now) const {
-  const absl::Duration full_then = std::max(full_at_, now) + TimeOf(rate, tokens);
-  return std::max(full_then - TimeOf(rate, rate.burst) - now, absl::ZeroDuration());
-}
-
-void TokenBucket::Take(const Rate& rate, uint32_t tokens, absl::Duration now) {
-  assert(WaitFor(rate, tokens, now) == absl::ZeroDuration());
-  full_at_ = std::max(full_at_, now) + TimeOf(rate, tokens);
-}
-
-void TokenBucket::GiveBack(const Rate& rate, uint32_t tokens, absl::Duration now) {
-  full_at_ = std::max(full_at_ - TimeOf(rate, tokens), now);
-}
-
-void TokenBucket::Change(const Rate& from, const Rate& to, absl::Duration now) {
-  if (from == to || Full(now)) return;
-  if (from.unlimited() || to.unlimited()) {
-    full_at_ = now;
-    return;
-  }
-  const absl::Duration missing = (full_at_ - now) * from.per_minute / to.per_minute;
-  full_at_ = now + std::min(missing, TimeOf(to, to.burst));
-}
-
-// ---- Quotas ----
-
 void Quotas::SetRates(const QuotaRates& rates) {
-  const auto change = [&](Buckets& buckets, size_t first) {
-    for (size_t i = 0; i < buckets.size(); ++i) {
-      buckets[i].Change(rates_[Kind(first + i)], rates[Kind(first + i)], now_);
-    }
+  const auto change = [&](TokenBucket& bucket, QuotaKind kind) {
+    bucket.Change(rates_[kind], rates[kind], now_);
   };
-  for (auto& [id, buckets] : principals_) change(buckets, 0);
-  for (auto& [name, buckets] : kdcs_) change(buckets, kPrincipalQuotas);
+  for (auto& [id, buckets] : principals_) {
+    for (size_t i = 0; i < buckets.size(); ++i) change(buckets[i], Kind(i));
+  }
+  for (auto& [name, buckets] : kdcs_) {
+    for (size_t i = 0; i < buckets.size(); ++i) change(buckets[i], Kind(kPrincipalQuotas + i));
+  }
+  for (auto& [source, bucket] : sources_) change(bucket, QuotaKind::kSourceFailures);
+  known_.ChangeRate(rates_[QuotaKind::kKnownFailures], rates[QuotaKind::kKnownFailures], now_);
   rates_ = rates;
 }
 
-TokenBucket* Quotas::FindBucket(const std::string& kdc, const PrincipalId& principal,
-                                size_t kind) {
-  if (kind < kPrincipalQuotas) {
-    const auto it = principals_.find(principal);
-    return it == principals_.end() ? nullptr : &it->second[kind];
+TokenBucket* Quotas::FindBucket(const std::string& kdc, const QuotaUse& use, QuotaKind kind) {
+  if (kind == QuotaKind::kKnownFailures) return known_.Find(use.principal, use.source.id, now_);
+  if (kind == QuotaKind::kSourceFailures) {
+    const auto it = sources_.find(use.source);
+    return it == sources_.end() ? nullptr : &it->second;
+  }
+  if (Index(kind) < kPrincipalQuotas) {
+    const auto it = principals_.find(use.principal);
+    return it == principals_.end() ? nullptr : &it->second[Index(kind)];
   }
   const auto it = kdcs_.find(kdc);
-  return it == kdcs_.end() ? nullptr : &it->second[kind - kPrincipalQuotas];
+  return it == kdcs_.end() ? nullptr : &it->second[Index(kind) - kPrincipalQuotas];
 }
 
-TokenBucket& Quotas::BucketOf(const std::string& kdc, const PrincipalId& principal, size_t kind) {
-  if (kind >= kPrincipalQuotas) return kdcs_[kdc][kind - kPrincipalQuotas];
-  if (principals_.size() >= max_principals_ && !principals_.contains(principal)) MakeRoom();
-  return principals_[principal][kind];
+// When pruning makes no room, the eighth of a table goes that is nearest to full: they win the few
+// tokens that they were still short of. Whoever wants to be forgotten so must first keep seven
+// eighths of the table emptier than himself.
+TokenBucket& Quotas::BucketOf(const std::string& kdc, const QuotaUse& use, QuotaKind kind) {
+  if (TokenBucket* const found = FindBucket(kdc, use, kind)) return *found;
+  if (kind == QuotaKind::kSourceFailures) {
+    if (sources_.size() >= limits::kMaxQuotaSources) Prune();
+    if (sources_.size() >= limits::kMaxQuotaSources) {
+      ForgetEighth(sources_, [](const auto& entry) { return entry.second.full_at(); });
+    }
+    return sources_[use.source];
+  }
+  assert(kind != QuotaKind::kKnownFailures);  // taken only where it was found
+  if (Index(kind) >= kPrincipalQuotas) return kdcs_[kdc][Index(kind) - kPrincipalQuotas];
+  if (principals_.size() >= max_principals_) Prune();
+  if (principals_.size() >= max_principals_) {
+    ForgetEighth(principals_, [](const auto& entry) {
+      absl::Duration latest;
+      for (const TokenBucket& bucket : entry.second) latest = std::max(latest, bucket.full_at());
+      return latest;
+    });
+  }
+  return principals_[use.principal][Index(kind)];
 }
 
-Judgement Quotas::Take(const std::string& kdc, const QuotaUse& use, absl::string_view principal,
+// A known source that is not known any more has nothing.
+absl::Duration Quotas::WaitFor(const std::string& kdc, const QuotaUse& use, QuotaKind kind) {
+  if (use[kind] == 0 || rates_[kind].unlimited()) return absl::ZeroDuration();
+  const TokenBucket* const found = FindBucket(kdc, use, kind);
+  return (found == nullptr ? TokenBucket() : *found).WaitFor(rates_[kind], use[kind], now_);
+}
+
+// Of a refused job: whether the same one would have a bucket of its own.
+bool Quotas::WouldPassIfProved(const std::string& kdc, const QuotaUse& use, QuotaKind over) {
+  if (use.source.id == 0 || use.source.proved) return false;
+  if (over == QuotaKind::kUnprovedFailures || over == QuotaKind::kSourceFailures) return true;
+  QuotaUse proved = use;
+  proved[QuotaKind::kKnownFailures] = use[QuotaKind::kPrincipalFailures];
+  return over == QuotaKind::kPrincipalFailures &&
+         known_.Find(use.principal, use.source.id, now_) != nullptr &&
+         WaitFor(kdc, proved, QuotaKind::kKnownFailures) == absl::ZeroDuration();
+}
+
+Judgement Quotas::UsedUp(const std::string& kdc, const QuotaUse& use, QuotaKind kind,
+                         absl::string_view principal, absl::Duration wait) {
+  const bool by_tcp = WouldPassIfProved(kdc, use, kind);
+  return Refuse(by_tcp ? Verdict::kUnproved : Verdict::kQuota,
+                absl::StrCat("quota ", QuotaName(kind), " (", RateText(rates_[kind]), ") of ",
+                             WhoseText(kdc, kind, principal), " is used up, free again in ",
+                             absl::FormatDuration(absl::Ceil(wait, absl::Milliseconds(1))),
+                             by_tcp ? "; by TCP this request has a share of its own" : ""));
+}
+
+Judgement Quotas::Take(const std::string& kdc, QuotaUse& use, absl::string_view principal,
                        std::optional<QuotaKind>* over) {
-  const TokenBucket untouched;
+  QuotaUse plan = use;
   for (size_t i = 0; i < kQuotaKinds; ++i) {
-    const Rate& rate = rates_[Kind(i)];
-    if (use.tokens[i] == 0 || rate.unlimited()) continue;
-    const TokenBucket* found = FindBucket(kdc, use.principal, i);
-    const TokenBucket& bucket = found == nullptr ? untouched : *found;
-    const absl::Duration wait = bucket.WaitFor(rate, use.tokens[i], now_);
+    const absl::Duration wait = WaitFor(kdc, plan, Kind(i));
     if (wait == absl::ZeroDuration()) continue;
+    if (Kind(i) == QuotaKind::kPrincipalFailures && plan.source.proved &&
+        known_.Find(plan.principal, plan.source.id, now_) != nullptr) {
+      std::swap(plan.tokens[i], plan[QuotaKind::kKnownFailures]);  // its turn is still to come
+      continue;
+    }
     *over = Kind(i);
-    const std::string whose =
-        i < kPrincipalQuotas ? std::string(principal) : absl::StrCat("KDC ", kdc);
-    return Refuse(Verdict::kQuota,
-                  absl::StrCat("quota ", QuotaName(Kind(i)), " (", RateText(rate), ") of ", whose,
-                               " is used up, free again in ",
-                               absl::FormatDuration(absl::Ceil(wait, absl::Milliseconds(1)))));
+    return UsedUp(kdc, plan, Kind(i), principal, wait);
   }
   for (size_t i = 0; i < kQuotaKinds; ++i) {
     const Rate& rate = rates_[Kind(i)];
-    if (use.tokens[i] == 0 || rate.unlimited()) continue;
-    BucketOf(kdc, use.principal, i).Take(rate, use.tokens[i], now_);
+    if (plan.tokens[i] == 0 || rate.unlimited() || Kind(i) == QuotaKind::kUnprovedFailures)
+      continue;
+    // Who has opened nothing bad lately may open as much at once as he likes.
+    if (Kind(i) == QuotaKind::kSourceFailures) {
+      const TokenBucket* const bucket = FindBucket(kdc, plan, Kind(i));
+      plan.source_owes = bucket == nullptr || bucket->Full(now_);
+      if (plan.source_owes) continue;
+    }
+    BucketOf(kdc, plan, Kind(i)).Take(rate, plan.tokens[i], now_);
   }
+  use = plan;
   return Ok();
 }
 
 void Quotas::GiveBack(const std::string& kdc, const QuotaUse& use) {
   for (size_t i = 0; i < kQuotaKinds; ++i) {
     const Rate& rate = rates_[Kind(i)];
-    if (use.tokens[i] == 0 || rate.unlimited()) continue;
-    TokenBucket* const bucket = FindBucket(kdc, use.principal, i);
+    if (use.tokens[i] == 0 || rate.unlimited() || Kind(i) == QuotaKind::kUnprovedFailures) continue;
+    if (Kind(i) == QuotaKind::kSourceFailures && use.source_owes) continue;
+    TokenBucket* const bucket = FindBucket(kdc, use, Kind(i));
     if (bucket != nullptr) bucket->GiveBack(rate, use.tokens[i], now_);
   }
 }
 
-bool Quotas::AllFull(const Buckets& buckets) const {
-  return std::all_of(buckets.begin(), buckets.end(),
-                     [this](const TokenBucket& bucket) { return bucket.Full(now_); });
+void Quotas::Failed(const std::string& kdc, const QuotaUse& use) {
+  const auto charge = [&](QuotaKind kind, auto longest) {
+    if (use[kind] == 0 || rates_[kind].unlimited()) return;
+    BucketOf(kdc, use, kind).Charge(rates_[kind], longest(rates_[kind]), now_);
+  };
+  charge(QuotaKind::kUnprovedFailures,
+         [](const Rate& rate) { return FillTime(rate) + limits::kMaxUnprovedDebt; });
+  if (use.source_owes) charge(QuotaKind::kSourceFailures, FillTime);
+}
+
+void Quotas::Succeeded(const QuotaUse& use) {
+  if (!use.guess() || use.source.id == 0 || rates_[QuotaKind::kPrincipalFailures].unlimited()) {
+    return;
+  }
+  known_.Learn(use.principal, use.source.id, now_);
 }
 
 void Quotas::Prune() {
-  absl::erase_if(principals_, [this](const auto& entry) { return AllFull(entry.second); });
-  absl::erase_if(kdcs_, [this](const auto& entry) { return AllFull(entry.second); });
-}
-
-// When pruning does not help, the eighth of the principals goes that is nearest to full: they win
-// the few tokens that they were still short of. Whoever wants to be forgotten so must first keep
-// seven eighths of the table emptier than himself.
-void Quotas::MakeRoom() {
-  Prune();
-  if (principals_.size() < max_principals_) return;
-  const auto emptiest = [](const Buckets& buckets) {
-    absl::Duration latest = absl::ZeroDuration();
-    for (const TokenBucket& bucket : buckets) latest = std::max(latest, bucket.full_at());
-    return latest;
-  };
-  std::vector<absl::Duration> moments;
-  moments.reserve(principals_.size());
-  for (const auto& [id, buckets] : principals_) moments.push_back(emptiest(buckets));
-  const auto limit = moments.begin() + static_cast<std::ptrdiff_t>(moments.size() / 8);
-  std::nth_element(moments.begin(), limit, moments.end());
-  size_t excess = moments.size() / 8 + 1;
-  absl::erase_if(principals_, [&](const auto& entry) {
-    return emptiest(entry.second) <= *limit && excess > 0 && excess-- > 0;
-  });
+  absl::erase_if(principals_, [this](const auto& entry) { return AllFull(entry.second, now_); });
+  absl::erase_if(kdcs_, [this](const auto& entry) { return AllFull(entry.second, now_); });
+  absl::erase_if(sources_, [this](const auto& entry) { return entry.second.Full(now_); });
+  known_.Prune(now_);
 }
 
 }  // namespace mpckdc

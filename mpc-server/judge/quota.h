@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Token buckets per principal and per KDC, and a table of them whose memory is bounded.
-//
-//   SteadyTime    time that only goes on, made from a clock that may be set
-//   TokenBucket   one bucket: a single moment
-//   Quotas        the buckets of a server; takes what a job costs, or nothing
+// The token buckets of a server, per principal, per KDC and per source, in tables whose memory is
+// bounded.
 //
 // A job's tokens are taken when the server forms its opinion on it, and given back when it turns
 // out that the job did not do what they stand for (doc/jobs.md, "Quotas"). One thread at a time.
@@ -21,51 +18,28 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/job/verdict.h"
+#include "mpc-server/job/job.h"
+#include "mpc-server/judge/known_sources.h"
 #include "mpc-server/judge/quota_rates.h"
+#include "mpc-server/judge/token_bucket.h"
 #include "mpc-server/key/key_info.h"
 
 namespace mpckdc {
-
-// A clock that is set back must not freeze the buckets, one that is set ahead must not fill them: a
-// step back counts as no time, a longer step than limits::kMaxQuotaStep as that much.
-class SteadyTime {
- public:
-  // Call it often: once in limits::kMaxQuotaStep at least, or time is lost.
-  absl::Duration Advance(absl::Time now);
-
- private:
-  std::optional<absl::Time> last_;
-  absl::Duration elapsed_;
-};
-
-// Holds one number: the moment at which all that was taken has flowed back. The bucket is full from
-// then on, and empty `burst` tokens' time before. `now` is a SteadyTime.
-class TokenBucket {
- public:
-  // Zero when so many tokens are there, otherwise how long it takes until they are. More than a
-  // full bucket is never asked for: it counts as a full one.
-  absl::Duration WaitFor(const Rate& rate, uint32_t tokens, absl::Duration now) const;
-  void Take(const Rate& rate, uint32_t tokens, absl::Duration now);
-  void GiveBack(const Rate& rate, uint32_t tokens, absl::Duration now);
-  // The tokens that were taken stay taken, and no more than fit into the new bucket.
-  void Change(const Rate& from, const Rate& to, absl::Duration now);
-
-  bool Full(absl::Duration now) const { return full_at_ <= now; }
-  absl::Duration full_at() const { return full_at_; }
-
- private:
-  absl::Duration full_at_;
-};
 
 // Tokens by QuotaKind, and whose.
 struct QuotaUse {
   std::array<uint8_t, kQuotaKinds> tokens{};
   PrincipalId principal{};
+  Source source;
+  bool source_owes = false;  // its token was not taken in advance
 
   uint8_t& operator[](QuotaKind kind) { return tokens[static_cast<size_t>(kind)]; }
   uint8_t operator[](QuotaKind kind) const { return tokens[static_cast<size_t>(kind)]; }
   bool empty() const { return tokens == std::array<uint8_t, kQuotaKinds>{}; }
+  // A pre-authentication is to be judged.
+  bool guess() const {
+    return (*this)[QuotaKind::kPrincipalFailures] + (*this)[QuotaKind::kKnownFailures] > 0;
+  }
 };
 
 class Quotas {
@@ -78,31 +52,43 @@ class Quotas {
   // This server's clock says `now`.
   void Advance(absl::Time now) { now_ = time_.Advance(now); }
 
-  // Takes everything and sets nothing, or takes nothing and sets `over` to a quota that is used
-  // up. The judgement names it and when it is over; `principal` is the name for the text.
-  Judgement Take(const std::string& kdc, const QuotaUse& use, absl::string_view principal,
+  // Takes everything and sets nothing but `use` to what was taken, or takes nothing and sets `over`
+  // to a quota that is used up. Where a principal's common share of failures is, one of its known
+  // sources has its own. The judgement names the quota and when it is over; `principal` is the name
+  // for the text.
+  Judgement Take(const std::string& kdc, QuotaUse& use, absl::string_view principal,
                  std::optional<QuotaKind>* over);
   void GiveBack(const std::string& kdc, const QuotaUse& use);
+  // The job was computed and its tag was wrong: takes what is owed for it.
+  void Failed(const std::string& kdc, const QuotaUse& use);
+  // The job's pre-authentication was good.
+  void Succeeded(const QuotaUse& use);
 
   // Forgets full buckets: they are as good as new ones.
   void Prune();
-  size_t size() const { return principals_.size() + kdcs_.size(); }
+  size_t size() const { return principals_.size() + kdcs_.size() + sources_.size(); }
+  size_t known() const { return known_.size(); }
 
  private:
-  using Buckets = std::array<TokenBucket, kPrincipalQuotas>;
-  static_assert(kQuotaKinds == 2 * kPrincipalQuotas);
+  using PrincipalBuckets = std::array<TokenBucket, kPrincipalQuotas>;
+  using KdcBuckets = std::array<TokenBucket, kKdcQuotas>;
+  static_assert(kQuotaKinds == kPrincipalQuotas + kKdcQuotas + 2);
 
-  TokenBucket* FindBucket(const std::string& kdc, const PrincipalId& principal, size_t kind);
-  TokenBucket& BucketOf(const std::string& kdc, const PrincipalId& principal, size_t kind);
-  bool AllFull(const Buckets& buckets) const;
-  void MakeRoom();
+  TokenBucket* FindBucket(const std::string& kdc, const QuotaUse& use, QuotaKind kind);
+  TokenBucket& BucketOf(const std::string& kdc, const QuotaUse& use, QuotaKind kind);
+  absl::Duration WaitFor(const std::string& kdc, const QuotaUse& use, QuotaKind kind);
+  bool WouldPassIfProved(const std::string& kdc, const QuotaUse& use, QuotaKind over);
+  Judgement UsedUp(const std::string& kdc, const QuotaUse& use, QuotaKind kind,
+                   absl::string_view principal, absl::Duration wait);
 
   QuotaRates rates_;
   const size_t max_principals_;
   SteadyTime time_;
   absl::Duration now_;
-  absl::flat_hash_map<PrincipalId, Buckets> principals_;
-  absl::flat_hash_map<std::string, Buckets> kdcs_;  // as many as certificates of the role kdc
+  absl::flat_hash_map<PrincipalId, PrincipalBuckets> principals_;
+  absl::flat_hash_map<std::string, KdcBuckets> kdcs_;  // as many as certificates of the role kdc
+  absl::flat_hash_map<Source, TokenBucket> sources_;
+  KnownSources known_;
 };
 
 }  // namespace mpckdc

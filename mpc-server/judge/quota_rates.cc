@@ -12,9 +12,9 @@
 namespace mpckdc {
 namespace {
 
-constexpr const char* kNames[kQuotaKinds] = {"principal_logins", "principal_failures",
-                                             "principal_reissues", "kdc_logins", "kdc_opens",
-                                             "kdc_checksums"};
+constexpr const char* kNames[kQuotaKinds] = {
+    "principal_logins", "principal_failures", "principal_reissues", "kdc_logins",     "kdc_opens",
+    "kdc_checksums",    "unproved_failures",  "known_failures",     "source_failures"};
 constexpr absl::string_view kUnlimited = "unlimited";
 
 bool ReadCount(absl::string_view digits, uint32_t* out) {
@@ -62,6 +62,11 @@ QuotaRates DefaultQuotaRates() {
                                           limits::kPrincipalFailuresBurst};
   rates[QuotaKind::kPrincipalReissues] = {limits::kPrincipalReissuesPerMinute,
                                           limits::kPrincipalReissuesBurst};
+  rates[QuotaKind::kUnprovedFailures] = {limits::kUnprovedFailuresPerMinute,
+                                         limits::kUnprovedFailuresBurst};
+  rates[QuotaKind::kKnownFailures] = {limits::kKnownFailuresPerMinute, limits::kKnownFailuresBurst};
+  rates[QuotaKind::kSourceFailures] = {limits::kSourceFailuresPerMinute,
+                                       limits::kSourceFailuresBurst};
   return rates;
 }
 

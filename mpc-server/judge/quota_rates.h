@@ -28,7 +28,7 @@ struct Rate {
 std::string RateText(const Rate& rate);
 absl::StatusOr<Rate> ParseRate(absl::string_view text);
 
-// A principal's kinds come before a KDC's.
+// A principal's kinds come first, then a KDC's, then those of one source.
 enum class QuotaKind : uint8_t {
   kPrincipalLogins = 0,
   kPrincipalFailures = 1,
@@ -36,9 +36,13 @@ enum class QuotaKind : uint8_t {
   kKdcLogins = 3,
   kKdcOpens = 4,
   kKdcChecksums = 5,
+  kUnprovedFailures = 6,
+  kKnownFailures = 7,
+  kSourceFailures = 8,
 };
-inline constexpr size_t kQuotaKinds = 6;
+inline constexpr size_t kQuotaKinds = 9;
 inline constexpr size_t kPrincipalQuotas = 3;
+inline constexpr size_t kKdcQuotas = 4;
 
 // The key in [quota], which is also the name in texts and metrics.
 const char* QuotaName(QuotaKind kind);

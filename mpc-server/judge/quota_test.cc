@@ -35,7 +35,8 @@ QuotaRates LoginRate(const Rate& rate) {
 
 bool TakeLogin(Quotas& quotas, const PrincipalId& principal) {
   std::optional<QuotaKind> over;
-  return quotas.Take("kdc1", Login(principal), "alice", &over).ok();
+  QuotaUse use = Login(principal);
+  return quotas.Take("kdc1", use, "alice", &over).ok();
 }
 
 int TakeAll(Quotas& quotas, const PrincipalId& principal, int tries = 1000) {
@@ -167,9 +168,10 @@ TEST(Quotas, ARefusalNamesTheQuotaAndWhenItIsOver) {
   Quotas quotas(LoginRate({30, 1}));
   quotas.Advance(kNow);
   std::optional<QuotaKind> over;
-  ASSERT_TRUE(quotas.Take("kdc1", Login(Id(1)), "alice@EXAMPLE.COM", &over).ok());
+  QuotaUse use = Login(Id(1));
+  ASSERT_TRUE(quotas.Take("kdc1", use, "alice@EXAMPLE.COM", &over).ok());
   EXPECT_FALSE(over.has_value());
-  const Judgement refused = quotas.Take("kdc1", Login(Id(1)), "alice@EXAMPLE.COM", &over);
+  const Judgement refused = quotas.Take("kdc1", use, "alice@EXAMPLE.COM", &over);
   EXPECT_EQ(refused.verdict, Verdict::kQuota);
   EXPECT_EQ(over, QuotaKind::kPrincipalLogins);
   EXPECT_EQ(refused.detail,

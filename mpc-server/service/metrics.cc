@@ -196,6 +196,7 @@ void Metrics::Gauges(const EngineStatus& engine, size_t streams, absl::Time cert
 
 void Metrics::QuotaGauges(const EngineStatus& engine) {
   families_->Set("quota_buckets", static_cast<double>(engine.quota_buckets));
+  families_->Set("quota_known", static_cast<double>(engine.quota_known));
   for (size_t i = 0; i < kQuotaKinds; ++i) {
     const auto kind = static_cast<QuotaKind>(i);
     const std::map<std::string, std::string> label = {{"quota", QuotaName(kind)}};

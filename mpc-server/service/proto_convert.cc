@@ -14,7 +14,7 @@
 namespace mpckdc {
 namespace {
 
-static_assert(static_cast<int>(Verdict::kMalformed) == v1::VERDICT_MALFORMED &&
+static_assert(static_cast<int>(Verdict::kUnproved) == v1::VERDICT_UNPROVED &&
               static_cast<int>(Verdict::kBadTag) == v1::VERDICT_BAD_TAG &&
               static_cast<int>(Operation::kVerifyChecksum) == v1::OPERATION_VERIFY_CHECKSUM);
 
@@ -98,6 +98,7 @@ absl::StatusOr<Job> JobFromProto(v1::Job& in) {
   const auto longest = static_cast<uint32_t>(absl::ToInt64Milliseconds(limits::kMaxJobDeadline));
   job.deadline_ms = std::min(in.deadline_ms(), longest);
   job.grant = in.grant();
+  job.source = {in.source(), in.source_proved()};
   if (!in.client().empty()) {
     ASSIGN_OR_RETURN(job.client, Bytes16(in.client(), "the client handle"));
   }
