@@ -2,7 +2,7 @@
 #include "mpc-server/agree/answers.h"
 
 #include "mpc-server/agree/engine_state.h"
-#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/job/ticket_header.h"
 
 namespace mpckdc {
 namespace {
