@@ -171,6 +171,10 @@ void AddAudit(CLI::App& app, Options* o) {
   AddOption(show, "--principal", "NAME",
             "Only what concerns this principal: its name, or the 32 hexadecimal digits that the "
             "log has for it.", ToText(&o->principal));
+  AddOption(show, "--service", "NAME",
+            "Only jobs that sealed or opened a ticket under a key of this principal, such as "
+            "kadmin/admin or krbtgt/EXAMPLE.COM; the same forms of name.",
+            ToText(&o->service));
   AddSpan(show, o);
 }
 
