@@ -48,6 +48,8 @@ class World:
             live.enroll(name, password)
         self.alice, self.mallory = (intruder.User(live, name, password)
                                     for name, password in passwords.items())
+        self.krbtgt = f'krbtgt/{live.name}@{live.name}'
+        self.kadmin = f'kadmin/admin@{live.name}'
         self.intruder = intruder.Intruder(live)
         self.wire = wire
         self._attempts = 0
@@ -67,10 +69,21 @@ class World:
         """Shows a TGT to the realm's honest krb5kdc. (whether it gives a service ticket, output)"""
         self._attempts += 1
         name = f'forged-{self._attempts}'
-        ticket.write_ccache(self.live.dir / name, tgt, self.live.name, intruder.ENCTYPE,
+        ticket.write_ccache(self.live.dir / name, tgt, self.krbtgt, intruder.ENCTYPE,
                             intruder.KVNO)
         reply = self.live.kvno(SERVICE, ccache=name, check=False)
         return reply.returncode == 0, reply.stdout
+
+    def ask_kadmind(self, kadmin_ticket, query):
+        """Shows a ticket for kadmin/admin to the realm's honest kadmind; what kadmin prints."""
+        self._attempts += 1
+        name = f'forged-{self._attempts}'
+        ticket.write_ccache(self.live.dir / name, kadmin_ticket, self.kadmin, intruder.ENCTYPE,
+                            intruder.KVNO)
+        said = self.live.run('kadmin', '-c', f'FILE:{self.live.dir / name}', '-q', query,
+                             check=False).stdout
+        self.intruder.read_database()  # a new password has new handles
+        return said
 
     def restart_servers(self):
         for server in self.live.servers:

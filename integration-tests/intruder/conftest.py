@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'realm'))
 
 import config_files  # noqa: E402
-import control_kdc  # noqa: E402
+import control_krb5  # noqa: E402
 from attack import World  # noqa: E402
 from start_world import start  # noqa: E402
 
@@ -31,6 +31,7 @@ def control(tmp_path_factory):
 
 @pytest.fixture(scope='session')
 def gullible(tmp_path_factory):
-    """The servers as they are; a krb5kdc that does not look at headers."""
-    with start(tmp_path_factory.mktemp('gullible'), kdc_program=str(control_kdc.build())) as live:
+    """The servers as they are; a krb5kdc and a kadmind that do not look at headers."""
+    with start(tmp_path_factory.mktemp('gullible'), kdc_program=control_krb5.program('krb5kdc'),
+               kadmind_program=control_krb5.program('kadmind')) as live:
         yield World(live)

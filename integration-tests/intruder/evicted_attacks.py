@@ -56,12 +56,54 @@ def a_minted_ticket_that_renews_for_ten_years(world):
 @attack(drops='Header', trace='"REISSUE_TICKET"')
 def a_ticket_for_another_user_made_from_his_own(world):
     """A renewal of his own TGT, whose new inside says alice."""
+    parent = world.intruder.login(world.mallory).tgt
+    return world.use_ticket(
+        world.intruder.reissue(parent, ticket.Inside(world.alice.principal)))[0]
+
+
+# kadmind: its tickets have headers, too ----------------------------------------------------------
+
+def _administer(world, kadmin_ticket):
+    """Whether kadmind takes the bearer for the administrator of the realm."""
+    return f'Principal: {world.alice.principal}' in world.ask_kadmind(kadmin_ticket,
+                                                                      'getprinc alice')
+
+
+def _as_administrator(world, **times):
+    return ticket.Inside(f'root/admin@{world.live.name}', **times)
+
+
+@attack(drops='Header', trace='"OPEN_TICKET"')
+def an_administrators_ticket_out_of_his_own_login(world):
+    """His own login for kadmin/admin, a ticket that says root/admin: he administers the realm."""
     us = world.intruder
-    parent = us.login(world.mallory).tgt
-    answers = us.servers.ask(us.job(
-        'REISSUE_TICKET', opens=[us.open_part(us.krbtgt, 2, parent.message)],
-        seals=[us.seal_part(us.krbtgt, 2, 400)]))
-    assert world.wire.all_ok(answers), answers
-    inside = ticket.Inside(world.alice.principal)
-    message, keystream = us.finish(answers, 0, inside.encode())
-    return world.use_ticket(ticket.Tgt(inside, message, keystream))[0]
+    made = us.login(world.mallory, _as_administrator(world), service=us.handle(world.kadmin)).tgt
+    return _administer(world, made)
+
+
+@attack(drops='Header', trace='"OPEN_TICKET"')
+def an_administrators_ticket_made_from_his_own(world):
+    """The same out of his own TGT by one REISSUE_TICKET."""
+    us = world.intruder
+    return _administer(world, us.reissue(us.login(world.mallory).tgt, _as_administrator(world),
+                                         us.handle(world.kadmin)))
+
+
+@attack(drops='Header', trace='"OPEN_TICKET"')
+def a_ticket_for_kadmin_that_outlives_its_login(world):
+    """alice is no administrator, but may look at herself; until 2036."""
+    us = world.intruder
+    made = us.login(world.alice, ticket.Inside(world.alice.principal, life=10 * YEAR),
+                    service=us.handle(world.kadmin)).tgt
+    return _administer(world, made)
+
+
+@attack(drops='Header', trace='"OPEN_TICKET"')
+def a_new_password_without_the_old_one(world):
+    """kadmind lets alice change her password if her ticket is INITIAL: if she has just typed the old
+    one. He makes such a ticket out of a TGT of hers that he has."""
+    us = world.intruder
+    made = us.reissue(us.login(world.alice).tgt, ticket.Inside(world.alice.principal),
+                      us.handle(world.kadmin))
+    said = world.ask_kadmind(made, f'cpw -pw "{world.alice.password}" alice')
+    return 'Password for "alice' in said and 'changed' in said

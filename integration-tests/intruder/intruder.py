@@ -38,7 +38,7 @@ class User:
 
     @property
     def id(self):
-        """How the servers call him in TGT headers and audit lines."""
+        """How the servers call him in tickets' headers and audit lines."""
         return hashlib.sha256(b'mpc-kdc principal v1\0' + self.principal.encode()).digest()[:16]
 
 
@@ -57,15 +57,15 @@ class Intruder:
         self.messages, self.admin_messages = wire.messages()
         ca = live.dir / 'ca'
         self.servers = wire.Servers(live, ca / f'kdc-{name}.pem', ca / f'kdc-{name}.key')
-        self.handles = self._read_database()
+        self.read_database()
 
-    def _read_database(self):
-        """{(principal, enctype): handle}, from the KDC's own disk."""
+    def read_database(self):
+        """Sets `handles`, {(principal, enctype): handle}, from the KDC's own disk."""
         dump = self.live.dump(self.live.kdc_dir / 'intruders.dump')
         tag = kdbfile.REMOTE_KEY_TAG
-        return {(sealed.principal, sealed.enctype): plain[len(tag):]
-                for sealed, plain in kdbfile.recover_keys(dump, self.live.stash)
-                if kdbfile.is_remote_key(plain)}
+        self.handles = {(sealed.principal, sealed.enctype): plain[len(tag):]
+                        for sealed, plain in kdbfile.recover_keys(dump, self.live.stash)
+                        if kdbfile.is_remote_key(plain)}
 
     def handle(self, principal):
         return self.handles[principal, ENCTYPE]
@@ -91,12 +91,13 @@ class Intruder:
     def mac_part(self, handle, usage, data):
         return self.messages.MakeMac(handle=handle, usage=usage, data=data)
 
-    def login_job(self, client, preauth, preauth_of=None, sizes=(400, 200)):
-        """A whole AS exchange for `client`; `preauth` None leaves it out."""
+    def login_job(self, client, preauth, preauth_of=None, sizes=(400, 200), service=None):
+        """A whole AS exchange for `client`; `preauth` None leaves it out. For a TGT, or for a ticket
+        of the service with this handle."""
         opens = [] if preauth is None else [
             self.open_part(self.handle((preauth_of or client).principal), USAGE_PREAUTH, preauth)]
         return self.job('LOGIN', client=self.handle(client.principal), opens=opens,
-                        seals=[self.seal_part(self.krbtgt, USAGE_TICKET, sizes[0]),
+                        seals=[self.seal_part(service or self.krbtgt, USAGE_TICKET, sizes[0]),
                                self.seal_part(self.handle(client.principal), USAGE_REPLY,
                                               sizes[1])])
 
@@ -117,15 +118,24 @@ class Intruder:
         tag = wire.combine([answer.tag_share for answer in tags])
         return gcm.join(sealed[0].nonce, sealed[0].header, ciphertext, tag), keystream
 
-    def login(self, user, inside=None, preauth=None):
+    def login(self, user, inside=None, preauth=None, service=None):
         """A login that succeeds. The KDC decides what is inside the ticket."""
         inside = inside or ticket.Inside(user.principal)
-        job = self.login_job(user, preauth or user.preauth())
+        job = self.login_job(user, preauth or user.preauth(), service=service)
         answers = self.servers.ask(job)
         assert wire.all_ok(answers), [(wire.verdict(a), a and a.detail) for a in answers]
         message, keystream = self.finish(answers, 0, inside.encode())
         reply, reply_keystream = self.finish(answers, 1, b'what the reply says to the client')
         return Recording(job, ticket.Tgt(inside, message, keystream), reply, reply_keystream)
+
+    def reissue(self, parent, inside, service=None):
+        """A ticket made from a TGT: the KDC decides what is inside of it."""
+        answers = self.servers.ask(self.job(
+            'REISSUE_TICKET', opens=[self.open_part(self.krbtgt, USAGE_TICKET, parent.message)],
+            seals=[self.seal_part(service or self.krbtgt, USAGE_TICKET, 400)]))
+        assert wire.all_ok(answers), answers
+        message, keystream = self.finish(answers, 0, inside.encode())
+        return ticket.Tgt(inside, message, keystream)
 
     def open_ticket(self, message):
         """(answers, plaintext or None): what an honest KDC asks when it sees this TGT."""

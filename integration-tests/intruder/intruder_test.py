@@ -7,6 +7,7 @@ import pathlib
 import evicted_attacks
 import inside_attacks
 import pytest
+import ticket
 from attack import ATTACKS
 
 assert inside_attacks and evicted_attacks  # importing them fills ATTACKS
@@ -21,7 +22,7 @@ ELSEWHERE = {'OriginAge', 'Inheritance', 'TagMask'}
 
 def test_each_mutant_is_dropped_by_a_test():
     """A defence whose mutant nobody uses may be gone, and nobody would see it. 'Header' is krb5kdc's
-    (control_kdc.py)."""
+    and kadmind's (control_krb5.py)."""
     mutants = {path.stem for path in (pathlib.Path(__file__).parent / 'mutants').glob('*.patch')}
     assert mutants == (set(EVERY_DEFENCE) - {'Header'}) | ELSEWHERE
 
@@ -44,3 +45,14 @@ def test_succeeds_without_the_defence(request, attack):
         assert attack.run(without)
     finally:
         without.drop([])
+
+
+def test_kadmind_believes_what_the_header_says(world):
+    """The tickets that attacks on kadmind alter are good as they are; INITIAL means what it says."""
+    us, query = world.intruder, f'cpw -pw "{world.alice.password}" alice'
+    kadmin = us.handle(world.kadmin)
+    assert 'changed' in world.ask_kadmind(us.login(world.alice, service=kadmin).tgt, query)
+    plain = ticket.Inside(world.alice.principal, flags=ticket.FORWARDABLE)
+    made = us.reissue(us.login(world.alice).tgt, plain, kadmin)
+    assert f'Principal: {world.alice.principal}' in world.ask_kadmind(made, 'getprinc alice')
+    assert 'initial ticket' in world.ask_kadmind(made, query)

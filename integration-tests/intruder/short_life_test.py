@@ -70,7 +70,7 @@ def _renewals(world, name, seconds):
     """Renews again and again at the honest KDC; how long that went well."""
     inside = ticket.Inside(world.mallory.principal, **INSIDE)
     tgt = world.intruder.login(world.mallory, inside).tgt
-    ticket.write_ccache(world.live.dir / name, tgt, world.live.name, -24002, 1)
+    ticket.write_ccache(world.live.dir / name, tgt, world.krbtgt, -24002, 1)
     begin = last = time.time()
     while time.time() < begin + seconds and _renew(world, name):
         last = time.time()

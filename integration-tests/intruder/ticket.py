@@ -81,14 +81,14 @@ class Tgt:
         return dataclasses.replace(self, message=gcm.join(nonce, header, bytes(changed), tag))
 
 
-def encode_ticket(realm_name, enctype, kvno, message):
-    """Ticket (RFC 4120, 5.3) for the realm's own krbtgt."""
+def encode_ticket(server, enctype, kvno, message):
+    """Ticket (RFC 4120, 5.3) for a principal with realm."""
     encrypted = der.sequence(der.field(0, der.integer(enctype)), der.field(1, der.integer(kvno)),
                              der.field(2, der.octets(message)))
     return der.application(1, der.sequence(
         der.field(0, der.integer(5)),
-        der.field(1, der.text(realm_name)),
-        der.field(2, der.name(f'krbtgt/{realm_name}')),
+        der.field(1, der.text(server.split('@')[1])),
+        der.field(2, der.name(server)),
         der.field(3, encrypted)))
 
 
@@ -105,14 +105,14 @@ def _principal(principal):
             + b''.join(_counted(part.encode()) for part in [realm_name] + parts))
 
 
-def write_ccache(path, tgt, realm_name, enctype, kvno):
-    """A cache for kvno and kinit -R with this one TGT."""
+def write_ccache(path, tgt, server, enctype, kvno):
+    """A cache with this one ticket for `server`: for kvno and kinit -R, or kadmin."""
     inside = tgt.inside
     client = _principal(inside.client)
     credential = (
-        client + _principal(f'krbtgt/{realm_name}@{realm_name}')
+        client + _principal(server)
         + struct.pack('>H', AES256_CTS) + _counted(inside.session_key)
         + struct.pack('>IIII', inside.auth, inside.auth, inside.end, inside.renew_till)
         + struct.pack('>BI', 0, inside.flags) + struct.pack('>II', 0, 0)
-        + _counted(encode_ticket(realm_name, enctype, kvno, tgt.message)) + _counted(b''))
+        + _counted(encode_ticket(server, enctype, kvno, tgt.message)) + _counted(b''))
     path.write_bytes(b'\x05\x04' + struct.pack('>HHHII', 12, 1, 8, 0, 0) + client + credential)

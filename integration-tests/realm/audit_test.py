@@ -18,6 +18,7 @@ def live(own_realm):
     own_realm.enroll('bob', 'b password')
     for _ in range(3):
         own_realm.kinit('alice', 'a password')
+    own_realm.kinit('alice', 'a password', '-S', 'kadmin/admin')
     wrong = own_realm.kinit('bob', 'not his password', check=False)
     assert wrong.returncode
     own_realm.stop_kdc()
@@ -68,6 +69,17 @@ def test_each_chain_holds(logs):
         result = audit('verify', log)
         assert result.returncode == 0, result.stdout + result.stderr
         assert 'the chain is intact' in result.stdout
+
+
+def test_the_tickets_for_a_service_are_found(live, logs):
+    """Three servers name the keys alike, and one of the logins was for kadmin."""
+    for log in logs:
+        found = json.loads(audit('show', '--json', '--service', 'kadmin/admin', log).stdout)
+        assert [(job['what'], job['verdict']) for job in found] == [('LOGIN (seal 2)', 'OK')]
+        both = audit('show', '--json', '--service', 'kadmin/admin', '--principal', 'alice', log)
+        assert json.loads(both.stdout) == found
+        tgts = json.loads(audit('show', '--json', '--service', f'krbtgt/{live.name}', log).stdout)
+        assert len([job for job in tgts if job['verdict'] == 'OK']) == 3
 
 
 def test_the_three_tell_the_same(logs):

@@ -59,6 +59,7 @@ class Options:
     extra_server: str = ''         # sections for mpc-server.toml
     server_program: str = ''       # instead of mpc-server
     kdc_program: str = ''          # instead of krb5kdc
+    kadmind_program: str = ''
 
 
 @dataclasses.dataclass
@@ -99,7 +100,8 @@ class Realm:
         self.env = self._environment()
         self.servers = self._server_daemons()
         self.kdc = self._daemon('krb5kdc', self._kdc_command(), 'kdc')
-        self.kadmind = self._daemon('kadmind', [config_files.krb5_program('kadmind'), '-nofork'],
+        self.kadmind = self._daemon('kadmind', [self.options.kadmind_program
+                                                 or config_files.krb5_program('kadmind'), '-nofork'],
                                     'kdc')
 
     def place(self, name):

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "integration-tests/storm/kerberos.h"
 #include "mpc-server/base/bytes.h"
-#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/job/ticket_header.h"
 #include "mpc-server/key/enctype.h"
 #include "mpc-server/key/key_info.h"
 #include "mpc-server/key/message_format.h"
@@ -45,8 +45,8 @@ bool OpensPreauth(const JobLogin& login, const mpc_result& result) {
 std::string CompareTicketHeader(const JobLogin& login, const mpc_result& result, int64_t now) {
   const std::optional<MessageView> ticket = ParseMessage(AsText(login.ticket));
   if (!ticket.has_value()) return "a ticket that is no message";
-  const std::optional<TgtHeader> header = DecodeTgtHeader(ticket->header);
-  if (!header.has_value()) return "a ticket without a TGT header";
+  const std::optional<TicketHeader> header = DecodeTicketHeader(ticket->header);
+  if (!header.has_value()) return "a ticket without a header";
   if (header->principal != PrincipalIdOf(login.principal)) return "a ticket for somebody else";
   if (header->origin_job != result.id) return "a ticket of another job";
   if (std::abs(static_cast<int64_t>(header->origin_time) - now) > kClockTolerance) {

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "integration-tests/storm/kerberos.h"
 #include "mpc-server/base/bytes.h"
-#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/job/ticket_header.h"
 #include "mpc-server/key/key_info.h"
 #include "mpc-server/key/nonce.h"
 #include "mpc-server/testing/gcm_plain.h"
@@ -60,9 +60,8 @@ class JobOracleTest : public testing::Test {
     login.as_request = {1, 2, 3};
     login.ticket_plain.assign(166, 't');
     login.reply_plain.assign(272, 'r');
-    const std::string header =
-        EncodeTgtHeader(NewTgtHeader(PrincipalIdOf(login.principal), kJob,
-                                     absl::FromUnixSeconds(kNow), absl::Hours(1)));
+    const std::string header = EncodeTicketHeader(NewTicketHeader(
+        PrincipalIdOf(login.principal), kJob, absl::FromUnixSeconds(kNow), absl::Hours(1)));
     const std::vector<uint8_t> krbtgt(16, 0x99);
     login.ticket =
         PlainSeal(PlainUsageKey(krbtgt, 2), NonceAt(kNow), AsBytes(header), login.ticket_plain);
@@ -121,7 +120,7 @@ TEST_F(JobOracleTest, RightIsRightAndEveryAlterationIsSeen) {
       {"checksum", [](Answer& a) { a.login.as_request[0] ^= 1; }},
       {"somebody else", [](Answer& a) { a.login.principal = "bob@EXAMPLE.COM"; }},
       {"another job", [](Answer& a) { a.result.id = kJob + 1; }},
-      {"without a TGT header", [](Answer& a) { a.login.ticket[13] = 2; }},  // version
+      {"without a header", [](Answer& a) { a.login.ticket[13] = 3; }},  // version
       {"no message", [](Answer& a) { a.login.ticket.resize(20); }},
   };
   for (const int32_t enctype : {kEnctype, 17, 18, 19, 20}) {
@@ -141,7 +140,7 @@ TEST_F(JobOracleTest, RightIsRightAndEveryAlterationIsSeen) {
 TEST_F(JobOracleTest, OpenedTickets) {
   Answer a = RightAnswer();
   std::vector<uint8_t> keystream =
-      Xor(a.login.ticket_plain, Bytes(a.login.ticket).subspan(13 + kTgtHeaderBytes + 16));
+      Xor(a.login.ticket_plain, Bytes(a.login.ticket).subspan(13 + kTicketHeaderBytes + 16));
   mpc_result opened = {};
   opened.open_keystream = {keystream.data(), keystream.size()};
   EXPECT_EQ(CompareOpenedTicket(a.login, opened), "");

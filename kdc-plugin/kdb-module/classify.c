@@ -33,6 +33,11 @@ int is_history_principal(krb5_const_principal p)
     return p->length == 2 && component_is(p, 0, "kadmin") && component_is(p, 1, "history");
 }
 
+static int is_kadmin(krb5_const_principal p)
+{
+    return p->length >= 2 && component_is(p, 0, "kadmin");
+}
+
 static int is_service_like(krb5_const_principal p)
 {
     size_t i;
@@ -96,16 +101,21 @@ placement classify(const module_config *config, krb5_const_principal p)
     }
     if (component_is(p, 0, "krbtgt"))
         return protected_place(config, p);
-    if (p->length >= 2 && component_is(p, 0, "kadmin"))
+    if (is_kadmin(p))
         return PLACE_PROTECTED; /* kadmin/HOST too: the keys to all of administration */
     return is_service_like(p) ? PLACE_LOCAL : PLACE_PROTECTED;
+}
+
+int needs_gcm(krb5_const_principal p, placement place)
+{
+    return place == PLACE_DRAWN || (place == PLACE_PROTECTED && is_kadmin(p));
 }
 
 enum mpc_key_class key_class_of(krb5_const_principal p)
 {
     if (p->length == 2 && component_is(p, 0, "krbtgt"))
         return MPC_CLASS_TGS;
-    if (p->length >= 2 && component_is(p, 0, "kadmin"))
+    if (is_kadmin(p))
         return MPC_CLASS_SERVICE;
     return is_service_like(p) ? MPC_CLASS_SERVICE : MPC_CLASS_USER;
 }

@@ -25,6 +25,11 @@ int component_is(krb5_const_principal principal, int i, const char *text);
 int is_master_principal(krb5_const_principal principal);
 int is_history_principal(krb5_const_principal principal);
 
+/* Whether the servers hold keys of GCM enctypes alone for it: the realm's krbtgt, and kadmin's, whose
+ * tickets are as good as an administrator's word. Only tickets of these types say how old they are.
+ */
+int needs_gcm(krb5_const_principal principal, placement place);
+
 /* What the servers let a key of this principal do: a service's, kadmin's or one that mpc_protect
  * names, seals tickets and does not log in. */
 enum mpc_key_class key_class_of(krb5_const_principal principal);

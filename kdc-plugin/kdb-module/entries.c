@@ -183,12 +183,12 @@ static void remove_new(module_state *state, krb5_db_entry *entry, key_test unwan
 
 /*
  * supported_enctypes is for all principals, but not each type of key is of use to each: no client
- * meets the key of the realm's krbtgt, which stays with GCM, and a stock service cannot read a
- * ticket of a GCM type, which the KDC would prefer. What is left may still be refused.
+ * meets the keys of the realm's krbtgt and of kadmin, which stay with GCM, and a stock service
+ * cannot read a ticket of a GCM type, which the KDC would prefer. What is left may still be refused.
  */
 static void remove_useless(module_state *state, krb5_db_entry *entry, placement place)
 {
-    if (place == PLACE_DRAWN && find_new(state, entry, is_gcm) != NULL)
+    if (needs_gcm(entry->princ, place) && find_new(state, entry, is_gcm) != NULL)
         remove_new(state, entry, is_standard);
     if (place == PLACE_LOCAL && key_class_of(entry->princ) == MPC_CLASS_SERVICE &&
         find_new(state, entry, not_gcm) != NULL)
@@ -205,6 +205,15 @@ static krb5_error_code refuse_enctype(module_state *state, const char *name, int
                            "set %s in the realm's section of kdc.conf (or use -e), or list the "
                            "principal in mpc_local", name, text[0] ? text : "of that number",
                            SUPPORTED_ENCTYPES);
+    return KRB5_PROG_ETYPE_NOSUPP;
+}
+
+static krb5_error_code refuse_ageless(module_state *state, const char *name)
+{
+    krb5_set_error_message(state->context, KRB5_PROG_ETYPE_NOSUPP,
+                           "%s must have keys of aes256-gcm or aes128-gcm: only in these do the "
+                           "MPC servers see for whom and when a ticket was made. Add "
+                           "aes256-gcm:normal to supported_enctypes in kdc.conf, or to -e", name);
     return KRB5_PROG_ETYPE_NOSUPP;
 }
 
@@ -291,9 +300,11 @@ static krb5_error_code protect_new_keys(module_state *state, const krb5_db_entry
 
     if (ret)
         return ret;
-    refused = find_new(state, entry, place == PLACE_DRAWN ? not_gcm : not_held);
+    refused = find_new(state, entry, not_held);
     if (refused != NULL) {
         ret = refuse_enctype(state, name, refused->enctype);
+    } else if (needs_gcm(entry->princ, place) && find_new(state, entry, not_gcm) != NULL) {
+        ret = refuse_ageless(state, name);
     } else if (place == PLACE_DRAWN && find_new(state, entry, from_password) != NULL) {
         ret = EINVAL;
         krb5_set_error_message(state->context, ret,

@@ -334,6 +334,30 @@ def test_krbtgt_has_gcm_keys_alone(six, servers):
     assert six.handles(f"krbtgt/{REALM}") == handles
 
 
+def test_kadmin_has_gcm_keys_alone(six, servers):
+    """Whatever is asked for: a ticket under another key would be good for ever."""
+    def types():
+        return {h["enctype"] for p in names for h in six.handles(p)}
+
+    names = {h["principal"].split("@")[0] for h in six.handles()
+             if h["principal"].startswith("kadmin/")}
+    assert {"kadmin/admin", "kadmin/changepw"} <= names
+    assert types() == {-24002, -24001}  # kdb5_util create
+    six.local("cpw -randkey kadmin/admin")
+    six.local("cpw -pw secret kadmin/changepw")
+    six.local("cpw -randkey -keepold -e aes256-cts:normal,aes128-gcm:normal kadmin/admin")
+    six.local("addprinc -randkey kadmin/new.example.com")
+    names.add("kadmin/new.example.com")
+    assert types() == {-24002, -24001}
+    before = six.handles()
+    for query in ("cpw -randkey -e aes256-cts:normal kadmin/admin",
+                  "cpw -pw x -e aes256-sha2:normal,aes128-cts:normal kadmin/changepw",
+                  "addprinc -pw x -e aes128-cts:normal kadmin/other.example.com"):
+        assert "must have keys of aes256-gcm" in six.local(query, check=False), query
+    assert six.handles() == before
+    six.local("delprinc -force kadmin/new.example.com")
+
+
 def test_protected_services_seal_tickets(six, servers):
     six.local("addprinc -pw secret HTTP/www.example.com")
     keys = servers.keys("HTTP/www.example.com")

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tgt_header.h"
+#include "ticket_header.h"
 
 #define HANDLE_LENGTH KRB5_REMOTE_KEY_HANDLE_LENGTH
 
@@ -214,7 +214,7 @@ struct request {
     unsigned int operations;
     size_t ticket_bound, reply_bound; /* from hints, or 0 */
     krb5_boolean hinted;
-    struct tgt_header header; /* for the next TGT; version 0 if none */
+    struct ticket_header header; /* for the next ticket; version 0 if none */
 };
 
 /* Return the state of the current request, or NULL outside of requests. */
@@ -269,7 +269,7 @@ start(const char *what, const krb5_data *handle, krb5_keyusage usage, size_t len
 
 /* Falsify a header as a test demands. */
 static void
-tamper(struct tgt_header *header)
+tamper(struct ticket_header *header)
 {
     const char *name = getenv("KRB5_REMOTETEST_TAMPER");
     char what[16] = "";
@@ -281,7 +281,9 @@ tamper(struct tgt_header *header)
         what[0] = '\0';
     fclose(f);
     if (strcmp(what, "version") == 0)
-        header->version++;
+        header->version = 3;
+    else if (strcmp(what, "reissued") == 0)
+        header->version = TICKET_REISSUED;
     else if (strcmp(what, "principal") == 0)
         header->principal[0] ^= 1;
     else if (strcmp(what, "origin-late") == 0)
@@ -310,11 +312,11 @@ op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
     if (usage == KRB5_KEYUSAGE_AS_REP_ENCPART && r != NULL)
         compare_bound("reply", r->reply_bound, plain->length);
 
-    if (tgt_header_applies(enctype, usage, k->owner) && r != NULL && r->header.version != 0) {
-        struct tgt_header header = r->header;
+    if (ticket_header_applies(enctype, usage, k->owner) && r != NULL && r->header.version != 0) {
+        struct ticket_header header = r->header;
 
         tamper(&header);
-        return tgt_header_seal(k->block, usage, &header, plain, cipher_out);
+        return ticket_header_seal(k->block, usage, &header, plain, cipher_out);
     }
 
     ret = krb5_c_encrypt_length(context, enctype, plain->length, &length);
@@ -344,12 +346,12 @@ op_decrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
     if (ret || r == NULL)
         return ret;
 
-    /* The next TGT is for whoever proved to hold this key, or for whom the TGT
+    /* The next ticket is for whoever proved to hold this key, or for whom the TGT
      * opened first was. */
     if (usage == KRB5_KEYUSAGE_AS_REQ_PA_ENC_TS)
-        tgt_header_make(&r->header, k->owner);
-    else if (tgt_header_applies(enctype, usage, k->owner) && r->header.version == 0)
-        tgt_header_inherit(&r->header, cipher, k->owner);
+        ticket_header_make(&r->header, k->owner);
+    else if (ticket_header_applies(enctype, usage, k->owner) && r->header.version == 0)
+        ticket_header_inherit(&r->header, cipher, k->owner);
     return 0;
 }
 
@@ -427,7 +429,7 @@ op_hint_as(krb5_context context, void *moddata, const krb5_remote_key_as_hint *h
     /* The new TGT is the client's, whosever TGT was the armor. */
     if (krb5_c_remote_key_handle(hint->client_key, &handle) == 0 &&
         (k = find_key(handle.data, HANDLE_LENGTH)) != NULL)
-        tgt_header_make(&r->header, k->owner);
+        ticket_header_make(&r->header, k->owner);
 }
 
 static void

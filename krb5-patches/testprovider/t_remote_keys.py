@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # What MIT's scripts cannot see: that requests with remote keys do not wait for each other, that
-# hints are right, headers of TGTs are checked, outages are reported as such. Run by krb5-check.sh
+# hints are right, headers of tickets are checked, outages are reported as such. Run by krb5-check.sh
 # in the tests directory of a tree whose KDB modules are wrapped by the test provider.
 
 from k5test import *
@@ -328,6 +328,28 @@ for what in ('version', 'principal', 'origin-late', 'origin-early', 'cap'):
                 expected_msg='Message stream modified')
 os.remove(tamper_path)
 expect_failures(0, 'a bad header was counted as a wrong password')
+
+mark('headers of service tickets')
+# The service has its key; libk5crypto reads a message with a header as one without.
+realm.kinit(realm.user_princ, password('user'))
+realm.run([kvno, '-k', realm.keytab, realm.host_princ])
+realm.run([kdestroy])
+realm.kinit(realm.user_princ, password('user'), ['-S', realm.host_princ])
+for what in ('version', 'principal', 'origin-late', 'origin-early', 'cap', 'reissued'):
+    write_file(tamper_path, what)
+    realm.kinit(realm.user_princ, password('user'), ['-S', realm.host_princ], expected_code=1,
+                expected_msg='Message stream modified')
+expect_in_kdc_log('made from another ticket and is marked initial', 'the reason is not logged')
+# A TGT of that kind is what a renewal makes, which stays initial.
+realm.kinit(realm.user_princ, password('user'))
+os.remove(tamper_path)
+realm.kinit(realm.user_princ, password('user'))
+for what in ('version', 'principal', 'origin-late', 'cap'):
+    write_file(tamper_path, what)
+    realm.run([kvno, '--cached-only', realm.host_princ], expected_code=1)
+    realm.run([kvno, realm.host_princ], expected_code=1, expected_msg='Message stream modified')
+os.remove(tamper_path)
+realm.run([kvno, realm.host_princ])
 
 mark('renewable life beyond what the holders of the key allow')
 restart_kdc(MAX_RENEWABLE_LIFE=3600)

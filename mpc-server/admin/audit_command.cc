@@ -101,6 +101,7 @@ using nlohmann::json;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kShowProgress = 4096;  // lines
 constexpr size_t kIdDigits = 32;
+constexpr uint64_t kUsageTicket = 2;  // RFC 4120, 7.5.1
 constexpr size_t kShownFindings = 50;
 constexpr size_t kShownDigits = 8;  // of an id, in the table
 
@@ -167,11 +168,44 @@ absl::StatusOr<ExitCode> AuditVerify(const Options& options, Console& console) {
 
 // ---- show ----
 
-// Picks the jobs and the administrators' acts that concern one principal, or all.
+// A principal as the user named it: with the log's realm if he gave none, or by its id.
+struct Wanted {
+  std::string name;  // empty: any
+  std::string id;    // as the log has it; empty until a line was seen
+
+  absl::Status Resolve(const audit::Fields& fields) {
+    if (name.empty() || !id.empty()) return absl::OkStatus();
+    if (name.size() == kIdDigits && FromHex(name).ok()) {
+      id = name;
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(name, QualifyPrincipal(name, audit::TextField(fields, "realm")));
+    id = HandleText(PrincipalIdOf(name));
+    return absl::OkStatus();
+  }
+};
+
+// "seal 2, open 2": what a job did under keys of tickets; of a service's, or of anybody's.
+std::string TicketUses(const audit::Fields& job, const std::string& service) {
+  std::string uses;
+  if (!job.contains("keys") || !job["keys"].is_array()) return uses;
+  for (const audit::Fields& key : job["keys"]) {
+    const uint64_t usage = audit::NumberField(key, "usage");
+    if (usage != kUsageTicket || audit::TextField(key, "principal") != service) continue;
+    absl::StrAppend(&uses, uses.empty() ? "" : ", ", audit::TextField(key, "part"), " ", usage);
+  }
+  return uses;
+}
+
+// Picks the jobs and the administrators' acts that concern one principal, or all; or the jobs that
+// sealed or opened tickets of a service.
 class Shower {
  public:
   Shower(const Options& options, Console* console)
-      : principal_(options.principal), options_(options), console_(*console) {}
+      : principal_{options.principal, ""},
+        service_{options.service, ""},
+        options_(options),
+        console_(*console) {}
 
   absl::Status Take(const audit::Line& line) {
     const absl::Time time = audit::TimeOf(line);
@@ -179,7 +213,8 @@ class Shower {
     const bool jobs = line.kind == "batch" || line.kind == "jobs";
     if (!jobs && line.kind != "admin") return absl::OkStatus();
     const audit::Fields fields = audit::FieldsOf(line);
-    RETURN_IF_ERROR(Resolve(fields));
+    RETURN_IF_ERROR(principal_.Resolve(fields));
+    RETURN_IF_ERROR(service_.Resolve(fields));
     if (!jobs) {
       TakeAct(line, fields);
     } else if (fields.contains("jobs")) {
@@ -191,70 +226,72 @@ class Shower {
   void End() {
     console_.Print(found_);
     if (count_ == 0) console_.Say("nothing was found");
+    if (keyless_ > 0) {
+      console_.Remark(absl::StrCat(keyless_,
+                                   " jobs are in lines of format 2, which do not name the "
+                                   "keys: what they sealed for whom cannot be told"));
+    }
   }
 
  private:
-  // A name without a realm is of the log's; 32 hexadecimal digits are an id as the log has it.
-  absl::Status Resolve(const audit::Fields& fields) {
-    if (principal_.empty() || !id_.empty()) return absl::OkStatus();
-    if (principal_.size() == kIdDigits && FromHex(principal_).ok()) {
-      id_ = principal_;
-      return absl::OkStatus();
-    }
-    ASSIGN_OR_RETURN(std::string name,
-                     QualifyPrincipal(principal_, audit::TextField(fields, "realm")));
-    principal_ = name;
-    id_ = HandleText(PrincipalIdOf(name));
-    return absl::OkStatus();
-  }
+  struct Found {
+    std::string who, what, verdict, principal, detail;
+  };
 
   void TakeJob(const audit::Line& line, const audit::Fields& job) {
-    if (!id_.empty() && audit::TextField(job, "principal") != id_) return;
-    Show(line, audit::TextField(job, "kdc"), audit::TextField(job, "op"),
-         audit::TextField(job, "verdict"), audit::TextField(job, "principal"),
-         audit::TextField(job, "detail"));
+    if (!principal_.id.empty() && audit::TextField(job, "principal") != principal_.id) return;
+    std::string what = audit::TextField(job, "op");
+    if (!service_.id.empty()) {
+      keyless_ += line.version < audit::kFormatVersion;
+      const std::string uses = TicketUses(job, service_.id);
+      if (uses.empty()) return;
+      absl::StrAppend(&what, " (", uses, ")");
+    }
+    Show(line, {audit::TextField(job, "kdc"), what, audit::TextField(job, "verdict"),
+                audit::TextField(job, "principal"), audit::TextField(job, "detail")});
   }
 
   void TakeAct(const audit::Line& line, const audit::Fields& act) {
+    if (!service_.name.empty()) return;
     std::string names;
-    bool mine = id_.empty() || audit::TextField(act, "principal") == principal_;
+    bool mine = principal_.id.empty() || audit::TextField(act, "principal") == principal_.name;
     if (act.contains("keys") && act["keys"].is_array()) {
       for (const audit::Fields& key : act["keys"]) {
         const std::string name = audit::TextField(key, "principal");
-        mine |= name == principal_;
+        mine |= name == principal_.name;
         if (absl::StrContains(names, name)) continue;
         absl::StrAppend(&names, names.empty() ? "" : ",", name);
       }
     }
     if (!mine) return;
-    Show(line, audit::TextField(act, "who"), audit::TextField(act, "call"),
-         audit::TextField(act, "result"), names, audit::TextField(act, "reason"));
+    Show(line, {audit::TextField(act, "who"), audit::TextField(act, "call"),
+                audit::TextField(act, "result"), names, audit::TextField(act, "reason")});
   }
 
-  void Show(const audit::Line& line, const std::string& who, const std::string& what,
-            const std::string& verdict, const std::string& principal, const std::string& detail) {
+  void Show(const audit::Line& line, const Found& found) {
     ++count_;
     if (console_.json()) {
       found_.push_back({{"seq", line.seq},
                         {"time", std::string(line.time)},
-                        {"who", who},
-                        {"what", what},
-                        {"verdict", verdict},
-                        {"principal", principal},
-                        {"detail", detail}});
+                        {"who", found.who},
+                        {"what", found.what},
+                        {"verdict", found.verdict},
+                        {"principal", found.principal},
+                        {"detail", found.detail}});
       return;
     }
-    console_.Say(verdict == "OK" ? Colour::kNone : Colour::kWarning,
-                 absl::StrFormat("%s  %8d  %-12s %-15s %-14s %s%s%s", line.time, line.seq, who,
-                                 what, verdict, principal, detail.empty() ? "" : "  ", detail));
+    console_.Say(found.verdict == "OK" ? Colour::kNone : Colour::kWarning,
+                 absl::StrFormat("%s  %8d  %-12s %-15s %-14s %s%s%s", line.time, line.seq,
+                                 found.who, found.what, found.verdict, found.principal,
+                                 found.detail.empty() ? "" : "  ", found.detail));
   }
 
-  std::string principal_;  // as given, then with the realm
-  std::string id_;
+  Wanted principal_, service_;
   const Options& options_;
   Console& console_;
   json found_ = json::array();
   uint64_t count_ = 0;
+  uint64_t keyless_ = 0;  // jobs of lines that name no keys
 };
 
 absl::StatusOr<ExitCode> AuditShow(const Options& options, Console& console) {

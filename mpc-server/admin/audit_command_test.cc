@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/admin/commands.h"
+#include "mpc-server/key/key_info.h"
 #include "mpc-server/testing/audit_log.h"
 
 namespace mpckdc::admin {
@@ -107,6 +108,33 @@ TEST_F(AuditCommandTest, ShowPicksAPrincipal) {
   EXPECT_THAT(alice.out, Not(HasSubstr("b0b0")));
   EXPECT_EQ(json::parse(Run({"show", "--json", "--principal", kAlice, File(0)}).out).size(), 1u);
   EXPECT_EQ(json::parse(Run({"show", "--json", File(0)}).out).size(), 3u);
+}
+
+// The id of kadmin/admin@EXAMPLE.COM, by the document's rule.
+std::string KadminId() { return HandleText(PrincipalIdOf("kadmin/admin@EXAMPLE.COM")); }
+
+TEST_F(AuditCommandTest, ShowFindsTheTicketsOfAService) {
+  const auto job = [&](const char* operation, std::vector<audit::Fields> keys) {
+    audit::Fields made = Job(++id_, "OK");
+    made["op"] = operation;
+    made["keys"] = std::move(keys);
+    ++batch_;
+    Batch(0, {made});
+  };
+  const std::string krbtgt(32, 'a');
+  job("LOGIN", {Key("open", 1, kAlice), Key("seal", 2, krbtgt), Key("seal", 3, kAlice)});
+  job("REISSUE_TICKET", {Key("open", 2, krbtgt), Key("seal", 2, KadminId())});
+  job("OPEN_TICKET", {Key("open", 2, KadminId())});
+  job("MAKE_CHECKSUM", {Key("make_mac", 17, KadminId())});
+  const json found = json::parse(Run({"show", "--json", "--service", "kadmin/admin", File(0)}).out);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0]["what"], "REISSUE_TICKET (seal 2)");
+  EXPECT_EQ(found[0]["principal"], kAlice);
+  EXPECT_EQ(found[1]["what"], "OPEN_TICKET (open 2)");
+  Expect(0, {"show", "--service", KadminId(), "--principal", "alice", File(0)},
+         {"REISSUE_TICKET (seal 2)"});
+  Expect(0, {"show", "--service", krbtgt, File(0)}, {"LOGIN (seal 2)", "REISSUE_TICKET (open 2)"});
+  Expect(0, {"show", "--service", "nfs/www", File(0)}, {"nothing was found"});
 }
 
 TEST_F(AuditCommandTest, WrongUseIsExplained) {

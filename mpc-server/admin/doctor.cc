@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +19,7 @@
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/key/key_info.h"
 #include "mpc-server/package/certificate.h"
 
 namespace mpckdc::admin {
@@ -217,6 +219,35 @@ Comparison Compare(const KeyListing& listing, const KdbEntries& entries) {
   return comparison;
 }
 
+// Of 17 to 20: nothing tells the servers how old such a ticket is.
+void CheckAgeless(const KdbEntries& entries, Findings* findings) {
+  const std::vector<std::string> kadmin = KadminOfStandardEnctypes(entries);
+  if (!kadmin.empty()) {
+    findings->Bad(
+        absl::StrCat("keys of other types than gcm, whose tickets never grow old and which "
+                     "the servers no longer use: ",
+                     absl::StrJoin(kadmin, ", ")),
+        "mpc-admin randkey --kadmin draws new ones for all of them");
+  }
+  std::vector<std::string> services;
+  for (const auto& [principal, keys] : entries) {
+    const bool ageless = absl::c_any_of(keys, [](const v1::KeyInfo& key) {
+      const Enctype* enctype = FindEnctype(key.enctype());
+      return enctype != nullptr && !enctype->is_gcm();
+    });
+    if (ageless && !IsKadmin(principal) && KeyClassOf(principal) != v1::KEY_CLASS_USER) {
+      services.push_back(principal);
+    }
+  }
+  if (services.empty()) return;
+  findings->Warn(
+      absl::StrCat("protected services with keys of 17 to 20, under which a ticket that a "
+                   "KDC made lives as long as the key: ",
+                   Some(services)),
+      "new keys after a KDC was lost: mpc-admin randkey PRINCIPAL; or gcm keys alone: "
+      "--enctype aes256-gcm,aes128-gcm");
+}
+
 void DeleteOrphans(Session& session, const KeyListing& listing, const KeyListing& orphans,
                    Findings* findings) {
   absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
@@ -280,6 +311,7 @@ void CheckStores(Session& session, Findings* findings) {
     }
   }
   Judge(session, *listing, comparison, findings);
+  CheckAgeless(**entries, findings);
 }
 
 ExitCode Report(Session& session, const Findings& findings) {

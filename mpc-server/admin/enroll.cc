@@ -114,18 +114,10 @@ absl::StatusOr<NewKeys> KeysOfKeytab(const std::vector<v1::KeyInfo>& planned,
 
 namespace {
 
-// Only a gcm message has room for the header of a TGT.
 absl::Status CheckAsked(const Session& session, const std::string& principal) {
-  const std::string& realm = session.config.realm;
-  if (principal != absl::StrCat("krbtgt/", realm, "@", realm)) return absl::OkStatus();
   for (const int32_t enctype : session.options.enctypes) {
-    if (FindEnctype(enctype)->is_gcm()) continue;
-    return Advise(absl::InvalidArgumentError(
-                      absl::StrCat(principal,
-                                   " seals TGTs, which have a header only in aes256-gcm and "
-                                   "aes128-gcm, not in ",
-                                   EnctypeName(enctype))),
-                  "leave --enctype out, or ask for aes256-gcm");
+    const absl::Status s = CheckTicketEnctype(principal, enctype);
+    if (!s.ok()) return Advise(s, "leave --enctype out, or ask for aes256-gcm");
   }
   return absl::OkStatus();
 }
@@ -135,7 +127,8 @@ absl::Status CheckAsked(const Session& session, const std::string& principal) {
 absl::StatusOr<std::vector<v1::KeyInfo>> PlannedKeys(const Session& session, const KdbPlan& plan) {
   const std::vector<int32_t>& asked = session.options.enctypes;
   RETURN_IF_ERROR(CheckAsked(session, plan.principal));
-  const bool only_gcm = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS;
+  const bool only_gcm =
+      KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS || IsKadmin(plan.principal);
   std::vector<v1::KeyInfo> keys;
   for (const v1::KeyInfo& key : plan.keys) {
     const Enctype* enctype = FindEnctype(key.enctype());
@@ -242,7 +235,8 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
     ASSIGN_OR_RETURN(auto settled, Settle(session, {&result.now, 1}, /*bulk=*/false, why));
     if (!settled[0].ok()) return Advise(transaction.RollbackAfter(why), AdviceOf(why));
   }
-  if (session.options.delete_old && !old.empty() && !keep_old) {
+  const bool delete_old = session.options.delete_old || session.options.kadmin;
+  if (delete_old && !old.empty() && !keep_old) {
     DeleteOld(session, old, &result);
   }
   return result;
@@ -267,9 +261,9 @@ using MakeKeys = std::function<absl::StatusOr<NewKeys>(
     const std::string& principal, const std::vector<v1::KeyInfo>& planned, uint32_t* kvno)>;
 
 // What enroll and randkey do for one principal; they differ in where the keys come from.
-absl::StatusOr<ExitCode> GiveKeys(Session& session, const enroll::PackageSigner& signer,
-                                  const std::string& principal, bool replace, absl::string_view how,
-                                  const MakeKeys& make) {
+absl::StatusOr<nlohmann::json> GiveKeysTo(const std::string& principal, Session& session,
+                                          const enroll::PackageSigner& signer, bool replace,
+                                          absl::string_view how, const MakeKeys& make) {
   ASSIGN_OR_RETURN(KdbPlan plan, PlanFor(session, principal, replace));
   ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> planned, PlannedKeys(session, plan));
   uint32_t kvno = plan.kvno_next;
@@ -277,8 +271,15 @@ absl::StatusOr<ExitCode> GiveKeys(Session& session, const enroll::PackageSigner&
   ASSIGN_OR_RETURN(ReplacedKeys result, ReplaceKeys(session, signer, plan, kvno, std::move(keys)));
   nlohmann::json told = result.now;
   told.update({{"old_keys", result.old_keys}, {"old_deleted", result.old_deleted}});
-  session.console.Print(told);
   session.console.Say(Describe(result, how));
+  return told;
+}
+
+absl::StatusOr<ExitCode> GiveKeys(Session& session, const enroll::PackageSigner& signer,
+                                  const std::string& principal, bool replace, absl::string_view how,
+                                  const MakeKeys& make) {
+  ASSIGN_OR_RETURN(nlohmann::json told, GiveKeysTo(principal, session, signer, replace, how, make));
+  session.console.Print(told);
   return ExitCode::kOk;
 }
 
@@ -358,16 +359,44 @@ absl::StatusOr<ExitCode> EnrollCommand(Session& session) {
                                 : EnrollOneOfKeytab(session, signer);
 }
 
+namespace {
+
+constexpr char kDrawn[] = "drawn by the servers";
+
+absl::StatusOr<NewKeys> KeysToDraw(const std::string&, const std::vector<v1::KeyInfo>& planned,
+                                   uint32_t*) {
+  NewKeys keys;
+  for (const v1::KeyInfo& key : planned) keys.push_back({key, {}});
+  return keys;
+}
+
+// One after the other. After an error the same command goes on with those that are left.
+absl::StatusOr<ExitCode> RandkeyKadmin(Session& session, const enroll::PackageSigner& signer) {
+  ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdb());
+  const std::vector<std::string> principals = KadminOfStandardEnctypes(*entries);
+  nlohmann::json all = nlohmann::json::array();
+  for (const std::string& principal : principals) {
+    ASSIGN_OR_RETURN(nlohmann::json told,
+                     GiveKeysTo(principal, session, signer, /*replace=*/true, kDrawn, KeysToDraw));
+    all.push_back(std::move(told));
+  }
+  session.console.Print(nlohmann::json{{"principals", all}});
+  if (principals.empty()) session.console.Say("every kadmin/* principal has gcm keys alone");
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
 absl::StatusOr<ExitCode> RandkeyCommand(Session& session) {
+  const bool kadmin = session.options.kadmin;
+  if (kadmin != session.options.operands.empty()) {
+    return BadUsage("randkey", "name a PRINCIPAL, or say --kadmin");
+  }
   ASSIGN_OR_RETURN(std::string principal, session.Principal());
   ASSIGN_OR_RETURN(enroll::PackageSigner signer, LoadSigner(session));
   RETURN_IF_ERROR(session.Connect().status());
-  return GiveKeys(session, signer, principal, /*replace=*/true, "drawn by the servers",
-                  [](const std::string&, const auto& planned, uint32_t*) {
-                    NewKeys keys;
-                    for (const v1::KeyInfo& key : planned) keys.push_back({key, {}});
-                    return keys;
-                  });
+  if (kadmin) return RandkeyKadmin(session, signer);
+  return GiveKeys(session, signer, principal, /*replace=*/true, kDrawn, KeysToDraw);
 }
 
 }  // namespace mpckdc::admin

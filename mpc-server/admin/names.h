@@ -17,8 +17,8 @@ std::string KeyClassName(v1::KeyClass key_class);  // "user", "tgs", "service"
 
 absl::StatusOr<v1::KeyClass> KeyClassFromName(absl::string_view name);  // user or service
 
-// What the name says: krbtgt/* seals tickets with a TGT header; kadmin/* and services (the rule of
-// kdc-plugin/README.md) seal others; everybody else is a user.
+// What the name says: krbtgt/* is a ticket-granting service; kadmin/* and what the rule of
+// kdc-plugin/README.md says are services; everybody else is a user.
 v1::KeyClass KeyClassOf(absl::string_view principal);
 
 // Adds "@REALM" when `name` has no realm of its own; an error when it is another realm's, or holds

@@ -98,7 +98,8 @@ void AddKeyOptions(CLI::App& command, Options* o) {
             "aes128-cts-hmac-sha256-128 (19). krb5's short names and the numbers are understood, "
             "and the option may be repeated. An enctype that is asked for must be in the KDC's "
             "supported_enctypes. Without the option all of that list that the servers hold, or "
-            "what the principal's password policy allows; for krbtgt the gcm types of these.",
+            "what the principal's password policy allows; for krbtgt and kadmin/* "
+            "the gcm types of these.",
             ToEnctypes(&o->enctypes));
   AddOption(command, "--class", "CLASS:{user,service}",
             "What the keys do: those of a user log in, by a password or kinit -k; those of a "
@@ -122,6 +123,16 @@ void AddEnroll(CLI::App& app, Options* o) {
           "Give new keys to a principal that has protected ones. Gates stay unless --gate is "
           "given.", &o->replace);
   AddKeyOptions(enroll, o);
+}
+
+void AddRandkey(CLI::App& app, Options* o) {
+  CLI::App& randkey = AddCommand(app, "randkey", /*required=*/false, o,
+                                 "let the servers draw keys that nobody ever sees");
+  AddFlag(randkey, "--kadmin",
+          "Instead of a principal: every kadmin/* principal that has keys of other types than gcm. "
+          "Their old keys are deleted.",
+          &o->kadmin);
+  AddKeyOptions(randkey, o);
 }
 
 void AddDelete(CLI::App& app, Options* o) {
@@ -160,6 +171,10 @@ void AddAudit(CLI::App& app, Options* o) {
   AddOption(show, "--principal", "NAME",
             "Only what concerns this principal: its name, or the 32 hexadecimal digits that the "
             "log has for it.", ToText(&o->principal));
+  AddOption(show, "--service", "NAME",
+            "Only jobs that sealed or opened a ticket under a key of this principal, such as "
+            "kadmin/admin or krbtgt/EXAMPLE.COM; the same forms of name.",
+            ToText(&o->service));
   AddSpan(show, o);
 }
 
@@ -176,8 +191,7 @@ void Describe(CLI::App& app, Options* o) {
   AddFlag(app, "--quiet", "Show no progress.", &o->quiet);
   app.add_subcommand("init-realm", "make the three servers ready for the realm; harmless again");
   AddEnroll(app, o);
-  AddKeyOptions(AddCommand(app, "randkey", /*required=*/true, o,
-                           "let the servers draw keys that nobody ever sees"), o);
+  AddRandkey(app, o);
   AddDelete(app, o);
   AddFlag(AddCommand(app, "list", /*required=*/false, o, "list the keys on the servers"),
           "--staged", "Keys of unfinished transactions instead.", &o->staged);

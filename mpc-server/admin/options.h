@@ -23,9 +23,9 @@ struct Options {
   bool json = false, quiet = false;
   bool all = false, old = false;
   bool password_stdin = false, replace = false, delete_old = false, no_create = false;
-  bool force = false, staged = false, fix = false;
+  bool force = false, staged = false, fix = false, kadmin = false;
   std::string keytab, kinit;
-  std::string head, principal;  // audit
+  std::string head, principal, service;  // audit
   absl::Time since = absl::InfinitePast(), until = absl::InfiniteFuture();
   std::vector<int32_t> enctypes;
   std::optional<v1::Gate> gate;

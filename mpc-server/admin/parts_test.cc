@@ -152,7 +152,7 @@ TEST(Options, RefusesWithAReasonAndAdvice) {
       {{"list", "--frob"}, "unknown option --frob"},
       {{"list", "--replace"}, "list has no option --replace"},
       {{"status", "alice"}, "one argument too many"},
-      {{"randkey"}, "name a PRINCIPAL"},
+      {{"policy"}, "name a PRINCIPAL"},
       {{"enroll", "--enctype", "des"}, "unknown enctype \"des\""},
       {{"enroll", "--enctype", "aes256-gcm,"}, "unknown enctype \"\""},
       {{"enroll", "--class", "tgs"}, "unknown class \"tgs\""},

@@ -528,6 +528,49 @@ TEST_F(RunTest, ATicketGrantingKeyIsOfGcm) {
   EXPECT_EQ(kdb_.principals["krbtgt/OTHER.ORG@EXAMPLE.COM"].back().enctype(), kEnctypeAes256Sha1);
 }
 
+// kadmin's keys too; those from before are named, and one command replaces them all.
+TEST_F(RunTest, KeysOfKadminAreOfGcm) {
+  kdb_.enctypes = kAllEnctypes;
+  const auto of_kadmin = [&](const std::string& name) -> std::vector<v1::KeyInfo>& {
+    return kdb_.principals[absl::StrCat("kadmin/", name, "@EXAMPLE.COM")];
+  };
+  Enroll(0, "kadmin/admin");
+  EXPECT_EQ(of_kadmin("admin").size(), 2u);
+  Expect(2, {"randkey", "kadmin/admin", "--enctype", "aes256-cts"}, {},
+         {"kadmin/admin@EXAMPLE.COM must have keys of aes256-gcm or aes128-gcm"});
+  Expect(2, {"randkey"}, {}, {"name a PRINCIPAL, or say --kadmin"});
+  Expect(2, {"randkey", "kadmin/admin", "--kadmin"});
+  Expect(0, {"doctor"});
+  Expect(0, {"randkey", "--kadmin"}, {"every kadmin/* principal has gcm keys alone"});
+
+  // As a realm from before has them. The fake servers hold the keys under other types.
+  Enroll(0, "kadmin/changepw");
+  Enroll(0, "kadmin/host.example.com");
+  for (const char* name : {"changepw", "host.example.com"}) {
+    of_kadmin(name)[0].set_enctype(kEnctypeAes256Sha1);
+  }
+  Expect(1, {"doctor"},
+         {"which the servers no longer use: kadmin/changepw@EXAMPLE.COM, "
+          "kadmin/host.example.com@EXAMPLE.COM",
+          "mpc-admin randkey --kadmin"});
+  const std::vector<v1::KeyInfo> admin = of_kadmin("admin");
+  const json told = json::parse(Expect(0, {"randkey", "--kadmin", "--json"}).out);
+  EXPECT_EQ(told["principals"].size(), 2u);
+  EXPECT_EQ(of_kadmin("admin")[0].handle(), admin[0].handle()) << "it was good";
+  for (const char* name : {"changepw", "host.example.com"}) {
+    for (const v1::KeyInfo& key : of_kadmin(name)) EXPECT_LT(key.enctype(), 0);
+  }
+  ExpectKeys(6);  // the old ones are gone
+  Expect(0, {"doctor"});
+}
+
+TEST_F(RunTest, DoctorNamesServicesWhoseTicketsDoNotAge) {
+  Enroll(0, "HTTP/www.example.com");
+  Expect(0, {"doctor"}, {}, {});
+  kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"][0].set_enctype(kEnctypeAes256Sha1);
+  Expect(0, {"doctor"}, {"lives as long as the key: HTTP/www.example.com@EXAMPLE.COM"});
+}
+
 // A service's name makes its keys a service's; an administrator may say otherwise, and it stays so.
 TEST_F(RunTest, ClassesOfServices) {
   const auto class_of = [&](const std::string& principal) {

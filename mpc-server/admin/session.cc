@@ -5,11 +5,13 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/key/key_info.h"
 #include "mpc-server/key/string_to_key.h"
 
 namespace mpckdc::admin {
@@ -136,6 +138,17 @@ absl::Status CheckDatabaseBelongs(const KeyListing& everything, const KdbEntries
   return Advise(absl::FailedPreconditionError(
                     "the KDC's database refers to none of the servers' keys: nothing was deleted"),
                 "is kdb_command in the configuration that of this realm's primary KDC?");
+}
+
+std::vector<std::string> KadminOfStandardEnctypes(const KdbEntries& entries) {
+  std::vector<std::string> principals;
+  for (const auto& [principal, keys] : entries) {
+    const bool ageless = IsKadmin(principal) && absl::c_any_of(keys, [&](const v1::KeyInfo& key) {
+                           return !CheckTicketEnctype(principal, key.enctype()).ok();
+                         });
+    if (ageless) principals.push_back(principal);
+  }
+  return principals;
 }
 
 std::string Describe(const v1::KeyInfo& info) {

@@ -108,6 +108,10 @@ std::vector<std::string> HandlesOf(const KeyListing& keys);
 // none of the servers' keys at all, as another or an empty database would.
 absl::Status CheckDatabaseBelongs(const KeyListing& everything, const KdbEntries& entries);
 
+// The kadmin/* principals that have protected keys of other types than gcm: from before these were
+// refused. Ascending.
+std::vector<std::string> KadminOfStandardEnctypes(const KdbEntries& entries);
+
 // "PRINCIPAL version N ENCTYPE"
 std::string Describe(const v1::KeyInfo& info);
 

@@ -2,22 +2,41 @@
 #include "mpc-server/agree/answers.h"
 
 #include "mpc-server/agree/engine_state.h"
-#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/job/ticket_header.h"
 
 namespace mpckdc {
 namespace {
 
-// What an audit line says of a job, but for the client's principal.
-BatchJob LineOf(const WaitingJob& waiting, const Judgement& judgement) {
-  const Job& job = waiting.job;
-  return {waiting.kdc,    job.id,   job.operation, PrincipalOfTicket(job),
-          waiting.digest, judgement};
+std::vector<KeyUsed> KeysOf(const Job& job) {
+  std::vector<KeyUsed> keys;
+  const auto add = [&keys](PartKind kind, const auto& parts) {
+    for (const auto& part : parts) keys.push_back({kind, part.usage, part.handle, {}});
+  };
+  add(PartKind::kOpen, job.opens);
+  add(PartKind::kSeal, job.seals);
+  add(PartKind::kMakeMac, job.make_macs);
+  add(PartKind::kVerifyMac, job.verify_macs);
+  // A job with more was refused before anything looked at them.
+  if (keys.size() > limits::kMaxPartsPerJob) keys.resize(limits::kMaxPartsPerJob);
+  return keys;
 }
 
-void NameClient(const std::optional<Handle>& client, BatchRecords& records, BatchJob* line) {
-  if (!client.has_value()) return;
-  const KeyInfo* info = records.FindInfo(*client);
-  line->principal = info != nullptr ? info->principal_id : PrincipalId{};
+// What an audit line says of a job, but for the principals of its keys.
+BatchJob LineOf(const WaitingJob& waiting, const Judgement& judgement) {
+  const Job& job = waiting.job;
+  return {waiting.kdc,    job.id,    job.operation, PrincipalOfTicket(job),
+          waiting.digest, judgement, KeysOf(job)};
+}
+
+PrincipalId PrincipalOf(const Handle& handle, BatchRecords& records) {
+  const KeyInfo* info = records.FindInfo(handle);
+  return info != nullptr ? info->principal_id : PrincipalId{};
+}
+
+void NamePrincipals(const std::optional<Handle>& client, BatchRecords& records, BatchJob* line) {
+  if (client.has_value()) line->principal = PrincipalOf(*client, records);
+  for (KeyUsed& key : line->keys) key.principal = PrincipalOf(key.handle, records);
 }
 
 }  // namespace
@@ -39,7 +58,7 @@ void Answers::RecordThenAnswer(std::vector<Answer> answers, BatchRecords& record
                                BatchReport* report) {
   for (const Answer& answer : answers) {
     report->jobs.push_back(LineOf(*answer.job, answer.result.judgement));
-    NameClient(answer.job->job.client, records, &report->jobs.back());
+    NamePrincipals(answer.job->job.client, records, &report->jobs.back());
   }
   absl::Status recorded;
   if (recorder_ != nullptr && !answers.empty()) recorded = recorder_->Record(*report);
@@ -127,7 +146,7 @@ void Answers::RecordUnbatched() {
   BatchRecords records(state_.store);
   std::vector<BatchJob> lines;
   for (auto& [client, line] : jobs) {
-    NameClient(client, records, &line);
+    NamePrincipals(client, records, &line);
     lines.push_back(std::move(line));
   }
   recorder_->RecordUnbatched(lines, left_out);

@@ -62,7 +62,7 @@ class Answers {
   std::string unrecorded_;
 
   absl::Mutex mu_;
-  // The client, and the line but for its principal.
+  // The client, and the line but for its principals.
   std::vector<std::pair<std::optional<Handle>, BatchJob>> unbatched_ ABSL_GUARDED_BY(mu_);
   uint64_t left_out_ ABSL_GUARDED_BY(mu_) = 0;
 };

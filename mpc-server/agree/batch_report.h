@@ -15,8 +15,17 @@
 #include "absl/types/span.h"
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
+#include "mpc-server/job/operation_table.h"
 
 namespace mpckdc {
+
+// A key under which a job sealed, opened, made or verified something, or wanted to.
+struct KeyUsed {
+  PartKind part{};
+  uint32_t usage = 0;
+  Handle handle{};
+  PrincipalId principal{};  // zero: this server has no key of the handle
+};
 
 // What happened to one job of a batch, for the audit log. Principals are named by their ids.
 struct BatchJob {
@@ -28,6 +37,7 @@ struct BatchJob {
   PrincipalId principal{};
   Digest digest{};  // of the job as this server received it
   Judgement judgement;
+  std::vector<KeyUsed> keys{};  // of its parts, in their order
 };
 
 // One batch that ended, well or not.

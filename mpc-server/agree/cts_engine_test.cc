@@ -178,6 +178,34 @@ TEST_P(CtsLoginTest, TicketsOfProtectedServices) {
   EXPECT_VERDICT(RunWithText(job, inside), Verdict::kBadTag);
 }
 
+// The limit that the threat model names: nothing in such a ticket tells the servers its age.
+TEST_P(CtsLoginTest, ATicketOfAServiceOpensTenYearsLater) {
+  const PlainKey service = AddService("nfs/www.example.com@EXAMPLE.COM");
+  const std::string inside(180, 'S');
+  const JobResult sealed = RunWithText(realm_.Reissue(realm_.Tgt("tgt"), service, 180), inside);
+  ASSERT_VERDICT_OK(sealed);
+  for (int party = 0; party < kParties; ++party) {
+    realm_.clock(party).Set(absl::Hours(24 * 3650));
+  }
+  ASSERT_TRUE(realm_.WaitConnected());
+  const JobResult opened = realm_.Run(realm_.OpenTicket(CtsOf(sealed.seals[0]).share, service));
+  ASSERT_VERDICT_OK(opened);
+  EXPECT_EQ(CtsOf(opened.opens[0]).share, inside);
+}
+
+// So kadmin has none, and one from before is not used.
+TEST_P(CtsLoginTest, NoTicketUnderAKeyOfKadmin) {
+  const PlainKey kadmin = AddService("kadmin/changepw@EXAMPLE.COM");
+  const Job seal = realm_.Reissue(realm_.Tgt("tgt"), kadmin, 180);
+  ExpectRefused(RunWithText(seal, std::string(180, 'S')), Verdict::kRefused,
+                "kadmin/changepw@EXAMPLE.COM must have keys of aes256-gcm or aes128-gcm");
+  ExpectRefused(realm_.Run(realm_.OpenTicket(std::string(250, 'x'), kadmin)), Verdict::kRefused,
+                "must have keys of aes256-gcm");
+  KeyInfo drawn = kadmin.info;
+  drawn.handle[0] ^= 1;
+  EXPECT_EQ(realm_.Draw({7}, drawn).code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_P(CtsLoginTest, ChecksumsAreMadeAndVerified) {
   const PlainKey service = AddService("host/www.example.com@EXAMPLE.COM");
   std::string data(1000, 'p');

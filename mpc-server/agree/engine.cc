@@ -120,7 +120,7 @@ TagResult Engine::FinishTag(const KdcIdentity& kdc, const TagRequest& request) {
 }
 
 void Engine::DrawKey(const TransactionId& txn, const KeyInfo& info, DrawCallback done) {
-  const absl::Status good = CheckKeyInfo(info);
+  const absl::Status good = CheckNewKeyInfo(info);
   if (!good.ok()) return done(good);
   if (state_.stopping()) return done(absl::UnavailableError(kStopping));
   const absl::StatusOr<KeyRecord> staged = state_.store->GetStaged(txn, info.handle);

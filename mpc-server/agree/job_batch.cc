@@ -11,7 +11,7 @@
 #include "mpc-server/agree/confirm_view.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/job/operation_table.h"
-#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/job/ticket_header.h"
 #include "mpc-server/judge/output.h"
 
 namespace mpckdc {
@@ -104,14 +104,17 @@ void JobBatch::AdmitJobs() {
   assert(next_nonce <= ballot_.proposal.nonces);  // CheckNonceCount
 }
 
-// The header of a ticket under a tgs key; empty under a service key. The same at the three servers:
-// it follows from the job, the records' principal ids and the batch's agreed time.
+// The header of a ticket under a gcm key. The same at the three servers: it follows from the job,
+// the records' principals and the batch's agreed time.
 std::string JobBatch::HeaderOf(const WaitingJob& waiting, const SealPart& seal,
                                const KeyInfo& key) {
   const Job& job = waiting.job;
-  if (seal.usage != kUsageTicket || key.key_class != KeyClass::kTgs) return "";
+  if (seal.usage != kUsageTicket || !FindEnctype(key.enctype)->is_gcm()) return "";
   if (job.operation == Operation::kReissueTicket) {
-    return std::string(ParseMessage(job.opens[0].message)->header);
+    const OpenPart& parent = job.opens[0];
+    return EncodeTicketHeader(
+        ReissuedTicketHeader(*DecodeTicketHeader(ParseMessage(parent.message)->header),
+                             *ballot_.records.FindInfo(parent.handle)));
   }
   const PrincipalId& principal = ballot_.records.FindInfo(*job.client)->principal_id;
   absl::Time origin = ballot_.proposal.time;
@@ -122,8 +125,8 @@ std::string JobBatch::HeaderOf(const WaitingJob& waiting, const SealPart& seal,
     origin = grant->origin;
     origin_job = grant->origin_job;
   }
-  return EncodeTgtHeader(
-      NewTgtHeader(principal, origin_job, origin, state_.options.max_renewable_life));
+  return EncodeTicketHeader(
+      NewTicketHeader(principal, origin_job, origin, state_.options.max_renewable_life));
 }
 
 void JobBatch::AddGrantUses(GrantUses* uses) const {

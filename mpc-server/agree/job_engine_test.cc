@@ -37,7 +37,7 @@ TEST_P(LoginTest, AgreesWithTheOracle) {
   EXPECT_TRUE(OracleMacGood(realm.alice, kUsageAsReqChecksum, job.make_macs[0].data,
                             result.make_macs[0]));
 
-  const auto header = DecodeTgtHeader(GcmOf(result.seals[0]).header);
+  const auto header = DecodeTicketHeader(GcmOf(result.seals[0]).header);
   ASSERT_TRUE(header.has_value());
   EXPECT_EQ(header->principal, realm.alice.info.principal_id);
   EXPECT_EQ(header->origin_job, job.id);
@@ -126,15 +126,24 @@ TEST(JobEngine, ManyLoginsShareBatches) {
 }
 
 // Every operation of the table, both classes of ticket keys.
-TEST(JobEngine, ServiceTicketsHaveNoHeader) {
+TEST(JobEngine, ServiceTicketsHaveAHeader) {
   Realm realm;
   const JobResult result = realm.Run(
       LoginJob(realm.NextId(), realm.alice, realm.kadmin, realm.Preauth(realm.alice)));
   ASSERT_VERDICT_OK(result);
-  EXPECT_TRUE(GcmOf(result.seals[0]).header.empty());
+  const auto header = DecodeTicketHeader(GcmOf(result.seals[0]).header);
+  ASSERT_TRUE(header.has_value());
+  EXPECT_TRUE(header->initial);
+  EXPECT_EQ(header->principal, realm.alice.info.principal_id);
+  EXPECT_EQ(header->origin_job, result.id);
   const std::string ticket = realm.FinishSeal(result, 0, "kadmin ticket");
   EXPECT_EQ(OracleOpen(realm.kadmin, kUsageTicket, ticket), "kadmin ticket");
   EXPECT_VERDICT(realm.Run(realm.OpenTicket(ticket, realm.kadmin)), Verdict::kOk);
+  // What servers sealed that did not know of the header, or who has the key.
+  const std::string bare = PlainSealText(
+      realm.kadmin, kUsageTicket,
+      JoinNonce({static_cast<uint32_t>(absl::ToUnixSeconds(absl::Now())), 7, 42}), "", "bare");
+  ExpectRefused(realm.Run(realm.OpenTicket(bare, realm.kadmin)), Verdict::kBadTag, "header");
 }
 
 TEST(JobEngine, ChecksumsAreMadeAndVerified) {
@@ -329,48 +338,105 @@ TEST(JobEngine, ReissueInheritsTheHeader) {
   const std::string parent = realm.Tgt("parent");
   const JobResult result = realm.Run(realm.Reissue(parent));
   ASSERT_VERDICT_OK(result);
-  EXPECT_EQ(GcmOf(result.seals[0]).header, std::string(ParseMessage(parent)->header));
+  TicketHeader inherited = *DecodeTicketHeader(ParseMessage(parent)->header);
+  EXPECT_TRUE(inherited.initial);
+  inherited.initial = false;
+  EXPECT_EQ(DecodeTicketHeader(GcmOf(result.seals[0]).header), inherited);
   const std::string child = realm.FinishSeal(result, 0, "child");
   EXPECT_EQ(OracleOpen(realm.tgt, kUsageTicket, child), "child");
-  EXPECT_VERDICT(realm.Run(realm.Reissue(child)), Verdict::kOk);
-  const JobResult service = realm.Run(realm.Reissue(parent, realm.kadmin));
-  ASSERT_VERDICT_OK(service);
-  EXPECT_TRUE(GcmOf(service.seals[0]).header.empty());
+  for (const std::string& each : {parent, child}) {
+    EXPECT_VERDICT(realm.Run(realm.Reissue(each)), Verdict::kOk);
+    const JobResult service = realm.Run(realm.Reissue(each, realm.kadmin));
+    ASSERT_VERDICT_OK(service);
+    EXPECT_EQ(DecodeTicketHeader(GcmOf(service.seals[0]).header), inherited);
+  }
 
   std::string bad = parent;
   bad[40] ^= 1;
   EXPECT_VERDICT(realm.Run(realm.Reissue(bad)), Verdict::kBadTag);
 }
 
+// Keys between realms are of class tgs. Whoever has one (all of the other realm's KDCs, if it is no
+// realm of ours) writes any name into a header; what is made of such a ticket names the key.
+TEST(JobEngine, ATicketOfAnotherRealmVouchesForItsKeyAlone) {
+  Realm realm;
+  const PlainKey cross =
+      realm.AddKey("krbtgt/EXAMPLE.COM@OTHER", KeyClass::kTgs, kEnctypeAes256Gcm, Gate::kNone);
+  const std::string foreign =
+      PlainSealText(cross, kUsageTicket, Nonce{1},
+                    EncodeTicketHeader(NewTicketHeader(PrincipalIdOf("admin/admin@EXAMPLE.COM"), 1,
+                                                       absl::Now(), absl::Hours(1))),
+                    "from there");
+  EXPECT_VERDICT(realm.Run(realm.OpenTicket(foreign, cross)), Verdict::kOk);
+  Job job = realm.Reissue(foreign, realm.kadmin);
+  job.opens[0].handle = cross.info.handle;
+  const JobResult made = realm.Run(job);
+  ASSERT_VERDICT_OK(made);
+  const auto header = DecodeTicketHeader(GcmOf(made.seals[0]).header);
+  ASSERT_TRUE(header.has_value());
+  EXPECT_EQ(header->principal, cross.info.principal_id);
+  // A realm whose keys are no shares makes no headers.
+  const std::string bare = PlainSealText(cross, kUsageTicket, Nonce{2}, "", "from there");
+  ExpectRefused(realm.Run(realm.OpenTicket(bare, cross)), Verdict::kBadTag, "header");
+}
+
+// And what leaves for another realm has the client's name, which that one can compute.
+TEST(JobEngine, ATicketForAnotherRealmNamesTheClient) {
+  Realm realm;
+  const PlainKey cross =
+      realm.AddKey("krbtgt/OTHER@EXAMPLE.COM", KeyClass::kTgs, kEnctypeAes256Gcm, Gate::kNone);
+  const JobResult made = realm.Run(realm.Reissue(realm.Tgt("parent"), cross));
+  ASSERT_VERDICT_OK(made);
+  const auto header = DecodeTicketHeader(GcmOf(made.seals[0]).header);
+  ASSERT_TRUE(header.has_value());
+  EXPECT_EQ(header->principal, PrincipalIdOf("alice@EXAMPLE.COM"));
+  EXPECT_EQ(OracleOpen(cross, kUsageTicket, realm.FinishSeal(made, 0, "referral")), "referral");
+}
+
+// A TGT, and a ticket for kadmin.
 TEST(JobEngine, OriginTooOld) {
   Realm realm;
   const absl::Duration life = limits::kDefaultMaxRenewableLife;
-  const auto ticket = [&](absl::Duration age) {
+  const auto ticket = [&](const PlainKey& key, absl::Duration age) {
     GcmNonce nonce;
     realm.random().Fill(absl::MakeSpan(nonce));
-    const std::string header = EncodeTgtHeader(
-        NewTgtHeader(realm.alice.info.principal_id, 1, absl::Now() - age, life));
-    return PlainSealText(realm.tgt, kUsageTicket, nonce, header, "old");
+    const std::string header = EncodeTicketHeader(
+        NewTicketHeader(realm.alice.info.principal_id, 1, absl::Now() - age, life));
+    return PlainSealText(key, kUsageTicket, nonce, header, "old");
   };
-  EXPECT_VERDICT(realm.Run(realm.OpenTicket(ticket(life - absl::Hours(1)))), Verdict::kOk);
-  const std::string old = ticket(life + absl::Hours(1));
-  EXPECT_VERDICT(realm.Run(realm.OpenTicket(old)), Verdict::kRefused);
+  for (const PlainKey& key : {realm.tgt, realm.kadmin}) {
+    EXPECT_VERDICT(realm.Run(realm.OpenTicket(ticket(key, life - absl::Hours(1)), key)),
+                   Verdict::kOk);
+    EXPECT_VERDICT(realm.Run(realm.OpenTicket(ticket(key, life + absl::Hours(1)), key)),
+                   Verdict::kRefused);
+  }
+  const std::string old = ticket(realm.tgt, life + absl::Hours(1));
   EXPECT_VERDICT(realm.Run(realm.Reissue(old)), Verdict::kRefused);
 }
 
-// Without a header the time in the nonce is the ticket's age.
-TEST(JobEngine, ServiceTicketTooOld) {
+// A checksum is made of anything: a PAC that says whatever a KDC wants. The time in its nonce ends
+// it.
+TEST(JobEngine, ChecksumTooOld) {
   Realm realm;
-  const auto open = [&](absl::Duration age) {
-    const Nonce nonce = JoinNonce(
-        {static_cast<uint32_t>(absl::ToUnixSeconds(absl::Now() - age)), 7, 42});
-    const std::string ticket = PlainSealText(realm.kadmin, kUsageTicket, nonce, "", "old");
-    return realm.Run(realm.OpenTicket(ticket, realm.kadmin));
+  const std::string data = "the PAC of an administrator";
+  const JobResult made = realm.Run(realm.MakeChecksums({{realm.tgt.info.handle, 17, data}}));
+  ASSERT_VERDICT_OK(made);
+  const auto verify = [&] {
+    const GcmMacResult& mac = GcmOf(made.make_macs[0]);
+    std::string checksum(mac.nonce.begin(), mac.nonce.end());
+    checksum.append(mac.share.begin(), mac.share.end());
+    return realm.Run(realm.VerifyChecksum(realm.tgt, data, checksum));
+  };
+  const auto pass = [&](absl::Duration time) {
+    for (int party = 0; party < kParties; ++party) realm.clock(party).Set(time);
+    EXPECT_TRUE(realm.WaitConnected());
   };
   const absl::Duration life = limits::kDefaultMaxRenewableLife;
-  EXPECT_VERDICT(open(-absl::Seconds(16)), Verdict::kOk);
-  EXPECT_VERDICT(open(life - absl::Hours(1)), Verdict::kOk);
-  EXPECT_VERDICT(open(life + absl::Hours(1)), Verdict::kRefused);
+  EXPECT_VERDICT(verify(), Verdict::kOk);
+  pass(life - absl::Hours(1));
+  EXPECT_VERDICT(verify(), Verdict::kOk);
+  pass(life + absl::Hours(1));
+  ExpectRefused(verify(), Verdict::kRefused, "the checksum was made");
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/job/ticket_header.h"
 
 namespace mpckdc {
 namespace {

@@ -47,6 +47,46 @@ TEST_F(RecordTest, TheThreeWriteDownTheSame) {
   EXPECT_EQ(views.size(), 3u) << "no two batches look alike";
 }
 
+// One REISSUE_TICKET of alice's is the ticket for kadmin that somebody looks for later.
+TEST_F(RecordTest, TheLineNamesTheKeysUsed) {
+  const auto keys_of = [&](int party) {
+    return realm_.recorder(party).Batches().back().jobs[0].keys;
+  };
+  const auto expect = [](const KeyUsed& key, PartKind part, uint32_t usage, const PlainKey& whose) {
+    EXPECT_EQ(key.part, part);
+    EXPECT_EQ(key.usage, usage);
+    EXPECT_EQ(key.handle, whose.info.handle);
+    EXPECT_EQ(key.principal, whose.info.principal_id);
+  };
+  const std::string tgt = realm_.Tgt("tgt");
+  for (int party = 0; party < 3; ++party) {
+    ASSERT_TRUE(Eventually([&] { return realm_.recorder(party).Batches().size() == 1; }));
+    const std::vector<KeyUsed> keys = keys_of(party);
+    ASSERT_EQ(keys.size(), 4u);
+    expect(keys[0], PartKind::kOpen, kUsagePreauth, realm_.alice);
+    expect(keys[1], PartKind::kSeal, kUsageTicket, realm_.tgt);
+    expect(keys[2], PartKind::kSeal, kUsageAsReply, realm_.alice);
+    expect(keys[3], PartKind::kMakeMac, kUsageAsReqChecksum, realm_.alice);
+  }
+  ASSERT_VERDICT_OK(realm_.Run(realm_.Reissue(tgt, realm_.kadmin)));
+  for (int party = 0; party < 3; ++party) {
+    ASSERT_TRUE(Eventually([&] { return realm_.recorder(party).Batches().size() == 2; }));
+    const std::vector<KeyUsed> keys = keys_of(party);
+    ASSERT_EQ(keys.size(), 2u);
+    expect(keys[0], PartKind::kOpen, kUsageTicket, realm_.tgt);
+    expect(keys[1], PartKind::kSeal, kUsageTicket, realm_.kadmin);
+  }
+  // A handle of nobody's has no principal; a job refused on sight has its keys, too.
+  Job unknown = realm_.MakeChecksums({{Handle{0x77}, 17, "d"}});
+  EXPECT_VERDICT(realm_.Run(unknown), Verdict::kUnknownHandle);
+  EXPECT_EQ(keys_of(0)[0].principal, PrincipalId{});
+  Job refused = realm_.MakeChecksums({{realm_.kadmin.info.handle, 99, "d"}});
+  EXPECT_VERDICT(realm_.Run(refused), Verdict::kRefused);
+  const std::vector<BatchJob> unbatched = WaitUnbatched(1);
+  ASSERT_EQ(unbatched.size(), 1u);
+  expect(unbatched[0].keys.at(0), PartKind::kMakeMac, 99, realm_.kadmin);
+}
+
 TEST_F(RecordTest, AnotherConnectionIsAnotherSession) {
   ASSERT_VERDICT_OK(realm_.Run(Login()));
   realm_.hub().CloseCurrent();

@@ -59,7 +59,7 @@ TEST_F(AuditLogTest, TheChainGoesOnAcrossRestarts) {
   ASSERT_TRUE(Open()->Append("stop", Fields()).ok());
   const std::vector<Fields> lines = Lines(file_);
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[0]["v"], 2);
+  EXPECT_EQ(lines[0]["v"], 3);
   EXPECT_EQ(lines[0]["seq"], 1);
   EXPECT_EQ(lines[0]["realm"], "EXAMPLE.COM");
   EXPECT_EQ(lines[0]["party"], 2);

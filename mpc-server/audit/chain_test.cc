@@ -71,6 +71,31 @@ TEST_F(ChainTest, TheHashIsThatOfTheBytesBeforeIt) {
   EXPECT_THAT(line, HasSubstr(absl::StrCat("\"prev\":\"", std::string(64, '0'), "\"")));
 }
 
+// A server that was upgraded goes on in the same file.
+TEST_F(ChainTest, LinesOfFormat2AreReadAndVerified) {
+  const Owner owner{"EXAMPLE.COM", 0};
+  Head head;
+  std::vector<std::string> lines;
+  for (int i = 0; i < 3; ++i) lines.push_back(EncodeLine(owner, absl::UnixEpoch(), "x", {}, &head));
+  EXPECT_TRUE(Check(lines).intact());
+  // The first as the version before wrote it, and the others after it.
+  const auto of_version = [](std::string line, int version) {
+    line[5] = static_cast<char>('0' + version);
+    line.resize(line.rfind(",\"hash\":"));
+    return absl::StrCat(line, ",\"hash\":\"", HashText(line), "\"}\n");
+  };
+  for (const int version : {2, 1, 4}) {
+    std::vector<std::string> mixed = {of_version(lines[0], version)};
+    const std::optional<Line> first = ParseLine(mixed[0].substr(0, mixed[0].size() - 1));
+    ASSERT_EQ(first.has_value(), version == 2) << version;
+    if (!first) continue;
+    EXPECT_EQ(first->version, 2u);
+    Head next{1, std::string(first->hash)};
+    mixed.push_back(EncodeLine(owner, absl::UnixEpoch(), "x", {}, &next));
+    EXPECT_TRUE(Check(mixed).intact());
+  }
+}
+
 TEST_F(ChainTest, TheDocumentsExampleIsALog) {
   std::vector<std::string> lines;
   for (const std::string& line : SplitLines(ReadFileForTest(MPCKDC_AUDIT_DOCUMENT))) {

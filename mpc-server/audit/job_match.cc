@@ -102,6 +102,17 @@ bool HeldBack(const Told& told, std::string* why) {
   return false;
 }
 
+// Lines of format 2 name no keys.
+bool KeysDiffer(const JobStory& job) {
+  const Told* first = nullptr;
+  for (const std::optional<Told>& told : job.told) {
+    if (told->verdict != kOk || told->keys.empty()) continue;
+    if (first != nullptr && told->keys != first->keys) return true;
+    first = &*told;
+  }
+  return false;
+}
+
 Finding FindingOf(FindingKind kind, const JobStory& job, bool explained, std::string text) {
   return {kind, explained, job.time, std::move(text), job};
 }
@@ -115,6 +126,8 @@ const char* FindingName(FindingKind kind) {
     case FindingKind::kJobMissing: return "only some saw the job";
     case FindingKind::kJobDiffers: return "different jobs";
     case FindingKind::kVerdictDiffers: return "different verdicts";
+    case FindingKind::kKeysDiffer:
+      return "different keys";
     case FindingKind::kViewDiffers: return "different batches";
     case FindingKind::kAdminMissing: return "only some saw the act";
   }
@@ -132,6 +145,11 @@ std::optional<Finding> Compare(const JobStory& job) {
   if (!same_job) {
     return FindingOf(FindingKind::kJobDiffers, job, false,
                      "the KDC told the servers different things under one job number");
+  }
+  if (KeysDiffer(job)) {
+    return FindingOf(FindingKind::kKeysDiffer, job, false,
+                     "servers that answered name different principals for its keys: their stores "
+                     "differ, or a log was rewritten");
   }
   if (same_verdict) return std::nullopt;
   if (!job.Released()) {

@@ -69,6 +69,7 @@ inline constexpr size_t kServers = 3;
 // What one server's log says of a job.
 struct Told {
   std::string verdict, digest, detail;
+  std::string keys;     // as the line spells them; empty: it names none
   std::string ring;     // of the batch; empty: no batch took the job
   uint64_t batch = 0;
   bool broken = false;  // the batch ended with an error
@@ -88,6 +89,7 @@ enum class FindingKind {
   kJobMissing,      // only some of the servers saw the job
   kJobDiffers,      // they did not receive the same job
   kVerdictDiffers,  // they judged it differently
+  kKeysDiffer,      // it was computed under keys that they name differently
   kViewDiffers,     // they believed in different batches under one number
   kAdminMissing,    // an administrator's act that only some saw
 };

@@ -89,8 +89,13 @@ std::optional<Line> ParseLine(absl::string_view text) {
   Line line;
   line.text = text;
   if (text.find('\n') != absl::string_view::npos) return std::nullopt;
-  const std::string start = absl::StrCat("{\"v\":", kFormatVersion, ",\"seq\":");
-  if (!absl::ConsumePrefix(&text, start) || !TakeNumber(&text, &line.seq)) return std::nullopt;
+  if (!absl::ConsumePrefix(&text, "{\"v\":") || !TakeNumber(&text, &line.version)) {
+    return std::nullopt;
+  }
+  if (line.version < kOldestFormatVersion || line.version > kFormatVersion) return std::nullopt;
+  if (!absl::ConsumePrefix(&text, ",\"seq\":") || !TakeNumber(&text, &line.seq)) {
+    return std::nullopt;
+  }
   if (!absl::ConsumePrefix(&text, ",\"prev\":\"") || !TakeHash(&text, &line.prev)) {
     return std::nullopt;
   }

@@ -2,7 +2,7 @@
 //
 // One line of the audit log. doc/audit_log_format.md is the document; in short:
 //
-//   {"v":2,"seq":N,"prev":"64 hex digits","time":"...","realm":"...","party":P,"kind":"...",
+//   {"v":3,"seq":N,"prev":"64 hex digits","time":"...","realm":"...","party":P,"kind":"...",
 //    the fields of the kind,"hash":"64 hex digits"}
 //
 // hash is the SHA-256 of the line's bytes before `,"hash":"`; prev is the hash of the line before,
@@ -23,7 +23,8 @@ namespace mpckdc::audit {
 
 using Fields = nlohmann::ordered_json;
 
-inline constexpr int kFormatVersion = 2;
+inline constexpr int kFormatVersion = 3;
+inline constexpr int kOldestFormatVersion = 2;  // whose lines are read; its jobs have no `keys`
 inline constexpr size_t kHashDigits = 64;
 
 // Whose log it is.
@@ -61,6 +62,7 @@ std::string EncodeLine(const Owner& owner, absl::Time time, absl::string_view ki
 
 // What every line has. The views point into the text that was parsed.
 struct Line {
+  uint64_t version = 0;
   uint64_t seq = 0;
   absl::string_view prev;
   absl::string_view hash;

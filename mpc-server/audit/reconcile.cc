@@ -188,6 +188,7 @@ void Reconciler::TakeJob(Stream& stream, const Fields& job, const Told& context)
   told.verdict = TextField(job, "verdict");
   told.digest = TextField(job, "digest");
   told.detail = TextField(job, "detail");
+  if (job.contains("keys")) told.keys = job["keys"].dump();
   story.told[party_[&stream - &streams_[0]]] = std::move(told);
   if (!story.Complete()) return;
   if (std::optional<Finding> finding = Compare(story)) {

@@ -217,6 +217,24 @@ INSTANTIATE_TEST_SUITE_P(
         Different{{{{"OK", "d", "lie"}, kGood, kGood}}, FindingKind::kViewDiffers, false,
                   "batch 51/50"}));
 
+TEST_F(ReconcileTest, KeysThatServersNameDifferently) {
+  const auto batch = [&](const std::array<std::string, 3>& principals) {
+    Pass(absl::Seconds(1));
+    ++batch_;
+    for (int party : kAll) {
+      Fields job = Job(++id_, "OK");
+      job["id"] = batch_;
+      if (!principals[party].empty()) job["keys"] = {Key("seal", 2, principals[party])};
+      Batch(party, {job});
+    }
+  };
+  batch({"aa", "aa", "aa"});
+  batch({"aa", "", ""});  // two that were not upgraded yet
+  EXPECT_TRUE(Run().clean());
+  batch({"aa", "bb", "aa"});
+  Expect(Run(), FindingKind::kKeysDiffer, false, "name different principals for its keys");
+}
+
 TEST_F(ReconcileTest, ViewsDifferThoughTheThirdIsMissing) {
   ++batch_;
   for (int party : {0, 1}) Batch(party, {Job(1, "UNAVAILABLE")}, party == 0 ? "lie" : "truth", "e");

@@ -310,7 +310,7 @@ inline constexpr absl::Duration kHousekeeping = absl::Seconds(30);
 
 // ---- Audit log ----
 
-// A batch of kMaxBatchJobs refused jobs is about 12 MiB.
+// A batch of kMaxBatchJobs refused jobs is about 20 MiB; 28 with as many keys as there may be.
 // Exceeded: not written, so UNAVAILABLE.
 inline constexpr size_t kMaxAuditLineBytes = 32 << 20;
 // [audit] sync = "interval": the lines that a power failure may take.

@@ -17,7 +17,7 @@
 #include "mpc-server/compute/batch_work.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
-#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/job/ticket_header.h"
 #include "mpc-server/testing/gcm_plain.h"
 #include "mpc-server/testing/realm.h"
 #include "mpc-server/testing/three_parties.h"
@@ -124,8 +124,8 @@ class LoginTeam : public TeamWork {
           {client.info.handle, kUsageAsReply, static_cast<uint32_t>(s.reply_bytes)});
       replies_.emplace_back().job = WithTexts(reply, ReplyOf(s, first + i, 0), random)[party];
     }
-    header_ = EncodeTgtHeader(NewTgtHeader(clients_[0].info.principal_id, 1, TimeOf(first),
-                                           limits::kDefaultMaxRenewableLife));
+    header_ = EncodeTicketHeader(NewTicketHeader(clients_[0].info.principal_id, 1, TimeOf(first),
+                                                 limits::kDefaultMaxRenewableLife));
   }
 
   absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) override {

@@ -74,7 +74,7 @@ std::vector<uint32_t> UsagesIn(const KeyRecord& record) {
 
 absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info, Circuit& first,
                                      Cost* cost) {
-  RETURN_IF_ERROR(CheckKeyInfo(info));
+  RETURN_IF_ERROR(CheckNewKeyInfo(info));
   KeyRecord record;
   record.info = info;
   record.base.resize(BaseBlocks(info.enctype));

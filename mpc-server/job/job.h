@@ -122,7 +122,7 @@ using OpenResult = std::variant<GcmOpenResult, CtsOpenResult>;
 
 struct GcmSealResult {
   Nonce nonce{};
-  std::string header;  // empty, or the TGT header
+  std::string header;  // of a ticket (ticket_header.h); otherwise empty
   std::string share;   // of the keystream, 16 + max_plaintext bytes
 };
 struct CtsSealResult {

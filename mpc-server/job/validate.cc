@@ -8,7 +8,7 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
-#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/job/ticket_header.h"
 #include "mpc-server/key/message_format.h"
 
 namespace mpckdc {
@@ -145,6 +145,11 @@ Judgement CheckPartKey(const PartRule& rule, const KeyInfo& key, const KeyInfo* 
   if (rule.of_client && key.principal_id != client->principal_id) {
     return refuse(" is not one of the client's");
   }
+  // A realm may have keys from before this rule.
+  if (const absl::Status s = CheckTicketEnctype(key.principal, key.enctype); !s.ok()) {
+    return refuse(absl::StrCat(" is no longer used: ", s.message(),
+                               " (mpc-admin doctor says how to replace it)"));
+  }
   return Ok();
 }
 
@@ -192,19 +197,15 @@ Judgement CheckPreauthSize(const OpenPart& part, size_t plaintext) {
                                                " bytes holds no timestamp"));
 }
 
-// A ticket under a tgs key has a TGT header, one under a service key has none: the servers seal no
-// other.
-Judgement CheckFormat(const GcmKey& key, const Job&, const OpenPart& part) {
+// Each ticket that the servers seal under a gcm key has their header.
+Judgement CheckFormat(const GcmKey&, const Job&, const OpenPart& part) {
   const auto message = ParseMessage(part.message);
   if (!message) return TooShort(part);
   if (part.usage == kUsagePreauth && !message->header.empty()) {
     return Refuse(Verdict::kBadTag, "pre-auth message with a header");
   }
-  if (part.usage == kUsageTicket) {
-    const bool good = key.info.key_class == KeyClass::kTgs
-                          ? DecodeTgtHeader(message->header).has_value()
-                          : message->header.empty();
-    if (!good) return Refuse(Verdict::kBadTag, "no ticket that the servers sealed has this header");
+  if (part.usage == kUsageTicket && !DecodeTicketHeader(message->header)) {
+    return Refuse(Verdict::kBadTag, "no ticket that the servers sealed has this header");
   }
   return CheckPreauthSize(part, message->PlaintextBytes());
 }

@@ -20,7 +20,7 @@ Judgement CheckShape(const Job& job);
 // nullptr for an unknown handle.
 using KeyLookup = absl::FunctionRef<const KeyInfo*(const Handle&)>;
 
-// Classes of keys, whose principal they belong to, the principal's gate, TGT headers.
+// Classes of keys, whose principal they belong to, the principal's gate, tickets' headers.
 Judgement CheckKeys(const Job& job, KeyLookup lookup);
 
 }  // namespace mpckdc

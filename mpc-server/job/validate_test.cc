@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/job/operation_table.h"
-#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/job/ticket_header.h"
 #include "mpc-server/key/message_format.h"
 
 namespace mpckdc {
@@ -21,7 +21,7 @@ Handle H(uint8_t i) {
   return handle;
 }
 constexpr uint8_t kAlice = 1, kAlice2 = 2, kBob = 3, kTgt = 4, kKadmin = 5, kOpenUser = 6,
-                  kCarol = 7, kWww = 8;
+                  kCarol = 7, kWww = 8, kChangepw = 9;
 
 class Keys {
  public:
@@ -34,6 +34,7 @@ class Keys {
     Add(kOpenUser, "guest@R", KeyClass::kUser, Gate::kNone);
     Add(kWww, "HTTP/www@R", KeyClass::kService, Gate::kNone, kEnctypeAes256Sha1);
     Add(kCarol, "carol@R", KeyClass::kUser, Gate::kTimestamp, kEnctypeAes256Sha1);
+    Add(kChangepw, "kadmin/changepw@R", KeyClass::kService, Gate::kNone, kEnctypeAes256Sha1);
   }
   Judgement Check(const Job& job) const {
     Judgement shape = CheckShape(job);
@@ -63,7 +64,7 @@ std::string Message(const std::string& header, size_t plaintext) {
   return std::string(12, 'n') + static_cast<char>(header.size()) + header +
          std::string(16 + plaintext, 'c') + std::string(16, 't');
 }
-std::string Tgt() { return Message(EncodeTgtHeader({}), 150); }
+std::string Ticket() { return Message(EncodeTicketHeader({}), 150); }
 
 Job Make(Operation operation, std::optional<uint8_t> client = std::nullopt) {
   Job job;
@@ -81,7 +82,7 @@ Job Login() {
 }
 Job Reissue() {
   Job job = Make(Operation::kReissueTicket);
-  job.opens = {{H(kTgt), 2, Tgt()}};
+  job.opens = {{H(kTgt), 2, Ticket()}};
   job.seals = {{H(kTgt), 2, 160}};
   return job;
 }
@@ -100,7 +101,7 @@ TEST(Validate, WhatTheTableAllows) {
   job.seals[0].handle = H(kKadmin);
   ExpectVerdict(job, Verdict::kOk);
   job = Make(Operation::kOpenTicket);
-  job.opens = {{H(kKadmin), 2, Message("", 150)}};
+  job.opens = {{H(kKadmin), 2, Ticket()}};
   ExpectVerdict(job, Verdict::kOk);
   job = Make(Operation::kMakeChecksum);
   job.make_macs = {{H(kTgt), 17, "pac"}, {H(kKadmin), 17, "pac"}};
@@ -128,8 +129,8 @@ TEST(Validate, EverythingElseIsRefused) {
                                         : std::nullopt);
           if (rule != nullptr && rule->needs_grant) job.grant = 1;
           const Handle handle = H(handles[k]);
-          const bool tgs = classes[k] == KeyClass::kTgs;
-          if (kind == PartKind::kOpen) job.opens = {{handle, usage, tgs ? Tgt() : Message("", 9)}};
+          const std::string message = usage == kUsageTicket ? Ticket() : Message("", 9);
+          if (kind == PartKind::kOpen) job.opens = {{handle, usage, message}};
           if (kind == PartKind::kSeal) job.seals = {{handle, usage, 16}};
           if (kind == PartKind::kMakeMac) job.make_macs = {{handle, usage, "d"}};
           if (kind == PartKind::kVerifyMac) {
@@ -175,8 +176,32 @@ TEST(Validate, TicketsNeedTheirHeader) {
   job.opens[0].message = Message("", 150);
   ExpectVerdict(job, Verdict::kBadTag, "header");
   job = Make(Operation::kOpenTicket);
-  job.opens = {{H(kKadmin), 2, Tgt()}};
+  job.opens = {{H(kKadmin), 2, Message("", 150)}};
   ExpectVerdict(job, Verdict::kBadTag, "header");
+}
+
+// A realm may have them from before. Whatever is done with them, their tickets have no age.
+TEST(Validate, KeysOfKadminOfStandardEnctypesAreNotUsed) {
+  constexpr char kWhy[] =
+      "kadmin/changepw@R must have keys of aes256-gcm or aes128-gcm, not of "
+      "aes256-cts-hmac-sha1-96";
+  Job job = Make(Operation::kOpenTicket);
+  job.opens = {{H(kChangepw), 2, std::string(200, 'c')}};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Login();
+  job.seals = {{H(kChangepw), 2, 160}};
+  job.seals[0].plaintext_share.resize(160);
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Reissue();
+  job.seals = {{H(kChangepw), 2, 160}};
+  job.seals[0].plaintext_share.resize(160);
+  ExpectVerdict(job, Verdict::kRefused, "mpc-admin doctor");
+  job = Make(Operation::kMakeChecksum);
+  job.make_macs = {{H(kChangepw), 17, "pac"}};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Make(Operation::kVerifyChecksum);
+  job.verify_macs = {{H(kChangepw), 17, "pac", std::string(12, 's')}};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
 }
 
 TEST(Validate, UnknownHandleIsNamed) {

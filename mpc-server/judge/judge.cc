@@ -6,7 +6,7 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
-#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/job/ticket_header.h"
 #include "mpc-server/key/nonce.h"
 
 namespace mpckdc {
@@ -64,13 +64,24 @@ Judgement Judge::CheckPreauth(const OpenWork& open, absl::Time now) {
   return Ok();
 }
 
-// A ticket under a service key has no header. The time in its nonce tells when the servers sealed
-// it; it may be ahead of the clock (NonceSequencer), never behind by more than a clock may be.
-Judgement Judge::CheckSealAge(const Nonce& nonce, absl::Time now) const {
-  const absl::Duration age = now - absl::FromUnixSeconds(SplitNonce(nonce).seconds);
+// Nothing outside of the ciphertext of a message of 17 to 20 tells its age.
+Judgement Judge::CheckTicketAge(const OpenWork& open, absl::Time now) const {
+  const auto* gcm = std::get_if<GcmOpen>(&open.form);
+  if (gcm == nullptr) return Ok();
+  const auto header = DecodeTicketHeader(gcm->message.header);
+  if (!header) return Refuse(Verdict::kBadTag, "a ticket without a header");  // CheckKeys said so
+  return CheckOriginAge(*header, now, policy_.max_renewable_life, policy_.clock_skew);
+}
+
+// The time in its nonce tells when the servers made it; it may be ahead of the clock
+// (NonceSequencer), never behind by more than a clock may be.
+Judgement Judge::CheckChecksumAge(const VerifyMacWork& mac, absl::Time now) const {
+  const auto* gcm = std::get_if<GcmVerify>(&mac.form);
+  if (gcm == nullptr) return Ok();
+  const absl::Duration age = now - absl::FromUnixSeconds(SplitNonce(gcm->nonce).seconds);
   if (age <= policy_.max_renewable_life + policy_.clock_skew) return Ok();
   return Refuse(Verdict::kRefused,
-                absl::StrCat("the ticket was sealed ",
+                absl::StrCat("the checksum was made ",
                              absl::FormatDuration(absl::Trunc(age, absl::Seconds(1))),
                              " ago, beyond max_renewable_life"));
 }
@@ -79,16 +90,11 @@ Judgement Judge::DecideJob(const JobWork& work, absl::Time now) {
   Judgement j = CheckAllTags(work);
   if (!j.ok()) return j;
   for (const OpenWork& open : work.opens) {
-    const auto* gcm = std::get_if<GcmOpen>(&open.form);
-    if (open.is_preauth) {
-      j = CheckPreauth(open, now);
-    } else if (gcm == nullptr) {
-      continue;  // nothing outside of the ciphertext tells its age
-    } else if (const auto header = DecodeTgtHeader(gcm->message.header)) {
-      j = CheckOriginAge(*header, now, policy_.max_renewable_life, policy_.clock_skew);
-    } else {
-      j = CheckSealAge(gcm->message.nonce, now);
-    }
+    j = open.is_preauth ? CheckPreauth(open, now) : CheckTicketAge(open, now);
+    if (!j.ok()) return j;
+  }
+  for (const VerifyMacWork& mac : work.verify_macs) {
+    j = CheckChecksumAge(mac, now);
     if (!j.ok()) return j;
   }
   // A granted job's gate was its grant, checked before the batch (Grants::Check).

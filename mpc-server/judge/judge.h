@@ -35,7 +35,8 @@ class Judge {
  private:
   Judgement DecideJob(const JobWork& work, absl::Time now);
   Judgement CheckPreauth(const OpenWork& open, absl::Time now);
-  Judgement CheckSealAge(const Nonce& nonce, absl::Time now) const;
+  Judgement CheckTicketAge(const OpenWork& open, absl::Time now) const;
+  Judgement CheckChecksumAge(const VerifyMacWork& mac, absl::Time now) const;
   void LeaveGrant(const JobWork& work, absl::Time agreed, absl::Time now);
 
   const JudgePolicy policy_;

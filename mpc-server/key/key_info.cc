@@ -15,7 +15,8 @@ namespace {
 
 constexpr char kPrincipalLabel[] = "mpc-kdc principal v1";  // hashed with its terminating zero
 
-// krbtgt/REALM@REALM.
+}  // namespace
+
 bool IsOwnTgt(absl::string_view principal) {
   constexpr absl::string_view kPrefix = "krbtgt/";
   const size_t at = principal.rfind('@');
@@ -23,7 +24,17 @@ bool IsOwnTgt(absl::string_view principal) {
          principal.substr(kPrefix.size(), at - kPrefix.size()) == principal.substr(at + 1);
 }
 
-}  // namespace
+bool IsKadmin(absl::string_view principal) { return absl::StartsWith(principal, "kadmin/"); }
+
+absl::Status CheckTicketEnctype(absl::string_view principal, int32_t enctype) {
+  if (!IsOwnTgt(principal) && !IsKadmin(principal)) return absl::OkStatus();
+  const Enctype* found = FindEnctype(enctype);
+  if (found != nullptr && found->is_gcm()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(principal, " must have keys of aes256-gcm or aes128-gcm, not of ",
+                   found != nullptr ? found->name : "another type",
+                   ": only there a ticket carries the header that the servers check"));
+}
 
 size_t BaseBlocks(int32_t enctype) {
   const Enctype* found = FindEnctype(enctype);
@@ -72,11 +83,6 @@ absl::Status CheckKeyInfo(const KeyInfo& info) {
   if (info.principal_id != PrincipalIdOf(info.principal)) {
     return absl::InvalidArgumentError("the principal id is not that of the principal");
   }
-  if (IsOwnTgt(info.principal) && !FindEnctype(info.enctype)->is_gcm()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        info.principal, " must have a key of aes256-gcm or aes128-gcm, not of ",
-        FindEnctype(info.enctype)->name, ": only there a TGT carries the header that the servers check"));
-  }
   if (info.salt.size() > limits::kMaxSaltBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a salt has at most ", limits::kMaxSaltBytes, " bytes"));
@@ -86,6 +92,11 @@ absl::Status CheckKeyInfo(const KeyInfo& info) {
   if (key_class < 1 || key_class > 3) return absl::InvalidArgumentError("unknown key class");
   if (gate < 1 || gate > 3) return absl::InvalidArgumentError("unknown gate");
   return absl::OkStatus();
+}
+
+absl::Status CheckNewKeyInfo(const KeyInfo& info) {
+  const absl::Status status = CheckKeyInfo(info);
+  return status.ok() ? CheckTicketEnctype(info.principal, info.enctype) : status;
 }
 
 std::string HandleText(const Handle& handle) { return absl::BytesToHexString(AsText(handle)); }

@@ -45,11 +45,21 @@ size_t MacStateBlocks(int32_t enctype);
 // First 16 bytes of SHA-256("mpc-kdc principal v1\0" | unparsed name with realm).
 PrincipalId PrincipalIdOf(absl::string_view principal);
 
+// krbtgt/REALM@REALM: the realm's own ticket-granting service.
+bool IsOwnTgt(absl::string_view principal);
+// kadmin/*: whose tickets are as good as an administrator's word.
+bool IsKadmin(absl::string_view principal);
+// Says why such a principal may have no key of this enctype: the tickets of both carry the header
+// that the servers check, which only a gcm message has. Keys from before this rule are still there
+// and are refused where they would be used.
+absl::Status CheckTicketEnctype(absl::string_view principal, int32_t enctype);
+
 // The usages whose keys a class of key carries, ascending; none for an unknown class.
 absl::Span<const uint32_t> UsagesOf(KeyClass key_class);
 
-// Says what is wrong with `info`.
+// Says what is wrong with `info`; of a new key, also by CheckTicketEnctype().
 absl::Status CheckKeyInfo(const KeyInfo& info);
+absl::Status CheckNewKeyInfo(const KeyInfo& info);
 
 std::string HandleText(const Handle& handle);  // 32 hexadecimal digits
 

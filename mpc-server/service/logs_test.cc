@@ -63,7 +63,13 @@ BatchReport TwoJobs() {
   job.operation = Operation::kLogin;
   job.principal.fill(0xab);
   job.digest.fill(0xd1);
+  KeyUsed key{PartKind::kOpen, 1, {}, job.principal};
+  key.handle.fill(0x4a);
+  job.keys.push_back(key);
+  key = {PartKind::kSeal, 2, {}, {}};
+  job.keys.push_back(key);
   report.jobs.push_back(job);
+  job.keys.clear();
   job.id = 10;
   job.judgement = Refuse(Verdict::kBadTag, "wrong key");
   report.jobs.push_back(job);
@@ -86,6 +92,15 @@ TEST_F(LogsTest, ABatchIsOneLineWithItsJobs) {
   EXPECT_EQ(lines[0]["jobs"][0]["digest"], std::string("d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1"));
   EXPECT_EQ(lines[0]["jobs"][1]["verdict"], "BAD_TAG");
   EXPECT_EQ(lines[0]["jobs"][1]["detail"], "wrong key");
+  const json keys = lines[0]["jobs"][0]["keys"];
+  ASSERT_EQ(keys.size(), 2u);
+  EXPECT_EQ(keys[0], json({{"part", "open"},
+                           {"usage", 1},
+                           {"handle", "4a4a4a4a4a4a4a4a4a4a4a4a4a4a4a4a"},
+                           {"principal", "abababababababababababababababab"}}));
+  EXPECT_EQ(keys[1]["part"], "seal");
+  EXPECT_EQ(keys[1]["principal"], std::string(32, '0'));
+  EXPECT_FALSE(lines[0]["jobs"][1].contains("keys"));
 }
 
 TEST_F(LogsTest, JobsThatNoBatchTookAreALineToo) {

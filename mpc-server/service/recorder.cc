@@ -15,7 +15,7 @@ namespace mpckdc {
 namespace {
 
 constexpr size_t kDigestBytes = 16;  // of the job's SHA-256, in a line
-constexpr size_t kJobTextBytes = 256;  // a good guess
+constexpr size_t kJobTextBytes = 768;  // a good guess
 
 // "LOGIN" of OPERATION_LOGIN.
 std::string OperationText(Operation operation) {
@@ -29,6 +29,17 @@ std::string Hex(const Bytes& bytes) {
   return absl::BytesToHexString(AsText(bytes));
 }
 
+void AppendKeys(absl::Span<const KeyUsed> keys, std::string* out) {
+  const char* separator = ",\"keys\":[";
+  for (const KeyUsed& key : keys) {
+    absl::StrAppend(out, separator, "{\"part\":\"", PartKindName(key.part),
+                    "\",\"usage\":", key.usage, ",\"handle\":\"", Hex(key.handle));
+    absl::StrAppend(out, "\",\"principal\":\"", Hex(key.principal), "\"}");
+    separator = ",";
+  }
+  if (!keys.empty()) out->push_back(']');
+}
+
 // A batch has thousands of jobs: their text is put together here, without a tree of JSON values.
 void AppendJob(const BatchJob& job, std::string* out) {
   absl::StrAppend(out, "{\"kdc\":", audit::JsonText(job.kdc.name), ",\"session\":\"",
@@ -40,6 +51,7 @@ void AppendJob(const BatchJob& job, std::string* out) {
   if (!job.judgement.detail.empty()) {
     absl::StrAppend(out, ",\"detail\":", audit::JsonText(job.judgement.detail));
   }
+  AppendKeys(job.keys, out);
   out->push_back('}');
 }
 

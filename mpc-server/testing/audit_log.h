@@ -98,6 +98,9 @@ class ThreeLogs : public ::testing::Test {
     line["jobs"] = jobs;
     Write(party, "batch", line);
   }
+  static Fields Key(const std::string& part, int usage, const std::string& principal) {
+    return {{"part", part}, {"usage", usage}, {"handle", "4a"}, {"principal", principal}};
+  }
   // A job that these servers log as they should, in a batch of its own.
   void GoodBatch(const std::vector<int>& parties = {0, 1, 2},
                  const std::string& principal = kAlice) {

@@ -15,7 +15,7 @@
 #include "mpc-server/agree/nonce_sequencer.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/preauth_timestamp.h"
-#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/job/ticket_header.h"
 #include "mpc-server/key/message_format.h"
 #include "mpc-server/testing/engines.h"
 #include "mpc-server/testing/gcm_plain.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
- * Sealing a TGT with a header.  libk5crypto seals with an empty one, so this is
+ * Sealing a ticket with a header.  libk5crypto seals with an empty one, so this is
  * GCM once more, straight from OpenSSL:
  *
  *     nonce (12) | header length (1) | header | CTR(16 zero bytes | plain) | tag
@@ -10,7 +10,7 @@
  * Kg = DK(base key, usage | 0x47).
  */
 
-#include "tgt_header.h"
+#include "ticket_header.h"
 
 #include <openssl/evp.h>
 #include <openssl/rand.h>
@@ -65,10 +65,10 @@ remotetest_handle(const krb5_keyblock *key, const char *owner, unsigned char *ha
 }
 
 krb5_boolean
-tgt_header_applies(krb5_enctype enctype, krb5_keyusage usage, const char *owner)
+ticket_header_applies(krb5_enctype enctype, krb5_keyusage usage, const char *owner)
 {
     return (enctype == ENCTYPE_AES128_GCM || enctype == ENCTYPE_AES256_GCM) &&
-           usage == KRB5_KEYUSAGE_KDC_REP_TICKET && strncmp(owner, "krbtgt/", 7) == 0;
+           usage == KRB5_KEYUSAGE_KDC_REP_TICKET;
 }
 
 /* Set id to how principal is called in headers. */
@@ -83,27 +83,28 @@ principal_id(const char *principal, uint8_t *id)
 }
 
 void
-tgt_header_make(struct tgt_header *header, const char *principal)
+ticket_header_make(struct ticket_header *header, const char *principal)
 {
     const char *life = getenv("KRB5_REMOTETEST_MAX_RENEWABLE_LIFE");
 
     memset(header, 0, sizeof(*header));
-    header->version = 1;
+    header->version = TICKET_OF_LOGIN;
     principal_id(principal, header->principal);
     header->origin = time(NULL);
     header->cap = header->origin + (life != NULL ? atol(life) : 30 * 24 * 3600);
 }
 
 void
-tgt_header_inherit(struct tgt_header *header, const krb5_data *cipher, const char *owner)
+ticket_header_inherit(struct ticket_header *header, const krb5_data *cipher, const char *owner)
 {
     const unsigned char *p = (unsigned char *)cipher->data + NONCE_LENGTH;
     const char *local = owner + strlen("krbtgt/"), *at = strchr(local, '@');
 
     memset(header, 0, sizeof(*header));
-    if (cipher->length < NONCE_LENGTH + 1 + TGT_HEADER_LENGTH || p[0] != TGT_HEADER_LENGTH)
+    if (strncmp(owner, "krbtgt/", 7) != 0 ||
+        cipher->length < NONCE_LENGTH + 1 + TICKET_HEADER_LENGTH || p[0] != TICKET_HEADER_LENGTH)
         return;
-    header->version = p[1];
+    header->version = TICKET_REISSUED;
     memcpy(header->principal, p + 2, sizeof(header->principal));
     header->origin = load32(p + 18);
     header->cap = load32(p + 22);
@@ -116,9 +117,9 @@ tgt_header_inherit(struct tgt_header *header, const krb5_data *cipher, const cha
 
 /* Set aad to the header's length and contents. */
 static void
-encode_header(const struct tgt_header *header, unsigned char *aad)
+encode_header(const struct ticket_header *header, unsigned char *aad)
 {
-    aad[0] = TGT_HEADER_LENGTH;
+    aad[0] = TICKET_HEADER_LENGTH;
     aad[1] = header->version;
     memcpy(aad + 2, header->principal, sizeof(header->principal));
     store32(header->origin, aad + 18);
@@ -153,27 +154,27 @@ derive_kg(const krb5_keyblock *key, krb5_keyusage usage, unsigned char *out)
 }
 
 krb5_error_code
-tgt_header_seal(const krb5_keyblock *key, krb5_keyusage usage, const struct tgt_header *header,
+ticket_header_seal(const krb5_keyblock *key, krb5_keyusage usage, const struct ticket_header *header,
                 const krb5_data *plain, krb5_data *cipher_out)
 {
     static const unsigned char zeros[ZEROS_LENGTH];
     const EVP_CIPHER *gcm = (key->length == 16) ? EVP_aes_128_gcm() : EVP_aes_256_gcm();
     EVP_CIPHER_CTX *ctx;
     unsigned char kg[32], *out = (unsigned char *)cipher_out->data, *aad, *body;
-    size_t length = NONCE_LENGTH + 1 + TGT_HEADER_LENGTH + ZEROS_LENGTH + plain->length +
+    size_t length = NONCE_LENGTH + 1 + TICKET_HEADER_LENGTH + ZEROS_LENGTH + plain->length +
                     TAG_LENGTH;
     int n;
 
     if (length > cipher_out->length)
         return KRB5_BAD_MSIZE;
     aad = out + NONCE_LENGTH;
-    body = aad + 1 + TGT_HEADER_LENGTH;
+    body = aad + 1 + TICKET_HEADER_LENGTH;
     encode_header(header, aad);
     derive_kg(key, usage, kg);
     ctx = EVP_CIPHER_CTX_new();
     if (ctx == NULL || RAND_bytes(out, NONCE_LENGTH) != 1 ||
         EVP_EncryptInit_ex(ctx, gcm, NULL, kg, out) != 1 ||
-        EVP_EncryptUpdate(ctx, NULL, &n, aad, 1 + TGT_HEADER_LENGTH) != 1 ||
+        EVP_EncryptUpdate(ctx, NULL, &n, aad, 1 + TICKET_HEADER_LENGTH) != 1 ||
         EVP_EncryptUpdate(ctx, body, &n, zeros, ZEROS_LENGTH) != 1 ||
         EVP_EncryptUpdate(ctx, body + ZEROS_LENGTH, &n, (unsigned char *)plain->data,
                           plain->length) != 1 ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mpc-server/job/tgt_header.h"
+#include "mpc-server/job/ticket_header.h"
 
 #include <algorithm>
 #include <cstring>
@@ -28,10 +28,10 @@ uint32_t Seconds(absl::Time time) {
 
 }  // namespace
 
-std::string EncodeTgtHeader(const TgtHeader& header) {
+std::string EncodeTicketHeader(const TicketHeader& header) {
   std::string out;
-  out.reserve(kTgtHeaderBytes);
-  Put(kTgtHeaderVersion, 1, &out);
+  out.reserve(kTicketHeaderBytes);
+  Put(header.initial ? kTicketHeaderOfLogin : kTicketHeaderReissued, 1, &out);
   out.append(reinterpret_cast<const char*>(header.principal.data()), header.principal.size());
   Put(header.origin_time, 4, &out);
   Put(header.renewable_cap, 4, &out);
@@ -39,10 +39,12 @@ std::string EncodeTgtHeader(const TgtHeader& header) {
   return out;
 }
 
-std::optional<TgtHeader> DecodeTgtHeader(absl::string_view bytes) {
-  if (bytes.size() != kTgtHeaderBytes) return std::nullopt;
-  if (static_cast<uint8_t>(bytes[0]) != kTgtHeaderVersion) return std::nullopt;
-  TgtHeader header;
+std::optional<TicketHeader> DecodeTicketHeader(absl::string_view bytes) {
+  if (bytes.size() != kTicketHeaderBytes) return std::nullopt;
+  const auto version = static_cast<uint8_t>(bytes[0]);
+  if (version != kTicketHeaderOfLogin && version != kTicketHeaderReissued) return std::nullopt;
+  TicketHeader header;
+  header.initial = version == kTicketHeaderOfLogin;
   std::memcpy(header.principal.data(), bytes.data() + 1, header.principal.size());
   header.origin_time = static_cast<uint32_t>(Get(bytes, 17, 4));
   header.renewable_cap = static_cast<uint32_t>(Get(bytes, 21, 4));
@@ -53,18 +55,25 @@ std::optional<TgtHeader> DecodeTgtHeader(absl::string_view bytes) {
 PrincipalId PrincipalOfTicket(const Job& job) {
   for (const OpenPart& open : job.opens) {
     const auto message = ParseMessage(open.message);
-    const auto header = message ? DecodeTgtHeader(message->header) : std::nullopt;
+    const auto header = message ? DecodeTicketHeader(message->header) : std::nullopt;
     if (header) return header->principal;
   }
   return PrincipalId{};
 }
 
-TgtHeader NewTgtHeader(const PrincipalId& principal, JobId job, absl::Time origin,
-                       absl::Duration max_renewable_life) {
-  return {principal, Seconds(origin), Seconds(origin + max_renewable_life), job};
+TicketHeader NewTicketHeader(const PrincipalId& principal, JobId job, absl::Time origin,
+                             absl::Duration max_renewable_life) {
+  return {true, principal, Seconds(origin), Seconds(origin + max_renewable_life), job};
 }
 
-Judgement CheckOriginAge(const TgtHeader& header, absl::Time now,
+TicketHeader ReissuedTicketHeader(const TicketHeader& parent, const KeyInfo& key) {
+  TicketHeader header = parent;
+  header.initial = false;
+  if (!IsOwnTgt(key.principal)) header.principal = key.principal_id;
+  return header;
+}
+
+Judgement CheckOriginAge(const TicketHeader& header, absl::Time now,
                          absl::Duration max_renewable_life, absl::Duration skew) {
   const absl::Time origin = absl::FromUnixSeconds(header.origin_time);
   if (origin > now + skew) {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/job/ticket_header.h"
+
+#include "gtest/gtest.h"
+
+namespace mpckdc {
+namespace {
+
+const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
+constexpr absl::Duration kLife = absl::Hours(24 * 7);
+constexpr absl::Duration kSkew = absl::Seconds(300);
+
+TicketHeader Header(absl::Time origin) {
+  return NewTicketHeader(PrincipalId{9}, 77, origin, kLife);
+}
+
+TEST(TicketHeader, RoundTrip) {
+  const TicketHeader header = Header(kNow);
+  const std::string bytes = EncodeTicketHeader(header);
+  ASSERT_EQ(bytes.size(), kTicketHeaderBytes);
+  EXPECT_EQ(bytes[0], 1);
+  EXPECT_EQ(bytes[32], 77);
+  EXPECT_EQ(DecodeTicketHeader(bytes), header);
+  EXPECT_EQ(header.renewable_cap - header.origin_time, 7u * 24 * 3600);
+}
+
+TEST(TicketHeader, OneMadeFromATicketSaysSo) {
+  KeyInfo key;
+  key.principal = "krbtgt/R@R";
+  key.principal_id = PrincipalId{8};
+  TicketHeader want = Header(kNow);
+  want.initial = false;
+  const TicketHeader made = ReissuedTicketHeader(Header(kNow), key);
+  EXPECT_EQ(made, want);
+  EXPECT_EQ(EncodeTicketHeader(made)[0], 2);
+  EXPECT_EQ(DecodeTicketHeader(EncodeTicketHeader(made)), made);
+  EXPECT_EQ(ReissuedTicketHeader(made, key), made);
+}
+
+// Who has its key writes what he likes into the header, so it vouches for nobody but itself.
+TEST(TicketHeader, OneMadeFromAnotherRealmsTicketNamesThatRealmsKey) {
+  KeyInfo key;
+  key.principal = "krbtgt/R@OTHER";
+  key.principal_id = PrincipalId{8};
+  TicketHeader want = Header(kNow);
+  want.initial = false;
+  want.principal = key.principal_id;
+  EXPECT_EQ(ReissuedTicketHeader(Header(kNow), key), want);
+}
+
+TEST(TicketHeader, OtherVersionsAndLengthsAreNone) {
+  std::string bytes = EncodeTicketHeader(Header(kNow));
+  EXPECT_FALSE(DecodeTicketHeader(bytes.substr(1)).has_value());
+  EXPECT_FALSE(DecodeTicketHeader(bytes + "x").has_value());
+  for (const char version : {'\0', '\3'}) {
+    bytes[0] = version;
+    EXPECT_FALSE(DecodeTicketHeader(bytes).has_value());
+  }
+}
+
+TEST(TicketHeader, OriginAge) {
+  const auto verdict = [](absl::Duration age, absl::Duration life) {
+    return CheckOriginAge(Header(kNow - age), kNow, life, kSkew).verdict;
+  };
+  EXPECT_EQ(verdict(absl::ZeroDuration(), kLife), Verdict::kOk);
+  EXPECT_EQ(verdict(kLife + kSkew, kLife), Verdict::kOk);
+  EXPECT_EQ(verdict(kLife + kSkew + absl::Seconds(1), kLife), Verdict::kRefused);
+  EXPECT_EQ(verdict(-kSkew - absl::Seconds(1), kLife), Verdict::kRefused);
+  // A policy made shorter counts at once; one made longer does not lift the ticket's own cap.
+  EXPECT_EQ(verdict(absl::Hours(48), absl::Hours(24)), Verdict::kRefused);
+  EXPECT_EQ(verdict(kLife + kSkew + absl::Seconds(1), 2 * kLife), Verdict::kRefused);
+}
+
+TEST(TicketHeader, TimesStopAtTheirEnd) {
+  const TicketHeader header = NewTicketHeader({}, 1, absl::FromUnixSeconds(4294967290), kLife);
+  EXPECT_EQ(header.origin_time, 4294967290u);
+  EXPECT_EQ(header.renewable_cap, 4294967295u);
+}
+
+}  // namespace
+}  // namespace mpckdc
