@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+import config_files
 import kdbfile
 import keys
 
@@ -64,6 +65,32 @@ def test_service_key_leaves_as_a_keytab(live, tmp_path):
     live.kadmin(f'ktadd -k {keytab} {SERVICE}', *ADMIN)
     live.kinit(*ADMIN)
     assert 'keytab entry valid' in live.kvno(SERVICE, '-k', keytab).stdout
+
+
+def test_keys_of_kadmin_from_before_are_replaced_at_once(live, user):
+    """All of kadmin/*, by one command, while kadmind runs. The entries say 18 here and have handles
+    of gcm keys: the servers take no key of 18 for kadmin any more."""
+    kdb = config_files.mpc_program('mpc-kdb')
+    names = ('kadmin/admin', 'kadmin/changepw')
+    handles = {}
+    for line in live.run(kdb, 'list').stdout.splitlines():
+        key = json.loads(line)
+        handles.setdefault(key['principal'].split('@')[0], key)
+    for name in names:
+        assert enctypes_of(live, name) == ['aes128-gcm', 'aes256-gcm']
+        live.run(kdb, 'set-handles', name, stdin=json.dumps({
+            'kvno': handles[name]['kvno'] + 1, 'keep_old': False, 'keys': [
+                {'enctype': 18, 'salt_type': 0, 'salt': '', 'handle': handles[name]['handle']}]}))
+    doctor = live.admin('doctor', check=False)
+    assert doctor.returncode == 1 and 'mpc-admin randkey --kadmin' in doctor.stdout
+    assert all(name in doctor.stdout for name in names)
+    live.admin('randkey', '--kadmin')
+    for name in names:
+        live.admin('verify', name)
+        assert enctypes_of(live, name) == ['aes128-gcm', 'aes256-gcm']
+    assert '--kadmin' not in live.admin('doctor', check=False).stdout
+    assert 'Principal: root/admin' in live.kadmin('getprinc root/admin', *ADMIN).stdout
+    live.kinit(*user, '-S', 'kadmin/changepw')
 
 
 def test_mpc_admin_randkey(live, user):
