@@ -4,6 +4,7 @@
 import os
 import re
 import socket
+import subprocess
 import threading
 import time
 
@@ -188,3 +189,26 @@ def test_a_host_is_known_wherever_it_is(live, new_user):
         live.kinit(*alice, *armored, env=through)
         bare = live.kinit(*alice, check=False, env=through)
     assert bare.returncode and UNAVAILABLE in bare.stdout, 'the control does not see'
+
+
+@pytest.mark.skipif(not os.access('/usr/bin/kinit', os.X_OK), reason='krb5-user is not installed')
+def test_debians_own_kinit_comes_by_tcp(live):
+    name, password = 'debian', 'a first password'
+    live.enroll(name, password, '--enctype', 'aes256-cts')
+    config, trace = live.dir / 'debian.conf', live.dir / 'trace-debian'
+    config.write_text(f'[libdefaults]\ndefault_realm = {live.name}\ndns_lookup_kdc = false\n'
+                      f'[realms]\n{live.name} = {{\n kdc = 127.0.0.1:{live.ports.kdc}\n}}\n')
+
+    def kinit():
+        trace.unlink(missing_ok=True)
+        done = subprocess.run(
+            ['/usr/bin/kinit', '-c', live.dir / 'debian-ccache', name], input=password + '\n',
+            env={'KRB5_CONFIG': str(config), 'KRB5_TRACE': str(trace)}, capture_output=True,
+            encoding='utf-8', timeout=60)
+        assert done.returncode == 0, done.stderr
+        return trace.read_text()
+    assert 'TCP' not in kinit()
+    as_req = as_req_of(live, name)
+    codes = [ask_by_tcp(live, with_wrong_preauth(as_req), STRANGER) for _ in range(8)]
+    assert codes[-1] == SVC_UNAVAILABLE
+    assert 'Response too big for UDP, retry with TCP' in kinit()
