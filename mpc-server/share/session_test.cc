@@ -83,8 +83,10 @@ TEST(SessionTest, MismatchesAreNamed) {
 
 TEST(SessionTest, VersionsNegotiateTheHighestCommon) {
   MemoryRing ring;
-  const Opened o = Open(ring, [](SessionOptions& s) { s.max_version = s.party == 2 ? 4 : 5; });
-  for (const auto& p : o.parties) EXPECT_EQ(p->version(), 4);
+  const Opened o = Open(ring, [](SessionOptions& s) { 
+    s.max_version = s.party == 2 ? kPeerProtocolMax : kPeerProtocolMax + 1;
+  });
+  for (const auto& p : o.parties) EXPECT_EQ(p->version(), kPeerProtocolMax);
 }
 
 // A server that tells its neighbours different things at the start.
