@@ -12,8 +12,11 @@ import gcm
 import keys
 
 ZERO = len(gcm.ZERO_BLOCK)
-# EncryptedData (RFC 4120) of one of our enctypes: [0] etype, [1] kvno if there is one, [2] cipher.
-_ENCRYPTED = re.compile(rb'\xa0\x04\x02\x02\xa2[\x3e\x3f]'
+NONCE, HEADER, TAG = 12, 33, 16
+SHORTEST = NONCE + 1 + ZERO + TAG
+# EncryptedData (RFC 4120) of one of our enctypes, or of 18, which is a TGT's label: [0] etype,
+# [1] kvno if there is one, [2] cipher.
+_ENCRYPTED = re.compile(rb'(?:\xa0\x04\x02\x02\xa2[\x3e\x3f]|\xa0\x03\x02\x01\x12)'
                         rb'(?:\xa1.\x02(?:\x01.|\x02..|\x04....))?\xa2', re.S)
 # EncryptionKey: [0] type 17 or 18, [1] contents.
 _SESSION_KEY = re.compile(rb'\xa0\x03\x02\x01[\x11\x12]\xa1'
@@ -35,7 +38,9 @@ def sealed_messages(datagram):
         _, at = _der_length(datagram, match.end())
         if datagram[at] == 0x04:
             length, at = _der_length(datagram, at + 1)
-            yield datagram[at:at + length]
+            message = datagram[at:at + length]
+            if len(message) >= SHORTEST and message[NONCE] in (0, HEADER):
+                yield message
 
 
 def sealed_text(message):

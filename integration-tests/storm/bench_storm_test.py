@@ -98,6 +98,8 @@ GOOD = {
                       'errors': {}, 'wrong': 0},
     'ours 4,000 in flight': {'memory_mib': {'kdc': 100}, 'in_flight': 4000, 'wrong': 0},
     'stores': {'users': 1000000, 'anon_mib': 40, 'bytes_per_key': 1900},
+    'mixed': {'alone': {'p99_ms': 15}, 'beside stock clients': {'p99_ms': 29},
+              'beside a stranger': {'p99_ms': 30}, 'wrong': 0},
 }
 
 
@@ -122,6 +124,8 @@ def test_good_numbers_meet_every_goal():
     ('ours overload', {'memory_after_mib': {'kdc': 400}}), ('jobs', {'wrong': 1}),
     ('ours 4,000 in flight', {'memory_mib': {'kdc': 200}}),
     ('stores', {'bytes_per_key': 2049}), ('stores', {'anon_mib': 400}),
+    ('mixed', {'beside stock clients': {'p99_ms': 31}}),
+    ('mixed', {'beside a stranger': {'p99_ms': 31}}),
 ])
 def test_a_bad_number_misses_a_goal(run, change):
     changed = {**GOOD, run: {**GOOD[run], **change}}

@@ -80,5 +80,6 @@ def mixed(bench):
                              ('alone again', contextlib.nullcontext())):
             with beside:
                 result[name] = storm_runs.figures(storm_runs.run(lab, arguments, bench.short))
+        result['wrong'] = sum(run['wrong'] for run in result.values() if isinstance(run, dict))
     finally:
         lab.stop()

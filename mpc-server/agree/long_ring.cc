@@ -4,6 +4,8 @@
 #include <cassert>
 #include <utility>
 
+#include "mpc-server/base/secret.h"
+
 namespace mpckdc {
 
 void LongRing::Start(const std::string& name) {
@@ -60,6 +62,7 @@ void LongRing::Main() {
       run = given_;
     }
     absl::Status computed = run->Compute();
+    WipeStack();
     {
       const absl::MutexLock lock(&mu_);
       computed_ = std::move(computed);

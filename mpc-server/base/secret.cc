@@ -17,6 +17,11 @@ void Wipe(void* data, size_t size) {
   if (size != 0) sodium_memzero(data, size);
 }
 
+void WipeStack() {
+  constexpr size_t kDeepest = 128 << 10;  // several times what a batch's computation takes
+  sodium_stackzero(kDeepest);
+}
+
 bool ConstantTimeEqual(absl::Span<const uint8_t> a, absl::Span<const uint8_t> b) {
   return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }

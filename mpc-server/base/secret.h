@@ -23,6 +23,10 @@ namespace mpckdc {
 // Overwrites memory in a way that the compiler does not remove.
 void Wipe(void* data, size_t size);
 
+// Overwrites what calls that have returned left on this thread's stack: for a thread that has
+// worked on secrets and will now wait for long.
+void WipeStack();
+
 // Compares without a data-dependent branch. Unequal lengths compare unequal.
 bool ConstantTimeEqual(absl::Span<const uint8_t> a, absl::Span<const uint8_t> b);
 
