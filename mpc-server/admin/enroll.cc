@@ -147,7 +147,7 @@ absl::StatusOr<std::vector<v1::KeyInfo>> PlannedKeys(const Session& session, con
             asked.empty() ? "" : ", of the enctypes asked for,", " for ", plan.principal)),
         absl::StrCat("add some of these, as in aes256-gcm:normal, to supported_enctypes "
                      "in kdc.conf: ",
-                     EnctypeNames()));
+                     only_gcm ? "aes256-gcm, aes128-gcm" : EnctypeNames()));
   }
   return keys;
 }

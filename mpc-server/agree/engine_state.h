@@ -57,6 +57,7 @@ struct EngineState {
   // The engine's thread's, but for what their own comments say.
   LongRing long_ring;
   absl::Time replies_until = absl::InfinitePast();  // the second jobs of many logins come till then
+  absl::Time deep_after = absl::InfinitePast();     // the next batch beyond kLongBatchRounds
   ClockWatch clocks;
   Sealing sealing;
   JobQuotas quotas;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/agree/confirm_view.h"
 #include "mpc-server/base/status_macros.h"
@@ -45,6 +46,11 @@ absl::Status JobBatch::Compute() {
 absl::Status JobBatch::Finish(const absl::Status& computed) {
   report_.status = computed;
   Report();
+  if (absl::c_any_of(admitted_, [](const WaitingJobPtr& job) {
+        return job->rounds > limits::kLongBatchRounds;
+      })) {
+    state_.deep_after = state_.Now() + limits::kDeepBatchPause * report_.computed;
+  }
   if (report_.status.ok()) {
     JudgeJobs();
     // Only now is it sure that the three heard the same votes.

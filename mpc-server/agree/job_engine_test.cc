@@ -286,6 +286,17 @@ TEST(JobEngine, GrantsHaveABudget) {
   ExpectRefused(realm.Run(realm.Granted(login.id)), Verdict::kRefused, "used up");
 }
 
+// Otherwise a KDC makes a ticket for kadmin out of everybody's ordinary login.
+TEST(JobEngine, OneLoginIsForOneService) {
+  Realm realm;
+  const JobResult login = realm.Run(realm.Login(realm.alice));
+  ASSERT_VERDICT_OK(login);
+  ExpectRefused(realm.Run(realm.Granted(login.id, realm.alice,
+                                        {realm.kadmin.info.handle, kUsageTicket, 100})),
+                Verdict::kRefused, "a ticket under another key");
+  EXPECT_VERDICT(realm.Run(realm.Granted(login.id)), Verdict::kOk);
+}
+
 TEST(JobEngine, GrantBudgetHoldsWithinOneBatch) {
   Realm realm;
   const JobResult login = realm.Run(realm.Login(realm.alice));

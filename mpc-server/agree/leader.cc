@@ -9,6 +9,7 @@ namespace mpckdc {
 namespace {
 
 bool IsShort(const WaitingJob& job) { return job.length != JobLength::kLong; }  // or not measured
+bool IsDeep(const WaitingJob& job) { return job.rounds > limits::kLongBatchRounds; }
 
 }  // namespace
 
@@ -45,8 +46,9 @@ bool Leader::WaitForWork() {
 std::vector<WaitingJobPtr> Leader::ReadyLongJobs(absl::Time now) const {
   // Deep ones by themselves, so that the others wait for one batch of them at most.
   for (const bool deep : {!last_was_deep_, last_was_deep_}) {
+    if (deep && DeepStart(now) > now) continue;
     const auto fits = [deep](const WaitingJob& job) {
-      return !IsShort(job) && deep == (job.rounds > limits::kLongBatchRounds);
+      return !IsShort(job) && deep == IsDeep(job);
     };
     std::vector<WaitingJobPtr> ready =
         state_.waiting.jobs.Ready(now, fits, state_.options.max_jobs);
@@ -55,15 +57,24 @@ std::vector<WaitingJobPtr> Leader::ReadyLongJobs(absl::Time now) const {
   return {};
 }
 
+// When a batch beyond the budget of rounds may start; now, if the clock was set back.
+absl::Time Leader::DeepStart(absl::Time now) const {
+  constexpr absl::Duration kLongest = absl::Minutes(1);
+  return state_.deep_after > now + kLongest ? now : std::max(now, state_.deep_after);
+}
+
 // The first moment at which there is something to propose.
 absl::Time Leader::NextStart(absl::Time now) const {
   const WaitingWork& waiting = state_.waiting;
   absl::Time start = absl::InfiniteFuture();
   for (const WaitingJobPtr& job : waiting.jobs.Ready(now, IsShort, 1)) start = StartOf(*job, now);
   if (state_.long_ring.busy()) return start;
-  const auto is_long = [](const WaitingJob& job) { return !IsShort(job); };
+  const auto is_long = [](const WaitingJob& job) { return !IsShort(job) && !IsDeep(job); };
   for (const WaitingJobPtr& job : waiting.jobs.Ready(now, is_long, 1)) {
     start = std::min(start, StartOf(*job, now));
+  }
+  for (const WaitingJobPtr& job : waiting.jobs.Ready(now, IsDeep, 1)) {
+    start = std::min(start, std::max(StartOf(*job, now), DeepStart(now)));
   }
   for (const KeyRoundPtr& round : waiting.key_rounds) start = std::min(start, round->next_try);
   return start;
@@ -106,7 +117,7 @@ bool Leader::TakeJobs(Ballot& ballot, absl::Time now) {
   if (!state_.long_ring.busy()) ballot.jobs = ReadyLongJobs(now);
   if (!ballot.jobs.empty() && StartOf(*ballot.jobs[0], now) <= now) {
     ballot.proposal.kind = BatchKind::kLongJobs;
-    last_was_deep_ = ballot.jobs[0]->rounds > limits::kLongBatchRounds;
+    last_was_deep_ = IsDeep(*ballot.jobs[0]);
     return true;
   }
   ballot.jobs = state_.waiting.jobs.Ready(

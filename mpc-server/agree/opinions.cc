@@ -63,8 +63,22 @@ Judgement Opinions::On(WaitingJob& waiting) {
   if (!no_nonces_.empty() && NoncesOfJob(job) > 0) {
     return Refuse(Verdict::kUnavailable, no_nonces_);
   }
+  if (WasAccepted(job)) return Refuse(Verdict::kReplay, "this pre-auth was accepted before");
   if (job.operation == Operation::kSealGranted) return CheckGrant(waiting, now);
   return state_.quotas.Take(waiting, records_);
+}
+
+// What identifies a pre-auth is public, so a repeated one costs no computation. The judge looks
+// again: another batch may be computing the same one now.
+bool Opinions::WasAccepted(const Job& job) {
+  for (const OpenPart& open : job.opens) {
+    if (open.usage != kUsagePreauth) continue;
+    const Enctype& enctype = *FindEnctype(records_.FindInfo(open.handle)->enctype);  // CheckKeys
+    const Nonce id = enctype.is_gcm() ? ParseMessage(open.message)->nonce
+                                      : ReplayIdOf(*ParseCtsMessage(enctype, open.message));
+    if (state_.replays.Seen(open.handle, id)) return true;
+  }
+  return false;
 }
 
 Judgement Opinions::CheckGrant(const WaitingJob& waiting, absl::Time now) {

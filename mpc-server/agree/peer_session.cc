@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/agree/confirm_view.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 
@@ -38,6 +39,15 @@ absl::Status OpenRings(EngineState& state, PeerSession& session) {
   return absl::OkStatus();
 }
 
+// It may be idle for hours. Whether it works is found out now and not by the first login on it: a
+// round as a batch of its own, the session's first.
+absl::Status TryLongRing(PeerSession& session) {
+  session.long_ring->rings.BeginBatch(++session.number);
+  ConfirmView nothing(Digest{});
+  Circuit* const circuits[] = {&nothing};
+  return RunTogether(session.long_ring->party(), circuits);
+}
+
 absl::Status HearGreeting(EngineState& state, PeerSession& session, Neighbour neighbour) {
   ASSIGN_OR_RETURN(Greeting greeting, DecodeGreeting(session.party().greeting(neighbour)));
   const absl::Duration own_life = state.options.max_renewable_life;
@@ -66,6 +76,7 @@ absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state)
   auto session = std::make_unique<PeerSession>();
   ASSIGN_OR_RETURN(session->channels, state.peers->Connect(state.Now() + kConnectWindow));
   if (const absl::Status opened = OpenRings(state, *session); !opened.ok()) return opened;
+  RETURN_IF_ERROR(TryLongRing(*session));
   state.sealing.NewSession();
   for (const Neighbour n : {Neighbour::kPrev, Neighbour::kNext}) {
     const absl::Status heard = HearGreeting(state, *session, n);

@@ -86,6 +86,7 @@ class Leader {
   bool WaitForWork();
   absl::Time NextStart(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.waiting.mu);
   absl::Time StartOf(const WaitingJob& job, absl::Time now) const;
+  absl::Time DeepStart(absl::Time now) const;
   std::vector<WaitingJobPtr> ReadyLongJobs(absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.waiting.mu);
   void MeasureJobs(BatchRecords& records);
@@ -145,6 +146,7 @@ class Opinions {
   Judgement On(WaitingJob& waiting);
 
  private:
+  bool WasAccepted(const Job& job);
   Judgement CheckGrant(const WaitingJob& waiting, absl::Time now);
 
   EngineState& state_;

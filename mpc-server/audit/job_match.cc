@@ -179,8 +179,8 @@ void MissingJobs::Add(const JobStory& job) {
 }
 
 // A released job was computed by all three. So the server without a line took part and lost the
-// line: the one that it was about to write when it was killed, or the last ones before the power
-// went, which the disk had not yet.
+// line: that of the batch of each kind, short and long, that it was about to write when it was
+// killed, or the last ones before the power went, which the disk had not yet.
 bool MissingJobs::Normal(const JobStory& job, size_t server,
                          const Timeline::Moment& moment) const {
   if (moment.presence == Presence::kMute || moment.presence == Presence::kBefore) return true;
@@ -189,7 +189,7 @@ bool MissingJobs::Normal(const JobStory& job, size_t server,
   }
   const auto lost = lost_.find({server, moment.gap});
   if (lost == lost_.end()) return false;
-  if (moment.presence == Presence::kKilled) return lost->second.batches.size() <= 1;
+  if (moment.presence == Presence::kKilled) return lost->second.batches.size() <= 2;
   return moment.presence == Presence::kRebooted &&
          job.time >= lost->second.last - 2 * limits::kAuditSyncInterval;
 }

@@ -106,8 +106,8 @@ struct Finding {
 // What is to be said of a complete story; nullopt: the three agree.
 std::optional<Finding> Compare(const JobStory& job);
 
-// Explains what only some saw. All missing jobs go in first: one batch that died with a server is
-// normal, two are not.
+// Explains what only some saw. All missing jobs go in first: one batch of each kind that died with
+// a server is normal, more are not.
 class MissingJobs {
  public:
   explicit MissingJobs(const std::array<Timeline, kServers>& timelines) : timelines_(timelines) {}

@@ -131,7 +131,8 @@ TEST_P(LostBatches, BeforeAStart) {
 // One batch dies with a killed server, two do not; a power failure takes the last second.
 INSTANTIATE_TEST_SUITE_P(All, LostBatches,
                          ::testing::Values(Lost{1, "boot-a", true, "was killed or crashed"},
-                                           Lost{2, "boot-a", false, "was killed or crashed"},
+                                           Lost{2, "boot-a", true, "was killed or crashed"},
+                                           Lost{3, "boot-a", false, "was killed or crashed"},
                                            Lost{2, "boot-b", true, "lost power"}));
 
 TEST_F(ReconcileTest, APowerFailureDoesNotTakeMinutes) {

@@ -115,6 +115,9 @@ inline constexpr size_t kChunkBlocks = 16384;
 // Rounds of one batch of the long ring, about: 64 bytes of a message are some 500.
 // Exceeded: the job runs in a batch of such jobs, which take turns with the others.
 inline constexpr uint64_t kLongBatchRounds = 8192;
+// How many times as long as it took until the next batch beyond that budget: a stranger can send a
+// job that needs one, and the others need the ring most of the time.
+inline constexpr int kDeepBatchPause = 3;
 // From one short batch's beginning to the next one's while a long one is computed: each costs CPU
 // whatever it holds, which both would otherwise wait for.
 inline constexpr absl::Duration kBesideLongBatch = absl::Milliseconds(4);

@@ -27,7 +27,7 @@ void CutTo(size_t bytes, SecretVector<SharedBlock>& blocks) {
 
 }  // namespace
 
-Nonce CtsOpen::ReplayId() const {
+Nonce ReplayIdOf(const CtsMessageView& message) {
   Nonce id;
   std::copy_n(message.mac.begin(), id.size(), id.begin());
   return id;

@@ -46,11 +46,13 @@ struct CtsPart {
   CtsKeyUse key;
   size_t number = 0;  // CtsWork's
 };
+// As much of the HMAC as a nonce is long: it covers a random confounder.
+Nonce ReplayIdOf(const CtsMessageView& message);
+
 struct CtsOpen : CtsPart {
   CtsMessageView message;  // into the job
 
-  // As much of the HMAC as a nonce is long: it covers a random confounder.
-  Nonce ReplayId() const;
+  Nonce ReplayId() const { return ReplayIdOf(message); }
 };
 struct CtsSeal : CtsPart {
   absl::Span<const uint8_t> text_share;

@@ -10,7 +10,10 @@ namespace mpckdc {
 GrantUse UseOf(const Job& job) {
   GrantUse use;
   for (const SealPart& part : job.seals) {
-    if (part.usage == kUsageTicket) ++use.tickets;
+    if (part.usage == kUsageTicket) {
+      ++use.tickets;
+      use.ticket_key = part.handle;
+    }
     if (part.usage == kUsageAsReply) ++use.replies;
   }
   for (const MakeMacPart& part : job.make_macs) use.checksums += part.usage == kUsageAsReqChecksum;
@@ -43,7 +46,13 @@ Judgement Grants::Check(const KdcIdentity& kdc, const Job& job, const PrincipalI
     return Refuse(Verdict::kRefused,
                   absl::StrCat("the grant of job ", job.grant, " is another principal's"));
   }
-  const GrantUse total = grant->used + already + UseOf(job);
+  const GrantUse before = grant->used + already, own = UseOf(job), total = before + own;
+  // The second one is there because the first came out too short. A login at the realm's own
+  // service would otherwise be worth a ticket for kadmin beside it.
+  if (own.ticket_key != Handle{} && own.ticket_key != total.ticket_key) {
+    return Refuse(Verdict::kRefused, absl::StrCat("the grant of job ", job.grant,
+                                                  " has paid for a ticket under another key"));
+  }
   const bool spent = total.tickets > kGrantTickets || total.replies > kGrantReplies ||
                      total.checksums > kGrantChecksums;
   if (spent) {

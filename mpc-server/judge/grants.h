@@ -24,11 +24,13 @@ struct GrantUse {
   uint8_t tickets = 0;
   uint8_t replies = 0;
   uint8_t checksums = 0;
+  Handle ticket_key{};  // of the first ticket; all zero when there is none
 
   friend GrantUse operator+(const GrantUse& a, const GrantUse& b) {
     return {static_cast<uint8_t>(a.tickets + b.tickets),
             static_cast<uint8_t>(a.replies + b.replies),
-            static_cast<uint8_t>(a.checksums + b.checksums)};
+            static_cast<uint8_t>(a.checksums + b.checksums),
+            a.ticket_key != Handle{} ? a.ticket_key : b.ticket_key};
   }
 };
 // What the job's seals and make_macs take.

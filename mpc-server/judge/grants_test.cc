@@ -50,6 +50,20 @@ TEST(Grants, BudgetPerKindOfPart) {
   EXPECT_TRUE(grants.Check(kKdc, Granted(0, 1, 0), kAlice, {}, kNow).ok());
 }
 
+TEST(Grants, BothTicketsAreUnderOneKey) {
+  Grants grants = One();
+  Job krbtgt = Granted(1, 1, 0), kadmin = Granted(1, 0, 0);
+  krbtgt.seals[0].handle = Handle{1};
+  kadmin.seals[0].handle = Handle{2};
+  EXPECT_TRUE(grants.Check(kKdc, kadmin, kAlice, {}, kNow).ok());
+  EXPECT_FALSE(grants.Check(kKdc, kadmin, kAlice, UseOf(krbtgt), kNow).ok());
+  EXPECT_TRUE(grants.Check(kKdc, krbtgt, kAlice, UseOf(krbtgt), kNow).ok());
+  grants.Use({kKdc, 5}, UseOf(krbtgt));
+  EXPECT_FALSE(grants.Check(kKdc, kadmin, kAlice, {}, kNow).ok());
+  EXPECT_TRUE(grants.Check(kKdc, krbtgt, kAlice, {}, kNow).ok());
+  EXPECT_TRUE(grants.Check(kKdc, Granted(0, 1, 0), kAlice, {}, kNow).ok());
+}
+
 TEST(Grants, Pruned) {
   Grants grants = One();
   grants.Prune(kNow);

@@ -307,8 +307,11 @@ TEST(AgreementTest, AnotherNumberOfRingsIsSaidAtBothEnds) {
   options[1].rings = 3;
   options[2].rings = 3;
   const auto texts = ConnectTexts(options);
-  EXPECT_THAT(texts[0], HasSubstr("peer has 3 rings (engine workers), we have 2"));
-  EXPECT_THAT(texts[1], HasSubstr("(P0): peer has 2 rings (engine workers), we have 3"));
+  EXPECT_THAT(texts[0],
+              HasSubstr("peer has 3 rings (engine workers, and one for long work), we have 2"));
+  EXPECT_THAT(
+      texts[1],
+      HasSubstr("(P0): peer has 2 rings (engine workers, and one for long work), we have 3"));
   options[0].rings = 0;
   EXPECT_THAT(TlsPeerConnector::Create(options[0]).status().ToString(), HasSubstr("1 to 64"));
 }

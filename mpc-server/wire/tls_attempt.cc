@@ -19,8 +19,8 @@ constexpr uint8_t kRefused = 0x15;
 absl::Status RingsDiffer(int theirs, int ours) {
   return absl::FailedPreconditionError(
       absl::StrCat("peer has ", theirs, theirs == 1 ? " ring" : " rings",
-                   " (engine workers), we have ", ours,
-                   ": all three servers need the same number"));
+                   " (engine workers, and one for long work), we have ", ours,
+                   ": all three servers need the same [engine] workers and the same version"));
 }
 
 }  // namespace
