@@ -218,7 +218,7 @@ def test_enrolment_interrupted_between_servers(new_realm):
 
 
 @pytest.mark.parametrize('engine, said', [
-    ('workers = 3', 'all three servers need the same number'),
+    ('workers = 3', 'all three servers need the same'),
     ('randomness = "exchanged"', 'has randomness'),
 ])
 def test_servers_that_do_not_agree_on_the_engine(new_realm, engine, said):

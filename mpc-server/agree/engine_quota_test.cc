@@ -319,7 +319,10 @@ TEST(EngineClock, AServerAgainstBothPeersJudgesNoTimestamp) {
       QuotaRealm realm;
       const std::string ticket = realm.Tgt("ticket");
       realm.clock(wrong).Set(off);
-      Eventually([&] { return realm.engine(wrong).Status().clock_suspect; });
+      Eventually([&] {
+        const EngineStatus status = realm.engine(wrong).Status();
+        return status.clock_suspect && !status.degraded.empty();
+      });
       EXPECT_THAT(realm.engine(wrong).Status().degraded,
                   AllOf(HasSubstr("this server's clock differs from both peers'"),
                         HasSubstr("2h"), HasSubstr("chrony")));
