@@ -78,13 +78,13 @@ TEST_P(CtsLoginTest, WrongPasswordReplayAndSkewAreToldApart) {
   EXPECT_VERDICT(login(preauth), Verdict::kOk);
   EXPECT_VERDICT(login(preauth), Verdict::kReplay);
   EXPECT_VERDICT(login(realm_.Preauth(realm_.alice, -absl::Hours(1))), Verdict::kClockSkew);
-  std::vector<size_t> places = {0, 17};
-  for (size_t i = 0; i < FindEnctype(GetParam())->mac_bytes; ++i) {
-    places.push_back(preauth.size() - 1 - i);  // every byte of the HMAC
+  std::vector<ptrdiff_t> places = {0, 17};
+  for (size_t i = 1; i <= FindEnctype(GetParam())->mac_bytes; ++i) {
+    places.push_back(-static_cast<ptrdiff_t>(i));  // every byte of the HMAC, from the end
   }
-  for (const size_t at : places) {
-    std::string altered = realm_.Preauth(realm_.alice);
-    altered[at] ^= 1;
+  for (const ptrdiff_t at : places) {
+    std::string altered = realm_.Preauth(realm_.alice);  // one is not as long as the other
+    *(at < 0 ? altered.end() + at : altered.begin() + at) ^= 1;
     EXPECT_VERDICT(login(altered), Verdict::kBadTag);
   }
   EXPECT_VERDICT(login(preauth.substr(0, 20)), Verdict::kBadTag);
