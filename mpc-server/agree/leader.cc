@@ -17,9 +17,10 @@ absl::StatusOr<bool> Leader::Propose(PeerSession& session, Ballot& ballot) {
   if (!WaitForWork()) return false;
   // After a jump of the clock both peers' clocks are heard first, since it takes two to suspect
   // one (ClockWatch). The clock may jump between the two votes on one proposal.
-  const bool key_round = !state_.long_ring.busy() && state_.clocks.HeardBoth(state_.Now()) &&
-                         ProposeKeyRound(state_, ballot);
-  if (!key_round && state_.clocks.HeardBoth(state_.Now())) ProposeJobs(ballot);
+  if (state_.clocks.HeardBoth(state_.Now())) {
+    const bool key_round = !state_.long_ring.busy() && ProposeKeyRound(state_, ballot);
+    if (!key_round) ProposeJobs(ballot);
+  }
   RETURN_IF_ERROR(SendProposal(session, ballot));
   return true;
 }
@@ -43,6 +44,7 @@ bool Leader::WaitForWork() {
   return false;
 }
 
+// Those of the next long batch, if it may start now.
 std::vector<WaitingJobPtr> Leader::ReadyLongJobs(absl::Time now) const {
   // Deep ones by themselves, so that the others wait for one batch of them at most.
   for (const bool deep : {!last_was_deep_, last_was_deep_}) {
@@ -52,7 +54,7 @@ std::vector<WaitingJobPtr> Leader::ReadyLongJobs(absl::Time now) const {
     };
     std::vector<WaitingJobPtr> ready =
         state_.waiting.jobs.Ready(now, fits, state_.options.max_jobs);
-    if (!ready.empty()) return ready;
+    if (!ready.empty() && StartOf(*ready[0], now) <= now) return ready;
   }
   return {};
 }
@@ -81,8 +83,8 @@ absl::Time Leader::NextStart(absl::Time now) const {
 }
 
 // When the batch that begins with this job may start: at once; a little later if it is a long one
-// and the second jobs of many logins are about to come, or a short one beside a long one; in mode `fixed` at the first tick after the job
-// came and after the last batch.
+// and the second jobs of many logins are about to come, or a short one beside a long one; in mode
+// `fixed` at the first tick after the job came and after the last batch of its kind.
 absl::Time Leader::StartOf(const WaitingJob& job, absl::Time now) const {
   if (state_.options.mode == BatchMode::kWorkConserving) {
     absl::Time start = now;
@@ -115,7 +117,7 @@ void Leader::MeasureJobs(BatchRecords& records) {
 bool Leader::TakeJobs(Ballot& ballot, absl::Time now) {
   const absl::MutexLock lock(&state_.waiting.mu);
   if (!state_.long_ring.busy()) ballot.jobs = ReadyLongJobs(now);
-  if (!ballot.jobs.empty() && StartOf(*ballot.jobs[0], now) <= now) {
+  if (!ballot.jobs.empty()) {
     ballot.proposal.kind = BatchKind::kLongJobs;
     last_was_deep_ = IsDeep(*ballot.jobs[0]);
     return true;
