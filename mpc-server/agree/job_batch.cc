@@ -22,7 +22,8 @@ JobBatch::JobBatch(EngineState* state, PeerSession* session, std::unique_ptr<Bal
       owned_ballot_(std::move(ballot)),
       ballot_(*owned_ballot_),
       rings_(session->RingsOf(ballot_.proposal.kind)),
-      session_id_(session->party().session_id()) {}
+      session_id_(session->party().session_id()),
+      window_{ballot_.proposal.time, session->clock_skew} {}
 
 absl::Status JobBatch::Begin() {
   report_.started = state_.Now();
@@ -31,7 +32,7 @@ absl::Status JobBatch::Begin() {
   AdmitJobs();
   rings_.rings.BeginBatch(ballot_.proposal.number);
   mask_keys_ = DrawTagMaskKeys(rings_.party());
-  batch_.emplace(rings_.rings, rings_.blocks, rings_.powers, rings_.cts, work_);
+  batch_.emplace(rings_.rings, rings_.blocks, rings_.powers, rings_.cts, work_, window_);
   report_.view = ViewOf(ballot_, FactsOf(work_));
   return absl::OkStatus();
 }

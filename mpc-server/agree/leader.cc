@@ -151,7 +151,8 @@ void Leader::ProposeJobs(Ballot& ballot) {
 
 absl::Status Leader::SendProposal(PeerSession& session, Ballot& ballot) {
   ballot.proposal.number = ++session.number;
-  ballot.proposal.time = state_.Now();
+  // As precise as the others hear it: the three decide by it.
+  ballot.proposal.time = absl::FromUnixMicros(absl::ToUnixMicros(state_.Now()));
   ballot.details.resize(ballot.proposal.entries.size());
   ballot.bytes = EncodeProposal(ballot.proposal);
   ballot.hash = Sha256(ballot.bytes);

@@ -64,6 +64,7 @@ struct PeerSession {
   std::optional<BatchRings> rings;                     // over all parties but the last
   std::optional<BatchRings> long_ring;                 // over the last
   uint32_t number = 0;                                 // of the last proposal
+  absl::Duration clock_skew;                           // the smallest of the three servers'
 };
 
 // Connects, opens the rings, and hears both peers' greetings.
@@ -192,6 +193,7 @@ class JobBatch : public BatchRun {
   Ballot& ballot_;
   BatchRings& rings_;
   const std::array<uint8_t, 16> session_id_;
+  const PreauthWindow window_;
   std::optional<TagMaskKeys> mask_keys_;
   std::vector<WaitingJobPtr> admitted_;
   std::vector<JobWork> work_;    // of the admitted jobs
