@@ -90,7 +90,7 @@ class Leader {
   absl::Time DeepStart(absl::Time now) const;
   std::vector<WaitingJobPtr> ReadyLongJobs(absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.waiting.mu);
-  void MeasureJobs(BatchRecords& records);
+  void LookAtNewJobs(BatchRecords& records);
   bool TakeJobs(Ballot& ballot, absl::Time now);
   void ProposeJobs(Ballot& ballot);
   absl::Status SendProposal(PeerSession& session, Ballot& ballot);
@@ -133,6 +133,10 @@ class Follower {
 
 // ---- opinions.cc ----
 
+// What stays true of a job however long it waits: its keys' rules hold, its pre-auth is none that
+// was accepted, and its quotas are not used up. Takes from them.
+Judgement LookAt(EngineState& state, WaitingJob& waiting, BatchRecords& records);
+
 // What this server thinks of the jobs of one proposal before any of them runs: the leader's own
 // code in the proposal, a follower's vote.
 class Opinions {
@@ -147,7 +151,6 @@ class Opinions {
   Judgement On(WaitingJob& waiting);
 
  private:
-  bool WasAccepted(const Job& job);
   Judgement CheckGrant(const WaitingJob& waiting, absl::Time now);
 
   EngineState& state_;
