@@ -59,7 +59,10 @@ absl::Status JobBatch::Finish(const absl::Status& computed) {
   } else {
     // What they took from their quotas stays taken: a neighbour may have seen which tags are good.
     const Judgement why = Refuse(Verdict::kUnavailable, std::string(report_.status.message()));
-    for (const WaitingJobPtr& job : admitted_) answers_.push_back(BareAnswer(job, why));
+    for (const WaitingJobPtr& job : admitted_) {
+      answers_.push_back(BareAnswer(job, why));
+      answers_.back().computed = true;
+    }
   }
   ExpectReplies();
   state_.answers.RecordThenAnswer(std::move(answers_), ballot_.records, &report_);
@@ -146,6 +149,7 @@ void JobBatch::AddGrantUses(GrantUses* uses) const {
 
 void JobBatch::Report() {
   report_.session = session_id_;
+  report_.time = ballot_.proposal.time;
   report_.batch = ballot_.proposal.number;
   report_.computed = state_.Now() - report_.started;
   report_.aes_blocks = batch_->aes_blocks();
@@ -169,6 +173,7 @@ void JobBatch::JudgeJobs() {
   for (size_t i = 0; i < work_.size(); ++i) {
     state_.quotas.Settle(*admitted_[i], judgements[i].verdict);
     Answer answer = BareAnswer(admitted_[i], std::move(judgements[i]));
+    answer.computed = true;
     if (answer.result.judgement.ok()) {
       answer.result = OutputOf(masks, ballot_.proposal.number, *batch_, work_[i]);
       answer.pending = PendingOf(*batch_, work_[i], *seals);
