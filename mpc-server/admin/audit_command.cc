@@ -211,11 +211,13 @@ class Shower {
     const absl::Time time = audit::TimeOf(line);
     if (time < options_.since || time > options_.until) return absl::OkStatus();
     const bool jobs = line.kind == "batch" || line.kind == "jobs";
-    if (!jobs && line.kind != "admin") return absl::OkStatus();
+    if (!jobs && line.kind != "admin" && line.kind != "counted") return absl::OkStatus();
     const audit::Fields fields = audit::FieldsOf(line);
     RETURN_IF_ERROR(principal_.Resolve(fields));
     RETURN_IF_ERROR(service_.Resolve(fields));
-    if (!jobs) {
+    if (line.kind == "counted") {
+      TakeCounts(line, fields);
+    } else if (!jobs) {
       TakeAct(line, fields);
     } else if (fields.contains("jobs")) {
       for (const audit::Fields& job : fields["jobs"]) TakeJob(line, job);
@@ -230,6 +232,12 @@ class Shower {
       console_.Remark(absl::StrCat(keyless_,
                                    " jobs are in lines of format 2, which do not name the "
                                    "keys: what they sealed for whom cannot be told"));
+    }
+    if (unnamed_ > 0) {
+      console_.Remark(absl::StrCat(unnamed_,
+                                   " jobs that were refused, and not computed, are only counted: "
+                                   "some may be of this principal. Without --principal their "
+                                   "counts are shown"));
     }
   }
 
@@ -249,6 +257,23 @@ class Shower {
     }
     Show(line, {audit::TextField(job, "kdc"), what, audit::TextField(job, "verdict"),
                 audit::TextField(job, "principal"), audit::TextField(job, "detail")});
+  }
+
+  // Of a flood, which has a line for its number. No ticket of a service is among them.
+  void TakeCounts(const audit::Line& line, const audit::Fields& fields) {
+    if (!service_.name.empty() || !fields.contains("counted")) return;
+    for (const audit::Fields& kind : fields["counted"]) {
+      const uint64_t count = audit::NumberField(kind, "count");
+      const std::string last = audit::TextField(kind, "principal");
+      if (!principal_.id.empty() && last != principal_.id) {
+        unnamed_ += count;
+        continue;
+      }
+      Show(line, {audit::TextField(kind, "kdc"), audit::TextField(kind, "op"),
+                  audit::TextField(kind, "verdict"), last,
+                  absl::StrCat(count, " more since ", audit::TextField(fields, "since"),
+                               ", the last of this principal")});
+    }
   }
 
   void TakeAct(const audit::Line& line, const audit::Fields& act) {
@@ -292,6 +317,7 @@ class Shower {
   json found_ = json::array();
   uint64_t count_ = 0;
   uint64_t keyless_ = 0;  // jobs of lines that name no keys
+  uint64_t unnamed_ = 0;  // refused jobs that were counted, the last of them another principal's
 };
 
 absl::StatusOr<ExitCode> AuditShow(const Options& options, Console& console) {

@@ -110,6 +110,29 @@ TEST_F(AuditCommandTest, ShowPicksAPrincipal) {
   EXPECT_EQ(json::parse(Run({"show", "--json", File(0)}).out).size(), 3u);
 }
 
+// Refused jobs of a flood have no place of their own.
+TEST_F(AuditCommandTest, ShowTellsWhatWasCounted) {
+  GoodBatch();
+  const auto kind = [](const char* verdict, uint64_t count, const std::string& principal) {
+    return audit::Fields{{"kdc", "kdc1"},
+                         {"op", "LOGIN"},
+                         {"verdict", verdict},
+                         {"count", count},
+                         {"principal", principal}};
+  };
+  Write(0, "counted",
+        {{"since", "2027-01-15T08:00:00+00:00"},
+         {"counted", {kind("QUOTA", 995, kAlice), kind("UNPROVED", 77, std::string(32, 'b'))}}});
+  Expect(0, {"show", File(0)}, {"QUOTA", "995 more since 2027", "UNPROVED", "77 more since 2027"});
+  const Outcome alice = Run({"show", "--principal", "alice", File(0)});
+  EXPECT_THAT(alice.out, HasSubstr("995 more since 2027"));
+  EXPECT_THAT(alice.out, Not(HasSubstr("UNPROVED")));
+  EXPECT_THAT(alice.err,
+              HasSubstr("77 jobs that were refused, and not computed, are only counted"));
+  EXPECT_EQ(json::parse(Run({"show", "--json", "--service", "kadmin/admin", File(0)}).out).size(),
+            0u);
+}
+
 // The id of kadmin/admin@EXAMPLE.COM, by the document's rule.
 std::string KadminId() { return HandleText(PrincipalIdOf("kadmin/admin@EXAMPLE.COM")); }
 

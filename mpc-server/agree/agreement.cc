@@ -14,7 +14,7 @@
 namespace mpckdc {
 namespace {
 
-constexpr uint8_t kProposal = 1, kVote = 2, kGreetingVersion = 2;
+constexpr uint8_t kProposal = 1, kVote = 2, kGreetingVersion = 3;
 
 uint64_t Micros(absl::Time time) { return static_cast<uint64_t>(absl::ToUnixMicros(time)); }
 absl::Time TimeFrom(ByteReader& in) {
@@ -166,6 +166,7 @@ std::string EncodeGreeting(const Greeting& greeting) {
   out.Fixed(greeting.mark);
   out.Uint(Micros(greeting.time), 8);
   out.Uint(static_cast<uint64_t>(absl::ToInt64Seconds(greeting.max_renewable_life)), 8);
+  out.Uint(static_cast<uint64_t>(absl::ToInt64Microseconds(greeting.clock_skew)), 8);
   return out.Take();
 }
 
@@ -176,6 +177,7 @@ absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes) {
   in.Into(greeting.mark);
   greeting.time = TimeFrom(in);
   greeting.max_renewable_life = absl::Seconds(static_cast<int64_t>(in.Uint(8)));
+  greeting.clock_skew = absl::Microseconds(static_cast<int64_t>(in.Uint(8)));
   if (!in.AtEnd()) return Bad(absl::StrCat("greeting of ", bytes.size(), " bytes"));
   return greeting;
 }

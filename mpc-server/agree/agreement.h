@@ -118,11 +118,13 @@ struct Agreed {
 Agreed Combine(const std::array<VoteCode, 3>& codes);
 
 // What a server tells its neighbours in the session's hello:
-//   1 (1) | nonce mark (12) | time (8) | max_renewable_life in seconds (8)
+//   3 (1) | nonce mark (12) | time (8) | max_renewable_life in seconds (8)
+//   | clock_skew in microseconds (8)
 struct Greeting {
   Nonce mark{};
   absl::Time time;
   absl::Duration max_renewable_life;
+  absl::Duration clock_skew;
 };
 std::string EncodeGreeting(const Greeting& greeting);
 absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes);

@@ -32,7 +32,9 @@ TEST(Agreement, ProposalRoundTrip) {
 TEST(Agreement, EveryTruncationAndExtensionIsRefused) {
   const std::string proposal = EncodeProposal(Example());
   const std::string vote = EncodeVote({77, Digest{1}, absl::UnixEpoch(), {1, 0, 6}});
-  const std::string greeting = EncodeGreeting({Nonce{1}, absl::UnixEpoch(), absl::Hours(1)});
+  const std::string greeting =
+      EncodeGreeting({Nonce{1}, absl::UnixEpoch(), absl::Hours(1), absl::Milliseconds(1500)});
+  EXPECT_EQ(DecodeGreeting(greeting)->clock_skew, absl::Milliseconds(1500));
   for (size_t size = 0; size < proposal.size(); ++size) {
     EXPECT_FALSE(DecodeProposal(proposal.substr(0, size)).ok()) << size;
   }

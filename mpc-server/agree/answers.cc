@@ -59,6 +59,7 @@ void Answers::RecordThenAnswer(std::vector<Answer> answers, BatchRecords& record
   for (const Answer& answer : answers) {
     report->jobs.push_back(LineOf(*answer.job, answer.result.judgement));
     NamePrincipals(answer.job->job.client, records, &report->jobs.back());
+    report->jobs.back().computed = answer.computed;
   }
   absl::Status recorded;
   if (recorder_ != nullptr && !answers.empty()) recorded = recorder_->Record(*report);

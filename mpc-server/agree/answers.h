@@ -28,6 +28,7 @@ struct Answer {
   WaitingJobPtr job;
   JobResult result;
   PendingJob pending;
+  bool computed = false;
 };
 // The judgement alone.
 Answer BareAnswer(const WaitingJobPtr& job, Judgement judgement);
@@ -52,6 +53,9 @@ class Answers {
   void FailExpired(absl::Time now);
   // Writes down what was answered without a batch.
   void RecordUnbatched();
+  void WriteCounts() {
+    if (recorder_ != nullptr) recorder_->WriteCounts();
+  }
 
  private:
   void Tell(const WaitingJobPtr& job, JobResult result);

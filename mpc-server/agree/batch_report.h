@@ -38,6 +38,7 @@ struct BatchJob {
   Digest digest{};  // of the job as this server received it
   Judgement judgement;
   std::vector<KeyUsed> keys{};  // of its parts, in their order
+  bool computed = false;        // or its computation began
 };
 
 // One batch that ended, well or not.
@@ -45,6 +46,7 @@ struct BatchReport {
   std::array<uint8_t, 16> session{};  // between the three servers, the same at all (PartyContext)
   uint64_t batch = 0;                 // within the session
   Digest view{};  // what this server believes the three agreed on; confirmed unless status says not
+  absl::Time time;  // of the proposal: the leader's clock, the same at the three
   absl::Time started;
   absl::Duration waited;    // by the oldest of its jobs
   absl::Duration agreed;    // spent on agreement
@@ -75,11 +77,14 @@ class JobRecorder {
   virtual ~JobRecorder() = default;
   // OK, or why nothing can be written down: the engine then admits no job.
   virtual absl::Status Ready() = 0;
-  // Before any answer of the batch leaves. After an error none does: all are UNAVAILABLE.
+  // Before any answer of the batch leaves. After an error none does: all are UNAVAILABLE. Jobs of a
+  // flood that were refused before they were computed may be counted instead.
   virtual absl::Status Record(const BatchReport& report) = 0;
   // Jobs that were answered without a batch, so refused, within about a second after. `left_out`
   // more were too many to keep.
   virtual void RecordUnbatched(absl::Span<const BatchJob> jobs, uint64_t left_out) = 0;
+  // What was counted instead of written down: about once a second, and when the engine stops.
+  virtual void WriteCounts() {}
 };
 
 }  // namespace mpckdc

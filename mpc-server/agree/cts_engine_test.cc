@@ -109,18 +109,45 @@ TEST_P(CtsLoginTest, NothingIsComputedForABadPreauth) {
   EXPECT_LT(10 * compression, good - bad);
 }
 
+// So may he a good one that he sniffed and held back until it was too old, again and again.
+TEST_P(CtsLoginTest, NothingIsComputedForALatePreauth) {
+  const PlainKey gcm = realm_.AddKey("alice@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes256Gcm);
+  const auto rounds_of = [&](const PlainKey& key, absl::Duration off, size_t request) {
+    Job job = realm_.Login(realm_.alice, realm_.Preauth(key, off));
+    job.opens[0].handle = key.info.handle;
+    job.make_macs[0].data.assign(request, 'q');
+    job.deadline_ms = 30'000;
+    EXPECT_VERDICT(realm_.Run(job),
+                   off == absl::ZeroDuration() ? Verdict::kOk : Verdict::kClockSkew);
+    return realm_.observer(0).Batches().back().rounds;
+  };
+  const size_t most = 1500;
+  const uint64_t good = rounds_of(realm_.alice, absl::ZeroDuration(), most);
+  const uint64_t compression = good / HmacInnerBlocks(FindEnctype(GetParam())->hash, most);
+  for (const PlainKey& key : {realm_.alice, gcm}) {
+    const uint64_t late = rounds_of(key, -absl::Hours(1), most);
+    const uint64_t late_short = rounds_of(key, absl::Hours(1), 100);
+    EXPECT_LE(late, late_short + 2 * compression);
+    EXPECT_LT(4 * compression, good - late);
+    std::printf("enctype %d, late pre-auth under %d: %zu of %zu rounds\n", GetParam(),
+                key.info.enctype, static_cast<size_t>(late), static_cast<size_t>(good));
+  }
+}
+
 // The good ones of the same batch go on.
-TEST_P(CtsLoginTest, ABadPreauthBesideGoodOnes) {
+TEST_P(CtsLoginTest, BadAndLatePreauthsBesideGoodOnes) {
   EngineOptions options;
   options.mode = BatchMode::kFixed;
   Realm realm(GetParam(), options);
-  std::vector<Job> jobs = {realm.Login(realm.bob),
-                           realm.Login(realm.alice, realm.AlteredPreauth(realm.alice)),
-                           realm.Login(realm.bob)};
+  std::vector<Job> jobs = {
+      realm.Login(realm.bob), realm.Login(realm.alice, realm.AlteredPreauth(realm.alice)),
+      realm.Login(realm.bob), realm.Login(realm.alice, realm.Preauth(realm.alice, absl::Hours(1)))};
+  jobs[3].make_macs[0].data.assign(1000, 'q');
   jobs[1].make_macs[0].data.assign(2000, 'q');
   jobs[2].make_macs[0].data.assign(900, 'q');
   const std::vector<JobResult> results = realm.RunAll(jobs);
   EXPECT_VERDICT(results[1], Verdict::kBadTag);
+  EXPECT_VERDICT(results[3], Verdict::kClockSkew);
   for (const size_t good : {0, 2}) {
     ASSERT_VERDICT_OK(results[good]);
     EXPECT_TRUE(OracleMacGood(realm.bob, kUsageAsReqChecksum, jobs[good].make_macs[0].data,

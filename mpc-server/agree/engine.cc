@@ -90,6 +90,7 @@ void Engine::Stop() {
   }
   FailAllKeyRounds(state_, kStopping);
   state_.answers.RecordUnbatched();
+  state_.answers.WriteCounts();
 }
 
 void Engine::Submit(const KdcIdentity& kdc, Job job, JobCallback done) {
@@ -263,6 +264,7 @@ void Engine::Housekeep() {
   if (now < housekeeping_at_ && housekeeping_at_ <= now + kHousekeeping) return;
   housekeeping_at_ = now + kHousekeeping;
   state_.answers.CheckRecorder();
+  state_.answers.WriteCounts();
   state_.quotas.Housekeep();
   state_.grants.Prune(now);
   state_.pending.Prune(now);

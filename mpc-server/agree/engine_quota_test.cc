@@ -214,6 +214,20 @@ TEST(EngineQuota, WhatWasNeverComputedIsGivenBack) {
   EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kQuota);
 }
 
+TEST(EngineQuota, WhatAnotherServerRefusedIsGivenBack) {
+  QuotaRealm realm(With(QuotaKind::kPrincipalLogins, kTwo));
+  QuotaRates one;
+  one[QuotaKind::kPrincipalLogins] = {1, 1};
+  realm.engine(1).SetQuotas(one);
+  absl::SleepFor(absl::Milliseconds(1500));  // a heartbeat
+  EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kOk);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kQuota);
+  realm.engine(1).SetQuotas(QuotaRates());
+  absl::SleepFor(absl::Milliseconds(1500));
+  EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kOk) << "servers 0 and 2 have one left";
+  EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kQuota);
+}
+
 // ---- Where it comes from ----
 
 struct SourceRealm : QuotaRealm {

@@ -125,7 +125,7 @@ void Follower::VoteOnJobs(Ballot& ballot) {
       opinion = opinions.On(*job);
       blocks += job->blocks;
     }
-    if (opinion.ok()) {
+    if (opinion.ok() && entry.code == kVoteOk) {  // what the leader refuses is on any ring
       Measure(*job, ballot.records);
       const bool is_long = job->length == JobLength::kLong;
       if (is_long != (ballot.proposal.kind == BatchKind::kLongJobs)) {

@@ -22,7 +22,8 @@ JobBatch::JobBatch(EngineState* state, PeerSession* session, std::unique_ptr<Bal
       owned_ballot_(std::move(ballot)),
       ballot_(*owned_ballot_),
       rings_(session->RingsOf(ballot_.proposal.kind)),
-      session_id_(session->party().session_id()) {}
+      session_id_(session->party().session_id()),
+      window_{ballot_.proposal.time, session->clock_skew} {}
 
 absl::Status JobBatch::Begin() {
   report_.started = state_.Now();
@@ -31,7 +32,7 @@ absl::Status JobBatch::Begin() {
   AdmitJobs();
   rings_.rings.BeginBatch(ballot_.proposal.number);
   mask_keys_ = DrawTagMaskKeys(rings_.party());
-  batch_.emplace(rings_.rings, rings_.blocks, rings_.powers, rings_.cts, work_);
+  batch_.emplace(rings_.rings, rings_.blocks, rings_.powers, rings_.cts, work_, window_);
   report_.view = ViewOf(ballot_, FactsOf(work_));
   return absl::OkStatus();
 }
@@ -58,7 +59,10 @@ absl::Status JobBatch::Finish(const absl::Status& computed) {
   } else {
     // What they took from their quotas stays taken: a neighbour may have seen which tags are good.
     const Judgement why = Refuse(Verdict::kUnavailable, std::string(report_.status.message()));
-    for (const WaitingJobPtr& job : admitted_) answers_.push_back(BareAnswer(job, why));
+    for (const WaitingJobPtr& job : admitted_) {
+      answers_.push_back(BareAnswer(job, why));
+      answers_.back().computed = true;
+    }
   }
   ExpectReplies();
   state_.answers.RecordThenAnswer(std::move(answers_), ballot_.records, &report_);
@@ -145,6 +149,7 @@ void JobBatch::AddGrantUses(GrantUses* uses) const {
 
 void JobBatch::Report() {
   report_.session = session_id_;
+  report_.time = ballot_.proposal.time;
   report_.batch = ballot_.proposal.number;
   report_.computed = state_.Now() - report_.started;
   report_.aes_blocks = batch_->aes_blocks();
@@ -168,6 +173,7 @@ void JobBatch::JudgeJobs() {
   for (size_t i = 0; i < work_.size(); ++i) {
     state_.quotas.Settle(*admitted_[i], judgements[i].verdict);
     Answer answer = BareAnswer(admitted_[i], std::move(judgements[i]));
+    answer.computed = true;
     if (answer.result.judgement.ok()) {
       answer.result = OutputOf(masks, ballot_.proposal.number, *batch_, work_[i]);
       answer.pending = PendingOf(*batch_, work_[i], *seals);

@@ -38,6 +38,7 @@ struct WaitingJob : ReceivedJob {
   // The engine's thread's, since a batch looked at the job.
   JobLength length = JobLength::kUnknown;
   uint64_t rounds = 0;            // about how many a long job takes
+  std::optional<Judgement> refused;  // leader: a long job, as soon as it looked at it
   QuotaUse taken;                 // from its quotas, and not given back
   std::optional<QuotaKind> over;  // the quota by which this server refused it
 };

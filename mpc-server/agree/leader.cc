@@ -102,7 +102,9 @@ absl::Time Leader::StartOf(const WaitingJob& job, absl::Time now) const {
   return tick > now + window ? now : tick;  // the clock was set back
 }
 
-void Leader::MeasureJobs(BatchRecords& records) {
+// A long job may wait for its ring for long. What is refused whenever its turn comes is refused
+// now, in a short batch: a flood of it must not fill the queue.
+void Leader::LookAtNewJobs(BatchRecords& records) {
   std::vector<WaitingJobPtr> unknown;
   {
     const absl::MutexLock lock(&state_.waiting.mu);
@@ -110,7 +112,15 @@ void Leader::MeasureJobs(BatchRecords& records) {
         state_.Now(), [](const WaitingJob& job) { return job.length == JobLength::kUnknown; },
         state_.options.max_jobs);
   }
-  for (const WaitingJobPtr& job : unknown) Measure(*job, records);
+  state_.quotas.Advance(state_.Now());
+  for (const WaitingJobPtr& job : unknown) {
+    Measure(*job, records);
+    if (job->length == JobLength::kShort) continue;
+    Judgement opinion = LookAt(state_, *job, records);
+    if (opinion.ok()) continue;
+    job->refused = std::move(opinion);
+    job->length = JobLength::kShort;
+  }
 }
 
 // Long jobs first: they are computed beside the short ones that follow. False: nothing may start.
@@ -132,7 +142,7 @@ bool Leader::TakeJobs(Ballot& ballot, absl::Time now) {
 
 void Leader::ProposeJobs(Ballot& ballot) {
   const absl::Time now = state_.Now();
-  MeasureJobs(ballot.records);
+  LookAtNewJobs(ballot.records);
   if (!TakeJobs(ballot, now)) return;  // a heartbeat
   Proposal& proposal = ballot.proposal;
   started_at_[IsLong(proposal.kind)] = now;
@@ -142,7 +152,7 @@ void Leader::ProposeJobs(Ballot& ballot) {
   }
   Opinions opinions(&state_, &ballot);
   for (const WaitingJobPtr& job : ballot.jobs) {
-    Judgement opinion = opinions.On(*job);
+    Judgement opinion = job->refused.has_value() ? *job->refused : opinions.On(*job);
     proposal.entries.push_back({job->group, job->job.id, job->digest, CodeOf(opinion.verdict)});
     ballot.details.push_back(std::move(opinion.detail));
   }
@@ -151,7 +161,8 @@ void Leader::ProposeJobs(Ballot& ballot) {
 
 absl::Status Leader::SendProposal(PeerSession& session, Ballot& ballot) {
   ballot.proposal.number = ++session.number;
-  ballot.proposal.time = state_.Now();
+  // As precise as the others hear it: the three decide by it.
+  ballot.proposal.time = absl::FromUnixMicros(absl::ToUnixMicros(state_.Now()));
   ballot.details.resize(ballot.proposal.entries.size());
   ballot.bytes = EncodeProposal(ballot.proposal);
   ballot.hash = Sha256(ballot.bytes);

@@ -45,10 +45,11 @@ class Asked {
     mu_.Await(absl::Condition(+[](int* open) { return *open == 0; }, &open_));
     return answers_;
   }
-  bool Answered(const std::string& answer) {
+  size_t Count(const std::string& answer) {
     const absl::MutexLock lock(&mu_);
-    return std::find(answers_.begin(), answers_.end(), answer) != answers_.end();
+    return static_cast<size_t>(std::count(answers_.begin(), answers_.end(), answer));
   }
+  bool Answered(const std::string& answer) { return Count(answer) > 0; }
 
  private:
   Realm& realm_;
@@ -103,6 +104,39 @@ TEST_F(LongRingTest, DeepJobsTakeTurnsWithTheOthers) {
   EXPECT_EQ(batches[2].jobs.size(), 1u);
   EXPECT_GT(batches[1].rounds, 3 * limits::kLongBatchRounds);
   EXPECT_LT(batches[2].rounds, limits::kLongBatchRounds);
+}
+
+// A stranger's garbage for one user, while the ring is busy: what the quotas refuse is refused at
+// once, and what waits for its turn has paid once, and gets back what it need not have paid.
+TEST_F(LongRingTest, AQueueFullOfGarbageIsAnsweredWhileTheRingIsBusy) {
+  EngineOptions options;
+  options.quotas[QuotaKind::kPrincipalFailures] = {1, 4};
+  Realm realm(kEnctypeAes256Sha1, options);
+  Asked asked(&realm);
+  const auto ask = [&](const std::string& name, const PlainKey& user, size_t request, bool good) {
+    Job job = realm.Login(user, good ? realm.Preauth(user) : realm.AlteredPreauth(user));
+    job.make_macs[0].data.assign(request, 'q');
+    if (name == "short of time") job.deadline_ms = 100;
+    asked.Ask(name, job);
+  };
+  ask("bob's", realm.bob, 4000, true);
+  EXPECT_TRUE(Eventually([&] { return realm.engine(kLeader).Status().waiting == 0; }));
+  for (int i = 0; i < 2; ++i) ask("short of time", realm.alice, 100, false);
+  for (int i = 0; i < 300; ++i) ask("garbage", realm.alice, 100, false);
+  EXPECT_TRUE(Eventually([&] { return asked.Count("garbage QUOTA") == 298; }));
+  EXPECT_TRUE(Eventually([&] { return asked.Count("short of time DEADLINE") == 2; }));
+  for (int p = 0; p < kParties; ++p) {
+    EXPECT_TRUE(Eventually([&] { return realm.engine(p).Status().waiting == 2; }));
+  }
+  ask("more", realm.alice, 100, false);  // for what the two got back
+  ask("more", realm.alice, 100, false);
+  ask("more", realm.alice, 100, false);
+  EXPECT_TRUE(Eventually([&] { return asked.Count("more QUOTA") == 1; }));
+  EXPECT_FALSE(asked.Answered("bob's OK")) << "or this test shows nothing";
+  asked.Answers();
+  EXPECT_EQ(asked.Count("bob's OK"), 1u);
+  EXPECT_EQ(asked.Count("garbage BAD_TAG"), 2u);
+  EXPECT_EQ(asked.Count("more BAD_TAG"), 2u);
 }
 
 // What a batch under way will take from a grant is taken for the others too.

@@ -22,12 +22,49 @@ std::vector<Handle> HandlesOf(const Job& job) {
   return handles;
 }
 
+Judgement CheckKeysOf(const Job& job, BatchRecords& records) {
+  return CheckKeys(job, [&records](const Handle& handle) { return records.FindInfo(handle); });
+}
+
+// What identifies a pre-auth is public, so a repeated one costs no computation. The judge looks
+// again: another batch may be computing the same one now.
+bool WasAccepted(const Job& job, const ReplayCache& replays, BatchRecords& records) {
+  for (const OpenPart& open : job.opens) {
+    if (open.usage != kUsagePreauth) continue;
+    const Enctype& enctype = *FindEnctype(records.FindInfo(open.handle)->enctype);  // CheckKeys
+    const Nonce id = enctype.is_gcm() ? ParseMessage(open.message)->nonce
+                                      : ReplayIdOf(*ParseCtsMessage(enctype, open.message));
+    if (replays.Seen(open.handle, id)) return true;
+  }
+  return false;
+}
+Judgement Accepted() { return Refuse(Verdict::kReplay, "this pre-auth was accepted before"); }
+
+// A key that the store cannot read now: later it may.
+absl::Status UnreadKey(const Job& job, BatchRecords& records) {
+  for (const Handle& handle : HandlesOf(job)) {
+    const absl::Status& read = records.Get(handle).status();
+    if (!read.ok() && !absl::IsNotFound(read)) return read;
+  }
+  return absl::OkStatus();
+}
+
 // Whether a server judges a time in the job, or sets one.
 bool DependsOnClock(Operation operation) {
   return operation != Operation::kMakeChecksum && operation != Operation::kVerifyChecksum;
 }
 
 }  // namespace
+
+Judgement LookAt(EngineState& state, WaitingJob& waiting, BatchRecords& records) {
+  const Job& job = waiting.job;
+  if (!UnreadKey(job, records).ok()) return Ok();
+  Judgement keys = CheckKeysOf(job, records);
+  if (!keys.ok()) return keys;
+  if (WasAccepted(job, state.replays, records)) return Accepted();
+  if (job.operation == Operation::kSealGranted) return Ok();
+  return state.quotas.Take(waiting, records);
+}
 
 Opinions::Opinions(EngineState* state, Ballot* ballot)
     : state_(*state),
@@ -47,14 +84,9 @@ Judgement Opinions::On(WaitingJob& waiting) {
   if (waiting.deadline <= now) return Refuse(Verdict::kDeadline, "not started before its deadline");
   const std::string& unrecorded = state_.answers.unrecorded();
   if (!unrecorded.empty()) return Refuse(Verdict::kUnavailable, unrecorded);
-  for (const Handle& handle : HandlesOf(job)) {
-    const absl::Status& read = records_.Get(handle).status();
-    if (!read.ok() && !absl::IsNotFound(read)) {
-      return Refuse(Verdict::kUnavailable, std::string(read.message()));
-    }
-  }
-  Judgement keys =
-      CheckKeys(job, [this](const Handle& handle) { return records_.FindInfo(handle); });
+  const absl::Status unread = UnreadKey(job, records_);
+  if (!unread.ok()) return Refuse(Verdict::kUnavailable, std::string(unread.message()));
+  Judgement keys = CheckKeysOf(job, records_);
   if (!keys.ok()) return keys;
   const std::string& clocks = state_.clocks.trouble();
   if (!clocks.empty() && DependsOnClock(job.operation)) {
@@ -63,22 +95,9 @@ Judgement Opinions::On(WaitingJob& waiting) {
   if (!no_nonces_.empty() && NoncesOfJob(job) > 0) {
     return Refuse(Verdict::kUnavailable, no_nonces_);
   }
-  if (WasAccepted(job)) return Refuse(Verdict::kReplay, "this pre-auth was accepted before");
+  if (WasAccepted(job, state_.replays, records_)) return Accepted();
   if (job.operation == Operation::kSealGranted) return CheckGrant(waiting, now);
   return state_.quotas.Take(waiting, records_);
-}
-
-// What identifies a pre-auth is public, so a repeated one costs no computation. The judge looks
-// again: another batch may be computing the same one now.
-bool Opinions::WasAccepted(const Job& job) {
-  for (const OpenPart& open : job.opens) {
-    if (open.usage != kUsagePreauth) continue;
-    const Enctype& enctype = *FindEnctype(records_.FindInfo(open.handle)->enctype);  // CheckKeys
-    const Nonce id = enctype.is_gcm() ? ParseMessage(open.message)->nonce
-                                      : ReplayIdOf(*ParseCtsMessage(enctype, open.message));
-    if (state_.replays.Seen(open.handle, id)) return true;
-  }
-  return false;
 }
 
 Judgement Opinions::CheckGrant(const WaitingJob& waiting, absl::Time now) {

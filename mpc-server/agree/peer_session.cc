@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/agree/steps.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,8 +26,8 @@ absl::Status OpenRings(EngineState& state, PeerSession& session) {
   std::vector<PartyContext*> rings;
   for (const std::unique_ptr<PeerChannel>& channel : session.channels) {
     options.ring = static_cast<uint8_t>(rings.size());
-    options.greeting =
-        EncodeGreeting({state.sealing.mark(), state.Now(), state.options.max_renewable_life});
+    options.greeting = EncodeGreeting({state.sealing.mark(), state.Now(),
+                                       state.options.max_renewable_life, state.options.clock_skew});
     ASSIGN_OR_RETURN(std::unique_ptr<PartyContext> party,
                      OpenSession(options, *channel, *state.clock, *state.random,
                                  state.Now() + limits::kPeerTimeout));
@@ -57,6 +58,7 @@ absl::Status HearGreeting(EngineState& state, PeerSession& session, Neighbour ne
                      absl::FormatDuration(greeting.max_renewable_life), " at the ",
                      neighbour == Neighbour::kPrev ? "previous" : "next", " party"));
   }
+  session.clock_skew = std::min(session.clock_skew, greeting.clock_skew);
   const absl::Time now = state.Now();
   state.clocks.Hear(neighbour, greeting.time, now);
   state.sealing.Join(greeting.mark, now);
@@ -74,6 +76,7 @@ absl::Status PeerSession::SendToBoth(const std::string& message) {
 
 absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state) {
   auto session = std::make_unique<PeerSession>();
+  session->clock_skew = absl::Trunc(state.options.clock_skew, absl::Microseconds(1));
   ASSIGN_OR_RETURN(session->channels, state.peers->Connect(state.Now() + kConnectWindow));
   if (const absl::Status opened = OpenRings(state, *session); !opened.ok()) return opened;
   RETURN_IF_ERROR(TryLongRing(*session));

@@ -39,6 +39,7 @@ TEST_F(RecordTest, TheThreeWriteDownTheSame) {
       EXPECT_EQ(other[i].session, first[i].session);
       EXPECT_EQ(other[i].batch, first[i].batch);
       EXPECT_EQ(other[i].view, first[i].view);
+      EXPECT_EQ(other[i].time, first[i].time);
       ASSERT_EQ(other[i].jobs.size(), 1u);
       EXPECT_EQ(other[i].jobs[0].digest, first[i].jobs[0].digest);
       EXPECT_EQ(other[i].jobs[0].principal, realm_.alice.info.principal_id);
@@ -85,6 +86,32 @@ TEST_F(RecordTest, TheLineNamesTheKeysUsed) {
   const std::vector<BatchJob> unbatched = WaitUnbatched(1);
   ASSERT_EQ(unbatched.size(), 1u);
   expect(unbatched[0].keys.at(0), PartKind::kMakeMac, 99, realm_.kadmin);
+}
+
+// The recorder may count the others of a flood instead of writing each down.
+TEST_F(RecordTest, WhatWasComputedIsMarked) {
+  EngineOptions options;
+  options.quotas[QuotaKind::kPrincipalFailures] = {1, 1};
+  Realm realm(options);
+  const std::string preauth = realm.Preauth(realm.alice);
+  realm.Run(realm.Login(realm.alice, preauth));                                     // OK
+  realm.Run(realm.Login(realm.alice, preauth));                                     // REPLAY
+  realm.Run(realm.Login(realm.alice, realm.Preauth(realm.alice, absl::Hours(1))));  // CLOCK_SKEW
+  realm.Run(realm.Login(realm.alice, realm.AlteredPreauth(realm.alice)));           // BAD_TAG
+  realm.Run(realm.Login(realm.alice));                                              // QUOTA
+  Job unknown = realm.Login(realm.bob);
+  unknown.seals[0].handle = Handle{7};
+  realm.Run(unknown);  // UNKNOWN_HANDLE
+  for (int party = 0; party < 3; ++party) {
+    ASSERT_TRUE(Eventually([&] { return realm.recorder(party).Batches().size() == 6; }));
+    for (const BatchReport& report : realm.recorder(party).Batches()) {
+      const BatchJob& job = report.jobs.at(0);
+      const Verdict verdict = job.judgement.verdict;
+      EXPECT_EQ(job.computed, verdict == Verdict::kOk || verdict == Verdict::kClockSkew ||
+                                  verdict == Verdict::kBadTag)
+          << verdict;
+    }
+  }
 }
 
 TEST_F(RecordTest, AnotherConnectionIsAnotherSession) {

@@ -64,6 +64,7 @@ struct PeerSession {
   std::optional<BatchRings> rings;                     // over all parties but the last
   std::optional<BatchRings> long_ring;                 // over the last
   uint32_t number = 0;                                 // of the last proposal
+  absl::Duration clock_skew;                           // the smallest of the three servers'
 };
 
 // Connects, opens the rings, and hears both peers' greetings.
@@ -89,7 +90,7 @@ class Leader {
   absl::Time DeepStart(absl::Time now) const;
   std::vector<WaitingJobPtr> ReadyLongJobs(absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.waiting.mu);
-  void MeasureJobs(BatchRecords& records);
+  void LookAtNewJobs(BatchRecords& records);
   bool TakeJobs(Ballot& ballot, absl::Time now);
   void ProposeJobs(Ballot& ballot);
   absl::Status SendProposal(PeerSession& session, Ballot& ballot);
@@ -132,6 +133,10 @@ class Follower {
 
 // ---- opinions.cc ----
 
+// What stays true of a job however long it waits: its keys' rules hold, its pre-auth is none that
+// was accepted, and its quotas are not used up. Takes from them.
+Judgement LookAt(EngineState& state, WaitingJob& waiting, BatchRecords& records);
+
 // What this server thinks of the jobs of one proposal before any of them runs: the leader's own
 // code in the proposal, a follower's vote.
 class Opinions {
@@ -146,7 +151,6 @@ class Opinions {
   Judgement On(WaitingJob& waiting);
 
  private:
-  bool WasAccepted(const Job& job);
   Judgement CheckGrant(const WaitingJob& waiting, absl::Time now);
 
   EngineState& state_;
@@ -192,6 +196,7 @@ class JobBatch : public BatchRun {
   Ballot& ballot_;
   BatchRings& rings_;
   const std::array<uint8_t, 16> session_id_;
+  const PreauthWindow window_;
   std::optional<TagMaskKeys> mask_keys_;
   std::vector<WaitingJobPtr> admitted_;
   std::vector<JobWork> work_;    // of the admitted jobs

@@ -60,6 +60,37 @@ Timeline::Moment Timeline::At(absl::Time time, absl::Duration margin) const {
   return {time > last.end ? Presence::kEnded : Presence::kRunning, runs_.size()};
 }
 
+// ---- What one log only counts ----
+
+// A server that waits for its peers or for a long batch writes its count later than after a second.
+constexpr absl::Duration kLongestCount = absl::Minutes(5);
+
+void CountedJobs::Note(const Line& line, absl::Time time, const Fields& fields) {
+  if (line.kind == "jobs") {
+    const uint64_t left_out = NumberField(fields, "left_out");
+    if (left_out > 0) counts_.emplace(time - kLongestCount, Count{time, "", left_out});
+    return;
+  }
+  if (!fields.contains("counted") || !fields["counted"].is_array()) return;
+  const absl::Time since = ParseRfc3339(TextField(fields, "since"));
+  for (const Fields& kind : fields["counted"]) {
+    counts_.emplace(since, Count{time, TextField(kind, "kdc"), NumberField(kind, "count")});
+  }
+}
+
+bool CountedJobs::Take(const std::string& kdc, absl::Time time) {
+  auto it = counts_.lower_bound(time - limits::kMaxPeerSkew - kLongestCount);
+  const auto end = counts_.upper_bound(time + limits::kMaxPeerSkew);
+  for (; it != end; ++it) {
+    Count& count = it->second;
+    if (count.until < time - limits::kMaxPeerSkew) continue;
+    if (count.left == 0 || (!count.kdc.empty() && count.kdc != kdc)) continue;
+    if (--count.left == 0) counts_.erase(it);
+    return true;
+  }
+  return false;
+}
+
 const char* PresenceText(Presence presence) {
   switch (presence) {
     case Presence::kRunning: return "was running";
@@ -120,6 +151,12 @@ Finding FindingOf(FindingKind kind, const JobStory& job, bool explained, std::st
 }  // namespace
 
 bool JobStory::Released() const { return ReleasedBy(*this) != nullptr; }
+
+bool JobStory::OnlyRefused() const {
+  return std::all_of(told.begin(), told.end(), [](const std::optional<Told>& server) {
+    return !server || !(server->broken || server->computed || server->verdict == kOk);
+  });
+}
 
 const char* FindingName(FindingKind kind) {
   switch (kind) {
@@ -194,15 +231,18 @@ bool MissingJobs::Normal(const JobStory& job, size_t server,
          job.time >= lost->second.last - 2 * limits::kAuditSyncInterval;
 }
 
-Finding MissingJobs::Explain(const JobStory& job) const {
+Finding MissingJobs::Explain(const JobStory& job) {
   bool explained = true;
   std::string text;
   for (size_t server = 0; server < kServers; ++server) {
     if (job.told[server]) continue;
     const Timeline::Moment moment = timelines_[server].At(job.time, limits::kMaxPeerSkew);
-    explained &= Normal(job, server, moment);
+    const bool normal = Normal(job, server, moment);
+    const bool counted = !normal && job.OnlyRefused() && counted_[server].Take(job.kdc, job.time);
+    explained &= normal || counted;
     absl::StrAppend(&text, text.empty() ? "" : "; ", "server ", server, " has no line of it and ",
-                    PresenceText(moment.presence));
+                    counted ? "counted refused jobs of that KDC instead of writing each down"
+                            : PresenceText(moment.presence));
   }
   if (!explained) {
     absl::StrAppend(&text, job.Released()

@@ -59,6 +59,25 @@ class Timeline {
   bool begins_ = false;  // the log's line 1 was seen
 };
 
+// ---- What one log only counts: refused jobs of a flood ----
+
+class CountedJobs {
+ public:
+  // A line of kind "counted", or one of kind "jobs" that left some out.
+  void Note(const Line& line, absl::Time time, const Fields& fields);
+  // One of that KDC's at about that time, by another server's clock; each is taken once. False:
+  // none is left.
+  bool Take(const std::string& kdc, absl::Time time);
+
+ private:
+  struct Count {
+    absl::Time until;
+    std::string kdc;  // empty: several
+    uint64_t left;
+  };
+  std::multimap<absl::Time, Count> counts_;  // by their beginnings
+};
+
 // "was stopped", for a sentence about a server.
 const char* PresenceText(Presence presence);
 
@@ -72,7 +91,8 @@ struct Told {
   std::string keys;     // as the line spells them; empty: it names none
   std::string ring;     // of the batch; empty: no batch took the job
   uint64_t batch = 0;
-  bool broken = false;  // the batch ended with an error
+  bool broken = false;    // the batch ended with an error
+  bool computed = false;  // and what came of it was not given
 };
 
 struct JobStory {
@@ -83,6 +103,7 @@ struct JobStory {
 
   bool Complete() const { return told[0] && told[1] && told[2]; }
   bool Released() const;  // a server answered OK
+  bool OnlyRefused() const;  // by all that tell of it, before anything was computed
 };
 
 enum class FindingKind {
@@ -107,13 +128,15 @@ struct Finding {
 std::optional<Finding> Compare(const JobStory& job);
 
 // Explains what only some saw. All missing jobs go in first: one batch of each kind that died with
-// a server is normal, more are not.
+// a server is normal, more are not. A refused job may be one of those that a server counted.
 class MissingJobs {
  public:
-  explicit MissingJobs(const std::array<Timeline, kServers>& timelines) : timelines_(timelines) {}
+  MissingJobs(const std::array<Timeline, kServers>& timelines,
+              std::array<CountedJobs, kServers> counted)
+      : timelines_(timelines), counted_(std::move(counted)) {}
 
   void Add(const JobStory& job);
-  Finding Explain(const JobStory& job) const;
+  Finding Explain(const JobStory& job);
 
  private:
   using Gap = std::pair<size_t, size_t>;  // server, gap
@@ -124,6 +147,7 @@ class MissingJobs {
   bool Normal(const JobStory& job, size_t server, const Timeline::Moment& moment) const;
 
   const std::array<Timeline, kServers>& timelines_;
+  std::array<CountedJobs, kServers> counted_;
   std::map<Gap, Lost> lost_;
 };
 

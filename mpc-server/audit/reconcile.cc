@@ -76,6 +76,7 @@ class Reconciler {
   std::array<Stream, kServers> streams_;
   std::array<size_t, kServers> party_{};  // of each stream
   std::array<Timeline, kServers> timelines_;  // by party
+  std::array<CountedJobs, kServers> counted_;
   absl::flat_hash_map<std::string, JobStory> jobs_;
   absl::flat_hash_map<std::string, View> views_;
   std::map<std::string, Act> acts_;
@@ -147,7 +148,12 @@ void Reconciler::Take(Stream& stream) {
   if (Timeline::Matters(line)) return timeline.Note(line, stream.time, FieldsOf(line));
   timeline.NoteTime(line, stream.time);
   if (stream.time < options_.since - kAround || stream.time > options_.until + kAround) return;
-  if (line.kind == "batch" || line.kind == "jobs") return TakeBatch(stream, FieldsOf(line));
+  if (line.kind == "batch") return TakeBatch(stream, FieldsOf(line));
+  if (line.kind == "jobs" || line.kind == "counted") {
+    const Fields fields = FieldsOf(line);
+    counted_[party_[&stream - &streams_[0]]].Note(line, stream.time, fields);
+    return TakeBatch(stream, fields);
+  }
   if (line.kind == "admin") TakeAdmin(stream, FieldsOf(line));
 }
 
@@ -188,6 +194,7 @@ void Reconciler::TakeJob(Stream& stream, const Fields& job, const Told& context)
   told.verdict = TextField(job, "verdict");
   told.digest = TextField(job, "digest");
   told.detail = TextField(job, "detail");
+  told.computed = job.contains("computed") && job["computed"] == true;
   if (job.contains("keys")) told.keys = job["keys"].dump();
   story.told[party_[&stream - &streams_[0]]] = std::move(told);
   if (!story.Complete()) return;
@@ -227,7 +234,7 @@ void Reconciler::CompareViews(const std::string& batch, const View& view) {
 }
 
 void Reconciler::EndJobs() {
-  MissingJobs missing(timelines_);
+  MissingJobs missing(timelines_, std::move(counted_));
   for (const auto& [key, job] : jobs_) missing.Add(job);
   for (const auto& [key, job] : jobs_) Report(missing.Explain(job));
 }

@@ -94,6 +94,57 @@ TEST_F(ReconcileTest, AKdcThatToldOnlyTwo) {
   Expect(Run(), FindingKind::kJobMissing, false, "the KDC told only some of the servers");
 }
 
+// A flood of refused jobs: each server lists a few, and counts the others.
+class CountedTest : public ReconcileTest {
+ protected:
+  void Counted(int party, uint64_t count, const std::string& kdc = "kdc1") {
+    const std::string since =
+        absl::FormatTime(absl::RFC3339_full, clock_.Now() - absl::Seconds(1), absl::UTCTimeZone());
+    Write(party, "counted",
+          {{"since", since},
+           {"counted", {{{"kdc", kdc}, {"op", "LOGIN"}, {"verdict", "QUOTA"}, {"count", count}}}}});
+  }
+};
+
+TEST_F(CountedTest, RefusedJobsThatAServerCountedAreNormal) {
+  GoodBatch();
+  ++batch_;
+  Batch(0, {Job(101, "QUOTA"), Job(102, "QUOTA")});
+  ++batch_;
+  Batch(1, {Job(103, "QUOTA")});
+  for (int party : kAll) Counted(party, 3);
+  GoodBatch();
+  Expect(Run(), FindingKind::kJobMissing, true, "counted refused jobs of that KDC");
+}
+
+TEST_F(CountedTest, ACountExcusesNoMoreThanItCounts) {
+  for (uint64_t id = 100; id < 105; ++id) Batch(0, {Job(id, "QUOTA")});
+  for (int party : {1, 2}) Counted(party, 3);
+  GoodBatch();
+  EXPECT_EQ(Run().unexplained, 2u);
+}
+
+TEST_F(CountedTest, ACountExcusesNothingThatWasComputed) {
+  Batch(0, {Job(++id_, "OK")});
+  Fields guess = Job(++id_, "BAD_TAG");
+  guess["computed"] = true;
+  Batch(0, {guess});
+  Batch(0, {Job(++id_, "UNAVAILABLE")}, "v", "the connection broke");
+  for (int party : {1, 2}) Counted(party, 1000);
+  GoodBatch();
+  EXPECT_EQ(Run().unexplained, 3u);
+}
+
+TEST_F(CountedTest, ACountOfAnotherTimeOrKdcExcusesNothing) {
+  for (int party : {1, 2}) Counted(party, 1000);
+  Pass(absl::Minutes(1));
+  Batch(0, {Job(101, "QUOTA")});
+  for (int party : {1, 2}) Counted(party, 1000, "kdc2");
+  Pass(absl::Minutes(1));
+  for (int party : {1, 2}) Counted(party, 1000);
+  EXPECT_EQ(Run().unexplained, 1u);
+}
+
 TEST_F(ReconcileTest, AServerThatWasDownIsNormal) {
   GoodBatch();
   Stop(1);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/share/reveal.h"
@@ -55,12 +56,14 @@ absl::Status TagChecks::Run(PartyContext& party, Cost* cost) {
 }  // namespace
 
 BatchWork::BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, CtsCircuits& circuits,
-                     std::vector<JobWork>& work, const FixedChoices& fixed)
+                     std::vector<JobWork>& work, const PreauthWindow& window,
+                     const FixedChoices& fixed)
     : rings_(rings),
       party_(rings.first()),
       gcm_(blocks, cache),
-      cts_(party_, circuits),
+      cts_(party_, circuits, window),
       work_(work),
+      window_(window),
       fixed_(fixed) {
   for (JobWork& job : work_) {
     ForEachPart(job, [this](auto& part) {
@@ -82,6 +85,7 @@ absl::Status BatchWork::ComputeBlocks(Circuit& first) {
   RETURN_IF_ERROR(gcm_.Run(rings_, first, cts_, ChosenSbox(aes_blocks()), &cost_));
   if (!waits) return absl::OkStatus();
   RETURN_IF_ERROR(JudgeGcmOpens());
+  RETURN_IF_ERROR(OpenTimestamps());
   BeginCts();
   Circuit* const circuits[] = {&cts_};
   return RunTogether(party_, circuits, &cost_);
@@ -133,29 +137,43 @@ absl::Status BatchWork::CheckTags() {
   return checks.Run(party_, &cost_);
 }
 
+// Of a job with parts of 17 to 20 the rest is left out if the time is not the batch's.
 absl::Status BatchWork::OpenTimestamps() {
-  SecretVector<SharedBlock> shares;
-  std::vector<OpenWork*> opened;
+  std::vector<OpenWork*> opens;
   for (JobWork& job : work_) {
     for (OpenWork& open : job.opens) {
-      if (!open.is_preauth || !open.good) continue;
-      std::visit([&](const auto& part) { FamilyOf(part).AppendText(part, &shares); }, open.form);
-      opened.push_back(&open);
+      if (!open.is_preauth || !open.good || open.plaintext.has_value()) continue;
+      if (const auto* cts = std::get_if<CtsOpen>(&open.form)) {
+        open.plaintext = cts_.opened_text(*cts);
+      } else {
+        opens.push_back(&open);
+      }
     }
   }
-  if (opened.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(OpenGcmTimestamps(opens));
+  for (JobWork& job : work_) {
+    for (OpenWork& open : job.opens) {
+      if (!open.plaintext.has_value() || !job.HasCtsPart()) continue;
+      open.late = !window_.Holds(AsText(*open.plaintext));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BatchWork::OpenGcmTimestamps(const std::vector<OpenWork*>& opens) {
+  if (opens.empty()) return absl::OkStatus();
+  SecretVector<SharedBlock> shares;
+  for (OpenWork* open : opens) gcm_.AppendText(std::get<GcmOpen>(open->form), &shares);
   OpenToServers reveal(party_.party(), "pre-auth timestamp");
   reveal.Reset(shares);
   Circuit* const circuits[] = {&reveal};
-  const absl::Status status = RunTogether(party_, circuits, &cost_);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(RunTogether(party_, circuits, &cost_));
   absl::Span<const Block> values = reveal.values();
-  for (OpenWork* open : opened) {
-    std::visit([&](const auto& part) { open->plaintext = FamilyOf(part).TextOf(part, values); },
-               open->form);
+  for (OpenWork* open : opens) {
+    open->plaintext = GcmWork::TextOf(std::get<GcmOpen>(open->form), values);
     values.remove_prefix(BlocksOf(open->PlaintextBytes()));
   }
-  return status;
+  return absl::OkStatus();
 }
 
 }  // namespace mpckdc

@@ -7,10 +7,11 @@
 //   ComputeBlocks   the parts under gcm keys (gcm_work.h): 40 or 56 rounds, 30 or 42 in a batch of
 //                   few blocks; beside them those of enctypes 17 to 20 (cts_work.h), which take
 //                   many more. A job of the latter that opens a message under a gcm key begins
-//                   them when that message was found good
+//                   them when that message was found good, and a pre-auth in time
 //   CheckTags       what is not judged yet: tags and zero blocks of opens, tags of verify_macs
 //                                                                          (2 rounds, if any)
-//   OpenTimestamps  plaintexts of the pre-auth messages whose tag is good  (1 round, if any)
+//   OpenTimestamps  plaintexts of the pre-auth messages whose tag is good, but for those that
+//                   were opened already                                    (1 round, if any)
 #ifndef MPC_SERVER_COMPUTE_BATCH_WORK_H_
 #define MPC_SERVER_COMPUTE_BATCH_WORK_H_
 
@@ -37,9 +38,11 @@ struct FixedChoices {
 
 class BatchWork {
  public:
-  // `rings`, `blocks`, `cache`, `circuits` and `work` are the caller's.
+  // `rings`, `blocks`, `cache`, `circuits` and `work` are the caller's. `window` is the same at the
+  // three servers.
   BatchWork(Rings& rings, AesBatch& blocks, PowersCache& cache, CtsCircuits& circuits,
-            std::vector<JobWork>& work, const FixedChoices& fixed = {});
+            std::vector<JobWork>& work, const PreauthWindow& window = {},
+            const FixedChoices& fixed = {});
 
   // `first` is run together with the blocks (ConfirmView).
   absl::Status ComputeBlocks(Circuit& first);
@@ -60,12 +63,14 @@ class BatchWork {
   Sbox ChosenSbox(size_t blocks) const;
   absl::Status JudgeGcmOpens();
   void BeginCts();
+  absl::Status OpenGcmTimestamps(const std::vector<OpenWork*>& opens);
 
   Rings& rings_;
   PartyContext& party_;  // ring 0
   GcmWork gcm_;
   CtsWork cts_;
   std::vector<JobWork>& work_;
+  const PreauthWindow window_;
   const FixedChoices fixed_;
   Cost cost_;
 };

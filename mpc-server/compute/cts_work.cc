@@ -5,9 +5,9 @@
 #include <cassert>
 #include <cstring>
 
-#include "absl/container/flat_hash_set.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/job/operation_table.h"
 
 namespace mpckdc {
 namespace {
@@ -81,6 +81,7 @@ void CtsWork::Begin(Sbox sbox, std::optional<Adder> adder) {
   sbox_ = sbox;
   adder_ = adder;
   for (const int32_t number : kCtsEnctypes) opens_left_ += !Opens(*FindEnctype(number)).empty();
+  before_times_ = 1;  // the check of the opens' HMACs; decryptions are added
   for (const AesBits bits : kBothBits) StartOpens(bits);
   for (const HashKind hash : kAllHashes) StartFirstMacs(hash);
   StartTexts();
@@ -105,7 +106,11 @@ void CtsWork::StartOpens(AesBits bits) {
   CtsDecrypt& decrypt = circuits_.decrypt(bits);
   decrypt.Reset(lanes, sbox_);
   const bool wide = bits == AesBits::k256;
-  Start(decrypt, [this, wide] { StartOpenMacs(*FindEnctype(wide ? 18 : 17)); });
+  ++before_times_;
+  Start(decrypt, [this, wide] {
+    StartOpenMacs(*FindEnctype(wide ? 18 : 17));
+    BeforeTimes();
+  });
   StartOpenMacs(*FindEnctype(wide ? 20 : 19));
 }
 
@@ -131,10 +136,10 @@ void CtsWork::CheckOpens() {
   check_.emplace(party_, "tag check");
   const std::vector<absl::Span<const SharedBlock>> items(differences.begin(), differences.end());
   check_->Reset(items);
-  Start(*check_, [this] { AbandonJobsOfBadOpens(); });
+  Start(*check_, [this] { JudgeOpens(); });
 }
 
-void CtsWork::AbandonJobsOfBadOpens() {
+void CtsWork::JudgeOpens() {
   const uint8_t* zero = check_->zero().data();
   absl::flat_hash_set<size_t> bad;
   for (PartWork& part : parts_) {
@@ -142,8 +147,49 @@ void CtsWork::AbandonJobsOfBadOpens() {
     part.good = *zero++ != 0;
     if (!part.good) bad.insert(part.job);
   }
+  AbandonMacs(bad);
+  BeforeTimes();
+}
+
+bool CtsWork::PartWork::preauth() const {
+  return kind == CtsPartKind::kOpen && key->usage == kUsagePreauth;
+}
+
+// Under 19 and 20 decryption runs beside the HMAC that was checked.
+void CtsWork::BeforeTimes() {
+  if (--before_times_ == 0) OpenTimes();
+}
+
+void CtsWork::OpenTimes() {
+  SecretVector<SharedBlock>& shares = circuits_.times;
+  shares.clear();
   for (const PartWork& part : parts_) {
-    if (part.kind == CtsPartKind::kMac && bad.contains(part.job)) part.hmac->Abandon(part.mac_lane);
+    if (!part.preauth() || !part.good) continue;
+    const auto text = circuits_.decrypt(part.bits()).text(part.cts_lane).subspan(1);
+    shares.insert(shares.end(), text.begin(), text.end());
+  }
+  if (shares.empty()) return;
+  circuits_.opened_times.Reset(shares);
+  Start(circuits_.opened_times, [this] { JudgeTimes(); });
+}
+
+void CtsWork::JudgeTimes() {
+  const Block* block = circuits_.opened_times.values().data();
+  absl::flat_hash_set<size_t> late;
+  for (PartWork& part : parts_) {
+    if (!part.preauth() || !part.good) continue;
+    SecretBytes& text = part.opened.emplace(part.text_bytes());
+    for (size_t i = 0; i < text.size(); ++i) text[i] = block[i / 16][i % 16];
+    block += BlocksOf(text.size());
+    if (!window_.Holds(AsText(text))) late.insert(part.job);
+  }
+  AbandonMacs(late);
+}
+
+void CtsWork::AbandonMacs(const absl::flat_hash_set<size_t>& jobs) {
+  for (const PartWork& part : parts_) {
+    if (part.kind != CtsPartKind::kMac || !jobs.contains(part.job)) continue;
+    part.hmac->Abandon(part.mac_lane);
   }
 }
 
@@ -290,17 +336,6 @@ void CtsWork::AppendDifference(const PartWork& part, absl::string_view mac,
   }
 }
 
-void CtsWork::AppendText(const CtsOpen& open, SecretVector<SharedBlock>* out) const {
-  const auto blocks = text(open).subspan(1);
-  out->insert(out->end(), blocks.begin(), blocks.end());
-}
-
-SecretBytes CtsWork::TextOf(const CtsOpen& open, absl::Span<const Block> opened) {
-  SecretBytes text(open.message.PlaintextBytes());
-  for (size_t i = 0; i < text.size(); ++i) text[i] = opened[i / 16][i % 16];
-  return text;
-}
-
 // ---- Cost ----
 
 Cost CtsWork::MacCost(HashKind hash, const std::vector<const PartWork*>& parts) const {
@@ -326,12 +361,14 @@ Cost CtsWork::OpensCost(AesBits bits) const {
 }
 
 Cost CtsWork::AllOpensCost() const {
-  const size_t opens =
-      static_cast<size_t>(std::count_if(parts_.begin(), parts_.end(), [](const PartWork& part) {
-        return part.kind == CtsPartKind::kOpen;
-      }));
+  size_t opens = 0, times = 0;
+  for (const PartWork& part : parts_) {
+    opens += part.kind == CtsPartKind::kOpen;
+    if (part.preauth()) times += sizeof(Block) * BlocksOf(part.text_bytes());
+  }
   if (opens == 0) return {};
-  return Together(OpensCost(AesBits::k128), OpensCost(AesBits::k256)) + CostOfZeroCheck(opens);
+  return Together(OpensCost(AesBits::k128), OpensCost(AesBits::k256)) + CostOfZeroCheck(opens) +
+         (times == 0 ? Cost{} : Cost{1, times, times});
 }
 
 // Without the HMACs of 17 and 18, which run beside it.

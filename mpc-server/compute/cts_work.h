@@ -10,9 +10,10 @@
 //                  -> HMAC of IV | ciphertext
 //   all     mac    HMAC of the data
 //
-// All opens are judged as soon as their HMACs are there: one bit each, opened to the servers. What
-// else belongs to the job of a bad one is abandoned then: anybody may send a pre-authentication of
-// zeros with a long request, whose checksum is a long chain.
+// All opens are judged as soon as their HMACs are there: one bit each, opened to the servers. The
+// text of a good pre-authentication is opened to them next, since it is a time stamp. What else
+// belongs to the job of a bad or a late one is abandoned then: anybody may send zeros, or what he
+// sniffed an hour ago, with a long request, whose checksum is a long chain.
 //
 // The confounder is drawn on shares: a KDC that chose it could have any first block encrypted. A
 // seal's ciphertext is the KDC's in the end, whatever the servers think of the job; what stays
@@ -27,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
@@ -34,6 +36,7 @@
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/circuit/hash/hmac.h"
 #include "mpc-server/compute/key_use.h"
+#include "mpc-server/job/preauth_timestamp.h"
 #include "mpc-server/key/message_format.h"
 #include "mpc-server/share/flow.h"
 #include "mpc-server/share/input.h"
@@ -71,7 +74,8 @@ enum class CtsPartKind { kOpen, kSeal, kMac };
 class CtsCircuits {
  public:
   explicit CtsCircuits(int party)
-      : opened_ciphertext{OpenToServers(party, "ciphertext"), OpenToServers(party, "ciphertext")} {}
+      : opened_ciphertext{OpenToServers(party, "ciphertext"), OpenToServers(party, "ciphertext")},
+        opened_times(party, "pre-auth timestamp") {}
 
   CtsDecrypt& decrypt(AesBits bits) { return Made(decrypt_[bits == AesBits::k256], bits); }
   CtsEncrypt& encrypt(AesBits bits) { return Made(encrypt_[bits == AesBits::k256], bits); }
@@ -93,6 +97,8 @@ class CtsCircuits {
   ShareInput input;
   std::array<OpenToServers, 2> opened_ciphertext;  // of 19, of 20
   std::array<SecretVector<SharedBlock>, 2> to_open;
+  OpenToServers opened_times;  // of good pre-authentications
+  SecretVector<SharedBlock> times;
 
  private:
   template <class T, class Arg>
@@ -108,7 +114,8 @@ class CtsCircuits {
 class CtsWork : public Flow {
  public:
   // `circuits` is the caller's and serves one batch at a time.
-  CtsWork(PartyContext& party, CtsCircuits& circuits) : party_(party), circuits_(circuits) {}
+  CtsWork(PartyContext& party, CtsCircuits& circuits, const PreauthWindow& window)
+      : party_(party), circuits_(circuits), window_(window) {}
 
   // The parts that follow are of another job.
   void NextJob() { ++job_; }
@@ -142,9 +149,8 @@ class CtsWork : public Flow {
   void AppendCheck(const CtsVerify& mac, SecretVector<SharedBlock>* out) const {
     AppendDifference(parts_[mac.number], mac.mac, out);
   }
-  // The open's text without its confounder; and as bytes, once it is opened.
-  void AppendText(const CtsOpen& open, SecretVector<SharedBlock>* out) const;
-  static SecretBytes TextOf(const CtsOpen& open, absl::Span<const Block> opened);
+  // Of a good pre-authentication.
+  const SecretBytes& opened_text(const CtsOpen& open) const { return *parts_[open.number].opened; }
 
   Cost DeclaredCost() const override;
 
@@ -157,6 +163,7 @@ class CtsWork : public Flow {
     absl::string_view public_bytes;            // ciphertext of an open, data of a mac
     absl::string_view given_mac{};             // of an open
     bool good = false;                         // of an open
+    std::optional<SecretBytes> opened{};       // of a good pre-authentication: its text
     absl::Span<const uint8_t> text_share;      // of a seal
     size_t first_block = 0;                    // of a seal's text in texts_
     std::string iv_and_ciphertext{};           // 19 and 20
@@ -166,6 +173,8 @@ class CtsWork : public Flow {
 
     AesBits bits() const { return enctype->key_bytes == 16 ? AesBits::k128 : AesBits::k256; }
     bool mac_of_text() const { return enctype->family == EnctypeFamily::kRfc3962; }
+    bool preauth() const;
+    size_t text_bytes() const { return public_bytes.size() - kConfounderBytes; }  // of an open
     // Confounder and text, or the data.
     size_t bytes() const {
       return kind == CtsPartKind::kSeal ? kConfounderBytes + text_share.size()
@@ -187,7 +196,11 @@ class CtsWork : public Flow {
   void StartOpens(AesBits bits);
   void StartOpenMacs(const Enctype& enctype);
   void CheckOpens();
-  void AbandonJobsOfBadOpens();
+  void JudgeOpens();
+  void BeforeTimes();
+  void OpenTimes();
+  void JudgeTimes();
+  void AbandonMacs(const absl::flat_hash_set<size_t>& jobs);
   void StartFirstMacs(HashKind hash);
   void StartTexts();
   void SealTexts();
@@ -203,11 +216,13 @@ class CtsWork : public Flow {
 
   PartyContext& party_;
   CtsCircuits& circuits_;
+  const PreauthWindow window_;
   Sbox sbox_ = Sbox::kThroughput;
   std::optional<Adder> adder_;
   size_t job_ = 0;
   std::vector<PartWork> parts_;
-  size_t opens_left_ = 0;  // enctypes whose opens' HMACs are under way
+  size_t opens_left_ = 0;    // enctypes whose opens' HMACs are under way
+  size_t before_times_ = 0;  // what must end before time stamps are opened
   std::optional<ZeroCheck> check_;
   SecretVector<SharedBlock> texts_;  // of seals: confounder | text, each in whole blocks
 };

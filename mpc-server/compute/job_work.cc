@@ -47,7 +47,7 @@ bool JobWork::HasGcmOpen() const {
 
 bool JobWork::Abandoned() const {
   return std::any_of(opens.begin(), opens.end(),
-                     [](const OpenWork& open) { return open.judged && !open.good; });
+                     [](const OpenWork& open) { return open.judged && (!open.good || open.late); });
 }
 
 void JobWork::AddOpen(const AnyKeyUse& key, const OpenPart& part) {

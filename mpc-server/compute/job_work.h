@@ -21,6 +21,7 @@ struct OpenWork {
   bool judged = false;                     // before CheckTags: `good` tells
   bool good = false;                       // after CheckTags: tag and zero block
   std::optional<SecretBytes> plaintext{};  // after OpenTimestamps, of a good pre-auth
+  bool late = false;                       // and its time is not the batch's: the rest was left out
 
   size_t PlaintextBytes() const {
     return std::visit([](const auto& open) { return open.message.PlaintextBytes(); }, form);
@@ -47,7 +48,7 @@ struct JobWork {
 
   bool HasCtsPart() const;
   bool HasGcmOpen() const;
-  // A message that it opens was found bad before the rest of it began.
+  // A message that it opens was found bad, or late, before the rest of it began.
   bool Abandoned() const;
 
   // Parts that have passed CheckKeys.

@@ -97,6 +97,11 @@ std::optional<absl::Time> DecodePreauthTimestamp(absl::string_view der) {
   return *time + absl::Microseconds(*microseconds);
 }
 
+bool PreauthWindow::Holds(absl::string_view der) const {
+  const auto stamp = DecodePreauthTimestamp(der);
+  return stamp.has_value() && absl::AbsDuration(*stamp - time) <= skew;
+}
+
 std::string EncodePreauthTimestamp(absl::Time time) {
   const absl::Time second = absl::FromUnixSeconds(absl::ToUnixSeconds(time));
   const int64_t microseconds = absl::ToInt64Microseconds(time - second);

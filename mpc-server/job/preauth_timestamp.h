@@ -21,6 +21,15 @@ inline constexpr size_t kMaxPreauthPlaintext = 64;  // MIT's are 26 to 28 bytes
 
 std::optional<absl::Time> DecodePreauthTimestamp(absl::string_view der);
 
+// The time stamps for which the rest of a job is worth computing. The same at the three servers,
+// each of which judges by its own clock in the end.
+struct PreauthWindow {
+  absl::Time time;  // of the batch
+  absl::Duration skew = absl::InfiniteDuration();
+
+  bool Holds(absl::string_view der) const;
+};
+
 // For tests, simulation and `mpc-admin test-login`.
 std::string EncodePreauthTimestamp(absl::Time time);
 

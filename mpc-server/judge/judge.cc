@@ -54,6 +54,12 @@ Judgement Judge::CheckPreauth(const OpenWork& open, absl::Time now) {
                   absl::StrCat("the pre-auth timestamp differs from this server's clock by ",
                                absl::FormatDuration(absl::Trunc(off, absl::Milliseconds(1)))));
   }
+  if (open.late) {
+    return Refuse(
+        Verdict::kClockSkew,
+        "the pre-auth timestamp is outside of clock_skew by the leader's clock, or of the "
+        "smallest clock_skew of the three servers");
+  }
   const Nonce id = open.ReplayId();
   const Handle& handle = KeyOf(open.form).info->handle;
   if (replays_->Seen(handle, id)) {

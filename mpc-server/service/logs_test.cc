@@ -78,7 +78,7 @@ BatchReport TwoJobs() {
 
 TEST_F(LogsTest, ABatchIsOneLineWithItsJobs) {
   auto log = Open();
-  AuditRecorder recorder(log.get());
+  AuditRecorder recorder(log.get(), &SystemClock());
   ASSERT_TRUE(recorder.Record(TwoJobs()).ok());
   const std::vector<json> lines = Lines(audit_file_);
   ASSERT_EQ(lines.size(), 1u);
@@ -105,7 +105,7 @@ TEST_F(LogsTest, ABatchIsOneLineWithItsJobs) {
 
 TEST_F(LogsTest, JobsThatNoBatchTookAreALineToo) {
   auto log = Open();
-  AuditRecorder recorder(log.get());
+  AuditRecorder recorder(log.get(), &SystemClock());
   recorder.RecordUnbatched(TwoJobs().jobs, 3);
   const std::vector<json> lines = Lines(audit_file_);
   ASSERT_EQ(lines.size(), 1u);
@@ -117,7 +117,7 @@ TEST_F(LogsTest, JobsThatNoBatchTookAreALineToo) {
 TEST_F(LogsTest, WhatCannotBeWrittenIsSaidToTheEngine) {
   audit_file_ = "/dev/full";
   auto log = Open();
-  AuditRecorder recorder(log.get());
+  AuditRecorder recorder(log.get(), &SystemClock());
   EXPECT_TRUE(recorder.Ready().ok());
   EXPECT_FALSE(recorder.Record(TwoJobs()).ok());
   EXPECT_THAT(recorder.Ready().message(), HasSubstr("answers no job that it cannot audit"));
@@ -166,6 +166,79 @@ TEST_F(LogsTest, AFloodOfRefusalsIsCounted) {
   clock.now -= absl::Hours(5);  // a clock that is set back silences nothing
   refusals.Note("KeyService.job", {{"id", 7}});
   EXPECT_EQ(Lines(audit_file_).back()["id"], 7);
+}
+
+// Refused jobs cost a stranger nothing. What was computed is never left out.
+TEST_F(LogsTest, AFloodOfRefusedJobsIsCounted) {
+  auto log = Open();
+  SettableClock clock;
+  AuditRecorder recorder(log.get(), &clock);
+  BatchReport report = TwoJobs();
+  const BatchJob opened = report.jobs[0];
+  BatchJob guess = report.jobs[1];
+  guess.computed = true;
+  BatchJob refused = opened;
+  refused.judgement = Refuse(Verdict::kQuota, "quota principal_failures is used up");
+  report.time = clock.now;
+  for (int batch = 0; batch < 1000; ++batch) {
+    report.jobs.assign(10, refused);
+    if (batch % 100 == 0) report.jobs.insert(report.jobs.end(), {opened, guess});
+    ASSERT_TRUE(recorder.Record(report).ok());
+  }
+  recorder.RecordUnbatched({&refused, 1}, 0);
+  std::vector<json> lines = Lines(audit_file_);
+  EXPECT_EQ(lines.size(), 10u) << "a batch of nothing else has no line";
+  size_t listed = 0, granted = 0, guessed = 0;
+  for (const json& line : lines) {
+    for (const json& job : line["jobs"]) {
+      listed += job["verdict"] == "QUOTA";
+      granted += job["verdict"] == "OK";
+      guessed += job["verdict"] == "BAD_TAG" && job["computed"] == true;
+    }
+  }
+  EXPECT_EQ(listed, limits::kRefusalLinesPerSecond);
+  EXPECT_EQ(granted, 10u);
+  EXPECT_EQ(guessed, 10u);
+  recorder.WriteCounts();
+  recorder.WriteCounts();
+  lines = Lines(audit_file_);
+  ASSERT_EQ(lines.size(), 11u);
+  EXPECT_EQ(lines.back()["kind"], "counted");
+  EXPECT_EQ(lines.back()["counted"],
+            json::parse(R"([{"kdc":"kdc1","op":"LOGIN","verdict":"QUOTA","count":9996,
+                             "principal":"abababababababababababababababab"}])"));
+  report.jobs.assign(1, refused);
+  report.time += absl::Seconds(1);
+  ASSERT_TRUE(recorder.Record(report).ok());
+  EXPECT_EQ(Lines(audit_file_).back()["jobs"].size(), 1u) << "another second has its own";
+}
+
+// The three servers write down the same ones: they choose by the batch's time, not by their clocks.
+TEST_F(LogsTest, TheSameRefusedJobsAreListedAtEveryServer) {
+  std::vector<std::vector<json>> logs;
+  for (const absl::Duration off : {absl::ZeroDuration(), absl::Milliseconds(700)}) {
+    audit_file_ = folder_.File("audit" + absl::FormatDuration(off));
+    auto log = Open();
+    SettableClock clock;
+    AuditRecorder recorder(log.get(), &clock);
+    BatchReport report = TwoJobs();
+    report.time = clock.now;
+    for (BatchJob& job : report.jobs) job.judgement = Refuse(Verdict::kQuota, "used up");
+    clock.now += off;
+    for (int i = 0; i < 40; ++i) {
+      report.jobs[0].id = static_cast<JobId>(i);
+      ASSERT_TRUE(recorder.Record(report).ok());
+      report.time += absl::Milliseconds(50);
+      clock.now += absl::Milliseconds(50);
+      if (i % 20 == 7) recorder.WriteCounts();
+    }
+    logs.emplace_back();
+    for (const json& line : Lines(audit_file_)) {
+      if (line["kind"] == "batch") logs.back().push_back(line["jobs"]);
+    }
+  }
+  EXPECT_EQ(logs[0].size(), 6u);
+  EXPECT_EQ(logs[0], logs[1]);
 }
 
 // A stranger can have gRPC say something as often as he likes.

@@ -9,20 +9,12 @@
 #include "absl/strings/string_view.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/service/log.h"
-#include "proto/kdc_key.pb.h"
 
 namespace mpckdc {
 namespace {
 
 constexpr size_t kDigestBytes = 16;  // of the job's SHA-256, in a line
 constexpr size_t kJobTextBytes = 768;  // a good guess
-
-// "LOGIN" of OPERATION_LOGIN.
-std::string OperationText(Operation operation) {
-  const auto number = static_cast<v1::Operation>(operation);
-  if (!v1::Operation_IsValid(number)) return "UNKNOWN";
-  return v1::Operation_Name(number).substr(sizeof "OPERATION_" - 1);
-}
 
 template <class Bytes>
 std::string Hex(const Bytes& bytes) {
@@ -51,23 +43,15 @@ void AppendJob(const BatchJob& job, std::string* out) {
   if (!job.judgement.detail.empty()) {
     absl::StrAppend(out, ",\"detail\":", audit::JsonText(job.judgement.detail));
   }
+  if (job.computed && !job.judgement.ok()) absl::StrAppend(out, ",\"computed\":true");
   AppendKeys(job.keys, out);
   out->push_back('}');
 }
 
 // The fields `first`, and the jobs.
-audit::Members WithJobs(const AuditLog::Fields& first, absl::Span<const BatchJob> jobs) {
-  std::string text = audit::MembersOf(first).text;
-  if (!text.empty()) text.push_back(',');
-  text.reserve(text.size() + jobs.size() * kJobTextBytes);
-  text.append("\"jobs\":[");
-  for (const BatchJob& job : jobs) {
-    AppendJob(job, &text);
-    text.push_back(',');
-  }
-  if (!jobs.empty()) text.pop_back();
-  text.push_back(']');
-  return {std::move(text)};
+audit::Members WithJobs(const AuditLog::Fields& first, absl::string_view jobs) {
+  const std::string text = audit::MembersOf(first).text;
+  return {absl::StrCat(text, text.empty() ? "" : ",", "\"jobs\":[", jobs, "]")};
 }
 
 absl::Status Explained(const absl::Status& status) {
@@ -80,7 +64,21 @@ absl::Status Explained(const absl::Status& status) {
 
 absl::Status AuditRecorder::Ready() { return Explained(audit_->Ready()); }
 
+// The text of those that are not counted instead.
+std::string AuditRecorder::Listed(absl::Span<const BatchJob> jobs, absl::Time time) {
+  std::string text;
+  text.reserve(jobs.size() * kJobTextBytes);
+  for (const BatchJob& job : jobs) {
+    if (!refused_.Lists(job, time)) continue;
+    if (!text.empty()) text.push_back(',');
+    AppendJob(job, &text);
+  }
+  return text;
+}
+
 absl::Status AuditRecorder::Record(const BatchReport& report) {
+  const std::string jobs = Listed(report.jobs, report.time);
+  if (jobs.empty() && report.status.ok()) return absl::OkStatus();  // nothing else was in it
   AuditLog::Fields line = {{"ring", Hex(report.session)},
                            {"batch", report.batch},
                            {"view", Hex(report.view)},
@@ -90,7 +88,7 @@ absl::Status AuditRecorder::Record(const BatchReport& report) {
                            {"aes_blocks", report.aes_blocks},
                            {"rounds", report.rounds}};
   if (!report.status.ok()) line["error"] = Text(report.status);
-  const absl::Status written = audit_->AppendMembers("batch", WithJobs(line, report.jobs));
+  const absl::Status written = audit_->AppendMembers("batch", WithJobs(line, jobs));
   if (!written.ok()) {
     Log().error("{} jobs are answered UNAVAILABLE: {}", report.jobs.size(), Text(written));
   }
@@ -98,10 +96,18 @@ absl::Status AuditRecorder::Record(const BatchReport& report) {
 }
 
 void AuditRecorder::RecordUnbatched(absl::Span<const BatchJob> jobs, uint64_t left_out) {
+  const std::string listed = Listed(jobs, clock_.Now());
+  if (listed.empty() && left_out == 0) return;
   AuditLog::Fields line;
   if (left_out > 0) line["left_out"] = left_out;
-  const absl::Status written = audit_->AppendMembers("jobs", WithJobs(line, jobs));
+  const absl::Status written = audit_->AppendMembers("jobs", WithJobs(line, listed));
   if (!written.ok()) Log().error("{} refused jobs: {}", jobs.size(), Text(written));
+}
+
+void AuditRecorder::WriteCounts() {
+  AuditLog::Fields line = refused_.Counts();
+  if (line.is_null()) return refused_.Forget();
+  if (audit_->Append("counted", std::move(line)).ok()) refused_.Forget();
 }
 
 }  // namespace mpckdc

@@ -221,7 +221,7 @@ absl::Status Server::Impl::OpenLogs() {
   ASSIGN_OR_RETURN(audit_, AuditLog::Open(AuditOptionsOf(config_), &SystemClock()));
   refusals_ = std::make_unique<RefusalLog>(audit_.get(), &SystemClock());
   observer_ = std::make_unique<ServiceObserver>(audit_.get(), &metrics_);
-  recorder_ = std::make_unique<AuditRecorder>(audit_.get());
+  recorder_ = std::make_unique<AuditRecorder>(audit_.get(), &SystemClock());
   AuditLog::Fields start = {{"software", "mpc-server " MPCKDC_VERSION},
                             {"cluster", config_.cluster},
                             {"epoch", store_->Meta().epoch}};

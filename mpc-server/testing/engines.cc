@@ -140,11 +140,12 @@ uint64_t MemoryHub::FramesOn(size_t ring) {
 // ---- ThreeEngines ----
 
 ThreeEngines::ThreeEngines(const EngineOptions& options, uint64_t seed)
-    : options_(options), random_(std::make_unique<SeededRandomForTest>(1000 * seed)) {
+    : random_(std::make_unique<SeededRandomForTest>(1000 * seed)) {
   kdc_.name = "kdc1";
   random_->Fill(absl::MakeSpan(kdc_.session));
   for (int p = 0; p < kParties; ++p) {
     Server& s = servers_[p];
+    s.options = options;
     s.store = std::make_unique<MemoryShareStore>(StoreIdentity{"EXAMPLE.COM", p, 7});
     s.random = std::make_unique<SeededRandomForTest>(1000 * seed + 1 + p);
   }
@@ -164,9 +165,9 @@ void ThreeEngines::StartWith(int p, JobRecorder* recorder) {
   s.link = hub_.Link(p, &s.clock);
   s.executor = std::make_unique<ThreadExecutor>(&s.clock);
   s.long_executor = std::make_unique<ThreadExecutor>(&s.clock);
-  s.engine = MakeJobEngine(options_, {s.store.get(), &s.clock, s.random.get(), s.link.get(),
-                                      s.executor.get(), s.long_executor.get(), s.observer.get(),
-                                      recorder != nullptr ? recorder : &s.recorder});
+  s.engine = MakeJobEngine(s.options, {s.store.get(), &s.clock, s.random.get(), s.link.get(),
+                                       s.executor.get(), s.long_executor.get(), s.observer.get(),
+                                       recorder != nullptr ? recorder : &s.recorder});
   const absl::Status started = s.engine->Start();
   if (!started.ok()) abort();
 }

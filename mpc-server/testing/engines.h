@@ -83,12 +83,18 @@ class RecordingObserver : public EngineObserver {
  public:
   void OnBatch(const BatchReport& report) override { batches_.Add(report); }
   void OnPeerSkew(int peer, absl::Duration skew) override { skews_.Add({peer, skew}); }
+  void OnPeers(bool connected, const std::string& detail) override {
+    if (!connected) lost_.Add(detail);
+  }
   std::vector<BatchReport> Batches() const { return batches_.All(); }
   std::vector<std::pair<int, absl::Duration>> PeerSkews() const { return skews_.All(); }
+  // Why sessions with the peers ended, or did not begin.
+  std::vector<std::string> Lost() const { return lost_.All(); }
 
  private:
   Told<BatchReport> batches_;
   Told<std::pair<int, absl::Duration>> skews_;
+  Told<std::string> lost_;
 };
 
 // An audit log in memory that can be made to fail.
@@ -132,6 +138,8 @@ class MemoryRecorder : public JobRecorder {
 class ThreeEngines {
  public:
   explicit ThreeEngines(const EngineOptions& options = {}, uint64_t seed = 1);
+  // Of one server's configuration, from its next start on.
+  EngineOptions& options(int party) { return servers_[party].options; }
   ~ThreeEngines() { StopAll(); }
 
   void StartAll();
@@ -178,6 +186,7 @@ class ThreeEngines {
 
  private:
   struct Server {
+    EngineOptions options;
     std::unique_ptr<MemoryShareStore> store;
     OffsetClock clock;
     std::unique_ptr<SeededRandomForTest> random;
@@ -188,7 +197,6 @@ class ThreeEngines {
     std::unique_ptr<JobEngine> engine;
   };
 
-  const EngineOptions options_;
   MemoryHub hub_;
   std::unique_ptr<SeededRandomForTest> random_;
   PerParty<Server> servers_;

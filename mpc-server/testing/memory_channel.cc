@@ -110,6 +110,12 @@ class MemoryRing::Channel : public FrameChannel {
       absl::MutexLock lock(&state_.interceptor_mutex);
       state_.interceptor(seen);
       if (seen.drop) return absl::OkStatus();
+      if (seen.instead.has_value()) {
+        FrameHeader longer = header;
+        longer.length = static_cast<uint32_t>(seen.instead->size());
+        WriteFrameHeader(longer, frame.header);
+        frame.payload.assign(seen.instead->begin(), seen.instead->end());
+      }
     }
     pipe.Put(std::move(frame));
     return absl::OkStatus();

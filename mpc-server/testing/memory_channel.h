@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "mpc-server/wire/peer_channel.h"
@@ -28,6 +29,7 @@ class MemoryRing {
     absl::Span<uint8_t> header;  // kFrameHeaderSize bytes as sent
     absl::Span<uint8_t> payload;
     bool drop = false;
+    std::optional<std::string> instead{};  // of the payload, of any length
   };
   using Interceptor = std::function<void(Intercepted&)>;
 
