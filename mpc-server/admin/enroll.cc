@@ -370,7 +370,40 @@ absl::StatusOr<NewKeys> KeysToDraw(const std::string&, const std::vector<v1::Key
   return keys;
 }
 
-// One after the other. After an error the same command goes on with those that are left.
+// Keys of kadmin/* older than those that the database has: a run that was killed may have left
+// them. A key that somebody is making just now is newer than those.
+absl::StatusOr<KeyListing> ReplacedKadminKeys(Session& session) {
+  KeyListing replaced;
+  ASSIGN_OR_RETURN(const KdbEntries* before, session.ReadKdb());
+  for (const auto& [principal, keys] : *before) {
+    if (!IsKadmin(principal)) continue;
+    ASSIGN_OR_RETURN(KeyListing listing, ListOnAll(session, principal, /*staged=*/false));
+    replaced.merge(listing);
+  }
+  ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdbAgain());
+  replaced = Unreferenced(replaced, *entries);
+  std::erase_if(replaced, [entries](const auto& listed) {
+    const v1::KeyInfo& key = listed.second.info;
+    const auto found = entries->find(key.principal());
+    return found == entries->end() || absl::c_none_of(found->second, [&](const v1::KeyInfo& now) {
+             return now.kvno() > key.kvno();
+           });
+  });
+  return replaced;
+}
+
+absl::Status DeleteReplacedKadminKeys(Session& session) {
+  ASSIGN_OR_RETURN(KeyListing replaced, ReplacedKadminKeys(session));
+  if (replaced.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(session.DeleteKeys(HandlesOf(replaced)));
+  for (const ListedKey& key : Sorted(replaced)) {
+    session.console.Say(admin::Describe(key.info),
+                        ": left by an earlier run, deleted from the servers");
+  }
+  return absl::OkStatus();
+}
+
+// One after the other. After an error, or when it was killed, the same command does what is left.
 absl::StatusOr<ExitCode> RandkeyKadmin(Session& session, const enroll::PackageSigner& signer) {
   ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdb());
   const std::vector<std::string> principals = KadminOfStandardEnctypes(*entries);
@@ -386,6 +419,10 @@ absl::StatusOr<ExitCode> RandkeyKadmin(Session& session, const enroll::PackageSi
 }
 
 }  // namespace
+  if (const absl::Status s = DeleteReplacedKadminKeys(session); !s.ok()) {
+    session.console.Remark("old keys of kadmin/* may still be on the servers: ", s.message(),
+                           "; later: mpc-admin randkey --kadmin once more");
+  }
 
 absl::StatusOr<ExitCode> RandkeyCommand(Session& session) {
   const bool kadmin = session.options.kadmin;

@@ -608,6 +608,24 @@ TEST_F(RunTest, DoctorNamesServicesWhoseTicketsDoNotAge) {
   Enroll(0, "HTTP/www.example.com");
   Expect(0, {"doctor"}, {}, {});
   kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"][0].set_enctype(kEnctypeAes256Sha1);
+// A run that was killed after it wrote to the database and before it deleted leaves what `randkey`
+// without --delete-old leaves.
+TEST_F(RunTest, RandkeyKadminDeletesWhatAKilledRunLeft) {
+  Enroll(0, "alice");
+  Expect(0, {"randkey", "alice"});  // whose old keys are not its business
+  Enroll(0, "kadmin/admin");
+  kdb_.principals.erase("kadmin/admin@EXAMPLE.COM");  // as if it were being made
+  Enroll(0, "kadmin/changepw");
+  Expect(0, {"randkey", "kadmin/changepw"});
+  ExpectKeys(10);
+  Expect(0, {"doctor"}, {"keys to which the KDC does not refer", "kadmin/changepw"});
+  Expect(0, {"randkey", "--kadmin"},
+         {"kadmin/changepw@EXAMPLE.COM version 1 aes256-gcm: left by an earlier run, deleted"});
+  ExpectKeys(8);
+  EXPECT_THAT(Expect(0, {"doctor"}).out, Not(HasSubstr("kadmin/changepw")));
+  EXPECT_THAT(Expect(0, {"randkey", "--kadmin"}).out, Not(HasSubstr("deleted")));
+}
+
   Expect(0, {"doctor"}, {"lives as long as the key: HTTP/www.example.com@EXAMPLE.COM"});
 }
 
