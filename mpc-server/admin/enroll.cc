@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "mpc-server/admin/commands.h"
@@ -88,6 +87,12 @@ void to_json(nlohmann::json& out, const KdbNewKeys& fresh) {
 
 absl::Status RefuseKrbtgt(const std::string& principal) {
   if (KeyClassOf(principal) != v1::KEY_CLASS_TGS) return absl::OkStatus();
+  if (!IsOwnTgt(principal)) {
+    return Advise(absl::InvalidArgumentError(
+                      absl::StrCat(principal, ": keys between realms are not enrolled here")),
+                  "kadmin addprinc -pw in both realms, with one long random password and the same "
+                  "-e: kdc-plugin/README.md, \"Keys between realms\"");
+  }
   return Advise(absl::InvalidArgumentError(
                     absl::StrCat(principal,
                                  ": a ticket-granting key that somebody has seen would "
@@ -165,7 +170,8 @@ absl::StatusOr<enroll::PackageSigner> LoadSigner(const Session& session) {
 // Refused when the principal has protected keys and `replace` is false.
 absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, bool replace) {
   ASSIGN_OR_RETURN(KdbPlan plan, session.kdb.Plan(principal, !session.options.no_create));
-  if (!absl::EndsWith(plan.principal, absl::StrCat("@", session.config.realm))) {
+  const std::string& realm = session.config.realm;
+  if (!IsOfRealm(plan.principal, realm) && !IsTgtFromOtherRealm(plan.principal, realm)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the KDB command planned for ", plan.principal, ", a principal of another realm"));
   }
@@ -413,16 +419,16 @@ absl::StatusOr<ExitCode> RandkeyKadmin(Session& session, const enroll::PackageSi
                      GiveKeysTo(principal, session, signer, /*replace=*/true, kDrawn, KeysToDraw));
     all.push_back(std::move(told));
   }
+  if (const absl::Status s = DeleteReplacedKadminKeys(session); !s.ok()) {
+    session.console.Remark("old keys of kadmin/* may still be on the servers: ", s.message(),
+                           "; later: mpc-admin randkey --kadmin once more");
+  }
   session.console.Print(nlohmann::json{{"principals", all}});
   if (principals.empty()) session.console.Say("every kadmin/* principal has gcm keys alone");
   return ExitCode::kOk;
 }
 
 }  // namespace
-  if (const absl::Status s = DeleteReplacedKadminKeys(session); !s.ok()) {
-    session.console.Remark("old keys of kadmin/* may still be on the servers: ", s.message(),
-                           "; later: mpc-admin randkey --kadmin once more");
-  }
 
 absl::StatusOr<ExitCode> RandkeyCommand(Session& session) {
   const bool kadmin = session.options.kadmin;

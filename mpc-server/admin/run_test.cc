@@ -307,6 +307,7 @@ TEST_F(RunTest, BadInputIsRefusedBeforeAnythingIsAsked) {
       {"enroll"},
       {"enroll", "alice@OTHER.ORG"},
       {"enroll", "krbtgt/EXAMPLE.COM"},
+      {"enroll", "krbtgt/EXAMPLE.COM@OTHER.ORG"},
       {"enroll", "--all"},
       {"enroll", "alice", "--all", "--keytab", "x"},
       {"enroll", "alice", "--keytab", "/nonexistent/keytab"},
@@ -433,7 +434,6 @@ TEST_F(RunTest, DoctorLooksAtServers) {
   Expect(1, {"doctor"}, {"start mpc-server on " + realm_.servers[2]->address()});
 }
 
-TEST_F(RunTest, StatusShowsWhoIsMissing) {
 // Of a server that is merely old it says that, and nothing of which it cannot know.
 TEST_F(RunTest, DoctorTellsVersionsApart) {
   const std::string first = realm_.servers[0]->address(), second = realm_.servers[1]->address();
@@ -475,6 +475,7 @@ TEST_F(RunTest, DoctorTellsVersionsApart) {
   EXPECT_THAT(all_old, Not(HasSubstr("quotas")));
 }
 
+TEST_F(RunTest, StatusShowsWhoIsMissing) {
   Expect(0, {"status"}, {"ready"});
   realm_.servers[0]->Stop();
   const json status = json::parse(Expect(3, {"status", "--json"}).out);
@@ -564,6 +565,9 @@ TEST_F(RunTest, ATicketGrantingKeyIsOfGcm) {
   Expect(2, {"randkey", "krbtgt/EXAMPLE.COM", "--enctype", "aes256-cts"}, {},
          {"aes256-cts-hmac-sha1-96"});
   EXPECT_EQ(kdb_.principals[krbtgt].size(), 1u);
+  // The key by which the other realm sends us users is in this database too.
+  Expect(4, {"list", "krbtgt/EXAMPLE.COM@OTHER.ORG"}, {}, {"the servers hold no key of"});
+  Expect(2, {"list", "krbtgt/OTHER.ORG@OTHER.ORG"}, {}, {"belongs to realm OTHER.ORG"});
   Expect(0, {"randkey", "krbtgt/OTHER.ORG", "--enctype", "aes256-cts"});
   EXPECT_EQ(kdb_.principals["krbtgt/OTHER.ORG@EXAMPLE.COM"].back().enctype(), kEnctypeAes256Sha1);
 }
@@ -604,10 +608,6 @@ TEST_F(RunTest, KeysOfKadminAreOfGcm) {
   Expect(0, {"doctor"});
 }
 
-TEST_F(RunTest, DoctorNamesServicesWhoseTicketsDoNotAge) {
-  Enroll(0, "HTTP/www.example.com");
-  Expect(0, {"doctor"}, {}, {});
-  kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"][0].set_enctype(kEnctypeAes256Sha1);
 // A run that was killed after it wrote to the database and before it deleted leaves what `randkey`
 // without --delete-old leaves.
 TEST_F(RunTest, RandkeyKadminDeletesWhatAKilledRunLeft) {
@@ -626,6 +626,10 @@ TEST_F(RunTest, RandkeyKadminDeletesWhatAKilledRunLeft) {
   EXPECT_THAT(Expect(0, {"randkey", "--kadmin"}).out, Not(HasSubstr("deleted")));
 }
 
+TEST_F(RunTest, DoctorNamesServicesWhoseTicketsDoNotAge) {
+  Enroll(0, "HTTP/www.example.com");
+  Expect(0, {"doctor"}, {}, {});
+  kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"][0].set_enctype(kEnctypeAes256Sha1);
   Expect(0, {"doctor"}, {"lives as long as the key: HTTP/www.example.com@EXAMPLE.COM"});
 }
 

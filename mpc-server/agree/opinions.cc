@@ -53,8 +53,8 @@ Judgement Opinions::On(WaitingJob& waiting) {
       return Refuse(Verdict::kUnavailable, std::string(read.message()));
     }
   }
-  Judgement keys =
-      CheckKeys(job, [this](const Handle& handle) { return records_.FindInfo(handle); });
+  Judgement keys = CheckKeys(job, state_.meta.identity.realm,
+                             [this](const Handle& handle) { return records_.FindInfo(handle); });
   if (!keys.ok()) return keys;
   const std::string& clocks = state_.clocks.trouble();
   if (!clocks.empty() && DependsOnClock(job.operation)) {
