@@ -2,6 +2,7 @@
 """What administrators do with kadmin, kadmin.local and mpc-admin; what must not leave."""
 
 import json
+import signal
 
 import pytest
 
@@ -70,17 +71,8 @@ def test_service_key_leaves_as_a_keytab(live, tmp_path):
 def test_keys_of_kadmin_from_before_are_replaced_at_once(live, user):
     """All of kadmin/*, by one command, while kadmind runs. The entries say 18 here and have handles
     of gcm keys: the servers take no key of 18 for kadmin any more."""
-    kdb = config_files.mpc_program('mpc-kdb')
     names = ('kadmin/admin', 'kadmin/changepw')
-    handles = {}
-    for line in live.run(kdb, 'list').stdout.splitlines():
-        key = json.loads(line)
-        handles.setdefault(key['principal'].split('@')[0], key)
-    for name in names:
-        assert enctypes_of(live, name) == ['aes128-gcm', 'aes256-gcm']
-        live.run(kdb, 'set-handles', name, stdin=json.dumps({
-            'kvno': handles[name]['kvno'] + 1, 'keep_old': False, 'keys': [
-                {'enctype': 18, 'salt_type': 0, 'salt': '', 'handle': handles[name]['handle']}]}))
+    make_old(live, names)
     doctor = live.admin('doctor', check=False)
     assert doctor.returncode == 1 and 'mpc-admin randkey --kadmin' in doctor.stdout
     assert all(name in doctor.stdout for name in names)
@@ -91,6 +83,49 @@ def test_keys_of_kadmin_from_before_are_replaced_at_once(live, user):
     assert '--kadmin' not in live.admin('doctor', check=False).stdout
     assert 'Principal: root/admin' in live.kadmin('getprinc root/admin', *ADMIN).stdout
     live.kinit(*user, '-S', 'kadmin/changepw')
+
+
+def make_old(live, names):
+    kdb = config_files.mpc_program('mpc-kdb')
+    handles = {}
+    for line in live.run(kdb, 'list').stdout.splitlines():
+        key = json.loads(line)
+        handles.setdefault(key['principal'].split('@')[0], key)
+    for name in names:
+        assert enctypes_of(live, name) == ['aes128-gcm', 'aes256-gcm']
+        live.run(kdb, 'set-handles', name, stdin=json.dumps({
+            'kvno': handles[name]['kvno'] + 1, 'keep_old': False, 'keys': [
+                {'enctype': 18, 'salt_type': 0, 'salt': '', 'handle': handles[name]['handle']}]}))
+
+
+def test_randkey_kadmin_killed_before_it_deletes(live, tmp_path):
+    """Each time mpc-kdb has written new handles it kills mpc-admin, which still had the old keys to
+    delete. doctor names them; `doctor --fix` deletes them, and so does the same command again."""
+    kdb = config_files.mpc_program('mpc-kdb')
+    killer = tmp_path / 'kdb'
+    killer.write_text(f'#!/bin/sh\n{kdb} "$@" || exit\n[ "$1" != set-handles ] || kill -9 $PPID\n')
+    killer.chmod(0o755)
+    config = config_files.replace(live.dir / 'admin/admin.toml', f'kdb_command = "{kdb}"',
+                                  f'kdb_command = "{killer}"', into=tmp_path / 'admin.toml')
+    names = ['kadmin/admin', 'kadmin/changepw']
+
+    def unused():
+        findings = json.loads(live.admin('doctor', '--json', check=False).stdout)['findings']
+        return [f for f in findings if 'does not refer' in f['what'] and 'kadmin/' in f['what']]
+
+    live.admin('doctor', '--fix', check=False)
+    make_old(live, names)
+    for name, mend in zip(names, (('doctor', '--fix'), ('randkey', '--kadmin'))):
+        killed = live.run(config_files.mpc_program('mpc-admin'), '--config', config, 'randkey',
+                          '--kadmin', check=False)
+        assert killed.returncode == -signal.SIGKILL, killed.stdout
+        found = unused()
+        assert len(found) == 1 and name in found[0]['what'], found
+        assert '--fix' in found[0]['next']
+        live.admin(*mend, check=False)
+        assert not unused()
+    assert '--kadmin' not in live.admin('doctor', check=False).stdout
+    assert 'Principal: root/admin' in live.kadmin('getprinc root/admin', *ADMIN).stdout
 
 
 def test_mpc_admin_randkey(live, user):

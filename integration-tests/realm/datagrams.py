@@ -5,6 +5,8 @@
                                              so much padata that the request has `size` bytes
     garbage_ticket(realm, wanted, service, enctype, size)   TGS-REQ for a ticket to `wanted` whose
                                              own "ticket" for `service` is `size` random bytes
+    garbage_password_change(realm)   for kadmind's port: its "ticket" looks as if our servers had sealed
+                                     it for kadmin/changepw
     with flood(port, requests, per_second):  sends them as datagrams, in turn, and reads no answer
 """
 
@@ -12,6 +14,7 @@ import contextlib
 import os
 import pathlib
 import socket
+import struct
 import sys
 import threading
 import time
@@ -23,6 +26,7 @@ import der  # noqa: E402
 AS_REQ, TGS_REQ, AP_REQ, TICKET = 10, 12, 14, 1
 PA_TGS_REQ, PA_ENC_TIMESTAMP, PA_UNKNOWN = 1, 2, 9999
 CANONICALIZE = 0x00010000
+LABEL = 18  # what a ticket of a gcm type says of its type
 HMAC_BYTES = 12
 TIMESTAMP_BYTES = 16 + 28 + HMAC_BYTES  # confounder, PA-ENC-TS-ENC, HMAC
 
@@ -61,14 +65,27 @@ def garbage_login(realm, user, size, enctype=18):
     return made(max(0, size - len(made(0)) - 8))
 
 
-def garbage_ticket(realm, wanted, service, enctype, size, kvno=1):
+def _ap_req(realm, service, enctype, cipher, kvno):
     ticket = der.application(TICKET, der.sequence(
         der.field(0, der.integer(5)), der.field(1, der.text(realm)),
         der.field(2, der.name(service)),
-        der.field(3, _encrypted(enctype, os.urandom(size), kvno))))
-    ap_req = der.application(AP_REQ, der.sequence(
+        der.field(3, _encrypted(enctype, cipher, kvno))))
+    return der.application(AP_REQ, der.sequence(
         der.field(0, der.integer(5)), der.field(1, der.integer(14)), der.field(2, der.flags(0)),
         der.field(3, ticket), der.field(4, _encrypted(18, os.urandom(200)))))
+
+
+def garbage_password_change(realm, kvno=1):
+    now = int(time.time())
+    header = struct.pack('>B16sIIQ', 1, os.urandom(16), now, now + 3600, 1)
+    cipher = os.urandom(12) + bytes([len(header)]) + header + os.urandom(300)
+    ap_req = _ap_req(realm, 'kadmin/changepw', LABEL, cipher, kvno)
+    private = os.urandom(100)
+    return struct.pack('>HHH', 6 + len(ap_req) + len(private), 1, len(ap_req)) + ap_req + private
+
+
+def garbage_ticket(realm, wanted, service, enctype, size, kvno=1):
+    ap_req = _ap_req(realm, service, enctype, os.urandom(size), kvno)
     return _request(TGS_REQ, (_padata(PA_TGS_REQ, ap_req),),
                     _body(realm, wanted, 18))
 

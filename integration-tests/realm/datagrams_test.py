@@ -42,6 +42,21 @@ def test_users_log_in_while_a_stranger_floods(live, what):
             live.kinit('alice', PASSWORD)
 
 
+def test_a_flood_of_password_changes(live):
+    """kadmind opens one "ticket" after the other and has no quota of sources. Users log in, and their
+    passwords are changed."""
+    change = functools.partial(datagrams.garbage_password_change, live.name)
+    live.enroll('bob', PASSWORD)
+    found_bad = (live.log_dir / 'p0-audit.jsonl').read_text().count('"verdict":"BAD_TAG"')
+    with datagrams.flood(live.ports.kpasswd, [change], PER_SECOND) as sent:
+        for _ in range(5):
+            live.kinit('alice', PASSWORD)
+        live.run('kpasswd', 'bob', stdin=f'{PASSWORD}\nanother password\nanother password\n')
+    live.kinit('bob', 'another password')
+    text = (live.log_dir / 'p0-audit.jsonl').read_text()
+    assert text.count('"verdict":"BAD_TAG"') - found_bad > sent[0] / 4, 'the harness sees'
+
+
 def requests(live, what):
     return [functools.partial(make, live.name, *arguments)
             for make, *arguments in FLOODS[what]]

@@ -14,6 +14,7 @@
 #include "integration-tests/storm/kerberos.h"
 #include "mpc-server/base/command_line.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/base/version.h"
 
 namespace mpckdc::storm {
 namespace {

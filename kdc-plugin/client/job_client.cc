@@ -13,6 +13,7 @@
 #include "kdc-plugin/client/text.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/base/version.h"
 #include "mpc-server/key/enctype.h"
 #include "mpc-server/package/package.h"
 #include "proto/wipe_shares.h"

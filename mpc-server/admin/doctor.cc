@@ -19,6 +19,7 @@
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/version.h"
 #include "mpc-server/key/key_info.h"
 #include "mpc-server/package/certificate.h"
 
@@ -104,7 +105,50 @@ std::string Name(const SurveyedServer& server) {
   return absl::StrCat("party ", server.status.party(), " (", server.address, ")");
 }
 
-void CheckServer(const SurveyedServer& server, Findings* findings) {
+using Survey = std::array<SurveyedServer, 3>;
+
+constexpr char kUpgrade[] =
+    "upgrade all three, and krb5kdc, kadmind and mpc-admin with them: README.md, \"Upgrading\"";
+
+// "party 1 (host:port) runs mpc-server 0.2.0, protocol 5 between servers"
+std::string VersionOf(const SurveyedServer& server) {
+  const v1::StatusReply& status = server.status;
+  return absl::StrCat(
+      Name(server), " runs ", status.software(),
+      status.peer_protocol() == 0
+          ? ", so old that it does not say which protocol it speaks with the others"
+          : absl::StrCat(", protocol ", status.peer_protocol(), " between servers"));
+}
+
+// True: those that answer are of one version, and not of one that does not say its protocol.
+bool CheckVersions(const Survey& survey, Findings* findings) {
+  std::set<std::string> software;
+  std::set<uint32_t> protocols;
+  std::vector<std::string> texts;
+  for (const SurveyedServer& server : survey) {
+    if (!server.error.ok()) continue;
+    software.insert(server.status.software());
+    protocols.insert(server.status.peer_protocol());
+    texts.push_back(VersionOf(server));
+  }
+  const bool old = protocols.contains(0);
+  if (protocols.size() - old > 1) {
+    findings->Bad(absl::StrCat("the servers speak different protocols and cannot work together: ",
+                               absl::StrJoin(texts, "; ")),
+                  kUpgrade);
+  } else if (software.size() > 1 || protocols.size() > 1) {
+    findings->Warn(
+        absl::StrCat("the servers are of different versions: ", absl::StrJoin(texts, "; ")),
+        kUpgrade);
+  } else if (software.size() == 1 && *software.begin() != "mpc-server " MPCKDC_VERSION) {
+    findings->Warn(
+        absl::StrCat("this is mpc-admin " MPCKDC_VERSION ", the servers run ", *software.begin()),
+        kUpgrade);
+  }
+  return !old && software.size() <= 1 && protocols.size() <= 1;
+}
+
+void CheckServer(const SurveyedServer& server, bool same_version, Findings* findings) {
   const v1::StatusReply& status = server.status;
   const std::string name = Name(server);
   findings->Ok(absl::StrFormat("%s answers in %.1f ms, %s %s", name,
@@ -113,7 +157,8 @@ void CheckServer(const SurveyedServer& server, Findings* findings) {
   if (!status.initialised()) findings->Bad(name + " has no realm yet", "mpc-admin init-realm");
   if (!status.peers_connected()) {
     findings->Bad(name + " is not connected to both of its peers",
-                  "look at its log, and whether the others reach its peers address");
+                  same_version ? "look at its log, and whether the others reach its peers address"
+                               : kUpgrade);
   }
   if (!status.degraded().empty()) {
     findings->Bad(absl::StrCat(name, " is degraded: ", status.degraded()),
@@ -128,29 +173,31 @@ void CheckServer(const SurveyedServer& server, Findings* findings) {
   }
 }
 
-// Warns when the servers do not say the same of themselves.
-void CheckSame(const std::array<SurveyedServer, 3>& survey,
-               const std::string& (v1::StatusReply::*field)() const, absl::string_view what,
-               absl::string_view separator, absl::string_view next, Findings* findings) {
+// Each server decides for itself, so the lowest rate of the three is in force. Of servers of one
+// version alone: another's text has other quotas in it.
+void CheckQuotas(const Survey& survey, Findings* findings) {
   std::set<std::string> values;
   for (const SurveyedServer& server : survey) {
-    if (server.error.ok()) values.insert((server.status.*field)());
+    if (server.error.ok()) values.insert(server.status.quotas());
   }
   if (values.size() <= 1) return;
-  findings->Warn(absl::StrCat(what, absl::StrJoin(values, separator)), next);
+  findings->Warn(absl::StrCat("the servers have different quotas, the lowest is in force: ",
+                              absl::StrJoin(values, " / ")),
+                 "make [quota] the same in the three mpc-server.toml, then SIGHUP");
 }
 
 // True when all three answered.
 bool CheckServers(Session& session, Findings* findings) {
-  absl::StatusOr<std::array<SurveyedServer, 3>> survey = SurveyServers(session);
+  absl::StatusOr<Survey> survey = SurveyServers(session);
   if (!survey.ok()) {
     findings->Bad(survey.status());
     return false;
   }
+  const bool same_version = CheckVersions(*survey, findings);
   bool all = true;
   for (const SurveyedServer& server : *survey) {
     if (server.error.ok()) {
-      CheckServer(server, findings);
+      CheckServer(server, same_version, findings);
     } else {
       all = false;
       findings->Bad(server.error.message(),
@@ -158,12 +205,7 @@ bool CheckServers(Session& session, Findings* findings) {
                                  ", or look at its log and at the network between"));
     }
   }
-  CheckSame(*survey, &v1::StatusReply::software, "the servers run different software: ", ", ",
-            "bring them to one version", findings);
-  // Each server decides for itself, so the lowest rate of the three is in force.
-  CheckSame(*survey, &v1::StatusReply::quotas,
-            "the servers have different quotas, the lowest is in force: ", " / ",
-            "make [quota] the same in the three mpc-server.toml, then SIGHUP", findings);
+  if (same_version) CheckQuotas(*survey, findings);
   return all;
 }
 

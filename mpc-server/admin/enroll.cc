@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "mpc-server/admin/commands.h"
@@ -88,6 +87,12 @@ void to_json(nlohmann::json& out, const KdbNewKeys& fresh) {
 
 absl::Status RefuseKrbtgt(const std::string& principal) {
   if (KeyClassOf(principal) != v1::KEY_CLASS_TGS) return absl::OkStatus();
+  if (!IsOwnTgt(principal)) {
+    return Advise(absl::InvalidArgumentError(
+                      absl::StrCat(principal, ": keys between realms are not enrolled here")),
+                  "kadmin addprinc -pw in both realms, with one long random password and the same "
+                  "-e: kdc-plugin/README.md, \"Keys between realms\"");
+  }
   return Advise(absl::InvalidArgumentError(
                     absl::StrCat(principal,
                                  ": a ticket-granting key that somebody has seen would "
@@ -165,7 +170,8 @@ absl::StatusOr<enroll::PackageSigner> LoadSigner(const Session& session) {
 // Refused when the principal has protected keys and `replace` is false.
 absl::StatusOr<KdbPlan> PlanFor(Session& session, const std::string& principal, bool replace) {
   ASSIGN_OR_RETURN(KdbPlan plan, session.kdb.Plan(principal, !session.options.no_create));
-  if (!absl::EndsWith(plan.principal, absl::StrCat("@", session.config.realm))) {
+  const std::string& realm = session.config.realm;
+  if (!IsOfRealm(plan.principal, realm) && !IsTgtFromOtherRealm(plan.principal, realm)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the KDB command planned for ", plan.principal, ", a principal of another realm"));
   }
@@ -370,7 +376,40 @@ absl::StatusOr<NewKeys> KeysToDraw(const std::string&, const std::vector<v1::Key
   return keys;
 }
 
-// One after the other. After an error the same command goes on with those that are left.
+// Keys of kadmin/* older than those that the database has: a run that was killed may have left
+// them. A key that somebody is making just now is newer than those.
+absl::StatusOr<KeyListing> ReplacedKadminKeys(Session& session) {
+  KeyListing replaced;
+  ASSIGN_OR_RETURN(const KdbEntries* before, session.ReadKdb());
+  for (const auto& [principal, keys] : *before) {
+    if (!IsKadmin(principal)) continue;
+    ASSIGN_OR_RETURN(KeyListing listing, ListOnAll(session, principal, /*staged=*/false));
+    replaced.merge(listing);
+  }
+  ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdbAgain());
+  replaced = Unreferenced(replaced, *entries);
+  std::erase_if(replaced, [entries](const auto& listed) {
+    const v1::KeyInfo& key = listed.second.info;
+    const auto found = entries->find(key.principal());
+    return found == entries->end() || absl::c_none_of(found->second, [&](const v1::KeyInfo& now) {
+             return now.kvno() > key.kvno();
+           });
+  });
+  return replaced;
+}
+
+absl::Status DeleteReplacedKadminKeys(Session& session) {
+  ASSIGN_OR_RETURN(KeyListing replaced, ReplacedKadminKeys(session));
+  if (replaced.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(session.DeleteKeys(HandlesOf(replaced)));
+  for (const ListedKey& key : Sorted(replaced)) {
+    session.console.Say(admin::Describe(key.info),
+                        ": left by an earlier run, deleted from the servers");
+  }
+  return absl::OkStatus();
+}
+
+// One after the other. After an error, or when it was killed, the same command does what is left.
 absl::StatusOr<ExitCode> RandkeyKadmin(Session& session, const enroll::PackageSigner& signer) {
   ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdb());
   const std::vector<std::string> principals = KadminOfStandardEnctypes(*entries);
@@ -379,6 +418,10 @@ absl::StatusOr<ExitCode> RandkeyKadmin(Session& session, const enroll::PackageSi
     ASSIGN_OR_RETURN(nlohmann::json told,
                      GiveKeysTo(principal, session, signer, /*replace=*/true, kDrawn, KeysToDraw));
     all.push_back(std::move(told));
+  }
+  if (const absl::Status s = DeleteReplacedKadminKeys(session); !s.ok()) {
+    session.console.Remark("old keys of kadmin/* may still be on the servers: ", s.message(),
+                           "; later: mpc-admin randkey --kadmin once more");
   }
   session.console.Print(nlohmann::json{{"principals", all}});
   if (principals.empty()) session.console.Say("every kadmin/* principal has gcm keys alone");

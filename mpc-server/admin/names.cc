@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/key/key_info.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -104,7 +105,7 @@ absl::StatusOr<std::string> QualifyPrincipal(absl::string_view name, absl::strin
         absl::StrCat("\"", absl::CHexEscape(name), "\" is not a principal's name"));
   }
   if (at == absl::string_view::npos) return absl::StrCat(name, "@", realm);
-  if (name.substr(at + 1) != realm) {
+  if (name.substr(at + 1) != realm && !IsTgtFromOtherRealm(name, realm)) {
     return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" belongs to realm ",
                                                    name.substr(at + 1), ", the configuration to ",
                                                    realm));

@@ -21,8 +21,8 @@ absl::StatusOr<v1::KeyClass> KeyClassFromName(absl::string_view name);  // user 
 // kdc-plugin/README.md says are services; everybody else is a user.
 v1::KeyClass KeyClassOf(absl::string_view principal);
 
-// Adds "@REALM" when `name` has no realm of its own; an error when it is another realm's, or holds
-// what no principal may hold.
+// Adds "@REALM" when `name` has no realm of its own; an error when it is another realm's (of which
+// krbtgt/REALM@OTHER is none: this realm has its key too), or holds what no principal may hold.
 absl::StatusOr<std::string> QualifyPrincipal(absl::string_view name, absl::string_view realm);
 
 std::string Day(absl::Time time);  // "2026-11-22", UTC

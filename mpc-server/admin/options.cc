@@ -11,6 +11,7 @@
 #include "mpc-server/base/command_line.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/base/version.h"
 #include "mpc-server/key/string_to_key.h"
 
 namespace mpckdc::admin {

@@ -23,6 +23,7 @@
 #include "absl/strings/str_split.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/version.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/testing/enrolment.h"
 #include "mpc-server/testing/fake_admin_service.h"
@@ -306,6 +307,7 @@ TEST_F(RunTest, BadInputIsRefusedBeforeAnythingIsAsked) {
       {"enroll"},
       {"enroll", "alice@OTHER.ORG"},
       {"enroll", "krbtgt/EXAMPLE.COM"},
+      {"enroll", "krbtgt/EXAMPLE.COM@OTHER.ORG"},
       {"enroll", "--all"},
       {"enroll", "alice", "--all", "--keytab", "x"},
       {"enroll", "alice", "--keytab", "/nonexistent/keytab"},
@@ -416,8 +418,6 @@ TEST_F(RunTest, DoctorLooksAtServers) {
   finds("renew it before that day", 0);
   status.set_certificate_expires_us(after(-absl::Hours(48)));
   finds("certificate expired on", 1);
-  status.set_software("fake 2");
-  finds("different software", 0);
   status.set_quotas("principal_logins 1/min burst 1");
   finds("different quotas, the lowest is in force", 0);
   status.set_peer_skew_us_next(7'000'000);
@@ -432,6 +432,47 @@ TEST_F(RunTest, DoctorLooksAtServers) {
   finds("epoch", 1);
   realm_.servers[2]->Stop();
   Expect(1, {"doctor"}, {"start mpc-server on " + realm_.servers[2]->address()});
+}
+
+// Of a server that is merely old it says that, and nothing of which it cannot know.
+TEST_F(RunTest, DoctorTellsVersionsApart) {
+  const std::string first = realm_.servers[0]->address(), second = realm_.servers[1]->address();
+  const auto doctor = [&](int code) { return Expect(code, {"doctor"}).out; };
+  EXPECT_THAT(doctor(0), Not(HasSubstr("upgrade")));
+  v1::StatusReply& status = realm_.servers[1]->status();
+  // As 0.1.0 answers: without the protocol's number, and without quotas that came later.
+  status.set_software("mpc-server 0.1.0");
+  status.set_quotas("principal_logins 1/min burst 1");
+  status.clear_peer_protocol();
+  status.set_peers_connected(false);
+  const std::string old = doctor(1);
+  EXPECT_THAT(old, HasSubstr("the servers are of different versions: party "));
+  EXPECT_THAT(old, HasSubstr("party 0 (" + first +
+                             ") runs mpc-server " MPCKDC_VERSION ", protocol 5 between servers"));
+  EXPECT_THAT(old, HasSubstr("party 1 (" + second +
+                             ") runs mpc-server 0.1.0, so old that it "
+                             "does not say which protocol it speaks"));
+  EXPECT_THAT(old, HasSubstr("next: upgrade all three"));
+  EXPECT_THAT(old, Not(HasSubstr("quotas")));
+  EXPECT_THAT(old, Not(HasSubstr("reach its peers address")));
+
+  status.set_software("mpc-server 0.9.0");
+  status.set_peer_protocol(9);
+  const std::string newer = doctor(1);
+  EXPECT_THAT(newer, HasSubstr("BAD      the servers speak different protocols"));
+  EXPECT_THAT(newer, HasSubstr("runs mpc-server 0.9.0, protocol 9 between servers"));
+  EXPECT_THAT(newer, Not(HasSubstr("quotas")));
+
+  for (auto& server : realm_.servers) {
+    server->status().set_software("mpc-server 0.1.0");
+    server->status().clear_peer_protocol();
+    server->status().set_peers_connected(true);
+  }
+  const std::string all_old = doctor(0);
+  EXPECT_THAT(all_old,
+              HasSubstr("this is mpc-admin " MPCKDC_VERSION ", the servers run mpc-server 0.1.0"));
+  EXPECT_THAT(all_old, HasSubstr("next: upgrade all three"));
+  EXPECT_THAT(all_old, Not(HasSubstr("quotas")));
 }
 
 TEST_F(RunTest, StatusShowsWhoIsMissing) {
@@ -524,6 +565,9 @@ TEST_F(RunTest, ATicketGrantingKeyIsOfGcm) {
   Expect(2, {"randkey", "krbtgt/EXAMPLE.COM", "--enctype", "aes256-cts"}, {},
          {"aes256-cts-hmac-sha1-96"});
   EXPECT_EQ(kdb_.principals[krbtgt].size(), 1u);
+  // The key by which the other realm sends us users is in this database too.
+  Expect(4, {"list", "krbtgt/EXAMPLE.COM@OTHER.ORG"}, {}, {"the servers hold no key of"});
+  Expect(2, {"list", "krbtgt/OTHER.ORG@OTHER.ORG"}, {}, {"belongs to realm OTHER.ORG"});
   Expect(0, {"randkey", "krbtgt/OTHER.ORG", "--enctype", "aes256-cts"});
   EXPECT_EQ(kdb_.principals["krbtgt/OTHER.ORG@EXAMPLE.COM"].back().enctype(), kEnctypeAes256Sha1);
 }
@@ -562,6 +606,24 @@ TEST_F(RunTest, KeysOfKadminAreOfGcm) {
   }
   ExpectKeys(6);  // the old ones are gone
   Expect(0, {"doctor"});
+}
+
+// A run that was killed after it wrote to the database and before it deleted leaves what `randkey`
+// without --delete-old leaves.
+TEST_F(RunTest, RandkeyKadminDeletesWhatAKilledRunLeft) {
+  Enroll(0, "alice");
+  Expect(0, {"randkey", "alice"});  // whose old keys are not its business
+  Enroll(0, "kadmin/admin");
+  kdb_.principals.erase("kadmin/admin@EXAMPLE.COM");  // as if it were being made
+  Enroll(0, "kadmin/changepw");
+  Expect(0, {"randkey", "kadmin/changepw"});
+  ExpectKeys(10);
+  Expect(0, {"doctor"}, {"keys to which the KDC does not refer", "kadmin/changepw"});
+  Expect(0, {"randkey", "--kadmin"},
+         {"kadmin/changepw@EXAMPLE.COM version 1 aes256-gcm: left by an earlier run, deleted"});
+  ExpectKeys(8);
+  EXPECT_THAT(Expect(0, {"doctor"}).out, Not(HasSubstr("kadmin/changepw")));
+  EXPECT_THAT(Expect(0, {"randkey", "--kadmin"}).out, Not(HasSubstr("deleted")));
 }
 
 TEST_F(RunTest, DoctorNamesServicesWhoseTicketsDoNotAge) {

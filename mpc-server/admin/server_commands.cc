@@ -30,6 +30,7 @@ static void to_json(json& out, const SurveyedServer& server) {
               {"certificate", server.certificate},
               {"software", s.software()},
               {"version", s.version()},
+              {"peer_protocol", s.peer_protocol()},
               {"realm", s.realm()},
               {"cluster", s.cluster()},
               {"epoch", s.epoch()},

@@ -58,6 +58,8 @@ struct EngineState {
   LongRing long_ring;
   absl::Time replies_until = absl::InfinitePast();  // the second jobs of many logins come till then
   absl::Time deep_after = absl::InfinitePast();     // the next batch beyond kLongBatchRounds
+  absl::Duration round_time;                        // of the last long batch, which ended then:
+  absl::Time round_time_at = absl::InfinitePast();
   ClockWatch clocks;
   Sealing sealing;
   JobQuotas quotas;

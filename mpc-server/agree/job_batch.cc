@@ -52,6 +52,10 @@ absl::Status JobBatch::Finish(const absl::Status& computed) {
       })) {
     state_.deep_after = state_.Now() + limits::kDeepBatchPause * report_.computed;
   }
+  if (IsLong(ballot_.proposal.kind) && report_.rounds > 0) {
+    state_.round_time = report_.computed / report_.rounds;
+    state_.round_time_at = state_.Now();
+  }
   if (report_.status.ok()) {
     JudgeJobs();
     // Only now is it sure that the three heard the same votes.
@@ -97,10 +101,11 @@ void JobBatch::AdmitJobs() {
         state_.waiting.jobs.Remove(*job);
       }
       admitted_.push_back(job);
-      work_.push_back(WorkOf(*job, ballot_.records, take_nonce,
-                             [&](const SealPart& seal, const KeyInfo& key) {
-                               return HeaderOf(*job, seal, key);
-                             }));
+      work_.push_back(job->opens_first ? OpensOf(*job, ballot_.records)
+                                       : WorkOf(*job, ballot_.records, take_nonce,
+                                                [&](const SealPart& seal, const KeyInfo& key) {
+                                                  return HeaderOf(*job, seal, key);
+                                                }));
       report_.waited = std::max(report_.waited, report_.started - job->received);
     } else if (job != nullptr && agreed.code == kVoteMissing) {
       const absl::MutexLock lock(&state_.waiting.mu);
@@ -163,6 +168,9 @@ void JobBatch::Report() {
 }
 
 void JobBatch::JudgeJobs() {
+  for (size_t i = 0; i < work_.size(); ++i) {
+    work_[i].goes_on = admitted_[i]->opens_first && work_[i].AllOpensGood();
+  }
   std::vector<Judgement> judgements =
       state_.judge.Decide(work_, ballot_.proposal.time, state_.Now());
   OutputMasks masks = rings_.party().output_masks();
@@ -171,6 +179,10 @@ void JobBatch::JudgeJobs() {
   seals->powers_bytes = batch_->kept_bytes();
   answers_.reserve(work_.size() + refused_.size());
   for (size_t i = 0; i < work_.size(); ++i) {
+    if (work_[i].goes_on) {
+      PutBack(admitted_[i]);
+      continue;
+    }
     state_.quotas.Settle(*admitted_[i], judgements[i].verdict);
     Answer answer = BareAnswer(admitted_[i], std::move(judgements[i]));
     answer.computed = true;
@@ -181,6 +193,16 @@ void JobBatch::JudgeJobs() {
     }
     answers_.push_back(std::move(answer));
   }
+}
+
+// Its turn comes again, with all of its parts: nothing was judged yet but that its messages are
+// good.
+void JobBatch::PutBack(const WaitingJobPtr& job) {
+  job->proven = true;
+  job->length = JobLength::kUnknown;
+  Measure(*job, ballot_.records);
+  const absl::MutexLock lock(&state_.waiting.mu);
+  state_.waiting.jobs.Add(job);
 }
 
 // The replies of many logins come back within moments of each other, and a batch that starts

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "mpc-server/agree/steps.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/key/enctype.h"
 
 namespace mpckdc {
@@ -27,6 +28,8 @@ class LongestPart {
 
 }  // namespace
 
+// Anybody may send a bad pre-auth and behind it a long request. It shall not have a deep batch of
+// its own, so it shows first, in a batch with others, that it is good.
 void Measure(WaitingJob& waiting, BatchRecords& records) {
   if (waiting.length != JobLength::kUnknown) return;
   LongestPart longest(&records);
@@ -34,6 +37,7 @@ void Measure(WaitingJob& waiting, BatchRecords& records) {
   for (const OpenPart& part : job.opens) {
     longest.See(part.handle, CtsPartKind::kOpen, part.message.size());
   }
+  const uint64_t of_opens = longest.rounds();
   for (const SealPart& part : job.seals) {
     longest.See(part.handle, CtsPartKind::kSeal, part.max_plaintext);
   }
@@ -43,7 +47,9 @@ void Measure(WaitingJob& waiting, BatchRecords& records) {
   for (const VerifyMacPart& part : job.verify_macs) {
     longest.See(part.handle, CtsPartKind::kMac, part.data.size());
   }
-  waiting.rounds = longest.rounds();
+  waiting.opens_first = !waiting.proven && of_opens > 0 && of_opens <= limits::kLongBatchRounds &&
+                        longest.rounds() > limits::kLongBatchRounds;
+  waiting.rounds = waiting.opens_first ? of_opens : longest.rounds();
   waiting.length = waiting.rounds > 0 ? JobLength::kLong : JobLength::kShort;
 }
 

@@ -37,7 +37,9 @@ struct WaitingJob : ReceivedJob {
 
   // The engine's thread's, since a batch looked at the job.
   JobLength length = JobLength::kUnknown;
-  uint64_t rounds = 0;            // about how many a long job takes
+  uint64_t rounds = 0;            // about how many a long job takes in its next batch
+  bool opens_first = false;       // which only opens its messages, and leaves the rest to another
+  bool proven = false;            // they were opened, and are good
   std::optional<Judgement> refused;  // leader: a long job, as soon as it looked at it
   QuotaUse taken;                 // from its quotas, and not given back
   std::optional<QuotaKind> over;  // the quota by which this server refused it

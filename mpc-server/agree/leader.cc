@@ -49,8 +49,8 @@ std::vector<WaitingJobPtr> Leader::ReadyLongJobs(absl::Time now) const {
   // Deep ones by themselves, so that the others wait for one batch of them at most.
   for (const bool deep : {!last_was_deep_, last_was_deep_}) {
     if (deep && DeepStart(now) > now) continue;
-    const auto fits = [deep](const WaitingJob& job) {
-      return !IsShort(job) && deep == IsDeep(job);
+    const auto fits = [&](const WaitingJob& job) {
+      return deep ? IsDeepInTime(job, now) : !IsShort(job) && !IsDeep(job);
     };
     std::vector<WaitingJobPtr> ready =
         state_.waiting.jobs.Ready(now, fits, state_.options.max_jobs);
@@ -65,6 +65,16 @@ absl::Time Leader::DeepStart(absl::Time now) const {
   return state_.deep_after > now + kLongest ? now : std::max(now, state_.deep_after);
 }
 
+// A line between the servers may be so long that a deep job takes longer than its KDC waits. It is
+// not begun: nobody would hear its answer, and others wait for the ring. By half of what the last
+// long batch tells, since a job's rounds are an estimate.
+bool Leader::IsDeepInTime(const WaitingJob& job, absl::Time now) const {
+  constexpr absl::Duration kFresh = absl::Minutes(1);
+  if (!IsDeep(job)) return false;
+  if (absl::AbsDuration(now - state_.round_time_at) > kFresh) return true;
+  return state_.round_time * job.rounds / 2 <= job.deadline - now;
+}
+
 // The first moment at which there is something to propose.
 absl::Time Leader::NextStart(absl::Time now) const {
   const WaitingWork& waiting = state_.waiting;
@@ -75,7 +85,8 @@ absl::Time Leader::NextStart(absl::Time now) const {
   for (const WaitingJobPtr& job : waiting.jobs.Ready(now, is_long, 1)) {
     start = std::min(start, StartOf(*job, now));
   }
-  for (const WaitingJobPtr& job : waiting.jobs.Ready(now, IsDeep, 1)) {
+  const auto is_deep = [&](const WaitingJob& job) { return IsDeepInTime(job, now); };
+  for (const WaitingJobPtr& job : waiting.jobs.Ready(now, is_deep, 1)) {
     start = std::min(start, std::max(StartOf(*job, now), DeepStart(now)));
   }
   for (const KeyRoundPtr& round : waiting.key_rounds) start = std::min(start, round->next_try);

@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsSubsetOf;
+using ::testing::UnorderedElementsAre;
 
 // Asks and does not wait; notes in which order the leader answers.
 class Asked {
@@ -97,13 +98,63 @@ TEST_F(LongRingTest, DeepJobsTakeTurnsWithTheOthers) {
   asked.Ask("shallow", Long(200));
   asked.Ask("deep 2", Long(3000));
   asked.Answers();
+  EXPECT_TRUE(Eventually([&] { return realm_.observer(kLeader).Batches().size() >= 3; }));
   const std::vector<BatchReport> batches = realm_.observer(kLeader).Batches();
   ASSERT_EQ(batches.size(), 3u);
   EXPECT_EQ(batches[0].jobs.size(), 1u);
-  EXPECT_EQ(batches[1].jobs.size(), 2u);  // both deep ones: after a shallow one it is their turn
-  EXPECT_EQ(batches[2].jobs.size(), 1u);
-  EXPECT_GT(batches[1].rounds, 3 * limits::kLongBatchRounds);
-  EXPECT_LT(batches[2].rounds, limits::kLongBatchRounds);
+  EXPECT_EQ(batches[1].jobs.size(), 1u);  // beside which the deep ones show that they are good
+  EXPECT_EQ(batches[2].jobs.size(), 2u);
+  EXPECT_LT(batches[1].rounds, limits::kLongBatchRounds);
+  EXPECT_GT(batches[2].rounds, 3 * limits::kLongBatchRounds);
+}
+
+// A stranger's garbage before a long request is found bad in the batch of the others.
+TEST_F(LongRingTest, ABadPreauthHasNoDeepBatch) {
+  Asked asked(&realm_);
+  asked.Ask("first", Long(200));
+  WaitUntilTaken();
+  Job garbage = realm_.Login(stock_, realm_.AlteredPreauth(stock_));
+  garbage.make_macs[0].data.assign(4000, 'q');
+  asked.Ask("garbage", garbage);
+  asked.Ask("shallow", Long(200));
+  EXPECT_THAT(asked.Answers(), UnorderedElementsAre("first OK", "garbage BAD_TAG", "shallow OK"));
+  EXPECT_TRUE(Eventually([&] { return realm_.observer(kLeader).Batches().size() >= 2; }));
+  const std::vector<BatchReport> batches = realm_.observer(kLeader).Batches();
+  ASSERT_EQ(batches.size(), 2u);
+  EXPECT_EQ(batches[1].jobs.size(), 2u);
+  EXPECT_LT(batches[1].rounds, limits::kLongBatchRounds);
+}
+
+// Its quota is taken once, its pre-auth used once and its grant there once, though two batches saw
+// it.
+TEST_F(LongRingTest, AJobThatProvedItselfFirstIsAnsweredOnce) {
+  Asked asked(&realm_);
+  const Job job = Long(4000);
+  asked.Ask("deep", job);
+  EXPECT_THAT(asked.Answers(), ElementsAre("deep OK"));
+  // The observer hears of a batch after its answers.
+  ASSERT_TRUE(Eventually([&] { return !realm_.observer(kLeader).Batches().empty(); }));
+  EXPECT_EQ(realm_.observer(kLeader).Batches().size(), 1u);
+  EXPECT_GT(realm_.observer(kLeader).Batches()[0].rounds, limits::kLongBatchRounds);
+  Job again = job;
+  again.id = realm_.Login(stock_).id;
+  EXPECT_VERDICT(realm_.Run(again), Verdict::kReplay);
+}
+
+// What cannot end before its KDC stops waiting is not begun, as soon as the time of a round is
+// known.
+TEST_F(LongRingTest, ADeepJobThatCannotEndInTimeIsNotBegun) {
+  const PlainKey service =
+      realm_.AddKey("HTTP/www@EXAMPLE.COM", KeyClass::kService, kEnctypeAes256Sha1);
+  const auto garbage = [&](int milliseconds) {
+    Job job = realm_.OpenTicket(std::string(2000, 'g'), service);
+    job.deadline_ms = milliseconds;
+    return job;
+  };
+  ASSERT_VERDICT_OK(realm_.Run(Long(200)));
+  EXPECT_VERDICT(realm_.Run(garbage(10)), Verdict::kDeadline);
+  EXPECT_EQ(realm_.observer(kLeader).Batches().size(), 1u);
+  EXPECT_VERDICT(realm_.Run(garbage(30'000)), Verdict::kBadTag);
 }
 
 // A stranger's garbage for one user, while the ring is busy: what the quotas refuse is refused at

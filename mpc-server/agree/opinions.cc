@@ -22,8 +22,9 @@ std::vector<Handle> HandlesOf(const Job& job) {
   return handles;
 }
 
-Judgement CheckKeysOf(const Job& job, BatchRecords& records) {
-  return CheckKeys(job, [&records](const Handle& handle) { return records.FindInfo(handle); });
+Judgement CheckKeysOf(const EngineState& state, const Job& job, BatchRecords& records) {
+  return CheckKeys(job, state.meta.identity.realm,
+                   [&records](const Handle& handle) { return records.FindInfo(handle); });
 }
 
 // What identifies a pre-auth is public, so a repeated one costs no computation. The judge looks
@@ -59,7 +60,7 @@ bool DependsOnClock(Operation operation) {
 Judgement LookAt(EngineState& state, WaitingJob& waiting, BatchRecords& records) {
   const Job& job = waiting.job;
   if (!UnreadKey(job, records).ok()) return Ok();
-  Judgement keys = CheckKeysOf(job, records);
+  Judgement keys = CheckKeysOf(state, job, records);
   if (!keys.ok()) return keys;
   if (WasAccepted(job, state.replays, records)) return Accepted();
   if (job.operation == Operation::kSealGranted) return Ok();
@@ -86,7 +87,7 @@ Judgement Opinions::On(WaitingJob& waiting) {
   if (!unrecorded.empty()) return Refuse(Verdict::kUnavailable, unrecorded);
   const absl::Status unread = UnreadKey(job, records_);
   if (!unread.ok()) return Refuse(Verdict::kUnavailable, std::string(unread.message()));
-  Judgement keys = CheckKeysOf(job, records_);
+  Judgement keys = CheckKeysOf(state_, job, records_);
   if (!keys.ok()) return keys;
   const std::string& clocks = state_.clocks.trouble();
   if (!clocks.empty() && DependsOnClock(job.operation)) {

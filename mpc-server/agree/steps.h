@@ -88,6 +88,7 @@ class Leader {
   absl::Time NextStart(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.waiting.mu);
   absl::Time StartOf(const WaitingJob& job, absl::Time now) const;
   absl::Time DeepStart(absl::Time now) const;
+  bool IsDeepInTime(const WaitingJob& job, absl::Time now) const;
   std::vector<WaitingJobPtr> ReadyLongJobs(absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.waiting.mu);
   void LookAtNewJobs(BatchRecords& records);
@@ -104,8 +105,8 @@ class Leader {
 
 // ---- job_length.cc ----
 
-// Finds out which ring computes the job, and how long it takes: from its keys' enctypes, which are
-// the same at the three servers.
+// Finds out which ring computes the job, how long it takes, and whether its messages are opened
+// first: from its keys' enctypes, which are the same at the three servers.
 void Measure(WaitingJob& waiting, BatchRecords& records);
 
 // ---- follower.cc ----
@@ -188,6 +189,7 @@ class JobBatch : public BatchRun {
   void AdmitJobs();
   std::string HeaderOf(const WaitingJob& waiting, const SealPart& seal, const KeyInfo& key);
   void JudgeJobs();
+  void PutBack(const WaitingJobPtr& job);
   void ExpectReplies();
   void Report();
 
@@ -214,6 +216,8 @@ class JobBatch : public BatchRun {
 JobWork WorkOf(const ReceivedJob& received, BatchRecords& records,
                absl::FunctionRef<Nonce()> take_nonce,
                absl::FunctionRef<std::string(const SealPart&, const KeyInfo&)> header_of);
+// The same of a job whose messages are opened first (Measure): nothing but these.
+JobWork OpensOf(const ReceivedJob& received, BatchRecords& records);
 
 // What the three servers must know alike about the keys of the work, as bytes for their view.
 std::string FactsOf(const std::vector<JobWork>& work);

@@ -28,14 +28,20 @@ void AppendFacts(const KeyInfo& info, std::string* out) {
 
 }  // namespace
 
-JobWork WorkOf(const ReceivedJob& received, BatchRecords& records,
-               absl::FunctionRef<Nonce()> take_nonce,
-               absl::FunctionRef<std::string(const SealPart&, const KeyInfo&)> header_of) {
+JobWork OpensOf(const ReceivedJob& received, BatchRecords& records) {
   const Job& job = received.job;
   JobWork work;
   work.received = &received;
   if (job.client.has_value()) work.client = records.FindInfo(*job.client);
   for (const OpenPart& part : job.opens) work.AddOpen(UseOfKey(records, part), part);
+  return work;
+}
+
+JobWork WorkOf(const ReceivedJob& received, BatchRecords& records,
+               absl::FunctionRef<Nonce()> take_nonce,
+               absl::FunctionRef<std::string(const SealPart&, const KeyInfo&)> header_of) {
+  const Job& job = received.job;
+  JobWork work = OpensOf(received, records);
   for (const SealPart& part : job.seals) {
     const KeyInfo& key = records.Find(part.handle)->info;
     work.AddSeal(UseOfKey(records, part), part, take_nonce(), header_of(part, key));

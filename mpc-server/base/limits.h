@@ -52,7 +52,7 @@ inline constexpr size_t kMaxExpectedCallers = 128;
 // From all other addresses; and as many with gRPC, within kHandshakeTimeout.
 // Exceeded: the oldest of the address that has most of them is closed; for gRPC they wait.
 inline constexpr size_t kMaxStrangers = 256;
-// From one of the other addresses, or one /64 of IPv6; as many as a server can have rings.
+// From one of the other addresses, or one /48 of IPv6; as many as a server can have rings.
 // Exceeded: its oldest is closed.
 inline constexpr size_t kMaxCallersPerAddress = 64;
 // Handshakes of strangers in a row: each may cost a signature.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "mpc-server/base/command_line.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/base/version.h"
 #include "mpc-server/bench/print.h"
 #include "mpc-server/circuit/bitslice/slices.h"
 #include "mpc-server/wire/socket.h"

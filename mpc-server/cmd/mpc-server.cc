@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/base/secret.h"
+#include "mpc-server/base/version.h"
 #include "mpc-server/service/config.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/sd_notify.h"

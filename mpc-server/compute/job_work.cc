@@ -45,6 +45,10 @@ bool JobWork::HasGcmOpen() const {
   });
 }
 
+bool JobWork::AllOpensGood() const {
+  return std::all_of(opens.begin(), opens.end(), [](const OpenWork& open) { return open.good; });
+}
+
 bool JobWork::Abandoned() const {
   return std::any_of(opens.begin(), opens.end(),
                      [](const OpenWork& open) { return open.judged && (!open.good || open.late); });

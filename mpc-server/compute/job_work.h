@@ -45,9 +45,12 @@ struct JobWork {
   std::vector<SealWork> seals;
   std::vector<MakeMacWork> make_macs;
   std::vector<VerifyMacWork> verify_macs;
+  // Only its messages were opened; they are good, and a later batch computes all of it.
+  bool goes_on = false;
 
   bool HasCtsPart() const;
   bool HasGcmOpen() const;
+  bool AllOpensGood() const;  // after CheckTags
   // A message that it opens was found bad, or late, before the rest of it began.
   bool Abandoned() const;
 

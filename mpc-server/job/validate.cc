@@ -134,7 +134,8 @@ Judgement CheckHandles(const Job& job, KeyLookup lookup) {
   });
 }
 
-Judgement CheckPartKey(const PartRule& rule, const KeyInfo& key, const KeyInfo* client) {
+Judgement CheckPartKey(const PartRule& rule, const KeyInfo& key, absl::string_view realm,
+                       const KeyInfo* client) {
   const auto refuse = [&](absl::string_view why) {
     return Refuse(Verdict::kRefused, absl::StrCat(Name(rule.operation, rule.kind, rule.usage),
                                                   ": key ", HandleText(key.handle), why));
@@ -144,6 +145,12 @@ Judgement CheckPartKey(const PartRule& rule, const KeyInfo& key, const KeyInfo* 
   }
   if (rule.of_client && key.principal_id != client->principal_id) {
     return refuse(" is not one of the client's");
+  }
+  // Under the key of krbtgt/REALM@OTHER the other realm vouches for its users to us.
+  const bool makes = rule.kind == PartKind::kSeal || rule.kind == PartKind::kMakeMac;
+  if (makes && !IsOfRealm(key.principal, realm)) {
+    return refuse(absl::StrCat(" is ", key.principal,
+                               ": only that realm makes tickets and checksums under it"));
   }
   // A realm may have keys from before this rule.
   if (const absl::Status s = CheckTicketEnctype(key.principal, key.enctype); !s.ok()) {
@@ -270,7 +277,7 @@ Judgement CheckShape(const Job& job) {
   return j;
 }
 
-Judgement CheckKeys(const Job& job, KeyLookup lookup) {
+Judgement CheckKeys(const Job& job, absl::string_view realm, KeyLookup lookup) {
   Judgement j = CheckHandles(job, lookup);
   if (!j.ok()) return j;
   const KeyInfo* client = job.client.has_value() ? lookup(*job.client) : nullptr;
@@ -280,7 +287,7 @@ Judgement CheckKeys(const Job& job, KeyLookup lookup) {
   }
   j = ForEachPart(job, [&](PartKind kind, const auto& part) {
     const PartRule& rule = *FindPart(job.operation, kind, part.usage);  // CheckParts
-    return CheckPartKey(rule, *lookup(part.handle), client);
+    return CheckPartKey(rule, *lookup(part.handle), realm, client);
   });
   if (j.ok() && client != nullptr) j = CheckGateCanPass(job, *client);
   if (!j.ok()) return j;

@@ -7,6 +7,7 @@
 #define MPC_SERVER_JOB_VALIDATE_H_
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/key/key_info.h"
 
@@ -20,8 +21,9 @@ Judgement CheckShape(const Job& job);
 // nullptr for an unknown handle.
 using KeyLookup = absl::FunctionRef<const KeyInfo*(const Handle&)>;
 
-// Classes of keys, whose principal they belong to, the principal's gate, tickets' headers.
-Judgement CheckKeys(const Job& job, KeyLookup lookup);
+// Classes of keys, whose principal they belong to, the principal's gate, tickets' headers. `realm`
+// is this server's own: what another realm seals for it, it only opens.
+Judgement CheckKeys(const Job& job, absl::string_view realm, KeyLookup lookup);
 
 }  // namespace mpckdc
 

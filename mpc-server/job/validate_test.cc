@@ -21,7 +21,7 @@ Handle H(uint8_t i) {
   return handle;
 }
 constexpr uint8_t kAlice = 1, kAlice2 = 2, kBob = 3, kTgt = 4, kKadmin = 5, kOpenUser = 6,
-                  kCarol = 7, kWww = 8, kChangepw = 9;
+                  kCarol = 7, kWww = 8, kChangepw = 9, kFromOther = 10, kToOther = 11;
 
 class Keys {
  public:
@@ -35,11 +35,13 @@ class Keys {
     Add(kWww, "HTTP/www@R", KeyClass::kService, Gate::kNone, kEnctypeAes256Sha1);
     Add(kCarol, "carol@R", KeyClass::kUser, Gate::kTimestamp, kEnctypeAes256Sha1);
     Add(kChangepw, "kadmin/changepw@R", KeyClass::kService, Gate::kNone, kEnctypeAes256Sha1);
+    Add(kFromOther, "krbtgt/R@OTHER", KeyClass::kTgs, Gate::kNone);
+    Add(kToOther, "krbtgt/OTHER@R", KeyClass::kTgs, Gate::kNone);
   }
   Judgement Check(const Job& job) const {
     Judgement shape = CheckShape(job);
     if (!shape.ok()) return shape;
-    return CheckKeys(job, [this](const Handle& handle) -> const KeyInfo* {
+    return CheckKeys(job, "R", [this](const Handle& handle) -> const KeyInfo* {
       const auto it = keys_.find(handle);
       return it == keys_.end() ? nullptr : &it->second;
     });
@@ -110,6 +112,47 @@ TEST(Validate, WhatTheTableAllows) {
   job.grant = 7;
   job.seals = {{H(kTgt), 2, 100}};
   ExpectVerdict(job, Verdict::kOk);
+}
+
+// What another realm seals for ours is opened and verified, and never made here: not in a login,
+// from a ticket or under a grant. What ours seals for another is an ordinary ticket.
+TEST(Validate, NothingIsMadeInTheNameOfAnotherRealm) {
+  Job job = Reissue();
+  job.opens[0].handle = H(kFromOther);
+  ExpectVerdict(job, Verdict::kOk);
+  job.seals[0].handle = H(kToOther);
+  ExpectVerdict(job, Verdict::kOk);
+  constexpr char kWhy[] = "is krbtgt/R@OTHER: only that realm makes tickets and checksums under it";
+  job.seals[0].handle = H(kFromOther);
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Login();
+  job.seals[0].handle = H(kFromOther);
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Make(Operation::kSealGranted, kAlice);
+  job.grant = 7;
+  job.seals = {{H(kFromOther), 2, 100}};
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Make(Operation::kMakeChecksum);
+  job.make_macs = {{H(kToOther), 17, "pac"}};
+  ExpectVerdict(job, Verdict::kOk);
+  job.make_macs.push_back({H(kFromOther), 17, "pac"});
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job = Make(Operation::kVerifyChecksum);
+  job.verify_macs = {{H(kFromOther), 17, "pac", std::string(kChecksumBytes, 'c')}};
+  ExpectVerdict(job, Verdict::kOk);
+}
+
+TEST(KeyInfo, WhoseAPrincipalIs) {
+  EXPECT_TRUE(IsOfRealm("alice@R", "R"));
+  EXPECT_FALSE(IsOfRealm("alice@AR", "R"));
+  EXPECT_FALSE(IsOfRealm("alice\\@R", "R")) << "an '@' of the name";
+  EXPECT_TRUE(IsOfRealm("alice\\\\@R", "R"));
+  EXPECT_FALSE(IsOfRealm("R", "R"));
+  EXPECT_TRUE(IsTgtFromOtherRealm("krbtgt/R@OTHER", "R"));
+  for (const char* name : {"krbtgt/R@R", "krbtgt/OTHER@R", "krbtgt/RR@OTHER", "krbtgt/R@",
+                           "R@OTHER", "krbtgt/OTHER@OTHER", "alice@OTHER"}) {
+    EXPECT_FALSE(IsTgtFromOtherRealm(name, "R")) << name;
+  }
 }
 
 // Every combination of operation, part, usage and class that has no row is refused.

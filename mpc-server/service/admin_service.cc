@@ -12,8 +12,10 @@
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/base/version.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
+#include "mpc-server/share/session.h"
 #include "mpc-server/wire/front_door.h"
 
 namespace mpckdc {
@@ -193,6 +195,7 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   ASSIGN_OR_RETURN(size_t staged, tools_.store->Count(KeyState::kStaged));
   reply->set_version(std::min(request.max_version(), kMaxVersion));
   reply->set_software("mpc-server " MPCKDC_VERSION);
+  reply->set_peer_protocol(kPeerProtocolMax);
   reply->set_party(static_cast<uint32_t>(meta.identity.party));
   reply->set_realm(meta.identity.realm);
   reply->set_cluster(meta.identity.cluster);

@@ -14,10 +14,12 @@
 #include "absl/strings/match.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/version.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/package/package.h"
 #include "mpc-server/package/package_open.h"
 #include "mpc-server/service/proto_convert.h"
+#include "mpc-server/share/session.h"
 #include "mpc-server/testing/memory_share_store.h"
 #include "mpc-server/testing/records.h"
 #include "mpc-server/testing/service_fixture.h"
@@ -209,6 +211,8 @@ TEST_F(AdminServiceTest, StatusSaysWhoThisServerIs) {
   EXPECT_EQ(reply.package_key(), package_key_->public_key());
   EXPECT_TRUE(reply.peers_connected());
   EXPECT_EQ(reply.batches(), 5u);
+  EXPECT_EQ(reply.software(), "mpc-server " MPCKDC_VERSION);
+  EXPECT_EQ(reply.peer_protocol(), kPeerProtocolMax);
   request.set_min_version(2);
   request.set_max_version(2);
   EXPECT_EQ(Call(&v1::AdminService::Stub::GetStatus, request, &reply).error_code(),

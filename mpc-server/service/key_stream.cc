@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/base/version.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
 #include "mpc-server/service/refusal_log.h"

@@ -21,6 +21,7 @@
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/base/version.h"
 #include "mpc-server/service/admin_service.h"
 #include "mpc-server/service/deny_list.h"
 #include "mpc-server/service/key_service.h"

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/version.h"
 #include "mpc-server/package/certificate.h"
 #include "mpc-server/testing/join.h"
 
@@ -43,7 +44,8 @@ FakeAdminServer::FakeAdminServer(uint32_t party, std::string realm) {
   crypto_box_keypair(reinterpret_cast<unsigned char*>(public_key.data()),
                      reinterpret_cast<unsigned char*>(secret_key_.data()));
   status_.set_version(1);
-  status_.set_software("fake");
+  status_.set_software("mpc-server " MPCKDC_VERSION);
+  status_.set_peer_protocol(5);
   status_.set_party(party);
   status_.set_realm(std::move(realm));
   status_.set_cluster(1);

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/wire/callers.h"
 
 namespace mpckdc {
 namespace {
@@ -20,12 +21,26 @@ PeerAddress AddressOf(const std::string& host) {
   return PeerAddressesOf(absl::StrCat(host, ":1")).value().at(0);
 }
 
-TEST(PeerAddress, TheNetworkIsAllOfIpv4AndHalfOfIpv6) {
+TEST(PeerAddress, TheNetworkIsAllOfIpv4AndASiteOfIpv6) {
   EXPECT_EQ(NetworkOf(AddressOf("192.0.2.1")), AddressOf("192.0.2.1"));
   EXPECT_NE(NetworkOf(AddressOf("192.0.2.1")), NetworkOf(AddressOf("192.0.2.2")));
   EXPECT_EQ(NetworkOf(AddressOf("[2001:db8::1]")), NetworkOf(AddressOf("[2001:db8::2]")));
-  EXPECT_NE(NetworkOf(AddressOf("[2001:db8::1]")), NetworkOf(AddressOf("[2001:db8:0:1::1]")));
+  EXPECT_EQ(NetworkOf(AddressOf("[2001:db8::1]")), NetworkOf(AddressOf("[2001:db8:0:1::1]")));
+  EXPECT_NE(NetworkOf(AddressOf("[2001:db8::1]")), NetworkOf(AddressOf("[2001:db8:1::1]")));
   EXPECT_EQ(AddressOf("[::ffff:192.0.2.1]"), AddressOf("192.0.2.1"));
+}
+
+// Somebody connects from each of a site's networks, thousands of times in a handshake's time.
+TEST(Callers, ASiteOfIpv6DoesNotPushOthersOut) {
+  Callers<bool> callers(&SystemClock(), 0);
+  callers.Add(true, AddressOf("[2001:db8:1::1]"), /*expected=*/false);
+  for (int i = 0; i < 5000; ++i) {
+    callers.Add(false, AddressOf(absl::StrCat("[2001:db8:2:", absl::Hex(i), "::1]")), false);
+  }
+  size_t honest = 0, all = 0;
+  callers.ForEach([&](const bool& is_honest) { honest += is_honest, ++all; });
+  EXPECT_EQ(honest, 1u);
+  EXPECT_EQ(all, limits::kMaxCallersPerAddress + 1);
 }
 
 TEST(Acquaintances, AreKnownByTheirAddressAndTheOldestAreForgotten) {
@@ -50,6 +65,10 @@ class FrontDoorTest : public testing::Test {
   void SetUp() override {
     door_ = FrontDoor::Open("127.0.0.1:0", &known_).value();
     door_->Start([this](Fd connection, int) {
+      sockaddr_in from = {};
+      socklen_t size = sizeof(from);
+      getpeername(connection.get(), reinterpret_cast<sockaddr*>(&from), &size);
+      if (PeerAddressOf(reinterpret_cast<sockaddr&>(from)) == kNewcomer) newcomer_is_in_ = true;
       admitted_.push_back(std::move(connection));
       ++count_;
     });
@@ -80,7 +99,10 @@ class FrontDoorTest : public testing::Test {
     return count_ >= count;
   }
 
+  const PeerAddress kNewcomer = AddressOf("127.0.9.1");
+
   Acquaintances known_;
+  std::atomic<bool> newcomer_is_in_ = false;
   std::atomic<size_t> count_ = 0;
   std::vector<Fd> admitted_;  // the door's thread's
   std::vector<Fd> here_;
@@ -101,6 +123,24 @@ TEST_F(FrontDoorTest, StrangersOfOneAddressAreSoManyAndOthersComeIn) {
   EXPECT_EQ(CountIn(absl::Milliseconds(300)), kMost);
   Come("127.0.7.2", true);
   EXPECT_TRUE(WaitForCount(kMost + 1));
+}
+
+// They connect again and again; all that is admitted stays for a handshake's time.
+TEST_F(FrontDoorTest, FourAddressesMakeANewcomerWaitAndNoMore) {
+  const auto strangers = [this](size_t count) {
+    for (size_t i = 0; i < count; ++i) Come(absl::StrCat("127.0.7.", 1 + i % 4).c_str(), true);
+  };
+  strangers(2 * limits::kMaxStrangers);
+  ASSERT_TRUE(WaitForCount(limits::kMaxStrangers));
+  Come("127.0.9.1", true);
+  EXPECT_EQ(CountIn(absl::Milliseconds(300)), limits::kMaxStrangers);
+  const absl::Time end = absl::Now() + 3 * limits::kHandshakeTimeout;
+  while (!newcomer_is_in_ && absl::Now() < end) {
+    strangers(8);
+    here_.erase(here_.begin(), here_.begin() + 8);
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+  EXPECT_TRUE(newcomer_is_in_);
 }
 
 TEST_F(FrontDoorTest, TheKnownHaveRoomWhenStrangersHaveNone) {

@@ -19,7 +19,8 @@ using PeerAddress = std::array<uint8_t, 16>;
 
 PeerAddress PeerAddressOf(const sockaddr& address);
 
-// What one holder has at least: the address itself of IPv4, the /64 of IPv6.
+// What one holder has: the address itself of IPv4; of IPv6 a /48, which is a site and has 65,536 of
+// its networks.
 PeerAddress NetworkOf(const PeerAddress& address);
 
 // The addresses of "host:port".

@@ -190,7 +190,7 @@ PeerAddress NetworkOf(const PeerAddress& address) {
   const PeerAddress v4_prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
   if (std::equal(address.begin(), address.begin() + 12, v4_prefix.begin())) return address;
   PeerAddress network = address;
-  std::fill(network.begin() + 8, network.end(), uint8_t{0});
+  std::fill(network.begin() + 6, network.end(), uint8_t{0});
   return network;
 }
 
