@@ -5,6 +5,7 @@
                                              so much padata that the request has `size` bytes
     garbage_ticket(realm, wanted, service, enctype, size)   TGS-REQ for a ticket to `wanted` whose
                                              own "ticket" for `service` is `size` random bytes
+    with_more_padata(request, size)          a recorded request, and padata that nothing protects
     with flood(port, requests, per_second):  sends them as datagrams, in turn, and reads no answer
 """
 
@@ -71,6 +72,18 @@ def garbage_ticket(realm, wanted, service, enctype, size, kvno=1):
         der.field(3, ticket), der.field(4, _encrypted(18, os.urandom(200)))))
     return _request(TGS_REQ, (_padata(PA_TGS_REQ, ap_req),),
                     _body(realm, wanted, 18))
+
+
+def with_more_padata(request, size=16):
+    [(application, fields)] = der.elements(request)
+    [(_, fields)] = der.elements(fields)
+
+    def changed(tag, contents):
+        if tag == 0xA3:
+            [(_, padata)] = der.elements(contents)
+            contents = der.sequence(padata, _padata(PA_UNKNOWN, os.urandom(size)))
+        return der.wrap(tag, contents)
+    return der.wrap(application, der.sequence(*[changed(*field) for field in der.elements(fields)]))
 
 
 @contextlib.contextmanager
