@@ -12,6 +12,19 @@ def wrap(tag, *contents):
     return bytes([tag, 0x80 | len(size)]) + size + body
 
 
+def elements(data):
+    """What stands one after the other in `data`: pairs of a tag and its contents."""
+    found = []
+    while data:
+        size, start = data[1], 2
+        if size >= 0x80:
+            start += size - 0x80
+            size = int.from_bytes(data[2:start], 'big')
+        found.append((data[0], data[start:start + size]))
+        data = data[start + size:]
+    return found
+
+
 def sequence(*parts):
     return wrap(0x30, *parts)
 

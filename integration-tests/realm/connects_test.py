@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strangers at the TCP ports of servers and KDC, and a peer that is denied while it is at work."""
 
+import contextlib
 import os
+import re
 import signal
+import socket
 import subprocess
 import time
 
 import pytest
 
 import daemon
+import datagrams
 import strangers
 
 SOON = 3          # seconds in which servers must meet, and clients be served
 FEW_FILES = 1024  # open files: what many systems give a program
+LONG_MESSAGES = 160  # of a megabyte
 TLS_HEADER = b'\x16\x03\x01\x02\x00'  # of a message that never comes
 
 
@@ -93,6 +98,30 @@ def test_logins_over_tcp_while_strangers_hold_krb5kdcs_port(live):
             began = time.monotonic()
             assert login(live, env={'KRB5_CONFIG': str(path)}).returncode == 0
             assert time.monotonic() - began < SOON
+
+
+def test_long_messages_that_never_end_take_little_memory(live):
+    """Each lacks its last byte. Shorter ones, and one that is as long and ends, are served."""
+    longest = (1 << 20) - 4
+
+    def megabytes():
+        status = open(f'/proc/{live.kdc.pid()}/status', encoding='ascii').read()
+        return int(re.search(r'VmRSS:\s+(\d+) kB', status).group(1)) / 1024
+    before = megabytes()
+    with contextlib.ExitStack() as stack:
+        for _ in range(LONG_MESSAGES):
+            held = stack.enter_context(socket.create_connection(('127.0.0.1', live.ports.kdc), 20))
+            with contextlib.suppress(OSError):  # closed to make room
+                held.sendall(longest.to_bytes(4, 'big') + bytes(longest - 1))
+        daemon.wait_until(lambda: megabytes() - before > LONG_MESSAGES // 2, SOON)
+        grown = megabytes() - before
+        print(f'{LONG_MESSAGES} connections, {grown:.0f} MB')
+        assert 16 < grown < 80
+        for size in (4000, 60_000, longest):
+            request = datagrams.garbage_login(live.name, 'nobody', size)
+            with socket.create_connection(('127.0.0.1', live.ports.kdc), 20) as asking:
+                asking.sendall(len(request).to_bytes(4, 'big') + request)
+                assert asking.makefile('rb').read(5)[4:] == b'\x7e', size
 
 
 def deny(live, text):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What somebody without any credential sends to a KDC: requests that look genuine from outside.
 
-    garbage_login(realm, user, size)         AS-REQ, a pre-authentication of zeros of enctype 18, and
+    garbage_login(realm, user, size)         AS-REQ, a pre-authentication of noise of enctype 18, and
                                              so much padata that the request has `size` bytes
     garbage_ticket(realm, wanted, service, enctype, size)   TGS-REQ for a ticket to `wanted` whose
                                              own "ticket" for `service` is `size` random bytes
     garbage_password_change(realm)   for kadmind's port: its "ticket" looks as if our servers had sealed
                                      it for kadmin/changepw
+    with_more_padata(request, size)          a recorded request, and padata that nothing protects
     with flood(port, requests, per_second):  sends them as datagrams, in turn, and reads no answer
 """
 
@@ -25,6 +26,7 @@ import der  # noqa: E402
 
 AS_REQ, TGS_REQ, AP_REQ, TICKET = 10, 12, 14, 1
 PA_TGS_REQ, PA_ENC_TIMESTAMP, PA_UNKNOWN = 1, 2, 9999
+SESSION_ENCTYPE = 18
 CANONICALIZE = 0x00010000
 LABEL = 18  # what a ticket of a gcm type says of its type
 HMAC_BYTES = 12
@@ -47,7 +49,7 @@ def _body(realm, service, enctype, user=None):
         der.field(0, der.flags(CANONICALIZE)), *client, der.field(2, der.text(realm)),
         der.field(3, der.name(service)), der.field(5, der.kerberos_time(time.time() + 3600)),
         der.field(7, der.integer(int.from_bytes(os.urandom(3), 'big'))),
-        der.field(8, der.sequence(der.integer(enctype))))
+        der.field(8, der.sequence(der.integer(enctype), der.integer(SESSION_ENCTYPE))))
 
 
 def _request(kind, padata, body):
@@ -56,9 +58,16 @@ def _request(kind, padata, body):
         der.field(3, der.sequence(*padata)), der.field(4, body)))
 
 
+def _garbage_timestamp(enctype):
+    if enctype > 0:
+        return os.urandom(TIMESTAMP_BYTES)
+    # Of ours: nonce, no header, zero block and PA-ENC-TS-ENC, tag.
+    return os.urandom(12) + b'\0' + os.urandom(16 + 28 + 16)
+
+
 def garbage_login(realm, user, size, enctype=18):
     def made(filling):
-        stamp = _padata(PA_ENC_TIMESTAMP, _encrypted(enctype, os.urandom(TIMESTAMP_BYTES)))
+        stamp = _padata(PA_ENC_TIMESTAMP, _encrypted(enctype, _garbage_timestamp(enctype)))
         # It asks for the checksum of the request, as MIT's clients do.
         return _request(AS_REQ, (stamp, _padata(149, b''), _padata(PA_UNKNOWN, bytes(filling))),
                         _body(realm, f'krbtgt/{realm}', enctype, user))
@@ -88,6 +97,18 @@ def garbage_ticket(realm, wanted, service, enctype, size, kvno=1):
     ap_req = _ap_req(realm, service, enctype, os.urandom(size), kvno)
     return _request(TGS_REQ, (_padata(PA_TGS_REQ, ap_req),),
                     _body(realm, wanted, 18))
+
+
+def with_more_padata(request, size=16):
+    [(application, fields)] = der.elements(request)
+    [(_, fields)] = der.elements(fields)
+
+    def changed(tag, contents):
+        if tag == 0xA3:
+            [(_, padata)] = der.elements(contents)
+            contents = der.sequence(padata, _padata(PA_UNKNOWN, os.urandom(size)))
+        return der.wrap(tag, contents)
+    return der.wrap(application, der.sequence(*[changed(*field) for field in der.elements(fields)]))
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 """Somebody without any credential sends datagrams; users log in meanwhile."""
 
 import functools
+import time
 
 import pytest
 
@@ -12,6 +13,7 @@ import realm as realm_module
 SERVICE = 'HTTP/www.example.com'   # protected
 LOCAL = 'host/www.example.com'      # a KDC opens the ticket before it makes one for it
 PASSWORD = 'a password'
+SOON = 3  # seconds for a login; a client that gets no answer waits for one before it asks again
 PER_SECOND = 40  # 4 were enough to stop a realm in which long work had no ring of its own
 
 
@@ -55,6 +57,40 @@ def test_a_flood_of_password_changes(live):
     live.kinit('bob', 'another password')
     text = (live.log_dir / 'p0-audit.jsonl').read_text()
     assert text.count('"verdict":"BAD_TAG"') - found_bad > sent[0] / 4, 'the harness sees'
+
+
+PLACES = 16     # for requests in progress in krb5kdc; each login waits for some hundred milliseconds
+GARBAGE = 400   # a second: so many times that
+
+
+@pytest.fixture(scope='module')
+def narrow(tmp_path_factory):
+    with realm_module.Realm(tmp_path_factory.mktemp('narrow') / 'realm') as made:
+        def narrow_down():
+            with open(made.dir / 'kdc/kdc.conf', 'a', encoding='ascii') as config:
+                config.write(f'\n[kdcdefaults]\n    kdc_max_pending_requests = {PLACES}\n')
+        made.create(narrow_down)
+        for user in ('alice', 'bob'):
+            made.enroll(user, PASSWORD)
+        yield made
+
+
+def test_garbage_for_one_user_leaves_places_for_others(narrow):
+    """And her own requests by TCP are counted apart from what comes in datagrams in her name."""
+    garbage = functools.partial(datagrams.garbage_login, narrow.name, 'alice', 0, -24002)
+    by_tcp = narrow.dir / 'krb5-tcp.conf'
+    by_tcp.write_text((narrow.dir / 'krb5.conf').read_text().replace(
+        '[libdefaults]', '[libdefaults]\n    udp_preference_limit = 1', 1))
+    log = narrow.log_dir / 'kdc.log'
+    with datagrams.flood(narrow.ports.kdc, [garbage], GARBAGE, source='127.0.0.2'):
+        assert daemon.wait_until(lambda: 'requests are waiting for remote keys; dropped'
+                                 in log.read_text(), 10), 'the flood fills no places'
+        for _ in range(5):
+            for user, env in (('bob', {}), ('alice', {'KRB5_CONFIG': str(by_tcp)})):
+                began = time.monotonic()
+                narrow.kinit(user, PASSWORD, env=env)
+                assert time.monotonic() - began < SOON
+    assert 'of too many for alice@' in log.read_text()
 
 
 def requests(live, what):

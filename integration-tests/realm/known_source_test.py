@@ -11,6 +11,7 @@ import time
 import pytest
 
 import daemon
+import datagrams
 import realm as realm_module
 import udp_relay
 
@@ -18,6 +19,7 @@ STRANGER = '127.0.0.2'
 HOME = '127.0.0.1'      # where the tests' clients are
 NEWCOMER = '127.0.0.3'
 UNAVAILABLE = 'A service is not available'
+KDC_REQUESTS = (b'\x6a', b'\x6c')
 TOO_BIG, SVC_UNAVAILABLE, BAD_INTEGRITY, PREAUTH_FAILED = 52, 29, 31, 24
 
 # Tokens come back too slowly for a test to win one by patience.
@@ -53,10 +55,10 @@ def with_bad_ticket(tgs_req):
 
 
 def recorded(live, run):
-    """The last request that a client sends."""
+    """The longest request that a client sends: the one with a pre-auth."""
     with udp_relay.UdpRelay(live.ports.kdc) as relay:
         run(live.krb5_conf_through(relay.port))
-        return relay.datagrams[-2]
+        return max((sent for sent in relay.datagrams if sent[:1] in KDC_REQUESTS), key=len)
 
 
 def as_req_of(live, name):
@@ -154,6 +156,23 @@ def test_somebody_elses_wrong_passwords_at_home_have_a_share_of_their_own_too(li
     assert codes.count(PREAUTH_FAILED) <= 5 + 3 + 1
     assert codes[-1] == SVC_UNAVAILABLE
     live.kinit(*bob)
+
+
+def test_copies_of_an_armored_request_are_not_its_hosts(live, new_user):
+    """A stranger sends on what he saw of a user who mistyped her password: by datagram in whose
+    name he likes, by TCP from where he is, or from behind the same NAT."""
+    alice, host = new_user(live), new_user(live)
+    live.kinit(*host, ccache='armor')
+    armored = ('-T', live.with_ccache('armor')['KRB5CCNAME'])
+    live.kinit(*alice, *armored)
+    seen = recorded(live, lambda env: live.kinit(alice[0], 'wrong', *armored, check=False, env=env))
+    for ask, source in ((ask_by_udp, HOME), (ask_by_udp, STRANGER), (ask_by_tcp, STRANGER),
+                        (ask_by_tcp, HOME)):
+        codes = [ask(live, datagrams.with_more_padata(seen), source) for _ in range(12)]
+        assert codes[-1] in (SVC_UNAVAILABLE, TOO_BIG), (source, codes)
+        live.kinit(*alice, *armored)
+    bare = live.kinit(*alice, check=False)
+    assert bare.returncode and UNAVAILABLE in bare.stdout, 'the control does not see'
 
 
 def test_garbage_tickets_are_refused_to_their_sender_alone(live, user):

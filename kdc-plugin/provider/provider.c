@@ -9,7 +9,6 @@
 #include "kdc-plugin/provider/errors.h"
 #include "kdc-plugin/provider/process_client.h"
 #include "kdc-plugin/provider/request.h"
-#include "kdc-plugin/provider/source.h"
 #include "kdc-plugin/provider/waiting.h"
 
 static const uint8_t *handle_bytes(const krb5_data *handle)
@@ -43,7 +42,7 @@ static krb5_error_code get_client(operation *op)
 static flight *send_job(const operation *op, mpc_job *job)
 {
     if (job->open != NULL)
-        source_of_request(&job->source, &job->source_proved);
+        request_tell_source(op->request, job);
     return flight_start(op->client, job);
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "kdc-plugin/provider/enctypes.h"
-#include "kdc-plugin/provider/source.h"
 
 request *request_current(int create)
 {
@@ -102,6 +101,16 @@ static void add_mac(prepared_job *p, krb5_enctype enctype, const krb5_data *as_r
     p->job.make_mac = &p->mac;
 }
 
+void request_tell_source(request *r, mpc_job *job)
+{
+    request_source unknown = {0};
+    request_source *source = r != NULL ? &r->source : &unknown;
+
+    source_of_request(source);
+    job->source = source->id;
+    job->source_proved = source->proved;
+}
+
 void request_note_client(request *r, const uint8_t *handle)
 {
     memcpy(r->noted, handle, MPC_HANDLE_BYTES);
@@ -191,7 +200,7 @@ int request_send_prepared(request *r, mpc_client *client)
         if (p->job.operation == MPC_SEAL_GRANTED)
             p->job.grant = r->grant;
         if (p->job.open != NULL)
-            source_of_request(&p->job.source, &p->job.source_proved);
+            request_tell_source(r, &p->job);
         p->flight = flight_start(client, &p->job);
     }
     return p->flight != NULL;

@@ -15,6 +15,7 @@
 #include <krb5/remote_key_plugin.h>
 
 #include "kdc-plugin/client/mpc_client.h"
+#include "kdc-plugin/provider/source.h"
 #include "kdc-plugin/provider/waiting.h"
 
 enum {
@@ -58,6 +59,7 @@ typedef struct request {
     uint8_t noted[MPC_HANDLE_BYTES];
     int has_client;
     uint8_t client[MPC_HANDLE_BYTES];
+    request_source source;
     uint64_t grant;       /* job that passed the client's gate, or 0 */
     parent_ticket parent;
     prepared_job prepared;
@@ -70,6 +72,9 @@ mpc_bytes bytes_of(const krb5_data *data);
 /* The request being processed, made if `create`; NULL without one, or without memory. */
 request *request_current(int create);
 void request_free(request *r);
+
+/* Says in a job that opens something where r came from, which may be NULL. */
+void request_tell_source(request *r, mpc_job *job);
 
 /* Remembers by which handle the servers know the client, whatever its reply key is going to be. */
 void request_note_client(request *r, const uint8_t *handle);

@@ -5,10 +5,12 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "kdc-plugin/provider/armored.h"
+
 enum { IPV4_BYTES = 4, IPV6_BYTES = 16, IPV6_PREFIX_BYTES = 8 };
 
 /* What is hashed begins with one of these. */
-enum { KIND_IPV4 = '4', KIND_IPV6 = '6', KIND_ARMOR = 'A' };
+enum { KIND_IPV4 = '4', KIND_IPV6 = '6', KIND_ARMOR = 'A', KIND_ARMORED = 'R' };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned char key[crypto_shorthash_KEYBYTES];
@@ -57,19 +59,32 @@ static uint64_t hash_address(const krb5_address *address)
     return hash(KIND_IPV6, bytes, IPV6_PREFIX_BYTES);
 }
 
-void source_of_request(uint64_t *id, int *proved)
+/* A host is the same wherever it is. A copy of its request counts as sent from where it came. */
+static void look_under_armor(const krb5_remote_key_source *from, request_source *source)
 {
-    krb5_remote_key_source source;
+    const uint64_t host = hash(KIND_ARMOR, from->armor, strlen(from->armor));
+    const uint64_t request = hash(KIND_ARMORED, from->armored, sizeof(from->armored));
+    const armored_copy copy = armored_see(host, request, source->id, from->is_stream);
 
-    *id = 0;
-    *proved = 0;
-    if (!krb5_c_remote_key_host()->request_source(&source))
+    source->under_armor = 1;
+    if (copy == ARMORED_COPIED)
+        return;
+    source->id = host;
+    source->proved = copy == ARMORED_PROVED;
+}
+
+void source_of_request(request_source *source)
+{
+    krb5_remote_key_source from;
+
+    if (source->under_armor || !krb5_c_remote_key_host()->request_source(&from))
         return;
     pthread_mutex_lock(&lock);
-    if (has_key && source.armor != NULL)
-        *id = hash(KIND_ARMOR, source.armor, strlen(source.armor));
-    else if (has_key)
-        *id = hash_address(source.address);
+    if (has_key) {
+        source->id = hash_address(from.address);
+        source->proved = source->id != 0 && from.is_stream;
+        if (from.armor != NULL)
+            look_under_armor(&from, source);
+    }
     pthread_mutex_unlock(&lock);
-    *proved = *id != 0 && (source.is_stream || source.armor != NULL);
 }

@@ -12,7 +12,14 @@
 /* Makes the key from the realm's master key. Without it no source is known. */
 void source_use_master_key(const krb5_keyblock *master_key);
 
-/* The request being processed: sets *id (0 if its source is not known) and *proved. */
-void source_of_request(uint64_t *id, int *proved);
+/* All zero: not asked for yet. */
+typedef struct request_source {
+    uint64_t id; /* 0: not known */
+    int proved;
+    int under_armor; /* and so final: a request is looked at once, see armored.h */
+} request_source;
+
+/* Fills in *source, which belongs to the request being processed. */
+void source_of_request(request_source *source);
 
 #endif /* KDC_PLUGIN_PROVIDER_SOURCE_H_ */

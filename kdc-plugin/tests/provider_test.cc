@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
@@ -15,6 +16,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kdc-plugin/tests/fake_realm.h"
+
+#include "kdc-plugin/provider/armored.h"
 
 extern "C" {
 #include "kdc-plugin/provider/provider.h"
@@ -440,14 +443,24 @@ class SourceTest : public ProviderTest {
     prefers_stream = false;
   }
 
-  Told TicketFrom(const std::string& address, bool stream, const char* armor = nullptr) {
+  // Of a request that opens a ticket, and then another. `armored` is a new request unless given.
+  Told TicketFrom(const std::string& address, bool stream, const char* armor = nullptr,
+                  int armored = 0) {
+    static int new_request = 1000;
+    if (armored == 0) armored = ++new_request;
     krb5_address krb5_form = {KV5M_ADDRESS, address.size() == 4 ? ADDRTYPE_INET : ADDRTYPE_INET6,
                               static_cast<unsigned>(address.size()),
                               reinterpret_cast<krb5_octet*>(const_cast<char*>(address.data()))};
-    request_source = {&krb5_form, stream, armor};
-    Open(tgs_, 2, Seal(Local(tgs_base_), 2, "a ticket"));
+    request_source = {&krb5_form, stream, armor, {}};
+    std::memcpy(request_source.armored, &armored, sizeof(armored));
+    const Told first = OpenATicket();
+    EXPECT_EQ(OpenATicket(), first) << "of one request";
     request_source = {};
     EndRequest();
+    return first;
+  }
+  Told OpenATicket() {
+    Open(tgs_, 2, Seal(Local(tgs_base_), 2, "a ticket"));
     const std::lock_guard<std::mutex> lock(mutex_);
     return told_;
   }
@@ -476,11 +489,44 @@ TEST_F(SourceTest, ItIsOneOfAnAddressOrAHostAndNotTheAddress) {
   EXPECT_NE(TicketFrom(address, false, "host/b@EXAMPLE.COM"), host);
 }
 
+TEST_F(SourceTest, AnArmoredRequestIsItsHostsOnce) {
+  const std::string home = "\x0a\x01\x02\x03", elsewhere = "\x0a\x01\x02\x04";
+  const char armor[] = "host/a@EXAMPLE.COM";
+  const Told host = TicketFrom(home, false, armor, 1);
+  EXPECT_TRUE(host.proved);
+  EXPECT_EQ(TicketFrom(elsewhere, false, armor, 1), TicketFrom(elsewhere, false));
+  EXPECT_EQ(TicketFrom(elsewhere, true, armor, 1), TicketFrom(elsewhere, true));
+  EXPECT_EQ(TicketFrom(home, false, armor, 1), (Told{host.source, false})) << "anybody's datagram";
+  EXPECT_EQ(TicketFrom(home, true, armor, 1), host) << "its own client, told to use TCP";
+  EXPECT_EQ(TicketFrom(home, true, armor, 1), TicketFrom(home, true)) << "a neighbour's copy";
+  EXPECT_EQ(TicketFrom(home, false, armor, 2), host);
+}
+
+TEST(ArmoredRequestsTest, NothingIsForgottenForAnother) {
+  constexpr uint64_t kHost = 1, kOther = 2, kAddress = 3;
+  constexpr absl::Duration kNow = absl::Hours(1);
+  ArmoredRequests seen(/*max=*/10, /*max_of_host=*/4);
+  EXPECT_EQ(seen.See(kHost, 100, kAddress, false, kNow), ARMORED_PROVED);
+  for (uint64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(seen.See(kOther, 200 + i, kAddress, true, kNow), ARMORED_PROVED);
+  }
+  EXPECT_EQ(seen.See(kOther, 300, kAddress, true, kNow), ARMORED_COPIED) << "beyond its share";
+  EXPECT_EQ(seen.See(kHost, 101, kAddress, true, kNow), ARMORED_PROVED);
+  for (uint64_t i = 0; i < 10; ++i) seen.See(500 + i, 400 + i, kAddress, true, kNow);
+  EXPECT_EQ(seen.size(), 10u);
+  EXPECT_EQ(seen.See(kHost, 102, kAddress, true, kNow), ARMORED_COPIED) << "no room";
+  EXPECT_EQ(seen.See(kHost, 100, kAddress, false, kNow + kArmoredLife), ARMORED_CLAIMED);
+  // Its armor is no longer valid then, and krb5 refuses it.
+  const absl::Duration later = kNow + kArmoredLife + absl::Seconds(1);
+  EXPECT_EQ(seen.See(kOther, 300, kAddress, false, later), ARMORED_PROVED);
+  EXPECT_EQ(seen.size(), 1u);
+}
+
 TEST_F(SourceTest, ALoginSaysItWithItsHint) {
   const std::string address(4, '1');
   krb5_address krb5_form = {KV5M_ADDRESS, ADDRTYPE_INET, 4,
                             reinterpret_cast<krb5_octet*>(const_cast<char*>(address.data()))};
-  request_source = {&krb5_form, 1, nullptr};
+  request_source = {&krb5_form, 1, nullptr, {}};
   const std::string preauth = Preauth();
   HintAs(preauth, 100, 100);
   Open(user_, 1, preauth);

@@ -21,6 +21,8 @@
  *                           TGTs: version, principal, origin-late, origin-early
  *                           or cap
  *   KRB5_REMOTETEST_MAX_RENEWABLE_LIFE  seconds, for the cap in headers
+ *   KRB5_REMOTETEST_LEAVE_OUT  name of an enctype, in any program; the module
+ *                           leaves out keys of it when it stores an entry
  *   KRB5_REMOTETEST_LOG     name of a file to which operations, hints and ends
  *                           of requests are appended, one a line
  */
@@ -132,6 +134,31 @@ remotetest_decrypt_key_data(krb5_context context, const krb5_keyblock *mkey,
     return ret;
 }
 
+/* Store an entry without its keys of one enctype, if a test wants that. */
+static krb5_error_code
+remotetest_put_principal(krb5_context context, krb5_db_entry *entry,
+                         char **db_args)
+{
+    const char *name = getenv("KRB5_REMOTETEST_LEAVE_OUT");
+    krb5_enctype left_out;
+    krb5_key_data *kd;
+    int i, j, count = 0;
+
+    if (name != NULL && krb5_string_to_enctype((char *)name, &left_out) == 0) {
+        for (i = 0; i < entry->n_key_data; i++) {
+            kd = &entry->key_data[i];
+            if (kd->key_data_type[0] != left_out) {
+                entry->key_data[count++] = *kd;
+                continue;
+            }
+            for (j = 0; j < kd->key_data_ver; j++)
+                free(kd->key_data_contents[j]);
+        }
+        entry->n_key_data = count;
+    }
+    return wrapped.put_principal(context, entry, db_args);
+}
+
 /* Load the wrapped module when this one is loaded. */
 __attribute__((constructor)) static void
 load_wrapped(void)
@@ -160,5 +187,6 @@ load_wrapped(void)
     kdb_function_table.init_module = remotetest_init_module;
     kdb_function_table.fini_module = remotetest_fini_module;
     kdb_function_table.get_principal = remotetest_get_principal;
+    kdb_function_table.put_principal = remotetest_put_principal;
     kdb_function_table.decrypt_key_data = remotetest_decrypt_key_data;
 }

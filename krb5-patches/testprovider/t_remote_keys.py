@@ -169,17 +169,22 @@ sock.close()
 
 mark('two thousand requests in progress')
 nonce_at = request.rindex(b'\xa7\x06\x02\x04') + 4
+# Clients whose names are as long as 'easy'.
+users = ['e%03d' % i for i in range(40)]
+for user in users:
+    realm.run([kadminl, 'addprinc', '-pw', 'pw', '-requires_preauth', user])
 
 
-def with_nonce(n):
-    return request[:nonce_at] + struct.pack('>I', n) + request[nonce_at + 4:]
+def with_nonce(n, user='easy'):
+    changed = request[:nonce_at] + struct.pack('>I', n) + request[nonce_at + 4:]
+    return changed.replace(b'easy', user.encode())
 
 
 restart_kdc(DELAY=1000)
 # Answers come by the hundred, more than one socket's buffer holds.
 socks = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for i in range(40)]
 for i in range(2000):
-    socks[i % 40].sendto(with_nonce(i + 1), kdc_addr)
+    socks[i % 40].sendto(with_nonce(i + 1, users[i % 40]), kdc_addr)
     if i % 20 == 0:
         time.sleep(0.01)
 for s in socks:
@@ -195,27 +200,100 @@ limited = realm.special_env('limited', True,
 limited['KRB5_REMOTETEST_DELAY'] = '3000'
 realm.stop_kdc()
 realm.start_kdc(env=limited)
-sock3 = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-for i in range(150):
-    sock3.sendto(with_nonce(i + 1), kdc_addr)
-sock3.settimeout(30)
-answers = 0
-try:
-    while sock3.recv(65536)[0] == 0x6b:
-        answers += 1
-        sock3.settimeout(3)
-except socket.timeout:
-    pass
-if answers != 100:
-    fail('%d requests were answered, not as many as may wait' % answers)
-expect_in_kdc_log('100 requests are waiting for remote keys; dropped',
-                  'the log does not say that requests were dropped')
+
+
+def flood(addresses, users):
+    """Send 200 requests, each of the addresses and users in turn.  Return the sockets."""
+    socks = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for a in addresses]
+    for s, a in zip(socks, addresses):
+        s.bind((a, 0))
+        s.settimeout(0.01)
+    for i in range(200):
+        socks[i % len(socks)].sendto(with_nonce(i + 1, users[i % len(users)]), kdc_addr)
+    return socks
+
+
+def count_answers(socks):
+    answers, end = 0, time.time() + 8
+    while time.time() < end:
+        for s in socks:
+            try:
+                if s.recv(65536)[0] == 0x6b:
+                    answers += 1
+            except socket.timeout:
+                pass
+    return answers
+
+
+def expect_answers(socks, n, why):
+    answers = count_answers(socks)
+    output('%d answers\n' % answers)
+    if answers != n:
+        fail('%d requests were answered, not %d: %s' % (answers, n, why))
+    for s in socks:
+        s.close()
+
+
+def expect_served(req, addr='127.0.0.1', stream=False):
+    """Expect an answer as soon as there can be one."""
+    with socket.socket(socket.AF_INET,
+                       socket.SOCK_STREAM if stream else socket.SOCK_DGRAM) as s:
+        s.bind((addr, 0))
+        s.settimeout(10)
+        s.connect(kdc_addr)
+        s.sendall(struct.pack('>I', len(req)) + req if stream else req)
+        try:
+            if s.recv(65536)[4 if stream else 0:][:1] != b'\x6b':
+                fail('no ticket in the answer')
+        except socket.timeout:
+            fail('no answer to a request from %s' % addr)
+
+
+def fresh_log():
+    realm.stop_kdc()
+    os.remove(os.path.join(realm.testdir, 'kdc.log'))
+    realm.start_kdc(env=limited)
+
+
+many = ['127.0.0.%d' % i for i in range(2, 52)]
+# Each takes four times as many places as it leaves.
+socks = flood(many[:1], users)
+expect_served(with_nonce(1000, users[0]), many[1])
+expect_answers(socks, 80, 'one address')
+expect_in_kdc_log('requests are waiting for remote keys; dropped 1 new ones, the last because of '
+                  'too many from 127.0.0.2', 'the log does not say that requests were dropped')
 # Those which were dropped are new when they come again.
-sock3.sendto(with_nonce(150), kdc_addr)
-sock3.settimeout(30)
-if sock3.recv(65536)[0] != 0x6b:
-    fail('a request which was dropped was not served later')
-sock3.close()
+expect_served(with_nonce(200, users[199 % 40]), many[0])
+
+mark('too many requests for a client')
+fresh_log()
+socks = flood(many, ['easy'])
+expect_served(with_nonce(1000, users[0]), many[1])
+# His own, by TCP, are counted apart from those which anybody sends in his name.
+expect_served(with_nonce(1000), many[1], stream=True)
+expect_answers(socks, 20, 'one client')
+expect_in_kdc_log('too many for easy@', 'the log does not name the client')
+expect_served(with_nonce(200), many[199 % 50])
+
+mark('places for streams')
+fresh_log()
+socks = flood(many, users)
+streams = []
+for i in range(20):
+    s = socket.socket()
+    s.bind((many[i], 0))
+    s.connect(kdc_addr)
+    req = with_nonce(1000 + i, users[i])
+    s.sendall(struct.pack('>I', len(req)) + req)
+    s.settimeout(20)
+    streams.append(s)
+if len([s for s in streams if s.recv(65536)]) != 12:
+    fail('not all places for streams were taken by streams')
+expect_answers(socks, 88, 'datagrams')
+expect_in_kdc_log('too many in datagrams', 'the log does not say why')
+with open(os.path.join(realm.testdir, 'kdc.log')) as f:
+    if 'while dispatching' in f.read():
+        fail('each request which was dropped is in the log')
 
 mark('many elements of pre-authentication data')
 # The request of somebody who wants the KDC to try keys, or to recurse: 5000 encrypted timestamps.
