@@ -46,12 +46,14 @@ bool JobWork::HasGcmOpen() const {
 }
 
 bool JobWork::AllOpensGood() const {
-  return std::all_of(opens.begin(), opens.end(), [](const OpenWork& open) { return open.good; });
+  return std::all_of(opens.begin(), opens.end(),
+                     [](const OpenWork& open) { return open.good && !open.late; });
 }
 
 bool JobWork::Abandoned() const {
-  return std::any_of(opens.begin(), opens.end(),
-                     [](const OpenWork& open) { return open.judged && (!open.good || open.late); });
+  return std::any_of(opens.begin(), opens.end(), [](const OpenWork& open) {
+    return open.judged && (!open.good || open.late);
+  });
 }
 
 void JobWork::AddOpen(const AnyKeyUse& key, const OpenPart& part) {
