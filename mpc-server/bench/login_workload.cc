@@ -282,11 +282,11 @@ DeclaredSends Declared(const BenchSetup& s, const Places& places, size_t n) {
   const Cost opens = of_text ? texts + open_macs : Together(texts, open_macs);
   const Cost checksums =
       macs(parts, std::vector<HmacShape>(s.checksum ? n : 0, {s.request_bytes, false}));
-  const Cost login = Together(Together(opens + CostOfZeroCheck(n), checksums), confirm);
+  const Cost judged = opens + CostOfZeroCheck(n) + opening(n * BlocksOf(kTimestampBytes));
+  const Cost login = Together(Together(judged, checksums), confirm);
   const size_t tickets = n * kTicketBlocks;
   sends = DeclaredOfBlocks(s, AesBits::k256, tickets, sbox(tickets), login);
-  sends.frames += 2;  // the confirmation's and the tag check's to the previous party
-  sends.Add(s, opening(n * BlocksOf(kTimestampBytes)), 1);
+  sends.frames += 3;  // the confirmation's, the tag check's, the time stamps' to the previous party
 
   const Cost input = {1, n * BlocksOf(s.reply_bytes) * sizeof(Block), 0};
   const Cost chain = CostOfCtsEncrypt(bits, std::vector<size_t>(n, places.text_bytes), sbox(n));
