@@ -5,10 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +16,7 @@
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/service/tls13.h"
+#include "mpc-server/testing/free_port.h"
 #include "mpc-server/testing/service_fixture.h"
 #include "proto/admin.grpc.pb.h"
 #include "proto/kdc_key.grpc.pb.h"
@@ -28,28 +26,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A port that was free a moment ago.
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  struct sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(fd, reinterpret_cast<struct sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<struct sockaddr*>(&address), &size), 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
-
-std::string Loopback(int port) { return absl::StrCat("127.0.0.1:", port); }
-
 class ServerTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { ASSERT_TRUE(RequireTls13().ok()); }
 
   void SetUp() override {
     std::ofstream(folder_.File("ca.pem")) << authority_.ca_pem();
-    for (std::string& peer : peers_) peer = Loopback(FreePort());
+    for (std::string& peer : peers_) peer = FreeLoopbackAddress();
     for (int party = 0; party < 3; ++party) {
       const std::string name = absl::StrCat("p", party);
       WriteCert(folder_.path(), name, authority_.IssueRole("peer", name));
@@ -168,7 +151,7 @@ TEST_F(ServerTest, SecondServerOnOneDataDirectory) {
 TEST_F(ServerTest, PortInUse) {
   auto server = *Server::Start(ConfigOf(0));
   Config config = ConfigOf(1);
-  config.listen.clients = Loopback(server->client_port());
+  config.listen.clients = absl::StrCat("127.0.0.1:", server->client_port());
   ExpectCannotStart(config, absl::StrCat("cannot listen for clients on ", config.listen.clients));
   config = ConfigOf(1);
   config.listen.peers = peers_[0];

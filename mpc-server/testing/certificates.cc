@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/testing/free_port.h"
 #include "mpc-server/wire/ring.h"
-#include "mpc-server/wire/socket.h"
 
 namespace mpckdc {
 namespace {
@@ -125,15 +125,7 @@ TestCa::Identity TestCa::Issue(const std::string& name, const std::vector<std::s
 std::array<TlsPeerOptions, 3> TestPeerOptions(TestCa& ca) {
   std::array<TlsPeerOptions, 3> options;
   std::array<std::string, 3> addresses;
-  {
-    std::vector<Fd> held;  // all at once, so that the three ports differ
-    for (std::string& address : addresses) {
-      absl::StatusOr<Fd> fd = ListenOn("127.0.0.1:0", {});
-      Must(fd.ok(), "no free port");
-      address = absl::StrCat("127.0.0.1:", LocalPort(*fd));
-      held.push_back(*std::move(fd));
-    }
-  }
+  for (std::string& address : addresses) address = FreeLoopbackAddress();
   for (int p = 0; p < kParties; ++p) {
     TlsPeerOptions& o = options[p];
     const std::string name = absl::StrCat("p", p);
