@@ -105,6 +105,24 @@ void PairwiseStreams::FillZeroShare(const StreamPlace& place, absl::Span<uint8_t
   });
 }
 
+void PairwiseStreams::FillZeroApart(const StreamPlace& place, const StreamsApart& out,
+                                    size_t size) {
+  zero_cursor_.Take(place, BlocksFor(size));
+  const CtrPrefix prefix =
+      MakePrefix(StreamPurpose::kZeroShare, place.round, session_, place.batch);
+  const Keys& k = keys_.Get();
+  const size_t whole = size / 16, rest = size % 16;
+  if (whole != 0) ctr_.fill_apart(k.zero_own, k.zero_next, prefix, place.position, out, whole);
+  if (rest == 0) return;
+  uint8_t blocks[3][16];
+  ctr_.fill_apart(k.zero_own, k.zero_next, prefix, place.position + static_cast<uint32_t>(whole),
+                  {blocks[0], blocks[1], blocks[2]}, 1);
+  std::memcpy(out.own + 16 * whole, blocks[0], rest);
+  std::memcpy(out.next + 16 * whole, blocks[1], rest);
+  std::memcpy(out.sum + 16 * whole, blocks[2], rest);
+  Wipe(blocks, sizeof(blocks));
+}
+
 void PairwiseStreams::TakeZeroShare(const StreamPlace& place, size_t size,
                                     ZeroSource* source) {
   zero_cursor_.Take(place, BlocksFor(size));

@@ -60,6 +60,9 @@ class PairwiseStreams {
 
   // out = F(k_i, place...) ^ F(k_{i+1}, place...).
   void FillZeroShare(const StreamPlace& place, absl::Span<uint8_t> out);
+  // out.sum as FillZeroShare(), and what it is the sum of: out.own = F(k_i, place...), out.next =
+  // F(k_{i+1}, place...), each of `size` bytes.
+  void FillZeroApart(const StreamPlace& place, const StreamsApart& out, size_t size);
   // Takes `size` bytes, a multiple of 16, for a caller that makes them itself. (Written in place:
   // see MakeCounterBlock() on loads of what was just stored.)
   void TakeZeroShare(const StreamPlace& place, size_t size, ZeroSource* source);

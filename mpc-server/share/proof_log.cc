@@ -80,8 +80,13 @@ void ProofLog::CloseField(const ProofFieldSection& section) {
   message_bytes_ += section.items * sizeof(Block);
 }
 
+uint8_t* ProofLog::Scratch(size_t size) {
+  if (scratch_.size() < size) scratch_.resize(size);
+  return scratch_.data();
+}
+
 size_t ProofLog::capacity() const {
-  size_t bytes = 0;
+  size_t bytes = scratch_.size();
   for (const SecretBytes& slab : slabs_) bytes += slab.size();
   return bytes;
 }

@@ -137,6 +137,9 @@ class ProofLog {
   ProofFieldSection OpenField(size_t items, size_t pairs);
   void CloseField(const ProofFieldSection& section);
 
+  // Memory until the next call, for what a circuit writes from.
+  uint8_t* Scratch(size_t size);
+
   // For who proves.
   absl::Span<const ProofSection> sections() const { return sections_; }
   absl::Span<const ProofFieldSection> field_sections() const { return fields_; }
@@ -171,6 +174,7 @@ class ProofLog {
   std::vector<SecretBytes> slabs_;
   size_t slab_ = 0, at_ = 0;  // where the next section that finds no free one begins
   std::vector<FreeList> free_;
+  SecretBytes scratch_;
 };
 
 }  // namespace mpckdc

@@ -19,7 +19,7 @@ void Grow(SecretBytes& bytes, size_t size) {
 void RoundRunner::BeginChunk(ChunkSource& source, Slot& slot, size_t at) {
   slot.circuits = source.Begin(slot.chunk, at);
   if (party_.options_.randomness == Randomness::kKeyed) return;
-  slot.zeros.Reset(slot.circuits, *party_.random_);
+  slot.zeros.Reset(slot.circuits, *party_.random_, party_.log_ != nullptr);
   slot.exchanging = true;
   slot.zeros_only[0] = &slot.zeros;
 }
@@ -68,8 +68,9 @@ absl::Status RoundRunner::Post(Slot& slot) {
   Grow(m.to_prev, slot.merged.to_prev);
   Grow(m.from_next, slot.merged.to_prev);
   const bool exchanged = party_.options_.randomness == Randomness::kExchanged;
-  ZeroShares zero = exchanged ? ZeroShares(slot.zeros.pool())
-                              : ZeroShares(party_.streams_, party_.batch_, party_.next_round_);
+  ZeroShares zero =
+      exchanged ? ZeroShares(slot.zeros.pool(), party_.log_)
+                : ZeroShares(party_.streams_, party_.batch_, party_.next_round_, party_.log_);
   for (const Member& p : slot.members) {
     p.circuit->Produce(zero, {absl::MakeSpan(m.to_next).subspan(p.next_at, p.shape.to_next),
                               absl::MakeSpan(m.to_prev).subspan(p.prev_at, p.shape.to_prev)});
@@ -102,6 +103,8 @@ absl::Status RoundRunner::Collect(Slot& slot) {
 }
 
 // One turn per slot, again and again: rounds are collected in the order in which they were posted.
+// This order and the circuits' are public, so all slots may write one log: its sections come in the
+// same order at the three parties.
 absl::Status RoundRunner::Run(ChunkSource& source, Cost* counted) {
   slots_.resize(std::max(slots_.size(), source.slots()));
   const size_t used = source.slots();

@@ -83,6 +83,12 @@ class PartyContext {
   // F(k_{i+1})). No message. The same calls in the same order at the three parties.
   void DrawRandom(absl::Span<SharedBlock> out);
 
+  // From now on circuits note in `log` what is to be proved of their messages; null: they do not.
+  // Between runs. The log is the caller's: who proves a batch opens it, reads it and clears it. The
+  // same choice at the three parties; the messages are the same either way.
+  void SetLog(ProofLog* log) { log_ = log; }
+  ProofLog* log() const { return log_; }
+
   // They turn the a components (whose XOR is the value) into fresh additive output shares for the
   // KDC. The caller's hash covers the job and the batch, the output's number says which it is.
   OutputMasks output_masks() const { return OutputMasks(streams_); }
@@ -109,6 +115,7 @@ class PartyContext {
   uint32_t session_;
   std::array<uint8_t, 16> session_id_{};
   RandomSource* random_ = nullptr;  // for Randomness::kExchanged
+  ProofLog* log_ = nullptr;
   uint16_t version_ = kPeerProtocolMax;
   uint32_t batch_ = 0;
   uint32_t next_round_ = 0;
