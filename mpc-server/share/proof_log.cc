@@ -21,7 +21,8 @@ size_t FieldBytes(const ProofFieldSection& s) {
 // Keeps the first `lanes` bits of each row.
 void CutLanes(uint8_t* rows, size_t count, size_t row, size_t lanes) {
   uint64_t mask[kProofLanes / 64] = {};
-  for (size_t j = 0; j < lanes; ++j) mask[j / 64] |= uint64_t{1} << j % 64;
+  for (size_t w = 0; w < lanes / 64; ++w) mask[w] = ~uint64_t{0};
+  if (lanes % 64 != 0) mask[lanes / 64] = (uint64_t{1} << lanes % 64) - 1;
   for (size_t i = 0; i < count; ++i, rows += row) {
     for (size_t o = 0; o < row; o += sizeof(uint64_t)) {
       uint64_t v;

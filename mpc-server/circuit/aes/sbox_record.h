@@ -26,11 +26,11 @@ namespace mpckdc {
 // Where a gadget's stages have their wires and their bits.
 struct ThroughputRows {
   static constexpr size_t kWires = 17, kBits = 17;
-  static constexpr size_t kProductBit = 9;
+  static constexpr size_t kSecondBits = 1, kProductBit = 9;
 };
 struct LatencyRows {
   static constexpr size_t kWires = 22, kBits = 22;
-  static constexpr size_t kProductBit = 14;
+  static constexpr size_t kSecondBits = 10, kProductBit = 14;
 };
 
 template <class W, size_t kLogRow, class Gadget>
@@ -43,6 +43,8 @@ struct SboxRecord {
   static void Norm(const SboxRows& to, const uint8_t* state, const ZeroRows& zero) {
     const size_t plane = 8 * to.bytes * kRow;
     ForEach(to, [&](size_t i, size_t o, const Node& node) MPCKDC_LAMBDA_INLINE {
+      if (o == 0) node.template AskFor<0, 8, 0, 4>(2);
+      if (o == 0) node.template AskFor<8, 4, 4, Gadget::kSecondBits>();
       T a[8], l[4];
       for (size_t k = 0; k < 8; ++k) {
         const uint8_t* x = state + (8 * i + k) * kRow + o;
@@ -68,6 +70,7 @@ struct SboxRecord {
   // --- the throughput S-box ----------------------------------------------------------------------
   static void Helper(const SboxRows& to, const SentRows& in, const ZeroRows& zero) {
     ForEach(to, [&](size_t i, size_t o, const Node& node) MPCKDC_LAMBDA_INLINE {
+      if (o == 0) node.template AskFor<12, 1, 5, 4>();
       node.template TakeOpened<4>(in, i, o, 8, 0);
       node.PutBit(4, W::Load(zero.next + i * kRow + o), W::Load(zero.own + i * kRow + o));
     });
@@ -75,6 +78,7 @@ struct SboxRecord {
   // l of M: (n0+n1+n2+n3, n3, n2+n3, n1+n2+n3), see sbox.h.
   static void Inverse(const SboxRows& to, const SentRows& in, const ZeroRows& zero) {
     ForEach(to, [&](size_t i, size_t o, const Node& node) MPCKDC_LAMBDA_INLINE {
+      if (o == 0) node.template AskFor<13, 4, 9, 8>();
       node.template TakeOpened<1>(in, i, o, 12, 4);
       const T n0 = node.OwnWire(8), n1 = node.OwnWire(9), n2 = node.OwnWire(10),
               n3 = node.OwnWire(11);
@@ -97,6 +101,7 @@ struct SboxRecord {
   // l of u: (n0+n1+n3, n1+n2).
   static void Twist(const SboxRows& to, const SentRows& in, const ZeroRows& zero) {
     ForEach(to, [&](size_t i, size_t o, const Node& node) MPCKDC_LAMBDA_INLINE {
+      if (o == 0) node.template AskFor<12, 10, 14, 8>();
       node.template TakeOpened<4>(in, i, o, 8, 0);
       const T n1 = node.OwnWire(9);
       const T l[2] = {W::Xor3(node.OwnWire(8), n1, node.OwnWire(11)), W::Xor(n1, node.OwnWire(10))};
@@ -129,6 +134,26 @@ struct SboxRecord {
           t_left(to.t[0] + i * kBitStride + o),
           t_right(to.t[1] + i * kBitStride + o) {}
 
+    // The next stage's rows of this node, or the same stage's of a later one: the log is more than
+    // a cache holds, and comes while this stage is computed.
+    template <size_t kWire, size_t kWires, size_t kBit, size_t kBits>
+    MPCKDC_INLINE void AskFor(size_t later = 0) const {
+      if constexpr (kLogRow == 64) {
+        constexpr int kWrite = 1, kSecondLevel = 2;
+#pragma GCC unroll 10
+        for (size_t k = 0; k < kWires; ++k) {
+          const size_t at = later * kWireStride + (kWire + k) * kLogRow;
+          __builtin_prefetch(own + at, kWrite, kSecondLevel);
+          __builtin_prefetch(left + at, kWrite, kSecondLevel);
+        }
+#pragma GCC unroll 10
+        for (size_t k = 0; k < kBits; ++k) {
+          const size_t at = later * kBitStride + (kBit + k) * kLogRow;
+          __builtin_prefetch(t_left + at, kWrite, kSecondLevel);
+          __builtin_prefetch(t_right + at, kWrite, kSecondLevel);
+        }
+      }
+    }
     T OwnWire(size_t k) const { return W::Load(own + k * kLogRow); }
     void PutWire(size_t k, T a, T b) const {
       W::Store(own + k * kLogRow, a);

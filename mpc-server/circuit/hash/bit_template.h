@@ -18,6 +18,8 @@
 
 #include "mpc-server/circuit/hash/bit_program.h"
 
+#define MPCKDC_BIT_INLINE __attribute__((always_inline))
+
 namespace mpckdc {
 
 template <class W, int C, size_t kRow>
@@ -166,30 +168,32 @@ struct BitRunner {
     switch (s.op) {
       case BitOp::kMajority:
         return RecordEach<kLogRow>(to, slots, count, 1,
-                                   [&](size_t i, const Recorded<kLogRow>& row) {
+                                   [&](size_t i, const Recorded<kLogRow>& row) MPCKDC_BIT_INLINE {
                                      const uint16_t *x = p + 3 * i, *y = x + 1, *z = x + 2;
                                      row.Product(0, row.Sum(*x, *z), row.Sum(*y, *z));
                                      row.End(row.Own(*z));
                                    });
       case BitOp::kChoose:
         return RecordEach<kLogRow>(to, slots, count, 1,
-                                   [&](size_t i, const Recorded<kLogRow>& row) {
+                                   [&](size_t i, const Recorded<kLogRow>& row) MPCKDC_BIT_INLINE {
                                      const uint16_t *x = p + 3 * i, *y = x + 1, *z = x + 2;
                                      row.Product(0, row.Value(*x), row.Sum(*y, *z));
                                      row.End(row.Own(*z));
                                    });
       default:
-        return RecordEach<kLogRow>(
-            to, slots, count, s.products, [&](size_t i, const Recorded<kLogRow>& row) {
-              const uint16_t* linear = p + i * (s.linears + 2 * size_t{s.products});
-              const uint16_t* pair = linear + s.linears;
-              T sum = W::Zero();
-              for (; linear != pair; ++linear) sum = W::Xor(sum, row.Own(*linear));
-              for (size_t k = 0; k < s.products; ++k, pair += 2) {
-                row.Product(k, row.Value(pair[0]), row.Value(pair[1]));
-              }
-              row.End(sum);
-            });
+        return RecordEach<kLogRow>(to, slots, count, s.products,
+                                   [&](size_t i, const Recorded<kLogRow>& row) MPCKDC_BIT_INLINE {
+                                     const uint16_t* linear =
+                                         p + i * (s.linears + 2 * size_t{s.products});
+                                     const uint16_t* pair = linear + s.linears;
+                                     T sum = W::Zero();
+                                     for (; linear != pair; ++linear)
+                                       sum = W::Xor(sum, row.Own(*linear));
+                                     for (size_t k = 0; k < s.products; ++k, pair += 2) {
+                                       row.Product(k, row.Value(pair[0]), row.Value(pair[1]));
+                                     }
+                                     row.End(sum);
+                                   });
     }
   }
 
@@ -224,6 +228,20 @@ struct BitRunner {
       W::Store(t[1], W::Load(own));
     }
   };
+  // Rows of the log some instances ahead: it is more than a cache holds.
+  static constexpr size_t kAhead = 4;
+  template <size_t kLogRow>
+  static void AskFor(const BitRecord& to, size_t at, size_t wires, size_t t) {
+    if constexpr (kLogRow == 64) {
+      constexpr int kWrite = 1, kSecondLevel = 2;
+      for (const int role : {0, 1}) {
+        for (size_t k = 0; k < wires; ++k) {
+          __builtin_prefetch(to.wires[role] + at + k * kLogRow, kWrite, kSecondLevel);
+        }
+        __builtin_prefetch(to.t[role] + t + kAhead * kLogRow, kWrite, kSecondLevel);
+      }
+    }
+  }
   template <size_t kLogRow, class F>
   static void RecordEach(const BitRecord& to, const uint8_t* slots, size_t count, size_t products,
                          F f) {
@@ -231,6 +249,7 @@ struct BitRunner {
     for (size_t i = 0; i < count; ++i) {
       for (size_t o = 0; o < kLogRow; o += W::kBytes) {
         const size_t from = i * kRow + o, t = i * kLogRow + o;
+        if (o == 0) AskFor<kLogRow>(to, (i + kAhead) * wires, 2 * products, t);
         f(i, Recorded<kLogRow>{slots + o,
                                to.own + from,
                                to.next + from,
@@ -242,5 +261,7 @@ struct BitRunner {
 };
 
 }  // namespace mpckdc
+
+#undef MPCKDC_BIT_INLINE
 
 #endif  // MPC_SERVER_CIRCUIT_HASH_BIT_TEMPLATE_H_
