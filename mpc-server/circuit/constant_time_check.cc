@@ -70,6 +70,8 @@ absl::Status RunHmacs(PartyContext& party, const std::vector<SharedBlock>& secre
 }
 
 absl::Status RunParty(PartyContext& party, const std::vector<SharedBlock>& base, bool leak) {
+  ProofLog log;
+  party.SetLog(&log);
   party.BeginBatch(1);
   UsageKeys derive(*FindEnctype(kEnctypeAes256Gcm));
   const UsageKeyRequest request = {base.data(), 3};
@@ -98,7 +100,9 @@ absl::Status RunParty(PartyContext& party, const std::vector<SharedBlock>& base,
   s = RunCts(party, key);
   if (!s.ok()) return s;
   party.BeginBatch(2);
-  return RunHmacs(party, base);
+  s = RunHmacs(party, base);
+  party.SetLog(nullptr);
+  return s;
 }
 
 int Main(bool leak) {
