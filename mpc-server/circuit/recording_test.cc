@@ -405,6 +405,46 @@ TEST(RecordingTest, OverlappedChunks) {
   EXPECT_EQ(result.other_wires + result.false_bits.size(), 0u);
 }
 
+// Sends a block and says nothing of it.
+class Forgetful : public Circuit {
+ public:
+  bool Done() const override { return done_; }
+  RoundShape NextRound() const override { return {sizeof(Block), 0, "forgetful"}; }
+  void Produce(ZeroShares& zero, RoundOut out) override { zero.Fill(out.to_next); }
+  absl::Status Consume(RoundIn) override {
+    done_ = true;
+    return absl::OkStatus();
+  }
+  Cost DeclaredCost() const override { return {1, sizeof(Block), 0}; }
+
+ private:
+  bool done_ = false;
+};
+
+TEST(RecordingTest, ACircuitThatForgetsToRecordFails) {
+  for (const Randomness randomness : {Randomness::kKeyed, Randomness::kExchanged}) {
+    for (const bool log : {false, true}) {
+      RingsForTest rings;
+      rings.randomness = randomness;
+      const auto statuses = RunThreeParties(rings, 1, [&](int, Rings& all) {
+        ProofLog recorded;
+        if (log) all.first().SetLog(&recorded);
+        all.BeginBatch(1);
+        Forgetful circuit;
+        const absl::Status s = RunTogether(all.first(), {&circuit});
+        all.first().SetLog(nullptr);
+        return s;
+      });
+      for (const absl::Status& s : statuses) {
+        EXPECT_EQ(s.ok(), !log) << s;
+        if (log) {
+          EXPECT_EQ(s.message(), "circuits sent 16 bytes to be proved and recorded 0");
+        }
+      }
+    }
+  }
+}
+
 // The messages are the same with and without a log, so a server that proves nothing computes the
 // same.
 TEST(RecordingTest, ChangesNoMessage) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
@@ -75,6 +76,7 @@ absl::Status RoundRunner::Post(Slot& slot) {
     p.circuit->Produce(zero, {absl::MakeSpan(m.to_next).subspan(p.next_at, p.shape.to_next),
                               absl::MakeSpan(m.to_prev).subspan(p.prev_at, p.shape.to_prev)});
   }
+  if (!slot.exchanging) to_prove_ += slot.merged.to_next - slot.merged.to_prev;
   slot.id = {party_.session_, party_.batch_, static_cast<uint16_t>(party_.next_round_++),
              slot.merged.step};
   slot.posted = true;
@@ -102,10 +104,21 @@ absl::Status RoundRunner::Collect(Slot& slot) {
   return s;
 }
 
+// What is opened goes to both neighbours in equal parts; all else that went to next must stand in
+// the log. A circuit that sent more than it recorded would escape the proof.
+absl::Status RoundRunner::CheckRecorded(uint64_t before) const {
+  const uint64_t recorded = party_.log_->message_bytes() - before;
+  if (recorded == to_prove_) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("circuits sent ", to_prove_, " bytes to be proved and ", "recorded ", recorded));
+}
+
 // One turn per slot, again and again: rounds are collected in the order in which they were posted.
 // This order and the circuits' are public, so all slots may write one log: its sections come in the
 // same order at the three parties.
 absl::Status RoundRunner::Run(ChunkSource& source, Cost* counted) {
+  const uint64_t recorded = party_.log_ != nullptr ? party_.log_->message_bytes() : 0;
+  to_prove_ = 0;
   slots_.resize(std::max(slots_.size(), source.slots()));
   const size_t used = source.slots();
   for (size_t at = 0; at < used; ++at) {
@@ -127,6 +140,9 @@ absl::Status RoundRunner::Run(ChunkSource& source, Cost* counted) {
       RETURN_IF_ERROR(Post(slot));
       ++active;
     }
+  }
+  if (party_.log_ != nullptr) {
+    RETURN_IF_ERROR(CheckRecorded(recorded));
   }
   if (counted == nullptr) return absl::OkStatus();
   Cost all;

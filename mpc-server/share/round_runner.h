@@ -50,8 +50,10 @@ class RoundRunner {
   void Plan(Slot& slot);
   absl::Status Post(Slot& slot);
   absl::Status Collect(Slot& slot);
+  absl::Status CheckRecorded(uint64_t before) const;
 
   PartyContext& party_;
+  uint64_t to_prove_ = 0;  // bytes that circuits sent to next in this run, without openings
   std::vector<Slot> slots_;
 };
 

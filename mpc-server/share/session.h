@@ -84,8 +84,9 @@ class PartyContext {
   void DrawRandom(absl::Span<SharedBlock> out);
 
   // From now on circuits note in `log` what is to be proved of their messages; null: they do not.
-  // Between runs. The log is the caller's: who proves a batch opens it, reads it and clears it. The
-  // same choice at the three parties; the messages are the same either way.
+  // Between runs. A run in which they send more than they note fails. The log is the caller's: who
+  // proves a batch opens it, reads it and clears it. The same choice at the three parties; the
+  // messages are the same either way.
   void SetLog(ProofLog* log) { log_ = log; }
   ProofLog* log() const { return log_; }
 
