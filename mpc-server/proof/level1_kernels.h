@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes of level1.h over one section with rows of 64 bytes, as a table of functions: one table
+// per instruction set. Internal to proof/.
+#ifndef MPC_SERVER_PROOF_LEVEL1_KERNELS_H_
+#define MPC_SERVER_PROOF_LEVEL1_KERNELS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mpc-server/proof/field128.h"
+#include "mpc-server/proof/field64.h"
+#include "mpc-server/proof/forms.h"
+#include "mpc-server/proof/gadget.h"
+
+namespace mpckdc {
+template <class F>
+class IsaTable;  // base/isa.h: not included, see the note on leaks in bitslice/CMakeLists.txt
+}
+
+namespace mpckdc::proof {
+
+inline constexpr size_t kNodes = 32;
+inline constexpr size_t kPoints = 243;  // 3^5
+inline constexpr size_t kWords = 8;     // of a row of 64 bytes
+inline constexpr size_t kColumns = 64 * kWords;
+
+// Rows [node][wire]. The row's value is that of `a`, plus that of `b` unless it is null. Words past
+// `words` are zero or need not be looked at; nodes past `nodes` are zero and not in memory.
+struct WireRows {
+  const uint8_t* a;
+  const uint8_t* b;
+  size_t wires;
+  size_t nodes;
+  size_t words;
+};
+
+// A sum that a kernel keeps in parts, which its caller adds up.
+struct SumParts {
+  WideK part[4];
+};
+
+struct FoldedSection {
+  K* u;  // kColumns of each product
+  K* v;
+  size_t product_step;
+};
+
+// Of buffers that kernels are given, 64-byte aligned; what is in them is a kernel's own.
+inline constexpr size_t kScratchBytes = size_t{160} << 10;
+inline constexpr size_t kPlanBytes = size_t{128} << 10;
+
+struct Level1Kernels {
+  // weights[output][word]. sums: kPoints.
+  void (*sums_at_points)(Gadget gadget, const WireRows& rows, const K* weights, uint8_t* scratch,
+                         SumParts* sums);
+  // t: rows [node][output]. Without add_q only the shape of `rows` is used. sums: kNodes.
+  void (*sums_of_t)(Gadget gadget, const uint8_t* t, const WireRows& rows, bool add_q,
+                    const K* weights, SumParts* sums);
+  // What folding needs that is the same for all sections.
+  void (*plan_fold)(const ProductForms& forms, const K* eq, uint8_t* plan);
+  // weights: of the columns, omega * x^b.
+  void (*fold)(const uint8_t* plan, const ProductForms& forms, const WireRows& rows,
+               const K* weights, uint8_t* scratch, const FoldedSection& out);
+  void (*plan_functional)(size_t wires, const K* node, const F* wire_u, const F* wire_v,
+                          uint8_t* plan);
+  // The two sums with column weights of their own: *u += wire_u * node * column_u * bit.
+  void (*functional)(const uint8_t* plan, const WireRows& rows, const F* column_u,
+                     const F* column_v, uint8_t* scratch, F* u, F* v);
+};
+
+extern const Level1Kernels kLevel1Portable, kLevel1Avx2, kLevel1Avx512;
+const IsaTable<Level1Kernels>& AllLevel1Kernels();
+
+}  // namespace mpckdc::proof
+
+#endif  // MPC_SERVER_PROOF_LEVEL1_KERNELS_H_
