@@ -146,7 +146,7 @@ struct FormPlaneKernels {
   }
 
   static void Fold(const uint8_t* memory, const ProductForms& forms, const WireRows& rows,
-                   const K* weights, uint8_t* scratch_memory, const FoldedSection& out) {
+                   const FoldWeights& weights, uint8_t* scratch_memory, const FoldedSection& out) {
     const auto& plan = *reinterpret_cast<const FormPlan*>(memory);
     auto& scratch = *reinterpret_cast<Scratch*>(scratch_memory);
     for (size_t at = 0; at < rows.words; at += Planes::kElements) {
@@ -155,10 +155,12 @@ struct FormPlaneKernels {
         for (size_t e = 0; e < Planes::kElements; ++e) {
           for (size_t b = 0; b < 64; ++b) {
             const size_t column = 64 * (at + e) + b;
+            const K weight = weights.column[column];
             const uint64_t u = Planes::ValueOf(scratch.planes[2 * m][b], e);
-            out.u[m * out.product_step + column].v = C::Reduce(C::Multiply(u, weights[column].v));
-            out.v[m * out.product_step + column].v =
-                Planes::ValueOf(scratch.planes[2 * m + 1][b], e);
+            uint64_t v = Planes::ValueOf(scratch.planes[2 * m + 1][b], e);
+            if (weights.both) v = C::Reduce(C::Multiply(v, weight.v));
+            out.u[m * out.product_step + column].v = C::Reduce(C::Multiply(u, weight.v));
+            out.v[m * out.product_step + column].v = v;
           }
         }
       }

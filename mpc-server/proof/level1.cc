@@ -2,6 +2,7 @@
 #include "mpc-server/proof/level1.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace mpckdc::proof {
@@ -27,6 +28,16 @@ void Pack(absl::Span<const Section> sections, size_t count, const uint8_t* const
       std::memcpy(out + i * kRow + 8 * w, &v, 8);
     }
   }
+}
+
+std::array<K, 64> Powers(K of) {
+  std::array<K, 64> powers;
+  K power = kOne;
+  for (K& p : powers) {
+    p = power;
+    power = power * of;
+  }
+  return powers;
 }
 
 // What goes through a kernel as one section.
@@ -80,14 +91,14 @@ struct Batch {
       MultiplyAdd(omegas, betas[j], kWords, weights + j * kWords);
     }
   }
-  // omega * x^b.
-  void ColumnWeights(K* weights) const {
-    for (size_t w = 0; w < kWords; ++w) {
-      K weight = omega(w);
-      for (size_t b = 0; b < 64; ++b) {
-        weights[64 * w + b] = weight;
-        weight.v = weight.v << 1 ^ (weight.v >> 63) * 0x1B;
-      }
+  // omega * x^b, or its root.
+  void ColumnWeights(Weighting weighting, K* weights) const {
+    static const std::array<K, 64> powers = Powers(kX), root_powers = Powers(SquareRoot(kX));
+    const bool root = weighting == Weighting::kRootOnBoth;
+    std::fill_n(weights, kColumns, K{});
+    for (size_t w = 0; w < words(); ++w) {
+      MultiplyAdd((root ? root_powers : powers).data(), root ? SquareRoot(omega(w)) : omega(w), 64,
+                  weights + 64 * w);
     }
   }
 };
@@ -145,18 +156,19 @@ void Level1::SumsOfT(const Sections& sections, Role role, const K* betas, WideK*
 }
 
 void Level1::Fold(const Sections& sections, const K* eq, const ProductForms& forms,
-                  const FoldedColumns& out) {
+                  Weighting weighting, const FoldedColumns& out) {
   kernels_.plan_fold(forms, eq, plan_.data());
   const bool small = sections.row_bytes < kRow;
   const size_t half = forms.products * kColumns;
   if (small) columns_.resize(std::max(columns_.size(), 2 * half));
   ForEachBatch(sections, packed_.data(), [&](const Batch& batch, size_t first) {
     alignas(64) K weights[kColumns];
-    batch.ColumnWeights(weights);
+    batch.ColumnWeights(weighting, weights);
     FoldedSection to = {out.u + first * out.section_step, out.v + first * out.section_step,
                         out.product_step};
     if (small) to = {columns_.data(), columns_.data() + half, kColumns};
-    kernels_.fold(plan_.data(), forms, batch.Rows(Wires::kSum), weights, scratch_.data(), to);
+    kernels_.fold(plan_.data(), forms, batch.Rows(Wires::kSum),
+                  {weights, weighting == Weighting::kRootOnBoth}, scratch_.data(), to);
     for (size_t w = 0; small && w < batch.sections.size(); ++w) {
       for (size_t m = 0; m < forms.products; ++m) {
         const size_t at = (first + w) * out.section_step + m * out.product_step;
@@ -175,7 +187,7 @@ void Level1::Evaluate(const Sections& sections, Wires wires, const Functional& f
   ForEachBatch(sections, packed_.data(), [&](const Batch& batch, size_t first) {
     alignas(64) K weights[kColumns];
     alignas(64) F column_u[kColumns], column_v[kColumns];
-    batch.ColumnWeights(weights);
+    batch.ColumnWeights(functional.weighting, weights);
     const F* columns = functional.column;
     if (small) {
       std::fill_n(column_v, kColumns, F{});
@@ -186,6 +198,7 @@ void Level1::Evaluate(const Sections& sections, Wires wires, const Functional& f
     }
     MultiplyEach(columns, weights, kColumns, column_u);
     F u, v;
+    if (functional.weighting == Weighting::kRootOnBoth) columns = column_u;
     kernels_.functional(plan_.data(), batch.Rows(wires), column_u, columns, scratch_.data(), &u,
                         &v);
     sums.u += small ? u : u * functional.section[first];
@@ -195,7 +208,13 @@ void Level1::Evaluate(const Sections& sections, Wires wires, const Functional& f
 
 const IsaTable<Level1Kernels>& AllLevel1Kernels() {
   static const IsaTable<Level1Kernels> all = {
-      {"portable", Isa::kPortable, kLevel1Portable},
+    {"portable", Isa::kPortable, kLevel1Portable},
+#if defined(__x86_64__)
+    {"avx2_pclmul", Isa::kAvx2, kLevel1Avx2},
+    {"avx512_gfni", Isa::kAvx512, kLevel1Gfni512,
+     __builtin_cpu_supports("gfni") != 0 && __builtin_cpu_supports("avx512vbmi") != 0 &&
+         __builtin_cpu_supports("vpclmulqdq") != 0},
+#endif
   };
   return all;
 }

@@ -52,6 +52,13 @@ struct Sections {
   size_t columns() const { return 8 * row_bytes; }  // of one section
 };
 
+// How Fold spreads a column's weight omega * x^b over the pair (u, v).
+enum class Weighting {
+  kOnU,         // u has it, v has none
+  kRootOnBoth,  // each has the square root: then u and v are functionals of the bits that differ in
+                // the wires' coefficients alone, and Evaluate is faster
+};
+
 // Where the prover's folded columns go. Of section i, product m, column l, the pair is
 //   u[i * section_step + m * product_step + l], v[the same]
 struct FoldedColumns {
@@ -68,6 +75,7 @@ struct Functional {
   const F* wire_v;
   const F* column;   // Sections::columns(), the same for every section
   const F* section;  // one for each section
+  Weighting weighting;
 };
 
 struct FunctionalSums {
@@ -87,14 +95,16 @@ class Level1 {
   // for kLeft, Q_j(wires) of that role is added to t_j.
   void SumsOfT(const Sections& sections, Role role, const K* betas, WideK* sums);
 
-  // With E_k = sum_s eq[s] * (wire k of node s) in each column: u = omega * x^b * U_m(E), v =
-  // V_m(E).
-  void Fold(const Sections& sections, const K* eq, const ProductForms& forms,
+  // Of the prover. With E_k = sum_s eq[s] * (wire k of node s) in each column:
+  //   kOnU         u = omega * x^b * U_m(E)          v = V_m(E)
+  //   kRootOnBoth  u = root(omega * x^b) * U_m(E)    v = root(omega * x^b) * V_m(E)
+  void Fold(const Sections& sections, const K* eq, const ProductForms& forms, Weighting weighting,
             const FoldedColumns& out);
 
-  // With `bit` the bit of wire k, node s, column l of section i:
-  //   sums.u += section[i] * wire_u[k] * node[s] * column[l] * omega * x^b * bit
-  //   sums.v += section[i] * wire_v[k] * node[s] * column[l] * bit
+  // What the folds above are of one role's bits (Wires::kSum: of the prover's). With `bit` the bit
+  // of wire k, node s, column l of section i, and `root` the root of omega * x^b:
+  //   sums.u += section[i] * wire_u[k] * node[s] * column[l] * (kOnU: omega * x^b; else root) * bit
+  //   sums.v += section[i] * wire_v[k] * node[s] * column[l] * (kOnU: 1;           else root) * bit
   void Evaluate(const Sections& sections, Wires wires, const Functional& functional,
                 FunctionalSums& sums);
 

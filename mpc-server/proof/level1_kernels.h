@@ -39,6 +39,12 @@ struct SumParts {
   WideK part[4];
 };
 
+// Of the columns. With `both` v is multiplied too.
+struct FoldWeights {
+  const K* column;  // kColumns
+  bool both;
+};
+
 struct FoldedSection {
   K* u;  // kColumns of each product
   K* v;
@@ -58,17 +64,17 @@ struct Level1Kernels {
                     const K* weights, SumParts* sums);
   // What folding needs that is the same for all sections.
   void (*plan_fold)(const ProductForms& forms, const K* eq, uint8_t* plan);
-  // weights: of the columns, omega * x^b.
   void (*fold)(const uint8_t* plan, const ProductForms& forms, const WireRows& rows,
-               const K* weights, uint8_t* scratch, const FoldedSection& out);
+               const FoldWeights& weights, uint8_t* scratch, const FoldedSection& out);
   void (*plan_functional)(size_t wires, const K* node, const F* wire_u, const F* wire_v,
                           uint8_t* plan);
-  // The two sums with column weights of their own: *u += wire_u * node * column_u * bit.
+  // The two sums with column weights of their own: *u += wire_u * node * column_u * bit. column_v
+  // may be column_u, which is faster.
   void (*functional)(const uint8_t* plan, const WireRows& rows, const F* column_u,
                      const F* column_v, uint8_t* scratch, F* u, F* v);
 };
 
-extern const Level1Kernels kLevel1Portable, kLevel1Avx2, kLevel1Avx512;
+extern const Level1Kernels kLevel1Portable, kLevel1Avx2, kLevel1Gfni512;
 const IsaTable<Level1Kernels>& AllLevel1Kernels();
 
 }  // namespace mpckdc::proof
