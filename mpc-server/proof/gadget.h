@@ -54,21 +54,24 @@ template <class W>
 struct NibbleBits {
   using T = typename W::T;
 
-  // out = (u + v) * m with a sum of two and u * m of one factor; `Two` says which.
-  static MPCKDC_PROOF_INLINE void Multiply(const T* u, const T* m, T* out) {
-    const auto row = [&](int i) __attribute__((always_inline)) {
-      T sum = W::Zero();
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) {
-        if (i - k >= 0 && i - k < 4) sum = W::AndXor(u[k], m[i - k], sum);
-      }
-      return sum;
-    };
-    const T e4 = row(4), e5 = row(5), e6 = row(6);
-    out[0] = W::Xor(row(0), e4);
-    out[1] = W::Xor3(row(1), e4, e5);
-    out[2] = W::Xor3(row(2), e5, e6);
-    out[3] = W::Xor(row(3), e6);
+  // A factor m of products: multiplication by it is a matrix whose entries are m_k or one of these.
+  struct Factor {
+    const T* m;
+    T m03, m23, m12;
+    MPCKDC_PROOF_INLINE explicit Factor(const T* of)
+        : m(of), m03(W::Xor(of[0], of[3])), m23(W::Xor(of[2], of[3])), m12(W::Xor(of[1], of[2])) {}
+  };
+  static MPCKDC_PROOF_INLINE T Row(const T* u, T c0, T c1, T c2, T c3) {
+    return W::AndXor(u[3], c3, W::AndXor(u[2], c2, W::AndXor(u[1], c1, W::And(u[0], c0))));
+  }
+  // put(first + k, coordinate k of u * m).
+  template <class Put>
+  static MPCKDC_PROOF_INLINE void Multiply(const T* u, const Factor& f, size_t first, Put put) {
+    const T* m = f.m;
+    put(first, Row(u, m[0], m[3], m[2], m[1]));
+    put(first + 1, Row(u, m[1], f.m03, f.m23, f.m12));
+    put(first + 2, Row(u, m[2], m[1], f.m03, f.m23));
+    put(first + 3, Row(u, m[3], m[2], m[1], f.m03));
   }
   static MPCKDC_PROOF_INLINE void Add(const T* u, const T* v, T* out) {
 #pragma GCC unroll 4
@@ -102,23 +105,34 @@ struct NibbleBits {
   }
 };
 
+// Eval of all outputs at once, from EvalEach(wires, put), which calls put(j, Q_j) for every output:
+// then what is done with an output can be done among the formulas of the others.
+template <class G, class T>
+struct GadgetOf {
+  static MPCKDC_PROOF_INLINE void Eval(const T* x, T* out) {
+    G::EvalEach(
+        x, [out](size_t j, T v) __attribute__((always_inline)) { out[j] = v; });
+  }
+};
+
 // N = x^17, q = n0 n1 + n2 n3, M = N^-1, ((a + b) * M, b * M).
 template <class W>
-struct Sbox17Gadget {
+struct Sbox17Gadget : GadgetOf<Sbox17Gadget<W>, typename W::T> {
   using T = typename W::T;
   using Bits = NibbleBits<W>;
   static constexpr size_t kWires = 17, kOutputs = 17;
 
-  static MPCKDC_PROOF_INLINE void Eval(const T* x, T* out) {
+  template <class Put>
+  static MPCKDC_PROOF_INLINE void EvalEach(const T* x, Put put) {
     const T *b = x + 4, *n = x + 8, *m = x + 13;
-    const T q = x[12];
-    Bits::Multiply(x, b, out);
-    out[4] = W::AndXor(n[0], n[1], W::And(n[2], n[3]));
-    Inverse(n, q, out + 5);
+    Bits::Multiply(x, typename Bits::Factor(b), 0, put);
+    put(4, W::AndXor(n[0], n[1], W::And(n[2], n[3])));
+    Inverse(n, x[12], put);
     T sum[4];
     Bits::Add(x, b, sum);
-    Bits::Multiply(sum, m, out + 9);
-    Bits::Multiply(b, m, out + 13);
+    const typename Bits::Factor factor(m);
+    Bits::Multiply(sum, factor, 9, put);
+    Bits::Multiply(b, factor, 13, put);
   }
   static MPCKDC_PROOF_INLINE void EvalLinear(const T* x, T* out) {
     Bits::NormLinear(x, out);
@@ -133,41 +147,46 @@ struct Sbox17Gadget {
 
  private:
   // q * (n1 + n2, n3, n0, n1) + products of two of n.
-  static MPCKDC_PROOF_INLINE void Inverse(const T* n, T q, T* out) {
-    const T p01 = W::And(n[0], n[1]), p02 = W::And(n[0], n[2]), p03 = W::And(n[0], n[3]);
-    const T cubic = W::Xor3(p01, p02, W::And(n[1], n[2]));
-    const T p23 = W::And(n[2], n[3]);
+  template <class Put>
+  static MPCKDC_PROOF_INLINE void Inverse(const T* n, T q, Put put) {
+    const T p01 = W::And(n[0], n[1]), p02 = W::And(n[0], n[2]), p23 = W::And(n[2], n[3]);
+    const T cubic = W::Xor(p02, W::AndXor(n[1], n[2], p01));
+    put(5, W::AndXor(q, W::Xor(n[1], n[2]), W::Xor(cubic, p23)));
     const T p13_23 = W::AndXor(n[1], n[3], p23);
-    out[0] = W::AndXor(q, W::Xor(n[1], n[2]), W::Xor(cubic, p23));
-    out[1] = W::AndXor(q, n[3], W::Xor(cubic, p13_23));
-    out[2] = W::AndXor(q, n[0], W::Xor(p02, p03));
-    out[3] = W::AndXor(q, n[1], W::Xor3(p01, p03, p13_23));
+    put(6, W::AndXor(q, n[3], W::Xor(cubic, p13_23)));
+    const T p03 = W::And(n[0], n[3]);
+    put(7, W::AndXor(q, n[0], W::Xor(p02, p03)));
+    put(8, W::AndXor(q, n[1], W::Xor3(p01, p03, p13_23)));
   }
 };
 
 // N = x^17, u = N^10 = u0 + u1 * w^5, v = x^16 * N^4 = ((a + b) * N^4, b * N^4), u * v.
 template <class W>
-struct Sbox22Gadget {
+struct Sbox22Gadget : GadgetOf<Sbox22Gadget<W>, typename W::T> {
   using T = typename W::T;
   using Bits = NibbleBits<W>;
   static constexpr size_t kWires = 22, kOutputs = 22;
 
-  static MPCKDC_PROOF_INLINE void Eval(const T* x, T* out) {
+  template <class Put>
+  static MPCKDC_PROOF_INLINE void EvalEach(const T* x, Put put) {
     const T *b = x + 4, *n = x + 8, *u = x + 12, *v = x + 14;
-    Bits::Multiply(x, b, out);
+    Bits::Multiply(x, typename Bits::Factor(b), 0, put);
     const T n12 = W::Xor(n[1], n[2]);
-    out[4] = W::AndXor(n[0], n12, W::And(n[1], W::Xor(n[2], n[3])));
-    out[5] = W::AndXor(n[1], n[2], W::And(n[3], W::Xor(n[0], n12)));
+    put(4, W::AndXor(n[0], n12, W::And(n[1], W::Xor(n[2], n[3]))));
+    put(5, W::AndXor(n[1], n[2], W::And(n[3], W::Xor(n[0], n12))));
     T n4[4], sum[4];
     Bits::FourthPower(n, n4);
     Bits::Add(x, b, sum);
-    Bits::Multiply(sum, n4, out + 6);
-    Bits::Multiply(b, n4, out + 10);
-    for (int half = 0; half < 8; half += 4) {
+    const typename Bits::Factor factor(n4);
+    Bits::Multiply(sum, factor, 6, put);
+    Bits::Multiply(b, factor, 10, put);
+#pragma GCC unroll 2
+    for (size_t half = 0; half < 8; half += 4) {
       T turned[4];
       Bits::TimesW5(v + half, turned);
-      for (int k = 0; k < 4; ++k) {
-        out[14 + half + k] = W::AndXor(u[0], v[half + k], W::And(u[1], turned[k]));
+#pragma GCC unroll 4
+      for (size_t k = 0; k < 4; ++k) {
+        put(14 + half + k, W::AndXor(u[0], v[half + k], W::And(u[1], turned[k])));
       }
     }
   }
@@ -181,15 +200,16 @@ struct Sbox22Gadget {
 };
 
 template <class W, size_t N>
-struct ProductsGadgetOf {
+struct ProductsGadgetOf : GadgetOf<ProductsGadgetOf<W, N>, typename W::T> {
   using T = typename W::T;
   static constexpr size_t kWires = 2 * N, kOutputs = 1;
 
-  static MPCKDC_PROOF_INLINE void Eval(const T* x, T* out) {
+  template <class Put>
+  static MPCKDC_PROOF_INLINE void EvalEach(const T* x, Put put) {
     T sum = W::And(x[0], x[1]);
 #pragma GCC unroll 8
     for (size_t m = 1; m < N; ++m) sum = W::AndXor(x[2 * m], x[2 * m + 1], sum);
-    out[0] = sum;
+    put(0, sum);
   }
   static MPCKDC_PROOF_INLINE void EvalLinear(const T*, T* out) { out[0] = W::Zero(); }
 };

@@ -126,24 +126,24 @@ Level1::Level1(const Level1Kernels& kernels)
       parts_(kPoints),
       plan_(kPlanBytes) {}
 
-SumParts* Level1::ZeroParts() {
-  std::fill(parts_.begin(), parts_.end(), SumParts());
+SumParts* Level1::ZeroParts(size_t count) {
+  std::fill_n(parts_.begin(), count, SumParts());
   return parts_.data();
 }
 
-void Level1::SumsAtPoints(const Sections& sections, const K* betas, WideK* sums) {
-  SumParts* parts = ZeroParts();
+void Level1::SumsAtPoints(const Sections& sections, const K* betas, bool corners, WideK* sums) {
+  SumParts* parts = ZeroParts(kPoints);
   ForEachBatch(sections, packed_.data(), [&](const Batch& batch, size_t) {
     alignas(64) K weights[kMaxOutputs * kWords];
     batch.OutputWeights(betas, weights);
-    kernels_.sums_at_points(sections.gadget, batch.Rows(Wires::kSum), weights, scratch_.data(),
-                            parts);
+    kernels_.sums_at_points(sections.gadget, batch.Rows(Wires::kSum), weights, corners,
+                            scratch_.data(), parts);
   });
   AddParts(parts, kPoints, sums);
 }
 
 void Level1::SumsOfT(const Sections& sections, Role role, const K* betas, WideK* sums) {
-  SumParts* parts = ZeroParts();
+  SumParts* parts = ZeroParts(kNodes);
   const bool add_q = role == Role::kLeft;
   ForEachBatch(sections, packed_.data(), [&](const Batch& batch, size_t) {
     alignas(64) K weights[kMaxOutputs * kWords];

@@ -89,7 +89,8 @@ class Level1 {
   // sums[p] += sum over sections, words of omega * sum_j beta_j Q_j(x at point p, as words in K),
   // for the 243 points p of {0, 1, inf}^5. Index of a point: sum_i d_i * 3^i, d_i = 0, 1 or 2 (inf)
   // for variable i, which is bit i of the node's number. At inf a bit is the XOR of those at 0, 1.
-  void SumsAtPoints(const Sections& sections, const K* betas, WideK* sums);
+  // Without `corners`, the 32 points of {0, 1}^5, which are sums of T, are left as they are.
+  void SumsAtPoints(const Sections& sections, const K* betas, bool corners, WideK* sums);
 
   // sums[s] += sum over sections, words of omega * sum_j beta_j t_j of node s, for the 32 nodes;
   // for kLeft, Q_j(wires) of that role is added to t_j.
@@ -109,7 +110,7 @@ class Level1 {
                 FunctionalSums& sums);
 
  private:
-  SumParts* ZeroParts();
+  SumParts* ZeroParts(size_t count);
 
   const Level1Kernels& kernels_;
   SecretBytes scratch_;  // of the kernels

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // For developers: how long the passes take with every instruction set, in ns for each lane of each
-// section, and for each block of AES-128 (5 sections). One thread.
+// section, and for each block of AES-128 (5 sections). One thread. Argument: only lines that
+// contain it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <vector>
@@ -57,20 +59,24 @@ double Nanoseconds(const std::function<void()>& work) {
   return least;
 }
 
-void Run(const char* name, Gadget gadget, size_t row_bytes) {
+// `only`: what the line of a pass must contain.
+void Run(const char* name, Gadget gadget, size_t row_bytes, const char* only) {
   Workload w(gadget, row_bytes);
   const size_t columns = w.sections.columns();
   for (const auto& variant : AllLevel1Kernels().supported()) {
     Level1 level1(variant.functions);
     const auto print = [&](const char* pass, const std::function<void()>& work) {
-      const double ns = Nanoseconds(work);
-      const double block = ns / static_cast<double>(columns);
-      std::printf("%-8s rows of %2zu  %-12s %-23s %9.2f ns a lane of a section %9.1f a block\n",
-                  name, row_bytes, variant.name, pass, block / kSections, block);
+      char line[100];
+      std::snprintf(line, sizeof(line), "%-8s rows of %2zu  %-12s %-23s", name, row_bytes,
+                    variant.name, pass);
+      if (std::strstr(line, only) == nullptr) return;
+      const double block = Nanoseconds(work) / static_cast<double>(columns);
+      std::printf("%s %9.2f ns a lane of a section %9.1f a block\n", line, block / kSections,
+                  block);
     };
     WideK points[kPoints], nodes[kNodes];
     FunctionalSums sums;
-    print("sums at points", [&] { level1.SumsAtPoints(w.sections, w.weights, points); });
+    print("sums at points", [&] { level1.SumsAtPoints(w.sections, w.weights, false, points); });
     print("sums of t, own", [&] { level1.SumsOfT(w.sections, Role::kOwn, w.weights, nodes); });
     print("sums of t, left", [&] { level1.SumsOfT(w.sections, Role::kLeft, w.weights, nodes); });
     for (Weighting weighting : {Weighting::kOnU, Weighting::kRootOnBoth}) {
@@ -91,10 +97,12 @@ void Run(const char* name, Gadget gadget, size_t row_bytes) {
 }  // namespace
 }  // namespace mpckdc::proof
 
-int main() {
+int main(int argc, char** argv) {
   using mpckdc::proof::Gadget;
-  mpckdc::proof::Run("sbox17", Gadget::kSbox17, 64);
-  mpckdc::proof::Run("sbox17", Gadget::kSbox17, 8);
-  mpckdc::proof::Run("sbox22", Gadget::kSbox22, 64);
-  mpckdc::proof::Run("product", Gadget::kProducts1, 64);
+  using mpckdc::proof::Run;
+  const char* only = argc > 1 ? argv[1] : "";
+  Run("sbox17", Gadget::kSbox17, 64, only);
+  Run("sbox17", Gadget::kSbox17, 8, only);
+  Run("sbox22", Gadget::kSbox22, 64, only);
+  Run("product", Gadget::kProducts1, 64, only);
 }

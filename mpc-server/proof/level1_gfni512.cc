@@ -24,6 +24,7 @@ struct Row512 {
 
   static MPCKDC_PROOF_INLINE Sum ZeroSum() { return Zero(); }
   static MPCKDC_PROOF_INLINE Sum AddProducts(Sum sum, T row, T weight) {
+    asm("" : "+v"(weight));  // one load, not one for each of the two instructions
     return Vec512::AddProducts(sum, row, weight);
   }
   static MPCKDC_PROOF_INLINE void AddTo(Sum sum, SumParts& parts) {

@@ -56,9 +56,9 @@ inline constexpr size_t kScratchBytes = size_t{160} << 10;
 inline constexpr size_t kPlanBytes = size_t{128} << 10;
 
 struct Level1Kernels {
-  // weights[output][word]. sums: kPoints.
-  void (*sums_at_points)(Gadget gadget, const WireRows& rows, const K* weights, uint8_t* scratch,
-                         SumParts* sums);
+  // weights[output][word]. sums: kPoints. Without corners not those of {0, 1}^5.
+  void (*sums_at_points)(Gadget gadget, const WireRows& rows, const K* weights, bool corners,
+                         uint8_t* scratch, SumParts* sums);
   // t: rows [node][output]. Without add_q only the shape of `rows` is used. sums: kNodes.
   void (*sums_of_t)(Gadget gadget, const uint8_t* t, const WireRows& rows, bool add_q,
                     const K* weights, SumParts* sums);

@@ -116,6 +116,8 @@ bool InPoint(size_t node, size_t point) {
   return true;
 }
 
+bool HasInf(size_t point) { return point != 0 && (point % 3 == 2 || HasInf(point / 3)); }
+
 std::vector<K> SumsAtPointsByDefinition(const Log& log) {
   std::vector<K> sums(kPoints);
   const uint64_t zeros[kMaxOutputs] = {};
@@ -173,10 +175,13 @@ class Level1Test : public testing::TestWithParam<Case> {
 TEST_P(Level1Test, SumsAtPoints) {
   const std::vector<K> expected = SumsAtPointsByDefinition(log);
   ForEachVariant([&](Level1& level1) {
-    std::vector<WideK> sums(kPoints, WideK{5, 0});
-    level1.SumsAtPoints(log.view(), log.betas, sums.data());
-    for (size_t p = 0; p < kPoints; ++p) {
-      ASSERT_EQ(Reduce(sums[p]).v, (expected[p] + K{5}).v) << p;
+    for (bool corners : {true, false}) {
+      std::vector<WideK> sums(kPoints, WideK{5, 0});
+      level1.SumsAtPoints(log.view(), log.betas, corners, sums.data());
+      for (size_t p = 0; p < kPoints; ++p) {
+        const K sum = corners || HasInf(p) ? expected[p] : K{};
+        ASSERT_EQ(Reduce(sums[p]).v, (sum + K{5}).v) << p;
+      }
     }
   });
 }

@@ -28,65 +28,81 @@ struct PointSums {
 
   static T LoadWeight(const K* w) { return V::Load(reinterpret_cast<const uint8_t*>(w)); }
 
-  static MPCKDC_PROOF_INLINE typename V::Sum Weighted(const T* out, const K* weights) {
+  // The weighted sum of the outputs, of output j add(j, Q_j).
+  template <class Add>
+  static MPCKDC_PROOF_INLINE typename V::Sum Weighted(const T* wires, const K* weights, Add add) {
     typename V::Sum sum = V::ZeroSum();
-#pragma GCC unroll 32
-    for (size_t j = 0; j < G::kOutputs; ++j) {
-      sum = V::AddProducts(sum, out[j], LoadWeight(weights + j * kWords));
-    }
+    G::EvalEach(
+        wires, [&](size_t j, T q) __attribute__((always_inline)) {
+          sum = V::AddProducts(sum, add(j, q), LoadWeight(weights + j * kWords));
+        });
     return sum;
   }
-
-  // One function, not 243 copies.
-  __attribute__((noinline)) void Point(const T* wires) {
-    T out[G::kOutputs];
-    G::Eval(wires, out);
-    V::AddTo(Weighted(out, weights), *next++);
+  // At the sum of some nodes.
+  template <class... Node>
+  MPCKDC_PROOF_INLINE void Point(const Node*... nodes) {
+    T wires[kW];
+#pragma GCC unroll 32
+    for (size_t k = 0; k < kW; ++k) wires[k] = Sum(nodes[k]...);
+    const auto none = [](size_t, T q) __attribute__((always_inline)) { return q; };
+    V::AddTo(Weighted(wires, weights, none), *next++);
   }
+  static MPCKDC_PROOF_INLINE T Sum(T a) { return a; }
+  static MPCKDC_PROOF_INLINE T Sum(T a, T b) { return V::Xor(a, b); }
+  static MPCKDC_PROOF_INLINE T Sum(T a, T b, T c, T d) { return V::Xor(V::Xor3(a, b, c), d); }
 
   // All points over 2^kVariables nodes; the last variable's digit is the slowest. `spare` is for
-  // the nodes at inf, one less than there are nodes.
+  // nodes at inf, of all variables but the first two. `corners`: also the points that are nodes.
   template <int kVariables>
-  __attribute__((noinline)) void Points(const T* nodes, T* spare) {
-    if constexpr (kVariables == 0) {
-      Point(nodes);
+  __attribute__((noinline)) void Points(const T* nodes, T* spare, bool corners) {
+    if constexpr (kVariables == 2) {
+      const T *n0 = nodes, *n1 = n0 + kW, *n2 = n1 + kW, *n3 = n2 + kW;
+      corners ? Two(n0, n1) : Skip();
+      Point(n0, n1);
+      corners ? Two(n2, n3) : Skip();
+      Point(n2, n3);
+      Point(n0, n2);
+      Point(n1, n3);
+      Point(n0, n1, n2, n3);
     } else {
       constexpr size_t kHalf = (size_t{1} << (kVariables - 1)) * kW;
-      Points<kVariables - 1>(nodes, spare);
-      Points<kVariables - 1>(nodes + kHalf, spare);
+      Points<kVariables - 1>(nodes, spare, corners);
+      Points<kVariables - 1>(nodes + kHalf, spare, corners);
       for (size_t i = 0; i < kHalf; ++i) spare[i] = V::Xor(nodes[i], nodes[kHalf + i]);
-      Points<kVariables - 1>(spare, spare + kHalf);
+      Points<kVariables - 1>(spare, spare + kHalf, true);
     }
   }
+  MPCKDC_PROOF_INLINE void Two(const T* a, const T* b) {
+    Point(a);
+    Point(b);
+  }
+  MPCKDC_PROOF_INLINE void Skip() { next += 2; }
 
-  // Nodes first to first + 15, into `out`; with `add` to what is there.
-  static void LoadHalf(const WireRows& rows, size_t first, size_t element, bool add, T* out) {
-    for (size_t s = 0; s < kNodes / 2; ++s) {
-      T* node = out + s * kW;
-      const bool there = first + s < rows.nodes;
-      for (size_t k = 0; k < kW; ++k) {
-        T v = V::Zero();
-        if (there) {
-          const size_t at = ((first + s) * kW + k) * kRow + 8 * element;
-          v = V::Load(rows.a + at);
-          if (rows.b != nullptr) v = V::Xor(v, V::Load(rows.b + at));
-        }
-        node[k] = add ? V::Xor(node[k], v) : v;
-      }
-    }
+  static constexpr size_t kHalfNodes = kNodes / 2 * kW;
+
+  static MPCKDC_PROOF_INLINE T Row(const WireRows& rows, size_t i, size_t element) {
+    if (i >= rows.nodes * kW) return V::Zero();
+    const size_t at = i * kRow + 8 * element;
+    const T v = V::Load(rows.a + at);
+    return rows.b == nullptr ? v : V::Xor(v, V::Load(rows.b + at));
   }
 
-  static void All(const WireRows& rows, const K* weights, uint8_t* scratch, SumParts* sums) {
-    T* nodes = reinterpret_cast<T*>(scratch);
-    T* spare = nodes + kNodes / 2 * kW;
-    static_assert((kNodes - 1) * kW * sizeof(T) <= kScratchBytes);
+  static void All(const WireRows& rows, const K* weights, bool corners, uint8_t* scratch,
+                  SumParts* sums) {
+    T* low = reinterpret_cast<T*>(scratch);  // nodes 0 to 15
+    T* high = low + kHalfNodes;
+    T* spare = high + kHalfNodes;
+    static_assert((kNodes + 12) * kW * sizeof(T) <= kScratchBytes);
     for (size_t e = 0; e < rows.words; e += kElements) {
       PointSums run{weights + e, sums};
-      for (size_t digit = 0; digit < 3; ++digit) {
-        LoadHalf(rows, digit == 1 ? kNodes / 2 : 0, e, false, nodes);
-        if (digit == 2) LoadHalf(rows, kNodes / 2, e, true, nodes);
-        run.template Points<4>(nodes, spare);
+      for (size_t i = 0; i < kHalfNodes; ++i) low[i] = Row(rows, i, e);
+      run.template Points<4>(low, spare, corners);
+      for (size_t i = 0; i < kHalfNodes; ++i) {
+        high[i] = Row(rows, kHalfNodes + i, e);
+        low[i] = V::Xor(low[i], high[i]);
       }
+      run.template Points<4>(high, spare, corners);
+      run.template Points<4>(low, spare, true);
     }
   }
 
@@ -94,19 +110,25 @@ struct PointSums {
                   SumParts* sums) {
     for (size_t e = 0; e < rows.words; e += kElements) {
       for (size_t s = 0; s < rows.nodes; ++s) {
-        T out[G::kOutputs];
-        for (T& o : out) o = V::Zero();
+        const auto row = [&](size_t j) __attribute__((always_inline)) {
+          return V::Load(t + (s * G::kOutputs + j) * kRow + 8 * e);
+        };
+        typename V::Sum sum = V::ZeroSum();
         if (add_q) {
           T wires[kW];
           for (size_t k = 0; k < kW; ++k) {
             wires[k] = V::Load(rows.a + (s * kW + k) * kRow + 8 * e);
           }
-          G::Eval(wires, out);
+          sum = Weighted(
+              wires, weights + e, [&](size_t j, T q) __attribute__((always_inline)) {
+                return V::Xor(q, row(j));
+              });
+        } else {
+          for (size_t j = 0; j < G::kOutputs; ++j) {
+            sum = V::AddProducts(sum, row(j), LoadWeight(weights + j * kWords + e));
+          }
         }
-        for (size_t j = 0; j < G::kOutputs; ++j) {
-          out[j] = V::Xor(out[j], V::Load(t + (s * G::kOutputs + j) * kRow + 8 * e));
-        }
-        V::AddTo(Weighted(out, weights + e), sums[s]);
+        V::AddTo(sum, sums[s]);
       }
     }
   }
@@ -114,9 +136,10 @@ struct PointSums {
 
 template <class V>
 struct PointSumKernels {
-  static void SumsAtPoints(Gadget gadget, const WireRows& rows, const K* weights, uint8_t* scratch,
-                           SumParts* sums) {
-    VisitGadget<V>(gadget, [&]<class G>() { PointSums<V, G>::All(rows, weights, scratch, sums); });
+  static void SumsAtPoints(Gadget gadget, const WireRows& rows, const K* weights, bool corners,
+                           uint8_t* scratch, SumParts* sums) {
+    VisitGadget<V>(gadget,
+                   [&]<class G>() { PointSums<V, G>::All(rows, weights, corners, scratch, sums); });
   }
   static void SumsOfT(Gadget gadget, const uint8_t* t, const WireRows& rows, bool add_q,
                       const K* weights, SumParts* sums) {
