@@ -74,6 +74,7 @@ K Inverse(K a) {
 
 K Dot(const K* a, const K* b, size_t n) { return Kernels().dot(a, b, n); }
 void MultiplyAdd(const K* a, K c, size_t n, K* out) { Kernels().multiply_add(a, c, n, out); }
+void Scale(const K* a, K c, size_t n, K* out) { Kernels().scale(a, c, n, out); }
 void MultiplyEach(const K* a, const K* b, size_t n, K* out) {
   Kernels().multiply_each(a, b, n, out);
 }

@@ -55,6 +55,8 @@ K Reduce(WideK a);
 K Dot(const K* a, const K* b, size_t n);
 // out[i] += a[i] * c.
 void MultiplyAdd(const K* a, K c, size_t n, K* out);
+// out[i] = a[i] * c. `out` may be `a`.
+void Scale(const K* a, K c, size_t n, K* out);
 // out[i] = a[i] * b[i]. `out` may be `a` or `b`.
 void MultiplyEach(const K* a, const K* b, size_t n, K* out);
 

@@ -22,6 +22,7 @@ struct FieldKernels {
   F (*multiply_f)(F a, F b);
   K (*dot)(const K* a, const K* b, size_t n);
   void (*multiply_add)(const K* a, K c, size_t n, K* out);
+  void (*scale)(const K* a, K c, size_t n, K* out);
   void (*multiply_each)(const K* a, const K* b, size_t n, K* out);
   F (*dot_f)(const F* a, const F* b, size_t n);
   F (*dot_fk)(const F* a, const K* b, size_t n);

@@ -46,6 +46,9 @@ struct FieldTemplate {
   static void MultiplyAdd(const K* a, K c, size_t n, K* out) {
     for (size_t i = 0; i < n; ++i) out[i] += Multiply(a[i], c);
   }
+  static void Scale(const K* a, K c, size_t n, K* out) {
+    for (size_t i = 0; i < n; ++i) out[i] = Multiply(a[i], c);
+  }
   static void MultiplyEach(const K* a, const K* b, size_t n, K* out) {
     for (size_t i = 0; i < n; ++i) out[i] = Multiply(a[i], b[i]);
   }
@@ -87,8 +90,8 @@ struct FieldTemplate {
   }
 
   static constexpr FieldKernels Kernels() {
-    return {Multiply, MultiplyF,    Dot,           MultiplyAdd,    MultiplyEach, DotF,
-            DotFk,    MultiplyAddF, MultiplyAddKf, MultiplyEachFk, FoldF,        FoldK};
+    return {Multiply, MultiplyF,    Dot,           MultiplyAdd,    Scale, MultiplyEach, DotF,
+            DotFk,    MultiplyAddF, MultiplyAddKf, MultiplyEachFk, FoldF, FoldK};
   }
 };
 

@@ -120,9 +120,10 @@ TEST_P(FieldKernelsTest, EqualTheDefinition) {
     EXPECT_EQ(k.dot_f(f.data(), g.data(), n), dot_f);
     EXPECT_EQ(k.dot_fk(f.data(), b.data(), n), dot_fk);
 
-    std::vector<K> out_k = b, each_k(n);
+    std::vector<K> out_k = b, scaled(n), each_k(n);
     std::vector<F> out_f = g, out_kf = g, each_fk(n), fold_f(n), fold_k(n);
     k.multiply_add(a.data(), c, n, out_k.data());
+    k.scale(a.data(), c, n, scaled.data());
     k.multiply_each(a.data(), b.data(), n, each_k.data());
     k.multiply_add_f(f.data(), r, n, out_f.data());
     k.multiply_add_kf(a.data(), r, n, out_kf.data());
@@ -131,6 +132,7 @@ TEST_P(FieldKernelsTest, EqualTheDefinition) {
     k.fold_k(a.data(), b.data(), r, n, fold_k.data());
     for (size_t i = 0; i < n; ++i) {
       EXPECT_EQ(out_k[i], b[i] + SlowProduct(a[i], c));
+      EXPECT_EQ(scaled[i], SlowProduct(a[i], c));
       EXPECT_EQ(each_k[i], SlowProduct(a[i], b[i]));
       EXPECT_EQ(out_f[i], g[i] + SlowProduct(f[i], r));
       EXPECT_EQ(out_kf[i], g[i] + SlowProduct(F{a[i], K{}}, r));

@@ -40,6 +40,13 @@ struct FieldVpclmul {
           V::StoreFirst(out + i, V::Xor(V::LoadFirst(out + i, m), product), m);
         });
   }
+  static void Scale(const K* a, K c, size_t n, K* out) {
+    const T factor = V::Set1(c.v);
+    ForEach(
+        n, kKs, [&](size_t i, size_t m) __attribute__((always_inline)) {
+          V::StoreFirst(out + i, V::Multiply(V::LoadFirst(a + i, m), factor), m);
+        });
+  }
   static void MultiplyEach(const K* a, const K* b, size_t n, K* out) {
     ForEach(
         n, kKs, [&](size_t i, size_t m) __attribute__((always_inline)) {
@@ -142,6 +149,7 @@ constexpr FieldKernels kFieldVpclmul = {
     One::MultiplyF,
     FieldVpclmul::Dot,
     FieldVpclmul::MultiplyAdd,
+    FieldVpclmul::Scale,
     FieldVpclmul::MultiplyEach,
     FieldVpclmul::DotF,
     FieldVpclmul::DotFk,

@@ -92,6 +92,7 @@ struct FormGfni {
       put(2 * i + 1, _mm512_unpackhi_epi32(q[from], q[from + 1]));
     }
   }
+  static_assert(kMaxWires * kGroups * kBytes * 8 <= kScratchBytes);
   static void TurnAll(const WireRows& rows, uint64_t* bits) {
     for (size_t k = 0; k < rows.wires; ++k) {
       for (size_t g = 0; g < kGroups; ++g) Turn(rows, 8 * g, k, bits + (k * kGroups + g) * kBytes);
@@ -216,27 +217,10 @@ struct FormGfni {
     }
   }
 
-  // Halves of the columns' weights apart, so that eight of them are a register.
-  struct FunctionalScratch {
-    uint64_t bits[kMaxWires * kGroups * kBytes];
-    uint64_t halves[4][kColumns];
-  };
-  static_assert(sizeof(FunctionalScratch) <= kScratchBytes);
-
-  static void Split(const F* columns, uint64_t* low, uint64_t* high) {
-    const T evens = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
-    const T odds = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
-    for (size_t i = 0; i < kColumns; i += 8) {
-      const T a = V::Load(columns + i), b = V::Load(columns + i + 4);
-      V::Store(low + i, _mm512_permutex2var_epi64(a, evens, b));
-      V::Store(high + i, _mm512_permutex2var_epi64(a, odds, b));
-    }
-  }
-
   // sums[i] = sum over the columns of halves[i] * (the wire's bits with the nodes' coefficients).
   template <size_t kHalves>
   static MPCKDC_PROOF_INLINE void WireSums(const uint64_t* bits, const FunctionalPlan& plan,
-                                           const uint64_t (*halves)[kColumns], K* sums) {
+                                           const K* const* halves, K* sums) {
     T matrices[kGroups], sum[kHalves];
     for (size_t g = 0; g < kGroups; ++g) matrices[g] = V::Load(plan.matrices[g]);
     for (T& s : sum) s = _mm512_setzero_si512();
@@ -254,25 +238,24 @@ struct FormGfni {
     for (size_t i = 0; i < kHalves; ++i) sums[i] = V::ReducedSum(sum[i]);
   }
 
-  static void Functional(const uint8_t* memory, const WireRows& rows, const F* column_u,
-                         const F* column_v, uint8_t* scratch_memory, F* u, F* v) {
+  static void Functional(const uint8_t* memory, const WireRows& rows,
+                         const FunctionalColumns& columns, uint8_t* scratch, F* u, F* v) {
     using One = FieldTemplate<ClmulPclmul>;
     const auto& plan = *reinterpret_cast<const FunctionalPlan*>(memory);
-    auto& scratch = *reinterpret_cast<FunctionalScratch*>(scratch_memory);
-    const bool same = column_u == column_v;
-    TurnAll(rows, scratch.bits);
-    Split(column_u, scratch.halves[0], scratch.halves[1]);
-    if (!same) Split(column_v, scratch.halves[2], scratch.halves[3]);
+    auto* all_bits = reinterpret_cast<uint64_t*>(scratch);
+    const bool same = columns.u[0] == columns.v[0] && columns.u[1] == columns.v[1];
+    const K* const halves[] = {columns.u[0], columns.u[1], columns.v[0], columns.v[1]};
+    TurnAll(rows, all_bits);
     One::WideF sum_u, sum_v;
     for (size_t k = 0; k < rows.wires; ++k) {
-      const uint64_t* bits = scratch.bits + k * (kGroups * kBytes);
+      const uint64_t* bits = all_bits + k * (kGroups * kBytes);
       K sums[4];
       if (same) {
-        WireSums<2>(bits, plan, scratch.halves, sums);
+        WireSums<2>(bits, plan, halves, sums);
         sums[2] = sums[0];
         sums[3] = sums[1];
       } else {
-        WireSums<4>(bits, plan, scratch.halves, sums);
+        WireSums<4>(bits, plan, halves, sums);
       }
       sum_u.Add(plan.wire_u[k], F{sums[0], sums[1]});
       sum_v.Add(plan.wire_v[k], F{sums[2], sums[3]});

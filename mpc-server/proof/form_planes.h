@@ -190,13 +190,13 @@ struct FormPlaneKernels {
     }
   }
 
-  // The sum of (low + high*y) * factor, unreduced.
+  // The sum of (low + high*y) * (c_low + c_high*y), unreduced.
   struct SumF {
     WideK low, high, both;
-    void Add(uint64_t l, uint64_t h, F f) {
-      low += C::Multiply(l, f.low.v);
-      high += C::Multiply(h, f.high.v);
-      both += C::Multiply(l ^ h, f.low.v ^ f.high.v);
+    void Add(uint64_t l, uint64_t h, K c_low, K c_high) {
+      low += C::Multiply(l, c_low.v);
+      high += C::Multiply(h, c_high.v);
+      both += C::Multiply(l ^ h, c_low.v ^ c_high.v);
     }
     F Reduced() const {
       const uint64_t l = C::Reduce(low), h = C::Reduce(high);
@@ -204,8 +204,8 @@ struct FormPlaneKernels {
     }
   };
 
-  static void Functional(const uint8_t* memory, const WireRows& rows, const F* column_u,
-                         const F* column_v, uint8_t* scratch_memory, F* u, F* v) {
+  static void Functional(const uint8_t* memory, const WireRows& rows,
+                         const FunctionalColumns& columns, uint8_t* scratch_memory, F* u, F* v) {
     const auto& plan = *reinterpret_cast<const FormPlan*>(memory);
     auto& scratch = *reinterpret_cast<Scratch*>(scratch_memory);
     SumF sum_u, sum_v;
@@ -214,9 +214,9 @@ struct FormPlaneKernels {
       for (size_t e = 0; e < Planes::kElements; ++e) {
         for (size_t b = 0; b < 64; ++b) {
           const auto value = [&](size_t f) { return Planes::ValueOf(scratch.planes[f][b], e); };
-          const size_t column = 64 * (at + e) + b;
-          sum_u.Add(value(0), value(1), column_u[column]);
-          sum_v.Add(value(2), value(3), column_v[column]);
+          const size_t l = 64 * (at + e) + b;
+          sum_u.Add(value(0), value(1), columns.u[0][l], columns.u[1][l]);
+          sum_v.Add(value(2), value(3), columns.v[0][l], columns.v[1][l]);
         }
       }
     }

@@ -15,18 +15,28 @@ constexpr size_t kOutputPlane = kNodes * kMaxOutputs * kRow;
 // Sections that go through a kernel together: eight with small rows, or one.
 size_t SectionsAtOnce(const Sections& sections) { return kRow / sections.row_bytes; }
 
-// out[node][i] word w = word of section w, for `count` rows in each node.
+// out[node][i] word w = word of section w, for `count` rows in each node; with `b`, the sum of two.
 void Pack(absl::Span<const Section> sections, size_t count, const uint8_t* const* a,
           const uint8_t* const* b, uint8_t* out) {
-  for (size_t w = 0; w < kWords; ++w) {
-    const size_t there = w < sections.size() ? sections[w].nodes * count : 0;
-    for (size_t i = 0; i < kNodes * count; ++i) {
-      uint64_t v = 0, add = 0;
-      if (i < there) std::memcpy(&v, a[w] + 8 * i, 8);
-      if (i < there && b != nullptr) std::memcpy(&add, b[w] + 8 * i, 8);
-      v ^= add;
-      std::memcpy(out + i * kRow + 8 * w, &v, 8);
+  size_t in_all = sections.size() < kWords ? 0 : kNodes;  // nodes that every word has
+  for (const Section& s : sections) in_all = std::min(in_all, s.nodes);
+  const auto word = [&](size_t w, size_t i) {
+    uint64_t v, add = 0;
+    std::memcpy(&v, a[w] + 8 * i, 8);
+    if (b != nullptr) std::memcpy(&add, b[w] + 8 * i, 8);
+    return v ^ add;
+  };
+  for (size_t i = 0; i < in_all * count; ++i) {
+    uint64_t row[kWords];
+    for (size_t w = 0; w < kWords; ++w) row[w] = word(w, i);
+    std::memcpy(out + i * kRow, row, kRow);
+  }
+  for (size_t i = in_all * count; i < kNodes * count; ++i) {
+    uint64_t row[kWords] = {};
+    for (size_t w = 0; w < sections.size(); ++w) {
+      if (i < sections[w].nodes * count) row[w] = word(w, i);
     }
+    std::memcpy(out + i * kRow, row, kRow);
   }
 }
 
@@ -38,6 +48,12 @@ std::array<K, 64> Powers(K of) {
     power = power * of;
   }
   return powers;
+}
+
+// x^b, or its roots.
+const K* PowersFor(Weighting weighting) {
+  static const std::array<K, 64> powers = Powers(kX), root_powers = Powers(SquareRoot(kX));
+  return (weighting == Weighting::kRootOnBoth ? root_powers : powers).data();
 }
 
 // What goes through a kernel as one section.
@@ -87,18 +103,16 @@ struct Batch {
     K omegas[kWords];
     for (size_t w = 0; w < kWords; ++w) omegas[w] = omega(w);
     for (size_t j = 0; j < OutputsOf(of.gadget); ++j) {
-      std::fill_n(weights + j * kWords, kWords, K{});
-      MultiplyAdd(omegas, betas[j], kWords, weights + j * kWords);
+      Scale(omegas, betas[j], kWords, weights + j * kWords);
     }
   }
-  // omega * x^b, or its root.
+  // What Fold multiplies u by in all columns of a word: this times PowersFor(weighting).
+  K WordWeight(Weighting weighting, size_t w) const {
+    return weighting == Weighting::kRootOnBoth ? SquareRoot(omega(w)) : omega(w);
+  }
   void ColumnWeights(Weighting weighting, K* weights) const {
-    static const std::array<K, 64> powers = Powers(kX), root_powers = Powers(SquareRoot(kX));
-    const bool root = weighting == Weighting::kRootOnBoth;
-    std::fill_n(weights, kColumns, K{});
-    for (size_t w = 0; w < words(); ++w) {
-      MultiplyAdd((root ? root_powers : powers).data(), root ? SquareRoot(omega(w)) : omega(w), 64,
-                  weights + 64 * w);
+    for (size_t w = 0; w < kWords; ++w) {
+      Scale(PowersFor(weighting), WordWeight(weighting, w), 64, weights + 64 * w);
     }
   }
 };
@@ -179,31 +193,79 @@ void Level1::Fold(const Sections& sections, const K* eq, const ProductForms& for
   });
 }
 
+// The halves of some columns' coefficients, for a kernel.
+struct Level1::Halves {
+  alignas(64) K low[kColumns], high[kColumns];
+
+  void Put(size_t at, const F* from, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      low[at + i] = from[i].low;
+      high[at + i] = from[i].high;
+    }
+  }
+  // A word of another, multiplied.
+  void PutWord(size_t w, const Halves& from, K factor) {
+    Scale(from.low + 64 * w, factor, 64, low + 64 * w);
+    Scale(from.high + 64 * w, factor, 64, high + 64 * w);
+  }
+};
+
+void Level1::EvaluateLarge(const Sections& sections, Wires wires, const Functional& functional,
+                           FunctionalSums& sums) {
+  const bool root = functional.weighting == Weighting::kRootOnBoth;
+  Halves plain, with_powers, u;
+  plain.Put(0, functional.column, kColumns);
+  F column[64];
+  for (size_t w = 0; w < kWords; ++w) {
+    MultiplyEach(functional.column + 64 * w, PowersFor(functional.weighting), 64, column);
+    with_powers.Put(64 * w, column, 64);
+  }
+  const Halves& v = root ? u : plain;
+  ForEachBatch(sections, packed_.data(), [&](const Batch& batch, size_t first) {
+    for (size_t w = 0; w < kWords; ++w) {
+      u.PutWord(w, with_powers, batch.WordWeight(functional.weighting, w));
+    }
+    F sum_u, sum_v;
+    kernels_.functional(plan_.data(), batch.Rows(wires), {{u.low, u.high}, {v.low, v.high}},
+                        scratch_.data(), &sum_u, &sum_v);
+    sums.u += sum_u * functional.section[first];
+    sums.v += sum_v * functional.section[first];
+  });
+}
+
+// Every word has a section's coefficient of its own, which goes into the columns.
+void Level1::EvaluateSmall(const Sections& sections, Wires wires, const Functional& functional,
+                           FunctionalSums& sums) {
+  const bool root = functional.weighting == Weighting::kRootOnBoth;
+  Halves u, plain;
+  const Halves& v = root ? u : plain;
+  F with_powers[64];
+  MultiplyEach(functional.column, PowersFor(functional.weighting), 64, with_powers);
+  ForEachBatch(sections, packed_.data(), [&](const Batch& batch, size_t first) {
+    for (size_t w = 0; w < batch.sections.size(); ++w) {
+      const F factor = functional.section[first + w];
+      F column[64] = {};
+      MultiplyAdd(with_powers, factor * batch.WordWeight(functional.weighting, w), 64, column);
+      u.Put(64 * w, column, 64);
+      if (root) continue;
+      std::fill_n(column, 64, F{});
+      MultiplyAdd(functional.column, factor, 64, column);
+      plain.Put(64 * w, column, 64);
+    }
+    kernels_.functional(plan_.data(), batch.Rows(wires), {{u.low, u.high}, {v.low, v.high}},
+                        scratch_.data(), &sums.u, &sums.v);
+  });
+}
+
 void Level1::Evaluate(const Sections& sections, Wires wires, const Functional& functional,
                       FunctionalSums& sums) {
   kernels_.plan_functional(WiresOf(sections.gadget), functional.node, functional.wire_u,
                            functional.wire_v, plan_.data());
-  const bool small = sections.row_bytes < kRow;
-  ForEachBatch(sections, packed_.data(), [&](const Batch& batch, size_t first) {
-    alignas(64) K weights[kColumns];
-    alignas(64) F column_u[kColumns], column_v[kColumns];
-    batch.ColumnWeights(functional.weighting, weights);
-    const F* columns = functional.column;
-    if (small) {
-      std::fill_n(column_v, kColumns, F{});
-      for (size_t w = 0; w < batch.sections.size(); ++w) {
-        MultiplyAdd(columns, functional.section[first + w], 64, column_v + 64 * w);
-      }
-      columns = column_v;
-    }
-    MultiplyEach(columns, weights, kColumns, column_u);
-    F u, v;
-    if (functional.weighting == Weighting::kRootOnBoth) columns = column_u;
-    kernels_.functional(plan_.data(), batch.Rows(wires), column_u, columns, scratch_.data(), &u,
-                        &v);
-    sums.u += small ? u : u * functional.section[first];
-    sums.v += small ? v : v * functional.section[first];
-  });
+  if (sections.row_bytes < kRow) {
+    EvaluateSmall(sections, wires, functional, sums);
+  } else {
+    EvaluateLarge(sections, wires, functional, sums);
+  }
 }
 
 const IsaTable<Level1Kernels>& AllLevel1Kernels() {

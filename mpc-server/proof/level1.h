@@ -110,7 +110,12 @@ class Level1 {
                 FunctionalSums& sums);
 
  private:
+  struct Halves;
   SumParts* ZeroParts(size_t count);
+  void EvaluateLarge(const Sections& sections, Wires wires, const Functional& functional,
+                     FunctionalSums& sums);
+  void EvaluateSmall(const Sections& sections, Wires wires, const Functional& functional,
+                     FunctionalSums& sums);
 
   const Level1Kernels& kernels_;
   SecretBytes scratch_;  // of the kernels

@@ -45,6 +45,13 @@ struct FoldWeights {
   bool both;
 };
 
+// Coefficients of the columns: the halves of elements of F, kColumns each. Where v's are the same
+// pointers as u's it is faster.
+struct FunctionalColumns {
+  const K* u[2];
+  const K* v[2];
+};
+
 struct FoldedSection {
   K* u;  // kColumns of each product
   K* v;
@@ -68,10 +75,9 @@ struct Level1Kernels {
                const FoldWeights& weights, uint8_t* scratch, const FoldedSection& out);
   void (*plan_functional)(size_t wires, const K* node, const F* wire_u, const F* wire_v,
                           uint8_t* plan);
-  // The two sums with column weights of their own: *u += wire_u * node * column_u * bit. column_v
-  // may be column_u, which is faster.
-  void (*functional)(const uint8_t* plan, const WireRows& rows, const F* column_u,
-                     const F* column_v, uint8_t* scratch, F* u, F* v);
+  // *u += wire_u * node * column * bit, and v, over all bits.
+  void (*functional)(const uint8_t* plan, const WireRows& rows, const FunctionalColumns& columns,
+                     uint8_t* scratch, F* u, F* v);
 };
 
 extern const Level1Kernels kLevel1Portable, kLevel1Avx2, kLevel1Gfni512;
