@@ -43,6 +43,7 @@ const IsaTable<FieldKernels>& AllFieldKernels() {
     {"portable", Isa::kPortable, kFieldPortable},
 #if defined(__x86_64__)
     {"avx2_pclmul", Isa::kAvx2, kFieldPclmul},
+    {"avx512_vpclmul", Isa::kAvx512, kFieldVpclmul, __builtin_cpu_supports("vpclmulqdq") != 0},
 #endif
   };
   return all;

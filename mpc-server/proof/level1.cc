@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 namespace mpckdc::proof {
 namespace {
@@ -15,28 +14,40 @@ constexpr size_t kOutputPlane = kNodes * kMaxOutputs * kRow;
 // Sections that go through a kernel together: eight with small rows, or one.
 size_t SectionsAtOnce(const Sections& sections) { return kRow / sections.row_bytes; }
 
-// out[node][i] word w = word of section w, for `count` rows in each node; with `b`, the sum of two.
-void Pack(absl::Span<const Section> sections, size_t count, const uint8_t* const* a,
-          const uint8_t* const* b, uint8_t* out) {
-  size_t in_all = sections.size() < kWords ? 0 : kNodes;  // nodes that every word has
-  for (const Section& s : sections) in_all = std::min(in_all, s.nodes);
-  const auto word = [&](size_t w, size_t i) {
-    uint64_t v, add = 0;
-    std::memcpy(&v, a[w] + 8 * i, 8);
-    if (b != nullptr) std::memcpy(&add, b[w] + 8 * i, 8);
-    return v ^ add;
-  };
-  for (size_t i = 0; i < in_all * count; ++i) {
-    uint64_t row[kWords];
-    for (size_t w = 0; w < kWords; ++w) row[w] = word(w, i);
-    std::memcpy(out + i * kRow, row, kRow);
+// out[i] word w = row i of section w, in both roles added if b is given; rows from `begin` to `end`
+// of each node-by-node list. `a` and `b` have an entry for each of kWords.
+template <bool kSum>
+void PackRows(const uint64_t* const* a, const uint64_t* const* b, size_t begin, size_t end,
+              uint64_t* out) {
+  for (size_t i = begin; i < end; ++i) {
+    for (size_t w = 0; w < kWords; ++w) out[i * kWords + w] = a[w][i] ^ (kSum ? b[w][i] : 0);
   }
-  for (size_t i = in_all * count; i < kNodes * count; ++i) {
-    uint64_t row[kWords] = {};
-    for (size_t w = 0; w < sections.size(); ++w) {
-      if (i < sections[w].nodes * count) row[w] = word(w, i);
+}
+
+// `count` rows in each node. Up to the last node that all sections have, whole rows are made at
+// once; missing sections are zeros there.
+void Pack(absl::Span<const Section> sections, size_t count, const uint8_t* const* a,
+          const uint8_t* const* b, uint8_t* memory) {
+  static const uint64_t zeros[kNodes * kMaxWires] = {};
+  auto* out = reinterpret_cast<uint64_t*>(memory);
+  const uint64_t *from_a[kWords], *from_b[kWords];
+  size_t in_all = kNodes;
+  for (size_t w = 0; w < kWords; ++w) {
+    const bool there = w < sections.size();
+    from_a[w] = there ? reinterpret_cast<const uint64_t*>(a[w]) : zeros;
+    from_b[w] = there && b != nullptr ? reinterpret_cast<const uint64_t*>(b[w]) : zeros;
+    if (there) in_all = std::min(in_all, sections[w].nodes);
+  }
+  const auto pack = b != nullptr ? PackRows<true> : PackRows<false>;
+  pack(from_a, from_b, 0, in_all * count, out);
+  for (size_t node = in_all; node < kNodes; ++node) {
+    const uint64_t *some_a[kWords], *some_b[kWords];
+    for (size_t w = 0; w < kWords; ++w) {
+      const bool there = w < sections.size() && node < sections[w].nodes;
+      some_a[w] = there ? from_a[w] : zeros;
+      some_b[w] = there ? from_b[w] : zeros;
     }
-    std::memcpy(out + i * kRow, row, kRow);
+    pack(some_a, some_b, node * count, (node + 1) * count, out);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "mpc-server/base/isa.h"
+#include "mpc-server/proof/field_kernels.h"
 
 namespace mpckdc::proof {
 namespace {
@@ -263,6 +264,15 @@ TEST_P(Level1Test, Functional) {
   for (Weighting weighting : kWeightings) {
     for (Wires which : {Wires::kOwn, Wires::kLeft, Wires::kSum}) check(which, weighting);
   }
+}
+
+// A variant that is missing in a table would not be tested at all.
+TEST(KernelTablesTest, HaveAVariantForEveryTier) {
+  const auto& fields = AllFieldKernels().supported();
+  const auto& passes = AllLevel1Kernels().supported();
+  ASSERT_EQ(fields.size(), passes.size());
+  for (size_t i = 0; i < fields.size(); ++i) EXPECT_EQ(fields[i].tier, passes[i].tier);
+  EXPECT_GE(fields.size(), IsaSupported(Isa::kAvx2) ? 2u : 1u);
 }
 
 std::vector<Case> AllCases() {
