@@ -149,7 +149,7 @@ Level1::Level1(const Level1Kernels& kernels)
       scratch_(kScratchBytes),
       packed_(kWirePlane + kOutputPlane),
       parts_(kPoints),
-      plan_(kPlanBytes) {}
+      plan_(kPlanBytes / sizeof(Line)) {}
 
 SumParts* Level1::ZeroParts(size_t count) {
   std::fill_n(parts_.begin(), count, SumParts());
@@ -182,7 +182,7 @@ void Level1::SumsOfT(const Sections& sections, Role role, const K* betas, WideK*
 
 void Level1::Fold(const Sections& sections, const K* eq, const ProductForms& forms,
                   Weighting weighting, const FoldedColumns& out) {
-  kernels_.plan_fold(forms, eq, plan_.data());
+  kernels_.plan_fold(forms, eq, plan());
   const bool small = sections.row_bytes < kRow;
   const size_t half = forms.products * kColumns;
   if (small) columns_.resize(std::max(columns_.size(), 2 * half));
@@ -192,7 +192,7 @@ void Level1::Fold(const Sections& sections, const K* eq, const ProductForms& for
     FoldedSection to = {out.u + first * out.section_step, out.v + first * out.section_step,
                         out.product_step};
     if (small) to = {columns_.data(), columns_.data() + half, kColumns};
-    kernels_.fold(plan_.data(), forms, batch.Rows(Wires::kSum),
+    kernels_.fold(plan(), forms, batch.Rows(Wires::kSum),
                   {weights, weighting == Weighting::kRootOnBoth}, scratch_.data(), to);
     for (size_t w = 0; small && w < batch.sections.size(); ++w) {
       for (size_t m = 0; m < forms.products; ++m) {
@@ -237,7 +237,7 @@ void Level1::EvaluateLarge(const Sections& sections, Wires wires, const Function
       u.PutWord(w, with_powers, batch.WordWeight(functional.weighting, w));
     }
     F sum_u, sum_v;
-    kernels_.functional(plan_.data(), batch.Rows(wires), {{u.low, u.high}, {v.low, v.high}},
+    kernels_.functional(plan(), batch.Rows(wires), {{u.low, u.high}, {v.low, v.high}},
                         scratch_.data(), &sum_u, &sum_v);
     sums.u += sum_u * functional.section[first];
     sums.v += sum_v * functional.section[first];
@@ -263,7 +263,7 @@ void Level1::EvaluateSmall(const Sections& sections, Wires wires, const Function
       MultiplyAdd(functional.column, factor, 64, column);
       plain.Put(64 * w, column, 64);
     }
-    kernels_.functional(plan_.data(), batch.Rows(wires), {{u.low, u.high}, {v.low, v.high}},
+    kernels_.functional(plan(), batch.Rows(wires), {{u.low, u.high}, {v.low, v.high}},
                         scratch_.data(), &sums.u, &sums.v);
   });
 }
@@ -271,7 +271,7 @@ void Level1::EvaluateSmall(const Sections& sections, Wires wires, const Function
 void Level1::Evaluate(const Sections& sections, Wires wires, const Functional& functional,
                       FunctionalSums& sums) {
   kernels_.plan_functional(WiresOf(sections.gadget), functional.node, functional.wire_u,
-                           functional.wire_v, plan_.data());
+                           functional.wire_v, plan());
   if (sections.row_bytes < kRow) {
     EvaluateSmall(sections, wires, functional, sums);
   } else {

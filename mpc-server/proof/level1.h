@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "mpc-server/base/isa.h"
@@ -59,7 +60,8 @@ enum class Weighting {
                 // the wires' coefficients alone, and Evaluate is faster
 };
 
-// Where the prover's folded columns go. Of section i, product m, column l, the pair is
+// Where the prover's folded columns go; they are written in runs of a section's columns for one
+// product, and as fast for any steps. Of section i, product m, column l, the pair is
 //   u[i * section_step + m * product_step + l], v[the same]
 struct FoldedColumns {
   K* u;
@@ -82,6 +84,7 @@ struct FunctionalSums {
   F u, v;
 };
 
+// The passes with their buffers. For one thread at a time.
 class Level1 {
  public:
   explicit Level1(const Level1Kernels& kernels = AllLevel1Kernels().For(BestIsa()));
@@ -111,6 +114,7 @@ class Level1 {
 
  private:
   struct Halves;
+  uint8_t* plan() { return reinterpret_cast<uint8_t*>(plan_.data()); }
   SumParts* ZeroParts(size_t count);
   void EvaluateLarge(const Sections& sections, Wires wires, const Functional& functional,
                      FunctionalSums& sums);
@@ -121,8 +125,11 @@ class Level1 {
   SecretBytes scratch_;  // of the kernels
   SecretBytes packed_;   // small rows of eight sections side by side: wires, then outputs
   SecretVector<SumParts> parts_;
-  SecretBytes plan_;         // not secret; it has the alignment
   SecretVector<K> columns_;  // folded, of packed sections
+  struct alignas(64) Line {
+    uint8_t bytes[64];
+  };
+  std::vector<Line> plan_;  // of the kernels; public
 };
 
 }  // namespace mpckdc::proof

@@ -59,8 +59,8 @@ struct FoldedSection {
 };
 
 // Of buffers that kernels are given, 64-byte aligned; what is in them is a kernel's own.
-inline constexpr size_t kScratchBytes = size_t{160} << 10;
-inline constexpr size_t kPlanBytes = size_t{128} << 10;
+inline constexpr size_t kScratchBytes = size_t{64} << 10;
+inline constexpr size_t kPlanBytes = size_t{104} << 10;
 
 struct Level1Kernels {
   // weights[output][word]. sums: kPoints. Without corners not those of {0, 1}^5.

@@ -15,6 +15,21 @@
 namespace mpckdc::proof {
 namespace {
 
+// x^64 times what (x^4 + x^3 + x) * high has above bit 63, reduced, for each value of the four
+// highest bits of `high`.
+struct LostBits {
+  alignas(16) uint8_t of[16];
+};
+constexpr LostBits MakeLostBits() {
+  LostBits lost{};
+  for (unsigned top = 0; top < 16; ++top) {
+    const unsigned past = top ^ top >> 1 ^ top >> 3;
+    lost.of[top] = static_cast<uint8_t>(past ^ past << 1 ^ past << 3 ^ past << 4);
+  }
+  return lost;
+}
+constexpr LostBits kLost = MakeLostBits();
+
 struct Vec512 {
   using T = __m512i;
 
@@ -44,14 +59,15 @@ struct Vec512 {
     return Xor3(sum, Even(a, b), Odd(a, b));
   }
 
-  // Unreduced products to elements in order.
+  // Unreduced products to elements in order. x^4 + x^3 + x + 1 = (x + 1)(x^3 + 1); what the shifts
+  // by it lose depends on the four highest bits.
   static MPCKDC_PROOF_INLINE T Reduce(T even, T odd) {
     const T low = _mm512_unpacklo_epi64(even, odd), high = _mm512_unpackhi_epi64(even, odd);
-    const T past =
-        Xor3(_mm512_srli_epi64(high, 63), _mm512_srli_epi64(high, 61), _mm512_srli_epi64(high, 60));
-    const T h = Xor(high, past);
-    return Xor3(Xor3(low, h, _mm512_slli_epi64(h, 1)), _mm512_slli_epi64(h, 3),
-                _mm512_slli_epi64(h, 4));
+    const T lost = _mm512_shuffle_epi8(
+        _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(kLost.of))),
+        _mm512_srli_epi64(high, 60));
+    const T y = Xor(high, _mm512_slli_epi64(high, 1));
+    return Xor(Xor3(low, lost, y), _mm512_slli_epi64(y, 3));
   }
   static MPCKDC_PROOF_INLINE T Multiply(T a, T b) { return Reduce(Even(a, b), Odd(a, b)); }
 
