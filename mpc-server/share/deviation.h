@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A deviation: what a server can only have sent against the protocol, never for a crash, a delay, a
-// reload, another version or a mistake of its administrator. A network fault or a broken TLS link is
-// none either. doc/protocol.md lists every place that finds one.
+// reload, another version or a mistake of its administrator. A network fault or a broken TLS link
+// is none either. doc/protocol.md lists every place that finds one.
 //
 // It is a status with a payload that says who it may have been. It travels up like any other error
 // and ends the session; the engine then quarantines the realm (agree/quarantine.h).
@@ -37,8 +37,12 @@ class Suspects {
   constexpr uint8_t mask() const { return mask_; }  // bit i is P_i's
   std::string Text() const;                         // "P1", "P0 or P2"
 
-  friend constexpr Suspects operator&(Suspects a, Suspects b) { return Suspects(a.mask_ & b.mask_); }
-  friend constexpr Suspects operator|(Suspects a, Suspects b) { return Suspects(a.mask_ | b.mask_); }
+  friend constexpr Suspects operator&(Suspects a, Suspects b) {
+    return Suspects(a.mask_ & b.mask_);
+  }
+  friend constexpr Suspects operator|(Suspects a, Suspects b) {
+    return Suspects(a.mask_ | b.mask_);
+  }
   friend constexpr bool operator==(Suspects, Suspects) = default;
 
  private:
