@@ -14,6 +14,7 @@
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/ticket_header.h"
 #include "mpc-server/judge/output.h"
+#include "mpc-server/share/deviation.h"
 
 namespace mpckdc {
 
@@ -37,7 +38,7 @@ absl::Status JobBatch::Begin() {
 }
 
 absl::Status JobBatch::Compute() {
-  ConfirmView confirm(report_.view);
+  ConfirmView confirm(state_.party, report_.view);
   RETURN_IF_ERROR(batch_->ComputeBlocks(confirm));  // the confirmation alone, without work
   RETURN_IF_ERROR(batch_->CheckTags());
   return batch_->OpenTimestamps();
@@ -45,6 +46,7 @@ absl::Status JobBatch::Compute() {
 
 absl::Status JobBatch::Finish(const absl::Status& computed) {
   report_.status = computed;
+  NoteDeviation(state_, computed, session_id_, ballot_.proposal.number);  // before any answer
   Report();
   if (absl::c_any_of(admitted_, [](const WaitingJobPtr& job) {
         return job->rounds > limits::kLongBatchRounds;
@@ -73,9 +75,10 @@ absl::Status JobBatch::CheckNonceCount() const {
     if (ballot_.agreed[i].code == kVoteOk) needed += NoncesOfJob(ballot_.jobs[i]->job);
   }
   if (needed <= ballot_.proposal.nonces) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("agreement: the leader proposed ",
-                                          ballot_.proposal.nonces, " nonces for jobs that take ",
-                                          needed));
+  const std::string text = absl::StrCat("agreement: the leader proposed ", ballot_.proposal.nonces,
+                                        " nonces for jobs that take ", needed);
+  if (state_.party == kLeader) return absl::InternalError(text);
+  return Deviation(Suspects::One(kLeader), text);
 }
 
 // Takes the jobs that all three admit out of the queue. The others are refused, or tried again.

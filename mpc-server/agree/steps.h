@@ -8,6 +8,7 @@
 //   opinions.cc        what a server thinks of a job before it runs
 //   job_length.cc      and on which ring it would run
 //   votes.cc           the votes are received and combined
+//   records.cc         and the key records compared, by what the votes say of them (record_tags.h)
 //   job_batch.cc       the jobs that all admit are computed, judged, answered
 //   work_of.cc         a job becomes work for compute/
 //   key_rounds.cc      or: a key is drawn, keys are verified (key_rounds.h)
@@ -68,6 +69,13 @@ struct PeerSession {
 
 // Connects, opens the rings, and hears both peers' greetings.
 absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state);
+
+// Connects only to tell the peers why no session is opened.
+void RefusePeerSession(EngineState& state, const std::string& reason);
+
+// Quarantines this server if `ended` is a deviation.
+void NoteDeviation(EngineState& state, const absl::Status& ended,
+                   const std::array<uint8_t, 16>& session, uint64_t batch);
 
 // ---- leader.cc ----
 
@@ -132,6 +140,9 @@ class Follower {
 
 // ---- opinions.cc ----
 
+// The handles that a job names, each once.
+std::vector<Handle> HandlesOf(const Job& job);
+
 // What this server thinks of the jobs of one proposal before any of them runs: the leader's own
 // code in the proposal, a follower's vote.
 class Opinions {
@@ -164,6 +175,15 @@ absl::Status ReceiveVotes(EngineState& state, PeerSession& session, Ballot& ball
 // The hash of everything that must be the same at the three for the batch to make sense. `facts`:
 // what the records say about the keys used.
 Digest ViewOf(const Ballot& ballot, const std::string& facts);
+
+// ---- records.cc ----
+
+// Fills in what this server says of the keys of the entries to which its code is OK.
+void TagRecords(PeerSession& session, const std::vector<VoteCode>& codes, Ballot& ballot);
+
+// After the votes: entries with a key whose records are not the same at the three servers become
+// UNAVAILABLE, everywhere alike. A deviation where a server does not speak of the entry's keys.
+absl::Status CompareRecords(EngineState& state, Ballot& ballot);
 
 // ---- job_batch.cc ----
 

@@ -98,6 +98,12 @@ inline constexpr size_t kDefaultBatchJobs = 4096;
 // The most that max_jobs may be.
 // Exceeded: configuration error.
 inline constexpr size_t kMaxBatchJobs = 16384;
+// Keys of which a server remembers that the three hold different records, to name each once.
+// Exceeded: further ones are refused, and named again each time.
+inline constexpr size_t kMaxDifferentRecords = 1024;
+// What a server keeps of a deviation's text.
+// Exceeded: cut.
+inline constexpr size_t kMaxDeviationText = 1024;
 // AES blocks of one batch, and blocks under its checksums: each takes a power of H, which is 32
 // bytes of locked memory.
 // Exceeded: the rest goes into the next batch.

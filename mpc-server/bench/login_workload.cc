@@ -196,7 +196,7 @@ class LoginTeam : public TeamWork {
                        Keep keep) {
     rings.BeginBatch(number);
     BatchWork batch(rings, blocks_, powers_, circuits_, work, {setup_.sbox, setup_.adder});
-    ConfirmView confirm(Sha256(absl::StrCat(number)));
+    ConfirmView confirm(rings.first().party(), Sha256(absl::StrCat(number)));
     absl::Status s = batch.ComputeBlocks(confirm);
     if (s.ok()) s = batch.CheckTags();
     if (s.ok()) s = batch.OpenTimestamps();

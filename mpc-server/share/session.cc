@@ -113,7 +113,9 @@ void SetComparisonKey(const Seed& seed, Seed* key) {
   crypto_kdf_derive_from_key(key->data(), key->size(), 1, "mpckdc-c", seed.data());
 }
 
-// Best effort. The reason grows as it goes round the ring: cut.
+}  // namespace
+
+// The reason grows as it goes round the ring: cut.
 void TellBoth(PeerChannel& channel, absl::string_view reason) {
   reason = reason.substr(0, kMaxReason);
   const absl::Span<const uint8_t> text(reinterpret_cast<const uint8_t*>(reason.data()),
@@ -121,8 +123,6 @@ void TellBoth(PeerChannel& channel, absl::string_view reason) {
   channel.Send(Neighbour::kNext, FrameType::kAbort, text).IgnoreError();
   channel.Send(Neighbour::kPrev, FrameType::kAbort, text).IgnoreError();
 }
-
-}  // namespace
 
 // The steps of OpenSession(), in order.
 class SessionOpener {

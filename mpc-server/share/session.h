@@ -5,8 +5,9 @@
 //   1. hello: version range, realm, cluster, epoch, party, a random nonce, the caller's greeting
 //   2. seed:  P_i draws k_i and sends it to P_{i-1}; so P_i holds k_i and k_{i+1} (Araki 2.2)
 //   3. confirm: the hash of the three hellos, and one of it and the pair's seed. Who told its two
-//      neighbours different things shows in the first; so does a neighbour's connection that is older
-//      than the other's, so this accuses nobody. Another seed under the same hellos is a deviation
+//      neighbours different things shows in the first; so does a neighbour's connection that is
+//      older than the other's, so this accuses nobody. Another seed under the same hellos is a
+//      deviation (deviation.h)
 // and nothing from an earlier session survives: seeds are fresh each time.
 #ifndef MPC_SERVER_SHARE_SESSION_H_
 #define MPC_SERVER_SHARE_SESSION_H_
@@ -17,6 +18,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpc-server/base/clock.h"
@@ -136,9 +138,13 @@ class PartyContext {
   std::unique_ptr<RoundRunner> runner_;  // message buffers, kept between batches
 };
 
+// Tells both neighbours why there will be no session, or no more of one, best effort: each hears it
+// as Aborted.
+void TellBoth(PeerChannel& channel, absl::string_view reason);
+
 // Errors: FailedPrecondition (versions, realm, cluster, epoch, party, ring, randomness or security
-// do not fit; the text names both sides' values), a deviation (deviation.h), or the channel's. `channel`, `clock` and `random` must
-// outlive the context.
+// do not fit; the text names both sides' values), a deviation (deviation.h), or the channel's.
+// `channel`, `clock` and `random` must outlive the context.
 absl::StatusOr<std::unique_ptr<PartyContext>> OpenSession(const SessionOptions& options,
                                                           PeerChannel& channel, Clock& clock,
                                                           RandomSource& random,

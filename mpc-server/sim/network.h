@@ -110,6 +110,9 @@ class Network {
   void Kill(int party);
 
   uint64_t frames() const { return frames_; }
+  // How often a frame was altered, repeated or overtaken, which on a real link only its sender can
+  // do. Without one no server may accuse another.
+  uint64_t lies() const { return lies_; }
 
  private:
   friend class SimChannel;
@@ -149,6 +152,7 @@ class Network {
   std::array<SimLink*, kParties> links_{};                    // of the processes that live
   std::array<Connections, kParties> current_;                 // by client
   uint64_t frames_ = 0;
+  uint64_t lies_ = 0;
 };
 
 }  // namespace mpckdc::sim

@@ -13,11 +13,13 @@ namespace {
 constexpr char kRealm[] = "EXAMPLE.COM";
 constexpr uint16_t kCluster = 7;
 constexpr size_t kSnapshots = 6;
+constexpr absl::Duration kUntilReadmitted = absl::Milliseconds(500);
 
 class AuditObserver : public EngineObserver {
  public:
-  AuditObserver(int party, Journal* journal, std::function<void(const BatchJob&)> audit)
-      : party_(party), journal_(journal), audit_(std::move(audit)) {}
+  AuditObserver(int party, Journal* journal, std::function<void(const BatchJob&)> audit,
+                std::function<void(const DeviationReport&)> accused)
+      : party_(party), journal_(journal), audit_(std::move(audit)), accused_(std::move(accused)) {}
   void OnBatch(const BatchReport& report) override {
     for (const BatchJob& job : report.jobs) audit_(job);
   }
@@ -27,11 +29,16 @@ class AuditObserver : public EngineObserver {
   void OnPeers(bool connected, const std::string& detail) override {
     journal_->Log(absl::StrCat("server ", party_, connected ? " is connected" : ": ", detail));
   }
+  void OnDeviation(const DeviationReport& report) override {
+    journal_->Log(absl::StrCat("server ", party_, " is quarantined: ", report.text));
+    accused_(report);
+  }
 
  private:
   const int party_;
   Journal* const journal_;
   const std::function<void(const BatchJob&)> audit_;
+  const std::function<void(const DeviationReport&)> accused_;
 };
 
 }  // namespace
@@ -86,9 +93,16 @@ void Servers::Start(int p) {
   process->executor = std::make_unique<SimExecutor>(scheduler_, machine.clock.get());
   process->long_executor = std::make_unique<SimExecutor>(scheduler_, machine.clock.get());
   process->link = network_->Link(p, machine.clock.get(), process->executor.get());
-  process->observer =
-      std::make_unique<AuditObserver>(p, journal_, [this, p, incarnation](const BatchJob& job) {
+  process->observer = std::make_unique<AuditObserver>(
+      p, journal_,
+      [this, p, incarnation](const BatchJob& job) {
         if (Alive(p, incarnation) && audit_) audit_(p, job);
+      },
+      [this, p, incarnation](const DeviationReport& report) {
+        if (network_->lies() == 0) {
+          journal_->Violation(absl::StrCat("server ", p, " accuses without a lie: ", report.text));
+        }
+        Readmit(p, incarnation);
       });
   process->engine = MakeJobEngine(
       {}, {process->store.get(), machine.clock.get(), process->random.get(), process->link.get(),
@@ -99,6 +113,19 @@ void Servers::Start(int p) {
     journal_->Violation(absl::StrCat("server ", p, " does not start: ", started.message()));
   }
   journal_->Log(absl::StrCat("server ", p, " starts"));
+  if (Up(p) && machines_[p].process->engine->Status().quarantine.has_value())
+    Readmit(p, incarnation);
+}
+
+// An administrator who is quick about it.
+void Servers::Readmit(int p, uint64_t incarnation) {
+  ++ending_;
+  scheduler_->Spawn("readmit", [this, p, incarnation] {
+    do {
+      scheduler_->Sleep(kUntilReadmitted);
+    } while (Alive(p, incarnation) && !machines_[p].process->engine->Readmit().ok());
+    --ending_;
+  });
 }
 
 uint64_t Servers::starts() const {

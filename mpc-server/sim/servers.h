@@ -91,6 +91,7 @@ class Servers {
     uint64_t incarnation = 0;
   };
 
+  void Readmit(int p, uint64_t incarnation);
   void PauseThreads(const Process& process, absl::Time until);
   MemoryEngine::State DiskState(int p) const;
   std::unique_ptr<ShareStore> OpenStore(int p, std::shared_ptr<KvEngine> disk);
