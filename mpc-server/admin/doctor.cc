@@ -111,6 +111,16 @@ void CheckServer(const SurveyedServer& server, Findings* findings) {
                                absl::ToDoubleMilliseconds(server.round_trip), status.software(),
                                status.isa()));
   if (!status.initialised()) findings->Bad(name + " has no realm yet", "mpc-admin init-realm");
+  if (status.has_quarantine()) {
+    findings->Bad(absl::StrCat(name, " is quarantined: ", TextOf(status.quarantine())),
+                  "find out which server deviated and why, then mpc-admin readmit: "
+                  "deploy/runbooks/a-server-deviated.md");
+  }
+  if (status.different_records() > 0) {
+    findings->Bad(absl::StrCat(name, ": ", status.different_record()),
+                  "give those principals new keys (mpc-admin enroll --replace, or randkey), or "
+                  "restore that server's store: deploy/runbooks/a-server-deviated.md");
+  }
   if (!status.peers_connected()) {
     findings->Bad(name + " is not connected to both of its peers",
                   "look at its log, and whether the others reach its peers address");
@@ -158,6 +168,12 @@ bool CheckServers(Session& session, Findings* findings) {
                                  ", or look at its log and at the network between"));
     }
   }
+  if (absl::c_any_of(*survey, [](const auto& s) { return s.status.has_quarantine(); })) {
+    findings->Bad(absl::StrCat("a server deviated: ", SuspicionOf(*survey).Text()),
+                  "treat it as lost until you know why: deploy/runbooks/a-server-deviated.md");
+  }
+  CheckSame(*survey, &v1::StatusReply::security, "the servers differ in [engine] security: ", ", ",
+            "make it the same in the three mpc-server.toml", findings);
   CheckSame(*survey, &v1::StatusReply::software, "the servers run different software: ", ", ",
             "bring them to one version", findings);
   // Each server decides for itself, so the lowest rate of the three is in force.

@@ -18,7 +18,10 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/agree/quarantine.h"
+#include "mpc-server/service/log.h"
 #include "mpc-server/service/tls13.h"
+#include "mpc-server/store/lmdb.h"
 #include "mpc-server/testing/service_fixture.h"
 #include "proto/admin.grpc.pb.h"
 #include "proto/kdc_key.grpc.pb.h"
@@ -278,6 +281,44 @@ TEST_F(ThreeServersTest, DrawAndVerifyATicketKeyThatNobodyKnows) {
     ASSERT_EQ(reply.results_size(), 1);
     EXPECT_TRUE(reply.results(0).consistent()) << reply.results(0).detail();
   }
+}
+
+// Over real connections: a server that is quarantined tells the others why before it closes, and
+// an administrator ends it. What it saw is put into its store while it is down.
+TEST_F(ThreeServersTest, AQuarantinedServerTellsTheOthersWhyUntilItIsReadmitted) {
+  InitRealm();
+  servers_[1].reset();
+  {
+    const Config config = ConfigOf(1);
+    auto store = ShareStore::Open(*LmdbEngine::Open(config.data_dir, 1ull << 30),
+                                  {{config.realm, config.party, config.cluster},
+                                   *StoreKeys::Load(config.store.key_file),
+                                   &SystemRandom()});
+    ASSERT_TRUE(store.ok()) << store.status();
+    const DeviationReport report{Suspects::Neighbours(1), "two stories", {1}, 7, absl::Now()};
+    ASSERT_TRUE((*store)->WriteItem("quarantine", AsBytes(EncodeReport(report))).ok());
+  }
+  const std::string log = folder_.File("server.log");
+  ASSERT_TRUE(StartLog({"info", false, log}).ok());
+  servers_[1] = *Server::Start(ConfigOf(1));
+  stubs_[1] = v1::AdminService::NewStub(
+      TestPort::ConnectTo(servers_[1]->client_port(), authority_, &admin_));
+  v1::StatusRequest request;
+  request.set_max_version(1);
+  EXPECT_EQ(CallAll(&v1::AdminService::Stub::GetStatus, request)[1].quarantine().text(),
+            "two stories");
+  const auto told = [&] {  // by each of the two others, in its own words
+    const std::string text = ReadFileForTest(log);
+    return absl::StrContains(text, R"(next (P1) in step "receive": P1: quarantined since)") &&
+           absl::StrContains(text, R"(prev (P1) in step "receive": P1: quarantined since)");
+  };
+  for (int i = 0; i < 200 && !told(); ++i) absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_TRUE(told()) << ReadFileForTest(log);
+  const auto ended = CallAll(&v1::AdminService::Stub::Readmit, v1::ReadmitRequest());
+  EXPECT_TRUE(ended[1].has_ended());
+  EXPECT_FALSE(ended[0].has_ended());
+  WaitUntilConnected();
+  ASSERT_TRUE(StartLog({}).ok());
 }
 
 // ---- A KDC of the three ----
