@@ -122,7 +122,9 @@ TEST(SessionTest, AHelloOfAnOlderConnectionAccusesNobody) {
   std::string older;
   MemoryRing first;
   first.SetInterceptor([&](MemoryRing::Intercepted& m) {
-    if (m.from == 1 && m.to == 2 && m.type == FrameType::kHello) older = std::string(AsText(m.payload));
+    if (m.from == 1 && m.to == 2 && m.type == FrameType::kHello) {
+      older = std::string(AsText(m.payload));
+    }
   });
   Open(first, [](SessionOptions&) {});
   MemoryRing second;
