@@ -26,8 +26,12 @@ void WipeShares(v1::ServerMessage& message) {
       if (!seal.message_share().empty()) WipeString(*seal.mutable_message_share());
     }
     for (v1::MakeMacAnswer& mac : *job.mutable_make_macs()) WipeString(*mac.mutable_tag_share());
+    if (!job.keys().empty()) WipeString(*job.mutable_keys());
   }
-  for (v1::TagAnswer& tag : *message.mutable_tags()) WipeString(*tag.mutable_tag_share());
+  for (v1::TagAnswer& tag : *message.mutable_tags()) {
+    WipeString(*tag.mutable_tag_share());
+    if (!tag.keys().empty()) WipeString(*tag.mutable_keys());
+  }
 }
 
 void WipeShares(v1::Job& job) {

@@ -16,13 +16,15 @@ TEST(WipeShares, LeavesZerosAndWhatIsPublic) {
   job->mutable_seals(0)->set_nonce("public nonce");
   job->add_make_macs()->set_tag_share("a tag share");
   message.add_tags()->set_tag_share("another tag share");
+  job->set_keys("keys of an answer");
+  message.mutable_tags(0)->set_keys("keys of a tag's answer");
   job->add_opens()->set_plaintext_share("a share of a plaintext");
   job->add_seals()->set_message_share(std::string(300, 'm'));
   WipeShares(message);
   for (const std::string& share :
        {job->opens(0).keystream_share(), job->seals(0).keystream_share(),
-        job->make_macs(0).tag_share(), message.tags(0).tag_share(),
-        job->opens(1).plaintext_share(), job->seals(1).message_share()}) {
+        job->make_macs(0).tag_share(), message.tags(0).tag_share(), job->opens(1).plaintext_share(),
+        job->seals(1).message_share(), job->keys(), message.tags(0).keys()}) {
     EXPECT_EQ(share, std::string(share.size(), '\0'));
     EXPECT_GE(share.size(), 7u);
   }

@@ -290,7 +290,10 @@ void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
       }
     }
     const Burst burst(streams_);  // what the answers lead to
-    for (auto& pending : finished) pending->Deliver();
+    for (auto& pending : finished) {
+      if (!pending->accusation().empty()) LogAccusation(pending->accusation());
+      pending->Deliver();
+    }
   }
 }
 
@@ -298,7 +301,8 @@ template <class C, class Answer>
 void JobClient::Take(int server, const Key& key, const Answer& answer, Finished& finished) {
   auto found = Of(key).find(key);
   if (found == Of(key).end()) return;  // ended before; the other servers were faster
-  if (!static_cast<C&>(*found->second).Add(server, answer, streams_[server]->address())) return;
+  const Sender from = {server, parties_[server], names_};
+  if (from.party < 0 || !static_cast<C&>(*found->second).Add(from, answer)) return;
   finished.push_back(std::move(found->second));
   Of(key).erase(found);
 }
@@ -315,6 +319,8 @@ absl::Status JobClient::OnWelcome(int server, const v1::Welcome& welcome,
     absl::MutexLock lock(&mu_);
     RETURN_IF_ERROR(CheckAgainstOthers(server, member));
     members_[server] = member;
+    parties_[server] = static_cast<int>(member.party);
+    names_[member.party] = absl::StrCat(address, " (party ", member.party, ")");
   }
   const absl::Duration skew = absl::FromUnixMicros(welcome.time_us()) - absl::Now();
   if (absl::AbsDuration(skew) > kServerClockWarning) {
@@ -431,6 +437,24 @@ void JobClient::RunTimer() {
 
 void JobClient::Log(int priority, const std::string& text) {
   if (log_ != nullptr) log_(priority, text.c_str());
+}
+
+// Each is counted; the same words come once a minute.
+void JobClient::LogAccusation(const std::string& accusation) {
+  std::string text;
+  {
+    absl::MutexLock lock(&log_mu_);
+    ++accusations_;
+    const absl::Time now = absl::Now();
+    absl::Time& logged = accused_.try_emplace(accusation, absl::InfinitePast()).first->second;
+    if (now - logged < kSameTextAgain) return;
+    logged = now;
+    text = absl::StrCat("MPC servers: ", accusation, "; nothing of such answers was taken, ",
+                        accusations_,
+                        " since this process started. Find out which of them is not "
+                        "what was installed (THREAT-MODEL.md, \"A server that deviates\")");
+  }
+  Log(LOG_CRIT, text);
 }
 
 // A server that stays away is named once a minute, not once per attempt.

@@ -30,7 +30,7 @@ absl::Status JobBatch::Begin() {
   RETURN_IF_ERROR(CheckNonceCount());
   AdmitJobs();
   rings_.rings.BeginBatch(ballot_.proposal.number);
-  mask_keys_ = DrawTagMaskKeys(rings_.party());
+  tag_keys_ = TagKeysOf(rings_.party());
   batch_.emplace(rings_.rings, rings_.blocks, rings_.powers, rings_.cts, work_);
   report_.view = ViewOf(ballot_, FactsOf(work_));
   return absl::OkStatus();
@@ -160,9 +160,9 @@ void JobBatch::Report() {
 void JobBatch::JudgeJobs() {
   std::vector<Judgement> judgements =
       state_.judge.Decide(work_, ballot_.proposal.time, state_.Now());
-  OutputMasks masks = rings_.party().output_masks();
-  const auto seals = std::make_shared<SealBatch>(SealBatch{*std::move(mask_keys_), {}});
-  seals->masks_a.reserve(ballot_.proposal.nonces);  // each seal takes one
+  OutputMasks masks(rings_.party().output_keys());
+  const auto seals = std::make_shared<SealBatch>(SealBatch{*std::move(tag_keys_), {}});
+  seals->masks.reserve(ballot_.proposal.nonces);  // each seal takes one
   seals->powers_bytes = batch_->kept_bytes();
   answers_.reserve(work_.size() + refused_.size());
   for (size_t i = 0; i < work_.size(); ++i) {

@@ -192,7 +192,7 @@ class JobBatch : public BatchRun {
   Ballot& ballot_;
   BatchRings& rings_;
   const std::array<uint8_t, 16> session_id_;
-  std::optional<TagMaskKeys> mask_keys_;
+  std::optional<OutputKeys> tag_keys_;
   std::vector<WaitingJobPtr> admitted_;
   std::vector<JobWork> work_;    // of the admitted jobs
   std::optional<BatchWork> batch_;

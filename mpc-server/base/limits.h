@@ -336,7 +336,13 @@ inline constexpr size_t kMaxUnbatchedJobs = 4096;
 
 // ---- Protocol versions spoken ----
 
-// The oldest client, of a KDC or an administrator, that is served.
+// The oldest KDC that is served (proto/kdc_key.proto). 2: every share has two holders, who are
+// compared. Exceeded: FAILED_PRECONDITION, naming both ranges.
+inline constexpr uint32_t kMinKdcVersion = 2;
+// The newest.
+// Exceeded: FAILED_PRECONDITION, naming both ranges.
+inline constexpr uint32_t kMaxKdcVersion = 2;
+// The oldest client of an administrator that is served (proto/admin.proto).
 // Exceeded: FAILED_PRECONDITION, naming both ranges.
 inline constexpr uint32_t kMinClientVersion = 1;
 // The newest.

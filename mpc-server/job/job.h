@@ -16,6 +16,7 @@
 #include "mpc-server/job/verdict.h"
 #include "mpc-server/key/key_info.h"
 #include "mpc-server/key/message_format.h"
+#include "mpc-server/key/output_format.h"
 
 namespace mpckdc {
 
@@ -109,7 +110,7 @@ struct KdcIdentity {
   }
 };
 
-// ---- Answers. Shares are this server's additive output shares, re-randomised (doc/jobs.md). ----
+// ---- Answers. Shares are this server's, masked (key/output_format.h). ----
 // Gcm: under a gcm key, Cts: under one of 17 to 20.
 
 struct GcmOpenResult {
@@ -145,6 +146,7 @@ struct JobResult {
   std::vector<OpenResult> opens;  // all empty unless judgement.ok()
   std::vector<SealResult> seals;
   std::vector<MakeMacResult> make_macs;
+  AnswerKeys keys{};
 };
 
 struct TagRequest {
@@ -158,6 +160,7 @@ struct TagResult {
   uint32_t seal = 0;
   Judgement judgement;
   Tag tag_share{};
+  AnswerKeys keys{};
 };
 
 }  // namespace mpckdc

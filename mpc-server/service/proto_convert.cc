@@ -123,6 +123,7 @@ void JobResultToProto(JobResult&& in, v1::JobAnswer* out) {
   for (OpenResult& open : in.opens) convert(open, out->add_opens());
   for (SealResult& seal : in.seals) convert(seal, out->add_seals());
   for (MakeMacResult& mac : in.make_macs) convert(mac, out->add_make_macs());
+  if (in.judgement.ok()) out->set_keys(EncodeAnswerKeys(in.keys));
 }
 
 void TagResultToProto(const TagResult& in, v1::TagAnswer* out) {
@@ -130,7 +131,9 @@ void TagResultToProto(const TagResult& in, v1::TagAnswer* out) {
   out->set_seal(in.seal);
   out->set_verdict(VerdictToProto(in.judgement.verdict));
   out->set_detail(in.judgement.detail);
-  if (in.judgement.ok()) out->set_tag_share(ToString(in.tag_share));
+  if (!in.judgement.ok()) return;
+  out->set_tag_share(ToString(in.tag_share));
+  out->set_keys(EncodeAnswerKeys(in.keys));
 }
 
 grpc::Status ToGrpc(const absl::Status& status) {

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/key/output_format.h"
 #include "mpc-server/service/tls13.h"
 #include "mpc-server/testing/service_fixture.h"
 #include "proto/admin.grpc.pb.h"
@@ -289,8 +290,8 @@ class KdcStreams {
              const TestAuthority& authority) {
     const TestCert cert = authority.IssueRole("kdc", "kdc1");
     v1::KdcMessage hello;
-    hello.mutable_hello()->set_min_version(1);
-    hello.mutable_hello()->set_max_version(1);
+    hello.mutable_hello()->set_min_version(limits::kMinKdcVersion);
+    hello.mutable_hello()->set_max_version(limits::kMaxKdcVersion);
     hello.mutable_hello()->set_session(std::string(16, 's'));
     hello.mutable_hello()->set_realm("EXAMPLE.COM");
     for (size_t p = 0; p < 3; ++p) {
@@ -321,13 +322,8 @@ class KdcStreams {
   std::array<std::unique_ptr<Stream>, 3> streams_;
 };
 
-std::string Xor(std::string a, const std::string& b) {
-  EXPECT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<char>(a[i] ^ b[i]);
-  return a;
-}
-std::string Xor(const std::string& a, const std::string& b, const std::string& c) {
-  return Xor(Xor(a, b), c);
+absl::Span<uint8_t> Writable(std::string& bytes) {
+  return {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()};
 }
 
 // A TGT of a client that needs no pre-authentication.
@@ -343,24 +339,32 @@ std::string LogIn(KdcStreams& kdc, const std::string& client, const std::string&
   seal->set_usage(2);
   seal->set_max_plaintext(static_cast<uint32_t>(size));
   kdc.Send(message);
-  std::array<v1::SealAnswer, 3> seals;
-  for (size_t p = 0; p < 3; ++p) {
-    const v1::JobAnswer answer = kdc.Read(p).jobs(0);
+  v1::SealAnswer seal_answer;
+  std::string ciphertext = std::string(16, '\0') + std::string(size, 't');
+  OutputJoiner seals, tags;
+  for (int p = 0; p < 3; ++p) {
+    const v1::JobAnswer answer = kdc.Read(static_cast<size_t>(p)).jobs(0);
     EXPECT_EQ(answer.verdict(), v1::VERDICT_OK) << answer.detail();
-    if (answer.seals_size() == 1) seals[p] = answer.seals(0);
+    if (answer.seals_size() != 1) continue;
+    seal_answer = answer.seals(0);
+    OutputJoiner::Answer(seals, p, *DecodeAnswerKeys(answer.keys()))
+        .Add(OutputNumber(OutputField::kSeal, 0), seal_answer.keystream_share(),
+             Writable(ciphertext));
   }
-  const std::string ciphertext =
-      Xor(Xor(seals[0].keystream_share(), seals[1].keystream_share(), seals[2].keystream_share()),
-          std::string(16, '\0') + std::string(size, 't'));
+  EXPECT_TRUE(seals.Contradictions().empty());
   message.Clear();
   message.add_tags()->set_job(1);
   message.mutable_tags(0)->set_ciphertext(ciphertext);
   kdc.Send(message);
-  std::array<std::string, 3> tags;
-  for (size_t p = 0; p < 3; ++p) tags[p] = kdc.Read(p).tags(0).tag_share();
-  const std::string& header = seals[0].header();
-  return seals[0].nonce() + static_cast<char>(header.size()) + header + ciphertext +
-         Xor(tags[0], tags[1], tags[2]);
+  std::string tag(16, '\0');
+  for (int p = 0; p < 3; ++p) {
+    const v1::TagAnswer answer = kdc.Read(static_cast<size_t>(p)).tags(0);
+    OutputJoiner::Answer(tags, p, *DecodeAnswerKeys(answer.keys()))
+        .Add(OutputNumber(OutputField::kTag, 0), answer.tag_share(), Writable(tag));
+  }
+  EXPECT_TRUE(tags.Contradictions().empty());
+  const std::string& header = seal_answer.header();
+  return seal_answer.nonce() + static_cast<char>(header.size()) + header + ciphertext + tag;
 }
 
 // Tickets with a PAC, all of one batch: together several times what one message may hold.

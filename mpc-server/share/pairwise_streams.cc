@@ -9,13 +9,11 @@
 #include <cstring>
 #include <tuple>
 
-#include "mpc-server/share/hash_prf.h"
-
 namespace mpckdc {
 namespace {
 
-// Purposes of the keys derived from a pairwise seed.
-enum KeyNumber : uint64_t { kZeroKey = 1, kRandomKey = 2, kOutputKey = 3 };
+// Purposes of the keys derived from a pairwise seed; 3 and 4: output_masks.cc.
+enum KeyNumber : uint64_t { kZeroKey = 1, kRandomKey = 2 };
 constexpr char kContext[crypto_kdf_CONTEXTBYTES + 1] = "mpckdc-p";
 
 void Derive(const Seed& seed, KeyNumber number, absl::Span<uint8_t> out) {
@@ -63,15 +61,6 @@ void FillBytes(absl::Span<uint8_t> out, F fill) {
   std::abort();
 }
 
-// One output stream key, of the hash under the pair's output key.
-void SetOutputKey(const CtrFunctions& ctr, const CtrKey& key, const std::array<uint8_t, 32>& hash,
-                  CtrKey* out) {
-  uint8_t k[16];
-  HashPrf(ctr, key, hash, k);
-  ctr.expand(k, out);
-  Wipe(k, sizeof k);
-}
-
 }  // namespace
 
 void StreamCursor::Take(const StreamPlace& place, uint32_t blocks) {
@@ -91,8 +80,6 @@ PairwiseStreams::PairwiseStreams(uint32_t session, const PairwiseSeeds& seeds, I
   k.zero_next = StreamKey(ctr_, next, kZeroKey);
   k.random_own = StreamKey(ctr_, own, kRandomKey);
   k.random_next = StreamKey(ctr_, next, kRandomKey);
-  k.output_own = StreamKey(ctr_, own, kOutputKey);
-  k.output_next = StreamKey(ctr_, next, kOutputKey);
 }
 
 void PairwiseStreams::FillZeroShare(const StreamPlace& place, absl::Span<uint8_t> out) {
@@ -127,25 +114,6 @@ void PairwiseStreams::FillRandom(const StreamPlace& place, absl::Span<uint8_t> o
   FillBytes(next, [&](uint32_t at, uint8_t* to, size_t blocks) {
     ctr_.fill(k.random_next, prefix, place.position + at, to, blocks);
   });
-}
-
-void OutputMasks::SetHash(const std::array<uint8_t, 32>& hash) {
-  const PairwiseStreams::Keys& k = streams_.keys_.Get();
-  SetOutputKey(streams_.ctr_, k.output_own, hash, &scratch_.Get().own);
-  SetOutputKey(streams_.ctr_, k.output_next, hash, &scratch_.Get().next);
-}
-
-void OutputMasks::Xor(uint32_t output, absl::Span<uint8_t> data) {
-  CtrPrefix prefix{};
-  for (int i = 0; i < 4; ++i) prefix.bytes[i] = static_cast<uint8_t>(output >> (24 - 8 * i));
-  Scratch& s = scratch_.Get();
-  for (size_t done = 0; done < data.size();) {
-    const size_t n = std::min(sizeof(s.mask), data.size() - done);
-    streams_.ctr_.fill_xor(s.own, s.next, prefix, static_cast<uint32_t>(done / 16), s.mask,
-                           BlocksFor(n));
-    for (size_t i = 0; i < n; ++i) data[done + i] ^= s.mask[i];
-    done += n;
-  }
 }
 
 }  // namespace mpckdc

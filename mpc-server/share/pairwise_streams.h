@@ -25,10 +25,11 @@ namespace mpckdc {
 
 using Seed = std::array<uint8_t, 32>;
 
-// The two pairwise seeds that a party holds.
+// The two pairwise seeds that a party holds, and the one that all three do, and nobody else.
 struct PairwiseSeeds {
-  Secret<Seed> own;   // k_i
-  Secret<Seed> next;  // k_{i+1}
+  Secret<Seed> own;     // k_i
+  Secret<Seed> next;    // k_{i+1}
+  Secret<Seed> common;  // for the zero shares of outputs (output_masks.h)
 };
 
 enum class StreamPurpose : uint8_t {
@@ -67,35 +68,13 @@ class PairwiseStreams {
   void FillRandom(const StreamPlace& place, absl::Span<uint8_t> own, absl::Span<uint8_t> next);
 
  private:
-  friend class OutputMasks;
   struct Keys {
-    CtrKey zero_own, zero_next, random_own, random_next, output_own, output_next;
+    CtrKey zero_own, zero_next, random_own, random_next;
   };
   const uint32_t session_;
   const CtrFunctions& ctr_;
   Secret<Keys> keys_;
   StreamCursor zero_cursor_, random_cursor_;
-};
-
-// Masks of what leaves toward the KDC. The three parties' masks of one output under one hash XOR to
-// zero; under different hashes they are noise. The keys ko are separate from those of the zero
-// shares; that of a hash is HashPrf of it.
-class OutputMasks {
- public:
-  // `streams` must outlive this.
-  explicit OutputMasks(const PairwiseStreams& streams) : streams_(streams) {}
-
-  void SetHash(const std::array<uint8_t, 32>& hash);
-  // data ^= F(ko_i, hash, output) ^ F(ko_{i+1}, hash, output). Each output of a hash once.
-  void Xor(uint32_t output, absl::Span<uint8_t> data);
-
- private:
-  struct Scratch {
-    CtrKey own, next;
-    uint8_t mask[512];
-  };
-  const PairwiseStreams& streams_;
-  Secret<Scratch> scratch_;
 };
 
 }  // namespace mpckdc

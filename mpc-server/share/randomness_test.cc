@@ -15,7 +15,7 @@ namespace mpckdc {
 namespace {
 
 PairwiseSeeds CopySeeds(const Seed& own, const Seed& next) {
-  return {Secret<Seed>(own), Secret<Seed>(next)};
+  return {Secret<Seed>(own), Secret<Seed>(next), {}};
 }
 
 // P_i holds k_i and k_{i+1}.
@@ -120,29 +120,6 @@ TEST(HashPrfTest, IsTwoStepsOfAes) {
       changed[bit] ^= 1;
       HashPrf(ctr, expanded, changed, other.data());
       EXPECT_NE(other, out);
-    }
-  }
-}
-
-TEST(PairwiseStreamsTest, OutputMasksCancelForOneHashAndOutputOnly) {
-  auto p = ThreeParties(5, BestIsa());
-  for (size_t size : {1u, 28u, 512u, 700u}) {
-    std::array<uint8_t, 32> h{}, other{};
-    h[0] = static_cast<uint8_t>(size);
-    other[1] = 1;
-    std::vector<uint8_t> sum(size), noise(size), outputs(size);
-    for (int i = 0; i < 3; ++i) {
-      OutputMasks masks(p[i]);
-      masks.SetHash(h);
-      masks.Xor(7, absl::MakeSpan(sum));
-      masks.Xor(i == 0 ? 8 : 9, absl::MakeSpan(outputs));
-      masks.SetHash(i == 0 ? other : h);
-      masks.Xor(7, absl::MakeSpan(noise));
-    }
-    EXPECT_EQ(sum, std::vector<uint8_t>(size));
-    if (size > 8) {
-      EXPECT_NE(noise, std::vector<uint8_t>(size));
-      EXPECT_NE(outputs, std::vector<uint8_t>(size));
     }
   }
 }

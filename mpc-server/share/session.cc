@@ -108,6 +108,9 @@ class SessionOpener {
  public:
   SessionOpener(const SessionOptions& options, PeerChannel& channel, absl::Time deadline)
       : options_(options), channel_(channel), deadline_(deadline) {}
+  ~SessionOpener() {
+    for (Hello& h : hellos_) Wipe(h.nonce.data(), h.nonce.size());
+  }
 
   absl::Status ExchangeHellos(RandomSource& random) {
     if (options_.realm.size() > kMaxRealm || options_.greeting.size() > kMaxGreeting) {
@@ -120,6 +123,7 @@ class SessionOpener {
     random.Fill(absl::MakeSpan(mine.nonce));
     hellos_[options_.party] = mine;
     encoded_[options_.party] = Encode(mine);
+    Wipe(mine.nonce.data(), mine.nonce.size());
     absl::Status s = SendBoth(FrameType::kHello, encoded_[options_.party],
                               encoded_[options_.party]);
     if (s.ok()) s = ReceiveHello(Neighbour::kPrev);
@@ -220,17 +224,21 @@ class SessionOpener {
       return absl::FailedPreconditionError(text);
     }
     version_ = highest;
-    crypto_generichash_state state;
-    static const char kDomain[] = "mpc-kdc session v1";
-    crypto_generichash_init(&state, nullptr, 0, transcript_.size());
-    crypto_generichash_update(&state, reinterpret_cast<const uint8_t*>(kDomain), sizeof(kDomain));
-    for (const SecretBytes& h : encoded_) {
-      crypto_generichash_update(&state, h.data(), h.size());
-    }
-    crypto_generichash_final(&state, transcript_.data(), transcript_.size());
+    HashHellos("mpc-kdc session v1", absl::MakeSpan(transcript_));
+    HashHellos("mpc-kdc common v1", absl::MakeSpan(seeds_.common.Get()));
     std::memcpy(&session_, transcript_.data(), sizeof(session_));
     session_ = __builtin_bswap32(session_) | 1;  // never zero, the number before there is one
     return absl::OkStatus();
+  }
+
+  void HashHellos(const std::string& domain, absl::Span<uint8_t> out) const {
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, nullptr, 0, out.size());
+    crypto_generichash_update(&state, reinterpret_cast<const uint8_t*>(domain.c_str()),
+                              domain.size() + 1);
+    for (const SecretBytes& h : encoded_) crypto_generichash_update(&state, h.data(), h.size());
+    crypto_generichash_final(&state, out.data(), out.size());
+    Wipe(&state, sizeof(state));
   }
 
   absl::Status ExpectConfirmation(Neighbour from, const Digest& expected) {
@@ -271,6 +279,7 @@ PartyContext::PartyContext(const SessionOptions& options, PeerChannel& channel, 
       clock_(clock),
       session_(session),
       streams_(session, seeds),
+      output_keys_(options.party, seeds),
       runner_(std::make_unique<RoundRunner>(*this)) {}
 
 PartyContext::~PartyContext() = default;

@@ -6,7 +6,9 @@
 //   2. seed:  P_i draws k_i and sends it to P_{i-1}; so P_i holds k_i and k_{i+1} (Araki 2.2)
 //   3. confirm: a hash of the three hellos and of the pair's seed: a server that told its two
 //      neighbours different things, or a mixed-up seed, shows at once
-// and nothing from an earlier session survives: seeds are fresh each time.
+// and nothing from an earlier session survives: seeds are fresh each time. The connection encrypts,
+// so the three nonces together are a secret of the three servers: of the hellos they derive a seed
+// that all have in common (PairwiseSeeds::common) beside the transcript's hash, which is no secret.
 #ifndef MPC_SERVER_SHARE_SESSION_H_
 #define MPC_SERVER_SHARE_SESSION_H_
 
@@ -20,6 +22,7 @@
 #include "absl/types/span.h"
 #include "mpc-server/base/clock.h"
 #include "mpc-server/base/random_source.h"
+#include "mpc-server/share/output_masks.h"
 #include "mpc-server/share/pairwise_streams.h"
 #include "mpc-server/share/replicated_share.h"
 #include "mpc-server/share/zero_shares.h"
@@ -32,8 +35,8 @@ class ChunkSource;  // share/circuit.h
 class RoundRunner;  // share/round_runner.h
 struct Cost;
 
-inline constexpr uint16_t kPeerProtocolMin = 5;
-inline constexpr uint16_t kPeerProtocolMax = 5;
+inline constexpr uint16_t kPeerProtocolMin = 6;
+inline constexpr uint16_t kPeerProtocolMax = 6;
 
 struct SessionOptions {
   int party = 0;
@@ -83,9 +86,8 @@ class PartyContext {
   // F(k_{i+1})). No message. The same calls in the same order at the three parties.
   void DrawRandom(absl::Span<SharedBlock> out);
 
-  // They turn the a components (whose XOR is the value) into fresh additive output shares for the
-  // KDC. The caller's hash covers the job and the batch, the output's number says which it is.
-  OutputMasks output_masks() const { return OutputMasks(streams_); }
+  // For what leaves toward the KDC. The caller's hash covers the job and the batch.
+  const OutputKeys& output_keys() const { return output_keys_; }
 
   // OK, or the error that ended the session.
   const absl::Status& status() const { return status_; }
@@ -115,6 +117,7 @@ class PartyContext {
   uint32_t random_position_ = 0;
   std::string greeting_prev_, greeting_next_;
   PairwiseStreams streams_;
+  OutputKeys output_keys_;
   absl::Status status_;
   std::unique_ptr<RoundRunner> runner_;  // message buffers, kept between batches
 };

@@ -146,14 +146,4 @@ SharedBlock GhashLinear(absl::Span<const Block> blocks, absl::Span<const SharedB
   return sum;
 }
 
-Block GhashLinearA(absl::Span<const Block> blocks, absl::Span<const SharedBlock> powers,
-                   Isa isa) {
-  assert(powers.size() >= blocks.size());
-  Block sum{};
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    sum = XorBlocks(sum, GfMultiply(blocks[i], powers[blocks.size() - 1 - i].a, isa));
-  }
-  return sum;
-}
-
 }  // namespace mpckdc

@@ -76,9 +76,6 @@ class GhashPowers : public Circuit {
 // Local. `powers` holds at least blocks.size() powers, H^1 first.
 SharedBlock GhashLinear(absl::Span<const Block> blocks, absl::Span<const SharedBlock> powers,
                         Isa isa = BestIsa());
-// The a component alone: what a server contributes to a tag for the KDC.
-Block GhashLinearA(absl::Span<const Block> blocks, absl::Span<const SharedBlock> powers,
-                   Isa isa = BestIsa());
 
 }  // namespace mpckdc
 
