@@ -36,7 +36,8 @@ void WipeShares(v1::ServerMessage& message) {
 
 void WipeShares(v1::Job& job) {
   for (v1::Seal& seal : *job.mutable_seals()) {
-    if (!seal.plaintext_share().empty()) WipeString(*seal.mutable_plaintext_share());
+    if (!seal.own_component().empty()) WipeString(*seal.mutable_own_component());
+    if (!seal.before_component().empty()) WipeString(*seal.mutable_before_component());
   }
 }
 

@@ -34,14 +34,19 @@ TEST(WipeShares, LeavesZerosAndWhatIsPublic) {
 TEST(WipeShares, LeavesZerosOfAPlaintextThatIsSealed) {
   v1::KdcMessage message;
   v1::Seal* seal = message.add_jobs()->add_seals();
-  seal->set_plaintext_share(std::string(200, 'p'));
+  seal->set_own_component(std::string(200, 'p'));
+  seal->set_before_component(std::string(200, 'b'));
+  seal->set_component_hashes("public hashes");
   seal->set_handle("a public handle");
   message.mutable_jobs(0)->add_seals()->set_max_plaintext(7);
   WipeShares(message);
-  EXPECT_EQ(seal->plaintext_share(), std::string(seal->plaintext_share().size(), '\0'));
-  EXPECT_GE(seal->plaintext_share().size(), 200u);
+  for (const std::string& component : {seal->own_component(), seal->before_component()}) {
+    EXPECT_EQ(component, std::string(component.size(), '\0'));
+    EXPECT_GE(component.size(), 200u);
+  }
+  EXPECT_EQ(seal->component_hashes(), "public hashes");
   EXPECT_EQ(seal->handle(), "a public handle");
-  EXPECT_EQ(message.jobs(0).seals(1).plaintext_share(), "");
+  EXPECT_EQ(message.jobs(0).seals(1).own_component(), "");
 }
 
 }  // namespace

@@ -84,6 +84,7 @@ class JobClient : public StreamOwner {
     return pending_[key.second.has_value() ? 1 : 0];
   }
   std::string MissingServers(const Combiner& pending) const;
+  absl::StatusOr<std::array<int, MPC_SERVERS>> Parties() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Status CheckAgainstOthers(int server, const Member& member)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

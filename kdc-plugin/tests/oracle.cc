@@ -286,8 +286,8 @@ void Oracle::Compute(const std::string& session, const v1::Job& job, Done& done)
   for (size_t i = 0; i < 3; ++i) done.answers[i].set_keys(keys[i]);
 }
 
-// Notes what a party got of the plaintexts, and waits for the others'. False if one is missing, or a
-// seal has a share that its enctype does not ask for or one of another length.
+// Notes what a party got of the plaintexts, and waits for the others'. False if one is missing, or
+// a seal has components that its enctype does not ask for, of another length or with other hashes.
 bool Oracle::Receive(int party, const v1::Job& job, std::unique_lock<std::mutex>& lock,
                      Done& done) {
   bool wanted = false;
@@ -296,9 +296,15 @@ bool Oracle::Receive(int party, const v1::Job& job, std::unique_lock<std::mutex>
     const v1::Seal& seal = job.seals(i);
     const Enctype* enctype = FindEnctype(infos_[seal.handle()].enctype());
     const bool cts = enctype != nullptr && !enctype->is_gcm();
-    if (seal.plaintext_share().size() != (cts ? seal.max_plaintext() : 0)) return false;
+    const auto bytes = [](const std::string& s) { return SecretBytes(s.begin(), s.end()); };
+    const TextShares text = {bytes(seal.own_component()), bytes(seal.before_component()),
+                             seal.component_hashes()};
+    std::string why;
+    if (text.bytes() != (cts ? seal.max_plaintext() : 0)) return false;
+    if (!text.empty() && !TextSharesFit(text, party, &why)) return false;
     wanted |= cts;
-    done.plaintexts[static_cast<size_t>(i)][static_cast<size_t>(party)] = seal.plaintext_share();
+    done.plaintexts[static_cast<size_t>(i)][static_cast<size_t>(party)] =
+        text.empty() ? "" : seal.own_component().substr(kTextSaltBytes);
   }
   done.received.insert(party);
   received_.notify_all();
@@ -316,9 +322,16 @@ std::vector<std::array<std::string, 3>> Oracle::plaintext_shares() {
   return all;
 }
 
+void ClearComponents(v1::Job& job) {
+  for (v1::Seal& seal : *job.mutable_seals()) {
+    seal.clear_own_component();
+    seal.clear_before_component();
+  }
+}
+
 v1::JobAnswer Oracle::Answer(int party, const std::string& session, const v1::Job& job) {
   v1::Job common = job;
-  for (v1::Seal& seal : *common.mutable_seals()) seal.clear_plaintext_share();
+  ClearComponents(common);
   v1::JobAnswer answer;
   answer.set_id(job.id());
   std::unique_lock<std::mutex> lock(mutex_);

@@ -16,6 +16,7 @@
 
 #include "mpc-server/key/enctype.h"
 #include "mpc-server/key/output_format.h"
+#include "mpc-server/key/text_shares.h"
 #include "mpc-server/testing/gcm_plain.h"
 #include "proto/admin.pb.h"
 #include "proto/kdc_key.pb.h"
@@ -49,6 +50,9 @@ class MaskedAnswer {
   std::vector<std::unique_ptr<ShareCheck>> checks_;
 };
 
+// What differs from server to server.
+void ClearComponents(v1::Job& job);
+
 // The keys and the state that the three servers would share. A job is computed when the first server
 // gets it; the others are given their shares of the same result. A job with shares of a plaintext
 // waits until all three have come.
@@ -66,7 +70,7 @@ class Oracle {
   v1::TagAnswer Tag(int party, const std::string& session, const v1::TagRequest& request);
 
   int jobs();  // computed so far
-  // What the servers got of each plaintext that was sealed, in the order of the jobs.
+  // The servers' own components of each plaintext that was sealed, in the order of the jobs.
   std::vector<std::array<std::string, 3>> plaintext_shares();
 
  private:

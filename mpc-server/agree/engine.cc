@@ -101,6 +101,7 @@ void Engine::Submit(const KdcIdentity& kdc, Job job, JobCallback done) {
   waiting->deadline = waiting->received + DeadlineOf(job);
   waiting->done = std::move(done);
   Judgement opinion = CheckShape(job);
+  if (opinion.ok()) opinion = CheckTexts(job, state_.party);
   if (opinion.ok()) waiting->blocks = BlocksOfJob(job);
   waiting->job = std::move(job);
   {

@@ -49,5 +49,59 @@ TEST(OutputEngine, AServerThatAltersATagIsNamed) {
   }
 }
 
+class InputEngine : public ::testing::Test {
+ protected:
+  PerParty<Job> Replies(const std::string& text) {
+    const JobResult login = realm_.Run(realm_.Login(realm_.alice));
+    EXPECT_VERDICT(login, Verdict::kOk);
+    return WithTexts(realm_.Granted(login.id, realm_.alice,
+                                    {realm_.alice.info.handle, kUsageAsReply,
+                                     static_cast<uint32_t>(text.size())}),
+                     text, realm_.random());
+  }
+
+  Realm realm_{kEnctypeAes128Sha256};
+};
+
+TEST_F(InputEngine, TheTextComesOutAsItWasGiven) {
+  const std::string text(60, 'r');
+  const JobResult sealed = Combine(realm_.Run(Replies(text)));
+  ASSERT_VERDICT_OK(sealed);
+  EXPECT_EQ(OracleOpen(realm_.alice, kUsageAsReply, CtsOf(sealed.seals[0]).share), text);
+}
+
+// A byte of a component or its salt, at one of its two holders.
+TEST_F(InputEngine, AComponentThatIsNotTheHashsIsMalformed) {
+  for (const bool own : {true, false}) {
+    for (const size_t at : {size_t{0}, kTextSaltBytes}) {
+      PerParty<Job> jobs = Replies("the reply");
+      TextShares& text = jobs[1].seals[0].text;
+      (own ? text.own : text.before)[at] ^= 1;
+      const PerParty<JobResult> results = realm_.Run(jobs);
+      ExpectRefused(results[1], Verdict::kMalformed, "is not the one whose hash the job has");
+      for (const JobResult& result : results) {
+        EXPECT_FALSE(result.judgement.ok());
+        EXPECT_TRUE(NoOutput(result));
+      }
+    }
+  }
+}
+
+// Whoever gives a server other components with their own hashes gives it another job.
+TEST_F(InputEngine, ContradictingTextsAreNotComputed) {
+  PerParty<Job> jobs = Replies("the reply");
+  jobs[2].seals[0].text = WithTexts(jobs[2], "not this.", realm_.random())[2].seals[0].text;
+  for (const JobResult& result : realm_.Run(jobs)) {
+    EXPECT_VERDICT(result, Verdict::kInconsistent);
+  }
+}
+
+TEST_F(InputEngine, ASealUnderGcmTakesNoText) {
+  Realm gcm;
+  Job job = gcm.Login(gcm.alice);
+  const PerParty<Job> jobs = WithTexts(job, std::string(400, 't'), gcm.random());
+  for (const JobResult& result : gcm.Run(jobs)) EXPECT_VERDICT(result, Verdict::kMalformed);
+}
+
 }  // namespace
 }  // namespace mpckdc

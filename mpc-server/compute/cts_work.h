@@ -35,8 +35,8 @@
 #include "mpc-server/circuit/hash/hmac.h"
 #include "mpc-server/compute/key_use.h"
 #include "mpc-server/key/message_format.h"
+#include "mpc-server/key/text_shares.h"
 #include "mpc-server/share/flow.h"
-#include "mpc-server/share/input.h"
 #include "mpc-server/share/reveal.h"
 #include "mpc-server/share/session.h"
 
@@ -54,8 +54,20 @@ struct CtsOpen : CtsPart {
 
   Nonce ReplayId() const { return ReplayIdOf(message); }
 };
+// This server's components of a text, equally long. Into the job.
+struct TextSharesView {
+  absl::Span<const uint8_t> own, before;  // a_i, a_{i-1}
+
+  TextSharesView() = default;
+  TextSharesView(const TextShares& shares) {  // NOLINT: it is one
+    if (shares.empty()) return;
+    own = absl::MakeConstSpan(shares.own).subspan(kTextSaltBytes);
+    before = absl::MakeConstSpan(shares.before).subspan(kTextSaltBytes);
+  }
+  size_t bytes() const { return own.size(); }
+};
 struct CtsSeal : CtsPart {
-  absl::Span<const uint8_t> text_share;
+  TextSharesView text;
 };
 struct CtsMac : CtsPart {
   absl::string_view data;
@@ -90,7 +102,6 @@ class CtsCircuits {
                 bits == AesBits::k256 ? HashKind::kSha384 : HashKind::kSha256);
   }
 
-  ShareInput input;
   std::array<OpenToServers, 2> opened_ciphertext;  // of 19, of 20
   std::array<SecretVector<SharedBlock>, 2> to_open;
 
@@ -117,7 +128,7 @@ class CtsWork : public Flow {
     AddWork(open, CtsPartKind::kOpen, open.message.ciphertext, {});
     parts_.back().given_mac = open.message.mac;
   }
-  void Add(CtsSeal& seal) { AddWork(seal, CtsPartKind::kSeal, {}, seal.text_share); }
+  void Add(CtsSeal& seal) { AddWork(seal, CtsPartKind::kSeal, {}, seal.text); }
   void Add(CtsMac& mac) { AddWork(mac, CtsPartKind::kMac, mac.data, {}); }
   size_t parts() const { return parts_.size(); }
   // How the words of a hash are added in a batch of so many parts; the same at the three servers.
@@ -157,7 +168,7 @@ class CtsWork : public Flow {
     absl::string_view public_bytes;            // ciphertext of an open, data of a mac
     absl::string_view given_mac{};             // of an open
     bool good = false;                         // of an open
-    absl::Span<const uint8_t> text_share;      // of a seal
+    TextSharesView text;                       // of a seal
     size_t first_block = 0;                    // of a seal's text in texts_
     std::string iv_and_ciphertext{};           // 19 and 20
     size_t cts_lane = 0;
@@ -168,8 +179,7 @@ class CtsWork : public Flow {
     bool mac_of_text() const { return enctype->family == EnctypeFamily::kRfc3962; }
     // Confounder and text, or the data.
     size_t bytes() const {
-      return kind == CtsPartKind::kSeal ? kConfounderBytes + text_share.size()
-                                        : public_bytes.size();
+      return kind == CtsPartKind::kSeal ? kConfounderBytes + text.bytes() : public_bytes.size();
     }
     size_t mac_input_bytes() const {
       return bytes() + (kind != CtsPartKind::kMac && !mac_of_text() ? sizeof(Block) : 0);
@@ -177,7 +187,7 @@ class CtsWork : public Flow {
   };
 
   void AddWork(CtsPart& part, CtsPartKind kind, absl::string_view public_bytes,
-               absl::Span<const uint8_t> text_share);
+               TextSharesView text);
   SecretVector<SharedBlock> MacOf(const PartWork& part) const;
   void AppendDifference(const PartWork& part, absl::string_view mac,
                         SecretVector<SharedBlock>* out) const;
@@ -190,7 +200,6 @@ class CtsWork : public Flow {
   void AbandonJobsOfBadOpens();
   void StartFirstMacs(HashKind hash);
   void StartTexts();
-  void SealTexts();
   void StartSeals(AesBits bits);
   void OpenCiphertexts(AesBits bits);
   Adder adder(HashKind hash) const { return adder_.value_or(AdderOf(hash, parts_.size())); }

@@ -17,6 +17,7 @@
 #include "mpc-server/key/key_info.h"
 #include "mpc-server/key/message_format.h"
 #include "mpc-server/key/output_format.h"
+#include "mpc-server/key/text_shares.h"
 
 namespace mpckdc {
 
@@ -48,7 +49,7 @@ struct SealPart {
   Handle handle{};
   uint32_t usage = 0;
   uint32_t max_plaintext = 0;  // bytes, without the 16 zero bytes; 17 to 20: exactly so many
-  SecretBytes plaintext_share{};  // 17 to 20: this server's additive share of the plaintext
+  TextShares text{};           // 17 to 20: what this server gets of the plaintext
 
   friend bool operator==(const SealPart&, const SealPart&) = default;
 };

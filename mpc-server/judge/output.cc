@@ -67,7 +67,7 @@ Components SharesOf(const GcmWork& work, const GcmSeal& seal, GcmSealResult* res
   return Keystream(work, seal, 1, kZeroBytes + seal.max_plaintext);
 }
 Components SharesOf(const CtsWork& work, const CtsSeal& seal, CtsSealResult*) {
-  const size_t bytes = kConfounderBytes + seal.text_share.size();
+  const size_t bytes = kConfounderBytes + seal.text.bytes();
   Components out(bytes + seal.key.enctype().mac_bytes);
   SetBytes(work.ciphertext(seal), 0, bytes, 0, out);
   SetBytes(work.mac(seal), 0, seal.key.enctype().mac_bytes, bytes, out);

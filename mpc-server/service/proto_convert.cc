@@ -35,8 +35,10 @@ absl::Status ReadParts(v1::Job& in, Job* out) {
   for (v1::Seal& part : *in.mutable_seals()) {
     status.Update(ReadKeyOf(part, "a seal", &out->seals.emplace_back()));
     out->seals.back().max_plaintext = part.max_plaintext();
-    out->seals.back().plaintext_share.assign(part.plaintext_share().begin(),
-                                             part.plaintext_share().end());
+    TextShares& text = out->seals.back().text;
+    text.own.assign(part.own_component().begin(), part.own_component().end());
+    text.before.assign(part.before_component().begin(), part.before_component().end());
+    text.hashes = std::move(*part.mutable_component_hashes());
   }
   for (v1::MakeMac& part : *in.mutable_make_macs()) {
     status.Update(ReadKeyOf(part, "a make_mac", &out->make_macs.emplace_back()));

@@ -282,8 +282,8 @@ bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
   job.grant = grant;
   job.seals.push_back({*job.client, kUsageAsReply, static_cast<uint32_t>(text.size())});
   bool overtaken = false;
-  PerParty<Job> jobs = WithTexts(job, text, random_);
-  if (other_texts_) jobs[1].seals[0].plaintext_share[0] ^= 1;
+  const std::string sent = other_texts_ ? std::string(text.size(), 'x') : text;
+  const PerParty<Job> jobs = WithTexts(job, sent, random_);
   const JobResult result = SendJobs(jobs, !invariants_->quiet(), &overtaken);
   const Verdict v = result.judgement.verdict;
   ++journal_->outcome().verdicts[absl::StrCat(paid < 2 ? "reply " : "third reply ",

@@ -64,9 +64,6 @@ TEST(Sim, SomeSeeds) {
   std::set<std::string> reached;
   for (const auto& [step, count] : sum.steps) reached.insert(step);
   const std::vector<std::string> named = NamedSteps();
-  // A round has the name of its largest payload. The shares of texts go along with the confirmation,
-  // and are larger only in the rare batch that has several replies and little else.
-  reached.erase("input shares");
   EXPECT_THAT(reached, testing::UnorderedElementsAreArray(named));
   for (int kind = 0; kind < kFaultKinds; ++kind) {
     const std::string name = FaultName(static_cast<FaultKind>(kind));

@@ -150,14 +150,8 @@ PerParty<Job> WithTexts(const Job& job, const std::string& text, RandomSource& r
   PerParty<Job> jobs = {job, job, job};
   for (size_t i = 0; i < job.seals.size(); ++i) {
     const std::string plain = text.substr(0, job.seals[i].max_plaintext);
-    SecretBytes last(plain.begin(), plain.end());
-    for (int p = 0; p + 1 < kParties; ++p) {
-      SecretBytes share(plain.size());
-      random.Fill(absl::MakeSpan(share));
-      for (size_t k = 0; k < share.size(); ++k) last[k] ^= share[k];
-      jobs[p].seals[i].plaintext_share = std::move(share);
-    }
-    jobs[kParties - 1].seals[i].plaintext_share = std::move(last);
+    PerParty<TextShares> texts = SplitText(AsBytes(plain), random);
+    for (int p = 0; p < kParties; ++p) jobs[p].seals[i].text = std::move(texts[p]);
   }
   return jobs;
 }

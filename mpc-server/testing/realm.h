@@ -65,7 +65,7 @@ struct LoginSizes {
 Job LoginJob(JobId id, const PlainKey& client, const PlainKey& krbtgt, const std::string& preauth,
              const LoginSizes& sizes = {});
 
-// The jobs for the three servers: each seal, of enctypes 17 to 20, with shares of the text's
+// The jobs for the three servers: each seal, of enctypes 17 to 20, with components of the text's
 // first max_plaintext bytes.
 PerParty<Job> WithTexts(const Job& job, const std::string& text, RandomSource& random);
 
