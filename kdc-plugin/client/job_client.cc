@@ -461,9 +461,8 @@ void JobClient::LogAccusation(const std::string& accusation) {
     if (now - logged < kSameTextAgain) return;
     logged = now;
     text = absl::StrCat("MPC servers: ", accusation, "; nothing of such answers was taken, ",
-                        accusations_,
-                        " since this process started. Find out which of them is not "
-                        "what was installed (THREAT-MODEL.md, \"A server that deviates\")");
+                        accusations_, " since this process started; what to do: ",
+                        "kdc-plugin/README.md, \"A server that altered its answer\"");
   }
   Log(LOG_CRIT, text);
 }
