@@ -91,6 +91,8 @@ class MemoryHub::LinkOf : public PeerLink {
     PeerChannels channels;
     for (const std::shared_ptr<MemoryRing>& ring : hub_->rings_) {
       channels.push_back(std::make_unique<ChannelOf>(ring, party_, clock_));
+      Liar* const liar = hub_->liars_[party_];
+      if (liar != nullptr) channels.back() = liar->Wrap(std::move(channels.back()));
     }
     return channels;
   }
@@ -124,6 +126,10 @@ std::unique_ptr<PeerLink> MemoryHub::Link(int party, Clock* clock) {
 void MemoryHub::SetInterceptor(MemoryRing::Interceptor interceptor) {
   const absl::MutexLock lock(&mu_);
   interceptor_ = std::move(interceptor);
+}
+void MemoryHub::SetLiar(int party, Liar* liar) {
+  const absl::MutexLock lock(&mu_);
+  liars_[party] = liar;
 }
 void MemoryHub::CloseCurrent() {
   const absl::MutexLock lock(&mu_);
