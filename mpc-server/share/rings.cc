@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/share/deviation.h"
 
 namespace mpckdc {
 
@@ -70,7 +71,7 @@ absl::Status Rings::Run(size_t count, Body body) {
     const absl::MutexLock lock(&w.mutex);
     const auto done = [&w]() ABSL_SHARED_LOCKS_REQUIRED(w.mutex) { return w.body == nullptr; };
     w.mutex.Await(absl::Condition(&done));
-    if (status.ok()) status = w.result;
+    status = Weightier(status, w.result);
   }
   if (!status.ok()) {
     for (PartyContext* ring : rings_) ring->Abort(status.message());

@@ -37,8 +37,8 @@ class Rings {
   void BeginBatch(uint32_t number);
 
   // Calls body(ring, party) for the first `count` rings at the same time, ring 0 on this thread.
-  // Returns when all have returned; the first error by ring number, after which the sessions of all
-  // rings are over.
+  // Returns when all have returned; a deviation, else the first error by ring number, after which
+  // the sessions of all rings are over.
   using Body = absl::FunctionRef<absl::Status(size_t ring, PartyContext& party)>;
   absl::Status Run(size_t count, Body body);
 

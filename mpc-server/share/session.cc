@@ -13,6 +13,7 @@
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/share/circuit.h"
+#include "mpc-server/share/deviation.h"
 #include "mpc-server/share/round_runner.h"
 
 namespace mpckdc {
@@ -26,8 +27,8 @@ constexpr size_t kMaxReason = 512;
 using Digest = std::array<uint8_t, 32>;
 
 // min version (2) | max version (2) | party (1) | cluster (2) | epoch (8) | nonce (16) | ring (1) |
-// rings (1) | randomness (1) | realm length (2) | realm | greeting length (4) | greeting; numbers
-// big-endian.
+// rings (1) | randomness (1) | security (1) | realm length (2) | realm | greeting length (4) |
+// greeting; numbers big-endian. Versions come first in every version.
 struct Hello {
   uint16_t min_version, max_version;
   uint8_t party;
@@ -36,6 +37,7 @@ struct Hello {
   std::array<uint8_t, kNonceSize> nonce;
   uint8_t ring, rings;
   Randomness randomness;
+  Security security;
   std::string realm;
   std::string greeting;
 };
@@ -51,6 +53,7 @@ SecretBytes Encode(const Hello& h) {
   AppendUint(out, h.ring, 1);
   AppendUint(out, h.rings, 1);
   AppendUint(out, static_cast<uint8_t>(h.randomness), 1);
+  AppendUint(out, static_cast<uint8_t>(h.security), 1);
   AppendUint(out, h.realm.size(), 2);
   AppendBytes(out, AsBytes(h.realm));
   AppendUint(out, h.greeting.size(), 4);
@@ -58,11 +61,22 @@ SecretBytes Encode(const Hello& h) {
   return out;
 }
 
-absl::StatusOr<Hello> Decode(absl::Span<const uint8_t> data) {
+std::string VersionsOf(int party, uint16_t lowest, uint16_t highest) {
+  return absl::StrCat(" P", party, " speaks ", lowest, " to ", highest);
+}
+
+// What another version says behind its versions is not looked at.
+absl::StatusOr<Hello> Decode(absl::Span<const uint8_t> data, const Hello& mine) {
   ByteReader in(data);
   Hello h;
   h.min_version = static_cast<uint16_t>(in.Uint(2));
   h.max_version = static_cast<uint16_t>(in.Uint(2));
+  if (in.ok() && (h.min_version > mine.max_version || h.max_version < mine.min_version)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no common peer protocol version:",
+                     VersionsOf(static_cast<int>(in.Uint(1)), h.min_version, h.max_version),
+                     VersionsOf(mine.party, mine.min_version, mine.max_version)));
+  }
   h.party = static_cast<uint8_t>(in.Uint(1));
   h.cluster = static_cast<uint16_t>(in.Uint(2));
   h.epoch = in.Uint(8);
@@ -71,6 +85,7 @@ absl::StatusOr<Hello> Decode(absl::Span<const uint8_t> data) {
   h.ring = static_cast<uint8_t>(in.Uint(1));
   h.rings = static_cast<uint8_t>(in.Uint(1));
   h.randomness = static_cast<Randomness>(in.Uint(1));
+  h.security = static_cast<Security>(in.Uint(1));
   h.realm = in.Text(in.Uint(2));
   h.greeting = in.Text(in.Uint(4));
   if (!in.AtEnd()) return absl::DataLossError("hello frame is malformed");
@@ -90,6 +105,12 @@ Digest Confirmation(const Digest& transcript, const Seed& seed) {
   crypto_generichash(d.data(), d.size(), transcript.data(), transcript.size(), seed.data(),
                      seed.size());
   return d;
+}
+
+// Apart from what PairwiseStreams derives from the seed.
+void SetComparisonKey(const Seed& seed, Seed* key) {
+  static_assert(sizeof(Seed) == crypto_kdf_KEYBYTES);
+  crypto_kdf_derive_from_key(key->data(), key->size(), 1, "mpckdc-c", seed.data());
 }
 
 // Best effort. The reason grows as it goes round the ring: cut.
@@ -115,8 +136,8 @@ class SessionOpener {
     }
     Hello mine = {options_.min_version, options_.max_version,
                   static_cast<uint8_t>(options_.party), options_.cluster, options_.epoch, {},
-                  options_.ring, options_.rings, options_.randomness, options_.realm,
-                  options_.greeting};
+                  options_.ring, options_.rings, options_.randomness, options_.security,
+                  options_.realm, options_.greeting};
     random.Fill(absl::MakeSpan(mine.nonce));
     hellos_[options_.party] = mine;
     encoded_[options_.party] = Encode(mine);
@@ -134,7 +155,9 @@ class SessionOpener {
     random.Fill(absl::MakeSpan(seeds_.own.Get()));
     RETURN_IF_ERROR(channel_.Send(Neighbour::kPrev, FrameType::kSeed, seeds_.own.Get()));
     ASSIGN_OR_RETURN(SecretBytes seed, Expect(Neighbour::kNext, FrameType::kSeed));
-    if (seed.size() != sizeof(Seed)) return absl::DataLossError("seed frame is malformed");
+    if (seed.size() != sizeof(Seed)) {
+      return Lie(Neighbour::kNext, "sent a seed of another length");
+    }
     std::copy(seed.begin(), seed.end(), seeds_.next.Get().begin());
     return absl::OkStatus();
   }
@@ -142,7 +165,7 @@ class SessionOpener {
   absl::Status Confirm() {
     const Digest with_prev = Confirmation(transcript_, seeds_.own.Get());
     const Digest with_next = Confirmation(transcript_, seeds_.next.Get());
-    absl::Status s = SendBoth(FrameType::kConfirm, with_prev, with_next);
+    absl::Status s = SendBoth(FrameType::kConfirm, Joined(with_prev), Joined(with_next));
     if (s.ok()) s = ExpectConfirmation(Neighbour::kPrev, with_prev);
     if (s.ok()) s = ExpectConfirmation(Neighbour::kNext, with_next);
     return s;
@@ -183,8 +206,10 @@ class SessionOpener {
 
   absl::Status ReceiveHello(Neighbour from) {
     ASSIGN_OR_RETURN(SecretBytes payload, Expect(from, FrameType::kHello));
-    absl::StatusOr<Hello> h = Decode(payload);
-    if (!h.ok()) return absl::DataLossError(absl::StrCat(Who(from), ": ", h.status().message()));
+    absl::StatusOr<Hello> h = Decode(payload, hellos_[options_.party]);
+    if (!h.ok()) {
+      return absl::Status(h.status().code(), absl::StrCat(Who(from), ": ", h.status().message()));
+    }
     const std::string who = Who(from);
     if (h->party != Party(from)) return Differs(who, "party number", h->party, Party(from));
     if (h->realm != options_.realm) return Differs(who, "realm", h->realm, options_.realm);
@@ -199,6 +224,9 @@ class SessionOpener {
     if (h->randomness != options_.randomness) {
       return Differs(who, "randomness", RandomnessName(h->randomness),
                      RandomnessName(options_.randomness));
+    }
+    if (h->security != options_.security) {
+      return Differs(who, "security", SecurityName(h->security), SecurityName(options_.security));
     }
     hellos_[Party(from)] = *std::move(h);
     encoded_[Party(from)] = std::move(payload);
@@ -215,7 +243,7 @@ class SessionOpener {
     if (lowest > highest) {
       std::string text = "no common peer protocol version:";
       for (const Hello& h : hellos_) {
-        absl::StrAppend(&text, " P", h.party, " speaks ", h.min_version, " to ", h.max_version);
+        text += VersionsOf(h.party, h.min_version, h.max_version);
       }
       return absl::FailedPreconditionError(text);
     }
@@ -235,9 +263,28 @@ class SessionOpener {
 
   absl::Status ExpectConfirmation(Neighbour from, const Digest& expected) {
     ASSIGN_OR_RETURN(SecretBytes got, Expect(from, FrameType::kConfirm));
-    if (ConstantTimeEqual(got, expected)) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(
-        Who(from), " confirms another session: the three servers did not see the same hellos"));
+    if (got.size() != 2 * sizeof(Digest)) return Lie(from, "confirms in another length");
+    const auto hellos = absl::MakeConstSpan(got).first(sizeof(Digest));
+    if (!std::equal(hellos.begin(), hellos.end(), transcript_.begin())) {
+      return absl::DataLossError(absl::StrCat(
+          Who(from), " confirms another session: the three servers did not see the same hellos"));
+    }
+    if (ConstantTimeEqual(absl::MakeConstSpan(got).last(sizeof(Digest)), expected)) {
+      return absl::OkStatus();
+    }
+    return Lie(from, "confirms another session: it has another seed than the two agreed on");
+  }
+
+  // On a link that nobody else can write to, after hellos that name one version.
+  absl::Status Lie(Neighbour from, absl::string_view what) const {
+    return Deviation(Suspects::One(Party(from)), absl::StrCat(Who(from), " ", what));
+  }
+  // What is sent to confirm.
+  std::array<uint8_t, 2 * sizeof(Digest)> Joined(const Digest& confirmation) const {
+    std::array<uint8_t, 2 * sizeof(Digest)> out;
+    std::copy(transcript_.begin(), transcript_.end(), out.begin());
+    std::copy(confirmation.begin(), confirmation.end(), out.begin() + sizeof(Digest));
+    return out;
   }
 
   const SessionOptions& options_;
@@ -264,6 +311,14 @@ absl::StatusOr<std::unique_ptr<PartyContext>> OpenSession(const SessionOptions& 
   return s;
 }
 
+const char* SecurityName(Security security) {
+  switch (security) {
+    case Security::kSemiHonest: return "semi-honest";
+    case Security::kActive: return "active";
+  }
+  return "unknown";
+}
+
 PartyContext::PartyContext(const SessionOptions& options, PeerChannel& channel, Clock& clock,
                            uint32_t session, PairwiseSeeds seeds)
     : options_(options),
@@ -271,7 +326,10 @@ PartyContext::PartyContext(const SessionOptions& options, PeerChannel& channel, 
       clock_(clock),
       session_(session),
       streams_(session, seeds),
-      runner_(std::make_unique<RoundRunner>(*this)) {}
+      runner_(std::make_unique<RoundRunner>(*this)) {
+  SetComparisonKey(seeds.own.Get(), &comparison_.own.Get());
+  SetComparisonKey(seeds.next.Get(), &comparison_.next.Get());
+}
 
 PartyContext::~PartyContext() = default;
 

@@ -4,8 +4,9 @@
 // OpenSession() runs three control messages per neighbour over a connected channel:
 //   1. hello: version range, realm, cluster, epoch, party, a random nonce, the caller's greeting
 //   2. seed:  P_i draws k_i and sends it to P_{i-1}; so P_i holds k_i and k_{i+1} (Araki 2.2)
-//   3. confirm: a hash of the three hellos and of the pair's seed: a server that told its two
-//      neighbours different things, or a mixed-up seed, shows at once
+//   3. confirm: the hash of the three hellos, and one of it and the pair's seed. Who told its two
+//      neighbours different things shows in the first; so does a neighbour's connection that is older
+//      than the other's, so this accuses nobody. Another seed under the same hellos is a deviation
 // and nothing from an earlier session survives: seeds are fresh each time.
 #ifndef MPC_SERVER_SHARE_SESSION_H_
 #define MPC_SERVER_SHARE_SESSION_H_
@@ -32,8 +33,15 @@ class ChunkSource;  // share/circuit.h
 class RoundRunner;  // share/round_runner.h
 struct Cost;
 
-inline constexpr uint16_t kPeerProtocolMin = 5;
-inline constexpr uint16_t kPeerProtocolMax = 5;
+inline constexpr uint16_t kPeerProtocolMin = 6;
+inline constexpr uint16_t kPeerProtocolMax = 6;
+
+// What the servers verify of each other before anything leaves them.
+enum class Security : uint8_t {
+  kSemiHonest = 1,  // that they agree; not that each computes as it should
+  kActive = 2,      // every value that leaves
+};
+const char* SecurityName(Security security);
 
 struct SessionOptions {
   int party = 0;
@@ -43,6 +51,7 @@ struct SessionOptions {
   uint8_t ring = 0;      // of the server's rings (rings.h), each a session of its own
   uint8_t rings = 1;
   Randomness randomness = Randomness::kKeyed;
+  Security security = Security::kSemiHonest;
   std::string greeting;  // opaque, at most 64 KiB: given to both neighbours
   uint16_t min_version = kPeerProtocolMin;
   uint16_t max_version = kPeerProtocolMax;
@@ -66,11 +75,18 @@ class PartyContext {
   const std::array<uint8_t, 16>& session_id() const { return session_id_; }
   uint16_t version() const { return version_; }
   Randomness randomness() const { return options_.randomness; }
+  Security security() const { return options_.security; }
   PeerChannel& channel() { return channel_; }
   Clock& clock() { return clock_; }
   // What the neighbour passed as SessionOptions::greeting.
   const std::string& greeting(Neighbour n) const {
     return n == Neighbour::kPrev ? greeting_prev_ : greeting_next_;
+  }
+
+  // A key of this session that only this server and that neighbour know, for what they compare
+  // without showing it to the third (agree/record_tags.h).
+  const Seed& ComparisonKey(Neighbour n) const {
+    return n == Neighbour::kPrev ? comparison_.own.Get() : comparison_.next.Get();
   }
 
   // Starts batch `number` (1 and up, strictly increasing within the session, the same at the three
@@ -114,13 +130,14 @@ class PartyContext {
   uint32_t next_round_ = 0;
   uint32_t random_position_ = 0;
   std::string greeting_prev_, greeting_next_;
+  PairwiseSeeds comparison_;
   PairwiseStreams streams_;
   absl::Status status_;
   std::unique_ptr<RoundRunner> runner_;  // message buffers, kept between batches
 };
 
-// Errors: FailedPrecondition (versions, realm, cluster, epoch, party, ring or randomness do not
-// fit; the text names both sides' values), or the channel's. `channel`, `clock` and `random` must
+// Errors: FailedPrecondition (versions, realm, cluster, epoch, party, ring, randomness or security
+// do not fit; the text names both sides' values), a deviation (deviation.h), or the channel's. `channel`, `clock` and `random` must
 // outlive the context.
 absl::StatusOr<std::unique_ptr<PartyContext>> OpenSession(const SessionOptions& options,
                                                           PeerChannel& channel, Clock& clock,
