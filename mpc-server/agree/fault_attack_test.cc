@@ -163,7 +163,7 @@ class KrbtgtAttackTest : public ::testing::TestWithParam<std::tuple<int, Sbox>> 
 
 TEST_P(KrbtgtAttackTest, AFewLoginsGiveTheKeyThatSealsEveryTicket) {
   Realm& realm = lying_.realm();
-  if (kTestedSecurity == TestedSecurity::kActive) {
+  if (kTestedSecurity == Security::kActive) {
     lying_.liar().ArmAll(FaultInRound(fault_, kAes256Rounds, {kTicketLanes, 1, kTicketLanes - 1}));
     return lying_.ExpectCaught(realm.RunEach(realm.Login(realm.alice)));
   }
@@ -221,7 +221,7 @@ TEST_P(LiarTest, OpenedTimestampsGiveTheKeyOfWhoeverLogsIn) {
     for (const Block& block : OpenedIn(seen)) scores.Add(block);
   });
   lying.liar().ArmAll(FaultInRound(fault, 10, {lanes, 2, text_lanes}));
-  if (kTestedSecurity == TestedSecurity::kActive) {
+  if (kTestedSecurity == Security::kActive) {
     lying.ExpectCaught(realm.RunEach(realm.Login(realm.alice)));
     EXPECT_EQ(scores.blocks(), 0u) << "a time stamp was opened";
     return;
@@ -267,7 +267,7 @@ TEST_P(LiarTest, WithTheKdcOneOpenTicketGivesKrbtgtsKey) {
   }
   lying.liar().ArmAll(std::move(faults));
   const PerParty<JobResult> answers = realm.RunEach(realm.OpenTicket(ticket));
-  if (kTestedSecurity == TestedSecurity::kActive) return lying.ExpectCaught(answers);
+  if (kTestedSecurity == Security::kActive) return lying.ExpectCaught(answers);
   const JobResult opened = Combine(answers);
   ASSERT_VERDICT_OK(opened);
   const std::vector<Block> blocks = WholeBlocks(GcmOf(opened.opens[0]).share);
@@ -370,7 +370,7 @@ class OpenedCiphertextTest : public ::testing::TestWithParam<int32_t> {
 };
 
 TEST_P(OpenedCiphertextTest, AFewRepliesGiveTheKeyThatReadsAllReplies) {
-  if (kTestedSecurity == TestedSecurity::kActive) {
+  if (kTestedSecurity == Security::kActive) {
     const JobId grant = LogIn();
     lying_.liar().ArmAll(FaultInChain(0));
     lying_.ExpectCaught(Reply(grant));

@@ -16,11 +16,9 @@ constexpr size_t kSnapshots = 6;
 
 class AuditObserver : public EngineObserver {
  public:
-  AuditObserver(int party, Journal* journal, std::function<void(const BatchJob&)> audit)
-      : party_(party), journal_(journal), audit_(std::move(audit)) {}
-  void OnBatch(const BatchReport& report) override {
-    for (const BatchJob& job : report.jobs) audit_(job);
-  }
+  AuditObserver(int party, Journal* journal, std::function<void(const BatchReport&)> report)
+      : party_(party), journal_(journal), report_(std::move(report)) {}
+  void OnBatch(const BatchReport& report) override { report_(report); }
   void OnDegraded(const std::string& reason) override {
     journal_->Log(absl::StrCat("server ", party_, reason.empty() ? " seals again" : ": ", reason));
   }
@@ -31,7 +29,7 @@ class AuditObserver : public EngineObserver {
  private:
   const int party_;
   Journal* const journal_;
-  const std::function<void(const BatchJob&)> audit_;
+  const std::function<void(const BatchReport&)> report_;
 };
 
 }  // namespace
@@ -87,8 +85,13 @@ void Servers::Start(int p) {
   process->long_executor = std::make_unique<SimExecutor>(scheduler_, machine.clock.get());
   process->link = network_->Link(p, machine.clock.get(), process->executor.get());
   process->observer =
-      std::make_unique<AuditObserver>(p, journal_, [this, p, incarnation](const BatchJob& job) {
-        if (Alive(p, incarnation) && audit_) audit_(p, job);
+      std::make_unique<AuditObserver>(p, journal_, [this, p, incarnation](const BatchReport& r) {
+        if (!Alive(p, incarnation)) return;
+        for (const BatchJob& job : r.jobs) {
+          if (audit_) audit_(p, job);
+        }
+        const auto suspects = SuspectsOf(r.status);
+        if (suspects.has_value() && accusation_) accusation_(p, *suspects);
       });
   process->engine = MakeJobEngine(
       {}, {process->store.get(), machine.clock.get(), process->random.get(), process->link.get(),

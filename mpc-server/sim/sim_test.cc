@@ -12,6 +12,7 @@
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/sim/report.h"
 #include "mpc-server/sim/world.h"
+#include "mpc-server/testing/tested_security.h"
 
 namespace mpckdc::sim {
 namespace {
@@ -344,6 +345,23 @@ TEST(SimControl, AStoreThatKeepsWhatWasDeletedIsSeen) {
 TEST(SimControl, AnAlteredRoundFrameYieldsAWrongReply) {
   EXPECT_THAT(Breaks({.flip_rounds = true}),
               testing::AnyOf(HasSubstr("is wrong"), HasSubstr("is BAD_TAG")));
+}
+
+// The first violation of the first of some seeds in which one server lies.
+std::string LiesBreak(uint64_t seeds) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const Outcome outcome = World({.seed = seed, .lying = Lying::kOneServer}).Run();
+    if (!outcome.violations.empty()) return outcome.violations[0];
+  }
+  return "nothing";
+}
+
+TEST(SimControl, AServerThatLiesBreaksARealmThatTrustsIt) {
+  if (kTestedSecurity == Security::kActive) {
+    EXPECT_EQ(LiesBreak(20), "nothing");
+  } else {
+    EXPECT_THAT(LiesBreak(20), testing::AnyOf(HasSubstr("is wrong"), HasSubstr("is BAD_TAG")));
+  }
 }
 
 TEST(SimControl, AWrongPasswordThatSucceedsIsSeen) {

@@ -72,6 +72,11 @@ uint64_t Liar::struck() const {
   return sum;
 }
 
+std::set<std::string> Liar::steps() const {
+  const absl::MutexLock lock(&mu_);
+  return steps_;
+}
+
 uint64_t Liar::Below(uint64_t n) {
   uint64_t draw;
   random_.Fill({reinterpret_cast<uint8_t*>(&draw), sizeof(draw)});
@@ -236,7 +241,7 @@ class DeviatingChannel : public PeerChannel {
           !liar_.Alter(*struck, place, absl::MakeSpan(bytes))) {
         struck.reset();
       }
-      if (struck) ++liar_.counts_[LieName(struck->kind)];
+      if (struck) liar_.Count(*struck, place);
       liar_.Keep(place, payload);
     }
     if (struck && struck->kind == LieKind::kSwap) {
@@ -309,7 +314,7 @@ class DeviatingChannel : public PeerChannel {
     } else {
       message.twice = true;
     }
-    ++liar_.counts_[LieName(struck->kind)];
+    liar_.Count(*struck, place);
   }
 
   // Takes prev's message for the liar's own.

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,6 +98,8 @@ class Liar {
   // How often each kind struck.
   std::map<std::string, uint64_t> counts() const;
   uint64_t struck() const;
+  // The steps at which one struck.
+  std::set<std::string> steps() const;
 
   std::unique_ptr<PeerChannel> Wrap(std::unique_ptr<PeerChannel> channel);
 
@@ -129,12 +132,17 @@ class Liar {
   std::vector<Flip> Draw(const Lie& lie, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t Below(uint64_t n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Keep(const Place& place, absl::Span<const uint8_t> bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Count(const Lie& lie, const Place& place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    ++counts_[LieName(lie.kind)];
+    steps_.insert(place.id.step);
+  }
   void Tell(const SeenRound& seen);
 
   mutable absl::Mutex mu_;
   SeededRandomForTest random_ ABSL_GUARDED_BY(mu_);
   std::vector<Armed> armed_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, uint64_t> counts_ ABSL_GUARDED_BY(mu_);
+  std::set<std::string> steps_ ABSL_GUARDED_BY(mu_);
   std::function<void(const SeenRound&)> watch_ ABSL_GUARDED_BY(mu_);
   bool keeps_history_ ABSL_GUARDED_BY(mu_) = false;
   // By neighbour and round, of this batch and the one before; and the last of each length.
