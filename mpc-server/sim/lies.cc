@@ -22,13 +22,13 @@
 namespace mpckdc::sim {
 namespace {
 
-constexpr size_t kInputs = 4;  // drawn in so many ways; the odd ones exchange their randomness
+constexpr size_t kInputs = 6;  // drawn in so many ways; the odd ones exchange their randomness
 constexpr double kControlShare = 0.03;
 constexpr uint64_t kRunsOfScheduler = 256;  // it keeps what has ended
 
-constexpr const char* kEndNames[] = {"no message suited", "named", "ended, nobody named",
-                                     "no effect",         "WRONG", "one goes on",
-                                     "MISNAMED"};
+constexpr const char* kEndNames[] = {"no message suited", "named",    "ended, nobody named",
+                                     "no effect",         "WRONG",    "one goes on",
+                                     "MISNAMED",          "SELECTIVE"};
 static_assert(std::size(kEndNames) == kLieEnds);
 
 // Nothing here waits for time.
@@ -259,6 +259,16 @@ Lie Lies::Draw(uint64_t number, const Honest& honest, LieRun* run) {
   return lie;
 }
 
+namespace {
+
+// Bits that are drawn by the run's number alone, whatever is sent.
+bool HasFixedError(LieKind kind) {
+  return kind == LieKind::kOneBit || kind == LieKind::kSeveralBits || kind == LieKind::kWholeRow ||
+         kind == LieKind::kConstant || kind == LieKind::kCancelling;
+}
+
+}  // namespace
+
 LieRun Lies::Run(uint64_t number) {
   Dice dice(~number);
   const size_t inputs = dice.Below(kInputs);
@@ -269,6 +279,20 @@ LieRun Lies::Run(uint64_t number) {
   while (chosen + 1 < subjects_[inputs].size() && at >= subjects_[inputs][chosen]->share()) {
     at -= subjects_[inputs][chosen++]->share();
   }
+  LieRun run = Once(number, chosen, inputs);
+  if (run.end != LieEnd::kNoEffect || !HasFixedError(run.kind)) return run;
+  // The same error on other secrets.
+  for (size_t other = (inputs + 2) % kInputs; other != inputs; other = (other + 2) % kInputs) {
+    const LieRun again = Once(number, chosen, other);
+    if (again.end == LieEnd::kNoEffect) continue;
+    run.end = LieEnd::kSelective;
+    run.detail = absl::StrCat("with other secrets: ", LieEndName(again.end), ", ", again.detail);
+    break;
+  }
+  return run;
+}
+
+LieRun Lies::Once(uint64_t number, size_t chosen, size_t inputs) {
   Subject& subject = *subjects_[inputs][chosen];
   const Honest& honest = ReferenceOf(chosen, inputs);
 
@@ -362,6 +386,7 @@ bool IsFailure(const LieRun& run) {
   switch (run.end) {
     case LieEnd::kWrong:
     case LieEnd::kMisnamed:
+    case LieEnd::kSelective:
       return true;
     case LieEnd::kOneGoesOn:
       return run.kind != LieKind::kTwice && !(run.named && run.told_apart);

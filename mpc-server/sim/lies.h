@@ -29,8 +29,9 @@ enum class LieEnd {
   kWrong,      // both go on, and something is wrong: it would leave the servers
   kOneGoesOn,  // one ends, one goes on
   kMisnamed,   // an honest server is accused alone
+  kSelective,  // no effect, but with other secrets it has one: whoever sees that learns of them
 };
-inline constexpr int kLieEnds = static_cast<int>(LieEnd::kMisnamed) + 1;
+inline constexpr int kLieEnds = static_cast<int>(LieEnd::kSelective) + 1;
 const char* LieEndName(LieEnd end);
 
 // What one run did and came to.
@@ -80,6 +81,7 @@ class Lies {
  private:
   struct Honest;
   struct Session;
+  LieRun Once(uint64_t number, size_t subject, size_t inputs);
   const Honest& ReferenceOf(size_t subject, size_t inputs);
   Lie Draw(uint64_t number, const Honest& honest, LieRun* run);
   void Compute(Session& session, const LieRun& run, Subject& subject, int batches);
