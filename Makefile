@@ -115,8 +115,9 @@ storm: build
 
 # Seeds that are done are kept below build/sim, by commit and program: after Ctrl-C the same command
 # goes on. FIRST= names the first seed, SIMFLAGS= more options of mpc-sim, STORE_RUNS= how often the
-# real store meets a random fault.
+# real store meets a random fault, LIES= how often one server lies in a short computation.
 SEEDS      ?= 1000
+LIES       ?= 100000
 FIRST      ?= 1
 STORE_RUNS ?= 200
 sim: build
@@ -124,6 +125,8 @@ sim: build
 	@$(CMAKE)/mpc-server/sim/mpc-sim --seeds=$(SEEDS) --first=$(FIRST) --jobs=$(JOBS) \
 	  --commit=$$(git describe --always --dirty 2>/dev/null || echo unknown) \
 	  --state_dir=$(BUILD)/sim --json=$(BUILD)/sim/report.json $(SIMFLAGS)
+	@$(CMAKE)/mpc-server/sim/mpc-sim --lies=$(LIES) --jobs=$(JOBS) > $(BUILD)/sim/lies.txt; \
+	  status=$$?; tail -n 2 $(BUILD)/sim/lies.txt; exit $$status
 	@MPCKDC_STORE_RUNS=$(STORE_RUNS) $(PROGRESS) 'the real store under faults' \
 	  $(LOG)/store-faults.log $(CMAKE)/mpc-server/store/lmdb_fault_test
 

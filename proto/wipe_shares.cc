@@ -26,13 +26,18 @@ void WipeShares(v1::ServerMessage& message) {
       if (!seal.message_share().empty()) WipeString(*seal.mutable_message_share());
     }
     for (v1::MakeMacAnswer& mac : *job.mutable_make_macs()) WipeString(*mac.mutable_tag_share());
+    if (!job.keys().empty()) WipeString(*job.mutable_keys());
   }
-  for (v1::TagAnswer& tag : *message.mutable_tags()) WipeString(*tag.mutable_tag_share());
+  for (v1::TagAnswer& tag : *message.mutable_tags()) {
+    WipeString(*tag.mutable_tag_share());
+    if (!tag.keys().empty()) WipeString(*tag.mutable_keys());
+  }
 }
 
 void WipeShares(v1::Job& job) {
   for (v1::Seal& seal : *job.mutable_seals()) {
-    if (!seal.plaintext_share().empty()) WipeString(*seal.mutable_plaintext_share());
+    if (!seal.own_component().empty()) WipeString(*seal.mutable_own_component());
+    if (!seal.before_component().empty()) WipeString(*seal.mutable_before_component());
   }
 }
 

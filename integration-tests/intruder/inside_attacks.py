@@ -100,7 +100,7 @@ def the_key_of_all_tags_from_two_tags_of_one_nonce(world):
     answers = us.servers.ask(us.login_job(world.alice, world.alice.preauth(), sizes=(384, 200)))
     assert wire.all_ok(answers), answers
     sealed = answers[0].seals[0]
-    keystream = wire.combine([answer.seals[0].keystream_share for answer in answers])
+    keystream = wire.keystream_of_seal(answers, 0)
     ciphertexts = keystream, keystream[:-1] + bytes([keystream[-1] ^ 1])
     tags = []
     for number, ciphertext in enumerate(ciphertexts):
@@ -108,7 +108,7 @@ def the_key_of_all_tags_from_two_tags_of_one_nonce(world):
         shares = us.servers.ask_tags(request, number)
         if not wire.all_ok(shares):
             return False
-        tags.append(wire.combine([share.tag_share for share in shares]))
+        tags.append(wire.tag_of(shares))
     h, mask = gcm.recover_tag_key(sealed.header, ciphertexts[0], tags[0], ciphertexts[1], tags[1])
     golden = ticket.Inside(world.alice.principal)
     forged = gcm.xor(gcm.ZERO_BLOCK + golden.encode(), keystream)
@@ -126,7 +126,7 @@ def a_recorded_reply_opened(world):
         us.handle(world.alice.principal), intruder.USAGE_REPLY, login.reply_message)]))
     if not wire.all_ok(answers):
         return False
-    stream = wire.combine([answer.opens[0].keystream_share for answer in answers])
+    stream = wire.keystream_of_open(answers)
     return login.reply_keystream[16:].startswith(stream)
 
 

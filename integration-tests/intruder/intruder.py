@@ -109,14 +109,13 @@ class Intruder:
 
     def finish(self, answers, seal, plaintext):
         """(message, keystream): encrypts under the keystream that came and gets the tag."""
-        sealed = [answer.seals[seal] for answer in answers]
-        keystream = wire.combine([part.keystream_share for part in sealed])
+        sealed = answers[0].seals[seal]
+        keystream = wire.keystream_of_seal(answers, seal)
         ciphertext = gcm.xor(gcm.ZERO_BLOCK + plaintext, keystream)
         tags = self.servers.ask_tags(self.messages.TagRequest(
             job=answers[0].id, seal=seal, ciphertext=ciphertext))
         assert wire.all_ok(tags), [tag and tag.detail for tag in tags]
-        tag = wire.combine([answer.tag_share for answer in tags])
-        return gcm.join(sealed[0].nonce, sealed[0].header, ciphertext, tag), keystream
+        return gcm.join(sealed.nonce, sealed.header, ciphertext, wire.tag_of(tags)), keystream
 
     def login(self, user, inside=None, preauth=None, service=None):
         """A login that succeeds. The KDC decides what is inside the ticket."""
@@ -142,7 +141,7 @@ class Intruder:
         answers = self.servers.ask(self.open_ticket_job(message))
         if not wire.all_ok(answers):
             return answers, None
-        keystream = wire.combine([answer.opens[0].keystream_share for answer in answers])
+        keystream = wire.keystream_of_open(answers)
         return answers, gcm.xor(gcm.split(message)[2][16:], keystream)
 
     @property

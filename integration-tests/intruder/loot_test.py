@@ -73,7 +73,7 @@ def test_three_tag_requests_that_differ_combine_to_noise(world):
                 for party in range(3)]
     shares = us.servers.ask_tags(requests)
     assert wire.all_ok(shares)
-    tag = wire.combine([share.tag_share for share in shares])
+    tag = wire.tag_of(shares)
     for request in requests:
         message = (sealed.nonce + bytes([len(sealed.header)]) + sealed.header + request.ciphertext
                    + tag)

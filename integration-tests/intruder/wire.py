@@ -13,6 +13,7 @@ import sys
 import threading
 
 import grpc
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import config_files
 
@@ -55,7 +56,7 @@ class Stream:
             '/mpckdc.v1.KeyService/Serve',
             request_serializer=self._sent,
             response_deserializer=self._received)(iter(self._outgoing.get, None))
-        hello = self._messages.Hello(min_version=1, max_version=1, session=session,
+        hello = self._messages.Hello(min_version=2, max_version=2, session=session,
                                      realm=realm_name, software='intruder')
         self._outgoing.put(self._messages.KdcMessage(hello=hello))
         threading.Thread(target=self._read, daemon=True).start()
@@ -169,10 +170,24 @@ def all_ok(answers):
     return all(verdict(answer) == 'OK' for answer in answers)
 
 
-def combine(shares):
-    """The XOR of the three servers' shares."""
-    out = bytearray(len(shares[0]))
-    for share in shares:
-        for i, byte in enumerate(share):
-            out[i] ^= byte
-    return bytes(out)
+def keystream_of_seal(answers, seal):
+    return combine(answers, 2 << 8 | seal, [a.seals[seal].keystream_share for a in answers])
+
+
+def keystream_of_open(answers):
+    return combine(answers, 1 << 8, [a.opens[0].keystream_share for a in answers])
+
+
+def tag_of(answers):
+    return combine(answers, 4 << 8, [a.tag_share for a in answers])
+
+
+def combine(answers, number, shares):
+    """What the three servers' shares of one output come to, whether or not the servers contradict
+    each other. See mpc-server/key/output_format.h."""
+    out = bytes(len(shares[0]))
+    for answer, share in zip(answers, shares):
+        counter = number.to_bytes(4, 'big') + bytes(12)
+        stream = Cipher(algorithms.AES(answer.keys[:16]), modes.CTR(counter)).encryptor()
+        out = bytes(a ^ b for a, b in zip(out, stream.update(share)))
+    return out

@@ -218,6 +218,16 @@ def peer_endpoints(realm):
             for party, port in enumerate(realm.ports.peers)]
 
 
+def extra_toml(realm):
+    """With MPCKDC_TESTED_SECURITY=active all realms of a run prove their messages."""
+    extra, security = realm.options.extra_server, os.environ.get('MPCKDC_TESTED_SECURITY')
+    if not security:
+        return extra
+    if '[engine]' not in extra:
+        extra += '\n[engine]\n'
+    return extra.replace('[engine]\n', f'[engine]\nsecurity = "{security}"\n')
+
+
 def server_toml(realm, party):
     folder, certificates = realm.dir / f'p{party}', realm.dir / 'ca'
     endpoints = peer_endpoints(realm)
@@ -263,7 +273,7 @@ level = "info"
 [audit]
 file = "{realm.log_dir}/p{party}-audit.jsonl"
 
-{realm.options.extra_server}'''
+{extra_toml(realm)}'''
 
 
 def admin_toml(realm):

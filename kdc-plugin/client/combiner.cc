@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -143,11 +144,6 @@ bool TakePublicFields(PartSum& part, const PartAnswer& answer) {
   return true;
 }
 
-bool AddShare(PartSum& part, const PartAnswer& answer) {
-  for (size_t i = 0; i < part.bytes; ++i) part.sum[i] ^= static_cast<uint8_t>(answer.share[i]);
-  return true;
-}
-
 template <class Answers, class F>
 bool ForEach(std::vector<PartSum>& parts, const Answers& answers, F f) {
   if (static_cast<size_t>(answers.size()) != parts.size()) return false;
@@ -159,29 +155,38 @@ bool ForEach(std::vector<PartSum>& parts, const Answers& answers, F f) {
 
 }  // namespace
 
-bool Combiner::Vote(int server, v1::Verdict verdict, const std::string& detail,
-                    const std::string& who) {
-  answered_[server] = true;
+bool Combiner::Vote(const Sender& from, v1::Verdict verdict, const std::string& detail) {
+  answered_[from.server] = true;
   ++count_;
   const mpc_verdict ours = FromWire(verdict);
   if (ours == MPC_UNAVAILABLE || ours == MPC_UNPROVED) {
-    Fail({ours, Describe(verdict, detail, who)});
+    Fail({ours, Describe(verdict, detail, from.name())});
     return true;
   }
   if (count_ == 1) {
     first_ = verdict;
     first_detail_ = detail;
-    first_who_ = who;
+    first_who_ = from.name();
   } else if (verdict != first_) {
-    Fail(Unavailable(absl::StrCat("the servers disagree: ",
-                                  Describe(first_, first_detail_, first_who_), "; ",
-                                  Describe(verdict, detail, who),
-                                  "; compare their clocks and stores with mpc-admin doctor")));
+    Fail(Unavailable(
+        absl::StrCat("the servers disagree: ", Describe(first_, first_detail_, first_who_), "; ",
+                     Describe(verdict, detail, from.name()),
+                     "; compare their clocks and stores with mpc-admin doctor")));
     return true;
   }
   if (count_ < MPC_SERVERS) return false;
+  if (verdict == v1::VERDICT_OK) {
+    const auto contradictions = joiner_.Contradictions();
+    if (!contradictions.empty()) return Accuse(Blame(contradictions, from.names));
+  }
   Fail({FromWire(verdict),
         verdict == v1::VERDICT_OK ? "" : Describe(first_, first_detail_, first_who_)});
+  return true;
+}
+
+bool Combiner::Accuse(const std::string& text) {
+  accusation_ = text;
+  Fail(Unavailable(absl::StrCat(text, "; nothing of it was taken")));
   return true;
 }
 
@@ -196,6 +201,12 @@ JobCombiner::JobCombiner(const mpc_job& job, mpc_job_done done, void* arg)
   if (job.open != nullptr) opens_.push_back(SumOf(*job.open));
   for (size_t i = 0; i < job.seal_count; ++i) seals_.push_back(SumOf(job.seals[i]));
   if (job.make_mac != nullptr) macs_.push_back(SumOf(*job.make_mac));
+  const auto number = [](std::vector<PartSum>& parts, OutputField field) {
+    for (size_t i = 0; i < parts.size(); ++i) parts[i].number = OutputNumber(field, i);
+  };
+  number(opens_, OutputField::kOpen);
+  number(seals_, OutputField::kSeal);
+  number(macs_, OutputField::kMakeMac);
 }
 
 template <class F>
@@ -204,24 +215,33 @@ bool JobCombiner::ForEachPart(const v1::JobAnswer& answer, F f) {
          ForEach(macs_, answer.make_macs(), f);
 }
 
-bool JobCombiner::Add(int server, const v1::JobAnswer& answer, const std::string& who) {
-  if (!Awaits(server)) return false;
-  if (answer.verdict() == v1::VERDICT_OK) {
-    if (!ForEachPart(answer, SizesFit)) {
-      Fail(Unavailable(absl::StrCat(who, ": an answer of the wrong size", "; are the versions of "
-                                    "the KDC's plugin and this server compatible?")));
-      return true;
-    }
-    if (seen_ok_ && !ForEachPart(answer, PublicFieldsAgree)) {
-      Fail(Unavailable(absl::StrCat(who, ": another nonce or header than the other servers; run "
-                                    "mpc-admin doctor")));
-      return true;
-    }
-    if (!seen_ok_) ForEachPart(answer, TakePublicFields);
-    seen_ok_ = true;
-    ForEachPart(answer, AddShare);
+bool JobCombiner::Add(const Sender& from, const v1::JobAnswer& answer) {
+  if (!Awaits(from.server)) return false;
+  if (answer.verdict() == v1::VERDICT_OK && !TakeOutputs(from, answer)) return true;
+  return Vote(from, answer.verdict(), answer.detail());
+}
+
+bool JobCombiner::TakeOutputs(const Sender& from, const v1::JobAnswer& answer) {
+  const std::optional<AnswerKeys> keys = DecodeAnswerKeys(answer.keys());
+  if (!keys.has_value() || !answer.detail().empty() || !ForEachPart(answer, SizesFit)) {
+    Fail(Unavailable(absl::StrCat(from.name(), ": an answer of the wrong size",
+                                  "; are the versions of the KDC's plugin and this server "
+                                  "compatible?")));
+    return false;
   }
-  return Vote(server, answer.verdict(), answer.detail(), who);
+  if (first_ok_.empty()) {
+    first_ok_ = from.name();
+    ForEachPart(answer, TakePublicFields);
+  } else if (!ForEachPart(answer, PublicFieldsAgree)) {
+    Accuse(absl::StrCat("one of ", first_ok_, " and ", from.name(),
+                        " altered its answer: they name different nonces or headers"));
+    return false;
+  }
+  OutputJoiner::Answer outputs(joiner(), from.party, *keys);
+  return ForEachPart(answer, [&](PartSum& part, const PartAnswer& read) {
+    outputs.Add(part.number, read.share, absl::MakeSpan(part.sum));
+    return true;
+  });
 }
 
 void JobCombiner::Deliver() {
@@ -257,16 +277,19 @@ void JobCombiner::FillIn(ResultBox& box) {
 
 TagCombiner::~TagCombiner() { Wipe(tag_.data(), tag_.size()); }
 
-bool TagCombiner::Add(int server, const v1::TagAnswer& answer, const std::string& who) {
-  if (!Awaits(server)) return false;
+bool TagCombiner::Add(const Sender& from, const v1::TagAnswer& answer) {
+  if (!Awaits(from.server)) return false;
   if (answer.verdict() == v1::VERDICT_OK) {
-    if (answer.tag_share().size() != MPC_TAG_BYTES) {
-      Fail(Unavailable(absl::StrCat(who, ": a tag share of the wrong size")));
+    const std::optional<AnswerKeys> keys = DecodeAnswerKeys(answer.keys());
+    if (!keys.has_value() || !answer.detail().empty() ||
+        answer.tag_share().size() != MPC_TAG_BYTES) {
+      Fail(Unavailable(absl::StrCat(from.name(), ": a tag answer of the wrong size")));
       return true;
     }
-    for (size_t i = 0; i < tag_.size(); ++i) tag_[i] ^= static_cast<uint8_t>(answer.tag_share()[i]);
+    OutputJoiner::Answer(joiner(), from.party, *keys)
+        .Add(OutputNumber(OutputField::kTag, 0), answer.tag_share(), absl::MakeSpan(tag_));
   }
-  return Vote(server, answer.verdict(), answer.detail(), who);
+  return Vote(from, answer.verdict(), answer.detail());
 }
 
 void TagCombiner::Deliver() {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From three answers to one result. Additive output shares are summed as they come; the verdicts
-// decide whether the sum means anything. Sums are in locked memory and wiped when freed.
+// From three answers to one result. Shares are summed as they come; the verdicts decide whether the
+// sum means anything, and the servers' checks of each other (mpc-server/key/output_format.h)
+// whether one of them altered its part: then nothing is taken, and it is named. Sums are in locked
+// memory and wiped when freed.
 #ifndef KDC_PLUGIN_CLIENT_COMBINER_H_
 #define KDC_PLUGIN_CLIENT_COMBINER_H_
 
@@ -12,6 +14,7 @@
 
 #include "kdc-plugin/client/mpc_client.h"
 #include "mpc-server/base/secret.h"
+#include "mpc-server/key/output_format.h"
 #include "proto/kdc_key.pb.h"
 
 namespace mpckdc::client {
@@ -23,6 +26,15 @@ struct Outcome {
 };
 
 inline Outcome Unavailable(std::string detail) { return {MPC_UNAVAILABLE, std::move(detail)}; }
+
+// Whose answer it is. Names of servers are for texts.
+struct Sender {
+  int server = 0;
+  int party = 0;
+  const std::array<std::string, MPC_SERVERS>& names;  // by party
+
+  const std::string& name() const { return names[static_cast<size_t>(party)]; }
+};
 
 // Something that the three were asked, until it ends and the callback that waits for it is called.
 // Collects one verdict per server. BAD_TAG, CLOCK_SKEW, REPLAY and REFUSED are believed only if all
@@ -38,6 +50,8 @@ class Combiner {
   bool Answered(int server) const { return answered_[server]; }
   // Calls back with the outcome; once.
   virtual void Deliver() = 0;
+  // Which servers contradict each other; empty if none do.
+  const std::string& accusation() const { return accusation_; }
 
  protected:
   Combiner() = default;
@@ -45,15 +59,19 @@ class Combiner {
   // Whether an answer of this server still matters. A second one is ignored.
   bool Awaits(int server) const { return !decided_ && !answered_[server]; }
   // Returns true when the outcome is known: after three equal verdicts, or at once when the
-  // verdicts differ or one of them needs no company. `who` names the server in texts.
-  bool Vote(int server, v1::Verdict verdict, const std::string& detail, const std::string& who);
+  // verdicts differ or one of them needs no company. Three that say OK must fit together.
+  bool Vote(const Sender& from, v1::Verdict verdict, const std::string& detail);
+  // An outage, because servers contradict each other. Returns true.
+  bool Accuse(const std::string& text);
   const Outcome& outcome() const { return outcome_; }
+  OutputJoiner& joiner() { return joiner_; }
 
  private:
   std::array<bool, MPC_SERVERS> answered_{};
   int count_ = 0;
   v1::Verdict first_ = v1::VERDICT_UNSPECIFIED;
-  std::string first_detail_, first_who_;
+  std::string first_detail_, first_who_, accusation_;
+  OutputJoiner joiner_;
   bool decided_ = false;
   Outcome outcome_;
 };
@@ -63,6 +81,7 @@ class Combiner {
 struct PartSum {
   bool gcm = false;
   size_t bytes = 0;  // of each share, whatever it is a share of
+  uint32_t number = 0;  // OutputNumber()
   size_t nonce_bytes = 0, max_header = 0;
   std::string nonce{}, header{};  // the first answer's: the others must have them too
   SecretBytes sum{};
@@ -78,10 +97,12 @@ class JobCombiner final : public Combiner {
 
   void set_id(uint64_t id) { id_ = id; }
   // As Vote().
-  bool Add(int server, const v1::JobAnswer& answer, const std::string& who);
+  bool Add(const Sender& from, const v1::JobAnswer& answer);
   void Deliver() override;
 
  private:
+  // What an OK answer holds; false when that ends the job.
+  bool TakeOutputs(const Sender& from, const v1::JobAnswer& answer);
   // Returns false where `f(part, its answer)` did, or the answer has more or fewer parts.
   template <class F>
   bool ForEachPart(const v1::JobAnswer& answer, F f);
@@ -90,7 +111,7 @@ class JobCombiner final : public Combiner {
   const mpc_job_done done_;
   void* const arg_;
   uint64_t id_ = 0;
-  bool seen_ok_ = false;
+  std::string first_ok_;  // who sent the first answer that was OK
   std::vector<PartSum> opens_, seals_, macs_;
 };
 
@@ -100,7 +121,7 @@ class TagCombiner final : public Combiner {
   TagCombiner(mpc_tag_done done, void* arg) : done_(done), arg_(arg) {}
   ~TagCombiner() override;
 
-  bool Add(int server, const v1::TagAnswer& answer, const std::string& who);
+  bool Add(const Sender& from, const v1::TagAnswer& answer);
   void Deliver() override;
 
  private:

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kdc-plugin/client/job_client.h"
 
-#include <sodium.h>
 #include <syslog.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "kdc-plugin/client/text.h"
+#include "mpc-server/base/random_source.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/base/version.h"
 #include "mpc-server/key/enctype.h"
+#include "mpc-server/key/text_shares.h"
 #include "mpc-server/package/package.h"
 #include "proto/wipe_shares.h"
 
@@ -40,20 +40,6 @@ absl::Status CheckSeal(const mpc_seal& seal) {
                                                  due));
 }
 
-// Two random shares; the third makes their XOR the value.
-std::array<SecretBytes, MPC_SERVERS> Split(mpc_bytes value) {
-  std::array<SecretBytes, MPC_SERVERS> shares;
-  for (SecretBytes& share : shares) share.assign(value.size, 0);
-  if (value.size == 0) return shares;
-  if (sodium_init() < 0) std::abort();  // no randomness: nothing may leave
-  randombytes_buf(shares[0].data(), value.size);
-  randombytes_buf(shares[1].data(), value.size);
-  for (size_t i = 0; i < value.size; ++i) {
-    shares[2][i] = static_cast<uint8_t>(value.data[i] ^ shares[0][i] ^ shares[1][i]);
-  }
-  return shares;
-}
-
 // Whether every part is of an enctype that is held on shares, and has what that asks for.
 absl::Status CheckJob(const mpc_job& job) {
   if (job.seal_count > MPC_MAX_SEALS) return absl::InvalidArgumentError("too many seals");
@@ -70,26 +56,25 @@ absl::Status CheckJob(const mpc_job& job) {
 
 // A job of the C interface as the message of proto/kdc_key.proto. It is the same for the three
 // servers, except for a plaintext that is to be encrypted under a key of 17 to 20: each server gets
-// an additive share of it, drawn anew for every job, so no server alone learns a bit of it.
+// two of its three components (mpc-server/key/text_shares.h), drawn anew for every job, so no
+// server alone learns a bit of it.
 class WireJob {
  public:
   // `job` has passed CheckJob().
   WireJob(const mpc_job& job, uint32_t deadline_ms);
-  ~WireJob();  // wipes the shares
+  ~WireJob();  // wipes the components
   WireJob(const WireJob&) = delete;
   WireJob& operator=(const WireJob&) = delete;
 
   void set_id(uint64_t id) { wire_.set_id(id); }
   // Whether Encode() differs from server to server. Who has such an encoding wipes it.
   bool has_shares() const { return has_shares_; }
-  std::string Encode(int server);
+  std::string Encode(int party);
 
  private:
-  using Shares = std::array<SecretBytes, MPC_SERVERS>;
-
   v1::Job wire_;
   bool has_shares_ = false;
-  std::vector<Shares> plaintexts_;  // one for each seal; empty under GCM
+  std::vector<std::array<TextShares, MPC_SERVERS>> texts_;  // one for each seal; empty under GCM
 };
 
 WireJob::WireJob(const mpc_job& job, uint32_t deadline_ms) {
@@ -111,7 +96,9 @@ WireJob::WireJob(const mpc_job& job, uint32_t deadline_ms) {
     seal->set_usage(job.seals[i].usage);
     seal->set_max_plaintext(job.seals[i].max_plaintext);
     has_shares_ |= job.seals[i].plaintext.size > 0;
-    plaintexts_.push_back(Split(job.seals[i].plaintext));
+    const mpc_bytes plaintext = job.seals[i].plaintext;
+    texts_.push_back(SplitText({plaintext.data, plaintext.size}, SystemRandom()));
+    seal->set_component_hashes(texts_.back()[0].hashes);
   }
   if (job.make_mac != nullptr) {
     v1::MakeMac* mac = wire_.add_make_macs();
@@ -130,12 +117,14 @@ WireJob::WireJob(const mpc_job& job, uint32_t deadline_ms) {
 
 WireJob::~WireJob() { WipeShares(wire_); }
 
-std::string WireJob::Encode(int server) {
-  for (size_t i = 0; i < plaintexts_.size(); ++i) {
-    const SecretBytes& share = plaintexts_[i][static_cast<size_t>(server)];
-    if (share.empty()) continue;
-    // All shares of a plaintext are equally long: each takes the place of the one before.
-    wire_.mutable_seals(static_cast<int>(i))->set_plaintext_share(share.data(), share.size());
+std::string WireJob::Encode(int party) {
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    const TextShares& text = texts_[i][static_cast<size_t>(party)];
+    if (text.empty()) continue;
+    // All components of a text are equally long: each takes the place of the one before.
+    v1::Seal* seal = wire_.mutable_seals(static_cast<int>(i));
+    seal->set_own_component(text.own.data(), text.own.size());
+    seal->set_before_component(text.before.data(), text.before.size());
   }
   return EncodeEntry(wire_);
 }
@@ -216,12 +205,34 @@ void JobClient::Submit(const mpc_job& job, mpc_job_done done, void* arg) {
 absl::Status JobClient::SendToAll(WireJob& wire) {
   std::string entry;
   absl::Status status;
+  std::array<int, MPC_SERVERS> parties{};
+  if (wire.has_shares()) {
+    absl::MutexLock lock(&mu_);
+    ASSIGN_OR_RETURN(parties, Parties());
+  }
   for (int i = 0; i < MPC_SERVERS && status.ok(); ++i) {
-    if (entry.empty() || wire.has_shares()) entry = wire.Encode(i);
+    if (entry.empty() || wire.has_shares()) entry = wire.Encode(parties[i]);
     status = streams_[i]->Send(entry, wire.has_shares());
     if (wire.has_shares()) Wipe(entry.data(), entry.size());
   }
   return status;
+}
+
+// A text's components go by party. A seal with a text follows another job of this process, so that
+// the servers have said theirs.
+absl::StatusOr<std::array<int, MPC_SERVERS>> JobClient::Parties() const {
+  std::array<int, MPC_SERVERS> parties{};
+  int seen = 0;
+  for (int i = 0; i < MPC_SERVERS; ++i) {
+    if (parties_[i] < 0) {
+      return absl::UnavailableError(
+          absl::StrCat(streams_[i]->address(), ": not reached yet, and a text to seal needs all"));
+    }
+    parties[i] = parties_[i];
+    seen |= 1 << parties[i];
+  }
+  if (seen == (1 << MPC_SERVERS) - 1) return parties;
+  return absl::UnavailableError("the servers' parties changed; see mpc-admin status");
 }
 
 void JobClient::RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_tag_done done,
@@ -291,7 +302,10 @@ void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
       }
     }
     const Burst burst(streams_);  // what the answers lead to
-    for (auto& pending : finished) pending->Deliver();
+    for (auto& pending : finished) {
+      if (!pending->accusation().empty()) LogAccusation(pending->accusation());
+      pending->Deliver();
+    }
   }
 }
 
@@ -299,7 +313,8 @@ template <class C, class Answer>
 void JobClient::Take(int server, const Key& key, const Answer& answer, Finished& finished) {
   auto found = Of(key).find(key);
   if (found == Of(key).end()) return;  // ended before; the other servers were faster
-  if (!static_cast<C&>(*found->second).Add(server, answer, streams_[server]->address())) return;
+  const Sender from = {server, parties_[server], names_};
+  if (from.party < 0 || !static_cast<C&>(*found->second).Add(from, answer)) return;
   finished.push_back(std::move(found->second));
   Of(key).erase(found);
 }
@@ -316,6 +331,8 @@ absl::Status JobClient::OnWelcome(int server, const v1::Welcome& welcome,
     absl::MutexLock lock(&mu_);
     RETURN_IF_ERROR(CheckAgainstOthers(server, member));
     members_[server] = member;
+    parties_[server] = static_cast<int>(member.party);
+    names_[member.party] = absl::StrCat(address, " (party ", member.party, ")");
   }
   const absl::Duration skew = absl::FromUnixMicros(welcome.time_us()) - absl::Now();
   if (absl::AbsDuration(skew) > kServerClockWarning) {
@@ -432,6 +449,23 @@ void JobClient::RunTimer() {
 
 void JobClient::Log(int priority, const std::string& text) {
   if (log_ != nullptr) log_(priority, text.c_str());
+}
+
+// Each is counted; the same words come once a minute.
+void JobClient::LogAccusation(const std::string& accusation) {
+  std::string text;
+  {
+    absl::MutexLock lock(&log_mu_);
+    ++accusations_;
+    const absl::Time now = absl::Now();
+    absl::Time& logged = accused_.try_emplace(accusation, absl::InfinitePast()).first->second;
+    if (now - logged < kSameTextAgain) return;
+    logged = now;
+    text = absl::StrCat("MPC servers: ", accusation, "; nothing of such answers was taken, ",
+                        accusations_, " since this process started; what to do: ",
+                        "kdc-plugin/README.md, \"A server that altered its answer\"");
+  }
+  Log(LOG_CRIT, text);
 }
 
 // A server that stays away is named once a minute, not once per attempt.

@@ -84,6 +84,7 @@ class JobClient : public StreamOwner {
     return pending_[key.second.has_value() ? 1 : 0];
   }
   std::string MissingServers(const Combiner& pending) const;
+  absl::StatusOr<std::array<int, MPC_SERVERS>> Parties() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Status CheckAgainstOthers(int server, const Member& member)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -92,6 +93,7 @@ class JobClient : public StreamOwner {
   absl::Time ExpireDue(absl::Time now, Finished& finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Log(int priority, const std::string& text);
   void LogChange(int server, int priority, const std::string& text);
+  void LogAccusation(const std::string& accusation);
 
   const std::string realm_;
   const int64_t cluster_;
@@ -107,6 +109,9 @@ class JobClient : public StreamOwner {
   std::array<Pending, 2> pending_ ABSL_GUARDED_BY(mu_);  // jobs, tags: see Of()
   std::deque<Due> due_ ABSL_GUARDED_BY(mu_);
   std::array<std::optional<Member>, MPC_SERVERS> members_ ABSL_GUARDED_BY(mu_);
+  // As the servers said last, whether or not they are connected now; -1: never yet.
+  std::array<int, MPC_SERVERS> parties_ ABSL_GUARDED_BY(mu_) = {-1, -1, -1};
+  std::array<std::string, MPC_SERVERS> names_ ABSL_GUARDED_BY(mu_);  // by party
   bool timer_wanted_ ABSL_GUARDED_BY(mu_) = false;  // something new for the timer to look at
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   absl::CondVar timer_wake_;
@@ -114,6 +119,9 @@ class JobClient : public StreamOwner {
   absl::Mutex log_mu_;
   std::array<std::string, MPC_SERVERS> last_text_ ABSL_GUARDED_BY(log_mu_);
   std::array<absl::Time, MPC_SERVERS> last_logged_ ABSL_GUARDED_BY(log_mu_);
+  uint64_t accusations_ ABSL_GUARDED_BY(log_mu_) = 0;
+  // When each was logged last; a few dozen texts at most, of three names and two things.
+  absl::flat_hash_map<std::string, absl::Time> accused_ ABSL_GUARDED_BY(log_mu_);
 
   std::thread timer_;
 };

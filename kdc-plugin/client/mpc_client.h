@@ -120,7 +120,7 @@ typedef struct mpc_seal {
     uint32_t usage;
     uint32_t max_plaintext; /* of 17 to 20: the plaintext's length */
     int32_t enctype;
-    mpc_bytes plaintext;    /* of 17 to 20; each server gets an additive share of it */
+    mpc_bytes plaintext; /* of 17 to 20; each server gets two of its three components */
 } mpc_seal;
 
 typedef struct mpc_make_mac {

@@ -39,8 +39,8 @@
 
 namespace mpckdc::client {
 
-inline constexpr uint32_t kVersionMin = 1;  // of proto/kdc_key.proto, spoken by this client
-inline constexpr uint32_t kVersionMax = 1;
+inline constexpr uint32_t kVersionMin = 2;  // of proto/kdc_key.proto, spoken by this client
+inline constexpr uint32_t kVersionMax = 2;
 inline constexpr size_t kMaxBatchBytes = 1 << 20;   // of one message
 inline constexpr int kMaxBatchJobs = 2048;          // jobs and tag requests in one message
 inline constexpr size_t kMaxQueuedBytes = 64 << 20; // waiting for the stream

@@ -7,6 +7,7 @@
 #include <bit>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -49,17 +50,15 @@ class Inbox {
     a.verdict = r->verdict;
     a.detail = r->detail;
     a.id = r->id;
-    if (r->verdict == MPC_OK) {
-      a.open = client::Copy(r->open_keystream);
-      a.plain = client::Copy(r->open_plaintext);
-      for (size_t i = 0; i < r->seal_count; ++i) {
-        a.nonces.emplace_back(reinterpret_cast<const char*>(r->seals[i].nonce), 12);
-        a.headers.push_back(client::Copy(r->seals[i].header));
-        a.keystreams.push_back(client::Copy(r->seals[i].keystream));
-        a.messages.push_back(client::Copy(r->seals[i].message));
-      }
-      a.mac.assign(reinterpret_cast<const char*>(r->mac), r->mac_size);
+    a.open = client::Copy(r->open_keystream);
+    a.plain = client::Copy(r->open_plaintext);
+    for (size_t i = 0; i < r->seal_count; ++i) {
+      a.nonces.emplace_back(reinterpret_cast<const char*>(r->seals[i].nonce), 12);
+      a.headers.push_back(client::Copy(r->seals[i].header));
+      a.keystreams.push_back(client::Copy(r->seals[i].keystream));
+      a.messages.push_back(client::Copy(r->seals[i].message));
     }
+    a.mac.assign(reinterpret_cast<const char*>(r->mac), r->mac_size);
     mpc_result_free(r);
     static_cast<Inbox*>(arg)->Put(std::move(a));
   }
@@ -257,6 +256,128 @@ TEST_F(ClientTest, AnswersOfWrongSizeOrOtherNonceAreAnOutage) {
                [](v1::JobAnswer& a) { a.mutable_seals(1)->set_nonce(std::string(12, 'n')); });
 }
 
+// Calls f with each field of bytes that holds some, of the message and those in it.
+void ForEachBytes(google::protobuf::Message& message,
+                  const std::function<void(const std::string& name, std::string& bytes)>& f) {
+  using google::protobuf::FieldDescriptor;
+  const auto* reflection = message.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection->ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_repeated()) {
+      for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+        ForEachBytes(*reflection->MutableRepeatedMessage(&message, field, i), f);
+      }
+    } else if (field->type() == FieldDescriptor::TYPE_BYTES) {
+      std::string bytes = reflection->GetString(message, field);
+      f(std::string(field->full_name()), bytes);
+      reflection->SetString(&message, field, bytes);
+    }
+  }
+}
+
+// Flips a bit of byte `at`, counted through all fields of bytes; "" when there are not so many.
+std::string Alter(google::protobuf::Message& message, size_t at) {
+  std::string altered;
+  ForEachBytes(message, [&](const std::string& name, std::string& bytes) {
+    if (at < bytes.size()) {
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << at % 8));
+      altered = name;
+      at = std::string::npos;
+    } else if (at != std::string::npos) {
+      at -= bytes.size();
+    }
+  });
+  return altered;
+}
+
+bool NothingTaken(const Answer& a) {
+  return a.open.empty() && a.plain.empty() && a.keystreams.empty() && a.messages.empty() &&
+         a.mac.empty();
+}
+
+// Each byte of one server's answer: an outage that names it, and nothing is taken.
+TEST_F(ClientTest, AServerThatAltersAByteOfItsAnswerIsNamed) {
+  StartClient(10000);
+  ASSERT_EQ(Login().verdict, MPC_OK);
+  std::map<std::string, int> altered_bytes;
+  for (size_t at = 0;; ++at) {
+    const int liar = static_cast<int>(at % 3);
+    std::string altered;
+    realm_.parties[liar]->behaviour.job = [&](v1::JobAnswer& a) { altered = Alter(a, at); };
+    const Answer a = Login();
+    realm_.parties[liar]->behaviour.job = nullptr;
+    if (altered.empty()) break;
+    ++altered_bytes[altered];
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE) << altered << " " << at;
+    EXPECT_THAT(a.detail, HasSubstr(realm_.addresses[liar])) << altered << " " << at;
+    EXPECT_THAT(a.detail, HasSubstr("altered its answer")) << altered << " " << at;
+    EXPECT_TRUE(NothingTaken(a)) << altered << " " << at;
+  }
+  EXPECT_EQ(altered_bytes["mpckdc.v1.OpenAnswer.keystream_share"], 9);
+  EXPECT_EQ(altered_bytes["mpckdc.v1.SealAnswer.keystream_share"], 216 + 316);
+  EXPECT_EQ(altered_bytes["mpckdc.v1.SealAnswer.header"], 33);
+  EXPECT_EQ(altered_bytes["mpckdc.v1.SealAnswer.nonce"], 24);
+  EXPECT_EQ(altered_bytes["mpckdc.v1.MakeMacAnswer.tag_share"], 16);
+  EXPECT_EQ(altered_bytes["mpckdc.v1.MakeMacAnswer.nonce"], 12);
+  EXPECT_EQ(altered_bytes["mpckdc.v1.JobAnswer.keys"], 64);
+  EXPECT_EQ(Login().verdict, MPC_OK) << "clients may come again";
+}
+
+TEST_F(ClientTest, AServerThatAltersAByteOfATagIsNamed) {
+  StartClient(10000);
+  int altered_bytes = 0;
+  for (size_t at = 0; at < 80; ++at) {
+    const int liar = static_cast<int>(at % 3);
+    const Answer a = Login();
+    ASSERT_EQ(a.verdict, MPC_OK) << a.detail;
+    realm_.parties[liar]->behaviour.tag = [&](v1::TagAnswer& t) {
+      altered_bytes += !Alter(t, at).empty();
+    };
+    const Answer tag = Tag(a.id, 0, a.keystreams[0]);
+    realm_.parties[liar]->behaviour.tag = nullptr;
+    EXPECT_EQ(tag.verdict, MPC_UNAVAILABLE) << at;
+    EXPECT_THAT(tag.detail, HasSubstr(realm_.addresses[liar])) << at;
+    EXPECT_THAT(tag.detail, HasSubstr("altered its answer")) << at;
+    EXPECT_EQ(tag.mac, "");
+  }
+  EXPECT_EQ(altered_bytes, 80);
+}
+
+// Numbers and texts: an answer to something else is none, and an OK says nothing more.
+TEST_F(ClientTest, OtherFieldsOfAnAlteredAnswer) {
+  StartClient(300);
+  ASSERT_EQ(Login().verdict, MPC_OK);
+  ExpectOutage(1, realm_.addresses[1], [](v1::JobAnswer& a) { a.set_id(a.id() + 1000); });
+  ExpectOutage(1, realm_.addresses[1], [](v1::JobAnswer& a) { a.set_detail("a text"); });
+  ExpectOutage(1, realm_.addresses[1], [](v1::JobAnswer& a) { a.clear_keys(); });
+  ExpectOutage(1, realm_.addresses[1], [](v1::JobAnswer& a) { a.mutable_keys()->append("x"); });
+  ExpectOutage(1, realm_.addresses[1], [](v1::JobAnswer& a) { a.add_seals(); });
+  ExpectOutage(1, realm_.addresses[1],
+               [](v1::JobAnswer& a) { a.mutable_seals()->SwapElements(0, 1); });
+}
+
+// Who contradicts both others is named alone; each is counted and logged.
+TEST_F(ClientTest, TheLogCountsAndNamesWhoAlteredItsAnswer) {
+  StartClient();
+  ASSERT_EQ(Login().verdict, MPC_OK);
+  const auto share = [](v1::JobAnswer& a) {
+    (*a.mutable_seals(0)->mutable_keystream_share())[0] ^= 1;
+  };
+  ExpectOutage(0,
+               "one of " + realm_.addresses[0] + " (party 0) and " + realm_.addresses[1] +
+                   " (party 1) altered its answer",
+               share);
+  realm_.parties[0]->behaviour.job = nullptr;
+  ExpectOutage(2, realm_.addresses[2] + " (party 2) altered its answer", [&](v1::JobAnswer& a) {
+    share(a);
+    (*a.mutable_keys())[0] ^= 1;
+  });
+  EXPECT_THAT(Logged(), HasSubstr("(party 1) altered its answer"));
+  EXPECT_THAT(Logged(), HasSubstr("nothing of such answers was taken, 1 since"));
+  EXPECT_THAT(Logged(), HasSubstr("nothing of such answers was taken, 2 since"));
+}
+
 TEST_F(ClientTest, ServerDownAtStartThenUp) {
   realm_.parties[1]->Stop();
   StartClient(1000);
@@ -414,7 +535,7 @@ TEST_F(ClientTest, RefusesServersThatDoNotBelongTogether) {
            {"realm", [](v1::Welcome& w) { w.set_realm("OTHER"); }, "serves realm \"OTHER\""},
            {"cluster", [](v1::Welcome& w) { w.set_cluster(2); }, "cluster 2"},
            {"epoch", [](v1::Welcome& w) { w.set_epoch(9); }, "epoch 9"},
-           {"version", [](v1::Welcome& w) { w.set_version(2); }, "protocol version 2"}}) {
+           {"version", [](v1::Welcome& w) { w.set_version(3); }, "protocol version 3"}}) {
     // The other two first: the third is the one that does not fit.
     realm_.parties[2]->behaviour.welcome = [&](v1::Welcome& w) {
       absl::SleepFor(absl::Milliseconds(100));
@@ -638,6 +759,30 @@ TEST_P(CtsClientTest, AnswersOfWrongSizeAreAnOutage) {
        [](v1::JobAnswer& a) { a.mutable_seals(0)->set_keystream_share("keystream"); }});
 }
 
+// Shares of plaintexts and of whole messages.
+TEST_P(CtsClientTest, AnAlteredByteIsSeen) {
+  StartClient(10000);
+  const Answer good = Begin(Preauth("first"));
+  ASSERT_EQ(good.verdict, MPC_OK) << good.detail;
+  const auto expect_named = [&](int liar, auto ask, std::function<void(v1::JobAnswer&)> change) {
+    realm_.parties[liar]->behaviour.job = change;
+    const Answer a = ask();
+    realm_.parties[liar]->behaviour.job = nullptr;
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+    EXPECT_THAT(a.detail, HasSubstr(realm_.addresses[liar]));
+    EXPECT_THAT(a.detail, HasSubstr("altered its answer"));
+    EXPECT_TRUE(NothingTaken(a));
+  };
+  for (int liar = 0; liar < 3; ++liar) {
+    expect_named(
+        liar, [&] { return Begin(Preauth("a timestamp")); },
+        [](v1::JobAnswer& a) { a.mutable_opens(0)->mutable_plaintext_share()->back() ^= 4; });
+    expect_named(
+        liar, [&] { return Reply(good.id, "the reply"); },
+        [](v1::JobAnswer& a) { a.mutable_seals(0)->mutable_message_share()->back() ^= 4; });
+  }
+}
+
 // The parts of a job differ from server to server only in the shares.
 TEST_P(CtsClientTest, OnlyTheSharesDiffer) {
   StartClient();
@@ -648,7 +793,7 @@ TEST_P(CtsClientTest, OnlyTheSharesDiffer) {
   ASSERT_EQ(Reply(good.id, "the reply").verdict, MPC_OK);
   ASSERT_EQ(jobs.size(), 3u);
   EXPECT_EQ(jobs[0].seals(0).max_plaintext(), 9u);
-  for (v1::Job& job : jobs) job.mutable_seals(0)->clear_plaintext_share();
+  for (v1::Job& job : jobs) ClearComponents(job);
   EXPECT_EQ(jobs[0].SerializeAsString(), jobs[1].SerializeAsString());
   EXPECT_EQ(jobs[0].SerializeAsString(), jobs[2].SerializeAsString());
 }

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "kdc-plugin/client/server_stream.h"
 
 namespace mpckdc::test {
 
@@ -31,7 +32,7 @@ grpc::Status FakeParty::Serve(
   const std::string session = message.hello().session();
   v1::ServerMessage first;
   v1::Welcome* welcome = first.mutable_welcome();
-  welcome->set_version(1);
+  welcome->set_version(client::kVersionMax);
   welcome->set_party(party_);
   welcome->set_realm(realm_);
   welcome->set_cluster(1);

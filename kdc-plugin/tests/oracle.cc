@@ -36,6 +36,10 @@ std::array<std::string, 3> Split(const std::string& value) {
   return {a, b, Xor(Xor(value, a), b)};
 }
 
+absl::Span<uint8_t> Writable(std::string& bytes) {
+  return {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()};
+}
+
 std::string BigEndian(uint64_t value, size_t bytes) {
   std::string out;
   AppendUint(out, value, bytes);
@@ -43,6 +47,36 @@ std::string BigEndian(uint64_t value, size_t bytes) {
 }
 
 }  // namespace
+
+MaskedAnswer::MaskedAnswer() {
+  for (AnswerKeys& k : keys_) {
+    randombytes_buf(k.key.data(), k.key.size());
+    randombytes_buf(k.salt.data(), k.salt.size());
+  }
+  for (size_t i = 0; i < 3; ++i) checks_.push_back(std::make_unique<ShareCheck>(keys_[i].salt));
+}
+
+std::array<std::string, 3> MaskedAnswer::Split(uint32_t number, const std::string& value) {
+  std::array<std::string, 3> shares = test::Split(value);
+  for (size_t i = 0; i < 3; ++i) {
+    OutputJoiner joiner;  // for the stream under the key of the party after
+    const std::string share = shares[i];
+    shares[i].assign(share.size(), '\0');
+    OutputJoiner::Answer(joiner, 0, keys_[(i + 1) % 3]).Add(number, share, Writable(shares[i]));
+    checks_[i]->Add(AsBytes(shares[i]));
+  }
+  return shares;
+}
+
+std::array<std::string, 3> MaskedAnswer::Keys() {
+  std::array<std::string, 3> out;
+  for (size_t i = 0; i < 3; ++i) {
+    keys_[(i + 1) % 3].before_share = checks_[i]->Finish();
+    keys_[(i + 2) % 3].next_key = CheckOfKey(keys_[i].key);
+  }
+  for (size_t i = 0; i < 3; ++i) out[i] = EncodeAnswerKeys(keys_[i]);
+  return out;
+}
 
 std::string UsageKey(const std::string& base, uint32_t usage) {
   return std::string(AsText(PlainUsageKey(AsBytes(base), usage)));
@@ -184,9 +218,9 @@ void Oracle::AddOpen(const v1::Open& open, Done& done) {
   Open(open, &header, &plain);
   const bool gcm = EnctypeOf(open.handle()).is_gcm();
   // The keystream is what the ciphertext and the plaintext differ by.
-  const auto shares =
-      Split(gcm ? Xor(open.message().substr(13 + header.size() + kZero, plain.size()), plain)
-                : plain);
+  const auto shares = done.masks.Split(
+      OutputNumber(OutputField::kOpen, 0),
+      gcm ? Xor(open.message().substr(13 + header.size() + kZero, plain.size()), plain) : plain);
   for (int i = 0; i < 3; ++i) {
     v1::OpenAnswer* answer = done.answers[i].add_opens();
     gcm ? answer->set_keystream_share(shares[i]) : answer->set_plaintext_share(shares[i]);
@@ -200,17 +234,20 @@ void Oracle::AddSeal(const v1::Job& job, int index, Done& done) {
   if (!enctype.is_gcm()) {
     const std::array<std::string, 3>& plain = done.plaintexts[static_cast<size_t>(index)];
     const auto shares =
-        Split(CtsSeal(enctype, AsBytes(base), seal.usage(), Random(kConfounderBytes),
-                      Xor(Xor(plain[0], plain[1]), plain[2])));
+        done.masks.Split(OutputNumber(OutputField::kSeal, static_cast<size_t>(index)),
+                         CtsSeal(enctype, AsBytes(base), seal.usage(), Random(kConfounderBytes),
+                                 Xor(Xor(plain[0], plain[1]), plain[2])));
     for (int i = 0; i < 3; ++i) done.answers[i].add_seals()->set_message_share(shares[i]);
     done.seals.emplace_back();  // no tag to ask for
     return;
   }
-  Sealed sealed{UsageKey(base, seal.usage()), NextNonce(), HeaderFor(job, seal), "", "", {}, {}};
+  Sealed sealed{
+      UsageKey(base, seal.usage()), NextNonce(), HeaderFor(job, seal), "", "", {}, {}, {}};
   sealed.keystream =
       GcmEncrypt(sealed.key, sealed.nonce, "", std::string(kZero + seal.max_plaintext(), '\0'))
           .ciphertext;
-  const auto shares = Split(sealed.keystream);
+  const auto shares = done.masks.Split(OutputNumber(OutputField::kSeal, static_cast<size_t>(index)),
+                                       sealed.keystream);
   for (int i = 0; i < 3; ++i) {
     v1::SealAnswer* answer = done.answers[i].add_seals();
     answer->set_nonce(sealed.nonce);
@@ -222,7 +259,7 @@ void Oracle::AddSeal(const v1::Job& job, int index, Done& done) {
 
 void Oracle::AddMac(const v1::MakeMac& mac, Done& done) {
   const std::string nonce = EnctypeOf(mac.handle()).is_gcm() ? NextNonce() : "";
-  const auto shares = Split(MacOf(mac, nonce));
+  const auto shares = done.masks.Split(OutputNumber(OutputField::kMakeMac, 0), MacOf(mac, nonce));
   for (int i = 0; i < 3; ++i) {
     v1::MakeMacAnswer* answer = done.answers[i].add_make_macs();
     answer->set_nonce(nonce);
@@ -245,10 +282,12 @@ void Oracle::Compute(const std::string& session, const v1::Job& job, Done& done)
   for (const auto& open : job.opens()) AddOpen(open, done);
   for (int i = 0; i < job.seals_size(); ++i) AddSeal(job, i, done);
   for (const auto& mac : job.make_macs()) AddMac(mac, done);
+  const auto keys = done.masks.Keys();
+  for (size_t i = 0; i < 3; ++i) done.answers[i].set_keys(keys[i]);
 }
 
-// Notes what a party got of the plaintexts, and waits for the others'. False if one is missing, or a
-// seal has a share that its enctype does not ask for or one of another length.
+// Notes what a party got of the plaintexts, and waits for the others'. False if one is missing, or
+// a seal has components that its enctype does not ask for, of another length or with other hashes.
 bool Oracle::Receive(int party, const v1::Job& job, std::unique_lock<std::mutex>& lock,
                      Done& done) {
   bool wanted = false;
@@ -257,9 +296,15 @@ bool Oracle::Receive(int party, const v1::Job& job, std::unique_lock<std::mutex>
     const v1::Seal& seal = job.seals(i);
     const Enctype* enctype = FindEnctype(infos_[seal.handle()].enctype());
     const bool cts = enctype != nullptr && !enctype->is_gcm();
-    if (seal.plaintext_share().size() != (cts ? seal.max_plaintext() : 0)) return false;
+    const auto bytes = [](const std::string& s) { return SecretBytes(s.begin(), s.end()); };
+    const TextShares text = {bytes(seal.own_component()), bytes(seal.before_component()),
+                             seal.component_hashes()};
+    std::string why;
+    if (text.bytes() != (cts ? seal.max_plaintext() : 0)) return false;
+    if (!text.empty() && !TextSharesFit(text, party, &why)) return false;
     wanted |= cts;
-    done.plaintexts[static_cast<size_t>(i)][static_cast<size_t>(party)] = seal.plaintext_share();
+    done.plaintexts[static_cast<size_t>(i)][static_cast<size_t>(party)] =
+        text.empty() ? "" : seal.own_component().substr(kTextSaltBytes);
   }
   done.received.insert(party);
   received_.notify_all();
@@ -277,9 +322,16 @@ std::vector<std::array<std::string, 3>> Oracle::plaintext_shares() {
   return all;
 }
 
+void ClearComponents(v1::Job& job) {
+  for (v1::Seal& seal : *job.mutable_seals()) {
+    seal.clear_own_component();
+    seal.clear_before_component();
+  }
+}
+
 v1::JobAnswer Oracle::Answer(int party, const std::string& session, const v1::Job& job) {
   v1::Job common = job;
-  for (v1::Seal& seal : *common.mutable_seals()) seal.clear_plaintext_share();
+  ClearComponents(common);
   v1::JobAnswer answer;
   answer.set_id(job.id());
   std::unique_lock<std::mutex> lock(mutex_);
@@ -317,13 +369,17 @@ v1::TagAnswer Oracle::Tag(int party, const std::string& session, const v1::TagRe
   }
   if (sealed.ciphertext.empty()) {
     sealed.ciphertext = ct;
-    sealed.tag_shares = Split(GcmEncrypt(sealed.key, sealed.nonce,
-                                         BigEndian(sealed.header.size(), 1) + sealed.header,
-                                         Xor(ct, sealed.keystream))
-                                  .tag);
+    MaskedAnswer masks;
+    sealed.tag_shares = masks.Split(
+        OutputNumber(OutputField::kTag, 0),
+        GcmEncrypt(sealed.key, sealed.nonce, BigEndian(sealed.header.size(), 1) + sealed.header,
+                   Xor(ct, sealed.keystream))
+            .tag);
+    sealed.tag_keys = masks.Keys();
   }
   answer.set_verdict(v1::VERDICT_OK);
   answer.set_tag_share(sealed.ciphertext == ct ? sealed.tag_shares[party] : Random(16));
+  answer.set_keys(sealed.tag_keys[party]);
   return answer;
 }
 

@@ -8,12 +8,15 @@
 #include <condition_variable>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "mpc-server/key/enctype.h"
+#include "mpc-server/key/output_format.h"
+#include "mpc-server/key/text_shares.h"
 #include "mpc-server/testing/gcm_plain.h"
 #include "proto/admin.pb.h"
 #include "proto/kdc_key.pb.h"
@@ -32,6 +35,24 @@ std::string SealMessage(const std::string& base, uint32_t usage, const std::stri
 bool OpenMessage(const std::string& base, uint32_t usage, const std::string& message,
                  std::string* header, std::string* plain);
 
+// What three servers send of an answer's outputs (mpc-server/key/output_format.h), by whoever knows
+// the values.
+class MaskedAnswer {
+ public:
+  MaskedAnswer();
+  // In the order of the outputs: what each sends.
+  std::array<std::string, 3> Split(uint32_t number, const std::string& value);
+  // After the last: the answers' `keys`.
+  std::array<std::string, 3> Keys();
+
+ private:
+  std::array<AnswerKeys, 3> keys_;
+  std::vector<std::unique_ptr<ShareCheck>> checks_;
+};
+
+// What differs from server to server.
+void ClearComponents(v1::Job& job);
+
 // The keys and the state that the three servers would share. A job is computed when the first server
 // gets it; the others are given their shares of the same result. A job with shares of a plaintext
 // waits until all three have come.
@@ -49,7 +70,7 @@ class Oracle {
   v1::TagAnswer Tag(int party, const std::string& session, const v1::TagRequest& request);
 
   int jobs();  // computed so far
-  // What the servers got of each plaintext that was sealed, in the order of the jobs.
+  // The servers' own components of each plaintext that was sealed, in the order of the jobs.
   std::vector<std::array<std::string, 3>> plaintext_shares();
 
  private:
@@ -59,7 +80,7 @@ class Oracle {
     std::string header;
     std::string keystream;
     std::string ciphertext;  // of the first request for the tag
-    std::array<std::string, 3> tag_shares;
+    std::array<std::string, 3> tag_shares, tag_keys;
     std::set<int> asked;
   };
   struct Done {
@@ -67,6 +88,7 @@ class Oracle {
     std::set<int> received;                // by these parties
     std::array<v1::JobAnswer, 3> answers;
     bool computed = false;
+    MaskedAnswer masks;
     std::vector<std::array<std::string, 3>> plaintexts;  // by seal
     std::vector<Sealed> seals;
     bool leaves_grant = false;

@@ -155,6 +155,16 @@ void CheckServer(const SurveyedServer& server, bool same_version, Findings* find
                                absl::ToDoubleMilliseconds(server.round_trip), status.software(),
                                status.isa()));
   if (!status.initialised()) findings->Bad(name + " has no realm yet", "mpc-admin init-realm");
+  if (status.has_quarantine()) {
+    findings->Bad(absl::StrCat(name, " is quarantined: ", TextOf(status.quarantine())),
+                  "find out which server deviated and why, then mpc-admin readmit: "
+                  "deploy/runbooks/a-server-deviated.md");
+  }
+  if (status.different_records() > 0) {
+    findings->Bad(absl::StrCat(name, ": ", status.different_record()),
+                  "give those principals new keys (mpc-admin enroll --replace, or randkey), or "
+                  "restore that server's store: deploy/runbooks/a-server-deviated.md");
+  }
   if (!status.peers_connected()) {
     findings->Bad(name + " is not connected to both of its peers",
                   same_version ? "look at its log, and whether the others reach its peers address"
@@ -171,6 +181,19 @@ void CheckServer(const SurveyedServer& server, bool same_version, Findings* find
                             status.party(), " as that one sees it"),
                absl::Microseconds(status.peer_skew_us_next()), findings);
   }
+}
+
+void CheckSecurity(const Survey& survey, Findings* findings) {
+  std::set<std::string> modes;
+  for (const SurveyedServer& server : survey) {
+    if (server.error.ok() && !server.status.security().empty()) {
+      modes.insert(server.status.security());
+    }
+  }
+  if (modes.size() <= 1) return;
+  findings->Warn(
+      absl::StrCat("the servers differ in [engine] security: ", absl::StrJoin(modes, ", ")),
+      "make it the same in the three mpc-server.toml");
 }
 
 // Each server decides for itself, so the lowest rate of the three is in force. Of servers of one
@@ -205,6 +228,11 @@ bool CheckServers(Session& session, Findings* findings) {
                                  ", or look at its log and at the network between"));
     }
   }
+  if (absl::c_any_of(*survey, [](const auto& s) { return s.status.has_quarantine(); })) {
+    findings->Bad(absl::StrCat("a server deviated: ", SuspicionOf(*survey).Text()),
+                  "treat it as lost until you know why: deploy/runbooks/a-server-deviated.md");
+  }
+  CheckSecurity(*survey, findings);
   if (same_version) CheckQuotas(*survey, findings);
   return all;
 }

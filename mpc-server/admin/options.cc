@@ -201,6 +201,11 @@ void Describe(CLI::App& app, Options* o) {
   AddGate(AddCommand(app, "policy", /*required=*/true, o,
                      "show or set what must precede a ticket"), o);
   app.add_subcommand("status", "show the three servers");
+  app.add_subcommand(
+      "readmit",
+      "end the quarantine after a server deviated\n"
+      "Each server that saw one opens no session and answers no job until then. First "
+      "find out which server it was, and why: see mpc-admin(8).");
   AddFlag(*app.add_subcommand("doctor", "look for everything that is wrong"), "--fix",
           "Delete keys to which nothing refers.", &o->fix);
   AddAudit(app, o);

@@ -24,10 +24,10 @@ constexpr absl::Duration kKdbTimeout = absl::Seconds(120);  // a big realm's lis
 
 const std::map<std::string, Command>& Commands() {
   static const std::map<std::string, Command> commands = {
-      {"init-realm", InitRealmCommand}, {"enroll", EnrollCommand}, {"randkey", RandkeyCommand},
-      {"delete", DeleteCommand},        {"list", ListCommand},     {"verify", VerifyCommand},
-      {"policy", PolicyCommand},        {"status", StatusCommand}, {"doctor", DoctorCommand},
-      {"test-login", TestLoginCommand},
+      {"init-realm", InitRealmCommand}, {"enroll", EnrollCommand},   {"randkey", RandkeyCommand},
+      {"delete", DeleteCommand},        {"list", ListCommand},       {"verify", VerifyCommand},
+      {"policy", PolicyCommand},        {"status", StatusCommand},   {"doctor", DoctorCommand},
+      {"test-login", TestLoginCommand}, {"readmit", ReadmitCommand},
   };
   return commands;
 }

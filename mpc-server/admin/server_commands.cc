@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -52,7 +54,19 @@ static void to_json(json& out, const SurveyedServer& server) {
               {"jobs_over_quota", s.jobs_over_quota()},
               {"degraded", s.degraded()},
               {"audit_seq", s.audit_seq()},
-              {"audit_head", absl::BytesToHexString(s.audit_head())}});
+              {"audit_head", absl::BytesToHexString(s.audit_head())},
+              {"security", s.security()},
+              {"different_records", s.different_records()},
+              {"different_record", s.different_record()},
+              {"quarantine", nullptr}});
+  if (!s.has_quarantine()) return;
+  const v1::Quarantine& q = s.quarantine();
+  out["quarantine"] = {
+      {"suspects", std::vector<uint32_t>(q.suspects().begin(), q.suspects().end())},
+      {"text", q.text()},
+      {"session", absl::BytesToHexString(q.session())},
+      {"batch", q.batch()},
+      {"time_us", q.time_us()}};
 }
 
 namespace {
@@ -75,8 +89,35 @@ void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* se
 
 std::string State(const v1::StatusReply& status) {
   if (!status.initialised()) return "no realm yet";
+  if (status.has_quarantine()) return "QUARANTINED";
   if (!status.degraded().empty()) return "degraded";
   return status.peers_connected() ? "ready" : "waits for peers";
+}
+
+void RemarkOn(const SurveyedServer& server, Console& console) {
+  if (!server.error.ok()) return console.Remark(server.error.message());
+  const v1::StatusReply& s = server.status;
+  if (!s.degraded().empty()) console.Remark("server ", server.address, ": ", s.degraded());
+  if (s.has_quarantine()) {
+    console.Remark("server ", server.address, " is quarantined: ", TextOf(s.quarantine()));
+  }
+  if (s.different_records() > 0) {
+    console.Remark("server ", server.address, ": ", s.different_records(),
+                   " keys are refused: ", s.different_record());
+  }
+}
+
+void RemarkOn(const std::array<SurveyedServer, 3>& survey, Console& console) {
+  for (const SurveyedServer& server : survey) RemarkOn(server, console);
+  if (absl::c_any_of(survey, [](const SurveyedServer& server) {
+        return server.status.security() == "semi-honest";
+      })) {
+    console.Remark(
+        "security is SEMI-HONEST: whoever owns one server can compute keys of the realm");
+  }
+  if (absl::c_any_of(survey, [](const SurveyedServer& s) { return s.status.has_quarantine(); })) {
+    console.Remark(SuspicionOf(survey).Text());
+  }
 }
 
 }  // namespace
@@ -126,7 +167,8 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
       continue;
     }
     const v1::StatusReply& s = server.status;
-    all_ready &= s.initialised() && s.degraded().empty() && s.peers_connected();
+    all_ready &= s.initialised() && s.degraded().empty() && s.peers_connected() &&
+                 !s.has_quarantine() && s.different_records() == 0;
     table.push_back(
         {server.address, absl::StrCat(s.party()), State(s), absl::StrCat(s.keys()),
          absl::StrCat(s.staged()), absl::StrCat(s.jobs()), absl::StrCat(s.jobs_failed()),
@@ -135,13 +177,13 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
          Day(absl::FromUnixMicros(s.certificate_expires_us())),
          absl::StrCat(s.software(), " ", s.isa())});
   }
-  session.console.Print(json{{"realm", session.config.realm}, {"servers", survey}});
+  const Suspicion suspicion = SuspicionOf(survey);
+  session.console.Print(json{{"realm", session.config.realm},
+                             {"servers", survey},
+                             {"suspects", suspicion.named},
+                             {"possible_suspects", suspicion.possible}});
   session.console.Print(table);
-  for (const SurveyedServer& server : survey) {
-    if (!server.error.ok()) session.console.Remark(server.error.message());
-    const std::string& why = server.status.degraded();
-    if (!why.empty()) session.console.Remark("server ", server.address, ": ", why);
-  }
+  RemarkOn(survey, session.console);
   if (!all_there || !all_ready) session.console.Remark("  next: mpc-admin doctor");
   if (!all_there) return ExitCode::kUnavailable;
   return all_ready ? ExitCode::kOk : ExitCode::kFindings;

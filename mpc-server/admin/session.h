@@ -128,6 +128,20 @@ struct SurveyedServer {
   absl::Duration clock_difference;  // its clock minus ours, at the middle of the round trip
 };
 
+// Why this server is quarantined, for people: "one of party 0 and party 2 deviated: ...".
+std::string TextOf(const v1::Quarantine& quarantine);
+
+// What the three say together about one that deviated. All empty: none saw anything.
+struct Suspicion {
+  // Whom everybody who saw something names: it was one of these if they all tell the truth.
+  std::vector<uint32_t> named;
+  // Whom everybody else who saw something names: it was one of these if one server deviates and
+  // may lie about what it saw. Empty though somebody saw something: more than one deviates.
+  std::vector<uint32_t> possible;
+  std::string Text() const;  // a sentence
+};
+Suspicion SuspicionOf(const std::array<SurveyedServer, 3>& survey);
+
 // Before Connect(): asks the three at once, in the order of the configuration; a server that does
 // not answer is no error of the survey.
 absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session);

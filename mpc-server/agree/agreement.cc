@@ -10,6 +10,7 @@
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/share/deviation.h"
 
 namespace mpckdc {
 namespace {
@@ -21,7 +22,8 @@ absl::Time TimeFrom(ByteReader& in) {
   return absl::FromUnixMicros(static_cast<int64_t>(in.Uint(8)));
 }
 
-constexpr size_t kEntryBytes = 16 + 8 + 32 + 1;
+constexpr size_t kEntryBytes = 16 + 8 + 32 + 1 + 1;  // without keys
+constexpr size_t kVoteBytes = 1 + 1;                 // the same
 
 absl::Status Bad(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("agreement: ", what));
@@ -30,7 +32,9 @@ absl::Status Bad(absl::string_view what) {
 absl::Status CheckEntries(const Proposal& proposal) {
   absl::flat_hash_set<std::pair<GroupId, uint64_t>> seen;
   for (const ProposalEntry& entry : proposal.entries) {
-    if (!seen.insert({entry.group, entry.id}).second) return Bad("an entry is proposed twice");
+    if (!seen.insert({entry.group, entry.id}).second) {
+      return Deviation(Suspects::One(kLeader), "agreement: the leader proposes an entry twice");
+    }
     if (entry.code == kVoteMissing || entry.code > kLastVerdict) {
       return Bad(absl::StrCat("unknown vote ", entry.code, " of the leader"));
     }
@@ -39,6 +43,25 @@ absl::Status CheckEntries(const Proposal& proposal) {
     return Bad("more nonces proposed than the jobs can use");
   }
   return absl::OkStatus();
+}
+
+void AppendTags(const EntryTags& keys, ByteWriter* out) {
+  out->Uint(keys.size(), 1);
+  for (const RecordTags& tags : keys) {
+    out->Fixed(tags.with_prev);
+    out->Fixed(tags.with_next);
+  }
+}
+
+bool ReadTags(ByteReader& in, EntryTags* keys) {
+  const uint64_t count = in.Uint(1);
+  if (count > kMaxKeysOfEntry) return false;
+  keys->resize(count);
+  for (RecordTags& tags : *keys) {
+    in.Into(tags.with_prev);
+    in.Into(tags.with_next);
+  }
+  return in.ok();
 }
 
 GroupId ComputeKdcKey(const KdcIdentity& kdc) {
@@ -88,6 +111,7 @@ std::string EncodeProposal(const Proposal& proposal) {
     out.Uint(entry.id, 8);
     out.Fixed(entry.digest);
     out.Uint(entry.code, 1);
+    AppendTags(entry.keys, &out);
   }
   return out.Take();
 }
@@ -104,7 +128,7 @@ absl::StatusOr<Proposal> DecodeProposal(absl::string_view bytes) {
   in.Into(proposal.first_nonce);
   proposal.nonces = static_cast<uint32_t>(in.Uint(4));
   const uint64_t entries = in.Uint(4);
-  if (!in.ok() || entries > limits::kMaxBatchJobs || in.left() != entries * kEntryBytes) {
+  if (!in.ok() || entries > limits::kMaxBatchJobs || in.left() < entries * kEntryBytes) {
     return Bad(absl::StrCat("proposal of ", bytes.size(), " bytes with ", entries, " entries"));
   }
   proposal.entries.resize(entries);
@@ -113,7 +137,9 @@ absl::StatusOr<Proposal> DecodeProposal(absl::string_view bytes) {
     entry.id = in.Uint(8);
     in.Into(entry.digest);
     entry.code = static_cast<VoteCode>(in.Uint(1));
+    if (!ReadTags(in, &entry.keys)) return Bad("a proposal ends in the keys of an entry");
   }
+  if (!in.AtEnd()) return Bad(absl::StrCat(in.left(), " bytes behind a proposal"));
   RETURN_IF_ERROR(CheckEntries(proposal));
   return proposal;
 }
@@ -125,7 +151,10 @@ std::string EncodeVote(const Vote& vote) {
   out.Fixed(vote.proposal);
   out.Uint(Micros(vote.time), 8);
   out.Uint(vote.codes.size(), 4);
-  for (const VoteCode code : vote.codes) out.Uint(code, 1);
+  for (size_t i = 0; i < vote.codes.size(); ++i) {
+    out.Uint(vote.codes[i], 1);
+    AppendTags(vote.keys.empty() ? EntryTags() : vote.keys[i], &out);
+  }
   return out.Take();
 }
 
@@ -137,14 +166,17 @@ absl::StatusOr<Vote> DecodeVote(absl::string_view bytes) {
   in.Into(vote.proposal);
   vote.time = TimeFrom(in);
   const uint64_t codes = in.Uint(4);
-  if (!in.ok() || in.left() != codes) {
+  if (!in.ok() || codes > limits::kMaxBatchJobs || in.left() < codes * kVoteBytes) {
     return Bad(absl::StrCat("vote of ", bytes.size(), " bytes with ", codes, " codes"));
   }
   vote.codes.resize(codes);
-  for (VoteCode& code : vote.codes) {
-    code = static_cast<VoteCode>(in.Uint(1));
-    if (code > kLastVerdict) return Bad(absl::StrCat("unknown vote ", code));
+  vote.keys.resize(codes);
+  for (size_t i = 0; i < codes; ++i) {
+    vote.codes[i] = static_cast<VoteCode>(in.Uint(1));
+    if (vote.codes[i] > kLastVerdict) return Bad(absl::StrCat("unknown vote ", vote.codes[i]));
+    if (!ReadTags(in, &vote.keys[i])) return Bad("a vote ends in the keys of an entry");
   }
+  if (!in.AtEnd()) return Bad(absl::StrCat(in.left(), " bytes behind a vote"));
   return vote;
 }
 

@@ -6,8 +6,13 @@
 //   proposal, P0 to both:
 //     1 (1) | kind (1) | number (4) | time, microseconds since 1970 (8) | first nonce (12)
 //     | nonces (4) | entries (4) | each: group (16) | id (8) | digest (32) | the leader's code (1)
+//     | keys (1) | each: tag with the previous party (8) | with the next (8)
 //   vote, P1 and P2 to both others:
 //     2 (1) | number (4) | SHA-256 of the proposal (32) | time (8) | entries (4) | each: code (1)
+//     | keys (1) | each: tag with the previous party (8) | with the next (8)
+//
+// The keys are those that a computation of the entry would use; none where the code is not OK.
+// Their tags are record_tags.h's business.
 //
 // A proposal without entries is the heartbeat; it is voted on like any other, so every link is
 // exercised.
@@ -31,6 +36,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "mpc-server/agree/record_tags.h"
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/key/key_info.h"
@@ -82,6 +88,7 @@ struct ProposalEntry {
   uint64_t id = 0;
   Digest digest{};
   VoteCode code = kVoteOk;  // the leader's
+  EntryTags keys{};         // the same
 
   friend bool operator==(const ProposalEntry&, const ProposalEntry&) = default;
 };
@@ -100,12 +107,14 @@ struct Vote {
   Digest proposal{};
   absl::Time time;
   std::vector<VoteCode> codes;
+  std::vector<EntryTags> keys{};  // as many as codes, or none at all
 };
 
 std::string EncodeProposal(const Proposal& proposal);
 std::string EncodeVote(const Vote& vote);
 
-// DataLoss for anything that the encoders do not produce, and for an entry that occurs twice.
+// DataLoss for anything that the encoders do not produce: another version of the program may. An
+// entry that occurs twice is a deviation of the leader's.
 absl::StatusOr<Proposal> DecodeProposal(absl::string_view bytes);
 absl::StatusOr<Vote> DecodeVote(absl::string_view bytes);
 
@@ -114,6 +123,7 @@ absl::StatusOr<Vote> DecodeVote(absl::string_view bytes);
 struct Agreed {
   VoteCode code = kVoteMissing;
   int by = 0;
+  bool records_differ = false;  // what decided; by then says whose, if it is one's
 };
 Agreed Combine(const std::array<VoteCode, 3>& codes);
 

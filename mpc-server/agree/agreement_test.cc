@@ -2,6 +2,7 @@
 #include "mpc-server/agree/agreement.h"
 
 #include "gtest/gtest.h"
+#include "mpc-server/share/deviation.h"
 
 namespace mpckdc {
 namespace {
@@ -15,6 +16,8 @@ Proposal Example() {
   p.nonces = 5;
   for (uint8_t i = 1; i <= 3; ++i) p.entries.push_back({GroupId{i}, i, Digest{i}, kVoteOk});
   p.entries[1].code = CodeOf(Verdict::kUnknownHandle);
+  p.entries[0].keys = {{{1}, {2}}, {{3}, {4}}};
+  p.entries[2].keys = {{{5}, {6}}};
   return p;
 }
 
@@ -31,7 +34,8 @@ TEST(Agreement, ProposalRoundTrip) {
 
 TEST(Agreement, EveryTruncationAndExtensionIsRefused) {
   const std::string proposal = EncodeProposal(Example());
-  const std::string vote = EncodeVote({77, Digest{1}, absl::UnixEpoch(), {1, 0, 6}});
+  const std::string vote =
+      EncodeVote({77, Digest{1}, absl::UnixEpoch(), {1, 0, 6}, {{{{1}, {2}}}, {}, {}}});
   const std::string greeting =
       EncodeGreeting({Nonce{1}, absl::UnixEpoch(), absl::Hours(1), absl::Milliseconds(1500)});
   EXPECT_EQ(DecodeGreeting(greeting)->clock_skew, absl::Milliseconds(1500));
@@ -49,10 +53,21 @@ TEST(Agreement, EveryTruncationAndExtensionIsRefused) {
   EXPECT_FALSE(DecodeGreeting(greeting + "x").ok());
 }
 
+TEST(Agreement, KeysOfAVoteAreReadBack) {
+  const Vote vote = {77, Digest{1}, absl::UnixEpoch(), {1, 6}, {{{{1}, {2}}, {{3}, {4}}}, {}}};
+  const auto read = DecodeVote(EncodeVote(vote));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->codes, vote.codes);
+  EXPECT_EQ(read->keys, vote.keys);
+  Vote many = vote;
+  many.keys[1].resize(kMaxKeysOfEntry + 1);
+  EXPECT_FALSE(DecodeVote(EncodeVote(many)).ok());
+}
+
 TEST(Agreement, LyingProposalsAreRefused) {
   Proposal p = Example();
   p.entries[2] = p.entries[0];
-  EXPECT_FALSE(DecodeProposal(EncodeProposal(p)).ok());
+  EXPECT_EQ(SuspectsOf(DecodeProposal(EncodeProposal(p)).status()), Suspects::One(kLeader));
   p = Example();
   p.nonces = 25;
   EXPECT_FALSE(DecodeProposal(EncodeProposal(p)).ok());

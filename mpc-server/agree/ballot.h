@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "mpc-server/agree/agreement.h"
 #include "mpc-server/agree/job_queue.h"
+#include "mpc-server/agree/record_tags.h"
 #include "mpc-server/store/share_store.h"
 
 namespace mpckdc {
@@ -24,8 +26,15 @@ class BatchRecords {
 
   const absl::StatusOr<KeyRecord>& Get(const Handle& handle) {
     const auto [it, first] = records_.try_emplace(handle);
-    if (first) it->second = store_->Get(handle);
-    return it->second;
+    if (first) it->second.record = store_->Get(handle);
+    return it->second.record;
+  }
+  // What this server says of the key in this batch; zeros of one that was not read.
+  const RecordTags& Tags(const Handle& handle, const PartyContext& party, uint32_t batch) {
+    const KeyRecord* const record = Find(handle);
+    std::optional<RecordTags>& tags = records_[handle].tags;
+    if (!tags) tags = record != nullptr ? tagger_.TagsOf(*record, party, batch) : RecordTags();
+    return *tags;
   }
   // nullptr unless the record was read and is good.
   const KeyRecord* Find(const Handle& handle) {
@@ -38,8 +47,13 @@ class BatchRecords {
   }
 
  private:
+  struct Entry {
+    absl::StatusOr<KeyRecord> record;
+    std::optional<RecordTags> tags;
+  };
   ShareStore* const store_;
-  absl::node_hash_map<Handle, absl::StatusOr<KeyRecord>> records_;  // stable addresses
+  RecordTagger tagger_;
+  absl::node_hash_map<Handle, Entry> records_;  // stable addresses
 };
 
 // A proposal and what becomes of it (steps.h). Vectors have one element per entry.
@@ -54,6 +68,8 @@ struct Ballot {
   std::shared_ptr<KeyRound> key_round;  // or a key round; null likewise
   std::vector<VoteCode> codes;        // this server's
   std::vector<std::string> details;   // why, where not OK
+  std::vector<std::vector<Handle>> handles;           // of the keys that each entry would use
+  std::array<std::vector<EntryTags>, kParties> tags;  // what each server says of them
   std::array<std::string, kParties> votes;  // encoded; the leader's is empty
   std::vector<Agreed> agreed;         // after the votes
 };

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "mpc-server/agree/deviation_report.h"
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/job/operation_table.h"
@@ -69,6 +70,10 @@ class EngineObserver {
   virtual void OnPeers(bool /*connected*/, const std::string& /*detail*/) {}
   // A peer's clock began, or ceased, to differ by more than limits::kMaxPeerSkew.
   virtual void OnPeerSkew(int /*peer*/, absl::Duration /*theirs_minus_ours*/) {}
+  // Another server deviated: from now on this one opens no session (quarantine.h).
+  virtual void OnDeviation(const DeviationReport&) {}
+  // The three hold different records of a key: whose differs; or (empty) the same again.
+  virtual void OnRecord(const KeyInfo&, const std::string& /*text*/) {}
 };
 
 // Writes down what the engine answers (the audit log). All calls come from the engine's thread.

@@ -3,7 +3,8 @@
 // One round in which every party tells both neighbours the hash of what it believes was agreed. It
 // is merged with the batch's first round, so it costs 32 bytes and no time. A party that told its
 // neighbours different things, or a neighbour with other facts about a key, ends the session here,
-// after one round of masked values and before any second one.
+// after one round of masked values and before any second one. The votes have shown already that the
+// records of the keys are the same (record_tags.h), so this is a deviation.
 #ifndef MPC_SERVER_AGREE_CONFIRM_VIEW_H_
 #define MPC_SERVER_AGREE_CONFIRM_VIEW_H_
 
@@ -12,12 +13,13 @@
 
 #include "mpc-server/job/digest.h"
 #include "mpc-server/share/circuit.h"
+#include "mpc-server/share/deviation.h"
 
 namespace mpckdc {
 
 class ConfirmView : public Circuit {
  public:
-  explicit ConfirmView(const Digest& view) : view_(view) {}
+  ConfirmView(int party, const Digest& view) : party_(party), view_(view) {}
 
   bool Done() const override { return done_; }
   RoundShape NextRound() const override { return {view_.size(), view_.size(), "confirm"}; }
@@ -37,12 +39,14 @@ class ConfirmView : public Circuit {
   bool Same(absl::Span<const uint8_t> other) const {
     return std::equal(view_.begin(), view_.end(), other.begin(), other.end());
   }
-  static absl::Status Differs(const char* neighbour) {
-    return absl::DataLossError(
-        std::string("agreement: the ") + neighbour +
-        " party believes in another batch: it heard other votes or knows other facts of a key");
+  // It lies, or the other neighbour told it another story.
+  absl::Status Differs(const char* neighbour) const {
+    return Deviation(Suspects::Neighbours(party_),
+                     std::string("agreement: the ") + neighbour +
+                         " party believes in another batch than this server");
   }
 
+  const int party_;
   const Digest view_;
   bool done_ = false;
 };

@@ -160,8 +160,8 @@ TEST_P(CtsLoginTest, AReplyNeedsAGrantAndItsText) {
   EXPECT_VERDICT(RunWithText(Reply(12345, realm_.alice, 100), reply), Verdict::kRefused);
   const JobResult login = realm_.Run(realm_.Login(realm_.alice));
   ASSERT_VERDICT_OK(login);
-  JobResult sealed = realm_.Run(Reply(login.id, realm_.alice, 100));  // without shares
-  ExpectRefused(sealed, Verdict::kMalformed, "takes a plaintext share of 100 bytes, not of 0");
+  JobResult sealed = realm_.Run(Reply(login.id, realm_.alice, 100));  // without the text
+  ExpectRefused(sealed, Verdict::kMalformed, "takes components of 100 bytes of its text, not of 0");
   // Another user's key is not the grant's.
   EXPECT_VERDICT(RunWithText(Reply(login.id, realm_.bob, 100), reply), Verdict::kRefused);
   EXPECT_VERDICT(RunWithText(Reply(login.id, realm_.alice, 100), reply), Verdict::kOk);

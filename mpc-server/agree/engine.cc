@@ -10,6 +10,7 @@
 #include "mpc-server/agree/steps.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/job/validate.h"
+#include "mpc-server/share/deviation.h"
 
 namespace mpckdc {
 namespace {
@@ -43,6 +44,7 @@ class Engine : public JobEngine {
   void VerifyKeys(const GroupId& request, std::vector<Handle> handles,
                   VerifyCallback done) override;
   EngineStatus Status() const override;
+  absl::StatusOr<std::optional<DeviationReport>> Readmit() override;
   void SetQuotas(const QuotaRates& rates) override;
 
  private:
@@ -52,6 +54,7 @@ class Engine : public JobEngine {
   void Main();
   absl::Duration ReconnectPause();
   absl::Status RunSession();
+  absl::Status StayOut(const std::string& quarantine);
   absl::Status RunBatch(PeerSession& session);
   absl::Status RunAgreed(PeerSession& session, std::unique_ptr<Ballot> ballot);
   void Housekeep();
@@ -67,6 +70,7 @@ class Engine : public JobEngine {
 absl::Status Engine::Start() {
   absl::Status loaded = state_.sealing.Load();
   if (loaded.ok()) loaded = state_.replays.Load();
+  if (loaded.ok()) loaded = state_.quarantine.Load();
   if (!loaded.ok()) return loaded;
   state_.long_ring.Start(absl::StrCat("mpc-long-", state_.party));
   state_.executor->Start(absl::StrCat("mpc-engine-", state_.party), [this] { Main(); });
@@ -102,6 +106,7 @@ void Engine::Submit(const KdcIdentity& kdc, Job job, JobCallback done) {
   waiting->deadline = waiting->received + DeadlineOf(job);
   waiting->done = std::move(done);
   Judgement opinion = CheckShape(job);
+  if (opinion.ok()) opinion = CheckTexts(job, state_.party);
   if (opinion.ok()) waiting->blocks = BlocksOfJob(job);
   waiting->job = std::move(job);
   {
@@ -110,6 +115,9 @@ void Engine::Submit(const KdcIdentity& kdc, Job job, JobCallback done) {
     Judgement taken = jobs.TakeId(waiting->group, waiting->job.id, waiting->received);
     if (!taken.ok()) opinion = std::move(taken);
     if (opinion.ok() && state_.stopping()) opinion = Refuse(Verdict::kUnavailable, kStopping);
+    if (std::string why = state_.quarantine.Reason(); opinion.ok() && !why.empty()) {
+      opinion = Refuse(Verdict::kUnavailable, std::move(why));
+    }
     if (opinion.ok()) jobs.Add(waiting);
   }
   if (!opinion.ok()) return state_.answers.RefuseOnSight(waiting, std::move(opinion));
@@ -117,7 +125,9 @@ void Engine::Submit(const KdcIdentity& kdc, Job job, JobCallback done) {
 }
 
 TagResult Engine::FinishTag(const KdcIdentity& kdc, const TagRequest& request) {
-  return state_.pending.Finish(kdc, request, state_.Now());
+  std::string why = state_.quarantine.Reason();
+  if (why.empty()) return state_.pending.Finish(kdc, request, state_.Now());
+  return {request.job, request.seal, Refuse(Verdict::kUnavailable, std::move(why))};
 }
 
 void Engine::DrawKey(const TransactionId& txn, const KeyInfo& info, DrawCallback done) {
@@ -145,6 +155,9 @@ void Engine::VerifyKeys(const GroupId& request, std::vector<Handle> handles,
 }
 
 void Engine::Enter(const KeyRoundPtr& round) {
+  if (const std::string why = state_.quarantine.Reason(); !why.empty()) {
+    return round->Answer(absl::FailedPreconditionError(why));
+  }
   bool stopping;
   {
     const absl::MutexLock lock(&state_.waiting.mu);
@@ -163,6 +176,12 @@ EngineStatus Engine::Status() const {
   return status;
 }
 
+absl::StatusOr<std::optional<DeviationReport>> Engine::Readmit() {
+  ASSIGN_OR_RETURN(std::optional<DeviationReport> ended, state_.quarantine.Readmit());
+  if (ended.has_value()) state_.executor->Wake();
+  return ended;
+}
+
 void Engine::SetQuotas(const QuotaRates& rates) {
   state_.quotas.SetRates(rates);
   state_.status.Update([&](EngineStatus& status) { status.quotas = rates; });
@@ -172,7 +191,8 @@ void Engine::SetQuotas(const QuotaRates& rates) {
 
 void Engine::Main() {
   while (!state_.stopping()) {
-    const absl::Status ended = RunSession();
+    const std::string quarantine = state_.quarantine.Reason();
+    const absl::Status ended = quarantine.empty() ? RunSession() : StayOut(quarantine);
     const std::string why(ended.message());
     state_.status.Update([&](EngineStatus& status) {
       status.peers_connected = false;
@@ -198,8 +218,12 @@ absl::Duration Engine::ReconnectPause() {
 }
 
 absl::Status Engine::RunSession() {
-  ASSIGN_OR_RETURN(std::unique_ptr<PeerSession> opened, OpenPeerSession(state_));
-  PeerSession& session = *opened;
+  absl::StatusOr<std::unique_ptr<PeerSession>> opened = OpenPeerSession(state_);
+  if (!opened.ok()) {
+    NoteDeviation(state_, opened.status(), {}, 0);
+    return opened.status();
+  }
+  PeerSession& session = **opened;
   state_.status.Update([](EngineStatus& status) {
     status.peers_connected = true;
     status.peers_detail.clear();
@@ -222,10 +246,25 @@ absl::Status Engine::RunSession() {
     Housekeep();
   }
   // At the other servers the session ends too: what the long ring computes is answered, or fails.
-  const absl::Status last = state_.long_ring.WaitAndFinish();
-  if (status.ok()) status = last;
+  status = Weightier(status, state_.long_ring.WaitAndFinish());
+  NoteDeviation(state_, status, session.party().session_id(), session.number);
   if (status.ok()) session.party().Abort(kStopping);
   return status;
+}
+
+// Instead of a session: nothing waits for one.
+absl::Status Engine::StayOut(const std::string& quarantine) {
+  std::vector<WaitingJobPtr> jobs;
+  {
+    const absl::MutexLock lock(&state_.waiting.mu);
+    jobs = state_.waiting.jobs.TakeAll();
+  }
+  for (const WaitingJobPtr& job : jobs) {
+    state_.answers.Fail(job, Refuse(Verdict::kUnavailable, quarantine));
+  }
+  FailAllKeyRounds(state_, quarantine);
+  RefusePeerSession(state_, quarantine);
+  return absl::FailedPreconditionError(quarantine);
 }
 
 absl::Status Engine::RunBatch(PeerSession& session) {
@@ -261,6 +300,7 @@ void Engine::Housekeep() {
   FailExpiredKeyRounds(state_, now);
   state_.answers.RecordUnbatched();
   state_.quotas.Advance(now);
+  state_.quarantine.Save();
   if (now < housekeeping_at_ && housekeeping_at_ <= now + kHousekeeping) return;
   housekeeping_at_ = now + kHousekeeping;
   state_.answers.CheckRecorder();
@@ -292,9 +332,11 @@ EngineState::EngineState(const EngineOptions& options, const EngineTools& tools)
       observer(OrNobody(tools.observer)),
       meta(tools.store->Meta()),
       party(meta.identity.party),
+      quarantine(store, &status, observer),
       long_ring(&waiting.mu, tools.long_executor, tools.executor),
       clocks(party, options.clock_skew, &status, observer),
       sealing(store, options.clock_skew, &clocks, &status, observer),
+      different(&status, observer),
       quotas(options.quotas),
       replays(store, random),
       judge({options.max_renewable_life, options.clock_skew}, &grants, &replays),

@@ -12,10 +12,12 @@
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/agree/answers.h"
 #include "mpc-server/agree/clock_watch.h"
+#include "mpc-server/agree/different_records.h"
 #include "mpc-server/agree/job_engine.h"
 #include "mpc-server/agree/job_quotas.h"
 #include "mpc-server/agree/key_rounds.h"
 #include "mpc-server/agree/long_ring.h"
+#include "mpc-server/agree/quarantine.h"
 #include "mpc-server/agree/sealing.h"
 #include "mpc-server/judge/grants.h"
 #include "mpc-server/judge/judge.h"
@@ -53,6 +55,7 @@ struct EngineState {
   SharedStatus status;
   WaitingWork waiting;
   PendingSeals pending;
+  Quarantine quarantine;
 
   // The engine's thread's, but for what their own comments say.
   LongRing long_ring;
@@ -62,6 +65,7 @@ struct EngineState {
   absl::Time round_time_at = absl::InfinitePast();
   ClockWatch clocks;
   Sealing sealing;
+  DifferentRecords different;
   JobQuotas quotas;
   Grants grants;
   ReplayCache replays;

@@ -6,11 +6,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "mpc-server/agree/deviation_report.h"
 #include "mpc-server/judge/quota_rates.h"
 
 namespace mpckdc {
@@ -37,6 +39,9 @@ struct EngineStatus {
   size_t quota_known = 0;    // principals of whom it is known where they log in from
   std::array<uint64_t, kQuotaKinds> quota_refused{};  // jobs that this server refused, by QuotaKind
   std::string unrecorded;    // empty, or why it answers no job: they cannot be written down
+  std::optional<DeviationReport> quarantine;  // why it opens no session (quarantine.h)
+  size_t different_records = 0;               // keys of which the three hold different records
+  std::string different_record;               // one of them, and whose record differs
 };
 
 // The engine's thread changes it, any thread reads it.

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/key/nonce.h"
+#include "mpc-server/share/deviation.h"
 
 namespace mpckdc {
 namespace {
@@ -15,6 +17,10 @@ constexpr absl::Duration kPoll = absl::Milliseconds(100);
 // While the long ring computes, whose result is to be judged soon.
 constexpr absl::Duration kShortPoll = absl::Milliseconds(1);
 constexpr absl::Duration kLateJobWait = absl::Milliseconds(5);  // proposed, not yet here
+
+absl::Status LeaderDeviates(absl::string_view text) {
+  return Deviation(Suspects::One(kLeader), text);
+}
 
 }  // namespace
 
@@ -51,20 +57,27 @@ absl::StatusOr<bool> Follower::ReceiveProposal(PeerSession& session, Ballot& bal
   return true;
 }
 
-// What would be wrong with any proposal; the nonces are checked where they are reserved.
+// What would be wrong with any proposal; that the nonces can be had is seen where they are
+// reserved.
 absl::Status Follower::CheckProposal(const PeerSession& session, const Proposal& proposal) {
   if (proposal.number != session.number + 1) {
-    return absl::DataLossError(absl::StrCat("agreement: proposal ", proposal.number, " after ",
-                                            session.number));
+    return LeaderDeviates(
+        absl::StrCat("agreement: proposal ", proposal.number, " after ", session.number));
   }
   state_.clocks.Hear(NeighbourOf(state_.party, kLeader), proposal.time, state_.Now());
   state_.clocks.Judge();
   state_.sealing.Tell();
   if (proposal.kind == BatchKind::kDraw && proposal.entries.size() != 1) {
-    return absl::DataLossError("agreement: more than one key to draw");
+    return LeaderDeviates("agreement: more than one key to draw");
+  }
+  // The leader has heard the same three marks and has reserved them itself.
+  if (proposal.nonces > 0 && proposal.first_nonce < state_.sealing.next()) {
+    return LeaderDeviates(absl::StrCat("agreement: the leader proposes nonce ",
+                                       NonceText(proposal.first_nonce), ", and those below ",
+                                       NonceText(state_.sealing.next()), " may have been used"));
   }
   if (proposal.kind == BatchKind::kVerify && proposal.entries.size() > kVerifyKeysPerBatch) {
-    return absl::DataLossError("agreement: too many keys to verify");
+    return absl::DataLossError("agreement: too many keys to verify for this version of mpc-server");
   }
   return absl::OkStatus();
 }
@@ -80,8 +93,10 @@ absl::Status Follower::CastVote(PeerSession& session, Ballot& ballot) {
   } else {
     VoteOnKeyRound(state_, ballot);
   }
+  TagRecords(session, ballot.codes, ballot);
   std::string& vote = ballot.votes[state_.party];
-  vote = EncodeVote({ballot.proposal.number, ballot.hash, state_.Now(), ballot.codes});
+  vote = EncodeVote(
+      {ballot.proposal.number, ballot.hash, state_.Now(), ballot.codes, ballot.tags[state_.party]});
   return session.SendToBoth(vote);
 }
 

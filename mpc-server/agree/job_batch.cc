@@ -14,6 +14,7 @@
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/job/ticket_header.h"
 #include "mpc-server/judge/output.h"
+#include "mpc-server/share/deviation.h"
 
 namespace mpckdc {
 
@@ -31,21 +32,27 @@ absl::Status JobBatch::Begin() {
   RETURN_IF_ERROR(CheckNonceCount());
   AdmitJobs();
   rings_.rings.BeginBatch(ballot_.proposal.number);
-  mask_keys_ = DrawTagMaskKeys(rings_.party());
+  tag_keys_ = TagKeysOf(rings_.party());
   batch_.emplace(rings_.rings, rings_.blocks, rings_.powers, rings_.cts, work_, window_);
   report_.view = ViewOf(ballot_, FactsOf(work_));
+  rings_.rings.SetContext(report_.view);
   return absl::OkStatus();
 }
 
 absl::Status JobBatch::Compute() {
-  ConfirmView confirm(report_.view);
+  ConfirmView confirm(state_.party, report_.view);
   RETURN_IF_ERROR(batch_->ComputeBlocks(confirm));  // the confirmation alone, without work
   RETURN_IF_ERROR(batch_->CheckTags());
-  return batch_->OpenTimestamps();
+  RETURN_IF_ERROR(batch_->OpenTimestamps());
+  return batch_->Verify();
 }
 
 absl::Status JobBatch::Finish(const absl::Status& computed) {
   report_.status = computed;
+  if (computed.ok() && !batch_->verified()) {
+    report_.status = absl::InternalError("a batch ended without the proof of its messages");
+  }
+  NoteDeviation(state_, computed, session_id_, ballot_.proposal.number);  // before any answer
   Report();
   if (absl::c_any_of(admitted_, [](const WaitingJobPtr& job) {
         return job->rounds > limits::kLongBatchRounds;
@@ -81,9 +88,10 @@ absl::Status JobBatch::CheckNonceCount() const {
     if (ballot_.agreed[i].code == kVoteOk) needed += NoncesOfJob(ballot_.jobs[i]->job);
   }
   if (needed <= ballot_.proposal.nonces) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("agreement: the leader proposed ",
-                                          ballot_.proposal.nonces, " nonces for jobs that take ",
-                                          needed));
+  const std::string text = absl::StrCat("agreement: the leader proposed ", ballot_.proposal.nonces,
+                                        " nonces for jobs that take ", needed);
+  if (state_.party == kLeader) return absl::InternalError(text);
+  return Deviation(Suspects::One(kLeader), text);
 }
 
 // Takes the jobs that all three admit out of the queue. The others are refused, or tried again.
@@ -173,9 +181,9 @@ void JobBatch::JudgeJobs() {
   }
   std::vector<Judgement> judgements =
       state_.judge.Decide(work_, ballot_.proposal.time, state_.Now());
-  OutputMasks masks = rings_.party().output_masks();
-  const auto seals = std::make_shared<SealBatch>(SealBatch{*std::move(mask_keys_), {}});
-  seals->masks_a.reserve(ballot_.proposal.nonces);  // each seal takes one
+  OutputMasks masks(rings_.party().output_keys());
+  const auto seals = std::make_shared<SealBatch>(SealBatch{*std::move(tag_keys_), {}});
+  seals->masks.reserve(ballot_.proposal.nonces);  // each seal takes one
   seals->powers_bytes = batch_->kept_bytes();
   answers_.reserve(work_.size() + refused_.size());
   for (size_t i = 0; i < work_.size(); ++i) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/judge/quota_rates.h"
+#include "mpc-server/share/session.h"
 #include "mpc-server/share/zero_shares.h"
 #include "mpc-server/store/share_store.h"
 #include "mpc-server/wire/peer_link.h"
@@ -42,6 +44,7 @@ struct EngineOptions {
   absl::Duration max_renewable_life = limits::kDefaultMaxRenewableLife;  // the same at all three
   absl::Duration clock_skew = limits::kDefaultClockSkew;
   Randomness randomness = Randomness::kKeyed;                          // the same at all three
+  Security security = Security::kSemiHonest;                           // the same at all three
   QuotaRates quotas;  // unlimited unless set; the server sets those of its configuration
 };
 
@@ -74,7 +77,7 @@ class JobEngine {
 
   virtual ~JobEngine() = default;
 
-  // Reads the store's nonce mark and replay entries and starts the engine's thread.
+  // Reads the store's nonce mark, replay entries and quarantine and starts the engine's thread.
   virtual absl::Status Start() = 0;
   // Answers what is left with UNAVAILABLE. The destructor stops too.
   virtual void Stop() = 0;
@@ -94,6 +97,10 @@ class JobEngine {
                           VerifyCallback done) = 0;
 
   virtual EngineStatus Status() const = 0;
+
+  // Ends the quarantine after a deviation (quarantine.h): sessions with the two other servers are
+  // opened again. What had been seen, or nothing if there was no quarantine. Blocks on the store.
+  virtual absl::StatusOr<std::optional<DeviationReport>> Readmit() = 0;
 
   // From the next batch on. What is taken stays taken.
   virtual void SetQuotas(const QuotaRates& rates) = 0;

@@ -91,11 +91,12 @@ bool Draw::Begin(BatchRings& rings, Ballot& ballot) {
   if (ballot.agreed[0].code != kVoteOk) return false;
   party_ = &rings.party();
   view_ = ViewOf(ballot, "");
+  rings.rings.SetContext(view_);
   return true;
 }
 
 absl::Status Draw::Compute() {
-  ConfirmView confirm(view_);
+  ConfirmView confirm(party_->party(), view_);
   Cost cost;
   ASSIGN_OR_RETURN(record_, DrawRecord(*party_, info_, confirm, &cost));
   return absl::OkStatus();
@@ -119,6 +120,9 @@ class Verify : public KeyRound {
   std::vector<ProposalEntry> Entries(BatchRecords& records) override;
   std::vector<VoteCode> Vote(const std::vector<ProposalEntry>& entries,
                              BatchRecords& records) override;
+  std::vector<Handle> HandlesOf(const ProposalEntry& entry) const override {
+    return {handles_[entry.id]};
+  }
   bool Begin(BatchRings& rings, Ballot& ballot) override;
   absl::Status Compute() override;
   void Finish(EngineState& state, const absl::Status& computed) override;
@@ -130,7 +134,7 @@ class Verify : public KeyRound {
   }
 
  private:
-  std::string LeftOut(const Handle& handle, Ballot& ballot, const Agreed& agreed) const;
+  std::string LeftOut(const Handle& handle, Ballot& ballot, size_t entry) const;
 
   const std::vector<Handle> handles_;
   std::vector<VerifyResult> results_;  // of the first handles
@@ -168,10 +172,12 @@ std::vector<VoteCode> Verify::Vote(const std::vector<ProposalEntry>& entries,
 }
 
 // Why a handle is left out of the computation; empty when it is not.
-std::string Verify::LeftOut(const Handle& handle, Ballot& ballot, const Agreed& agreed) const {
+std::string Verify::LeftOut(const Handle& handle, Ballot& ballot, size_t entry) const {
+  const Agreed& agreed = ballot.agreed[entry];
   const absl::Status& own = ballot.records.Get(handle).status();
   if (!own.ok()) return std::string(own.message());
   if (agreed.code == kVoteOk) return "";
+  if (agreed.records_differ) return ballot.details[entry];
   return absl::StrCat("server ", agreed.by, " cannot read the record");
 }
 
@@ -185,7 +191,7 @@ bool Verify::Begin(BatchRings& rings, Ballot& ballot) {
   std::string facts;
   for (size_t i = 0; i < ballot.proposal.entries.size(); ++i) {
     const Handle& handle = handles_[ballot.proposal.entries[i].id];
-    batch_.push_back({handle, false, LeftOut(handle, ballot, ballot.agreed[i])});
+    batch_.push_back({handle, false, LeftOut(handle, ballot, i)});
     if (!batch_.back().detail.empty()) continue;
     computed_.push_back(i);
     records_.push_back(ballot.records.Find(handle));
@@ -195,11 +201,12 @@ bool Verify::Begin(BatchRings& rings, Ballot& ballot) {
   }
   party_ = &rings.party();
   view_ = ViewOf(ballot, facts);
+  rings.rings.SetContext(view_);
   return true;
 }
 
 absl::Status Verify::Compute() {
-  ConfirmView confirm(view_);
+  ConfirmView confirm(party_->party(), view_);
   Cost cost;
   ASSIGN_OR_RETURN(equal_, VerifyRecords(*party_, records_, confirm, &cost));
   return absl::OkStatus();
@@ -231,7 +238,7 @@ KeyRoundPtr TakeDue(EngineState& state) {
   return nullptr;
 }
 
-void FailUntil(EngineState& state, absl::Time now, const char* why) {
+void FailUntil(EngineState& state, absl::Time now, const std::string& why) {
   std::vector<KeyRoundPtr> failed;
   {
     const absl::MutexLock lock(&state.waiting.mu);
@@ -295,7 +302,7 @@ void FailExpiredKeyRounds(EngineState& state, absl::Time now) {
             "the two other servers did not get the same request, or are not connected");
 }
 
-void FailAllKeyRounds(EngineState& state, const char* why) {
+void FailAllKeyRounds(EngineState& state, const std::string& why) {
   FailUntil(state, absl::InfiniteFuture(), why);
 }
 

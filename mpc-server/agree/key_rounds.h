@@ -6,6 +6,7 @@
 #define MPC_SERVER_AGREE_KEY_ROUNDS_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,6 +34,8 @@ class KeyRound {
   // A follower's codes for a proposal of this kind and group; empty: this is not what it asks for.
   virtual std::vector<VoteCode> Vote(const std::vector<ProposalEntry>& entries,
                                      BatchRecords& records) = 0;
+  // The key that an entry of this round would read; none of a key that does not exist yet.
+  virtual std::vector<Handle> HandlesOf(const ProposalEntry&) const { return {}; }
   // After all three had their say. False: it is left to be proposed again. True: Compute() and
   // Finish() follow, as of a BatchRun.
   virtual bool Begin(BatchRings& rings, Ballot& ballot) = 0;
@@ -63,7 +66,7 @@ bool ProposeKeyRound(EngineState& state, Ballot& ballot);
 void VoteOnKeyRound(EngineState& state, Ballot& ballot);
 // Answers those whose deadline has come; all, for another reason.
 void FailExpiredKeyRounds(EngineState& state, absl::Time now);
-void FailAllKeyRounds(EngineState& state, const char* why);
+void FailAllKeyRounds(EngineState& state, const std::string& why);
 
 }  // namespace mpckdc
 

@@ -175,6 +175,12 @@ absl::Status Leader::SendProposal(PeerSession& session, Ballot& ballot) {
   // As precise as the others hear it: the three decide by it.
   ballot.proposal.time = absl::FromUnixMicros(absl::ToUnixMicros(state_.Now()));
   ballot.details.resize(ballot.proposal.entries.size());
+  std::vector<VoteCode> codes;
+  for (const ProposalEntry& entry : ballot.proposal.entries) codes.push_back(entry.code);
+  TagRecords(session, codes, ballot);
+  for (size_t i = 0; i < codes.size(); ++i) {
+    ballot.proposal.entries[i].keys = ballot.tags[kLeader][i];
+  }
   ballot.bytes = EncodeProposal(ballot.proposal);
   ballot.hash = Sha256(ballot.bytes);
   const absl::Status sent = session.SendToBoth(ballot.bytes);

@@ -37,6 +37,7 @@ class NonceSequencer {
 
   // Everything below it may have been used: what a server tells its peers at session start.
   NonceMark mark() const { return std::max(mark_, next_); }
+  const NonceMark& next() const { return next_; }  // the lowest that Check() lets pass
 
   // A session begins, at the highest of the three marks; `peer` is a neighbour's.
   // FailedPrecondition when it is so far before this server's clock that one of the two clocks must

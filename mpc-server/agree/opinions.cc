@@ -3,16 +3,17 @@
 
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "mpc-server/job/validate.h"
 
 namespace mpckdc {
-namespace {
 
-// The handles that a job names.
 std::vector<Handle> HandlesOf(const Job& job) {
   std::vector<Handle> handles;
   const auto add = [&handles](const auto& parts) {
-    for (const auto& part : parts) handles.push_back(part.handle);
+    for (const auto& part : parts) {
+      if (!absl::c_linear_search(handles, part.handle)) handles.push_back(part.handle);
+    }
   };
   if (job.client.has_value()) handles.push_back(*job.client);
   add(job.opens);
@@ -21,6 +22,8 @@ std::vector<Handle> HandlesOf(const Job& job) {
   add(job.verify_macs);
   return handles;
 }
+
+namespace {
 
 Judgement CheckKeysOf(const EngineState& state, const Job& job, BatchRecords& records) {
   return CheckKeys(job, state.meta.identity.realm,

@@ -8,11 +8,14 @@
 #include "mpc-server/agree/confirm_view.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/proof/batch_verifier.h"
+#include "mpc-server/share/deviation.h"
 
 namespace mpckdc {
 namespace {
 
 constexpr absl::Duration kConnectWindow = absl::Seconds(1);
+constexpr absl::Duration kRefusalWindow = absl::Milliseconds(500);
 
 absl::Status OpenRings(EngineState& state, PeerSession& session) {
   SessionOptions options;
@@ -22,6 +25,7 @@ absl::Status OpenRings(EngineState& state, PeerSession& session) {
   options.epoch = state.meta.epoch;
   options.rings = static_cast<uint8_t>(session.channels.size());
   options.randomness = state.options.randomness;
+  options.security = state.options.security;
   options.round_timeout = limits::kPeerTimeout;
   std::vector<PartyContext*> rings;
   for (const std::unique_ptr<PeerChannel>& channel : session.channels) {
@@ -31,6 +35,9 @@ absl::Status OpenRings(EngineState& state, PeerSession& session) {
     ASSIGN_OR_RETURN(std::unique_ptr<PartyContext> party,
                      OpenSession(options, *channel, *state.clock, *state.random,
                                  state.Now() + limits::kPeerTimeout));
+    if (options.security == Security::kActive) {
+      session.verifiers.push_back(std::make_unique<proof::BatchVerifier>(*party, *state.random));
+    }
     session.parties.push_back(std::move(party));
     rings.push_back(session.parties.back().get());
   }
@@ -44,7 +51,7 @@ absl::Status OpenRings(EngineState& state, PeerSession& session) {
 // round as a batch of its own, the session's first.
 absl::Status TryLongRing(PeerSession& session) {
   session.long_ring->rings.BeginBatch(++session.number);
-  ConfirmView nothing(Digest{});
+  ConfirmView nothing(session.party().party(), Digest{});
   Circuit* const circuits[] = {&nothing};
   return RunTogether(session.long_ring->party(), circuits);
 }
@@ -65,7 +72,33 @@ absl::Status HearGreeting(EngineState& state, PeerSession& session, Neighbour ne
   return absl::OkStatus();
 }
 
+// Until the peers have heard and gone: what is left unread when a connection is closed can take the
+// reason with it.
+void Drain(PeerChannel& channel, absl::Time deadline) {
+  for (const Neighbour from : {Neighbour::kPrev, Neighbour::kNext}) {
+    while (channel.Receive(from, deadline).ok()) {
+    }
+  }
+}
+
 }  // namespace
+
+void RefusePeerSession(EngineState& state, const std::string& reason) {
+  absl::StatusOr<PeerChannels> channels = state.peers->Connect(state.Now() + kConnectWindow);
+  if (!channels.ok()) return;
+  for (const std::unique_ptr<PeerChannel>& channel : *channels) {
+    TellBoth(*channel, absl::StrCat("P", state.party, ": ", reason));
+  }
+  const absl::Time until = state.Now() + kRefusalWindow;
+  for (const std::unique_ptr<PeerChannel>& channel : *channels) Drain(*channel, until);
+}
+
+void NoteDeviation(EngineState& state, const absl::Status& ended,
+                   const std::array<uint8_t, 16>& session, uint64_t batch) {
+  const std::optional<Suspects> suspects = SuspectsOf(ended);
+  if (!suspects.has_value()) return;
+  state.quarantine.Enter({*suspects, std::string(ended.message()), session, batch, state.Now()});
+}
 
 absl::Status PeerSession::SendToBoth(const std::string& message) {
   for (const Neighbour to : {Neighbour::kNext, Neighbour::kPrev}) {

@@ -28,6 +28,8 @@ class Sealing {
   // stops sealing for the session, and nothing else.
   void NewSession() { mark_trouble_.clear(); }
   NonceMark mark() const { return nonces_.mark(); }
+  // Of a session: below it nonces may have been used.
+  NonceMark next() const { return nonces_.next(); }
   void Join(const NonceMark& peer, absl::Time now);
 
   NonceMark Propose(absl::Time now) const { return nonces_.Propose(now); }

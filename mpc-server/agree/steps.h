@@ -8,6 +8,7 @@
 //   opinions.cc        what a server thinks of a job before it runs
 //   job_length.cc      and on which ring it would run
 //   votes.cc           the votes are received and combined
+//   records.cc         and the key records compared, by what the votes say of them (record_tags.h)
 //   job_batch.cc       the jobs that all admit are computed, judged, answered
 //   work_of.cc         a job becomes work for compute/
 //   key_rounds.cc      or: a key is drawn, keys are verified (key_rounds.h)
@@ -34,6 +35,7 @@
 #include "mpc-server/agree/engine_state.h"
 #include "mpc-server/compute/batch_work.h"
 #include "mpc-server/share/rings.h"
+#include "mpc-server/share/verifier.h"
 
 namespace mpckdc {
 
@@ -61,6 +63,7 @@ struct PeerSession {
 
   PeerChannels channels;
   std::vector<std::unique_ptr<PartyContext>> parties;  // one per channel
+  std::vector<std::unique_ptr<Verifier>> verifiers;    // of the parties; none if semi-honest
   std::optional<BatchRings> rings;                     // over all parties but the last
   std::optional<BatchRings> long_ring;                 // over the last
   uint32_t number = 0;                                 // of the last proposal
@@ -69,6 +72,13 @@ struct PeerSession {
 
 // Connects, opens the rings, and hears both peers' greetings.
 absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state);
+
+// Connects only to tell the peers why no session is opened.
+void RefusePeerSession(EngineState& state, const std::string& reason);
+
+// Quarantines this server if `ended` is a deviation.
+void NoteDeviation(EngineState& state, const absl::Status& ended,
+                   const std::array<uint8_t, 16>& session, uint64_t batch);
 
 // ---- leader.cc ----
 
@@ -134,6 +144,8 @@ class Follower {
 
 // ---- opinions.cc ----
 
+// The handles that a job names, each once.
+std::vector<Handle> HandlesOf(const Job& job);
 // What stays true of a job however long it waits: its keys' rules hold, its pre-auth is none that
 // was accepted, and its quotas are not used up. Takes from them.
 Judgement LookAt(EngineState& state, WaitingJob& waiting, BatchRecords& records);
@@ -170,6 +182,15 @@ absl::Status ReceiveVotes(EngineState& state, PeerSession& session, Ballot& ball
 // what the records say about the keys used.
 Digest ViewOf(const Ballot& ballot, const std::string& facts);
 
+// ---- records.cc ----
+
+// Fills in what this server says of the keys of the entries to which its code is OK.
+void TagRecords(PeerSession& session, const std::vector<VoteCode>& codes, Ballot& ballot);
+
+// After the votes: entries with a key whose records are not the same at the three servers become
+// UNAVAILABLE, everywhere alike. A deviation where a server does not speak of the entry's keys.
+absl::Status CompareRecords(EngineState& state, Ballot& ballot);
+
 // ---- job_batch.cc ----
 
 // One batch of jobs after the votes: takes in the jobs that all three admit, computes them on
@@ -199,7 +220,7 @@ class JobBatch : public BatchRun {
   BatchRings& rings_;
   const std::array<uint8_t, 16> session_id_;
   const PreauthWindow window_;
-  std::optional<TagMaskKeys> mask_keys_;
+  std::optional<OutputKeys> tag_keys_;
   std::vector<WaitingJobPtr> admitted_;
   std::vector<JobWork> work_;    // of the admitted jobs
   std::optional<BatchWork> batch_;

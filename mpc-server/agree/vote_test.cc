@@ -171,12 +171,18 @@ TEST_F(VoteTest, TooManyKeysToVerify) {
 // ---- What is refused of a vote ----
 
 TEST_F(VoteTest, AVoteOnMoreEntriesThanThereAre) {
-  change_vote_ = [](Vote& vote) { vote.codes.push_back(kVoteOk); };
+  change_vote_ = [](Vote& vote) {
+    vote.codes.push_back(kVoteOk);
+    vote.keys.emplace_back();
+  };
   ExpectGivenUp(kLeader, realm_.Login(realm_.alice), "votes on 2 entries of 1");
 }
 
 TEST_F(VoteTest, AVoteOnFewerEntries) {
-  change_vote_ = [](Vote& vote) { vote.codes.clear(); };
+  change_vote_ = [](Vote& vote) {
+    vote.codes.clear();
+    vote.keys.clear();
+  };
   ExpectGivenUp(kLeader, realm_.Login(realm_.alice), "votes on 0 entries of 1");
 }
 

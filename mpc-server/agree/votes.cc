@@ -8,9 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/share/deviation.h"
 
 namespace mpckdc {
 namespace {
+
+// The leader knows what it told the voter, a follower does not know what the leader did.
+Suspects WhoContradicts(const EngineState& state, int voter) {
+  return state.party == kLeader ? Suspects::One(voter) : Suspects::Neighbours(state.party);
+}
 
 absl::Status ReceiveVote(EngineState& state, PeerSession& session, int voter, Ballot& ballot,
                          std::vector<VoteCode>* codes) {
@@ -21,16 +27,19 @@ absl::Status ReceiveVote(EngineState& state, PeerSession& session, int voter, Ba
   ASSIGN_OR_RETURN(Vote vote, DecodeVote(ballot.votes[voter]));
   state.clocks.Hear(from, vote.time, state.Now());
   if (vote.number != ballot.proposal.number || vote.proposal != ballot.hash) {
-    return absl::DataLossError(
+    return Deviation(
+        WhoContradicts(state, voter),
         absl::StrCat("agreement: party ", voter, " votes on proposal ", vote.number,
                      " and was told another one than this server's ", ballot.proposal.number));
   }
   const size_t entries = ballot.proposal.entries.size();
   if (vote.codes.size() != entries) {
-    return absl::DataLossError(absl::StrCat("agreement: party ", voter, " votes on ",
-                                            vote.codes.size(), " entries of ", entries));
+    return Deviation(Suspects::One(voter),
+                     absl::StrCat("agreement: party ", voter, " votes on ", vote.codes.size(),
+                                  " entries of ", entries));
   }
   *codes = std::move(vote.codes);
+  ballot.tags[voter] = std::move(vote.keys);
   return absl::OkStatus();
 }
 
@@ -38,7 +47,10 @@ absl::Status ReceiveVote(EngineState& state, PeerSession& session, int voter, Ba
 
 absl::Status ReceiveVotes(EngineState& state, PeerSession& session, Ballot& ballot) {
   std::array<std::vector<VoteCode>, kParties> codes;
-  for (const ProposalEntry& entry : ballot.proposal.entries) codes[kLeader].push_back(entry.code);
+  for (const ProposalEntry& entry : ballot.proposal.entries) {
+    codes[kLeader].push_back(entry.code);
+    if (state.party != kLeader) ballot.tags[kLeader].push_back(entry.keys);
+  }
   for (int party = 0; party < kParties; ++party) {
     if (party == kLeader) continue;
     if (party == state.party) {
@@ -57,7 +69,7 @@ absl::Status ReceiveVotes(EngineState& state, PeerSession& session, Ballot& ball
     ballot.details[i] = absl::StrCat("server ", agreed.by, " said ",
                                      VerdictName(static_cast<Verdict>(agreed.code)));
   }
-  return absl::OkStatus();
+  return CompareRecords(state, ballot);
 }
 
 Digest ViewOf(const Ballot& ballot, const std::string& facts) {

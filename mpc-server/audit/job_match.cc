@@ -167,6 +167,8 @@ const char* FindingName(FindingKind kind) {
       return "different keys";
     case FindingKind::kViewDiffers: return "different batches";
     case FindingKind::kAdminMissing: return "only some saw the act";
+    case FindingKind::kDeviation:
+      return "a server deviated";
   }
   return "";
 }

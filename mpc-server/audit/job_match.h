@@ -113,6 +113,7 @@ enum class FindingKind {
   kKeysDiffer,      // it was computed under keys that they name differently
   kViewDiffers,     // they believed in different batches under one number
   kAdminMissing,    // an administrator's act that only some saw
+  kDeviation,       // a server saw another one deviate from the protocol
 };
 const char* FindingName(FindingKind kind);
 

@@ -66,6 +66,7 @@ class Reconciler {
   void TakeBatch(Stream& stream, const Fields& line);
   void TakeJob(Stream& stream, const Fields& job, const Told& context);
   void TakeAdmin(Stream& stream, const Fields& line);
+  void TakeDeviation(Stream& stream, const Fields& line);
   void EndJobs();
   void EndActs();
   void CompareViews(const std::string& batch, const View& view);
@@ -155,6 +156,22 @@ void Reconciler::Take(Stream& stream) {
     return TakeBatch(stream, fields);
   }
   if (line.kind == "admin") TakeAdmin(stream, FieldsOf(line));
+  if (line.kind == "deviation") TakeDeviation(stream, FieldsOf(line));
+}
+
+// Never explained away: whoever reads the logs must know.
+void Reconciler::TakeDeviation(Stream& stream, const Fields& line) {
+  std::string who;
+  for (const Fields& party : line.contains("suspects") ? line["suspects"] : Fields::array()) {
+    absl::StrAppend(&who, who.empty() ? "server " : " or server ", party.dump());
+  }
+  Report({FindingKind::kDeviation,
+          false,
+          stream.time,
+          absl::StrCat("server ", party_[&stream - &streams_[0]], " saw ", who,
+                       " deviate in batch ", TextField(line, "ring"), "/",
+                       NumberField(line, "batch"), ": ", TextField(line, "text")),
+          {}});
 }
 
 void Reconciler::TakeBatch(Stream& stream, const Fields& line) {

@@ -269,6 +269,19 @@ INSTANTIATE_TEST_SUITE_P(
         Different{{{{"OK", "d", "lie"}, kGood, kGood}}, FindingKind::kViewDiffers, false,
                   "batch 51/50"}));
 
+TEST_F(ReconcileTest, ADeviationIsAFindingThatNothingExplains) {
+  GoodBatch();
+  Write(0, "deviation",
+        {{"suspects", {1, 2}}, {"text", "two stories"}, {"ring", "ab"}, {"batch", 7}});
+  for (int party : kAll) {
+    Write(party, "admin",
+          {{"call", "Readmit"}, {"who", "a"}, {"ended", party == 0}, {"result", "OK"}});
+  }
+  GoodBatch();
+  Expect(Run(), FindingKind::kDeviation, false,
+         "server 0 saw server 1 or server 2 deviate in batch ab/7: two stories");
+}
+
 TEST_F(ReconcileTest, KeysThatServersNameDifferently) {
   const auto batch = [&](const std::array<std::string, 3>& principals) {
     Pass(absl::Seconds(1));

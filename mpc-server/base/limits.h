@@ -43,6 +43,13 @@ inline constexpr absl::Duration kHelloTimeout = absl::Seconds(10);
 // Exceeded: the connection is closed.
 inline constexpr absl::Duration kHandshakeTimeout = absl::Seconds(5);
 
+// ---- Proofs of messages (active security) ----
+
+// What a ring keeps of messages that are not proved yet: a block of AES-128 takes 1,360 bytes, an
+// opened bit of a hash about 1. Longer work is proved in slices, six rounds each.
+// Exceeded: what there is, is proved amid the work.
+inline constexpr size_t kProofLogBytes = 24 << 20;
+
 // ---- Connections that have not shown a certificate yet, at each of the two ports ----
 
 // At the peers' port, from the addresses that [peers] gives for the previous server. At the
@@ -98,6 +105,12 @@ inline constexpr size_t kDefaultBatchJobs = 4096;
 // The most that max_jobs may be.
 // Exceeded: configuration error.
 inline constexpr size_t kMaxBatchJobs = 16384;
+// Keys of which a server remembers that the three hold different records, to name each once.
+// Exceeded: further ones are refused, and named again each time.
+inline constexpr size_t kMaxDifferentRecords = 1024;
+// What a server keeps of a deviation's text.
+// Exceeded: cut.
+inline constexpr size_t kMaxDeviationText = 1024;
 // AES blocks of one batch, and blocks under its checksums: each takes a power of H, which is 32
 // bytes of locked memory.
 // Exceeded: the rest goes into the next batch.
@@ -336,7 +349,13 @@ inline constexpr size_t kMaxUnbatchedJobs = 4096;
 
 // ---- Protocol versions spoken ----
 
-// The oldest client, of a KDC or an administrator, that is served.
+// The oldest KDC that is served (proto/kdc_key.proto). 2: every share has two holders, who are
+// compared. Exceeded: FAILED_PRECONDITION, naming both ranges.
+inline constexpr uint32_t kMinKdcVersion = 2;
+// The newest.
+// Exceeded: FAILED_PRECONDITION, naming both ranges.
+inline constexpr uint32_t kMaxKdcVersion = 2;
+// The oldest client of an administrator that is served (proto/admin.proto).
 // Exceeded: FAILED_PRECONDITION, naming both ranges.
 inline constexpr uint32_t kMinClientVersion = 1;
 // The newest.

@@ -2,6 +2,7 @@
 // A lane is a block of AES under round keys of its own.
 #include <algorithm>
 
+#include "mpc-server/base/status_macros.h"
 #include "mpc-server/bench/workload.h"
 #include "mpc-server/testing/usage_key_oracle.h"
 
@@ -34,8 +35,9 @@ class BlockTeam : public TeamWork {
     for (size_t j = 0; j < lanes_.size(); ++j) lanes_[j].public_input = InputOf(first_ + j, batch);
     const absl::Span<const AesLane> lanes = lanes_, none;
     const bool short_keys = setup_.bits == AesBits::k128;
-    return aes_.Run(rings, short_keys ? lanes : none, short_keys ? none : lanes, SboxOf(setup_), {},
-                    cost);
+    RETURN_IF_ERROR(aes_.Run(rings, short_keys ? lanes : none, short_keys ? none : lanes,
+                             SboxOf(setup_), {}, cost));
+    return rings.Verify(cost);
   }
   absl::Span<const SharedBlock> outputs() const override {
     return setup_.bits == AesBits::k128 ? aes_.outputs128() : aes_.outputs256();

@@ -154,8 +154,8 @@ TEST(Measure, OverEveryChannel) {
 TEST(Measure, SeesAWrongShare) {
   const std::pair<BenchSetup, std::vector<std::string>> cases[] = {
       {Small(), {"aes/norm", "aes/helper", "aes/inverse", "aes/product", ""}},
-      {Logins(3, 18), {"aes/product", "input shares", ""}},
-      {Logins(3, 19), {"aes/product", "input shares", ""}}};
+      {Logins(3, 18), {"aes/product", ""}},
+      {Logins(3, 19), {"aes/product", ""}}};
   for (auto [setup, steps] : cases) {
     setup.sbox = Sbox::kThroughput;
     for (const std::string& step : steps) {
@@ -290,12 +290,13 @@ TEST(SpreadOf, IsMinMedianMax) {
 // ---- Messages ----
 
 TEST(Messages, ComeBackAsTheyWent) {
-  const PartyReport report = {{{{10, 20}, 3, 400, 0, 7, 512}, {}}, 5, 99, 8, 9};
+  const PartyReport report = {{{{10, 20}, 3, 400, 0, 1, 50, 8, 7, 512}, {}}, 5, 99, 8, 9};
   const json sent = json::parse(json(report).dump());
   const auto back = Read<PartyReport>(sent);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(json(*back), sent);
   EXPECT_EQ(back->workers[0].latency_ns, (std::vector<int64_t>{10, 20}));
+  EXPECT_EQ(back->workers[0].proof_to_prev, 8u);
   EXPECT_EQ(back->workers[0].bytes, 512u);
   EXPECT_EQ(back->minor_faults, 9u);
   const OutputsReport outputs = {{{InputOf(1, 2), InputOf(3, 4)}, {InputOf(5, 6), InputOf(7, 8)}}};

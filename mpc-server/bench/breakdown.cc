@@ -54,7 +54,7 @@ class LocalAes {
   LocalAes(const BenchSetup& s, size_t batch)
       : setup_(s),
         batch_(batch),
-        streams_(1, {Secret<Seed>(Seed{1}), Secret<Seed>(Seed{2})}, s.isa),
+        streams_(1, {Secret<Seed>(Seed{1}), Secret<Seed>(Seed{2}), {}}, s.isa),
         keys_(batch * AesRoundKeys(s.bits)),
         aes_(s.bits, s.isa),
         scratch_(kTransposeScratchBytes) {

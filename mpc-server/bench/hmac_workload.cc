@@ -54,6 +54,7 @@ class HmacTeam : public TeamWork {
     batch_ = batch;
     hmac_.Reset(lanes_, AdderOf(setup_));
     absl::Status s = RunTogether(rings.first(), {&hmac_}, cost);
+    if (s.ok()) s = rings.Verify(cost);
     digests_.clear();
     for (size_t j = 0; s.ok() && j < lanes_.size(); ++j) {
       const auto digest = hmac_.digest(j).first(DigestBlocks(setup_.hash));

@@ -149,16 +149,18 @@ class LoginTeam : public TeamWork {
     for (size_t i = 0; i < lanes; ++i) clients_.push_back(distinct[(first_ + i) % distinct.size()]);
   }
 
-  // The request is public; of the reply's text one party's share takes the numbers.
+  // The request is public; of the reply's text one component takes the numbers, at its two holders.
   void SetBatch(uint32_t batch) {
     for (size_t i = 0; i < logins_.size(); ++i) {
       for (const uint32_t numbers : {batch_, batch}) {
         for (MakeMacPart& part : logins_[i].job.make_macs) {
           AddNumbers(first_ + i, numbers, part.data);
         }
-        if (party_ == 0) {
-          AddNumbers(first_ + i, numbers, replies_[i].job.seals[0].plaintext_share);
-        }
+        TextShares& text = replies_[i].job.seals[0].text;
+        auto own = absl::MakeSpan(text.own).subspan(kTextSaltBytes);
+        auto before = absl::MakeSpan(text.before).subspan(kTextSaltBytes);
+        if (party_ == 0) AddNumbers(first_ + i, numbers, own);
+        if (party_ == 1) AddNumbers(first_ + i, numbers, before);
       }
     }
     batch_ = batch;
@@ -196,10 +198,11 @@ class LoginTeam : public TeamWork {
                        Keep keep) {
     rings.BeginBatch(number);
     BatchWork batch(rings, blocks_, powers_, circuits_, work, {}, {setup_.sbox, setup_.adder});
-    ConfirmView confirm(Sha256(absl::StrCat(number)));
+    ConfirmView confirm(rings.first().party(), Sha256(absl::StrCat(number)));
     absl::Status s = batch.ComputeBlocks(confirm);
     if (s.ok()) s = batch.CheckTags();
     if (s.ok()) s = batch.OpenTimestamps();
+    if (s.ok()) s = batch.Verify();
     *cost = *cost + batch.cost();
     return s.ok() ? (this->*keep)(batch, work) : s;
   }
@@ -288,13 +291,12 @@ DeclaredSends Declared(const BenchSetup& s, const Places& places, size_t n) {
   sends = DeclaredOfBlocks(s, AesBits::k256, tickets, sbox(tickets), login);
   sends.frames += 3;  // the confirmation's, the tag check's, the time stamps' to the previous party
 
-  const Cost input = {1, n * BlocksOf(s.reply_bytes) * sizeof(Block), 0};
   const Cost chain = CostOfCtsEncrypt(bits, std::vector<size_t>(n, places.text_bytes), sbox(n));
   const size_t iv = of_text ? 0 : sizeof(Block);
   const Cost reply_macs = macs(n, std::vector<HmacShape>(n, {iv + places.text_bytes, of_text}));
   const Cost reply = of_text ? Together(chain, reply_macs)
                              : chain + opening(n * BlocksOf(places.text_bytes)) + reply_macs;
-  sends.Add(s, Together(confirm, input + reply), of_text ? 1 : 2);
+  sends.Add(s, Together(confirm, reply), of_text ? 1 : 2);
   return sends;
 }
 

@@ -102,10 +102,13 @@ class Gathered {
       const Cost declared = {one.cost.rounds * batches, one.cost.bytes_to_next * batches,
                              one.cost.bytes_to_prev * batches};
       const Cost counted = {report.rounds, report.bytes_to_next, report.bytes_to_prev};
-      as_declared_ = as_declared_ && counted == declared &&
-                     report.frames == one.frames * batches &&
-                     report.bytes == declared.bytes_to_next + declared.bytes_to_prev +
+      const Cost proved = {report.proof_rounds, report.proof_to_next, report.proof_to_prev};
+      as_declared_ = as_declared_ && counted == declared + proved &&
+                     report.bytes == counted.bytes_to_next + counted.bytes_to_prev +
                                          report.frames * kFrameHeaderSize;
+      // A proof's messages go one way or both ways: their number is not declared.
+      as_declared_ = as_declared_ && (setup_.security == Security::kActive ||
+                                      report.frames == one.frames * batches);
       cost_ = cost_ + counted;
       frames_ += report.frames;
       bytes_ += report.bytes;

@@ -47,11 +47,12 @@ using nlohmann::json;
 struct WorkerReport {
   std::vector<int64_t> latency_ns;  // of each batch
   uint64_t rounds = 0, bytes_to_next = 0, bytes_to_prev = 0;  // as the runner counted
+  uint64_t proof_rounds = 0, proof_to_next = 0, proof_to_prev = 0;  // of them, as proofs declare
   uint64_t frames = 0;  // sent, as the channel counted
   uint64_t bytes = 0;   // sent, frame headers included
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WorkerReport, latency_ns, rounds, bytes_to_next, bytes_to_prev,
-                                   frames, bytes)
+                                   proof_rounds, proof_to_next, proof_to_prev, frames, bytes)
 
 struct PartyReport {
   std::vector<WorkerReport> workers;

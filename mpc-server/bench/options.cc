@@ -130,6 +130,10 @@ std::vector<Axis> Axes(BenchSetup* s) {
       Choice("--randomness",
              "keyed (default) or exchanged: zero shares without a cipher, for twice the bytes",
              &s->randomness, kRandomnesses),
+      Choice("--security",
+             "semi-honest (default) or active: every message is proved before a batch's outputs "
+             "are taken",
+             &s->security, kSecurities),
       IsaAxis(&s->isa),
       Choice("--bits", "the size of AES keys, 128 (default) or 256", &s->bits,
              {{"128", AesBits::k128}, {"256", AesBits::k256}}),

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/proof/batch_verifier.h"
 #include "mpc-server/testing/plain_link.h"
 
 namespace mpckdc::bench {
@@ -89,6 +90,7 @@ class Party::Team {
     options.cluster = static_cast<uint16_t>(number_);
     options.rings = static_cast<uint8_t>(channels_.size());
     options.randomness = setup_.randomness;
+    options.security = setup_.security;
     options.round_timeout = round_timeout;
     for (const std::shared_ptr<PeerChannel>& channel : channels_) {
       options.ring = static_cast<uint8_t>(lanes_.sessions.size());
@@ -96,8 +98,13 @@ class Party::Team {
                                                  SystemClock().Now() + kOpenTimeout));
       SessionOptions floor = options;
       floor.randomness = Randomness::kKeyed;
+      floor.security = Security::kSemiHonest;
       floor_.sessions.push_back(std::make_unique<PartyContext>(
           floor, *channel, SystemClock(), session->session(), PairwiseSeeds{}));
+      if (setup_.security == Security::kActive) {
+        verifiers_.push_back(
+            std::make_unique<proof::BatchVerifier>(*session, SystemRandom(), setup_.isa));
+      }
       lanes_.sessions.push_back(std::move(session));
     }
     for (Side* side : {&lanes_, &floor_}) {
@@ -120,14 +127,29 @@ class Party::Team {
     latency_ns.reserve(batches);
     Cost cost;
     const ChannelCounters before = Sent();
+    const std::vector<Cost> proofs = ProofsOfRings();
     for (uint32_t n = 0; n < batches; ++n) {
       const int64_t begin = MonotonicNs();
       RETURN_IF_ERROR(side.work->Run(*side.rings, ++side.batch, &cost));
       latency_ns.push_back(MonotonicNs() - begin);
     }
     const ChannelCounters after = Sent();
-    report_ = {std::move(latency_ns), cost.rounds, cost.bytes_to_next, cost.bytes_to_prev,
-               after.frames_sent - before.frames_sent, after.bytes_sent - before.bytes_sent};
+    Cost proved;  // rings prove at the same time
+    const std::vector<Cost> proofs_after = ProofsOfRings();
+    for (size_t r = 0; r < proofs.size(); ++r) {
+      proved = Together(proved, {proofs_after[r].rounds - proofs[r].rounds,
+                                 proofs_after[r].bytes_to_next - proofs[r].bytes_to_next,
+                                 proofs_after[r].bytes_to_prev - proofs[r].bytes_to_prev});
+    }
+    report_ = {std::move(latency_ns),
+               cost.rounds,
+               cost.bytes_to_next,
+               cost.bytes_to_prev,
+               proved.rounds,
+               proved.bytes_to_next,
+               proved.bytes_to_prev,
+               after.frames_sent - before.frames_sent,
+               after.bytes_sent - before.bytes_sent};
     return absl::OkStatus();
   }
 
@@ -153,10 +175,17 @@ class Party::Team {
     return sum;
   }
 
+  std::vector<Cost> ProofsOfRings() const {
+    std::vector<Cost> all;
+    for (const auto& verifier : verifiers_) all.push_back(verifier->declared());
+    return all;
+  }
+
   const BenchSetup setup_;
   const int party_, number_;
   const RingsOfParty channels_;
   Side lanes_, floor_;
+  std::vector<std::unique_ptr<proof::BatchVerifier>> verifiers_;  // before the sessions they are of
   WorkerReport report_;
 };
 

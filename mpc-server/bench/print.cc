@@ -109,6 +109,7 @@ ordered_json SetupJson(const BenchSetup& s) {
                       {"isa", std::string(IsaName(s.isa))}};
   AddSetup(s, out);
   out["randomness"] = NameOf(kRandomnesses, s.randomness);
+  out["security"] = NameOf(kSecurities, s.security);
   const DeclaredSends declared = DeclaredOfAll(s);
   out["declared"] = {{"rounds", declared.cost.rounds},
                      {"bytes", declared.cost.bytes_to_next + declared.cost.bytes_to_prev},
@@ -132,7 +133,8 @@ using Table = std::vector<Column>;
 
 constexpr Column kPlace = {"parties", -9, "/parties"}, kChannel = {"channel", -7, "/channel"},
                  kBatch = {"batch", 7, "/batch"}, kWorkers = {"W", 3, "/workers"},
-                 kRandom = {"random", -9, "/randomness"}, kIsa = {"isa", -8, "/isa"},
+                 kRandom = {"random", -9, "/randomness"},
+                 kSecurity = {"security", -11, "/security"}, kIsa = {"isa", -8, "/isa"},
                  kSbox = {"sbox", -10, "/sbox"}, kAdder = {"adder", -13, "/adder"},
                  kP50 = {"p50 ms", 9, "/latency_ms/p50", 3},
                  kP99 = {"p99 ms", 9, "/latency_ms/p99", 3}, kRounds = {"rounds", 6, "/rounds"},
@@ -141,20 +143,20 @@ constexpr Column kPlace = {"parties", -9, "/parties"}, kChannel = {"channel", -7
 
 const Table kBlocks = {
     kPlace, kChannel, kBatch, kWorkers, {"joined", 6, "/joined"}, {"chunk", 6, "/chunk"},
-    {"slots", 5, "/slots"}, kRandom, kIsa, kSbox, {"bits", 4, "/bits"},
+    {"slots", 5, "/slots"}, kRandom, kSecurity, kIsa, kSbox, {"bits", 4, "/bits"},
     {"blocks/s", 9, "/blocks_per_s"}, {"/CPU-s", 9, "/blocks_per_cpu_s"},
     {"+-", 4, "/spread/blocks_per_cpu_s"}, kP50, kP99,
     {"B/block", 8, "/bytes_per_block_per_party", 2}, kRounds, {"msgs", 4, "/messages"}, kFaults,
     {"mem/block", 9, "/memory/bytes_per_block"}, kVerified,
     {"floor/CPU-s", 11, "/floor/blocks_per_cpu_s"}, {"ratio", 5, "/ratio_to_floor", 2}};
 const Table kHmacs = {
-    kPlace, kChannel, kBatch, kRandom, kIsa, {"hash", -6, "/hash"}, kAdder,
+    kPlace, kChannel, kBatch, kRandom, kSecurity, kIsa, {"hash", -6, "/hash"}, kAdder,
     {"message", -7, "/message"}, {"bytes", 5, "/bytes"}, {"hmacs/s", 9, "/hmacs_per_s"},
     {"/CPU-s", 8, "/hmacs_per_cpu_s"}, {"+-", 4, "/spread/hmacs_per_cpu_s"}, kP50, kP99,
     {"B/hmac", 7, "/payload_bytes_per_hmac_per_party"}, kRounds, kFaults,
     {"mem/hmac", 8, "/memory/bytes_per_hmac"}, kVerified};
 const Table kLogins = {
-    kPlace, kChannel, kBatch, kIsa, {"enctype", 7, "/enctype"}, {"checksum", 8, "/checksum"},
+    kPlace, kChannel, kBatch, kSecurity, kIsa, {"enctype", 7, "/enctype"}, {"checksum", 8, "/checksum"},
     kAdder, kSbox, {"logins/s", 9, "/logins_per_s"}, {"/CPU-s", 8, "/logins_per_cpu_s"},
     {"+-", 4, "/spread/logins_per_cpu_s"}, kP50, kP99,
     {"B/login", 7, "/payload_bytes_per_login_per_party"}, kRounds,

@@ -14,6 +14,7 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/circuit/aes/aes_batch.h"
 #include "mpc-server/circuit/hash/hmac.h"
+#include "mpc-server/share/session.h"
 #include "mpc-server/share/zero_shares.h"
 
 namespace mpckdc::bench {
@@ -55,6 +56,8 @@ inline const Names<Placement> kPlacements = {{"processes", Placement::kProcesses
 inline const Names<Work> kWorks = {{"aes", Work::kLanes}, {"floor", Work::kFloor}};
 inline const Names<Randomness> kRandomnesses = {{"keyed", Randomness::kKeyed},
                                                 {"exchanged", Randomness::kExchanged}};
+inline const Names<Security> kSecurities = {{"semi-honest", Security::kSemiHonest},
+                                            {"active", Security::kActive}};
 inline const Names<HashKind> kHashes = {
     {"sha1", HashKind::kSha1}, {"sha256", HashKind::kSha256}, {"sha384", HashKind::kSha384}};
 inline const Names<std::optional<Adder>> kAdderChoices = {{"auto", std::nullopt},
@@ -84,6 +87,7 @@ struct BenchSetup {
   size_t chunk_lanes = limits::kChunkBlocks;  // of a chunk of a ring's share
   size_t slots = limits::kChunksUnderWay;     // chunks of a ring under way at once
   Randomness randomness = Randomness::kKeyed;
+  Security security = Security::kSemiHonest;
   Isa isa = Isa::kPortable;
   std::optional<Sbox> sbox = {};  // none: by the batch's size, as the servers choose it
   AesBits bits = AesBits::k128;
@@ -120,7 +124,7 @@ inline std::vector<std::vector<size_t>> ChunksOf(const BenchSetup& s, size_t lan
   return ChunksOfRings(CutOf(s), lanes, static_cast<size_t>(RingsOfTeam(s)));
 }
 
-// What one batch of a team makes a party send.
+// What one batch of a team makes a party send, proofs not counted.
 struct DeclaredSends {
   Cost cost;            // as RunOverlapped() counts: rounds of the slot that has the most
   uint64_t frames = 0;  // of all slots and rings; of those to the previous party only Add()'s

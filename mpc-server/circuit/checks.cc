@@ -14,6 +14,7 @@ ZeroCheck::ZeroCheck(PartyContext& party, const char* what, Isa isa)
 
 void ZeroCheck::Reset(absl::Span<const absl::Span<const SharedBlock>> items) {
   ends_.clear();
+  log_.Reset();
   blocks_.clear();
   for (const absl::Span<const SharedBlock>& item : items) {
     assert(!item.empty());
@@ -34,7 +35,12 @@ RoundShape ZeroCheck::NextRound() const {
 
 void ZeroCheck::Produce(ZeroShares& zero, RoundOut out) {
   if (state_ == State::kOpen) return open_.Produce(zero, out);
-  zero.Fill(out.to_next);
+  const bool recorded = zero.log() != nullptr;
+  if (recorded) {
+    log_.Begin(*zero.log(), ends_.size(), blocks_.size(), zero.FillApart(out.to_next));
+  } else {
+    zero.Fill(out.to_next);
+  }
   size_t j = 0;
   for (size_t i = 0; i < ends_.size(); ++i) {
     uint8_t* r = out.to_next.data() + sizeof(Block) * i;
@@ -42,13 +48,16 @@ void ZeroCheck::Produce(ZeroShares& zero, RoundOut out) {
       const Block term = XorBlocks(GfMultiply(rho_[j].x, blocks_[j].x, isa_),
                                    GfMultiply(rho_[j].a, blocks_[j].a, isa_));
       for (size_t b = 0; b < sizeof(Block); ++b) r[b] ^= term[b];
+      if (recorded) log_.Pair(rho_[j], blocks_[j]);
     }
+    if (recorded) log_.EndItem();
   }
   sent_ = out.to_next;
 }
 
 absl::Status ZeroCheck::Consume(RoundIn in) {
   if (state_ == State::kMultiply) {
+    log_.Receive(in.from_prev);
     for (size_t i = 0; i < products_.size(); ++i) {
       Block received;
       std::memcpy(received.data(), in.from_prev.data() + sizeof(Block) * i, sizeof(Block));

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "mpc-server/base/isa.h"
 #include "mpc-server/base/secret.h"
+#include "mpc-server/circuit/gcm/field_log.h"
 #include "mpc-server/share/circuit.h"
 #include "mpc-server/share/reveal.h"
 
@@ -51,6 +52,7 @@ class ZeroCheck : public Circuit {
   SecretVector<SharedBlock> blocks_, rho_;
   SecretVector<SharedBlock> products_;    // s of each item
   absl::Span<const uint8_t> sent_;
+  FieldLog log_;
   OpenToServers open_;
   std::vector<uint8_t> zero_;
 };

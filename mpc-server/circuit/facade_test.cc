@@ -185,9 +185,6 @@ TEST_P(FacadeTest, SealsAndChecksAGcmMessage) {
     }
     const SharedBlock tag = aes.output(0) ^ GhashLinear(blocks, powers.powers(0), GetParam());
     out.insert(out.end(), tag.a.begin(), tag.a.end());
-    OutputMasks masks = party.output_masks();
-    masks.SetHash({1, 2, 3});
-    masks.Xor(0, absl::MakeSpan(out));
 
     // Check the message's own tag and a wrong one, and the 16 zero bytes, on shares.
     Block received{}, first{};
@@ -297,29 +294,6 @@ TEST(NegativeTest, WrongProductShowsInTheOpening) {
 }
 
 // Different jobs at the three servers: the output shares combine to noise.
-TEST(NegativeTest, EquivocationYieldsNoise) {
-  SeededRandomForTest random(7);
-  Shares v;
-  const Block value = RandomBlock(random);
-  Add(v, value, random);
-  for (bool equivocate : {false, true}) {
-    std::array<Block, kParties> out;
-    MemoryRing ring;
-    ExpectOk(RunThreeParties(ring, 1, [&](PartyContext& party) {
-      const int p = party.party();
-      out[p] = v[p][0].a;
-      std::array<uint8_t, 32> hash{};
-      hash[0] = equivocate ? static_cast<uint8_t>(p) : 9;
-      OutputMasks masks = party.output_masks();
-      masks.SetHash(hash);
-      masks.Xor(0, absl::MakeSpan(out[p]));
-      return absl::OkStatus();
-    }));
-    const Block sum = XorBlocks(XorBlocks(out[0], out[1]), out[2]);
-    EXPECT_EQ(sum == value, !equivocate);
-  }
-}
-
 TEST(TlsTest, WholeProtocolOverLoopback) {
   TestCa ca;
   const auto channels = ConnectThree(TestPeerOptions(ca));

@@ -3,12 +3,46 @@
 #include "mpc-server/share/flow.h"
 
 #include "gtest/gtest.h"
-#include "mpc-server/share/input.h"
 #include "mpc-server/share/reveal.h"
 #include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc {
 namespace {
+
+// A circuit of one round: three values that the parties have become shares of their sum. As in a
+// product, with p_i in place of the sum of products.
+class ShareInput : public Circuit {
+ public:
+  void Reset(absl::Span<const Block> own) {
+    values_.clear();
+    for (const Block& p : own) values_.push_back({Block{}, p});
+    done_ = values_.empty();
+  }
+  absl::Span<const SharedBlock> values() const { return values_; }
+
+  bool Done() const override { return done_; }
+  RoundShape NextRound() const override { return {values_.size() * sizeof(Block), 0, "input"}; }
+  void Produce(ZeroShares& zero, RoundOut out) override {
+    zero.Fill(out.to_next);
+    for (size_t i = 0; i < out.to_next.size(); ++i) {
+      values_[i / 16].a[i % 16] = out.to_next[i] ^= values_[i / 16].a[i % 16];
+    }
+  }
+  absl::Status Consume(RoundIn in) override {
+    for (size_t i = 0; i < in.from_prev.size(); ++i) {
+      values_[i / 16].x[i % 16] = values_[i / 16].a[i % 16] ^ in.from_prev[i];
+    }
+    done_ = true;
+    return absl::OkStatus();
+  }
+  Cost DeclaredCost() const override {
+    return values_.empty() ? Cost{} : Cost{1, values_.size() * sizeof(Block), 0};
+  }
+
+ private:
+  SecretVector<SharedBlock> values_;
+  bool done_ = true;
+};
 
 constexpr Block kValue = {1, 2, 3, 4};
 constexpr Cost kInput = {1, sizeof(Block), 0}, kOpen = {1, sizeof(Block), sizeof(Block)};

@@ -17,6 +17,17 @@ const IsaTable<AesKernels>& AllAesKernels() {
   return all;
 }
 
+const IsaTable<SboxRecordKernels>& AllSboxRecords() {
+  static const IsaTable<SboxRecordKernels> all = {
+    {"portable", Isa::kPortable, kSboxRecordPortable},
+#if defined(__x86_64__)
+    {"avx2", Isa::kAvx2, kSboxRecordAvx2},
+    {"avx512", Isa::kAvx512, kSboxRecordAvx512},
+#endif
+  };
+  return all;
+}
+
 const IsaTable<BitKernels>& AllBitKernels() {
   static const IsaTable<BitKernels> all = {
       {"portable", Isa::kPortable, kBitKernelsPortable},

@@ -6,5 +6,6 @@
 
 namespace mpckdc {
 constexpr AesKernels kAesKernelsAvx512 = AesStages<WordAvx512, 2, AesZeros<Vaes512>>::Kernels();
+constexpr SboxRecordKernels kSboxRecordAvx512 = MakeSboxRecordKernels<WordAvx512, 64>();
 constexpr BitKernels kBitKernelsAvx512 = BitRunner<WordAvx512, 2, 64>::Kernels();
 }  // namespace mpckdc

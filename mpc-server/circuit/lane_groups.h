@@ -14,6 +14,12 @@
 
 namespace mpckdc {
 
+// Buffers grow and never shrink: no allocation in steady state.
+template <class T>
+void Grow(SecretVector<T>& v, size_t size) {
+  if (v.size() < size) v.resize(size);
+}
+
 class LaneGroups {
  public:
   LaneGroups() : scratch_(3 * kScratchBytes) {}
@@ -31,16 +37,17 @@ class LaneGroups {
 
   // For each group calls f(group, width, sent, received, msg, source), where `sent` and `received`
   // are the previous message's rows. The zero share is in `msg`, or the kernels make it from
-  // `source`.
-  template <class F>
+  // `source`. With a log then calls record(group, {sent, received}, the zero share's two parts).
+  template <class F, class Record>
   void Produce(const AesKernels& kernels, ZeroShares& zero, absl::Span<uint8_t> out, size_t rows,
-               F f) {
+               F f, Record record) {
+    if (zero.log() != nullptr) return ProduceRecorded(zero, out, rows, f, record);
     size_t at = 0;
     for (size_t g = 0; g < groups(); ++g) {
       const size_t width = WireRowBytes(LanesIn(g));
       const absl::Span<uint8_t> wire = out.subspan(at, rows * width);
       at += wire.size();
-      const Behind behind = RowsBehind(g);
+      const SentRows behind = RowsBehind(g);
       if (width == kRowBytes) {
         ZeroSource source;
         const bool take = kernels.makes_zeros && zero.Take(wire.size(), &source);
@@ -48,8 +55,7 @@ class LaneGroups {
         f(g, width, behind.sent, behind.received, wire.data(), take ? &source : nullptr);
       } else {
         zero.Fill(wire);
-        uint8_t* msg = Scratch(2);
-        ExpandRows(wire.data(), rows, width, msg);
+        uint8_t* msg = Widened(wire.data(), rows, width, 2);
         f(g, width, behind.sent, behind.received, msg, static_cast<ZeroSource*>(nullptr));
         CompactRows(msg, rows, width, wire.data());
       }
@@ -63,45 +69,61 @@ class LaneGroups {
   template <class F>
   void Finish(F f) {
     for (size_t g = 0; g < groups(); ++g) {
-      const Behind behind = RowsBehind(g);
+      const SentRows behind = RowsBehind(g);
       f(g, WireRowBytes(LanesIn(g)), behind.sent, behind.received);
     }
   }
 
  private:
-  struct Behind {
-    const uint8_t* sent;
-    const uint8_t* received;
-  };
+  template <class F, class Record>
+  void ProduceRecorded(ZeroShares& zero, absl::Span<uint8_t> out, size_t rows, F f, Record record) {
+    Grow(scratch_, 5 * kScratchBytes);
+    for (size_t g = 0, at = 0; g < groups(); ++g) {
+      const size_t width = WireRowBytes(LanesIn(g));
+      const absl::Span<uint8_t> wire = out.subspan(at, rows * width);
+      at += wire.size();
+      const SentRows behind = RowsBehind(g);
+      const ZeroHalves halves = zero.FillApart(wire);
+      ZeroRows parts = {halves.own, halves.next};
+      uint8_t* msg = wire.data();
+      if (width != kRowBytes) {
+        msg = Widened(wire.data(), rows, width, 2);
+        parts = {Widened(halves.own, rows, width, 3), Widened(halves.next, rows, width, 4)};
+      }
+      f(g, width, behind.sent, behind.received, msg, static_cast<ZeroSource*>(nullptr));
+      if (width != kRowBytes) CompactRows(msg, rows, width, wire.data());
+      record(g, behind, parts);
+    }
+    sent_ = out;
+    sent_rows_ = rows;
+  }
+
   // One group's rows of the longest message.
   static constexpr size_t kScratchBytes = 16 * kMaxSlicesPerByte * kRowBytes;
   uint8_t* Scratch(size_t i) { return scratch_.data() + i * kScratchBytes; }
 
   // The previous message's rows of one group, 64 bytes apart.
-  Behind RowsBehind(size_t group) {
+  SentRows RowsBehind(size_t group) {
     if (sent_rows_ == 0) return {nullptr, nullptr};
     const size_t at = group * sent_rows_ * kRowBytes;
     const size_t width = WireRowBytes(LanesIn(group));
     if (width == kRowBytes) return {sent_.data() + at, received_.data() + at};
-    ExpandRows(sent_.data() + at, sent_rows_, width, Scratch(0));
-    ExpandRows(received_.data() + at, sent_rows_, width, Scratch(1));
-    return {Scratch(0), Scratch(1)};
+    return {Widened(sent_.data() + at, sent_rows_, width, 0),
+            Widened(received_.data() + at, sent_rows_, width, 1)};
+  }
+  uint8_t* Widened(const uint8_t* wire, size_t rows, size_t width, size_t scratch) {
+    ExpandRows(wire, rows, width, Scratch(scratch));
+    return Scratch(scratch);
   }
 
   size_t lanes_ = 0;
   absl::Span<const uint8_t> sent_, received_;
   size_t sent_rows_ = 0;
-  SecretBytes scratch_;  // sent, received, message of the last group
+  SecretBytes scratch_;  // sent, received, message of the last group; with a log, its zero share
 };
 
 // Planes of a shared block's 128 rows: x, then a.
 inline constexpr size_t kBlockPlane = kBlockRows * kRowBytes;
-
-// Buffers grow and never shrink: no allocation in steady state.
-template <class T>
-void Grow(SecretVector<T>& v, size_t size) {
-  if (v.size() < size) v.resize(size);
-}
 
 }  // namespace mpckdc
 

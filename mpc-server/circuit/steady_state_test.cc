@@ -40,10 +40,11 @@ class SteadyStateTest : public testing::TestWithParam<Isa> {
     ++batch_;
     for (uint32_t round = 0; !circuit.Done(); ++round) {
       const size_t size = circuit.NextRound().to_next;
-      ZeroShares zero(streams_, batch_, round);
+      ZeroShares zero(streams_, batch_, round, log_);
       circuit.Produce(zero, {absl::MakeSpan(message_[round % 2]).first(size), {}});
       ok_ = circuit.Consume({absl::MakeConstSpan(message_[round % 2]).first(size), {}}).ok() && ok_;
     }
+    if (log_ != nullptr) log_->Clear();
   }
   // What `f` allocates, in calls and in secret memory.
   template <class F>
@@ -53,10 +54,11 @@ class SteadyStateTest : public testing::TestWithParam<Isa> {
     return allocations - before + (GetSecretArenaStats().bytes_in_use - secret);
   }
 
-  PairwiseStreams streams_{1, {Secret<Seed>(Seed{1}), Secret<Seed>(Seed{2})}, GetParam()};
+  PairwiseStreams streams_{1, {Secret<Seed>(Seed{1}), Secret<Seed>(Seed{2}), {}}, GetParam()};
   SecretBytes message_[2] = {SecretBytes(kMessage), SecretBytes(kMessage)};
   uint32_t batch_ = 0;
   bool ok_ = true;
+  ProofLog* log_ = nullptr;
 };
 
 TEST_P(SteadyStateTest, AesOfTheSameOrFewerLanesAllocatesNothing) {
@@ -77,6 +79,37 @@ TEST_P(SteadyStateTest, AesOfTheSameOrFewerLanesAllocatesNothing) {
     EXPECT_EQ(AllocationsOf([&] { run(n, Sbox::kThroughput); }), 0u) << n;
     EXPECT_EQ(AllocationsOf([&] { run(n, Sbox::kLatency); }), 0u) << n;
   }
+  EXPECT_TRUE(ok_);
+}
+
+// Nor what is recorded of them.
+TEST_P(SteadyStateTest, RecordingTheSameOrFewerLanesAllocatesNothing) {
+  const SecretVector<SharedBlock> keys(kMost), states(2 * HashStateBlocks(HashKind::kSha1));
+  const std::vector<AesLane> lanes(kMost, AesLane{keys.data(), nullptr, Block{}});
+  const std::vector<uint8_t> text(50);
+  const std::vector<HmacLane> messages(kMost, HmacLane{states.data(), text, nullptr, 0});
+  ProofLog log;
+  log_ = &log;
+  AesEncrypt aes(AesBits::k128, GetParam());
+  KeySchedule schedule(AesBits::k128, GetParam());
+  Hmac hmac(HashKind::kSha1, GetParam());
+  const auto run = [&](size_t n) {
+    for (const Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
+      aes.Reset(absl::MakeConstSpan(lanes).first(n), sbox);
+      Run(aes);
+    }
+    schedule.Reset(absl::MakeConstSpan(keys).first(n));
+    Run(schedule);
+    hmac.Reset(absl::MakeConstSpan(messages).first(n), Adder::kRipple);
+    Run(hmac);
+  };
+  PrepareHash(HashKind::kSha1, Adder::kRipple);
+  run(kMost);
+  EXPECT_NE(log.message_bytes(), 0u);
+  for (size_t n : {kMost, size_t{512}, size_t{1}, size_t{0}, kMost}) {
+    EXPECT_EQ(AllocationsOf([&] { run(n); }), 0u) << n;
+  }
+  EXPECT_EQ(log.bytes(), 0u);
   EXPECT_TRUE(ok_);
 }
 

@@ -21,6 +21,27 @@ void ForEachPart(JobWork& job, Use use) {
   for (VerifyMacWork& mac : job.verify_macs) std::visit(use, mac.form);
 }
 
+// The first round of a circuit by itself.
+class FirstRound : public Circuit {
+ public:
+  explicit FirstRound(Circuit& circuit) : circuit_(circuit) {}
+  bool Done() const override { return done_ || circuit_.Done(); }
+  RoundShape NextRound() const override { return circuit_.NextRound(); }
+  void Produce(ZeroShares& zero, RoundOut out) override { circuit_.Produce(zero, out); }
+  absl::Status Consume(RoundIn in) override {
+    done_ = true;
+    return circuit_.Consume(in);
+  }
+  Cost DeclaredCost() const override {
+    const RoundShape shape = circuit_.NextRound();
+    return {1, shape.to_next, shape.to_prev};
+  }
+
+ private:
+  Circuit& circuit_;
+  bool done_ = false;
+};
+
 // Shared blocks, some for each item, that are all zero if and only if the item is good.
 struct TagChecks {
   SecretVector<SharedBlock> blocks;
@@ -34,10 +55,11 @@ struct TagChecks {
     ends.push_back(blocks.size());
     results.push_back(good);
   }
-  absl::Status Run(PartyContext& party, Cost* cost);
+  absl::Status Run(Rings& rings, Cost* cost);
 };
 
-absl::Status TagChecks::Run(PartyContext& party, Cost* cost) {
+// The products first, so that one proof on each ring covers them and all that they rest on.
+absl::Status TagChecks::Run(Rings& rings, Cost* cost) {
   if (ends.empty()) return absl::OkStatus();
   std::vector<absl::Span<const SharedBlock>> items;
   size_t at = 0;
@@ -45,10 +67,14 @@ absl::Status TagChecks::Run(PartyContext& party, Cost* cost) {
     items.push_back(absl::MakeConstSpan(blocks).subspan(at, end - at));
     at = end;
   }
-  ZeroCheck circuit(party, "tag check");
+  ZeroCheck circuit(rings.first(), "tag check");
   circuit.Reset(items);
+  FirstRound multiply(circuit);
+  Circuit* const products[] = {&multiply};
+  RETURN_IF_ERROR(RunTogether(rings.first(), products, cost));
+  RETURN_IF_ERROR(rings.Verify(cost));
   Circuit* const circuits[] = {&circuit};
-  RETURN_IF_ERROR(RunTogether(party, circuits, cost));
+  RETURN_IF_ERROR(RunTogether(rings.first(), circuits, cost));
   for (size_t i = 0; i < results.size(); ++i) *results[i] = circuit.zero()[i] != 0;
   return absl::OkStatus();
 }
@@ -101,7 +127,7 @@ absl::Status BatchWork::JudgeGcmOpens() {
       open.judged = true;
     }
   }
-  return checks.Run(party_, &cost_);
+  return checks.Run(rings_, &cost_);
 }
 
 void BatchWork::BeginCts() {
@@ -134,7 +160,7 @@ absl::Status BatchWork::CheckTags() {
       checks.Add(append, &mac.good);
     }
   }
-  return checks.Run(party_, &cost_);
+  return checks.Run(rings_, &cost_);
 }
 
 // Of a job with parts of 17 to 20 the rest is left out if the time is not the batch's.

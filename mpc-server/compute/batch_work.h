@@ -12,6 +12,7 @@
 //                                                                          (2 rounds, if any)
 //   OpenTimestamps  plaintexts of the pre-auth messages whose tag is good, but for those that
 //                   were opened already                                    (1 round, if any)
+//   Verify          what was not proved before an opening                  (6 rounds, if any)
 #ifndef MPC_SERVER_COMPUTE_BATCH_WORK_H_
 #define MPC_SERVER_COMPUTE_BATCH_WORK_H_
 
@@ -48,6 +49,10 @@ class BatchWork {
   absl::Status ComputeBlocks(Circuit& first);
   absl::Status CheckTags();
   absl::Status OpenTimestamps();
+  // Has the two others check what was not opened to the servers and leaves them now: after it the
+  // results may go.
+  absl::Status Verify() { return rings_.Verify(&cost_); }
+  bool verified() const { return rings_.verified(); }
 
   // The work of a part's family.
   const GcmWork& FamilyOf(const GcmPart&) const { return gcm_; }

@@ -34,14 +34,14 @@ Nonce ReplayIdOf(const CtsMessageView& message) {
 }
 
 void CtsWork::AddWork(CtsPart& part, CtsPartKind kind, absl::string_view public_bytes,
-                      absl::Span<const uint8_t> text_share) {
+                      TextSharesView text) {
   part.number = parts_.size();
   parts_.push_back({.kind = kind,
                     .job = job_,
                     .enctype = &part.key.enctype(),
                     .key = part.key.key,
                     .public_bytes = public_bytes,
-                    .text_share = text_share});
+                    .text = text});
 }
 
 // With few lanes a batch's time is its rounds, with many its bytes. Only SHA-1 has an adder of
@@ -226,31 +226,19 @@ void CtsWork::StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts,
 
 // ---- Seals ----
 
-// The confounder's place, drawn here, and the KDC's shares, in whole blocks.
+// The confounder, drawn here, and the KDC's components, in whole blocks: x_i = a_{i-1} + a_i.
 void CtsWork::StartTexts() {
   const auto seals = Select([](const PartWork& p) { return p.kind == CtsPartKind::kSeal; });
   if (seals.empty()) return;
-  SecretVector<Block> own;
   for (PartWork* part : seals) {
     part->first_block = texts_.size();
     texts_.resize(texts_.size() + BlocksOf(part->bytes()));
     party_.DrawRandom(absl::MakeSpan(&texts_[part->first_block], 1));
-    for (size_t at = 0; at < part->text_share.size(); at += sizeof(Block)) {
-      const auto piece = part->text_share.subspan(at, sizeof(Block));
-      std::copy(piece.begin(), piece.end(), own.emplace_back().begin());
+    for (size_t i = 0; i < part->text.bytes(); ++i) {
+      SharedBlock& block = texts_[part->first_block + 1 + i / sizeof(Block)];
+      block.a[i % sizeof(Block)] = part->text.own[i];
+      block.x[i % sizeof(Block)] = part->text.own[i] ^ part->text.before[i];
     }
-  }
-  circuits_.input.Reset(own);
-  Start(circuits_.input, [this] { SealTexts(); });
-}
-
-void CtsWork::SealTexts() {
-  const SharedBlock* value = circuits_.input.values().data();
-  for (const PartWork& part : parts_) {
-    if (part.kind != CtsPartKind::kSeal) continue;
-    const size_t blocks = BlocksOf(part.text_share.size());
-    std::copy_n(value, blocks, texts_.begin() + static_cast<ptrdiff_t>(part.first_block) + 1);
-    value += blocks;
   }
   StartMacs(circuits_.text_mac(), Select([](const PartWork& p) {
               return p.kind == CtsPartKind::kSeal && p.mac_of_text();
@@ -398,15 +386,12 @@ Cost CtsWork::DeclaredCost() const {
     cost = Together(cost, MacCost(hash, first));
   }
   std::vector<const PartWork*> text_macs;
-  size_t input = 0;
   for (const PartWork& part : parts_) {
-    if (part.kind != CtsPartKind::kSeal) continue;
-    input += sizeof(Block) * BlocksOf(part.text_share.size());
-    if (part.mac_of_text()) text_macs.push_back(&part);
+    if (part.kind == CtsPartKind::kSeal && part.mac_of_text()) text_macs.push_back(&part);
   }
   Cost seals = MacCost(HashKind::kSha1, text_macs);
   for (const AesBits bits : kBothBits) seals = Together(seals, SealsCost(bits));
-  return Together(cost, input == 0 ? seals : Cost{1, input, 0} + seals);
+  return Together(cost, seals);
 }
 
 }  // namespace mpckdc

@@ -38,8 +38,8 @@
 #include "mpc-server/compute/key_use.h"
 #include "mpc-server/job/preauth_timestamp.h"
 #include "mpc-server/key/message_format.h"
+#include "mpc-server/key/text_shares.h"
 #include "mpc-server/share/flow.h"
-#include "mpc-server/share/input.h"
 #include "mpc-server/share/reveal.h"
 #include "mpc-server/share/session.h"
 
@@ -57,8 +57,20 @@ struct CtsOpen : CtsPart {
 
   Nonce ReplayId() const { return ReplayIdOf(message); }
 };
+// This server's components of a text, equally long. Into the job.
+struct TextSharesView {
+  absl::Span<const uint8_t> own, before;  // a_i, a_{i-1}
+
+  TextSharesView() = default;
+  TextSharesView(const TextShares& shares) {  // NOLINT: it is one
+    if (shares.empty()) return;
+    own = absl::MakeConstSpan(shares.own).subspan(kTextSaltBytes);
+    before = absl::MakeConstSpan(shares.before).subspan(kTextSaltBytes);
+  }
+  size_t bytes() const { return own.size(); }
+};
 struct CtsSeal : CtsPart {
-  absl::Span<const uint8_t> text_share;
+  TextSharesView text;
 };
 struct CtsMac : CtsPart {
   absl::string_view data;
@@ -94,7 +106,6 @@ class CtsCircuits {
                 bits == AesBits::k256 ? HashKind::kSha384 : HashKind::kSha256);
   }
 
-  ShareInput input;
   std::array<OpenToServers, 2> opened_ciphertext;  // of 19, of 20
   std::array<SecretVector<SharedBlock>, 2> to_open;
   OpenToServers opened_times;  // of good pre-authentications
@@ -124,7 +135,7 @@ class CtsWork : public Flow {
     AddWork(open, CtsPartKind::kOpen, open.message.ciphertext, {});
     parts_.back().given_mac = open.message.mac;
   }
-  void Add(CtsSeal& seal) { AddWork(seal, CtsPartKind::kSeal, {}, seal.text_share); }
+  void Add(CtsSeal& seal) { AddWork(seal, CtsPartKind::kSeal, {}, seal.text); }
   void Add(CtsMac& mac) { AddWork(mac, CtsPartKind::kMac, mac.data, {}); }
   size_t parts() const { return parts_.size(); }
   // How the words of a hash are added in a batch of so many parts; the same at the three servers.
@@ -164,7 +175,7 @@ class CtsWork : public Flow {
     absl::string_view given_mac{};             // of an open
     bool good = false;                         // of an open
     std::optional<SecretBytes> opened{};       // of a good pre-authentication: its text
-    absl::Span<const uint8_t> text_share;      // of a seal
+    TextSharesView text;                       // of a seal
     size_t first_block = 0;                    // of a seal's text in texts_
     std::string iv_and_ciphertext{};           // 19 and 20
     size_t cts_lane = 0;
@@ -177,8 +188,7 @@ class CtsWork : public Flow {
     size_t text_bytes() const { return public_bytes.size() - kConfounderBytes; }  // of an open
     // Confounder and text, or the data.
     size_t bytes() const {
-      return kind == CtsPartKind::kSeal ? kConfounderBytes + text_share.size()
-                                        : public_bytes.size();
+      return kind == CtsPartKind::kSeal ? kConfounderBytes + text.bytes() : public_bytes.size();
     }
     size_t mac_input_bytes() const {
       return bytes() + (kind != CtsPartKind::kMac && !mac_of_text() ? sizeof(Block) : 0);
@@ -186,7 +196,7 @@ class CtsWork : public Flow {
   };
 
   void AddWork(CtsPart& part, CtsPartKind kind, absl::string_view public_bytes,
-               absl::Span<const uint8_t> text_share);
+               TextSharesView text);
   SecretVector<SharedBlock> MacOf(const PartWork& part) const;
   void AppendDifference(const PartWork& part, absl::string_view mac,
                         SecretVector<SharedBlock>* out) const;
@@ -203,7 +213,6 @@ class CtsWork : public Flow {
   void AbandonMacs(const absl::flat_hash_set<size_t>& jobs);
   void StartFirstMacs(HashKind hash);
   void StartTexts();
-  void SealTexts();
   void StartSeals(AesBits bits);
   void OpenCiphertexts(AesBits bits);
   Adder adder(HashKind hash) const { return adder_.value_or(AdderOf(hash, parts_.size())); }

@@ -67,7 +67,7 @@ void JobWork::AddSeal(const AnyKeyUse& key, const SealPart& part, const Nonce& n
   if (const auto* gcm = std::get_if<GcmKeyUse>(&key)) {
     seals.push_back(GcmSeal{{*gcm}, nonce, std::move(header), part.max_plaintext});
   } else {
-    seals.push_back(CtsSeal{{std::get<CtsKeyUse>(key)}, part.plaintext_share});
+    seals.push_back(CtsSeal{{std::get<CtsKeyUse>(key)}, part.text});
   }
 }
 

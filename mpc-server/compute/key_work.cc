@@ -83,6 +83,7 @@ absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info, C
   const KeyRecord* const records[] = {&record};
   Derivation derivation(records, {{usages.begin(), usages.end()}});
   RETURN_IF_ERROR(derivation.Run(party, first, cost));
+  RETURN_IF_ERROR(party.Verify(cost));
   for (size_t i = 0; i < usages.size(); ++i) {
     const UsageKeyShare& derived = derivation.Result(record, 0, i);
     record.usages.push_back({usages[i], derived.round_keys, derived.h, derived.mac_states});

@@ -28,6 +28,7 @@ void EncodeParts(const Job& job, ByteWriter* out) {
   for (const SealPart& part : job.seals) {
     Key(part.handle, part.usage, out);
     out->Uint(part.max_plaintext, 4);
+    out->Counted(part.text.hashes, 2);
   }
   out->Uint(job.make_macs.size(), 2);
   for (const MakeMacPart& part : job.make_macs) {
@@ -45,7 +46,7 @@ void EncodeParts(const Job& job, ByteWriter* out) {
 }  // namespace
 
 std::string EncodeJob(const KdcIdentity& kdc, const Job& job) {
-  ByteWriter out = Domain("mpc-kdc job v1");
+  ByteWriter out = Domain("mpc-kdc job v2");
   out.Counted(kdc.name, 2);
   out.Fixed(kdc.session);
   out.Uint(job.id, 8);

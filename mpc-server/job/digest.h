@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The canonical encoding of a job and its SHA-256. The three servers compare digests before they
-// compute, and re-randomise what they answer under them. Integers are big-endian.
+// compute, and mask what they answer under them. Integers are big-endian.
 //
-//   job:      "mpc-kdc job v1" 00
+//   job:      "mpc-kdc job v2" 00
 //             kdc name length (2) | kdc name | session (16)
 //             id (8) | operation (1) | deadline_ms (4)
 //             has client (1: 0 or 1) | client (16; absent when 0) | grant (8)
 //             number of opens (2)       | each: handle (16) | usage (4) | length (4) | message
 //             number of seals (2)       | each: handle (16) | usage (4) | max_plaintext (4)
+//                                               | length (2) | hashes of the text's components
 //             number of make_macs (2)   | each: handle (16) | usage (4) | length (4) | data
 //             number of verify_macs (2) | each: handle (16) | usage (4) | length (4) | data
 //                                               | length (4) | checksum

@@ -39,11 +39,11 @@ TEST(Digest, EncodingIsTheDocumentedOne) {
   Handle handle;
   handle.fill(0xaa);
   job.opens.push_back({handle, 2, "m"});
-  const std::string want =
-      std::string("mpc-kdc job v1\0", 15) + std::string("\0\4kdc1", 6) + std::string(16, '\x11') +
-      std::string("\0\0\0\0\0\0\0\5", 8) + "\4" + std::string("\0\0\0\1", 4) +
-      std::string(1, '\0') + std::string(8, '\0') + std::string("\0\1", 2) +
-      std::string(16, '\xaa') + std::string("\0\0\0\2\0\0\0\1m", 9) + std::string(6, '\0');
+  const std::string want = std::string("mpc-kdc job v2\0", 15) + std::string("\0\4kdc1", 6) +
+                           std::string(16, '\x11') + std::string("\0\0\0\0\0\0\0\5", 8) + "\4" +
+                           std::string("\0\0\0\1", 4) + std::string(1, '\0') +
+                           std::string(8, '\0') + std::string("\0\1", 2) + std::string(16, '\xaa') +
+                           std::string("\0\0\0\2\0\0\0\1m", 9) + std::string(6, '\0');
   EXPECT_EQ(absl::BytesToHexString(EncodeJob(Kdc(), job)), absl::BytesToHexString(want));
 }
 
@@ -64,6 +64,7 @@ TEST(Digest, EveryFieldCounts) {
       [](KdcIdentity&, Job& j) { j.opens.clear(); },
       [](KdcIdentity&, Job& j) { j.seals[0].max_plaintext = 78; },
       [](KdcIdentity&, Job& j) { j.seals[0].usage = 2; },
+      [](KdcIdentity&, Job& j) { j.seals[0].text.hashes = "h"; },
       [](KdcIdentity&, Job& j) { j.seals.push_back(j.seals[0]); },
       [](KdcIdentity&, Job& j) { j.make_macs[0].data = "datb"; },
       [](KdcIdentity&, Job& j) {

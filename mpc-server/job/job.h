@@ -16,6 +16,8 @@
 #include "mpc-server/job/verdict.h"
 #include "mpc-server/key/key_info.h"
 #include "mpc-server/key/message_format.h"
+#include "mpc-server/key/output_format.h"
+#include "mpc-server/key/text_shares.h"
 
 namespace mpckdc {
 
@@ -47,7 +49,7 @@ struct SealPart {
   Handle handle{};
   uint32_t usage = 0;
   uint32_t max_plaintext = 0;  // bytes, without the 16 zero bytes; 17 to 20: exactly so many
-  SecretBytes plaintext_share{};  // 17 to 20: this server's additive share of the plaintext
+  TextShares text{};           // 17 to 20: what this server gets of the plaintext
 
   friend bool operator==(const SealPart&, const SealPart&) = default;
 };
@@ -109,7 +111,7 @@ struct KdcIdentity {
   }
 };
 
-// ---- Answers. Shares are this server's additive output shares, re-randomised (doc/jobs.md). ----
+// ---- Answers. Shares are this server's, masked (key/output_format.h). ----
 // Gcm: under a gcm key, Cts: under one of 17 to 20.
 
 struct GcmOpenResult {
@@ -145,6 +147,7 @@ struct JobResult {
   std::vector<OpenResult> opens;  // all empty unless judgement.ok()
   std::vector<SealResult> seals;
   std::vector<MakeMacResult> make_macs;
+  AnswerKeys keys{};
 };
 
 struct TagRequest {
@@ -158,6 +161,7 @@ struct TagResult {
   uint32_t seal = 0;
   Judgement judgement;
   Tag tag_share{};
+  AnswerKeys keys{};
 };
 
 }  // namespace mpckdc

@@ -228,18 +228,16 @@ Judgement CheckFormat(const CtsKey& key, const Job& job, const OpenPart& part) {
   return CheckPreauthSize(part, message->PlaintextBytes());
 }
 
-Judgement CheckTextShare(const SealPart& part, const Enctype& enctype, size_t want) {
-  if (part.plaintext_share.size() == want) return Ok();
-  return Refuse(Verdict::kMalformed,
-                absl::StrCat("a seal of ", enctype.name, " for ", part.max_plaintext,
-                             " bytes takes a plaintext share of ", want, " bytes, not of ",
-                             part.plaintext_share.size()));
-}
 Judgement CheckFormat(const GcmKey& key, const Job&, const SealPart& part) {
-  return CheckTextShare(part, key.enctype, 0);
+  if (part.text.empty()) return Ok();
+  return Refuse(Verdict::kMalformed,
+                absl::StrCat("a seal of ", key.enctype.name, " takes no text"));
 }
 Judgement CheckFormat(const CtsKey& key, const Job&, const SealPart& part) {
-  return CheckTextShare(part, key.enctype, part.max_plaintext);
+  if (part.text.bytes() == part.max_plaintext) return Ok();
+  return Refuse(Verdict::kMalformed,
+                absl::StrCat("a seal of ", key.enctype.name, " takes components of ",
+                             part.max_plaintext, " bytes of its text, not of ", part.text.bytes()));
 }
 
 Judgement CheckFormat(const auto&, const Job&, const MakeMacPart&) { return Ok(); }
@@ -275,6 +273,15 @@ Judgement CheckShape(const Job& job) {
   if (j.ok()) j = CheckParts(job);
   if (j.ok()) j = CheckSizes(job);
   return j;
+}
+
+Judgement CheckTexts(const Job& job, int party) {
+  std::string why;
+  for (size_t i = 0; i < job.seals.size(); ++i) {
+    if (job.seals[i].text.empty() || TextSharesFit(job.seals[i].text, party, &why)) continue;
+    return Refuse(Verdict::kMalformed, absl::StrCat("the text of seal ", i, ": ", why));
+  }
+  return Ok();
 }
 
 Judgement CheckKeys(const Job& job, absl::string_view realm, KeyLookup lookup) {

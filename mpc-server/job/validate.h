@@ -18,6 +18,10 @@ namespace mpckdc {
 // came from the network, and its sender deserves no other answer), REFUSED for the table.
 Judgement CheckShape(const Job& job);
 
+// Whether what server `party` got of the texts to seal is what the job's hashes say: MALFORMED if
+// not. The hashes are in the job's digest.
+Judgement CheckTexts(const Job& job, int party);
+
 // nullptr for an unknown handle.
 using KeyLookup = absl::FunctionRef<const KeyInfo*(const Handle&)>;
 

@@ -13,6 +13,12 @@
 namespace mpckdc {
 namespace {
 
+// Components of a text of so many bytes, as party 0 gets them.
+TextShares Text(size_t bytes) {
+  SeededRandomForTest random(bytes);
+  return SplitText(std::vector<uint8_t>(bytes), random)[0];
+}
+
 using ::testing::HasSubstr;
 
 Handle H(uint8_t i) {
@@ -233,11 +239,11 @@ TEST(Validate, KeysOfKadminOfStandardEnctypesAreNotUsed) {
   ExpectVerdict(job, Verdict::kRefused, kWhy);
   job = Login();
   job.seals = {{H(kChangepw), 2, 160}};
-  job.seals[0].plaintext_share.resize(160);
+  job.seals[0].text = Text(160);
   ExpectVerdict(job, Verdict::kRefused, kWhy);
   job = Reissue();
   job.seals = {{H(kChangepw), 2, 160}};
-  job.seals[0].plaintext_share.resize(160);
+  job.seals[0].text = Text(160);
   ExpectVerdict(job, Verdict::kRefused, "mpc-admin doctor");
   job = Make(Operation::kMakeChecksum);
   job.make_macs = {{H(kChangepw), 17, "pac"}};
@@ -304,9 +310,9 @@ TEST(Validate, LongMessagesUnderStandardEnctypes) {
   ExpectVerdict(job, Verdict::kMalformed, "4097 bytes under a key of aes256-cts-hmac-sha1-96");
   job.make_macs[0].data.resize(10);
   job.seals = {{H(kCarol), 3, limits::kMaxCtsMessageBytes + 1}};
-  job.seals[0].plaintext_share.resize(limits::kMaxCtsMessageBytes + 1);
+  job.seals[0].text = Text(limits::kMaxCtsMessageBytes + 1);
   ExpectVerdict(job, Verdict::kMalformed, "key usage 3: at most 16384");
-  job.seals[0] = {H(kCarol), 3, 100, SecretBytes(100)};
+  job.seals[0] = {H(kCarol), 3, 100, Text(100)};
   ExpectVerdict(job, Verdict::kRefused, "no seal of enctypes 17 to 20");
   // A ticket: to seal, to open.
   job = Make(Operation::kOpenTicket);

@@ -10,12 +10,6 @@
 namespace mpckdc {
 namespace {
 
-// An output's number under its job's hash: field (1) | index (1).
-enum class Field : uint32_t { kOpen = 1, kSeal = 2, kMakeMac = 3 };
-uint32_t OutputNumber(Field field, size_t index) {
-  return static_cast<uint32_t>(field) << 8 | static_cast<uint32_t>(index);
-}
-
 // "mpc-kdc output v1" 00 | job digest (32) | batch (4). The batch's number makes it unique within
 // the session, whose keys it meets.
 Digest OutputContext(uint32_t batch, const Digest& job) {
@@ -26,60 +20,92 @@ Digest OutputContext(uint32_t batch, const Digest& job) {
   return Sha256(bytes);
 }
 
-// The a components of `size` bytes of keystream from the part's lane `first` on.
-std::string KeystreamA(const GcmWork& work, const GcmPart& part, size_t first, size_t size) {
-  std::string out(size, '\0');
+// Of a value of the batch this server's component a_i, and a_{i-1} = x_i + a_i.
+struct Components {
+  explicit Components(size_t size) : own(size, '\0'), before(size, '\0') {}
+  // Bytes [at, at + n) from the beginning of `block`.
+  void Set(size_t at, size_t n, const SharedBlock& block, size_t from = 0) {
+    for (size_t k = 0; k < n; ++k) {
+      own[at + k] = static_cast<char>(block.a[from + k]);
+      before[at + k] = static_cast<char>(block.x[from + k] ^ block.a[from + k]);
+    }
+  }
+  std::string own, before;
+};
+
+// `size` bytes of keystream from the part's lane `first` on.
+Components Keystream(const GcmWork& work, const GcmPart& part, size_t first, size_t size) {
+  Components out(size);
   for (size_t at = 0; at < size; at += kBlockBytes) {
-    const Block& a = work.Output(part, first + at / kBlockBytes).a;
-    std::memcpy(out.data() + at, a.data(), std::min(kBlockBytes, size - at));
+    out.Set(at, std::min(kBlockBytes, size - at), work.Output(part, first + at / kBlockBytes));
   }
   return out;
 }
 
-// The a components of bytes [from, from + size) of blocks.
-std::string BytesA(absl::Span<const SharedBlock> blocks, size_t from, size_t size) {
-  std::string out(size, '\0');
+// Bytes [from, from + size) of blocks, behind the first `at` bytes of `out`.
+void SetBytes(absl::Span<const SharedBlock> blocks, size_t from, size_t size, size_t at,
+              Components& out) {
   for (size_t i = 0; i < size; ++i) {
-    out[i] = static_cast<char>(blocks[(from + i) / kBlockBytes].a[(from + i) % kBlockBytes]);
+    out.Set(at + i, 1, blocks[(from + i) / kBlockBytes], (from + i) % kBlockBytes);
   }
+}
+
+// ---- What leaves of a part, before it is masked: the result without its share, and the share ----
+
+Components SharesOf(const GcmWork& work, const GcmOpen& open, GcmOpenResult*) {
+  return Keystream(work, open, 2, open.message.PlaintextBytes());
+}
+Components SharesOf(const CtsWork& work, const CtsOpen& open, CtsOpenResult*) {
+  Components out(open.message.PlaintextBytes());
+  SetBytes(work.text(open), kConfounderBytes, out.own.size(), 0, out);
   return out;
 }
 
-std::string MacA(const CtsWork& work, const CtsPart& part) {
-  return BytesA(work.mac(part), 0, part.key.enctype().mac_bytes);
+Components SharesOf(const GcmWork& work, const GcmSeal& seal, GcmSealResult* result) {
+  result->nonce = seal.nonce;
+  result->header = seal.header;
+  return Keystream(work, seal, 1, kZeroBytes + seal.max_plaintext);
+}
+Components SharesOf(const CtsWork& work, const CtsSeal& seal, CtsSealResult*) {
+  const size_t bytes = kConfounderBytes + seal.text.bytes();
+  Components out(bytes + seal.key.enctype().mac_bytes);
+  SetBytes(work.ciphertext(seal), 0, bytes, 0, out);
+  SetBytes(work.mac(seal), 0, seal.key.enctype().mac_bytes, bytes, out);
+  return out;
 }
 
-// ---- What leaves of a part, before it is masked ----
-
-GcmOpenResult OutputOfPart(const GcmWork& work, const GcmOpen& open) {
-  return {KeystreamA(work, open, 2, open.message.PlaintextBytes())};
-}
-CtsOpenResult OutputOfPart(const CtsWork& work, const CtsOpen& open) {
-  return {BytesA(work.text(open), kConfounderBytes, open.message.PlaintextBytes())};
-}
-
-GcmSealResult OutputOfPart(const GcmWork& work, const GcmSeal& seal) {
-  return {seal.nonce, seal.header, KeystreamA(work, seal, 1, kZeroBytes + seal.max_plaintext)};
-}
-CtsSealResult OutputOfPart(const CtsWork& work, const CtsSeal& seal) {
-  const size_t bytes = kConfounderBytes + seal.text_share.size();
-  return {BytesA(work.ciphertext(seal), 0, bytes) + MacA(work, seal)};
-}
-
-GcmMacResult OutputOfPart(const GcmWork& work, const GcmMac& mac) {
+Components SharesOf(const GcmWork& work, const GcmMac& mac, GcmMacResult* result) {
+  result->nonce = mac.nonce;
   const std::vector<Block> blocks = GhashBlocks(AsBytes(mac.data), {});
-  const Block share =
-      XorBlocks(GhashLinearA(blocks, work.PowersOf(mac).powers), work.Output(mac, 0).a);
-  return {mac.nonce, std::string(share.begin(), share.end())};
+  Components out(kBlockBytes);
+  out.Set(0, kBlockBytes, GhashLinear(blocks, work.PowersOf(mac).powers) ^ work.Output(mac, 0));
+  return out;
 }
-CtsMacResult OutputOfPart(const CtsWork& work, const CtsMac& mac) { return {MacA(work, mac)}; }
+Components SharesOf(const CtsWork& work, const CtsMac& mac, CtsMacResult*) {
+  Components out(mac.key.enctype().mac_bytes);
+  SetBytes(work.mac(mac), 0, out.own.size(), 0, out);
+  return out;
+}
+
+GcmOpenResult ResultOf(const GcmOpen&) { return {}; }
+CtsOpenResult ResultOf(const CtsOpen&) { return {}; }
+GcmSealResult ResultOf(const GcmSeal&) { return {}; }
+CtsSealResult ResultOf(const CtsSeal&) { return {}; }
+GcmMacResult ResultOf(const GcmMac&) { return {}; }
+CtsMacResult ResultOf(const CtsMac&) { return {}; }
+
+absl::Span<uint8_t> Writable(std::string& bytes) {
+  return {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()};
+}
 
 template <class Result, class Form>
 Result Masked(OutputMasks& masks, uint32_t number, const BatchWork& batch, const Form& form) {
   return std::visit(
       [&](const auto& part) -> Result {
-        auto result = OutputOfPart(batch.FamilyOf(part), part);
-        masks.Xor(number, {reinterpret_cast<uint8_t*>(result.share.data()), result.share.size()});
+        auto result = ResultOf(part);
+        Components shares = SharesOf(batch.FamilyOf(part), part, &result);
+        masks.Mask(number, Writable(shares.own), Writable(shares.before));
+        result.share = std::move(shares.own);
         return result;
       },
       form);
@@ -87,30 +113,30 @@ Result Masked(OutputMasks& masks, uint32_t number, const BatchWork& batch, const
 
 }  // namespace
 
-TagMaskKeys DrawTagMaskKeys(PartyContext& party) {
-  // A random share is (F(k_i) + F(k_{i+1}), F(k_{i+1})): a is shared with the next party alone,
-  // x + a with the previous one alone.
-  SecretVector<SharedBlock> random(1);
-  party.DrawRandom(absl::MakeSpan(random));
-  return TagMaskKeys(XorBlocks(random[0].x, random[0].a), random[0].a);
+OutputKeys TagKeysOf(const PartyContext& party) {
+  ByteWriter bytes("mpc-kdc tag keys v1");
+  bytes.Uint(0, 1);
+  bytes.Uint(party.batch(), 4);
+  return party.output_keys().For(Sha256(bytes.Take()));
 }
 
 JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,
                    const JobWork& work) {
   masks.SetHash(OutputContext(number, work.received->digest));
-  JobResult result{work.received->job.id, Ok(), {}, {}, {}};
+  JobResult result{work.received->job.id, Ok(), {}, {}, {}, {}};
   for (size_t i = 0; i < work.opens.size(); ++i) {
-    result.opens.push_back(Masked<OpenResult>(masks, OutputNumber(Field::kOpen, i), batch,
-                                              work.opens[i].form));
+    result.opens.push_back(
+        Masked<OpenResult>(masks, OutputNumber(OutputField::kOpen, i), batch, work.opens[i].form));
   }
   for (size_t i = 0; i < work.seals.size(); ++i) {
     result.seals.push_back(
-        Masked<SealResult>(masks, OutputNumber(Field::kSeal, i), batch, work.seals[i]));
+        Masked<SealResult>(masks, OutputNumber(OutputField::kSeal, i), batch, work.seals[i]));
   }
   for (size_t i = 0; i < work.make_macs.size(); ++i) {
-    result.make_macs.push_back(
-        Masked<MakeMacResult>(masks, OutputNumber(Field::kMakeMac, i), batch, work.make_macs[i]));
+    result.make_macs.push_back(Masked<MakeMacResult>(masks, OutputNumber(OutputField::kMakeMac, i),
+                                                     batch, work.make_macs[i]));
   }
+  result.keys = masks.Finish();
   return result;
 }
 
@@ -124,9 +150,9 @@ PendingJob PendingOf(const BatchWork& batch, const JobWork& work, SealBatch& sea
       continue;
     }
     pending.waiting = true;
-    const auto mask = static_cast<uint32_t>(seals.masks_a.size());
+    const auto mask = static_cast<uint32_t>(seals.masks.size());
     const GcmWork& gcm = batch.FamilyOf(*seal);
-    seals.masks_a.push_back(gcm.Output(*seal, 0).a);
+    seals.masks.push_back(gcm.Output(*seal, 0));
     pending.seals.push_back(
         {seal->header, seal->nonce, seal->max_plaintext, mask, gcm.PowersOf(*seal)});
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of a job's result leaves this server: its additive shares of keystream and tags, each masked
-// by a zero share keyed by the hash of the job as received, and what stays for the tag requests.
+// What of a job's result leaves this server: its shares of keystream and tags, masked under keys
+// that follow from the hash of the job as received (key/output_format.h), and what stays for the
+// tag requests.
 #ifndef MPC_SERVER_JUDGE_OUTPUT_H_
 #define MPC_SERVER_JUDGE_OUTPUT_H_
 
@@ -13,8 +14,8 @@
 
 namespace mpckdc {
 
-// For the seals of one batch. The three parties make the same calls, before its first round.
-TagMaskKeys DrawTagMaskKeys(PartyContext& party);
+// For the tags of the present batch's seals, which may outlive the session.
+OutputKeys TagKeysOf(const PartyContext& party);
 
 // The results of a job that this server judged OK.
 JobResult OutputOf(OutputMasks& masks, uint32_t number, const BatchWork& batch,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What leaves three servers of one computed job, of both families of keys: it joins if all three
-// were told the same job, and is noise otherwise.
+// were told the same job, and is noise otherwise, which the KDC sees.
 #include "mpc-server/judge/output.h"
 
 #include <functional>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/testing/cts.h"
 #include "mpc-server/testing/realm.h"
@@ -66,24 +67,26 @@ class OutputTest : public ::testing::TestWithParam<int32_t> {
         {}, 7, [&](int party, Rings& rings) { return ComputeAt(party, rings, asks[party]); });
     for (const absl::Status& s : statuses) ASSERT_TRUE(s.ok()) << s;
   }
-  // The XOR of the three servers' n-th answers.
-  std::vector<std::string> Joined(size_t n) const { return Joined({n, n, n}); }
-  std::vector<std::string> Joined(const PerParty<size_t>& which) const {
-    std::vector<std::string> joined = answers_[0][which[0]];
-    for (size_t i = 0; i < joined.size(); ++i) {
-      for (const int p : {1, 2}) joined[i] = XorText(joined[i], answers_[p][which[p]][i]);
+  // What the KDC makes of the three servers' n-th answers.
+  JobResult Joined(size_t n) const { return Joined({n, n, n}); }
+  JobResult Joined(const PerParty<size_t>& which) const {
+    PerParty<JobResult> answers;
+    for (int p = 0; p < kParties; ++p) {
+      answers[p] = answers_[p][which[p]];
+      answers[p].judgement = Ok();
     }
-    return joined;
+    return Combine(answers);
   }
 
-  PerParty<std::vector<std::vector<std::string>>> answers_;  // by ask, by part
+  PerParty<std::vector<JobResult>> answers_;  // by ask
 
  private:
   absl::Status ComputeAt(int party, Rings& rings, const std::vector<Ask>& asks) {
     ReceivedJob received;
     received.job = job_;
-    const std::string share(kTextBytes, static_cast<char>('a' + party));
-    received.job.seals[0].plaintext_share.assign(share.begin(), share.end());
+    SeededRandomForTest text_random(4);
+    const std::string text(kTextBytes, 't');
+    received.job.seals[0].text = SplitText(AsBytes(text), text_random)[party];
     const auto use = [&](uint32_t usage) {
       return UseOf(records_[party].info, *records_[party].FindUsage(usage));
     };
@@ -109,8 +112,8 @@ class OutputTest : public ::testing::TestWithParam<int32_t> {
     }
     for (const Ask& ask : asks) {
       received.digest = ask.digest;
-      OutputMasks masks = rings.first().output_masks();
-      answers_[party].push_back(SharesOf(OutputOf(masks, ask.batch, batch, work[0])));
+      OutputMasks masks(rings.first().output_keys());
+      answers_[party].push_back(OutputOf(masks, ask.batch, batch, work[0]));
     }
     return absl::OkStatus();
   }
@@ -125,17 +128,19 @@ TEST_P(OutputTest, JoinsOnlyIfAllThreeWereToldTheSameInTheSameBatch) {
   const Digest job{1}, other{2};
   const std::vector<OutputTest::Ask> asks = {{job}, {other}, {job, kBatch + 1}};
   Compute({asks, asks, asks});
-  const std::vector<std::string> right = Joined(0);
+  ASSERT_TRUE(Joined(0).judgement.ok());
+  const std::vector<std::string> right = SharesOf(Joined(0));
   ASSERT_EQ(right.size(), 4u);
-  EXPECT_EQ(Joined(1), right) << "another job of the same parts";
-  EXPECT_EQ(Joined(2), right) << "another batch of the same number at all three";
+  EXPECT_EQ(SharesOf(Joined(1)), right) << "another job of the same parts";
+  EXPECT_EQ(SharesOf(Joined(2)), right) << "another batch of the same number at all three";
   for (size_t different = 1; different <= 2; ++different) {
     for (int p = 0; p < kParties; ++p) {
       PerParty<size_t> which{};
       which[p] = different;
-      const std::vector<std::string> noise = Joined(which);
+      const JobResult noise = Joined(which);
+      EXPECT_FALSE(noise.judgement.ok());
       for (size_t part = 0; part < right.size(); ++part) {
-        EXPECT_NE(noise[part], right[part]) << "server " << p << ", part " << part;
+        EXPECT_NE(SharesOf(noise)[part], right[part]) << "server " << p << ", part " << part;
       }
     }
   }
@@ -148,9 +153,10 @@ TEST_P(OutputTest, EveryOutputHasAMaskOfItsOwn) {
   for (int p = 0; p < kParties; ++p) {
     std::set<std::string> masks;  // differences of two, which are as different
     for (const size_t other : {1, 2}) {
-      for (size_t part = 0; part < answers_[p][0].size(); ++part) {
-        const std::string a = answers_[p][0][part].substr(0, 12);
-        masks.insert(XorText(a, answers_[p][other][part].substr(0, 12)));
+      const std::vector<std::string> one = SharesOf(answers_[p][0]);
+      const std::vector<std::string> another = SharesOf(answers_[p][other]);
+      for (size_t part = 0; part < one.size(); ++part) {
+        masks.insert(XorText(one[part].substr(0, 12), another[part].substr(0, 12)));
       }
     }
     EXPECT_EQ(masks.size(), 8u) << "server " << p;

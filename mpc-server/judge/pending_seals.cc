@@ -5,11 +5,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "mpc-server/base/isa.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/circuit/gcm/ghash.h"
 #include "mpc-server/key/message_format.h"
-#include "mpc-server/share/hash_prf.h"
 
 namespace mpckdc {
 namespace {
@@ -18,27 +16,28 @@ absl::Span<const uint8_t> Bytes(absl::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// This server's additive share of the tag, before masking.
-Block TagShare(const PendingSeal& seal, const Block& mask_a, absl::string_view ciphertext) {
+// This server's share of the tag, before masking.
+SharedBlock TagShare(const PendingSeal& seal, const SharedBlock& mask,
+                     absl::string_view ciphertext) {
   const std::vector<Block> blocks =
       GhashBlocks(Bytes(HeaderAad(seal.header)), Bytes(ciphertext));
   assert(blocks.size() <= seal.powers.powers.size());
-  return XorBlocks(GhashLinearA(blocks, seal.powers.powers), mask_a);
+  return GhashLinear(blocks, seal.powers.powers) ^ mask;
+}
+
+// What leaves of it: a_i, masked under the hash of what was asked.
+void MaskTag(const OutputKeys& keys, const Digest& hash, const SharedBlock& share,
+             TagResult* result) {
+  Block before = XorBlocks(share.x, share.a);
+  result->tag_share = share.a;
+  OutputMasks masks(keys);
+  masks.SetHash(hash);
+  masks.Mask(OutputNumber(OutputField::kTag, 0), absl::MakeSpan(result->tag_share),
+             absl::MakeSpan(before));
+  result->keys = masks.Finish();
 }
 
 }  // namespace
-
-TagMaskKeys::TagMaskKeys(const Block& own, const Block& next) : ctr_(&AllCtrs().For(BestIsa())) {
-  ctr_->expand(own.data(), &keys_.Get().own);  // in place: no copy outside of locked memory
-  ctr_->expand(next.data(), &keys_.Get().next);
-}
-
-Block TagMaskKeys::Mask(const Digest& hash) const {
-  Block own, next;
-  HashPrf(*ctr_, keys_.Get().own, hash, own.data());
-  HashPrf(*ctr_, keys_.Get().next, hash, next.data());
-  return XorBlocks(own, next);
-}
 
 void PendingSeals::Add(const KdcIdentity& kdc, JobId id, PendingJob job, absl::Time expires) {
   static_assert(limits::kMaxPartsPerJob <= 32);  // Entry::answered
@@ -101,7 +100,7 @@ Judgement PendingSeals::Take(const KdcIdentity& kdc, const TagRequest& request, 
 }
 
 TagResult PendingSeals::Finish(const KdcIdentity& kdc, const TagRequest& request, absl::Time now) {
-  TagResult result{request.job, request.seal, Ok(), {}};
+  TagResult result{request.job, request.seal, Ok(), {}, {}};
   Taken taken;
   result.judgement = Take(kdc, request, now, &taken);
   if (!result.judgement.ok()) return result;
@@ -114,8 +113,8 @@ TagResult PendingSeals::Finish(const KdcIdentity& kdc, const TagRequest& request
     return result;
   }
   const Digest hash = TagRequestDigest(taken.digest, seal.nonce, request);
-  result.tag_share = XorBlocks(TagShare(seal, taken.batch->masks_a[seal.mask], request.ciphertext),
-                               taken.batch->mask_keys.Mask(hash));
+  MaskTag(taken.batch->keys, hash,
+          TagShare(seal, taken.batch->masks[seal.mask], request.ciphertext), &result);
   return result;
 }
 

@@ -5,10 +5,10 @@
 //
 //   tag = GHASH(H; header length | header, ciphertext) + AES(Kg, J0)
 //
-// A server answers once per seal. Its share is masked by a zero share keyed by the hash of the job
-// and of the tag request as it received them: if the three requests differ, the three answers
-// combine to noise. The mask keys are drawn with the batch and live no longer than its seals, so a
-// lost connection between the servers does not lose them.
+// A server answers once per seal. Its share is masked under keys that follow from the hash of the
+// job and of the tag request as it received them: if the three requests differ, the three answers
+// combine to noise (key/output_format.h). Those keys come from the batch's, which live no longer
+// than its seals, so a lost connection between the servers does not lose them.
 //
 // What the seals of a batch need is kept once for the batch, until the last of its jobs has all its
 // tags or is forgotten: thousands of logins wait here at a time.
@@ -35,32 +35,16 @@
 #include "mpc-server/circuit/gcm/ghash.h"
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
-#include "mpc-server/share/ctr_stream.h"
+#include "mpc-server/share/output_masks.h"
 #include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
 
-// The two keys that a party shares with its two neighbours: party i's own is party i-1's next.
-// mask_i = F(own, hash) + F(next, hash), F is HashPrf; the three masks of one hash XOR to zero.
-class TagMaskKeys {
- public:
-  TagMaskKeys(const Block& own, const Block& next);
-
-  Block Mask(const Digest& hash) const;
-
- private:
-  struct Keys {
-    CtrKey own, next;
-  };
-  const CtrFunctions* ctr_;
-  Secret<Keys> keys_;
-};
-
 // What the seals of one batch share.
 struct SealBatch {
-  TagMaskKeys mask_keys;
-  SecretVector<Block> masks_a;  // of each seal: this server's a component of AES(Kg, J0)
-  size_t powers_bytes = 0;      // locked memory of the powers of H that its seals refer to
+  OutputKeys keys;
+  SecretVector<SharedBlock> masks;  // of each seal: this server's share of AES(Kg, J0)
+  size_t powers_bytes = 0;          // locked memory of the powers of H that its seals refer to
 };
 
 // What finishing one seal takes.

@@ -2,8 +2,8 @@
 #include "mpc-server/judge/pending_seals.h"
 
 #include "gtest/gtest.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/base/random_source.h"
 #include "mpc-server/key/message_format.h"
 
 namespace mpckdc {
@@ -12,15 +12,9 @@ namespace {
 const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
 const KdcIdentity kKdc{"kdc1", {1}};
 
-Block RandomKey(RandomSource& random) {
-  Block key;
-  random.Fill(absl::MakeSpan(key));
-  return key;
-}
-
-PendingJob Seals(size_t count, uint32_t max_plaintext) {
-  auto batch = std::make_shared<SealBatch>(SealBatch{TagMaskKeys(Block{1}, Block{2}), {}});
-  batch->masks_a.resize(count);
+PendingJob Seals(size_t count, uint32_t max_plaintext, int party = 0) {
+  auto batch = std::make_shared<SealBatch>(SealBatch{OutputKeys(party, PairwiseSeeds{}), {}});
+  batch->masks.resize(count);
   const auto powers = std::make_shared<const SecretVector<SharedBlock>>(
       3 + (kZeroBytes + max_plaintext) / 16);
   PendingJob job;
@@ -31,17 +25,24 @@ PendingJob Seals(size_t count, uint32_t max_plaintext) {
   return job;
 }
 
-TEST(TagMask, ThreePartiesMasksCancelForOneHashOnly) {
-  SeededRandomForTest random(3);
-  const std::array<Block, 3> k = {RandomKey(random), RandomKey(random), RandomKey(random)};
-  const std::array<TagMaskKeys, 3> parties = {TagMaskKeys(k[0], k[1]), TagMaskKeys(k[1], k[2]),
-                                              TagMaskKeys(k[2], k[0])};
-  const auto sum = [&](const Digest& a, const Digest& b, const Digest& c) {
-    return XorBlocks(XorBlocks(parties[0].Mask(a), parties[1].Mask(b)), parties[2].Mask(c));
-  };
-  EXPECT_EQ(sum(Digest{1}, Digest{1}, Digest{1}), Block{});
-  EXPECT_NE(sum(Digest{1}, Digest{1}, Digest{2}), Block{});
-  EXPECT_NE(sum(Digest{1}, Digest{2}, Digest{3}), Block{});
+// Of shares of zero, so that the masks alone are seen.
+TEST(PendingSeals, MasksCancelForOneRequestOnly) {
+  for (const bool two_stories : {false, true}) {
+    OutputJoiner joiner;
+    Tag sum{};
+    for (int p = 0; p < 3; ++p) {
+      PendingSeals pending;
+      pending.Add(kKdc, 1, Seals(1, 32, p), kNow + absl::Seconds(30));
+      const std::string ciphertext(48, two_stories && p == 1 ? 'd' : 'c');
+      const TagResult result = pending.Finish(kKdc, {1, 0, ciphertext}, kNow);
+      ASSERT_TRUE(result.judgement.ok());
+      EXPECT_NE(result.tag_share, Tag{});
+      OutputJoiner::Answer(joiner, p, result.keys)
+          .Add(OutputNumber(OutputField::kTag, 0), AsText(result.tag_share), absl::MakeSpan(sum));
+    }
+    EXPECT_EQ(sum == Tag{}, !two_stories);
+    EXPECT_EQ(joiner.Contradictions().empty(), !two_stories);
+  }
 }
 
 TEST(PendingSeals, OneAnswerEachEvenWhenTheRequestWasMalformed) {
@@ -76,8 +77,8 @@ TEST(PendingSeals, MemoryOfABatchIsCountedOnceAndBounded) {
     pending.Add(kKdc, id, std::move(job), kNow + absl::Seconds(30));
   };
   const auto new_batch = [](size_t bytes) {
-    auto batch = std::make_shared<SealBatch>(SealBatch{TagMaskKeys(Block{1}, Block{2}), {}, bytes});
-    batch->masks_a.resize(1);
+    auto batch = std::make_shared<SealBatch>(SealBatch{OutputKeys(0, PairwiseSeeds{}), {}, bytes});
+    batch->masks.resize(1);
     return batch;
   };
   constexpr size_t kThird = limits::kMaxPendingSealBytes / 3;

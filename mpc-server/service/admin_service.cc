@@ -13,6 +13,7 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/base/version.h"
+#include "mpc-server/service/deviations.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/proto_convert.h"
 #include "mpc-server/share/session.h"
@@ -218,6 +219,10 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   reply->set_quotas(engine.quotas.Text());
   reply->set_jobs_over_quota(
       std::accumulate(engine.quota_refused.begin(), engine.quota_refused.end(), uint64_t{0}));
+  if (engine.quarantine.has_value()) *reply->mutable_quarantine() = ToProto(*engine.quarantine);
+  reply->set_security(tools_.security);
+  reply->set_different_records(engine.different_records);
+  reply->set_different_record(engine.different_record);
   const AuditStatus audit = tools_.audit->Status();
   reply->set_audit_seq(audit.head.seq);
   reply->set_audit_head(absl::HexStringToBytes(audit.head.hash));
@@ -358,6 +363,23 @@ absl::Status AdminService::DoSetPolicy(Act& act, const v1::SetPolicyRequest& req
   act.details["handles"] = HandleTexts(handles);
   act.details["gate"] = static_cast<int>(gate);
   return tools_.store->SetGate(handles, gate);
+}
+
+grpc::ServerUnaryReactor* AdminService::Readmit(grpc::CallbackServerContext* context,
+                                                const v1::ReadmitRequest*,
+                                                v1::ReadmitReply* reply) {
+  return Run(Begin(context, "Readmit"),
+             [=, this](const ActPtr& act) { return DoReadmit(*act, reply); });
+}
+
+absl::Status AdminService::DoReadmit(Act& act, v1::ReadmitReply* reply) {
+  ASSIGN_OR_RETURN(const std::optional<DeviationReport> ended, tools_.engine->Readmit());
+  act.details["ended"] = ended.has_value();
+  if (!ended.has_value()) return absl::OkStatus();
+  act.details.update(DeviationFields(*ended));
+  *reply->mutable_ended() = ToProto(*ended);
+  Log().warn("{} ended the quarantine of this server: {}", act.caller.Text(), ended->text);
+  return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* AdminService::VerifyKeys(grpc::CallbackServerContext* context,

@@ -33,6 +33,7 @@ struct AdminServiceTools {  // not owned; must outlive the service
   Metrics* metrics = nullptr;
   Clock* clock = nullptr;
   std::string isa;
+  std::string security;  // SecurityName()
   absl::Time certificate_expires;
   RefusalLog* refusals = nullptr;
   Acquaintances* known = nullptr;  // may be null
@@ -72,6 +73,9 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* SetPolicy(grpc::CallbackServerContext* context,
                                       const v1::SetPolicyRequest* request,
                                       v1::SetPolicyReply* reply) override;
+  grpc::ServerUnaryReactor* Readmit(grpc::CallbackServerContext* context,
+                                    const v1::ReadmitRequest* request,
+                                    v1::ReadmitReply* reply) override;
 
  private:
   // One administrative act while it runs: who, what, and what the audit log shall say of it.
@@ -97,6 +101,7 @@ class AdminService final : public v1::AdminService::CallbackService {
                                            End end);
   absl::Status DoDeleteKeys(Act& act, const v1::DeleteKeysRequest& request,
                             v1::DeleteKeysReply* reply);
+  absl::Status DoReadmit(Act& act, v1::ReadmitReply* reply);
   absl::Status DoSetPolicy(Act& act, const v1::SetPolicyRequest& request);
   std::optional<absl::Status> DoVerifyKeys(const ActPtr& act, const v1::VerifyKeysRequest& request,
                                            v1::VerifyKeysReply* reply);

@@ -55,6 +55,7 @@ class AdminServiceTest : public ::testing::Test {
     AdminServiceTools tools;
     tools.store = &store_;
     tools.engine = &engine_;
+    tools.security = SecurityName(Security::kSemiHonest);
     tools.doorkeeper = &doorkeeper_;
     tools.package_key = &*package_key_;
     tools.authority = &*authority_;
@@ -219,6 +220,38 @@ TEST_F(AdminServiceTest, StatusSaysWhoThisServerIs) {
             grpc::StatusCode::FAILED_PRECONDITION);
 }
 
+TEST_F(AdminServiceTest, ReadmitEndsAQuarantineAndIsAudited) {
+  const DeviationReport report{Suspects::Neighbours(0),
+                               "two stories",
+                               {1, 2},
+                               7,
+                               absl::FromUnixMicros(1'800'000'000'000'000)};
+  engine_.set_quarantine(report);
+  v1::StatusRequest ask;
+  ask.set_max_version(1);
+  v1::StatusReply status;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::GetStatus, ask, &status).ok());
+  EXPECT_EQ(status.quarantine().text(), "two stories");
+  EXPECT_EQ(status.quarantine().suspects_size(), 2);
+  EXPECT_EQ(status.quarantine().batch(), 7u);
+  EXPECT_EQ(status.quarantine().time_us(), 1'800'000'000'000'000);
+  EXPECT_EQ(status.security(), "semi-honest");
+
+  v1::ReadmitReply reply;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::Readmit, v1::ReadmitRequest(), &reply).ok());
+  EXPECT_EQ(reply.ended().text(), "two stories");
+  EXPECT_THAT(ReadFileForTest(AuditFile()), HasSubstr("\"call\":\"Readmit\""));
+  EXPECT_THAT(ReadFileForTest(AuditFile()),
+              HasSubstr("\"ended\":true,\"suspects\":[1,2],\"text\":\"two stories\""));
+  reply.Clear();
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::Readmit, v1::ReadmitRequest(), &reply).ok());
+  EXPECT_FALSE(reply.has_ended());
+  EXPECT_THAT(ReadFileForTest(AuditFile()), HasSubstr("\"ended\":false"));
+  status.Clear();
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::GetStatus, ask, &status).ok());
+  EXPECT_FALSE(status.has_quarantine());
+}
+
 TEST_F(AdminServiceTest, KdcMayReadTheStatusAndNothingElse) {
   const TestCert kdc = port_.authority().IssueRole("kdc", "kdc1");
   stub_ = v1::AdminService::NewStub(port_.Connect(&kdc));
@@ -238,6 +271,11 @@ TEST_F(AdminServiceTest, KdcMayReadTheStatusAndNothingElse) {
   v1::ListKeysReply reply;
   EXPECT_FALSE(list->Read(&reply));
   EXPECT_EQ(list->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  engine_.set_quarantine({Suspects::One(1), "a lie", {}, 0, absl::Now()});
+  v1::ReadmitReply readmitted;
+  EXPECT_EQ(Call(&v1::AdminService::Stub::Readmit, v1::ReadmitRequest(), &readmitted).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_TRUE(engine_.Status().quarantine.has_value());
 }
 
 TEST_F(AdminServiceTest, InitRealmChecksTheNames) {

@@ -93,7 +93,9 @@ isa = "portable"
 workers = 4
 records = "tls"
 randomness = "exchanged"
-)"), "f");
+security = "semi-honest"
+)"),
+                                              "f");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_TRUE(config->store.create_key);
   EXPECT_EQ(config->batch.window, absl::Milliseconds(20));
@@ -115,6 +117,16 @@ randomness = "exchanged"
   EXPECT_EQ(config->engine.workers, 4);
   EXPECT_EQ(config->engine.records, "tls");
   EXPECT_TRUE(config->engine.exchanged_zeros);
+  EXPECT_FALSE(config->engine.active);
+}
+
+TEST(ConfigTest, SecurityIsOneOfTwo) {
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[engine]\nsecurity = \"maybe\"\n")),
+              HasSubstr("semi-honest"));
+  const auto active =
+      ParseConfig(absl::StrCat(kGood, "[engine]\nsecurity = \"active\"\n"), "dir/f.toml");
+  ASSERT_TRUE(active.ok()) << active.status();
+  EXPECT_TRUE(active->engine.active);
 }
 
 TEST(ConfigTest, UnknownKeyIsNamedWithItsLine) {

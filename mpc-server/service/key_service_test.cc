@@ -139,7 +139,7 @@ TEST_F(KeyServiceTest, HelloIsAnsweredWithWhoThisServerIs) {
   auto kdc = Open(cert_);
   ASSERT_TRUE(kdc->Send(HelloMessage()));
   const v1::Welcome welcome = kdc->Read().welcome();
-  EXPECT_EQ(welcome.version(), 1u) << "the highest common one";
+  EXPECT_EQ(welcome.version(), limits::kMaxKdcVersion) << "the highest common one";
   EXPECT_EQ(welcome.party(), 2u);
   EXPECT_EQ(welcome.realm(), "EXAMPLE.COM");
   EXPECT_EQ(welcome.cluster(), 7u);
@@ -420,10 +420,10 @@ TEST_F(KeyServiceTest, FirstMessageMustBeAGoodHello) {
   EXPECT_EQ(refused(both).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(refused(HelloMessage("short")).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   v1::KdcMessage versions = HelloMessage();
-  versions.mutable_hello()->set_min_version(2);
+  versions.mutable_hello()->set_min_version(3);
   const grpc::Status status = refused(versions);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(status.error_message(), HasSubstr("the KDC speaks 2 to 3, this server 1 to 1"));
+  EXPECT_THAT(status.error_message(), HasSubstr("the KDC speaks 3 to 3, this server 2 to 2"));
   v1::KdcMessage realm = HelloMessage();
   realm.mutable_hello()->set_realm("OTHER.COM");
   EXPECT_THAT(refused(realm).error_message(), HasSubstr("OTHER.COM"));

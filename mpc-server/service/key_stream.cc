@@ -199,12 +199,12 @@ absl::Status KeyStream::HandleIncoming() {
 }
 
 absl::Status KeyStream::CheckHello(const v1::Hello& hello) const {
-  if (hello.min_version() > limits::kMaxClientVersion ||
-      hello.max_version() < limits::kMinClientVersion ||
-      hello.min_version() > hello.max_version()) {
+  if (hello.min_version() > limits::kMaxKdcVersion ||
+      hello.max_version() < limits::kMinKdcVersion || hello.min_version() > hello.max_version()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "no common version: the KDC speaks ", hello.min_version(), " to ", hello.max_version(),
-        ", this server ", limits::kMinClientVersion, " to ", limits::kMaxClientVersion));
+        ", this server ", limits::kMinKdcVersion, " to ", limits::kMaxKdcVersion,
+        "; the KDC's plugin and the servers must be of the same version"));
   }
   const std::string& realm = service_->tools().doorkeeper->realm();
   if (hello.realm() != realm) {
@@ -227,7 +227,7 @@ absl::Status KeyStream::HandleHello(const v1::KdcMessage& message) {
   const StoreMeta meta = service_->tools().store->Meta();
   absl::MutexLock lock(&mutex_);
   v1::Welcome* welcome = NextMessage().message->mutable_welcome();
-  welcome->set_version(std::min(hello.max_version(), limits::kMaxClientVersion));
+  welcome->set_version(std::min(hello.max_version(), limits::kMaxKdcVersion));
   welcome->set_party(static_cast<uint32_t>(meta.identity.party));
   welcome->set_realm(meta.identity.realm);
   welcome->set_cluster(meta.identity.cluster);

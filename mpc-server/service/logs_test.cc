@@ -311,6 +311,55 @@ TEST_F(LogsTest, AClockDifferenceIsAuditedAndLogged) {
   EXPECT_EQ(lines[1]["large"], false);
 }
 
+TEST_F(LogsTest, ADeviationIsAuditedLoggedAndCounted) {
+  auto log = Open();
+  Metrics metrics;
+  ServiceObserver observer(log.get(), &metrics);
+  const std::string file = folder_.File("server.log");
+  ASSERT_TRUE(StartLog({"info", false, file}).ok());
+  DeviationReport report{Suspects::Neighbours(0), "two stories", {0xab}, 7, absl::Now()};
+  observer.OnDeviation(report);
+  ASSERT_TRUE(StartLog({}).ok());
+  EXPECT_THAT(ReadFileForTest(file), HasSubstr("P1 or P2 deviated from the protocol: two stories"));
+  const std::vector<json> lines = Lines(audit_file_);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["kind"], "deviation");
+  EXPECT_EQ(lines[0]["suspects"], json::array({1, 2}));
+  EXPECT_EQ(lines[0]["ring"], "ab000000000000000000000000000000");
+  EXPECT_EQ(lines[0]["batch"], 7);
+  EngineStatus status;
+  status.quarantine = report;
+  metrics.Gauges(status, 0, absl::Now());
+  EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_deviations_total{suspect=\"p1\"} 1"));
+  EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_deviation{suspect=\"p2\"} 1"));
+  EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_state{what=\"quarantined\"} 1"));
+  metrics.Gauges(EngineStatus(), 0, absl::Now());
+  EXPECT_THAT(metrics.Render(), HasSubstr("mpckdc_deviation{suspect=\"p2\"} 0"));
+}
+
+TEST_F(LogsTest, RecordsThatDifferAreAuditedAndLogged) {
+  auto log = Open();
+  Metrics metrics;
+  ServiceObserver observer(log.get(), &metrics);
+  const std::string file = folder_.File("server.log");
+  ASSERT_TRUE(StartLog({"info", false, file}).ok());
+  KeyInfo key;
+  key.principal = "bob@R";
+  key.kvno = 3;
+  observer.OnRecord(key, "server 1's differs");
+  observer.OnRecord(key, "");
+  ASSERT_TRUE(StartLog({}).ok());
+  EXPECT_THAT(ReadFileForTest(file),
+              HasSubstr("server 1's differs; jobs with this key are refused"));
+  EXPECT_THAT(ReadFileForTest(file), HasSubstr("the same record of key"));
+  const std::vector<json> lines = Lines(audit_file_);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["kind"], "record");
+  EXPECT_EQ(lines[0]["principal"], "bob@R");
+  EXPECT_EQ(lines[0]["same"], false);
+  EXPECT_EQ(lines[1]["same"], true);
+}
+
 TEST_F(LogsTest, PeersThatStayAwayAreAuditedOnce) {
   auto log = Open();
   Metrics metrics;

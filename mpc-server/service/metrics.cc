@@ -26,6 +26,10 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
+std::map<std::string, std::string> SuspectLabel(int party) {
+  return {{"suspect", absl::StrCat("p", party)}};
+}
+
 // Seconds: from a lone job on a local network to a job that waited out its deadline.
 const Histogram::BucketBoundaries kSeconds = {0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2,
                                               0.5,   1,     2,    5,    10};
@@ -96,6 +100,14 @@ struct Metrics::Families {
                                      "Jobs that this server refused by a quota, by quota");
   Family<Gauge>& quota_rates = Make(prometheus::BuildGauge(), "mpckdc_quota_per_minute",
                                     "Rate of each quota in force; 0: unlimited");
+  Family<Gauge>& deviations = Make(prometheus::BuildGauge(), "mpckdc_deviation",
+                                   "1: this server is quarantined because this one, or another "
+                                   "that has 1 too, deviated");
+  Family<Counter>& deviated = Make(prometheus::BuildCounter(), "mpckdc_deviations_total",
+                                   "Deviations that this server saw, by server that it may have "
+                                   "been");
+  Family<Gauge>& security = Make(prometheus::BuildGauge(), "mpckdc_security_info",
+                                 "1, labelled with the mode: active or semi-honest");
   Family<Gauge>& skews = Make(prometheus::BuildGauge(), "mpckdc_peer_clock_skew_seconds",
                               "A peer's clock minus this server's, at its last message");
 
@@ -175,11 +187,25 @@ void Metrics::Audit(const AuditStatus& audit) {
   f.Set("audit_seq", static_cast<double>(audit.head.seq));
 }
 
+void Metrics::Deviated(Suspects suspects) {
+  for (int party = 0; party < kParties; ++party) {
+    if (suspects.Has(party)) families_->deviated.Add(SuspectLabel(party)).Increment();
+  }
+}
+
+void Metrics::SetSecurity(const char* mode) { families_->security.Add({{"mode", mode}}).Set(1); }
+
 void Metrics::Gauges(const EngineStatus& engine, size_t streams, absl::Time certificate_expires) {
   Families& f = *families_;
   f.Set("peers_connected", engine.peers_connected ? 1 : 0);
   f.Set("degraded", engine.degraded.empty() && engine.unrecorded.empty() ? 0 : 1);
   f.Set("clock_suspect", engine.clock_suspect ? 1 : 0);
+  f.Set("quarantined", engine.quarantine.has_value() ? 1 : 0);
+  f.Set("different_records", static_cast<double>(engine.different_records));
+  const Suspects suspects = engine.quarantine ? engine.quarantine->suspects : Suspects();
+  for (const int party : {PrevParty(engine.party), NextParty(engine.party)}) {
+    f.deviations.Add(SuspectLabel(party)).Set(suspects.Has(party) ? 1 : 0);
+  }
   const auto skew = [&f](int party, absl::Duration d) {
     f.skews.Add({{"peer", absl::StrCat("p", party)}}).Set(absl::ToDoubleSeconds(d));
   };

@@ -32,6 +32,8 @@ class Metrics {
   void BatchDone(const BatchReport& report);
   void AdminDone(const std::string& call, bool ok);
   void Audit(const AuditStatus& audit);
+  void Deviated(Suspects suspects);
+  void SetSecurity(const char* mode);  // SecurityName()
   // Read from time to time: clock differences, queue, connections.
   void Gauges(const EngineStatus& engine, size_t streams, absl::Time certificate_expires);
 

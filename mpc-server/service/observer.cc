@@ -3,6 +3,7 @@
 
 #include "absl/time/clock.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/service/deviations.h"
 #include "mpc-server/service/log.h"
 
 namespace mpckdc {
@@ -46,6 +47,29 @@ void ServiceObserver::OnPeerSkew(int peer, absl::Duration theirs_minus_ours) {
                skew);
   } else {
     Log().info("the clocks of party {} and this server agree again ({})", peer, skew);
+  }
+}
+
+void ServiceObserver::OnDeviation(const DeviationReport& report) {
+  Audit("deviation", DeviationFields(report));
+  metrics_->Deviated(report.suspects);
+  Log().error(
+      "{} deviated from the protocol: {}. This server opens no session with the two others and "
+      "answers no job until mpc-admin readmit; see deploy/runbooks/a-server-deviated.md first",
+      report.suspects.Text(), report.text);
+}
+
+void ServiceObserver::OnRecord(const KeyInfo& key, const std::string& text) {
+  Audit("record", {{"handle", HandleText(key.handle)},
+                   {"principal", key.principal},
+                   {"kvno", key.kvno},
+                   {"same", text.empty()},
+                   {"text", text}});
+  if (text.empty()) {
+    Log().info("the three servers hold the same record of key {} again", HandleText(key.handle));
+  } else {
+    Log().error("{}; jobs with this key are refused, see deploy/runbooks/a-server-deviated.md",
+                text);
   }
 }
 

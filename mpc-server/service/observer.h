@@ -24,6 +24,8 @@ class ServiceObserver : public EngineObserver {
   void OnDegraded(const std::string& reason) override;
   void OnPeers(bool connected, const std::string& detail) override;
   void OnPeerSkew(int peer, absl::Duration theirs_minus_ours) override;
+  void OnDeviation(const DeviationReport& report) override;
+  void OnRecord(const KeyInfo& key, const std::string& text) override;
 
  private:
   void Audit(const char* kind, const AuditLog::Fields& fields);

@@ -35,8 +35,10 @@ absl::Status ReadParts(v1::Job& in, Job* out) {
   for (v1::Seal& part : *in.mutable_seals()) {
     status.Update(ReadKeyOf(part, "a seal", &out->seals.emplace_back()));
     out->seals.back().max_plaintext = part.max_plaintext();
-    out->seals.back().plaintext_share.assign(part.plaintext_share().begin(),
-                                             part.plaintext_share().end());
+    TextShares& text = out->seals.back().text;
+    text.own.assign(part.own_component().begin(), part.own_component().end());
+    text.before.assign(part.before_component().begin(), part.before_component().end());
+    text.hashes = std::move(*part.mutable_component_hashes());
   }
   for (v1::MakeMac& part : *in.mutable_make_macs()) {
     status.Update(ReadKeyOf(part, "a make_mac", &out->make_macs.emplace_back()));
@@ -123,6 +125,7 @@ void JobResultToProto(JobResult&& in, v1::JobAnswer* out) {
   for (OpenResult& open : in.opens) convert(open, out->add_opens());
   for (SealResult& seal : in.seals) convert(seal, out->add_seals());
   for (MakeMacResult& mac : in.make_macs) convert(mac, out->add_make_macs());
+  if (in.judgement.ok()) out->set_keys(EncodeAnswerKeys(in.keys));
 }
 
 void TagResultToProto(const TagResult& in, v1::TagAnswer* out) {
@@ -130,7 +133,9 @@ void TagResultToProto(const TagResult& in, v1::TagAnswer* out) {
   out->set_seal(in.seal);
   out->set_verdict(VerdictToProto(in.judgement.verdict));
   out->set_detail(in.judgement.detail);
-  if (in.judgement.ok()) out->set_tag_share(ToString(in.tag_share));
+  if (!in.judgement.ok()) return;
+  out->set_tag_share(ToString(in.tag_share));
+  out->set_keys(EncodeAnswerKeys(in.keys));
 }
 
 grpc::Status ToGrpc(const absl::Status& status) {

@@ -14,6 +14,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "mpc-server/agree/job_engine.h"
+#include "mpc-server/agree/quarantine.h"
 #include "mpc-server/audit/audit_log.h"
 #include "mpc-server/base/clock.h"
 #include "mpc-server/base/isa.h"
@@ -31,6 +32,7 @@
 #include "mpc-server/service/own_identity.h"
 #include "mpc-server/service/recorder.h"
 #include "mpc-server/service/refusal_log.h"
+#include "mpc-server/service/sd_notify.h"
 #include "mpc-server/store/lmdb.h"
 #include "mpc-server/store/share_store.h"
 #include "mpc-server/wire/front_door.h"
@@ -118,6 +120,10 @@ AuditLogOptions AuditOptionsOf(const Config& config) {
           [](const std::string& what) { Log().error("{}", what); }};
 }
 
+Security SecurityOf(const Config& config) {
+  return config.engine.active ? Security::kActive : Security::kSemiHonest;
+}
+
 EngineOptions EngineOptionsOf(const Config& config) {
   EngineOptions options;
   options.batch_window = config.batch.window;
@@ -127,6 +133,7 @@ EngineOptions EngineOptionsOf(const Config& config) {
   options.clock_skew = config.policy.clock_skew;
   options.quotas = config.quota;
   if (config.engine.exchanged_zeros) options.randomness = Randomness::kExchanged;
+  options.security = SecurityOf(config);
   return options;
 }
 
@@ -154,6 +161,7 @@ class Server::Impl {
   absl::Status StartGrpc();
   absl::Status OpenDoor();
   void Housekeeping();
+  void TellSystemd(const EngineStatus& status);
   absl::Status ReloadQuotas();
   void TidyStore();
   void CheckLockedMemory();
@@ -183,7 +191,8 @@ class Server::Impl {
   std::unique_ptr<grpc::Server> grpc_;
   absl::Notification stopping_;
   std::thread housekeeper_;
-  bool said_unlocked_ = false;  // the housekeeper's
+  bool said_unlocked_ = false;  // these two are the housekeeper's
+  std::string told_systemd_;
 };
 
 absl::Status Server::Impl::Start() {
@@ -199,6 +208,16 @@ absl::Status Server::Impl::Start() {
   Log().info("mpc-server {} party {} of realm {}, cluster {}, epoch {}, {}: clients on port {}",
              MPCKDC_VERSION, config_.party, config_.realm, config_.cluster, meta.epoch,
              Text(IsaName(isa_)), client_port());
+  if (!config_.engine.active) {
+    Log().warn(
+        "[engine] security is semi-honest: a server that deviates in a computation is not caught, "
+        "and "
+        "whoever owns one server can compute keys of the realm");
+  }
+  metrics_.SetSecurity(SecurityName(SecurityOf(config_)));
+  if (const auto quarantine = engine_->Status().quarantine) {
+    Log().error("{}; see deploy/runbooks/a-server-deviated.md", ReasonOf(*quarantine));
+  }
   if (!meta.initialised) Log().warn("the realm is not initialised: run mpc-admin init-realm");
   return absl::OkStatus();
 }
@@ -252,7 +271,7 @@ absl::Status Server::Impl::StartGrpc() {
   admin_service_ = std::make_unique<AdminService>(
       AdminServiceTools{store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_,
                         audit_.get(), &metrics_, &SystemClock(), std::string(IsaName(isa_)),
-                        own_.expires, refusals_.get(), &known_});
+                        SecurityName(SecurityOf(config_)), own_.expires, refusals_.get(), &known_});
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
@@ -298,6 +317,16 @@ absl::Status Server::Impl::OpenDoor() {
   return absl::OkStatus();
 }
 
+// For `systemctl status`.
+void Server::Impl::TellSystemd(const EngineStatus& status) {
+  const std::string text = status.quarantine.has_value() ? ReasonOf(*status.quarantine)
+                           : status.peers_connected      ? "serving"
+                                                         : "waits for the other two servers";
+  if (text == told_systemd_) return;
+  told_systemd_ = text;
+  SdNotify(absl::StrCat("STATUS=", text)).IgnoreError();
+}
+
 void Server::Impl::Housekeeping() {
   PrepareCircuits();
   absl::Time tidy = absl::InfinitePast();
@@ -305,7 +334,9 @@ void Server::Impl::Housekeeping() {
     key_service_->Housekeeping();
     refusals_->Tick();
     audit_->Tick();
-    metrics_.Gauges(engine_->Status(), key_service_->streams(), own_.expires);
+    const EngineStatus status = engine_->Status();
+    metrics_.Gauges(status, key_service_->streams(), own_.expires);
+    TellSystemd(status);
     metrics_.Audit(audit_->Status());
     const absl::Time now = SystemClock().Now();
     if (now < tidy + limits::kHousekeeping && tidy <= now) continue;

@@ -15,7 +15,11 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/key/output_format.h"
+#include "mpc-server/agree/quarantine.h"
+#include "mpc-server/service/log.h"
 #include "mpc-server/service/tls13.h"
+#include "mpc-server/store/lmdb.h"
 #include "mpc-server/testing/free_port.h"
 #include "mpc-server/testing/service_fixture.h"
 #include "proto/admin.grpc.pb.h"
@@ -263,6 +267,44 @@ TEST_F(ThreeServersTest, DrawAndVerifyATicketKeyThatNobodyKnows) {
   }
 }
 
+// Over real connections: a server that is quarantined tells the others why before it closes, and
+// an administrator ends it. What it saw is put into its store while it is down.
+TEST_F(ThreeServersTest, AQuarantinedServerTellsTheOthersWhyUntilItIsReadmitted) {
+  InitRealm();
+  servers_[1].reset();
+  {
+    const Config config = ConfigOf(1);
+    auto store = ShareStore::Open(*LmdbEngine::Open(config.data_dir, 1ull << 30),
+                                  {{config.realm, config.party, config.cluster},
+                                   *StoreKeys::Load(config.store.key_file),
+                                   &SystemRandom()});
+    ASSERT_TRUE(store.ok()) << store.status();
+    const DeviationReport report{Suspects::Neighbours(1), "two stories", {1}, 7, absl::Now()};
+    ASSERT_TRUE((*store)->WriteItem("quarantine", AsBytes(EncodeReport(report))).ok());
+  }
+  const std::string log = folder_.File("server.log");
+  ASSERT_TRUE(StartLog({"info", false, log}).ok());
+  servers_[1] = *Server::Start(ConfigOf(1));
+  stubs_[1] = v1::AdminService::NewStub(
+      TestPort::ConnectTo(servers_[1]->client_port(), authority_, &admin_));
+  v1::StatusRequest request;
+  request.set_max_version(1);
+  EXPECT_EQ(CallAll(&v1::AdminService::Stub::GetStatus, request)[1].quarantine().text(),
+            "two stories");
+  const auto told = [&] {  // by each of the two others, in its own words
+    const std::string text = ReadFileForTest(log);
+    return absl::StrContains(text, R"(next (P1) in step "receive": P1: quarantined since)") &&
+           absl::StrContains(text, R"(prev (P1) in step "receive": P1: quarantined since)");
+  };
+  for (int i = 0; i < 200 && !told(); ++i) absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_TRUE(told()) << ReadFileForTest(log);
+  const auto ended = CallAll(&v1::AdminService::Stub::Readmit, v1::ReadmitRequest());
+  EXPECT_TRUE(ended[1].has_ended());
+  EXPECT_FALSE(ended[0].has_ended());
+  WaitUntilConnected();
+  ASSERT_TRUE(StartLog({}).ok());
+}
+
 // ---- A KDC of the three ----
 
 // One stream to each server, with hello and welcome exchanged.
@@ -272,8 +314,8 @@ class KdcStreams {
              const TestAuthority& authority) {
     const TestCert cert = authority.IssueRole("kdc", "kdc1");
     v1::KdcMessage hello;
-    hello.mutable_hello()->set_min_version(1);
-    hello.mutable_hello()->set_max_version(1);
+    hello.mutable_hello()->set_min_version(limits::kMinKdcVersion);
+    hello.mutable_hello()->set_max_version(limits::kMaxKdcVersion);
     hello.mutable_hello()->set_session(std::string(16, 's'));
     hello.mutable_hello()->set_realm("EXAMPLE.COM");
     for (size_t p = 0; p < 3; ++p) {
@@ -304,13 +346,8 @@ class KdcStreams {
   std::array<std::unique_ptr<Stream>, 3> streams_;
 };
 
-std::string Xor(std::string a, const std::string& b) {
-  EXPECT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<char>(a[i] ^ b[i]);
-  return a;
-}
-std::string Xor(const std::string& a, const std::string& b, const std::string& c) {
-  return Xor(Xor(a, b), c);
+absl::Span<uint8_t> Writable(std::string& bytes) {
+  return {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()};
 }
 
 // A TGT of a client that needs no pre-authentication.
@@ -326,24 +363,32 @@ std::string LogIn(KdcStreams& kdc, const std::string& client, const std::string&
   seal->set_usage(2);
   seal->set_max_plaintext(static_cast<uint32_t>(size));
   kdc.Send(message);
-  std::array<v1::SealAnswer, 3> seals;
-  for (size_t p = 0; p < 3; ++p) {
-    const v1::JobAnswer answer = kdc.Read(p).jobs(0);
+  v1::SealAnswer seal_answer;
+  std::string ciphertext = std::string(16, '\0') + std::string(size, 't');
+  OutputJoiner seals, tags;
+  for (int p = 0; p < 3; ++p) {
+    const v1::JobAnswer answer = kdc.Read(static_cast<size_t>(p)).jobs(0);
     EXPECT_EQ(answer.verdict(), v1::VERDICT_OK) << answer.detail();
-    if (answer.seals_size() == 1) seals[p] = answer.seals(0);
+    if (answer.seals_size() != 1) continue;
+    seal_answer = answer.seals(0);
+    OutputJoiner::Answer(seals, p, *DecodeAnswerKeys(answer.keys()))
+        .Add(OutputNumber(OutputField::kSeal, 0), seal_answer.keystream_share(),
+             Writable(ciphertext));
   }
-  const std::string ciphertext =
-      Xor(Xor(seals[0].keystream_share(), seals[1].keystream_share(), seals[2].keystream_share()),
-          std::string(16, '\0') + std::string(size, 't'));
+  EXPECT_TRUE(seals.Contradictions().empty());
   message.Clear();
   message.add_tags()->set_job(1);
   message.mutable_tags(0)->set_ciphertext(ciphertext);
   kdc.Send(message);
-  std::array<std::string, 3> tags;
-  for (size_t p = 0; p < 3; ++p) tags[p] = kdc.Read(p).tags(0).tag_share();
-  const std::string& header = seals[0].header();
-  return seals[0].nonce() + static_cast<char>(header.size()) + header + ciphertext +
-         Xor(tags[0], tags[1], tags[2]);
+  std::string tag(16, '\0');
+  for (int p = 0; p < 3; ++p) {
+    const v1::TagAnswer answer = kdc.Read(static_cast<size_t>(p)).tags(0);
+    OutputJoiner::Answer(tags, p, *DecodeAnswerKeys(answer.keys()))
+        .Add(OutputNumber(OutputField::kTag, 0), answer.tag_share(), Writable(tag));
+  }
+  EXPECT_TRUE(tags.Contradictions().empty());
+  const std::string& header = seal_answer.header();
+  return seal_answer.nonce() + static_cast<char>(header.size()) + header + ciphertext + tag;
 }
 
 // Tickets with a PAC, all of one batch: together several times what one message may hold.

@@ -96,8 +96,15 @@ void FillXor(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix, uint32
   Wipe(second, sizeof(second));
 }
 
+void FillApart(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix, uint32_t position,
+               const StreamsApart& out, size_t blocks) {
+  Fill(k1, prefix, position, out.own, blocks);
+  Fill(k2, prefix, position, out.next, blocks);
+  for (size_t i = 0; i < 16 * blocks; ++i) out.sum[i] = out.own[i] ^ out.next[i];
+}
+
 }  // namespace
 
-constexpr CtrFunctions kCtrPortable = {Expand, FillXor, Fill};
+constexpr CtrFunctions kCtrPortable = {Expand, FillXor, Fill, FillApart};
 
 }  // namespace mpckdc

@@ -32,6 +32,13 @@ struct ZeroSource {
   uint32_t position;
 };
 
+// Where two streams and their sum go.
+struct StreamsApart {
+  uint8_t* own;
+  uint8_t* next;
+  uint8_t* sum;
+};
+
 struct CtrFunctions {
   // FIPS 197, section 5.2; no table, no branch on the key.
   void (*expand)(const uint8_t key[16], CtrKey* out);
@@ -41,6 +48,9 @@ struct CtrFunctions {
   // out = F(k, prefix|position...).
   void (*fill)(const CtrKey& k, const CtrPrefix& prefix, uint32_t position, uint8_t* out,
                size_t blocks);
+  // own = F(k1, ..), next = F(k2, ..), sum = own ^ next.
+  void (*fill_apart)(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix, uint32_t position,
+                     const StreamsApart& out, size_t blocks);
 };
 extern const CtrFunctions kCtrPortable, kCtrAesni, kCtrVaes256, kCtrVaes512;
 const IsaTable<CtrFunctions>& AllCtrs();

@@ -40,12 +40,9 @@ struct AesCounter {
   static constexpr size_t kPerRegister = V::kBytes / 16;
   static constexpr size_t kBlocks = kPerRegister * kAtOnce;
 
-  // s = F(k1, s), or F(k1, s) ^ F(k2, s): there the last round of the second stream takes the first
-  // stream's result as its round key. `last` is the first stream's last key, with two streams the
-  // sum of both last keys.
+  // All rounds but the last: of s under k1, and if kTwo of the same blocks under k2, into t.
   template <bool kTwo>
-  MPCKDC_CTR_INLINE static void Encrypt(const CtrKey& k1, const CtrKey& k2, T last, T* s) {
-    T t[kAtOnce];
+  MPCKDC_CTR_INLINE static void Rounds(const CtrKey& k1, const CtrKey& k2, T* s, T* t) {
     const T first1 = V::Key(k1, 0), first2 = V::Key(k2, 0);
 #pragma GCC unroll 4
     for (int i = 0; i < kAtOnce; ++i) {
@@ -61,6 +58,15 @@ struct AesCounter {
         if (kTwo) t[i] = V::Round(t[i], key2);
       }
     }
+  }
+
+  // s = F(k1, s), or F(k1, s) ^ F(k2, s): there the last round of the second stream takes the first
+  // stream's result as its round key. `last` is the first stream's last key, with two streams the
+  // sum of both last keys.
+  template <bool kTwo>
+  MPCKDC_CTR_INLINE static void Encrypt(const CtrKey& k1, const CtrKey& k2, T last, T* s) {
+    T t[kAtOnce];
+    Rounds<kTwo>(k1, k2, s, t);
 #pragma GCC unroll 4
     for (int i = 0; i < kAtOnce; ++i) {
       s[i] = V::LastRound(s[i], last);
@@ -111,7 +117,26 @@ struct AesCounter {
                    size_t blocks) {
     Run<false>(k, k, prefix, position, out, blocks);
   }
-  static constexpr CtrFunctions Functions() { return {ExpandByAesni, FillXor, Fill}; }
+  static void FillApart(const CtrKey& k1, const CtrKey& k2, const CtrPrefix& prefix,
+                        uint32_t position, const StreamsApart& out, size_t blocks) {
+    const T last1 = V::Key(k1, 10), last2 = V::Key(k2, 10);
+    T counter = V::FirstCounter(prefix, position);
+    for (size_t done = 0; done < blocks; done += kBlocks) {
+      T s[kAtOnce], t[kAtOnce];
+      Counters(&counter, s);
+      Rounds<true>(k1, k2, s, t);
+#pragma GCC unroll 4
+      for (size_t i = 0; i < kAtOnce; ++i) {
+        const size_t at = done + i * kPerRegister;
+        if (at >= blocks) break;
+        const T own = V::LastRound(s[i], last1), next = V::LastRound(t[i], last2);
+        V::StoreFirst(out.own + 16 * at, own, blocks - at);
+        V::StoreFirst(out.next + 16 * at, next, blocks - at);
+        V::StoreFirst(out.sum + 16 * at, V::Xor(own, next), blocks - at);
+      }
+    }
+  }
+  static constexpr CtrFunctions Functions() { return {ExpandByAesni, FillXor, Fill, FillApart}; }
 };
 
 // Zero shares made by the kernel that uses them (ZeroSource), some rows of 64 bytes at a time. Made

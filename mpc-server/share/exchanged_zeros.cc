@@ -8,11 +8,11 @@
 
 namespace mpckdc {
 
-void ExchangedZeros::Reset(absl::Span<Circuit* const> circuits, RandomSource& random) {
+void ExchangedZeros::Reset(absl::Span<Circuit* const> circuits, RandomSource& random, bool apart) {
   Cost cost;
   for (const Circuit* circuit : circuits) cost = Together(cost, circuit->DeclaredCost());
   random_ = &random;
-  own_ = pool_.Refill(cost.bytes_to_next);
+  own_ = pool_.Refill(cost.bytes_to_next, apart);
 }
 
 // The system's generator, itself ChaCha20, gives a key, a fresh one each time: taken from it
@@ -26,7 +26,7 @@ void ExchangedZeros::Produce(ZeroShares&, RoundOut out) {
 }
 
 absl::Status ExchangedZeros::Consume(RoundIn in) {
-  for (size_t i = 0; i < own_.size(); ++i) own_[i] ^= in.from_prev[i];
+  pool_.Add(in.from_prev);
   own_ = {};
   return absl::OkStatus();
 }

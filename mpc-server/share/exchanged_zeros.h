@@ -15,8 +15,9 @@ namespace mpckdc {
 
 class ExchangedZeros : public Circuit {
  public:
-  // As many bytes as the circuits will send to next: each such byte takes at most one.
-  void Reset(absl::Span<Circuit* const> circuits, RandomSource& random);
+  // As many bytes as the circuits will send to next: each such byte takes at most one. `apart`: as
+  // of ZeroPool.
+  void Reset(absl::Span<Circuit* const> circuits, RandomSource& random, bool apart);
   ZeroPool& pool() { return pool_; }
 
   bool Done() const override { return own_.empty(); }

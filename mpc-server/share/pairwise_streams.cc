@@ -9,13 +9,11 @@
 #include <cstring>
 #include <tuple>
 
-#include "mpc-server/share/hash_prf.h"
-
 namespace mpckdc {
 namespace {
 
-// Purposes of the keys derived from a pairwise seed.
-enum KeyNumber : uint64_t { kZeroKey = 1, kRandomKey = 2, kOutputKey = 3 };
+// Purposes of the keys derived from a pairwise seed; 3 and 4: output_masks.cc.
+enum KeyNumber : uint64_t { kZeroKey = 1, kRandomKey = 2 };
 constexpr char kContext[crypto_kdf_CONTEXTBYTES + 1] = "mpckdc-p";
 
 void Derive(const Seed& seed, KeyNumber number, absl::Span<uint8_t> out) {
@@ -63,15 +61,6 @@ void FillBytes(absl::Span<uint8_t> out, F fill) {
   std::abort();
 }
 
-// One output stream key, of the hash under the pair's output key.
-void SetOutputKey(const CtrFunctions& ctr, const CtrKey& key, const std::array<uint8_t, 32>& hash,
-                  CtrKey* out) {
-  uint8_t k[16];
-  HashPrf(ctr, key, hash, k);
-  ctr.expand(k, out);
-  Wipe(k, sizeof k);
-}
-
 }  // namespace
 
 void StreamCursor::Take(const StreamPlace& place, uint32_t blocks) {
@@ -91,8 +80,6 @@ PairwiseStreams::PairwiseStreams(uint32_t session, const PairwiseSeeds& seeds, I
   k.zero_next = StreamKey(ctr_, next, kZeroKey);
   k.random_own = StreamKey(ctr_, own, kRandomKey);
   k.random_next = StreamKey(ctr_, next, kRandomKey);
-  k.output_own = StreamKey(ctr_, own, kOutputKey);
-  k.output_next = StreamKey(ctr_, next, kOutputKey);
 }
 
 void PairwiseStreams::FillZeroShare(const StreamPlace& place, absl::Span<uint8_t> out) {
@@ -105,6 +92,24 @@ void PairwiseStreams::FillZeroShare(const StreamPlace& place, absl::Span<uint8_t
   });
 }
 
+void PairwiseStreams::FillZeroApart(const StreamPlace& place, const StreamsApart& out,
+                                    size_t size) {
+  zero_cursor_.Take(place, BlocksFor(size));
+  const CtrPrefix prefix =
+      MakePrefix(StreamPurpose::kZeroShare, place.round, session_, place.batch);
+  const Keys& k = keys_.Get();
+  const size_t whole = size / 16, rest = size % 16;
+  if (whole != 0) ctr_.fill_apart(k.zero_own, k.zero_next, prefix, place.position, out, whole);
+  if (rest == 0) return;
+  uint8_t blocks[3][16];
+  ctr_.fill_apart(k.zero_own, k.zero_next, prefix, place.position + static_cast<uint32_t>(whole),
+                  {blocks[0], blocks[1], blocks[2]}, 1);
+  std::memcpy(out.own + 16 * whole, blocks[0], rest);
+  std::memcpy(out.next + 16 * whole, blocks[1], rest);
+  std::memcpy(out.sum + 16 * whole, blocks[2], rest);
+  Wipe(blocks, sizeof(blocks));
+}
+
 void PairwiseStreams::TakeZeroShare(const StreamPlace& place, size_t size,
                                     ZeroSource* source) {
   zero_cursor_.Take(place, BlocksFor(size));
@@ -115,11 +120,10 @@ void PairwiseStreams::TakeZeroShare(const StreamPlace& place, size_t size,
   source->position = place.position;
 }
 
-void PairwiseStreams::FillRandom(const StreamPlace& place, absl::Span<uint8_t> own,
-                                 absl::Span<uint8_t> next) {
-  random_cursor_.Take(place, BlocksFor(own.size()));
-  const CtrPrefix prefix =
-      MakePrefix(StreamPurpose::kRandomShare, place.round, session_, place.batch);
+void PairwiseStreams::Fill(StreamPurpose purpose, StreamCursor& cursor, const StreamPlace& place,
+                           absl::Span<uint8_t> own, absl::Span<uint8_t> next) {
+  cursor.Take(place, BlocksFor(own.size()));
+  const CtrPrefix prefix = MakePrefix(purpose, place.round, session_, place.batch);
   const Keys& k = keys_.Get();
   FillBytes(own, [&](uint32_t at, uint8_t* to, size_t blocks) {
     ctr_.fill(k.random_own, prefix, place.position + at, to, blocks);
@@ -127,25 +131,6 @@ void PairwiseStreams::FillRandom(const StreamPlace& place, absl::Span<uint8_t> o
   FillBytes(next, [&](uint32_t at, uint8_t* to, size_t blocks) {
     ctr_.fill(k.random_next, prefix, place.position + at, to, blocks);
   });
-}
-
-void OutputMasks::SetHash(const std::array<uint8_t, 32>& hash) {
-  const PairwiseStreams::Keys& k = streams_.keys_.Get();
-  SetOutputKey(streams_.ctr_, k.output_own, hash, &scratch_.Get().own);
-  SetOutputKey(streams_.ctr_, k.output_next, hash, &scratch_.Get().next);
-}
-
-void OutputMasks::Xor(uint32_t output, absl::Span<uint8_t> data) {
-  CtrPrefix prefix{};
-  for (int i = 0; i < 4; ++i) prefix.bytes[i] = static_cast<uint8_t>(output >> (24 - 8 * i));
-  Scratch& s = scratch_.Get();
-  for (size_t done = 0; done < data.size();) {
-    const size_t n = std::min(sizeof(s.mask), data.size() - done);
-    streams_.ctr_.fill_xor(s.own, s.next, prefix, static_cast<uint32_t>(done / 16), s.mask,
-                           BlocksFor(n));
-    for (size_t i = 0; i < n; ++i) data[done + i] ^= s.mask[i];
-    done += n;
-  }
 }
 
 }  // namespace mpckdc

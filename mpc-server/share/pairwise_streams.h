@@ -25,15 +25,17 @@ namespace mpckdc {
 
 using Seed = std::array<uint8_t, 32>;
 
-// The two pairwise seeds that a party holds.
+// The two pairwise seeds that a party holds, and the one that all three do, and nobody else.
 struct PairwiseSeeds {
-  Secret<Seed> own;   // k_i
-  Secret<Seed> next;  // k_{i+1}
+  Secret<Seed> own;     // k_i
+  Secret<Seed> next;    // k_{i+1}
+  Secret<Seed> common;  // for the zero shares of outputs (output_masks.h)
 };
 
 enum class StreamPurpose : uint8_t {
   kZeroShare = 1,    // position: within the round's merged message
   kRandomShare = 2,  // round 0; position: within the batch
+  kProof = 3,        // round: the proof's number in the batch; under the keys of random shares
 };
 
 // A typed counter: the place in a stream. Ordered; each place is used at most once.
@@ -60,42 +62,31 @@ class PairwiseStreams {
 
   // out = F(k_i, place...) ^ F(k_{i+1}, place...).
   void FillZeroShare(const StreamPlace& place, absl::Span<uint8_t> out);
+  // out.sum as FillZeroShare(), and what it is the sum of: out.own = F(k_i, place...), out.next =
+  // F(k_{i+1}, place...), each of `size` bytes.
+  void FillZeroApart(const StreamPlace& place, const StreamsApart& out, size_t size);
   // Takes `size` bytes, a multiple of 16, for a caller that makes them itself. (Written in place:
   // see MakeCounterBlock() on loads of what was just stored.)
   void TakeZeroShare(const StreamPlace& place, size_t size, ZeroSource* source);
   // own = F(k_i, place...), next = F(k_{i+1}, place...). Equal lengths.
-  void FillRandom(const StreamPlace& place, absl::Span<uint8_t> own, absl::Span<uint8_t> next);
+  void FillRandom(const StreamPlace& place, absl::Span<uint8_t> own, absl::Span<uint8_t> next) {
+    Fill(StreamPurpose::kRandomShare, random_cursor_, place, own, next);
+  }
+  void FillProof(const StreamPlace& place, absl::Span<uint8_t> own, absl::Span<uint8_t> next) {
+    Fill(StreamPurpose::kProof, proof_cursor_, place, own, next);
+  }
 
  private:
-  friend class OutputMasks;
   struct Keys {
-    CtrKey zero_own, zero_next, random_own, random_next, output_own, output_next;
+    CtrKey zero_own, zero_next, random_own, random_next;
   };
+  void Fill(StreamPurpose purpose, StreamCursor& cursor, const StreamPlace& place,
+            absl::Span<uint8_t> own, absl::Span<uint8_t> next);
+
   const uint32_t session_;
   const CtrFunctions& ctr_;
   Secret<Keys> keys_;
-  StreamCursor zero_cursor_, random_cursor_;
-};
-
-// Masks of what leaves toward the KDC. The three parties' masks of one output under one hash XOR to
-// zero; under different hashes they are noise. The keys ko are separate from those of the zero
-// shares; that of a hash is HashPrf of it.
-class OutputMasks {
- public:
-  // `streams` must outlive this.
-  explicit OutputMasks(const PairwiseStreams& streams) : streams_(streams) {}
-
-  void SetHash(const std::array<uint8_t, 32>& hash);
-  // data ^= F(ko_i, hash, output) ^ F(ko_{i+1}, hash, output). Each output of a hash once.
-  void Xor(uint32_t output, absl::Span<uint8_t> data);
-
- private:
-  struct Scratch {
-    CtrKey own, next;
-    uint8_t mask[512];
-  };
-  const PairwiseStreams& streams_;
-  Secret<Scratch> scratch_;
+  StreamCursor zero_cursor_, random_cursor_, proof_cursor_;
 };
 
 }  // namespace mpckdc

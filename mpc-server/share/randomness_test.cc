@@ -15,7 +15,7 @@ namespace mpckdc {
 namespace {
 
 PairwiseSeeds CopySeeds(const Seed& own, const Seed& next) {
-  return {Secret<Seed>(own), Secret<Seed>(next)};
+  return {Secret<Seed>(own), Secret<Seed>(next), {}};
 }
 
 // P_i holds k_i and k_{i+1}.
@@ -60,6 +60,14 @@ TEST(CtrStreamTest, EveryVariantEqualsOpenSsl) {
         v.functions.fill_xor(k1, k2, prefix, position, got.data(), blocks);
         EXPECT_EQ(std::memcmp(want.data(), got.data(), want.size()), 0) << v.name;
         EXPECT_EQ(got.back(), 0xEE);
+        std::vector<uint8_t> own(16 * blocks + 1, 0xEE), next = own, sum = own;
+        v.functions.fill_apart(k1, k2, prefix, position, {own.data(), next.data(), sum.data()},
+                               blocks);
+        EXPECT_EQ(sum, got) << v.name;
+        v.functions.fill(k1, prefix, position, got.data(), blocks);
+        EXPECT_EQ(own, got) << v.name;
+        v.functions.fill(k2, prefix, position, got.data(), blocks);
+        EXPECT_EQ(next, got) << v.name;
       }
     }
   }
@@ -83,6 +91,24 @@ TEST(PairwiseStreamsTest, ZeroSharesCancelAcrossInstructionSets) {
     if (size > 8) {
       EXPECT_FALSE(zero);
     }
+  }
+}
+
+// The halves of a zero share: one is the neighbour's too, and their sum is the zero share.
+TEST(PairwiseStreamsTest, ZeroSharesComeApart) {
+  auto p = ThreeParties(5, BestIsa()), again = ThreeParties(5, Isa::kPortable);
+  for (size_t size : {1u, 16u, 31u, 64u, 1000u}) {
+    const StreamPlace place = {static_cast<uint32_t>(size), 2, 0};
+    std::vector<uint8_t> whole(size), own[2], next[2], sum(size);
+    for (int i : {0, 1}) {
+      own[i].resize(size);
+      next[i].resize(size);
+      p[i].FillZeroApart(place, {own[i].data(), next[i].data(), sum.data()}, size);
+    }
+    again[1].FillZeroShare(place, absl::MakeSpan(whole));
+    EXPECT_EQ(sum, whole);
+    EXPECT_EQ(next[0], own[1]);
+    for (size_t i = 0; i < size; ++i) EXPECT_EQ(own[1][i] ^ next[1][i], sum[i]);
   }
 }
 
@@ -120,29 +146,6 @@ TEST(HashPrfTest, IsTwoStepsOfAes) {
       changed[bit] ^= 1;
       HashPrf(ctr, expanded, changed, other.data());
       EXPECT_NE(other, out);
-    }
-  }
-}
-
-TEST(PairwiseStreamsTest, OutputMasksCancelForOneHashAndOutputOnly) {
-  auto p = ThreeParties(5, BestIsa());
-  for (size_t size : {1u, 28u, 512u, 700u}) {
-    std::array<uint8_t, 32> h{}, other{};
-    h[0] = static_cast<uint8_t>(size);
-    other[1] = 1;
-    std::vector<uint8_t> sum(size), noise(size), outputs(size);
-    for (int i = 0; i < 3; ++i) {
-      OutputMasks masks(p[i]);
-      masks.SetHash(h);
-      masks.Xor(7, absl::MakeSpan(sum));
-      masks.Xor(i == 0 ? 8 : 9, absl::MakeSpan(outputs));
-      masks.SetHash(i == 0 ? other : h);
-      masks.Xor(7, absl::MakeSpan(noise));
-    }
-    EXPECT_EQ(sum, std::vector<uint8_t>(size));
-    if (size > 8) {
-      EXPECT_NE(noise, std::vector<uint8_t>(size));
-      EXPECT_NE(outputs, std::vector<uint8_t>(size));
     }
   }
 }

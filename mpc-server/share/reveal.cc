@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/share/deviation.h"
 
 namespace mpckdc {
 
@@ -34,10 +35,12 @@ absl::Status OpenToServers::Consume(RoundIn in) {
     Declassify(opened_[i].data(), sizeof(Block));
     Declassify(from_next.data(), sizeof(Block));
     if (!ConstantTimeEqual(opened_[i], from_next)) {
-      return absl::DataLossError(absl::StrCat(
-          "opening \"", what_, "\": what prev (P", PrevParty(party_), ") and next (P",
-          NextParty(party_), ") sent does not agree, value ", i, " of ", shares_.size(),
-          ": one of these two servers, or an earlier round of theirs, is wrong"));
+      return Deviation(
+          Suspects::Neighbours(party_),
+          absl::StrCat("opening \"", what_, "\": what prev (P", PrevParty(party_), ") and next (P",
+                       NextParty(party_), ") sent does not agree, value ", i, " of ",
+                       shares_.size(),
+                       ": one of these two servers, or an earlier round of theirs, is wrong"));
     }
   }
   done_ = true;

@@ -5,8 +5,8 @@
 // P_i lacks x_{i-1} and v. Both holders send what is missing:
 //     P_{i-1} sends x_{i-1}:   v = x_{i-1} ^ a_i
 //     P_{i+1} sends a_{i+1}:   v = a_{i+1} ^ x_i
-// One lie makes the two differ. P_i cannot tell which of the two lied; the error names both, and
-// the session ends.
+// One lie makes the two differ. P_i cannot tell which of the two lied: the deviation names both
+// (deviation.h), and the session ends.
 #ifndef MPC_SERVER_SHARE_REVEAL_H_
 #define MPC_SERVER_SHARE_REVEAL_H_
 

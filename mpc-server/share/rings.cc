@@ -5,7 +5,11 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/share/circuit.h"
+#include "mpc-server/share/deviation.h"
+#include "mpc-server/share/verifier.h"
 
 namespace mpckdc {
 
@@ -58,6 +62,28 @@ void Rings::BeginBatch(uint32_t number) {
   for (PartyContext* ring : rings_) ring->BeginBatch(number);
 }
 
+bool Rings::verified() const {
+  return absl::c_all_of(rings_, [](const PartyContext* ring) { return ring->verified(); });
+}
+
+void Rings::SetContext(const Digest& context) {
+  for (PartyContext* ring : rings_) {
+    if (ring->verifier() != nullptr) ring->verifier()->SetContext(context);
+  }
+}
+
+absl::Status Rings::Verify(Cost* counted) {
+  if (verified()) return absl::OkStatus();
+  std::vector<Cost> costs(rings_.size());
+  const absl::Status status = Run(rings_.size(), [&costs](size_t ring, PartyContext& party) {
+    return party.Verify(&costs[ring]);
+  });
+  Cost all;
+  for (const Cost& cost : costs) all = Together(all, cost);
+  if (counted != nullptr) *counted = *counted + all;
+  return status;
+}
+
 absl::Status Rings::Run(size_t count, Body body) {
   const size_t others = std::min(count, rings_.size()) - 1;
   for (size_t i = 0; i < others; ++i) {
@@ -70,7 +96,7 @@ absl::Status Rings::Run(size_t count, Body body) {
     const absl::MutexLock lock(&w.mutex);
     const auto done = [&w]() ABSL_SHARED_LOCKS_REQUIRED(w.mutex) { return w.body == nullptr; };
     w.mutex.Await(absl::Condition(&done));
-    if (status.ok()) status = w.result;
+    status = Weightier(status, w.result);
   }
   if (!status.ok()) {
     for (PartyContext* ring : rings_) ring->Abort(status.message());

@@ -17,6 +17,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "mpc-server/base/sha256.h"
 #include "mpc-server/share/session.h"
 
 namespace mpckdc {
@@ -36,9 +37,15 @@ class Rings {
   // The batch's number on every ring.
   void BeginBatch(uint32_t number);
 
+  // What the three agreed on for the batch under way, for its proofs.
+  void SetContext(const Digest& context);
+  // PartyContext::Verify() on every ring, at the same time.
+  absl::Status Verify(Cost* counted = nullptr);
+  bool verified() const;
+
   // Calls body(ring, party) for the first `count` rings at the same time, ring 0 on this thread.
-  // Returns when all have returned; the first error by ring number, after which the sessions of all
-  // rings are over.
+  // Returns when all have returned; a deviation, else the first error by ring number, after which
+  // the sessions of all rings are over.
   using Body = absl::FunctionRef<absl::Status(size_t ring, PartyContext& party)>;
   absl::Status Run(size_t count, Body body);
 

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/share/deviation.h"
+#include "mpc-server/share/verifier.h"
 
 namespace mpckdc {
 namespace {
@@ -16,10 +20,12 @@ void Grow(SecretBytes& bytes, size_t size) {
 
 }  // namespace
 
+ProofLog* RoundRunner::Log() const { return proving_ ? nullptr : party_.log_; }
+
 void RoundRunner::BeginChunk(ChunkSource& source, Slot& slot, size_t at) {
   slot.circuits = source.Begin(slot.chunk, at);
-  if (party_.options_.randomness == Randomness::kKeyed) return;
-  slot.zeros.Reset(slot.circuits, *party_.random_);
+  if (proving_ || party_.options_.randomness == Randomness::kKeyed) return;
+  slot.zeros.Reset(slot.circuits, *party_.random_, Log() != nullptr);
   slot.exchanging = true;
   slot.zeros_only[0] = &slot.zeros;
 }
@@ -67,13 +73,15 @@ absl::Status RoundRunner::Post(Slot& slot) {
   Grow(m.from_prev, slot.merged.to_next);
   Grow(m.to_prev, slot.merged.to_prev);
   Grow(m.from_next, slot.merged.to_prev);
-  const bool exchanged = party_.options_.randomness == Randomness::kExchanged;
-  ZeroShares zero = exchanged ? ZeroShares(slot.zeros.pool())
-                              : ZeroShares(party_.streams_, party_.batch_, party_.next_round_);
+  const bool exchanged = !proving_ && party_.options_.randomness == Randomness::kExchanged;
+  ZeroShares zero = exchanged
+                        ? ZeroShares(slot.zeros.pool(), Log())
+                        : ZeroShares(party_.streams_, party_.batch_, party_.next_round_, Log());
   for (const Member& p : slot.members) {
     p.circuit->Produce(zero, {absl::MakeSpan(m.to_next).subspan(p.next_at, p.shape.to_next),
                               absl::MakeSpan(m.to_prev).subspan(p.prev_at, p.shape.to_prev)});
   }
+  if (!slot.exchanging) to_prove_ += slot.merged.to_next - slot.merged.to_prev;
   slot.id = {party_.session_, party_.batch_, static_cast<uint16_t>(party_.next_round_++),
              slot.merged.step};
   slot.posted = true;
@@ -101,8 +109,48 @@ absl::Status RoundRunner::Collect(Slot& slot) {
   return s;
 }
 
+// Before an opening, so that nothing is opened that rests on a message nobody has checked; and
+// before the log becomes too long. All of it is public, so the three prove at the same place.
+bool RoundRunner::ProofIsDue(const Slot& slot) const {
+  if (proving_ || party_.verified()) return false;
+  return slot.merged.to_prev != 0 || party_.log_->bytes() > limits::kProofLogBytes;
+}
+
+// What the other slots have posted, in that order. Their circuits go on at their next turn.
+absl::Status RoundRunner::CollectAllAfter(size_t at, size_t used) {
+  for (size_t i = 1; i < used; ++i) {
+    Slot& slot = slots_[(at + i) % used];
+    if (!slot.posted) continue;
+    RETURN_IF_ERROR(Collect(slot));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RoundRunner::Prove(Cost* counted) {
+  Circuit* const circuits[] = {&party_.verifier_->Begin(party_)};
+  OneChunk chunk(circuits);
+  proving_ = true;
+  const absl::Status run = Run(chunk, counted);
+  if (!run.ok()) return Weightier(party_.verifier_->Finding(), run);
+  party_.verifier_->End();
+  return run;
+}
+
+// What is opened goes to both neighbours in equal parts; all else that went to next must stand in
+// the log. A circuit that sent more than it recorded would escape the proof.
+absl::Status RoundRunner::CheckRecorded(uint64_t before) const {
+  const uint64_t recorded = party_.log_->message_bytes() - before;
+  if (recorded == to_prove_) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("circuits sent ", to_prove_, " bytes to be proved and ", "recorded ", recorded));
+}
+
 // One turn per slot, again and again: rounds are collected in the order in which they were posted.
+// This order and the circuits' are public, so all slots may write one log: its sections come in the
+// same order at the three parties.
 absl::Status RoundRunner::Run(ChunkSource& source, Cost* counted) {
+  const uint64_t recorded = Log() != nullptr ? Log()->message_bytes() : 0;
+  to_prove_ = 0;
   slots_.resize(std::max(slots_.size(), source.slots()));
   const size_t used = source.slots();
   for (size_t at = 0; at < used; ++at) {
@@ -121,9 +169,16 @@ absl::Status RoundRunner::Run(ChunkSource& source, Cost* counted) {
       }
       Advance(source, slot, at);
       if (slot.chunk >= source.chunks()) continue;
+      if (ProofIsDue(slot)) {
+        RETURN_IF_ERROR(CollectAllAfter(at, used));
+        RETURN_IF_ERROR(party_.proof_runner_->Prove(counted));
+      }
       RETURN_IF_ERROR(Post(slot));
       ++active;
     }
+  }
+  if (Log() != nullptr) {
+    RETURN_IF_ERROR(CheckRecorded(recorded));
   }
   if (counted == nullptr) return absl::OkStatus();
   Cost all;

@@ -10,6 +10,19 @@
 
 namespace mpckdc {
 
+// All circuits as one chunk.
+class OneChunk : public ChunkSource {
+ public:
+  explicit OneChunk(absl::Span<Circuit* const> circuits) : circuits_(circuits) {}
+  size_t chunks() const override { return 1; }
+  size_t slots() const override { return 1; }
+  absl::Span<Circuit* const> Begin(size_t, size_t) override { return circuits_; }
+  void End(size_t, size_t) override {}
+
+ private:
+  const absl::Span<Circuit* const> circuits_;
+};
+
 // Each slot has two sets of message buffers that take turns, so that a round's messages stay
 // readable while the next round's are produced. They grow and never shrink: no allocation in steady
 // state.
@@ -18,6 +31,8 @@ class RoundRunner {
   explicit RoundRunner(PartyContext& party) : party_(party) {}
 
   absl::Status Run(ChunkSource& source, Cost* counted);
+  // Runs the party's verifier over what is in its log.
+  absl::Status Prove(Cost* counted);
 
  private:
   struct Messages {
@@ -50,8 +65,15 @@ class RoundRunner {
   void Plan(Slot& slot);
   absl::Status Post(Slot& slot);
   absl::Status Collect(Slot& slot);
+  bool ProofIsDue(const Slot& slot) const;
+  absl::Status CollectAllAfter(size_t at, size_t used);
+  absl::Status CheckRecorded(uint64_t before) const;
+
+  ProofLog* Log() const;
 
   PartyContext& party_;
+  bool proving_ = false;   // the runner of proofs, whose messages are not proved themselves
+  uint64_t to_prove_ = 0;  // bytes that circuits sent to next in this run, without openings
   std::vector<Slot> slots_;
 };
 

@@ -13,7 +13,9 @@
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/share/circuit.h"
+#include "mpc-server/share/deviation.h"
 #include "mpc-server/share/round_runner.h"
+#include "mpc-server/share/verifier.h"
 
 namespace mpckdc {
 namespace {
@@ -26,8 +28,8 @@ constexpr size_t kMaxReason = 512;
 using Digest = std::array<uint8_t, 32>;
 
 // min version (2) | max version (2) | party (1) | cluster (2) | epoch (8) | nonce (16) | ring (1) |
-// rings (1) | randomness (1) | realm length (2) | realm | greeting length (4) | greeting; numbers
-// big-endian.
+// rings (1) | randomness (1) | security (1) | realm length (2) | realm | greeting length (4) |
+// greeting; numbers big-endian. Versions come first in every version.
 struct Hello {
   uint16_t min_version, max_version;
   uint8_t party;
@@ -36,6 +38,7 @@ struct Hello {
   std::array<uint8_t, kNonceSize> nonce;
   uint8_t ring, rings;
   Randomness randomness;
+  Security security;
   std::string realm;
   std::string greeting;
 };
@@ -51,6 +54,7 @@ SecretBytes Encode(const Hello& h) {
   AppendUint(out, h.ring, 1);
   AppendUint(out, h.rings, 1);
   AppendUint(out, static_cast<uint8_t>(h.randomness), 1);
+  AppendUint(out, static_cast<uint8_t>(h.security), 1);
   AppendUint(out, h.realm.size(), 2);
   AppendBytes(out, AsBytes(h.realm));
   AppendUint(out, h.greeting.size(), 4);
@@ -58,11 +62,22 @@ SecretBytes Encode(const Hello& h) {
   return out;
 }
 
-absl::StatusOr<Hello> Decode(absl::Span<const uint8_t> data) {
+std::string VersionsOf(int party, uint16_t lowest, uint16_t highest) {
+  return absl::StrCat(" P", party, " speaks ", lowest, " to ", highest);
+}
+
+// What another version says behind its versions is not looked at.
+absl::StatusOr<Hello> Decode(absl::Span<const uint8_t> data, const Hello& mine) {
   ByteReader in(data);
   Hello h;
   h.min_version = static_cast<uint16_t>(in.Uint(2));
   h.max_version = static_cast<uint16_t>(in.Uint(2));
+  if (in.ok() && (h.min_version > mine.max_version || h.max_version < mine.min_version)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no common peer protocol version:",
+                     VersionsOf(static_cast<int>(in.Uint(1)), h.min_version, h.max_version),
+                     VersionsOf(mine.party, mine.min_version, mine.max_version)));
+  }
   h.party = static_cast<uint8_t>(in.Uint(1));
   h.cluster = static_cast<uint16_t>(in.Uint(2));
   h.epoch = in.Uint(8);
@@ -71,6 +86,7 @@ absl::StatusOr<Hello> Decode(absl::Span<const uint8_t> data) {
   h.ring = static_cast<uint8_t>(in.Uint(1));
   h.rings = static_cast<uint8_t>(in.Uint(1));
   h.randomness = static_cast<Randomness>(in.Uint(1));
+  h.security = static_cast<Security>(in.Uint(1));
   h.realm = in.Text(in.Uint(2));
   h.greeting = in.Text(in.Uint(4));
   if (!in.AtEnd()) return absl::DataLossError("hello frame is malformed");
@@ -92,7 +108,15 @@ Digest Confirmation(const Digest& transcript, const Seed& seed) {
   return d;
 }
 
-// Best effort. The reason grows as it goes round the ring: cut.
+// Apart from what PairwiseStreams derives from the seed.
+void SetComparisonKey(const Seed& seed, Seed* key) {
+  static_assert(sizeof(Seed) == crypto_kdf_KEYBYTES);
+  crypto_kdf_derive_from_key(key->data(), key->size(), 1, "mpckdc-c", seed.data());
+}
+
+}  // namespace
+
+// The reason grows as it goes round the ring: cut.
 void TellBoth(PeerChannel& channel, absl::string_view reason) {
   reason = reason.substr(0, kMaxReason);
   const absl::Span<const uint8_t> text(reinterpret_cast<const uint8_t*>(reason.data()),
@@ -101,25 +125,27 @@ void TellBoth(PeerChannel& channel, absl::string_view reason) {
   channel.Send(Neighbour::kPrev, FrameType::kAbort, text).IgnoreError();
 }
 
-}  // namespace
-
 // The steps of OpenSession(), in order.
 class SessionOpener {
  public:
   SessionOpener(const SessionOptions& options, PeerChannel& channel, absl::Time deadline)
       : options_(options), channel_(channel), deadline_(deadline) {}
+  ~SessionOpener() {
+    for (Hello& h : hellos_) Wipe(h.nonce.data(), h.nonce.size());
+  }
 
   absl::Status ExchangeHellos(RandomSource& random) {
     if (options_.realm.size() > kMaxRealm || options_.greeting.size() > kMaxGreeting) {
       return absl::InvalidArgumentError("realm or greeting is too long for a hello frame");
     }
-    Hello mine = {options_.min_version, options_.max_version,
-                  static_cast<uint8_t>(options_.party), options_.cluster, options_.epoch, {},
-                  options_.ring, options_.rings, options_.randomness, options_.realm,
-                  options_.greeting};
+    Hello mine = {options_.min_version, options_.max_version, static_cast<uint8_t>(options_.party),
+                  options_.cluster,     options_.epoch,       {},
+                  options_.ring,        options_.rings,       options_.randomness,
+                  options_.security,    options_.realm,       options_.greeting};
     random.Fill(absl::MakeSpan(mine.nonce));
     hellos_[options_.party] = mine;
     encoded_[options_.party] = Encode(mine);
+    Wipe(mine.nonce.data(), mine.nonce.size());
     absl::Status s = SendBoth(FrameType::kHello, encoded_[options_.party],
                               encoded_[options_.party]);
     if (s.ok()) s = ReceiveHello(Neighbour::kPrev);
@@ -134,7 +160,9 @@ class SessionOpener {
     random.Fill(absl::MakeSpan(seeds_.own.Get()));
     RETURN_IF_ERROR(channel_.Send(Neighbour::kPrev, FrameType::kSeed, seeds_.own.Get()));
     ASSIGN_OR_RETURN(SecretBytes seed, Expect(Neighbour::kNext, FrameType::kSeed));
-    if (seed.size() != sizeof(Seed)) return absl::DataLossError("seed frame is malformed");
+    if (seed.size() != sizeof(Seed)) {
+      return Lie(Neighbour::kNext, "sent a seed of another length");
+    }
     std::copy(seed.begin(), seed.end(), seeds_.next.Get().begin());
     return absl::OkStatus();
   }
@@ -142,7 +170,7 @@ class SessionOpener {
   absl::Status Confirm() {
     const Digest with_prev = Confirmation(transcript_, seeds_.own.Get());
     const Digest with_next = Confirmation(transcript_, seeds_.next.Get());
-    absl::Status s = SendBoth(FrameType::kConfirm, with_prev, with_next);
+    absl::Status s = SendBoth(FrameType::kConfirm, Joined(with_prev), Joined(with_next));
     if (s.ok()) s = ExpectConfirmation(Neighbour::kPrev, with_prev);
     if (s.ok()) s = ExpectConfirmation(Neighbour::kNext, with_next);
     return s;
@@ -183,8 +211,10 @@ class SessionOpener {
 
   absl::Status ReceiveHello(Neighbour from) {
     ASSIGN_OR_RETURN(SecretBytes payload, Expect(from, FrameType::kHello));
-    absl::StatusOr<Hello> h = Decode(payload);
-    if (!h.ok()) return absl::DataLossError(absl::StrCat(Who(from), ": ", h.status().message()));
+    absl::StatusOr<Hello> h = Decode(payload, hellos_[options_.party]);
+    if (!h.ok()) {
+      return absl::Status(h.status().code(), absl::StrCat(Who(from), ": ", h.status().message()));
+    }
     const std::string who = Who(from);
     if (h->party != Party(from)) return Differs(who, "party number", h->party, Party(from));
     if (h->realm != options_.realm) return Differs(who, "realm", h->realm, options_.realm);
@@ -199,6 +229,9 @@ class SessionOpener {
     if (h->randomness != options_.randomness) {
       return Differs(who, "randomness", RandomnessName(h->randomness),
                      RandomnessName(options_.randomness));
+    }
+    if (h->security != options_.security) {
+      return Differs(who, "security", SecurityName(h->security), SecurityName(options_.security));
     }
     hellos_[Party(from)] = *std::move(h);
     encoded_[Party(from)] = std::move(payload);
@@ -215,29 +248,52 @@ class SessionOpener {
     if (lowest > highest) {
       std::string text = "no common peer protocol version:";
       for (const Hello& h : hellos_) {
-        absl::StrAppend(&text, " P", h.party, " speaks ", h.min_version, " to ", h.max_version);
+        text += VersionsOf(h.party, h.min_version, h.max_version);
       }
       return absl::FailedPreconditionError(text);
     }
     version_ = highest;
-    crypto_generichash_state state;
-    static const char kDomain[] = "mpc-kdc session v1";
-    crypto_generichash_init(&state, nullptr, 0, transcript_.size());
-    crypto_generichash_update(&state, reinterpret_cast<const uint8_t*>(kDomain), sizeof(kDomain));
-    for (const SecretBytes& h : encoded_) {
-      crypto_generichash_update(&state, h.data(), h.size());
-    }
-    crypto_generichash_final(&state, transcript_.data(), transcript_.size());
+    HashHellos("mpc-kdc session v1", absl::MakeSpan(transcript_));
+    HashHellos("mpc-kdc common v1", absl::MakeSpan(seeds_.common.Get()));
     std::memcpy(&session_, transcript_.data(), sizeof(session_));
     session_ = __builtin_bswap32(session_) | 1;  // never zero, the number before there is one
     return absl::OkStatus();
   }
 
+  void HashHellos(const std::string& domain, absl::Span<uint8_t> out) const {
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, nullptr, 0, out.size());
+    crypto_generichash_update(&state, reinterpret_cast<const uint8_t*>(domain.c_str()),
+                              domain.size() + 1);
+    for (const SecretBytes& h : encoded_) crypto_generichash_update(&state, h.data(), h.size());
+    crypto_generichash_final(&state, out.data(), out.size());
+    Wipe(&state, sizeof(state));
+  }
+
   absl::Status ExpectConfirmation(Neighbour from, const Digest& expected) {
     ASSIGN_OR_RETURN(SecretBytes got, Expect(from, FrameType::kConfirm));
-    if (ConstantTimeEqual(got, expected)) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(
-        Who(from), " confirms another session: the three servers did not see the same hellos"));
+    if (got.size() != 2 * sizeof(Digest)) return Lie(from, "confirms in another length");
+    const auto hellos = absl::MakeConstSpan(got).first(sizeof(Digest));
+    if (!std::equal(hellos.begin(), hellos.end(), transcript_.begin())) {
+      return absl::DataLossError(absl::StrCat(
+          Who(from), " confirms another session: the three servers did not see the same hellos"));
+    }
+    if (ConstantTimeEqual(absl::MakeConstSpan(got).last(sizeof(Digest)), expected)) {
+      return absl::OkStatus();
+    }
+    return Lie(from, "confirms another session: it has another seed than the two agreed on");
+  }
+
+  // On a link that nobody else can write to, after hellos that name one version.
+  absl::Status Lie(Neighbour from, absl::string_view what) const {
+    return Deviation(Suspects::One(Party(from)), absl::StrCat(Who(from), " ", what));
+  }
+  // What is sent to confirm.
+  std::array<uint8_t, 2 * sizeof(Digest)> Joined(const Digest& confirmation) const {
+    std::array<uint8_t, 2 * sizeof(Digest)> out;
+    std::copy(transcript_.begin(), transcript_.end(), out.begin());
+    std::copy(confirmation.begin(), confirmation.end(), out.begin() + sizeof(Digest));
+    return out;
   }
 
   const SessionOptions& options_;
@@ -264,6 +320,16 @@ absl::StatusOr<std::unique_ptr<PartyContext>> OpenSession(const SessionOptions& 
   return s;
 }
 
+const char* SecurityName(Security security) {
+  switch (security) {
+    case Security::kSemiHonest:
+      return "semi-honest";
+    case Security::kActive:
+      return "active";
+  }
+  return "unknown";
+}
+
 PartyContext::PartyContext(const SessionOptions& options, PeerChannel& channel, Clock& clock,
                            uint32_t session, PairwiseSeeds seeds)
     : options_(options),
@@ -271,7 +337,12 @@ PartyContext::PartyContext(const SessionOptions& options, PeerChannel& channel, 
       clock_(clock),
       session_(session),
       streams_(session, seeds),
-      runner_(std::make_unique<RoundRunner>(*this)) {}
+      output_keys_(options.party, seeds),
+      runner_(std::make_unique<RoundRunner>(*this)),
+      proof_runner_(std::make_unique<RoundRunner>(*this)) {
+  SetComparisonKey(seeds.own.Get(), &comparison_.own.Get());
+  SetComparisonKey(seeds.next.Get(), &comparison_.next.Get());
+}
 
 PartyContext::~PartyContext() = default;
 
@@ -301,13 +372,30 @@ void PartyContext::Abort(absl::string_view reason) {
   status_ = absl::AbortedError(reason);
 }
 
+void PartyContext::SetVerifier(Verifier* verifier) {
+  verifier_ = verifier;
+  log_ = verifier == nullptr ? nullptr : &verifier->log();
+}
+
+bool PartyContext::verified() const { return verifier_ == nullptr || verifier_->log().empty(); }
+
+absl::Status PartyContext::Verify(Cost* counted) {
+  if (status_.ok() && verified()) return absl::OkStatus();
+  return RunBy(*proof_runner_, nullptr, counted);
+}
+
 absl::Status PartyContext::Run(ChunkSource& source, Cost* counted) {
+  return RunBy(*runner_, &source, counted);
+}
+
+// Without a source: a proof.
+absl::Status PartyContext::RunBy(RoundRunner& runner, ChunkSource* source, Cost* counted) {
   if (!status_.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the session is over: ", status_.message()));
   }
   if (batch_ == 0) return absl::FailedPreconditionError("no batch was begun");
-  absl::Status s = runner_->Run(source, counted);
+  absl::Status s = source == nullptr ? runner.Prove(counted) : runner.Run(*source, counted);
   if (!s.ok()) {
     Abort(absl::StrCat("P", options_.party, ": ", s.message()));
     status_ = s;

@@ -4,9 +4,13 @@
 // OpenSession() runs three control messages per neighbour over a connected channel:
 //   1. hello: version range, realm, cluster, epoch, party, a random nonce, the caller's greeting
 //   2. seed:  P_i draws k_i and sends it to P_{i-1}; so P_i holds k_i and k_{i+1} (Araki 2.2)
-//   3. confirm: a hash of the three hellos and of the pair's seed: a server that told its two
-//      neighbours different things, or a mixed-up seed, shows at once
-// and nothing from an earlier session survives: seeds are fresh each time.
+//   3. confirm: the hash of the three hellos, and one of it and the pair's seed. Who told its two
+//      neighbours different things shows in the first; so does a neighbour's connection that is
+//      older than the other's, so this accuses nobody. Another seed under the same hellos is a
+//      deviation (deviation.h)
+// and nothing from an earlier session survives: seeds are fresh each time. The connection encrypts,
+// so the three nonces together are a secret of the three servers: of the hellos they derive a seed
+// that all have in common (PairwiseSeeds::common) beside the transcript's hash, which is no secret.
 #ifndef MPC_SERVER_SHARE_SESSION_H_
 #define MPC_SERVER_SHARE_SESSION_H_
 
@@ -16,10 +20,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpc-server/base/clock.h"
 #include "mpc-server/base/random_source.h"
+#include "mpc-server/share/output_masks.h"
 #include "mpc-server/share/pairwise_streams.h"
 #include "mpc-server/share/replicated_share.h"
 #include "mpc-server/share/zero_shares.h"
@@ -30,10 +36,18 @@ namespace mpckdc {
 class Circuit;      // share/circuit.h
 class ChunkSource;  // share/circuit.h
 class RoundRunner;  // share/round_runner.h
+class Verifier;     // share/verifier.h
 struct Cost;
 
-inline constexpr uint16_t kPeerProtocolMin = 5;
-inline constexpr uint16_t kPeerProtocolMax = 5;
+inline constexpr uint16_t kPeerProtocolMin = 6;
+inline constexpr uint16_t kPeerProtocolMax = 6;
+
+// What the servers verify of each other before anything leaves them.
+enum class Security : uint8_t {
+  kSemiHonest = 1,  // that they agree; not that each computes as it should
+  kActive = 2,      // every value that leaves
+};
+const char* SecurityName(Security security);
 
 struct SessionOptions {
   int party = 0;
@@ -43,6 +57,7 @@ struct SessionOptions {
   uint8_t ring = 0;      // of the server's rings (rings.h), each a session of its own
   uint8_t rings = 1;
   Randomness randomness = Randomness::kKeyed;
+  Security security = Security::kSemiHonest;
   std::string greeting;  // opaque, at most 64 KiB: given to both neighbours
   uint16_t min_version = kPeerProtocolMin;
   uint16_t max_version = kPeerProtocolMax;
@@ -66,11 +81,18 @@ class PartyContext {
   const std::array<uint8_t, 16>& session_id() const { return session_id_; }
   uint16_t version() const { return version_; }
   Randomness randomness() const { return options_.randomness; }
+  Security security() const { return options_.security; }
   PeerChannel& channel() { return channel_; }
   Clock& clock() { return clock_; }
   // What the neighbour passed as SessionOptions::greeting.
   const std::string& greeting(Neighbour n) const {
     return n == Neighbour::kPrev ? greeting_prev_ : greeting_next_;
+  }
+
+  // A key of this session that only this server and that neighbour know, for what they compare
+  // without showing it to the third (agree/record_tags.h).
+  const Seed& ComparisonKey(Neighbour n) const {
+    return n == Neighbour::kPrev ? comparison_.own.Get() : comparison_.next.Get();
   }
 
   // Starts batch `number` (1 and up, strictly increasing within the session, the same at the three
@@ -83,9 +105,26 @@ class PartyContext {
   // F(k_{i+1})). No message. The same calls in the same order at the three parties.
   void DrawRandom(absl::Span<SharedBlock> out);
 
-  // They turn the a components (whose XOR is the value) into fresh additive output shares for the
-  // KDC. The caller's hash covers the job and the batch, the output's number says which it is.
-  OutputMasks output_masks() const { return OutputMasks(streams_); }
+  // From now on circuits note in `log` what is to be proved of their messages; null: they do not.
+  // Between runs. A run in which they send more than they note fails. The log is the caller's: who
+  // proves a batch opens it, reads it and clears it. The same choice at the three parties; the
+  // messages are the same either way.
+  void SetLog(ProofLog* log) { log_ = log; }
+  ProofLog* log() const { return log_; }
+  // From now on circuits note what they send, and Verify() has it proved; null: nothing is. Between
+  // batches. The verifier is the caller's; the same choice at the three parties.
+  void SetVerifier(Verifier* verifier);
+  Verifier* verifier() const { return verifier_; }
+  // Has all that was sent and not proved yet proved to the two others, and checks what they sent.
+  // What rests on messages may leave only after it: openings to the servers wait for it by
+  // themselves (RoundRunner), outputs are the caller's to hold back. Without a verifier: nothing.
+  // Errors: a Deviation, or as RunTogether(). The same calls at the three parties.
+  absl::Status Verify(Cost* counted = nullptr);
+  // Whether nothing that was sent waits for Verify().
+  bool verified() const;
+
+  // For what leaves toward the KDC. The caller's hash covers the job and the batch.
+  const OutputKeys& output_keys() const { return output_keys_; }
 
   // OK, or the error that ended the session.
   const absl::Status& status() const { return status_; }
@@ -102,6 +141,7 @@ class PartyContext {
   friend class SessionOpener;
 
   absl::Status Run(ChunkSource& source, Cost* counted);
+  absl::Status RunBy(RoundRunner& runner, ChunkSource* source, Cost* counted);
 
   SessionOptions options_;
   PeerChannel& channel_;
@@ -109,19 +149,28 @@ class PartyContext {
   uint32_t session_;
   std::array<uint8_t, 16> session_id_{};
   RandomSource* random_ = nullptr;  // for Randomness::kExchanged
+  ProofLog* log_ = nullptr;
+  Verifier* verifier_ = nullptr;
   uint16_t version_ = kPeerProtocolMax;
   uint32_t batch_ = 0;
   uint32_t next_round_ = 0;
   uint32_t random_position_ = 0;
   std::string greeting_prev_, greeting_next_;
+  PairwiseSeeds comparison_;
   PairwiseStreams streams_;
+  OutputKeys output_keys_;
   absl::Status status_;
-  std::unique_ptr<RoundRunner> runner_;  // message buffers, kept between batches
+  // Message buffers, kept between batches; those of proofs, which come amid other rounds.
+  std::unique_ptr<RoundRunner> runner_, proof_runner_;
 };
 
-// Errors: FailedPrecondition (versions, realm, cluster, epoch, party, ring or randomness do not
-// fit; the text names both sides' values), or the channel's. `channel`, `clock` and `random` must
-// outlive the context.
+// Tells both neighbours why there will be no session, or no more of one, best effort: each hears it
+// as Aborted.
+void TellBoth(PeerChannel& channel, absl::string_view reason);
+
+// Errors: FailedPrecondition (versions, realm, cluster, epoch, party, ring, randomness or security
+// do not fit; the text names both sides' values), a deviation (deviation.h), or the channel's.
+// `channel`, `clock` and `random` must outlive the context.
 absl::StatusOr<std::unique_ptr<PartyContext>> OpenSession(const SessionOptions& options,
                                                           PeerChannel& channel, Clock& clock,
                                                           RandomSource& random,

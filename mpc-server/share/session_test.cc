@@ -5,7 +5,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/share/circuit.h"
+#include "mpc-server/share/deviation.h"
 #include "mpc-server/testing/memory_channel.h"
 
 namespace mpckdc {
@@ -69,7 +71,13 @@ TEST(SessionTest, MismatchesAreNamed) {
          if (o.party == 1) o.randomness = Randomness::kExchanged;
        },
        "has randomness exchanged, this server has keyed"},
-      {[](SessionOptions& o) { if (o.party == 1) o.min_version = o.max_version = 7; },
+      {[](SessionOptions& o) {
+         if (o.party == 1) o.security = Security::kActive;
+       },
+       "has security active, this server has semi-honest"},
+      {[](SessionOptions& o) {
+         if (o.party == 1) o.min_version = o.max_version = 7;
+       },
        "P1 speaks 7 to 7"},
   };
   for (const Case& c : cases) {
@@ -105,7 +113,59 @@ TEST(SessionTest, AlteredSeedIsDetected) {
     if (m.from == 1 && m.type == FrameType::kSeed) m.payload[31] ^= 1;
   });
   const Opened o = Open(ring, [](SessionOptions&) {});
-  EXPECT_THAT(o.statuses[0].ToString(), HasSubstr("confirms another session"));
+  EXPECT_THAT(o.statuses[0].ToString(), HasSubstr("it has another seed"));
+  EXPECT_EQ(SuspectsOf(o.statuses[0]), Suspects::One(1));
+  EXPECT_EQ(SuspectsOf(o.statuses[1]), Suspects::One(0));
+  EXPECT_FALSE(IsDeviation(o.statuses[2])) << o.statuses[2];
+}
+
+// What cuts and slow attempts to connect can leave behind: P2 hears a hello of P1's last attempt.
+TEST(SessionTest, AHelloOfAnOlderConnectionAccusesNobody) {
+  std::string older;
+  MemoryRing first;
+  first.SetInterceptor([&](MemoryRing::Intercepted& m) {
+    if (m.from == 1 && m.to == 2 && m.type == FrameType::kHello) {
+      older = std::string(AsText(m.payload));
+    }
+  });
+  Open(first, [](SessionOptions&) {});
+  MemoryRing second;
+  second.SetInterceptor([&](MemoryRing::Intercepted& m) {
+    if (m.from == 1 && m.to == 2 && m.type == FrameType::kHello) {
+      std::copy(older.begin(), older.end(), m.payload.begin());
+    }
+  });
+  const Opened o = Open(second, [](SessionOptions&) {});
+  for (const absl::Status& s : o.statuses) {
+    EXPECT_FALSE(s.ok());
+    EXPECT_FALSE(IsDeviation(s)) << s;
+  }
+}
+
+// Of what follows the hellos only confirmations and seeds are left to lie in: each byte accuses the
+// sender, or nobody where it is the hellos' own.
+TEST(SessionTest, AnAlteredConfirmationAccusesItsSender) {
+  for (const size_t at : {size_t{0}, size_t{31}, size_t{32}, size_t{63}}) {
+    MemoryRing ring;
+    ring.SetInterceptor([at](MemoryRing::Intercepted& m) {
+      if (m.from == 2 && m.to == 1 && m.type == FrameType::kConfirm) m.payload[at] ^= 1;
+    });
+    const Opened o = Open(ring, [](SessionOptions&) {});
+    EXPECT_EQ(IsDeviation(o.statuses[1]), at >= 32) << at;
+    if (at >= 32) {
+      EXPECT_EQ(SuspectsOf(o.statuses[1]), Suspects::One(2));
+    }
+  }
+}
+
+TEST(SessionTest, AnAbortWithTheWordsOfADeviationAccusesNobody) {
+  MemoryRing ring;
+  ring.SetInterceptor([](MemoryRing::Intercepted& m) {
+    if (m.from == 0 && m.type == FrameType::kSeed) m.payload[0] ^= 1;  // P2 sees the lie
+  });
+  const Opened o = Open(ring, [](SessionOptions&) {});
+  ASSERT_TRUE(IsDeviation(o.statuses[2])) << o.statuses[2];
+  EXPECT_FALSE(IsDeviation(o.statuses[1])) << o.statuses[1];
 }
 
 TEST(SessionDeathTest, ABatchNumberIsUsedOnce) {

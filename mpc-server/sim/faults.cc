@@ -199,6 +199,36 @@ void Injector::Heal() {
   }
 }
 
+// At any of the messages that come next, of a batch or of an agreement.
+Lie Injector::DrawLie() {
+  Dice& dice = *parts_.dice;
+  Lie lie;
+  lie.control = dice.Chance(0.1);
+  do {
+    lie.kind = static_cast<LieKind>(dice.Below(kLieKinds));
+  } while (lie.kind == LieKind::kSwap || lie.kind == LieKind::kLate);
+  lie.skip = dice.Below(lie.control ? 6 : 60);
+  lie.to_prev = dice.Chance(0.1);
+  lie.to_next = !lie.to_prev || dice.Chance(0.5);
+  lie.own_state = dice.Chance(0.5);
+  lie.weights = dice.Below(kKnownWeights);
+  return lie;
+}
+
+void Injector::RunLies(absl::Duration faulty, Liar* liar) {
+  const absl::Time end = parts_.scheduler->now() + faulty;
+  liar->KeepHistory();
+  while (parts_.scheduler->now() < end) {
+    liar->Arm(DrawLie());
+    parts_.scheduler->Sleep(parts_.dice->Between(absl::Milliseconds(100), absl::Milliseconds(800)));
+  }
+  liar->Disarm();
+  Heal();
+  for (const auto& [kind, count] : liar->counts()) {
+    parts_.journal->outcome().events[absl::StrCat("lies, ", kind)] += count;
+  }
+}
+
 void Injector::Run(absl::Duration faulty, bool flip_rounds) {
   const absl::Time end = parts_.scheduler->now() + faulty;
   while (parts_.scheduler->now() < end) {

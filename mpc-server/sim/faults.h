@@ -63,6 +63,8 @@ class Injector {
   // Faults for `faulty`, then none. `flip_rounds`: the control in which round frames are altered
   // and TLS does not notice.
   void Run(absl::Duration faulty, bool flip_rounds);
+  // In their place lies of one server: it alters a message now and then. Then none.
+  void RunLies(absl::Duration faulty, Liar* liar);
   // Everything runs, is connected and on time again.
   void Heal();
   // The step hook of Servers.
@@ -83,6 +85,7 @@ class Injector {
   };
 
   void InjectOne();
+  Lie DrawLie();
   void Arm(FaultKind kind);
   // True: the process of `p` is gone.
   bool Apply(FaultKind kind, int p, const std::string& step);

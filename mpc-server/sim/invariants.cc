@@ -53,6 +53,18 @@ void Invariants::Audited(int p, const BatchJob& job) {
   line = AuditLine{job.operation, job.principal, job.judgement.verdict};
 }
 
+void Invariants::Accused(int by, Suspects suspects) {
+  if (by == liar_) return;
+  const int restored = servers_->restored();
+  if (liar_ >= 0 && suspects.Has(liar_)) return journal_->Count("accusations of the liar");
+  if (restored >= 0 && suspects.Has(restored)) {
+    return journal_->Count("accusations of a server with an old disk");
+  }
+  if (servers_->network_lies() > 0) return journal_->Count("accusations of an altered network");
+  journal_->Violation(
+      absl::StrCat("server ", by, " accuses ", suspects.Text(), ", who did nothing"));
+}
+
 void Invariants::AnsweredOk(JobId id, Operation operation) { answered_[id] = operation; }
 
 void Invariants::CheckAudit() {

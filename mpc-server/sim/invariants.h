@@ -42,6 +42,11 @@ class Invariants {
   void Sealed(const std::string& cts_message);
   void Audited(int p, const BatchJob& job);
   void AnsweredOk(JobId id, Operation operation);
+  // The party lies from now on.
+  void Lies(int party) { liar_ = party; }
+  // Nobody may be accused but a server that lies, or one whose disk was put back; what the liar
+  // says is nobody's fault.
+  void Accused(int by, Suspects suspects);
 
   // ---- Keys ----
   void Acknowledged(const Handle& handle, const PerParty<KeyRecord>& records);
@@ -93,6 +98,7 @@ class Invariants {
   std::map<Handle, PerParty<KeyRecord>> acknowledged_;
   std::set<Handle> lost_;
   int restores_ = 0;
+  int liar_ = -1;
   PerParty<std::set<Handle>> taken_back_;
   absl::Time healed_ = absl::InfiniteFuture();
   std::optional<absl::Time> first_ok_;

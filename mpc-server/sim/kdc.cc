@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/job/operation_table.h"
 
@@ -100,6 +101,12 @@ JobResult Kdc::SendJobs(const PerParty<Job>& jobs, bool faults, bool* overtaken)
   return absent;
 }
 
+// The server saw a deviation; that there was a lie is checked where it says so (Servers::Start).
+static bool Quarantined(const Judgement& judgement) {
+  return judgement.verdict == Verdict::kUnavailable &&
+         absl::StrContains(judgement.detail, "quarantined since");
+}
+
 // A tag request before its job's answer has come: refused, or it spends the seal at that server.
 void Kdc::TagTooEarly(JobId job) {
   const int p = static_cast<int>(dice_->Below(kParties));
@@ -109,8 +116,9 @@ void Kdc::TagTooEarly(JobId job) {
   scheduler_->At(when, [this, p, job] {
     servers_->Message(p, [this, job](Process& process) {
       const TagRequest request{job, 0, std::string(48, 'e')};
-      const Verdict v = process.engine->FinishTag(identity_, request).judgement.verdict;
-      if (v == Verdict::kOk || v == Verdict::kRefused) return;
+      const Judgement judgement = process.engine->FinishTag(identity_, request).judgement;
+      const Verdict v = judgement.verdict;
+      if (v == Verdict::kOk || v == Verdict::kRefused || Quarantined(judgement)) return;
       journal_->Violation(absl::StrCat("an early tag request is ", VerdictName(v)));
     });
   });
@@ -156,6 +164,7 @@ void Kdc::CheckSeal(const JobResult& result, uint32_t seal, const PlainKey& key,
     if (settled) journal_->Violation(absl::StrCat("no tag: ", tag.judgement.detail));
     return;
   }
+  if (Quarantined(tag.judgement)) return;
   if (!tag.judgement.ok()) return journal_->Violation(absl::StrCat("tag: ", tag.judgement.detail));
   const std::string message = Message(result.seals[seal], ciphertext, tag.tag_share);
   if (OracleOpen(key, usage, message) != text) {
@@ -282,8 +291,8 @@ bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
   job.grant = grant;
   job.seals.push_back({*job.client, kUsageAsReply, static_cast<uint32_t>(text.size())});
   bool overtaken = false;
-  PerParty<Job> jobs = WithTexts(job, text, random_);
-  if (other_texts_) jobs[1].seals[0].plaintext_share[0] ^= 1;
+  const std::string sent = other_texts_ ? std::string(text.size(), 'x') : text;
+  const PerParty<Job> jobs = WithTexts(job, sent, random_);
   const JobResult result = SendJobs(jobs, !invariants_->quiet(), &overtaken);
   const Verdict v = result.judgement.verdict;
   ++journal_->outcome().verdicts[absl::StrCat(paid < 2 ? "reply " : "third reply ",

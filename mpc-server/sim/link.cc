@@ -90,6 +90,8 @@ absl::StatusOr<PeerChannels> SimLink::Connect(absl::Time deadline) {
   for (size_t ring = 0; ring < kSimRings; ++ring) {
     channels.push_back(
         MakeSimChannel(network_, party_, clock_, incoming_[ring], outgoing_[ring], dead_));
+    Liar* const liar = network_->liars_[party_];
+    if (liar != nullptr) channels.back() = liar->Wrap(std::move(channels.back()));
   }
   incoming_.clear();
   outgoing_.clear();

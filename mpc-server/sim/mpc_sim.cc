@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/job/digest.h"
+#include "mpc-server/sim/lies.h"
 #include "mpc-server/sim/runner.h"
 #include "mpc-server/sim/world.h"
 
@@ -30,6 +31,9 @@ ABSL_FLAG(std::string, state_dir, "",
           "keep finished seeds here, per commit and program, and go on from there; "
           "empty: begin anew");
 ABSL_FLAG(std::string, json, "", "write the report to this file too");
+ABSL_FLAG(bool, liar, false, "in place of faults one server of each realm lies");
+ABSL_FLAG(uint64_t, lies, 0,
+          "instead of whole realms: so many short computations, in each of which one server lies");
 ABSL_FLAG(bool, worker, false, "internal: report on these seeds to mpc-sim");
 
 namespace mpckdc::sim {
@@ -39,11 +43,13 @@ const char kUsage[] =
     "simulates whole realms under faults, one per seed.\n\n"
     "  mpc-sim --seeds=1000 --jobs=2        seeds 1 to 1000\n"
     "  mpc-sim --first=17 --seeds=1 --verbose\n"
-    "                                       seed 17 again, with all that happened\n\n"
+    "                                       seed 17 again, with all that happened\n"
+    "  mpc-sim --lies=1000000               one server lies, a million times\n\n"
     "Three production engines, a KDC and an administrator run under a simulated clock, network\n"
     "and disk. A seed decides everything, so a seed that failed fails again in the same way, with\n"
     "the same program. Exit status: 0 all held, 1 a seed failed, 2 wrong use, 130 interrupted\n"
-    "(the same command goes on when --state_dir is given). mpc-server/doc/simulation.md says what is\n"
+    "(the same command goes on when --state_dir is given). mpc-server/doc/simulation.md says what "
+    "is\n"
     "modelled and asserted.";
 
 // The file of finished chunks: another program, or another commit, begins anew.
@@ -58,10 +64,10 @@ std::string StateFile(const std::string& dir, const std::string& commit) {
   return absl::StrCat(name, ".jsonl");
 }
 
-int RunVerbosely(uint64_t first, uint64_t seeds) {
+int RunVerbosely(uint64_t first, uint64_t seeds, Lying lying) {
   Report sum;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
-    const Outcome outcome = World({.seed = seed}).Run();
+    const Outcome outcome = World({.seed = seed, .lying = lying}).Run();
     sum.Add(seed, outcome);
     std::printf("seed %lu: %s\n", seed, outcome.violations.empty() ? "all held" : "FAILED");
     for (const std::string& line : outcome.log) std::printf("  %s\n", line.c_str());
@@ -87,14 +93,28 @@ int Print(const Progress& progress, const Series& series, const std::string& com
   return sum.failures.empty() ? 0 : 1;
 }
 
+// Semi-honest servers let lies through: a run that sees none of it would see nothing in active mode
+// either.
+int TellLies(uint64_t first, uint64_t lies, int jobs) {
+  const LieCounts counts = RunLies(first, lies, jobs);
+  std::printf("%s", counts.Summary().c_str());
+  if (TestedSecurity() == Security::kActive) return counts.failures == 0 ? 0 : 1;
+  std::printf("semi-honest servers: failures are what there is to see\n");
+  return counts.failures > 0 ? 0 : 1;
+}
+
 int Main() {
   const uint64_t first = absl::GetFlag(FLAGS_first), seeds = absl::GetFlag(FLAGS_seeds);
-  if (absl::GetFlag(FLAGS_worker)) return RunWorker(first, seeds);
-  if (absl::GetFlag(FLAGS_verbose)) return RunVerbosely(first, seeds);
+  const Lying lying = absl::GetFlag(FLAGS_liar) ? Lying::kOneServer : Lying::kNobody;
+  if (absl::GetFlag(FLAGS_worker)) return RunWorker(first, seeds, lying);
+  if (absl::GetFlag(FLAGS_verbose)) return RunVerbosely(first, seeds, lying);
   const std::string commit = absl::GetFlag(FLAGS_commit);
   const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int jobs = absl::GetFlag(FLAGS_jobs) > 0 ? absl::GetFlag(FLAGS_jobs) : processors;
-  const Series series{first, seeds, jobs, StateFile(absl::GetFlag(FLAGS_state_dir), commit)};
+  if (const uint64_t lies = absl::GetFlag(FLAGS_lies); lies > 0) return TellLies(first, lies, jobs);
+  const Series series{
+      first, seeds, jobs,
+      lying == Lying::kNobody ? StateFile(absl::GetFlag(FLAGS_state_dir), commit) : "", lying};
   const absl::StatusOr<Progress> progress = RunSeries(series);
   if (!progress.ok()) {
     std::fprintf(stderr, "mpc-sim: %s\n", std::string(progress.status().message()).c_str());

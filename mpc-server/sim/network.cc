@@ -38,7 +38,10 @@ void Network::Send(const std::shared_ptr<Connection>& connection, int from, int 
   Direction& way = Way(from, to);
   const bool round = IsRound(wire);
   const auto strikes = [&](Damage damage, bool suits) {
-    return suits && way.next == damage && std::exchange(way.next, Damage::kNone) == damage;
+    if (!suits || way.next != damage) return false;
+    way.next = Damage::kNone;
+    lies_ += damage != Damage::kBadRecord && damage != Damage::kTruncate;
+    return true;
   };
   if (pipe.overtaken.has_value()) {
     Launch(connection, from, to, std::move(wire));

@@ -7,10 +7,8 @@
 //   lost packets, one-way partition   TCP repeats them: frames wait, and arrive in order when the
 //                                     direction works again, or the connection is reset
 //   corruption, under TLS             the record's authenticator fails: the connection ends. So it
-//                                     is with round frames: their payloads are masked shares that
-//                                     no later check covers as long as active security is not
-//                                     built; semi-honest means that a *server* does not alter them,
-//                                     and TLS that nobody else can
+//                                     is with round frames: only a *server* can alter them
+//                                     unnoticed by TLS, and that is what SetLiar() is for
 //   corruption, of control frames     let through, as if TLS were not there: greetings, seeds,
 //                                     proposals and votes have checks of their own
 //   reordered, duplicated frames      let through likewise: headers and numbers must catch them
@@ -28,6 +26,7 @@
 
 #include "mpc-server/share/replicated_share.h"
 #include "mpc-server/sim/machine.h"
+#include "mpc-server/testing/deviating_channel.h"
 #include "mpc-server/wire/peer_channel.h"
 #include "mpc-server/wire/peer_link.h"
 
@@ -95,6 +94,8 @@ class Network {
 
   std::unique_ptr<PeerLink> Link(int party, SimClock* clock, const SimExecutor* executor);
   void SetStepHook(StepHook hook) { hook_ = std::move(hook); }
+  // The party lies on the connections made from now on. `liar` outlives them.
+  void SetLiar(int party, Liar* liar) { liars_[party] = liar; }
 
   // ---- Faults ----
   // Frames already under way are lost; both ends see the connection closed.
@@ -110,6 +111,9 @@ class Network {
   void Kill(int party);
 
   uint64_t frames() const { return frames_; }
+  // How often a frame was altered, repeated or overtaken, which on a real link only its sender can
+  // do. Without one no server may accuse another.
+  uint64_t lies() const { return lies_; }
 
  private:
   friend class SimChannel;
@@ -144,11 +148,13 @@ class Network {
   Scheduler* const scheduler_;
   Dice* const dice_;
   StepHook hook_;
+  std::array<Liar*, kParties> liars_{};
   std::array<std::array<Direction, kParties>, kParties> ways_;
   std::array<Validity, kParties> certificates_;
   std::array<SimLink*, kParties> links_{};                    // of the processes that live
   std::array<Connections, kParties> current_;                 // by client
   uint64_t frames_ = 0;
+  uint64_t lies_ = 0;
 };
 
 }  // namespace mpckdc::sim

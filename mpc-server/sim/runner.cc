@@ -41,9 +41,10 @@ void OnSignal(int) { interrupted = 1; }
 
 // A worker's report on its chunk; when the process died, one on the seed that killed it. The
 // program is this one, even if its file has been replaced meanwhile.
-absl::StatusOr<Report> RunChunk(const Chunk& chunk) {
-  const std::string command = absl::StrCat(
-      "exec /proc/", getpid(), "/exe --worker --first=", chunk.first, " --seeds=", chunk.count);
+absl::StatusOr<Report> RunChunk(const Chunk& chunk, Lying lying) {
+  const std::string command =
+      absl::StrCat("exec /proc/", getpid(), "/exe --worker --first=", chunk.first,
+                   " --seeds=", chunk.count, lying == Lying::kOneServer ? " --liar" : "");
   std::FILE* const from = popen(command.c_str(), "r");
   if (from == nullptr) return absl::ErrnoToStatus(errno, "starting a worker");
   std::string output;
@@ -138,6 +139,7 @@ class SeriesRunner {
       : chunks_(std::move(chunks)),
         progress_(progress),
         line_(progress->sum.seeds, series.seeds),
+        lying_(series.lying),
         state_(series.state_file.empty() ? nullptr : std::fopen(series.state_file.c_str(), "a")) {}
   ~SeriesRunner() {
     if (state_ != nullptr) std::fclose(state_);
@@ -160,7 +162,7 @@ class SeriesRunner {
       const Chunk chunk = chunks_.front();
       chunks_.pop_front();
       mu_.Unlock();
-      const absl::StatusOr<Report> report = RunChunk(chunk);
+      const absl::StatusOr<Report> report = RunChunk(chunk, lying_);
       mu_.Lock();
       if (!report.ok()) {
         status_ = report.status();
@@ -193,6 +195,7 @@ class SeriesRunner {
   std::deque<Chunk> chunks_ ABSL_GUARDED_BY(mu_);
   Progress* const progress_ ABSL_PT_GUARDED_BY(mu_);
   ProgressLine line_ ABSL_GUARDED_BY(mu_);
+  const Lying lying_;
   absl::Status status_ ABSL_GUARDED_BY(mu_);
   std::FILE* const state_;
 };
@@ -214,14 +217,14 @@ absl::StatusOr<Progress> RunSeries(const Series& series) {
   return progress;
 }
 
-int RunWorker(uint64_t first, uint64_t seeds) {
+int RunWorker(uint64_t first, uint64_t seeds, Lying lying) {
   Report report;
   report.first = first;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
     std::printf("seed %lu\n", seed);
     std::fflush(stdout);
     alarm(kLongestSeedSeconds);
-    report.Add(seed, World({.seed = seed}).Run());
+    report.Add(seed, World({.seed = seed, .lying = lying}).Run());
   }
   std::printf("%s\n", report.ToJson().c_str());
   return 0;

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "mpc-server/sim/report.h"
+#include "mpc-server/sim/world.h"
 
 namespace mpckdc::sim {
 
@@ -19,6 +20,7 @@ struct Series {
   uint64_t seeds = 100;
   int jobs = 1;
   std::string state_file;  // empty: nothing is kept
+  Lying lying = Lying::kNobody;
 };
 
 // The chunks of a series that are done; stops early, without an error, when interrupted.
@@ -29,7 +31,7 @@ struct Progress {
 absl::StatusOr<Progress> RunSeries(const Series& series);
 
 // A worker: says "seed N" before each of its seeds, and its report as one line of JSON in the end.
-int RunWorker(uint64_t first, uint64_t seeds);
+int RunWorker(uint64_t first, uint64_t seeds, Lying lying);
 
 }  // namespace mpckdc::sim
 

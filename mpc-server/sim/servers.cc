@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/testing/records.h"
+#include "mpc-server/testing/tested_security.h"
 
 namespace mpckdc::sim {
 namespace {
@@ -13,25 +14,33 @@ namespace {
 constexpr char kRealm[] = "EXAMPLE.COM";
 constexpr uint16_t kCluster = 7;
 constexpr size_t kSnapshots = 6;
+constexpr absl::Duration kUntilReadmitted = absl::Milliseconds(500);
 
 class AuditObserver : public EngineObserver {
  public:
-  AuditObserver(int party, Journal* journal, std::function<void(const BatchJob&)> audit)
-      : party_(party), journal_(journal), audit_(std::move(audit)) {}
-  void OnBatch(const BatchReport& report) override {
-    for (const BatchJob& job : report.jobs) audit_(job);
-  }
+  AuditObserver(int party, Journal* journal, std::function<void(const BatchReport&)> report,
+                std::function<void(const DeviationReport&)> accused)
+      : party_(party),
+        journal_(journal),
+        report_(std::move(report)),
+        accused_(std::move(accused)) {}
+  void OnBatch(const BatchReport& report) override { report_(report); }
   void OnDegraded(const std::string& reason) override {
     journal_->Log(absl::StrCat("server ", party_, reason.empty() ? " seals again" : ": ", reason));
   }
   void OnPeers(bool connected, const std::string& detail) override {
     journal_->Log(absl::StrCat("server ", party_, connected ? " is connected" : ": ", detail));
   }
+  void OnDeviation(const DeviationReport& report) override {
+    journal_->Log(absl::StrCat("server ", party_, " is quarantined: ", report.text));
+    accused_(report);
+  }
 
  private:
   const int party_;
   Journal* const journal_;
-  const std::function<void(const BatchJob&)> audit_;
+  const std::function<void(const BatchReport&)> report_;
+  const std::function<void(const DeviationReport&)> accused_;
 };
 
 }  // namespace
@@ -86,19 +95,45 @@ void Servers::Start(int p) {
   process->executor = std::make_unique<SimExecutor>(scheduler_, machine.clock.get());
   process->long_executor = std::make_unique<SimExecutor>(scheduler_, machine.clock.get());
   process->link = network_->Link(p, machine.clock.get(), process->executor.get());
-  process->observer =
-      std::make_unique<AuditObserver>(p, journal_, [this, p, incarnation](const BatchJob& job) {
-        if (Alive(p, incarnation) && audit_) audit_(p, job);
+  process->observer = std::make_unique<AuditObserver>(
+      p, journal_,
+      [this, p, incarnation](const BatchReport& r) {
+        if (!Alive(p, incarnation)) return;
+        for (const BatchJob& job : r.jobs) {
+          if (audit_) audit_(p, job);
+        }
+        const auto suspects = SuspectsOf(r.status);
+        if (suspects.has_value() && accusation_) accusation_(p, *suspects);
+      },
+      [this, p, incarnation](const DeviationReport& report) {
+        journal_->Log(absl::StrCat("server ", p, " accuses: ", report.text));
+        Readmit(p, incarnation);
       });
-  process->engine = MakeJobEngine(
-      {}, {process->store.get(), machine.clock.get(), process->random.get(), process->link.get(),
-           process->executor.get(), process->long_executor.get(), process->observer.get()});
+  EngineOptions options;
+  options.security = TestedSecurity();
+  process->engine =
+      MakeJobEngine(options, {process->store.get(), machine.clock.get(), process->random.get(),
+                              process->link.get(), process->executor.get(),
+                              process->long_executor.get(), process->observer.get()});
   machine.process = std::move(process);
   const absl::Status started = machine.process->engine->Start();
   if (!started.ok()) {
     journal_->Violation(absl::StrCat("server ", p, " does not start: ", started.message()));
   }
   journal_->Log(absl::StrCat("server ", p, " starts"));
+  if (Up(p) && machines_[p].process->engine->Status().quarantine.has_value())
+    Readmit(p, incarnation);
+}
+
+// An administrator who is quick about it.
+void Servers::Readmit(int p, uint64_t incarnation) {
+  ++ending_;
+  scheduler_->Spawn("readmit", [this, p, incarnation] {
+    do {
+      scheduler_->Sleep(kUntilReadmitted);
+    } while (Alive(p, incarnation) && !machines_[p].process->engine->Readmit().ok());
+    --ending_;
+  });
 }
 
 uint64_t Servers::starts() const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "mpc-server/agree/job_engine.h"
+#include "mpc-server/share/deviation.h"
 #include "mpc-server/sim/disk.h"
 #include "mpc-server/sim/journal.h"
 #include "mpc-server/sim/network.h"
@@ -39,6 +40,8 @@ class Servers {
   using StepHook = std::function<bool(int party, const char* step)>;
   // An audit line of a server's process.
   using Audit = std::function<void(int party, const BatchJob& job)>;
+  // A server's process says that another deviated.
+  using Accusation = std::function<void(int party, Suspects suspects)>;
 
   Servers(Scheduler* scheduler, Network* network, Dice* dice, Journal* journal,
           const DiskControl& control);
@@ -48,6 +51,7 @@ class Servers {
   void Enrol(const PerParty<KeyRecord>& records);
   void SetStepHook(StepHook hook);
   void SetAudit(Audit audit) { audit_ = std::move(audit); }
+  void SetAccusation(Accusation accusation) { accusation_ = std::move(accusation); }
 
   void Start(int p);
   // The process stops here and now: the disk stays as it is, nothing it still does has an effect.
@@ -59,6 +63,7 @@ class Servers {
   // Kills, puts an earlier content of the disk back, and starts again.
   void KeepSnapshots();
   void RestoreOld(int p);
+  uint64_t network_lies() const { return network_->lies(); }
   int restored() const { return restored_; }  // the party that was, or -1: one in a run
 
   Process* process(int p) { return machines_[p].process.get(); }
@@ -91,6 +96,7 @@ class Servers {
     uint64_t incarnation = 0;
   };
 
+  void Readmit(int p, uint64_t incarnation);
   void PauseThreads(const Process& process, absl::Time until);
   MemoryEngine::State DiskState(int p) const;
   std::unique_ptr<ShareStore> OpenStore(int p, std::shared_ptr<KvEngine> disk);
@@ -106,6 +112,7 @@ class Servers {
   std::vector<std::unique_ptr<Process>> dead_;
   StepHook hook_;
   Audit audit_;
+  Accusation accusation_;
   int restored_ = -1;
   int ending_ = 0;
 };

@@ -26,6 +26,7 @@ World::World(const WorldOptions& options)
       scheduler_(kStart),
       dice_(2 * options.seed),
       journal_(&scheduler_),
+      liar_(2 * options.seed),
       network_(&scheduler_, &dice_),
       servers_(&scheduler_, &network_, &dice_, &journal_, options.controls.disk),
       invariants_(&scheduler_, &journal_, &servers_, options.recovery),
@@ -44,6 +45,12 @@ World::World(const WorldOptions& options)
     PlainKey key = AddKey(name, KeyClass::kUser, enctype, Gate::kTimestamp);
     if (options_.controls.other_password) key.base[3] ^= 1;
     kdc_.AddUser(key);
+  }
+  servers_.SetAccusation([this](int by, Suspects suspects) { invariants_.Accused(by, suspects); });
+  if (options_.lying == Lying::kOneServer) {
+    const int party = static_cast<int>(options_.seed % kParties);
+    network_.SetLiar(party, &liar_);
+    invariants_.Lies(party);
   }
   if (options_.controls.other_text) kdc_.SendOtherTexts();
   servers_.SetStepHook([this](int p, const char* step) { return injector_.AtStep(p, step); });
@@ -81,6 +88,8 @@ void World::Director() {
       RestartAll();
     }
     injector_.Heal();
+  } else if (options_.lying == Lying::kOneServer) {
+    injector_.RunLies(options_.faulty, &liar_);
   } else {
     injector_.Run(options_.faulty, options_.controls.flip_rounds);
   }

@@ -28,12 +28,16 @@ struct Controls {
   bool other_text = false;       // one server gets another share of a reply's text
 };
 
+// Instead of faults of machines and networks: one server, drawn by the seed, lies.
+enum class Lying { kNobody, kOneServer };
+
 struct WorldOptions {
   uint64_t seed = 1;
   absl::Duration faulty = absl::Seconds(8);  // faults happen
   absl::Duration quiet = absl::Seconds(6);   // and then none
   absl::Duration recovery = absl::Seconds(5);
   Controls controls = {};
+  Lying lying = Lying::kNobody;
 };
 
 class World {
@@ -53,6 +57,7 @@ class World {
   Scheduler scheduler_;
   Dice dice_;
   Journal journal_;
+  Liar liar_;  // of a lying server; outlives its connections
   Network network_;
   Servers servers_;
   Invariants invariants_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/testing/engines.h"
+#include "mpc-server/testing/tested_security.h"
 
 #include <deque>
 #include <utility>
@@ -91,6 +92,8 @@ class MemoryHub::LinkOf : public PeerLink {
     PeerChannels channels;
     for (const std::shared_ptr<MemoryRing>& ring : hub_->rings_) {
       channels.push_back(std::make_unique<ChannelOf>(ring, party_, clock_));
+      Liar* const liar = hub_->liars_[party_];
+      if (liar != nullptr) channels.back() = liar->Wrap(std::move(channels.back()));
     }
     return channels;
   }
@@ -125,6 +128,10 @@ void MemoryHub::SetInterceptor(MemoryRing::Interceptor interceptor) {
   const absl::MutexLock lock(&mu_);
   interceptor_ = std::move(interceptor);
 }
+void MemoryHub::SetLiar(int party, Liar* liar) {
+  const absl::MutexLock lock(&mu_);
+  liars_[party] = liar;
+}
 void MemoryHub::CloseCurrent() {
   const absl::MutexLock lock(&mu_);
   for (const std::shared_ptr<MemoryRing>& ring : rings_) ring->Close();
@@ -146,6 +153,7 @@ ThreeEngines::ThreeEngines(const EngineOptions& options, uint64_t seed)
   for (int p = 0; p < kParties; ++p) {
     Server& s = servers_[p];
     s.options = options;
+    if (TestedSecurity() == Security::kActive) s.options.security = Security::kActive;
     s.store = std::make_unique<MemoryShareStore>(StoreIdentity{"EXAMPLE.COM", p, 7});
     s.random = std::make_unique<SeededRandomForTest>(1000 * seed + 1 + p);
   }

@@ -16,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/agree/job_engine.h"
+#include "mpc-server/testing/deviating_channel.h"
 #include "mpc-server/testing/memory_channel.h"
 #include "mpc-server/testing/memory_share_store.h"
 #include "mpc-server/testing/realm.h"
@@ -43,6 +44,8 @@ class MemoryHub {
   // frames.
   void SetRings(size_t count);
   void SetInterceptor(MemoryRing::Interceptor interceptor);
+  // The party lies on the connections made from now on. `liar` outlives them.
+  void SetLiar(int party, Liar* liar);
   void CloseCurrent();
   // Sent by all parties on a ring of the present connections.
   uint64_t FramesOn(size_t ring);
@@ -58,6 +61,7 @@ class MemoryHub {
   std::vector<std::shared_ptr<MemoryRing>> rings_ ABSL_GUARDED_BY(mu_);
   std::array<bool, 3> waiting_ ABSL_GUARDED_BY(mu_){};
   uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
+  std::array<Liar*, 3> liars_ ABSL_GUARDED_BY(mu_){};
 };
 
 // What was told on the engine's thread, for the test's.

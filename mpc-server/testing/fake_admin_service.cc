@@ -133,6 +133,15 @@ grpc::Status FakeAdminServer::InitRealm(Context*, const v1::InitRealmRequest* re
   return grpc::Status::OK;
 }
 
+grpc::Status FakeAdminServer::Readmit(Context*, const v1::ReadmitRequest*,
+                                      v1::ReadmitReply* reply) {
+  if (grpc::Status s = Step(When::kBefore, "Readmit"); !s.ok()) return s;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (status_.has_quarantine()) *reply->mutable_ended() = status_.quarantine();
+  status_.clear_quarantine();
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeAdminServer::OpenPackage(const v1::SealedPackage& sealed,
                                           const std::string& transaction,
                                           v1::SharePackage* package) {

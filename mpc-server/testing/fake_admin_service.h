@@ -89,6 +89,7 @@ class FakeAdminServer : public v1::AdminService::Service {
                   grpc::ServerWriter<v1::ListKeysReply>*) override;
   Status VerifyKeys(Context*, const v1::VerifyKeysRequest*, v1::VerifyKeysReply*) override;
   Status SetPolicy(Context*, const v1::SetPolicyRequest*, v1::SetPolicyReply*) override;
+  Status Readmit(Context*, const v1::ReadmitRequest*, v1::ReadmitReply*) override;
 
  protected:
   // A key of this party's became usable.

@@ -80,8 +80,7 @@ TEST(GcmVectorsTest, GhashOfTheStandardsCases) {
         p = GfMultiply(p, h, isa);
         powers.push_back({Block{}, p});
       }
-      Block tag = GhashLinearA(blocks, powers, isa);
-      EXPECT_EQ(GhashLinear(blocks, powers, isa).a, tag);
+      Block tag = GhashLinear(blocks, powers, isa).a;
       const std::vector<uint8_t> mask = PlainGmac(key, Nonce(v["nonce"]), {});
       // GMAC of nothing is E(J0) ^ GHASH(length block 0) = E(J0).
       for (size_t i = 0; i < 16; ++i) tag[i] ^= mask[12 + i];

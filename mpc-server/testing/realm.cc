@@ -150,14 +150,8 @@ PerParty<Job> WithTexts(const Job& job, const std::string& text, RandomSource& r
   PerParty<Job> jobs = {job, job, job};
   for (size_t i = 0; i < job.seals.size(); ++i) {
     const std::string plain = text.substr(0, job.seals[i].max_plaintext);
-    SecretBytes last(plain.begin(), plain.end());
-    for (int p = 0; p + 1 < kParties; ++p) {
-      SecretBytes share(plain.size());
-      random.Fill(absl::MakeSpan(share));
-      for (size_t k = 0; k < share.size(); ++k) last[k] ^= share[k];
-      jobs[p].seals[i].plaintext_share = std::move(share);
-    }
-    jobs[kParties - 1].seals[i].plaintext_share = std::move(last);
+    PerParty<TextShares> texts = SplitText(AsBytes(plain), random);
+    for (int p = 0; p < kParties; ++p) jobs[p].seals[i].text = std::move(texts[p]);
   }
   return jobs;
 }
@@ -187,27 +181,27 @@ std::string XorText(const std::string& a, const std::string& b) {
 
 namespace {
 
-template <size_t N>
-void XorInto(std::array<uint8_t, N>* out, const std::array<uint8_t, N>& in) {
-  for (size_t i = 0; i < N; ++i) (*out)[i] ^= in[i];
-}
-
 bool SamePublicPart(const auto&, const auto&) { return true; }
 bool SamePublicPart(const GcmSealResult& a, const GcmSealResult& b) {
   return a.nonce == b.nonce && a.header == b.header;
 }
 bool SamePublicPart(const GcmMacResult& a, const GcmMacResult& b) { return a.nonce == b.nonce; }
 
-// False when the families or the public parts differ.
+// Adds one server's answers to the sums. False when the families or the public parts differ.
 template <class Result>
-bool AddAll(std::vector<Result>* sums, const std::vector<Result>& answers) {
+bool AddAll(OutputField field, OutputJoiner::Answer& outputs, const std::vector<Result>& answers,
+            std::vector<Result>* sums) {
   if (sums->size() != answers.size()) return false;
   for (size_t i = 0; i < answers.size(); ++i) {
     const bool same = std::visit(
         [&](auto& sum) {
           const auto* answer = std::get_if<std::decay_t<decltype(sum)>>(&answers[i]);
-          if (answer == nullptr || !SamePublicPart(sum, *answer)) return false;
-          sum.share = XorText(sum.share, answer->share);
+          if (answer == nullptr || !SamePublicPart(sum, *answer) ||
+              sum.share.size() != answer->share.size()) {
+            return false;
+          }
+          outputs.Add(OutputNumber(field, i), answer->share,
+                      {reinterpret_cast<uint8_t*>(sum.share.data()), sum.share.size()});
           return true;
         },
         (*sums)[i]);
@@ -216,9 +210,25 @@ bool AddAll(std::vector<Result>* sums, const std::vector<Result>& answers) {
   return true;
 }
 
-bool Add(JobResult* sum, const JobResult& answer) {
-  return AddAll(&sum->opens, answer.opens) && AddAll(&sum->seals, answer.seals) &&
-         AddAll(&sum->make_macs, answer.make_macs);
+bool Add(OutputJoiner& joiner, int party, const JobResult& answer, JobResult* sum) {
+  OutputJoiner::Answer outputs(joiner, party, answer.keys);
+  return AddAll(OutputField::kOpen, outputs, answer.opens, &sum->opens) &&
+         AddAll(OutputField::kSeal, outputs, answer.seals, &sum->seals) &&
+         AddAll(OutputField::kMakeMac, outputs, answer.make_macs, &sum->make_macs);
+}
+
+template <class Results>
+void ClearShares(Results& results) {
+  for (auto& result : results) {
+    std::visit([](auto& r) { r.share.assign(r.share.size(), '\0'); }, result);
+  }
+}
+
+// As the KDC's plugin does, who is accused.
+Judgement JudgementOf(const OutputJoiner& joiner) {
+  const auto contradictions = joiner.Contradictions();
+  if (contradictions.empty()) return Ok();
+  return Refuse(Verdict::kInconsistent, Blame(contradictions, {"P0", "P1", "P2"}));
 }
 
 }  // namespace
@@ -228,11 +238,16 @@ JobResult Combine(const PerParty<JobResult>& answers) {
     if (!answer.judgement.ok()) return answer;
   }
   JobResult sum = answers[0];
-  for (int p = 1; p < kParties; ++p) {
-    if (Add(&sum, answers[p])) continue;
+  ClearShares(sum.opens);
+  ClearShares(sum.seals);
+  ClearShares(sum.make_macs);
+  OutputJoiner joiner;
+  for (int p = 0; p < kParties; ++p) {
+    if (Add(joiner, p, answers[p], &sum)) continue;
     sum.judgement = Refuse(Verdict::kInconsistent, "the servers' answers differ in public parts");
     return sum;
   }
+  sum.judgement = JudgementOf(joiner);
   return sum;
 }
 
@@ -241,7 +256,14 @@ TagResult Combine(const PerParty<TagResult>& answers) {
     if (!answer.judgement.ok()) return answer;
   }
   TagResult sum = answers[0];
-  for (int p = 1; p < kParties; ++p) XorInto(&sum.tag_share, answers[p].tag_share);
+  sum.tag_share = {};
+  OutputJoiner joiner;
+  for (int p = 0; p < kParties; ++p) {
+    OutputJoiner::Answer(joiner, p, answers[p].keys)
+        .Add(OutputNumber(OutputField::kTag, 0), AsText(answers[p].tag_share),
+             absl::MakeSpan(sum.tag_share));
+  }
+  sum.judgement = JudgementOf(joiner);
   return sum;
 }
 

@@ -65,11 +65,13 @@ struct LoginSizes {
 Job LoginJob(JobId id, const PlainKey& client, const PlainKey& krbtgt, const std::string& preauth,
              const LoginSizes& sizes = {});
 
-// The jobs for the three servers: each seal, of enctypes 17 to 20, with shares of the text's first
-// max_plaintext bytes.
+// The jobs for the three servers: each seal, of enctypes 17 to 20, with components of the text's
+// first max_plaintext bytes.
 PerParty<Job> WithTexts(const Job& job, const std::string& text, RandomSource& random);
 
-// The XOR of three answers that all are OK; otherwise the first verdict that is not.
+// What three answers that all are OK come to; INCONSISTENT, which no server says then, when they
+// contradict each other (the sums are there all the same). Otherwise the first verdict that is not
+// OK.
 JobResult Combine(const PerParty<JobResult>& answers);
 TagResult Combine(const PerParty<TagResult>& answers);
 

@@ -65,7 +65,17 @@ class FakeEngine : public JobEngine {
     EngineStatus status;
     status.peers_connected = true;
     status.batches = 5;
+    const absl::MutexLock lock(&mutex_);
+    status.quarantine = quarantine_;
     return status;
+  }
+  absl::StatusOr<std::optional<DeviationReport>> Readmit() override {
+    const absl::MutexLock lock(&mutex_);
+    return std::exchange(quarantine_, std::nullopt);
+  }
+  void set_quarantine(const DeviationReport& report) {
+    const absl::MutexLock lock(&mutex_);
+    quarantine_ = report;
   }
 
   void set_hold(bool hold) {
@@ -117,6 +127,7 @@ class FakeEngine : public JobEngine {
   }
 
   mutable absl::Mutex mutex_;
+  std::optional<DeviationReport> quarantine_ ABSL_GUARDED_BY(mutex_);
   bool hold_ ABSL_GUARDED_BY(mutex_) = false;
   JobResult answer_ ABSL_GUARDED_BY(mutex_) = {0, Ok(), {GcmOpenResult{"share"}}, {}, {}};
   size_t submitted_ ABSL_GUARDED_BY(mutex_) = 0;

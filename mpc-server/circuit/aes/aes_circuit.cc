@@ -19,6 +19,7 @@ AesCipher::AesCipher(AesDirection direction, AesBits bits, Isa isa)
       bits_(bits),
       kernels_(AllAesKernels().For(isa)),
       transpose_(AllTransposes().For(isa)),
+      log_(kBlockBytes, isa),
       scratch_(kTransposeScratchBytes),
       public_pairs_(kGroupLanes * kPairBytes),
       block_rows_(2 * kBlockPlane) {}
@@ -26,6 +27,7 @@ AesCipher::AesCipher(AesDirection direction, AesBits bits, Isa isa)
 void AesCipher::Reset(absl::Span<const AesLane> lanes, Sbox sbox) {
   sbox_ = sbox;
   groups_.Reset(lanes.size());
+  log_.Reset(sbox);
   step_ = 0;
   Grow(state_, groups_.groups() * 2 * kBlockPlane);
   Grow(norm_, groups_.groups() * kNormPlanes);
@@ -47,11 +49,14 @@ RoundShape AesCipher::NextRound() const {
 }
 
 void AesCipher::Produce(ZeroShares& zero, RoundOut out) {
-  groups_.Produce(kernels_, zero, out.to_next, Rows(),
-                  [this](size_t g, size_t width, const uint8_t* sent, const uint8_t* received,
-                         uint8_t* msg, const ZeroSource* source) {
-                    Kernel(g, width, sent, received, msg, source);
-                  });
+  groups_.Produce(
+      kernels_, zero, out.to_next, Rows(),
+      [this](size_t g, size_t width, const uint8_t* sent, const uint8_t* received, uint8_t* msg,
+             const ZeroSource* source) { Kernel(g, width, sent, received, msg, source); },
+      [&](size_t g, const SentRows& in, const ZeroRows& parts) {
+        log_.Record(*zero.log(),
+                    {Stage(), Round() - 1, Linear(), g, groups_.LanesIn(g), StateOf(g), in, parts});
+      });
 }
 
 absl::Status AesCipher::Consume(RoundIn in) {
@@ -113,6 +118,7 @@ void AesCipher::SliceInput(absl::Span<const AesLane> lanes, size_t g) {
 
 void AesCipher::Finish() {
   groups_.Finish([this](size_t g, size_t width, const uint8_t* sent, const uint8_t* received) {
+    log_.Finish(g, received);
     uint8_t* rows = block_rows_.data();
     const auto finish = decrypt_ ? kernels_.decrypt_finish : kernels_.finish;
     finish(sent, received, KeyRows(g, AesRounds(bits_)), rows, width);

@@ -24,6 +24,7 @@
 #include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/aes/aes_kernels.h"
 #include "mpc-server/circuit/aes/round_key_slices.h"
+#include "mpc-server/circuit/aes/sbox_log.h"
 #include "mpc-server/circuit/aes/sbox_variant.h"
 #include "mpc-server/circuit/bitslice/transpose.h"
 #include "mpc-server/circuit/lane_groups.h"
@@ -93,6 +94,7 @@ class AesCipher : public Circuit {
   const AesKernels& kernels_;
   const TransposeFunctions& transpose_;
   LaneGroups groups_;
+  SboxLog log_;
   RoundKeySlices keys_;
   size_t step_ = 0;
   SecretBytes state_, norm_;                         // per group

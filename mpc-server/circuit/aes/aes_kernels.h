@@ -77,6 +77,37 @@ extern const AesKernels kAesKernelsPortable, kAesKernelsAvx2, kAesKernelsAvx2Vae
     kAesKernelsAvx512;
 const IsaTable<AesKernels>& AllAesKernels();
 
+// Where one layer's S-boxes are in a section of the log (share/proof_log.h): the first one's rows,
+// by role.
+struct SboxRows {
+  size_t bytes;  // S-boxes of the layer
+  uint8_t* wires[2];
+  uint8_t* t[2];
+};
+// The messages of the stage before, and the zero share of this one in its two parts.
+struct SentRows {
+  const uint8_t* sent;
+  const uint8_t* received;
+};
+struct ZeroRows {
+  const uint8_t* own;
+  const uint8_t* next;
+};
+
+// The stages once more, as they are recorded (sbox_record.h). Whole rows, whatever the width.
+struct SboxRecordKernels {
+  void (*norm[2])(const SboxRows& to, const uint8_t* state, const ZeroRows& zero);  // by Sbox
+  void (*helper)(const SboxRows& to, const SentRows& in, const ZeroRows& zero);
+  void (*inverse)(const SboxRows& to, const SentRows& in, const ZeroRows& zero);
+  void (*product)(const SboxRows& to, AesLinear linear, const SentRows& in, const ZeroRows& zero);
+  void (*twist)(const SboxRows& to, const SentRows& in, const ZeroRows& zero);
+  void (*scale)(const SboxRows& to, AesLinear linear, const SentRows& in, const ZeroRows& zero);
+  void (*end[2])(const SboxRows& to, AesLinear linear, const uint8_t* received);  // by Sbox
+};
+extern const SboxRecordKernels kSboxRecordPortable, kSboxRecordAvx2, kSboxRecordAvx512;
+extern const SboxRecordKernels kSboxRecordFew;  // log rows of 8 bytes: at most 64 lanes
+const IsaTable<SboxRecordKernels>& AllSboxRecords();
+
 }  // namespace mpckdc
 
 #endif  // MPC_SERVER_CIRCUIT_AES_AES_KERNELS_H_

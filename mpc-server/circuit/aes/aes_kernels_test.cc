@@ -162,6 +162,7 @@ TEST(IsaTableTest, EachTierTakesItsBest) {
   CheckTiers(AllCtrs());
   CheckTiers(AllTransposes());
   CheckTiers(AllAesKernels());
+  CheckTiers(AllSboxRecords());
   CheckTiers(AllBitKernels());
 }
 

@@ -6,6 +6,7 @@
 //   cipher_stages.h   a round's end and the next one's beginning, up to the norm
 //   sbox_layer.h     the rest of the S-box layer, with ShiftRows and MixColumns
 //   here              the key schedule, and all of them as one table of functions
+//   sbox_record.h     what of a layer is to be proved
 //
 // A message holds its zero share on entry, or `source` says how to make it while the stage runs: a
 // whole group's only.
@@ -17,6 +18,7 @@
 
 #include "mpc-server/circuit/aes/cipher_stages.h"
 #include "mpc-server/circuit/aes/sbox_layer.h"
+#include "mpc-server/circuit/aes/sbox_record.h"
 
 namespace mpckdc {
 

@@ -19,11 +19,13 @@ KeySchedule::KeySchedule(AesBits bits, Isa isa)
       plane_(words_.Count() * 8 * kWordBytes * kRowBytes),
       kernels_(AllAesKernels().For(isa)),
       transpose_(AllTransposes().For(isa)),
+      log_(kWordBytes, isa),
       scratch_(kTransposeScratchBytes) {}
 
 void KeySchedule::Reset(absl::Span<const SharedBlock> keys) {
   const size_t per_key = AesKeyBlocks(words_.bits());
   groups_.Reset(keys.size() / per_key);
+  log_.Reset(kSbox);
   step_ = 0;
   const size_t groups = groups_.groups();
   Grow(rows_, groups * 2 * plane_);
@@ -54,11 +56,14 @@ RoundShape KeySchedule::NextRound() const {
 }
 
 void KeySchedule::Produce(ZeroShares& zero, RoundOut out) {
-  groups_.Produce(kernels_, zero, out.to_next, MessageRows(),
-                  [this](size_t g, size_t width, const uint8_t* sent, const uint8_t* received,
-                         uint8_t* msg, const ZeroSource* source) {
-                    Kernel(g, width, sent, received, msg, source);
-                  });
+  groups_.Produce(
+      kernels_, zero, out.to_next, MessageRows(),
+      [this](size_t g, size_t width, const uint8_t* sent, const uint8_t* received, uint8_t* msg,
+             const ZeroSource* source) { Kernel(g, width, sent, received, msg, source); },
+      [&](size_t g, const SentRows& in, const ZeroRows& parts) {
+        log_.Record(*zero.log(), {Stage(), Layer(), AesLinear::kWord, g, groups_.LanesIn(g),
+                                  state_.data() + g * kStatePlanes, in, parts});
+      });
 }
 
 absl::Status KeySchedule::Consume(RoundIn in) {
@@ -66,6 +71,7 @@ absl::Status KeySchedule::Consume(RoundIn in) {
   ++step_;
   if (!Done()) return absl::OkStatus();
   groups_.Finish([this](size_t g, size_t width, const uint8_t* sent, const uint8_t* received) {
+    log_.Finish(g, received);
     FinishWord(g, width, sent, received);
     Unslice(g);
   });

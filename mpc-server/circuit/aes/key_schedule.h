@@ -9,6 +9,7 @@
 #include "mpc-server/circuit/aes/aes_circuit.h"
 #include "mpc-server/circuit/aes/aes_kernels.h"
 #include "mpc-server/circuit/aes/key_words.h"
+#include "mpc-server/circuit/aes/sbox_log.h"
 #include "mpc-server/circuit/bitslice/transpose.h"
 #include "mpc-server/circuit/lane_groups.h"
 
@@ -46,6 +47,7 @@ class KeySchedule : public Circuit {
   const AesKernels& kernels_;
   const TransposeFunctions& transpose_;
   LaneGroups groups_;
+  SboxLog log_;
   size_t step_ = 0;
   SecretBytes rows_, state_, norm_;  // per group
   SecretBytes scratch_;

@@ -58,6 +58,7 @@ void GhashPowers::SquareUpTo(const Item& item, uint32_t limit) {
 
 void GhashPowers::Reset(absl::Span<const GhashPowersRequest> requests) {
   items_.clear();
+  log_.Reset();
   largest_ = 0;
   level_ = 1;
   size_t total = 0;
@@ -96,7 +97,13 @@ void ForEachProduct(absl::Span<SharedBlock> powers, uint32_t split, F f) {
 }
 
 void GhashPowers::Produce(ZeroShares& zero, RoundOut out) {
-  zero.Fill(out.to_next);
+  const bool recorded = zero.log() != nullptr;
+  if (recorded) {
+    const size_t products = ProductsAt(level_);
+    log_.Begin(*zero.log(), products, products, zero.FillApart(out.to_next));
+  } else {
+    zero.Fill(out.to_next);
+  }
   uint8_t* r = out.to_next.data();
   for (const Item& item : items_) {
     ForEachProduct(absl::MakeSpan(powers_).subspan(item.offset, item.count), 1u << level_,
@@ -104,12 +111,16 @@ void GhashPowers::Produce(ZeroShares& zero, RoundOut out) {
                      const Block sum =
                          XorBlocks(GfMultiply(s.x, t.x, isa_), GfMultiply(s.a, t.a, isa_));
                      for (uint8_t b : sum) *r++ ^= b;
+                     if (!recorded) return;
+                     log_.Pair(s, t);
+                     log_.EndItem();
                    });
   }
   sent_ = out.to_next;
 }
 
 absl::Status GhashPowers::Consume(RoundIn in) {
+  log_.Receive(in.from_prev);
   size_t at = 0;
   for (const Item& item : items_) {
     ForEachProduct(absl::MakeSpan(powers_).subspan(item.offset, item.count), 1u << level_,
@@ -142,16 +153,6 @@ SharedBlock GhashLinear(absl::Span<const Block> blocks, absl::Span<const SharedB
   for (size_t i = 0; i < blocks.size(); ++i) {
     const SharedBlock& h = powers[blocks.size() - 1 - i];
     sum = sum ^ SharedBlock{GfMultiply(blocks[i], h.x, isa), GfMultiply(blocks[i], h.a, isa)};
-  }
-  return sum;
-}
-
-Block GhashLinearA(absl::Span<const Block> blocks, absl::Span<const SharedBlock> powers,
-                   Isa isa) {
-  assert(powers.size() >= blocks.size());
-  Block sum{};
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    sum = XorBlocks(sum, GfMultiply(blocks[i], powers[blocks.size() - 1 - i].a, isa));
   }
   return sum;
 }

@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "mpc-server/base/isa.h"
 #include "mpc-server/base/secret.h"
+#include "mpc-server/circuit/gcm/field_log.h"
 #include "mpc-server/share/circuit.h"
 #include "mpc-server/share/replicated_share.h"
 
@@ -71,14 +72,12 @@ class GhashPowers : public Circuit {
   uint32_t largest_ = 0;
   uint32_t level_ = 0;                // 2^level_ is the split of the next round
   absl::Span<const uint8_t> sent_;
+  FieldLog log_;
 };
 
 // Local. `powers` holds at least blocks.size() powers, H^1 first.
 SharedBlock GhashLinear(absl::Span<const Block> blocks, absl::Span<const SharedBlock> powers,
                         Isa isa = BestIsa());
-// The a component alone: what a server contributes to a tag for the KDC.
-Block GhashLinearA(absl::Span<const Block> blocks, absl::Span<const SharedBlock> powers,
-                   Isa isa = BestIsa());
 
 }  // namespace mpckdc
 

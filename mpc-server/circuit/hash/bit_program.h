@@ -64,15 +64,33 @@ struct BitRows {
   size_t width;              // bytes of each row to compute
 };
 
-// How one instruction set runs it. `row` is the length of rows in slots and messages.
+// Where opened rows that follow each other are recorded (share/proof_log.h): the first one's rows,
+// by role; the zero share's two parts.
+struct BitRecord {
+  const uint8_t* own;
+  const uint8_t* next;
+  uint8_t* wires[2];
+  uint8_t* t[2];
+};
+
+// Records `count` of a section's opened rows, whose args are at `args`: the wires, tL, and tR but
+// for what is to be received.
+using BitRecordFunction = void (*)(const BitSection& section, const uint16_t* args, size_t count,
+                                   const uint8_t* slots, const BitRecord& to);
+
+// How one instruction set runs it. `row` is the length of rows in slots and messages, and where
+// `record` writes.
 struct BitKernels {
   void (*store)(const uint16_t* slots, size_t count, const uint8_t* sent, const uint8_t* received,
                 const BitRows& rows);
   void (*run)(const BitSection* sections, size_t count, const uint16_t* args, const BitRows& rows);
+  BitRecordFunction record;
   size_t row;
 };
 extern const BitKernels kBitKernelsPortable, kBitKernelsAvx2, kBitKernelsAvx512;
 extern const BitKernels kBitKernelsFew;  // rows of 8 bytes: at most 64 lanes
+// From rows of 64 bytes to rows of 8: of a run of many lanes, its last group of at most 64.
+extern const BitRecordFunction kBitRecordFewOfMany;
 const IsaTable<BitKernels>& AllBitKernels();
 
 }  // namespace mpckdc

@@ -11,6 +11,7 @@ namespace mpckdc {
 namespace {
 
 constexpr size_t kFewLanes = 64;
+static_assert(kFewLanes == kFewProofLanes && kGroupLanes == kProofLanes, "a row is a row there");
 
 // Rows between a message, `width` bytes apart, and memory, `row` bytes apart.
 void Expand(const uint8_t* wire, size_t count, size_t width, size_t row, uint8_t* rows) {
@@ -38,6 +39,7 @@ void BitRun::Start(const BitProgram& program, size_t lanes, size_t input_rows,
   input_rows_ = input_rows;
   public_rows_ = public_rows;
   stage_ = 0;
+  log_.Reset();
   sent_ = {};
   size_t longest = 0;
   for (const BitStage& s : program.stages) longest = std::max<size_t>(longest, s.opened);
@@ -70,13 +72,39 @@ void BitRun::RunStage(const BitRows& rows) const {
 }
 
 void BitRun::Produce(ZeroShares& zero, absl::Span<uint8_t> out) {
-  zero.Fill(out);
+  ProofLog* const log = zero.log();
+  ZeroHalves halves;
+  if (log != nullptr) {
+    halves = zero.FillApart(out);
+  } else {
+    zero.Fill(out);
+  }
   const size_t opened = program_->stages[stage_].opened;
   for (size_t g = 0; g < groups(); ++g) {
     const size_t at = g * opened * kRowBytes;
     ProduceGroup(g, out.subspan(at, opened * WireRowBytes(LanesInGroup(lanes_, g))));
+    if (log != nullptr) RecordGroup(*log, g, {halves.own + at, halves.next + at});
   }
   sent_ = out;
+}
+
+const uint8_t* BitRun::Widened(const uint8_t* wire, size_t rows, size_t group,
+                               uint8_t* scratch) const {
+  const size_t width = WireRowBytes(LanesInGroup(lanes_, group)), row = kernels_->row;
+  if (width == row) return wire;
+  Expand(wire, rows, width, row, scratch);
+  return scratch;
+}
+
+void BitRun::RecordGroup(ProofLog& log, size_t group, const ZeroHalves& halves) {
+  const BitStage& stage = program_->stages[stage_];
+  uint8_t* both = scratch_.data();
+  log_.Open(log, *kernels_,
+            absl::MakeConstSpan(program_->sections).subspan(stage.first_section, stage.sections),
+            program_->args.data(),
+            {group, LanesInGroup(lanes_, group), RowsOf(group, nullptr).slots,
+             Widened(halves.own, stage.opened, group, both),
+             Widened(halves.next, stage.opened, group, both + stage.opened * kernels_->row)});
 }
 
 void BitRun::ProduceGroup(size_t group, absl::Span<uint8_t> wire) {
@@ -90,14 +118,10 @@ void BitRun::ProduceGroup(size_t group, absl::Span<uint8_t> wire) {
 
 void BitRun::StoreGroup(size_t group, const uint8_t* sent, const uint8_t* received) {
   const BitStage& next = program_->stages[stage_];
-  const size_t width = WireRowBytes(LanesInGroup(lanes_, group)), row = kernels_->row;
-  if (width != row) {
-    uint8_t* both = scratch_.data();
-    Expand(sent, next.stores, width, row, both);
-    Expand(received, next.stores, width, row, both + next.stores * row);
-    sent = both;
-    received = both + next.stores * row;
-  }
+  uint8_t* both = scratch_.data();
+  sent = Widened(sent, next.stores, group, both);
+  received = Widened(received, next.stores, group, both + next.stores * kernels_->row);
+  log_.Receive(group, received);
   kernels_->store(program_->args.data() + next.stores_at, next.stores, sent, received,
                   RowsOf(group, nullptr));
 }
@@ -110,7 +134,10 @@ void BitRun::Consume(absl::Span<const uint8_t> received) {
     StoreGroup(g, sent_.data() + at, received.data() + at);
   }
   if (!Done()) return;
-  for (size_t g = 0; g < groups(); ++g) RunStage(RowsOf(g, nullptr));
+  for (size_t g = 0; g < groups(); ++g) {
+    log_.Finish(g);
+    RunStage(RowsOf(g, nullptr));
+  }
 }
 
 }  // namespace mpckdc

@@ -17,6 +17,7 @@
 #include "mpc-server/base/isa.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/bitslice/slices.h"
+#include "mpc-server/circuit/hash/bit_log.h"
 #include "mpc-server/circuit/hash/bit_recorder.h"
 #include "mpc-server/share/circuit.h"
 
@@ -47,6 +48,8 @@ class BitRun {
   BitRows RowsOf(size_t group, uint8_t* msg);
   void RunStage(const BitRows& rows) const;
   void ProduceGroup(size_t group, absl::Span<uint8_t> wire);
+  void RecordGroup(ProofLog& log, size_t group, const ZeroHalves& halves);
+  const uint8_t* Widened(const uint8_t* wire, size_t rows, size_t group, uint8_t* scratch) const;
   void StoreGroup(size_t group, const uint8_t* sent, const uint8_t* received);
 
   const Isa isa_;
@@ -54,6 +57,7 @@ class BitRun {
   const BitProgram* program_ = nullptr;
   size_t lanes_ = 0, input_rows_ = 0, public_rows_ = 0, stage_ = 0;
   absl::Span<const uint8_t> sent_;
+  BitLog log_;
   SecretBytes slots_, inputs_, scratch_;
   SecretBytes publics_;  // public bits; here for its alignment
 };

@@ -18,6 +18,8 @@
 
 #include "mpc-server/circuit/hash/bit_program.h"
 
+#define MPCKDC_BIT_INLINE __attribute__((always_inline))
+
 namespace mpckdc {
 
 template <class W, int C, size_t kRow>
@@ -158,9 +160,108 @@ struct BitRunner {
     }
   }
 
-  static constexpr BitKernels Kernels() { return {Store, Run, kRow}; }
+  // What is to be proved of opened rows: Maj = (x + z)(y + z) + z, Ch = x(y + z) + z, or the sum as
+  // it is. Whole rows; those of the log may be shorter.
+  template <size_t kLogRow>
+  static void Record(const BitSection& s, const uint16_t* p, size_t count, const uint8_t* slots,
+                     const BitRecord& to) {
+    switch (s.op) {
+      case BitOp::kMajority:
+        return RecordEach<kLogRow>(to, slots, count, 1,
+                                   [&](size_t i, const Recorded<kLogRow>& row) MPCKDC_BIT_INLINE {
+                                     const uint16_t *x = p + 3 * i, *y = x + 1, *z = x + 2;
+                                     row.Product(0, row.Sum(*x, *z), row.Sum(*y, *z));
+                                     row.End(row.Own(*z));
+                                   });
+      case BitOp::kChoose:
+        return RecordEach<kLogRow>(to, slots, count, 1,
+                                   [&](size_t i, const Recorded<kLogRow>& row) MPCKDC_BIT_INLINE {
+                                     const uint16_t *x = p + 3 * i, *y = x + 1, *z = x + 2;
+                                     row.Product(0, row.Value(*x), row.Sum(*y, *z));
+                                     row.End(row.Own(*z));
+                                   });
+      default:
+        return RecordEach<kLogRow>(to, slots, count, s.products,
+                                   [&](size_t i, const Recorded<kLogRow>& row) MPCKDC_BIT_INLINE {
+                                     const uint16_t* linear =
+                                         p + i * (s.linears + 2 * size_t{s.products});
+                                     const uint16_t* pair = linear + s.linears;
+                                     T sum = W::Zero();
+                                     for (; linear != pair; ++linear)
+                                       sum = W::Xor(sum, row.Own(*linear));
+                                     for (size_t k = 0; k < s.products; ++k, pair += 2) {
+                                       row.Product(k, row.Value(pair[0]), row.Value(pair[1]));
+                                     }
+                                     row.End(sum);
+                                   });
+    }
+  }
+
+  static constexpr BitKernels Kernels() { return {Store, Run, Record<kRow>, kRow}; }
+
+ private:
+  // A value as P_i and its neighbours know it: a_i and a_{i-1} = x_i + a_i.
+  struct Known {
+    T own, left;
+  };
+  // One opened row's rows in the log, at one word.
+  template <size_t kLogRow>
+  struct Recorded {
+    const uint8_t* slots;
+    const uint8_t *own, *next;
+    uint8_t *wires[2], *t[2];
+
+    T Own(uint16_t slot) const { return Get(slots, slot, C - 1); }
+    Known Value(uint16_t slot) const { return {Own(slot), W::Xor(Get(slots, slot, 0), Own(slot))}; }
+    Known Sum(uint16_t a, uint16_t b) const {
+      const Known u = Value(a), v = Value(b);
+      return {W::Xor(u.own, v.own), W::Xor(u.left, v.left)};
+    }
+    void Product(size_t k, Known a, Known b) const {
+      W::Store(wires[0] + 2 * k * kLogRow, a.own);
+      W::Store(wires[0] + (2 * k + 1) * kLogRow, b.own);
+      W::Store(wires[1] + 2 * k * kLogRow, a.left);
+      W::Store(wires[1] + (2 * k + 1) * kLogRow, b.left);
+    }
+    void End(T linear) const {
+      W::Store(t[0], W::Xor(linear, W::Load(next)));
+      W::Store(t[1], W::Load(own));
+    }
+  };
+  // Rows of the log some instances ahead: it is more than a cache holds.
+  static constexpr size_t kAhead = 4;
+  template <size_t kLogRow>
+  static void AskFor(const BitRecord& to, size_t at, size_t wires, size_t t) {
+    if constexpr (kLogRow == 64) {
+      constexpr int kWrite = 1, kSecondLevel = 2;
+      for (const int role : {0, 1}) {
+        for (size_t k = 0; k < wires; ++k) {
+          __builtin_prefetch(to.wires[role] + at + k * kLogRow, kWrite, kSecondLevel);
+        }
+        __builtin_prefetch(to.t[role] + t + kAhead * kLogRow, kWrite, kSecondLevel);
+      }
+    }
+  }
+  template <size_t kLogRow, class F>
+  static void RecordEach(const BitRecord& to, const uint8_t* slots, size_t count, size_t products,
+                         F f) {
+    const size_t wires = 2 * products * kLogRow;
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t o = 0; o < kLogRow; o += W::kBytes) {
+        const size_t from = i * kRow + o, t = i * kLogRow + o;
+        if (o == 0) AskFor<kLogRow>(to, (i + kAhead) * wires, 2 * products, t);
+        f(i, Recorded<kLogRow>{slots + o,
+                               to.own + from,
+                               to.next + from,
+                               {to.wires[0] + i * wires + o, to.wires[1] + i * wires + o},
+                               {to.t[0] + t, to.t[1] + t}});
+      }
+    }
+  }
 };
 
 }  // namespace mpckdc
+
+#undef MPCKDC_BIT_INLINE
 
 #endif  // MPC_SERVER_CIRCUIT_HASH_BIT_TEMPLATE_H_

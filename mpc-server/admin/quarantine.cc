@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// readmit, and what the servers say together about one that deviated.
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "mpc-server/admin/commands.h"
+#include "mpc-server/admin/names.h"
+#include "mpc-server/base/status_macros.h"
+
+namespace mpckdc::admin {
+namespace {
+
+using nlohmann::json;
+
+constexpr uint32_t kServers = 3;
+
+bool Accuses(const v1::Quarantine& quarantine, uint32_t party) {
+  return absl::c_linear_search(quarantine.suspects(), party);
+}
+
+bool SawSomething(const SurveyedServer& server) {
+  return server.error.ok() && server.status.has_quarantine();
+}
+
+bool NamedByAll(const std::array<SurveyedServer, 3>& survey, uint32_t party, bool but_itself) {
+  return absl::c_all_of(survey, [=](const SurveyedServer& server) {
+    return !SawSomething(server) || Accuses(server.status.quarantine(), party) ||
+           (but_itself && server.status.party() == party);
+  });
+}
+
+std::string Parties(const std::vector<uint32_t>& parties) {
+  return absl::StrCat("party ", absl::StrJoin(parties, " or party "));
+}
+
+}  // namespace
+
+std::string TextOf(const v1::Quarantine& quarantine) {
+  std::string who = absl::StrCat("party ", absl::StrJoin(quarantine.suspects(), " or party "));
+  return absl::StrCat(
+      who, " deviated on ",
+      absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::FromUnixMicros(quarantine.time_us()),
+                       absl::UTCTimeZone()),
+      ": ", quarantine.text());
+}
+
+Suspicion SuspicionOf(const std::array<SurveyedServer, 3>& survey) {
+  Suspicion found;
+  if (absl::c_none_of(survey, SawSomething)) return found;
+  for (uint32_t party = 0; party < kServers; ++party) {
+    if (NamedByAll(survey, party, /*but_itself=*/false)) found.named.push_back(party);
+    if (NamedByAll(survey, party, /*but_itself=*/true)) found.possible.push_back(party);
+  }
+  return found;
+}
+
+std::string Suspicion::Text() const {
+  if (possible.empty()) return "more than one server deviates: no one alone can be what they saw";
+  if (named.empty()) {
+    return absl::StrCat("they contradict each other: ", Parties(possible),
+                        " deviated, and accuses the other");
+  }
+  std::string text = absl::StrCat("what the servers saw fits ", Parties(named));
+  if (named == possible) return text;
+  std::vector<uint32_t> others;
+  absl::c_set_difference(possible, named, std::back_inserter(others));
+  return absl::StrCat(text, "; or it was ", Parties(others), ", which only says that it saw it");
+}
+
+absl::StatusOr<ExitCode> ReadmitCommand(Session& session) {
+  RETURN_IF_ERROR(session.Connect(/*allow_uninitialised=*/true).status());
+  std::array<v1::ReadmitReply, kServers> replies;
+  std::array<bool, kServers> asked = {};
+  const absl::Status status =
+      session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
+        ASSIGN_OR_RETURN(replies[party], server.Call("Readmit", &enroll::AdminStub::Readmit,
+                                                     v1::ReadmitRequest(), session.config.timeout));
+        asked[party] = true;
+        return absl::OkStatus();
+      });
+  json ended = json::array();
+  for (uint32_t party = 0; party < kServers; ++party) {
+    if (!asked[party] || !replies[party].has_ended()) continue;
+    ended.push_back({{"party", party}, {"ended", TextOf(replies[party].ended())}});
+    session.console.Say("party ", party, " ended its quarantine: ", TextOf(replies[party].ended()));
+  }
+  if (!status.ok()) return Advise(status, "when that server answers run mpc-admin readmit again");
+  session.console.Print(json{{"readmitted", ended}});
+  if (!ended.empty()) return ExitCode::kOk;
+  session.console.Say("nothing to readmit: none of the three servers is quarantined");
+  return ExitCode::kRefused;
+}
+
+}  // namespace mpckdc::admin

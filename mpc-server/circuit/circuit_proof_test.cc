@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Circuits under a verifier: nothing is opened before the proof, and no altered message survives.
+#include "gtest/gtest.h"
+#include "mpc-server/circuit/aes/aes_circuit.h"
+#include "mpc-server/circuit/checks.h"
+#include "mpc-server/proof/batch_verifier.h"
+#include "mpc-server/share/deviation.h"
+#include "mpc-server/share/reveal.h"
+#include "mpc-server/testing/three_parties.h"
+
+namespace mpckdc::proof {
+namespace {
+
+struct Outcome {
+  std::array<absl::Status, kParties> statuses;
+  std::vector<std::string> steps;  // what P0 sent to P1, in order
+  bool opened[kParties] = {};
+};
+
+// AES of some blocks under a shared key, then the outputs are opened.
+Outcome EncryptAndOpen(AesBits bits, Sbox sbox, size_t lanes, bool verify,
+                       const MemoryRing::Interceptor& alter = {}) {
+  Outcome run;
+  SeededRandomForTest random(7);
+  std::array<SecretVector<SharedBlock>, kParties> keys;
+  for (size_t i = 0; i < AesRoundKeys(bits); ++i) {
+    Block key;
+    random.Fill(absl::MakeSpan(key));
+    const auto split = SplitForTest(key, random);
+    for (int p = 0; p < kParties; ++p) keys[p].push_back(split[p]);
+  }
+  MemoryRing ring;
+  ring.SetInterceptor([&](MemoryRing::Intercepted& m) {
+    if (m.from == 0 && m.to == 1) run.steps.push_back(m.step);
+    if (alter) alter(m);
+  });
+  run.statuses = RunThreeParties(ring, 1, [&](PartyContext& party) {
+    const int p = party.party();
+    party.BeginBatch(1);
+    SeededRandomForTest coins(10 + static_cast<uint64_t>(p));
+    std::optional<BatchVerifier> verifier;
+    if (verify) verifier.emplace(party, coins);
+    AesEncrypt aes(bits);
+    std::vector<AesLane> all;
+    for (size_t j = 0; j < lanes; ++j) {
+      AesLane lane{};
+      lane.round_keys = keys[p].data();
+      lane.public_input[0] = static_cast<uint8_t>(j);
+      all.push_back(lane);
+    }
+    aes.Reset(all, sbox);
+    Circuit* circuits[] = {&aes};
+    absl::Status s = RunTogether(party, circuits);
+    if (!s.ok()) return s;
+    OpenToServers open(p, "open");
+    open.Reset(aes.outputs());
+    circuits[0] = &open;
+    s = RunTogether(party, circuits);
+    run.opened[p] = s.ok();
+    return s;
+  });
+  return run;
+}
+
+TEST(CircuitProofTest, AProofComesBeforeAnOpening) {
+  const Outcome run = EncryptAndOpen(AesBits::k128, Sbox::kThroughput, 20, true);
+  for (const absl::Status& s : run.statuses) EXPECT_TRUE(s.ok()) << s;
+  ASSERT_GE(run.steps.size(), 7u);
+  EXPECT_EQ(run.steps.back(), "open");
+  EXPECT_EQ(run.steps[run.steps.size() - 2], "proof/verdict");
+}
+
+TEST(CircuitProofTest, HonestRuns) {
+  for (const AesBits bits : {AesBits::k128, AesBits::k256}) {
+    for (const Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
+      for (const size_t lanes : {1, 64, 65, 512, 600}) {
+        const Outcome run = EncryptAndOpen(bits, sbox, lanes, true);
+        for (const absl::Status& s : run.statuses) EXPECT_TRUE(s.ok()) << s;
+      }
+    }
+  }
+}
+
+// One bit of one message of each step, by each party. Without a verifier most of them are not even
+// noticed.
+TEST(CircuitProofTest, AnAlteredBitIsCaught) {
+  int unnoticed = 0, altered = 0;
+  for (const Sbox sbox : {Sbox::kThroughput, Sbox::kLatency}) {
+    for (int round = 0; round < (sbox == Sbox::kThroughput ? 40 : 30); round += 3) {
+      for (int from = 0; from < kParties; ++from) {
+        const auto flip = [&](MemoryRing::Intercepted& m) {
+          if (m.from != from || m.round != round || m.type != FrameType::kRound) return;
+          if (m.step.rfind("aes/", 0) != 0) return;
+          m.payload[static_cast<size_t>(7 * round) % m.payload.size()] ^= 1;
+          ++altered;
+        };
+        const Outcome run = EncryptAndOpen(AesBits::k128, sbox, 8, true, flip);
+        for (int p = 0; p < kParties; ++p) {
+          EXPECT_FALSE(run.opened[p]);
+          if (IsDeviation(run.statuses[p]) && p != from) {
+            EXPECT_TRUE(SuspectsOf(run.statuses[p])->Has(from));
+          }
+        }
+        const Outcome without = EncryptAndOpen(AesBits::k128, sbox, 8, false, flip);
+        unnoticed += without.opened[0] && without.opened[1] && without.opened[2];
+      }
+    }
+  }
+  EXPECT_GT(altered, 100);
+  EXPECT_GT(unnoticed, altered / 8);
+}
+
+}  // namespace
+}  // namespace mpckdc::proof

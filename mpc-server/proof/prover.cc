@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/proof/prover.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "mpc-server/proof/ghash_field.h"
+
+namespace mpckdc::proof {
+namespace {
+
+template <class T>
+void Grow(SecretVector<T>& vector, size_t size) {
+  if (vector.size() < size) vector.resize(size);
+}
+
+// Both roles' blocks, added up, as elements.
+void AddRoles(const Block* own, const Block* left, size_t n, SecretVector<Block>& both, F* out) {
+  both.resize(n);
+  for (size_t i = 0; i < n; ++i) both[i] = XorBlocks(own[i], left[i]);
+  FromGhash(both, out);
+}
+
+// The pairs of the field sections, a column each, behind the columns of bits.
+void AppendFieldPairs(const Statement& statement, F* u, F* v) {
+  size_t item = 0;
+  SecretVector<Block> both;
+  for (const ProofFieldSection& s : statement.log().field_sections()) {
+    AddRoles(s.S(kProofOwn), s.S(kProofLeft), s.pairs, both, u);
+    AddRoles(s.T(kProofOwn), s.T(kProofLeft), s.pairs, both, v);
+    for (size_t i = 0, pair = 0; i < s.items; ++i, ++item) {
+      for (; pair < s.ends[i]; ++pair) u[pair] = statement.weights().items[item] * u[pair];
+    }
+    u += s.pairs;
+    v += s.pairs;
+  }
+}
+
+}  // namespace
+
+void FoldedBits::Fold(const Statement& statement, Level1& level1) {
+  columns_ = statement.plan().bit_rows * kDotRow;
+  const size_t products = size_t{1} << statement.product_variables();
+  Grow(u_, products * columns_);
+  Grow(v_, products * columns_);
+  for (const SectionGroup& group : statement.groups()) {
+    level1.Fold(group.all(), statement.eq().data(), statement.forms(group), Weighting::kRootOnBoth,
+                {u_.data() + group.first_column, v_.data() + group.first_column,
+                 8 * group.row_bytes, columns_});
+  }
+}
+
+// A gadget with fewer products has none where a higher variable is 1, and where it is inf the same
+// as where it is 0.
+void Prover::ProductSums(const Statement& statement, K* out) {
+  std::array<K, PointCount(kMostProductVariables)> all{};
+  for (const SectionGroup& group : statement.groups()) {
+    const size_t products = FormProductsOf(group.gadget);
+    const auto variables = static_cast<size_t>(std::bit_width(products - 1));
+    std::array<K, kMostPoints> sums{};
+    AddPoints(bits_.u(0) + group.first_column, bits_.v(0) + group.first_column, bits_.columns(),
+              products, variables, group.columns(), sums.data());
+    for (size_t p = 0; p < PointCount(statement.product_variables()); ++p) {
+      size_t higher = p / PointCount(variables);
+      while (higher != 0 && higher % 3 != 1) higher /= 3;
+      if (higher == 0) all[p] += sums[p % PointCount(variables)];
+    }
+  }
+  std::copy_n(all.begin() + 1, statement.ProductSums(), out);
+}
+
+void Prover::FoldProducts(const Statement& statement, absl::Span<const F> r) {
+  const size_t rows = std::max<size_t>(statement.plan().rows(), 1);
+  dot_.Resize(rows);
+  std::array<F, kMostParts> eq;
+  if (statement.has_bits()) NodeCoefficients(r, eq.data());
+  size_t done = 0;
+  for (const SectionGroup& group : statement.groups()) {
+    const size_t at = group.first_column, products = FormProductsOf(group.gadget);
+    std::fill(dot_.u() + done, dot_.u() + at, F{});
+    std::fill(dot_.v() + done, dot_.v() + at, F{});
+    Combine(bits_.u(0) + at, bits_.columns(), eq.data(), products, group.columns(), dot_.u() + at);
+    Combine(bits_.v(0) + at, bits_.columns(), eq.data(), products, group.columns(), dot_.v() + at);
+    done = at + group.columns();
+  }
+  std::fill(dot_.u() + done, dot_.u() + rows * kDotRow, F{});
+  std::fill(dot_.v() + done, dot_.v() + rows * kDotRow, F{});
+  AppendFieldPairs(statement, dot_.u() + statement.plan().bit_rows * kDotRow,
+                   dot_.v() + statement.plan().bit_rows * kDotRow);
+}
+
+}  // namespace mpckdc::proof
