@@ -11,6 +11,15 @@ function(mpckdc_test NAME)
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 300)
 endfunction()
 
+# mpckdc_test_semi_honest(NAME [ARGUMENT...]): the same program again with semi-honest servers.
+function(mpckdc_test_semi_honest NAME)
+  if(MPCKDC_TESTS)
+    add_test(NAME ${NAME}_semi_honest COMMAND ${NAME} ${ARGN})
+    set_tests_properties(${NAME}_semi_honest PROPERTIES
+      ENVIRONMENT "MPCKDC_TESTED_SECURITY=semi-honest" TIMEOUT 300)
+  endif()
+endfunction()
+
 # mpckdc_manual(PROGRAM PAGE): a test that PAGE lists the options that PROGRAM has.
 function(mpckdc_manual PROGRAM PAGE)
   if(MPCKDC_TESTS)

@@ -16,8 +16,11 @@ EVERY_DEFENCE = sorted({name for attack in ATTACKS for name in attack.drops})
 names = pytest.mark.parametrize('attack', ATTACKS, ids=lambda attack: attack.name)
 
 
-# Dropped elsewhere: in short_life_test.py, in equivocation_control_test, in lying_server_test.py.
-ELSEWHERE = {'OriginAge', 'Inheritance', 'TagMask', 'Honesty'}
+# Dropped elsewhere: in short_life_test.py, in equivocation_control_test, in lying_server_test.py; those
+# of proofs in proof_control_test.
+ELSEWHERE = {'OriginAge', 'Inheritance', 'TagMask', 'Honesty'} | {
+    'CoinCommitment', 'ProofDraws', 'ProofFirst', 'ProofMask', 'ProofProduct', 'ProofSalt', 'ProofSeen',
+    'ProofState', 'ProofSums', 'ProofView', 'Recorded'}
 
 
 def test_each_mutant_is_dropped_by_a_test():

@@ -219,7 +219,7 @@ def test_enrolment_interrupted_between_servers(new_realm):
 
 @pytest.mark.parametrize('engine, said', [
     ('workers = 3', 'all three servers need the same'),
-    ('randomness = "exchanged"', 'has randomness'),
+    ('randomness = "exchanged"', 'all three servers need the same [engine] randomness'),
 ])
 def test_servers_that_do_not_agree_on_the_engine(new_realm, engine, said):
     """One server is configured otherwise: no session; its log and the others' say what differs."""
@@ -237,6 +237,51 @@ def test_servers_that_do_not_agree_on_the_engine(new_realm, engine, said):
     live.restart_server(1)
     live.wait_for_servers()
     live.kinit('greta', 'a password')
+
+
+def test_servers_that_differ_in_security(new_realm):
+    """One is semi-honest: nobody works with it, and the administrator hears which and what to do.
+    When all three are, they work, and it is said wherever he looks."""
+    live = new_realm()
+    live.enroll('hedda', 'a password')
+    assert 'SEMI-HONEST' not in shown_to_the_administrator(live)
+    configs = [live.dir / f'p{party}/mpc-server.toml' for party in range(3)]
+    agreed = [config.read_text() for config in configs]
+    make_semi_honest(live, configs, [1])
+    said = 'has security semi-honest, this server has active: all three servers need the same'
+    assert daemon.wait_until(lambda: said in live.servers[0].log_tail(), 30, pause=0.1), \
+        live.servers[0].log_tail()
+    assert 'SEMI-HONEST, for benchmarks alone' in live.servers[1].log.read_text()
+    shown = shown_to_the_administrator(live)
+    assert 'waits for peers' in shown
+    assert 'party 0 has active, party 1 has semi-honest, party 2 has active' in shown
+    assert 'take security = "semi-honest" out of the three mpc-server.toml' in shown
+    refused = live.kinit('hedda', 'a password', check=False)
+    assert 'A service is not available' in refused.stdout, refused.stdout
+
+    make_semi_honest(live, configs, [0, 2])
+    live.wait_for_servers()
+    live.kinit('hedda', 'a password')
+    assert 'security is SEMI-HONEST, for benchmarks alone' in shown_to_the_administrator(live)
+    for config, text in zip(configs, agreed):
+        config.write_text(text)
+    for party in range(3):
+        live.restart_server(party)
+    live.wait_for_servers()
+    live.kinit('hedda', 'a password')
+    assert 'SEMI-HONEST' not in shown_to_the_administrator(live)
+
+
+def make_semi_honest(live, configs, parties):
+    for party in parties:
+        configs[party].write_text(
+            configs[party].read_text() + '\n[engine]\nsecurity = "semi-honest"\n')
+        live.restart_server(party)
+
+
+def shown_to_the_administrator(live):
+    shown = [live.admin(command, check=False) for command in ('status', 'doctor')]
+    return '\n'.join(result.stdout + result.stderr for result in shown)
 
 
 def test_kdc_with_an_unreachable_servers_list(new_realm):

@@ -219,7 +219,7 @@ def peer_endpoints(realm):
 
 
 def extra_toml(realm):
-    """With MPCKDC_TESTED_SECURITY=active all realms of a run prove their messages."""
+    """Servers are active unless MPCKDC_TESTED_SECURITY=semi-honest is in the environment."""
     extra, security = realm.options.extra_server, os.environ.get('MPCKDC_TESTED_SECURITY')
     if not security:
         return extra

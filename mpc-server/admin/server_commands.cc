@@ -3,14 +3,17 @@
 // init-realm and status: what the three servers say of themselves.
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
@@ -94,6 +97,10 @@ std::string State(const v1::StatusReply& status) {
   return status.peers_connected() ? "ready" : "waits for peers";
 }
 
+std::string Shown(const std::string& security) {
+  return security.empty() ? "-" : security == "active" ? security : absl::AsciiStrToUpper(security);
+}
+
 void RemarkOn(const SurveyedServer& server, Console& console) {
   if (!server.error.ok()) return console.Remark(server.error.message());
   const v1::StatusReply& s = server.status;
@@ -109,11 +116,12 @@ void RemarkOn(const SurveyedServer& server, Console& console) {
 
 void RemarkOn(const std::array<SurveyedServer, 3>& survey, Console& console) {
   for (const SurveyedServer& server : survey) RemarkOn(server, console);
-  if (absl::c_any_of(survey, [](const SurveyedServer& server) {
-        return server.status.security() == "semi-honest";
-      })) {
+  const std::string differ = DifferentSecurity(survey);
+  if (!differ.empty()) console.Remark(differ);
+  if (AnySemiHonest(survey)) {
     console.Remark(
-        "security is SEMI-HONEST: whoever owns one server can compute keys of the realm");
+        "security is SEMI-HONEST, for benchmarks alone: whoever owns one server can compute keys "
+        "of the realm");
   }
   if (absl::c_any_of(survey, [](const SurveyedServer& s) { return s.status.has_quarantine(); })) {
     console.Remark(SuspicionOf(survey).Text());
@@ -121,6 +129,24 @@ void RemarkOn(const std::array<SurveyedServer, 3>& survey, Console& console) {
 }
 
 }  // namespace
+
+bool AnySemiHonest(const std::array<SurveyedServer, 3>& survey) {
+  return absl::c_any_of(
+      survey, [](const SurveyedServer& s) { return s.status.security() == "semi-honest"; });
+}
+
+std::string DifferentSecurity(const std::array<SurveyedServer, 3>& survey) {
+  std::set<std::string> modes, texts;
+  for (const SurveyedServer& server : survey) {
+    const v1::StatusReply& s = server.status;
+    if (!server.error.ok() || s.security().empty()) continue;
+    modes.insert(s.security());
+    texts.insert(absl::StrCat("party ", s.party(), " has ", s.security()));
+  }
+  if (modes.size() <= 1) return "";
+  return absl::StrCat("the servers differ in [engine] security and do not work together: ",
+                      absl::StrJoin(texts, ", "));
+}
 
 absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session) {
   ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Dial());
@@ -158,7 +184,7 @@ absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
 absl::StatusOr<ExitCode> StatusCommand(Session& session) {
   ASSIGN_OR_RETURN(auto survey, SurveyServers(session));
   Table table = {{"SERVER", "PARTY", "STATE", "KEYS", "STAGED", "JOBS", "FAILED", "CLOCK", "ANSWER",
-                  "CERTIFICATE UNTIL", "SOFTWARE"}};
+                  "CERTIFICATE UNTIL", "SECURITY", "SOFTWARE"}};
   bool all_there = true, all_ready = true;
   for (const SurveyedServer& server : survey) {
     if (!server.error.ok()) {
@@ -174,7 +200,7 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
          absl::StrCat(s.staged()), absl::StrCat(s.jobs()), absl::StrCat(s.jobs_failed()),
          absl::StrFormat("%+.1f ms", absl::ToDoubleMilliseconds(server.clock_difference)),
          absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(server.round_trip)),
-         Day(absl::FromUnixMicros(s.certificate_expires_us())),
+         Day(absl::FromUnixMicros(s.certificate_expires_us())), Shown(s.security()),
          absl::StrCat(s.software(), " ", s.isa())});
   }
   const Suspicion suspicion = SuspicionOf(survey);

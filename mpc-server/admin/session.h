@@ -146,6 +146,10 @@ Suspicion SuspicionOf(const std::array<SurveyedServer, 3>& survey);
 // not answer is no error of the survey.
 absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session);
 
+// Of the servers that answer: whether one is semi-honest, and a sentence if they differ (or "").
+bool AnySemiHonest(const std::array<SurveyedServer, 3>& survey);
+std::string DifferentSecurity(const std::array<SurveyedServer, 3>& survey);
+
 }  // namespace mpckdc::admin
 
 #endif  // MPC_SERVER_ADMIN_SESSION_H_

@@ -45,7 +45,7 @@ TEST_P(CtsLoginTest, AgreesWithTheOracle) {
   const JobResult sealed = RunWithText(Reply(job.id, realm_.alice, reply.size()), reply);
   ASSERT_VERDICT_OK(sealed);
   EXPECT_EQ(OracleOpen(realm_.alice, kUsageAsReply, CtsOf(sealed.seals[0]).share), reply);
-  for (const BatchReport& report : realm_.observer(0).Batches()) {
+  for (const BatchReport& report : realm_.recorder(0).Batches()) {
     std::printf("enctype %d: %zu rounds, %zu bytes, computed in %s\n", GetParam(),
                 static_cast<size_t>(report.rounds), static_cast<size_t>(report.bytes),
                 absl::FormatDuration(report.computed).c_str());
@@ -97,7 +97,7 @@ TEST_P(CtsLoginTest, NothingIsComputedForABadPreauth) {
     job.make_macs[0].data.assign(request, 'q');
     job.deadline_ms = 30'000;  // after a deep batch the next one waits
     EXPECT_VERDICT(realm_.Run(job), want);
-    return realm_.observer(0).Batches().back().rounds;
+    return realm_.recorder(0).Batches().back().rounds;
   };
   const size_t most = limits::kMaxCtsRequestBytes;
   const uint64_t good = rounds_of(realm_.Preauth(realm_.alice), most, Verdict::kOk);
@@ -119,7 +119,7 @@ TEST_P(CtsLoginTest, NothingIsComputedForALatePreauth) {
     job.deadline_ms = 30'000;
     EXPECT_VERDICT(realm_.Run(job),
                    off == absl::ZeroDuration() ? Verdict::kOk : Verdict::kClockSkew);
-    return realm_.observer(0).Batches().back().rounds;
+    return realm_.recorder(0).Batches().back().rounds;
   };
   const size_t most = 1500;
   const uint64_t good = rounds_of(realm_.alice, absl::ZeroDuration(), most);

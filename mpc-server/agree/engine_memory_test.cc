@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/testing/jobs.h"
 
@@ -72,10 +73,12 @@ void LimitAddressSpace(size_t more) {
 
 constexpr size_t kLogins = 4096;
 constexpr size_t kRequestBytes = 60 << 10;
-constexpr size_t kPerServer = 160 << 20;
+// The batch's own, and of two rings the messages that are not proved yet, with as much again for
+// the proof of them.
+constexpr size_t kPerServer = (160 << 20) + 2 * 2 * limits::kProofLogBytes;
 
 // In the worst case each takes 3,840 powers of H, 120 KiB: without a bound a batch takes 480 MiB at
-// each server.
+// each server, and its proof as much again.
 TEST(EngineMemory, LoginsOfManyUsersWithLongRequests) {
   Realm realm;
   LoginSizes sizes;

@@ -61,7 +61,7 @@ TEST(EngineQuota, OnePrincipalIsRefusedAndTheOthersAreNot) {
   }
   EXPECT_EQ(realm.LoginVerdict(realm.bob), Verdict::kOk);
   // The audit knows whose it was, and that nothing was computed.
-  const BatchReport report = realm.observer(1).Batches()[2];
+  const BatchReport report = realm.recorder(1).Batches()[2];
   ASSERT_EQ(report.jobs.size(), 1u);
   EXPECT_EQ(report.jobs[0].principal, realm.alice.info.principal_id);
   EXPECT_EQ(report.aes_blocks, 0u);

@@ -84,8 +84,8 @@ class LyingRealm {
   void ExpectAccused() {
     int accusations = 0;
     for (const int p : {NextParty(party_), PrevParty(party_)}) {
-      ASSERT_FALSE(realm_.observer(p).Batches().empty());
-      const auto suspects = SuspectsOf(realm_.observer(p).Batches().back().status);
+      ASSERT_FALSE(realm_.recorder(p).Batches().empty());
+      const auto suspects = SuspectsOf(realm_.recorder(p).Batches().back().status);
       if (!suspects.has_value()) continue;
       ++accusations;
       EXPECT_TRUE(suspects->Has(party_)) << "P" << p << " accuses " << suspects->Text();

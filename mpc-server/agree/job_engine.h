@@ -44,7 +44,7 @@ struct EngineOptions {
   absl::Duration max_renewable_life = limits::kDefaultMaxRenewableLife;  // the same at all three
   absl::Duration clock_skew = limits::kDefaultClockSkew;
   Randomness randomness = Randomness::kKeyed;                          // the same at all three
-  Security security = Security::kSemiHonest;                           // the same at all three
+  Security security = Security::kActive;                               // the same at all three
   QuotaRates quotas;  // unlimited unless set; the server sets those of its configuration
 };
 

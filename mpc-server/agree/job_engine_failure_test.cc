@@ -308,7 +308,7 @@ TEST(JobEngine, FixedTicks) {
   options.batch_window = absl::Milliseconds(200);
   Realm realm(options);
   for (int i = 0; i < 3; ++i) ASSERT_VERDICT_OK(realm.Run(realm.Login(realm.alice)));
-  for (const BatchReport& report : realm.observer(0).Batches()) {
+  for (const BatchReport& report : realm.recorder(0).Batches()) {
     EXPECT_LT(absl::ToUnixMillis(report.started - report.agreed) % 200, 100);
   }
 }

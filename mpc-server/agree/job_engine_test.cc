@@ -51,8 +51,8 @@ TEST_P(LoginTest, AgreesWithTheOracle) {
   for (const Nonce& nonce : nonces) EXPECT_EQ(SplitNonce(nonce).cluster, 7);
 
   // Reports follow the answers.
-  ASSERT_TRUE(Eventually([&] { return !realm.observer(0).Batches().empty(); }));
-  const BatchReport report = realm.observer(0).Batches()[0];
+  ASSERT_TRUE(Eventually([&] { return !realm.recorder(0).Batches().empty(); }));
+  const BatchReport report = realm.recorder(0).Batches()[0];
   // 4 for the pre-auth, 13 for the ticket, 20 for the reply, 1 for the checksum.
   EXPECT_EQ(report.aes_blocks, 38u);
   // krbtgt's lanes have 256 bits; few blocks. A proof, the session's first, before the tags open.
@@ -80,7 +80,7 @@ TEST(JobEngine, RingsShareALongBatch) {
     const PlainKey& user = i % 2 ? realm.alice : realm.bob;
     ASSERT_EQ(OracleOpen(user, kUsageAsReply, realm.FinishSeal(results[i], 1, "reply")), "reply");
   }
-  const std::vector<BatchReport> batches = realm.observer(0).Batches();
+  const std::vector<BatchReport> batches = realm.recorder(0).Batches();
   ASSERT_FALSE(batches.empty());
   EXPECT_GE(batches[0].aes_blocks, 2 * limits::kRingBlocks);
   realm.StopAll();
@@ -125,7 +125,7 @@ TEST(JobEngine, ManyLoginsShareBatches) {
     const PlainKey& user = i % 2 ? realm.alice : realm.bob;
     EXPECT_EQ(OracleOpen(user, kUsageAsReply, realm.FinishSeal(results[i], 1, "reply")), "reply");
   }
-  EXPECT_LT(realm.observer(0).Batches().size(), static_cast<size_t>(kLogins));
+  EXPECT_LT(realm.recorder(0).Batches().size(), static_cast<size_t>(kLogins));
 }
 
 // Every operation of the table, both classes of ticket keys.

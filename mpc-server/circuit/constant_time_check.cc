@@ -93,9 +93,7 @@ absl::Status RunParty(PartyContext& party, const std::vector<SharedBlock>& base,
   s = RunTogether(party, {&check});
   if (!s.ok()) return s;
   if (check.zero()[0] != 1 || check.zero()[1] != 0) return absl::InternalError("wrong result");
-  party.SetLog(nullptr);  // inputs have nothing to be proved
   s = RunCts(party, key);
-  party.SetLog(&log);
   if (!s.ok()) return s;
   party.BeginBatch(2);
   s = RunHmacs(party, base);

@@ -65,9 +65,8 @@ ProofWeights::ProofWeights(const ColumnPlan& plan, const Coin& coin)
     : rows(plan.bit_rows), items(plan.field_items) {
   CoinStream stream(coin,
                     kProofGadgets * kMaxGadgetBits + rows.size() + words.size() + 2 * items.size());
-  for (size_t g = 0; g < bits.size(); ++g) {
-    for (K& beta : bits[g]) beta = stream.NextK();
-    CompleteBetas(static_cast<Gadget>(g), bits[g].data());
+  for (auto& gadget : bits) {
+    for (K& beta : gadget) beta = stream.NextK();
   }
   for (K& row : rows) row = stream.NextK();
   for (K& word : words) word = stream.NextK();

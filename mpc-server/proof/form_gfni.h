@@ -202,60 +202,37 @@ struct FormGfni {
 
   // --- functional ---
 
-  // Wires whose coefficients differ by constants of K (forms.h) are an element: one sum for all.
   struct FunctionalPlan {
-    uint8_t matrices[kMaxWires][kGroups][64];
-    size_t elements;
-    size_t first[kMaxWires + 1];  // wire of each element
-    F u[kMaxWires], v[kMaxWires];
+    uint8_t matrices[kGroups][64];
+    F wire_u[kMaxWires], wire_v[kMaxWires];
   };
   static_assert(sizeof(FunctionalPlan) <= kPlanBytes);
-  static constexpr size_t kMaxElementWires = 4;
 
   static void PlanFunctional(Gadget gadget, const K* node, const F* wire_u, const F* wire_v,
                              uint8_t* memory) {
-    using One = FieldTemplate<ClmulPclmul>;
     auto& plan = *reinterpret_cast<FunctionalPlan*>(memory);
-    const size_t wires = WiresOf(gadget);
-    plan.elements = 0;
-    for (size_t k = 0; k < wires; ++k) {
-      const WireWeight weight = WireWeightOf(gadget, k);
-      K factor = kOne;
-      for (size_t i = 0; i < weight.power; ++i) factor = One::Multiply(factor, kImageOfW);
-      for (size_t g = 0; g < kGroups; ++g) {
-        V::Store(plan.matrices[k][g],
-                 Matrices(V::Multiply(V::Load(node + 8 * g), V::Set1(factor.v))));
-      }
-      if (weight.first != k) continue;
-      plan.first[plan.elements] = k;
-      plan.u[plan.elements] = wire_u[k];
-      plan.v[plan.elements++] = wire_v[k];
+    for (size_t g = 0; g < kGroups; ++g) {
+      V::Store(plan.matrices[g], Matrices(V::Load(node + 8 * g)));
     }
-    plan.first[plan.elements] = wires;
+    for (size_t k = 0; k < WiresOf(gadget); ++k) {
+      plan.wire_u[k] = wire_u[k];
+      plan.wire_v[k] = wire_v[k];
+    }
   }
 
-  // sums[i] = sum over the columns of halves[i] * (the bits of wires k, k + 1, .. with the nodes'
-  // coefficients).
-  template <size_t kWires, size_t kHalves>
-  static MPCKDC_PROOF_INLINE void SumsOfWires(const uint64_t* bits, const FunctionalPlan& plan,
-                                              size_t k, const K* const* halves, K* sums) {
-    T matrices[kWires][kGroups], sum[kHalves];
-#pragma GCC unroll 4
-    for (size_t w = 0; w < kWires; ++w) {
-#pragma GCC unroll 4
-      for (size_t g = 0; g < kGroups; ++g) matrices[w][g] = V::Load(plan.matrices[k + w][g]);
-    }
+  // sums[i] = sum over the columns of halves[i] * (the wire's bits with the nodes' coefficients).
+  template <size_t kHalves>
+  static MPCKDC_PROOF_INLINE void WireSums(const uint64_t* bits, const FunctionalPlan& plan,
+                                           const K* const* halves, K* sums) {
+    T matrices[kGroups], sum[kHalves];
+    for (size_t g = 0; g < kGroups; ++g) matrices[g] = V::Load(plan.matrices[g]);
     for (T& s : sum) s = _mm512_setzero_si512();
+#pragma GCC unroll 2
     for (size_t byte = 0; byte < kBytes; ++byte) {
-      const uint64_t* b = bits + k * (kGroups * kBytes) + Place(byte);
-      T e = _mm512_setzero_si512();
-#pragma GCC unroll 4
-      for (size_t w = 0; w < kWires; ++w, b += kGroups * kBytes) {
-        e = V::Xor3(e, Apply(b, matrices[w][0]), Apply(b + kBytes, matrices[w][1]));
-        e = V::Xor3(e, Apply(b + 2 * kBytes, matrices[w][2]),
-                    Apply(b + 3 * kBytes, matrices[w][3]));
-      }
-      e = TurnBytes(e);
+      const uint64_t* b = bits + Place(byte);
+      const T e01 = V::Xor(Apply(b, matrices[0]), Apply(b + kBytes, matrices[1]));
+      const T e = TurnBytes(
+          V::Xor3(e01, Apply(b + 2 * kBytes, matrices[2]), Apply(b + 3 * kBytes, matrices[3])));
 #pragma GCC unroll 4
       for (size_t i = 0; i < kHalves; ++i) {
         sum[i] = V::AddProducts(sum[i], e, V::Load(halves[i] + 8 * byte));
@@ -263,36 +240,28 @@ struct FormGfni {
     }
     for (size_t i = 0; i < kHalves; ++i) sums[i] = V::ReducedSum(sum[i]);
   }
-  template <size_t kHalves>
-  static void SumsOfElement(const uint64_t* bits, const FunctionalPlan& plan, size_t element,
-                            const K* const* halves, K* sums) {
-    const size_t k = plan.first[element], wires = plan.first[element + 1] - k;
-    static_assert(kMaxElementWires == 4);
-    if (wires == 4) return SumsOfWires<4, kHalves>(bits, plan, k, halves, sums);
-    if (wires == 2) return SumsOfWires<2, kHalves>(bits, plan, k, halves, sums);
-    SumsOfWires<1, kHalves>(bits, plan, k, halves, sums);
-  }
 
   static void Functional(const uint8_t* memory, const WireRows& rows,
                          const FunctionalColumns& columns, uint8_t* scratch, F* u, F* v) {
     using One = FieldTemplate<ClmulPclmul>;
     const auto& plan = *reinterpret_cast<const FunctionalPlan*>(memory);
-    auto* bits = reinterpret_cast<uint64_t*>(scratch);
+    auto* all_bits = reinterpret_cast<uint64_t*>(scratch);
     const bool same = columns.u[0] == columns.v[0] && columns.u[1] == columns.v[1];
     const K* const halves[] = {columns.u[0], columns.u[1], columns.v[0], columns.v[1]};
-    TurnAll(rows, bits);
+    TurnAll(rows, all_bits);
     WideF sum_u, sum_v;
-    for (size_t element = 0; element < plan.elements; ++element) {
+    for (size_t k = 0; k < rows.wires; ++k) {
+      const uint64_t* bits = all_bits + k * (kGroups * kBytes);
       K sums[4];
       if (same) {
-        SumsOfElement<2>(bits, plan, element, halves, sums);
+        WireSums<2>(bits, plan, halves, sums);
         sums[2] = sums[0];
         sums[3] = sums[1];
       } else {
-        SumsOfElement<4>(bits, plan, element, halves, sums);
+        WireSums<4>(bits, plan, halves, sums);
       }
-      One::AddTo(sum_u, plan.u[element], F{sums[0], sums[1]});
-      One::AddTo(sum_v, plan.v[element], F{sums[2], sums[3]});
+      One::AddTo(sum_u, plan.wire_u[k], F{sums[0], sums[1]});
+      One::AddTo(sum_v, plan.wire_v[k], F{sums[2], sums[3]});
     }
     *u += One::Reduced(sum_u);
     *v += One::Reduced(sum_v);

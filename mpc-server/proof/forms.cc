@@ -104,15 +104,6 @@ const QuadraticForms& QuadraticFormsOf(Gadget gadget) {
   return all[static_cast<size_t>(gadget)];
 }
 
-void CompleteBetas(Gadget gadget, K* betas) {
-  for (size_t j = 0; j < OutputsOf(gadget); ++j) {
-    const OutputWeight weight = OutputWeightOf(gadget, j);
-    if (weight.power == 0) continue;
-    betas[j] = betas[weight.first];
-    for (size_t i = 0; i < weight.power; ++i) betas[j] = betas[j] * kImageOfW;
-  }
-}
-
 ProductForms MakeProductForms(Gadget gadget, const K* betas) {
   Elimination rest(gadget, betas);
   ProductForms forms;

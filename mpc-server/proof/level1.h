@@ -73,7 +73,7 @@ struct FoldedColumns {
 // A rank-one functional of the bits of some sections.
 struct Functional {
   const K* node;    // 32
-  const F* wire_u;  // WiresOf(gadget); those of an element as in forms.h, WireWeightOf
+  const F* wire_u;  // WiresOf(gadget)
   const F* wire_v;
   const F* column;   // Sections::columns(), the same for every section
   const F* section;  // one for each section

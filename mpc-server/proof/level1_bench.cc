@@ -31,7 +31,6 @@ struct Workload {
       all.push_back({{at, at + 8 * wire_words}, {t, t + 8 * output_words}, &weights[8 * i], 32});
     }
     sections.all = all;
-    CompleteBetas(gadget, weights);
     forms = MakeProductForms(gadget, weights);
     u.resize(kSections * forms.products * sections.columns());
     v = u;

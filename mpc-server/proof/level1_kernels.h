@@ -85,7 +85,6 @@ struct Level1Kernels {
                const FoldWeights& weights, uint8_t* scratch, const FoldedSection& out);
   void (*plan_functional)(Gadget gadget, const K* node, const F* wire_u, const F* wire_v,
                           uint8_t* plan);
-  // Wires of an element have coefficients as in forms.h, WireWeightOf.
   // *u += wire_u * node * column * bit, and v, over all bits.
   void (*functional)(const uint8_t* plan, const WireRows& rows, const FunctionalColumns& columns,
                      uint8_t* scratch, F* u, F* v);

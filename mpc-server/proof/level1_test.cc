@@ -52,7 +52,6 @@ struct Log {
                           c.nodes[i]});
     }
     for (K& b : betas) b = K{random()};
-    CompleteBetas(of.gadget, betas);
     for (K& e : eq) e = K{random()};
   }
   static const uint8_t* Bytes(const Rows& r) { return reinterpret_cast<const uint8_t*>(r.data()); }
@@ -237,13 +236,6 @@ TEST_P(Level1Test, Functional) {
   std::vector<F> wire_u(wires), wire_v(wires), column(columns), section(log.of.nodes.size());
   for (auto* list : {&wire_u, &wire_v, &column, &section}) {
     for (F& f : *list) f = random_f();
-  }
-  for (size_t k = 0; k < wires; ++k) {
-    const WireWeight weight = WireWeightOf(log.of.gadget, k);
-    for (auto* list : {&wire_u, &wire_v}) {
-      (*list)[k] = k == weight.first ? (*list)[k] : (*list)[weight.first];
-      for (size_t i = 0; i < weight.power; ++i) (*list)[k] = (*list)[k] * kImageOfW;
-    }
   }
   const auto check = [&](Wires which, Weighting weighting) {
     F u{K{5}, K{}}, v{K{}, K{6}};

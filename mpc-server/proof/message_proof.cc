@@ -54,7 +54,7 @@ void MessageProof::Reset(const ProofLog& log, const Digest& context, uint32_t nu
 RoundShape MessageProof::NextRound() const { return ShapeOf(step_); }
 
 RoundShape MessageProof::ShapeOf(Step step) const {
-  const size_t to_left = statement_->Challenges() * sizeof(Digest);
+  const size_t to_left = (1 + statement_->Challenges()) * sizeof(Digest);
   switch (step) {
     case Step::kCommit:
       return {CoinToss::kCommitBytes, CoinToss::kCommitBytes, "proof/commit"};
@@ -152,7 +152,7 @@ absl::Status MessageProof::Consume(RoundIn in) {
       break;
     }
     case Step::kLevels:
-      ConsumeLevels(in);
+      RETURN_IF_ERROR(ConsumeLevels(in));
       break;
     case Step::kEnd:
       ConsumeEnd(in.from_next);
@@ -213,6 +213,8 @@ void MessageProof::ProduceLevels(RoundOut out) {
   if (!mine.empty()) std::memcpy(out.to_next.data(), mine.data(), mine.size());
 
   chain_.emplace(ChainOf(party_.party()));
+  std::copy(chain_->state().begin(), chain_->state().end(), out.to_prev.begin());
+  out.to_prev.remove_prefix(sizeof(Digest));
   std::vector<F> r;
   if (statement_->has_bits()) {
     SecretVector<K> sums(statement_->ProductSums());
@@ -238,16 +240,24 @@ void MessageProof::ProduceLevel(const uint8_t* sums, size_t size, RoundOut& out)
   const absl::Span<uint8_t> share = out.to_next.first(size);
   XorInto(share, sums);
   const Digest hash = ChallengeChain::HashOf(masks_.Get().right_next.salt, share);
+  Declassify(hash.data(), hash.size());  // it leaves for L
   std::copy(hash.begin(), hash.end(), out.to_prev.begin());
   chain_->Absorb(hash);
   out.to_next.remove_prefix(size);
   out.to_prev.remove_prefix(sizeof(hash));
 }
 
-// As R of the previous one's proof: its shares. As L of the next one's: hashes of what its R got.
-void MessageProof::ConsumeLevels(RoundIn in) {
+// As R of the previous one's proof: its shares. As L of the next one's: hashes of what its R got,
+// if the two have the same coins: with others L's shares at the end would be masked by nothing.
+absl::Status MessageProof::ConsumeLevels(RoundIn in) {
   as_right_.later().assign(in.from_prev.begin(), in.from_prev.end());
   ChallengeChain left = ChainOf(NextParty(party_.party()));
+  if (!ConstantTimeEqual(in.from_next.first(sizeof(Digest)), left.state())) {
+    return Deviation(Suspects::Neighbours(party_.party()),
+                     absl::StrCat("P", NextParty(party_.party()),
+                                  " proves under other coins than this server has"));
+  }
+  in.from_next.remove_prefix(sizeof(Digest));
   ChallengeChain right = ChainOf(PrevParty(party_.party()));
   std::vector<std::vector<F>> left_challenges, right_challenges;
   const auto take = [&](size_t bytes, size_t variables) {
@@ -270,6 +280,7 @@ void MessageProof::ConsumeLevels(RoundIn in) {
   seen_[PrevParty(party_.party())] = right.state();
   as_left_.Finish(*statement_, left_challenges);
   as_right_.Finish(*statement_, right_challenges);
+  return absl::OkStatus();
 }
 
 // Of the previous one's proof, whose L is the next one.
@@ -277,7 +288,9 @@ void MessageProof::ConsumeEnd(absl::Span<const uint8_t> from_next) {
   End end;
   std::memcpy(&end, from_next.data(), sizeof(end));
   const F product = (end.u + as_right_.u()) * (end.v + as_right_.v());
-  good_ = product == end.claim + as_right_.claim() && end.seen == seen_[PrevParty(party_.party())];
+  const F error = product + end.claim + as_right_.claim();
+  Declassify(&error, sizeof(error));  // the verdict says whether it is zero; a liar knows it
+  good_ = error == F{} && end.seen == seen_[PrevParty(party_.party())];
 }
 
 // Coins, commitments, what was agreed on before, and the chains of the three proofs.

@@ -10,10 +10,13 @@
 //     sums       -> R      shares of G at 211 points of {0,1,inf}^5; L's are from a stream
 //     point      -> both   secrets of coin 1, which draws r in K^5; claim c = G(r)
 //     levels     -> R      shares of the sums of all later levels, whose challenges are hashes, in
-//                          GF(2^128), of what R gets;   -> L   hashes of that, level by level
+//                          GF(2^128), of what R gets;   -> L   the state that the challenges start
+//                          from, and hashes of that, level by level
 //     end        L -> R    L's shares of u, of v and of the last claim; what it knows of the levels
 //     verdict    -> both   whether u*v is the claim; a hash of what all three saw alike
 //
+// L's shares at the end follow from what R has only if L and the prover have the same coins: R may
+// have told them different ones, so L says nothing before the prover has named the same state.
 // A server goes on only if its own check and both verdicts are good. Until then nothing that rests
 // on the messages has left: no opening, no output.
 #ifndef MPC_SERVER_PROOF_MESSAGE_PROOF_H_
@@ -75,7 +78,7 @@ class MessageProof : public Circuit {
 
   void DrawWeights(const Coin& coin);
   void DrawPoint(const Coin& coin);
-  void ConsumeLevels(RoundIn in);
+  absl::Status ConsumeLevels(RoundIn in);
   void ConsumeEnd(absl::Span<const uint8_t> from_next);
   absl::Status ConsumeVerdicts(RoundIn in);
   Digest WhatAllSaw() const;

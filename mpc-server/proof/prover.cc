@@ -55,7 +55,7 @@ void FoldedBits::Fold(const Statement& statement, Level1& level1) {
 void Prover::ProductSums(const Statement& statement, K* out) {
   std::array<K, PointCount(kMostProductVariables)> all{};
   for (const SectionGroup& group : statement.groups()) {
-    const size_t products = FormProductsOf(group.gadget);
+    const size_t products = std::min(FormProductsOf(group.gadget), kMostParts);
     const auto variables = static_cast<size_t>(std::bit_width(products - 1));
     std::array<K, kMostPoints> sums{};
     AddPoints(bits_.u(0) + group.first_column, bits_.v(0) + group.first_column, bits_.columns(),
@@ -65,14 +65,40 @@ void Prover::ProductSums(const Statement& statement, K* out) {
       while (higher != 0 && higher % 3 != 1) higher /= 3;
       if (higher == 0) all[p] += sums[p % PointCount(variables)];
     }
+    if (FormProductsOf(group.gadget) > kMostParts) AddNinth(group, all.data());
   }
   std::copy_n(all.begin() + 1, statement.ProductSums(), out);
+}
+
+// The ninth product is the node where the fourth variable alone is 1. With u and v of it, at points
+// of the others without a 1 there is u v where the fourth is 1, and where it is inf
+//
+//     (u_q + u)(v_q + v) - u_q v_q  =  u v  +  sum of (u_s v + u v_s) over the nodes s within q's
+//                                              infs, since u_q is the sum of those u_s
+void Prover::AddNinth(const SectionGroup& group, K* sums) const {
+  const size_t at = group.first_column, count = group.columns();
+  const K *u = bits_.u(kMostParts) + at, *v = bits_.v(kMostParts) + at;
+  const K alone = Dot(u, v, count);
+  std::array<K, kMostParts> within;
+  for (size_t s = 0; s < kMostParts; ++s) {
+    within[s] = Dot(bits_.u(s) + at, v, count) + Dot(u, bits_.v(s) + at, count);
+  }
+  for (size_t place = 1; place < kMostParts; place *= 2) {
+    for (size_t s = 0; s < kMostParts; ++s) {
+      if ((s & place) != 0) within[s] += within[s - place];
+    }
+  }
+  for (size_t s = 0; s < kMostParts; ++s) {
+    const size_t q = 2 * PointOfNode(3, s);
+    sums[PointCount(3) + q] += alone;
+    sums[2 * PointCount(3) + q] += alone + within[s];
+  }
 }
 
 void Prover::FoldProducts(const Statement& statement, absl::Span<const F> r) {
   const size_t rows = std::max<size_t>(statement.plan().rows(), 1);
   dot_.Resize(rows);
-  std::array<F, kMostParts> eq;
+  std::array<F, size_t{1} << kMostProductVariables> eq;
   if (statement.has_bits()) NodeCoefficients(r, eq.data());
   size_t done = 0;
   for (const SectionGroup& group : statement.groups()) {

@@ -41,6 +41,8 @@ class Prover {
   DotProver& dot() { return dot_; }
 
  private:
+  void AddNinth(const SectionGroup& group, K* sums) const;
+
   Level1& level1_;
   FoldedBits bits_;
   DotProver dot_;

@@ -17,7 +17,7 @@ namespace mpckdc::proof {
 
 inline constexpr size_t kNodeVariables = 5;
 inline constexpr size_t kSumPoints = PointCount(kNodeVariables);
-inline constexpr size_t kMostProductVariables = 3;
+inline constexpr size_t kMostProductVariables = 4;
 
 // Sections of one gadget and one row size, whose columns lie behind each other.
 struct SectionGroup {

@@ -55,7 +55,7 @@ class AdminServiceTest : public ::testing::Test {
     AdminServiceTools tools;
     tools.store = &store_;
     tools.engine = &engine_;
-    tools.security = SecurityName(Security::kSemiHonest);
+    tools.security = SecurityName(Security::kActive);
     tools.doorkeeper = &doorkeeper_;
     tools.package_key = &*package_key_;
     tools.authority = &*authority_;
@@ -235,7 +235,7 @@ TEST_F(AdminServiceTest, ReadmitEndsAQuarantineAndIsAudited) {
   EXPECT_EQ(status.quarantine().suspects_size(), 2);
   EXPECT_EQ(status.quarantine().batch(), 7u);
   EXPECT_EQ(status.quarantine().time_us(), 1'800'000'000'000'000);
-  EXPECT_EQ(status.security(), "semi-honest");
+  EXPECT_EQ(status.security(), "active");
 
   v1::ReadmitReply reply;
   ASSERT_TRUE(Call(&v1::AdminService::Stub::Readmit, v1::ReadmitRequest(), &reply).ok());

@@ -24,7 +24,7 @@ constexpr const char* kFormats[] = {"text", "json"};
 constexpr const char* kSyncs[] = {"batch", "interval", "never"};
 constexpr const char* kRecords[] = {"auto", "aead", "tls"};
 constexpr const char* kRandomness[] = {"keyed", "exchanged"};
-constexpr const char* kSecurities[] = {"semi-honest", "active"};
+constexpr const char* kSecurities[] = {"active", "semi-honest"};
 constexpr const char* kIsas[] = {"auto", "avx512", "avx2", "portable"};
 
 std::string FolderOf(const std::string& path) {
@@ -152,7 +152,7 @@ void ReadSmallSections(TableReader& top, Config* config) {
   config->engine.exchanged_zeros = randomness == kRandomness[1];
   std::string security = kSecurities[0];
   engine.Choice("security", kSecurities, &security);
-  config->engine.active = security == kSecurities[1];
+  config->engine.active = security == kSecurities[0];
   engine.Finish();
 }
 

@@ -85,7 +85,7 @@ struct Config {
     uint8_t workers = limits::kDefaultWorkers;
     std::string records = "auto";   // of the peer connections: auto, aead or tls
     bool exchanged_zeros = false;   // Randomness::kExchanged
-    bool active = false;            // Security::kActive
+    bool active = true;             // Security::kActive
   } engine;
 };
 

@@ -120,13 +120,18 @@ security = "semi-honest"
   EXPECT_FALSE(config->engine.active);
 }
 
-TEST(ConfigTest, SecurityIsOneOfTwo) {
+TEST(ConfigTest, SecurityIsActiveUnlessToldOtherwise) {
+  const auto active_with = [](const char* lines) {
+    const auto config = ParseConfig(absl::StrCat(kGood, lines), "dir/f.toml");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.ok() && config->engine.active;
+  };
+  EXPECT_TRUE(active_with(""));
+  EXPECT_TRUE(active_with("[engine]\nworkers = 2\n"));
+  EXPECT_TRUE(active_with("[engine]\nsecurity = \"active\"\n"));
+  EXPECT_FALSE(active_with("[engine]\nsecurity = \"semi-honest\"\n"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[engine]\nsecurity = \"maybe\"\n")),
               HasSubstr("semi-honest"));
-  const auto active =
-      ParseConfig(absl::StrCat(kGood, "[engine]\nsecurity = \"active\"\n"), "dir/f.toml");
-  ASSERT_TRUE(active.ok()) << active.status();
-  EXPECT_TRUE(active->engine.active);
 }
 
 TEST(ConfigTest, UnknownKeyIsNamedWithItsLine) {

@@ -210,9 +210,9 @@ absl::Status Server::Impl::Start() {
              Text(IsaName(isa_)), client_port());
   if (!config_.engine.active) {
     Log().warn(
-        "[engine] security is semi-honest: a server that deviates in a computation is not caught, "
-        "and "
-        "whoever owns one server can compute keys of the realm");
+        "[engine] security is SEMI-HONEST, for benchmarks alone: a server that deviates in a "
+        "computation is not caught, and whoever owns one server can compute keys of the realm. "
+        "Take security = \"semi-honest\" out of the three mpc-server.toml");
   }
   metrics_.SetSecurity(SecurityName(SecurityOf(config_)));
   if (const auto quarantine = engine_->Status().quarantine) {
@@ -319,9 +319,10 @@ absl::Status Server::Impl::OpenDoor() {
 
 // For `systemctl status`.
 void Server::Impl::TellSystemd(const EngineStatus& status) {
-  const std::string text = status.quarantine.has_value() ? ReasonOf(*status.quarantine)
-                           : status.peers_connected      ? "serving"
-                                                         : "waits for the other two servers";
+  std::string text = status.quarantine.has_value() ? ReasonOf(*status.quarantine)
+                     : status.peers_connected      ? "serving"
+                                                   : "waits for the other two servers";
+  if (!config_.engine.active) text += "; SEMI-HONEST, for benchmarks alone";
   if (text == told_systemd_) return;
   told_systemd_ = text;
   SdNotify(absl::StrCat("STATUS=", text)).IgnoreError();

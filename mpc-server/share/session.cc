@@ -100,6 +100,14 @@ absl::Status Differs(absl::string_view who, absl::string_view field, const A& th
       absl::StrCat(who, " has ", field, " ", theirs, ", this server has ", ours));
 }
 
+// Of the configuration, so that it says what to make alike.
+absl::Status EngineDiffers(absl::string_view who, absl::string_view key, absl::string_view theirs,
+                           absl::string_view ours) {
+  const absl::Status differs = Differs(who, key, theirs, ours);
+  return absl::FailedPreconditionError(
+      absl::StrCat(differs.message(), ": all three servers need the same [engine] ", key));
+}
+
 // Shows that both ends of a seed saw the same hellos.
 Digest Confirmation(const Digest& transcript, const Seed& seed) {
   Digest d;
@@ -227,11 +235,12 @@ class SessionOpener {
     }
     if (h->ring != options_.ring) return Differs(who, "ring", h->ring, options_.ring);
     if (h->randomness != options_.randomness) {
-      return Differs(who, "randomness", RandomnessName(h->randomness),
-                     RandomnessName(options_.randomness));
+      return EngineDiffers(who, "randomness", RandomnessName(h->randomness),
+                           RandomnessName(options_.randomness));
     }
     if (h->security != options_.security) {
-      return Differs(who, "security", SecurityName(h->security), SecurityName(options_.security));
+      return EngineDiffers(who, "security", SecurityName(h->security),
+                           SecurityName(options_.security));
     }
     hellos_[Party(from)] = *std::move(h);
     encoded_[Party(from)] = std::move(payload);
@@ -380,7 +389,7 @@ void PartyContext::SetVerifier(Verifier* verifier) {
 bool PartyContext::verified() const { return verifier_ == nullptr || verifier_->log().empty(); }
 
 absl::Status PartyContext::Verify(Cost* counted) {
-  if (status_.ok() && verified()) return absl::OkStatus();
+  if (status_.ok() && verified() && !LacksVerifier()) return absl::OkStatus();
   return RunBy(*proof_runner_, nullptr, counted);
 }
 
@@ -395,6 +404,7 @@ absl::Status PartyContext::RunBy(RoundRunner& runner, ChunkSource* source, Cost*
         absl::StrCat("the session is over: ", status_.message()));
   }
   if (batch_ == 0) return absl::FailedPreconditionError("no batch was begun");
+  if (LacksVerifier()) return absl::InternalError("an active session has nothing that verifies");
   absl::Status s = source == nullptr ? runner.Prove(counted) : runner.Run(*source, counted);
   if (!s.ok()) {
     Abort(absl::StrCat("P", options_.party, ": ", s.message()));

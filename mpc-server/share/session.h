@@ -45,7 +45,7 @@ inline constexpr uint16_t kPeerProtocolMax = 6;
 // What the servers verify of each other before anything leaves them.
 enum class Security : uint8_t {
   kSemiHonest = 1,  // that they agree; not that each computes as it should
-  kActive = 2,      // every value that leaves
+  kActive = 2,      // every value that leaves; such a session computes with a Verifier alone
 };
 const char* SecurityName(Security security);
 
@@ -57,7 +57,7 @@ struct SessionOptions {
   uint8_t ring = 0;      // of the server's rings (rings.h), each a session of its own
   uint8_t rings = 1;
   Randomness randomness = Randomness::kKeyed;
-  Security security = Security::kSemiHonest;
+  Security security = Security::kActive;
   std::string greeting;  // opaque, at most 64 KiB: given to both neighbours
   uint16_t min_version = kPeerProtocolMin;
   uint16_t max_version = kPeerProtocolMax;
@@ -117,7 +117,8 @@ class PartyContext {
   Verifier* verifier() const { return verifier_; }
   // Has all that was sent and not proved yet proved to the two others, and checks what they sent.
   // What rests on messages may leave only after it: openings to the servers wait for it by
-  // themselves (RoundRunner), outputs are the caller's to hold back. Without a verifier: nothing.
+  // themselves (RoundRunner), outputs are the caller's to hold back. Semi-honest, without a
+  // verifier: nothing.
   // Errors: a Deviation, or as RunTogether(). The same calls at the three parties.
   absl::Status Verify(Cost* counted = nullptr);
   // Whether nothing that was sent waits for Verify().
@@ -142,6 +143,9 @@ class PartyContext {
 
   absl::Status Run(ChunkSource& source, Cost* counted);
   absl::Status RunBy(RoundRunner& runner, ChunkSource* source, Cost* counted);
+  bool LacksVerifier() const {
+    return options_.security == Security::kActive && verifier_ == nullptr;
+  }
 
   SessionOptions options_;
   PeerChannel& channel_;

@@ -72,9 +72,10 @@ TEST(SessionTest, MismatchesAreNamed) {
        },
        "has randomness exchanged, this server has keyed"},
       {[](SessionOptions& o) {
-         if (o.party == 1) o.security = Security::kActive;
+         if (o.party == 1) o.security = Security::kSemiHonest;
        },
-       "has security active, this server has semi-honest"},
+       "has security semi-honest, this server has active: all three servers need the same [engine] "
+       "security"},
       {[](SessionOptions& o) {
          if (o.party == 1) o.min_version = o.max_version = 7;
        },
@@ -176,9 +177,21 @@ TEST(SessionDeathTest, ABatchNumberIsUsedOnce) {
   EXPECT_DEATH(o.parties[0]->BeginBatch(4), "begun after");
 }
 
+// Who forgets the verifier of an active session gets no result that nobody checked.
+TEST(SessionTest, AnActiveSessionRunsNothingThatNobodyVerifies) {
+  for (const bool run : {true, false}) {
+    MemoryRing ring;
+    Opened o = Open(ring, [](SessionOptions&) {});
+    o.parties[0]->BeginBatch(1);
+    const absl::Status s = run ? RunTogether(*o.parties[0], {}) : o.parties[0]->Verify();
+    EXPECT_TRUE(absl::IsInternal(s)) << s;
+    EXPECT_THAT(s.ToString(), HasSubstr("has nothing that verifies"));
+  }
+}
+
 TEST(SessionTest, NothingRunsWithoutABatchOrAfterAnAbort) {
   MemoryRing ring;
-  Opened o = Open(ring, [](SessionOptions&) {});
+  Opened o = Open(ring, [](SessionOptions& s) { s.security = Security::kSemiHonest; });
   EXPECT_TRUE(absl::IsFailedPrecondition(RunTogether(*o.parties[0], {})));
   o.parties[0]->BeginBatch(1);
   EXPECT_TRUE(RunTogether(*o.parties[0], {}).ok());

@@ -12,6 +12,8 @@ namespace mpckdc::sim {
 namespace {
 
 constexpr absl::Duration kRoundTime = absl::Milliseconds(2);  // at most, of a link that is not slow
+// A lie is found where its batch is proved, and a long batch is under way for seconds.
+constexpr absl::Duration kUntilLiesShow = absl::Seconds(4);
 
 // In the order of FaultKind.
 constexpr const char* kFaultNames[] = {
@@ -32,6 +34,9 @@ std::vector<std::string> NamedSteps() {
       "aes/norm", "aes/helper", "aes/inverse", "aes/product", "aes/twist", "aes/scale",
       "ghash powers", "zero check/multiply", "tag check", "pre-auth timestamp", "key schedule/norm",
       "key schedule/helper", "key schedule/inverse", "key schedule/product", "key records check",
+      // The proofs of what was sent.
+      "proof/commit", "proof/weights", "proof/sums", "proof/point", "proof/levels", "proof/end",
+      "proof/verdict",
       // Messages under keys of 17 to 20, and drawing such keys.
       "hmac/sha1", "hmac/sha256", "hmac/sha384", "ciphertext", "compress/sha1",
       // A server's disk, before a write is durable and after.
@@ -196,6 +201,7 @@ void Injector::Heal() {
       parts_.servers->process(p)->disk->SetFault(DiskFault::kNone);
       parts_.servers->Continue(p);
     }
+    parts_.servers->EndQuarantine(p);
   }
 }
 
@@ -223,6 +229,7 @@ void Injector::RunLies(absl::Duration faulty, Liar* liar) {
     parts_.scheduler->Sleep(parts_.dice->Between(absl::Milliseconds(100), absl::Milliseconds(800)));
   }
   liar->Disarm();
+  parts_.scheduler->Sleep(kUntilLiesShow);
   Heal();
   for (const auto& [kind, count] : liar->counts()) {
     parts_.journal->outcome().events[absl::StrCat("lies, ", kind)] += count;
@@ -243,6 +250,7 @@ void Injector::Run(absl::Duration faulty, bool flip_rounds) {
         parts_.dice->Between(absl::Milliseconds(20), absl::Milliseconds(800)));
     if (parts_.dice->Chance(0.3)) Heal();
   }
+  if (flip_rounds) parts_.scheduler->Sleep(kUntilLiesShow);
   Heal();
 }
 

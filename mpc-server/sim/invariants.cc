@@ -132,7 +132,7 @@ void Invariants::LoginEnded(absl::Time sent, const JobResult& result) {
     }
     return;
   }
-  if (first_ok_.has_value() || !quiet()) return;
+  if (first_ok_.has_value() || sent < healed_) return;
   first_ok_ = scheduler_->now();
   const absl::Duration took = *first_ok_ - healed_;
   journal_->Log(absl::StrCat("recovered after ", absl::FormatDuration(took)));

@@ -61,7 +61,7 @@ class Invariants {
   // ---- Recovery ----
   void Healed() { healed_ = scheduler_->now(); }
   bool quiet() const { return scheduler_->now() >= healed_; }
-  // A login succeeded since faults stopped: from now on all do.
+  // A login that was sent since faults stopped succeeded: from now on all do.
   bool recovered() const { return first_ok_.has_value(); }
   // A login that ought to work has ended; one that was sent after recovery may not have failed.
   void LoginEnded(absl::Time sent, const JobResult& result);

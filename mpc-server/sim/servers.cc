@@ -125,6 +125,12 @@ void Servers::Start(int p) {
     Readmit(p, incarnation);
 }
 
+void Servers::EndQuarantine(int p) {
+  if (!Up(p) || !machines_[p].process->engine->Status().quarantine.has_value()) return;
+  const absl::Status s = machines_[p].process->engine->Readmit().status();
+  if (!s.ok()) journal_->Log(absl::StrCat("server ", p, " cannot be readmitted: ", s.message()));
+}
+
 // An administrator who is quick about it.
 void Servers::Readmit(int p, uint64_t incarnation) {
   ++ending_;

@@ -59,6 +59,9 @@ class Servers {
   // SIGSTOP and SIGCONT.
   void Pause(int p, absl::Time until);
   void Continue(int p) { Pause(p, scheduler_->now()); }
+  // What an administrator does at once where faults end, and otherwise half a second after a server
+  // saw another one deviate.
+  void EndQuarantine(int p);
   bool Up(int p) const { return machines_[p].process != nullptr; }
   // Kills, puts an earlier content of the disk back, and starts again.
   void KeepSnapshots();

@@ -39,6 +39,11 @@ void DropForTest(const std::string& defence) {
   Dropped().insert(defence);
 }
 
+void UpholdForTest(const std::string& defence) {
+  const absl::MutexLock lock(&mu);
+  Dropped().erase(defence);
+}
+
 bool Upheld(const std::string& defence) {
   const absl::MutexLock lock(&mu);
   return !Dropped().contains(defence) && !InFile(defence);

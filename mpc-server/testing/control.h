@@ -16,6 +16,8 @@ bool Upheld(const std::string& defence);
 
 // From now on this process does without it, whatever the file says.
 void DropForTest(const std::string& defence);
+// Takes it back.
+void UpholdForTest(const std::string& defence);
 
 }  // namespace mpckdc
 

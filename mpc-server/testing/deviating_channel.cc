@@ -100,12 +100,24 @@ std::vector<Flip> Liar::Draw(const Lie& lie, size_t size) {
       return flips;
     }
     case LieKind::kCancelling:
-      return CancellingFlips(
-          [&](size_t row, size_t lane) { return KnownWeight(lie.weights, row, lane); }, size,
-          lie.row_bytes, random_);
+      return DrawCancelling(lie, size);
     default:
       return {bit()};
   }
+}
+
+// Anywhere in the message, or in one word of four rows: so errors cancel also where each word and
+// every four rows have a weight of their own, that nobody knows in advance.
+std::vector<Flip> Liar::DrawCancelling(const Lie& lie, size_t size) {
+  const auto weight = [&](size_t row, size_t lane) { return KnownWeight(lie.weights, row, lane); };
+  constexpr size_t kRows = 4, kWord = 8;
+  const size_t fours = size / (kRows * lie.row_bytes);
+  if (fours == 0 || Below(2) == 0) return CancellingFlips(weight, size, lie.row_bytes, random_);
+  const size_t width = std::min(lie.row_bytes, kWord);
+  const size_t at = Below(fours) * kRows * lie.row_bytes + Below(lie.row_bytes / width) * width;
+  std::vector<Flip> flips = CancellingFlips(weight, kRows * width, width, random_);
+  for (Flip& flip : flips) flip.byte = at + flip.byte / width * lie.row_bytes + flip.byte % width;
+  return flips;
 }
 
 bool Liar::Replace(const Lie& lie, const Place& place, absl::Span<uint8_t> bytes) {

@@ -130,6 +130,7 @@ class Liar {
   bool Replace(const Lie& lie, const Place& place, absl::Span<uint8_t> bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<Flip> Draw(const Lie& lie, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<Flip> DrawCancelling(const Lie& lie, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t Below(uint64_t n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Keep(const Place& place, absl::Span<const uint8_t> bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Count(const Lie& lie, const Place& place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

@@ -153,7 +153,7 @@ ThreeEngines::ThreeEngines(const EngineOptions& options, uint64_t seed)
   for (int p = 0; p < kParties; ++p) {
     Server& s = servers_[p];
     s.options = options;
-    if (TestedSecurity() == Security::kActive) s.options.security = Security::kActive;
+    if (TestedSecurity() == Security::kSemiHonest) s.options.security = Security::kSemiHonest;
     s.store = std::make_unique<MemoryShareStore>(StoreIdentity{"EXAMPLE.COM", p, 7});
     s.random = std::make_unique<SeededRandomForTest>(1000 * seed + 1 + p);
   }

@@ -23,6 +23,7 @@ std::array<absl::Status, kParties> RunOn(Channel channel, const RingsForTest& ri
     options.round_timeout = round_timeout;
     options.rings = static_cast<uint8_t>(rings.count);
     options.randomness = rings.randomness;
+    options.security = Security::kSemiHonest;  // a test that wants proofs brings its verifier
     std::vector<std::unique_ptr<PartyContext>> sessions;
     std::vector<PartyContext*> parties;
     for (size_t ring = 0; ring < rings.count; ++ring) {
