@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# mpckdc_test(NAME SRCS a_test.cc ... DEPS lib ...): one GoogleTest program, one ctest entry.
+# mpckdc_test(NAME SRCS a_test.cc ... DEPS lib ... [SECONDS n]): one GoogleTest program, one ctest
+# entry. SECONDS: what a long one takes, about; the longest begin first.
 function(mpckdc_test NAME)
   if(NOT MPCKDC_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "SECONDS" "SRCS;DEPS" ${ARGN})
   add_executable(${NAME} ${ARG_SRCS})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${NAME} COMMAND ${NAME})
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 300)
+  if(ARG_SECONDS)
+    set_tests_properties(${NAME} PROPERTIES COST ${ARG_SECONDS})
+  endif()
 endfunction()
 
 # mpckdc_test_semi_honest(NAME [ARGUMENT...]): the same program again with semi-honest servers.

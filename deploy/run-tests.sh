@@ -14,7 +14,7 @@ quick='^(tests/t_(general|renew|u2u|skew|referral)\.py|kdc/t_(workers|bigreply)\
 
 run_unit() {
   # Most of them start three parties of their own, which wait for each other, timers and the disk.
-  ctest --test-dir "$build/cmake" --output-on-failure -j "${JOBS:-$((2 * $(nproc)))}"
+  ctest --test-dir "$build/cmake" --output-on-failure -j "$((3 * ${JOBS:-$(nproc)} / 2))"
 }
 
 run_realm() {
