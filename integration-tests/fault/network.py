@@ -136,8 +136,10 @@ def remove_leftovers():
     for path in folder.glob(f'{_PREFIX}*') if folder.is_dir() else ():
         owner = re.match(rf'{_PREFIX}(\d+)-', path.name)
         if owner and not pathlib.Path(f'/proc/{owner[1]}').exists():
+            # Words, where another run has just removed it.
             for pid in run('ip', 'netns', 'pids', path.name, check=False).split():
-                _kill(int(pid))
+                if pid.isdigit():
+                    _kill(int(pid))
             run('ip', 'netns', 'del', path.name, check=False)
 
 
