@@ -4,6 +4,7 @@
 #define MPC_SERVER_PROOF_BATCH_VERIFIER_H_
 
 #include "mpc-server/base/random_source.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/proof/message_proof.h"
 #include "mpc-server/share/verifier.h"
 
@@ -14,6 +15,10 @@ class BatchVerifier : public Verifier {
   // `party` and `random` must outlive this. Becomes the party's verifier.
   BatchVerifier(PartyContext& party, RandomSource& random, Isa isa = BestIsa());
   ~BatchVerifier() override;
+
+  // In secret memory, for the masks and shares of proofs that its members keep.
+  static void* operator new(size_t size) { return SecretAllocate(size); }
+  static void operator delete(void* data, size_t size) { SecretFree(data, size); }
 
   void SetContext(const Digest& context) override { context_ = context; }
   ProofLog& log() override { return log_; }
