@@ -71,7 +71,7 @@ void LimitAddressSpace(size_t more) {
   ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-constexpr size_t kLogins = 4096;
+constexpr size_t kLogins = 2048;
 constexpr size_t kRequestBytes = 60 << 10;
 // The batch's own, and of two rings the messages that are not proved yet, with as much again for
 // the proof of them.

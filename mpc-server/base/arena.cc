@@ -4,11 +4,14 @@
 //
 //   | inaccessible page | region: locked, not dumped, not inherited by fork | inaccessible page |
 //
+// A few large ones that are free are kept: to map, lock and fill one with zeros takes longer than
+// most of what is computed in it.
 // Classes are powers of two from 64 bytes. Free blocks of a class form a list threaded through a
 // side table, never through the blocks, which stay all zero.
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdio>
@@ -24,6 +27,7 @@ namespace {
 constexpr size_t kSmallest = 64;
 constexpr size_t kLargestClass = 256 << 10;
 constexpr size_t kRegion = 1 << 20;
+constexpr size_t kKeptBytes = 16 << 20;  // of large blocks that are free
 constexpr size_t kClasses = std::countr_zero(kLargestClass) - std::countr_zero(kSmallest) + 1;
 
 [[noreturn]] void Fail(const char* what) {
@@ -35,7 +39,11 @@ size_t PageSize() {
   static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   return size;
 }
-size_t RoundToPages(size_t n) { return (n + PageSize() - 1) / PageSize() * PageSize(); }
+// Of a large block, at most an eighth more than asked for: so that there are few sizes.
+size_t MappedSize(size_t size) {
+  const size_t step = std::max(PageSize(), std::bit_ceil(size) / 16);
+  return (size + step - 1) / step * step;
+}
 size_t ClassOf(size_t size) {
   const size_t rounded = std::bit_ceil(size < kSmallest ? kSmallest : size);
   return std::countr_zero(rounded) - std::countr_zero(kSmallest);
@@ -46,9 +54,9 @@ class Arena {
   void* Allocate(size_t size) {
     absl::MutexLock lock(&mutex_);
     if (size > kLargestClass) {
-      const size_t mapped = RoundToPages(size);
+      const size_t mapped = MappedSize(size);
       stats_.bytes_in_use += mapped;
-      return Map(mapped);
+      return TakeKept(mapped);
     }
     const size_t c = ClassOf(size);
     if (free_[c].empty()) Refill(c);
@@ -63,9 +71,9 @@ class Arena {
     Wipe(data, size);
     absl::MutexLock lock(&mutex_);
     if (size > kLargestClass) {
-      const size_t mapped = RoundToPages(size);
+      const size_t mapped = MappedSize(size);
       stats_.bytes_in_use -= mapped;
-      Unmap(data, mapped);
+      Keep(data, mapped);
       return;
     }
     const size_t c = ClassOf(size);
@@ -94,6 +102,29 @@ class Arena {
     return inner;
   }
 
+  void* TakeKept(size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (Kept& kept : kept_) {
+      if (kept.size != size) continue;
+      void* block = kept.block;
+      kept_bytes_ -= size;
+      kept = kept_.back();
+      kept_.pop_back();
+      return block;
+    }
+    return Map(size);
+  }
+
+  // In place of those that were kept longest.
+  void Keep(void* block, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    kept_.push_back({block, size});
+    kept_bytes_ += size;
+    while (kept_bytes_ > kKeptBytes) {
+      Unmap(kept_.front().block, kept_.front().size);
+      kept_bytes_ -= kept_.front().size;
+      kept_.erase(kept_.begin());
+    }
+  }
+
   void Unmap(void* inner, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const size_t guard = PageSize();
     if (munlock(inner, size) == 0 && stats_.bytes_locked >= size) stats_.bytes_locked -= size;
@@ -112,6 +143,12 @@ class Arena {
   absl::Mutex mutex_;
   std::array<std::vector<void*>, kClasses> free_ ABSL_GUARDED_BY(mutex_);
   std::array<size_t, kClasses> blocks_ ABSL_GUARDED_BY(mutex_) = {};
+  struct Kept {
+    void* block;
+    size_t size;
+  };
+  std::vector<Kept> kept_ ABSL_GUARDED_BY(mutex_);
+  size_t kept_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   SecretArenaStats stats_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -67,6 +67,23 @@ TEST(SecretTest, ForkedChildSeesZeros) {
   SecretFree(const_cast<uint8_t*>(p), 4096);
 }
 
+TEST(SecretTest, LargeBlocksAreKeptForTheNextWipedAndNotForEver) {
+  constexpr size_t kSize = 3 << 20;
+  const size_t before = GetSecretArenaStats().bytes_mapped;
+  auto* p = static_cast<uint8_t*>(SecretAllocate(kSize));
+  std::memset(p, 42, kSize);
+  SecretFree(p, kSize);
+  auto* again = static_cast<uint8_t*>(SecretAllocate(kSize));
+  EXPECT_EQ(again, p);
+  for (size_t i = 0; i < kSize; ++i) ASSERT_EQ(again[i], 0) << i;
+  SecretFree(again, kSize);
+  std::vector<void*> many;
+  for (int i = 0; i < 32; ++i) many.push_back(SecretAllocate(kSize));
+  for (void* block : many) SecretFree(block, kSize);
+  EXPECT_LE(GetSecretArenaStats().bytes_mapped, before + (16 << 20));
+  EXPECT_TRUE(GetSecretArenaStats().all_locked());
+}
+
 TEST(SecretTest, ConstantTimeEqual) {
   const uint8_t a[3] = {1, 2, 3}, b[3] = {1, 2, 4};
   EXPECT_TRUE(ConstantTimeEqual(a, a));

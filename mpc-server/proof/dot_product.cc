@@ -12,7 +12,8 @@ std::vector<DotLevel> DotLevels(size_t rows) {
     levels.push_back({rows * kDotRow, part * kDotRow, kMostParts, 3});
     rows = part;
   }
-  levels.insert(levels.end(), {{512, 64, 8, 3}, {64, 8, 8, 3}, {8, 2, 4, 2}, {2, 1, 2, 2}});
+  levels.insert(levels.end(),
+                {{512, 64, 8, 3}, {64, 16, 4, 2}, {16, 4, 4, 2}, {4, 2, 2, 1}, {2, 1, 2, 2}});
   return levels;
 }
 

@@ -3,8 +3,8 @@
 // u, v and c: a sum-check of few variables at a time (Lund, Fortnow, Karloff, Nisan 1992; between a
 // prover and verifiers with shares: Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai, CRYPTO 2019).
 //
-// A vector is cut into eight parts, which are the values of a multilinear function of three
-// variables at its nodes (points.h):
+// A vector is cut into eight parts (or four, or two), which are the values of a multilinear
+// function of three variables at its nodes (points.h):
 //
 //     index   0 ........................................... n
 //     part    |  0  |  1  |  2  |  3  |  4  |  5  |  6  | 7|       the last ones may be short or
@@ -13,8 +13,9 @@
 //             the prover gives shares of all G(p) but G(0), which follows from c
 //             challenge r;  c := G(r),  u := u(r),  v := v(r), an eighth as long
 //
-// Vectors consist of rows of 512. Levels cut the rows until one is left, then the row: into 64, 8,
-// 2 and 1 (the last two in four parts and in two: fewer bytes).
+// Vectors consist of rows of 512. Levels cut the rows until one is left, then the row: into 64, 16,
+// 4, 2 and 1. Of vectors as short as these a level costs little time, and each variable of a level
+// of three costs 149 bytes, of two 80.
 // The last level has a variable more. Node 2, where it alone is 1, holds random values that do not
 // count in c, node 3 is zero: so u and v at the end have a uniform summand, and a verifier that
 // hears the other's share of them learns nothing.

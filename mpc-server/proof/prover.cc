@@ -40,7 +40,10 @@ void AppendFieldPairs(const Statement& statement, F* u, F* v) {
 
 void FoldedBits::Fold(const Statement& statement, Level1& level1) {
   columns_ = statement.plan().bit_rows * kDotRow;
-  const size_t products = size_t{1} << statement.product_variables();
+  size_t products = 0;
+  for (const SectionGroup& group : statement.groups()) {
+    products = std::max(products, FormProductsOf(group.gadget));
+  }
   Grow(u_, products * columns_);
   Grow(v_, products * columns_);
   for (const SectionGroup& group : statement.groups()) {

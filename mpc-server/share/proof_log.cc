@@ -9,6 +9,8 @@
 namespace mpckdc {
 namespace {
 
+// The first slab holds what a login sends, and is of the arena's classes: not mapped for each log.
+constexpr size_t kFirstSlabBytes = 256 << 10;
 constexpr size_t kSlabBytes = 2 << 20;
 constexpr size_t kRowAlignment = 64;
 
@@ -106,7 +108,9 @@ uint8_t* ProofLog::Take(size_t size) {
     ++slab_;
     at_ = 0;
   }
-  if (slab_ == slabs_.size()) slabs_.emplace_back(std::max(size, kSlabBytes));
+  if (slab_ == slabs_.size()) {
+    slabs_.emplace_back(std::max(size, slabs_.empty() ? kFirstSlabBytes : kSlabBytes));
+  }
   uint8_t* data = slabs_[slab_].data() + at_;
   at_ += (size + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
   return data;
