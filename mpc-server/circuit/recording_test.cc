@@ -91,7 +91,7 @@ TEST(RecordingTest, NoProgramOpensMoreProductsThanAGadgetHas) {
       }
     }
   }
-  EXPECT_EQ(most, kMaxProofProducts);
+  EXPECT_EQ(most, kMaxGadgetProducts);
 }
 
 TEST(RecordingTest, CipherTextStealing) {

@@ -102,7 +102,7 @@ void Checker::AddBits(const Statement& statement, absl::Span<const F> r,
   FunctionalSums sums{};
   for (const SectionGroup& group : statement.groups()) {
     const ProductForms& forms = statement.forms(group);
-    std::array<F, kMaxWires> wire_u{}, wire_v{};
+    std::array<F, kMaxGadgetWires> wire_u{}, wire_v{};
     for (size_t m = 0; m < forms.products; ++m) {
       MultiplyAdd(forms.u[m], eq[m], forms.wires, wire_u.data());
       MultiplyAdd(forms.v[m], eq[m], forms.wires, wire_v.data());

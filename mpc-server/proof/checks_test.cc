@@ -22,7 +22,7 @@ bool Accepted(const Statuses& statuses) { return statuses[1].ok() && statuses[2]
 
 class ChecksTest : public ::testing::Test {
  protected:
-  ChecksTest() { logs_.Add(SectionShape{ProofGadget::kSbox17, 9, 5}); }
+  ChecksTest() { logs_.Add(SectionShape{Gadget::kSbox17, 9, 5}); }
   ~ChecksTest() override {
     ControlForTest() = {};
     for (const std::string& check : dropped_) UpholdForTest(check);
@@ -145,7 +145,7 @@ class Product : public Circuit {
     r_ = (u_.x & w_.x) ^ (u_.a & w_.a) ^ Bits64::Load(alpha) ^ error_;
     Bits64::Store(out.to_next.data(), r_);
     if (!records_) return;
-    section_ = log_->Open(ProofGadget::kProducts1, 64);
+    section_ = log_->Open(Gadget::kProducts1, 64);
     Bits64::Store(section_.Wires(kProofOwn), u_.a);
     Bits64::Store(section_.Wires(kProofOwn) + 8, w_.a);
     Bits64::Store(section_.Wires(kProofLeft), u_.x ^ u_.a);

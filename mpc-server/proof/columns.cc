@@ -26,7 +26,7 @@ class CoinStream {
   size_t at_ = 0;
 };
 
-void PlaceSections(absl::Span<const ProofSection> sections, ColumnPlan::Gadget& gadget) {
+void PlaceSections(absl::Span<const ProofSection> sections, ColumnPlan::OfGadget& gadget) {
   size_t row = gadget.first_row;
   for (const ProofSection& section : sections) {
     if (section.gadget != gadget.gadget || section.row != kDotRow / 8) continue;
@@ -47,8 +47,8 @@ void PlaceSections(absl::Span<const ProofSection> sections, ColumnPlan::Gadget& 
 }  // namespace
 
 ColumnPlan::ColumnPlan(const ProofLog& log) {
-  for (size_t g = 0; g < kProofGadgets; ++g) {
-    Gadget gadget{static_cast<ProofGadget>(g), bit_rows, 0, {}};
+  for (size_t g = 0; g < kGadgets; ++g) {
+    OfGadget gadget{static_cast<Gadget>(g), bit_rows, 0, {}};
     PlaceSections(log.sections(), gadget);
     if (gadget.sections.empty()) continue;
     bit_rows += gadget.rows;
@@ -64,7 +64,7 @@ ColumnPlan::ColumnPlan(const ProofLog& log) {
 ProofWeights::ProofWeights(const ColumnPlan& plan, const Coin& coin)
     : rows(plan.bit_rows), items(plan.field_items) {
   CoinStream stream(coin,
-                    kProofGadgets * kMaxGadgetBits + rows.size() + words.size() + 2 * items.size());
+                    kGadgets * kMaxGadgetBits + rows.size() + words.size() + 2 * items.size());
   for (auto& gadget : bits) {
     for (K& beta : gadget) beta = stream.NextK();
   }

@@ -25,20 +25,19 @@
 namespace mpckdc::proof {
 
 inline constexpr size_t kRowWords = 8;
-inline constexpr size_t kMaxGadgetBits = 22;
 
 struct ColumnPlan {
   struct Placed {
     const ProofSection* section;
     size_t row, word;
   };
-  struct Gadget {
-    ProofGadget gadget;
+  struct OfGadget {
+    Gadget gadget;
     size_t first_row = 0, rows = 0;
     std::vector<Placed> sections;
   };
 
-  std::vector<Gadget> gadgets;  // those that there are
+  std::vector<OfGadget> gadgets;  // those that there are
   size_t bit_rows = 0;
   size_t field_items = 0, field_pairs = 0, field_rows = 0;
 
@@ -48,7 +47,7 @@ struct ColumnPlan {
 };
 
 struct ProofWeights {
-  std::array<std::array<K, kMaxGadgetBits>, kProofGadgets> bits;  // beta of each bit
+  std::array<std::array<K, kMaxGadgetBits>, kGadgets> bits;  // beta of each bit
   std::vector<K> rows;
   std::array<K, kRowWords> words;
   std::vector<F> items;  // of each item of the field sections

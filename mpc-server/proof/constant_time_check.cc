@@ -20,8 +20,8 @@ namespace {
 // Two sections, the second cut short.
 void RunPasses(Gadget gadget, size_t row_bytes, bool leak) {
   const size_t words = row_bytes / 8;
-  const std::vector<uint64_t> wires(kNodes * WiresOf(gadget) * words, 0x123456789ABCDEF);
-  const std::vector<uint64_t> t(kNodes * OutputsOf(gadget) * words, 0xFEDCBA987654321);
+  const std::vector<uint64_t> wires(kNodes * GadgetWires(gadget) * words, 0x123456789ABCDEF);
+  const std::vector<uint64_t> t(kNodes * GadgetBits(gadget) * words, 0xFEDCBA987654321);
   MarkSecret(wires.data(), 8 * wires.size());
   MarkSecret(t.data(), 8 * t.size());
   std::vector<K> weights(64, K{0x9E3779B97F4A7C15});
@@ -83,8 +83,8 @@ void RunGhash(size_t count, bool leak) {
 // Prover, L and R at once; every kind of section, field items, more than a row of columns.
 bool RunProof() {
   SyntheticLogs logs(1);
-  for (size_t g = 0; g < kProofGadgets; ++g) {
-    logs.Add(SectionShape{static_cast<ProofGadget>(g), g % 2 == 0 ? 70u : 9u, 3});
+  for (size_t g = 0; g < kGadgets; ++g) {
+    logs.Add(SectionShape{static_cast<Gadget>(g), g % 2 == 0 ? 70u : 9u, 3});
   }
   logs.Add(FieldShape{{1, 3, 2}});
   for (const ProofLog& log : logs.logs()) {
@@ -118,7 +118,9 @@ int main(int argc, char** argv) {
   using namespace mpckdc::proof;
   const bool leak = argc > 1 && std::string(argv[1]) == "leak";
   for (size_t row_bytes : {8, 64}) {
-    for (size_t g = 0; g < kGadgets; ++g) RunPasses(static_cast<Gadget>(g), row_bytes, leak);
+    for (size_t g = 0; g < mpckdc::kGadgets; ++g) {
+      RunPasses(static_cast<mpckdc::Gadget>(g), row_bytes, leak);
+    }
   }
   for (size_t columns : {1, 7, 64, 67}) {
     for (size_t variables = 1; variables <= 3; ++variables) {

@@ -95,7 +95,7 @@ struct FormGfni {
       put(2 * i + 1, _mm512_unpackhi_epi32(q[from], q[from + 1]));
     }
   }
-  static_assert(kMaxWires * kGroups * kBytes * 8 <= kScratchBytes);
+  static_assert(kMaxGadgetWires * kGroups * kBytes * 8 <= kScratchBytes);
   static void TurnAll(const WireRows& rows, uint64_t* bits) {
     for (size_t k = 0; k < rows.wires; ++k) {
       for (size_t g = 0; g < kGroups; ++g) Turn(rows, 8 * g, k, bits + (k * kGroups + g) * kBytes);
@@ -112,7 +112,7 @@ struct FormGfni {
   struct Use {
     uint8_t matrices[kGroups][64];
   };
-  static constexpr size_t kMaxUses = 2 * kMaxProducts * kMaxWires;
+  static constexpr size_t kMaxUses = 2 * kMaxProducts * kMaxGadgetWires;
   // Form f is of uses begin[f] to begin[f + 1]; form 2m is U_m, 2m + 1 is V_m, empty if it is the
   // same as U_m.
   struct FoldPlan {
@@ -204,7 +204,7 @@ struct FormGfni {
 
   struct FunctionalPlan {
     uint8_t matrices[kGroups][64];
-    F wire_u[kMaxWires], wire_v[kMaxWires];
+    F wire_u[kMaxGadgetWires], wire_v[kMaxGadgetWires];
   };
   static_assert(sizeof(FunctionalPlan) <= kPlanBytes);
 
@@ -214,7 +214,7 @@ struct FormGfni {
     for (size_t g = 0; g < kGroups; ++g) {
       V::Store(plan.matrices[g], Matrices(V::Load(node + 8 * g)));
     }
-    for (size_t k = 0; k < WiresOf(gadget); ++k) {
+    for (size_t k = 0; k < GadgetWires(gadget); ++k) {
       plan.wire_u[k] = wire_u[k];
       plan.wire_v[k] = wire_v[k];
     }

@@ -26,11 +26,11 @@ struct FormUse {
 // Wire k's uses are uses[begin[k]] to uses[begin[k + 1]].
 struct FormPlan {
   uint32_t forms;
-  uint32_t begin[kMaxWires + 1];
+  uint32_t begin[kMaxGadgetWires + 1];
   FormUse uses[1];  // as many as there are
 };
 inline constexpr size_t kMaxForms = 2 * kMaxProducts;
-static_assert(sizeof(FormPlan) + kMaxForms * kMaxWires * sizeof(FormUse) <= kPlanBytes);
+static_assert(sizeof(FormPlan) + kMaxForms * kMaxGadgetWires * sizeof(FormUse) <= kPlanBytes);
 
 // Adds to a plan whose begin[wire + 1] is the end so far.
 template <class C>
@@ -181,7 +181,7 @@ struct FormPlaneKernels {
     auto& plan = *reinterpret_cast<FormPlan*>(memory);
     plan.forms = 4;
     plan.begin[0] = 0;
-    for (size_t k = 0; k < WiresOf(gadget); ++k) {
+    for (size_t k = 0; k < GadgetWires(gadget); ++k) {
       plan.begin[k + 1] = plan.begin[k];
       AddUse<C>(0, k, wire_u[k].low, node, plan);
       AddUse<C>(1, k, wire_u[k].high, node, plan);

@@ -12,7 +12,7 @@ namespace {
 // Lane 0 has no wire set, lane 1 + k only wire k (with wire i everywhere else set to 0 or 1).
 template <class G>
 void Outputs(int always, uint64_t* out) {
-  uint64_t x[kMaxWires] = {};
+  uint64_t x[kMaxGadgetWires] = {};
   for (size_t k = 0; k < G::kWires; ++k) {
     x[k] = uint64_t{2} << k;
     if (static_cast<int>(k) == always) x[k] = ~uint64_t{0};
@@ -23,7 +23,7 @@ void Outputs(int always, uint64_t* out) {
 template <class G>
 QuadraticForms Polarise() {
   QuadraticForms f;
-  uint64_t alone[kMaxOutputs], with[kMaxOutputs];
+  uint64_t alone[kMaxGadgetBits], with[kMaxGadgetBits];
   Outputs<G>(-1, alone);
   for (size_t i = 0; i < G::kWires; ++i) {
     Outputs<G>(static_cast<int>(i), with);
@@ -47,12 +47,12 @@ struct PolarisesGadget {
 // The form sum_(i<k) a[i][k] x_i x_k + sum_i square[i] x_i^2; a is kept symmetric.
 struct Elimination {
   size_t wires;
-  K a[kMaxWires][kMaxWires];
-  K square[kMaxWires];
+  K a[kMaxGadgetWires][kMaxGadgetWires];
+  K square[kMaxGadgetWires];
 
-  Elimination(Gadget gadget, const K* betas) : wires(WiresOf(gadget)) {
+  Elimination(Gadget gadget, const K* betas) : wires(GadgetWires(gadget)) {
     const QuadraticForms& forms = QuadraticFormsOf(gadget);
-    for (size_t j = 0; j < OutputsOf(gadget); ++j) {
+    for (size_t j = 0; j < GadgetBits(gadget); ++j) {
       for (size_t i = 0; i < wires; ++i) {
         for (uint32_t rest = forms.pairs[j][i]; rest != 0; rest &= rest - 1) {
           const auto k = static_cast<size_t>(__builtin_ctz(rest));

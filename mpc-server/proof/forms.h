@@ -26,20 +26,20 @@ inline constexpr size_t kMaxProducts = 9;
 // The number of products, the square included. Some betas would need fewer; then the last but the
 // square are zero, so that the number never depends on the betas.
 constexpr size_t FormProductsOf(Gadget g) {
-  return g == Gadget::kSbox17 ? 7 : g == Gadget::kSbox22 ? 9 : ProductsOf(g);
+  return g == Gadget::kSbox17 ? 7 : g == Gadget::kSbox22 ? 9 : GadgetProducts(g);
 }
 
 // Row m: the coefficients of U_m and V_m.
 struct ProductForms {
   size_t wires = 0;
   size_t products = 0;
-  K u[kMaxProducts][kMaxWires];
-  K v[kMaxProducts][kMaxWires];
+  K u[kMaxProducts][kMaxGadgetWires];
+  K v[kMaxProducts][kMaxGadgetWires];
 };
 
 // Output j is the sum of x_i * x_k over the bits k > i of pairs[j][i].
 struct QuadraticForms {
-  uint32_t pairs[kMaxOutputs][kMaxWires] = {};
+  uint32_t pairs[kMaxGadgetBits][kMaxGadgetWires] = {};
 };
 // Read off the gadget's Eval: its values at the unit vectors and at the sums of two.
 const QuadraticForms& QuadraticFormsOf(Gadget gadget);

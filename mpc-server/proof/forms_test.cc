@@ -19,16 +19,16 @@ TEST(FormsTest, ProductsAreTheQuadraticForm) {
     const auto gadget = static_cast<Gadget>(g);
     const QuadraticForms& quadratic = QuadraticFormsOf(gadget);
     for (int trial = 0; trial < 20; ++trial) {
-      K betas[kMaxOutputs], x[kMaxWires];
+      K betas[kMaxGadgetBits], x[kMaxGadgetWires];
       for (K& b : betas) b = RandomK(random);
       for (K& e : x) e = RandomK(random);
-      if (trial % 4 == 1) betas[trial % OutputsOf(gadget)] = K{};
-      if (trial == 5) std::fill(betas, betas + kMaxOutputs, kOne);
-      if (trial == 6) std::fill(betas, betas + kMaxOutputs, K{});
+      if (trial % 4 == 1) betas[trial % GadgetBits(gadget)] = K{};
+      if (trial == 5) std::fill(betas, betas + kMaxGadgetBits, kOne);
+      if (trial == 6) std::fill(betas, betas + kMaxGadgetBits, K{});
       const ProductForms forms = MakeProductForms(gadget, betas);
       ASSERT_EQ(forms.products, FormProductsOf(gadget));
       K left, right;
-      for (size_t j = 0; j < OutputsOf(gadget); ++j) {
+      for (size_t j = 0; j < GadgetBits(gadget); ++j) {
         for (size_t i = 0; i < forms.wires; ++i) {
           for (size_t k = 0; k < forms.wires; ++k) {
             if (quadratic.pairs[j][i] >> k & 1) left += betas[j] * x[i] * x[k];
@@ -56,18 +56,18 @@ TEST(FormsTest, PairsAreThoseOfEval) {
   for (size_t g = 0; g < kGadgets; ++g) {
     const auto gadget = static_cast<Gadget>(g);
     const QuadraticForms& quadratic = QuadraticFormsOf(gadget);
-    uint64_t x[kMaxWires], out[kMaxOutputs];
+    uint64_t x[kMaxGadgetWires], out[kMaxGadgetBits];
     for (uint64_t& v : x) v = random();
     VisitGadget<Bits64>(gadget, [&]<class G>() {
-      EXPECT_EQ(G::kWires, WiresOf(gadget));
-      EXPECT_EQ(G::kOutputs, OutputsOf(gadget));
+      EXPECT_EQ(G::kWires, GadgetWires(gadget));
+      EXPECT_EQ(G::kOutputs, GadgetBits(gadget));
       G::Eval(x, out);
     });
-    for (size_t j = 0; j < OutputsOf(gadget); ++j) {
+    for (size_t j = 0; j < GadgetBits(gadget); ++j) {
       uint64_t sum = 0;
-      for (size_t i = 0; i < WiresOf(gadget); ++i) {
+      for (size_t i = 0; i < GadgetWires(gadget); ++i) {
         EXPECT_EQ(quadratic.pairs[j][i] & ((uint32_t{2} << i) - 1), 0u);
-        for (size_t k = 0; k < WiresOf(gadget); ++k) {
+        for (size_t k = 0; k < GadgetWires(gadget); ++k) {
           if (quadratic.pairs[j][i] >> k & 1) sum ^= x[i] & x[k];
         }
       }
@@ -79,7 +79,7 @@ TEST(FormsTest, PairsAreThoseOfEval) {
 // The S-box with 17 outputs is six products and a square, as was derived by hand.
 TEST(FormsTest, SboxHasSixProductsAndASquare) {
   std::mt19937_64 random(3);
-  K betas[kMaxOutputs];
+  K betas[kMaxGadgetBits];
   for (K& b : betas) b = RandomK(random);
   const ProductForms forms = MakeProductForms(Gadget::kSbox17, betas);
   ASSERT_EQ(forms.products, 7u);

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gadgets: the kinds of statement that a proof knows. One has wires and outputs; an output is
-// an opened bit, Q(wires) + l(wires) with Q quadratic without linear part and l linear. Eval is Q,
-// EvalLinear is l, both over a word type W (circuit/bitslice/word_*.h). The only formulas of a
+// The gadgets' formulas (share/gadgets.h has the list): bit j is Q_j(wires) + l_j(wires). Eval is
+// Q, EvalLinear is l, both over a word type W (circuit/bitslice/word_*.h). The only formulas of a
 // gadget in proof/ are these: forms.h reads the quadratic forms off Eval.
-//
-//            wires, in order                        outputs, in order
-//   kSbox17  a 4, b 4, norm N 4, helper q, M 4      norm 4, helper 1, inverse 4, product 8
-//   kSbox22  a 4, b 4, norm N 4, u 2, v 8           norm 4, u 2, v 8, scale 8
-//   kProductsN  A_1 B_1 .. A_N B_N                  the sum of A_m * B_m
 //
 // The S-boxes' stages are those of circuit/aes/sbox.h in the tower basis (tower_field.h): a + b *
 // theta is the byte to be inverted, product and scale are taken before the linear map after them.
@@ -17,37 +11,9 @@
 #include <cstddef>
 
 #include "mpc-server/proof/field64.h"
+#include "mpc-server/share/gadgets.h"
 
 namespace mpckdc::proof {
-
-enum class Gadget {
-  kSbox17,
-  kSbox22,
-  kProducts1,
-  kProducts2,
-  kProducts3,
-  kProducts4,
-  kProducts5,
-  kProducts6,
-  kProducts7,
-};
-inline constexpr size_t kGadgets = 9;
-inline constexpr size_t kMaxWires = 22;
-inline constexpr size_t kMaxOutputs = 22;
-
-// N of kProductsN, 1 to 7.
-constexpr Gadget ProductsGadget(size_t n) {
-  return static_cast<Gadget>(static_cast<size_t>(Gadget::kProducts1) + n - 1);
-}
-MPCKDC_PROOF_INLINE constexpr size_t ProductsOf(Gadget g) {
-  return static_cast<size_t>(g) - static_cast<size_t>(Gadget::kProducts1) + 1;
-}
-MPCKDC_PROOF_INLINE constexpr size_t WiresOf(Gadget g) {
-  return g == Gadget::kSbox17 ? 17 : g == Gadget::kSbox22 ? 22 : 2 * ProductsOf(g);
-}
-MPCKDC_PROOF_INLINE constexpr size_t OutputsOf(Gadget g) {
-  return g == Gadget::kSbox17 ? 17 : g == Gadget::kSbox22 ? 22 : 1;
-}
 
 // Arithmetic of GF(16) = GF(2)[w] / (w^4 + w + 1), coordinate by coordinate.
 template <class W>
@@ -120,7 +86,8 @@ template <class W>
 struct Sbox17Gadget : GadgetOf<Sbox17Gadget<W>, typename W::T> {
   using T = typename W::T;
   using Bits = NibbleBits<W>;
-  static constexpr size_t kWires = 17, kOutputs = 17;
+  static constexpr size_t kWires = GadgetWires(Gadget::kSbox17);
+  static constexpr size_t kOutputs = GadgetBits(Gadget::kSbox17);
 
   template <class Put>
   static MPCKDC_PROOF_INLINE void EvalEach(const T* x, Put put) {
@@ -165,7 +132,8 @@ template <class W>
 struct Sbox22Gadget : GadgetOf<Sbox22Gadget<W>, typename W::T> {
   using T = typename W::T;
   using Bits = NibbleBits<W>;
-  static constexpr size_t kWires = 22, kOutputs = 22;
+  static constexpr size_t kWires = GadgetWires(Gadget::kSbox22);
+  static constexpr size_t kOutputs = GadgetBits(Gadget::kSbox22);
 
   template <class Put>
   static MPCKDC_PROOF_INLINE void EvalEach(const T* x, Put put) {
@@ -202,7 +170,7 @@ struct Sbox22Gadget : GadgetOf<Sbox22Gadget<W>, typename W::T> {
 template <class W, size_t N>
 struct ProductsGadgetOf : GadgetOf<ProductsGadgetOf<W, N>, typename W::T> {
   using T = typename W::T;
-  static constexpr size_t kWires = 2 * N, kOutputs = 1;
+  static constexpr size_t kWires = GadgetWires(ProductsGadget(N)), kOutputs = 1;
 
   template <class Put>
   static MPCKDC_PROOF_INLINE void EvalEach(const T* x, Put put) {

@@ -8,8 +8,8 @@ namespace mpckdc::proof {
 namespace {
 
 constexpr size_t kRow = 8 * kWords;
-constexpr size_t kWirePlane = kNodes * kMaxWires * kRow;
-constexpr size_t kOutputPlane = kNodes * kMaxOutputs * kRow;
+constexpr size_t kWirePlane = kNodes * kMaxGadgetWires * kRow;
+constexpr size_t kOutputPlane = kNodes * kMaxGadgetBits * kRow;
 
 // Sections that go through a kernel together: eight with small rows, or one.
 size_t SectionsAtOnce(const Sections& sections) { return kRow / sections.row_bytes; }
@@ -28,7 +28,7 @@ void PackRows(const uint64_t* const* a, const uint64_t* const* b, size_t begin, 
 // once; missing sections are zeros there.
 void Pack(absl::Span<const Section> sections, size_t count, const uint8_t* const* a,
           const uint8_t* const* b, uint8_t* memory) {
-  static const uint64_t zeros[kNodes * kMaxWires] = {};
+  static const uint64_t zeros[kNodes * kMaxGadgetWires] = {};
   auto* out = reinterpret_cast<uint64_t*>(memory);
   const uint64_t *from_a[kWords], *from_b[kWords];
   size_t in_all = kNodes;
@@ -86,7 +86,7 @@ struct Batch {
     return small() ? sections[word].omega[0] : sections[0].omega[word];
   }
   WireRows Rows(Wires wires) const {
-    const size_t count = WiresOf(of.gadget);
+    const size_t count = GadgetWires(of.gadget);
     const size_t role = wires == Wires::kLeft ? 1 : 0;
     const bool sum = wires == Wires::kSum;
     WireRows rows = {sections[0].wires[role], sum ? sections[0].wires[1] : nullptr, count, nodes(),
@@ -112,7 +112,7 @@ struct Batch {
     if (!small()) return sections[0].t[r];
     const uint8_t* t[kWords];
     for (size_t w = 0; w < sections.size(); ++w) t[w] = sections[w].t[r];
-    Pack(sections, OutputsOf(of.gadget), t, nullptr, packed + kWirePlane);
+    Pack(sections, GadgetBits(of.gadget), t, nullptr, packed + kWirePlane);
     return packed + kWirePlane;
   }
   static ptrdiff_t Ahead(const uint8_t* here, const uint8_t* there) {
@@ -122,7 +122,7 @@ struct Batch {
   void OutputWeights(const K* betas, K* weights) const {
     K omegas[kWords];
     for (size_t w = 0; w < kWords; ++w) omegas[w] = omega(w);
-    for (size_t j = 0; j < OutputsOf(of.gadget); ++j) {
+    for (size_t j = 0; j < GadgetBits(of.gadget); ++j) {
       Scale(omegas, betas[j], kWords, weights + j * kWords);
     }
   }
@@ -177,7 +177,7 @@ void Level1::Sums(const Sections& sections, const K* betas, bool corners, const 
   SumParts* const points = parts_.data();
   SumParts* const nodes[2] = {points + kPoints, points + kPoints + kNodes};
   ForEachBatch(sections, packed_.data(), [&](const Batch& batch, size_t) {
-    alignas(64) K weights[kMaxOutputs * kWords];
+    alignas(64) K weights[kMaxGadgetBits * kWords];
     batch.OutputWeights(betas, weights);
     if (out.points != nullptr) {
       kernels_.sums_at_points(sections.gadget, batch.Rows(Wires::kSum), weights, corners,

@@ -37,8 +37,8 @@ enum class Role { kOwn = 0, kLeft = 1 };
 enum class Wires { kOwn = 0, kLeft = 1, kSum = 2 };
 
 struct Section {
-  // By role. Rows [nodes][WiresOf(gadget)], rows [nodes][OutputsOf(gadget)]; the pass says which it
-  // reads, others may be null. 8-byte aligned.
+  // By role. Rows [nodes][GadgetWires(gadget)], rows [nodes][GadgetBits(gadget)]; the pass says
+  // which it reads, others may be null. 8-byte aligned.
   const uint8_t* wires[2];
   const uint8_t* t[2];
   const K* omega;     // one for each 8 bytes of a row
@@ -73,7 +73,7 @@ struct FoldedColumns {
 // A rank-one functional of the bits of some sections.
 struct Functional {
   const K* node;    // 32
-  const F* wire_u;  // WiresOf(gadget)
+  const F* wire_u;  // GadgetWires(gadget)
   const F* wire_v;
   const F* column;   // Sections::columns(), the same for every section
   const F* section;  // one for each section

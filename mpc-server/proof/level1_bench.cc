@@ -19,8 +19,8 @@ constexpr size_t kSections = 5;
 
 struct Workload {
   Workload(Gadget gadget, size_t row_bytes) : sections{gadget, row_bytes, {}} {
-    const size_t wire_words = kNodes * WiresOf(gadget) * row_bytes / 8;
-    const size_t output_words = kNodes * OutputsOf(gadget) * row_bytes / 8;
+    const size_t wire_words = kNodes * GadgetWires(gadget) * row_bytes / 8;
+    const size_t output_words = kNodes * GadgetBits(gadget) * row_bytes / 8;
     memory.resize(2 * kSections * (wire_words + output_words));
     for (uint64_t& v : memory) v = random();
     for (K& k : weights) k = K{random()};
@@ -105,7 +105,7 @@ void RunForms() {
 }  // namespace mpckdc::proof
 
 int main(int argc, char** argv) {
-  using mpckdc::proof::Gadget;
+  using mpckdc::Gadget;
   using mpckdc::proof::Run;
   mpckdc::proof::RunForms();
   const char* only = argc > 1 ? argv[1] : "";

@@ -39,7 +39,7 @@ struct Log {
   explicit Log(const Case& c) : of(c) {
     for (size_t i = 0; i < c.nodes.size(); ++i) {
       for (auto* role : {wires, t}) {
-        const size_t count = role == wires ? WiresOf(c.gadget) : OutputsOf(c.gadget);
+        const size_t count = role == wires ? GadgetWires(c.gadget) : GadgetBits(c.gadget);
         for (size_t r = 0; r < 2; ++r) role[r].push_back(RandomRows(c.nodes[i] * count));
       }
       omega.emplace_back();
@@ -71,7 +71,7 @@ struct Log {
     return s < of.nodes[i] ? of_role[i][(s * count + k) * words() + w] : 0;
   }
   uint64_t Wire(Wires which, size_t i, size_t s, size_t k, size_t w) const {
-    const size_t count = WiresOf(of.gadget);
+    const size_t count = GadgetWires(of.gadget);
     const uint64_t own = Word(wires[0], i, s, count, k, w);
     const uint64_t left = Word(wires[1], i, s, count, k, w);
     return which == Wires::kOwn ? own : which == Wires::kLeft ? left : own ^ left;
@@ -90,10 +90,10 @@ struct Log {
   K Weighted(const uint64_t* x, const uint64_t* t_words) const {
     const QuadraticForms& forms = QuadraticFormsOf(of.gadget);
     K sum;
-    for (size_t j = 0; j < OutputsOf(of.gadget); ++j) {
+    for (size_t j = 0; j < GadgetBits(of.gadget); ++j) {
       uint64_t q = t_words[j];
-      for (size_t i = 0; i < WiresOf(of.gadget); ++i) {
-        for (size_t k = 0; k < WiresOf(of.gadget); ++k) {
+      for (size_t i = 0; i < GadgetWires(of.gadget); ++i) {
+        for (size_t k = 0; k < GadgetWires(of.gadget); ++k) {
           if (forms.pairs[j][i] >> k & 1) q ^= x[i] & x[k];
         }
       }
@@ -107,7 +107,7 @@ struct Log {
   std::vector<Rows> wires[2], t[2];
   std::vector<std::vector<K>> omega;
   std::vector<Section> sections;
-  K betas[kMaxOutputs], eq[kNodes];
+  K betas[kMaxGadgetBits], eq[kNodes];
 };
 
 bool InPoint(size_t node, size_t point) {
@@ -121,14 +121,14 @@ bool HasInf(size_t point) { return point != 0 && (point % 3 == 2 || HasInf(point
 
 std::vector<K> SumsAtPointsByDefinition(const Log& log) {
   std::vector<K> sums(kPoints);
-  const uint64_t zeros[kMaxOutputs] = {};
+  const uint64_t zeros[kMaxGadgetBits] = {};
   for (size_t i = 0; i < log.of.nodes.size(); ++i) {
     for (size_t w = 0; w < log.words(); ++w) {
       for (size_t p = 0; p < kPoints; ++p) {
-        uint64_t x[kMaxWires] = {};
+        uint64_t x[kMaxGadgetWires] = {};
         for (size_t s = 0; s < kNodes; ++s) {
           if (!InPoint(s, p)) continue;
-          for (size_t k = 0; k < WiresOf(log.of.gadget); ++k) {
+          for (size_t k = 0; k < GadgetWires(log.of.gadget); ++k) {
             x[k] ^= log.Wire(Wires::kSum, i, s, k, w);
           }
         }
@@ -141,12 +141,12 @@ std::vector<K> SumsAtPointsByDefinition(const Log& log) {
 
 std::vector<K> SumsOfTByDefinition(const Log& log, Role role) {
   std::vector<K> sums(kNodes);
-  const size_t outputs = OutputsOf(log.of.gadget);
+  const size_t outputs = GadgetBits(log.of.gadget);
   for (size_t i = 0; i < log.of.nodes.size(); ++i) {
     for (size_t s = 0; s < kNodes; ++s) {
       for (size_t w = 0; w < log.words(); ++w) {
-        uint64_t x[kMaxWires] = {}, t[kMaxOutputs];
-        for (size_t k = 0; role == Role::kLeft && k < WiresOf(log.of.gadget); ++k) {
+        uint64_t x[kMaxGadgetWires] = {}, t[kMaxGadgetBits];
+        for (size_t k = 0; role == Role::kLeft && k < GadgetWires(log.of.gadget); ++k) {
           x[k] = log.Wire(Wires::kLeft, i, s, k, w);
         }
         for (size_t j = 0; j < outputs; ++j) {
@@ -212,7 +212,7 @@ TEST_P(Level1Test, Fold) {
                 {u.data(), v.data(), section_step, product_step});
     for (size_t i = 0; i < sections; ++i) {
       for (size_t l = 0; l < columns; ++l) {
-        K e[kMaxWires];
+        K e[kMaxGadgetWires];
         for (size_t k = 0; k < forms.wires; ++k) e[k] = log.Folded(Wires::kSum, i, k, l);
         const ColumnWeight weight(weighting, log.omega[i][l / 64], l % 64);
         for (size_t m = 0; m < forms.products; ++m) {
@@ -232,7 +232,7 @@ TEST_P(Level1Test, Fold) {
 
 TEST_P(Level1Test, Functional) {
   const auto random_f = [&] { return F{K{log.random()}, K{log.random()}}; };
-  const size_t columns = log.view().columns(), wires = WiresOf(log.of.gadget);
+  const size_t columns = log.view().columns(), wires = GadgetWires(log.of.gadget);
   std::vector<F> wire_u(wires), wire_v(wires), column(columns), section(log.of.nodes.size());
   for (auto* list : {&wire_u, &wire_v, &column, &section}) {
     for (F& f : *list) f = random_f();

@@ -39,13 +39,12 @@ bool Caught(const std::array<absl::Status, kParties>& statuses) {
                       [](const absl::Status& s) { return s.ok(); });
 }
 
-constexpr ProofGadget kAllGadgets[] = {
-    ProofGadget::kSbox17,    ProofGadget::kSbox22,    ProofGadget::kProducts1,
-    ProofGadget::kProducts2, ProofGadget::kProducts3, ProofGadget::kProducts4,
-    ProofGadget::kProducts5, ProofGadget::kProducts6, ProofGadget::kProducts7};
+constexpr Gadget kAllGadgets[] = {Gadget::kSbox17,    Gadget::kSbox22,    Gadget::kProducts1,
+                                  Gadget::kProducts2, Gadget::kProducts3, Gadget::kProducts4,
+                                  Gadget::kProducts5, Gadget::kProducts6, Gadget::kProducts7};
 
 TEST(MessageProofTest, HonestServersAcceptEveryGadget) {
-  for (const ProofGadget gadget : kAllGadgets) {
+  for (const Gadget gadget : kAllGadgets) {
     SCOPED_TRACE(static_cast<int>(gadget));
     SyntheticLogs logs(1);
     logs.Add(SectionShape{gadget, 3, 5});
@@ -60,7 +59,7 @@ TEST(MessageProofTest, HonestServersAcceptAMixture) {
   SyntheticLogs logs(3);
   for (int i = 0; i < 11; ++i) {
     logs.Add(SectionShape{kAllGadgets[i % 9], i % 2 == 0 ? 64u : 512u, 32});
-    logs.Add(SectionShape{ProofGadget::kProducts1, 33, 7});
+    logs.Add(SectionShape{Gadget::kProducts1, 33, 7});
     logs.Add(FieldShape{{1, 3, 2}});
   }
   ExpectGood(Prove(logs));
@@ -76,7 +75,7 @@ TEST(MessageProofTest, FieldProductsAlone) {
 
 // Any bit that one server holds otherwise than the others.
 TEST(MessageProofTest, AnyBitThatDiffersIsCaught) {
-  for (const ProofGadget gadget : kAllGadgets) {
+  for (const Gadget gadget : kAllGadgets) {
     const size_t wires = GadgetWires(gadget), bits = GadgetBits(gadget);
     for (size_t at = 0; at < 2 * (wires + bits); ++at) {
       SyntheticLogs logs(5);
@@ -102,15 +101,15 @@ constexpr K kImageOfW{0xa181e7d66f5ff794};
 TEST(MessageProofTest, ErrorsOfOneElementInManyLanesAreCaught) {
   ASSERT_EQ(kImageOfW * kImageOfW * kImageOfW * kImageOfW, kImageOfW + kOne);
   struct Bit {
-    ProofGadget gadget;
+    Gadget gadget;
     size_t first, bit, power;  // bit: of the element whose first one that is
   };
-  std::vector<Bit> all = {{ProofGadget::kSbox22, 4, 5, 5}};
+  std::vector<Bit> all = {{Gadget::kSbox22, 4, 5, 5}};
   for (const size_t first : {0, 5, 9, 13}) {
-    for (size_t k = 1; k < 4; ++k) all.push_back({ProofGadget::kSbox17, first, first + k, k});
+    for (size_t k = 1; k < 4; ++k) all.push_back({Gadget::kSbox17, first, first + k, k});
   }
   for (const size_t first : {0, 6, 10, 14, 18}) {
-    for (size_t k = 1; k < 4; ++k) all.push_back({ProofGadget::kSbox22, first, first + k, k});
+    for (size_t k = 1; k < 4; ++k) all.push_back({Gadget::kSbox22, first, first + k, k});
   }
   for (const Bit& of : all) {
     for (const size_t lanes : {64, 512}) {
@@ -160,7 +159,7 @@ class TwoStories : public Circuit {
 // have otherwise, 128 bits of it; so P0 must not send it.
 TEST(MessageProofTest, NothingIsSaidToOneWhoTellsTwoCoins) {
   SyntheticLogs logs(7);
-  logs.Add(SectionShape{ProofGadget::kSbox17, 64, 32});
+  logs.Add(SectionShape{Gadget::kSbox17, 64, 32});
   int ends = 0, levels = 0;
   MemoryRing ring;
   ring.SetInterceptor([&](MemoryRing::Intercepted& m) {

@@ -108,9 +108,9 @@ class SoundnessTest : public ::testing::Test {
 constexpr size_t kLanes = 70, kNodesUsed = 3;
 
 void AddSections(SyntheticLogs& logs) {
-  logs.Add(SectionShape{ProofGadget::kSbox17, kLanes, kNodesUsed});
-  logs.Add(SectionShape{ProofGadget::kSbox22, 9, kNodesUsed});
-  logs.Add(SectionShape{ProofGadget::kProducts3, kLanes, kNodesUsed});
+  logs.Add(SectionShape{Gadget::kSbox17, kLanes, kNodesUsed});
+  logs.Add(SectionShape{Gadget::kSbox22, 9, kNodesUsed});
+  logs.Add(SectionShape{Gadget::kProducts3, kLanes, kNodesUsed});
 }
 
 TEST_F(SoundnessTest, WithWholeFieldsNothingIsAccepted) {
@@ -148,7 +148,7 @@ TEST_F(SoundnessTest, AWrongBitAgainstSmallWeights) {
 TEST_F(SoundnessTest, SeveralWrongBitsAgainstSmallWeights) {
   SyntheticLogs logs(1);
   AddSections(logs);
-  logs.Add(SectionShape{ProofGadget::kSbox17, kLanes, kNodesUsed});
+  logs.Add(SectionShape{Gadget::kSbox17, kLanes, kNodesUsed});
   DrawWeightsFrom(q16_);
   const auto lane = [&] { return random_() % kLanes; };
   const std::vector<std::pair<const char*, std::function<std::vector<Bit>()>>> kinds = {
@@ -372,7 +372,7 @@ class LyingProverTest : public SoundnessTest {
 TEST_F(LyingProverTest, AgainstASmallPoint) {
   for (const Subfield* s : {&q16_, &q256_}) {
     SyntheticLogs logs(2);
-    logs.Add(SectionShape{ProofGadget::kSbox17, 9, 5});
+    logs.Add(SectionShape{Gadget::kSbox17, 9, 5});
     const auto q = static_cast<double>(s->size());
     const Rate rate = Lie(logs, 4000, *s, {s, nullptr});
     rate.ExpectBelow(10 / q, "other first sums, small point");
@@ -381,7 +381,7 @@ TEST_F(LyingProverTest, AgainstASmallPoint) {
 }
 
 TEST_F(LyingProverTest, AgainstSmallChallenges) {
-  for (const ProofGadget gadget : {ProofGadget::kSbox17, ProofGadget::kProducts7}) {
+  for (const Gadget gadget : {Gadget::kSbox17, Gadget::kProducts7}) {
     SyntheticLogs logs(3);
     logs.Add(SectionShape{gadget, 9, 5});
     const Statement statement(logs.logs()[0]);
@@ -397,8 +397,8 @@ TEST_F(LyingProverTest, AgainstSmallChallenges) {
 // As much as a proof can be cheated at once, in one try.
 TEST_F(LyingProverTest, AgainstSmallEverything) {
   SyntheticLogs logs(4);
-  logs.Add(SectionShape{ProofGadget::kSbox17, 70, 5});
-  for (int i = 0; i < 2; ++i) logs.Add(SectionShape{ProofGadget::kSbox17, 70, 32});
+  logs.Add(SectionShape{Gadget::kSbox17, 70, 5});
+  for (int i = 0; i < 2; ++i) logs.Add(SectionShape{Gadget::kSbox17, 70, 32});
   const Statement statement(logs.logs()[0]);
   size_t variables = kNodeVariables + statement.product_variables();
   for (const DotLevel& level : statement.levels()) variables += level.variables;

@@ -10,8 +10,8 @@ namespace mpckdc::proof {
 
 Statement::Statement(const ProofLog& log)
     : log_(&log), plan_(log), levels_(DotLevels(std::max<size_t>(plan_.rows(), 1))) {
-  for (const ColumnPlan::Gadget& gadget : plan_.gadgets) {
-    const size_t products = FormProductsOf(static_cast<Gadget>(gadget.gadget));
+  for (const ColumnPlan::OfGadget& gadget : plan_.gadgets) {
+    const size_t products = FormProductsOf(gadget.gadget);
     product_variables_ = std::max<size_t>(product_variables_, std::bit_width(products - 1));
   }
 }
@@ -19,15 +19,15 @@ Statement::Statement(const ProofLog& log)
 void Statement::DrawWeights(const Coin& coin) {
   weights_.emplace(plan_, coin);
   groups_.clear();
-  for (const ColumnPlan::Gadget& gadget : plan_.gadgets) {
+  for (const ColumnPlan::OfGadget& gadget : plan_.gadgets) {
     const auto g = static_cast<size_t>(gadget.gadget);
-    forms_[g] = MakeProductForms(static_cast<Gadget>(g), weights_->bits[g].data());
+    forms_[g] = MakeProductForms(gadget.gadget, weights_->bits[g].data());
     for (const size_t row_bytes : {kDotRow / 8, size_t{8}}) AddGroup(gadget, row_bytes);
   }
 }
 
-void Statement::AddGroup(const ColumnPlan::Gadget& gadget, size_t row_bytes) {
-  SectionGroup group{static_cast<Gadget>(gadget.gadget), row_bytes, 0, {}, {}};
+void Statement::AddGroup(const ColumnPlan::OfGadget& gadget, size_t row_bytes) {
+  SectionGroup group{gadget.gadget, row_bytes, 0, {}, {}};
   for (const ColumnPlan::Placed& placed : gadget.sections) {
     if (placed.section->row != row_bytes) continue;
     if (group.words.empty()) group.first_column = placed.row * kDotRow;

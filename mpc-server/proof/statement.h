@@ -66,7 +66,7 @@ class Statement {
   size_t Challenges() const { return levels_.size() + (has_bits() ? 1 : 0); }
 
  private:
-  void AddGroup(const ColumnPlan::Gadget& gadget, size_t row_bytes);
+  void AddGroup(const ColumnPlan::OfGadget& gadget, size_t row_bytes);
 
   const ProofLog* log_;
   const ColumnPlan plan_;
@@ -74,7 +74,7 @@ class Statement {
   const std::vector<DotLevel> levels_;
   std::optional<ProofWeights> weights_;
   std::vector<SectionGroup> groups_;
-  std::array<ProductForms, kProofGadgets> forms_;
+  std::array<ProductForms, kGadgets> forms_;
   std::array<K, kNodeVariables> point_{};
   std::array<K, kProofNodes> eq_{};
 };

@@ -79,8 +79,8 @@ class ViewTest : public ::testing::Test {
   ViewTest() {
     // Hashed challenges would vary with what is hashed.
     ControlForTest().challenge = [](F) { return F{K{0x123456789ABCDEF1}, K{0xFEDCBA9876543211}}; };
-    logs_.Add(SectionShape{ProofGadget::kSbox17, 9, 5});
-    logs_.Add(SectionShape{ProofGadget::kProducts2, 70, 3});
+    logs_.Add(SectionShape{Gadget::kSbox17, 9, 5});
+    logs_.Add(SectionShape{Gadget::kProducts2, 70, 3});
     logs_.Add(FieldShape{{1, 2}});
   }
   ~ViewTest() override {

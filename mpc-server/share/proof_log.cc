@@ -37,7 +37,7 @@ void CutLanes(uint8_t* rows, size_t count, size_t row, size_t lanes) {
 
 }  // namespace
 
-ProofSection ProofLog::Open(ProofGadget gadget, size_t lanes) {
+ProofSection ProofLog::Open(Gadget gadget, size_t lanes) {
   assert(lanes != 0 && lanes <= kProofLanes);
   ProofSection section = {gadget, static_cast<uint32_t>(lanes), 0,
                           lanes <= kFewProofLanes ? 8u : 64u, nullptr};

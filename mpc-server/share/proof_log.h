@@ -20,7 +20,7 @@
 // of all lanes: 8 bytes for at most 64 lanes, else 64 (lane j: bit j%8 of byte j/8).
 //
 //     wires   [role 2][node 32][wire w]         rows        w wires and o bits of a gadget:
-//     t       [role 2][node 32][bit o]          rows        see ProofGadget
+//     t       [role 2][node 32][bit o]          rows        see gadgets.h
 //
 // Nodes beyond `nodes` and lanes beyond `lanes` are zero in all rows.
 //
@@ -44,45 +44,10 @@
 
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
+#include "mpc-server/share/gadgets.h"
 #include "mpc-server/share/replicated_share.h"
 
 namespace mpckdc {
-
-// Bits are numbered from the wires' first.
-//
-//   kSbox17   wires  x0..x7 (the S-box's input in the tower basis, a = x0..x3, b = x4..x7), N0..N3,
-//                    q, M0..M3
-//             bits   N (4), q, M (4), the product (8): (a+b)M, bM in the tower basis, before any
-//                    linear layer
-//   kSbox22   wires  x0..x7, N0..N3, u0, u1, v0..v7
-//             bits   N (4), u (2), v (8), the product u*v (8) in the tower basis
-//   kProductsK, K = 1..7
-//             wires  A1, B1, .., AK, BK
-//             bits   A1*B1 + .. + AK*BK: one
-enum class ProofGadget : uint8_t {
-  kSbox17,
-  kSbox22,
-  kProducts1,
-  kProducts2,
-  kProducts3,
-  kProducts4,
-  kProducts5,
-  kProducts6,
-  kProducts7,
-};
-inline constexpr size_t kProofGadgets = 9;
-inline constexpr size_t kMaxProofProducts = 7;
-inline constexpr ProofGadget ProductsGadget(size_t products) {
-  return static_cast<ProofGadget>(static_cast<size_t>(ProofGadget::kProducts1) + products - 1);
-}
-inline constexpr size_t GadgetWires(ProofGadget gadget) {
-  constexpr size_t kWires[kProofGadgets] = {17, 22, 2, 4, 6, 8, 10, 12, 14};
-  return kWires[static_cast<size_t>(gadget)];
-}
-inline constexpr size_t GadgetBits(ProofGadget gadget) {
-  constexpr size_t kBits[kProofGadgets] = {17, 22, 1, 1, 1, 1, 1, 1, 1};
-  return kBits[static_cast<size_t>(gadget)];
-}
 
 inline constexpr size_t kProofNodes = 32;
 inline constexpr size_t kProofLanes = 512;
@@ -91,7 +56,7 @@ enum ProofRole { kProofOwn = 0, kProofLeft = 1 };
 inline constexpr int kProofRoles = 2;
 
 struct ProofSection {
-  ProofGadget gadget{};
+  Gadget gadget{};
   uint32_t lanes = 0;
   uint32_t nodes = 0;  // known when it is closed
   uint32_t row = 0;    // bytes: 8 or 64
@@ -131,7 +96,7 @@ class ProofLog {
 
   // For circuits. The rows hold anything: whoever opened a section writes every row of the nodes
   // that it names when it closes it. Rows of lanes that are not there may hold anything then.
-  ProofSection Open(ProofGadget gadget, size_t lanes);
+  ProofSection Open(Gadget gadget, size_t lanes);
   void Close(const ProofSection& section, size_t nodes);
   // The same, with the ends to be filled in at once.
   ProofFieldSection OpenField(size_t items, size_t pairs);

@@ -13,7 +13,7 @@ void FillWithOnes(const ProofSection& s) { std::memset(s.rows, 0xFF, s.bytes());
 
 TEST(ProofLogTest, RowsLieAsDrawn) {
   ProofLog log;
-  const ProofSection many = log.Open(ProofGadget::kSbox17, 65);
+  const ProofSection many = log.Open(Gadget::kSbox17, 65);
   EXPECT_EQ(many.row, 64u);
   EXPECT_EQ(many.bytes(), 2u * 32 * (17 + 17) * 64);
   EXPECT_EQ(many.Wires(kProofOwn), many.rows);
@@ -22,7 +22,7 @@ TEST(ProofLogTest, RowsLieAsDrawn) {
   EXPECT_EQ(many.T(kProofOwn), many.rows + 2 * 32 * 17 * 64);
   EXPECT_EQ(many.T(kProofLeft, 31), many.rows + many.bytes() - 17 * 64);
   const ProofSection few = log.Open(ProductsGadget(3), 64);
-  EXPECT_EQ(few.gadget, ProofGadget::kProducts3);
+  EXPECT_EQ(few.gadget, Gadget::kProducts3);
   EXPECT_EQ(few.row, 8u);
   EXPECT_EQ(few.bytes(), 2u * 32 * (6 + 1) * 8);
   EXPECT_EQ(few.T(kProofOwn, 1), few.rows + 2 * 32 * 6 * 8 + 8);
@@ -53,9 +53,9 @@ TEST(ProofLogTest, WhatIsNotThereIsZero) {
   for (const size_t lanes : {1, 8, 13, 64, 65, 504, 511, 512}) {
     for (const size_t nodes : {1, 31, 32}) {
       ProofLog log;
-      FillWithOnes(log.Open(ProofGadget::kSbox22, lanes));
+      FillWithOnes(log.Open(Gadget::kSbox22, lanes));
       log.Clear();
-      const ProofSection opened = log.Open(ProofGadget::kSbox22, lanes);
+      const ProofSection opened = log.Open(Gadget::kSbox22, lanes);
       FillWithOnes(opened);
       log.Close(opened, nodes);
       EXPECT_EQ(log.message_bytes(), nodes * 22 * ((lanes + 7) / 8));
@@ -77,16 +77,16 @@ TEST(ProofLogTest, WhatIsNotThereIsZero) {
 // A section that is open stays where it is, with what is in it; the others' memory is used again.
 TEST(ProofLogTest, OpenSectionsOutliveClear) {
   ProofLog log;
-  const ProofSection kept = log.Open(ProofGadget::kSbox17, 512);
+  const ProofSection kept = log.Open(Gadget::kSbox17, 512);
   FillWithOnes(kept);
-  for (int i = 0; i < 40; ++i) log.Close(log.Open(ProofGadget::kSbox17, 512), 32);
+  for (int i = 0; i < 40; ++i) log.Close(log.Open(Gadget::kSbox17, 512), 32);
   const ProofFieldSection field = log.OpenField(1, 1);
   EXPECT_EQ(log.sections().size(), 40u);
   log.Clear();
   EXPECT_TRUE(log.sections().empty());
   const size_t capacity = log.capacity();
   for (int i = 0; i < 40; ++i) {
-    const ProofSection s = log.Open(ProofGadget::kSbox17, 512);
+    const ProofSection s = log.Open(Gadget::kSbox17, 512);
     EXPECT_NE(s.rows, kept.rows);
     std::memset(s.rows, 0, s.bytes());
     log.Close(s, 32);
@@ -105,17 +105,17 @@ TEST(ProofLogTest, OpenSectionsOutliveClear) {
 // Batches of other kinds one after the other, in parts or whole.
 TEST(ProofLogTest, KeepsItsMemory) {
   ProofLog log;
-  const auto batch = [&](ProofGadget gadget, size_t lanes) {
+  const auto batch = [&](Gadget gadget, size_t lanes) {
     for (int i = 0; i < 50; ++i) log.Close(log.Open(gadget, lanes), 32);
     log.Clear();
   };
-  batch(ProofGadget::kSbox22, 512);
+  batch(Gadget::kSbox22, 512);
   const size_t capacity = log.capacity();
   EXPECT_GE(capacity, 50u * 2 * 32 * 44 * 64);
   for (int i = 0; i < 3; ++i) {
-    batch(ProofGadget::kSbox17, 512);
-    batch(ProofGadget::kProducts7, 512);
-    batch(ProofGadget::kSbox17, 1);
+    batch(Gadget::kSbox17, 512);
+    batch(Gadget::kProducts7, 512);
+    batch(Gadget::kSbox17, 1);
   }
   EXPECT_EQ(log.capacity(), capacity);
 }
@@ -123,8 +123,8 @@ TEST(ProofLogTest, KeepsItsMemory) {
 // After an error in the midst of a circuit.
 TEST(ProofLogTest, ResetForgetsWhatIsOpenToo) {
   ProofLog log;
-  log.Open(ProofGadget::kSbox17, 512);
-  log.Close(log.Open(ProofGadget::kProducts1, 3), 4);
+  log.Open(Gadget::kSbox17, 512);
+  log.Close(log.Open(Gadget::kProducts1, 3), 4);
   EXPECT_EQ(log.message_bytes(), 4u);
   log.Reset();
   EXPECT_EQ(log.bytes(), 0u);

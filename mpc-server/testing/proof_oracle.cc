@@ -196,9 +196,9 @@ class Oracle {
 
 }  // namespace
 
-void QuadraticParts(ProofGadget gadget, const uint64_t* wires, uint64_t* bits) {
-  if (gadget == ProofGadget::kSbox17) return Sbox17(wires, bits);
-  if (gadget == ProofGadget::kSbox22) return Sbox22(wires, bits);
+void QuadraticParts(Gadget gadget, const uint64_t* wires, uint64_t* bits) {
+  if (gadget == Gadget::kSbox17) return Sbox17(wires, bits);
+  if (gadget == Gadget::kSbox22) return Sbox22(wires, bits);
   bits[0] = 0;
   for (size_t k = 0; k < GadgetWires(gadget); k += 2) bits[0] ^= wires[k] & wires[k + 1];
 }

@@ -47,7 +47,7 @@ struct OracleResult {
 OracleResult AskOracle(const std::array<Recording, 3>& parties);
 
 // Q of a gadget on 64 lanes: the bits from the wires.
-void QuadraticParts(ProofGadget gadget, const uint64_t* wires, uint64_t* bits);
+void QuadraticParts(Gadget gadget, const uint64_t* wires, uint64_t* bits);
 
 }  // namespace mpckdc
 

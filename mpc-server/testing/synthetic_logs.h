@@ -17,7 +17,7 @@
 namespace mpckdc::proof {
 
 struct SectionShape {
-  ProofGadget gadget;
+  Gadget gadget;
   size_t lanes, nodes;
 };
 struct FieldShape {
@@ -84,7 +84,7 @@ class SyntheticLogs {
 
   void AddWord(std::array<ProofSection, kParties>& s, size_t node, size_t word) {
     const size_t wires = GadgetWires(s[0].gadget), bits = GadgetBits(s[0].gadget);
-    uint64_t a[kParties][kMaxWires];
+    uint64_t a[kParties][kMaxGadgetWires];
     for (int p = 0; p < kParties; ++p) {
       for (size_t k = 0; k < wires; ++k) {
         a[p][k] = random_();
@@ -92,9 +92,9 @@ class SyntheticLogs {
         Bits64::Store(Word(s[NextParty(p)].Wires(kProofLeft, node), s[p], k, word), a[p][k]);
       }
     }
-    VisitGadget<Bits64>(static_cast<Gadget>(s[0].gadget), [&]<class G>() {
+    VisitGadget<Bits64>(s[0].gadget, [&]<class G>() {
       for (int prover = 0; prover < kParties; ++prover) {
-        uint64_t x[kMaxWires], of_x[kMaxOutputs], of_a[kMaxOutputs];
+        uint64_t x[kMaxGadgetWires], of_x[kMaxGadgetBits], of_a[kMaxGadgetBits];
         for (size_t k = 0; k < wires; ++k) x[k] = a[prover][k] ^ a[PrevParty(prover)][k];
         G::Eval(x, of_x);
         G::Eval(a[prover], of_a);

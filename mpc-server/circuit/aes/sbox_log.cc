@@ -35,7 +35,7 @@ void SboxLog::BeginLayer(ProofLog& log, const SboxStep& step) {
   const bool full = step.layer * bytes_ % kProofNodes == 0;
   if (full && step.layer != 0) log.Close(group.section, kProofNodes);
   if (full) {
-    const auto gadget = sbox_ == Sbox::kThroughput ? ProofGadget::kSbox17 : ProofGadget::kSbox22;
+    const auto gadget = sbox_ == Sbox::kThroughput ? Gadget::kSbox17 : Gadget::kSbox22;
     group = {log.Open(gadget, step.lanes), 0};
   }
   ++group.layers;

@@ -20,20 +20,21 @@
 #include "mpc-server/circuit/aes/aes_kernels.h"
 #include "mpc-server/circuit/aes/byte_rows.h"
 #include "mpc-server/circuit/aes/mix_columns.h"
+#include "mpc-server/share/gadgets.h"
 
 namespace mpckdc {
 
 // Where a gadget's stages have their wires and their bits.
 struct ThroughputRows {
-  static constexpr size_t kWires = 17, kBits = 17;
+  static constexpr Gadget kGadget = Gadget::kSbox17;
   static constexpr size_t kSecondBits = 1, kProductBit = 9;
 };
 struct LatencyRows {
-  static constexpr size_t kWires = 22, kBits = 22;
+  static constexpr Gadget kGadget = Gadget::kSbox22;
   static constexpr size_t kSecondBits = 10, kProductBit = 14;
 };
 
-template <class W, size_t kLogRow, class Gadget>
+template <class W, size_t kLogRow, class Places>
 struct SboxRecord {
   using T = typename W::T;
   using Tower = TowerBits<W>;
@@ -44,7 +45,7 @@ struct SboxRecord {
     const size_t plane = 8 * to.bytes * kRow;
     ForEach(to, [&](size_t i, size_t o, const Node& node) MPCKDC_LAMBDA_INLINE {
       if (o == 0) node.template AskFor<0, 8, 0, 4>(2);
-      if (o == 0) node.template AskFor<8, 4, 4, Gadget::kSecondBits>();
+      if (o == 0) node.template AskFor<8, 4, 4, Places::kSecondBits>();
       T a[8], l[4];
       for (size_t k = 0; k < 8; ++k) {
         const uint8_t* x = state + (8 * i + k) * kRow + o;
@@ -120,9 +121,9 @@ struct SboxRecord {
   }
 
  private:
-  static constexpr size_t kProduct = Gadget::kProductBit;
-  static constexpr size_t kWireStride = Gadget::kWires * kLogRow;
-  static constexpr size_t kBitStride = Gadget::kBits * kLogRow;
+  static constexpr size_t kProduct = Places::kProductBit;
+  static constexpr size_t kWireStride = GadgetWires(Places::kGadget) * kLogRow;
+  static constexpr size_t kBitStride = GadgetBits(Places::kGadget) * kLogRow;
 
   // One S-box's rows in the log, at one word.
   struct Node {

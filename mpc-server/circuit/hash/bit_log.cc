@@ -48,7 +48,7 @@ void BitLog::Open(ProofLog& log, const BitKernels& kernels, absl::Span<const Bit
   BitRecord to = {group.own, group.next, {}, {}};
   for (const BitSection& s : sections) {
     if (!IsOpened(s.op)) continue;
-    assert(ProductsOf(s) >= 1 && ProductsOf(s) <= kMaxProofProducts);
+    assert(ProductsOf(s) >= 1 && ProductsOf(s) <= kMaxGadgetProducts);
     UnderWay& at = g.by_products[ProductsOf(s) - 1];
     for (size_t done = 0; done < s.count;) {
       if (at.nodes == 0) at.section = log.Open(ProductsGadget(ProductsOf(s)), group.lanes);

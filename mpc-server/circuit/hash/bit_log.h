@@ -50,7 +50,7 @@ class BitLog {
     size_t node, count;
   };
   struct Group {
-    std::array<UnderWay, kMaxProofProducts> by_products;
+    std::array<UnderWay, kMaxGadgetProducts> by_products;
     std::vector<Piece> pieces;
   };
 
