@@ -25,7 +25,6 @@ void RunPasses(Gadget gadget, size_t row_bytes, bool leak) {
   MarkSecret(wires.data(), 8 * wires.size());
   MarkSecret(t.data(), 8 * t.size());
   std::vector<K> weights(64, K{0x9E3779B97F4A7C15});
-  CompleteBetas(gadget, weights.data());
   const std::vector<F> coefficients(kColumns, F{K{3}, K{0x1000000000000001}});
   const auto* w = reinterpret_cast<const uint8_t*>(wires.data());
   const auto* o = reinterpret_cast<const uint8_t*>(t.data());
@@ -50,7 +49,7 @@ void RunPasses(Gadget gadget, size_t row_bytes, bool leak) {
       level1.Evaluate(sections, of, {weights.data(), c, c, c, c, weighting}, sums);
     }
   }
-  const F folded = Dot(coefficients.data(), u.data(), kColumns / 8) * sums.u + Inverse(sums.v);
+  const F folded = sums.u * Dot(u.data(), v.data(), kColumns / 8) + Inverse(sums.v);
   if (leak && (folded.low.v & 1) != 0) std::puts("a branch on what depends on the rows");
   Declassify(points, sizeof(points));
   if (Reduce(points[0]) == K{1}) std::puts("a branch on what may be known");
