@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Circuits under a verifier: nothing is opened before the proof, and no altered message survives.
+// Circuits under a verifier: nothing is opened before the proof, no altered message survives, and
+// nothing is left on the stack.
+#include <algorithm>
+#include <cstring>
+
 #include "gtest/gtest.h"
 #include "mpc-server/circuit/aes/aes_circuit.h"
 #include "mpc-server/circuit/checks.h"
@@ -161,6 +165,72 @@ TEST(CircuitProofTest, ALieInManyLanesOpensNothing) {
         EXPECT_TRUE(run.values[honest] == right.values[honest])
             << "P" << honest << " has wrong blocks";
       }
+    }
+  }
+}
+
+// ---- The stack ----
+
+constexpr size_t kPainted = 1 << 20;
+constexpr uint8_t kPaint = 0xAB;
+
+__attribute__((noinline)) void PaintStack() {
+  uint8_t paint[kPainted];
+  std::memset(paint, kPaint, sizeof(paint));
+  __asm__ volatile("" : : "r"(paint) : "memory");
+}
+
+// Below the caller's frame and those of the calls that led to the proof, which hold no share.
+struct LeftOnStack {
+  size_t deepest = 0;  // that was written to since the painting
+  size_t other = 0;    // bytes that are neither paint nor zero
+};
+__attribute__((noinline)) LeftOnStack LookBelow(const uint8_t* frame) {
+  constexpr size_t kCalls = 2048;
+  constexpr size_t kWiping = 128;  // the wiping functions' own calls, at the end of what they wipe
+  LeftOnStack left;
+  for (size_t depth = kPainted; depth > kCalls; --depth) {
+    const uint8_t byte = *static_cast<const volatile uint8_t*>(frame - depth);
+    if (byte != kPaint) left.deepest = std::max(left.deepest, depth);
+    left.other += byte != kPaint && byte != 0 && depth + kWiping < left.deepest;
+  }
+  return left;
+}
+
+// A batch is recorded and proved; without the proof it shows what circuits leave.
+LeftOnStack RecordAndProve(Isa isa, size_t lanes, bool prove) {
+  LeftOnStack of_first;
+  MemoryRing ring;
+  const auto statuses = RunThreeParties(ring, 1, [&](PartyContext& party) {
+    party.BeginBatch(1);
+    SeededRandomForTest coins(10 + static_cast<uint64_t>(party.party()));
+    const auto verifier = std::make_unique<BatchVerifier>(party, coins, isa);
+    std::vector<SharedBlock> keys(AesRoundKeys(AesBits::k128));
+    AesEncrypt aes(AesBits::k128);
+    AesLane lane{};
+    lane.round_keys = keys.data();
+    aes.Reset(std::vector<AesLane>(lanes, lane), Sbox::kLatency);
+    PaintStack();
+    absl::Status s = RunTogether(party, {&aes});
+    if (s.ok() && prove) s = party.Verify(nullptr);
+    const auto* frame = static_cast<const uint8_t*>(__builtin_frame_address(0));
+    if (party.party() == 0) of_first = LookBelow(frame);
+    return s;
+  });
+  for (const absl::Status& s : statuses) EXPECT_TRUE(s.ok()) << s;
+  return of_first;
+}
+
+// And what is wiped is deeper than a proof or a circuit goes.
+TEST(CircuitProofTest, AProofLeavesNothingOnTheStack) {
+  for (const Isa isa : SupportedIsas()) {
+    for (const size_t lanes : {9, 600}) {
+      const LeftOnStack before = RecordAndProve(isa, lanes, false);
+      EXPECT_GT(before.other, 0u);
+      const LeftOnStack after = RecordAndProve(isa, lanes, true);
+      EXPECT_EQ(after.other, 0u) << after.deepest;
+      std::printf("isa %d: circuits reach %zu bytes, the wipe %zu\n", static_cast<int>(isa),
+                  before.deepest, after.deepest);
     }
   }
 }

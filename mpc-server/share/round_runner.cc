@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/secret.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/share/deviation.h"
 #include "mpc-server/share/verifier.h"
@@ -131,6 +132,7 @@ absl::Status RoundRunner::Prove(Cost* counted) {
   OneChunk chunk(circuits);
   proving_ = true;
   const absl::Status run = Run(chunk, counted);
+  WipeStack();  // partial sums that its functions kept there, and what compilers put there
   if (!run.ok()) return Weightier(party_.verifier_->Finding(), run);
   party_.verifier_->End();
   return run;
