@@ -219,8 +219,9 @@ def peer_endpoints(realm):
 
 
 def extra_toml(realm):
-    """Servers are active unless MPCKDC_TESTED_SECURITY=semi-honest is in the environment."""
-    extra, security = realm.options.extra_server, os.environ.get('MPCKDC_TESTED_SECURITY')
+    """Servers have the options' security; without one MPCKDC_TESTED_SECURITY's, else active."""
+    extra = realm.options.extra_server
+    security = realm.options.security or os.environ.get('MPCKDC_TESTED_SECURITY')
     if not security:
         return extra
     if '[engine]' not in extra:

@@ -2,16 +2,20 @@
 """`make storm`: a realm of many users under a storm of logins, beside MIT's own KDC and the paper.
 
     bench_storm.py [--users N] [--seconds S | --long] [--only NAME,...] [--grow] [--repetitions N]
-                   [--enctype NAME] [--work FOLDER] [--out FOLDER]
+                   [--enctype NAME] [--security semi-honest|active|both] [--work FOLDER]
+                   [--out FOLDER] [--remove]
 
 Writes FOLDER/report.json after each measurement, and report.md and the drawings at the end; the
-realms below FOLDER/realms stay for the next run. README.md beside this says what is measured.
+realms below FOLDER/realms stay for the next run. With --security both: all of it below
+FOLDER/semi-honest and then FOLDER/active, and in FOLDER the two reports together with their ratios.
+README.md beside this says what is measured.
 
 Exit status: 0 measured, 1 a measurement failed or an answer was wrong, 2 it cannot run here.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -23,6 +27,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'realm'))
 import many_users  # noqa: E402
 import storm_measures  # noqa: E402
 import storm_plots  # noqa: E402
+import storm_ratios  # noqa: E402
 import storm_realms  # noqa: E402
 import storm_report  # noqa: E402
 import storm_runs  # noqa: E402
@@ -41,16 +46,46 @@ def main(argv=None):
     except (FileNotFoundError, storm_realms.StormError) as error:
         print(f'make storm cannot run here: {error}', file=sys.stderr)
         return 2
-    bench = storm_measures.Bench(work, arguments, say)
-    report = {'machine': storm_runs.machine(), 'setup': setup(arguments, bench),
-              'results': bench.results}
-    failed = measure(bench, arguments.only, report, out)
-    finish(report, out)
+    if arguments.security == 'both':
+        good = both(arguments, work, out)
+    else:
+        good = is_good(storm(arguments, arguments.security, work, out))
     if arguments.remove:
         shutil.rmtree(work, ignore_errors=True)
-    wrong = any(result.get('wrong') for result in bench.results.values()
+    return 0 if good else 1
+
+
+def storm(arguments, security, work, out):
+    """All measurements with our servers under `security`; the report."""
+    bench = storm_measures.Bench(work, arguments, security, say)
+    report = {'machine': storm_runs.machine(), 'setup': setup(arguments, bench),
+              'results': bench.results}
+    measure(bench, arguments.only, report, out)
+    finish(report, out)
+    return report
+
+
+def is_good(report):
+    wrong = any(result.get('wrong') for result in report['results'].values()
                 if isinstance(result, dict))
-    return 1 if failed or wrong else 0
+    return not report.get('failed') and not wrong
+
+
+def both(arguments, work, out):
+    """One after the other, on the same realms; what active security costs."""
+    reports = {}
+    for security in storm_ratios.MODES:
+        say(f'security = "{security}"')
+        (out / security).mkdir(exist_ok=True)
+        reports[security] = storm(arguments, security, work, out / security)
+    ratios = storm_ratios.compare(reports)
+    (out / 'report.json').write_text(
+        json.dumps({'ratios': ratios, 'security': reports}, indent=1) + '\n')
+    (out / 'report.md').write_text(storm_ratios.markdown(ratios))
+    for line in storm_ratios.lines(ratios):
+        say(line)
+    say(f'written: {out / "report.md"}, report.json')
+    return all(is_good(report) for report in reports.values())
 
 
 def parse_arguments(argv):
@@ -65,6 +100,9 @@ def parse_arguments(argv):
     parser.add_argument('--enctype', type=enctype, default='aes128-gcm',
                         help='of the users\' keys, by name or number: '
                              + ', '.join(many_users.NUMBERS))
+    parser.add_argument('--security', choices=(*storm_ratios.MODES, 'both'),
+                        default=os.environ.get('MPCKDC_TESTED_SECURITY') or 'active',
+                        help='our servers\'; both: one after the other, with the ratios')
     parser.add_argument('--repetitions', type=int, default=storm_measures.REPETITIONS)
     parser.add_argument('--work', help='where the realms are; otherwise below --out')
     parser.add_argument('--out', default=storm_realms.config_files.BUILD / 'storm')
@@ -97,7 +135,8 @@ def setup(arguments, bench):
     return {
         **{name: getattr(arguments, name)
            for name in ('users', 'seconds', 'repetitions', 'only', 'enctype')},
-        'short': bench.short, 'stock_enctype': storm_realms.stock_enctype(arguments.enctype),
+        'security': bench.security, 'short': bench.short,
+        'stock_enctype': storm_realms.stock_enctype(arguments.enctype),
         'options': ' '.join(sys.argv[1:]) or '(defaults)',
         'stock': (f'unpatched krb5 1.20.1 ({install.parent.name})' if install else
                   'the patched krb5kdc without a remote key (no unpatched build was found: '

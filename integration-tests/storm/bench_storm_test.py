@@ -10,6 +10,7 @@ import bench_storm
 import kdbfile
 import many_users
 import storm_goals
+import storm_ratios
 import storm_realms
 import storm_report
 import storm_runs
@@ -42,6 +43,50 @@ def test_a_small_storm(tmp_path):
     text = (tmp_path / 'storm/report.md').read_text()
     assert 'Araki et al. 2016' in text and '| jobs, without a KDC |' in text
     assert len(report['goals']) == len(storm_goals.goals({}))
+
+
+def test_both_securities_beside_each_other(tmp_path, capsys):
+    """One realm, first semi-honest, then active: the second sends proofs, and the ratios say so."""
+    out = tmp_path / 'storm'
+    status = bench_storm.main(['--users', '20', '--seconds', '6', '--repetitions', '1', '--only',
+                               'ours', '--security', 'both', '--out', str(out)])
+    report = json.loads((out / 'report.json').read_text())
+    assert status == 0, [each.get('failed') for each in report['security'].values()]
+    before, after = (report['security'][mode]['results']['ours one-step'] for mode in
+                     storm_ratios.MODES)
+    assert before['servers']['bytes_per_job'] < after['servers']['bytes_per_job']
+    pair = report['ratios']['ours one-step']['logins_per_s']
+    assert pair['ratio'] == pytest.approx(after['logins_per_s'] / before['logins_per_s'])
+    assert 'security = "active"' in (out / 'active/report.md').read_text()
+    line = f'| ours one-step | logins/s | {before["logins_per_s"]:,.0f} | '
+    assert line in (out / 'report.md').read_text()
+    assert 'ours one-step: logins/s ' in capsys.readouterr().out
+    for party in range(3):  # as the second run left it
+        config = out / f'realms/ours-20-aes128-gcm/p{party}/mpc-server.toml'
+        assert config.read_text().count('security = "active"') == 1
+
+
+def test_ratios_are_of_runs_that_both_have():
+    found = storm_ratios.compare({
+        'semi-honest': {'results': {'jobs': {'logins_per_s': 200.0, 'p50_ms': None}, 'growth': [],
+                                    'ours idle': {'p50_ms': 3.6}, 'ours overload': {'p50_ms': 1}}},
+        'active': {'results': {'jobs': {'logins_per_s': 150.0, 'p50_ms': 2.0}, 'growth': [],
+                               'ours idle': {'p50_ms': 4.5}}}})
+    assert found == {'jobs': {'logins_per_s': {'semi-honest': 200.0, 'active': 150.0,
+                                               'ratio': 0.75}},
+                     'ours idle': {'p50_ms': {'semi-honest': 3.6, 'active': 4.5, 'ratio': 1.25}}}
+    assert storm_ratios.lines(found) == ['jobs: logins/s 200 and 150, ratio 0.75',
+                                         'ours idle: p50 ms 3.6 and 4.5, ratio 1.25']
+
+
+@pytest.mark.parametrize('argument, environment, security', [
+    ((), None, 'active'), ((), 'semi-honest', 'semi-honest'),
+    (('--security', 'active'), 'semi-honest', 'active'), (('--security', 'both'), None, 'both')])
+def test_the_security_that_is_asked_for(argument, environment, security, monkeypatch):
+    monkeypatch.delenv('MPCKDC_TESTED_SECURITY', raising=False)
+    if environment:
+        monkeypatch.setenv('MPCKDC_TESTED_SECURITY', environment)
+    assert bench_storm.parse_arguments(argument).security == security
 
 
 @pytest.mark.parametrize('number, name, stock', [
@@ -109,7 +154,8 @@ def test_good_numbers_meet_every_goal():
         'results': GOOD, 'machine': {'cpu': 'x', 'cores': 2, 'kernel': 'k', 'commit': 'c',
                                      'load_before': 0.0},
         'setup': {'users': 1, 'stock': 's', 'short': 1, 'repetitions': 1, 'options': '',
-                  'enctype': 'aes256-cts', 'stock_enctype': 'aes256-cts'}})
+                  'enctype': 'aes256-cts', 'stock_enctype': 'aes256-cts',
+                  'security': 'active'}})
 
 
 @pytest.mark.parametrize('run, change', [

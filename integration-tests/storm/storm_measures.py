@@ -29,9 +29,9 @@ GROWTH_ON_REQUEST = 1_000_000
 class Bench:
     """The realms, made when they are first asked for, and the results so far."""
 
-    def __init__(self, work, arguments, say):
-        """`arguments`: bench_storm's."""
-        self.work, self.say = work, say
+    def __init__(self, work, arguments, security, say):
+        """`arguments`: bench_storm's. `security`: our servers'."""
+        self.work, self.security, self.say = work, security, say
         self.users, self.seconds, self.grow = arguments.users, arguments.seconds, arguments.grow
         self.repetitions, self.enctype = arguments.repetitions, arguments.enctype
         self.short = min(10.0, max(1.0, self.seconds / 6))
@@ -46,12 +46,16 @@ class Bench:
             if other != name and lab.live.kdc.is_running():
                 lab.stop()
         if name not in self._labs:
-            make, enctype = ((storm_realms.make_stock, storm_realms.stock_enctype(self.enctype))
-                             if name == 'stock' else (storm_realms.make_ours, self.enctype))
-            self._labs[name] = make(self.work, self.users, self.say, enctype)
+            self._labs[name] = self._make(name)
         elif not self._labs[name].live.kdc.is_running():
             self._labs[name].restart()
         return self._labs[name]
+
+    def _make(self, name):
+        if name == 'stock':
+            return storm_realms.make_stock(self.work, self.users, self.say,
+                                           storm_realms.stock_enctype(self.enctype))
+        return storm_realms.make_ours(self.work, self.users, self.say, self.enctype, self.security)
 
     def close(self):
         for lab in self._labs.values():
@@ -264,7 +268,7 @@ def growth(bench):
 
 
 def grown(bench, users, enctype):
-    lab = storm_realms.make_ours(bench.work, users, bench.say, enctype)
+    lab = storm_realms.make_ours(bench.work, users, bench.say, enctype, bench.security)
     try:
         number = min(bench.in_flight.get('ours', 1024), users)
         report = storm_runs.run(lab, [*storm_runs.target(lab), '--in-flight', number], bench.short)

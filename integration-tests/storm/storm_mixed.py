@@ -20,9 +20,10 @@ STOCK = 'aes256-cts'
 PROTECTED = 'HTTP/protected.example.com'  # a service whose tickets the servers open
 
 
-def make_realm(work, users, say):
+def make_realm(work, users, say, security):
     """Two labs of one realm: users with keys of GCM, and a tenth as many stock ones."""
-    options = storm_realms.options_for(STOCK, ours=True, metrics=tuple(daemon.free_ports(3)))
+    options = storm_realms.options_for(STOCK, ours=True, metrics=tuple(daemon.free_ports(3)),
+                                       security=security)
     options.extra_database['mpc_protect'] = PROTECTED
     live = storm_realms.realm_module.Realm(work / f'mixed-{users}', options)
     lab = storm_realms.Lab('ours', live, users, 'aes128-gcm')
@@ -70,7 +71,7 @@ def _stranger(lab, result):
 
 def mixed(bench):
     bench.close()  # one realm runs at a time
-    lab, stock = make_realm(bench.work, bench.users, bench.say)
+    lab, stock = make_realm(bench.work, bench.users, bench.say, bench.security)
     arguments = [*storm_runs.target(lab), '--rate', RATE]
     result = bench.results['mixed'] = {}
     try:

@@ -171,8 +171,9 @@ def make_stock(work, users, say, enctype='aes128-cts'):
                                                       say)
 
 
-def make_ours(work, users, say, enctype='aes128-gcm'):
-    options = options_for(enctype, ours=True, metrics=tuple(daemon.free_ports(3)))
+def make_ours(work, users, say, enctype='aes128-gcm', security=''):
+    options = options_for(enctype, ours=True, metrics=tuple(daemon.free_ports(3)),
+                          security=security)
     live = realm_module.Realm(work / f'ours-{users}-{enctype}', options)
     return Lab('ours', live, users, enctype).take_up({'install': 'None'}, fill_ours, say)
 

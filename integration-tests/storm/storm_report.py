@@ -26,7 +26,7 @@ def markdown(report):
     return '\n\n'.join(part for part in parts if part) + '\n'
 
 
-def _section(title, header, rows, after=''):
+def section(title, header, rows, after=''):
     """A table under its title; nothing where there is no row."""
     lines = ['|' + '---|' * len(header), *('| ' + ' | '.join(row) + ' |' for row in rows)]
     return '\n'.join([f'## {title}', '', '| ' + ' | '.join(header) + ' |', *lines]) + after \
@@ -43,7 +43,7 @@ def _head(report):
         'generator share the machine.', '',
         f'{setup["users"]:,} users, keys from a keytab, klmdb, no last_success writes, no lockout '
         f'writes, no PAC; ours {setup["enctype"]} ({krbtgt}) without quotas, '
-        f'stock {setup["stock_enctype"]}. '
+        f'stock {setup["stock_enctype"]}. Our servers: security = "{setup["security"]}". '
         f'Stock is {setup["stock"]}. Saturation runs: {setup["short"]:g} s each, '
         f'{setup["repetitions"]} times, the median one shown. Options: `{setup["options"]}`.'])
 
@@ -54,7 +54,7 @@ def goals_of(report):
 
 def _goals(report):
     words = {True: 'met', False: '**missed**', None: 'not measured'}
-    return _section('Goals', ('goal', 'seen', ''),
+    return section('Goals', ('goal', 'seen', ''),
                     [(goal.text, goal.seen, words[goal.met]) for goal in goals_of(report)])
 
 
@@ -77,7 +77,7 @@ def _throughput(results):
         rows += [_row(f'{side}, {label}', results[f'{side} {name}'])
                  for side in ('stock', 'ours') if f'{side} {name}' in results]
     rows += [_row(label, results[name]) for name, label in SINGLE if name in results]
-    return '' if len(rows) == 1 else _section(
+    return '' if len(rows) == 1 else section(
         'Throughput, latency, CPU',
         ('run', 'logins/s (spread)', 'in flight or rate', 'p50 ms', 'p99 ms',
          'krb5kdc s/1,000', 'servers s/1,000', 'generator us', 'lost / failed / wrong'), rows,
@@ -96,7 +96,7 @@ def _servers(results):
                          number(seen['blocks_per_job'], 1), number(seen['bytes_per_job']),
                          number(seen['waited_us']), number(seen['agreed_us']),
                          number(seen['computed_us']), number(seen['failed_batches'])))
-    return _section(
+    return section(
         'The servers', ('run', 'jobs per batch', 'rounds per batch', 'AES blocks per job',
          'bytes between servers per job', 'waited us', 'agreed us', 'computed us',
          'failed batches'), rows)
@@ -121,7 +121,7 @@ def _phases(results):
         if split:
             rows.append((name, number(results[name]['mean_ms'], 2),
                          *(number(value, 2) for value in split.values())))
-    return _section(
+    return section(
         'Where the time goes',
         ('run', 'mean ms at the client', 'waiting for the batch', 'MPC', 'tags, KDC, queues'), rows,
         '\n\nMeans over batches, the slowest server\'s, and of a batch its oldest job\'s '
@@ -134,7 +134,7 @@ def _growth(results):
              number(point['servers_cpu_per_1000'], 3), number(point['bytes_per_key']),
              number(point['anon_mib'], 1), number(point['restart_s'], 1),
              number(point['enrol_seconds'], 1)) for point in results.get('growth', [])]
-    return _section(
+    return section(
         'How it grows',
         ('users', 'enctype', 'logins/s', 'p99 ms', 'krb5kdc s/1,000', 'servers s/1,000',
          'bytes per key', 'RssAnon MiB', 'restart s', 'enrolled in s'), rows)
