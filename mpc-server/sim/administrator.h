@@ -3,7 +3,7 @@
 // The administrator: enrols given keys and drawn ones by production's two phases
 // (enroll/two_phase.h) over simulated calls, and has keys verified. The calls do on the servers
 // what service/admin_service.cc does: one operation of the share store or of the engine each.
-// Packages and their signatures are left out here; service/admin_service_test.cc has them.
+// Packages and their signatures are left out here; service/staged_package_test.cc has them.
 #ifndef MPC_SERVER_SIM_ADMINISTRATOR_H_
 #define MPC_SERVER_SIM_ADMINISTRATOR_H_
 

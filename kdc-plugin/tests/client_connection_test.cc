@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers that are down, silent, slow, lost in mid-flight, or not those that they should be.
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kdc-plugin/tests/client_fixture.h"
+
+namespace mpckdc::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(ClientTest, ServerDownAtStartThenUp) {
+  realm_.parties[1]->Stop();
+  StartClient(1000);
+  const Answer a = Login();
+  EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+  EXPECT_THAT(a.detail, HasSubstr(realm_.addresses[1]));
+  EXPECT_THAT(Logged(), HasSubstr(realm_.addresses[1]));
+  realm_.parties[1]->Start();
+  WaitUntilUp();
+}
+
+TEST_F(ClientTest, FirstLoginAfterARestartDoesNotWaitForTheBackoff) {
+  realm_.parties[1]->Stop();
+  StartClient(5000);
+  const absl::Time down = absl::Now();
+  while (absl::Now() < down + absl::Seconds(2)) {  // by then attempts are seconds apart
+    const Answer a = Login();
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE) << "an outage is told, not waited for";
+    absl::SleepFor(absl::Milliseconds(200));
+  }
+  EXPECT_LT(absl::Now() - down, absl::Seconds(4));
+  realm_.parties[1]->Start();
+  EXPECT_EQ(Login().verdict, MPC_OK) << Logged();
+}
+
+TEST_F(ClientTest, ServerLostInMidFlightFailsOnlyItsJobsAndComesBack) {
+  StartClient(5000);
+  ASSERT_EQ(Login().verdict, MPC_OK);
+  realm_.parties[2]->behaviour.close_after_jobs = 1;
+  const absl::Time start = absl::Now();
+  const Answer a = Login();
+  EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(3)) << "must not wait for the deadline";
+  EXPECT_THAT(a.detail, HasSubstr(realm_.addresses[2]));
+  WaitUntilUp();
+  EXPECT_EQ(realm_.parties[0]->behaviour.streams, 1);
+  EXPECT_EQ(realm_.parties[2]->behaviour.streams, 2);
+}
+
+TEST_F(ClientTest, DeadlinePassesWhenAServerIsSilent) {
+  StartClient(300);
+  WaitUntilUp();
+  realm_.parties[0]->behaviour.silent = true;
+  const absl::Time start = absl::Now();
+  const Answer a = Login();
+  EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+  EXPECT_THAT(a.detail, HasSubstr("no answer within 300ms from " + realm_.addresses[0]));
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(290));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(2));
+  realm_.parties[0]->behaviour.silent = false;
+  WaitUntilUp();  // the silent connection was given up
+  EXPECT_EQ(realm_.parties[0]->behaviour.streams, 2);
+}
+
+// One server answers, but not what it was asked, so that its connection is not given up. What the
+// timer ends must leave locked memory then, not when the timer next has work.
+TEST_F(ClientTest, JobsThatExpireLeaveNothingBehind) {
+  StartClient(3000);
+  WaitUntilUp();
+  realm_.parties[2]->behaviour.job = [](v1::JobAnswer& a) { a.set_id(a.id() + 1'000'000); };
+  const size_t before = GetSecretArenaStats().bytes_in_use;
+  Inbox inbox;
+  for (int i = 0; i < 100; ++i) SubmitLogin(Preauth(), &inbox);
+  EXPECT_EQ(inbox.Wait(100)[99].verdict, MPC_UNAVAILABLE);
+  absl::SleepFor(absl::Milliseconds(500));
+  EXPECT_LE(GetSecretArenaStats().bytes_in_use, before + 4096);
+}
+
+// The others give up a little before us, so no job ever waits for the silent one's answer.
+TEST_F(ClientTest, SilentConnectionIsGivenUpThoughTheOthersAnswer) {
+  StartClient(500);
+  WaitUntilUp();
+  realm_.parties[0]->behaviour.silent = true;
+  for (int other : {1, 2}) {
+    realm_.parties[other]->behaviour.job = [](v1::JobAnswer& a) {
+      a.set_verdict(v1::VERDICT_DEADLINE);
+    };
+  }
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (realm_.parties[0]->behaviour.streams < 2 && absl::Now() < end) {
+    const Answer a = Login();
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_GE(realm_.parties[0]->behaviour.streams, 2);
+  EXPECT_EQ(realm_.parties[1]->behaviour.streams, 1) << "it answers, so it keeps its connection";
+}
+
+// Nothing is asked of an idle connection, and it stays.
+TEST_F(ClientTest, IdleConnectionIsKept) {
+  StartClient(200);
+  WaitUntilUp();
+  absl::SleepFor(absl::Milliseconds(700));
+  EXPECT_EQ(Login().verdict, MPC_OK);
+  for (const auto& party : realm_.parties) EXPECT_EQ(party->behaviour.streams, 1);
+}
+
+TEST_F(ClientTest, SlowServerDoesNotMixUpAnswers) {
+  StartClient(20000);
+  WaitUntilUp();
+  realm_.parties[1]->behaviour.delay_ms = 50;
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 5; ++i) {
+        const std::string text = absl::StrCat("text ", t, ".", i);
+        const std::string preauth = Preauth(text);
+        const Answer a = Login(preauth);
+        right += a.verdict == MPC_OK && Xor(preauth.substr(29, text.size()), a.open) == text;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 20);
+}
+
+TEST_F(ClientTest, RefusesServersThatDoNotBelongTogether) {
+  struct Case {
+    const char* name;
+    std::function<void(v1::Welcome&)> change;
+    const char* text;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"same party", [](v1::Welcome& w) { w.set_party(0); }, "says it is party 0"},
+           {"no party", [](v1::Welcome& w) { w.set_party(7); }, "says it is party 7"},
+           {"realm", [](v1::Welcome& w) { w.set_realm("OTHER"); }, "serves realm \"OTHER\""},
+           {"cluster", [](v1::Welcome& w) { w.set_cluster(2); }, "cluster 2"},
+           {"epoch", [](v1::Welcome& w) { w.set_epoch(9); }, "epoch 9"},
+           {"version", [](v1::Welcome& w) { w.set_version(3); }, "protocol version 3"}}) {
+    // The other two first: the third is the one that does not fit.
+    realm_.parties[2]->behaviour.welcome = [&](v1::Welcome& w) {
+      absl::SleepFor(absl::Milliseconds(100));
+      c.change(w);
+    };
+    StartClient(1000);
+    const Answer a = Login();
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE) << c.name;
+    EXPECT_THAT(Logged(), HasSubstr(c.text)) << c.name;
+    StopClient();
+  }
+}
+
+TEST_F(ClientTest, RefusesAServerWithoutThePeerRole) {
+  const auto identity = realm_.authority.Issue("kdc", "imposter", "--ip 127.0.0.1 --server");
+  FakeParty imposter(2, kRealm, identity, realm_.oracle);
+  imposter.Start();
+  const std::string address = imposter.address();
+  mpc_options options = realm_.Options(1000);
+  options.servers[2] = address.c_str();
+  StartClient(options);
+  EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+  EXPECT_EQ(imposter.behaviour.streams, 0);
+  EXPECT_THAT(Logged(), HasSubstr(address));
+}
+
+TEST_F(ClientTest, RefusesToPlayTheKdcWithoutItsRole) {
+  const auto admin = realm_.authority.Issue("admin", "kadmind");
+  StartClient(realm_.Options(admin, 1000));
+  EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+  EXPECT_THAT(Logged(), HasSubstr("kdc"));
+}
+
+}  // namespace
+}  // namespace mpckdc::test

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole way with krb5kdc and kadmind: logins, outages, and what changes while one waits."""
+
+import contextlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+import daemon
+from kdb_realm import new_realm
+
+
+@pytest.fixture(params=[0, 2], ids=["one-process", "workers"])
+def live(request, servers):
+    with new_realm(servers, workers=request.param) as r:
+        r.local("addprinc -pw secret alice")
+        r.local("addprinc -randkey host/www.example.com")
+        r.start_kdc_alone()
+        yield r
+
+
+def test_login_ticket_renewal_and_wrong_password(live):
+    live.kinit("alice", "secret", "-r", "2d")
+    assert "aes256-gcm" in live.run("klist", "-e").stdout
+    live.run("kvno", "host/www.example.com")
+    live.run("kinit", "-R")
+    live.run("kvno", "host/www.example.com")
+    result = live.kinit("alice", "wrong", check=False)
+    assert result.returncode != 0 and "Password incorrect" in result.stdout
+
+
+@pytest.mark.parametrize("allowed", ["true", "false"])
+def test_services_log_in_only_if_allowed(servers, allowed):
+    name = "host/www.example.com"
+    with new_realm(servers, extra_db={"mpc_service_logins": allowed}) as r:
+        r.local(f"addprinc -randkey {name}")
+        r.local(f"ktadd -k {r.dir}/keytab {name}")
+        r.start_kdc_alone()
+        result = r.run("kinit", "-k", "-t", r.dir / "keytab", name, check=False)
+        assert (result.returncode == 0) == (allowed == "true"), result.stdout
+        if allowed == "true":
+            r.run("kvno", name)
+        else:
+            assert "policy rejects" in result.stdout
+            assert "mpc_service_logins" in r.log()
+
+
+def test_outage_is_no_wrong_password(live, servers, all_up):
+    live.kinit("alice", "secret")
+    servers.tell("stop 2")
+    result = live.kinit("alice", "secret", check=False)
+    assert result.returncode != 0 and "Password incorrect" not in result.stdout
+    assert servers.info["servers"][2] in live.log()
+    assert "Failed password attempts: 0" in live.local("getprinc alice")
+    servers.tell("start 2")
+    def logs_in():
+        return live.kinit("alice", "secret", check=False).returncode == 0
+    assert daemon.wait_until(logs_in, 20, pause=0.2), live.log()
+
+
+@pytest.fixture(params=["db2", "klmdb"])
+def slow(request, servers):
+    """A realm whose servers take half a second, so that things happen during a login."""
+    with new_realm(servers, request.param) as r:
+        r.local("addprinc -pw secret alice")
+        r.start_kdc_alone()
+        r.kinit("alice", "secret")  # the streams are up
+        servers.tell("delay 500")
+        yield r
+        servers.tell("delay 0")
+
+
+def begin_login(live, password, number=0):
+    """alice's kinit, which goes on while the test does."""
+    login = subprocess.Popen(
+        ["kinit", "-c", f"FILE:{live.dir}/ccache{number}", "alice"], text=True,
+        env=dict(live.env, KRB5_TRACE=str(live.dir / f"trace{number}")), stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    login.stdin.write(password + "\n")
+    login.stdin.close()
+    return login
+
+
+def test_login_does_not_undo_a_change_made_meanwhile(slow, servers):
+    """Both logins end after the change: one succeeds, one is counted; neither writes it away."""
+    for number, password in enumerate(("secret", "wrong")):
+        slow.local("modprinc -expire never alice")
+        jobs = servers.tell("jobs")
+        login = begin_login(slow, password, number)
+        servers.wait_for_jobs(jobs + 1)
+        slow.local("modprinc -expire 2037-01-01 alice")
+        assert login.poll() is None, "the login was faster than the change: nothing was tested"
+        assert (login.wait() == 0) == (password == "secret")
+        assert "Expiration date: Thu Jan 01" in slow.local("getprinc alice"), password
+
+
+@pytest.mark.parametrize("slow", ["klmdb"], indirect=True)  # kinit repeats for 19 s
+def test_request_repeated_after_a_restart_is_no_replay(slow, servers):
+    """The servers have verified it for the krb5kdc that was killed; the client asks the new one."""
+    jobs = servers.tell("jobs")
+    login = begin_login(slow, "secret")
+    servers.wait_for_jobs(jobs + 1)
+    slow.kdc.kill()
+    slow.start_kdc_alone()
+    servers.tell("delay 0")
+    login.wait()
+    said = login.stdout.read()
+    assert "replay" not in said, said
+    assert login.returncode == 0 or "service is not available" in said, said
+    assert "verified this request before" in slow.log()
+    slow.kinit("alice", "secret")
+
+
+def test_every_failure_is_counted_when_many_wait_at_once(slow):
+    """A first one alone: klmdb resets its count at whatever seems the first failure of all."""
+    assert slow.kinit("alice", "wrong", check=False).returncode
+    guesses = [begin_login(slow, "wrong", number) for number in range(6)]
+    assert all(guess.wait() for guess in guesses)
+    assert "Failed password attempts: 7" in slow.local("getprinc alice")
+
+
+@pytest.fixture(params=["db2", "klmdb"])
+def patient(request, servers):
+    """A realm whose KDC waits long for its servers; alice is locked by three wrong passwords."""
+    with new_realm(servers, request.param, extra_db={"mpc_timeout": "15s"}) as r:
+        r.local("addpol -maxfailure 3 -failurecountinterval 1h -lockoutduration 1h three")
+        r.local("addprinc -pw secret -policy three alice")
+        r.start_kdc_alone()
+        r.kinit("alice", "secret")  # the streams are up
+        yield r
+        servers.tell("delay 0")
+
+
+@contextlib.contextmanager
+def paused(servers):
+    servers.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        servers.process.send_signal(signal.SIGCONT)
+
+
+def wait_until_sent(live, numbers):
+    """Until each login has sent its pre-authentication; it ends, or servers wait, after that."""
+    def sent(number):
+        trace = live.dir / f"trace{number}"
+        return (trace.exists() and
+                "Sending " in trace.read_text().partition("encrypted_timestamp (2)")[2])
+    assert daemon.wait_until(lambda: all(map(sent, numbers)), 12, pause=0.01), \
+        "the logins do not reach the KDC in time"
+    time.sleep(0.3)
+
+
+def test_guesses_that_wait_together_are_locked_out(patient, servers):
+    """All are judged by the servers, but after three failures no answer says what they found."""
+    jobs = servers.tell("jobs")
+    with paused(servers):
+        logins = [begin_login(patient, f"guess {number}", number) for number in range(10)]
+        wait_until_sent(patient, range(10))
+        logins.append(begin_login(patient, "secret", 10))
+        wait_until_sent(patient, [10])
+    said = [login.stdout.read() for login in logins]
+    assert all(login.wait() for login in logins), said
+    assert servers.tell("jobs") == jobs + 11, "they did not wait together: nothing was tested"
+    assert "have been revoked" in said[-1], said[-1]
+    assert sum("Password incorrect" in text for text in said) == 3, said
+    assert sum("have been revoked" in text for text in said) == 8, said
+    assert patient.log().count("LOCKED_OUT") == 8
+    assert "Failed password attempts: 3" in patient.local("getprinc alice")
+    patient.local("modprinc -unlock alice")
+    patient.kinit("alice", "secret")
+
+
+@pytest.mark.parametrize("patient", ["db2"], indirect=True)
+@pytest.mark.parametrize("change, error, log", [
+    ("modprinc -allow_tix alice", "have been revoked", "CLIENT LOCKED OUT"),
+    ("modprinc -expire yesterday alice", "has expired", "CLIENT EXPIRED"),
+    ("delprinc -force alice", "not found in Kerberos database", "CLIENT_NOT_FOUND"),
+    ("cpw -pw another alice", "Password incorrect", "Client key changed"),
+    ("cpw -keepold -pw another alice", "Password incorrect", "Client key changed"),
+])
+def test_change_while_a_login_waits_holds_for_it(patient, servers, change, error, log):
+    """The servers have found the password right, and their answers are on their way."""
+    servers.tell("delay 2500")
+    jobs = servers.tell("jobs")
+    login = begin_login(patient, "secret")
+    servers.wait_for_jobs(jobs + 1)
+    assert log not in patient.log()
+    patient.local(change)
+    said = login.stdout.read()
+    assert login.wait() and error in said, said
+    assert log in patient.log()
+
+
+def test_kadmin_and_kpasswd(servers):
+    with new_realm(servers) as r:
+        r.local("addprinc -pw secret alice")
+        r.local("addprinc -pw root alice/admin")
+        r.start_kdc()
+        r.run("kpasswd", "alice", stdin="secret\nbetter\nbetter\n")
+        r.kinit("alice", "better")
+        kadmin = ("kadmin", "-p", "alice/admin", "-w", "root", "-q")
+        r.run(*kadmin, "addprinc -pw hello heidi")
+        assert len(r.handles("heidi")) == 2
+        r.kinit("heidi", "hello")
+        before = r.handles("heidi")
+        for query in ("cpw -randkey heidi", f"ktadd -k {r.dir}/h.keytab heidi"):
+            assert "mpc-admin randkey" in r.run(*kadmin, query, check=False).stdout
+        assert r.handles("heidi") == before
+        assert "mpc-admin randkey" in r.log("kadmind-requests")
+        r.run(*kadmin, "addprinc -randkey host/new.example.com")
+        r.run(*kadmin, f"ktadd -k {r.dir}/new.keytab host/new.example.com")
+        assert "host/new.example.com" in r.run("klist", "-k", r.dir / "new.keytab").stdout

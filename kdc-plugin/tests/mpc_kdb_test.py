@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program mpc-kdb."""
+
+import json
+
+import pytest
+
+from kdb_realm import REALM
+
+
+def test_mpc_kdb_plan_set_list_delete(realm):
+    assert realm.kdb("plan", "frank", check=False).returncode == 4
+    plan = json.loads(realm.kdb("plan", "frank", "--create").stdout)
+    assert plan["principal"] == f"frank@{REALM}"
+    assert not plan["exists"] and plan["kvno_next"] == 1
+    assert [e["enctype"] for e in plan["enctypes"]] == [-24002, -24001]
+    assert bytes.fromhex(plan["enctypes"][0]["salt"]) == b"EXAMPLE.COMfrank"
+    keys = [dict(e, handle=f"{i:032x}") for i, e in enumerate(plan["enctypes"])]
+    realm.kdb("set-handles", "frank", stdin=json.dumps({"kvno": 1, "keys": keys}))
+    assert [h["handle"] for h in realm.handles("frank")] == [k["handle"] for k in keys]
+    plan = json.loads(realm.kdb("plan", "frank").stdout)
+    assert plan["exists"] and plan["kvno_next"] == 2
+    more = [dict(k, handle="f" * 32) for k in keys[:1]]
+    realm.kdb("set-handles", "frank",
+              stdin=json.dumps({"kvno": 2, "keep_old": True, "keys": more}))
+    assert len(realm.handles("frank")) == 3
+    realm.kdb("delete", "frank")
+    assert realm.kdb("delete", "frank", check=False).returncode == 4
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"kvno":1,"keys":[]}',
+                                  '{"kvno":0,"keys":[{}]}', '{"kvno":1,"keys":[{"enctype":1}]}'])
+@pytest.mark.parametrize("realm", ["db2"], indirect=True)
+def test_mpc_kdb_rejects_bad_input(realm, text):
+    result = realm.kdb("set-handles", "gina", stdin=text, check=False)
+    assert result.returncode == 1 and "mpc-kdb: " in result.stdout
+    assert "does not exist" in realm.local("getprinc gina", check=False)
+
+
+@pytest.mark.parametrize("realm", ["db2"], indirect=True)
+def test_mpc_kdb_usage(realm):
+    assert realm.kdb("frobnicate", check=False).returncode == 2
+    assert realm.kdb("plan", check=False).returncode == 2

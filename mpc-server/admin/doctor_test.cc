@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What doctor and status find: at the servers, and between their stores and the KDC's database.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "mpc-server/base/version.h"
+#include "mpc-server/testing/admin_run_fixture.h"
+
+namespace mpckdc::admin {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST_F(RunTest, DoctorComparesStoresWithTheKdb) {
+  Enroll(0, "alice");
+  Enroll(0, "bob");
+  Expect(0, {"doctor"});
+  // A handle that leads nowhere.
+  kdb_.principals["carol@EXAMPLE.COM"] = {
+      KeyOf("carol@EXAMPLE.COM", 1, kEnctypeAes256Gcm, std::string(16, 'c'))};
+  Expect(1, {"doctor"}, {"no server has: carol@EXAMPLE.COM version 1 aes256-gcm"});
+  kdb_.principals.erase("carol@EXAMPLE.COM");
+  // Keys to which nothing refers.
+  kdb_.principals.erase("bob@EXAMPLE.COM");
+  Expect(0, {"doctor"}, {"does not refer: bob@EXAMPLE.COM"});
+  Expect(0, {"doctor", "--fix"});
+  ExpectKeys(2);
+  // A key that one server lost.
+  realm_.servers[1]->Clear();
+  Expect(1, {"doctor", "--json"}, {"on servers 0-2"});
+  Expect(5, {"list"});
+}
+
+TEST_F(RunTest, DoctorLooksAtServers) {
+  v1::StatusReply& status = realm_.servers[1]->status();
+  const v1::StatusReply good = status;
+  auto finds = [&](const char* text, int code) {
+    Expect(code, {"doctor"}, {text});
+    status = good;
+  };
+  const auto after = [](absl::Duration d) { return absl::ToUnixMicros(absl::Now() + d); };
+  status.set_time_us(after(absl::Minutes(10)));
+  finds("clocks differ", 1);
+  status.set_time_us(after(-absl::Seconds(30)));
+  finds("clocks differ", 0);
+  status.set_certificate_expires_us(after(absl::Hours(48)));
+  finds("renew it before that day", 0);
+  status.set_certificate_expires_us(after(-absl::Hours(48)));
+  finds("certificate expired on", 1);
+  status.set_quotas("principal_logins 1/min burst 1");
+  finds("different quotas, the lowest is in force", 0);
+  status.set_peer_skew_us_next(7'000'000);
+  finds("clocks differ: party 2 differs from party 1 as that one sees it by +7.000 s", 0);
+  status.set_peer_skew_us_next(-700'000'000);
+  finds("beyond [policy] clock_skew logins are refused", 1);
+  status.set_peers_connected(false);
+  finds("not connected to both", 1);
+  status.set_degraded("the disk is full");
+  finds("is degraded: the disk is full", 1);
+  status.set_epoch(7);
+  finds("epoch", 1);
+  realm_.servers[2]->Stop();
+  Expect(1, {"doctor"}, {"start mpc-server on " + realm_.servers[2]->address()});
+}
+
+// Of a server that is merely old it says that, and nothing of which it cannot know.
+TEST_F(RunTest, DoctorTellsVersionsApart) {
+  const std::string first = realm_.servers[0]->address(), second = realm_.servers[1]->address();
+  const auto doctor = [&](int code) { return Expect(code, {"doctor"}).out; };
+  EXPECT_THAT(doctor(0), Not(HasSubstr("upgrade")));
+  v1::StatusReply& status = realm_.servers[1]->status();
+  // As 0.1.0 answers: without the protocol's number, and without quotas that came later.
+  status.set_software("mpc-server 0.1.0");
+  status.set_quotas("principal_logins 1/min burst 1");
+  status.clear_peer_protocol();
+  status.set_peers_connected(false);
+  const std::string old = doctor(1);
+  EXPECT_THAT(old, HasSubstr("the servers are of different versions: party "));
+  EXPECT_THAT(old, HasSubstr("party 0 (" + first +
+                             ") runs mpc-server " MPCKDC_VERSION ", protocol 5 between servers"));
+  EXPECT_THAT(old, HasSubstr("party 1 (" + second +
+                             ") runs mpc-server 0.1.0, so old that it "
+                             "does not say which protocol it speaks"));
+  EXPECT_THAT(old, HasSubstr("next: upgrade all three"));
+  EXPECT_THAT(old, Not(HasSubstr("quotas")));
+  EXPECT_THAT(old, Not(HasSubstr("reach its peers address")));
+
+  status.set_software("mpc-server 0.9.0");
+  status.set_peer_protocol(9);
+  const std::string newer = doctor(1);
+  EXPECT_THAT(newer, HasSubstr("BAD      the servers speak different protocols"));
+  EXPECT_THAT(newer, HasSubstr("runs mpc-server 0.9.0, protocol 9 between servers"));
+  EXPECT_THAT(newer, Not(HasSubstr("quotas")));
+
+  for (auto& server : realm_.servers) {
+    server->status().set_software("mpc-server 0.1.0");
+    server->status().clear_peer_protocol();
+    server->status().set_peers_connected(true);
+  }
+  const std::string all_old = doctor(0);
+  EXPECT_THAT(all_old,
+              HasSubstr("this is mpc-admin " MPCKDC_VERSION ", the servers run mpc-server 0.1.0"));
+  EXPECT_THAT(all_old, HasSubstr("next: upgrade all three"));
+  EXPECT_THAT(all_old, Not(HasSubstr("quotas")));
+}
+
+TEST_F(RunTest, StatusShowsWhoIsMissing) {
+  Expect(0, {"status"}, {"ready"});
+  realm_.servers[0]->Stop();
+  const json status = json::parse(Expect(3, {"status", "--json"}).out);
+  ASSERT_EQ(status["servers"].size(), 3u);
+  EXPECT_EQ(status["servers"][0]["peers_connected"], true);
+  EXPECT_EQ(status["servers"][2]["reachable"], false);
+}
+
+TEST_F(RunTest, DoctorNamesServicesWhoseTicketsDoNotAge) {
+  Enroll(0, "HTTP/www.example.com");
+  Expect(0, {"doctor"}, {}, {});
+  kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"][0].set_enctype(kEnctypeAes256Sha1);
+  Expect(0, {"doctor"}, {"lives as long as the key: HTTP/www.example.com@EXAMPLE.COM"});
+}
+
+}  // namespace
+}  // namespace mpckdc::admin

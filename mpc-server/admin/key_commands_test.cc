@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys that the servers draw, and what is done with keys that are there: list, verify, policy,
+// delete; which enctypes and classes they have.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/testing/admin_run_fixture.h"
+
+namespace mpckdc::admin {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST_F(RunTest, RandkeyLetsTheServersDraw) {
+  const Outcome outcome = Expect(0, {"randkey", "krbtgt/EXAMPLE.COM", "--json"});
+  EXPECT_EQ(json::parse(outcome.out)["keys"].size(), 2u);
+  for (auto& server : realm_.servers) {
+    EXPECT_EQ(server->calls("DrawKey"), 2);
+    EXPECT_EQ(server->calls("StageKeys"), 0);
+    for (const auto& [handle, package] : server->committed()) {
+      EXPECT_EQ(package.info().key_class(), v1::KEY_CLASS_TGS);
+    }
+  }
+  // The old ticket-granting keys stay in the database.
+  Expect(0, {"randkey", "krbtgt/EXAMPLE.COM", "--delete-old"});
+  EXPECT_EQ(kdb_.principals["krbtgt/EXAMPLE.COM@EXAMPLE.COM"].size(), 4u);
+  ExpectKeys(4);
+}
+
+TEST_F(RunTest, DeletesPrincipalAndKeys) {
+  Enroll(0, "alice");
+  Enroll(0, "bob");
+  Expect(0, {"delete", "alice"});
+  EXPECT_EQ(kdb_.principals.count("alice@EXAMPLE.COM"), 0u);
+  ExpectKeys(2);
+  Expect(4, {"delete", "alice"}, {}, {"neither the KDC nor the servers know alice@EXAMPLE.COM"});
+  Expect(0, {"randkey", "krbtgt/EXAMPLE.COM"});
+  Expect(4, {"delete", "krbtgt/EXAMPLE.COM"});
+  ExpectKeys(4);
+}
+
+TEST_F(RunTest, ListsVerifiesAndSetsPolicy) {
+  Expect(0, {"list"}, {"the servers hold no keys yet"});
+  Enroll(0, "alice");
+  Expect(0, {"list"}, {"012"});
+  EXPECT_EQ(json::parse(Run({"list", "--json"}).out)["keys"].size(), 2u);
+  Expect(0, {"verify"}, {"2 keys good"});
+  Expect(0, {"policy", "alice", "--gate", "kdc-trusted"}, {"gate kdc-trusted"});
+  // Replaced keys keep their gate.
+  Enroll(0, "alice", {"--replace", "--delete-old"});
+  Expect(0, {"policy", "alice"}, {"version 2 aes256-gcm: gate kdc-trusted"});
+  realm_.servers[2]->FailCalls("SetPolicy");
+  Expect(5, {"policy", "alice", "--gate", "none"}, {}, {"not undone everywhere"});
+  for (const auto& [handle, package] : realm_.servers[0]->committed()) {
+    EXPECT_EQ(package.info().gate(), v1::GATE_KDC_TRUSTED) << "not put back";
+  }
+}
+
+TEST_F(RunTest, VerifyFindsAKeyWhoseRecordsDoNotFit) {
+  Enroll(0, "alice");
+  v1::SharePackage damaged = realm_.servers[2]->committed().begin()->second;
+  damaged.clear_usages();
+  realm_.servers[2]->Plant(damaged);
+  Expect(1, {"verify", "alice"}, {"BAD   alice@EXAMPLE.COM version 1", "1 key good"});
+}
+
+TEST_F(RunTest, ATicketGrantingKeyIsOfGcm) {
+  kdb_.enctypes = {kEnctypeAes256Sha1, kEnctypeAes256Gcm, kEnctypeAes256Sha384};
+  const std::string krbtgt = "krbtgt/EXAMPLE.COM@EXAMPLE.COM";
+  Expect(0, {"randkey", "krbtgt/EXAMPLE.COM"});
+  ASSERT_EQ(kdb_.principals[krbtgt].size(), 1u);
+  EXPECT_EQ(kdb_.principals[krbtgt][0].enctype(), kEnctypeAes256Gcm);
+  Expect(2, {"randkey", "krbtgt/EXAMPLE.COM", "--enctype", "aes256-cts"}, {},
+         {"aes256-cts-hmac-sha1-96"});
+  EXPECT_EQ(kdb_.principals[krbtgt].size(), 1u);
+  // The key by which the other realm sends us users is in this database too.
+  Expect(4, {"list", "krbtgt/EXAMPLE.COM@OTHER.ORG"}, {}, {"the servers hold no key of"});
+  Expect(2, {"list", "krbtgt/OTHER.ORG@OTHER.ORG"}, {}, {"belongs to realm OTHER.ORG"});
+  Expect(0, {"randkey", "krbtgt/OTHER.ORG", "--enctype", "aes256-cts"});
+  EXPECT_EQ(kdb_.principals["krbtgt/OTHER.ORG@EXAMPLE.COM"].back().enctype(), kEnctypeAes256Sha1);
+}
+
+// kadmin's keys too; those from before are named, and one command replaces them all.
+TEST_F(RunTest, KeysOfKadminAreOfGcm) {
+  kdb_.enctypes = kAllEnctypes;
+  const auto of_kadmin = [&](const std::string& name) -> std::vector<v1::KeyInfo>& {
+    return kdb_.principals[absl::StrCat("kadmin/", name, "@EXAMPLE.COM")];
+  };
+  Enroll(0, "kadmin/admin");
+  EXPECT_EQ(of_kadmin("admin").size(), 2u);
+  Expect(2, {"randkey", "kadmin/admin", "--enctype", "aes256-cts"}, {},
+         {"kadmin/admin@EXAMPLE.COM must have keys of aes256-gcm or aes128-gcm"});
+  Expect(2, {"randkey"}, {}, {"name a PRINCIPAL, or say --kadmin"});
+  Expect(2, {"randkey", "kadmin/admin", "--kadmin"});
+  Expect(0, {"doctor"});
+  Expect(0, {"randkey", "--kadmin"}, {"every kadmin/* principal has gcm keys alone"});
+
+  // As a realm from before has them. The fake servers hold the keys under other types.
+  Enroll(0, "kadmin/changepw");
+  Enroll(0, "kadmin/host.example.com");
+  for (const char* name : {"changepw", "host.example.com"}) {
+    of_kadmin(name)[0].set_enctype(kEnctypeAes256Sha1);
+  }
+  Expect(1, {"doctor"},
+         {"which the servers no longer use: kadmin/changepw@EXAMPLE.COM, "
+          "kadmin/host.example.com@EXAMPLE.COM",
+          "mpc-admin randkey --kadmin"});
+  const std::vector<v1::KeyInfo> admin = of_kadmin("admin");
+  const json told = json::parse(Expect(0, {"randkey", "--kadmin", "--json"}).out);
+  EXPECT_EQ(told["principals"].size(), 2u);
+  EXPECT_EQ(of_kadmin("admin")[0].handle(), admin[0].handle()) << "it was good";
+  for (const char* name : {"changepw", "host.example.com"}) {
+    for (const v1::KeyInfo& key : of_kadmin(name)) EXPECT_LT(key.enctype(), 0);
+  }
+  ExpectKeys(6);  // the old ones are gone
+  Expect(0, {"doctor"});
+}
+
+// A run that was killed after it wrote to the database and before it deleted leaves what `randkey`
+// without --delete-old leaves.
+TEST_F(RunTest, RandkeyKadminDeletesWhatAKilledRunLeft) {
+  Enroll(0, "alice");
+  Expect(0, {"randkey", "alice"});  // whose old keys are not its business
+  Enroll(0, "kadmin/admin");
+  kdb_.principals.erase("kadmin/admin@EXAMPLE.COM");  // as if it were being made
+  Enroll(0, "kadmin/changepw");
+  Expect(0, {"randkey", "kadmin/changepw"});
+  ExpectKeys(10);
+  Expect(0, {"doctor"}, {"keys to which the KDC does not refer", "kadmin/changepw"});
+  Expect(0, {"randkey", "--kadmin"},
+         {"kadmin/changepw@EXAMPLE.COM version 1 aes256-gcm: left by an earlier run, deleted"});
+  ExpectKeys(8);
+  EXPECT_THAT(Expect(0, {"doctor"}).out, Not(HasSubstr("kadmin/changepw")));
+  EXPECT_THAT(Expect(0, {"randkey", "--kadmin"}).out, Not(HasSubstr("deleted")));
+}
+
+// A service's name makes its keys a service's; an administrator may say otherwise, and it stays so.
+TEST_F(RunTest, ClassesOfServices) {
+  const auto class_of = [&](const std::string& principal) {
+    const json keys = json::parse(Run({"list", principal, "--json"}).out)["keys"];
+    return keys[keys.size() - 1]["class"];
+  };
+  Enroll(0, "HTTP/www.example.com");
+  EXPECT_EQ(class_of("HTTP/www.example.com"), "service");
+  Expect(0, {"randkey", "HTTP/www.example.com", "--class", "user"});
+  EXPECT_EQ(class_of("HTTP/www.example.com"), "user");
+  Expect(0, {"randkey", "HTTP/www.example.com"});
+  EXPECT_EQ(class_of("HTTP/www.example.com"), "user");
+}
+
+}  // namespace
+}  // namespace mpckdc::admin
