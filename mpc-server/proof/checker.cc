@@ -73,14 +73,14 @@ F Checker::ClaimAfterProducts(const Statement& statement, K claim, absl::Span<co
 void Checker::Finish(const Statement& statement, absl::Span<const std::vector<F>> challenges) {
   claim_ = F{};
   absl::Span<const uint8_t> later(later_);
-  std::vector<F> products;
+  ProductChallenges products;
   if (statement.has_bits()) {
-    products = challenges[0];
+    products = ProductChallenges(challenges[0]);
     challenges.remove_prefix(1);
-    claim_ = ClaimAfterProducts(statement, ClaimAtPoint(statement), products);
+    claim_ = ClaimAfterProducts(statement, ClaimAtPoint(statement), products.point);
     later.remove_prefix(statement.ProductSums() * sizeof(K));
   }
-  claim_ += fields_;
+  claim_ += products.fields * fields_;
   for (size_t i = 0; i < statement.levels().size(); ++i) {
     const DotLevel& level = statement.levels()[i];
     const size_t bytes = (level.points() - 1) * sizeof(F);
@@ -91,8 +91,8 @@ void Checker::Finish(const Statement& statement, absl::Span<const std::vector<F>
   const DotCoefficients at(statement.levels(), challenges);
   u_ = at.mask * mask_u_;
   v_ = at.mask * mask_v_;
-  if (statement.has_bits()) AddBits(statement, products, at);
-  AddFieldPairs(statement, at);
+  if (statement.has_bits()) AddBits(statement, products.point, at);
+  AddFieldPairs(statement, products.fields, at);
 }
 
 void Checker::AddBits(const Statement& statement, absl::Span<const F> r,
@@ -124,7 +124,7 @@ void Checker::AddBits(const Statement& statement, absl::Span<const F> r,
   v_ += sums.v;
 }
 
-void Checker::AddFieldPairs(const Statement& statement, const DotCoefficients& at) {
+void Checker::AddFieldPairs(const Statement& statement, F factor, const DotCoefficients& at) {
   const int role = static_cast<int>(role_);
   size_t item = 0, column = statement.plan().bit_rows * kDotRow;
   for (const ProofFieldSection& section : statement.log().field_sections()) {
@@ -132,7 +132,7 @@ void Checker::AddFieldPairs(const Statement& statement, const DotCoefficients& a
     FromGhash({section.S(role), section.pairs}, s.data());
     FromGhash({section.T(role), section.pairs}, t.data());
     for (size_t i = 0, pair = 0; i < section.items; ++i, ++item) {
-      const F weight = statement.weights().items[item];
+      const F weight = factor * statement.weights().items[item];
       for (; pair < section.ends[i]; ++pair, ++column) {
         const F coefficient = at.rows[column / kDotRow] * at.places[column % kDotRow];
         u_ += coefficient * weight * s[pair];

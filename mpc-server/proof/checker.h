@@ -42,7 +42,7 @@ class Checker {
   F ClaimAfterProducts(const Statement& statement, K claim, absl::Span<const F> r) const;
   void AddBits(const Statement& statement, absl::Span<const F> r, const DotCoefficients& at);
   void AddFieldItems(const ProofFieldSection& section, absl::Span<const F> weights);
-  void AddFieldPairs(const Statement& statement, const DotCoefficients& at);
+  void AddFieldPairs(const Statement& statement, F factor, const DotCoefficients& at);
 
   const Role role_;
   Level1& level1_;

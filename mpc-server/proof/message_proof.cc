@@ -215,15 +215,16 @@ void MessageProof::ProduceLevels(RoundOut out) {
   chain_.emplace(ChainOf(party_.party()));
   std::copy(chain_->state().begin(), chain_->state().end(), out.to_prev.begin());
   out.to_prev.remove_prefix(sizeof(Digest));
-  std::vector<F> r;
+  std::vector<F> drawn;
+  ProductChallenges products;
   if (statement_->has_bits()) {
     SecretVector<K> sums(statement_->ProductSums());
-    SecretVector<K> all(sums.size());
-    prover_.ProductSums(*statement_, all.data());
-    ProduceLevel(reinterpret_cast<const uint8_t*>(all.data()), all.size() * sizeof(K), out);
-    r = chain_->Draw(statement_->product_variables());
+    prover_.ProductSums(*statement_, sums.data());
+    ProduceLevel(reinterpret_cast<const uint8_t*>(sums.data()), sums.size() * sizeof(K), out);
+    drawn = chain_->Draw(statement_->ProductDraws());
+    products = ProductChallenges(drawn);
   }
-  prover_.FoldProducts(*statement_, r);
+  prover_.FoldProducts(*statement_, products);
   const AllMasks& m = masks_.Get();
   prover_.dot().SetMask(m.left_own.u + m.right_next.u, m.left_own.v + m.right_next.v);
   for (const DotLevel& level : statement_->levels()) {
@@ -271,7 +272,7 @@ absl::Status MessageProof::ConsumeLevels(RoundIn in) {
     right_challenges.push_back(right.Draw(variables));
   };
   if (statement_->has_bits()) {
-    take(statement_->ProductSums() * sizeof(K), statement_->product_variables());
+    take(statement_->ProductSums() * sizeof(K), statement_->ProductDraws());
   }
   for (const DotLevel& level : statement_->levels()) {
     take((level.points() - 1) * sizeof(F), level.variables);

@@ -21,15 +21,16 @@ void AddRoles(const Block* own, const Block* left, size_t n, SecretVector<Block>
   FromGhash(both, out);
 }
 
-// The pairs of the field sections, a column each, behind the columns of bits.
-void AppendFieldPairs(const Statement& statement, F* u, F* v) {
+// The pairs of the field sections, a column each, behind the columns of bits, times a factor.
+void AppendFieldPairs(const Statement& statement, F factor, F* u, F* v) {
   size_t item = 0;
   SecretVector<Block> both;
   for (const ProofFieldSection& s : statement.log().field_sections()) {
     AddRoles(s.S(kProofOwn), s.S(kProofLeft), s.pairs, both, u);
     AddRoles(s.T(kProofOwn), s.T(kProofLeft), s.pairs, both, v);
     for (size_t i = 0, pair = 0; i < s.items; ++i, ++item) {
-      for (; pair < s.ends[i]; ++pair) u[pair] = statement.weights().items[item] * u[pair];
+      const F weight = factor * statement.weights().items[item];
+      for (; pair < s.ends[i]; ++pair) u[pair] = weight * u[pair];
     }
     u += s.pairs;
     v += s.pairs;
@@ -98,11 +99,11 @@ void Prover::AddNinth(const SectionGroup& group, K* sums) const {
   }
 }
 
-void Prover::FoldProducts(const Statement& statement, absl::Span<const F> r) {
+void Prover::FoldProducts(const Statement& statement, const ProductChallenges& r) {
   const size_t rows = std::max<size_t>(statement.plan().rows(), 1);
   dot_.Resize(rows);
   std::array<F, size_t{1} << kMostProductVariables> eq;
-  if (statement.has_bits()) NodeCoefficients(r, eq.data());
+  if (statement.has_bits()) NodeCoefficients(r.point, eq.data());
   size_t done = 0;
   for (const SectionGroup& group : statement.groups()) {
     const size_t at = group.first_column, products = FormProductsOf(group.gadget);
@@ -114,8 +115,8 @@ void Prover::FoldProducts(const Statement& statement, absl::Span<const F> r) {
   }
   std::fill(dot_.u() + done, dot_.u() + rows * kDotRow, F{});
   std::fill(dot_.v() + done, dot_.v() + rows * kDotRow, F{});
-  AppendFieldPairs(statement, dot_.u() + statement.plan().bit_rows * kDotRow,
-                   dot_.v() + statement.plan().bit_rows * kDotRow);
+  const size_t behind = statement.plan().bit_rows * kDotRow;
+  AppendFieldPairs(statement, r.fields, dot_.u() + behind, dot_.v() + behind);
 }
 
 }  // namespace mpckdc::proof

@@ -35,7 +35,7 @@ class Prover {
 
   // The sums over each column's products, at the points of {0, 1, inf}^d: of bits alone.
   void ProductSums(const Statement& statement, K* out);
-  void FoldProducts(const Statement& statement, absl::Span<const F> r);
+  void FoldProducts(const Statement& statement, const ProductChallenges& r);
 
   // From here on the dot product; its last level's mask is set first.
   DotProver& dot() { return dot_; }

@@ -13,17 +13,20 @@
 //   point      D = what is claimed of G, less G: degree 2 in each of 5 variables. At
 //              the nodes it is E_s, elsewhere what the liar likes.                   10/q
 //   products   D of d variables, degree 2 in each, whose sum over the nodes is the
-//              error that is left.                                                   2d/q
+//              error that is left; and the field items' error times a challenge of
+//              its own: D + challenge * error of degree 2d.                          2d/q
 //   levels     The same again; the last one's mask is a variable more.          6/q to 4/q
 //
 // The liar of these tests takes at each step the product of quadratics with two roots in S each: it
 // is accepted with probability 1 - (1 - 2/q)^n for n variables, which is close to the bound.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <random>
 
 #include "gtest/gtest.h"
 #include "mpc-server/proof/bits64.h"
+#include "mpc-server/proof/ghash_field.h"
 #include "mpc-server/testing/lockstep_proofs.h"
 #include "mpc-server/testing/proof_control.h"
 #include "mpc-server/testing/subfield.h"
@@ -392,6 +395,68 @@ TEST_F(LyingProverTest, AgainstSmallChallenges) {
     rate.ExpectBelow(2 * n / 256, "other later sums, small challenges");
     rate.ExpectNear(1 - std::pow(1 - 2.0 / 256, n), "other later sums, small challenges");
   }
+}
+
+// Beside bits: with a constant more at all nodes, of which there is an even number, the product
+// sums fit the claim of the bits as well, and it is a constant more at every point. It would make
+// up for the field items' error if that were in K, as here; so the error has a challenge of its
+// own.
+class LieAboutFieldsTest : public SoundnessTest {
+ protected:
+  LieAboutFieldsTest() {
+    logs_.Add(SectionShape{Gadget::kSbox17, 9, 5});
+    logs_.Add(FieldShape{{1, 3, 2}});
+    Block error{};
+    error[7] = 4;
+    Block& sum = logs_.logs()[kRight].field_sections()[0].Sum(kProofLeft)[1];
+    sum = XorBlocks(sum, error);
+    F wrong;
+    FromGhash({&error, 1}, &wrong);
+    ControlForTest().item = [weight = Inverse(wrong)](F) { return weight; };  // the error is 1
+  }
+
+  // P0 guesses the challenge.
+  Rate Guess(int trials, K guess) {
+    const Statement statement(logs_.logs()[0]);
+    size_t call = 0;
+    ControlForTest().sums = [&](int party, absl::Span<uint8_t> sums) {
+      if (party != kLiar || call++ != 1) return;
+      auto* values = reinterpret_cast<K*>(sums.data());
+      for (size_t p = 1; p < PointCount(statement.product_variables()); ++p) {
+        if (IsNode(statement.product_variables(), p)) values[p - 1] += guess;
+      }
+    };
+    LockstepProofs proofs({{1, 2, 3}, {11, 12, ++coins_}});
+    Rate rate;
+    for (; rate.trials < static_cast<uint64_t>(trials); ++rate.trials) {
+      call = 0;
+      rate.accepted += Accepted(proofs.Prove(logs_.logs()));
+    }
+    return rate;
+  }
+
+  SyntheticLogs logs_{5};
+};
+
+TEST_F(LieAboutFieldsTest, AConstantInTheProductSumsHidesNothing) {
+  EXPECT_EQ(Guess(300, kOne).accepted, 0u);
+}
+
+// That one alone is small: each prover draws it behind the product's variables, the others draw the
+// same later.
+TEST_F(LieAboutFieldsTest, AgainstASmallChallenge) {
+  const Statement statement(logs_.logs()[0]);
+  size_t of_a_prover = statement.ProductDraws(), drawn = 0;
+  for (const DotLevel& level : statement.levels()) of_a_prover += level.variables;
+  std::vector<F> own;
+  ControlForTest().challenge = [&](F r) {
+    const size_t at = drawn++ % (9 * of_a_prover);
+    if (at == 0) own.clear();
+    if (at < 3 * of_a_prover && at % of_a_prover == statement.product_variables()) own.push_back(r);
+    return std::find(own.begin(), own.end(), r) != own.end() ? q16_.Of(r) : r;
+  };
+  const Rate rate = Guess(3000, q16_.elements()[5]);
+  rate.ExpectNear(1.0 / 16, "a constant in the product sums, a small challenge");
 }
 
 // As much as a proof can be cheated at once, in one try.

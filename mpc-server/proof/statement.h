@@ -19,6 +19,16 @@ inline constexpr size_t kNodeVariables = 5;
 inline constexpr size_t kSumPoints = PointCount(kNodeVariables);
 inline constexpr size_t kMostProductVariables = 4;
 
+// What is drawn after the product sums. Without bits there is nothing to be drawn.
+struct ProductChallenges {
+  ProductChallenges() = default;
+  explicit ProductChallenges(absl::Span<const F> drawn)
+      : point(drawn.first(drawn.size() - 1)), fields(drawn.back()) {}
+
+  absl::Span<const F> point;  // at which each column's products are folded
+  F fields = kUnit<F>;        // by which the field sections' claim is multiplied before it joins
+};
+
 // Sections of one gadget and one row size, whose columns lie behind each other.
 struct SectionGroup {
   Gadget gadget;
@@ -62,6 +72,8 @@ class Statement {
   size_t FirstSums() const { return has_bits() ? kSumPoints - kProofNodes : 0; }
   size_t ProductSums() const { return has_bits() ? PointCount(product_variables_) - 1 : 0; }
   size_t LaterBytes() const;
+  // How many elements ProductChallenges is drawn from.
+  size_t ProductDraws() const { return product_variables_ + 1; }
   // Messages that a challenge follows.
   size_t Challenges() const { return levels_.size() + (has_bits() ? 1 : 0); }
 
