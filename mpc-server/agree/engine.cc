@@ -245,6 +245,8 @@ absl::Status Engine::RunSession() {
     if (status.ok()) status = state_.long_ring.FinishComputed();
     Housekeep();
   }
+  // Before the wait: a liar lets the long ring's rounds take as long as it likes.
+  NoteDeviation(state_, status, session.party().session_id(), session.number);
   // At the other servers the session ends too: what the long ring computes is answered, or fails.
   status = Weightier(status, state_.long_ring.WaitAndFinish());
   NoteDeviation(state_, status, session.party().session_id(), session.number);

@@ -227,6 +227,33 @@ TEST_F(QuarantineTest, AFullDiskDoesNotForgetIt) {
   })) << "written when there is room";
 }
 
+// A liar may let a batch of thousands of rounds, beside which it was caught, take as long as it
+// likes.
+TEST(Quarantine, IsEnteredBesideALongBatch) {
+  Realm realm;
+  const PlainKey stock = realm.AddKey("stock@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes256Sha1);
+  PrepareCircuits();
+  std::atomic<bool> slow{true}, lying{false};
+  std::atomic<int> long_rounds{0};
+  Intercept(realm, [&](MemoryRing::Intercepted& m) {
+    if (m.from != 2) return;
+    if (m.step.rfind("hmac/", 0) == 0) {
+      ++long_rounds;
+      if (slow) absl::SleepFor(absl::Milliseconds(20));
+    }
+    if (lying && m.type == FrameType::kAgreement && m.payload[0] == 2) m.payload[7] ^= 1;
+  });
+  const Job job = realm.Login(stock);
+  std::thread kdc([&] { realm.Run(job); });
+  ASSERT_TRUE(Eventually([&] { return long_rounds > 0; }));
+  lying = true;
+  EXPECT_TRUE(Eventually([&] { return SeenBy(realm, 0) && SeenBy(realm, 1); }, absl::Seconds(5)));
+  const int rounds = long_rounds;
+  EXPECT_TRUE(Eventually([&] { return long_rounds > rounds; })) << "while it goes on";
+  slow = lying = false;
+  kdc.join();
+}
+
 TEST(Quarantine, ADamagedRecordKeepsTheServerFromStarting) {
   MemoryShareStore store({"R", 0, 1});
   SharedStatus status;
