@@ -207,7 +207,7 @@ void JobBatch::JudgeJobs() {
 // good.
 void JobBatch::PutBack(const WaitingJobPtr& job) {
   job->proven = true;
-  job->length = JobLength::kUnknown;
+  job->measured = false;
   Measure(*job, ballot_.records);
   const absl::MutexLock lock(&state_.waiting.mu);
   state_.waiting.jobs.Add(job);

@@ -15,15 +15,18 @@ class LongestPart {
 
   void See(const Handle& handle, CtsPartKind kind, size_t bytes) {
     const KeyInfo* info = records_.FindInfo(handle);
+    saw_all_ = saw_all_ && info != nullptr;
     const Enctype* enctype = info != nullptr ? FindEnctype(info->enctype) : nullptr;
     if (enctype == nullptr || enctype->is_gcm()) return;
     rounds_ = std::max(rounds_, CtsWork::RoundsOf(*enctype, kind, bytes));
   }
   uint64_t rounds() const { return rounds_; }
+  bool saw_all() const { return saw_all_; }
 
  private:
   BatchRecords& records_;
   uint64_t rounds_ = 0;
+  bool saw_all_ = true;
 };
 
 }  // namespace
@@ -31,7 +34,7 @@ class LongestPart {
 // Anybody may send a bad pre-auth and behind it a long request. It shall not have a deep batch of
 // its own, so it shows first, in a batch with others, that it is good.
 void Measure(WaitingJob& waiting, BatchRecords& records) {
-  if (waiting.length != JobLength::kUnknown) return;
+  if (waiting.measured) return;
   LongestPart longest(&records);
   const Job& job = waiting.job;
   for (const OpenPart& part : job.opens) {
@@ -51,6 +54,7 @@ void Measure(WaitingJob& waiting, BatchRecords& records) {
                         longest.rounds() > limits::kLongBatchRounds;
   waiting.rounds = waiting.opens_first ? of_opens : longest.rounds();
   waiting.length = waiting.rounds > 0 ? JobLength::kLong : JobLength::kShort;
+  waiting.measured = longest.saw_all();
 }
 
 }  // namespace mpckdc

@@ -37,6 +37,7 @@ struct WaitingJob : ReceivedJob {
 
   // The engine's thread's, since a batch looked at the job.
   JobLength length = JobLength::kUnknown;
+  bool measured = false;          // once all of its keys could be read: the same at the three
   uint64_t rounds = 0;            // about how many a long job takes in its next batch
   bool opens_first = false;       // which only opens its messages, and leaves the rest to another
   bool proven = false;            // they were opened, and are good

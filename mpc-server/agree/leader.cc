@@ -120,12 +120,12 @@ void Leader::LookAtNewJobs(BatchRecords& records) {
   {
     const absl::MutexLock lock(&state_.waiting.mu);
     unknown = state_.waiting.jobs.Ready(
-        state_.Now(), [](const WaitingJob& job) { return job.length == JobLength::kUnknown; },
-        state_.options.max_jobs);
+        state_.Now(), [](const WaitingJob& job) { return !job.measured; }, state_.options.max_jobs);
   }
   state_.quotas.Advance(state_.Now());
   for (const WaitingJobPtr& job : unknown) {
     Measure(*job, records);
+    job->refused.reset();
     if (job->length == JobLength::kShort) continue;
     Judgement opinion = LookAt(state_, *job, records);
     if (opinion.ok()) continue;
@@ -163,6 +163,7 @@ void Leader::ProposeJobs(Ballot& ballot) {
   }
   Opinions opinions(&state_, &ballot);
   for (const WaitingJobPtr& job : ballot.jobs) {
+    Measure(*job, ballot.records);  // where it was not: the others do so now
     Judgement opinion = job->refused.has_value() ? *job->refused : opinions.On(*job);
     proposal.entries.push_back({job->group, job->job.id, job->digest, CodeOf(opinion.verdict)});
     ballot.details.push_back(std::move(opinion.detail));

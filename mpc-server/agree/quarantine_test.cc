@@ -353,6 +353,44 @@ TEST(NoDeviation, SharesOfATextThatDoNotFit) {
   EXPECT_FALSE(AnySees(realm));
 }
 
+// The leader looked at a job when it could not read one of its keys, and proposes it again when it
+// can: by then a server has the job that did not before.
+TEST(NoDeviation, AKeyThatCouldNotBeReadForAWhile) {
+  Realm realm(kEnctypeAes256Sha1);
+  PrepareCircuits();
+  const PlainKey second = realm.AddKey("alice@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes128Sha1);
+  Job job = realm.Login(realm.alice);
+  job.make_macs[0].handle = second.info.handle;
+  job.make_macs[0].data.assign(2000, 'q');
+  job.deadline_ms = 30'000;
+  std::atomic<int> answers{0};
+  const auto submit = [&](int party) {
+    realm.engine(party).Submit(realm.kdc(), job, [&](JobResult result) {
+      EXPECT_VERDICT(result, Verdict::kOk);
+      ++answers;
+    });
+  };
+  MemoryEngine& store = realm.store(kLeader).engine();
+  const MemoryEngine::State good = store.Snapshot();
+  MemoryEngine::State rotten = good;
+  auto records = std::make_shared<MemoryEngine::Table>(*rotten[record_format::kRecords]);
+  records->rbegin()->second.back() ^= 1;  // the key that came last
+  rotten[record_format::kRecords] = std::move(records);
+  store.Restore(rotten);
+  ASSERT_FALSE(realm.store(kLeader).Get(second.info.handle).ok());
+  submit(0);
+  submit(2);
+  absl::SleepFor(absl::Milliseconds(100));
+  MemoryEngine::State mended = store.Snapshot();
+  mended[record_format::kRecords] = good[record_format::kRecords];
+  store.Restore(mended);
+  absl::SleepFor(absl::Milliseconds(100));  // until no proposal from before is under way
+  submit(1);
+  EXPECT_TRUE(Eventually([&] { return answers == kParties || AnySees(realm); }, absl::Seconds(60)));
+  EXPECT_FALSE(AnySees(realm)) << SeenBy(realm, 0)->text;
+  EXPECT_TRUE(Eventually([&] { return answers == kParties; }));
+}
+
 TEST(NoDeviation, ClocksThatAreWrong) {
   Realm realm;
   for (const absl::Duration off : {absl::Hours(2), -absl::Hours(2), absl::Hours(24 * 400)}) {
