@@ -49,7 +49,10 @@ void RunPasses(Gadget gadget, size_t row_bytes, bool leak) {
       level1.Evaluate(sections, of, {weights.data(), c, c, c, c, weighting}, sums);
     }
   }
-  const F folded = sums.u * Dot(u.data(), v.data(), kColumns / 8) + Inverse(sums.v);
+  std::vector<F> columns(kColumns / 8);
+  MultiplyAdd(u.data(), coefficients[0], columns.size(), columns.data());
+  const F folded =
+      Dot(coefficients.data(), columns.data(), columns.size()) * sums.u + Inverse(sums.v);
   if (leak && (folded.low.v & 1) != 0) std::puts("a branch on what depends on the rows");
   Declassify(points, sizeof(points));
   if (Reduce(points[0]) == K{1}) std::puts("a branch on what may be known");
