@@ -96,8 +96,11 @@ class Arena {
     if (mprotect(inner, size, PROT_READ | PROT_WRITE) != 0) Fail("out of memory");
     madvise(inner, size, MADV_DONTDUMP);
     madvise(inner, size, MADV_WIPEONFORK);
-    // Best effort: past RLIMIT_MEMLOCK the pages work unlocked; GetSecretArenaStats() tells.
-    if (mlock(inner, size) == 0) stats_.bytes_locked += size;
+    // Best effort: past RLIMIT_MEMLOCK the pages work unlocked; GetSecretArenaStats() tells. Free
+    // blocks that are kept go first.
+    bool locked = mlock(inner, size) == 0;
+    if (!locked && DropKept()) locked = mlock(inner, size) == 0;
+    if (locked) stats_.bytes_locked += size;
     stats_.bytes_mapped += size;
     return inner;
   }
@@ -123,6 +126,15 @@ class Arena {
       kept_bytes_ -= kept_.front().size;
       kept_.erase(kept_.begin());
     }
+  }
+
+  // False: none were kept.
+  bool DropKept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (kept_.empty()) return false;
+    for (const Kept& kept : kept_) Unmap(kept.block, kept.size);
+    kept_.clear();
+    kept_bytes_ = 0;
+    return true;
   }
 
   void Unmap(void* inner, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -155,6 +155,24 @@ TEST(SecretDeathTest, MemoryThatCannotBeLockedIsCounted) {
   EXPECT_EXIT(AllocateWithoutLocking(), testing::ExitedWithCode(0), "");
 }
 
+// In a child that may lock 8 MB: exits with 0 when what is in use is locked. What was freed before
+// gives way.
+[[noreturn]] void AllocateBesideFreeBlocks() {
+  const struct rlimit some = {8 << 20, 8 << 20};
+  if (setrlimit(RLIMIT_MEMLOCK, &some) != 0) _exit(2);
+  if (geteuid() == 0 && setuid(65534) != 0) _exit(3);
+  std::vector<void*> many;
+  for (int i = 0; i < 5; ++i) many.push_back(SecretAllocate(1 << 20));
+  for (void* block : many) SecretFree(block, 1 << 20);
+  auto* p = static_cast<volatile uint8_t*>(SecretAllocate(4 << 20));
+  p[0] = 1;
+  _exit(GetSecretArenaStats().all_locked() ? 0 : 1);
+}
+
+TEST(SecretDeathTest, FreeBlocksLeaveTheLimitOfLockedMemoryToOthers) {
+  EXPECT_EXIT(AllocateBesideFreeBlocks(), testing::ExitedWithCode(0), "");
+}
+
 TEST(SecretTest, GrpcTraceIsRemoved) {
   setenv("GRPC_TRACE", "all", 1);
   EXPECT_NE(RemoveGrpcTrace(), "");
