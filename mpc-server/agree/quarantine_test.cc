@@ -227,6 +227,28 @@ TEST_F(QuarantineTest, AFullDiskDoesNotForgetIt) {
   })) << "written when there is room";
 }
 
+// It has seen the coin, so it knows that it will be caught. Nothing of the batch has left.
+TEST(Quarantine, ALiarThatHangsUpBeforeTheProofIsNotNamed) {
+  Realm realm;
+  std::atomic<int> told{0}, hung_up{0};
+  Intercept(realm, [&](MemoryRing::Intercepted& m) {
+    if (m.from != 1 || m.type != FrameType::kRound) return;
+    if (told == 0 && m.to == 2 && m.round == 2) {  // of the products of the login
+      m.payload[0] ^= 1;
+      ++told;
+    } else if (told == 1 && hung_up == 0 && m.step == "proof/weights") {
+      ++hung_up;
+      realm.hub().CloseCurrent();
+    }
+  });
+  EXPECT_VERDICT(realm.Run(realm.Login(realm.alice)), Verdict::kUnavailable);
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(hung_up, 1);
+  EXPECT_FALSE(AnySees(realm));
+  ASSERT_TRUE(realm.WaitConnected());
+  EXPECT_VERDICT(realm.Run(realm.Login(realm.alice)), Verdict::kOk);
+}
+
 // A liar may let a batch of thousands of rounds, beside which it was caught, take as long as it
 // likes.
 TEST(Quarantine, IsEnteredBesideALongBatch) {
