@@ -5,6 +5,7 @@
                                              so much padata that the request has `size` bytes
     garbage_ticket(realm, wanted, service, enctype, size)   TGS-REQ for a ticket to `wanted` whose
                                              own "ticket" for `service` is `size` random bytes
+    garbage_tgt(realm, wanted, size)         the same with a "TGT" that looks as if our servers had sealed it
     garbage_password_change(realm)   for kadmind's port: its "ticket" looks as if our servers had sealed
                                      it for kadmin/changepw
     with_more_padata(request, size)          a recorded request, and padata that nothing protects
@@ -84,19 +85,30 @@ def _ap_req(realm, service, enctype, cipher, kvno):
         der.field(3, ticket), der.field(4, _encrypted(18, os.urandom(200)))))
 
 
-def garbage_password_change(realm, kvno=1):
+def _as_if_sealed(size):
+    """A message of a gcm type with a header that could be our servers'."""
     now = int(time.time())
     header = struct.pack('>B16sIIQ', 1, os.urandom(16), now, now + 3600, 1)
-    cipher = os.urandom(12) + bytes([len(header)]) + header + os.urandom(300)
-    ap_req = _ap_req(realm, 'kadmin/changepw', LABEL, cipher, kvno)
+    return os.urandom(12) + bytes([len(header)]) + header + os.urandom(size)
+
+
+def garbage_password_change(realm, kvno=1):
+    ap_req = _ap_req(realm, 'kadmin/changepw', LABEL, _as_if_sealed(300), kvno)
     private = os.urandom(100)
     return struct.pack('>HHH', 6 + len(ap_req) + len(private), 1, len(ap_req)) + ap_req + private
 
 
+def _tgs_request(realm, wanted, ap_req):
+    return _request(TGS_REQ, (_padata(PA_TGS_REQ, ap_req),), _body(realm, wanted, 18))
+
+
 def garbage_ticket(realm, wanted, service, enctype, size, kvno=1):
-    ap_req = _ap_req(realm, service, enctype, os.urandom(size), kvno)
-    return _request(TGS_REQ, (_padata(PA_TGS_REQ, ap_req),),
-                    _body(realm, wanted, 18))
+    return _tgs_request(realm, wanted, _ap_req(realm, service, enctype, os.urandom(size), kvno))
+
+
+def garbage_tgt(realm, wanted, size, kvno=1):
+    return _tgs_request(realm, wanted,
+                        _ap_req(realm, f'krbtgt/{realm}', LABEL, _as_if_sealed(size), kvno))
 
 
 def with_more_padata(request, size=16):

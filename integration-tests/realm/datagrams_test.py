@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Somebody without any credential sends datagrams; users log in meanwhile."""
 
+import contextlib
 import functools
+import json
+import socket
 import time
 
 import pytest
@@ -57,6 +60,47 @@ def test_a_flood_of_password_changes(live):
     live.kinit('bob', 'another password')
     text = (live.log_dir / 'p0-audit.jsonl').read_text()
     assert text.count('"verdict":"BAD_TAG"') - found_bad > sent[0] / 4, 'the harness sees'
+
+
+LONG = 60_000     # bytes: 3,750 blocks of keystream
+AT_ONCE = 64
+WITHOUT_THEM = 10_000  # blocks of a batch, ample
+
+
+@contextlib.contextmanager
+def held_back(port, request, count):
+    """So many streams, each from an address of its own, that lack the last byte; all get it at the end."""
+    with contextlib.ExitStack() as stack:
+        streams = []
+        for i in range(count):
+            source = (f'127.0.9.{1 + i}', 0)
+            stream = stack.enter_context(socket.create_connection(('127.0.0.1', port), 20, source))
+            message = request()
+            stream.sendall(len(message).to_bytes(4, 'big') + message[:-1])
+            streams.append((stream, message[-1:]))
+        yield
+        for stream, last in streams:
+            stream.sendall(last)
+        for stream, _ in streams:
+            stream.settimeout(20)
+            assert stream.makefile('rb').read(5)[4:] == b'\x7e'
+
+
+def test_long_garbage_tgts_are_not_decrypted(live):
+    """Their tags are judged and nothing else is computed: all of it would be a batch for which everybody
+    waits."""
+    log = live.log_dir / 'p0-audit.jsonl'
+    before = len(log.read_text().splitlines())
+    long_tgt = functools.partial(datagrams.garbage_tgt, live.name, LOCAL, LONG)
+    with held_back(live.ports.kdc, long_tgt, AT_ONCE):
+        live.kinit('alice', PASSWORD)
+    began = time.monotonic()
+    live.kinit('alice', PASSWORD)
+    assert time.monotonic() - began < SOON
+    batches = [json.loads(line) for line in log.read_text().splitlines()[before:]]
+    jobs = [job['verdict'] for batch in batches for job in batch.get('jobs', [])]
+    assert max(batch.get('aes_blocks', 0) for batch in batches) < WITHOUT_THEM
+    assert jobs.count('BAD_TAG') >= AT_ONCE
 
 
 PLACES = 16     # for requests in progress in krb5kdc; each login waits for some hundred milliseconds

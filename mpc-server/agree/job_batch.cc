@@ -109,7 +109,7 @@ void JobBatch::AdmitJobs() {
         state_.waiting.jobs.Remove(*job);
       }
       admitted_.push_back(job);
-      work_.push_back(job->opens_first ? OpensOf(*job, ballot_.records)
+      work_.push_back(job->opens_first ? OpensOf(*job, ballot_.records, /*opens_only=*/true)
                                        : WorkOf(*job, ballot_.records, take_nonce,
                                                 [&](const SealPart& seal, const KeyInfo& key) {
                                                   return HeaderOf(*job, seal, key);

@@ -347,6 +347,47 @@ TEST(JobEngine, OpenTicket) {
   }
 }
 
+// Of a long message that nobody sealed the tag is judged and nothing else computed, nor the seal or
+// the checksum that it asks for; a good one is computed in the batch after that, once.
+TEST(JobEngine, ALongMessageShowsFirstThatItIsGood) {
+  Realm realm;
+  const auto blocks = [&] { return realm.engine(0).Status().aes_blocks; };
+  const std::string text(60'000, 't');
+  const std::string header = EncodeTicketHeader(
+      NewTicketHeader(realm.alice.info.principal_id, 1, absl::Now(), absl::Hours(1)));
+  const std::string ticket = PlainSealText(realm.tgt, kUsageTicket, Nonce{}, header, text);
+  std::string altered = ticket;
+  altered.back() ^= 1;
+  const auto login = [&](const std::string& preauth) {
+    Job job = realm.Login(realm.alice, preauth);
+    job.make_macs[0].data.assign(60'000, 'q');
+    return job;
+  };
+  uint64_t before = blocks();
+  EXPECT_VERDICT(realm.Run(realm.OpenTicket(altered)), Verdict::kBadTag);
+  EXPECT_VERDICT(realm.Run(realm.Reissue(altered, realm.tgt, 60'000)), Verdict::kBadTag);
+  EXPECT_VERDICT(realm.Run(login(realm.AlteredPreauth(realm.alice))), Verdict::kBadTag);
+  EXPECT_LE(blocks() - before, 2u + 2 + 4);
+  before = blocks();
+  const JobResult opened = realm.Run(realm.OpenTicket(ticket));
+  ASSERT_VERDICT_OK(opened);
+  EXPECT_EQ(XorText(GcmOf(opened.opens[0]).share,
+                    std::string(ParseMessage(ticket)->ciphertext.substr(kZeroBytes))),
+            text);
+  EXPECT_LE(blocks() - before, 2u + 2 + 60'000 / 16);
+  ASSERT_VERDICT_OK(realm.Run(realm.Reissue(ticket, realm.tgt, 60'000)));
+  ASSERT_VERDICT_OK(realm.Run(login(realm.Preauth(realm.alice))));
+}
+
+// Nor before a pre-auth that somebody kept back, however often he sends it.
+TEST(JobEngine, ALatePreauthBeforeALongRequestHasNothingComputed) {
+  Realm realm;
+  Job late = realm.Login(realm.alice, realm.Preauth(realm.alice, -absl::Hours(1)));
+  late.make_macs[0].data.assign(60'000, 'q');
+  EXPECT_VERDICT(realm.Run(late), Verdict::kClockSkew);
+  EXPECT_LE(realm.engine(0).Status().aes_blocks, 4u);
+}
+
 TEST(JobEngine, ReissueInheritsTheHeader) {
   Realm realm;
   const std::string parent = realm.Tgt("parent");

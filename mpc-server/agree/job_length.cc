@@ -8,6 +8,10 @@
 namespace mpckdc {
 namespace {
 
+// What a job may have computed before its message is known to be good. A login with a PAC takes 160
+// blocks, and whoever sends 60 KiB that nobody sealed would have 4,096.
+constexpr size_t kMaxUnprovenBlocks = 256;
+
 // The longest chain of rounds among a job's parts: they run side by side.
 class LongestPart {
  public:
@@ -31,8 +35,9 @@ class LongestPart {
 
 }  // namespace
 
-// Anybody may send a bad pre-auth and behind it a long request. It shall not have a deep batch of
-// its own, so it shows first, in a batch with others, that it is good.
+// Anybody may send a bad pre-auth and behind it a long request, or a long "ticket". It shall not
+// have a deep batch of its own, nor thousands of blocks in one with others, so it shows first that
+// it is good.
 void Measure(WaitingJob& waiting, BatchRecords& records) {
   if (waiting.measured) return;
   LongestPart longest(&records);
@@ -50,8 +55,10 @@ void Measure(WaitingJob& waiting, BatchRecords& records) {
   for (const VerifyMacPart& part : job.verify_macs) {
     longest.See(part.handle, CtsPartKind::kMac, part.data.size());
   }
-  waiting.opens_first = !waiting.proven && of_opens > 0 && of_opens <= limits::kLongBatchRounds &&
-                        longest.rounds() > limits::kLongBatchRounds;
+  const bool deep_behind = of_opens > 0 && of_opens <= limits::kLongBatchRounds &&
+                           longest.rounds() > limits::kLongBatchRounds;
+  const bool wide = of_opens == 0 && !job.opens.empty() && BlocksOfJob(job) > kMaxUnprovenBlocks;
+  waiting.opens_first = !waiting.proven && (deep_behind || wide);
   waiting.rounds = waiting.opens_first ? of_opens : longest.rounds();
   waiting.length = waiting.rounds > 0 ? JobLength::kLong : JobLength::kShort;
   waiting.measured = longest.saw_all();

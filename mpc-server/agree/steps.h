@@ -237,8 +237,8 @@ class JobBatch : public BatchRun {
 JobWork WorkOf(const ReceivedJob& received, BatchRecords& records,
                absl::FunctionRef<Nonce()> take_nonce,
                absl::FunctionRef<std::string(const SealPart&, const KeyInfo&)> header_of);
-// The same of a job whose messages are opened first (Measure): nothing but these.
-JobWork OpensOf(const ReceivedJob& received, BatchRecords& records);
+// The messages that it opens; `opens_only`: of a job whose messages are opened first (Measure).
+JobWork OpensOf(const ReceivedJob& received, BatchRecords& records, bool opens_only);
 
 // What the three servers must know alike about the keys of the work, as bytes for their view.
 std::string FactsOf(const std::vector<JobWork>& work);

@@ -28,11 +28,12 @@ void AppendFacts(const KeyInfo& info, std::string* out) {
 
 }  // namespace
 
-JobWork OpensOf(const ReceivedJob& received, BatchRecords& records) {
+JobWork OpensOf(const ReceivedJob& received, BatchRecords& records, bool opens_only) {
   const Job& job = received.job;
   JobWork work;
   work.received = &received;
   if (job.client.has_value()) work.client = records.FindInfo(*job.client);
+  work.opens_only = opens_only;
   for (const OpenPart& part : job.opens) work.AddOpen(UseOfKey(records, part), part);
   return work;
 }
@@ -41,7 +42,7 @@ JobWork WorkOf(const ReceivedJob& received, BatchRecords& records,
                absl::FunctionRef<Nonce()> take_nonce,
                absl::FunctionRef<std::string(const SealPart&, const KeyInfo&)> header_of) {
   const Job& job = received.job;
-  JobWork work = OpensOf(received, records);
+  JobWork work = OpensOf(received, records, /*opens_only=*/false);
   for (const SealPart& part : job.seals) {
     const KeyInfo& key = records.Find(part.handle)->info;
     work.AddSeal(UseOfKey(records, part), part, take_nonce(), header_of(part, key));

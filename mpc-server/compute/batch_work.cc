@@ -163,7 +163,8 @@ absl::Status BatchWork::CheckTags() {
   return checks.Run(rings_, &cost_);
 }
 
-// Of a job with parts of 17 to 20 the rest is left out if the time is not the batch's.
+// Of a job with parts of 17 to 20, or of which only the messages are opened, the rest is left out
+// if the time is not the batch's.
 absl::Status BatchWork::OpenTimestamps() {
   std::vector<OpenWork*> opens;
   for (JobWork& job : work_) {
@@ -179,7 +180,7 @@ absl::Status BatchWork::OpenTimestamps() {
   RETURN_IF_ERROR(OpenGcmTimestamps(opens));
   for (JobWork& job : work_) {
     for (OpenWork& open : job.opens) {
-      if (!open.plaintext.has_value() || !job.HasCtsPart()) continue;
+      if (!open.plaintext.has_value() || !(job.HasCtsPart() || job.opens_only)) continue;
       open.late = !window_.Holds(AsText(*open.plaintext));
     }
   }

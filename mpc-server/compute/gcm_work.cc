@@ -73,7 +73,7 @@ void GcmWork::NeedPowers(GcmPart& part, size_t count) {
 
 void GcmWork::Add(GcmOpen& open) {
   const size_t bytes = open.message.ciphertext.size();
-  AddLanes(open, open.message.nonce, 1 + BlocksOf(bytes));
+  AddLanes(open, open.message.nonce, open.tag_only ? 2 : 1 + BlocksOf(bytes));
   NeedPowers(open, GhashBlockCount(1 + open.message.header.size(), bytes));
 }
 

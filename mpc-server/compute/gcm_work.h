@@ -32,7 +32,8 @@ struct GcmPart {
   uint32_t powers = 0;  // which of GcmWork's powers of H are the key's
 };
 struct GcmOpen : GcmPart {
-  MessageView message;  // into the job
+  MessageView message;    // into the job
+  bool tag_only = false;  // without the keystream of the text: its lanes are the first two
 
   const Nonce& ReplayId() const { return message.nonce; }
 };

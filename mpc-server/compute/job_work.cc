@@ -60,6 +60,8 @@ void JobWork::AddOpen(const AnyKeyUse& key, const OpenPart& part) {
   OpenWork& open = opens.emplace_back();
   open.is_preauth = part.usage == kUsagePreauth;
   std::visit([&](const auto& k) { open.form = FormOf(k, part); }, key);
+  auto* gcm = std::get_if<GcmOpen>(&open.form);
+  if (gcm != nullptr) gcm->tag_only = opens_only && !open.is_preauth;
 }
 
 void JobWork::AddSeal(const AnyKeyUse& key, const SealPart& part, const Nonce& nonce,

@@ -45,7 +45,9 @@ struct JobWork {
   std::vector<SealWork> seals;
   std::vector<MakeMacWork> make_macs;
   std::vector<VerifyMacWork> verify_macs;
-  // Only its messages were opened; they are good, and a later batch computes all of it.
+  // Only its messages are opened, and of tickets only the tags are judged.
+  bool opens_only = false;
+  // They are good, and a later batch computes all of it.
   bool goes_on = false;
 
   bool HasCtsPart() const;
