@@ -56,6 +56,16 @@ ClockWatch::Suspicion ClockWatch::Suspect() const {
   return Suspicion::kNone;
 }
 
+std::string ClockWatch::NoNonces() const {
+  if (party_ != kLeader) return "";  // Suspect() says all that it needs to know
+  for (const Neighbour n : {Neighbour::kPrev, Neighbour::kNext}) {
+    if (!Beyond(n, limit_)) continue;
+    return absl::StrCat("the clock of party ", PartyAt(party_, n), " differs from the leader's by ",
+                        Rounded(skew_[IndexOf(n)]), ": set the clocks (chrony)");
+  }
+  return "";
+}
+
 // The text stays that of the moment when the trouble began: it goes to the audit log when it
 // changes, and the differences change with every message.
 void ClockWatch::Judge() {

@@ -30,6 +30,10 @@ class ClockWatch {
   void Judge();
   // Empty, or why no timestamp may be judged now.
   const std::string& trouble() const { return trouble_; }
+  // Empty, or whose clock differs so much that its server cannot reserve the nonces that this one,
+  // the leader, would propose. What the others reserved by a clock that is wrong would stay ahead
+  // of the third, for as long as the clock was.
+  std::string NoNonces() const;
 
  private:
   enum class Suspicion { kNone, kAgainstBoth, kAgainstLeader };

@@ -55,6 +55,21 @@ TEST(ClockWatch, ItTakesTwoAgainstOneOrTheLeader) {
   EXPECT_THAT(Server(2).Trouble(hour, hour), HasSubstr("differs from both peers'"));
 }
 
+TEST(ClockWatch, TheLeaderTakesNoNoncesThatOnePeerCannotReserve) {
+  const absl::Duration hour = absl::Hours(1), none;
+  Server leader(0), follower(1);
+  EXPECT_EQ(leader.Trouble(kLimit, -kLimit), "");
+  EXPECT_EQ(leader.clocks.NoNonces(), "");
+  EXPECT_EQ(leader.Trouble(hour, none), "") << "its own clock may be good";
+  EXPECT_THAT(leader.clocks.NoNonces(), HasSubstr("party 2 differs from the leader's by 1h"));
+  leader.Trouble(none, -hour);
+  EXPECT_THAT(leader.clocks.NoNonces(), HasSubstr("party 1 differs from the leader's by -1h"));
+  leader.Trouble(none, none);
+  EXPECT_EQ(leader.clocks.NoNonces(), "");
+  follower.Trouble(none, hour);
+  EXPECT_EQ(follower.clocks.NoNonces(), "") << "the leader decides";
+}
+
 TEST(ClockWatch, TheTextIsThatOfTheBeginningAndGoesWithTheTrouble) {
   Server server(0);
   const std::string first = server.Trouble(absl::Hours(1), absl::Hours(1));

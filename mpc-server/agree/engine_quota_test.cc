@@ -368,6 +368,26 @@ TEST(EngineClock, OnePeersClockIsThatPeersTrouble) {
   EXPECT_VERDICT(realm.Run(verify), Verdict::kBadTag);
 }
 
+// Two servers that follow one wrong time source: the third refuses, and what the two reserved
+// meanwhile must not lie so far ahead that the three never seal again.
+TEST(EngineClock, TwoClocksThatWereAheadCostNothingAfterwards) {
+  for (const auto& [first, second] : {std::pair{0, 1}, {2, 0}}) {
+    SCOPED_TRACE(absl::StrCat("servers ", first, " and ", second));
+    QuotaRealm realm;
+    ASSERT_EQ(realm.LoginVerdict(realm.alice), Verdict::kOk);
+    for (const int party : {first, second}) {
+      realm.clock(party).Set(absl::Hours(24 * 400));
+      absl::SleepFor(absl::Milliseconds(1500));  // longer than a heartbeat
+      EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kUnavailable);
+    }
+    for (const int party : {first, second}) realm.clock(party).Set(absl::ZeroDuration());
+    realm.hub().CloseCurrent();
+    EXPECT_TRUE(Eventually([&] { return realm.LoginVerdict(realm.alice) == Verdict::kOk; }))
+        << realm.engine(0).Status().degraded << "; " << realm.engine(1).Status().degraded << "; "
+        << realm.engine(2).Status().degraded;
+  }
+}
+
 TEST(EngineClock, SmallDifferencesAreToldAndHarmless) {
   QuotaRealm realm;
   realm.clock(2).Set(absl::Seconds(30));

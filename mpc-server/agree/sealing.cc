@@ -13,6 +13,8 @@ void Sealing::Join(const NonceMark& peer, absl::Time now) {
 std::string Sealing::Reserve(const NonceMark& first, uint32_t count, absl::Time now) {
   if (count == 0) return "";
   if (mark_trouble_.empty() && clocks_->trouble().empty()) {
+    // No trouble of this server's: the one whose clock it is says so.
+    if (std::string differs = clocks_->NoNonces(); !differs.empty()) return differs;
     const absl::Status reserved = nonces_.Reserve(first, count, now);
     nonce_trouble_ =
         reserved.ok() ? "" : absl::StrCat("cannot reserve nonces: ", reserved.message());
