@@ -45,7 +45,20 @@ TEST_F(RunTest, StatusAndDoctorNameAServerThatDeviated) {
     EXPECT_EQ(seen["session"], Hex(std::string(16, '\x2b')));
   }
   EXPECT_EQ(status["possible_suspects"], json::array({0, 1, 2}));
-  Expect(1, {"doctor"}, {"BAD", "is quarantined", "fits party 1", "readmit"});
+  for (const auto& server : realm_.servers) server->status().set_peers_connected(false);
+  Expect(1, {"doctor"},
+         {"BAD", "is quarantined", "fits party 1", "readmit",
+          "nothing here: a quarantined server opens no session"});
+}
+
+// A proof that fails at all three, as broken memory makes it.
+TEST_F(RunTest, WhenAllThreeSawItNobodyIsExcused) {
+  for (const uint32_t p : {0, 1, 2}) Accuse(realm_, p, {(p + 1) % 3, (p + 2) % 3});
+  const std::string text =
+      "they contradict each other: party 0 or party 1 or party 2 deviated, and what it says that "
+      "it saw is no evidence";
+  Expect(1, {"status"}, {}, {text});
+  Expect(1, {"doctor"}, {text});
 }
 
 // Whatever the liar says of the others.

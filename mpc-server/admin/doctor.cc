@@ -148,7 +148,21 @@ bool CheckVersions(const Survey& survey, Findings* findings) {
   return !old && software.size() <= 1 && protocols.size() <= 1;
 }
 
-void CheckServer(const SurveyedServer& server, bool same_version, Findings* findings) {
+// What a server that is not connected to its peers waits for, as far as the three say it.
+std::string WhatItWaitsFor(const Survey& survey, bool same_version) {
+  if (!same_version) return kUpgrade;
+  if (absl::c_any_of(survey, [](const auto& s) { return s.status.has_quarantine(); })) {
+    return "nothing here: a quarantined server opens no session with the others until mpc-admin "
+           "readmit";
+  }
+  if (absl::c_any_of(survey, [](const auto& s) { return !s.error.ok(); })) {
+    return "nothing here: it takes all three, and one does not answer";
+  }
+  if (!DifferentSecurity(survey).empty()) return "make [engine] security the same on all three";
+  return "look at its log: it says what differs from the others, or whom it does not reach";
+}
+
+void CheckServer(const SurveyedServer& server, const std::string& waits_for, Findings* findings) {
   const v1::StatusReply& status = server.status;
   const std::string name = Name(server);
   findings->Ok(absl::StrFormat("%s answers in %.1f ms, %s %s", name,
@@ -166,9 +180,7 @@ void CheckServer(const SurveyedServer& server, bool same_version, Findings* find
                   "restore that server's store: deploy/runbooks/a-server-deviated.md");
   }
   if (!status.peers_connected()) {
-    findings->Bad(name + " is not connected to both of its peers",
-                  same_version ? "look at its log, and whether the others reach its peers address"
-                               : kUpgrade);
+    findings->Bad(name + " is not connected to both of its peers", waits_for);
   }
   if (!status.degraded().empty()) {
     findings->Bad(absl::StrCat(name, " is degraded: ", status.degraded()),
@@ -220,10 +232,11 @@ bool CheckServers(Session& session, Findings* findings) {
     return false;
   }
   const bool same_version = CheckVersions(*survey, findings);
+  const std::string waits_for = WhatItWaitsFor(*survey, same_version);
   bool all = true;
   for (const SurveyedServer& server : *survey) {
     if (server.error.ok()) {
-      CheckServer(server, same_version, findings);
+      CheckServer(server, waits_for, findings);
     } else {
       all = false;
       findings->Bad(server.error.message(),

@@ -61,13 +61,19 @@ TEST_F(RunTest, DoctorLooksAtServers) {
   status.set_peer_skew_us_next(-700'000'000);
   finds("beyond [policy] clock_skew logins are refused", 1);
   status.set_peers_connected(false);
-  finds("not connected to both", 1);
+  finds("look at its log: it says what differs", 1);
+  status.set_peers_connected(false);
+  status.set_security("semi-honest");
+  finds("make [engine] security the same on all three", 1);
   status.set_degraded("the disk is full");
   finds("is degraded: the disk is full", 1);
   status.set_epoch(7);
   finds("epoch", 1);
+  status.set_peers_connected(false);
   realm_.servers[2]->Stop();
-  Expect(1, {"doctor"}, {"start mpc-server on " + realm_.servers[2]->address()});
+  Expect(1, {"doctor"},
+         {"start mpc-server on " + realm_.servers[2]->address(),
+          "nothing here: it takes all three, and one does not answer"});
 }
 
 // Of a server that is merely old it says that, and nothing of which it cannot know.

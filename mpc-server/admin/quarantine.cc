@@ -64,7 +64,7 @@ std::string Suspicion::Text() const {
   if (possible.empty()) return "more than one server deviates: no one alone can be what they saw";
   if (named.empty()) {
     return absl::StrCat("they contradict each other: ", Parties(possible),
-                        " deviated, and accuses the other");
+                        " deviated, and what it says that it saw is no evidence");
   }
   std::string text = absl::StrCat("what the servers saw fits ", Parties(named));
   if (named == possible) return text;
