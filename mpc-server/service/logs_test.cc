@@ -370,6 +370,23 @@ TEST_F(LogsTest, PeersThatStayAwayAreAuditedOnce) {
   EXPECT_EQ(Lines(audit_file_).size(), 3u);
 }
 
+TEST_F(LogsTest, ReasonsThatAlternateAreSaidOnceAMinuteEach) {
+  const std::string file = folder_.File("server.log");
+  ASSERT_TRUE(StartLog({"info", true, file}).ok());
+  auto log = Open();
+  Metrics metrics;
+  ServiceObserver observer(log.get(), &metrics);
+  for (int i = 0; i < 50; ++i) observer.OnPeers(false, i % 2 == 0 ? "refused" : "hung up");
+  EXPECT_EQ(Lines(file).size(), 2u);
+  observer.OnPeers(true, "");
+  observer.OnPeers(false, "refused");
+  EXPECT_EQ(Lines(file).size(), 4u) << "a change is said at once";
+  for (int i = 0; i < 1000; ++i) observer.OnPeers(false, std::to_string(i));
+  observer.OnPeers(true, "");
+  EXPECT_EQ(Lines(audit_file_).size(), 4u);
+  ASSERT_TRUE(StartLog({}).ok());
+}
+
 TEST_F(LogsTest, LogIsJsonOrTextAndReopens) {
   const std::string file = folder_.File("server.log");
   ASSERT_TRUE(StartLog({"info", true, file}).ok());

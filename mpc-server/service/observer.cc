@@ -10,6 +10,7 @@ namespace mpckdc {
 namespace {
 
 constexpr absl::Duration kRepeatPeers = absl::Minutes(1);
+constexpr size_t kMostReasons = 64;
 
 }  // namespace
 
@@ -76,10 +77,11 @@ void ServiceObserver::OnRecord(const KeyInfo& key, const std::string& text) {
 void ServiceObserver::OnPeers(bool connected, const std::string& detail) {
   const bool changed = connected_ != connected;
   const absl::Time now = absl::Now();
-  if (!changed && detail_ == detail && now < said_ + kRepeatPeers) return;
+  if (changed || said_.size() > kMostReasons) said_.clear();
+  const auto [said, first] = said_.try_emplace(detail, now);
+  if (!first && absl::AbsDuration(now - said->second) < kRepeatPeers) return;
   connected_ = connected;
-  detail_ = detail;
-  said_ = now;
+  said->second = now;
   if (changed) Audit("peers", {{"connected", connected}, {"detail", detail}});
   if (connected) {
     Log().info("connected to both other servers");

@@ -5,6 +5,7 @@
 #ifndef MPC_SERVER_SERVICE_OBSERVER_H_
 #define MPC_SERVER_SERVICE_OBSERVER_H_
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -32,10 +33,11 @@ class ServiceObserver : public EngineObserver {
 
   AuditLog* const audit_;
   Metrics* const metrics_;
-  // The engine tries every second: what did not change is said once a minute, and audited once.
-  std::optional<bool> connected_;  // all three are used on the engine's thread only
-  std::string detail_;
-  absl::Time said_ = absl::InfinitePast();
+  // The engine tries every second, and why it fails may be two things in turn (a neighbour's
+  // refusal, and that the other one, refused too, hung up): each is said once a minute, a change
+  // audited once.
+  std::optional<bool> connected_;           // both are used on the engine's thread only
+  std::map<std::string, absl::Time> said_;  // since the last change
 };
 
 }  // namespace mpckdc
