@@ -18,7 +18,7 @@ names = pytest.mark.parametrize('attack', ATTACKS, ids=lambda attack: attack.nam
 
 # Dropped elsewhere: in short_life_test.py, in equivocation_control_test, in lying_server_test.py; those
 # of proofs in proof_control_test.
-ELSEWHERE = {'OriginAge', 'Inheritance', 'TagMask', 'Honesty'} | {
+ELSEWHERE = {'OriginAge', 'Inheritance', 'TagMask', 'Honesty', 'TrueMessages'} | {
     'CoinCommitment', 'ProofDraws', 'ProofFirst', 'ProofMask', 'ProofProduct', 'ProofSalt', 'ProofSeen',
     'ProofState', 'ProofSums', 'ProofView', 'Recorded'}
 

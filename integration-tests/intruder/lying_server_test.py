@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of the three servers is the intruder's, and alters what it sends to the honest KDC."""
+"""One of the three servers is the intruder's, and alters what it sends: to the honest KDC, to the
+other servers."""
+
+import json
+import urllib.request
 
 import config_files
 import daemon
@@ -13,7 +17,7 @@ UNAVAILABLE = 'A service is not available'
 
 @pytest.fixture
 def live(tmp_path_factory):
-    with start(tmp_path_factory.mktemp('liar')) as realm:
+    with start(tmp_path_factory.mktemp('liar'), metrics=tuple(daemon.free_ports(3))) as realm:
         realm.enroll(*ALICE)
         server = realm.servers[LIAR]
         server.stop()
@@ -35,3 +39,66 @@ def test_a_server_that_alters_its_answers_is_named_and_nothing_is_taken(live):
     assert 'nothing of' in line and 'taken' in line
     control.write_text('')
     live.kinit(*ALICE)
+
+
+def assert_unavailable(live, password):
+    """Whatever the password: a proof that fails says nothing about it."""
+    reply = live.kinit(ALICE[0], password, check=False)
+    assert reply.returncode and UNAVAILABLE in reply.stdout, reply.stdout
+    assert live.failed_attempts(ALICE[0]) == 0
+
+
+def metric(live, party, line):
+    url = f'http://127.0.0.1:{live.options.metrics[party]}/metrics'
+    return line in urllib.request.urlopen(url, timeout=10).read().decode().splitlines()
+
+
+def audited(live, party, kind):
+    lines = (live.log_dir / f'p{party}-audit.jsonl').read_text().splitlines()
+    return [line for line in map(json.loads, lines) if line['kind'] == kind]
+
+
+def test_a_server_that_lies_in_a_computation_stops_the_realm_until_an_administrator_says_so(live):
+    control = live.dir / 'dropped-defences'
+    control.write_text('TrueMessages\n')
+    assert_unavailable(live, ALICE[1])
+    control.write_text('')
+
+    honest = [party for party in range(3) if party != LIAR]
+    for restarted in (False, True):
+        if restarted:
+            for party in range(3):
+                live.restart_server(party)
+            assert_unavailable(live, 'wrong')
+        for party in honest:
+            status = next(s for s in live.server_status() if s['party'] == party)
+            assert LIAR in status['quarantine']['suspects'], status
+            assert party not in status['quarantine']['suspects'], status
+            assert daemon.wait_until(
+                lambda: metric(live, party, 'mpckdc_state{what="quarantined"} 1'), 10)
+            assert metric(live, party, f'mpckdc_deviation{{suspect="p{LIAR}"}} 1')
+    for party in honest:
+        assert LIAR in audited(live, party, 'deviation')[0]['suspects']
+        log = live.servers[party].log.read_text()
+        assert 'until mpc-admin readmit' in log and 'a-server-deviated.md' in log
+    status = live.admin('status', check=False)
+    assert status.returncode == 1 and 'QUARANTINED' in status.stdout
+    assert 'mpc-admin readmit' in live.admin('doctor', check=False).stdout
+
+    # With a server down nothing is ended, and the next attempt ends all of it.
+    live.servers[honest[0]].stop()
+    refused = live.admin('readmit', check=False)
+    assert refused.returncode == 3 and f'{live.ports.clients[honest[0]]}' in refused.stderr
+    assert next(s for s in live.server_status() if s.get('party') == honest[1])['quarantine']
+    live.servers[honest[0]].start()
+    assert daemon.wait_until(
+        lambda: live.servers[honest[0]].listens_on(live.ports.clients[honest[0]]), 30)
+    ended = live.admin('readmit').stdout
+    for party in honest:
+        assert f'party {party} ended its quarantine' in ended
+        act = [line for line in audited(live, party, 'admin') if line['call'] == 'Readmit'][-1]
+        assert act['who'] == 'admin/administrator' and act['ended'] and LIAR in act['suspects']
+    live.wait_for_servers()
+    live.kinit(*ALICE)
+    again = live.admin('readmit', check=False)
+    assert again.returncode == 4 and 'nothing to readmit' in again.stdout + again.stderr
