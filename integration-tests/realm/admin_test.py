@@ -2,6 +2,7 @@
 """What administrators do with kadmin, kadmin.local and mpc-admin; what must not leave."""
 
 import json
+import re
 import signal
 
 import pytest
@@ -125,6 +126,37 @@ def test_randkey_kadmin_killed_before_it_deletes(live, tmp_path):
         live.admin(*mend, check=False)
         assert not unused()
     assert '--kadmin' not in live.admin('doctor', check=False).stdout
+    assert 'Principal: root/admin' in live.kadmin('getprinc root/admin', *ADMIN).stdout
+
+
+def handles_of_realm(live):
+    """{principal: handles} of krbtgt and kadmin/*, as the KDC's database has them."""
+    found = {}
+    for line in live.run(config_files.mpc_program('mpc-kdb'), 'list').stdout.splitlines():
+        key = json.loads(line)
+        if key['principal'].startswith(('krbtgt/', 'kadmin/')):
+            found.setdefault(key['principal'], set()).add(key['handle'])
+    return found
+
+
+def test_the_runbooks_commands_replace_the_realms_keys_and_end_all_tickets(live, user):
+    """Word for word: after a break-in a ticket that somebody made under the old krbtgt key must
+    not be good any more."""
+    runbook = config_files.REPOSITORY / 'deploy/runbooks/a-server-deviated.md'
+    commands = re.findall(r'^    mpc-admin (randkey .*?) *(?:#.*)?$', runbook.read_text(), re.MULTILINE)
+    assert len(commands) == 3, commands
+    before = handles_of_realm(live)
+    live.kinit(*user, ccache='before')
+    for command in commands:
+        live.admin(*command.replace('REALM', live.name).split())
+    after, listed = handles_of_realm(live), live.admin('list').stdout
+    assert before.keys() == after.keys() and len(after) == 3
+    for principal, handles in before.items():
+        assert not handles & after[principal], principal
+        assert not [handle for handle in handles if handle in listed], principal
+    assert live.kvno(SERVICE, ccache='before', check=False).returncode
+    live.kinit(*user)
+    live.kvno(SERVICE)
     assert 'Principal: root/admin' in live.kadmin('getprinc root/admin', *ADMIN).stdout
 
 

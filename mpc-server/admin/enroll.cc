@@ -224,8 +224,10 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
     old = HandlesOf(*entries, plan.principal);
   }
 
-  // Tickets under the old krbtgt key live on: the KDB must go on referring to it.
-  const bool keep_old = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS;
+  // Tickets under the old krbtgt key live on, unless they are to end: the KDB must go on referring
+  // to it.
+  const bool delete_old = session.options.delete_old || session.options.kadmin;
+  const bool keep_old = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS && !delete_old;
   ReplacedKeys result{{plan.principal, kvno, {}, keep_old}, old.size(), false};
   const absl::Duration timeout = session.config.timeout;
   enroll::KeyTransaction transaction(servers, {.stage = timeout, .commit = timeout});
@@ -241,10 +243,7 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
     ASSIGN_OR_RETURN(auto settled, Settle(session, {&result.now, 1}, /*bulk=*/false, why));
     if (!settled[0].ok()) return Advise(transaction.RollbackAfter(why), AdviceOf(why));
   }
-  const bool delete_old = session.options.delete_old || session.options.kadmin;
-  if (delete_old && !old.empty() && !keep_old) {
-    DeleteOld(session, old, &result);
-  }
+  if (delete_old && !old.empty()) DeleteOld(session, old, &result);
   return result;
 }
 
@@ -254,12 +253,14 @@ std::string Describe(const ReplacedKeys& result, absl::string_view how) {
   };
   std::string text = absl::StrCat(result.now.principal, ": version ", result.now.kvno, " ", how,
                                   " (", absl::StrJoin(result.now.keys, ", ", enctype), ")");
-  if (result.old_keys > 0) {
-    absl::StrAppend(&text, result.old_deleted ? ", the old keys are deleted"
-                                              : ", the old keys stay on the servers until "
-                                                "mpc-admin delete --old");
+  if (result.old_keys == 0) return text;
+  if (result.old_deleted) return text + ", the old keys are deleted";
+  if (result.now.keep_old) {
+    return text +
+           ", tickets under the old keys stay good: with --delete-old they end at once, with "
+           "kadmin.local purgekeys later";
   }
-  return text;
+  return text + ", the old keys stay on the servers until mpc-admin delete --old";
 }
 
 // Of the planned ones; may raise `kvno`.

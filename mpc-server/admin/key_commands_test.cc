@@ -28,10 +28,14 @@ TEST_F(RunTest, RandkeyLetsTheServersDraw) {
       EXPECT_EQ(package.info().key_class(), v1::KEY_CLASS_TGS);
     }
   }
-  // The old ticket-granting keys stay in the database.
-  Expect(0, {"randkey", "krbtgt/EXAMPLE.COM", "--delete-old"});
+  // The old ticket-granting keys stay in the database, until somebody wants their tickets to end.
+  Expect(0, {"randkey", "krbtgt/EXAMPLE.COM"},
+         {"version 2", "tickets under the old keys stay good: with --delete-old they end"});
   EXPECT_EQ(kdb_.principals["krbtgt/EXAMPLE.COM@EXAMPLE.COM"].size(), 4u);
   ExpectKeys(4);
+  Expect(0, {"randkey", "krbtgt/EXAMPLE.COM", "--delete-old"}, {"the old keys are deleted"});
+  EXPECT_EQ(kdb_.principals["krbtgt/EXAMPLE.COM@EXAMPLE.COM"].size(), 2u);
+  ExpectKeys(2);
 }
 
 TEST_F(RunTest, DeletesPrincipalAndKeys) {

@@ -87,7 +87,9 @@ void AddGate(CLI::App& command, Options* o) {
 void AddKeyOptions(CLI::App& command, Options* o) {
   AddFlag(command, "--delete-old",
           "Delete the replaced keys from the servers at once. Without it they stay, useless to "
-          "clients, until delete --old.", &o->delete_old);
+          "clients, until delete --old; but those of krbtgt stay in use for the tickets under "
+          "them, which this option ends.",
+          &o->delete_old);
   AddFlag(command, "--no-create", "Do not add the principal to the KDC's database.",
           &o->no_create);
   AddOption(command, "--enctype",
