@@ -143,7 +143,8 @@ def test_the_runbooks_commands_replace_the_realms_keys_and_end_all_tickets(live,
     """Word for word: after a break-in a ticket that somebody made under the old krbtgt key must
     not be good any more."""
     runbook = config_files.REPOSITORY / 'deploy/runbooks/a-server-deviated.md'
-    commands = re.findall(r'^    mpc-admin (randkey .*?) *(?:#.*)?$', runbook.read_text(), re.MULTILINE)
+    commands = re.findall(r'^    mpc-admin (randkey .*?) *(?:#.*)?$', runbook.read_text(),
+                          re.MULTILINE)
     assert len(commands) == 3, commands
     before = handles_of_realm(live)
     live.kinit(*user, ccache='before')

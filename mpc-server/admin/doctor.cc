@@ -162,13 +162,23 @@ std::string WhatItWaitsFor(const Survey& survey, bool same_version) {
   return "look at its log: it says what differs from the others, or whom it does not reach";
 }
 
-void CheckServer(const SurveyedServer& server, const std::string& waits_for, Findings* findings) {
+// A server whose store is empty beside others that have the realm lost it.
+const char* WhatMakesTheRealm(const Survey& survey) {
+  return absl::c_any_of(survey, [](const auto& s) { return s.status.initialised(); })
+             ? "restore its store's newest backup, with the store key of that backup; without one "
+               "mpc-admin init-realm, then new keys for everybody: "
+               "deploy/runbooks/a-server-deviated.md"
+             : "mpc-admin init-realm";
+}
+
+void CheckServer(const SurveyedServer& server, const Survey& survey, const std::string& waits_for,
+                 Findings* findings) {
   const v1::StatusReply& status = server.status;
   const std::string name = Name(server);
   findings->Ok(absl::StrFormat("%s answers in %.1f ms, %s %s", name,
                                absl::ToDoubleMilliseconds(server.round_trip), status.software(),
                                status.isa()));
-  if (!status.initialised()) findings->Bad(name + " has no realm yet", "mpc-admin init-realm");
+  if (!status.initialised()) findings->Bad(name + " has no realm yet", WhatMakesTheRealm(survey));
   if (status.has_quarantine()) {
     findings->Bad(absl::StrCat(name, " is quarantined: ", TextOf(status.quarantine())),
                   "find out which server deviated and why, then mpc-admin readmit: "
@@ -236,7 +246,7 @@ bool CheckServers(Session& session, Findings* findings) {
   bool all = true;
   for (const SurveyedServer& server : *survey) {
     if (server.error.ok()) {
-      CheckServer(server, waits_for, findings);
+      CheckServer(server, *survey, waits_for, findings);
     } else {
       all = false;
       findings->Bad(server.error.message(),

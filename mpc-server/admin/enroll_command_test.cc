@@ -97,9 +97,17 @@ TEST_F(RunTest, AKdbThatCannotBeReadKeepsTheKeys) {
 TEST_F(RunTest, InitRealmIsHarmlessTwice) {
   for (auto& server : realm_.servers) server->status().set_initialised(false);
   Enroll(4, "alice", {}, {}, {"next: run mpc-admin init-realm"});
-  Expect(0, {"init-realm"});
+  Expect(1, {"doctor"}, {"next: mpc-admin init-realm"});
+  Expect(0, {"init-realm"}, {"now kdb5_util create makes"});
   Expect(0, {"init-realm"}, {"ready already"});
   Enroll(0, "alice");
+}
+
+TEST_F(RunTest, AnEmptyStoreBesideARealmIsNoNewRealm) {
+  realm_.servers[1]->status().set_initialised(false);
+  Expect(1, {"doctor"}, {"has no realm yet", "restore its store's newest backup"});
+  const Outcome outcome = Expect(0, {"init-realm"}, {"some were already"});
+  EXPECT_THAT(outcome.out, Not(HasSubstr("kdb5_util create")));
 }
 
 TEST_F(RunTest, EnrolsFromAKeytab) {

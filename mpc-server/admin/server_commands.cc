@@ -172,12 +172,15 @@ absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
   });
   if (!s.ok()) return Advise(s, "nothing is lost by running mpc-admin init-realm again");
   const bool all = already[0] && already[1] && already[2];
+  const bool some = already[0] || already[1] || already[2];
   session.console.Print(
       json{{"realm", session.config.realm}, {"cluster", session.config.cluster}, {"already", all}});
   session.console.Say(
       "realm ", session.config.realm, ", cluster ", session.config.cluster,
-      all ? ": the three servers were ready already"
-          : ": the three servers are ready; now kdb5_util create makes the KDC's database");
+      all    ? ": the three servers were ready already"
+      : some ? ": the three servers are ready, some were already; mpc-admin doctor says which keys "
+               "the others lack"
+             : ": the three servers are ready; now kdb5_util create makes the KDC's database");
   return ExitCode::kOk;
 }
 
