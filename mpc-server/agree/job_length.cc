@@ -8,10 +8,6 @@
 namespace mpckdc {
 namespace {
 
-// What a job may have computed before its message is known to be good. A login with a PAC takes 160
-// blocks, and whoever sends 60 KiB that nobody sealed would have 4,096.
-constexpr size_t kMaxUnprovenBlocks = 256;
-
 // The longest chain of rounds among a job's parts: they run side by side.
 class LongestPart {
  public:
@@ -57,7 +53,8 @@ void Measure(WaitingJob& waiting, BatchRecords& records) {
   }
   const bool deep_behind = of_opens > 0 && of_opens <= limits::kLongBatchRounds &&
                            longest.rounds() > limits::kLongBatchRounds;
-  const bool wide = of_opens == 0 && !job.opens.empty() && BlocksOfJob(job) > kMaxUnprovenBlocks;
+  const bool wide =
+      of_opens == 0 && !job.opens.empty() && BlocksOfJob(job) > limits::kMaxUnprovenBlocks;
   waiting.opens_first = !waiting.proven && (deep_behind || wide);
   waiting.rounds = waiting.opens_first ? of_opens : longest.rounds();
   waiting.length = waiting.rounds > 0 ? JobLength::kLong : JobLength::kShort;

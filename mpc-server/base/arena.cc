@@ -39,11 +39,13 @@ size_t PageSize() {
   static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   return size;
 }
-// Of a large block, at most an eighth more than asked for: so that there are few sizes.
+size_t RoundTo(size_t step, size_t n) { return (n + step - 1) / step * step; }
+// Of a large block, at most an eighth more than asked for: so that there are few sizes. What is
+// more lies before it, since writes go wrong past the end.
 size_t MappedSize(size_t size) {
-  const size_t step = std::max(PageSize(), std::bit_ceil(size) / 16);
-  return (size + step - 1) / step * step;
+  return RoundTo(std::max(PageSize(), std::bit_ceil(size) / 16), size);
 }
+size_t Slack(size_t size) { return MappedSize(size) - RoundTo(PageSize(), size); }
 size_t ClassOf(size_t size) {
   const size_t rounded = std::bit_ceil(size < kSmallest ? kSmallest : size);
   return std::countr_zero(rounded) - std::countr_zero(kSmallest);
@@ -56,7 +58,7 @@ class Arena {
     if (size > kLargestClass) {
       const size_t mapped = MappedSize(size);
       stats_.bytes_in_use += mapped;
-      return TakeKept(mapped);
+      return static_cast<uint8_t*>(TakeKept(mapped)) + Slack(size);
     }
     const size_t c = ClassOf(size);
     if (free_[c].empty()) Refill(c);
@@ -73,7 +75,7 @@ class Arena {
     if (size > kLargestClass) {
       const size_t mapped = MappedSize(size);
       stats_.bytes_in_use -= mapped;
-      Keep(data, mapped);
+      Keep(static_cast<uint8_t*>(data) - Slack(size), mapped);
       return;
     }
     const size_t c = ClassOf(size);

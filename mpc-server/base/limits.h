@@ -128,6 +128,10 @@ inline constexpr size_t kChunkBlocks = 16384;
 // Rounds of one batch of the long ring, about: 64 bytes of a message are some 500.
 // Exceeded: the job runs in a batch of such jobs, which take turns with the others.
 inline constexpr uint64_t kLongBatchRounds = 8192;
+// AES blocks of a job under gcm keys before its messages are known to be good: a login with a PAC
+// takes 160, and 60 KiB that nobody sealed would be 4,096.
+// Exceeded: a batch judges the messages' tags first, and a later one computes the job.
+inline constexpr size_t kMaxUnprovenBlocks = 256;
 // How many times as long as it took until the next batch beyond that budget: a stranger can send a
 // job that needs one, and the others need the ring most of the time.
 inline constexpr int kDeepBatchPause = 3;

@@ -141,6 +141,15 @@ TEST(SecretDeathTest, ReadingPastARegionFaults) {
   SecretFree(p, 1 << 20);
 }
 
+// Nor is there room behind a block of another size, for which more is mapped.
+TEST(SecretDeathTest, ReadingPastALargeBlockFaults) {
+  constexpr size_t kSize = (1 << 20) + 4096;
+  auto* p = static_cast<uint8_t*>(SecretAllocate(kSize));
+  EXPECT_DEATH((void)*static_cast<volatile uint8_t*>(p + kSize), "");
+  p[kSize - 1] = 1;
+  SecretFree(p, kSize);
+}
+
 // In a child that may lock nothing: exits with 0 when memory works and is counted as not locked.
 [[noreturn]] void AllocateWithoutLocking() {
   const struct rlimit none = {0, 0};
