@@ -74,6 +74,7 @@ def test_a_server_that_lies_in_a_computation_stops_the_realm_until_an_administra
             status = next(s for s in live.server_status() if s['party'] == party)
             assert LIAR in status['quarantine']['suspects'], status
             assert party not in status['quarantine']['suspects'], status
+            assert f"the proof of P{LIAR}'s messages" in status['quarantine']['text'], status
             assert daemon.wait_until(
                 lambda: metric(live, party, 'mpckdc_state{what="quarantined"} 1'), 10)
             assert metric(live, party, f'mpckdc_deviation{{suspect="p{LIAR}"}} 1')
