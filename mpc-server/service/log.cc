@@ -9,10 +9,13 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "mpc-server/base/limits.h"
@@ -41,10 +44,34 @@ class JsonFormatter : public spdlog::formatter {
   }
 };
 
+// What a message says may come from another server, why it ended a session for one: a line break
+// in it would begin a line that this server never wrote.
+class TextFormatter : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& msg, spdlog::memory_buf_t& out) override {
+    std::string text;
+    for (const char c : absl::string_view(msg.payload.data(), msg.payload.size())) {
+      if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
+        absl::StrAppend(&text, "\\x", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+      } else {
+        text += c;
+      }
+    }
+    spdlog::details::log_msg printable = msg;
+    printable.payload = text;
+    pattern_.format(printable, out);
+  }
+  std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<TextFormatter>();
+  }
+
+ private:
+  spdlog::pattern_formatter pattern_{kTextPattern, spdlog::pattern_time_type::utc};
+};
+
 std::unique_ptr<spdlog::formatter> MakeFormatter(bool json) {
   if (json) return std::make_unique<JsonFormatter>();
-  return std::make_unique<spdlog::pattern_formatter>(kTextPattern,
-                                                     spdlog::pattern_time_type::utc);
+  return std::make_unique<TextFormatter>();
 }
 
 // spdlog reports a failed open by an exception: it stops here.

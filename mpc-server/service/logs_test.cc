@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "mpc-server/audit/audit_log.h"
@@ -401,6 +402,23 @@ TEST_F(LogsTest, LogIsJsonOrTextAndReopens) {
   EXPECT_TRUE(absl::IsUnavailable(StartLog({"info", false, folder_.path() + "/no/such/file"})) ||
               std::ifstream(folder_.path() + "/no/such/file").good());
   ASSERT_TRUE(StartLog({}).ok());
+}
+
+// A server that lies may end a session with any text, and would like to blame another in this log.
+TEST_F(LogsTest, WhatAnotherServerSaysIsOneLine) {
+  const std::string file = folder_.File("server.log");
+  ASSERT_TRUE(StartLog({"info", false, file}).ok());
+  auto log = Open();
+  Metrics metrics;
+  ServiceObserver observer(log.get(), &metrics);
+  observer.OnPeers(false,
+                   "P1: bye\n2026-11-23T03:00:00.000Z error P2 deviated\r\033[2K\x7f \u00fc");
+  ASSERT_TRUE(StartLog({}).ok());
+  std::ifstream in(file);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_EQ(absl::c_count(text, '\n'), 1) << text;
+  EXPECT_THAT(text, HasSubstr("P1: bye\\x0a2026-11-23T03:00:00.000Z error P2 deviated\\x0d\\x1b[2K"
+                              "\\x7f \u00fc\n"));
 }
 
 TEST_F(LogsTest, NotifiesSystemd) {
