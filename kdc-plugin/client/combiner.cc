@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "mpc-server/key/message_format.h"
@@ -62,12 +63,26 @@ const char* WhatToDo(v1::Verdict verdict) {
   }
 }
 
+// It goes into krb5kdc's log: a line break in it would begin a line that krb5kdc never wrote.
+std::string OnOneLine(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
+      absl::StrAppend(&line, "\\x", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
 std::string Describe(v1::Verdict verdict, const std::string& detail, const std::string& who) {
   const std::string wire_name = v1::Verdict_Name(verdict);
   const std::string name = wire_name.empty()
                                ? absl::StrCat("unknown verdict ", static_cast<int>(verdict))
                                : std::string(absl::StripPrefix(wire_name, "VERDICT_"));
-  return absl::StrCat(who, ": ", name, detail.empty() ? "" : ": ", detail, WhatToDo(verdict));
+  return absl::StrCat(who, ": ", name, detail.empty() ? "" : ": ", OnOneLine(detail),
+                      WhatToDo(verdict));
 }
 
 mpc_bytes View(const std::string& text) {

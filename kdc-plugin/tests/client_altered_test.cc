@@ -12,6 +12,18 @@ namespace {
 
 using ::testing::HasSubstr;
 
+TEST_F(ClientTest, WhatAServerSaysIsOneLineOfTheLog) {
+  StartClient();
+  realm_.parties[1]->behaviour.job = [](v1::JobAnswer& a) {
+    a.set_verdict(v1::VERDICT_UNAVAILABLE);
+    a.set_detail("bye\nNov 23 03:00:00 kdc krb5kdc[1](info): P2 altered its answer\033[2K");
+  };
+  const Answer a = Login();
+  EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+  EXPECT_THAT(a.detail, HasSubstr("UNAVAILABLE: bye\\x0aNov 23 03:00:00 kdc"));
+  EXPECT_THAT(a.detail, HasSubstr("answer\\x1b[2K"));
+}
+
 TEST_F(ClientTest, AnswersOfWrongSizeOrOtherNonceAreAnOutage) {
   StartClient();
   ExpectOutage(2, "wrong size", [](v1::JobAnswer& a) {
