@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "mpc-server/base/one_line.h"
 #include "mpc-server/key/message_format.h"
 
 namespace mpckdc::client {
@@ -61,19 +61,6 @@ const char* WhatToDo(v1::Verdict verdict) {
     default:
       return "";
   }
-}
-
-// It goes into krb5kdc's log: a line break in it would begin a line that krb5kdc never wrote.
-std::string OnOneLine(const std::string& text) {
-  std::string line;
-  for (const char c : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
-      absl::StrAppend(&line, "\\x", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
-    } else {
-      line += c;
-    }
-  }
-  return line;
 }
 
 std::string Describe(v1::Verdict verdict, const std::string& detail, const std::string& who) {

@@ -51,6 +51,21 @@ TEST_F(RunTest, StatusAndDoctorNameAServerThatDeviated) {
           "nothing here: a quarantined server opens no session"});
 }
 
+// Whatever it writes where its answers are shown.
+TEST_F(RunTest, WhatALyingServerSaysIsOneLine) {
+  v1::StatusReply& status = realm_.servers[1]->status();
+  status.set_degraded("bye\nparty 2 deviated\033[2K");
+  status.mutable_quarantine()->add_suspects(2);
+  status.mutable_quarantine()->set_text("two\rstories");
+  for (const char* command : {"status", "doctor"}) {
+    const Outcome outcome = Expect(1, {command});
+    const std::string text = outcome.out + outcome.err;
+    EXPECT_THAT(text, HasSubstr("bye\\x0aparty 2 deviated\\x1b[2K"));
+    EXPECT_THAT(text, HasSubstr("two\\x0dstories"));
+    EXPECT_THAT(text, Not(testing::AnyOf(HasSubstr("\033["), HasSubstr("\nparty 2 deviated"))));
+  }
+}
+
 // A proof that fails at all three, as broken memory makes it.
 TEST_F(RunTest, WhenAllThreeSawItNobodyIsExcused) {
   for (const uint32_t p : {0, 1, 2}) Accuse(realm_, p, {(p + 1) % 3, (p + 2) % 3});

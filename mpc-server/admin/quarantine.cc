@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
+#include "mpc-server/base/one_line.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::admin {
@@ -47,7 +48,7 @@ std::string TextOf(const v1::Quarantine& quarantine) {
       who, " deviated on ",
       absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::FromUnixMicros(quarantine.time_us()),
                        absl::UTCTimeZone()),
-      ": ", quarantine.text());
+      ": ", OnOneLine(quarantine.text()));
 }
 
 Suspicion SuspicionOf(const std::array<SurveyedServer, 3>& survey) {

@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
+#include "mpc-server/base/one_line.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc::admin {
@@ -74,6 +75,18 @@ static void to_json(json& out, const SurveyedServer& server) {
 
 namespace {
 
+// A server that lies may write what it likes.
+void KeepOnOneLine(v1::StatusReply& status) {
+  for (std::string* text : {status.mutable_software(), status.mutable_realm(), status.mutable_isa(),
+                            status.mutable_degraded(), status.mutable_quotas(),
+                            status.mutable_security(), status.mutable_different_record()}) {
+    *text = OnOneLine(*text);
+  }
+  if (status.has_quarantine()) {
+    status.mutable_quarantine()->set_text(OnOneLine(status.quarantine().text()));
+  }
+}
+
 void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* server) {
   server->address = client.name();
   // The first call makes the connection; the second one measures.
@@ -81,9 +94,10 @@ void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* se
   const absl::Time start = absl::Now();
   if (reply.ok()) reply = client.GetStatus(timeout);
   const absl::Time end = absl::Now();
-  server->error = reply.status();
+  server->error = absl::Status(reply.status().code(), OnOneLine(reply.status().message()));
   if (!reply.ok()) return;
   server->status = *std::move(reply);
+  KeepOnOneLine(server->status);
   server->certificate = client.certificate_name();
   server->round_trip = end - start;
   server->clock_difference =

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/one_line.h"
 #include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
@@ -31,8 +31,8 @@ class JsonFormatter : public spdlog::formatter {
   void format(const spdlog::details::log_msg& msg, spdlog::memory_buf_t& out) override {
     const spdlog::string_view_t level = spdlog::level::to_string_view(msg.level);
     nlohmann::ordered_json line;
-    line["time"] = absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::FromChrono(msg.time),
-                                    absl::UTCTimeZone());
+    line["time"] =
+        absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::FromChrono(msg.time), absl::UTCTimeZone());
     line["level"] = std::string(level.data(), level.size());
     line["message"] = std::string(msg.payload.data(), msg.payload.size());
     const std::string text =
@@ -49,14 +49,7 @@ class JsonFormatter : public spdlog::formatter {
 class TextFormatter : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& msg, spdlog::memory_buf_t& out) override {
-    std::string text;
-    for (const char c : absl::string_view(msg.payload.data(), msg.payload.size())) {
-      if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
-        absl::StrAppend(&text, "\\x", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
-      } else {
-        text += c;
-      }
-    }
+    const std::string text = OnOneLine({msg.payload.data(), msg.payload.size()});
     spdlog::details::log_msg printable = msg;
     printable.payload = text;
     pattern_.format(printable, out);
