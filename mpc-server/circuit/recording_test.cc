@@ -250,8 +250,9 @@ TEST(FlipTest, EveryStageOfAes) {
           }
           for (const FalseBit& f : result.false_bits) {
             EXPECT_EQ(f.prover, flip.party);
-            EXPECT_EQ(f.section, round / 2);
-            EXPECT_EQ(f.lane, Lane(flip, kRow));
+            // 64 lanes in one section and 6 in another.
+            EXPECT_EQ(f.section, round / 2 * 2 + Lane(flip, kRow) / kFewProofLanes);
+            EXPECT_EQ(f.lane, Lane(flip, kRow) % kFewProofLanes);
             EXPECT_EQ(f.node / 16, round % 2);
             EXPECT_GE(f.bit, first_bit);
             EXPECT_LT(f.bit, first_bit + per_byte);

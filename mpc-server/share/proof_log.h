@@ -52,6 +52,18 @@ namespace mpckdc {
 inline constexpr size_t kProofNodes = 32;
 inline constexpr size_t kProofLanes = 512;
 inline constexpr size_t kFewProofLanes = 64;
+// A section with rows of 64 bytes costs as much whatever its lanes, and those with rows of 8 are
+// proved side by side. So a group of at most so many lanes has one of these for each 64.
+inline constexpr size_t kMostSplitLanes = 256;
+inline constexpr size_t kMostSplitSections = kMostSplitLanes / kFewProofLanes;
+inline constexpr size_t ProofSectionsFor(size_t lanes) {
+  return lanes <= kMostSplitLanes ? (lanes + kFewProofLanes - 1) / kFewProofLanes : 1;
+}
+// Of section i of such a group.
+inline constexpr size_t ProofLanesOf(size_t lanes, size_t i) {
+  const size_t left = lanes - kFewProofLanes * i;
+  return lanes > kMostSplitLanes ? lanes : left < kFewProofLanes ? left : kFewProofLanes;
+}
 enum ProofRole { kProofOwn = 0, kProofLeft = 1 };
 inline constexpr int kProofRoles = 2;
 

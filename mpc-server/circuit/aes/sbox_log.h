@@ -10,6 +10,7 @@
 #ifndef MPC_SERVER_CIRCUIT_AES_SBOX_LOG_H_
 #define MPC_SERVER_CIRCUIT_AES_SBOX_LOG_H_
 
+#include <array>
 #include <vector>
 
 #include "mpc-server/base/isa.h"
@@ -44,7 +45,8 @@ class SboxLog {
  private:
   void BeginLayer(ProofLog& log, const SboxStep& step);
   void EndLayer(size_t group, const uint8_t* received);
-  SboxRows RowsOf(size_t group) const;
+  void RecordPart(const SboxStep& step, size_t part) const;
+  SboxRows RowsOf(size_t group, size_t part) const;
   const SboxRecordKernels& KernelsFor(size_t group) const;
 
   const size_t bytes_;
@@ -52,9 +54,11 @@ class SboxLog {
   Sbox sbox_ = Sbox::kThroughput;
   ProofLog* log_ = nullptr;
   AesLinear linear_{};
-  // A group's section under way, and its layers of which something is recorded.
+  // A group's sections under way, one for each 64 lanes or one for all, and their layers of which
+  // something is recorded.
   struct Group {
-    ProofSection section;
+    std::array<ProofSection, kMostSplitSections> sections;
+    size_t parts = 0;
     size_t layers = 0;
   };
   std::vector<Group> groups_;

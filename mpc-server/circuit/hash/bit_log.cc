@@ -45,23 +45,32 @@ void BitLog::Open(ProofLog& log, const BitKernels& kernels, absl::Span<const Bit
   if (groups_.size() <= group.number) groups_.resize(group.number + 1);
   Group& g = groups_[group.number];
   g.pieces.clear();
-  BitRecord to = {group.own, group.next, {}, {}};
+  g.parts = ProofSectionsFor(group.lanes);
+  const uint8_t *own = group.own, *next = group.next;
   for (const BitSection& s : sections) {
     if (!IsOpened(s.op)) continue;
     assert(ProductsOf(s) >= 1 && ProductsOf(s) <= kMaxGadgetProducts);
     UnderWay& at = g.by_products[ProductsOf(s) - 1];
     for (size_t done = 0; done < s.count;) {
-      if (at.nodes == 0) at.section = log.Open(ProductsGadget(ProductsOf(s)), group.lanes);
-      const size_t count = std::min(s.count - done, kProofNodes - at.nodes);
-      for (int role = 0; role < kProofRoles; ++role) {
-        to.wires[role] = at.section.Wires(role, at.nodes);
-        to.t[role] = at.section.T(role, at.nodes);
+      for (size_t part = 0; at.nodes == 0 && part < g.parts; ++part) {
+        at.sections[part] =
+            log.Open(ProductsGadget(ProductsOf(s)), ProofLanesOf(group.lanes, part));
       }
-      const auto record = at.section.row == row_ ? kernels.record : kBitRecordFewOfMany;
-      record(s, args + s.at + done * ArgsOf(s), count, group.slots, to);
-      to.own += count * row_;
-      to.next += count * row_;
-      g.pieces.push_back({at.section, at.nodes, count});
+      const size_t count = std::min(s.count - done, kProofNodes - at.nodes);
+      for (size_t part = 0; part < g.parts; ++part) {
+        const ProofSection& section = at.sections[part];
+        const size_t o = part * kFewProofLanes / 8;
+        BitRecord to = {own + o, next + o, {}, {}};
+        for (int role = 0; role < kProofRoles; ++role) {
+          to.wires[role] = section.Wires(role, at.nodes);
+          to.t[role] = section.T(role, at.nodes);
+        }
+        const auto record = section.row == row_ ? kernels.record : kBitRecordFewOfMany;
+        record(s, args + s.at + done * ArgsOf(s), count, group.slots + o, to);
+      }
+      own += count * row_;
+      next += count * row_;
+      g.pieces.push_back({at.sections, at.nodes, count});
       at.nodes = (at.nodes + count) % kProofNodes;
       done += count;
     }
@@ -70,17 +79,25 @@ void BitLog::Open(ProofLog& log, const BitKernels& kernels, absl::Span<const Bit
 
 void BitLog::Receive(size_t group, const uint8_t* received) {
   if (log_ == nullptr) return;
-  for (const Piece& p : groups_[group].pieces) {
-    XorRows(p.section.T(kProofLeft, p.node), p.section.row, received, row_, p.count);
+  const Group& g = groups_[group];
+  for (const Piece& p : g.pieces) {
+    for (size_t part = 0; part < g.parts; ++part) {
+      const ProofSection& section = p.sections[part];
+      XorRows(section.T(kProofLeft, p.node), section.row, received + part * kFewProofLanes / 8,
+              row_, p.count);
+      if (p.node + p.count == kProofNodes) log_->Close(section, kProofNodes);
+    }
     received += p.count * row_;
-    if (p.node + p.count == kProofNodes) log_->Close(p.section, kProofNodes);
   }
 }
 
 void BitLog::Finish(size_t group) {
   if (log_ == nullptr) return;
-  for (UnderWay& at : groups_[group].by_products) {
-    if (at.nodes != 0) log_->Close(at.section, at.nodes);
+  Group& g = groups_[group];
+  for (UnderWay& at : g.by_products) {
+    for (size_t part = 0; at.nodes != 0 && part < g.parts; ++part) {
+      log_->Close(at.sections[part], at.nodes);
+    }
     at.nodes = 0;
   }
 }

@@ -40,18 +40,21 @@ class BitLog {
   void Finish(size_t group);
 
  private:
+  // One for each 64 lanes, or one for all.
+  using Sections = std::array<ProofSection, kMostSplitSections>;
   struct UnderWay {
-    ProofSection section;
+    Sections sections;
     size_t nodes = 0;  // 0: none
   };
-  // Rows of the last message that are nodes of one section, one behind the other.
+  // Rows of the last message that are nodes of the same sections, one behind the other.
   struct Piece {
-    ProofSection section;
+    Sections sections;
     size_t node, count;
   };
   struct Group {
     std::array<UnderWay, kMaxGadgetProducts> by_products;
     std::vector<Piece> pieces;
+    size_t parts = 0;  // sections side by side
   };
 
   ProofLog* log_ = nullptr;
