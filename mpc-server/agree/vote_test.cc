@@ -120,7 +120,7 @@ TEST_F(VoteTest, TooLargeABatch) {
   std::vector<ProposalEntry> entries;
   for (size_t blocks = 0; blocks <= 2 * limits::kMaxBatchBlocks;) {
     Job& job = jobs.emplace_back(realm_.MakeChecksums({mac, mac, mac, mac}));
-    job.deadline_ms = 20'000;
+    job.deadline_ms = 8000;
     entries.push_back({KdcKey(realm_.kdc()), job.id, JobDigest(realm_.kdc(), job),
                        CodeOf(Verdict::kUnavailable)});
     blocks += BlocksOfJob(job);

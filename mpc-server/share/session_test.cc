@@ -77,9 +77,9 @@ TEST(SessionTest, MismatchesAreNamed) {
        "has security semi-honest, this server has active: all three servers need the same [engine] "
        "security"},
       {[](SessionOptions& o) {
-         if (o.party == 1) o.min_version = o.max_version = 7;
+         if (o.party == 1) o.min_version = o.max_version = kPeerProtocolMax + 1;
        },
-       "P1 speaks 7 to 7"},
+       "P1 speaks 8 to 8"},
   };
   for (const Case& c : cases) {
     MemoryRing ring;
