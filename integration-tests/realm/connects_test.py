@@ -2,6 +2,7 @@
 """Strangers at the TCP ports of servers and KDC, and a peer that is denied while it is at work."""
 
 import contextlib
+import functools
 import os
 import re
 import signal
@@ -100,6 +101,16 @@ def test_logins_over_tcp_while_strangers_hold_krb5kdcs_port(live):
             assert time.monotonic() - began < SOON
 
 
+def is_answered(live, size):
+    request = datagrams.garbage_login(live.name, 'nobody', size)
+    try:
+        with socket.create_connection(('127.0.0.1', live.ports.kdc), 20) as asking:
+            asking.sendall(len(request).to_bytes(4, 'big') + request)
+            return asking.makefile('rb').read(5)[4:] == b'\x7e'
+    except ConnectionError:
+        return False
+
+
 def test_long_messages_that_never_end_take_little_memory(live):
     """Each lacks its last byte. Shorter ones, and one that is as long and ends, are served."""
     longest = (1 << 20) - 4
@@ -118,10 +129,8 @@ def test_long_messages_that_never_end_take_little_memory(live):
         print(f'{LONG_MESSAGES} connections, {grown:.0f} MB')
         assert 16 < grown < 80
         for size in (4000, 60_000, longest):
-            request = datagrams.garbage_login(live.name, 'nobody', size)
-            with socket.create_connection(('127.0.0.1', live.ports.kdc), 20) as asking:
-                asking.sendall(len(request).to_bytes(4, 'big') + request)
-                assert asking.makefile('rb').read(5)[4:] == b'\x7e', size
+            # Among those that came in the same second krb5kdc may drop any to make room.
+            assert daemon.wait_until(functools.partial(is_answered, live, size), SOON), size
 
 
 def deny(live, text):
