@@ -161,7 +161,6 @@ def _database(realm, stock):
         'mpc_key': certificates / 'kdc-kdc.key',
         'mpc_admin_certificate': certificates / 'admin-kadmin.pem',
         'mpc_admin_key': certificates / 'admin-kadmin.key',
-        'mpc_timeout': '2s',
         **database,
         **realm.options.extra_database,
     }
