@@ -17,12 +17,12 @@ const IsaTable<AesKernels>& AllAesKernels() {
   return all;
 }
 
-const IsaTable<SboxRecordKernels>& AllSboxRecords() {
-  static const IsaTable<SboxRecordKernels> all = {
-    {"portable", Isa::kPortable, kSboxRecordPortable},
+const IsaTable<SboxRecords>& AllSboxRecords() {
+  static const IsaTable<SboxRecords> all = {
+    {"portable", Isa::kPortable, kSboxRecordsPortable},
 #if defined(__x86_64__)
-    {"avx2", Isa::kAvx2, kSboxRecordAvx2},
-    {"avx512", Isa::kAvx512, kSboxRecordAvx512},
+    {"avx2", Isa::kAvx2, kSboxRecordsAvx2},
+    {"avx512", Isa::kAvx512, kSboxRecordsAvx512},
 #endif
   };
   return all;

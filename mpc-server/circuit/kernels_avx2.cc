@@ -5,6 +5,7 @@
 
 namespace mpckdc {
 constexpr AesKernels kAesKernelsAvx2 = AesStages<WordAvx2, 2>::Kernels();
-constexpr SboxRecordKernels kSboxRecordAvx2 = MakeSboxRecordKernels<WordAvx2, 64>();
+constexpr SboxRecords kSboxRecordsAvx2 = {MakeSboxRecordKernels<WordAvx2, 64>(),
+                                          MakeSboxRecordKernels<WordAvx2, 64>()};
 constexpr BitKernels kBitKernelsAvx2 = BitRunner<WordAvx2, 2, 64>::Kernels();
 }  // namespace mpckdc

@@ -6,6 +6,8 @@
 
 namespace mpckdc {
 constexpr AesKernels kAesKernelsAvx512 = AesStages<WordAvx512, 2, AesZeros<Vaes512>>::Kernels();
-constexpr SboxRecordKernels kSboxRecordAvx512 = MakeSboxRecordKernels<WordAvx512, 64>();
-constexpr BitKernels kBitKernelsAvx512 = BitRunner<WordAvx512, 2, 64>::Kernels();
+constexpr SboxRecords kSboxRecordsAvx512 = {MakeSboxRecordKernels<WordAvx512, 64>(),
+                                            MakeSboxRecordKernels<WordAvx512Far, 64>()};
+constexpr BitKernels kBitKernelsAvx512 =
+    BitRunner<WordAvx512, 2, 64>::Kernels(BitRunner<WordAvx512Far, 2, 64>::Record<64>);
 }  // namespace mpckdc

@@ -6,7 +6,8 @@
 namespace mpckdc {
 constexpr AesKernels kAesKernelsPortable = AesStages<WordPortable, 2>::Kernels();
 constexpr SboxRecordKernels kSboxRecordFew = MakeSboxRecordKernels<WordPortable, 8>();
-constexpr SboxRecordKernels kSboxRecordPortable = MakeSboxRecordKernels<WordPortable, 64>();
+constexpr SboxRecords kSboxRecordsPortable = {MakeSboxRecordKernels<WordPortable, 64>(),
+                                              MakeSboxRecordKernels<WordPortable, 64>()};
 constexpr BitKernels kBitKernelsFew = BitRunner<WordPortable, 2, 8>::Kernels();
 constexpr BitRecordFunction kBitRecordFewOfMany = BitRunner<WordPortable, 2, 64>::Record<8>;
 constexpr BitKernels kBitKernelsPortable = BitRunner<WordPortable, 2, 64>::Kernels();

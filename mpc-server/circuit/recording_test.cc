@@ -137,8 +137,8 @@ TEST(RecordingTest, InParts) {
   }
 }
 
-// Chunks that are under way at the same time write one log.
-TEST(RecordingTest, OverlappedChunks) {
+// Chunks that are under way at the same time write one log; its later sections are far.
+void RunChunks(Sbox sbox) {
   constexpr size_t kLanes = 1600;
   const SampleShares keys = RandomShares(AesRoundKeys(AesBits::k128), 1);
   std::array<Recording, 3> parties;
@@ -149,8 +149,10 @@ TEST(RecordingTest, OverlappedChunks) {
     const std::vector<AesLane> lanes(kLanes, AesLane{keys[p].data(), nullptr, {}});
     AesBatch batch({512, 3, 1 << 20});
     Cost cost;
-    const absl::Status s = batch.Run(rings, lanes, {}, Sbox::kThroughput, {}, &cost);
+    const absl::Status s = batch.Run(rings, lanes, {}, sbox, {}, &cost);
     EXPECT_EQ(log.message_bytes(), cost.bytes_to_next);
+    EXPECT_FALSE(log.sections().front().far);
+    EXPECT_TRUE(log.sections().back().far);
     parties[p].Add(log);
     return s;
   });
@@ -159,6 +161,10 @@ TEST(RecordingTest, OverlappedChunks) {
   EXPECT_EQ(parties[0].sections().size(), 20u);
   EXPECT_EQ(result.malformed, "");
   EXPECT_EQ(result.other_wires + result.false_bits.size(), 0u);
+}
+TEST(RecordingTest, OverlappedChunks) {
+  RunChunks(Sbox::kThroughput);
+  RunChunks(Sbox::kLatency);
 }
 
 // Sends a block and says nothing of it.

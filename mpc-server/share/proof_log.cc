@@ -13,6 +13,8 @@ namespace {
 constexpr size_t kFirstSlabBytes = 256 << 10;
 constexpr size_t kSlabBytes = 2 << 20;
 constexpr size_t kRowAlignment = 64;
+// Of the log. Below, the rows that were just written are still there when they are proved.
+constexpr size_t kNearBytes = 1 << 20;
 
 size_t FieldBytes(const ProofFieldSection& s) {
   const size_t bytes =
@@ -40,7 +42,8 @@ void CutLanes(uint8_t* rows, size_t count, size_t row, size_t lanes) {
 ProofSection ProofLog::Open(Gadget gadget, size_t lanes) {
   assert(lanes != 0 && lanes <= kProofLanes);
   ProofSection section = {gadget, static_cast<uint32_t>(lanes), 0,
-                          lanes <= kFewProofLanes ? 8u : 64u, nullptr};
+                          lanes <= kFewProofLanes ? 8u : 64u, false, nullptr};
+  section.far = used_ >= kNearBytes;
   section.rows = Take(section.bytes());
   ++open_;
   return section;

@@ -72,6 +72,7 @@ struct ProofSection {
   uint32_t lanes = 0;
   uint32_t nodes = 0;  // known when it is closed
   uint32_t row = 0;    // bytes: 8 or 64
+  bool far = false;    // behind more than a core's caches hold: better written past them
   uint8_t* rows = nullptr;
 
   // A node's rows lie behind each other, `row` bytes apart, and nodes too.

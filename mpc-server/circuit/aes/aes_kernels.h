@@ -104,9 +104,13 @@ struct SboxRecordKernels {
   void (*scale)(const SboxRows& to, AesLinear linear, const SentRows& in, const ZeroRows& zero);
   void (*end[2])(const SboxRows& to, AesLinear linear, const uint8_t* received);  // by Sbox
 };
-extern const SboxRecordKernels kSboxRecordPortable, kSboxRecordAvx2, kSboxRecordAvx512;
+// By where a section of the log is (share/proof_log.h).
+struct SboxRecords {
+  SboxRecordKernels near, far;
+};
+extern const SboxRecords kSboxRecordsPortable, kSboxRecordsAvx2, kSboxRecordsAvx512;
 extern const SboxRecordKernels kSboxRecordFew;  // log rows of 8 bytes: at most 64 lanes
-const IsaTable<SboxRecordKernels>& AllSboxRecords();
+const IsaTable<SboxRecords>& AllSboxRecords();
 
 }  // namespace mpckdc
 

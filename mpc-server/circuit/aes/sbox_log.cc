@@ -19,7 +19,9 @@ void SboxLog::Reset(Sbox sbox) {
 }
 
 const SboxRecordKernels& SboxLog::KernelsFor(size_t group) const {
-  return groups_[group].sections[0].row == 8 ? kSboxRecordFew : kernels_;
+  const ProofSection& section = groups_[group].sections[0];
+  if (section.row == 8) return kSboxRecordFew;
+  return section.far ? kernels_.far : kernels_.near;
 }
 
 // Those of the layer under way.

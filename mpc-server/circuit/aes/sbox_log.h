@@ -50,7 +50,7 @@ class SboxLog {
   const SboxRecordKernels& KernelsFor(size_t group) const;
 
   const size_t bytes_;
-  const SboxRecordKernels& kernels_;
+  const SboxRecords& kernels_;
   Sbox sbox_ = Sbox::kThroughput;
   ProofLog* log_ = nullptr;
   AesLinear linear_{};

@@ -44,8 +44,11 @@ struct SboxRecord {
   static void Norm(const SboxRows& to, const uint8_t* state, const ZeroRows& zero) {
     const size_t plane = 8 * to.bytes * kRow;
     ForEach(to, [&](size_t i, size_t o, const Node& node) MPCKDC_LAMBDA_INLINE {
-      if (o == 0) node.template AskFor<0, 8, 0, 4>(2);
-      if (o == 0) node.template AskFor<8, 4, 4, Places::kSecondBits>();
+      if (o == 0) {
+        node.template AskFor<4>(node.t_right + 2 * kBitStride);
+        node.template AskFor<4>(node.own + kNorm * kLogRow);
+        node.template AskFor<Places::kSecondBits>(node.t_right + 4 * kLogRow);
+      }
       T a[8], l[4];
       for (size_t k = 0; k < 8; ++k) {
         const uint8_t* x = state + (8 * i + k) * kRow + o;
@@ -71,18 +74,17 @@ struct SboxRecord {
   // --- the throughput S-box ----------------------------------------------------------------------
   static void Helper(const SboxRows& to, const SentRows& in, const ZeroRows& zero) {
     ForEach(to, [&](size_t i, size_t o, const Node& node) MPCKDC_LAMBDA_INLINE {
-      if (o == 0) node.template AskFor<12, 1, 5, 4>();
-      node.template TakeOpened<4>(in, i, o, 8, 0);
+      if (o == 0) node.template AskFor<4>(node.t_right + 5 * kLogRow);
+      node.template TakeOpened<4>(in, i, o, kNorm, 0);
       node.PutBit(4, W::Load(zero.next + i * kRow + o), W::Load(zero.own + i * kRow + o));
     });
   }
   // l of M: (n0+n1+n2+n3, n3, n2+n3, n1+n2+n3), see sbox.h.
   static void Inverse(const SboxRows& to, const SentRows& in, const ZeroRows& zero) {
     ForEach(to, [&](size_t i, size_t o, const Node& node) MPCKDC_LAMBDA_INLINE {
-      if (o == 0) node.template AskFor<13, 4, 9, 8>();
+      if (o == 0) node.template AskFor<8>(node.t_right + kProduct * kLogRow);
       node.template TakeOpened<1>(in, i, o, 12, 4);
-      const T n0 = node.OwnWire(8), n1 = node.OwnWire(9), n2 = node.OwnWire(10),
-              n3 = node.OwnWire(11);
+      const T n0 = node.Norm(0), n1 = node.Norm(1), n2 = node.Norm(2), n3 = node.Norm(3);
       const T n23 = W::Xor(n2, n3), n123 = W::Xor(n1, n23);
       const T l[4] = {W::Xor(n0, n123), n3, n23, n123};
       for (size_t k = 0; k < 4; ++k) {
@@ -102,10 +104,10 @@ struct SboxRecord {
   // l of u: (n0+n1+n3, n1+n2).
   static void Twist(const SboxRows& to, const SentRows& in, const ZeroRows& zero) {
     ForEach(to, [&](size_t i, size_t o, const Node& node) MPCKDC_LAMBDA_INLINE {
-      if (o == 0) node.template AskFor<12, 10, 14, 8>();
-      node.template TakeOpened<4>(in, i, o, 8, 0);
-      const T n1 = node.OwnWire(9);
-      const T l[2] = {W::Xor3(node.OwnWire(8), n1, node.OwnWire(11)), W::Xor(n1, node.OwnWire(10))};
+      if (o == 0) node.template AskFor<8>(node.t_right + kProduct * kLogRow);
+      node.template TakeOpened<4>(in, i, o, kNorm, 0);
+      const T n1 = node.Norm(1);
+      const T l[2] = {W::Xor3(node.Norm(0), n1, node.Norm(3)), W::Xor(n1, node.Norm(2))};
       for (size_t k = 0; k < 10; ++k) {
         const size_t at = (10 * i + k) * kRow + o;
         const T next = W::Load(zero.next + at);
@@ -121,6 +123,7 @@ struct SboxRecord {
   }
 
  private:
+  static constexpr size_t kNorm = 8;  // N's wires
   static constexpr size_t kProduct = Places::kProductBit;
   static constexpr size_t kWireStride = GadgetWires(Places::kGadget) * kLogRow;
   static constexpr size_t kBitStride = GadgetBits(Places::kGadget) * kLogRow;
@@ -135,33 +138,27 @@ struct SboxRecord {
           t_left(to.t[0] + i * kBitStride + o),
           t_right(to.t[1] + i * kBitStride + o) {}
 
-    // The next stage's rows of this node, or the same stage's of a later one: the log is more than
-    // a cache holds, and comes while this stage is computed.
-    template <size_t kWire, size_t kWires, size_t kBit, size_t kBits>
-    MPCKDC_INLINE void AskFor(size_t later = 0) const {
-      if constexpr (kLogRow == 64) {
-        constexpr int kWrite = 1, kSecondLevel = 2;
+    // Rows that a later stage will add to or read: the log is more than a cache holds, and they
+    // come while this stage is computed.
+    template <size_t kRows>
+    MPCKDC_INLINE void AskFor(const uint8_t* rows) const {
+      constexpr int kWrite = 1, kSecondLevel = 2;
 #pragma GCC unroll 10
-        for (size_t k = 0; k < kWires; ++k) {
-          const size_t at = later * kWireStride + (kWire + k) * kLogRow;
-          __builtin_prefetch(own + at, kWrite, kSecondLevel);
-          __builtin_prefetch(left + at, kWrite, kSecondLevel);
-        }
-#pragma GCC unroll 10
-        for (size_t k = 0; k < kBits; ++k) {
-          const size_t at = later * kBitStride + (kBit + k) * kLogRow;
-          __builtin_prefetch(t_left + at, kWrite, kSecondLevel);
-          __builtin_prefetch(t_right + at, kWrite, kSecondLevel);
-        }
+      for (size_t k = 0; kLogRow == 64 && k < kRows; ++k) {
+        __builtin_prefetch(rows + k * kLogRow, kWrite, kSecondLevel);
       }
     }
-    T OwnWire(size_t k) const { return W::Load(own + k * kLogRow); }
+    T Norm(size_t k) const { return W::Load(own + (kNorm + k) * kLogRow); }
     void PutWire(size_t k, T a, T b) const {
-      W::Store(own + k * kLogRow, a);
-      W::Store(left + k * kLogRow, b);
+      W::StoreForLater(own + k * kLogRow, a);
+      W::StoreForLater(left + k * kLogRow, b);
+    }
+    void PutNorm(size_t k, T a, T b) const {  // the inverse's l reads a again
+      W::Store(own + (kNorm + k) * kLogRow, a);
+      W::StoreForLater(left + (kNorm + k) * kLogRow, b);
     }
     T RightBit(size_t k) const { return W::Load(t_right + k * kLogRow); }
-    void PutLeftBit(size_t k, T v) const { W::Store(t_left + k * kLogRow, v); }
+    void PutLeftBit(size_t k, T v) const { W::StoreForLater(t_left + k * kLogRow, v); }
     void PutRightBit(size_t k, T v) const { W::Store(t_right + k * kLogRow, v); }
     void PutBit(size_t k, T l, T r) const {
       PutLeftBit(k, l);
@@ -175,7 +172,8 @@ struct SboxRecord {
       for (size_t k = 0; k < kCount; ++k) {
         const size_t at = (kCount * i + k) * kRow + o;
         const T received = W::Load(in.received + at);
-        PutWire(wire + k, W::Load(in.sent + at), received);
+        const T sent = W::Load(in.sent + at);
+        wire == kNorm ? PutNorm(k, sent, received) : PutWire(wire + k, sent, received);
         PutRightBit(bit + k, W::Xor(RightBit(bit + k), received));
       }
     }
@@ -186,6 +184,7 @@ struct SboxRecord {
     for (size_t i = 0; i < to.bytes; ++i) {
       for (size_t o = 0; o < kLogRow; o += W::kBytes) f(i, o, Node(to, i, o));
     }
+    W::FinishStores();
   }
 
   // tL complete, tR as far as it is known.
@@ -250,6 +249,7 @@ struct SboxRecord {
         }
       }
     }
+    W::FinishStores();
   }
 };
 

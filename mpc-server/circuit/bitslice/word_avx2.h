@@ -15,6 +15,8 @@ struct WordAvx2 {
   static constexpr size_t kBytes = 32;
   static T Load(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const T*>(p)); }
   static void Store(uint8_t* p, T v) { _mm256_storeu_si256(reinterpret_cast<T*>(p), v); }
+  static void StoreForLater(uint8_t* p, T v) { Store(p, v); }
+  static void FinishStores() {}
   static T Zero() { return _mm256_setzero_si256(); }
   static T Not(T a) { return _mm256_xor_si256(a, _mm256_set1_epi8(-1)); }
   static T Xor(T a, T b) { return _mm256_xor_si256(a, b); }

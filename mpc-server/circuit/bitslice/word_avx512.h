@@ -15,6 +15,8 @@ struct WordAvx512 {
   static constexpr size_t kBytes = 64;
   static T Load(const uint8_t* p) { return _mm512_loadu_si512(p); }
   static void Store(uint8_t* p, T v) { _mm512_storeu_si512(p, v); }
+  static void StoreForLater(uint8_t* p, T v) { Store(p, v); }
+  static void FinishStores() {}
   static T Zero() { return _mm512_setzero_si512(); }
   static T Not(T a) { return _mm512_ternarylogic_epi64(a, a, a, 0x55); }
   static T Xor(T a, T b) { return _mm512_xor_si512(a, b); }
@@ -42,6 +44,14 @@ struct WordAvx512 {
                                     _mm512_set1_epi64(static_cast<long long>(stride)));
     _mm512_i64scatter_epi64(p, at, v, 1);
   }
+};
+
+// The same, but rows that are read much later are written past the caches, line by line. Aligned
+// to 64 bytes.
+struct WordAvx512Far : WordAvx512 {
+  static void StoreForLater(uint8_t* p, T v) { _mm512_stream_si512(reinterpret_cast<T*>(p), v); }
+  // Before another thread reads them.
+  static void FinishStores() { _mm_sfence(); }
 };
 
 }  // namespace mpckdc

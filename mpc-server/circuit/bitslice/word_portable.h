@@ -17,6 +17,8 @@ struct WordPortable {
     return v;
   }
   static void Store(uint8_t* p, T v) { __builtin_memcpy(p, &v, sizeof(v)); }
+  static void StoreForLater(uint8_t* p, T v) { Store(p, v); }
+  static void FinishStores() {}
   static T Zero() { return 0; }
   static T Not(T a) { return ~a; }
   static T Xor(T a, T b) { return a ^ b; }

@@ -65,7 +65,8 @@ void BitLog::Open(ProofLog& log, const BitKernels& kernels, absl::Span<const Bit
           to.wires[role] = section.Wires(role, at.nodes);
           to.t[role] = section.T(role, at.nodes);
         }
-        const auto record = section.row == row_ ? kernels.record : kBitRecordFewOfMany;
+        const auto wide = section.far ? kernels.record_far : kernels.record;
+        const auto record = section.row == row_ ? wide : kBitRecordFewOfMany;
         record(s, args + s.at + done * ArgsOf(s), count, group.slots + o, to);
       }
       own += count * row_;

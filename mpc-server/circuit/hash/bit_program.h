@@ -79,12 +79,12 @@ using BitRecordFunction = void (*)(const BitSection& section, const uint16_t* ar
                                    const uint8_t* slots, const BitRecord& to);
 
 // How one instruction set runs it. `row` is the length of rows in slots and messages, and where
-// `record` writes.
+// `record` writes, or `record_far` where the log's section is far (share/proof_log.h).
 struct BitKernels {
   void (*store)(const uint16_t* slots, size_t count, const uint8_t* sent, const uint8_t* received,
                 const BitRows& rows);
   void (*run)(const BitSection* sections, size_t count, const uint16_t* args, const BitRows& rows);
-  BitRecordFunction record;
+  BitRecordFunction record, record_far;
   size_t row;
 };
 extern const BitKernels kBitKernelsPortable, kBitKernelsAvx2, kBitKernelsAvx512;

@@ -197,7 +197,9 @@ struct BitRunner {
     }
   }
 
-  static constexpr BitKernels Kernels() { return {Store, Run, Record<kRow>, kRow}; }
+  static constexpr BitKernels Kernels(BitRecordFunction far = Record<kRow>) {
+    return {Store, Run, Record<kRow>, far, kRow};
+  }
 
  private:
   // A value as P_i and its neighbours know it: a_i and a_{i-1} = x_i + a_i.
@@ -218,38 +220,28 @@ struct BitRunner {
       return {W::Xor(u.own, v.own), W::Xor(u.left, v.left)};
     }
     void Product(size_t k, Known a, Known b) const {
-      W::Store(wires[0] + 2 * k * kLogRow, a.own);
-      W::Store(wires[0] + (2 * k + 1) * kLogRow, b.own);
-      W::Store(wires[1] + 2 * k * kLogRow, a.left);
-      W::Store(wires[1] + (2 * k + 1) * kLogRow, b.left);
+      W::StoreForLater(wires[0] + 2 * k * kLogRow, a.own);
+      W::StoreForLater(wires[0] + (2 * k + 1) * kLogRow, b.own);
+      W::StoreForLater(wires[1] + 2 * k * kLogRow, a.left);
+      W::StoreForLater(wires[1] + (2 * k + 1) * kLogRow, b.left);
     }
     void End(T linear) const {
-      W::Store(t[0], W::Xor(linear, W::Load(next)));
-      W::Store(t[1], W::Load(own));
+      W::StoreForLater(t[0], W::Xor(linear, W::Load(next)));
+      W::Store(t[1], W::Load(own));  // what is received is added to it
     }
   };
-  // Rows of the log some instances ahead: it is more than a cache holds.
-  static constexpr size_t kAhead = 4;
-  template <size_t kLogRow>
-  static void AskFor(const BitRecord& to, size_t at, size_t wires, size_t t) {
-    if constexpr (kLogRow == 64) {
-      constexpr int kWrite = 1, kSecondLevel = 2;
-      for (const int role : {0, 1}) {
-        for (size_t k = 0; k < wires; ++k) {
-          __builtin_prefetch(to.wires[role] + at + k * kLogRow, kWrite, kSecondLevel);
-        }
-        __builtin_prefetch(to.t[role] + t + kAhead * kLogRow, kWrite, kSecondLevel);
-      }
-    }
-  }
   template <size_t kLogRow, class F>
   static void RecordEach(const BitRecord& to, const uint8_t* slots, size_t count, size_t products,
                          F f) {
+    constexpr size_t kAhead = 4;  // instances: a log is more than a cache holds
+    constexpr int kWrite = 1, kSecondLevel = 2;
     const size_t wires = 2 * products * kLogRow;
     for (size_t i = 0; i < count; ++i) {
       for (size_t o = 0; o < kLogRow; o += W::kBytes) {
         const size_t from = i * kRow + o, t = i * kLogRow + o;
-        if (o == 0) AskFor<kLogRow>(to, (i + kAhead) * wires, 2 * products, t);
+        if (kLogRow == 64 && o == 0) {
+          __builtin_prefetch(to.t[1] + t + kAhead * kLogRow, kWrite, kSecondLevel);
+        }
         f(i, Recorded<kLogRow>{slots + o,
                                to.own + from,
                                to.next + from,
@@ -257,6 +249,7 @@ struct BitRunner {
                                {to.t[0] + t, to.t[1] + t}});
       }
     }
+    W::FinishStores();
   }
 };
 
