@@ -49,8 +49,10 @@ def ours_standard(tmp_path_factory):
     yield from protected(
         tmp_path_factory.mktemp('standard'),
         ('aes128-cts', 'aes256-cts', 'aes128-sha2', 'aes256-sha2'),
-        realm_module.Options(extra_realm={
-            'supported_enctypes': f'aes128-gcm:normal,{STOCK_ENCTYPES}'}))
+        realm_module.Options(
+            extra_realm={'supported_enctypes': f'aes128-gcm:normal,{STOCK_ENCTYPES}'},
+            # Sixteen logins are one long batch, and other tests have the cores too.
+            extra_database={'mpc_timeout': '15s'}))
 
 
 @pytest.fixture(scope='session')
