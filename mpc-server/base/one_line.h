@@ -10,7 +10,8 @@
 
 namespace mpckdc {
 
-// Control characters become \x and two digits.
+// Of UTF-8: control characters, line separators, what turns the direction of text, and bytes that
+// are no character become \x and two digits each.
 std::string OnOneLine(absl::string_view text);
 
 }  // namespace mpckdc
