@@ -134,7 +134,10 @@ void Follower::VoteOnJobs(Ballot& ballot) {
     if (job == nullptr) {
       opinion = Refuse(expired ? Verdict::kDeadline : Verdict::kUnavailable,
                        "this server has answered the job already");
-    } else if (job->digest != entry.digest) {
+    } else if (entry.digest == AgreedDigest(*job, !job->proven)) {
+      opinion = Refuse(Verdict::kUnavailable,
+                       "a server restarted between the two batches of the job");
+    } else if (entry.digest != AgreedDigest(*job)) {
       opinion = Refuse(Verdict::kInconsistent, "the servers did not receive the same job");
     } else {
       opinion = opinions.On(*job);

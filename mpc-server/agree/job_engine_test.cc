@@ -3,6 +3,7 @@
 // Three engines in one process against the plain oracle: logins, gates, grants, tickets.
 #include "mpc-server/agree/job_engine.h"
 
+#include <atomic>
 #include <cstdio>
 #include <set>
 
@@ -492,6 +493,43 @@ TEST(JobEngine, ChecksumTooOld) {
   EXPECT_VERDICT(verify(), Verdict::kOk);
   pass(life + absl::Hours(1));
   ExpectRefused(verify(), Verdict::kRefused, "the checksum was made");
+}
+
+// A server restarts while a long ticket that was found good waits for its second batch at the two
+// others, and its KDC sends it the job again: it knows of no first batch. That is an outage, and
+// accuses nobody.
+TEST(JobEngine, ARestartBetweenTheBatchesOfALongJobAccusesNobody) {
+  EngineOptions options;
+  options.mode = BatchMode::kFixed;
+  options.batch_window = absl::Seconds(2);
+  for (const int restarted : {2, 0}) {
+    Realm realm(kEnctypeAes128Gcm, options);
+    const std::string header = EncodeTicketHeader(
+        NewTicketHeader(realm.alice.info.principal_id, 1, absl::Now(), absl::Hours(1)));
+    const std::string ticket =
+        PlainSealText(realm.tgt, kUsageTicket, Nonce{}, header, std::string(60'000, 't'));
+    Job job = realm.Reissue(ticket, realm.tgt, 60'000);
+    job.deadline_ms = 25000;
+    std::atomic<int> answers{0}, good{0};
+    const auto count = [&](JobResult r) {
+      good += r.judgement.ok();
+      ++answers;
+    };
+    for (int p = 0; p < 3; ++p) realm.engine(p).Submit(realm.kdc(), job, count);
+    ASSERT_TRUE(Eventually([&] {
+      for (int p = 0; p < 3; ++p) {
+        const EngineStatus status = realm.engine(p).Status();
+        if (status.aes_blocks == 0 || status.waiting == 0) return false;
+      }
+      return true;
+    }));
+    realm.Stop(restarted);
+    realm.Start(restarted);
+    realm.engine(restarted).Submit(realm.kdc(), job, count);
+    EXPECT_TRUE(Eventually([&] { return answers == 4; }, absl::Seconds(30)));
+    EXPECT_EQ(good, 0);
+    for (int p = 0; p < 3; ++p) EXPECT_FALSE(realm.engine(p).Status().quarantine.has_value());
+  }
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/sha256.h"
 #include "mpc-server/key/message_format.h"
 
 namespace mpckdc {
@@ -21,6 +23,10 @@ constexpr absl::Duration kFirstRetry = absl::Milliseconds(5), kLastRetry = absl:
 // A next_try later than this was set before the clock was set back.
 constexpr absl::Duration kLongestRetry = absl::Seconds(1);
 }  // namespace
+
+Digest AgreedDigest(const WaitingJob& job, bool proven) {
+  return proven ? Sha256(absl::StrCat("mpc-kdc proven job", AsText(job.digest))) : job.digest;
+}
 
 size_t BlocksOfJob(const Job& job) {
   size_t blocks = 0;

@@ -46,6 +46,10 @@ struct WaitingJob : ReceivedJob {
   std::optional<QuotaKind> over;  // the quota by which this server refused it
 };
 using WaitingJobPtr = std::shared_ptr<WaitingJob>;
+// What the three must agree on of a job: what was asked, and whether its messages were found good
+// in a batch before. A server that restarted between the two does not know that.
+Digest AgreedDigest(const WaitingJob& job, bool proven);
+inline Digest AgreedDigest(const WaitingJob& job) { return AgreedDigest(job, job.proven); }
 
 // What a job of a good shape takes of a batch: AES blocks (keystream, and one mask per tag) and the
 // blocks under its checksums. Each of either kind takes a power of H in locked memory, or a share

@@ -165,7 +165,7 @@ void Leader::ProposeJobs(Ballot& ballot) {
   for (const WaitingJobPtr& job : ballot.jobs) {
     Measure(*job, ballot.records);  // where it was not: the others do so now
     Judgement opinion = job->refused.has_value() ? *job->refused : opinions.On(*job);
-    proposal.entries.push_back({job->group, job->job.id, job->digest, CodeOf(opinion.verdict)});
+    proposal.entries.push_back({job->group, job->job.id, AgreedDigest(*job), CodeOf(opinion.verdict)});
     ballot.details.push_back(std::move(opinion.detail));
   }
   if (!opinions.no_nonces().empty()) proposal.nonces = 0;
