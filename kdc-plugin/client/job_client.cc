@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "kdc-plugin/client/text.h"
+#include "mpc-server/base/one_line.h"
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/base/status_macros.h"
@@ -325,7 +326,7 @@ absl::Status JobClient::OnWelcome(int server, const v1::Welcome& welcome,
   const std::string& address = streams_[server]->address();
   if (welcome.realm() != realm_) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the server serves realm \"", welcome.realm(), "\", not ", realm_));
+        absl::StrCat("the server serves realm \"", OnOneLine(welcome.realm()), "\", not ", realm_));
   }
   {
     absl::MutexLock lock(&mu_);
@@ -341,7 +342,8 @@ absl::Status JobClient::OnWelcome(int server, const v1::Welcome& welcome,
   }
   LogChange(server, LOG_INFO,
             absl::StrCat("MPC server ", address, ": connected, party ", member.party, ", cluster ",
-                         member.cluster, ", epoch ", member.epoch, ", ", welcome.software()));
+                         member.cluster, ", epoch ", member.epoch, ", ",
+                         OnOneLine(welcome.software())));
   return absl::OkStatus();
 }
 

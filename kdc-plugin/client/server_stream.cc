@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kdc-plugin/client/combiner.h"
+#include "mpc-server/base/one_line.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "proto/wipe_shares.h"
@@ -33,7 +34,7 @@ constexpr char kServe[] = "/mpckdc.v1.KeyService/Serve";
 std::string Describe(const grpc::Status& status) {
   if (status.ok()) return "the server closed the stream";
   return absl::StrCat("gRPC status ", static_cast<int>(status.error_code()), ": ",
-                      status.error_message().substr(0, kMaxDetailBytes));
+                      OnOneLine(status.error_message().substr(0, kMaxDetailBytes)));
 }
 
 // tag | length | entry

@@ -24,6 +24,19 @@ TEST_F(ClientTest, WhatAServerSaysIsOneLineOfTheLog) {
   EXPECT_THAT(a.detail, HasSubstr("answer\\x1b[2K"));
 }
 
+TEST_F(ClientTest, WhatAServerSaysOfItselfIsOneLineOfTheLog) {
+  const std::string evil =
+      "0.2.0\nNov 23 03:00:00 kdc krb5kdc[1](info): P2 altered its answer\033[2K";
+  realm_.parties[0]->behaviour.welcome = [&](v1::Welcome& w) { w.set_software(evil); };
+  realm_.parties[1]->behaviour.welcome = [&](v1::Welcome& w) { w.set_realm(evil); };
+  StartClient();
+  Login();
+  EXPECT_THAT(Logged(), HasSubstr("epoch 1, 0.2.0\\x0aNov 23"));
+  EXPECT_THAT(Logged(), HasSubstr("serves realm \"0.2.0\\x0aNov 23"));
+  EXPECT_THAT(Logged(), ::testing::Not(HasSubstr("\nNov 23")));
+  EXPECT_THAT(Logged(), ::testing::Not(HasSubstr("\033[")));
+}
+
 TEST_F(ClientTest, AnswersOfWrongSizeOrOtherNonceAreAnOutage) {
   StartClient();
   ExpectOutage(2, "wrong size", [](v1::JobAnswer& a) {

@@ -66,6 +66,32 @@ TEST_F(RunTest, WhatALyingServerSaysIsOneLine) {
   }
 }
 
+// The same of errors, and of a key's principal.
+TEST_F(RunTest, WhatALyingServerSaysElsewhereIsOneLine) {
+  const std::string evil = "bye\nparty 2 deviated\033[2K\u009b";
+  const auto expect = [](const Outcome& outcome, const std::string& what) {
+    const std::string text = outcome.out + outcome.err;
+    EXPECT_THAT(text, HasSubstr("bye\\x0aparty 2 deviated")) << what;
+    EXPECT_THAT(text, Not(testing::AnyOf(HasSubstr("\033["), HasSubstr("\nparty 2 deviated"),
+                                         HasSubstr("\u009b"))))
+        << what;
+  };
+  v1::SharePackage package;
+  *package.mutable_info() =
+      KeyOf("x@EXAMPLE.COM " + evil, 1, kEnctypeAes256Gcm, std::string(16, 'h'));
+  realm_.servers[1]->Plant(package);
+  expect(Run({"list"}), "list");
+  expect(Run({"doctor"}), "doctor");
+  for (const char* method : {"ListKeys", "InitRealm"}) {
+    realm_.servers[1]->set_fault(
+        [&](enroll::FakeAdminServer::When, const std::string& called) {
+          return called == method ? grpc::Status(grpc::StatusCode::INTERNAL, evil)
+                                  : grpc::Status::OK;
+        });
+    expect(Run({method == std::string("ListKeys") ? "list" : "init-realm"}), method);
+  }
+}
+
 // A proof that fails at all three, as broken memory makes it.
 TEST_F(RunTest, WhenAllThreeSawItNobodyIsExcused) {
   for (const uint32_t p : {0, 1, 2}) Accuse(realm_, p, {(p + 1) % 3, (p + 2) % 3});

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
+#include "mpc-server/base/one_line.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/key/string_to_key.h"
 #include "mpc-server/package/package.h"
@@ -94,7 +95,7 @@ absl::Status Merge(const std::array<v1::VerifyKeysReply, 3>& replies,
       answered.insert(result.handle());
       if (result.consistent()) continue;
       std::string& fault = (*faults)[result.handle()];
-      if (fault.empty()) fault = result.detail();
+      if (fault.empty()) fault = OnOneLine(result.detail());
     }
     for (const std::string& handle : handles) {
       if (answered.contains(handle)) continue;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/one_line.h"
 
 namespace mpckdc::enroll {
 namespace {
@@ -18,7 +19,7 @@ constexpr size_t kMaxDetailBytes = 400;
 
 absl::Status ToStatus(const grpc::Status& status, absl::string_view server, const char* what) {
   if (status.ok()) return absl::OkStatus();
-  const std::string detail = status.error_message().substr(0, kMaxDetailBytes);
+  const std::string detail = OnOneLine(status.error_message().substr(0, kMaxDetailBytes));
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                       absl::StrCat("server ", server, ": ", what, ": ",
                                    detail.empty() ? "no details" : detail));
@@ -74,7 +75,10 @@ absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string
       const auto reader = stub_->ListKeys(context, request);
       v1::ListKeysReply reply;
       while (reader->Read(&reply)) {
-        for (v1::KeyInfo& key : *reply.mutable_keys()) keys.push_back(std::move(key));
+        for (v1::KeyInfo& key : *reply.mutable_keys()) {
+          key.set_principal(OnOneLine(key.principal()));
+          keys.push_back(std::move(key));
+        }
         next = reply.next();
       }
       return reader->Finish();
