@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/garble/program_run.h"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "mpc-server/circuit/hash/hash_programs.h"
+#include "mpc-server/garble/aes_rounds.h"
+#include "mpc-server/key/hash_plain.h"
+#include "mpc-server/key/hash_template.h"
+
+namespace mpckdc::garble {
+namespace {
+
+// Rows from the garbler to the evaluator.
+class Tables : public RowSink, public RowSource {
+ public:
+  Label* Take(size_t labels) override {
+    rows.resize(rows.size() + labels);
+    return rows.data() + rows.size() - labels;
+  }
+  const Label* Next(size_t labels) override {
+    EXPECT_LE(at_ + labels, rows.size());
+    at_ += labels;
+    for (size_t i = at_ - labels; alter && i < at_; ++i) alter(rows[i]);
+    return rows.data() + at_ - labels;
+  }
+  bool AllRead() const { return at_ == rows.size(); }
+
+  std::vector<Label> rows;
+  std::function<void(Label&)> alter;
+
+ private:
+  size_t at_ = 0;
+};
+
+// Both sides of a computation on bits [row][lane] that one process knows. Values are labels; what
+// is computed of them goes through the tables.
+class Garbling {
+ public:
+  Garbling(size_t lanes, Isa isa, uint64_t seed)
+      : random_(seed),
+        delta_(Draw(lanes)),
+        start_{random_(), random_()},
+        garbler_gates_(start_),
+        evaluator_gates_(start_),
+        garbler_(garbler_gates_, OddDeltas(), tables, isa),
+        evaluator_(evaluator_gates_, lanes, tables, isa) {}
+
+  struct Wires {
+    std::vector<Label> zero, held;
+  };
+  Wires Input(const std::vector<uint8_t>& bits) {
+    Wires w = {Draw(bits.size()), {}};
+    for (size_t i = 0; i < bits.size(); ++i) {
+      w.held.push_back(w.zero[i] ^ delta_[i % lanes()].If(bits[i] != 0));
+    }
+    return w;
+  }
+  Wires Run(const BitProgram& program, const Wires& in, const std::vector<uint8_t>& publics,
+            size_t rows) {
+    Wires out = {std::vector<Label>(rows * lanes()), std::vector<Label>(rows * lanes())};
+    garbler_.Run(program, in.zero, publics, out.zero.data());
+    evaluator_.Run(program, in.held, publics, out.held.data());
+    return out;
+  }
+  // Whether the evaluator holds one of the two labels of each wire.
+  bool AreLabels(const Wires& w) const {
+    for (size_t i = 0; i < w.zero.size(); ++i) {
+      const Label difference = w.zero[i] ^ w.held[i];
+      if (!(difference == Label{} || difference == delta_[i % lanes()])) return false;
+    }
+    return true;
+  }
+  std::vector<uint8_t> Value(const Wires& w) const {
+    EXPECT_TRUE(AreLabels(w));
+    std::vector<uint8_t> bits;
+    for (size_t i = 0; i < w.zero.size(); ++i) {
+      bits.push_back(w.zero[i].colour() != w.held[i].colour());
+    }
+    return bits;
+  }
+  size_t lanes() const { return delta_.size(); }
+  size_t gates() const { return garbler_gates_.gates(); }
+
+  Tables tables;
+
+ private:
+  std::vector<Label> Draw(size_t count) {
+    std::vector<Label> labels(count);
+    for (Label& l : labels) l = {random_(), random_()};
+    return labels;
+  }
+  absl::Span<const Label> OddDeltas() {
+    for (Label& d : delta_) d.low |= 1;
+    return delta_;
+  }
+
+  std::mt19937_64 random_;
+  std::vector<Label> delta_;
+  const HashKey start_;
+  GateCounter garbler_gates_, evaluator_gates_;
+  Garbler garbler_;
+  Evaluator evaluator_;
+};
+
+// Rows of bytes' bits, the lowest one first, of lanes that lie behind each other.
+std::vector<uint8_t> ToRows(const std::vector<uint8_t>& bytes, size_t lanes) {
+  const size_t each = bytes.size() / lanes;
+  std::vector<uint8_t> rows(8 * bytes.size());
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    for (size_t i = 0; i < 8 * each; ++i) {
+      rows[i * lanes + lane] = bytes[lane * each + i / 8] >> i % 8 & 1;
+    }
+  }
+  return rows;
+}
+std::vector<uint8_t> ToBytes(const std::vector<uint8_t>& rows, size_t lanes) {
+  const size_t each = rows.size() / lanes / 8;
+  std::vector<uint8_t> bytes(each * lanes);
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    for (size_t i = 0; i < 8 * each; ++i) {
+      bytes[lane * each + i / 8] |= static_cast<uint8_t>(rows[i * lanes + lane] << i % 8);
+    }
+  }
+  return bytes;
+}
+
+std::vector<uint8_t> RandomBytes(std::mt19937_64& random, size_t count) {
+  std::vector<uint8_t> bytes(count);
+  for (uint8_t& b : bytes) b = static_cast<uint8_t>(random());
+  return bytes;
+}
+
+// ---- AES ----
+
+struct FreeCtx {
+  void operator()(EVP_CIPHER_CTX* c) const { EVP_CIPHER_CTX_free(c); }
+};
+
+std::vector<uint8_t> Aes(const std::vector<uint8_t>& key, const uint8_t* block, bool encrypt) {
+  const std::unique_ptr<EVP_CIPHER_CTX, FreeCtx> ctx(EVP_CIPHER_CTX_new());
+  std::vector<uint8_t> out(32);
+  int written = 0;
+  EXPECT_EQ(EVP_CipherInit_ex(ctx.get(), key.size() == 16 ? EVP_aes_128_ecb() : EVP_aes_256_ecb(),
+                              nullptr, key.data(), nullptr, encrypt),
+            1);
+  EXPECT_EQ(EVP_CIPHER_CTX_set_padding(ctx.get(), 0), 1);
+  EXPECT_EQ(EVP_CipherUpdate(ctx.get(), out.data(), &written, block, 16), 1);
+  out.resize(static_cast<size_t>(written));
+  return out;
+}
+
+uint8_t Times(uint8_t a, uint8_t b) {
+  uint8_t r = 0;
+  for (int i = 0; i < 8; ++i) {
+    if ((b >> i & 1) != 0) r ^= a;
+    a = static_cast<uint8_t>(a << 1 ^ ((a & 0x80) != 0 ? 0x1B : 0));
+  }
+  return r;
+}
+// FIPS 197, 5.1.1, as it is written there.
+uint8_t Substitute(uint8_t x) {
+  uint8_t inverse = 0;
+  for (int y = 1; y < 256; ++y) {
+    if (Times(x, static_cast<uint8_t>(y)) == 1) inverse = static_cast<uint8_t>(y);
+  }
+  uint8_t s = 0x63;
+  for (int k = 0; k < 5; ++k) s ^= static_cast<uint8_t>(inverse << k | inverse >> (8 - k));
+  return s;
+}
+// FIPS 197, 5.2.
+std::vector<uint8_t> ExpandKey(const std::vector<uint8_t>& key) {
+  const size_t nk = key.size() / 4;
+  std::vector<uint8_t> w = key;
+  uint8_t rcon = 1;
+  for (size_t i = nk; i < 4 * (nk + 7); ++i) {
+    uint8_t t[4];
+    std::copy_n(w.end() - 4, 4, t);
+    if (i % nk == 0) std::rotate(t, t + 1, t + 4);
+    if (i % nk == 0 || (nk == 8 && i % 8 == 4)) {
+      for (uint8_t& b : t) b = Substitute(b);
+    }
+    if (i % nk == 0) {
+      t[0] ^= rcon;
+      rcon = Times(rcon, 2);
+    }
+    for (size_t k = 0; k < 4; ++k) w.push_back(w[4 * (i - nk) + k] ^ t[k]);
+  }
+  return w;
+}
+
+Garbling::Wires Xor(Garbling::Wires a, const Garbling::Wires& b) {
+  for (size_t i = 0; i < a.zero.size(); ++i) {
+    a.zero[i] = a.zero[i] ^ b.zero[i];
+    a.held[i] = a.held[i] ^ b.held[i];
+  }
+  return a;
+}
+Garbling::Wires Join(const Garbling::Wires& a, const Garbling::Wires& b) {
+  Garbling::Wires w = a;
+  w.zero.insert(w.zero.end(), b.zero.begin(), b.zero.end());
+  w.held.insert(w.held.end(), b.held.begin(), b.held.end());
+  return w;
+}
+
+// A block of each lane under a key of its own.
+std::vector<uint8_t> GarbledAes(Garbling& garbling, const std::vector<std::vector<uint8_t>>& keys,
+                                const std::vector<uint8_t>& blocks, bool encrypt) {
+  const size_t lanes = garbling.lanes(), rounds = keys[0].size() / 4 + 6;
+  std::vector<std::vector<uint8_t>> expanded;
+  for (const auto& key : keys) expanded.push_back(ExpandKey(key));
+  const auto round_key = [&](size_t i) {
+    std::vector<uint8_t> all;
+    for (const auto& w : expanded) {
+      const auto at = w.begin() + static_cast<ptrdiff_t>(16 * (encrypt ? i : rounds - i));
+      all.insert(all.end(), at, at + 16);
+    }
+    return garbling.Input(ToRows(all, lanes));
+  };
+  Garbling::Wires state = Xor(garbling.Input(ToRows(blocks, lanes)), round_key(0));
+  for (size_t i = 1; i <= rounds; ++i) {
+    const bool last = i == rounds;
+    const AesRound round = encrypt ? (last ? AesRound::kEncryptLast : AesRound::kEncrypt)
+                                   : (last ? AesRound::kDecryptLast : AesRound::kDecrypt);
+    state = garbling.Run(AesRoundProgram(round), Join(state, round_key(i)), {}, 128);
+  }
+  return ToBytes(garbling.Value(state), lanes);
+}
+
+class ProgramRunTest : public testing::TestWithParam<Isa> {};
+
+TEST_P(ProgramRunTest, AesIsThatOfOpenssl) {
+  std::mt19937_64 random(1);
+  for (const size_t key_bytes : {16, 32}) {
+    for (const bool encrypt : {true, false}) {
+      for (const size_t lanes : {1, 3, 4, 16}) {
+        std::vector<std::vector<uint8_t>> keys;
+        for (size_t i = 0; i < lanes; ++i) keys.push_back(RandomBytes(random, key_bytes));
+        const std::vector<uint8_t> blocks = RandomBytes(random, 16 * lanes);
+        Garbling garbling(lanes, GetParam(), random());
+        const std::vector<uint8_t> out = GarbledAes(garbling, keys, blocks, encrypt);
+        for (size_t lane = 0; lane < lanes; ++lane) {
+          const std::vector<uint8_t> mine(out.begin() + static_cast<ptrdiff_t>(16 * lane),
+                                          out.begin() + static_cast<ptrdiff_t>(16 * lane + 16));
+          EXPECT_EQ(mine, Aes(keys[lane], &blocks[16 * lane], encrypt))
+              << key_bytes << " bytes of key, " << lanes << " lanes";
+        }
+        EXPECT_EQ(garbling.gates(), key_bytes == 16 ? 5120u : 7168u);
+        EXPECT_EQ(garbling.tables.rows.size(), kAndRows * garbling.gates() * lanes);
+        EXPECT_TRUE(garbling.tables.AllRead());
+      }
+    }
+  }
+}
+
+// ---- Hashes ----
+
+// The state is shared; so is the block, or its words plus the constants are public.
+TEST_P(ProgramRunTest, CompressionsAreThoseOfTheHash) {
+  constexpr size_t kLanes = 2;
+  std::mt19937_64 random(2);
+  for (const HashKind hash : {HashKind::kSha1, HashKind::kSha256, HashKind::kSha384}) {
+    for (const MessageKind kind : {MessageKind::kPublic, MessageKind::kShared}) {
+      const size_t state_bytes = StateRows(hash) / 8, block_bytes = HashBlockBytes(hash);
+      const std::vector<uint8_t> states = RandomBytes(random, kLanes * state_bytes);
+      const std::vector<uint8_t> blocks = RandomBytes(random, kLanes * block_bytes);
+      Garbling garbling(kLanes, GetParam(), random());
+      Garbling::Wires in = garbling.Input(ToRows(states, kLanes));
+      std::vector<uint8_t> publics;
+      if (kind == MessageKind::kShared) {
+        in = Join(in, garbling.Input(ToRows(blocks, kLanes)));
+      } else {
+        const size_t each = HashSteps(hash) * HashWordBits(hash) / 8;
+        publics.resize(kLanes * each);
+        for (size_t lane = 0; lane < kLanes; ++lane) {
+          PublicSchedule(hash, &blocks[lane * block_bytes], &publics[lane * each]);
+        }
+        publics = ToRows(publics, kLanes);
+      }
+      const BitProgram& program = HashProgram(hash, kind, Adder::kRipple);
+      const std::vector<uint8_t> out =
+          ToBytes(garbling.Value(garbling.Run(program, in, publics, StateRows(hash))), kLanes);
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        const auto first = states.begin() + static_cast<ptrdiff_t>(lane * state_bytes);
+        std::vector<uint8_t> state(first, first + static_cast<ptrdiff_t>(HashStateBytes(hash)));
+        CompressPlain(hash, absl::MakeSpan(state), &blocks[lane * block_bytes]);
+        for (size_t i = 0; i < state.size(); ++i) {
+          ASSERT_EQ(out[lane * state_bytes + i], state[i]) << "lane " << lane << ", byte " << i;
+        }
+      }
+      EXPECT_EQ(garbling.gates(), AndGatesOf(program));
+    }
+  }
+}
+
+// ---- What the harness sees ----
+
+TEST_P(ProgramRunTest, AnAlteredRowGivesNoLabel) {
+  std::mt19937_64 random(3);
+  const std::vector<uint8_t> bits = ToRows(RandomBytes(random, 32), 1);
+  const BitProgram& program = AesRoundProgram(AesRound::kEncryptLast);
+  // A label's colour chooses its row or none: of so many gates some use theirs.
+  for (const bool alters : {false, true}) {
+    Garbling garbling(1, GetParam(), 3);
+    if (alters) {
+      garbling.tables.alter = [](Label& row) { row.high ^= 1; };
+    }
+    const Garbling::Wires out = garbling.Run(program, garbling.Input(bits), {}, 128);
+    EXPECT_EQ(garbling.AreLabels(out), !alters);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, ProgramRunTest, testing::ValuesIn(SupportedIsas()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+}  // namespace
+}  // namespace mpckdc::garble
