@@ -48,6 +48,12 @@ class GateCounter {
     next_ += gates;
     return range;
   }
+  // For hashes that are no gate's: as many tweaks as gates have two each.
+  uint64_t TakeTweaks(size_t tweaks) {
+    const uint64_t first = 2 * next_;
+    next_ += (tweaks + 1) / 2;
+    return first;
+  }
   const HashKey& start() const { return start_; }
   uint64_t gates() const { return next_; }
 
@@ -67,6 +73,10 @@ class ProgramRun {
   // `outputs` has room for the program's.
   void Run(const BitProgram& program, absl::Span<const Label> inputs,
            absl::Span<const uint8_t> publics, Label* outputs);
+  // The labels of public bits [row][lane].
+  void SetPublic(absl::Span<const uint8_t> bits, Label* out) const {
+    for (size_t i = 0; i < bits.size(); ++i) out[i] = step_[i % lanes_].If(bits[i] != 0);
+  }
   size_t lanes() const { return lanes_; }
 
  protected:
