@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two garblers draw alike, from a key that only they have, and a run's own key from the
-// key of their session. A run is one garbling; its key serves once (RunKeys).
+// What two servers draw alike, from a key of a run that only they have. A run is one garbling; a
+// key serves once: a run that was garbled twice, and evaluated on two inputs, would give its
+// evaluator two labels of a wire, and so the user's keys. Keys come from streams whose places are
+// taken once (share/pairwise_streams.h).
 #ifndef MPC_SERVER_GARBLE_DRAWS_H_
 #define MPC_SERVER_GARBLE_DRAWS_H_
 
@@ -34,21 +36,6 @@ class Draws {
   const CtrFunctions& ctr_;
   Secret<CtrKey> key_;
   uint32_t position_ = 0;
-};
-
-// A session's key of two servers, and from it a key for each run. Numbers only rise: a run that was
-// garbled twice, and evaluated on two inputs, would give its evaluator two labels of a wire, and so
-// the user's keys. Going back aborts the process.
-class RunKeys {
- public:
-  explicit RunKeys(const std::array<uint8_t, 32>& key) { key_.Get() = key; }
-  // purpose: one of a run's keys, at most eight characters; each is taken once.
-  RunKey Take(const char* purpose, uint64_t run);
-
- private:
-  Secret<std::array<uint8_t, 32>> key_;
-  uint64_t next_ = 0;
-  uint64_t last_purpose_ = 0;
 };
 
 }  // namespace mpckdc::garble

@@ -1,30 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/garble/evaluator_side.h"
 
-#include "mpc-server/garble/run_format.h"
+#include <cassert>
 
 namespace mpckdc::garble {
 
-const Label* EvaluatorSide::Rows::Next(size_t labels) {
-  const auto bytes = from_.Next(labels * sizeof(Label));
-  mac_.Add(bytes);
-  return reinterpret_cast<const Label*>(bytes.data());
+void EvaluatorSide::Stream::Give(absl::Span<const Label> labels) {
+  assert(left_.empty());
+  left_ = labels;
+  mac_.Add({reinterpret_cast<const uint8_t*>(labels.data()), labels.size() * sizeof(Label)});
 }
 
-EvaluatorSide::EvaluatorSide(const HashKey& hash_start, const RunKey& mac_key, size_t lanes,
-                             ChunkSource& from, Isa isa)
-    : mac_(mac_key),
-      rows_(from, mac_),
+const Label* EvaluatorSide::Stream::Next(size_t labels) {
+  assert(labels <= left_.size());
+  const Label* const next = left_.data();
+  left_.remove_prefix(labels);
+  return next;
+}
+
+EvaluatorSide::EvaluatorSide(const RunKey& mac_key, const RunInput& input, const Shares& shares,
+                             Label start, Isa isa)
+    : PlanRun(input),
+      shares_(shares),
+      stream_(mac_key),
       functions_(AllHalfGates().For(isa)),
-      counter_(hash_start),
-      evaluator_(counter_, lanes, rows_, isa) {}
+      counter_({start.low, start.high}),
+      evaluator_(counter_, input.lanes, stream_, isa) {
+  stream_.mac().Add({reinterpret_cast<const uint8_t*>(&start), sizeof(start)});
+}
+
+void EvaluatorSide::Give(absl::Span<const Label> stream, absl::Span<const Label> labels_u,
+                         absl::Span<const Label> labels_w) {
+  stream_.Give(stream);
+  labels_u_ = labels_u;
+  labels_w_ = labels_w;
+}
 
 // Whether each label's hash is the commitment at its bit's place. All are compared, whatever the
 // bits are.
 bool EvaluatorSide::Fit(absl::Span<const uint8_t> bits, absl::Span<const Label> labels, size_t side,
-                        uint64_t tweak, const Label* commitments) const {
+                        const Label* commitments) {
   SecretVector<Label> hashed(labels.size());
-  functions_.hash(counter_.start(), tweak, labels.data(), labels.size(), hashed.data());
+  functions_.hash(counter_.start(), counter_.TakeTweaks(labels.size()), labels.data(),
+                  labels.size(), hashed.data());
   Label wrong{};
   for (size_t i = 0; i < labels.size(); ++i) {
     const Label zero = commitments[CommitmentAt(i, side, 0)];
@@ -35,48 +53,46 @@ bool EvaluatorSide::Fit(absl::Span<const uint8_t> bits, absl::Span<const Label> 
   return wrong == Label{};
 }
 
-Wires EvaluatorSide::Input(absl::Span<const uint8_t> u, absl::Span<const uint8_t> w,
-                           absl::Span<const Label> labels_u, absl::Span<const Label> labels_w) {
-  const size_t count = u.size();
-  const Label* const commitments = rows_.Next(kInputRows * count);
-  const uint64_t tweak_u = counter_.TakeTweaks(count), tweak_w = counter_.TakeTweaks(count);
-  fits_g1_ = Fit(u, labels_u, 0, tweak_u, commitments) && fits_g1_;
-  fits_g2_ = Fit(w, labels_w, 1, tweak_w, commitments) && fits_g2_;
-  Wires held(count / run().lanes(), run().lanes());
+Wires EvaluatorSide::Input(size_t rows) {
+  const size_t count = rows * lanes();
+  const auto u = shares_.u.subspan(inputs_done_, count), w = shares_.w.subspan(inputs_done_, count);
+  inputs_done_ += count;
+  const auto labels_u = labels_u_.first(count), labels_w = labels_w_.first(count);
+  labels_u_.remove_prefix(count);
+  labels_w_.remove_prefix(count);
+  const Label* const commitments = stream_.Next(kInputRows * count);
+  fits_g1_ = Fit(u, labels_u, 0, commitments) && fits_g1_;
+  fits_g2_ = Fit(w, labels_w, 1, commitments) && fits_g2_;
+  Wires held(rows, lanes());
   for (size_t i = 0; i < count; ++i) held.labels()[i] = labels_u[i] ^ labels_w[i];
   return held;
 }
 
-SecretVector<uint8_t> EvaluatorSide::Show(const Wires& wires) {
+void EvaluatorSide::Show(const Wires& wires) {
   const auto labels = wires.labels();
+  std::vector<uint8_t> permute(labels.size());
+  UnpackColours(stream_.Next(PackedLabels(labels.size())), absl::MakeSpan(permute));
   shown_.insert(shown_.end(), labels.begin(), labels.end());
-  SecretVector<uint8_t> bits(labels.size());
-  UnpackColours(rows_.Next(PackedLabels(labels.size())), absl::MakeSpan(bits));
-  for (size_t i = 0; i < bits.size(); ++i) bits[i] ^= labels[i].colour() ? 1 : 0;
-  return bits;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    shown_bits_.push_back(permute[i] ^ (labels[i].colour() ? 1 : 0));
+  }
 }
 
-std::array<uint8_t, 32> EvaluatorSide::ShownHash() const { return HashOfLabels(shown_); }
-
-// A token H(label) + colour * R each; T is their sum.
-void EvaluatorSide::Output(const Wires& wires, EvaluatorOutput* out) {
+// Tokens H(label) + colour * R, added up.
+void EvaluatorSide::Output(const Wires& wires) {
   const auto labels = wires.labels();
-  const size_t lanes = run().lanes(), count = labels.size();
-  SecretVector<Label> tokens(count);
-  functions_.hash(counter_.start(), counter_.TakeTweaks(count), labels.data(), count,
-                  tokens.data());
-  const Label* const rows = rows_.Next(count);
-  out->colours.resize(count);
-  out->sums.assign(lanes, Label{});
-  for (size_t i = 0; i < count; ++i) {
-    out->colours[i] = labels[i].colour() ? 1 : 0;
-    Label& sum = out->sums[i % lanes];
-    sum = sum ^ tokens[i] ^ rows[i].If(labels[i].colour());
+  SecretVector<Label> tokens(labels.size());
+  functions_.hash(counter_.start(), counter_.TakeTweaks(labels.size()), labels.data(),
+                  labels.size(), tokens.data());
+  const Label* const rows = stream_.Next(labels.size());
+  for (size_t i = 0; i < labels.size(); ++i) {
+    outputs_.colours.push_back(labels[i].colour() ? 1 : 0);
+    outputs_.sum = outputs_.sum ^ tokens[i] ^ rows[i].If(labels[i].colour());
   }
 }
 
 EvaluatorSide::Fault EvaluatorSide::Check(const MacTag& from_g2) {
-  if (!ConstantTimeEqual(mac_.Finish(), from_g2)) return Fault::kMac;
+  if (!ConstantTimeEqual(stream_.mac().Finish(), from_g2)) return Fault::kMac;
   if (!fits_g1_) return Fault::kLabelOfG1;
   return fits_g2_ ? Fault::kNone : Fault::kLabelOfG2;
 }

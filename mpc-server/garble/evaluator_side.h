@@ -5,72 +5,77 @@
 #ifndef MPC_SERVER_GARBLE_EVALUATOR_SIDE_H_
 #define MPC_SERVER_GARBLE_EVALUATOR_SIDE_H_
 
-#include <array>
 #include <cstdint>
 
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
-#include "mpc-server/garble/program_run.h"
+#include "mpc-server/garble/plan_run.h"
+#include "mpc-server/garble/run_format.h"
 #include "mpc-server/garble/table_mac.h"
-#include "mpc-server/garble/wires.h"
 
 namespace mpckdc::garble {
 
-// Where chunks come from: as many bytes as asked for, good until the next call.
-class ChunkSource {
- public:
-  virtual ~ChunkSource() = default;
-  virtual absl::Span<const uint8_t> Next(size_t bytes) = 0;
-};
-
-// For the KDC alone.
-struct EvaluatorOutput {
+// What the evaluator knows of the outputs, see conversion.h.
+struct EvaluatorOutputs {
   SecretVector<uint8_t> colours;  // [row][lane], 0 or 1
-  SecretVector<Label> sums;       // T of each lane
+  Label sum{};                    // T: of the tokens H(label) + colour * R
 };
 
-class EvaluatorSide {
+class EvaluatorSide : public PlanRun {
  public:
-  // hash_start: as G1 and G2 said it, alike.
-  EvaluatorSide(const HashKey& hash_start, const RunKey& mac_key, size_t lanes, ChunkSource& from,
+  // The components of all inputs' shares, bits [row][lane]. The caller's until the run is done.
+  struct Shares {
+    absl::Span<const uint8_t> u, w;
+  };
+  EvaluatorSide(const RunKey& mac_key, const RunInput& input, const Shares& shares, Label start,
                 Isa isa = BestIsa());
 
-  ProgramRun& run() { return evaluator_; }
+  // What the steps up to the next call read: G1's stream, and the labels of u and w that G1 and G2
+  // sent. The caller's until those steps are done.
+  void Give(absl::Span<const Label> stream, absl::Span<const Label> labels_u,
+            absl::Span<const Label> labels_w);
 
-  // u and w as bits [row][lane]; their labels, as G1 and G2 sent them.
-  Wires Input(absl::Span<const uint8_t> u, absl::Span<const uint8_t> w,
-              absl::Span<const Label> labels_u, absl::Span<const Label> labels_w);
-  // Bits [row][lane].
-  SecretVector<uint8_t> Show(const Wires& wires);
-  // Of the labels of all that was shown.
-  std::array<uint8_t, 32> ShownHash() const;
-  void Output(const Wires& wires, EvaluatorOutput* out);
-
-  // At the end. A wrong label accuses its sender; a wrong MAC G1 or G2.
-  enum class Fault { kNone, kMac, kLabelOfG1, kLabelOfG2 };
+  enum class Fault : uint8_t { kNone, kMac, kLabelOfG1, kLabelOfG2 };
+  // After the last step. A wrong label accuses its sender, a wrong MAC G1 or G2.
   Fault Check(const MacTag& from_g2);
 
+  // After Check(). Bits [row][lane] of all that was shown, and the hash of their labels.
+  const SecretVector<uint8_t>& shown() const { return shown_bits_; }
+  LabelsHash ShownHash() const { return HashOfLabels(shown_); }
+  const EvaluatorOutputs& outputs() const { return outputs_; }
+
  private:
-  // Rows, through the MAC.
-  class Rows : public RowSource {
+  // G1's stream, through the MAC.
+  class Stream : public RowSource {
    public:
-    Rows(ChunkSource& from, TableMac& mac) : from_(from), mac_(mac) {}
+    explicit Stream(const RunKey& key) : mac_(key) {}
+    void Give(absl::Span<const Label> labels);
     const Label* Next(size_t labels) override;
+    TableMac& mac() { return mac_; }
 
    private:
-    ChunkSource& from_;
-    TableMac& mac_;
+    TableMac mac_;
+    absl::Span<const Label> left_;
   };
-  bool Fit(absl::Span<const uint8_t> bits, absl::Span<const Label> labels, size_t side,
-           uint64_t tweak, const Label* commitments) const;
 
-  TableMac mac_;
-  Rows rows_;
+  ProgramRun& programs() override { return evaluator_; }
+  Wires Input(size_t rows) override;
+  void Show(const Wires& wires) override;
+  void Output(const Wires& wires) override;
+  bool Fit(absl::Span<const uint8_t> bits, absl::Span<const Label> labels, size_t side,
+           const Label* commitments);
+
+  const Shares shares_;
+  size_t inputs_done_ = 0;
+  Stream stream_;
+  absl::Span<const Label> labels_u_, labels_w_;
   const HalfGateFunctions& functions_;
   GateCounter counter_;
   Evaluator evaluator_;
   bool fits_g1_ = true, fits_g2_ = true;
   SecretVector<Label> shown_;
+  SecretVector<uint8_t> shown_bits_;
+  EvaluatorOutputs outputs_;
 };
 
 }  // namespace mpckdc::garble

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/garble/garbler_side.h"
 
-#include "mpc-server/garble/run_format.h"
-
 namespace mpckdc::garble {
 namespace {
 
@@ -19,36 +17,46 @@ SecretVector<Label> DrawDeltas(Draws& draws, size_t lanes) {
 
 }  // namespace
 
-GarblerSide::GarblerSide(GarblerNumber number, const RunKey& key, size_t lanes, ChunkSink& to,
-                         Isa isa)
-    : number_(number),
+GarblerSide::GarblerSide(GarblerNumber number, const RunKey& key, const RunInput& input,
+                         const Shares& shares, Isa isa)
+    : PlanRun(input),
+      number_(number),
+      shares_(shares),
       draws_(key),
-      delta_(DrawDeltas(draws_, lanes)),
-      stream_(to),
+      delta_(DrawDeltas(draws_, input.lanes)),
       functions_(AllHalfGates().For(isa)),
       counter_(DrawStart(draws_)),
       garbler_(counter_, delta_, stream_, isa) {}
 
-Wires GarblerSide::Input(absl::Span<const uint8_t> m, absl::Span<const uint8_t> own) {
-  const size_t lanes = delta_.size(), count = m.size();
-  Wires zero(count / lanes, lanes);
-  SecretVector<Label> part[2] = {SecretVector<Label>(count), SecretVector<Label>(count)};
-  for (auto& p : part) draws_.Labels(absl::MakeSpan(p));
-  Label* const commitments = stream_.Take(kInputRows * count);
-  SecretVector<Label> one(count), hashed(count);
-  for (size_t side = 0; side < 2; ++side) {
-    const uint64_t tweak = counter_.TakeTweaks(count);
-    for (size_t i = 0; i < count; ++i) one[i] = part[side][i] ^ delta_[i % lanes];
-    for (size_t bit = 0; bit < 2; ++bit) {
-      functions_.hash(counter_.start(), tweak, bit == 0 ? part[side].data() : one.data(), count,
-                      hashed.data());
-      for (size_t i = 0; i < count; ++i) commitments[CommitmentAt(i, side, bit)] = hashed[i];
+// To both labels of U or W, in the order of the bit.
+void GarblerSide::Commit(size_t side, const SecretVector<Label>& zero, Label* commitments) {
+  const uint64_t tweak = counter_.TakeTweaks(zero.size());
+  SecretVector<Label> labels = zero, hashed(zero.size());
+  for (size_t bit = 0; bit < 2; ++bit) {
+    functions_.hash(counter_.start(), tweak, labels.data(), labels.size(), hashed.data());
+    for (size_t i = 0; i < labels.size(); ++i) {
+      commitments[CommitmentAt(i, side, bit)] = hashed[i];
+      labels[i] = labels[i] ^ delta_[i % delta_.size()];
     }
   }
-  const auto& mine = part[number_ == GarblerNumber::kG1 ? 0 : 1];
+}
+
+Wires GarblerSide::Input(size_t rows) {
+  const size_t count = rows * lanes();
+  const auto m = shares_.m.subspan(inputs_done_, count);
+  const auto own = shares_.own.subspan(inputs_done_, count);
+  inputs_done_ += count;
+  SecretVector<Label> u(count), w(count);
+  draws_.Labels(absl::MakeSpan(u));
+  draws_.Labels(absl::MakeSpan(w));
+  Label* const commitments = stream_.Take(kInputRows * count);
+  Commit(0, u, commitments);
+  Commit(1, w, commitments);
+  Wires zero(rows, lanes());
+  const auto& mine = number_ == GarblerNumber::kG1 ? u : w;
   for (size_t i = 0; i < count; ++i) {
-    const Label delta = delta_[i % lanes];
-    zero.labels()[i] = part[0][i] ^ part[1][i] ^ delta.If(m[i] != 0);
+    const Label delta = delta_[i % lanes()];
+    zero.labels()[i] = u[i] ^ w[i] ^ delta.If(m[i] != 0);
     own_labels_.push_back(mine[i] ^ delta.If(own[i] != 0));
   }
   return zero;
@@ -60,31 +68,25 @@ void GarblerSide::Show(const Wires& wires) {
   shown_.insert(shown_.end(), labels.begin(), labels.end());
 }
 
-bool GarblerSide::Holds(absl::Span<const uint8_t> bits,
-                        const std::array<uint8_t, 32>& labels_hash) const {
+bool GarblerSide::Holds(absl::Span<const uint8_t> bits, const LabelsHash& labels) const {
   if (bits.size() != shown_.size()) return false;
   SecretVector<Label> named = shown_;
   for (size_t i = 0; i < named.size(); ++i) {
     named[i] = named[i] ^ delta_[i % delta_.size()].If(bits[i] != 0);
   }
-  return ConstantTimeEqual(HashOfLabels(named), labels_hash);
+  return ConstantTimeEqual(HashOfLabels(named), labels);
 }
 
-// Row R = H(label of colour 0) + H(label of colour 1) + alpha; K is the sum of H(label of colour 0)
-// + permute * alpha.
-void GarblerSide::Output(const Wires& wires, GarblerOutput* out) {
+// A row R = H(label of colour 0) + H(label of colour 1) + alpha.
+void GarblerSide::Output(const Wires& wires) {
   const auto zero = wires.labels();
-  const size_t lanes = delta_.size(), count = zero.size();
-  SecretVector<Label> at[2] = {SecretVector<Label>(count), SecretVector<Label>(count)},
-                      alpha(count);
-  draws_.Fill(absl::MakeSpan(out->alpha_key));
-  Draws(out->alpha_key).Labels(absl::MakeSpan(alpha));
-  out->permute.resize(count);
-  out->sums.assign(lanes, Label{});
+  const size_t count = zero.size();
+  SecretVector<Label> at[2] = {SecretVector<Label>(count), SecretVector<Label>(count)};
+  SecretVector<Label> alphas(count);
+  draws_.Labels(absl::MakeSpan(alphas));
   for (size_t i = 0; i < count; ++i) {
-    out->permute[i] = zero[i].colour() ? 1 : 0;
-    at[0][i] = zero[i] ^ delta_[i % lanes].If(zero[i].colour());
-    at[1][i] = at[0][i] ^ delta_[i % lanes];
+    at[0][i] = zero[i] ^ delta_[i % lanes()].If(zero[i].colour());
+    at[1][i] = at[0][i] ^ delta_[i % lanes()];
   }
   const uint64_t tweak = counter_.TakeTweaks(count);
   for (auto& labels : at) {
@@ -92,10 +94,11 @@ void GarblerSide::Output(const Wires& wires, GarblerOutput* out) {
   }
   Label* const rows = stream_.Take(count);
   for (size_t i = 0; i < count; ++i) {
-    rows[i] = at[0][i] ^ at[1][i] ^ alpha[i];
-    Label& sum = out->sums[i % lanes];
-    sum = sum ^ at[0][i] ^ alpha[i].If(out->permute[i] != 0);
+    rows[i] = at[0][i] ^ at[1][i] ^ alphas[i];
+    outputs_.permute.push_back(zero[i].colour() ? 1 : 0);
+    outputs_.sum = outputs_.sum ^ at[0][i] ^ alphas[i].If(zero[i].colour());
   }
+  outputs_.alphas.insert(outputs_.alphas.end(), alphas.begin(), alphas.end());
 }
 
 }  // namespace mpckdc::garble

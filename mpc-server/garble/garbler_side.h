@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One garbler's side of a run: inputs, gates (a ProgramRun), outputs. G1 and G2 do the same, byte
-// for byte, but for which labels of the inputs they send.
+// One garbler's side of a run. G1 and G2 do the same, byte for byte, but for which labels of the
+// inputs they send.
 //
 // A share is v = u + w + m: u is known to E and G1, w to E and G2, m to both garblers. Zero labels
 // U and W are drawn; the wire's is U + W + m * Delta. E gets the labels of u and w and adds them.
@@ -9,60 +9,74 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/garble/draws.h"
-#include "mpc-server/garble/program_run.h"
-#include "mpc-server/garble/run_stream.h"
-#include "mpc-server/garble/wires.h"
+#include "mpc-server/garble/plan_run.h"
+#include "mpc-server/garble/run_format.h"
 
 namespace mpckdc::garble {
 
 enum class GarblerNumber { kG1, kG2 };
 
-// For the KDC alone: with E's part it has the output, and knows that E's part is right (output.h).
-struct GarblerOutput {
-  SecretVector<uint8_t> permute;  // [row][lane], 0 or 1
-  SecretVector<Label> sums;       // K of each lane
-  RunKey alpha_key{};             // what draws the alphas
+// What a garbler knows of the outputs, see conversion.h.
+struct GarblerOutputs {
+  SecretVector<uint8_t> permute;  // [row][lane], 0 or 1: its component of the shares
+  SecretVector<Label> alphas;     // [row][lane]
+  Label sum{};                    // K: of H(label of colour 0) + permute * alpha
 };
 
-class GarblerSide {
+class GarblerSide : public PlanRun {
  public:
-  GarblerSide(GarblerNumber number, const RunKey& key, size_t lanes, ChunkSink& to,
+  // The components of all inputs' shares, bits [row][lane]: m, and u at G1 or w at G2. The
+  // caller's until the run is done.
+  struct Shares {
+    absl::Span<const uint8_t> m, own;
+  };
+  GarblerSide(GarblerNumber number, const RunKey& key, const RunInput& input, const Shares& shares,
               Isa isa = BestIsa());
 
-  ProgramRun& run() { return garbler_; }
-  HashKey hash_start() const { return counter_.start(); }
+  // Where the hash's keys begin: the first label of what G1 sends.
+  Label start() const { return {counter_.start().low, counter_.start().high}; }
+  // The steps since the last call: what G1 sends of them, and the labels that this garbler does.
+  SecretVector<Label> TakeStream() { return stream_.Take(); }
+  SecretVector<Label> TakeOwnLabels() { return std::exchange(own_labels_, {}); }
 
-  // A shared input: m, and u at G1 or w at G2, as bits [row][lane].
-  Wires Input(absl::Span<const uint8_t> m, absl::Span<const uint8_t> own);
-  // The labels of `own` of all inputs so far: for E alone, and only when the run's job is agreed
-  // on.
-  absl::Span<const Label> own_labels() const { return own_labels_; }
-
-  // Bits that the servers will know: their permute bits go to E.
-  void Show(const Wires& wires);
-  // Whether E holds the labels of the bits that it names, of all that was shown.
-  bool Holds(absl::Span<const uint8_t> bits, const std::array<uint8_t, 32>& labels_hash) const;
-
-  // Bits for the KDC.
-  void Output(const Wires& wires, GarblerOutput* out);
-  // Nothing follows.
-  void Finish() { stream_.Flush(); }
+  // After the last step. Whether E holds the labels of the bits that it names.
+  bool Holds(absl::Span<const uint8_t> bits, const LabelsHash& labels) const;
+  const GarblerOutputs& outputs() const { return outputs_; }
 
  private:
+  class Stream : public RowSink {
+   public:
+    Label* Take(size_t labels) override {
+      all_.resize(all_.size() + labels);
+      return all_.data() + all_.size() - labels;
+    }
+    SecretVector<Label> Take() { return std::exchange(all_, {}); }
+
+   private:
+    SecretVector<Label> all_;
+  };
+
+  ProgramRun& programs() override { return garbler_; }
+  Wires Input(size_t rows) override;
+  void Show(const Wires& wires) override;
+  void Output(const Wires& wires) override;
+  void Commit(size_t side, const SecretVector<Label>& zero, Label* commitments);
+
   const GarblerNumber number_;
+  const Shares shares_;
+  size_t inputs_done_ = 0;
   Draws draws_;
   SecretVector<Label> delta_;
-  StreamOut stream_;
+  Stream stream_;
   const HalfGateFunctions& functions_;
   GateCounter counter_;
   Garbler garbler_;
   SecretVector<Label> own_labels_, shown_;
+  GarblerOutputs outputs_;
 };
 
 }  // namespace mpckdc::garble

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a login under a key of 17 to 20 computes, from programs: garblers and evaluator call the
-// same, in the same order. All lanes' messages have the same lengths, which are public; so are the
-// bytes that are given as such, lane by lane behind each other.
+// What a login under a key of 17 to 20 computes, as steps of a plan.
 //
 //   CBC-CTS      RFC 3962 section 5, RFC 8009 section 5: zero IV, last two blocks exchanged
 //   HMAC         from the states after key ^ ipad and key ^ opad
@@ -13,53 +11,45 @@
 #define MPC_SERVER_GARBLE_MESSAGE_CIRCUITS_H_
 
 #include <cstddef>
-#include <cstdint>
 
-#include "absl/types/span.h"
-#include "mpc-server/garble/program_run.h"
-#include "mpc-server/garble/wires.h"
+#include "mpc-server/garble/plan.h"
 #include "mpc-server/key/enctype.h"
-#include "mpc-server/key/hash_kind.h"
 
 namespace mpckdc::garble {
 
 class MessageCircuits {
  public:
-  MessageCircuits(ProgramRun& run, const Enctype& enctype) : run_(run), enctype_(enctype) {}
+  using Reg = Plan::Reg;
+  using String = Plan::String;
 
-  Wires Public(absl::Span<const uint8_t> bytes) const;
+  MessageCircuits(Plan& plan, const Enctype& enctype) : plan_(plan), enctype_(enctype) {}
 
-  // round_keys: the schedule of Ke, 128 rows for each.
-  Wires Encrypt(const Wires& round_keys, const Wires& text);
-  Wires Decrypt(const Wires& round_keys, absl::Span<const uint8_t> ciphertext);
+  // Of a usage, as records keep them: the schedule of Ke; the HMAC's states, inner and outer.
+  Reg RoundKeys() { return plan_.Input(128 * enctype_.round_keys()); }
+  Reg MacStates() { return plan_.Input(128 * enctype_.mac_state_blocks()); }
 
-  // The HMAC as the enctype cuts it. states: inner, outer, StateRows() each.
-  Wires Hmac(const Wires& states, const Wires& message);
-  Wires HmacOfPublic(const Wires& states, absl::Span<const uint8_t> message);
+  Reg Encrypt(Reg round_keys, Reg text);
+  // Of the string from byte `first` on.
+  Reg Decrypt(Reg round_keys, String ciphertext, size_t first);
+
+  // The HMAC as the enctype cuts it.
+  Reg Hmac(Reg states, Reg message);
+  Reg HmacOfPublic(Reg states, String message);
 
   struct Checked {
-    Wires ok;     // a row
-    Wires gated;  // each row AND ok
+    Reg ok;     // a row
+    Reg gated;  // each row AND ok
   };
-  Checked Check(const Wires& mac, absl::Span<const uint8_t> given, const Wires& gated);
+  Checked Check(Reg mac, String given, Reg gated);
 
  private:
-  Wires Block(const Wires& round_keys, Wires state, bool encrypt);
-  Wires Compress(const Wires& state, const Wires& block);
-  Wires Outer(const Wires& states, const Wires& inner);
-  Wires Padding(size_t message_bytes) const;
+  Reg Block(Reg round_keys, Reg state, bool encrypt);
+  Reg Compress(Reg state, Reg block);
+  Reg Outer(Reg states, Reg inner);
+  Reg Padding(size_t message_bytes);
 
-  ProgramRun& run_;
+  Plan& plan_;
   const Enctype& enctype_;
-};
-
-// AND gates of a lane, counted before anything is garbled: what a job's tables will take.
-struct MessageGates {
-  static size_t Encrypt(const Enctype& enctype, size_t bytes);
-  static size_t Decrypt(const Enctype& enctype, size_t bytes);
-  static size_t Hmac(const Enctype& enctype, size_t bytes);
-  static size_t HmacOfPublic(const Enctype& enctype, size_t bytes);
-  static size_t Check(const Enctype& enctype, size_t gated_rows);
 };
 
 }  // namespace mpckdc::garble

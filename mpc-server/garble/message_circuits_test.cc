@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/garble/message_circuits.h"
 
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/key/usage_keys.h"
 #include "mpc-server/testing/cts.h"
-#include "mpc-server/testing/garbling.h"
+#include "mpc-server/testing/garbled_parties.h"
 
 namespace mpckdc::garble {
 namespace {
@@ -17,172 +19,111 @@ namespace {
 constexpr int32_t kNumbers[] = {17, 18, 19, 20};
 constexpr uint32_t kUsage = 1, kChecksumUsage = 56;
 
-std::vector<uint8_t> RandomBytes(std::mt19937_64& random, size_t count) {
-  std::vector<uint8_t> bytes(count);
-  for (uint8_t& b : bytes) b = static_cast<uint8_t>(random());
-  return bytes;
+std::string RandomText(std::mt19937_64& random, size_t count) {
+  std::string text(count, '\0');
+  for (char& c : text) c = static_cast<char>(random());
+  return text;
 }
-std::string Text(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-std::vector<uint8_t> Bytes(absl::string_view text) { return {text.begin(), text.end()}; }
 
-// Keys of every lane, as wires of both sides.
-class Messages {
- public:
-  Messages(const Enctype& enctype, size_t lanes, uint64_t seed)
-      : enctype_(enctype), random_(seed), garbling_(lanes, BestIsa(), seed) {
-    for (size_t lane = 0; lane < lanes; ++lane) {
-      bases_.push_back(RandomBytes(random_, enctype.key_bytes));
-    }
+// Lanes of a plan: inputs and strings, and what three parties make of them.
+struct Lanes {
+  explicit Lanes(size_t count) : count(count) {}
+  // Of every lane, in the order of the plan's inputs.
+  void Input(const std::vector<std::string>& texts) {
+    std::string all;
+    for (const std::string& t : texts) all += t;
+    const auto rows = ToRows(AsBytes(all), count);
+    inputs.insert(inputs.end(), rows.begin(), rows.end());
   }
-
-  struct Both {
-    Wires zero, held;
-  };
-  Both Input(const std::vector<uint8_t>& bytes) {
-    const auto wires = garbling_.Input(ToRows(bytes, lanes()));
-    Both both = {Wires(wires.zero.size() / lanes(), lanes()), {}};
-    both.held = both.zero;
-    std::copy(wires.zero.begin(), wires.zero.end(), both.zero.labels().begin());
-    std::copy(wires.held.begin(), wires.held.end(), both.held.labels().begin());
-    return both;
-  }
-  // The round keys or the HMAC's states of all lanes.
-  Both Keys(uint32_t usage, SecretBytes ExpandedUsage::*which) {
-    std::vector<uint8_t> all;
-    for (const auto& base : bases_) {
-      const ExpandedUsage expanded = *ExpandUsage(enctype_, base, usage);
-      all.insert(all.end(), (expanded.*which).begin(), (expanded.*which).end());
-    }
-    return Input(all);
-  }
-  std::vector<uint8_t> Value(const Both& wires) { return ToBytes(Bits(wires), lanes()); }
-  std::vector<uint8_t> Bits(const Both& wires) {
-    return garbling_.Value({{wires.zero.labels().begin(), wires.zero.labels().end()},
-                            {wires.held.labels().begin(), wires.held.labels().end()}});
-  }
-  // Both sides: run(circuits, of(both)) for garbler and evaluator.
-  template <class Run>
-  Both Compute(Run run) {
-    MessageCircuits garbler(garbling_.garbler(), enctype_);
-    MessageCircuits evaluator(garbling_.evaluator(), enctype_);
-    const auto zero = [](const Both& b) -> const Wires& { return b.zero; };
-    const auto held = [](const Both& b) -> const Wires& { return b.held; };
-    Both out;
-    out.zero = run(garbler, zero);
-    out.held = run(evaluator, held);
-    EXPECT_TRUE(garbling_.tables.AllRead());
-    return out;
-  }
-  size_t GatesSince() {
-    const size_t now = garbling_.gates(), before = gates_;
-    gates_ = now;
-    return now - before;
+  void String(const std::vector<std::string>& texts) { strings.push_back(texts); }
+  RunInput Of(const Plan& plan) const {
+    RunInput input = {&plan, count, {}};
+    for (const auto& texts : strings) input.strings.emplace_back(texts.begin(), texts.end());
+    return input;
   }
 
-  size_t lanes() const { return bases_.empty() ? garbling_.lanes() : bases_.size(); }
-  const std::vector<uint8_t>& base(size_t lane) const { return bases_[lane]; }
-  std::mt19937_64& random() { return random_; }
-
- private:
-  const Enctype& enctype_;
-  std::mt19937_64 random_;
-  Garbling garbling_;
-  std::vector<std::vector<uint8_t>> bases_;
-  size_t gates_ = 0;
+  const size_t count;
+  std::vector<uint8_t> inputs;
+  std::vector<std::vector<std::string>> strings;
 };
 
-std::vector<uint8_t> LaneOf(const std::vector<uint8_t>& all, size_t lane, size_t lanes) {
-  const size_t each = all.size() / lanes;
-  const auto at = all.begin() + static_cast<ptrdiff_t>(lane * each);
-  return {at, at + static_cast<ptrdiff_t>(each)};
+std::vector<std::string> Outputs(const Plan& plan, const Lanes& lanes, int evaluator) {
+  GarbledParties parties(lanes.Of(plan), lanes.inputs, 1, evaluator);
+  for (const absl::Status& s : parties.Run()) EXPECT_TRUE(s.ok()) << s;
+  for (int p = 0; p < kParties; ++p) {
+    EXPECT_EQ(parties.cost(p), parties.run(p).DeclaredCost());
+  }
+  const auto bytes = ToBytes(parties.Outputs(), lanes.count);
+  std::vector<std::string> texts;
+  for (size_t lane = 0; lane < lanes.count; ++lane) {
+    const size_t each = bytes.size() / lanes.count;
+    texts.emplace_back(bytes.begin() + static_cast<ptrdiff_t>(lane * each),
+                       bytes.begin() + static_cast<ptrdiff_t>((lane + 1) * each));
+  }
+  return texts;
 }
 
+struct Keys {
+  Keys(const Enctype& enctype, size_t lanes, std::mt19937_64& random) : enctype(enctype) {
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      bases.push_back(RandomText(random, enctype.key_bytes));
+    }
+  }
+  std::vector<std::string> Of(uint32_t usage, SecretBytes ExpandedUsage::*which) const {
+    std::vector<std::string> all;
+    for (const std::string& base : bases) {
+      const ExpandedUsage expanded = *ExpandUsage(enctype, AsBytes(base), usage);
+      all.emplace_back((expanded.*which).begin(), (expanded.*which).end());
+    }
+    return all;
+  }
+  const Enctype& enctype;
+  std::vector<std::string> bases;
+};
+
 TEST(MessageCircuits, EncryptIsThatOfOpenssl) {
+  std::mt19937_64 random(1);
   for (const int32_t number : kNumbers) {
     const Enctype& enctype = *FindEnctype(number);
     for (const size_t bytes : {16, 17, 31, 32, 33, 48, 61}) {
-      Messages m(enctype, 2, bytes);
-      const std::vector<uint8_t> text = RandomBytes(m.random(), 2 * bytes);
-      const auto keys = m.Keys(kUsage, &ExpandedUsage::round_keys), in = m.Input(text);
-      const auto out = m.Compute(
-          [&](MessageCircuits& circuits, auto of) { return circuits.Encrypt(of(keys), of(in)); });
-      EXPECT_EQ(m.GatesSince(), MessageGates::Encrypt(enctype, bytes));
-      for (size_t lane = 0; lane < 2; ++lane) {
-        const std::string mine = Text(LaneOf(text, lane, 2));
-        const std::string message =
-            CtsSeal(enctype, m.base(lane), kUsage, mine.substr(0, 16), mine.substr(16));
-        EXPECT_EQ(Text(LaneOf(m.Value(out), lane, 2)), message.substr(0, bytes))
-            << number << ", " << bytes << " bytes";
-      }
-    }
-  }
-}
-
-// A pre-authentication: decrypted, its HMAC compared, its text shown if it is right.
-TEST(MessageCircuits, OpenIsThatOfOpensslAndShowsNothingOfABadMessage) {
-  for (const int32_t number : kNumbers) {
-    const Enctype& enctype = *FindEnctype(number);
-    for (const size_t bytes : {16, 26, 32, 44}) {
-      constexpr size_t kLanes = 3;
-      Messages m(enctype, kLanes, bytes);
-      const std::vector<uint8_t> text = RandomBytes(m.random(), kLanes * bytes);
-      std::vector<uint8_t> ciphertexts, macs;
+      constexpr size_t kLanes = 2;
+      Plan plan;
+      MessageCircuits circuits(plan, enctype);
+      const auto keys_in = circuits.RoundKeys(), text_in = plan.Input(8 * bytes);
+      plan.Output(circuits.Encrypt(keys_in, text_in));
+      plan.Finish();
+      const Keys keys(enctype, kLanes, random);
+      const std::vector<std::string> texts = {RandomText(random, bytes), RandomText(random, bytes)};
+      Lanes lanes(kLanes);
+      lanes.Input(keys.Of(kUsage, &ExpandedUsage::round_keys));
+      lanes.Input(texts);
+      const auto out = Outputs(plan, lanes, static_cast<int>(bytes % 3));
       for (size_t lane = 0; lane < kLanes; ++lane) {
-        const std::string mine = Text(LaneOf(text, lane, kLanes));
-        std::string message =
-            CtsSeal(enctype, m.base(lane), kUsage, mine.substr(0, 16), mine.substr(16));
-        if (lane == 1) message.back() = static_cast<char>(message.back() ^ 0x80);
-        const std::vector<uint8_t> all = Bytes(message);
-        ciphertexts.insert(ciphertexts.end(), all.begin(),
-                           all.begin() + static_cast<ptrdiff_t>(bytes));
-        macs.insert(macs.end(), all.begin() + static_cast<ptrdiff_t>(bytes), all.end());
-      }
-      const auto keys = m.Keys(kUsage, &ExpandedUsage::round_keys);
-      const auto states = m.Keys(kUsage, &ExpandedUsage::mac_states);
-      std::vector<uint8_t> iv_and_ciphertext;
-      for (size_t lane = 0; lane < kLanes; ++lane) {
-        const auto mine = LaneOf(ciphertexts, lane, kLanes);
-        iv_and_ciphertext.resize(iv_and_ciphertext.size() + 16);
-        iv_and_ciphertext.insert(iv_and_ciphertext.end(), mine.begin(), mine.end());
-      }
-      const bool of_text = enctype.family == EnctypeFamily::kRfc3962;
-      const auto out = m.Compute([&](MessageCircuits& circuits, auto of) {
-        const Wires opened = circuits.Decrypt(of(keys), ciphertexts);
-        const Wires mac = of_text ? circuits.Hmac(of(states), opened)
-                                  : circuits.HmacOfPublic(of(states), iv_and_ciphertext);
-        auto checked = circuits.Check(mac, macs, opened);
-        checked.ok.Append(checked.gated);
-        return checked.ok;
-      });
-      const size_t hmac = of_text ? MessageGates::Hmac(enctype, bytes)
-                                  : MessageGates::HmacOfPublic(enctype, 16 + bytes);
-      EXPECT_EQ(m.GatesSince(), MessageGates::Decrypt(enctype, bytes) + hmac +
-                                    MessageGates::Check(enctype, 8 * bytes));
-      const std::vector<uint8_t> bits = m.Bits(out);
-      const std::vector<uint8_t> expected = ToRows(text, kLanes);
-      for (size_t lane = 0; lane < kLanes; ++lane) {
-        EXPECT_EQ(bits[lane], lane == 1 ? 0 : 1) << number << ", " << bytes << " bytes";
-        for (size_t i = 0; i < 8 * bytes; ++i) {
-          ASSERT_EQ(bits[(1 + i) * kLanes + lane], lane == 1 ? 0 : expected[i * kLanes + lane])
-              << number << ", " << bytes << " bytes, lane " << lane << ", bit " << i;
-        }
+        const std::string message = CtsSeal(enctype, AsBytes(keys.bases[lane]), kUsage,
+                                            texts[lane].substr(0, 16), texts[lane].substr(16));
+        EXPECT_EQ(out[lane], message.substr(0, bytes)) << number << ", " << bytes << " bytes";
       }
     }
   }
 }
 
 TEST(MessageCircuits, ChecksumIsThatOfOpenssl) {
+  std::mt19937_64 random(2);
   for (const int32_t number : kNumbers) {
     const Enctype& enctype = *FindEnctype(number);
     for (const size_t bytes : {1, 55, 64, 200}) {
-      Messages m(enctype, 1, bytes);
-      const std::vector<uint8_t> data = RandomBytes(m.random(), bytes);
-      const auto states = m.Keys(kChecksumUsage, &ExpandedUsage::mac_states);
-      const auto out = m.Compute([&](MessageCircuits& circuits, auto of) {
-        return circuits.HmacOfPublic(of(states), data);
-      });
-      EXPECT_EQ(m.GatesSince(), MessageGates::HmacOfPublic(enctype, bytes));
-      EXPECT_EQ(Text(m.Value(out)), CtsChecksum(enctype, m.base(0), kChecksumUsage, Text(data)));
+      Plan plan;
+      MessageCircuits circuits(plan, enctype);
+      const auto states = circuits.MacStates();
+      plan.Output(circuits.HmacOfPublic(states, plan.AddString(bytes)));
+      plan.Finish();
+      const Keys keys(enctype, 1, random);
+      const std::string data = RandomText(random, bytes);
+      Lanes lanes(1);
+      lanes.Input(keys.Of(kChecksumUsage, &ExpandedUsage::mac_states));
+      lanes.String({data});
+      EXPECT_EQ(Outputs(plan, lanes, 0)[0],
+                CtsChecksum(enctype, AsBytes(keys.bases[0]), kChecksumUsage, data));
     }
   }
 }
@@ -190,21 +131,26 @@ TEST(MessageCircuits, ChecksumIsThatOfOpenssl) {
 // The figures that say how much a login sends: request of 200 bytes, reply of 271 with its
 // confounder, a time stamp of 28 with the checksum of 56 over the request.
 TEST(MessageCircuits, GatesOfALogin) {
-  size_t all[4], *to = all;
+  std::vector<size_t> gates;
   for (const int32_t number : kNumbers) {
     const Enctype& enctype = *FindEnctype(number);
     const bool of_text = enctype.family == EnctypeFamily::kRfc3962;
-    const auto hmac = [&](size_t bytes) {
-      return of_text ? MessageGates::Hmac(enctype, bytes)
-                     : MessageGates::HmacOfPublic(enctype, 16 + bytes);
-    };
-    const size_t login = MessageGates::Decrypt(enctype, 44) + hmac(44) +
-                         MessageGates::Check(enctype, 8 * 28) +
-                         MessageGates::HmacOfPublic(enctype, 200);
-    const size_t reply_mac = of_text ? hmac(271) : MessageGates::Hmac(enctype, 16 + 271);
-    *to++ = login + MessageGates::Encrypt(enctype, 271) + reply_mac;
+    Plan plan;
+    MessageCircuits circuits(plan, enctype);
+    const auto keys = circuits.RoundKeys(), states = circuits.MacStates();
+    const auto iv_and_ciphertext = plan.AddString(16 + 44), mac = plan.AddString(enctype.mac_bytes);
+    const auto text = circuits.Decrypt(keys, iv_and_ciphertext, 16);
+    const auto computed =
+        of_text ? circuits.Hmac(states, text) : circuits.HmacOfPublic(states, iv_and_ciphertext);
+    circuits.Check(computed, mac, plan.Bytes(text, 16, 28));
+    circuits.HmacOfPublic(states, plan.AddString(200));
+    const auto reply = plan.Input(8 * 271);
+    const auto sealed = circuits.Encrypt(keys, reply);
+    const auto iv = plan.Constant(std::vector<uint8_t>(16));
+    circuits.Hmac(states, of_text ? reply : plan.Join({iv, sealed}));
+    gates.push_back(plan.gates());
   }
-  EXPECT_THAT(all, testing::ElementsAre(238'834, 279'794, 380'439, 614'169));
+  EXPECT_THAT(gates, testing::ElementsAre(238'834, 279'794, 380'439, 614'169));
 }
 
 }  // namespace

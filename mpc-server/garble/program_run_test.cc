@@ -13,6 +13,7 @@
 #include "mpc-server/garble/aes_rounds.h"
 #include "mpc-server/key/hash_plain.h"
 #include "mpc-server/key/hash_template.h"
+#include "mpc-server/testing/garbled_parties.h"
 #include "mpc-server/testing/garbling.h"
 
 namespace mpckdc::garble {

@@ -20,8 +20,8 @@ void UnpackColours(const Label* packed, absl::Span<uint8_t> colours) {
   for (size_t i = 0; i < colours.size(); ++i) colours[i] = bytes[i / 8] >> i % 8 & 1;
 }
 
-std::array<uint8_t, 32> HashOfLabels(absl::Span<const Label> labels) {
-  std::array<uint8_t, 32> hash;
+LabelsHash HashOfLabels(absl::Span<const Label> labels) {
+  LabelsHash hash;
   static_assert(hash.size() == crypto_hash_sha256_BYTES);
   crypto_hash_sha256(hash.data(), reinterpret_cast<const uint8_t*>(labels.data()),
                      labels.size() * sizeof(Label));

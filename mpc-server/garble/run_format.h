@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where things stand in what G1 sends to E (run_stream.h), for both sides.
+// What G1 sends to E in a run, and G2 makes alike to sign it, in whole labels, in the order of the
+// plan's steps:
+//
+//     start       S of the hash's keys, a label
+//     inputs      [bit][lane][H(U0), H(U1), H(W0), H(W1)]      commitments, in the order of the bit
+//     gates       [gate][lane][T_G, T_E]                       half_gates.h
+//     shown       permute bits, packed
+//     outputs     [bit][lane] R
 #ifndef MPC_SERVER_GARBLE_RUN_FORMAT_H_
 #define MPC_SERVER_GARBLE_RUN_FORMAT_H_
 
@@ -25,8 +32,8 @@ constexpr size_t PackedLabels(size_t colours) {
 void PackColours(absl::Span<const Label> labels, Label* packed);
 void UnpackColours(const Label* packed, absl::Span<uint8_t> colours);
 
-// SHA-256.
-std::array<uint8_t, 32> HashOfLabels(absl::Span<const Label> labels);
+using LabelsHash = std::array<uint8_t, 32>;  // SHA-256
+LabelsHash HashOfLabels(absl::Span<const Label> labels);
 
 }  // namespace mpckdc::garble
 

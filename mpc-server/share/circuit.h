@@ -27,6 +27,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -53,12 +54,29 @@ struct Cost {
   friend bool operator==(const Cost&, const Cost&) = default;
 };
 
-// The next round's message lengths. They are the same at every party, so they also say what comes
-// from the previous (to_next) and the next (to_prev) party.
+// The next round's message lengths. Where all parties do the same they are the same at each, so they
+// also say what comes from the previous (to_next) and the next (to_prev) party.
 struct RoundShape {
   size_t to_next = 0;
   size_t to_prev = 0;
   const char* step = "";  // the step's name in errors
+
+  // Of circuits whose parties have different roles.
+  struct Incoming {
+    size_t from_prev = 0;
+    size_t from_next = 0;
+  };
+  std::optional<Incoming> in = std::nullopt;
+  // So much of both is no sum of products with zero shares and no opening, and the circuit itself
+  // sees to it that it is right (garble/).
+  size_t checked_to_next = 0;
+  size_t checked_to_prev = 0;
+
+  size_t from_prev() const { return in.has_value() ? in->from_prev : to_next; }
+  size_t from_next() const { return in.has_value() ? in->from_next : to_prev; }
+  // Openings go to both neighbours in equal parts; all else to the next one alone.
+  size_t opened() const { return to_prev - checked_to_prev; }
+  size_t to_prove() const { return to_next - checked_to_next - opened(); }
 };
 
 // A circuit's share of the round's messages. The memory stays valid and unchanged until the

@@ -17,12 +17,20 @@ void Flow::Start(Circuit& circuit, std::function<void()> then) {
 
 RoundShape Flow::NextRound() const {
   RoundShape all;
+  RoundShape::Incoming in;
+  bool roles = false;
   for (const Running& running : running_) {
     const RoundShape shape = running.circuit->NextRound();
     all.to_next += shape.to_next;
     all.to_prev += shape.to_prev;
+    in.from_prev += shape.from_prev();
+    in.from_next += shape.from_next();
+    roles = roles || shape.in.has_value();
+    all.checked_to_next += shape.checked_to_next;
+    all.checked_to_prev += shape.checked_to_prev;
     all.step = shape.step;
   }
+  if (roles) all.in = in;
   return all;
 }
 
@@ -41,10 +49,10 @@ absl::Status Flow::Consume(RoundIn in) {
   size_t from_prev = 0, from_next = 0;
   for (const Running& running : running_) {
     RETURN_IF_ERROR(
-        running.circuit->Consume({in.from_prev.subspan(from_prev, running.shape.to_next),
-                                  in.from_next.subspan(from_next, running.shape.to_prev)}));
-    from_prev += running.shape.to_next;
-    from_next += running.shape.to_prev;
+        running.circuit->Consume({in.from_prev.subspan(from_prev, running.shape.from_prev()),
+                                  in.from_next.subspan(from_next, running.shape.from_next())}));
+    from_prev += running.shape.from_prev();
+    from_next += running.shape.from_next();
   }
   // Those that begin now come after those that go on: the same order at the three parties.
   ended_.clear();

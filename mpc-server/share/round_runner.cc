@@ -41,11 +41,16 @@ void RoundRunner::Plan(Slot& slot) {
   for (Circuit* circuit : circuits) {
     if (circuit->Done()) continue;
     const RoundShape shape = circuit->NextRound();
-    slot.members.push_back({circuit, shape, slot.merged.to_next, slot.merged.to_prev});
-    slot.merged.to_next += shape.to_next;
-    slot.merged.to_prev += shape.to_prev;
-    const size_t size = shape.to_next + shape.to_prev;
-    if (slot.members.size() == 1 || size > most) slot.merged.step = shape.step;
+    Merged& m = slot.merged;
+    slot.members.push_back({circuit, shape, m.to_next, m.to_prev, m.from_prev, m.from_next});
+    m.to_next += shape.to_next;
+    m.to_prev += shape.to_prev;
+    m.from_prev += shape.from_prev();
+    m.from_next += shape.from_next();
+    m.to_prove += shape.to_prove();
+    m.opens = m.opens || shape.opened() != 0;
+    const size_t size = shape.to_next + shape.to_prev + shape.from_prev() + shape.from_next();
+    if (slot.members.size() == 1 || size > most) m.step = shape.step;
     most = std::max(most, size);
   }
 }
@@ -71,9 +76,9 @@ absl::Status RoundRunner::Post(Slot& slot) {
   }
   Messages& m = slot.messages[slot.turn];
   Grow(m.to_next, slot.merged.to_next);
-  Grow(m.from_prev, slot.merged.to_next);
+  Grow(m.from_prev, slot.merged.from_prev);
   Grow(m.to_prev, slot.merged.to_prev);
-  Grow(m.from_next, slot.merged.to_prev);
+  Grow(m.from_next, slot.merged.from_next);
   const bool exchanged = !proving_ && party_.options_.randomness == Randomness::kExchanged;
   ZeroShares zero = exchanged
                         ? ZeroShares(slot.zeros.pool(), Log())
@@ -82,7 +87,7 @@ absl::Status RoundRunner::Post(Slot& slot) {
     p.circuit->Produce(zero, {absl::MakeSpan(m.to_next).subspan(p.next_at, p.shape.to_next),
                               absl::MakeSpan(m.to_prev).subspan(p.prev_at, p.shape.to_prev)});
   }
-  if (!slot.exchanging) to_prove_ += slot.merged.to_next - slot.merged.to_prev;
+  if (!slot.exchanging) to_prove_ += slot.merged.to_prove;
   slot.id = {party_.session_, party_.batch_, static_cast<uint16_t>(party_.next_round_++),
              slot.merged.step};
   slot.posted = true;
@@ -97,14 +102,14 @@ absl::Status RoundRunner::Collect(Slot& slot) {
   slot.turn ^= 1;
   slot.posted = false;
   absl::Status s = party_.channel_.Collect(
-      slot.id, absl::MakeSpan(m.from_prev).first(slot.merged.to_next),
-      absl::MakeSpan(m.from_next).first(slot.merged.to_prev),
+      slot.id, absl::MakeSpan(m.from_prev).first(slot.merged.from_prev),
+      absl::MakeSpan(m.from_next).first(slot.merged.from_next),
       party_.clock_.Now() + party_.options_.round_timeout);
   for (const Member& p : slot.members) {
     if (!s.ok()) return s;
     s = p.circuit->Consume(
-        {absl::MakeConstSpan(m.from_prev).subspan(p.next_at, p.shape.to_next),
-         absl::MakeConstSpan(m.from_next).subspan(p.prev_at, p.shape.to_prev)});
+        {absl::MakeConstSpan(m.from_prev).subspan(p.from_prev_at, p.shape.from_prev()),
+         absl::MakeConstSpan(m.from_next).subspan(p.from_next_at, p.shape.from_next())});
   }
   slot.cost = slot.cost + Cost{1, slot.merged.to_next, slot.merged.to_prev};
   return s;
@@ -114,7 +119,7 @@ absl::Status RoundRunner::Collect(Slot& slot) {
 // before the log becomes too long. All of it is public, so the three prove at the same place.
 bool RoundRunner::ProofIsDue(const Slot& slot) const {
   if (proving_ || party_.verified()) return false;
-  return slot.merged.to_prev != 0 || party_.log_->bytes() > limits::kProofLogBytes;
+  return slot.merged.opens || party_.log_->bytes() > limits::kProofLogBytes;
 }
 
 // What the other slots have posted, in that order. Their circuits go on at their next turn.

@@ -42,7 +42,14 @@ class RoundRunner {
   struct Member {
     Circuit* circuit;
     RoundShape shape;
-    size_t next_at, prev_at;
+    size_t next_at, prev_at;            // of what is sent
+    size_t from_prev_at, from_next_at;  // of what comes
+  };
+  struct Merged {
+    size_t to_next = 0, to_prev = 0, from_prev = 0, from_next = 0;
+    uint64_t to_prove = 0;  // bytes to next that are neither opened nor checked by their circuit
+    bool opens = false;
+    const char* step = "";
   };
   struct Slot {
     size_t chunk = 0;         // under way, or chunks() and more when the slot has ended
@@ -51,7 +58,7 @@ class RoundRunner {
     ExchangedZeros zeros;
     Circuit* zeros_only[1];
     std::vector<Member> members;
-    RoundShape merged;
+    Merged merged;
     RoundId id;
     Messages messages[2];
     int turn = 0;

@@ -106,28 +106,6 @@ class Garbling {
   Evaluator evaluator_;
 };
 
-// Rows of bytes' bits, the lowest one first, of lanes that lie behind each other.
-inline std::vector<uint8_t> ToRows(const std::vector<uint8_t>& bytes, size_t lanes) {
-  const size_t each = bytes.size() / lanes;
-  std::vector<uint8_t> rows(8 * bytes.size());
-  for (size_t lane = 0; lane < lanes; ++lane) {
-    for (size_t i = 0; i < 8 * each; ++i) {
-      rows[i * lanes + lane] = bytes[lane * each + i / 8] >> i % 8 & 1;
-    }
-  }
-  return rows;
-}
-inline std::vector<uint8_t> ToBytes(const std::vector<uint8_t>& rows, size_t lanes) {
-  const size_t each = rows.size() / lanes / 8;
-  std::vector<uint8_t> bytes(each * lanes);
-  for (size_t lane = 0; lane < lanes; ++lane) {
-    for (size_t i = 0; i < 8 * each; ++i) {
-      bytes[lane * each + i / 8] |= static_cast<uint8_t>(rows[i * lanes + lane] << i % 8);
-    }
-  }
-  return bytes;
-}
-
 }  // namespace mpckdc::garble
 
 #endif  // MPC_SERVER_TESTING_GARBLING_H_

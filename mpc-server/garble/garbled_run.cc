@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/garble/garbled_run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/base/status_macros.h"
+#include "mpc-server/share/deviation.h"
+#include "mpc-server/wire/ring.h"
+
+namespace mpckdc::garble {
+namespace {
+
+// Enough that a frame's costs do not show, and little to hold.
+constexpr size_t kPieceLabels = 4096;
+
+constexpr size_t PackedBytes(size_t bits) { return (bits + 7) / 8; }
+
+uint8_t* PutBytes(const void* bytes, size_t size, uint8_t* to) {
+  std::memcpy(to, bytes, size);
+  return to + size;
+}
+uint8_t* PutLabels(absl::Span<const Label> labels, uint8_t* to) {
+  return PutBytes(labels.data(), labels.size() * sizeof(Label), to);
+}
+uint8_t* PutBits(absl::Span<const uint8_t> bits, uint8_t* to) {
+  std::fill_n(to, PackedBytes(bits.size()), uint8_t{0});
+  for (size_t i = 0; i < bits.size(); ++i) to[i / 8] |= static_cast<uint8_t>(bits[i] << i % 8);
+  return to + PackedBytes(bits.size());
+}
+
+// Takes fields off the front of a message, whose length is what was declared.
+struct Reader {
+  absl::Span<const uint8_t> left;
+
+  void Take(void* to, size_t size) {
+    std::memcpy(to, left.data(), size);
+    left.remove_prefix(size);
+  }
+  SecretVector<Label> Labels(size_t count) {
+    SecretVector<Label> labels(count);
+    if (count != 0) Take(labels.data(), count * sizeof(Label));
+    return labels;
+  }
+  SecretVector<uint8_t> Bits(size_t count) {
+    SecretVector<uint8_t> bits(count);
+    for (size_t i = 0; i < count; ++i) bits[i] = left[i / 8] >> i % 8 & 1;
+    left.remove_prefix(PackedBytes(count));
+    return bits;
+  }
+};
+
+}  // namespace
+
+GarbledRun::GarbledRun(int party, int evaluator, const NeighbourKeys& keys, const RunInput& input,
+                       SharedBits inputs)
+    : party_(party),
+      role_(static_cast<Role>((party - evaluator + kParties) % kParties)),
+      keys_(keys),
+      input_(input),
+      inputs_(std::move(inputs)) {
+  Cut();
+  const size_t outputs = input.plan->output_rows() * input.lanes;
+  switch (role_) {
+    case Role::kE:  // with G2, the previous party
+      draws_.emplace(keys_.own[1], outputs);
+      break;
+    case Role::kG1:  // with G2, the next one
+      garbler_.emplace(GarblerNumber::kG1, keys_.next[0], input,
+                       GarblerSide::Shares{inputs_.own, inputs_.left});
+      break;
+    case Role::kG2:
+      garbler_.emplace(GarblerNumber::kG2, keys_.own[0], input,
+                       GarblerSide::Shares{inputs_.left, inputs_.own});
+      mac_.emplace(keys_.next[0]);
+      draws_.emplace(keys_.next[1], outputs);
+      break;
+  }
+}
+
+void GarbledRun::Cut() {
+  Piece piece = {0, 1, 0};  // the start
+  for (const Plan::Step& step : input_.plan->steps()) {
+    ++piece.steps;
+    piece.stream += Plan::LabelsOf(step, *input_.plan, input_.lanes);
+    if (step.kind == Plan::StepKind::kInput) piece.inputs += step.rows * input_.lanes;
+    if (piece.stream < kPieceLabels) continue;
+    pieces_.push_back(std::exchange(piece, {}));
+  }
+  if (piece.steps != 0) pieces_.push_back(piece);
+}
+
+// ---- What is sent ----
+
+GarbledRun::Sizes GarbledRun::SizesOf(size_t round) const {
+  Sizes sizes;
+  if (round < pieces_.size()) {
+    const Piece& piece = pieces_[round];
+    sizes.g1_to_e = (piece.stream + piece.inputs) * sizeof(Label);
+    sizes.g2_to_e = piece.inputs * sizeof(Label);
+    if (round + 1 == pieces_.size()) sizes.g2_to_e += sizeof(MacTag);
+    return sizes;
+  }
+  const size_t outputs = input_.plan->output_rows() * input_.lanes;
+  sizes.e_to_g2 = PackedBytes(input_.plan->shown_rows() * input_.lanes) + sizeof(LabelsHash);
+  sizes.e_to_g1 = sizes.e_to_g2 + PackedBytes(outputs) + sizeof(Label);
+  sizes.g2_to_g1 = sizeof(Label);
+  return sizes;
+}
+
+// G1 is the next one of E, G2 the previous one.
+RoundShape GarbledRun::ShapeOf(size_t round) const {
+  const Sizes s = SizesOf(round);
+  RoundShape shape;
+  shape.step = round < pieces_.size() ? "garbled/tables" : "garbled/result";
+  RoundShape::Incoming& in = shape.in.emplace();
+  switch (role_) {
+    case Role::kE:
+      shape.to_next = s.e_to_g1;
+      shape.to_prev = s.e_to_g2;
+      in = {s.g2_to_e, s.g1_to_e};
+      break;
+    case Role::kG1:
+      shape.to_prev = s.g1_to_e;
+      in = {s.e_to_g1, s.g2_to_g1};
+      break;
+    case Role::kG2:
+      shape.to_next = s.g2_to_e;
+      shape.to_prev = s.g2_to_g1;
+      in = {0, s.e_to_g2};
+      break;
+  }
+  shape.checked_to_next = shape.to_next;
+  shape.checked_to_prev = shape.to_prev;
+  return shape;
+}
+
+RoundShape GarbledRun::NextRound() const { return ShapeOf(round_); }
+
+Cost GarbledRun::DeclaredCost() const {
+  Cost cost;
+  for (size_t round = 0; round < rounds(); ++round) {
+    const RoundShape shape = ShapeOf(round);
+    cost = cost + Cost{1, shape.to_next, shape.to_prev};
+  }
+  return cost;
+}
+
+// ---- Tables ----
+
+void GarbledRun::Garble(absl::Span<uint8_t> out) {
+  const Piece& piece = pieces_[round_];
+  for (size_t i = 0; i < piece.steps; ++i) garbler_->Step();
+  const SecretVector<Label> stream = garbler_->TakeStream(), own = garbler_->TakeOwnLabels();
+  const Label start = garbler_->start();
+  const auto starts = absl::MakeConstSpan(&start, round_ == 0 ? 1 : 0);
+  if (role_ == Role::kG1) {
+    PutLabels(own, PutLabels(stream, PutLabels(starts, out.data())));
+    return;
+  }
+  for (const auto part : {starts, absl::MakeConstSpan(stream)}) {
+    mac_->Add({reinterpret_cast<const uint8_t*>(part.data()), part.size() * sizeof(Label)});
+  }
+  uint8_t* const end = PutLabels(own, out.data());
+  if (round_ + 1 < pieces_.size()) return;
+  const MacTag tag = mac_->Finish();
+  PutBytes(tag.data(), tag.size(), end);
+}
+
+void GarbledRun::Produce(ZeroShares&, RoundOut out) {
+  if (last()) return Tell(out);
+  if (role_ != Role::kE) Garble(role_ == Role::kG1 ? out.to_prev : out.to_next);
+}
+
+absl::Status GarbledRun::Evaluate(RoundIn in) {
+  const Piece& piece = pieces_[round_];
+  Reader g1{in.from_next}, g2{in.from_prev};
+  if (round_ == 0) {
+    Label start;
+    g1.Take(&start, sizeof(start));
+    evaluator_.emplace(keys_.own[0], input_, EvaluatorSide::Shares{inputs_.own, inputs_.left},
+                       start);
+  }
+  const size_t starts = round_ == 0 ? 1 : 0;
+  const SecretVector<Label> stream = g1.Labels(piece.stream - starts);
+  const SecretVector<Label> u = g1.Labels(piece.inputs), w = g2.Labels(piece.inputs);
+  evaluator_->Give(stream, u, w);
+  for (size_t i = 0; i < piece.steps; ++i) evaluator_->Step();
+  if (round_ + 1 < pieces_.size()) return absl::OkStatus();
+  MacTag tag;
+  g2.Take(tag.data(), tag.size());
+  const int g1_party = NextParty(party_), g2_party = PrevParty(party_);
+  switch (evaluator_->Check(tag)) {
+    case EvaluatorSide::Fault::kNone:
+      return absl::OkStatus();
+    case EvaluatorSide::Fault::kMac:
+      return Deviation(Suspects::Neighbours(party_),
+                       absl::StrCat("the tables that P", g1_party, " sent are not those that P",
+                                    g2_party, " signed"));
+    case EvaluatorSide::Fault::kLabelOfG1:
+      return Deviation(Suspects::One(g1_party),
+                       absl::StrCat("P", g1_party, " sent a label of another share than this one"));
+    case EvaluatorSide::Fault::kLabelOfG2:
+      break;
+  }
+  return Deviation(Suspects::One(g2_party),
+                   absl::StrCat("P", g2_party, " sent a label of another share than this one"));
+}
+
+// ---- Result ----
+
+void GarbledRun::Tell(RoundOut out) {
+  if (role_ == Role::kG1) return;
+  if (role_ == Role::kG2) {
+    const GarblerOutputs& known = garbler_->outputs();
+    const Label part = SumOf(known.alphas, draws_->component) ^ draws_->rho;
+    PutLabels({&part, 1}, out.to_prev.data());
+    outputs_ = {draws_->component, known.permute};
+    return;
+  }
+  const EvaluatorOutputs& known = evaluator_->outputs();
+  shown_ = evaluator_->shown();
+  const LabelsHash hash = evaluator_->ShownHash();
+  for (uint8_t* to : {out.to_next.data(), out.to_prev.data()}) {
+    PutBytes(hash.data(), hash.size(), PutBits(shown_, to));
+  }
+  outputs_.left = draws_->component;
+  outputs_.own = known.colours;
+  for (size_t i = 0; i < outputs_.own.size(); ++i) outputs_.own[i] ^= outputs_.left[i];
+  const Label sum = known.sum ^ draws_->rho;
+  PutLabels({&sum, 1}, PutBits(outputs_.own, out.to_next.data() + out.to_prev.size()));
+}
+
+absl::Status GarbledRun::HearOutputs(absl::Span<const uint8_t> from_e,
+                                     absl::Span<const uint8_t> from_g2) {
+  const GarblerOutputs& known = garbler_->outputs();
+  Reader e{from_e}, g2{from_g2};
+  outputs_ = {known.permute, e.Bits(known.permute.size())};
+  Label of_e, of_g2;
+  e.Take(&of_e, sizeof(of_e));
+  g2.Take(&of_g2, sizeof(of_g2));
+  const Label mine =
+      known.sum ^ SumOf(known.alphas, outputs_.own) ^ SumOf(known.alphas, outputs_.left);
+  const Label error = mine ^ of_e ^ of_g2;
+  Declassify(&error, sizeof(error));  // whether it is zero is known; a liar knows it
+  if (error == Label{}) return absl::OkStatus();
+  return Deviation(Suspects::Neighbours(party_),
+                   absl::StrCat("the outputs that P", PrevParty(party_), " gives and P",
+                                NextParty(party_), "'s part of their sum do not fit"));
+}
+
+absl::Status GarbledRun::Hear(RoundIn in) {
+  if (role_ == Role::kE) return absl::OkStatus();
+  const bool g1 = role_ == Role::kG1;
+  const int e_party = g1 ? PrevParty(party_) : NextParty(party_);
+  Reader e{g1 ? in.from_prev : in.from_next};
+  shown_ = e.Bits(input_.plan->shown_rows() * input_.lanes);
+  LabelsHash hash;
+  e.Take(hash.data(), hash.size());
+  if (!garbler_->Holds(shown_, hash)) {
+    return Deviation(Suspects::One(e_party),
+                     absl::StrCat("P", e_party, " names bits whose labels it does not have"));
+  }
+  return g1 ? HearOutputs(e.left, in.from_next) : absl::OkStatus();
+}
+
+absl::Status GarbledRun::Consume(RoundIn in) {
+  if (last()) {
+    RETURN_IF_ERROR(Hear(in));
+  } else if (role_ == Role::kE) {
+    RETURN_IF_ERROR(Evaluate(in));
+  }
+  ++round_;
+  return absl::OkStatus();
+}
+
+}  // namespace mpckdc::garble

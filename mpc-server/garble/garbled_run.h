@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run of a plan by three parties: shares in, shares and shown bits out. A circuit
+// (share/circuit.h) whose rounds are few and whose parties have roles: P_e evaluates (E), P_{e+1}
+// is G1, P_{e+2} is G2.
+//
+//     rounds 0 .. n-1   G1 -> E    a piece of the stream (run_format.h), labels of u for its inputs
+//                       G2 -> E    labels of w for them; in the last round the MAC of the stream
+//     round n           E -> G1    what was shown, the hash of its labels, a_e, T + rho
+//                       E -> G2    what was shown, the hash of its labels
+//                       G2 -> G1   G2's part of T, + rho                         (conversion.h)
+//
+// A garbler waits for nothing before round n: it computes and sends piece after piece, and E
+// evaluates them as they come.
+//
+// Every message is checked by its receiver before anything that rests on it leaves, so nothing is
+// left to prove (proof/): the MAC, commitments, the labels' hash, the sums. Each failure is a
+// Deviation that names who can have done it.
+#ifndef MPC_SERVER_GARBLE_GARBLED_RUN_H_
+#define MPC_SERVER_GARBLE_GARBLED_RUN_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "mpc-server/garble/conversion.h"
+#include "mpc-server/garble/evaluator_side.h"
+#include "mpc-server/garble/garbler_side.h"
+#include "mpc-server/garble/plan.h"
+#include "mpc-server/share/circuit.h"
+
+namespace mpckdc::garble {
+
+// What this party draws with each of its neighbours, for one run and no other.
+struct NeighbourKeys {
+  std::array<RunKey, 2> own;   // with the previous party, from k_i
+  std::array<RunKey, 2> next;  // with the next one, from k_{i+1}
+};
+
+class GarbledRun : public Circuit {
+ public:
+  // `inputs`: this party's components of the plan's inputs, bits [row][lane].
+  GarbledRun(int party, int evaluator, const NeighbourKeys& keys, const RunInput& input,
+             SharedBits inputs);
+
+  bool Done() const override { return round_ == rounds(); }
+  RoundShape NextRound() const override;
+  void Produce(ZeroShares& zero, RoundOut out) override;
+  absl::Status Consume(RoundIn in) override;
+  Cost DeclaredCost() const override;
+
+  // After Done(). Bits [row][lane], in the order of the plan.
+  const SecretVector<uint8_t>& shown() const { return shown_; }
+  const SharedBits& outputs() const { return outputs_; }
+
+ private:
+  enum class Role : uint8_t { kE, kG1, kG2 };
+  // Steps of one round.
+  struct Piece {
+    size_t steps = 0, stream = 0, inputs = 0;  // labels
+  };
+  struct Sizes {
+    size_t g1_to_e = 0, g2_to_e = 0, e_to_g1 = 0, e_to_g2 = 0, g2_to_g1 = 0;
+  };
+
+  size_t rounds() const { return pieces_.size() + 1; }
+  bool last() const { return round_ == pieces_.size(); }
+  Sizes SizesOf(size_t round) const;
+  RoundShape ShapeOf(size_t round) const;
+  void Cut();
+  void Garble(absl::Span<uint8_t> out);
+  absl::Status Evaluate(RoundIn in);
+  void Tell(RoundOut out);
+  absl::Status Hear(RoundIn in);
+  absl::Status HearOutputs(absl::Span<const uint8_t> from_e, absl::Span<const uint8_t> from_g2);
+
+  const int party_;
+  const Role role_;
+  const NeighbourKeys keys_;
+  const RunInput input_;
+  const SharedBits inputs_;
+  std::vector<Piece> pieces_;
+  size_t round_ = 0;
+  std::optional<GarblerSide> garbler_;
+  std::optional<EvaluatorSide> evaluator_;  // from the first message on
+  std::optional<TableMac> mac_;             // G2's
+  std::optional<ConversionDraws> draws_;    // of E and G2
+  SecretVector<uint8_t> shown_;
+  SharedBits outputs_;
+};
+
+}  // namespace mpckdc::garble
+
+#endif  // MPC_SERVER_GARBLE_GARBLED_RUN_H_

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/garble/plan_run.h"
+
+#include <utility>
+
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/garble/hmac_padding.h"
+#include "mpc-server/key/hash_plain.h"
+#include "mpc-server/key/hash_template.h"
+
+namespace mpckdc::garble {
+namespace {
+
+void PutLane(absl::Span<const uint8_t> bytes, size_t lane, size_t lanes,
+             std::vector<uint8_t>& rows) {
+  for (size_t i = 0; i < 8 * bytes.size(); ++i) rows[i * lanes + lane] = bytes[i / 8] >> i % 8 & 1;
+}
+
+}  // namespace
+
+std::vector<uint8_t> PlanRun::RowsOf(const Plan::PublicRows& publics) const {
+  const auto& strings = input_.strings[publics.string];
+  if (!publics.schedule.has_value()) {
+    std::vector<uint8_t> rows(8 * publics.bytes * lanes());
+    for (size_t lane = 0; lane < lanes(); ++lane) {
+      PutLane(AsBytes(strings[lane].substr(publics.first, publics.bytes)), lane, lanes(), rows);
+    }
+    return rows;
+  }
+  const HashKind hash = *publics.schedule;
+  std::vector<uint8_t> schedule(HashSteps(hash) * HashWordBits(hash) / 8);
+  std::vector<uint8_t> rows(8 * schedule.size() * lanes());
+  for (size_t lane = 0; lane < lanes(); ++lane) {
+    const auto message = AsBytes(strings[lane]);
+    std::vector<uint8_t> padded(message.begin(), message.end());
+    const std::vector<uint8_t> padding = HmacPadding(hash, message.size());
+    padded.insert(padded.end(), padding.begin(), padding.end());
+    PublicSchedule(hash, &padded[publics.block * HashBlockBytes(hash)], schedule.data());
+    PutLane(schedule, lane, lanes(), rows);
+  }
+  return rows;
+}
+
+Wires PlanRun::SetPublic(const std::vector<uint8_t>& rows) {
+  Wires wires(rows.size() / lanes(), lanes());
+  programs().SetPublic(rows, wires.labels().data());
+  return wires;
+}
+
+Wires PlanRun::Joined(const std::vector<Plan::Reg>& parts) const {
+  Wires all;
+  for (const Plan::Reg part : parts) all.Append(registers_[part]);
+  return all;
+}
+
+Wires PlanRun::Compute(const Plan::Step& step) {
+  switch (step.kind) {
+    case Plan::StepKind::kInput:
+      return Input(step.rows);
+    case Plan::StepKind::kPublic:
+      return SetPublic(RowsOf(*step.publics));
+    case Plan::StepKind::kConstant: {
+      std::vector<uint8_t> rows(8 * step.constant.size() * lanes());
+      for (size_t lane = 0; lane < lanes(); ++lane) PutLane(step.constant, lane, lanes(), rows);
+      return SetPublic(rows);
+    }
+    case Plan::StepKind::kRows:
+      return registers_[step.in[0]].Rows(step.first, step.rows);
+    case Plan::StepKind::kJoin:
+      return Joined(step.in);
+    case Plan::StepKind::kXor:
+      return registers_[step.in[0]] ^ registers_[step.in[1]];
+    case Plan::StepKind::kProgram:
+      break;
+    case Plan::StepKind::kShow:
+      Show(registers_[step.in[0]]);
+      return {};
+    case Plan::StepKind::kOutput:
+      Output(registers_[step.in[0]]);
+      return {};
+  }
+  const std::vector<uint8_t> publics =
+      step.publics.has_value() ? RowsOf(*step.publics) : std::vector<uint8_t>();
+  Wires out(step.rows, lanes());
+  programs().Run(*step.program, Joined(step.in).labels(), publics, out.labels().data());
+  return out;
+}
+
+void PlanRun::Step() {
+  const Plan::Step& step = plan().steps()[next_++];
+  Wires wires = Compute(step);
+  if (wires.rows() != 0) registers_[step.out] = std::move(wires);
+  for (const Plan::Reg reg : step.last) registers_[reg] = {};
+}
+
+}  // namespace mpckdc::garble
