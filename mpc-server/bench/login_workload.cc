@@ -197,7 +197,8 @@ class LoginTeam : public TeamWork {
   absl::Status Compute(Rings& rings, uint32_t number, std::vector<JobWork> work, Cost* cost,
                        Keep keep) {
     rings.BeginBatch(number);
-    BatchWork batch(rings, blocks_, powers_, circuits_, work, {}, {setup_.sbox, setup_.adder});
+    BatchWork batch(rings, blocks_, powers_, circuits_, work, {},
+                    {setup_.sbox, setup_.adder, setup_.protocol});
     ConfirmView confirm(rings.first().party(), Sha256(absl::StrCat(number)));
     absl::Status s = batch.ComputeBlocks(confirm);
     if (s.ok()) s = batch.CheckTags();

@@ -148,6 +148,10 @@ std::vector<Axis> Axes(BenchSetup* s) {
                           &s->message_bytes, kMinMessageBytes, limits::kMaxSealBytes)),
       Of({"rfc3962"}, Choice("--enctype", "17, 18 (default), 19 or 20", &s->enctype,
                              {{"17", 17}, {"18", 18}, {"19", 19}, {"20", 20}})),
+      Of({"rfc3962"}, Choice("--protocol",
+                             "replicated (many rounds), garbled (few messages, many bytes) or auto "
+                             "(default: as a server chooses)",
+                             &s->protocol, kProtocolChoices)),
       Of({"rfc3962"}, Choice("--checksum",
                              "yes (default) or no: whether a login has the checksum of key usage "
                              "56 over its request, which MIT's clients ask for",

@@ -94,6 +94,7 @@ void AddSetup(const BenchSetup& s, ordered_json& out) {
                 {"bytes", s.message_bytes}});
   } else {
     out.update({{"enctype", s.enctype}, {"checksum", s.checksum},
+                {"protocol", NameOf(kProtocolChoices, s.protocol)},
                 {"adder", NameOf(kAdderChoices, s.adder)}, {"sbox", NameOf(kSboxChoices, s.sbox)},
                 {"request_bytes", s.request_bytes}, {"reply_bytes", s.reply_bytes}});
   }
@@ -156,7 +157,8 @@ const Table kHmacs = {
     {"B/hmac", 7, "/payload_bytes_per_hmac_per_party"}, kRounds, kFaults,
     {"mem/hmac", 8, "/memory/bytes_per_hmac"}, kVerified};
 const Table kLogins = {
-    kPlace, kChannel, kBatch, kSecurity, kIsa, {"enctype", 7, "/enctype"}, {"checksum", 8, "/checksum"},
+    kPlace, kChannel, kBatch, kSecurity, kIsa, {"enctype", 7, "/enctype"},
+    {"protocol", -10, "/protocol"}, {"checksum", 8, "/checksum"},
     kAdder, kSbox, {"logins/s", 9, "/logins_per_s"}, {"/CPU-s", 8, "/logins_per_cpu_s"},
     {"+-", 4, "/spread/logins_per_cpu_s"}, kP50, kP99,
     {"B/login", 7, "/payload_bytes_per_login_per_party"}, kRounds,

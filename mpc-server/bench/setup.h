@@ -14,6 +14,7 @@
 #include "mpc-server/base/limits.h"
 #include "mpc-server/circuit/aes/aes_batch.h"
 #include "mpc-server/circuit/hash/hmac.h"
+#include "mpc-server/compute/batch_work.h"
 #include "mpc-server/share/session.h"
 #include "mpc-server/share/zero_shares.h"
 
@@ -64,6 +65,10 @@ inline const Names<std::optional<Adder>> kAdderChoices = {{"auto", std::nullopt}
                                                           {"ripple", Adder::kRipple},
                                                           {"prefix", Adder::kPrefix},
                                                           {"fewest-rounds", Adder::kFewestRounds}};
+inline const Names<std::optional<CtsProtocol>> kProtocolChoices = {
+    {"auto", std::nullopt},
+    {"replicated", CtsProtocol::kReplicated},
+    {"garbled", CtsProtocol::kGarbled}};
 inline const Names<std::optional<Sbox>> kSboxChoices = {
     {"auto", std::nullopt}, {"throughput", Sbox::kThroughput}, {"latency", Sbox::kLatency}};
 
@@ -99,6 +104,7 @@ struct BenchSetup {
   size_t message_bytes = 300;
   // For logins, which have one ring.
   int32_t enctype = 18;
+  std::optional<CtsProtocol> protocol = {};  // none: as the servers choose it
   bool checksum = true;         // usage 56
   size_t request_bytes = 200;   // AS-REQ
   size_t reply_bytes = 255;     // plaintext of the AS-REP's encrypted part

@@ -30,11 +30,16 @@ namespace mpckdc {
 inline constexpr AesCut kBatchCut = {limits::kChunkBlocks, limits::kChunksUnderWay,
                                      limits::kRingBlocks};
 
+// Which protocol computes what is under keys of 17 to 20: many rounds and few bytes, or few messages
+// and some megabytes a login.
+enum class CtsProtocol : uint8_t { kReplicated, kGarbled };
+
 // How a batch is computed, where its size is not to decide it: mpc-bench compares them. The same at
 // the three servers.
 struct FixedChoices {
   std::optional<Sbox> sbox;
   std::optional<Adder> adder;
+  std::optional<CtsProtocol> protocol;
 };
 
 class BatchWork {

@@ -77,6 +77,13 @@ std::vector<CtsWork::PartWork*> CtsWork::Select(Is is) {
   return selected;
 }
 
+void CtsWork::BeginGarbled() {
+  is_garbled_ = true;
+  TakeTexts();
+  garbled_.Begin(absl::MakeSpan(parts_), texts_);
+  Start(garbled_);
+}
+
 void CtsWork::Begin(Sbox sbox, std::optional<Adder> adder) {
   sbox_ = sbox;
   adder_ = adder;
@@ -151,7 +158,7 @@ void CtsWork::JudgeOpens() {
   BeforeTimes();
 }
 
-bool CtsWork::PartWork::preauth() const {
+bool CtsPartWork::preauth() const {
   return kind == CtsPartKind::kOpen && key->usage == kUsagePreauth;
 }
 
@@ -227,10 +234,8 @@ void CtsWork::StartMacs(Hmac& hmac, const std::vector<PartWork*>& parts,
 // ---- Seals ----
 
 // The confounder, drawn here, and the KDC's components, in whole blocks: x_i = a_{i-1} + a_i.
-void CtsWork::StartTexts() {
-  const auto seals = Select([](const PartWork& p) { return p.kind == CtsPartKind::kSeal; });
-  if (seals.empty()) return;
-  for (PartWork* part : seals) {
+void CtsWork::TakeTexts() {
+  for (PartWork* part : Select([](const PartWork& p) { return p.kind == CtsPartKind::kSeal; })) {
     part->first_block = texts_.size();
     texts_.resize(texts_.size() + BlocksOf(part->bytes()));
     party_.DrawRandom(absl::MakeSpan(&texts_[part->first_block], 1));
@@ -240,6 +245,11 @@ void CtsWork::StartTexts() {
       block.x[i % sizeof(Block)] = part->text.own[i] ^ part->text.before[i];
     }
   }
+}
+
+void CtsWork::StartTexts() {
+  TakeTexts();
+  if (texts_.empty()) return;
   StartMacs(circuits_.text_mac(), Select([](const PartWork& p) {
               return p.kind == CtsPartKind::kSeal && p.mac_of_text();
             }));
@@ -292,11 +302,13 @@ void CtsWork::OpenCiphertexts(AesBits bits) {
 
 absl::Span<const SharedBlock> CtsWork::text(const CtsOpen& open) const {
   assert(Done());
+  if (is_garbled_) return parts_[open.number].garbled_text;
   return circuits_.decrypt(open.key.bits()).text(parts_[open.number].cts_lane);
 }
 
 absl::Span<const SharedBlock> CtsWork::ciphertext(const CtsSeal& seal) const {
   assert(Done());
+  if (is_garbled_) return parts_[seal.number].garbled_text;
   return circuits_.encrypt(seal.key.bits()).ciphertext(parts_[seal.number].cts_lane);
 }
 
@@ -306,6 +318,7 @@ SecretVector<SharedBlock> CtsWork::mac(const CtsPart& part) const {
 }
 
 SecretVector<SharedBlock> CtsWork::MacOf(const PartWork& part) const {
+  if (is_garbled_) return part.garbled_mac;
   assert(part.hmac->Done());
   const auto digest = part.hmac->digest(part.mac_lane);
   SecretVector<SharedBlock> mac(digest.begin(), digest.end());

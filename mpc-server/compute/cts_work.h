@@ -35,51 +35,14 @@
 #include "mpc-server/circuit/aes/cbc_cts.h"
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/circuit/hash/hmac.h"
-#include "mpc-server/compute/key_use.h"
+#include "mpc-server/compute/cts_part.h"
+#include "mpc-server/compute/garbled_cts.h"
 #include "mpc-server/job/preauth_timestamp.h"
-#include "mpc-server/key/message_format.h"
-#include "mpc-server/key/text_shares.h"
 #include "mpc-server/share/flow.h"
 #include "mpc-server/share/reveal.h"
 #include "mpc-server/share/session.h"
 
 namespace mpckdc {
-
-struct CtsPart {
-  CtsKeyUse key;
-  size_t number = 0;  // CtsWork's
-};
-// As much of the HMAC as a nonce is long: it covers a random confounder.
-Nonce ReplayIdOf(const CtsMessageView& message);
-
-struct CtsOpen : CtsPart {
-  CtsMessageView message;  // into the job
-
-  Nonce ReplayId() const { return ReplayIdOf(message); }
-};
-// This server's components of a text, equally long. Into the job.
-struct TextSharesView {
-  absl::Span<const uint8_t> own, before;  // a_i, a_{i-1}
-
-  TextSharesView() = default;
-  TextSharesView(const TextShares& shares) {  // NOLINT: it is one
-    if (shares.empty()) return;
-    own = absl::MakeConstSpan(shares.own).subspan(kTextSaltBytes);
-    before = absl::MakeConstSpan(shares.before).subspan(kTextSaltBytes);
-  }
-  size_t bytes() const { return own.size(); }
-};
-struct CtsSeal : CtsPart {
-  TextSharesView text;
-};
-struct CtsMac : CtsPart {
-  absl::string_view data;
-};
-struct CtsVerify : CtsMac {
-  absl::string_view mac;
-};
-
-enum class CtsPartKind { kOpen, kSeal, kMac };
 
 // The circuits and their buffers, kept from batch to batch. One for each place in the flow, made
 // when it is first needed.
@@ -126,7 +89,7 @@ class CtsWork : public Flow {
  public:
   // `circuits` is the caller's and serves one batch at a time.
   CtsWork(PartyContext& party, CtsCircuits& circuits, const PreauthWindow& window)
-      : party_(party), circuits_(circuits), window_(window) {}
+      : party_(party), circuits_(circuits), window_(window), garbled_(party, window) {}
 
   // The parts that follow are of another job.
   void NextJob() { ++job_; }
@@ -148,6 +111,8 @@ class CtsWork : public Flow {
 
   // After the last part. Draws the confounders. Without `adder`: AdderOf().
   void Begin(Sbox sbox, std::optional<Adder> adder = {});
+  // The same by garbled circuits.
+  void BeginGarbled();
 
   // ---- After Done(), in blocks ----
   absl::Span<const SharedBlock> text(const CtsOpen& open) const;  // confounder first
@@ -166,34 +131,7 @@ class CtsWork : public Flow {
   Cost DeclaredCost() const override;
 
  private:
-  struct PartWork {
-    CtsPartKind kind;
-    size_t job;
-    const Enctype* enctype;
-    const UsageKey* key;
-    absl::string_view public_bytes;            // ciphertext of an open, data of a mac
-    absl::string_view given_mac{};             // of an open
-    bool good = false;                         // of an open
-    std::optional<SecretBytes> opened{};       // of a good pre-authentication: its text
-    TextSharesView text;                       // of a seal
-    size_t first_block = 0;                    // of a seal's text in texts_
-    std::string iv_and_ciphertext{};           // 19 and 20
-    size_t cts_lane = 0;
-    Hmac* hmac = nullptr;
-    size_t mac_lane = 0;
-
-    AesBits bits() const { return enctype->key_bytes == 16 ? AesBits::k128 : AesBits::k256; }
-    bool mac_of_text() const { return enctype->family == EnctypeFamily::kRfc3962; }
-    bool preauth() const;
-    size_t text_bytes() const { return public_bytes.size() - kConfounderBytes; }  // of an open
-    // Confounder and text, or the data.
-    size_t bytes() const {
-      return kind == CtsPartKind::kSeal ? kConfounderBytes + text.bytes() : public_bytes.size();
-    }
-    size_t mac_input_bytes() const {
-      return bytes() + (kind != CtsPartKind::kMac && !mac_of_text() ? sizeof(Block) : 0);
-    }
-  };
+  using PartWork = CtsPartWork;
 
   void AddWork(CtsPart& part, CtsPartKind kind, absl::string_view public_bytes,
                TextSharesView text);
@@ -212,6 +150,7 @@ class CtsWork : public Flow {
   void JudgeTimes();
   void AbandonMacs(const absl::flat_hash_set<size_t>& jobs);
   void StartFirstMacs(HashKind hash);
+  void TakeTexts();
   void StartTexts();
   void StartSeals(AesBits bits);
   void OpenCiphertexts(AesBits bits);
@@ -230,6 +169,8 @@ class CtsWork : public Flow {
   std::optional<Adder> adder_;
   size_t job_ = 0;
   std::vector<PartWork> parts_;
+  GarbledCts garbled_;
+  bool is_garbled_ = false;
   size_t opens_left_ = 0;    // enctypes whose opens' HMACs are under way
   size_t before_times_ = 0;  // what must end before time stamps are opened
   std::optional<ZeroCheck> check_;

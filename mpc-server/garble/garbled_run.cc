@@ -54,6 +54,14 @@ struct Reader {
 
 }  // namespace
 
+NeighbourKeys DrawNeighbourKeys(PartyContext& party, uint32_t number) {
+  NeighbourKeys keys;
+  static_assert(sizeof(keys.own) == 32);
+  party.streams().FillGarbling({party.batch(), number, 0}, {keys.own[0].data(), sizeof(keys.own)},
+                               {keys.next[0].data(), sizeof(keys.next)});
+  return keys;
+}
+
 GarbledRun::GarbledRun(int party, int evaluator, const NeighbourKeys& keys, const RunInput& input,
                        SharedBits inputs)
     : party_(party),

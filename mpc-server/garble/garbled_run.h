@@ -33,9 +33,12 @@ namespace mpckdc::garble {
 
 // What this party draws with each of its neighbours, for one run and no other.
 struct NeighbourKeys {
-  std::array<RunKey, 2> own;   // with the previous party, from k_i
-  std::array<RunKey, 2> next;  // with the next one, from k_{i+1}
+  std::array<RunKey, 2> own{};   // with the previous party, from k_i
+  std::array<RunKey, 2> next{};  // with the next one, from k_{i+1}
 };
+
+// Of garbling `number` of the party's batch: numbers only rise in a batch.
+NeighbourKeys DrawNeighbourKeys(PartyContext& party, uint32_t number);
 
 class GarbledRun : public Circuit {
  public:

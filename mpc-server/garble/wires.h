@@ -39,6 +39,7 @@ class Wires {
   }
   Wires Bytes(size_t first, size_t count) const { return Rows(8 * first, 8 * count); }
   void Append(const Wires& more) {
+    if (more.labels_.empty()) return;
     assert(rows() == 0 || lanes_ == more.lanes_);
     lanes_ = more.lanes_;
     labels_.insert(labels_.end(), more.labels_.begin(), more.labels_.end());

@@ -36,6 +36,7 @@ enum class StreamPurpose : uint8_t {
   kZeroShare = 1,    // position: within the round's merged message
   kRandomShare = 2,  // round 0; position: within the batch
   kProof = 3,        // round: the proof's number in the batch; under the keys of random shares
+  kGarbling = 4,     // round: the garbling's number in the batch; likewise
 };
 
 // A typed counter: the place in a stream. Ordered; each place is used at most once.
@@ -75,6 +76,10 @@ class PairwiseStreams {
   void FillProof(const StreamPlace& place, absl::Span<uint8_t> own, absl::Span<uint8_t> next) {
     Fill(StreamPurpose::kProof, proof_cursor_, place, own, next);
   }
+  // Keys of one garbled run. Drawing them twice would give its evaluator two labels of a wire.
+  void FillGarbling(const StreamPlace& place, absl::Span<uint8_t> own, absl::Span<uint8_t> next) {
+    Fill(StreamPurpose::kGarbling, garbling_cursor_, place, own, next);
+  }
 
  private:
   struct Keys {
@@ -86,7 +91,7 @@ class PairwiseStreams {
   const uint32_t session_;
   const CtrFunctions& ctr_;
   Secret<Keys> keys_;
-  StreamCursor zero_cursor_, random_cursor_, proof_cursor_;
+  StreamCursor zero_cursor_, random_cursor_, proof_cursor_, garbling_cursor_;
 };
 
 }  // namespace mpckdc

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/compute/garbled_cts.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/garble/message_circuits.h"
+#include "mpc-server/wire/ring.h"
+
+namespace mpckdc {
+namespace {
+
+using garble::Plan;
+
+// Bits [row][lane] of a lane's shares, block by block; and back.
+void PutBlocks(absl::Span<const SharedBlock> blocks, size_t bits, size_t lane, size_t lanes,
+               size_t first_row, garble::SharedBits& to) {
+  for (size_t i = 0; i < bits; ++i) {
+    const SharedBlock& block = blocks[i / 128];
+    const size_t byte = i % 128 / 8, at = (first_row + i) * lanes + lane;
+    to.own[at] = block.a[byte] >> i % 8 & 1;
+    to.left[at] = (block.a[byte] ^ block.x[byte]) >> i % 8 & 1;
+  }
+}
+
+SecretVector<SharedBlock> BlocksFrom(const garble::SharedBits& bits, size_t first_row, size_t rows,
+                                     size_t lane, size_t lanes) {
+  SecretVector<SharedBlock> blocks((rows + 127) / 128);
+  for (size_t i = 0; i < rows; ++i) {
+    SharedBlock& block = blocks[i / 128];
+    const size_t byte = i % 128 / 8, at = (first_row + i) * lanes + lane;
+    block.a[byte] |= static_cast<uint8_t>(bits.own[at] << i % 8);
+    block.x[byte] |= static_cast<uint8_t>((bits.own[at] ^ bits.left[at]) << i % 8);
+  }
+  return blocks;
+}
+
+}  // namespace
+
+// ---- Which parts, when ----
+
+void GarbledCts::Begin(absl::Span<CtsPartWork> parts, const SecretVector<SharedBlock>& texts) {
+  Restart();
+  parts_ = parts;
+  texts_ = &texts;
+  runs_.clear();
+  next_ = 0;
+  absl::flat_hash_set<size_t> opening;
+  for (const CtsPartWork& part : parts_) {
+    if (part.kind == CtsPartKind::kOpen) opening.insert(part.job);
+  }
+  std::vector<CtsPartWork*> opens, others;
+  for (CtsPartWork& part : parts_) {
+    if (part.kind == CtsPartKind::kOpen) {
+      opens.push_back(&part);
+    } else if (!opening.contains(part.job)) {
+      others.push_back(&part);
+    }
+  }
+  left_ = 1;  // this function
+  StartRuns(opens, [this] {
+    if (--left_ == 0) StartSecond();
+  });
+  if (--left_ == 0) StartSecond();
+  StartRuns(others, nullptr);
+}
+
+void GarbledCts::StartSecond() {
+  absl::flat_hash_set<size_t> opening, bad;
+  for (const CtsPartWork& part : parts_) {
+    if (part.kind != CtsPartKind::kOpen) continue;
+    opening.insert(part.job);
+    const bool late = part.opened.has_value() && !window_.Holds(AsText(*part.opened));
+    if (!part.good || late) bad.insert(part.job);
+  }
+  std::vector<CtsPartWork*> second;
+  for (CtsPartWork& part : parts_) {
+    if (part.kind == CtsPartKind::kOpen || !opening.contains(part.job)) continue;
+    if (!bad.contains(part.job)) second.push_back(&part);
+  }
+  StartRuns(second, nullptr);
+}
+
+// By shape, in an order that is the same at the three.
+void GarbledCts::StartRuns(const std::vector<CtsPartWork*>& parts,
+                           const std::function<void()>& then) {
+  std::map<std::tuple<CtsPartKind, int32_t, size_t, bool>, std::vector<CtsPartWork*>> by_shape;
+  for (CtsPartWork* part : parts) {
+    by_shape[{part->kind, part->enctype->number, part->bytes(), part->preauth()}].push_back(part);
+  }
+  for (const auto& [shape, lanes] : by_shape) {
+    for (size_t at = 0; at < lanes.size(); at += garble::kMostLanes) {
+      const size_t end = std::min(lanes.size(), at + garble::kMostLanes);
+      StartRun(
+          {lanes.begin() + static_cast<ptrdiff_t>(at), lanes.begin() + static_cast<ptrdiff_t>(end)},
+          then);
+    }
+  }
+}
+
+void GarbledCts::StartRun(std::vector<CtsPartWork*> lanes, const std::function<void()>& then) {
+  Run& run = *runs_.emplace_back(std::make_unique<Run>());
+  run.lanes = std::move(lanes);
+  run.plan = PlanOf(*run.lanes[0]);
+  const uint32_t number = next_++;
+  const int evaluator = static_cast<int>((party_.batch() + number) % kParties);
+  run.circuit = std::make_unique<garble::GarbledRun>(party_.party(), evaluator,
+                                                     garble::DrawNeighbourKeys(party_, number),
+                                                     InputOf(run), SharesOf(run));
+  if (then) ++left_;
+  Start(*run.circuit, [this, &run, then] {
+    Keep(run);
+    if (then) then();
+  });
+}
+
+// ---- A run ----
+
+std::unique_ptr<Plan> GarbledCts::PlanOf(const CtsPartWork& part) {
+  auto plan = std::make_unique<Plan>();
+  garble::MessageCircuits circuits(*plan, *part.enctype);
+  if (part.kind == CtsPartKind::kMac) {
+    const Plan::Reg states = circuits.MacStates();
+    plan->Output(circuits.HmacOfPublic(states, plan->AddString(part.bytes())));
+    plan->Finish();
+    return plan;
+  }
+  const Plan::Reg keys = circuits.RoundKeys(), states = circuits.MacStates();
+  if (part.kind == CtsPartKind::kSeal) {
+    const Plan::Reg text = plan->Input(8 * part.bytes());
+    const Plan::Reg sealed = circuits.Encrypt(keys, text);
+    plan->Output(sealed);
+    const Plan::Reg hashed =
+        part.mac_of_text()
+            ? text
+            : plan->Join({plan->Constant(std::vector<uint8_t>(sizeof(Block))), sealed});
+    plan->Output(circuits.Hmac(states, hashed));
+    plan->Finish();
+    return plan;
+  }
+  const Plan::String message = plan->AddString(sizeof(Block) + part.bytes());
+  const Plan::String mac = plan->AddString(part.enctype->mac_bytes);
+  const Plan::Reg text = circuits.Decrypt(keys, message, sizeof(Block));
+  const Plan::Reg computed =
+      part.mac_of_text() ? circuits.Hmac(states, text) : circuits.HmacOfPublic(states, message);
+  const Plan::Reg gated =
+      plan->Bytes(text, kConfounderBytes, part.preauth() ? part.text_bytes() : 0);
+  const auto checked = circuits.Check(computed, mac, gated);
+  plan->Show(checked.ok);
+  plan->Show(checked.gated);
+  plan->Output(text);
+  plan->Finish();
+  return plan;
+}
+
+garble::RunInput GarbledCts::InputOf(Run& run) const {
+  garble::RunInput input = {run.plan.get(), run.lanes.size(), {}};
+  const CtsPartKind kind = run.lanes[0]->kind;
+  if (kind == CtsPartKind::kSeal) return input;
+  auto& first = input.strings.emplace_back();
+  if (kind == CtsPartKind::kMac) {
+    for (const CtsPartWork* part : run.lanes) first.push_back(part->public_bytes);
+    return input;
+  }
+  for (const CtsPartWork* part : run.lanes) {
+    std::string& message = run.iv_and_ciphertext.emplace_back(sizeof(Block), '\0');
+    message.append(part->public_bytes.data(), part->public_bytes.size());
+  }
+  first.assign(run.iv_and_ciphertext.begin(), run.iv_and_ciphertext.end());
+  auto& macs = input.strings.emplace_back();
+  for (const CtsPartWork* part : run.lanes) macs.push_back(part->given_mac);
+  return input;
+}
+
+garble::SharedBits GarbledCts::SharesOf(const Run& run) const {
+  const size_t lanes = run.lanes.size(), all = run.plan->input_rows() * lanes;
+  garble::SharedBits bits = {SecretVector<uint8_t>(all), SecretVector<uint8_t>(all)};
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    const CtsPartWork& part = *run.lanes[lane];
+    size_t row = 0;
+    const auto put = [&](absl::Span<const SharedBlock> blocks, size_t rows) {
+      PutBlocks(blocks, rows, lane, lanes, row, bits);
+      row += rows;
+    };
+    if (part.kind != CtsPartKind::kMac) {
+      put(part.key->round_keys, 128 * part.key->round_keys.size());
+    }
+    put(part.key->mac_states, 128 * part.key->mac_states.size());
+    if (part.kind == CtsPartKind::kSeal) {
+      put(absl::MakeConstSpan(*texts_).subspan(part.first_block), 8 * part.bytes());
+    }
+  }
+  return bits;
+}
+
+void GarbledCts::KeepShown(const Run& run) {
+  const size_t lanes = run.lanes.size();
+  const SecretVector<uint8_t>& shown = run.circuit->shown();
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    CtsPartWork& part = *run.lanes[lane];
+    part.good = shown[lane] != 0;
+    if (!part.good || !part.preauth()) continue;
+    SecretBytes& text = part.opened.emplace(part.text_bytes());
+    for (size_t i = 0; i < 8 * text.size(); ++i) {
+      text[i / 8] |= static_cast<uint8_t>(shown[(1 + i) * lanes + lane] << i % 8);
+    }
+  }
+}
+
+void GarbledCts::Keep(const Run& run) {
+  const size_t lanes = run.lanes.size();
+  if (run.lanes[0]->kind == CtsPartKind::kOpen) KeepShown(run);
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    CtsPartWork& part = *run.lanes[lane];
+    const size_t text_rows = part.kind == CtsPartKind::kMac ? 0 : 8 * part.bytes();
+    const auto& outputs = run.circuit->outputs();
+    part.garbled_text = BlocksFrom(outputs, 0, text_rows, lane, lanes);
+    if (part.kind == CtsPartKind::kOpen) continue;
+    part.garbled_mac = BlocksFrom(outputs, text_rows, 8 * part.enctype->mac_bytes, lane, lanes);
+  }
+}
+
+}  // namespace mpckdc
