@@ -161,14 +161,15 @@ Cost GarbledRun::DeclaredCost() const {
 void GarbledRun::Garble(absl::Span<uint8_t> out) {
   const Piece& piece = pieces_[round_];
   for (size_t i = 0; i < piece.steps; ++i) garbler_->Step();
-  const SecretVector<Label> stream = garbler_->TakeStream(), own = garbler_->TakeOwnLabels();
+  const absl::Span<const Label> stream = garbler_->TakeStream();
+  const SecretVector<Label> own = garbler_->TakeOwnLabels();
   const Label start = garbler_->start();
   const auto starts = absl::MakeConstSpan(&start, round_ == 0 ? 1 : 0);
   if (role_ == Role::kG1) {
     PutLabels(own, PutLabels(stream, PutLabels(starts, out.data())));
     return;
   }
-  for (const auto part : {starts, absl::MakeConstSpan(stream)}) {
+  for (const auto part : {starts, stream}) {
     mac_->Add({reinterpret_cast<const uint8_t*>(part.data()), part.size() * sizeof(Label)});
   }
   uint8_t* const end = PutLabels(own, out.data());

@@ -39,8 +39,9 @@ class GarblerSide : public PlanRun {
 
   // Where the hash's keys begin: the first label of what G1 sends.
   Label start() const { return {counter_.start().low, counter_.start().high}; }
-  // The steps since the last call: what G1 sends of them, and the labels that this garbler does.
-  SecretVector<Label> TakeStream() { return stream_.Take(); }
+  // The steps since the last call: what G1 sends of them (good until the next step), and the labels
+  // that this garbler does.
+  absl::Span<const Label> TakeStream() { return stream_.TakeAll(); }
   SecretVector<Label> TakeOwnLabels() { return std::exchange(own_labels_, {}); }
 
   // After the last step. Whether E holds the labels of the bits that it names.
@@ -51,13 +52,18 @@ class GarblerSide : public PlanRun {
   class Stream : public RowSink {
    public:
     Label* Take(size_t labels) override {
-      all_.resize(all_.size() + labels);
-      return all_.data() + all_.size() - labels;
+      if (buffer_.size() < used_ + labels) buffer_.resize(2 * (used_ + labels));
+      used_ += labels;
+      return buffer_.data() + used_ - labels;
     }
-    SecretVector<Label> Take() { return std::exchange(all_, {}); }
+    // Good until the next step.
+    absl::Span<const Label> TakeAll() {
+      return absl::MakeConstSpan(buffer_).first(std::exchange(used_, 0));
+    }
 
    private:
-    SecretVector<Label> all_;
+    SecretVector<Label> buffer_;
+    size_t used_ = 0;
   };
 
   ProgramRun& programs() override { return garbler_; }

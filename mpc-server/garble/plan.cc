@@ -57,10 +57,12 @@ Plan::Reg Plan::Xor(Reg a, Reg b) {
 
 Plan::Reg Plan::Run(const BitProgram& program, std::vector<Reg> inputs, size_t output_rows,
                     std::optional<PublicRows> publics) {
-  gates_ += AndGatesOf(program);
+  const size_t gates = AndGatesOf(program);
+  gates_ += gates;
   return Add({.kind = StepKind::kProgram,
               .in = std::move(inputs),
               .program = &program,
+              .gates = gates,
               .publics = publics},
              output_rows);
 }
@@ -91,7 +93,7 @@ size_t Plan::LabelsOf(const Step& step, const Plan& plan, size_t lanes) {
     case StepKind::kInput:
       return kInputRows * step.rows * lanes;
     case StepKind::kProgram:
-      return kAndRows * AndGatesOf(*step.program) * lanes;
+      return kAndRows * step.gates * lanes;
     case StepKind::kShow:
       return PackedLabels(plan.rows(step.in[0]) * lanes);
     case StepKind::kOutput:

@@ -57,6 +57,7 @@ class Plan {
     size_t rows = 0;           // of `out`
     size_t first = 0;          // of kRows
     const BitProgram* program = nullptr;
+    size_t gates = 0;                       // of the program
     std::optional<PublicRows> publics = {};  // of kPublic, and a program's
     std::vector<uint8_t> constant = {};      // bytes, the same in all lanes
     std::vector<Reg> last = {};              // used here for the last time

@@ -26,8 +26,8 @@ size_t AndGatesOf(const BitProgram& program) {
   return gates;
 }
 
-// The operations of a program over so many lanes; 0: as many as there are.
-template <size_t kLanes>
+// The operations of a program over so many lanes; 0: as many as there are. With `kPublics` slots' public values are kept beside their labels.
+template <size_t kLanes, bool kPublics>
 struct ProgramRun::Ops {
   ProgramRun& run;
   const Rows& rows;
@@ -63,7 +63,7 @@ struct ProgramRun::Ops {
         for (size_t i = 0; i < s.count; ++i, p += 2) {
           const Label* a = Slot(p[1]);
           ForLanes([&](size_t l) { Slot(p[0])[l] = a[l] ^ run.step_[l]; });
-          ForLanes([&](size_t l) { Plain(p[0])[l] = Plain(p[1])[l] ^ 1; });
+          if (kPublics) ForLanes([&](size_t l) { Plain(p[0])[l] = Plain(p[1])[l] ^ 1; });
         }
         return;
       case BitOp::kScale:
@@ -91,12 +91,14 @@ struct ProgramRun::Ops {
     Label* out = Slot(p[0]);
     const Label *a = Slot(p[1]), *b = Slot(p[2]);
     ForLanes([&](size_t l) { out[l] = a[l] ^ b[l]; });
+    if (!kPublics) return;
     ForLanes([&](size_t l) { Plain(p[0])[l] = Plain(p[1])[l] ^ Plain(p[2])[l]; });
   }
   void Xor3(const uint16_t* p) const {
     Label* out = Slot(p[0]);
     const Label *a = Slot(p[1]), *b = Slot(p[2]), *c = Slot(p[3]);
     ForLanes([&](size_t l) { out[l] = a[l] ^ b[l] ^ c[l]; });
+    if (!kPublics) return;
     ForLanes([&](size_t l) { Plain(p[0])[l] = Plain(p[1])[l] ^ Plain(p[2])[l] ^ Plain(p[3])[l]; });
   }
 
@@ -143,9 +145,9 @@ struct ProgramRun::Ops {
   }
 };
 
-template <size_t kLanes>
+template <size_t kLanes, bool kPublics>
 void ProgramRun::RunStage(const BitProgram& program, const BitStage& stage, const Rows& rows) {
-  const Ops<kLanes> ops = {*this, rows};
+  const Ops<kLanes, kPublics> ops = {*this, rows};
   const uint16_t* stores = program.args.data() + stage.stores_at;
   for (size_t i = 0; i < stage.stores; ++i) {
     ops.Copy(opened_.data() + i * lanes_, ops.Slot(stores[i]));
@@ -179,14 +181,18 @@ void ProgramRun::RunStage(const BitProgram& program, const BitStage& stage, cons
 
 template <size_t kLanes>
 void ProgramRun::RunOn(const BitProgram& program, const Rows& rows) {
-  for (const BitStage& stage : program.stages) RunStage<kLanes>(program, stage, rows);
+  const bool publics = rows.publics != nullptr;
+  for (const BitStage& stage : program.stages) {
+    publics ? RunStage<kLanes, true>(program, stage, rows)
+            : RunStage<kLanes, false>(program, stage, rows);
+  }
 }
 
 void ProgramRun::Run(const BitProgram& program, absl::Span<const Label> inputs,
                      absl::Span<const uint8_t> publics, Label* outputs) {
   Grow(slots_, program.slots * lanes_);
-  plain_.resize(std::max(plain_.size(), program.slots * lanes_));
-  const Rows rows = {inputs.data(), publics.data(), outputs};
+  if (!publics.empty()) plain_.resize(std::max(plain_.size(), program.slots * lanes_));
+  const Rows rows = {inputs.data(), publics.empty() ? nullptr : publics.data(), outputs};
   switch (lanes_) {
     case 1:
       return RunOn<1>(program, rows);

@@ -70,7 +70,7 @@ class ProgramRun {
  public:
   virtual ~ProgramRun() = default;
 
-  // `outputs` has room for the program's.
+  // `outputs` has room for the program's. `publics`: empty for a program that reads none.
   void Run(const BitProgram& program, absl::Span<const Label> inputs,
            absl::Span<const uint8_t> publics, Label* outputs);
   // The labels of public bits [row][lane].
@@ -88,7 +88,7 @@ class ProgramRun {
   virtual void Gates(size_t gates, const Label* a, const Label* b, Label* c) = 0;
 
  private:
-  template <size_t kLanes>
+  template <size_t kLanes, bool kPublics>
   struct Ops;
   struct Rows {
     const Label* inputs;
@@ -97,7 +97,7 @@ class ProgramRun {
   };
   template <size_t kLanes>
   void RunOn(const BitProgram& program, const Rows& rows);
-  template <size_t kLanes>
+  template <size_t kLanes, bool kPublics>
   void RunStage(const BitProgram& program, const BitStage& stage, const Rows& rows);
 
   const size_t lanes_;
