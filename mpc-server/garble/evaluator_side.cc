@@ -68,8 +68,7 @@ Wires EvaluatorSide::Input(size_t rows) {
   return held;
 }
 
-void EvaluatorSide::Show(const Wires& wires) {
-  const auto labels = wires.labels();
+void EvaluatorSide::Show(absl::Span<const Label> labels) {
   std::vector<uint8_t> permute(labels.size());
   UnpackColours(stream_.Next(PackedLabels(labels.size())), absl::MakeSpan(permute));
   shown_.insert(shown_.end(), labels.begin(), labels.end());
@@ -79,8 +78,7 @@ void EvaluatorSide::Show(const Wires& wires) {
 }
 
 // Tokens H(label) + colour * R, added up.
-void EvaluatorSide::Output(const Wires& wires) {
-  const auto labels = wires.labels();
+void EvaluatorSide::Output(absl::Span<const Label> labels) {
   SecretVector<Label> tokens(labels.size());
   functions_.hash(counter_.start(), counter_.TakeTweaks(labels.size()), labels.data(),
                   labels.size(), tokens.data());

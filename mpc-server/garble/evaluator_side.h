@@ -60,8 +60,8 @@ class EvaluatorSide : public PlanRun {
 
   ProgramRun& programs() override { return evaluator_; }
   Wires Input(size_t rows) override;
-  void Show(const Wires& wires) override;
-  void Output(const Wires& wires) override;
+  void Show(absl::Span<const Label> labels) override;
+  void Output(absl::Span<const Label> labels) override;
   bool Fit(absl::Span<const uint8_t> bits, absl::Span<const Label> labels, size_t side,
            const Label* commitments);
 

@@ -62,8 +62,7 @@ Wires GarblerSide::Input(size_t rows) {
   return zero;
 }
 
-void GarblerSide::Show(const Wires& wires) {
-  const auto labels = wires.labels();
+void GarblerSide::Show(absl::Span<const Label> labels) {
   PackColours(labels, stream_.Take(PackedLabels(labels.size())));
   shown_.insert(shown_.end(), labels.begin(), labels.end());
 }
@@ -78,8 +77,7 @@ bool GarblerSide::Holds(absl::Span<const uint8_t> bits, const LabelsHash& labels
 }
 
 // A row R = H(label of colour 0) + H(label of colour 1) + alpha.
-void GarblerSide::Output(const Wires& wires) {
-  const auto zero = wires.labels();
+void GarblerSide::Output(absl::Span<const Label> zero) {
   const size_t count = zero.size();
   SecretVector<Label> at[2] = {SecretVector<Label>(count), SecretVector<Label>(count)};
   SecretVector<Label> alphas(count);

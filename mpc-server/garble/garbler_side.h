@@ -68,8 +68,8 @@ class GarblerSide : public PlanRun {
 
   ProgramRun& programs() override { return garbler_; }
   Wires Input(size_t rows) override;
-  void Show(const Wires& wires) override;
-  void Output(const Wires& wires) override;
+  void Show(absl::Span<const Label> labels) override;
+  void Output(absl::Span<const Label> labels) override;
   void Commit(size_t side, const SecretVector<Label>& zero, Label* commitments);
 
   const GarblerNumber number_;

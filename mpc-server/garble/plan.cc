@@ -10,9 +10,9 @@
 namespace mpckdc::garble {
 
 Plan::Reg Plan::Add(Step step, size_t rows) {
-  step.out = static_cast<Reg>(rows_.size());
+  step.out = static_cast<Reg>(views_.size());
   step.rows = rows;
-  rows_.push_back(rows);
+  views_.push_back({step.out, 0, rows});
   steps_.push_back(std::move(step));
   return steps_.back().out;
 }
@@ -40,7 +40,9 @@ Plan::Reg Plan::Constant(std::vector<uint8_t> bytes) {
 Plan::Reg Plan::Rows(Reg from, size_t first, size_t count) {
   assert(first + count <= rows(from));
   if (first == 0 && count == rows(from)) return from;
-  return Add({.kind = StepKind::kRows, .in = {from}, .first = first}, count);
+  const View of = view(from);
+  views_.push_back({of.base, of.first + first, count});
+  return static_cast<Reg>(views_.size() - 1);
 }
 
 Plan::Reg Plan::Join(std::vector<Reg> parts) {
@@ -80,7 +82,8 @@ void Plan::Output(Reg wires) {
 void Plan::Finish() {
   std::vector<bool> seen(registers());
   for (size_t i = steps_.size(); i-- > 0;) {
-    for (const Reg reg : steps_[i].in) {
+    for (const Reg in : steps_[i].in) {
+      const Reg reg = view(in).base;
       if (seen[reg]) continue;
       seen[reg] = true;
       steps_[i].last.push_back(reg);

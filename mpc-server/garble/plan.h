@@ -9,7 +9,7 @@
 //     plan.Show(plan.Run(program, {text, key}, 128));
 //     plan.Finish();
 //
-// A register is written once. After its last use it is freed.
+// A register is written once, or is a view of some rows of another. After its last use it is freed.
 #ifndef MPC_SERVER_GARBLE_PLAN_H_
 #define MPC_SERVER_GARBLE_PLAN_H_
 
@@ -43,7 +43,6 @@ class Plan {
     kInput,
     kPublic,
     kConstant,
-    kRows,
     kJoin,
     kXor,
     kProgram,
@@ -55,12 +54,11 @@ class Plan {
     Reg out = 0;               // unless it is shown or an output
     std::vector<Reg> in = {};  // joined, where there are several
     size_t rows = 0;           // of `out`
-    size_t first = 0;          // of kRows
     const BitProgram* program = nullptr;
     size_t gates = 0;                       // of the program
     std::optional<PublicRows> publics = {};  // of kPublic, and a program's
     std::vector<uint8_t> constant = {};      // bytes, the same in all lanes
-    std::vector<Reg> last = {};              // used here for the last time
+    std::vector<Reg> last = {};              // no views; used here for the last time
   };
 
   // A shared input: the run's next one.
@@ -83,10 +81,16 @@ class Plan {
   // Nothing follows.
   void Finish();
 
-  size_t rows(Reg reg) const { return rows_[reg]; }
-  size_t bytes(Reg reg) const { return rows_[reg] / 8; }
+  // Where a register's rows are: in itself, or in the one that it is a view of.
+  struct View {
+    Reg base;
+    size_t first, rows;
+  };
+  const View& view(Reg reg) const { return views_[reg]; }
+  size_t rows(Reg reg) const { return views_[reg].rows; }
+  size_t bytes(Reg reg) const { return rows(reg) / 8; }
   const std::vector<Step>& steps() const { return steps_; }
-  size_t registers() const { return rows_.size(); }
+  size_t registers() const { return views_.size(); }
   const std::vector<size_t>& strings() const { return strings_; }
   size_t input_rows() const { return input_rows_; }
   size_t shown_rows() const { return shown_rows_; }
@@ -101,7 +105,7 @@ class Plan {
   Reg Add(Step step, size_t rows);
 
   std::vector<Step> steps_;
-  std::vector<size_t> rows_;     // by register
+  std::vector<View> views_;      // by register
   std::vector<size_t> strings_;  // bytes of a lane's
   size_t input_rows_ = 0, shown_rows_ = 0, output_rows_ = 0, gates_ = 0;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/garble/plan_run.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "mpc-server/base/bytes.h"
@@ -47,9 +48,18 @@ Wires PlanRun::SetPublic(const std::vector<uint8_t>& rows) {
   return wires;
 }
 
-Wires PlanRun::Joined(const std::vector<Plan::Reg>& parts) const {
-  Wires all;
-  for (const Plan::Reg part : parts) all.Append(registers_[part]);
+absl::Span<const Label> PlanRun::LabelsOf(Plan::Reg reg) const {
+  const Plan::View& view = plan().view(reg);
+  return registers_[view.base].labels().subspan(view.first * lanes(), view.rows * lanes());
+}
+
+Wires PlanRun::Joined(const std::vector<Plan::Reg>& parts, size_t rows) const {
+  Wires all(rows, lanes());
+  Label* to = all.labels().data();
+  for (const Plan::Reg part : parts) {
+    const auto labels = LabelsOf(part);
+    to = std::copy(labels.begin(), labels.end(), to);
+  }
   return all;
 }
 
@@ -64,25 +74,29 @@ Wires PlanRun::Compute(const Plan::Step& step) {
       for (size_t lane = 0; lane < lanes(); ++lane) PutLane(step.constant, lane, lanes(), rows);
       return SetPublic(rows);
     }
-    case Plan::StepKind::kRows:
-      return registers_[step.in[0]].Rows(step.first, step.rows);
     case Plan::StepKind::kJoin:
-      return Joined(step.in);
-    case Plan::StepKind::kXor:
-      return registers_[step.in[0]] ^ registers_[step.in[1]];
+      return Joined(step.in, step.rows);
+    case Plan::StepKind::kXor: {
+      Wires sum = Joined({step.in[0]}, step.rows);
+      const auto with = LabelsOf(step.in[1]);
+      for (size_t i = 0; i < with.size(); ++i) sum.labels()[i] = sum.labels()[i] ^ with[i];
+      return sum;
+    }
     case Plan::StepKind::kProgram:
       break;
     case Plan::StepKind::kShow:
-      Show(registers_[step.in[0]]);
+      Show(LabelsOf(step.in[0]));
       return {};
     case Plan::StepKind::kOutput:
-      Output(registers_[step.in[0]]);
+      Output(LabelsOf(step.in[0]));
       return {};
   }
   const std::vector<uint8_t> publics =
       step.publics.has_value() ? RowsOf(*step.publics) : std::vector<uint8_t>();
+  inputs_.clear();
+  for (const Plan::Reg reg : step.in) inputs_.push_back(LabelsOf(reg));
   Wires out(step.rows, lanes());
-  programs().Run(*step.program, Joined(step.in).labels(), publics, out.labels().data());
+  programs().Run(*step.program, inputs_, publics, out.labels().data());
   return out;
 }
 

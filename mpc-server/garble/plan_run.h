@@ -41,16 +41,18 @@ class PlanRun {
  private:
   virtual ProgramRun& programs() = 0;
   virtual Wires Input(size_t rows) = 0;
-  virtual void Show(const Wires& wires) = 0;
-  virtual void Output(const Wires& wires) = 0;
+  virtual void Show(absl::Span<const Label> labels) = 0;
+  virtual void Output(absl::Span<const Label> labels) = 0;
 
   Wires Compute(const Plan::Step& step);
-  Wires Joined(const std::vector<Plan::Reg>& parts) const;
+  absl::Span<const Label> LabelsOf(Plan::Reg reg) const;
+  Wires Joined(const std::vector<Plan::Reg>& parts, size_t rows) const;
   Wires SetPublic(const std::vector<uint8_t>& rows);
   std::vector<uint8_t> RowsOf(const Plan::PublicRows& publics) const;
 
   const RunInput input_;
   std::vector<Wires> registers_;
+  std::vector<absl::Span<const Label>> inputs_;  // of the program at hand
   size_t next_ = 0;
 };
 

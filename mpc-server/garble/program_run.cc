@@ -48,7 +48,7 @@ struct ProgramRun::Ops {
   void Local(const BitSection& s, const uint16_t* p) const {
     switch (s.op) {
       case BitOp::kInput:
-        for (size_t i = 0; i < s.count; ++i, p += 2) Copy(rows.inputs + p[1] * lanes, Slot(p[0]));
+        for (size_t i = 0; i < s.count; ++i, p += 2) Copy(rows.inputs[p[1]], Slot(p[0]));
         return;
       case BitOp::kPublic:
         for (size_t i = 0; i < s.count; ++i, p += 2) Public(Slot(p[0]), Plain(p[0]), p[1]);
@@ -188,11 +188,16 @@ void ProgramRun::RunOn(const BitProgram& program, const Rows& rows) {
   }
 }
 
-void ProgramRun::Run(const BitProgram& program, absl::Span<const Label> inputs,
+void ProgramRun::Run(const BitProgram& program,
+                     absl::Span<const absl::Span<const Label>> inputs,
                      absl::Span<const uint8_t> publics, Label* outputs) {
+  input_rows_.clear();
+  for (const absl::Span<const Label>& part : inputs) {
+    for (size_t at = 0; at < part.size(); at += lanes_) input_rows_.push_back(&part[at]);
+  }
   Grow(slots_, program.slots * lanes_);
   if (!publics.empty()) plain_.resize(std::max(plain_.size(), program.slots * lanes_));
-  const Rows rows = {inputs.data(), publics.empty() ? nullptr : publics.data(), outputs};
+  const Rows rows = {input_rows_.data(), publics.empty() ? nullptr : publics.data(), outputs};
   switch (lanes_) {
     case 1:
       return RunOn<1>(program, rows);

@@ -70,9 +70,14 @@ class ProgramRun {
  public:
   virtual ~ProgramRun() = default;
 
-  // `outputs` has room for the program's. `publics`: empty for a program that reads none.
-  void Run(const BitProgram& program, absl::Span<const Label> inputs,
+  // The inputs' rows stand in `inputs`, one part behind the other; `outputs` has room for the
+  // program's. `publics`: empty for a program that reads none.
+  void Run(const BitProgram& program, absl::Span<const absl::Span<const Label>> inputs,
            absl::Span<const uint8_t> publics, Label* outputs);
+  void Run(const BitProgram& program, absl::Span<const Label> inputs,
+           absl::Span<const uint8_t> publics, Label* outputs) {
+    Run(program, absl::MakeConstSpan(&inputs, 1), publics, outputs);
+  }
   // The labels of public bits [row][lane].
   void SetPublic(absl::Span<const uint8_t> bits, Label* out) const {
     for (size_t i = 0; i < bits.size(); ++i) out[i] = step_[i % lanes_].If(bits[i] != 0);
@@ -91,7 +96,7 @@ class ProgramRun {
   template <size_t kLanes, bool kPublics>
   struct Ops;
   struct Rows {
-    const Label* inputs;
+    const Label* const* inputs;  // by row
     const uint8_t* publics;
     Label* outputs;
   };
@@ -103,6 +108,7 @@ class ProgramRun {
   const size_t lanes_;
   const absl::Span<const Label> step_;
   SecretVector<Label> slots_, a_, b_, c_, opened_;
+  std::vector<const Label*> input_rows_;
   std::vector<uint8_t> plain_;  // of slots with public bits; of others nothing
 };
 

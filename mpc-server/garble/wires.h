@@ -30,29 +30,6 @@ class Wires {
   absl::Span<const Label> labels() const { return labels_; }
   absl::Span<Label> labels() { return absl::MakeSpan(labels_); }
 
-  Wires Rows(size_t first, size_t count) const {
-    assert(first + count <= rows());
-    Wires part;
-    part.lanes_ = lanes_;
-    part.labels_.assign(row(first), row(first + count));
-    return part;
-  }
-  Wires Bytes(size_t first, size_t count) const { return Rows(8 * first, 8 * count); }
-  void Append(const Wires& more) {
-    if (more.labels_.empty()) return;
-    assert(rows() == 0 || lanes_ == more.lanes_);
-    lanes_ = more.lanes_;
-    labels_.insert(labels_.end(), more.labels_.begin(), more.labels_.end());
-  }
-  void Add(const Wires& other) {
-    assert(labels_.size() == other.labels_.size());
-    for (size_t i = 0; i < labels_.size(); ++i) labels_[i] = labels_[i] ^ other.labels_[i];
-  }
-  friend Wires operator^(Wires a, const Wires& b) {
-    a.Add(b);
-    return a;
-  }
-
  private:
   size_t lanes_ = 0;
   SecretVector<Label> labels_;
