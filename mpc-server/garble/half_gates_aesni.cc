@@ -26,6 +26,8 @@ struct Aesni {
   }
   static T SetWords(uint32_t v) { return _mm_set1_epi32(static_cast<int>(v)); }
   static T Xor(T a, T b) { return _mm_xor_si128(a, b); }
+  static T Xor3(T a, T b, T c) { return Xor(Xor(a, b), c); }
+  static T Add(T a, T b) { return _mm_add_epi64(a, b); }
   static T And(T a, T b) { return _mm_and_si128(a, b); }
   // All bits of a label whose lowest bit is 1.
   static T Colours(T v) {

@@ -30,8 +30,7 @@ struct HalfGates {
   static MPCKDC_GARBLE_INLINE T NextKey(T key, int round) {
     const T g = V::LastRound(V::SpreadRotatedLast(key), V::SetWords(kRoundConstants[round]));
     key = V::Xor(key, V::template ShiftWords<1>(key));
-    key = V::Xor(key, V::template ShiftWords<2>(key));
-    return V::Xor(key, g);
+    return V::Xor3(key, V::template ShiftWords<2>(key), g);
   }
 
   // Keys that are expanded as they are used.
@@ -121,6 +120,12 @@ struct HalfGates {
     }
     return V::SetHalves(low, r.start.high);
   }
+  // From a register of gates' keys to the next one's.
+  static MPCKDC_GARBLE_INLINE T Step() {
+    uint64_t low[kLabels];
+    for (size_t i = 0; i < kLabels; ++i) low[i] = 2 * kLabels;
+    return V::SetHalves(low, 0);
+  }
   static MPCKDC_GARBLE_INLINE T DeltaOf(const GateRange& r, const Label* delta, size_t at) {
     Label d[kLabels];
     for (size_t i = 0; i < kLabels; ++i) d[i] = delta[r.lanes == 1 ? 0 : (at + i) % r.lanes];
@@ -147,13 +152,21 @@ struct HalfGates {
       }
     }
   }
-  // visit(k1, k2, at, n) for each register of elements.
+  // visit(k1, k2, at, n) for each register of elements. In one lane each is of the next gate.
   template <class Visit>
   static MPCKDC_GARBLE_INLINE void ForEach(const GateRange& r, Visit visit) {
     const size_t all = r.gates * r.lanes;
+    T k1 = KeysOf(r, 0, kLabels, 0), k2 = KeysOf(r, 0, kLabels, 1);
+    const T step = Step();
     for (size_t at = 0; at < all; at += kLabels) {
       const size_t n = all - at < kLabels ? all - at : kLabels;
-      visit(OnTheFly{KeysOf(r, at, n, 0)}, OnTheFly{KeysOf(r, at, n, 1)}, at, n);
+      if (r.lanes != 1) {
+        k1 = KeysOf(r, at, n, 0);
+        k2 = KeysOf(r, at, n, 1);
+      }
+      visit(OnTheFly{k1}, OnTheFly{k2}, at, n);
+      k1 = V::Add(k1, step);
+      k2 = V::Add(k2, step);
     }
   }
   static bool OfOneGate(const GateRange& r) { return kLabels > 1 && r.lanes % kLabels == 0; }
@@ -169,9 +182,11 @@ struct HalfGates {
             });
       }
     }
+    const T of_first = DeltaOf(r, delta, 0);
     ForEach(
         r, [&](auto k1, auto k2, size_t at, size_t n) __attribute__((always_inline)) {
-          GarbleOne(k1, k2, DeltaOf(r, delta, at), a + at, b + at, rows + kAndRows * at, c + at, n);
+          const T d = r.lanes == 1 ? of_first : DeltaOf(r, delta, at);
+          GarbleOne(k1, k2, d, a + at, b + at, rows + kAndRows * at, c + at, n);
         });
   }
 

@@ -38,6 +38,8 @@ struct Vaes256 {
   }
   static T SetWords(uint32_t v) { return _mm256_set1_epi32(static_cast<int>(v)); }
   static T Xor(T a, T b) { return _mm256_xor_si256(a, b); }
+  static T Xor3(T a, T b, T c) { return Xor(Xor(a, b), c); }
+  static T Add(T a, T b) { return _mm256_add_epi64(a, b); }
   static T And(T a, T b) { return _mm256_and_si256(a, b); }
   // All bits of a label whose lowest bit is 1.
   static T Colours(T v) {

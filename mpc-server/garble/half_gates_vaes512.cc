@@ -35,6 +35,8 @@ struct Vaes512 {
   }
   static T SetWords(uint32_t v) { return _mm512_set1_epi32(static_cast<int>(v)); }
   static T Xor(T a, T b) { return _mm512_xor_si512(a, b); }
+  static T Xor3(T a, T b, T c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }
+  static T Add(T a, T b) { return _mm512_add_epi64(a, b); }
   static T And(T a, T b) { return _mm512_and_si512(a, b); }
   // All bits of a label whose lowest bit is 1.
   static T Colours(T v) {
