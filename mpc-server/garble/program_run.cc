@@ -31,15 +31,15 @@ template <size_t kLanes, bool kPublics>
 struct ProgramRun::Ops {
   ProgramRun& run;
   const Rows& rows;
-  const size_t lanes = kLanes != 0 ? kLanes : run.lanes_;
   Label* const slots = run.slots_.data();
   uint8_t* const plain = run.plain_.data();
 
-  Label* Slot(uint16_t slot) const { return slots + slot * lanes; }
-  uint8_t* Plain(uint16_t slot) const { return plain + slot * lanes; }
+  size_t lanes() const { return kLanes != 0 ? kLanes : run.lanes_; }
+  Label* Slot(uint16_t slot) const { return slots + slot * lanes(); }
+  uint8_t* Plain(uint16_t slot) const { return plain + slot * lanes(); }
   template <class Each>
   void ForLanes(Each each) const {
-    for (size_t lane = 0; lane < (kLanes != 0 ? kLanes : lanes); ++lane) each(lane);
+    for (size_t lane = 0; lane < lanes(); ++lane) each(lane);
   }
   void Copy(const Label* from, Label* to) const {
     ForLanes([&](size_t l) { to[l] = from[l]; });
@@ -73,14 +73,14 @@ struct ProgramRun::Ops {
         }
         return;
       case BitOp::kOutput:
-        for (size_t i = 0; i < s.count; ++i, p += 2) Copy(Slot(p[1]), rows.outputs + p[0] * lanes);
+        for (size_t i = 0; i < s.count; ++i, p += 2) Copy(Slot(p[1]), rows.outputs + p[0] * lanes());
         return;
       default:
         return;
     }
   }
   void Public(Label* out, uint8_t* value, uint16_t row) const {
-    const uint8_t* bits = rows.publics + row * lanes;
+    const uint8_t* bits = rows.publics + row * lanes();
     ForLanes([&](size_t l) {
       value[l] = bits[l];
       out[l] = run.step_[l].If(bits[l] != 0);
@@ -107,7 +107,7 @@ struct ProgramRun::Ops {
     if (s.op == BitOp::kProducts) {
       for (size_t i = 0; i < s.count; ++i) {
         p += s.linears;
-        for (size_t k = 0; k < s.products; ++k, p += 2, a += lanes, b += lanes) {
+        for (size_t k = 0; k < s.products; ++k, p += 2, a += lanes(), b += lanes()) {
           Copy(Slot(p[0]), a);
           Copy(Slot(p[1]), b);
         }
@@ -115,7 +115,7 @@ struct ProgramRun::Ops {
       return;
     }
     const bool majority = s.op == BitOp::kMajority;
-    for (size_t i = 0; i < s.count; ++i, p += 3, a += lanes, b += lanes) {
+    for (size_t i = 0; i < s.count; ++i, p += 3, a += lanes(), b += lanes()) {
       const Label *x = Slot(p[0]), *y = Slot(p[1]), *z = Slot(p[2]);
       ForLanes([&](size_t l) {
         a[l] = x[l] ^ z[l].If(majority);
@@ -125,12 +125,12 @@ struct ProgramRun::Ops {
   }
   // From the gates' outputs to what the section gives.
   void Scatter(const BitSection& s, const uint16_t* p, const Label* c, Label* out) const {
-    for (size_t i = 0; i < s.count; ++i, out += lanes) {
+    for (size_t i = 0; i < s.count; ++i, out += lanes()) {
       if (s.op != BitOp::kProducts) {
         const Label* z = Slot(p[2]);
         ForLanes([&](size_t l) { out[l] = c[l] ^ z[l]; });
         p += 3;
-        c += lanes;
+        c += lanes();
         continue;
       }
       ForLanes([&](size_t l) { out[l] = {}; });
@@ -138,7 +138,7 @@ struct ProgramRun::Ops {
         const Label* linear = Slot(*p);
         ForLanes([&](size_t l) { out[l] = out[l] ^ linear[l]; });
       }
-      for (size_t k = 0; k < s.products; ++k, p += 2, c += lanes) {
+      for (size_t k = 0; k < s.products; ++k, p += 2, c += lanes()) {
         ForLanes([&](size_t l) { out[l] = out[l] ^ c[l]; });
       }
     }
