@@ -50,6 +50,14 @@ inline constexpr absl::Duration kHandshakeTimeout = absl::Seconds(5);
 // Exceeded: what there is, is proved amid the work.
 inline constexpr size_t kProofLogBytes = 24 << 20;
 
+// ---- Garbled circuits (logins under types 17 to 20) ----
+
+// Parts of a batch that are computed by them, and their bytes: a part takes some megabytes between
+// the servers, and a chain of rounds takes what it does for one part and for a hundred.
+// Exceeded: the batch is computed in rounds.
+inline constexpr size_t kGarbledParts = 16;
+inline constexpr size_t kGarbledBytes = 4096;
+
 // ---- Connections that have not shown a certificate yet, at each of the two ports ----
 
 // At the peers' port, from the addresses that [peers] gives for the previous server. At the

@@ -138,7 +138,9 @@ void BatchWork::BeginCts() {
       if constexpr (std::is_base_of_v<CtsPart, std::decay_t<decltype(part)>>) cts_.Add(part);
     });
   }
-  if (fixed_.protocol == CtsProtocol::kGarbled) return cts_.BeginGarbled();
+  const CtsProtocol chosen =
+      cts_.FewAndShort() ? CtsProtocol::kGarbled : CtsProtocol::kReplicated;
+  if (fixed_.protocol.value_or(chosen) == CtsProtocol::kGarbled) return cts_.BeginGarbled();
   cts_.Begin(ChosenSbox(cts_.parts()), fixed_.adder);  // one block of a part at a time
 }
 

@@ -77,6 +77,13 @@ std::vector<CtsWork::PartWork*> CtsWork::Select(Is is) {
   return selected;
 }
 
+bool CtsWork::FewAndShort() const {
+  size_t bytes = 0;
+  for (const PartWork& part : parts_) bytes += part.bytes();
+  return !parts_.empty() && parts_.size() <= limits::kGarbledParts &&
+         bytes <= limits::kGarbledBytes && party_.randomness() == Randomness::kKeyed;
+}
+
 void CtsWork::BeginGarbled() {
   is_garbled_ = true;
   TakeTexts();

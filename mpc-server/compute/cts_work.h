@@ -109,6 +109,10 @@ class CtsWork : public Flow {
   // for them. From any thread.
   static void PrepareAll();
 
+  // Whether a batch of these parts is better computed by garbled circuits: few of them, and short.
+  // By what the three agreed on alone.
+  bool FewAndShort() const;
+
   // After the last part. Draws the confounders. Without `adder`: AdderOf().
   void Begin(Sbox sbox, std::optional<Adder> adder = {});
   // The same by garbled circuits.
