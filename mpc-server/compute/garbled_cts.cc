@@ -9,7 +9,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/garble/message_circuits.h"
-#include "mpc-server/wire/ring.h"
 
 namespace mpckdc {
 namespace {

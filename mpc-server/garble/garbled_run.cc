@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/share/deviation.h"
-#include "mpc-server/wire/ring.h"
 
 namespace mpckdc::garble {
 namespace {
