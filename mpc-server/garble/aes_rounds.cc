@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/garble/aes_rounds.h"
 
-#include <array>
+#include <algorithm>
 #include <vector>
 
 #include "mpc-server/circuit/aes/mix_columns.h"
@@ -89,94 +89,92 @@ void AddConstant(int constant, T* byte) {
   }
 }
 
-using Bytes = std::array<std::array<T, 8>, 16>;
-
-void Substitute(Bytes& state) {
-  for (auto& byte : state) {
-    T in[8], out[8];
-    Tower::Apply<Tower::ToTowerMap>(byte.data(), in);
-    InvertByte(in, out);
-    Tower::Apply<Tower::TowerToSboxMap>(out, byte.data());
-    AddConstant(tower::kSboxConstant, byte.data());
-  }
-}
-void SubstituteBack(Bytes& state) {
-  for (auto& byte : state) {
-    T in[8], out[8];
-    AddConstant(tower::kSboxConstant, byte.data());
-    Tower::Apply<Tower::SboxToTowerMap>(byte.data(), in);
-    InvertByte(in, out);
-    Tower::Apply<Tower::FromTowerMap>(out, byte.data());
-  }
-}
-
-// Row r of column c comes from column c + r, or goes there.
-void ShiftRows(bool back, Bytes& state) {
-  const Bytes from = state;
-  for (size_t c = 0; c < 4; ++c) {
-    for (size_t r = 0; r < 4; ++r) {
-      const size_t here = 4 * c + r, there = 4 * ((c + r) % 4) + r;
-      state[back ? there : here] = from[back ? here : there];
-    }
-  }
-}
-
-void Mix(bool back, Bytes& state) {
-  for (size_t c = 0; c < 4; ++c) {
-    T y[4][8];
-    for (size_t r = 0; r < 4; ++r) std::copy_n(state[4 * c + r].data(), 8, y[r]);
-    if (back) {
-      MixColumns<Recorded>::Unmix(y);
-      for (size_t r = 0; r < 4; ++r) std::copy_n(y[r], 8, state[4 * c + r].data());
-    } else {
-      MixColumns<Recorded>::Mix(y, [&](int r, const T* out) {
-        std::copy_n(out, 8, state[4 * c + static_cast<size_t>(r)].data());
-      });
-    }
-  }
-}
-
-BitProgram Record(AesRound round) {
+BitProgram RecordSbox(bool encrypt) {
   BitRecorder bits;
-  const auto input = [&](size_t first) {
-    Bytes block;
-    for (size_t i = 0; i < 128; ++i) block[i / 8][i % 8] = {&bits, bits.Input(first + i)};
-    return block;
-  };
-  Bytes state = input(0), key = input(128);
-  const auto add_key = [&] {
-    for (size_t i = 0; i < 128; ++i) {
-      state[i / 8][i % 8] = Recorded::Xor(state[i / 8][i % 8], key[i / 8][i % 8]);
-    }
-  };
-  const bool back = round == AesRound::kDecrypt || round == AesRound::kDecryptLast;
-  if (back) {
-    ShiftRows(true, state);
-    SubstituteBack(state);
-    add_key();
-    if (round == AesRound::kDecrypt) Mix(true, state);
+  T byte[8], in[8], out[8];
+  for (size_t k = 0; k < 8; ++k) byte[k] = {&bits, bits.Input(k)};
+  if (encrypt) {
+    Tower::Apply<Tower::ToTowerMap>(byte, in);
+    InvertByte(in, out);
+    Tower::Apply<Tower::TowerToSboxMap>(out, byte);
+    AddConstant(tower::kSboxConstant, byte);
   } else {
-    Substitute(state);
-    ShiftRows(false, state);
-    if (round == AesRound::kEncrypt) Mix(false, state);
-    add_key();
+    AddConstant(tower::kSboxConstant, byte);
+    Tower::Apply<Tower::SboxToTowerMap>(byte, in);
+    InvertByte(in, out);
+    Tower::Apply<Tower::FromTowerMap>(out, byte);
   }
   std::vector<Bit> outputs;
-  for (const auto& byte : state) {
-    for (const T& t : byte) outputs.push_back(t.bit);
+  for (const T& t : byte) outputs.push_back(t.bit);
+  return bits.Finish(outputs);
+}
+
+// Of one column: bit k of row r is row 4 * k + r.
+BitProgram RecordMix(bool encrypt) {
+  BitRecorder bits;
+  T state[4][8], out[4][8];
+  const auto input = [&](size_t k, size_t r) { return T{&bits, bits.Input(4 * k + r)}; };
+  const auto key = [&](size_t k, size_t r) { return T{&bits, bits.Input(32 + 4 * k + r)}; };
+  for (size_t r = 0; r < 4; ++r) {
+    for (size_t k = 0; k < 8; ++k) {
+      state[r][k] = encrypt ? input(k, r) : Recorded::Xor(input(k, r), key(k, r));
+    }
+  }
+  if (encrypt) {
+    MixColumns<Recorded>::Mix(state, [&](int r, const T* row) { std::copy_n(row, 8, out[r]); });
+  } else {
+    MixColumns<Recorded>::Unmix(state);
+  }
+  std::vector<Bit> outputs;
+  for (size_t k = 0; k < 8; ++k) {
+    for (size_t r = 0; r < 4; ++r) {
+      outputs.push_back(encrypt ? Recorded::Xor(out[r][k], key(k, r)).bit : state[r][k].bit);
+    }
   }
   return bits.Finish(outputs);
 }
 
+// What `from` says of bit k of row r of column c.
+template <class From>
+constexpr RowOrder MakeOrder(From from) {
+  RowOrder order{};
+  for (size_t k = 0; k < 8; ++k) {
+    for (size_t r = 0; r < 4; ++r) {
+      for (size_t c = 0; c < 4; ++c) from(order, k, r, c);
+    }
+  }
+  return order;
+}
+constexpr uint16_t Plane(size_t k, size_t r, size_t c) {
+  return static_cast<uint16_t>(16 * k + 4 * r + c % 4);
+}
+constexpr uint16_t BitOfByte(size_t k, size_t r, size_t c) {
+  return static_cast<uint16_t>(8 * (4 * c + r) + k);
+}
+
 }  // namespace
 
-const BitProgram& AesRoundProgram(AesRound round) {
-  static const std::array<BitProgram, kAesRoundKinds> all = [] {
-    std::array<BitProgram, kAesRoundKinds> made;
-    for (size_t i = 0; i < kAesRoundKinds; ++i) made[i] = Record(static_cast<AesRound>(i));
-    return made;
-  }();
-  return all[static_cast<size_t>(round)];
+const Tape& SboxTape(bool encrypt) {
+  static const Tape tapes[] = {Tape(RecordSbox(false)), Tape(RecordSbox(true))};
+  return tapes[encrypt];
 }
+const Tape& MixTape(bool encrypt) {
+  static const Tape tapes[] = {Tape(RecordMix(false)), Tape(RecordMix(true))};
+  return tapes[encrypt];
+}
+
+constinit const RowOrder kPlanesOfBytes = MakeOrder([](RowOrder& o, size_t k, size_t r, size_t c) {
+  o[Plane(k, r, c)] = BitOfByte(k, r, c);
+});
+constinit const RowOrder kBytesOfPlanes = MakeOrder([](RowOrder& o, size_t k, size_t r, size_t c) {
+  o[BitOfByte(k, r, c)] = Plane(k, r, c);
+});
+// Row r of column c comes from column c + r.
+constinit const RowOrder kShiftRows = MakeOrder([](RowOrder& o, size_t k, size_t r, size_t c) {
+  o[Plane(k, r, c)] = Plane(k, r, c + r);
+});
+constinit const RowOrder kShiftRowsBack = MakeOrder([](RowOrder& o, size_t k, size_t r, size_t c) {
+  o[Plane(k, r, c + r)] = Plane(k, r, c);
+});
 
 }  // namespace mpckdc::garble

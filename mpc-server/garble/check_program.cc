@@ -33,20 +33,20 @@ BitProgram Record(size_t bits, size_t gated) {
   return recorder.Finish(outputs);
 }
 
-struct Programs {
+struct Tapes {
   absl::Mutex mu;
-  absl::flat_hash_map<std::pair<size_t, size_t>, std::unique_ptr<BitProgram>> by_size
+  absl::flat_hash_map<std::pair<size_t, size_t>, std::unique_ptr<Tape>> by_size
       ABSL_GUARDED_BY(mu);
 };
 
 }  // namespace
 
-const BitProgram& CheckProgram(size_t bits, size_t gated) {
-  static auto& programs = *new Programs;
-  absl::MutexLock lock(&programs.mu);
-  std::unique_ptr<BitProgram>& program = programs.by_size[{bits, gated}];
-  if (program == nullptr) program = std::make_unique<BitProgram>(Record(bits, gated));
-  return *program;
+const Tape& CheckTape(size_t bits, size_t gated) {
+  static auto& tapes = *new Tapes;
+  absl::MutexLock lock(&tapes.mu);
+  std::unique_ptr<Tape>& tape = tapes.by_size[{bits, gated}];
+  if (tape == nullptr) tape = std::make_unique<Tape>(Record(bits, gated));
+  return *tape;
 }
 
 }  // namespace mpckdc::garble

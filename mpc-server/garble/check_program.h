@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "mpc-server/circuit/hash/bit_recorder.h"
+#include "mpc-server/garble/tape.h"
 
 namespace mpckdc::garble {
 
@@ -16,7 +16,7 @@ namespace mpckdc::garble {
 constexpr size_t CheckGates(size_t bits, size_t gated) { return bits - 1 + gated; }
 
 // Recorded at first use and kept: of each size there is one. From any thread.
-const BitProgram& CheckProgram(size_t bits, size_t gated);
+const Tape& CheckTape(size_t bits, size_t gated);
 
 }  // namespace mpckdc::garble
 

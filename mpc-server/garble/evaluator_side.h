@@ -30,8 +30,8 @@ class EvaluatorSide : public PlanRun {
   EvaluatorSide(const RunKey& mac_key, const RunInput& input, const Shares& shares, Label start,
                 Isa isa = BestIsa());
 
-  // What the steps up to the next call read: G1's stream, and the labels of u and w that G1 and G2
-  // sent. The caller's until those steps are done.
+  // What the units up to the next call read: G1's stream, and the labels of u and w that G1 and G2
+  // sent. The caller's until those units have run.
   void Give(absl::Span<const Label> stream, absl::Span<const Label> labels_u,
             absl::Span<const Label> labels_w);
 

@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "mpc-server/circuit/hash/hash_programs.h"
 #include "mpc-server/garble/aes_rounds.h"
+#include "mpc-server/garble/hash_tape.h"
 #include "mpc-server/garble/program_run.h"
 
 namespace mpckdc::garble {
@@ -76,21 +76,25 @@ class Nowhere : public RowSink, public RowSource {
   std::vector<Label> rows_;
 };
 
-void Program(const char* what, const BitProgram& program, size_t rows, size_t lanes) {
+void Program(const char* what, const Tape& tape, size_t copies, size_t rows, size_t lanes) {
   std::mt19937_64 random(2);
   const std::vector<Label> inputs = Draw(random, rows * lanes), delta = Draw(random, lanes);
-  std::vector<Label> outputs(rows * lanes);
+  std::vector<Label> outputs(tape.outputs().size() * copies * lanes);
   const std::vector<uint8_t> publics(80 * 64 * lanes);
   Nowhere nowhere;
   GateCounter counter({random(), random()});
   Garbler garbler(counter, delta, nowhere);
   Evaluator evaluator(counter, lanes, nowhere);
-  const size_t gates = AndGatesOf(program);
+  const size_t gates = std::max<size_t>(1, tape.gates() * copies);
   const char* isa = IsaName(BestIsa()).data();
+  const auto run = [&](ProgramRun& side) {
+    side.Begin(tape, copies, {inputs}, copies == 1 ? publics : std::vector<uint8_t>());
+    while (!side.Done()) side.RunUnit(outputs.data());
+  };
   Print(isa, what, lanes, "garble", gates,
-        [&] { garbler.Run(program, inputs, publics, outputs.data()); });
+        [&] { run(garbler); });
   Print(isa, what, lanes, "evaluate", gates,
-        [&] { evaluator.Run(program, inputs, publics, outputs.data()); });
+        [&] { run(evaluator); });
 }
 
 void All() {
@@ -98,12 +102,12 @@ void All() {
     for (const size_t lanes : {1, 4, 16}) Gates(variant.name, variant.functions, lanes);
   }
   for (const size_t lanes : {1, 4, 16}) {
-    Program("AES round", AesRoundProgram(AesRound::kEncrypt), 256, lanes);
-    Program("SHA-1, public block",
-            HashProgram(HashKind::kSha1, MessageKind::kPublic, Adder::kRipple), 256 + 512, lanes);
-    Program("SHA-384, shared block",
-            HashProgram(HashKind::kSha384, MessageKind::kShared, Adder::kRipple), 512 + 1024,
+    Program("S-boxes", SboxTape(true), kSboxCopies, 128, lanes);
+    Program("MixColumns", MixTape(true), kMixCopies, 256, lanes);
+    Program("SHA-1, public block", HashTape(HashKind::kSha1, MessageKind::kPublic), 1, 256 + 512,
             lanes);
+    Program("SHA-384, shared block", HashTape(HashKind::kSha384, MessageKind::kShared), 1,
+            1024 + 1024, lanes);
   }
 }
 

@@ -13,7 +13,7 @@ namespace mpckdc::garble {
 namespace {
 
 // Enough that a frame's costs do not show, and little to hold.
-constexpr size_t kPieceLabels = 4096;
+constexpr size_t kPieceLabels = 8192;
 
 constexpr size_t PackedBytes(size_t bits) { return (bits + 7) / 8; }
 
@@ -30,6 +30,8 @@ uint8_t* PutBits(absl::Span<const uint8_t> bits, uint8_t* to) {
   return to + PackedBytes(bits.size());
 }
 
+bool IsAligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % alignof(Label) == 0; }
+
 // Takes fields off the front of a message, whose length is what was declared.
 struct Reader {
   absl::Span<const uint8_t> left;
@@ -42,6 +44,15 @@ struct Reader {
     SecretVector<Label> labels(count);
     if (count != 0) Take(labels.data(), count * sizeof(Label));
     return labels;
+  }
+  // Where they are, or copied to `place` if they may not be read there.
+  absl::Span<const Label> View(size_t count, SecretVector<Label>& place) {
+    const absl::Span<const uint8_t> here = left.first(count * sizeof(Label));
+    left.remove_prefix(here.size());
+    if (IsAligned(here.data())) return {reinterpret_cast<const Label*>(here.data()), count};
+    if (place.size() < count) place.resize(count);
+    std::memcpy(place.data(), here.data(), here.size());
+    return absl::MakeConstSpan(place).first(count);
   }
   SecretVector<uint8_t> Bits(size_t count) {
     SecretVector<uint8_t> bits(count);
@@ -90,13 +101,15 @@ GarbledRun::GarbledRun(int party, int evaluator, const NeighbourKeys& keys, cons
 void GarbledRun::Cut() {
   Piece piece = {0, 1, 0};  // the start
   for (const Plan::Step& step : input_.plan->steps()) {
-    ++piece.steps;
-    piece.stream += Plan::LabelsOf(step, *input_.plan, input_.lanes);
-    if (step.kind == Plan::StepKind::kInput) piece.inputs += step.rows * input_.lanes;
-    if (piece.stream < kPieceLabels) continue;
-    pieces_.push_back(std::exchange(piece, {}));
+    for (size_t unit = 0; unit < Plan::UnitsOf(step, input_.lanes); ++unit) {
+      ++piece.units;
+      piece.stream += input_.plan->LabelsOf(step, unit, input_.lanes);
+      if (step.kind == Plan::StepKind::kInput) piece.inputs += step.rows * input_.lanes;
+      if (piece.stream < kPieceLabels) continue;
+      pieces_.push_back(std::exchange(piece, {}));
+    }
   }
-  if (piece.steps != 0) pieces_.push_back(piece);
+  if (piece.units != 0) pieces_.push_back(piece);
 }
 
 // ---- What is sent ----
@@ -157,20 +170,25 @@ Cost GarbledRun::DeclaredCost() const {
 
 // ---- Tables ----
 
+// G1 writes the stream where it is sent from.
 void GarbledRun::Garble(absl::Span<uint8_t> out) {
   const Piece& piece = pieces_[round_];
-  for (size_t i = 0; i < piece.steps; ++i) garbler_->Step();
-  const absl::Span<const Label> stream = garbler_->TakeStream();
+  const bool in_place = role_ == Role::kG1 && IsAligned(out.data());
+  if (!in_place && stream_.size() < piece.stream) stream_.resize(piece.stream);
+  const absl::Span<Label> stream(in_place ? reinterpret_cast<Label*>(out.data()) : stream_.data(),
+                                 piece.stream);
+  const size_t starts = round_ == 0 ? 1 : 0;
+  if (round_ == 0) stream[0] = garbler_->start();
+  garbler_->Give(stream.subspan(starts));
+  for (size_t i = 0; i < piece.units; ++i) garbler_->RunUnit();
   const SecretVector<Label> own = garbler_->TakeOwnLabels();
-  const Label start = garbler_->start();
-  const auto starts = absl::MakeConstSpan(&start, round_ == 0 ? 1 : 0);
   if (role_ == Role::kG1) {
-    PutLabels(own, PutLabels(stream, PutLabels(starts, out.data())));
+    uint8_t* const end = in_place ? out.data() + stream.size() * sizeof(Label)
+                                  : PutLabels(stream, out.data());
+    PutLabels(own, end);
     return;
   }
-  for (const auto part : {starts, stream}) {
-    mac_->Add({reinterpret_cast<const uint8_t*>(part.data()), part.size() * sizeof(Label)});
-  }
+  mac_->Add({reinterpret_cast<const uint8_t*>(stream.data()), stream.size() * sizeof(Label)});
   uint8_t* const end = PutLabels(own, out.data());
   if (round_ + 1 < pieces_.size()) return;
   const MacTag tag = mac_->Finish();
@@ -192,10 +210,10 @@ absl::Status GarbledRun::Evaluate(RoundIn in) {
                        start);
   }
   const size_t starts = round_ == 0 ? 1 : 0;
-  const SecretVector<Label> stream = g1.Labels(piece.stream - starts);
+  const absl::Span<const Label> stream = g1.View(piece.stream - starts, stream_);
   const SecretVector<Label> u = g1.Labels(piece.inputs), w = g2.Labels(piece.inputs);
   evaluator_->Give(stream, u, w);
-  for (size_t i = 0; i < piece.steps; ++i) evaluator_->Step();
+  for (size_t i = 0; i < piece.units; ++i) evaluator_->RunUnit();
   if (round_ + 1 < pieces_.size()) return absl::OkStatus();
   MacTag tag;
   g2.Take(tag.data(), tag.size());

@@ -58,9 +58,9 @@ class GarbledRun : public Circuit {
 
  private:
   enum class Role : uint8_t { kE, kG1, kG2 };
-  // Steps of one round.
+  // What one round carries: units of the plan, and labels.
   struct Piece {
-    size_t steps = 0, stream = 0, inputs = 0;  // labels
+    size_t units = 0, stream = 0, inputs = 0;
   };
   struct Sizes {
     size_t g1_to_e = 0, g2_to_e = 0, e_to_g1 = 0, e_to_g2 = 0, g2_to_g1 = 0;
@@ -88,6 +88,7 @@ class GarbledRun : public Circuit {
   std::optional<EvaluatorSide> evaluator_;  // from the first message on
   std::optional<TableMac> mac_;             // G2's
   std::optional<ConversionDraws> draws_;    // of E and G2
+  SecretVector<Label> stream_;              // of a piece, where it is not in the message itself
   SecretVector<uint8_t> shown_;
   SharedBits outputs_;
 };

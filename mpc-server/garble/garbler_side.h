@@ -8,7 +8,9 @@
 #define MPC_SERVER_GARBLE_GARBLER_SIDE_H_
 
 #include <array>
+#include <cassert>
 #include <cstdint>
+#include <utility>
 
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
@@ -39,9 +41,9 @@ class GarblerSide : public PlanRun {
 
   // Where the hash's keys begin: the first label of what G1 sends.
   Label start() const { return {counter_.start().low, counter_.start().high}; }
-  // The steps since the last call: what G1 sends of them (good until the next step), and the labels
-  // that this garbler does.
-  absl::Span<const Label> TakeStream() { return stream_.TakeAll(); }
+  // Where the units up to the next call put what G1 sends of them: as many labels as they have.
+  void Give(absl::Span<Label> stream) { stream_.Give(stream); }
+  // The labels that this garbler sends, of the units since the last call.
   SecretVector<Label> TakeOwnLabels() { return std::exchange(own_labels_, {}); }
 
   // After the last step. Whether E holds the labels of the bits that it names.
@@ -51,19 +53,19 @@ class GarblerSide : public PlanRun {
  private:
   class Stream : public RowSink {
    public:
-    Label* Take(size_t labels) override {
-      if (buffer_.size() < used_ + labels) buffer_.resize(2 * (used_ + labels));
-      used_ += labels;
-      return buffer_.data() + used_ - labels;
+    void Give(absl::Span<Label> room) {
+      assert(left_.empty());
+      left_ = room;
     }
-    // Good until the next step.
-    absl::Span<const Label> TakeAll() {
-      return absl::MakeConstSpan(buffer_).first(std::exchange(used_, 0));
+    Label* Take(size_t labels) override {
+      assert(labels <= left_.size());
+      Label* const taken = left_.data();
+      left_.remove_prefix(labels);
+      return taken;
     }
 
    private:
-    SecretVector<Label> buffer_;
-    size_t used_ = 0;
+    absl::Span<Label> left_;
   };
 
   ProgramRun& programs() override { return garbler_; }

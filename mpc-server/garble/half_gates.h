@@ -23,6 +23,7 @@
 #include <cstdint>
 
 #include "mpc-server/garble/label.h"
+#include "mpc-server/garble/tape_format.h"
 
 namespace mpckdc {
 template <class F>
@@ -32,10 +33,6 @@ class IsaTable;  // base/isa.h
 namespace mpckdc::garble {
 
 inline constexpr size_t kAndRows = 2;
-
-struct HashKey {
-  uint64_t low, high;  // S
-};
 
 struct GateRange {
   HashKey start;
@@ -53,6 +50,9 @@ struct HalfGateFunctions {
   // out[i] = H(x[i], first + i), for what is no gate.
   void (*hash)(const HashKey& start, uint64_t first_tweak, const Label* x, size_t count,
                Label* out);
+  // A block of a tape: the same gates, of slots.
+  void (*garble_block)(const BlockRun& run);
+  void (*evaluate_block)(const BlockRun& run);
 };
 
 extern const HalfGateFunctions kHalfGatesPortable, kHalfGatesAesni, kHalfGatesVaes256,

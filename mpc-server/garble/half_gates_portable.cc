@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "mpc-server/garble/half_gates.h"
+#include "mpc-server/garble/tape_run.h"
 
 namespace mpckdc::garble {
 namespace {
@@ -74,8 +75,25 @@ void HashEach(const HashKey& start, uint64_t first_tweak, const Label* x, size_t
   }
 }
 
+struct Portable {
+  static constexpr bool kGathers = false;
+  static void Xor3(const Label* a, const Label* b, const Label* c, Label* out, size_t count) {
+    for (size_t i = 0; i < count; ++i) out[i] = a[i] ^ b[i] ^ c[i];
+  }
+  static void Garble(const GateRange& r, const Label* delta, const Label* a, const Label* b,
+                     Label* rows, Label* c) {
+    garble::Garble(r, delta, a, b, rows, c);
+  }
+  static void Evaluate(const GateRange& r, const Label* a, const Label* b, const Label* rows,
+                       Label* c) {
+    garble::Evaluate(r, a, b, rows, c);
+  }
+};
+
 }  // namespace
 
-constexpr HalfGateFunctions kHalfGatesPortable = {Garble, Evaluate, HashEach};
+constexpr HalfGateFunctions kHalfGatesPortable = {Garble, Evaluate, HashEach,
+                                                  TapeRun<Portable>::GarbleBlock,
+                                                  TapeRun<Portable>::EvaluateBlock};
 
 }  // namespace mpckdc::garble

@@ -9,12 +9,22 @@
 #ifndef MPC_SERVER_GARBLE_HALF_GATES_TEMPLATE_H_
 #define MPC_SERVER_GARBLE_HALF_GATES_TEMPLATE_H_
 
+#include <immintrin.h>
+
 #include "mpc-server/garble/half_gates.h"
+#include "mpc-server/garble/tape_run.h"
 
 #define MPCKDC_GARBLE_INLINE inline __attribute__((always_inline))
 
 namespace mpckdc::garble {
 namespace {
+
+inline __m128i LoadLabel(const Label* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+inline void StoreLabel(Label* p, __m128i v) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v);
+}
 
 constexpr int kAesRounds = 10;
 constexpr uint32_t kRoundConstants[kAesRounds + 1] = {0,    0x01, 0x02, 0x04, 0x08, 0x10,
@@ -83,11 +93,10 @@ struct HalfGates {
     }
   }
 
-  // A register's elements, of which the first n are there.
+  // A register's elements, of which the first n are there. The outputs' labels.
   template <class K1, class K2>
-  static MPCKDC_GARBLE_INLINE void GarbleOne(K1 k1, K2 k2, T delta, const Label* a, const Label* b,
-                                             Label* rows, Label* c, size_t n) {
-    const T a0 = V::Load(a, n), b0 = V::Load(b, n);
+  static MPCKDC_GARBLE_INLINE T GarbleLabels(K1 k1, K2 k2, T delta, T a0, T b0, Label* rows,
+                                             size_t n) {
     T x[2] = {a0, V::Xor(a0, delta)}, y[2] = {b0, V::Xor(b0, delta)};
     Hash<2>(k1, k2, x, y);
     const T pb = V::Colours(b0);
@@ -96,18 +105,28 @@ struct HalfGates {
     const T wg = V::Xor(x[0], V::And(V::Colours(a0), tg));
     const T we = V::Xor(y[0], V::And(pb, V::Xor(te, a0)));
     V::StorePairs(rows, tg, te, n);
-    V::Store(c, V::Xor(wg, we), n);
+    return V::Xor(wg, we);
   }
   template <class K1, class K2>
-  static MPCKDC_GARBLE_INLINE void EvaluateOne(K1 k1, K2 k2, const Label* a, const Label* b,
-                                               const Label* rows, Label* c, size_t n) {
-    const T la = V::Load(a, n), lb = V::Load(b, n);
+  static MPCKDC_GARBLE_INLINE T EvaluateLabels(K1 k1, K2 k2, T la, T lb, const Label* rows,
+                                               size_t n) {
     T x[1] = {la}, y[1] = {lb}, tg, te;
     V::LoadPairs(rows, n, &tg, &te);
     Hash<1>(k1, k2, x, y);
     const T wg = V::Xor(x[0], V::And(V::Colours(la), tg));
     const T we = V::Xor(y[0], V::And(V::Colours(lb), V::Xor(te, la)));
-    V::Store(c, V::Xor(wg, we), n);
+    return V::Xor(wg, we);
+  }
+  // From and to memory.
+  template <class K1, class K2>
+  static MPCKDC_GARBLE_INLINE void GarbleOne(K1 k1, K2 k2, T delta, const Label* a, const Label* b,
+                                             Label* rows, Label* c, size_t n) {
+    V::Store(c, GarbleLabels(k1, k2, delta, V::Load(a, n), V::Load(b, n), rows, n), n);
+  }
+  template <class K1, class K2>
+  static MPCKDC_GARBLE_INLINE void EvaluateOne(K1 k1, K2 k2, const Label* a, const Label* b,
+                                               const Label* rows, Label* c, size_t n) {
+    V::Store(c, EvaluateLabels(k1, k2, V::Load(a, n), V::Load(b, n), rows, n), n);
   }
 
   // S + 2 * gate + half of the elements from `at` on.
@@ -219,7 +238,63 @@ struct HalfGates {
     }
   }
 
-  static constexpr HalfGateFunctions Functions() { return {Garble, Evaluate, HashEach}; }
+  static MPCKDC_GARBLE_INLINE void Xor3(const Label* a, const Label* b, const Label* c, Label* out,
+                                        size_t count) {
+    size_t i = 0;
+    for (; i + kLabels <= count; i += kLabels) {
+      V::Store(out + i,
+               V::Xor3(V::Load(a + i, kLabels), V::Load(b + i, kLabels), V::Load(c + i, kLabels)),
+               kLabels);
+    }
+    for (; i < count; ++i) {
+      StoreLabel(out + i, _mm_xor_si128(_mm_xor_si128(LoadLabel(a + i), LoadLabel(b + i)),
+                                        LoadLabel(c + i)));
+    }
+  }
+
+  // ---- Gates of one lane, of slots ----
+
+  static constexpr bool kGathers = kLabels > 1;
+
+  // For each register of gates: Gates are filled up to kGatePad, a multiple of kLabels.
+  template <class Visit>
+  static MPCKDC_GARBLE_INLINE void ForSlots(const GateRange& r, Label* slots, const TapeGate* g,
+                                            Visit visit) {
+    T k1 = KeysOf(r, 0, kLabels, 0);
+    const T step = Step();
+    for (size_t at = 0; at < r.gates; at += kLabels, g += kLabels) {
+      const size_t n = r.gates - at < kLabels ? r.gates - at : kLabels;
+      const T k2 = V::Add(k1, V::Ones());
+      const T a = V::Gather(slots, g, [](const TapeGate& t) { return t.x; },
+                            [](const TapeGate& t) { return t.x2; });
+      const T b = V::Gather(slots, g, [](const TapeGate& t) { return t.y; },
+                            [](const TapeGate& t) { return t.y2; });
+      V::Scatter(slots, g, visit(OnTheFly{k1}, OnTheFly{k2}, a, b, at, n));
+      k1 = V::Add(k1, step);
+    }
+  }
+  static MPCKDC_GARBLE_INLINE void GarbleSlots(const GateRange& r, const Label& delta,
+                                               Label* slots, const TapeGate* g, Label* rows) {
+    const T d = V::Same(delta);
+    ForSlots(
+        r, slots, g, [&](auto k1, auto k2, T a, T b, size_t at, size_t n)
+        __attribute__((always_inline)) {
+          return GarbleLabels(k1, k2, d, a, b, rows + kAndRows * at, n);
+        });
+  }
+  static MPCKDC_GARBLE_INLINE void EvaluateSlots(const GateRange& r, Label* slots,
+                                                 const TapeGate* g, const Label* rows) {
+    ForSlots(
+        r, slots, g, [&](auto k1, auto k2, T a, T b, size_t at, size_t n)
+        __attribute__((always_inline)) {
+          return EvaluateLabels(k1, k2, a, b, rows + kAndRows * at, n);
+        });
+  }
+
+  static constexpr HalfGateFunctions Functions() {
+    using Run = TapeRun<HalfGates>;
+    return {Garble, Evaluate, HashEach, Run::GarbleBlock, Run::EvaluateBlock};
+  }
 };
 
 }  // namespace

@@ -11,16 +11,12 @@ struct Vaes256 {
   using T = __m256i;
   static constexpr size_t kLabels = 2;
 
-  static __m128i LoadOne(const Label* p) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  }
-  static void StoreOne(Label* p, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v); }
   static T Load(const Label* p, size_t n) {
-    if (n == 1) return _mm256_zextsi128_si256(LoadOne(p));
+    if (n == 1) return _mm256_zextsi128_si256(LoadLabel(p));
     return _mm256_loadu_si256(reinterpret_cast<const T*>(p));
   }
   static void Store(Label* p, T v, size_t n) {
-    if (n == 1) return StoreOne(p, _mm256_castsi256_si128(v));
+    if (n == 1) return StoreLabel(p, _mm256_castsi256_si128(v));
     _mm256_storeu_si256(reinterpret_cast<T*>(p), v);
   }
   static void StorePairs(Label* p, T a, T b, size_t n) {
@@ -35,6 +31,23 @@ struct Vaes256 {
   static T SetHalves(const uint64_t* low, uint64_t high) {
     return _mm256_set_epi64x(static_cast<long long>(high), static_cast<long long>(low[1]),
                              static_cast<long long>(high), static_cast<long long>(low[0]));
+  }
+  static T Same(const Label& v) { return _mm256_broadcastsi128_si256(LoadLabel(&v)); }
+  static T Ones() { return _mm256_set_epi64x(0, 1, 0, 1); }
+  static __m128i One(const Label* slots, uint16_t a, uint16_t b) {
+    return _mm_xor_si128(LoadLabel(slots + a), LoadLabel(slots + b));
+  }
+  // The sums of two slots of two gates.
+  template <class First, class Second>
+  static T Gather(const Label* slots, const TapeGate* g, First a, Second b) {
+    return _mm256_set_m128i(One(slots, a(g[1]), b(g[1])), One(slots, a(g[0]), b(g[0])));
+  }
+  static void PutOne(Label* slots, const TapeGate& g, __m128i v) {
+    StoreLabel(slots + g.out, _mm_xor_si128(v, LoadLabel(slots + g.z)));
+  }
+  static void Scatter(Label* slots, const TapeGate* g, T v) {
+    PutOne(slots, g[0], _mm256_castsi256_si128(v));
+    PutOne(slots, g[1], _mm256_extracti128_si256(v, 1));
   }
   static T SetWords(uint32_t v) { return _mm256_set1_epi32(static_cast<int>(v)); }
   static T Xor(T a, T b) { return _mm256_xor_si256(a, b); }

@@ -33,6 +33,30 @@ struct Vaes512 {
     return _mm512_mask_permutexvar_epi64(all, 0x55, _mm512_setr_epi64(0, 0, 1, 0, 2, 0, 3, 0),
                                          lows);
   }
+  static T Same(const Label& v) {
+    return _mm512_broadcast_i32x4(LoadLabel(&v));
+  }
+  static T Ones() { return _mm512_set4_epi64(0, 1, 0, 1); }
+  static __m128i One(const Label* slots, uint16_t a, uint16_t b) {
+    return _mm_xor_si128(LoadLabel(slots + a), LoadLabel(slots + b));
+  }
+  // The sums of two slots of four gates.
+  template <class First, class Second>
+  static T Gather(const Label* slots, const TapeGate* g, First a, Second b) {
+    T v = _mm512_castsi128_si512(One(slots, a(g[0]), b(g[0])));
+    v = _mm512_inserti32x4(v, One(slots, a(g[1]), b(g[1])), 1);
+    v = _mm512_inserti32x4(v, One(slots, a(g[2]), b(g[2])), 2);
+    return _mm512_inserti32x4(v, One(slots, a(g[3]), b(g[3])), 3);
+  }
+  static void PutOne(Label* slots, const TapeGate& g, __m128i v) {
+    StoreLabel(slots + g.out, _mm_xor_si128(v, LoadLabel(slots + g.z)));
+  }
+  static void Scatter(Label* slots, const TapeGate* g, T v) {
+    PutOne(slots, g[0], _mm512_castsi512_si128(v));
+    PutOne(slots, g[1], _mm512_extracti32x4_epi32(v, 1));
+    PutOne(slots, g[2], _mm512_extracti32x4_epi32(v, 2));
+    PutOne(slots, g[3], _mm512_extracti32x4_epi32(v, 3));
+  }
   static T SetWords(uint32_t v) { return _mm512_set1_epi32(static_cast<int>(v)); }
   static T Xor(T a, T b) { return _mm512_xor_si512(a, b); }
   static T Xor3(T a, T b, T c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }

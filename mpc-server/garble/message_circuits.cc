@@ -4,35 +4,35 @@
 #include <utility>
 #include <vector>
 
-#include "mpc-server/circuit/hash/hash_programs.h"
 #include "mpc-server/garble/aes_rounds.h"
 #include "mpc-server/garble/check_program.h"
+#include "mpc-server/garble/hash_tape.h"
 #include "mpc-server/garble/hmac_padding.h"
 #include "mpc-server/key/message_format.h"
 
 namespace mpckdc::garble {
-namespace {
-
-// Sums of words one after the other: few gates, and depth costs little here.
-constexpr Adder kAdder = Adder::kRipple;
-
-}  // namespace
-
 // ---- AES ----
 
-Plan::Reg MessageCircuits::Block(Reg round_keys, Reg state, bool encrypt) {
+Plan::Reg MessageCircuits::Block(Reg round_keys, Reg block, bool encrypt) {
   const size_t rounds = enctype_.round_keys() - 1;
-  const auto key = [&](size_t i) {
-    return plan_.Rows(round_keys, 128 * (encrypt ? i : rounds - i), 128);
-  };
-  state = plan_.Xor(state, key(0));
-  for (size_t i = 1; i <= rounds; ++i) {
-    const bool last = i == rounds;
-    const AesRound round = encrypt ? (last ? AesRound::kEncryptLast : AesRound::kEncrypt)
-                                   : (last ? AesRound::kDecryptLast : AesRound::kDecrypt);
-    state = plan_.Run(AesRoundProgram(round), {state, key(i)}, 128);
+  if (planes_of_ != round_keys) {
+    planes_of_ = round_keys;
+    key_planes_ = plan_.Permute(round_keys, kPlanesOfBytes);
   }
-  return state;
+  const auto key = [&](size_t i) {
+    return plan_.Rows(key_planes_, 128 * (encrypt ? i : rounds - i), 128);
+  };
+  Reg state = plan_.Xor(plan_.Permute(block, kPlanesOfBytes), key(0));
+  for (size_t i = 1; i <= rounds; ++i) {
+    if (encrypt) {
+      state = plan_.Permute(plan_.Run(SboxTape(true), {state}, kSboxCopies), kShiftRows);
+    } else {
+      state = plan_.Run(SboxTape(false), {plan_.Permute(state, kShiftRowsBack)}, kSboxCopies);
+    }
+    state = i == rounds ? plan_.Xor(state, key(i))
+                        : plan_.Run(MixTape(encrypt), {state, key(i)}, kMixCopies);
+  }
+  return plan_.Permute(state, kBytesOfPlanes);
 }
 
 Plan::Reg MessageCircuits::Encrypt(Reg round_keys, Reg text) {
@@ -80,8 +80,7 @@ Plan::Reg MessageCircuits::Decrypt(Reg round_keys, String ciphertext, size_t fir
 // ---- HMAC ----
 
 Plan::Reg MessageCircuits::Compress(Reg state, Reg block) {
-  const BitProgram& program = HashProgram(enctype_.hash, MessageKind::kShared, kAdder);
-  return plan_.Run(program, {state, block}, StateRows(enctype_.hash));
+  return plan_.Run(HashTape(enctype_.hash, MessageKind::kShared), {state, block});
 }
 
 Plan::Reg MessageCircuits::Padding(size_t message_bytes) {
@@ -106,13 +105,13 @@ Plan::Reg MessageCircuits::Hmac(Reg states, Reg message) {
 
 Plan::Reg MessageCircuits::HmacOfPublic(Reg states, String message) {
   const HashKind hash = enctype_.hash;
-  const BitProgram& program = HashProgram(hash, MessageKind::kPublic, kAdder);
+  const Tape& tape = HashTape(hash, MessageKind::kPublic);
   Reg state = plan_.Rows(states, 0, StateRows(hash));
   for (size_t block = 0; block < HmacInnerBlocks(hash, plan_.strings()[message]); ++block) {
     Plan::PublicRows schedule{message};
     schedule.schedule = hash;
     schedule.block = block;
-    state = plan_.Run(program, {state}, StateRows(hash), schedule);
+    state = plan_.Run(tape, {state}, 1, schedule);
   }
   return Outer(states, state);
 }
@@ -122,7 +121,7 @@ Plan::Reg MessageCircuits::HmacOfPublic(Reg states, String message) {
 MessageCircuits::Checked MessageCircuits::Check(Reg mac, String given, Reg gated) {
   const size_t bits = plan_.rows(mac), rows = plan_.rows(gated);
   const Reg out =
-      plan_.Run(CheckProgram(bits, rows), {mac, plan_.Public(given, 0, bits / 8), gated}, 1 + rows);
+      plan_.Run(CheckTape(bits, rows), {mac, plan_.Public(given, 0, bits / 8), gated});
   return {plan_.Rows(out, 0, 1), plan_.Rows(out, 1, rows)};
 }
 

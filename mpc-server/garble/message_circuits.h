@@ -12,6 +12,8 @@
 
 #include <cstddef>
 
+#include <optional>
+
 #include "mpc-server/garble/plan.h"
 #include "mpc-server/key/enctype.h"
 
@@ -43,13 +45,15 @@ class MessageCircuits {
   Checked Check(Reg mac, String given, Reg gated);
 
  private:
-  Reg Block(Reg round_keys, Reg state, bool encrypt);
+  Reg Block(Reg round_keys, Reg block, bool encrypt);
   Reg Compress(Reg state, Reg block);
   Reg Outer(Reg states, Reg inner);
   Reg Padding(size_t message_bytes);
 
   Plan& plan_;
   const Enctype& enctype_;
+  std::optional<Reg> planes_of_;  // round keys
+  Reg key_planes_ = 0;
 };
 
 }  // namespace mpckdc::garble

@@ -4,7 +4,6 @@
 #include <cassert>
 #include <utility>
 
-#include "mpc-server/garble/program_run.h"
 #include "mpc-server/garble/run_format.h"
 
 namespace mpckdc::garble {
@@ -57,16 +56,20 @@ Plan::Reg Plan::Xor(Reg a, Reg b) {
   return Add({.kind = StepKind::kXor, .in = {a, b}}, rows(a));
 }
 
-Plan::Reg Plan::Run(const BitProgram& program, std::vector<Reg> inputs, size_t output_rows,
+Plan::Reg Plan::Permute(Reg from, absl::Span<const uint16_t> order) {
+  assert(rows(from) % order.size() == 0);
+  return Add({.kind = StepKind::kPermute, .in = {from}, .order = order}, rows(from));
+}
+
+Plan::Reg Plan::Run(const Tape& tape, std::vector<Reg> inputs, size_t copies,
                     std::optional<PublicRows> publics) {
-  const size_t gates = AndGatesOf(program);
-  gates_ += gates;
-  return Add({.kind = StepKind::kProgram,
+  gates_ += tape.gates() * copies;
+  return Add({.kind = StepKind::kTape,
               .in = std::move(inputs),
-              .program = &program,
-              .gates = gates,
+              .tape = &tape,
+              .copies = copies,
               .publics = publics},
-             output_rows);
+             tape.outputs().size() * copies);
 }
 
 void Plan::Show(Reg wires) {
@@ -91,16 +94,21 @@ void Plan::Finish() {
   }
 }
 
-size_t Plan::LabelsOf(const Step& step, const Plan& plan, size_t lanes) {
+size_t Plan::UnitsOf(const Step& step, size_t lanes) {
+  if (step.kind != StepKind::kTape) return 1;
+  return TapeShape{step.tape, step.copies, lanes}.units();
+}
+
+size_t Plan::LabelsOf(const Step& step, size_t unit, size_t lanes) const {
   switch (step.kind) {
     case StepKind::kInput:
       return kInputRows * step.rows * lanes;
-    case StepKind::kProgram:
-      return kAndRows * step.gates * lanes;
+    case StepKind::kTape:
+      return kAndRows * TapeShape{step.tape, step.copies, lanes}.GatesOf(unit) * lanes;
     case StepKind::kShow:
-      return PackedLabels(plan.rows(step.in[0]) * lanes);
+      return PackedLabels(rows(step.in[0]) * lanes);
     case StepKind::kOutput:
-      return plan.rows(step.in[0]) * lanes;
+      return rows(step.in[0]) * lanes;
     default:
       return 0;
   }
@@ -108,7 +116,9 @@ size_t Plan::LabelsOf(const Step& step, const Plan& plan, size_t lanes) {
 
 size_t Plan::Labels(size_t lanes) const {
   size_t all = 0;
-  for (const Step& step : steps_) all += LabelsOf(step, *this, lanes);
+  for (const Step& step : steps_) {
+    for (size_t unit = 0; unit < UnitsOf(step, lanes); ++unit) all += LabelsOf(step, unit, lanes);
+  }
   return all;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run computes, as a list of steps over registers of wires: made from lengths alone, so the
-// same for all messages of these lengths and for the three servers. Each step says how much it adds
-// to what G1 sends, so a garbler makes as many steps as fill a message, and the evaluator as many
-// as have arrived; nobody holds all tables.
+// same for all messages of these lengths and for the three servers. A step has units (several, of a
+// tape), and each says how much it adds to what G1 sends. So a garbler makes as many as fill a
+// message, and the evaluator as many as have arrived; nobody holds all tables.
 //
 //     Plan plan;
 //     const Plan::Reg text = ..., key = plan.Input(128);
-//     plan.Show(plan.Run(program, {text, key}, 128));
+//     plan.Show(plan.Run(tape, {text, key}));
 //     plan.Finish();
 //
 // A register is written once, or is a view of some rows of another. After its last use it is freed.
@@ -19,7 +19,7 @@
 #include <optional>
 #include <vector>
 
-#include "mpc-server/circuit/hash/bit_recorder.h"
+#include "mpc-server/garble/program_run.h"
 #include "mpc-server/key/hash_kind.h"
 
 namespace mpckdc::garble {
@@ -44,8 +44,9 @@ class Plan {
     kPublic,
     kConstant,
     kJoin,
+    kPermute,
     kXor,
-    kProgram,
+    kTape,
     kShow,
     kOutput
   };
@@ -54,9 +55,10 @@ class Plan {
     Reg out = 0;               // unless it is shown or an output
     std::vector<Reg> in = {};  // joined, where there are several
     size_t rows = 0;           // of `out`
-    const BitProgram* program = nullptr;
-    size_t gates = 0;                       // of the program
-    std::optional<PublicRows> publics = {};  // of kPublic, and a program's
+    const Tape* tape = nullptr;
+    size_t copies = 1;
+    std::optional<PublicRows> publics = {};  // of kPublic, and a tape's
+    absl::Span<const uint16_t> order = {};   // of kPermute; not owned
     std::vector<uint8_t> constant = {};      // bytes, the same in all lanes
     std::vector<Reg> last = {};              // no views; used here for the last time
   };
@@ -72,7 +74,10 @@ class Plan {
   Reg Bytes(Reg from, size_t first, size_t count) { return Rows(from, 8 * first, 8 * count); }
   Reg Join(std::vector<Reg> parts);
   Reg Xor(Reg a, Reg b);
-  Reg Run(const BitProgram& program, std::vector<Reg> inputs, size_t output_rows,
+  // Row i of each order.size() rows is their row order[i]. The order is the caller's for ever.
+  Reg Permute(Reg from, absl::Span<const uint16_t> order);
+  // Rows [row][copy], as the tape numbers rows.
+  Reg Run(const Tape& tape, std::vector<Reg> inputs, size_t copies = 1,
           std::optional<PublicRows> publics = {});
 
   // What the servers know afterwards, and what stays among them as shares (conversion.h).
@@ -97,8 +102,9 @@ class Plan {
   size_t output_rows() const { return output_rows_; }
   size_t gates() const { return gates_; }
 
-  // What a step adds to the stream, in labels, for so many lanes; and all do.
-  static size_t LabelsOf(const Step& step, const Plan& plan, size_t lanes);
+  // What a unit adds to the stream, in labels, for so many lanes; and all do.
+  static size_t UnitsOf(const Step& step, size_t lanes);
+  size_t LabelsOf(const Step& step, size_t unit, size_t lanes) const;
   size_t Labels(size_t lanes) const;
 
  private:

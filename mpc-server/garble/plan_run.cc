@@ -82,7 +82,9 @@ Wires PlanRun::Compute(const Plan::Step& step) {
       for (size_t i = 0; i < with.size(); ++i) sum.labels()[i] = sum.labels()[i] ^ with[i];
       return sum;
     }
-    case Plan::StepKind::kProgram:
+    case Plan::StepKind::kPermute:
+      return Permuted(step);
+    case Plan::StepKind::kTape:
       break;
     case Plan::StepKind::kShow:
       Show(LabelsOf(step.in[0]));
@@ -91,18 +93,38 @@ Wires PlanRun::Compute(const Plan::Step& step) {
       Output(LabelsOf(step.in[0]));
       return {};
   }
-  const std::vector<uint8_t> publics =
-      step.publics.has_value() ? RowsOf(*step.publics) : std::vector<uint8_t>();
-  inputs_.clear();
-  for (const Plan::Reg reg : step.in) inputs_.push_back(LabelsOf(reg));
-  Wires out(step.rows, lanes());
-  programs().Run(*step.program, inputs_, publics, out.labels().data());
+  if (!tape_out_.has_value()) BeginTape(step);
+  programs().RunUnit(tape_out_->labels().data());
+  if (!programs().Done()) return {};
+  Wires out = *std::move(tape_out_);
+  tape_out_.reset();
   return out;
 }
 
-void PlanRun::Step() {
-  const Plan::Step& step = plan().steps()[next_++];
+void PlanRun::BeginTape(const Plan::Step& step) {
+  inputs_.clear();
+  for (const Plan::Reg reg : step.in) inputs_.push_back(LabelsOf(reg));
+  programs().Begin(*step.tape, step.copies, inputs_,
+                   step.publics.has_value() ? RowsOf(*step.publics) : std::vector<uint8_t>());
+  tape_out_.emplace(step.rows, lanes());
+}
+
+Wires PlanRun::Permuted(const Plan::Step& step) const {
+  const absl::Span<const Label> from = LabelsOf(step.in[0]);
+  Wires to(step.rows, lanes());
+  for (size_t at = 0; at < step.rows; at += step.order.size()) {
+    for (size_t i = 0; i < step.order.size(); ++i) {
+      std::copy_n(&from[(at + step.order[i]) * lanes()], lanes(), to.row(at + i));
+    }
+  }
+  return to;
+}
+
+void PlanRun::RunUnit() {
+  const Plan::Step& step = plan().steps()[next_];
   Wires wires = Compute(step);
+  if (tape_out_.has_value()) return;
+  ++next_;
   if (wires.rows() != 0) registers_[step.out] = std::move(wires);
   for (const Plan::Reg reg : step.last) registers_[reg] = {};
 }

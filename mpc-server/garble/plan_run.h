@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One side of a run of a plan: what garblers and evaluator do alike, step by step.
+// One side of a run of a plan: what garblers and evaluator do alike, unit by unit.
 #ifndef MPC_SERVER_GARBLE_PLAN_RUN_H_
 #define MPC_SERVER_GARBLE_PLAN_RUN_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -26,11 +27,8 @@ class PlanRun {
   virtual ~PlanRun() = default;
 
   bool Done() const { return next_ == input_.plan->steps().size(); }
-  // Of the next step.
-  size_t NextLabels() const {
-    return Plan::LabelsOf(input_.plan->steps()[next_], *input_.plan, input_.lanes);
-  }
-  void Step();
+  // The next unit (Plan::UnitsOf()).
+  void RunUnit();
 
  protected:
   explicit PlanRun(const RunInput& input) : input_(input), registers_(input.plan->registers()) {}
@@ -45,6 +43,8 @@ class PlanRun {
   virtual void Output(absl::Span<const Label> labels) = 0;
 
   Wires Compute(const Plan::Step& step);
+  void BeginTape(const Plan::Step& step);
+  Wires Permuted(const Plan::Step& step) const;
   absl::Span<const Label> LabelsOf(Plan::Reg reg) const;
   Wires Joined(const std::vector<Plan::Reg>& parts, size_t rows) const;
   Wires SetPublic(const std::vector<uint8_t>& rows);
@@ -52,7 +52,8 @@ class PlanRun {
 
   const RunInput input_;
   std::vector<Wires> registers_;
-  std::vector<absl::Span<const Label>> inputs_;  // of the program at hand
+  std::vector<absl::Span<const Label>> inputs_;  // of the tape at hand
+  std::optional<Wires> tape_out_;                // of the one that is under way
   size_t next_ = 0;
 };
 

@@ -2,211 +2,106 @@
 #include "mpc-server/garble/program_run.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace mpckdc::garble {
 namespace {
 
-bool IsOpened(BitOp op) { return op >= BitOp::kMajority; }
-
-size_t GatesOf(const BitSection& s) {
-  if (!IsOpened(s.op)) return 0;
-  return s.count * (s.op == BitOp::kProducts ? s.products : 1);
-}
+// Labels of a slot, if there are more copies: some 40 slots of them fit into a core's first cache.
+constexpr size_t kMostWidth = 64;
 
 template <class T>
 void Grow(SecretVector<T>& vector, size_t size) {
   if (vector.size() < size) vector.resize(size);
 }
 
+// Few of them: not worth a call.
+void CopyLabels(const Label* from, Label* to, size_t count) {
+  for (size_t i = 0; i < count; ++i) to[i] = from[i];
+}
+
 }  // namespace
 
-size_t AndGatesOf(const BitProgram& program) {
-  size_t gates = 0;
-  for (const BitSection& s : program.sections) gates += GatesOf(s);
-  return gates;
+size_t TapeShape::together() const {
+  size_t together = copies;
+  while (together % 2 == 0 && together * lanes > kMostWidth) together /= 2;
+  return together;
 }
 
-// The operations of a program over so many lanes; 0: as many as there are. With `kPublics` slots' public values are kept beside their labels.
-template <size_t kLanes, bool kPublics>
-struct ProgramRun::Ops {
-  ProgramRun& run;
-  const Rows& rows;
-  Label* const slots = run.slots_.data();
-  uint8_t* const plain = run.plain_.data();
-
-  size_t lanes() const { return kLanes != 0 ? kLanes : run.lanes_; }
-  Label* Slot(uint16_t slot) const { return slots + slot * lanes(); }
-  uint8_t* Plain(uint16_t slot) const { return plain + slot * lanes(); }
-  template <class Each>
-  void ForLanes(Each each) const {
-    for (size_t lane = 0; lane < lanes(); ++lane) each(lane);
-  }
-  void Copy(const Label* from, Label* to) const {
-    ForLanes([&](size_t l) { to[l] = from[l]; });
-  }
-
-  void Local(const BitSection& s, const uint16_t* p) const {
-    switch (s.op) {
-      case BitOp::kInput:
-        for (size_t i = 0; i < s.count; ++i, p += 2) Copy(rows.inputs[p[1]], Slot(p[0]));
-        return;
-      case BitOp::kPublic:
-        for (size_t i = 0; i < s.count; ++i, p += 2) Public(Slot(p[0]), Plain(p[0]), p[1]);
-        return;
-      case BitOp::kXor2:
-        for (size_t i = 0; i < s.count; ++i, p += 3) Xor2(p);
-        return;
-      case BitOp::kXor3:
-        for (size_t i = 0; i < s.count; ++i, p += 4) Xor3(p);
-        return;
-      case BitOp::kNot:
-        for (size_t i = 0; i < s.count; ++i, p += 2) {
-          const Label* a = Slot(p[1]);
-          ForLanes([&](size_t l) { Slot(p[0])[l] = a[l] ^ run.step_[l]; });
-          if (kPublics) ForLanes([&](size_t l) { Plain(p[0])[l] = Plain(p[1])[l] ^ 1; });
-        }
-        return;
-      case BitOp::kScale:
-        for (size_t i = 0; i < s.count; ++i, p += 3) {
-          const Label* a = Slot(p[2]);
-          ForLanes([&](size_t l) { Slot(p[0])[l] = a[l].If((Plain(p[1])[l] & 1) != 0); });
-        }
-        return;
-      case BitOp::kOutput:
-        for (size_t i = 0; i < s.count; ++i, p += 2) Copy(Slot(p[1]), rows.outputs + p[0] * lanes());
-        return;
-      default:
-        return;
-    }
-  }
-  void Public(Label* out, uint8_t* value, uint16_t row) const {
-    const uint8_t* bits = rows.publics + row * lanes();
-    ForLanes([&](size_t l) {
-      value[l] = bits[l];
-      out[l] = run.step_[l].If(bits[l] != 0);
-    });
-  }
-  // Whether an operand is public is not said: of those that are not, `plain` is nothing.
-  void Xor2(const uint16_t* p) const {
-    Label* out = Slot(p[0]);
-    const Label *a = Slot(p[1]), *b = Slot(p[2]);
-    ForLanes([&](size_t l) { out[l] = a[l] ^ b[l]; });
-    if (!kPublics) return;
-    ForLanes([&](size_t l) { Plain(p[0])[l] = Plain(p[1])[l] ^ Plain(p[2])[l]; });
-  }
-  void Xor3(const uint16_t* p) const {
-    Label* out = Slot(p[0]);
-    const Label *a = Slot(p[1]), *b = Slot(p[2]), *c = Slot(p[3]);
-    ForLanes([&](size_t l) { out[l] = a[l] ^ b[l] ^ c[l]; });
-    if (!kPublics) return;
-    ForLanes([&](size_t l) { Plain(p[0])[l] = Plain(p[1])[l] ^ Plain(p[2])[l] ^ Plain(p[3])[l]; });
-  }
-
-  // Maj = (x + z)(y + z) + z, Ch = x(y + z) + z, or products as they are. a, b: the gates' inputs.
-  void Gather(const BitSection& s, const uint16_t* p, Label* a, Label* b) const {
-    if (s.op == BitOp::kProducts) {
-      for (size_t i = 0; i < s.count; ++i) {
-        p += s.linears;
-        for (size_t k = 0; k < s.products; ++k, p += 2, a += lanes(), b += lanes()) {
-          Copy(Slot(p[0]), a);
-          Copy(Slot(p[1]), b);
-        }
-      }
-      return;
-    }
-    const bool majority = s.op == BitOp::kMajority;
-    for (size_t i = 0; i < s.count; ++i, p += 3, a += lanes(), b += lanes()) {
-      const Label *x = Slot(p[0]), *y = Slot(p[1]), *z = Slot(p[2]);
-      ForLanes([&](size_t l) {
-        a[l] = x[l] ^ z[l].If(majority);
-        b[l] = y[l] ^ z[l];
-      });
-    }
-  }
-  // From the gates' outputs to what the section gives.
-  void Scatter(const BitSection& s, const uint16_t* p, const Label* c, Label* out) const {
-    for (size_t i = 0; i < s.count; ++i, out += lanes()) {
-      if (s.op != BitOp::kProducts) {
-        const Label* z = Slot(p[2]);
-        ForLanes([&](size_t l) { out[l] = c[l] ^ z[l]; });
-        p += 3;
-        c += lanes();
-        continue;
-      }
-      ForLanes([&](size_t l) { out[l] = {}; });
-      for (size_t k = 0; k < s.linears; ++k, ++p) {
-        const Label* linear = Slot(*p);
-        ForLanes([&](size_t l) { out[l] = out[l] ^ linear[l]; });
-      }
-      for (size_t k = 0; k < s.products; ++k, p += 2, c += lanes()) {
-        ForLanes([&](size_t l) { out[l] = out[l] ^ c[l]; });
+void ProgramRun::AddPublics(absl::Span<const uint8_t> publics) {
+  assert(publics.empty() || shape_.copies == 1);
+  const std::vector<PublicSum>& sums = shape_.tape->public_sums();
+  const size_t rows = shape_.tape->public_rows();
+  public_.assign(publics.begin(), publics.end());
+  public_.resize((rows + sums.size()) * lanes_);
+  uint8_t* to = public_.data() + rows * lanes_;
+  for (const PublicSum& sum : sums) {
+    for (size_t lane = 0; lane < lanes_; ++lane, ++to) {
+      *to = sum.complement ? 1 : 0;
+      for (const uint32_t part : {sum.a, sum.b, sum.c}) {
+        if (part != kNoPublic) *to ^= public_[part * lanes_ + lane];
       }
     }
-  }
-};
-
-template <size_t kLanes, bool kPublics>
-void ProgramRun::RunStage(const BitProgram& program, const BitStage& stage, const Rows& rows) {
-  const Ops<kLanes, kPublics> ops = {*this, rows};
-  const uint16_t* stores = program.args.data() + stage.stores_at;
-  for (size_t i = 0; i < stage.stores; ++i) {
-    ops.Copy(opened_.data() + i * lanes_, ops.Slot(stores[i]));
-  }
-  const auto sections =
-      absl::MakeConstSpan(program.sections).subspan(stage.first_section, stage.sections);
-  size_t all = 0;
-  for (const BitSection& s : sections) all += GatesOf(s);
-  for (SecretVector<Label>* v : {&a_, &b_, &c_}) Grow(*v, all * lanes_);
-  Grow(opened_, stage.opened * lanes_);
-  size_t gates = 0, opened = 0;
-  for (const BitSection& s : sections) {
-    const uint16_t* args = program.args.data() + s.at;
-    if (!IsOpened(s.op)) {
-      ops.Local(s, args);
-      continue;
-    }
-    ops.Gather(s, args, a_.data() + gates * lanes_, b_.data() + gates * lanes_);
-    gates += GatesOf(s);
-  }
-  if (all > 0) Gates(all, a_.data(), b_.data(), c_.data());
-  gates = 0;
-  for (const BitSection& s : sections) {
-    if (!IsOpened(s.op)) continue;
-    ops.Scatter(s, program.args.data() + s.at, c_.data() + gates * lanes_,
-                opened_.data() + opened * lanes_);
-    gates += GatesOf(s);
-    opened += s.count;
   }
 }
 
-template <size_t kLanes>
-void ProgramRun::RunOn(const BitProgram& program, const Rows& rows) {
-  const bool publics = rows.publics != nullptr;
-  for (const BitStage& stage : program.stages) {
-    publics ? RunStage<kLanes, true>(program, stage, rows)
-            : RunStage<kLanes, false>(program, stage, rows);
-  }
-}
-
-void ProgramRun::Run(const BitProgram& program,
-                     absl::Span<const absl::Span<const Label>> inputs,
-                     absl::Span<const uint8_t> publics, Label* outputs) {
-  input_rows_.clear();
+void ProgramRun::Begin(const Tape& tape, size_t copies,
+                       absl::Span<const absl::Span<const Label>> inputs,
+                       absl::Span<const uint8_t> publics) {
+  shape_ = {&tape, copies, lanes_};
+  unit_ = 0;
+  inputs_.clear();
   for (const absl::Span<const Label>& part : inputs) {
-    for (size_t at = 0; at < part.size(); at += lanes_) input_rows_.push_back(&part[at]);
+    const size_t row = copies * lanes_;
+    for (size_t at = 0; at < part.size(); at += row) inputs_.push_back(part.data() + at);
   }
-  Grow(slots_, program.slots * lanes_);
-  if (!publics.empty()) plain_.resize(std::max(plain_.size(), program.slots * lanes_));
-  const Rows rows = {input_rows_.data(), publics.empty() ? nullptr : publics.data(), outputs};
-  switch (lanes_) {
-    case 1:
-      return RunOn<1>(program, rows);
-    case 4:
-      return RunOn<4>(program, rows);
-    case 16:
-      return RunOn<16>(program, rows);
-    default:
-      return RunOn<0>(program, rows);
+  assert(inputs_.size() >= tape.input_rows());
+  AddPublics(publics);
+  Grow(slots_, tape.slots() * width());
+  Grow(scratch_, 3 * kGroupGates * width());
+}
+
+void ProgramRun::Load(const TapeBlock& block, size_t first_copy) {
+  for (const TapeLoad& load : block.inputs) {
+    CopyLabels(inputs_[load.from] + first_copy * lanes_, Slot(load.slot), width());
+  }
+  for (const TapeLoad& load : block.labels) {
+    SetPublic(absl::MakeConstSpan(public_).subspan(load.from * lanes_, lanes_), Slot(load.slot));
+  }
+  for (const TapeLoad& load : block.masks) {
+    for (size_t lane = 0; lane < lanes_; ++lane) {
+      Slot(load.slot)[lane] = Label{~uint64_t{0}, ~uint64_t{0}}.If(
+          public_[load.from * lanes_ + lane] != 0);
+    }
+  }
+}
+
+void ProgramRun::RunUnit(Label* outputs) {
+  const Tape& tape = *shape_.tape;
+  const size_t blocks = tape.blocks().size(), together = shape_.together();
+  const size_t at = unit_ % blocks, first_copy = unit_ / blocks * together;
+  const TapeBlock& block = tape.blocks()[at];
+  if (at == 0) {
+    std::fill_n(Slot(kZeroSlot), width(), Label{});
+    for (size_t i = 0; i < width(); ++i) Slot(kStepSlot)[i] = step_[i % lanes_];
+  }
+  Load(block, first_copy);
+  BlockRun run = {};
+  run.groups = block.groups.data();
+  run.group_count = block.groups.size();
+  run.xors = block.xors.data();
+  run.scales = block.scales.data();
+  run.gates = block.gates.data();
+  run.copies = together;
+  run.lanes = lanes_;
+  run.slots = slots_.data();
+  run.scratch = scratch_.data();
+  RunBlock(run, block.gate_count * together);
+  ++unit_;
+  if (at + 1 < blocks) return;
+  for (size_t row = 0; row < tape.outputs().size(); ++row) {
+    CopyLabels(Slot(tape.outputs()[row]), outputs + (row * shape_.copies + first_copy) * lanes_,
+               width());
   }
 }
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recorded program (circuit/hash/bit_program.h) as a garbled circuit, on both sides. It is the
-// program that runs on shares: what is opened there is an AND gate here, one for each product; the
-// gates of a stage do not depend on each other and are garbled together.
+// A tape (tape.h) on both sides: a garbler's and an evaluator's.
 //
-//     labels     [row][lane]          of inputs and outputs, as the program numbers rows
-//     publics    [row][lane]          bytes, 0 or 1
+//     labels     [row][copy][lane]    of inputs and outputs, as the program numbers rows
+//     publics    [row][lane]          bytes, 0 or 1; only with one copy
+//
+// Lanes are garblings of the same circuit side by side: each has a Delta of its own, and they share
+// tweaks. Copies are of one garbling: the S-boxes of a block are sixteen copies of one program.
 //
 // A public bit p is a wire whose label at the evaluator is zero, and whose zero label is p * Delta.
 // Its value is kept too: a product with it is free.
 //
-// Rows of gates pass in the order in which they are made; nobody keeps them here.
+// A tape runs in units, a block of it over some copies each. Rows of gates pass in the order in
+// which they are made; nobody keeps them here.
 #ifndef MPC_SERVER_GARBLE_PROGRAM_RUN_H_
 #define MPC_SERVER_GARBLE_PROGRAM_RUN_H_
 
@@ -19,8 +21,8 @@
 #include "absl/types/span.h"
 #include "mpc-server/base/isa.h"
 #include "mpc-server/base/secret.h"
-#include "mpc-server/circuit/hash/bit_recorder.h"
 #include "mpc-server/garble/half_gates.h"
+#include "mpc-server/garble/tape.h"
 
 namespace mpckdc::garble {
 
@@ -36,17 +38,14 @@ class RowSource {
   virtual const Label* Next(size_t labels) = 0;
 };
 
-// AND gates of one lane.
-size_t AndGatesOf(const BitProgram& program);
-
 // One garbling of some lanes: what numbers its gates. For one thread.
 class GateCounter {
  public:
   explicit GateCounter(const HashKey& start) : start_(start) {}
-  GateRange Take(size_t gates, size_t lanes) {
-    const GateRange range = {start_, next_, gates, lanes};
+  // The number of the first one.
+  uint64_t Take(size_t gates) {
     next_ += gates;
-    return range;
+    return next_ - gates;
   }
   // For hashes that are no gate's: as many tweaks as gates have two each.
   uint64_t TakeTweaks(size_t tweaks) {
@@ -65,19 +64,34 @@ class GateCounter {
 // Garblings side by side.
 inline constexpr size_t kMostLanes = 16;
 
+// What is run: so many copies, in all lanes.
+struct TapeShape {
+  const Tape* tape;
+  size_t copies, lanes;
+
+  // Copies that are run together: what they need stays in the cache.
+  size_t together() const;
+  size_t units() const { return copies / together() * tape->blocks().size(); }
+  // Gates of a unit's copies, of one lane.
+  size_t GatesOf(size_t unit) const {
+    return tape->blocks()[unit % tape->blocks().size()].gate_count * together();
+  }
+  size_t gates() const { return tape->gates() * copies; }
+};
+
 // What both sides do alike with labels.
 class ProgramRun {
  public:
   virtual ~ProgramRun() = default;
 
-  // The inputs' rows stand in `inputs`, one part behind the other; `outputs` has room for the
-  // program's. `publics`: empty for a program that reads none.
-  void Run(const BitProgram& program, absl::Span<const absl::Span<const Label>> inputs,
-           absl::Span<const uint8_t> publics, Label* outputs);
-  void Run(const BitProgram& program, absl::Span<const Label> inputs,
-           absl::Span<const uint8_t> publics, Label* outputs) {
-    Run(program, absl::MakeConstSpan(&inputs, 1), publics, outputs);
-  }
+  // The inputs' rows stand in `inputs`, one part behind the other, and are the caller's until the
+  // last unit has run; `publics`: empty for a program that reads none.
+  void Begin(const Tape& tape, size_t copies, absl::Span<const absl::Span<const Label>> inputs,
+             absl::Span<const uint8_t> publics);
+  // The next unit. `outputs` has room for all of the program's.
+  void RunUnit(Label* outputs);
+  bool Done() const { return unit_ == shape_.units(); }
+
   // The labels of public bits [row][lane].
   void SetPublic(absl::Span<const uint8_t> bits, Label* out) const {
     for (size_t i = 0; i < bits.size(); ++i) out[i] = step_[i % lanes_].If(bits[i] != 0);
@@ -89,27 +103,22 @@ class ProgramRun {
   // stands for it here changes by: Delta, or zero at the evaluator. The caller's.
   explicit ProgramRun(absl::Span<const Label> step) : lanes_(step.size()), step_(step) {}
 
-  // The gates c = a AND b of all lanes.
-  virtual void Gates(size_t gates, const Label* a, const Label* b, Label* c) = 0;
+  // Adds what only one side has, and runs it.
+  virtual void RunBlock(BlockRun& run, size_t gates) = 0;
 
  private:
-  template <size_t kLanes, bool kPublics>
-  struct Ops;
-  struct Rows {
-    const Label* const* inputs;  // by row
-    const uint8_t* publics;
-    Label* outputs;
-  };
-  template <size_t kLanes>
-  void RunOn(const BitProgram& program, const Rows& rows);
-  template <size_t kLanes, bool kPublics>
-  void RunStage(const BitProgram& program, const BitStage& stage, const Rows& rows);
+  size_t width() const { return shape_.together() * lanes_; }
+  Label* Slot(uint16_t slot) { return slots_.data() + slot * width(); }
+  void AddPublics(absl::Span<const uint8_t> publics);
+  void Load(const TapeBlock& block, size_t first_copy);
 
   const size_t lanes_;
   const absl::Span<const Label> step_;
-  SecretVector<Label> slots_, a_, b_, c_, opened_;
-  std::vector<const Label*> input_rows_;
-  std::vector<uint8_t> plain_;  // of slots with public bits; of others nothing
+  TapeShape shape_{};
+  size_t unit_ = 0;
+  std::vector<const Label*> inputs_;  // by row
+  std::vector<uint8_t> public_;       // [public bit][lane]
+  SecretVector<Label> slots_, scratch_;
 };
 
 class Garbler : public ProgramRun {
@@ -123,9 +132,12 @@ class Garbler : public ProgramRun {
         rows_(rows) {}
 
  private:
-  void Gates(size_t gates, const Label* a, const Label* b, Label* c) override {
-    const GateRange range = counter_.Take(gates, lanes());
-    functions_.garble(range, delta_.data(), a, b, rows_.Take(kAndRows * gates * lanes()), c);
+  void RunBlock(BlockRun& run, size_t gates) override {
+    run.start = counter_.start();
+    run.first = counter_.Take(gates);
+    run.delta = delta_.data();
+    run.garbled = rows_.Take(kAndRows * gates * lanes());
+    functions_.garble_block(run);
   }
 
   const HalfGateFunctions& functions_;
@@ -147,9 +159,11 @@ class Evaluator : public ProgramRun {
     static constexpr Label kZeros[kMostLanes] = {};
     return absl::MakeConstSpan(kZeros, lanes);
   }
-  void Gates(size_t gates, const Label* a, const Label* b, Label* c) override {
-    const GateRange range = counter_.Take(gates, lanes());
-    functions_.evaluate(range, a, b, rows_.Next(kAndRows * gates * lanes()), c);
+  void RunBlock(BlockRun& run, size_t gates) override {
+    run.start = counter_.start();
+    run.first = counter_.Take(gates);
+    run.arrived = rows_.Next(kAndRows * gates * lanes());
+    functions_.evaluate_block(run);
   }
 
   const HalfGateFunctions& functions_;

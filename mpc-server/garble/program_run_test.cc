@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "mpc-server/circuit/hash/hash_programs.h"
 #include "mpc-server/garble/aes_rounds.h"
+#include "mpc-server/garble/hash_tape.h"
 #include "mpc-server/key/hash_plain.h"
 #include "mpc-server/key/hash_template.h"
 #include "mpc-server/testing/garbled_parties.h"
@@ -103,22 +103,26 @@ std::vector<uint8_t> GarbledAes(Garbling& garbling, const std::vector<std::vecto
   const size_t lanes = garbling.lanes(), rounds = keys[0].size() / 4 + 6;
   std::vector<std::vector<uint8_t>> expanded;
   for (const auto& key : keys) expanded.push_back(ExpandKey(key));
+  const auto planes = [&](const std::vector<uint8_t>& all) {
+    return garbling.Permute(garbling.Input(ToRows(all, lanes)), kPlanesOfBytes);
+  };
   const auto round_key = [&](size_t i) {
     std::vector<uint8_t> all;
     for (const auto& w : expanded) {
       const auto at = w.begin() + static_cast<ptrdiff_t>(16 * (encrypt ? i : rounds - i));
       all.insert(all.end(), at, at + 16);
     }
-    return garbling.Input(ToRows(all, lanes));
+    return planes(all);
   };
-  Garbling::Wires state = Xor(garbling.Input(ToRows(blocks, lanes)), round_key(0));
+  Garbling::Wires state = Xor(planes(blocks), round_key(0));
   for (size_t i = 1; i <= rounds; ++i) {
-    const bool last = i == rounds;
-    const AesRound round = encrypt ? (last ? AesRound::kEncryptLast : AesRound::kEncrypt)
-                                   : (last ? AesRound::kDecryptLast : AesRound::kDecrypt);
-    state = garbling.Run(AesRoundProgram(round), Join(state, round_key(i)), {}, 128);
+    if (!encrypt) state = garbling.Permute(state, kShiftRowsBack);
+    state = garbling.Run(SboxTape(encrypt), state, {}, kSboxCopies);
+    if (encrypt) state = garbling.Permute(state, kShiftRows);
+    state = i == rounds ? Xor(state, round_key(i))
+                        : garbling.Run(MixTape(encrypt), Join(state, round_key(i)), {}, kMixCopies);
   }
-  return ToBytes(garbling.Value(state), lanes);
+  return ToBytes(garbling.Value(garbling.Permute(state, kBytesOfPlanes)), lanes);
 }
 
 class ProgramRunTest : public testing::TestWithParam<Isa> {};
@@ -171,9 +175,9 @@ TEST_P(ProgramRunTest, CompressionsAreThoseOfTheHash) {
         }
         publics = ToRows(publics, kLanes);
       }
-      const BitProgram& program = HashProgram(hash, kind, Adder::kRipple);
+      const Tape& tape = HashTape(hash, kind);
       const std::vector<uint8_t> out =
-          ToBytes(garbling.Value(garbling.Run(program, in, publics, StateRows(hash))), kLanes);
+          ToBytes(garbling.Value(garbling.Run(tape, in, publics)), kLanes);
       for (size_t lane = 0; lane < kLanes; ++lane) {
         const auto first = states.begin() + static_cast<ptrdiff_t>(lane * state_bytes);
         std::vector<uint8_t> state(first, first + static_cast<ptrdiff_t>(HashStateBytes(hash)));
@@ -182,7 +186,7 @@ TEST_P(ProgramRunTest, CompressionsAreThoseOfTheHash) {
           ASSERT_EQ(out[lane * state_bytes + i], state[i]) << "lane " << lane << ", byte " << i;
         }
       }
-      EXPECT_EQ(garbling.gates(), AndGatesOf(program));
+      EXPECT_EQ(garbling.gates(), tape.gates());
     }
   }
 }
@@ -191,15 +195,14 @@ TEST_P(ProgramRunTest, CompressionsAreThoseOfTheHash) {
 
 TEST_P(ProgramRunTest, AnAlteredRowGivesNoLabel) {
   std::mt19937_64 random(3);
-  const std::vector<uint8_t> bits = ToRows(RandomBytes(random, 32), 1);
-  const BitProgram& program = AesRoundProgram(AesRound::kEncryptLast);
+  const std::vector<uint8_t> bits = ToRows(RandomBytes(random, 16), 1);
   // A label's colour chooses its row or none: of so many gates some use theirs.
   for (const bool alters : {false, true}) {
     Garbling garbling(1, GetParam(), 3);
     if (alters) {
       garbling.tables.alter = [](Label& row) { row.high ^= 1; };
     }
-    const Garbling::Wires out = garbling.Run(program, garbling.Input(bits), {}, 128);
+    const Garbling::Wires out = garbling.Run(SboxTape(true), garbling.Input(bits), {}, kSboxCopies);
     EXPECT_EQ(garbling.AreLabels(out), !alters);
   }
 }

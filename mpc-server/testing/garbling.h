@@ -57,11 +57,22 @@ class Garbling {
     }
     return w;
   }
-  Wires Run(const BitProgram& program, const Wires& in, const std::vector<uint8_t>& publics,
-            size_t rows) {
-    Wires out = {std::vector<Label>(rows * lanes()), std::vector<Label>(rows * lanes())};
-    garbler_.Run(program, in.zero, publics, out.zero.data());
-    evaluator_.Run(program, in.held, publics, out.held.data());
+  Wires Run(const Tape& tape, const Wires& in, const std::vector<uint8_t>& publics = {},
+            size_t copies = 1) {
+    const size_t labels = tape.outputs().size() * copies * lanes();
+    Wires out = {std::vector<Label>(labels), std::vector<Label>(labels)};
+    RunOne(garbler_, tape, copies, in.zero, publics, out.zero);
+    RunOne(evaluator_, tape, copies, in.held, publics, out.held);
+    return out;
+  }
+  // Rows in another order, as Plan::Permute().
+  Wires Permute(const Wires& in, absl::Span<const uint16_t> order) const {
+    Wires out;
+    for (size_t i = 0; i < in.zero.size(); ++i) {
+      const size_t from = order[i / lanes()] * lanes() + i % lanes();
+      out.zero.push_back(in.zero[from]);
+      out.held.push_back(in.held[from]);
+    }
     return out;
   }
   // Whether the evaluator holds one of the two labels of each wire.
@@ -88,6 +99,11 @@ class Garbling {
   Tables tables;
 
  private:
+  static void RunOne(ProgramRun& side, const Tape& tape, size_t copies, absl::Span<const Label> in,
+                     const std::vector<uint8_t>& publics, std::vector<Label>& out) {
+    side.Begin(tape, copies, {in}, publics);
+    while (!side.Done()) side.RunUnit(out.data());
+  }
   std::vector<Label> Draw(size_t count) {
     std::vector<Label> labels(count);
     for (Label& l : labels) l = {random_(), random_()};
