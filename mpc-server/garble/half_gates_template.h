@@ -43,13 +43,19 @@ struct HalfGates {
     return V::Xor3(key, V::template ShiftWords<2>(key), g);
   }
 
-  // Keys that are expanded as they are used.
-  struct OnTheFly {
-    T key;
-    MPCKDC_GARBLE_INLINE T First() const { return key; }
-    MPCKDC_GARBLE_INLINE T Next(int round) { return key = NextKey(key, round); }
+  // The two keys of each label of a register, expanded as they are used.
+  struct Fresh {
+    T key[2];
+    template <int kHalf>
+    MPCKDC_GARBLE_INLINE T First() const {
+      return key[kHalf];
+    }
+    template <int kHalf>
+    MPCKDC_GARBLE_INLINE T Next(int round) {
+      return key[kHalf] = NextKey(key[kHalf], round);
+    }
   };
-  // One key of a register of expanded ones, for all labels.
+  // A register of expanded keys; of them the two of gate kWhich, for all labels.
   struct Expanded {
     T round[kAesRounds + 1];
     explicit Expanded(T key) {
@@ -60,73 +66,98 @@ struct HalfGates {
   template <int kWhich>
   struct OfExpanded {
     const Expanded& keys;
-    MPCKDC_GARBLE_INLINE T First() const { return V::template Broadcast<kWhich>(keys.round[0]); }
+    template <int kHalf>
+    MPCKDC_GARBLE_INLINE T First() const {
+      return V::template Broadcast<2 * kWhich + kHalf>(keys.round[0]);
+    }
+    template <int kHalf>
     MPCKDC_GARBLE_INLINE T Next(int r) const {
-      return V::template Broadcast<kWhich>(keys.round[r]);
+      return V::template Broadcast<2 * kWhich + kHalf>(keys.round[r]);
     }
   };
 
-  // x[i] = H(x[i]) under k1, y[i] = H(y[i]) under k2.
-  template <int kN, class K1, class K2>
-  static MPCKDC_GARBLE_INLINE void Hash(K1 k1, K2 k2, T* x, T* y) {
-    T s[kN], t[kN];
+  // x = H(x) of kR registers side by side, since one alone waits for its keys: kN labels under each
+  // of the two keys.
+  template <int kR, int kN>
+  struct Labels {
+    T x[kR][2][kN];
+  };
+  template <int kR, int kN, class Keys>
+  static MPCKDC_GARBLE_INLINE void Hash(Keys* keys, Labels<kR, kN>& l) {
+    T s[kR][2][kN];
 #pragma GCC unroll 2
-    for (int i = 0; i < kN; ++i) {
-      x[i] = V::Sigma(x[i]);
-      y[i] = V::Sigma(y[i]);
-      s[i] = V::Xor(x[i], k1.First());
-      t[i] = V::Xor(y[i], k2.First());
+    for (int r = 0; r < kR; ++r) {
+      const T first[2] = {keys[r].template First<0>(), keys[r].template First<1>()};
+#pragma GCC unroll 4
+      for (int i = 0; i < 2 * kN; ++i) {
+        l.x[r][i / kN][i % kN] = V::Sigma(l.x[r][i / kN][i % kN]);
+        s[r][i / kN][i % kN] = V::Xor(l.x[r][i / kN][i % kN], first[i / kN]);
+      }
     }
 #pragma GCC unroll 10
-    for (int r = 1; r <= kAesRounds; ++r) {
-      const T key1 = k1.Next(r), key2 = k2.Next(r);
+    for (int round = 1; round <= kAesRounds; ++round) {
 #pragma GCC unroll 2
-      for (int i = 0; i < kN; ++i) {
-        s[i] = r < kAesRounds ? V::Round(s[i], key1) : V::LastRound(s[i], key1);
-        t[i] = r < kAesRounds ? V::Round(t[i], key2) : V::LastRound(t[i], key2);
+      for (int r = 0; r < kR; ++r) {
+        const T key[2] = {keys[r].template Next<0>(round), keys[r].template Next<1>(round)};
+#pragma GCC unroll 4
+        for (int i = 0; i < 2 * kN; ++i) {
+          T& v = s[r][i / kN][i % kN];
+          v = round < kAesRounds ? V::Round(v, key[i / kN]) : V::LastRound(v, key[i / kN]);
+        }
       }
     }
 #pragma GCC unroll 2
-    for (int i = 0; i < kN; ++i) {
-      x[i] = V::Xor(s[i], x[i]);
-      y[i] = V::Xor(t[i], y[i]);
+    for (int r = 0; r < kR; ++r) {
+#pragma GCC unroll 4
+      for (int i = 0; i < 2 * kN; ++i) {
+        l.x[r][i / kN][i % kN] = V::Xor(s[r][i / kN][i % kN], l.x[r][i / kN][i % kN]);
+      }
     }
   }
 
-  // A register's elements, of which the first n are there. The outputs' labels.
-  template <class K1, class K2>
-  static MPCKDC_GARBLE_INLINE T GarbleLabels(K1 k1, K2 k2, T delta, T a0, T b0, Label* rows,
-                                             size_t n) {
-    T x[2] = {a0, V::Xor(a0, delta)}, y[2] = {b0, V::Xor(b0, delta)};
-    Hash<2>(k1, k2, x, y);
-    const T pb = V::Colours(b0);
-    const T tg = V::Xor(V::Xor(x[0], x[1]), V::And(pb, delta));
-    const T te = V::Xor(V::Xor(y[0], y[1]), a0);
-    const T wg = V::Xor(x[0], V::And(V::Colours(a0), tg));
-    const T we = V::Xor(y[0], V::And(pb, V::Xor(te, a0)));
-    V::StorePairs(rows, tg, te, n);
-    return V::Xor(wg, we);
+  // Of kR registers the outputs' labels, to c; of the last register n labels are there.
+  template <int kR, class Keys>
+  static MPCKDC_GARBLE_INLINE void GarbleLabels(Keys* keys, const T* delta, const T* a, const T* b,
+                                                Label* rows, size_t n, T* c) {
+    Labels<kR, 2> l;
+#pragma GCC unroll 2
+    for (int r = 0; r < kR; ++r) {
+      l.x[r][0][0] = a[r];
+      l.x[r][0][1] = V::Xor(a[r], delta[r]);
+      l.x[r][1][0] = b[r];
+      l.x[r][1][1] = V::Xor(b[r], delta[r]);
+    }
+    Hash<kR, 2>(keys, l);
+#pragma GCC unroll 2
+    for (int r = 0; r < kR; ++r) {
+      const auto& [x, y] = l.x[r];
+      const T pb = V::Colours(b[r]);
+      const T tg = V::Xor(V::Xor(x[0], x[1]), V::And(pb, delta[r]));
+      const T te = V::Xor(V::Xor(y[0], y[1]), a[r]);
+      const T wg = V::Xor(x[0], V::And(V::Colours(a[r]), tg));
+      const T we = V::Xor(y[0], V::And(pb, V::Xor(te, a[r])));
+      V::StorePairs(rows + kAndRows * kLabels * r, tg, te, r + 1 < kR ? kLabels : n);
+      c[r] = V::Xor(wg, we);
+    }
   }
-  template <class K1, class K2>
-  static MPCKDC_GARBLE_INLINE T EvaluateLabels(K1 k1, K2 k2, T la, T lb, const Label* rows,
-                                               size_t n) {
-    T x[1] = {la}, y[1] = {lb}, tg, te;
-    V::LoadPairs(rows, n, &tg, &te);
-    Hash<1>(k1, k2, x, y);
-    const T wg = V::Xor(x[0], V::And(V::Colours(la), tg));
-    const T we = V::Xor(y[0], V::And(V::Colours(lb), V::Xor(te, la)));
-    return V::Xor(wg, we);
-  }
-  // From and to memory.
-  template <class K1, class K2>
-  static MPCKDC_GARBLE_INLINE void GarbleOne(K1 k1, K2 k2, T delta, const Label* a, const Label* b,
-                                             Label* rows, Label* c, size_t n) {
-    V::Store(c, GarbleLabels(k1, k2, delta, V::Load(a, n), V::Load(b, n), rows, n), n);
-  }
-  template <class K1, class K2>
-  static MPCKDC_GARBLE_INLINE void EvaluateOne(K1 k1, K2 k2, const Label* a, const Label* b,
-                                               const Label* rows, Label* c, size_t n) {
-    V::Store(c, EvaluateLabels(k1, k2, V::Load(a, n), V::Load(b, n), rows, n), n);
+  template <int kR, class Keys>
+  static MPCKDC_GARBLE_INLINE void EvaluateLabels(Keys* keys, const T* a, const T* b,
+                                                  const Label* rows, size_t n, T* c) {
+    Labels<kR, 1> l;
+    T tg[kR], te[kR];
+#pragma GCC unroll 2
+    for (int r = 0; r < kR; ++r) {
+      l.x[r][0][0] = a[r];
+      l.x[r][1][0] = b[r];
+      V::LoadPairs(rows + kAndRows * kLabels * r, r + 1 < kR ? kLabels : n, &tg[r], &te[r]);
+    }
+    Hash<kR, 1>(keys, l);
+#pragma GCC unroll 2
+    for (int r = 0; r < kR; ++r) {
+      const T wg = V::Xor(l.x[r][0][0], V::And(V::Colours(a[r]), tg[r]));
+      const T we = V::Xor(l.x[r][1][0], V::And(V::Colours(b[r]), V::Xor(te[r], a[r])));
+      c[r] = V::Xor(wg, we);
+    }
   }
 
   // S + 2 * gate + half of the elements from `at` on.
@@ -151,7 +182,7 @@ struct HalfGates {
     return V::Load(d, kLabels);
   }
 
-  // visit(k1, k2, at) for each register of elements, in order, where registers are of one gate:
+  // visit(keys, at, lane) for each register of elements, in order, where registers are of one gate:
   // the keys of a register's labels, two for a gate, are expanded together.
   template <class Visit>
   static MPCKDC_GARBLE_INLINE void ForEachOfOneGate(const GateRange& r, Visit visit) {
@@ -162,50 +193,85 @@ struct HalfGates {
       for (size_t i = 0; i < kLabels; ++i) low[i] = r.start.low + 2 * (r.first + gate) + i;
       const Expanded keys(V::SetHalves(low, r.start.high));
       for (size_t lane = 0; lane < r.lanes; lane += kLabels) {
-        visit(OfExpanded<0>{keys}, OfExpanded<1>{keys}, gate * r.lanes + lane, lane);
+        visit(OfExpanded<0>{keys}, gate * r.lanes + lane, lane);
       }
       if (kGates == 1 || gate + 1 == r.gates) continue;
       for (size_t lane = 0; lane < r.lanes; lane += kLabels) {
-        visit(OfExpanded<2 % kLabels>{keys}, OfExpanded<3 % kLabels>{keys},
-              (gate + 1) * r.lanes + lane, lane);
+        visit(OfExpanded<kGates - 1>{keys}, (gate + 1) * r.lanes + lane, lane);
       }
-    }
-  }
-  // visit(k1, k2, at, n) for each register of elements. In one lane each is of the next gate.
-  template <class Visit>
-  static MPCKDC_GARBLE_INLINE void ForEach(const GateRange& r, Visit visit) {
-    const size_t all = r.gates * r.lanes;
-    T k1 = KeysOf(r, 0, kLabels, 0), k2 = KeysOf(r, 0, kLabels, 1);
-    const T step = Step();
-    for (size_t at = 0; at < all; at += kLabels) {
-      const size_t n = all - at < kLabels ? all - at : kLabels;
-      if (r.lanes != 1) {
-        k1 = KeysOf(r, at, n, 0);
-        k2 = KeysOf(r, at, n, 1);
-      }
-      visit(OnTheFly{k1}, OnTheFly{k2}, at, n);
-      k1 = V::Add(k1, step);
-      k2 = V::Add(k2, step);
     }
   }
   static bool OfOneGate(const GateRange& r) { return kLabels > 1 && r.lanes % kLabels == 0; }
+
+  // The keys of consecutive registers of elements. In one lane each is of the next gate.
+  class KeyWalk {
+   public:
+    explicit MPCKDC_GARBLE_INLINE KeyWalk(const GateRange& r)
+        : range_(r), next_{{KeysOf(r, 0, kLabels, 0), KeysOf(r, 0, kLabels, 1)}} {}
+    MPCKDC_GARBLE_INLINE Fresh Next(size_t at, size_t n) {
+      if (range_.lanes != 1) return {{KeysOf(range_, at, n, 0), KeysOf(range_, at, n, 1)}};
+      const Fresh keys = next_;
+      next_ = {{V::Add(keys.key[0], Step()), V::Add(keys.key[1], Step())}};
+      return keys;
+    }
+
+   private:
+    const GateRange& range_;
+    Fresh next_;
+  };
+
+  // visit.template operator()<kR>(keys, at, n) for kR registers of elements, of which the last has n.
+  template <class Visit>
+  static MPCKDC_GARBLE_INLINE void ForEach(const GateRange& r, Visit visit) {
+    const size_t all = r.gates * r.lanes;
+    KeyWalk walk(r);
+    size_t at = 0;
+    for (; at + kLabels < all; at += 2 * kLabels) {
+      const size_t n = all - at - kLabels < kLabels ? all - at - kLabels : kLabels;
+      Fresh keys[2] = {walk.Next(at, kLabels), walk.Next(at + kLabels, n)};
+      visit.template operator()<2>(keys, at, n);
+    }
+    if (at >= all) return;
+    Fresh keys[1] = {walk.Next(at, all - at)};
+    visit.template operator()<1>(keys, at, all - at);
+  }
+
+  template <int kR>
+  static MPCKDC_GARBLE_INLINE void Load(const Label* from, size_t n, T* to) {
+#pragma GCC unroll 2
+    for (int r = 0; r < kR; ++r) to[r] = V::Load(from + kLabels * r, r + 1 < kR ? kLabels : n);
+  }
+  template <int kR>
+  static MPCKDC_GARBLE_INLINE void Store(const T* from, size_t n, Label* to) {
+#pragma GCC unroll 2
+    for (int r = 0; r < kR; ++r) V::Store(to + kLabels * r, from[r], r + 1 < kR ? kLabels : n);
+  }
 
   static void Garble(const GateRange& r, const Label* delta, const Label* a, const Label* b,
                      Label* rows, Label* c) {
     if constexpr (kLabels > 1) {
       if (OfOneGate(r)) {
         return ForEachOfOneGate(
-            r, [&](auto k1, auto k2, size_t at, size_t lane) __attribute__((always_inline)) {
-              GarbleOne(k1, k2, V::Load(delta + lane, kLabels), a + at, b + at,
-                        rows + kAndRows * at, c + at, kLabels);
+            r, [&](auto keys, size_t at, size_t lane) __attribute__((always_inline)) {
+              const T d = V::Load(delta + lane, kLabels), a0 = V::Load(a + at, kLabels),
+                      b0 = V::Load(b + at, kLabels);
+              T out;
+              GarbleLabels<1>(&keys, &d, &a0, &b0, rows + kAndRows * at, kLabels, &out);
+              V::Store(c + at, out, kLabels);
             });
       }
     }
     const T of_first = DeltaOf(r, delta, 0);
     ForEach(
-        r, [&](auto k1, auto k2, size_t at, size_t n) __attribute__((always_inline)) {
-          const T d = r.lanes == 1 ? of_first : DeltaOf(r, delta, at);
-          GarbleOne(k1, k2, d, a + at, b + at, rows + kAndRows * at, c + at, n);
+        r, [&]<int kR>(Fresh* keys, size_t at, size_t n) __attribute__((always_inline)) {
+          T d[kR], x[kR], y[kR], out[kR];
+          for (int i = 0; i < kR; ++i) {
+            d[i] = r.lanes == 1 ? of_first : DeltaOf(r, delta, at + kLabels * i);
+          }
+          Load<kR>(a + at, n, x);
+          Load<kR>(b + at, n, y);
+          GarbleLabels<kR>(keys, d, x, y, rows + kAndRows * at, n, out);
+          Store<kR>(out, n, c + at);
         });
   }
 
@@ -214,14 +280,21 @@ struct HalfGates {
     if constexpr (kLabels > 1) {
       if (OfOneGate(r)) {
         return ForEachOfOneGate(
-            r, [&](auto k1, auto k2, size_t at, size_t) __attribute__((always_inline)) {
-              EvaluateOne(k1, k2, a + at, b + at, rows + kAndRows * at, c + at, kLabels);
+            r, [&](auto keys, size_t at, size_t) __attribute__((always_inline)) {
+              const T la = V::Load(a + at, kLabels), lb = V::Load(b + at, kLabels);
+              T out;
+              EvaluateLabels<1>(&keys, &la, &lb, rows + kAndRows * at, kLabels, &out);
+              V::Store(c + at, out, kLabels);
             });
       }
     }
     ForEach(
-        r, [&](auto k1, auto k2, size_t at, size_t n) __attribute__((always_inline)) {
-          EvaluateOne(k1, k2, a + at, b + at, rows + kAndRows * at, c + at, n);
+        r, [&]<int kR>(Fresh* keys, size_t at, size_t n) __attribute__((always_inline)) {
+          T x[kR], y[kR], out[kR];
+          Load<kR>(a + at, n, x);
+          Load<kR>(b + at, n, y);
+          EvaluateLabels<kR>(keys, x, y, rows + kAndRows * at, n, out);
+          Store<kR>(out, n, c + at);
         });
   }
 
@@ -231,10 +304,12 @@ struct HalfGates {
       const size_t n = count - at < kLabels ? count - at : kLabels;
       uint64_t low[kLabels];
       for (size_t i = 0; i < kLabels; ++i) low[i] = start.low + first + at + i;
-      const OnTheFly key{V::SetHalves(low, start.high)};
-      T a[1] = {V::Load(x + at, n)}, unused[1] = {a[0]};
-      Hash<1>(key, key, a, unused);
-      V::Store(out + at, a[0], n);
+      const T key = V::SetHalves(low, start.high);
+      const T label = V::Load(x + at, n);
+      Fresh keys = {{key, key}};
+      Labels<1, 1> l = {{{{label}, {label}}}};  // twice: the second one is not used
+      Hash<1, 1>(&keys, l);
+      V::Store(out + at, l.x[0][0][0], n);
     }
   }
 
@@ -256,38 +331,41 @@ struct HalfGates {
 
   static constexpr bool kGathers = kLabels > 1;
 
-  // For each register of gates: Gates are filled up to kGatePad, a multiple of kLabels.
-  template <class Visit>
-  static MPCKDC_GARBLE_INLINE void ForSlots(const GateRange& r, Label* slots, const TapeGate* g,
-                                            Visit visit) {
-    T k1 = KeysOf(r, 0, kLabels, 0);
-    const T step = Step();
-    for (size_t at = 0; at < r.gates; at += kLabels, g += kLabels) {
-      const size_t n = r.gates - at < kLabels ? r.gates - at : kLabels;
-      const T k2 = V::Add(k1, V::Ones());
-      const T a = V::Gather(slots, g, [](const TapeGate& t) { return t.x; },
-                            [](const TapeGate& t) { return t.x2; });
-      const T b = V::Gather(slots, g, [](const TapeGate& t) { return t.y; },
-                            [](const TapeGate& t) { return t.y2; });
-      V::Scatter(slots, g, visit(OnTheFly{k1}, OnTheFly{k2}, a, b, at, n));
-      k1 = V::Add(k1, step);
+  // Gates are filled up to kGatePad, a multiple of kLabels.
+  template <int kR>
+  static MPCKDC_GARBLE_INLINE void Gather(const Label* slots, const TapeGate* g, T* a, T* b) {
+#pragma GCC unroll 2
+    for (int r = 0; r < kR; ++r, g += kLabels) {
+      a[r] = V::Gather(slots, g, [](const TapeGate& t) { return t.x; },
+                       [](const TapeGate& t) { return t.x2; });
+      b[r] = V::Gather(slots, g, [](const TapeGate& t) { return t.y; },
+                       [](const TapeGate& t) { return t.y2; });
     }
+  }
+  template <int kR>
+  static MPCKDC_GARBLE_INLINE void Scatter(Label* slots, const TapeGate* g, const T* c) {
+#pragma GCC unroll 2
+    for (int r = 0; r < kR; ++r) V::Scatter(slots, g + kLabels * r, c[r]);
   }
   static MPCKDC_GARBLE_INLINE void GarbleSlots(const GateRange& r, const Label& delta,
                                                Label* slots, const TapeGate* g, Label* rows) {
-    const T d = V::Same(delta);
-    ForSlots(
-        r, slots, g, [&](auto k1, auto k2, T a, T b, size_t at, size_t n)
-        __attribute__((always_inline)) {
-          return GarbleLabels(k1, k2, d, a, b, rows + kAndRows * at, n);
+    const T d[2] = {V::Same(delta), V::Same(delta)};
+    ForEach(
+        r, [&]<int kR>(Fresh* keys, size_t at, size_t n) __attribute__((always_inline)) {
+          T a[kR], b[kR], c[kR];
+          Gather<kR>(slots, g + at, a, b);
+          GarbleLabels<kR>(keys, d, a, b, rows + kAndRows * at, n, c);
+          Scatter<kR>(slots, g + at, c);
         });
   }
   static MPCKDC_GARBLE_INLINE void EvaluateSlots(const GateRange& r, Label* slots,
                                                  const TapeGate* g, const Label* rows) {
-    ForSlots(
-        r, slots, g, [&](auto k1, auto k2, T a, T b, size_t at, size_t n)
-        __attribute__((always_inline)) {
-          return EvaluateLabels(k1, k2, a, b, rows + kAndRows * at, n);
+    ForEach(
+        r, [&]<int kR>(Fresh* keys, size_t at, size_t n) __attribute__((always_inline)) {
+          T a[kR], b[kR], c[kR];
+          Gather<kR>(slots, g + at, a, b);
+          EvaluateLabels<kR>(keys, a, b, rows + kAndRows * at, n, c);
+          Scatter<kR>(slots, g + at, c);
         });
   }
 
