@@ -77,6 +77,9 @@ void HashEach(const HashKey& start, uint64_t first_tweak, const Label* x, size_t
 
 struct Portable {
   static constexpr bool kGathers = false;
+  struct Ahead {
+    explicit Ahead(const BlockRun&) {}
+  };
   static void Xor3(const Label* a, const Label* b, const Label* c, Label* out, size_t count) {
     for (size_t i = 0; i < count; ++i) out[i] = a[i] ^ b[i] ^ c[i];
   }

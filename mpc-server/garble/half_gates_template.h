@@ -331,6 +331,63 @@ struct HalfGates {
 
   static constexpr bool kGathers = kLabels > 1;
 
+  // Expanded keys of the next gates. A tape's groups wait for each other's labels; expanding
+  // keys meanwhile takes no time.
+  //
+  //     round    [round][half][gate]
+  class Ahead {
+   public:
+    explicit Ahead(const BlockRun& r) : start_(r.start), next_(r.first) {}
+
+    // From gate `first` on, at least so many.
+    MPCKDC_GARBLE_INLINE const Label* From(uint64_t first, size_t gates) {
+      if (first + gates > next_) Fill(first);
+      return &round_[0][0][first - first_];
+    }
+    struct Keys {
+      const Label* at;
+      template <int kHalf>
+      MPCKDC_GARBLE_INLINE T First() const {
+        return Next<kHalf>(0);
+      }
+      template <int kHalf>
+      MPCKDC_GARBLE_INLINE T Next(int round) const {
+        return V::Load(at + (2 * round + kHalf) * kRoom, kLabels);
+      }
+    };
+
+   private:
+    static constexpr size_t kGates = 24, kRoom = kGates + kGatePad;
+    static constexpr size_t kChains = 4;
+
+    void Fill(uint64_t first) {
+      first_ = first;
+      next_ = first + kGates;
+      for (size_t at = 0; at < kGates; at += kChains * kLabels / 2) {
+        T key[kChains];
+#pragma GCC unroll 4
+        for (size_t i = 0; i < kChains; ++i) {
+          uint64_t low[kLabels];
+          const size_t gate = at + i / 2 * kLabels;
+          for (size_t k = 0; k < kLabels; ++k) low[k] = start_.low + 2 * (first + gate + k) + i % 2;
+          key[i] = V::SetHalves(low, start_.high);
+        }
+#pragma GCC unroll 11
+        for (int r = 0; r <= kAesRounds; ++r) {
+#pragma GCC unroll 4
+          for (size_t i = 0; i < kChains; ++i) {
+            if (r > 0) key[i] = NextKey(key[i], r);
+            V::Store(&round_[r][i % 2][at + i / 2 * kLabels], key[i], kLabels);
+          }
+        }
+      }
+    }
+
+    const HashKey start_;
+    uint64_t first_ = 0, next_;
+    alignas(64) Label round_[kAesRounds + 1][2][kRoom];
+  };
+
   // Gates are filled up to kGatePad, a multiple of kLabels.
   template <int kR>
   static MPCKDC_GARBLE_INLINE void Gather(const Label* slots, const TapeGate* g, T* a, T* b) {
@@ -347,21 +404,36 @@ struct HalfGates {
 #pragma GCC unroll 2
     for (int r = 0; r < kR; ++r) V::Scatter(slots, g + kLabels * r, c[r]);
   }
-  static MPCKDC_GARBLE_INLINE void GarbleSlots(const GateRange& r, const Label& delta,
-                                               Label* slots, const TapeGate* g, Label* rows) {
+  // visit.template operator()<kR>(keys, at, n) for kR registers of gates, of which the last has n.
+  template <class Visit>
+  static MPCKDC_GARBLE_INLINE void ForGroup(const GateRange& r, Ahead& ahead, Visit visit) {
+    const Label* const from = ahead.From(r.first, r.gates);
+    size_t at = 0;
+    for (; at + kLabels < r.gates; at += 2 * kLabels) {
+      const size_t n = r.gates - at - kLabels < kLabels ? r.gates - at - kLabels : kLabels;
+      const typename Ahead::Keys keys[2] = {{from + at}, {from + at + kLabels}};
+      visit.template operator()<2>(keys, at, n);
+    }
+    if (at >= r.gates) return;
+    const typename Ahead::Keys keys[1] = {{from + at}};
+    visit.template operator()<1>(keys, at, r.gates - at);
+  }
+  static MPCKDC_GARBLE_INLINE void GarbleSlots(const GateRange& r, Ahead& ahead,
+                                               const Label& delta, Label* slots,
+                                               const TapeGate* g, Label* rows) {
     const T d[2] = {V::Same(delta), V::Same(delta)};
-    ForEach(
-        r, [&]<int kR>(Fresh* keys, size_t at, size_t n) __attribute__((always_inline)) {
+    ForGroup(
+        r, ahead, [&]<int kR>(const auto* keys, size_t at, size_t n) __attribute__((always_inline)) {
           T a[kR], b[kR], c[kR];
           Gather<kR>(slots, g + at, a, b);
           GarbleLabels<kR>(keys, d, a, b, rows + kAndRows * at, n, c);
           Scatter<kR>(slots, g + at, c);
         });
   }
-  static MPCKDC_GARBLE_INLINE void EvaluateSlots(const GateRange& r, Label* slots,
+  static MPCKDC_GARBLE_INLINE void EvaluateSlots(const GateRange& r, Ahead& ahead, Label* slots,
                                                  const TapeGate* g, const Label* rows) {
-    ForEach(
-        r, [&]<int kR>(Fresh* keys, size_t at, size_t n) __attribute__((always_inline)) {
+    ForGroup(
+        r, ahead, [&]<int kR>(const auto* keys, size_t at, size_t n) __attribute__((always_inline)) {
           T a[kR], b[kR], c[kR];
           Gather<kR>(slots, g + at, a, b);
           EvaluateLabels<kR>(keys, a, b, rows + kAndRows * at, n, c);

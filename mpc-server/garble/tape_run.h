@@ -28,6 +28,7 @@ struct TapeRun {
     const TapeGate* g = r.gates;
     auto* rows = Rows<kGarbles>(r);
     GateRange range = {r.start, r.first, 0, r.lanes};
+    [[maybe_unused]] typename K::Ahead ahead(r);
     for (size_t i = 0; i < r.group_count; ++i) {
       const TapeGroup group = r.groups[i];
       for (size_t k = 0; k < group.xors; ++k, ++x) {
@@ -39,9 +40,9 @@ struct TapeRun {
       range.gates = group.gates * r.copies;
       if constexpr (kWidth == 1 && K::kGathers) {
         if constexpr (kGarbles) {
-          K::GarbleSlots(range, r.delta[0], r.slots, g, rows);
+          K::GarbleSlots(range, ahead, r.delta[0], r.slots, g, rows);
         } else {
-          K::EvaluateSlots(range, r.slots, g, rows);
+          K::EvaluateSlots(range, ahead, r.slots, g, rows);
         }
       } else {
         Gates<kGarbles>(range, r, g, group.gates, width, rows);
