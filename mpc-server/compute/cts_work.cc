@@ -397,6 +397,7 @@ Cost CtsWork::SealsCost(AesBits bits) const {
 }
 
 Cost CtsWork::DeclaredCost() const {
+  if (is_garbled_) return garbled_.DeclaredCost();
   Cost cost = AllOpensCost();
   for (const HashKind hash : kAllHashes) {
     std::vector<const PartWork*> first;

@@ -47,6 +47,7 @@ void GarbledCts::Begin(absl::Span<CtsPartWork> parts, const SecretVector<SharedB
   parts_ = parts;
   texts_ = &texts;
   runs_.clear();
+  opens_ = others_ = second_ = {};
   next_ = 0;
   absl::flat_hash_set<size_t> opening;
   for (const CtsPartWork& part : parts_) {
@@ -61,11 +62,14 @@ void GarbledCts::Begin(absl::Span<CtsPartWork> parts, const SecretVector<SharedB
     }
   }
   left_ = 1;  // this function
-  StartRuns(opens, [this] {
-    if (--left_ == 0) StartSecond();
-  });
+  StartRuns(
+      opens,
+      [this] {
+        if (--left_ == 0) StartSecond();
+      },
+      opens_);
   if (--left_ == 0) StartSecond();
-  StartRuns(others, nullptr);
+  StartRuns(others, nullptr, others_);
 }
 
 void GarbledCts::StartSecond() {
@@ -81,12 +85,12 @@ void GarbledCts::StartSecond() {
     if (part.kind == CtsPartKind::kOpen || !opening.contains(part.job)) continue;
     if (!bad.contains(part.job)) second.push_back(&part);
   }
-  StartRuns(second, nullptr);
+  StartRuns(second, nullptr, second_);
 }
 
 // By shape, in an order that is the same at the three.
 void GarbledCts::StartRuns(const std::vector<CtsPartWork*>& parts,
-                           const std::function<void()>& then) {
+                           const std::function<void()>& then, Cost& cost) {
   std::map<std::tuple<CtsPartKind, int32_t, size_t, bool>, std::vector<CtsPartWork*>> by_shape;
   for (CtsPartWork* part : parts) {
     by_shape[{part->kind, part->enctype->number, part->bytes(), part->preauth()}].push_back(part);
@@ -94,14 +98,16 @@ void GarbledCts::StartRuns(const std::vector<CtsPartWork*>& parts,
   for (const auto& [shape, lanes] : by_shape) {
     for (size_t at = 0; at < lanes.size(); at += garble::kMostLanes) {
       const size_t end = std::min(lanes.size(), at + garble::kMostLanes);
-      StartRun(
+      const Circuit& run = StartRun(
           {lanes.begin() + static_cast<ptrdiff_t>(at), lanes.begin() + static_cast<ptrdiff_t>(end)},
           then);
+      cost = Together(cost, run.DeclaredCost());
     }
   }
 }
 
-void GarbledCts::StartRun(std::vector<CtsPartWork*> lanes, const std::function<void()>& then) {
+const Circuit& GarbledCts::StartRun(std::vector<CtsPartWork*> lanes,
+                                    const std::function<void()>& then) {
   Run& run = *runs_.emplace_back(std::make_unique<Run>());
   run.lanes = std::move(lanes);
   run.plan = PlanOf(*run.lanes[0]);
@@ -115,6 +121,7 @@ void GarbledCts::StartRun(std::vector<CtsPartWork*> lanes, const std::function<v
     Keep(run);
     if (then) then();
   });
+  return *run.circuit;
 }
 
 // ---- A run ----

@@ -37,7 +37,8 @@ class GarbledCts : public Flow {
   // blocks, from CtsPartWork::first_block on.
   void Begin(absl::Span<CtsPartWork> parts, const SecretVector<SharedBlock>& texts);
 
-  Cost DeclaredCost() const override { return {}; }
+  // Of what has begun.
+  Cost DeclaredCost() const override { return Together(others_, opens_ + second_); }
 
  private:
   // Parts of one shape, the plan of their shape, and their run.
@@ -48,9 +49,11 @@ class GarbledCts : public Flow {
     std::unique_ptr<garble::GarbledRun> circuit;
   };
 
-  void StartRuns(const std::vector<CtsPartWork*>& parts, const std::function<void()>& then);
+  // Adds to `cost` what they cost.
+  void StartRuns(const std::vector<CtsPartWork*>& parts, const std::function<void()>& then,
+                 Cost& cost);
   void StartSecond();
-  void StartRun(std::vector<CtsPartWork*> lanes, const std::function<void()>& then);
+  const Circuit& StartRun(std::vector<CtsPartWork*> lanes, const std::function<void()>& then);
   static std::unique_ptr<garble::Plan> PlanOf(const CtsPartWork& part);
   garble::RunInput InputOf(Run& run) const;
   garble::SharedBits SharesOf(const Run& run) const;
@@ -62,6 +65,7 @@ class GarbledCts : public Flow {
   absl::Span<CtsPartWork> parts_;
   const SecretVector<SharedBlock>* texts_ = nullptr;
   std::vector<std::unique_ptr<Run>> runs_;
+  Cost opens_, others_, second_;
   uint32_t next_ = 0;  // run of the batch
   size_t left_ = 0;    // of those that the second ones wait for
 };
