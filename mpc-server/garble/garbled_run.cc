@@ -248,6 +248,7 @@ void GarbledRun::Tell(RoundOut out) {
   }
   const EvaluatorOutputs& known = evaluator_->outputs();
   shown_ = evaluator_->shown();
+  Declassify(shown_.data(), shown_.size());  // opened to the three
   const LabelsHash hash = evaluator_->ShownHash();
   for (uint8_t* to : {out.to_next.data(), out.to_prev.data()}) {
     PutBytes(hash.data(), hash.size(), PutBits(shown_, to));
@@ -285,6 +286,7 @@ absl::Status GarbledRun::Hear(RoundIn in) {
   shown_ = e.Bits(input_.plan->shown_rows() * input_.lanes);
   LabelsHash hash;
   e.Take(hash.data(), hash.size());
+  Declassify(shown_.data(), shown_.size());  // opened to the three
   if (!garbler_->Holds(shown_, hash)) {
     return Deviation(Suspects::One(e_party),
                      absl::StrCat("P", e_party, " names bits whose labels it does not have"));

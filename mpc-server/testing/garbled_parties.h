@@ -64,11 +64,14 @@ class GarbledParties {
         for (uint8_t& b : key) b = static_cast<uint8_t>(random_());
       }
     }
+    MarkSecret(keys.data(), sizeof(keys));
     for (int p = 0; p < kParties; ++p) {
       const auto& own = components[p];
       const auto& left = components[PrevParty(p)];
       SharedBits share = {{own.begin(), own.end()}, {left.begin(), left.end()}};
       if (hold) hold(p, share);
+      MarkSecret(share.own.data(), share.own.size());
+      MarkSecret(share.left.data(), share.left.size());
       runs_[p] = std::make_unique<GarbledRun>(
           p, evaluator, NeighbourKeys{keys[p], keys[NextParty(p)]}, input, std::move(share));
     }
@@ -88,6 +91,8 @@ class GarbledParties {
         cost_[p] = cost_[p] + Cost{1, shape.to_next, shape.to_prev};
         ZeroShares none = NoZeros();
         runs_[p]->Produce(none, {absl::MakeSpan(to_next[p]), absl::MakeSpan(to_prev[p])});
+        if (mark) MarkSecret(to_next[p].data(), to_next[p].size());
+        if (mark) MarkSecret(to_prev[p].data(), to_prev[p].size());
       }
       for (int p = 0; alter && p < kParties; ++p) {
         alter(p, NextParty(p), round, to_next[p]);
@@ -106,6 +111,9 @@ class GarbledParties {
     }
     return ends;
   }
+
+  // For valgrind memcheck: what arrives is secret too.
+  bool mark = false;
 
   GarbledRun& run(int party) { return *runs_[party]; }
   const Cost& cost(int party) const { return cost_[party]; }
