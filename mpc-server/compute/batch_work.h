@@ -40,6 +40,7 @@ struct FixedChoices {
   std::optional<Sbox> sbox;
   std::optional<Adder> adder;
   std::optional<CtsProtocol> protocol;
+  bool garbled_gcm = false;
 };
 
 class BatchWork {
@@ -72,6 +73,7 @@ class BatchWork {
  private:
   Sbox ChosenSbox(size_t blocks) const;
   absl::Status JudgeGcmOpens();
+  void TakeGarbledVerdicts();
   void BeginCts();
   absl::Status OpenGcmTimestamps(const std::vector<OpenWork*>& opens);
 

@@ -62,8 +62,8 @@ struct CtsPartWork {
   const Enctype* enctype;
   const UsageKey* key;
   absl::string_view public_bytes;       // ciphertext of an open, data of a mac
-  absl::string_view given_mac{};        // of an open
-  bool good = false;                    // of an open
+  absl::string_view given_mac{};        // of an open, and of a mac to verify
+  bool good = false;                    // likewise: the result
   std::optional<SecretBytes> opened{};  // of a good pre-authentication: its text
   TextSharesView text;                  // of a seal
   size_t first_block = 0;               // of a seal's text in texts_
@@ -78,6 +78,7 @@ struct CtsPartWork {
   AesBits bits() const { return enctype->key_bytes == 16 ? AesBits::k128 : AesBits::k256; }
   bool mac_of_text() const { return enctype->family == EnctypeFamily::kRfc3962; }
   bool preauth() const;
+  bool judged() const { return !given_mac.empty(); }
   size_t text_bytes() const { return public_bytes.size() - kConfounderBytes; }  // of an open
   // Confounder and text, or the data.
   size_t bytes() const {

@@ -100,6 +100,10 @@ class CtsWork : public Flow {
   }
   void Add(CtsSeal& seal) { AddWork(seal, CtsPartKind::kSeal, {}, seal.text); }
   void Add(CtsMac& mac) { AddWork(mac, CtsPartKind::kMac, mac.data, {}); }
+  void Add(CtsVerify& mac) {
+    AddWork(mac, CtsPartKind::kMac, mac.data, {});
+    parts_.back().given_mac = mac.mac;
+  }
   size_t parts() const { return parts_.size(); }
   // How the words of a hash are added in a batch of so many parts; the same at the three servers.
   static Adder AdderOf(HashKind hash, size_t parts);
@@ -125,6 +129,9 @@ class CtsWork : public Flow {
   SecretVector<SharedBlock> mac(const CtsPart& part) const;
   // Whether the message's own HMAC was right.
   bool good(const CtsOpen& open) const { return parts_[open.number].good; }
+  // Whether macs to verify are judged as well.
+  bool judges_macs() const { return is_garbled_; }
+  bool good(const CtsVerify& mac) const { return parts_[mac.number].good; }
   // What is zero if and only if the HMAC that the part brought is right.
   void AppendCheck(const CtsVerify& mac, SecretVector<SharedBlock>* out) const {
     AppendDifference(parts_[mac.number], mac.mac, out);

@@ -8,35 +8,13 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/compute/garbled_bits.h"
 #include "mpc-server/garble/message_circuits.h"
 
 namespace mpckdc {
 namespace {
 
 using garble::Plan;
-
-// Bits [row][lane] of a lane's shares, block by block; and back.
-void PutBlocks(absl::Span<const SharedBlock> blocks, size_t bits, size_t lane, size_t lanes,
-               size_t first_row, garble::SharedBits& to) {
-  for (size_t i = 0; i < bits; ++i) {
-    const SharedBlock& block = blocks[i / 128];
-    const size_t byte = i % 128 / 8, at = (first_row + i) * lanes + lane;
-    to.own[at] = block.a[byte] >> i % 8 & 1;
-    to.left[at] = (block.a[byte] ^ block.x[byte]) >> i % 8 & 1;
-  }
-}
-
-SecretVector<SharedBlock> BlocksFrom(const garble::SharedBits& bits, size_t first_row, size_t rows,
-                                     size_t lane, size_t lanes) {
-  SecretVector<SharedBlock> blocks((rows + 127) / 128);
-  for (size_t i = 0; i < rows; ++i) {
-    SharedBlock& block = blocks[i / 128];
-    const size_t byte = i % 128 / 8, at = (first_row + i) * lanes + lane;
-    block.a[byte] |= static_cast<uint8_t>(bits.own[at] << i % 8);
-    block.x[byte] |= static_cast<uint8_t>((bits.own[at] ^ bits.left[at]) << i % 8);
-  }
-  return blocks;
-}
 
 }  // namespace
 
@@ -48,7 +26,6 @@ void GarbledCts::Begin(absl::Span<CtsPartWork> parts, const SecretVector<SharedB
   texts_ = &texts;
   runs_.clear();
   opens_ = others_ = second_ = {};
-  next_ = 0;
   absl::flat_hash_set<size_t> opening;
   for (const CtsPartWork& part : parts_) {
     if (part.kind == CtsPartKind::kOpen) opening.insert(part.job);
@@ -91,9 +68,11 @@ void GarbledCts::StartSecond() {
 // By shape, in an order that is the same at the three.
 void GarbledCts::StartRuns(const std::vector<CtsPartWork*>& parts,
                            const std::function<void()>& then, Cost& cost) {
-  std::map<std::tuple<CtsPartKind, int32_t, size_t, bool>, std::vector<CtsPartWork*>> by_shape;
+  std::map<std::tuple<CtsPartKind, int32_t, size_t, bool, bool>, std::vector<CtsPartWork*>>
+      by_shape;
   for (CtsPartWork* part : parts) {
-    by_shape[{part->kind, part->enctype->number, part->bytes(), part->preauth()}].push_back(part);
+    by_shape[{part->kind, part->enctype->number, part->bytes(), part->preauth(), part->judged()}]
+        .push_back(part);
   }
   for (const auto& [shape, lanes] : by_shape) {
     for (size_t at = 0; at < lanes.size(); at += garble::kMostLanes) {
@@ -111,11 +90,7 @@ const Circuit& GarbledCts::StartRun(std::vector<CtsPartWork*> lanes,
   Run& run = *runs_.emplace_back(std::make_unique<Run>());
   run.lanes = std::move(lanes);
   run.plan = PlanOf(*run.lanes[0]);
-  const uint32_t number = next_++;
-  const int evaluator = static_cast<int>((party_.batch() + number) % kParties);
-  run.circuit = std::make_unique<garble::GarbledRun>(party_.party(), evaluator,
-                                                     garble::DrawNeighbourKeys(party_, number),
-                                                     InputOf(run), SharesOf(run));
+  run.circuit = NextGarbledRun(party_, InputOf(run), SharesOf(run));
   if (then) ++left_;
   Start(*run.circuit, [this, &run, then] {
     Keep(run);
@@ -131,7 +106,13 @@ std::unique_ptr<Plan> GarbledCts::PlanOf(const CtsPartWork& part) {
   garble::MessageCircuits circuits(*plan, *part.enctype);
   if (part.kind == CtsPartKind::kMac) {
     const Plan::Reg states = circuits.MacStates();
-    plan->Output(circuits.HmacOfPublic(states, plan->AddString(part.bytes())));
+    const Plan::Reg mac = circuits.HmacOfPublic(states, plan->AddString(part.bytes()));
+    if (part.judged()) {
+      const Plan::String given = plan->AddString(part.enctype->mac_bytes);
+      plan->Show(circuits.Check(mac, given, plan->Rows(mac, 0, 0)).ok);
+    } else {
+      plan->Output(mac);
+    }
     plan->Finish();
     return plan;
   }
@@ -168,39 +149,34 @@ garble::RunInput GarbledCts::InputOf(Run& run) const {
   const CtsPartKind kind = run.lanes[0]->kind;
   if (kind == CtsPartKind::kSeal) return input;
   auto& first = input.strings.emplace_back();
-  if (kind == CtsPartKind::kMac) {
-    for (const CtsPartWork* part : run.lanes) first.push_back(part->public_bytes);
-    return input;
-  }
   for (const CtsPartWork* part : run.lanes) {
+    if (kind == CtsPartKind::kMac) {
+      first.push_back(part->public_bytes);
+      continue;
+    }
     std::string& message = run.iv_and_ciphertext.emplace_back(sizeof(Block), '\0');
     message.append(part->public_bytes.data(), part->public_bytes.size());
   }
-  first.assign(run.iv_and_ciphertext.begin(), run.iv_and_ciphertext.end());
+  if (kind == CtsPartKind::kOpen) {
+    first.assign(run.iv_and_ciphertext.begin(), run.iv_and_ciphertext.end());
+  }
+  if (!run.lanes[0]->judged()) return input;
   auto& macs = input.strings.emplace_back();
   for (const CtsPartWork* part : run.lanes) macs.push_back(part->given_mac);
   return input;
 }
 
 garble::SharedBits GarbledCts::SharesOf(const Run& run) const {
-  const size_t lanes = run.lanes.size(), all = run.plan->input_rows() * lanes;
-  garble::SharedBits bits = {SecretVector<uint8_t>(all), SecretVector<uint8_t>(all)};
-  for (size_t lane = 0; lane < lanes; ++lane) {
-    const CtsPartWork& part = *run.lanes[lane];
-    size_t row = 0;
-    const auto put = [&](absl::Span<const SharedBlock> blocks, size_t rows) {
-      PutBlocks(blocks, rows, lane, lanes, row, bits);
-      row += rows;
-    };
-    if (part.kind != CtsPartKind::kMac) {
-      put(part.key->round_keys, 128 * part.key->round_keys.size());
+  GarbledInputs inputs(run.plan->input_rows(), run.lanes.size());
+  for (const CtsPartWork* part : run.lanes) {
+    if (part->kind != CtsPartKind::kMac) inputs.Put(part->key->round_keys);
+    inputs.Put(part->key->mac_states);
+    if (part->kind == CtsPartKind::kSeal) {
+      inputs.Put(absl::MakeConstSpan(*texts_).subspan(part->first_block), 8 * part->bytes());
     }
-    put(part.key->mac_states, 128 * part.key->mac_states.size());
-    if (part.kind == CtsPartKind::kSeal) {
-      put(absl::MakeConstSpan(*texts_).subspan(part.first_block), 8 * part.bytes());
-    }
+    inputs.NextLane();
   }
-  return bits;
+  return inputs.Take();
 }
 
 void GarbledCts::KeepShown(const Run& run) {
@@ -219,14 +195,14 @@ void GarbledCts::KeepShown(const Run& run) {
 
 void GarbledCts::Keep(const Run& run) {
   const size_t lanes = run.lanes.size();
-  if (run.lanes[0]->kind == CtsPartKind::kOpen) KeepShown(run);
+  if (run.lanes[0]->judged()) KeepShown(run);
   for (size_t lane = 0; lane < lanes; ++lane) {
     CtsPartWork& part = *run.lanes[lane];
     const size_t text_rows = part.kind == CtsPartKind::kMac ? 0 : 8 * part.bytes();
     const auto& outputs = run.circuit->outputs();
-    part.garbled_text = BlocksFrom(outputs, 0, text_rows, lane, lanes);
-    if (part.kind == CtsPartKind::kOpen) continue;
-    part.garbled_mac = BlocksFrom(outputs, text_rows, 8 * part.enctype->mac_bytes, lane, lanes);
+    part.garbled_text = BlocksOfOutputs(outputs, 0, text_rows, lane, lanes);
+    if (part.judged()) continue;
+    part.garbled_mac = BlocksOfOutputs(outputs, text_rows, 8 * part.enctype->mac_bytes, lane, lanes);
   }
 }
 

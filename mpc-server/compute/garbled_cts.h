@@ -66,7 +66,6 @@ class GarbledCts : public Flow {
   const SecretVector<SharedBlock>* texts_ = nullptr;
   std::vector<std::unique_ptr<Run>> runs_;
   Cost opens_, others_, second_;
-  uint32_t next_ = 0;  // run of the batch
   size_t left_ = 0;    // of those that the second ones wait for
 };
 

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cassert>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
 
 namespace mpckdc {
 namespace {
@@ -54,6 +57,8 @@ void GcmWork::AddLanes(GcmPart& part, const Nonce& nonce, size_t count) {
   std::vector<AesLane>& all = bits == AesBits::k128 ? lanes128_ : lanes256_;
   part.first_lane = all.size();
   part.lanes = count;
+  part.number = parts_.size();
+  parts_.push_back({&part, nonce});
   assert(part.key.key->round_keys.size() == AesRoundKeys(bits));
   for (size_t i = 0; i < count; ++i) {
     AesLane lane;
@@ -75,18 +80,30 @@ void GcmWork::Add(GcmOpen& open) {
   const size_t bytes = open.message.ciphertext.size();
   AddLanes(open, open.message.nonce, open.tag_only ? 2 : 1 + BlocksOf(bytes));
   NeedPowers(open, GhashBlockCount(1 + open.message.header.size(), bytes));
+  parts_.back().open = &open;
 }
 
 void GcmWork::Add(GcmSeal& seal) {
   const size_t bytes = kZeroBytes + seal.max_plaintext;
   AddLanes(seal, seal.nonce, 1 + BlocksOf(bytes));
   NeedPowers(seal, GhashBlockCount(1 + seal.header.size(), bytes));
-  needs_[seal.powers].for_seal = true;
+  PowersNeed& need = needs_[seal.powers];
+  need.for_seal = true;
+  need.for_tags = std::max(need.for_tags, GhashBlockCount(1 + seal.header.size(), bytes));
 }
 
-void GcmWork::Add(GcmMac& mac) {
+void GcmWork::AddMac(GcmMac& mac) {
   AddLanes(mac, mac.nonce, 1);
   NeedPowers(mac, GhashBlockCount(mac.data.size(), 0));
+}
+void GcmWork::Add(GcmMac& mac) {
+  AddMac(mac);
+  size_t& for_tags = needs_[mac.powers].for_tags;
+  for_tags = std::max(for_tags, GhashBlockCount(mac.data.size(), 0));
+}
+void GcmWork::Add(GcmVerify& mac) {
+  AddMac(mac);
+  parts_.back().verify = &mac;
 }
 
 // ---- Powers of H ----
@@ -116,15 +133,14 @@ std::vector<size_t> GcmWork::RequestMissingPowers(SecretVector<GhashPowersReques
 //
 //   all    | key 1 | key 2 ............ | key 3 |
 //   kept   | key 1 | key 3 |                          keys 1 and 3 seal something
-void GcmWork::KeepPowers(GhashPowers& circuit, const std::vector<size_t>& missing) {
-  std::vector<absl::Span<const SharedBlock>> spans;
+void GcmWork::KeepPowers(const std::vector<absl::Span<const SharedBlock>>& spans,
+                         std::shared_ptr<const SecretVector<SharedBlock>> all,
+                         const std::vector<size_t>& missing) {
   size_t size = 0;
   const auto is_kept = [](const PowersNeed& need) { return need.for_seal && !need.cached(); };
   for (size_t i = 0; i < missing.size(); ++i) {
-    spans.push_back(circuit.powers(i));
     if (is_kept(needs_[missing[i]])) size += spans[i].size();
   }
-  const auto all = std::make_shared<const SecretVector<SharedBlock>>(circuit.TakePowers());
   const auto kept = std::make_shared<SecretVector<SharedBlock>>();
   kept->reserve(size);
   kept_bytes_ = size * sizeof(SharedBlock);
@@ -143,7 +159,7 @@ void GcmWork::KeepPowers(GhashPowers& circuit, const std::vector<size_t>& missin
   }
 }
 
-// ---- Running, and what comes of it ----
+// ---- Running ----
 
 absl::Status GcmWork::Run(Rings& rings, Circuit& first, Circuit& last, Sbox sbox, Cost* cost) {
   SecretVector<GhashPowersRequest> requests;
@@ -152,12 +168,88 @@ absl::Status GcmWork::Run(Rings& rings, Circuit& first, Circuit& last, Sbox sbox
   powers.Reset(requests);
   Circuit* const others[] = {&first, &powers, &last};
   const absl::Status status = blocks_.Run(rings, lanes128_, lanes256_, sbox, others, cost);
-  if (status.ok()) KeepPowers(powers, missing);
+  if (!status.ok()) return status;
+  std::vector<absl::Span<const SharedBlock>> spans;
+  for (size_t i = 0; i < missing.size(); ++i) spans.push_back(powers.powers(i));
+  KeepPowers(spans, std::make_shared<const SecretVector<SharedBlock>>(powers.TakePowers()),
+             missing);
   return status;
 }
 
+// ---- By garbled circuits ----
+
+GarbledGcmPart GcmWork::GarbledPartOf(const Part& p) const {
+  GarbledGcmPart garbled;
+  garbled.key = &p.part->key;
+  garbled.nonce = p.nonce;
+  garbled.lanes = p.part->lanes;
+  std::vector<Block> blocks;
+  if (p.open != nullptr) {
+    const MessageView& m = p.open->message;
+    const std::string aad = HeaderAad(m.header);
+    blocks = GhashBlocks(AsBytes(aad), AsBytes(m.ciphertext));
+    garbled.tag = m.tag;
+    garbled.zero_block = FirstBlock(m.ciphertext);
+    if (p.open->is_preauth) garbled.ciphertext = std::string(m.ciphertext.substr(kZeroBytes));
+  } else if (p.verify != nullptr) {
+    blocks = GhashBlocks(AsBytes(p.verify->data), {});
+    garbled.tag = p.verify->tag;
+  } else {
+    return garbled;
+  }
+  garbled.judged = true;
+  const PowersNeed& need = needs_[p.part->powers];
+  const SharedPowers* kept = need.cached() ? cache_.Find(need.key, blocks.size()) : nullptr;
+  if (kept != nullptr) {
+    garbled.ghash = GhashLinear(blocks, kept->powers);
+  } else {
+    garbled.ghash_blocks = std::move(blocks);
+  }
+  return garbled;
+}
+
+// Powers of tags that are made here or later, unless they are in the cache.
+std::vector<size_t> GcmWork::MissingForTags(std::vector<GarbledPowers>* wanted) {
+  std::vector<size_t> missing;
+  powers_.resize(needs_.size());
+  for (size_t i = 0; i < needs_.size(); ++i) {
+    const PowersNeed& need = needs_[i];
+    const SharedPowers* kept = need.cached() ? cache_.Find(need.key, need.for_tags) : nullptr;
+    if (kept != nullptr) powers_[i] = *kept;
+    if (kept != nullptr || need.for_tags == 0) continue;
+    const size_t count = need.cached() ? CachedCount(need.for_tags) : need.for_tags;
+    wanted->push_back({need.key.key->h, count});
+    missing.push_back(i);
+  }
+  return missing;
+}
+
+absl::Status GcmWork::RunGarbled(PartyContext& party, Circuit& first, Circuit& last, Cost* cost) {
+  garbled_.clear();
+  for (const Part& part : parts_) garbled_.push_back(GarbledPartOf(part));
+  std::vector<GarbledPowers> powers;
+  const std::vector<size_t> missing = MissingForTags(&powers);
+  GarbledGcm circuit(party);
+  circuit.Begin(absl::MakeSpan(garbled_), absl::MakeSpan(powers));
+  Circuit* const all[] = {&first, &circuit, &last};
+  RETURN_IF_ERROR(RunTogether(party, all, cost));
+  auto joined = std::make_shared<SecretVector<SharedBlock>>();
+  for (const GarbledPowers& p : powers) joined->insert(joined->end(), p.powers.begin(), p.powers.end());
+  std::vector<absl::Span<const SharedBlock>> spans;
+  size_t at = 0;
+  for (const GarbledPowers& p : powers) {
+    spans.push_back(absl::MakeConstSpan(*joined).subspan(at, p.powers.size()));
+    at += p.powers.size();
+  }
+  KeepPowers(spans, joined, missing);
+  return absl::OkStatus();
+}
+
+// ---- What comes of it ----
+
 const SharedBlock& GcmWork::Output(const GcmPart& part, size_t lane) const {
   assert(lane < part.lanes);
+  if (judged()) return garbled_[part.number].blocks[lane];
   return (part.key.bits() == AesBits::k128 ? blocks_.outputs128()
                                            : blocks_.outputs256())[part.first_lane + lane];
 }

@@ -21,6 +21,7 @@
 #include "mpc-server/base/secret.h"
 #include "mpc-server/circuit/aes/aes_batch.h"
 #include "mpc-server/circuit/gcm/ghash.h"
+#include "mpc-server/compute/garbled_gcm.h"
 #include "mpc-server/compute/key_use.h"
 #include "mpc-server/key/message_format.h"
 
@@ -30,10 +31,12 @@ struct GcmPart {
   GcmKeyUse key;
   size_t first_lane = 0, lanes = 0;
   uint32_t powers = 0;  // which of GcmWork's powers of H are the key's
+  size_t number = 0;    // GcmWork's
 };
 struct GcmOpen : GcmPart {
   MessageView message;    // into the job
   bool tag_only = false;  // without the keystream of the text: its lanes are the first two
+  bool is_preauth = false;  // its text is opened to the servers, if it is good
 
   const Nonce& ReplayId() const { return message.nonce; }
 };
@@ -75,10 +78,17 @@ class GcmWork {
   void Add(GcmOpen& open);
   void Add(GcmSeal& seal);
   void Add(GcmMac& mac);
+  void Add(GcmVerify& mac);
   size_t lanes() const { return lanes128_.size() + lanes256_.size(); }
 
   // Between `first` and `last`, which are run together with the blocks.
   absl::Status Run(Rings& rings, Circuit& first, Circuit& last, Sbox sbox, Cost* cost);
+
+  // The same by garbled circuits, on one ring. Messages are judged then.
+  absl::Status RunGarbled(PartyContext& party, Circuit& first, Circuit& last, Cost* cost);
+  bool judged() const { return !garbled_.empty(); }
+  bool good(const GcmPart& part) const { return garbled_[part.number].good; }
+  const SecretBytes& opened_text(const GcmOpen& open) const { return garbled_[open.number].text; }
 
   // ---- After Run ----
   const SharedBlock& Output(const GcmPart& part, size_t lane) const;
@@ -97,19 +107,35 @@ class GcmWork {
     GcmKeyUse key;
     size_t count = 0;
     bool for_seal = false;  // the tag is made after the batch
+    size_t for_tags = 0;    // of them, those of tags that are made and not judged
     bool cached() const { return key.info->key_class == KeyClass::kTgs; }
+  };
+
+  // A part as a garbled run takes it: before Run.
+  struct Part {
+    const GcmPart* part;
+    Nonce nonce;
+    const GcmOpen* open = nullptr;
+    const GcmVerify* verify = nullptr;
   };
 
   void AddLanes(GcmPart& part, const Nonce& nonce, size_t count);
   void NeedPowers(GcmPart& part, size_t count);
+  void AddMac(GcmMac& mac);
   std::vector<size_t> RequestMissingPowers(SecretVector<GhashPowersRequest>* requests);
-  void KeepPowers(GhashPowers& circuit, const std::vector<size_t>& missing);
+  void KeepPowers(const std::vector<absl::Span<const SharedBlock>>& spans,
+                  std::shared_ptr<const SecretVector<SharedBlock>> all,
+                  const std::vector<size_t>& missing);
+  GarbledGcmPart GarbledPartOf(const Part& part) const;
+  std::vector<size_t> MissingForTags(std::vector<GarbledPowers>* wanted);
   SharedBlock TagDifference(const GcmPart& part, absl::string_view aad,
                             absl::string_view ciphertext, const Tag& tag) const;
 
   AesBatch& blocks_;
   PowersCache& cache_;
   std::vector<AesLane> lanes128_, lanes256_;
+  std::vector<Part> parts_;
+  std::vector<GarbledGcmPart> garbled_;  // after RunGarbled
   // In the order of their first use, which is the same at the three.
   std::vector<PowersNeed> needs_;
   absl::flat_hash_map<std::pair<Handle, uint32_t>, uint32_t> need_of_;

@@ -35,7 +35,8 @@ using SealWork = std::variant<GcmSeal, CtsSeal>;
 using MakeMacWork = std::variant<GcmMac, CtsMac>;
 struct VerifyMacWork {
   std::variant<GcmVerify, CtsVerify> form;
-  bool good = false;  // after CheckTags
+  bool judged = false;  // before CheckTags
+  bool good = false;    // after CheckTags
 };
 
 struct JobWork {

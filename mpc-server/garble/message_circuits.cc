@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "mpc-server/garble/aes_rounds.h"
 #include "mpc-server/garble/check_program.h"
 #include "mpc-server/garble/hash_tape.h"
 #include "mpc-server/garble/hmac_padding.h"
@@ -12,28 +11,6 @@
 
 namespace mpckdc::garble {
 // ---- AES ----
-
-Plan::Reg MessageCircuits::Block(Reg round_keys, Reg block, bool encrypt) {
-  const size_t rounds = enctype_.round_keys() - 1;
-  if (planes_of_ != round_keys) {
-    planes_of_ = round_keys;
-    key_planes_ = plan_.Permute(round_keys, kPlanesOfBytes);
-  }
-  const auto key = [&](size_t i) {
-    return plan_.Rows(key_planes_, 128 * (encrypt ? i : rounds - i), 128);
-  };
-  Reg state = plan_.Xor(plan_.Permute(block, kPlanesOfBytes), key(0));
-  for (size_t i = 1; i <= rounds; ++i) {
-    if (encrypt) {
-      state = plan_.Permute(plan_.Run(SboxTape(true), {state}, kSboxCopies), kShiftRows);
-    } else {
-      state = plan_.Run(SboxTape(false), {plan_.Permute(state, kShiftRowsBack)}, kSboxCopies);
-    }
-    state = i == rounds ? plan_.Xor(state, key(i))
-                        : plan_.Run(MixTape(encrypt), {state, key(i)}, kMixCopies);
-  }
-  return plan_.Permute(state, kBytesOfPlanes);
-}
 
 Plan::Reg MessageCircuits::Encrypt(Reg round_keys, Reg text) {
   const size_t bytes = plan_.bytes(text), blocks = BlocksOf(bytes);
@@ -45,7 +22,7 @@ Plan::Reg MessageCircuits::Encrypt(Reg round_keys, Reg text) {
       block = plan_.Join({block, plan_.Constant(std::vector<uint8_t>(16 - tail))});
     }
     if (k > 0) block = plan_.Xor(block, chain.back());
-    chain.push_back(Block(round_keys, block, true));
+    chain.push_back(aes_.Block(round_keys, block, true));
   }
   if (blocks > 1) {
     std::swap(chain[blocks - 2], chain[blocks - 1]);
@@ -60,18 +37,18 @@ Plan::Reg MessageCircuits::Decrypt(Reg round_keys, String ciphertext, size_t fir
   const auto piece = [&](size_t k, size_t size) {
     return plan_.Public(ciphertext, first + 16 * k, size);
   };
-  if (blocks == 1) return Block(round_keys, piece(0, 16), false);
+  if (blocks == 1) return aes_.Block(round_keys, piece(0, 16), false);
   std::vector<Reg> text;
   for (size_t k = 0; k + 2 < blocks; ++k) {
-    const Reg block = Block(round_keys, piece(k, 16), false);
+    const Reg block = aes_.Block(round_keys, piece(k, 16), false);
     text.push_back(k == 0 ? block : plan_.Xor(block, piece(k - 1, 16)));
   }
   // Of the last block of the text and of the one before it: see circuit/aes/cbc_cts.h.
-  const Reg last = Block(round_keys, piece(blocks - 2, 16), false);
+  const Reg last = aes_.Block(round_keys, piece(blocks - 2, 16), false);
   const Reg given = piece(blocks - 1, tail);
   Reg before = given;
   if (tail < 16) before = plan_.Join({given, plan_.Bytes(last, tail, 16 - tail)});
-  const Reg block = Block(round_keys, before, false);
+  const Reg block = aes_.Block(round_keys, before, false);
   text.push_back(blocks == 2 ? block : plan_.Xor(block, piece(blocks - 3, 16)));
   text.push_back(plan_.Xor(plan_.Bytes(last, 0, tail), given));
   return plan_.Join(std::move(text));

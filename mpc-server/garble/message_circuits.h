@@ -12,8 +12,7 @@
 
 #include <cstddef>
 
-#include <optional>
-
+#include "mpc-server/garble/aes_circuit.h"
 #include "mpc-server/garble/plan.h"
 #include "mpc-server/key/enctype.h"
 
@@ -24,10 +23,11 @@ class MessageCircuits {
   using Reg = Plan::Reg;
   using String = Plan::String;
 
-  MessageCircuits(Plan& plan, const Enctype& enctype) : plan_(plan), enctype_(enctype) {}
+  MessageCircuits(Plan& plan, const Enctype& enctype)
+      : plan_(plan), enctype_(enctype), aes_(plan, enctype.round_keys()) {}
 
   // Of a usage, as records keep them: the schedule of Ke; the HMAC's states, inner and outer.
-  Reg RoundKeys() { return plan_.Input(128 * enctype_.round_keys()); }
+  Reg RoundKeys() { return aes_.KeyInput(); }
   Reg MacStates() { return plan_.Input(128 * enctype_.mac_state_blocks()); }
 
   Reg Encrypt(Reg round_keys, Reg text);
@@ -45,15 +45,13 @@ class MessageCircuits {
   Checked Check(Reg mac, String given, Reg gated);
 
  private:
-  Reg Block(Reg round_keys, Reg block, bool encrypt);
   Reg Compress(Reg state, Reg block);
   Reg Outer(Reg states, Reg inner);
   Reg Padding(size_t message_bytes);
 
   Plan& plan_;
   const Enctype& enctype_;
-  std::optional<Reg> planes_of_;  // round keys
-  Reg key_planes_ = 0;
+  AesCircuit aes_;
 };
 
 }  // namespace mpckdc::garble

@@ -362,6 +362,7 @@ void PartyContext::BeginBatch(uint32_t number) {
   }
   batch_ = number;
   next_round_ = 0;
+  next_garbling_ = 0;
   random_position_ = 0;
 }
 

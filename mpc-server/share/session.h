@@ -100,6 +100,8 @@ class PartyContext {
   // batch. Aborts the process when the number was used: a counter used twice would void privacy.
   void BeginBatch(uint32_t number);
   uint32_t batch() const { return batch_; }
+  // The number of the batch's next garbling, the same at the three (garble/garbled_run.h).
+  uint32_t NextGarbling() { return next_garbling_++; }
 
   // Shares of uniformly random blocks that no party knows: (x_i, a_i) = (F(k_i) ^ F(k_{i+1}),
   // F(k_{i+1})). No message. The same calls in the same order at the three parties.
@@ -158,6 +160,7 @@ class PartyContext {
   uint16_t version_ = kPeerProtocolMax;
   uint32_t batch_ = 0;
   uint32_t next_round_ = 0;
+  uint32_t next_garbling_ = 0;
   uint32_t random_position_ = 0;
   std::string greeting_prev_, greeting_next_;
   PairwiseSeeds comparison_;

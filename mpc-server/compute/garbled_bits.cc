@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/compute/garbled_bits.h"
+
+#include <utility>
+
+namespace mpckdc {
+
+void GarbledInputs::Put(absl::Span<const SharedBlock> blocks, size_t bits) {
+  for (size_t i = 0; i < bits; ++i, ++row_) {
+    const SharedBlock& block = blocks[i / 128];
+    const size_t byte = i % 128 / 8, at = row_ * lanes_ + lane_;
+    bits_.own[at] = block.a[byte] >> i % 8 & 1;
+    bits_.left[at] = (block.a[byte] ^ block.x[byte]) >> i % 8 & 1;
+  }
+}
+
+SecretVector<SharedBlock> BlocksOfOutputs(const garble::SharedBits& bits, size_t first_row,
+                                          size_t rows, size_t lane, size_t lanes) {
+  SecretVector<SharedBlock> blocks((rows + 127) / 128);
+  for (size_t i = 0; i < rows; ++i) {
+    SharedBlock& block = blocks[i / 128];
+    const size_t byte = i % 128 / 8, at = (first_row + i) * lanes + lane;
+    block.a[byte] |= static_cast<uint8_t>(bits.own[at] << i % 8);
+    block.x[byte] |= static_cast<uint8_t>((bits.own[at] ^ bits.left[at]) << i % 8);
+  }
+  return blocks;
+}
+
+std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party,
+                                                   const garble::RunInput& input,
+                                                   garble::SharedBits inputs) {
+  const uint32_t number = party.NextGarbling();
+  const int evaluator = static_cast<int>((party.batch() + number) % kParties);
+  return std::make_unique<garble::GarbledRun>(party.party(), evaluator,
+                                              garble::DrawNeighbourKeys(party, number), input,
+                                              std::move(inputs));
+}
+
+}  // namespace mpckdc
