@@ -91,7 +91,9 @@ void EvaluatorSide::Output(absl::Span<const Label> labels) {
 }
 
 EvaluatorSide::Fault EvaluatorSide::Check(const MacTag& from_g2) {
-  if (!ConstantTimeEqual(stream_.mac().Finish(), from_g2)) return Fault::kMac;
+  const bool same = ConstantTimeEqual(stream_.mac().Finish(), from_g2);
+  Declassify(&same, sizeof(same));
+  if (!same) return Fault::kMac;
   if (!fits_g1_) return Fault::kLabelOfG1;
   return fits_g2_ ? Fault::kNone : Fault::kLabelOfG2;
 }

@@ -73,7 +73,9 @@ bool GarblerSide::Holds(absl::Span<const uint8_t> bits, const LabelsHash& labels
   for (size_t i = 0; i < named.size(); ++i) {
     named[i] = named[i] ^ delta_[i % delta_.size()].If(bits[i] != 0);
   }
-  return ConstantTimeEqual(HashOfLabels(named), labels);
+  const bool same = ConstantTimeEqual(HashOfLabels(named), labels);
+  Declassify(&same, sizeof(same));
+  return same;
 }
 
 // A row R = H(label of colour 0) + H(label of colour 1) + alpha.
