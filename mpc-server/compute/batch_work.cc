@@ -166,7 +166,9 @@ void BatchWork::BeginCts() {
   }
   const CtsProtocol chosen =
       cts_.FewAndShort() ? CtsProtocol::kGarbled : CtsProtocol::kReplicated;
-  if (fixed_.protocol.value_or(chosen) == CtsProtocol::kGarbled) return cts_.BeginGarbled();
+  if (fixed_.protocol.value_or(chosen) == CtsProtocol::kGarbled) {
+    return cts_.BeginGarbled(rings_.context());
+  }
   cts_.Begin(ChosenSbox(cts_.parts()), fixed_.adder);  // one block of a part at a time
 }
 

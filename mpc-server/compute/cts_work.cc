@@ -84,10 +84,10 @@ bool CtsWork::FewAndShort() const {
          bytes <= limits::kGarbledBytes && party_.randomness() == Randomness::kKeyed;
 }
 
-void CtsWork::BeginGarbled() {
+void CtsWork::BeginGarbled(const Digest& agreed) {
   is_garbled_ = true;
   TakeTexts();
-  garbled_.Begin(absl::MakeSpan(parts_), texts_);
+  garbled_.Begin(absl::MakeSpan(parts_), texts_, agreed);
   Start(garbled_);
 }
 

@@ -119,8 +119,8 @@ class CtsWork : public Flow {
 
   // After the last part. Draws the confounders. Without `adder`: AdderOf().
   void Begin(Sbox sbox, std::optional<Adder> adder = {});
-  // The same by garbled circuits.
-  void BeginGarbled();
+  // The same by garbled circuits. `agreed`: a hash of what the three agreed on.
+  void BeginGarbled(const Digest& agreed);
 
   // ---- After Done(), in blocks ----
   absl::Span<const SharedBlock> text(const CtsOpen& open) const;  // confounder first

@@ -20,8 +20,10 @@ using garble::Plan;
 
 // ---- Which parts, when ----
 
-void GarbledCts::Begin(absl::Span<CtsPartWork> parts, const SecretVector<SharedBlock>& texts) {
+void GarbledCts::Begin(absl::Span<CtsPartWork> parts, const SecretVector<SharedBlock>& texts,
+                       const Digest& agreed) {
   Restart();
+  agreed_ = agreed;
   parts_ = parts;
   texts_ = &texts;
   runs_.clear();
@@ -90,7 +92,7 @@ const Circuit& GarbledCts::StartRun(std::vector<CtsPartWork*> lanes,
   Run& run = *runs_.emplace_back(std::make_unique<Run>());
   run.lanes = std::move(lanes);
   run.plan = PlanOf(*run.lanes[0]);
-  run.circuit = NextGarbledRun(party_, InputOf(run), SharesOf(run));
+  run.circuit = NextGarbledRun(party_, agreed_, InputOf(run), SharesOf(run));
   if (then) ++left_;
   Start(*run.circuit, [this, &run, then] {
     Keep(run);

@@ -34,8 +34,9 @@ class GarbledCts : public Flow {
 
   // The parts are the caller's, and get their results: good, opened, garbled_text (of an open its
   // text, of a seal its ciphertext) and garbled_mac. `texts`: of seals, confounder | text in
-  // blocks, from CtsPartWork::first_block on.
-  void Begin(absl::Span<CtsPartWork> parts, const SecretVector<SharedBlock>& texts);
+  // blocks, from CtsPartWork::first_block on. `agreed`: see DrawNeighbourKeys().
+  void Begin(absl::Span<CtsPartWork> parts, const SecretVector<SharedBlock>& texts,
+             const Digest& agreed);
 
   // Of what has begun.
   Cost DeclaredCost() const override { return Together(others_, opens_ + second_); }
@@ -64,6 +65,7 @@ class GarbledCts : public Flow {
   const PreauthWindow window_;
   absl::Span<CtsPartWork> parts_;
   const SecretVector<SharedBlock>* texts_ = nullptr;
+  Digest agreed_{};
   std::vector<std::unique_ptr<Run>> runs_;
   Cost opens_, others_, second_;
   size_t left_ = 0;    // of those that the second ones wait for

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/isa.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/share/deviation.h"
+#include "mpc-server/share/hash_prf.h"
 
 namespace mpckdc::garble {
 namespace {
@@ -62,13 +64,24 @@ struct Reader {
   }
 };
 
+// The key that follows from this one by the hash.
+void Follow(const Digest& hash, RunKey& key) {
+  const CtrFunctions& ctr = AllCtrs().For(BestIsa());
+  Secret<CtrKey> expanded;
+  ctr.expand(key.data(), &expanded.Get());
+  HashPrf(ctr, expanded.Get(), hash, key.data());
+}
+
 }  // namespace
 
-NeighbourKeys DrawNeighbourKeys(PartyContext& party, uint32_t number) {
+NeighbourKeys DrawNeighbourKeys(PartyContext& party, uint32_t number, const Digest& agreed) {
   NeighbourKeys keys;
   static_assert(sizeof(keys.own) == 32);
   party.streams().FillGarbling({party.batch(), number, 0}, {keys.own[0].data(), sizeof(keys.own)},
                                {keys.next[0].data(), sizeof(keys.next)});
+  for (auto* pair : {&keys.own, &keys.next}) {
+    for (RunKey& key : *pair) Follow(agreed, key);
+  }
   return keys;
 }
 

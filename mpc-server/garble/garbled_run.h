@@ -23,6 +23,7 @@
 #include <optional>
 #include <vector>
 
+#include "mpc-server/base/sha256.h"
 #include "mpc-server/garble/conversion.h"
 #include "mpc-server/garble/evaluator_side.h"
 #include "mpc-server/garble/garbler_side.h"
@@ -37,8 +38,11 @@ struct NeighbourKeys {
   std::array<RunKey, 2> next{};  // with the next one, from k_{i+1}
 };
 
-// Of garbling `number` of the party's batch: numbers only rise in a batch.
-NeighbourKeys DrawNeighbourKeys(PartyContext& party, uint32_t number);
+// Of garbling `number` of the party's batch: numbers only rise in a batch. `agreed`: a hash of what
+// this party believes that the three agreed on. Two garblers who were told different stories, and
+// so mean different circuits, draw different keys: labels of one circuit are never labels of the
+// other, whose difference would be Delta.
+NeighbourKeys DrawNeighbourKeys(PartyContext& party, uint32_t number, const Digest& agreed);
 
 class GarbledRun : public Circuit {
  public:

@@ -67,6 +67,7 @@ bool Rings::verified() const {
 }
 
 void Rings::SetContext(const Digest& context) {
+  context_ = context;
   for (PartyContext* ring : rings_) {
     if (ring->verifier() != nullptr) ring->verifier()->SetContext(context);
   }

@@ -37,8 +37,9 @@ class Rings {
   // The batch's number on every ring.
   void BeginBatch(uint32_t number);
 
-  // What the three agreed on for the batch under way, for its proofs.
+  // What the three agreed on for the batch under way, for its proofs and its garblings.
   void SetContext(const Digest& context);
+  const Digest& context() const { return context_; }
   // PartyContext::Verify() on every ring, at the same time.
   absl::Status Verify(Cost* counted = nullptr);
   bool verified() const;
@@ -54,6 +55,7 @@ class Rings {
   void Serve(Worker& worker, size_t ring);
 
   const std::vector<PartyContext*> rings_;
+  Digest context_{};
   std::vector<std::unique_ptr<Worker>> workers_;  // of ring 1 and up
 };
 

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the owner of one server tries against the garbled circuits of logins of types 17 to 20
+// (garble/): each deviation of the table in doc/protocol.md, against three engines and real
+// batches.
+//
+// Built twice: as the servers are, and as a control whose defences can be dropped one by one
+// (MPCKDC_CONTROL, the mutants Garbled*.patch): there the same deviation is not stopped.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "mpc-server/agree/agreement.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/garble/label.h"
+#include "mpc-server/testing/cts.h"
+#include "mpc-server/testing/jobs.h"
+#include "mpc-server/wire/frame_format.h"
+#ifdef MPCKDC_CONTROL
+#include "mpc-server/testing/control.h"
+#endif
+
+namespace mpckdc {
+namespace {
+
+using garble::Label;
+
+constexpr size_t kConfirmBytes = sizeof(Digest);  // of the view, before a batch's first message
+
+uint32_t BatchOf(const MemoryRing::Intercepted& m) {
+  FrameHeader header;
+  return ReadFrameHeader(m.header.data(), &header).ok() ? header.batch : 0;
+}
+
+EngineOptions Together() {
+  EngineOptions options;
+  options.mode = BatchMode::kFixed;
+  options.batch_window = absl::Milliseconds(50);
+  return options;
+}
+
+// ---- One message, or one server's shares ----
+
+// Of a batch's first run, by the batch's number. Whoever is G1 comes after E, then G2.
+enum Role { kE, kG1, kG2 };
+const char* const kRoleNames[] = {"E", "G1", "G2"};
+int PartyOf(Role role, uint32_t batch) { return static_cast<int>((batch + role) % kParties); }
+Role RoleOf(int party, uint32_t batch) {
+  return static_cast<Role>((static_cast<uint32_t>(party) + 2 * batch) % kParties);
+}
+
+// What a run of this shape sends, without what confirms the view: bytes by sender, receiver, round.
+class Sizes {
+ public:
+  void Add(Role from, Role to, size_t round, size_t bytes) {
+    std::vector<size_t>& rounds = rounds_[{from, to}];
+    if (rounds.size() <= round) rounds.resize(round + 1);
+    rounds[round] = bytes;
+  }
+  // The last one in which it sends something.
+  size_t LastRound(Role from, Role to) const {
+    const auto& rounds = rounds_.at({from, to});
+    size_t last = rounds.size();
+    while (last > 0 && rounds[last - 1] == 0) --last;
+    return last - 1;
+  }
+  size_t All(Role from, Role to) const {
+    size_t all = 0;
+    for (const size_t bytes : rounds_.at({from, to})) all += bytes;
+    return all;
+  }
+  size_t Before(Role from, Role to, size_t round) const {
+    const auto& rounds = rounds_.at({from, to});
+    size_t before = 0;
+    for (size_t i = 0; i < round && i < rounds.size(); ++i) before += rounds[i];
+    return before;
+  }
+
+ private:
+  std::map<std::pair<Role, Role>, std::vector<size_t>> rounds_;
+};
+
+// A byte of what one sends to another in a run; from the end if negative.
+struct Lie {
+  const char* what;
+  Role liar, to;
+  ptrdiff_t at;
+  Role finder;
+  // Who is named: the liar, or both neighbours of the finder.
+  bool alone;
+  const char* text;
+  const char* defence;  // without which it is not found, or not so
+  // Of the first round with something to send, or of the whole run.
+  bool first_round = false;
+};
+
+constexpr char kTables[] = "sent are not those that";
+constexpr char kLabel[] = "sent a label of another share than this one";
+constexpr char kBits[] = "names bits whose labels it does not have";
+constexpr char kSum[] = "part of their sum do not fit";
+
+// What a pre-authentication's run ends with: its text is shown gated by the verdict, and goes out.
+const size_t kTimeBytes = EncodePreauthTimestamp(absl::UnixEpoch()).size();
+const auto kOutputBits = static_cast<ptrdiff_t>(8 * (kConfounderBytes + kTimeBytes));
+constexpr ptrdiff_t kLabelBytes = sizeof(Label);
+// From the end of G1's stream: rows of outputs, permute bits of the time, of the verdict.
+const ptrdiff_t kRowsAt = -kLabelBytes * kOutputBits;
+const auto kPermuteAt =
+    kRowsAt - kLabelBytes * static_cast<ptrdiff_t>((8 * kTimeBytes + 127) / 128) - kLabelBytes;
+
+const Lie kLies[] = {
+    {"another start of the hash's keys", kG1, kE, 3, kE, false, kTables, "GarbledMac"},
+    {"another commitment", kG1, kE, kLabelBytes + 5, kE, false, kTables, "GarbledMac"},
+    {"another row of a gate", kG1, kE, kPermuteAt - 1, kE, false, kTables, "GarbledMac"},
+    {"another permute bit of the verdict", kG1, kE, kPermuteAt, kE, false, kTables, "GarbledMac"},
+    {"another permute bit of the time", kG1, kE, kRowsAt - 16, kE, false, kTables, "GarbledMac"},
+    {"another row of an output", kG1, kE, -1, kE, false, kTables, "GarbledMac"},
+    {"no label of u", kG1, kE, -1, kE, true, kLabel, "GarbledLabelU", true},
+    {"no label of w", kG2, kE, -1, kE, true, kLabel, "GarbledLabelW", true},
+    {"another MAC", kG2, kE, -1, kE, false, kTables, "GarbledMac"},
+    {"another verdict to G1", kE, kG1, 0, kG1, true, kBits, "GarbledVerdict"},
+    {"another verdict to G2", kE, kG2, 0, kG2, true, kBits, "GarbledVerdict"},
+    {"another time to G1", kE, kG1, 7, kG1, true, kBits, "GarbledVerdict"},
+    {"another time to G2", kE, kG2, 7, kG2, true, kBits, "GarbledVerdict"},
+    {"another hash of labels to G2", kE, kG2, -1, kG2, true, kBits, "GarbledVerdict"},
+    {"other outputs", kE, kG1, -kLabelBytes - 1, kG1, false, kSum, "GarbledSum"},
+    {"another sum of tokens", kE, kG1, -1, kG1, false, kSum, "GarbledSum"},
+    {"another part of the sum", kG2, kG1, 0, kG1, false, kSum, "GarbledSum"},
+};
+
+// Three engines whose wires are watched. A batch is one pre-authentication, so one run; its time is
+// far from a heartbeat's.
+class Wires {
+ public:
+  // `sizes`: of an honest run.
+  Wires(int32_t enctype, const Sizes& sizes) : sizes_(sizes), realm_(enctype) {
+    realm_.hub().SetInterceptor([this](MemoryRing::Intercepted& m) { See(m); });
+    realm_.RestartAll();
+  }
+
+  Realm& realm() { return realm_; }
+  // Which lie from the next batch on, and how often; null: none.
+  void Tell(const Lie* lie) {
+    const absl::MutexLock lock(&mu_);
+    lie_ = lie;
+    told_ = 0;
+    result_left_ = false;
+  }
+  size_t told() {
+    const absl::MutexLock lock(&mu_);
+    return told_;
+  }
+  // Whether E sent a result since.
+  bool result_left() {
+    const absl::MutexLock lock(&mu_);
+    return result_left_;
+  }
+  uint32_t batch() {
+    const absl::MutexLock lock(&mu_);
+    return batch_;
+  }
+  // Of all messages, before they are altered.
+  using Alter = std::function<void(Role from, Role to, size_t round, absl::Span<uint8_t> bytes)>;
+  void SetAlter(Alter alter) {
+    const absl::MutexLock lock(&mu_);
+    alter_ = std::move(alter);
+  }
+  Sizes sizes() {
+    const absl::MutexLock lock(&mu_);
+    return sizes_;
+  }
+
+ private:
+  void See(MemoryRing::Intercepted& m) {
+    if (m.type != FrameType::kRound) return;
+    const size_t skip = m.round == 0 ? kConfirmBytes : 0;
+    if (m.payload.size() < skip) return;
+    const absl::MutexLock lock(&mu_);
+    const absl::Span<uint8_t> bytes = m.payload.subspan(skip);
+    if (bytes.empty()) return;
+    batch_ = BatchOf(m);
+    const Role from = RoleOf(m.from, batch_), to = RoleOf(m.to, batch_);
+    if (from == kE) result_left_ = true;
+    if (alter_) alter_(from, to, m.round, bytes);
+    if (lie_ == nullptr) {
+      sizes_.Add(from, to, m.round, bytes.size());
+    } else if (from == lie_->liar && to == lie_->to) {
+      Alter1(m.round, bytes);
+    }
+  }
+  void Alter1(size_t round, absl::Span<uint8_t> bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const Lie& lie = *lie_;
+    if (lie.first_round && round > 0) return;
+    const size_t all = lie.first_round ? bytes.size() : sizes_.All(lie.liar, lie.to);
+    const size_t before = sizes_.Before(lie.liar, lie.to, round);
+    const auto at = static_cast<size_t>(lie.at + (lie.at < 0 ? static_cast<ptrdiff_t>(all) : 0));
+    if (at < before || at >= before + bytes.size()) return;
+    bytes[at - before] ^= 1;
+    ++told_;
+  }
+
+  absl::Mutex mu_;
+  Sizes sizes_ ABSL_GUARDED_BY(mu_);  // of honest runs
+  const Lie* lie_ ABSL_GUARDED_BY(mu_) = nullptr;
+  Alter alter_ ABSL_GUARDED_BY(mu_);
+  size_t told_ ABSL_GUARDED_BY(mu_) = 0;
+  bool result_left_ ABSL_GUARDED_BY(mu_) = false;
+  uint32_t batch_ ABSL_GUARDED_BY(mu_) = 0;
+  Realm realm_;
+};
+
+// What the three ended with.
+struct End {
+  PerParty<JobResult> answers;
+  JobResult combined;
+  uint32_t batch;
+  size_t told;
+  bool result_left;
+};
+
+class GarbledAttack {
+ public:
+  explicit GarbledAttack(int32_t enctype) : wires_(enctype, SizesOf(enctype)) {}
+
+  Realm& realm() { return wires_.realm(); }
+  Wires& wires() { return wires_; }
+  Job OpenPreauth() { return realm().OpenPreauth(realm().alice, realm().Preauth(realm().alice)); }
+
+  End Run(const PerParty<Job>& jobs, const Lie* lie) {
+    wires_.Tell(lie);
+    End end{realm().Run(jobs), {}, 0, 0, false};
+    end.combined = Combine(end.answers);
+    end.batch = wires_.batch();
+    end.told = wires_.told();
+    end.result_left = wires_.result_left();
+    return end;
+  }
+  End Run(const Job& job, const Lie* lie) { return Run(PerParty<Job>{job, job, job}, lie); }
+
+  std::optional<DeviationReport> SeenBy(int party) {
+    return realm().engine(party).Status().quarantine;
+  }
+  // Whether the finder says so within a while, and names those whom it has to.
+  bool Found(const Lie& lie, uint32_t batch) {
+    const int finder = PartyOf(lie.finder, batch);
+    if (!Eventually([&] { return SeenBy(finder).has_value(); }, absl::Seconds(3))) return false;
+    const DeviationReport seen = *SeenBy(finder);
+    const Suspects want =
+        lie.alone ? Suspects::One(PartyOf(lie.liar, batch)) : Suspects::Neighbours(finder);
+    return seen.suspects == want && absl::StrContains(seen.text, lie.text);
+  }
+  // No honest server is accused alone, whoever accuses; the liar's own word counts for nothing.
+  void ExpectNoHonestServerAccusedAlone(int liar) {
+    for (int p = 0; p < kParties; ++p) {
+      const auto seen = SeenBy(p);
+      if (p == liar || !seen.has_value()) continue;
+      EXPECT_TRUE(seen->suspects.Has(liar)) << seen->text;
+      EXPECT_FALSE(seen->suspects.Has(p)) << seen->text;
+    }
+  }
+
+ private:
+  // Of an honest pre-authentication.
+  static const Sizes& SizesOf(int32_t enctype) {
+    static auto& sizes = *new std::map<int32_t, Sizes>;
+    const auto [place, is_new] = sizes.try_emplace(enctype);
+    if (!is_new) return place->second;
+    Wires wires(enctype, {});
+    Realm& realm = wires.realm();
+    EXPECT_VERDICT(realm.Run(realm.OpenPreauth(realm.alice, realm.Preauth(realm.alice))),
+                   Verdict::kOk);
+    return place->second = wires.sizes();
+  }
+
+  Wires wires_;
+};
+
+// Enctype, and how many batches were honest: so each server is E.
+class LiesTest : public ::testing::TestWithParam<std::tuple<int32_t, int>> {
+ protected:
+  // The finder's report of its batch is what it quarantines itself for; both go into logs.
+  static void ExpectReported(GarbledAttack& attack, int finder) {
+    const absl::Status reported = attack.realm().recorder(finder).Batches().back().status;
+    ASSERT_TRUE(SuspectsOf(reported).has_value()) << reported;
+    EXPECT_EQ(reported.message(), attack.SeenBy(finder)->text);
+    EXPECT_EQ(*SuspectsOf(reported), attack.SeenBy(finder)->suspects);
+  }
+};
+
+TEST_P(LiesTest, AreFoundWhereTheTableSays) {
+  const auto [enctype, honest] = GetParam();
+  for (const Lie& lie : kLies) {
+    SCOPED_TRACE(lie.what);
+    GarbledAttack attack(enctype);
+    for (int i = 0; i < honest; ++i) {
+      ASSERT_VERDICT_OK(attack.Run(attack.OpenPreauth(), nullptr).combined);
+    }
+    const End end = attack.Run(attack.OpenPreauth(), &lie);
+    EXPECT_EQ(end.told, 1u);
+    EXPECT_FALSE(end.combined.judgement.ok()) << "the KDC has nothing";
+    ASSERT_TRUE(attack.Found(lie, end.batch));
+    const int finder = PartyOf(lie.finder, end.batch), liar = PartyOf(lie.liar, end.batch);
+    attack.ExpectNoHonestServerAccusedAlone(liar);
+    ExpectReported(attack, finder);
+    EXPECT_VERDICT(end.answers[finder], Verdict::kUnavailable);
+    if (lie.finder == kE) {
+      EXPECT_FALSE(end.result_left) << "E tells nothing before it has checked";
+      for (const JobResult& answer : end.answers) EXPECT_VERDICT(answer, Verdict::kUnavailable);
+    }
+    if (honest == 0) {
+      std::printf("enctype %d, %s of %s: %s\n", enctype, lie.what, kRoleNames[lie.liar],
+                  attack.SeenBy(finder)->text.c_str());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Enctypes, LiesTest,
+                         ::testing::Combine(::testing::Values(17, 18, 19, 20),
+                                            ::testing::Values(0, 1, 2)));
+
+// ---- Two stories ----
+
+// A follower that evaluates tells one garbler that it refuses the first of two jobs, and the other
+// that it takes it. The two then garble different circuits, in the batch's first round, before they
+// compare what they believe in. Were their draws the same, labels of the one would be labels of the
+// other under another bit, and their difference the Delta that an evaluator must never have.
+class TwoStoriesTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
+ protected:
+  TwoStoriesTest() : realm_(kEnctypeAes256Sha1, Together()) {
+    realm_.hub().SetInterceptor([this](MemoryRing::Intercepted& m) { See(m); });
+    realm_.RestartAll();
+  }
+
+  int liar() const { return std::get<0>(GetParam()); }
+  // Who is told that the job is refused.
+  int fooled() const { return std::get<1>(GetParam()) ? NextParty(liar()) : PrevParty(liar()); }
+
+  void See(MemoryRing::Intercepted& m) {
+    if (m.type == FrameType::kAgreement && m.from == liar() && m.payload[0] == 2) {
+      auto vote = DecodeVote(AsText(m.payload));
+      if (!vote.ok() || vote->codes.size() != 2) return;
+      if (vote->number % kParties != static_cast<uint32_t>(liar())) return;
+      lied_in_ = vote->number;
+      if (m.to != fooled()) return;
+      vote->codes[0] = CodeOf(Verdict::kRefused);
+      m.instead = EncodeVote(*vote);
+    }
+    if (m.type != FrameType::kRound || m.to != liar() || BatchOf(m) != lied_in_) return;
+    auto& labels = labels_[m.from];
+    for (size_t at = kConfirmBytes; at + sizeof(Label) <= m.payload.size(); at += sizeof(Label)) {
+      std::memcpy(&labels.emplace_back(), &m.payload[at], sizeof(Label));
+    }
+  }
+
+  Realm realm_;
+  std::atomic<uint32_t> lied_in_{0};
+  std::map<int, std::vector<Label>> labels_;  // by sender
+};
+
+TEST_P(TwoStoriesTest, GiveTheEvaluatorNoDelta) {
+  for (int tries = 0; tries < 20 && lied_in_ == 0; ++tries) {
+    // Garbage is enough: anybody may send it.
+    realm_.RunAll({realm_.OpenPreauth(realm_.alice, realm_.AlteredPreauth(realm_.alice)),
+                   realm_.OpenPreauth(realm_.bob, realm_.AlteredPreauth(realm_.bob))});
+  }
+  ASSERT_NE(lied_in_, 0u);
+  const auto& first = labels_[NextParty(liar())];
+  const auto& second = labels_[PrevParty(liar())];
+  ASSERT_GT(first.size(), 1000u);
+  ASSERT_GT(second.size(), 1000u);
+  // The same draws at different places: labels that are equal, or differ by Delta.
+  std::map<std::pair<uint64_t, uint64_t>, size_t> places;
+  size_t equal = 0, shift = 0;
+  for (size_t i = 0; i < first.size(); ++i) places[{first[i].low, first[i].high}] = i;
+  for (size_t j = 0; j < second.size(); ++j) {
+    const auto place = places.find({second[j].low, second[j].high});
+    if (place == places.end()) continue;
+    ++equal;
+    shift = place->second - j;
+  }
+  EXPECT_EQ(equal, 0u);
+  if (equal == 0) return;
+  std::map<std::pair<uint64_t, uint64_t>, size_t> differences;
+  for (size_t j = 0; j < second.size() && j + shift < first.size(); ++j) {
+    const Label d = first[j + shift] ^ second[j];
+    ++differences[{d.low, d.high}];
+  }
+  for (const auto& [d, times] : differences) {
+    if (times > 100 && d.second != 0) std::printf("P%d has Delta, %zu times\n", liar(), times);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Liars, TwoStoriesTest,
+                         ::testing::Combine(::testing::Values(1, 2), ::testing::Bool()));
+
+}  // namespace
+}  // namespace mpckdc
