@@ -103,3 +103,36 @@ def test_a_server_that_lies_in_a_computation_stops_the_realm_until_an_administra
     live.kinit(*ALICE)
     again = live.admin('readmit', check=False)
     assert again.returncode == 4 and 'nothing to readmit' in again.stdout + again.stderr
+
+
+def test_a_garbler_with_other_shares_is_named_in_log_audit_log_and_status(live):
+    """Logins of stock clients are garbled, each by two servers for the third one, in turn."""
+    user = ('stock', 'known to stock alone')
+    live.enroll(*user, '--enctype', 'aes256-cts')
+    live.kinit(*user)
+    control = live.dir / 'dropped-defences'
+    control.write_text('GarbledShares G1 u\nGarbledShares G2 w\n')
+    for _ in range(12):  # it lies when it garbles, and is honest when it evaluates
+        reply = live.kinit(*user, check=False)
+        if reply.returncode:
+            break
+    assert reply.returncode and UNAVAILABLE in reply.stdout, reply.stdout
+    assert live.failed_attempts(user[0]) == 0
+    control.write_text('')
+
+    seen = [s for s in live.server_status() if s['party'] != LIAR and s.get('quarantine')]
+    assert len(seen) == 1, 'the evaluator alone'
+    party, quarantine = seen[0]['party'], seen[0]['quarantine']
+    text = f'P{LIAR} sent a label of another share than this one'
+    assert quarantine['suspects'] == [LIAR] and text in quarantine['text']
+    line = audited(live, party, 'deviation')[0]
+    assert line['suspects'] == [LIAR] and text in line['text']
+    assert f'P{LIAR} deviated from the protocol: {text}' in live.servers[party].log.read_text()
+    status = live.admin('status', check=False)
+    said = status.stdout + status.stderr
+    assert status.returncode == 1 and text in said and f'saw fits party {LIAR}' in said
+    named = f'mpckdc_deviation{{suspect="p{LIAR}"}} 1'
+    assert daemon.wait_until(lambda: metric(live, party, named), 10)
+    assert f'party {party} ended its quarantine' in live.admin('readmit').stdout
+    live.wait_for_servers()
+    live.kinit(*user)

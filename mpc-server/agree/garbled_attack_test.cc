@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -351,6 +352,36 @@ INSTANTIATE_TEST_SUITE_P(Enctypes, LiesTest,
                          ::testing::Combine(::testing::Values(17, 18, 19, 20),
                                             ::testing::Values(0, 1, 2)));
 
+// ---- A whole login ----
+
+// The ticket is made in rounds beside the pre-authentication's run; then comes the request's
+// checksum, whose evaluator was G1 before.
+class LoginTest : public ::testing::TestWithParam<int32_t> {
+ protected:
+  // The first long message of a role to another one in a run is altered.
+  void ExpectFound(Role liar, Role evaluator) {
+    GarbledAttack attack(GetParam());
+    bool told = false;
+    attack.wires().SetAlter([&](Role from, Role to, size_t, absl::Span<uint8_t> bytes) {
+      if (told || from != liar || to != evaluator || bytes.size() < 4000) return;
+      bytes[40] ^= 1;
+      told = true;
+    });
+    Realm& realm = attack.realm();
+    const End end = attack.Run(realm.Login(realm.alice), nullptr);
+    EXPECT_TRUE(told);
+    for (const JobResult& answer : end.answers) EXPECT_VERDICT(answer, Verdict::kUnavailable);
+    const Lie lie = {"a table", liar, evaluator, 0, evaluator, false, kTables, ""};
+    EXPECT_TRUE(attack.Found(lie, end.batch));
+    attack.ExpectNoHonestServerAccusedAlone(PartyOf(liar, end.batch));
+  }
+};
+
+TEST_P(LoginTest, AnAlteredPreauthenticationEndsItAll) { ExpectFound(kG1, kE); }
+TEST_P(LoginTest, AnAlteredChecksumEndsItAll) { ExpectFound(kG2, kG1); }
+
+INSTANTIATE_TEST_SUITE_P(Enctypes, LoginTest, ::testing::Values(17, 18, 19, 20));
+
 // ---- What is no message of a run ----
 
 // It releases and the other does not, so the KDC can read nothing. That is no deviation but an
@@ -369,6 +400,33 @@ TEST(EvaluatorTest, WhoTellsOneGarblerAloneHelpsNobody) {
     ASSERT_TRUE(Eventually(
         [&] { return attack.Run(attack.OpenPreauth(), nullptr).combined.judgement.ok(); }));
   }
+}
+
+// Nor is a cut line one.
+TEST(NoDeviation, CutsInEachRound) {
+  GarbledAttack attack(kEnctypeAes128Sha1);
+  Realm& realm = attack.realm();
+  size_t cuts = 0;
+  std::atomic<size_t> most{1};
+  for (size_t at = 0; at <= most; at += 3) {
+    std::atomic<bool> cut{false};
+    attack.wires().SetAlter([&](Role, Role, size_t round, absl::Span<uint8_t>) {
+      most = std::max(most.load(), round);
+      cut = cut || round == at;
+    });
+    std::thread cutter([&] {
+      if (Eventually([&] { return cut.load(); }, absl::Seconds(1))) realm.hub().CloseCurrent();
+    });
+    attack.Run(attack.OpenPreauth(), nullptr);
+    cutter.join();
+    cuts += cut;
+    attack.wires().SetAlter(nullptr);
+    ASSERT_FALSE(attack.AnySees()) << "in round " << at;
+    ASSERT_TRUE(realm.WaitConnected());
+  }
+  EXPECT_GT(cuts, 3u);
+  EXPECT_TRUE(Eventually(
+      [&] { return attack.Run(attack.OpenPreauth(), nullptr).combined.judgement.ok(); }));
 }
 
 // Permute bits are G1's and G2's component of an output, E's is G1's too: whoever gives the KDC
