@@ -429,6 +429,25 @@ TEST(NoDeviation, CutsInEachRound) {
       [&] { return attack.Run(attack.OpenPreauth(), nullptr).combined.judgement.ok(); }));
 }
 
+// Nor a slow line. The second garbler has little to send and waits for as long as tables come.
+TEST(NoDeviation, ALineThatTakesLongForTables) {
+  GarbledAttack attack(kEnctypeAes128Sha1);
+  Realm& realm = attack.realm();
+  const PlainKey service = realm.AddKey("host/www.example.com@EXAMPLE.COM", KeyClass::kService,
+                                        kEnctypeAes256Sha384, Gate::kNone);
+  attack.wires().SetAlter([](Role from, Role to, size_t, absl::Span<uint8_t>) {
+    if (from == kG1 && to == kE) absl::SleepFor(absl::Milliseconds(100));
+  });
+  const std::string data(3900, 'p');
+  Job job = realm.MakeChecksums({{service.info.handle, 17, data}});
+  job.deadline_ms = 30'000;
+  const absl::Time begin = absl::Now();
+  const End end = attack.Run(job, nullptr);
+  EXPECT_GT(absl::Now() - begin, limits::kPeerTimeout);
+  ASSERT_VERDICT_OK(end.combined);
+  EXPECT_TRUE(OracleMacGood(service, 17, data, end.combined.make_macs[0]));
+}
+
 // Permute bits are G1's and G2's component of an output, E's is G1's too: whoever gives the KDC
 // another one is contradicted by its other holder.
 TEST(OutputTest, AnotherComponentIsNamedByTheKdc) {

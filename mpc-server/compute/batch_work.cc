@@ -112,7 +112,7 @@ absl::Status BatchWork::ComputeBlocks(Circuit& first) {
                                  [](JobWork& job) { return job.HasCtsPart() && job.HasGcmOpen(); });
   if (!waits) BeginCts();
   if (fixed_.garbled_gcm && aes_blocks() != 0) {
-    RETURN_IF_ERROR(gcm_.RunGarbled(party_, first, cts_, &cost_));
+    RETURN_IF_ERROR(gcm_.RunGarbled(rings_, first, cts_, &cost_));
     TakeGarbledVerdicts();
   } else {
     RETURN_IF_ERROR(gcm_.Run(rings_, first, cts_, ChosenSbox(aes_blocks()), &cost_));

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/compute/garbled_bits.h"
 
+#include <string>
 #include <utility>
+
+#include "mpc-server/base/sha256.h"
 
 namespace mpckdc {
 
@@ -26,14 +29,38 @@ SecretVector<SharedBlock> BlocksOfOutputs(const garble::SharedBits& bits, size_t
   return blocks;
 }
 
-std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party,
+namespace {
+
+void AddNumber(uint64_t n, std::string& to) {
+  for (int i = 0; i < 8; ++i) to.push_back(static_cast<char>(n >> 8 * i));
+}
+
+Digest HashOf(const Digest& agreed, const garble::RunInput& input) {
+  std::string all(agreed.begin(), agreed.end());
+  const garble::Plan& plan = *input.plan;
+  for (const size_t n : {input.lanes, plan.gates(), plan.steps().size(), plan.input_rows(),
+                         plan.shown_rows(), plan.output_rows(), plan.strings().size()}) {
+    AddNumber(n, all);
+  }
+  for (const auto& strings : input.strings) {
+    for (const absl::string_view text : strings) {
+      AddNumber(text.size(), all);
+      all.append(text.data(), text.size());
+    }
+  }
+  return Sha256(all);
+}
+
+}  // namespace
+
+std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party, const Digest& agreed,
                                                    const garble::RunInput& input,
                                                    garble::SharedBits inputs) {
   const uint32_t number = party.NextGarbling();
   const int evaluator = static_cast<int>((party.batch() + number) % kParties);
   return std::make_unique<garble::GarbledRun>(party.party(), evaluator,
-                                              garble::DrawNeighbourKeys(party, number), input,
-                                              std::move(inputs));
+                                              garble::DrawNeighbourKeys(party, number, HashOf(agreed, input)),
+                                              input, std::move(inputs));
 }
 
 }  // namespace mpckdc

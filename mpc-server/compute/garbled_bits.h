@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "absl/types/span.h"
 #include "mpc-server/base/secret.h"
+#include "mpc-server/base/sha256.h"
 #include "mpc-server/garble/garbled_run.h"
 #include "mpc-server/share/session.h"
 
@@ -38,8 +40,10 @@ class GarbledInputs {
 SecretVector<SharedBlock> BlocksOfOutputs(const garble::SharedBits& bits, size_t first_row,
                                           size_t rows, size_t lane, size_t lanes);
 
-// Evaluated by the parties in turn. The input's plan and strings are the caller's.
-std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party,
+// Evaluated by the parties in turn. The input's plan and strings are the caller's. The run's keys
+// follow from `agreed`, a hash of what the three agreed on, and from all that the circuit depends on
+// and everybody knows: garblers who mean different circuits draw different labels.
+std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party, const Digest& agreed,
                                                    const garble::RunInput& input,
                                                    garble::SharedBits inputs);
 

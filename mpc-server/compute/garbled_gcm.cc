@@ -120,8 +120,10 @@ std::unique_ptr<Plan> PlanOfPowers(size_t count) {
 
 }  // namespace
 
-void GarbledGcm::Begin(absl::Span<GarbledGcmPart> parts, absl::Span<GarbledPowers> powers) {
+void GarbledGcm::Begin(absl::Span<GarbledGcmPart> parts, absl::Span<GarbledPowers> powers,
+                       const Digest& agreed) {
   Restart();
+  agreed_ = agreed;
   runs_.clear();
   cost_ = {};
   std::map<Shape, std::vector<GarbledGcmPart*>> by_shape;
@@ -151,7 +153,7 @@ void GarbledGcm::StartParts(std::vector<GarbledGcmPart*> lanes) {
   }
   garble::RunInput input = {run.plan.get(), run.lanes.size(), {}};
   for (const auto& strings : run.strings) input.strings.emplace_back(strings.begin(), strings.end());
-  run.circuit = NextGarbledRun(party_, input, inputs.Take());
+  run.circuit = NextGarbledRun(party_, agreed_, input, inputs.Take());
   cost_ = Together(cost_, run.circuit->DeclaredCost());
   Start(*run.circuit, [this, &run] { Keep(run); });
 }
@@ -162,7 +164,7 @@ void GarbledGcm::StartPowers(GarbledPowers& powers) {
   run.plan = PlanOfPowers(powers.count);
   GarbledInputs inputs(run.plan->input_rows(), 1);
   inputs.Put({&powers.h, 1});
-  run.circuit = NextGarbledRun(party_, {run.plan.get(), 1, {}}, inputs.Take());
+  run.circuit = NextGarbledRun(party_, agreed_, {run.plan.get(), 1, {}}, inputs.Take());
   cost_ = Together(cost_, run.circuit->DeclaredCost());
   Start(*run.circuit, [&run, &powers] {
     const size_t odd = (powers.count - 1) / 2;  // above the first

@@ -53,8 +53,9 @@ class GarbledGcm : public Flow {
  public:
   explicit GarbledGcm(PartyContext& party) : party_(party) {}
 
-  // All is the caller's, and gets its results.
-  void Begin(absl::Span<GarbledGcmPart> parts, absl::Span<GarbledPowers> powers);
+  // All is the caller's, and gets its results. `agreed`: see NextGarbledRun().
+  void Begin(absl::Span<GarbledGcmPart> parts, absl::Span<GarbledPowers> powers,
+             const Digest& agreed);
 
   Cost DeclaredCost() const override { return cost_; }
 
@@ -73,6 +74,7 @@ class GarbledGcm : public Flow {
   static void KeepPowers(const SecretVector<SharedBlock>& odd, GarbledPowers& powers);
 
   PartyContext& party_;
+  Digest agreed_{};
   std::vector<std::unique_ptr<Run>> runs_;
   Cost cost_;
 };

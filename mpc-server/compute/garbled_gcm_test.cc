@@ -71,17 +71,15 @@ class GarbledGcmTest : public testing::TestWithParam<int32_t> {
   using Add = std::function<void(int, GcmWork&)>;
   using Use = std::function<void(int, const GcmWork&)>;
   void Run(const Add& add, const Use& use, std::array<PowersCache, kParties>* caches = nullptr) {
-    MemoryRing ring;
     std::array<PowersCache, kParties> own;
-    const auto statuses = RunThreeParties(ring, 3, [&](PartyContext& party) {
-      const int p = party.party();
+    const auto statuses = RunThreeParties(RingsForTest{}, 3, [&](int p, Rings& rings) {
       AesBatch blocks({512, 1, 512});
       GcmWork work(blocks, caches != nullptr ? (*caches)[p] : own[p]);
       add(p, work);
       Nothing first, last;
       Cost cost;
-      party.BeginBatch(1);
-      absl::Status s = work.RunGarbled(party, first, last, &cost);
+      rings.BeginBatch(1);
+      absl::Status s = work.RunGarbled(rings, first, last, &cost);
       if (s.ok()) use(p, work);
       return s;
     });

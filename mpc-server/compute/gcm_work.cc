@@ -224,15 +224,15 @@ std::vector<size_t> GcmWork::MissingForTags(std::vector<GarbledPowers>* wanted) 
   return missing;
 }
 
-absl::Status GcmWork::RunGarbled(PartyContext& party, Circuit& first, Circuit& last, Cost* cost) {
+absl::Status GcmWork::RunGarbled(Rings& rings, Circuit& first, Circuit& last, Cost* cost) {
   garbled_.clear();
   for (const Part& part : parts_) garbled_.push_back(GarbledPartOf(part));
   std::vector<GarbledPowers> powers;
   const std::vector<size_t> missing = MissingForTags(&powers);
-  GarbledGcm circuit(party);
-  circuit.Begin(absl::MakeSpan(garbled_), absl::MakeSpan(powers));
+  GarbledGcm circuit(rings.first());
+  circuit.Begin(absl::MakeSpan(garbled_), absl::MakeSpan(powers), rings.context());
   Circuit* const all[] = {&first, &circuit, &last};
-  RETURN_IF_ERROR(RunTogether(party, all, cost));
+  RETURN_IF_ERROR(RunTogether(rings.first(), all, cost));
   auto joined = std::make_shared<SecretVector<SharedBlock>>();
   for (const GarbledPowers& p : powers) joined->insert(joined->end(), p.powers.begin(), p.powers.end());
   std::vector<absl::Span<const SharedBlock>> spans;

@@ -84,8 +84,8 @@ class GcmWork {
   // Between `first` and `last`, which are run together with the blocks.
   absl::Status Run(Rings& rings, Circuit& first, Circuit& last, Sbox sbox, Cost* cost);
 
-  // The same by garbled circuits, on one ring. Messages are judged then.
-  absl::Status RunGarbled(PartyContext& party, Circuit& first, Circuit& last, Cost* cost);
+  // The same by garbled circuits, on the first ring. Messages are judged then.
+  absl::Status RunGarbled(Rings& rings, Circuit& first, Circuit& last, Cost* cost);
   bool judged() const { return !garbled_.empty(); }
   bool good(const GcmPart& part) const { return garbled_[part.number].good; }
   const SecretBytes& opened_text(const GcmOpen& open) const { return garbled_[open.number].text; }

@@ -17,6 +17,11 @@ namespace {
 // Enough that a frame's costs do not show, and little to hold.
 constexpr size_t kPieceLabels = 8192;
 
+// How much of the stream passes from one byte of E's to G2 to the next one, at least; and behind
+// the last one, so that G2's MAC does not wait for it.
+constexpr size_t kAwaitedLabels = size_t{1} << 16;  // 1 MiB
+constexpr size_t kUnawaitedLabels = size_t{1} << 18;
+
 constexpr size_t PackedBytes(size_t bits) { return (bits + 7) / 8; }
 
 uint8_t* PutBytes(const void* bytes, size_t size, uint8_t* to) {
@@ -123,6 +128,21 @@ void GarbledRun::Cut() {
     }
   }
   if (piece.units != 0) pieces_.push_back(piece);
+  MarkAwaited();
+}
+
+// Behind the inputs: E waits for G2's labels there.
+void GarbledRun::MarkAwaited() {
+  size_t left = 0, since = 0;
+  for (const Piece& piece : pieces_) left += piece.stream;
+  for (auto piece = pieces_.begin(); piece != pieces_.end(); ++piece) {
+    since += piece->stream;
+    left -= piece->stream;
+    if (since < kAwaitedLabels || left < kUnawaitedLabels) continue;
+    if (std::any_of(piece, pieces_.end(), [](const Piece& p) { return p.inputs != 0; })) continue;
+    piece->awaited = true;
+    since = 0;
+  }
 }
 
 // ---- What is sent ----
@@ -134,6 +154,7 @@ GarbledRun::Sizes GarbledRun::SizesOf(size_t round) const {
     sizes.g1_to_e = (piece.stream + piece.inputs) * sizeof(Label);
     sizes.g2_to_e = piece.inputs * sizeof(Label);
     if (round + 1 == pieces_.size()) sizes.g2_to_e += sizeof(MacTag);
+    sizes.e_to_g2 = piece.awaited ? 1 : 0;
     return sizes;
   }
   const size_t outputs = input_.plan->output_rows() * input_.lanes;
@@ -210,7 +231,8 @@ void GarbledRun::Garble(absl::Span<uint8_t> out) {
 
 void GarbledRun::Produce(ZeroShares&, RoundOut out) {
   if (last()) return Tell(out);
-  if (role_ != Role::kE) Garble(role_ == Role::kG1 ? out.to_prev : out.to_next);
+  if (role_ != Role::kE) return Garble(role_ == Role::kG1 ? out.to_prev : out.to_next);
+  std::fill(out.to_prev.begin(), out.to_prev.end(), uint8_t{0});
 }
 
 absl::Status GarbledRun::Evaluate(RoundIn in) {

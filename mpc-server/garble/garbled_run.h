@@ -9,8 +9,10 @@
 //                       E -> G2    what was shown, the hash of its labels
 //                       G2 -> G1   G2's part of T, + rho                         (conversion.h)
 //
-// A garbler waits for nothing before round n: it computes and sends piece after piece, and E
-// evaluates them as they come.
+// A garbler computes and sends piece after piece, and E evaluates them as they come. G1 goes as
+// fast as its line takes them. G2, which sends little, would soon wait in round n for as long as
+// that lasts, and a peer that is silent for so long is given up: so in some rounds of a long run E
+// sends G2 a byte, 0, as soon as it has come there.
 //
 // Every message is checked by its receiver before anything that rests on it leaves, so nothing is
 // left to prove (proof/): the MAC, commitments, the labels' hash, the sums. Each failure is a
@@ -65,6 +67,7 @@ class GarbledRun : public Circuit {
   // What one round carries: units of the plan, and labels.
   struct Piece {
     size_t units = 0, stream = 0, inputs = 0;
+    bool awaited = false;  // E tells G2 that it has come so far
   };
   struct Sizes {
     size_t g1_to_e = 0, g2_to_e = 0, e_to_g1 = 0, e_to_g2 = 0, g2_to_g1 = 0;
@@ -75,6 +78,7 @@ class GarbledRun : public Circuit {
   Sizes SizesOf(size_t round) const;
   RoundShape ShapeOf(size_t round) const;
   void Cut();
+  void MarkAwaited();
   void Garble(absl::Span<uint8_t> out);
   absl::Status Evaluate(RoundIn in);
   void Tell(RoundOut out);
