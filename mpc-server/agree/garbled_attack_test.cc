@@ -436,7 +436,7 @@ TEST(NoDeviation, ALineThatTakesLongForTables) {
   const PlainKey service = realm.AddKey("host/www.example.com@EXAMPLE.COM", KeyClass::kService,
                                         kEnctypeAes256Sha384, Gate::kNone);
   attack.wires().SetAlter([](Role from, Role to, size_t, absl::Span<uint8_t>) {
-    if (from == kG1 && to == kE) absl::SleepFor(absl::Milliseconds(100));
+    if (from == kG1 && to == kE) absl::SleepFor(absl::Milliseconds(10));
   });
   const std::string data(3900, 'p');
   Job job = realm.MakeChecksums({{service.info.handle, 17, data}});
