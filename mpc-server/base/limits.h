@@ -50,13 +50,35 @@ inline constexpr absl::Duration kHandshakeTimeout = absl::Seconds(5);
 // Exceeded: what there is, is proved amid the work.
 inline constexpr size_t kProofLogBytes = 24 << 20;
 
-// ---- Garbled circuits (logins under types 17 to 20) ----
+// ---- Garbled circuits (jobs under types 17 to 20; compute/protocol_choice.h) ----
 
-// Parts of a batch that are computed by them, and their bytes: a part takes some megabytes between
-// the servers, and a chain of rounds takes what it does for one part and for a hundred.
-// Exceeded: the batch is computed in rounds.
-inline constexpr size_t kGarbledParts = 16;
-inline constexpr size_t kGarbledBytes = 4096;
+// Parts of a garbled batch: two runs of sixteen lanes. More lanes save nothing, and a login more
+// takes 1.3 MB of a server's memory (of type 20 4 MB): labels and commitments, since tables pass.
+// Exceeded: the rest goes into the next batch; a job of more parts is computed in rounds.
+inline constexpr size_t kGarbledParts = 32;
+// The longest message of a garbled batch: 4 KiB to seal are up to 120 MB of tables.
+// Exceeded: the job is computed in rounds.
+inline constexpr size_t kGarbledMessageBytes = 4 << 10;
+// Tables of a garbled batch, which pass from one server to another: a second of a line of 1 Gb/s,
+// and the jobs behind them wait.
+// Exceeded: the rest goes into the next batch; a job of more is computed in rounds.
+inline constexpr uint64_t kGarbledTableBytes = 128 << 20;
+// Tables of a job in a garbled batch with others: what kLongBatchRounds is for rounds.
+// Exceeded: the job runs in a batch of such jobs, which take turns with the others.
+inline constexpr uint64_t kLongBatchTableBytes = 32 << 20;
+// A round of the replicated protocol without the distance, as CtsWork::RoundsOf counts them (a third
+// too many for few jobs): a lone login takes 4,717 in 300 ms on loopback (`mpc-bench rfc3962
+// --security=active --protocol=replicated --batch=1`, three servers on two cores). For the choice
+// alone.
+inline constexpr absl::Duration kReplicatedRoundTime = absl::Microseconds(30);
+// What each further job of a batch of rounds takes: 500 logins, two jobs each, in 0.6 s. For the
+// choice alone.
+inline constexpr absl::Duration kReplicatedJobTime = absl::Microseconds(300);
+// A garbled batch without the distance and its tables: a lone login, two batches and 9.8 MB, takes
+// 33 ms (--protocol=garbled). For the choice alone.
+inline constexpr absl::Duration kGarbledBatchTime = absl::Milliseconds(8);
+// Tables garbled, sent and evaluated in a second: 32 logins take 450 ms. For the choice alone.
+inline constexpr uint64_t kGarbledTableBytesPerSecond = 700'000'000;
 
 // ---- Connections that have not shown a certificate yet, at each of the two ports ----
 
@@ -133,7 +155,8 @@ inline constexpr size_t kRippleAdderLanes = 8192;
 // Blocks of one chunk of a batch on one ring: a long batch needs no more memory than a short one.
 // Smaller ones cost more messages (doc/bench.md).
 inline constexpr size_t kChunkBlocks = 16384;
-// Rounds of one batch of the long ring, about: 64 bytes of a message are some 500.
+// Rounds of one batch of the long ring that is computed in rounds, about: 64 bytes of a message are
+// some 500.
 // Exceeded: the job runs in a batch of such jobs, which take turns with the others.
 inline constexpr uint64_t kLongBatchRounds = 8192;
 // AES blocks of a job under gcm keys before its messages are known to be good: a login with a PAC

@@ -164,12 +164,17 @@ void BatchWork::BeginCts() {
       if constexpr (std::is_base_of_v<CtsPart, std::decay_t<decltype(part)>>) cts_.Add(part);
     });
   }
-  const CtsProtocol chosen =
-      cts_.FewAndShort() ? CtsProtocol::kGarbled : CtsProtocol::kReplicated;
-  if (fixed_.protocol.value_or(chosen) == CtsProtocol::kGarbled) {
+  if (fixed_.protocol.value_or(ChosenProtocol()) == CtsProtocol::kGarbled) {
     return cts_.BeginGarbled(rings_.context());
   }
   cts_.Begin(ChosenSbox(cts_.parts()), fixed_.adder);  // one block of a part at a time
+}
+
+// Where nobody has said it.
+CtsProtocol BatchWork::ChosenProtocol() const {
+  const CtsLoad load = cts_.Load();
+  const bool may = MayBeGarbled(load) && party_.randomness() == Randomness::kKeyed;
+  return may ? ChooseProtocol(load, {}, ProtocolSetting::kAuto) : CtsProtocol::kReplicated;
 }
 
 absl::Status BatchWork::CheckTags() {

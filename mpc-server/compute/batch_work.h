@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/compute/job_work.h"
+#include "mpc-server/compute/protocol_choice.h"
 #include "mpc-server/share/circuit.h"
 
 namespace mpckdc {
@@ -30,16 +31,12 @@ namespace mpckdc {
 inline constexpr AesCut kBatchCut = {limits::kChunkBlocks, limits::kChunksUnderWay,
                                      limits::kRingBlocks};
 
-// Which protocol computes what is under keys of 17 to 20: many rounds and few bytes, or few messages
-// and some megabytes a login.
-enum class CtsProtocol : uint8_t { kReplicated, kGarbled };
-
-// How a batch is computed, where its size is not to decide it: mpc-bench compares them. The same at
-// the three servers.
+// How a batch is computed, where its size is not to decide it: what the servers agreed on, and
+// what mpc-bench compares. The same at the three servers.
 struct FixedChoices {
   std::optional<Sbox> sbox;
   std::optional<Adder> adder;
-  std::optional<CtsProtocol> protocol;
+  std::optional<CtsProtocol> protocol;  // none: as between servers that sit side by side
   bool garbled_gcm = false;
 };
 
@@ -72,6 +69,7 @@ class BatchWork {
 
  private:
   Sbox ChosenSbox(size_t blocks) const;
+  CtsProtocol ChosenProtocol() const;
   absl::Status JudgeGcmOpens();
   void TakeGarbledVerdicts();
   void BeginCts();

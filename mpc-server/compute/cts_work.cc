@@ -77,11 +77,11 @@ std::vector<CtsWork::PartWork*> CtsWork::Select(Is is) {
   return selected;
 }
 
-bool CtsWork::FewAndShort() const {
-  size_t bytes = 0;
-  for (const PartWork& part : parts_) bytes += part.bytes();
-  return !parts_.empty() && parts_.size() <= limits::kGarbledParts &&
-         bytes <= limits::kGarbledBytes && party_.randomness() == Randomness::kKeyed;
+CtsLoad CtsWork::Load() const {
+  CtsLoad load;
+  load.jobs = job_;
+  for (const PartWork& part : parts_) load.AddPart(*part.enctype, part.kind, part.bytes());
+  return load;
 }
 
 void CtsWork::BeginGarbled(const Digest& agreed) {

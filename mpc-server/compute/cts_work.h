@@ -37,6 +37,7 @@
 #include "mpc-server/circuit/hash/hmac.h"
 #include "mpc-server/compute/cts_part.h"
 #include "mpc-server/compute/garbled_cts.h"
+#include "mpc-server/compute/protocol_choice.h"
 #include "mpc-server/job/preauth_timestamp.h"
 #include "mpc-server/share/flow.h"
 #include "mpc-server/share/reveal.h"
@@ -113,9 +114,8 @@ class CtsWork : public Flow {
   // for them. From any thread.
   static void PrepareAll();
 
-  // Whether a batch of these parts is better computed by garbled circuits: few of them, and short.
-  // By what the three agreed on alone.
-  bool FewAndShort() const;
+  // What there is to compute, by either protocol. After the last part.
+  CtsLoad Load() const;
 
   // After the last part. Draws the confounders. Without `adder`: AdderOf().
   void Begin(Sbox sbox, std::optional<Adder> adder = {});

@@ -146,6 +146,10 @@ std::unique_ptr<Plan> GarbledCts::PlanOf(const CtsPartWork& part) {
   return plan;
 }
 
+size_t GarbledCts::TableBytesOf(const CtsPartWork& part) {
+  return PlanOf(part)->Labels(1) * sizeof(garble::Label);
+}
+
 garble::RunInput GarbledCts::InputOf(Run& run) const {
   garble::RunInput input = {run.plan.get(), run.lanes.size(), {}};
   const CtsPartKind kind = run.lanes[0]->kind;

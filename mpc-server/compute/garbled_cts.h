@@ -41,6 +41,9 @@ class GarbledCts : public Flow {
   // Of what has begun.
   Cost DeclaredCost() const override { return Together(others_, opens_ + second_); }
 
+  // What G1 sends for a part by itself: the part's kind, enctype, key and lengths alone count.
+  static size_t TableBytesOf(const CtsPartWork& part);
+
  private:
   // Parts of one shape, the plan of their shape, and their run.
   struct Run {

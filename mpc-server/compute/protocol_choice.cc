@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/compute/protocol_choice.h"
+
+#include <algorithm>
+
+#include "mpc-server/base/limits.h"
+#include "mpc-server/compute/cts_work.h"
+
+namespace mpckdc {
+namespace {
+
+// AND gates of the circuits of garble/message_circuits.h, and what each thing adds to the stream
+// (garble/run_format.h). The test holds them against real plans.
+constexpr uint64_t kAes128Gates = 5120, kAes256Gates = 7168;
+struct HashGates {
+  uint64_t of_public, of_shared;  // a compression
+};
+constexpr HashGates kHashGates[] = {{8795, 11035}, {16120, 22335}, {40824, 57652}};
+constexpr uint64_t kGateBytes = 32, kInputBitBytes = 64, kOutputBitBytes = 16;
+
+// One way: labels and tables, results; of two runs, messages to open and what waits for them.
+constexpr int kHopsOfBatch = 4;
+// Of a further one also proposal, votes and confirmation.
+constexpr int kHopsOfAgreement = 3;
+
+uint64_t UpTo(uint64_t count, uint64_t step) { return (count + step - 1) / step; }
+
+// To be computed as one batch of rounds, by its budget.
+bool Fits(const CtsLoad& load, uint64_t most_rounds) { return load.rounds <= most_rounds; }
+
+BatchChoice TakeAll(absl::Span<const CtsLoad> waiting, uint64_t most_rounds, bool leave_short) {
+  BatchChoice choice;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    if (i > 0 && !Fits(waiting[i], most_rounds)) continue;
+    if (!leave_short || !MayBeGarbled(waiting[i])) choice.taken.push_back(i);
+  }
+  return choice;
+}
+
+BatchChoice TakeGarbled(absl::Span<const CtsLoad> waiting) {
+  BatchChoice choice = {CtsProtocol::kGarbled, {}};
+  CtsLoad all;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    CtsLoad with = all;
+    with.Add(waiting[i]);
+    if (!MayBeGarbled(with)) continue;
+    all = with;
+    choice.taken.push_back(i);
+  }
+  return choice;
+}
+
+}  // namespace
+
+const char* ProtocolName(CtsProtocol protocol) {
+  return protocol == CtsProtocol::kGarbled ? "garbled" : "replicated";
+}
+
+const char* SettingName(ProtocolSetting setting) {
+  switch (setting) {
+    case ProtocolSetting::kAuto:
+      return "auto";
+    case ProtocolSetting::kReplicated:
+      return "replicated";
+    case ProtocolSetting::kGarbled:
+      return "garbled";
+  }
+  return "?";
+}
+
+uint64_t TableBytesOf(const Enctype& enctype, CtsPartKind kind, size_t bytes) {
+  const HashGates& hash = kHashGates[static_cast<size_t>(enctype.hash)];
+  const bool mac_of_text = enctype.family == EnctypeFamily::kRfc3962;
+  const bool sealed = kind != CtsPartKind::kMac;
+  // An IV of zeros goes before a ciphertext. What a message to open brings is public.
+  const size_t hashed = bytes + (sealed && !mac_of_text ? sizeof(Block) : 0);
+  const bool of_shared = kind == CtsPartKind::kSeal || (sealed && mac_of_text);
+  uint64_t gates =
+      HmacInnerBlocks(enctype.hash, hashed) * (of_shared ? hash.of_shared : hash.of_public);
+  gates += hash.of_shared;  // the outer one
+  uint64_t inputs = 128 * enctype.mac_state_blocks(), outputs = 0;
+  if (sealed) {
+    gates += UpTo(bytes, sizeof(Block)) * (enctype.key_bytes == 16 ? kAes128Gates : kAes256Gates);
+    inputs += 128 * enctype.round_keys();
+    outputs += 8 * bytes;
+  }
+  if (kind == CtsPartKind::kSeal) inputs += 8 * bytes;
+  if (kind != CtsPartKind::kOpen) outputs += 8 * enctype.mac_bytes;
+  return kGateBytes * gates + kInputBitBytes * inputs + kOutputBitBytes * outputs;
+}
+
+void CtsLoad::AddPart(const Enctype& enctype, CtsPartKind kind, size_t bytes) {
+  ++parts;
+  longest = std::max(longest, bytes);
+  rounds = std::max(rounds, CtsWork::RoundsOf(enctype, kind, bytes));
+  tables += TableBytesOf(enctype, kind, bytes);
+}
+
+void CtsLoad::Add(const CtsLoad& more) {
+  jobs += more.jobs;
+  parts += more.parts;
+  longest = std::max(longest, more.longest);
+  rounds = std::max(rounds, more.rounds);
+  tables += more.tables;
+}
+
+bool MayBeGarbled(const CtsLoad& load) {
+  return load.parts > 0 && load.parts <= limits::kGarbledParts &&
+         load.longest <= limits::kGarbledMessageBytes && load.tables <= limits::kGarbledTableBytes;
+}
+
+absl::Duration ReplicatedTime(const CtsLoad& load, const FarthestLine& line) {
+  return load.rounds * (limits::kReplicatedRoundTime + line.distance) +
+         load.jobs * limits::kReplicatedJobTime;
+}
+
+absl::Duration GarbledTime(const CtsLoad& load, const FarthestLine& line) {
+  const uint64_t batches = std::max({uint64_t{1}, UpTo(load.parts, limits::kGarbledParts),
+                                     UpTo(load.tables, limits::kGarbledTableBytes)});
+  const uint64_t hops = batches * kHopsOfBatch + (batches - 1) * kHopsOfAgreement;
+  const uint64_t rate = line.rate == 0 ? limits::kGarbledTableBytesPerSecond
+                                       : std::min(line.rate, limits::kGarbledTableBytesPerSecond);
+  return batches * limits::kGarbledBatchTime + hops * line.distance +
+         absl::Seconds(static_cast<double>(load.tables) / static_cast<double>(rate));
+}
+
+CtsProtocol ChooseProtocol(const CtsLoad& load, const FarthestLine& line, ProtocolSetting setting) {
+  if (setting == ProtocolSetting::kReplicated || load.parts == 0) return CtsProtocol::kReplicated;
+  if (load.longest > limits::kGarbledMessageBytes) return CtsProtocol::kReplicated;
+  if (setting == ProtocolSetting::kGarbled) return CtsProtocol::kGarbled;
+  return GarbledTime(load, line) < ReplicatedTime(load, line) ? CtsProtocol::kGarbled
+                                                              : CtsProtocol::kReplicated;
+}
+
+BatchChoice ChooseBatch(absl::Span<const CtsLoad> waiting, const FarthestLine& line,
+                        ProtocolSetting setting, uint64_t most_rounds) {
+  const bool forced = setting == ProtocolSetting::kGarbled;
+  if (!MayBeGarbled(waiting[0])) return TakeAll(waiting, most_rounds, forced);
+  CtsLoad all;
+  for (const CtsLoad& job : waiting) {
+    if (MayBeGarbled(job)) all.Add(job);
+  }
+  // What does not fit a batch of rounds is not computed so with others.
+  if (ChooseProtocol(all, line, setting) == CtsProtocol::kGarbled ||
+      (setting == ProtocolSetting::kAuto && !Fits(waiting[0], most_rounds))) {
+    return TakeGarbled(waiting);
+  }
+  return TakeAll(waiting, most_rounds, false);
+}
+
+bool IsDeep(const CtsLoad& job, CtsProtocol protocol) {
+  return protocol == CtsProtocol::kGarbled ? job.tables > limits::kLongBatchTableBytes
+                                           : job.rounds > limits::kLongBatchRounds;
+}
+
+}  // namespace mpckdc
