@@ -274,6 +274,7 @@ class DeviatingChannel : public PeerChannel {
   }
   void BindSession(uint32_t session) override { inner_->BindSession(session); }
   ChannelCounters Counters() const override { return inner_->Counters(); }
+  LineState Line(Neighbour n) const override { return inner_->Line(n); }
 
  private:
   // One message: as the engine meant it, and as it leaves. `copy` has it where the two differ.

@@ -94,6 +94,11 @@ TEST(MemoryChannelTest, RoundsAreCollectedInTheOrderOfPosting) {
               HasSubstr("round 1 of batch 2, step \"b\": round 0 of batch 2 was posted before"));
 }
 
+TEST(MemoryChannelTest, ALineInMemoryHasNoLength) {
+  MemoryRing ring;
+  EXPECT_EQ(ring.channel(0).Line(Neighbour::kNext), LineState());
+}
+
 TEST(MemoryChannelTest, BehavesAsAChannel) {
   MemoryRing ring;
   CheckChannels({&ring.channel(0), &ring.channel(1), &ring.channel(2)});

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/wire/line_state.h"
 #include "mpc-server/wire/link_channel.h"
 #include "mpc-server/wire/posted_rounds.h"
 #include "mpc-server/wire/ring.h"
@@ -30,6 +31,9 @@ class LinkChannel : public PeerChannel {
   absl::StatusOr<Frame> Receive(Neighbour from, absl::Time deadline) override;
   void BindSession(uint32_t session) override { session_ = session; }
   ChannelCounters Counters() const override;
+  LineState Line(Neighbour n) const override {
+    return MeasuredLine(n == Neighbour::kPrev ? prev_->fd() : next_->fd());
+  }
 
  private:
   Link& LinkTo(Neighbour n) { return n == Neighbour::kPrev ? *prev_ : *next_; }

@@ -91,6 +91,18 @@ TEST_P(LinksTest, RoundsInFlight) {
   }
 }
 
+TEST_P(LinksTest, TheKernelHasMeasuredTheLines) {
+  const Channels c = Connect();
+  CheckRoundsInFlight({c[0].get(), c[1].get(), c[2].get()}, 12);
+  for (const auto& channel : c) {
+    for (const Neighbour n : {Neighbour::kPrev, Neighbour::kNext}) {
+      const LineState line = channel->Line(n);
+      EXPECT_GT(line.distance, absl::ZeroDuration());
+      EXPECT_LT(line.distance, absl::Milliseconds(100)) << "on this machine";
+    }
+  }
+}
+
 TEST_P(LinksTest, FailuresInFlight) {
   const Channels c = Connect();
   CheckFailuresInFlight({c[0].get(), c[1].get(), c[2].get()});

@@ -54,6 +54,14 @@ struct ChannelCounters {
   uint64_t bytes_received = 0;
 };
 
+// What is known of the line to a neighbour. Nothing secret.
+struct LineState {
+  absl::Duration distance;  // one way: half of the shortest round trip of the last minutes
+  uint64_t rate = 0;        // bytes per second that it carried when it was kept full; 0: unknown
+
+  friend bool operator==(const LineState&, const LineState&) = default;
+};
+
 class PeerChannel {
  public:
   virtual ~PeerChannel() = default;
@@ -93,6 +101,9 @@ class PeerChannel {
   virtual void BindSession(uint32_t session) = 0;
 
   virtual ChannelCounters Counters() const = 0;
+
+  // As the kernel has measured it. From any thread, while the channel lives. In memory: distance 0.
+  virtual LineState Line(Neighbour) const { return {}; }
 };
 
 }  // namespace mpckdc
