@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/agree/agreement.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -15,7 +16,7 @@
 namespace mpckdc {
 namespace {
 
-constexpr uint8_t kProposal = 1, kVote = 2, kGreetingVersion = 3;
+constexpr uint8_t kProposal = 1, kVote = 2, kGreetingVersion = 4;
 
 uint64_t Micros(absl::Time time) { return static_cast<uint64_t>(absl::ToUnixMicros(time)); }
 absl::Time TimeFrom(ByteReader& in) {
@@ -43,6 +44,25 @@ absl::Status CheckEntries(const Proposal& proposal) {
     return Bad("more nonces proposed than the jobs can use");
   }
   return absl::OkStatus();
+}
+
+void AppendLine(const LineState& line, ByteWriter* out) {
+  const int64_t micros = absl::ToInt64Microseconds(line.distance);
+  out->Uint(static_cast<uint64_t>(std::clamp<int64_t>(micros, 0, UINT32_MAX)), 4);
+  out->Uint(line.rate, 8);
+}
+
+LineState ReadLine(ByteReader& in) {
+  const absl::Duration distance = absl::Microseconds(static_cast<int64_t>(in.Uint(4)));
+  return {distance, in.Uint(8)};
+}
+
+// The protocol of a batch of this kind; none where there is no such.
+std::optional<CtsProtocol> ProtocolOf(uint64_t protocol, BatchKind kind) {
+  if (protocol == static_cast<uint8_t>(CtsProtocol::kReplicated)) return CtsProtocol::kReplicated;
+  const bool garbled = protocol == static_cast<uint8_t>(CtsProtocol::kGarbled);
+  if (garbled && kind == BatchKind::kLongJobs) return CtsProtocol::kGarbled;
+  return std::nullopt;
 }
 
 void AppendTags(const EntryTags& keys, ByteWriter* out) {
@@ -101,6 +121,7 @@ std::string EncodeProposal(const Proposal& proposal) {
   ByteWriter out;
   out.Uint(kProposal, 1);
   out.Uint(static_cast<uint8_t>(proposal.kind), 1);
+  out.Uint(static_cast<uint8_t>(proposal.protocol), 1);
   out.Uint(proposal.number, 4);
   out.Uint(Micros(proposal.time), 8);
   out.Fixed(proposal.first_nonce);
@@ -123,6 +144,10 @@ absl::StatusOr<Proposal> DecodeProposal(absl::string_view bytes) {
   const uint64_t kind = in.Uint(1);
   if (kind < 1 || kind > kLastBatchKind) return Bad(absl::StrCat("unknown kind of batch ", kind));
   proposal.kind = static_cast<BatchKind>(kind);
+  const uint64_t protocol = in.Uint(1);
+  const std::optional<CtsProtocol> known = ProtocolOf(protocol, proposal.kind);
+  if (!known) return Bad(absl::StrCat("protocol ", protocol, " of a batch of kind ", kind));
+  proposal.protocol = *known;
   proposal.number = static_cast<uint32_t>(in.Uint(4));
   proposal.time = TimeFrom(in);
   in.Into(proposal.first_nonce);
@@ -150,6 +175,8 @@ std::string EncodeVote(const Vote& vote) {
   out.Uint(vote.number, 4);
   out.Fixed(vote.proposal);
   out.Uint(Micros(vote.time), 8);
+  AppendLine(vote.lines.prev, &out);
+  AppendLine(vote.lines.next, &out);
   out.Uint(vote.codes.size(), 4);
   for (size_t i = 0; i < vote.codes.size(); ++i) {
     out.Uint(vote.codes[i], 1);
@@ -165,6 +192,8 @@ absl::StatusOr<Vote> DecodeVote(absl::string_view bytes) {
   vote.number = static_cast<uint32_t>(in.Uint(4));
   in.Into(vote.proposal);
   vote.time = TimeFrom(in);
+  vote.lines.prev = ReadLine(in);
+  vote.lines.next = ReadLine(in);
   const uint64_t codes = in.Uint(4);
   if (!in.ok() || codes > limits::kMaxBatchJobs || in.left() < codes * kVoteBytes) {
     return Bad(absl::StrCat("vote of ", bytes.size(), " bytes with ", codes, " codes"));
@@ -199,6 +228,7 @@ std::string EncodeGreeting(const Greeting& greeting) {
   out.Uint(Micros(greeting.time), 8);
   out.Uint(static_cast<uint64_t>(absl::ToInt64Seconds(greeting.max_renewable_life)), 8);
   out.Uint(static_cast<uint64_t>(absl::ToInt64Microseconds(greeting.clock_skew)), 8);
+  out.Uint(static_cast<uint8_t>(greeting.protocol), 1);
   return out.Take();
 }
 
@@ -210,6 +240,9 @@ absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes) {
   greeting.time = TimeFrom(in);
   greeting.max_renewable_life = absl::Seconds(static_cast<int64_t>(in.Uint(8)));
   greeting.clock_skew = absl::Microseconds(static_cast<int64_t>(in.Uint(8)));
+  const uint64_t protocol = in.Uint(1);
+  if (protocol > kLastProtocolSetting) return Bad("unknown protocol of a greeting");
+  greeting.protocol = static_cast<ProtocolSetting>(protocol);
   if (!in.AtEnd()) return Bad(absl::StrCat("greeting of ", bytes.size(), " bytes"));
   return greeting;
 }

@@ -4,12 +4,19 @@
 // kAgreement; doc/jobs.md draws the exchange). Integers are big-endian.
 //
 //   proposal, P0 to both:
-//     1 (1) | kind (1) | number (4) | time, microseconds since 1970 (8) | first nonce (12)
-//     | nonces (4) | entries (4) | each: group (16) | id (8) | digest (32) | the leader's code (1)
-//     | keys (1) | each: tag with the previous party (8) | with the next (8)
+//     1 (1) | kind (1) | protocol (1) | number (4) | time, microseconds since 1970 (8)
+//     | first nonce (12) | nonces (4) | entries (4) | each: group (16) | id (8) | digest (32) | the
+//     leader's code (1) | keys (1) | each: tag with the previous party (8) | with the next (8)
 //   vote, P1 and P2 to both others:
-//     2 (1) | number (4) | SHA-256 of the proposal (32) | time (8) | entries (4) | each: code (1)
-//     | keys (1) | each: tag with the previous party (8) | with the next (8)
+//     2 (1) | number (4) | SHA-256 of the proposal (32) | time (8) | line to the previous party
+//     | line to the next | entries (4) | each: code (1) | keys (1) | each: tag with the previous
+//     party (8) | with the next (8)
+//   line: distance one way, microseconds (4) | bytes per second, 0: unknown (8)
+//
+// The protocol is that of the batch's parts under keys of enctypes 17 to 20 (CtsProtocol): 1
+// replicated, as in every batch without such parts, 2 garbled, in batches of kLongJobs only. As
+// part of the proposal it is in the votes' hash of it and in the view that the batch confirms, so
+// the three compute with the same one.
 //
 // The keys are those that a computation of the entry would use; none where the code is not OK.
 // Their tags are record_tags.h's business.
@@ -37,6 +44,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "mpc-server/agree/record_tags.h"
+#include "mpc-server/compute/protocol_choice.h"
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/key/key_info.h"
@@ -95,6 +103,7 @@ struct ProposalEntry {
 
 struct Proposal {
   BatchKind kind = BatchKind::kJobs;
+  CtsProtocol protocol = CtsProtocol::kReplicated;
   uint32_t number = 0;
   absl::Time time;
   Nonce first_nonce{};
@@ -102,10 +111,18 @@ struct Proposal {
   std::vector<ProposalEntry> entries;
 };
 
+// What a server has measured of its two lines (lines.h).
+struct LineReport {
+  LineState prev, next;
+
+  friend bool operator==(const LineReport&, const LineReport&) = default;
+};
+
 struct Vote {
   uint32_t number = 0;
   Digest proposal{};
   absl::Time time;
+  LineReport lines;
   std::vector<VoteCode> codes;
   std::vector<EntryTags> keys{};  // as many as codes, or none at all
 };
@@ -128,13 +145,14 @@ struct Agreed {
 Agreed Combine(const std::array<VoteCode, 3>& codes);
 
 // What a server tells its neighbours in the session's hello:
-//   3 (1) | nonce mark (12) | time (8) | max_renewable_life in seconds (8)
-//   | clock_skew in microseconds (8)
+//   4 (1) | nonce mark (12) | time (8) | max_renewable_life in seconds (8)
+//   | clock_skew in microseconds (8) | ProtocolSetting (1)
 struct Greeting {
   Nonce mark{};
   absl::Time time;
   absl::Duration max_renewable_life;
   absl::Duration clock_skew;
+  ProtocolSetting protocol = ProtocolSetting::kAuto;
 };
 std::string EncodeGreeting(const Greeting& greeting);
 absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes);

@@ -35,7 +35,7 @@ TEST(Agreement, ProposalRoundTrip) {
 TEST(Agreement, EveryTruncationAndExtensionIsRefused) {
   const std::string proposal = EncodeProposal(Example());
   const std::string vote =
-      EncodeVote({77, Digest{1}, absl::UnixEpoch(), {1, 0, 6}, {{{{1}, {2}}}, {}, {}}});
+      EncodeVote({77, Digest{1}, absl::UnixEpoch(), {}, {1, 0, 6}, {{{{1}, {2}}}, {}, {}}});
   const std::string greeting =
       EncodeGreeting({Nonce{1}, absl::UnixEpoch(), absl::Hours(1), absl::Milliseconds(1500)});
   EXPECT_EQ(DecodeGreeting(greeting)->clock_skew, absl::Milliseconds(1500));
@@ -54,7 +54,7 @@ TEST(Agreement, EveryTruncationAndExtensionIsRefused) {
 }
 
 TEST(Agreement, KeysOfAVoteAreReadBack) {
-  const Vote vote = {77, Digest{1}, absl::UnixEpoch(), {1, 6}, {{{{1}, {2}}, {{3}, {4}}}, {}}};
+  const Vote vote = {77, Digest{1}, absl::UnixEpoch(), {}, {1, 6}, {{{{1}, {2}}, {{3}, {4}}}, {}}};
   const auto read = DecodeVote(EncodeVote(vote));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->codes, vote.codes);
@@ -62,6 +62,47 @@ TEST(Agreement, KeysOfAVoteAreReadBack) {
   Vote many = vote;
   many.keys[1].resize(kMaxKeysOfEntry + 1);
   EXPECT_FALSE(DecodeVote(EncodeVote(many)).ok());
+}
+
+// doc/jobs.md: which bytes say it.
+TEST(Agreement, TheProtocolIsTheThirdByte) {
+  Proposal p = Example();
+  EXPECT_EQ(EncodeProposal(p)[2], 1);
+  p.kind = BatchKind::kLongJobs;
+  p.protocol = CtsProtocol::kGarbled;
+  std::string bytes = EncodeProposal(p);
+  EXPECT_EQ(bytes[2], 2);
+  EXPECT_EQ(DecodeProposal(bytes)->protocol, CtsProtocol::kGarbled);
+  for (const char unknown : {0, 3, 127}) {
+    bytes[2] = unknown;
+    EXPECT_TRUE(absl::IsDataLoss(DecodeProposal(bytes).status())) << int{unknown};
+  }
+  for (const BatchKind kind : {BatchKind::kJobs, BatchKind::kDraw, BatchKind::kVerify}) {
+    p.kind = kind;
+    EXPECT_TRUE(absl::IsDataLoss(DecodeProposal(EncodeProposal(p)).status()));
+  }
+}
+
+TEST(Agreement, LinesOfAVoteAreReadBack) {
+  Vote vote = {77, Digest{1}, absl::UnixEpoch(), {}, {1}, {{}}};
+  vote.lines.prev = {absl::Microseconds(1234), 125'000'000};
+  vote.lines.next = {absl::Microseconds(UINT32_MAX), UINT64_MAX};
+  const std::string bytes = EncodeVote(vote);
+  EXPECT_EQ(DecodeVote(bytes)->lines, vote.lines);
+  EXPECT_EQ(bytes.substr(45, 12), std::string("\0\0\x04\xd2\0\0\0\0\x07\x73\x59\x40", 12));
+  vote.lines.prev.distance = absl::InfiniteDuration();
+  vote.lines.next.distance = -absl::Seconds(1);
+  const LineReport read = DecodeVote(EncodeVote(vote))->lines;
+  EXPECT_EQ(read.prev.distance, absl::Microseconds(UINT32_MAX));
+  EXPECT_EQ(read.next.distance, absl::ZeroDuration());
+}
+
+TEST(Agreement, AGreetingSaysWhatItsAdministratorForces) {
+  const Greeting greeting = {{}, absl::UnixEpoch(), {}, {}, ProtocolSetting::kGarbled};
+  std::string bytes = EncodeGreeting(greeting);
+  EXPECT_EQ(DecodeGreeting(bytes)->protocol, ProtocolSetting::kGarbled);
+  bytes.back() = 3;
+  EXPECT_TRUE(absl::IsDataLoss(DecodeGreeting(bytes).status()));
 }
 
 TEST(Agreement, LyingProposalsAreRefused) {

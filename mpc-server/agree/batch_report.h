@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpc-server/agree/deviation_report.h"
+#include "mpc-server/compute/protocol_choice.h"
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/job/operation_table.h"
@@ -55,6 +57,7 @@ struct BatchReport {
   uint64_t aes_blocks = 0;  // really computed
   uint64_t rounds = 0;
   uint64_t bytes = 0;       // sent to the next party in rounds
+  std::optional<CtsProtocol> protocol;  // of its parts under keys of types 17 to 20
   absl::Status status;      // of the rounds; jobs have their own judgements
   std::vector<BatchJob> jobs;
 };

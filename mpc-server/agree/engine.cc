@@ -232,7 +232,7 @@ absl::Status Engine::RunSession() {
   state_.observer->OnPeers(true, "");
   state_.clocks.Judge();
   state_.sealing.Tell();
-  leader_.NewSession();
+  leader_.NewSession(session.protocol);
   follower_.NewSession();
   absl::Status status;
   while (status.ok() && !state_.stopping()) {
@@ -337,6 +337,7 @@ EngineState::EngineState(const EngineOptions& options, const EngineTools& tools)
       quarantine(store, &status, observer),
       long_ring(&waiting.mu, tools.long_executor, tools.executor),
       clocks(party, options.clock_skew, &status, observer),
+      lines(party, &status),
       sealing(store, options.clock_skew, &clocks, &status, observer),
       different(&status, observer),
       quotas(options.quotas),

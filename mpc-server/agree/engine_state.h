@@ -16,6 +16,7 @@
 #include "mpc-server/agree/job_engine.h"
 #include "mpc-server/agree/job_quotas.h"
 #include "mpc-server/agree/key_rounds.h"
+#include "mpc-server/agree/lines.h"
 #include "mpc-server/agree/long_ring.h"
 #include "mpc-server/agree/quarantine.h"
 #include "mpc-server/agree/sealing.h"
@@ -40,6 +41,12 @@ struct EngineState {
 
   absl::Time Now() const { return clock->Now(); }
   bool stopping() const { return waiting.closed; }
+  // This server's own. Garbling needs keys that two servers share, which exchanged randomness is
+  // there to do without.
+  ProtocolSetting protocol() const {
+    return options.randomness == Randomness::kKeyed ? options.protocol
+                                                    : ProtocolSetting::kReplicated;
+  }
 
   const EngineOptions options;
   ShareStore* const store;
@@ -60,10 +67,11 @@ struct EngineState {
   // The engine's thread's, but for what their own comments say.
   LongRing long_ring;
   absl::Time replies_until = absl::InfinitePast();  // the second jobs of many logins come till then
-  absl::Time deep_after = absl::InfinitePast();     // the next batch beyond kLongBatchRounds
-  absl::Duration round_time;                        // of the last long batch, which ended then:
+  absl::Time deep_after = absl::InfinitePast();     // the next batch of deep jobs
+  absl::Duration round_time;  // of the last batch of rounds, which ended then:
   absl::Time round_time_at = absl::InfinitePast();
   ClockWatch clocks;
+  Lines lines;
   Sealing sealing;
   DifferentRecords different;
   JobQuotas quotas;

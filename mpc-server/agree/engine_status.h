@@ -13,7 +13,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "mpc-server/agree/deviation_report.h"
+#include "mpc-server/compute/protocol_choice.h"
 #include "mpc-server/judge/quota_rates.h"
+#include "mpc-server/wire/peer_channel.h"
 
 namespace mpckdc {
 
@@ -42,6 +44,10 @@ struct EngineStatus {
   std::optional<DeviationReport> quarantine;  // why it opens no session (quarantine.h)
   size_t different_records = 0;               // keys of which the three hold different records
   std::string different_record;               // one of them, and whose record differs
+  LineState line_prev, line_next;             // to the neighbours, as far as measured
+  std::optional<CtsProtocol> protocol;        // of the last batch under keys of types 17 to 20
+  uint64_t garbled_batches = 0;               // how many were garbled,
+  uint64_t replicated_batches = 0;            // and how many computed in rounds
 };
 
 // The engine's thread changes it, any thread reads it.

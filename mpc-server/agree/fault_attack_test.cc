@@ -314,7 +314,7 @@ class OpenedCiphertextTest : public ::testing::TestWithParam<int32_t> {
   OpenedCiphertextTest()
       : wide_(GetParam() == kEnctypeAes256Sha384),
         fault_(BestFault(Sbox::kLatency)),
-        lying_(0, GetParam()) {
+        lying_(0, GetParam(), InRounds()) {
     lying_.liar().Watch([this](const SeenRound& seen) {
       if (seen.id.step == std::string("ciphertext")) opened_ = OpenedIn(seen);
     });

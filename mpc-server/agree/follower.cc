@@ -94,9 +94,10 @@ absl::Status Follower::CastVote(PeerSession& session, Ballot& ballot) {
     VoteOnKeyRound(state_, ballot);
   }
   TagRecords(session, ballot.codes, ballot);
+  state_.lines.Measure(session.channel(), session.tables_channel(), state_.Now());
   std::string& vote = ballot.votes[state_.party];
-  vote = EncodeVote(
-      {ballot.proposal.number, ballot.hash, state_.Now(), ballot.codes, ballot.tags[state_.party]});
+  vote = EncodeVote({ballot.proposal.number, ballot.hash, state_.Now(), state_.lines.own(),
+                     ballot.codes, ballot.tags[state_.party]});
   return session.SendToBoth(vote);
 }
 
@@ -115,10 +116,32 @@ void Follower::WaitForLateJobs(const Proposal& proposal) {
   }
 }
 
+// Whichever protocol the leader chose is right if the limits hold, and if it is not what this
+// server's administrator ruled out. `all`: of the batch, up to this job.
+Judgement Follower::CheckProtocol(const Proposal& proposal, const WaitingJob& job,
+                                  CtsLoad* all) const {
+  if (proposal.kind != BatchKind::kLongJobs) return {};
+  all->Add(job.load);
+  const bool garbled = proposal.protocol == CtsProtocol::kGarbled;
+  const ProtocolSetting forced = state_.protocol();
+  const bool disobeys = garbled ? forced == ProtocolSetting::kReplicated
+                                : forced == ProtocolSetting::kGarbled && MayBeGarbled(job.load);
+  if (disobeys) {
+    return Refuse(Verdict::kUnavailable,
+                  absl::StrCat("the leader proposed a ", ProtocolName(proposal.protocol),
+                               " batch, and [engine] protocol is ", SettingName(forced), " here"));
+  }
+  if (garbled && !MayBeGarbled(*all)) {
+    return Refuse(Verdict::kUnavailable, "the leader proposed a garbled batch beyond the limits");
+  }
+  return {};
+}
+
 void Follower::VoteOnJobs(Ballot& ballot) {
   WaitForLateJobs(ballot.proposal);
   Opinions opinions(&state_, &ballot);
   size_t blocks = 0;
+  CtsLoad load;
   for (size_t i = 0; i < ballot.proposal.entries.size(); ++i) {
     const ProposalEntry& entry = ballot.proposal.entries[i];
     bool expired = false;
@@ -148,6 +171,8 @@ void Follower::VoteOnJobs(Ballot& ballot) {
       const bool is_long = job->length == JobLength::kLong;
       if (is_long != (ballot.proposal.kind == BatchKind::kLongJobs)) {
         opinion = Refuse(Verdict::kUnavailable, "the leader put the job on the wrong ring");
+      } else {
+        opinion = CheckProtocol(ballot.proposal, *job, &load);
       }
     }
     if (opinion.ok() && blocks > 2 * limits::kMaxBatchBlocks) {

@@ -33,7 +33,8 @@ absl::Status JobBatch::Begin() {
   AdmitJobs();
   rings_.rings.BeginBatch(ballot_.proposal.number);
   tag_keys_ = TagKeysOf(rings_.party());
-  batch_.emplace(rings_.rings, rings_.blocks, rings_.powers, rings_.cts, work_, window_);
+  batch_.emplace(rings_.rings, rings_.blocks, rings_.powers, rings_.cts, work_, window_,
+                 FixedChoices{.sbox = {}, .adder = {}, .protocol = ballot_.proposal.protocol});
   report_.view = ViewOf(ballot_, FactsOf(work_));
   rings_.rings.SetContext(report_.view);
   return absl::OkStatus();
@@ -54,12 +55,13 @@ absl::Status JobBatch::Finish(const absl::Status& computed) {
   }
   NoteDeviation(state_, computed, session_id_, ballot_.proposal.number);  // before any answer
   Report();
-  if (absl::c_any_of(admitted_, [](const WaitingJobPtr& job) {
-        return job->rounds > limits::kLongBatchRounds;
-      })) {
+  const CtsProtocol protocol = ballot_.proposal.protocol;
+  if (absl::c_any_of(admitted_,
+                     [&](const WaitingJobPtr& job) { return IsDeep(job->load, protocol); })) {
     state_.deep_after = state_.Now() + limits::kDeepBatchPause * report_.computed;
   }
-  if (IsLong(ballot_.proposal.kind) && report_.rounds > 0) {
+  const bool of_rounds = protocol == CtsProtocol::kReplicated;
+  if (IsLong(ballot_.proposal.kind) && of_rounds && report_.rounds > 0) {
     state_.round_time = report_.computed / report_.rounds;
     state_.round_time_at = state_.Now();
   }
@@ -168,7 +170,13 @@ void JobBatch::Report() {
   report_.aes_blocks = batch_->aes_blocks();
   report_.rounds = batch_->cost().rounds;
   report_.bytes = batch_->cost().bytes_to_next;
+  if (IsLong(ballot_.proposal.kind)) report_.protocol = ballot_.proposal.protocol;
   state_.status.Update([&](EngineStatus& status) {
+    if (!work_.empty() && report_.protocol.has_value()) {
+      status.protocol = report_.protocol;
+      ++(*report_.protocol == CtsProtocol::kGarbled ? status.garbled_batches
+                                                    : status.replicated_batches);
+    }
     if (!work_.empty()) ++status.batches;
     status.aes_blocks += report_.aes_blocks;
     status.rounds += report_.rounds;

@@ -23,6 +23,7 @@
 #include "mpc-server/base/clock.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/random_source.h"
+#include "mpc-server/compute/protocol_choice.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/judge/quota_rates.h"
 #include "mpc-server/share/session.h"
@@ -45,6 +46,9 @@ struct EngineOptions {
   absl::Duration clock_skew = limits::kDefaultClockSkew;
   Randomness randomness = Randomness::kKeyed;                          // the same at all three
   Security security = Security::kActive;                               // the same at all three
+  // Of parts under keys of types 17 to 20. What one server forces is done at the three; servers
+  // that force different ones do not work together. Exchanged randomness forces kReplicated.
+  ProtocolSetting protocol = ProtocolSetting::kAuto;
   QuotaRates quotas;  // unlimited unless set; the server sets those of its configuration
 };
 

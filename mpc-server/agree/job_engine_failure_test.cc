@@ -254,9 +254,9 @@ TEST(JobEngine, ALeaderThatTellsTwoStoriesEndsTheSession) {
   std::atomic<int> altered{0};
   realm.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
     // The leader tells P2 another first nonce than P1.
-    if (m.type == FrameType::kAgreement && m.from == 0 && m.to == 2 && m.payload.size() > 34 &&
+    if (m.type == FrameType::kAgreement && m.from == 0 && m.to == 2 && m.payload.size() > 35 &&
         altered.exchange(1) == 0) {
-      m.payload[25] ^= 1;
+      m.payload[26] ^= 1;
     }
   });
   realm.hub().CloseCurrent();
@@ -273,7 +273,7 @@ TEST(JobEngine, ALeaderThatTellsTwoStoriesEndsTheSession) {
 // A vote on the only key of a VerifyKeys is altered on its way: nobody says that the key is bad.
 TEST(JobEngine, AnAlteredVoteOnAKeyEndsTheSession) {
   Realm realm;
-  constexpr size_t kCode = 1 + 4 + 32 + 8 + 4;
+  constexpr size_t kCode = 1 + 4 + 32 + 8 + 2 * (4 + 8) + 4;
   constexpr size_t kVoteOnOneKey = kCode + 1 + 1 + sizeof(RecordTags);
   std::atomic<int> altered{0};
   realm.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {

@@ -8,24 +8,27 @@
 namespace mpckdc {
 namespace {
 
-// The longest chain of rounds among a job's parts: they run side by side.
-class LongestPart {
+// What there is to compute of a job's parts.
+class LoadOfParts {
  public:
-  explicit LongestPart(BatchRecords* records) : records_(*records) {}
+  explicit LoadOfParts(BatchRecords* records) : records_(*records) { load_.jobs = 1; }
 
+  // `bytes`: of a message to open all of it, of a text to seal the text.
   void See(const Handle& handle, CtsPartKind kind, size_t bytes) {
     const KeyInfo* info = records_.FindInfo(handle);
     saw_all_ = saw_all_ && info != nullptr;
     const Enctype* enctype = info != nullptr ? FindEnctype(info->enctype) : nullptr;
     if (enctype == nullptr || enctype->is_gcm()) return;
-    rounds_ = std::max(rounds_, CtsWork::RoundsOf(*enctype, kind, bytes));
+    if (kind == CtsPartKind::kOpen) bytes -= std::min(bytes, enctype->mac_bytes);
+    if (kind == CtsPartKind::kSeal) bytes += kConfounderBytes;
+    load_.AddPart(*enctype, kind, bytes);
   }
-  uint64_t rounds() const { return rounds_; }
+  const CtsLoad& load() const { return load_; }
   bool saw_all() const { return saw_all_; }
 
  private:
   BatchRecords& records_;
-  uint64_t rounds_ = 0;
+  CtsLoad load_;
   bool saw_all_ = true;
 };
 
@@ -33,32 +36,32 @@ class LongestPart {
 
 // Anybody may send a bad pre-auth and behind it a long request, or a long "ticket". It shall not
 // have a deep batch of its own, nor thousands of blocks in one with others, so it shows first that
-// it is good.
+// it is good: whichever protocol computes it, since that is not chosen yet.
 void Measure(WaitingJob& waiting, BatchRecords& records) {
   if (waiting.measured) return;
-  LongestPart longest(&records);
+  LoadOfParts parts(&records);
   const Job& job = waiting.job;
   for (const OpenPart& part : job.opens) {
-    longest.See(part.handle, CtsPartKind::kOpen, part.message.size());
+    parts.See(part.handle, CtsPartKind::kOpen, part.message.size());
   }
-  const uint64_t of_opens = longest.rounds();
+  const CtsLoad of_opens = parts.load();
   for (const SealPart& part : job.seals) {
-    longest.See(part.handle, CtsPartKind::kSeal, part.max_plaintext);
+    parts.See(part.handle, CtsPartKind::kSeal, part.max_plaintext);
   }
   for (const MakeMacPart& part : job.make_macs) {
-    longest.See(part.handle, CtsPartKind::kMac, part.data.size());
+    parts.See(part.handle, CtsPartKind::kMac, part.data.size());
   }
   for (const VerifyMacPart& part : job.verify_macs) {
-    longest.See(part.handle, CtsPartKind::kMac, part.data.size());
+    parts.See(part.handle, CtsPartKind::kMac, part.data.size());
   }
-  const bool deep_behind = of_opens > 0 && of_opens <= limits::kLongBatchRounds &&
-                           longest.rounds() > limits::kLongBatchRounds;
+  const bool deep_behind = of_opens.parts > 0 && of_opens.rounds <= limits::kLongBatchRounds &&
+                           parts.load().rounds > limits::kLongBatchRounds;
   const bool wide =
-      of_opens == 0 && !job.opens.empty() && BlocksOfJob(job) > limits::kMaxUnprovenBlocks;
+      of_opens.parts == 0 && !job.opens.empty() && BlocksOfJob(job) > limits::kMaxUnprovenBlocks;
   waiting.opens_first = !waiting.proven && (deep_behind || wide);
-  waiting.rounds = waiting.opens_first ? of_opens : longest.rounds();
-  waiting.length = waiting.rounds > 0 ? JobLength::kLong : JobLength::kShort;
-  waiting.measured = longest.saw_all();
+  waiting.load = waiting.opens_first ? of_opens : parts.load();
+  waiting.length = waiting.load.parts > 0 ? JobLength::kLong : JobLength::kShort;
+  waiting.measured = parts.saw_all();
 }
 
 }  // namespace mpckdc

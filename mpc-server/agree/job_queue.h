@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "mpc-server/agree/agreement.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/compute/protocol_choice.h"
 #include "mpc-server/job/received_job.h"
 #include "mpc-server/judge/quota.h"
 
@@ -38,7 +39,7 @@ struct WaitingJob : ReceivedJob {
   // The engine's thread's, since a batch looked at the job.
   JobLength length = JobLength::kUnknown;
   bool measured = false;          // once all of its keys could be read: the same at the three
-  uint64_t rounds = 0;            // about how many a long job takes in its next batch
+  CtsLoad load;                   // of what a long job computes in its next batch
   bool opens_first = false;       // which only opens its messages, and leaves the rest to another
   bool proven = false;            // they were opened, and are good
   std::optional<Judgement> refused;  // leader: a long job, as soon as it looked at it

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "mpc-server/agree/steps.h"
@@ -9,8 +10,6 @@ namespace mpckdc {
 namespace {
 
 bool IsShort(const WaitingJob& job) { return job.length != JobLength::kLong; }  // or not measured
-bool IsDeep(const WaitingJob& job) { return job.rounds > limits::kLongBatchRounds; }
-
 }  // namespace
 
 absl::StatusOr<bool> Leader::Propose(PeerSession& session, Ballot& ballot) {
@@ -50,7 +49,7 @@ std::vector<WaitingJobPtr> Leader::ReadyLongJobs(absl::Time now) const {
   for (const bool deep : {!last_was_deep_, last_was_deep_}) {
     if (deep && DeepStart(now) > now) continue;
     const auto fits = [&](const WaitingJob& job) {
-      return deep ? IsDeepInTime(job, now) : !IsShort(job) && !IsDeep(job);
+      return deep ? IsDeepInTime(job, now) : !IsShort(job) && !IsDeepJob(job);
     };
     std::vector<WaitingJobPtr> ready =
         state_.waiting.jobs.Ready(now, fits, state_.options.max_jobs);
@@ -59,7 +58,20 @@ std::vector<WaitingJobPtr> Leader::ReadyLongJobs(absl::Time now) const {
   return {};
 }
 
-// When a batch beyond the budget of rounds may start; now, if the clock was set back.
+// How the job is computed if no other is with it.
+CtsProtocol Leader::ProtocolAlone(const WaitingJob& job) const {
+  if (!MayBeGarbled(job.load)) return CtsProtocol::kReplicated;
+  return mpckdc::ChooseProtocol(job.load, state_.lines.Farthest(), protocol_);
+}
+
+bool Leader::IsDeepJob(const WaitingJob& job) const {
+  const bool rounds = IsDeep(job.load, CtsProtocol::kReplicated);
+  const bool tables = IsDeep(job.load, CtsProtocol::kGarbled);
+  if (rounds == tables) return rounds;  // mostly
+  return ProtocolAlone(job) == CtsProtocol::kGarbled ? tables : rounds;
+}
+
+// When a batch of deep jobs may start; now, if the clock was set back.
 absl::Time Leader::DeepStart(absl::Time now) const {
   constexpr absl::Duration kLongest = absl::Minutes(1);
   return state_.deep_after > now + kLongest ? now : std::max(now, state_.deep_after);
@@ -67,12 +79,15 @@ absl::Time Leader::DeepStart(absl::Time now) const {
 
 // A line between the servers may be so long that a deep job takes longer than its KDC waits. It is
 // not begun: nobody would hear its answer, and others wait for the ring. By half of what the last
-// long batch tells, since a job's rounds are an estimate.
+// batch of rounds tells, or the line of a garbled one, since a job's time is an estimate.
 bool Leader::IsDeepInTime(const WaitingJob& job, absl::Time now) const {
   constexpr absl::Duration kFresh = absl::Minutes(1);
-  if (!IsDeep(job)) return false;
+  if (!IsDeepJob(job)) return false;
+  if (ProtocolAlone(job) == CtsProtocol::kGarbled) {
+    return GarbledTime(job.load, state_.lines.Farthest()) / 2 <= job.deadline - now;
+  }
   if (absl::AbsDuration(now - state_.round_time_at) > kFresh) return true;
-  return state_.round_time * job.rounds / 2 <= job.deadline - now;
+  return state_.round_time * job.load.rounds / 2 <= job.deadline - now;
 }
 
 // The first moment at which there is something to propose.
@@ -81,7 +96,7 @@ absl::Time Leader::NextStart(absl::Time now) const {
   absl::Time start = absl::InfiniteFuture();
   for (const WaitingJobPtr& job : waiting.jobs.Ready(now, IsShort, 1)) start = StartOf(*job, now);
   if (state_.long_ring.busy()) return start;
-  const auto is_long = [](const WaitingJob& job) { return !IsShort(job) && !IsDeep(job); };
+  const auto is_long = [this](const WaitingJob& job) { return !IsShort(job) && !IsDeepJob(job); };
   for (const WaitingJobPtr& job : waiting.jobs.Ready(now, is_long, 1)) {
     start = std::min(start, StartOf(*job, now));
   }
@@ -134,13 +149,27 @@ void Leader::LookAtNewJobs(BatchRecords& records) {
   }
 }
 
+// Of the long jobs that are ready, those that go together, and how they are computed.
+void Leader::ChooseProtocol(Ballot& ballot) {
+  std::vector<CtsLoad> loads;
+  for (const WaitingJobPtr& job : ballot.jobs) loads.push_back(job->load);
+  const uint64_t most_rounds =
+      last_was_deep_ ? std::numeric_limits<uint64_t>::max() : limits::kLongBatchRounds;
+  const BatchChoice choice = ChooseBatch(loads, state_.lines.Farthest(), protocol_, most_rounds);
+  ballot.proposal.protocol = choice.protocol;
+  std::vector<WaitingJobPtr> taken;
+  for (const size_t i : choice.taken) taken.push_back(ballot.jobs[i]);
+  ballot.jobs = std::move(taken);
+}
+
 // Long jobs first: they are computed beside the short ones that follow. False: nothing may start.
 bool Leader::TakeJobs(Ballot& ballot, absl::Time now) {
   const absl::MutexLock lock(&state_.waiting.mu);
   if (!state_.long_ring.busy()) ballot.jobs = ReadyLongJobs(now);
   if (!ballot.jobs.empty()) {
     ballot.proposal.kind = BatchKind::kLongJobs;
-    last_was_deep_ = IsDeep(*ballot.jobs[0]);
+    last_was_deep_ = IsDeepJob(*ballot.jobs[0]);
+    ChooseProtocol(ballot);
     return true;
   }
   ballot.jobs = state_.waiting.jobs.Ready(
@@ -172,6 +201,7 @@ void Leader::ProposeJobs(Ballot& ballot) {
 }
 
 absl::Status Leader::SendProposal(PeerSession& session, Ballot& ballot) {
+  state_.lines.Measure(session.channel(), session.tables_channel(), state_.Now());
   ballot.proposal.number = ++session.number;
   // As precise as the others hear it: the three decide by it.
   ballot.proposal.time = absl::FromUnixMicros(absl::ToUnixMicros(state_.Now()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Long work has a ring and a thread of its own: messages under keys of enctypes 17 to 20 take some
-// thousand rounds, those under gcm keys some forty. The engine agrees on both kinds of batch, gives
-// the long ones away, and goes on with the others:
+// thousand rounds or some megabytes, those under gcm keys some forty rounds. The engine agrees on
+// both kinds of batch, gives the long ones away, and goes on with the others:
 //
 //   engine   agree 7 | agree 8, compute, answer | agree 9, compute, answer | judge 7, answer | ..
 //   long     ........ compute 7 ...............................................|

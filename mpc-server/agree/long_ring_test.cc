@@ -77,7 +77,7 @@ class LongRingTest : public ::testing::Test {
     EXPECT_TRUE(Eventually([&] { return realm_.engine(kLeader).Status().waiting == 0; }));
   }
 
-  Realm realm_;
+  Realm realm_{InRounds()};
   const PlainKey stock_;
 };
 
@@ -161,7 +161,7 @@ TEST_F(LongRingTest, ADeepJobThatCannotEndInTimeIsNotBegun) {
 // A stranger's garbage for one user, while the ring is busy: what the quotas refuse is refused at
 // once, and what waits for its turn has paid once, and gets back what it need not have paid.
 TEST_F(LongRingTest, AQueueFullOfGarbageIsAnsweredWhileTheRingIsBusy) {
-  EngineOptions options;
+  EngineOptions options = InRounds();
   options.quotas[QuotaKind::kPrincipalFailures] = {1, 4};
   Realm realm(kEnctypeAes256Sha1, options);
   Asked asked(&realm);

@@ -30,8 +30,9 @@ absl::Status OpenRings(EngineState& state, PeerSession& session) {
   std::vector<PartyContext*> rings;
   for (const std::unique_ptr<PeerChannel>& channel : session.channels) {
     options.ring = static_cast<uint8_t>(rings.size());
-    options.greeting = EncodeGreeting({state.sealing.mark(), state.Now(),
-                                       state.options.max_renewable_life, state.options.clock_skew});
+    options.greeting =
+        EncodeGreeting({state.sealing.mark(), state.Now(), state.options.max_renewable_life,
+                        state.options.clock_skew, state.protocol()});
     ASSIGN_OR_RETURN(std::unique_ptr<PartyContext> party,
                      OpenSession(options, *channel, *state.clock, *state.random,
                                  state.Now() + limits::kPeerTimeout));
@@ -65,6 +66,14 @@ absl::Status HearGreeting(EngineState& state, PeerSession& session, Neighbour ne
                      absl::FormatDuration(greeting.max_renewable_life), " at the ",
                      neighbour == Neighbour::kPrev ? "previous" : "next", " party"));
   }
+  if (Contradict(state.protocol(), greeting.protocol)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "[engine] protocol is ", SettingName(state.protocol()), " here and ",
+        SettingName(greeting.protocol), " at the ",
+        neighbour == Neighbour::kPrev ? "previous" : "next",
+        " party: servers that force one must force the same one, or leave it to auto"));
+  }
+  session.protocol = Together(session.protocol, greeting.protocol);
   session.clock_skew = std::min(session.clock_skew, greeting.clock_skew);
   const absl::Time now = state.Now();
   state.clocks.Hear(neighbour, greeting.time, now);
@@ -109,11 +118,13 @@ absl::Status PeerSession::SendToBoth(const std::string& message) {
 
 absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state) {
   auto session = std::make_unique<PeerSession>();
+  session->protocol = state.protocol();
   session->clock_skew = absl::Trunc(state.options.clock_skew, absl::Microseconds(1));
   ASSIGN_OR_RETURN(session->channels, state.peers->Connect(state.Now() + kConnectWindow));
   if (const absl::Status opened = OpenRings(state, *session); !opened.ok()) return opened;
   RETURN_IF_ERROR(TryLongRing(*session));
   state.sealing.NewSession();
+  state.lines.NewSession();
   for (const Neighbour n : {Neighbour::kPrev, Neighbour::kNext}) {
     const absl::Status heard = HearGreeting(state, *session, n);
     if (!heard.ok()) {

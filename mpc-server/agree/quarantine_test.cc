@@ -47,30 +47,30 @@ struct Lie {
 };
 
 bool IsProposal(const MemoryRing::Intercepted& m) {
-  return m.type == FrameType::kAgreement && m.from == 0 && m.payload.size() > 34 &&
+  return m.type == FrameType::kAgreement && m.from == 0 && m.payload.size() > 35 &&
          m.payload[0] == 1;
 }
 bool IsVote(const MemoryRing::Intercepted& m) {
-  return m.type == FrameType::kAgreement && m.from != 0 && m.payload.size() > 49 &&
+  return m.type == FrameType::kAgreement && m.from != 0 && m.payload.size() > 73 &&
          m.payload[0] == 2;
 }
 
 const Lie kLies[] = {
     {"the leader tells another first nonce to one", 0,
-     [](auto& m) { return IsProposal(m) && m.to == 2 && ((m.payload[25] ^= 1), true); }},
+     [](auto& m) { return IsProposal(m) && m.to == 2 && ((m.payload[26] ^= 1), true); }},
     {"the leader proposes a nonce that was used", 0,
      [](auto& m) {
        if (!IsProposal(m)) return false;
-       std::fill(m.payload.begin() + 14, m.payload.begin() + 18, 0);
+       std::fill(m.payload.begin() + 15, m.payload.begin() + 19, 0);
        return true;
      },
      true},
     {"the leader leaves a number out", 0,
-     [](auto& m) { return IsProposal(m) && ((m.payload[5] += 2), true); }, true},
+     [](auto& m) { return IsProposal(m) && ((m.payload[6] += 2), true); }, true},
     {"a follower's vote says another thing to one", 1,
      [](auto& m) {
        if (!IsVote(m) || m.from != 1 || m.to != 0) return false;
-       m.payload[49] ^= CodeOf(Verdict::kOk) ^ CodeOf(Verdict::kRefused);
+       m.payload[73] ^= CodeOf(Verdict::kOk) ^ CodeOf(Verdict::kRefused);
        return true;
      }},
     {"a follower says that it was told another proposal", 2,
@@ -252,7 +252,7 @@ TEST(Quarantine, ALiarThatHangsUpBeforeTheProofIsNotNamed) {
 // A liar may let a batch of thousands of rounds, beside which it was caught, take as long as it
 // likes.
 TEST(Quarantine, IsEnteredBesideALongBatch) {
-  Realm realm;
+  Realm realm(InRounds());
   const PlainKey stock = realm.AddKey("stock@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes256Sha1);
   PrepareCircuits();
   std::atomic<bool> slow{true}, lying{false};

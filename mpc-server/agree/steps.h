@@ -56,6 +56,7 @@ struct BatchRings {
 // A session with the two peers: channels, a ring over each, and what lasts as long as they do.
 struct PeerSession {
   PeerChannel& channel() { return *channels[0]; }
+  PeerChannel& tables_channel() { return *channels.back(); }  // the long ring's
   PartyContext& party() { return rings->party(); }
   BatchRings& RingsOf(BatchKind kind) { return IsLong(kind) ? *long_ring : *rings; }
   // An agreement message, to both peers.
@@ -68,6 +69,7 @@ struct PeerSession {
   std::optional<BatchRings> long_ring;                 // over the last
   uint32_t number = 0;                                 // of the last proposal
   absl::Duration clock_skew;                           // the smallest of the three servers'
+  ProtocolSetting protocol = ProtocolSetting::kAuto;   // what one of the three forces
 };
 
 // Connects, opens the rings, and hears both peers' greetings.
@@ -87,7 +89,10 @@ class Leader {
  public:
   explicit Leader(EngineState* state) : state_(*state) {}
 
-  void NewSession() { heartbeat_at_ = state_.Now(); }
+  void NewSession(ProtocolSetting protocol) {
+    heartbeat_at_ = state_.Now();
+    protocol_ = protocol;
+  }
 
   // Waits until there is something to propose. True: the proposal is sent. False: the server is
   // stopping.
@@ -98,10 +103,13 @@ class Leader {
   absl::Time NextStart(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.waiting.mu);
   absl::Time StartOf(const WaitingJob& job, absl::Time now) const;
   absl::Time DeepStart(absl::Time now) const;
+  CtsProtocol ProtocolAlone(const WaitingJob& job) const;
+  bool IsDeepJob(const WaitingJob& job) const;
   bool IsDeepInTime(const WaitingJob& job, absl::Time now) const;
   std::vector<WaitingJobPtr> ReadyLongJobs(absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.waiting.mu);
   void LookAtNewJobs(BatchRecords& records);
+  void ChooseProtocol(Ballot& ballot);
   bool TakeJobs(Ballot& ballot, absl::Time now);
   void ProposeJobs(Ballot& ballot);
   absl::Status SendProposal(PeerSession& session, Ballot& ballot);
@@ -111,6 +119,7 @@ class Leader {
   // kFixed: when the last batch was proposed; by whether it was long.
   absl::Time started_at_[2] = {absl::UnixEpoch(), absl::UnixEpoch()};
   bool last_was_deep_ = false;  // of the long batches
+  ProtocolSetting protocol_ = ProtocolSetting::kAuto;  // of the session
 };
 
 // ---- job_length.cc ----
@@ -136,6 +145,7 @@ class Follower {
   absl::Status CheckProposal(const PeerSession& session, const Proposal& proposal);
   void WaitForLateJobs(const Proposal& proposal);
   void VoteOnJobs(Ballot& ballot);
+  Judgement CheckProtocol(const Proposal& proposal, const WaitingJob& job, CtsLoad* all) const;
   absl::Status CastVote(PeerSession& session, Ballot& ballot);
 
   EngineState& state_;

@@ -34,6 +34,7 @@ class VoteTest : public ::testing::Test {
       if (frame.from == kLeader) {
         Proposal proposal = *DecodeProposal(bytes);
         if (proposal.entries.empty() || !change_) return;
+        if (told_ >= 0 && frame.to != told_) return;
         change_(proposal);
         frame.instead = EncodeProposal(proposal);
       } else if (frame.to == kLeader) {
@@ -87,6 +88,7 @@ class VoteTest : public ::testing::Test {
 
   std::atomic<bool> active_{false};
   std::function<void(Proposal&)> change_;
+  std::atomic<int> told_{-1};  // the one follower to whom it is changed; or both
   std::function<void(Vote&)> change_vote_;
   Told<Vote> votes_;  // as the followers sent them to the leader, while changes are in force
   std::atomic<int> open_{0};
@@ -97,13 +99,86 @@ class VoteTest : public ::testing::Test {
 // ---- What a follower refuses of a proposal ----
 
 TEST_F(VoteTest, ALongJobOnTheShortRing) {
-  change_ = [](Proposal& proposal) { proposal.kind = BatchKind::kJobs; };
+  change_ = [](Proposal& proposal) {
+    proposal.kind = BatchKind::kJobs;
+    proposal.protocol = CtsProtocol::kReplicated;
+  };
   ExpectVotes(realm_.Login(stock_), Verdict::kUnavailable);
 }
 
 TEST_F(VoteTest, AShortJobOnTheLongRing) {
   change_ = [](Proposal& proposal) { proposal.kind = BatchKind::kLongJobs; };
   ExpectVotes(realm_.Login(realm_.alice), Verdict::kUnavailable);
+}
+
+// ---- Which protocol ----
+
+void Garble(Proposal& proposal) { proposal.protocol = CtsProtocol::kGarbled; }
+void ComputeInRounds(Proposal& proposal) { proposal.protocol = CtsProtocol::kReplicated; }
+
+TEST_F(VoteTest, AGarbledBatchOfALongMessage) {
+  const PlainKey service =
+      realm_.AddKey("HTTP/www@EXAMPLE.COM", KeyClass::kService, kEnctypeAes256Sha1);
+  change_ = Garble;
+  const MakeMacPart mac = {service.info.handle, kUsagePacChecksum,
+                           std::string(limits::kGarbledMessageBytes + 1, 'd')};
+  ExpectVotes(realm_.MakeChecksums({mac}), Verdict::kUnavailable);
+}
+
+// Each of them may be garbled, and the last one not with the others.
+TEST_F(VoteTest, AGarbledBatchOfTooManyParts) {
+  const PlainKey service =
+      realm_.AddKey("HTTP/www@EXAMPLE.COM", KeyClass::kService, kEnctypeAes256Sha1);
+  const MakeMacPart mac = {service.info.handle, kUsagePacChecksum, "short"};
+  std::vector<Job> jobs;
+  std::vector<ProposalEntry> entries;
+  for (size_t parts = 0; parts <= limits::kGarbledParts; parts += 4) {
+    Job& job = jobs.emplace_back(realm_.MakeChecksums({mac, mac, mac, mac}));
+    job.deadline_ms = 8000;
+    entries.push_back({KdcKey(realm_.kdc()), job.id, JobDigest(realm_.kdc(), job), kVoteOk, {{}}});
+  }
+  // The leader has none of them but the last, which it would garble alone.
+  change_ = [&](Proposal& proposal) {
+    ASSERT_EQ(proposal.protocol, CtsProtocol::kGarbled);
+    for (ProposalEntry& entry : entries) entry.keys = proposal.entries[0].keys;
+    proposal.entries.insert(proposal.entries.begin(), entries.begin(), entries.end() - 1);
+  };
+  Intercept();
+  for (size_t i = 0; i + 1 < jobs.size(); ++i) {
+    for (const int follower : {1, 2}) Submit(follower, jobs[i]);
+  }
+  active_ = true;
+  SubmitToAll(jobs.back());
+  EXPECT_TRUE(Eventually([&] { return votes_.All().size() >= 2; }));
+  EndChanges();
+  for (const Vote& vote : votes_.All()) {
+    ASSERT_EQ(vote.codes.size(), jobs.size());
+    for (size_t i = 0; i + 1 < jobs.size(); ++i) EXPECT_EQ(vote.codes[i], kVoteOk) << i;
+    EXPECT_EQ(static_cast<Verdict>(vote.codes.back()), Verdict::kUnavailable);
+  }
+}
+
+TEST_F(VoteTest, AProtocolThatItsAdministratorRulesOut) {
+  for (const int follower : {1, 2}) {
+    realm_.options(follower).protocol = ProtocolSetting::kReplicated;
+  }
+  change_ = Garble;
+  ExpectVotes(realm_.Login(stock_), Verdict::kUnavailable);
+}
+
+TEST_F(VoteTest, RoundsWhereItsAdministratorForcesTheOther) {
+  for (const int follower : {1, 2}) {
+    realm_.options(follower).protocol = ProtocolSetting::kGarbled;
+  }
+  change_ = ComputeInRounds;
+  ExpectVotes(realm_.Login(stock_), Verdict::kUnavailable);
+}
+
+// The choice is in what the votes are about.
+TEST_F(VoteTest, TwoFollowersAreToldDifferentProtocols) {
+  change_ = ComputeInRounds;
+  told_ = 2;
+  ExpectGivenUp(1, realm_.Login(stock_), "agreement: party 2 votes on proposal ");
 }
 
 TEST_F(VoteTest, AnotherJobThanItHas) {

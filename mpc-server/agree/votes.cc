@@ -26,6 +26,7 @@ absl::Status ReceiveVote(EngineState& state, PeerSession& session, int voter, Ba
   ballot.votes[voter] = std::string(AsText(frame.payload));
   ASSIGN_OR_RETURN(Vote vote, DecodeVote(ballot.votes[voter]));
   state.clocks.Hear(from, vote.time, state.Now());
+  state.lines.Hear(voter, vote.lines);
   if (vote.number != ballot.proposal.number || vote.proposal != ballot.hash) {
     return Deviation(
         WhoContradicts(state, voter),

@@ -79,7 +79,7 @@ TEST(SessionTest, MismatchesAreNamed) {
       {[](SessionOptions& o) {
          if (o.party == 1) o.min_version = o.max_version = kPeerProtocolMax + 1;
        },
-       "P1 speaks 8 to 8"},
+       "P1 speaks 9 to 9"},
   };
   for (const Case& c : cases) {
     MemoryRing ring;

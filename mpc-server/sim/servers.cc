@@ -111,6 +111,7 @@ void Servers::Start(int p) {
       });
   EngineOptions options;
   options.security = TestedSecurity();
+  options.protocol = protocol_;
   process->engine =
       MakeJobEngine(options, {process->store.get(), machine.clock.get(), process->random.get(),
                               process->link.get(), process->executor.get(),

@@ -50,6 +50,8 @@ class Servers {
   // Before the first Start(): keys that are there from the beginning.
   void Enrol(const PerParty<KeyRecord>& records);
   void SetStepHook(StepHook hook);
+  // Of processes that start from now on.
+  void SetProtocol(ProtocolSetting protocol) { protocol_ = protocol; }
   void SetAudit(Audit audit) { audit_ = std::move(audit); }
   void SetAccusation(Accusation accusation) { accusation_ = std::move(accusation); }
 
@@ -114,6 +116,7 @@ class Servers {
   PerParty<Machine> machines_;
   std::vector<std::unique_ptr<Process>> dead_;
   StepHook hook_;
+  ProtocolSetting protocol_ = ProtocolSetting::kAuto;
   Audit audit_;
   Accusation accusation_;
   int restored_ = -1;

@@ -247,6 +247,7 @@ TEST(Sim, AGrantEndsWithTheProcessThatKeptIt) {
 TEST(Sim, AServerKilledAmidAnHmacGivesNothing) {
   for (const bool in_reply : {false, true}) {
     SmallRealm realm;
+    realm.servers.SetProtocol(ProtocolSetting::kReplicated);
     int rounds_left = -1;  // of HMACs at server 1, until it is killed; negative: it is not
     realm.servers.SetStepHook([&](int p, const absl::string_view step) {
       if (p != 1 || step != "hmac/sha1" || rounds_left < 0 || --rounds_left >= 0) return false;

@@ -38,8 +38,8 @@ class Gathered {
 
 class MemoryHub::ChannelOf : public PeerChannel {
  public:
-  ChannelOf(std::shared_ptr<MemoryRing> ring, int party, Clock* clock)
-      : ring_(std::move(ring)), channel_(ring_->channel(party)), clock_(clock) {}
+  ChannelOf(std::shared_ptr<MemoryRing> ring, int party, Clock* clock, const LineState& line)
+      : ring_(std::move(ring)), channel_(ring_->channel(party)), clock_(clock), line_(line) {}
   ~ChannelOf() override { ring_->Close(); }
 
   absl::Status Post(const RoundId& id, absl::Span<const uint8_t> to_next,
@@ -58,6 +58,7 @@ class MemoryHub::ChannelOf : public PeerChannel {
   }
   void BindSession(uint32_t session) override { channel_.BindSession(session); }
   ChannelCounters Counters() const override { return channel_.Counters(); }
+  LineState Line(Neighbour) const override { return line_; }
 
  private:
   // The ring waits by the machine's clock.
@@ -68,6 +69,7 @@ class MemoryHub::ChannelOf : public PeerChannel {
   const std::shared_ptr<MemoryRing> ring_;
   PeerChannel& channel_;
   Clock* const clock_;
+  const LineState line_;
 };
 
 class MemoryHub::LinkOf : public PeerLink {
@@ -91,7 +93,7 @@ class MemoryHub::LinkOf : public PeerLink {
     if (!in_time) return absl::DeadlineExceededError("a neighbour is missing");
     PeerChannels channels;
     for (const std::shared_ptr<MemoryRing>& ring : hub_->rings_) {
-      channels.push_back(std::make_unique<ChannelOf>(ring, party_, clock_));
+      channels.push_back(std::make_unique<ChannelOf>(ring, party_, clock_, hub_->line_));
       Liar* const liar = hub_->liars_[party_];
       if (liar != nullptr) channels.back() = liar->Wrap(std::move(channels.back()));
     }
@@ -131,6 +133,10 @@ void MemoryHub::SetInterceptor(MemoryRing::Interceptor interceptor) {
 void MemoryHub::SetLiar(int party, Liar* liar) {
   const absl::MutexLock lock(&mu_);
   liars_[party] = liar;
+}
+void MemoryHub::SetLine(const LineState& line) {
+  const absl::MutexLock lock(&mu_);
+  line_ = line;
 }
 void MemoryHub::CloseCurrent() {
   const absl::MutexLock lock(&mu_);

@@ -46,6 +46,8 @@ class MemoryHub {
   void SetInterceptor(MemoryRing::Interceptor interceptor);
   // The party lies on the connections made from now on. `liar` outlives them.
   void SetLiar(int party, Liar* liar);
+  // What the servers measure of each line on the connections made from now on.
+  void SetLine(const LineState& line);
   void CloseCurrent();
   // Sent by all parties on a ring of the present connections.
   uint64_t FramesOn(size_t ring);
@@ -62,6 +64,7 @@ class MemoryHub {
   std::array<bool, 3> waiting_ ABSL_GUARDED_BY(mu_){};
   uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
   std::array<Liar*, 3> liars_ ABSL_GUARDED_BY(mu_){};
+  LineState line_ ABSL_GUARDED_BY(mu_);
 };
 
 // What was told on the engine's thread, for the test's.

@@ -68,6 +68,13 @@ bool Eventually(Condition condition, absl::Duration limit = absl::Seconds(20)) {
   return true;
 }
 
+// For what is about the rounds of long batches, which short messages would have none of.
+inline EngineOptions InRounds() {
+  EngineOptions options;
+  options.protocol = ProtocolSetting::kReplicated;
+  return options;
+}
+
 inline PlainKey WrongPassword(PlainKey key) {
   key.base[0] ^= 1;
   return key;

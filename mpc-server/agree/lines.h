@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How far the servers are from each other, and how much their lines carry: what each measures of
+// its own two, told to the others in its votes, and by which the leader chooses a batch's protocol
+// (compute/protocol_choice.h). Times and rates are public. A server that lies about them can make
+// the leader choose the slower protocol, as it can be slow itself; either is as safe as ever.
+#ifndef MPC_SERVER_AGREE_LINES_H_
+#define MPC_SERVER_AGREE_LINES_H_
+
+#include <array>
+
+#include "absl/time/time.h"
+#include "mpc-server/agree/agreement.h"
+#include "mpc-server/agree/engine_status.h"
+#include "mpc-server/compute/protocol_choice.h"
+
+namespace mpckdc {
+
+class Lines {
+ public:
+  Lines(int party, SharedStatus* status) : party_(party), status_(*status) {}
+
+  void NewSession() { reports_ = {}; }
+  // This server's own: of the agreement's channel, and of that which carries tables.
+  void Measure(const PeerChannel& agreement, const PeerChannel& tables, absl::Time now);
+  const LineReport& own() const { return reports_[party_]; }
+  // What another says of its two.
+  void Hear(int party, const LineReport& report) { reports_[party] = report; }
+  // By all that is known: distances that nobody reported count as none.
+  FarthestLine Farthest() const;
+
+ private:
+  // The best rate of the last minute: a connection that was idle begins slowly.
+  struct Rate {
+    uint64_t best = 0;
+    absl::Time at = absl::InfinitePast();
+  };
+
+  const int party_;
+  SharedStatus& status_;
+  std::array<LineReport, kParties> reports_{};
+  std::array<Rate, 2> rates_{};
+};
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_AGREE_LINES_H_
