@@ -279,6 +279,32 @@ def make_semi_honest(live, configs, parties):
         live.restart_server(party)
 
 
+def test_servers_that_force_different_protocols(new_realm):
+    """Two servers force different protocols for stock clients' logins: they do not work together, and
+    say so. What one of them forces, all do."""
+    live = new_realm()
+    live.enroll('ilse', 'a password')
+    configs = [live.dir / f'p{party}/mpc-server.toml' for party in range(3)]
+    agreed = configs[1].read_text()
+    for party, protocol in ((0, 'garbled'), (1, 'replicated')):
+        configs[party].write_text(
+            configs[party].read_text() + f'\n[engine]\nprotocol = "{protocol}"\n')
+        live.restart_server(party)
+    for party, said in ((0, '[engine] protocol is garbled here and replicated at the next party'),
+                        (1, '[engine] protocol is replicated here and garbled at the previous party')):
+        assert daemon.wait_until(lambda: said in live.servers[party].log_tail(), 30, pause=0.1), \
+            live.servers[party].log_tail()
+    shown = shown_to_the_administrator(live)
+    assert 'party 0 forces garbled, party 1 forces replicated' in shown
+    assert 'take it out of their mpc-server.toml' in shown
+    configs[1].write_text(agreed)
+    live.restart_server(1)
+    live.wait_for_servers()
+    live.kinit('ilse', 'a password')
+    shown = shown_to_the_administrator(live)
+    assert 'garbled!' in shown and 'forces' not in shown
+
+
 def shown_to_the_administrator(live):
     shown = [live.admin(command, check=False) for command in ('status', 'doctor')]
     return '\n'.join(result.stdout + result.stderr for result in shown)

@@ -172,5 +172,32 @@ TEST_F(RunTest, ADifferenceInSecurityIsAFinding) {
   Expect(1, {"doctor"}, {"BAD", kText});
 }
 
+TEST_F(RunTest, StatusShowsProtocolAndLines) {
+  v1::StatusReply& first = realm_.servers[0]->status();
+  first.set_last_protocol("garbled");
+  first.set_peer_distance_us_prev(120);
+  first.set_peer_distance_us_next(1250);
+  first.set_peer_rate_prev(117'000'000);
+  first.set_peer_rate_next(1'200'000'000);
+  realm_.servers[2]->status().set_protocol("replicated");
+  Expect(0, {"status"},
+         {"PROTOCOL", "garbled", "replicated!", "DISTANCE", "1.25 ms", "RATE", "936 Mb/s"});
+  Expect(0, {"status", "--json"},
+         {"\"last_protocol\": \"garbled\"", "\"peer_distance_us_next\": 1250",
+          "\"peer_rate_prev\": 117000000", "\"protocol\": \"replicated\""});
+}
+
+// The three refuse to work together: mpc-server/agree/protocol_test.cc.
+TEST_F(RunTest, ForcedProtocolsThatDifferAreAFinding) {
+  realm_.servers[2]->status().set_protocol("garbled");
+  EXPECT_THAT(Expect(0, {"doctor"}, {}).out, Not(HasSubstr("[engine] protocol")));
+  realm_.servers[0]->status().set_protocol("replicated");
+  constexpr char kText[] =
+      "differ in [engine] protocol and do not work together: party 0 forces replicated, party 2 "
+      "forces garbled";
+  Expect(0, {"status"}, {}, {kText});
+  Expect(1, {"doctor"}, {"BAD", kText, "force the same one"});
+}
+
 }  // namespace
 }  // namespace mpckdc::admin

@@ -148,6 +148,10 @@ bool CheckVersions(const Survey& survey, Findings* findings) {
   return !old && software.size() <= 1 && protocols.size() <= 1;
 }
 
+constexpr char kSameProtocol[] =
+    "let the servers that force [engine] protocol force the same one, or take it out of their "
+    "mpc-server.toml, and start them again";
+
 // What a server that is not connected to its peers waits for, as far as the three say it.
 std::string WhatItWaitsFor(const Survey& survey, bool same_version) {
   if (!same_version) return kUpgrade;
@@ -159,6 +163,7 @@ std::string WhatItWaitsFor(const Survey& survey, bool same_version) {
     return "nothing here: it takes all three, and one does not answer";
   }
   if (!DifferentSecurity(survey).empty()) return "make [engine] security the same on all three";
+  if (!DifferentProtocols(survey).empty()) return kSameProtocol;
   return "look at its log: it says what differs from the others, or whom it does not reach";
 }
 
@@ -259,6 +264,9 @@ bool CheckServers(Session& session, Findings* findings) {
                   "treat it as lost until you know why: deploy/runbooks/a-server-deviated.md");
   }
   CheckSecurity(*survey, findings);
+  if (const std::string differ = DifferentProtocols(*survey); !differ.empty()) {
+    findings->Bad(differ, kSameProtocol);
+  }
   if (same_version) CheckQuotas(*survey, findings);
   return all;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // init-realm and status: what the three servers say of themselves.
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -60,6 +61,14 @@ static void to_json(json& out, const SurveyedServer& server) {
               {"audit_seq", s.audit_seq()},
               {"audit_head", absl::BytesToHexString(s.audit_head())},
               {"security", s.security()},
+              {"protocol", s.protocol()},
+              {"last_protocol", s.last_protocol()},
+              {"garbled_batches", s.garbled_batches()},
+              {"replicated_batches", s.replicated_batches()},
+              {"peer_distance_us_prev", s.peer_distance_us_prev()},
+              {"peer_distance_us_next", s.peer_distance_us_next()},
+              {"peer_rate_prev", s.peer_rate_prev()},
+              {"peer_rate_next", s.peer_rate_next()},
               {"different_records", s.different_records()},
               {"different_record", s.different_record()},
               {"quarantine", nullptr}});
@@ -79,7 +88,8 @@ namespace {
 void KeepOnOneLine(v1::StatusReply& status) {
   for (std::string* text : {status.mutable_software(), status.mutable_realm(), status.mutable_isa(),
                             status.mutable_degraded(), status.mutable_quotas(),
-                            status.mutable_security(), status.mutable_different_record()}) {
+                            status.mutable_security(), status.mutable_different_record(),
+                            status.mutable_protocol(), status.mutable_last_protocol()}) {
     *text = OnOneLine(*text);
   }
   if (status.has_quarantine()) {
@@ -115,6 +125,25 @@ std::string Shown(const std::string& security) {
   return security.empty() ? "-" : security == "active" ? security : absl::AsciiStrToUpper(security);
 }
 
+// What the last batch was computed by, or what the server's administrator forces.
+std::string ShownProtocol(const v1::StatusReply& status) {
+  if (!status.protocol().empty() && status.protocol() != "auto") return status.protocol() + "!";
+  return status.last_protocol().empty() ? "-" : status.last_protocol();
+}
+
+// Of the two lines: the longer way, the slower one.
+std::string ShownDistance(const v1::StatusReply& status) {
+  const int64_t us = std::max(status.peer_distance_us_prev(), status.peer_distance_us_next());
+  return us <= 0 ? "-" : absl::StrFormat("%.2f ms", static_cast<double>(us) / 1e3);
+}
+std::string ShownRate(const v1::StatusReply& status) {
+  uint64_t slowest = 0;
+  for (const uint64_t rate : {status.peer_rate_prev(), status.peer_rate_next()}) {
+    if (rate != 0) slowest = slowest == 0 ? rate : std::min(slowest, rate);
+  }
+  return slowest == 0 ? "-" : absl::StrFormat("%.0f Mb/s", static_cast<double>(slowest) * 8 / 1e6);
+}
+
 void RemarkOn(const SurveyedServer& server, Console& console) {
   if (!server.error.ok()) return console.Remark(server.error.message());
   const v1::StatusReply& s = server.status;
@@ -132,6 +161,8 @@ void RemarkOn(const std::array<SurveyedServer, 3>& survey, Console& console) {
   for (const SurveyedServer& server : survey) RemarkOn(server, console);
   const std::string differ = DifferentSecurity(survey);
   if (!differ.empty()) console.Remark(differ);
+  const std::string forced = DifferentProtocols(survey);
+  if (!forced.empty()) console.Remark(forced);
   if (AnySemiHonest(survey)) {
     console.Remark(
         "security is SEMI-HONEST, for benchmarks alone: whoever owns one server can compute keys "
@@ -159,6 +190,19 @@ std::string DifferentSecurity(const std::array<SurveyedServer, 3>& survey) {
   }
   if (modes.size() <= 1) return "";
   return absl::StrCat("the servers differ in [engine] security and do not work together: ",
+                      absl::StrJoin(texts, ", "));
+}
+
+std::string DifferentProtocols(const std::array<SurveyedServer, 3>& survey) {
+  std::set<std::string> forced, texts;
+  for (const SurveyedServer& server : survey) {
+    const v1::StatusReply& s = server.status;
+    if (!server.error.ok() || s.protocol().empty() || s.protocol() == "auto") continue;
+    forced.insert(s.protocol());
+    texts.insert(absl::StrCat("party ", s.party(), " forces ", s.protocol()));
+  }
+  if (forced.size() <= 1) return "";
+  return absl::StrCat("the servers differ in [engine] protocol and do not work together: ",
                       absl::StrJoin(texts, ", "));
 }
 
@@ -201,7 +245,7 @@ absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
 absl::StatusOr<ExitCode> StatusCommand(Session& session) {
   ASSIGN_OR_RETURN(auto survey, SurveyServers(session));
   Table table = {{"SERVER", "PARTY", "STATE", "KEYS", "STAGED", "JOBS", "FAILED", "CLOCK", "ANSWER",
-                  "CERTIFICATE UNTIL", "SECURITY", "SOFTWARE"}};
+                  "CERTIFICATE UNTIL", "SECURITY", "PROTOCOL", "DISTANCE", "RATE", "SOFTWARE"}};
   bool all_there = true, all_ready = true;
   for (const SurveyedServer& server : survey) {
     if (!server.error.ok()) {
@@ -218,6 +262,7 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
          absl::StrFormat("%+.1f ms", absl::ToDoubleMilliseconds(server.clock_difference)),
          absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(server.round_trip)),
          Day(absl::FromUnixMicros(s.certificate_expires_us())), Shown(s.security()),
+         ShownProtocol(s), ShownDistance(s), ShownRate(s),
          absl::StrCat(s.software(), " ", s.isa())});
   }
   const Suspicion suspicion = SuspicionOf(survey);

@@ -149,6 +149,8 @@ absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session);
 // Of the servers that answer: whether one is semi-honest, and a sentence if they differ (or "").
 bool AnySemiHonest(const std::array<SurveyedServer, 3>& survey);
 std::string DifferentSecurity(const std::array<SurveyedServer, 3>& survey);
+// The same of protocols that they force.
+std::string DifferentProtocols(const std::array<SurveyedServer, 3>& survey);
 
 }  // namespace mpckdc::admin
 

@@ -221,6 +221,14 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
       std::accumulate(engine.quota_refused.begin(), engine.quota_refused.end(), uint64_t{0}));
   if (engine.quarantine.has_value()) *reply->mutable_quarantine() = ToProto(*engine.quarantine);
   reply->set_security(tools_.security);
+  reply->set_protocol(tools_.protocol);
+  if (engine.protocol.has_value()) reply->set_last_protocol(ProtocolName(*engine.protocol));
+  reply->set_garbled_batches(engine.garbled_batches);
+  reply->set_replicated_batches(engine.replicated_batches);
+  reply->set_peer_distance_us_prev(absl::ToInt64Microseconds(engine.line_prev.distance));
+  reply->set_peer_distance_us_next(absl::ToInt64Microseconds(engine.line_next.distance));
+  reply->set_peer_rate_prev(engine.line_prev.rate);
+  reply->set_peer_rate_next(engine.line_next.rate);
   reply->set_different_records(engine.different_records);
   reply->set_different_record(engine.different_record);
   const AuditStatus audit = tools_.audit->Status();

@@ -34,6 +34,7 @@ struct AdminServiceTools {  // not owned; must outlive the service
   Clock* clock = nullptr;
   std::string isa;
   std::string security;  // SecurityName()
+  std::string protocol;  // SettingName()
   absl::Time certificate_expires;
   RefusalLog* refusals = nullptr;
   Acquaintances* known = nullptr;  // may be null

@@ -25,6 +25,7 @@ constexpr const char* kSyncs[] = {"batch", "interval", "never"};
 constexpr const char* kRecords[] = {"auto", "aead", "tls"};
 constexpr const char* kRandomness[] = {"keyed", "exchanged"};
 constexpr const char* kSecurities[] = {"active", "semi-honest"};
+constexpr const char* kProtocols[] = {"auto", "replicated", "garbled"};
 constexpr const char* kIsas[] = {"auto", "avx512", "avx2", "portable"};
 
 std::string FolderOf(const std::string& path) {
@@ -153,6 +154,12 @@ void ReadSmallSections(TableReader& top, Config* config) {
   std::string security = kSecurities[0];
   engine.Choice("security", kSecurities, &security);
   config->engine.active = security == kSecurities[0];
+  engine.Choice("protocol", kProtocols, &config->engine.protocol);
+  if (config->engine.exchanged_zeros && config->engine.protocol == "garbled") {
+    engine.Complain("protocol",
+                    "is \"garbled\", which needs keys that two servers share: "
+                    "randomness must be \"keyed\" then");
+  }
   engine.Finish();
 }
 

@@ -86,6 +86,7 @@ struct Config {
     std::string records = "auto";   // of the peer connections: auto, aead or tls
     bool exchanged_zeros = false;   // Randomness::kExchanged
     bool active = true;             // Security::kActive
+    std::string protocol = "auto";  // ProtocolSetting: auto, replicated or garbled
   } engine;
 };
 

@@ -94,6 +94,7 @@ workers = 4
 records = "tls"
 randomness = "exchanged"
 security = "semi-honest"
+protocol = "replicated"
 )"),
                                               "f");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -118,6 +119,7 @@ security = "semi-honest"
   EXPECT_EQ(config->engine.records, "tls");
   EXPECT_TRUE(config->engine.exchanged_zeros);
   EXPECT_FALSE(config->engine.active);
+  EXPECT_EQ(config->engine.protocol, "replicated");
 }
 
 TEST(ConfigTest, SecurityIsActiveUnlessToldOtherwise) {
@@ -132,6 +134,25 @@ TEST(ConfigTest, SecurityIsActiveUnlessToldOtherwise) {
   EXPECT_FALSE(active_with("[engine]\nsecurity = \"semi-honest\"\n"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[engine]\nsecurity = \"maybe\"\n")),
               HasSubstr("semi-honest"));
+}
+
+TEST(ConfigTest, TheProtocolIsTheServersChoiceUnlessToldOtherwise) {
+  const auto with = [](const char* lines) {
+    const auto config = ParseConfig(absl::StrCat(kGood, lines), "dir/f.toml");
+    return config.ok() ? config->engine.protocol : std::string(config.status().message());
+  };
+  EXPECT_EQ(with(""), "auto");
+  for (const char* protocol : {"auto", "replicated", "garbled"}) {
+    EXPECT_EQ(with(absl::StrCat("[engine]\nprotocol = \"", protocol, "\"\n").c_str()), protocol);
+  }
+  const std::string wrong = with("[engine]\nprotocol = \"rounds\"\n");
+  EXPECT_THAT(wrong, HasSubstr("dir/f.toml:"));
+  EXPECT_THAT(wrong, HasSubstr("replicated"));
+  const std::string shared = with("[engine]\nrandomness = \"exchanged\"\nprotocol = \"garbled\"\n");
+  EXPECT_THAT(shared, HasSubstr("dir/f.toml:"));
+  EXPECT_THAT(shared, HasSubstr("needs keys that two servers share"));
+  EXPECT_EQ(with("[engine]\nrandomness = \"exchanged\"\nprotocol = \"replicated\"\n"),
+            "replicated");
 }
 
 TEST(ConfigTest, UnknownKeyIsNamedWithItsLine) {

@@ -292,6 +292,24 @@ TEST_F(LogsTest, QuotasAndClockDifferencesAreMetrics) {
   EXPECT_THAT(text, HasSubstr("mpckdc_quota_per_minute{quota=\"principal_logins\"} 60"));
 }
 
+TEST_F(LogsTest, LinesAndProtocolsAreMetrics) {
+  Metrics metrics;
+  EngineStatus status;
+  status.party = 1;
+  status.line_prev = {absl::Milliseconds(2), 125'000'000};
+  status.line_next = {absl::Microseconds(250), 0};
+  metrics.Gauges(status, 0, absl::Now());
+  BatchReport report;
+  metrics.BatchDone(report);
+  report.protocol = CtsProtocol::kGarbled;
+  metrics.BatchDone(report);
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("mpckdc_peer_distance_seconds{peer=\"p0\"} 0.002"));
+  EXPECT_THAT(text, HasSubstr("mpckdc_peer_distance_seconds{peer=\"p2\"} 0.00025"));
+  EXPECT_THAT(text, HasSubstr("mpckdc_peer_bytes_per_second{peer=\"p0\"} 125000000"));
+  EXPECT_THAT(text, HasSubstr("mpckdc_batch_work_total{what=\"garbled_batches\"} 1"));
+}
+
 TEST_F(LogsTest, AClockDifferenceIsAuditedAndLogged) {
   auto log = Open();
   Metrics metrics;

@@ -86,8 +86,10 @@ struct Metrics::Families {
       Make(prometheus::BuildCounter(), "mpckdc_tags_total", "Tag requests answered, by verdict");
   Family<Histogram>& job_seconds = Make(prometheus::BuildHistogram(), "mpckdc_job_seconds",
                                         "From a job's receipt to its answer");
-  Family<Counter>& batch_counts = Make(prometheus::BuildCounter(), "mpckdc_batch_work_total",
-                                       "Batches, failed batches, rounds, bytes, AES blocks");
+  Family<Counter>& batch_counts =
+      Make(prometheus::BuildCounter(), "mpckdc_batch_work_total",
+           "Batches, failed batches, rounds, bytes, AES blocks; of keys of "
+           "types 17 to 20: garbled and replicated batches");
   Family<Histogram>& batch_jobs =
       Make(prometheus::BuildHistogram(), "mpckdc_batch_jobs", "Jobs in one batch");
   Family<Histogram>& batch_seconds =
@@ -110,6 +112,11 @@ struct Metrics::Families {
                                  "1, labelled with the mode: active or semi-honest");
   Family<Gauge>& skews = Make(prometheus::BuildGauge(), "mpckdc_peer_clock_skew_seconds",
                               "A peer's clock minus this server's, at its last message");
+  Family<Gauge>& distances =
+      Make(prometheus::BuildGauge(), "mpckdc_peer_distance_seconds",
+           "One way to a peer: half of the shortest round trip of the last minutes");
+  Family<Gauge>& rates = Make(prometheus::BuildGauge(), "mpckdc_peer_bytes_per_second",
+                              "What the line to a peer carried when it was full; 0: unknown");
 
   void Count(const char* what, double value) {
     batch_counts.Add({{"what", what}}).Increment(value);
@@ -166,6 +173,8 @@ void Metrics::BatchDone(const BatchReport& report) {
   f.Count("rounds", static_cast<double>(report.rounds));
   f.Count("bytes", static_cast<double>(report.bytes));
   f.Count("aes_blocks", static_cast<double>(report.aes_blocks));
+  if (report.protocol == CtsProtocol::kGarbled) f.Count("garbled_batches", 1);
+  if (report.protocol == CtsProtocol::kReplicated) f.Count("replicated_batches", 1);
   f.batch_jobs.Add({}, kJobs).Observe(static_cast<double>(report.jobs.size()));
   const auto phase = [&f](const char* name, absl::Duration time) {
     f.batch_seconds.Add({{"phase", name}}, kSeconds).Observe(absl::ToDoubleSeconds(time));
@@ -211,6 +220,13 @@ void Metrics::Gauges(const EngineStatus& engine, size_t streams, absl::Time cert
   };
   skew(PrevParty(engine.party), engine.skew_prev);
   skew(NextParty(engine.party), engine.skew_next);
+  const auto line = [&f](int party, const LineState& l) {
+    const std::map<std::string, std::string> label = {{"peer", absl::StrCat("p", party)}};
+    f.distances.Add(label).Set(absl::ToDoubleSeconds(l.distance));
+    f.rates.Add(label).Set(static_cast<double>(l.rate));
+  };
+  line(PrevParty(engine.party), engine.line_prev);
+  line(NextParty(engine.party), engine.line_next);
   f.Set("jobs_waiting", static_cast<double>(engine.waiting));
   f.Set("pending_seals", static_cast<double>(engine.pending_seals));
   f.Set("grants", static_cast<double>(engine.grants));

@@ -124,6 +124,13 @@ Security SecurityOf(const Config& config) {
   return config.engine.active ? Security::kActive : Security::kSemiHonest;
 }
 
+ProtocolSetting ProtocolOf(const Config& config) {
+  const std::string& protocol = config.engine.protocol;
+  return protocol == "garbled"      ? ProtocolSetting::kGarbled
+         : protocol == "replicated" ? ProtocolSetting::kReplicated
+                                    : ProtocolSetting::kAuto;
+}
+
 EngineOptions EngineOptionsOf(const Config& config) {
   EngineOptions options;
   options.batch_window = config.batch.window;
@@ -134,6 +141,7 @@ EngineOptions EngineOptionsOf(const Config& config) {
   options.quotas = config.quota;
   if (config.engine.exchanged_zeros) options.randomness = Randomness::kExchanged;
   options.security = SecurityOf(config);
+  options.protocol = ProtocolOf(config);
   return options;
 }
 
@@ -268,10 +276,10 @@ absl::Status Server::Impl::StartGrpc() {
   key_service_ = std::make_unique<KeyService>(KeyServiceTools{engine_.get(), store_.get(),
                                                               &doorkeeper_, refusals_.get(),
                                                               &metrics_, &SystemClock(), &known_});
-  admin_service_ = std::make_unique<AdminService>(
-      AdminServiceTools{store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_,
-                        audit_.get(), &metrics_, &SystemClock(), std::string(IsaName(isa_)),
-                        SecurityName(SecurityOf(config_)), own_.expires, refusals_.get(), &known_});
+  admin_service_ = std::make_unique<AdminService>(AdminServiceTools{
+      store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
+      &metrics_, &SystemClock(), std::string(IsaName(isa_)), SecurityName(SecurityOf(config_)),
+      SettingName(ProtocolOf(config_)), own_.expires, refusals_.get(), &known_});
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,

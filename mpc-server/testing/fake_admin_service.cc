@@ -56,6 +56,7 @@ FakeAdminServer::FakeAdminServer(uint32_t party, std::string realm) {
   status_.set_certificate_expires_us(absl::ToUnixMicros(absl::Now() + absl::Hours(24 * 90)));
   status_.set_isa("portable");
   status_.set_security("active");
+  status_.set_protocol("auto");
 }
 
 FakeAdminServer::~FakeAdminServer() { Stop(); }
