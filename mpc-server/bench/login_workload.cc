@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lane is a login under one of the enctypes 17 to 20, as the jobs that a KDC sends for it, in two
-// batches of compute/batch_work.h:
+// batches of compute/batch_work.h, or in more where a server would cut them:
 //
 //   LOGIN          open the pre-auth, seal a ticket under the krbtgt key (aes256-gcm), checksum of
 //                  usage 56 over the AS-REQ
 //   SEAL_GRANTED   seal the reply, whose plaintext the KDC sends in shares
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/agree/confirm_view.h"
+#include "mpc-server/agree/lines.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/bench/workload.h"
@@ -104,7 +108,12 @@ AnyKeyUse UseOfKey(const KeyRecord& record, uint32_t usage) {
 class LoginTeam : public TeamWork {
  public:
   LoginTeam(const BenchSetup& s, const Keys& keys, int party, size_t first, size_t lanes)
-      : setup_(s), party_(party), first_(first), blocks_(CutOf(s), s.isa), circuits_(party),
+      : setup_(s),
+        party_(party),
+        first_(first),
+        lines_(party, &unused_),
+        blocks_(CutOf(s), s.isa),
+        circuits_(party),
         outputs_(lanes * places_.end) {
     CtsWork::PrepareAll();
     ShareKeys(keys, lanes);
@@ -130,9 +139,11 @@ class LoginTeam : public TeamWork {
 
   absl::Status Run(Rings& rings, uint32_t batch, Cost* cost) override {
     SetBatch(batch);
+    // Twice, as the second time the line's rate is known, and never while anything is measured.
+    if (batch <= 2 && !setup_.protocol.has_value()) RETURN_IF_ERROR(HearLines(rings.first()));
     RETURN_IF_ERROR(
-        Compute(rings, 2 * batch - 1, LoginsOf(batch), cost, &LoginTeam::KeepLogins));
-    return Compute(rings, 2 * batch, RepliesOf(), cost, &LoginTeam::KeepReplies);
+        ComputeAll(rings, LoginsOf(batch), LoadOfLogin(), cost, &LoginTeam::KeepLogins));
+    return ComputeAll(rings, RepliesOf(), LoadOfReply(), cost, &LoginTeam::KeepReplies);
   }
   absl::Span<const SharedBlock> outputs() const override { return outputs_; }
   size_t key_bytes() const override;
@@ -192,43 +203,101 @@ class LoginTeam : public TeamWork {
     return all;
   }
 
-  // A batch as the engine runs it, once it is agreed.
-  using Keep = absl::Status (LoginTeam::*)(const BatchWork&, const std::vector<JobWork>&);
-  absl::Status Compute(Rings& rings, uint32_t number, std::vector<JobWork> work, Cost* cost,
-                       Keep keep) {
-    rings.BeginBatch(number);
+  // What a server tells in its votes, so that the three choose alike (agree/lines.h).
+  absl::Status HearLines(PartyContext& party) {
+    PeerChannel& channel = party.channel();
+    lines_.Measure(channel, channel, SystemClock().Now());
+    Vote told;
+    told.lines = lines_.own();
+    const std::string bytes = EncodeVote(told);
+    for (const Neighbour n : {Neighbour::kPrev, Neighbour::kNext}) {
+      RETURN_IF_ERROR(channel.Send(n, FrameType::kAgreement, AsBytes(bytes)));
+    }
+    for (const Neighbour n : {Neighbour::kPrev, Neighbour::kNext}) {
+      ASSIGN_OR_RETURN(const Frame frame,
+                       channel.Receive(n, SystemClock().Now() + limits::kPeerTimeout));
+      ASSIGN_OR_RETURN(const Vote vote, DecodeVote(AsText(frame.payload)));
+      lines_.Hear(PartyAt(party_, n), vote.lines);
+    }
+    return absl::OkStatus();
+  }
+  CtsLoad LoadOfLogin() const {
+    CtsLoad load;
+    load.jobs = 1;
+    load.AddPart(places_.enctype, CtsPartKind::kOpen, kConfounderBytes + kTimestampBytes);
+    if (setup_.checksum) load.AddPart(places_.enctype, CtsPartKind::kMac, setup_.request_bytes);
+    return load;
+  }
+  CtsLoad LoadOfReply() const {
+    CtsLoad load;
+    load.jobs = 1;
+    load.AddPart(places_.enctype, CtsPartKind::kSeal, places_.text_bytes);
+    return load;
+  }
+  // How the leader would begin with so many equal jobs: the first of them, and their protocol.
+  std::pair<size_t, CtsProtocol> Choose(const CtsLoad& each, size_t jobs) const {
+    if (setup_.protocol.has_value()) return {jobs, *setup_.protocol};
+    const ProtocolSetting setting = setup_.randomness == Randomness::kKeyed
+                                        ? ProtocolSetting::kAuto
+                                        : ProtocolSetting::kReplicated;
+    const BatchChoice choice = ChooseBatch(std::vector<CtsLoad>(jobs, each), lines_.Farthest(),
+                                           setting, std::numeric_limits<uint64_t>::max());
+    return {choice.taken.size(), choice.protocol};
+  }
+
+  // As the engine runs them, once they are agreed: in one batch, or in several garbled ones. What
+  // came out of the job `first` and those behind it is kept.
+  using Keep = absl::Status (LoginTeam::*)(size_t first, const BatchWork&,
+                                           const std::vector<JobWork>&);
+  absl::Status ComputeAll(Rings& rings, std::vector<JobWork> work, const CtsLoad& each, Cost* cost,
+                          Keep keep) {
+    size_t done = 0;
+    do {
+      const auto [jobs, protocol] = Choose(each, work.size() - done);
+      const auto first = work.begin() + static_cast<ptrdiff_t>(done);
+      std::vector<JobWork> taken(std::make_move_iterator(first),
+                                 std::make_move_iterator(first + static_cast<ptrdiff_t>(jobs)));
+      RETURN_IF_ERROR(Compute(rings, done, std::move(taken), protocol, cost, keep));
+      done += jobs;
+    } while (done < work.size());
+    return absl::OkStatus();
+  }
+  absl::Status Compute(Rings& rings, size_t first, std::vector<JobWork> work, CtsProtocol protocol,
+                       Cost* cost, Keep keep) {
+    rings.BeginBatch(++number_);
     BatchWork batch(rings, blocks_, powers_, circuits_, work, {},
-                    {setup_.sbox, setup_.adder, setup_.protocol});
-    ConfirmView confirm(rings.first().party(), Sha256(absl::StrCat(number)));
+                    {setup_.sbox, setup_.adder, protocol});
+    ConfirmView confirm(rings.first().party(), Sha256(absl::StrCat(number_)));
     absl::Status s = batch.ComputeBlocks(confirm);
     if (s.ok()) s = batch.CheckTags();
     if (s.ok()) s = batch.OpenTimestamps();
     if (s.ok()) s = batch.Verify();
     *cost = *cost + batch.cost();
-    return s.ok() ? (this->*keep)(batch, work) : s;
+    return s.ok() ? (this->*keep)(first, batch, work) : s;
   }
 
   // An error also where a pre-auth is not good.
-  absl::Status KeepLogins(const BatchWork& batch, const std::vector<JobWork>& work) {
-    for (size_t i = 0; i < work.size(); ++i) {
-      const OpenWork& open = work[i].opens[0];
+  absl::Status KeepLogins(size_t first, const BatchWork& batch, const std::vector<JobWork>& work) {
+    for (size_t i = first; i < first + work.size(); ++i) {
+      const JobWork& login = work[i - first];
+      const OpenWork& open = login.opens[0];
       if (!open.good || DecodePreauthTimestamp(AsText(*open.plaintext)) != TimeOf(first_ + i)) {
         return absl::InternalError(absl::StrCat("the pre-auth of login ", first_ + i, " is wrong"));
       }
-      const auto& seal = std::get<GcmSeal>(work[i].seals[0]);
+      const auto& seal = std::get<GcmSeal>(login.seals[0]);
       for (size_t b = 0; b < kTicketBlocks; ++b) {
         outputs_[i * places_.end + b] = batch.FamilyOf(seal).Output(seal, b);
       }
-      for (const MakeMacWork& made : work[i].make_macs) {
+      for (const MakeMacWork& made : login.make_macs) {
         const auto& mac = std::get<CtsMac>(made);
         Put(i, places_.checksum, batch.FamilyOf(mac).mac(mac));
       }
     }
     return absl::OkStatus();
   }
-  absl::Status KeepReplies(const BatchWork& batch, const std::vector<JobWork>& work) {
-    for (size_t i = 0; i < work.size(); ++i) {
-      const auto& seal = std::get<CtsSeal>(work[i].seals[0]);
+  absl::Status KeepReplies(size_t first, const BatchWork& batch, const std::vector<JobWork>& work) {
+    for (size_t i = first; i < first + work.size(); ++i) {
+      const auto& seal = std::get<CtsSeal>(work[i - first].seals[0]);
       Put(i, places_.message, batch.FamilyOf(seal).ciphertext(seal));
       Put(i, places_.mac, batch.FamilyOf(seal).mac(seal));
     }
@@ -242,6 +311,9 @@ class LoginTeam : public TeamWork {
   const Places places_{setup_};
   const int party_;
   const size_t first_;
+  SharedStatus unused_;
+  Lines lines_;
+  uint32_t number_ = 0;  // of the last batch of the rings
   AesBatch blocks_;
   PowersCache powers_;
   CtsCircuits circuits_;

@@ -150,7 +150,8 @@ std::vector<Axis> Axes(BenchSetup* s) {
                              {{"17", 17}, {"18", 18}, {"19", 19}, {"20", 20}})),
       Of({"rfc3962"}, Choice("--protocol",
                              "replicated (many rounds), garbled (few messages, many bytes) or auto "
-                             "(default: as a server chooses)",
+                             "(default: as a leader chooses, by the batch's size and the lines "
+                             "between the parties, in as many batches as it would make)",
                              &s->protocol, kProtocolChoices)),
       Of({"rfc3962"}, Choice("--checksum",
                              "yes (default) or no: whether a login has the checksum of key usage "
