@@ -352,6 +352,20 @@ INSTANTIATE_TEST_SUITE_P(Enctypes, LiesTest,
                          ::testing::Combine(::testing::Values(17, 18, 19, 20),
                                             ::testing::Values(0, 1, 2)));
 
+// Whoever alters the commitment to one value of a bit learns nothing from the failure: it comes for
+// both values, in the same words.
+TEST(CommitmentTest, WhetherARunFailsTellsNoBit) {
+  for (size_t commitment = 0; commitment < 24; ++commitment) {
+    const auto at = static_cast<ptrdiff_t>(sizeof(Label) * (1 + commitment));
+    const Lie lie = {"another commitment", kG1, kE, at, kE, false, kTables, ""};
+    GarbledAttack attack(kEnctypeAes128Sha1);
+    const End end = attack.Run(attack.OpenPreauth(), &lie);
+    EXPECT_EQ(end.told, 1u);
+    EXPECT_TRUE(attack.Found(lie, end.batch)) << commitment;
+    EXPECT_FALSE(end.result_left);
+  }
+}
+
 // ---- A whole login ----
 
 // The ticket is made in rounds beside the pre-authentication's run; then comes the request's
