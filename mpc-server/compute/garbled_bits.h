@@ -40,7 +40,9 @@ class GarbledInputs {
 SecretVector<SharedBlock> BlocksOfOutputs(const garble::SharedBits& bits, size_t first_row,
                                           size_t rows, size_t lane, size_t lanes);
 
-// Evaluated by the parties in turn. The input's plan and strings are the caller's. The run's keys
+// Evaluated by the parties in turn, a batch each: if one batch had several evaluators, each would
+// wait in a run for what it is late with in another one, message by message. The input's plan and
+// strings are the caller's. The run's keys
 // follow from `agreed`, a hash of what the three agreed on, and from all that the circuit depends on
 // and everybody knows: garblers who mean different circuits draw different labels.
 std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party, const Digest& agreed,
