@@ -374,17 +374,17 @@ TEST(CommitmentTest, WhetherARunFailsTellsNoBit) {
 // checksum.
 class LoginTest : public ::testing::TestWithParam<int32_t> {
  protected:
-  // A long message of G1 to E is altered: the first one, or the first behind a short one.
+  // A long message of G1 to E is altered: the first one, or the first behind a round without one.
   void ExpectFound(bool of_checksum) {
     constexpr Role liar = kG1, evaluator = kE;
     GarbledAttack attack(GetParam());
-    bool told = false, began = false, ended = false;
-    attack.wires().SetAlter([&](Role from, Role to, size_t, absl::Span<uint8_t> bytes) {
-      if (told || from != liar || to != evaluator) return;
-      const bool tables = bytes.size() >= 4000;
-      ended = ended || (began && !tables);
-      began = began || tables;
-      if (!tables || (of_checksum && !ended)) return;
+    bool told = false, ended = false;
+    std::optional<size_t> last;
+    attack.wires().SetAlter([&](Role from, Role to, size_t round, absl::Span<uint8_t> bytes) {
+      if (told || from != liar || to != evaluator || bytes.size() < 4000) return;
+      ended = ended || (last.has_value() && round > *last + 1);
+      last = round;
+      if (of_checksum && !ended) return;
       bytes[40] ^= 1;
       told = true;
     });
