@@ -114,7 +114,11 @@ def machine():
 def scrape(port):
     """{('name', 'labels'): value} of one server's metrics."""
     with urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=10) as reply:
-        lines = re.findall(r'^(\w+)(?:\{(.*)\})? (\S+)$', reply.read().decode(), re.MULTILINE)
+        return parse_metrics(reply.read().decode())
+
+
+def parse_metrics(text):
+    lines = re.findall(r'^(\w+)(?:\{(.*)\})? (\S+)$', text, re.MULTILINE)
     return {(name, labels): float(value) for name, labels, value in lines}
 
 

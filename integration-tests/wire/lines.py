@@ -42,8 +42,9 @@ import network  # noqa: E402
 BUILD = pathlib.Path(os.environ.get('MPCKDC_BUILD', HERE.parent.parent / 'build'))
 RELAY = BUILD / 'cmake/integration-tests/wire/wire-relay'
 PARTIES = ('p0', 'p1', 'p2')
+REALM = (*PARTIES, 'kdc')   # hosts of a realm: the client is beside the KDC
 TUN = 'wire0'
-TUN_ADDRESSES = {party: f'198.51.100.{number}' for number, party in enumerate(PARTIES, 1)}
+TUN_ADDRESSES = {host: f'198.51.100.{number}' for number, host in enumerate(REALM, 1)}
 
 MTU = 1500                  # bytes of an IP packet: what the servers' operators will have
 ETHERNET_BYTES = 38         # what a frame adds to it on the cable
@@ -103,10 +104,11 @@ def missing():
 
 
 class Wire:
-    """The three hosts. A context manager: all of it is gone on exit; see network.Network."""
+    """The hosts. A context manager: all of it is gone on exit; see network.Network."""
 
-    def __init__(self, line, kernel=Kernel(), relay_options=()):
+    def __init__(self, line, kernel=Kernel(), relay_options=(), hosts=PARTIES):
         self.line, self.kernel, self.relay_options = line, kernel, relay_options
+        self.hosts = hosts
         self.relay_report = None    # what the relay said when it was stopped
         self._network = network.Network()
         self._relay = None
@@ -115,8 +117,8 @@ class Wire:
         with contextlib.ExitStack() as undo:
             undo.push(self)     # __exit__ of a network that was half made
             self._network.create()
-            for party in PARTIES:
-                self._prepare(party)
+            for host in self.hosts:
+                self._prepare(host)
             if self.line.device == TUN:
                 self._start_relay()
             undo.pop_all()
@@ -134,6 +136,10 @@ class Wire:
         if self.line.device != TUN:
             return cable
         return daemon.Place(TUN_ADDRESSES[party], cable.command)
+
+    def places(self):
+        """For a realm (realm/realm.py) on the hosts REALM."""
+        return {**{host: self.place(host) for host in self.hosts}, 'client': self.place('kdc')}
 
     def run(self, party, *argv, timeout=60):
         """The standard output of a command on a host."""
@@ -188,7 +194,7 @@ class Wire:
     def dropped(self):
         """Packets that a device or its queue threw away, of all hosts."""
         total = 0
-        for party in PARTIES:
+        for party in self.hosts:
             device = self.line.device
             link = json.loads(self.run(party, 'ip', '-j', '-s', 'link', 'show', 'dev', device))
             total += sum(link[0]['stats64'][way]['dropped'] for way in ('rx', 'tx'))
@@ -200,14 +206,14 @@ class Wire:
     def retransmitted(self):
         """TCP segments sent again, of all hosts."""
         return sum(int(self.run(party, 'nstat', '-az', 'TcpRetransSegs').split()[-2])
-                   for party in PARTIES)
+                   for party in self.hosts)
 
     def sent(self):
         """What all hosts have sent so far, of TCP: {payload, wire} in bytes.
 
         IP counts a large segment once, with one header, TCP each frame that it is cut into."""
         payload = wire = 0
-        for party in PARTIES:
+        for party in self.hosts:
             counted = counters(self.run(party, 'cat', '/proc/net/snmp', '/proc/net/netstat'))
             octets, packets = counted['IpExt.OutOctets'], counted['Ip.OutRequests']
             frames = counted['Tcp.OutSegs']
@@ -262,7 +268,7 @@ class Wire:
     def _start_relay(self):
         # The namespace's name is the last word of the command that enters it.
         ports = ','.join(f'{self.place(party).command[-1]}={TUN_ADDRESSES[party]}'
-                         for party in PARTIES)
+                         for party in self.hosts)
         self._relay = subprocess.Popen(
             [str(RELAY), f'--ports={ports}', f'--delay_ms={self.line.one_way_ms}',
              f'--mbit={self.line.mbit}', *self.relay_options],

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A short measurement of logins on a line from end to end, and what its report must contain."""
+
+import json
+
+import distance
+import lines
+import pytest
+
+pytestmark = pytest.mark.usefixtures('can_make_lines')
+
+LOAD = distance.Load(('aes128-gcm', 'aes256-cts'), logins=2, idle_seconds=0)
+ONE_WAY_MS = 4
+
+
+@pytest.fixture(scope='module', autouse=True)
+def has_realm():
+    reason = distance.missing_programs()
+    if reason:
+        pytest.skip(reason)
+
+
+def measured(line, folder):
+    said = []
+    found = distance.measure_line(line, LOAD, lines.Kernel(), folder / 'realm', said.append)
+    assert not (folder / 'realm').exists()
+    assert json.loads(json.dumps(found)) and '\n'.join(said)
+    assert [result['type'] for result in found['results']] == list(LOAD.types)
+    assert all(result['count'] == 2 and not result['failures'] for result in found['results'])
+    return found
+
+
+def test_logins_on_a_line_take_its_delays(tmp_path):
+    found = measured(distance.Distance('test', 500, ONE_WAY_MS), tmp_path)
+    assert 2 * ONE_WAY_MS <= found['proof']['ping_ms']['min'] < 2 * ONE_WAY_MS + 2
+    for result in found['results']:
+        # Job, proposal, votes, something computed and the answer, at the least.
+        assert result['min'] >= 5 * ONE_WAY_MS
+        assert result['servers_cpu_ms'] > 0 and result['payload_mb'] > 0
+        assert result['servers']['agreed_us'] >= 2000 * ONE_WAY_MS
+    assert found['relay']['ports'][3]['packets_in'] > 0     # the KDC's
+
+
+def test_without_a_line_they_do_not(tmp_path):
+    """The control: agreement takes a part of what the line above takes for it."""
+    found = measured(distance.Distance('loopback'), tmp_path)
+    assert all(result['servers']['agreed_us'] < 2000 * ONE_WAY_MS for result in found['results'])
+    assert all(result['payload_mb'] > 0 for result in found['results'])
+
+
+def test_a_login_that_fails_is_shown_as_failed(tmp_path, monkeypatch):
+    monkeypatch.setattr(distance, 'PATIENCE', 5)
+    line = distance.Distance('loopback')
+    with line.wire(lines.Kernel()) as wire, distance.running_realm(
+            wire, LOAD, tmp_path / 'realm') as live:
+        live.servers[1].stop()
+        result = distance.measure_type(wire, live, 'aes256-cts', LOAD)
+    assert result['failures']
+    assert 'FAILED' in distance.result_text(result, line)
+
+
+def test_quantiles_come_from_the_histogram():
+    found = distance.quantiles([[10, 10.1, 14], [20, 20.2, 1]])
+    assert found['count'] == 15 and found['min'] == found['p50'] == pytest.approx(10.05)
+    assert found['p95'] == found['max'] == pytest.approx(20.1)
+    assert distance.quantiles([])['p50'] is None
