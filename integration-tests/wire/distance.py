@@ -243,7 +243,7 @@ class Counters:
                                    if value >= SHOWN_CPU_MS},
                 'kdc_cpu_ms': sum(self.cpu_ms['kdc'].values()) / logins,
                 'payload_mb': self.payload / logins / 1e6,
-                'retransmitted': self.retransmitted,
+                'retransmitted': max(0, self.retransmitted),
                 'batches': servers['batches'] / logins,
                 'servers': servers}
 
@@ -252,13 +252,15 @@ def cpu_ms(pid):
     """{thread's name: ms}, as precise as the scheduler knows it."""
     found = collections.Counter()
     for task in pathlib.Path(f'/proc/{pid}/task').iterdir():
-        name = (task / 'comm').read_text().strip()
-        found[name] += int((task / 'schedstat').read_text().split()[0]) / 1e6
+        with contextlib.suppress(OSError):  # a thread that has just ended
+            name = (task / 'comm').read_text().strip()
+            found[name] += int((task / 'schedstat').read_text().split()[0]) / 1e6
     return found
 
 
 def sent_again(wire):
-    """TCP segments, of all hosts; not those that only ask a slow receiver whether it has the last."""
+    """TCP segments, of all hosts; not those that only ask a slow receiver whether it has the last
+    (loss probes, which may also be new ones)."""
     total = 0
     for host in wire.hosts:
         counted = lines.counters(wire.run(host, 'cat', '/proc/net/snmp', '/proc/net/netstat'))
