@@ -65,6 +65,13 @@ std::optional<CtsProtocol> ProtocolOf(uint64_t protocol, BatchKind kind) {
   return std::nullopt;
 }
 
+std::optional<CtsProtocol> GcmProtocolOf(uint64_t protocol, BatchKind kind) {
+  if (kind == BatchKind::kJobs && protocol == static_cast<uint8_t>(CtsProtocol::kGarbled)) {
+    return CtsProtocol::kGarbled;
+  }
+  return ProtocolOf(protocol, kind);
+}
+
 void AppendTags(const EntryTags& keys, ByteWriter* out) {
   out->Uint(keys.size(), 1);
   for (const RecordTags& tags : keys) {
@@ -122,6 +129,7 @@ std::string EncodeProposal(const Proposal& proposal) {
   out.Uint(kProposal, 1);
   out.Uint(static_cast<uint8_t>(proposal.kind), 1);
   out.Uint(static_cast<uint8_t>(proposal.protocol), 1);
+  out.Uint(static_cast<uint8_t>(proposal.of_gcm), 1);
   out.Uint(proposal.number, 4);
   out.Uint(Micros(proposal.time), 8);
   out.Fixed(proposal.first_nonce);
@@ -148,6 +156,10 @@ absl::StatusOr<Proposal> DecodeProposal(absl::string_view bytes) {
   const std::optional<CtsProtocol> known = ProtocolOf(protocol, proposal.kind);
   if (!known) return Bad(absl::StrCat("protocol ", protocol, " of a batch of kind ", kind));
   proposal.protocol = *known;
+  const uint64_t of_gcm = in.Uint(1);
+  const std::optional<CtsProtocol> gcm = GcmProtocolOf(of_gcm, proposal.kind);
+  if (!gcm) return Bad(absl::StrCat("gcm protocol ", of_gcm, " of a batch of kind ", kind));
+  proposal.of_gcm = *gcm;
   proposal.number = static_cast<uint32_t>(in.Uint(4));
   proposal.time = TimeFrom(in);
   in.Into(proposal.first_nonce);

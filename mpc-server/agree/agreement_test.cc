@@ -83,6 +83,26 @@ TEST(Agreement, TheProtocolIsTheThirdByte) {
   }
 }
 
+TEST(Agreement, TheProtocolOfGcmPartsIsTheFourthByte) {
+  Proposal p = Example();
+  EXPECT_EQ(EncodeProposal(p)[3], 1);
+  p.of_gcm = CtsProtocol::kGarbled;
+  for (const BatchKind kind : {BatchKind::kJobs, BatchKind::kLongJobs}) {
+    p.kind = kind;
+    std::string bytes = EncodeProposal(p);
+    EXPECT_EQ(bytes[3], 2);
+    EXPECT_EQ(DecodeProposal(bytes)->of_gcm, CtsProtocol::kGarbled);
+    for (const char unknown : {0, 3, 127}) {
+      bytes[3] = unknown;
+      EXPECT_TRUE(absl::IsDataLoss(DecodeProposal(bytes).status())) << int{unknown};
+    }
+  }
+  for (const BatchKind kind : {BatchKind::kDraw, BatchKind::kVerify}) {
+    p.kind = kind;
+    EXPECT_TRUE(absl::IsDataLoss(DecodeProposal(EncodeProposal(p)).status()));
+  }
+}
+
 TEST(Agreement, LinesOfAVoteAreReadBack) {
   Vote vote = {77, Digest{1}, absl::UnixEpoch(), {}, {1}, {{}}};
   vote.lines.prev = {absl::Microseconds(1234), 125'000'000};

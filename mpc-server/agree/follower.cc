@@ -14,8 +14,9 @@ namespace mpckdc {
 namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(100);
-// While the long ring computes, whose result is to be judged soon.
-constexpr absl::Duration kShortPoll = absl::Milliseconds(1);
+// While the long ring computes, whose result is to be judged soon: where the servers are far from
+// each other it takes long, and a millisecond more is nothing.
+constexpr absl::Duration kShortestPoll = absl::Milliseconds(1), kShortPoll = absl::Milliseconds(10);
 constexpr absl::Duration kLateJobWait = absl::Milliseconds(5);  // proposed, not yet here
 
 absl::Status LeaderDeviates(absl::string_view text) {
@@ -37,8 +38,10 @@ absl::StatusOr<bool> Follower::ReceiveAndVote(PeerSession& session, Ballot& ball
 
 absl::StatusOr<bool> Follower::ReceiveProposal(PeerSession& session, Ballot& ballot) {
   const absl::Time now = state_.Now();
+  const absl::Duration soon =
+      std::clamp(state_.lines.Farthest().distance / 4, kShortestPoll, kShortPoll);
   absl::StatusOr<Frame> frame = session.channel().Receive(
-      NeighbourOf(state_.party, kLeader), now + (state_.long_ring.busy() ? kShortPoll : kPoll));
+      NeighbourOf(state_.party, kLeader), now + (state_.long_ring.busy() ? soon : kPoll));
   if (absl::IsDeadlineExceeded(frame.status())) {
     heard_ = std::min(heard_, now);  // the clock was set back
     if (now < heard_ + kSilence) return false;
@@ -120,10 +123,18 @@ void Follower::WaitForLateJobs(const Proposal& proposal) {
 // server's administrator ruled out. `all`: of the batch, up to this job.
 Judgement Follower::CheckProtocol(const Proposal& proposal, const WaitingJob& job,
                                   CtsLoad* all) const {
-  if (proposal.kind != BatchKind::kLongJobs) return {};
   all->Add(job.load);
   const bool garbled = proposal.protocol == CtsProtocol::kGarbled;
+  const bool garbled_gcm = proposal.of_gcm == CtsProtocol::kGarbled;
   const ProtocolSetting forced = state_.protocol();
+  if (garbled_gcm && forced == ProtocolSetting::kReplicated) {
+    return Refuse(Verdict::kUnavailable,
+                  "the leader proposed garbled gcm parts, and [engine] protocol is replicated here");
+  }
+  if (garbled_gcm && all->gcm_parts > 0 && !MayGarbleGcm(*all)) {
+    return Refuse(Verdict::kUnavailable, "the leader proposed garbled gcm parts beyond the limits");
+  }
+  if (proposal.kind != BatchKind::kLongJobs) return {};
   const bool disobeys = garbled ? forced == ProtocolSetting::kReplicated
                                 : forced == ProtocolSetting::kGarbled && MayBeGarbled(job.load);
   if (disobeys) {

@@ -34,7 +34,10 @@ absl::Status JobBatch::Begin() {
   rings_.rings.BeginBatch(ballot_.proposal.number);
   tag_keys_ = TagKeysOf(rings_.party());
   batch_.emplace(rings_.rings, rings_.blocks, rings_.powers, rings_.cts, work_, window_,
-                 FixedChoices{.sbox = {}, .adder = {}, .protocol = ballot_.proposal.protocol});
+                 FixedChoices{.sbox = {},
+                              .adder = {},
+                              .protocol = ballot_.proposal.protocol,
+                              .garbled_gcm = ballot_.proposal.of_gcm == CtsProtocol::kGarbled});
   report_.view = ViewOf(ballot_, FactsOf(work_));
   rings_.rings.SetContext(report_.view);
   return absl::OkStatus();
@@ -171,6 +174,8 @@ void JobBatch::Report() {
   report_.rounds = batch_->cost().rounds;
   report_.bytes = batch_->cost().bytes_to_next;
   if (IsLong(ballot_.proposal.kind)) report_.protocol = ballot_.proposal.protocol;
+  const bool garbled_gcm = ballot_.proposal.of_gcm == CtsProtocol::kGarbled;
+  if (garbled_gcm) report_.protocol = CtsProtocol::kGarbled;
   state_.status.Update([&](EngineStatus& status) {
     if (!work_.empty() && report_.protocol.has_value()) {
       status.protocol = report_.protocol;

@@ -14,14 +14,21 @@ class LoadOfParts {
   explicit LoadOfParts(BatchRecords* records) : records_(*records) { load_.jobs = 1; }
 
   // `bytes`: of a message to open all of it, of a text to seal the text.
-  void See(const Handle& handle, CtsPartKind kind, size_t bytes) {
+  // Checksums that are compared say so.
+  void See(const Handle& handle, CtsPartKind kind, size_t bytes, bool judged = false) {
     const KeyInfo* info = records_.FindInfo(handle);
     saw_all_ = saw_all_ && info != nullptr;
     const Enctype* enctype = info != nullptr ? FindEnctype(info->enctype) : nullptr;
-    if (enctype == nullptr || enctype->is_gcm()) return;
+    if (enctype == nullptr) return;
+    if (enctype->is_gcm()) return SeeGcm(*enctype, kind, bytes, judged);
     if (kind == CtsPartKind::kOpen) bytes -= std::min(bytes, enctype->mac_bytes);
     if (kind == CtsPartKind::kSeal) bytes += kConfounderBytes;
     load_.AddPart(*enctype, kind, bytes);
+  }
+  void SeeGcm(const Enctype& enctype, CtsPartKind kind, size_t bytes, bool judged) {
+    const bool text = kind != CtsPartKind::kMac;
+    const size_t blocks = text ? 2 + BlocksOf(bytes) : 1;
+    load_.AddGcmPart(enctype, blocks, bytes, !judged && kind != CtsPartKind::kOpen);
   }
   const CtsLoad& load() const { return load_; }
   bool saw_all() const { return saw_all_; }
@@ -52,7 +59,7 @@ void Measure(WaitingJob& waiting, BatchRecords& records) {
     parts.See(part.handle, CtsPartKind::kMac, part.data.size());
   }
   for (const VerifyMacPart& part : job.verify_macs) {
-    parts.See(part.handle, CtsPartKind::kMac, part.data.size());
+    parts.See(part.handle, CtsPartKind::kMac, part.data.size(), true);
   }
   const bool deep_behind = of_opens.parts > 0 && of_opens.rounds <= limits::kLongBatchRounds &&
                            parts.load().rounds > limits::kLongBatchRounds;

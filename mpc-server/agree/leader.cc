@@ -162,6 +162,16 @@ void Leader::ChooseProtocol(Ballot& ballot) {
   ballot.jobs = std::move(taken);
 }
 
+// In a batch of rounds the gcm parts have time.
+CtsProtocol Leader::ChooseGcm(const Ballot& ballot) const {
+  const bool of_rounds = IsLong(ballot.proposal.kind) &&
+                         ballot.proposal.protocol == CtsProtocol::kReplicated;
+  if (of_rounds) return CtsProtocol::kReplicated;
+  CtsLoad all;
+  for (const WaitingJobPtr& job : ballot.jobs) all.Add(job->load);
+  return ChooseGcmProtocol(all, state_.lines.Farthest(), protocol_);
+}
+
 // Long jobs first: they are computed beside the short ones that follow. False: nothing may start.
 bool Leader::TakeJobs(Ballot& ballot, absl::Time now) {
   const absl::MutexLock lock(&state_.waiting.mu);
@@ -197,6 +207,7 @@ void Leader::ProposeJobs(Ballot& ballot) {
     proposal.entries.push_back({job->group, job->job.id, AgreedDigest(*job), CodeOf(opinion.verdict)});
     ballot.details.push_back(std::move(opinion.detail));
   }
+  proposal.of_gcm = ChooseGcm(ballot);
   if (!opinions.no_nonces().empty()) proposal.nonces = 0;
 }
 

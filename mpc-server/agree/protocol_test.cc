@@ -89,6 +89,21 @@ TEST_F(ProtocolTest, WhatOneServerForcesAllDo) {
   EXPECT_EQ(OfALogin(), CtsProtocol::kGarbled);
 }
 
+// Thirty rounds of AES are nothing side by side, and most of a login's time far apart.
+TEST_F(ProtocolTest, FarApartTheGcmPartsOfALoginAreGarbled) {
+  EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.alice)), Verdict::kOk);
+  EXPECT_EQ(realm_.engine(1).Status().garbled_batches, 0u);
+  realm_.hub().SetLine({absl::Milliseconds(10), 0});
+  realm_.RestartAll();
+  const uint64_t rounds_before = realm_.engine(1).Status().rounds;
+  EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.alice)), Verdict::kOk);
+  EXPECT_TRUE(Eventually([&] { return realm_.engine(1).Status().garbled_batches > 0; }));
+  EXPECT_LT(realm_.engine(1).Status().rounds - rounds_before, 200u);  // of them messages of tables
+  // Wrong passwords, and what was altered.
+  const PlainKey other = realm_.AddKey("other@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes128Gcm);
+  EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.alice, realm_.Preauth(other))), Verdict::kBadTag);
+}
+
 // A message that is too long for tables is computed in rounds though garbling is forced.
 TEST_F(ProtocolTest, ALongMessageIsComputedInRounds) {
   const PlainKey service =

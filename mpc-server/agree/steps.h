@@ -110,6 +110,7 @@ class Leader {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.waiting.mu);
   void LookAtNewJobs(BatchRecords& records);
   void ChooseProtocol(Ballot& ballot);
+  CtsProtocol ChooseGcm(const Ballot& ballot) const;
   bool TakeJobs(Ballot& ballot, absl::Time now);
   void ProposeJobs(Ballot& ballot);
   absl::Status SendProposal(PeerSession& session, Ballot& ballot);

@@ -74,6 +74,9 @@ inline constexpr absl::Duration kReplicatedRoundTime = absl::Microseconds(30);
 // What each further job of a batch of rounds takes: 500 logins, two jobs each, in 0.6 s. For the
 // choice alone.
 inline constexpr absl::Duration kReplicatedJobTime = absl::Microseconds(300);
+// Rounds of a batch of few gcm logins: thirty of AES, a check, its proof, an opening. For the choice
+// alone.
+inline constexpr int kGcmBatchRounds = 40;
 // A garbled batch without the distance and its tables: a lone login, two batches and 9.8 MB, takes
 // 33 ms (--protocol=garbled). For the choice alone.
 inline constexpr absl::Duration kGarbledBatchTime = absl::Milliseconds(8);

@@ -11,7 +11,7 @@ namespace {
 
 // AND gates of the circuits of garble/message_circuits.h, and what each thing adds to the stream
 // (garble/run_format.h). The test holds them against real plans.
-constexpr uint64_t kAes128Gates = 5120, kAes256Gates = 7168;
+constexpr uint64_t kAes128Gates = 5120, kAes256Gates = 7168, kGf128Gates = 2187;
 struct HashGates {
   uint64_t of_public, of_shared;  // a compression
 };
@@ -20,6 +20,7 @@ constexpr uint64_t kGateBytes = 32, kInputBitBytes = 64, kOutputBitBytes = 16;
 
 // One way: labels and tables, results; of two runs, messages to open and what waits for them.
 constexpr int kHopsOfBatch = 4;
+constexpr int kHopsOfGcm = 2;
 // Of a further one also proposal, votes and confirmation.
 constexpr int kHopsOfAgreement = 3;
 
@@ -35,6 +36,12 @@ BatchChoice TakeAll(absl::Span<const CtsLoad> waiting, uint64_t most_rounds, boo
     if (!leave_short || !MayBeGarbled(waiting[i])) choice.taken.push_back(i);
   }
   return choice;
+}
+
+absl::Duration TimeOfTables(uint64_t bytes, const FarthestLine& line) {
+  const uint64_t rate = line.rate == 0 ? limits::kGarbledTableBytesPerSecond
+                                       : std::min(line.rate, limits::kGarbledTableBytesPerSecond);
+  return absl::Seconds(static_cast<double>(bytes) / static_cast<double>(rate));
 }
 
 BatchChoice TakeGarbled(absl::Span<const CtsLoad> waiting) {
@@ -96,17 +103,39 @@ void CtsLoad::AddPart(const Enctype& enctype, CtsPartKind kind, size_t bytes) {
   tables += TableBytesOf(enctype, kind, bytes);
 }
 
+// Powers of H for a tag that is made, odd ones one product each; Horner's rule for one that is judged.
+void CtsLoad::AddGcmPart(const Enctype& enctype, size_t blocks, size_t bytes, bool makes_tag) {
+  const uint64_t hashed = UpTo(bytes, sizeof(Block)) + 2;  // with header and lengths
+  const uint64_t products = makes_tag ? hashed / 2 : hashed;
+  const uint64_t outputs = 128 * (blocks + (makes_tag ? products : 0));
+  ++gcm_parts;
+  gcm_longest = std::max(gcm_longest, bytes);
+  gcm_tables +=
+      kGateBytes * (blocks * (enctype.key_bytes == 16 ? kAes128Gates : kAes256Gates) +
+                    products * kGf128Gates) +
+      kInputBitBytes * 128 * (enctype.round_keys() + 1) + kOutputBitBytes * outputs;
+}
+
 void CtsLoad::Add(const CtsLoad& more) {
   jobs += more.jobs;
   parts += more.parts;
   longest = std::max(longest, more.longest);
   rounds = std::max(rounds, more.rounds);
   tables += more.tables;
+  gcm_parts += more.gcm_parts;
+  gcm_longest = std::max(gcm_longest, more.gcm_longest);
+  gcm_tables += more.gcm_tables;
 }
 
 bool MayBeGarbled(const CtsLoad& load) {
   return load.parts > 0 && load.parts <= limits::kGarbledParts &&
          load.longest <= limits::kGarbledMessageBytes && load.tables <= limits::kGarbledTableBytes;
+}
+
+bool MayGarbleGcm(const CtsLoad& load) {
+  return load.gcm_parts > 0 && load.gcm_parts <= limits::kGarbledParts &&
+         load.gcm_longest <= limits::kGarbledMessageBytes &&
+         load.gcm_tables <= limits::kGarbledTableBytes;
 }
 
 absl::Duration ReplicatedTime(const CtsLoad& load, const FarthestLine& line) {
@@ -118,10 +147,8 @@ absl::Duration GarbledTime(const CtsLoad& load, const FarthestLine& line) {
   const uint64_t batches = std::max({uint64_t{1}, UpTo(load.parts, limits::kGarbledParts),
                                      UpTo(load.tables, limits::kGarbledTableBytes)});
   const uint64_t hops = batches * kHopsOfBatch + (batches - 1) * kHopsOfAgreement;
-  const uint64_t rate = line.rate == 0 ? limits::kGarbledTableBytesPerSecond
-                                       : std::min(line.rate, limits::kGarbledTableBytesPerSecond);
   return batches * limits::kGarbledBatchTime + hops * line.distance +
-         absl::Seconds(static_cast<double>(load.tables) / static_cast<double>(rate));
+         TimeOfTables(load.tables, line);
 }
 
 CtsProtocol ChooseProtocol(const CtsLoad& load, const FarthestLine& line, ProtocolSetting setting) {
@@ -130,6 +157,19 @@ CtsProtocol ChooseProtocol(const CtsLoad& load, const FarthestLine& line, Protoc
   if (setting == ProtocolSetting::kGarbled) return CtsProtocol::kGarbled;
   return GarbledTime(load, line) < ReplicatedTime(load, line) ? CtsProtocol::kGarbled
                                                               : CtsProtocol::kReplicated;
+}
+
+CtsProtocol ChooseGcmProtocol(const CtsLoad& load, const FarthestLine& line,
+                              ProtocolSetting setting) {
+  if (setting == ProtocolSetting::kReplicated || !MayGarbleGcm(load)) {
+    return CtsProtocol::kReplicated;
+  }
+  if (setting == ProtocolSetting::kGarbled) return CtsProtocol::kGarbled;
+  const absl::Duration rounds =
+      limits::kGcmBatchRounds * (limits::kReplicatedRoundTime + line.distance);
+  const absl::Duration garbled = limits::kGarbledBatchTime + kHopsOfGcm * line.distance +
+                                 TimeOfTables(load.gcm_tables, line);
+  return garbled < rounds ? CtsProtocol::kGarbled : CtsProtocol::kReplicated;
 }
 
 BatchChoice ChooseBatch(absl::Span<const CtsLoad> waiting, const FarthestLine& line,

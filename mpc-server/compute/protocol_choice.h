@@ -46,19 +46,26 @@ constexpr ProtocolSetting Together(ProtocolSetting a, ProtocolSetting b) {
 // confounder and text, or the data under a checksum (CtsPartWork::bytes).
 uint64_t TableBytesOf(const Enctype& enctype, CtsPartKind kind, size_t bytes);
 
-// The parts of a job, or of a batch, under keys of enctypes 17 to 20.
+// The parts of a job, or of a batch, under keys of enctypes 17 to 20; beside them those of gcm.
 struct CtsLoad {
   size_t jobs = 0;
   size_t parts = 0;
   size_t longest = 0;   // bytes of a part
   uint64_t rounds = 0;  // of the longest chain of one; parts run side by side
   uint64_t tables = 0;  // bytes
+  // Of the parts under gcm keys.
+  size_t gcm_parts = 0, gcm_longest = 0;
+  uint64_t gcm_tables = 0;
 
+  // `blocks`: of AES; `bytes`: under the tag, which is made (a seal's, a checksum's) or judged.
+  void AddGcmPart(const Enctype& enctype, size_t blocks, size_t bytes, bool makes_tag);
   void AddPart(const Enctype& enctype, CtsPartKind kind, size_t bytes);
   void Add(const CtsLoad& more);
 };
 // The hard limits: whether a batch of this may be garbled.
 bool MayBeGarbled(const CtsLoad& load);
+// The same of its gcm parts.
+bool MayGarbleGcm(const CtsLoad& load);
 
 // The farthest pair of servers, and the slowest line.
 struct FarthestLine {
@@ -69,6 +76,11 @@ absl::Duration ReplicatedTime(const CtsLoad& load, const FarthestLine& line);
 // Of as many batches as the limits make of it.
 absl::Duration GarbledTime(const CtsLoad& load, const FarthestLine& line);
 CtsProtocol ChooseProtocol(const CtsLoad& load, const FarthestLine& line, ProtocolSetting setting);
+
+// Of the gcm parts: some forty rounds, or two messages and the tables of their blocks. It is worth
+// that on long lines alone.
+CtsProtocol ChooseGcmProtocol(const CtsLoad& load, const FarthestLine& line,
+                              ProtocolSetting setting);
 
 // Which of the jobs that wait the next batch computes, and how.
 struct BatchChoice {

@@ -76,6 +76,39 @@ TEST(ProtocolChoice, TablesAreThoseOfThePlans) {
   }
 }
 
+// A login under gcm keys: a pre-auth, a reply and a ticket.
+CtsLoad GcmLogin() {
+  const Enctype& enctype = *FindEnctype(kEnctypeAes256Gcm);
+  CtsLoad load;
+  load.jobs = 1;
+  load.AddGcmPart(enctype, 4, 30, false);
+  load.AddGcmPart(enctype, 17, 240, true);
+  load.AddGcmPart(enctype, 15, 200, true);
+  return load;
+}
+
+TEST(ProtocolChoice, GcmPartsAreGarbledFarApart) {
+  constexpr uint64_t kGigabit = 125'000'000;
+  const auto chosen = [](const CtsLoad& load, const FarthestLine& line,
+                         ProtocolSetting setting = ProtocolSetting::kAuto) {
+    return ChooseGcmProtocol(load, line, setting) == CtsProtocol::kGarbled;
+  };
+  const CtsLoad one = GcmLogin();
+  EXPECT_FALSE(chosen(one, kSideBySide));
+  EXPECT_FALSE(chosen(one, Line(absl::Microseconds(200))));
+  EXPECT_TRUE(chosen(one, Line(absl::Milliseconds(10), kGigabit)));
+  EXPECT_FALSE(chosen(one, Line(absl::Milliseconds(10), 1'000'000)));
+  EXPECT_FALSE(chosen(Times(one, 100), Line(absl::Milliseconds(10), kGigabit)));
+  EXPECT_FALSE(chosen(one, Line(absl::Seconds(1)), ProtocolSetting::kReplicated));
+  EXPECT_TRUE(chosen(one, kSideBySide, ProtocolSetting::kGarbled));
+  EXPECT_FALSE(chosen(Login(), Line(absl::Seconds(1))));  // no part of gcm
+  // Beyond the limits never.
+  EXPECT_FALSE(chosen(Times(one, 100), Line(absl::Seconds(1)), ProtocolSetting::kGarbled));
+  CtsLoad longer = one;
+  longer.AddGcmPart(*FindEnctype(kEnctypeAes256Gcm), 2, limits::kGarbledMessageBytes + 1, true);
+  EXPECT_FALSE(chosen(longer, Line(absl::Seconds(1)), ProtocolSetting::kGarbled));
+}
+
 TEST(ProtocolChoice, Table) {
   struct Case {
     const char* what;
