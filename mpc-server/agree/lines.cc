@@ -7,6 +7,8 @@ namespace mpckdc {
 namespace {
 
 constexpr absl::Duration kRateLife = absl::Minutes(1);
+// A rate is that of the line where so much passed since the last look. Of less it is how TCP begins.
+constexpr uint64_t kTelling = 1 << 20;
 
 }  // namespace
 
@@ -15,7 +17,9 @@ void Lines::Measure(const PeerChannel& agreement, const PeerChannel& tables, abs
     Rate& rate = rates_[n == Neighbour::kNext];
     const LineState of_tables = tables.Line(n);
     const bool old = absl::AbsDuration(now - rate.at) > kRateLife;
-    if (of_tables.rate != 0 && (of_tables.rate >= rate.best || old)) rate = {of_tables.rate, now};
+    const bool tells = of_tables.rate != 0 && of_tables.sent >= rate.sent + kTelling;
+    rate.sent = of_tables.sent;
+    if (tells && (of_tables.rate >= rate.best || old)) rate = {of_tables.rate, now, rate.sent};
     return LineState{agreement.Line(n).distance, rate.best};
   };
   reports_[party_] = {measured(Neighbour::kPrev), measured(Neighbour::kNext)};

@@ -34,6 +34,7 @@ class Lines {
   struct Rate {
     uint64_t best = 0;
     absl::Time at = absl::InfinitePast();
+    uint64_t sent = 0;  // at the last look
   };
 
   const int party_;

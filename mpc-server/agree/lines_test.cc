@@ -27,9 +27,14 @@ class LineOnly : public PeerChannel {
   }
   void BindSession(uint32_t) override {}
   ChannelCounters Counters() const override { return {}; }
-  LineState Line(Neighbour n) const override { return n == Neighbour::kPrev ? prev : next; }
+  LineState Line(Neighbour n) const override {
+    LineState line = n == Neighbour::kPrev ? prev : next;
+    line.sent = sent;
+    return line;
+  }
 
   LineState prev, next;
+  uint64_t sent = 1 << 20;
 };
 
 TEST(Lines, TheFarthestPairAndTheSlowestLineCount) {
@@ -59,6 +64,7 @@ TEST(Lines, TheBestRateOfAMinuteCounts) {
   LineOnly channel;
   const auto measured = [&](uint64_t rate, int seconds) {
     channel.next.rate = rate;
+    channel.sent += 1 << 20;
     lines.Measure(channel, channel, kNow + absl::Seconds(seconds));
     return lines.own().next.rate;
   };
@@ -69,6 +75,20 @@ TEST(Lines, TheBestRateOfAMinuteCounts) {
   EXPECT_EQ(measured(0, 63), 900u);
   EXPECT_EQ(measured(300, 64), 300u);
   EXPECT_EQ(measured(200, -1000), 200u) << "the clock was set back";
+}
+
+// A connection that has little to send is held back by TCP's window and not by the line.
+TEST(Lines, ALittleTellsNoRate) {
+  SharedStatus status;
+  Lines lines(0, &status);
+  LineOnly channel;
+  channel.next.rate = 1000;
+  channel.sent = (1 << 20) - 1;
+  lines.Measure(channel, channel, kNow);
+  EXPECT_EQ(lines.own().next.rate, 0u);
+  channel.sent += 1 << 20;
+  lines.Measure(channel, channel, kNow);
+  EXPECT_EQ(lines.own().next.rate, 1000u);
 }
 
 }  // namespace

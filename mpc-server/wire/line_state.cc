@@ -22,6 +22,7 @@ LineState MeasuredLine(int fd) {
       info.tcpi_min_rtt != 0 && info.tcpi_min_rtt != kNone ? info.tcpi_min_rtt : info.tcpi_rtt;
   LineState line;
   line.distance = absl::Microseconds(round_trip) / 2;
+  line.sent = info.tcpi_bytes_acked;
   if (!info.tcpi_delivery_rate_app_limited) line.rate = info.tcpi_delivery_rate;
   return line;
 }

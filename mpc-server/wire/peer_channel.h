@@ -58,6 +58,7 @@ struct ChannelCounters {
 struct LineState {
   absl::Duration distance;  // one way: half of the shortest round trip of the last minutes
   uint64_t rate = 0;        // bytes per second that it carried when it was kept full; 0: unknown
+  uint64_t sent = 0;        // bytes that have arrived there, ever
 
   friend bool operator==(const LineState&, const LineState&) = default;
 };
