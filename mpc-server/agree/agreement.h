@@ -4,9 +4,10 @@
 // kAgreement; doc/jobs.md draws the exchange). Integers are big-endian.
 //
 //   proposal, P0 to both:
-//     1 (1) | kind (1) | protocol (1) | of gcm parts (1) | number (4) | time, microseconds since 1970 (8)
-//     | first nonce (12) | nonces (4) | entries (4) | each: group (16) | id (8) | digest (32) | the
-//     leader's code (1) | keys (1) | each: tag with the previous party (8) | with the next (8)
+//     1 (1) | kind (1) | protocol (1) | of gcm parts (1) | number (4) | time, microseconds since
+//     1970 (8) | first nonce (12) | nonces (4) | entries (4) | each: group (16) | id (8) | digest
+//     (32) | the leader's code (1) | keys (1) | each: tag with the previous party (8) | with the
+//     next (8)
 //   vote, P1 and P2 to both others:
 //     2 (1) | number (4) | SHA-256 of the proposal (32) | time (8) | line to the previous party
 //     | line to the next | entries (4) | each: code (1) | keys (1) | each: tag with the previous
@@ -14,9 +15,10 @@
 //   line: distance one way, microseconds (4) | bytes per second, 0: unknown (8)
 //
 // The protocol is that of the batch's parts under keys of enctypes 17 to 20 (CtsProtocol): 1
-// replicated, as in every batch without such parts, 2 garbled, in batches of kLongJobs only. That of
-// the parts under gcm keys is 1 or, in batches of jobs, 2. As part of the proposal they are in the votes' hash of it and in the view that the batch confirms, so
-// the three compute with the same ones.
+// replicated, as in every batch without such parts, 2 garbled, in batches of kLongJobs only. That
+// of the parts under gcm keys is 1 or, in batches of jobs, 2. As part of the proposal they are in
+// the votes' hash of it and in the view that the batch confirms, so the three compute with the same
+// ones.
 //
 // The keys are those that a computation of the entry would use; none where the code is not OK.
 // Their tags are record_tags.h's business.

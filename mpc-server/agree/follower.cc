@@ -128,8 +128,9 @@ Judgement Follower::CheckProtocol(const Proposal& proposal, const WaitingJob& jo
   const bool garbled_gcm = proposal.of_gcm == CtsProtocol::kGarbled;
   const ProtocolSetting forced = state_.protocol();
   if (garbled_gcm && forced == ProtocolSetting::kReplicated) {
-    return Refuse(Verdict::kUnavailable,
-                  "the leader proposed garbled gcm parts, and [engine] protocol is replicated here");
+    return Refuse(
+        Verdict::kUnavailable,
+        "the leader proposed garbled gcm parts, and [engine] protocol is replicated here");
   }
   if (garbled_gcm && all->gcm_parts > 0 && !MayGarbleGcm(*all)) {
     return Refuse(Verdict::kUnavailable, "the leader proposed garbled gcm parts beyond the limits");

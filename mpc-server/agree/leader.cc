@@ -164,8 +164,8 @@ void Leader::ChooseProtocol(Ballot& ballot) {
 
 // In a batch of rounds the gcm parts have time.
 CtsProtocol Leader::ChooseGcm(const Ballot& ballot) const {
-  const bool of_rounds = IsLong(ballot.proposal.kind) &&
-                         ballot.proposal.protocol == CtsProtocol::kReplicated;
+  const bool of_rounds =
+      IsLong(ballot.proposal.kind) && ballot.proposal.protocol == CtsProtocol::kReplicated;
   if (of_rounds) return CtsProtocol::kReplicated;
   CtsLoad all;
   for (const WaitingJobPtr& job : ballot.jobs) all.Add(job->load);

@@ -7,7 +7,8 @@ namespace mpckdc {
 namespace {
 
 constexpr absl::Duration kRateLife = absl::Minutes(1);
-// A rate is that of the line where so much passed since the last look. Of less it is how TCP begins.
+// A rate is that of the line where so much passed since the last look. Of less it is how TCP
+// begins.
 constexpr uint64_t kTelling = 1 << 20;
 
 }  // namespace

@@ -66,16 +66,16 @@ inline constexpr uint64_t kGarbledTableBytes = 128 << 20;
 // Tables of a job in a garbled batch with others: what kLongBatchRounds is for rounds.
 // Exceeded: the job runs in a batch of such jobs, which take turns with the others.
 inline constexpr uint64_t kLongBatchTableBytes = 32 << 20;
-// A round of the replicated protocol without the distance, as CtsWork::RoundsOf counts them (a third
-// too many for few jobs): a lone login takes 4,717 in 300 ms on loopback (`mpc-bench rfc3962
+// A round of the replicated protocol without the distance, as CtsWork::RoundsOf counts them (a
+// third too many for few jobs): a lone login takes 4,717 in 300 ms on loopback (`mpc-bench rfc3962
 // --security=active --protocol=replicated --batch=1`, three servers on two cores). For the choice
 // alone.
 inline constexpr absl::Duration kReplicatedRoundTime = absl::Microseconds(30);
 // What each further job of a batch of rounds takes: 500 logins, two jobs each, in 0.6 s. For the
 // choice alone.
 inline constexpr absl::Duration kReplicatedJobTime = absl::Microseconds(300);
-// Rounds of a batch of few gcm logins: thirty of AES, a check, its proof, an opening. For the choice
-// alone.
+// Rounds of a batch of few gcm logins: thirty of AES, a check, its proof, an opening. For the
+// choice alone.
 inline constexpr int kGcmBatchRounds = 40;
 // A garbled batch without the distance and its tables: a lone login, two batches and 9.8 MB, takes
 // 33 ms (--protocol=garbled). For the choice alone.

@@ -190,7 +190,8 @@ absl::Status BatchWork::CheckTags() {
       }
     }
     for (VerifyMacWork& mac : job.verify_macs) {
-      if (const auto* cts = std::get_if<CtsVerify>(&mac.form); cts != nullptr && cts_.judges_macs()) {
+      if (const auto* cts = std::get_if<CtsVerify>(&mac.form);
+          cts != nullptr && cts_.judges_macs()) {
         mac.judged = true;
         mac.good = cts_.good(*cts);
       }

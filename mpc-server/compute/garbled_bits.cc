@@ -58,9 +58,9 @@ std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party, const Di
                                                    garble::SharedBits inputs) {
   const uint32_t number = party.NextGarbling();
   const int evaluator = static_cast<int>(party.batch() % kParties);
-  return std::make_unique<garble::GarbledRun>(party.party(), evaluator,
-                                              garble::DrawNeighbourKeys(party, number, HashOf(agreed, input)),
-                                              input, std::move(inputs));
+  return std::make_unique<garble::GarbledRun>(
+      party.party(), evaluator, garble::DrawNeighbourKeys(party, number, HashOf(agreed, input)),
+      input, std::move(inputs));
 }
 
 }  // namespace mpckdc

@@ -19,7 +19,8 @@ namespace mpckdc {
 class GarbledInputs {
  public:
   GarbledInputs(size_t rows, size_t lanes)
-      : lanes_(lanes), bits_{SecretVector<uint8_t>(rows * lanes), SecretVector<uint8_t>(rows * lanes)} {}
+      : lanes_(lanes),
+        bits_{SecretVector<uint8_t>(rows * lanes), SecretVector<uint8_t>(rows * lanes)} {}
 
   void NextLane() {
     ++lane_;
@@ -43,8 +44,8 @@ SecretVector<SharedBlock> BlocksOfOutputs(const garble::SharedBits& bits, size_t
 // Evaluated by the parties in turn, a batch each: if one batch had several evaluators, each would
 // wait in a run for what it is late with in another one, message by message. The input's plan and
 // strings are the caller's. The run's keys
-// follow from `agreed`, a hash of what the three agreed on, and from all that the circuit depends on
-// and everybody knows: garblers who mean different circuits draw different labels.
+// follow from `agreed`, a hash of what the three agreed on, and from all that the circuit depends
+// on and everybody knows: garblers who mean different circuits draw different labels.
 std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party, const Digest& agreed,
                                                    const garble::RunInput& input,
                                                    garble::SharedBits inputs);

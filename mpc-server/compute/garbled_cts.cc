@@ -208,7 +208,8 @@ void GarbledCts::Keep(const Run& run) {
     const auto& outputs = run.circuit->outputs();
     part.garbled_text = BlocksOfOutputs(outputs, 0, text_rows, lane, lanes);
     if (part.judged()) continue;
-    part.garbled_mac = BlocksOfOutputs(outputs, text_rows, 8 * part.enctype->mac_bytes, lane, lanes);
+    part.garbled_mac =
+        BlocksOfOutputs(outputs, text_rows, 8 * part.enctype->mac_bytes, lane, lanes);
   }
 }
 

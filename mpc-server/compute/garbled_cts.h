@@ -71,7 +71,7 @@ class GarbledCts : public Flow {
   Digest agreed_{};
   std::vector<std::unique_ptr<Run>> runs_;
   Cost opens_, others_, second_;
-  size_t left_ = 0;    // of those that the second ones wait for
+  size_t left_ = 0;  // of those that the second ones wait for
 };
 
 }  // namespace mpckdc

@@ -23,8 +23,12 @@ constexpr size_t kRowsOfBlock = 128;
 // What the plan of a part depends on.
 using Shape = std::tuple<size_t, size_t, bool, size_t, bool, bool, size_t>;
 Shape ShapeOf(const GarbledGcmPart& p) {
-  return {p.key->key->round_keys.size(), p.lanes,           p.judged,
-          p.ghash_blocks.size(),         p.ghash.has_value(), p.zero_block.has_value(),
+  return {p.key->key->round_keys.size(),
+          p.lanes,
+          p.judged,
+          p.ghash_blocks.size(),
+          p.ghash.has_value(),
+          p.zero_block.has_value(),
           p.ciphertext.size()};
 }
 
@@ -68,10 +72,8 @@ std::unique_ptr<Plan> PlanOf(const GarbledGcmPart& part) {
     const size_t text = part.ciphertext.size();
     if (text != 0) {
       const Plan::String ciphertext = plan->AddString(text);
-      const Plan::Reg stream =
-          plan->Join(std::vector<Plan::Reg>(blocks.begin() + 2, blocks.end()));
-      inputs.push_back(
-          plan->Xor(plan->Bytes(stream, 0, text), plan->Public(ciphertext, 0, text)));
+      const Plan::Reg stream = plan->Join(std::vector<Plan::Reg>(blocks.begin() + 2, blocks.end()));
+      inputs.push_back(plan->Xor(plan->Bytes(stream, 0, text), plan->Public(ciphertext, 0, text)));
     }
     plan->Show(plan->Run(garble::CheckTape(8 * compared, 8 * text), std::move(inputs)));
   }
@@ -131,8 +133,8 @@ void GarbledGcm::Begin(absl::Span<GarbledGcmPart> parts, absl::Span<GarbledPower
   for (const auto& [shape, all] : by_shape) {
     for (size_t at = 0; at < all.size(); at += garble::kMostLanes) {
       const size_t end = std::min(all.size(), at + garble::kMostLanes);
-      StartParts({all.begin() + static_cast<ptrdiff_t>(at),
-                  all.begin() + static_cast<ptrdiff_t>(end)});
+      StartParts(
+          {all.begin() + static_cast<ptrdiff_t>(at), all.begin() + static_cast<ptrdiff_t>(end)});
     }
   }
   for (GarbledPowers& p : powers) StartPowers(p);
@@ -152,7 +154,8 @@ void GarbledGcm::StartParts(std::vector<GarbledGcmPart*> lanes) {
     inputs.NextLane();
   }
   garble::RunInput input = {run.plan.get(), run.lanes.size(), {}};
-  for (const auto& strings : run.strings) input.strings.emplace_back(strings.begin(), strings.end());
+  for (const auto& strings : run.strings)
+    input.strings.emplace_back(strings.begin(), strings.end());
   run.circuit = NextGarbledRun(party_, agreed_, input, inputs.Take());
   cost_ = Together(cost_, run.circuit->DeclaredCost());
   Start(*run.circuit, [this, &run] { Keep(run); });
@@ -177,7 +180,8 @@ void GarbledGcm::Keep(const Run& run) {
   const SecretVector<uint8_t>& shown = run.circuit->shown();
   for (size_t lane = 0; lane < lanes; ++lane) {
     GarbledGcmPart& part = *run.lanes[lane];
-    part.blocks = BlocksOfOutputs(run.circuit->outputs(), 0, kRowsOfBlock * part.lanes, lane, lanes);
+    part.blocks =
+        BlocksOfOutputs(run.circuit->outputs(), 0, kRowsOfBlock * part.lanes, lane, lanes);
     if (!part.judged) continue;
     part.good = shown[lane] != 0;
     if (!part.good) continue;
@@ -193,8 +197,8 @@ void GarbledGcm::KeepPowers(const SecretVector<SharedBlock>& odd, GarbledPowers&
   powers.powers[0] = powers.h;
   for (size_t n = 2; n <= powers.count; ++n) {
     const SharedBlock& half = powers.powers[n / 2 - 1];
-    powers.powers[n - 1] = n % 2 != 0 ? odd[(n - 3) / 2]
-                                      : SharedBlock{GfSquare(half.x), GfSquare(half.a)};
+    powers.powers[n - 1] =
+        n % 2 != 0 ? odd[(n - 3) / 2] : SharedBlock{GfSquare(half.x), GfSquare(half.a)};
   }
 }
 

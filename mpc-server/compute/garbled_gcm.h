@@ -29,12 +29,12 @@ struct GarbledGcmPart {
   Nonce nonce{};
   size_t lanes = 0;
 
-  bool judged = false;  // what follows is there
-  std::vector<Block> ghash_blocks{};      // of its tag,
-  std::optional<SharedBlock> ghash{};     // or the sum, where powers are there
+  bool judged = false;                 // what follows is there
+  std::vector<Block> ghash_blocks{};   // of its tag,
+  std::optional<SharedBlock> ghash{};  // or the sum, where powers are there
   Tag tag{};
-  std::optional<Block> zero_block{};      // of the ciphertext: the second block's keystream
-  std::string ciphertext{};               // behind it, of a text that is shown if all is good
+  std::optional<Block> zero_block{};  // of the ciphertext: the second block's keystream
+  std::string ciphertext{};           // behind it, of a text that is shown if all is good
 
   // Results.
   SecretVector<SharedBlock> blocks{};

@@ -148,8 +148,8 @@ TEST_P(GarbledGcmTest, BlocksAndPowersOfASeal) {
         powers[p].assign(all.begin(), all.end());
       });
   // A text of zeros is sealed to the keystream.
-  const auto sealed = PlainSeal(key.plain, std::vector<uint8_t>(12, 7), {},
-                                std::vector<uint8_t>(kText));
+  const auto sealed =
+      PlainSeal(key.plain, std::vector<uint8_t>(12, 7), {}, std::vector<uint8_t>(kText));
   const std::string message(sealed.begin(), sealed.end());
   const MessageView view = ViewOf(message);
   std::string stream;

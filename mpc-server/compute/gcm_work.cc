@@ -234,7 +234,8 @@ absl::Status GcmWork::RunGarbled(Rings& rings, Circuit& first, Circuit& last, Co
   Circuit* const all[] = {&first, &circuit, &last};
   RETURN_IF_ERROR(RunTogether(rings.first(), all, cost));
   auto joined = std::make_shared<SecretVector<SharedBlock>>();
-  for (const GarbledPowers& p : powers) joined->insert(joined->end(), p.powers.begin(), p.powers.end());
+  for (const GarbledPowers& p : powers)
+    joined->insert(joined->end(), p.powers.begin(), p.powers.end());
   std::vector<absl::Span<const SharedBlock>> spans;
   size_t at = 0;
   for (const GarbledPowers& p : powers) {

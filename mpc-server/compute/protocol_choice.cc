@@ -103,17 +103,17 @@ void CtsLoad::AddPart(const Enctype& enctype, CtsPartKind kind, size_t bytes) {
   tables += TableBytesOf(enctype, kind, bytes);
 }
 
-// Powers of H for a tag that is made, odd ones one product each; Horner's rule for one that is judged.
+// Powers of H for a tag that is made, odd ones one product each; Horner's rule for one that is
+// judged.
 void CtsLoad::AddGcmPart(const Enctype& enctype, size_t blocks, size_t bytes, bool makes_tag) {
   const uint64_t hashed = UpTo(bytes, sizeof(Block)) + 2;  // with header and lengths
   const uint64_t products = makes_tag ? hashed / 2 : hashed;
   const uint64_t outputs = 128 * (blocks + (makes_tag ? products : 0));
   ++gcm_parts;
   gcm_longest = std::max(gcm_longest, bytes);
-  gcm_tables +=
-      kGateBytes * (blocks * (enctype.key_bytes == 16 ? kAes128Gates : kAes256Gates) +
-                    products * kGf128Gates) +
-      kInputBitBytes * 128 * (enctype.round_keys() + 1) + kOutputBitBytes * outputs;
+  gcm_tables += kGateBytes * (blocks * (enctype.key_bytes == 16 ? kAes128Gates : kAes256Gates) +
+                              products * kGf128Gates) +
+                kInputBitBytes * 128 * (enctype.round_keys() + 1) + kOutputBitBytes * outputs;
 }
 
 void CtsLoad::Add(const CtsLoad& more) {
@@ -167,8 +167,8 @@ CtsProtocol ChooseGcmProtocol(const CtsLoad& load, const FarthestLine& line,
   if (setting == ProtocolSetting::kGarbled) return CtsProtocol::kGarbled;
   const absl::Duration rounds =
       limits::kGcmBatchRounds * (limits::kReplicatedRoundTime + line.distance);
-  const absl::Duration garbled = limits::kGarbledBatchTime + kHopsOfGcm * line.distance +
-                                 TimeOfTables(load.gcm_tables, line);
+  const absl::Duration garbled =
+      limits::kGarbledBatchTime + kHopsOfGcm * line.distance + TimeOfTables(load.gcm_tables, line);
   return garbled < rounds ? CtsProtocol::kGarbled : CtsProtocol::kReplicated;
 }
 

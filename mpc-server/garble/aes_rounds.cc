@@ -163,18 +163,14 @@ const Tape& MixTape(bool encrypt) {
   return tapes[encrypt];
 }
 
-constinit const RowOrder kPlanesOfBytes = MakeOrder([](RowOrder& o, size_t k, size_t r, size_t c) {
-  o[Plane(k, r, c)] = BitOfByte(k, r, c);
-});
-constinit const RowOrder kBytesOfPlanes = MakeOrder([](RowOrder& o, size_t k, size_t r, size_t c) {
-  o[BitOfByte(k, r, c)] = Plane(k, r, c);
-});
+constinit const RowOrder kPlanesOfBytes = MakeOrder(
+    [](RowOrder& o, size_t k, size_t r, size_t c) { o[Plane(k, r, c)] = BitOfByte(k, r, c); });
+constinit const RowOrder kBytesOfPlanes = MakeOrder(
+    [](RowOrder& o, size_t k, size_t r, size_t c) { o[BitOfByte(k, r, c)] = Plane(k, r, c); });
 // Row r of column c comes from column c + r.
-constinit const RowOrder kShiftRows = MakeOrder([](RowOrder& o, size_t k, size_t r, size_t c) {
-  o[Plane(k, r, c)] = Plane(k, r, c + r);
-});
-constinit const RowOrder kShiftRowsBack = MakeOrder([](RowOrder& o, size_t k, size_t r, size_t c) {
-  o[Plane(k, r, c + r)] = Plane(k, r, c);
-});
+constinit const RowOrder kShiftRows = MakeOrder(
+    [](RowOrder& o, size_t k, size_t r, size_t c) { o[Plane(k, r, c)] = Plane(k, r, c + r); });
+constinit const RowOrder kShiftRowsBack = MakeOrder(
+    [](RowOrder& o, size_t k, size_t r, size_t c) { o[Plane(k, r, c + r)] = Plane(k, r, c); });
 
 }  // namespace mpckdc::garble

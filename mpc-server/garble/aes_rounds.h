@@ -6,8 +6,8 @@
 //     N^-1                 5 gates: Boyar, Peralta, SEA 2010
 //     (a+b)M, bM           9 each
 //
-// The state's rows are in planes: bit k of row r of column c is row 16 * k + 4 * r + c. So the S-box
-// is a program of eight rows in sixteen copies, and MixColumns one of 32 in four.
+// The state's rows are in planes: bit k of row r of column c is row 16 * k + 4 * r + c. So the
+// S-box is a program of eight rows in sixteen copies, and MixColumns one of 32 in four.
 #ifndef MPC_SERVER_GARBLE_AES_ROUNDS_H_
 #define MPC_SERVER_GARBLE_AES_ROUNDS_H_
 

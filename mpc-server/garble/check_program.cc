@@ -35,8 +35,7 @@ BitProgram Record(size_t bits, size_t gated) {
 
 struct Tapes {
   absl::Mutex mu;
-  absl::flat_hash_map<std::pair<size_t, size_t>, std::unique_ptr<Tape>> by_size
-      ABSL_GUARDED_BY(mu);
+  absl::flat_hash_map<std::pair<size_t, size_t>, std::unique_ptr<Tape>> by_size ABSL_GUARDED_BY(mu);
 };
 
 }  // namespace

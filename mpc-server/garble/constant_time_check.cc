@@ -34,10 +34,11 @@ bool RunOne(const Enctype& enctype, size_t lanes, int evaluator, bool hashes, bo
   plan.Finish();
 
   const std::string a(16 + kBytes, 'a'), b(enctype.mac_bytes, 'b'), c(kRequest, 'c');
-  const RunInput input = {&plan, lanes,
-                          {std::vector<absl::string_view>(lanes, a),
-                           std::vector<absl::string_view>(lanes, b),
-                           std::vector<absl::string_view>(lanes, c)}};
+  const RunInput input = {
+      &plan,
+      lanes,
+      {std::vector<absl::string_view>(lanes, a), std::vector<absl::string_view>(lanes, b),
+       std::vector<absl::string_view>(lanes, c)}};
   GarbledParties parties(input, std::vector<uint8_t>(plan.input_rows() * lanes, 1), 1, evaluator);
   parties.mark = true;
   for (const absl::Status& end : parties.Run()) {

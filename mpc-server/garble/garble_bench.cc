@@ -91,10 +91,8 @@ void Program(const char* what, const Tape& tape, size_t copies, size_t rows, siz
     side.Begin(tape, copies, {inputs}, copies == 1 ? publics : std::vector<uint8_t>());
     while (!side.Done()) side.RunUnit(outputs.data());
   };
-  Print(isa, what, lanes, "garble", gates,
-        [&] { run(garbler); });
-  Print(isa, what, lanes, "evaluate", gates,
-        [&] { run(evaluator); });
+  Print(isa, what, lanes, "garble", gates, [&] { run(garbler); });
+  Print(isa, what, lanes, "evaluate", gates, [&] { run(evaluator); });
 }
 
 void All() {

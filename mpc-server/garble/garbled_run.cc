@@ -217,8 +217,8 @@ void GarbledRun::Garble(absl::Span<uint8_t> out) {
   for (size_t i = 0; i < piece.units; ++i) garbler_->RunUnit();
   const SecretVector<Label> own = garbler_->TakeOwnLabels();
   if (role_ == Role::kG1) {
-    uint8_t* const end = in_place ? out.data() + stream.size() * sizeof(Label)
-                                  : PutLabels(stream, out.data());
+    uint8_t* const end =
+        in_place ? out.data() + stream.size() * sizeof(Label) : PutLabels(stream, out.data());
     PutLabels(own, end);
     return;
   }

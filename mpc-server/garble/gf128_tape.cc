@@ -30,8 +30,7 @@ Polynomial Multiply(BitRecorder& bits, absl::Span<const Bit> a, absl::Span<const
   const auto low = [&](absl::Span<const Bit> p) { return p.first(half); };
   const auto high = [&](absl::Span<const Bit> p) { return p.subspan(half); };
   const Polynomial lows = Multiply(bits, low(a), low(b)), highs = Multiply(bits, high(a), high(b));
-  const Polynomial sums =
-      Multiply(bits, Add(bits, low(a), high(a)), Add(bits, low(b), high(b)));
+  const Polynomial sums = Multiply(bits, Add(bits, low(a), high(a)), Add(bits, low(b), high(b)));
   Polynomial product(2 * a.size() - 1, kZeroBit);
   for (size_t i = 0; i < lows.size(); ++i) {
     const Bit mixed = bits.Xor(sums[i], lows[i], highs[i]);

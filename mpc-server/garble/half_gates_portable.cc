@@ -95,8 +95,7 @@ struct Portable {
 
 }  // namespace
 
-constexpr HalfGateFunctions kHalfGatesPortable = {Garble, Evaluate, HashEach,
-                                                  TapeRun<Portable>::GarbleBlock,
-                                                  TapeRun<Portable>::EvaluateBlock};
+constexpr HalfGateFunctions kHalfGatesPortable = {
+    Garble, Evaluate, HashEach, TapeRun<Portable>::GarbleBlock, TapeRun<Portable>::EvaluateBlock};
 
 }  // namespace mpckdc::garble

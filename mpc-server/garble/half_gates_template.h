@@ -22,9 +22,7 @@ namespace {
 inline __m128i LoadLabel(const Label* p) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 }
-inline void StoreLabel(Label* p, __m128i v) {
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v);
-}
+inline void StoreLabel(Label* p, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v); }
 
 constexpr int kAesRounds = 10;
 constexpr uint32_t kRoundConstants[kAesRounds + 1] = {0,    0x01, 0x02, 0x04, 0x08, 0x10,
@@ -220,7 +218,8 @@ struct HalfGates {
     Fresh next_;
   };
 
-  // visit.template operator()<kR>(keys, at, n) for kR registers of elements, of which the last has n.
+  // visit.template operator()<kR>(keys, at, n) for kR registers of elements, of which the last has
+  // n.
   template <class Visit>
   static MPCKDC_GARBLE_INLINE void ForEach(const GateRange& r, Visit visit) {
     const size_t all = r.gates * r.lanes;
@@ -263,7 +262,7 @@ struct HalfGates {
     }
     const T of_first = DeltaOf(r, delta, 0);
     ForEach(
-        r, [&]<int kR>(Fresh* keys, size_t at, size_t n) __attribute__((always_inline)) {
+        r, [&]<int kR>(Fresh * keys, size_t at, size_t n) __attribute__((always_inline)) {
           T d[kR], x[kR], y[kR], out[kR];
           for (int i = 0; i < kR; ++i) {
             d[i] = r.lanes == 1 ? of_first : DeltaOf(r, delta, at + kLabels * i);
@@ -289,7 +288,7 @@ struct HalfGates {
       }
     }
     ForEach(
-        r, [&]<int kR>(Fresh* keys, size_t at, size_t n) __attribute__((always_inline)) {
+        r, [&]<int kR>(Fresh * keys, size_t at, size_t n) __attribute__((always_inline)) {
           T x[kR], y[kR], out[kR];
           Load<kR>(a + at, n, x);
           Load<kR>(b + at, n, y);
@@ -393,10 +392,10 @@ struct HalfGates {
   static MPCKDC_GARBLE_INLINE void Gather(const Label* slots, const TapeGate* g, T* a, T* b) {
 #pragma GCC unroll 2
     for (int r = 0; r < kR; ++r, g += kLabels) {
-      a[r] = V::Gather(slots, g, [](const TapeGate& t) { return t.x; },
-                       [](const TapeGate& t) { return t.x2; });
-      b[r] = V::Gather(slots, g, [](const TapeGate& t) { return t.y; },
-                       [](const TapeGate& t) { return t.y2; });
+      a[r] = V::Gather(
+          slots, g, [](const TapeGate& t) { return t.x; }, [](const TapeGate& t) { return t.x2; });
+      b[r] = V::Gather(
+          slots, g, [](const TapeGate& t) { return t.y; }, [](const TapeGate& t) { return t.y2; });
     }
   }
   template <int kR>
@@ -418,12 +417,12 @@ struct HalfGates {
     const typename Ahead::Keys keys[1] = {{from + at}};
     visit.template operator()<1>(keys, at, r.gates - at);
   }
-  static MPCKDC_GARBLE_INLINE void GarbleSlots(const GateRange& r, Ahead& ahead,
-                                               const Label& delta, Label* slots,
-                                               const TapeGate* g, Label* rows) {
+  static MPCKDC_GARBLE_INLINE void GarbleSlots(const GateRange& r, Ahead& ahead, const Label& delta,
+                                               Label* slots, const TapeGate* g, Label* rows) {
     const T d[2] = {V::Same(delta), V::Same(delta)};
     ForGroup(
-        r, ahead, [&]<int kR>(const auto* keys, size_t at, size_t n) __attribute__((always_inline)) {
+        r,
+        ahead, [&]<int kR>(const auto* keys, size_t at, size_t n) __attribute__((always_inline)) {
           T a[kR], b[kR], c[kR];
           Gather<kR>(slots, g + at, a, b);
           GarbleLabels<kR>(keys, d, a, b, rows + kAndRows * at, n, c);
@@ -433,7 +432,8 @@ struct HalfGates {
   static MPCKDC_GARBLE_INLINE void EvaluateSlots(const GateRange& r, Ahead& ahead, Label* slots,
                                                  const TapeGate* g, const Label* rows) {
     ForGroup(
-        r, ahead, [&]<int kR>(const auto* keys, size_t at, size_t n) __attribute__((always_inline)) {
+        r,
+        ahead, [&]<int kR>(const auto* keys, size_t at, size_t n) __attribute__((always_inline)) {
           T a[kR], b[kR], c[kR];
           Gather<kR>(slots, g + at, a, b);
           EvaluateLabels<kR>(keys, a, b, rows + kAndRows * at, n, c);

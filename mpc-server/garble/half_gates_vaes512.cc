@@ -33,9 +33,7 @@ struct Vaes512 {
     return _mm512_mask_permutexvar_epi64(all, 0x55, _mm512_setr_epi64(0, 0, 1, 0, 2, 0, 3, 0),
                                          lows);
   }
-  static T Same(const Label& v) {
-    return _mm512_broadcast_i32x4(LoadLabel(&v));
-  }
+  static T Same(const Label& v) { return _mm512_broadcast_i32x4(LoadLabel(&v)); }
   static T Ones() { return _mm512_set4_epi64(0, 1, 0, 1); }
   static __m128i One(const Label* slots, uint16_t a, uint16_t b) {
     return _mm_xor_si128(LoadLabel(slots + a), LoadLabel(slots + b));

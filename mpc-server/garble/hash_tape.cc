@@ -20,8 +20,7 @@ const Tape& HashTape(HashKind hash, MessageKind message) {
   static Made all[kHashes][kMessages];
   Made& made = all[static_cast<size_t>(hash)][static_cast<size_t>(message)];
   std::call_once(made.once, [&] {
-    made.tape =
-        std::make_unique<Tape>(HashProgram(hash, message, Adder::kRipple), StateRows(hash));
+    made.tape = std::make_unique<Tape>(HashProgram(hash, message, Adder::kRipple), StateRows(hash));
   });
   return *made.tape;
 }

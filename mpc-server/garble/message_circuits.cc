@@ -97,8 +97,7 @@ Plan::Reg MessageCircuits::HmacOfPublic(Reg states, String message) {
 
 MessageCircuits::Checked MessageCircuits::Check(Reg mac, String given, Reg gated) {
   const size_t bits = plan_.rows(mac), rows = plan_.rows(gated);
-  const Reg out =
-      plan_.Run(CheckTape(bits, rows), {mac, plan_.Public(given, 0, bits / 8), gated});
+  const Reg out = plan_.Run(CheckTape(bits, rows), {mac, plan_.Public(given, 0, bits / 8), gated});
   return {plan_.Rows(out, 0, 1), plan_.Rows(out, 1, rows)};
 }
 

@@ -70,8 +70,8 @@ void ProgramRun::Load(const TapeBlock& block, size_t first_copy) {
   }
   for (const TapeLoad& load : block.masks) {
     for (size_t lane = 0; lane < lanes_; ++lane) {
-      Slot(load.slot)[lane] = Label{~uint64_t{0}, ~uint64_t{0}}.If(
-          public_[load.from * lanes_ + lane] != 0);
+      Slot(load.slot)[lane] =
+          Label{~uint64_t{0}, ~uint64_t{0}}.If(public_[load.from * lanes_ + lane] != 0);
     }
   }
 }

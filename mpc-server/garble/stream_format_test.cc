@@ -52,8 +52,8 @@ TEST_P(StreamFormatTest, IsTheOneOfThisVersion) {
   std::vector<Label> stream(plan.Labels(2));
   garbler.Give(absl::MakeSpan(stream));
   while (!garbler.Done()) garbler.RunUnit();
-  const Digest digest = Sha256(
-      {reinterpret_cast<const char*>(stream.data()), stream.size() * sizeof(Label)});
+  const Digest digest =
+      Sha256({reinterpret_cast<const char*>(stream.data()), stream.size() * sizeof(Label)});
   EXPECT_EQ(absl::BytesToHexString(AsText(digest)), GetParam().digest);
 }
 

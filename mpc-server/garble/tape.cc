@@ -339,8 +339,8 @@ class TapeMaker {
     for (const NodeId n : step.gates) {
       const auto& a = nodes_[n].args;
       slot_[n] = NewSlot(last_[n]);
-      block.gates.push_back({slot_[n], SlotOf(a[0]), SlotOf(a[1]), SlotOf(a[2]), SlotOf(a[3]),
-                             SlotOf(a[4])});
+      block.gates.push_back(
+          {slot_[n], SlotOf(a[0]), SlotOf(a[1]), SlotOf(a[2]), SlotOf(a[3]), SlotOf(a[4])});
     }
     while (block.gates.size() % kGatePad != 0) block.gates.push_back({kTrashSlot, 0, 0, 0, 0, 0});
     block.groups.push_back({static_cast<uint16_t>(step.xors.size()),

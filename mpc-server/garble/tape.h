@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A recorded program (circuit/hash/bit_program.h) in the order in which it is garbled and
 // evaluated. What is opened on shares is an AND gate here, one for each product. The stages of the
-// program are of no use here: rounds cost nothing, and the AES units are busy with eight independent
-// gates at once. So gates are put into groups of at most eight, those that most depends on first.
+// program are of no use here: rounds cost nothing, and the AES units are busy with eight
+// independent gates at once. So gates are put into groups of at most eight, those that most depends
+// on first.
 //
 //     block    load    what is used here for the first time: inputs, public bits
 //       group  xors    out = a + b + c

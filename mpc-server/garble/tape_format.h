@@ -49,7 +49,7 @@ struct BlockRun {
   Label* slots;
   Label* garbled;        // rows, of a garbler;
   const Label* arrived;  // of an evaluator
-  Label* scratch;  // 3 * kGroupGates * copies * lanes labels
+  Label* scratch;        // 3 * kGroupGates * copies * lanes labels
 };
 
 }  // namespace mpckdc::garble
