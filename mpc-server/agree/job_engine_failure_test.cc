@@ -254,9 +254,9 @@ TEST(JobEngine, ALeaderThatTellsTwoStoriesEndsTheSession) {
   std::atomic<int> altered{0};
   realm.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
     // The leader tells P2 another first nonce than P1.
-    if (m.type == FrameType::kAgreement && m.from == 0 && m.to == 2 && m.payload.size() > 35 &&
+    if (m.type == FrameType::kAgreement && m.from == 0 && m.to == 2 && m.payload.size() > 36 &&
         altered.exchange(1) == 0) {
-      m.payload[26] ^= 1;
+      m.payload[27] ^= 1;
     }
   });
   realm.hub().CloseCurrent();

@@ -47,7 +47,7 @@ struct Lie {
 };
 
 bool IsProposal(const MemoryRing::Intercepted& m) {
-  return m.type == FrameType::kAgreement && m.from == 0 && m.payload.size() > 35 &&
+  return m.type == FrameType::kAgreement && m.from == 0 && m.payload.size() > 36 &&
          m.payload[0] == 1;
 }
 bool IsVote(const MemoryRing::Intercepted& m) {
@@ -57,16 +57,16 @@ bool IsVote(const MemoryRing::Intercepted& m) {
 
 const Lie kLies[] = {
     {"the leader tells another first nonce to one", 0,
-     [](auto& m) { return IsProposal(m) && m.to == 2 && ((m.payload[26] ^= 1), true); }},
+     [](auto& m) { return IsProposal(m) && m.to == 2 && ((m.payload[27] ^= 1), true); }},
     {"the leader proposes a nonce that was used", 0,
      [](auto& m) {
        if (!IsProposal(m)) return false;
-       std::fill(m.payload.begin() + 15, m.payload.begin() + 19, 0);
+       std::fill(m.payload.begin() + 16, m.payload.begin() + 20, 0);
        return true;
      },
      true},
     {"the leader leaves a number out", 0,
-     [](auto& m) { return IsProposal(m) && ((m.payload[6] += 2), true); }, true},
+     [](auto& m) { return IsProposal(m) && ((m.payload[7] += 2), true); }, true},
     {"a follower's vote says another thing to one", 1,
      [](auto& m) {
        if (!IsVote(m) || m.from != 1 || m.to != 0) return false;
