@@ -24,6 +24,15 @@ constexpr int kHopsOfGcm = 2;
 // Of a further one also proposal, votes and confirmation.
 constexpr int kHopsOfAgreement = 3;
 
+// What G1 may send without a word of E's to G2, who is waiting (garble/garbled_run.cc). On a line
+// that takes longer for it the session ends, and with it what gcm users wait for.
+constexpr uint64_t kQuietTableBytes = 4 << 20;
+
+bool IsTooSlowForTables(const FarthestLine& line) {
+  return line.rate != 0 && absl::Seconds(static_cast<double>(kQuietTableBytes) /
+                                         static_cast<double>(line.rate)) > limits::kPeerTimeout / 2;
+}
+
 uint64_t UpTo(uint64_t count, uint64_t step) { return (count + step - 1) / step; }
 
 // To be computed as one batch of rounds, by its budget.
@@ -155,6 +164,7 @@ CtsProtocol ChooseProtocol(const CtsLoad& load, const FarthestLine& line, Protoc
   if (setting == ProtocolSetting::kReplicated || load.parts == 0) return CtsProtocol::kReplicated;
   if (load.longest > limits::kGarbledMessageBytes) return CtsProtocol::kReplicated;
   if (setting == ProtocolSetting::kGarbled) return CtsProtocol::kGarbled;
+  if (IsTooSlowForTables(line)) return CtsProtocol::kReplicated;
   return GarbledTime(load, line) < ReplicatedTime(load, line) ? CtsProtocol::kGarbled
                                                               : CtsProtocol::kReplicated;
 }

@@ -8,6 +8,9 @@
 //   garbled      batches * kGarbledBatchTime + (7 * batches - 3) * distance
 //                + tables / the slower of the line and kGarbledTableBytesPerSecond
 //
+// A line for which the timeout of peers (limits::kPeerTimeout) is too short is not asked to carry
+// tables, however far the servers are from each other, unless an administrator forces it.
+//
 // The leader chooses and says so in its proposal; the others see that the hard limits (limits.h,
 // "Garbled circuits") hold, and what their administrators force.
 #ifndef MPC_SERVER_COMPUTE_PROTOCOL_CHOICE_H_

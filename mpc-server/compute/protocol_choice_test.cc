@@ -131,6 +131,9 @@ TEST(ProtocolChoice, Table) {
        true},
       {"ten on it", Times(Reply(), 10), Line(absl::Microseconds(50), kGigabit), false},
       {"a lone login on a very slow line", Login(), Line(absl::Microseconds(50), 1'000'000), false},
+      {"far apart, on lines that a timeout is long enough for", Login(),
+       Line(absl::Milliseconds(30), 5'000'000), true},
+      {"far apart, on slower ones", Login(), Line(absl::Milliseconds(30), 1'000'000), false},
       {"no part of these types", {}, Line(absl::Seconds(1)), false},
   };
   for (const Case& c : cases) {
