@@ -20,13 +20,12 @@ class Lines {
  public:
   Lines(int party, SharedStatus* status) : party_(party), status_(*status) {}
 
-  void NewSession() { reports_ = {}; }
   // This server's own: of the agreement's channel, and of that which carries tables.
   void Measure(const PeerChannel& agreement, const PeerChannel& tables, absl::Time now);
   const LineReport& own() const { return reports_[party_]; }
-  // What another says of its two.
+  // What another says of its two. Kept between sessions: the first batch of one is chosen by it.
   void Hear(int party, const LineReport& report) { reports_[party] = report; }
-  // By all that is known: distances that nobody reported count as none.
+  // By all that is known: a line that nobody reported has no length and no bound.
   FarthestLine Farthest() const;
 
  private:
@@ -35,7 +34,9 @@ class Lines {
     uint64_t best = 0;
     absl::Time at = absl::InfinitePast();
     uint64_t sent = 0;  // at the last look
+    uint64_t last = 0;  // as the kernel told it, who tells the same until there is another
   };
+  void Hear(uint64_t told, absl::Time now, Rate& rate) const;
 
   const int party_;
   SharedStatus& status_;

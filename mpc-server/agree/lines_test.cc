@@ -54,8 +54,22 @@ TEST(Lines, TheFarthestPairAndTheSlowestLineCount) {
   lines.Hear(1, {{absl::Milliseconds(3), 700}, {absl::Milliseconds(9), 0}});
   EXPECT_EQ(lines.Farthest().distance, absl::Milliseconds(9));
   EXPECT_EQ(lines.Farthest().rate, 700u);
-  lines.NewSession();
-  EXPECT_EQ(lines.Farthest().distance, absl::ZeroDuration());
+}
+
+// As the kernel tells it: the last sample, again and again.
+TEST(Lines, ARateThatNothingConfirmsIsForgotten) {
+  SharedStatus status;
+  Lines lines(0, &status);
+  LineOnly channel;
+  const auto measured = [&](uint64_t rate, int seconds) {
+    channel.next.rate = rate;
+    lines.Measure(channel, channel, kNow + absl::Seconds(seconds));
+    return lines.own().next.rate;
+  };
+  EXPECT_EQ(measured(300, 0), 300u);
+  for (int at = 1; at <= 300; ++at) EXPECT_EQ(measured(at % 2 == 0 ? 300 : 0, at), 300u) << at;
+  for (int at = 301; at < 1000; ++at) EXPECT_EQ(measured(at % 2 == 0 ? 300 : 0, at), 0u) << at;
+  EXPECT_EQ(measured(200, 1000), 200u);
 }
 
 TEST(Lines, TheBestRateOfAMinuteCounts) {

@@ -124,7 +124,6 @@ absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state)
   if (const absl::Status opened = OpenRings(state, *session); !opened.ok()) return opened;
   RETURN_IF_ERROR(TryLongRing(*session));
   state.sealing.NewSession();
-  state.lines.NewSession();
   for (const Neighbour n : {Neighbour::kPrev, Neighbour::kNext}) {
     const absl::Status heard = HearGreeting(state, *session, n);
     if (!heard.ok()) {
