@@ -4,12 +4,15 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "mpc-server/garble/aes_rounds.h"
+#include "mpc-server/garble/check_program.h"
+#include "mpc-server/garble/gf128_tape.h"
 #include "mpc-server/garble/hash_tape.h"
 #include "mpc-server/key/hash_plain.h"
 #include "mpc-server/key/hash_template.h"
@@ -188,6 +191,70 @@ TEST_P(ProgramRunTest, CompressionsAreThoseOfTheHash) {
       }
       EXPECT_EQ(garbling.gates(), tape.gates());
     }
+  }
+}
+
+// ---- Two garblers ----
+
+class KeptRows : public RowSink {
+ public:
+  Label* Take(size_t labels) override {
+    pieces_.emplace_back(labels);
+    return pieces_.back().data();
+  }
+  std::vector<Label> All() const {
+    std::vector<Label> all;
+    for (const auto& piece : pieces_) all.insert(all.end(), piece.begin(), piece.end());
+    return all;
+  }
+
+ private:
+  std::deque<std::vector<Label>> pieces_;
+};
+
+// Rows, then zero labels of the outputs.
+std::vector<Label> Garbled(const Tape& tape, size_t lanes, Isa isa, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto draw = [&](size_t count) {
+    std::vector<Label> labels(count);
+    for (Label& l : labels) l = {random(), random()};
+    return labels;
+  };
+  std::vector<Label> delta = draw(lanes), in = draw(tape.input_rows() * lanes);
+  for (Label& d : delta) d.low |= 1;
+  std::vector<uint8_t> publics(tape.public_rows() * lanes);
+  for (uint8_t& b : publics) b = random() & 1;
+  // The low half comes to its end amid the gates.
+  GateCounter counter({~uint64_t{0} - tape.gates(), random()});
+  KeptRows rows;
+  Garbler garbler(counter, delta, rows, isa);
+  const absl::Span<const Label> inputs[] = {in};
+  garbler.Begin(tape, 1, inputs, publics);
+  std::vector<Label> out(tape.outputs().size() * lanes), all;
+  while (!garbler.Done()) garbler.RunUnit(out.data());
+  all = rows.All();
+  all.insert(all.end(), out.begin(), out.end());
+  return all;
+}
+
+// On another CPU than the other garbler's an honest one would be accused.
+TEST_P(ProgramRunTest, TapesAreGarbledAlike) {
+  uint64_t seed = 1;
+  for (const size_t lanes : {1, 3, 4}) {
+    const auto check = [&](const Tape& tape) {
+      ++seed;
+      EXPECT_EQ(Garbled(tape, lanes, GetParam(), seed), Garbled(tape, lanes, Isa::kPortable, seed))
+          << lanes << " lanes, " << tape.gates() << " gates";
+    };
+    for (const HashKind hash : {HashKind::kSha1, HashKind::kSha256, HashKind::kSha384}) {
+      check(HashTape(hash, MessageKind::kShared));
+      check(HashTape(hash, MessageKind::kPublic));
+    }
+    for (const auto& [bits, gated] : {std::pair{96, 0}, {128, 136}, {192, 5}, {256, 1}}) {
+      check(CheckTape(bits, gated));
+    }
+    check(Gf128MultiplyTape());
+    check(Gf128SquareTape());
   }
 }
 
