@@ -79,39 +79,41 @@ void Follow(const Digest& hash, RunKey& key) {
 
 }  // namespace
 
-NeighbourKeys DrawNeighbourKeys(PartyContext& party, uint32_t number, const Digest& agreed) {
-  NeighbourKeys keys;
+Secret<NeighbourKeys> DrawNeighbourKeys(PartyContext& party, uint32_t number,
+                                        const Digest& agreed) {
+  Secret<NeighbourKeys> drawn;
+  NeighbourKeys& keys = drawn.Get();
   static_assert(sizeof(keys.own) == 32);
   party.streams().FillGarbling({party.batch(), number, 0}, {keys.own[0].data(), sizeof(keys.own)},
                                {keys.next[0].data(), sizeof(keys.next)});
   for (auto* pair : {&keys.own, &keys.next}) {
     for (RunKey& key : *pair) Follow(agreed, key);
   }
-  return keys;
+  return drawn;
 }
 
-GarbledRun::GarbledRun(int party, int evaluator, const NeighbourKeys& keys, const RunInput& input,
+GarbledRun::GarbledRun(int party, int evaluator, Secret<NeighbourKeys> keys, const RunInput& input,
                        SharedBits inputs)
     : party_(party),
       role_(static_cast<Role>((party - evaluator + kParties) % kParties)),
-      keys_(keys),
+      keys_(std::move(keys)),
       input_(input),
       inputs_(std::move(inputs)) {
   Cut();
   const size_t outputs = input.plan->output_rows() * input.lanes;
   switch (role_) {
     case Role::kE:  // with G2, the previous party
-      draws_.emplace(keys_.own[1], outputs);
+      draws_.emplace(keys_.Get().own[1], outputs);
       break;
     case Role::kG1:  // with G2, the next one
-      garbler_.emplace(GarblerNumber::kG1, keys_.next[0], input,
+      garbler_.emplace(GarblerNumber::kG1, keys_.Get().next[0], input,
                        GarblerSide::Shares{inputs_.own, inputs_.left});
       break;
     case Role::kG2:
-      garbler_.emplace(GarblerNumber::kG2, keys_.own[0], input,
+      garbler_.emplace(GarblerNumber::kG2, keys_.Get().own[0], input,
                        GarblerSide::Shares{inputs_.left, inputs_.own});
-      mac_.emplace(keys_.next[0]);
-      draws_.emplace(keys_.next[1], outputs);
+      mac_.emplace(keys_.Get().next[0]);
+      draws_.emplace(keys_.Get().next[1], outputs);
       break;
   }
 }
@@ -241,7 +243,7 @@ absl::Status GarbledRun::Evaluate(RoundIn in) {
   if (round_ == 0) {
     Label start;
     g1.Take(&start, sizeof(start));
-    evaluator_.emplace(keys_.own[0], input_, EvaluatorSide::Shares{inputs_.own, inputs_.left},
+    evaluator_.emplace(keys_.Get().own[0], input_, EvaluatorSide::Shares{inputs_.own, inputs_.left},
                        start);
   }
   const size_t starts = round_ == 0 ? 1 : 0;

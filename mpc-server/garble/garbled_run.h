@@ -25,6 +25,7 @@
 #include <optional>
 #include <vector>
 
+#include "mpc-server/base/secret.h"
 #include "mpc-server/base/sha256.h"
 #include "mpc-server/garble/conversion.h"
 #include "mpc-server/garble/evaluator_side.h"
@@ -34,7 +35,8 @@
 
 namespace mpckdc::garble {
 
-// What this party draws with each of its neighbours, for one run and no other.
+// What this party draws with each of its neighbours, for one run and no other. Who has a garbler's
+// and what its evaluator was sent has the users' keys: in secret memory only.
 struct NeighbourKeys {
   std::array<RunKey, 2> own{};   // with the previous party, from k_i
   std::array<RunKey, 2> next{};  // with the next one, from k_{i+1}
@@ -44,12 +46,12 @@ struct NeighbourKeys {
 // this party believes that the three agreed on. Two garblers who were told different stories, and
 // so mean different circuits, draw different keys: labels of one circuit are never labels of the
 // other, whose difference would be Delta.
-NeighbourKeys DrawNeighbourKeys(PartyContext& party, uint32_t number, const Digest& agreed);
+Secret<NeighbourKeys> DrawNeighbourKeys(PartyContext& party, uint32_t number, const Digest& agreed);
 
 class GarbledRun : public Circuit {
  public:
   // `inputs`: this party's components of the plan's inputs, bits [row][lane].
-  GarbledRun(int party, int evaluator, const NeighbourKeys& keys, const RunInput& input,
+  GarbledRun(int party, int evaluator, Secret<NeighbourKeys> keys, const RunInput& input,
              SharedBits inputs);
 
   bool Done() const override { return round_ == rounds(); }
@@ -87,7 +89,7 @@ class GarbledRun : public Circuit {
 
   const int party_;
   const Role role_;
-  const NeighbourKeys keys_;
+  const Secret<NeighbourKeys> keys_;
   const RunInput input_;
   const SharedBits inputs_;
   std::vector<Piece> pieces_;

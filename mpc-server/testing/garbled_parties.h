@@ -72,8 +72,9 @@ class GarbledParties {
       if (hold) hold(p, share);
       MarkSecret(share.own.data(), share.own.size());
       MarkSecret(share.left.data(), share.left.size());
-      runs_[p] = std::make_unique<GarbledRun>(
-          p, evaluator, NeighbourKeys{keys[p], keys[NextParty(p)]}, input, std::move(share));
+      runs_[p] = std::make_unique<GarbledRun>(p, evaluator,
+                                              Secret<NeighbourKeys>({keys[p], keys[NextParty(p)]}),
+                                              input, std::move(share));
     }
   }
 
