@@ -63,6 +63,7 @@ TEST(Lines, ARateThatNothingConfirmsIsForgotten) {
   LineOnly channel;
   const auto measured = [&](uint64_t rate, int seconds) {
     channel.next.rate = rate;
+    channel.sent += 1 << 20;
     lines.Measure(channel, channel, kNow + absl::Seconds(seconds));
     return lines.own().next.rate;
   };

@@ -35,8 +35,11 @@ void AddNumber(uint64_t n, std::string& to) {
   for (int i = 0; i < 8; ++i) to.push_back(static_cast<char>(n >> 8 * i));
 }
 
-Digest HashOf(const Digest& agreed, const garble::RunInput& input) {
+Digest HashOf(const Digest& agreed, absl::Span<const uint64_t> which,
+              const garble::RunInput& input) {
   std::string all(agreed.begin(), agreed.end());
+  AddNumber(which.size(), all);
+  for (const uint64_t part : which) AddNumber(part, all);
   const garble::Plan& plan = *input.plan;
   for (const size_t n : {input.lanes, plan.gates(), plan.steps().size(), plan.input_rows(),
                          plan.shown_rows(), plan.output_rows(), plan.strings().size()}) {
@@ -54,12 +57,13 @@ Digest HashOf(const Digest& agreed, const garble::RunInput& input) {
 }  // namespace
 
 std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party, const Digest& agreed,
+                                                   absl::Span<const uint64_t> which,
                                                    const garble::RunInput& input,
                                                    garble::SharedBits inputs) {
   const uint32_t number = party.NextGarbling();
   const int evaluator = static_cast<int>(party.batch() % kParties);
   return std::make_unique<garble::GarbledRun>(
-      party.party(), evaluator, garble::DrawNeighbourKeys(party, number, HashOf(agreed, input)),
+      party.party(), evaluator, garble::DrawNeighbourKeys(party, number, HashOf(agreed, which, input)),
       input, std::move(inputs));
 }
 

@@ -92,7 +92,11 @@ const Circuit& GarbledCts::StartRun(std::vector<CtsPartWork*> lanes,
   Run& run = *runs_.emplace_back(std::make_unique<Run>());
   run.lanes = std::move(lanes);
   run.plan = PlanOf(*run.lanes[0]);
-  run.circuit = NextGarbledRun(party_, agreed_, InputOf(run), SharesOf(run));
+  std::vector<uint64_t> which;
+  for (const CtsPartWork* part : run.lanes) {
+    which.push_back(static_cast<uint64_t>(part - parts_.data()));
+  }
+  run.circuit = NextGarbledRun(party_, agreed_, which, InputOf(run), SharesOf(run));
   if (then) ++left_;
   Start(*run.circuit, [this, &run, then] {
     Keep(run);

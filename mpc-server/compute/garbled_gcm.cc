@@ -20,6 +20,9 @@ using garble::Plan;
 
 constexpr size_t kRowsOfBlock = 128;
 
+// Runs of powers are numbered from here.
+constexpr uint64_t kPowers = uint64_t{1} << 32;
+
 // What the plan of a part depends on.
 using Shape = std::tuple<size_t, size_t, bool, size_t, bool, bool, size_t>;
 Shape ShapeOf(const GarbledGcmPart& p) {
@@ -126,6 +129,8 @@ void GarbledGcm::Begin(absl::Span<GarbledGcmPart> parts, absl::Span<GarbledPower
                        const Digest& agreed) {
   Restart();
   agreed_ = agreed;
+  parts_ = parts;
+  powers_ = powers;
   runs_.clear();
   cost_ = {};
   std::map<Shape, std::vector<GarbledGcmPart*>> by_shape;
@@ -146,7 +151,9 @@ void GarbledGcm::StartParts(std::vector<GarbledGcmPart*> lanes) {
   run.plan = PlanOf(*run.lanes[0]);
   run.strings.resize(run.plan->strings().size());
   GarbledInputs inputs(run.plan->input_rows(), run.lanes.size());
+  std::vector<uint64_t> which;
   for (const GarbledGcmPart* part : run.lanes) {
+    which.push_back(static_cast<uint64_t>(part - parts_.data()));
     std::vector<std::string> strings = StringsOf(*part);
     for (size_t i = 0; i < strings.size(); ++i) run.strings[i].push_back(std::move(strings[i]));
     inputs.Put(part->key->key->round_keys);
@@ -156,7 +163,7 @@ void GarbledGcm::StartParts(std::vector<GarbledGcmPart*> lanes) {
   garble::RunInput input = {run.plan.get(), run.lanes.size(), {}};
   for (const auto& strings : run.strings)
     input.strings.emplace_back(strings.begin(), strings.end());
-  run.circuit = NextGarbledRun(party_, agreed_, input, inputs.Take());
+  run.circuit = NextGarbledRun(party_, agreed_, which, input, inputs.Take());
   cost_ = Together(cost_, run.circuit->DeclaredCost());
   Start(*run.circuit, [this, &run] { Keep(run); });
 }
@@ -167,7 +174,9 @@ void GarbledGcm::StartPowers(GarbledPowers& powers) {
   run.plan = PlanOfPowers(powers.count);
   GarbledInputs inputs(run.plan->input_rows(), 1);
   inputs.Put({&powers.h, 1});
-  run.circuit = NextGarbledRun(party_, agreed_, {run.plan.get(), 1, {}}, inputs.Take());
+  const uint64_t which = kPowers + static_cast<uint64_t>(&powers - powers_.data());
+  run.circuit = NextGarbledRun(party_, agreed_, absl::MakeConstSpan(&which, 1),
+                               {run.plan.get(), 1, {}}, inputs.Take());
   cost_ = Together(cost_, run.circuit->DeclaredCost());
   Start(*run.circuit, [&run, &powers] {
     const size_t odd = (powers.count - 1) / 2;  // above the first

@@ -75,6 +75,8 @@ class GarbledGcm : public Flow {
 
   PartyContext& party_;
   Digest agreed_{};
+  absl::Span<GarbledGcmPart> parts_;
+  absl::Span<GarbledPowers> powers_;
   std::vector<std::unique_ptr<Run>> runs_;
   Cost cost_;
 };

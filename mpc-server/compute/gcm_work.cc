@@ -209,7 +209,7 @@ GarbledGcmPart GcmWork::GarbledPartOf(const Part& p) const {
 }
 
 // Powers of tags that are made here or later, unless they are in the cache.
-std::vector<size_t> GcmWork::MissingForTags(std::vector<GarbledPowers>* wanted) {
+std::vector<size_t> GcmWork::MissingForTags(SecretVector<GarbledPowers>* wanted) {
   std::vector<size_t> missing;
   powers_.resize(needs_.size());
   for (size_t i = 0; i < needs_.size(); ++i) {
@@ -227,7 +227,7 @@ std::vector<size_t> GcmWork::MissingForTags(std::vector<GarbledPowers>* wanted) 
 absl::Status GcmWork::RunGarbled(Rings& rings, Circuit& first, Circuit& last, Cost* cost) {
   garbled_.clear();
   for (const Part& part : parts_) garbled_.push_back(GarbledPartOf(part));
-  std::vector<GarbledPowers> powers;
+  SecretVector<GarbledPowers> powers;
   const std::vector<size_t> missing = MissingForTags(&powers);
   GarbledGcm circuit(rings.first());
   circuit.Begin(absl::MakeSpan(garbled_), absl::MakeSpan(powers), rings.context());

@@ -127,7 +127,7 @@ class GcmWork {
                   std::shared_ptr<const SecretVector<SharedBlock>> all,
                   const std::vector<size_t>& missing);
   GarbledGcmPart GarbledPartOf(const Part& part) const;
-  std::vector<size_t> MissingForTags(std::vector<GarbledPowers>* wanted);
+  std::vector<size_t> MissingForTags(SecretVector<GarbledPowers>* wanted);
   SharedBlock TagDifference(const GcmPart& part, absl::string_view aad,
                             absl::string_view ciphertext, const Tag& tag) const;
 
@@ -135,7 +135,7 @@ class GcmWork {
   PowersCache& cache_;
   std::vector<AesLane> lanes128_, lanes256_;
   std::vector<Part> parts_;
-  std::vector<GarbledGcmPart> garbled_;  // after RunGarbled
+  SecretVector<GarbledGcmPart> garbled_;  // after RunGarbled
   // In the order of their first use, which is the same at the three.
   std::vector<PowersNeed> needs_;
   absl::flat_hash_map<std::pair<Handle, uint32_t>, uint32_t> need_of_;
