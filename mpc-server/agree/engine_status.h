@@ -45,7 +45,8 @@ struct EngineStatus {
   size_t different_records = 0;               // keys of which the three hold different records
   std::string different_record;               // one of them, and whose record differs
   LineState line_prev, line_next;             // to the neighbours, as far as measured
-  std::optional<CtsProtocol> protocol;        // of the last batch under keys of types 17 to 20
+  std::optional<CtsProtocol> protocol;        // of the last batch under keys of types 17 to 20,
+                                              // or with garbled gcm parts
   uint64_t garbled_batches = 0;               // how many were garbled,
   uint64_t replicated_batches = 0;            // and how many computed in rounds
 };

@@ -10,6 +10,7 @@ namespace mpckdc {
 namespace {
 
 bool IsShort(const WaitingJob& job) { return job.length != JobLength::kLong; }  // or not measured
+
 }  // namespace
 
 absl::StatusOr<bool> Leader::Propose(PeerSession& session, Ballot& ballot) {

@@ -7,6 +7,7 @@
 
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/garble/message_circuits.h"
 #include "mpc-server/job/operation_table.h"
 
 namespace mpckdc {
@@ -66,6 +67,7 @@ void CtsWork::PrepareAll() {
       PrepareHash(hash, AdderOf(hash, parts));
     }
   }
+  garble::PrepareTapes();
 }
 
 template <class Is>

@@ -7,8 +7,7 @@
 //             and all of jobs that open none
 //   second    what else belongs to the jobs whose messages are good and in time
 //
-// Parts of one shape (kind, enctype, length) are lanes of a run, up to sixteen; each run has an
-// evaluator, the parties in turn.
+// Parts of one shape (kind, enctype, length) are lanes of a run, up to sixteen.
 #ifndef MPC_SERVER_COMPUTE_GARBLED_CTS_H_
 #define MPC_SERVER_COMPUTE_GARBLED_CTS_H_
 

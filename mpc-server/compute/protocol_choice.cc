@@ -175,6 +175,7 @@ CtsProtocol ChooseGcmProtocol(const CtsLoad& load, const FarthestLine& line,
     return CtsProtocol::kReplicated;
   }
   if (setting == ProtocolSetting::kGarbled) return CtsProtocol::kGarbled;
+  if (IsTooSlowForTables(line)) return CtsProtocol::kReplicated;
   const absl::Duration rounds =
       limits::kGcmBatchRounds * (limits::kReplicatedRoundTime + line.distance);
   const absl::Duration garbled =

@@ -98,6 +98,8 @@ TEST(ProtocolChoice, GcmPartsAreGarbledFarApart) {
   EXPECT_FALSE(chosen(one, Line(absl::Microseconds(200))));
   EXPECT_TRUE(chosen(one, Line(absl::Milliseconds(10), kGigabit)));
   EXPECT_FALSE(chosen(one, Line(absl::Milliseconds(10), 1'000'000)));
+  // Quicker than 40 rounds, but the second garbler would give the session up.
+  EXPECT_FALSE(chosen(one, Line(absl::Milliseconds(500), 2'000'000)));
   EXPECT_FALSE(chosen(Times(one, 100), Line(absl::Milliseconds(10), kGigabit)));
   EXPECT_FALSE(chosen(one, Line(absl::Seconds(1)), ProtocolSetting::kReplicated));
   EXPECT_TRUE(chosen(one, kSideBySide, ProtocolSetting::kGarbled));

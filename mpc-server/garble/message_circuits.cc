@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "mpc-server/garble/aes_rounds.h"
 #include "mpc-server/garble/check_program.h"
+#include "mpc-server/garble/gf128_tape.h"
 #include "mpc-server/garble/hash_tape.h"
 #include "mpc-server/garble/hmac_padding.h"
 #include "mpc-server/key/message_format.h"
@@ -99,6 +101,20 @@ MessageCircuits::Checked MessageCircuits::Check(Reg mac, String given, Reg gated
   const size_t bits = plan_.rows(mac), rows = plan_.rows(gated);
   const Reg out = plan_.Run(CheckTape(bits, rows), {mac, plan_.Public(given, 0, bits / 8), gated});
   return {plan_.Rows(out, 0, 1), plan_.Rows(out, 1, rows)};
+}
+
+void PrepareTapes() {
+  for (const HashKind hash : {HashKind::kSha1, HashKind::kSha256, HashKind::kSha384}) {
+    for (const MessageKind kind : {MessageKind::kPublic, MessageKind::kShared}) {
+      HashTape(hash, kind);
+    }
+  }
+  for (const bool encrypt : {false, true}) {
+    SboxTape(encrypt);
+    MixTape(encrypt);
+  }
+  Gf128MultiplyTape();
+  Gf128SquareTape();
 }
 
 }  // namespace mpckdc::garble

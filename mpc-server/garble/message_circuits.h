@@ -54,6 +54,9 @@ class MessageCircuits {
   AesCircuit aes_;
 };
 
+// Makes all tapes, so that no batch waits for them. From any thread.
+void PrepareTapes();
+
 }  // namespace mpckdc::garble
 
 #endif  // MPC_SERVER_GARBLE_MESSAGE_CIRCUITS_H_
