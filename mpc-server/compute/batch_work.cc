@@ -111,18 +111,34 @@ absl::Status BatchWork::ComputeBlocks(Circuit& first) {
   const bool waits = std::any_of(work_.begin(), work_.end(),
                                  [](JobWork& job) { return job.HasCtsPart() && job.HasGcmOpen(); });
   if (!waits) BeginCts();
-  if (fixed_.garbled_gcm && aes_blocks() != 0) {
-    RETURN_IF_ERROR(gcm_.RunGarbled(rings_, first, cts_, &cost_));
-    TakeGarbledVerdicts();
-  } else {
-    RETURN_IF_ERROR(gcm_.Run(rings_, first, cts_, ChosenSbox(aes_blocks()), &cost_));
-  }
+  RETURN_IF_ERROR(RunCircuits(first));
   if (!waits) return absl::OkStatus();
   RETURN_IF_ERROR(JudgeGcmOpens());
   RETURN_IF_ERROR(OpenTimestamps());
   BeginCts();
-  Circuit* const circuits[] = {&cts_};
+  Circuit* const circuits[] = {&runs_, &cts_};
   return RunTogether(party_, circuits, &cost_);
+}
+
+absl::Status BatchWork::RunCircuits(Circuit& first) {
+  const bool rounds = aes_blocks() != 0 && !fixed_.garbled_gcm;
+  if (!rounds && aes_blocks() != 0) gcm_.BeginGarbled(party_, rings_.context(), runs_);
+  const bool all_garbled = !rounds && !runs_.Done() && cts_.Done();
+  if (all_garbled) {
+    runs_.Beside(first);
+    Circuit* const circuits[] = {&runs_};
+    RETURN_IF_ERROR(RunTogether(party_, circuits, &cost_));
+  } else if (rounds || runs_.Done()) {
+    Circuit* const last[] = {&runs_, &cts_};
+    return gcm_.Run(rings_, first, last, ChosenSbox(aes_blocks()), &cost_);
+  } else {
+    Circuit* const circuits[] = {&first, &runs_, &cts_};
+    RETURN_IF_ERROR(RunTogether(party_, circuits, &cost_));
+  }
+  if (!gcm_.judged()) return absl::OkStatus();
+  gcm_.EndGarbled();
+  TakeGarbledVerdicts();
+  return absl::OkStatus();
 }
 
 void BatchWork::TakeGarbledVerdicts() {
@@ -165,7 +181,7 @@ void BatchWork::BeginCts() {
     });
   }
   if (fixed_.protocol.value_or(ChosenProtocol()) == CtsProtocol::kGarbled) {
-    return cts_.BeginGarbled(rings_.context());
+    return cts_.BeginGarbled(rings_.context(), runs_);
   }
   cts_.Begin(ChosenSbox(cts_.parts()), fixed_.adder);  // one block of a part at a time
 }

@@ -48,7 +48,8 @@ class BatchWork {
             std::vector<JobWork>& work, const PreauthWindow& window = {},
             const FixedChoices& fixed = {});
 
-  // `first` is run together with the blocks (ConfirmView).
+  // `first`, of one round, is run together with the blocks (ConfirmView): before anything rests on
+  // their first messages; where all is garbled, beside the results (doc/garbled.md, "The view").
   absl::Status ComputeBlocks(Circuit& first);
   absl::Status CheckTags();
   absl::Status OpenTimestamps();
@@ -71,6 +72,7 @@ class BatchWork {
   Sbox ChosenSbox(size_t blocks) const;
   CtsProtocol ChosenProtocol() const;
   absl::Status JudgeGcmOpens();
+  absl::Status RunCircuits(Circuit& first);
   void TakeGarbledVerdicts();
   void BeginCts();
   absl::Status OpenGcmTimestamps(const std::vector<OpenWork*>& opens);
@@ -79,6 +81,7 @@ class BatchWork {
   PartyContext& party_;  // ring 0
   GcmWork gcm_;
   CtsWork cts_;
+  garble::RunQueue runs_;
   std::vector<JobWork>& work_;
   const PreauthWindow window_;
   const FixedChoices fixed_;

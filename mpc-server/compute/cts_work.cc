@@ -86,11 +86,10 @@ CtsLoad CtsWork::Load() const {
   return load;
 }
 
-void CtsWork::BeginGarbled(const Digest& agreed) {
+void CtsWork::BeginGarbled(const Digest& agreed, garble::RunQueue& queue) {
   is_garbled_ = true;
   TakeTexts();
-  garbled_.Begin(absl::MakeSpan(parts_), texts_, agreed);
-  Start(garbled_);
+  garbled_.Begin(absl::MakeSpan(parts_), texts_, agreed, queue);
 }
 
 void CtsWork::Begin(Sbox sbox, std::optional<Adder> adder) {
@@ -399,7 +398,7 @@ Cost CtsWork::SealsCost(AesBits bits) const {
 }
 
 Cost CtsWork::DeclaredCost() const {
-  if (is_garbled_) return garbled_.DeclaredCost();
+  if (is_garbled_) return {};
   Cost cost = AllOpensCost();
   for (const HashKind hash : kAllHashes) {
     std::vector<const PartWork*> first;

@@ -119,8 +119,9 @@ class CtsWork : public Flow {
 
   // After the last part. Draws the confounders. Without `adder`: AdderOf().
   void Begin(Sbox sbox, std::optional<Adder> adder = {});
-  // The same by garbled circuits. `agreed`: a hash of what the three agreed on.
-  void BeginGarbled(const Digest& agreed);
+  // The same by garbled circuits. `agreed`: a hash of what the three agreed on. `queue` runs them,
+  // and this is done when that is.
+  void BeginGarbled(const Digest& agreed, garble::RunQueue& queue);
 
   // ---- After Done(), in blocks ----
   absl::Span<const SharedBlock> text(const CtsOpen& open) const;  // confounder first

@@ -11,6 +11,7 @@
 #include "mpc-server/base/secret.h"
 #include "mpc-server/base/sha256.h"
 #include "mpc-server/garble/garbled_run.h"
+#include "mpc-server/garble/run_queue.h"
 #include "mpc-server/share/session.h"
 
 namespace mpckdc {
@@ -41,12 +42,13 @@ class GarbledInputs {
 SecretVector<SharedBlock> BlocksOfOutputs(const garble::SharedBits& bits, size_t first_row,
                                           size_t rows, size_t lane, size_t lanes);
 
-// Evaluated by the parties in turn, a batch each: if one batch had several evaluators, each would
-// wait in a run for what it is late with in another one, message by message. The input's plan and
-// strings are the caller's. The run's keys follow from `agreed`, a hash of what the three agreed on,
+// Evaluated by whom the queue says, a lone run by the parties in turn, a batch each. The input's plan
+// and strings are the caller's. The run's keys follow from `agreed`, a hash of what the three agreed on,
 // from `which` of its parts this is, and from all that the circuit depends on and everybody knows:
 // garblers who mean different circuits, or other keys, draw different labels.
-std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party, const Digest& agreed,
+std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party,
+                                                   const garble::RunQueue& queue,
+                                                   const Digest& agreed,
                                                    absl::Span<const uint64_t> which,
                                                    const garble::RunInput& input,
                                                    garble::SharedBits inputs);

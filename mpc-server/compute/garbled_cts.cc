@@ -21,13 +21,12 @@ using garble::Plan;
 // ---- Which parts, when ----
 
 void GarbledCts::Begin(absl::Span<CtsPartWork> parts, const SecretVector<SharedBlock>& texts,
-                       const Digest& agreed) {
-  Restart();
+                       const Digest& agreed, garble::RunQueue& queue) {
   agreed_ = agreed;
+  queue_ = &queue;
   parts_ = parts;
   texts_ = &texts;
   runs_.clear();
-  opens_ = others_ = second_ = {};
   absl::flat_hash_set<size_t> opening;
   for (const CtsPartWork& part : parts_) {
     if (part.kind == CtsPartKind::kOpen) opening.insert(part.job);
@@ -40,18 +39,14 @@ void GarbledCts::Begin(absl::Span<CtsPartWork> parts, const SecretVector<SharedB
       others.push_back(&part);
     }
   }
-  left_ = 1;  // this function
-  StartRuns(
-      opens,
-      [this] {
-        if (--left_ == 0) StartSecond();
-      },
-      opens_);
-  if (--left_ == 0) StartSecond();
-  StartRuns(others, nullptr, others_);
+  left_ = 0;
+  AddRuns(opens, [this] {
+    if (--left_ == 0) AddSecond();
+  });
+  AddRuns(others);
 }
 
-void GarbledCts::StartSecond() {
+void GarbledCts::AddSecond() {
   absl::flat_hash_set<size_t> opening, bad;
   for (const CtsPartWork& part : parts_) {
     if (part.kind != CtsPartKind::kOpen) continue;
@@ -64,12 +59,12 @@ void GarbledCts::StartSecond() {
     if (part.kind == CtsPartKind::kOpen || !opening.contains(part.job)) continue;
     if (!bad.contains(part.job)) second.push_back(&part);
   }
-  StartRuns(second, nullptr, second_);
+  AddRuns(second);
 }
 
 // By shape, in an order that is the same at the three.
-void GarbledCts::StartRuns(const std::vector<CtsPartWork*>& parts,
-                           const std::function<void()>& then, Cost& cost) {
+void GarbledCts::AddRuns(const std::vector<CtsPartWork*>& parts,
+                         const std::function<void()>& then) {
   std::map<std::tuple<CtsPartKind, int32_t, size_t, bool, bool>, std::vector<CtsPartWork*>>
       by_shape;
   for (CtsPartWork* part : parts) {
@@ -79,16 +74,14 @@ void GarbledCts::StartRuns(const std::vector<CtsPartWork*>& parts,
   for (const auto& [shape, lanes] : by_shape) {
     for (size_t at = 0; at < lanes.size(); at += garble::kMostLanes) {
       const size_t end = std::min(lanes.size(), at + garble::kMostLanes);
-      const Circuit& run = StartRun(
+      AddRun(
           {lanes.begin() + static_cast<ptrdiff_t>(at), lanes.begin() + static_cast<ptrdiff_t>(end)},
           then);
-      cost = Together(cost, run.DeclaredCost());
     }
   }
 }
 
-const Circuit& GarbledCts::StartRun(std::vector<CtsPartWork*> lanes,
-                                    const std::function<void()>& then) {
+void GarbledCts::AddRun(std::vector<CtsPartWork*> lanes, const std::function<void()>& then) {
   Run& run = *runs_.emplace_back(std::make_unique<Run>());
   run.lanes = std::move(lanes);
   run.plan = PlanOf(*run.lanes[0]);
@@ -96,13 +89,12 @@ const Circuit& GarbledCts::StartRun(std::vector<CtsPartWork*> lanes,
   for (const CtsPartWork* part : run.lanes) {
     which.push_back(static_cast<uint64_t>(part - parts_.data()));
   }
-  run.circuit = NextGarbledRun(party_, agreed_, which, InputOf(run), SharesOf(run));
+  run.circuit = NextGarbledRun(party_, *queue_, agreed_, which, InputOf(run), SharesOf(run));
   if (then) ++left_;
-  Start(*run.circuit, [this, &run, then] {
+  queue_->Add(*run.circuit, [this, &run, then] {
     Keep(run);
     if (then) then();
   });
-  return *run.circuit;
 }
 
 // ---- A run ----

@@ -21,24 +21,21 @@
 #include "mpc-server/compute/cts_part.h"
 #include "mpc-server/garble/garbled_run.h"
 #include "mpc-server/garble/plan.h"
+#include "mpc-server/garble/run_queue.h"
 #include "mpc-server/job/preauth_timestamp.h"
-#include "mpc-server/share/flow.h"
 #include "mpc-server/share/session.h"
 
 namespace mpckdc {
 
-class GarbledCts : public Flow {
+class GarbledCts {
  public:
   GarbledCts(PartyContext& party, const PreauthWindow& window) : party_(party), window_(window) {}
 
   // The parts are the caller's, and get their results: good, opened, garbled_text (of an open its
   // text, of a seal its ciphertext) and garbled_mac. `texts`: of seals, confounder | text in
-  // blocks, from CtsPartWork::first_block on. `agreed`: see DrawNeighbourKeys().
+  // blocks, from CtsPartWork::first_block on. `agreed`: see DrawNeighbourKeys(). `queue` runs them.
   void Begin(absl::Span<CtsPartWork> parts, const SecretVector<SharedBlock>& texts,
-             const Digest& agreed);
-
-  // Of what has begun.
-  Cost DeclaredCost() const override { return Together(others_, opens_ + second_); }
+             const Digest& agreed, garble::RunQueue& queue);
 
   // What G1 sends for a part by itself: the part's kind, enctype, key and lengths alone count.
   static size_t TableBytesOf(const CtsPartWork& part);
@@ -52,11 +49,9 @@ class GarbledCts : public Flow {
     std::unique_ptr<garble::GarbledRun> circuit;
   };
 
-  // Adds to `cost` what they cost.
-  void StartRuns(const std::vector<CtsPartWork*>& parts, const std::function<void()>& then,
-                 Cost& cost);
-  void StartSecond();
-  const Circuit& StartRun(std::vector<CtsPartWork*> lanes, const std::function<void()>& then);
+  void AddRuns(const std::vector<CtsPartWork*>& parts, const std::function<void()>& then = nullptr);
+  void AddSecond();
+  void AddRun(std::vector<CtsPartWork*> lanes, const std::function<void()>& then);
   static std::unique_ptr<garble::Plan> PlanOf(const CtsPartWork& part);
   garble::RunInput InputOf(Run& run) const;
   garble::SharedBits SharesOf(const Run& run) const;
@@ -69,7 +64,7 @@ class GarbledCts : public Flow {
   const SecretVector<SharedBlock>* texts_ = nullptr;
   Digest agreed_{};
   std::vector<std::unique_ptr<Run>> runs_;
-  Cost opens_, others_, second_;
+  garble::RunQueue* queue_ = nullptr;
   size_t left_ = 0;  // of those that the second ones wait for
 };
 

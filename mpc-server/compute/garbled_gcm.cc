@@ -126,26 +126,27 @@ std::unique_ptr<Plan> PlanOfPowers(size_t count) {
 }  // namespace
 
 void GarbledGcm::Begin(absl::Span<GarbledGcmPart> parts, absl::Span<GarbledPowers> powers,
-                       const Digest& agreed) {
-  Restart();
+                       const Digest& agreed, garble::RunQueue& queue) {
   agreed_ = agreed;
+  queue_ = &queue;
   parts_ = parts;
   powers_ = powers;
   runs_.clear();
-  cost_ = {};
   std::map<Shape, std::vector<GarbledGcmPart*>> by_shape;
   for (GarbledGcmPart& part : parts) by_shape[ShapeOf(part)].push_back(&part);
-  for (const auto& [shape, all] : by_shape) {
+  // The largest first, so that the queue deals them evenly.
+  for (auto shape = by_shape.rbegin(); shape != by_shape.rend(); ++shape) {
+    const std::vector<GarbledGcmPart*>& all = shape->second;
     for (size_t at = 0; at < all.size(); at += garble::kMostLanes) {
       const size_t end = std::min(all.size(), at + garble::kMostLanes);
-      StartParts(
+      AddParts(
           {all.begin() + static_cast<ptrdiff_t>(at), all.begin() + static_cast<ptrdiff_t>(end)});
     }
   }
-  for (GarbledPowers& p : powers) StartPowers(p);
+  for (GarbledPowers& p : powers) AddPowers(p);
 }
 
-void GarbledGcm::StartParts(std::vector<GarbledGcmPart*> lanes) {
+void GarbledGcm::AddParts(std::vector<GarbledGcmPart*> lanes) {
   Run& run = *runs_.emplace_back(std::make_unique<Run>());
   run.lanes = std::move(lanes);
   run.plan = PlanOf(*run.lanes[0]);
@@ -163,22 +164,20 @@ void GarbledGcm::StartParts(std::vector<GarbledGcmPart*> lanes) {
   garble::RunInput input = {run.plan.get(), run.lanes.size(), {}};
   for (const auto& strings : run.strings)
     input.strings.emplace_back(strings.begin(), strings.end());
-  run.circuit = NextGarbledRun(party_, agreed_, which, input, inputs.Take());
-  cost_ = Together(cost_, run.circuit->DeclaredCost());
-  Start(*run.circuit, [this, &run] { Keep(run); });
+  run.circuit = NextGarbledRun(party_, *queue_, agreed_, which, input, inputs.Take());
+  queue_->Add(*run.circuit, [this, &run] { Keep(run); });
 }
 
-void GarbledGcm::StartPowers(GarbledPowers& powers) {
+void GarbledGcm::AddPowers(GarbledPowers& powers) {
   if (powers.count < 3) return KeepPowers({}, powers);  // squaring is local
   Run& run = *runs_.emplace_back(std::make_unique<Run>());
   run.plan = PlanOfPowers(powers.count);
   GarbledInputs inputs(run.plan->input_rows(), 1);
   inputs.Put({&powers.h, 1});
   const uint64_t which = kPowers + static_cast<uint64_t>(&powers - powers_.data());
-  run.circuit = NextGarbledRun(party_, agreed_, absl::MakeConstSpan(&which, 1),
+  run.circuit = NextGarbledRun(party_, *queue_, agreed_, absl::MakeConstSpan(&which, 1),
                                {run.plan.get(), 1, {}}, inputs.Take());
-  cost_ = Together(cost_, run.circuit->DeclaredCost());
-  Start(*run.circuit, [&run, &powers] {
+  queue_->Add(*run.circuit, [&run, &powers] {
     const size_t odd = (powers.count - 1) / 2;  // above the first
     KeepPowers(BlocksOfOutputs(run.circuit->outputs(), 0, kRowsOfBlock * odd, 0, 1), powers);
   });

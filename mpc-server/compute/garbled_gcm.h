@@ -17,8 +17,8 @@
 #include "mpc-server/compute/key_use.h"
 #include "mpc-server/garble/garbled_run.h"
 #include "mpc-server/garble/plan.h"
+#include "mpc-server/garble/run_queue.h"
 #include "mpc-server/key/message_format.h"
-#include "mpc-server/share/flow.h"
 #include "mpc-server/share/session.h"
 
 namespace mpckdc {
@@ -49,15 +49,13 @@ struct GarbledPowers {
   SecretVector<SharedBlock> powers{};  // the result
 };
 
-class GarbledGcm : public Flow {
+class GarbledGcm {
  public:
   explicit GarbledGcm(PartyContext& party) : party_(party) {}
 
-  // All is the caller's, and gets its results. `agreed`: see NextGarbledRun().
+  // All is the caller's, and gets its results. `agreed`: see NextGarbledRun(). `queue` runs them.
   void Begin(absl::Span<GarbledGcmPart> parts, absl::Span<GarbledPowers> powers,
-             const Digest& agreed);
-
-  Cost DeclaredCost() const override { return cost_; }
+             const Digest& agreed, garble::RunQueue& queue);
 
  private:
   struct Run {
@@ -67,18 +65,18 @@ class GarbledGcm : public Flow {
     std::unique_ptr<garble::GarbledRun> circuit;
   };
 
-  void StartParts(std::vector<GarbledGcmPart*> lanes);
-  void StartPowers(GarbledPowers& powers);
+  void AddParts(std::vector<GarbledGcmPart*> lanes);
+  void AddPowers(GarbledPowers& powers);
   void Keep(const Run& run);
   // `odd`: H^3, H^5, ...
   static void KeepPowers(const SecretVector<SharedBlock>& odd, GarbledPowers& powers);
 
   PartyContext& party_;
   Digest agreed_{};
+  garble::RunQueue* queue_ = nullptr;
   absl::Span<GarbledGcmPart> parts_;
   absl::Span<GarbledPowers> powers_;
   std::vector<std::unique_ptr<Run>> runs_;
-  Cost cost_;
 };
 
 }  // namespace mpckdc

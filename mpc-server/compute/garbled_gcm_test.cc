@@ -16,15 +16,6 @@
 namespace mpckdc {
 namespace {
 
-class Nothing : public Circuit {
- public:
-  bool Done() const override { return true; }
-  RoundShape NextRound() const override { return {}; }
-  void Produce(ZeroShares&, RoundOut) override {}
-  absl::Status Consume(RoundIn) override { return absl::OkStatus(); }
-  Cost DeclaredCost() const override { return {}; }
-};
-
 // A key of a usage, plain and at each party.
 struct Key {
   Key(int32_t enctype, uint32_t usage, KeyClass key_class, uint64_t seed) {
@@ -76,11 +67,18 @@ class GarbledGcmTest : public testing::TestWithParam<int32_t> {
       AesBatch blocks({512, 1, 512});
       GcmWork work(blocks, caches != nullptr ? (*caches)[p] : own[p]);
       add(p, work);
-      Nothing first, last;
-      Cost cost;
       rings.BeginBatch(1);
-      absl::Status s = work.RunGarbled(rings, first, last, &cost);
-      if (s.ok()) use(p, work);
+      garble::RunQueue queue;
+      work.BeginGarbled(rings.first(), Digest{}, queue);
+      const Cost declared = queue.DeclaredCost();
+      Cost cost;
+      Circuit* const circuits[] = {&queue};
+      absl::Status s = RunTogether(rings.first(), circuits, &cost);
+      if (!s.ok()) return s;
+      EXPECT_EQ(cost, declared);
+      EXPECT_EQ(cost, queue.DeclaredCost());
+      work.EndGarbled();
+      use(p, work);
       return s;
     });
     for (const absl::Status& s : statuses) EXPECT_TRUE(s.ok()) << s;

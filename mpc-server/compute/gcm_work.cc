@@ -161,12 +161,14 @@ void GcmWork::KeepPowers(const std::vector<absl::Span<const SharedBlock>>& spans
 
 // ---- Running ----
 
-absl::Status GcmWork::Run(Rings& rings, Circuit& first, Circuit& last, Sbox sbox, Cost* cost) {
+absl::Status GcmWork::Run(Rings& rings, Circuit& first, absl::Span<Circuit* const> last, Sbox sbox,
+                          Cost* cost) {
   SecretVector<GhashPowersRequest> requests;
   const std::vector<size_t> missing = RequestMissingPowers(&requests);
   GhashPowers powers;
   powers.Reset(requests);
-  Circuit* const others[] = {&first, &powers, &last};
+  std::vector<Circuit*> others = {&first, &powers};
+  others.insert(others.end(), last.begin(), last.end());
   const absl::Status status = blocks_.Run(rings, lanes128_, lanes256_, sbox, others, cost);
   if (!status.ok()) return status;
   std::vector<absl::Span<const SharedBlock>> spans;
@@ -224,26 +226,29 @@ std::vector<size_t> GcmWork::MissingForTags(SecretVector<GarbledPowers>* wanted)
   return missing;
 }
 
-absl::Status GcmWork::RunGarbled(Rings& rings, Circuit& first, Circuit& last, Cost* cost) {
+void GcmWork::BeginGarbled(PartyContext& party, const Digest& agreed, garble::RunQueue& queue) {
   garbled_.clear();
   for (const Part& part : parts_) garbled_.push_back(GarbledPartOf(part));
-  SecretVector<GarbledPowers> powers;
-  const std::vector<size_t> missing = MissingForTags(&powers);
-  GarbledGcm circuit(rings.first());
-  circuit.Begin(absl::MakeSpan(garbled_), absl::MakeSpan(powers), rings.context());
-  Circuit* const all[] = {&first, &circuit, &last};
-  RETURN_IF_ERROR(RunTogether(rings.first(), all, cost));
+  garbled_powers_.clear();
+  missing_powers_ = MissingForTags(&garbled_powers_);
+  garbled_circuits_.emplace(party);
+  garbled_circuits_->Begin(absl::MakeSpan(garbled_), absl::MakeSpan(garbled_powers_), agreed,
+                           queue);
+}
+
+void GcmWork::EndGarbled() {
+  garbled_circuits_.reset();
   auto joined = std::make_shared<SecretVector<SharedBlock>>();
-  for (const GarbledPowers& p : powers)
+  for (const GarbledPowers& p : garbled_powers_) {
     joined->insert(joined->end(), p.powers.begin(), p.powers.end());
+  }
   std::vector<absl::Span<const SharedBlock>> spans;
   size_t at = 0;
-  for (const GarbledPowers& p : powers) {
+  for (const GarbledPowers& p : garbled_powers_) {
     spans.push_back(absl::MakeConstSpan(*joined).subspan(at, p.powers.size()));
     at += p.powers.size();
   }
-  KeepPowers(spans, joined, missing);
-  return absl::OkStatus();
+  KeepPowers(spans, joined, missing_powers_);
 }
 
 // ---- What comes of it ----

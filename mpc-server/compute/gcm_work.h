@@ -82,10 +82,12 @@ class GcmWork {
   size_t lanes() const { return lanes128_.size() + lanes256_.size(); }
 
   // Between `first` and `last`, which are run together with the blocks.
-  absl::Status Run(Rings& rings, Circuit& first, Circuit& last, Sbox sbox, Cost* cost);
+  absl::Status Run(Rings& rings, Circuit& first, absl::Span<Circuit* const> last, Sbox sbox,
+                   Cost* cost);
 
-  // The same by garbled circuits, on the first ring. Messages are judged then.
-  absl::Status RunGarbled(Rings& rings, Circuit& first, Circuit& last, Cost* cost);
+  // The same by garbled circuits: Begin, the queue to its end, End. Messages are judged then.
+  void BeginGarbled(PartyContext& party, const Digest& agreed, garble::RunQueue& queue);
+  void EndGarbled();
   bool judged() const { return !garbled_.empty(); }
   bool good(const GcmPart& part) const { return garbled_[part.number].good; }
   const SecretBytes& opened_text(const GcmOpen& open) const { return garbled_[open.number].text; }
@@ -135,7 +137,11 @@ class GcmWork {
   PowersCache& cache_;
   std::vector<AesLane> lanes128_, lanes256_;
   std::vector<Part> parts_;
-  SecretVector<GarbledGcmPart> garbled_;  // after RunGarbled
+  // By garbled circuits.
+  SecretVector<GarbledGcmPart> garbled_;
+  SecretVector<GarbledPowers> garbled_powers_;
+  std::vector<size_t> missing_powers_;
+  std::optional<GarbledGcm> garbled_circuits_;
   // In the order of their first use, which is the same at the three.
   std::vector<PowersNeed> needs_;
   absl::flat_hash_map<std::pair<Handle, uint32_t>, uint32_t> need_of_;

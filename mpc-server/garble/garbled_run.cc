@@ -193,7 +193,9 @@ RoundShape GarbledRun::ShapeOf(size_t round) const {
   return shape;
 }
 
-RoundShape GarbledRun::NextRound() const { return ShapeOf(round_); }
+int GarbledRun::evaluator() const {
+  return (party_ - static_cast<int>(role_) + kParties) % kParties;
+}
 
 Cost GarbledRun::DeclaredCost() const {
   Cost cost;
@@ -204,17 +206,23 @@ Cost GarbledRun::DeclaredCost() const {
   return cost;
 }
 
+uint64_t GarbledRun::table_bytes() const {
+  uint64_t bytes = 0;
+  for (size_t round = 0; round < table_rounds(); ++round) bytes += SizesOf(round).g1_to_e;
+  return bytes;
+}
+
 // ---- Tables ----
 
 // G1 writes the stream where it is sent from.
 void GarbledRun::Garble(absl::Span<uint8_t> out) {
-  const Piece& piece = pieces_[round_];
+  const Piece& piece = pieces_[produced_];
   const bool in_place = role_ == Role::kG1 && IsAligned(out.data());
   if (!in_place && stream_.size() < piece.stream) stream_.resize(piece.stream);
   const absl::Span<Label> stream(in_place ? reinterpret_cast<Label*>(out.data()) : stream_.data(),
                                  piece.stream);
-  const size_t starts = round_ == 0 ? 1 : 0;
-  if (round_ == 0) stream[0] = garbler_->start();
+  const size_t starts = produced_ == 0 ? 1 : 0;
+  if (produced_ == 0) stream[0] = garbler_->start();
   garbler_->Give(stream.subspan(starts));
   for (size_t i = 0; i < piece.units; ++i) garbler_->RunUnit();
   const SecretVector<Label> own = garbler_->TakeOwnLabels();
@@ -226,32 +234,37 @@ void GarbledRun::Garble(absl::Span<uint8_t> out) {
   }
   mac_->Add({reinterpret_cast<const uint8_t*>(stream.data()), stream.size() * sizeof(Label)});
   uint8_t* const end = PutLabels(own, out.data());
-  if (round_ + 1 < pieces_.size()) return;
+  if (produced_ + 1 < pieces_.size()) return;
   const MacTag tag = mac_->Finish();
   PutBytes(tag.data(), tag.size(), end);
 }
 
 void GarbledRun::Produce(ZeroShares&, RoundOut out) {
-  if (last()) return Tell(out);
-  if (role_ != Role::kE) return Garble(role_ == Role::kG1 ? out.to_prev : out.to_next);
-  std::fill(out.to_prev.begin(), out.to_prev.end(), uint8_t{0});
+  if (produced_ == table_rounds()) {
+    Tell(out);
+  } else if (role_ != Role::kE) {
+    Garble(role_ == Role::kG1 ? out.to_prev : out.to_next);
+  } else {
+    std::fill(out.to_prev.begin(), out.to_prev.end(), uint8_t{0});
+  }
+  ++produced_;
 }
 
 absl::Status GarbledRun::Evaluate(RoundIn in) {
-  const Piece& piece = pieces_[round_];
+  const Piece& piece = pieces_[consumed_];
   Reader g1{in.from_next}, g2{in.from_prev};
-  if (round_ == 0) {
+  if (consumed_ == 0) {
     Label start;
     g1.Take(&start, sizeof(start));
     evaluator_.emplace(keys_.Get().own[0], input_, EvaluatorSide::Shares{inputs_.own, inputs_.left},
                        start);
   }
-  const size_t starts = round_ == 0 ? 1 : 0;
+  const size_t starts = consumed_ == 0 ? 1 : 0;
   const absl::Span<const Label> stream = g1.View(piece.stream - starts, stream_);
   const SecretVector<Label> u = g1.Labels(piece.inputs), w = g2.Labels(piece.inputs);
   evaluator_->Give(stream, u, w);
   for (size_t i = 0; i < piece.units; ++i) evaluator_->RunUnit();
-  if (round_ + 1 < pieces_.size()) return absl::OkStatus();
+  if (consumed_ + 1 < pieces_.size()) return absl::OkStatus();
   MacTag tag;
   g2.Take(tag.data(), tag.size());
   const int g1_party = NextParty(party_), g2_party = PrevParty(party_);
@@ -332,12 +345,12 @@ absl::Status GarbledRun::Hear(RoundIn in) {
 }
 
 absl::Status GarbledRun::Consume(RoundIn in) {
-  if (last()) {
+  if (consumed_ == table_rounds()) {
     RETURN_IF_ERROR(Hear(in));
   } else if (role_ == Role::kE) {
     RETURN_IF_ERROR(Evaluate(in));
   }
-  ++round_;
+  ++consumed_;
   return absl::OkStatus();
 }
 

@@ -54,11 +54,20 @@ class GarbledRun : public Circuit {
   GarbledRun(int party, int evaluator, Secret<NeighbourKeys> keys, const RunInput& input,
              SharedBits inputs);
 
-  bool Done() const override { return round_ == rounds(); }
-  RoundShape NextRound() const override;
+  bool Done() const override { return consumed_ == rounds(); }
+  RoundShape NextRound() const override { return ShapeOf(produced_); }
+  bool RunsAhead() const override { return produced_ < table_rounds() || produced_ == consumed_; }
   void Produce(ZeroShares& zero, RoundOut out) override;
   absl::Status Consume(RoundIn in) override;
   Cost DeclaredCost() const override;
+
+  // All but the last one.
+  size_t table_rounds() const { return pieces_.size(); }
+  // Of the round that is consumed next.
+  RoundShape ConsumedRound() const { return ShapeOf(consumed_); }
+  int evaluator() const;
+  // Of G1's, with labels.
+  uint64_t table_bytes() const;
 
   // After Done(). Bits [row][lane], in the order of the plan.
   const SecretVector<uint8_t>& shown() const { return shown_; }
@@ -76,7 +85,6 @@ class GarbledRun : public Circuit {
   };
 
   size_t rounds() const { return pieces_.size() + 1; }
-  bool last() const { return round_ == pieces_.size(); }
   Sizes SizesOf(size_t round) const;
   RoundShape ShapeOf(size_t round) const;
   void Cut();
@@ -93,7 +101,7 @@ class GarbledRun : public Circuit {
   const RunInput input_;
   const SharedBits inputs_;
   std::vector<Piece> pieces_;
-  size_t round_ = 0;
+  size_t produced_ = 0, consumed_ = 0;  // rounds
   std::optional<GarblerSide> garbler_;
   std::optional<EvaluatorSide> evaluator_;  // from the first message on
   std::optional<TableMac> mac_;             // G2's

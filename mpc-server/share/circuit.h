@@ -21,7 +21,9 @@
 //     two chunks   compute r1 | compute r1'  | compute r2 | compute r2'  | ..
 //                              r1 under way    r1' under way
 //
-// so that neither the wire nor this thread waits for the other.
+// so that neither the wire nor this thread waits for the other. A circuit whose messages do not
+// depend on each other (garble/) is not waited for either: some of its rounds are produced before
+// the first is consumed (kRoundsAhead).
 #ifndef MPC_SERVER_SHARE_CIRCUIT_H_
 #define MPC_SERVER_SHARE_CIRCUIT_H_
 
@@ -98,6 +100,9 @@ class Circuit {
   virtual bool Done() const = 0;
   // Only while !Done(). The lengths depend on public sizes only.
   virtual RoundShape NextRound() const = 0;
+  // Whether the next round may be produced before those that were produced are consumed. What it
+  // sends follows then from no message of theirs, nor does whether there is one.
+  virtual bool RunsAhead() const { return false; }
   // Fills both spans completely. `zero` hands out this round's zero shares.
   virtual void Produce(ZeroShares& zero, RoundOut out) = 0;
   // An error (an opening whose two holders disagree) ends the session.
@@ -105,6 +110,10 @@ class Circuit {
   // What the whole circuit costs as it is set up now; tests compare it with what was counted.
   virtual Cost DeclaredCost() const = 0;
 };
+
+// Rounds of circuits that run ahead which are produced and not consumed: with messages of 128 KB a
+// line of 1 Gb/s is kept full over 8 ms.
+inline constexpr size_t kRoundsAhead = 8;
 
 // Runs all circuits to their end. `counted`, if given, is increased by what was really exchanged.
 // After an error the session is over: every later call on `party` fails with FailedPrecondition.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/secret.h"
@@ -33,16 +34,21 @@ void RoundRunner::BeginChunk(ChunkSource& source, Slot& slot, size_t at) {
 
 // The round is named after the circuit that sends most.
 void RoundRunner::Plan(Slot& slot) {
-  slot.members.clear();
-  slot.merged = {};
+  const auto taken = [&slot](size_t i) {
+    return absl::c_linear_search(slot.posted, i) || (!slot.rounds.empty() && i == slot.last);
+  };
+  slot.planned = 0;
+  while (taken(slot.planned)) ++slot.planned;
+  if (slot.planned >= slot.rounds.size()) slot.rounds.resize(slot.planned + 1);
+  Round& round = slot.plan();
+  round.members.clear();
+  round.merged = {};
   size_t most = 0;
-  const absl::Span<Circuit* const> circuits =
-      slot.exchanging ? absl::Span<Circuit* const>(slot.zeros_only) : slot.circuits;
-  for (Circuit* circuit : circuits) {
+  for (Circuit* circuit : slot.running()) {
     if (circuit->Done()) continue;
     const RoundShape shape = circuit->NextRound();
-    Merged& m = slot.merged;
-    slot.members.push_back({circuit, shape, m.to_next, m.to_prev, m.from_prev, m.from_next});
+    Merged& m = round.merged;
+    round.members.push_back({circuit, shape, m.to_next, m.to_prev, m.from_prev, m.from_next});
     m.to_next += shape.to_next;
     m.to_prev += shape.to_prev;
     m.from_prev += shape.from_prev();
@@ -50,7 +56,7 @@ void RoundRunner::Plan(Slot& slot) {
     m.to_prove += shape.to_prove();
     m.opens = m.opens || shape.opened() != 0;
     const size_t size = shape.to_next + shape.to_prev + shape.from_prev() + shape.from_next();
-    if (slot.members.size() == 1 || size > most) m.step = shape.step;
+    if (round.members.size() == 1 || size > most) m.step = shape.step;
     most = std::max(most, size);
   }
 }
@@ -58,7 +64,7 @@ void RoundRunner::Plan(Slot& slot) {
 void RoundRunner::Advance(ChunkSource& source, Slot& slot, size_t at) {
   while (slot.chunk < source.chunks()) {
     Plan(slot);
-    if (!slot.members.empty()) return;
+    if (!slot.plan().members.empty()) return;
     if (slot.exchanging) {
       slot.exchanging = false;
       continue;
@@ -74,44 +80,64 @@ absl::Status RoundRunner::Post(Slot& slot) {
     return absl::ResourceExhaustedError(
         "a batch has more rounds than its zero shares can be told apart by");
   }
-  Messages& m = slot.messages[slot.turn];
-  Grow(m.to_next, slot.merged.to_next);
-  Grow(m.from_prev, slot.merged.from_prev);
-  Grow(m.to_prev, slot.merged.to_prev);
-  Grow(m.from_next, slot.merged.from_next);
+  Round& m = slot.plan();
+  Grow(m.to_next, m.merged.to_next);
+  Grow(m.to_prev, m.merged.to_prev);
   const bool exchanged = !proving_ && party_.options_.randomness == Randomness::kExchanged;
   ZeroShares zero = exchanged
                         ? ZeroShares(slot.zeros.pool(), Log())
                         : ZeroShares(party_.streams_, party_.batch_, party_.next_round_, Log());
-  for (const Member& p : slot.members) {
+  for (const Member& p : m.members) {
     p.circuit->Produce(zero, {absl::MakeSpan(m.to_next).subspan(p.next_at, p.shape.to_next),
                               absl::MakeSpan(m.to_prev).subspan(p.prev_at, p.shape.to_prev)});
   }
-  if (!slot.exchanging) to_prove_ += slot.merged.to_prove;
-  slot.id = {party_.session_, party_.batch_, static_cast<uint16_t>(party_.next_round_++),
-             slot.merged.step};
-  slot.posted = true;
-  Declassify(m.to_next.data(), slot.merged.to_next);
-  Declassify(m.to_prev.data(), slot.merged.to_prev);
-  return party_.channel_.Post(slot.id, absl::MakeConstSpan(m.to_next).first(slot.merged.to_next),
-                              absl::MakeConstSpan(m.to_prev).first(slot.merged.to_prev));
+  if (!slot.exchanging) to_prove_ += m.merged.to_prove;
+  m.id = {party_.session_, party_.batch_, static_cast<uint16_t>(party_.next_round_++),
+          m.merged.step};
+  slot.posted.push_back(slot.planned);
+  Declassify(m.to_next.data(), m.merged.to_next);
+  Declassify(m.to_prev.data(), m.merged.to_prev);
+  return party_.channel_.Post(m.id, absl::MakeConstSpan(m.to_next).first(m.merged.to_next),
+                              absl::MakeConstSpan(m.to_prev).first(m.merged.to_prev));
+}
+
+bool RoundRunner::RunsAhead(const Slot& slot) {
+  bool any = false;
+  for (const Circuit* circuit : slot.running()) {
+    if (circuit->Done()) continue;
+    if (!circuit->RunsAhead()) return false;
+    any = true;
+  }
+  return any;
+}
+
+absl::Status RoundRunner::PostAhead(Slot& slot) {
+  while (slot.posted.size() < kRoundsAhead && RunsAhead(slot)) {
+    Plan(slot);
+    if (ProofIsDue(slot)) break;  // when all is collected
+    RETURN_IF_ERROR(Post(slot));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RoundRunner::Collect(Slot& slot) {
-  Messages& m = slot.messages[slot.turn];
-  slot.turn ^= 1;
-  slot.posted = false;
-  absl::Status s = party_.channel_.Collect(
-      slot.id, absl::MakeSpan(m.from_prev).first(slot.merged.from_prev),
-      absl::MakeSpan(m.from_next).first(slot.merged.from_next),
-      party_.clock_.Now() + party_.options_.round_timeout);
-  for (const Member& p : slot.members) {
+  slot.last = slot.posted.front();
+  slot.posted.pop_front();
+  Round& m = slot.rounds[slot.last];
+  Received& in = slot.received[slot.turn ^= 1];
+  Grow(in.from_prev, m.merged.from_prev);
+  Grow(in.from_next, m.merged.from_next);
+  absl::Status s = party_.channel_.Collect(m.id,
+                                           absl::MakeSpan(in.from_prev).first(m.merged.from_prev),
+                                           absl::MakeSpan(in.from_next).first(m.merged.from_next),
+                                           party_.clock_.Now() + party_.options_.round_timeout);
+  for (const Member& p : m.members) {
     if (!s.ok()) return s;
     s = p.circuit->Consume(
-        {absl::MakeConstSpan(m.from_prev).subspan(p.from_prev_at, p.shape.from_prev()),
-         absl::MakeConstSpan(m.from_next).subspan(p.from_next_at, p.shape.from_next())});
+        {absl::MakeConstSpan(in.from_prev).subspan(p.from_prev_at, p.shape.from_prev()),
+         absl::MakeConstSpan(in.from_next).subspan(p.from_next_at, p.shape.from_next())});
   }
-  slot.cost = slot.cost + Cost{1, slot.merged.to_next, slot.merged.to_prev};
+  slot.cost = slot.cost + Cost{1, m.merged.to_next, m.merged.to_prev};
   return s;
 }
 
@@ -119,15 +145,14 @@ absl::Status RoundRunner::Collect(Slot& slot) {
 // before the log becomes too long. All of it is public, so the three prove at the same place.
 bool RoundRunner::ProofIsDue(const Slot& slot) const {
   if (proving_ || party_.verified()) return false;
-  return slot.merged.opens || party_.log_->bytes() > limits::kProofLogBytes;
+  return slot.rounds[slot.planned].merged.opens || party_.log_->bytes() > limits::kProofLogBytes;
 }
 
 // What the other slots have posted, in that order. Their circuits go on at their next turn.
 absl::Status RoundRunner::CollectAllAfter(size_t at, size_t used) {
   for (size_t i = 1; i < used; ++i) {
     Slot& slot = slots_[(at + i) % used];
-    if (!slot.posted) continue;
-    RETURN_IF_ERROR(Collect(slot));
+    while (!slot.posted.empty()) RETURN_IF_ERROR(Collect(slot));
   }
   return absl::OkStatus();
 }
@@ -163,7 +188,8 @@ absl::Status RoundRunner::Run(ChunkSource& source, Cost* counted) {
   for (size_t at = 0; at < used; ++at) {
     Slot& slot = slots_[at];
     slot.chunk = at;
-    slot.posted = slot.exchanging = false;
+    slot.posted.clear();
+    slot.exchanging = false;
     slot.cost = {};
     if (at < source.chunks()) BeginChunk(source, slot, at);
   }
@@ -171,8 +197,13 @@ absl::Status RoundRunner::Run(ChunkSource& source, Cost* counted) {
     active = 0;
     for (size_t at = 0; at < used; ++at) {
       Slot& slot = slots_[at];
-      if (slot.posted) {
+      if (!slot.posted.empty()) {
         RETURN_IF_ERROR(Collect(slot));
+      }
+      if (!slot.posted.empty()) {  // rounds ahead are under way
+        RETURN_IF_ERROR(PostAhead(slot));
+        ++active;
+        continue;
       }
       Advance(source, slot, at);
       if (slot.chunk >= source.chunks()) continue;
@@ -181,6 +212,7 @@ absl::Status RoundRunner::Run(ChunkSource& source, Cost* counted) {
         RETURN_IF_ERROR(party_.proof_runner_->Prove(counted));
       }
       RETURN_IF_ERROR(Post(slot));
+      if (used == 1) RETURN_IF_ERROR(PostAhead(slot));
       ++active;
     }
   }

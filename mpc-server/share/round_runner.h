@@ -3,6 +3,7 @@
 #ifndef MPC_SERVER_SHARE_ROUND_RUNNER_H_
 #define MPC_SERVER_SHARE_ROUND_RUNNER_H_
 
+#include <deque>
 #include <vector>
 
 #include "mpc-server/share/circuit.h"
@@ -23,9 +24,9 @@ class OneChunk : public ChunkSource {
   const absl::Span<Circuit* const> circuits_;
 };
 
-// Each slot has two sets of message buffers that take turns, so that a round's messages stay
-// readable while the next round's are produced. They grow and never shrink: no allocation in steady
-// state.
+// Each slot has sets of message buffers that take turns, so that a round's messages stay readable
+// while the next round's are produced: two, and more where circuits run ahead. They grow and never
+// shrink: no allocation in steady state.
 class RoundRunner {
  public:
   explicit RoundRunner(PartyContext& party) : party_(party) {}
@@ -35,9 +36,6 @@ class RoundRunner {
   absl::Status Prove(Cost* counted);
 
  private:
-  struct Messages {
-    SecretBytes to_next, from_prev, to_prev, from_next;
-  };
   // A circuit's place in its slot's merged messages.
   struct Member {
     Circuit* circuit;
@@ -51,25 +49,42 @@ class RoundRunner {
     bool opens = false;
     const char* step = "";
   };
+  // A round that is planned, under way or just over.
+  struct Round {
+    std::vector<Member> members;
+    Merged merged;
+    RoundId id;
+    SecretBytes to_next, to_prev;
+  };
+  struct Received {
+    SecretBytes from_prev, from_next;
+  };
   struct Slot {
     size_t chunk = 0;         // under way, or chunks() and more when the slot has ended
     bool exchanging = false;  // of the chunk's zero shares, before its first round
     absl::Span<Circuit* const> circuits;
     ExchangedZeros zeros;
     Circuit* zeros_only[1];
-    std::vector<Member> members;
-    Merged merged;
-    RoundId id;
-    Messages messages[2];
+    std::deque<Round> rounds;
+    std::deque<size_t> posted;  // which of them are under way, the oldest first
+    // `last` was collected, and what it sent may be read yet; `planned` is another one.
+    size_t planned = 0, last = 0;
+    Received received[2];
     int turn = 0;
-    bool posted = false;
     Cost cost;
+
+    Round& plan() { return rounds[planned]; }
+    absl::Span<Circuit* const> running() const {
+      return exchanging ? absl::Span<Circuit* const>(zeros_only) : circuits;
+    }
   };
 
   void BeginChunk(ChunkSource& source, Slot& slot, size_t at);
   // Goes on to the next chunk while the present one has no round left.
   void Advance(ChunkSource& source, Slot& slot, size_t at);
   void Plan(Slot& slot);
+  static bool RunsAhead(const Slot& slot);
+  absl::Status PostAhead(Slot& slot);
   absl::Status Post(Slot& slot);
   absl::Status Collect(Slot& slot);
   bool ProofIsDue(const Slot& slot) const;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/share/session.h"
 
+#include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpc-server/base/bytes.h"
@@ -59,7 +61,7 @@ TEST(SessionTest, OpensWithGreetingsAndOneNumber) {
 TEST(SessionTest, MismatchesAreNamed) {
   struct Case {
     std::function<void(SessionOptions&)> change;
-    const char* text;
+    std::string text;
   };
   const Case cases[] = {
       {[](SessionOptions& o) { o.realm = o.party == 1 ? "X" : "R"; }, "has realm X"},
@@ -79,7 +81,7 @@ TEST(SessionTest, MismatchesAreNamed) {
       {[](SessionOptions& o) {
          if (o.party == 1) o.min_version = o.max_version = kPeerProtocolMax + 1;
        },
-       "P1 speaks 9 to 9"},
+       absl::StrCat("P1 speaks ", kPeerProtocolMax + 1, " to ", kPeerProtocolMax + 1)},
   };
   for (const Case& c : cases) {
     MemoryRing ring;

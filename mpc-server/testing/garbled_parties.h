@@ -101,7 +101,7 @@ class GarbledParties {
       }
       bool all = true;
       for (int p = 0; p < kParties; ++p) {
-        const RoundShape shape = runs_[p]->NextRound();
+        const RoundShape shape = runs_[p]->ConsumedRound();
         const auto &from_prev = to_next[PrevParty(p)], &from_next = to_prev[NextParty(p)];
         EXPECT_EQ(shape.from_prev(), from_prev.size());
         EXPECT_EQ(shape.from_next(), from_next.size());
