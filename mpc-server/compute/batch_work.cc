@@ -120,17 +120,24 @@ absl::Status BatchWork::ComputeBlocks(Circuit& first) {
   return RunTogether(party_, circuits, &cost_);
 }
 
+// Not beside rounds that wait for each other: whoever garbles would stand still while another one
+// evaluates.
+absl::Status BatchWork::RunTables() {
+  Circuit* const circuits[] = {&runs_};
+  return RunTogether(party_, circuits, &cost_);
+}
+
 absl::Status BatchWork::RunCircuits(Circuit& first) {
   const bool rounds = aes_blocks() != 0 && !fixed_.garbled_gcm;
   if (!rounds && aes_blocks() != 0) gcm_.BeginGarbled(party_, rings_.context(), runs_);
   const bool all_garbled = !rounds && !runs_.Done() && cts_.Done();
   if (all_garbled) {
     runs_.Beside(first);
-    Circuit* const circuits[] = {&runs_};
-    RETURN_IF_ERROR(RunTogether(party_, circuits, &cost_));
+    RETURN_IF_ERROR(RunTables());
   } else if (rounds || runs_.Done()) {
-    Circuit* const last[] = {&runs_, &cts_};
-    return gcm_.Run(rings_, first, last, ChosenSbox(aes_blocks()), &cost_);
+    Circuit* const last[] = {&cts_};
+    RETURN_IF_ERROR(gcm_.Run(rings_, first, last, ChosenSbox(aes_blocks()), &cost_));
+    return RunTables();
   } else {
     Circuit* const circuits[] = {&first, &runs_, &cts_};
     RETURN_IF_ERROR(RunTogether(party_, circuits, &cost_));

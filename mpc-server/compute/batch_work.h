@@ -73,6 +73,7 @@ class BatchWork {
   CtsProtocol ChosenProtocol() const;
   absl::Status JudgeGcmOpens();
   absl::Status RunCircuits(Circuit& first);
+  absl::Status RunTables();
   void TakeGarbledVerdicts();
   void BeginCts();
   absl::Status OpenGcmTimestamps(const std::vector<OpenWork*>& opens);
