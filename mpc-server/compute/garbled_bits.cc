@@ -65,8 +65,9 @@ std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party,
   const uint32_t number = party.NextGarbling();
   const int evaluator = queue.NextEvaluator(static_cast<int>(party.batch() % kParties));
   return std::make_unique<garble::GarbledRun>(
-      party.party(), evaluator, garble::DrawNeighbourKeys(party, number, HashOf(agreed, which, input)),
-      input, std::move(inputs));
+      party.party(), evaluator,
+      garble::DrawNeighbourKeys(party, number, HashOf(agreed, which, input)), input,
+      std::move(inputs), garble::PaceOf(party.quick_bytes()));
 }
 
 }  // namespace mpckdc

@@ -85,6 +85,9 @@ std::unique_ptr<Plan> PlanOf(const GarbledGcmPart& part) {
   return plan;
 }
 
+// Squaring is local.
+bool NeedsRun(const GarbledPowers& powers) { return powers.count >= 3; }
+
 std::string Text(absl::Span<const uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
 
 // Of one lane, in the order of PlanOf().
@@ -169,7 +172,7 @@ void GarbledGcm::AddParts(std::vector<GarbledGcmPart*> lanes) {
 }
 
 void GarbledGcm::AddPowers(GarbledPowers& powers) {
-  if (powers.count < 3) return KeepPowers({}, powers);  // squaring is local
+  if (!NeedsRun(powers)) return KeepPowers({}, powers);
   Run& run = *runs_.emplace_back(std::make_unique<Run>());
   run.plan = PlanOfPowers(powers.count);
   GarbledInputs inputs(run.plan->input_rows(), 1);

@@ -14,13 +14,7 @@
 namespace mpckdc::garble {
 namespace {
 
-// Enough that a frame's costs do not show, and little to hold.
-constexpr size_t kPieceLabels = 8192;
-
-// How much of the stream passes from one byte of E's to G2 to the next one, at least; and behind
-// the last one, so that G2's MAC does not wait for it.
-constexpr size_t kAwaitedLabels = size_t{1} << 16;  // 1 MiB
-constexpr size_t kUnawaitedLabels = size_t{1} << 18;
+constexpr size_t kLeastPieceLabels = 512;
 
 constexpr size_t PackedBytes(size_t bits) { return (bits + 7) / 8; }
 
@@ -79,6 +73,19 @@ void Follow(const Digest& hash, RunKey& key) {
 
 }  // namespace
 
+// From a word to the next one, or to the end, pass half of `quick_bytes` and at most all of it and a
+// piece.
+Pace PaceOf(size_t quick_bytes) {
+  Pace pace;
+  if (quick_bytes / sizeof(Label) >= pace.unawaited_labels) return pace;
+  const size_t half = quick_bytes / 2 / sizeof(Label);
+  pace.piece_labels = std::clamp(half, kLeastPieceLabels, pace.piece_labels);
+  pace.word_labels = std::clamp(half, pace.piece_labels, pace.word_labels);
+  pace.unawaited_labels = std::max(half, pace.piece_labels);
+  pace.among_inputs = true;
+  return pace;
+}
+
 Secret<NeighbourKeys> DrawNeighbourKeys(PartyContext& party, uint32_t number,
                                         const Digest& agreed) {
   Secret<NeighbourKeys> drawn;
@@ -93,11 +100,12 @@ Secret<NeighbourKeys> DrawNeighbourKeys(PartyContext& party, uint32_t number,
 }
 
 GarbledRun::GarbledRun(int party, int evaluator, Secret<NeighbourKeys> keys, const RunInput& input,
-                       SharedBits inputs)
+                       SharedBits inputs, const Pace& pace)
     : party_(party),
       role_(static_cast<Role>((party - evaluator + kParties) % kParties)),
       keys_(std::move(keys)),
       input_(input),
+      pace_(pace),
       inputs_(std::move(inputs)) {
   Cut();
   const size_t outputs = input.plan->output_rows() * input.lanes;
@@ -125,7 +133,7 @@ void GarbledRun::Cut() {
       ++piece.units;
       piece.stream += input_.plan->LabelsOf(step, unit, input_.lanes);
       if (step.kind == Plan::StepKind::kInput) piece.inputs += step.rows * input_.lanes;
-      if (piece.stream < kPieceLabels) continue;
+      if (piece.stream < pace_.piece_labels) continue;
       pieces_.push_back(std::exchange(piece, {}));
     }
   }
@@ -133,15 +141,17 @@ void GarbledRun::Cut() {
   MarkAwaited();
 }
 
-// Behind the inputs: E waits for G2's labels there.
+// Behind the inputs: E waits for G2's labels there, unless the line is slow anyway.
 void GarbledRun::MarkAwaited() {
   size_t left = 0, since = 0;
   for (const Piece& piece : pieces_) left += piece.stream;
   for (auto piece = pieces_.begin(); piece != pieces_.end(); ++piece) {
     since += piece->stream;
     left -= piece->stream;
-    if (since < kAwaitedLabels || left < kUnawaitedLabels) continue;
-    if (std::any_of(piece, pieces_.end(), [](const Piece& p) { return p.inputs != 0; })) continue;
+    if (since < pace_.word_labels || left < pace_.unawaited_labels) continue;
+    const bool inputs_follow =
+        std::any_of(piece, pieces_.end(), [](const Piece& p) { return p.inputs != 0; });
+    if (inputs_follow && !pace_.among_inputs) continue;
     piece->awaited = true;
     since = 0;
   }

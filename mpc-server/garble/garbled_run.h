@@ -12,7 +12,9 @@
 // A garbler computes and sends piece after piece, and E evaluates them as they come. G1 goes as
 // fast as its line takes them. G2, which sends little, would soon wait in round n for as long as
 // that lasts, and a peer that is silent for so long is given up: so in some rounds of a long run E
-// sends G2 a byte, 0, as soon as it has come there.
+// sends G2 a byte, 0, as soon as it has come there. G2's MAC comes no sooner than the last of them
+// has gone there and the MAC back, so behind it there is as much of the stream as passes meanwhile:
+// on a line that is not known to be slow 4 MiB, on a slow one what it carries in a moment.
 //
 // Every message is checked by its receiver before anything that rests on it leaves, so nothing is
 // left to prove (proof/): the MAC, commitments, the labels' hash, the sums. Each failure is a
@@ -48,11 +50,25 @@ struct NeighbourKeys {
 // other, whose difference would be Delta.
 Secret<NeighbourKeys> DrawNeighbourKeys(PartyContext& party, uint32_t number, const Digest& agreed);
 
+// How a run's stream is cut, and how often E tells G2 that it goes on. The same at the three.
+struct Pace {
+  // Of the stream, in a round at least. Enough that a frame's costs do not show, and little to
+  // hold.
+  size_t piece_labels = 8192;
+  // From one word of E's to G2 to the next one, at least; and behind the last one.
+  size_t word_labels = size_t{1} << 16;       // 1 MiB
+  size_t unawaited_labels = size_t{1} << 18;  // 4 MiB
+  // Also before G2 has sent its last labels, which then come later by a word's way and theirs.
+  bool among_inputs = false;
+};
+// Where so many bytes pass in a moment (PartyContext::quick_bytes()).
+Pace PaceOf(size_t quick_bytes);
+
 class GarbledRun : public Circuit {
  public:
   // `inputs`: this party's components of the plan's inputs, bits [row][lane].
   GarbledRun(int party, int evaluator, Secret<NeighbourKeys> keys, const RunInput& input,
-             SharedBits inputs);
+             SharedBits inputs, const Pace& pace = {});
 
   bool Done() const override { return consumed_ == rounds(); }
   RoundShape NextRound() const override { return ShapeOf(produced_); }
@@ -99,6 +115,7 @@ class GarbledRun : public Circuit {
   const Role role_;
   const Secret<NeighbourKeys> keys_;
   const RunInput input_;
+  const Pace pace_;
   const SharedBits inputs_;
   std::vector<Piece> pieces_;
   size_t produced_ = 0, consumed_ = 0;  // rounds

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pre-authentication and a checksum by three parties, one of which deviates: every deviation of
 // the table in doc/protocol.md, and the check that stops it.
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -44,10 +45,11 @@ class Login {
   }
   void SpoilMac() { strings_[1][0][0] = static_cast<char>(strings_[1][0][0] ^ 1); }
 
-  GarbledParties Parties(int evaluator, const GarbledParties::Hold& hold = nullptr) const {
+  GarbledParties Parties(int evaluator, const GarbledParties::Hold& hold = nullptr,
+                         const Pace& pace = {}) const {
     RunInput input = {&plan_, lanes_, {}};
     for (const auto& texts : strings_) input.strings.emplace_back(texts.begin(), texts.end());
-    return GarbledParties(input, inputs_, 1, evaluator, hold);
+    return GarbledParties(input, inputs_, 1, evaluator, hold, pace);
   }
   // Row 0 says whether the message is good, the others are its text.
   std::vector<uint8_t> Shown(bool good_first_lane = true) const {
@@ -192,6 +194,55 @@ TEST_P(LoginTest, ALabelOfNoBitIsFound) {
   // The first round ends with labels.
   ExpectNamed(Changed(login, g1(), e(), 0, -1)[e()], Suspects::One(g1()));
   ExpectNamed(Changed(login, g2(), e(), 0, -1)[e()], Suspects::One(g2()));
+}
+
+// Bytes that G1 sends E from one word of E's to G2 to the next one, before the first one, and
+// behind the last one: the most of them.
+size_t LongestSilence(GarbledParties& parties, int e, size_t* most_in_a_round) {
+  std::vector<size_t> pieces, words;
+  const auto ends = parties.Run([&](int from, int to, size_t, std::vector<uint8_t>& bytes) {
+    if (from == e && to == PrevParty(e)) words.push_back(bytes.size());
+    if (from == NextParty(e) && to == e) pieces.push_back(bytes.size());
+  });
+  for (const absl::Status& s : ends) EXPECT_TRUE(s.ok()) << s;
+  size_t most = 0, since = 0;
+  for (size_t round = 0; round < pieces.size(); ++round) {
+    if (words[round] != 0) since = 0;  // it leaves before the round's piece is there
+    since += pieces[round];
+    most = std::max(most, since);
+  }
+  *most_in_a_round = *std::max_element(pieces.begin(), pieces.end());
+  return most;
+}
+
+TEST_P(LoginTest, OnAFastLineG2HearsNothingOfTheEnd) {
+  const Login login(enctype(), 16, 8);
+  GarbledParties parties = login.Parties(e());
+  size_t in_a_round;
+  EXPECT_GT(LongestSilence(parties, e(), &in_a_round), size_t{4} << 20);
+}
+
+// Cut in other places, and with words among the inputs, it computes the same. A unit of the plan is
+// not cut, which sixteen lanes make long.
+TEST_P(LoginTest, OnASlowLineG2HearsOften) {
+  struct {
+    size_t lanes, runs, unit;
+  } const cases[] = {{16, 1, size_t{160} << 10}, {1, 1, 0}, {1, 6, 0}};
+  for (const auto& c : cases) {
+    const Login login(enctype(), c.lanes, 8);
+    for (const size_t quick : {size_t{128} << 10, size_t{512} << 10, size_t{2} << 20}) {
+      GarbledParties parties = login.Parties(e(), nullptr, PaceOf(quick, c.runs));
+      size_t in_a_round;
+      EXPECT_LE(LongestSilence(parties, e(), &in_a_round) * c.runs, 2 * quick + c.unit);
+      EXPECT_LE(in_a_round * c.runs, quick * 5 / 4 + c.unit);
+      EXPECT_EQ(parties.Shown(), login.Shown());
+      const auto bytes = ToBytes(parties.Outputs(), login.lanes());
+      EXPECT_EQ(std::string(bytes.begin(), bytes.end()), login.checksums());
+      for (int p = 0; p < kParties; ++p) {
+        EXPECT_EQ(parties.cost(p), parties.run(p).DeclaredCost());
+      }
+    }
+  }
 }
 
 // What was shown, then the hash of its labels.

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/garble/plan.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
 #include "mpc-server/garble/run_format.h"
 
 namespace mpckdc::garble {
+namespace {
+
+constexpr size_t kInputStepRows = 64;
+
+}  // namespace
 
 Plan::Reg Plan::Add(Step step, size_t rows) {
   step.out = static_cast<Reg>(views_.size());
@@ -16,9 +22,15 @@ Plan::Reg Plan::Add(Step step, size_t rows) {
   return steps_.back().out;
 }
 
+// Of sixteen lanes such a step is 80 KB with its labels: a key's bits in one would be megabytes,
+// and they would have to pass in one round.
 Plan::Reg Plan::Input(size_t rows) {
   input_rows_ += rows;
-  return Add({.kind = StepKind::kInput}, rows);
+  std::vector<Reg> parts;
+  for (size_t at = 0; at < rows; at += kInputStepRows) {
+    parts.push_back(Add({.kind = StepKind::kInput}, std::min(rows - at, kInputStepRows)));
+  }
+  return Join(std::move(parts));
 }
 
 Plan::String Plan::AddString(size_t bytes) {

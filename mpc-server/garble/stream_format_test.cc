@@ -21,10 +21,10 @@ struct Pinned {
   const char* digest;
 };
 const Pinned kPinned[] = {
-    {17, "4f32ef8df82e1a7404522cea4409719f91de4e15a47f2887526af3f0e0404e07"},
-    {18, "94f31af7f23ec2ee6e2203253684508a591d4b10d7eae7479a7896cbe09e9105"},
-    {19, "50253a7a95319c5b0ee30cf2b43a3794bd554b700f7527dce04b443ca48c0db2"},
-    {20, "5394fb26dd6a6f44c372bcf75617290156314f76a72c67d1820a692cfe405dc3"},
+    {17, "4ccfc3214ac6ea3aca98176d8f22716c3b01ba51cbfd113ac9bfd52edbd4f2f8"},
+    {18, "338c22e9d9f869a33560a4d462235fd842d634a6242ce1f91ff65cafe9d3711b"},
+    {19, "a838d8da4949d4295421c069dcdd7d76bd20ccdec2c64e50c440b186a6e65743"},
+    {20, "ef233318a1fa9463ae4bd418081a64ee2d7ecc676db2cbafeb03faed937575f4"},
 };
 
 class StreamFormatTest : public testing::TestWithParam<Pinned> {};

@@ -117,6 +117,11 @@ class PartyContext {
   // batches. The verifier is the caller's; the same choice at the three parties.
   void SetVerifier(Verifier* verifier);
   Verifier* verifier() const { return verifier_; }
+  // Bytes that pass on each of the three lines in a moment: on a slow line one who waits for
+  // others' messages hears something that often (garble/garbled_run.h). As the three have measured
+  // it; before that as many as there may be. The same at the three parties.
+  void SetQuickBytes(size_t bytes) { quick_bytes_ = bytes; }
+  size_t quick_bytes() const { return quick_bytes_; }
   // Has all that was sent and not proved yet proved to the two others, and checks what they sent.
   // What rests on messages may leave only after it: openings to the servers wait for it by
   // themselves (RoundRunner), outputs are the caller's to hold back. Semi-honest, without a
@@ -162,6 +167,7 @@ class PartyContext {
   uint32_t next_round_ = 0;
   uint32_t next_garbling_ = 0;
   uint32_t random_position_ = 0;
+  size_t quick_bytes_ = SIZE_MAX;
   std::string greeting_prev_, greeting_next_;
   PairwiseSeeds comparison_;
   PairwiseStreams streams_;

@@ -49,7 +49,7 @@ class GarbledParties {
 
   // `inputs`: bits [row][lane].
   GarbledParties(const RunInput& input, const std::vector<uint8_t>& inputs, uint64_t seed,
-                 int evaluator, const Hold& hold = nullptr)
+                 int evaluator, const Hold& hold = nullptr, const Pace& pace = {})
       : random_(seed) {
     std::array<std::vector<uint8_t>, kParties> components;
     for (auto& c : components) c.resize(inputs.size());
@@ -74,7 +74,7 @@ class GarbledParties {
       MarkSecret(share.left.data(), share.left.size());
       runs_[p] = std::make_unique<GarbledRun>(p, evaluator,
                                               Secret<NeighbourKeys>({keys[p], keys[NextParty(p)]}),
-                                              input, std::move(share));
+                                              input, std::move(share), pace);
     }
   }
 
