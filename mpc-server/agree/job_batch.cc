@@ -45,7 +45,8 @@ absl::Status JobBatch::Begin() {
 
 absl::Status JobBatch::Compute() {
   ConfirmView confirm(state_.party, report_.view);
-  RETURN_IF_ERROR(batch_->ComputeBlocks(confirm));  // the confirmation alone, without work
+  // The confirmation alone, without work.
+  RETURN_IF_ERROR(SayIfTooSlowForTables(batch_->ComputeBlocks(confirm)));
   RETURN_IF_ERROR(batch_->CheckTags());
   RETURN_IF_ERROR(batch_->OpenTimestamps());
   return batch_->Verify();

@@ -49,6 +49,8 @@ struct EngineOptions {
   // Of parts under keys of types 17 to 20. What one server forces is done at the three; servers
   // that force different ones do not work together. Exchanged randomness forces kReplicated.
   ProtocolSetting protocol = ProtocolSetting::kAuto;
+  // Of fillers, the longest (line_trial.h); 0: lines are not tried. The same at all three.
+  size_t line_trial_bytes = limits::kLineTrialBytes;
   QuotaRates quotas;  // unlimited unless set; the server sets those of its configuration
 };
 

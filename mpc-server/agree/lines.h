@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "mpc-server/agree/agreement.h"
 #include "mpc-server/agree/engine_status.h"
+#include "mpc-server/agree/line_trial.h"
 #include "mpc-server/compute/protocol_choice.h"
 
 namespace mpckdc {
@@ -20,7 +21,10 @@ class Lines {
  public:
   Lines(int party, SharedStatus* status) : party_(party), status_(*status) {}
 
-  // This server's own: of the agreement's channel, and of that which carries tables.
+  // What a session that begins has found out of the lines that carry tables.
+  void Tried(const LineTrial& trial, absl::Time now);
+  // This server's own: of the agreement's channel, which carries tables of gcm parts, and of that
+  // which carries all others.
   void Measure(const PeerChannel& agreement, const PeerChannel& tables, absl::Time now);
   const LineReport& own() const { return reports_[party_]; }
   // What another says of its two. Kept between sessions: the first batch of one is chosen by it.
@@ -33,15 +37,20 @@ class Lines {
   struct Rate {
     uint64_t best = 0;
     absl::Time at = absl::InfinitePast();
-    uint64_t sent = 0;  // at the last look
+  };
+  // Of a connection, at the last look.
+  struct Seen {
+    uint64_t sent = 0;
     uint64_t last = 0;  // as the kernel told it, who tells the same until there is another
   };
-  void Hear(uint64_t told, absl::Time now, Rate& rate) const;
+  static void Look(const LineState& line, absl::Time now, Seen& seen, Rate& rate);
+  static uint64_t Believed(const Rate& rate, absl::Time now);
 
   const int party_;
   SharedStatus& status_;
   std::array<LineReport, kParties> reports_{};
-  std::array<Rate, 2> rates_{};
+  std::array<Rate, 2> rates_{};                // to prev, to next
+  std::array<std::array<Seen, 2>, 2> seen_{};  // the same, of agreement and tables
 };
 
 }  // namespace mpckdc

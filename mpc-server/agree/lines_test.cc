@@ -56,8 +56,10 @@ TEST(Lines, TheFarthestPairAndTheSlowestLineCount) {
   EXPECT_EQ(lines.Farthest().rate, 700u);
 }
 
+constexpr uint64_t kRate = 3'000'000;
+
 // As the kernel tells it: the last sample, again and again.
-TEST(Lines, ARateThatNothingConfirmsIsForgotten) {
+TEST(Lines, ARateThatNothingConfirmsIsDoubtedSlowly) {
   SharedStatus status;
   Lines lines(0, &status);
   LineOnly channel;
@@ -67,10 +69,83 @@ TEST(Lines, ARateThatNothingConfirmsIsForgotten) {
     lines.Measure(channel, channel, kNow + absl::Seconds(seconds));
     return lines.own().next.rate;
   };
-  EXPECT_EQ(measured(300, 0), 300u);
-  for (int at = 1; at <= 300; ++at) EXPECT_EQ(measured(at % 2 == 0 ? 300 : 0, at), 300u) << at;
-  for (int at = 301; at < 1000; ++at) EXPECT_EQ(measured(at % 2 == 0 ? 300 : 0, at), 0u) << at;
-  EXPECT_EQ(measured(200, 1000), 200u);
+  EXPECT_EQ(measured(kRate, 0), kRate);
+  for (int at = 1; at < 300; ++at) EXPECT_EQ(measured(at % 2 == 0 ? kRate : 0, at), kRate) << at;
+  for (int at = 300; at < 600; ++at) EXPECT_EQ(measured(kRate, at), 2 * kRate) << at;
+  EXPECT_EQ(measured(0, 600), 4 * kRate);
+  EXPECT_EQ(measured(kRate, 7 * 300 + 299), 128 * kRate);
+  EXPECT_EQ(measured(kRate, 8 * 300), 0u) << "faster than tables are made: no bound";
+  EXPECT_EQ(measured(kRate, 1'000'000'000), 0u);
+  // Tables were tried, and are known to be slow again.
+  EXPECT_EQ(measured(kRate + 1, 1'000'000'001), kRate + 1);
+  EXPECT_EQ(measured(0, 1'000'000'002), kRate + 1);
+}
+
+// Tables on it would end the session.
+TEST(Lines, OfALineThatIsTooSlowForTablesNothingIsDoubted) {
+  constexpr uint64_t kTooSlow = 60'000;
+  ASSERT_TRUE(IsTooSlowForTables(kTooSlow));
+  SharedStatus status;
+  Lines lines(0, &status);
+  LineOnly channel;
+  lines.Tried({.quick_bytes = 0, .any_slow = true, .rate_own = kTooSlow}, kNow);
+  lines.Measure(channel, channel, kNow + absl::Hours(24));
+  EXPECT_EQ(lines.own().prev.rate, kTooSlow);
+  EXPECT_EQ(lines.own().next.rate, 0u);
+}
+
+TEST(Lines, ASessionBeginsWithWhatWasTried) {
+  SharedStatus status;
+  Lines lines(0, &status);
+  LineOnly channel;
+  const auto measured = [&](absl::Duration later) {
+    lines.Measure(channel, channel, kNow + later);
+    return lines.own().prev.rate;
+  };
+  channel.prev.rate = 400 * kRate;
+  EXPECT_EQ(measured(absl::ZeroDuration()), 400 * kRate);
+  // A new connection, which has sent less than the last one had.
+  const absl::Duration kAgain = absl::Seconds(10);
+  channel.sent = 1000;
+  lines.Tried({.quick_bytes = 8192, .any_slow = true, .rate_own = kRate}, kNow + kAgain);
+  EXPECT_EQ(measured(kAgain), kRate) << "what was fast ten seconds ago";
+  // The kernel knows better, as soon as it knows enough.
+  channel.prev.rate = 2 * kRate;
+  EXPECT_EQ(measured(kAgain), kRate);
+  channel.sent += 1 << 20;
+  EXPECT_EQ(measured(kAgain), 2 * kRate);
+  // No line was slow for the longest filler.
+  channel.sent = 0;
+  lines.Tried({.quick_bytes = 8 << 20, .any_slow = false, .rate_own = 0}, kNow + 2 * kAgain);
+  EXPECT_EQ(measured(2 * kAgain), 0u);
+}
+
+// Before the others have voted.
+TEST(Lines, TheLeaderKnowsOfTheLineBetweenTheOthers) {
+  SharedStatus status;
+  Lines lines(0, &status);
+  lines.Tried({.quick_bytes = 0, .any_slow = true, .rate_of_next = 700, .rate_of_prev = 500}, kNow);
+  EXPECT_EQ(lines.Farthest().rate, 500u);
+  lines.Hear(2, {});
+  EXPECT_EQ(lines.Farthest().rate, 700u);
+  lines.Hear(1, {});
+  EXPECT_EQ(lines.Farthest().rate, 0u);
+}
+
+// Tables of gcm parts pass on the agreement's connection.
+TEST(Lines, EitherConnectionTells) {
+  SharedStatus status;
+  Lines lines(0, &status);
+  LineOnly agreement, tables;
+  agreement.next.rate = kRate;
+  lines.Measure(agreement, tables, kNow);
+  EXPECT_EQ(lines.own().next.rate, kRate);
+  agreement.sent += 1 << 20;
+  agreement.next.rate = kRate / 2;
+  tables.sent += 1 << 20;
+  tables.next.rate = 2 * kRate;
+  lines.Measure(agreement, tables, kNow);
+  EXPECT_EQ(lines.own().next.rate, 2 * kRate);
 }
 
 TEST(Lines, TheBestRateOfAMinuteCounts) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/agree/confirm_view.h"
+#include "mpc-server/agree/line_trial.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/proof/batch_verifier.h"
@@ -55,6 +56,27 @@ absl::Status TryLongRing(PeerSession& session) {
   ConfirmView nothing(session.party().party(), Digest{});
   Circuit* const circuits[] = {&nothing};
   return RunTogether(session.long_ring->party(), circuits);
+}
+
+// Where tables may go over it. Whoever has heard both greetings knows what the three force.
+absl::Status TryLongLine(EngineState& state, PeerSession& session) {
+  if (state.options.line_trial_bytes == 0 || session.protocol == ProtocolSetting::kReplicated) {
+    return absl::OkStatus();
+  }
+  PartyContext& party = session.long_ring->party();
+  // Of the batch that TryLongRing() began and whose round 0 it used.
+  ASSIGN_OR_RETURN(const LineTrial trial,
+                   TryLines(party.channel(), *state.clock,
+                            {.session = party.session(), .batch = party.batch(), .round = 1},
+                            state.options.line_trial_bytes));
+  state.lines.Tried(trial, state.Now());
+  if (!trial.any_slow) return absl::OkStatus();
+  const size_t quick = std::max(trial.quick_bytes, limits::kQuickBytesAtLeast);
+  for (const std::unique_ptr<PartyContext>& each : session.parties) {
+    each->SetQuickBytes(quick);
+    each->channel().LimitUnsent(quick / 2);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status HearGreeting(EngineState& state, PeerSession& session, Neighbour neighbour) {
@@ -131,6 +153,7 @@ absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state)
       return heard;
     }
   }
+  RETURN_IF_ERROR(TryLongLine(state, *session));
   return session;
 }
 

@@ -75,6 +75,24 @@ TEST_F(ProtocolTest, ASlowLineCarriesNoTables) {
   EXPECT_EQ(OfALogin(), CtsProtocol::kReplicated);
 }
 
+// Nothing has measured it but the session's trial of its lines; the leader is at neither end.
+TEST_F(ProtocolTest, ALineThatIsSlowWhenTheSessionBeginsCarriesNoTables) {
+  constexpr size_t kFiller = 1000;
+  for (int p = 0; p < kParties; ++p) realm_.options(p).line_trial_bytes = kFiller;
+  realm_.hub().SetInterceptor([](MemoryRing::Intercepted& m) {
+    if (m.step == "line trial" && m.from == 2) absl::SleepFor(absl::Milliseconds(250));
+  });
+  realm_.RestartAll();
+  EXPECT_EQ(OfALogin(), CtsProtocol::kReplicated);
+  const uint64_t rate = realm_.engine(2).Status().line_prev.rate;
+  EXPECT_GT(rate, 0u);
+  EXPECT_LE(rate, kFiller * 4);
+  // The control: the next session finds it quick.
+  realm_.hub().SetInterceptor(nullptr);
+  realm_.RestartAll();
+  EXPECT_EQ(OfALogin(), CtsProtocol::kGarbled);
+}
+
 // The others leave it to the servers.
 TEST_F(ProtocolTest, WhatOneServerForcesAllDo) {
   for (int p = 0; p < kParties; ++p) {

@@ -72,7 +72,7 @@ struct PeerSession {
   ProtocolSetting protocol = ProtocolSetting::kAuto;   // what one of the three forces
 };
 
-// Connects, opens the rings, and hears both peers' greetings.
+// Connects, opens the rings, hears both peers' greetings, and tries the lines (line_trial.h).
 absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state);
 
 // Connects only to tell the peers why no session is opened.

@@ -82,6 +82,12 @@ inline constexpr int kGcmBatchRounds = 40;
 inline constexpr absl::Duration kGarbledBatchTime = absl::Milliseconds(8);
 // Tables garbled, sent and evaluated in a second: 32 logins take 450 ms. For the choice alone.
 inline constexpr uint64_t kGarbledTableBytesPerSecond = 700'000'000;
+// The longest filler by which servers try their lines when a session begins (agree/line_trial.h).
+// Exceeded: the line is no slow one.
+inline constexpr size_t kLineTrialBytes = 8 << 20;
+// What a garbled run on a slow line sends at least between two words to who waits: frames have
+// their price.
+inline constexpr size_t kQuickBytesAtLeast = 128 << 10;
 
 // ---- Connections that have not shown a certificate yet, at each of the two ports ----
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/compute/cts_work.h"
 
@@ -24,14 +26,10 @@ constexpr int kHopsOfGcm = 2;
 // Of a further one also proposal, votes and confirmation.
 constexpr int kHopsOfAgreement = 3;
 
-// What G1 may send without a word of E's to G2, who is waiting (garble/garbled_run.cc). On a line
-// that takes longer for it the session ends, and with it what gcm users wait for.
-constexpr uint64_t kQuietTableBytes = 4 << 20;
-
-bool IsTooSlowForTables(const FarthestLine& line) {
-  return line.rate != 0 && absl::Seconds(static_cast<double>(kQuietTableBytes) /
-                                         static_cast<double>(line.rate)) > limits::kPeerTimeout / 2;
-}
+// What passes on a slow line from one word of E's to the next one (garble/garbled_run.h), at most:
+// half a time more than limits::kQuickBytesAtLeast, and the labels of inputs. On a line that takes
+// longer for it the session ends, and with it what gcm users wait for.
+constexpr uint64_t kQuietTableBytes = 2 * limits::kQuickBytesAtLeast;
 
 uint64_t UpTo(uint64_t count, uint64_t step) { return (count + step - 1) / step; }
 
@@ -67,6 +65,22 @@ BatchChoice TakeGarbled(absl::Span<const CtsLoad> waiting) {
 }
 
 }  // namespace
+
+bool IsTooSlowForTables(uint64_t rate) {
+  return rate != 0 && absl::Seconds(static_cast<double>(kQuietTableBytes) /
+                                    static_cast<double>(rate)) > limits::kPeerTimeout / 2;
+}
+
+// Steps as garble/garbled_run.cc names them and channels tell them.
+absl::Status SayIfTooSlowForTables(const absl::Status& ended) {
+  if (!absl::IsDeadlineExceeded(ended)) return ended;
+  if (!absl::StrContains(ended.message(), "\"garbled/")) return ended;
+  return absl::Status(
+      ended.code(),
+      absl::StrCat(ended.message(),
+                   ": the line is too slow for tables, unless the peer has stopped; with "
+                   "[engine] protocol = \"replicated\" no tables are sent"));
+}
 
 const char* ProtocolName(CtsProtocol protocol) {
   return protocol == CtsProtocol::kGarbled ? "garbled" : "replicated";
@@ -164,7 +178,7 @@ CtsProtocol ChooseProtocol(const CtsLoad& load, const FarthestLine& line, Protoc
   if (setting == ProtocolSetting::kReplicated || load.parts == 0) return CtsProtocol::kReplicated;
   if (load.longest > limits::kGarbledMessageBytes) return CtsProtocol::kReplicated;
   if (setting == ProtocolSetting::kGarbled) return CtsProtocol::kGarbled;
-  if (IsTooSlowForTables(line)) return CtsProtocol::kReplicated;
+  if (IsTooSlowForTables(line.rate)) return CtsProtocol::kReplicated;
   return GarbledTime(load, line) < ReplicatedTime(load, line) ? CtsProtocol::kGarbled
                                                               : CtsProtocol::kReplicated;
 }
@@ -175,7 +189,7 @@ CtsProtocol ChooseGcmProtocol(const CtsLoad& load, const FarthestLine& line,
     return CtsProtocol::kReplicated;
   }
   if (setting == ProtocolSetting::kGarbled) return CtsProtocol::kGarbled;
-  if (IsTooSlowForTables(line)) return CtsProtocol::kReplicated;
+  if (IsTooSlowForTables(line.rate)) return CtsProtocol::kReplicated;
   const absl::Duration rounds =
       limits::kGcmBatchRounds * (limits::kReplicatedRoundTime + line.distance);
   const absl::Duration garbled =

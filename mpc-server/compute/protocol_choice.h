@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpc-server/compute/cts_part.h"
@@ -75,6 +76,11 @@ struct FarthestLine {
   absl::Duration distance;  // one way
   uint64_t rate = 0;        // bytes per second; 0: unknown, and no bound
 };
+// Whether a line of this rate carries no tables, unless an administrator forces it.
+bool IsTooSlowForTables(uint64_t rate);
+// The error of a peer that was silent amid tables, with what an administrator can do about it.
+// Another one as it is.
+absl::Status SayIfTooSlowForTables(const absl::Status& ended);
 absl::Duration ReplicatedTime(const CtsLoad& load, const FarthestLine& line);
 // Of as many batches as the limits make of it.
 absl::Duration GarbledTime(const CtsLoad& load, const FarthestLine& line);

@@ -99,7 +99,8 @@ TEST(ProtocolChoice, GcmPartsAreGarbledFarApart) {
   EXPECT_TRUE(chosen(one, Line(absl::Milliseconds(10), kGigabit)));
   EXPECT_FALSE(chosen(one, Line(absl::Milliseconds(10), 1'000'000)));
   // Quicker than 40 rounds, but the second garbler would give the session up.
-  EXPECT_FALSE(chosen(one, Line(absl::Milliseconds(500), 2'000'000)));
+  EXPECT_TRUE(chosen(one, Line(absl::Seconds(5), 270'000)));
+  EXPECT_FALSE(chosen(one, Line(absl::Seconds(5), 260'000)));
   EXPECT_FALSE(chosen(Times(one, 100), Line(absl::Milliseconds(10), kGigabit)));
   EXPECT_FALSE(chosen(one, Line(absl::Seconds(1)), ProtocolSetting::kReplicated));
   EXPECT_TRUE(chosen(one, kSideBySide, ProtocolSetting::kGarbled));
@@ -134,8 +135,8 @@ TEST(ProtocolChoice, Table) {
       {"ten on it", Times(Reply(), 10), Line(absl::Microseconds(50), kGigabit), false},
       {"a lone login on a very slow line", Login(), Line(absl::Microseconds(50), 1'000'000), false},
       {"far apart, on lines that a timeout is long enough for", Login(),
-       Line(absl::Milliseconds(30), 5'000'000), true},
-      {"far apart, on slower ones", Login(), Line(absl::Milliseconds(30), 1'000'000), false},
+       Line(absl::Milliseconds(30), 270'000), true},
+      {"far apart, on slower ones", Login(), Line(absl::Milliseconds(30), 260'000), false},
       {"no part of these types", {}, Line(absl::Seconds(1)), false},
   };
   for (const Case& c : cases) {
@@ -274,6 +275,27 @@ TEST(ProtocolChoice, ABurstIsCut) {
   EXPECT_EQ(choice.protocol, CtsProtocol::kGarbled);
   EXPECT_EQ(choice.taken.size(), limits::kGarbledParts / 2);
   EXPECT_EQ(choice.taken.back(), limits::kGarbledParts / 2 - 1);
+}
+
+TEST(ProtocolChoice, ALineThatIsTooSlowForTables) {
+  EXPECT_FALSE(IsTooSlowForTables(0));  // nobody knows it
+  EXPECT_FALSE(IsTooSlowForTables(1'000'000));
+  EXPECT_FALSE(IsTooSlowForTables(270'000));
+  EXPECT_TRUE(IsTooSlowForTables(260'000));
+  const CtsLoad far = Login();
+  EXPECT_TRUE(Garbles(far, Line(absl::Seconds(10), 270'000)));
+  EXPECT_FALSE(Garbles(far, Line(absl::Seconds(10), 260'000)));
+  const absl::Status silent =
+      absl::DeadlineExceededError("next (P1) in step \"garbled/tables\": nothing moved");
+  EXPECT_THAT(std::string(SayIfTooSlowForTables(silent).message()),
+              ::testing::AllOf(::testing::StartsWith(std::string(silent.message())),
+                               ::testing::HasSubstr("[engine] protocol = \"replicated\"")));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(SayIfTooSlowForTables(silent)));
+  for (const absl::Status& other :
+       {absl::OkStatus(), absl::UnavailableError("next (P1) in step \"garbled/tables\": gone"),
+        absl::DeadlineExceededError("next (P1) in step \"sbox\": nothing moved")}) {
+    EXPECT_EQ(SayIfTooSlowForTables(other), other);
+  }
 }
 
 // What is long in rounds need not be in bytes.

@@ -40,6 +40,8 @@ std::vector<std::string> NamedSteps() {
       "receive agreement",
       "send abort",
       "confirm",
+      "line trial",
+      "line trial's time",
       "aes/norm",
       "aes/helper",
       "aes/inverse",

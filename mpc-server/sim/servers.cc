@@ -14,6 +14,7 @@ namespace {
 constexpr char kRealm[] = "EXAMPLE.COM";
 constexpr uint16_t kCluster = 7;
 constexpr size_t kSnapshots = 6;
+constexpr size_t kLineTrialBytes = 256;  // seeds open thousands of sessions
 constexpr absl::Duration kUntilReadmitted = absl::Milliseconds(500);
 
 class AuditObserver : public EngineObserver {
@@ -112,6 +113,7 @@ void Servers::Start(int p) {
   EngineOptions options;
   options.security = TestedSecurity();
   options.protocol = protocol_;
+  options.line_trial_bytes = kLineTrialBytes;
   process->engine =
       MakeJobEngine(options, {process->store.get(), machine.clock.get(), process->random.get(),
                               process->link.get(), process->executor.get(),

@@ -273,6 +273,7 @@ class DeviatingChannel : public PeerChannel {
     return inner_->Receive(from, deadline);
   }
   void BindSession(uint32_t session) override { inner_->BindSession(session); }
+  void LimitUnsent(size_t bytes) override { inner_->LimitUnsent(bytes); }
   ChannelCounters Counters() const override { return inner_->Counters(); }
   LineState Line(Neighbour n) const override { return inner_->Line(n); }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // PeerChannel over two links: every call drives both links until its own part is done.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +34,7 @@ class LinkChannel : public PeerChannel {
   absl::Status Send(Neighbour to, FrameType type, absl::Span<const uint8_t> payload) override;
   absl::StatusOr<Frame> Receive(Neighbour from, absl::Time deadline) override;
   void BindSession(uint32_t session) override { session_ = session; }
+  void LimitUnsent(size_t bytes) override;
   ChannelCounters Counters() const override;
   LineState Line(Neighbour n) const override {
     return MeasuredLine(n == Neighbour::kPrev ? prev_->fd() : next_->fd());
@@ -206,6 +211,13 @@ absl::StatusOr<Frame> LinkChannel::Receive(Neighbour from, absl::Time deadline) 
   }
   frame.type = header.type;
   return frame;
+}
+
+void LinkChannel::LimitUnsent(size_t bytes) {
+  const int limit = static_cast<int>(std::min(bytes, size_t{INT_MAX}));
+  for (const Link* link : {prev_.get(), next_.get()}) {
+    setsockopt(link->fd(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &limit, sizeof(limit));
+  }
 }
 
 ChannelCounters LinkChannel::Counters() const {

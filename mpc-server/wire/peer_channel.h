@@ -101,6 +101,10 @@ class PeerChannel {
   // The number that control frames carry from now on, and that received frames must carry.
   virtual void BindSession(uint32_t session) = 0;
 
+  // From now on so much at most waits in the kernel that TCP may not send yet: behind more of it a
+  // slow line would leave this server without an answer for too long. In memory: nothing waits.
+  virtual void LimitUnsent(size_t /*bytes*/) {}
+
   virtual ChannelCounters Counters() const = 0;
 
   // As the kernel has measured it. From any thread, while the channel lives. In memory: distance 0.
