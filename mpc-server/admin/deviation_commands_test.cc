@@ -182,6 +182,9 @@ TEST_F(RunTest, StatusShowsProtocolAndLines) {
   realm_.servers[2]->status().set_protocol("replicated");
   Expect(0, {"status"},
          {"PROTOCOL", "garbled", "replicated!", "DISTANCE", "1.25 ms", "RATE", "936 Mb/s"});
+  first.set_peer_rate_prev(55'000);
+  Expect(0, {"status"}, {"440 kb/s"});
+  first.set_peer_rate_prev(117'000'000);
   Expect(0, {"status", "--json"},
          {"\"last_protocol\": \"garbled\"", "\"peer_distance_us_next\": 1250",
           "\"peer_rate_prev\": 117000000", "\"protocol\": \"replicated\""});

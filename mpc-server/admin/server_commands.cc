@@ -141,7 +141,9 @@ std::string ShownRate(const v1::StatusReply& status) {
   for (const uint64_t rate : {status.peer_rate_prev(), status.peer_rate_next()}) {
     if (rate != 0) slowest = slowest == 0 ? rate : std::min(slowest, rate);
   }
-  return slowest == 0 ? "-" : absl::StrFormat("%.0f Mb/s", static_cast<double>(slowest) * 8 / 1e6);
+  const double mbit = static_cast<double>(slowest) * 8 / 1e6;
+  if (slowest == 0) return "-";
+  return mbit < 1 ? absl::StrFormat("%.0f kb/s", mbit * 1e3) : absl::StrFormat("%.0f Mb/s", mbit);
 }
 
 void RemarkOn(const SurveyedServer& server, Console& console) {
