@@ -150,6 +150,12 @@ def connect_anew(live):
     time.sleep(SETTLE_SECONDS)
 
 
+def sessions_ended(live):
+    """How often a server has lost the others, since the realm was made."""
+    return sum(server.log.read_text(errors='replace').count('not connected to the other servers')
+               for server in live.servers)
+
+
 def measure_type(wire, live, enctype, load):
     """The very first login, WARM_UP more, one after an idle time, and then one after the other."""
     result = {'type': enctype, 'load_average': os.getloadavg()[0]}

@@ -48,6 +48,21 @@ def test_without_a_line_they_do_not(tmp_path):
     assert all(result['payload_mb'] > 0 for result in found['results'])
 
 
+@pytest.mark.parametrize('mbit, kinds', [(8, ('aes256-gcm', 'aes256-cts')), (2, ('aes256-gcm',))])
+def test_a_slow_line_ends_no_session(tmp_path, mbit, kinds):
+    """The very first logins of a fresh realm, for whose tables nothing was measured before."""
+    load = distance.Load(kinds, logins=1)
+    line = distance.Distance('slow', mbit, 10)
+    with line.wire(lines.Kernel()) as wire, distance.running_realm(
+            wire, load, tmp_path / 'realm') as live:
+        for enctype in kinds:
+            distance.connect_anew(live)
+            before = distance.sessions_ended(live)
+            first = distance.log_in(live, enctype, 1)
+            assert (first['count'], first['failures']) == (1, {}), enctype
+            assert distance.sessions_ended(live) == before, enctype
+
+
 def test_a_login_that_fails_is_shown_as_failed(tmp_path, monkeypatch):
     monkeypatch.setattr(distance, 'PATIENCE', 5)
     line = distance.Distance('loopback')
