@@ -220,12 +220,14 @@ def peer_endpoints(realm):
 def extra_toml(realm):
     """Servers have the options' security; without one MPCKDC_TESTED_SECURITY's, else active."""
     extra = realm.options.extra_server
-    security = realm.options.security or os.environ.get('MPCKDC_TESTED_SECURITY')
-    if not security:
+    engine = {'security': realm.options.security or os.environ.get('MPCKDC_TESTED_SECURITY'),
+              'protocol': realm.options.protocol}
+    lines = ''.join(f'{name} = "{value}"\n' for name, value in engine.items() if value)
+    if not lines:
         return extra
     if '[engine]' not in extra:
         extra += '\n[engine]\n'
-    return extra.replace('[engine]\n', f'[engine]\nsecurity = "{security}"\n')
+    return extra.replace('[engine]\n', f'[engine]\n{lines}')
 
 
 def server_toml(realm, party):

@@ -58,6 +58,7 @@ class Options:
     extra_libdefaults: dict = dataclasses.field(default_factory=dict)  # krb5.conf
     extra_server: str = ''         # sections for mpc-server.toml
     security: str = ''             # of [engine]; empty: as the environment says (config_files)
+    protocol: str = ''             # of [engine], forced; empty: the servers choose
     server_program: str = ''       # instead of mpc-server
     kdc_program: str = ''          # instead of krb5kdc
     kadmind_program: str = ''

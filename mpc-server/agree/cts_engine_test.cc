@@ -13,9 +13,16 @@
 namespace mpckdc {
 namespace {
 
-class CtsLoginTest : public ::testing::TestWithParam<int32_t> {
+constexpr int32_t kStock[] = {kEnctypeAes128Sha1, kEnctypeAes256Sha1, kEnctypeAes128Sha256,
+                              kEnctypeAes256Sha384};
+
+// By either protocol: what comes out is the same.
+class CtsLoginTest : public ::testing::TestWithParam<KeyAndProtocol> {
  protected:
-  CtsLoginTest() : realm_(GetParam()) {}
+  CtsLoginTest() : realm_(enctype(), Forced(GetParam().protocol)) {}
+  void TearDown() override { ExpectComputedBy(realm_, GetParam().protocol); }
+
+  static int32_t enctype() { return GetParam().enctype; }
 
   Job Reply(JobId grant, const PlainKey& user, size_t size) {
     return realm_.Granted(grant, user,
@@ -25,7 +32,7 @@ class CtsLoginTest : public ::testing::TestWithParam<int32_t> {
     return Combine(realm_.Run(WithTexts(job, text, realm_.random())));
   }
   PlainKey AddService(const std::string& name) {
-    return realm_.AddKey(name, KeyClass::kService, GetParam(), Gate::kNone);
+    return realm_.AddKey(name, KeyClass::kService, enctype(), Gate::kNone);
   }
 
   Realm realm_;
@@ -46,7 +53,7 @@ TEST_P(CtsLoginTest, AgreesWithTheOracle) {
   ASSERT_VERDICT_OK(sealed);
   EXPECT_EQ(OracleOpen(realm_.alice, kUsageAsReply, CtsOf(sealed.seals[0]).share), reply);
   for (const BatchReport& report : realm_.recorder(0).Batches()) {
-    std::printf("enctype %d: %zu rounds, %zu bytes, computed in %s\n", GetParam(),
+    std::printf("enctype %d: %zu rounds, %zu bytes, computed in %s\n", enctype(),
                 static_cast<size_t>(report.rounds), static_cast<size_t>(report.bytes),
                 absl::FormatDuration(report.computed).c_str());
   }
@@ -79,7 +86,7 @@ TEST_P(CtsLoginTest, WrongPasswordReplayAndSkewAreToldApart) {
   EXPECT_VERDICT(login(preauth), Verdict::kReplay);
   EXPECT_VERDICT(login(realm_.Preauth(realm_.alice, -absl::Hours(1))), Verdict::kClockSkew);
   std::vector<ptrdiff_t> places = {0, 17};
-  for (size_t i = 1; i <= FindEnctype(GetParam())->mac_bytes; ++i) {
+  for (size_t i = 1; i <= FindEnctype(enctype())->mac_bytes; ++i) {
     places.push_back(-static_cast<ptrdiff_t>(i));  // every byte of the HMAC, from the end
   }
   for (const ptrdiff_t at : places) {
@@ -104,7 +111,7 @@ TEST_P(CtsLoginTest, NothingIsComputedForABadPreauth) {
   const uint64_t bad = rounds_of(realm_.AlteredPreauth(realm_.alice), most, Verdict::kBadTag);
   const uint64_t bad_short = rounds_of(realm_.AlteredPreauth(realm_.alice), 100, Verdict::kBadTag);
   // At most the compression that was under way when the pre-authentication was found bad.
-  const uint64_t compression = good / HmacInnerBlocks(FindEnctype(GetParam())->hash, most);
+  const uint64_t compression = good / HmacInnerBlocks(FindEnctype(enctype())->hash, most);
   EXPECT_LE(bad, bad_short + 2 * compression);
   EXPECT_LT(10 * compression, good - bad);
 }
@@ -123,34 +130,34 @@ TEST_P(CtsLoginTest, NothingIsComputedForALatePreauth) {
   };
   const size_t most = 1500;
   const uint64_t good = rounds_of(realm_.alice, absl::ZeroDuration(), most);
-  const uint64_t compression = good / HmacInnerBlocks(FindEnctype(GetParam())->hash, most);
+  const uint64_t compression = good / HmacInnerBlocks(FindEnctype(enctype())->hash, most);
   for (const PlainKey& key : {realm_.alice, gcm}) {
     const uint64_t late = rounds_of(key, -absl::Hours(1), most);
     const uint64_t late_short = rounds_of(key, absl::Hours(1), 100);
     EXPECT_LE(late, late_short + 2 * compression);
     EXPECT_LT(4 * compression, good - late);
-    std::printf("enctype %d, late pre-auth under %d: %zu of %zu rounds\n", GetParam(),
+    std::printf("enctype %d, late pre-auth under %d: %zu of %zu rounds\n", enctype(),
                 key.info.enctype, static_cast<size_t>(late), static_cast<size_t>(good));
   }
 }
 
 // The good ones of the same batch go on.
 TEST_P(CtsLoginTest, BadAndLatePreauthsBesideGoodOnes) {
-  EngineOptions options;
-  options.mode = BatchMode::kFixed;
-  Realm realm(GetParam(), options);
+  for (int p = 0; p < kParties; ++p) realm_.options(p).mode = BatchMode::kFixed;
+  realm_.RestartAll();
   std::vector<Job> jobs = {
-      realm.Login(realm.bob), realm.Login(realm.alice, realm.AlteredPreauth(realm.alice)),
-      realm.Login(realm.bob), realm.Login(realm.alice, realm.Preauth(realm.alice, absl::Hours(1)))};
+      realm_.Login(realm_.bob), realm_.Login(realm_.alice, realm_.AlteredPreauth(realm_.alice)),
+      realm_.Login(realm_.bob),
+      realm_.Login(realm_.alice, realm_.Preauth(realm_.alice, absl::Hours(1)))};
   jobs[3].make_macs[0].data.assign(1000, 'q');
   jobs[1].make_macs[0].data.assign(2000, 'q');
   jobs[2].make_macs[0].data.assign(900, 'q');
-  const std::vector<JobResult> results = realm.RunAll(jobs);
+  const std::vector<JobResult> results = realm_.RunAll(jobs);
   EXPECT_VERDICT(results[1], Verdict::kBadTag);
   EXPECT_VERDICT(results[3], Verdict::kClockSkew);
   for (const size_t good : {0, 2}) {
     ASSERT_VERDICT_OK(results[good]);
-    EXPECT_TRUE(OracleMacGood(realm.bob, kUsageAsReqChecksum, jobs[good].make_macs[0].data,
+    EXPECT_TRUE(OracleMacGood(realm_.bob, kUsageAsReqChecksum, jobs[good].make_macs[0].data,
                               results[good].make_macs[0]));
   }
 }
@@ -255,7 +262,19 @@ TEST_P(CtsLoginTest, ChecksumsAreMadeAndVerified) {
   EXPECT_VERDICT(verify(), Verdict::kBadTag);
 }
 
-TEST_P(CtsLoginTest, RunsOnExchangedZeroShares) {
+std::vector<KeyAndProtocol> All() {
+  std::vector<KeyAndProtocol> all;
+  for (const int32_t enctype : kStock) {
+    for (const ProtocolSetting protocol : kForcedProtocols) all.push_back({enctype, protocol});
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Enctypes, CtsLoginTest, ::testing::ValuesIn(All()), NameOf);
+
+// In rounds, whatever is forced: a garbling's keys are drawn from streams that two share.
+class CtsExchangedTest : public ::testing::TestWithParam<int32_t> {};
+
+TEST_P(CtsExchangedTest, RunsOnExchangedZeroShares) {
   EngineOptions options;
   options.randomness = Randomness::kExchanged;  // more than was declared ends the process
   Realm realm(GetParam(), options);
@@ -269,13 +288,13 @@ TEST_P(CtsLoginTest, RunsOnExchangedZeroShares) {
   EXPECT_EQ(OracleOpen(realm.alice, kUsageAsReply, CtsOf(sealed.seals[0]).share), reply);
 }
 
-INSTANTIATE_TEST_SUITE_P(Enctypes, CtsLoginTest,
-                         ::testing::Values(kEnctypeAes128Sha1, kEnctypeAes256Sha1,
-                                           kEnctypeAes128Sha256, kEnctypeAes256Sha384));
+INSTANTIATE_TEST_SUITE_P(Enctypes, CtsExchangedTest, ::testing::ValuesIn(kStock));
 
 // Users with keys of every enctype in the same batches.
-TEST(CtsEngine, EveryEnctypeInOneBatch) {
-  EngineOptions options;
+class CtsBatchTest : public ::testing::TestWithParam<ProtocolSetting> {};
+
+TEST_P(CtsBatchTest, EveryEnctypeInOneBatch) {
+  EngineOptions options = Forced(GetParam());
   options.mode = BatchMode::kFixed;
   options.batch_window = absl::Milliseconds(300);
   Realm realm(options);
@@ -293,7 +312,10 @@ TEST(CtsEngine, EveryEnctypeInOneBatch) {
                               jobs[i].make_macs[0].data, results[i].make_macs[0]));
     EXPECT_EQ(OracleOpen(realm.tgt, kUsageTicket, realm.FinishSeal(results[i], 0, "tgt")), "tgt");
   }
+  ExpectComputedBy(realm, GetParam());
 }
+
+INSTANTIATE_TEST_SUITE_P(Protocols, CtsBatchTest, ::testing::ValuesIn(kForcedProtocols));
 
 }  // namespace
 }  // namespace mpckdc

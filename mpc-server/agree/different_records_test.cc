@@ -105,8 +105,11 @@ TEST(DifferentRecords, ARecordOfAnEarlierSharing) {
   EXPECT_VERDICT(realm.Run(realm.Login(realm.alice)), Verdict::kOk);
 }
 
-TEST(DifferentRecords, StandardEnctypesToo) {
-  Realm realm(kEnctypeAes256Sha1);
+class StockRecordTest : public ::testing::TestWithParam<ProtocolSetting> {};
+INSTANTIATE_TEST_SUITE_P(Protocols, StockRecordTest, ::testing::ValuesIn(kForcedProtocols));
+
+TEST_P(StockRecordTest, IsNamedToo) {
+  Realm realm(kEnctypeAes256Sha1, Forced(GetParam()));
   KeyRecord record = *realm.store(1).Get(realm.bob.info.handle);
   record.usages.back().mac_states[1].a[0] ^= 1;
   Replace(realm.store(1), record);

@@ -37,6 +37,16 @@ struct QuotaRealm : Realm {
   }
 };
 
+// Of whatever a user's key is, and by either protocol.
+class KeyQuotaTest : public ::testing::TestWithParam<KeyAndProtocol> {
+ protected:
+  static EngineOptions Of(const EngineOptions& options) {
+    return Forced(GetParam().protocol, options);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Keys, KeyQuotaTest, ::testing::ValuesIn(kGcmAndStock), NameOf);
+
 // ---- Who is refused ----
 
 TEST(EngineQuota, AreOffUnlessSet) {
@@ -45,8 +55,8 @@ TEST(EngineQuota, AreOffUnlessSet) {
   for (int p = 0; p < kParties; ++p) EXPECT_EQ(realm.engine(p).Status().quota_buckets, 0u);
 }
 
-TEST(EngineQuota, OnePrincipalIsRefusedAndTheOthersAreNot) {
-  QuotaRealm realm(With(QuotaKind::kPrincipalLogins, kTwo));
+TEST_P(KeyQuotaTest, OnePrincipalIsRefusedAndTheOthersAreNot) {
+  QuotaRealm realm(GetParam().enctype, Of(With(QuotaKind::kPrincipalLogins, kTwo)));
   EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kOk);
   EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kOk);
   const Job job = realm.Login(realm.alice);
@@ -126,10 +136,10 @@ TEST(EngineQuota, TicketOpensAndChecksumsOfAKdc) {
 
 // ---- What a job costs ----
 
-TEST(EngineQuota, GuessesAreCountedApart) {
+TEST_P(KeyQuotaTest, GuessesAreCountedApart) {
   EngineOptions options = With(QuotaKind::kPrincipalFailures, kTwo);
   options.quotas[QuotaKind::kPrincipalLogins] = {1, 5};
-  QuotaRealm realm(options);
+  QuotaRealm realm(GetParam().enctype, Of(options));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kOk);
   EXPECT_VERDICT(realm.Guess(realm.alice), Verdict::kBadTag);
   EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kOk) << "a guess is no login";
@@ -142,8 +152,8 @@ TEST(EngineQuota, GuessesAreCountedApart) {
 }
 
 // However many guesses come at once, no more than the burst are computed.
-TEST(EngineQuota, GuessesOfOneBatchCountTogether) {
-  QuotaRealm realm(With(QuotaKind::kPrincipalFailures, {1, 3}));
+TEST_P(KeyQuotaTest, GuessesOfOneBatchCountTogether) {
+  QuotaRealm realm(GetParam().enctype, Of(With(QuotaKind::kPrincipalFailures, {1, 3})));
   std::vector<Job> jobs;
   for (int i = 0; i < 40; ++i) {
     jobs.push_back(realm.Login(realm.alice, realm.AlteredPreauth(realm.alice)));
@@ -155,8 +165,8 @@ TEST(EngineQuota, GuessesOfOneBatchCountTogether) {
 }
 
 // A replayed or late pre-auth is no guess, and no login of the principal either.
-TEST(EngineQuota, WhoeverHasNoKeyCannotSpendAPrincipalsLogins) {
-  QuotaRealm realm(With(QuotaKind::kPrincipalLogins, kTwo));
+TEST_P(KeyQuotaTest, WhoeverHasNoKeyCannotSpendAPrincipalsLogins) {
+  QuotaRealm realm(GetParam().enctype, Of(With(QuotaKind::kPrincipalLogins, kTwo)));
   const std::string preauth = realm.Preauth(realm.alice);
   EXPECT_VERDICT(realm.Run(realm.Login(realm.alice, preauth)), Verdict::kOk);
   for (int i = 0; i < 5; ++i) {
@@ -182,8 +192,8 @@ TEST(EngineQuota, AForgedHeaderSpendsNobodysReissues) {
   EXPECT_VERDICT(realm.Run(realm.OpenTicket(ticket)), Verdict::kOk);
 }
 
-TEST(EngineQuota, TheSecondHalfOfALoginIsPaidForByTheFirst) {
-  QuotaRealm realm(With(QuotaKind::kPrincipalLogins, {1, 1}));
+TEST_P(KeyQuotaTest, TheSecondHalfOfALoginIsPaidForByTheFirst) {
+  QuotaRealm realm(GetParam().enctype, Of(With(QuotaKind::kPrincipalLogins, {1, 1})));
   const Job open = realm.OpenPreauth(realm.alice, realm.Preauth(realm.alice));
   ASSERT_VERDICT_OK(realm.Run(open));
   EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kQuota);
@@ -193,16 +203,16 @@ TEST(EngineQuota, TheSecondHalfOfALoginIsPaidForByTheFirst) {
 }
 
 // The job reaches P1 late: the others propose and vote on it again and again.
-TEST(EngineQuota, AJobThatIsProposedAgainIsChargedOnce) {
-  QuotaRealm realm(With(QuotaKind::kPrincipalLogins, kTwo));
+TEST_P(KeyQuotaTest, AJobThatIsProposedAgainIsChargedOnce) {
+  QuotaRealm realm(GetParam().enctype, Of(With(QuotaKind::kPrincipalLogins, kTwo)));
   const Job late = realm.Login(realm.alice);
   EXPECT_VERDICT(realm.RunStaggered(late, absl::Milliseconds(200)), Verdict::kOk);
   EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kOk);
   EXPECT_EQ(realm.LoginVerdict(realm.alice), Verdict::kQuota);
 }
 
-TEST(EngineQuota, WhatWasNeverComputedIsGivenBack) {
-  QuotaRealm realm(With(QuotaKind::kPrincipalLogins, kTwo));
+TEST_P(KeyQuotaTest, WhatWasNeverComputedIsGivenBack) {
+  QuotaRealm realm(GetParam().enctype, Of(With(QuotaKind::kPrincipalLogins, kTwo)));
   for (int i = 0; i < 4; ++i) {
     Job job = realm.Login(realm.alice);
     job.deadline_ms = 200;

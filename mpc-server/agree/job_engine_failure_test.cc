@@ -145,31 +145,6 @@ TEST(JobEngine, VerifyKeysSeesOneWrongByte) {
 
 // ---- Failures ----
 
-TEST(JobEngine, APartyKilledInMidBatch) {
-  Realm realm;
-  ASSERT_VERDICT_OK(realm.Run(realm.Login(realm.alice)));
-  for (int round = 0; round < 3; ++round) {
-    std::vector<Job> jobs;
-    for (int i = 0; i < 20; ++i) jobs.push_back(realm.Login(realm.alice));
-    for (Job& job : jobs) job.deadline_ms = 1500;
-    std::thread killer([&] {
-      absl::SleepFor(absl::Milliseconds(3 + 5 * round));
-      realm.hub().CloseCurrent();
-      realm.Stop(round);
-    });
-    const std::vector<JobResult> results = realm.RunAll(jobs);
-    killer.join();
-    for (const JobResult& result : results) {
-      const Verdict v = result.judgement.verdict;
-      EXPECT_TRUE(v == Verdict::kOk || v == Verdict::kUnavailable || v == Verdict::kDeadline)
-          << VerdictName(v) << " " << result.judgement.detail;
-    }
-    realm.Start(round);
-    ASSERT_TRUE(realm.WaitConnected());
-    EXPECT_VERDICT(realm.Run(realm.Login(realm.alice)), Verdict::kOk);
-  }
-}
-
 TEST(JobEngine, PendingSealsOutliveTheConnection) {
   Realm realm;
   const JobResult result = realm.Run(realm.Login(realm.alice));
@@ -218,14 +193,6 @@ TEST(JobEngine, AFullDiskStopsSealingAndNothingElse) {
   realm.store(1).FailWrites(absl::OkStatus());
   EXPECT_VERDICT(realm.Run(realm.Login(realm.guest, "")), Verdict::kOk);
   EXPECT_EQ(realm.engine(1).Status().degraded, "");
-}
-
-TEST(JobEngine, APreauthThatCannotBeRecordedOpensNothing) {
-  Realm realm;
-  ASSERT_VERDICT_OK(realm.Run(realm.Login(realm.alice)));
-  realm.store(2).FailWrites(absl::ResourceExhaustedError("disk full"));
-  const Job job = realm.OpenPreauth(realm.alice, realm.Preauth(realm.alice));
-  EXPECT_VERDICT(realm.Run(job), Verdict::kUnavailable);
 }
 
 TEST(JobEngine, ALeaderWithAWrongClockSealsNothing) {

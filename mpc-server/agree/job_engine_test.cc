@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Three engines in one process against the plain oracle: logins, gates, grants, tickets.
+// Three engines in one process against the plain oracle: logins and tickets; gates and grants are
+// in gate_test.cc.
 #include "mpc-server/agree/job_engine.h"
 
 #include <atomic>
@@ -169,12 +170,6 @@ TEST(JobEngine, ChecksumsAreMadeAndVerified) {
 
 // ---- The gate ----
 
-TEST(JobEngine, WrongPasswordGivesBadTagAndNothingElse) {
-  Realm realm;
-  const std::string preauth = realm.Preauth(WrongPassword(realm.alice));
-  EXPECT_VERDICT(realm.Run(realm.Login(realm.alice, preauth)), Verdict::kBadTag);
-}
-
 TEST(JobEngine, WrongZeroBlockGivesBadTag) {
   Realm realm;
   // A good GCM message whose first 16 bytes are not zero: what a key-committing attack needs.
@@ -182,44 +177,6 @@ TEST(JobEngine, WrongZeroBlockGivesBadTag) {
   const std::string bad = PlainSealRaw(realm.alice, kUsagePreauth, nonce,
                                        std::string(16, '\1') + EncodePreauthTimestamp(absl::Now()));
   EXPECT_VERDICT(realm.Run(realm.Login(realm.alice, bad)), Verdict::kBadTag);
-}
-
-TEST(JobEngine, ReplayedPreauthIsRefusedAcrossBatchesAndRestarts) {
-  Realm realm;
-  const std::string preauth = realm.Preauth(realm.alice);
-  const auto login = [&] { return realm.Run(realm.Login(realm.alice, preauth)); };
-  EXPECT_VERDICT(login(), Verdict::kOk);
-  EXPECT_VERDICT(login(), Verdict::kReplay);
-  realm.RestartAll();
-  EXPECT_VERDICT(login(), Verdict::kReplay);
-}
-
-TEST(JobEngine, ReplayWithinOneBatch) {
-  Realm realm;
-  const std::string preauth = realm.Preauth(realm.alice);
-  std::vector<Job> jobs;
-  for (int i = 0; i < 4; ++i) jobs.push_back(realm.Login(realm.alice, preauth));
-  EXPECT_EQ(CountGood(realm.RunAll(jobs)), 1);
-}
-
-TEST(JobEngine, TimestampOutsideTheWindow) {
-  Realm realm;
-  for (const int minutes : {-6, 6, 4}) {
-    const std::string preauth = realm.Preauth(realm.alice, absl::Minutes(minutes));
-    EXPECT_VERDICT(realm.Run(realm.Login(realm.alice, preauth)),
-                   minutes == 4 ? Verdict::kOk : Verdict::kClockSkew);
-  }
-}
-
-// One server's clock is enough to refuse: each judges for itself.
-TEST(JobEngine, EachServerJudgesByItsOwnClock) {
-  Realm realm;
-  realm.clock(2).Set(absl::Minutes(4));
-  const Job job = realm.Login(realm.alice, realm.Preauth(realm.alice, absl::Minutes(-3)));
-  const PerParty<JobResult> answers = realm.RunEach(job);
-  EXPECT_VERDICT(answers[0], Verdict::kOk);
-  EXPECT_VERDICT(answers[1], Verdict::kOk);
-  EXPECT_VERDICT(answers[2], Verdict::kClockSkew);
 }
 
 // And they are dropped when all three clocks say that their time is over.
@@ -254,80 +211,6 @@ TEST(JobEngine, ClocksThatWereAheadForgetNoReplay) {
   }
   ASSERT_TRUE(realm.WaitConnected());
   EXPECT_VERDICT(login(), Verdict::kReplay);
-}
-
-TEST(JobEngine, GatesOfOtherKinds) {
-  Realm realm;
-  const auto login = [&](const PlainKey& key) { return realm.Run(realm.Login(key, "")); };
-  EXPECT_VERDICT(login(realm.alice), Verdict::kRefused);
-  EXPECT_VERDICT(login(realm.guest), Verdict::kOk);
-  EXPECT_VERDICT(login(realm.otp), Verdict::kOk);
-  // One server whose policy differs withholds its share.
-  const Handle handle = realm.guest.info.handle;
-  ASSERT_TRUE(realm.store(1).SetGate({&handle, 1}, Gate::kTimestamp).ok());
-  EXPECT_VERDICT(login(realm.guest), Verdict::kRefused);
-}
-
-TEST(JobEngine, GoodPreauthThatIsNoTimestamp) {
-  Realm realm;
-  GcmNonce nonce{2};
-  const std::string message =
-      PlainSealText(realm.alice, kUsagePreauth, nonce, "", "not a timestamp");
-  ExpectRefused(realm.Run(realm.Login(realm.alice, message)), Verdict::kRefused, "no timestamp");
-}
-
-// ---- Grants ----
-
-TEST(JobEngine, GrantsHaveABudget) {
-  Realm realm;
-  const JobResult login = realm.Run(realm.Login(realm.alice));
-  ASSERT_VERDICT_OK(login);
-  const JobResult first = realm.Run(realm.Granted(login.id));
-  ASSERT_VERDICT_OK(first);
-  // The header is that of the job whose pre-auth was verified.
-  EXPECT_EQ(GcmOf(first.seals[0]).header, GcmOf(login.seals[0]).header);
-  EXPECT_EQ(OracleOpen(realm.tgt, kUsageTicket, realm.FinishSeal(first, 0, "longer")), "longer");
-  ExpectRefused(realm.Run(realm.Granted(login.id)), Verdict::kRefused, "used up");
-}
-
-// Otherwise a KDC makes a ticket for kadmin out of everybody's ordinary login.
-TEST(JobEngine, OneLoginIsForOneService) {
-  Realm realm;
-  const JobResult login = realm.Run(realm.Login(realm.alice));
-  ASSERT_VERDICT_OK(login);
-  ExpectRefused(realm.Run(realm.Granted(login.id, realm.alice,
-                                        {realm.kadmin.info.handle, kUsageTicket, 100})),
-                Verdict::kRefused, "a ticket under another key");
-  EXPECT_VERDICT(realm.Run(realm.Granted(login.id)), Verdict::kOk);
-}
-
-TEST(JobEngine, GrantBudgetHoldsWithinOneBatch) {
-  Realm realm;
-  const JobResult login = realm.Run(realm.Login(realm.alice));
-  ASSERT_VERDICT_OK(login);
-  std::vector<Job> jobs;
-  for (int i = 0; i < 5; ++i) jobs.push_back(realm.Granted(login.id));
-  EXPECT_EQ(CountGood(realm.RunAll(jobs)), 1);
-}
-
-TEST(JobEngine, GrantsComeFromVerifiedPreauthOnlyAndAreOnesOwn) {
-  Realm realm;
-  EXPECT_VERDICT(realm.Run(realm.Granted(12345)), Verdict::kRefused);
-
-  Job open = realm.OpenPreauth(realm.alice, realm.Preauth(WrongPassword(realm.alice)));
-  EXPECT_VERDICT(realm.Run(open), Verdict::kBadTag);
-  EXPECT_VERDICT(realm.Run(realm.Granted(open.id)), Verdict::kRefused);
-
-  open = realm.OpenPreauth(realm.alice, realm.Preauth(realm.alice));
-  EXPECT_VERDICT(realm.Run(open), Verdict::kOk);
-  Job bobs = realm.Granted(open.id);
-  bobs.client = realm.bob.info.handle;
-  EXPECT_VERDICT(realm.Run(bobs), Verdict::kRefused);
-  const Job other_session = realm.Granted(open.id);
-  realm.kdc().session[0] ^= 1;
-  EXPECT_VERDICT(realm.Run(other_session), Verdict::kRefused);
-  realm.kdc().session[0] ^= 1;
-  EXPECT_VERDICT(realm.Run(realm.Granted(open.id)), Verdict::kOk);
 }
 
 // ---- Tickets ----

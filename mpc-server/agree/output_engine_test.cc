@@ -49,7 +49,8 @@ TEST(OutputEngine, AServerThatAltersATagIsNamed) {
   }
 }
 
-class InputEngine : public ::testing::Test {
+// The text's shares are inputs of rounds, or of a circuit.
+class InputEngine : public ::testing::TestWithParam<ProtocolSetting> {
  protected:
   PerParty<Job> Replies(const std::string& text) {
     const JobResult login = realm_.Run(realm_.Login(realm_.alice));
@@ -60,10 +61,10 @@ class InputEngine : public ::testing::Test {
                      text, realm_.random());
   }
 
-  Realm realm_{kEnctypeAes128Sha256};
+  Realm realm_{kEnctypeAes128Sha256, Forced(GetParam())};
 };
 
-TEST_F(InputEngine, TheTextComesOutAsItWasGiven) {
+TEST_P(InputEngine, TheTextComesOutAsItWasGiven) {
   const std::string text(60, 'r');
   const JobResult sealed = Combine(realm_.Run(Replies(text)));
   ASSERT_VERDICT_OK(sealed);
@@ -71,7 +72,7 @@ TEST_F(InputEngine, TheTextComesOutAsItWasGiven) {
 }
 
 // A byte of a component or its salt, at one of its two holders.
-TEST_F(InputEngine, AComponentThatIsNotTheHashsIsMalformed) {
+TEST_P(InputEngine, AComponentThatIsNotTheHashsIsMalformed) {
   for (const bool own : {true, false}) {
     for (const size_t at : {size_t{0}, kTextSaltBytes}) {
       PerParty<Job> jobs = Replies("the reply");
@@ -88,7 +89,7 @@ TEST_F(InputEngine, AComponentThatIsNotTheHashsIsMalformed) {
 }
 
 // Whoever gives a server other components with their own hashes gives it another job.
-TEST_F(InputEngine, ContradictingTextsAreNotComputed) {
+TEST_P(InputEngine, ContradictingTextsAreNotComputed) {
   PerParty<Job> jobs = Replies("the reply");
   jobs[2].seals[0].text = WithTexts(jobs[2], "not this.", realm_.random())[2].seals[0].text;
   for (const JobResult& result : realm_.Run(jobs)) {
@@ -96,7 +97,9 @@ TEST_F(InputEngine, ContradictingTextsAreNotComputed) {
   }
 }
 
-TEST_F(InputEngine, ASealUnderGcmTakesNoText) {
+INSTANTIATE_TEST_SUITE_P(Protocols, InputEngine, ::testing::ValuesIn(kForcedProtocols));
+
+TEST(InputEngineOfGcm, TakesNoText) {
   Realm gcm;
   Job job = gcm.Login(gcm.alice);
   const PerParty<Job> jobs = WithTexts(job, std::string(400, 't'), gcm.random());

@@ -361,8 +361,11 @@ TEST(NoDeviation, WhateverAKdcTells) {
   EXPECT_EQ(realm.engine(0).Status().sessions, 1u) << "nor does it end a session";
 }
 
-TEST(NoDeviation, SharesOfATextThatDoNotFit) {
-  Realm realm(kEnctypeAes128Sha1);
+class NoDeviationTest : public ::testing::TestWithParam<ProtocolSetting> {};
+INSTANTIATE_TEST_SUITE_P(Protocols, NoDeviationTest, ::testing::ValuesIn(kForcedProtocols));
+
+TEST_P(NoDeviationTest, SharesOfATextThatDoNotFit) {
+  Realm realm(kEnctypeAes128Sha1, Forced(GetParam()));
   const JobResult login = realm.Run(realm.Login(realm.alice));
   ASSERT_VERDICT_OK(login);
   Job reply = realm.NewJob(Operation::kSealGranted);
@@ -377,8 +380,8 @@ TEST(NoDeviation, SharesOfATextThatDoNotFit) {
 
 // The leader looked at a job when it could not read one of its keys, and proposes it again when it
 // can: by then a server has the job that did not before.
-TEST(NoDeviation, AKeyThatCouldNotBeReadForAWhile) {
-  Realm realm(kEnctypeAes256Sha1);
+TEST_P(NoDeviationTest, AKeyThatCouldNotBeReadForAWhile) {
+  Realm realm(kEnctypeAes256Sha1, Forced(GetParam()));
   PrepareCircuits();
   const PlainKey second = realm.AddKey("alice@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes128Sha1);
   Job job = realm.Login(realm.alice);

@@ -285,18 +285,22 @@ TEST_F(VoteTest, AnotherMaxRenewableLifeIsNoSession) {
 }
 
 // A smaller clock_skew of one server is that of what all three compute together.
-TEST_F(VoteTest, TheSmallestClockSkewDecidesWhatIsComputed) {
-  realm_.Stop(2);
+class SkewTest : public VoteTest, public ::testing::WithParamInterface<ProtocolSetting> {};
+
+TEST_P(SkewTest, TheSmallestOfThreeDecidesWhatIsComputed) {
+  realm_.options(1).protocol = GetParam();
   realm_.options(2).clock_skew = absl::Seconds(60);
-  realm_.Start(2);
-  ASSERT_TRUE(realm_.WaitConnected());
+  realm_.RestartAll();
   const Job late = realm_.Login(stock_, realm_.Preauth(stock_, absl::Seconds(-120)));
   for (const JobResult& result : realm_.RunEach(late)) {
     EXPECT_VERDICT(result, Verdict::kClockSkew);
   }
   EXPECT_VERDICT(realm_.Run(realm_.Login(stock_, realm_.Preauth(stock_, absl::Seconds(-30)))),
                  Verdict::kOk);
+  ExpectComputedBy(realm_, GetParam());
 }
+
+INSTANTIATE_TEST_SUITE_P(Protocols, SkewTest, ::testing::ValuesIn(kForcedProtocols));
 
 }  // namespace
 }  // namespace mpckdc

@@ -5,11 +5,13 @@
 #ifndef MPC_SERVER_TESTING_JOBS_H_
 #define MPC_SERVER_TESTING_JOBS_H_
 
+#include <algorithm>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpc-server/agree/nonce_sequencer.h"
@@ -68,11 +70,33 @@ bool Eventually(Condition condition, absl::Duration limit = absl::Seconds(20)) {
   return true;
 }
 
-// For what is about the rounds of long batches, which short messages would have none of.
-inline EngineOptions InRounds() {
-  EngineOptions options;
-  options.protocol = ProtocolSetting::kReplicated;
+// Whatever the three measure: for what must be the same by either protocol.
+inline EngineOptions Forced(ProtocolSetting protocol, EngineOptions options = {}) {
+  options.protocol = protocol;
   return options;
+}
+// For what is about the rounds of long batches, which short messages would have none of.
+inline EngineOptions InRounds() { return Forced(ProtocolSetting::kReplicated); }
+
+constexpr ProtocolSetting kForcedProtocols[] = {ProtocolSetting::kReplicated,
+                                                ProtocolSetting::kGarbled};
+
+// A type of users' keys and what computes their jobs; the name of a test's instance.
+struct KeyAndProtocol {
+  int32_t enctype;
+  ProtocolSetting protocol;
+};
+constexpr KeyAndProtocol kGcmAndStock[] = {{kEnctypeAes128Gcm, ProtocolSetting::kReplicated},
+                                           {kEnctypeAes128Gcm, ProtocolSetting::kGarbled},
+                                           {kEnctypeAes256Sha1, ProtocolSetting::kReplicated},
+                                           {kEnctypeAes256Sha1, ProtocolSetting::kGarbled}};
+inline void PrintTo(const KeyAndProtocol& of, std::ostream* out) {
+  *out << of.enctype << " " << SettingName(of.protocol);
+}
+inline std::string NameOf(const ::testing::TestParamInfo<KeyAndProtocol>& info) {
+  const auto& [enctype, protocol] = info.param;
+  return absl::StrCat(FindEnctype(enctype)->is_gcm() ? "Gcm" : absl::StrCat("Type", enctype),
+                      protocol == ProtocolSetting::kGarbled ? "Garbled" : "InRounds");
 }
 
 inline PlainKey WrongPassword(PlainKey key) {
@@ -169,6 +193,23 @@ struct Realm : ThreeEngines {
 
   PlainKey alice, bob, guest, otp, tgt, kadmin;
 };
+
+// That no batch was computed by the other one since the realm began, and some by this one. Of gcm
+// parts in rounds reports say nothing.
+inline void ExpectComputedBy(Realm& realm, ProtocolSetting forced) {
+  const bool garbled = forced == ProtocolSetting::kGarbled;
+  size_t by_this = 0;
+  for (const BatchReport& report : realm.recorder(0).Batches()) {
+    const auto computed = [](const BatchJob& job) { return job.computed; };
+    if (std::none_of(report.jobs.begin(), report.jobs.end(), computed)) continue;
+    const bool was_garbled = report.protocol == CtsProtocol::kGarbled;
+    by_this += was_garbled == garbled;
+    if (report.protocol.has_value()) {
+      EXPECT_EQ(was_garbled, garbled) << "batch " << report.batch;
+    }
+  }
+  EXPECT_GT(by_this, 0u);
+}
 
 }  // namespace mpckdc
 
