@@ -124,6 +124,7 @@ bool Injector::AtStep(int p, const char* step) {
   if (steps_[index].hmac) last_hmac_ = parts_.scheduler->now();
   for (size_t i = 0; i < armed_.size(); ++i) {
     if (armed_[i].party != p || armed_[i].step != steps_[index].name) continue;
+    if (armed_[i].skip-- > 0) continue;
     const Armed now = armed_[i];
     armed_.erase(armed_.begin() + static_cast<ptrdiff_t>(i));
     return Apply(now.kind, p, now.step);
@@ -139,7 +140,17 @@ void Injector::Report() {
 void Injector::Arm(FaultKind kind) {
   if (steps_.empty()) return;
   const int p = static_cast<int>(parts_.dice->Below(kParties));
+  if (!aims_.empty() && parts_.dice->Chance(0.7)) return ArmAtAim(p, kind);
   armed_.push_back({p, steps_[parts_.dice->Below(steps_.size())].name, kind});
+}
+
+void Injector::ArmAtAim(int p, FaultKind kind) {
+  static constexpr FaultKind kEndsIt[] = {FaultKind::kKill, FaultKind::kPause, FaultKind::kCut};
+  constexpr uint64_t kRoundsOfALogin = 60;  // some, of one that is garbled
+  Dice& dice = *parts_.dice;
+  if (dice.Chance(0.5)) kind = kEndsIt[dice.Below(std::size(kEndsIt))];
+  const std::string& step = aims_[dice.Below(aims_.size())];
+  armed_.push_back({p, step, kind, dice.Chance(0.5) ? dice.Below(kRoundsOfALogin) : 0});
 }
 
 // ---- Faults ----

@@ -10,6 +10,7 @@
 #define MPC_SERVER_SIM_FAULTS_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -65,6 +66,9 @@ class Injector {
   void Run(absl::Duration faulty, bool flip_rounds);
   // In their place lies of one server: it alters a message now and then. Then none.
   void RunLies(absl::Duration faulty, Liar* liar);
+  // Most faults that are armed for a step are armed for one of these, in the midst of what it does
+  // again and again; and of them every other one kills, stops or cuts.
+  void AimAt(std::vector<std::string> steps) { aims_ = std::move(steps); }
   // Everything runs, is connected and on time again.
   void Heal();
   // The step hook of Servers.
@@ -77,6 +81,7 @@ class Injector {
     int party;
     std::string step;
     FaultKind kind;
+    uint64_t skip = 0;  // so many times the server comes by unharmed first
   };
   struct Seen {
     std::string name;
@@ -87,6 +92,7 @@ class Injector {
   void InjectOne();
   Lie DrawLie();
   void Arm(FaultKind kind);
+  void ArmAtAim(int p, FaultKind kind);
   // True: the process of `p` is gone.
   bool Apply(FaultKind kind, int p, const std::string& step);
   void ApplyToNetwork(FaultKind kind, int from, int to);
@@ -101,6 +107,7 @@ class Injector {
   absl::Time last_hmac_ = absl::InfinitePast();
   std::vector<Armed> armed_;
   std::vector<Seen> steps_;
+  std::vector<std::string> aims_;
   absl::flat_hash_map<const void*, size_t> by_address_;  // of the step's literal, into steps_
 };
 

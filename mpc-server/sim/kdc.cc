@@ -14,9 +14,6 @@ constexpr size_t kPast = 8;
 // What krb5kdc gives each job by default, and how long it waits for the answers.
 constexpr uint32_t kDeadlineMs = 5000;
 constexpr absl::Duration kAnswerWait = absl::Seconds(6);
-// Logins with keys of 17 to 20, among all while faults happen: each costs some thousand rounds.
-// Afterwards TryEveryKey() tries each once.
-constexpr double kCtsShare = 0.03;
 }  // namespace
 
 Kdc::Kdc(Scheduler* scheduler, Dice* dice, Journal* journal, Servers* servers,
@@ -339,7 +336,7 @@ Kdc::Attempt Kdc::Choose() {
   Attempt attempt;
   // The first two have their keys on every snapshot: the measure of recovery.
   const bool recovering = invariants_->quiet() && !invariants_->recovered();
-  const bool cts = !invariants_->quiet() && dice_->Chance(kCtsShare);
+  const bool cts = !invariants_->quiet() && dice_->Chance(cts_share_);
   const std::vector<PlainKey>& users = cts ? cts_users_ : users_;
   attempt.user = users[dice_->Below(recovering ? 2 : users.size())];
   attempt.right = !dice_->Chance(0.1);

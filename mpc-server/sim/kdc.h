@@ -30,6 +30,8 @@ class Kdc {
   RandomSource& random() { return random_; }
   ClientLinks& links() { return links_; }
   void ClockJumped() { clocks_jumped_ = true; }
+  // How many of the logins amid faults are of users with keys of 17 to 20.
+  void SetCtsShare(double share) { cts_share_ = share; }
   // A control: servers get shares of another text than the reply's.
   void SendOtherTexts() { other_texts_ = true; }
 
@@ -105,6 +107,9 @@ class Kdc {
   std::vector<PlainKey> services_;
   std::vector<Attempt> past_;  // whose pre-auth a replay repeats
   JobId last_id_ = 0;
+  // In rounds such a login costs as much processor time as some thirty others. Afterwards
+  // TryEveryKey() tries each key once.
+  double cts_share_ = 0.03;
   bool clocks_jumped_ = false;
   bool other_texts_ = false;
   int running_ = 0;

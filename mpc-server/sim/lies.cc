@@ -32,6 +32,11 @@ constexpr const char* kEndNames[] = {"no message suited", "named",    "ended, no
                                      "MISNAMED",          "SELECTIVE"};
 static_assert(std::size(kEndNames) == kLieEnds);
 
+Randomness RandomnessOf(const Subject& subject, size_t inputs) {
+  const bool exchanged = inputs % 2 != 0 && !subject.has_roles();
+  return exchanged ? Randomness::kExchanged : Randomness::kKeyed;
+}
+
 // Nothing here waits for time.
 class NoTime : public Clock {
  public:
@@ -115,7 +120,7 @@ struct Lies::Honest {
     std::string step;
     size_t to_next, to_prev;
   };
-  std::vector<Message> messages;
+  std::array<std::vector<Message>, kParties> messages;  // of each, where it sends something
   std::vector<Block> values;
   std::vector<uint8_t> opened;
 };
@@ -188,14 +193,22 @@ const Lies::Honest& Lies::ReferenceOf(size_t subject, size_t inputs) {
   if (honest != nullptr) return *honest;
   honest = std::make_unique<Honest>();
   Session session;
-  session.randomness = inputs % 2 != 0 ? Randomness::kExchanged : Randomness::kKeyed;
-  Liar nobody(0);
-  nobody.Watch([&](const SeenRound& seen) {
-    honest->messages.push_back(
-        {seen.id.round, seen.id.step, seen.to_next.size(), seen.to_prev.size()});
-  });
-  session.liar = &nobody;
-  Compute(session, {}, *subjects_[inputs][subject], 1);
+  session.randomness = RandomnessOf(*subjects_[inputs][subject], inputs);
+  for (int p = 0; p < kParties; ++p) {
+    if (p > 0 && !subjects_[inputs][subject]->has_roles()) {
+      honest->messages[p] = honest->messages[0];
+      continue;
+    }
+    Liar nobody(0);
+    nobody.Watch([&](const SeenRound& seen) {
+      if (seen.to_next.empty() && seen.to_prev.empty()) return;
+      honest->messages[p].push_back(
+          {seen.id.round, seen.id.step, seen.to_next.size(), seen.to_prev.size()});
+    });
+    session.watched = p;
+    session.liar = &nobody;
+    Compute(session, {}, *subjects_[inputs][subject], 1);
+  }
   for (const absl::Status& status : session.status) {
     if (!status.ok()) {
       std::fprintf(stderr, "%s, honestly: %s\n", subjects_[inputs][subject]->name().c_str(),
@@ -245,7 +258,8 @@ Lie Lies::Draw(uint64_t number, const Honest& honest, LieRun* run) {
     lie.to_next = !lie.to_prev;
     lie.where = AtStep(run->step);
   } else {
-    const Honest::Message& message = honest.messages[dice.Below(honest.messages.size())];
+    const std::vector<Honest::Message>& messages = honest.messages[run->liar];
+    const Honest::Message& message = messages[dice.Below(messages.size())];
     run->step = message.step;
     lie.to_next = message.to_next != 0;
     lie.to_prev = message.to_prev != 0;
@@ -308,7 +322,7 @@ LieRun Lies::Once(uint64_t number, size_t chosen, size_t inputs) {
   liar.Arm(std::move(lie));
   Session session;
   session.seed = number;
-  session.randomness = inputs % 2 != 0 ? Randomness::kExchanged : Randomness::kKeyed;
+  session.randomness = RandomnessOf(subject, inputs);
   session.watched = run.liar;
   session.liar = &liar;
   Compute(session, run, subject, batches);
@@ -335,12 +349,14 @@ bool IsPrefix(const std::vector<uint8_t>& part, const std::vector<uint8_t>& whol
 
 namespace {
 
-// What is told in an opening and in a verdict was proved before. The zero shares that are exchanged
-// before an opening are not used.
+// What is told in an opening and in a verdict was proved before; and a garbled run's result rests
+// on nothing that the evaluator tells the other garbler. The zero shares that are exchanged before
+// an opening are not used.
 bool ToldApart(const Liar& liar) {
   bool told = false;
   for (const std::string& step : liar.steps()) {
-    const bool opens = step == "tag check" || step == "pre-auth timestamp";
+    const bool opens =
+        step == "tag check" || step == "pre-auth timestamp" || step == "garbled/result";
     if (!opens && !absl::StartsWith(step, "proof") && step != "zero shares") return false;
     told |= step != "zero shares";
   }

@@ -14,6 +14,7 @@
 #include "mpc-server/circuit/gcm/ghash.h"
 #include "mpc-server/circuit/hash/hmac.h"
 #include "mpc-server/share/reveal.h"
+#include "mpc-server/sim/garbled_subjects.h"
 #include "mpc-server/testing/three_parties.h"
 #include "mpc-server/testing/usage_key_oracle.h"
 
@@ -315,6 +316,7 @@ std::vector<std::unique_ptr<Subject>> AllSubjects(uint64_t seed) {
   add(Mac(HashKind::kSha384, "hmac-sha384, ripple adder", Adder::kRipple, 0.005, random));
   add(Usage(kEnctypeAes128Gcm, "usage keys, gcm", 0.01, random));
   add(Usage(kEnctypeAes128Sha1, "usage keys, 17", 0.005, random));
+  for (int p = 0; p < kParties; ++p) add(GarbledSubject(p, 0.03, random));
   return all;
 }
 

@@ -43,6 +43,8 @@ class Subject {
   const std::string& name() const { return name_; }
   size_t row_bytes() const { return row_bytes_; }  // of a row of its messages
   double share() const { return share_; }          // of all runs, about
+  // Whether each party sends something else: a garbled run, of keyed randomness alone.
+  virtual bool has_roles() const { return false; }
   // In a batch that has begun. The results are appended.
   virtual absl::Status Run(PartyContext& party, const Verify& verify, Results* results) = 0;
 
