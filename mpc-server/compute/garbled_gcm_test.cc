@@ -11,6 +11,7 @@
 #include "mpc-server/compute/gcm_work.h"
 #include "mpc-server/key/usage_keys.h"
 #include "mpc-server/testing/gcm_plain.h"
+#include "mpc-server/testing/nothing.h"
 #include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc {

@@ -5,21 +5,12 @@
 #include <cstring>
 
 #include "gtest/gtest.h"
+#include "mpc-server/testing/nothing.h"
 #include "mpc-server/testing/three_parties.h"
 #include "mpc-server/testing/usage_key_oracle.h"
 
 namespace mpckdc {
 namespace {
-
-// What runs first in a batch besides: here nothing.
-class Nothing : public Circuit {
- public:
-  bool Done() const override { return true; }
-  RoundShape NextRound() const override { return {}; }
-  void Produce(ZeroShares&, RoundOut) override {}
-  absl::Status Consume(RoundIn) override { return absl::OkStatus(); }
-  Cost DeclaredCost() const override { return {}; }
-};
 
 KeyInfo InfoOf(int32_t enctype, KeyClass key_class) {
   KeyInfo info;

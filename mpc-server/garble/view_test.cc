@@ -3,6 +3,9 @@
 // view, and each sum of two labels' colours, is as often 1 for one secret as for another, and half
 // of the time. What these tests cannot see is what only a break of the hash would show; that rests
 // on the proof (doc/garbled.md).
+//
+// Built twice: as the servers are, and as a control whose labels' colours are their bits
+// (MPCKDC_CONTROL, the mutant GarbledColours.patch).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,6 +16,9 @@
 #include "gtest/gtest.h"
 #include "mpc-server/garble/check_program.h"
 #include "mpc-server/garble/run_format.h"
+#ifdef MPCKDC_CONTROL
+#include "mpc-server/testing/control.h"
+#endif
 #include "mpc-server/testing/garbled_parties.h"
 
 namespace mpckdc::garble {
@@ -140,25 +146,17 @@ TEST(ViewTest, IsAsRandomAsWhatASimulatorDraws) {
 
 // ---- What the harness sees ----
 
+#ifdef MPCKDC_CONTROL
 // A garbler whose zero labels have the colour 0: what E holds is the value.
 TEST(ViewTest, ColoursWithoutAMaskAreSeen) {
+  DropForTest("GarbledColours");
   const Comparison comparison;
-  const auto unmasked = [&](uint16_t m, uint64_t first_seed) {
-    std::vector<int> ones(kRows);
-    for (int i = 0; i < kRuns; ++i) {
-      const uint64_t seed = first_seed + static_cast<uint64_t>(i);
-      const Comparison::View with = comparison.Run(m, seed), zero = comparison.Run(0x8000, seed);
-      // The same key garbles both: the colours of U + W are the same, and m is what differs. Here
-      // they are taken off, as if they had not been put on.
-      for (size_t row = 0; row < kRows; ++row) {
-        const bool mask = (zero.LabelU(row) ^ zero.LabelW(row)).colour();
-        ones[row] += ((with.LabelU(row) ^ with.LabelW(row)).colour() != mask) != (m >> row & 1);
-      }
-    }
-    return ones;
-  };
-  EXPECT_GT(FarthestApart(unmasked(0x0001, 1), unmasked(0xFFFE, 1'000'001), kRuns), kFar);
+  const std::vector<int> one = Ones(comparison, 0x0001, kRuns, 1);
+  const std::vector<int> other = Ones(comparison, 0xFFFE, kRuns, 1'000'001);
+  UpholdForTest("GarbledColours");
+  EXPECT_GT(FarthestApart(one, other, kRuns), kFar);
 }
+#endif
 
 // A key that serves twice: labels differ by the same Delta wherever the bits do.
 size_t MostCommonDifference(const Comparison::View& a, const Comparison::View& b) {

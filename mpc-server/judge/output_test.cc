@@ -13,21 +13,12 @@
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/job/operation_table.h"
 #include "mpc-server/testing/cts.h"
+#include "mpc-server/testing/nothing.h"
 #include "mpc-server/testing/realm.h"
 #include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc {
 namespace {
-
-// What runs first in a batch besides: here nothing.
-class Nothing : public Circuit {
- public:
-  bool Done() const override { return true; }
-  RoundShape NextRound() const override { return {}; }
-  void Produce(ZeroShares&, RoundOut) override {}
-  absl::Status Consume(RoundIn) override { return absl::OkStatus(); }
-  Cost DeclaredCost() const override { return {}; }
-};
 
 constexpr uint32_t kBatch = 5;
 constexpr size_t kTextBytes = 40;
