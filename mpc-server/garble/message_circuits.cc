@@ -8,7 +8,6 @@
 #include "mpc-server/garble/check_program.h"
 #include "mpc-server/garble/gf128_tape.h"
 #include "mpc-server/garble/hash_tape.h"
-#include "mpc-server/garble/hmac_padding.h"
 #include "mpc-server/key/message_format.h"
 
 namespace mpckdc::garble {
@@ -58,41 +57,12 @@ Plan::Reg MessageCircuits::Decrypt(Reg round_keys, String ciphertext, size_t fir
 
 // ---- HMAC ----
 
-Plan::Reg MessageCircuits::Compress(Reg state, Reg block) {
-  return plan_.Run(HashTape(enctype_.hash, MessageKind::kShared), {state, block});
-}
-
-Plan::Reg MessageCircuits::Padding(size_t message_bytes) {
-  return plan_.Constant(HmacPadding(enctype_.hash, message_bytes));
-}
-
-Plan::Reg MessageCircuits::Outer(Reg states, Reg inner) {
-  const size_t rows = StateRows(enctype_.hash), digest = HashDigestBytes(enctype_.hash);
-  const Reg block = plan_.Join({plan_.Bytes(inner, 0, digest), Padding(digest)});
-  return plan_.Bytes(Compress(plan_.Rows(states, rows, rows), block), 0, enctype_.mac_bytes);
-}
-
 Plan::Reg MessageCircuits::Hmac(Reg states, Reg message) {
-  const Reg padded = plan_.Join({message, Padding(plan_.bytes(message))});
-  Reg state = plan_.Rows(states, 0, StateRows(enctype_.hash));
-  const size_t block = HashBlockBytes(enctype_.hash);
-  for (size_t at = 0; at < plan_.bytes(padded); at += block) {
-    state = Compress(state, plan_.Bytes(padded, at, block));
-  }
-  return Outer(states, state);
+  return plan_.Bytes(hmac_.Digest(states, message), 0, enctype_.mac_bytes);
 }
 
 Plan::Reg MessageCircuits::HmacOfPublic(Reg states, String message) {
-  const HashKind hash = enctype_.hash;
-  const Tape& tape = HashTape(hash, MessageKind::kPublic);
-  Reg state = plan_.Rows(states, 0, StateRows(hash));
-  for (size_t block = 0; block < HmacInnerBlocks(hash, plan_.strings()[message]); ++block) {
-    Plan::PublicRows schedule{message};
-    schedule.schedule = hash;
-    schedule.block = block;
-    state = plan_.Run(tape, {state}, 1, schedule);
-  }
-  return Outer(states, state);
+  return plan_.Bytes(hmac_.DigestOfPublic(states, message), 0, enctype_.mac_bytes);
 }
 
 // ---- Verdict ----

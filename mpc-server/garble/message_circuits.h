@@ -13,6 +13,7 @@
 #include <cstddef>
 
 #include "mpc-server/garble/aes_circuit.h"
+#include "mpc-server/garble/hmac_circuit.h"
 #include "mpc-server/garble/plan.h"
 #include "mpc-server/key/enctype.h"
 
@@ -24,7 +25,10 @@ class MessageCircuits {
   using String = Plan::String;
 
   MessageCircuits(Plan& plan, const Enctype& enctype)
-      : plan_(plan), enctype_(enctype), aes_(plan, enctype.round_keys()) {}
+      : plan_(plan),
+        enctype_(enctype),
+        aes_(plan, enctype.round_keys()),
+        hmac_(plan, enctype.hash) {}
 
   // Of a usage, as records keep them: the schedule of Ke; the HMAC's states, inner and outer.
   Reg RoundKeys() { return aes_.KeyInput(); }
@@ -45,13 +49,10 @@ class MessageCircuits {
   Checked Check(Reg mac, String given, Reg gated);
 
  private:
-  Reg Compress(Reg state, Reg block);
-  Reg Outer(Reg states, Reg inner);
-  Reg Padding(size_t message_bytes);
-
   Plan& plan_;
   const Enctype& enctype_;
   AesCircuit aes_;
+  HmacCircuit hmac_;
 };
 
 // Makes all tapes, so that no batch waits for them. From any thread.

@@ -97,6 +97,18 @@ absl::StatusOr<SecretBytes> Rfc3961Dk(absl::Span<const uint8_t> base,
   return AesChain(base, NFold(constant, kBlock), base.size());
 }
 
+std::array<uint8_t, kKdfMessageBytes> KdfMessage(uint32_t usage, DerivedKeyKind kind,
+                                                 size_t bytes) {
+  std::vector<uint8_t> all;
+  AppendUint(all, 1, 4);
+  AppendBytes(all, Label(usage, kind));
+  all.push_back(0);
+  AppendUint(all, 8 * bytes, 4);
+  std::array<uint8_t, kKdfMessageBytes> message{};
+  std::copy(all.begin(), all.end(), message.begin());
+  return message;
+}
+
 absl::StatusOr<SecretBytes> Rfc8009Kdf(HashKind hash, absl::Span<const uint8_t> key,
                                        absl::Span<const uint8_t> label, size_t bytes) {
   if (hash == HashKind::kSha1 || bytes == 0 || bytes > HashDigestBytes(hash)) {

@@ -42,6 +42,10 @@ std::array<uint8_t, 16> UsageConstant(uint32_t usage, DerivedKeyKind kind);
 absl::StatusOr<SecretBytes> Rfc3961Dk(absl::Span<const uint8_t> base,
                                       absl::Span<const uint8_t> constant);
 
+// What KDF-HMAC-SHA2 hashes for a key of `bytes` bytes: see Rfc8009Kdf(). It is public.
+inline constexpr size_t kKdfMessageBytes = 14;
+std::array<uint8_t, kKdfMessageBytes> KdfMessage(uint32_t usage, DerivedKeyKind kind, size_t bytes);
+
 // KDF-HMAC-SHA2 of RFC 8009 section 3, without a context:
 // HMAC(key, 00000001 | label | 00 | bits as 4 bytes), its first `bytes` bytes.
 absl::StatusOr<SecretBytes> Rfc8009Kdf(HashKind hash, absl::Span<const uint8_t> key,

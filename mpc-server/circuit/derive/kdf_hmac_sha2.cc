@@ -4,14 +4,6 @@
 #include <algorithm>
 
 namespace mpckdc {
-namespace {
-
-void PutBigEndian(uint32_t value, uint8_t* out) {
-  for (int i = 0; i < 4; ++i) out[i] = static_cast<uint8_t>(value >> (24 - 8 * i));
-}
-
-}  // namespace
-
 KdfHmacSha2::KdfHmacSha2(const Enctype& enctype, Adder adder, Isa isa)
     : enctype_(enctype), adder_(adder), states_(enctype.hash, isa), hmac_(enctype.hash, isa) {}
 
@@ -23,14 +15,8 @@ void KdfHmacSha2::Reset(absl::Span<const DerivedKeyRequest> requests) {
     if (bases.empty() || bases.back().key != r.base) {
       bases.push_back({r.base, enctype_.key_bytes});
     }
-    const bool cipher = r.kind == DerivedKeyKind::kKe;
-    const size_t bytes = cipher ? enctype_.key_bytes : enctype_.mac_key_bytes;
-    Message message{};
-    PutBigEndian(1, &message[0]);
-    PutBigEndian(r.usage, &message[4]);
-    message[8] = static_cast<uint8_t>(r.kind);
-    PutBigEndian(static_cast<uint32_t>(8 * bytes), &message[10]);
-    requests_.push_back({bases.size() - 1, bytes, message, blocks});
+    const size_t bytes = DerivedKeyBytes(enctype_, r.kind);
+    requests_.push_back({bases.size() - 1, bytes, KdfMessage(r.usage, r.kind, bytes), blocks});
     blocks += (bytes + sizeof(Block) - 1) / sizeof(Block);
   }
   keys_.assign(blocks, SharedBlock{});
@@ -68,7 +54,7 @@ absl::Span<const SharedBlock> KdfHmacSha2::key(size_t request) const {
 }
 
 Cost KdfHmacSha2::DeclaredCost() const {
-  const std::vector<HmacShape> shapes(requests_.size(), {kMessageBytes, false});
+  const std::vector<HmacShape> shapes(requests_.size(), {kKdfMessageBytes, false});
   return states_.DeclaredCost() + CostOfHmac(enctype_.hash, adder_, shapes);
 }
 

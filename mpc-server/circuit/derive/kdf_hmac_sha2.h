@@ -31,12 +31,10 @@ class KdfHmacSha2 : public KeyDerivation {
   Cost DeclaredCost() const override;
 
  private:
-  static constexpr size_t kMessageBytes = 14;
-  using Message = std::array<uint8_t, kMessageBytes>;
   struct Request {
     size_t base;  // whose states
     size_t bytes;
-    Message message;
+    std::array<uint8_t, kKdfMessageBytes> message;
     size_t first;  // of its blocks in keys_
   };
   void StartHmacs();
