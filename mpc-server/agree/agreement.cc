@@ -57,19 +57,12 @@ LineState ReadLine(ByteReader& in) {
   return {distance, in.Uint(8)};
 }
 
-// The protocol of a batch of this kind; none where there is no such.
-std::optional<CtsProtocol> ProtocolOf(uint64_t protocol, BatchKind kind) {
+// None for a number that is no protocol, or not of such a batch.
+std::optional<CtsProtocol> ProtocolOf(uint64_t protocol, bool may_be_garbled) {
   if (protocol == static_cast<uint8_t>(CtsProtocol::kReplicated)) return CtsProtocol::kReplicated;
   const bool garbled = protocol == static_cast<uint8_t>(CtsProtocol::kGarbled);
-  if (garbled && kind == BatchKind::kLongJobs) return CtsProtocol::kGarbled;
+  if (garbled && may_be_garbled) return CtsProtocol::kGarbled;
   return std::nullopt;
-}
-
-std::optional<CtsProtocol> GcmProtocolOf(uint64_t protocol, BatchKind kind) {
-  if (kind == BatchKind::kJobs && protocol == static_cast<uint8_t>(CtsProtocol::kGarbled)) {
-    return CtsProtocol::kGarbled;
-  }
-  return ProtocolOf(protocol, kind);
 }
 
 void AppendTags(const EntryTags& keys, ByteWriter* out) {
@@ -153,11 +146,11 @@ absl::StatusOr<Proposal> DecodeProposal(absl::string_view bytes) {
   if (kind < 1 || kind > kLastBatchKind) return Bad(absl::StrCat("unknown kind of batch ", kind));
   proposal.kind = static_cast<BatchKind>(kind);
   const uint64_t protocol = in.Uint(1);
-  const std::optional<CtsProtocol> known = ProtocolOf(protocol, proposal.kind);
+  const std::optional<CtsProtocol> known = ProtocolOf(protocol, IsLong(proposal.kind));
   if (!known) return Bad(absl::StrCat("protocol ", protocol, " of a batch of kind ", kind));
   proposal.protocol = *known;
   const uint64_t of_gcm = in.Uint(1);
-  const std::optional<CtsProtocol> gcm = GcmProtocolOf(of_gcm, proposal.kind);
+  const std::optional<CtsProtocol> gcm = ProtocolOf(of_gcm, IsOfJobs(proposal.kind));
   if (!gcm) return Bad(absl::StrCat("gcm protocol ", of_gcm, " of a batch of kind ", kind));
   proposal.of_gcm = *gcm;
   proposal.number = static_cast<uint32_t>(in.Uint(4));

@@ -46,7 +46,7 @@ struct EngineStatus {
   std::string different_record;               // one of them, and whose record differs
   LineState line_prev, line_next;             // to the neighbours, as far as measured
   std::optional<CtsProtocol> protocol;        // of the last batch under keys of types 17 to 20,
-                                              // or with garbled gcm parts
+                                              // with garbled gcm parts, or of keys
   uint64_t garbled_batches = 0;               // how many were garbled,
   uint64_t replicated_batches = 0;            // and how many computed in rounds
 };

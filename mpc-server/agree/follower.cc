@@ -119,12 +119,26 @@ void Follower::WaitForLateJobs(const Proposal& proposal) {
   }
 }
 
-// Whichever protocol the leader chose is right if the limits hold, and if it is not what this
-// server's administrator ruled out. `all`: of the batch, up to this job.
+Judgement CheckProtocol(CtsProtocol protocol, const CtsLoad& one, const CtsLoad& all,
+                        ProtocolSetting forced) {
+  const bool garbled = protocol == CtsProtocol::kGarbled;
+  const bool disobeys = garbled ? forced == ProtocolSetting::kReplicated
+                                : forced == ProtocolSetting::kGarbled && MayBeGarbled(one);
+  if (disobeys) {
+    return Refuse(Verdict::kUnavailable,
+                  absl::StrCat("the leader proposed a ", ProtocolName(protocol),
+                               " batch, and [engine] protocol is ", SettingName(forced), " here"));
+  }
+  if (garbled && !MayBeGarbled(all)) {
+    return Refuse(Verdict::kUnavailable, "the leader proposed a garbled batch beyond the limits");
+  }
+  return {};
+}
+
+// `all`: of the batch, up to this job.
 Judgement Follower::CheckProtocol(const Proposal& proposal, const WaitingJob& job,
                                   CtsLoad* all) const {
   all->Add(job.load);
-  const bool garbled = proposal.protocol == CtsProtocol::kGarbled;
   const bool garbled_gcm = proposal.of_gcm == CtsProtocol::kGarbled;
   const ProtocolSetting forced = state_.protocol();
   if (garbled_gcm && forced == ProtocolSetting::kReplicated) {
@@ -136,17 +150,7 @@ Judgement Follower::CheckProtocol(const Proposal& proposal, const WaitingJob& jo
     return Refuse(Verdict::kUnavailable, "the leader proposed garbled gcm parts beyond the limits");
   }
   if (proposal.kind != BatchKind::kLongJobs) return {};
-  const bool disobeys = garbled ? forced == ProtocolSetting::kReplicated
-                                : forced == ProtocolSetting::kGarbled && MayBeGarbled(job.load);
-  if (disobeys) {
-    return Refuse(Verdict::kUnavailable,
-                  absl::StrCat("the leader proposed a ", ProtocolName(proposal.protocol),
-                               " batch, and [engine] protocol is ", SettingName(forced), " here"));
-  }
-  if (garbled && !MayBeGarbled(*all)) {
-    return Refuse(Verdict::kUnavailable, "the leader proposed a garbled batch beyond the limits");
-  }
-  return {};
+  return mpckdc::CheckProtocol(proposal.protocol, job.load, *all, forced);
 }
 
 void Follower::VoteOnJobs(Ballot& ballot) {

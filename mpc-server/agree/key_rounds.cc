@@ -27,6 +27,18 @@ VoteCode ReadCode(BatchRecords& records, const Handle& handle) {
   return CodeOf(absl::IsNotFound(read) ? Verdict::kUnknownHandle : Verdict::kUnavailable);
 }
 
+bool AnyMissing(const Ballot& ballot) {
+  return std::any_of(ballot.agreed.begin(), ballot.agreed.end(),
+                     [](const Agreed& agreed) { return agreed.code == kVoteMissing; });
+}
+
+void CountBatch(EngineState& state, CtsProtocol protocol) {
+  state.status.Update([&](EngineStatus& status) {
+    status.protocol = protocol;
+    ++(protocol == CtsProtocol::kGarbled ? status.garbled_batches : status.replicated_batches);
+  });
+}
+
 // Answers the round and forgets it.
 void End(EngineState& state, KeyRound& round, const absl::Status& status) {
   {
@@ -45,6 +57,7 @@ class KeyRoundRun : public BatchRun {
   absl::Status Finish(const absl::Status& computed) override {
     const KeyRoundPtr round = ballot_->key_round;
     round->Finish(state_, computed);
+    if (computed.ok()) CountBatch(state_, ballot_->proposal.protocol);
     return computed;
   }
 
@@ -69,6 +82,11 @@ class Draw : public KeyRound {
     if (entries[0].digest != digest_) return {};
     return {kVoteOk};
   }
+  CtsLoad LoadOf(const ProposalEntry&, BatchRecords&) const override {
+    CtsLoad load;
+    load.AddKey(info_, KeyTask::kDraw);
+    return load;
+  }
   bool Begin(BatchRings& rings, Ballot& ballot) override;
   absl::Status Compute() override;
   void Finish(EngineState& state, const absl::Status& computed) override;
@@ -83,22 +101,22 @@ class Draw : public KeyRound {
 
   // Of the batch under way.
   PartyContext* party_ = nullptr;
-  Digest view_{};
+  KeyProtocol by_;  // with the view
   std::optional<KeyRecord> record_;
 };
 
 bool Draw::Begin(BatchRings& rings, Ballot& ballot) {
   if (ballot.agreed[0].code != kVoteOk) return false;
   party_ = &rings.party();
-  view_ = ViewOf(ballot, "");
-  rings.rings.SetContext(view_);
+  by_ = {ballot.proposal.protocol, ViewOf(ballot, "")};
+  rings.rings.SetContext(by_.agreed);
   return true;
 }
 
 absl::Status Draw::Compute() {
-  ConfirmView confirm(party_->party(), view_);
+  ConfirmView confirm(party_->party(), by_.agreed);
   Cost cost;
-  ASSIGN_OR_RETURN(record_, DrawRecord(*party_, info_, confirm, &cost));
+  ASSIGN_OR_RETURN(record_, DrawRecord(*party_, info_, by_, confirm, &cost));
   return absl::OkStatus();
 }
 
@@ -120,6 +138,7 @@ class Verify : public KeyRound {
   std::vector<ProposalEntry> Entries(BatchRecords& records) override;
   std::vector<VoteCode> Vote(const std::vector<ProposalEntry>& entries,
                              BatchRecords& records) override;
+  CtsLoad LoadOf(const ProposalEntry& entry, BatchRecords& records) const override;
   std::vector<Handle> HandlesOf(const ProposalEntry& entry) const override {
     return {handles_[entry.id]};
   }
@@ -142,7 +161,7 @@ class Verify : public KeyRound {
 
   // Of the batch under way.
   PartyContext* party_ = nullptr;
-  Digest view_{};
+  KeyProtocol by_;                         // with the view
   std::vector<VerifyResult> batch_;        // of the batch's handles
   std::vector<size_t> computed_;           // which of them are computed
   std::vector<const KeyRecord*> records_;  // their records, the ballot's
@@ -171,6 +190,13 @@ std::vector<VoteCode> Verify::Vote(const std::vector<ProposalEntry>& entries,
   return codes;
 }
 
+CtsLoad Verify::LoadOf(const ProposalEntry& entry, BatchRecords& records) const {
+  CtsLoad load;
+  const KeyInfo* const info = records.FindInfo(handles_[entry.id]);
+  if (info != nullptr) load.AddKey(*info, KeyTask::kVerify);
+  return load;
+}
+
 // Why a handle is left out of the computation; empty when it is not.
 std::string Verify::LeftOut(const Handle& handle, Ballot& ballot, size_t entry) const {
   const Agreed& agreed = ballot.agreed[entry];
@@ -178,13 +204,12 @@ std::string Verify::LeftOut(const Handle& handle, Ballot& ballot, size_t entry) 
   if (!own.ok()) return std::string(own.message());
   if (agreed.code == kVoteOk) return "";
   if (agreed.records_differ) return ballot.details[entry];
-  return absl::StrCat("server ", agreed.by, " cannot read the record");
+  return absl::StrCat("server ", agreed.by,
+                      " cannot read the record, or refuses the batch's protocol");
 }
 
 bool Verify::Begin(BatchRings& rings, Ballot& ballot) {
-  for (const Agreed& agreed : ballot.agreed) {
-    if (agreed.code == kVoteMissing) return false;
-  }
+  if (AnyMissing(ballot)) return false;
   batch_.clear();
   computed_.clear();
   records_.clear();
@@ -200,15 +225,15 @@ bool Verify::Begin(BatchRings& rings, Ballot& ballot) {
                     static_cast<int>(info.key_class), ";");
   }
   party_ = &rings.party();
-  view_ = ViewOf(ballot, facts);
-  rings.rings.SetContext(view_);
+  by_ = {ballot.proposal.protocol, ViewOf(ballot, facts)};
+  rings.rings.SetContext(by_.agreed);
   return true;
 }
 
 absl::Status Verify::Compute() {
-  ConfirmView confirm(party_->party(), view_);
+  ConfirmView confirm(party_->party(), by_.agreed);
   Cost cost;
-  ASSIGN_OR_RETURN(equal_, VerifyRecords(*party_, records_, confirm, &cost));
+  ASSIGN_OR_RETURN(equal_, VerifyRecords(*party_, records_, by_, confirm, &cost));
   return absl::OkStatus();
 }
 
@@ -222,6 +247,20 @@ void Verify::Finish(EngineState& state, const absl::Status& computed) {
   results_.insert(results_.end(), batch_.begin(), batch_.end());
   next_try = absl::InfinitePast();
   if (results_.size() == handles_.size()) End(state, *this, absl::OkStatus());
+}
+
+// Those of a follower for keys that it may not compute as the leader proposes.
+void RefuseProtocol(EngineState& state, Ballot& ballot) {
+  const Proposal& proposal = ballot.proposal;
+  CtsLoad all;
+  for (size_t i = 0; i < proposal.entries.size(); ++i) {
+    if (ballot.codes[i] != kVoteOk || proposal.entries[i].code != kVoteOk) continue;
+    const CtsLoad load = ballot.key_round->LoadOf(proposal.entries[i], ballot.records);
+    all.Add(load);
+    Judgement opinion = CheckProtocol(proposal.protocol, load, all, state.protocol());
+    ballot.codes[i] = CodeOf(opinion.verdict);
+    ballot.details[i] = std::move(opinion.detail);
+  }
 }
 
 // A draw comes before a long verification's next batch.
@@ -266,17 +305,33 @@ KeyRoundPtr MakeVerify(const GroupId& request, std::vector<Handle> handles, absl
 std::unique_ptr<BatchRun> BeginKeyRound(EngineState& state, BatchRings& rings,
                                         std::unique_ptr<Ballot> ballot) {
   // Null where this server did not get the request: then it is missing in the vote.
-  if (ballot->key_round == nullptr || !ballot->key_round->Begin(rings, *ballot)) return nullptr;
+  if (ballot->key_round == nullptr) return nullptr;
+  if (!ballot->key_round->Begin(rings, *ballot)) {
+    // What one of the three refuses is not proposed again.
+    if (!AnyMissing(*ballot)) {
+      End(state, *ballot->key_round, absl::UnavailableError(ballot->details[0]));
+    }
+    return nullptr;
+  }
   ballot->key_round->next_try = absl::InfiniteFuture();  // not again while it is computed
   rings.rings.BeginBatch(ballot->proposal.number);
   return std::make_unique<KeyRoundRun>(&state, std::move(ballot));
 }
 
-bool ProposeKeyRound(EngineState& state, Ballot& ballot) {
+bool ProposeKeyRound(EngineState& state, ProtocolSetting setting, Ballot& ballot) {
   ballot.key_round = TakeDue(state);
   if (ballot.key_round == nullptr) return false;
   ballot.proposal.kind = ballot.key_round->kind;
-  ballot.proposal.entries = ballot.key_round->Entries(ballot.records);
+  std::vector<ProposalEntry> entries = ballot.key_round->Entries(ballot.records);
+  std::vector<CtsLoad> loads;
+  for (const ProposalEntry& entry : entries) {
+    loads.push_back(entry.code == kVoteOk ? ballot.key_round->LoadOf(entry, ballot.records)
+                                          : CtsLoad());
+  }
+  const KeyChoice choice = ChooseKeys(loads, state.lines.Farthest(), setting);
+  entries.resize(choice.taken);
+  ballot.proposal.protocol = choice.protocol;
+  ballot.proposal.entries = std::move(entries);
   return true;
 }
 
@@ -294,6 +349,7 @@ void VoteOnKeyRound(EngineState& state, Ballot& ballot) {
     if (codes.empty()) continue;
     ballot.key_round = round;
     ballot.codes = std::move(codes);
+    RefuseProtocol(state, ballot);
   }
 }
 

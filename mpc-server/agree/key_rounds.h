@@ -34,6 +34,8 @@ class KeyRound {
   // A follower's codes for a proposal of this kind and group; empty: this is not what it asks for.
   virtual std::vector<VoteCode> Vote(const std::vector<ProposalEntry>& entries,
                                      BatchRecords& records) = 0;
+  // What an entry of this round takes; nothing where its key cannot be read.
+  virtual CtsLoad LoadOf(const ProposalEntry& entry, BatchRecords& records) const = 0;
   // The key that an entry of this round would read; none of a key that does not exist yet.
   virtual std::vector<Handle> HandlesOf(const ProposalEntry&) const { return {}; }
   // After all three had their say. False: it is left to be proposed again. True: Compute() and
@@ -60,8 +62,9 @@ KeyRoundPtr MakeVerify(const GroupId& request, std::vector<Handle> handles, absl
 std::unique_ptr<BatchRun> BeginKeyRound(EngineState& state, BatchRings& rings,
                                         std::unique_ptr<Ballot> ballot);
 
-// The leader puts a round that is due into the ballot; false when there is none.
-bool ProposeKeyRound(EngineState& state, Ballot& ballot);
+// The leader puts a round that is due into the ballot, and how it is computed; false when there is
+// none. `setting`: of the session.
+bool ProposeKeyRound(EngineState& state, ProtocolSetting setting, Ballot& ballot);
 // A follower looks for the proposed round and votes on it.
 void VoteOnKeyRound(EngineState& state, Ballot& ballot);
 // Answers those whose deadline has come; all, for another reason.

@@ -18,7 +18,7 @@ absl::StatusOr<bool> Leader::Propose(PeerSession& session, Ballot& ballot) {
   // After a jump of the clock both peers' clocks are heard first, since it takes two to suspect
   // one (ClockWatch). The clock may jump between the two votes on one proposal.
   if (state_.clocks.HeardBoth(state_.Now())) {
-    const bool key_round = !state_.long_ring.busy() && ProposeKeyRound(state_, ballot);
+    const bool key_round = !state_.long_ring.busy() && ProposeKeyRound(state_, protocol_, ballot);
     if (!key_round) ProposeJobs(ballot);
   }
   RETURN_IF_ERROR(SendProposal(session, ballot));

@@ -153,6 +153,12 @@ class Follower {
   absl::Time heard_;  // from the leader
 };
 
+// What a follower thinks of the protocol by which a batch of the long ring is computed. Whichever
+// the leader chose is right if the limits hold, and if it is not what this server's administrator
+// ruled out. `all`: of the batch, up to this `one`.
+Judgement CheckProtocol(CtsProtocol protocol, const CtsLoad& one, const CtsLoad& all,
+                        ProtocolSetting forced);
+
 // ---- opinions.cc ----
 
 // The handles that a job names, each once.

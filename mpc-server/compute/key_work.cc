@@ -8,6 +8,7 @@
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/circuit/checks.h"
 #include "mpc-server/circuit/derive/usage_key.h"
+#include "mpc-server/compute/garbled_keys.h"
 
 namespace mpckdc {
 namespace {
@@ -70,36 +71,29 @@ std::vector<uint32_t> UsagesIn(const KeyRecord& record) {
   return usages;
 }
 
-}  // namespace
-
-absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info, Circuit& first,
-                                     Cost* cost) {
-  RETURN_IF_ERROR(CheckNewKeyInfo(info));
-  KeyRecord record;
-  record.info = info;
-  record.base.resize(BaseBlocks(info.enctype));
-  party.DrawRandom(absl::MakeSpan(record.base));
-  const absl::Span<const uint32_t> usages = UsagesOf(info.key_class);
+absl::Status DeriveInRounds(PartyContext& party, KeyRecord& record, Circuit& first, Cost* cost) {
+  const absl::Span<const uint32_t> usages = UsagesOf(record.info.key_class);
   const KeyRecord* const records[] = {&record};
   Derivation derivation(records, {{usages.begin(), usages.end()}});
   RETURN_IF_ERROR(derivation.Run(party, first, cost));
-  RETURN_IF_ERROR(party.Verify(cost));
   for (size_t i = 0; i < usages.size(); ++i) {
     const UsageKeyShare& derived = derivation.Result(record, 0, i);
     record.usages.push_back({usages[i], derived.round_keys, derived.h, derived.mac_states});
   }
-  RETURN_IF_ERROR(CheckKeyRecord(record));
-  return record;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<bool>> VerifyRecords(PartyContext& party,
-                                                absl::Span<const KeyRecord* const> records,
-                                                Circuit& first, Cost* cost) {
-  if (records.empty()) {  // what is said of the keys that were left out is confirmed all the same
-    Circuit* const confirmation[] = {&first};
-    RETURN_IF_ERROR(RunTogether(party, confirmation, cost));
-    return std::vector<bool>();
-  }
+absl::Status DeriveGarbled(PartyContext& party, KeyRecord& record, const Digest& agreed,
+                           Circuit& first, Cost* cost) {
+  GarbledKeys keys(party);
+  keys.BeginDraw(record, agreed);
+  Circuit* const circuits[] = {&first, &keys};
+  return RunTogether(party, circuits, cost);
+}
+
+absl::StatusOr<std::vector<bool>> VerifyInRounds(PartyContext& party,
+                                                 absl::Span<const KeyRecord* const> records,
+                                                 Circuit& first, Cost* cost) {
   std::vector<std::vector<uint32_t>> usages;
   for (const KeyRecord* record : records) usages.push_back(UsagesIn(*record));
   Derivation derivation(records, usages);
@@ -125,6 +119,46 @@ absl::StatusOr<std::vector<bool>> VerifyRecords(PartyContext& party,
   run = RunTogether(party, circuits, cost);
   if (!run.ok()) return run;
   return std::vector<bool>(check.zero().begin(), check.zero().end());
+}
+
+absl::StatusOr<std::vector<bool>> VerifyGarbled(PartyContext& party,
+                                                absl::Span<const KeyRecord* const> records,
+                                                const Digest& agreed, Circuit& first, Cost* cost) {
+  GarbledKeys keys(party);
+  keys.BeginVerify(records, agreed);
+  Circuit* const circuits[] = {&first, &keys};
+  RETURN_IF_ERROR(RunTogether(party, circuits, cost));
+  return keys.equal();
+}
+
+}  // namespace
+
+absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info,
+                                     const KeyProtocol& by, Circuit& first, Cost* cost) {
+  RETURN_IF_ERROR(CheckNewKeyInfo(info));
+  KeyRecord record;
+  record.info = info;
+  record.base.resize(BaseBlocks(info.enctype));
+  party.DrawRandom(absl::MakeSpan(record.base));
+  RETURN_IF_ERROR(by.protocol == CtsProtocol::kGarbled
+                      ? DeriveGarbled(party, record, by.agreed, first, cost)
+                      : DeriveInRounds(party, record, first, cost));
+  RETURN_IF_ERROR(party.Verify(cost));
+  RETURN_IF_ERROR(CheckKeyRecord(record));
+  return record;
+}
+
+absl::StatusOr<std::vector<bool>> VerifyRecords(PartyContext& party,
+                                                absl::Span<const KeyRecord* const> records,
+                                                const KeyProtocol& by, Circuit& first, Cost* cost) {
+  if (records.empty()) {  // what is said of the keys that were left out is confirmed all the same
+    Circuit* const confirmation[] = {&first};
+    RETURN_IF_ERROR(RunTogether(party, confirmation, cost));
+    return std::vector<bool>();
+  }
+  return by.protocol == CtsProtocol::kGarbled
+             ? VerifyGarbled(party, records, by.agreed, first, cost)
+             : VerifyInRounds(party, records, first, cost);
 }
 
 }  // namespace mpckdc

@@ -2,6 +2,9 @@
 //
 // What the servers compute together about keys: drawing one that nobody ever sees, and checking
 // that a key's records belong together. Each call is one batch; `first` runs in its first round.
+//
+// In rounds, hundreds to thousands of them for however many keys, or as a garbled circuit
+// (garbled_keys.h): which one, the three have agreed on.
 #ifndef MPC_SERVER_COMPUTE_KEY_WORK_H_
 #define MPC_SERVER_COMPUTE_KEY_WORK_H_
 
@@ -9,20 +12,27 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "mpc-server/base/sha256.h"
+#include "mpc-server/compute/protocol_choice.h"
 #include "mpc-server/share/circuit.h"
 #include "mpc-server/store/key_record.h"
 
 namespace mpckdc {
 
+struct KeyProtocol {
+  CtsProtocol protocol = CtsProtocol::kReplicated;
+  Digest agreed{};  // of garbled work: see NextGarbledRun()
+};
+
 // This server's record of a fresh uniformly random key with the usage keys of its class.
-absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info, Circuit& first,
-                                     Cost* cost);
+absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info,
+                                     const KeyProtocol& by, Circuit& first, Cost* cost);
 
 // Derives each record's usage keys from its base again; true where round keys and H of all usages
 // equal those of the record. Nothing else is learned.
 absl::StatusOr<std::vector<bool>> VerifyRecords(PartyContext& party,
                                                 absl::Span<const KeyRecord* const> records,
-                                                Circuit& first, Cost* cost);
+                                                const KeyProtocol& by, Circuit& first, Cost* cost);
 
 }  // namespace mpckdc
 

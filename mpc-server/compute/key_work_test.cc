@@ -2,9 +2,11 @@
 // Keys drawn and verified on shares, of every enctype, with three parties and no engine around.
 #include "mpc-server/compute/key_work.h"
 
-#include <cstring>
+#include <string>
+#include <tuple>
 
 #include "gtest/gtest.h"
+#include "mpc-server/garble/program_run.h"
 #include "mpc-server/testing/nothing.h"
 #include "mpc-server/testing/three_parties.h"
 #include "mpc-server/testing/usage_key_oracle.h"
@@ -25,14 +27,16 @@ KeyInfo InfoOf(int32_t enctype, KeyClass key_class) {
 
 using Records = std::array<KeyRecord, kParties>;
 
-Records Draw(int32_t enctype, KeyClass key_class) {
+KeyProtocol By(CtsProtocol protocol) { return {protocol, Sha256("a view")}; }
+
+Records Draw(int32_t enctype, KeyClass key_class, CtsProtocol protocol) {
   Records records;
   MemoryRing ring;
   const auto statuses = RunThreeParties(ring, 7, [&](PartyContext& party) {
     Nothing first;
     Cost cost;
     party.BeginBatch(1);
-    auto record = DrawRecord(party, InfoOf(enctype, key_class), first, &cost);
+    auto record = DrawRecord(party, InfoOf(enctype, key_class), By(protocol), first, &cost);
     if (record.ok()) records[party.party()] = *std::move(record);
     return record.status();
   });
@@ -40,7 +44,7 @@ Records Draw(int32_t enctype, KeyClass key_class) {
   return records;
 }
 
-std::vector<bool> Verify(const std::vector<Records>& keys) {
+std::vector<bool> Verify(const std::vector<Records>& keys, CtsProtocol protocol) {
   std::array<std::vector<bool>, kParties> found;
   MemoryRing ring;
   const auto statuses = RunThreeParties(ring, 8, [&](PartyContext& party) {
@@ -49,7 +53,7 @@ std::vector<bool> Verify(const std::vector<Records>& keys) {
     Nothing first;
     Cost cost;
     party.BeginBatch(1);
-    auto verified = VerifyRecords(party, records, first, &cost);
+    auto verified = VerifyRecords(party, records, By(protocol), first, &cost);
     if (verified.ok()) found[party.party()] = *std::move(verified);
     return verified.status();
   });
@@ -83,12 +87,18 @@ void ExpectUsageOf(const Enctype& e, const Records& records, size_t u, const Sec
   EXPECT_EQ(h[0], want.h);
 }
 
-class KeyWorkTest : public testing::TestWithParam<int32_t> {};
+constexpr CtsProtocol kProtocols[] = {CtsProtocol::kReplicated, CtsProtocol::kGarbled};
+
+class KeyWorkTest : public testing::TestWithParam<std::tuple<int32_t, CtsProtocol>> {
+ protected:
+  const Enctype& enctype() const { return *FindEnctype(std::get<0>(GetParam())); }
+  CtsProtocol protocol() const { return std::get<1>(GetParam()); }
+};
 
 TEST_P(KeyWorkTest, DrawnKeysHaveTheUsageKeysOfTheirBase) {
-  const Enctype& e = *FindEnctype(GetParam());
+  const Enctype& e = enctype();
   for (const KeyClass key_class : {KeyClass::kUser, KeyClass::kService}) {
-    const Records records = Draw(e.number, key_class);
+    const Records records = Draw(e.number, key_class, protocol());
     SecretBytes base;
     for (const Block& b : Joined(records, [](const KeyRecord& r) { return r.base; })) {
       base.insert(base.end(), b.begin(), b.end());
@@ -100,7 +110,7 @@ TEST_P(KeyWorkTest, DrawnKeysHaveTheUsageKeysOfTheirBase) {
 
 // One bit of any part, in a consistent sharing of another value: all three a change.
 TEST_P(KeyWorkTest, VerifySeesOneWrongBit) {
-  const Records good = Draw(GetParam(), KeyClass::kUser);
+  const Records good = Draw(enctype().number, KeyClass::kUser, protocol());
   std::vector<Records> keys = {good};
   const auto add = [&](auto part) {  // the shared value ^ 1
     Records bad = good;
@@ -124,40 +134,63 @@ TEST_P(KeyWorkTest, VerifySeesOneWrongBit) {
       return states.empty() ? nullptr : &states.back();
     });
   }
-  if (FindEnctype(GetParam())->is_gcm()) add([](KeyRecord& r) { return &r.usages[1].h; });
+  if (enctype().is_gcm()) add([](KeyRecord& r) { return &r.usages[1].h; });
   keys.push_back(good);
   ASSERT_GE(keys.size(), 6u);
   std::vector<bool> want(keys.size(), false);
   want.front() = want.back() = true;
-  EXPECT_EQ(Verify(keys), want);
+  EXPECT_EQ(Verify(keys, protocol()), want);
 }
 
 INSTANTIATE_TEST_SUITE_P(Enctypes, KeyWorkTest,
-                         testing::Values(kEnctypeAes128Gcm, kEnctypeAes256Gcm, kEnctypeAes128Sha1,
-                                         kEnctypeAes256Sha1, kEnctypeAes128Sha256,
-                                         kEnctypeAes256Sha384),
-                         [](const auto& i) { return std::string("e") + std::to_string(i.index); });
+                         testing::Combine(testing::Values(kEnctypeAes128Gcm, kEnctypeAes256Gcm,
+                                                          kEnctypeAes128Sha1, kEnctypeAes256Sha1,
+                                                          kEnctypeAes128Sha256,
+                                                          kEnctypeAes256Sha384),
+                                          testing::ValuesIn(kProtocols)),
+                         [](const auto& i) {
+                           const int32_t number = std::get<0>(i.param);
+                           return "e" + std::to_string(number < 0 ? -number : number) + "_" +
+                                  ProtocolName(std::get<1>(i.param));
+                         });
 
-// Keys of every enctype in one batch.
-TEST(KeyWork, EnctypesAreVerifiedSideBySide) {
+class KeyWork : public testing::TestWithParam<CtsProtocol> {};
+
+// Keys of every enctype in one batch. Drawn in one way, they are good in the other.
+TEST_P(KeyWork, EnctypesAreVerifiedSideBySide) {
   std::vector<Records> keys;
   for (const Enctype& e : kEnctypes) {
-    keys.push_back(Draw(e.number, KeyClass::kTgs));
-    keys.push_back(Draw(e.number, KeyClass::kUser));
+    keys.push_back(Draw(e.number, KeyClass::kTgs, CtsProtocol::kReplicated));
+    keys.push_back(Draw(e.number, KeyClass::kUser, CtsProtocol::kGarbled));
   }
-  EXPECT_EQ(Verify(keys), std::vector<bool>(keys.size(), true));
+  EXPECT_EQ(Verify(keys, GetParam()), std::vector<bool>(keys.size(), true));
 }
 
-TEST(KeyWork, AnUnknownEnctypeIsRefused) {
+// More keys of a shape than a garbled run has lanes.
+TEST_P(KeyWork, ManyKeysOfOneShape) {
+  const Records good = Draw(kEnctypeAes128Gcm, KeyClass::kService, GetParam());
+  std::vector<Records> keys(garble::kMostLanes + 3, good);
+  std::vector<bool> want(keys.size(), true);
+  for (const size_t bad : {size_t{4}, garble::kMostLanes + 1}) {
+    for (KeyRecord& record : keys[bad]) record.usages[1].h.a[15] ^= 0x80;
+    want[bad] = false;
+  }
+  EXPECT_EQ(Verify(keys, GetParam()), want);
+}
+
+TEST_P(KeyWork, AnUnknownEnctypeIsRefused) {
   MemoryRing ring;
   const auto statuses = RunThreeParties(ring, 9, [&](PartyContext& party) {
     Nothing first;
     Cost cost;
     party.BeginBatch(1);
-    return DrawRecord(party, InfoOf(23, KeyClass::kUser), first, &cost).status();
+    return DrawRecord(party, InfoOf(23, KeyClass::kUser), By(GetParam()), first, &cost).status();
   });
   for (const absl::Status& s : statuses) EXPECT_TRUE(absl::IsInvalidArgument(s)) << s;
 }
+
+INSTANTIATE_TEST_SUITE_P(Protocols, KeyWork, testing::ValuesIn(kProtocols),
+                         [](const auto& i) { return std::string(ProtocolName(i.param)); });
 
 }  // namespace
 }  // namespace mpckdc

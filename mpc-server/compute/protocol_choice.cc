@@ -6,7 +6,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/circuit/derive/usage_key.h"
 #include "mpc-server/compute/cts_work.h"
+#include "mpc-server/garble/aes_rounds.h"
 
 namespace mpckdc {
 namespace {
@@ -126,6 +128,42 @@ void CtsLoad::AddPart(const Enctype& enctype, CtsPartKind kind, size_t bytes) {
   tables += TableBytesOf(enctype, kind, bytes);
 }
 
+// The base's schedule or states; what is derived of it for each usage, and the schedules and states
+// of that; a verified key's are compared with as many inputs.
+uint64_t TableBytesOf(const Enctype& enctype, KeyClass key_class, KeyTask task) {
+  const HashGates& hash = kHashGates[static_cast<size_t>(enctype.hash)];
+  const uint64_t block = enctype.key_bytes == 16 ? kAes128Gates : kAes256Gates;
+  const uint64_t schedule = garble::kSboxGates * 4 * (enctype.round_keys() - enctype.base_blocks());
+  const uint64_t states = 2 * hash.of_shared;
+  const bool by_hash = enctype.family == EnctypeFamily::kRfc8009;
+  const uint64_t derived =
+      by_hash ? hash.of_public + hash.of_shared : enctype.base_blocks() * block;
+  uint64_t gates = by_hash ? states : schedule, found = 0;  // bits of the usages
+  for (const uint32_t usage : UsagesOf(key_class)) {
+    const bool encrypts = enctype.is_gcm() || IsEncryptionUsage(usage);
+    if (encrypts) gates += derived + schedule;
+    gates += enctype.is_gcm() ? block : derived + states;
+    found += 128 * (RoundKeys(enctype.number, usage) +
+                    (enctype.is_gcm() ? 1 : enctype.mac_state_blocks()));
+  }
+  uint64_t inputs = 128 * enctype.base_blocks();
+  if (task == KeyTask::kVerify) {
+    gates += found;
+    inputs += found;
+    found = 0;
+  }
+  return kGateBytes * gates + kInputBitBytes * inputs + kOutputBitBytes * found;
+}
+
+void CtsLoad::AddKey(const KeyInfo& key, KeyTask task) {
+  const Enctype* const enctype = FindEnctype(key.enctype);
+  if (enctype == nullptr) return;
+  ++jobs;
+  ++parts;
+  rounds = std::max(rounds, UsageKeys::RoundsOf(*enctype));
+  tables += TableBytesOf(*enctype, key.key_class, task);
+}
+
 // Powers of H for a tag that is made, odd ones one product each; Horner's rule for one that is
 // judged.
 void CtsLoad::AddGcmPart(const Enctype& enctype, size_t blocks, size_t bytes, bool makes_tag) {
@@ -195,6 +233,20 @@ CtsProtocol ChooseGcmProtocol(const CtsLoad& load, const FarthestLine& line,
   const absl::Duration garbled =
       limits::kGarbledBatchTime + kHopsOfGcm * line.distance + TimeOfTables(load.gcm_tables, line);
   return garbled < rounds ? CtsProtocol::kGarbled : CtsProtocol::kReplicated;
+}
+
+KeyChoice ChooseKeys(absl::Span<const CtsLoad> waiting, const FarthestLine& line,
+                     ProtocolSetting setting) {
+  CtsLoad all;
+  for (const CtsLoad& key : waiting) all.Add(key);
+  KeyChoice choice = {ChooseProtocol(all, line, setting), waiting.size()};
+  if (choice.protocol == CtsProtocol::kReplicated) return choice;
+  all = {};
+  for (choice.taken = 0; choice.taken < waiting.size(); ++choice.taken) {
+    all.Add(waiting[choice.taken]);
+    if (all.parts > 0 && !MayBeGarbled(all)) break;
+  }
+  return choice;
 }
 
 BatchChoice ChooseBatch(absl::Span<const CtsLoad> waiting, const FarthestLine& line,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which protocol computes what is under keys of enctypes 17 to 20, from public numbers alone: what
-// waits, and the line between the servers. Rounds cost distance and take hardly longer for a
-// hundred jobs than for one; garbled circuits cost bytes, for each job the same.
+// Which protocol computes what is under keys of enctypes 17 to 20, and the work on keys of all
+// types, from public numbers alone: what waits, and the line between the servers. Rounds cost
+// distance and take hardly longer for a hundred jobs than for one; garbled circuits cost bytes, for
+// each job the same.
 //
 //   replicated   rounds * (kReplicatedRoundTime + distance) + jobs * kReplicatedJobTime
 //   garbled      batches * kGarbledBatchTime + (7 * batches - 3) * distance
@@ -25,6 +26,7 @@
 #include "absl/types/span.h"
 #include "mpc-server/compute/cts_part.h"
 #include "mpc-server/key/enctype.h"
+#include "mpc-server/key/key_info.h"
 
 namespace mpckdc {
 
@@ -50,6 +52,10 @@ constexpr ProtocolSetting Together(ProtocolSetting a, ProtocolSetting b) {
 // confounder and text, or the data under a checksum (CtsPartWork::bytes).
 uint64_t TableBytesOf(const Enctype& enctype, CtsPartKind kind, size_t bytes);
 
+// Work on one key (key_work.h).
+enum class KeyTask : uint8_t { kDraw, kVerify };
+uint64_t TableBytesOf(const Enctype& enctype, KeyClass key_class, KeyTask task);
+
 // The parts of a job, or of a batch, under keys of enctypes 17 to 20; beside them those of gcm.
 struct CtsLoad {
   size_t jobs = 0;
@@ -64,6 +70,8 @@ struct CtsLoad {
   // `blocks`: of AES; `bytes`: under the tag, which is made (a seal's, a checksum's) or judged.
   void AddGcmPart(const Enctype& enctype, size_t blocks, size_t bytes, bool makes_tag);
   void AddPart(const Enctype& enctype, CtsPartKind kind, size_t bytes);
+  // A job by itself, of one part. Batches of keys hold nothing else.
+  void AddKey(const KeyInfo& key, KeyTask task);
   void Add(const CtsLoad& more);
 };
 // The hard limits: whether a batch of this may be garbled.
@@ -90,6 +98,16 @@ CtsProtocol ChooseProtocol(const CtsLoad& load, const FarthestLine& line, Protoc
 // that on long lines alone.
 CtsProtocol ChooseGcmProtocol(const CtsLoad& load, const FarthestLine& line,
                               ProtocolSetting setting);
+
+// How many of the keys that wait, from the first one on, the next batch takes, and how.
+struct KeyChoice {
+  CtsProtocol protocol = CtsProtocol::kReplicated;
+  size_t taken = 0;
+};
+// `waiting`: the load of each, empty where there is nothing to compute. All are taken into a batch
+// of rounds, and as many as the limits allow into a garbled one: at least one.
+KeyChoice ChooseKeys(absl::Span<const CtsLoad> waiting, const FarthestLine& line,
+                     ProtocolSetting setting);
 
 // Which of the jobs that wait the next batch computes, and how.
 struct BatchChoice {

@@ -8,7 +8,9 @@
 #include "gtest/gtest.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/circuit/derive/usage_key.h"
 #include "mpc-server/compute/garbled_cts.h"
+#include "mpc-server/compute/garbled_keys.h"
 #include "mpc-server/job/operation_table.h"
 
 namespace mpckdc {
@@ -74,6 +76,90 @@ TEST(ProtocolChoice, TablesAreThoseOfThePlans) {
       }
     }
   }
+}
+
+// ---- Keys ----
+
+constexpr KeyTask kTasks[] = {KeyTask::kDraw, KeyTask::kVerify};
+
+CtsLoad Key(int32_t enctype, KeyTask task, KeyClass key_class = KeyClass::kUser) {
+  KeyInfo info;
+  info.enctype = enctype;
+  info.key_class = key_class;
+  CtsLoad load;
+  load.AddKey(info, task);
+  return load;
+}
+
+TEST(KeyChoice, TablesAreThoseOfThePlans) {
+  for (const Enctype& enctype : kEnctypes) {
+    for (const KeyClass key_class : {KeyClass::kUser, KeyClass::kService}) {
+      for (const KeyTask task : kTasks) {
+        const auto real = static_cast<double>(GarbledKeys::TableBytesOf(enctype, key_class, task));
+        const CtsLoad key = Key(enctype.number, task, key_class);
+        EXPECT_NEAR(static_cast<double>(key.tables) / real, 1.0, 0.02)
+            << enctype.name << ", class " << static_cast<int>(key_class);
+        EXPECT_TRUE(MayBeGarbled(key)) << "any key goes by itself";
+      }
+    }
+    const CtsLoad draw = Key(enctype.number, KeyTask::kDraw);
+    std::printf("%s: %zu rounds; drawn %.1f MB, verified %.1f MB\n",
+                std::string(enctype.name).c_str(), static_cast<size_t>(draw.rounds),
+                static_cast<double>(draw.tables) / 1e6,
+                static_cast<double>(Key(enctype.number, KeyTask::kVerify).tables) / 1e6);
+  }
+}
+
+TEST(KeyChoice, RoundsAreThoseOfTheCircuits) {
+  for (const Enctype& enctype : kEnctypes) {
+    const SharedBlock base[2] = {};
+    for (const KeyClass key_class : {KeyClass::kUser, KeyClass::kService}) {
+      std::vector<UsageKeyRequest> requests;
+      for (const uint32_t usage : UsagesOf(key_class)) requests.push_back({base, usage});
+      UsageKeys keys(enctype);
+      keys.Reset(requests);
+      EXPECT_EQ(UsageKeys::RoundsOf(enctype), keys.DeclaredCost().rounds) << enctype.name;
+    }
+  }
+}
+
+TEST(KeyChoice, AKeyIsGarbledFarApartAndManyOnASwitchAreNot) {
+  constexpr uint64_t kGigabit = 125'000'000;
+  for (const Enctype& enctype : kEnctypes) {
+    for (const KeyTask task : kTasks) {
+      const CtsLoad one = Key(enctype.number, task);
+      const auto chosen = [&](size_t keys, const FarthestLine& line,
+                              ProtocolSetting setting = ProtocolSetting::kAuto) {
+        return ChooseKeys(std::vector<CtsLoad>(keys, one), line, setting);
+      };
+      const FarthestLine far = Line(absl::Milliseconds(10), kGigabit);
+      EXPECT_EQ(chosen(1, far).protocol, CtsProtocol::kGarbled) << enctype.name;
+      EXPECT_EQ(chosen(1, far).taken, 1u);
+      const KeyChoice many = chosen(128, Line(absl::Microseconds(30), kGigabit));
+      EXPECT_EQ(many.protocol, CtsProtocol::kReplicated) << enctype.name;
+      EXPECT_EQ(many.taken, 128u);
+      EXPECT_EQ(chosen(1, Line(absl::Milliseconds(10), 1'000'000)).protocol,
+                CtsProtocol::kReplicated);
+      EXPECT_EQ(chosen(1, far, ProtocolSetting::kReplicated).protocol, CtsProtocol::kReplicated);
+      const KeyChoice forced = chosen(128, kSideBySide, ProtocolSetting::kGarbled);
+      EXPECT_EQ(forced.protocol, CtsProtocol::kGarbled);
+      EXPECT_TRUE(MayBeGarbled(Times(one, forced.taken)));
+      EXPECT_FALSE(MayBeGarbled(Times(one, forced.taken + 1)));
+    }
+  }
+}
+
+// Keys that a server cannot read take no room, wherever they stand.
+TEST(KeyChoice, WhatIsNotComputedIsTakenAlong) {
+  const CtsLoad key = Key(kEnctypeAes256Sha384, KeyTask::kVerify);
+  std::vector<CtsLoad> waiting(3);
+  EXPECT_EQ(ChooseKeys(waiting, Line(absl::Seconds(1)), ProtocolSetting::kGarbled).protocol,
+            CtsProtocol::kReplicated);
+  EXPECT_EQ(ChooseKeys(waiting, Line(absl::Seconds(1)), ProtocolSetting::kGarbled).taken, 3u);
+  waiting.insert(waiting.end(), 100, key);
+  const KeyChoice choice = ChooseKeys(waiting, Line(absl::Seconds(1)), ProtocolSetting::kGarbled);
+  EXPECT_EQ(choice.protocol, CtsProtocol::kGarbled);
+  EXPECT_EQ(choice.taken, 3 + limits::kGarbledTableBytes / key.tables);
 }
 
 // A login under gcm keys: a pre-auth, a reply and a ticket.

@@ -104,6 +104,22 @@ void UsageKeys::StartMacStates() {
   });
 }
 
+uint64_t UsageKeys::RoundsOf(const Enctype& enctype, Adder adder) {
+  const AesBits bits = BitsOf(enctype);
+  const Cost schedule = CostOfKeySchedule(bits, 1), block = CostOfAes(bits, 1);
+  Cost all = schedule;  // of what is derived
+  if (enctype.family == EnctypeFamily::kRfc8009) {
+    const HmacShape shape = {kKdfMessageBytes, false};
+    all = all + CostOfHmacStates(enctype.hash, adder, 1) +
+          CostOfHmac(enctype.hash, adder, {&shape, 1});
+  } else {
+    all = all + schedule;
+    for (size_t i = 0; i < enctype.base_blocks(); ++i) all = all + block;
+  }
+  all = all + (enctype.is_gcm() ? block : CostOfHmacStates(enctype.hash, adder, 1));
+  return all.rounds;
+}
+
 Cost UsageKeys::DeclaredCost() const {
   const size_t n = results_.size();
   return derive_->DeclaredCost() + CostOfKeySchedule(bits_, cipher_keys_) +

@@ -49,6 +49,9 @@ class UsageKeys : public Flow {
   const SecretVector<UsageKeyShare>& results() const { return results_; }
   Cost DeclaredCost() const override;
 
+  // Of any number of keys, if there is one that encrypts.
+  static uint64_t RoundsOf(const Enctype& enctype, Adder adder = Adder::kPrefix);
+
  private:
   void StartSchedule();
   void KeepRoundKeys();
