@@ -120,6 +120,27 @@ TEST_F(KeyProtocolTest, ASlowLineCarriesNoTablesOfKeys) {
   ExpectBatches(0, 1);
 }
 
+// A list of many batches leaves the ring to a login between two of them.
+TEST_F(KeyProtocolTest, LoginsTakeTurnsWithALongVerification) {
+  const PlainKey stock = realm_.AddKey("stock@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes256Sha1);
+  Force(ProtocolSetting::kGarbled);
+  const std::vector<Handle> handles = AddKeys(20 * limits::kGarbledParts, kEnctypeAes128Gcm);
+  const GroupId request = {7};
+  Told<absl::Status> verified;
+  for (int p = 0; p < kParties; ++p) {
+    realm_.engine(p).VerifyKeys(request, handles,
+                                [&](auto answer) { verified.Add(answer.status()); });
+  }
+  const auto batches = [&] { return realm_.engine(kLeader).Status().garbled_batches; };
+  EXPECT_TRUE(Eventually([&] { return batches() >= 2; }));
+  const uint64_t before = batches();
+  EXPECT_VERDICT(realm_.Run(realm_.Login(stock)), Verdict::kOk);
+  EXPECT_LE(batches(), before + 6);  // of keys, of the login, of keys; and while a test is slow
+  EXPECT_TRUE(verified.All().empty());
+  EXPECT_TRUE(Eventually([&] { return verified.All().size() == kParties; }, absl::Seconds(60)));
+  for (const absl::Status& status : verified.All()) EXPECT_TRUE(status.ok()) << status;
+}
+
 // ---- What a follower refuses ----
 
 // What the followers vote on key work whose proposals are changed on their way.

@@ -18,11 +18,24 @@ absl::StatusOr<bool> Leader::Propose(PeerSession& session, Ballot& ballot) {
   // After a jump of the clock both peers' clocks are heard first, since it takes two to suspect
   // one (ClockWatch). The clock may jump between the two votes on one proposal.
   if (state_.clocks.HeardBoth(state_.Now())) {
-    const bool key_round = !state_.long_ring.busy() && ProposeKeyRound(state_, protocol_, ballot);
-    if (!key_round) ProposeJobs(ballot);
+    ProposeWork(ballot);
   }
   RETURN_IF_ERROR(SendProposal(session, ballot));
   return true;
+}
+
+// Keys and jobs take turns: a list of keys to verify takes many batches, and logins of the long
+// ring wait.
+void Leader::ProposeWork(Ballot& ballot) {
+  const bool is_free = !state_.long_ring.busy();
+  if (is_free && !last_was_keys_) {
+    last_was_keys_ = ProposeKeyRound(state_, protocol_, ballot);
+    if (last_was_keys_) return;
+  }
+  ProposeJobs(ballot);
+  if (is_free) {
+    last_was_keys_ = ballot.jobs.empty() && ProposeKeyRound(state_, protocol_, ballot);
+  }
 }
 
 // True when there is something to propose, or a heartbeat is due; false when stopping, or when

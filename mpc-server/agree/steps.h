@@ -100,6 +100,7 @@ class Leader {
 
  private:
   bool WaitForWork();
+  void ProposeWork(Ballot& ballot);
   absl::Time NextStart(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.waiting.mu);
   absl::Time StartOf(const WaitingJob& job, absl::Time now) const;
   absl::Time DeepStart(absl::Time now) const;
@@ -120,6 +121,7 @@ class Leader {
   // kFixed: when the last batch was proposed; by whether it was long.
   absl::Time started_at_[2] = {absl::UnixEpoch(), absl::UnixEpoch()};
   bool last_was_deep_ = false;  // of the long batches
+  bool last_was_keys_ = false;  // and no job had its turn since
   ProtocolSetting protocol_ = ProtocolSetting::kAuto;  // of the session
 };
 
