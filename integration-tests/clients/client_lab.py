@@ -144,7 +144,9 @@ class StockRealm(storm_realms.StockRealm):
 
 
 class Lab:
-    def __init__(self, folder, kind='protected', pac=False):
+    def __init__(self, folder, kind='protected', pac=False, protocol=''):
+        """`protocol`: what our servers force for users' keys, "replicated" or "garbled"; empty: they
+        choose."""
         assert kind in KINDS
         self.dir = pathlib.Path(folder).resolve()
         self.kind = kind
@@ -156,9 +158,9 @@ class Lab:
         ports = realm_module.Ports.anywhere()
         ports.kdc = main
         make = StockRealm if kind == 'stock' else realm_module.Realm
-        self.realm = make(self.dir / 'realm', self._options(main, pac), ports=ports)
+        self.realm = make(self.dir / 'realm', self._options(main, pac, protocol), ports=ports)
 
-    def _options(self, main, pac):
+    def _options(self, main, pac, protocol):
         tcp = [f'127.0.0.1:{main}', f'127.0.0.1:{self.ports["tcp"]}']
         tcp += [f'{self.impacket_address}:88'] if self.impacket_address else []
         database = {} if self.kind == 'stock' else {
@@ -167,7 +169,8 @@ class Lab:
         if self.kind == 'local':
             database['mpc_local'] = f'{USERS}*'
         return realm_module.Options(
-            disable_pac=not pac, batch_window_ms=20, extra_database=database, extra_realm={
+            disable_pac=not pac, batch_window_ms=20, protocol=protocol, extra_database=database,
+            extra_realm={
                 'kdc_listen': f'127.0.0.1:{main} 127.0.0.1:{self.ports["udp"]}',
                 'kdc_tcp_listen': ' '.join(tcp)})
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make clients`: every client, every enctype that it knows, both transports, every step.
 
-    client_matrix.py [--users protected|local] [--pac] [--only MIT,Go] [--enctypes 17,18]
-                     [--json FILE] [--markdown FILE] [--no-applications]
+    client_matrix.py [--users protected|local] [--pac] [--protocol auto|replicated|garbled]
+                     [--only MIT,Go] [--enctypes 17,18] [--json FILE] [--markdown FILE]
+                     [--no-applications]
     client_matrix.py --patience [--only MIT,Go] [--json FILE] [--markdown FILE]
 
 A step that fails is tried in a realm of MIT's own krb5kdc as well: a client that fails there too
@@ -34,6 +35,7 @@ from kerby_client import Kerby
 from mit import Mit
 
 CLIENTS = [Mit, Heimdal, Java, Go, Gssapi, Impacket, Kerby]
+AUTO = 'auto'
 MARKDOWN = pathlib.Path(__file__).with_name('MATRIX.md')
 
 
@@ -42,7 +44,8 @@ class Labs:
 
     def __init__(self, folder, options):
         self.folder, self.options = folder, options
-        self.ours = lab_module.Lab(folder / 'ours', options.users, options.pac)
+        self.ours = lab_module.Lab(folder / 'ours', options.users, options.pac,
+                                   '' if options.protocol == AUTO else options.protocol)
         self._stock = None
 
     def stock(self):
@@ -89,6 +92,8 @@ def options_from(arguments):
     parser = argparse.ArgumentParser(description='stock clients against a realm of ours')
     parser.add_argument('--users', choices=('protected', 'local'), default='protected')
     parser.add_argument('--pac', action='store_true', help='tickets with a PAC')
+    parser.add_argument('--protocol', choices=(AUTO, 'replicated', 'garbled'), default=AUTO,
+                        help="[engine] protocol of the servers, for logins under users' keys")
     parser.add_argument('--only', default='', help='names of clients, comma-separated')
     parser.add_argument('--enctypes', default='17,18,19,20')
     parser.add_argument('--json', type=pathlib.Path)
@@ -126,6 +131,14 @@ def run_matrix(options, labs, result):
         result.cells += run_client(client, labs, enctypes, say)
     if not options.no_applications:
         result.applications = applications.run_all(labs.ours, result, say)
+    say(computed(labs.ours))
+
+
+def computed(ours):
+    """What the servers did; a control of --protocol."""
+    status = ours.realm.server_status()[0]
+    return (f'{status.get("garbled_batches")} batches were garbled, '
+            f'{status.get("replicated_batches")} computed in rounds')
 
 
 def finish_matrix(options, result):
@@ -161,7 +174,7 @@ def main(arguments):
     shutil.rmtree(options.work, ignore_errors=True)
     options.work.mkdir(parents=True)
     labs = Labs(options.work, options)
-    result = report.Report(options.users, options.pac)
+    result = report.Report(options.users, options.pac, options.protocol)
     try:
         if options.patience:
             measure_patience(options, labs, result)

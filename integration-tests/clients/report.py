@@ -27,6 +27,7 @@ class Application:
 class Report:
     users: str
     pac: bool
+    protocol: str = 'auto'  # of the servers, forced or as they choose
     versions: dict = dataclasses.field(default_factory=dict)
     absent: dict = dataclasses.field(default_factory=dict)  # client: packages that it lacks
     enctype_reasons: dict = dataclasses.field(default_factory=dict)
@@ -77,7 +78,8 @@ class Report:
         """Colours only where somebody looks."""
         paint = out.isatty()
         titles = [TITLES[step] for step in adapter.STEPS]
-        out.write(f'\nusers: {self.users}, PAC: {"on" if self.pac else "off"}\n')
+        out.write(f'\nusers: {self.users}, PAC: {"on" if self.pac else "off"}, '
+                  f'protocol: {self.protocol}\n')
         out.write(f'{"client":16}{"enctype":>8}  ' + '  '.join(titles) + '\n')
         for client, enctype, marks in self.rows():
             cells = [f'{mark:{max(len(title), len(mark))}}' for mark, title in zip(marks, titles)]
@@ -98,7 +100,9 @@ class Report:
                  + ('protected: their keys are shared among three servers.'
                     if self.users == 'protected' else
                     'local: only krbtgt is shared among three servers.')
-                 + f' PAC {"on" if self.pac else "off"}.', '',
+                 + f' PAC {"on" if self.pac else "off"}.'
+                 + ('' if self.protocol == 'auto' else
+                    f' The servers force the protocol "{self.protocol}".'), '',
                  'yes: over UDP and TCP as far as the client speaks them; the KDC\'s log confirms',
                  'the enctype. "-": the client cannot. "as stock": it fails with MIT\'s own KDC too.',
                  '', '| client | enctype | ' + ' | '.join(titles) + ' |',
