@@ -3,10 +3,9 @@
 // One round in which every party tells both neighbours the hash of what it believes was agreed. It
 // is merged with the batch's first round, so it costs 32 bytes and no time. A party that told its
 // neighbours different things, or a neighbour with other facts about a key, ends the session here,
-// after one round of masked values and before any second one. Where all is garbled it is merged
-// with the round of results instead: what garblers send before is not masked, but their keys follow
-// from the view (DrawNeighbourKeys(); doc/garbled.md, "The view"). The votes have shown already
-// that the records of the keys are the same (record_tags.h), so this is a deviation.
+// after one round of masked values and before any second one. (What garblers send in it, and ahead
+// of it, is not masked: their keys follow from the view, see DrawNeighbourKeys().) The votes have
+// shown already that the records of the keys are the same (record_tags.h), so this is a deviation.
 #ifndef MPC_SERVER_AGREE_CONFIRM_VIEW_H_
 #define MPC_SERVER_AGREE_CONFIRM_VIEW_H_
 

@@ -49,7 +49,7 @@ class BatchWork {
             const FixedChoices& fixed = {});
 
   // `first`, of one round, is run together with the blocks (ConfirmView): before anything rests on
-  // their first messages; where all is garbled, beside the results (doc/garbled.md, "The view").
+  // their first messages. Where all is garbled, tables go ahead of it (doc/garbled.md, "The view").
   absl::Status ComputeBlocks(Circuit& first);
   absl::Status CheckTags();
   absl::Status OpenTimestamps();

@@ -25,16 +25,19 @@ void RunQueue::Add(GarbledRun& run, std::function<void()> then) {
   runs_.push_back({&run, std::move(then)});
 }
 
+// What is beside goes first, so that it is consumed before a run looks at anything.
 template <class Visit>
 void RunQueue::ForEach(size_t round, Visit visit) const {
-  if (round < table_rounds_) {
-    for (const std::vector<GarbledRun*>& tables : tables_) {
-      if (round < tables.size()) visit(*tables[round], tables[round]);
-    }
+  if (round == 0) {
+    for (Circuit* const circuit : beside_) visit(*circuit, static_cast<GarbledRun*>(nullptr));
+  }
+  if (round == table_rounds_) {
+    for (const Entry& entry : runs_) visit(*entry.run, entry.run);
     return;
   }
-  for (const Entry& entry : runs_) visit(*entry.run, entry.run);
-  for (Circuit* const circuit : beside_) visit(*circuit, static_cast<GarbledRun*>(nullptr));
+  for (const std::vector<GarbledRun*>& tables : tables_) {
+    if (round < tables.size()) visit(*tables[round], tables[round]);
+  }
 }
 
 RoundShape RunQueue::NextRound() const {

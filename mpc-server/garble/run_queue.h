@@ -6,6 +6,8 @@
 //     P0 evaluates   | run A .............. | run D .... |
 //     P1 evaluates   | run B ............................ |   results of A, B, C, D
 //     P2 evaluates   | run C .......... |
+//                    |
+//                    what goes beside, before anything is evaluated
 //
 // No table waits for a message. What a party is late with as an evaluator does not hold up what it
 // garbles, up to kRoundsAhead rounds.
@@ -30,7 +32,7 @@ class RunQueue : public Circuit {
   // The run is the caller's until its results are there. `then` is called then, in the order of
   // adding, and may add others: they follow, with another round of results.
   void Add(GarbledRun& run, std::function<void()> then);
-  // A circuit of one round, which goes with the next results.
+  // A circuit of one round, which goes with the first tables and is consumed before them.
   void Beside(Circuit& circuit) { beside_.push_back(&circuit); }
 
   bool Done() const override { return runs_.empty() && beside_.empty(); }
