@@ -215,11 +215,9 @@ class DeviatingChannel : public PeerChannel {
     const bool alone = rounds_.size() == 1;
     Deviate(round, Neighbour::kNext, alone, round.next);
     Deviate(round, Neighbour::kPrev, alone, round.prev);
+    if (!alone && rounds_.front().waits) return absl::OkStatus();  // this one behind it
     if (round.waits) return inner_->Post(id, {}, {});
-    if (round.next.twice || round.prev.twice) {
-      RETURN_IF_ERROR(inner_->Post(id, round.next.Again(), round.prev.Again()));
-    }
-    return inner_->Post(id, round.next.sent, round.prev.sent);
+    return Send(round);
   }
 
   absl::Status Collect(const RoundId& id, absl::Span<uint8_t> from_prev,
@@ -235,6 +233,7 @@ class DeviatingChannel : public PeerChannel {
       if (round.echoes) Echo(round.next, from_prev);
       RETURN_IF_ERROR(inner_->Post(id, round.next.sent, round.prev.sent));
       RETURN_IF_ERROR(inner_->Collect(id, {}, {}, deadline));
+      for (const Round& ahead : rounds_) RETURN_IF_ERROR(Send(ahead));
     }
     liar_.Tell({id, round.next.meant, round.prev.meant, from_prev, from_next});
     return absl::OkStatus();
@@ -296,6 +295,13 @@ class DeviatingChannel : public PeerChannel {
     FrameType type;
     std::vector<uint8_t> bytes;
   };
+
+  absl::Status Send(const Round& round) {
+    if (round.next.twice || round.prev.twice) {
+      RETURN_IF_ERROR(inner_->Post(round.id, round.next.Again(), round.prev.Again()));
+    }
+    return inner_->Post(round.id, round.next.sent, round.prev.sent);
+  }
 
   // The memory of a message is the engine's own, and not constant there (share/circuit.h).
   static absl::Span<uint8_t> OwnState(absl::Span<const uint8_t> meant) {
