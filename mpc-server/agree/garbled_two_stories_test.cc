@@ -124,13 +124,12 @@ TEST_P(TwoStoriesTest, GiveTheEvaluatorNoDelta) {
 }
 
 #ifdef MPCKDC_CONTROL
-// One lane more at G1 than at G2; the other way around what is drawn alike is not sent.
+// One lane more at one garbler than at the other one.
 TEST_P(TwoStoriesTest, GiveItDeltaWhereKeysDoNotFollowFromThem) {
   DropForTest("GarbledAgreed");
   Lie();
   UpholdForTest("GarbledAgreed");
-  const size_t deltas = Deltas();
-  EXPECT_EQ(deltas > 300, fooled() == PrevParty(liar())) << deltas;
+  EXPECT_GT(Deltas(), 300u);
 }
 #endif
 

@@ -146,7 +146,7 @@ void Injector::Arm(FaultKind kind) {
 
 void Injector::ArmAtAim(int p, FaultKind kind) {
   static constexpr FaultKind kEndsIt[] = {FaultKind::kKill, FaultKind::kPause, FaultKind::kCut};
-  constexpr uint64_t kRoundsOfALogin = 60;  // some, of one that is garbled
+  constexpr uint64_t kRoundsOfALogin = 12;  // some, of one that is garbled
   Dice& dice = *parts_.dice;
   if (dice.Chance(0.5)) kind = kEndsIt[dice.Below(std::size(kEndsIt))];
   const std::string& step = aims_[dice.Below(aims_.size())];
