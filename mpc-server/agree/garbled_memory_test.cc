@@ -66,9 +66,9 @@ TEST_P(GarbledMemory, OfALoneLogin) {
     Job reply = realm.Granted(0, realm.otp, {realm.otp.info.handle, kUsageAsReply, kReplyBytes});
     reply.operation = Operation::kLogin;
     PeakOfSecrets seal;
-    EXPECT_VERDICT(Combine(realm.Run(WithTexts(reply, std::string(kReplyBytes, 'r'),
-                                               realm.random()))),
-                   Verdict::kOk);
+    EXPECT_VERDICT(
+        Combine(realm.Run(WithTexts(reply, std::string(kReplyBytes, 'r'), realm.random()))),
+        Verdict::kOk);
     const size_t of_seal = seal.OfAServer();
     std::printf("type %d, %s login: %zu KiB, its reply: %zu KiB at a server\n", GetParam(), which,
                 of_login >> 10, of_seal >> 10);

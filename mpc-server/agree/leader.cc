@@ -183,7 +183,8 @@ CtsProtocol Leader::ChooseGcm(const Ballot& ballot) const {
   if (of_rounds) return CtsProtocol::kReplicated;
   CtsLoad all;
   for (const WaitingJobPtr& job : ballot.jobs) all.Add(job->load);
-  return ChooseGcmProtocol(all, state_.lines.Farthest(), protocol_);
+  return ChooseGcmProtocol(all, state_.lines.Farthest(), protocol_,
+                           ballot.proposal.protocol == CtsProtocol::kGarbled);
 }
 
 // Long jobs first: they are computed beside the short ones that follow. False: nothing may start.

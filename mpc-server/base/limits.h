@@ -67,21 +67,24 @@ inline constexpr uint64_t kGarbledTableBytes = 128 << 20;
 // Exceeded: the job runs in a batch of such jobs, which take turns with the others.
 inline constexpr uint64_t kLongBatchTableBytes = 32 << 20;
 // A round of the replicated protocol without the distance, as CtsWork::RoundsOf counts them (a
-// third too many for few jobs): a lone login takes 4,717 in 300 ms on loopback (`mpc-bench rfc3962
-// --security=active --protocol=replicated --batch=1`, three servers on two cores). For the choice
-// alone.
-inline constexpr absl::Duration kReplicatedRoundTime = absl::Microseconds(30);
+// third too many for few jobs): a lone login takes 4,717 in 190 ms on loopback, whose distance is
+// some 13 us (`mpc-bench rfc3962 --security=active --protocol=replicated --batch=1`, three servers
+// on two cores). For the choice alone.
+inline constexpr absl::Duration kReplicatedRoundTime = absl::Microseconds(17);
 // What each further job of a batch of rounds takes: 500 logins, two jobs each, in 0.6 s. For the
 // choice alone.
 inline constexpr absl::Duration kReplicatedJobTime = absl::Microseconds(300);
-// Rounds of a batch of few gcm logins: thirty of AES, a check, its proof, an opening. For the
+// Rounds of a batch of few gcm logins: thirty of AES, a check, two proofs, an opening. For the
 // choice alone.
-inline constexpr int kGcmBatchRounds = 40;
+inline constexpr int kGcmBatchRounds = 50;
+// One of them without the distance: those of a stock client's lone login take 3 ms on loopback.
+// Rounds of long batches follow each other more closely. For the choice alone.
+inline constexpr absl::Duration kGcmRoundTime = absl::Microseconds(60);
 // A garbled batch without the distance and its tables: a lone login, two batches and 9.8 MB, takes
-// 33 ms (--protocol=garbled). For the choice alone.
-inline constexpr absl::Duration kGarbledBatchTime = absl::Milliseconds(8);
-// Tables garbled, sent and evaluated in a second: 32 logins take 450 ms. For the choice alone.
-inline constexpr uint64_t kGarbledTableBytesPerSecond = 700'000'000;
+// 14 ms (--protocol=garbled). For the choice alone.
+inline constexpr absl::Duration kGarbledBatchTime = absl::Microseconds(3500);
+// Tables garbled, sent and evaluated in a second: 32 logins take 220 ms. For the choice alone.
+inline constexpr uint64_t kGarbledTableBytesPerSecond = 1'450'000'000;
 // The longest filler by which servers try their lines when a session begins (agree/line_trial.h).
 // Exceeded: the line is no slow one.
 inline constexpr size_t kLineTrialBytes = 8 << 20;

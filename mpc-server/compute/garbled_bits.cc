@@ -56,12 +56,9 @@ Digest HashOf(const Digest& agreed, absl::Span<const uint64_t> which,
 
 }  // namespace
 
-std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party,
-                                                   const garble::RunQueue& queue,
-                                                   const Digest& agreed,
-                                                   absl::Span<const uint64_t> which,
-                                                   const garble::RunInput& input,
-                                                   garble::SharedBits inputs) {
+std::unique_ptr<garble::GarbledRun> NextGarbledRun(
+    PartyContext& party, const garble::RunQueue& queue, const Digest& agreed,
+    absl::Span<const uint64_t> which, const garble::RunInput& input, garble::SharedBits inputs) {
   const uint32_t number = party.NextGarbling();
   const int evaluator = queue.NextEvaluator(static_cast<int>(party.batch() % kParties));
   return std::make_unique<garble::GarbledRun>(

@@ -42,16 +42,13 @@ class GarbledInputs {
 SecretVector<SharedBlock> BlocksOfOutputs(const garble::SharedBits& bits, size_t first_row,
                                           size_t rows, size_t lane, size_t lanes);
 
-// Evaluated by whom the queue says, a lone run by the parties in turn, a batch each. The input's plan
-// and strings are the caller's. The run's keys follow from `agreed`, a hash of what the three agreed on,
-// from `which` of its parts this is, and from all that the circuit depends on and everybody knows:
-// garblers who mean different circuits, or other keys, draw different labels.
-std::unique_ptr<garble::GarbledRun> NextGarbledRun(PartyContext& party,
-                                                   const garble::RunQueue& queue,
-                                                   const Digest& agreed,
-                                                   absl::Span<const uint64_t> which,
-                                                   const garble::RunInput& input,
-                                                   garble::SharedBits inputs);
+// Evaluated by whom the queue says, a lone run by the parties in turn, a batch each. The input's
+// plan and strings are the caller's. The run's keys follow from `agreed`, a hash of what the three
+// agreed on, from `which` of its parts this is, and from all that the circuit depends on and
+// everybody knows: garblers who mean different circuits, or other keys, draw different labels.
+std::unique_ptr<garble::GarbledRun> NextGarbledRun(
+    PartyContext& party, const garble::RunQueue& queue, const Digest& agreed,
+    absl::Span<const uint64_t> which, const garble::RunInput& input, garble::SharedBits inputs);
 
 }  // namespace mpckdc
 

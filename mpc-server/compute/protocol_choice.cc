@@ -222,17 +222,17 @@ CtsProtocol ChooseProtocol(const CtsLoad& load, const FarthestLine& line, Protoc
 }
 
 CtsProtocol ChooseGcmProtocol(const CtsLoad& load, const FarthestLine& line,
-                              ProtocolSetting setting) {
+                              ProtocolSetting setting, bool beside_tables) {
   if (setting == ProtocolSetting::kReplicated || !MayGarbleGcm(load)) {
     return CtsProtocol::kReplicated;
   }
   if (setting == ProtocolSetting::kGarbled) return CtsProtocol::kGarbled;
   if (IsTooSlowForTables(line.rate)) return CtsProtocol::kReplicated;
-  const absl::Duration rounds =
-      limits::kGcmBatchRounds * (limits::kReplicatedRoundTime + line.distance);
-  const absl::Duration garbled =
-      limits::kGarbledBatchTime + kHopsOfGcm * line.distance + TimeOfTables(load.gcm_tables, line);
-  return garbled < rounds ? CtsProtocol::kGarbled : CtsProtocol::kReplicated;
+  const absl::Duration rounds = limits::kGcmBatchRounds * (limits::kGcmRoundTime + line.distance);
+  absl::Duration garbled = TimeOfTables(load.gcm_tables, line);
+  if (!beside_tables) garbled += limits::kGarbledBatchTime + kHopsOfGcm * line.distance;
+  // Tables take several times the processors' time: they are to save half.
+  return 2 * garbled < rounds ? CtsProtocol::kGarbled : CtsProtocol::kReplicated;
 }
 
 KeyChoice ChooseKeys(absl::Span<const CtsLoad> waiting, const FarthestLine& line,

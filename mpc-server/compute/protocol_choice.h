@@ -95,9 +95,9 @@ absl::Duration GarbledTime(const CtsLoad& load, const FarthestLine& line);
 CtsProtocol ChooseProtocol(const CtsLoad& load, const FarthestLine& line, ProtocolSetting setting);
 
 // Of the gcm parts: some forty rounds, or two messages and the tables of their blocks. It is worth
-// that on long lines alone.
+// that on long lines, and beside other parts that are garbled anyway.
 CtsProtocol ChooseGcmProtocol(const CtsLoad& load, const FarthestLine& line,
-                              ProtocolSetting setting);
+                              ProtocolSetting setting, bool beside_tables);
 
 // How many of the keys that wait, from the first one on, the next batch takes, and how.
 struct KeyChoice {

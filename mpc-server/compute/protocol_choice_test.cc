@@ -176,8 +176,9 @@ CtsLoad GcmLogin() {
 TEST(ProtocolChoice, GcmPartsAreGarbledFarApart) {
   constexpr uint64_t kGigabit = 125'000'000;
   const auto chosen = [](const CtsLoad& load, const FarthestLine& line,
-                         ProtocolSetting setting = ProtocolSetting::kAuto) {
-    return ChooseGcmProtocol(load, line, setting) == CtsProtocol::kGarbled;
+                         ProtocolSetting setting = ProtocolSetting::kAuto,
+                         bool beside_tables = false) {
+    return ChooseGcmProtocol(load, line, setting, beside_tables) == CtsProtocol::kGarbled;
   };
   const CtsLoad one = GcmLogin();
   EXPECT_FALSE(chosen(one, kSideBySide));
@@ -191,6 +192,14 @@ TEST(ProtocolChoice, GcmPartsAreGarbledFarApart) {
   EXPECT_FALSE(chosen(one, Line(absl::Seconds(1)), ProtocolSetting::kReplicated));
   EXPECT_TRUE(chosen(one, kSideBySide, ProtocolSetting::kGarbled));
   EXPECT_FALSE(chosen(Login(), Line(absl::Seconds(1))));  // no part of gcm
+  // The ticket of a stock client's login, whose other parts are garbled.
+  CtsLoad ticket;
+  ticket.AddGcmPart(*FindEnctype(kEnctypeAes256Gcm), 15, 200, true);
+  const FarthestLine near = Line(absl::Microseconds(100));
+  EXPECT_TRUE(chosen(ticket, near, ProtocolSetting::kAuto, true));
+  EXPECT_FALSE(chosen(ticket, near, ProtocolSetting::kAuto, false));
+  EXPECT_FALSE(chosen(ticket, kSideBySide, ProtocolSetting::kAuto, true));
+  EXPECT_FALSE(chosen(Times(ticket, 4), near, ProtocolSetting::kAuto, true));
   // Beyond the limits never.
   EXPECT_FALSE(chosen(Times(one, 100), Line(absl::Seconds(1)), ProtocolSetting::kGarbled));
   CtsLoad longer = one;

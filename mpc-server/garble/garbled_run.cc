@@ -73,8 +73,8 @@ void Follow(const Digest& hash, RunKey& key) {
 
 }  // namespace
 
-// From a word to the next one, or to the end, pass half of `quick_bytes` and at most all of it and a
-// piece.
+// From a word to the next one, or to the end, pass half of `quick_bytes` and at most all of it and
+// a piece.
 Pace PaceOf(size_t quick_bytes) {
   Pace pace;
   if (quick_bytes / sizeof(Label) >= pace.unawaited_labels) return pace;

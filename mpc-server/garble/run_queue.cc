@@ -72,8 +72,8 @@ absl::Status RunQueue::Consume(RoundIn in) {
   ForEach(consumed_, [&](Circuit& circuit, GarbledRun* run) {
     if (!status.ok()) return;
     const RoundShape shape = run != nullptr ? run->ConsumedRound() : circuit.NextRound();
-    status = circuit.Consume({in.from_prev.first(shape.from_prev()),
-                              in.from_next.first(shape.from_next())});
+    status = circuit.Consume(
+        {in.from_prev.first(shape.from_prev()), in.from_next.first(shape.from_next())});
     in.from_prev.remove_prefix(shape.from_prev());
     in.from_next.remove_prefix(shape.from_next());
   });

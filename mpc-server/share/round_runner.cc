@@ -127,10 +127,10 @@ absl::Status RoundRunner::Collect(Slot& slot) {
   Received& in = slot.received[slot.turn ^= 1];
   Grow(in.from_prev, m.merged.from_prev);
   Grow(in.from_next, m.merged.from_next);
-  absl::Status s = party_.channel_.Collect(m.id,
-                                           absl::MakeSpan(in.from_prev).first(m.merged.from_prev),
-                                           absl::MakeSpan(in.from_next).first(m.merged.from_next),
-                                           party_.clock_.Now() + party_.options_.round_timeout);
+  absl::Status s =
+      party_.channel_.Collect(m.id, absl::MakeSpan(in.from_prev).first(m.merged.from_prev),
+                              absl::MakeSpan(in.from_next).first(m.merged.from_next),
+                              party_.clock_.Now() + party_.options_.round_timeout);
   for (const Member& p : m.members) {
     if (!s.ok()) return s;
     s = p.circuit->Consume(
