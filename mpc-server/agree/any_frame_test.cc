@@ -79,7 +79,7 @@ class AnyFrameTest : public ::testing::TestWithParam<int> {
 
 TEST_P(AnyFrameTest, OfOneServer) {
   int good = 0, none = 0;
-  for (size_t i = 0; i < 24 && !HasFailure(); ++i) {
+  for (size_t i = 0; i < 12 && !HasFailure(); ++i) {
     const FrameType type = kTypes[i % std::size(kTypes)];
     Arm(type);
     if (type == FrameType::kHello) realm_.hub().CloseCurrent();
@@ -106,7 +106,7 @@ TEST_P(AnyFrameTest, OfOneServer) {
   for (const auto& [type, count] : altered_) std::printf(" %d of %s", count, type.c_str());
   std::printf("\n");
   for (const FrameType type : kTypes) EXPECT_GT(altered_[std::string(FrameTypeName(type))], 1);
-  EXPECT_GT(none, 4);
+  EXPECT_GT(none, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Servers, AnyFrameTest, ::testing::Range(0, kParties));
