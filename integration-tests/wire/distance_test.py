@@ -49,7 +49,7 @@ def test_without_a_line_they_do_not(tmp_path):
     assert all(result['payload_mb'] > 0 for result in found['results'])
 
 
-@pytest.mark.parametrize('mbit, kinds', [(8, ('aes256-gcm', 'aes256-cts')), (2, ('aes256-gcm',))])
+@pytest.mark.parametrize('mbit, kinds', [(8, ('aes256-cts',)), (2, ('aes256-gcm',))])
 def test_a_slow_line_ends_no_session(tmp_path, mbit, kinds):
     """The very first logins of a fresh realm, for whose tables nothing was measured before."""
     load = distance.Load(kinds, logins=1)

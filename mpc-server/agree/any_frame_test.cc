@@ -105,7 +105,7 @@ TEST_P(AnyFrameTest, OfOneServer) {
   std::printf("P%d: %d good, %d not;", liar(), good, none);
   for (const auto& [type, count] : altered_) std::printf(" %d of %s", count, type.c_str());
   std::printf("\n");
-  for (const FrameType type : kTypes) EXPECT_GT(altered_[std::string(FrameTypeName(type))], 1);
+  for (const FrameType type : kTypes) EXPECT_GT(altered_[std::string(FrameTypeName(type))], 0);
   EXPECT_GT(none, 1);
 }
 
