@@ -231,8 +231,9 @@ CtsProtocol ChooseGcmProtocol(const CtsLoad& load, const FarthestLine& line,
   const absl::Duration rounds = limits::kGcmBatchRounds * (limits::kGcmRoundTime + line.distance);
   absl::Duration garbled = TimeOfTables(load.gcm_tables, line);
   if (!beside_tables) garbled += limits::kGarbledBatchTime + kHopsOfGcm * line.distance;
-  // Tables take several times the processors' time: they are to save half.
-  return 2 * garbled < rounds ? CtsProtocol::kGarbled : CtsProtocol::kReplicated;
+  // Tables take several times the processors' time, which is to be saved as well.
+  garbled += 2 * TimeOfTables(load.gcm_tables, {});
+  return garbled < rounds ? CtsProtocol::kGarbled : CtsProtocol::kReplicated;
 }
 
 KeyChoice ChooseKeys(absl::Span<const CtsLoad> waiting, const FarthestLine& line,

@@ -195,7 +195,7 @@ TEST(ProtocolChoice, GcmPartsAreGarbledFarApart) {
   // The ticket of a stock client's login, whose other parts are garbled.
   CtsLoad ticket;
   ticket.AddGcmPart(*FindEnctype(kEnctypeAes256Gcm), 15, 200, true);
-  const FarthestLine near = Line(absl::Microseconds(100));
+  const FarthestLine near = Line(absl::Microseconds(150));
   EXPECT_TRUE(chosen(ticket, near, ProtocolSetting::kAuto, true));
   EXPECT_FALSE(chosen(ticket, near, ProtocolSetting::kAuto, false));
   EXPECT_FALSE(chosen(ticket, kSideBySide, ProtocolSetting::kAuto, true));
