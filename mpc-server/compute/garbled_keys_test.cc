@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "mpc-server/compute/key_work.h"
 #include "mpc-server/share/deviation.h"
+#include "mpc-server/testing/nothing.h"
 #include "mpc-server/testing/three_parties.h"
 
 namespace mpckdc {
@@ -31,16 +32,6 @@ KeyInfo InfoOf(int32_t enctype, KeyClass key_class) {
 }
 
 const Digest kAgreed = Sha256("a view");
-
-// What confirms a batch's view elsewhere.
-class Nothing : public Circuit {
- public:
-  bool Done() const override { return true; }
-  RoundShape NextRound() const override { return {}; }
-  void Produce(ZeroShares&, RoundOut) override {}
-  absl::Status Consume(RoundIn) override { return absl::OkStatus(); }
-  Cost DeclaredCost() const override { return {}; }
-};
 
 using Records = std::array<KeyRecord, kParties>;
 
