@@ -255,7 +255,9 @@ absl::Status CheckBinding(const SharePackageContents& package, const StoreMeta& 
   if (package.party != static_cast<uint32_t>(meta.identity.party)) {
     return wrong("party", package.party, meta.identity.party);
   }
-  if (package.epoch != meta.epoch) return wrong("epoch", package.epoch, meta.epoch);
+  if (package.epoch != meta.epoch && package.epoch + 1 != meta.epoch) {
+    return wrong("epoch", package.epoch, meta.epoch);
+  }
   if (package.transaction != AsText(txn)) {
     return absl::InvalidArgumentError("the share package belongs to another transaction");
   }
@@ -325,7 +327,7 @@ absl::Status Authority::Verify(absl::string_view certificate_der, absl::Time now
                    X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get()))));
 }
 
-absl::StatusOr<std::vector<KeyRecord>> PackageOpener::Open(
+absl::StatusOr<SharePackageContents> PackageOpener::Open(
     const v1::SealedPackage& package, const StoreMeta& meta, const TransactionId& txn,
     absl::FunctionRef<absl::Status(absl::string_view certificate_der)> admit) const {
   if (absl::Status s = authority->Verify(package.signer(), clock->Now()); !s.ok()) {
@@ -338,7 +340,7 @@ absl::StatusOr<std::vector<KeyRecord>> PackageOpener::Open(
   ASSIGN_OR_RETURN(SecretBytes plain, key->Unseal(package.sealed()));
   ASSIGN_OR_RETURN(SharePackageContents contents, DecodeSharePackage(plain, meta.identity.realm));
   RETURN_IF_ERROR(CheckBinding(contents, meta, txn));
-  return std::move(contents.records);
+  return contents;
 }
 
 }  // namespace mpckdc

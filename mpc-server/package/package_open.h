@@ -74,7 +74,9 @@ struct PackageOpener {  // not owned; must outlive the opener
 
   // `admit` says of the signer's certificate, once the authority vouches for it, whether its holder
   // may sign packages here: the role, and that nobody has barred it.
-  absl::StatusOr<std::vector<KeyRecord>> Open(
+  // The shares may be of the epoch before that of `meta`: whether that still goes is the store's to
+  // say, which may be amid a refresh (ShareStore::Stage).
+  absl::StatusOr<SharePackageContents> Open(
       const v1::SealedPackage& package, const StoreMeta& meta, const TransactionId& txn,
       absl::FunctionRef<absl::Status(absl::string_view certificate_der)> admit) const;
 };

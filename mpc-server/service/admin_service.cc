@@ -280,16 +280,21 @@ absl::Status AdminService::DoStageKeys(Act& act, const v1::StageKeysRequest& req
     return admitted.status();
   };
   std::vector<KeyRecord> records;
+  std::set<uint64_t> epochs;
   for (const v1::SealedPackage& package : request.packages()) {
-    ASSIGN_OR_RETURN(std::vector<KeyRecord> opened, opener_.Open(package, meta, txn, admit));
+    ASSIGN_OR_RETURN(SharePackageContents opened, opener_.Open(package, meta, txn, admit));
     act.details["signer"] = signer;
-    for (KeyRecord& record : opened) {
+    epochs.insert(opened.epoch);
+    for (KeyRecord& record : opened.records) {
       act.details["keys"].push_back(KeyFields(record.info));
       records.push_back(std::move(record));
     }
     if (records.size() > limits::kMaxKeysPerCall) return WrongKeyCount(records.size());
   }
-  return tools_.store->Stage(txn, records, tools_.clock->Now());
+  if (epochs.size() > 1) {
+    return absl::InvalidArgumentError("the call's packages are of two share epochs");
+  }
+  return tools_.store->Stage(txn, records, *epochs.begin(), tools_.clock->Now());
 }
 
 grpc::ServerUnaryReactor* AdminService::DrawKey(grpc::CallbackServerContext* context,

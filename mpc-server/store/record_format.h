@@ -12,8 +12,8 @@ namespace mpckdc::record_format {
 
 inline constexpr uint8_t kFormatVersion = 1;  // of a sealed record
 // The version of the tables, in the identity record. Version 1 had no "records"; it is read and
-// becomes 2.
-inline constexpr uint8_t kStoreVersion = 2;
+// becomes the present one.
+inline constexpr uint8_t kStoreVersion = 3;
 inline constexpr uint8_t kOldestStoreVersion = 1;
 
 // ---- Every sealed record: header | nonce | ciphertext | tag ----
@@ -42,6 +42,13 @@ inline constexpr size_t kMacCountBytes = 1;
 
 // ---- Places of key records: the number (8) of the commit's order ----
 inline constexpr size_t kPlaceBytes = 8;
+
+// ---- Item `refresh`, under the key of the epoch before: version (1) | state (1) | into (8) |
+// refresh (16) | seed (32). Item `epoch`: version (1) | refresh (16) | began (8, microseconds) ----
+inline constexpr uint8_t kRefreshVersion = 1;
+inline constexpr uint8_t kRefreshPrepared = 1;
+inline constexpr uint8_t kRefreshEntered = 2;
+inline constexpr size_t kRefreshBytes = 58;
 
 // ---- Identity record, readable without the key, authenticated with it ----
 // version (1) | party (1) | cluster (2) | epoch (8) | flags (1) | zero (1) | realm length (2) |
@@ -72,6 +79,8 @@ inline constexpr size_t kTables = sizeof(kTableNames) / sizeof(kTableNames[0]);
 inline constexpr char kNameIdentity[] = "identity";
 inline constexpr char kNameMark[] = "nonce-mark";
 inline constexpr char kItemPrefix[] = "item/";
+inline constexpr char kNameRefresh[] = "item/refresh";  // epochs.h
+inline constexpr char kNameEpoch[] = "item/epoch";
 
 }  // namespace mpckdc::record_format
 

@@ -76,7 +76,7 @@ std::string Sealer::AdditionalData(absl::Span<const uint8_t> header, absl::strin
 
 std::string Sealer::Seal(rf::Kind kind, uint64_t epoch, absl::string_view name,
                          absl::Span<const uint8_t> plain) const {
-  const SecretBytes* key = keys_.ForEpoch(epoch);
+  const std::shared_ptr<const SecretBytes> key = keys_.ForEpoch(epoch);
   assert(key != nullptr);
   std::string out = Header(kind, epoch);
   const std::string additional = AdditionalData(AsBytes(out), name);
@@ -100,7 +100,7 @@ absl::StatusOr<SecretBytes> Sealer::Open(rf::Kind kind, absl::string_view name,
   }
   in.Bytes(2);  // authenticated below
   const uint64_t epoch = in.Uint(8);
-  const SecretBytes* key = keys_.ForEpoch(epoch);
+  const std::shared_ptr<const SecretBytes> key = keys_.ForEpoch(epoch);
   if (key == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("it says epoch ", epoch, ", for which ", keys_.origin(), " holds no key"));
@@ -114,8 +114,14 @@ absl::StatusOr<SecretBytes> Sealer::Open(rf::Kind kind, absl::string_view name,
   return plain;
 }
 
+uint64_t Sealer::EpochOf(absl::Span<const uint8_t> record) {
+  ByteReader in(record);
+  in.Bytes(rf::kHeaderBytes - sizeof(uint64_t));
+  return in.Uint(sizeof(uint64_t));
+}
+
 std::string Sealer::SealIdentity(const StoreMeta& meta) const {
-  const SecretBytes* key = keys_.ForEpoch(meta.epoch);
+  const std::shared_ptr<const SecretBytes> key = keys_.ForEpoch(meta.epoch);
   assert(key != nullptr && meta.identity == identity_);
   std::string out;
   AppendUint(out, meta.format_version, 1);
@@ -154,7 +160,7 @@ absl::StatusOr<StoreMeta> Sealer::ReadIdentity(absl::Span<const uint8_t> record)
 
 absl::Status Sealer::CheckIdentity(absl::Span<const uint8_t> record) const {
   ASSIGN_OR_RETURN(StoreMeta meta, ReadIdentity(record));
-  const SecretBytes* key = keys_.ForEpoch(meta.epoch);
+  const std::shared_ptr<const SecretBytes> key = keys_.ForEpoch(meta.epoch);
   if (key == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat("the share store is in epoch ", meta.epoch,
                                                       ", for which ", keys_.origin(),

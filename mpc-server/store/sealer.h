@@ -47,6 +47,9 @@ class Sealer {
   absl::StatusOr<SecretBytes> Open(record_format::Kind kind, absl::string_view name,
                                    absl::Span<const uint8_t> record) const;
 
+  // The epoch whose key a sealed record names, which Open() authenticates.
+  static uint64_t EpochOf(absl::Span<const uint8_t> record);
+
   // The identity record: authenticated, not encrypted.
   std::string SealIdentity(const StoreMeta& meta) const;
   absl::Status CheckIdentity(absl::Span<const uint8_t> record) const;
@@ -57,10 +60,14 @@ class Sealer {
   const StoreIdentity& identity() const { return identity_; }
   const std::string& key_origin() const { return keys_.origin(); }
 
+  // A new epoch's key, before anything is sealed under it; the end of those of older epochs. Durable.
+  absl::Status AddKey(uint64_t epoch) { return keys_.Add(epoch, *random_); }
+  absl::Status EraseKeysBefore(uint64_t epoch) { return keys_.EraseBefore(epoch); }
+
  private:
   std::string AdditionalData(absl::Span<const uint8_t> header, absl::string_view name) const;
 
-  const StoreKeys keys_;
+  StoreKeys keys_;
   const StoreIdentity identity_;
   RandomSource* const random_;
 };

@@ -112,6 +112,7 @@ absl::Status ShareStore::Load() {
     absl::MutexLock lock(&mutex_);
     meta_ = std::move(meta);
   }
+  RETURN_IF_ERROR(LoadEpoch());
   return engine_->Doubt().empty() ? absl::OkStatus() : CheckEverything();
 }
 
@@ -158,7 +159,9 @@ absl::Status ShareStore::CheckEverything() const {
 
 StoreMeta ShareStore::Meta() const {
   absl::MutexLock lock(&mutex_);
-  return meta_;
+  StoreMeta meta = meta_;
+  meta.epoch = View().epoch;
+  return meta;
 }
 
 absl::StatusOr<bool> ShareStore::MarkInitialised() {
@@ -166,7 +169,8 @@ absl::StatusOr<bool> ShareStore::MarkInitialised() {
   if (meta_.initialised) return false;
   StoreMeta meta = meta_;
   meta.initialised = true;
-  RETURN_IF_ERROR(engine_->Write("initialise the realm", [&](KvTxn& txn) {
+  RETURN_IF_ERROR(engine_->Write("initialise the realm", [&](KvTxn& txn) -> absl::Status {
+    ASSIGN_OR_RETURN(meta.epoch, EpochIn(txn));
     return txn.Put(rf::kMeta, rf::kNameIdentity, sealer_.SealIdentity(meta));
   }));
   meta_ = meta;
@@ -194,10 +198,16 @@ absl::StatusOr<T> ShareStore::OpenKey(
 }
 
 absl::Status ShareStore::Stage(const TransactionId& id, absl::Span<const KeyRecord> records,
-                               absl::Time now) {
+                               uint64_t epoch, absl::Time now) {
   RETURN_IF_ERROR(CheckStageArguments(records));
-  const uint64_t epoch = Meta().epoch;
   return engine_->Write("stage keys", [&](KvTxn& txn) -> absl::Status {
+    // What is sealed as of the epoch before is refreshed when it is read, as all such records are.
+    ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
+    if (epoch != view.epoch && !(epoch + 1 == view.epoch && view.seed != nullptr)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the shares are of epoch ", epoch, ", this server is in epoch ", view.epoch,
+                       ": they were refreshed meanwhile; do it again"));
+    }
     Staging staging(txn, id);
     absl::StatusOr<Staging::State> state = staging.Read();
     if (absl::IsNotFound(state.status())) state = Staging::State{};
@@ -231,10 +241,14 @@ absl::StatusOr<size_t> ShareStore::Commit(const TransactionId& id, absl::Time no
                                               staged->size(),
                                               " are there: abort it and enrol again"));
     }
-    // They move as they are, after each was opened: a damaged one fails the commit.
+    ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
+    // They move as they are, after each was opened: a damaged one fails the commit. One of the epoch
+    // before becomes one of the present.
     for (const auto& [handle, sealed] : *staged) {
       absl::Status s = OpenKey(handle, AsBytes(sealed), DecodeKeyRecord).status();
-      if (s.ok()) s = PutKey(txn, AsText(handle), sealed);
+      if (!s.ok()) return s;
+      ASSIGN_OR_RETURN(const auto renewed, Renewed(handle, AsBytes(sealed), view));
+      s = PutKey(txn, AsText(handle), renewed.value_or(sealed));
       if (!s.ok()) return s;
     }
     RETURN_IF_ERROR(staging.DropKeys().status());
@@ -267,15 +281,26 @@ absl::StatusOr<size_t> ShareStore::ExpireStaged(absl::Time before) {
   });
 }
 
+// By the view from before the transaction: if that is of no refresh, none was under way then. One
+// may end in between, key and all.
 absl::StatusOr<KeyRecord> ShareStore::Get(const Handle& handle) const {
-  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
-  return OpenKey(handle, GetKey(*txn, AsText(handle)), DecodeKeyRecord);
+  const EpochView view = View();
+  absl::StatusOr<KeyRecord> record;
+  {
+    ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+    record = OpenShares(handle, GetKey(*txn, AsText(handle)), view);
+  }
+  if (absl::IsDataLoss(record.status()) && view.seed != nullptr && View().seed == nullptr) {
+    return Get(handle);
+  }
+  return record;
 }
 
 absl::StatusOr<KeyRecord> ShareStore::GetStaged(const TransactionId& id,
                                                 const Handle& handle) const {
+  const EpochView view = View();
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
-  return OpenKey(handle, txn->Get(rf::kStaged, StagedKey(id, handle)), DecodeKeyRecord);
+  return OpenShares(handle, txn->Get(rf::kStaged, StagedKey(id, handle)), view);
 }
 
 absl::StatusOr<size_t> ShareStore::Delete(absl::Span<const Handle> handles) {
@@ -292,13 +317,12 @@ absl::StatusOr<size_t> ShareStore::Delete(absl::Span<const Handle> handles) {
 }
 
 absl::Status ShareStore::SetGate(absl::Span<const Handle> handles, Gate gate) {
-  const uint64_t epoch = Meta().epoch;
   return engine_->Write("set the gate of keys", [&](KvTxn& txn) -> absl::Status {
+    ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
     for (const Handle& handle : handles) {
-      ASSIGN_OR_RETURN(KeyRecord record,
-                       OpenKey(handle, GetKey(txn, AsText(handle)), DecodeKeyRecord));
+      ASSIGN_OR_RETURN(KeyRecord record, OpenShares(handle, GetKey(txn, AsText(handle)), view));
       record.info.gate = gate;
-      RETURN_IF_ERROR(PutKey(txn, AsText(handle), SealKey(epoch, record)));
+      RETURN_IF_ERROR(PutKey(txn, AsText(handle), SealKey(view.epoch, record)));
     }
     return absl::OkStatus();
   });
@@ -351,8 +375,8 @@ absl::StatusOr<NonceMark> ShareStore::ReadNonceMark() const {
 }
 
 absl::Status ShareStore::ReserveNonceMark(const NonceMark& mark) {
-  const uint64_t epoch = Meta().epoch;
   return engine_->Write("raise nonce mark", [&](KvTxn& txn) -> absl::Status {
+    ASSIGN_OR_RETURN(const uint64_t epoch, EpochIn(txn));
     ASSIGN_OR_RETURN(NonceMark old, ReadMark(txn));
     if (mark <= old) return absl::FailedPreconditionError("the nonce mark can only rise");
     return txn.Put(rf::kMeta, rf::kNameMark,
@@ -421,8 +445,8 @@ absl::StatusOr<SecretBytes> ShareStore::ReadItem(absl::string_view name) const {
 
 absl::Status ShareStore::WriteItem(absl::string_view name, absl::Span<const uint8_t> value) {
   const std::string key = absl::StrCat(rf::kItemPrefix, name);
-  const uint64_t epoch = Meta().epoch;
-  return engine_->Write("write an item", [&](KvTxn& txn) {
+  return engine_->Write("write an item", [&](KvTxn& txn) -> absl::Status {
+    ASSIGN_OR_RETURN(const uint64_t epoch, EpochIn(txn));
     return txn.Put(rf::kMeta, key, sealer_.Seal(rf::Kind::kItem, epoch, key, value));
   });
 }

@@ -20,7 +20,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -31,6 +33,7 @@
 #include "absl/types/span.h"
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/base/secret.h"
+#include "mpc-server/store/epochs.h"
 #include "mpc-server/store/key_record.h"
 #include "mpc-server/store/kv.h"
 #include "mpc-server/store/sealer.h"
@@ -72,8 +75,16 @@ class ShareStore {
   absl::StatusOr<bool> MarkInitialised();
 
   // ---- Keys. All or nothing for each call. ----
-  // Adds to the transaction; a handle that it already holds is replaced (a repeated call).
-  absl::Status Stage(const TransactionId& txn, absl::Span<const KeyRecord> records, absl::Time now);
+  // Adds to the transaction; a handle that it already holds is replaced (a repeated call). The
+  // shares are of `epoch`: the store's own, or the one before while the store is rewriting.
+  // FailedPrecondition: of another.
+  absl::Status Stage(const TransactionId& txn, absl::Span<const KeyRecord> records, uint64_t epoch,
+                     absl::Time now);
+  // Of the epoch in which the store is; for the thread that changes it.
+  absl::Status Stage(const TransactionId& txn, absl::Span<const KeyRecord> records,
+                     absl::Time now) {
+    return Stage(txn, records, Epoch().epoch, now);
+  }
   // Returns the number of keys. Committing again within limits::kStagedKeyLife returns the same.
   absl::StatusOr<size_t> Commit(const TransactionId& txn, absl::Time now);
   // Returns the number of staged keys dropped, 0 when the transaction is unknown.
@@ -95,6 +106,24 @@ class ShareStore {
   // The same for the committed keys whose handles are `first` or greater.
   absl::Status ForEachFrom(const Handle& first, Visitor visit) const;
   absl::StatusOr<size_t> Count(KeyState state) const;
+
+  // ---- Share epochs (epochs.h). By one thread at a time, but for Epoch(). ----
+  EpochState Epoch() const;
+  // Keeps the seed of a refresh into the next epoch; one that was prepared before is forgotten.
+  // FailedPrecondition: the store is still rewriting.
+  absl::Status PrepareEpoch(const RefreshId& id, const RefreshSeed& seed);
+  absl::Status AbandonEpoch();  // what was prepared, if anything was
+  // From now on all shares are of the next epoch. FailedPrecondition: it was not prepared.
+  absl::Status EnterEpoch(absl::Time now);
+  // Of a store that is rewriting. Another thread's; committed keys whose record is of the epoch
+  // before, in the order in which they lie on the disk.
+  absl::StatusOr<std::vector<Handle>> OldKeys() const;
+  // Writes them as of the present epoch. A damaged record stays as it is; returns how many.
+  absl::StatusOr<size_t> Rewrite(absl::Span<const Handle> handles);
+  // The same for what is staged.
+  absl::StatusOr<size_t> RewriteStaged();
+  // Nothing but damaged records is of the epoch before: its seed and its key end here.
+  absl::Status EndRefresh();
 
   // ---- Nonces ----
   // No nonce at or above the mark was ever used by this server. All zero in a new store.
@@ -129,10 +158,30 @@ class ShareStore {
                                                         absl::Span<const uint8_t>)) const;
   absl::StatusOr<NonceMark> ReadMark(const KvTxn& txn) const;
 
+  // ---- share_store_epochs.cc ----
+  absl::Status LoadEpoch();
+  EpochView View() const;
+  void SetEpoch(const EpochState& state, std::shared_ptr<const RefreshSeed> seed);
+  // As the transaction sees them: what a write goes by.
+  absl::StatusOr<uint64_t> EpochIn(const KvTxn& txn) const;
+  absl::StatusOr<StoredRefresh> RefreshIn(const KvTxn& txn) const;  // NotFound: there is none
+  absl::StatusOr<EpochView> ViewIn(const KvTxn& txn) const;
+  absl::StatusOr<KeyRecord> OpenShares(const Handle& handle,
+                                       absl::StatusOr<absl::Span<const uint8_t>> sealed,
+                                       const EpochView& view) const;
+  // The sealed record as one of the view's epoch; nothing: it is one.
+  absl::StatusOr<std::optional<std::string>> Renewed(const Handle& handle,
+                                                     absl::Span<const uint8_t> sealed,
+                                                     const EpochView& view) const;
+  absl::Status ResealMeta(KvTxn& txn, uint64_t epoch) const;
+
   const std::shared_ptr<KvEngine> engine_;
-  const Sealer sealer_;
+  Sealer sealer_;
   mutable absl::Mutex mutex_;  // held while a write is waited for, so never taken inside one
   StoreMeta meta_ ABSL_GUARDED_BY(mutex_);
+  mutable absl::Mutex epoch_mutex_;  // held for a moment only
+  EpochState epoch_ ABSL_GUARDED_BY(epoch_mutex_);
+  std::shared_ptr<const RefreshSeed> seed_ ABSL_GUARDED_BY(epoch_mutex_);  // while rewriting
 };
 
 }  // namespace mpckdc

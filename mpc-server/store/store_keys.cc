@@ -109,22 +109,66 @@ absl::Status SyncFolder(const std::string& path) {
   return absl::OkStatus();
 }
 
-SecretBytes FreshFile(RandomSource& random) {
+SecretBytes FreshKey(RandomSource& random) {
   SecretBytes key(record_format::kKeyBytes);
   random.Fill(absl::MakeSpan(key));
-  SecretBytes hex(2 * key.size() + 1);
-  sodium_bin2hex(reinterpret_cast<char*>(hex.data()), hex.size(), key.data(), key.size());
-  SecretBytes text;
-  text.reserve(kFileComment.size() + hex.size() + 8);
+  return key;
+}
+
+SecretBytes FileText(const std::map<uint64_t, std::shared_ptr<const SecretBytes>>& keys) {
+  constexpr size_t kMaxLine = 24 + 2 * record_format::kKeyBytes;
+  SecretBytes text, hex(2 * record_format::kKeyBytes + 1);
+  text.reserve(kFileComment.size() + keys.size() * kMaxLine);  // never moved: nothing stays behind
   AppendBytes(text, AsBytes(kFileComment));
-  AppendBytes(text, AsBytes("1 "));
-  AppendBytes(text, absl::MakeConstSpan(hex).subspan(0, 2 * key.size()));
-  AppendBytes(text, AsBytes("\n"));
+  for (const auto& [epoch, key] : keys) {
+    sodium_bin2hex(reinterpret_cast<char*>(hex.data()), hex.size(), key->data(), key->size());
+    AppendBytes(text, AsBytes(absl::StrCat(epoch, " ")));
+    AppendBytes(text, absl::MakeConstSpan(hex).subspan(0, 2 * key->size()));
+    AppendBytes(text, AsBytes("\n"));
+  }
   return text;
 }
 
+// What a file held, as far as the file system writes over it in its place. Best effort.
+void Overwrite(int fd) {
+  struct stat info;
+  if (fd < 0 || fstat(fd, &info) != 0) return;
+  const std::string zeros(std::min<size_t>(static_cast<size_t>(info.st_size), kMaxFileBytes), '\0');
+  if (pwrite(fd, zeros.data(), zeros.size(), 0) == static_cast<ssize_t>(zeros.size())) fsync(fd);
+}
+
+// The file is the old one or the new one, whenever the power fails.
+absl::Status ReplaceFile(const std::string& path, absl::Span<const uint8_t> text) {
+  const std::string fresh = path + ".new";
+  if (unlink(fresh.c_str()) != 0 && errno != ENOENT) return FileError("cannot remove", fresh);
+  int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    const absl::Status status = FileError("cannot create", fresh);
+    return absl::Status(status.code(),
+                        absl::StrCat(status.message(), ": a refresh writes the store key file anew, "
+                                     "so the server's user must own its folder"));
+  }
+  absl::Status status = WriteAll(fd, text, fresh);
+  close(fd);
+  const int old = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  auto closer = absl::MakeCleanup([old] {
+    if (old >= 0) close(old);
+  });
+  if (status.ok() && rename(fresh.c_str(), path.c_str()) != 0) {
+    status = FileError("cannot replace the store key file", path);
+  }
+  if (!status.ok()) {
+    unlink(fresh.c_str());
+    return status;
+  }
+  RETURN_IF_ERROR(SyncFolder(path));
+  Overwrite(old);
+  return absl::OkStatus();
+}
+
 // One line `EPOCH KEY` into `keys`; false when it is malformed.
-bool ParseLine(absl::string_view line, std::map<uint64_t, SecretBytes>& keys) {
+bool ParseLine(absl::string_view line,
+               std::map<uint64_t, std::shared_ptr<const SecretBytes>>& keys) {
   const size_t space = line.find(' ');
   uint64_t epoch = 0;
   if (space == absl::string_view::npos || !absl::SimpleAtoi(line.substr(0, space), &epoch) ||
@@ -140,12 +184,16 @@ bool ParseLine(absl::string_view line, std::map<uint64_t, SecretBytes>& keys) {
       length != key.size()) {
     return false;
   }
-  return keys.emplace(epoch, std::move(key)).second;
+  return keys.emplace(epoch, std::make_shared<const SecretBytes>(std::move(key))).second;
 }
 
 }  // namespace
 
-absl::StatusOr<StoreKeys> StoreKeys::Load(const std::string& path) { return LoadFile(path, true); }
+absl::StatusOr<StoreKeys> StoreKeys::Load(const std::string& path) {
+  ASSIGN_OR_RETURN(StoreKeys keys, LoadFile(path, true));
+  keys.SetSaver([path](absl::Span<const uint8_t> text) { return ReplaceFile(path, text); });
+  return keys;
+}
 
 absl::StatusOr<StoreKeys> StoreKeys::LoadCredential(const std::string& name) {
   const char* folder = getenv("CREDENTIALS_DIRECTORY");
@@ -155,13 +203,20 @@ absl::StatusOr<StoreKeys> StoreKeys::LoadCredential(const std::string& name) {
         " but systemd passed none (no $CREDENTIALS_DIRECTORY): add LoadCredentialEncrypted= or "
         "LoadCredential= to the unit"));
   }
-  return LoadFile(absl::StrCat(folder, "/", name), false);
+  ASSIGN_OR_RETURN(StoreKeys keys, LoadFile(absl::StrCat(folder, "/", name), false));
+  keys.SetSaver([name](absl::Span<const uint8_t>) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the store keys are the credential ", name, ", which the server cannot change: for "
+        "refreshes put them into a file of the server's user and name it as [store] key_file"));
+  });
+  return keys;
 }
 
 absl::Status StoreKeys::Create(const std::string& path, RandomSource& random) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return FileError("cannot create the store key file", path);
-  absl::Status status = WriteAll(fd, FreshFile(random), path);
+  absl::Status status = WriteAll(
+      fd, FileText({{1, std::make_shared<const SecretBytes>(FreshKey(random))}}), path);
   close(fd);
   if (status.ok()) status = SyncFolder(path);
   if (!status.ok()) unlink(path.c_str());
@@ -172,26 +227,68 @@ absl::StatusOr<StoreKeys> StoreKeys::Parse(absl::Span<const uint8_t> text,
                                            absl::string_view origin) {
   StoreKeys result;
   result.origin_ = std::string(origin);
+  Keys keys;
   absl::string_view rest = AsText(text);
   for (int number = 1; !rest.empty(); ++number) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     const absl::string_view line = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (line.empty() || line[0] == '#') continue;
-    if (!ParseLine(line, result.keys_)) {
+    if (!ParseLine(line, keys)) {
       return absl::InvalidArgumentError(absl::StrCat(
           origin, ":", number, ": want EPOCH and 64 hexadecimal digits, each epoch once"));
     }
   }
-  if (result.keys_.empty()) {
+  if (keys.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(origin, ": holds no store key"));
   }
+  const absl::MutexLock lock(&result.held_->mutex);
+  result.held_->keys = std::move(keys);
   return result;
 }
 
-const SecretBytes* StoreKeys::ForEpoch(uint64_t epoch) const {
-  auto it = keys_.find(epoch);
-  return it == keys_.end() ? nullptr : &it->second;
+StoreKeys::Keys StoreKeys::Copy() const {
+  const absl::MutexLock lock(&held_->mutex);
+  return held_->keys;
+}
+
+StoreKeys& StoreKeys::operator=(const StoreKeys& other) {
+  Keys keys = other.Copy();
+  origin_ = other.origin_;
+  saver_ = other.saver_;
+  const absl::MutexLock lock(&held_->mutex);
+  held_->keys = std::move(keys);
+  return *this;
+}
+
+std::shared_ptr<const SecretBytes> StoreKeys::ForEpoch(uint64_t epoch) const {
+  const absl::MutexLock lock(&held_->mutex);
+  const auto it = held_->keys.find(epoch);
+  return it == held_->keys.end() ? nullptr : it->second;
+}
+
+absl::Status StoreKeys::Add(uint64_t epoch, RandomSource& random) {
+  const absl::MutexLock lock(&held_->mutex);
+  Keys keys = held_->keys;
+  if (!keys.emplace(epoch, std::make_shared<const SecretBytes>(FreshKey(random))).second) {
+    return absl::OkStatus();
+  }
+  return Replace(keys);
+}
+
+absl::Status StoreKeys::EraseBefore(uint64_t epoch) {
+  const absl::MutexLock lock(&held_->mutex);
+  Keys keys = held_->keys;
+  keys.erase(keys.begin(), keys.lower_bound(epoch));
+  return keys.size() == held_->keys.size() ? absl::OkStatus() : Replace(keys);
+}
+
+absl::Status StoreKeys::Replace(const Keys& keys) {
+  if (saver_) {
+    RETURN_IF_ERROR(saver_(FileText(keys)));
+  }
+  held_->keys = keys;
+  return absl::OkStatus();
 }
 
 }  // namespace mpckdc

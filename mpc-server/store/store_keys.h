@@ -4,17 +4,24 @@
 // credential. Removing an epoch's line makes that epoch's records, backups included, unreadable.
 //
 // The file: one line per epoch, `EPOCH KEY`, the key as 64 hexadecimal digits; empty lines and
-// lines that start with '#' are skipped.
+// lines that start with '#' are skipped. A refresh (epochs.h) adds a line and, when no record needs
+// it any more, removes the old one: the file is written anew, comments and all, under another name
+// that then replaces it, and what the old file held is written over first. A copy-on-write file
+// system or a flash disk may keep it all the same.
 #ifndef MPC_SERVER_STORE_STORE_KEYS_H_
 #define MPC_SERVER_STORE_STORE_KEYS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/base/secret.h"
@@ -23,6 +30,11 @@ namespace mpckdc {
 
 class StoreKeys {
  public:
+  StoreKeys(const StoreKeys& other) { *this = other; }
+  StoreKeys& operator=(const StoreKeys& other);  // what either changes later the other does not see
+  StoreKeys(StoreKeys&&) = default;
+  StoreKeys& operator=(StoreKeys&&) = default;
+
   // Refuses a file that anybody but its owner may read or write, or that another user owns.
   static absl::StatusOr<StoreKeys> Load(const std::string& path);
   // For a file in $CREDENTIALS_DIRECTORY, whose access systemd has set.
@@ -32,13 +44,32 @@ class StoreKeys {
   // `origin` names the text in errors.
   static absl::StatusOr<StoreKeys> Parse(absl::Span<const uint8_t> text, absl::string_view origin);
 
-  // The epoch's key of 32 bytes, or nullptr.
-  const SecretBytes* ForEpoch(uint64_t epoch) const;
+  // Where changed keys are written, durably; Load() sets it to the file. Without one they live in
+  // memory only.
+  using Saver = std::function<absl::Status(absl::Span<const uint8_t> text)>;
+  void SetSaver(Saver saver) { saver_ = std::move(saver); }
+
+  // The epoch's key of 32 bytes, or nullptr. What was returned stays good.
+  std::shared_ptr<const SecretBytes> ForEpoch(uint64_t epoch) const;
   const std::string& origin() const { return origin_; }
 
+  // Durable when they return. Thread-safe, as ForEpoch() is.
+  absl::Status Add(uint64_t epoch, RandomSource& random);  // a fresh key; nothing if it has one
+  absl::Status EraseBefore(uint64_t epoch);
+
  private:
+  using Keys = std::map<uint64_t, std::shared_ptr<const SecretBytes>>;
+  struct Held {
+    absl::Mutex mutex;
+    Keys keys ABSL_GUARDED_BY(mutex);
+  };
+  StoreKeys() = default;
+  Keys Copy() const;
+  absl::Status Replace(const Keys& keys) ABSL_EXCLUSIVE_LOCKS_REQUIRED(held_->mutex);
+
   std::string origin_;
-  std::map<uint64_t, SecretBytes> keys_;
+  Saver saver_;
+  std::unique_ptr<Held> held_ = std::make_unique<Held>();
 };
 
 }  // namespace mpckdc

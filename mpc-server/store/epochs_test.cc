@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Three parties' stores go from one share epoch to the next: the keys stay, the shares do not, and
+// whatever breaks off in between, each store is in one epoch or the other.
+#include "mpc-server/store/epochs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/store/key_table.h"
+#include "mpc-server/testing/folder.h"
+#include "mpc-server/testing/memory_engine.h"
+#include "mpc-server/testing/records.h"
+
+namespace mpckdc {
+namespace {
+
+using ::testing::HasSubstr;
+
+const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
+
+// What a thief of one server's store has of one block.
+Block ComponentOf(const SharedBlock& share, int party, int component) {
+  // P_i has a_i and a_{i-1} = x_i + a_i.
+  return component == party ? share.a : XorBlocks(share.x, share.a);
+}
+
+// The key, from the shares of two parties that follow each other: v = a_{i+1} + x_i.
+Block Join(const SharedBlock& of_i, const SharedBlock& of_next) {
+  return XorBlocks(of_next.a, of_i.x);
+}
+
+class EpochsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (int p = 0; p < 3; ++p) {
+      engines_[p] = std::make_shared<MemoryEngine>();
+      ASSERT_TRUE(Reopen(p).ok());
+    }
+  }
+
+  // As after a restart of the server: the keys are those of its key file.
+  absl::Status Reopen(int p) {
+    stores_[p].reset();
+    StoreKeys keys = *StoreKeys::Parse(AsBytes(files_[p]), absl::StrCat("key file ", p));
+    keys.SetSaver([this, p](absl::Span<const uint8_t> text) {
+      if (!key_file_fails_.ok()) return key_file_fails_;
+      files_[p] = std::string(AsText(text));
+      return absl::OkStatus();
+    });
+    auto opened = ShareStore::Open(engines_[p], {{"EXAMPLE.COM", p, 7}, keys, &SystemRandom()});
+    if (opened.ok()) stores_[p] = *std::move(opened);
+    return opened.status();
+  }
+
+  // A key's shares, of the three parties.
+  std::array<KeyRecord, 3> Deal(int32_t enctype = kEnctypeAes256Gcm) {
+    std::array<KeyRecord, 3> dealt;
+    KeyRecord plain = RecordForTest(random_, "alice@EXAMPLE.COM", enctype);
+    for (KeyRecord& record : dealt) record = plain;
+    ForEach(dealt, [&](std::array<SharedBlock*, 3> blocks) {
+      std::array<Block, 3> a;
+      for (Block& each : a) random_.Fill(absl::MakeSpan(each));
+      for (int p = 0; p < 3; ++p) *blocks[p] = {XorBlocks(a[p], a[(p + 2) % 3]), a[p]};
+    });
+    return dealt;
+  }
+
+  static void ForEach(std::array<KeyRecord, 3>& records,
+                      std::function<void(std::array<SharedBlock*, 3>)> visit) {
+    const auto of = [&](auto block) {
+      visit({block(records[0]), block(records[1]), block(records[2])});
+    };
+    for (size_t i = 0; i < records[0].base.size(); ++i) {
+      of([&](KeyRecord& r) { return &r.base[i]; });
+    }
+    for (size_t u = 0; u < records[0].usages.size(); ++u) {
+      for (size_t i = 0; i < records[0].usages[u].round_keys.size(); ++i) {
+        of([&](KeyRecord& r) { return &r.usages[u].round_keys[i]; });
+      }
+      for (size_t i = 0; i < records[0].usages[u].mac_states.size(); ++i) {
+        of([&](KeyRecord& r) { return &r.usages[u].mac_states[i]; });
+      }
+      if (records[0].usages[u].mac_states.empty()) {
+        of([&](KeyRecord& r) { return &r.usages[u].h; });
+      }
+    }
+  }
+
+  std::vector<Block> Keys(std::array<KeyRecord, 3>& records) {
+    std::vector<Block> keys;
+    ForEach(records, [&](std::array<SharedBlock*, 3> b) {
+      keys.push_back(Join(*b[0], *b[1]));
+      EXPECT_EQ(Join(*b[1], *b[2]), keys.back());
+      EXPECT_EQ(Join(*b[2], *b[0]), keys.back());
+    });
+    return keys;
+  }
+
+  std::array<KeyRecord, 3> Get(const Handle& handle) {
+    std::array<KeyRecord, 3> records;
+    for (int p = 0; p < 3; ++p) {
+      absl::StatusOr<KeyRecord> got = stores_[p]->Get(handle);
+      EXPECT_TRUE(got.ok()) << got.status();
+      if (got.ok()) records[p] = *std::move(got);
+    }
+    return records;
+  }
+
+  TransactionId Stage(const std::array<KeyRecord, 3>& records, uint64_t epoch) {
+    TransactionId txn{};
+    txn[0] = ++txns_;
+    for (int p = 0; p < 3; ++p) {
+      const absl::Status staged = stores_[p]->Stage(txn, {&records[p], 1}, epoch, kNow);
+      EXPECT_TRUE(staged.ok()) << staged;
+    }
+    return txn;
+  }
+  void Commit(const TransactionId& txn) {
+    for (int p = 0; p < 3; ++p) {
+      const auto committed = stores_[p]->Commit(txn, kNow);
+      EXPECT_TRUE(committed.ok()) << committed.status();
+    }
+  }
+  std::array<KeyRecord, 3> Enrol(int32_t enctype = kEnctypeAes256Gcm) {
+    std::array<KeyRecord, 3> records = Deal(enctype);
+    Commit(Stage(records, stores_[0]->Epoch().epoch));
+    return records;
+  }
+
+  RefreshSeed Seed(uint8_t n) {
+    RefreshSeed seed;
+    seed.Get().fill(n);
+    return seed;
+  }
+  static RefreshId Id(uint8_t n) {
+    RefreshId id{};
+    id[3] = n;
+    return id;
+  }
+  void Prepare(uint8_t n) {
+    for (auto& store : stores_) {
+      const absl::Status prepared = store->PrepareEpoch(Id(n), Seed(n));
+      ASSERT_TRUE(prepared.ok()) << prepared;
+    }
+  }
+  void Enter() {
+    for (auto& store : stores_) {
+      const absl::Status entered = store->EnterEpoch(kNow);
+      ASSERT_TRUE(entered.ok()) << entered;
+    }
+  }
+  void RewriteAll(int p) {
+    const auto old = stores_[p]->OldKeys();
+    ASSERT_TRUE(old.ok()) << old.status();
+    ASSERT_TRUE(stores_[p]->Rewrite(*old).ok());
+    ASSERT_TRUE(stores_[p]->RewriteStaged().ok());
+    ASSERT_TRUE(stores_[p]->OldKeys()->empty());
+    const absl::Status ended = stores_[p]->EndRefresh();
+    ASSERT_TRUE(ended.ok()) << ended;
+  }
+
+  RandomSource& random_ = SystemRandom();
+  absl::Status key_file_fails_;
+  std::array<std::string, 3> files_ = {"1 " + std::string(64, 'a'), "1 " + std::string(64, 'b'),
+                                       "1 " + std::string(64, 'c')};
+  std::array<std::shared_ptr<MemoryEngine>, 3> engines_;
+  std::array<std::unique_ptr<ShareStore>, 3> stores_;
+  uint8_t txns_ = 0;
+  Handle half_{};
+};
+
+TEST_F(EpochsTest, TheKeysStayAndTheSharesChange) {
+  for (const int32_t enctype : {kEnctypeAes128Gcm, kEnctypeAes256Gcm, 17, 18, 19, 20}) {
+    std::array<KeyRecord, 3> before = Enrol(enctype);
+    const uint8_t n = static_cast<uint8_t>(stores_[0]->Epoch().epoch);
+    const std::vector<Block> keys = Keys(before);
+    Prepare(n);
+    Enter();
+    for (int stage = 0; stage < 2; ++stage) {  // still as they were on the disk; written anew
+      std::array<KeyRecord, 3> after = Get(before[0].info.handle);
+      EXPECT_EQ(Keys(after), keys);
+      size_t same = 0;
+      for (int p = 0; p < 3; ++p) {
+        std::array<KeyRecord, 3> pair = {before[p], after[p], after[p]};
+        ForEach(pair, [&](std::array<SharedBlock*, 3> b) {
+          same += b[0]->a == b[1]->a || b[0]->x == b[1]->x;
+        });
+      }
+      EXPECT_EQ(same, 0u);
+      for (int p = 0; p < 3; ++p) RewriteAll(p);
+    }
+  }
+}
+
+// A thief of P_i before and of P_j after has two components of each epoch in common with nobody;
+// of one epoch he has all three. The second is the control: the first must fail for a reason.
+TEST_F(EpochsTest, TwoThievesOfDifferentEpochsHaveNothing) {
+  std::array<KeyRecord, 3> before = Enrol();
+  const std::vector<Block> keys = Keys(before);
+  Prepare(9);
+  Enter();
+  for (int p = 0; p < 3; ++p) RewriteAll(p);
+  std::array<KeyRecord, 3> after = Get(before[0].info.handle);
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) {
+      if (i == j) continue;
+      const auto guess = [&](std::array<KeyRecord, 3>& first, std::array<KeyRecord, 3>& second) {
+        std::vector<Block> sums;
+        std::array<KeyRecord, 3> pair = {first[i], second[j], second[j]};
+        ForEach(pair, [&](std::array<SharedBlock*, 3> b) {
+          Block sum{};
+          for (int c = 0; c < 3; ++c) {
+            const bool first_has = c == i || c == (i + 2) % 3;
+            sum = XorBlocks(sum, ComponentOf(first_has ? *b[0] : *b[1], first_has ? i : j, c));
+          }
+          sums.push_back(sum);
+        });
+        return sums;
+      };
+      EXPECT_EQ(guess(before, before), keys) << i << j;
+      EXPECT_EQ(guess(after, after), keys) << i << j;
+      const std::vector<Block> mixed = guess(before, after), mixed_too = guess(after, before);
+      for (size_t k = 0; k < keys.size(); ++k) {
+        EXPECT_NE(mixed[k], keys[k]);
+        EXPECT_NE(mixed_too[k], keys[k]);
+      }
+    }
+  }
+}
+
+// Neither the disk nor the key file of a store that has left an epoch opens what was sealed in it.
+TEST_F(EpochsTest, WhatLiesInAnOldCopyIsUnreadableWithTheNewKeyFile) {
+  std::array<KeyRecord, 3> before = Enrol();
+  auto copy = std::make_shared<MemoryEngine>(engines_[1]->Snapshot());
+  Prepare(1);
+  auto copy_with_seed = std::make_shared<MemoryEngine>(engines_[1]->Snapshot());
+  Enter();
+  EXPECT_THAT(files_[1], HasSubstr("\n1 "));
+  for (int p = 0; p < 3; ++p) RewriteAll(p);
+  EXPECT_THAT(files_[1], Not(HasSubstr("\n1 ")));
+  EXPECT_THAT(files_[1], HasSubstr("\n2 "));
+  for (auto& old : {copy, copy_with_seed}) {
+    engines_[1] = old;
+    EXPECT_THAT(Reopen(1).ToString(), HasSubstr("epoch 1, for which key file 1 holds no key"));
+  }
+}
+
+// Each store is stopped behind each step and opened again; then it goes on.
+TEST_F(EpochsTest, ARestartAnywhereLeavesOneEpoch) {
+  const std::vector<std::function<void(int)>> steps = {
+      [&](int p) { ASSERT_TRUE(stores_[p]->PrepareEpoch(Id(1), Seed(1)).ok()); },
+      [&](int p) { ASSERT_TRUE(stores_[p]->EnterEpoch(kNow).ok()); },
+      [&](int p) { ASSERT_TRUE(stores_[p]->Rewrite({&half_, 1}).ok()); },
+      [&](int p) { ASSERT_TRUE(stores_[p]->Rewrite(*stores_[p]->OldKeys()).ok()); },
+      [&](int p) { ASSERT_TRUE(stores_[p]->RewriteStaged().ok()); },
+      [&](int p) { ASSERT_TRUE(stores_[p]->EndRefresh().ok()); },
+  };
+  for (size_t cut = 0; cut <= steps.size(); ++cut) {
+    SCOPED_TRACE(cut);
+    for (int p = 0; p < 3; ++p) {
+      engines_[p] = std::make_shared<MemoryEngine>();
+      files_[p] = absl::StrCat("1 ", std::string(64, 'a' + p));
+      ASSERT_TRUE(Reopen(p).ok());
+    }
+    std::array<KeyRecord, 3> one = Enrol(), two = Enrol(18), staged = Deal();
+    half_ = two[0].info.handle;
+    const TransactionId txn = Stage(staged, 1);
+    for (size_t s = 0; s < steps.size(); ++s) {
+      for (int p = 0; p < 3; ++p) {
+        if (s == cut) {
+          const EpochState state = stores_[p]->Epoch();
+          ASSERT_TRUE(stores_[p]->WriteItem("package-key", AsBytes("secret")).ok());
+          ASSERT_TRUE(Reopen(p).ok());
+          EXPECT_EQ(stores_[p]->Epoch().epoch, state.epoch);
+          EXPECT_EQ(stores_[p]->Epoch().prepared, state.prepared);
+          EXPECT_EQ(stores_[p]->Epoch().rewriting, state.rewriting);
+          EXPECT_EQ(stores_[p]->Epoch().began_by, state.began_by);
+          EXPECT_EQ(stores_[p]->Meta().epoch, state.epoch);
+          EXPECT_EQ(AsText(*stores_[p]->ReadItem("package-key")), "secret");
+        }
+        steps[s](p);
+      }
+      std::array<KeyRecord, 3> now = Get(two[0].info.handle);
+      EXPECT_EQ(Keys(now), Keys(two));
+    }
+    for (int p = 0; p < 3; ++p) ASSERT_TRUE(Reopen(p).ok());
+    Commit(txn);
+    for (auto* record : {&one, &two, &staged}) {
+      std::array<KeyRecord, 3> now = Get((*record)[0].info.handle);
+      EXPECT_EQ(Keys(now), Keys(*record));
+      for (int p = 0; p < 3; ++p) EXPECT_FALSE(SameRecord(now[p], (*record)[p]));
+    }
+  }
+}
+
+// Packages are made for an epoch and may come to one server before it enters the next, to another
+// after.
+TEST_F(EpochsTest, AnEnrolmentOverTheChangeIsOneKey) {
+  std::array<KeyRecord, 3> records = Deal();
+  const TransactionId txn{5};
+  ASSERT_TRUE(stores_[0]->Stage(txn, {&records[0], 1}, 1, kNow).ok());
+  Prepare(1);
+  ASSERT_TRUE(stores_[1]->Stage(txn, {&records[1], 1}, 1, kNow).ok());
+  Enter();
+  ASSERT_TRUE(stores_[2]->Stage(txn, {&records[2], 1}, 1, kNow).ok());
+  ASSERT_TRUE(stores_[0]->Commit(txn, kNow).ok());  // before it is rewritten, and after
+  for (int p = 0; p < 3; ++p) RewriteAll(p);
+  ASSERT_TRUE(stores_[1]->Commit(txn, kNow).ok());
+  ASSERT_TRUE(stores_[2]->Commit(txn, kNow).ok());
+  std::array<KeyRecord, 3> now = Get(records[0].info.handle);
+  EXPECT_EQ(Keys(now), Keys(records));
+
+  std::array<KeyRecord, 3> late = Deal();
+  const absl::Status refused = stores_[0]->Stage(TransactionId{6}, {&late[0], 1}, 1, kNow);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_THAT(refused.ToString(), HasSubstr("epoch 1, this server is in epoch 2"));
+}
+
+TEST_F(EpochsTest, AGateSetAmidARefreshKeepsTheKey) {
+  std::array<KeyRecord, 3> records = Enrol();
+  const Handle handle = records[0].info.handle;
+  Prepare(1);
+  Enter();
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(stores_[p]->SetGate({&handle, 1}, Gate::kNone).ok());
+  EXPECT_TRUE(stores_[0]->OldKeys()->empty());
+  std::array<KeyRecord, 3> now = Get(handle);
+  EXPECT_EQ(Keys(now), Keys(records));
+  EXPECT_EQ(now[1].info.gate, Gate::kNone);
+}
+
+TEST_F(EpochsTest, WhatWasAbandonedIsForgotten) {
+  std::array<KeyRecord, 3> records = Enrol();
+  Prepare(1);
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(stores_[p]->AbandonEpoch().ok());
+  EXPECT_FALSE(stores_[0]->Epoch().prepared.has_value());
+  EXPECT_TRUE(absl::IsFailedPrecondition(stores_[0]->EnterEpoch(kNow)));
+  Prepare(2);
+  Enter();
+  EXPECT_EQ(stores_[0]->Epoch().began_by, Id(2));
+  std::array<KeyRecord, 3> now = Get(records[0].info.handle);
+  EXPECT_EQ(Keys(now), Keys(records));
+}
+
+TEST_F(EpochsTest, TheNextRefreshWaitsForTheLast) {
+  Enrol();
+  Prepare(1);
+  Enter();
+  EXPECT_TRUE(absl::IsFailedPrecondition(stores_[0]->PrepareEpoch(Id(2), Seed(2))));
+  RewriteAll(0);
+  EXPECT_TRUE(stores_[0]->PrepareEpoch(Id(2), Seed(2)).ok());
+}
+
+TEST_F(EpochsTest, ADamagedRecordIsCountedAndStaysDamaged) {
+  std::array<KeyRecord, 3> good = Enrol(), bad = Enrol();
+  const Handle handle = bad[0].info.handle;
+  ASSERT_TRUE(engines_[0]
+                  ->Write("tamper",
+                          [&](KvTxn& txn) {
+                            std::string sealed(AsText(*GetKey(txn, AsText(handle))));
+                            sealed.back() ^= 1;
+                            return PutKey(txn, AsText(handle), sealed);
+                          })
+                  .ok());
+  Prepare(1);
+  Enter();
+  EXPECT_EQ(*stores_[0]->Rewrite(*stores_[0]->OldKeys()), 1u);
+  ASSERT_TRUE(stores_[0]->EndRefresh().ok());
+  EXPECT_TRUE(absl::IsDataLoss(stores_[0]->Get(handle).status()));
+  std::array<KeyRecord, 3> now = Get(good[0].info.handle);
+  EXPECT_EQ(Keys(now), Keys(good));
+}
+
+// Nothing begins where the new key cannot be kept; the old one is erased as soon as it can be.
+TEST_F(EpochsTest, AKeyFileThatCannotBeWritten) {
+  Enrol();
+  key_file_fails_ = absl::PermissionDeniedError("no");
+  EXPECT_TRUE(absl::IsPermissionDenied(stores_[0]->PrepareEpoch(Id(1), Seed(1))));
+  EXPECT_FALSE(stores_[0]->Epoch().prepared.has_value());
+  key_file_fails_ = absl::OkStatus();
+  Prepare(1);
+  Enter();
+  ASSERT_TRUE(stores_[0]->Rewrite(*stores_[0]->OldKeys()).ok());
+  key_file_fails_ = absl::ResourceExhaustedError("full");
+  EXPECT_TRUE(absl::IsResourceExhausted(stores_[0]->EndRefresh()));
+  EXPECT_THAT(files_[0], HasSubstr("\n1 "));
+  key_file_fails_ = absl::OkStatus();
+  ASSERT_TRUE(Reopen(0).ok());
+  EXPECT_THAT(files_[0], Not(HasSubstr("\n1 ")));
+}
+
+TEST(StoreKeysFileTest, ARefreshReplacesTheFile) {
+  TestFolder folder;
+  const std::string path = folder.path() + "/store.key";
+  ASSERT_TRUE(StoreKeys::Create(path, SystemRandom()).ok());
+  absl::StatusOr<StoreKeys> keys = StoreKeys::Load(path);
+  ASSERT_TRUE(keys.ok());
+  const SecretBytes first = *keys->ForEpoch(1);
+  ASSERT_TRUE(keys->Add(2, SystemRandom()).ok());
+  EXPECT_EQ(*StoreKeys::Load(path)->ForEpoch(1), first);
+  EXPECT_EQ(*StoreKeys::Load(path)->ForEpoch(2), *keys->ForEpoch(2));
+  ASSERT_TRUE(keys->EraseBefore(2).ok());
+  EXPECT_EQ(StoreKeys::Load(path)->ForEpoch(1), nullptr);
+  EXPECT_EQ(*StoreKeys::Load(path)->ForEpoch(2), *keys->ForEpoch(2));
+}
+
+}  // namespace
+}  // namespace mpckdc

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of the share store that changes epochs (epochs.h).
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/base/status_macros.h"
+#include "mpc-server/store/key_table.h"
+#include "mpc-server/store/record_codec.h"
+#include "mpc-server/store/share_store.h"
+#include "mpc-server/store/staging.h"
+
+namespace mpckdc {
+namespace {
+
+namespace rf = record_format;
+
+constexpr size_t kStagedPerWrite = 256;
+
+}  // namespace
+
+// ---- What holds now ----
+
+absl::Status ShareStore::LoadEpoch() {
+  EpochState state;
+  std::shared_ptr<const RefreshSeed> seed;
+  {
+    ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+    ASSIGN_OR_RETURN(state.epoch, EpochIn(*txn));
+    absl::StatusOr<StoredRefresh> refresh = RefreshIn(*txn);
+    if (refresh.ok() && refresh->entered) {
+      state.rewriting = true;
+      seed = refresh->seed;
+    } else if (refresh.ok()) {
+      state.prepared = refresh->id;
+    } else if (!absl::IsNotFound(refresh.status())) {
+      return refresh.status();
+    }
+    absl::StatusOr<absl::Span<const uint8_t>> sealed = txn->Get(rf::kMeta, rf::kNameEpoch);
+    if (sealed.ok()) {
+      ASSIGN_OR_RETURN(const SecretBytes plain,
+                       sealer_.Open(rf::Kind::kItem, rf::kNameEpoch, *sealed));
+      ASSIGN_OR_RETURN(const EpochBegin begin, DecodeEpochBegin(plain));
+      state.began_by = begin.began_by;
+      state.began = begin.began;
+    } else if (!absl::IsNotFound(sealed.status())) {
+      return sealed.status();
+    }
+  }
+  SetEpoch(state, std::move(seed));
+  if (state.rewriting) return absl::OkStatus();
+  // It ended, and the key file was not written any more. A credential cannot be.
+  const absl::Status erased = sealer_.EraseKeysBefore(state.epoch);
+  return absl::IsFailedPrecondition(erased) ? absl::OkStatus() : erased;
+}
+
+EpochState ShareStore::Epoch() const {
+  const absl::MutexLock lock(&epoch_mutex_);
+  return epoch_;
+}
+
+EpochView ShareStore::View() const {
+  const absl::MutexLock lock(&epoch_mutex_);
+  return {epoch_.epoch, seed_};
+}
+
+void ShareStore::SetEpoch(const EpochState& state, std::shared_ptr<const RefreshSeed> seed) {
+  const absl::MutexLock lock(&epoch_mutex_);
+  epoch_ = state;
+  seed_ = std::move(seed);
+}
+
+absl::StatusOr<uint64_t> ShareStore::EpochIn(const KvTxn& txn) const {
+  ASSIGN_OR_RETURN(const absl::Span<const uint8_t> record,
+                   txn.Get(rf::kMeta, rf::kNameIdentity));
+  ASSIGN_OR_RETURN(const StoreMeta meta, Sealer::ReadIdentity(record));
+  return meta.epoch;
+}
+
+absl::StatusOr<StoredRefresh> ShareStore::RefreshIn(const KvTxn& txn) const {
+  ASSIGN_OR_RETURN(const absl::Span<const uint8_t> sealed, txn.Get(rf::kMeta, rf::kNameRefresh));
+  const absl::StatusOr<SecretBytes> plain =
+      sealer_.Open(rf::Kind::kItem, rf::kNameRefresh, sealed);
+  if (plain.ok()) return DecodeRefresh(*plain);
+  return absl::DataLossError(absl::StrCat("the share store's note of a refresh is damaged: ",
+                                          plain.status().message()));
+}
+
+absl::StatusOr<EpochView> ShareStore::ViewIn(const KvTxn& txn) const {
+  EpochView view;
+  ASSIGN_OR_RETURN(view.epoch, EpochIn(txn));
+  absl::StatusOr<StoredRefresh> refresh = RefreshIn(txn);
+  if (absl::IsNotFound(refresh.status())) return view;
+  if (!refresh.ok()) return refresh.status();
+  if (refresh->entered) view.seed = refresh->seed;
+  return view;
+}
+
+// ---- Records of two epochs ----
+
+absl::StatusOr<KeyRecord> ShareStore::OpenShares(const Handle& handle,
+                                                 absl::StatusOr<absl::Span<const uint8_t>> sealed,
+                                                 const EpochView& view) const {
+  ASSIGN_OR_RETURN(KeyRecord record, OpenKey(handle, sealed, DecodeKeyRecord));
+  const uint64_t epoch = Sealer::EpochOf(*sealed);
+  if (epoch == view.epoch) return record;
+  if (epoch + 1 != view.epoch || view.seed == nullptr) {
+    return absl::DataLossError(absl::StrCat("the record of key ", HandleText(handle),
+                                            " is of share epoch ", epoch, ", the store is in ",
+                                            view.epoch));
+  }
+  RefreshRecord(*view.seed, view.epoch, sealer_.identity().party, record);
+  return record;
+}
+
+absl::StatusOr<std::optional<std::string>> ShareStore::Renewed(const Handle& handle,
+                                                               absl::Span<const uint8_t> sealed,
+                                                               const EpochView& view) const {
+  if (Sealer::EpochOf(sealed) == view.epoch) return std::nullopt;
+  ASSIGN_OR_RETURN(const KeyRecord record, OpenShares(handle, sealed, view));
+  return SealKey(view.epoch, record);
+}
+
+// ---- From one epoch to the next ----
+
+absl::Status ShareStore::PrepareEpoch(const RefreshId& id, const RefreshSeed& seed) {
+  EpochState state = Epoch();
+  if (state.rewriting) {
+    return absl::FailedPreconditionError("the records of the last refresh are still being written");
+  }
+  RETURN_IF_ERROR(sealer_.AddKey(state.epoch + 1));
+  StoredRefresh refresh{false, state.epoch + 1, id, nullptr};
+  refresh.seed = std::make_shared<const RefreshSeed>(seed.Get());
+  RETURN_IF_ERROR(engine_->Write("prepare a refresh", [&](KvTxn& txn) {
+    return txn.Put(rf::kMeta, rf::kNameRefresh,
+                   sealer_.Seal(rf::Kind::kItem, state.epoch, rf::kNameRefresh,
+                                EncodeRefresh(refresh)));
+  }));
+  state.prepared = id;
+  SetEpoch(state, nullptr);
+  return absl::OkStatus();
+}
+
+absl::Status ShareStore::AbandonEpoch() {
+  EpochState state = Epoch();
+  if (!state.prepared.has_value()) return absl::OkStatus();
+  RETURN_IF_ERROR(engine_->Write("abandon a refresh", [&](KvTxn& txn) {
+    return txn.Delete(rf::kMeta, rf::kNameRefresh);
+  }));
+  state.prepared.reset();
+  SetEpoch(state, nullptr);
+  return absl::OkStatus();
+}
+
+// The nonce mark and the items of this server, under the new key. The seed dies with the old one.
+absl::Status ShareStore::ResealMeta(KvTxn& txn, uint64_t epoch) const {
+  std::vector<std::pair<std::string, std::string>> records;
+  RETURN_IF_ERROR(txn.Scan(rf::kMeta, "", [&](absl::string_view key, auto value) {
+    if (key != rf::kNameIdentity && key != rf::kNameRefresh) {
+      records.emplace_back(std::string(key), std::string(AsText(value)));
+    }
+    return true;
+  }));
+  for (const auto& [name, sealed] : records) {
+    const rf::Kind kind =
+        absl::StartsWith(name, rf::kItemPrefix) ? rf::Kind::kItem : rf::Kind::kMark;
+    const absl::StatusOr<SecretBytes> plain = sealer_.Open(kind, name, AsBytes(sealed));
+    if (!plain.ok()) {
+      return absl::DataLossError(absl::StrCat("the record ", name, " of the share store is damaged: ",
+                                              plain.status().message()));
+    }
+    RETURN_IF_ERROR(txn.Put(rf::kMeta, name, sealer_.Seal(kind, epoch, name, *plain)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShareStore::EnterEpoch(absl::Time now) {
+  EpochState state = Epoch();
+  if (!state.prepared.has_value()) {
+    return absl::FailedPreconditionError("no refresh was prepared");
+  }
+  StoreMeta meta = Meta();
+  meta.epoch = state.epoch + 1;
+  std::shared_ptr<const RefreshSeed> seed;
+  RETURN_IF_ERROR(engine_->Write("enter an epoch", [&](KvTxn& txn) -> absl::Status {
+    ASSIGN_OR_RETURN(StoredRefresh refresh, RefreshIn(txn));
+    refresh.entered = true;
+    seed = refresh.seed;
+    RETURN_IF_ERROR(ResealMeta(txn, meta.epoch));
+    RETURN_IF_ERROR(txn.Put(rf::kMeta, rf::kNameRefresh,
+                            sealer_.Seal(rf::Kind::kItem, state.epoch, rf::kNameRefresh,
+                                         EncodeRefresh(refresh))));
+    RETURN_IF_ERROR(txn.Put(rf::kMeta, rf::kNameEpoch,
+                            sealer_.Seal(rf::Kind::kItem, meta.epoch, rf::kNameEpoch,
+                                         EncodeEpochBegin({*state.prepared, now}))));
+    return txn.Put(rf::kMeta, rf::kNameIdentity, sealer_.SealIdentity(meta));
+  }));
+  SetEpoch({meta.epoch, *state.prepared, now, std::nullopt, true}, std::move(seed));
+  return absl::OkStatus();
+}
+
+// ---- Until nothing is of the epoch before ----
+
+absl::StatusOr<std::vector<Handle>> ShareStore::OldKeys() const {
+  const uint64_t epoch = Epoch().epoch;
+  std::vector<std::pair<std::string, Handle>> found;  // by place
+  absl::Status result;
+  {
+    ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+    absl::Status scanned = txn->Scan(rf::kKeys, "", [&](absl::string_view key, auto value) {
+      Handle handle{};
+      if (key.size() != handle.size()) return true;  // named by CheckEverything(), and by List
+      ByteReader(AsBytes(key)).Into(handle);
+      const absl::StatusOr<absl::Span<const uint8_t>> record = FollowPlace(*txn, value);
+      if (absl::IsDataLoss(record.status())) return true;
+      result = record.status();
+      const bool is_place = value.size() == rf::kPlaceBytes;
+      if (record.ok() && Sealer::EpochOf(*record) != epoch) {
+        found.emplace_back(is_place ? std::string(AsText(value)) : "", handle);
+      }
+      return result.ok();
+    });
+    result.Update(scanned);
+  }
+  if (!result.ok()) return result;
+  std::sort(found.begin(), found.end());
+  std::vector<Handle> handles;
+  handles.reserve(found.size());
+  for (const auto& [place, handle] : found) handles.push_back(handle);
+  return handles;
+}
+
+absl::StatusOr<size_t> ShareStore::Rewrite(absl::Span<const Handle> handles) {
+  size_t damaged = 0;
+  RETURN_IF_ERROR(engine_->Write("refresh keys", [&](KvTxn& txn) -> absl::Status {
+    damaged = 0;
+    ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
+    for (const Handle& handle : handles) {
+      const absl::StatusOr<absl::Span<const uint8_t>> sealed = GetKey(txn, AsText(handle));
+      if (absl::IsNotFound(sealed.status())) continue;  // deleted meanwhile
+      const absl::StatusOr<std::optional<std::string>> renewed =
+          sealed.ok() ? Renewed(handle, *sealed, view) : sealed.status();
+      if (absl::IsDataLoss(renewed.status())) {
+        ++damaged;
+        continue;
+      }
+      if (!renewed.ok()) return renewed.status();
+      if (renewed->has_value()) {
+        RETURN_IF_ERROR(PutKey(txn, AsText(handle), **renewed));
+      }
+    }
+    return absl::OkStatus();
+  }));
+  return damaged;
+}
+
+absl::StatusOr<size_t> ShareStore::RewriteStaged() {
+  size_t damaged = 0;
+  std::string from;
+  for (bool more = true; more;) {
+    RETURN_IF_ERROR(engine_->Write("refresh staged keys", [&](KvTxn& txn) -> absl::Status {
+      ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
+      std::vector<std::pair<std::string, std::string>> some;
+      RETURN_IF_ERROR(txn.Scan(rf::kStaged, from, [&](absl::string_view key, auto value) {
+        some.emplace_back(std::string(key), std::string(AsText(value)));
+        return some.size() < kStagedPerWrite;
+      }));
+      more = some.size() == kStagedPerWrite;
+      for (const auto& [key, sealed] : some) {
+        from = key + '\0';  // the least key above it
+        if (key.size() != sizeof(TransactionId) + sizeof(Handle)) continue;
+        Handle handle{};
+        ByteReader(AsBytes(key).subspan(sizeof(TransactionId))).Into(handle);
+        const auto renewed = Renewed(handle, AsBytes(sealed), view);
+        if (!renewed.ok()) ++damaged;
+        if (!renewed.ok() || !renewed->has_value()) continue;
+        RETURN_IF_ERROR(txn.Put(rf::kStaged, key, **renewed));
+      }
+      return absl::OkStatus();
+    }));
+  }
+  return damaged;
+}
+
+absl::Status ShareStore::EndRefresh() {
+  EpochState state = Epoch();
+  if (state.rewriting) {
+    RETURN_IF_ERROR(engine_->Write("end a refresh", [&](KvTxn& txn) {
+      return txn.Delete(rf::kMeta, rf::kNameRefresh);
+    }));
+    state.rewriting = false;
+    SetEpoch(state, nullptr);
+  }
+  return sealer_.EraseKeysBefore(state.epoch);
+}
+
+}  // namespace mpckdc
