@@ -16,7 +16,7 @@
 namespace mpckdc {
 namespace {
 
-constexpr uint8_t kProposal = 1, kVote = 2, kGreetingVersion = 4;
+constexpr uint8_t kProposal = 1, kVote = 2, kGreetingVersion = 5;
 
 uint64_t Micros(absl::Time time) { return static_cast<uint64_t>(absl::ToUnixMicros(time)); }
 absl::Time TimeFrom(ByteReader& in) {
@@ -234,6 +234,11 @@ std::string EncodeGreeting(const Greeting& greeting) {
   out.Uint(static_cast<uint64_t>(absl::ToInt64Seconds(greeting.max_renewable_life)), 8);
   out.Uint(static_cast<uint64_t>(absl::ToInt64Microseconds(greeting.clock_skew)), 8);
   out.Uint(static_cast<uint8_t>(greeting.protocol), 1);
+  out.Uint(greeting.epoch.epoch, 8);
+  out.Fixed(greeting.epoch.began_by);
+  out.Uint(greeting.epoch.refresh, 1);
+  out.Uint(greeting.epoch.prepared.has_value(), 1);
+  if (greeting.epoch.prepared.has_value()) out.Fixed(*greeting.epoch.prepared);
   return out.Take();
 }
 
@@ -248,6 +253,12 @@ absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes) {
   const uint64_t protocol = in.Uint(1);
   if (protocol > kLastProtocolSetting) return Bad("unknown protocol of a greeting");
   greeting.protocol = static_cast<ProtocolSetting>(protocol);
+  greeting.epoch.epoch = in.Uint(8);
+  in.Into(greeting.epoch.began_by);
+  const uint64_t refresh = in.Uint(1), prepared = in.Uint(1);
+  if (refresh > 1 || prepared > 1) return Bad("neither yes nor no in a greeting");
+  greeting.epoch.refresh = refresh == 1;
+  if (prepared == 1) in.Into(greeting.epoch.prepared.emplace());
   if (!in.AtEnd()) return Bad(absl::StrCat("greeting of ", bytes.size(), " bytes"));
   return greeting;
 }

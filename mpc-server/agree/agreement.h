@@ -31,6 +31,7 @@
 //   kLongJobs the same, for the long ring (long_ring.h), which also computes the following
 //   kDraw     transaction         0             DrawDigest           (one entry)
 //   kVerify   request             index         SHA-256 of handle    (one entry per handle)
+//   kRefresh  of the epoch left   the epoch     zeros                (one entry; epoch_change.h)
 //
 // An entry that the leader itself refuses is proposed all the same, so that the others need not
 // wait for its deadline to know.
@@ -45,6 +46,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "mpc-server/agree/epoch_agreement.h"
 #include "mpc-server/agree/record_tags.h"
 #include "mpc-server/compute/protocol_choice.h"
 #include "mpc-server/job/digest.h"
@@ -78,8 +80,8 @@ using GroupId = std::array<uint8_t, 16>;
 GroupId KdcKey(const KdcIdentity& kdc);
 Digest DrawDigest(const KeyInfo& info);
 
-enum class BatchKind : uint8_t { kJobs = 1, kDraw = 2, kVerify = 3, kLongJobs = 4 };
-inline constexpr uint64_t kLastBatchKind = 4;
+enum class BatchKind : uint8_t { kJobs = 1, kDraw = 2, kVerify = 3, kLongJobs = 4, kRefresh = 5 };
+inline constexpr uint64_t kLastBatchKind = 5;
 constexpr bool IsOfJobs(BatchKind kind) {
   return kind == BatchKind::kJobs || kind == BatchKind::kLongJobs;
 }
@@ -148,14 +150,16 @@ struct Agreed {
 Agreed Combine(const std::array<VoteCode, 3>& codes);
 
 // What a server tells its neighbours in the session's hello:
-//   4 (1) | nonce mark (12) | time (8) | max_renewable_life in seconds (8)
-//   | clock_skew in microseconds (8) | ProtocolSetting (1)
+//   5 (1) | nonce mark (12) | time (8) | max_renewable_life in seconds (8)
+//   | clock_skew in microseconds (8) | ProtocolSetting (1) | share epoch (8) | refresh by which it
+//   began (16) | agreed to a refresh (1): 0 or 1 | prepared (1): 0, or 1 and that refresh (16)
 struct Greeting {
   Nonce mark{};
   absl::Time time;
   absl::Duration max_renewable_life;
   absl::Duration clock_skew;
   ProtocolSetting protocol = ProtocolSetting::kAuto;
+  EpochClaim epoch{};
 };
 std::string EncodeGreeting(const Greeting& greeting);
 absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes);

@@ -19,6 +19,7 @@
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/job/operation_table.h"
+#include "mpc-server/store/epochs.h"
 
 namespace mpckdc {
 
@@ -75,6 +76,8 @@ class EngineObserver {
   virtual void OnPeerSkew(int /*peer*/, absl::Duration /*theirs_minus_ours*/) {}
   // Another server deviated: from now on this one opens no session (quarantine.h).
   virtual void OnDeviation(const DeviationReport&) {}
+  // This server's shares are of a new epoch.
+  virtual void OnEpoch(const EpochState&) {}
   // The three hold different records of a key: whose differs; or (empty) the same again.
   virtual void OnRecord(const KeyInfo&, const std::string& /*text*/) {}
 };

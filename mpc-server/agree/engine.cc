@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/agree/epoch_change.h"
 #include "mpc-server/agree/steps.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/job/validate.h"
@@ -46,6 +47,7 @@ class Engine : public JobEngine {
   EngineStatus Status() const override;
   absl::StatusOr<std::optional<DeviationReport>> Readmit() override;
   void SetQuotas(const QuotaRates& rates) override;
+  void Refresh(uint64_t from, absl::Time deadline, DrawCallback done) override;
 
  private:
   void Enter(const KeyRoundPtr& round);
@@ -154,6 +156,16 @@ void Engine::VerifyKeys(const GroupId& request, std::vector<Handle> handles,
                    std::move(done)));
 }
 
+void Engine::Refresh(uint64_t from, absl::Time deadline, DrawCallback done) {
+  const uint64_t epoch = state_.store->Epoch().epoch;
+  if (epoch > from) return done(absl::OkStatus());
+  if (epoch < from) {
+    return done(absl::FailedPreconditionError(absl::StrCat(
+        "asked to leave share epoch ", from, ", this server is in epoch ", epoch)));
+  }
+  Enter(MakeRefresh(state_, from, deadline, std::move(done)));
+}
+
 void Engine::Enter(const KeyRoundPtr& round) {
   if (const std::string why = state_.quarantine.Reason(); !why.empty()) {
     return round->Answer(absl::FailedPreconditionError(why));
@@ -199,6 +211,7 @@ void Engine::Main() {
       if (!state_.stopping()) status.peers_detail = why;
     });
     if (state_.stopping()) return;
+    if (state_.refresh_agreed) continue;  // jobs wait
     {
       const absl::MutexLock lock(&state_.waiting.mu);
       state_.executor->Wait(&state_.waiting.mu, state_.Now() + ReconnectPause());
@@ -235,7 +248,7 @@ absl::Status Engine::RunSession() {
   leader_.NewSession(session.protocol);
   follower_.NewSession();
   absl::Status status;
-  while (status.ok() && !state_.stopping()) {
+  while (status.ok() && !state_.stopping() && !state_.refresh_agreed) {
     status = state_.peers->StillGood();
     if (!status.ok()) {
       session.party().Abort(status.message());
@@ -250,7 +263,8 @@ absl::Status Engine::RunSession() {
   // At the other servers the session ends too: what the long ring computes is answered, or fails.
   status = Weightier(status, state_.long_ring.WaitAndFinish());
   NoteDeviation(state_, status, session.party().session_id(), session.number);
-  if (status.ok()) session.party().Abort(kStopping);
+  if (!status.ok()) state_.refresh_agreed = false;
+  if (status.ok() && !state_.refresh_agreed) session.party().Abort(kStopping);
   return status;
 }
 
@@ -283,7 +297,9 @@ absl::Status Engine::RunAgreed(PeerSession& session, std::unique_ptr<Ballot> bal
   if (ballot->proposal.entries.empty()) return absl::OkStatus();
   const BatchKind kind = ballot->proposal.kind;
   std::unique_ptr<BatchRun> run;
-  if (IsOfJobs(kind)) {
+  if (kind == BatchKind::kRefresh) {
+    AgreeToRefresh(state_, *ballot);
+  } else if (IsOfJobs(kind)) {
     auto batch = std::make_unique<JobBatch>(&state_, &session, std::move(ballot));
     RETURN_IF_ERROR(batch->Begin());
     run = std::move(batch);

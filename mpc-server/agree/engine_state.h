@@ -7,6 +7,7 @@
 #include <atomic>
 #include <list>
 #include <memory>
+#include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -16,6 +17,7 @@
 #include "mpc-server/agree/job_engine.h"
 #include "mpc-server/agree/job_quotas.h"
 #include "mpc-server/agree/key_rounds.h"
+#include "mpc-server/agree/line_trial.h"
 #include "mpc-server/agree/lines.h"
 #include "mpc-server/agree/long_ring.h"
 #include "mpc-server/agree/quarantine.h"
@@ -66,6 +68,8 @@ struct EngineState {
 
   // The engine's thread's, but for what their own comments say.
   LongRing long_ring;
+  bool refresh_agreed = false;  // by all three: the next session opens at once, in the next epoch
+  std::optional<LineTrial> trial;  // of the session before
   absl::Time replies_until = absl::InfinitePast();  // the second jobs of many logins come till then
   absl::Time deep_after = absl::InfinitePast();     // the next batch of deep jobs
   absl::Duration round_time;  // of the last batch of rounds, which ended then:

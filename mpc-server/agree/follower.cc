@@ -70,8 +70,9 @@ absl::Status Follower::CheckProposal(const PeerSession& session, const Proposal&
   state_.clocks.Hear(NeighbourOf(state_.party, kLeader), proposal.time, state_.Now());
   state_.clocks.Judge();
   state_.sealing.Tell();
-  if (proposal.kind == BatchKind::kDraw && proposal.entries.size() != 1) {
-    return LeaderDeviates("agreement: more than one key to draw");
+  const bool of_one = proposal.kind == BatchKind::kDraw || proposal.kind == BatchKind::kRefresh;
+  if (of_one && proposal.entries.size() != 1) {
+    return LeaderDeviates("agreement: more than one key to draw, or refresh");
   }
   // The leader has heard the same three marks and has reserved them itself.
   if (proposal.nonces > 0 && proposal.first_nonce < state_.sealing.next()) {

@@ -102,6 +102,11 @@ class JobEngine {
   virtual void VerifyKeys(const std::array<uint8_t, 16>& request, std::vector<Handle> handles,
                           VerifyCallback done) = 0;
 
+  // Asks for a refresh of the shares, from epoch `from` into the next (epoch_agreement.h). The two
+  // other servers must be asked for the same before the deadline. OK when this server is in a later
+  // epoch.
+  virtual void Refresh(uint64_t from, absl::Time deadline, DrawCallback done) = 0;
+
   virtual EngineStatus Status() const = 0;
 
   // Ends the quarantine after a deviation (quarantine.h): sessions with the two other servers are

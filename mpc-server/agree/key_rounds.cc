@@ -263,11 +263,11 @@ void RefuseProtocol(EngineState& state, Ballot& ballot) {
   }
 }
 
-// A draw comes before a long verification's next batch.
+// A draw, and a refresh, come before a long verification's next batch.
 KeyRoundPtr TakeDue(EngineState& state) {
   const absl::Time now = state.Now();
   const absl::MutexLock lock(&state.waiting.mu);
-  for (const BatchKind kind : {BatchKind::kDraw, BatchKind::kVerify}) {
+  for (const BatchKind kind : {BatchKind::kDraw, BatchKind::kRefresh, BatchKind::kVerify}) {
     for (const KeyRoundPtr& round : state.waiting.key_rounds) {
       if (round->kind != kind || round->next_try > now) continue;
       round->next_try = now + kRetry;
@@ -323,6 +323,10 @@ bool ProposeKeyRound(EngineState& state, ProtocolSetting setting, Ballot& ballot
   if (ballot.key_round == nullptr) return false;
   ballot.proposal.kind = ballot.key_round->kind;
   std::vector<ProposalEntry> entries = ballot.key_round->Entries(ballot.records);
+  if (ballot.proposal.kind == BatchKind::kRefresh) {
+    ballot.proposal.entries = std::move(entries);
+    return true;
+  }
   std::vector<CtsLoad> loads;
   for (const ProposalEntry& entry : entries) {
     loads.push_back(entry.code == kVoteOk ? ballot.key_round->LoadOf(entry, ballot.records)

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/agree/confirm_view.h"
+#include "mpc-server/agree/epoch_change.h"
 #include "mpc-server/agree/line_trial.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
@@ -18,12 +19,11 @@ namespace {
 constexpr absl::Duration kConnectWindow = absl::Seconds(1);
 constexpr absl::Duration kRefusalWindow = absl::Milliseconds(500);
 
-absl::Status OpenRings(EngineState& state, PeerSession& session) {
+absl::Status OpenRings(EngineState& state, const EpochClaim& claim, PeerSession& session) {
   SessionOptions options;
   options.party = state.party;
   options.realm = state.meta.identity.realm;
   options.cluster = state.meta.identity.cluster;
-  options.epoch = state.meta.epoch;
   options.rings = static_cast<uint8_t>(session.channels.size());
   options.randomness = state.options.randomness;
   options.security = state.options.security;
@@ -33,7 +33,7 @@ absl::Status OpenRings(EngineState& state, PeerSession& session) {
     options.ring = static_cast<uint8_t>(rings.size());
     options.greeting =
         EncodeGreeting({state.sealing.mark(), state.Now(), state.options.max_renewable_life,
-                        state.options.clock_skew, state.protocol()});
+                        state.options.clock_skew, state.protocol(), claim});
     ASSIGN_OR_RETURN(std::unique_ptr<PartyContext> party,
                      OpenSession(options, *channel, *state.clock, *state.random,
                                  state.Now() + limits::kPeerTimeout));
@@ -58,18 +58,22 @@ absl::Status TryLongRing(PeerSession& session) {
   return RunTogether(session.long_ring->party(), circuits);
 }
 
-// Where tables may go over it. Whoever has heard both greetings knows what the three force.
-absl::Status TryLongLine(EngineState& state, PeerSession& session) {
+// Where tables may go over it. Whoever has heard both greetings knows what the three force. After a
+// refresh, for which jobs wait, the three go by what they found together in the session before.
+absl::Status TryLongLine(EngineState& state, PeerSession& session, bool refreshed) {
   if (state.options.line_trial_bytes == 0 || session.protocol == ProtocolSetting::kReplicated) {
     return absl::OkStatus();
   }
   PartyContext& party = session.long_ring->party();
-  // Of the batch that TryLongRing() began and whose round 0 it used.
-  ASSIGN_OR_RETURN(const LineTrial trial,
-                   TryLines(party.channel(), *state.clock,
-                            {.session = party.session(), .batch = party.batch(), .round = 1},
-                            state.options.line_trial_bytes));
-  state.lines.Tried(trial, state.Now());
+  if (!refreshed || !state.trial.has_value()) {
+    // Of the batch that TryLongRing() began and whose round 0 it used.
+    ASSIGN_OR_RETURN(state.trial,
+                     TryLines(party.channel(), *state.clock,
+                              {.session = party.session(), .batch = party.batch(), .round = 1},
+                              state.options.line_trial_bytes));
+    state.lines.Tried(*state.trial, state.Now());
+  }
+  const LineTrial& trial = *state.trial;
   if (!trial.any_slow) return absl::OkStatus();
   const size_t quick = std::max(trial.quick_bytes, limits::kQuickBytesAtLeast);
   for (const std::unique_ptr<PartyContext>& each : session.parties) {
@@ -79,7 +83,8 @@ absl::Status TryLongLine(EngineState& state, PeerSession& session) {
   return absl::OkStatus();
 }
 
-absl::Status HearGreeting(EngineState& state, PeerSession& session, Neighbour neighbour) {
+absl::Status HearGreeting(EngineState& state, PeerSession& session, Neighbour neighbour,
+                          EpochClaim* claim) {
   ASSIGN_OR_RETURN(Greeting greeting, DecodeGreeting(session.party().greeting(neighbour)));
   const absl::Duration own_life = state.options.max_renewable_life;
   if (greeting.max_renewable_life != own_life) {
@@ -95,6 +100,7 @@ absl::Status HearGreeting(EngineState& state, PeerSession& session, Neighbour ne
         neighbour == Neighbour::kPrev ? "previous" : "next",
         " party: servers that force one must force the same one, or leave it to auto"));
   }
+  *claim = greeting.epoch;
   session.protocol = Together(session.protocol, greeting.protocol);
   session.clock_skew = std::min(session.clock_skew, greeting.clock_skew);
   const absl::Time now = state.Now();
@@ -143,17 +149,23 @@ absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state)
   session->protocol = state.protocol();
   session->clock_skew = absl::Trunc(state.options.clock_skew, absl::Microseconds(1));
   ASSIGN_OR_RETURN(session->channels, state.peers->Connect(state.Now() + kConnectWindow));
-  if (const absl::Status opened = OpenRings(state, *session); !opened.ok()) return opened;
+  std::array<EpochClaim, kParties> claims;
+  const EpochClaim& own = claims[state.party] =
+      ClaimOf(state.store->Epoch(), std::exchange(state.refresh_agreed, false));
+  if (const absl::Status opened = OpenRings(state, own, *session); !opened.ok()) return opened;
   RETURN_IF_ERROR(TryLongRing(*session));
   state.sealing.NewSession();
+  absl::Status heard;
   for (const Neighbour n : {Neighbour::kPrev, Neighbour::kNext}) {
-    const absl::Status heard = HearGreeting(state, *session, n);
-    if (!heard.ok()) {
-      session->party().Abort(heard.message());
-      return heard;
-    }
+    if (heard.ok()) heard = HearGreeting(state, *session, n, &claims[PartyAt(state.party, n)]);
   }
-  RETURN_IF_ERROR(TryLongLine(state, *session));
+  bool refreshed = false;
+  if (heard.ok()) heard = SettleEpoch(state, *session, claims, &refreshed);
+  if (!heard.ok()) {
+    session->party().Abort(heard.message());
+    return heard;
+  }
+  RETURN_IF_ERROR(TryLongLine(state, *session, refreshed));
   return session;
 }
 

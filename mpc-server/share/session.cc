@@ -27,14 +27,13 @@ constexpr size_t kMaxReason = 512;
 
 using Digest = std::array<uint8_t, 32>;
 
-// min version (2) | max version (2) | party (1) | cluster (2) | epoch (8) | nonce (16) | ring (1) |
+// min version (2) | max version (2) | party (1) | cluster (2) | nonce (16) | ring (1) |
 // rings (1) | randomness (1) | security (1) | realm length (2) | realm | greeting length (4) |
 // greeting; numbers big-endian. Versions come first in every version.
 struct Hello {
   uint16_t min_version, max_version;
   uint8_t party;
   uint16_t cluster;
-  uint64_t epoch;
   std::array<uint8_t, kNonceSize> nonce;
   uint8_t ring, rings;
   Randomness randomness;
@@ -49,7 +48,6 @@ SecretBytes Encode(const Hello& h) {
   AppendUint(out, h.max_version, 2);
   AppendUint(out, h.party, 1);
   AppendUint(out, h.cluster, 2);
-  AppendUint(out, h.epoch, 8);
   AppendBytes(out, h.nonce);
   AppendUint(out, h.ring, 1);
   AppendUint(out, h.rings, 1);
@@ -80,7 +78,6 @@ absl::StatusOr<Hello> Decode(absl::Span<const uint8_t> data, const Hello& mine) 
   }
   h.party = static_cast<uint8_t>(in.Uint(1));
   h.cluster = static_cast<uint16_t>(in.Uint(2));
-  h.epoch = in.Uint(8);
   h.nonce = {};
   in.Into(h.nonce);
   h.ring = static_cast<uint8_t>(in.Uint(1));
@@ -121,6 +118,9 @@ void SetComparisonKey(const Seed& seed, Seed* key) {
   static_assert(sizeof(Seed) == crypto_kdf_KEYBYTES);
   crypto_kdf_derive_from_key(key->data(), key->size(), 1, "mpckdc-c", seed.data());
 }
+void SetJointKey(const Seed& common, Seed* key) {
+  crypto_kdf_derive_from_key(key->data(), key->size(), 1, "mpckdc-j", common.data());
+}
 
 }  // namespace
 
@@ -147,9 +147,9 @@ class SessionOpener {
       return absl::InvalidArgumentError("realm or greeting is too long for a hello frame");
     }
     Hello mine = {options_.min_version, options_.max_version, static_cast<uint8_t>(options_.party),
-                  options_.cluster,     options_.epoch,       {},
-                  options_.ring,        options_.rings,       options_.randomness,
-                  options_.security,    options_.realm,       options_.greeting};
+                  options_.cluster,     {},                   options_.ring,
+                  options_.rings,       options_.randomness,  options_.security,
+                  options_.realm,       options_.greeting};
     random.Fill(absl::MakeSpan(mine.nonce));
     hellos_[options_.party] = mine;
     encoded_[options_.party] = Encode(mine);
@@ -229,7 +229,6 @@ class SessionOpener {
     if (h->cluster != options_.cluster) {
       return Differs(who, "cluster", h->cluster, options_.cluster);
     }
-    if (h->epoch != options_.epoch) return Differs(who, "share epoch", h->epoch, options_.epoch);
     if (h->rings != options_.rings) {
       return Differs(who, "number of workers", h->rings, options_.rings);
     }
@@ -351,6 +350,7 @@ PartyContext::PartyContext(const SessionOptions& options, PeerChannel& channel, 
       proof_runner_(std::make_unique<RoundRunner>(*this)) {
   SetComparisonKey(seeds.own.Get(), &comparison_.own.Get());
   SetComparisonKey(seeds.next.Get(), &comparison_.next.Get());
+  SetJointKey(seeds.common.Get(), &joint_.Get());
 }
 
 PartyContext::~PartyContext() = default;

@@ -2,7 +2,7 @@
 // A session: what one party holds between connecting to its neighbours and losing them.
 //
 // OpenSession() runs three control messages per neighbour over a connected channel:
-//   1. hello: version range, realm, cluster, epoch, party, a random nonce, the caller's greeting
+//   1. hello: version range, realm, cluster, party, a random nonce, the caller's greeting
 //   2. seed:  P_i draws k_i and sends it to P_{i-1}; so P_i holds k_i and k_{i+1} (Araki 2.2)
 //   3. confirm: the hash of the three hellos, and one of it and the pair's seed. Who told its two
 //      neighbours different things shows in the first; so does a neighbour's connection that is
@@ -39,8 +39,8 @@ class RoundRunner;  // share/round_runner.h
 class Verifier;     // share/verifier.h
 struct Cost;
 
-inline constexpr uint16_t kPeerProtocolMin = 9;
-inline constexpr uint16_t kPeerProtocolMax = 9;
+inline constexpr uint16_t kPeerProtocolMin = 10;
+inline constexpr uint16_t kPeerProtocolMax = 10;
 
 // What the servers verify of each other before anything leaves them.
 enum class Security : uint8_t {
@@ -53,7 +53,6 @@ struct SessionOptions {
   int party = 0;
   std::string realm;
   uint16_t cluster = 0;
-  uint64_t epoch = 0;
   uint8_t ring = 0;      // of the server's rings (rings.h), each a session of its own
   uint8_t rings = 1;
   Randomness randomness = Randomness::kKeyed;
@@ -94,6 +93,10 @@ class PartyContext {
   const Seed& ComparisonKey(Neighbour n) const {
     return n == Neighbour::kPrev ? comparison_.own.Get() : comparison_.next.Get();
   }
+
+  // A key of this session that the three servers have in common, from their hellos' nonces; nobody
+  // else knows it.
+  const Seed& JointKey() const { return joint_.Get(); }
 
   // Starts batch `number` (1 and up, strictly increasing within the session, the same at the three
   // parties): rounds count from 0 again under a new number. RunTogether() and DrawRandom() need a
@@ -170,6 +173,7 @@ class PartyContext {
   size_t quick_bytes_ = SIZE_MAX;
   std::string greeting_prev_, greeting_next_;
   PairwiseSeeds comparison_;
+  Secret<Seed> joint_;
   PairwiseStreams streams_;
   OutputKeys output_keys_;
   absl::Status status_;
@@ -181,7 +185,7 @@ class PartyContext {
 // as Aborted.
 void TellBoth(PeerChannel& channel, absl::string_view reason);
 
-// Errors: FailedPrecondition (versions, realm, cluster, epoch, party, ring, randomness or security
+// Errors: FailedPrecondition (versions, realm, cluster, party, ring, randomness or security
 // do not fit; the text names both sides' values), a deviation (deviation.h), or the channel's.
 // `channel`, `clock` and `random` must outlive the context.
 absl::StatusOr<std::unique_ptr<PartyContext>> OpenSession(const SessionOptions& options,

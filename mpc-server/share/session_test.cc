@@ -31,7 +31,6 @@ Opened Open(MemoryRing& ring, const std::function<void(SessionOptions&)>& change
       o.party = p;
       o.realm = "R";
       o.cluster = 3;
-      o.epoch = 4;
       o.greeting = std::string(1, static_cast<char>('a' + p));
       change(o);
       auto opened = OpenSession(o, ring.channel(p), SystemClock(), SystemRandom(),
@@ -66,7 +65,6 @@ TEST(SessionTest, MismatchesAreNamed) {
   const Case cases[] = {
       {[](SessionOptions& o) { o.realm = o.party == 1 ? "X" : "R"; }, "has realm X"},
       {[](SessionOptions& o) { o.cluster = o.party == 1 ? 9 : 3; }, "has cluster 9"},
-      {[](SessionOptions& o) { o.epoch = o.party == 1 ? 5 : 4; }, "has share epoch 5"},
       {[](SessionOptions& o) { o.rings = o.party == 1 ? 4 : 2; }, "has number of workers 4"},
       {[](SessionOptions& o) { o.ring = o.party == 1 ? 1 : 0; }, "has ring 1"},
       {[](SessionOptions& o) {

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which share epoch a session is in (store/epochs.h). An epoch changes only while a session opens,
+// when nothing is computed:
+//
+//     batch n      all three want a refresh: they agree on it, and the session ends
+//     hellos       each claims its epoch, what it has prepared, and whether it agreed
+//     confirm      the three saw the same hellos, so the three choose the same step
+//     refresh      each prepares (durable), tells both others, and enters the next epoch when both
+//                  have told it
+//
+//     P0  e ---- prepared ------ entered e+1
+//     P1  e --------- prepared -- entered e+1
+//     P2  e ---- prepared ----x (cut off)  ... next session: claims e, prepared; others claim e+1:
+//                                              it catches up
+//
+// A server enters e + 1 only after all three have prepared it, and forgets what it prepared only
+// after all three claimed e in one session. So whoever is behind has what it needs to follow,
+// whatever stops when.
+//
+// The seed of the refresh comes out of the session's fresh hellos: a random number of each server,
+// which travelled under fresh keys of fresh handshakes. Somebody who read a server's memory before,
+// and is gone, does not know it.
+#ifndef MPC_SERVER_AGREE_EPOCH_AGREEMENT_H_
+#define MPC_SERVER_AGREE_EPOCH_AGREEMENT_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "mpc-server/share/zero_shares.h"
+#include "mpc-server/store/epochs.h"
+
+namespace mpckdc {
+
+// What a server says about itself in its greeting.
+struct EpochClaim {
+  uint64_t epoch = 1;
+  RefreshId began_by{};
+  std::optional<RefreshId> prepared;
+  bool refresh = false;  // it agreed to a refresh in the session before
+
+  friend bool operator==(const EpochClaim&, const EpochClaim&) = default;
+};
+EpochClaim ClaimOf(const EpochState& state, bool refresh);
+
+enum class EpochStep {
+  kStay,     // and forget what was prepared
+  kWait,     // others catch up with this server
+  kCatchUp,  // enter what this server has prepared
+  kRefresh,  // prepare the next epoch and enter it
+};
+
+// The same claims at the three servers, by party; the step of `own`. FailedPrecondition: the three
+// cannot come to one epoch; the text says whose store is which and what to do.
+absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claims, int own);
+
+// What a server tells both others when it has prepared: 3 (1) | refresh (16) | into (8).
+std::string EncodePrepared(const RefreshId& id, uint64_t into);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_AGREE_EPOCH_AGREEMENT_H_

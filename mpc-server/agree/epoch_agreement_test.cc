@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whatever the three claim, they choose steps that lead to one epoch, or stop.
+#include "mpc-server/agree/epoch_agreement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "mpc-server/base/random_source.h"
+
+namespace mpckdc {
+namespace {
+
+using ::testing::HasSubstr;
+
+RefreshId Id(uint8_t n) { return RefreshId{n}; }
+EpochClaim At(uint64_t epoch, uint8_t began) { return {epoch, Id(began), std::nullopt, false}; }
+EpochClaim Prepared(EpochClaim claim, uint8_t n) {
+  claim.prepared = Id(n);
+  return claim;
+}
+EpochClaim Wants(EpochClaim claim) {
+  claim.refresh = true;
+  return claim;
+}
+
+void ExpectSteps(const std::array<EpochClaim, 3>& claims, const std::array<EpochStep, 3>& steps) {
+  for (int p = 0; p < 3; ++p) {
+    const auto chosen = ChooseEpochStep(claims, p);
+    ASSERT_TRUE(chosen.ok()) << chosen.status();
+    EXPECT_EQ(*chosen, steps[p]) << p;
+  }
+}
+void ExpectStop(const std::array<EpochClaim, 3>& claims, const std::string& text) {
+  for (int p = 0; p < 3; ++p) {
+    EXPECT_THAT(ChooseEpochStep(claims, p).status().ToString(), HasSubstr(text));
+  }
+}
+
+using Step = EpochStep;
+
+TEST(EpochAgreementTest, ARefreshTakesAllThree) {
+  ExpectSteps({Wants(At(3, 1)), Wants(At(3, 1)), Wants(At(3, 1))},
+              {Step::kRefresh, Step::kRefresh, Step::kRefresh});
+  ExpectSteps({Wants(At(3, 1)), At(3, 1), Wants(At(3, 1))}, {Step::kStay, Step::kStay, Step::kStay});
+  ExpectSteps({Prepared(At(3, 1), 7), At(3, 1), At(3, 1)}, {Step::kStay, Step::kStay, Step::kStay});
+}
+
+TEST(EpochAgreementTest, WhoWasCutOffCatchesUp) {
+  ExpectSteps({At(4, 7), Prepared(At(3, 1), 7), At(4, 7)}, {Step::kWait, Step::kCatchUp, Step::kWait});
+  ExpectSteps({Prepared(At(3, 1), 7), Prepared(At(3, 1), 7), At(4, 7)},
+              {Step::kCatchUp, Step::kCatchUp, Step::kWait});
+  // Even where all wish for another one: first things first.
+  ExpectSteps({Wants(At(4, 7)), Wants(Prepared(At(3, 1), 7)), Wants(At(4, 7))},
+              {Step::kWait, Step::kCatchUp, Step::kWait});
+}
+
+TEST(EpochAgreementTest, AnOldStoreStopsAllAndIsNamed) {
+  ExpectStop({At(4, 7), At(3, 1), At(4, 7)}, "server 1 is in share epoch 3, server 2 is in share epoch 4");
+  ExpectStop({At(4, 7), Prepared(At(3, 1), 6), At(4, 7)}, "put back from a backup");
+  ExpectStop({At(4, 7), Prepared(At(2, 1), 7), At(4, 7)}, "must be replaced");
+  ExpectStop({At(4, 7), At(4, 6), At(4, 7)}, "by different refreshes");
+}
+
+// Three stores under random crashes between the steps of random refreshes: they are never led to
+// where two of them can not come together again, and each refresh that one entered all enter.
+TEST(EpochAgreementTest, NoCutDividesThem) {
+  SeededRandomForTest random(20);
+  const auto below = [&](uint8_t n) {
+    uint8_t byte = 0;
+    random.Fill(absl::MakeSpan(&byte, 1));
+    return byte % n;
+  };
+  uint64_t refreshes = 0, caught_up = 0;
+  std::array<EpochState, 3> stores;
+  for (uint32_t session = 1; session < 20000; ++session) {
+    const bool agreed = below(2) == 0;
+    std::array<EpochClaim, 3> claims;
+    for (int p = 0; p < 3; ++p) claims[p] = ClaimOf(stores[p], agreed || below(4) == 0);
+    RefreshId id{};
+    memcpy(id.data(), &session, sizeof session);
+    std::array<EpochStep, 3> steps;
+    for (int p = 0; p < 3; ++p) {
+      const auto chosen = ChooseEpochStep(claims, p);
+      ASSERT_TRUE(chosen.ok()) << chosen.status();
+      steps[p] = *chosen;
+    }
+    // Each gets so far and no further; nobody is ahead of what the others have told it.
+    std::array<bool, 3> prepared{};
+    for (int p = 0; p < 3; ++p) {
+      if (below(5) == 0) continue;  // cut off before it does anything
+      if (steps[p] == Step::kStay) stores[p].prepared.reset();
+      if (steps[p] == Step::kRefresh) stores[p].prepared = id;
+      prepared[p] = steps[p] == Step::kRefresh;
+      if (steps[p] != Step::kCatchUp) continue;
+      stores[p] = {stores[p].epoch + 1, *stores[p].prepared, {}, std::nullopt, false};
+      ++caught_up;
+    }
+    if (!(prepared[0] && prepared[1] && prepared[2])) continue;
+    for (int p = 0; p < 3; ++p) {
+      if (below(3) == 0) continue;  // what the others told it was lost
+      stores[p] = {stores[p].epoch + 1, id, {}, std::nullopt, false};
+      ++refreshes;
+    }
+  }
+  EXPECT_GT(refreshes, 1000u);
+  EXPECT_GT(caught_up, 1000u);
+}
+
+}  // namespace
+}  // namespace mpckdc

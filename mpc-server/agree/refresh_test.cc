@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Three engines refresh their shares between batches: logins go on with the same keys, and whatever
+// is lost on the way the three end in one epoch.
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "absl/synchronization/notification.h"
+#include "mpc-server/testing/jobs.h"
+
+namespace mpckdc {
+namespace {
+
+class RefreshTest : public ::testing::Test {
+ protected:
+  // Asks the three, and waits.
+  PerParty<absl::Status> Refresh(uint64_t from, absl::Duration limit = absl::Seconds(20)) {
+    PerParty<absl::Notification> done;
+    PerParty<absl::Status> status;
+    for (int p = 0; p < kParties; ++p) {
+      realm_.engine(p).Refresh(from, absl::Now() + limit, [&, p](absl::Status s) {
+        status[p] = std::move(s);
+        done[p].Notify();
+      });
+    }
+    for (auto& each : done) each.WaitForNotification();
+    return status;
+  }
+  void ExpectRefreshed(uint64_t from) {
+    for (const absl::Status& status : Refresh(from)) EXPECT_TRUE(status.ok()) << status;
+    for (int p = 0; p < kParties; ++p) {
+      EXPECT_EQ(realm_.store(p).Epoch().epoch, from + 1);
+      EXPECT_EQ(realm_.store(p).Epoch().began_by, realm_.store(0).Epoch().began_by);
+    }
+  }
+  void Rewrite(int p) {
+    ASSERT_TRUE(realm_.store(p).Rewrite(*realm_.store(p).OldKeys()).ok());
+    ASSERT_TRUE(realm_.store(p).RewriteStaged().ok());
+    ASSERT_TRUE(realm_.store(p).EndRefresh().ok());
+  }
+  KeyRecord Record(int p, const PlainKey& key) { return *realm_.store(p).Get(key.info.handle); }
+  void ExpectSameKey(const PlainKey& key) {
+    const auto joined = JoinKey({Record(0, key), Record(1, key), Record(2, key)});
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    EXPECT_EQ(joined->base, key.base);
+  }
+
+  Realm realm_;
+};
+
+TEST_F(RefreshTest, KeysStaySharesChangeLoginsGoOn) {
+  const PlainKey stock =
+      realm_.AddKey("stock@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes256Sha1);
+  const std::string ticket = realm_.Tgt("from before");
+  for (uint64_t epoch = 1; epoch < 4; ++epoch) {
+    const PerParty<KeyRecord> before = {Record(0, realm_.alice), Record(1, realm_.alice),
+                                        Record(2, realm_.alice)};
+    ExpectRefreshed(epoch);
+    for (int p = 0; p < kParties; ++p) {
+      EXPECT_FALSE(SameRecord(before[p], Record(p, realm_.alice)));
+    }
+    // On records of both epochs: one server has written all, one some, one none.
+    Rewrite(0);
+    ASSERT_TRUE(realm_.store(1).Rewrite({&realm_.alice.info.handle, 1}).ok());
+    EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.alice)), Verdict::kOk);
+    EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.bob)), Verdict::kOk);
+    EXPECT_VERDICT(realm_.Run(realm_.Login(WrongPassword(realm_.bob))), Verdict::kBadTag);
+    EXPECT_VERDICT(realm_.Run(realm_.OpenTicket(ticket)), Verdict::kOk);
+    EXPECT_VERDICT(realm_.Run(realm_.OpenPreauth(stock, SealPreauth(stock, absl::Now(),
+                                                                   realm_.random()))),
+                   Verdict::kOk);
+    const auto verified = realm_.Verify({realm_.alice.info.handle, stock.info.handle});
+    ASSERT_TRUE(verified.ok()) << verified.status();
+    for (const VerifyResult& result : *verified) EXPECT_TRUE(result.consistent) << result.detail;
+    Rewrite(1);
+    Rewrite(2);
+    ExpectSameKey(realm_.alice);
+    ExpectSameKey(stock);
+    ExpectSameKey(realm_.tgt);
+  }
+}
+
+TEST_F(RefreshTest, ItTakesAllThree) {
+  absl::Notification done;
+  absl::Status status;
+  realm_.engine(0).Refresh(1, absl::Now() + absl::Seconds(2), [&](absl::Status s) {
+    status = std::move(s);
+    done.Notify();
+  });
+  EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.alice)), Verdict::kOk);
+  done.WaitForNotification();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(realm_.store(0).Epoch().epoch, 1u);
+}
+
+// A server that is asked for what it has done, or for what it cannot do.
+TEST_F(RefreshTest, AnOldRequestIsDoneAndAWrongOneRefused) {
+  ExpectRefreshed(1);
+  for (const absl::Status& status : Refresh(1)) EXPECT_TRUE(status.ok());
+  for (const absl::Status& status : Refresh(7)) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status));
+    EXPECT_THAT(status.ToString(), ::testing::HasSubstr("this server is in epoch 2"));
+  }
+  EXPECT_EQ(realm_.store(1).Epoch().epoch, 2u);
+}
+
+// The next waits until all three have written their records.
+TEST_F(RefreshTest, TheNextWaitsForTheLast) {
+  ExpectRefreshed(1);
+  Rewrite(0);
+  Rewrite(1);
+  std::thread later([&] {
+    absl::SleepFor(absl::Seconds(1));
+    Rewrite(2);
+  });
+  ExpectRefreshed(2);
+  later.join();
+  ExpectSameKey(realm_.bob);
+}
+
+// Its key file cannot be written, say: nobody enters, whoever asked hears why, logins go on.
+TEST_F(RefreshTest, AServerThatCannotPrepareStopsTheRefreshAndNothingElse) {
+  realm_.store(2).FailWrites(absl::ResourceExhaustedError("disk full: the test's"));
+  PerParty<absl::Status> status;
+  std::thread asking([&] { status = Refresh(1, absl::Seconds(4)); });
+  EXPECT_TRUE(Eventually([&] { return !realm_.observer(2).Lost().empty(); }));
+  realm_.store(2).FailWrites(absl::OkStatus());
+  EXPECT_TRUE(Eventually([&] {
+    return realm_.Run(realm_.Login(realm_.alice)).judgement.ok();
+  }));
+  asking.join();
+  EXPECT_THAT(status[2].ToString(), ::testing::HasSubstr("disk full: the test's"));
+  EXPECT_TRUE(absl::IsUnavailable(status[0])) << status[0];
+  for (int p = 0; p < kParties; ++p) EXPECT_EQ(realm_.store(p).Epoch().epoch, 1u);
+  ExpectRefreshed(1);
+}
+
+// One has told the others that it prepared and did not hear them: they are ahead, and it follows.
+TEST_F(RefreshTest, WhoWasCutOffFollowsInTheNextSession) {
+  for (int lost = 0; lost < kParties; ++lost) {
+    const uint64_t epoch = realm_.store(0).Epoch().epoch;
+    // In place of what the previous party tells it comes something else.
+    std::atomic<int> prepared_seen{0};
+    realm_.hub().SetInterceptor([&, lost](MemoryRing::Intercepted& m) {
+      const bool prepared =
+          m.type == FrameType::kAgreement && m.payload.size() == 25 && m.payload[0] == 3;
+      if (prepared && m.from == PrevParty(lost) && m.to == lost &&
+          prepared_seen++ == 0) {
+        m.payload[5] ^= 1;
+      }
+    });
+    realm_.hub().CloseCurrent();  // connections made from now on have it
+    ASSERT_TRUE(realm_.WaitConnected());
+    ExpectRefreshed(epoch);
+    EXPECT_GT(prepared_seen.load(), 0);
+    realm_.hub().SetInterceptor(nullptr);
+    EXPECT_TRUE(Eventually([&] {
+      return realm_.Run(realm_.Login(realm_.alice)).judgement.ok();
+    }));
+    for (int p = 0; p < kParties; ++p) Rewrite(p);
+    ExpectSameKey(realm_.alice);
+  }
+}
+
+TEST_F(RefreshTest, RestartsInBetween) {
+  ExpectRefreshed(1);
+  realm_.RestartAll();
+  EXPECT_EQ(realm_.store(1).Epoch().epoch, 2u);
+  EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.alice)), Verdict::kOk);
+}
+
+// Under load nothing fails, and nothing is judged wrongly.
+TEST_F(RefreshTest, LoginsAcrossManyRefreshes) {
+  std::atomic<bool> stop{false};
+  std::thread refreshing([&] {
+    for (uint64_t epoch = 1; epoch < 6; ++epoch) {
+      absl::SleepFor(absl::Milliseconds(100));
+      ExpectRefreshed(epoch);
+      for (int p = 0; p < kParties; ++p) Rewrite(p);
+    }
+    stop = true;
+  });
+  int good = 0, bad = 0;
+  while (!stop) {
+    const JobResult right = realm_.Run(realm_.Login(realm_.alice));
+    EXPECT_VERDICT(right, Verdict::kOk);
+    good += right.judgement.ok();
+    const JobResult wrong = realm_.Run(realm_.Login(WrongPassword(realm_.alice)));
+    EXPECT_VERDICT(wrong, Verdict::kBadTag);
+    bad += wrong.judgement.verdict == Verdict::kBadTag;
+  }
+  refreshing.join();
+  EXPECT_GT(good, 5);
+  EXPECT_GT(bad, 5);
+}
+
+}  // namespace
+}  // namespace mpckdc
