@@ -21,6 +21,7 @@ absl::StatusOr<ExitCode> ListCommand(Session& session);
 absl::StatusOr<ExitCode> VerifyCommand(Session& session);
 absl::StatusOr<ExitCode> PolicyCommand(Session& session);
 absl::StatusOr<ExitCode> StatusCommand(Session& session);
+absl::StatusOr<ExitCode> RefreshCommand(Session& session);
 absl::StatusOr<ExitCode> ReadmitCommand(Session& session);
 absl::StatusOr<ExitCode> DoctorCommand(Session& session);
 absl::StatusOr<ExitCode> TestLoginCommand(Session& session);

@@ -203,6 +203,12 @@ void Describe(CLI::App& app, Options* o) {
   AddGate(AddCommand(app, "policy", /*required=*/true, o,
                      "show or set what must precede a ticket"), o);
   app.add_subcommand("status", "show the three servers");
+  AddFlag(*app.add_subcommand("refresh",
+                              "make all shares anew: what was stolen before is then worth nothing"),
+          "--no-wait",
+          "Return when the three servers are in the next share epoch; they write their records in "
+          "the background.",
+          &o->no_wait);
   app.add_subcommand(
       "readmit",
       "end the quarantine after a server deviated\n"

@@ -20,6 +20,7 @@ struct Options {
   std::string command;                // "enroll", "audit verify"
   std::vector<std::string> operands;
   std::string config;  // empty: the default
+  bool no_wait = false;  // refresh
   bool json = false, quiet = false;
   bool all = false, old = false;
   bool password_stdin = false, replace = false, delete_old = false, no_create = false;

@@ -28,6 +28,7 @@ const std::map<std::string, Command>& Commands() {
       {"delete", DeleteCommand},        {"list", ListCommand},       {"verify", VerifyCommand},
       {"policy", PolicyCommand},        {"status", StatusCommand},   {"doctor", DoctorCommand},
       {"test-login", TestLoginCommand}, {"readmit", ReadmitCommand},
+      {"refresh", RefreshCommand},
   };
   return commands;
 }

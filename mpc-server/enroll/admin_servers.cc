@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_certificate_verifier.h>
@@ -147,6 +148,13 @@ absl::StatusOr<AdminServers> AdminServers::Dial(const AdminIdentity& identity,
   return servers;
 }
 
+// Of two servers; one may have entered a refresh a moment before the other.
+static bool SameEpoch(const v1::StatusReply& a, const v1::StatusReply& b) {
+  const uint64_t older = std::min(a.epoch(), b.epoch()), newer = std::max(a.epoch(), b.epoch());
+  const bool refreshing = a.epoch() > b.epoch() ? a.refreshing() : b.refreshing();
+  return older == newer || (older + 1 == newer && refreshing);
+}
+
 AdminServers AdminServers::FromClients(std::array<std::unique_ptr<AdminClient>, 3> clients,
                                        std::string realm) {
   AdminServers servers;
@@ -198,7 +206,7 @@ absl::Status AdminServers::Adopt(const std::array<v1::StatusReply, 3>& replies, 
     if (!certificate.empty() && !certificates.insert(certificate).second) {
       return Refuse("two servers show the certificate ", certificate);
     }
-    if (reply.cluster() != replies[0].cluster() || reply.epoch() != replies[0].epoch()) {
+    if (reply.cluster() != replies[0].cluster() || !SameEpoch(reply, replies[0])) {
       return Refuse("servers ", clients_[0]->name(), " and ", name, " differ: cluster ",
                     replies[0].cluster(), " epoch ", replies[0].epoch(), " and cluster ",
                     reply.cluster(), " epoch ", reply.epoch());
@@ -206,7 +214,8 @@ absl::Status AdminServers::Adopt(const std::array<v1::StatusReply, 3>& replies, 
   }
   order_ = order;
   target_.realm = realm_;
-  target_.epoch = replies[0].epoch();
+  // What is of the epoch before is taken while a server refreshes.
+  target_.epoch = std::min({replies[0].epoch(), replies[1].epoch(), replies[2].epoch()});
   for (int party = 0; party < 3; ++party) {
     target_.package_keys[party] = replies[order[party]].package_key();
   }

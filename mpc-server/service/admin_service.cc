@@ -184,6 +184,22 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* c
              [=, this](const ActPtr&) { return FillStatus(*request, reply); });
 }
 
+void AdminService::FillEpoch(v1::StatusReply* reply) const {
+  const EpochState state = tools_.store->Epoch();
+  reply->set_epoch_began_us(absl::ToUnixMicros(state.began));
+  reply->set_refreshing(state.rewriting);
+  if (tools_.epochs == nullptr) return;
+  const EpochProgress progress = tools_.epochs->Progress();
+  reply->set_refresh_to_write(progress.to_write);
+  reply->set_refresh_written(progress.written);
+  reply->set_refresh_damaged(progress.damaged);
+  reply->set_refresh_trouble(progress.trouble);
+  const absl::Duration every = tools_.epochs->every();
+  if (every < absl::InfiniteDuration()) {
+    reply->set_refresh_every_us(absl::ToInt64Microseconds(every));
+  }
+}
+
 absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
                                       v1::StatusReply* reply) const {
   if (request.min_version() > kMaxVersion || request.max_version() < kMinVersion) {
@@ -202,6 +218,7 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   reply->set_realm(meta.identity.realm);
   reply->set_cluster(meta.identity.cluster);
   reply->set_epoch(meta.epoch);
+  FillEpoch(reply);
   reply->set_initialised(meta.initialised);
   reply->set_time_us(absl::ToUnixMicros(tools_.clock->Now()));
   reply->set_started_us(absl::ToUnixMicros(started_));
@@ -315,6 +332,26 @@ std::optional<absl::Status> AdminService::DoDrawKey(const ActPtr& act,
   tools_.engine->DrawKey(txn, info, [this, act](absl::Status status) {
     worker_.Post([this, act, status] { Complete(act, status); });
   });
+  return std::nullopt;
+}
+
+grpc::ServerUnaryReactor* AdminService::Refresh(grpc::CallbackServerContext* context,
+                                                const v1::RefreshRequest* request,
+                                                v1::RefreshReply* reply) {
+  return Run(Begin(context, "Refresh"),
+             [=, this](const ActPtr& act) { return DoRefresh(act, *request, reply); });
+}
+
+std::optional<absl::Status> AdminService::DoRefresh(const ActPtr& act,
+                                                    const v1::RefreshRequest& request,
+                                                    v1::RefreshReply* reply) {
+  RETURN_IF_ERROR(RequireInitialised());
+  act->details["epoch"] = request.epoch();
+  tools_.engine->Refresh(request.epoch(), tools_.clock->Now() + limits::kRefreshTimeout,
+                         [this, act, reply](absl::Status status) {
+                           reply->set_epoch(tools_.store->Epoch().epoch);
+                           worker_.Post([this, act, status] { Complete(act, status); });
+                         });
   return std::nullopt;
 }
 

@@ -13,6 +13,7 @@
 #include "mpc-server/base/clock.h"
 #include "mpc-server/package/package_open.h"
 #include "mpc-server/service/caller.h"
+#include "mpc-server/service/epoch_keeper.h"
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/service/refusal_log.h"
 #include "mpc-server/service/serial_worker.h"
@@ -38,6 +39,7 @@ struct AdminServiceTools {  // not owned; must outlive the service
   absl::Time certificate_expires;
   RefusalLog* refusals = nullptr;
   Acquaintances* known = nullptr;  // may be null
+  const EpochKeeper* epochs = nullptr;  // the same
 };
 
 class AdminService final : public v1::AdminService::CallbackService {
@@ -74,6 +76,9 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* SetPolicy(grpc::CallbackServerContext* context,
                                       const v1::SetPolicyRequest* request,
                                       v1::SetPolicyReply* reply) override;
+  grpc::ServerUnaryReactor* Refresh(grpc::CallbackServerContext* context,
+                                    const v1::RefreshRequest* request,
+                                    v1::RefreshReply* reply) override;
   grpc::ServerUnaryReactor* Readmit(grpc::CallbackServerContext* context,
                                     const v1::ReadmitRequest* request,
                                     v1::ReadmitReply* reply) override;
@@ -96,6 +101,9 @@ class AdminService final : public v1::AdminService::CallbackService {
   absl::Status FillStatus(const v1::StatusRequest& request, v1::StatusReply* reply) const;
   absl::Status DoInitRealm(const v1::InitRealmRequest& request, v1::InitRealmReply* reply);
   absl::Status DoStageKeys(Act& act, const v1::StageKeysRequest& request);
+  std::optional<absl::Status> DoRefresh(const ActPtr& act, const v1::RefreshRequest& request,
+                                        v1::RefreshReply* reply);
+  void FillEpoch(v1::StatusReply* reply) const;
   std::optional<absl::Status> DoDrawKey(const ActPtr& act, const v1::DrawKeyRequest& request);
   template <typename Reply, typename End>
   grpc::ServerUnaryReactor* EndTransaction(ActPtr act, const std::string& id, Reply* reply,

@@ -73,6 +73,19 @@ TEST_F(AdminServiceTest, ReadmitEndsAQuarantineAndIsAudited) {
   EXPECT_FALSE(status.has_quarantine());
 }
 
+TEST_F(AdminServiceTest, ARefreshIsAskedForAndAudited) {
+  v1::RefreshRequest request;
+  request.set_epoch(1);
+  v1::RefreshReply reply;
+  ASSERT_TRUE(InitRealm().ok());
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::Refresh, request, &reply).ok());
+  EXPECT_EQ(reply.epoch(), 1u) << "the engine that stands in refreshes nothing";
+  EXPECT_THAT(ReadFileForTest(AuditFile()), HasSubstr("\"call\":\"Refresh\""));
+  request.set_epoch(2);
+  EXPECT_EQ(Call(&v1::AdminService::Stub::Refresh, request, &reply).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+}
+
 TEST_F(AdminServiceTest, KdcMayReadTheStatusAndNothingElse) {
   const TestCert kdc = port_.authority().IssueRole("kdc", "kdc1");
   stub_ = v1::AdminService::NewStub(port_.Connect(&kdc));

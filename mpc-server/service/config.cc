@@ -101,10 +101,19 @@ void ReadBatch(TableReader in, Config::Batch* batch) {
   in.Finish();
 }
 
+absl::StatusOr<absl::Duration> ParseRefreshEvery(absl::string_view text) {
+  if (text == "never") return absl::InfiniteDuration();
+  const absl::StatusOr<absl::Duration> every = ParseLife(text);
+  if (every.ok() && *every >= absl::Seconds(1) && *every <= absl::Hours(24 * 366)) return every;
+  return absl::InvalidArgumentError(
+      "wants \"never\" or a time from \"1s\" to \"366d\", for example \"24h\"");
+}
+
 void ReadPolicy(TableReader in, Config::Policy* policy) {
   in.Life("max_renewable_life", absl::Seconds(1), absl::Hours(24 * 366),
           &policy->max_renewable_life);
   in.Life("clock_skew", absl::Seconds(1), absl::Hours(1), &policy->clock_skew);
+  in.Parsed("refresh_every", ParseRefreshEvery, &policy->refresh_every);
   in.Finish();
 }
 

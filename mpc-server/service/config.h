@@ -59,6 +59,7 @@ struct Config {
   struct Policy {
     absl::Duration max_renewable_life = limits::kDefaultMaxRenewableLife;
     absl::Duration clock_skew = limits::kDefaultClockSkew;
+    absl::Duration refresh_every = limits::kDefaultRefreshEvery;  // infinite: only when asked for
   } policy;
 
   QuotaRates quota = DefaultQuotaRates();

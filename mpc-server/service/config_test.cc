@@ -73,6 +73,7 @@ max_jobs = 9
 [policy]
 max_renewable_life = "2d"
 clock_skew = "90s"
+refresh_every = "never"
 [quota]
 principal_logins = "5/min burst 7"
 kdc_opens = "unlimited"
@@ -103,6 +104,7 @@ protocol = "replicated"
   EXPECT_TRUE(config->batch.fixed);
   EXPECT_EQ(config->policy.max_renewable_life, absl::Hours(48));
   EXPECT_EQ(config->policy.clock_skew, absl::Seconds(90));
+  EXPECT_EQ(config->policy.refresh_every, absl::InfiniteDuration());
   EXPECT_EQ(config->quota[QuotaKind::kPrincipalLogins], (Rate{5, 7}));
   EXPECT_EQ(config->quota[QuotaKind::kPrincipalFailures],
             DefaultQuotaRates()[QuotaKind::kPrincipalFailures]);

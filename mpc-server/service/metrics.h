@@ -14,6 +14,8 @@
 #include "mpc-server/agree/engine_status.h"
 #include "mpc-server/audit/audit_log.h"
 #include "mpc-server/job/job.h"
+#include "mpc-server/service/epoch_keeper.h"
+#include "mpc-server/store/epochs.h"
 
 namespace mpckdc {
 
@@ -35,6 +37,7 @@ class Metrics {
   void Deviated(Suspects suspects);
   void SetSecurity(const char* mode);  // SecurityName()
   // Read from time to time: clock differences, queue, connections.
+  void Epoch(const EpochState& state, const EpochProgress& progress);
   void Gauges(const EngineStatus& engine, size_t streams, absl::Time certificate_expires);
 
  private:

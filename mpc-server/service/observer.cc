@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/service/observer.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/time/clock.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/service/deviations.h"
 #include "mpc-server/service/log.h"
@@ -58,6 +60,13 @@ void ServiceObserver::OnDeviation(const DeviationReport& report) {
       "{} deviated from the protocol: {}. This server opens no session with the two others and "
       "answers no job until mpc-admin readmit; see deploy/runbooks/a-server-deviated.md first",
       report.suspects.Text(), report.text);
+}
+
+void ServiceObserver::OnEpoch(const EpochState& state) {
+  const std::string refresh = absl::BytesToHexString(AsText(state.began_by));
+  Audit("epoch", {{"epoch", state.epoch}, {"refresh", refresh}});
+  Log().info("the shares were refreshed: share epoch {}; the records are written anew",
+             state.epoch);
 }
 
 void ServiceObserver::OnRecord(const KeyInfo& key, const std::string& text) {

@@ -26,6 +26,7 @@ class ServiceObserver : public EngineObserver {
   void OnPeers(bool connected, const std::string& detail) override;
   void OnPeerSkew(int peer, absl::Duration theirs_minus_ours) override;
   void OnDeviation(const DeviationReport& report) override;
+  void OnEpoch(const EpochState& state) override;
   void OnRecord(const KeyInfo& key, const std::string& text) override;
 
  private:

@@ -25,6 +25,7 @@
 #include "mpc-server/base/version.h"
 #include "mpc-server/service/admin_service.h"
 #include "mpc-server/service/deny_list.h"
+#include "mpc-server/service/epoch_keeper.h"
 #include "mpc-server/service/key_service.h"
 #include "mpc-server/service/log.h"
 #include "mpc-server/service/metrics.h"
@@ -192,6 +193,7 @@ class Server::Impl {
   std::unique_ptr<TlsPeerConnector> connector_;
   std::unique_ptr<TlsPeerLink> peers_;
   std::unique_ptr<ThreadExecutor> executor_, long_executor_;
+  std::unique_ptr<EpochKeeper> epochs_;  // outlives the engine, which answers it
   std::unique_ptr<JobEngine> engine_;
   std::unique_ptr<KeyService> key_service_;
   std::unique_ptr<AdminService> admin_service_;
@@ -268,7 +270,10 @@ absl::Status Server::Impl::StartEngine() {
       MakeJobEngine(EngineOptionsOf(config_),
                     {store_.get(), &SystemClock(), &SystemRandom(), peers_.get(), executor_.get(),
                      long_executor_.get(), observer_.get(), recorder_.get()});
-  return engine_->Start();
+  RETURN_IF_ERROR(engine_->Start());
+  epochs_ = std::make_unique<EpochKeeper>(store_.get(), engine_.get(), audit_.get(), &SystemClock(),
+                                          config_.policy.refresh_every);
+  return absl::OkStatus();
 }
 
 absl::Status Server::Impl::StartGrpc() {
@@ -279,7 +284,7 @@ absl::Status Server::Impl::StartGrpc() {
   admin_service_ = std::make_unique<AdminService>(AdminServiceTools{
       store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
       &metrics_, &SystemClock(), std::string(IsaName(isa_)), SecurityName(SecurityOf(config_)),
-      SettingName(ProtocolOf(config_)), own_.expires, refusals_.get(), &known_});
+      SettingName(ProtocolOf(config_)), own_.expires, refusals_.get(), &known_, epochs_.get()});
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
@@ -345,6 +350,7 @@ void Server::Impl::Housekeeping() {
     audit_->Tick();
     const EngineStatus status = engine_->Status();
     metrics_.Gauges(status, key_service_->streams(), own_.expires);
+    metrics_.Epoch(store_->Epoch(), epochs_->Progress());
     TellSystemd(status);
     metrics_.Audit(audit_->Status());
     const absl::Time now = SystemClock().Now();
@@ -408,6 +414,7 @@ void Server::Impl::Stop() {
   if (housekeeper_.joinable()) housekeeper_.join();
   if (key_service_ != nullptr) key_service_->Drain();
   if (door_ != nullptr) door_->Stop();
+  if (epochs_ != nullptr) epochs_->Stop();
   if (engine_ != nullptr) {
     WaitForJobs();
     engine_->Stop();  // answers what is left

@@ -113,6 +113,8 @@ class ShareStore {
   // FailedPrecondition: the store is still rewriting.
   absl::Status PrepareEpoch(const RefreshId& id, const RefreshSeed& seed);
   absl::Status AbandonEpoch();  // what was prepared, if anything was
+  // For an epoch of which it is not known when it began: the first.
+  absl::Status NoteEpochBegin(absl::Time now);
   // From now on all shares are of the next epoch. FailedPrecondition: it was not prepared.
   absl::Status EnterEpoch(absl::Time now);
   // Of a store that is rewriting. Another thread's; committed keys whose record is of the epoch

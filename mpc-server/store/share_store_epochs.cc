@@ -126,6 +126,21 @@ absl::StatusOr<std::optional<std::string>> ShareStore::Renewed(const Handle& han
 
 // ---- From one epoch to the next ----
 
+absl::Status ShareStore::NoteEpochBegin(absl::Time now) {
+  EpochState state = Epoch();
+  state.began = now;
+  RETURN_IF_ERROR(engine_->Write("note the epoch's beginning", [&](KvTxn& txn) -> absl::Status {
+    ASSIGN_OR_RETURN(const uint64_t epoch, EpochIn(txn));
+    if (epoch != state.epoch) return absl::OkStatus();  // the engine was faster
+    return txn.Put(rf::kMeta, rf::kNameEpoch,
+                   sealer_.Seal(rf::Kind::kItem, state.epoch, rf::kNameEpoch,
+                                EncodeEpochBegin({state.began_by, now})));
+  }));
+  const absl::MutexLock lock(&epoch_mutex_);
+  if (epoch_.epoch == state.epoch) epoch_.began = now;
+  return absl::OkStatus();
+}
+
 absl::Status ShareStore::PrepareEpoch(const RefreshId& id, const RefreshSeed& seed) {
   EpochState state = Epoch();
   if (state.rewriting) {

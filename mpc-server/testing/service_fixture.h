@@ -61,6 +61,10 @@ class FakeEngine : public JobEngine {
     for (const Handle& handle : handles) results.push_back({handle, handle[0] == 0, "detail"});
     done(std::move(results));
   }
+  // Done at once, or FailedPrecondition for an epoch in which it is not.
+  void Refresh(uint64_t from, absl::Time, DrawCallback done) override {
+    done(from == 1 ? absl::OkStatus() : absl::FailedPreconditionError("another epoch"));
+  }
   EngineStatus Status() const override {
     EngineStatus status;
     status.peers_connected = true;

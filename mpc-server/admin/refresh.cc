@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// refresh: makes all shares anew, and watches while the servers write their records.
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "mpc-server/admin/commands.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/base/one_line.h"
+#include "mpc-server/base/status_macros.h"
+
+namespace mpckdc::admin {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kServers = 3;
+constexpr absl::Duration kLook = absl::Milliseconds(500);
+
+struct Written {
+  std::array<v1::StatusReply, kServers> status;
+
+  bool done() const {
+    return std::none_of(status.begin(), status.end(), [](const auto& s) { return s.refreshing(); });
+  }
+  size_t Sum(uint64_t (v1::StatusReply::*of)() const) const {
+    size_t sum = 0;
+    for (const v1::StatusReply& s : status) sum += (s.*of)();
+    return sum;
+  }
+};
+
+absl::StatusOr<Written> Look(Session& session) {
+  Written now;
+  RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
+    ASSIGN_OR_RETURN(now.status[party], server.GetStatus(session.config.timeout));
+    const std::string& trouble = now.status[party].refresh_trouble();
+    if (trouble.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("server ", server.name(), ": ", OnOneLine(trouble)));
+  }));
+  return now;
+}
+
+absl::Status AskAll(Session& session, uint64_t epoch) {
+  v1::RefreshRequest request;
+  request.set_epoch(epoch);
+  const absl::Duration timeout = std::max(session.config.timeout, limits::kRefreshTimeout * 1.2);
+  return session.OnAll([&](int, enroll::AdminClient& server) {
+    return server.Call("Refresh", &enroll::AdminStub::Refresh, request, timeout).status();
+  });
+}
+
+// Until the key of the old epoch is erased at all three.
+absl::StatusOr<Written> Watch(Session& session) {
+  Written now;
+  do {
+    absl::SleepFor(kLook);
+    ASSIGN_OR_RETURN(now, Look(session));
+    session.console.Progress(now.Sum(&v1::StatusReply::refresh_written),
+                             now.Sum(&v1::StatusReply::refresh_to_write), "records written");
+  } while (!now.done());
+  session.console.EndProgress();
+  return now;
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> RefreshCommand(Session& session) {
+  ASSIGN_OR_RETURN(const enroll::AdminServers* servers, session.Connect());
+  const uint64_t epoch = servers->target().epoch;
+  const absl::Time start = absl::Now();
+  if (const absl::Status asked = AskAll(session, epoch); !asked.ok()) {
+    return Advise(asked,
+                  "see mpc-admin status; run mpc-admin refresh again when all three servers are "
+                  "connected and not refreshing: what was begun ends in one epoch by itself");
+  }
+  const absl::Duration entered = absl::Now() - start;
+  session.console.Say("share epoch ", epoch + 1, ": shares of epoch ", epoch,
+                      " are worth nothing beside those of now");
+  json result = {{"epoch", epoch + 1}, {"entered_seconds", absl::ToDoubleSeconds(entered)}};
+  if (session.options.no_wait) {
+    session.console.Say("  the servers write their records in the background: mpc-admin status");
+    session.console.Print(result);
+    return ExitCode::kOk;
+  }
+  ASSIGN_OR_RETURN(const Written written, Watch(session));
+  const size_t damaged = written.Sum(&v1::StatusReply::refresh_damaged);
+  result.update({{"records", written.Sum(&v1::StatusReply::refresh_written)},
+                 {"damaged", damaged},
+                 {"seconds", absl::ToDoubleSeconds(absl::Now() - start)}});
+  session.console.Print(result);
+  session.console.Say("the records are written and the keys of epoch ", epoch, " erased (",
+                      absl::FormatDuration(absl::Trunc(absl::Now() - start, absl::Seconds(1))),
+                      ")");
+  if (damaged == 0) return ExitCode::kOk;
+  session.console.Remark(damaged, " records could not be read: mpc-admin verify names them");
+  return ExitCode::kFindings;
+}
+
+}  // namespace mpckdc::admin
