@@ -19,9 +19,11 @@ absl::StatusOr<ExitCode> RandkeyCommand(Session& session);
 absl::StatusOr<ExitCode> DeleteCommand(Session& session);
 absl::StatusOr<ExitCode> ListCommand(Session& session);
 absl::StatusOr<ExitCode> VerifyCommand(Session& session);
+absl::StatusOr<ExitCode> VerifyEverything(Session& session);  // verify, without an operand
 absl::StatusOr<ExitCode> PolicyCommand(Session& session);
 absl::StatusOr<ExitCode> StatusCommand(Session& session);
 absl::StatusOr<ExitCode> RefreshCommand(Session& session);
+absl::StatusOr<ExitCode> ReplacePartyCommand(Session& session);
 absl::StatusOr<ExitCode> ReadmitCommand(Session& session);
 absl::StatusOr<ExitCode> DoctorCommand(Session& session);
 absl::StatusOr<ExitCode> TestLoginCommand(Session& session);

@@ -128,8 +128,7 @@ absl::Status VerifyAll(Session& session, absl::Span<const std::string> handles, 
 
 }  // namespace
 
-absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
-  ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session));
+static absl::StatusOr<ExitCode> VerifyListed(Session& session, const KeyListing& listing) {
   Faults faults;
   std::vector<std::string> handles;
   for (const auto& [handle, key] : listing) {
@@ -163,6 +162,16 @@ absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
         "mpc-admin doctor says more");
   }
   return bad == 0 ? ExitCode::kOk : ExitCode::kFindings;
+}
+
+absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
+  ASSIGN_OR_RETURN(const KeyListing listing, ListOperand(session));
+  return VerifyListed(session, listing);
+}
+
+absl::StatusOr<ExitCode> VerifyEverything(Session& session) {
+  ASSIGN_OR_RETURN(const KeyListing listing, ListOnAll(session, "", /*staged=*/false));
+  return VerifyListed(session, listing);
 }
 
 namespace {

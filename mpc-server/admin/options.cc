@@ -209,6 +209,16 @@ void Describe(CLI::App& app, Options* o) {
           "Return when the three servers are in the next share epoch; they write their records in "
           "the background.",
           &o->no_wait);
+  CLI::App& replace = *app.add_subcommand(
+      "replace-party",
+      "rebuild a party that lost its store from the two others\n"
+      "Its server runs with an empty data directory and a certificate of the party. No key exists "
+      "anywhere while it is done, and the lost store is worth nothing afterwards.");
+  AddOperands(replace, "PARTY", 1, &o->operands).allow_extra_args(false)->required(true);
+  AddFlag(replace, "--no-wait",
+          "Return when keys begin to come in; then run mpc-admin verify and mpc-admin refresh "
+          "yourself.",
+          &o->no_wait);
   app.add_subcommand(
       "readmit",
       "end the quarantine after a server deviated\n"

@@ -41,6 +41,16 @@ static void to_json(json& out, const SurveyedServer& server) {
               {"realm", s.realm()},
               {"cluster", s.cluster()},
               {"epoch", s.epoch()},
+              {"epoch_began_us", s.epoch_began_us()},
+              {"refreshing", s.refreshing()},
+              {"refresh_to_write", s.refresh_to_write()},
+              {"refresh_written", s.refresh_written()},
+              {"refresh_damaged", s.refresh_damaged()},
+              {"refresh_trouble", s.refresh_trouble()},
+              {"refresh_every_us", s.refresh_every_us()},
+              {"receiving", s.receiving()},
+              {"handed_over", s.handed_over()},
+              {"left_out", s.left_out()},
               {"initialised", s.initialised()},
               {"keys", s.keys()},
               {"staged", s.staged()},
@@ -89,7 +99,8 @@ void KeepOnOneLine(v1::StatusReply& status) {
   for (std::string* text : {status.mutable_software(), status.mutable_realm(), status.mutable_isa(),
                             status.mutable_degraded(), status.mutable_quotas(),
                             status.mutable_security(), status.mutable_different_record(),
-                            status.mutable_protocol(), status.mutable_last_protocol()}) {
+                            status.mutable_protocol(), status.mutable_last_protocol(),
+                            status.mutable_refresh_trouble()}) {
     *text = OnOneLine(*text);
   }
   if (status.has_quarantine()) {
@@ -117,6 +128,7 @@ void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* se
 std::string State(const v1::StatusReply& status) {
   if (!status.initialised()) return "no realm yet";
   if (status.has_quarantine()) return "QUARANTINED";
+  if (status.receiving()) return "receiving keys";
   if (!status.degraded().empty()) return "degraded";
   return status.peers_connected() ? "ready" : "waits for peers";
 }
@@ -152,6 +164,13 @@ void RemarkOn(const SurveyedServer& server, Console& console) {
   if (!s.degraded().empty()) console.Remark("server ", server.address, ": ", s.degraded());
   if (s.has_quarantine()) {
     console.Remark("server ", server.address, " is quarantined: ", TextOf(s.quarantine()));
+  }
+  if (!s.refresh_trouble().empty()) {
+    console.Remark("server ", server.address, ": ", s.refresh_trouble());
+  }
+  if (s.refreshing()) {
+    console.Remark("server ", server.address, " writes its records anew in share epoch ", s.epoch(),
+                   ": ", s.refresh_written(), " of ", s.refresh_to_write());
   }
   if (s.different_records() > 0) {
     console.Remark("server ", server.address, ": ", s.different_records(),
@@ -246,8 +265,8 @@ absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
 
 absl::StatusOr<ExitCode> StatusCommand(Session& session) {
   ASSIGN_OR_RETURN(auto survey, SurveyServers(session));
-  Table table = {{"SERVER", "PARTY", "STATE", "KEYS", "STAGED", "JOBS", "FAILED", "CLOCK", "ANSWER",
-                  "CERTIFICATE UNTIL", "SECURITY", "PROTOCOL", "DISTANCE", "RATE", "SOFTWARE"}};
+  Table table = {{"SERVER", "PARTY", "STATE", "EPOCH", "KEYS", "STAGED", "JOBS", "FAILED", "CLOCK",
+                  "ANSWER", "CERTIFICATE UNTIL", "SECURITY", "PROTOCOL", "DISTANCE", "RATE", "SOFTWARE"}};
   bool all_there = true, all_ready = true;
   for (const SurveyedServer& server : survey) {
     if (!server.error.ok()) {
@@ -259,8 +278,8 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
     all_ready &= s.initialised() && s.degraded().empty() && s.peers_connected() &&
                  !s.has_quarantine() && s.different_records() == 0;
     table.push_back(
-        {server.address, absl::StrCat(s.party()), State(s), absl::StrCat(s.keys()),
-         absl::StrCat(s.staged()), absl::StrCat(s.jobs()), absl::StrCat(s.jobs_failed()),
+        {server.address, absl::StrCat(s.party()), State(s), absl::StrCat(s.epoch()),
+         absl::StrCat(s.keys()), absl::StrCat(s.staged()), absl::StrCat(s.jobs()), absl::StrCat(s.jobs_failed()),
          absl::StrFormat("%+.1f ms", absl::ToDoubleMilliseconds(server.clock_difference)),
          absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(server.round_trip)),
          Day(absl::FromUnixMicros(s.certificate_expires_us())), Shown(s.security()),

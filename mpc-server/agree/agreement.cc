@@ -236,7 +236,9 @@ std::string EncodeGreeting(const Greeting& greeting) {
   out.Uint(static_cast<uint8_t>(greeting.protocol), 1);
   out.Uint(greeting.epoch.epoch, 8);
   out.Fixed(greeting.epoch.began_by);
-  out.Uint(greeting.epoch.refresh, 1);
+  const EpochClaim& claim = greeting.epoch;
+  out.Uint(claim.refresh | claim.busy << 1 | claim.empty << 2 | claim.receiving << 3, 1);
+  out.Uint(claim.replace, 1);
   out.Uint(greeting.epoch.prepared.has_value(), 1);
   if (greeting.epoch.prepared.has_value()) out.Fixed(*greeting.epoch.prepared);
   return out.Take();
@@ -255,9 +257,13 @@ absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes) {
   greeting.protocol = static_cast<ProtocolSetting>(protocol);
   greeting.epoch.epoch = in.Uint(8);
   in.Into(greeting.epoch.began_by);
-  const uint64_t refresh = in.Uint(1), prepared = in.Uint(1);
-  if (refresh > 1 || prepared > 1) return Bad("neither yes nor no in a greeting");
-  greeting.epoch.refresh = refresh == 1;
+  const uint64_t flags = in.Uint(1), replace = in.Uint(1), prepared = in.Uint(1);
+  if (flags > 15 || replace > 3 || prepared > 1) return Bad("a greeting's epoch makes no sense");
+  greeting.epoch.refresh = (flags & 1) != 0;
+  greeting.epoch.busy = (flags & 2) != 0;
+  greeting.epoch.empty = (flags & 4) != 0;
+  greeting.epoch.receiving = (flags & 8) != 0;
+  greeting.epoch.replace = static_cast<uint8_t>(replace);
   if (prepared == 1) in.Into(greeting.epoch.prepared.emplace());
   if (!in.AtEnd()) return Bad(absl::StrCat("greeting of ", bytes.size(), " bytes"));
   return greeting;

@@ -32,6 +32,7 @@
 //   kDraw     transaction         0             DrawDigest           (one entry)
 //   kVerify   request             index         SHA-256 of handle    (one entry per handle)
 //   kRefresh  of the epoch left   the epoch     zeros                (one entry; epoch_change.h)
+//   kHandOver of the session      0             zeros                (one entry; hand_over.h)
 //
 // An entry that the leader itself refuses is proposed all the same, so that the others need not
 // wait for its deadline to know.
@@ -80,8 +81,8 @@ using GroupId = std::array<uint8_t, 16>;
 GroupId KdcKey(const KdcIdentity& kdc);
 Digest DrawDigest(const KeyInfo& info);
 
-enum class BatchKind : uint8_t { kJobs = 1, kDraw = 2, kVerify = 3, kLongJobs = 4, kRefresh = 5 };
-inline constexpr uint64_t kLastBatchKind = 5;
+enum class BatchKind : uint8_t { kJobs = 1, kDraw = 2, kVerify = 3, kLongJobs = 4, kRefresh = 5, kHandOver = 6 };
+inline constexpr uint64_t kLastBatchKind = 6;
 constexpr bool IsOfJobs(BatchKind kind) {
   return kind == BatchKind::kJobs || kind == BatchKind::kLongJobs;
 }
@@ -152,7 +153,8 @@ Agreed Combine(const std::array<VoteCode, 3>& codes);
 // What a server tells its neighbours in the session's hello:
 //   5 (1) | nonce mark (12) | time (8) | max_renewable_life in seconds (8)
 //   | clock_skew in microseconds (8) | ProtocolSetting (1) | share epoch (8) | refresh by which it
-//   began (16) | agreed to a refresh (1): 0 or 1 | prepared (1): 0, or 1 and that refresh (16)
+//   began (16) | flags (1): 1 agreed to a refresh, 2 busy, 4 empty, 8 receiving | party to replace,
+//   and 1 (1) | prepared (1): 0, or 1 and that refresh (16)
 struct Greeting {
   Nonce mark{};
   absl::Time time;

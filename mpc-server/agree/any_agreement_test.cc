@@ -61,7 +61,11 @@ Greeting SomeGreeting(Mutations& mutations) {
   g.max_renewable_life = absl::Hours(24 * 7);
   g.clock_skew = absl::Minutes(5);
   g.protocol = static_cast<ProtocolSetting>(mutations.Below(kLastProtocolSetting + 1));
-  g.epoch = {mutations.Below(9), RefreshId{3}, std::nullopt, mutations.Below(2) == 1};
+  g.epoch.epoch = mutations.Below(9);
+  g.epoch.began_by = RefreshId{3};
+  g.epoch.refresh = mutations.Below(2) == 1;
+  g.epoch.receiving = mutations.Below(2) == 1;
+  g.epoch.replace = static_cast<uint8_t>(mutations.Below(4));
   if (mutations.Below(2) == 1) g.epoch.prepared = RefreshId{5};
   return g;
 }

@@ -48,6 +48,7 @@ class Engine : public JobEngine {
   absl::StatusOr<std::optional<DeviationReport>> Readmit() override;
   void SetQuotas(const QuotaRates& rates) override;
   void Refresh(uint64_t from, absl::Time deadline, DrawCallback done) override;
+  void Replace(int party, absl::Time deadline, DrawCallback done) override;
 
  private:
   void Enter(const KeyRoundPtr& round);
@@ -95,6 +96,7 @@ void Engine::Stop() {
     state_.answers.Fail(job, Refuse(Verdict::kUnavailable, kStopping));
   }
   FailAllKeyRounds(state_, kStopping);
+  FailExpiredReplace(state_, absl::InfiniteFuture());
   state_.answers.RecordUnbatched();
   state_.answers.WriteCounts();
 }
@@ -164,6 +166,10 @@ void Engine::Refresh(uint64_t from, absl::Time deadline, DrawCallback done) {
         "asked to leave share epoch ", from, ", this server is in epoch ", epoch)));
   }
   Enter(MakeRefresh(state_, from, deadline, std::move(done)));
+}
+
+void Engine::Replace(int party, absl::Time deadline, DrawCallback done) {
+  AskToReplace(state_, party, deadline, std::move(done));
 }
 
 void Engine::Enter(const KeyRoundPtr& round) {
@@ -249,7 +255,8 @@ absl::Status Engine::RunSession() {
   follower_.NewSession();
   absl::Status status;
   while (status.ok() && !state_.stopping() && !state_.refresh_agreed) {
-    status = state_.peers->StillGood();
+    if (WantsToReplace(state_)) status = absl::UnavailableError("a party is to be replaced");
+    if (status.ok()) status = state_.peers->StillGood();
     if (!status.ok()) {
       session.party().Abort(status.message());
       break;
@@ -316,6 +323,7 @@ void Engine::Housekeep() {
   const absl::Time now = state_.Now();
   state_.answers.FailExpired(now);
   FailExpiredKeyRounds(state_, now);
+  FailExpiredReplace(state_, now);
   state_.answers.RecordUnbatched();
   state_.quotas.Advance(now);
   state_.quarantine.Save();

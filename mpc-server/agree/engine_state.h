@@ -14,6 +14,7 @@
 #include "mpc-server/agree/answers.h"
 #include "mpc-server/agree/clock_watch.h"
 #include "mpc-server/agree/different_records.h"
+#include "mpc-server/agree/hand_over.h"
 #include "mpc-server/agree/job_engine.h"
 #include "mpc-server/agree/job_quotas.h"
 #include "mpc-server/agree/key_rounds.h"
@@ -29,12 +30,20 @@
 
 namespace mpckdc {
 
+// That a party be replaced, which the next session may do.
+struct ReplaceWish {
+  int party;
+  absl::Time deadline;
+  std::shared_ptr<JobEngine::DrawCallback> done;
+};
+
 // What other threads asked for and was not answered. The engine's thread sleeps on the mutex
 // (Executor::Wait) and is woken when something is put in.
 struct WaitingWork {
   mutable absl::Mutex mu;
   JobQueue jobs ABSL_GUARDED_BY(mu);
   std::list<KeyRoundPtr> key_rounds ABSL_GUARDED_BY(mu);
+  std::optional<ReplaceWish> replace ABSL_GUARDED_BY(mu);
   std::atomic<bool> closed{false};  // the engine stops: nothing more is put in
 };
 
@@ -68,6 +77,9 @@ struct EngineState {
 
   // The engine's thread's, but for what their own comments say.
   LongRing long_ring;
+  RecentHandles recent;
+  WantedHandles wanted;
+  bool beside_empty = false;    // the session's servers are one that is empty and two that are not
   bool refresh_agreed = false;  // by all three: the next session opens at once, in the next epoch
   std::optional<LineTrial> trial;  // of the session before
   absl::Time replies_until = absl::InfinitePast();  // the second jobs of many logins come till then

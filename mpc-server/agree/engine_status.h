@@ -44,6 +44,7 @@ struct EngineStatus {
   std::optional<DeviationReport> quarantine;  // why it opens no session (quarantine.h)
   size_t different_records = 0;               // keys of which the three hold different records
   std::string different_record;               // one of them, and whose record differs
+  size_t handed_over = 0, left_out = 0;       // keys, to a party that is rebuilt (hand_over.h)
   LineState line_prev, line_next;             // to the neighbours, as far as measured
   std::optional<CtsProtocol> protocol;        // of the last batch under keys of types 17 to 20,
                                               // with garbled gcm parts, or of keys

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/agree/epoch_agreement.h"
 
-#include <algorithm>
-
-#include "absl/strings/escaping.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 
@@ -24,36 +22,93 @@ std::string EpochsText(const std::array<EpochClaim, 3>& claims) {
 constexpr char kWhatToDo[] =
     ": what is older is a store that was put back from a backup, and shares of two epochs do not "
     "belong together. Start that server with its newest store and key file; if they are lost, it "
-    "must be replaced (deploy/runbooks/epochs.md)";
+    "must be replaced (mpc-admin replace-party; deploy/runbooks/epochs.md)";
+
+// The one that is empty beside two that are not; -1: there is none.
+int NewcomerOf(const std::array<EpochClaim, 3>& claims) {
+  int newcomer = -1, empty = 0;
+  for (int p = 0; p < 3; ++p) {
+    if (!claims[p].empty) continue;
+    newcomer = p;
+    ++empty;
+  }
+  return empty == 1 ? newcomer : -1;
+}
+
+bool MayReplace(const std::array<EpochClaim, 3>& claims, int newcomer) {
+  if (newcomer < 0) return false;
+  const EpochClaim& one = claims[(newcomer + 1) % 3];
+  const EpochClaim& other = claims[(newcomer + 2) % 3];
+  const bool same = one.epoch == other.epoch && one.began_by == other.began_by;
+  const bool all_want = absl::c_all_of(
+      claims, [=](const EpochClaim& claim) { return claim.replace == newcomer + 1; });
+  return same && all_want && !one.busy && !other.busy && !one.receiving && !other.receiving;
+}
+
+// It has prepared what the newest have entered.
+bool CanFollow(const EpochClaim& claim, const EpochClaim& newest) {
+  return claim.prepared == newest.began_by &&
+         (claim.empty || claim.epoch + 1 == newest.epoch);
+}
 
 }  // namespace
 
 EpochClaim ClaimOf(const EpochState& state, bool refresh) {
-  return {state.epoch, state.began_by, state.prepared, refresh && !state.rewriting};
+  EpochClaim claim;
+  claim.epoch = state.epoch;
+  claim.began_by = state.began_by;
+  claim.prepared = state.prepared;
+  claim.refresh = refresh && !state.rewriting && !state.receiving;
+  claim.busy = state.rewriting;
+  claim.receiving = state.receiving;
+  return claim;
 }
 
 absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claims, int own) {
-  uint64_t newest = 0;
-  for (const EpochClaim& claim : claims) newest = std::max(newest, claim.epoch);
-  const EpochClaim* first = nullptr;  // of those in the newest
-  bool all_newest = true, all_refresh = true;
+  const int newcomer = NewcomerOf(claims);
+  const EpochClaim* newest = &claims[0];
   for (const EpochClaim& claim : claims) {
-    if (claim.epoch == newest && first == nullptr) first = &claim;
-    all_newest &= claim.epoch == newest;
-    all_refresh &= claim.refresh;
+    if (claim.epoch > newest->epoch) newest = &claim;
   }
-  for (const EpochClaim& claim : claims) {
-    if (claim.epoch == newest && claim.began_by != first->began_by) {
+  if (MayReplace(claims, newcomer)) return EpochStep::kReplace;
+  bool all_newest = true;
+  for (int p = 0; p < 3; ++p) {
+    const EpochClaim& claim = claims[p];
+    const bool is_newest = claim.epoch == newest->epoch;
+    all_newest &= is_newest;
+    if (is_newest && claim.began_by == newest->began_by) continue;
+    if (is_newest) {
+      return absl::FailedPreconditionError(absl::StrCat("the servers came into share epoch ",
+                                                        newest->epoch, " by different refreshes",
+                                                        kWhatToDo));
+    }
+    if (CanFollow(claim, *newest)) continue;
+    if (p == newcomer) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "the servers came into share epoch ", newest, " by different refreshes", kWhatToDo));
+          "the store of server ", p, " is empty, and the realm is in share epoch ", newest->epoch,
+          ": if its data is lost run mpc-admin replace-party ", p, " (deploy/runbooks/epochs.md)"));
     }
-    const bool can_follow = claim.epoch + 1 == newest && claim.prepared == first->began_by;
-    if (claim.epoch != newest && !can_follow) {
-      return absl::FailedPreconditionError(absl::StrCat(EpochsText(claims), kWhatToDo));
-    }
+    return absl::FailedPreconditionError(absl::StrCat(EpochsText(claims), kWhatToDo));
   }
-  if (!all_newest) return claims[own].epoch == newest ? EpochStep::kWait : EpochStep::kCatchUp;
-  return all_refresh ? EpochStep::kRefresh : EpochStep::kStay;
+  if (!all_newest) {
+    return claims[own].epoch == newest->epoch ? EpochStep::kWait : EpochStep::kCatchUp;
+  }
+  const bool refresh = absl::c_all_of(claims, [](const EpochClaim& c) { return c.refresh; });
+  return refresh ? EpochStep::kRefresh : EpochStep::kStay;
+}
+
+std::optional<int> Receiver(const std::array<EpochClaim, 3>& claims) {
+  for (int p = 0; p < 3; ++p) {
+    if (claims[p].receiving) return p;
+  }
+  const int newcomer = NewcomerOf(claims);
+  if (newcomer < 0) return std::nullopt;
+  const bool joins = MayReplace(claims, newcomer) ||
+                     (claims[newcomer].prepared.has_value() &&
+                      claims[newcomer].epoch != claims[(newcomer + 1) % 3].epoch) ||
+                     (claims[newcomer].prepared.has_value() &&
+                      claims[newcomer].epoch != claims[(newcomer + 2) % 3].epoch);
+  return joins ? std::optional<int>(newcomer) : std::nullopt;
 }
 
 std::string EncodePrepared(const RefreshId& id, uint64_t into) {

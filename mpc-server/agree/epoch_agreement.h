@@ -18,7 +18,12 @@
 // after all three claimed e in one session. So whoever is behind has what it needs to follow,
 // whatever stops when.
 //
-// The seed of the refresh comes out of the session's fresh hellos: a random number of each server,
+// A party that lost everything is replaced the same way: its empty store, and the wish of three
+// administrators' calls, make the step kReplace. The two others draw the seed by themselves, so the
+// shares of the lost store are worth nothing any more; the newcomer joins the epoch that they enter,
+// and receives its keys afterwards (hand_over.h).
+//
+// The seed of a refresh comes out of the session's fresh hellos: a random number of each server,
 // which travelled under fresh keys of fresh handshakes. Somebody who read a server's memory before,
 // and is gone, does not know it.
 #ifndef MPC_SERVER_AGREE_EPOCH_AGREEMENT_H_
@@ -31,7 +36,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "mpc-server/share/zero_shares.h"
 #include "mpc-server/store/epochs.h"
 
 namespace mpckdc {
@@ -41,17 +45,25 @@ struct EpochClaim {
   uint64_t epoch = 1;
   RefreshId began_by{};
   std::optional<RefreshId> prepared;
-  bool refresh = false;  // it agreed to a refresh in the session before
+  bool refresh = false;    // it agreed to a refresh in the session before
+  bool busy = false;       // records of the last refresh are not written yet
+  bool empty = false;      // it never had a key
+  bool receiving = false;  // it has not all keys yet
+  uint8_t replace = 0;     // its administrator wants party `replace` - 1 replaced; 0: none
 
   friend bool operator==(const EpochClaim&, const EpochClaim&) = default;
 };
 EpochClaim ClaimOf(const EpochState& state, bool refresh);
+
+// Who has to receive keys after a session with these claims settled its epoch; nullopt: nobody.
+std::optional<int> Receiver(const std::array<EpochClaim, 3>& claims);
 
 enum class EpochStep {
   kStay,     // and forget what was prepared
   kWait,     // others catch up with this server
   kCatchUp,  // enter what this server has prepared
   kRefresh,  // prepare the next epoch and enter it
+  kReplace,  // the same, all but one, which joins
 };
 
 // The same claims at the three servers, by party; the step of `own`. FailedPrecondition: the three

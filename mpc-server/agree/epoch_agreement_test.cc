@@ -16,7 +16,25 @@ namespace {
 using ::testing::HasSubstr;
 
 RefreshId Id(uint8_t n) { return RefreshId{n}; }
-EpochClaim At(uint64_t epoch, uint8_t began) { return {epoch, Id(began), std::nullopt, false}; }
+EpochClaim At(uint64_t epoch, uint8_t began) {
+  EpochClaim claim;
+  claim.epoch = epoch;
+  claim.began_by = Id(began);
+  return claim;
+}
+EpochClaim Empty() {
+  EpochClaim claim;
+  claim.empty = true;
+  return claim;
+}
+EpochClaim Replaces(EpochClaim claim, int party) {
+  claim.replace = static_cast<uint8_t>(party + 1);
+  return claim;
+}
+EpochClaim Busy(EpochClaim claim) {
+  claim.busy = true;
+  return claim;
+}
 EpochClaim Prepared(EpochClaim claim, uint8_t n) {
   claim.prepared = Id(n);
   return claim;
@@ -64,6 +82,28 @@ TEST(EpochAgreementTest, AnOldStoreStopsAllAndIsNamed) {
   ExpectStop({At(4, 7), At(4, 6), At(4, 7)}, "by different refreshes");
 }
 
+TEST(EpochAgreementTest, ANewcomerJoinsIfAllThreeSaySo) {
+  const EpochClaim old = Replaces(At(4, 7), 1);
+  ExpectSteps({old, Replaces(Empty(), 1), old}, {Step::kReplace, Step::kReplace, Step::kReplace});
+  EXPECT_EQ(Receiver({old, Replaces(Empty(), 1), old}), 1);
+  ExpectStop({old, Empty(), old}, "run mpc-admin replace-party 1");
+  ExpectStop({Replaces(At(4, 7), 2), Replaces(Empty(), 1), old}, "run mpc-admin replace-party 1");
+  ExpectStop({Busy(old), Replaces(Empty(), 1), old}, "run mpc-admin replace-party 1");
+  ExpectStop({old, Replaces(At(3, 1), 1), old}, "put back from a backup");
+  // In a realm that is new an empty server is nothing special.
+  ExpectSteps({At(1, 0), Empty(), Empty()}, {Step::kStay, Step::kStay, Step::kStay});
+  ExpectSteps({At(1, 0), Empty(), At(1, 0)}, {Step::kStay, Step::kStay, Step::kStay});
+  EXPECT_EQ(Receiver({At(1, 0), Empty(), At(1, 0)}), std::nullopt);
+}
+
+TEST(EpochAgreementTest, ANewcomerThatWasCutOffCatchesUp) {
+  ExpectSteps({At(5, 8), Prepared(Empty(), 8), Prepared(At(4, 7), 8)},
+              {Step::kWait, Step::kCatchUp, Step::kCatchUp});
+  EXPECT_EQ(Receiver({At(5, 8), Prepared(Empty(), 8), Prepared(At(4, 7), 8)}), 1);
+  ExpectStop({Prepared(At(4, 7), 8), Prepared(Empty(), 8), Prepared(At(4, 7), 8)},
+             "run mpc-admin replace-party 1");
+}
+
 // Three stores under random crashes between the steps of random refreshes: they are never led to
 // where two of them can not come together again, and each refresh that one entered all enter.
 TEST(EpochAgreementTest, NoCutDividesThem) {
@@ -74,6 +114,12 @@ TEST(EpochAgreementTest, NoCutDividesThem) {
     return byte % n;
   };
   uint64_t refreshes = 0, caught_up = 0;
+  const auto At = [](uint64_t epoch, const RefreshId& by) {
+    EpochState state;
+    state.epoch = epoch;
+    state.began_by = by;
+    return state;
+  };
   std::array<EpochState, 3> stores;
   for (uint32_t session = 1; session < 20000; ++session) {
     const bool agreed = below(2) == 0;
@@ -95,13 +141,13 @@ TEST(EpochAgreementTest, NoCutDividesThem) {
       if (steps[p] == Step::kRefresh) stores[p].prepared = id;
       prepared[p] = steps[p] == Step::kRefresh;
       if (steps[p] != Step::kCatchUp) continue;
-      stores[p] = {stores[p].epoch + 1, *stores[p].prepared, {}, std::nullopt, false};
+      stores[p] = At(stores[p].epoch + 1, *stores[p].prepared);
       ++caught_up;
     }
     if (!(prepared[0] && prepared[1] && prepared[2])) continue;
     for (int p = 0; p < 3; ++p) {
       if (below(3) == 0) continue;  // what the others told it was lost
-      stores[p] = {stores[p].epoch + 1, id, {}, std::nullopt, false};
+      stores[p] = At(stores[p].epoch + 1, id);
       ++refreshes;
     }
   }

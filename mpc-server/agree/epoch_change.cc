@@ -125,7 +125,52 @@ absl::Status RefreshTogether(EngineState& state, PeerSession& session) {
   return Enter(state);
 }
 
-absl::Status Take(EngineState& state, PeerSession& session, EpochStep step) {
+// Of the two who are not replaced: what only they know.
+RefreshSeed SeedWithout(const PartyContext& party, int newcomer) {
+  const Neighbour other =
+      PartyAt(party.party(), Neighbour::kNext) == newcomer ? Neighbour::kPrev : Neighbour::kNext;
+  RefreshSeed seed;
+  crypto_kdf_derive_from_key(seed.Get().data(), seed.Get().size(), 1, "mpckdc-t",
+                             party.ComparisonKey(other).data());
+  return seed;
+}
+
+// The step kReplace: the two go into a new epoch, `into`, which the newcomer joins.
+absl::Status ReplaceTogether(EngineState& state, PeerSession& session,
+                             const std::array<EpochClaim, kParties>& claims) {
+  const int newcomer = *Receiver(claims);
+  const PartyContext& party = session.party();
+  const RefreshId id = party.session_id();
+  const uint64_t into = claims[(newcomer + 1) % kParties].epoch + 1;
+  RETURN_IF_ERROR(state.party == newcomer
+                      ? state.store->PrepareJoin(id, into)
+                      : state.store->PrepareEpoch(id, SeedWithout(party, newcomer)));
+  const std::string prepared = EncodePrepared(id, into);
+  RETURN_IF_ERROR(session.SendToBoth(prepared));
+  for (const Neighbour from : {Neighbour::kPrev, Neighbour::kNext}) {
+    RETURN_IF_ERROR(HearPrepared(state, session, from, prepared));
+  }
+  return Enter(state);
+}
+
+void AnswerReplace(EngineState& state, const absl::Status& status) {
+  std::shared_ptr<JobEngine::DrawCallback> done;
+  {
+    const absl::MutexLock lock(&state.waiting.mu);
+    if (state.waiting.replace.has_value()) done = state.waiting.replace->done;
+    state.waiting.replace.reset();
+  }
+  if (done != nullptr) (*done)(status);
+}
+
+// Of the disk or the key file; not of the lines to the others.
+bool IsOwnTrouble(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsResourceExhausted(status) ||
+         absl::IsPermissionDenied(status);
+}
+
+absl::Status Take(EngineState& state, PeerSession& session,
+                  const std::array<EpochClaim, kParties>& claims, EpochStep step) {
   switch (step) {
     case EpochStep::kWait:
       return absl::OkStatus();
@@ -135,11 +180,66 @@ absl::Status Take(EngineState& state, PeerSession& session, EpochStep step) {
       return Enter(state);
     case EpochStep::kRefresh:
       return RefreshTogether(state, session);
+    case EpochStep::kReplace:
+      return ReplaceTogether(state, session, claims);
   }
   return absl::InternalError("no such step of epochs");
 }
 
 }  // namespace
+
+absl::StatusOr<EpochClaim> OwnClaim(EngineState& state) {
+  EpochClaim claim = ClaimOf(state.store->Epoch(), std::exchange(state.refresh_agreed, false));
+  ASSIGN_OR_RETURN(claim.empty, state.store->IsEmpty());
+  const absl::MutexLock lock(&state.waiting.mu);
+  if (state.waiting.replace.has_value()) {
+    claim.replace = static_cast<uint8_t>(state.waiting.replace->party + 1);
+  }
+  return claim;
+}
+
+void AskToReplace(EngineState& state, int party, absl::Time deadline,
+                  JobEngine::DrawCallback done) {
+  absl::Status status;
+  if (state.party == party && state.store->Epoch().receiving) return done(absl::OkStatus());
+  if (state.party == party) {
+    const absl::StatusOr<bool> empty = state.store->IsEmpty();
+    status = empty.status();
+    if (empty.ok() && !*empty) {
+      status = absl::FailedPreconditionError(
+          "this server has keys, or was initialised: what is replaced begins with an empty store. "
+          "Stop it, move its data directory away and start it again");
+    }
+  }
+  if (status.ok()) {
+    const absl::MutexLock lock(&state.waiting.mu);
+    if (state.waiting.replace.has_value()) {
+      status = absl::FailedPreconditionError("this server was asked already to replace a party");
+    } else {
+      state.waiting.replace = {party, deadline,
+                               std::make_shared<JobEngine::DrawCallback>(std::move(done))};
+    }
+  }
+  if (!status.ok()) return done(status);
+  state.executor->Wake();
+}
+
+bool WantsToReplace(EngineState& state) {
+  if (!state.beside_empty) return false;
+  const absl::MutexLock lock(&state.waiting.mu);
+  return state.waiting.replace.has_value();
+}
+
+void FailExpiredReplace(EngineState& state, absl::Time now) {
+  {
+    const absl::MutexLock lock(&state.waiting.mu);
+    if (!state.waiting.replace.has_value() || state.waiting.replace->deadline > now) return;
+  }
+  AnswerReplace(state, absl::UnavailableError(
+                           "the three servers did not come together to replace it: see the logs; all "
+                           "three must be up, asked for the same party, that party's store empty, and "
+                           "the last refresh written"));
+}
 
 KeyRoundPtr MakeRefresh(EngineState& state, uint64_t from, absl::Time deadline,
                         JobEngine::DrawCallback done) {
@@ -158,9 +258,24 @@ void AgreeToRefresh(EngineState& state, Ballot& ballot) {
 absl::Status SettleEpoch(EngineState& state, PeerSession& session,
                          const std::array<EpochClaim, kParties>& claims, bool* refreshed) {
   ASSIGN_OR_RETURN(const EpochStep step, ChooseEpochStep(claims, state.party));
-  RETURN_IF_ERROR(Take(state, session, step));
+  const absl::Status taken = Take(state, session, claims, step);
+  // An error that is this server's own is told to whoever asked; after others' it is tried again.
+  if (step == EpochStep::kReplace && IsOwnTrouble(taken)) AnswerReplace(state, taken);
+  RETURN_IF_ERROR(taken);
   *refreshed = step == EpochStep::kRefresh;
   AnswerRefreshRounds(state, absl::OkStatus());
+  DropHandOvers(state);
+  const std::optional<int> receiver = Receiver(claims);
+  if (receiver.has_value()) {
+    {
+      const absl::MutexLock lock(&state.waiting.mu);
+      state.waiting.key_rounds.push_back(MakeHandOver(state, session, *receiver));
+    }
+    AnswerReplace(state, absl::OkStatus());
+  }
+  int empty = 0;
+  for (const EpochClaim& claim : claims) empty += claim.empty;
+  state.beside_empty = empty == 1 && !receiver.has_value();
   return absl::OkStatus();
 }
 

@@ -24,6 +24,16 @@ KeyRoundPtr MakeRefresh(EngineState& state, uint64_t from, absl::Time deadline,
 // After the votes on a refresh: if all three want it, the session is to end for it.
 void AgreeToRefresh(EngineState& state, Ballot& ballot);
 
+// What this server claims of itself in the session that is about to open.
+absl::StatusOr<EpochClaim> OwnClaim(EngineState& state);
+
+// A wish that `party` be replaced; only one at a time. FailedPrecondition: another one is.
+void AskToReplace(EngineState& state, int party, absl::Time deadline,
+                  JobEngine::DrawCallback done);
+// Whether the present session should end for it.
+bool WantsToReplace(EngineState& state);
+void FailExpiredReplace(EngineState& state, absl::Time now);
+
 // After both greetings: brings this server into the session's epoch. An error ends the session.
 // `refreshed`: the three went into a new one.
 absl::Status SettleEpoch(EngineState& state, PeerSession& session,

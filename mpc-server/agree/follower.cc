@@ -70,9 +70,10 @@ absl::Status Follower::CheckProposal(const PeerSession& session, const Proposal&
   state_.clocks.Hear(NeighbourOf(state_.party, kLeader), proposal.time, state_.Now());
   state_.clocks.Judge();
   state_.sealing.Tell();
-  const bool of_one = proposal.kind == BatchKind::kDraw || proposal.kind == BatchKind::kRefresh;
+  const bool of_one = proposal.kind == BatchKind::kDraw || proposal.kind == BatchKind::kRefresh ||
+                      proposal.kind == BatchKind::kHandOver;
   if (of_one && proposal.entries.size() != 1) {
-    return LeaderDeviates("agreement: more than one key to draw, or refresh");
+    return LeaderDeviates("agreement: more than one entry of a kind that has one");
   }
   // The leader has heard the same three marks and has reserved them itself.
   if (proposal.nonces > 0 && proposal.first_nonce < state_.sealing.next()) {

@@ -32,6 +32,10 @@ bool AnyMissing(const Ballot& ballot) {
                      [](const Agreed& agreed) { return agreed.code == kVoteMissing; });
 }
 
+bool ComputesOnKeys(BatchKind kind) {
+  return kind == BatchKind::kDraw || kind == BatchKind::kVerify;
+}
+
 void CountBatch(EngineState& state, CtsProtocol protocol) {
   state.status.Update([&](EngineStatus& status) {
     status.protocol = protocol;
@@ -57,7 +61,9 @@ class KeyRoundRun : public BatchRun {
   absl::Status Finish(const absl::Status& computed) override {
     const KeyRoundPtr round = ballot_->key_round;
     round->Finish(state_, computed);
-    if (computed.ok()) CountBatch(state_, ballot_->proposal.protocol);
+    if (computed.ok() && ComputesOnKeys(round->kind)) {
+      CountBatch(state_, ballot_->proposal.protocol);
+    }
     return computed;
   }
 
@@ -252,6 +258,7 @@ void Verify::Finish(EngineState& state, const absl::Status& computed) {
 // Those of a follower for keys that it may not compute as the leader proposes.
 void RefuseProtocol(EngineState& state, Ballot& ballot) {
   const Proposal& proposal = ballot.proposal;
+  if (!ComputesOnKeys(proposal.kind)) return;
   CtsLoad all;
   for (size_t i = 0; i < proposal.entries.size(); ++i) {
     if (ballot.codes[i] != kVoteOk || proposal.entries[i].code != kVoteOk) continue;
@@ -267,7 +274,7 @@ void RefuseProtocol(EngineState& state, Ballot& ballot) {
 KeyRoundPtr TakeDue(EngineState& state) {
   const absl::Time now = state.Now();
   const absl::MutexLock lock(&state.waiting.mu);
-  for (const BatchKind kind : {BatchKind::kDraw, BatchKind::kRefresh, BatchKind::kVerify}) {
+  for (const BatchKind kind : {BatchKind::kDraw, BatchKind::kRefresh, BatchKind::kHandOver, BatchKind::kVerify}) {
     for (const KeyRoundPtr& round : state.waiting.key_rounds) {
       if (round->kind != kind || round->next_try > now) continue;
       round->next_try = now + kRetry;
@@ -323,7 +330,7 @@ bool ProposeKeyRound(EngineState& state, ProtocolSetting setting, Ballot& ballot
   if (ballot.key_round == nullptr) return false;
   ballot.proposal.kind = ballot.key_round->kind;
   std::vector<ProposalEntry> entries = ballot.key_round->Entries(ballot.records);
-  if (ballot.proposal.kind == BatchKind::kRefresh) {
+  if (!ComputesOnKeys(ballot.proposal.kind)) {
     ballot.proposal.entries = std::move(entries);
     return true;
   }

@@ -53,6 +53,16 @@ absl::Status UnreadKey(const Job& job, BatchRecords& records) {
   return absl::OkStatus();
 }
 
+// For whoever hands keys over (hand_over.h).
+void NoteHandles(EngineState& state, const Job& job, BatchRecords& records) {
+  const std::vector<Handle> handles = HandlesOf(job);
+  state.recent.Note(handles);
+  if (!state.store->Epoch().receiving) return;
+  for (const Handle& handle : handles) {
+    if (absl::IsUnavailable(records.Get(handle).status())) state.wanted.Note(handle);
+  }
+}
+
 // Whether a server judges a time in the job, or sets one.
 bool DependsOnClock(Operation operation) {
   return operation != Operation::kMakeChecksum && operation != Operation::kVerifyChecksum;
@@ -88,6 +98,7 @@ Judgement Opinions::On(WaitingJob& waiting) {
   if (waiting.deadline <= now) return Refuse(Verdict::kDeadline, "not started before its deadline");
   const std::string& unrecorded = state_.answers.unrecorded();
   if (!unrecorded.empty()) return Refuse(Verdict::kUnavailable, unrecorded);
+  NoteHandles(state_, job, records_);
   const absl::Status unread = UnreadKey(job, records_);
   if (!unread.ok()) return Refuse(Verdict::kUnavailable, std::string(unread.message()));
   Judgement keys = CheckKeysOf(state_, job, records_);

@@ -150,8 +150,8 @@ absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state)
   session->clock_skew = absl::Trunc(state.options.clock_skew, absl::Microseconds(1));
   ASSIGN_OR_RETURN(session->channels, state.peers->Connect(state.Now() + kConnectWindow));
   std::array<EpochClaim, kParties> claims;
-  const EpochClaim& own = claims[state.party] =
-      ClaimOf(state.store->Epoch(), std::exchange(state.refresh_agreed, false));
+  ASSIGN_OR_RETURN(claims[state.party], OwnClaim(state));
+  const EpochClaim& own = claims[state.party];
   if (const absl::Status opened = OpenRings(state, own, *session); !opened.ok()) return opened;
   RETURN_IF_ERROR(TryLongRing(*session));
   state.sealing.NewSession();

@@ -378,6 +378,10 @@ inline constexpr absl::Duration kRefreshAtLeast = absl::Seconds(30);
 // From an administrator's call at one server until all three have entered the next share epoch.
 // Exceeded: UNAVAILABLE.
 inline constexpr absl::Duration kRefreshTimeout = absl::Seconds(60);
+// Keys that a party that is rebuilt gets in one batch.
+inline constexpr size_t kHandOverKeys = 512;
+// Handles that a server remembers of the latest jobs, to hand these keys over first.
+inline constexpr size_t kRecentHandles = 1 << 16;
 // How often the shares are refreshed.
 inline constexpr absl::Duration kDefaultRefreshEvery = absl::Hours(24);
 // How often staged keys and replay entries that have expired are dropped.

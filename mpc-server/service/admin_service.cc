@@ -188,6 +188,7 @@ void AdminService::FillEpoch(v1::StatusReply* reply) const {
   const EpochState state = tools_.store->Epoch();
   reply->set_epoch_began_us(absl::ToUnixMicros(state.began));
   reply->set_refreshing(state.rewriting);
+  reply->set_receiving(state.receiving);
   if (tools_.epochs == nullptr) return;
   const EpochProgress progress = tools_.epochs->Progress();
   reply->set_refresh_to_write(progress.to_write);
@@ -230,6 +231,8 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   reply->set_peer_skew_us_next(absl::ToInt64Microseconds(engine.skew_next));
   reply->set_certificate_expires_us(absl::ToUnixMicros(tools_.certificate_expires));
   reply->set_isa(tools_.isa);
+  reply->set_handed_over(engine.handed_over);
+  reply->set_left_out(engine.left_out);
   reply->set_batches(engine.batches);
   reply->set_jobs(engine.jobs);
   reply->set_jobs_failed(engine.jobs_failed);
@@ -348,6 +351,29 @@ std::optional<absl::Status> AdminService::DoRefresh(const ActPtr& act,
   RETURN_IF_ERROR(RequireInitialised());
   act->details["epoch"] = request.epoch();
   tools_.engine->Refresh(request.epoch(), tools_.clock->Now() + limits::kRefreshTimeout,
+                         [this, act, reply](absl::Status status) {
+                           reply->set_epoch(tools_.store->Epoch().epoch);
+                           worker_.Post([this, act, status] { Complete(act, status); });
+                         });
+  return std::nullopt;
+}
+
+grpc::ServerUnaryReactor* AdminService::Replace(grpc::CallbackServerContext* context,
+                                                const v1::ReplaceRequest* request,
+                                                v1::ReplaceReply* reply) {
+  return Run(Begin(context, "Replace"),
+             [=, this](const ActPtr& act) { return DoReplace(act, *request, reply); });
+}
+
+std::optional<absl::Status> AdminService::DoReplace(const ActPtr& act,
+                                                    const v1::ReplaceRequest& request,
+                                                    v1::ReplaceReply* reply) {
+  act->details["party"] = request.party();
+  if (request.party() >= kParties) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no party ", request.party()));
+  }
+  tools_.engine->Replace(static_cast<int>(request.party()),
+                         tools_.clock->Now() + limits::kRefreshTimeout,
                          [this, act, reply](absl::Status status) {
                            reply->set_epoch(tools_.store->Epoch().epoch);
                            worker_.Post([this, act, status] { Complete(act, status); });

@@ -79,6 +79,9 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* Refresh(grpc::CallbackServerContext* context,
                                     const v1::RefreshRequest* request,
                                     v1::RefreshReply* reply) override;
+  grpc::ServerUnaryReactor* Replace(grpc::CallbackServerContext* context,
+                                    const v1::ReplaceRequest* request,
+                                    v1::ReplaceReply* reply) override;
   grpc::ServerUnaryReactor* Readmit(grpc::CallbackServerContext* context,
                                     const v1::ReadmitRequest* request,
                                     v1::ReadmitReply* reply) override;
@@ -103,6 +106,8 @@ class AdminService final : public v1::AdminService::CallbackService {
   absl::Status DoStageKeys(Act& act, const v1::StageKeysRequest& request);
   std::optional<absl::Status> DoRefresh(const ActPtr& act, const v1::RefreshRequest& request,
                                         v1::RefreshReply* reply);
+  std::optional<absl::Status> DoReplace(const ActPtr& act, const v1::ReplaceRequest& request,
+                                        v1::ReplaceReply* reply);
   void FillEpoch(v1::StatusReply* reply) const;
   std::optional<absl::Status> DoDrawKey(const ActPtr& act, const v1::DrawKeyRequest& request);
   template <typename Reply, typename End>

@@ -39,18 +39,6 @@ class ComponentStream {
   std::array<uint8_t, crypto_stream_xchacha20_NONCEBYTES> nonce_{};
 };
 
-// Calls `visit` for each shared block of a record, in the order of record_format.h: a usage has an h
-// or states of HMAC.
-template <class Visitor>
-void ForEachBlock(KeyRecord& record, Visitor visit) {
-  for (SharedBlock& block : record.base) visit(block);
-  for (UsageKey& usage : record.usages) {
-    for (SharedBlock& block : usage.round_keys) visit(block);
-    if (usage.mac_states.empty()) visit(usage.h);
-    for (SharedBlock& block : usage.mac_states) visit(block);
-  }
-}
-
 }  // namespace
 
 void RefreshRecord(const RefreshSeed& seed, uint64_t into, int party, KeyRecord& record) {
@@ -75,7 +63,11 @@ SecretBytes EncodeRefresh(const StoredRefresh& refresh) {
   SecretBytes out;
   out.reserve(rf::kRefreshBytes);
   AppendUint(out, rf::kRefreshVersion, 1);
-  AppendUint(out, refresh.entered ? rf::kRefreshEntered : rf::kRefreshPrepared, 1);
+  AppendUint(out,
+             refresh.joining   ? rf::kRefreshJoining
+             : refresh.entered ? rf::kRefreshEntered
+                               : rf::kRefreshPrepared,
+             1);
   AppendUint(out, refresh.into, 8);
   AppendBytes(out, refresh.id);
   AppendBytes(out, refresh.seed->Get());
@@ -87,13 +79,14 @@ absl::StatusOr<StoredRefresh> DecodeRefresh(absl::Span<const uint8_t> plain) {
   StoredRefresh refresh;
   const uint64_t version = in.Uint(1), state = in.Uint(1);
   refresh.entered = state == rf::kRefreshEntered;
+  refresh.joining = state == rf::kRefreshJoining;
   refresh.into = in.Uint(8);
   in.Into(refresh.id);
   auto seed = std::make_shared<RefreshSeed>();
   in.Into(seed->Get());
   refresh.seed = std::move(seed);
   if (!in.AtEnd() || version != rf::kRefreshVersion ||
-      (state != rf::kRefreshEntered && state != rf::kRefreshPrepared)) {
+      state < rf::kRefreshPrepared || state > rf::kRefreshJoining) {
     return absl::DataLossError("the share store's note of a refresh is damaged");
   }
   return refresh;

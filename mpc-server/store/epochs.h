@@ -18,6 +18,14 @@
 // From Enter() on the store speaks of shares of epoch e + 1 alone: a record that is still of epoch e
 // is refreshed whenever it is read, until Rewrite() has written it. When none is left End() deletes
 // the seed, which is sealed under the key of epoch e, and erases that key from the key file.
+//
+// A party that lost its store begins again with an empty one and joins the epoch that the two others
+// enter at that moment, by a seed that only they know:
+//
+//     empty  --PrepareJoin-->  empty, joining e + 1  --Enter-->  e + 1, receiving  --EndReceiving--
+//
+// While it is receiving, keys come in from the two others, one component from each.
+//
 // Which servers may enter when is agree/epoch_agreement.h.
 #ifndef MPC_SERVER_STORE_EPOCHS_H_
 #define MPC_SERVER_STORE_EPOCHS_H_
@@ -46,7 +54,8 @@ struct EpochState {
   uint64_t epoch = 1;
   RefreshId began_by{};                           // zeros: in the store's first epoch
   absl::Time began = absl::UnixEpoch();           // by this server's clock; 1970: not known
-  std::optional<RefreshId> prepared;              // into epoch + 1
+  std::optional<RefreshId> prepared;              // into epoch + 1, or to be joined
+  bool receiving = false;                         // keys of the realm are missing
   bool rewriting = false;                         // there may be records of epoch - 1
 };
 
@@ -54,6 +63,7 @@ struct EpochState {
 // of the epoch that it leaves (doc/share_store_format.md).
 struct StoredRefresh {
   bool entered = false;
+  bool joining = false;  // an empty store: the seed is nothing
   uint64_t into = 0;  // the epoch
   RefreshId id{};
   std::shared_ptr<const RefreshSeed> seed;

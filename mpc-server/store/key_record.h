@@ -38,6 +38,18 @@ struct KeyRecord {
   const UsageKey* FindUsage(uint32_t usage) const;
 };
 
+// Calls `visit` for each shared block of a record, in the order of record_format.h: a usage has an h
+// or states of HMAC.
+template <class Visitor>
+void ForEachBlock(KeyRecord& record, Visitor visit) {
+  for (SharedBlock& block : record.base) visit(block);
+  for (UsageKey& usage : record.usages) {
+    for (SharedBlock& block : usage.round_keys) visit(block);
+    if (usage.mac_states.empty()) visit(usage.h);
+    for (SharedBlock& block : usage.mac_states) visit(block);
+  }
+}
+
 // Says what is wrong with the record's facts, sizes or usages.
 absl::Status CheckKeyRecord(const KeyRecord& record);
 

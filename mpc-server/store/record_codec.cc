@@ -4,6 +4,7 @@
 #include <cassert>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
@@ -26,20 +27,39 @@ bool HasH(const KeyRecord& record) {
   return enctype != nullptr && enctype->is_gcm();
 }
 
-size_t EncodedSize(const KeyRecord& record) {
+// How a share is written: both of a party's values, or one component of the three (epochs.h).
+struct ShareForm {
+  size_t bytes;
+  void (*append)(SecretBytes& out, const SharedBlock& share);
+  void (*read)(ByteReader& in, SharedBlock& share);
+};
+
+constexpr ShareForm kWhole = {
+    rf::kShareBytes,
+    [](SecretBytes& out, const SharedBlock& share) {
+      AppendBytes(out, share.x);
+      AppendBytes(out, share.a);
+    },
+    [](ByteReader& in, SharedBlock& share) {
+      in.Into(share.x);
+      in.Into(share.a);
+    }};
+constexpr ShareForm kOwnComponent = {
+    sizeof(Block), [](SecretBytes& out, const SharedBlock& share) { AppendBytes(out, share.a); },
+    [](ByteReader& in, SharedBlock& share) { in.Into(share.a); }};
+constexpr ShareForm kPrevsComponent = {
+    sizeof(Block),
+    [](SecretBytes& out, const SharedBlock& share) { AppendBytes(out, XorBlocks(share.x, share.a)); },
+    [](ByteReader& in, SharedBlock& share) { in.Into(share.a); }};
+
+size_t EncodedSize(const KeyRecord& record, const ShareForm& form) {
   size_t size = rf::kKeyFixedBytes + record.info.principal.size() + record.info.salt.size() +
-                record.base.size() * rf::kShareBytes;
+                record.base.size() * form.bytes;
   for (const UsageKey& usage : record.usages) {
-    size += rf::kUsageFixedBytes + usage.round_keys.size() * rf::kShareBytes;
-    size += HasH(record) ? rf::kShareBytes
-                         : rf::kMacCountBytes + usage.mac_states.size() * rf::kShareBytes;
+    size += rf::kUsageFixedBytes + usage.round_keys.size() * form.bytes;
+    size += HasH(record) ? form.bytes : rf::kMacCountBytes + usage.mac_states.size() * form.bytes;
   }
   return size;
-}
-
-void AppendShare(SecretBytes& out, const SharedBlock& share) {
-  AppendBytes(out, share.x);
-  AppendBytes(out, share.a);
 }
 
 void AppendInfo(SecretBytes& out, const KeyRecord& record) {
@@ -75,56 +95,81 @@ KeyInfo ReadInfo(const Handle& handle, ByteReader& in, Counts& counts) {
   return info;
 }
 
-void ReadShares(ByteReader& in, SecretVector<SharedBlock>& out, size_t count) {
-  if (in.left() / rf::kShareBytes < count) return;  // the caller sees the wrong size
+void ReadShares(ByteReader& in, const ShareForm& form, SecretVector<SharedBlock>& out,
+                size_t count) {
+  if (in.left() / form.bytes < count) return;  // the caller sees the wrong size
   out.resize(count);
-  for (SharedBlock& share : out) {
-    in.Into(share.x);
-    in.Into(share.a);
-  }
+  for (SharedBlock& share : out) form.read(in, share);
 }
 
-void AppendUsage(SecretBytes& out, const UsageKey& usage, bool has_h) {
+void AppendUsage(SecretBytes& out, const ShareForm& form, const UsageKey& usage, bool has_h) {
   AppendUint(out, usage.usage, 4);
   AppendUint(out, usage.round_keys.size(), 1);
-  for (const SharedBlock& share : usage.round_keys) AppendShare(out, share);
-  if (has_h) return AppendShare(out, usage.h);
+  for (const SharedBlock& share : usage.round_keys) form.append(out, share);
+  if (has_h) return form.append(out, usage.h);
   AppendUint(out, usage.mac_states.size(), rf::kMacCountBytes);
-  for (const SharedBlock& share : usage.mac_states) AppendShare(out, share);
+  for (const SharedBlock& share : usage.mac_states) form.append(out, share);
 }
 
-void ReadUsage(ByteReader& in, bool has_h, UsageKey& usage) {
+void ReadUsage(ByteReader& in, const ShareForm& form, bool has_h, UsageKey& usage) {
   usage.usage = static_cast<uint32_t>(in.Uint(4));
-  ReadShares(in, usage.round_keys, in.Uint(1));
-  if (!has_h) return ReadShares(in, usage.mac_states, in.Uint(rf::kMacCountBytes));
-  in.Into(usage.h.x);
-  in.Into(usage.h.a);
+  ReadShares(in, form, usage.round_keys, in.Uint(1));
+  if (!has_h) return ReadShares(in, form, usage.mac_states, in.Uint(rf::kMacCountBytes));
+  form.read(in, usage.h);
 }
 
-}  // namespace
-
-SecretBytes EncodeKeyRecord(const KeyRecord& record) {
+SecretBytes Encode(const KeyRecord& record, const ShareForm& form) {
   assert(CheckKeyRecord(record).ok());
   SecretBytes out;
-  out.reserve(EncodedSize(record));
+  out.reserve(EncodedSize(record, form));
   AppendInfo(out, record);
-  for (const SharedBlock& share : record.base) AppendShare(out, share);
-  for (const UsageKey& usage : record.usages) AppendUsage(out, usage, HasH(record));
-  assert(out.size() == EncodedSize(record));
+  for (const SharedBlock& share : record.base) form.append(out, share);
+  for (const UsageKey& usage : record.usages) AppendUsage(out, form, usage, HasH(record));
+  assert(out.size() == EncodedSize(record, form));
   return out;
 }
 
-absl::StatusOr<KeyRecord> DecodeKeyRecord(const Handle& handle, absl::Span<const uint8_t> plain) {
+absl::StatusOr<KeyRecord> Decode(const Handle& handle, absl::Span<const uint8_t> plain,
+                                 const ShareForm& form) {
   ByteReader in(plain);
   KeyRecord record;
   Counts counts;
   record.info = ReadInfo(handle, in, counts);
-  ReadShares(in, record.base, counts.base_blocks);
+  ReadShares(in, form, record.base, counts.base_blocks);
   record.usages.resize(counts.usages);
-  for (UsageKey& usage : record.usages) ReadUsage(in, HasH(record), usage);
+  for (UsageKey& usage : record.usages) ReadUsage(in, form, HasH(record), usage);
   if (!in.ok()) return absl::InvalidArgumentError("the record is too short");
   if (!in.AtEnd()) return absl::InvalidArgumentError("bytes are left after the record");
   RETURN_IF_ERROR(CheckKeyRecord(record));
+  return record;
+}
+
+}  // namespace
+
+SecretBytes EncodeKeyRecord(const KeyRecord& record) { return Encode(record, kWhole); }
+
+absl::StatusOr<KeyRecord> DecodeKeyRecord(const Handle& handle, absl::Span<const uint8_t> plain) {
+  return Decode(handle, plain, kWhole);
+}
+
+SecretBytes EncodeComponent(const KeyRecord& record, bool of_prev) {
+  return Encode(record, of_prev ? kPrevsComponent : kOwnComponent);
+}
+
+absl::StatusOr<KeyRecord> JoinComponents(const Handle& handle, absl::Span<const uint8_t> own,
+                                         absl::Span<const uint8_t> of_prev) {
+  ASSIGN_OR_RETURN(KeyRecord record, Decode(handle, own, kOwnComponent));
+  ASSIGN_OR_RETURN(KeyRecord other, Decode(handle, of_prev, kOwnComponent));
+  if (record.info != other.info) {
+    return absl::InvalidArgumentError("the two servers say different things about the key");
+  }
+  std::vector<SharedBlock*> blocks;
+  ForEachBlock(record, [&](SharedBlock& block) { blocks.push_back(&block); });
+  size_t k = 0;
+  ForEachBlock(other, [&](SharedBlock& block) {
+    blocks[k]->x = XorBlocks(blocks[k]->a, block.a);
+    ++k;
+  });
   return record;
 }
 

@@ -20,6 +20,14 @@ SecretBytes EncodeKeyRecord(const KeyRecord& record);
 // InvalidArgument, saying what does not fit, unless `plain` is exactly one well-formed record.
 absl::StatusOr<KeyRecord> DecodeKeyRecord(const Handle& handle, absl::Span<const uint8_t> plain);
 
+// One of the three components of the record's shares (epochs.h), with the facts: this party's own
+// a_i, or a_{i-1}, which the party before has too.
+SecretBytes EncodeComponent(const KeyRecord& record, bool of_prev);
+// A party's record from its two components; they are secret from nobody but outsiders and the party
+// that has neither. InvalidArgument: malformed, or the facts differ.
+absl::StatusOr<KeyRecord> JoinComponents(const Handle& handle, absl::Span<const uint8_t> own,
+                                         absl::Span<const uint8_t> of_prev);
+
 // The public facts alone: reads no share.
 absl::StatusOr<KeyInfo> DecodeKeyInfo(const Handle& handle, absl::Span<const uint8_t> plain);
 

@@ -48,6 +48,7 @@ inline constexpr size_t kPlaceBytes = 8;
 inline constexpr uint8_t kRefreshVersion = 1;
 inline constexpr uint8_t kRefreshPrepared = 1;
 inline constexpr uint8_t kRefreshEntered = 2;
+inline constexpr uint8_t kRefreshJoining = 3;  // of an empty store, without a seed (zeros)
 inline constexpr size_t kRefreshBytes = 58;
 
 // ---- Identity record, readable without the key, authenticated with it ----
@@ -81,6 +82,7 @@ inline constexpr char kNameMark[] = "nonce-mark";
 inline constexpr char kItemPrefix[] = "item/";
 inline constexpr char kNameRefresh[] = "item/refresh";  // epochs.h
 inline constexpr char kNameEpoch[] = "item/epoch";
+inline constexpr char kNameReceiving[] = "item/receiving";  // its value says nothing
 
 }  // namespace mpckdc::record_format
 

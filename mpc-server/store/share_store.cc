@@ -290,6 +290,11 @@ absl::StatusOr<KeyRecord> ShareStore::Get(const Handle& handle) const {
     ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
     record = OpenShares(handle, GetKey(*txn, AsText(handle)), view);
   }
+  if (absl::IsNotFound(record.status()) && Epoch().receiving) {
+    return absl::UnavailableError(absl::StrCat("key ", HandleText(handle),
+                                               " has not come yet from the two other servers: this "
+                                               "one is being rebuilt"));
+  }
   if (absl::IsDataLoss(record.status()) && view.seed != nullptr && View().seed == nullptr) {
     return Get(handle);
   }

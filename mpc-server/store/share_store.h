@@ -117,6 +117,18 @@ class ShareStore {
   absl::Status NoteEpochBegin(absl::Time now);
   // From now on all shares are of the next epoch. FailedPrecondition: it was not prepared.
   absl::Status EnterEpoch(absl::Time now);
+  // For a store that never held a key of the realm: the same, into any epoch. FailedPrecondition: it
+  // did.
+  absl::Status PrepareJoin(const RefreshId& id, uint64_t into);
+  // No key, staged or committed, and not initialised.
+  absl::StatusOr<bool> IsEmpty() const;
+  // Of a store that is receiving: keys of the present epoch; what it has stays. FailedPrecondition
+  // otherwise.
+  absl::Status Receive(absl::Span<const KeyRecord> records);
+  absl::Status EndReceiving();
+  // Which of them are not committed here.
+  absl::StatusOr<std::vector<Handle>> Lacking(absl::Span<const Handle> handles) const;
+  absl::StatusOr<std::vector<Handle>> Handles() const;  // of all committed keys
   // Of a store that is rewriting. Another thread's; committed keys whose record is of the epoch
   // before, in the order in which they lie on the disk.
   absl::StatusOr<std::vector<Handle>> OldKeys() const;

@@ -39,6 +39,7 @@ absl::Status ShareStore::LoadEpoch() {
     } else if (!absl::IsNotFound(refresh.status())) {
       return refresh.status();
     }
+    state.receiving = txn->Get(rf::kMeta, rf::kNameReceiving).ok();
     absl::StatusOr<absl::Span<const uint8_t>> sealed = txn->Get(rf::kMeta, rf::kNameEpoch);
     if (sealed.ok()) {
       ASSIGN_OR_RETURN(const SecretBytes plain,
@@ -147,9 +148,38 @@ absl::Status ShareStore::PrepareEpoch(const RefreshId& id, const RefreshSeed& se
     return absl::FailedPreconditionError("the records of the last refresh are still being written");
   }
   RETURN_IF_ERROR(sealer_.AddKey(state.epoch + 1));
-  StoredRefresh refresh{false, state.epoch + 1, id, nullptr};
+  StoredRefresh refresh{false, false, state.epoch + 1, id, nullptr};
   refresh.seed = std::make_shared<const RefreshSeed>(seed.Get());
   RETURN_IF_ERROR(engine_->Write("prepare a refresh", [&](KvTxn& txn) {
+    return txn.Put(rf::kMeta, rf::kNameRefresh,
+                   sealer_.Seal(rf::Kind::kItem, state.epoch, rf::kNameRefresh,
+                                EncodeRefresh(refresh)));
+  }));
+  state.prepared = id;
+  SetEpoch(state, nullptr);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ShareStore::IsEmpty() const {
+  if (Meta().initialised) return false;
+  for (const KeyState state : {KeyState::kCommitted, KeyState::kStaged}) {
+    ASSIGN_OR_RETURN(const size_t keys, Count(state));
+    if (keys > 0) return false;
+  }
+  return true;
+}
+
+absl::Status ShareStore::PrepareJoin(const RefreshId& id, uint64_t into) {
+  ASSIGN_OR_RETURN(const bool empty, IsEmpty());
+  if (!empty) {
+    return absl::FailedPreconditionError(
+        "this server has keys, or was initialised: only an empty store joins a realm. Stop it, move "
+        "its data directory away and start it again");
+  }
+  EpochState state = Epoch();
+  RETURN_IF_ERROR(sealer_.AddKey(into));
+  const StoredRefresh refresh{false, true, into, id, std::make_shared<const RefreshSeed>()};
+  RETURN_IF_ERROR(engine_->Write("prepare to join an epoch", [&](KvTxn& txn) {
     return txn.Put(rf::kMeta, rf::kNameRefresh,
                    sealer_.Seal(rf::Kind::kItem, state.epoch, rf::kNameRefresh,
                                 EncodeRefresh(refresh)));
@@ -198,23 +228,93 @@ absl::Status ShareStore::EnterEpoch(absl::Time now) {
     return absl::FailedPreconditionError("no refresh was prepared");
   }
   StoreMeta meta = Meta();
-  meta.epoch = state.epoch + 1;
-  std::shared_ptr<const RefreshSeed> seed;
+  StoredRefresh refresh;
   RETURN_IF_ERROR(engine_->Write("enter an epoch", [&](KvTxn& txn) -> absl::Status {
-    ASSIGN_OR_RETURN(StoredRefresh refresh, RefreshIn(txn));
+    ASSIGN_OR_RETURN(refresh, RefreshIn(txn));
     refresh.entered = true;
-    seed = refresh.seed;
+    meta.epoch = refresh.into;
     RETURN_IF_ERROR(ResealMeta(txn, meta.epoch));
-    RETURN_IF_ERROR(txn.Put(rf::kMeta, rf::kNameRefresh,
-                            sealer_.Seal(rf::Kind::kItem, state.epoch, rf::kNameRefresh,
-                                         EncodeRefresh(refresh))));
+    if (refresh.joining) {
+      meta.initialised = true;
+      RETURN_IF_ERROR(txn.Delete(rf::kMeta, rf::kNameRefresh));
+      RETURN_IF_ERROR(txn.Put(rf::kMeta, rf::kNameReceiving,
+                              sealer_.Seal(rf::Kind::kItem, meta.epoch, rf::kNameReceiving, {})));
+    } else {
+      RETURN_IF_ERROR(txn.Put(rf::kMeta, rf::kNameRefresh,
+                              sealer_.Seal(rf::Kind::kItem, state.epoch, rf::kNameRefresh,
+                                           EncodeRefresh(refresh))));
+    }
     RETURN_IF_ERROR(txn.Put(rf::kMeta, rf::kNameEpoch,
                             sealer_.Seal(rf::Kind::kItem, meta.epoch, rf::kNameEpoch,
                                          EncodeEpochBegin({*state.prepared, now}))));
     return txn.Put(rf::kMeta, rf::kNameIdentity, sealer_.SealIdentity(meta));
   }));
-  SetEpoch({meta.epoch, *state.prepared, now, std::nullopt, true}, std::move(seed));
+  EpochState entered;
+  entered.epoch = meta.epoch;
+  entered.began_by = *state.prepared;
+  entered.began = now;
+  entered.rewriting = !refresh.joining;
+  entered.receiving = refresh.joining;
+  SetEpoch(entered, refresh.joining ? nullptr : refresh.seed);
+  if (!refresh.joining) return absl::OkStatus();
+  {
+    const absl::MutexLock lock(&mutex_);
+    meta_.initialised = true;
+  }
+  return sealer_.EraseKeysBefore(meta.epoch);
+}
+
+// ---- Keys from the two others ----
+
+absl::Status ShareStore::Receive(absl::Span<const KeyRecord> records) {
+  return engine_->Write("receive keys", [&](KvTxn& txn) -> absl::Status {
+    if (!txn.Get(rf::kMeta, rf::kNameReceiving).ok()) {
+      return absl::FailedPreconditionError("this server is not receiving keys");
+    }
+    ASSIGN_OR_RETURN(const uint64_t epoch, EpochIn(txn));
+    for (const KeyRecord& record : records) {
+      const absl::Status have = txn.Get(rf::kKeys, AsText(record.info.handle)).status();
+      if (have.ok()) continue;
+      if (!absl::IsNotFound(have)) return have;
+      RETURN_IF_ERROR(PutKey(txn, AsText(record.info.handle), SealKey(epoch, record)));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ShareStore::EndReceiving() {
+  EpochState state = Epoch();
+  if (!state.receiving) return absl::OkStatus();
+  RETURN_IF_ERROR(engine_->Write("end receiving keys", [&](KvTxn& txn) {
+    return txn.Delete(rf::kMeta, rf::kNameReceiving);
+  }));
+  const absl::MutexLock lock(&epoch_mutex_);
+  epoch_.receiving = false;
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Handle>> ShareStore::Lacking(absl::Span<const Handle> handles) const {
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  std::vector<Handle> lacking;
+  for (const Handle& handle : handles) {
+    const absl::Status have = txn->Get(rf::kKeys, AsText(handle)).status();
+    if (absl::IsNotFound(have)) {
+      lacking.push_back(handle);
+    } else if (!have.ok()) {
+      return have;
+    }
+  }
+  return lacking;
+}
+
+absl::StatusOr<std::vector<Handle>> ShareStore::Handles() const {
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  std::vector<Handle> handles;
+  RETURN_IF_ERROR(txn->Scan(rf::kKeys, "", [&](absl::string_view key, auto) {
+    if (key.size() == sizeof(Handle)) ByteReader(AsBytes(key)).Into(handles.emplace_back());
+    return true;
+  }));
+  return handles;
 }
 
 // ---- Until nothing is of the epoch before ----

@@ -200,6 +200,10 @@ void ThreeEngines::Stop(int p) {
   servers_[p].engine.reset();
 }
 
+void ThreeEngines::LoseStore(int p) {
+  servers_[p].store = std::make_unique<MemoryShareStore>(StoreIdentity{"EXAMPLE.COM", p, 7});
+}
+
 bool ThreeEngines::WaitConnected(absl::Duration limit) {
   const absl::Time until = absl::Now() + limit;
   while (absl::Now() < until) {

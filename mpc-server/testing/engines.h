@@ -154,6 +154,8 @@ class ThreeEngines {
   void StartWith(int party, JobRecorder* recorder);  // null: its own
   void Stop(int party);  // the store stays: Start() again is a restart
   void StopAll();
+  // Of a stopped server: its next start is with an empty store, under the same key file.
+  void LoseStore(int party);
   bool WaitConnected(absl::Duration limit = absl::Seconds(10));
 
   PlainKey AddKey(const std::string& principal, KeyClass key_class, int32_t enctype,

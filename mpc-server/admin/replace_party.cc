@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// replace-party: a party that lost everything is rebuilt from the two others, its records verified,
+// and all shares refreshed.
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "mpc-server/admin/commands.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
+
+namespace mpckdc::admin {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kServers = 3;
+constexpr absl::Duration kLook = absl::Milliseconds(500);
+
+// By party; there is one server of each.
+using Survey = std::array<v1::StatusReply, kServers>;
+
+absl::StatusOr<Survey> SurveyByParty(Session& session) {
+  ASSIGN_OR_RETURN(const auto survey, SurveyServers(session));
+  Survey found;
+  std::array<bool, kServers> seen = {};
+  for (const SurveyedServer& server : survey) {
+    if (!server.error.ok()) return server.error;
+    const uint32_t party = server.status.party();
+    if (party >= kServers || seen[party]) {
+      return absl::FailedPreconditionError("the servers are not parties 0, 1 and 2");
+    }
+    seen[party] = true;
+    found[party] = server.status;
+  }
+  return found;
+}
+
+absl::Status CheckSurvey(const Survey& survey, uint32_t party) {
+  const v1::StatusReply& lost = survey[party];
+  if (lost.receiving()) return absl::OkStatus();  // begun before
+  if (lost.initialised() || lost.keys() > 0 || lost.staged() > 0) {
+    return Advise(absl::FailedPreconditionError(absl::StrCat(
+                      "party ", party, " has ", lost.keys(), " keys: what is replaced must be empty")),
+                  "if its store is good only start it; if not, stop it, move its data directory away "
+                  "and start it again");
+  }
+  for (uint32_t other = 0; other < kServers; ++other) {
+    if (other == party) continue;
+    if (!survey[other].initialised()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("party ", other, " is not initialised: there is nothing to rebuild from"));
+    }
+    if (survey[other].refreshing()) {
+      return Advise(absl::FailedPreconditionError(absl::StrCat(
+                        "party ", other, " still writes the records of the last refresh")),
+                    "wait until mpc-admin status says that it is written, then run it again");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AskAll(Session& session, uint32_t party) {
+  ASSIGN_OR_RETURN(enroll::AdminServers* servers, session.Dial());
+  v1::ReplaceRequest request;
+  request.set_party(party);
+  const absl::Duration timeout = std::max(session.config.timeout, limits::kRefreshTimeout * 1.2);
+  absl::Status result;
+  for (const absl::Status& status : servers->OnAll([&](int, enroll::AdminClient& server) {
+         return server.Call("Replace", &enroll::AdminStub::Replace, request, timeout).status();
+       })) {
+    result.Update(status);
+  }
+  return result;
+}
+
+absl::StatusOr<v1::StatusReply> Watch(Session& session, uint32_t party) {
+  for (;;) {
+    absl::SleepFor(kLook);
+    ASSIGN_OR_RETURN(const Survey now, SurveyByParty(session));
+    const uint64_t total = std::max(now[(party + 1) % kServers].keys(),
+                                    now[(party + 2) % kServers].keys());
+    session.console.Progress(now[party].keys(), std::max(total, now[party].keys()), "keys");
+    if (now[party].receiving()) continue;
+    session.console.EndProgress();
+    return now[party];
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> ReplacePartyCommand(Session& session) {
+  uint32_t party = 0;
+  if (!absl::SimpleAtoi(session.options.operands.at(0), &party) || party >= kServers) {
+    return BadUsage("replace-party", "PARTY is 0, 1 or 2");
+  }
+  ASSIGN_OR_RETURN(const Survey before, SurveyByParty(session));
+  RETURN_IF_ERROR(CheckSurvey(before, party));
+  const absl::Time start = absl::Now();
+  if (!before[party].receiving()) {
+    if (const absl::Status asked = AskAll(session, party); !asked.ok()) {
+      return Advise(asked, "put that right, then run mpc-admin replace-party again: nothing is lost");
+    }
+  }
+  session.console.Say("party ", party, " receives its keys; logins go on as they come in");
+  json result = {{"party", party}};
+  if (session.options.no_wait) {
+    session.console.Print(result);
+    return ExitCode::kOk;
+  }
+  ASSIGN_OR_RETURN(const v1::StatusReply rebuilt, Watch(session, party));
+  session.console.Say("party ", party, " has ", rebuilt.keys(), " keys (",
+                      absl::FormatDuration(absl::Trunc(absl::Now() - start, absl::Milliseconds(100))),
+                      "); now its records are verified and all shares refreshed");
+  if (rebuilt.left_out() > 0) {
+    session.console.Remark(rebuilt.left_out(),
+                           " keys were left out: only one of the two others has them, or they say "
+                           "different things about them; mpc-admin doctor names them");
+  }
+  RETURN_IF_ERROR(session.Connect().status());
+  ASSIGN_OR_RETURN(const ExitCode verified, VerifyEverything(session));
+  ASSIGN_OR_RETURN(const ExitCode refreshed, RefreshCommand(session));
+  if (verified != ExitCode::kOk) return verified;
+  return rebuilt.left_out() > 0 ? ExitCode::kFindings : refreshed;
+}
+
+}  // namespace mpckdc::admin

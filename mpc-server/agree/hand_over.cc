@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/agree/hand_over.h"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mpc-server/agree/steps.h"
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/base/limits.h"
+#include "mpc-server/base/status_macros.h"
+#include "mpc-server/store/record_codec.h"
+
+namespace mpckdc {
+namespace {
+
+enum Message : uint8_t { kHandles = 4, kLacking = 5, kComponents = 6, kStored = 7 };
+
+using Handles = std::vector<Handle>;
+
+void AppendHandles(std::string& out, const Handles& handles) {
+  AppendUint(out, handles.size(), 4);
+  for (const Handle& handle : handles) absl::StrAppend(&out, AsText(handle));
+}
+
+bool ReadHandles(ByteReader& in, Handles* out) {
+  const uint64_t count = in.Uint(4);
+  if (in.left() / sizeof(Handle) < count) return false;
+  out->resize(count);
+  for (Handle& handle : *out) in.Into(handle);
+  return in.ok();
+}
+
+absl::Status Malformed(int party) {
+  return absl::DataLossError(
+      absl::StrCat("server ", party, " hands keys over in a way that this server does not know"));
+}
+
+class HandOver : public KeyRound {
+ public:
+  HandOver(EngineState& state, const GroupId& group, int receiver)
+      : KeyRound(BatchKind::kHandOver, group, absl::InfiniteFuture()),
+        store_(*state.store),
+        recent_(state.recent),
+        wanted_here_(state.wanted),
+        own_(state.party),
+        receiver_(receiver),
+        guide_(receiver == 0 ? 1 : 0) {}
+
+  std::vector<ProposalEntry> Entries(BatchRecords&) override {
+    return {{group, 0, Digest{}, kVoteOk}};
+  }
+  std::vector<VoteCode> Vote(const std::vector<ProposalEntry>&, BatchRecords&) override {
+    return {kVoteOk};
+  }
+  CtsLoad LoadOf(const ProposalEntry&, BatchRecords&) const override { return {}; }
+  bool Begin(BatchRings& rings, Ballot& ballot) override {
+    if (ballot.agreed[0].code != kVoteOk) return false;
+    party_ = &rings.party();
+    return true;
+  }
+  absl::Status Compute() override { return own_ == receiver_ ? Receive() : Give(); }
+  void Finish(EngineState& state, const absl::Status& computed) override {
+    if (!computed.ok()) return;  // the session ends, and the next one begins anew
+    next_try = absl::InfinitePast();
+    state.status.Update([&](EngineStatus& status) {
+      status.handed_over += stored_;
+      status.left_out += left_out_;
+    });
+    if (last_) EndHandOver(state);
+  }
+  void Answer(const absl::Status&) override {}
+
+ private:
+  void EndHandOver(EngineState& state) {
+    const absl::MutexLock lock(&state.waiting.mu);
+    state.waiting.key_rounds.remove_if([&](const KeyRoundPtr& r) { return r.get() == this; });
+  }
+
+  absl::Status Send(int to, absl::string_view message) {
+    return party_->channel().Send(NeighbourOf(own_, to), FrameType::kAgreement, AsBytes(message));
+  }
+  absl::StatusOr<Frame> Hear(int from, Message expected) {
+    ASSIGN_OR_RETURN(Frame frame,
+                     party_->channel().Receive(NeighbourOf(own_, from),
+                                               party_->clock().Now() + limits::kPeerTimeout));
+    if (frame.type != FrameType::kAgreement || frame.payload.empty() ||
+        frame.payload[0] != expected) {
+      return Malformed(from);
+    }
+    return frame;
+  }
+
+  // ---- The two who have the keys ----
+  absl::Status Give();
+  absl::StatusOr<Handles> Next();
+  absl::Status SendComponents(const Handles& handles);
+  absl::Status HearStored();
+  absl::Status HearHandles(Handles* handles);
+
+  // ---- The one who has not ----
+  absl::Status Receive();
+  absl::StatusOr<std::vector<SecretBytes>> HearComponents(int from, size_t count);
+  absl::Status Store(const Handles& lacking, const std::vector<SecretBytes>& own,
+                     const std::vector<SecretBytes>& of_prev);
+
+  ShareStore& store_;
+  RecentHandles& recent_;
+  WantedHandles& wanted_here_;
+  const int own_, receiver_, guide_;
+  PartyContext* party_ = nullptr;  // of the batch under way
+
+  // The guide's.
+  bool begun_ = false;
+  std::deque<Handle> wanted_, left_;
+
+  // Of the batch under way.
+  bool last_ = false;
+  size_t stored_ = 0, left_out_ = 0;
+};
+
+// ---- Giving ----
+
+absl::StatusOr<Handles> HandOver::Next() {
+  if (!begun_) {
+    for (const Handle& handle : recent_.LastFirst()) left_.push_back(handle);
+    ASSIGN_OR_RETURN(const Handles all, store_.Handles());
+    left_.insert(left_.end(), all.begin(), all.end());
+    begun_ = true;
+  }
+  Handles some;
+  for (std::deque<Handle>* queue : {&wanted_, &left_}) {
+    while (!queue->empty() && some.size() < limits::kHandOverKeys) {
+      some.push_back(queue->front());
+      queue->pop_front();
+    }
+  }
+  last_ = wanted_.empty() && left_.empty();
+  return some;
+}
+
+absl::Status HandOver::HearHandles(Handles* handles) {
+  ASSIGN_OR_RETURN(const Frame frame, Hear(guide_, kHandles));
+  ByteReader in(frame.payload);
+  in.Uint(1);
+  last_ = in.Uint(1) == 1;
+  if (!ReadHandles(in, handles) || !in.AtEnd() || handles->size() > limits::kHandOverKeys) {
+    return Malformed(guide_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HandOver::SendComponents(const Handles& handles) {
+  // To P_i goes a_i from P_{i+1}, which has it as its previous one's, and a_{i-1} from P_{i-1}.
+  const bool of_prev = receiver_ == PrevParty(own_);
+  SecretBytes out;
+  AppendUint(out, kComponents, 1);
+  AppendUint(out, handles.size(), 4);
+  for (const Handle& handle : handles) {
+    const absl::StatusOr<KeyRecord> record = store_.Get(handle);
+    if (!record.ok()) {
+      AppendUint(out, 0, 4);
+      continue;
+    }
+    const SecretBytes component = EncodeComponent(*record, of_prev);
+    AppendUint(out, component.size(), 4);
+    AppendBytes(out, component);
+  }
+  return party_->channel().Send(NeighbourOf(own_, receiver_), FrameType::kAgreement, out);
+}
+
+absl::Status HandOver::HearStored() {
+  ASSIGN_OR_RETURN(const Frame frame, Hear(receiver_, kStored));
+  ByteReader in(frame.payload);
+  in.Uint(1);
+  stored_ = in.Uint(4);
+  left_out_ = in.Uint(4);
+  Handles wanted;
+  if (!ReadHandles(in, &wanted) || !in.AtEnd()) return Malformed(receiver_);
+  last_ = last_ && wanted.empty();
+  wanted_.insert(wanted_.end(), wanted.begin(), wanted.end());
+  return absl::OkStatus();
+}
+
+absl::Status HandOver::Give() {
+  Handles lacking;
+  if (own_ == guide_) {
+    ASSIGN_OR_RETURN(const Handles some, Next());
+    std::string message;
+    AppendUint(message, kHandles, 1);
+    AppendUint(message, last_ ? 1 : 0, 1);
+    AppendHandles(message, some);
+    for (int to = 0; to < kParties; ++to) {
+      if (to != own_) RETURN_IF_ERROR(Send(to, message));
+    }
+  } else {
+    Handles some;
+    RETURN_IF_ERROR(HearHandles(&some));
+  }
+  ASSIGN_OR_RETURN(const Frame frame, Hear(receiver_, kLacking));
+  ByteReader in(frame.payload);
+  in.Uint(1);
+  if (!ReadHandles(in, &lacking) || !in.AtEnd() || lacking.size() > limits::kHandOverKeys) {
+    return Malformed(receiver_);
+  }
+  RETURN_IF_ERROR(SendComponents(lacking));
+  return HearStored();
+}
+
+// ---- Receiving ----
+
+absl::StatusOr<std::vector<SecretBytes>> HandOver::HearComponents(int from, size_t count) {
+  ASSIGN_OR_RETURN(const Frame frame, Hear(from, kComponents));
+  ByteReader in(frame.payload);
+  in.Uint(1);
+  if (in.Uint(4) != count) return Malformed(from);
+  std::vector<SecretBytes> components(count);
+  for (SecretBytes& component : components) {
+    const absl::Span<const uint8_t> bytes = in.Bytes(in.Uint(4));
+    component.assign(bytes.begin(), bytes.end());
+  }
+  if (!in.AtEnd()) return Malformed(from);
+  return components;
+}
+
+absl::Status HandOver::Store(const Handles& lacking, const std::vector<SecretBytes>& own,
+                             const std::vector<SecretBytes>& of_prev) {
+  std::vector<KeyRecord> records;
+  left_out_ = 0;
+  for (size_t i = 0; i < lacking.size(); ++i) {
+    absl::StatusOr<KeyRecord> record = JoinComponents(lacking[i], own[i], of_prev[i]);
+    if (record.ok()) {
+      records.push_back(*std::move(record));
+    } else {
+      ++left_out_;
+    }
+  }
+  stored_ = records.size();
+  return records.empty() ? absl::OkStatus() : store_.Receive(records);
+}
+
+absl::Status HandOver::Receive() {
+  Handles some;
+  RETURN_IF_ERROR(HearHandles(&some));
+  ASSIGN_OR_RETURN(const Handles lacking, store_.Lacking(some));
+  std::string message;
+  AppendUint(message, kLacking, 1);
+  AppendHandles(message, lacking);
+  for (const int to : {PrevParty(own_), NextParty(own_)}) RETURN_IF_ERROR(Send(to, message));
+  ASSIGN_OR_RETURN(const auto of_prev, HearComponents(PrevParty(own_), lacking.size()));
+  ASSIGN_OR_RETURN(const auto own, HearComponents(NextParty(own_), lacking.size()));
+  RETURN_IF_ERROR(Store(lacking, own, of_prev));
+  const Handles wanted = wanted_here_.Take(limits::kHandOverKeys);
+  last_ = last_ && wanted.empty();
+  if (last_) RETURN_IF_ERROR(store_.EndReceiving());
+  message.clear();
+  AppendUint(message, kStored, 1);
+  AppendUint(message, stored_, 4);
+  AppendUint(message, left_out_, 4);
+  AppendHandles(message, wanted);
+  for (const int to : {PrevParty(own_), NextParty(own_)}) RETURN_IF_ERROR(Send(to, message));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void RecentHandles::Note(absl::Span<const Handle> handles) {
+  const absl::MutexLock lock(&mu_);
+  for (const Handle& handle : handles) {
+    if (ring_.size() < limits::kRecentHandles) {
+      ring_.push_back(handle);
+    } else {
+      ring_[next_] = handle;
+    }
+    next_ = (next_ + 1) % limits::kRecentHandles;
+  }
+}
+
+std::vector<Handle> RecentHandles::LastFirst() const {
+  absl::flat_hash_set<Handle> seen;
+  std::vector<Handle> handles;
+  const absl::MutexLock lock(&mu_);
+  for (size_t i = 0; i < ring_.size(); ++i) {
+    const Handle& handle = ring_[(next_ + ring_.size() - 1 - i) % ring_.size()];
+    if (seen.insert(handle).second) handles.push_back(handle);
+  }
+  return handles;
+}
+
+void WantedHandles::Note(const Handle& handle) {
+  const absl::MutexLock lock(&mu_);
+  if (wanted_.size() < limits::kHandOverKeys) wanted_.insert(handle);
+}
+
+std::vector<Handle> WantedHandles::Take(size_t count) {
+  const absl::MutexLock lock(&mu_);
+  std::vector<Handle> taken;
+  while (!wanted_.empty() && taken.size() < count) {
+    taken.push_back(*wanted_.begin());
+    wanted_.erase(wanted_.begin());
+  }
+  return taken;
+}
+
+KeyRoundPtr MakeHandOver(EngineState& state, const PeerSession& session, int receiver) {
+  return std::make_shared<HandOver>(state, session.parties[0]->session_id(), receiver);
+}
+
+void DropHandOvers(EngineState& state) {
+  const absl::MutexLock lock(&state.waiting.mu);
+  state.waiting.key_rounds.remove_if(
+      [](const KeyRoundPtr& round) { return round->kind == BatchKind::kHandOver; });
+}
+
+}  // namespace mpckdc

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A party that begins again with an empty store receives its keys from the two others, some in each
+// batch of the long ring, while logins go on beside it. Each of its two components is held by one of
+// them, so nobody sends it more than it may have, and nobody learns anything:
+//
+//                    the newcomer P_i       P_{i-1}: its a          P_{i+1}: its x + a = a_i
+//
+//     handles            <------------------  the guide (the lower of the two) -------->
+//     lacking            ------------------------------------>------------------------->
+//     components         <-----------------------------------<--------------------------
+//     stored, wanted     ------------------------------------>------------------------->
+//
+// The guide names first what logins wanted and the newcomer had not, then what was used last, then
+// all other keys. A key that one of the two has not is left out, as one whose facts they tell
+// differently is: mpc-admin verify and doctor name them afterwards.
+//
+// Frames, of type kAgreement on the long ring's channel; numbers are big-endian:
+//
+//     handles     4 (1) | no more follow (1) | count (4) | handles (16)
+//     lacking     5 (1) | count (4) | handles (16)
+//     components  6 (1) | count (4) | each: length, 0: not here (4) | component (record_codec.h)
+//     stored      7 (1) | stored (4) | left out (4) | count (4) | handles that are wanted (16)
+#ifndef MPC_SERVER_AGREE_HAND_OVER_H_
+#define MPC_SERVER_AGREE_HAND_OVER_H_
+
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "mpc-server/agree/key_rounds.h"
+#include "mpc-server/job/job.h"
+
+namespace mpckdc {
+
+struct EngineState;
+struct PeerSession;
+
+// Handles that jobs named lately, the last first: what a newcomer should have first.
+class RecentHandles {
+ public:
+  void Note(absl::Span<const Handle> handles);
+  std::vector<Handle> LastFirst() const;
+
+ private:
+  mutable absl::Mutex mu_;
+  std::vector<Handle> ring_ ABSL_GUARDED_BY(mu_);  // of limits::kRecentHandles
+  size_t next_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// What a newcomer lacked when a job named it.
+class WantedHandles {
+ public:
+  void Note(const Handle& handle);
+  std::vector<Handle> Take(size_t count);
+
+ private:
+  absl::Mutex mu_;
+  absl::flat_hash_set<Handle> wanted_ ABSL_GUARDED_BY(mu_);
+};
+
+// For as long as the session lasts, or until `receiver` has everything.
+KeyRoundPtr MakeHandOver(EngineState& state, const PeerSession& session, int receiver);
+
+// Those of sessions before.
+void DropHandOvers(EngineState& state);
+
+}  // namespace mpckdc
+
+#endif  // MPC_SERVER_AGREE_HAND_OVER_H_
