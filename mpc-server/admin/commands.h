@@ -24,6 +24,7 @@ absl::StatusOr<ExitCode> PolicyCommand(Session& session);
 absl::StatusOr<ExitCode> StatusCommand(Session& session);
 absl::StatusOr<ExitCode> RefreshCommand(Session& session);
 absl::StatusOr<ExitCode> ReplacePartyCommand(Session& session);
+absl::StatusOr<ExitCode> CatchUpCommand(Session& session);
 absl::StatusOr<ExitCode> ReadmitCommand(Session& session);
 absl::StatusOr<ExitCode> DoctorCommand(Session& session);
 absl::StatusOr<ExitCode> TestLoginCommand(Session& session);

@@ -209,6 +209,14 @@ void Describe(CLI::App& app, Options* o) {
           "Return when the three servers are in the next share epoch; they write their records in "
           "the background.",
           &o->no_wait);
+  AddOperands(*app.add_subcommand(
+                  "catch-up",
+                  "bring a party's store that was put back from a backup up to date\n"
+                  "What it lacks comes from the two others. Of an older share epoch it would be "
+                  "refused: see replace-party."),
+              "PARTY", 1, &o->operands)
+      .allow_extra_args(false)
+      ->required(true);
   CLI::App& replace = *app.add_subcommand(
       "replace-party",
       "rebuild a party that lost its store from the two others\n"

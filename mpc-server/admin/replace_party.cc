@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// replace-party: a party that lost everything is rebuilt from the two others, its records verified,
-// and all shares refreshed.
+// catch-up: a party's store that was put back receives what it lacks. replace-party: one that lost
+// everything is rebuilt from the two others, its records verified, and all shares refreshed.
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -39,6 +39,12 @@ absl::StatusOr<Survey> SurveyByParty(Session& session) {
     found[party] = server.status;
   }
   return found;
+}
+
+absl::StatusOr<uint32_t> PartyOperand(Session& session, absl::string_view command) {
+  uint32_t party = 0;
+  if (absl::SimpleAtoi(session.options.operands.at(0), &party) && party < kServers) return party;
+  return BadUsage(command, "PARTY is 0, 1 or 2");
 }
 
 absl::Status CheckSurvey(const Survey& survey, uint32_t party) {
@@ -94,11 +100,22 @@ absl::StatusOr<v1::StatusReply> Watch(Session& session, uint32_t party) {
 
 }  // namespace
 
+absl::StatusOr<ExitCode> CatchUpCommand(Session& session) {
+  ASSIGN_OR_RETURN(const uint32_t party, PartyOperand(session, "catch-up"));
+  ASSIGN_OR_RETURN(enroll::AdminServers* servers, session.Connect());
+  RETURN_IF_ERROR(servers->at(static_cast<int>(party))
+                      .Call("CatchUp", &enroll::AdminStub::CatchUp, v1::CatchUpRequest(),
+                            session.config.timeout)
+                      .status());
+  ASSIGN_OR_RETURN(const v1::StatusReply now, Watch(session, party));
+  session.console.Print(json{{"party", party}, {"keys", now.keys()}, {"received", now.handed_over()}});
+  session.console.Say("party ", party, " has ", now.keys(), " keys, ", now.handed_over(),
+                      " of them new; mpc-admin doctor shows what it has and the others have not");
+  return now.left_out() > 0 ? ExitCode::kFindings : ExitCode::kOk;
+}
+
 absl::StatusOr<ExitCode> ReplacePartyCommand(Session& session) {
-  uint32_t party = 0;
-  if (!absl::SimpleAtoi(session.options.operands.at(0), &party) || party >= kServers) {
-    return BadUsage("replace-party", "PARTY is 0, 1 or 2");
-  }
+  ASSIGN_OR_RETURN(const uint32_t party, PartyOperand(session, "replace-party"));
   ASSIGN_OR_RETURN(const Survey before, SurveyByParty(session));
   RETURN_IF_ERROR(CheckSurvey(before, party));
   const absl::Time start = absl::Now();

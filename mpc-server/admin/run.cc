@@ -29,6 +29,7 @@ const std::map<std::string, Command>& Commands() {
       {"policy", PolicyCommand},        {"status", StatusCommand},   {"doctor", DoctorCommand},
       {"test-login", TestLoginCommand}, {"readmit", ReadmitCommand},
       {"refresh", RefreshCommand},
+      {"catch-up", CatchUpCommand},
       {"replace-party", ReplacePartyCommand},
   };
   return commands;

@@ -49,6 +49,7 @@ class Engine : public JobEngine {
   void SetQuotas(const QuotaRates& rates) override;
   void Refresh(uint64_t from, absl::Time deadline, DrawCallback done) override;
   void Replace(int party, absl::Time deadline, DrawCallback done) override;
+  absl::Status CatchUp() override;
 
  private:
   void Enter(const KeyRoundPtr& round);
@@ -172,6 +173,13 @@ void Engine::Replace(int party, absl::Time deadline, DrawCallback done) {
   AskToReplace(state_, party, deadline, std::move(done));
 }
 
+absl::Status Engine::CatchUp() {
+  RETURN_IF_ERROR(state_.store->BeginReceiving());
+  state_.catch_up = true;
+  state_.executor->Wake();
+  return absl::OkStatus();
+}
+
 void Engine::Enter(const KeyRoundPtr& round) {
   if (const std::string why = state_.quarantine.Reason(); !why.empty()) {
     return round->Answer(absl::FailedPreconditionError(why));
@@ -255,6 +263,7 @@ absl::Status Engine::RunSession() {
   follower_.NewSession();
   absl::Status status;
   while (status.ok() && !state_.stopping() && !state_.refresh_agreed) {
+    if (state_.catch_up.exchange(false)) status = absl::UnavailableError("keys are to be received");
     if (WantsToReplace(state_)) status = absl::UnavailableError("a party is to be replaced");
     if (status.ok()) status = state_.peers->StillGood();
     if (!status.ok()) {

@@ -71,6 +71,7 @@ struct EngineState {
 
   // Any thread's.
   SharedStatus status;
+  std::atomic<bool> catch_up{false};  // the session is to end: the next one hands keys over
   WaitingWork waiting;
   PendingSeals pending;
   Quarantine quarantine;

@@ -112,6 +112,10 @@ class JobEngine {
   // begin to come in.
   virtual void Replace(int party, absl::Time deadline, DrawCallback done) = 0;
 
+  // This server's store was put back from a copy: what it lacks comes from the two others, in a new
+  // session. Blocks on the store.
+  virtual absl::Status CatchUp() = 0;
+
   virtual EngineStatus Status() const = 0;
 
   // Ends the quarantine after a deviation (quarantine.h): sessions with the two other servers are

@@ -28,6 +28,9 @@ ABSL_FLAG(std::string, config, "", "the configuration file (TOML)");
 ABSL_FLAG(bool, check_config, false,
           "check the configuration and the files it names, print what is wrong, and exit");
 
+ABSL_FLAG(std::string, backup, "",
+          "copy the share store into this folder, while the server runs, and exit");
+
 namespace {
 
 constexpr char kUsage[] =
@@ -35,6 +38,7 @@ constexpr char kUsage[] =
     "other servers on them.\n\n"
     "  mpc-server --config=FILE                 run in the foreground\n"
     "  mpc-server --config=FILE --check_config  check the configuration\n"
+    "  mpc-server --config=FILE --backup=FOLDER copy the share store, also while it is in use\n"
     "  mpc-server --version\n\n"
     "Signals: TERM and INT stop it after the jobs under way; HUP opens the logs anew and\n"
     "reads the deny list, the certificate and the quotas again.\n"
@@ -148,6 +152,11 @@ int main(int argc, char** argv) {
   if (absl::GetFlag(FLAGS_check_config)) {
     if (absl::Status s = mpckdc::Server::Check(*config); !s.ok()) return Fail(s, kUsageError);
     printf("%s: good\n", path.c_str());
+    return kStopped;
+  }
+  if (const std::string folder = absl::GetFlag(FLAGS_backup); !folder.empty()) {
+    if (absl::Status s = mpckdc::Server::Backup(*config, folder); !s.ok()) return Fail(s, kFailed);
+    printf("copied to %s; it opens with the key file of now, which is not in it\n", folder.c_str());
     return kStopped;
   }
   return Run(*config, hardening);

@@ -381,6 +381,14 @@ std::optional<absl::Status> AdminService::DoReplace(const ActPtr& act,
   return std::nullopt;
 }
 
+grpc::ServerUnaryReactor* AdminService::CatchUp(grpc::CallbackServerContext* context,
+                                                const v1::CatchUpRequest*, v1::CatchUpReply*) {
+  return Run(Begin(context, "CatchUp"), [this](const ActPtr&) -> absl::Status {
+    RETURN_IF_ERROR(RequireInitialised());
+    return tools_.engine->CatchUp();
+  });
+}
+
 // What CommitKeys and AbortKeys have in common: `end` gives the number of keys that it concerned.
 template <typename Reply, typename End>
 grpc::ServerUnaryReactor* AdminService::EndTransaction(ActPtr act, const std::string& id,

@@ -82,6 +82,9 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* Replace(grpc::CallbackServerContext* context,
                                     const v1::ReplaceRequest* request,
                                     v1::ReplaceReply* reply) override;
+  grpc::ServerUnaryReactor* CatchUp(grpc::CallbackServerContext* context,
+                                    const v1::CatchUpRequest* request,
+                                    v1::CatchUpReply* reply) override;
   grpc::ServerUnaryReactor* Readmit(grpc::CallbackServerContext* context,
                                     const v1::ReadmitRequest* request,
                                     v1::ReadmitReply* reply) override;

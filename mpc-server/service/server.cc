@@ -430,6 +430,10 @@ void Server::Impl::Stop() {
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
+absl::Status Server::Backup(const Config& config, const std::string& folder) {
+  return LmdbEngine::Backup(config.data_dir, config.store.map_size_gib << 30, folder);
+}
+
 absl::Status Server::Check(const Config& config) {
   RETURN_IF_ERROR(CheckOwnIdentity(config, SystemClock().Now()).status());
   if (absl::StatusOr<Isa> isa = ParseIsa(config.engine.isa); !isa.ok()) return isa.status();

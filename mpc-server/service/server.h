@@ -19,6 +19,10 @@ class Server {
   // key, instruction set. For --check-config.
   static absl::Status Check(const Config& config);
 
+  // A consistent copy of the share store into `folder`, which must exist; a server may be running on
+  // it. Sealed as it lies: it opens with the key file of its epoch, which is not copied.
+  static absl::Status Backup(const Config& config, const std::string& folder);
+
   // Returns when both ports are open. The other servers need not be up: it connects when they are,
   // and answers UNAVAILABLE until then. Call RequireTls13() and StartLog() before.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Config& config);

@@ -84,6 +84,7 @@ class Invariants {
 
   void CheckAudit();
   void CheckKeys();
+  void CheckRefreshedKeys();
 
   const Scheduler* const scheduler_;
   Journal* const journal_;

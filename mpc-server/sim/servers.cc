@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/sim/servers.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/testing/records.h"
 #include "mpc-server/testing/tested_security.h"
 
@@ -15,6 +17,7 @@ constexpr char kRealm[] = "EXAMPLE.COM";
 constexpr uint16_t kCluster = 7;
 constexpr size_t kSnapshots = 6;
 constexpr size_t kLineTrialBytes = 256;  // seeds open thousands of sessions
+constexpr absl::Duration kRefreshWish = absl::Seconds(3);
 constexpr absl::Duration kUntilReadmitted = absl::Milliseconds(500);
 
 class AuditObserver : public EngineObserver {
@@ -52,6 +55,7 @@ Servers::Servers(Scheduler* scheduler, Network* network, Dice* dice, Journal* jo
   for (int p = 0; p < kParties; ++p) {
     machines_[p].clock = std::make_unique<SimClock>(scheduler_);
     machines_[p].disk = MemoryEngine().Snapshot();
+    machines_[p].key_file = absl::StrCat("1 ", std::string(64, '5'));
   }
 }
 
@@ -67,9 +71,14 @@ void Servers::Enrol(const PerParty<KeyRecord>& records) {
   }
 }
 
-std::unique_ptr<ShareStore> Servers::OpenStore(int p, std::shared_ptr<KvEngine> disk) {
+std::unique_ptr<ShareStore> Servers::OpenStore(int p, std::shared_ptr<KvEngine> disk,
+                                               const StoreKeys::Saver& saver) {
+  absl::StatusOr<StoreKeys> keys =
+      StoreKeys::Parse(AsBytes(machines_[p].key_file), absl::StrCat("key file ", p));
+  if (!keys.ok()) abort();
+  keys->SetSaver(saver);
   absl::StatusOr<std::unique_ptr<ShareStore>> store = ShareStore::Open(
-      std::move(disk), {{kRealm, p, kCluster}, StoreKeysForTest(), &seal_nonces_});
+      std::move(disk), {{kRealm, p, kCluster}, *std::move(keys), &seal_nonces_});
   if (!store.ok()) abort();
   return *std::move(store);
 }
@@ -89,7 +98,10 @@ void Servers::Start(int p) {
   auto process = std::make_unique<Process>();
   const uint64_t incarnation = process->incarnation = ++machine.incarnation;
   process->disk = std::make_shared<SimDisk>(std::move(machine.disk), dice_, control_);
-  process->store = OpenStore(p, process->disk);
+  process->store =
+      OpenStore(p, process->disk, [this, p, incarnation](absl::Span<const uint8_t> text) {
+        return SaveKeyFile(p, incarnation, text);
+      });
   process->disk->SetStepHook(
       [this, p, incarnation](const char* step) { return Step(p, incarnation, step); });
   process->random = std::make_unique<SeededRandomForTest>(dice_->Below(1ull << 60));
@@ -126,6 +138,63 @@ void Servers::Start(int p) {
   journal_->Log(absl::StrCat("server ", p, " starts"));
   if (Up(p) && machines_[p].process->engine->Status().quarantine.has_value())
     Readmit(p, incarnation);
+}
+
+// Replaced as a whole, or not at all. While the process starts nothing can happen to it.
+absl::Status Servers::SaveKeyFile(int p, uint64_t incarnation, absl::Span<const uint8_t> text) {
+  const bool runs = machines_[p].process != nullptr;
+  if (runs && Step(p, incarnation, "key file: write")) return absl::UnavailableError("killed");
+  machines_[p].key_file = std::string(AsText(text));
+  if (runs && Step(p, incarnation, "key file: written")) return absl::UnavailableError("killed");
+  return absl::OkStatus();
+}
+
+void Servers::StartRefreshing(const std::function<bool()>& quiet,
+                              const std::function<bool()>& done) {
+  refreshes_ = true;
+  ending_ += 2;
+  scheduler_->Spawn("refreshes", [this, quiet] {
+    while (!quiet()) {
+      scheduler_->Sleep(absl::Milliseconds(300 + dice_->Below(1500)));
+      AskForRefresh();
+    }
+    --ending_;
+  });
+  scheduler_->Spawn("keepers", [this, done] {
+    while (!done()) {
+      scheduler_->Sleep(absl::Milliseconds(30 + dice_->Below(50)));
+      WriteRecords();
+    }
+    --ending_;
+  });
+}
+
+// Of the epoch in which each is.
+void Servers::AskForRefresh() {
+  for (int p = 0; p < kParties; ++p) {
+    Message(p, [this, p](Process& process) {
+      process.engine->Refresh(process.store->Epoch().epoch,
+                              machines_[p].clock->Now() + kRefreshWish, [](const absl::Status&) {});
+    });
+  }
+}
+
+// What service/epoch_keeper.cc does, two records at a time.
+void Servers::WriteRecords() {
+  for (int p = 0; p < kParties; ++p) {
+    Message(p, [this](Process& process) {
+      ShareStore& store = *process.store;
+      if (!store.Epoch().rewriting) return;
+      absl::StatusOr<std::vector<Handle>> old = store.OldKeys();
+      if (!old.ok()) return;
+      if (old->empty()) {
+        if (store.RewriteStaged().ok() && store.EndRefresh().ok()) journal_->Count("refreshes");
+        return;
+      }
+      old->resize(std::min<size_t>(old->size(), 2));
+      store.Rewrite(*old).IgnoreError();
+    });
+  }
 }
 
 void Servers::EndQuarantine(int p) {

@@ -222,6 +222,21 @@ absl::StatusOr<int> LockFolder(const std::string& folder) {
 
 }  // namespace
 
+namespace {
+
+absl::Status Sync(const std::string& path, int flags) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+  const bool synced = fd >= 0 && fsync(fd) == 0;
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (synced) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot sync ", path, ": ", strerror(error)));
+}
+absl::Status SyncFolder(const std::string& path) { return Sync(path, O_DIRECTORY); }
+absl::Status SyncFile(const std::string& path) { return Sync(path, 0); }
+
+}  // namespace
+
 bool LmdbEngine::Exists(const std::string& folder) {
   return access(DataPath(folder).c_str(), F_OK) == 0;
 }
@@ -236,6 +251,30 @@ absl::StatusOr<std::unique_ptr<LmdbEngine>> LmdbEngine::Open(const std::string& 
   }
   RETURN_IF_ERROR(engine->OpenFile(DataPath(folder), map_bytes));
   return engine;
+}
+
+absl::Status LmdbEngine::Backup(const std::string& folder, uint64_t map_bytes,
+                                const std::string& target) {
+  const std::string path = DataPath(target), fresh = path + ".new";
+  if (!Exists(folder)) {
+    return absl::NotFoundError(absl::StrCat("there is no share store in ", folder));
+  }
+  if (Exists(target)) {
+    return absl::AlreadyExistsError(absl::StrCat(path, " exists: give a folder without a store"));
+  }
+  LmdbEngine source;
+  RETURN_IF_ERROR(source.OpenEnvironment(DataPath(folder), map_bytes));
+  const mode_t mask = umask(077);
+  unlink(fresh.c_str());
+  const int error = mdb_env_copy2(source.env_, fresh.c_str(), MDB_CP_COMPACT);
+  umask(mask);
+  if (error != 0) {
+    unlink(fresh.c_str());
+    return LmdbStatus(error, absl::StrCat("cannot copy the share store to ", fresh));
+  }
+  RETURN_IF_ERROR(SyncFile(fresh));
+  if (rename(fresh.c_str(), path.c_str()) == 0) return SyncFolder(target);
+  return absl::UnavailableError(absl::StrCat("cannot create ", path, ": ", strerror(errno)));
 }
 
 LmdbEngine::~LmdbEngine() {
@@ -257,11 +296,7 @@ absl::Status LmdbEngine::CreateFile(const std::string& folder, uint64_t map_byte
   RETURN_IF_ERROR(LmdbEngine().OpenFile(fresh, map_bytes));
   unlink((fresh + "-lock").c_str());
   if (rename(fresh.c_str(), path.c_str()) != 0) return failed();
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return failed();
-  const bool synced = fsync(fd) == 0;
-  close(fd);
-  return synced ? absl::OkStatus() : failed();
+  return SyncFolder(folder);
 }
 
 absl::Status LmdbEngine::OpenFile(const std::string& path, uint64_t map_bytes) {

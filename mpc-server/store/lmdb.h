@@ -23,6 +23,10 @@ class LmdbEngine : public KvEngine {
   static absl::StatusOr<std::unique_ptr<LmdbEngine>> Open(const std::string& folder,
                                                           uint64_t map_bytes);
   // Whether `folder` holds a store already (then a missing key file must not be replaced).
+  // Copies the store of `folder`, as it is at one moment, to FOLDER/shares.mdb of `target`, durable
+  // and as small as can be; a server may have it open meanwhile. AlreadyExists: a store is there.
+  static absl::Status Backup(const std::string& folder, uint64_t map_bytes,
+                             const std::string& target);
   static bool Exists(const std::string& folder);
   ~LmdbEngine() override;
   LmdbEngine(const LmdbEngine&) = delete;

@@ -89,6 +89,26 @@ TEST_F(LmdbTest, AcknowledgedEnrolmentSurvivesAKilledProcess) {
   EXPECT_EQ(*store->ExpireStaged(kNow + absl::Hours(1)), 1u);
 }
 
+TEST_F(LmdbTest, ABackupIsAStoreOfItsOwnWhileTheOtherIsInUse) {
+  absl::StatusOr<std::unique_ptr<ShareStore>> store = OpenLmdbForTest(folder_.path());
+  ASSERT_TRUE(store.ok());
+  const KeyRecord before = RecordForTest(SystemRandom(), "alice@EXAMPLE.COM");
+  ASSERT_TRUE((*store)->Stage(TransactionId{1}, {before}, kNow).ok());
+  ASSERT_TRUE((*store)->Commit(TransactionId{1}, kNow).ok());
+  TestFolder target;
+  const absl::Status copied = LmdbEngine::Backup(folder_.path(), 64 << 20, target.path());
+  ASSERT_TRUE(copied.ok()) << copied;
+  const KeyRecord after = RecordForTest(SystemRandom(), "bob@EXAMPLE.COM");
+  ASSERT_TRUE((*store)->Stage(TransactionId{2}, {after}, kNow).ok());
+  ASSERT_TRUE((*store)->Commit(TransactionId{2}, kNow).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(LmdbEngine::Backup(folder_.path(), 64 << 20, target.path())));
+  EXPECT_TRUE(absl::IsNotFound(LmdbEngine::Backup(TestFolder().path(), 64 << 20, target.path())));
+  absl::StatusOr<std::unique_ptr<ShareStore>> copy = OpenLmdbForTest(target.path());
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_TRUE(SameRecord(*(*copy)->Get(before.info.handle), before));
+  EXPECT_TRUE(absl::IsNotFound((*copy)->Get(after.info.handle).status()));
+}
+
 TEST_F(LmdbTest, NoPlainShareIsInTheFile) {
   const KeyRecord record = Enrol(**Open(), "alice@EXAMPLE.COM");
   const std::string file = ReadFileForTest(DataFile());

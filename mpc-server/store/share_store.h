@@ -125,6 +125,8 @@ class ShareStore {
   // Of a store that is receiving: keys of the present epoch; what it has stays. FailedPrecondition
   // otherwise.
   absl::Status Receive(absl::Span<const KeyRecord> records);
+  // A store that was put back from a copy of the present epoch: what it lacks is to be received.
+  absl::Status BeginReceiving();
   absl::Status EndReceiving();
   // Which of them are not committed here.
   absl::StatusOr<std::vector<Handle>> Lacking(absl::Span<const Handle> handles) const;

@@ -282,6 +282,18 @@ absl::Status ShareStore::Receive(absl::Span<const KeyRecord> records) {
   });
 }
 
+absl::Status ShareStore::BeginReceiving() {
+  if (Epoch().receiving) return absl::OkStatus();
+  RETURN_IF_ERROR(engine_->Write("begin receiving keys", [&](KvTxn& txn) -> absl::Status {
+    ASSIGN_OR_RETURN(const uint64_t epoch, EpochIn(txn));
+    return txn.Put(rf::kMeta, rf::kNameReceiving,
+                   sealer_.Seal(rf::Kind::kItem, epoch, rf::kNameReceiving, {}));
+  }));
+  const absl::MutexLock lock(&epoch_mutex_);
+  epoch_.receiving = true;
+  return absl::OkStatus();
+}
+
 absl::Status ShareStore::EndReceiving() {
   EpochState state = Epoch();
   if (!state.receiving) return absl::OkStatus();

@@ -65,6 +65,7 @@ class FakeEngine : public JobEngine {
   void Refresh(uint64_t from, absl::Time, DrawCallback done) override {
     done(from == 1 ? absl::OkStatus() : absl::FailedPreconditionError("another epoch"));
   }
+  absl::Status CatchUp() override { return absl::OkStatus(); }
   void Replace(int, absl::Time, DrawCallback done) override { done(absl::OkStatus()); }
   EngineStatus Status() const override {
     EngineStatus status;
