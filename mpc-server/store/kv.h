@@ -15,7 +15,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -48,6 +51,12 @@ class KvTxn {
   // The same for a key greater than all others of the table: an engine may pack these closer.
   virtual absl::Status Append(Table table, absl::string_view key, absl::string_view value) = 0;
   virtual absl::Status Delete(Table table, absl::string_view key) = 0;
+  // Puts those entries whose key is not there, and returns what stood under the others; the keys
+  // differ. Of several writers that put one key, at whatever machine, one alone finds it absent;
+  // and a value that was found stays as it is until this transaction ends.
+  using Entry = std::pair<std::string, std::string>;
+  virtual absl::StatusOr<std::vector<std::optional<std::string>>> InsertNew(
+      Table table, absl::Span<const Entry> entries) = 0;
 };
 
 class KvEngine {

@@ -149,6 +149,8 @@ class LmdbTxn : public KvTxn {
     return LmdbStatus(mdb_del(txn_, tables_[table], &key_val, nullptr),
                       "cannot delete from the share store");
   }
+  absl::StatusOr<std::vector<std::optional<std::string>>> InsertNew(
+      Table table, absl::Span<const Entry> entries) override;
 
   absl::Status Commit(absl::string_view what);
 
@@ -187,6 +189,23 @@ absl::Status LmdbTxn::Scan(Table table, absl::string_view from, Visitor visit) c
   }
   mdb_cursor_close(cursor);
   return error == MDB_NOTFOUND ? absl::OkStatus() : LmdbStatus(error, kCannotRead);
+}
+
+// LMDB has one writer at a time.
+absl::StatusOr<std::vector<std::optional<std::string>>> LmdbTxn::InsertNew(
+    Table table, absl::Span<const Entry> entries) {
+  std::vector<std::optional<std::string>> found(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    MDB_val key = ToVal(entries[i].first);
+    MDB_val value = ToVal(entries[i].second);
+    const int error = mdb_put(txn_, tables_[table], &key, &value, MDB_NOOVERWRITE);
+    if (error == MDB_KEYEXIST) {
+      found[i].emplace(ToText(value));
+    } else if (error != 0) {
+      return LmdbStatus(error, kCannotWrite);
+    }
+  }
+  return found;
 }
 
 absl::Status LmdbTxn::Commit(absl::string_view what) {

@@ -40,6 +40,15 @@ class MemoryTxn : public KvTxn {
     if (Own(table).erase(std::string(key)) == 1) return absl::OkStatus();
     return absl::NotFoundError("no such key");
   }
+  absl::StatusOr<std::vector<std::optional<std::string>>> InsertNew(
+      Table table, absl::Span<const Entry> entries) override {
+    std::vector<std::optional<std::string>> found(entries.size());
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const auto [it, added] = Own(table).insert(entries[i]);
+      if (!added) found[i] = it->second;
+    }
+    return found;
+  }
 
   bool changed() const { return changed_; }
   MemoryEngine::State& state() { return state_; }
