@@ -73,7 +73,7 @@ class Engine : public JobEngine {
 
 absl::Status Engine::Start() {
   absl::Status loaded = state_.sealing.Load();
-  if (loaded.ok()) loaded = state_.replays.Load();
+  if (loaded.ok()) loaded = state_.replays.Load(state_.Now());
   if (loaded.ok()) loaded = state_.quarantine.Load();
   if (!loaded.ok()) return loaded;
   state_.long_ring.Start(absl::StrCat("mpc-long-", state_.party));

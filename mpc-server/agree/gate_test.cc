@@ -32,16 +32,82 @@ TEST_P(GateTest, ReplayedPreauthIsRefusedAcrossBatchesAndRestarts) {
   const std::string preauth = realm_.Preauth(realm_.alice);
   const auto login = [&] { return realm_.Run(realm_.Login(realm_.alice, preauth)); };
   EXPECT_VERDICT(login(), Verdict::kOk);
-  EXPECT_VERDICT(login(), Verdict::kReplay);
+  realm_.kdc().name = "another";
+  ExpectRefused(login(), Verdict::kReplay, "from another KDC");
   realm_.RestartAll();
-  EXPECT_VERDICT(login(), Verdict::kReplay);
+  ExpectRefused(login(), Verdict::kReplay, "from another KDC");
 }
 
-TEST_P(GateTest, ReplayWithinOneBatch) {
+// Its answer was lost, with its KDC's process or the servers': what the same KDC sends again, in
+// another session, is worth what is left of the grant, and that is one more.
+TEST_P(GateTest, APreauthWhoseAnswerWasLostIsJudgedAgainOnce) {
+  for (const bool restarted : {false, true}) {
+    const std::string preauth = realm_.Preauth(realm_.alice);
+    const auto login = [&] { return realm_.Run(realm_.Login(realm_.alice, preauth)); };
+    ASSERT_VERDICT_OK(login());
+    if (restarted) realm_.RestartAll();
+    realm_.kdc().session[0] ^= 1;
+    const JobResult again = login();
+    ASSERT_VERDICT_OK(again);
+    EXPECT_EQ(OracleOpen(realm_.tgt, kUsageTicket, realm_.FinishSeal(again, 0, "ticket")),
+              "ticket");
+    ExpectRefused(realm_.Run(realm_.Granted(again.id)), Verdict::kRefused, "used up");
+    ExpectRefused(login(), Verdict::kReplay, "used up");
+    if (restarted) realm_.RestartAll();
+    ExpectRefused(login(), Verdict::kReplay, "used up");
+  }
+}
+
+// The three may remember differently: one had written it down when another one's process ended.
+TEST_P(GateTest, APreauthThatOneServerDidNotRecordIsJudgedAgain) {
+  ASSERT_VERDICT_OK(realm_.Run(realm_.Login(realm_.alice)));
+  const std::string preauth = realm_.Preauth(realm_.alice);
+  realm_.store(2).FailWrites(absl::ResourceExhaustedError("disk full"));
+  const PerParty<JobResult> answers = realm_.RunEach(realm_.Login(realm_.alice, preauth));
+  EXPECT_VERDICT(answers[0], Verdict::kOk);
+  EXPECT_VERDICT(answers[2], Verdict::kUnavailable);
+  realm_.store(2).FailWrites(absl::OkStatus());
+  EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.alice, preauth)), Verdict::kOk);
+  // Server 2 would pay for one more; nothing leaves the others.
+  EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.alice, preauth)), Verdict::kReplay);
+}
+
+TEST_P(GateTest, AnOpenedPreauthGivesTheRestOfItsGrantAgain) {
+  const std::string preauth = realm_.Preauth(realm_.alice);
+  const auto open = [&] { return realm_.Run(realm_.OpenPreauth(realm_.alice, preauth)); };
+  const JobResult first = open();
+  ASSERT_VERDICT_OK(first);
+  ASSERT_VERDICT_OK(realm_.Run(realm_.Granted(first.id)));
+  realm_.RestartAll();
+  const JobResult second = open(), third = open();
+  ASSERT_VERDICT_OK(second);
+  ASSERT_VERDICT_OK(third);
+  ExpectRefused(realm_.Run(realm_.Granted(second.id, realm_.alice,
+                                          {realm_.kadmin.info.handle, kUsageTicket, 100})),
+                Verdict::kRefused, "a ticket under another key");
+  EXPECT_VERDICT(realm_.Run(realm_.Granted(second.id)), Verdict::kOk);
+  ExpectRefused(realm_.Run(realm_.Granted(second.id)), Verdict::kRefused, "used up");
+  ExpectRefused(realm_.Run(realm_.Granted(third.id)), Verdict::kRefused, "used up");
+}
+
+TEST_P(GateTest, AfterItsGrantsMinuteAPreauthIsAReplay) {
+  const std::string preauth = realm_.Preauth(realm_.alice);
+  const auto open = [&] { return realm_.Run(realm_.OpenPreauth(realm_.alice, preauth)); };
+  ASSERT_VERDICT_OK(open());
+  const auto set_clocks = [&](absl::Duration ahead) {
+    for (int party = 0; party < kParties; ++party) realm_.clock(party).Set(ahead);
+  };
+  set_clocks(limits::kGrantLife - absl::Seconds(20));
+  ASSERT_VERDICT_OK(open());
+  set_clocks(limits::kGrantLife);
+  ExpectRefused(open(), Verdict::kReplay, "accepted before");
+}
+
+TEST_P(GateTest, RepeatsWithinOneBatch) {
   const std::string preauth = realm_.Preauth(realm_.alice);
   std::vector<Job> jobs;
-  for (int i = 0; i < 4; ++i) jobs.push_back(realm_.Login(realm_.alice, preauth));
-  EXPECT_EQ(CountGood(realm_.RunAll(jobs)), 1);
+  for (int i = 0; i < 5; ++i) jobs.push_back(realm_.Login(realm_.alice, preauth));
+  EXPECT_EQ(CountGood(realm_.RunAll(jobs)), 2);
 }
 
 TEST_P(GateTest, TimestampOutsideTheWindow) {

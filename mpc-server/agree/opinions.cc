@@ -30,19 +30,20 @@ Judgement CheckKeysOf(const EngineState& state, const Job& job, BatchRecords& re
                    [&records](const Handle& handle) { return records.FindInfo(handle); });
 }
 
-// What identifies a pre-auth is public, so a repeated one costs no computation. The judge looks
-// again: another batch may be computing the same one now.
-bool WasAccepted(const Job& job, const ReplayCache& replays, BatchRecords& records) {
+// What identifies a pre-auth is public, so one that may not be presented again costs no
+// computation. The judge looks again: another batch may be computing the same one now.
+Judgement CheckNew(const WaitingJob& waiting, const ReplayCache& replays, BatchRecords& records,
+                   absl::Time now) {
+  const Job& job = waiting.job;
   for (const OpenPart& open : job.opens) {
     if (open.usage != kUsagePreauth) continue;
     const Enctype& enctype = *FindEnctype(records.FindInfo(open.handle)->enctype);  // CheckKeys
     const Nonce id = enctype.is_gcm() ? ParseMessage(open.message)->nonce
                                       : ReplayIdOf(*ParseCtsMessage(enctype, open.message));
-    if (replays.Seen(open.handle, id)) return true;
+    return replays.Look(open.handle, id, ClaimantOf(waiting.kdc), UseOf(job), now);
   }
-  return false;
+  return Ok();
 }
-Judgement Accepted() { return Refuse(Verdict::kReplay, "this pre-auth was accepted before"); }
 
 // A key that the store cannot read now: later it may.
 absl::Status UnreadKey(const Job& job, BatchRecords& records) {
@@ -75,8 +76,8 @@ Judgement LookAt(EngineState& state, WaitingJob& waiting, BatchRecords& records)
   if (!UnreadKey(job, records).ok()) return Ok();
   Judgement keys = CheckKeysOf(state, job, records);
   if (!keys.ok()) return keys;
-  if (WasAccepted(job, state.replays, records)) return Accepted();
-  if (job.operation == Operation::kSealGranted) return Ok();
+  Judgement fresh = CheckNew(waiting, state.replays, records, state.Now());
+  if (!fresh.ok() || job.operation == Operation::kSealGranted) return fresh;
   return state.quotas.Take(waiting, records);
 }
 
@@ -110,7 +111,8 @@ Judgement Opinions::On(WaitingJob& waiting) {
   if (!no_nonces_.empty() && NoncesOfJob(job) > 0) {
     return Refuse(Verdict::kUnavailable, no_nonces_);
   }
-  if (WasAccepted(job, state_.replays, records_)) return Accepted();
+  Judgement fresh = CheckNew(waiting, state_.replays, records_, now);
+  if (!fresh.ok()) return fresh;
   if (job.operation == Operation::kSealGranted) return CheckGrant(waiting, now);
   return state_.quotas.Take(waiting, records_);
 }

@@ -95,7 +95,9 @@ TEST_F(RecordTest, WhatWasComputedIsMarked) {
   Realm realm(options);
   const std::string preauth = realm.Preauth(realm.alice);
   realm.Run(realm.Login(realm.alice, preauth));                                     // OK
+  realm.kdc().name = "another";
   realm.Run(realm.Login(realm.alice, preauth));                                     // REPLAY
+  realm.kdc().name = "kdc1";
   realm.Run(realm.Login(realm.alice, realm.Preauth(realm.alice, absl::Hours(1))));  // CLOCK_SKEW
   realm.Run(realm.Login(realm.alice, realm.AlteredPreauth(realm.alice)));           // BAD_TAG
   realm.Run(realm.Login(realm.alice));                                              // QUOTA

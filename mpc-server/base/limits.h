@@ -216,8 +216,8 @@ inline constexpr absl::Duration kStagedKeyLife = absl::Minutes(10);
 // Sealed, and its tag not yet asked for: a KDC asks at once.
 // Exceeded: the tag is REFUSED.
 inline constexpr absl::Duration kPendingSealLife = absl::Seconds(30);
-// From a verified pre-authentication to its seal.
-// Exceeded: REFUSED.
+// From a verified pre-authentication to its seal, and to its repetition when an answer was lost.
+// Exceeded: REFUSED, REPLAY.
 inline constexpr absl::Duration kGrantLife = absl::Seconds(60);
 // Per server.
 // Exceeded: the oldest is forgotten.
@@ -225,7 +225,7 @@ inline constexpr size_t kMaxPendingSeals = 1 << 18;
 // Powers of H that they keep in locked memory, per server: 4,096 logins take about 4 MiB.
 // Exceeded: the oldest are forgotten.
 inline constexpr size_t kMaxPendingSealBytes = 128 << 20;
-// Per server.
+// Per server, and as many pre-authentications that may be presented again, about 200 bytes each.
 // Exceeded: the oldest is forgotten.
 inline constexpr size_t kMaxGrants = 1 << 18;
 // Per server.

@@ -3,22 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
-#include "mpc-server/job/operation_table.h"
 
 namespace mpckdc {
-
-GrantUse UseOf(const Job& job) {
-  GrantUse use;
-  for (const SealPart& part : job.seals) {
-    if (part.usage == kUsageTicket) {
-      ++use.tickets;
-      use.ticket_key = part.handle;
-    }
-    if (part.usage == kUsageAsReply) ++use.replies;
-  }
-  for (const MakeMacPart& part : job.make_macs) use.checksums += part.usage == kUsageAsReqChecksum;
-  return use;
-}
 
 void Grants::Add(const Key& key, const Grant& grant) {
   while (by_age_.size() >= limits::kMaxGrants) {
@@ -46,24 +32,7 @@ Judgement Grants::Check(const KdcIdentity& kdc, const Job& job, const PrincipalI
     return Refuse(Verdict::kRefused,
                   absl::StrCat("the grant of job ", job.grant, " is another principal's"));
   }
-  const GrantUse before = grant->used + already, own = UseOf(job), total = before + own;
-  // The second one is there because the first came out too short. A login at the realm's own
-  // service would otherwise be worth a ticket for kadmin beside it.
-  if (own.ticket_key != Handle{} && own.ticket_key != total.ticket_key) {
-    return Refuse(Verdict::kRefused, absl::StrCat("the grant of job ", job.grant,
-                                                  " has paid for a ticket under another key"));
-  }
-  const bool spent = total.tickets > kGrantTickets || total.replies > kGrantReplies ||
-                     total.checksums > kGrantChecksums;
-  if (spent) {
-    return Refuse(Verdict::kRefused, absl::StrCat("the grant of job ", job.grant, " is used up"));
-  }
-  return Ok();
-}
-
-void Grants::Use(const Key& key, const GrantUse& use) {
-  const auto it = grants_.find(key);
-  if (it != grants_.end()) it->second.used = it->second.used + use;
+  return CheckBudget(*grant->budget, already, job);
 }
 
 void Grants::Prune(absl::Time now) {
@@ -71,6 +40,19 @@ void Grants::Prune(absl::Time now) {
     grants_.erase(by_age_.front().second);
     by_age_.pop_front();
   }
+}
+
+Judgement CheckBudget(const Budget& budget, const GrantUse& already, const Job& job) {
+  const GrantUse own = UseOf(job);
+  Budget left = budget;
+  const bool before = TakeFrom(&left, already, {});
+  const Handle& claimed = left.entry.has_value() ? left.entry->claim.ticket_key : Handle{};
+  if (UnderAnotherKey(left.used, own) || UnderAnotherKey({0, 0, 0, claimed}, own)) {
+    return Refuse(Verdict::kRefused, absl::StrCat("the grant of job ", job.grant,
+                                                  " has paid for a ticket under another key"));
+  }
+  if (before && TakeFrom(&left, own, {})) return Ok();
+  return Refuse(Verdict::kRefused, absl::StrCat("the grant of job ", job.grant, " is used up"));
 }
 
 }  // namespace mpckdc

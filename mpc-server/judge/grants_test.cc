@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/judge/grants.h"
 
+#include <memory>
+
 #include "gtest/gtest.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/job/operation_table.h"
@@ -24,8 +26,13 @@ Job Granted(size_t tickets, size_t replies, size_t checksums) {
 
 Grants One(GrantUse used = {}) {
   Grants grants;
-  grants.Add({kKdc, 5}, {kAlice, kNow, 5, used, kNow + limits::kGrantLife});
+  auto budget = std::make_shared<Budget>(Budget::Whole());
+  EXPECT_TRUE(TakeFrom(budget.get(), used, {}));
+  grants.Add({kKdc, 5}, {kAlice, kNow, 5, budget, kNow + limits::kGrantLife});
   return grants;
+}
+void Use(Grants& grants, const GrantUse& use) {
+  EXPECT_TRUE(TakeFrom(grants.Find({kKdc, 5}, kNow)->budget.get(), use, {}));
 }
 
 TEST(Grants, CoverTheirOwnPrincipalSessionAndTime) {
@@ -45,7 +52,7 @@ TEST(Grants, BudgetPerKindOfPart) {
   EXPECT_FALSE(grants.Check(kKdc, Granted(0, 2, 0), kAlice, {}, kNow).ok());
   EXPECT_FALSE(grants.Check(kKdc, Granted(0, 0, 2), kAlice, {}, kNow).ok());
   EXPECT_FALSE(grants.Check(kKdc, Granted(1, 0, 0), kAlice, {1, 0, 0}, kNow).ok());
-  grants.Use({kKdc, 5}, {1, 0, 0});
+  Use(grants, {1, 0, 0, {}});
   EXPECT_FALSE(grants.Check(kKdc, Granted(1, 0, 0), kAlice, {}, kNow).ok());
   EXPECT_TRUE(grants.Check(kKdc, Granted(0, 1, 0), kAlice, {}, kNow).ok());
 }
@@ -58,7 +65,7 @@ TEST(Grants, BothTicketsAreUnderOneKey) {
   EXPECT_TRUE(grants.Check(kKdc, kadmin, kAlice, {}, kNow).ok());
   EXPECT_FALSE(grants.Check(kKdc, kadmin, kAlice, UseOf(krbtgt), kNow).ok());
   EXPECT_TRUE(grants.Check(kKdc, krbtgt, kAlice, UseOf(krbtgt), kNow).ok());
-  grants.Use({kKdc, 5}, UseOf(krbtgt));
+  Use(grants, UseOf(krbtgt));
   EXPECT_FALSE(grants.Check(kKdc, kadmin, kAlice, {}, kNow).ok());
   EXPECT_TRUE(grants.Check(kKdc, krbtgt, kAlice, {}, kNow).ok());
   EXPECT_TRUE(grants.Check(kKdc, Granted(0, 1, 0), kAlice, {}, kNow).ok());

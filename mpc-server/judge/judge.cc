@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/judge/judge.h"
 
+#include <algorithm>
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
@@ -45,7 +48,8 @@ Judgement CheckGate(const JobWork& work) {
 
 }  // namespace
 
-Judgement Judge::CheckPreauth(const OpenWork& open, absl::Time now) {
+Judgement Judge::CheckPreauth(const JobWork& work, const OpenWork& open, absl::Time now,
+                              BudgetAsk* ask) const {
   const auto time = DecodePreauthTimestamp(AsText(*open.plaintext));
   if (!time) return Refuse(Verdict::kRefused, "the pre-auth is good and holds no timestamp");
   const absl::Duration off = *time - now;
@@ -62,11 +66,26 @@ Judgement Judge::CheckPreauth(const OpenWork& open, absl::Time now) {
   }
   const Nonce id = open.ReplayId();
   const Handle& handle = KeyOf(open.form).info->handle;
-  if (replays_->Seen(handle, id)) {
-    return Refuse(Verdict::kReplay, "this pre-auth was accepted before");
+  const Claimant claimant = ClaimantOf(work.received->kdc);
+  const Job& job = work.received->job;
+  Judgement seen = replays_->Look(handle, id, claimant, UseOf(job), now);
+  if (!seen.ok()) return seen;
+  // One window after its own end: a clock may be set back by as much. And longer than its grant,
+  // which is paid for out of it.
+  const absl::Time expires = *time + 2 * policy_.clock_skew + limits::kGrantLife;
+  *ask = {&job, {handle, id, expires, {.claimant = claimant, .since = now}}, nullptr, Ok()};
+  return Ok();
+}
+
+// Its principal and its budget were looked at before the batch (Grants::Check).
+Judgement Judge::CheckGrant(const JobWork& work, BudgetAsk* ask) const {
+  const ReceivedJob& received = *work.received;
+  const Grant* grant = grants_->Find({received.kdc, received.job.grant}, absl::InfinitePast());
+  if (grant == nullptr) {
+    return Refuse(Verdict::kRefused, absl::StrCat("the grant of job ", received.job.grant,
+                                                  " was forgotten while this job waited"));
   }
-  // One window after its own end: a clock may be set back by as much.
-  replays_->Add(handle, id, *time + 2 * policy_.clock_skew);
+  *ask = {&received.job, {}, grant->budget, Ok()};
   return Ok();
 }
 
@@ -92,46 +111,59 @@ Judgement Judge::CheckChecksumAge(const VerifyMacWork& mac, absl::Time now) cons
                              " ago, beyond max_renewable_life"));
 }
 
-Judgement Judge::DecideJob(const JobWork& work, absl::Time now) {
+Judgement Judge::DecideJob(const JobWork& work, absl::Time now, BudgetAsk* ask) const {
   Judgement j = CheckAllTags(work);
   if (!j.ok()) return j;
   for (const OpenWork& open : work.opens) {
-    j = open.is_preauth ? CheckPreauth(open, now) : CheckTicketAge(open, now);
+    j = open.is_preauth ? CheckPreauth(work, open, now, ask) : CheckTicketAge(open, now);
     if (!j.ok()) return j;
   }
   for (const VerifyMacWork& mac : work.verify_macs) {
     j = CheckChecksumAge(mac, now);
     if (!j.ok()) return j;
   }
-  // A granted job's gate was its grant, checked before the batch (Grants::Check).
-  return work.received->job.operation == Operation::kSealGranted ? Ok() : CheckGate(work);
+  const bool granted = work.received->job.operation == Operation::kSealGranted;
+  return granted ? CheckGrant(work, ask) : CheckGate(work);
 }
 
-void Judge::LeaveGrant(const JobWork& work, absl::Time agreed, absl::Time now) {
+void Judge::LeaveGrant(const JobWork& work, const BudgetAsk* ask, absl::Time agreed,
+                       absl::Time now) {
   const ReceivedJob& received = *work.received;
   const Job& job = received.job;
-  if (job.operation == Operation::kSealGranted) {
-    grants_->Use({received.kdc, job.grant}, UseOf(job));
-  } else if (FindOperation(job.operation)->leaves_grant) {
-    grants_->Add({received.kdc, job.id}, {work.client->principal_id, agreed, job.id, UseOf(job),
-                                         now + limits::kGrantLife});
+  if (!FindOperation(job.operation)->leaves_grant) return;
+  Grant grant{work.client->principal_id, agreed, job.id, nullptr, now + limits::kGrantLife};
+  if (ask != nullptr) {
+    grant.budget = ask->budget;
+    // Presented again, it lives no longer.
+    grant.expires = std::min(grant.expires, ask->budget->entry->claim.since + limits::kGrantLife);
+  } else {
+    grant.budget = std::make_shared<Budget>(Budget::Whole());
+    TakeFrom(grant.budget.get(), UseOf(job), {});
   }
+  grants_->Add({received.kdc, job.id}, grant);
 }
 
 std::vector<Judgement> Judge::Decide(const std::vector<JobWork>& work, absl::Time agreed,
                                      absl::Time now) {
   std::vector<Judgement> judgements;
   judgements.reserve(work.size());
-  for (const JobWork& job : work) judgements.push_back(job.goes_on ? Ok() : DecideJob(job, now));
-  const absl::Status written = replays_->Flush();
+  std::vector<BudgetAsk> asks;
+  std::vector<size_t> asked;  // the job of each
+  for (const JobWork& job : work) {
+    BudgetAsk ask;
+    judgements.push_back(job.goes_on ? Ok() : DecideJob(job, now, &ask));
+    if (!judgements.back().ok() || ask.job == nullptr) continue;
+    asked.push_back(judgements.size() - 1);
+    asks.push_back(std::move(ask));
+  }
+  replays_->Settle(absl::MakeSpan(asks), now);
+  std::vector<const BudgetAsk*> ask_of(work.size(), nullptr);
+  for (size_t i = 0; i < asks.size(); ++i) {
+    judgements[asked[i]] = asks[i].judgement;
+    ask_of[asked[i]] = &asks[i];
+  }
   for (size_t i = 0; i < work.size(); ++i) {
-    if (!judgements[i].ok() || work[i].goes_on) continue;
-    if (!written.ok() && HasPreauth(work[i])) {
-      judgements[i] = Refuse(Verdict::kUnavailable,
-                             absl::StrCat("cannot record the pre-auth: ", written.message()));
-      continue;
-    }
-    LeaveGrant(work[i], agreed, now);
+    if (judgements[i].ok() && !work[i].goes_on) LeaveGrant(work[i], ask_of[i], agreed, now);
   }
   return judgements;
 }

@@ -61,8 +61,11 @@ inline constexpr uint8_t kTxnStaged = 1;
 inline constexpr uint8_t kTxnCommitted = 2;
 inline constexpr size_t kTxnBytes = 13;
 
-// ---- Replay entries: the key is expiry (8, microseconds) | handle (16) | nonce (12) ----
+// ---- Replay entries: the key is expiry (8, microseconds) | handle (16) | nonce (12), ----
+// and the value claimant (16) | since (8, microseconds) | tickets, replies, checksums (1 each) |
+// zero (1) | ticket key (16); of a message that nobody may present again it may be empty.
 inline constexpr size_t kReplayKeyBytes = 36;
+inline constexpr size_t kReplayValueBytes = 44;
 
 // ---- Tables: LMDB's named databases ----
 enum Table : size_t { kMeta, kKeys, kStaged, kTransactions, kReplay, kRecords };

@@ -63,21 +63,6 @@ absl::Status CheckNotCommitted(const KvTxn& txn, absl::Span<const KeyRecord> rec
   return absl::OkStatus();
 }
 
-std::string ReplayKey(absl::Time expires) {
-  std::string key;
-  AppendUint(key, static_cast<uint64_t>(std::max<int64_t>(0, absl::ToUnixMicros(expires))), 8);
-  return key;
-}
-
-ReplayEntry ReplayEntryOf(absl::string_view key) {
-  ByteReader in(AsBytes(key));
-  ReplayEntry entry;
-  entry.expires = absl::FromUnixMicros(static_cast<int64_t>(in.Uint(8)));
-  in.Into(entry.handle);
-  in.Into(entry.nonce);
-  return entry;
-}
-
 // A write that counts: the number holds once the write is durable.
 absl::StatusOr<size_t> WriteAndCount(KvEngine& engine, absl::string_view what,
                                      absl::FunctionRef<absl::StatusOr<size_t>(KvTxn&)> body) {
@@ -391,28 +376,40 @@ absl::Status ShareStore::ReserveNonceMark(const NonceMark& mark) {
 
 // ---- Replay entries ----
 
-absl::Status ShareStore::AddReplayEntries(absl::Span<const ReplayEntry> entries) {
-  if (entries.empty()) return absl::OkStatus();
-  return engine_->Write("write replays", [&](KvTxn& txn) -> absl::Status {
-    for (const ReplayEntry& entry : entries) {
-      const std::string key =
-          absl::StrCat(ReplayKey(entry.expires), AsText(entry.handle), AsText(entry.nonce));
-      RETURN_IF_ERROR(txn.Put(rf::kReplay, key, ""));
+absl::StatusOr<std::vector<std::optional<ReplayClaim>>> ShareStore::ClaimReplayEntries(
+    absl::Span<const ReplayEntry> entries, ChangeClaim change) {
+  std::vector<std::optional<ReplayClaim>> claims(entries.size());
+  if (entries.empty()) return claims;
+  std::vector<KvTxn::Entry> rows;
+  rows.reserve(entries.size());
+  for (const ReplayEntry& entry : entries) {
+    rows.emplace_back(ReplayKey(entry), EncodeReplayClaim(entry.claim));
+  }
+  RETURN_IF_ERROR(engine_->Write("write replays", [&](KvTxn& txn) -> absl::Status {
+    ASSIGN_OR_RETURN(const auto found, txn.InsertNew(rf::kReplay, rows));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      claims[i].reset();
+      if (!found[i].has_value()) continue;
+      claims[i] = DecodeReplayClaim(*found[i]);
+      const std::optional<ReplayClaim> changed = change(i, *claims[i]);
+      if (!changed.has_value()) continue;
+      RETURN_IF_ERROR(txn.Put(rf::kReplay, rows[i].first, EncodeReplayClaim(*changed)));
     }
     return absl::OkStatus();
-  });
+  }));
+  return claims;
 }
 
 absl::Status ShareStore::LoadReplayEntries(
     absl::FunctionRef<void(const ReplayEntry&)> visit) const {
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
   absl::Status result;
-  absl::Status scanned = txn->Scan(rf::kReplay, "", [&](absl::string_view key, auto) {
+  absl::Status scanned = txn->Scan(rf::kReplay, "", [&](absl::string_view key, auto value) {
     if (key.size() != rf::kReplayKeyBytes) {
       result = absl::DataLossError("a replay entry of the share store is damaged");
       return false;
     }
-    visit(ReplayEntryOf(key));
+    visit(ReplayEntryOf(key, AsText(value)));
     return true;
   });
   result.Update(scanned);
@@ -421,7 +418,7 @@ absl::Status ShareStore::LoadReplayEntries(
 
 absl::StatusOr<size_t> ShareStore::PruneReplayEntries(absl::Time now) {
   return WriteAndCount(*engine_, "drop old replays", [&](KvTxn& txn) -> absl::StatusOr<size_t> {
-    const std::string end = ReplayKey(now);
+    const std::string end = ReplayKeysUntil(now);
     std::vector<std::string> expired;
     absl::Status s = txn.Scan(rf::kReplay, "", [&](absl::string_view key, auto) {
       if (key >= end) return false;

@@ -36,6 +36,7 @@
 #include "mpc-server/store/epochs.h"
 #include "mpc-server/store/key_record.h"
 #include "mpc-server/store/kv.h"
+#include "mpc-server/store/replay_entry.h"
 #include "mpc-server/store/sealer.h"
 #include "mpc-server/store/store_keys.h"
 
@@ -45,15 +46,6 @@ using TransactionId = std::array<uint8_t, 16>;
 
 // A GCM nonce read as a 96-bit big-endian number: comparing the arrays compares the numbers.
 using NonceMark = std::array<uint8_t, 12>;
-
-// A pre-auth message that was accepted: (key, nonce), kept until no server's clock accepts it.
-struct ReplayEntry {
-  Handle handle{};
-  std::array<uint8_t, 12> nonce{};
-  absl::Time expires;
-
-  friend bool operator==(const ReplayEntry&, const ReplayEntry&) = default;
-};
 
 enum class KeyState { kCommitted, kStaged };
 
@@ -149,8 +141,14 @@ class ShareStore {
   absl::Status ReserveNonceMark(const NonceMark& mark);
 
   // ---- Replay entries of pre-auth ----
-  // Durable when it returns: call it before the jobs' outputs leave the server.
-  absl::Status AddReplayEntries(absl::Span<const ReplayEntry> entries);
+  // Adds those that are not there, and returns what stands under the others in their place: their
+  // claim becomes what `change(index, claim)` says, unless that is nothing. All of it is one
+  // transaction, and `change` may be asked more than once. The messages differ. Durable when it
+  // returns: call it before the jobs' outputs leave the server.
+  using ChangeClaim =
+      absl::FunctionRef<std::optional<ReplayClaim>(size_t index, const ReplayClaim& claim)>;
+  absl::StatusOr<std::vector<std::optional<ReplayClaim>>> ClaimReplayEntries(
+      absl::Span<const ReplayEntry> entries, ChangeClaim change);
   absl::Status LoadReplayEntries(absl::FunctionRef<void(const ReplayEntry&)> visit) const;
   absl::StatusOr<size_t> PruneReplayEntries(absl::Time now);  // drops the expired
 

@@ -22,7 +22,9 @@ namespace mpckdc {
 namespace {
 
 namespace rf = record_format;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
 
@@ -31,6 +33,8 @@ TransactionId Txn(uint8_t n) {
   txn[15] = n;
   return txn;
 }
+
+std::optional<ReplayClaim> KeepClaim(size_t, const ReplayClaim&) { return std::nullopt; }
 
 class ShareStoreTest : public ::testing::TestWithParam<bool> {
  protected:
@@ -81,6 +85,13 @@ class ShareStoreTest : public ::testing::TestWithParam<bool> {
     EXPECT_TRUE(store_->Stage(txn, {record}, kNow).ok());
     EXPECT_TRUE(store_->Commit(txn, kNow).ok());
     return record;
+  }
+
+  std::vector<ReplayEntry> Replays() {
+    std::vector<ReplayEntry> entries;
+    EXPECT_TRUE(
+        store_->LoadReplayEntries([&](const ReplayEntry& e) { entries.push_back(e); }).ok());
+    return entries;
   }
 
   TestFolder folder_;
@@ -260,13 +271,55 @@ TEST_P(ShareStoreTest, NonceMarkOnlyRises) {
 }
 
 TEST_P(ShareStoreTest, ReplayEntriesStayUntilTheyExpire) {
-  ReplayEntry first{Handle{1}, {1}, kNow + absl::Seconds(10)};
-  ReplayEntry second{Handle{2}, {2}, kNow + absl::Seconds(20)};
-  ASSERT_TRUE(store_->AddReplayEntries({first, second}).ok());
+  const ReplayEntry first{Handle{1}, {1}, kNow + absl::Seconds(10)};
+  const ReplayEntry second{Handle{2}, {2}, kNow + absl::Seconds(20)};
+  ASSERT_TRUE(store_->ClaimReplayEntries({first, second}, KeepClaim).ok());
   EXPECT_EQ(*store_->PruneReplayEntries(kNow + absl::Seconds(15)), 1u);
-  std::vector<ReplayEntry> left;
-  ASSERT_TRUE(store_->LoadReplayEntries([&](const ReplayEntry& e) { left.push_back(e); }).ok());
-  EXPECT_EQ(left, std::vector<ReplayEntry>{second});
+  EXPECT_THAT(Replays(), ElementsAre(second));
+}
+
+// Two servers of a party that share a store: the later one learns who was there, and may count.
+TEST_P(ShareStoreTest, OfTwoThatClaimAMessageTheLaterLearnsOfTheFirst) {
+  ReplayEntry first{Handle{1}, {1}, kNow, {Claimant{7}, kNow, 1, 2, 3, Handle{9}}};
+  ReplayEntry other = first, fresh{Handle{2}, {1}, kNow, {Claimant{8}, kNow}};
+  other.claim.claimant = Claimant{8};
+  const auto none = store_->ClaimReplayEntries({first}, KeepClaim);
+  ASSERT_TRUE(none.ok());
+  EXPECT_THAT(*none, ElementsAre(std::nullopt));
+  const auto found = store_->ClaimReplayEntries({other, fresh}, KeepClaim);
+  ASSERT_TRUE(found.ok());
+  EXPECT_THAT(*found, ElementsAre(first.claim, std::nullopt));
+
+  const auto count = [](size_t, const ReplayClaim& claim) -> std::optional<ReplayClaim> {
+    ReplayClaim more = claim;
+    ++more.tickets;
+    return more;
+  };
+  EXPECT_THAT(*store_->ClaimReplayEntries({other}, count), ElementsAre(first.claim));
+  ++first.claim.tickets;
+  ASSERT_TRUE(Reopen().ok());
+  EXPECT_THAT(Replays(), UnorderedElementsAre(first, fresh));
+}
+
+// An older program's entries have no value.
+TEST_P(ShareStoreTest, AReplayEntryWithoutAValueIsNobodysClaim) {
+  const ReplayEntry entry{Handle{1}, {1}, kNow, {Claimant{7}, kNow}};
+  for (const std::string& value : {std::string(), std::string("damaged"), std::string(45, 'x')}) {
+    Tamper([&](KvTxn& txn) { return txn.Put(rf::kReplay, ReplayKey(entry), value); });
+    EXPECT_THAT(*store_->ClaimReplayEntries({entry}, KeepClaim), ElementsAre(ReplayClaim()));
+  }
+}
+
+TEST_P(ShareStoreTest, ClaimsThatCannotBeWrittenChangeNothing) {
+  const ReplayEntry entry{Handle{1}, {1}, kNow, {Claimant{7}, kNow}};
+  const absl::Status ended = Engine()->Write("test", [&](KvTxn& txn) -> absl::Status {
+    const KvTxn::Entry row{ReplayKey(entry), "value"};
+    EXPECT_TRUE(txn.InsertNew(rf::kReplay, {&row, 1}).ok());
+    return absl::AbortedError("as a crash would");
+  });
+  EXPECT_TRUE(absl::IsAborted(ended));
+  ASSERT_TRUE(Reopen().ok());
+  EXPECT_THAT(Replays(), testing::IsEmpty());
 }
 
 TEST_P(ShareStoreTest, ItemsAreKept) {
@@ -284,7 +337,7 @@ TEST_P(ShareStoreTest, KeepsEverythingAcrossReopening) {
   const ReplayEntry entry{Handle{1}, {2}, kNow};
   const KeyRecord record = Committed("alice@EXAMPLE.COM");
   ASSERT_TRUE(store_->ReserveNonceMark(mark).ok());
-  ASSERT_TRUE(store_->AddReplayEntries({entry}).ok());
+  ASSERT_TRUE(store_->ClaimReplayEntries({entry}, KeepClaim).ok());
   ASSERT_TRUE(store_->MarkInitialised().ok());
   ASSERT_TRUE(store_->WriteItem("package-key", SecretBytes{4, 5}).ok());
   ASSERT_TRUE(Reopen().ok());
@@ -292,9 +345,7 @@ TEST_P(ShareStoreTest, KeepsEverythingAcrossReopening) {
   EXPECT_EQ(*store_->ReadNonceMark(), mark);
   EXPECT_TRUE(store_->Meta().initialised);
   EXPECT_EQ(*store_->ReadItem("package-key"), (SecretBytes{4, 5}));
-  std::vector<ReplayEntry> kept;
-  ASSERT_TRUE(store_->LoadReplayEntries([&](const ReplayEntry& e) { kept.push_back(e); }).ok());
-  EXPECT_EQ(kept, std::vector<ReplayEntry>{entry});
+  EXPECT_THAT(Replays(), ElementsAre(entry));
 }
 
 TEST_P(ShareStoreTest, AnotherRealmsStoreIsRefusedNamingBoth) {

@@ -88,7 +88,10 @@ int StoreOperation::Steps() const { return static_cast<int>(PlacesOf(kind).size(
 
 absl::Status StoreOperation::Do(ShareStore& store, int step) const {
   if (kind == Kind::kMark) return store.ReserveNonceMark(mark);
-  if (kind == Kind::kReplays) return store.AddReplayEntries(replays);
+  if (kind == Kind::kReplays) {
+    const auto keep = [](size_t, const ReplayClaim&) { return std::nullopt; };
+    return store.ClaimReplayEntries(replays, keep).status();
+  }
   if (step == 0) return store.Stage(txn, records, kNow);
   if (step == 2) return store.Delete(Handles()).status();
   return kind == Kind::kAbort ? store.Abort(txn).status() : store.Commit(txn, kNow).status();
