@@ -2,6 +2,7 @@
 #include "mpc-server/sim/invariants.h"
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/job/operation_table.h"
 
 namespace mpckdc::sim {
 
@@ -27,14 +28,21 @@ void Invariants::Released(int p, const JobResult& result) {
   }
 }
 
-void Invariants::LoggedIn(const std::string& preauth) {
-  if (spent_.insert(preauth).second) return;
-  journal_->Violation("a replayed pre-auth succeeded: it bought two logins");
+// As many as one grant has tickets, all for the KDC that came first.
+void Invariants::LoggedIn(const std::string& preauth, const std::string& kdc) {
+  Spent& spent = spent_.try_emplace(preauth, Spent{kdc, 0}).first->second;
+  if (spent.kdc != kdc) {
+    journal_->Violation("a replayed pre-auth succeeded: it bought logins at two KDCs");
+  }
+  if (++spent.logins > kGrantTickets) {
+    journal_->Violation("a replayed pre-auth succeeded: it bought three logins");
+  }
+  if (spent.logins == 2) journal_->Count("pre-auths that bought a second login");
 }
 
-void Invariants::Replied(JobId grant) {
-  if (++replies_[grant] <= 2) return;
-  journal_->Violation(absl::StrCat("the grant of login ", grant, " paid for three replies"));
+void Invariants::Replied(const std::string& preauth) {
+  if (++replies_[preauth] <= kGrantReplies) return;
+  journal_->Violation("the grant of a pre-auth paid for three replies");
 }
 
 // The first block is the confounder's encryption. A restarted server draws anew.

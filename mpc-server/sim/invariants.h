@@ -36,9 +36,10 @@ class Invariants {
 
   // ---- Nonces, replays, audit ----
   void Released(int p, const JobResult& result);
-  void LoggedIn(const std::string& preauth);
-  // A reply under a key of 17 to 20 came, paid by the grant of this login.
-  void Replied(JobId grant);
+  // A KDC presented it, and got all that a login gives.
+  void LoggedIn(const std::string& preauth, const std::string& kdc);
+  // A reply under a key of 17 to 20 came, paid by the grant of this pre-auth.
+  void Replied(const std::string& preauth);
   void Sealed(const std::string& cts_message);
   void Audited(int p, const BatchJob& job);
   void AnsweredOk(JobId id, Operation operation);
@@ -91,8 +92,12 @@ class Invariants {
   Servers* const servers_;
   const absl::Duration recovery_;
   std::map<Nonce, NonceUse> nonces_;
-  std::set<std::string> spent_;  // pre-auth messages that bought a login
-  std::map<JobId, int> replies_;  // by the login whose grant paid
+  struct Spent {
+    std::string kdc;
+    int logins = 0;
+  };
+  std::map<std::string, Spent> spent_;  // pre-auth messages that bought logins
+  std::map<std::string, int> replies_;  // by the pre-auth whose grant paid
   std::set<std::string> first_blocks_;  // of messages under keys of 17 to 20
   std::map<JobId, std::array<std::optional<AuditLine>, kParties>> audit_;
   std::map<JobId, Operation> answered_;

@@ -22,6 +22,7 @@ Kdc::Kdc(Scheduler* scheduler, Dice* dice, Journal* journal, Servers* servers,
       invariants_(invariants), random_(seed), links_(scheduler, dice) {
   identity_.name = "kdc1";
   random_.Fill(absl::MakeSpan(identity_.session));
+  other_ = {"kdc2", identity_.session};
 }
 
 // ---- Messages ----
@@ -54,17 +55,17 @@ Job Kdc::NewJob(Operation operation) {
   return job;
 }
 
-void Kdc::DeliverJob(int p, const Job& job, bool twice,
+void Kdc::DeliverJob(int p, const KdcIdentity& kdc, const Job& job, bool twice,
                      const std::shared_ptr<Call<JobResult>>& call) {
-  servers_->Message(p, [this, p, call, job, twice](Process& process) {
+  servers_->Message(p, [this, p, kdc, call, job, twice](Process& process) {
     const uint64_t incarnation = process.incarnation;
-    process.engine->Submit(identity_, job, [this, call, p, incarnation](JobResult result) {
+    process.engine->Submit(kdc, job, [this, call, p, incarnation](JobResult result) {
       if (!servers_->Alive(p, incarnation)) return;
       invariants_->Released(p, result);
       Reply(p, call, std::move(result));
     });
     if (!twice) return;
-    process.engine->Submit(identity_, job, [this](JobResult result) {
+    process.engine->Submit(kdc, job, [this](JobResult result) {
       if (result.judgement.verdict == Verdict::kRefused) return;
       journal_->Violation("a job id was taken twice");
     });
@@ -72,7 +73,8 @@ void Kdc::DeliverJob(int p, const Job& job, bool twice,
 }
 
 // To all three; waits for the answers, or six seconds: then the result is UNSPECIFIED (absent).
-JobResult Kdc::SendJobs(const PerParty<Job>& jobs, bool faults, bool* overtaken) {
+JobResult Kdc::SendJobs(const KdcIdentity& kdc, const PerParty<Job>& jobs, bool faults,
+                        bool* overtaken) {
   auto call = std::make_shared<Call<JobResult>>();
   call->waiter = scheduler_->current();
   for (int p = 0; p < kParties; ++p) {
@@ -83,9 +85,8 @@ JobResult Kdc::SendJobs(const PerParty<Job>& jobs, bool faults, bool* overtaken)
     *overtaken = *overtaken || late;
     absl::Time when = links_.ToServer(p);
     if (late) when += dice_->Between(absl::Milliseconds(5), absl::Milliseconds(600));
-    scheduler_->At(when, [this, p, job = jobs[p], twice, call] {
-      DeliverJob(p, job, twice, call);
-    });
+    scheduler_->At(
+        when, [this, p, kdc, job = jobs[p], twice, call] { DeliverJob(p, kdc, job, twice, call); });
   }
   if (faults && dice_->Chance(0.03)) TagTooEarly(jobs[0].id);
   if (Await(*call, kAnswerWait)) return Combine(call->answers);
@@ -194,7 +195,7 @@ void Kdc::CheckServiceTicket(const std::string& tgt) {
   const std::string text = RandomText(20 + dice_->Below(20));
   job.seals.push_back({service.info.handle, kUsageTicket, static_cast<uint32_t>(text.size())});
   bool overtaken = false;
-  const JobResult result = SendJobs(WithTexts(job, text, random_), false, &overtaken);
+  const JobResult result = SendJobs(identity_, WithTexts(job, text, random_), false, &overtaken);
   const bool restored_since = restores != invariants_->restores();
   if (!CheckTicketJob(job, result, "service ticket", lost || restored_since)) return;
   if (lost && !restored_since) journal_->Violation("a ticket under a lost key of a service");
@@ -233,8 +234,8 @@ void Kdc::CheckLogin(const Job& job, const JobResult& result, const Attempt& att
   const Verdict v = result.judgement.verdict;
   const bool wrong = !attempt.right && !attempt.replay;
   const bool restored_since = attempt.restores != invariants_->restores();
-  const bool fits = (wrong && v == Verdict::kBadTag) ||
-                    (attempt.replay && v == Verdict::kReplay) ||
+  const bool fits = (wrong && v == Verdict::kBadTag) || (attempt.replay && v == Verdict::kReplay) ||
+                    (attempt.again && clocks_jumped_ && v == Verdict::kReplay) ||
                     (attempt.overtaken && v == Verdict::kRefused) ||
                     (v == Verdict::kUnknownHandle && MayBeLost(attempt));
   if (!Allowed(v) && !fits) {
@@ -249,7 +250,8 @@ void Kdc::CheckLogin(const Job& job, const JobResult& result, const Attempt& att
     return journal_->Violation(absl::StrCat("login ", job.id, " with a lost key succeeded"));
   }
   invariants_->AnsweredOk(job.id, job.operation);
-  invariants_->LoggedIn(attempt.preauth);
+  invariants_->LoggedIn(attempt.preauth, attempt.other_kdc ? other_.name : identity_.name);
+  if (attempt.other_kdc) return journal_->Count("pre-auths that another KDC was the first with");
   if (!OracleMacGood(attempt.user, 56, as_req, result.make_macs[0])) {
     return journal_->Violation(absl::StrCat("login ", job.id, ": the checksum is wrong"));
   }
@@ -270,7 +272,8 @@ std::string Kdc::RandomText(size_t size) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Mostly one. A grant pays for two: where it is asked for a third, that is refused.
+// Mostly one. A grant pays for two: where it is asked for a third, that is refused. What the
+// pre-auth paid for before, and what it does meanwhile when it is presented again, is in the two.
 void Kdc::SealReplies(JobId grant, const Attempt& attempt) {
   const bool slow = !invariants_->quiet() && dice_->Chance(0.3);
   if (slow) scheduler_->Sleep(dice_->Between(absl::ZeroDuration(), absl::Seconds(2)));
@@ -290,7 +293,7 @@ bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
   bool overtaken = false;
   const std::string sent = other_texts_ ? std::string(text.size(), 'x') : text;
   const PerParty<Job> jobs = WithTexts(job, sent, random_);
-  const JobResult result = SendJobs(jobs, !invariants_->quiet(), &overtaken);
+  const JobResult result = SendJobs(identity_, jobs, !invariants_->quiet(), &overtaken);
   const Verdict v = result.judgement.verdict;
   ++journal_->outcome().verdicts[absl::StrCat(paid < 2 ? "reply " : "third reply ",
                                               VerdictName(v))];
@@ -299,7 +302,7 @@ bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
     return false;
   }
   invariants_->AnsweredOk(job.id, job.operation);
-  invariants_->Replied(grant);
+  invariants_->Replied(attempt.preauth);
   const std::string& message = CtsOf(result.seals[0]).share;
   invariants_->Sealed(message);
   if (OracleOpen(attempt.user, kUsageAsReply, message) != text) {
@@ -315,7 +318,8 @@ void Kdc::CheckNoReply(const Job& job, const JobResult& result, const Attempt& a
   const Verdict v = result.judgement.verdict;
   const bool restarted = servers_->starts() != attempt.starts;
   if (v == Verdict::kRefused && restarted) journal_->Count("replies refused after a restart");
-  const bool refusable = paid >= 2 || overtaken || restarted || clocks_jumped_;
+  const bool shared = paid >= 1 || attempt.again || attempt.replay;
+  const bool refusable = shared || overtaken || restarted || clocks_jumped_;
   const bool fits = (v == Verdict::kRefused && refusable) ||
                     (v == Verdict::kUnknownHandle && MayBeLost(attempt)) ||
                     (Allowed(v) && (paid >= 2 || !attempt.settled));
@@ -331,6 +335,8 @@ Kdc::Attempt Kdc::Choose() {
     Attempt again = past_[dice_->Below(past_.size())];
     again.right = false;
     again.replay = true;
+    again.again = false;
+    again.other_kdc = dice_->Chance(0.3);
     return again;
   }
   Attempt attempt;
@@ -346,7 +352,8 @@ Kdc::Attempt Kdc::Choose() {
   return attempt;
 }
 
-void Kdc::Login(Attempt attempt) {
+// One job, and all that follows from its answer.
+JobResult Kdc::PresentLogin(Attempt& attempt) {
   attempt.lost = invariants_->Lost(attempt.user.info.handle);
   attempt.restores = invariants_->restores();
   attempt.settled = invariants_->recovered();
@@ -358,7 +365,8 @@ void Kdc::Login(Attempt attempt) {
   Job job = LoginJob(++last_id_, attempt.user, tgt_, attempt.preauth, sizes);
   job.deadline_ms = kDeadlineMs;
   const absl::Time sent = scheduler_->now();
-  const JobResult result = SendJob(job, !invariants_->quiet(), &attempt.overtaken);
+  const KdcIdentity& kdc = attempt.other_kdc ? other_ : identity_;
+  JobResult result = SendJobs(kdc, {job, job, job}, !invariants_->quiet(), &attempt.overtaken);
   const Verdict v = result.judgement.verdict;
   ++journal_->outcome().verdicts[v == Verdict::kUnspecified ? "absent"
                                                             : std::string(VerdictName(v))];
@@ -367,8 +375,17 @@ void Kdc::Login(Attempt attempt) {
                                result.judgement.detail));
   }
   CheckLogin(job, result, attempt, sizes.as_req);
+  const bool counts = attempt.right && !attempt.again && !attempt.lost &&
+                      !invariants_->Lost(attempt.user.info.handle);
+  if (counts) invariants_->LoginEnded(sent, result);
+  return result;
+}
+
+void Kdc::Login(Attempt attempt) {
+  const JobResult result = PresentLogin(attempt);
   if (attempt.replay) return journal_->Count("replays");
   if (!attempt.right) return journal_->Count("logins with a wrong password");
+  if (!result.judgement.ok()) LoginAgain(attempt, result);
   if (past_.size() == kPast) past_.erase(past_.begin());
   past_.push_back(attempt);
   if (attempt.lost || invariants_->Lost(attempt.user.info.handle)) {
@@ -381,7 +398,17 @@ void Kdc::Login(Attempt attempt) {
     journal_->Count("logins that succeeded");
     if (attempt.cts()) journal_->Count(absl::StrCat("logins", enctype, " that succeeded"));
   }
-  invariants_->LoginEnded(sent, result);
+}
+
+// A client that hears nothing sends the same request again. Its KDC may be another process by then;
+// whatever became of the first, the servers judge it once more.
+void Kdc::LoginAgain(Attempt attempt, const JobResult& before) {
+  const Verdict v = before.judgement.verdict;
+  if (v != Verdict::kUnavailable && v != Verdict::kUnspecified && v != Verdict::kDeadline) return;
+  scheduler_->Sleep(absl::Seconds(1));
+  attempt.again = true;
+  journal_->Count("logins sent again");
+  if (PresentLogin(attempt).judgement.ok()) journal_->Count("logins sent again that succeeded");
 }
 
 void Kdc::Load(const bool* done) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The KDC and its users: logins with right and wrong passwords and replayed pre-auth, what a KDC
+// The KDC and its users: logins with right and wrong passwords and replayed pre-auth, clients that
+// send again what was not answered, what a KDC
 // does with the answers, and whether each reply is right by the plain oracle. Under a key of 17 to
 // 20 the reply is a job of its own that the login's grant pays for.
 #ifndef MPC_SERVER_SIM_KDC_H_
@@ -54,6 +55,8 @@ class Kdc {
     std::string preauth;
     bool right = true;    // the password is, and the pre-auth is fresh
     bool replay = false;
+    bool again = false;      // by the client, which got no answer
+    bool other_kdc = false;  // presents it
     bool lost = false;    // the key was missing on one server when it began
     int restores = 0;     // of a disk, before it began
     bool settled = false;    // faults were over, and the realm had recovered, when it began
@@ -67,11 +70,13 @@ class Kdc {
   bool Await(Call<Answer>& call, absl::Duration limit);
   Job NewJob(Operation operation);
   // One message for each server; they differ in shares of texts only.
-  JobResult SendJobs(const PerParty<Job>& jobs, bool faults, bool* overtaken);
+  JobResult SendJobs(const KdcIdentity& kdc, const PerParty<Job>& jobs, bool faults,
+                     bool* overtaken);
   JobResult SendJob(const Job& job, bool faults, bool* overtaken) {
-    return SendJobs({job, job, job}, faults, overtaken);
+    return SendJobs(identity_, {job, job, job}, faults, overtaken);
   }
-  void DeliverJob(int p, const Job& job, bool twice, const std::shared_ptr<Call<JobResult>>& call);
+  void DeliverJob(int p, const KdcIdentity& kdc, const Job& job, bool twice,
+                  const std::shared_ptr<Call<JobResult>>& call);
   TagResult SendTags(const TagRequest& request, bool faults);
   void TagTooEarly(JobId job);
   template <typename Answer>
@@ -79,6 +84,8 @@ class Kdc {
 
   Attempt Choose();
   void Login(Attempt attempt);
+  void LoginAgain(Attempt attempt, const JobResult& before);
+  JobResult PresentLogin(Attempt& attempt);
   bool MayBeLost(const Attempt& attempt) const;
   void SealReplies(JobId grant, const Attempt& attempt);
   bool SealReply(JobId grant, const Attempt& attempt, int paid);
@@ -102,6 +109,7 @@ class Kdc {
   SeededRandomForTest random_;
   ClientLinks links_;
   KdcIdentity identity_;
+  KdcIdentity other_;  // another KDC of the realm: presents what it heard
   PlainKey tgt_;
   std::vector<PlainKey> users_, cts_users_;  // with gcm keys; with keys of 17 to 20
   std::vector<PlainKey> services_;

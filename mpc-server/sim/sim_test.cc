@@ -77,7 +77,9 @@ TEST(Sim, SomeSeeds) {
   EXPECT_GT(sum.events["drawn keys acknowledged"], 50u);
   EXPECT_GT(sum.events["enrolments taken back"], 10u);
   EXPECT_GT(sum.events["keys lost with a restored disk"], 5u);
-  EXPECT_GT(sum.verdicts["REPLAY"], 100u);
+  EXPECT_GT(sum.verdicts["REPLAY"], 50u);
+  EXPECT_GT(sum.events["logins sent again that succeeded"], 100u);
+  EXPECT_GT(sum.events["pre-auths that bought a second login"], 20u);
   EXPECT_GT(sum.verdicts["BAD_TAG"], 100u);
   for (const int enctype : {17, 18, 19, 20}) {
     EXPECT_GT(sum.events[absl::StrCat("logins of enctype ", enctype, " that succeeded")], 3u);
@@ -384,13 +386,24 @@ TEST(SimControl, AConfounderThatComesTwiceAndAThirdReplyOfOneGrantAreSeen) {
   Invariants invariants(&realm.scheduler, &realm.journal, &realm.servers, absl::Seconds(5));
   invariants.Sealed(std::string(60, 'a'));
   invariants.Sealed(std::string(15, 'a') + std::string(45, 'b'));
-  for (const JobId grant : {7, 8, 7, 8}) invariants.Replied(grant);
+  for (const char* preauth : {"a", "b", "a", "b"}) invariants.Replied(preauth);
   EXPECT_FALSE(realm.journal.violated());
   invariants.Sealed(std::string(16, 'a') + std::string(70, 'c'));
-  invariants.Replied(7);
+  invariants.Replied("a");
   EXPECT_THAT(realm.journal.outcome().violations,
               testing::ElementsAre(HasSubstr("a confounder came twice"),
-                                   HasSubstr("login 7 paid for three replies")));
+                                   HasSubstr("paid for three replies")));
+}
+
+TEST(SimControl, AThirdLoginOfOnePreauthAndOneAtAnotherKdcAreSeen) {
+  SmallRealm realm;
+  Invariants invariants(&realm.scheduler, &realm.journal, &realm.servers, absl::Seconds(5));
+  for (const char* preauth : {"a", "b", "a"}) invariants.LoggedIn(preauth, "kdc1");
+  EXPECT_FALSE(realm.journal.violated());
+  invariants.LoggedIn("a", "kdc1");
+  invariants.LoggedIn("b", "kdc2");
+  EXPECT_THAT(realm.journal.outcome().violations,
+              testing::ElementsAre(HasSubstr("three logins"), HasSubstr("at two KDCs")));
 }
 
 TEST(SimControl, AServerThatStaysDownIsSeen) {
