@@ -2,8 +2,10 @@
 """What an attack is, and the world in which it is tried."""
 
 import dataclasses
+import functools
 import json
 
+import config_files
 import daemon
 import intruder
 import ticket
@@ -85,11 +87,20 @@ class World:
         self.intruder.read_database()  # a new password has new handles
         return said
 
+    @functools.cached_property
+    def other_kdc(self):
+        """Another KDC of the realm, in which he is too: it has a certificate of its own."""
+        config_files.mpc_ca('issue', self.live.dir / 'ca', '--realm', self.live.name, '--role',
+                            'kdc', '--name', 'kdc-b')
+        return intruder.Intruder(self.live, 'kdc-b')
+
     def restart_servers(self):
         for server in self.live.servers:
             server.stop()
         self.live.start_servers()
         self.intruder.servers.reconnect()
+        if 'other_kdc' in self.__dict__:
+            self.other_kdc.servers.reconnect()
 
     # Traces --------------------------------------------------------------------------------------
 

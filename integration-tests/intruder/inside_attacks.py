@@ -24,23 +24,63 @@ def _got_header_of(user, answers):
     return wire.all_ok(answers) and answers[0].seals[0].header[1:17] == user.id
 
 
-@attack(drops='Replay', trace='"REPLAY"')
-def a_recorded_preauth_again(world):
-    """alice logged in through him a moment ago; he logs her in once more."""
+@attack(drops='Replay', trace='from another KDC')
+def a_recorded_preauth_at_another_kdc(world):
+    """alice logged in through one KDC a moment ago; he has another, and what he heard on the way."""
     preauth = world.alice.preauth()
     world.intruder.login(world.alice, preauth=preauth)
-    return wire.all_ok(world.intruder.servers.ask(
-        world.intruder.login_job(world.alice, preauth)))
+    return wire.all_ok(world.other_kdc.servers.ask(
+        world.other_kdc.login_job(world.alice, preauth)))
 
 
-@attack(drops='Replay', trace='"REPLAY"')
-def a_recorded_preauth_after_the_servers_restarted(world):
+@attack(drops='Replay', trace='from another KDC')
+def a_recorded_preauth_at_another_kdc_after_the_servers_restarted(world):
     """The same when nothing is in their memory any more."""
     preauth = world.alice.preauth()
     world.intruder.login(world.alice, preauth=preauth)
     world.restart_servers()
-    return wire.all_ok(world.intruder.servers.ask(
-        world.intruder.login_job(world.alice, preauth)))
+    return wire.all_ok(world.other_kdc.servers.ask(
+        world.other_kdc.login_job(world.alice, preauth)))
+
+
+def _tickets_of(world, preauth, tries):
+    """How many tickets he gets for it, when he says each time that an answer was lost."""
+    us = world.intruder
+    return sum(wire.all_ok(us.servers.ask(us.login_job(world.alice, preauth)))
+               for _ in range(tries))
+
+
+@attack(drops='GrantBudget', trace='is used up')
+def a_third_ticket_from_one_preauth(world):
+    """alice logged in once. A KDC may present her pre-auth again, as if the answer was lost: he does
+    so again and again. Two tickets are what one grant is worth anyway; he wants a third."""
+    preauth = world.alice.preauth()
+    tickets = _tickets_of(world, preauth, 5)
+    assert tickets >= 2, 'a lost answer is given again'
+    return tickets > 2
+
+
+@attack(drops='GrantBudget', trace='is used up')
+def a_third_ticket_from_one_preauth_when_servers_restart(world):
+    """The same, and the servers forget what is not on their disks."""
+    preauth = world.alice.preauth()
+    tickets = _tickets_of(world, preauth, 1)
+    for _ in range(2):
+        world.restart_servers()
+        tickets += _tickets_of(world, preauth, 1)
+    assert tickets >= 2
+    return tickets > 2
+
+
+@attack(drops='GrantBudget', trace='is used up')
+def a_third_ticket_from_a_grant_and_its_preauth(world):
+    """One from the login, one from its grant, as for a ticket that came out too short; then the
+    pre-auth again, for a grant that is new."""
+    us = world.intruder
+    preauth = world.alice.preauth()
+    login = us.login(world.alice, preauth=preauth)
+    assert wire.all_ok(_granted(world, world.alice, login.job.id))
+    return _tickets_of(world, preauth, 1) > 0
 
 
 @attack(drops='Freshness', trace='"CLOCK_SKEW"')
