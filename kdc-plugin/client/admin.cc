@@ -27,10 +27,31 @@ enroll::AdminIdentity IdentityOf(const mpc_options& options) {
   return {Text(options.certificate_file), Text(options.key_file), Text(options.ca_file)};
 }
 
+absl::StatusOr<enroll::AdminServers> ConnectTo(const mpc_options& options, size_t triple) {
+  std::vector<std::string> addresses;
+  for (size_t i = 0; i < MPC_SERVERS; ++i) {
+    addresses.push_back(Text(options.servers[triple * MPC_SERVERS + i]));
+  }
+  ASSIGN_OR_RETURN(enroll::AdminServers servers,
+                   enroll::AdminServers::Dial(IdentityOf(options), Text(options.realm), addresses));
+  const int64_t cluster =
+      options.cluster < 0 ? options.cluster : options.cluster + static_cast<int64_t>(triple);
+  RETURN_IF_ERROR(servers.Check(kStatusTimeout, cluster));
+  return servers;
+}
+
+// The first triple that is whole: what one of them is given, all have.
 absl::StatusOr<enroll::AdminServers> Connect(const mpc_options& options) {
-  const std::vector<std::string> addresses = {
-      Text(options.servers[0]), Text(options.servers[1]), Text(options.servers[2])};
-  return enroll::AdminServers::Dial(IdentityOf(options), Text(options.realm), addresses);
+  absl::StatusOr<enroll::AdminServers> servers = ConnectTo(options, 0);
+  for (size_t triple = 1; !servers.ok() && triple < options.triples; ++triple) {
+    const std::string before(servers.status().message());
+    servers = ConnectTo(options, triple);
+    if (servers.ok()) break;
+    servers = absl::Status(
+        servers.status().code(),
+        absl::StrCat(before, "; and of the next triple: ", servers.status().message()));
+  }
+  return servers;
 }
 
 v1::KeyInfo MakeInfo(const mpc_new_key& key) {
@@ -79,7 +100,6 @@ absl::Status StoreKeys(const mpc_options& options, const mpc_new_key* keys, size
       enroll::PackageSigner signer,
       enroll::PackageSigner::FromPemFiles(Text(options.certificate_file), Text(options.key_file)));
   ASSIGN_OR_RETURN(enroll::AdminServers servers, Connect(options));
-  RETURN_IF_ERROR(servers.Check(kStatusTimeout, options.cluster));
   enroll::KeyTransaction transaction(&servers);
   std::map<std::string, Present> present;  // of one principal, as a rule
   for (size_t i = 0; i < count; ++i) {
@@ -102,7 +122,6 @@ absl::Status StoreKeys(const mpc_options& options, const mpc_new_key* keys, size
 absl::Status DeleteKeys(const mpc_options& options, const uint8_t (*handles)[MPC_HANDLE_BYTES],
                         size_t count) {
   ASSIGN_OR_RETURN(enroll::AdminServers servers, Connect(options));
-  RETURN_IF_ERROR(servers.Check(kStatusTimeout, options.cluster));
   std::vector<std::string> list;
   for (size_t i = 0; i < count; ++i) {
     list.emplace_back(reinterpret_cast<const char*>(handles[i]), MPC_HANDLE_BYTES);

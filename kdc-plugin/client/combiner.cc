@@ -162,7 +162,7 @@ bool Combiner::Vote(const Sender& from, v1::Verdict verdict, const std::string& 
   ++count_;
   const mpc_verdict ours = FromWire(verdict);
   if (ours == MPC_UNAVAILABLE || ours == MPC_UNPROVED) {
-    Fail({ours, Describe(verdict, detail, from.name())});
+    Fail({ours, Describe(verdict, detail, from.name()), verdict == v1::VERDICT_UNAVAILABLE});
     return true;
   }
   if (count_ == 1) {
@@ -182,7 +182,7 @@ bool Combiner::Vote(const Sender& from, v1::Verdict verdict, const std::string& 
     if (!contradictions.empty()) return Accuse(Blame(contradictions, from.names));
   }
   Fail({FromWire(verdict),
-        verdict == v1::VERDICT_OK ? "" : Describe(first_, first_detail_, first_who_)});
+        verdict == v1::VERDICT_OK ? "" : Describe(first_, first_detail_, first_who_), false});
   return true;
 }
 
@@ -252,6 +252,7 @@ void JobCombiner::Deliver() {
   box->verdict = outcome().verdict;
   box->detail_text = outcome().detail;
   box->detail = box->detail_text.c_str();
+  box->outage = outcome().outage ? 1 : 0;
   if (box->verdict == MPC_OK) FillIn(*box);
   done_(arg_, box.release());
 }

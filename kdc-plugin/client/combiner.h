@@ -23,9 +23,11 @@ namespace mpckdc::client {
 struct Outcome {
   mpc_verdict verdict = MPC_OK;
   std::string detail;
+  bool outage = false;  // another try, or another triple, may do better
 };
 
 inline Outcome Unavailable(std::string detail) { return {MPC_UNAVAILABLE, std::move(detail)}; }
+inline Outcome Outage(std::string detail) { return {MPC_UNAVAILABLE, std::move(detail), true}; }
 
 // Whose answer it is. Names of servers are for texts.
 struct Sender {

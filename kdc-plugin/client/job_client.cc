@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -130,27 +131,36 @@ std::string WireJob::Encode(int party) {
   return EncodeEntry(wire_);
 }
 
-JobClient::JobClient(const mpc_options& options)
+JobClient::JobClient(const mpc_options& options, TripleNumber which, TripleObserver* observer)
     : realm_(Text(options.realm)),
-      cluster_(options.cluster),
+      cluster_(options.cluster < 0 ? options.cluster : options.cluster + which.number),
+      which_(which),
+      observer_(observer),
       timeout_(absl::Milliseconds(options.timeout_ms)),
-      // The servers give up a job a little before we do, so that their answer says why.
-      job_deadline_ms_(options.timeout_ms - options.timeout_ms / 4),
-      log_(options.log) {}
+      log_(options.log),
+      next_id_(static_cast<uint64_t>(which.number) + static_cast<uint64_t>(which.count)),
+      shortest_(timeout_) {}
 
-absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Start(const mpc_options& options) {
-  if (options.timeout_ms == 0) return absl::InvalidArgumentError("the timeout is zero");
-  auto client = std::unique_ptr<JobClient>(new JobClient(options));
+v1::Hello JobClient::MakeHello() const {
   v1::Hello hello;
   hello.set_min_version(kVersionMin);
   hello.set_max_version(kVersionMax);
   hello.set_session(enroll::RandomIdentifier());
-  hello.set_realm(client->realm_);
+  hello.set_realm(realm_);
   hello.set_software("mpc-kdc " MPCKDC_VERSION);
+  return hello;
+}
+
+absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Start(const mpc_options& options,
+                                                            TripleNumber which,
+                                                            TripleObserver* observer) {
+  if (options.timeout_ms == 0) return absl::InvalidArgumentError("the timeout is zero");
+  auto client = std::unique_ptr<JobClient>(new JobClient(options, which, observer));
+  const v1::Hello hello = client->MakeHello();
   const enroll::AdminIdentity identity = {Text(options.certificate_file), Text(options.key_file),
                                           Text(options.ca_file)};
   for (int i = 0; i < MPC_SERVERS; ++i) {
-    const std::string address = Text(options.servers[i]);
+    const std::string address = Text(options.servers[which.number * MPC_SERVERS + i]);
     if (address.empty()) return absl::InvalidArgumentError("three servers must be named");
     client->streams_[i] = std::make_unique<ServerStream>(i, address, identity, client->realm_,
                                                          hello, client->timeout_, client.get());
@@ -161,7 +171,7 @@ absl::StatusOr<std::unique_ptr<JobClient>> JobClient::Start(const mpc_options& o
   return client;
 }
 
-JobClient::~JobClient() {
+void JobClient::Stop() {
   {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
@@ -183,20 +193,24 @@ JobClient::~JobClient() {
   for (auto& pending : finished) pending->Deliver();
 }
 
-void JobClient::Submit(const mpc_job& job, mpc_job_done done, void* arg) {
+void JobClient::Submit(const mpc_job& job, const JobTime& time, mpc_job_done done, void* arg) {
   absl::Status sent = CheckJob(job);
   auto* combiner = new JobCombiner(sent.ok() ? job : mpc_job{}, done, arg);
   std::unique_ptr<Combiner> pending(combiner);
   Key key;
   if (sent.ok()) {
-    WireJob wire(job, job_deadline_ms_);
+    // The servers give up a job a little before we do, so that their answer says why.
+    const absl::Duration left =
+        std::max(time.submitted + timeout_ - absl::Now(), absl::Milliseconds(4));
+    const absl::Duration deadline = absl::Ceil(left - left / 4, absl::Milliseconds(1));
+    WireJob wire(job, static_cast<uint32_t>(absl::ToInt64Milliseconds(deadline)));
     absl::MutexLock submit_lock(&submit_mu_);
     key.first = next_id_;
     combiner->set_id(key.first);
     wire.set_id(key.first);
-    sent = Register(key, pending);
+    sent = Register(key, time, pending);
     if (sent.ok()) {
-      ++next_id_;
+      next_id_ += static_cast<uint64_t>(which_.count);
       sent = SendToAll(wire);
     }
   }
@@ -244,7 +258,7 @@ void JobClient::RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc
   wire.set_ciphertext(Copy(ciphertext));
   const Key key = {id, seal};
   std::unique_ptr<Combiner> pending = std::make_unique<TagCombiner>(done, arg);
-  absl::Status sent = Register(key, pending);
+  absl::Status sent = Register(key, {absl::Now(), timeout_}, pending);
   if (sent.ok()) {
     const std::string entry = EncodeEntry(wire);
     for (int i = 0; i < MPC_SERVERS && sent.ok(); ++i) sent = streams_[i]->Send(entry);
@@ -252,7 +266,8 @@ void JobClient::RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc
   if (!sent.ok()) Refuse(key, std::move(pending), sent);
 }
 
-absl::Status JobClient::Register(const Key& key, std::unique_ptr<Combiner>& pending) {
+absl::Status JobClient::Register(const Key& key, const JobTime& time,
+                                 std::unique_ptr<Combiner>& pending) {
   absl::MutexLock lock(&mu_);
   Pending& kind = Of(key);
   if (kind.size() >= kMaxInFlight) {
@@ -262,9 +277,19 @@ absl::Status JobClient::Register(const Key& key, std::unique_ptr<Combiner>& pend
   if (!kind.try_emplace(key, std::move(pending)).second) {
     return absl::AlreadyExistsError("this tag is being asked for already");
   }
-  due_.push_back({absl::Now(), key});
-  // Those before it that have been answered are forgotten, a few at a time.
-  for (int i = 0; i < 3 && !Of(due_.front().key).contains(due_.front().key); ++i) due_.pop_front();
+  const absl::Time now = absl::Now(), last = time.submitted + timeout_;
+  if (time.silent < shortest_) {  // the timer looks as often as that from now on
+    shortest_ = time.silent;
+    timer_wanted_ = true;
+    timer_wake_.Signal();
+  }
+  due_.emplace_hint(due_.end(), std::min(last, now + time.silent), Due{key, now, last});
+  // Those that are due first and have been answered are forgotten, a few at a time.
+  for (int i = 0; i < 3; ++i) {
+    const Key& first = due_.begin()->second.key;
+    if (Of(first).contains(first)) break;
+    due_.erase(due_.begin());
+  }
   return absl::OkStatus();
 }
 
@@ -282,7 +307,8 @@ void JobClient::Refuse(const Key& key, std::unique_ptr<Combiner> pending, const 
     pending = Remove(key);
   }
   if (pending == nullptr) return;  // a stream that ended was faster
-  pending->Fail(Unavailable(std::string(why.message())));
+  const std::string text(why.message());
+  pending->Fail(absl::IsUnavailable(why) ? Outage(text) : Unavailable(text));
   pending->Deliver();
 }
 
@@ -292,6 +318,7 @@ void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
     Finished finished;
     {
       absl::MutexLock lock(&mu_);
+      heard_[server] = absl::Now();
       for (const int end = std::min(all, i + kAnswersPerLock); i < end; ++i) {
         if (i < jobs) {
           const v1::JobAnswer& answer = message.jobs(i);
@@ -302,7 +329,7 @@ void JobClient::OnAnswers(int server, v1::ServerMessage& message) {
         }
       }
     }
-    const Burst burst(streams_);  // what the answers lead to
+    const Burst burst;  // what the answers lead to
     for (auto& pending : finished) {
       if (!pending->accusation().empty()) LogAccusation(pending->accusation());
       pending->Deliver();
@@ -324,6 +351,7 @@ absl::Status JobClient::OnWelcome(int server, const v1::Welcome& welcome,
                                   const std::string& certificate) {
   const Member member = {welcome.party(), welcome.cluster(), welcome.epoch(), certificate};
   const std::string& address = streams_[server]->address();
+  bool all = false;
   if (welcome.realm() != realm_) {
     return absl::FailedPreconditionError(
         absl::StrCat("the server serves realm \"", OnOneLine(welcome.realm()), "\", not ", realm_));
@@ -334,7 +362,9 @@ absl::Status JobClient::OnWelcome(int server, const v1::Welcome& welcome,
     members_[server] = member;
     parties_[server] = static_cast<int>(member.party);
     names_[member.party] = absl::StrCat(address, " (party ", member.party, ")");
+    all = absl::c_all_of(members_, [](const auto& m) { return m.has_value(); });
   }
+  if (all) observer_->OnTriple(which_.number, true, "");
   const absl::Duration skew = absl::FromUnixMicros(welcome.time_us()) - absl::Now();
   if (absl::AbsDuration(skew) > kServerClockWarning) {
     Log(LOG_WARNING, absl::StrCat("MPC server ", address, ": its clock differs from this KDC's by ",
@@ -354,8 +384,8 @@ absl::Status JobClient::CheckAgainstOthers(int server, const Member& member) {
   }
   if (cluster_ >= 0 && member.cluster != cluster_) {
     return absl::FailedPreconditionError(absl::StrCat("the server belongs to cluster ",
-                                                      member.cluster, ", mpc_cluster is ",
-                                                      cluster_));
+                                                      member.cluster, ", and mpc_cluster says ",
+                                                      cluster_, " of this triple"));
   }
   for (int other = 0; other < MPC_SERVERS; ++other) {
     if (other == server || !members_[other].has_value()) continue;
@@ -380,7 +410,6 @@ absl::Status JobClient::CheckAgainstOthers(int server, const Member& member) {
 
 void JobClient::OnDown(int server, const std::string& reason) {
   const std::string text = absl::StrCat("MPC server ", streams_[server]->address(), ": ", reason);
-  Finished finished;
   bool stopping = false;
   {
     absl::MutexLock lock(&mu_);
@@ -389,13 +418,23 @@ void JobClient::OnDown(int server, const std::string& reason) {
     for (Pending& kind : pending_) {
       absl::erase_if(kind, [&](Pending::value_type& entry) {
         if (entry.second->Answered(server)) return false;
-        entry.second->Fail(Unavailable(text));
-        finished.push_back(std::move(entry.second));
+        entry.second->Fail(stopping ? Unavailable(text) : Outage(text));
+        lost_[server].push_back(std::move(entry.second));
         return true;
       });
     }
   }
   if (!stopping) LogChange(server, LOG_ERR, text);
+  observer_->OnTriple(which_.number, false, text);
+}
+
+// Whoever is told may try again, and then the stream connects.
+void JobClient::AfterDown(int server) {
+  Finished finished;
+  {
+    absl::MutexLock lock(&mu_);
+    finished.swap(lost_[server]);
+  }
   for (auto& pending : finished) pending->Deliver();
 }
 
@@ -405,26 +444,43 @@ void JobClient::OnRetryDue() {
   timer_wake_.Signal();
 }
 
-std::string JobClient::MissingServers(const Combiner& pending) const {
+std::string JobClient::MissingServers(const Combiner& pending, absl::Duration waited) const {
   std::vector<std::string> missing;
   for (int i = 0; i < MPC_SERVERS; ++i) {
     if (!pending.Answered(i)) missing.push_back(streams_[i]->address());
   }
-  return absl::StrCat("no answer within ", absl::FormatDuration(timeout_), " from ",
+  return absl::StrCat("no answer within ",
+                      absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(1))), " from ",
                       absl::StrJoin(missing, " "), "; see mpc-admin status");
+}
+
+bool JobClient::IsSilent(const Combiner& pending, absl::Time since) const {
+  for (int i = 0; i < MPC_SERVERS; ++i) {
+    if (!pending.Answered(i) && heard_[i] < since) return true;
+  }
+  return false;
 }
 
 // As early as a stream is dropped for its silence (kSoon), so that a job ends with its own reason.
 // Returns when to look again: nothing that is submitted meanwhile is due before.
 absl::Time JobClient::ExpireDue(absl::Time now, Finished& finished) {
-  for (; !due_.empty(); due_.pop_front()) {
-    const auto& [submitted, key] = due_.front();
-    if (!Of(key).contains(key)) continue;  // answered
-    if (submitted + timeout_ > now + kSoon) return submitted + timeout_;
-    finished.push_back(Remove(key));
-    finished.back()->Fail(Unavailable(MissingServers(*finished.back())));
+  while (!due_.empty() && due_.begin()->first <= now + kSoon) {
+    const Due due = due_.begin()->second;
+    due_.erase(due_.begin());
+    const auto found = Of(due.key).find(due.key);
+    if (found == Of(due.key).end()) continue;  // answered
+    const Combiner& pending = *found->second;
+    if (due.last > now + kSoon && !IsSilent(pending, due.sent)) {
+      due_.emplace(due.last, due);  // they compute other things
+      continue;
+    }
+    const bool whole = due.last <= now + kSoon;
+    const std::string text = MissingServers(pending, whole ? timeout_ : now - due.sent);
+    finished.push_back(Remove(due.key));
+    finished.back()->Fail(Outage(text));
   }
-  return now + timeout_;
+  const absl::Time none = now + shortest_;
+  return due_.empty() ? none : std::min(none, due_.begin()->first);
 }
 
 void JobClient::RunTimer() {

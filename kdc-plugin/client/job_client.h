@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sends each job to the three servers and combines what they answer. A job ends when all three have
-// answered, when one says that it was not computed, when the stream to one that has not answered
-// ends, or at its deadline. Nothing else fails with it.
+// Sends each job to the three servers of a triple and combines what they answer. A job ends when
+// all three have answered, when one says that it was not computed, when the stream to one that has
+// not answered ends, or at its deadline. Nothing else fails with it.
 #ifndef KDC_PLUGIN_CLIENT_JOB_CLIENT_H_
 #define KDC_PLUGIN_CLIENT_JOB_CLIENT_H_
 
 #include <array>
-#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,22 +32,45 @@ inline constexpr absl::Duration kSameTextAgain = absl::Minutes(1);  // between e
 
 class WireJob;
 
+// Which of how many triples a client serves (triples.h).
+struct TripleNumber {
+  int number = 0;
+  int count = 1;
+};
+
+// Told, without a lock, when a triple's three streams are up, and when one of them no longer is.
+class TripleObserver {
+ public:
+  virtual ~TripleObserver() = default;
+  virtual void OnTriple(int triple, bool connected, const std::string& why) = 0;
+};
+
+// When a job ends: at the latest when the client's time has passed since `submitted`; earlier, when
+// a server has said nothing at all for `silent` since it was sent.
+struct JobTime {
+  absl::Time submitted;
+  absl::Duration silent;
+};
+
 class JobClient : public StreamOwner {
  public:
-  static absl::StatusOr<std::unique_ptr<JobClient>> Start(const mpc_options& options);
-  ~JobClient() override;
+  // `observer` outlives the client.
+  static absl::StatusOr<std::unique_ptr<JobClient>> Start(const mpc_options& options,
+                                                          TripleNumber which,
+                                                          TripleObserver* observer);
+  ~JobClient() override { Stop(); }
+  // Fails what is pending and all that comes later; nobody is called back after it.
+  void Stop();
 
-  void Submit(const mpc_job& job, mpc_job_done done, void* arg);
+  void Submit(const mpc_job& job, const JobTime& time, mpc_job_done done, void* arg);
   void RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_tag_done done, void* arg);
-  // What the calling thread submits in between leaves together at the end.
-  void BeginBurst() { Burst::Begin(); }
-  void EndBurst() { Burst::End(streams_); }
 
   // StreamOwner
   absl::Status OnWelcome(int server, const v1::Welcome& welcome,
                          const std::string& certificate) override;
   void OnAnswers(int server, v1::ServerMessage& message) override;
   void OnDown(int server, const std::string& reason) override;
+  void AfterDown(int server) override;
   void OnRetryDue() override;
 
  private:
@@ -56,10 +79,10 @@ class JobClient : public StreamOwner {
   using Pending = absl::flat_hash_map<Key, std::unique_ptr<Combiner>>;
   // What ended; its callbacks are called without the lock.
   using Finished = std::vector<std::unique_ptr<Combiner>>;
-  // In the order of submission, which is the order of deadlines: all jobs have the same time.
   struct Due {
-    absl::Time submitted;
     Key key;
+    absl::Time sent;
+    absl::Time last;  // when it ends though the servers are only slow
   };
   struct Member {  // what a connected server said about itself
     uint32_t party;
@@ -68,11 +91,12 @@ class JobClient : public StreamOwner {
     std::string certificate;
   };
 
-  explicit JobClient(const mpc_options& options);
+  JobClient(const mpc_options& options, TripleNumber which, TripleObserver* observer);
+  v1::Hello MakeHello() const;
 
   absl::Status SendToAll(WireJob& wire) ABSL_EXCLUSIVE_LOCKS_REQUIRED(submit_mu_);
   // Takes over `pending` on success only.
-  absl::Status Register(const Key& key, std::unique_ptr<Combiner>& pending);
+  absl::Status Register(const Key& key, const JobTime& time, std::unique_ptr<Combiner>& pending);
   // Ends what was not sent to all: `pending`, or if that was registered what is left under `key`.
   void Refuse(const Key& key, std::unique_ptr<Combiner> pending, const absl::Status& why);
   template <class C, class Answer>
@@ -83,7 +107,9 @@ class JobClient : public StreamOwner {
   Pending& Of(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return pending_[key.second.has_value() ? 1 : 0];
   }
-  std::string MissingServers(const Combiner& pending) const;
+  std::string MissingServers(const Combiner& pending, absl::Duration waited) const;
+  // Whether one that has not answered has said nothing since.
+  bool IsSilent(const Combiner& pending, absl::Time since) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<std::array<int, MPC_SERVERS>> Parties() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Status CheckAgainstOthers(int server, const Member& member)
@@ -97,17 +123,22 @@ class JobClient : public StreamOwner {
 
   const std::string realm_;
   const int64_t cluster_;
+  const TripleNumber which_;
+  TripleObserver* const observer_;
   const absl::Duration timeout_;
-  const uint32_t job_deadline_ms_;
   const mpc_log_function log_;
   std::array<std::unique_ptr<ServerStream>, MPC_SERVERS> streams_;
 
   absl::Mutex submit_mu_;  // ids reach the streams in increasing order; taken before mu_
-  uint64_t next_id_ ABSL_GUARDED_BY(submit_mu_) = 1;
+  uint64_t next_id_ ABSL_GUARDED_BY(submit_mu_);  // `which_` says which are this client's
 
   absl::Mutex mu_;
   std::array<Pending, 2> pending_ ABSL_GUARDED_BY(mu_);  // jobs, tags: see Of()
-  std::deque<Due> due_ ABSL_GUARDED_BY(mu_);
+  std::array<Finished, MPC_SERVERS> lost_ ABSL_GUARDED_BY(mu_);  // until AfterDown()
+  std::multimap<absl::Time, Due> due_ ABSL_GUARDED_BY(mu_);
+  absl::Duration shortest_ ABSL_GUARDED_BY(mu_);  // of the times that jobs were given
+  std::array<absl::Time, MPC_SERVERS> heard_ ABSL_GUARDED_BY(mu_) = {
+      absl::InfinitePast(), absl::InfinitePast(), absl::InfinitePast()};
   std::array<std::optional<Member>, MPC_SERVERS> members_ ABSL_GUARDED_BY(mu_);
   // As the servers said last, whether or not they are connected now; -1: never yet.
   std::array<int, MPC_SERVERS> parties_ ABSL_GUARDED_BY(mu_) = {-1, -1, -1};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C face of the job client: converts, and lets no exception out. Memory that runs out ends the
+// The C face of the job clients: converts, and lets no exception out. Memory that runs out ends the
 // process (std::terminate): the callbacks of gRPC could not report it either.
 #include "kdc-plugin/client/mpc_client.h"
 
@@ -12,12 +12,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "kdc-plugin/client/job_client.h"
 #include "kdc-plugin/client/text.h"
+#include "kdc-plugin/client/triples.h"
 #include "mpc-server/base/secret.h"
 
 struct mpc_client {
-  std::unique_ptr<mpckdc::client::JobClient> jobs;
+  std::unique_ptr<mpckdc::client::Triples> jobs;
 };
 
 namespace mpckdc::client {
@@ -44,8 +44,8 @@ mpc_client* mpc_client_start(const mpc_options* options, char** error) noexcept 
   // Debian's abseil has its detector of deadlocks, for debugging, turned on: each lock would take
   // one of the whole process and remember an order.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  absl::StatusOr<std::unique_ptr<mpckdc::client::JobClient>> jobs =
-      mpckdc::client::JobClient::Start(*options);
+  absl::StatusOr<std::unique_ptr<mpckdc::client::Triples>> jobs =
+      mpckdc::client::Triples::Start(*options);
   if (!jobs.ok()) {
     *error = mpckdc::client::DuplicateText(jobs.status().message());
     return nullptr;

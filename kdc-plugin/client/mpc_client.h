@@ -24,6 +24,7 @@ extern "C" {
 #endif
 
 #define MPC_SERVERS 3
+#define MPC_MAX_TRIPLES 16
 #define MPC_HANDLE_BYTES 16
 #define MPC_NONCE_BYTES 12
 #define MPC_TAG_BYTES 16
@@ -42,11 +43,16 @@ typedef void (*mpc_log_function)(int priority, const char *text);
 /* Where the servers are, and who is asking. */
 typedef struct mpc_options {
     const char *realm;
-    const char *servers[MPC_SERVERS]; /* "host:port", in any order */
+    /* "host:port": the three of the first triple in any order, then those of the next. Triples hold
+     * the same keys, and each serves alone. */
+    const char *servers[MPC_MAX_TRIPLES * MPC_SERVERS];
+    size_t triples;                   /* 0: one */
     const char *ca_file;              /* PEM: the realm's certificate authority */
     const char *certificate_file;     /* PEM, of the role that the half has */
     const char *key_file;
-    int64_t cluster;                  /* negative: any, but the same at the three servers */
+    /* Of the first triple, and one more for each that follows. Negative: any, but the same at the
+     * three servers. */
+    int64_t cluster;
     /* The job client's: */
     uint32_t timeout_ms;              /* for a job, from submission to the last answer */
     mpc_log_function log;             /* may be NULL */
@@ -172,6 +178,7 @@ typedef struct mpc_result {
     size_t seal_count;
     uint8_t mac[MPC_MAX_MAC_BYTES];
     size_t mac_size;
+    int outage; /* MPC_UNAVAILABLE by servers or links that fail: another try may succeed */
 } mpc_result;
 
 /* Wipes and frees. NULL is allowed. */
@@ -184,8 +191,10 @@ void mpc_result_free(mpc_result *result) MPC_NOEXCEPT;
 typedef void (*mpc_job_done)(void *arg, mpc_result *result);
 
 /*
- * Copies the job and sends it to the three servers: the same bytes, except that each gets its own
- * share of a plaintext, drawn anew for each job.
+ * Copies the job and sends it to the three servers of a triple: the same bytes, except that each
+ * gets its own share of a plaintext, drawn anew for each job. One that names a grant goes to the
+ * triple that gave it, any other to a healthy one; what was lost in an outage is sent once more, if
+ * it names no grant.
  */
 void mpc_client_submit(mpc_client *client, const mpc_job *job, mpc_job_done done,
                        void *arg) MPC_NOEXCEPT;

@@ -54,13 +54,15 @@ std::string EncodeField(int number, const google::protobuf::MessageLite& entry) 
 }
 
 thread_local int bursts_of_thread = 0;
+thread_local std::vector<ServerStream*> held_of_thread;  // by its burst
 
 }  // namespace
 
 void Burst::Begin() { ++bursts_of_thread; }
-void Burst::End(Streams streams) {
+void Burst::End() {
   if (--bursts_of_thread > 0) return;
-  for (const std::unique_ptr<ServerStream>& stream : streams) stream->WriteNext();
+  for (ServerStream* stream : held_of_thread) stream->WriteNext();
+  held_of_thread.clear();
 }
 
 std::string EncodeEntry(const v1::Job& job) {
@@ -228,6 +230,7 @@ void ServerStream::Connect(absl::Time now) {
       ClearQueue();
     }
     owner_->OnDown(index_, reason);
+    owner_->AfterDown(index_);
     return;
   }
   absl::MutexLock lock(&mu_);
@@ -275,7 +278,10 @@ absl::Status ServerStream::Enqueue(absl::string_view entry, bool holds_shares) {
   }
   queue_.back().Append(entry, holds_shares);
   queued_bytes_ += entry.size();
-  held_ = held_ || bursts_of_thread > 0;
+  if (bursts_of_thread > 0 && !held_) {
+    held_ = true;
+    held_of_thread.push_back(this);
+  }
   if (unanswered_++ == 0) silent_since_ = absl::Now();
   if (connectable) ConnectSoon();
   return absl::OkStatus();
@@ -386,11 +392,14 @@ void ServerStream::Drop(const std::string& reason) {
 void ServerStream::Left(const std::string& reason) {
   owner_->OnDown(index_, reason);
   absl::BitGen random;
-  absl::MutexLock lock(&mu_);
-  state_ = State::kDown;
-  next_attempt_ = absl::Now() + backoff_ * absl::Uniform(random, 0.7, 1.3);
-  backoff_ = std::min(backoff_ * 2, kBackoffMax);
-  owner_->OnRetryDue();
+  {
+    absl::MutexLock lock(&mu_);
+    state_ = State::kDown;
+    next_attempt_ = absl::Now() + backoff_ * absl::Uniform(random, 0.7, 1.3);
+    backoff_ = std::min(backoff_ * 2, kBackoffMax);
+    owner_->OnRetryDue();
+  }
+  owner_->AfterDown(index_);
 }
 
 void ServerStream::ReadEnded(Call* call) {

@@ -33,7 +33,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "proto/kdc_key.grpc.pb.h"
 
@@ -91,6 +90,8 @@ class StreamOwner {
                                  const std::string& certificate) = 0;
   virtual void OnAnswers(int server, v1::ServerMessage& message) = 0;
   virtual void OnDown(int server, const std::string& reason) = 0;
+  // After OnDown: what the server is asked from now on waits for the next connection.
+  virtual void AfterDown(int server) = 0;
   // Tick() has something to do. Must not call the stream.
   virtual void OnRetryDue() = 0;
 };
@@ -98,21 +99,17 @@ class StreamOwner {
 class ServerStream;
 
 // Between Begin() and End() the entries that the calling thread sends only queue: many of them then
-// leave in one message. Most of what an entry costs is its message. Bursts may be nested.
+// leave in one message, to whichever servers. Most of what an entry costs is its message. Bursts
+// may be nested.
 class Burst {
  public:
-  using Streams = absl::Span<const std::unique_ptr<ServerStream>>;
-
   static void Begin();
-  static void End(Streams streams);
+  static void End();
 
-  explicit Burst(Streams streams) : streams_(streams) { Begin(); }
-  ~Burst() { End(streams_); }
+  Burst() { Begin(); }
+  ~Burst() { End(); }
   Burst(const Burst&) = delete;
   Burst& operator=(const Burst&) = delete;
-
- private:
-  const Streams streams_;
 };
 
 class ServerStream {

@@ -153,15 +153,16 @@ static int read_boolean(struct reader *r, const char *name)
     return value;
 }
 
-static void read_servers(struct reader *r, const char *name, char *servers[MPC_SERVERS])
+/* One relation with this name: the three servers of a triple. */
+static void read_triple(struct reader *r, const char *name, const char *text, char **servers)
 {
-    char **list = read_list(r, name);
+    char **list = calloc(1, sizeof(*list));
     size_t i, count = 0;
 
-    while (list != NULL && list[count] != NULL)
-        count++;
-    if (count != MPC_SERVERS)
-        fail(r, name, count == 0 ? "is missing" : "must name three servers as host:port");
+    if (list == NULL || !append_words(&list, &count, text))
+        r->error = ENOMEM;
+    else if (count != MPC_SERVERS)
+        fail(r, name, "must name three servers as host:port, on one line");
     for (i = 0; i < count && count == MPC_SERVERS; i++) {
         if (strrchr(list[i], ':') == NULL)
             fail(r, name, "must name each server as host:port");
@@ -172,6 +173,26 @@ static void read_servers(struct reader *r, const char *name, char *servers[MPC_S
         free(list);
     else
         config_free_list(list);
+}
+
+/* A relation for each triple. */
+static void read_servers(struct reader *r, const char *name, module_config *config)
+{
+    const char *names[] = {SECTION, r->section, name, NULL};
+    char **values = NULL;
+    size_t i;
+    long ret = profile_get_values(r->profile, names, &values);
+
+    if (ret && ret != PROF_NO_RELATION && ret != PROF_NO_SECTION && !r->error)
+        r->error = ret;
+    for (i = 0; values != NULL && values[i] != NULL && i < MPC_MAX_TRIPLES; i++)
+        read_triple(r, name, values[i], &config->servers[i * MPC_SERVERS]);
+    config->triples = i;
+    if (i == 0)
+        fail(r, name, "is missing");
+    else if (values[i] != NULL)
+        fail(r, name, "is there for more than 16 triples");
+    profile_free_list(values);
 }
 
 static char *read_wrapped(struct reader *r, const char *name)
@@ -209,7 +230,7 @@ krb5_error_code config_read(krb5_context context, const char *section, module_co
     }
     config->realm = default_realm(&r);
     config->wrapped = read_wrapped(&r, "mpc_wrapped");
-    read_servers(&r, "mpc_servers", config->servers);
+    read_servers(&r, "mpc_servers", config);
     config->ca_file = read_required(&r, "mpc_ca");
     config->certificate_file = read_string(&r, "mpc_certificate", NULL);
     config->key_file = read_string(&r, "mpc_key", NULL);
@@ -241,7 +262,7 @@ void config_free(module_config *config)
         return;
     free(config->realm);
     profile_release_string(config->wrapped);
-    for (i = 0; i < MPC_SERVERS; i++)
+    for (i = 0; i < MPC_MAX_TRIPLES * MPC_SERVERS; i++)
         free(config->servers[i]);
     profile_release_string(config->ca_file);
     profile_release_string(config->certificate_file);
@@ -274,8 +295,9 @@ static void fill_options(const module_config *config, const char *certificate_fi
 
     memset(options, 0, sizeof(*options));
     options->realm = config->realm;
-    for (i = 0; i < MPC_SERVERS; i++)
+    for (i = 0; i < MPC_MAX_TRIPLES * MPC_SERVERS; i++)
         options->servers[i] = config->servers[i];
+    options->triples = config->triples;
     options->ca_file = config->ca_file;
     options->certificate_file = certificate_file;
     options->key_file = key_file;

@@ -10,7 +10,8 @@
 typedef struct module_config {
     char *realm;
     char *wrapped; /* "db2" or "klmdb" */
-    char *servers[MPC_SERVERS];
+    char *servers[MPC_MAX_TRIPLES * MPC_SERVERS];
+    size_t triples;
     char *ca_file;
     char *certificate_file; /* role kdc */
     char *key_file;

@@ -20,7 +20,7 @@ static int same_realm(const mpc_options *other)
 {
     int i, same = same_text(options.realm, other->realm);
 
-    for (i = 0; i < MPC_SERVERS; i++)
+    for (i = 0; i < MPC_MAX_TRIPLES * MPC_SERVERS; i++)
         same = same && same_text(options.servers[i], other->servers[i]);
     return same;
 }
@@ -39,7 +39,7 @@ static void free_options(mpc_options *o)
     int i;
 
     free((char *)o->realm);
-    for (i = 0; i < MPC_SERVERS; i++)
+    for (i = 0; i < MPC_MAX_TRIPLES * MPC_SERVERS; i++)
         free((char *)o->servers[i]);
     free((char *)o->ca_file);
     free((char *)o->certificate_file);
@@ -52,7 +52,7 @@ int process_client_configure(const mpc_options *wanted)
     int i, failed = 0, ret = -1;
 
     copy.realm = copy_text(wanted->realm, &failed);
-    for (i = 0; i < MPC_SERVERS; i++)
+    for (i = 0; i < MPC_MAX_TRIPLES * MPC_SERVERS; i++)
         copy.servers[i] = copy_text(wanted->servers[i], &failed);
     copy.ca_file = copy_text(wanted->ca_file, &failed);
     copy.certificate_file = copy_text(wanted->certificate_file, &failed);

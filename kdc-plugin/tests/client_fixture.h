@@ -29,6 +29,7 @@ inline mpc_bytes Bytes(const std::string& s) { return {U8(s), s.size()}; }
 struct Answer {
   mpc_verdict verdict = MPC_OK;
   std::string detail;
+  bool outage = false;
   uint64_t id = 0;
   std::string open, plain;
   std::vector<std::string> nonces, headers, keystreams, messages;
@@ -42,6 +43,7 @@ class Inbox {
     Answer a;
     a.verdict = r->verdict;
     a.detail = r->detail;
+    a.outage = r->outage != 0;
     a.id = r->id;
     a.open = client::Copy(r->open_keystream);
     a.plain = client::Copy(r->open_plaintext);

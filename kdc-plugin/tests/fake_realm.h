@@ -34,6 +34,7 @@ class FakeRealm {
   mpc_options Options(const enroll::AdminIdentity& who, uint32_t timeout_ms = 2000) const {
     return {.realm = kRealm,
             .servers = {addresses[0].c_str(), addresses[1].c_str(), addresses[2].c_str()},
+            .triples = 1,
             .ca_file = who.ca_file.c_str(),
             .certificate_file = who.certificate_file.c_str(),
             .key_file = who.key_file.c_str(),

@@ -116,7 +116,7 @@ class Oracle {
   std::map<std::string, std::string> bases_;
   std::map<std::string, std::map<int, v1::SharePackage>> shares_;  // by handle, party
   std::map<std::pair<std::string, uint64_t>, Done> done_;
-  std::set<std::string> replays_;
+  std::map<std::string, int> presented_;  // pre-auths; a grant pays for two logins
   uint64_t next_nonce_ = 1;
 };
 

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kdc-plugin/client/triples.h"
+
+#include <syslog.h>
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "kdc-plugin/client/owned_job.h"
+#include "kdc-plugin/client/text.h"
+
+namespace mpckdc::client {
+
+// One job on its way, whichever triple it is at.
+struct Triples::Attempt {
+  Attempt(Triples* triples, mpc_job_done to_call, void* with)
+      : owner(triples), done(to_call), arg(with) {}
+
+  Triples* const owner;
+  const mpc_job_done done;
+  void* const arg;
+  absl::Time submitted, sent;
+  int triple = 0;
+  bool follows = false;    // names a grant: at another triple there is none
+  bool connected = false;  // the triple was, when the job was sent there
+  bool probe = false;      // of a triple that failed before
+  bool again = false;
+  std::unique_ptr<OwnedJob> job;  // to be sent again; null: it may not
+};
+
+Triples::Triples(const mpc_options& options)
+    : timeout_(absl::Milliseconds(options.timeout_ms)), log_(options.log) {}
+
+absl::StatusOr<std::unique_ptr<Triples>> Triples::Start(const mpc_options& options) {
+  const int count = std::max(1, static_cast<int>(options.triples));
+  if (count > MPC_MAX_TRIPLES) {
+    return absl::InvalidArgumentError(absl::StrCat("at most ", MPC_MAX_TRIPLES, " triples"));
+  }
+  auto triples = std::unique_ptr<Triples>(new Triples(options));
+  {
+    absl::MutexLock lock(&triples->mu_);
+    triples->states_.resize(static_cast<size_t>(count));
+  }
+  for (int i = 0; i < count; ++i) {
+    triples->names_.push_back(absl::StrCat(
+        "MPC triple ", i, " (",
+        absl::StrJoin(absl::MakeConstSpan(options.servers)
+                          .subspan(static_cast<size_t>(i) * MPC_SERVERS, MPC_SERVERS),
+                      ", ",
+                      [](std::string* out, const char* name) { absl::StrAppend(out, Text(name)); }),
+        ")"));
+    absl::StatusOr<std::unique_ptr<JobClient>> client =
+        JobClient::Start(options, {i, count}, triples.get());
+    if (!client.ok()) return client.status();
+    triples->clients_.push_back(*std::move(client));
+  }
+  return triples;
+}
+
+// All are stopped before one is gone: a job may be on its way from one to another.
+Triples::~Triples() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+  }
+  for (auto& client : clients_) client->Stop();
+}
+
+void Triples::Log(int priority, const std::string& text) const {
+  if (log_ != nullptr && !text.empty()) log_(priority, text.c_str());
+}
+
+// ---- Where to ----
+
+int Triples::Choose(absl::Time now, int not_this) {
+  const auto rank = [&](int triple) {
+    State& state = states_[static_cast<size_t>(triple)];
+    const bool due = state.connected && state.failed && !state.probing && now >= state.probe_at;
+    // One that may be well again is tried before the others, by one job, which has another to go
+    // to.
+    const bool others = std::count_if(states_.begin(), states_.end(),
+                                      [](const State& s) { return s.healthy(); }) > 0;
+    const int order = due && others && not_this < 0 ? 0 : state.healthy() ? 1 : due ? 2 : 3;
+    return std::make_tuple(triple == not_this, order, state.jobs, state.nearness, triple);
+  };
+  int best = 0;
+  for (int triple = 1; triple < static_cast<int>(states_.size()); ++triple) {
+    if (rank(triple) < rank(best)) best = triple;
+  }
+  return best;
+}
+
+void Triples::Submit(const mpc_job& job, mpc_job_done done, void* arg) {
+  auto attempt = std::make_unique<Attempt>(this, done, arg);
+  attempt->submitted = absl::Now();
+  attempt->follows = job.grant != 0;
+  if (!attempt->follows) attempt->job = std::make_unique<OwnedJob>(job);
+  Send(std::move(attempt), job, -1);
+}
+
+void Triples::Send(std::unique_ptr<Attempt> attempt, const mpc_job& job, int not_this) {
+  Attempt& a = *attempt;
+  a.sent = absl::Now();
+  absl::Duration silent = timeout_;
+  {
+    absl::MutexLock lock(&mu_);
+    a.triple = a.follows ? Of(job.grant) : Choose(a.sent, not_this);
+    State& state = states_[static_cast<size_t>(a.triple)];
+    a.connected = state.connected;
+    a.probe = state.connected && state.failed && !state.probing;
+    state.probing |= a.probe;
+    ++state.jobs;
+    // There is another to go to in the rest of the time.
+    if (a.job != nullptr && !a.again && states_.size() > 1) silent = kSilentPart * timeout_;
+  }
+  clients_[static_cast<size_t>(a.triple)]->Submit(job, {a.submitted, silent}, Done,
+                                                  attempt.release());
+}
+
+void Triples::RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_tag_done done,
+                         void* arg) {
+  clients_[static_cast<size_t>(Of(id))]->RequestTag(id, seal, ciphertext, done, arg);
+}
+
+// ---- What came of it ----
+
+void Triples::Done(void* arg, mpc_result* result) {
+  std::unique_ptr<Attempt> attempt(static_cast<Attempt*>(arg));
+  Triples& self = *attempt->owner;
+  const absl::Time now = absl::Now();
+  bool again = false;
+  std::string line;
+  int priority = LOG_NOTICE;
+  {
+    absl::MutexLock lock(&self.mu_);
+    self.Learn(*attempt, *result, now);
+    again = self.MayTryAgain(*attempt, *result, now);
+    line = self.Change(attempt->triple, result->detail);
+    if (!self.states_[static_cast<size_t>(attempt->triple)].healthy()) priority = LOG_ERR;
+  }
+  self.Log(priority, line);
+  if (!again) return attempt->done(attempt->arg, result);
+  mpc_result_free(result);
+  attempt->again = true;
+  // Of one triple alone it is the same, whose connection may come back in this moment.
+  const int failed = self.clients_.size() > 1 ? attempt->triple : -1;
+  const OwnedJob& job = *attempt->job;
+  self.Send(std::move(attempt), job.job(), failed);
+}
+
+void Triples::Learn(const Attempt& attempt, const mpc_result& result, absl::Time now) {
+  State& state = states_[static_cast<size_t>(attempt.triple)];
+  --state.jobs;
+  if (attempt.probe) state.probing = false;
+  if (result.outage != 0) {
+    // It is known to be down; or only this job cannot be computed, whose key is damaged.
+    if (!attempt.connected || state.good_at > attempt.sent) return;
+    if (attempt.probe) state.pause = std::min(2 * state.pause, kProbeMax);
+    if (!state.failed) state.pause = kProbeMin;
+    if (!state.failed || attempt.probe) state.probe_at = now + state.pause;
+    state.failed = true;
+    return;
+  }
+  state.good_at = now;
+  // What was sent before it failed says nothing.
+  if (attempt.probe) state.failed = false;
+  if (result.verdict != MPC_OK) return;
+  const absl::Duration took = now - attempt.sent;
+  const bool first = state.nearness == absl::ZeroDuration();
+  // Quick ones count at once, slow ones, whose time was spent waiting for others, hardly.
+  state.nearness = first || took < state.nearness ? took : state.nearness + took / 256;
+}
+
+bool Triples::MayTryAgain(const Attempt& attempt, const mpc_result& result, absl::Time now) {
+  if (stopping_ || result.outage == 0 || attempt.again || attempt.job == nullptr) return false;
+  if (now > attempt.submitted + (1 - kLeastPartLeft) * timeout_) return false;
+  // One that was known to be down when the job came is no sooner up.
+  return states_.size() > 1 || attempt.connected;
+}
+
+void Triples::OnTriple(int triple, bool connected, const std::string& why) {
+  std::string line;
+  {
+    absl::MutexLock lock(&mu_);
+    State& state = states_[static_cast<size_t>(triple)];
+    state.connected = connected;
+    // Its servers are other processes, or are asked anew.
+    if (!connected) state.failed = false;
+    if (!stopping_) line = Change(triple, why);
+  }
+  Log(connected ? LOG_NOTICE : LOG_ERR, line);
+}
+
+std::string Triples::Change(int triple, const std::string& why) {
+  State& state = states_[static_cast<size_t>(triple)];
+  if (states_.size() == 1 || state.told == state.healthy()) return "";
+  state.told = state.healthy();
+  const auto healthy =
+      std::count_if(states_.begin(), states_.end(), [](const State& s) { return s.healthy(); });
+  const std::string of = absl::StrCat("; ", healthy, " of ", states_.size(), " triples serve");
+  const std::string& name = names_[static_cast<size_t>(triple)];
+  if (state.healthy()) return absl::StrCat(name, ": in use", of);
+  return absl::StrCat(name, ": taken out: ", why, of);
+}
+
+}  // namespace mpckdc::client

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The triples of servers that serve a realm, each by itself (JobClient), and which of them a job
+// goes to:
+//
+//   a new job     the healthy triple with the fewest jobs under way; of equals the nearest
+//   what follows  a SEAL_GRANTED, a tag: the triple that did what it follows. Ids tell: those of
+//                 triple j of n are j + n, j + 2n, ...
+//
+// A triple is healthy while its three streams are up. It is taken out at once when one ends, when a
+// server says that the three cannot compute, or when one says nothing for a while; as long as
+// nothing is left that could be said of it but that it is connected again, one job at a time tries
+// it. A job that was lost so, and may be repeated, is sent once more in the time that it has: to
+// another healthy triple or, if the lost connection was all, the same. The servers judge the same
+// pre-authentication again for the same KDC (mpc-server/doc/jobs.md, "Grants").
+#ifndef KDC_PLUGIN_CLIENT_TRIPLES_H_
+#define KDC_PLUGIN_CLIENT_TRIPLES_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "kdc-plugin/client/job_client.h"
+#include "kdc-plugin/client/mpc_client.h"
+
+namespace mpckdc::client {
+
+// Of a triple that failed while it was connected: until one job tries it, doubled each time.
+inline constexpr absl::Duration kProbeMin = absl::Milliseconds(250);
+inline constexpr absl::Duration kProbeMax = absl::Seconds(5);
+// The part of a job's time after which its triple is given up if a server said nothing in it.
+inline constexpr double kSilentPart = 0.4;
+// A job that has less left is not sent again.
+inline constexpr double kLeastPartLeft = 0.3;
+
+class Triples : public TripleObserver {
+ public:
+  static absl::StatusOr<std::unique_ptr<Triples>> Start(const mpc_options& options);
+  ~Triples() override;
+
+  void Submit(const mpc_job& job, mpc_job_done done, void* arg);
+  void RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_tag_done done, void* arg);
+  // What the calling thread submits in between leaves together at the end.
+  void BeginBurst() { Burst::Begin(); }
+  void EndBurst() { Burst::End(); }
+
+  // TripleObserver
+  void OnTriple(int triple, bool connected, const std::string& why) override;
+
+ private:
+  struct Attempt;
+  struct State {
+    bool healthy() const { return connected && !failed; }
+
+    bool connected = false;
+    bool failed = false;   // and nothing has succeeded since
+    bool probing = false;  // a job tries whether it still does
+    bool told = true;      // the log says what it is
+    absl::Time probe_at = absl::InfinitePast();
+    absl::Time good_at = absl::InfinitePast();  // the last answer that was one
+    absl::Duration pause = kProbeMin;
+    size_t jobs = 0;                                 // under way
+    absl::Duration nearness = absl::ZeroDuration();  // of the quickest answers; 0: not known yet
+  };
+
+  explicit Triples(const mpc_options& options);
+
+  int Of(uint64_t id) const { return static_cast<int>(id % clients_.size()); }
+  // `not_this`: a triple that failed the job; -1: none.
+  int Choose(absl::Time now, int not_this) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Where the attempt's job goes, and until when it may be silent there.
+  void Send(std::unique_ptr<Attempt> attempt, const mpc_job& job, int not_this);
+  static void Done(void* arg, mpc_result* result);
+  // What the answer says of the triple.
+  void Learn(const Attempt& attempt, const mpc_result& result, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool MayTryAgain(const Attempt& attempt, const mpc_result& result, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The line for the log if the triple's state changed; empty otherwise.
+  std::string Change(int triple, const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Log(int priority, const std::string& text) const;
+
+  const absl::Duration timeout_;
+  const mpc_log_function log_;
+  std::vector<std::string> names_;  // of the triples
+  std::vector<std::unique_ptr<JobClient>> clients_;
+
+  absl::Mutex mu_;
+  std::vector<State> states_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace mpckdc::client
+
+#endif  // KDC_PLUGIN_CLIENT_TRIPLES_H_

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two triples with the same keys: which of them a job goes to, and what is lost when one fails.
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kdc-plugin/tests/client_fixture.h"
+
+namespace mpckdc::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class TriplesTest : public ClientTest {
+ protected:
+  TriplesTest() {
+    for (int i = 0; i < 3; ++i) {
+      const auto identity = realm_.authority.Issue("peer", absl::StrCat("q", i), "--ip 127.0.0.1");
+      second_[i] = std::make_unique<FakeParty>(i, kRealm, identity, realm_.oracle);
+      second_[i]->behaviour.welcome = [](v1::Welcome& w) { w.set_cluster(2); };
+      second_[i]->Start();
+      addresses_[i] = second_[i]->address();
+    }
+    for (auto* triple : {&realm_.parties, &second_}) {
+      for (auto& party : *triple) {
+        party->behaviour.received = [this, triple](const v1::Job&) {
+          ++received_[triple == &second_ ? 1 : 0];
+        };
+      }
+    }
+  }
+  // The parties outlive the client.
+  ~TriplesTest() override { StopClient(); }
+
+  void StartBoth(uint32_t timeout_ms = 2000) {
+    mpc_options options = realm_.Options(timeout_ms);
+    options.triples = 2;
+    for (int i = 0; i < 3; ++i) options.servers[3 + i] = addresses_[i].c_str();
+    StartClient(options);
+    WaitUntilUp();
+    const absl::Time end = absl::Now() + absl::Seconds(10);
+    while (Streams(realm_.parties) < 3 || Streams(second_) < 3) {
+      ASSERT_LT(absl::Now(), end);
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    absl::SleepFor(absl::Milliseconds(50));  // the welcomes
+  }
+  void Forget() {
+    for (std::atomic<int>& jobs : received_) jobs = 0;
+  }
+  static int Streams(const std::array<std::unique_ptr<FakeParty>, 3>& parties) {
+    int up = 0;
+    for (const auto& party : parties) up += party->behaviour.streams > 0;
+    return up;
+  }
+  // Of all logins at once, how many succeeded.
+  int Logins(int count) {
+    Inbox inbox;
+    for (int i = 0; i < count; ++i) SubmitLogin(Preauth(), &inbox);
+    int good = 0;
+    for (const Answer& a : inbox.Wait(static_cast<size_t>(count))) {
+      good += a.verdict == MPC_OK;
+      if (a.verdict != MPC_OK) ADD_FAILURE() << a.detail;
+    }
+    return good;
+  }
+  static size_t Times(const std::string& text, const std::string& word) {
+    size_t times = 0;
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+      ++times;
+    return times;
+  }
+  void Answer1(v1::Verdict verdict) {
+    for (auto& party : second_) {
+      party->behaviour.job = [verdict](v1::JobAnswer& a) { a.set_verdict(verdict); };
+    }
+  }
+
+  std::array<std::unique_ptr<FakeParty>, 3> second_;
+  std::array<std::string, 3> addresses_;
+  std::array<std::atomic<int>, 2> received_{};
+};
+
+TEST_F(TriplesTest, JobsGoWhereFewestAreUnderWay) {
+  StartBoth(20000);
+  for (auto& party : realm_.parties) party->behaviour.delay_ms = 20;
+  for (auto& party : second_) party->behaviour.delay_ms = 20;
+  Forget();
+  EXPECT_EQ(Logins(40), 40);
+  EXPECT_EQ(received_[0] / 3, 20);
+  EXPECT_EQ(received_[1] / 3, 20);
+}
+
+TEST_F(TriplesTest, OfTwoIdleOnesTheNearerServes) {
+  StartBoth(20000);
+  for (auto& party : realm_.parties) party->behaviour.delay_ms = 60;
+  for (int i = 0; i < 3; ++i) Logins(2);  // both are known
+  Forget();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Login().verdict, MPC_OK);
+  EXPECT_EQ(received_[0], 0);
+}
+
+TEST_F(TriplesTest, WhatFollowsGoesToTheTripleThatHasTheGrant) {
+  StartBoth();
+  for (int i = 0; i < 6; ++i) {
+    Inbox inbox;
+    SubmitLogin(Preauth(), &inbox);
+    SubmitLogin(Preauth(), &inbox);  // at the other one
+    for (const Answer& login : inbox.Wait(2)) {
+      ASSERT_EQ(login.verdict, MPC_OK);
+      EXPECT_EQ(Tag(login.id, 0, std::string(20, 'c')).verdict, MPC_OK);
+      const mpc_seal seal = {U8(tgs_), 2, 100, kEnctypeAes256Gcm, {nullptr, 0}};
+      const mpc_job job = {MPC_SEAL_GRANTED, U8(user_), login.id, nullptr, &seal, 1,
+                           nullptr,          nullptr,   0,        0};
+      const Answer granted = Run(job);
+      EXPECT_EQ(granted.verdict, MPC_OK) << granted.detail;
+      EXPECT_EQ(granted.id % 2, login.id % 2);
+    }
+  }
+}
+
+TEST_F(TriplesTest, NoLoginIsLostWithAServer) {
+  StartBoth(5000);
+  std::atomic<bool> done{false};
+  std::atomic<int> good{0}, bad{0};
+  std::vector<std::thread> users;
+  for (int t = 0; t < 4; ++t) {
+    users.emplace_back([&] {
+      while (!done) ++(Login().verdict == MPC_OK ? good : bad);
+    });
+  }
+  for (int round = 0; round < 3; ++round) {
+    absl::SleepFor(absl::Milliseconds(300));
+    realm_.parties[round]->Stop();
+    absl::SleepFor(absl::Milliseconds(300));
+    realm_.parties[round]->Start();
+    absl::SleepFor(absl::Milliseconds(2500));  // back, after whatever backoff
+  }
+  done = true;
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(bad, 0);
+  EXPECT_GT(good, 100);
+  EXPECT_EQ(Times(Logged(), "taken out"), 3u) << Logged();
+  EXPECT_EQ(Times(Logged(), "in use"), 3u) << Logged();
+  EXPECT_THAT(Logged(), HasSubstr("1 of 2 triples serve"));
+}
+
+TEST_F(TriplesTest, OneThatCannotComputeIsTakenOutAndTriedAgain) {
+  StartBoth();
+  Answer1(v1::VERDICT_UNAVAILABLE);
+  Forget();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(Logins(2), 2);
+  const int tried = received_[1] / 3;
+  EXPECT_GE(tried, 1);
+  EXPECT_LT(tried, 12) << "it is tried now and then, by one job";
+  EXPECT_EQ(Times(Logged(), "taken out"), 1u) << Logged();
+  Answer1(v1::VERDICT_OK);
+  const absl::Time end = absl::Now() + absl::Seconds(15);
+  while (Times(Logged(), "in use") == 0 && absl::Now() < end) {
+    EXPECT_EQ(Login().verdict, MPC_OK);
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_EQ(Times(Logged(), "in use"), 1u);
+}
+
+// A machine that hangs: nothing ends the connection.
+TEST_F(TriplesTest, ASilentServerCostsLessThanTheTimeOfAJob) {
+  StartBoth(3000);
+  second_[1]->behaviour.silent = true;
+  Forget();
+  const absl::Time start = absl::Now();
+  EXPECT_EQ(Logins(6), 6);
+  EXPECT_LT(absl::Now() - start, absl::Milliseconds(2000));
+  EXPECT_GT(received_[1], 0) << "none asked it: nothing was tested";
+  const absl::Time next = absl::Now();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Login().verdict, MPC_OK);
+  EXPECT_LT(absl::Now() - next, absl::Milliseconds(2000));
+}
+
+// Slow is not silent: what computes for long is waited for, and asked once.
+TEST_F(TriplesTest, ASlowJobIsNotSentAgain) {
+  StartBoth(3000);
+  for (auto* triple : {&realm_.parties, &second_}) {
+    for (auto& party : *triple) party->behaviour.delay_ms = 500;
+  }
+  Forget();
+  std::vector<std::thread> users;
+  std::atomic<int> good{0};
+  for (int t = 0; t < 4; ++t) {
+    users.emplace_back([&, t] {
+      absl::SleepFor(absl::Milliseconds(120) * t);
+      good += Login().verdict == MPC_OK;
+    });
+  }
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(good, 4);
+  EXPECT_EQ(received_[0] + received_[1], 12);
+}
+
+TEST_F(TriplesTest, WhatIsSaidOfTheMessageIsNotAskedTwice) {
+  StartBoth();
+  for (const v1::Verdict verdict : {v1::VERDICT_BAD_TAG, v1::VERDICT_REPLAY, v1::VERDICT_REFUSED,
+                                    v1::VERDICT_QUOTA, v1::VERDICT_CLOCK_SKEW}) {
+    Answer1(verdict);
+    realm_.Answer(verdict);
+    Forget();
+    EXPECT_NE(Login().verdict, MPC_OK);
+    absl::SleepFor(absl::Milliseconds(20));
+    EXPECT_LE(received_[0] + received_[1], 3) << v1::Verdict_Name(verdict);
+  }
+  EXPECT_THAT(Logged(), Not(HasSubstr("taken out")));
+}
+
+// Its grant is at the triple that failed. The caller begins again.
+TEST_F(TriplesTest, AGrantIsLostWithItsTriple) {
+  StartBoth(1000);
+  const Answer login = Login();
+  ASSERT_EQ(login.verdict, MPC_OK);
+  auto& parties = login.id % 2 == 0 ? realm_.parties : second_;
+  parties[0]->Stop();
+  const mpc_seal seal = {U8(tgs_), 2, 100, kEnctypeAes256Gcm, {nullptr, 0}};
+  const mpc_job job = {MPC_SEAL_GRANTED, U8(user_), login.id, nullptr, &seal, 1,
+                       nullptr,          nullptr,   0,        0};
+  const Answer granted = Run(job);
+  EXPECT_EQ(granted.verdict, MPC_UNAVAILABLE);
+  EXPECT_TRUE(granted.outage);
+  EXPECT_EQ(Login().verdict, MPC_OK);
+}
+
+TEST_F(TriplesTest, EachHasItsClusterNumber) {
+  second_[2]->behaviour.welcome = [](v1::Welcome& w) { w.set_cluster(1); };
+  mpc_options options = realm_.Options(1000);
+  options.triples = 2;
+  for (int i = 0; i < 3; ++i) options.servers[3 + i] = addresses_[i].c_str();
+  StartClient(options);
+  WaitUntilUp();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Logins(2), 2);
+  EXPECT_EQ(received_[1], 0);
+  EXPECT_THAT(Logged(), HasSubstr("belongs to cluster 1, and mpc_cluster says 2 of this triple"));
+}
+
+}  // namespace
+}  // namespace mpckdc::test
