@@ -40,7 +40,7 @@ GrantUse UseOf(const Job& job) {
 }
 
 // No ticket: it would have to be under a key that is not known yet.
-GrantUse SecondJobOf(const GrantUse& job) { return GrantUse{0, 1, 1, {}} - job; }
+GrantUse SecondJobOf(const GrantUse& job) { return GrantUse{0, 1, 0, {}} - job; }
 
 bool UnderAnotherKey(const GrantUse& before, const GrantUse& job) {
   return job.ticket_key != Handle{} && before.ticket_key != Handle{} &&

@@ -9,9 +9,9 @@
 //                             |<- used -->|
 //                             |<--------- taken ----------->|
 //
-// A login takes in advance what its second job will ask for (a reply, a checksum), so only what is
-// unusual costs a second write: a ticket or a reply that came out too short. What a server had
-// taken and not paid when its process ended is lost.
+// A login takes in advance what its second job will ask for, a reply; so only what is unusual costs
+// a second write: a ticket or a reply that came out too short. What a server had taken and not paid
+// when its process ended is lost.
 #ifndef MPC_SERVER_JUDGE_BUDGET_H_
 #define MPC_SERVER_JUDGE_BUDGET_H_
 
