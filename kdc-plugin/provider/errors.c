@@ -64,10 +64,11 @@ krb5_error_code verdict_error(krb5_context context, enum mpc_verdict verdict, co
         break;
     case MPC_REPLAY:
         /*
-         * A request that this process has answered is answered again from its lookaside cache. So
-         * this is one whose answer was lost: in an outage, with a KDC that was restarted, or on its
-         * way from another process or KDC. Its client repeats it and must not be told that it is an
-         * attacker; to an attacker one refusal is as good as another.
+         * A request that this process has answered is answered again from its lookaside cache, and
+         * one that another process of this KDC has asked the servers they judge again, once. So this
+         * is one whose answer was lost more often, or on its way from a KDC of another name. Its
+         * client repeats it and must not be told that it is an attacker; to an attacker one refusal
+         * is as good as another.
          */
         code = KRB5KDC_ERR_SVC_UNAVAILABLE;
         detail = "the MPC servers have verified this request before, and its answer was lost or "

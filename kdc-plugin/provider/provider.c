@@ -59,6 +59,50 @@ static krb5_error_code land(const operation *op, flight *f, const mpc_result **r
     return 0;
 }
 
+/* Opens the request's pre-authentication again, for the rest of its grant, at whichever triple: the
+ * one that gave it is gone, or one of its servers was restarted. Once a request. */
+static int regain_grant(const operation *op)
+{
+    request *r = op->request;
+    mpc_open open;
+    mpc_job job = {0};
+    const mpc_result *result;
+    flight *f;
+    int regained;
+
+    if (r == NULL || r->regained || r->preauth.message.data == NULL)
+        return 0;
+    r->regained = 1;
+    open = (mpc_open){r->preauth.handle, USAGE_PREAUTH, bytes_of(&r->preauth.message),
+                      r->preauth.enctype};
+    job.operation = MPC_OPEN_PREAUTH;
+    job.client = open.handle;
+    job.open = &open;
+    f = send_job(op, &job);
+    result = (f == NULL) ? NULL : flight_await(f);
+    regained = result != NULL && result->verdict == MPC_OK;
+    if (regained)
+        r->grant = result->id;
+    flight_release(f);
+    return regained;
+}
+
+/* Sends a job of its own and waits for it; *f is to be released. One whose grant is lost is sent
+ * once more. */
+static krb5_error_code fly(const operation *op, mpc_job *job, flight **f,
+                           const mpc_result **result)
+{
+    *f = send_job(op, job);
+    *result = (*f == NULL) ? NULL : flight_await(*f);
+    if (*result != NULL && job->operation == MPC_SEAL_GRANTED &&
+        ((*result)->outage || (*result)->verdict == MPC_REFUSED) && regain_grant(op)) {
+        flight_release(*f);
+        job->grant = op->request->grant;
+        *f = send_job(op, job);
+    }
+    return land(op, *f, result);
+}
+
 /* ---- decrypt ---- */
 
 /* Opens a message by the job that was prepared for it, or else by one of its own. */
@@ -117,6 +161,7 @@ static krb5_error_code provider_decrypt(krb5_context context, void *moddata, krb
         r->grant = id;
         r->has_client = 1;
         memcpy(r->client, open.handle, MPC_HANDLE_BYTES);
+        request_remember_preauth(r, enctype, open.handle, cipher);
     } else if (!r->is_as) {
         request_remember_parent(r, enctype, open.handle, cipher);
     }
@@ -208,8 +253,7 @@ static krb5_error_code seal_alone(const operation *op, const mpc_seal *seal,
                              "the MPC servers know neither the client nor a parent ticket: enrol "
                              "the client with mpc-admin enroll, or see mpc_service_logins for "
                              "services");
-    f = send_job(op, &job);
-    ret = land(op, f, &result);
+    ret = fly(op, &job, &f, &result);
     if (ret == 0 && gcm_enctype(seal->enctype))
         ret = finish_seal(op, result, 0, 0, plain, message);
     else if (ret == 0)
@@ -321,8 +365,7 @@ static krb5_error_code mac_alone(const operation *op, const mpc_make_mac *mac, k
         job.grant = op->request == NULL ? 0 : op->request->grant;
         job.operation = job.grant != 0 ? MPC_SEAL_GRANTED : MPC_LOGIN;
     }
-    f = send_job(op, &job);
-    ret = land(op, f, &result);
+    ret = fly(op, &job, &f, &result);
     if (ret == 0)
         ret = copy_mac(result, out);
     flight_release(f);
@@ -463,7 +506,7 @@ krb5_error_code provider_register(krb5_context context, const mpc_options *optio
 {
     if (process_client_configure(options) != 0) {
         krb5_set_error_message(context, EINVAL,
-                               "the mpc module serves one realm and one triple of servers per "
+                               "the mpc module serves one realm and its servers per "
                                "process; realm %s needs a krb5kdc of its own", options->realm);
         return EINVAL;
     }

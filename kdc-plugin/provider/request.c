@@ -32,6 +32,7 @@ void request_free(request *r)
     prepared_clear(&r->prepared);
     tag_release(r->late.flight);
     free(r->parent.message.data);
+    free(r->preauth.message.data);
     free(r);
 }
 
@@ -181,15 +182,28 @@ void request_take_tgs_hint(request *r, const krb5_remote_key_tgs_hint *hint)
     p->job.operation = p->job.seal_count > 0 ? MPC_REISSUE_TICKET : MPC_OPEN_TICKET;
 }
 
+static void remember(opened_message *opened, krb5_enctype enctype, const uint8_t *handle,
+                     const krb5_data *message)
+{
+    if (!copy_data(message, &opened->message))
+        return;
+    memcpy(opened->handle, handle, MPC_HANDLE_BYTES);
+    opened->enctype = enctype;
+}
+
 void request_remember_parent(request *r, krb5_enctype enctype, const uint8_t *handle,
                              const krb5_data *message)
 {
-    parent_ticket *parent = &r->parent;
+    if (r->parent.message.data == NULL)
+        remember(&r->parent, enctype, handle, message);
+}
 
-    if (parent->message.data != NULL || !copy_data(message, &parent->message))
-        return;
-    memcpy(parent->handle, handle, MPC_HANDLE_BYTES);
-    parent->enctype = enctype;
+void request_remember_preauth(request *r, krb5_enctype enctype, const uint8_t *handle,
+                              const krb5_data *message)
+{
+    free(r->preauth.message.data);
+    r->preauth.message.data = NULL;
+    remember(&r->preauth, enctype, handle, message);
 }
 
 int request_send_prepared(request *r, mpc_client *client)

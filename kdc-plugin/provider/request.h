@@ -39,12 +39,12 @@ typedef struct prepared_job {
     flight *flight;            /* NULL until it is sent */
 } prepared_job;
 
-/* The first ticket that was opened for a TGS-REQ. */
-typedef struct parent_ticket {
+/* The first ticket that was opened for a TGS-REQ, or the pre-authentication of an AS-REQ. */
+typedef struct opened_message {
     krb5_data message; /* without data if there is none */
     uint8_t handle[MPC_HANDLE_BYTES];
     krb5_enctype enctype;
-} parent_ticket;
+} opened_message;
 
 /* A ticket that was handed out without its tag, which is its end: see finish_with_reply in
  * krb5/remote_key_plugin.h. */
@@ -61,7 +61,9 @@ typedef struct request {
     uint8_t client[MPC_HANDLE_BYTES];
     request_source source;
     uint64_t grant;       /* job that passed the client's gate, or 0 */
-    parent_ticket parent;
+    opened_message parent;
+    opened_message preauth; /* that gave the grant */
+    int regained;           /* it gave it a second time */
     prepared_job prepared;
     int tag_may_be_late; /* the hint says so of the ticket */
     late_tag late;
@@ -83,9 +85,11 @@ void request_note_client(request *r, const uint8_t *handle);
 void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint);
 void request_take_tgs_hint(request *r, const krb5_remote_key_tgs_hint *hint);
 
-/* Remembers the parent ticket, unless one is known. */
+/* Remember the parent ticket, unless one is known, and the last pre-authentication. */
 void request_remember_parent(request *r, krb5_enctype enctype, const uint8_t *handle,
                              const krb5_data *message);
+void request_remember_preauth(request *r, krb5_enctype enctype, const uint8_t *handle,
+                              const krb5_data *message);
 
 /* Sends the prepared job if it has not been sent. Returns 0 if there is none, or no memory. */
 int request_send_prepared(request *r, mpc_client *client);

@@ -3,6 +3,8 @@
 #include <sodium.h>
 
 #include <atomic>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -61,6 +63,54 @@ TEST_P(CtsProviderTest, ALoginIsTwoJobs) {
   EXPECT_EQ(Open(Local(tgs_base_), 2, ticket), "ticket part");
   EXPECT_EQ(Open(Own(bob_base_), 3, reply), text);
   EXPECT_TRUE(Valid(Own(bob_base_), 56, "the request", checksum));
+}
+
+// A server was restarted between the two jobs, or the triple is gone: the pre-authentication gives
+// the rest of its grant again.
+TEST_P(CtsProviderTest, AReplyWhoseGrantWasLostIsSealedUnderItsNextOne) {
+  const std::string preauth = Preauth(), text(279, 'r');
+  std::atomic<uint64_t> lost{0};
+  for (auto& party : realm_.parties) {
+    party->behaviour.received = [&](const v1::Job& job) {
+      uint64_t none = 0;
+      if (job.operation() == v1::OPERATION_SEAL_GRANTED) {
+        lost.compare_exchange_strong(none, job.id());
+      }
+    };
+    party->behaviour.job = [&](v1::JobAnswer& a) {
+      if (a.id() == lost) a.set_verdict(v1::VERDICT_REFUSED);
+    };
+  }
+  HintAs(bob_, tgs_, preauth, 100, text.size(), "the request", true);
+  EXPECT_EQ(Open(bob_, 1, preauth), "a timestamp");
+  Checksum(bob_, 56, "the request");
+  Seal(tgs_, 2, "ticket part");
+  EXPECT_EQ(Open(Own(bob_base_), 3, Seal(bob_, 3, text)), text);
+  EXPECT_NE(lost, 0u);
+  EXPECT_EQ(Jobs(), 4) << "the login, the reply, the pre-authentication again, the reply";
+}
+
+// Once: what is refused by the rules is refused again.
+TEST_P(CtsProviderTest, AReplyThatIsRefusedIsTriedTwice) {
+  const std::string preauth = Preauth();
+  HintAs(bob_, tgs_, preauth, 100, 100, "the request", true);
+  Open(bob_, 1, preauth);
+  Checksum(bob_, 56, "the request");
+  std::set<uint64_t> seals;
+  std::mutex mutex;
+  for (auto& party : realm_.parties) {
+    party->behaviour.received = [&](const v1::Job& job) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (job.operation() == v1::OPERATION_SEAL_GRANTED) seals.insert(job.id());
+    };
+    party->behaviour.job = [&](v1::JobAnswer& a) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (seals.contains(a.id())) a.set_verdict(v1::VERDICT_REFUSED);
+    };
+  }
+  std::string reply;
+  EXPECT_EQ(Encrypt(bob_, 3, std::string(100, 'r'), &reply), KRB5KDC_ERR_POLICY);
+  EXPECT_EQ(seals.size(), 2u);
 }
 
 TEST_P(CtsProviderTest, WithoutHintsEverythingWorks) {
