@@ -83,10 +83,14 @@ def test_guesses_lock_a_user_out(live, user):
 
 @pytest.fixture
 def second_kdc(live):
-    """The port of another krb5kdc on the same database and the same servers."""
+    """The port of another krb5kdc on the same database and the same servers, with a certificate of
+    its own."""
     port = daemon.free_ports(1)[0]
+    config_files.mpc_ca('issue', live.dir / 'ca', '--realm', live.name, '--role', 'kdc', '--name',
+                        'second')
     profile = config_files.replace(live.kdc_dir / 'kdc.conf', f':{live.ports.kdc}', f':{port}',
                                    into=live.kdc_dir / 'kdc-second.conf')
+    config_files.replace(profile, 'kdc-kdc.', 'kdc-second.')
     second = daemon.Daemon('second-kdc', [config_files.krb5_program('krb5kdc'), '-n'],
                            {**live.env, 'KRB5_KDC_PROFILE': str(profile)}, live.run_dir,
                            live.log_dir)

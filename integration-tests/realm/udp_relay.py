@@ -21,8 +21,12 @@ class UdpRelay:
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def answer(self, request, reply):
-        """What the client is told instead of the reply."""
+        """What the client is told instead of the reply; None: it is lost."""
         return reply
+
+    def redirect(self, target_port):
+        """From now on requests go there."""
+        self._target = ('127.0.0.1', target_port)
 
     def __enter__(self):
         self._thread.start()
@@ -49,4 +53,6 @@ class UdpRelay:
                 except OSError:
                     continue
             self.datagrams.append(reply)
-            self._front.sendto(self.answer(request, reply), client)
+            told = self.answer(request, reply)
+            if told is not None:
+                self._front.sendto(told, client)
