@@ -17,6 +17,7 @@
 #define KDC_PLUGIN_CLIENT_TRIPLES_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,7 @@ class Triples : public TripleObserver {
     bool connected = false;
     bool failed = false;   // and nothing has succeeded since
     bool probing = false;  // a job tries whether it still does
-    bool told = true;      // the log says what it is
+    std::optional<bool> told;  // what the log says of it
     absl::Time probe_at = absl::InfinitePast();
     absl::Time good_at = absl::InfinitePast();  // the last answer that was one
     absl::Duration pause = kProbeMin;

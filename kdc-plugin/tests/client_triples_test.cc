@@ -53,6 +53,9 @@ class TriplesTest : public ClientTest {
       absl::SleepFor(absl::Milliseconds(10));
     }
     absl::SleepFor(absl::Milliseconds(50));  // the welcomes
+    EXPECT_THAT(Logged(), HasSubstr("in use; 2 of 2 triples serve"));
+    std::lock_guard<std::mutex> lock(log_mutex_);
+    log_.clear();
   }
   void Forget() {
     for (std::atomic<int>& jobs : received_) jobs = 0;

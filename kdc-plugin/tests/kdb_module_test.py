@@ -191,6 +191,12 @@ def test_overrides(servers):
 
 @pytest.mark.parametrize("wrong, text", [
     ({"mpc_servers": "127.0.0.1:1 127.0.0.1:2"}, "mpc_servers must name three servers"),
+    ({"mpc_servers": ["127.0.0.1:1 127.0.0.1:2 127.0.0.1:3", "127.0.0.1:4"]},
+     "mpc_servers must name three servers as host:port, on one line"),
+    ({"mpc_servers": ["127.0.0.1:1 127.0.0.1:2 127.0.0.1:3"] * 17},
+     "mpc_servers is there for more than 16 triples"),
+    ({"mpc_servers": "127.0.0.1 127.0.0.1:2 127.0.0.1:3"},
+     "mpc_servers must name each server as host:port"),
     ({"mpc_wrapped": "kldap"}, "mpc_wrapped must be db2 or klmdb"),
     ({"mpc_cluster": "one"}, "mpc_cluster is not a number"),
     ({"mpc_ca": []}, "mpc_ca is missing"),
