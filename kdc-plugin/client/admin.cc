@@ -40,13 +40,18 @@ absl::StatusOr<enroll::AdminServers> ConnectTo(const mpc_options& options, size_
   return servers;
 }
 
-// The first triple that is whole: what one of them is given, all have.
+bool IsOutage(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+// The first triple that is there: what one of them is given, all have. One that is configured wrong
+// is an error, and not passed over.
 absl::StatusOr<enroll::AdminServers> Connect(const mpc_options& options) {
   absl::StatusOr<enroll::AdminServers> servers = ConnectTo(options, 0);
-  for (size_t triple = 1; !servers.ok() && triple < options.triples; ++triple) {
+  for (size_t triple = 1; IsOutage(servers.status()) && triple < options.triples; ++triple) {
     const std::string before(servers.status().message());
     servers = ConnectTo(options, triple);
-    if (servers.ok()) break;
+    if (!IsOutage(servers.status())) break;
     servers = absl::Status(
         servers.status().code(),
         absl::StrCat(before, "; and of the next triple: ", servers.status().message()));
