@@ -213,6 +213,18 @@ inline constexpr absl::Duration kPeerTimeout = absl::Seconds(2);
 // Keys staged and never committed: an enrolment interrupted between servers.
 // Exceeded: dropped.
 inline constexpr absl::Duration kStagedKeyLife = absl::Minutes(10);
+// How long a deleted key stays usable where a database still names it ([policy] delete_grace):
+// yesterday's dump, a KDC's replica before its next propagation.
+// Exceeded: collected; the handle is unknown then.
+inline constexpr absl::Duration kDefaultDeleteGrace = absl::Hours(24);
+// The longest delete_grace: a key that was replaced for a reason is not kept for ever.
+// Exceeded: configuration error.
+inline constexpr absl::Duration kMaxDeleteGrace = absl::Hours(24 * 366);
+// Retired keys collected in one transaction: logins wait for none longer.
+// Exceeded: the rest the next time.
+inline constexpr size_t kCollectAtOnce = 512;
+// How often it is looked for retired keys whose time is up; a clock that leaps is noticed sooner.
+inline constexpr absl::Duration kCollectEvery = absl::Seconds(5);
 // Sealed, and its tag not yet asked for: a KDC asks at once.
 // Exceeded: the tag is REFUSED.
 inline constexpr absl::Duration kPendingSealLife = absl::Seconds(30);
@@ -423,7 +435,7 @@ inline constexpr uint32_t kMaxKdcVersion = 2;
 inline constexpr uint32_t kMinClientVersion = 1;
 // The newest.
 // Exceeded: FAILED_PRECONDITION, naming both ranges.
-inline constexpr uint32_t kMaxClientVersion = 1;
+inline constexpr uint32_t kMaxClientVersion = 2;
 
 }  // namespace mpckdc::limits
 

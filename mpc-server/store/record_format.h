@@ -11,8 +11,9 @@
 namespace mpckdc::record_format {
 
 inline constexpr uint8_t kFormatVersion = 1;  // of a sealed record
-// The version of the tables, in the identity record. Version 1 had no "records"; it is read and
-// becomes the present one.
+// The version of the tables, in the identity record. Version 1 had no "records", version 2 no
+// "retired" and no refreshes; both are read and become 3. A program of version 2 would never collect
+// what is retired, and would take shares of two epochs for those of one.
 inline constexpr uint8_t kStoreVersion = 3;
 inline constexpr uint8_t kOldestStoreVersion = 1;
 
@@ -67,8 +68,16 @@ inline constexpr size_t kTxnBytes = 13;
 inline constexpr size_t kReplayKeyBytes = 36;
 inline constexpr size_t kReplayValueBytes = 44;
 
+// ---- Retired keys (retired.h): each has two entries ----
+// letter (1) | handle (16)            -> time (8, microseconds)
+// letter (1) | time (8) | handle (16) -> nothing
+inline constexpr char kRetiredByHandle = 'h';
+inline constexpr char kRetiredByTime = 't';
+inline constexpr size_t kRetiredTimeBytes = 8;
+inline constexpr size_t kRetiredByTimeBytes = 25;
+
 // ---- Tables: LMDB's named databases ----
-enum Table : size_t { kMeta, kKeys, kStaged, kTransactions, kReplay, kRecords };
+enum Table : size_t { kMeta, kKeys, kStaged, kTransactions, kReplay, kRecords, kRetired };
 inline constexpr const char* kTableNames[] = {
     "meta",     // the names below -> identity record, sealed mark and items
     "keys",     // handle -> place (key_table.h)
@@ -76,6 +85,7 @@ inline constexpr const char* kTableNames[] = {
     "txns",     // transaction -> state
     "replay",   // replay entry -> nothing
     "records",  // place -> sealed key record
+    "retired",  // by handle and by time (retired.h)
 };
 inline constexpr size_t kTables = sizeof(kTableNames) / sizeof(kTableNames[0]);
 

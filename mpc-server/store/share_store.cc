@@ -11,6 +11,7 @@
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/store/key_table.h"
 #include "mpc-server/store/record_codec.h"
+#include "mpc-server/store/retired.h"
 #include "mpc-server/store/staging.h"
 
 namespace mpckdc {
@@ -286,6 +287,10 @@ absl::StatusOr<KeyRecord> ShareStore::Get(const Handle& handle) const {
   return record;
 }
 
+absl::StatusOr<KeyInfo> ShareStore::InfoOf(const KvTxn& txn, const Handle& handle) const {
+  return OpenKey(handle, GetKey(txn, AsText(handle)), DecodeKeyInfo);
+}
+
 absl::StatusOr<KeyRecord> ShareStore::GetStaged(const TransactionId& id,
                                                 const Handle& handle) const {
   const EpochView view = View();
@@ -299,6 +304,7 @@ absl::StatusOr<size_t> ShareStore::Delete(absl::Span<const Handle> handles) {
     for (const Handle& handle : handles) {
       absl::Status s = DeleteKey(txn, AsText(handle));
       if (absl::IsNotFound(s)) continue;
+      if (s.ok()) s = UnmarkRetired(txn, handle).status();
       if (!s.ok()) return s;
       ++deleted;
     }

@@ -4,8 +4,9 @@
 // engine (kv.h). Every call that returns OK after a change has made it durable. Calls are
 // thread-safe and may block on the disk.
 //
-// A key's life: Stage (durable, not usable) -> Commit (usable) -> Delete. A staged key that is
-// never committed is dropped by Abort or ExpireStaged.
+// A key's life: Stage (durable, not usable) -> Commit (usable) -> Retire (usable for a while,
+// unless Restore takes that back) -> CollectRetired. A staged key that is never committed is
+// dropped by Abort or ExpireStaged. Delete ends a committed one at once.
 //
 // Errors:
 //   NotFound           no such handle, transaction or item
@@ -49,6 +50,23 @@ using NonceMark = std::array<uint8_t, 12>;
 
 enum class KeyState { kCommitted, kStaged };
 
+// Whoever has a key deleted names it twice: by a mistake in the one it would be somebody else's.
+struct NamedKey {
+  Handle handle{};
+  std::string principal;  // unparsed, with realm
+};
+
+// What a call about named keys did. A key that is not there is neither changed nor refused.
+struct NamedKeysDone {
+  struct Refused {
+    Handle handle{};
+    std::string why;
+  };
+
+  size_t changed = 0;
+  std::vector<Refused> refused;
+};
+
 class ShareStore {
  public:
   struct Options {
@@ -88,6 +106,20 @@ class ShareStore {
   absl::StatusOr<KeyRecord> GetStaged(const TransactionId& txn, const Handle& handle) const;
   // Deletes those of the handles that are committed; returns how many were.
   absl::StatusOr<size_t> Delete(absl::Span<const Handle> handles);
+
+  // ---- Keys that are no longer wanted (retired.cc). A key of another principal is refused. ----
+  // Marks them; one that is marked already keeps its time. They stay usable.
+  absl::StatusOr<NamedKeysDone> Retire(absl::Span<const NamedKey> keys, absl::Time now);
+  absl::StatusOr<NamedKeysDone> Restore(absl::Span<const NamedKey> keys);  // takes the marks away
+  absl::StatusOr<NamedKeysDone> DeleteNamed(absl::Span<const NamedKey> keys);  // at once
+  // Deletes those that were retired before that time, the oldest first, `most` of them at most;
+  // returns which.
+  absl::StatusOr<std::vector<NamedKey>> CollectRetired(absl::Time before, size_t most);
+  // Those whose handles are `first` or greater, in their order, until `visit` returns false.
+  using RetiredVisitor = absl::FunctionRef<bool(const absl::StatusOr<KeyInfo>&, absl::Time)>;
+  absl::Status ForEachRetired(const Handle& first, RetiredVisitor visit) const;
+  absl::StatusOr<size_t> CountRetired() const;
+
   // NotFound, naming the handle and changing nothing, unless all are committed.
   absl::Status SetGate(absl::Span<const Handle> handles, Gate gate);
 
@@ -164,6 +196,12 @@ class ShareStore {
   absl::Status LoadOrCreateMeta(KvTxn& txn, StoreMeta* meta) const;
   absl::Status CheckEverything() const;
   absl::Status Visit(KeyState state, absl::string_view from, Visitor visit) const;
+  absl::StatusOr<KeyInfo> InfoOf(const KvTxn& txn, const Handle& handle) const;
+  // A write that does `change` to each of the keys that is there and its principal's; it returns
+  // whether it changed something.
+  absl::StatusOr<NamedKeysDone> ChangeNamed(
+      absl::string_view what, absl::Span<const NamedKey> keys,
+      absl::FunctionRef<absl::StatusOr<bool>(KvTxn&, const Handle&)> change);
   std::string SealKey(uint64_t epoch, const KeyRecord& record) const;
   // Opens and decodes (record_codec.h) what the engine had under the handle.
   template <class T>
