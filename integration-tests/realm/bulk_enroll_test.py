@@ -62,10 +62,11 @@ class Bulk:
         return handles
 
     def servers(self):
-        """The users' handles that all three servers have."""
+        """The users' handles that all three servers have in use."""
         keys = json.loads(self.live.admin('list', '--json', check=False).stdout)['keys']
         return {key['handle'] for key in keys
-                if key['principal'].startswith('u0') and key['parties'] == [0, 1, 2]}
+                if key['principal'].startswith('u0') and key['parties'] == [0, 1, 2]
+                and not key['retired']}
 
     def check_nobody_is_half_enrolled(self):
         database, servers = self.database(), self.servers()

@@ -86,10 +86,11 @@ struct Present {
 
 absl::StatusOr<Present> AskPresent(enroll::AdminServers& servers, const std::string& principal) {
   std::array<Present, MPC_SERVERS> present;
-  for (const absl::Status& s : servers.OnAll([&](int party, enroll::AdminClient& server) {
+  for (const absl::Status& s : servers.OnAll([&](int party, enroll::AdminClient&server) {
          ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> keys,
-                          server.ListKeys(principal, /*staged=*/false, kStatusTimeout));
+                          server.ListKeys(principal, enroll::Listed::kCommitted, kStatusTimeout));
          for (const v1::KeyInfo& key : keys) {
+           if (key.retired_us() != 0) continue;  // deleted, perhaps with its principal
            present[party].gates.insert(key.gate());
            present[party].classes.insert(key.key_class());
          }
@@ -124,16 +125,17 @@ absl::Status StoreKeys(const mpc_options& options, const mpc_new_key* keys, size
   return transaction.Run();
 }
 
-absl::Status DeleteKeys(const mpc_options& options, const uint8_t (*handles)[MPC_HANDLE_BYTES],
-                        size_t count) {
+absl::Status DeleteKeys(const mpc_options& options, const char* principal,
+                        const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count) {
   ASSIGN_OR_RETURN(enroll::AdminServers servers, Connect(options));
-  std::vector<std::string> list;
+  std::vector<v1::NamedKey> list(count);
   for (size_t i = 0; i < count; ++i) {
-    list.emplace_back(reinterpret_cast<const char*>(handles[i]), MPC_HANDLE_BYTES);
+    list[i].set_handle(std::string(reinterpret_cast<const char*>(handles[i]), MPC_HANDLE_BYTES));
+    list[i].set_principal(principal);
   }
   std::string failures;
   for (const absl::Status& s : servers.OnAll([&](int, enroll::AdminClient& server) {
-         return server.DeleteKeys(list, kDeleteTimeout);
+         return server.DeleteKeys(list, enroll::Deletion::kRetire, kDeleteTimeout);
        })) {
     if (!s.ok()) absl::StrAppend(&failures, failures.empty() ? "" : "; ", s.message());
   }
@@ -159,9 +161,11 @@ int mpc_admin_store_keys(const mpc_options* options, const mpc_new_key* keys, si
   return mpckdc::client::Report(mpckdc::client::StoreKeys(*options, keys, count), error);
 }
 
-int mpc_admin_delete_keys(const mpc_options* options, const uint8_t (*handles)[MPC_HANDLE_BYTES],
-                          size_t count, char** error) noexcept {
-  return mpckdc::client::Report(mpckdc::client::DeleteKeys(*options, handles, count), error);
+int mpc_admin_delete_keys(const mpc_options* options, const char* principal,
+                          const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count,
+                          char** error) noexcept {
+  return mpckdc::client::Report(mpckdc::client::DeleteKeys(*options, principal, handles, count),
+                                error);
 }
 
 }  // extern "C"

@@ -250,8 +250,9 @@ int mpc_admin_holds_enctype(int32_t enctype) MPC_NOEXCEPT;
 int mpc_admin_store_keys(const mpc_options *options, const mpc_new_key *keys, size_t count,
                          char **error) MPC_NOEXCEPT;
 
-/* Takes keys away from the three servers; unknown handles are no error. Returns as above. */
-int mpc_admin_delete_keys(const mpc_options *options,
+/* Has the three servers retire keys of a principal: they stay usable for the servers' grace time
+ * where another database still names them. Unknown handles are no error. Returns as above. */
+int mpc_admin_delete_keys(const mpc_options *options, const char *principal,
                           const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count,
                           char **error) MPC_NOEXCEPT;
 

@@ -74,10 +74,11 @@ static krb5_error_code collect_handles(const krb5_db_entry *entry, const krb5_db
 }
 
 /* Best effort: a key that stays behind on a server is referred to by nobody. */
-static void delete_on_servers(module_state *state, const handle_list *list)
+static void delete_on_servers(module_state *state, krb5_const_principal principal,
+                              const handle_list *list)
 {
     mpc_options options;
-    char *error = NULL;
+    char *error = NULL, *name = NULL;
 
     if (list->count == 0)
         return;
@@ -87,10 +88,13 @@ static void delete_on_servers(module_state *state, const handle_list *list)
                 "mpc-admin doctor collects them", (unsigned long)list->count);
         return;
     }
-    if (mpc_admin_delete_keys(&options, list->handles, list->count, &error) != 0)
+    if (krb5_unparse_name(state->context, principal, &name) != 0)
+        return;
+    if (mpc_admin_delete_keys(&options, name, list->handles, list->count, &error) != 0)
         com_err("mpc", 0, "%lu old keys may stay on the MPC servers (mpc-admin doctor collects "
                 "them): %s", (unsigned long)list->count, error == NULL ? "" : error);
     mpc_text_free(error);
+    krb5_free_unparsed_name(state->context, name);
 }
 
 /* ---- new keys ---- */
@@ -332,7 +336,7 @@ static krb5_error_code write_protected(module_state *state, krb5_db_entry *entry
         if (staging_find(state->staged, list.handles[i]) != NULL)
             memmove(list.handles[fresh++], list.handles[i], MPC_HANDLE_BYTES);
     list.count = fresh;
-    delete_on_servers(state, &list);
+    delete_on_servers(state, entry->princ, &list);
     free(list.handles);
     return ret;
 }
@@ -408,7 +412,7 @@ krb5_error_code entries_put(krb5_context context, krb5_db_entry *entry, char **d
     else
         ret = wrapped()->put_principal(context, entry, db_args);
     if (ret == 0)
-        delete_on_servers(state, &dropped);
+        delete_on_servers(state, entry->princ, &dropped);
     free(dropped.handles);
     return ret;
 }
@@ -430,7 +434,7 @@ krb5_error_code entries_delete(krb5_context context, krb5_const_principal princi
     }
     ret = wrapped()->delete_principal(context, principal);
     if (ret == 0 && state != NULL)
-        delete_on_servers(state, &list);
+        delete_on_servers(state, principal, &list);
     free(list.handles);
     return ret;
 }

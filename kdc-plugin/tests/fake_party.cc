@@ -79,8 +79,8 @@ v1::ServerMessage FakeParty::Process(const std::string& session, const v1::KdcMe
 
 grpc::Status FakeParty::DeleteKeys(grpc::ServerContext*, const v1::DeleteKeysRequest* request,
                                    v1::DeleteKeysReply* reply) {
-  for (const std::string& handle : request->handles()) oracle_->DeleteKey(handle);
-  reply->set_deleted(request->handles_size());
+  for (const v1::NamedKey& key : request->keys()) oracle_->DeleteKey(key.handle());
+  reply->set_deleted(request->keys_size());
   return grpc::Status::OK;
 }
 

@@ -91,7 +91,7 @@ class BulkEnroll {
   absl::Status ToServers(Chunk* chunk);
   void StartWriting(Chunk chunk);
   absl::Status FinishWriting();
-  void Withdraw(const std::vector<std::string>& handles);
+  void Withdraw(const std::vector<v1::NamedKey>& keys, enroll::Deletion how);
   absl::Status WorkOff(KeytabEntries entries);
   void ShowProgress();
 
@@ -132,8 +132,9 @@ absl::StatusOr<KeytabEntries> BulkEnroll::Choose(
 absl::StatusOr<Powers> BulkEnroll::PowersOf(const std::string& principal, bool has_old) {
   if (!has_old) return PowersFor(session_.options, principal, {});
   if (!present_.has_value()) {
-    ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> keys,
-                     servers_.at(0).ListKeys("", /*staged=*/false, session_.config.timeout));
+    ASSIGN_OR_RETURN(
+        std::vector<v1::KeyInfo> keys,
+        servers_.at(0).ListKeys("", enroll::Listed::kCommitted, session_.config.timeout));
     present_.emplace();
     for (v1::KeyInfo& key : keys) (*present_)[key.principal()].push_back(std::move(key));
   }
@@ -191,9 +192,9 @@ absl::Status BulkEnroll::ToServers(Chunk* chunk) {
   return s.ok() ? chunk->transaction->Run() : s;
 }
 
-void BulkEnroll::Withdraw(const std::vector<std::string>& handles) {
-  if (handles.empty()) return;
-  const absl::Status s = session_.DeleteKeys(handles);
+void BulkEnroll::Withdraw(const std::vector<v1::NamedKey>& keys, enroll::Deletion how) {
+  if (keys.empty()) return;
+  const absl::Status s = session_.DeleteKeys(keys, how);
   if (s.ok()) return;
   session_.console.Remark("keys to which nothing refers may be left on the servers (", s.message(),
                           "); mpc-admin doctor --fix deletes them");
@@ -216,13 +217,14 @@ absl::Status BulkEnroll::FinishWriting() {
   if (!outcome.ok()) results = Settle(session_, writing_.principals, /*bulk=*/true, outcome);
   if (!results.ok()) return results.status();
   const bool delete_old = session_.options.delete_old;
-  std::vector<std::string> unused;
+  std::vector<v1::NamedKey> replaced, never_used;
   for (size_t i = 0; i < results->size(); ++i) {
     const KdbNewKeys& principal = writing_.principals[i];
     const bool enrolled = (*results)[i].ok();
-    const std::vector<std::string> handles =
-        enrolled ? std::move(writing_.old[i]) : HandlesOf(principal.keys);
-    if (!enrolled || delete_old) unused.insert(unused.end(), handles.begin(), handles.end());
+    const std::vector<v1::NamedKey> keys =
+        Named(principal.principal, enrolled ? writing_.old[i] : HandlesOf(principal.keys));
+    if (!enrolled) never_used.insert(never_used.end(), keys.begin(), keys.end());
+    if (enrolled && delete_old) replaced.insert(replaced.end(), keys.begin(), keys.end());
     if (enrolled) {
       tally_.Enrolled(principal, session_.console);
       continue;
@@ -230,7 +232,8 @@ absl::Status BulkEnroll::FinishWriting() {
     // When the run ends here it is not the principal's fault: the next run takes it up.
     if (outcome.ok()) tally_.failed.emplace_back(principal.principal, std::move((*results)[i]));
   }
-  Withdraw(unused);
+  Withdraw(never_used, enroll::Deletion::kNow);
+  Withdraw(replaced, enroll::Deletion::kRetire);
   ShowProgress();
   return outcome;
 }

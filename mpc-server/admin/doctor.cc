@@ -288,7 +288,7 @@ std::string Some(const KeyListing& listing) {
 }
 
 void CheckStaged(Session& session, Findings* findings) {
-  absl::StatusOr<KeyListing> staged = ListOnAll(session, "", /*staged=*/true);
+  absl::StatusOr<KeyListing> staged = ListOnAll(session, "", enroll::Listed::kStaged);
   if (!staged.ok()) return findings->Bad(staged.status());
   if (staged->empty()) return findings->Ok("no unfinished transactions");
   findings->Warn(absl::StrCat("unfinished transactions left staged keys: ", Some(*staged)),
@@ -302,11 +302,16 @@ struct Comparison {
   std::vector<std::string> incomplete;  // not on all three, in the database
   std::vector<std::string> different;
   std::vector<std::string> dangling;    // in the database, on no server
+  std::vector<std::string> deleted;     // in the database, and deleted
+  absl::Time first_collected = absl::InfiniteFuture();  // of the deleted
+  size_t waiting = 0;                                   // deleted, and not in the database
 };
 
-Comparison Compare(const KeyListing& listing, const KdbEntries& entries) {
+Comparison Compare(const KeyListing& listing, const KdbEntries& entries, const Policies& policies) {
   Comparison comparison;
-  comparison.orphans = Unreferenced(listing, entries);
+  const KeyListing unused = Unreferenced(listing, entries);
+  comparison.orphans = WithoutRetired(unused);
+  comparison.waiting = unused.size() - comparison.orphans.size();
   for (const auto& [principal, keys] : entries) {
     for (const v1::KeyInfo& entry : keys) {
       const auto found = listing.find(entry.handle());
@@ -317,6 +322,10 @@ Comparison Compare(const KeyListing& listing, const KdbEntries& entries) {
         comparison.incomplete.push_back(name + " on servers " + found->second.Parties());
       } else if (!found->second.same || found->second.info.principal() != principal) {
         comparison.different.push_back(name);
+      } else if (found->second.retired_somewhere()) {
+        comparison.deleted.push_back(name);
+        comparison.first_collected =
+            std::min(comparison.first_collected, policies.Collected(found->second));
       }
     }
   }
@@ -357,7 +366,7 @@ void DeleteOrphans(Session& session, const KeyListing& listing, const KeyListing
   absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
   absl::Status s = entries.ok() ? CheckDatabaseBelongs(listing, **entries) : entries.status();
   if (!s.ok()) return findings->Bad(s);
-  s = session.DeleteKeys(HandlesOf(orphans));
+  s = session.DeleteKeys(Named(orphans), enroll::Deletion::kRetire);
   if (s.ok()) {
     findings->Ok(absl::StrCat("deleted keys to which nothing refers: ", Some(orphans)));
   } else {
@@ -380,6 +389,18 @@ void Judge(Session& session, const KeyListing& listing, const Comparison& compar
        "give those principals new keys, or restore that server's store"},
       {comparison.different, "servers and KDC describe keys differently: ",
        "mpc-admin list shows where; mpc-admin policy sets a gate on all three again"}};
+  if (!comparison.deleted.empty()) {
+    findings->Bad(
+        absl::StrCat("the KDC's database names keys that were replaced or deleted, as a dump of "
+                     "before or a replica does; they work until ",
+                     Minute(comparison.first_collected), " UTC: ", Some(comparison.deleted)),
+        "load the newest dump or propagate it; or, if this database is to stay: mpc-admin gc "
+        "--keep");
+  }
+  if (comparison.waiting > 0) {
+    findings->Ok(absl::StrCat(comparison.waiting,
+                              " deleted keys wait for the end of their grace time (mpc-admin gc)"));
+  }
   bool good = true;
   for (const auto& fault : faults) {
     if (fault.keys.empty()) continue;
@@ -394,22 +415,38 @@ void Judge(Session& session, const KeyListing& listing, const Comparison& compar
   }
   if (good) {
     findings->Ok(absl::StrCat("every handle of the KDC leads to a key on all three servers (",
-                              listing.size() - comparison.orphans.size(), " keys in use)"));
+                              listing.size() - comparison.orphans.size() - comparison.waiting,
+                              " keys in use)"));
   }
+}
+
+void CheckGrace(const Policies& policies, Findings* findings) {
+  const auto& grace = policies.delete_grace;
+  if (grace[0] == grace[1] && grace[1] == grace[2]) return;
+  findings->Warn(
+      absl::StrCat("the servers keep deleted keys for different times, the shortest counts: ",
+                   absl::StrJoin(grace, ", ",
+                                 [](std::string* out, absl::Duration d) {
+                                   *out += absl::FormatDuration(d);
+                                 })),
+      "make [policy] delete_grace the same in the three mpc-server.toml and start them again");
 }
 
 // Servers first, database second: a key in the making is then no orphan. A handle that seems to
 // lead nowhere is looked for once more, since it may have been made in between.
 void CheckStores(Session& session, Findings* findings) {
-  absl::StatusOr<KeyListing> listing = ListOnAll(session, "", /*staged=*/false);
+  absl::StatusOr<KeyListing> listing = ListOnAll(session, "", enroll::Listed::kCommitted);
   if (!listing.ok()) return findings->Bad(listing.status());
   absl::StatusOr<const KdbEntries*> entries = session.ReadKdbAgain();
   if (!entries.ok()) return findings->Bad(entries.status());
-  Comparison comparison = Compare(*listing, **entries);
+  absl::StatusOr<Policies> policies = ReadPolicies(session);
+  if (!policies.ok()) return findings->Bad(policies.status());
+  CheckGrace(*policies, findings);
+  Comparison comparison = Compare(*listing, **entries, *policies);
   if (!comparison.dangling.empty()) {
-    absl::StatusOr<KeyListing> newer = ListOnAll(session, "", /*staged=*/false);
+    absl::StatusOr<KeyListing> newer = ListOnAll(session, "", enroll::Listed::kCommitted);
     if (newer.ok()) {
-      Comparison again = Compare(*newer, **entries);
+      Comparison again = Compare(*newer, **entries, *policies);
       again.orphans = std::move(comparison.orphans);
       comparison = std::move(again);
     }

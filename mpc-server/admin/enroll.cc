@@ -23,8 +23,10 @@ namespace mpckdc::admin {
 Powers PowersFor(const Options& options, const std::string& principal,
                  absl::Span<const v1::KeyInfo> present) {
   Powers powers{v1::GATE_TIMESTAMP, KeyClassOf(principal)};
-  const auto latest = absl::c_max_element(
-      present, [](const auto& a, const auto& b) { return a.kvno() < b.kvno(); });
+  // A key that is in use says it better than one that was deleted.
+  const auto latest = absl::c_max_element(present, [](const auto& a, const auto& b) {
+    return std::pair(a.retired_us() == 0, a.kvno()) < std::pair(b.retired_us() == 0, b.kvno());
+  });
   if (latest != present.end()) powers = {latest->gate(), latest->key_class()};
   powers.gate = options.gate.value_or(powers.gate);
   if (powers.key_class != v1::KEY_CLASS_TGS) {
@@ -199,14 +201,15 @@ absl::StatusOr<Powers> PowersOfNext(Session& session, enroll::AdminServers* serv
                                     const KdbPlan& plan) {
   std::vector<v1::KeyInfo> present;
   if (plan.exists) {
-    ASSIGN_OR_RETURN(
-        present, servers->at(0).ListKeys(plan.principal, /*staged=*/false, session.config.timeout));
+    ASSIGN_OR_RETURN(present, servers->at(0).ListKeys(plan.principal, enroll::Listed::kCommitted,
+                                                      session.config.timeout));
   }
   return PowersFor(session.options, plan.principal, present);
 }
 
 void DeleteOld(Session& session, const std::vector<std::string>& old, ReplacedKeys* result) {
-  const absl::Status s = session.DeleteKeys(old);
+  const absl::Status s =
+      session.DeleteKeys(Named(result->now.principal, old), enroll::Deletion::kRetire);
   result->old_deleted = s.ok();
   if (!s.ok()) {
     session.console.Remark("the new keys are in use, but old ones could not be deleted: ",
@@ -214,8 +217,15 @@ void DeleteOld(Session& session, const std::vector<std::string>& old, ReplacedKe
   }
 }
 
+// What becomes of the keys that are replaced.
+enum class OldKeys {
+  kAsOptionsSay,
+  kStayInUse,  // the database goes on naming them
+};
+
 absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::PackageSigner& signer,
-                                         const KdbPlan& plan, uint32_t kvno, NewKeys keys) {
+                                         const KdbPlan& plan, uint32_t kvno, NewKeys keys,
+                                         OldKeys old_keys) {
   ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Connect());
   ASSIGN_OR_RETURN(Powers powers, PowersOfNext(session, servers, plan));
   std::vector<std::string> old;
@@ -226,8 +236,9 @@ absl::StatusOr<ReplacedKeys> ReplaceKeys(Session& session, const enroll::Package
 
   // Tickets under the old krbtgt key live on, unless they are to end: the KDB must go on referring
   // to it.
-  const bool delete_old = session.options.delete_old || session.options.kadmin;
-  const bool keep_old = KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS && !delete_old;
+  const bool stay = old_keys == OldKeys::kStayInUse;
+  const bool delete_old = !stay && (session.options.delete_old || session.options.kadmin);
+  const bool keep_old = stay || (KeyClassOf(plan.principal) == v1::KEY_CLASS_TGS && !delete_old);
   ReplacedKeys result{{plan.principal, kvno, {}, keep_old}, old.size(), false};
   const absl::Duration timeout = session.config.timeout;
   enroll::KeyTransaction transaction(servers, {.stage = timeout, .commit = timeout});
@@ -254,11 +265,18 @@ std::string Describe(const ReplacedKeys& result, absl::string_view how) {
   std::string text = absl::StrCat(result.now.principal, ": version ", result.now.kvno, " ", how,
                                   " (", absl::StrJoin(result.now.keys, ", ", enctype), ")");
   if (result.old_keys == 0) return text;
-  if (result.old_deleted) return text + ", the old keys are deleted";
+  if (result.old_deleted) {
+    return text +
+           ", the old keys are deleted (usable for the grace time where a database still "
+           "names them; mpc-admin gc)";
+  }
+  if (result.now.keep_old && KeyClassOf(result.now.principal) != v1::KEY_CLASS_TGS) {
+    return text + ", tickets under the old keys stay good";
+  }
   if (result.now.keep_old) {
     return text +
            ", tickets under the old keys stay good: with --delete-old they end at once, with "
-           "kadmin.local purgekeys later";
+           "mpc-admin rotate-krbtgt --finish later";
   }
   return text + ", the old keys stay on the servers until mpc-admin delete --old";
 }
@@ -270,12 +288,14 @@ using MakeKeys = std::function<absl::StatusOr<NewKeys>(
 // What enroll and randkey do for one principal; they differ in where the keys come from.
 absl::StatusOr<nlohmann::json> GiveKeysTo(const std::string& principal, Session& session,
                                           const enroll::PackageSigner& signer, bool replace,
-                                          absl::string_view how, const MakeKeys& make) {
+                                          absl::string_view how, const MakeKeys& make,
+                                          OldKeys old_keys = OldKeys::kAsOptionsSay) {
   ASSIGN_OR_RETURN(KdbPlan plan, PlanFor(session, principal, replace));
   ASSIGN_OR_RETURN(std::vector<v1::KeyInfo> planned, PlannedKeys(session, plan));
   uint32_t kvno = plan.kvno_next;
   ASSIGN_OR_RETURN(NewKeys keys, make(plan.principal, planned, &kvno));
-  ASSIGN_OR_RETURN(ReplacedKeys result, ReplaceKeys(session, signer, plan, kvno, std::move(keys)));
+  ASSIGN_OR_RETURN(ReplacedKeys result,
+                   ReplaceKeys(session, signer, plan, kvno, std::move(keys), old_keys));
   nlohmann::json told = result.now;
   told.update({{"old_keys", result.old_keys}, {"old_deleted", result.old_deleted}});
   session.console.Say(Describe(result, how));
@@ -377,6 +397,16 @@ absl::StatusOr<NewKeys> KeysToDraw(const std::string&, const std::vector<v1::Key
   return keys;
 }
 
+}  // namespace
+
+absl::StatusOr<nlohmann::json> DrawNext(Session& session, const std::string& principal) {
+  ASSIGN_OR_RETURN(enroll::PackageSigner signer, LoadSigner(session));
+  return GiveKeysTo(principal, session, signer, /*replace=*/true, kDrawn, KeysToDraw,
+                    OldKeys::kStayInUse);
+}
+
+namespace {
+
 // Keys of kadmin/* older than those that the database has: a run that was killed may have left
 // them. A key that somebody is making just now is newer than those.
 absl::StatusOr<KeyListing> ReplacedKadminKeys(Session& session) {
@@ -384,11 +414,11 @@ absl::StatusOr<KeyListing> ReplacedKadminKeys(Session& session) {
   ASSIGN_OR_RETURN(const KdbEntries* before, session.ReadKdb());
   for (const auto& [principal, keys] : *before) {
     if (!IsKadmin(principal)) continue;
-    ASSIGN_OR_RETURN(KeyListing listing, ListOnAll(session, principal, /*staged=*/false));
+    ASSIGN_OR_RETURN(KeyListing listing, ListOnAll(session, principal, enroll::Listed::kCommitted));
     replaced.merge(listing);
   }
   ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdbAgain());
-  replaced = Unreferenced(replaced, *entries);
+  replaced = WithoutRetired(Unreferenced(replaced, *entries));
   std::erase_if(replaced, [entries](const auto& listed) {
     const v1::KeyInfo& key = listed.second.info;
     const auto found = entries->find(key.principal());
@@ -402,7 +432,7 @@ absl::StatusOr<KeyListing> ReplacedKadminKeys(Session& session) {
 absl::Status DeleteReplacedKadminKeys(Session& session) {
   ASSIGN_OR_RETURN(KeyListing replaced, ReplacedKadminKeys(session));
   if (replaced.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(session.DeleteKeys(HandlesOf(replaced)));
+  RETURN_IF_ERROR(session.DeleteKeys(Named(replaced), enroll::Deletion::kRetire));
   for (const ListedKey& key : Sorted(replaced)) {
     session.console.Say(admin::Describe(key.info),
                         ": left by an earlier run, deleted from the servers");

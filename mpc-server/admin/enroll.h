@@ -59,6 +59,10 @@ absl::StatusOr<NewKeys> KeysOfKeytab(const std::vector<v1::KeyInfo>& planned,
 // krbtgt's keys are drawn, never enrolled.
 absl::Status RefuseKrbtgt(const std::string& principal);
 
+// rotate-krbtgt: the servers draw the principal's next keys; the database goes on naming the old
+// ones. Returns what `randkey --json` would print.
+absl::StatusOr<nlohmann::json> DrawNext(Session& session, const std::string& principal);
+
 // Those of the plan's enctypes that the servers hold, narrowed by --enctype. A ticket-granting key
 // meets no client: without --enctype it gets the gcm enctypes alone.
 absl::StatusOr<std::vector<v1::KeyInfo>> PlannedKeys(const Session& session, const KdbPlan& plan);

@@ -34,6 +34,8 @@ static void to_json(json& out, const ListedKey& key) {
          {"gate", GateName(key.info.gate())},
          {"handle", Hex(key.info.handle())},
          {"parties", parties},
+         {"retired", key.retired()},
+         {"retired_us", key.retired_us},
          {"same", key.same}};
 }
 
@@ -46,11 +48,12 @@ std::string Plural(size_t count, absl::string_view what) {
 }
 
 // The listing of the operand, or of everybody without one.
-absl::StatusOr<KeyListing> ListOperand(Session& session, bool staged = false) {
+absl::StatusOr<KeyListing> ListOperand(Session& session,
+                                       enroll::Listed listed = enroll::Listed::kCommitted) {
   RETURN_IF_ERROR(session.Connect().status());
   ASSIGN_OR_RETURN(std::string principal, session.Principal());
-  ASSIGN_OR_RETURN(KeyListing listing, ListOnAll(session, principal, staged));
-  if (listing.empty() && !principal.empty() && !staged) {
+  ASSIGN_OR_RETURN(KeyListing listing, ListOnAll(session, principal, listed));
+  if (listing.empty() && !principal.empty() && listed != enroll::Listed::kStaged) {
     return Advise(absl::NotFoundError(absl::StrCat("the servers hold no key of ", principal)),
                   "mpc-admin list shows whose keys they hold; mpc-admin enroll adds one");
   }
@@ -61,16 +64,18 @@ absl::StatusOr<KeyListing> ListOperand(Session& session, bool staged = false) {
 
 absl::StatusOr<ExitCode> ListCommand(Session& session) {
   const bool staged = session.options.staged;
-  ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session, staged));
+  ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session, staged ? enroll::Listed::kStaged
+                                                                   : enroll::Listed::kCommitted));
   const std::vector<ListedKey> keys = Sorted(listing);
-  Table table = {{"PRINCIPAL", "KVNO", "ENCTYPE", "CLASS", "GATE", "SERVERS", "HANDLE"}};
+  Table table = {{"PRINCIPAL", "KVNO", "ENCTYPE", "CLASS", "GATE", "SERVERS", "DELETED", "HANDLE"}};
   bool odd = false;
   for (const ListedKey& key : keys) {
     table.push_back({key.info.principal(), absl::StrCat(key.info.kvno()),
                      EnctypeName(key.info.enctype()), KeyClassName(key.info.key_class()),
                      GateName(key.info.gate()), key.Parties() + (key.same ? "" : " differ"),
+                     key.retired_somewhere() ? Minute(key.retired_since()) : "-",
                      Hex(key.info.handle())});
-    odd |= !staged && (!key.complete() || !key.same);
+    odd |= !staged && !key.retired() && (!key.complete() || !key.same);
   }
   session.console.Print(json{{"keys", keys}});
   if (listing.empty()) {
@@ -128,7 +133,11 @@ absl::Status VerifyAll(Session& session, absl::Span<const std::string> handles, 
 
 }  // namespace
 
-static absl::StatusOr<ExitCode> VerifyListed(Session& session, const KeyListing& listing) {
+static absl::StatusOr<ExitCode> VerifyListed(Session& session, KeyListing listing) {
+  // Deleted ones may be collected here sooner than there.
+  std::erase_if(listing, [](const auto& listed) {
+    return listed.second.retired() && !listed.second.complete();
+  });
   Faults faults;
   std::vector<std::string> handles;
   for (const auto& [handle, key] : listing) {
@@ -250,30 +259,45 @@ absl::StatusOr<bool> DeleteFromKdb(Session& session, const std::string& principa
 
 }  // namespace
 
+static absl::Status NothingToDelete(const std::string& principal, bool had_keys) {
+  if (had_keys) {
+    return Advise(absl::NotFoundError(absl::StrCat(principal, " was deleted already")),
+                  "its keys stay usable for the grace time where a database still names them: "
+                  "mpc-admin gc shows until when, mpc-admin delete --now ends them");
+  }
+  return Advise(
+      absl::NotFoundError(absl::StrCat("neither the KDC nor the servers know ", principal)),
+      "mpc-admin list shows whose keys there are");
+}
+
 absl::StatusOr<ExitCode> DeleteCommand(Session& session) {
   RETURN_IF_ERROR(CheckDelete(session));
   RETURN_IF_ERROR(session.Connect().status());
   ASSIGN_OR_RETURN(std::string principal, session.Principal());
-  const bool only_old = session.options.old;
-  ASSIGN_OR_RETURN(KeyListing listing, ListOnAll(session, principal, /*staged=*/false));
+  const bool only_old = session.options.old, now = session.options.now;
+  ASSIGN_OR_RETURN(KeyListing listing, ListOnAll(session, principal, enroll::Listed::kCommitted));
+  const bool had_keys = !listing.empty();
+  if (!now) listing = WithoutRetired(std::move(listing));
   ASSIGN_OR_RETURN(bool in_kdb, only_old ? false : DeleteFromKdb(session, principal));
-  if (!only_old && !in_kdb && listing.empty()) {
-    return Advise(absl::NotFoundError(absl::StrCat("neither the KDC nor the servers know ",
-                                                   principal)),
-                  "mpc-admin list shows whose keys there are");
-  }
+  if (!only_old && !in_kdb && listing.empty()) return NothingToDelete(principal, had_keys);
   // The servers were listed before the database is read: a key that was committed in between is in
   // neither, or already referred to.
   ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdbAgain());
   if (session.options.all) RETURN_IF_ERROR(CheckDatabaseBelongs(listing, *entries));
-  const std::vector<std::string> handles = HandlesOf(Unreferenced(listing, *entries));
-  const absl::Status s = session.DeleteKeys(handles);
+  const KeyListing unused = Unreferenced(listing, *entries);
+  const absl::Status s =
+      session.DeleteKeys(Named(unused), now ? enroll::Deletion::kNow : enroll::Deletion::kRetire);
   if (!s.ok()) return Advise(s, "when the server answers run mpc-admin delete --old --all");
   json deleted = json::array();
-  for (const std::string& handle : handles) deleted.push_back(Hex(handle));
-  session.console.Print(json{{"principal_deleted", in_kdb}, {"handles_deleted", deleted}});
+  for (const std::string& handle : HandlesOf(unused)) deleted.push_back(Hex(handle));
+  session.console.Print(
+      json{{"principal_deleted", in_kdb}, {"handles_deleted", deleted}, {"at_once", now}});
   session.console.Say(in_kdb ? absl::StrCat(principal, " deleted from the KDC's database; ") : "",
-                      Plural(handles.size(), "key"), " deleted from the servers");
+                      Plural(unused.size(), "key"), " deleted from the servers",
+                      now || unused.empty()
+                          ? ""
+                          : ", usable for the grace time where a database still names them "
+                            "(mpc-admin gc; to end them now: mpc-admin gc --now)");
   return ExitCode::kOk;
 }
 

@@ -44,7 +44,8 @@ TEST_F(RunTest, DeletesPrincipalAndKeys) {
   Expect(0, {"delete", "alice"});
   EXPECT_EQ(kdb_.principals.count("alice@EXAMPLE.COM"), 0u);
   ExpectKeys(2);
-  Expect(4, {"delete", "alice"}, {}, {"neither the KDC nor the servers know alice@EXAMPLE.COM"});
+  Expect(4, {"delete", "alice"}, {}, {"alice@EXAMPLE.COM was deleted already"});
+  Expect(4, {"delete", "carol"}, {}, {"neither the KDC nor the servers know carol@EXAMPLE.COM"});
   Expect(0, {"randkey", "krbtgt/EXAMPLE.COM"});
   Expect(4, {"delete", "krbtgt/EXAMPLE.COM"});
   ExpectKeys(4);

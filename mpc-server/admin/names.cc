@@ -115,6 +115,10 @@ absl::StatusOr<std::string> QualifyPrincipal(absl::string_view name, absl::strin
 
 std::string Day(absl::Time time) { return absl::FormatTime("%Y-%m-%d", time, absl::UTCTimeZone()); }
 
+std::string Minute(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d %H:%M", time, absl::UTCTimeZone());
+}
+
 std::string Hex(absl::string_view bytes) { return absl::BytesToHexString(bytes); }
 
 absl::StatusOr<std::string> FromHex(absl::string_view hex) {

@@ -26,6 +26,7 @@ v1::KeyClass KeyClassOf(absl::string_view principal);
 absl::StatusOr<std::string> QualifyPrincipal(absl::string_view name, absl::string_view realm);
 
 std::string Day(absl::Time time);  // "2026-11-22", UTC
+std::string Minute(absl::Time time);  // "2026-11-22 16:00", UTC
 std::string Hex(absl::string_view bytes);
 absl::StatusOr<std::string> FromHex(absl::string_view hex);
 

@@ -86,9 +86,10 @@ void AddGate(CLI::App& command, Options* o) {
 // What new keys should be like.
 void AddKeyOptions(CLI::App& command, Options* o) {
   AddFlag(command, "--delete-old",
-          "Delete the replaced keys from the servers at once. Without it they stay, useless to "
-          "clients, until delete --old; but those of krbtgt stay in use for the tickets under "
-          "them, which this option ends.",
+          "Delete the replaced keys from the servers; they stay usable for the grace time where a "
+          "database still names them. Without the option they stay, useless to clients, until "
+          "delete --old; but those of krbtgt stay in use for the tickets under them, which this "
+          "option ends.",
           &o->delete_old);
   AddFlag(command, "--no-create", "Do not add the principal to the KDC's database.",
           &o->no_create);
@@ -144,6 +145,28 @@ void AddDelete(CLI::App& app, Options* o) {
   AddFlag(command, "--old", "Only keys that the KDC's database refers to no more.", &o->old);
   AddFlag(command, "--all", "With --old: of every principal of the servers.", &o->all);
   AddFlag(command, "--force", "Also a principal that the realm needs (krbtgt, kadmin).", &o->force);
+  AddFlag(command, "--now",
+          "At once, and those as well that were deleted before and are still usable: after a key "
+          "became known.",
+          &o->now);
+}
+
+void AddGc(CLI::App& app, Options* o) {
+  CLI::App& gc = AddCommand(
+      app, "gc", /*required=*/false, o,
+      "show deleted keys, which stay usable for a grace time, or end or keep them\n"
+      "Without an option it shows them. The servers collect them by themselves when their time is "
+      "up ([policy] delete_grace).");
+  AddFlag(gc, "--collect", "Have the servers collect now what is due, and say how many.",
+          &o->collect);
+  AddFlag(gc, "--now", "Delete all of them at once, but for those that the database names.",
+          &o->now);
+  AddFlag(gc, "--keep",
+          "Those that the KDC's database names are keys in use again: after an older database was "
+          "loaded and is to stay.",
+          &o->keep);
+  AddFlag(gc, "--yes", "Do not ask.", &o->yes);
+  AddFlag(gc, "--force", "With --now: those that the database names as well.", &o->force);
 }
 
 void AddSpan(CLI::App& command, Options* o) {
@@ -196,6 +219,7 @@ void Describe(CLI::App& app, Options* o) {
   AddEnroll(app, o);
   AddRandkey(app, o);
   AddDelete(app, o);
+  AddGc(app, o);
   AddFlag(AddCommand(app, "list", /*required=*/false, o, "list the keys on the servers"),
           "--staged", "Keys of unfinished transactions instead.", &o->staged);
   AddCommand(app, "verify", /*required=*/false, o,
@@ -233,7 +257,7 @@ void Describe(CLI::App& app, Options* o) {
       "Each server that saw one opens no session and answers no job until then. First "
       "find out which server it was, and why: see mpc-admin(8).");
   AddFlag(*app.add_subcommand("doctor", "look for everything that is wrong"), "--fix",
-          "Delete keys to which nothing refers.", &o->fix);
+          "Delete keys to which nothing refers; they stay usable for the grace time.", &o->fix);
   AddAudit(app, o);
   CLI::App& login = AddCommand(app, "test-login", /*required=*/true, o,
                                "log in by kinit into a private cache and say how long it took");

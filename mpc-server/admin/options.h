@@ -25,6 +25,7 @@ struct Options {
   bool all = false, old = false;
   bool password_stdin = false, replace = false, delete_old = false, no_create = false;
   bool force = false, staged = false, fix = false, kadmin = false;
+  bool now = false, yes = false, collect = false, keep = false;  // delete, gc
   std::string keytab, kinit;
   std::string head, principal, service;  // audit
   absl::Time since = absl::InfinitePast(), until = absl::InfiniteFuture();

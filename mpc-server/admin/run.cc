@@ -27,9 +27,8 @@ const std::map<std::string, Command>& Commands() {
       {"init-realm", InitRealmCommand}, {"enroll", EnrollCommand},   {"randkey", RandkeyCommand},
       {"delete", DeleteCommand},        {"list", ListCommand},       {"verify", VerifyCommand},
       {"policy", PolicyCommand},        {"status", StatusCommand},   {"doctor", DoctorCommand},
-      {"test-login", TestLoginCommand}, {"readmit", ReadmitCommand},
-      {"refresh", RefreshCommand},
-      {"catch-up", CatchUpCommand},
+      {"test-login", TestLoginCommand}, {"readmit", ReadmitCommand}, {"gc", GcCommand},
+      {"refresh", RefreshCommand},      {"catch-up", CatchUpCommand},
       {"replace-party", ReplacePartyCommand},
   };
   return commands;
@@ -93,6 +92,7 @@ Environment SystemEnvironment() {
     return KdbCommand(c.kdb_command, c.kdb_quote_arguments, kKdbTimeout);
   };
   environment.ask_password = AskPassword;
+  environment.confirm = AskYes;
   environment.read_password = [] { return ReadPasswordLine(STDIN_FILENO); };
   return environment;
 }

@@ -54,6 +54,9 @@ static void to_json(json& out, const SurveyedServer& server) {
               {"initialised", s.initialised()},
               {"keys", s.keys()},
               {"staged", s.staged()},
+              {"retired", s.retired()},
+              {"delete_grace_us", s.delete_grace_us()},
+              {"max_renewable_life_us", s.max_renewable_life_us()},
               {"peers_connected", s.peers_connected()},
               {"peer_skew_us_prev", s.peer_skew_us_prev()},
               {"peer_skew_us_next", s.peer_skew_us_next()},
@@ -265,8 +268,9 @@ absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
 
 absl::StatusOr<ExitCode> StatusCommand(Session& session) {
   ASSIGN_OR_RETURN(auto survey, SurveyServers(session));
-  Table table = {{"SERVER", "PARTY", "STATE", "EPOCH", "KEYS", "STAGED", "JOBS", "FAILED", "CLOCK",
-                  "ANSWER", "CERTIFICATE UNTIL", "SECURITY", "PROTOCOL", "DISTANCE", "RATE", "SOFTWARE"}};
+  Table table = {{"SERVER", "PARTY", "STATE", "EPOCH", "KEYS", "DELETED", "STAGED", "JOBS",
+                  "FAILED", "CLOCK", "ANSWER", "CERTIFICATE UNTIL", "SECURITY", "PROTOCOL",
+                  "DISTANCE", "RATE", "SOFTWARE"}};
   bool all_there = true, all_ready = true;
   for (const SurveyedServer& server : survey) {
     if (!server.error.ok()) {
@@ -279,7 +283,8 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
                  !s.has_quarantine() && s.different_records() == 0;
     table.push_back(
         {server.address, absl::StrCat(s.party()), State(s), absl::StrCat(s.epoch()),
-         absl::StrCat(s.keys()), absl::StrCat(s.staged()), absl::StrCat(s.jobs()), absl::StrCat(s.jobs_failed()),
+         absl::StrCat(s.keys()), absl::StrCat(s.retired()), absl::StrCat(s.staged()),
+         absl::StrCat(s.jobs()), absl::StrCat(s.jobs_failed()),
          absl::StrFormat("%+.1f ms", absl::ToDoubleMilliseconds(server.clock_difference)),
          absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(server.round_trip)),
          Day(absl::FromUnixMicros(s.certificate_expires_us())), Shown(s.security()),

@@ -79,9 +79,22 @@ absl::Status Session::OnAll(
   return absl::Status(code, text);
 }
 
-absl::Status Session::DeleteKeys(absl::Span<const std::string> handles) {
+absl::Status Session::DeleteKeys(absl::Span<const v1::NamedKey> keys, enroll::Deletion how) {
+  return OnAll([&](int, enroll::AdminClient& server) {
+    return server.DeleteKeys(keys, how, config.timeout);
+  });
+}
+
+absl::Status Session::RestoreKeys(absl::Span<const v1::NamedKey> keys) {
   return OnAll(
-      [&](int, enroll::AdminClient& server) { return server.DeleteKeys(handles, config.timeout); });
+      [&](int, enroll::AdminClient& server) { return server.RestoreKeys(keys, config.timeout); });
+}
+
+absl::Status Session::Confirm(const std::string& question) {
+  if (options.yes) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool yes, environment_.confirm(question));
+  if (yes) return absl::OkStatus();
+  return Advise(absl::CancelledError("given up"), "nothing was changed");
 }
 
 absl::Status BadUsage(absl::string_view command, absl::string_view problem) {
@@ -97,10 +110,30 @@ std::string ListedKey::Parties() const {
   return text;
 }
 
-absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& principal, bool staged) {
+bool ListedKey::retired_somewhere() const {
+  return absl::c_any_of(retired_us, [](int64_t us) { return us != 0; });
+}
+
+bool ListedKey::retired() const {
+  for (int party = 0; party < 3; ++party) {
+    if (present[party] && retired_us[party] == 0) return false;
+  }
+  return retired_somewhere();
+}
+
+absl::Time ListedKey::retired_since() const {
+  absl::Time since = absl::InfiniteFuture();
+  for (const int64_t us : retired_us) {
+    if (us != 0) since = std::min(since, absl::FromUnixMicros(us));
+  }
+  return since;
+}
+
+absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& principal,
+                                     enroll::Listed listed) {
   std::array<std::vector<v1::KeyInfo>, 3> lists;
   RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
-    ASSIGN_OR_RETURN(lists[party], server.ListKeys(principal, staged, session.config.timeout));
+    ASSIGN_OR_RETURN(lists[party], server.ListKeys(principal, listed, session.config.timeout));
     return absl::OkStatus();
   }));
   KeyListing listing;
@@ -108,6 +141,8 @@ absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& princi
     for (v1::KeyInfo& info : lists[party]) {
       ListedKey& key = listing[info.handle()];
       key.present[party] = true;
+      key.retired_us[party] = info.retired_us();
+      info.clear_retired_us();
       if (key.info.handle().empty()) {
         key.info = std::move(info);
       } else if (info.SerializeAsString() != key.info.SerializeAsString()) {
@@ -116,6 +151,28 @@ absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& princi
     }
   }
   return listing;
+}
+
+absl::Time Policies::Collected(const ListedKey& key) const {
+  absl::Time first = absl::InfiniteFuture();
+  for (int party = 0; party < 3; ++party) {
+    if (key.retired_us[party] == 0) continue;
+    first = std::min(first, absl::FromUnixMicros(key.retired_us[party]) + delete_grace[party]);
+  }
+  return first;
+}
+
+absl::StatusOr<Policies> ReadPolicies(Session& session) {
+  Policies policies;
+  std::array<absl::Duration, 3> lives;
+  RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
+    ASSIGN_OR_RETURN(const v1::StatusReply status, server.GetStatus(session.config.timeout));
+    policies.delete_grace[party] = absl::Microseconds(status.delete_grace_us());
+    lives[party] = absl::Microseconds(status.max_renewable_life_us());
+    return absl::OkStatus();
+  }));
+  policies.max_renewable_life = std::min({lives[0], lives[1], lives[2]});
+  return policies;
 }
 
 KeyListing Unreferenced(const KeyListing& listing, const KdbEntries& entries) {
@@ -130,6 +187,31 @@ std::vector<std::string> HandlesOf(const KeyListing& keys) {
   std::vector<std::string> handles;
   for (const auto& [handle, key] : keys) handles.push_back(handle);
   return handles;
+}
+
+v1::NamedKey Named(const std::string& principal, const std::string& handle) {
+  v1::NamedKey key;
+  key.set_principal(principal);
+  key.set_handle(handle);
+  return key;
+}
+
+std::vector<v1::NamedKey> Named(const std::string& principal,
+                                absl::Span<const std::string> handles) {
+  std::vector<v1::NamedKey> keys;
+  for (const std::string& handle : handles) keys.push_back(Named(principal, handle));
+  return keys;
+}
+
+std::vector<v1::NamedKey> Named(const KeyListing& listing) {
+  std::vector<v1::NamedKey> keys;
+  for (const auto& [handle, key] : listing) keys.push_back(Named(key.info.principal(), handle));
+  return keys;
+}
+
+KeyListing WithoutRetired(KeyListing listing) {
+  std::erase_if(listing, [](const auto& listed) { return listed.second.retired(); });
+  return listing;
 }
 
 absl::Status CheckDatabaseBelongs(const KeyListing& everything, const KdbEntries& entries) {

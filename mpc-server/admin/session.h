@@ -33,6 +33,7 @@ struct Environment {
   std::function<KdbProgram(const AdminConfig&)> kdb_program;
   std::function<absl::StatusOr<SecretBytes>(const std::string& prompt, bool again)> ask_password;
   std::function<absl::StatusOr<SecretBytes>()> read_password;  // --password-stdin
+  std::function<absl::StatusOr<bool>(const std::string& question)> confirm;
 };
 
 // By principal.
@@ -66,12 +67,15 @@ class Session {
 
   // After Connect(): `call` at all three servers, and their errors joined.
   absl::Status OnAll(const std::function<absl::Status(int party, enroll::AdminClient&)>& call);
-  absl::Status DeleteKeys(absl::Span<const std::string> handles);
+  absl::Status DeleteKeys(absl::Span<const v1::NamedKey> keys, enroll::Deletion how);
+  absl::Status RestoreKeys(absl::Span<const v1::NamedKey> keys);
 
   // The first operand, with the realm; "" when there is none.
   absl::StatusOr<std::string> Principal() const;
   // From the terminal or, with --password-stdin, standard input.
   absl::StatusOr<SecretBytes> Password(const std::string& prompt, bool again);
+  // OK when --yes was given or the terminal's answer is yes.
+  absl::Status Confirm(const std::string& question);
 
  private:
   Environment& environment_;
@@ -88,21 +92,34 @@ absl::Status BadUsage(absl::string_view command, absl::string_view problem);
 struct ListedKey {
   v1::KeyInfo info;  // the lowest party's that has it
   std::array<bool, 3> present = {};
-  bool same = true;  // all that have it say the same about it
+  bool same = true;  // all that have it say the same about it, but for the next
+  std::array<int64_t, 3> retired_us = {};  // since when each has it retired; 0: it hasn't
 
   bool complete() const { return present[0] && present[1] && present[2]; }
-  std::string Parties() const;  // "012", "0-2"
+  bool retired_somewhere() const;
+  bool retired() const;              // by all that have it
+  absl::Time retired_since() const;  // the first of them
+  std::string Parties() const;       // "012", "0-2"
 };
 
 using KeyListing = std::map<std::string, ListedKey>;  // by handle
 
 // One principal's keys, or all when it is empty.
-absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& principal, bool staged);
+absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& principal,
+                                     enroll::Listed listed);
 
 // Those of the listing to which the database does not refer.
 KeyListing Unreferenced(const KeyListing& listing, const KdbEntries& entries);
 
 std::vector<std::string> HandlesOf(const KeyListing& keys);
+
+// For calls that name keys by both.
+v1::NamedKey Named(const std::string& principal, const std::string& handle);
+std::vector<v1::NamedKey> Named(const std::string& principal,
+                                absl::Span<const std::string> handles);
+std::vector<v1::NamedKey> Named(const KeyListing& keys);  // as the servers say whose they are
+// Those that are in use as far as the servers know.
+KeyListing WithoutRetired(KeyListing listing);
 
 // Before keys are deleted because the database does not refer to them: an error when it refers to
 // none of the servers' keys at all, as another or an empty database would.
@@ -117,6 +134,16 @@ std::string Describe(const v1::KeyInfo& info);
 
 // By principal, version and enctype, for people.
 std::vector<ListedKey> Sorted(const KeyListing& listing);
+
+// After Connect(): what the servers' configurations say, by party.
+struct Policies {
+  std::array<absl::Duration, 3> delete_grace;
+  absl::Duration max_renewable_life;  // the shortest of the three: it counts
+
+  // When the first server collects the key.
+  absl::Time Collected(const ListedKey& key) const;
+};
+absl::StatusOr<Policies> ReadPolicies(Session& session);
 
 // One server's status and what was noticed while asking for it.
 struct SurveyedServer {

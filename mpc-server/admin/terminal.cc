@@ -106,6 +106,22 @@ absl::StatusOr<SecretBytes> AskPassword(const std::string& prompt, bool again) {
   return first;
 }
 
+absl::StatusOr<bool> AskYes(const std::string& question) {
+  const int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+  if (fd < 0) {
+    return Advise(absl::InvalidArgumentError("there is no terminal to ask on"),
+                  "say --yes if you mean it");
+  }
+  const std::string text = question + " (yes or no) ";
+  std::string answer;
+  char c = 0;
+  if (write(fd, text.data(), text.size()) > 0) {
+    while (answer.size() < kMaxPasswordBytes && read(fd, &c, 1) == 1 && c != '\n') answer += c;
+  }
+  close(fd);
+  return answer == "yes";
+}
+
 InterruptGuard::InterruptGuard() {
   stop_requested = 0;
   struct sigaction action = {};

@@ -22,6 +22,9 @@ absl::StatusOr<SecretBytes> ReadPasswordLine(int fd);
 // Asks on the terminal with echo off; with `again`, twice, and the answers must be the same.
 absl::StatusOr<SecretBytes> AskPassword(const std::string& prompt, bool again);
 
+// Asks on the terminal; any answer but "yes" is a no.
+absl::StatusOr<bool> AskYes(const std::string& question);
+
 // While it lives, the first Ctrl-C (SIGINT) or SIGTERM only asks to stop, so that a long command
 // can end what it has begun; the second one ends the process as always. One at a time.
 class InterruptGuard {

@@ -21,7 +21,8 @@ constexpr uint64_t kProgressLines = 4096;
 
 // Changes that all three servers are asked for. The others are harmless or one server's own.
 bool IsChange(const std::string& call) {
-  return call == "CommitKeys" || call == "DeleteKeys" || call == "SetPolicy" || call == "DrawKey";
+  return call == "CommitKeys" || call == "DeleteKeys" || call == "SetPolicy" ||
+         call == "RestoreKeys" || call == "DrawKey";
 }
 
 // One log while it is read.

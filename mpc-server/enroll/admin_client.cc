@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/one_line.h"
@@ -45,28 +46,68 @@ absl::Status AdminClient::Run(const char* what, absl::Duration timeout,
 
 absl::StatusOr<v1::StatusReply> AdminClient::GetStatus(absl::Duration timeout) {
   v1::StatusRequest request;
-  request.set_min_version(kAdminVersionMin);
+  request.set_min_version(kAdminVersionRead);
   request.set_max_version(kAdminVersionMax);
   return Call("GetStatus", &AdminStub::GetStatus, request, timeout);
 }
 
-absl::Status AdminClient::DeleteKeys(absl::Span<const std::string> handles,
+// The others were dealt with.
+absl::Status AdminClient::Refusal(
+    const char* what, const google::protobuf::RepeatedPtrField<v1::RefusedKey>& refused) const {
+  if (refused.empty()) return absl::OkStatus();
+  const std::string more =
+      refused.size() > 1 ? absl::StrCat(" (and ", refused.size() - 1, " more)") : "";
+  return absl::FailedPreconditionError(absl::StrCat(
+      "server ", name_, ": ", what, ": refused for key ",
+      absl::BytesToHexString(refused[0].handle()), ": ", OnOneLine(refused[0].reason()), more));
+}
+
+absl::Status AdminClient::DeleteKeys(absl::Span<const v1::NamedKey> keys, Deletion how,
                                      absl::Duration timeout) {
-  for (size_t start = 0; start < handles.size(); start += limits::kMaxKeysPerCall) {
+  absl::Status result;
+  for (size_t start = 0; start < keys.size(); start += limits::kMaxKeysPerCall) {
     v1::DeleteKeysRequest request;
-    const auto some = handles.subspan(start, limits::kMaxKeysPerCall);
-    request.mutable_handles()->Add(some.begin(), some.end());
-    RETURN_IF_ERROR(Call("DeleteKeys", &AdminStub::DeleteKeys, request, timeout).status());
+    const auto some = keys.subspan(start, limits::kMaxKeysPerCall);
+    request.mutable_keys()->Add(some.begin(), some.end());
+    request.set_now(how == Deletion::kNow);
+    ASSIGN_OR_RETURN(const v1::DeleteKeysReply reply,
+                     Call("DeleteKeys", &AdminStub::DeleteKeys, request, timeout));
+    result.Update(Refusal("DeleteKeys", reply.refused()));
   }
-  return absl::OkStatus();
+  return result;
+}
+
+absl::Status AdminClient::RestoreKeys(absl::Span<const v1::NamedKey> keys, absl::Duration timeout) {
+  absl::Status result;
+  for (size_t start = 0; start < keys.size(); start += limits::kMaxKeysPerCall) {
+    v1::RestoreKeysRequest request;
+    const auto some = keys.subspan(start, limits::kMaxKeysPerCall);
+    request.mutable_keys()->Add(some.begin(), some.end());
+    ASSIGN_OR_RETURN(const v1::RestoreKeysReply reply,
+                     Call("RestoreKeys", &AdminStub::RestoreKeys, request, timeout));
+    result.Update(Refusal("RestoreKeys", reply.refused()));
+  }
+  return result;
+}
+
+absl::StatusOr<size_t> AdminClient::CollectKeys(absl::Duration timeout) {
+  size_t collected = 0;
+  for (bool more = true; more;) {
+    ASSIGN_OR_RETURN(const v1::CollectKeysReply reply, Call("CollectKeys", &AdminStub::CollectKeys,
+                                                            v1::CollectKeysRequest(), timeout));
+    collected += reply.collected();
+    more = reply.more() && reply.collected() > 0;
+  }
+  return collected;
 }
 
 absl::StatusOr<std::vector<v1::KeyInfo>> AdminClient::ListKeys(const std::string& principal,
-                                                               bool staged,
+                                                               Listed listed,
                                                                absl::Duration timeout) {
   v1::ListKeysRequest request;
   request.set_principal(principal);
-  request.set_staged(staged);
+  request.set_staged(listed == Listed::kStaged);
+  request.set_retired(listed == Listed::kRetired);
   request.set_limit(limits::kMaxListKeysPerCall);
   std::vector<v1::KeyInfo> keys;
   for (;;) {

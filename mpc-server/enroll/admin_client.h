@@ -22,8 +22,11 @@
 
 namespace mpckdc::enroll {
 
-inline constexpr uint32_t kAdminVersionMin = 1;
-inline constexpr uint32_t kAdminVersionMax = 1;
+// A server of version 1 deletes at once and by handle alone: Check() refuses it. Its status can be
+// read all the same (kAdminVersionRead), so that `doctor` says which server is old.
+inline constexpr uint32_t kAdminVersionRead = 1;
+inline constexpr uint32_t kAdminVersionMin = 2;
+inline constexpr uint32_t kAdminVersionMax = 2;
 
 struct AdminIdentity {
   std::string certificate_file;  // PEM, role admin
@@ -42,6 +45,11 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PeerCredentials(
     const AdminIdentity& identity, const std::string& realm, absl::string_view own_role = "admin");
 
 using AdminStub = v1::AdminService::StubInterface;
+
+// How a key is deleted: usable for the server's grace time, or gone at once.
+enum class Deletion { kRetire, kNow };
+// Which keys are listed: committed ones (with those that are retired), staged, or retired alone.
+enum class Listed { kCommitted, kStaged, kRetired };
 
 // One server. Errors carry the canonical code of the gRPC status and name the server.
 class AdminClient {
@@ -63,9 +71,13 @@ class AdminClient {
     return reply;
   }
   absl::StatusOr<v1::StatusReply> GetStatus(absl::Duration timeout);
-  absl::Status DeleteKeys(absl::Span<const std::string> handles, absl::Duration timeout);
-  // In as many calls as it takes, each within `timeout`.
-  absl::StatusOr<std::vector<v1::KeyInfo>> ListKeys(const std::string& principal, bool staged,
+  // FailedPrecondition: a key is another principal's; what was done to the others is done.
+  absl::Status DeleteKeys(absl::Span<const v1::NamedKey> keys, Deletion how,
+                          absl::Duration timeout);
+  absl::Status RestoreKeys(absl::Span<const v1::NamedKey> keys, absl::Duration timeout);
+  // All that are due. Like the next one in as many calls as it takes, each within `timeout`.
+  absl::StatusOr<size_t> CollectKeys(absl::Duration timeout);
+  absl::StatusOr<std::vector<v1::KeyInfo>> ListKeys(const std::string& principal, Listed listed,
                                                     absl::Duration timeout);
   absl::Status SetPolicy(absl::Span<const std::string> handles, v1::Gate gate,
                          absl::Duration timeout);
@@ -75,6 +87,8 @@ class AdminClient {
   const std::string& certificate_name() const { return certificate_name_; }
 
  private:
+  absl::Status Refusal(const char* what,
+                       const google::protobuf::RepeatedPtrField<v1::RefusedKey>& refused) const;
   absl::Status Run(const char* what, absl::Duration timeout,
                    absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call);
 

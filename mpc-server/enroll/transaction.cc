@@ -44,7 +44,9 @@ absl::Status KeyTransaction::Note(const v1::KeyInfo& info) {
   }
   RETURN_IF_ERROR(CheckKeyInfo(info, servers_->realm()));
   handle_set_.insert(info.handle());
-  handles_.push_back(info.handle());
+  v1::NamedKey& key = keys_.emplace_back();
+  key.set_handle(info.handle());
+  key.set_principal(info.principal());
   return absl::OkStatus();
 }
 
@@ -87,7 +89,7 @@ absl::Status KeyTransaction::AddDrawn(const v1::KeyInfo& info) {
 }
 
 absl::Status KeyTransaction::Stage() {
-  if (handles_.empty()) return absl::InvalidArgumentError("the transaction has no keys");
+  if (keys_.empty()) return absl::InvalidArgumentError("the transaction has no keys");
   RETURN_IF_ERROR(two_phase_.Begin());
   for (const std::array<v1::StageKeysRequest, 3>& call : stage_) {
     RETURN_IF_ERROR(two_phase_.Stage([&](int party) {

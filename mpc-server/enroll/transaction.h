@@ -39,7 +39,7 @@ class KeyTransaction : private TransactionServers {
   // Sends everything added: StageKeys, then a DrawKey per drawn key. Rolls back on failure.
   absl::Status Stage();
   // Makes the staged keys usable. Rolls back on failure.
-  absl::Status Commit() { return two_phase_.Commit(handles_.size()); }
+  absl::Status Commit() { return two_phase_.Commit(keys_.size()); }
   // Stage() and Commit().
   absl::Status Run();
 
@@ -54,7 +54,8 @@ class KeyTransaction : private TransactionServers {
   absl::StatusOr<uint32_t> CommitKeys(int party, absl::Duration timeout) override;
   absl::Status AbortKeys(int party, absl::Duration timeout) override;
   absl::Status DeleteKeys(int party, absl::Duration timeout) override {
-    return servers_->at(party).DeleteKeys(handles_, timeout);
+    // At once: no database was told of them.
+    return servers_->at(party).DeleteKeys(keys_, Deletion::kNow, timeout);
   }
   std::string Name(int party) override { return servers_->at(party).name(); }
   void Pause(absl::Duration d) override { absl::SleepFor(d); }
@@ -69,7 +70,7 @@ class KeyTransaction : private TransactionServers {
   std::vector<std::array<v1::StageKeysRequest, 3>> stage_;  // calls, each within the limits
   size_t last_call_keys_ = 0;                               // of stage_.back()
   std::vector<v1::KeyInfo> drawn_;
-  std::vector<std::string> handles_;
+  std::vector<v1::NamedKey> keys_;
   absl::flat_hash_set<std::string> handle_set_;
   TwoPhase two_phase_;  // the last member: its destructor may call the servers
 };

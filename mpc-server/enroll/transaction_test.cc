@@ -109,7 +109,7 @@ TEST_F(TransactionTest, AListOfManyPagesIsWhole) {
     package.mutable_info()->set_handle(RandomIdentifier());
     realm_.servers[0]->Plant(package);
   }
-  const auto keys = servers_.at(0).ListKeys("", /*staged=*/false, absl::Seconds(20));
+  const auto keys = servers_.at(0).ListKeys("", Listed::kCommitted, absl::Seconds(20));
   ASSERT_TRUE(keys.ok()) << keys.status();
   std::set<std::string> handles;
   for (const v1::KeyInfo& key : *keys) handles.insert(key.handle());

@@ -226,6 +226,10 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   reply->set_package_key(tools_.package_key->public_key());
   reply->set_keys(keys);
   reply->set_staged(staged);
+  ASSIGN_OR_RETURN(size_t retired, tools_.store->CountRetired());
+  reply->set_retired(retired);
+  reply->set_delete_grace_us(absl::ToInt64Microseconds(tools_.collector->grace()));
+  reply->set_max_renewable_life_us(absl::ToInt64Microseconds(tools_.max_renewable_life));
   reply->set_peers_connected(engine.peers_connected);
   reply->set_peer_skew_us_prev(absl::ToInt64Microseconds(engine.skew_prev));
   reply->set_peer_skew_us_next(absl::ToInt64Microseconds(engine.skew_next));
@@ -421,18 +425,29 @@ grpc::ServerUnaryReactor* AdminService::AbortKeys(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* AdminService::DeleteKeys(grpc::CallbackServerContext* context,
                                                    const v1::DeleteKeysRequest* request,
                                                    v1::DeleteKeysReply* reply) {
-  return Run(Begin(context, "DeleteKeys"),
-             [=, this](const ActPtr& act) { return DoDeleteKeys(*act, *request, reply); });
+  return Run(Begin(context, "DeleteKeys"), [=, this](const ActPtr& act) {
+    return DeleteKeysCall(*tools_.store, tools_.clock->Now(), *request, reply, &act->details);
+  });
 }
 
-absl::Status AdminService::DoDeleteKeys(Act& act, const v1::DeleteKeysRequest& request,
-                                        v1::DeleteKeysReply* reply) {
-  ASSIGN_OR_RETURN(std::vector<Handle> handles, HandlesOf(request.handles()));
-  act.details["handles"] = HandleTexts(handles);
-  ASSIGN_OR_RETURN(size_t deleted, tools_.store->Delete(handles));
-  reply->set_deleted(static_cast<uint32_t>(deleted));
-  act.details["count"] = deleted;
-  return absl::OkStatus();
+grpc::ServerUnaryReactor* AdminService::RestoreKeys(grpc::CallbackServerContext* context,
+                                                    const v1::RestoreKeysRequest* request,
+                                                    v1::RestoreKeysReply* reply) {
+  return Run(Begin(context, "RestoreKeys"), [=, this](const ActPtr& act) {
+    return RestoreKeysCall(*tools_.store, *request, reply, &act->details);
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::CollectKeys(grpc::CallbackServerContext* context,
+                                                    const v1::CollectKeysRequest*,
+                                                    v1::CollectKeysReply* reply) {
+  return Run(Begin(context, "CollectKeys"), [=, this](const ActPtr& act) -> absl::Status {
+    ASSIGN_OR_RETURN(size_t collected, tools_.collector->Collect(tools_.engine->Status()));
+    reply->set_collected(static_cast<uint32_t>(collected));
+    reply->set_more(collected == limits::kCollectAtOnce);
+    act->details["count"] = collected;
+    return absl::OkStatus();
+  });
 }
 
 grpc::ServerUnaryReactor* AdminService::SetPolicy(grpc::CallbackServerContext* context,
@@ -577,8 +592,14 @@ absl::StatusOr<std::vector<v1::ListKeysReply>> AdminService::CollectKeys(
   const size_t limit = std::min<size_t>(request.limit(), limits::kMaxListKeysPerCall);
   KeyCollector collector(request.principal(), request.staged() ? 0 : limit);
   const auto visit = [&](const absl::StatusOr<KeyInfo>& info) { return collector.Visit(info); };
-  return collector.Take(request.staged() ? tools_.store->ForEach(KeyState::kStaged, visit)
-                                         : tools_.store->ForEachFrom(from, visit));
+  if (request.staged()) return collector.Take(tools_.store->ForEach(KeyState::kStaged, visit));
+  const auto visit_retired = [&](const auto& info, absl::Time) { return visit(info); };
+  ASSIGN_OR_RETURN(
+      std::vector<v1::ListKeysReply> replies,
+      collector.Take(request.retired() ? tools_.store->ForEachRetired(from, visit_retired)
+                                       : tools_.store->ForEachFrom(from, visit)));
+  RETURN_IF_ERROR(FillRetired(*tools_.store, &replies));
+  return replies;
 }
 
 }  // namespace mpckdc

@@ -16,6 +16,7 @@
 #include "mpc-server/service/epoch_keeper.h"
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/service/refusal_log.h"
+#include "mpc-server/service/retired_keys.h"
 #include "mpc-server/service/serial_worker.h"
 #include "mpc-server/store/share_store.h"
 #include "proto/admin.grpc.pb.h"
@@ -39,7 +40,9 @@ struct AdminServiceTools {  // not owned; must outlive the service
   absl::Time certificate_expires;
   RefusalLog* refusals = nullptr;
   Acquaintances* known = nullptr;  // may be null
-  const EpochKeeper* epochs = nullptr;  // the same
+  RetiredCollector* collector = nullptr;
+  absl::Duration max_renewable_life;
+  const EpochKeeper* epochs = nullptr;  // may be null
 };
 
 class AdminService final : public v1::AdminService::CallbackService {
@@ -68,6 +71,12 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* DeleteKeys(grpc::CallbackServerContext* context,
                                        const v1::DeleteKeysRequest* request,
                                        v1::DeleteKeysReply* reply) override;
+  grpc::ServerUnaryReactor* RestoreKeys(grpc::CallbackServerContext* context,
+                                        const v1::RestoreKeysRequest* request,
+                                        v1::RestoreKeysReply* reply) override;
+  grpc::ServerUnaryReactor* CollectKeys(grpc::CallbackServerContext* context,
+                                        const v1::CollectKeysRequest* request,
+                                        v1::CollectKeysReply* reply) override;
   grpc::ServerWriteReactor<v1::ListKeysReply>* ListKeys(
       grpc::CallbackServerContext* context, const v1::ListKeysRequest* request) override;
   grpc::ServerUnaryReactor* VerifyKeys(grpc::CallbackServerContext* context,
@@ -116,8 +125,6 @@ class AdminService final : public v1::AdminService::CallbackService {
   template <typename Reply, typename End>
   grpc::ServerUnaryReactor* EndTransaction(ActPtr act, const std::string& id, Reply* reply,
                                            End end);
-  absl::Status DoDeleteKeys(Act& act, const v1::DeleteKeysRequest& request,
-                            v1::DeleteKeysReply* reply);
   absl::Status DoReadmit(Act& act, v1::ReadmitReply* reply);
   absl::Status DoSetPolicy(Act& act, const v1::SetPolicyRequest& request);
   std::optional<absl::Status> DoVerifyKeys(const ActPtr& act, const v1::VerifyKeysRequest& request,

@@ -22,6 +22,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
+template <class Request>
+void AddKey(Request& request, char handle, const std::string& principal = "alice@EXAMPLE.COM") {
+  v1::NamedKey* key = request.add_keys();
+  key->set_handle(std::string(16, handle));
+  key->set_principal(principal);
+}
+
 TEST_F(AdminServiceTest, StatusSaysWhoThisServerIs) {
   v1::StatusRequest request;
   request.set_min_version(1);
@@ -35,8 +42,8 @@ TEST_F(AdminServiceTest, StatusSaysWhoThisServerIs) {
   EXPECT_EQ(reply.batches(), 5u);
   EXPECT_EQ(reply.software(), "mpc-server " MPCKDC_VERSION);
   EXPECT_EQ(reply.peer_protocol(), kPeerProtocolMax);
-  request.set_min_version(2);
-  request.set_max_version(2);
+  request.set_min_version(limits::kMaxClientVersion + 1);
+  request.set_max_version(limits::kMaxClientVersion + 1);
   EXPECT_EQ(Call(&v1::AdminService::Stub::GetStatus, request, &reply).error_code(),
             grpc::StatusCode::FAILED_PRECONDITION);
 }
@@ -94,7 +101,7 @@ TEST_F(AdminServiceTest, KdcMayReadTheStatusAndNothingElse) {
   v1::StatusReply status;
   EXPECT_TRUE(Call(&v1::AdminService::Stub::GetStatus, request, &status).ok());
   v1::DeleteKeysRequest remove;
-  remove.add_handles(std::string(16, 'a'));
+  remove.add_keys()->set_handle(std::string(16, 'a'));
   v1::DeleteKeysReply removed;
   const grpc::Status refused = Call(&v1::AdminService::Stub::DeleteKeys, remove, &removed);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::PERMISSION_DENIED);
@@ -150,8 +157,9 @@ TEST_F(AdminServiceTest, StagedKeyIsCommittedListedAndDeleted) {
   EXPECT_EQ(listed[0].keys(0).gate(), v1::GATE_KDC_TRUSTED);
 
   v1::DeleteKeysRequest remove;
-  remove.add_handles(std::string(16, 'a'));
-  remove.add_handles(std::string(16, 'b'));
+  AddKey(remove, 'a');
+  AddKey(remove, 'b');
+  remove.set_now(true);
   v1::DeleteKeysReply removed;
   ASSERT_TRUE(Call(&v1::AdminService::Stub::DeleteKeys, remove, &removed).ok());
   EXPECT_EQ(removed.deleted(), 1u);
@@ -165,6 +173,94 @@ TEST_F(AdminServiceTest, StagedKeyIsCommittedListedAndDeleted) {
     EXPECT_FALSE(absl::StrContains(audit, AsText(share.x)));
     EXPECT_FALSE(absl::StrContains(audit, absl::BytesToHexString(AsText(share.x))));
   }
+}
+
+// Deleted, restored and deleted again; what the status, the list and the audit log say meanwhile.
+TEST_F(AdminServiceTest, ADeletedKeyIsRetiredAndCanBeRestored) {
+  ASSERT_TRUE(Stage({Package({})}).ok());
+  ASSERT_TRUE(Commit(kTxn).ok());
+  Handle handle;
+  handle.fill('a');
+  const auto retired = [&] {
+    v1::StatusRequest ask;
+    ask.set_max_version(2);
+    v1::StatusReply status;
+    EXPECT_TRUE(Call(&v1::AdminService::Stub::GetStatus, ask, &status).ok());
+    EXPECT_EQ(status.delete_grace_us(), absl::ToInt64Microseconds(absl::Hours(24)));
+    EXPECT_EQ(status.keys(), 1u);
+    return status.retired();
+  };
+  v1::DeleteKeysRequest remove;
+  AddKey(remove, 'a', "bob@EXAMPLE.COM");
+  v1::DeleteKeysReply removed;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::DeleteKeys, remove, &removed).ok());
+  EXPECT_EQ(removed.deleted(), 0u);
+  ASSERT_EQ(removed.refused_size(), 1);
+  EXPECT_THAT(removed.refused(0).reason(), HasSubstr("a key of alice@EXAMPLE.COM, not of bob"));
+  EXPECT_THAT(ReadFileForTest(AuditFile()), HasSubstr("\"refused\":[{\"handle\":\"6161"));
+  EXPECT_EQ(retired(), 0u);
+
+  remove.Clear();
+  AddKey(remove, 'a');
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::DeleteKeys, remove, &removed).ok());
+  EXPECT_EQ(removed.deleted(), 1u);
+  EXPECT_EQ(retired(), 1u);
+  EXPECT_TRUE(store_.Get(handle).ok()) << "it works until it is collected";
+  for (const bool only_retired : {false, true}) {
+    v1::ListKeysRequest list;
+    list.set_retired(only_retired);
+    const std::vector<v1::ListKeysReply> listed = List(list);
+    ASSERT_EQ(listed.size(), 1u);
+    EXPECT_GT(listed[0].keys(0).retired_us(), 0);
+  }
+  v1::RestoreKeysRequest restore;
+  AddKey(restore, 'a');
+  v1::RestoreKeysReply restored;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::RestoreKeys, restore, &restored).ok());
+  EXPECT_EQ(restored.restored(), 1u);
+  EXPECT_EQ(retired(), 0u);
+  v1::ListKeysRequest list;
+  list.set_retired(true);
+  EXPECT_TRUE(List(list).empty());
+}
+
+TEST_F(AdminServiceTest, AnOldToolIsTold) {
+  ASSERT_TRUE(Stage({Package({})}).ok());
+  ASSERT_TRUE(Commit(kTxn).ok());
+  v1::DeleteKeysRequest remove;
+  remove.add_handles(std::string(16, 'a'));
+  v1::DeleteKeysReply removed;
+  const grpc::Status refused = Call(&v1::AdminService::Stub::DeleteKeys, remove, &removed);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(refused.error_message(), HasSubstr("of an older version"));
+  EXPECT_EQ(*store_.Count(KeyState::kCommitted), 1u);
+}
+
+// By the time of the tick before, and only with good clocks.
+TEST_F(AdminServiceTest, CollectsWhenTheTimeIsUp) {
+  ASSERT_TRUE(Stage({Package({})}).ok());
+  ASSERT_TRUE(Commit(kTxn).ok());
+  Handle handle;
+  handle.fill('a');
+  const absl::Time deleted = absl::Now() - absl::Hours(24) - absl::Seconds(1);
+  ASSERT_TRUE(store_.Retire({{handle, "alice@EXAMPLE.COM"}}, deleted).ok());
+  EngineStatus status;
+  status.peers_connected = true;
+  v1::CollectKeysReply reply;
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::CollectKeys, v1::CollectKeysRequest(), &reply).ok());
+  EXPECT_EQ(reply.collected(), 0u) << "no tick yet: the clock may just have leapt";
+  EXPECT_EQ(*collector_->Tick(status), 0u);
+  for (const bool connected : {false, true}) {
+    status.peers_connected = connected;
+    status.clock_suspect = connected;
+    EXPECT_TRUE(absl::IsFailedPrecondition(collector_->Collect(status).status()));
+  }
+  EXPECT_TRUE(store_.Get(handle).ok());
+  ASSERT_TRUE(Call(&v1::AdminService::Stub::CollectKeys, v1::CollectKeysRequest(), &reply).ok());
+  EXPECT_EQ(reply.collected(), 1u);
+  EXPECT_FALSE(reply.more());
+  EXPECT_TRUE(absl::IsNotFound(store_.Get(handle).status()));
+  EXPECT_THAT(ReadFileForTest(AuditFile()), HasSubstr("\"call\":\"collect\",\"count\":1"));
 }
 
 TEST_F(AdminServiceTest, NoActGoesUnrecorded) {

@@ -114,6 +114,7 @@ void ReadPolicy(TableReader in, Config::Policy* policy) {
           &policy->max_renewable_life);
   in.Life("clock_skew", absl::Seconds(1), absl::Hours(1), &policy->clock_skew);
   in.Parsed("refresh_every", ParseRefreshEvery, &policy->refresh_every);
+  in.Life("delete_grace", absl::Seconds(1), limits::kMaxDeleteGrace, &policy->delete_grace);
   in.Finish();
 }
 

@@ -60,6 +60,7 @@ struct Config {
     absl::Duration max_renewable_life = limits::kDefaultMaxRenewableLife;
     absl::Duration clock_skew = limits::kDefaultClockSkew;
     absl::Duration refresh_every = limits::kDefaultRefreshEvery;  // infinite: only when asked for
+    absl::Duration delete_grace = limits::kDefaultDeleteGrace;
   } policy;
 
   QuotaRates quota = DefaultQuotaRates();

@@ -33,6 +33,7 @@
 #include "mpc-server/service/own_identity.h"
 #include "mpc-server/service/recorder.h"
 #include "mpc-server/service/refusal_log.h"
+#include "mpc-server/service/retired_keys.h"
 #include "mpc-server/service/sd_notify.h"
 #include "mpc-server/store/lmdb.h"
 #include "mpc-server/store/share_store.h"
@@ -173,6 +174,7 @@ class Server::Impl {
   void TellSystemd(const EngineStatus& status);
   absl::Status ReloadQuotas();
   void TidyStore();
+  void Collect(const EngineStatus& status);
   void CheckLockedMemory();
   void WaitForJobs();
 
@@ -195,6 +197,7 @@ class Server::Impl {
   std::unique_ptr<ThreadExecutor> executor_, long_executor_;
   std::unique_ptr<EpochKeeper> epochs_;  // outlives the engine, which answers it
   std::unique_ptr<JobEngine> engine_;
+  std::unique_ptr<RetiredCollector> collector_;
   std::unique_ptr<KeyService> key_service_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<FrontDoor> door_;
@@ -281,10 +284,13 @@ absl::Status Server::Impl::StartGrpc() {
   key_service_ = std::make_unique<KeyService>(KeyServiceTools{engine_.get(), store_.get(),
                                                               &doorkeeper_, refusals_.get(),
                                                               &metrics_, &SystemClock(), &known_});
+  collector_ = std::make_unique<RetiredCollector>(store_.get(), audit_.get(), &SystemClock(),
+                                                  config_.policy.delete_grace);
   admin_service_ = std::make_unique<AdminService>(AdminServiceTools{
       store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
       &metrics_, &SystemClock(), std::string(IsaName(isa_)), SecurityName(SecurityOf(config_)),
-      SettingName(ProtocolOf(config_)), own_.expires, refusals_.get(), &known_, epochs_.get()});
+      SettingName(ProtocolOf(config_)), own_.expires, refusals_.get(), &known_, collector_.get(),
+      config_.policy.max_renewable_life, epochs_.get()});
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
@@ -343,7 +349,7 @@ void Server::Impl::TellSystemd(const EngineStatus& status) {
 
 void Server::Impl::Housekeeping() {
   PrepareCircuits();
-  absl::Time tidy = absl::InfinitePast();
+  absl::Time tidy = absl::InfinitePast(), collected = absl::InfinitePast();
   while (!stopping_.WaitForNotificationWithTimeout(kTick)) {
     key_service_->Housekeeping();
     refusals_->Tick();
@@ -354,6 +360,10 @@ void Server::Impl::Housekeeping() {
     TellSystemd(status);
     metrics_.Audit(audit_->Status());
     const absl::Time now = SystemClock().Now();
+    if (now >= collected + limits::kCollectEvery || now < collected) {
+      collected = now;
+      Collect(status);
+    }
     if (now < tidy + limits::kHousekeeping && tidy <= now) continue;
     tidy = now;
     TidyStore();
@@ -381,6 +391,13 @@ void Server::Impl::TidyStore() {
     Log().warn("dropped {} staged keys whose transaction was never committed", *dropped);
     (void)audit_->Append("admin", {{"call", "expire"}, {"count", *dropped}});
   }
+}
+
+// While the others are not there nothing is collected: no word about that, it is said elsewhere.
+void Server::Impl::Collect(const EngineStatus& status) {
+  const absl::Status collected = collector_->Tick(status).status();
+  if (collected.ok() || absl::IsFailedPrecondition(collected)) return;
+  Log().error("cannot collect retired keys: {}", Text(collected));
 }
 
 // Only [quota] is taken from the file; the rest of it needs a restart. A file with an error

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/two_phase.h"
 
@@ -240,6 +241,7 @@ void Administrator::Acknowledge(const std::vector<PlainKey>& keys,
     }
     invariants_->Acknowledged(handle, records);
     acknowledged_.push_back(handle);
+    principals_.push_back(keys[i].info.principal);
     if (keys[i].info.key_class == KeyClass::kService) {
       journal_->Count("services' keys of 17 or 18 drawn");
       kdc_->AddService(*joined);
@@ -275,6 +277,36 @@ void Administrator::VerifyAll() {
   journal_->Count(all_ok ? "verifications" : "verifications that failed");
 }
 
+void Administrator::DeleteOne() {
+  if (acknowledged_.empty()) return;
+  const uint64_t which = dice_->Below(acknowledged_.size());
+  const NamedKey key = {acknowledged_[which], principals_[which]};
+  const NamedKey wrong = {key.handle, "nobody@EXAMPLE.COM"};
+  const bool restore = dice_->Chance(0.3), mistake = dice_->Chance(0.2);
+  using Done = absl::StatusOr<NamedKeysDone>;
+  Change change(this);
+  const auto statuses = change.OnAll([&](int p) {
+    const Done done = Call<Done>(
+        p, "admin: delete", "admin: deleted", Timeouts().cleanup,
+        [=, &clock = servers_->clock(p)](Process& process, const auto& answer) {
+          ShareStore& store = *process.store;
+          (void)store.CollectRetired(clock.Now() - limits::kDefaultDeleteGrace,
+                                     limits::kCollectAtOnce);
+          answer(mistake ? store.DeleteNamed({wrong})
+                         : restore ? store.Restore({key}) : store.Retire({key}, clock.Now()));
+        });
+    if (done.ok() && mistake && done->changed != 0) {
+      journal_->Violation(absl::StrCat("server ", p, " deleted key ", HandleText(key.handle),
+                                       " by the name of another principal"));
+    }
+    return done.status();
+  });
+  const bool all_ok = statuses[0].ok() && statuses[1].ok() && statuses[2].ok();
+  journal_->Count(absl::StrCat(mistake ? "mistaken deletions" : restore ? "restorations"
+                                                                        : "deletions",
+                               all_ok ? "" : " that failed"));
+}
+
 void Administrator::Work(const bool* done) {
   while (!*done && !journal_->violated()) {
     scheduler_->Sleep(dice_->Between(absl::Milliseconds(200), absl::Milliseconds(3500)));
@@ -283,6 +315,8 @@ void Administrator::Work(const bool* done) {
     scheduler_->Spawn("administrator", [this] {
       if (dice_->Chance(0.12)) {
         VerifyAll();
+      } else if (dice_->Chance(0.2)) {
+        DeleteOne();
       } else {
         Enrol();
       }

@@ -40,6 +40,9 @@ class Administrator {
   PlainKey NewKey(bool drawn);
   void Enrol();
   void VerifyAll();
+  // Deletes a key that is in use, or takes that back, or tries it by another principal's name. It
+  // must go on working: the grace time is longer than a run.
+  void DeleteOne();
   void Acknowledge(const std::vector<PlainKey>& keys, const std::vector<bool>& drawn);
 
   Scheduler* const scheduler_;
@@ -50,6 +53,7 @@ class Administrator {
   Kdc* const kdc_;
   ClientLinks links_;
   std::vector<Handle> acknowledged_;
+  std::vector<std::string> principals_;  // of the acknowledged
   int keys_made_ = 0;
   int running_ = 0;
 };

@@ -18,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/admin/names.h"
 #include "mpc-server/key/string_to_key.h"
@@ -52,6 +53,8 @@ struct FakeKdb {
                                   const std::string& input) {
     const std::string& command = arguments[0];
     if (command == "list") return List();
+    if (command == "tickets") return Tickets(arguments[1]);
+    if (command == "purge") return Purge(arguments[1], nlohmann::json::parse(input)["keep_from"]);
     if (command == "plan") return Plan(arguments[1]).dump();
     if (command == "delete" && principals.erase(arguments[1]) == 0) {
       return absl::NotFoundError("no principal");
@@ -76,6 +79,20 @@ struct FakeKdb {
     return answer;
   }
 
+  absl::StatusOr<std::string> Tickets(const std::string& principal) {
+    if (!principals.contains(principal)) return absl::NotFoundError("no principal");
+    return nlohmann::json{{"principal", principal},
+                          {"changed", absl::ToUnixSeconds(changed[principal])},
+                          {"longest", absl::ToInt64Seconds(longest)}}
+        .dump();
+  }
+
+  absl::StatusOr<std::string> Purge(const std::string& principal, uint32_t keep_from) {
+    if (!fail_purge.ok()) return fail_purge;
+    std::erase_if(principals[principal], [=](const auto& key) { return key.kvno() < keep_from; });
+    return "";
+  }
+
   nlohmann::json Plan(const std::string& principal) {
     const auto found = principals.find(principal);
     nlohmann::json plan = {{"principal", principal}, {"exists", found != principals.end()}};
@@ -94,6 +111,7 @@ struct FakeKdb {
   void Set(const std::string& principal, const nlohmann::json& fresh) {
     std::vector<v1::KeyInfo>& keys = principals[principal];
     if (!fresh["keep_old"]) keys.clear();
+    changed[principal] = absl::Now();
     for (const nlohmann::json& key : fresh["keys"]) {
       const std::string handle = key["handle"];
       keys.push_back(KeyOf(principal, fresh["kvno"], key["enctype"], *FromHex(handle)));
@@ -121,7 +139,9 @@ struct FakeKdb {
   std::vector<int32_t> enctypes = {kEnctypeAes256Gcm, kEnctypeAes128Gcm};
   absl::Status fail_set;          // answered by set-handles ...
   bool set_all_the_same = false;  // ... although it did its work
-  absl::Status fail_list;
+  absl::Status fail_list, fail_purge;
+  std::map<std::string, absl::Time> changed;
+  absl::Duration longest = absl::Hours(24);  // of tickets
   std::optional<int> fail_set_after;   // principals of many; then it fails as a whole
   std::optional<int> fail_list_after;  // lists
   std::string fail_one;                // of many: refused alone
@@ -161,6 +181,10 @@ class RunTest : public testing::Test {
         return kdb_.Run(arguments, input);
       };
     };
+    environment.confirm = [this](const std::string& question) -> absl::StatusOr<bool> {
+      question_ = question;
+      return yes_;
+    };
     environment.read_password = [this]() -> absl::StatusOr<SecretBytes> {
       return SecretBytes(password_.begin(), password_.end());
     };
@@ -193,7 +217,7 @@ class RunTest : public testing::Test {
     return Expect(code, more, in_out, in_err);
   }
 
-  size_t Keys(int party) { return realm_.servers[party]->committed().size(); }
+  size_t Keys(int party) { return realm_.servers[party]->in_use(); }
 
   void ExpectKeys(size_t count) {
     for (int party = 0; party < 3; ++party) {
@@ -219,6 +243,8 @@ class RunTest : public testing::Test {
   std::string config_;
   std::string password_ = "open sesame";
   int asked_ = 0;
+  bool yes_ = false;  // the answer to what was asked last
+  std::string question_;
 };
 
 }  // namespace mpckdc::admin

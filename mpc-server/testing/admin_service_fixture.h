@@ -57,6 +57,10 @@ class AdminServiceTest : public ::testing::Test {
     tools.audit = audit_.get();
     refusals_ = std::make_unique<RefusalLog>(audit_.get(), &SystemClock());
     tools.refusals = refusals_.get();
+    collector_ =
+        std::make_unique<RetiredCollector>(&store_, audit_.get(), &SystemClock(), absl::Hours(24));
+    tools.collector = collector_.get();
+    tools.max_renewable_life = absl::Hours(24 * 7);
     tools.metrics = &metrics_;
     tools.clock = &SystemClock();
     tools.isa = "portable";
@@ -190,6 +194,7 @@ class AdminServiceTest : public ::testing::Test {
   Metrics metrics_;
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<RefusalLog> refusals_;
+  std::unique_ptr<RetiredCollector> collector_;
   absl::StatusOr<PackageKey> package_key_ = absl::UnknownError("");
   absl::StatusOr<Authority> authority_ = absl::UnknownError("");
   std::unique_ptr<AdminService> service_;

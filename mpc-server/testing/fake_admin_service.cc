@@ -3,6 +3,7 @@
 
 #include <sodium.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 #include <vector>
@@ -43,7 +44,7 @@ FakeAdminServer::FakeAdminServer(uint32_t party, std::string realm) {
   secret_key_.resize(crypto_box_SECRETKEYBYTES);
   crypto_box_keypair(reinterpret_cast<unsigned char*>(public_key.data()),
                      reinterpret_cast<unsigned char*>(secret_key_.data()));
-  status_.set_version(1);
+  status_.set_version(kAdminVersionMax);
   status_.set_software("mpc-server " MPCKDC_VERSION);
   status_.set_peer_protocol(5);
   status_.set_party(party);
@@ -57,6 +58,8 @@ FakeAdminServer::FakeAdminServer(uint32_t party, std::string realm) {
   status_.set_isa("portable");
   status_.set_security("active");
   status_.set_protocol("auto");
+  status_.set_delete_grace_us(absl::ToInt64Microseconds(absl::Hours(24)));
+  status_.set_max_renewable_life_us(absl::ToInt64Microseconds(absl::Hours(24 * 7)));
 }
 
 FakeAdminServer::~FakeAdminServer() { Stop(); }
@@ -231,10 +234,52 @@ grpc::Status FakeAdminServer::DeleteKeys(Context*, const v1::DeleteKeysRequest* 
                                          v1::DeleteKeysReply* reply) {
   if (grpc::Status s = Step(When::kBefore, "DeleteKeys"); !s.ok()) return s;
   std::lock_guard<std::mutex> lock(mutex_);
-  for (const std::string& handle : request->handles()) {
-    reply->set_deleted(reply->deleted() + committed_.erase(handle));
+  for (const v1::NamedKey& key : request->keys()) {
+    const auto found = committed_.find(key.handle());
+    if (found == committed_.end()) continue;
+    if (found->second.info().principal() != key.principal()) {
+      v1::RefusedKey* refused = reply->add_refused();
+      refused->set_handle(key.handle());
+      refused->set_reason("it is another principal's");
+      continue;
+    }
+    reply->set_deleted(reply->deleted() + 1);
+    if (!request->now()) {
+      found->second.mutable_info()->set_retired_us(absl::ToUnixMicros(absl::Now()));
+    } else {
+      committed_.erase(found);
+    }
   }
   return grpc::Status::OK;
+}
+
+grpc::Status FakeAdminServer::RestoreKeys(Context*, const v1::RestoreKeysRequest* request,
+                                          v1::RestoreKeysReply*) {
+  if (grpc::Status s = Step(When::kBefore, "RestoreKeys"); !s.ok()) return s;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const v1::NamedKey& key : request->keys()) {
+    const auto found = committed_.find(key.handle());
+    if (found != committed_.end()) found->second.mutable_info()->clear_retired_us();
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeAdminServer::CollectKeys(Context*, const v1::CollectKeysRequest*,
+                                          v1::CollectKeysReply* reply) {
+  if (grpc::Status s = Step(When::kBefore, "CollectKeys"); !s.ok()) return s;
+  std::lock_guard<std::mutex> lock(mutex_);
+  const int64_t due = absl::ToUnixMicros(absl::Now()) - status_.delete_grace_us();
+  reply->set_collected(std::erase_if(committed_, [due](const auto& key) {
+    const int64_t retired = key.second.info().retired_us();
+    return retired != 0 && retired < due;
+  }));
+  return grpc::Status::OK;
+}
+
+size_t FakeAdminServer::in_use() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return std::count_if(committed_.begin(), committed_.end(),
+                       [](const auto& key) { return key.second.info().retired_us() == 0; });
 }
 
 grpc::Status FakeAdminServer::ListKeys(Context*, const v1::ListKeysRequest* request,
@@ -253,6 +298,7 @@ grpc::Status FakeAdminServer::ListKeys(Context*, const v1::ListKeysRequest* requ
         break;
       }
       const v1::KeyInfo& info = at->second.info();
+      if (request->retired() && info.retired_us() == 0) continue;
       if (request->principal().empty() || request->principal() == info.principal()) {
         *reply.add_keys() = info;
       }

@@ -56,6 +56,7 @@ class FakeAdminServer : public v1::AdminService::Service {
     return committed_;
   }
   size_t staged();  // keys
+  size_t in_use();  // committed and not retired
   int calls(const std::string& method) {
     std::lock_guard<std::mutex> lock(mutex_);
     return calls_[method];
@@ -85,6 +86,8 @@ class FakeAdminServer : public v1::AdminService::Service {
   Status CommitKeys(Context*, const v1::CommitKeysRequest*, v1::CommitKeysReply*) override;
   Status AbortKeys(Context*, const v1::AbortKeysRequest*, v1::AbortKeysReply*) override;
   Status DeleteKeys(Context*, const v1::DeleteKeysRequest*, v1::DeleteKeysReply*) override;
+  Status RestoreKeys(Context*, const v1::RestoreKeysRequest*, v1::RestoreKeysReply*) override;
+  Status CollectKeys(Context*, const v1::CollectKeysRequest*, v1::CollectKeysReply*) override;
   Status ListKeys(Context*, const v1::ListKeysRequest*,
                   grpc::ServerWriter<v1::ListKeysReply>*) override;
   Status VerifyKeys(Context*, const v1::VerifyKeysRequest*, v1::VerifyKeysReply*) override;
