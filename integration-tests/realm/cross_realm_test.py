@@ -64,3 +64,32 @@ def test_a_ticket_of_the_other_realm(realms, enctypes, protected):
         assert len(handles(realm, BETWEEN)) == protected
     listing = visit(realms[0])
     assert BETWEEN in listing and SERVICE in listing
+
+
+@pytest.mark.parametrize('enctypes,protected', [
+    ('aes256-cts:normal', 0), ('aes256-gcm:normal,aes128-gcm:normal', 2)])
+def test_the_next_key_between_the_realms(realms, enctypes, protected):
+    """As deploy/runbooks/rotate-krbtgt.md says: first where tickets come in, then where they are made,
+    and the old key goes last. A ticket under it is good until then."""
+    home, away = realms
+    for realm in realms:
+        realm.kadmin_local(f'delprinc -force {BETWEEN}', check=False)
+        realm.kadmin_local(f"addprinc -pw '{SECRET}' -e {enctypes} {BETWEEN}")
+        realm.kadmin_local(f'setstr {BETWEEN} session_enctypes aes256-cts')
+    home.kinit('alice', PASSWORD, ccache='before')
+    home.kvno(BETWEEN, ccache='before')
+    refused = home.admin('rotate-krbtgt', f'krbtgt/{AWAY}', check=False)
+    assert refused.returncode == 2 and 'cannot be given to the other realm' in refused.stderr
+    for realm in (away, home):
+        realm.kadmin_local(f"cpw -keepold -pw 'another secret' -e {enctypes} {BETWEEN}")
+        assert len(handles(realm, BETWEEN)) == 2 * protected
+        assert BETWEEN in visit(home)
+    new, newer = f'host/new{protected}.other.org', f'host/newer{protected}.other.org'
+    away.add_service(new)
+    home.kvno(f'{new}@{AWAY}', ccache='before')
+    for realm in (home, away):
+        realm.kadmin_local(f'purgekeys {BETWEEN}')
+        assert len(handles(realm, BETWEEN)) == protected
+    away.add_service(newer)
+    assert BETWEEN in visit(home)
+    assert home.kvno(f'{newer}@{AWAY}', ccache='before', check=False).returncode

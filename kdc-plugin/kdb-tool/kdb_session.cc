@@ -334,6 +334,66 @@ absl::Status KdbSession::List(absl::FunctionRef<void(const StoredHandle&)> visit
   return code == 0 ? absl::OkStatus() : Error(code, "reading the database");
 }
 
+namespace {
+
+// Of two limits, of which 0 is none.
+uint32_t Shorter(uint32_t a, uint32_t b) { return a == 0 || b == 0 ? a + b : std::min(a, b); }
+
+struct Longest {
+  uint32_t life = 1;
+  uint32_t renewable = 0;
+};
+
+int NoteLives(krb5_pointer arg, krb5_db_entry* entry) {
+  auto* longest = static_cast<Longest*>(arg);
+  const auto life = static_cast<uint32_t>(entry->max_life);
+  const bool unlimited = life == 0 || longest->life == 0;
+  longest->life = unlimited ? 0 : std::max(longest->life, life);
+  longest->renewable =
+      std::max(longest->renewable, static_cast<uint32_t>(entry->max_renewable_life));
+  return 0;
+}
+
+}  // namespace
+
+absl::Status KdbSession::LongestOfAll(uint32_t* life, uint32_t* renewable) {
+  Longest longest;
+  const krb5_error_code code = krb5_db_iterate(context_, nullptr, NoteLives, &longest, 0);
+  if (code != 0) return Error(code, "reading the database");
+  *life = longest.life;
+  *renewable = longest.renewable;
+  return absl::OkStatus();
+}
+
+// krb5kdc takes the least of the client's, the service's and the realm's limit; a limit of 0 is
+// none for lives, and no renewal for renewable lives.
+absl::StatusOr<TicketLives> KdbSession::ReadTicketLives(const std::string& name) {
+  ASSIGN_OR_RETURN(krb5_principal principal, Parse(name));
+  absl::Cleanup release = [&] { krb5_free_principal(context_, principal); };
+  kadm5_principal_ent_rec entry = {};
+  const long code = kadm5_get_principal(handle_, principal, &entry, KADM5_PRINCIPAL_NORMAL_MASK);
+  if (code != 0) return Error(code, "reading the principal");
+  absl::Cleanup free_entry = [&] { kadm5_free_principal_ent(handle_, &entry); };
+  uint32_t life = 0, renewable = 0;
+  RETURN_IF_ERROR(LongestOfAll(&life, &renewable));
+  TicketLives lives;
+  ASSIGN_OR_RETURN(lives.principal, Unparse(entry.principal));
+  lives.changed = static_cast<uint32_t>(entry.last_pwd_change);
+  life = Shorter(Shorter(life, static_cast<uint32_t>(entry.max_life)),
+                 static_cast<uint32_t>(params_.max_life));
+  renewable = std::min({renewable, static_cast<uint32_t>(entry.max_renewable_life),
+                        static_cast<uint32_t>(params_.max_rlife)});
+  lives.longest = life == 0 ? 0 : std::max(life, renewable);
+  return lives;
+}
+
+absl::Status KdbSession::Purge(const std::string& name, uint32_t kvno) {
+  ASSIGN_OR_RETURN(krb5_principal principal, Parse(name));
+  absl::Cleanup release = [&] { krb5_free_principal(context_, principal); };
+  const long code = kadm5_purgekeys(handle_, principal, static_cast<int>(kvno));
+  return code == 0 ? absl::OkStatus() : Error(code, "removing old keys");
+}
+
 absl::Status KdbSession::Delete(const std::string& name) {
   ASSIGN_OR_RETURN(krb5_principal principal, Parse(name));
   absl::Cleanup release = [&] { krb5_free_principal(context_, principal); };

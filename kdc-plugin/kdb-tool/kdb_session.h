@@ -49,6 +49,13 @@ struct StoredHandle {
   std::string handle;
 };
 
+// How long tickets under a service's keys can be in use.
+struct TicketLives {
+  std::string principal;
+  int64_t changed = 0;   // when its keys were last changed, seconds since 1970; 0: unknown
+  uint32_t longest = 0;  // seconds that a ticket for it can live or be renewed; 0: no limit
+};
+
 // The realm's database, opened as kadmin.local opens it. NotFound: no such principal.
 class KdbSession {
  public:
@@ -69,10 +76,16 @@ class KdbSession {
   // Calls `visit` for each handle of the database.
   absl::Status List(absl::FunctionRef<void(const StoredHandle&)> visit);
   absl::Status Delete(const std::string& name);
+  // Of a service: what its own entry, kdc.conf and the entries of all clients allow together.
+  absl::StatusOr<TicketLives> ReadTicketLives(const std::string& name);
+  // Removes the keys of versions before `kvno`, as kadmin's purgekeys does.
+  absl::Status Purge(const std::string& name, uint32_t kvno);
 
  private:
   KdbSession() = default;
 
+  // The longest life and renewable life that an entry of the database has; 0: no limit, none.
+  absl::Status LongestOfAll(uint32_t* life, uint32_t* renewable);
   absl::Status Error(long code, const std::string& what);
   absl::StatusOr<krb5_principal> Parse(const std::string& name);
   absl::StatusOr<std::string> Unparse(krb5_const_principal principal);

@@ -36,7 +36,9 @@ constexpr char kUsageText[] =
     "       mpc-kdb [-r REALM] plan-many [--create] <JSON LINES\n"
     "       mpc-kdb [-r REALM] set-handles-many <JSON LINES\n"
     "       mpc-kdb [-r REALM] list\n"
-    "       mpc-kdb [-r REALM] delete PRINCIPAL\n";
+    "       mpc-kdb [-r REALM] delete PRINCIPAL\n"
+    "       mpc-kdb [-r REALM] tickets PRINCIPAL\n"
+    "       mpc-kdb [-r REALM] purge PRINCIPAL <JSON\n";
 
 std::string ToHex(const std::string& bytes) { return absl::BytesToHexString(bytes); }
 
@@ -185,6 +187,23 @@ absl::Status RunDelete(KdbSession& session, const std::string& principal, bool) 
   return session.Delete(principal);
 }
 
+absl::Status RunTickets(KdbSession& session, const std::string& principal, bool) {
+  ASSIGN_OR_RETURN(const TicketLives lives, session.ReadTicketLives(principal));
+  PrintLine(
+      json{{"principal", lives.principal}, {"changed", lives.changed}, {"longest", lives.longest}});
+  return absl::OkStatus();
+}
+
+absl::Status RunPurge(KdbSession& session, const std::string& principal, bool) {
+  ASSIGN_OR_RETURN(std::string input, ReadInput());
+  const json request = json::parse(input, nullptr, /*allow_exceptions=*/false);
+  int64_t kvno = 0;
+  if (!GetNumber(request, "keep_from", 1, UINT16_MAX, &kvno)) {
+    return absl::InvalidArgumentError("expected JSON with keep_from (1 to 65535)");
+  }
+  return session.Purge(principal, static_cast<uint32_t>(kvno));
+}
+
 absl::Status RunList(KdbSession& session, const std::string&, bool) {
   return session.List([](const StoredHandle& h) {
     PrintLine(json{{"principal", h.principal},
@@ -208,6 +227,8 @@ constexpr Command kCommands[] = {
     {"set-handles-many", false, false, RunSetHandlesMany},
     {"delete", true, false, RunDelete},
     {"list", false, false, RunList},
+    {"tickets", true, false, RunTickets},
+    {"purge", true, false, RunPurge},
 };
 
 // Null unless `arguments` are a command's.

@@ -18,6 +18,7 @@ absl::StatusOr<ExitCode> EnrollCommand(Session& session);
 absl::StatusOr<ExitCode> RandkeyCommand(Session& session);
 absl::StatusOr<ExitCode> DeleteCommand(Session& session);
 absl::StatusOr<ExitCode> GcCommand(Session& session);
+absl::StatusOr<ExitCode> RotateCommand(Session& session);
 absl::StatusOr<ExitCode> ListCommand(Session& session);
 absl::StatusOr<ExitCode> VerifyCommand(Session& session);
 absl::StatusOr<ExitCode> VerifyEverything(Session& session);  // verify, without an operand

@@ -248,6 +248,25 @@ absl::StatusOr<std::vector<v1::KeyInfo>> Kdb::List() const {
   return keys;
 }
 
+absl::StatusOr<KdbTickets> Kdb::Tickets(const std::string& principal) const {
+  ASSIGN_OR_RETURN(std::string output, run_({"tickets", principal}, "", /*undisturbed=*/false));
+  const json object = json::parse(output, nullptr, /*allow_exceptions=*/false);
+  Members members(object);
+  KdbTickets tickets;
+  tickets.principal = members.Text("principal");
+  const auto changed = members.Number<uint32_t>("changed");
+  const auto longest = members.Number<uint32_t>("longest");
+  if (!members.ok()) return Odd("not what tickets prints");
+  tickets.changed = changed == 0 ? absl::InfinitePast() : absl::FromUnixSeconds(changed);
+  tickets.longest = longest == 0 ? absl::InfiniteDuration() : absl::Seconds(longest);
+  return tickets;
+}
+
+absl::Status Kdb::Purge(const std::string& principal, uint32_t keep_from) const {
+  return run_({"purge", principal}, Line({{"keep_from", keep_from}}), /*undisturbed=*/true)
+      .status();
+}
+
 absl::Status Kdb::Delete(const std::string& principal) const {
   return run_({"delete", principal}, "", /*undisturbed=*/false).status();
 }

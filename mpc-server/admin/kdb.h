@@ -22,6 +22,12 @@ struct KdbPlan {
   std::vector<v1::KeyInfo> keys;  // enctype and salt of what new keys should look like
 };
 
+struct KdbTickets {
+  std::string principal;
+  absl::Time changed;      // InfinitePast: unknown
+  absl::Duration longest;  // Infinite: no limit
+};
+
 // What SetHandles() is told of a principal.
 struct KdbNewKeys {
   std::string principal;
@@ -52,6 +58,9 @@ KdbProgram KdbCommand(std::vector<std::string> command, bool quote_arguments,
 //                              -> for each a line {} or {"error", "not_found"}
 //   list                       -> a line {"principal", "kvno", "enctype", "handle"} per handle
 //   delete PRINCIPAL           as kadmin's delprinc
+//   tickets PRINCIPAL          -> {"principal", "changed" (when its keys were, seconds since 1970),
+//                                  "longest" (seconds that a ticket for it can live or be renewed)}
+//   purge PRINCIPAL            <- {"keep_from": N}; keys of versions before N go
 // Exit status: 0 done, 1 failed, 2 bad command line, 4 no such principal; the reason is the last
 // line on standard error. set-handles changes everything or nothing.
 //
@@ -74,6 +83,8 @@ class Kdb {
   // All keys: principal, version, enctype and handle.
   absl::StatusOr<std::vector<v1::KeyInfo>> List() const;
   absl::Status Delete(const std::string& principal) const;
+  absl::StatusOr<KdbTickets> Tickets(const std::string& principal) const;
+  absl::Status Purge(const std::string& principal, uint32_t keep_from) const;
 
  private:
   const KdbProgram run_;

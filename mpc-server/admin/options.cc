@@ -11,6 +11,7 @@
 #include "mpc-server/base/command_line.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/base/table_reader.h"
 #include "mpc-server/base/version.h"
 #include "mpc-server/key/string_to_key.h"
 
@@ -169,6 +170,26 @@ void AddGc(CLI::App& app, Options* o) {
   AddFlag(gc, "--force", "With --now: those that the database names as well.", &o->force);
 }
 
+void AddRotate(CLI::App& app, Options* o) {
+  CLI::App& rotate = AddCommand(
+      app, "rotate-krbtgt", /*required=*/false, o,
+      "draw the next krbtgt key, and remove the old one when no ticket needs it\n"
+      "The PRINCIPAL is krbtgt of the realm, or another whose key the servers draw, such as "
+      "kadmin/admin. Given again after an interruption it does what is left.");
+  AddFlag(rotate, "--kadmin", "Every kadmin/* principal that has protected keys.", &o->kadmin);
+  AddFlag(rotate, "--status", "Only say which versions there are and what is due.", &o->show_state);
+  AddFlag(rotate, "--finish", "Remove the old keys; refused while a ticket may need them.",
+          &o->finish);
+  AddFlag(rotate, "--force",
+          "With --finish: at once, which ends the tickets under the old keys. Without it: once "
+          "more, although old keys are still there.",
+          &o->force);
+  AddOption(rotate, "--if-older", "AGE",
+            "For a timer: rotate when the newest key is older, such as 30d, finish when that is "
+            "due, and else do nothing. Units: s, m, h, d.",
+            To(&o->if_older, ParseLife));
+}
+
 void AddSpan(CLI::App& command, Options* o) {
   AddOption(command, "--since", "TIME",
             "From then on, UTC: 2026-11-21, 2026-11-21T16:00 or 2026-11-21T16:00:00Z.",
@@ -218,6 +239,7 @@ void Describe(CLI::App& app, Options* o) {
   app.add_subcommand("init-realm", "make the three servers ready for the realm; harmless again");
   AddEnroll(app, o);
   AddRandkey(app, o);
+  AddRotate(app, o);
   AddDelete(app, o);
   AddGc(app, o);
   AddFlag(AddCommand(app, "list", /*required=*/false, o, "list the keys on the servers"),

@@ -26,6 +26,8 @@ struct Options {
   bool password_stdin = false, replace = false, delete_old = false, no_create = false;
   bool force = false, staged = false, fix = false, kadmin = false;
   bool now = false, yes = false, collect = false, keep = false;  // delete, gc
+  bool finish = false, show_state = false;                       // rotate-krbtgt
+  std::optional<absl::Duration> if_older;
   std::string keytab, kinit;
   std::string head, principal, service;  // audit
   absl::Time since = absl::InfinitePast(), until = absl::InfiniteFuture();
