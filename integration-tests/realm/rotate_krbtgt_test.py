@@ -19,7 +19,8 @@ RENEWABLE = ('-l', '1h', '-r', '5h')
 @pytest.fixture(scope='module')
 def live(tmp_path_factory):
     import realm
-    with realm.Realm(tmp_path_factory.mktemp('rotate') / 'realm', realm.Options()) as made:
+    with realm.Realm(tmp_path_factory.mktemp('rotate') / 'realm',
+                     realm.Options(disable_pac=False)) as made:
         made.create()
         for service in SERVICES:
             made.add_service(service)
@@ -236,3 +237,19 @@ def test_killed_at_any_moment(live, user):
             break
     assert survived == 2
     check_all_is_well(live, user, None)
+
+
+def test_two_at_once(live, user):
+    """Both draw the next version: the database takes one, and the other's keys are nobody's."""
+    for _ in range(5):
+        first = versions(live)
+        runs = [subprocess.Popen(
+            [config_files.mpc_program('mpc-admin'), '--config', live.dir / 'admin/admin.toml',
+             'rotate-krbtgt'], env=live.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True) for _ in range(2)]
+        texts = [run.communicate(timeout=60)[0] for run in runs]
+        assert 0 in [run.returncode for run in runs], texts
+        assert versions(live) == first + [first[0] + 1], texts
+        check_all_is_well(live, user, None)
+        finish(live)
+        assert 'does not refer' not in live.admin('doctor').stdout

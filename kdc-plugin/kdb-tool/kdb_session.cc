@@ -255,11 +255,11 @@ std::vector<absl::Status> KdbSession::SetHandlesOfMany(absl::Span<const NewHandl
 
 absl::Status KdbSession::PutWithKeys(krb5_db_entry* entry, const NewHandles& handles,
                                      uint32_t password_life) {
-  for (int i = 0; i < entry->n_key_data && handles.keep_old; ++i) {
-    if (entry->key_data[i].key_data_kvno == handles.kvno) {
-      return absl::AlreadyExistsError(
-          absl::StrCat("it has keys of version ", handles.kvno, " already"));
-    }
+  // Two who planned the same version at once: the second is refused, whatever becomes of old keys.
+  for (int i = 0; i < entry->n_key_data; ++i) {
+    const uint32_t kvno = entry->key_data[i].key_data_kvno;
+    if (kvno < handles.kvno) continue;
+    return absl::AlreadyExistsError(absl::StrCat("it has keys of version ", kvno, " already"));
   }
   RETURN_IF_ERROR(ReplaceKeyData(entry, handles));
   krb5_timestamp now = 0;

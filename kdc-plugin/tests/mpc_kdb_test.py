@@ -2,6 +2,7 @@
 """The program mpc-kdb."""
 
 import json
+import time
 
 import pytest
 
@@ -24,6 +25,15 @@ def test_mpc_kdb_plan_set_list_delete(realm):
     realm.kdb("set-handles", "frank",
               stdin=json.dumps({"kvno": 2, "keep_old": True, "keys": more}))
     assert len(realm.handles("frank")) == 3
+    for kvno in (1, 2):
+        for keep in (False, True):
+            again = json.dumps({"kvno": kvno, "keep_old": keep, "keys": more})
+            refused = realm.kdb("set-handles", "frank", stdin=again, check=False)
+            assert refused.returncode == 1 and "already" in refused.stdout
+    assert len(realm.handles("frank")) == 3
+    realm.kdb("purge", "frank", stdin='{"keep_from": 2}')
+    assert [h["handle"] for h in realm.handles("frank")] == ["f" * 32]
+    assert realm.kdb("purge", "frank", stdin="{}", check=False).returncode == 1
     realm.kdb("delete", "frank")
     assert realm.kdb("delete", "frank", check=False).returncode == 4
 
@@ -41,3 +51,21 @@ def test_mpc_kdb_rejects_bad_input(realm, text):
 def test_mpc_kdb_usage(realm):
     assert realm.kdb("frobnicate", check=False).returncode == 2
     assert realm.kdb("plan", check=False).returncode == 2
+
+
+def test_mpc_kdb_tickets(realm):
+    """The least of what the service, kdc.conf and the longest of all clients allow."""
+    service = f"krbtgt/{REALM}"
+
+    def longest():
+        return json.loads(realm.kdb("tickets", service).stdout)["longest"]
+    before = json.loads(realm.kdb("tickets", service).stdout)
+    assert before["principal"] == f"{service}@{REALM}"
+    assert abs(before["changed"] - time.time()) < 600
+    realm.local(f"modprinc -maxlife 5hours -maxrenewlife 0 {service}")
+    assert longest() == 5 * 3600
+    realm.local(f"modprinc -maxrenewlife 6hours {service}")
+    assert longest() in (5 * 3600, 6 * 3600), "clients' and kdc.conf's renewable life count too"
+    realm.local(f"modprinc -maxlife 10minutes -maxrenewlife 0 {service}")
+    assert longest() == 600
+    assert realm.kdb("tickets", "nobody", check=False).returncode == 4

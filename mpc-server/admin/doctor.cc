@@ -361,6 +361,18 @@ void CheckAgeless(const KdbEntries& entries, Findings* findings) {
       "--enctype aes256-gcm,aes128-gcm");
 }
 
+// A rotation that nobody finished is no fault; whoever reads this may have forgotten it.
+void CheckRotations(const KdbEntries& entries, Findings* findings) {
+  for (const auto& [principal, keys] : entries) {
+    if (!IsOwnTgt(principal) && !IsKadmin(principal)) continue;
+    std::set<uint32_t> versions;
+    for (const v1::KeyInfo& key : keys) versions.insert(key.kvno());
+    if (versions.size() < 2) continue;
+    findings->Ok(absl::StrCat(principal, " has versions ", absl::StrJoin(versions, ", "),
+                              ": when the old ones can go says mpc-admin rotate-krbtgt --status"));
+  }
+}
+
 void DeleteOrphans(Session& session, const KeyListing& listing, const KeyListing& orphans,
                    Findings* findings) {
   absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
@@ -453,6 +465,7 @@ void CheckStores(Session& session, Findings* findings) {
   }
   Judge(session, *listing, comparison, findings);
   CheckAgeless(**entries, findings);
+  CheckRotations(**entries, findings);
 }
 
 ExitCode Report(Session& session, const Findings& findings) {

@@ -99,6 +99,7 @@ absl::StatusOr<std::vector<std::string>> Principals(Session& session) {
 // The servers open no ticket that is older than max_renewable_life, whatever the database allows;
 // clocks differ, and a KDC may have read the database a moment before it changed.
 absl::Time DueAfter(const KdbTickets& tickets, const Policies& policies) {
+  if (tickets.changed == absl::InfinitePast()) return absl::InfiniteFuture();  // who knows
   return tickets.changed + std::min(tickets.longest, policies.max_renewable_life) +
          limits::kDefaultClockSkew;
 }

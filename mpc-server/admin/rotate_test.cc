@@ -46,6 +46,7 @@ TEST_F(RotateTest, NextKeyThenTheEndOfTheOldOne) {
          {"version 2 drawn by the servers", "versions 1, 2", "the old keys can go at"});
   EXPECT_THAT(Versions(), ElementsAre(1, 2));
   ExpectKeys(4);
+  Expect(0, {"doctor"}, {"has versions 1, 2: when the old ones can go"});
   Expect(4, {"rotate-krbtgt", "--finish"}, {}, {"can be good until", "--force"});
   EXPECT_THAT(Versions(), ElementsAre(1, 2));
   Age(absl::Hours(25));

@@ -227,7 +227,8 @@ TEST_F(TransactionTest, CheckRefusesServersThatDoNotBelongTogether) {
       {[&] { status.set_realm("OTHER.ORG"); }, "serves realm \"OTHER.ORG\", not EXAMPLE.COM"},
       {[&] { status.set_cluster(2); }, "belongs to cluster 2, expected 1"},
       {[&] { status.set_epoch(9); }, "epoch 9"},
-      {[&] { status.set_version(2); }, "speaks version 2"},
+      {[&] { status.set_version(1); }, "speaks version 1"},
+      {[&] { status.set_version(3); }, "speaks version 3"},
       {[&] { status.set_initialised(false); }, "run mpc-admin init-realm"},
   };
   for (const auto& [change, complaint] : cases) {

@@ -74,6 +74,7 @@ max_jobs = 9
 max_renewable_life = "2d"
 clock_skew = "90s"
 refresh_every = "never"
+delete_grace = "36h"
 [quota]
 principal_logins = "5/min burst 7"
 kdc_opens = "unlimited"
@@ -105,6 +106,7 @@ protocol = "replicated"
   EXPECT_EQ(config->policy.max_renewable_life, absl::Hours(48));
   EXPECT_EQ(config->policy.clock_skew, absl::Seconds(90));
   EXPECT_EQ(config->policy.refresh_every, absl::InfiniteDuration());
+  EXPECT_EQ(config->policy.delete_grace, absl::Hours(36));
   EXPECT_EQ(config->quota[QuotaKind::kPrincipalLogins], (Rate{5, 7}));
   EXPECT_EQ(config->quota[QuotaKind::kPrincipalFailures],
             DefaultQuotaRates()[QuotaKind::kPrincipalFailures]);
@@ -181,6 +183,11 @@ TEST(ConfigTest, WrongTypesAndRangesSayWhatIsWanted) {
               HasSubstr("a whole number and a unit"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[policy]\nclock_skew = 300\n")),
               HasSubstr("double quotes"));
+  for (const char* grace : {"0s", "367d", "soon"}) {
+    const std::string error =
+        ErrorOf(absl::StrCat(kGood, "[policy]\ndelete_grace = \"", grace, "\"\n"));
+    EXPECT_THAT(error, HasSubstr("delete_grace")) << grace;
+  }
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[batch]\nmode = \"fast\"\n")),
               HasSubstr("one of: work-conserving, fixed"));
 }
