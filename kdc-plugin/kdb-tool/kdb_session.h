@@ -52,7 +52,7 @@ struct StoredHandle {
 // How long tickets under a service's keys can be in use.
 struct TicketLives {
   std::string principal;
-  int64_t changed = 0;   // when its keys were last changed, seconds since 1970; 0: unknown
+  int64_t changed = 0;   // when its keys were last changed, or later; since 1970; 0: unknown
   uint32_t longest = 0;  // seconds that a ticket for it can live or be renewed; 0: no limit
 };
 

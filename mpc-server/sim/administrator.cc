@@ -286,15 +286,16 @@ void Administrator::DeleteOne() {
   using Done = absl::StatusOr<NamedKeysDone>;
   Change change(this);
   const auto statuses = change.OnAll([&](int p) {
-    const Done done = Call<Done>(
-        p, "admin: delete", "admin: deleted", Timeouts().cleanup,
-        [=, &clock = servers_->clock(p)](Process& process, const auto& answer) {
-          ShareStore& store = *process.store;
-          (void)store.CollectRetired(clock.Now() - limits::kDefaultDeleteGrace,
-                                     limits::kCollectAtOnce);
-          answer(mistake ? store.DeleteNamed({wrong})
-                         : restore ? store.Restore({key}) : store.Retire({key}, clock.Now()));
-        });
+    const Done done =
+        Call<Done>(p, "admin: delete", "admin: deleted", Timeouts().cleanup,
+                   [=, &clock = servers_->clock(p)](Process& process, const auto& answer) {
+                     ShareStore& store = *process.store;
+                     (void)store.CollectRetired(clock.Now() - limits::kDefaultDeleteGrace,
+                                                limits::kCollectAtOnce);
+                     answer(mistake   ? store.DeleteNamed({wrong})
+                            : restore ? store.Restore({key})
+                                      : store.Retire({key}, clock.Now()));
+                   });
     if (done.ok() && mistake && done->changed != 0) {
       journal_->Violation(absl::StrCat("server ", p, " deleted key ", HandleText(key.handle),
                                        " by the name of another principal"));
@@ -302,8 +303,9 @@ void Administrator::DeleteOne() {
     return done.status();
   });
   const bool all_ok = statuses[0].ok() && statuses[1].ok() && statuses[2].ok();
-  journal_->Count(absl::StrCat(mistake ? "mistaken deletions" : restore ? "restorations"
-                                                                        : "deletions",
+  journal_->Count(absl::StrCat(mistake   ? "mistaken deletions"
+                               : restore ? "restorations"
+                                         : "deletions",
                                all_ok ? "" : " that failed"));
 }
 

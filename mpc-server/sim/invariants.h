@@ -9,8 +9,9 @@
 //   - no two messages under keys of 17 to 20 begin with the same block: servers draw confounders;
 //   - a job that the KDC got an answer to has the same line in three audit logs;
 //   - an acknowledged key is on all three disks unchanged until the end, and logins with it work;
-//     deleted or not, for the grace time is longer than a run, and by another principal's name nobody
-//     can delete it at all; where a disk was put back to a time before it, it is missing there and its logins fail;
+//     deleted or not, for the grace time is longer than a run, and by another principal's name
+//     nobody can delete it at all; where a disk was put back to a time before it, it is missing
+//     there and its logins fail;
 //   - a key of a change that was taken back is not on a server that said so;
 //   - once faults have stopped, logins succeed within the recovery time, and go on succeeding.
 #ifndef MPC_SERVER_SIM_INVARIANTS_H_
