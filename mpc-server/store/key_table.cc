@@ -86,9 +86,7 @@ absl::Status ScanKeys(const KvTxn& txn, absl::string_view from, KeyTableVisitor 
     }));
     ASSIGN_OR_RETURN(const auto records, FollowPlaces(txn, std::move(values)));
     for (size_t i = 0; i < handles.size(); ++i) {
-      absl::StatusOr<absl::Span<const uint8_t>> record = records[i].status();
-      if (records[i].ok()) record = AsBytes(*records[i]);
-      if (!visit(handles[i], std::move(record))) return absl::OkStatus();
+      if (!visit(handles[i], ViewOf(records[i]))) return absl::OkStatus();
     }
     if (handles.size() < kPage) return absl::OkStatus();
     next = handles.back() + std::string(1, '\0');  // the least key beyond it

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "mpc-server/base/bytes.h"
 #include "mpc-server/store/key_record.h"
 #include "mpc-server/store/kv.h"
 
@@ -30,6 +31,10 @@ absl::StatusOr<absl::Span<const uint8_t>> FollowPlace(const KvTxn& txn,
 // Many at once, in two round trips of a networked engine: each as GetKey() would say it.
 absl::StatusOr<std::vector<absl::StatusOr<std::string>>> GetKeys(const KvTxn& txn,
                                                                  absl::Span<const Handle> handles);
+inline absl::StatusOr<absl::Span<const uint8_t>> ViewOf(const absl::StatusOr<std::string>& record) {
+  if (!record.ok()) return record.status();
+  return AsBytes(*record);
+}
 // Visits the records of the keys from `from` on, in the order of the handles, until `visit` returns
 // false. A page at a time is in memory.
 using KeyTableVisitor = absl::FunctionRef<bool(absl::string_view handle,

@@ -36,9 +36,13 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr auto kCode = [](const absl::Status& s) { return s.code(); };
 std::string TextOf(const absl::Status& s) { return std::string(s.message()); }
 const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
+
+// With owners: the server is not ours.
+void CopyAll(const std::string& from, const std::string& to) {
+  ASSERT_EQ(system(absl::StrCat("cp -a ", from, " ", to).c_str()), 0);
+}
 
 class PostgresTest : public ::testing::Test {
  protected:
@@ -53,7 +57,9 @@ class PostgresTest : public ::testing::Test {
   }
   void SetUp() override {
     ASSERT_NE(cluster_, nullptr);
-    if (!cluster_->running()) ASSERT_TRUE(cluster_->Start().ok());
+    if (!cluster_->running()) {
+      ASSERT_TRUE(cluster_->Start().ok());
+    }
     database_ = cluster_->NewDatabase();
   }
 
@@ -387,8 +393,8 @@ TEST_F(PostgresTest, AKeyThatAnotherServerReplacedIsNotTakenFromTheCache) {
   ASSERT_TRUE(stores[0]->Stage(TransactionId{1}, {record}, kNow).ok());
   ASSERT_TRUE(stores[1]->Commit(TransactionId{1}, kNow).ok()) << "staged by the other one";
   for (auto& store : stores) ASSERT_TRUE(SameRecord(*store->Get(record.info.handle), record));
-  ASSERT_TRUE(stores[1]->SetGate({&record.info.handle, 1}, Gate::kVirtualLogin).ok());
-  EXPECT_EQ(stores[0]->Get(record.info.handle)->info.gate, Gate::kVirtualLogin);
+  ASSERT_TRUE(stores[1]->SetGate({&record.info.handle, 1}, Gate::kKdcTrusted).ok());
+  EXPECT_EQ(stores[0]->Get(record.info.handle)->info.gate, Gate::kKdcTrusted);
   ASSERT_EQ(*stores[1]->Delete({&record.info.handle, 1}), 1u);
   EXPECT_TRUE(absl::IsNotFound(stores[0]->Get(record.info.handle).status()));
   EXPECT_TRUE(absl::IsNotFound(stores[1]->Get(record.info.handle).status()));
@@ -401,17 +407,16 @@ TEST_F(PostgresTest, ADatabaseThatWasPutBackIsRefused) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Put(*engine, absl::StrCat("a", i)).ok());
   cluster_->Stop();
   const std::string backup = cluster_->folder() + "/backup";
-  fs::copy(cluster_->data(), backup, fs::copy_options::recursive);
+  CopyAll(cluster_->data(), backup);
   ASSERT_TRUE(cluster_->Start().ok());
   TimeUntilOk([&] { return Put(*engine, "the last"); });
   cluster_->Stop();
   const auto put_back = [&](const std::string& from) {
-    for (const auto& entry : fs::directory_iterator(cluster_->data())) fs::remove_all(entry.path());
-    ASSERT_EQ(system(absl::StrCat("cp -a ", from, "/. ", cluster_->data(), " && chown -R --reference=",
-                                  cluster_->data(), " ", cluster_->data(), "/.").c_str()), 0);
+    fs::remove_all(cluster_->data());
+    CopyAll(from, cluster_->data());
   };
   const std::string newest = cluster_->folder() + "/newest";
-  fs::copy(cluster_->data(), newest, fs::copy_options::recursive);
+  CopyAll(cluster_->data(), newest);
   put_back(backup);
   ASSERT_TRUE(cluster_->Start().ok());
   absl::SleepFor(absl::Seconds(1));

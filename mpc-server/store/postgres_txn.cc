@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
@@ -24,6 +25,9 @@ constexpr int64_t kKeysLock = 0x6d70636b646302;
 bool IsCounted(rf::Table table) { return table != rf::kReplay; }
 
 std::string NameOf(rf::Table table) { return absl::StrCat("mpckdc.", rf::kTableNames[table]); }
+
+// A connection that the database has closed says so at once; one that is slow does not.
+constexpr absl::Duration kDead = absl::Milliseconds(500);
 
 PgStatement Lock(int64_t number) {
   return {"SELECT pg_advisory_xact_lock($1)", {PgValue::Integer(number)}};
@@ -61,6 +65,7 @@ absl::StatusOr<PgResult> PgTxn::Ask(const PgStatement& statement, Table table) c
     std::vector<PgStatement> all = Before(table);
     const size_t before = all.size();
     all.push_back(statement);
+    const absl::Time start = absl::Now();
     absl::StatusOr<PgConnection::Results> results = lease_.connection->Run(all, limit(table));
     if (results.ok()) {
       begun_ = true;
@@ -68,7 +73,8 @@ absl::StatusOr<PgResult> PgTxn::Ask(const PgStatement& statement, Table table) c
       return std::move(results->back());
     }
     if (!lease_.connection->broken()) begun_ = true;  // to be rolled back
-    if (!first || again || !lease_.connection->broken()) return results.status();
+    const bool was_dead = lease_.connection->broken() && absl::Now() < start + kDead;
+    if (!first || again || !was_dead) return results.status();
     RETURN_IF_ERROR(pool_.Replace(&lease_, /*unsure=*/false, limits::kDatabaseWait));
   }
 }

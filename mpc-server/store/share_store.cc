@@ -313,10 +313,8 @@ absl::Status ShareStore::GetMany(absl::Span<const Handle> handles,
   for (const size_t i : missing) wanted.push_back(handles[i]);
   ASSIGN_OR_RETURN(const auto sealed, GetKeys(*txn, wanted));
   for (size_t m = 0; m < missing.size(); ++m) {
-    absl::StatusOr<absl::Span<const uint8_t>> bytes = sealed[m].status();
-    if (sealed[m].ok()) bytes = AsBytes(*sealed[m]);
     absl::StatusOr<KeyRecord>& record = records[missing[m]];
-    record = OpenKey(wanted[m], std::move(bytes), DecodeKeyRecord);
+    record = OpenKey(wanted[m], ViewOf(sealed[m]), DecodeKeyRecord);
     if (cache_ == nullptr || !record.ok()) continue;
     cache_->Add(version, wanted[m], std::make_shared<const KeyRecord>(*record));
   }
