@@ -29,23 +29,6 @@ using ::testing::ElementsAre;
 using ::testing::Optional;
 using Entry = KvTxn::Entry;
 
-PostgresCluster* TheCluster() {
-  static std::unique_ptr<PostgresCluster>* const cluster = [] {
-    auto made = PostgresCluster::Create();
-    EXPECT_TRUE(made.ok()) << made.status();
-    return new std::unique_ptr<PostgresCluster>(made.ok() ? *std::move(made) : nullptr);
-  }();
-  return cluster->get();
-}
-struct StopsCluster : ::testing::Environment {
-  void TearDown() override {
-    if (started) TheCluster()->Kill();
-  }
-  bool started = false;
-};
-StopsCluster* const stops_cluster = static_cast<StopsCluster*>(
-    ::testing::AddGlobalTestEnvironment(new StopsCluster));
-
 enum class Kind { kMemory, kLmdb, kPostgres };
 std::string NameOf(Kind kind) {
   return kind == Kind::kMemory ? "Memory" : kind == Kind::kLmdb ? "Lmdb" : "Postgres";
@@ -59,10 +42,9 @@ class EngineContractTest : public ::testing::TestWithParam<Kind> {
     } else if (GetParam() == Kind::kLmdb) {
       engine_ = *LmdbEngine::Open(folder_.path(), 64 << 20);
     } else {
-      stops_cluster->started = true;
-      ASSERT_NE(TheCluster(), nullptr);
-      database_ = TheCluster()->NewDatabase();
-      auto opened = PostgresEngine::Open(TheCluster()->ConnInfo(database_), folder_.path(),
+      PostgresCluster* const cluster = SharedPostgresCluster();
+      ASSERT_NE(cluster, nullptr);
+      auto opened = PostgresEngine::Open(cluster->ConnInfo(cluster->NewDatabase()), folder_.path(),
                                          SystemRandom());
       ASSERT_TRUE(opened.ok()) << opened.status();
       engine_ = *std::move(opened);
@@ -96,7 +78,6 @@ class EngineContractTest : public ::testing::TestWithParam<Kind> {
   }
 
   TestFolder folder_;
-  std::string database_;
   std::unique_ptr<KvEngine> engine_;
 };
 

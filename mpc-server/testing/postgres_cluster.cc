@@ -205,4 +205,27 @@ std::string PostgresCluster::NewDatabase(bool migrated) {
   return name;
 }
 
+namespace {
+
+std::unique_ptr<PostgresCluster>& Shared() {
+  static auto* const shared = new std::unique_ptr<PostgresCluster>;
+  return *shared;
+}
+struct EndsWithTheTests : ::testing::Environment {
+  void TearDown() override { Shared().reset(); }
+};
+[[maybe_unused]] const auto* const ends =
+    ::testing::AddGlobalTestEnvironment(new EndsWithTheTests);
+
+}  // namespace
+
+PostgresCluster* SharedPostgresCluster() {
+  if (Shared() == nullptr) {
+    absl::StatusOr<std::unique_ptr<PostgresCluster>> made = PostgresCluster::Create();
+    EXPECT_TRUE(made.ok()) << made.status();
+    if (made.ok()) Shared() = *std::move(made);
+  }
+  return Shared().get();
+}
+
 }  // namespace mpckdc

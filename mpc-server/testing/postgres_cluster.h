@@ -58,6 +58,10 @@ class PostgresCluster {
   int databases_ = 0;
 };
 
+// One for all tests of the program, made when it is first asked for; ends with them. nullptr, and a
+// failure of the test, if it cannot be made.
+PostgresCluster* SharedPostgresCluster();
+
 }  // namespace mpckdc
 
 #endif  // MPC_SERVER_TESTING_POSTGRES_CLUSTER_H_
