@@ -399,9 +399,11 @@ inline constexpr absl::Duration kDatabaseStart = absl::Seconds(10);
 // One migration.
 // Exceeded: it is given up; nothing of it is kept.
 inline constexpr absl::Duration kDatabaseMigration = absl::Hours(1);
-// Connections of one server that read, and that write; two more listen and look.
+// Connections of one server that read; one more listens.
 // Exceeded: waits.
 inline constexpr size_t kDatabaseReaders = 16;
+// Connections of one server that write.
+// Exceeded: waits.
 inline constexpr size_t kDatabaseWriters = 4;
 // Rows of one page of a scan.
 inline constexpr size_t kDatabasePageRows = 1024;
