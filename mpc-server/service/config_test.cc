@@ -72,15 +72,18 @@ TEST(ConfigTest, ReadsWhereTheDatabaseIs) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->store.postgresql, "host=a,b dbname=x");
   EXPECT_EQ(config->store.cache_mib, 9u);
-  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "backend = \"mysql\"\n")), HasSubstr("wants one of: lmdb, postgresql"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "backend = \"mysql\"\n")),
+              HasSubstr("wants one of: lmdb, postgresql"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, postgresql)), HasSubstr("say where it is"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "postgresql = \"dbname=x\"\n")), HasSubstr("goes with"));
-  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, postgresql, "postgresql = \"dbname=x\"\nmap_size_gib = 1\n")),
-              HasSubstr("goes with backend = \"lmdb\""));
+  EXPECT_THAT(
+      ErrorOf(absl::StrCat(kGood, postgresql, "postgresql = \"dbname=x\"\nmap_size_gib = 1\n")),
+      HasSubstr("goes with backend = \"lmdb\""));
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, postgresql, "postgresql = \"host=x\"\n")),
               HasSubstr("dbname="));
-  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, postgresql, "postgresql = \"dbname=x password=secret\"\n")),
-              AllOf(HasSubstr("passfile=FILE"), Not(HasSubstr("secret"))));
+  EXPECT_THAT(
+      ErrorOf(absl::StrCat(kGood, postgresql, "postgresql = \"dbname=x password=secret\"\n")),
+      AllOf(HasSubstr("passfile=FILE"), Not(HasSubstr("secret"))));
 }
 
 TEST(ConfigTest, ReadsEverySetting) {

@@ -68,16 +68,18 @@ absl::Status CheckDataDir(const std::string& path, bool create) {
 absl::StatusOr<std::shared_ptr<KvEngine>> OpenDatabase(const Config& config) {
   if (!config.store.postgresql.empty()) {
     if (LmdbEngine::Exists(config.data_dir)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the data directory ", config.data_dir, " holds an LMDB store, and [store] backend is "
-          "\"postgresql\": give this server a data_dir of its own"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("the data directory ", config.data_dir,
+                       " holds an LMDB store, and [store] backend is "
+                       "\"postgresql\": give this server a data_dir of its own"));
     }
     return PostgresEngine::Open(config.store.postgresql, config.data_dir, SystemRandom());
   }
   if (PostgresEngine::Exists(config.data_dir)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the data directory ", config.data_dir, " is of a store on PostgreSQL, and [store] backend is "
-        "\"lmdb\": give this server a data_dir of its own"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the data directory ", config.data_dir,
+                     " is of a store on PostgreSQL, and [store] backend is "
+                     "\"lmdb\": give this server a data_dir of its own"));
   }
   return LmdbEngine::Open(config.data_dir, config.store.map_size_gib << 30);
 }
@@ -253,10 +255,10 @@ absl::Status Server::Impl::OpenStore() {
   RETURN_IF_ERROR(CheckDataDir(config_.data_dir, /*create=*/true));
   ASSIGN_OR_RETURN(StoreKeys keys, LoadStoreKeys(config_, /*create=*/true));
   ASSIGN_OR_RETURN(std::shared_ptr<KvEngine> database, OpenDatabase(config_));
-  ASSIGN_OR_RETURN(std::unique_ptr<ShareStore> store,
-                   ShareStore::Open(std::move(database),
-                                    {IdentityOf(config_), std::move(keys), &SystemRandom(),
-                                     config_.store.cache_mib << 20}));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ShareStore> store,
+      ShareStore::Open(std::move(database), {IdentityOf(config_), std::move(keys), &SystemRandom(),
+                                             config_.store.cache_mib << 20}));
   store_ = std::move(store);
   package_key_ = PackageKey::LoadOrCreate(*store_, SystemRandom());
   if (!package_key_.ok()) return package_key_.status();
@@ -463,7 +465,8 @@ absl::StatusOr<std::string> Server::Migrate(const Config& config, const std::str
   if (absl::Status s = CheckConnectionString(owner.empty() ? server : owner); !s.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--migrate-as ", s.message()));
   }
-  ASSIGN_OR_RETURN(const int applied, mpckdc::Migrate(owner.empty() ? server : owner, UserOf(server)));
+  ASSIGN_OR_RETURN(const int applied,
+                   mpckdc::Migrate(owner.empty() ? server : owner, UserOf(server)));
   return absl::StrCat("applied ", applied, " migrations: the schema has version ",
                       Migrations().size());
 }

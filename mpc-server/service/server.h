@@ -18,8 +18,8 @@ class Server {
   // Checks what can be checked without changing or binding anything: identity, deny list, store
   // key, instruction set. For --check-config.
   static absl::Status Check(const Config& config);
-  // Brings the schema of [store] postgresql to this version, as `owner` (a connection string) or, if
-  // that is empty, as its own role. Returns what was done.
+  // Brings the schema of [store] postgresql to this version, as `owner` (a connection string) or,
+  // if that is empty, as its own role. Returns what was done.
   static absl::StatusOr<std::string> Migrate(const Config& config, const std::string& owner);
 
   // Returns when both ports are open. The other servers need not be up: it connects when they are,

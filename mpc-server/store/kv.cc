@@ -8,7 +8,8 @@
 
 namespace mpckdc {
 
-absl::StatusOr<KvTxn::Values> KvTxn::GetMany(Table table, absl::Span<const std::string> keys) const {
+absl::StatusOr<KvTxn::Values> KvTxn::GetMany(Table table,
+                                             absl::Span<const std::string> keys) const {
   Values values;
   values.reserve(keys.size());
   for (const std::string& key : keys) {

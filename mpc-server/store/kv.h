@@ -3,9 +3,9 @@
 // What the share store asks of a database: the tables of record_format.h, each a map of byte
 // strings in the order of its keys, changed in transactions. Engines: LMDB (lmdb.h), PostgreSQL
 // (postgres.h), and memory for tests and the simulation (testing/memory_engine.h). An engine knows
-// nothing of what it holds. Its calls are thread-safe and may block on the disk or the network; what
-// an engine behind a network needs to ask for much at once (Prefetch, GetMany) costs the others
-// nothing. store/engine_contract_test.cc is what all of them keep. Errors, the same for all:
+// nothing of what it holds. Its calls are thread-safe and may block on the disk or the network;
+// what an engine behind a network needs to ask for much at once (Prefetch, GetMany) costs the
+// others nothing. store/engine_contract_test.cc is what all of them keep. Errors, the same for all:
 //
 //   NotFound           no such key
 //   ResourceExhausted  disk or map full; nothing of the transaction was kept
@@ -80,8 +80,8 @@ class KvEngine {
 
   virtual absl::StatusOr<std::unique_ptr<const KvTxn>> BeginRead() const = 0;
   // Runs `body` in a write transaction and commits when it returns OK: durable then, unchanged
-  // otherwise. One writer at a time, but for those that do nothing but InsertNew(). `what` says what
-  // is done ("stage keys"), for errors.
+  // otherwise. One writer at a time, but for those that do nothing but InsertNew(). `what` says
+  // what is done ("stage keys"), for errors.
   using Body = absl::FunctionRef<absl::Status(KvTxn&)>;
   virtual absl::Status Write(absl::string_view what, Body body) = 0;
 

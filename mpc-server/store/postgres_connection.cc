@@ -128,7 +128,8 @@ absl::Status CheckConnectionString(const std::string& conninfo) {
     return absl::InvalidArgumentError(
         "holds a password: write it into a file of mode 0600 and name that by passfile=FILE");
   }
-  if (Find(options, "dbname").empty()) return absl::InvalidArgumentError("names no database: dbname=");
+  if (Find(options, "dbname").empty())
+    return absl::InvalidArgumentError("names no database: dbname=");
   return absl::OkStatus();
 }
 
@@ -216,7 +217,8 @@ absl::StatusOr<PgConnection::Results> PgConnection::Run(absl::Span<const PgState
   if (broken_) return GoneError("the connection broke before");
   warning_.clear();
   for (const PgStatement& statement : statements) {
-    if (!Queue(statement, /*wanted=*/true)) return Break(OneLine(PQerrorMessage(connection_.get())));
+    if (!Queue(statement, /*wanted=*/true))
+      return Break(OneLine(PQerrorMessage(connection_.get())));
   }
   if (PQpipelineSync(connection_.get()) != 1) {
     return Break(OneLine(PQerrorMessage(connection_.get())));
@@ -257,8 +259,10 @@ absl::Status PgConnection::Await(absl::Time end, absl::Span<const int>) {
   const int unsent = PQflush(raw);
   if (unsent < 0) return Break(OneLine(PQerrorMessage(raw)));
   pollfd socket = {PQsocket(raw), static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN), 0};
-  const int64_t left = absl::ToInt64Milliseconds(absl::Ceil(end - absl::Now(), absl::Milliseconds(1)));
-  const int ready = left <= 0 ? 0 : poll(&socket, 1, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
+  const int64_t left =
+      absl::ToInt64Milliseconds(absl::Ceil(end - absl::Now(), absl::Milliseconds(1)));
+  const int ready =
+      left <= 0 ? 0 : poll(&socket, 1, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
   if (ready < 0 && errno != EINTR) return Break(strerror(errno));
   if (ready == 0 && absl::Now() >= end) return Break("it did not answer in time");
   if (ready > 0 && (socket.revents & ~POLLOUT) != 0 && PQconsumeInput(raw) != 1) {
@@ -268,7 +272,8 @@ absl::Status PgConnection::Await(absl::Time end, absl::Span<const int>) {
 }
 
 absl::StatusOr<PGresult*> PgConnection::Next(absl::Time end) {
-  // All that is to be sent leaves first: the last statement may be small, and answered with the rest.
+  // All that is to be sent leaves first: the last statement may be small, and answered with the
+  // rest.
   while (PQflush(connection_.get()) > 0 || PQisBusy(connection_.get())) RETURN_IF_ERROR(Await(end));
   return PQgetResult(connection_.get());
 }

@@ -24,9 +24,9 @@ namespace mpckdc {
 
 // A value that goes with a statement, in PostgreSQL's binary form.
 struct PgValue {
-  static PgValue Bytes(absl::string_view bytes);                    // bytea
+  static PgValue Bytes(absl::string_view bytes);                     // bytea
   static PgValue BytesArray(absl::Span<const absl::string_view> v);  // bytea[]
-  static PgValue Integer(int64_t value);                            // bigint
+  static PgValue Integer(int64_t value);                             // bigint
   static PgValue Text(absl::string_view text);
 
   Oid type;
@@ -83,7 +83,7 @@ class PgConnection {
   bool WaitForNotification(absl::Duration limit);
 
  private:
-  struct Expected {  // of one statement's result
+  struct Expected {        // of one statement's result
     std::string prepares;  // the statement that it prepared; empty: it executed one
     bool wanted;           // false: of Send()
   };

@@ -13,14 +13,18 @@ constexpr char kDatabase[] = "the database of the share store";
 
 absl::Status ReadOnly(absl::string_view message) {
   return absl::UnavailableError(absl::StrCat(
-      kDatabase, " is read-only: name the primary, or all hosts, in [store] postgresql, and look at "
-      "default_transaction_read_only (", message, ")"));
+      kDatabase,
+      " is read-only: name the primary, or all hosts, in [store] postgresql, and look at "
+      "default_transaction_read_only (",
+      message, ")"));
 }
 
 absl::Status NotLetIn(absl::string_view message) {
-  return absl::PermissionDeniedError(absl::StrCat(
-      kDatabase, " lets this server not in: look at user= and passfile= (mode 0600) in [store] "
-      "postgresql and at the database's pg_hba.conf (", message, ")"));
+  return absl::PermissionDeniedError(
+      absl::StrCat(kDatabase,
+                   " lets this server not in: look at user= and passfile= (mode 0600) in [store] "
+                   "postgresql and at the database's pg_hba.conf (",
+                   message, ")"));
 }
 
 absl::Status Grant(absl::string_view message) {
@@ -37,14 +41,18 @@ absl::Status DiskFull(absl::string_view message) {
 
 absl::Status NoSchema(absl::string_view message) {
   return absl::FailedPreconditionError(
-      absl::StrCat(kDatabase, " lacks the schema of this program: run mpc-server --config=FILE "
-                   "--migrate (", message, ")"));
+      absl::StrCat(kDatabase,
+                   " lacks the schema of this program: run mpc-server --config=FILE "
+                   "--migrate (",
+                   message, ")"));
 }
 
 absl::Status Slow(absl::string_view message) {
   return absl::UnavailableError(absl::StrCat(
-      kDatabase, " is too slow, or another mpc-server of this party has been writing for long: look "
-      "at its load and at pg_stat_activity (", message, ")"));
+      kDatabase,
+      " is too slow, or another mpc-server of this party has been writing for long: look "
+      "at its load and at pg_stat_activity (",
+      message, ")"));
 }
 
 absl::Status OfState(absl::string_view state, absl::string_view message) {
@@ -56,9 +64,10 @@ absl::Status OfState(absl::string_view state, absl::string_view message) {
   if (is("28")) return NotLetIn(message);
   if (is("57014") || is("55P03") || is("40P01") || is("25P03")) return Slow(message);
   if (is("MK001")) {  // mpckdc.mark()
-    return absl::FailedPreconditionError(
-        absl::StrCat("another mpc-server writes to the database under this one's name: each needs a "
-                     "data_dir of its own, never a copy (", message, ")"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "another mpc-server writes to the database under this one's name: each needs a "
+        "data_dir of its own, never a copy (",
+        message, ")"));
   }
   if (is("XX001") || is("XX002")) {
     return absl::DataLossError(absl::StrCat(kDatabase, " is damaged: ", message));
@@ -85,7 +94,8 @@ absl::Status ConnectError(absl::string_view message) {
 
 absl::Status GoneError(absl::string_view message) {
   return absl::UnavailableError(
-      absl::StrCat(kDatabase, " cannot be reached: look whether it runs and whether [store] "
+      absl::StrCat(kDatabase,
+                   " cannot be reached: look whether it runs and whether [store] "
                    "postgresql names all its hosts; this server tries again by itself (",
                    message, ")"));
 }

@@ -58,7 +58,8 @@ absl::Status DatabaseMemory::Read() {
   const std::string bytes = absl::HexStringToBytes(writer.size() == 32 ? writer : "");
   if (!in || line != kFirstLine || bytes.size() != writer_.size()) {
     return absl::DataLossError(absl::StrCat(
-        path_, " is damaged: it says which database this server wrote to. If you are sure that the "
+        path_,
+        " is damaged: it says which database this server wrote to. If you are sure that the "
         "database was not put back since, remove the file and start again"));
   }
   std::copy(bytes.begin(), bytes.end(), writer_.begin());
@@ -68,8 +69,9 @@ absl::Status DatabaseMemory::Read() {
 
 // Not synced: after a power failure it may be an older one, which is as good a lower bound.
 absl::Status DatabaseMemory::Write() {
-  std::string text = absl::StrCat(kFirstLine, "\nsystem ", system_, "\nlsn ", LsnText(lsn_),
-                                  "\nwriter ", absl::BytesToHexString(AsText(writer_)), "\ncommits");
+  std::string text =
+      absl::StrCat(kFirstLine, "\nsystem ", system_, "\nlsn ", LsnText(lsn_), "\nwriter ",
+                   absl::BytesToHexString(AsText(writer_)), "\ncommits");
   for (const uint64_t commits : commits_) absl::StrAppend(&text, " ", commits);
   const std::string fresh = path_ + ".new";
   std::ofstream out(fresh, std::ios::trunc);
@@ -84,9 +86,10 @@ absl::Status DatabaseMemory::Write() {
 
 absl::Status DatabaseMemory::PutBack(absl::string_view how) const {
   return absl::FailedPreconditionError(absl::StrCat(
-      how, ". Replay entries and deletions since then would be undone, so it is not used. Put the "
-      "right one back; or, if this is what is left, stop the party's servers, remove ", path_,
-      " at each of them and start them again"));
+      how,
+      ". Replay entries and deletions since then would be undone, so it is not used. Put the "
+      "right one back; or, if this is what is left, stop the party's servers, remove ",
+      path_, " at each of them and start them again"));
 }
 
 absl::Status DatabaseMemory::Check(const DatabaseFacts& facts) {
@@ -120,14 +123,18 @@ uint64_t DatabaseMemory::Commits(size_t lane) const {
 absl::Status DatabaseMemory::CheckCommits(size_t lane, uint64_t found, bool unsure) {
   const absl::MutexLock lock(&mutex_);
   if (found < commits_[lane]) {
-    return PutBack(absl::StrCat("the database was put back: it has ", found, " commits of this server "
-                                "where ", commits_[lane], " were made"));
+    return PutBack(absl::StrCat("the database was put back: it has ", found,
+                                " commits of this server "
+                                "where ",
+                                commits_[lane], " were made"));
   }
   if (exact_[lane] && found > commits_[lane] + (unsure ? 1 : 0)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("another mpc-server writes to the database under this one's name: each needs a "
-                     "data_dir of its own, never a copy: remove ", path_, " at the one that was "
-                     "copied"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "another mpc-server writes to the database under this one's name: each needs a "
+        "data_dir of its own, never a copy: remove ",
+        path_,
+        " at the one that was "
+        "copied"));
   }
   commits_[lane] = found;
   exact_[lane] = true;

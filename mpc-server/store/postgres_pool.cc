@@ -45,7 +45,8 @@ int PgPool::NextWanted() const {
   constexpr int kNone = -2;
   for (size_t i = 0; i < lanes_.size(); ++i) {
     const Lane& lane = lanes_[i];
-    if (lane.connection == nullptr && (lane.wanted || (i == 0 && !lane.taken))) return static_cast<int>(i);
+    if (lane.connection == nullptr && (lane.wanted || (i == 0 && !lane.taken)))
+      return static_cast<int>(i);
   }
   const bool short_of_readers = idle_.size() < std::max<size_t>(readers_wanted_, readers_ == 0);
   return short_of_readers && readers_ < limits::kDatabaseReaders ? kReader : kNone;

@@ -82,11 +82,11 @@ class PgPool {
   absl::CondVar changed_;
   std::vector<std::unique_ptr<PgConnection>> idle_ ABSL_GUARDED_BY(mutex_);
   std::array<Lane, limits::kDatabaseWriters> lanes_ ABSL_GUARDED_BY(mutex_);
-  size_t readers_ ABSL_GUARDED_BY(mutex_) = 0;          // idle and taken
-  size_t readers_wanted_ ABSL_GUARDED_BY(mutex_) = 0;   // by those who wait
-  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;     // of connections: another since one broke
+  size_t readers_ ABSL_GUARDED_BY(mutex_) = 0;         // idle and taken
+  size_t readers_wanted_ ABSL_GUARDED_BY(mutex_) = 0;  // by those who wait
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;    // of connections: another since one broke
   uint64_t attempts_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);        // of the last attempt
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // of the last attempt
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   absl::Mutex callback_mutex_;

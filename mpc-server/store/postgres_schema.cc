@@ -17,8 +17,8 @@ constexpr int64_t kMigrationLock = 0x6d70636b646300;
 
 absl::Status WrongVersion(int64_t found) {
   const int wanted = static_cast<int>(Migrations().size());
-  const std::string which = absl::StrCat("the database's schema has version ", found,
-                                         ", this program's is ", wanted);
+  const std::string which =
+      absl::StrCat("the database's schema has version ", found, ", this program's is ", wanted);
   return absl::FailedPreconditionError(
       found > wanted ? absl::StrCat(which, ": a newer mpc-server has migrated it, install that one")
                      : absl::StrCat(which, ": run mpc-server --config=FILE --migrate"));
@@ -52,13 +52,14 @@ absl::Status Grant(PgConnection& connection, const std::string& user) {
   const std::string role = Quoted(user);
   return connection.RunScript(
       absl::StrCat("GRANT USAGE ON SCHEMA mpckdc TO ", role,
-                   "; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA mpckdc TO ", role,
-                   "; REVOKE INSERT, UPDATE, DELETE ON mpckdc.schema_version FROM ", role,
+                   "; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA mpckdc TO ",
+                   role, "; REVOKE INSERT, UPDATE, DELETE ON mpckdc.schema_version FROM ", role,
                    "; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA mpckdc TO ", role),
       limits::kDatabaseAnswer);
 }
 
-absl::Status NotDurable(absl::string_view setting, absl::string_view value, absl::string_view want) {
+absl::Status NotDurable(absl::string_view setting, absl::string_view value,
+                        absl::string_view want) {
   return absl::FailedPreconditionError(
       absl::StrCat("the database has ", setting, " = ", value,
                    ": what it says it has committed may be lost. Set it to ", want,
@@ -71,7 +72,8 @@ absl::Status CheckDurable(absl::string_view fsync, absl::string_view commit,
   if (commit == "off") return NotDurable("synchronous_commit", commit, "on");
   const bool waits = commit == "on" || commit == "remote_apply";
   if (!waits && !standbys.empty()) {
-    return NotDurable("synchronous_commit", absl::StrCat(commit, " beside synchronous_standby_names"),
+    return NotDurable("synchronous_commit",
+                      absl::StrCat(commit, " beside synchronous_standby_names"),
                       "on, so that a promoted standby has each commit");
   }
   return absl::OkStatus();
@@ -83,8 +85,8 @@ std::string SessionSettings() {
   const auto ms = [](absl::Duration d) { return absl::StrCat(absl::ToInt64Milliseconds(d)); };
   return absl::StrCat(
       "SET search_path TO pg_catalog; SET enable_seqscan TO off; SET jit TO off; "
-      "SET lock_timeout TO ", ms(limits::kDatabaseLock),
-      "; SET statement_timeout TO ", ms(limits::kDatabaseBulkAnswer),
+      "SET lock_timeout TO ",
+      ms(limits::kDatabaseLock), "; SET statement_timeout TO ", ms(limits::kDatabaseBulkAnswer),
       "; SET idle_in_transaction_session_timeout TO ", ms(limits::kDatabaseBulkAnswer));
 }
 
@@ -102,8 +104,8 @@ uint64_t ParseLsn(absl::string_view text) {
 
 absl::StatusOr<int> Migrate(const std::string& conninfo, const std::string& user) {
   ASSIGN_OR_RETURN(std::unique_ptr<PgConnection> connection, PgConnection::Connect(conninfo));
-  RETURN_IF_ERROR(connection->RunScript(absl::StrCat("SELECT pg_advisory_lock(", kMigrationLock, ")"),
-                                        limits::kDatabaseMigration));
+  RETURN_IF_ERROR(connection->RunScript(
+      absl::StrCat("SELECT pg_advisory_lock(", kMigrationLock, ")"), limits::kDatabaseMigration));
   ASSIGN_OR_RETURN(int64_t version, SchemaVersion(*connection));
   const auto& all = Migrations();
   if (version > static_cast<int64_t>(all.size())) return WrongVersion(version);

@@ -68,7 +68,8 @@ class PostgresTest : public ::testing::Test {
     return PostgresEngine::Open(conninfo, folder_.path(), SystemRandom());
   }
   absl::Status OpenError(const std::string& conninfo = "") { return Open(conninfo).status(); }
-  static absl::Status Put(KvEngine& engine, const std::string& key, const std::string& value = "v") {
+  static absl::Status Put(KvEngine& engine, const std::string& key,
+                          const std::string& value = "v") {
     return engine.Write("put", [&](KvTxn& txn) { return txn.Put(rf::kKeys, key, value); });
   }
   static absl::Status Insert(KvEngine& engine, const std::string& key) {
@@ -264,7 +265,8 @@ TEST_F(PostgresTest, AQuickRestartCostsNoCall) {
   ASSERT_TRUE(Get(*engine, "a").ok());
   cluster_->Stop();
   ASSERT_TRUE(cluster_->Start().ok());
-  TimeUntilOk([&] { return Get(*engine, "a").status(); });  // the listener's thread may be connecting
+  TimeUntilOk(
+      [&] { return Get(*engine, "a").status(); });  // the listener's thread may be connecting
   EXPECT_TRUE(Insert(*engine, "r").ok());
 }
 
@@ -277,11 +279,13 @@ TEST_F(PostgresTest, AHungDatabaseHoldsNobodyForLong) {
   absl::Time start = absl::Now();
   absl::Status s = Get(*engine, "a", rf::kReplay).status();
   EXPECT_EQ(s.code(), absl::StatusCode::kUnavailable) << s;
-  EXPECT_LT(absl::Now() - start, limits::kDatabaseAnswer + limits::kDatabaseWait + absl::Seconds(1));
+  EXPECT_LT(absl::Now() - start,
+            limits::kDatabaseAnswer + limits::kDatabaseWait + absl::Seconds(1));
   start = absl::Now();
   s = Insert(*engine, "b");
   EXPECT_EQ(s.code(), absl::StatusCode::kUnavailable) << s;
-  EXPECT_LT(absl::Now() - start, limits::kDatabaseAnswer + limits::kDatabaseWait + absl::Seconds(1));
+  EXPECT_LT(absl::Now() - start,
+            limits::kDatabaseAnswer + limits::kDatabaseWait + absl::Seconds(1));
   cluster_->Freeze(false);
   TimeUntilOk([&] { return Insert(*engine, "c"); });
 }
@@ -290,9 +294,8 @@ TEST_F(PostgresTest, SlowWritersAreNamed) {
   auto engine = *Open();
   ASSERT_TRUE(Put(*engine, "a").ok());
   absl::Notification locked;
-  std::thread other([&] {
-    cluster_->Sql("BEGIN; LOCK TABLE mpckdc.replay; SELECT pg_sleep(4)", database_);
-  });
+  std::thread other(
+      [&] { cluster_->Sql("BEGIN; LOCK TABLE mpckdc.replay; SELECT pg_sleep(4)", database_); });
   absl::SleepFor(absl::Seconds(1));
   const absl::Time start = absl::Now();
   const absl::Status s = Insert(*engine, "b");
@@ -381,12 +384,12 @@ TEST_F(PostgresTest, ACopiedDataDirIsNoticed) {
 TEST_F(PostgresTest, AKeyThatAnotherServerReplacedIsNotTakenFromTheCache) {
   TestFolder other_folder;
   std::shared_ptr<PostgresEngine> engines[] = {
-      *Open(), *PostgresEngine::Open(cluster_->ConnInfo(database_), other_folder.path(),
-                                     SystemRandom())};
+      *Open(),
+      *PostgresEngine::Open(cluster_->ConnInfo(database_), other_folder.path(), SystemRandom())};
   std::unique_ptr<ShareStore> stores[2];
   for (int i = 0; i < 2; ++i) {
-    stores[i] = *ShareStore::Open(
-        engines[i], {kIdentityForTest, StoreKeysForTest(), &SystemRandom(), 1 << 20});
+    stores[i] = *ShareStore::Open(engines[i],
+                                  {kIdentityForTest, StoreKeysForTest(), &SystemRandom(), 1 << 20});
   }
   SeededRandomForTest random(3);
   const KeyRecord record = RecordForTest(random, "alice@EXAMPLE.COM");
@@ -398,6 +401,26 @@ TEST_F(PostgresTest, AKeyThatAnotherServerReplacedIsNotTakenFromTheCache) {
   ASSERT_EQ(*stores[1]->Delete({&record.info.handle, 1}), 1u);
   EXPECT_TRUE(absl::IsNotFound(stores[0]->Get(record.info.handle).status()));
   EXPECT_TRUE(absl::IsNotFound(stores[1]->Get(record.info.handle).status()));
+}
+
+// An idle server is told, so that it does not keep what nobody may use any more.
+TEST_F(PostgresTest, AnotherServersChangeIsHeardOf) {
+  TestFolder other_folder;
+  auto idle = *Open();
+  auto busy =
+      *PostgresEngine::Open(cluster_->ConnInfo(database_), other_folder.path(), SystemRandom());
+  std::atomic<int> heard = 0;
+  idle->OnKeysChanged([&] { ++heard; });
+  absl::SleepFor(absl::Seconds(1));  // it listens
+  const int before = heard;
+  ASSERT_TRUE(Insert(*busy, "r").ok());
+  absl::SleepFor(absl::Milliseconds(500));
+  EXPECT_EQ(heard, before) << "replay entries are no change of keys";
+  ASSERT_TRUE(Put(*busy, "k").ok());
+  const absl::Time end = absl::Now() + absl::Seconds(5);
+  while (heard == before && absl::Now() < end) absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_GT(heard, before);
+  idle->OnKeysChanged(nullptr);
 }
 
 // ---- Never silently put back ----
@@ -490,7 +513,8 @@ TEST_F(PostgresTest, WhatACrashLeavesIsWhatWriteSaid) {
   }
   TimeUntilOk([&] { return Put(*engine, "end"); });
   for (const std::string& key : yes) EXPECT_TRUE(Get(*engine, key).ok()) << key;
-  for (const std::string& key : no) EXPECT_TRUE(absl::IsNotFound(Get(*engine, key).status())) << key;
+  for (const std::string& key : no)
+    EXPECT_TRUE(absl::IsNotFound(Get(*engine, key).status())) << key;
   EXPECT_GT(yes.size(), 100u);
   EXPECT_GT(no.size(), 4u);
 }
@@ -507,11 +531,14 @@ TEST_F(PostgresTest, APromotedStandbyGoesOn) {
   absl::SleepFor(absl::Milliseconds(300));
   ASSERT_EQ(primary->Sql("SELECT sync_state FROM pg_stat_replication"), "sync");
   const std::string both =
-      absl::StrCat("host=", primary->folder(), ",", standby->folder(), " port=", primary->port(), ",",
-                   standby->port(), " dbname=", database, " user=mpcserver passfile=",
-                   primary->folder(), "/passfile");
-  EXPECT_THAT(TextOf(OpenError(both + " options='-c synchronous_commit=local'")),
-              HasSubstr("promoted standby"));
+      absl::StrCat("host=", primary->folder(), ",", standby->folder(), " port=", primary->port(),
+                   ",", standby->port(), " dbname=", database,
+                   " user=mpcserver passfile=", primary->folder(), "/passfile");
+  for (const char* weak : {"local", "remote_write"}) {
+    EXPECT_THAT(
+        TextOf(OpenError(absl::StrCat(both, " options='-c synchronous_commit=", weak, "'"))),
+        HasSubstr("promoted standby"));
+  }
   auto engine = *Open(both);
   std::vector<std::string> yes;
   for (int i = 0; i < 200; ++i) {

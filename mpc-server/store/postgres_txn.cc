@@ -79,12 +79,14 @@ absl::StatusOr<PgResult> PgTxn::Ask(const PgStatement& statement, Table table) c
   }
 }
 
-absl::StatusOr<KvTxn::Values> PgTxn::GetMany(Table table, absl::Span<const std::string> keys) const {
+absl::StatusOr<KvTxn::Values> PgTxn::GetMany(Table table,
+                                             absl::Span<const std::string> keys) const {
   if (keys.empty()) return Values();
-  ASSIGN_OR_RETURN(const PgResult found,
-                   Ask({absl::StrCat("SELECT key, value FROM ", NameOf(table), " WHERE key = ANY($1)"),
-                        {PgValue::BytesArray(Views(keys))}},
-                       table));
+  ASSIGN_OR_RETURN(
+      const PgResult found,
+      Ask({absl::StrCat("SELECT key, value FROM ", NameOf(table), " WHERE key = ANY($1)"),
+           {PgValue::BytesArray(Views(keys))}},
+          table));
   absl::flat_hash_map<absl::string_view, int> rows;
   for (int row = 0; row < found.rows(); ++row) rows[found.Bytes(row, 0)] = row;
   Values values;
@@ -107,8 +109,8 @@ absl::Status PgTxn::ScanPages(Table table, absl::string_view from, bool values,
   for (size_t rows = kFirstPage;; rows = std::min(rows * 4, limits::kDatabasePageRows)) {
     ASSIGN_OR_RETURN(
         const PgResult page,
-        Ask({absl::StrCat("SELECT key", values ? ", value" : "", " FROM ", NameOf(table), " WHERE key ",
-                          comparison, " $1 ORDER BY key LIMIT $2"),
+        Ask({absl::StrCat("SELECT key", values ? ", value" : "", " FROM ", NameOf(table),
+                          " WHERE key ", comparison, " $1 ORDER BY key LIMIT $2"),
              {PgValue::Bytes(next), PgValue::Integer(static_cast<int64_t>(rows))}},
             table));
     for (int row = 0; row < page.rows(); ++row) {
@@ -134,9 +136,9 @@ absl::Status PgTxn::ScanNames(Table table, absl::string_view from, KeyVisitor vi
 }
 
 absl::StatusOr<absl::string_view> PgTxn::LastKey(Table table) const {
-  ASSIGN_OR_RETURN(const PgResult last,
-                   Ask({absl::StrCat("SELECT key FROM ", NameOf(table), " ORDER BY key DESC LIMIT 1")},
-                       table));
+  ASSIGN_OR_RETURN(
+      const PgResult last,
+      Ask({absl::StrCat("SELECT key FROM ", NameOf(table), " ORDER BY key DESC LIMIT 1")}, table));
   if (last.rows() == 0) return absl::NotFoundError("the table is empty");
   return kept_.emplace_back(last.Bytes(0, 0));
 }
@@ -320,22 +322,26 @@ std::vector<PgStatement> PgWriteTxn::Flush(Table table) const {
   }
   std::vector<PgStatement> all;
   const std::string name = NameOf(table);
-  const std::string put = absl::StrCat(
-      "INSERT INTO ", name, " SELECT * FROM unnest($1::bytea[], $2::bytea[]) "
-      "ON CONFLICT (key) DO UPDATE SET value = excluded.value");
+  const std::string put = absl::StrCat("INSERT INTO ", name,
+                                       " SELECT * FROM unnest($1::bytea[], $2::bytea[]) "
+                                       "ON CONFLICT (key) DO UPDATE SET value = excluded.value");
   const std::string drop = absl::StrCat("DELETE FROM ", name, " WHERE key = ANY($1::bytea[])");
-  const std::string count = absl::StrCat(
-      "(SELECT count(*) FROM ", name, " WHERE key = ANY($1)) WHERE name = '",
-      rf::kTableNames[table], "'");
+  const std::string count =
+      absl::StrCat("(SELECT count(*) FROM ", name, " WHERE key = ANY($1)) WHERE name = '",
+                   rf::kTableNames[table], "'");
   if (!gone.empty()) {
-    all.push_back({IsCounted(table) ? absl::StrCat("WITH gone AS (", drop, ") UPDATE mpckdc.counts SET "
-                                                   "n = n - ", count)
+    all.push_back({IsCounted(table) ? absl::StrCat("WITH gone AS (", drop,
+                                                   ") UPDATE mpckdc.counts SET "
+                                                   "n = n - ",
+                                                   count)
                                     : drop,
                    {PgValue::BytesArray(gone)}});
   }
   if (!keys.empty()) {
-    all.push_back({IsCounted(table) ? absl::StrCat("WITH put AS (", put, ") UPDATE mpckdc.counts SET "
-                                                   "n = n + cardinality($1) - ", count)
+    all.push_back({IsCounted(table) ? absl::StrCat("WITH put AS (", put,
+                                                   ") UPDATE mpckdc.counts SET "
+                                                   "n = n + cardinality($1) - ",
+                                                   count)
                                     : put,
                    {PgValue::BytesArray(keys), PgValue::BytesArray(values)}});
   }
@@ -377,12 +383,12 @@ absl::StatusOr<KvTxn::Values> PgWriteTxn::InsertNew(Table table, absl::Span<cons
   absl::flat_hash_map<std::string, std::string> there;
   // Who inserted one of them may delete it before its value is read.
   while (added.size() + there.size() < keys.size()) {
-    ASSIGN_OR_RETURN(
-        const PgResult fresh,
-        Ask({absl::StrCat("INSERT INTO ", NameOf(table), " SELECT * FROM unnest($1::bytea[], "
-                          "$2::bytea[]) ON CONFLICT (key) DO NOTHING RETURNING key"),
-             {PgValue::BytesArray(keys), PgValue::BytesArray(values)}},
-            table));
+    ASSIGN_OR_RETURN(const PgResult fresh,
+                     Ask({absl::StrCat("INSERT INTO ", NameOf(table),
+                                       " SELECT * FROM unnest($1::bytea[], "
+                                       "$2::bytea[]) ON CONFLICT (key) DO NOTHING RETURNING key"),
+                          {PgValue::BytesArray(keys), PgValue::BytesArray(values)}},
+                         table));
     for (int row = 0; row < fresh.rows(); ++row) added.emplace(fresh.Bytes(row, 0));
     std::vector<std::string> others;
     for (absl::string_view key : keys) {
@@ -445,11 +451,13 @@ absl::Status PgWriteTxn::Commit(absl::string_view what) {
     RETURN_IF_ERROR(Ask({"SELECT 1"}, rf::kReplay).status());
   }
   const std::vector<PgStatement> statements = CommitStatements();
-  const absl::StatusOr<PgConnection::Results> results = lease_.connection->Run(statements, limit(rf::kReplay));
+  const absl::StatusOr<PgConnection::Results> results =
+      lease_.connection->Run(statements, limit(rf::kReplay));
   if (results.ok()) return Committed(*results);
   if (lease_.connection->broken()) return LookWhatHappened(what, results.status());
-  return absl::Status(results.status().code(), absl::StrCat("cannot commit to the share store (", what,
-                                                            "): ", results.status().message()));
+  return absl::Status(
+      results.status().code(),
+      absl::StrCat("cannot commit to the share store (", what, "): ", results.status().message()));
 }
 
 absl::Status PgWriteTxn::Committed(absl::Span<const PgResult> results) {
@@ -469,9 +477,10 @@ absl::Status PgWriteTxn::LookWhatHappened(absl::string_view what, const absl::St
   const uint64_t before = pool_.memory().Commits(lane);
   const absl::Status found = pool_.Replace(&lease_, /*unsure=*/true, limits::kDatabaseResolve);
   if (!found.ok()) {
-    return absl::UnavailableError(absl::StrCat(
-        "the database went while it committed (", what, "), and whether it did is not known yet: ask "
-        "again. ", found.message()));
+    return absl::UnavailableError(absl::StrCat("the database went while it committed (", what,
+                                               "), and whether it did is not known yet: ask "
+                                               "again. ",
+                                               found.message()));
   }
   if (pool_.memory().Commits(lane) == before + 1) return absl::OkStatus();
   return absl::UnavailableError(

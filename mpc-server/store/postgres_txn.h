@@ -38,8 +38,8 @@ class PgTxn : public KvTxn {
   virtual std::vector<PgStatement> Before(Table table) const = 0;  // what must come first
   virtual void After(Table table, absl::Span<const PgResult> results) const = 0;
   virtual absl::Status Settle(Table) const { return absl::OkStatus(); }  // own changes
-  virtual void Saw(Table, absl::string_view) const {}  // a key that is there
-  virtual absl::Duration limit(Table table) const;  // of one round trip
+  virtual void Saw(Table, absl::string_view) const {}                    // a key that is there
+  virtual absl::Duration limit(Table table) const;                       // of one round trip
   absl::Status ScanPages(Table table, absl::string_view from, bool values, Visitor visit) const;
 
   PgPool& pool_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Key records that were read, decoded, in locked memory, for a store behind a network. It holds what
-// one version of the keys was (KvTxn::KeyVersion): a reader says which it sees, and another version
-// than the cache's empties it. So a record that any server of the party has replaced is never taken
-// from here by a reader that could see the new one. Thread-safe.
+// Key records that were read, decoded, in locked memory, for a store behind a network. It holds
+// what one version of the keys was (KvTxn::KeyVersion): a reader says which it sees, and another
+// version than the cache's empties it. So a record that any server of the party has replaced is
+// never taken from here by a reader that could see the new one. Thread-safe.
 #ifndef MPC_SERVER_STORE_RECORD_CACHE_H_
 #define MPC_SERVER_STORE_RECORD_CACHE_H_
 

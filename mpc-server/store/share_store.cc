@@ -142,9 +142,9 @@ absl::Status ShareStore::LoadOrCreateMeta(KvTxn& txn, StoreMeta* meta) const {
   if (!record.ok()) return record.status();
   ASSIGN_OR_RETURN(StoreMeta read, Sealer::ReadIdentity(*record));
   if (read.identity != sealer_.identity()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(engine_->remote() ? "the database" : "the data directory", " holds the shares of ", Describe(read.identity),
-                     "; the configuration says ", Describe(sealer_.identity())));
+    return absl::FailedPreconditionError(absl::StrCat(
+        engine_->remote() ? "the database" : "the data directory", " holds the shares of ",
+        Describe(read.identity), "; the configuration says ", Describe(sealer_.identity())));
   }
   *meta = read;
   RETURN_IF_ERROR(sealer_.CheckIdentity(*record));
@@ -425,9 +425,8 @@ absl::Status ShareStore::AddReplayEntries(absl::Span<const ReplayEntry> entries)
     rows.emplace_back(
         absl::StrCat(ReplayKey(entry.expires), AsText(entry.handle), AsText(entry.nonce)), "");
   }
-  return engine_->Write("write replays", [&](KvTxn& txn) {
-    return txn.InsertNew(rf::kReplay, rows).status();
-  });
+  return engine_->Write("write replays",
+                        [&](KvTxn& txn) { return txn.InsertNew(rf::kReplay, rows).status(); });
 }
 
 absl::Status ShareStore::LoadReplayEntries(

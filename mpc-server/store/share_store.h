@@ -62,7 +62,7 @@ class ShareStore {
     StoreIdentity identity;
     StoreKeys keys;
     RandomSource* random = nullptr;  // thread-safe; outlives the store
-    size_t cache_bytes = 0;  // of records kept in memory, if the engine is remote
+    size_t cache_bytes = 0;          // of records kept in memory, if the engine is remote
   };
 
   // Makes an empty engine the store of this identity. Errors that name both sides: another realm's,
@@ -86,8 +86,8 @@ class ShareStore {
   absl::StatusOr<size_t> ExpireStaged(absl::Time before);
 
   absl::StatusOr<KeyRecord> Get(const Handle& handle) const;  // committed keys only
-  // The same for many, as of one moment: of a remote engine one round trip if they are cached and no
-  // server of the party changed keys since, and three otherwise.
+  // The same for many, as of one moment: of a remote engine one round trip if they are cached and
+  // no server of the party changed keys since, and three otherwise.
   std::vector<absl::StatusOr<KeyRecord>> GetMany(absl::Span<const Handle> handles) const;
   absl::StatusOr<KeyRecord> GetStaged(const TransactionId& txn, const Handle& handle) const;
   // Deletes those of the handles that are committed; returns how many were.

@@ -56,9 +56,11 @@ void WriteLine(const std::string& path, const std::string& line, mode_t mode) {
 }
 
 absl::StatusOr<std::string> MakeFolder() {
-  // In memory where there is room: each test commits and restarts much. Short, as a socket's name is.
+  // In memory where there is room: each test commits and restarts much. Short, as a socket's name
+  // is.
   struct statvfs room;
-  const bool in_memory = statvfs("/dev/shm", &room) == 0 && room.f_bavail * room.f_frsize > 1ull << 30;
+  const bool in_memory =
+      statvfs("/dev/shm", &room) == 0 && room.f_bavail * room.f_frsize > 1ull << 30;
   std::string folder = absl::StrCat(in_memory ? "/dev/shm" : "/tmp", "/mpc-kdc-pg.XXXXXX");
   if (mkdtemp(folder.data()) == nullptr) return absl::UnavailableError("mkdtemp");
   chmod(folder.c_str(), 0755);
@@ -74,8 +76,8 @@ absl::Status PostgresCluster::Run(const std::string& command) const {
                                        command, " >> ", log, " 2>&1");
   if (system(all.c_str()) == 0) return absl::OkStatus();
   std::ifstream in(log);
-  return absl::UnavailableError(absl::StrCat(command, " failed:\n",
-                                             std::string(std::istreambuf_iterator<char>(in), {})));
+  return absl::UnavailableError(
+      absl::StrCat(command, " failed:\n", std::string(std::istreambuf_iterator<char>(in), {})));
 }
 
 absl::StatusOr<std::unique_ptr<PostgresCluster>> PostgresCluster::Create() {
@@ -88,8 +90,9 @@ absl::StatusOr<std::unique_ptr<PostgresCluster>> PostgresCluster::Create() {
   WriteLine(cluster->folder_ + "/password", kPassword, 0644);
   WriteLine(cluster->folder_ + "/passfile", absl::StrCat("*:*:*:*:", kPassword), 0600);
   GiveAway(cluster->folder_ + "/passfile");
-  RETURN_IF_ERROR(cluster->Run("initdb -D data -U super -A scram-sha-256 --pwfile=password "
-                               "--locale=C -E UTF8 --no-sync --no-instructions"));
+  RETURN_IF_ERROR(
+      cluster->Run("initdb -D data -U super -A scram-sha-256 --pwfile=password "
+                   "--locale=C -E UTF8 --no-sync --no-instructions"));
   std::ofstream(cluster->data() + "/postgresql.conf", std::ios::app)
       << "listen_addresses = ''\nunix_socket_directories = '" << cluster->folder_ << "'\n"
       << "max_connections = 100\nshared_buffers = 32MB\nwal_keep_size = 64MB\n"
@@ -114,7 +117,8 @@ absl::StatusOr<std::unique_ptr<PostgresCluster>> PostgresCluster::CreateStandby(
       "pg_basebackup -D data -R -X stream -c fast -d \"", "host=", folder_, " port=", port_,
       " user=super passfile=", standby->folder_, "/passfile application_name=standby\"")));
   std::ofstream(standby->data() + "/postgresql.conf", std::ios::app)
-      << "unix_socket_directories = '" << standby->folder_ << "'\nport = " << standby->port_ << "\n";
+      << "unix_socket_directories = '" << standby->folder_ << "'\nport = " << standby->port_
+      << "\n";
   RETURN_IF_ERROR(standby->Start());
   return standby;
 }
@@ -125,9 +129,8 @@ PostgresCluster::~PostgresCluster() {
 }
 
 absl::Status PostgresCluster::Start() {
-  const std::string command =
-      absl::StrCat("exec ", AsUser(), programs_, "/postgres -D ", data(), " -p ", port_, " >> ",
-                   folder_, "/log 2>&1");
+  const std::string command = absl::StrCat("exec ", AsUser(), programs_, "/postgres -D ", data(),
+                                           " -p ", port_, " >> ", folder_, "/log 2>&1");
   server_ = fork();
   if (server_ == 0) {
     if (chdir(folder_.c_str()) != 0) _exit(1);
@@ -135,8 +138,7 @@ absl::Status PostgresCluster::Start() {
     _exit(1);
   }
   const absl::Time end = absl::Now() + absl::Seconds(60);
-  const std::string ready =
-      absl::StrCat("pg_isready -q -h ", folder_, " -p ", port_);
+  const std::string ready = absl::StrCat("pg_isready -q -h ", folder_, " -p ", port_);
   while (absl::Now() < end) {
     if (Run(ready).ok()) return absl::OkStatus();
     absl::SleepFor(absl::Milliseconds(50));
@@ -170,7 +172,9 @@ void PostgresCluster::Stop() {
   server_ = -1;
 }
 
-absl::Status PostgresCluster::Promote() { return Run(absl::StrCat("pg_ctl promote -w -D ", data())); }
+absl::Status PostgresCluster::Promote() {
+  return Run(absl::StrCat("pg_ctl promote -w -D ", data()));
+}
 
 std::string PostgresCluster::InfoOf(const std::string& database, const std::string& user) const {
   return absl::StrCat("host=", folder_, " port=", port_, " dbname=", database, " user=", user,
@@ -214,8 +218,7 @@ std::unique_ptr<PostgresCluster>& Shared() {
 struct EndsWithTheTests : ::testing::Environment {
   void TearDown() override { Shared().reset(); }
 };
-[[maybe_unused]] const auto* const ends =
-    ::testing::AddGlobalTestEnvironment(new EndsWithTheTests);
+[[maybe_unused]] const auto* const ends = ::testing::AddGlobalTestEnvironment(new EndsWithTheTests);
 
 }  // namespace
 

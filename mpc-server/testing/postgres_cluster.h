@@ -27,8 +27,8 @@ class PostgresCluster {
   PostgresCluster& operator=(const PostgresCluster&) = delete;
 
   absl::Status Start();
-  void Stop();  // "immediate": as a crash, after which it recovers
-  void Kill();  // -9, all processes
+  void Stop();               // "immediate": as a crash, after which it recovers
+  void Kill();               // -9, all processes
   void Freeze(bool frozen);  // all processes stand still
   absl::Status Promote();
   // As a superuser; an error is one of the test. Returns the first value, as text.
