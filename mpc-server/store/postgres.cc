@@ -34,13 +34,13 @@ absl::StatusOr<std::unique_ptr<PostgresEngine>> PostgresEngine::Open(const std::
 }
 
 absl::StatusOr<std::unique_ptr<const KvTxn>> PostgresEngine::BeginRead() const {
-  ASSIGN_OR_RETURN(PgPool::Lease lease, pool_->Take(/*writer=*/false));
-  return std::make_unique<PgReadTxn>(pool_.get(), std::move(lease));
+  auto txn = std::make_unique<PgReadTxn>(pool_.get());
+  RETURN_IF_ERROR(txn->Open());
+  return txn;
 }
 
 absl::Status PostgresEngine::Write(absl::string_view what, Body body) {
-  ASSIGN_OR_RETURN(PgPool::Lease lease, pool_->Take(/*writer=*/true));
-  PgWriteTxn txn(pool_.get(), std::move(lease));
+  PgWriteTxn txn(pool_.get());
   RETURN_IF_ERROR(body(txn));
   return txn.Commit(what);
 }

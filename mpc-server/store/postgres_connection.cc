@@ -192,7 +192,7 @@ bool PgConnection::Queue(const PgStatement& statement, bool wanted) {
     expected_.push_back({"", wanted});
     return PQsendQueryParams(raw, sql, 0, nullptr, nullptr, nullptr, nullptr, kBinary) == 1;
   }
-  // Its text is its name: libpq takes any, the server keeps 63 bytes of it.
+  // A hash of its text is its name: there are some dozens in all.
   const std::string name = absl::StrCat("s", std::hash<std::string>()(statement.sql));
   if (prepared_.insert(name).second) {
     expected_.push_back({name, false});

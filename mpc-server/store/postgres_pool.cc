@@ -171,6 +171,26 @@ absl::StatusOr<PgPool::Lease> PgPool::Take(bool writer) {
   return lease;
 }
 
+absl::Status PgPool::TakeTurn() {
+  const absl::MutexLock lock(&mutex_);
+  const absl::Time end = absl::Now() + limits::kDatabaseLock;
+  while (turn_taken_) {
+    if (changed_.WaitWithDeadline(&mutex_, end) && turn_taken_) {
+      return absl::UnavailableError(
+          "other enrolments have been writing to the database for long: look at its load, and ask "
+          "again");
+    }
+  }
+  turn_taken_ = true;
+  return absl::OkStatus();
+}
+
+void PgPool::EndTurn() {
+  const absl::MutexLock lock(&mutex_);
+  turn_taken_ = false;
+  changed_.SignalAll();
+}
+
 void PgPool::DropIdle() {
   ++generation_;
   readers_ -= idle_.size();

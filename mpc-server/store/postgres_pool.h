@@ -48,6 +48,10 @@ class PgPool {
   absl::Status Start();
   absl::StatusOr<Lease> Take(bool writer);
   void GiveBack(Lease lease);
+  // This process's turn to write more than replay entries and marks: those who wait for it have no
+  // connection, so that there is always one for a batch.
+  absl::Status TakeTurn();
+  void EndTurn();
   // A connection in the place of one that broke. After a commit whose outcome is not known
   // (`unsure`) the lane's count in memory() says what became of it.
   absl::Status Replace(Lease* lease, bool unsure, absl::Duration limit);
@@ -87,6 +91,7 @@ class PgPool {
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;    // of connections: another since one broke
   uint64_t attempts_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // of the last attempt
+  bool turn_taken_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   absl::Mutex callback_mutex_;

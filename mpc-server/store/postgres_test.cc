@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/synchronization/notification.h"
@@ -367,6 +368,30 @@ TEST_F(PostgresTest, TwoServersShareADatabase) {
   EXPECT_EQ(won, 50);
 }
 
+// Each sees the last place that the other one gave.
+TEST_F(PostgresTest, WritersOfTwoServersTakeTurns) {
+  TestFolder other_folder;
+  auto one = *Open();
+  auto two =
+      *PostgresEngine::Open(cluster_->ConnInfo(database_), other_folder.path(), SystemRandom());
+  std::vector<std::thread> threads;
+  for (PostgresEngine* engine : {one.get(), two.get()}) {
+    threads.emplace_back([engine] {
+      for (int i = 0; i < 40; ++i) {
+        const absl::Status s = engine->Write("add", [&](KvTxn& txn) -> absl::Status {
+          const auto last = txn.LastKey(rf::kRecords);
+          const int next = last.ok() ? std::stoi(std::string(*last)) + 1 : 1000;
+          return txn.Append(rf::kRecords, absl::StrCat(next), "x");
+        });
+        EXPECT_TRUE(s.ok()) << s;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(*(*one->BeginRead())->Count(rf::kRecords), 80u);
+  EXPECT_EQ(*(*two->BeginRead())->LastKey(rf::kRecords), "1079");
+}
+
 TEST_F(PostgresTest, ACopiedDataDirIsNoticed) {
   auto engine = *Open();
   ASSERT_TRUE(Put(*engine, "a").ok());
@@ -401,6 +426,30 @@ TEST_F(PostgresTest, AKeyThatAnotherServerReplacedIsNotTakenFromTheCache) {
   ASSERT_EQ(*stores[1]->Delete({&record.info.handle, 1}), 1u);
   EXPECT_TRUE(absl::IsNotFound(stores[0]->Get(record.info.handle).status()));
   EXPECT_TRUE(absl::IsNotFound(stores[1]->Get(record.info.handle).status()));
+}
+
+// What lies in the server's files and in its log, and what it was sent.
+TEST_F(PostgresTest, NoPlainShareReachesTheDatabase) {
+  SeededRandomForTest random(5);
+  const KeyRecord record = RecordForTest(random, "alice@EXAMPLE.COM");
+  {
+    auto store =
+        *ShareStore::Open(*Open(), {kIdentityForTest, StoreKeysForTest(), &SystemRandom()});
+    ASSERT_TRUE(store->Stage(TransactionId{1}, {record}, kNow).ok());
+    ASSERT_TRUE(store->Commit(TransactionId{1}, kNow).ok());
+  }
+  cluster_->Sql("CHECKPOINT");
+  const auto is_there = [&](absl::Span<const uint8_t> bytes) {
+    for (const auto& entry : fs::recursive_directory_iterator(cluster_->data())) {
+      if (!entry.is_regular_file()) continue;
+      if (absl::StrContains(ReadFileForTest(entry.path().string()), AsText(bytes))) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_there(record.info.handle)) << "the search sees";
+  EXPECT_FALSE(is_there(AsBytes("alice@EXAMPLE.COM")));
+  EXPECT_FALSE(is_there(record.base[0].x));
+  EXPECT_FALSE(is_there(record.usages[0].round_keys[1].a));
 }
 
 // An idle server is told, so that it does not keep what nobody may use any more.

@@ -53,12 +53,20 @@ absl::Status ReadOnly() { return absl::InternalError("a change in a read"); }
 PgTxn::~PgTxn() {
   // Not waited for: whoever uses the connection next takes the answer first.
   if (begun_ && lease_.connection != nullptr) lease_.connection->Send({"ROLLBACK"});
-  pool_.GiveBack(std::move(lease_));
+  if (leased_) pool_.GiveBack(std::move(lease_));
+}
+
+absl::Status PgTxn::Lease(bool writer) const {
+  if (leased_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(lease_, pool_.Take(writer));
+  leased_ = true;
+  return absl::OkStatus();
 }
 
 absl::Duration PgTxn::limit(Table) const { return limits::kDatabaseAnswer; }
 
 absl::StatusOr<PgResult> PgTxn::Ask(const PgStatement& statement, Table table) const {
+  RETURN_IF_ERROR(Ready(table));
   const bool first = !begun_;
   for (bool again = false;; again = true) {
     if (lease_.connection == nullptr) return absl::UnavailableError("no connection");
@@ -186,6 +194,18 @@ absl::StatusOr<KvTxn::Values> PgReadTxn::InsertNew(Table, absl::Span<const Entry
 }
 
 // ---- Writes ----
+
+PgWriteTxn::~PgWriteTxn() {
+  if (has_turn_) pool_.EndTurn();
+}
+
+absl::Status PgWriteTxn::Ready(Table table) const {
+  if (LockOf(table) == kKeysLock && !has_turn_) {
+    RETURN_IF_ERROR(pool_.TakeTurn());
+    has_turn_ = true;
+  }
+  return Lease(/*writer=*/true);
+}
 
 // The advisory lock that a change of the table needs.
 std::optional<int64_t> PgWriteTxn::LockOf(Table table) const {
@@ -446,6 +466,9 @@ std::vector<PgStatement> PgWriteTxn::CommitStatements() const {
 
 absl::Status PgWriteTxn::Commit(absl::string_view what) {
   if (!changed_) return absl::OkStatus();
+  for (size_t i = 0; i < rf::kTables; ++i) {
+    if (!changes_[i].empty()) RETURN_IF_ERROR(Ready(static_cast<rf::Table>(i)));
+  }
   // A body that only writes has not begun: what Ask() does for others.
   if (!begun_) {
     RETURN_IF_ERROR(Ask({"SELECT 1"}, rf::kReplay).status());

@@ -30,11 +30,13 @@ class PgTxn : public KvTxn {
   absl::StatusOr<size_t> Count(Table table) const override;
 
  protected:
-  PgTxn(PgPool* pool, PgPool::Lease lease) : pool_(*pool), lease_(std::move(lease)) {}
+  explicit PgTxn(PgPool* pool) : pool_(*pool) {}
 
   // Runs the statement; the first of a transaction brings Beginning() with it. If that finds the
   // connection dead, as all are after the database's restart, a new one is tried once.
   absl::StatusOr<PgResult> Ask(const PgStatement& statement, Table table) const;
+  virtual absl::Status Ready(Table) const { return absl::OkStatus(); }  // to ask: has a connection
+  absl::Status Lease(bool writer) const;
   virtual std::vector<PgStatement> Before(Table table) const = 0;  // what must come first
   virtual void After(Table table, absl::Span<const PgResult> results) const = 0;
   virtual absl::Status Settle(Table) const { return absl::OkStatus(); }  // own changes
@@ -44,13 +46,15 @@ class PgTxn : public KvTxn {
 
   PgPool& pool_;
   mutable PgPool::Lease lease_;
+  mutable bool leased_ = false;
   mutable bool begun_ = false;
   mutable std::deque<std::string> kept_;  // what was returned as a view
 };
 
 class PgReadTxn : public PgTxn {
  public:
-  PgReadTxn(PgPool* pool, PgPool::Lease lease) : PgTxn(pool, std::move(lease)) {}
+  explicit PgReadTxn(PgPool* pool) : PgTxn(pool) {}
+  absl::Status Open() { return Lease(/*writer=*/false); }
 
   absl::StatusOr<absl::Span<const uint8_t>> Get(Table table, absl::string_view key) const override;
   absl::StatusOr<uint64_t> KeyVersion() const override;
@@ -68,7 +72,8 @@ class PgReadTxn : public PgTxn {
 
 class PgWriteTxn : public PgTxn {
  public:
-  PgWriteTxn(PgPool* pool, PgPool::Lease lease) : PgTxn(pool, std::move(lease)) {}
+  explicit PgWriteTxn(PgPool* pool) : PgTxn(pool) {}
+  ~PgWriteTxn() override;
 
   absl::StatusOr<absl::Span<const uint8_t>> Get(Table table, absl::string_view key) const override;
   absl::StatusOr<Values> GetMany(Table table, absl::Span<const std::string> keys) const override;
@@ -96,6 +101,7 @@ class PgWriteTxn : public PgTxn {
 
   std::vector<PgStatement> Before(Table table) const override;
   void After(Table table, absl::Span<const PgResult> results) const override;
+  absl::Status Ready(Table table) const override;
   absl::Status Settle(Table table) const override;
   void Saw(Table table, absl::string_view key) const override;
   absl::Duration limit(Table table) const override;
@@ -112,6 +118,7 @@ class PgWriteTxn : public PgTxn {
   mutable std::array<std::map<std::string, Known, std::less<>>, record_format::kTables> known_;
   mutable std::array<std::optional<std::string>, record_format::kTables> last_;  // in the database
   mutable std::array<int64_t, record_format::kTables> added_{};  // to `counts`, by InsertNew()
+  mutable bool has_turn_ = false;
   mutable bool meta_locked_ = false, keys_locked_ = false;
   mutable bool changed_ = false, keys_changed_ = false;
 };

@@ -370,6 +370,39 @@ TEST_P(EngineContractTest, TheVersionChangesWithKeysAndNotWithReplays) {
   EXPECT_EQ(version() != second, engine_->remote());
 }
 
+// Nor do many that wait for it.
+TEST_P(EngineContractTest, ManyBulksLeaveRoomForReplays) {
+  if (!engine_->remote()) GTEST_SKIP() << "one writer at a time, and each is short";
+  absl::Notification writing, done;
+  const auto bulk = [&](int number) {
+    EXPECT_TRUE(engine_
+                    ->Write("bulk",
+                            [&](KvTxn& txn) {
+                              EXPECT_TRUE(txn.Count(rf::kKeys).ok());
+                              if (number == 0) writing.Notify();
+                              done.WaitForNotification();
+                              return txn.Put(rf::kKeys, absl::StrCat("bulk", number), "1");
+                            })
+                    .ok());
+  };
+  std::vector<std::thread> threads;
+  threads.emplace_back(bulk, 0);
+  writing.WaitForNotification();
+  for (int i = 1; i < 12; ++i) threads.emplace_back(bulk, i);
+  absl::SleepFor(absl::Milliseconds(300));
+  for (int i = 0; i < 20; ++i) {
+    const absl::Time start = absl::Now();
+    const absl::Status s = engine_->Write("replays", [&](KvTxn& txn) {
+      return txn.InsertNew(rf::kReplay, {{absl::StrCat("r", i), ""}}).status();
+    });
+    EXPECT_TRUE(s.ok()) << s;
+    EXPECT_LT(absl::Now() - start, absl::Seconds(1));
+  }
+  done.Notify();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(*(*engine_->BeginRead())->Count(rf::kKeys), 12u);
+}
+
 // A bulk write that is under way keeps no batch waiting for its replay entries.
 TEST_P(EngineContractTest, ReplaysWaitForNoBulk) {
   if (!engine_->remote()) GTEST_SKIP() << "one writer at a time, and each is short";
