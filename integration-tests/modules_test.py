@@ -9,7 +9,8 @@ import sys
 import pytest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-PROGRAMS = ['deploy/demo/demo.py', 'integration-tests/storm/bench_storm.py', 'integration-tests/fault/matrix.py',
+PROGRAMS = ['deploy/demo/demo.py', 'integration-tests/storm/bench_storm.py',
+            'integration-tests/storm/bench_stores.py', 'integration-tests/fault/matrix.py',
             'integration-tests/clients/client_matrix.py', 'integration-tests/wire/bench_network.py']
 
 

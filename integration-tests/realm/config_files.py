@@ -257,7 +257,7 @@ peers = "{endpoints[party]}"
 [store]
 key_file = "{folder / 'store.key'}"
 create_key = true
-map_size_gib = {realm.options.map_size_gib}
+{store_toml(realm.options, party)}
 
 [batch]
 window_ms = {realm.options.batch_window_ms}
@@ -276,6 +276,12 @@ level = "info"
 file = "{realm.log_dir}/p{party}-audit.jsonl"
 
 {extra_toml(realm)}'''
+
+
+def store_toml(options, party):
+    if not options.databases:
+        return f'map_size_gib = {options.map_size_gib}'
+    return f'backend = "postgresql"\npostgresql = "{options.databases[party]}"'
 
 
 def admin_toml(realm):

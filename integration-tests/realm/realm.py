@@ -52,6 +52,7 @@ class Options:
         'principal_logins': 'unlimited', 'principal_failures': 'unlimited',
         'principal_reissues': 'unlimited'})
     map_size_gib: int = 1          # of each server's store: a million keys take 2
+    databases: tuple = ()          # of P0, P1, P2: PostgreSQL's connection strings; empty: LMDB
     metrics: tuple = ()            # of P0, P1, P2: ports on the loopback interface, or none
     extra_realm: dict = dataclasses.field(default_factory=dict)        # kdc.conf, [realms]
     extra_database: dict = dataclasses.field(default_factory=dict)     # kdc.conf, [dbmodules]

@@ -29,6 +29,16 @@ class BatchRecords {
     if (first) it->second.record = store_->Get(handle);
     return it->second.record;
   }
+  // Reads those that were not read yet, all at once.
+  void Prefetch(absl::Span<const Handle> handles) {
+    std::vector<Handle> fresh;
+    for (const Handle& handle : handles) {
+      if (records_.try_emplace(handle).second) fresh.push_back(handle);
+    }
+    if (fresh.empty()) return;
+    std::vector<absl::StatusOr<KeyRecord>> read = store_->GetMany(fresh);
+    for (size_t i = 0; i < fresh.size(); ++i) records_[fresh[i]].record = std::move(read[i]);
+  }
   // What this server says of the key in this batch; zeros of one that was not read.
   const RecordTags& Tags(const Handle& handle, const PartyContext& party, uint32_t batch) {
     const KeyRecord* const record = Find(handle);

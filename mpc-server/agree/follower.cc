@@ -121,6 +121,15 @@ void Follower::WaitForLateJobs(const Proposal& proposal) {
   }
 }
 
+std::vector<WaitingJobPtr> Follower::JobsHere(const Proposal& proposal) {
+  std::vector<WaitingJobPtr> jobs;
+  const absl::MutexLock lock(&state_.waiting.mu);
+  for (const ProposalEntry& entry : proposal.entries) {
+    jobs.push_back(state_.waiting.jobs.Find(entry.group, entry.id));
+  }
+  return jobs;
+}
+
 Judgement CheckProtocol(CtsProtocol protocol, const CtsLoad& one, const CtsLoad& all,
                         ProtocolSetting forced) {
   const bool garbled = protocol == CtsProtocol::kGarbled;
@@ -157,6 +166,7 @@ Judgement Follower::CheckProtocol(const Proposal& proposal, const WaitingJob& jo
 
 void Follower::VoteOnJobs(Ballot& ballot) {
   WaitForLateJobs(ballot.proposal);
+  PrefetchKeys(JobsHere(ballot.proposal), ballot.records);
   Opinions opinions(&state_, &ballot);
   size_t blocks = 0;
   CtsLoad load;

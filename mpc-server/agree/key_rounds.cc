@@ -177,6 +177,7 @@ class Verify : public KeyRound {
 std::vector<ProposalEntry> Verify::Entries(BatchRecords& records) {
   std::vector<ProposalEntry> entries;
   const size_t end = std::min(results_.size() + kVerifyKeysPerBatch, handles_.size());
+  records.Prefetch(absl::MakeConstSpan(handles_).subspan(results_.size(), end - results_.size()));
   for (size_t i = results_.size(); i < end; ++i) {
     entries.push_back({group, i, HandleDigest(handles_[i]), ReadCode(records, handles_[i])});
   }
@@ -187,6 +188,7 @@ std::vector<ProposalEntry> Verify::Entries(BatchRecords& records) {
 std::vector<VoteCode> Verify::Vote(const std::vector<ProposalEntry>& entries,
                                    BatchRecords& records) {
   std::vector<VoteCode> codes;
+  records.Prefetch(absl::MakeConstSpan(handles_).subspan(results_.size(), entries.size()));
   for (const ProposalEntry& entry : entries) {
     const size_t index = results_.size() + codes.size();
     if (entry.id != index || index >= handles_.size()) return {};

@@ -152,6 +152,7 @@ void Leader::LookAtNewJobs(BatchRecords& records) {
         state_.Now(), [](const WaitingJob& job) { return !job.measured; }, state_.options.max_jobs);
   }
   state_.quotas.Advance(state_.Now());
+  PrefetchKeys(unknown, records);
   for (const WaitingJobPtr& job : unknown) {
     Measure(*job, records);
     job->refused.reset();
@@ -215,6 +216,7 @@ void Leader::ProposeJobs(Ballot& ballot) {
   for (const WaitingJobPtr& job : ballot.jobs) {
     proposal.nonces += static_cast<uint32_t>(NoncesOfJob(job->job));
   }
+  PrefetchKeys(ballot.jobs, ballot.records);
   Opinions opinions(&state_, &ballot);
   for (const WaitingJobPtr& job : ballot.jobs) {
     Measure(*job, ballot.records);  // where it was not: the others do so now

@@ -23,6 +23,16 @@ std::vector<Handle> HandlesOf(const Job& job) {
   return handles;
 }
 
+void PrefetchKeys(absl::Span<const WaitingJobPtr> jobs, BatchRecords& records) {
+  std::vector<Handle> handles;
+  for (const WaitingJobPtr& job : jobs) {
+    if (job == nullptr) continue;
+    const std::vector<Handle> of_job = HandlesOf(job->job);
+    handles.insert(handles.end(), of_job.begin(), of_job.end());
+  }
+  records.Prefetch(handles);
+}
+
 namespace {
 
 Judgement CheckKeysOf(const EngineState& state, const Job& job, BatchRecords& records) {

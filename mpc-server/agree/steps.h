@@ -147,6 +147,7 @@ class Follower {
   absl::StatusOr<bool> ReceiveProposal(PeerSession& session, Ballot& ballot);
   absl::Status CheckProposal(const PeerSession& session, const Proposal& proposal);
   void WaitForLateJobs(const Proposal& proposal);
+  std::vector<WaitingJobPtr> JobsHere(const Proposal& proposal);
   void VoteOnJobs(Ballot& ballot);
   Judgement CheckProtocol(const Proposal& proposal, const WaitingJob& job, CtsLoad* all) const;
   absl::Status CastVote(PeerSession& session, Ballot& ballot);
@@ -165,6 +166,8 @@ Judgement CheckProtocol(CtsProtocol protocol, const CtsLoad& one, const CtsLoad&
 
 // The handles that a job names, each once.
 std::vector<Handle> HandlesOf(const Job& job);
+// Reads the records that the jobs name, nullptr being none, in one call of the store.
+void PrefetchKeys(absl::Span<const WaitingJobPtr> jobs, BatchRecords& records);
 // What stays true of a job however long it waits: its keys' rules hold, its pre-auth is none that
 // was accepted, and its quotas are not used up. Takes from them.
 Judgement LookAt(EngineState& state, WaitingJob& waiting, BatchRecords& records);

@@ -399,6 +399,51 @@ inline constexpr absl::Duration kDefaultRefreshEvery = absl::Hours(24);
 // How often staged keys and replay entries that have expired are dropped.
 inline constexpr absl::Duration kHousekeeping = absl::Seconds(30);
 
+// ---- A share store on PostgreSQL ([store] backend = "postgresql") ----
+
+// To one host of the connection string, in whole seconds; libpq takes no less.
+// Exceeded: the next host.
+inline constexpr absl::Duration kDatabaseConnect = absl::Seconds(2);
+// One round trip of a read or of a batch's replay entries: the engine waits for it.
+// Exceeded: the connection is given up, UNAVAILABLE.
+inline constexpr absl::Duration kDatabaseAnswer = absl::Seconds(2);
+// One round trip of an enrolment, which may be thousands of rows.
+// Exceeded: the connection is given up, UNAVAILABLE.
+inline constexpr absl::Duration kDatabaseBulkAnswer = absl::Seconds(30);
+// For another mpc-server of the party that writes.
+// Exceeded: UNAVAILABLE.
+inline constexpr absl::Duration kDatabaseLock = absl::Seconds(10);
+// For what became of a commit whose answer was lost: a standby may be about to take over.
+// Exceeded: UNAVAILABLE, saying that it is not known.
+inline constexpr absl::Duration kDatabaseResolve = absl::Seconds(5);
+// For a connection, when there was one a moment ago.
+// Exceeded: UNAVAILABLE.
+inline constexpr absl::Duration kDatabaseWait = absl::Seconds(1);
+// From one try to connect to the next while the database is away.
+inline constexpr absl::Duration kDatabaseRetry = absl::Milliseconds(200);
+// For the database when mpc-server starts.
+// Exceeded: it does not start.
+inline constexpr absl::Duration kDatabaseStart = absl::Seconds(10);
+// One migration.
+// Exceeded: it is given up; nothing of it is kept.
+inline constexpr absl::Duration kDatabaseMigration = absl::Hours(1);
+// Connections of one server that read; one more listens.
+// Exceeded: waits.
+inline constexpr size_t kDatabaseReaders = 16;
+// Connections of one server that write.
+// Exceeded: waits.
+inline constexpr size_t kDatabaseWriters = 4;
+// Rows of one page of a scan.
+inline constexpr size_t kDatabasePageRows = 1024;
+// How often the position that the database had reached is written into data_dir.
+inline constexpr absl::Duration kDatabaseRemember = absl::Seconds(1);
+// [store] cache_mib: records kept decoded in locked memory, some 1.5 KiB each.
+// Exceeded: the one unused for longest is forgotten.
+inline constexpr size_t kDefaultCacheMib = 256;
+// The most that cache_mib may be.
+// Exceeded: configuration error.
+inline constexpr size_t kMaxCacheMib = 1 << 20;
+
 // ---- Audit log ----
 
 // A batch of kMaxBatchJobs refused jobs is about 20 MiB; 28 with as many keys as there may be.

@@ -25,6 +25,11 @@
 #include "mpc-server/service/tls13.h"
 
 ABSL_FLAG(std::string, config, "", "the configuration file (TOML)");
+ABSL_FLAG(bool, migrate, false,
+          "bring the schema of [store] postgresql to this program's version, and exit");
+ABSL_FLAG(std::string, migrate_as, "",
+          "with --migrate: the connection string of the schema's owner, when [store] postgresql "
+          "names a role that owns nothing; that role gets the rights it needs");
 ABSL_FLAG(bool, check_config, false,
           "check the configuration and the files it names, print what is wrong, and exit");
 
@@ -39,6 +44,7 @@ constexpr char kUsage[] =
     "  mpc-server --config=FILE                 run in the foreground\n"
     "  mpc-server --config=FILE --check_config  check the configuration\n"
     "  mpc-server --config=FILE --backup=FOLDER copy the share store, also while it is in use\n"
+    "  mpc-server --config=FILE --migrate       make or renew the schema in PostgreSQL\n"
     "  mpc-server --version\n\n"
     "Signals: TERM and INT stop it after the jobs under way; HUP opens the logs anew and\n"
     "reads the deny list, the certificate and the quotas again.\n"
@@ -135,6 +141,13 @@ int Run(const mpckdc::Config& config, const Hardening& hardening) {
   return kStopped;
 }
 
+int RunMigrations(const mpckdc::Config& config) {
+  const auto done = mpckdc::Server::Migrate(config, absl::GetFlag(FLAGS_migrate_as));
+  if (!done.ok()) return Fail(done.status(), kFailed);
+  printf("%s\n", done->c_str());
+  return kStopped;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -159,5 +172,6 @@ int main(int argc, char** argv) {
     printf("copied to %s; it opens with the key file of now, which is not in it\n", folder.c_str());
     return kStopped;
   }
+  if (absl::GetFlag(FLAGS_migrate)) return RunMigrations(*config);
   return Run(*config, hardening);
 }

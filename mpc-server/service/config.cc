@@ -14,10 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "mpc-server/base/table_reader.h"
+#include "mpc-server/store/postgres_connection.h"
 
 namespace mpckdc {
 namespace {
 
+constexpr const char* kBackends[] = {"lmdb", "postgresql"};
 constexpr const char* kModes[] = {"work-conserving", "fixed"};
 constexpr const char* kLevels[] = {"debug", "info", "warning", "error"};
 constexpr const char* kFormats[] = {"text", "json"};
@@ -74,12 +76,32 @@ void ReadPeers(TableReader in, Config::Peers* peers) {
   in.Finish();
 }
 
+void ReadDatabase(TableReader& in, Config::Store* store) {
+  std::string backend = kBackends[0];
+  in.Choice("backend", kBackends, &backend);
+  in.String("postgresql", Need::kOptional, &store->postgresql);
+  ReadNumber<size_t>(in, "cache_mib", Need::kOptional, 1, limits::kMaxCacheMib, &store->cache_mib);
+  if (backend == kBackends[0]) {
+    for (const char* key : {"postgresql", "cache_mib"}) {
+      if (in.Has(key)) in.Complain(key, "goes with backend = \"postgresql\"");
+    }
+    return;
+  }
+  if (in.Has("map_size_gib")) in.Complain("map_size_gib", "goes with backend = \"lmdb\"");
+  if (!in.Has("postgresql")) {
+    in.Complain("backend", "is \"postgresql\": say where it is, postgresql = \"host=...\"");
+  } else if (absl::Status s = CheckConnectionString(store->postgresql); !s.ok()) {
+    in.Complain("postgresql", s.message());
+  }
+}
+
 void ReadStore(TableReader in, const std::string& folder, Config::Store* store) {
   in.File("key_file", Need::kOptional, folder, &store->key_file);
   in.String("credential", Need::kOptional, &store->credential);
   in.Bool("create_key", &store->create_key);
   ReadNumber<uint64_t>(in, "map_size_gib", Need::kOptional, 1, limits::kMaxMapGib,
                        &store->map_size_gib);
+  ReadDatabase(in, store);
   if (in.Has("key_file") == in.Has("credential")) {
     in.Complain("key_file", "or credential: give exactly one of the two");
   }

@@ -48,6 +48,8 @@ struct Config {
     std::string credential;
     bool create_key = false;
     uint64_t map_size_gib = limits::kDefaultMapGib;
+    std::string postgresql;  // connection string; empty: LMDB in data_dir
+    size_t cache_mib = limits::kDefaultCacheMib;
   } store;
 
   struct Batch {

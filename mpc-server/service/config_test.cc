@@ -13,6 +13,7 @@
 namespace mpckdc {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -61,6 +62,28 @@ TEST(ConfigTest, ReadsAMinimalFileWithDefaults) {
   EXPECT_EQ(config->audit.sync, AuditSync::kInterval);
   EXPECT_EQ(config->audit.keep_files, 0u) << "an audit log is not deleted unasked";
   EXPECT_EQ(config->store.map_size_gib, 64u);
+  EXPECT_EQ(config->store.postgresql, "") << "LMDB";
+}
+
+TEST(ConfigTest, ReadsWhereTheDatabaseIs) {
+  const std::string postgresql = "backend = \"postgresql\"\n";
+  const auto config = ParseConfig(
+      absl::StrCat(kGood, postgresql, "postgresql = \"host=a,b dbname=x\"\ncache_mib = 9\n"), "f");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->store.postgresql, "host=a,b dbname=x");
+  EXPECT_EQ(config->store.cache_mib, 9u);
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "backend = \"mysql\"\n")),
+              HasSubstr("wants one of: lmdb, postgresql"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, postgresql)), HasSubstr("say where it is"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "postgresql = \"dbname=x\"\n")), HasSubstr("goes with"));
+  EXPECT_THAT(
+      ErrorOf(absl::StrCat(kGood, postgresql, "postgresql = \"dbname=x\"\nmap_size_gib = 1\n")),
+      HasSubstr("goes with backend = \"lmdb\""));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, postgresql, "postgresql = \"host=x\"\n")),
+              HasSubstr("dbname="));
+  EXPECT_THAT(
+      ErrorOf(absl::StrCat(kGood, postgresql, "postgresql = \"dbname=x password=secret\"\n")),
+      AllOf(HasSubstr("passfile=FILE"), Not(HasSubstr("secret"))));
 }
 
 TEST(ConfigTest, ReadsEverySetting) {

@@ -36,6 +36,8 @@
 #include "mpc-server/service/retired_keys.h"
 #include "mpc-server/service/sd_notify.h"
 #include "mpc-server/store/lmdb.h"
+#include "mpc-server/store/postgres.h"
+#include "mpc-server/store/postgres_schema.h"
 #include "mpc-server/store/share_store.h"
 #include "mpc-server/wire/front_door.h"
 #include "mpc-server/wire/tls_channel.h"
@@ -65,12 +67,31 @@ absl::Status CheckDataDir(const std::string& path, bool create) {
                       path, info.st_mode & 07777, path));
 }
 
+absl::StatusOr<std::shared_ptr<KvEngine>> OpenDatabase(const Config& config) {
+  if (!config.store.postgresql.empty()) {
+    if (LmdbEngine::Exists(config.data_dir)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the data directory ", config.data_dir,
+                       " holds an LMDB store, and [store] backend is "
+                       "\"postgresql\": give this server a data_dir of its own"));
+    }
+    return PostgresEngine::Open(config.store.postgresql, config.data_dir, SystemRandom());
+  }
+  if (PostgresEngine::Exists(config.data_dir)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the data directory ", config.data_dir,
+                     " is of a store on PostgreSQL, and [store] backend is "
+                     "\"lmdb\": give this server a data_dir of its own"));
+  }
+  return LmdbEngine::Open(config.data_dir, config.store.map_size_gib << 30);
+}
+
 // A missing key file is made only where no store would be orphaned by it.
 absl::StatusOr<StoreKeys> LoadStoreKeys(const Config& config, bool create) {
   if (!config.store.credential.empty()) return StoreKeys::LoadCredential(config.store.credential);
   absl::StatusOr<StoreKeys> keys = StoreKeys::Load(config.store.key_file);
   if (!absl::IsNotFound(keys.status())) return keys;
-  if (LmdbEngine::Exists(config.data_dir)) {
+  if (LmdbEngine::Exists(config.data_dir) || PostgresEngine::Exists(config.data_dir)) {
     return absl::FailedPreconditionError(
         absl::StrCat(keys.status().message(), "; the store in ", config.data_dir,
                      " cannot be read without it: restore the file"));
@@ -238,11 +259,11 @@ absl::Status Server::Impl::Start() {
 absl::Status Server::Impl::OpenStore() {
   RETURN_IF_ERROR(CheckDataDir(config_.data_dir, /*create=*/true));
   ASSIGN_OR_RETURN(StoreKeys keys, LoadStoreKeys(config_, /*create=*/true));
-  ASSIGN_OR_RETURN(std::unique_ptr<LmdbEngine> lmdb,
-                   LmdbEngine::Open(config_.data_dir, config_.store.map_size_gib << 30));
+  ASSIGN_OR_RETURN(std::shared_ptr<KvEngine> database, OpenDatabase(config_));
   ASSIGN_OR_RETURN(
       std::unique_ptr<ShareStore> store,
-      ShareStore::Open(std::move(lmdb), {IdentityOf(config_), std::move(keys), &SystemRandom()}));
+      ShareStore::Open(std::move(database), {IdentityOf(config_), std::move(keys), &SystemRandom(),
+                                             config_.store.cache_mib << 20}));
   store_ = std::move(store);
   package_key_ = PackageKey::LoadOrCreate(*store_, SystemRandom());
   if (!package_key_.ok()) return package_key_.status();
@@ -461,6 +482,21 @@ absl::Status Server::Check(const Config& config) {
   }
   absl::Status keys = LoadStoreKeys(config, /*create=*/false).status();
   return absl::IsNotFound(keys) ? absl::OkStatus() : keys;  // it would be made
+}
+
+absl::StatusOr<std::string> Server::Migrate(const Config& config, const std::string& owner) {
+  const std::string& server = config.store.postgresql;
+  if (server.empty()) {
+    return absl::FailedPreconditionError(
+        "[store] backend is \"lmdb\", which has no schema: --migrate is for \"postgresql\"");
+  }
+  if (absl::Status s = CheckConnectionString(owner.empty() ? server : owner); !s.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--migrate-as ", s.message()));
+  }
+  ASSIGN_OR_RETURN(const int applied,
+                   mpckdc::Migrate(owner.empty() ? server : owner, UserOf(server)));
+  return absl::StrCat("applied ", applied, " migrations: the schema has version ",
+                      Migrations().size());
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {

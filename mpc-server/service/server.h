@@ -18,6 +18,9 @@ class Server {
   // Checks what can be checked without changing or binding anything: identity, deny list, store
   // key, instruction set. For --check-config.
   static absl::Status Check(const Config& config);
+  // Brings the schema of [store] postgresql to this version, as `owner` (a connection string) or,
+  // if that is empty, as its own role. Returns what was done.
+  static absl::StatusOr<std::string> Migrate(const Config& config, const std::string& owner);
 
   // A consistent copy of the share store into `folder`, which must exist; a server may be running on
   // it. Sealed as it lies: it opens with the key file of its epoch, which is not copied.

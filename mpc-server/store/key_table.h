@@ -14,6 +14,11 @@
 #ifndef MPC_SERVER_STORE_KEY_TABLE_H_
 #define MPC_SERVER_STORE_KEY_TABLE_H_
 
+#include <string>
+#include <vector>
+
+#include "mpc-server/base/bytes.h"
+#include "mpc-server/store/key_record.h"
 #include "mpc-server/store/kv.h"
 
 namespace mpckdc {
@@ -23,6 +28,20 @@ absl::StatusOr<absl::Span<const uint8_t>> GetKey(const KvTxn& txn, absl::string_
 // What the value of `keys` leads to.
 absl::StatusOr<absl::Span<const uint8_t>> FollowPlace(const KvTxn& txn,
                                                       absl::Span<const uint8_t> value);
+// Many at once, in two round trips of a networked engine: each as GetKey() would say it.
+absl::StatusOr<std::vector<absl::StatusOr<std::string>>> GetKeys(const KvTxn& txn,
+                                                                 absl::Span<const Handle> handles);
+inline absl::StatusOr<absl::Span<const uint8_t>> ViewOf(const absl::StatusOr<std::string>& record) {
+  if (!record.ok()) return record.status();
+  return AsBytes(*record);
+}
+// Visits the records of the keys from `from` on, in the order of the handles, until `visit` returns
+// false. A page at a time is in memory.
+using KeyTableVisitor = absl::FunctionRef<bool(absl::string_view handle,
+                                               absl::StatusOr<absl::Span<const uint8_t>> record)>;
+absl::Status ScanKeys(const KvTxn& txn, absl::string_view from, KeyTableVisitor visit);
+// A hint that these will be put or deleted, or read (`records`).
+absl::Status PrefetchKeys(const KvTxn& txn, absl::Span<const Handle> handles, bool records);
 // Adds a key, or replaces its record.
 absl::Status PutKey(KvTxn& txn, absl::string_view handle, absl::string_view record);
 absl::Status DeleteKey(KvTxn& txn, absl::string_view handle);  // NotFound: no such key

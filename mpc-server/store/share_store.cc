@@ -52,7 +52,14 @@ absl::Status CheckStageArguments(absl::Span<const KeyRecord> records) {
   return absl::OkStatus();
 }
 
+std::vector<Handle> HandlesOf(absl::Span<const KeyRecord> records) {
+  std::vector<Handle> handles;
+  for (const KeyRecord& record : records) handles.push_back(record.info.handle);
+  return handles;
+}
+
 absl::Status CheckNotCommitted(const KvTxn& txn, absl::Span<const KeyRecord> records) {
+  RETURN_IF_ERROR(PrefetchKeys(txn, HandlesOf(records), /*records=*/false));
   for (const KeyRecord& record : records) {
     const Handle& handle = record.info.handle;
     const absl::Status old = txn.Get(rf::kKeys, AsText(handle)).status();
@@ -82,7 +89,14 @@ absl::StatusOr<size_t> WriteAndCount(KvEngine& engine, absl::string_view what,
 
 ShareStore::ShareStore(std::shared_ptr<KvEngine> engine, Options options)
     : engine_(std::move(engine)),
-      sealer_(std::move(options.keys), std::move(options.identity), options.random) {}
+      sealer_(std::move(options.keys), std::move(options.identity), options.random),
+      cache_(engine_->remote() ? std::make_unique<RecordCache>(options.cache_bytes) : nullptr) {
+  if (cache_ != nullptr) engine_->OnKeysChanged([cache = cache_.get()] { cache->Clear(); });
+}
+
+ShareStore::~ShareStore() {
+  if (cache_ != nullptr) engine_->OnKeysChanged(nullptr);
+}
 
 absl::StatusOr<std::unique_ptr<ShareStore>> ShareStore::Open(std::shared_ptr<KvEngine> engine,
                                                              Options options) {
@@ -115,9 +129,9 @@ absl::Status ShareStore::LoadOrCreateMeta(KvTxn& txn, StoreMeta* meta) const {
   if (!record.ok()) return record.status();
   ASSIGN_OR_RETURN(StoreMeta read, Sealer::ReadIdentity(*record));
   if (read.identity != sealer_.identity()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the data directory holds the shares of ", Describe(read.identity),
-                     "; the configuration says ", Describe(sealer_.identity())));
+    return absl::FailedPreconditionError(absl::StrCat(
+        engine_->remote() ? "the database" : "the data directory", " holds the shares of ",
+        Describe(read.identity), "; the configuration says ", Describe(sealer_.identity())));
   }
   *meta = read;
   RETURN_IF_ERROR(sealer_.CheckIdentity(*record));
@@ -227,6 +241,9 @@ absl::StatusOr<size_t> ShareStore::Commit(const TransactionId& id, absl::Time no
                                               staged->size(),
                                               " are there: abort it and enrol again"));
     }
+    std::vector<Handle> handles;
+    for (const auto& key : *staged) handles.push_back(key.first);
+    if (absl::Status s = PrefetchKeys(txn, handles, /*records=*/false); !s.ok()) return s;
     ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
     // They move as they are, after each was opened: a damaged one fails the commit. One of the epoch
     // before becomes one of the present.
@@ -267,24 +284,58 @@ absl::StatusOr<size_t> ShareStore::ExpireStaged(absl::Time before) {
   });
 }
 
-// By the view from before the transaction: if that is of no refresh, none was under way then. One
-// may end in between, key and all.
-absl::StatusOr<KeyRecord> ShareStore::Get(const Handle& handle) const {
+std::vector<absl::StatusOr<KeyRecord>> ShareStore::GetMany(absl::Span<const Handle> handles) const {
   const EpochView view = View();
-  absl::StatusOr<KeyRecord> record;
-  {
-    ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
-    record = OpenShares(handle, GetKey(*txn, AsText(handle)), view);
+  std::vector<absl::StatusOr<KeyRecord>> records(handles.size(), absl::UnknownError("not read"));
+  if (const absl::Status s = GetMany(handles, view, absl::MakeSpan(records)); !s.ok()) {
+    std::fill(records.begin(), records.end(), s);
   }
-  if (absl::IsNotFound(record.status()) && Epoch().receiving) {
-    return absl::UnavailableError(absl::StrCat("key ", HandleText(handle),
-                                               " has not come yet from the two other servers: this "
-                                               "one is being rebuilt"));
+  // A refresh ended in between, and with it its seed and its key.
+  const bool ended = view.seed != nullptr && View().seed == nullptr;
+  for (size_t i = 0; i < handles.size(); ++i) {
+    if (ended && absl::IsDataLoss(records[i].status())) records[i] = Get(handles[i]);
+    if (absl::IsNotFound(records[i].status()) && Epoch().receiving) {
+      records[i] = absl::UnavailableError(
+          absl::StrCat("key ", HandleText(handles[i]),
+                       " has not come yet from the two other servers: this one is being rebuilt"));
+    }
   }
-  if (absl::IsDataLoss(record.status()) && view.seed != nullptr && View().seed == nullptr) {
-    return Get(handle);
+  return records;
+}
+
+// By the view from before the transaction: if that is of no refresh, none was under way then. What
+// is cached is of the view's epoch: EnterEpoch() empties the cache.
+absl::Status ShareStore::GetMany(absl::Span<const Handle> handles, const EpochView& view,
+                                 absl::Span<absl::StatusOr<KeyRecord>> records) const {
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  uint64_t version = 0;
+  std::vector<size_t> missing;
+  if (cache_ != nullptr) {
+    ASSIGN_OR_RETURN(version, txn->KeyVersion());
   }
-  return record;
+  for (size_t i = 0; i < handles.size(); ++i) {
+    const auto cached = cache_ != nullptr ? cache_->Find(version, handles[i]) : nullptr;
+    if (cached != nullptr) {
+      records[i] = *cached;
+    } else {
+      missing.push_back(i);
+    }
+  }
+  if (missing.empty()) return absl::OkStatus();
+  std::vector<Handle> wanted;
+  for (const size_t i : missing) wanted.push_back(handles[i]);
+  ASSIGN_OR_RETURN(const auto sealed, GetKeys(*txn, wanted));
+  for (size_t m = 0; m < missing.size(); ++m) {
+    absl::StatusOr<KeyRecord>& record = records[missing[m]];
+    record = OpenShares(wanted[m], ViewOf(sealed[m]), view);
+    if (cache_ == nullptr || !record.ok()) continue;
+    cache_->Add(version, wanted[m], std::make_shared<const KeyRecord>(*record));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<KeyRecord> ShareStore::Get(const Handle& handle) const {
+  return std::move(GetMany({&handle, 1})[0]);
 }
 
 absl::StatusOr<KeyInfo> ShareStore::InfoOf(const KvTxn& txn, const Handle& handle) const {
@@ -301,6 +352,7 @@ absl::StatusOr<KeyRecord> ShareStore::GetStaged(const TransactionId& id,
 absl::StatusOr<size_t> ShareStore::Delete(absl::Span<const Handle> handles) {
   return WriteAndCount(*engine_, "delete keys", [&](KvTxn& txn) -> absl::StatusOr<size_t> {
     size_t deleted = 0;
+    if (absl::Status s = PrefetchKeys(txn, handles, /*records=*/true); !s.ok()) return s;
     for (const Handle& handle : handles) {
       absl::Status s = DeleteKey(txn, AsText(handle));
       if (absl::IsNotFound(s)) continue;
@@ -315,6 +367,7 @@ absl::StatusOr<size_t> ShareStore::Delete(absl::Span<const Handle> handles) {
 absl::Status ShareStore::SetGate(absl::Span<const Handle> handles, Gate gate) {
   return engine_->Write("set the gate of keys", [&](KvTxn& txn) -> absl::Status {
     ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
+    RETURN_IF_ERROR(PrefetchKeys(txn, handles, /*records=*/true));
     for (const Handle& handle : handles) {
       ASSIGN_OR_RETURN(KeyRecord record, OpenShares(handle, GetKey(txn, AsText(handle)), view));
       record.info.gate = gate;
@@ -328,16 +381,15 @@ absl::Status ShareStore::Visit(KeyState state, absl::string_view from, Visitor v
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
   const bool committed = state == KeyState::kCommitted;
   const size_t skip = committed ? 0 : sizeof(TransactionId);
-  return txn->Scan(
-      committed ? rf::kKeys : rf::kStaged, from,
-      [&](absl::string_view key, absl::Span<const uint8_t> value) {
-        Handle handle;
-        if (key.size() != skip + handle.size()) {
-          return visit(absl::DataLossError("a key record has a damaged name"));
-        }
-        ByteReader(AsBytes(key.substr(skip))).Into(handle);
-        return visit(OpenKey(handle, committed ? FollowPlace(*txn, value) : value, DecodeKeyInfo));
-      });
+  const auto one = [&](absl::string_view key, absl::StatusOr<absl::Span<const uint8_t>> record) {
+    Handle handle;
+    if (key.size() != skip + handle.size()) {
+      return visit(absl::DataLossError("a key record has a damaged name"));
+    }
+    ByteReader(AsBytes(key.substr(skip))).Into(handle);
+    return visit(OpenKey(handle, std::move(record), DecodeKeyInfo));
+  };
+  return committed ? ScanKeys(*txn, from, one) : txn->Scan(rf::kStaged, from, one);
 }
 
 absl::Status ShareStore::ForEachFrom(const Handle& first, Visitor visit) const {
@@ -426,7 +478,7 @@ absl::StatusOr<size_t> ShareStore::PruneReplayEntries(absl::Time now) {
   return WriteAndCount(*engine_, "drop old replays", [&](KvTxn& txn) -> absl::StatusOr<size_t> {
     const std::string end = ReplayKeysUntil(now);
     std::vector<std::string> expired;
-    absl::Status s = txn.Scan(rf::kReplay, "", [&](absl::string_view key, auto) {
+    absl::Status s = txn.ScanNames(rf::kReplay, "", [&](absl::string_view key) {
       if (key >= end) return false;
       expired.emplace_back(key);
       return true;

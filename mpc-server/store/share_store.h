@@ -38,6 +38,7 @@
 #include "mpc-server/store/key_record.h"
 #include "mpc-server/store/kv.h"
 #include "mpc-server/store/replay_entry.h"
+#include "mpc-server/store/record_cache.h"
 #include "mpc-server/store/sealer.h"
 #include "mpc-server/store/store_keys.h"
 
@@ -73,12 +74,14 @@ class ShareStore {
     StoreIdentity identity;
     StoreKeys keys;
     RandomSource* random = nullptr;  // thread-safe; outlives the store
+    size_t cache_bytes = 0;          // of records kept in memory, if the engine is remote
   };
 
   // Makes an empty engine the store of this identity. Errors that name both sides: another realm's,
   // party's or cluster's store; a key file that does not fit.
   static absl::StatusOr<std::unique_ptr<ShareStore>> Open(std::shared_ptr<KvEngine> engine,
                                                           Options options);
+  ~ShareStore();
 
   StoreMeta Meta() const;
   // Marks the realm as initialised; false when it was already.
@@ -103,6 +106,9 @@ class ShareStore {
   absl::StatusOr<size_t> ExpireStaged(absl::Time before);
 
   absl::StatusOr<KeyRecord> Get(const Handle& handle) const;  // committed keys only
+  // The same for many, as of one moment: of a remote engine one round trip if they are cached and
+  // no server of the party changed keys since, and three otherwise.
+  std::vector<absl::StatusOr<KeyRecord>> GetMany(absl::Span<const Handle> handles) const;
   absl::StatusOr<KeyRecord> GetStaged(const TransactionId& txn, const Handle& handle) const;
   // Deletes those of the handles that are committed; returns how many were.
   absl::StatusOr<size_t> Delete(absl::Span<const Handle> handles);
@@ -208,6 +214,8 @@ class ShareStore {
   absl::StatusOr<T> OpenKey(const Handle& handle, absl::StatusOr<absl::Span<const uint8_t>> sealed,
                             absl::StatusOr<T> (*decode)(const Handle&,
                                                         absl::Span<const uint8_t>)) const;
+  absl::Status GetMany(absl::Span<const Handle> handles, const EpochView& view,
+                       absl::Span<absl::StatusOr<KeyRecord>> records) const;
   absl::StatusOr<NonceMark> ReadMark(const KvTxn& txn) const;
 
   // ---- share_store_epochs.cc ----
@@ -229,6 +237,7 @@ class ShareStore {
 
   const std::shared_ptr<KvEngine> engine_;
   Sealer sealer_;
+  const std::unique_ptr<RecordCache> cache_;  // null: the engine is as near as memory
   mutable absl::Mutex mutex_;  // held while a write is waited for, so never taken inside one
   StoreMeta meta_ ABSL_GUARDED_BY(mutex_);
   mutable absl::Mutex epoch_mutex_;  // held for a moment only

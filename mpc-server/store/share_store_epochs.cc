@@ -18,7 +18,7 @@ namespace {
 
 namespace rf = record_format;
 
-constexpr size_t kStagedPerWrite = 256;
+constexpr size_t kStagedPerWrite = 256, kKeysPerRead = 256;
 
 }  // namespace
 
@@ -256,6 +256,7 @@ absl::Status ShareStore::EnterEpoch(absl::Time now) {
   entered.rewriting = !refresh.joining;
   entered.receiving = refresh.joining;
   SetEpoch(entered, refresh.joining ? nullptr : refresh.seed);
+  if (cache_ != nullptr) cache_->Clear();  // of shares of the epoch before
   if (!refresh.joining) return absl::OkStatus();
   {
     const absl::MutexLock lock(&mutex_);
@@ -272,6 +273,9 @@ absl::Status ShareStore::Receive(absl::Span<const KeyRecord> records) {
       return absl::FailedPreconditionError("this server is not receiving keys");
     }
     ASSIGN_OR_RETURN(const uint64_t epoch, EpochIn(txn));
+    std::vector<Handle> handles;
+    for (const KeyRecord& record : records) handles.push_back(record.info.handle);
+    RETURN_IF_ERROR(PrefetchKeys(txn, handles, /*records=*/false));
     for (const KeyRecord& record : records) {
       const absl::Status have = txn.Get(rf::kKeys, AsText(record.info.handle)).status();
       if (have.ok()) continue;
@@ -307,6 +311,7 @@ absl::Status ShareStore::EndReceiving() {
 
 absl::StatusOr<std::vector<Handle>> ShareStore::Lacking(absl::Span<const Handle> handles) const {
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  RETURN_IF_ERROR(PrefetchKeys(*txn, handles, /*records=*/false));
   std::vector<Handle> lacking;
   for (const Handle& handle : handles) {
     const absl::Status have = txn->Get(rf::kKeys, AsText(handle)).status();
@@ -322,7 +327,7 @@ absl::StatusOr<std::vector<Handle>> ShareStore::Lacking(absl::Span<const Handle>
 absl::StatusOr<std::vector<Handle>> ShareStore::Handles() const {
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
   std::vector<Handle> handles;
-  RETURN_IF_ERROR(txn->Scan(rf::kKeys, "", [&](absl::string_view key, auto) {
+  RETURN_IF_ERROR(txn->ScanNames(rf::kKeys, "", [&](absl::string_view key) {
     if (key.size() == sizeof(Handle)) ByteReader(AsBytes(key)).Into(handles.emplace_back());
     return true;
   }));
@@ -333,31 +338,26 @@ absl::StatusOr<std::vector<Handle>> ShareStore::Handles() const {
 
 absl::StatusOr<std::vector<Handle>> ShareStore::OldKeys() const {
   const uint64_t epoch = Epoch().epoch;
-  std::vector<std::pair<std::string, Handle>> found;  // by place
-  absl::Status result;
-  {
-    ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
-    absl::Status scanned = txn->Scan(rf::kKeys, "", [&](absl::string_view key, auto value) {
-      Handle handle{};
-      if (key.size() != handle.size()) return true;  // named by CheckEverything(), and by List
-      ByteReader(AsBytes(key)).Into(handle);
-      const absl::StatusOr<absl::Span<const uint8_t>> record = FollowPlace(*txn, value);
-      if (absl::IsDataLoss(record.status())) return true;
-      result = record.status();
-      const bool is_place = value.size() == rf::kPlaceBytes;
-      if (record.ok() && Sealer::EpochOf(*record) != epoch) {
-        found.emplace_back(is_place ? std::string(AsText(value)) : "", handle);
-      }
-      return result.ok();
-    });
-    result.Update(scanned);
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  std::vector<std::pair<std::string, Handle>> all;  // by place
+  RETURN_IF_ERROR(txn->Scan(rf::kKeys, "", [&](absl::string_view key, auto value) {
+    if (key.size() != sizeof(Handle)) return true;  // List() names it
+    const bool is_place = value.size() == rf::kPlaceBytes;
+    all.emplace_back(is_place ? std::string(AsText(value)) : "", Handle{});
+    ByteReader(AsBytes(key)).Into(all.back().second);
+    return true;
+  }));
+  std::sort(all.begin(), all.end());
+  std::vector<Handle> handles, old;
+  for (const auto& [place, handle] : all) handles.push_back(handle);
+  for (size_t i = 0; i < handles.size(); i += kKeysPerRead) {
+    const auto some = absl::MakeConstSpan(handles).subspan(i, kKeysPerRead);
+    ASSIGN_OR_RETURN(const auto records, GetKeys(*txn, some));
+    for (size_t k = 0; k < some.size(); ++k) {
+      if (records[k].ok() && Sealer::EpochOf(AsBytes(*records[k])) != epoch) old.push_back(some[k]);
+    }
   }
-  if (!result.ok()) return result;
-  std::sort(found.begin(), found.end());
-  std::vector<Handle> handles;
-  handles.reserve(found.size());
-  for (const auto& [place, handle] : found) handles.push_back(handle);
-  return handles;
+  return old;
 }
 
 absl::StatusOr<size_t> ShareStore::Rewrite(absl::Span<const Handle> handles) {
@@ -365,6 +365,7 @@ absl::StatusOr<size_t> ShareStore::Rewrite(absl::Span<const Handle> handles) {
   RETURN_IF_ERROR(engine_->Write("refresh keys", [&](KvTxn& txn) -> absl::Status {
     damaged = 0;
     ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
+    RETURN_IF_ERROR(PrefetchKeys(txn, handles, /*records=*/true));
     for (const Handle& handle : handles) {
       const absl::StatusOr<absl::Span<const uint8_t>> sealed = GetKey(txn, AsText(handle));
       if (absl::IsNotFound(sealed.status())) continue;  // deleted meanwhile

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the share store promises its callers, and what it does about damage, on both engines.
+// What the share store promises its callers, and what it does about damage, on all engines.
 #include "mpc-server/store/share_store.h"
 
 #include <gmock/gmock.h>
@@ -14,8 +14,10 @@
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/store/key_table.h"
+#include "mpc-server/store/postgres.h"
 #include "mpc-server/testing/folder.h"
 #include "mpc-server/testing/memory_engine.h"
+#include "mpc-server/testing/postgres_cluster.h"
 #include "mpc-server/testing/records.h"
 
 namespace mpckdc {
@@ -36,19 +38,24 @@ TransactionId Txn(uint8_t n) {
 
 std::optional<ReplayClaim> KeepClaim(size_t, const ReplayClaim&) { return std::nullopt; }
 
-class ShareStoreTest : public ::testing::TestWithParam<bool> {
+constexpr char kMemory[] = "Memory", kLmdb[] = "Lmdb", kPostgres[] = "Postgres";
+
+class ShareStoreTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { ASSERT_TRUE(Reopen().ok()); }
 
   // Nobody has the disk open meanwhile.
   std::shared_ptr<KvEngine> Engine() {
     store_.reset();
-    if (!GetParam()) return memory_;
-    return *LmdbEngine::Open(folder_.path(), 64 << 20);
+    if (GetParam() == kMemory) return memory_;
+    if (GetParam() == kLmdb) return *LmdbEngine::Open(folder_.path(), 64 << 20);
+    if (database_.empty()) database_ = SharedPostgresCluster()->NewDatabase();
+    return *PostgresEngine::Open(SharedPostgresCluster()->ConnInfo(database_), folder_.path(),
+                                 SystemRandom());
   }
   absl::Status Reopen(const StoreIdentity& identity = kIdentityForTest,
                       const StoreKeys& keys = StoreKeysForTest()) {
-    auto opened = ShareStore::Open(Engine(), {identity, keys, &SystemRandom()});
+    auto opened = ShareStore::Open(Engine(), {identity, keys, &SystemRandom(), 1 << 20});
     if (opened.ok()) store_ = *std::move(opened);
     return opened.status();
   }
@@ -96,6 +103,7 @@ class ShareStoreTest : public ::testing::TestWithParam<bool> {
 
   TestFolder folder_;
   const std::shared_ptr<MemoryEngine> memory_ = std::make_shared<MemoryEngine>();
+  std::string database_;  // of PostgreSQL
   std::unique_ptr<ShareStore> store_;
   SeededRandomForTest random_{1};
   uint8_t next_txn_ = 100;
@@ -501,8 +509,8 @@ TEST_P(ShareStoreTest, PlacesAfterDeletions) {
   EXPECT_EQ(*store_->Count(KeyState::kCommitted), kept.size());
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, ShareStoreTest, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "Lmdb" : "Memory"; });
+INSTANTIATE_TEST_SUITE_P(Engines, ShareStoreTest, ::testing::Values(kMemory, kLmdb, kPostgres),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace mpckdc

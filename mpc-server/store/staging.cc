@@ -67,7 +67,7 @@ absl::Status Staging::CheckFree(absl::Span<const KeyRecord> records) const {
                      " keys would be staged: commit or abort the other transactions first"));
   }
   absl::Status result;
-  absl::Status scanned = txn_.Scan(rf::kStaged, "", [&](absl::string_view key, auto) {
+  absl::Status scanned = txn_.ScanNames(rf::kStaged, "", [&](absl::string_view key) {
     if (absl::StartsWith(key, AsText(id_))) return true;
     const Handle taken = HandleOf(key);
     if (std::none_of(records.begin(), records.end(),
@@ -79,7 +79,10 @@ absl::Status Staging::CheckFree(absl::Span<const KeyRecord> records) const {
     return false;
   });
   result.Update(scanned);
-  return result;
+  if (!result.ok()) return result;
+  std::vector<std::string> keys;  // Put() asks for each
+  for (const KeyRecord& record : records) keys.push_back(StagedKey(id_, record.info.handle));
+  return txn_.Prefetch(rf::kStaged, keys);
 }
 
 absl::StatusOr<bool> Staging::Put(const Handle& handle, absl::string_view sealed) {
