@@ -288,10 +288,10 @@ void Administrator::DeleteOne() {
   const auto statuses = change.OnAll([&](int p) {
     const Done done =
         Call<Done>(p, "admin: delete", "admin: deleted", Timeouts().cleanup,
-                   [=, &clock = servers_->clock(p)](Process& process, const auto& answer) {
+                   [=, grace = grace_, &clock = servers_->clock(p)](Process& process,
+                                                                    const auto& answer) {
                      ShareStore& store = *process.store;
-                     (void)store.CollectRetired(clock.Now() - limits::kDefaultDeleteGrace,
-                                                limits::kCollectAtOnce);
+                     (void)store.CollectRetired(clock.Now() - grace, limits::kCollectAtOnce);
                      answer(mistake   ? store.DeleteNamed({wrong})
                             : restore ? store.Restore({key})
                                       : store.Retire({key}, clock.Now()));

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "mpc-server/base/limits.h"
 #include "mpc-server/sim/client_link.h"
 #include "mpc-server/sim/invariants.h"
 #include "mpc-server/sim/kdc.h"
@@ -26,6 +27,7 @@ class Administrator {
   // One change after the other until `done`; the last ones after faults have stopped.
   void Work(const bool* done);
   int running() const { return running_; }
+  void CollectAtOnce() { grace_ = absl::ZeroDuration(); }  // a control
 
  private:
   class Change;  // one transaction
@@ -54,6 +56,7 @@ class Administrator {
   ClientLinks links_;
   std::vector<Handle> acknowledged_;
   std::vector<std::string> principals_;  // of the acknowledged
+  absl::Duration grace_ = limits::kDefaultDeleteGrace;
   int keys_made_ = 0;
   int running_ = 0;
 };

@@ -342,6 +342,12 @@ TEST(SimControl, AStoreThatKeepsWhatWasDeletedIsSeen) {
   EXPECT_THAT(Breaks({.disk = {.keeps_deleted = true}}, 100), HasSubstr("was taken back"));
 }
 
+TEST(SimControl, AServerThatCollectsDeletedKeysAtOnceIsSeen) {
+  EXPECT_THAT(Breaks({.collects_at_once = true}),
+              testing::AnyOf(HasSubstr("lost acknowledged key"), HasSubstr("UNKNOWN_HANDLE"),
+                             HasSubstr("VerifyKeys says")));
+}
+
 // Semi-honest servers break in the first seeds.
 uint64_t SeedsOfLies() { return TestedSecurity() == Security::kActive ? 8 : 20; }
 

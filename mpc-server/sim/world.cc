@@ -54,6 +54,7 @@ World::World(const WorldOptions& options)
     invariants_.Lies(party);
   }
   if (options_.controls.other_text) kdc_.SendOtherTexts();
+  if (options_.controls.collects_at_once) administrator_.CollectAtOnce();
   servers_.SetStepHook([this](int p, const char* step) { return injector_.AtStep(p, step); });
   servers_.SetAudit([this](int p, const BatchJob& job) {
     if (options_.controls.lose_audit && p == 1 && job.id % 7 == 0) return;

@@ -26,6 +26,7 @@ struct Controls {
   bool never_heal = false;       // one server stays down
   bool lose_audit = false;       // one server's audit lines go astray
   bool other_text = false;       // one server gets another share of a reply's text
+  bool collects_at_once = false;  // deleted keys have no grace time
 };
 
 // Instead of faults of machines and networks: one server, drawn by the seed, lies.
