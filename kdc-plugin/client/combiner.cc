@@ -162,7 +162,8 @@ bool Combiner::Vote(const Sender& from, v1::Verdict verdict, const std::string& 
   ++count_;
   const mpc_verdict ours = FromWire(verdict);
   if (ours == MPC_UNAVAILABLE || ours == MPC_UNPROVED) {
-    Fail({ours, Describe(verdict, detail, from.name()), verdict == v1::VERDICT_UNAVAILABLE});
+    Fail({ours, Describe(verdict, detail, from.name()),
+          verdict == v1::VERDICT_UNAVAILABLE ? MPC_OUTAGE : MPC_NO_OUTAGE});
     return true;
   }
   if (count_ == 1) {
@@ -182,13 +183,14 @@ bool Combiner::Vote(const Sender& from, v1::Verdict verdict, const std::string& 
     if (!contradictions.empty()) return Accuse(Blame(contradictions, from.names));
   }
   Fail({FromWire(verdict),
-        verdict == v1::VERDICT_OK ? "" : Describe(first_, first_detail_, first_who_), false});
+        verdict == v1::VERDICT_OK ? "" : Describe(first_, first_detail_, first_who_),
+        MPC_NO_OUTAGE});
   return true;
 }
 
 bool Combiner::Accuse(const std::string& text) {
   accusation_ = text;
-  Fail(Unavailable(absl::StrCat(text, "; nothing of it was taken")));
+  Fail(Outage(absl::StrCat(text, "; nothing of it was taken"), MPC_WRONG_ANSWERS));
   return true;
 }
 
@@ -252,7 +254,7 @@ void JobCombiner::Deliver() {
   box->verdict = outcome().verdict;
   box->detail_text = outcome().detail;
   box->detail = box->detail_text.c_str();
-  box->outage = outcome().outage ? 1 : 0;
+  box->outage = outcome().outage;
   if (box->verdict == MPC_OK) FillIn(*box);
   done_(arg_, box.release());
 }

@@ -23,11 +23,13 @@ namespace mpckdc::client {
 struct Outcome {
   mpc_verdict verdict = MPC_OK;
   std::string detail;
-  bool outage = false;  // another try, or another triple, may do better
+  mpc_outage outage = MPC_NO_OUTAGE;
 };
 
 inline Outcome Unavailable(std::string detail) { return {MPC_UNAVAILABLE, std::move(detail)}; }
-inline Outcome Outage(std::string detail) { return {MPC_UNAVAILABLE, std::move(detail), true}; }
+inline Outcome Outage(std::string detail, mpc_outage outage = MPC_OUTAGE) {
+  return {MPC_UNAVAILABLE, std::move(detail), outage};
+}
 
 // Whose answer it is. Names of servers are for texts.
 struct Sender {

@@ -167,7 +167,14 @@ typedef struct mpc_sealed {
     mpc_bytes message;
 } mpc_sealed;
 
-/* Everything is set only when the verdict is MPC_OK, except `detail`. */
+/* Why MPC_UNAVAILABLE, if a repetition may succeed. */
+enum mpc_outage {
+    MPC_NO_OUTAGE = 0,
+    MPC_OUTAGE = 1,       /* servers or links fail */
+    MPC_WRONG_ANSWERS = 2 /* the servers contradict each other: not at this triple */
+};
+
+/* Everything is set only when the verdict is MPC_OK, except `detail` and `outage`. */
 typedef struct mpc_result {
     enum mpc_verdict verdict;
     uint64_t id; /* of the job */
@@ -178,7 +185,7 @@ typedef struct mpc_result {
     size_t seal_count;
     uint8_t mac[MPC_MAX_MAC_BYTES];
     size_t mac_size;
-    int outage; /* MPC_UNAVAILABLE by servers or links that fail: another try may succeed */
+    enum mpc_outage outage;
 } mpc_result;
 
 /* Wipes and frees. NULL is allowed. */

@@ -157,7 +157,7 @@ void Triples::Learn(const Attempt& attempt, const mpc_result& result, absl::Time
   State& state = states_[static_cast<size_t>(attempt.triple)];
   --state.jobs;
   if (attempt.probe) state.probing = false;
-  if (result.outage != 0) {
+  if (result.outage != MPC_NO_OUTAGE) {
     // It is known to be down; or only this job cannot be computed, whose key is damaged.
     if (!attempt.connected || state.good_at > attempt.sent) return;
     if (attempt.probe) state.pause = std::min(2 * state.pause, kProbeMax);
@@ -177,10 +177,11 @@ void Triples::Learn(const Attempt& attempt, const mpc_result& result, absl::Time
 }
 
 bool Triples::MayTryAgain(const Attempt& attempt, const mpc_result& result, absl::Time now) {
-  if (stopping_ || result.outage == 0 || attempt.again || attempt.job == nullptr) return false;
+  if (stopping_ || attempt.again || attempt.job == nullptr) return false;
+  if (result.outage == MPC_NO_OUTAGE) return false;
   if (now > attempt.submitted + (1 - kLeastPartLeft) * timeout_) return false;
   // One that was known to be down when the job came is no sooner up.
-  return states_.size() > 1 || attempt.connected;
+  return states_.size() > 1 || (attempt.connected && result.outage == MPC_OUTAGE);
 }
 
 void Triples::OnTriple(int triple, bool connected, const std::string& why) {

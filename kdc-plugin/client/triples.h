@@ -8,11 +8,11 @@
 //                 triple j of n are j + n, j + 2n, ...
 //
 // A triple is healthy while its three streams are up. It is taken out at once when one ends, when a
-// server says that the three cannot compute, or when one says nothing for a while; as long as
-// nothing is left that could be said of it but that it is connected again, one job at a time tries
-// it. A job that was lost so, and may be repeated, is sent once more in the time that it has: to
-// another healthy triple or, if the lost connection was all, the same. The servers judge the same
-// pre-authentication again for the same KDC (mpc-server/doc/jobs.md, "Grants").
+// server says that the three cannot compute, when they contradict each other, or when one says
+// nothing for a while. It is back when it is connected anew, or when a job that tries it, one at a
+// time, is computed. A job that was lost so, and may be repeated, is sent once more in the time
+// that it has: to another healthy triple or, if the lost connection was all, the same. The servers
+// judge the same pre-authentication again for the same KDC (mpc-server/doc/jobs.md, "Grants").
 #ifndef KDC_PLUGIN_CLIENT_TRIPLES_H_
 #define KDC_PLUGIN_CLIENT_TRIPLES_H_
 

@@ -43,7 +43,7 @@ class Inbox {
     Answer a;
     a.verdict = r->verdict;
     a.detail = r->detail;
-    a.outage = r->outage != 0;
+    a.outage = r->outage != MPC_NO_OUTAGE;
     a.id = r->id;
     a.open = client::Copy(r->open_keystream);
     a.plain = client::Copy(r->open_plaintext);

@@ -175,6 +175,18 @@ TEST_F(TriplesTest, OneThatCannotComputeIsTakenOutAndTriedAgain) {
   EXPECT_EQ(Times(Logged(), "in use"), 1u);
 }
 
+TEST_F(TriplesTest, OneWhoseServersContradictEachOtherIsTakenOut) {
+  StartBoth();
+  second_[1]->behaviour.job = [](v1::JobAnswer& a) {
+    if (a.seals_size() > 0) Alter(*a.mutable_seals(0), 0);
+  };
+  Forget();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Logins(2), 2);
+  EXPECT_GT(received_[1], 0) << "none asked it: nothing was tested";
+  EXPECT_THAT(Logged(), HasSubstr("altered its answer"));
+  EXPECT_EQ(Times(Logged(), "taken out"), 1u) << Logged();
+}
+
 // A machine that hangs: nothing ends the connection.
 TEST_F(TriplesTest, ASilentServerCostsLessThanTheTimeOfAJob) {
   StartBoth(3000);
