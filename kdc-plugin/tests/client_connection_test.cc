@@ -164,7 +164,6 @@ TEST_F(ClientTest, RefusesServersThatDoNotBelongTogether) {
            {"no party", [](v1::Welcome& w) { w.set_party(7); }, "says it is party 7"},
            {"realm", [](v1::Welcome& w) { w.set_realm("OTHER"); }, "serves realm \"OTHER\""},
            {"cluster", [](v1::Welcome& w) { w.set_cluster(2); }, "cluster 2"},
-           {"epoch", [](v1::Welcome& w) { w.set_epoch(9); }, "epoch 9"},
            {"version", [](v1::Welcome& w) { w.set_version(3); }, "protocol version 3"}}) {
     // The other two first: the third is the one that does not fit.
     realm_.parties[2]->behaviour.welcome = [&](v1::Welcome& w) {
@@ -177,6 +176,17 @@ TEST_F(ClientTest, RefusesServersThatDoNotBelongTogether) {
     EXPECT_THAT(Logged(), HasSubstr(c.text)) << c.name;
     StopClient();
   }
+}
+
+// The shares were refreshed since the two others were asked.
+TEST_F(ClientTest, TakesServersThatSpeakOfTwoShareEpochs) {
+  realm_.parties[2]->behaviour.welcome = [](v1::Welcome& w) {
+    absl::SleepFor(absl::Milliseconds(100));
+    w.set_epoch(2);
+  };
+  StartClient(1000);
+  EXPECT_EQ(Login().verdict, MPC_OK);
+  StopClient();
 }
 
 TEST_F(ClientTest, RefusesAServerWithoutThePeerRole) {

@@ -84,7 +84,7 @@ TEST_F(AdminServiceTest, ARefreshIsAskedForAndAudited) {
   v1::RefreshRequest request;
   request.set_epoch(1);
   v1::RefreshReply reply;
-  ASSERT_TRUE(InitRealm().ok());
+  ASSERT_TRUE(store_.MarkInitialised().ok());
   ASSERT_TRUE(Call(&v1::AdminService::Stub::Refresh, request, &reply).ok());
   EXPECT_EQ(reply.epoch(), 1u) << "the engine that stands in refreshes nothing";
   EXPECT_THAT(ReadFileForTest(AuditFile()), HasSubstr("\"call\":\"Refresh\""));
