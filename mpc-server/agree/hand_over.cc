@@ -103,9 +103,13 @@ class HandOver : public KeyRound {
 
   // ---- The one who has not ----
   absl::Status Receive();
-  absl::StatusOr<std::vector<SecretBytes>> HearComponents(int from, size_t count);
-  absl::Status Store(const Handles& lacking, const std::vector<SecretBytes>& own,
-                     const std::vector<SecretBytes>& of_prev);
+  struct Component {
+    std::optional<absl::Time> retired;
+    SecretBytes bytes;
+  };
+  absl::StatusOr<std::vector<Component>> HearComponents(int from, size_t count);
+  absl::Status Store(const Handles& lacking, const std::vector<Component>& own,
+                     const std::vector<Component>& of_prev);
 
   ShareStore& store_;
   RecentHandles& recent_;
@@ -161,6 +165,9 @@ absl::Status HandOver::SendComponents(const Handles& handles) {
   AppendUint(out, handles.size(), 4);
   for (const Handle& handle : handles) {
     const absl::StatusOr<KeyRecord> record = store_.Get(handle);
+    const auto retired = store_.RetiredSince(handle);
+    const bool is_retired = retired.ok() && retired->has_value();
+    AppendUint(out, is_retired ? static_cast<uint64_t>(absl::ToUnixMicros(**retired)) : 0, 8);
     if (!record.ok()) {
       AppendUint(out, 0, 4);
       continue;
@@ -212,34 +219,39 @@ absl::Status HandOver::Give() {
 
 // ---- Receiving ----
 
-absl::StatusOr<std::vector<SecretBytes>> HandOver::HearComponents(int from, size_t count) {
+absl::StatusOr<std::vector<HandOver::Component>> HandOver::HearComponents(int from,
+                                                                          size_t count) {
   ASSIGN_OR_RETURN(const Frame frame, Hear(from, kComponents));
   ByteReader in(frame.payload);
   in.Uint(1);
   if (in.Uint(4) != count) return Malformed(from);
-  std::vector<SecretBytes> components(count);
-  for (SecretBytes& component : components) {
+  std::vector<Component> components(count);
+  for (Component& component : components) {
+    const uint64_t retired_us = in.Uint(8);
+    if (retired_us != 0) component.retired = absl::FromUnixMicros(static_cast<int64_t>(retired_us));
     const absl::Span<const uint8_t> bytes = in.Bytes(in.Uint(4));
-    component.assign(bytes.begin(), bytes.end());
+    component.bytes.assign(bytes.begin(), bytes.end());
   }
   if (!in.AtEnd()) return Malformed(from);
   return components;
 }
 
-absl::Status HandOver::Store(const Handles& lacking, const std::vector<SecretBytes>& own,
-                             const std::vector<SecretBytes>& of_prev) {
-  std::vector<KeyRecord> records;
+// A key that one of the two would collect soon is collected here as soon.
+absl::Status HandOver::Store(const Handles& lacking, const std::vector<Component>& own,
+                             const std::vector<Component>& of_prev) {
+  std::vector<ShareStore::Received> keys;
   left_out_ = 0;
   for (size_t i = 0; i < lacking.size(); ++i) {
-    absl::StatusOr<KeyRecord> record = JoinComponents(lacking[i], own[i], of_prev[i]);
+    absl::StatusOr<KeyRecord> record =
+        JoinComponents(lacking[i], own[i].bytes, of_prev[i].bytes);
     if (record.ok()) {
-      records.push_back(*std::move(record));
+      keys.push_back({*std::move(record), own[i].retired ? own[i].retired : of_prev[i].retired});
     } else {
       ++left_out_;
     }
   }
-  stored_ = records.size();
-  return records.empty() ? absl::OkStatus() : store_.Receive(records);
+  stored_ = keys.size();
+  return keys.empty() ? absl::OkStatus() : store_.Receive(keys);
 }
 
 absl::Status HandOver::Receive() {

@@ -19,7 +19,8 @@
 //
 //     handles     4 (1) | no more follow (1) | count (4) | handles (16)
 //     lacking     5 (1) | count (4) | handles (16)
-//     components  6 (1) | count (4) | each: length, 0: not here (4) | component (record_codec.h)
+//     components  6 (1) | count (4) | each: deleted since, microseconds since 1970, 0: it is not (8)
+//                 | length, 0: not here (4) | component (record_codec.h)
 //     stored      7 (1) | stored (4) | left out (4) | count (4) | handles that are wanted (16)
 #ifndef MPC_SERVER_AGREE_HAND_OVER_H_
 #define MPC_SERVER_AGREE_HAND_OVER_H_

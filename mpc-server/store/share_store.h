@@ -154,7 +154,12 @@ class ShareStore {
   absl::StatusOr<bool> IsEmpty() const;
   // Of a store that is receiving: keys of the present epoch; what it has stays. FailedPrecondition
   // otherwise.
-  absl::Status Receive(absl::Span<const KeyRecord> records);
+  struct Received {
+    KeyRecord record;
+    std::optional<absl::Time> retired;  // since when
+  };
+  absl::Status Receive(absl::Span<const Received> keys);
+  absl::StatusOr<std::optional<absl::Time>> RetiredSince(const Handle& handle) const;
   // A store that was put back from a copy of the present epoch: what it lacks is to be received.
   absl::Status BeginReceiving();
   absl::Status EndReceiving();

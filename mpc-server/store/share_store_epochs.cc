@@ -10,6 +10,7 @@
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/store/key_table.h"
 #include "mpc-server/store/record_codec.h"
+#include "mpc-server/store/retired.h"
 #include "mpc-server/store/share_store.h"
 #include "mpc-server/store/staging.h"
 
@@ -267,20 +268,30 @@ absl::Status ShareStore::EnterEpoch(absl::Time now) {
 
 // ---- Keys from the two others ----
 
-absl::Status ShareStore::Receive(absl::Span<const KeyRecord> records) {
+absl::StatusOr<std::optional<absl::Time>> ShareStore::RetiredSince(const Handle& handle) const {
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  const absl::StatusOr<absl::Time> since = RetiredAt(*txn, handle);
+  if (absl::IsNotFound(since.status())) return std::optional<absl::Time>();
+  if (!since.ok()) return since.status();
+  return std::optional<absl::Time>(*since);
+}
+
+absl::Status ShareStore::Receive(absl::Span<const Received> keys) {
   return engine_->Write("receive keys", [&](KvTxn& txn) -> absl::Status {
     if (!txn.Get(rf::kMeta, rf::kNameReceiving).ok()) {
       return absl::FailedPreconditionError("this server is not receiving keys");
     }
     ASSIGN_OR_RETURN(const uint64_t epoch, EpochIn(txn));
     std::vector<Handle> handles;
-    for (const KeyRecord& record : records) handles.push_back(record.info.handle);
+    for (const Received& key : keys) handles.push_back(key.record.info.handle);
     RETURN_IF_ERROR(PrefetchKeys(txn, handles, /*records=*/false));
-    for (const KeyRecord& record : records) {
+    for (const auto& [record, retired] : keys) {
       const absl::Status have = txn.Get(rf::kKeys, AsText(record.info.handle)).status();
       if (have.ok()) continue;
       if (!absl::IsNotFound(have)) return have;
       RETURN_IF_ERROR(PutKey(txn, AsText(record.info.handle), SealKey(epoch, record)));
+      if (!retired.has_value()) continue;
+      RETURN_IF_ERROR(MarkRetired(txn, record.info.handle, *retired).status());
     }
     return absl::OkStatus();
   });
