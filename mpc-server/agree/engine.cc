@@ -247,6 +247,7 @@ absl::Duration Engine::ReconnectPause() {
 absl::Status Engine::RunSession() {
   absl::StatusOr<std::unique_ptr<PeerSession>> opened = OpenPeerSession(state_);
   if (!opened.ok()) {
+    state_.refresh_agreed = false;  // not at once again
     NoteDeviation(state_, opened.status(), {}, 0);
     return opened.status();
   }
