@@ -68,7 +68,8 @@ class KvTxn {
   virtual absl::Status Delete(Table table, absl::string_view key) = 0;
   // Adds the entries whose keys are not there. For each entry: nullopt if it was added, else the
   // value that was there, or that an entry before it has. Of two transactions that add one key at
-  // once one adds it, and the other sees its value. A transaction that does nothing else waits for
+  // once one adds it, and the other sees its value; and a value that was found stays as it is until
+  // this transaction ends, which may Put() another. A transaction that does nothing else waits for
   // no other but one that adds the same key.
   using Entry = std::pair<std::string, std::string>;
   virtual absl::StatusOr<Values> InsertNew(Table table, absl::Span<const Entry> entries);

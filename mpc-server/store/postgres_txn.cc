@@ -29,6 +29,8 @@ std::string NameOf(rf::Table table) { return absl::StrCat("mpckdc.", rf::kTableN
 // A connection that the database has closed says so at once; one that is slow does not.
 constexpr absl::Duration kDead = absl::Milliseconds(500);
 
+PgStatement Plain(absl::string_view sql) { return {std::string(sql), {}}; }
+
 PgStatement Lock(int64_t number) {
   return {"SELECT pg_advisory_xact_lock($1)", {PgValue::Integer(number)}};
 }
@@ -166,7 +168,8 @@ absl::StatusOr<size_t> PgTxn::Count(Table table) const {
 
 std::vector<PgStatement> PgReadTxn::Before(Table) const {
   if (begun_) return {};
-  return {{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}, {"SELECT n FROM mpckdc.version"}};
+  return {Plain("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+          Plain("SELECT n FROM mpckdc.version")};
 }
 
 void PgReadTxn::After(Table, absl::Span<const PgResult> results) const {
@@ -222,7 +225,7 @@ absl::Duration PgWriteTxn::limit(Table table) const {
 
 std::vector<PgStatement> PgWriteTxn::Before(Table table) const {
   std::vector<PgStatement> all;
-  if (!begun_) all.push_back({"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"});
+  if (!begun_) all.push_back(Plain("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"));
   if (const auto lock = LockOf(table)) all.push_back(Lock(*lock));
   return all;
 }
@@ -388,7 +391,22 @@ absl::Status PgWriteTxn::Settle(Table table) const {
   return absl::OkStatus();
 }
 
-// In the order of the keys: two that insert the same ones wait for each other, never in a circle.
+// The values of those that are there, which nobody else changes then until the end.
+absl::StatusOr<std::map<std::string, std::string, std::less<>>> PgWriteTxn::LockFound(
+    Table table, absl::Span<const absl::string_view> keys) const {
+  std::map<std::string, std::string, std::less<>> found;
+  if (keys.empty()) return found;
+  ASSIGN_OR_RETURN(const PgResult rows,
+                   Ask({absl::StrCat("SELECT key, value FROM ", NameOf(table),
+                                     " WHERE key = ANY($1) ORDER BY key FOR UPDATE"),
+                        {PgValue::BytesArray(keys)}},
+                       table));
+  for (int row = 0; row < rows.rows(); ++row) found.emplace(rows.Bytes(row, 0), rows.Bytes(row, 1));
+  return found;
+}
+
+// First all are inserted, then those that were there are locked, both in the order of the keys: two
+// that meet wait for each other, never in a circle.
 absl::StatusOr<KvTxn::Values> PgWriteTxn::InsertNew(Table table, absl::Span<const Entry> entries) {
   if (entries.empty()) return Values();
   RETURN_IF_ERROR(Settle(table));
@@ -400,7 +418,7 @@ absl::StatusOr<KvTxn::Values> PgWriteTxn::InsertNew(Table table, absl::Span<cons
     values.push_back(value);
   }
   std::set<std::string, std::less<>> added;
-  absl::flat_hash_map<std::string, std::string> there;
+  std::map<std::string, std::string, std::less<>> there;
   // Who inserted one of them may delete it before its value is read.
   while (added.size() + there.size() < keys.size()) {
     ASSIGN_OR_RETURN(const PgResult fresh,
@@ -410,15 +428,11 @@ absl::StatusOr<KvTxn::Values> PgWriteTxn::InsertNew(Table table, absl::Span<cons
                           {PgValue::BytesArray(keys), PgValue::BytesArray(values)}},
                          table));
     for (int row = 0; row < fresh.rows(); ++row) added.emplace(fresh.Bytes(row, 0));
-    std::vector<std::string> others;
+    std::vector<absl::string_view> others;
     for (absl::string_view key : keys) {
-      if (!added.contains(key)) others.emplace_back(key);
+      if (!added.contains(key)) others.push_back(key);
     }
-    there.clear();
-    ASSIGN_OR_RETURN(Values found, PgTxn::GetMany(table, others));
-    for (size_t i = 0; i < others.size(); ++i) {
-      if (found[i].has_value()) there[others[i]] = *std::move(found[i]);
-    }
+    ASSIGN_OR_RETURN(there, LockFound(table, others));
   }
   changed_ = changed_ || !added.empty();
   added_[table] += static_cast<int64_t>(added.size());
@@ -454,13 +468,13 @@ std::vector<PgStatement> PgWriteTxn::CommitStatements() const {
     Flushed(table);
   }
   if (keys_changed_) {
-    all.push_back({"UPDATE mpckdc.version SET n = n + 1"});
-    all.push_back({"SELECT pg_notify('mpckdc_keys', '')"});
+    all.push_back(Plain("UPDATE mpckdc.version SET n = n + 1"));
+    all.push_back(Plain("SELECT pg_notify('mpckdc_keys', '')"));
   }
   all.push_back({"SELECT mpckdc.mark($1, $2)",
                  {PgValue::Bytes(pool_.memory().WriterId(lease_.lane)),
                   PgValue::Integer(static_cast<int64_t>(pool_.memory().Commits(lease_.lane)))}});
-  all.push_back({"COMMIT"});
+  all.push_back(Plain("COMMIT"));
   return all;
 }
 

@@ -107,7 +107,8 @@ class PgWriteTxn : public PgTxn {
   absl::Duration limit(Table table) const override;
   std::optional<int64_t> LockOf(Table table) const;
   absl::Status Learn(Table table, absl::Span<const std::string> keys) const;
-  absl::StatusOr<const Known*> Find(Table table, absl::string_view key) const;
+  absl::StatusOr<std::map<std::string, std::string, std::less<>>> LockFound(
+      Table table, absl::Span<const absl::string_view> keys) const;
   std::vector<PgStatement> Flush(Table table) const;
   void Flushed(Table table) const;
   std::vector<PgStatement> CommitStatements() const;

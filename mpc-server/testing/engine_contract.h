@@ -286,6 +286,36 @@ TEST_P(EngineContractTest, RacesForAKeyHaveOneWinner) {
   EXPECT_EQ(won, kKeys);
 }
 
+// What was found may be counted on: eight threads add to the same ten numbers, and none is lost.
+TEST_P(EngineContractTest, AFoundValueStaysUntilTheEnd) {
+  constexpr int kThreads = 8, kTimes = 20, kKeys = 10;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kTimes; ++i) {
+        std::vector<Entry> entries;
+        for (int k = 0; k < kKeys; ++k) entries.emplace_back(absl::StrCat((k + t) % kKeys), "1");
+        const absl::Status s = engine_->Write("count", [&](KvTxn& txn) -> absl::Status {
+          const auto found = txn.InsertNew(rf::kReplay, entries);
+          if (!found.ok()) return found.status();
+          for (int k = 0; k < kKeys; ++k) {
+            if (!(*found)[k].has_value()) continue;
+            const absl::Status put =
+                txn.Put(rf::kReplay, entries[k].first, absl::StrCat(std::stoi(*(*found)[k]) + 1));
+            if (!put.ok()) return put;
+          }
+          return absl::OkStatus();
+        });
+        EXPECT_TRUE(s.ok()) << s;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& [key, value] : All(rf::kReplay)) {
+    EXPECT_EQ(value, absl::StrCat(kThreads * kTimes)) << key;
+  }
+}
+
 // Writers take turns: nobody's addition is lost, and the next place is never given twice.
 TEST_P(EngineContractTest, WritersTakeTurns) {
   constexpr int kThreads = 4, kTurns = 25;
