@@ -179,7 +179,7 @@ absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
 }
 
 absl::StatusOr<ExitCode> VerifyEverything(Session& session) {
-  ASSIGN_OR_RETURN(const KeyListing listing, ListOnAll(session, ""));
+  ASSIGN_OR_RETURN(const KeyListing listing, ListOnAll(session, "", enroll::Listed::kCommitted));
   return VerifyListed(session, listing);
 }
 

@@ -14,6 +14,9 @@ namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(500);
 // Until what did not work is tried again.
+// A refresh ends no sooner: shares that somebody made for the epoch before are taken until then, so
+// that an enrolment under way does not fail over it.
+constexpr absl::Duration kAtLeast = absl::Seconds(5);
 constexpr absl::Duration kRetryDisk = absl::Seconds(10);
 // The three clocks may differ, and one of the three servers may be down: so long a wish stands.
 constexpr absl::Duration kWish = absl::Hours(1);
@@ -107,7 +110,7 @@ absl::Status EpochKeeper::WriteRecords() {
   }
   RETURN_IF_ERROR(store_.RewriteStaged().status());
   const EpochState state = store_.Epoch();
-  const absl::Time earliest = state.began + limits::kRefreshAtLeast;
+  const absl::Time earliest = state.began + kAtLeast;
   const absl::Time now = clock_.Now();
   if (now < earliest && now >= state.began && !Pause(earliest - now)) return absl::OkStatus();
   // Some may have been staged meanwhile as of the epoch before; none is committed as such.
