@@ -402,8 +402,8 @@ absl::Status JobClient::CheckAgainstOthers(int server, const Member& member) {
     // Their share epoch they agree on among themselves; the others may have said an older one, for
     // it changes while streams are open.
     if (them.cluster != member.cluster) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the server is of cluster ", member.cluster, ", ", name, " of cluster ", them.cluster));
+      return absl::FailedPreconditionError(absl::StrCat("the server is of cluster ", member.cluster,
+                                                        ", ", name, " of cluster ", them.cluster));
     }
   }
   return absl::OkStatus();

@@ -169,9 +169,9 @@ typedef struct mpc_sealed {
 
 /* Why MPC_UNAVAILABLE, if a repetition may succeed. */
 enum mpc_outage {
-    MPC_NO_OUTAGE = 0,
-    MPC_OUTAGE = 1,       /* servers or links fail */
-    MPC_WRONG_ANSWERS = 2 /* the servers contradict each other: not at this triple */
+  MPC_NO_OUTAGE = 0,
+  MPC_OUTAGE = 1,       /* servers or links fail */
+  MPC_WRONG_ANSWERS = 2 /* the servers contradict each other: not at this triple */
 };
 
 /* Everything is set only when the verdict is MPC_OK, except `detail` and `outage`. */

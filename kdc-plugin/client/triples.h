@@ -58,8 +58,8 @@ class Triples : public TripleObserver {
     bool healthy() const { return connected && !failed; }
 
     bool connected = false;
-    bool failed = false;   // and nothing has succeeded since
-    bool probing = false;  // a job tries whether it still does
+    bool failed = false;       // and nothing has succeeded since
+    bool probing = false;      // a job tries whether it still does
     std::optional<bool> told;  // what the log says of it
     absl::Time probe_at = absl::InfinitePast();
     absl::Time good_at = absl::InfinitePast();  // the last answer that was one

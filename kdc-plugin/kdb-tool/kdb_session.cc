@@ -378,9 +378,10 @@ absl::StatusOr<TicketLives> KdbSession::ReadTicketLives(const std::string& name)
   RETURN_IF_ERROR(LongestOfAll(&life, &renewable));
   TicketLives lives;
   ASSIGN_OR_RETURN(lives.principal, Unparse(entry.principal));
-  // What kdb5_util create makes has no time of its key; it is not older than the entry's last change.
-  lives.changed = static_cast<uint32_t>(entry.last_pwd_change == 0 ? entry.mod_date
-                                                                   : entry.last_pwd_change);
+  // What kdb5_util create makes has no time of its key; it is not older than the entry's last
+  // change.
+  lives.changed =
+      static_cast<uint32_t>(entry.last_pwd_change == 0 ? entry.mod_date : entry.last_pwd_change);
   life = Shorter(Shorter(life, static_cast<uint32_t>(entry.max_life)),
                  static_cast<uint32_t>(params_.max_life));
   renewable = std::min({renewable, static_cast<uint32_t>(entry.max_renewable_life),

@@ -41,9 +41,9 @@ typedef struct prepared_job {
 
 /* The first ticket that was opened for a TGS-REQ, or the pre-authentication of an AS-REQ. */
 typedef struct opened_message {
-    krb5_data message; /* without data if there is none */
-    uint8_t handle[MPC_HANDLE_BYTES];
-    krb5_enctype enctype;
+  krb5_data message; /* without data if there is none */
+  uint8_t handle[MPC_HANDLE_BYTES];
+  krb5_enctype enctype;
 } opened_message;
 
 /* A ticket that was handed out without its tag, which is its end: see finish_with_reply in

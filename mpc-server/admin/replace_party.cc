@@ -51,10 +51,11 @@ absl::Status CheckSurvey(const Survey& survey, uint32_t party) {
   const v1::StatusReply& lost = survey[party];
   if (lost.receiving()) return absl::OkStatus();  // begun before
   if (lost.initialised() || lost.keys() > 0 || lost.staged() > 0) {
-    return Advise(absl::FailedPreconditionError(absl::StrCat(
-                      "party ", party, " has ", lost.keys(), " keys: what is replaced must be empty")),
-                  "if its store is good only start it; if not, stop it, move its data directory away "
-                  "and start it again");
+    return Advise(
+        absl::FailedPreconditionError(absl::StrCat("party ", party, " has ", lost.keys(),
+                                                   " keys: what is replaced must be empty")),
+        "if its store is good only start it; if not, stop it, move its data directory away "
+        "and start it again");
   }
   for (uint32_t other = 0; other < kServers; ++other) {
     if (other == party) continue;
@@ -72,7 +73,7 @@ absl::Status CheckSurvey(const Survey& survey, uint32_t party) {
 }
 
 absl::Status AskAll(Session& session, uint32_t party) {
-  ASSIGN_OR_RETURN(enroll::AdminServers* servers, session.Dial());
+  ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Dial());
   v1::ReplaceRequest request;
   request.set_party(party);
   const absl::Duration timeout = std::max(session.config.timeout, limits::kRefreshTimeout * 1.2);
@@ -89,8 +90,8 @@ absl::StatusOr<v1::StatusReply> Watch(Session& session, uint32_t party) {
   for (;;) {
     absl::SleepFor(kLook);
     ASSIGN_OR_RETURN(const Survey now, SurveyByParty(session));
-    const uint64_t total = std::max(now[(party + 1) % kServers].keys(),
-                                    now[(party + 2) % kServers].keys());
+    const uint64_t total =
+        std::max(now[(party + 1) % kServers].keys(), now[(party + 2) % kServers].keys());
     session.console.Progress(now[party].keys(), std::max(total, now[party].keys()), "keys");
     if (now[party].receiving()) continue;
     session.console.EndProgress();
@@ -102,13 +103,14 @@ absl::StatusOr<v1::StatusReply> Watch(Session& session, uint32_t party) {
 
 absl::StatusOr<ExitCode> CatchUpCommand(Session& session) {
   ASSIGN_OR_RETURN(const uint32_t party, PartyOperand(session, "catch-up"));
-  ASSIGN_OR_RETURN(enroll::AdminServers* servers, session.Connect());
+  ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Connect());
   RETURN_IF_ERROR(servers->at(static_cast<int>(party))
                       .Call("CatchUp", &enroll::AdminStub::CatchUp, v1::CatchUpRequest(),
                             session.config.timeout)
                       .status());
   ASSIGN_OR_RETURN(const v1::StatusReply now, Watch(session, party));
-  session.console.Print(json{{"party", party}, {"keys", now.keys()}, {"received", now.handed_over()}});
+  session.console.Print(
+      json{{"party", party}, {"keys", now.keys()}, {"received", now.handed_over()}});
   session.console.Say("party ", party, " has ", now.keys(), " keys, ", now.handed_over(),
                       " of them new; mpc-admin doctor shows what it has and the others have not");
   return now.left_out() > 0 ? ExitCode::kFindings : ExitCode::kOk;
@@ -121,7 +123,8 @@ absl::StatusOr<ExitCode> ReplacePartyCommand(Session& session) {
   const absl::Time start = absl::Now();
   if (!before[party].receiving()) {
     if (const absl::Status asked = AskAll(session, party); !asked.ok()) {
-      return Advise(asked, "put that right, then run mpc-admin replace-party again: nothing is lost");
+      return Advise(asked,
+                    "put that right, then run mpc-admin replace-party again: nothing is lost");
     }
   }
   session.console.Say("party ", party, " receives its keys; logins go on as they come in");
@@ -131,9 +134,10 @@ absl::StatusOr<ExitCode> ReplacePartyCommand(Session& session) {
     return ExitCode::kOk;
   }
   ASSIGN_OR_RETURN(const v1::StatusReply rebuilt, Watch(session, party));
-  session.console.Say("party ", party, " has ", rebuilt.keys(), " keys (",
-                      absl::FormatDuration(absl::Trunc(absl::Now() - start, absl::Milliseconds(100))),
-                      "); now its records are verified and all shares refreshed");
+  session.console.Say(
+      "party ", party, " has ", rebuilt.keys(), " keys (",
+      absl::FormatDuration(absl::Trunc(absl::Now() - start, absl::Milliseconds(100))),
+      "); now its records are verified and all shares refreshed");
   if (rebuilt.left_out() > 0) {
     session.console.Remark(rebuilt.left_out(),
                            " keys were left out: only one of the two others has them, or they say "

@@ -163,8 +163,8 @@ void Engine::Refresh(uint64_t from, absl::Time deadline, DrawCallback done) {
   const uint64_t epoch = state_.store->Epoch().epoch;
   if (epoch > from) return done(absl::OkStatus());
   if (epoch < from) {
-    return done(absl::FailedPreconditionError(absl::StrCat(
-        "asked to leave share epoch ", from, ", this server is in epoch ", epoch)));
+    return done(absl::FailedPreconditionError(
+        absl::StrCat("asked to leave share epoch ", from, ", this server is in epoch ", epoch)));
   }
   Enter(MakeRefresh(state_, from, deadline, std::move(done)));
 }

@@ -82,7 +82,7 @@ struct EngineState {
   WantedHandles wanted;
   bool beside_empty = false;    // the session's servers are one that is empty and two that are not
   bool refresh_agreed = false;  // by all three: the next session opens at once, in the next epoch
-  std::optional<LineTrial> trial;  // of the session before
+  std::optional<LineTrial> trial;                   // of the session before
   absl::Time replies_until = absl::InfinitePast();  // the second jobs of many logins come till then
   absl::Time deep_after = absl::InfinitePast();     // the next batch of deep jobs
   absl::Duration round_time;  // of the last batch of rounds, which ended then:

@@ -47,8 +47,7 @@ bool MayReplace(const std::array<EpochClaim, 3>& claims, int newcomer) {
 
 // It has prepared what the newest have entered.
 bool CanFollow(const EpochClaim& claim, const EpochClaim& newest) {
-  return claim.prepared == newest.began_by &&
-         (claim.empty || claim.epoch + 1 == newest.epoch);
+  return claim.prepared == newest.began_by && (claim.empty || claim.epoch + 1 == newest.epoch);
 }
 
 }  // namespace

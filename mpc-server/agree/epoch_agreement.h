@@ -20,8 +20,8 @@
 //
 // A party that lost everything is replaced the same way: its empty store, and the wish of three
 // administrators' calls, make the step kReplace. The two others draw the seed by themselves, so the
-// shares of the lost store are worth nothing any more; the newcomer joins the epoch that they enter,
-// and receives its keys afterwards (hand_over.h).
+// shares of the lost store are worth nothing any more; the newcomer joins the epoch that they
+// enter, and receives its keys afterwards (hand_over.h).
 //
 // The seed of a refresh comes out of the session's fresh hellos: a random number of each server,
 // which travelled under fresh keys of fresh handshakes. Somebody who read a server's memory before,

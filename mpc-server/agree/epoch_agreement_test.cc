@@ -62,12 +62,14 @@ using Step = EpochStep;
 TEST(EpochAgreementTest, ARefreshTakesAllThree) {
   ExpectSteps({Wants(At(3, 1)), Wants(At(3, 1)), Wants(At(3, 1))},
               {Step::kRefresh, Step::kRefresh, Step::kRefresh});
-  ExpectSteps({Wants(At(3, 1)), At(3, 1), Wants(At(3, 1))}, {Step::kStay, Step::kStay, Step::kStay});
+  ExpectSteps({Wants(At(3, 1)), At(3, 1), Wants(At(3, 1))},
+              {Step::kStay, Step::kStay, Step::kStay});
   ExpectSteps({Prepared(At(3, 1), 7), At(3, 1), At(3, 1)}, {Step::kStay, Step::kStay, Step::kStay});
 }
 
 TEST(EpochAgreementTest, WhoWasCutOffCatchesUp) {
-  ExpectSteps({At(4, 7), Prepared(At(3, 1), 7), At(4, 7)}, {Step::kWait, Step::kCatchUp, Step::kWait});
+  ExpectSteps({At(4, 7), Prepared(At(3, 1), 7), At(4, 7)},
+              {Step::kWait, Step::kCatchUp, Step::kWait});
   ExpectSteps({Prepared(At(3, 1), 7), Prepared(At(3, 1), 7), At(4, 7)},
               {Step::kCatchUp, Step::kCatchUp, Step::kWait});
   // Even where all wish for another one: first things first.
@@ -76,7 +78,8 @@ TEST(EpochAgreementTest, WhoWasCutOffCatchesUp) {
 }
 
 TEST(EpochAgreementTest, AnOldStoreStopsAllAndIsNamed) {
-  ExpectStop({At(4, 7), At(3, 1), At(4, 7)}, "server 1 is in share epoch 3, server 2 is in share epoch 4");
+  ExpectStop({At(4, 7), At(3, 1), At(4, 7)},
+             "server 1 is in share epoch 3, server 2 is in share epoch 4");
   ExpectStop({At(4, 7), Prepared(At(3, 1), 6), At(4, 7)}, "put back from a backup");
   ExpectStop({At(4, 7), Prepared(At(2, 1), 7), At(4, 7)}, "must be replaced");
   ExpectStop({At(4, 7), At(4, 6), At(4, 7)}, "by different refreshes");

@@ -21,8 +21,8 @@ constexpr absl::Duration kRetry = absl::Seconds(1), kRetryFailed = absl::Seconds
 
 // The same at all who want to leave an epoch, whoever asked them.
 GroupId GroupOf(const StoreIdentity& identity, uint64_t from) {
-  const Digest digest = Sha256(absl::StrCat("mpc-kdc refresh v1 ", identity.realm, " ",
-                                            identity.cluster, " ", from));
+  const Digest digest =
+      Sha256(absl::StrCat("mpc-kdc refresh v1 ", identity.realm, " ", identity.cluster, " ", from));
   GroupId group;
   std::copy_n(digest.begin(), group.size(), group.begin());
   return group;
@@ -30,8 +30,7 @@ GroupId GroupOf(const StoreIdentity& identity, uint64_t from) {
 
 class RefreshRound : public KeyRound {
  public:
-  RefreshRound(EngineState& state, uint64_t from, absl::Time deadline,
-               JobEngine::DrawCallback done)
+  RefreshRound(EngineState& state, uint64_t from, absl::Time deadline, JobEngine::DrawCallback done)
       : KeyRound(BatchKind::kRefresh, GroupOf(state.meta.identity, from), deadline),
         store_(*state.store),
         from_(from),
@@ -97,8 +96,8 @@ absl::Status HearPrepared(EngineState& state, PeerSession& session, Neighbour fr
   if (frame.type == FrameType::kAgreement && AsText(frame.payload) == expected) {
     return absl::OkStatus();
   }
-  return absl::DataLossError(absl::StrCat("the ", NeighbourName(from),
-                                          " speaks of another refresh than this server"));
+  return absl::DataLossError(
+      absl::StrCat("the ", NeighbourName(from), " speaks of another refresh than this server"));
 }
 
 absl::Status Enter(EngineState& state) {
@@ -112,8 +111,8 @@ absl::Status RefreshTogether(EngineState& state, PeerSession& session) {
   const RefreshId id = party.session_id();
   const std::string prepared = EncodePrepared(id, state.store->Epoch().epoch + 1);
   if (const absl::Status made = state.store->PrepareEpoch(id, SeedOf(party)); !made.ok()) {
-    // Whoever asked hears why. This server agrees to none until it is asked again: each attempt ends
-    // a session.
+    // Whoever asked hears why. This server agrees to none until it is asked again: each attempt
+    // ends a session.
     AnswerRefreshRounds(state, made);
     return absl::Status(made.code(),
                         absl::StrCat("cannot prepare a refresh of the shares: ", made.message()));
@@ -235,10 +234,11 @@ void FailExpiredReplace(EngineState& state, absl::Time now) {
     const absl::MutexLock lock(&state.waiting.mu);
     if (!state.waiting.replace.has_value() || state.waiting.replace->deadline > now) return;
   }
-  AnswerReplace(state, absl::UnavailableError(
-                           "the three servers did not come together to replace it: see the logs; all "
-                           "three must be up, asked for the same party, that party's store empty, and "
-                           "the last refresh written"));
+  AnswerReplace(state,
+                absl::UnavailableError(
+                    "the three servers did not come together to replace it: see the logs; all "
+                    "three must be up, asked for the same party, that party's store empty, and "
+                    "the last refresh written"));
 }
 
 KeyRoundPtr MakeRefresh(EngineState& state, uint64_t from, absl::Time deadline,

@@ -28,8 +28,7 @@ void AgreeToRefresh(EngineState& state, Ballot& ballot);
 absl::StatusOr<EpochClaim> OwnClaim(EngineState& state);
 
 // A wish that `party` be replaced; only one at a time. FailedPrecondition: another one is.
-void AskToReplace(EngineState& state, int party, absl::Time deadline,
-                  JobEngine::DrawCallback done);
+void AskToReplace(EngineState& state, int party, absl::Time deadline, JobEngine::DrawCallback done);
 // Whether the present session should end for it.
 bool WantsToReplace(EngineState& state);
 void FailExpiredReplace(EngineState& state, absl::Time now);

@@ -219,8 +219,7 @@ absl::Status HandOver::Give() {
 
 // ---- Receiving ----
 
-absl::StatusOr<std::vector<HandOver::Component>> HandOver::HearComponents(int from,
-                                                                          size_t count) {
+absl::StatusOr<std::vector<HandOver::Component>> HandOver::HearComponents(int from, size_t count) {
   ASSIGN_OR_RETURN(const Frame frame, Hear(from, kComponents));
   ByteReader in(frame.payload);
   in.Uint(1);
@@ -242,8 +241,7 @@ absl::Status HandOver::Store(const Handles& lacking, const std::vector<Component
   std::vector<ShareStore::Received> keys;
   left_out_ = 0;
   for (size_t i = 0; i < lacking.size(); ++i) {
-    absl::StatusOr<KeyRecord> record =
-        JoinComponents(lacking[i], own[i].bytes, of_prev[i].bytes);
+    absl::StatusOr<KeyRecord> record = JoinComponents(lacking[i], own[i].bytes, of_prev[i].bytes);
     if (record.ok()) {
       keys.push_back({*std::move(record), own[i].retired ? own[i].retired : of_prev[i].retired});
     } else {

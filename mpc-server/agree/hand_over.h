@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A party that begins again with an empty store receives its keys from the two others, some in each
-// batch of the long ring, while logins go on beside it. Each of its two components is held by one of
-// them, so nobody sends it more than it may have, and nobody learns anything:
+// batch of the long ring, while logins go on beside it. Each of its two components is held by one
+// of them, so nobody sends it more than it may have, and nobody learns anything:
 //
 //                    the newcomer P_i       P_{i-1}: its a          P_{i+1}: its x + a = a_i
 //
@@ -19,7 +19,8 @@
 //
 //     handles     4 (1) | no more follow (1) | count (4) | handles (16)
 //     lacking     5 (1) | count (4) | handles (16)
-//     components  6 (1) | count (4) | each: deleted since, microseconds since 1970, 0: it is not (8)
+//     components  6 (1) | count (4) | each: deleted since, microseconds since 1970, 0: it is not
+//     (8)
 //                 | length, 0: not here (4) | component (record_codec.h)
 //     stored      7 (1) | stored (4) | left out (4) | count (4) | handles that are wanted (16)
 #ifndef MPC_SERVER_AGREE_HAND_OVER_H_

@@ -118,8 +118,10 @@ TEST_P(HandOverTest, ACutAnywhereLosesNothing) {
     LoseStore(lost());
     // Cut before all had entered: whoever was behind follows, or they begin again by themselves.
     for (const absl::Status& asked : AskAll(lost())) EXPECT_TRUE(asked.ok()) << asked;
-    ASSERT_TRUE(Eventually([&] { return !realm_.store(lost()).Epoch().receiving &&
-                                        *realm_.store(lost()).Count(KeyState::kCommitted) == 46; }));
+    ASSERT_TRUE(Eventually([&] {
+      return !realm_.store(lost()).Epoch().receiving &&
+             *realm_.store(lost()).Count(KeyState::kCommitted) == 46;
+    }));
     EXPECT_TRUE(Eventually([&] { return LogsIn(realm_.alice); }));
     ExpectSameKey(realm_.tgt);
     for (int p = 0; p < kParties; ++p) {
@@ -132,11 +134,11 @@ TEST_P(HandOverTest, NobodyIsReplacedUnlessAllThreeAreAsked) {
   LoseStore(lost());
   absl::Notification done;
   absl::Status status;
-  realm_.engine((lost() + 1) % 3).Replace(lost(), absl::Now() + absl::Seconds(2),
-                                          [&](absl::Status s) {
-                                            status = std::move(s);
-                                            done.Notify();
-                                          });
+  realm_.engine((lost() + 1) % 3)
+      .Replace(lost(), absl::Now() + absl::Seconds(2), [&](absl::Status s) {
+        status = std::move(s);
+        done.Notify();
+      });
   done.WaitForNotification();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_EQ(*realm_.store(lost()).Count(KeyState::kCommitted), 0u);

@@ -107,9 +107,9 @@ class JobEngine {
   // epoch.
   virtual void Refresh(uint64_t from, absl::Time deadline, DrawCallback done) = 0;
 
-  // Asks that `party`, whose store is empty, be rebuilt from the two others (hand_over.h); all three
-  // must be asked before the deadline. OK when the three have entered a new share epoch and its keys
-  // begin to come in.
+  // Asks that `party`, whose store is empty, be rebuilt from the two others (hand_over.h); all
+  // three must be asked before the deadline. OK when the three have entered a new share epoch and
+  // its keys begin to come in.
   virtual void Replace(int party, absl::Time deadline, DrawCallback done) = 0;
 
   // This server's store was put back from a copy: what it lacks comes from the two others, in a new

@@ -276,7 +276,8 @@ void RefuseProtocol(EngineState& state, Ballot& ballot) {
 KeyRoundPtr TakeDue(EngineState& state) {
   const absl::Time now = state.Now();
   const absl::MutexLock lock(&state.waiting.mu);
-  for (const BatchKind kind : {BatchKind::kDraw, BatchKind::kRefresh, BatchKind::kHandOver, BatchKind::kVerify}) {
+  for (const BatchKind kind :
+       {BatchKind::kDraw, BatchKind::kRefresh, BatchKind::kHandOver, BatchKind::kVerify}) {
     for (const KeyRoundPtr& round : state.waiting.key_rounds) {
       if (round->kind != kind || round->next_try > now) continue;
       round->next_try = now + kRetry;

@@ -51,8 +51,7 @@ class RefreshTest : public ::testing::Test {
 };
 
 TEST_F(RefreshTest, KeysStaySharesChangeLoginsGoOn) {
-  const PlainKey stock =
-      realm_.AddKey("stock@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes256Sha1);
+  const PlainKey stock = realm_.AddKey("stock@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes256Sha1);
   const std::string ticket = realm_.Tgt("from before");
   for (uint64_t epoch = 1; epoch < 4; ++epoch) {
     const PerParty<KeyRecord> before = {Record(0, realm_.alice), Record(1, realm_.alice),
@@ -68,9 +67,9 @@ TEST_F(RefreshTest, KeysStaySharesChangeLoginsGoOn) {
     EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.bob)), Verdict::kOk);
     EXPECT_VERDICT(realm_.Run(realm_.Login(WrongPassword(realm_.bob))), Verdict::kBadTag);
     EXPECT_VERDICT(realm_.Run(realm_.OpenTicket(ticket)), Verdict::kOk);
-    EXPECT_VERDICT(realm_.Run(realm_.OpenPreauth(stock, SealPreauth(stock, absl::Now(),
-                                                                   realm_.random()))),
-                   Verdict::kOk);
+    EXPECT_VERDICT(
+        realm_.Run(realm_.OpenPreauth(stock, SealPreauth(stock, absl::Now(), realm_.random()))),
+        Verdict::kOk);
     const auto verified = realm_.Verify({realm_.alice.info.handle, stock.info.handle});
     ASSERT_TRUE(verified.ok()) << verified.status();
     for (const VerifyResult& result : *verified) EXPECT_TRUE(result.consistent) << result.detail;
@@ -127,9 +126,7 @@ TEST_F(RefreshTest, AServerThatCannotPrepareStopsTheRefreshAndNothingElse) {
   std::thread asking([&] { status = Refresh(1, absl::Seconds(4)); });
   EXPECT_TRUE(Eventually([&] { return !realm_.observer(2).Lost().empty(); }));
   realm_.store(2).FailWrites(absl::OkStatus());
-  EXPECT_TRUE(Eventually([&] {
-    return realm_.Run(realm_.Login(realm_.alice)).judgement.ok();
-  }));
+  EXPECT_TRUE(Eventually([&] { return realm_.Run(realm_.Login(realm_.alice)).judgement.ok(); }));
   asking.join();
   EXPECT_THAT(status[2].ToString(), ::testing::HasSubstr("disk full: the test's"));
   EXPECT_TRUE(absl::IsUnavailable(status[0])) << status[0];
@@ -146,8 +143,7 @@ TEST_F(RefreshTest, WhoWasCutOffFollowsInTheNextSession) {
     realm_.hub().SetInterceptor([&, lost](MemoryRing::Intercepted& m) {
       const bool prepared =
           m.type == FrameType::kAgreement && m.payload.size() == 25 && m.payload[0] == 3;
-      if (prepared && m.from == PrevParty(lost) && m.to == lost &&
-          prepared_seen++ == 0) {
+      if (prepared && m.from == PrevParty(lost) && m.to == lost && prepared_seen++ == 0) {
         m.payload[5] ^= 1;
       }
     });
@@ -156,9 +152,7 @@ TEST_F(RefreshTest, WhoWasCutOffFollowsInTheNextSession) {
     ExpectRefreshed(epoch);
     EXPECT_GT(prepared_seen.load(), 0);
     realm_.hub().SetInterceptor(nullptr);
-    EXPECT_TRUE(Eventually([&] {
-      return realm_.Run(realm_.Login(realm_.alice)).judgement.ok();
-    }));
+    EXPECT_TRUE(Eventually([&] { return realm_.Run(realm_.Login(realm_.alice)).judgement.ok(); }));
     for (int p = 0; p < kParties; ++p) Rewrite(p);
     ExpectSameKey(realm_.alice);
   }

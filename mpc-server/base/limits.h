@@ -382,11 +382,9 @@ inline constexpr uint64_t kDefaultMapGib = 64;
 inline constexpr uint64_t kMaxMapGib = 16384;
 // Of the share store's records, that a refresh writes in one transaction; other writes wait for it.
 inline constexpr size_t kRefreshKeysPerWrite = 128;
-// Of each moment, the part for which a refresh's records are written: what is left is the logins'.
-inline constexpr double kRefreshDuty = 0.5;
-// A refresh ends no sooner after it began: shares that somebody made for the epoch before are still
-// taken, so that no enrolment fails over it.
-inline constexpr absl::Duration kRefreshAtLeast = absl::Seconds(30);
+// Of each hundred moments, those in which a refresh's records are written: what is left is the
+// logins'.
+inline constexpr int kRefreshDuty = 50;
 // From an administrator's call at one server until all three have entered the next share epoch.
 // Exceeded: UNAVAILABLE.
 inline constexpr absl::Duration kRefreshTimeout = absl::Seconds(60);

@@ -81,7 +81,8 @@ void EpochKeeper::AskIfDue() {
   if (now < state.began + every_ || (asked_for_ == state.epoch && now < ask_again_)) return;
   asked_for_ = state.epoch;
   ask_again_ = now + kWish;
-  // Unavailable: a server is down, or does not refresh by itself. Another error is this server's own.
+  // Unavailable: a server is down, or does not refresh by itself. Another error is this server's
+  // own.
   engine_.Refresh(state.epoch, now + kWish, [this](const absl::Status& status) {
     SetTrouble(absl::IsUnavailable(status) ? absl::OkStatus() : status,
                "the shares cannot be refreshed");
@@ -106,7 +107,7 @@ absl::Status EpochKeeper::WriteRecords() {
     const absl::Time start = absl::Now();
     RETURN_IF_ERROR(WriteSome(absl::MakeConstSpan(old).subspan(i, limits::kRefreshKeysPerWrite)));
     const absl::Duration took = absl::Now() - start;
-    if (!Pause(took * (1 / limits::kRefreshDuty - 1))) return absl::OkStatus();
+    if (!Pause(took * (100.0 / limits::kRefreshDuty - 1))) return absl::OkStatus();
   }
   RETURN_IF_ERROR(store_.RewriteStaged().status());
   const EpochState state = store_.Epoch();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Refreshes the shares from time to time, and after each refresh writes the records anew, a few at a
-// time beside the logins, until the old epoch's key can be erased (store/epochs.h). A thread of its
-// own: the engine's does not wait for the disk.
+// Refreshes the shares from time to time, and after each refresh writes the records anew, a few at
+// a time beside the logins, until the old epoch's key can be erased (store/epochs.h). A thread of
+// its own: the engine's does not wait for the disk.
 #ifndef MPC_SERVER_SERVICE_EPOCH_KEEPER_H_
 #define MPC_SERVER_SERVICE_EPOCH_KEEPER_H_
 
@@ -20,10 +20,10 @@
 namespace mpckdc {
 
 struct EpochProgress {
-  size_t to_write = 0;     // records of the epoch before when the refresh began
-  size_t written = 0;      // of them
-  size_t damaged = 0;      // that could not be read; they stay so
-  std::string trouble;     // empty, or why a refresh does not begin or end
+  size_t to_write = 0;  // records of the epoch before when the refresh began
+  size_t written = 0;   // of them
+  size_t damaged = 0;   // that could not be read; they stay so
+  std::string trouble;  // empty, or why a refresh does not begin or end
 };
 
 class EpochKeeper {

@@ -238,10 +238,12 @@ void Metrics::Gauges(const EngineStatus& engine, size_t streams, absl::Time cert
 
 void Metrics::Epoch(const EpochState& state, const EpochProgress& progress) {
   families_->Set("share_epoch", static_cast<double>(state.epoch));
-  families_->Set("share_epoch_began_seconds", absl::ToDoubleSeconds(state.began - absl::UnixEpoch()));
+  families_->Set("share_epoch_began_seconds",
+                 absl::ToDoubleSeconds(state.began - absl::UnixEpoch()));
   families_->Set("refreshing", state.rewriting ? 1 : 0);
-  families_->Set("refresh_records_left",
-                 static_cast<double>(progress.to_write - std::min(progress.to_write, progress.written)));
+  families_->Set(
+      "refresh_records_left",
+      static_cast<double>(progress.to_write - std::min(progress.to_write, progress.written)));
   families_->Set("refresh_trouble", progress.trouble.empty() ? 0 : 1);
 }
 

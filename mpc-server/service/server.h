@@ -22,8 +22,8 @@ class Server {
   // if that is empty, as its own role. Returns what was done.
   static absl::StatusOr<std::string> Migrate(const Config& config, const std::string& owner);
 
-  // A consistent copy of the share store into `folder`, which must exist; a server may be running on
-  // it. Sealed as it lies: it opens with the key file of its epoch, which is not copied.
+  // A consistent copy of the share store into `folder`, which must exist; a server may be running
+  // on it. Sealed as it lies: it opens with the key file of its epoch, which is not copied.
   static absl::Status Backup(const Config& config, const std::string& folder);
 
   // Returns when both ports are open. The other servers need not be up: it connects when they are,

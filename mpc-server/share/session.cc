@@ -146,10 +146,17 @@ class SessionOpener {
     if (options_.realm.size() > kMaxRealm || options_.greeting.size() > kMaxGreeting) {
       return absl::InvalidArgumentError("realm or greeting is too long for a hello frame");
     }
-    Hello mine = {options_.min_version, options_.max_version, static_cast<uint8_t>(options_.party),
-                  options_.cluster,     {},                   options_.ring,
-                  options_.rings,       options_.randomness,  options_.security,
-                  options_.realm,       options_.greeting};
+    Hello mine = {options_.min_version,
+                  options_.max_version,
+                  static_cast<uint8_t>(options_.party),
+                  options_.cluster,
+                  {},
+                  options_.ring,
+                  options_.rings,
+                  options_.randomness,
+                  options_.security,
+                  options_.realm,
+                  options_.greeting};
     random.Fill(absl::MakeSpan(mine.nonce));
     hellos_[options_.party] = mine;
     encoded_[options_.party] = Encode(mine);

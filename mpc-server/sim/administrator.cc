@@ -286,16 +286,15 @@ void Administrator::DeleteOne() {
   using Done = absl::StatusOr<NamedKeysDone>;
   Change change(this);
   const auto statuses = change.OnAll([&](int p) {
-    const Done done =
-        Call<Done>(p, "admin: delete", "admin: deleted", Timeouts().cleanup,
-                   [=, grace = grace_, &clock = servers_->clock(p)](Process& process,
-                                                                    const auto& answer) {
-                     ShareStore& store = *process.store;
-                     (void)store.CollectRetired(clock.Now() - grace, limits::kCollectAtOnce);
-                     answer(mistake   ? store.DeleteNamed({wrong})
-                            : restore ? store.Restore({key})
-                                      : store.Retire({key}, clock.Now()));
-                   });
+    const Done done = Call<Done>(
+        p, "admin: delete", "admin: deleted", Timeouts().cleanup,
+        [=, grace = grace_, &clock = servers_->clock(p)](Process& process, const auto& answer) {
+          ShareStore& store = *process.store;
+          (void)store.CollectRetired(clock.Now() - grace, limits::kCollectAtOnce);
+          answer(mistake   ? store.DeleteNamed({wrong})
+                 : restore ? store.Restore({key})
+                           : store.Retire({key}, clock.Now()));
+        });
     if (done.ok() && mistake && done->changed != 0) {
       journal_->Violation(absl::StrCat("server ", p, " deleted key ", HandleText(key.handle),
                                        " by the name of another principal"));

@@ -77,8 +77,8 @@ std::unique_ptr<ShareStore> Servers::OpenStore(int p, std::shared_ptr<KvEngine> 
       StoreKeys::Parse(AsBytes(machines_[p].key_file), absl::StrCat("key file ", p));
   if (!keys.ok()) abort();
   keys->SetSaver(saver);
-  absl::StatusOr<std::unique_ptr<ShareStore>> store = ShareStore::Open(
-      std::move(disk), {{kRealm, p, kCluster}, *std::move(keys), &seal_nonces_});
+  absl::StatusOr<std::unique_ptr<ShareStore>> store =
+      ShareStore::Open(std::move(disk), {{kRealm, p, kCluster}, *std::move(keys), &seal_nonces_});
   if (!store.ok()) abort();
   return *std::move(store);
 }

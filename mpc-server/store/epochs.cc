@@ -85,8 +85,8 @@ absl::StatusOr<StoredRefresh> DecodeRefresh(absl::Span<const uint8_t> plain) {
   auto seed = std::make_shared<RefreshSeed>();
   in.Into(seed->Get());
   refresh.seed = std::move(seed);
-  if (!in.AtEnd() || version != rf::kRefreshVersion ||
-      state < rf::kRefreshPrepared || state > rf::kRefreshJoining) {
+  if (!in.AtEnd() || version != rf::kRefreshVersion || state < rf::kRefreshPrepared ||
+      state > rf::kRefreshJoining) {
     return absl::DataLossError("the share store's note of a refresh is damaged");
   }
   return refresh;

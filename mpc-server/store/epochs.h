@@ -12,15 +12,17 @@
 //
 // so no message travels for a record. A store goes through these states:
 //
-//     epoch e  --Prepare-->  e, and the seed of e + 1  --Enter-->  e + 1, rewriting  --End-->  e + 1
+//     epoch e  --Prepare-->  e, and the seed of e + 1  --Enter-->  e + 1, rewriting  --End-->  e +
+//     1
 //              <--Abandon--
 //
-// From Enter() on the store speaks of shares of epoch e + 1 alone: a record that is still of epoch e
-// is refreshed whenever it is read, until Rewrite() has written it. When none is left End() deletes
-// the seed, which is sealed under the key of epoch e, and erases that key from the key file.
+// From Enter() on the store speaks of shares of epoch e + 1 alone: a record that is still of epoch
+// e is refreshed whenever it is read, until Rewrite() has written it. When none is left End()
+// deletes the seed, which is sealed under the key of epoch e, and erases that key from the key
+// file.
 //
-// A party that lost its store begins again with an empty one and joins the epoch that the two others
-// enter at that moment, by a seed that only they know:
+// A party that lost its store begins again with an empty one and joins the epoch that the two
+// others enter at that moment, by a seed that only they know:
 //
 //     empty  --PrepareJoin-->  empty, joining e + 1  --Enter-->  e + 1, receiving  --EndReceiving--
 //
@@ -52,11 +54,11 @@ using RefreshSeed = Secret<std::array<uint8_t, 32>>;
 // Of one server's store. Public.
 struct EpochState {
   uint64_t epoch = 1;
-  RefreshId began_by{};                           // zeros: in the store's first epoch
-  absl::Time began = absl::UnixEpoch();           // by this server's clock; 1970: not known
-  std::optional<RefreshId> prepared;              // into epoch + 1, or to be joined
-  bool receiving = false;                         // keys of the realm are missing
-  bool rewriting = false;                         // there may be records of epoch - 1
+  RefreshId began_by{};                  // zeros: in the store's first epoch
+  absl::Time began = absl::UnixEpoch();  // by this server's clock; 1970: not known
+  std::optional<RefreshId> prepared;     // into epoch + 1, or to be joined
+  bool receiving = false;                // keys of the realm are missing
+  bool rewriting = false;                // there may be records of epoch - 1
 };
 
 // What the store keeps of a refresh that has not ended, as the item `refresh`, sealed under the key
@@ -64,7 +66,7 @@ struct EpochState {
 struct StoredRefresh {
   bool entered = false;
   bool joining = false;  // an empty store: the seed is nothing
-  uint64_t into = 0;  // the epoch
+  uint64_t into = 0;     // the epoch
   RefreshId id{};
   std::shared_ptr<const RefreshSeed> seed;
 };

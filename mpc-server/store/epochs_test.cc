@@ -258,7 +258,9 @@ TEST_F(EpochsTest, ARestartAnywhereLeavesOneEpoch) {
   const std::vector<std::function<void(int)>> steps = {
       [&](int p) { ASSERT_TRUE(stores_[p]->PrepareEpoch(Id(1), Seed(1)).ok()); },
       [&](int p) { ASSERT_TRUE(stores_[p]->EnterEpoch(kNow).ok()); },
-      [&](int p) { ASSERT_TRUE(stores_[p]->Rewrite({&half_, 1}).ok()); },
+      [&](int p) {
+        ASSERT_TRUE(stores_[p]->Rewrite({&half_, 1}).ok());
+      },
       [&](int p) { ASSERT_TRUE(stores_[p]->Rewrite(*stores_[p]->OldKeys()).ok()); },
       [&](int p) { ASSERT_TRUE(stores_[p]->RewriteStaged().ok()); },
       [&](int p) { ASSERT_TRUE(stores_[p]->EndRefresh().ok()); },

@@ -38,8 +38,8 @@ struct KeyRecord {
   const UsageKey* FindUsage(uint32_t usage) const;
 };
 
-// Calls `visit` for each shared block of a record, in the order of record_format.h: a usage has an h
-// or states of HMAC.
+// Calls `visit` for each shared block of a record, in the order of record_format.h: a usage has an
+// h or states of HMAC.
 template <class Visitor>
 void ForEachBlock(KeyRecord& record, Visitor visit) {
   for (SharedBlock& block : record.base) visit(block);

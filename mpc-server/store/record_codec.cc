@@ -34,22 +34,23 @@ struct ShareForm {
   void (*read)(ByteReader& in, SharedBlock& share);
 };
 
-constexpr ShareForm kWhole = {
-    rf::kShareBytes,
-    [](SecretBytes& out, const SharedBlock& share) {
-      AppendBytes(out, share.x);
-      AppendBytes(out, share.a);
-    },
-    [](ByteReader& in, SharedBlock& share) {
-      in.Into(share.x);
-      in.Into(share.a);
-    }};
+constexpr ShareForm kWhole = {rf::kShareBytes,
+                              [](SecretBytes& out, const SharedBlock& share) {
+                                AppendBytes(out, share.x);
+                                AppendBytes(out, share.a);
+                              },
+                              [](ByteReader& in, SharedBlock& share) {
+                                in.Into(share.x);
+                                in.Into(share.a);
+                              }};
 constexpr ShareForm kOwnComponent = {
     sizeof(Block), [](SecretBytes& out, const SharedBlock& share) { AppendBytes(out, share.a); },
     [](ByteReader& in, SharedBlock& share) { in.Into(share.a); }};
 constexpr ShareForm kPrevsComponent = {
     sizeof(Block),
-    [](SecretBytes& out, const SharedBlock& share) { AppendBytes(out, XorBlocks(share.x, share.a)); },
+    [](SecretBytes& out, const SharedBlock& share) {
+      AppendBytes(out, XorBlocks(share.x, share.a));
+    },
     [](ByteReader& in, SharedBlock& share) { in.Into(share.a); }};
 
 size_t EncodedSize(const KeyRecord& record, const ShareForm& form) {

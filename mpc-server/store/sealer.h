@@ -60,7 +60,8 @@ class Sealer {
   const StoreIdentity& identity() const { return identity_; }
   const std::string& key_origin() const { return keys_.origin(); }
 
-  // A new epoch's key, before anything is sealed under it; the end of those of older epochs. Durable.
+  // A new epoch's key, before anything is sealed under it; the end of those of older epochs.
+  // Durable.
   absl::Status AddKey(uint64_t epoch) { return keys_.Add(epoch, *random_); }
   absl::Status EraseKeysBefore(uint64_t epoch) { return keys_.EraseBefore(epoch); }
 

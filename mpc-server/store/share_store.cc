@@ -245,8 +245,8 @@ absl::StatusOr<size_t> ShareStore::Commit(const TransactionId& id, absl::Time no
     for (const auto& key : *staged) handles.push_back(key.first);
     if (absl::Status s = PrefetchKeys(txn, handles, /*records=*/false); !s.ok()) return s;
     ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
-    // They move as they are, after each was opened: a damaged one fails the commit. One of the epoch
-    // before becomes one of the present.
+    // They move as they are, after each was opened: a damaged one fails the commit. One of the
+    // epoch before becomes one of the present.
     for (const auto& [handle, sealed] : *staged) {
       absl::Status s = OpenKey(handle, AsBytes(sealed), DecodeKeyRecord).status();
       if (!s.ok()) return s;

@@ -147,8 +147,8 @@ class ShareStore {
   absl::Status NoteEpochBegin(absl::Time now);
   // From now on all shares are of the next epoch. FailedPrecondition: it was not prepared.
   absl::Status EnterEpoch(absl::Time now);
-  // For a store that never held a key of the realm: the same, into any epoch. FailedPrecondition: it
-  // did.
+  // For a store that never held a key of the realm: the same, into any epoch. FailedPrecondition:
+  // it did.
   absl::Status PrepareJoin(const RefreshId& id, uint64_t into);
   // No key, staged or committed, and not initialised.
   absl::StatusOr<bool> IsEmpty() const;
@@ -229,6 +229,7 @@ class ShareStore {
   void SetEpoch(const EpochState& state, std::shared_ptr<const RefreshSeed> seed);
   // As the transaction sees them: what a write goes by.
   absl::StatusOr<uint64_t> EpochIn(const KvTxn& txn) const;
+  absl::Status PutRefresh(KvTxn& txn, uint64_t epoch, const StoredRefresh& refresh) const;
   absl::StatusOr<StoredRefresh> RefreshIn(const KvTxn& txn) const;  // NotFound: there is none
   absl::StatusOr<EpochView> ViewIn(const KvTxn& txn) const;
   absl::StatusOr<KeyRecord> OpenShares(const Handle& handle,

@@ -76,19 +76,17 @@ void ShareStore::SetEpoch(const EpochState& state, std::shared_ptr<const Refresh
 }
 
 absl::StatusOr<uint64_t> ShareStore::EpochIn(const KvTxn& txn) const {
-  ASSIGN_OR_RETURN(const absl::Span<const uint8_t> record,
-                   txn.Get(rf::kMeta, rf::kNameIdentity));
+  ASSIGN_OR_RETURN(const absl::Span<const uint8_t> record, txn.Get(rf::kMeta, rf::kNameIdentity));
   ASSIGN_OR_RETURN(const StoreMeta meta, Sealer::ReadIdentity(record));
   return meta.epoch;
 }
 
 absl::StatusOr<StoredRefresh> ShareStore::RefreshIn(const KvTxn& txn) const {
   ASSIGN_OR_RETURN(const absl::Span<const uint8_t> sealed, txn.Get(rf::kMeta, rf::kNameRefresh));
-  const absl::StatusOr<SecretBytes> plain =
-      sealer_.Open(rf::Kind::kItem, rf::kNameRefresh, sealed);
+  const absl::StatusOr<SecretBytes> plain = sealer_.Open(rf::Kind::kItem, rf::kNameRefresh, sealed);
   if (plain.ok()) return DecodeRefresh(*plain);
-  return absl::DataLossError(absl::StrCat("the share store's note of a refresh is damaged: ",
-                                          plain.status().message()));
+  return absl::DataLossError(
+      absl::StrCat("the share store's note of a refresh is damaged: ", plain.status().message()));
 }
 
 absl::StatusOr<EpochView> ShareStore::ViewIn(const KvTxn& txn) const {
@@ -143,6 +141,13 @@ absl::Status ShareStore::NoteEpochBegin(absl::Time now) {
   return absl::OkStatus();
 }
 
+// Under the key of the epoch that is left.
+absl::Status ShareStore::PutRefresh(KvTxn& txn, uint64_t epoch, const StoredRefresh& refresh) const {
+  return txn.Put(
+      rf::kMeta, rf::kNameRefresh,
+      sealer_.Seal(rf::Kind::kItem, epoch, rf::kNameRefresh, EncodeRefresh(refresh)));
+}
+
 absl::Status ShareStore::PrepareEpoch(const RefreshId& id, const RefreshSeed& seed) {
   EpochState state = Epoch();
   if (state.rewriting) {
@@ -152,9 +157,7 @@ absl::Status ShareStore::PrepareEpoch(const RefreshId& id, const RefreshSeed& se
   StoredRefresh refresh{false, false, state.epoch + 1, id, nullptr};
   refresh.seed = std::make_shared<const RefreshSeed>(seed.Get());
   RETURN_IF_ERROR(engine_->Write("prepare a refresh", [&](KvTxn& txn) {
-    return txn.Put(rf::kMeta, rf::kNameRefresh,
-                   sealer_.Seal(rf::Kind::kItem, state.epoch, rf::kNameRefresh,
-                                EncodeRefresh(refresh)));
+    return PutRefresh(txn, state.epoch, refresh);
   }));
   state.prepared = id;
   SetEpoch(state, nullptr);
@@ -174,16 +177,15 @@ absl::Status ShareStore::PrepareJoin(const RefreshId& id, uint64_t into) {
   ASSIGN_OR_RETURN(const bool empty, IsEmpty());
   if (!empty) {
     return absl::FailedPreconditionError(
-        "this server has keys, or was initialised: only an empty store joins a realm. Stop it, move "
+        "this server has keys, or was initialised: only an empty store joins a realm. Stop it, "
+        "move "
         "its data directory away and start it again");
   }
   EpochState state = Epoch();
   RETURN_IF_ERROR(sealer_.AddKey(into));
   const StoredRefresh refresh{false, true, into, id, std::make_shared<const RefreshSeed>()};
   RETURN_IF_ERROR(engine_->Write("prepare to join an epoch", [&](KvTxn& txn) {
-    return txn.Put(rf::kMeta, rf::kNameRefresh,
-                   sealer_.Seal(rf::Kind::kItem, state.epoch, rf::kNameRefresh,
-                                EncodeRefresh(refresh)));
+    return PutRefresh(txn, state.epoch, refresh);
   }));
   state.prepared = id;
   SetEpoch(state, nullptr);
@@ -193,9 +195,8 @@ absl::Status ShareStore::PrepareJoin(const RefreshId& id, uint64_t into) {
 absl::Status ShareStore::AbandonEpoch() {
   EpochState state = Epoch();
   if (!state.prepared.has_value()) return absl::OkStatus();
-  RETURN_IF_ERROR(engine_->Write("abandon a refresh", [&](KvTxn& txn) {
-    return txn.Delete(rf::kMeta, rf::kNameRefresh);
-  }));
+  RETURN_IF_ERROR(engine_->Write(
+      "abandon a refresh", [&](KvTxn& txn) { return txn.Delete(rf::kMeta, rf::kNameRefresh); }));
   state.prepared.reset();
   SetEpoch(state, nullptr);
   return absl::OkStatus();
@@ -215,8 +216,8 @@ absl::Status ShareStore::ResealMeta(KvTxn& txn, uint64_t epoch) const {
         absl::StartsWith(name, rf::kItemPrefix) ? rf::Kind::kItem : rf::Kind::kMark;
     const absl::StatusOr<SecretBytes> plain = sealer_.Open(kind, name, AsBytes(sealed));
     if (!plain.ok()) {
-      return absl::DataLossError(absl::StrCat("the record ", name, " of the share store is damaged: ",
-                                              plain.status().message()));
+      return absl::DataLossError(absl::StrCat(
+          "the record ", name, " of the share store is damaged: ", plain.status().message()));
     }
     RETURN_IF_ERROR(txn.Put(rf::kMeta, name, sealer_.Seal(kind, epoch, name, *plain)));
   }
@@ -241,9 +242,7 @@ absl::Status ShareStore::EnterEpoch(absl::Time now) {
       RETURN_IF_ERROR(txn.Put(rf::kMeta, rf::kNameReceiving,
                               sealer_.Seal(rf::Kind::kItem, meta.epoch, rf::kNameReceiving, {})));
     } else {
-      RETURN_IF_ERROR(txn.Put(rf::kMeta, rf::kNameRefresh,
-                              sealer_.Seal(rf::Kind::kItem, state.epoch, rf::kNameRefresh,
-                                           EncodeRefresh(refresh))));
+      RETURN_IF_ERROR(PutRefresh(txn, state.epoch, refresh));
     }
     RETURN_IF_ERROR(txn.Put(rf::kMeta, rf::kNameEpoch,
                             sealer_.Seal(rf::Kind::kItem, meta.epoch, rf::kNameEpoch,
@@ -312,9 +311,8 @@ absl::Status ShareStore::BeginReceiving() {
 absl::Status ShareStore::EndReceiving() {
   EpochState state = Epoch();
   if (!state.receiving) return absl::OkStatus();
-  RETURN_IF_ERROR(engine_->Write("end receiving keys", [&](KvTxn& txn) {
-    return txn.Delete(rf::kMeta, rf::kNameReceiving);
-  }));
+  RETURN_IF_ERROR(engine_->Write(
+      "end receiving keys", [&](KvTxn& txn) { return txn.Delete(rf::kMeta, rf::kNameReceiving); }));
   const absl::MutexLock lock(&epoch_mutex_);
   epoch_.receiving = false;
   return absl::OkStatus();
@@ -427,9 +425,8 @@ absl::StatusOr<size_t> ShareStore::RewriteStaged() {
 absl::Status ShareStore::EndRefresh() {
   EpochState state = Epoch();
   if (state.rewriting) {
-    RETURN_IF_ERROR(engine_->Write("end a refresh", [&](KvTxn& txn) {
-      return txn.Delete(rf::kMeta, rf::kNameRefresh);
-    }));
+    RETURN_IF_ERROR(engine_->Write(
+        "end a refresh", [&](KvTxn& txn) { return txn.Delete(rf::kMeta, rf::kNameRefresh); }));
     state.rewriting = false;
     SetEpoch(state, nullptr);
   }

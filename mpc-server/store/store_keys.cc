@@ -144,9 +144,9 @@ absl::Status ReplaceFile(const std::string& path, absl::Span<const uint8_t> text
   int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) {
     const absl::Status status = FileError("cannot create", fresh);
-    return absl::Status(status.code(),
-                        absl::StrCat(status.message(), ": a refresh writes the store key file anew, "
-                                     "so the server's user must own its folder"));
+    return absl::Status(status.code(), absl::StrCat(status.message(),
+                                                    ": a refresh writes the store key file anew, "
+                                                    "so the server's user must own its folder"));
   }
   absl::Status status = WriteAll(fd, text, fresh);
   close(fd);
@@ -206,7 +206,8 @@ absl::StatusOr<StoreKeys> StoreKeys::LoadCredential(const std::string& name) {
   ASSIGN_OR_RETURN(StoreKeys keys, LoadFile(absl::StrCat(folder, "/", name), false));
   keys.SetSaver([name](absl::Span<const uint8_t>) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the store keys are the credential ", name, ", which the server cannot change: for "
+        "the store keys are the credential ", name,
+        ", which the server cannot change: for "
         "refreshes put them into a file of the server's user and name it as [store] key_file"));
   });
   return keys;
@@ -215,8 +216,8 @@ absl::StatusOr<StoreKeys> StoreKeys::LoadCredential(const std::string& name) {
 absl::Status StoreKeys::Create(const std::string& path, RandomSource& random) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return FileError("cannot create the store key file", path);
-  absl::Status status = WriteAll(
-      fd, FileText({{1, std::make_shared<const SecretBytes>(FreshKey(random))}}), path);
+  absl::Status status =
+      WriteAll(fd, FileText({{1, std::make_shared<const SecretBytes>(FreshKey(random))}}), path);
   close(fd);
   if (status.ok()) status = SyncFolder(path);
   if (!status.ok()) unlink(path.c_str());
