@@ -166,6 +166,8 @@ void Engine::Refresh(uint64_t from, absl::Time deadline, DrawCallback done) {
     return done(absl::FailedPreconditionError(
         absl::StrCat("asked to leave share epoch ", from, ", this server is in epoch ", epoch)));
   }
+  const absl::Status can = state_.store->CheckRefreshable();
+  if (!can.ok()) return done(can);
   Enter(MakeRefresh(state_, from, deadline, std::move(done)));
 }
 

@@ -398,6 +398,18 @@ TEST_F(EpochsTest, AKeyFileThatCannotBeWritten) {
   EXPECT_THAT(files_[0], Not(HasSubstr("\n1 ")));
 }
 
+TEST(StoreKeysFileTest, ACredentialCannotBeRefreshedAndSaysSoBeforehand) {
+  TestFolder folder;
+  ASSERT_TRUE(StoreKeys::Create(folder.path() + "/store-key", SystemRandom()).ok());
+  setenv("CREDENTIALS_DIRECTORY", folder.path().c_str(), 1);
+  absl::StatusOr<StoreKeys> keys = StoreKeys::LoadCredential("store-key");
+  unsetenv("CREDENTIALS_DIRECTORY");
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  EXPECT_THAT(keys->CheckChangeable().ToString(), HasSubstr("refresh_every = \"never\""));
+  EXPECT_TRUE(absl::IsFailedPrecondition(keys->Add(2, SystemRandom())));
+  EXPECT_TRUE(StoreKeys::Load(folder.path() + "/store-key")->CheckChangeable().ok());
+}
+
 TEST(StoreKeysFileTest, ARefreshReplacesTheFile) {
   TestFolder folder;
   const std::string path = folder.path() + "/store.key";

@@ -60,6 +60,7 @@ class Sealer {
   const StoreIdentity& identity() const { return identity_; }
   const std::string& key_origin() const { return keys_.origin(); }
 
+  absl::Status CheckKeysChangeable() const { return keys_.CheckChangeable(); }
   // A new epoch's key, before anything is sealed under it; the end of those of older epochs.
   // Durable.
   absl::Status AddKey(uint64_t epoch) { return keys_.Add(epoch, *random_); }

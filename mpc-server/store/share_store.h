@@ -139,6 +139,8 @@ class ShareStore {
 
   // ---- Share epochs (epochs.h). By one thread at a time, but for Epoch(). ----
   EpochState Epoch() const;
+  // Whether the key file lets the store leave its epoch.
+  absl::Status CheckRefreshable() const { return sealer_.CheckKeysChangeable(); }
   // Keeps the seed of a refresh into the next epoch; one that was prepared before is forgotten.
   // FailedPrecondition: the store is still rewriting.
   absl::Status PrepareEpoch(const RefreshId& id, const RefreshSeed& seed);

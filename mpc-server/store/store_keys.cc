@@ -99,14 +99,27 @@ absl::Status WriteAll(int fd, absl::Span<const uint8_t> bytes, const std::string
   return absl::OkStatus();
 }
 
-absl::Status SyncFolder(const std::string& path) {
+std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+absl::Status SyncFolder(const std::string& path) {
+  const std::string folder = FolderOf(path);
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return FileError("cannot open the folder", folder);
   auto closer = absl::MakeCleanup([fd] { close(fd); });
   if (fsync(fd) != 0) return FileError("cannot sync the folder", folder);
   return absl::OkStatus();
+}
+
+absl::Status CheckFolder(const std::string& path) {
+  if (access(FolderOf(path).c_str(), W_OK) == 0) return absl::OkStatus();
+  const absl::Status status = FileError("cannot write in", FolderOf(path));
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(),
+                                   ": a refresh writes the store key file anew, so its folder must be "
+                                   "the server's user's; or set [policy] refresh_every = \"never\""));
 }
 
 SecretBytes FreshKey(RandomSource& random) {
@@ -192,6 +205,7 @@ bool ParseLine(absl::string_view line,
 absl::StatusOr<StoreKeys> StoreKeys::Load(const std::string& path) {
   ASSIGN_OR_RETURN(StoreKeys keys, LoadFile(path, true));
   keys.SetSaver([path](absl::Span<const uint8_t> text) { return ReplaceFile(path, text); });
+  keys.checker_ = [path] { return CheckFolder(path); };
   return keys;
 }
 
@@ -204,12 +218,13 @@ absl::StatusOr<StoreKeys> StoreKeys::LoadCredential(const std::string& name) {
         "LoadCredential= to the unit"));
   }
   ASSIGN_OR_RETURN(StoreKeys keys, LoadFile(absl::StrCat(folder, "/", name), false));
-  keys.SetSaver([name](absl::Span<const uint8_t>) {
+  keys.checker_ = [name] {
     return absl::FailedPreconditionError(absl::StrCat(
         "the store keys are the credential ", name,
-        ", which the server cannot change: for "
-        "refreshes put them into a file of the server's user and name it as [store] key_file"));
-  });
+        ", which the server cannot change: for refreshes put them into a file of the server's user "
+        "and name it as [store] key_file; without them set [policy] refresh_every = \"never\""));
+  };
+  keys.SetSaver([check = keys.checker_](absl::Span<const uint8_t>) { return check(); });
   return keys;
 }
 
@@ -257,6 +272,7 @@ StoreKeys& StoreKeys::operator=(const StoreKeys& other) {
   Keys keys = other.Copy();
   origin_ = other.origin_;
   saver_ = other.saver_;
+  checker_ = other.checker_;
   const absl::MutexLock lock(&held_->mutex);
   held_->keys = std::move(keys);
   return *this;

@@ -49,6 +49,9 @@ class StoreKeys {
   using Saver = std::function<absl::Status(absl::Span<const uint8_t> text)>;
   void SetSaver(Saver saver) { saver_ = std::move(saver); }
 
+  // Whether they can be changed, as far as can be told beforehand; the error says what to do.
+  absl::Status CheckChangeable() const { return checker_ ? checker_() : absl::OkStatus(); }
+
   // The epoch's key of 32 bytes, or nullptr. What was returned stays good.
   std::shared_ptr<const SecretBytes> ForEpoch(uint64_t epoch) const;
   const std::string& origin() const { return origin_; }
@@ -69,6 +72,7 @@ class StoreKeys {
 
   std::string origin_;
   Saver saver_;
+  std::function<absl::Status()> checker_;
   std::unique_ptr<Held> held_ = std::make_unique<Held>();
 };
 
