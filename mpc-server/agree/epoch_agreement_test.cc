@@ -158,5 +158,21 @@ TEST(EpochAgreementTest, NoCutDividesThem) {
   EXPECT_GT(caught_up, 1000u);
 }
 
+// One entered, one has prepared the same, and the third lost its store at that moment: two servers
+// have all there is, and the third is to be replaced.
+TEST(EpochAgreementTest, WhoLosesItsStoreAmidARefreshCanBeReplaced) {
+  for (int ahead = 0; ahead < 3; ++ahead) {
+    for (const int lost : {(ahead + 1) % 3, (ahead + 2) % 3}) {
+      std::array<EpochClaim, 3> claims;
+      claims.fill(Prepared(At(3, 1), 7));
+      claims[ahead] = At(4, 7);
+      claims[lost] = Empty();
+      for (EpochClaim& claim : claims) claim = Replaces(claim, lost);
+      const auto step = ChooseEpochStep(claims, 3 - ahead - lost);
+      EXPECT_TRUE(step.ok()) << step.status();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mpckdc

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A party that lost its store is rebuilt from the two others while users log in.
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -150,6 +151,84 @@ TEST_P(HandOverTest, AStoreWithKeysIsNotReplaced) {
   EXPECT_TRUE(absl::IsFailedPrecondition(asked[lost()])) << asked[lost()];
   EXPECT_TRUE(LogsIn(realm_.alice));
   EXPECT_EQ(realm_.store(0).Epoch().epoch, 1u);
+}
+
+// The store is lost amid a refresh, when one of the two others has entered the new epoch and the
+// other one has prepared it. No key is lost: the two have them all.
+TEST_P(HandOverTest, AStoreLostAmidARefreshIsRebuilt) {
+  const int behind = NextParty(lost()), ahead = PrevParty(lost());
+  std::atomic<bool> cut{false};
+  realm_.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
+    if (cut && m.type == FrameType::kHello) m.drop = true;
+    const bool prepared =
+        m.type == FrameType::kAgreement && m.payload.size() == 25 && m.payload[0] == 3;
+    if (prepared && m.from == lost() && m.to == behind && !cut.exchange(true)) m.payload[5] ^= 1;
+  });
+  realm_.hub().CloseCurrent();
+  ASSERT_TRUE(realm_.WaitConnected());
+  for (int p = 0; p < kParties; ++p) {
+    realm_.engine(p).Refresh(1, absl::Now() + absl::Seconds(5), [](const absl::Status&) {});
+  }
+  ASSERT_TRUE(Eventually([&] { return realm_.store(ahead).Epoch().epoch == 2u; }));
+  EXPECT_EQ(realm_.store(behind).Epoch().epoch, 1u);
+  EXPECT_TRUE(realm_.store(behind).Epoch().prepared.has_value());
+  realm_.Stop(lost());
+  realm_.LoseStore(lost());
+  realm_.hub().SetInterceptor(nullptr);
+  realm_.hub().CloseCurrent();
+  realm_.Start(lost());
+  for (const absl::Status& status : AskAll(lost(), absl::Seconds(15))) {
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  EXPECT_EQ(realm_.store(behind).Epoch().epoch, realm_.store(ahead).Epoch().epoch)
+      << realm_.engine(behind).Status().peers_detail;
+  EXPECT_TRUE(Eventually([&] { return LogsIn(realm_.alice); }));
+}
+
+// One of the two who hand keys over says of each that it was deleted in 1970. The other one and its
+// administrator say that it is in use.
+TEST_P(HandOverTest, OneLiarDoesNotHaveTheNewcomersKeysCollected) {
+  const int liar = PrevParty(lost());
+  std::atomic<int> lies{0};
+  realm_.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
+    const bool components = m.type == FrameType::kAgreement && m.payload.size() > 17 &&
+                            m.payload[0] == 6 && m.from == liar && m.to == lost();
+    for (size_t at = 5; components && at + 12 <= m.payload.size();) {
+      m.payload[at + 7] = 1;  // a microsecond
+      ++lies;
+      size_t length = 0;
+      for (size_t i = 8; i < 12; ++i) length = length << 8 | m.payload[at + i];
+      at += 12 + length;
+    }
+  });
+  LoseStore(lost());
+  ExpectReplaced(lost());
+  EXPECT_GE(lies.load(), 6);
+  EXPECT_TRUE(Eventually([&] { return LogsIn(realm_.alice); }));
+  const size_t before = *realm_.store(lost()).Count(KeyState::kCommitted);
+  // As the collector does every so often, with a grace time of a month.
+  const auto collected = realm_.store(lost()).CollectRetired(absl::Now() - absl::Hours(720), 1000);
+  ASSERT_TRUE(collected.ok()) << collected.status();
+  EXPECT_EQ(collected->size(), 0u);
+  EXPECT_EQ(*realm_.store(lost()).Count(KeyState::kCommitted), before);
+  EXPECT_TRUE(LogsIn(realm_.alice));
+  for (const int honest : {NextParty(lost()), lost()}) {
+    EXPECT_TRUE(realm_.store(honest).Get(realm_.alice.info.handle).ok()) << honest;
+  }
+}
+
+// The guide says at once that no key follows. The other one knows better.
+TEST_P(HandOverTest, OneLiarDoesNotHaveTheNewcomerBelieveThatItHasAll) {
+  const int guide = lost() == 0 ? 1 : 0;
+  realm_.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
+    if (m.type != FrameType::kAgreement || m.payload.empty() || m.payload[0] != 4) return;
+    if (m.from == guide) m.instead = std::string("\x04\x01\0\0\0\0", 6);
+  });
+  LoseStore(lost());
+  for (const absl::Status& status : AskAll(lost())) ASSERT_TRUE(status.ok()) << status;
+  const bool ended = Eventually([&] { return !realm_.store(lost()).Epoch().receiving; });
+  EXPECT_FALSE(ended && *realm_.store(lost()).Count(KeyState::kCommitted) == 0)
+      << "the newcomer ended with no key";
 }
 
 INSTANTIATE_TEST_SUITE_P(Parties, HandOverTest, ::testing::Range(0, 3));

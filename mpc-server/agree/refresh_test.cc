@@ -2,6 +2,14 @@
 //
 // Three engines refresh their shares between batches: logins go on with the same keys, and whatever
 // is lost on the way the three end in one epoch.
+#include <fcntl.h>
+#include <sodium.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +20,29 @@
 
 namespace mpckdc {
 namespace {
+
+// What an image of a server's memory holds: each block of the arena of secrets, whose pages alone
+// are left out of cores, that begins at a multiple of 64 bytes.
+void ForEachSecretBlock(const std::function<void(const uint8_t*)>& visit) {
+  std::ifstream maps("/proc/self/smaps");
+  const int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(memory, 0);
+  unsigned long begin = 0, end = 0;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long from = 0, to = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2) {
+      begin = from;
+      end = to;
+    }
+    const bool secret = line.rfind("VmFlags:", 0) == 0 && line.find(" rd wr ") != line.npos &&
+                        line.find(" dd") != line.npos;
+    if (!secret) continue;
+    std::vector<uint8_t> bytes(end - begin);
+    const ssize_t got = pread(memory, bytes.data(), bytes.size(), static_cast<off_t>(begin));
+    for (ssize_t at = 0; at + 32 <= got; at += 64) visit(&bytes[static_cast<size_t>(at)]);
+  }
+  close(memory);
+}
 
 class RefreshTest : public ::testing::Test {
  protected:
@@ -163,6 +194,47 @@ TEST_F(RefreshTest, RestartsInBetween) {
   realm_.RestartAll();
   EXPECT_EQ(realm_.store(1).Epoch().epoch, 2u);
   EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.alice)), Verdict::kOk);
+}
+
+// Two thefts in different epochs: one of P0's shares before the refresh, one of P1's shares and
+// memory long after its end, when the seed and the old epoch's key are erased.
+TEST_F(RefreshTest, AMemoryImageOfALaterEpochDoesNotUndoTheRefresh) {
+  const KeyRecord of_p0_before = Record(0, realm_.alice);
+  ExpectRefreshed(1);
+  for (int p = 0; p < kParties; ++p) Rewrite(p);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_VERDICT(realm_.Run(realm_.Login(realm_.bob)), Verdict::kOk);  // life goes on
+  }
+  const KeyRecord of_p1_after = Record(1, realm_.alice);
+  int blocks = 0, as_seed = 0, as_session_key = 0;
+  // P1's shares of after, taken back by a seed, beside P0's of before.
+  const auto gives_the_key = [&](const RefreshSeed& seed) {
+    KeyRecord p1 = of_p1_after;
+    RefreshRecord(seed, 2, 1, p1);
+    KeyRecord p2 = p1;
+    std::vector<Block> a0_a2, a2;
+    KeyRecord p0 = of_p0_before;
+    ForEachBlock(p0, [&](SharedBlock& block) { a2.push_back(XorBlocks(block.x, block.a)); });
+    size_t k = 0;
+    ForEachBlock(p2, [&](SharedBlock& block) {
+      block.x = XorBlocks(a2[k], block.a);
+      block.a = a2[k++];
+    });
+    const auto joined = JoinKey({p0, p1, p2});
+    return joined.ok() && joined->base == realm_.alice.base;
+  };
+  ForEachSecretBlock([&](const uint8_t* bytes) {
+    ++blocks;
+    RefreshSeed seed;
+    std::memcpy(seed.Get().data(), bytes, seed.Get().size());
+    if (std::count(bytes, bytes + 32, 0) > 8) return;  // no key
+    as_seed += gives_the_key(seed);
+    crypto_kdf_derive_from_key(seed.Get().data(), seed.Get().size(), 1, "mpckdc-s", bytes);
+    as_session_key += gives_the_key(seed);
+  });
+  EXPECT_GT(blocks, 100);
+  EXPECT_EQ(as_seed, 0) << "the erased seed is in memory";
+  EXPECT_EQ(as_session_key, 0) << "a key that the seed follows from is in memory";
 }
 
 // Under load nothing fails, and nothing is judged wrongly.
