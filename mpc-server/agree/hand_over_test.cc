@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A party that lost its store is rebuilt from the two others while users log in.
+#include <sodium.h>
+
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "mpc-server/testing/jobs.h"
+#include "mpc-server/testing/memory_image.h"
 
 namespace mpckdc {
 namespace {
@@ -229,6 +235,62 @@ TEST_P(HandOverTest, OneLiarDoesNotHaveTheNewcomerBelieveThatItHasAll) {
   const bool ended = Eventually([&] { return !realm_.store(lost()).Epoch().receiving; });
   EXPECT_FALSE(ended && *realm_.store(lost()).Count(KeyState::kCommitted) == 0)
       << "the newcomer ended with no key";
+}
+
+// Who stole the lost store, and sees the memory of one of the two others after the hand-over.
+TEST_P(HandOverTest, AMemoryImageOfLaterDoesNotMakeTheLostStoreWorthAnything) {
+  const KeyRecord stolen = Records(realm_.alice)[lost()];
+  LoseStore(lost());
+  ExpectReplaced(lost());
+  for (int p = 0; p < kParties; ++p) {
+    if (p != lost()) Rewrite(p);
+  }
+  ASSERT_TRUE(Eventually([&] { return LogsIn(realm_.alice); }));
+  // P_{i+1} has a_{i+1}, which with x_i of P_i is the key.
+  const int other = NextParty(lost());
+  const KeyRecord now = Records(realm_.alice)[other];
+  int as_seed = 0, as_session_key = 0;
+  const auto gives_the_key = [&](const RefreshSeed& seed) {
+    KeyRecord back = now;
+    RefreshRecord(seed, 2, other, back);
+    SecretVector<Block> base;
+    for (size_t k = 0; k < back.base.size(); ++k) {
+      base.push_back(XorBlocks(back.base[k].a, stolen.base[k].x));
+    }
+    return std::memcmp(base.data(), realm_.alice.base.data(), realm_.alice.base.size()) == 0;
+  };
+  ForEachSecretBlock([&](const uint8_t* bytes) {
+    RefreshSeed seed;
+    std::memcpy(seed.Get().data(), bytes, seed.Get().size());
+    if (std::count(bytes, bytes + 32, 0) > 8) return;  // no key
+    as_seed += gives_the_key(seed);
+    crypto_kdf_derive_from_key(seed.Get().data(), seed.Get().size(), 1, "mpckdc-t", bytes);
+    as_session_key += gives_the_key(seed);
+  });
+  EXPECT_EQ(as_seed, 0);
+  EXPECT_EQ(as_session_key, 0) << "a key that the seed follows from is in memory";
+}
+
+// A KDC that names handles that nobody has, as fast as it likes: the newcomer is done all the same.
+// Until it is, shares are not refreshed.
+TEST_P(HandOverTest, AKdcDoesNotKeepTheNewcomerReceiving) {
+  LoseStore(lost());
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> kdcs;
+  for (int k = 0; k < 4; ++k) {
+    kdcs.emplace_back([&, k] {
+      PlainKey nobody = realm_.alice;
+      nobody.info.handle.fill(static_cast<uint8_t>(0xa0 + k));
+      while (!stop) realm_.Run(realm_.Login(nobody));
+    });
+  }
+  for (const absl::Status& status : AskAll(lost())) EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(Eventually([&] { return !realm_.store(lost()).Epoch().receiving; },
+                         absl::Seconds(15)));
+  stop = true;
+  for (std::thread& kdc : kdcs) kdc.join();
+  EXPECT_TRUE(Eventually([&] { return !realm_.store(lost()).Epoch().receiving; }))
+      << "the control: without the KDC it ends";
 }
 
 INSTANTIATE_TEST_SUITE_P(Parties, HandOverTest, ::testing::Range(0, 3));

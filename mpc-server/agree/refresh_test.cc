@@ -2,14 +2,9 @@
 //
 // Three engines refresh their shares between batches: logins go on with the same keys, and whatever
 // is lost on the way the three end in one epoch.
-#include <fcntl.h>
 #include <sodium.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,32 +12,10 @@
 #include "gtest/gtest.h"
 #include "absl/synchronization/notification.h"
 #include "mpc-server/testing/jobs.h"
+#include "mpc-server/testing/memory_image.h"
 
 namespace mpckdc {
 namespace {
-
-// What an image of a server's memory holds: each block of the arena of secrets, whose pages alone
-// are left out of cores, that begins at a multiple of 64 bytes.
-void ForEachSecretBlock(const std::function<void(const uint8_t*)>& visit) {
-  std::ifstream maps("/proc/self/smaps");
-  const int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-  ASSERT_GE(memory, 0);
-  unsigned long begin = 0, end = 0;
-  for (std::string line; std::getline(maps, line);) {
-    unsigned long from = 0, to = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2) {
-      begin = from;
-      end = to;
-    }
-    const bool secret = line.rfind("VmFlags:", 0) == 0 && line.find(" rd wr ") != line.npos &&
-                        line.find(" dd") != line.npos;
-    if (!secret) continue;
-    std::vector<uint8_t> bytes(end - begin);
-    const ssize_t got = pread(memory, bytes.data(), bytes.size(), static_cast<off_t>(begin));
-    for (ssize_t at = 0; at + 32 <= got; at += 64) visit(&bytes[static_cast<size_t>(at)]);
-  }
-  close(memory);
-}
 
 class RefreshTest : public ::testing::Test {
  protected:
@@ -235,6 +208,39 @@ TEST_F(RefreshTest, AMemoryImageOfALaterEpochDoesNotUndoTheRefresh) {
   EXPECT_GT(blocks, 100);
   EXPECT_EQ(as_seed, 0) << "the erased seed is in memory";
   EXPECT_EQ(as_session_key, 0) << "a key that the seed follows from is in memory";
+}
+
+// P0's database commits the new epoch and its answer is lost, with what P0 tells the others: one
+// network that fails. Then all three say the old epoch, and forget the way to the new one.
+TEST_F(RefreshTest, AServerWhoseDatabasesAnswerIsLostKeepsItsKeys) {
+  std::atomic<int> cut{0};
+  realm_.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
+    const bool prepared =
+        m.type == FrameType::kAgreement && m.payload.size() == 25 && m.payload[0] == 3;
+    if (prepared && m.from == 0 && cut++ < 2) m.payload[5] ^= 1;
+  });
+  realm_.hub().CloseCurrent();
+  ASSERT_TRUE(realm_.WaitConnected());
+  realm_.store(0).engine().LoseAnswer("enter an epoch", absl::UnavailableError("not known"));
+  std::thread asking([&] { Refresh(1, absl::Seconds(4)); });
+  EXPECT_TRUE(Eventually([&] { return cut.load() == 2; }));
+  asking.join();
+  realm_.hub().SetInterceptor(nullptr);
+  EXPECT_TRUE(Eventually([&] { return realm_.Run(realm_.Login(realm_.alice)).judgement.ok(); }));
+  // What its next start finds.
+  namespace rf = record_format;
+  const MemoryEngine::State disk = realm_.store(0).engine().Snapshot();
+  const MemoryEngine::Table& meta = *disk[static_cast<size_t>(rf::kMeta)];
+  const auto identity = Sealer::ReadIdentity(AsBytes(meta.at(rf::kNameIdentity)));
+  ASSERT_TRUE(identity.ok());
+  const bool has_seed = meta.contains(rf::kNameRefresh);
+  for (const auto& [place, record] : *disk[static_cast<size_t>(rf::kRecords)]) {
+    if (record.size() < 32) continue;
+    const uint64_t epoch = Sealer::EpochOf(AsBytes(record));
+    EXPECT_TRUE(epoch == identity->epoch || has_seed)
+        << "the store says epoch " << identity->epoch << ", has a record of " << epoch
+        << " and no seed";
+  }
 }
 
 // Under load nothing fails, and nothing is judged wrongly.

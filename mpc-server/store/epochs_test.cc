@@ -425,5 +425,43 @@ TEST(StoreKeysFileTest, ARefreshReplacesTheFile) {
   EXPECT_EQ(*StoreKeys::Load(path)->ForEpoch(2), *keys->ForEpoch(2));
 }
 
+// The store has entered and was told that it is not known (postgres_txn.cc: the answer to COMMIT was
+// lost, or its standby may not have it). Its server says the old epoch in the next session, as the
+// two others do who heard nothing; so the three forget what was prepared.
+TEST_F(EpochsTest, AnEntryThatIsNotKnownOfLosesNoKey) {
+  std::array<KeyRecord, 3> before = Enrol();
+  const std::vector<Block> keys = Keys(before);
+  Prepare(4);
+  engines_[0]->LoseAnswer("enter an epoch", absl::UnavailableError("it is not known"));
+  EXPECT_FALSE(stores_[0]->EnterEpoch(kNow).ok());
+  if (stores_[0]->Epoch().epoch == 1u) {  // then EpochStep::kStay
+    for (auto& store : stores_) EXPECT_TRUE(store->AbandonEpoch().ok());
+  }
+  std::array<KeyRecord, 3> now = Get(before[0].info.handle);
+  EXPECT_TRUE(Keys(now) == keys);
+  for (int p = 0; p < 3; ++p) {
+    const absl::Status opened = Reopen(p);
+    ASSERT_TRUE(opened.ok()) << "server " << p << ": " << opened;
+  }
+  now = Get(before[0].info.handle);
+  EXPECT_TRUE(Keys(now) == keys);
+}
+
+// The same, and the three agree at once on another refresh; an administrator sets a gate meanwhile.
+TEST_F(EpochsTest, AnEntryThatIsNotKnownOfAndAnotherRefreshLoseNoKey) {
+  std::array<KeyRecord, 3> before = Enrol();
+  const std::vector<Block> keys = Keys(before);
+  Prepare(4);
+  engines_[0]->LoseAnswer("enter an epoch", absl::UnavailableError("it is not known"));
+  EXPECT_FALSE(stores_[0]->EnterEpoch(kNow).ok());
+  for (auto& store : stores_) {
+    EXPECT_TRUE(store->SetGate({&before[0].info.handle, 1}, Gate::kTimestamp).ok());
+  }
+  Prepare(5);
+  Enter();
+  std::array<KeyRecord, 3> now = Get(before[0].info.handle);
+  EXPECT_TRUE(Keys(now) == keys);
+}
+
 }  // namespace
 }  // namespace mpckdc

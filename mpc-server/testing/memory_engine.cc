@@ -78,13 +78,17 @@ absl::StatusOr<std::unique_ptr<const KvTxn>> MemoryEngine::BeginRead() const {
   return std::make_unique<MemoryTxn>(Snapshot());
 }
 
-absl::Status MemoryEngine::Write(absl::string_view, Body body) {
+absl::Status MemoryEngine::Write(absl::string_view what, Body body) {
   absl::MutexLock one_writer(&writer_);
   MemoryTxn txn(Snapshot());
   RETURN_IF_ERROR(body(txn));
   absl::MutexLock lock(&mutex_);
   if (!txn.changed()) return absl::OkStatus();
   if (write_status_.ok()) state_ = std::move(txn.state());
+  if (write_status_.ok() && !lost_.empty() && what == lost_) {
+    lost_.clear();
+    return lost_status_;
+  }
   return write_status_;
 }
 
@@ -96,6 +100,12 @@ MemoryEngine::State MemoryEngine::Snapshot() const {
 void MemoryEngine::Restore(State state) {
   absl::MutexLock lock(&mutex_);
   state_ = std::move(state);
+}
+
+void MemoryEngine::LoseAnswer(std::string what, absl::Status status) {
+  absl::MutexLock lock(&mutex_);
+  lost_ = std::move(what);
+  lost_status_ = std::move(status);
 }
 
 void MemoryEngine::FailWrites(absl::Status status) {

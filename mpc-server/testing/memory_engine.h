@@ -34,12 +34,17 @@ class MemoryEngine : public KvEngine {
   void Restore(State state);
   // Makes every change fail with `status` until it is set to OK again.
   void FailWrites(absl::Status status);
+  // The next change of that name is made and answered with `status`: as where a database commits and
+  // its answer is lost, or it says that its standby may not have it.
+  void LoseAnswer(std::string what, absl::Status status);
 
  private:
   absl::Mutex writer_;
   mutable absl::Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_);
   absl::Status write_status_ ABSL_GUARDED_BY(mutex_);
+  std::string lost_ ABSL_GUARDED_BY(mutex_);
+  absl::Status lost_status_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace mpckdc
