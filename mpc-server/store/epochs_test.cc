@@ -463,5 +463,46 @@ TEST_F(EpochsTest, AnEntryThatIsNotKnownOfAndAnotherRefreshLoseNoKey) {
   EXPECT_TRUE(Keys(now) == keys);
 }
 
+// Two servers of each party over one database (deploy/postgresql.md), one key file each with the
+// same key at first. Each triple refreshes by itself when its day is over.
+TEST_F(EpochsTest, TwoTriplesOverTheSameDatabasesLoseNoKey) {
+  std::array<KeyRecord, 3> before = Enrol();
+  const std::vector<Block> keys = Keys(before);
+  std::array<std::unique_ptr<ShareStore>, 3> others;
+  for (int p = 0; p < 3; ++p) {
+    auto opened = ShareStore::Open(
+        engines_[p], {{"EXAMPLE.COM", p, 7},
+                      *StoreKeys::Parse(AsBytes(files_[p]), "the other server's key file"),
+                      &SystemRandom()});
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    others[p] = *std::move(opened);
+  }
+  Prepare(4);
+  Enter();
+  for (auto& other : others) {
+    // Its server says epoch 1, and so do the two others of its triple.
+    if (other->Epoch().epoch == 1u) other->PrepareEpoch(Id(5), Seed(5)).IgnoreError();
+  }
+  for (int p = 0; p < 3; ++p) {
+    const auto old = stores_[p]->OldKeys();
+    ASSERT_TRUE(old.ok()) << old.status();
+    const auto damaged = stores_[p]->Rewrite(*old);
+    ASSERT_TRUE(damaged.ok()) << damaged.status();
+    EXPECT_EQ(*damaged, 0u);
+    ASSERT_TRUE(stores_[p]->EndRefresh().ok());
+  }
+  std::array<KeyRecord, 3> now = Get(before[0].info.handle);
+  EXPECT_TRUE(Keys(now) == keys);
+}
+
+// An empty store that joined, and was told that it is not known, goes on without a restart.
+TEST_F(EpochsTest, AJoinThatIsNotKnownOfIsRepeated) {
+  ASSERT_TRUE(stores_[0]->PrepareJoin(Id(4), 2).ok());
+  engines_[0]->LoseAnswer("enter an epoch", absl::UnavailableError("it is not known"));
+  EXPECT_FALSE(stores_[0]->EnterEpoch(kNow).ok());
+  const absl::Status again = stores_[0]->EnterEpoch(kNow);
+  EXPECT_TRUE(again.ok() || stores_[0]->Epoch().epoch == 2u) << again;
+}
+
 }  // namespace
 }  // namespace mpckdc
