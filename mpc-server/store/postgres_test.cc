@@ -638,5 +638,44 @@ TEST_F(PostgresTest, ACommitThatTheStandbyLacksIsNotPromised) {
   EXPECT_TRUE(Get(*engine, "b", rf::kReplay).ok()) << "it was committed after all";
 }
 
+// The same in the moment in which a refresh is entered. The two other servers heard nothing of this
+// one, so all three go on in the old epoch (EpochStep::kStay).
+TEST_F(PostgresTest, ARefreshThatTheStandbyLacksLosesNoKey) {
+  auto primary = *PostgresCluster::Create();
+  const std::string database = primary->NewDatabase();
+  std::string key_file = "1 " + std::string(64, 'a');
+  const auto open = [&]() -> absl::StatusOr<std::unique_ptr<ShareStore>> {
+    auto engine = Open(primary->ConnInfo(database));
+    if (!engine.ok()) return engine.status();
+    StoreKeys keys = *StoreKeys::Parse(AsBytes(key_file), "the key file");
+    keys.SetSaver([&](absl::Span<const uint8_t> text) {
+      key_file = std::string(AsText(text));
+      return absl::OkStatus();
+    });
+    return ShareStore::Open(*std::move(engine), {{"EXAMPLE.COM", 0, 7}, keys, &SystemRandom()});
+  };
+  std::unique_ptr<ShareStore> store = *open();
+  const KeyRecord record = RecordForTest(SystemRandom(), "alice@EXAMPLE.COM", kEnctypeAes256Gcm);
+  ASSERT_TRUE(store->Stage(TransactionId{1}, {&record, 1}, 1, kNow).ok());
+  ASSERT_TRUE(store->Commit(TransactionId{1}, kNow).ok());
+  RefreshSeed seed;
+  seed.Get().fill(7);
+  ASSERT_TRUE(store->PrepareEpoch(RefreshId{1}, seed).ok());
+  primary->Sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+  primary->Sql("SELECT pg_reload_conf()");
+  absl::SleepFor(absl::Milliseconds(300));
+  const absl::Status entered = store->EnterEpoch(kNow);
+  EXPECT_EQ(entered.code(), absl::StatusCode::kUnavailable) << entered;
+  primary->Sql("ALTER SYSTEM RESET ALL");
+  primary->Sql("SELECT pg_reload_conf()");
+  if (store->Epoch().epoch == 1u) TimeUntilOk([&] { return store->AbandonEpoch(); });
+  EXPECT_TRUE(store->Get(record.info.handle).ok()) << "before the restart";
+  store.reset();
+  absl::StatusOr<std::unique_ptr<ShareStore>> again = open();
+  ASSERT_TRUE(again.ok()) << again.status();
+  const absl::StatusOr<KeyRecord> found = (*again)->Get(record.info.handle);
+  EXPECT_TRUE(found.ok()) << found.status();
+}
+
 }  // namespace
 }  // namespace mpckdc
