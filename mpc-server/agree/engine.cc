@@ -227,10 +227,12 @@ void Engine::Main() {
       if (!state_.stopping()) status.peers_detail = why;
     });
     if (state_.stopping()) return;
-    if (state_.refresh_agreed) continue;  // jobs wait
+    if (state_.refresh_agreed && ended.ok()) continue;  // jobs wait
     {
       const absl::MutexLock lock(&state_.waiting.mu);
-      state_.executor->Wait(&state_.waiting.mu, state_.Now() + ReconnectPause());
+      const absl::Duration pause = ReconnectPause();
+      state_.executor->Wait(&state_.waiting.mu,
+                            state_.Now() + (state_.refresh_agreed ? pause / 10 : pause));
     }
     state_.observer->OnPeers(false, why);
     Housekeep();
@@ -249,7 +251,7 @@ absl::Duration Engine::ReconnectPause() {
 absl::Status Engine::RunSession() {
   absl::StatusOr<std::unique_ptr<PeerSession>> opened = OpenPeerSession(state_);
   if (!opened.ok()) {
-    state_.refresh_agreed = false;  // not at once again
+    if (state_.Now() >= state_.refresh_until) state_.refresh_agreed = false;
     NoteDeviation(state_, opened.status(), {}, 0);
     return opened.status();
   }

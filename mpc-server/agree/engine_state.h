@@ -81,6 +81,7 @@ struct EngineState {
   RecentHandles recent;
   WantedHandles wanted;
   bool beside_empty = false;    // the session's servers are one that is empty and two that are not
+  absl::Time refresh_until = absl::InfinitePast();  // what was agreed on is tried for so long
   bool refresh_agreed = false;  // by all three: the next session opens at once, in the next epoch
   std::optional<LineTrial> trial;                   // of the session before
   absl::Time replies_until = absl::InfinitePast();  // the second jobs of many logins come till then

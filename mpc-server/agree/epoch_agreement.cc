@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/agree/epoch_agreement.h"
 
+#include <algorithm>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
@@ -45,6 +47,12 @@ bool MayReplace(const std::array<EpochClaim, 3>& claims, int newcomer) {
   return same && all_want && !one.busy && !other.busy && !one.receiving && !other.receiving;
 }
 
+const EpochClaim& NewestOf(const std::array<EpochClaim, 3>& claims) {
+  return *std::max_element(claims.begin(), claims.end(), [](const auto& a, const auto& b) {
+    return a.epoch < b.epoch;
+  });
+}
+
 // It has prepared what the newest have entered.
 bool CanFollow(const EpochClaim& claim, const EpochClaim& newest) {
   return claim.prepared == newest.began_by && (claim.empty || claim.epoch + 1 == newest.epoch);
@@ -63,34 +71,41 @@ EpochClaim ClaimOf(const EpochState& state, bool refresh) {
   return claim;
 }
 
+absl::Status CheckSettled(const std::array<EpochClaim, 3>& claims) {
+  const int newcomer = NewcomerOf(claims);
+  const EpochClaim& newest = NewestOf(claims);
+  if (newcomer < 0 || claims[newcomer].epoch == newest.epoch || MayReplace(claims, newcomer) ||
+      CanFollow(claims[newcomer], newest)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the store of server ", newcomer, " is empty, and the realm is in share epoch ", newest.epoch,
+      ": if its data is lost run mpc-admin replace-party ", newcomer,
+      " (deploy/runbooks/epochs.md)"));
+}
+
 absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claims, int own) {
   const int newcomer = NewcomerOf(claims);
-  const EpochClaim* newest = &claims[0];
-  for (const EpochClaim& claim : claims) {
-    if (claim.epoch > newest->epoch) newest = &claim;
-  }
+  const EpochClaim& newest = NewestOf(claims);
   if (MayReplace(claims, newcomer)) return EpochStep::kReplace;
   bool all_newest = true;
   for (int p = 0; p < 3; ++p) {
     const EpochClaim& claim = claims[p];
-    const bool is_newest = claim.epoch == newest->epoch;
+    const bool is_newest = claim.epoch == newest.epoch;
     all_newest &= is_newest;
-    if (is_newest && claim.began_by == newest->began_by) continue;
+    if (is_newest && claim.began_by == newest.began_by) continue;
     if (is_newest) {
       return absl::FailedPreconditionError(absl::StrCat("the servers came into share epoch ",
-                                                        newest->epoch, " by different refreshes",
+                                                        newest.epoch, " by different refreshes",
                                                         kWhatToDo));
     }
-    if (CanFollow(claim, *newest)) continue;
-    if (p == newcomer) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the store of server ", p, " is empty, and the realm is in share epoch ", newest->epoch,
-          ": if its data is lost run mpc-admin replace-party ", p, " (deploy/runbooks/epochs.md)"));
-    }
+    // The two others come together first; CheckSettled() says the rest.
+    if (CanFollow(claim, newest) || p == newcomer) continue;
     return absl::FailedPreconditionError(absl::StrCat(EpochsText(claims), kWhatToDo));
   }
   if (!all_newest) {
-    return claims[own].epoch == newest->epoch ? EpochStep::kWait : EpochStep::kCatchUp;
+    if (claims[own].epoch == newest.epoch) return EpochStep::kWait;
+    return CanFollow(claims[own], newest) ? EpochStep::kCatchUp : EpochStep::kWait;
   }
   const bool refresh = absl::c_all_of(claims, [](const EpochClaim& c) { return c.refresh; });
   return refresh ? EpochStep::kRefresh : EpochStep::kStay;

@@ -70,6 +70,10 @@ enum class EpochStep {
 // cannot come to one epoch; the text says whose store is which and what to do.
 absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claims, int own);
 
+// After the steps were taken: an error where the store of one is empty and in another epoch than the
+// two others, who are in one now.
+absl::Status CheckSettled(const std::array<EpochClaim, 3>& claims);
+
 // What a server tells both others when it has prepared: 3 (1) | refresh (16) | into (8).
 std::string EncodePrepared(const RefreshId& id, uint64_t into);
 

@@ -18,6 +18,8 @@ namespace {
 // Until a refresh is proposed again that another server does not want yet; that failed, with a
 // session.
 constexpr absl::Duration kRetry = absl::Seconds(1), kRetryFailed = absl::Seconds(10);
+// The three do not end their session at the same moment, so it may take some tries to open the next.
+constexpr absl::Duration kOpening = absl::Seconds(3);
 
 // The same at all who want to leave an epoch, whoever asked them.
 GroupId GroupOf(const StoreIdentity& identity, uint64_t from) {
@@ -85,7 +87,7 @@ RefreshSeed SeedOf(const PartyContext& party) {
   RefreshSeed seed;
   static_assert(sizeof(Seed) == crypto_kdf_KEYBYTES);
   crypto_kdf_derive_from_key(seed.Get().data(), seed.Get().size(), 1, "mpckdc-s",
-                             party.JointKey().data());
+                             party.once().joint.Get().data());
   return seed;
 }
 
@@ -130,7 +132,7 @@ RefreshSeed SeedWithout(const PartyContext& party, int newcomer) {
       PartyAt(party.party(), Neighbour::kNext) == newcomer ? Neighbour::kPrev : Neighbour::kNext;
   RefreshSeed seed;
   crypto_kdf_derive_from_key(seed.Get().data(), seed.Get().size(), 1, "mpckdc-t",
-                             party.ComparisonKey(other).data());
+                             party.once().With(other).Get().data());
   return seed;
 }
 
@@ -188,7 +190,8 @@ absl::Status Take(EngineState& state, PeerSession& session,
 }  // namespace
 
 absl::StatusOr<EpochClaim> OwnClaim(EngineState& state) {
-  EpochClaim claim = ClaimOf(state.store->Epoch(), std::exchange(state.refresh_agreed, false));
+  RETURN_IF_ERROR(state.store->ReloadEpoch());
+  EpochClaim claim = ClaimOf(state.store->Epoch(), state.refresh_agreed);
   ASSIGN_OR_RETURN(claim.empty, state.store->IsEmpty());
   const absl::MutexLock lock(&state.waiting.mu);
   if (state.waiting.replace.has_value()) {
@@ -249,6 +252,7 @@ KeyRoundPtr MakeRefresh(EngineState& state, uint64_t from, absl::Time deadline,
 void AgreeToRefresh(EngineState& state, Ballot& ballot) {
   if (ballot.agreed[0].code == kVoteOk) {
     state.refresh_agreed = true;
+    state.refresh_until = state.Now() + kOpening;
   }
   if (ballot.key_round != nullptr) {
     ballot.key_round->next_try = state.Now() + (state.refresh_agreed ? kRetryFailed : kRetry);
@@ -257,12 +261,17 @@ void AgreeToRefresh(EngineState& state, Ballot& ballot) {
 
 absl::Status SettleEpoch(EngineState& state, PeerSession& session,
                          const std::array<EpochClaim, kParties>& claims, bool* refreshed) {
-  ASSIGN_OR_RETURN(const EpochStep step, ChooseEpochStep(claims, state.party));
-  const absl::Status taken = Take(state, session, claims, step);
-  // An error that is this server's own is told to whoever asked; after others' it is tried again.
-  if (step == EpochStep::kReplace && IsOwnTrouble(taken)) AnswerReplace(state, taken);
+  state.refresh_agreed = false;
+  const absl::StatusOr<EpochStep> step = ChooseEpochStep(claims, state.party);
+  const absl::Status taken = step.ok() ? Take(state, session, claims, *step) : step.status();
+  for (const auto& party : session.parties) party->ForgetOnceKeys();
+  if (step.ok() && *step == EpochStep::kReplace && IsOwnTrouble(taken)) {
+    // Told to whoever asked; after the others' trouble it is tried again.
+    AnswerReplace(state, taken);
+  }
   RETURN_IF_ERROR(taken);
-  *refreshed = step == EpochStep::kRefresh;
+  RETURN_IF_ERROR(CheckSettled(claims));
+  *refreshed = *step == EpochStep::kRefresh;
   AnswerRefreshRounds(state, absl::OkStatus());
   DropHandOvers(state);
   const std::optional<int> receiver = Receiver(claims);

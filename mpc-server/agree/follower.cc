@@ -73,7 +73,7 @@ absl::Status Follower::CheckProposal(const PeerSession& session, const Proposal&
   const bool of_one = proposal.kind == BatchKind::kDraw || proposal.kind == BatchKind::kRefresh ||
                       proposal.kind == BatchKind::kHandOver;
   if (of_one && proposal.entries.size() != 1) {
-    return LeaderDeviates("agreement: more than one entry of a kind that has one");
+    return LeaderDeviates("agreement: more than one key to draw, or of what there is one of");
   }
   // The leader has heard the same three marks and has reserved them itself.
   if (proposal.nonces > 0 && proposal.first_nonce < state_.sealing.next()) {

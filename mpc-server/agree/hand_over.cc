@@ -48,7 +48,7 @@ class HandOver : public KeyRound {
         wanted_here_(state.wanted),
         own_(state.party),
         receiver_(receiver),
-        guide_(receiver == 0 ? 1 : 0) {}
+        guide_(PrevParty(receiver)) {}
 
   std::vector<ProposalEntry> Entries(BatchRecords&) override {
     return {{group, 0, Digest{}, kVoteOk}};
@@ -70,7 +70,10 @@ class HandOver : public KeyRound {
       status.handed_over += stored_;
       status.left_out += left_out_;
     });
-    if (last_) EndHandOver(state);
+    if (last_ && second_pass_) return EndHandOver(state);
+    if (!last_) return;
+    second_pass_ = true;
+    guide_ = NextParty(receiver_);
   }
   void Answer(const absl::Status&) override {}
 
@@ -114,7 +117,9 @@ class HandOver : public KeyRound {
   ShareStore& store_;
   RecentHandles& recent_;
   WantedHandles& wanted_here_;
-  const int own_, receiver_, guide_;
+  const int own_, receiver_;
+  int guide_;
+  bool second_pass_ = false;
   PartyContext* party_ = nullptr;  // of the batch under way
 
   // The guide's.
@@ -136,13 +141,13 @@ absl::StatusOr<Handles> HandOver::Next() {
     begun_ = true;
   }
   Handles some;
-  for (std::deque<Handle>* queue : {&wanted_, &left_}) {
-    while (!queue->empty() && some.size() < limits::kHandOverKeys) {
-      some.push_back(queue->front());
-      queue->pop_front();
-    }
-  }
-  last_ = wanted_.empty() && left_.empty();
+  // Half of them at most are wanted: there is an end to it.
+  const auto take = [&some](std::deque<Handle>& queue, size_t most) {
+    for (; !queue.empty() && some.size() < most; queue.pop_front()) some.push_back(queue.front());
+  };
+  take(wanted_, limits::kHandOverKeys / 2);
+  take(left_, limits::kHandOverKeys);
+  last_ = left_.empty();
   return some;
 }
 
@@ -187,7 +192,6 @@ absl::Status HandOver::HearStored() {
   left_out_ = in.Uint(4);
   Handles wanted;
   if (!ReadHandles(in, &wanted) || !in.AtEnd()) return Malformed(receiver_);
-  last_ = last_ && wanted.empty();
   wanted_.insert(wanted_.end(), wanted.begin(), wanted.end());
   return absl::OkStatus();
 }
@@ -235,7 +239,7 @@ absl::StatusOr<std::vector<HandOver::Component>> HandOver::HearComponents(int fr
   return components;
 }
 
-// A key that one of the two would collect soon is collected here as soon.
+// Deleted is what both say is, since the later of their times: one that lies has nothing collected.
 absl::Status HandOver::Store(const Handles& lacking, const std::vector<Component>& own,
                              const std::vector<Component>& of_prev) {
   std::vector<ShareStore::Received> keys;
@@ -243,7 +247,10 @@ absl::Status HandOver::Store(const Handles& lacking, const std::vector<Component
   for (size_t i = 0; i < lacking.size(); ++i) {
     absl::StatusOr<KeyRecord> record = JoinComponents(lacking[i], own[i].bytes, of_prev[i].bytes);
     if (record.ok()) {
-      keys.push_back({*std::move(record), own[i].retired ? own[i].retired : of_prev[i].retired});
+      keys.push_back({*std::move(record), std::nullopt});
+      if (own[i].retired.has_value() && of_prev[i].retired.has_value()) {
+        keys.back().retired = std::max(*own[i].retired, *of_prev[i].retired);
+      }
     } else {
       ++left_out_;
     }
@@ -263,9 +270,9 @@ absl::Status HandOver::Receive() {
   ASSIGN_OR_RETURN(const auto of_prev, HearComponents(PrevParty(own_), lacking.size()));
   ASSIGN_OR_RETURN(const auto own, HearComponents(NextParty(own_), lacking.size()));
   RETURN_IF_ERROR(Store(lacking, own, of_prev));
+  // Whoever names handles that nobody has keeps nothing from its end.
   const Handles wanted = wanted_here_.Take(limits::kHandOverKeys);
-  last_ = last_ && wanted.empty();
-  if (last_) RETURN_IF_ERROR(store_.EndReceiving());
+  if (last_ && second_pass_) RETURN_IF_ERROR(store_.EndReceiving());
   message.clear();
   AppendUint(message, kStored, 1);
   AppendUint(message, stored_, 4);

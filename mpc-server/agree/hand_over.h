@@ -6,14 +6,15 @@
 //
 //                    the newcomer P_i       P_{i-1}: its a          P_{i+1}: its x + a = a_i
 //
-//     handles            <------------------  the guide (the lower of the two) -------->
+//     handles            <------------------  the guide (one of the two) -------------->
 //     lacking            ------------------------------------>------------------------->
 //     components         <-----------------------------------<--------------------------
 //     stored, wanted     ------------------------------------>------------------------->
 //
 // The guide names first what logins wanted and the newcomer had not, then what was used last, then
-// all other keys. A key that one of the two has not is left out, as one whose facts they tell
-// differently is: mpc-admin verify and doctor name them afterwards.
+// all other keys. When it is through the other one is the guide: one that lies hides no key. A key that
+// one of the two has not is left out, as one whose facts they tell differently is: mpc-admin verify
+// and doctor name them afterwards.
 //
 // Frames, of type kAgreement on the long ring's channel; numbers are big-endian:
 //

@@ -183,6 +183,8 @@ TEST_P(HandOverTest, AStoreLostAmidARefreshIsRebuilt) {
   realm_.hub().SetInterceptor(nullptr);
   realm_.hub().CloseCurrent();
   realm_.Start(lost());
+  EXPECT_TRUE(Eventually([&] { return realm_.store(behind).Epoch().epoch == 2u; }));
+  for (const int p : {ahead, behind}) Rewrite(p);
   for (const absl::Status& status : AskAll(lost(), absl::Seconds(15))) {
     EXPECT_TRUE(status.ok()) << status;
   }

@@ -118,8 +118,10 @@ void SetComparisonKey(const Seed& seed, Seed* key) {
   static_assert(sizeof(Seed) == crypto_kdf_KEYBYTES);
   crypto_kdf_derive_from_key(key->data(), key->size(), 1, "mpckdc-c", seed.data());
 }
-void SetJointKey(const Seed& common, Seed* key) {
-  crypto_kdf_derive_from_key(key->data(), key->size(), 1, "mpckdc-j", common.data());
+// And apart from that.
+void SetOnceKey(const Secret<Seed>& seed, Secret<Seed>* key) {
+  crypto_kdf_derive_from_key(key->Get().data(), key->Get().size(), 1, "mpckdc-j",
+                             seed.Get().data());
 }
 
 }  // namespace
@@ -357,7 +359,9 @@ PartyContext::PartyContext(const SessionOptions& options, PeerChannel& channel, 
       proof_runner_(std::make_unique<RoundRunner>(*this)) {
   SetComparisonKey(seeds.own.Get(), &comparison_.own.Get());
   SetComparisonKey(seeds.next.Get(), &comparison_.next.Get());
-  SetJointKey(seeds.common.Get(), &joint_.Get());
+  SetOnceKey(seeds.common, &once_.joint);
+  SetOnceKey(seeds.own, &once_.with_prev);
+  SetOnceKey(seeds.next, &once_.with_next);
 }
 
 PartyContext::~PartyContext() = default;

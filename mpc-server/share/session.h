@@ -94,9 +94,18 @@ class PartyContext {
     return n == Neighbour::kPrev ? comparison_.own.Get() : comparison_.next.Get();
   }
 
-  // A key of this session that the three servers have in common, from their hellos' nonces; nobody
-  // else knows it.
-  const Seed& JointKey() const { return joint_.Get(); }
+  // Keys for what is done once, when a session opens (agree/epoch_change.h): that of the three
+  // servers, and that of this one and a neighbour. To be forgotten then: nothing that a session
+  // keeps tells them, so an image of a server's memory of later does not either.
+  struct OnceKeys {
+    Secret<Seed> joint, with_prev, with_next;
+
+    const Secret<Seed>& With(Neighbour n) const {
+      return n == Neighbour::kPrev ? with_prev : with_next;
+    }
+  };
+  const OnceKeys& once() const { return once_; }
+  void ForgetOnceKeys() { once_ = OnceKeys(); }
 
   // Starts batch `number` (1 and up, strictly increasing within the session, the same at the three
   // parties): rounds count from 0 again under a new number. RunTogether() and DrawRandom() need a
@@ -173,7 +182,7 @@ class PartyContext {
   size_t quick_bytes_ = SIZE_MAX;
   std::string greeting_prev_, greeting_next_;
   PairwiseSeeds comparison_;
-  Secret<Seed> joint_;
+  OnceKeys once_;
   PairwiseStreams streams_;
   OutputKeys output_keys_;
   absl::Status status_;

@@ -35,6 +35,9 @@ class AuditObserver : public EngineObserver {
   void OnPeers(bool connected, const std::string& detail) override {
     journal_->Log(absl::StrCat("server ", party_, connected ? " is connected" : ": ", detail));
   }
+  void OnEpoch(const EpochState& state) override {
+    journal_->Log(absl::StrCat("server ", party_, " is in share epoch ", state.epoch));
+  }
   void OnDeviation(const DeviationReport& report) override {
     journal_->Log(absl::StrCat("server ", party_, " is quarantined: ", report.text));
     accused_(report);
@@ -77,8 +80,8 @@ std::unique_ptr<ShareStore> Servers::OpenStore(int p, std::shared_ptr<KvEngine> 
       StoreKeys::Parse(AsBytes(machines_[p].key_file), absl::StrCat("key file ", p));
   if (!keys.ok()) abort();
   keys->SetSaver(saver);
-  absl::StatusOr<std::unique_ptr<ShareStore>> store =
-      ShareStore::Open(std::move(disk), {{kRealm, p, kCluster}, *std::move(keys), &seal_nonces_});
+  absl::StatusOr<std::unique_ptr<ShareStore>> store = ShareStore::Open(
+      std::move(disk), {{kRealm, p, kCluster}, *std::move(keys), &seal_nonces_});
   if (!store.ok()) abort();
   return *std::move(store);
 }
@@ -174,7 +177,12 @@ void Servers::AskForRefresh() {
   for (int p = 0; p < kParties; ++p) {
     Message(p, [this, p](Process& process) {
       process.engine->Refresh(process.store->Epoch().epoch,
-                              machines_[p].clock->Now() + kRefreshWish, [](const absl::Status&) {});
+                              machines_[p].clock->Now() + kRefreshWish,
+                              [this, p](const absl::Status& status) {
+                                if (status.ok()) return;
+                                journal_->Log(absl::StrCat("server ", p, " does not refresh: ",
+                                                           status.message()));
+                              });
     });
   }
 }

@@ -426,39 +426,40 @@ TEST(StoreKeysFileTest, ARefreshReplacesTheFile) {
 }
 
 // The store has entered and was told that it is not known (postgres_txn.cc: the answer to COMMIT was
-// lost, or its standby may not have it). Its server says the old epoch in the next session, as the
-// two others do who heard nothing; so the three forget what was prepared.
+// lost, or its standby may not have it). It looks again, says the new epoch, and the others follow.
 TEST_F(EpochsTest, AnEntryThatIsNotKnownOfLosesNoKey) {
   std::array<KeyRecord, 3> before = Enrol();
   const std::vector<Block> keys = Keys(before);
   Prepare(4);
   engines_[0]->LoseAnswer("enter an epoch", absl::UnavailableError("it is not known"));
   EXPECT_FALSE(stores_[0]->EnterEpoch(kNow).ok());
-  if (stores_[0]->Epoch().epoch == 1u) {  // then EpochStep::kStay
-    for (auto& store : stores_) EXPECT_TRUE(store->AbandonEpoch().ok());
-  }
+  EXPECT_EQ(stores_[0]->Epoch().epoch, 2u);
+  for (int p = 1; p < 3; ++p) ASSERT_TRUE(stores_[p]->EnterEpoch(kNow).ok());
   std::array<KeyRecord, 3> now = Get(before[0].info.handle);
   EXPECT_TRUE(Keys(now) == keys);
-  for (int p = 0; p < 3; ++p) {
-    const absl::Status opened = Reopen(p);
-    ASSERT_TRUE(opened.ok()) << "server " << p << ": " << opened;
-  }
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(Reopen(p).ok());
   now = Get(before[0].info.handle);
   EXPECT_TRUE(Keys(now) == keys);
 }
 
-// The same, and the three agree at once on another refresh; an administrator sets a gate meanwhile.
-TEST_F(EpochsTest, AnEntryThatIsNotKnownOfAndAnotherRefreshLoseNoKey) {
+// Who believes itself in the old epoch changes nothing of the refresh that has happened.
+TEST_F(EpochsTest, WhoHasNotLookedAgainForgetsNothing) {
   std::array<KeyRecord, 3> before = Enrol();
   const std::vector<Block> keys = Keys(before);
   Prepare(4);
-  engines_[0]->LoseAnswer("enter an epoch", absl::UnavailableError("it is not known"));
-  EXPECT_FALSE(stores_[0]->EnterEpoch(kNow).ok());
-  for (auto& store : stores_) {
-    EXPECT_TRUE(store->SetGate({&before[0].info.handle, 1}, Gate::kTimestamp).ok());
-  }
-  Prepare(5);
-  Enter();
+  // Another process of the party enters.
+  auto other = ShareStore::Open(
+      engines_[0], {{"EXAMPLE.COM", 0, 7},
+                    *StoreKeys::Parse(AsBytes(files_[0]), "the other server's key file"),
+                    &SystemRandom()});
+  ASSERT_TRUE(other.ok()) << other.status();
+  ASSERT_TRUE((*other)->EnterEpoch(kNow).ok());
+  EXPECT_EQ(stores_[0]->Epoch().epoch, 1u);
+  EXPECT_TRUE(absl::IsUnavailable(stores_[0]->AbandonEpoch()));
+  EXPECT_TRUE(absl::IsUnavailable(stores_[0]->PrepareEpoch(Id(5), Seed(5))));
+  EXPECT_TRUE(absl::IsUnavailable(stores_[0]->EnterEpoch(kNow)));
+  EXPECT_EQ(stores_[0]->Epoch().epoch, 2u);
+  for (int p = 1; p < 3; ++p) ASSERT_TRUE(stores_[p]->EnterEpoch(kNow).ok());
   std::array<KeyRecord, 3> now = Get(before[0].info.handle);
   EXPECT_TRUE(Keys(now) == keys);
 }

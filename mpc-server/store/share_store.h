@@ -145,6 +145,9 @@ class ShareStore {
   // FailedPrecondition: the store is still rewriting.
   absl::Status PrepareEpoch(const RefreshId& id, const RefreshSeed& seed);
   absl::Status AbandonEpoch();  // what was prepared, if anything was
+  // Reads again what Epoch() says, before it is told to others: a write whose outcome was not known
+  // may have happened.
+  absl::Status ReloadEpoch();
   // For an epoch of which it is not known when it began: the first.
   absl::Status NoteEpochBegin(absl::Time now);
   // From now on all shares are of the next epoch. FailedPrecondition: it was not prepared.
@@ -231,6 +234,7 @@ class ShareStore {
   void SetEpoch(const EpochState& state, std::shared_ptr<const RefreshSeed> seed);
   // As the transaction sees them: what a write goes by.
   absl::StatusOr<uint64_t> EpochIn(const KvTxn& txn) const;
+  absl::Status CheckStill(const KvTxn& txn, const EpochState& state) const;
   absl::Status PutRefresh(KvTxn& txn, uint64_t epoch, const StoredRefresh& refresh) const;
   absl::StatusOr<StoredRefresh> RefreshIn(const KvTxn& txn) const;  // NotFound: there is none
   absl::StatusOr<EpochView> ViewIn(const KvTxn& txn) const;
@@ -248,6 +252,7 @@ class ShareStore {
   const std::unique_ptr<RecordCache> cache_;  // null: the engine is as near as memory
   mutable absl::Mutex mutex_;  // held while a write is waited for, so never taken inside one
   StoreMeta meta_ ABSL_GUARDED_BY(mutex_);
+  absl::Mutex changing_;              // held by whoever changes the epoch; taken before the others
   mutable absl::Mutex epoch_mutex_;  // held for a moment only
   EpochState epoch_ ABSL_GUARDED_BY(epoch_mutex_);
   std::shared_ptr<const RefreshSeed> seed_ ABSL_GUARDED_BY(epoch_mutex_);  // while rewriting

@@ -30,7 +30,14 @@ absl::Status ShareStore::LoadEpoch() {
   std::shared_ptr<const RefreshSeed> seed;
   {
     ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
-    ASSIGN_OR_RETURN(state.epoch, EpochIn(*txn));
+    ASSIGN_OR_RETURN(const absl::Span<const uint8_t> identity,
+                     txn->Get(rf::kMeta, rf::kNameIdentity));
+    ASSIGN_OR_RETURN(const StoreMeta meta, Sealer::ReadIdentity(identity));
+    state.epoch = meta.epoch;
+    {
+      const absl::MutexLock lock(&mutex_);
+      meta_.initialised = meta.initialised;
+    }
     absl::StatusOr<StoredRefresh> refresh = RefreshIn(*txn);
     if (refresh.ok() && refresh->entered) {
       state.rewriting = true;
@@ -126,7 +133,30 @@ absl::StatusOr<std::optional<std::string>> ShareStore::Renewed(const Handle& han
 
 // ---- From one epoch to the next ----
 
+// Whether the disk is where this process believes it to be. It is not after a write whose outcome was
+// not known, or if another process writes too: nothing of a refresh may be changed then.
+absl::Status ShareStore::CheckStill(const KvTxn& txn, const EpochState& state) const {
+  ASSIGN_OR_RETURN(const uint64_t epoch, EpochIn(txn));
+  const absl::StatusOr<StoredRefresh> refresh = RefreshIn(txn);
+  if (!refresh.ok() && !absl::IsNotFound(refresh.status())) return refresh.status();
+  const bool rewriting = refresh.ok() && refresh->entered;
+  const std::optional<RefreshId> prepared =
+      refresh.ok() && !refresh->entered ? std::optional<RefreshId>(refresh->id) : std::nullopt;
+  if (epoch == state.epoch && rewriting == state.rewriting && prepared == state.prepared) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      absl::StrCat("the share store is in epoch ", epoch, rewriting ? ", rewriting" : "",
+                   ", and not as this server believed: it looks again when it meets the two others"));
+}
+
+absl::Status ShareStore::ReloadEpoch() {
+  const absl::MutexLock lock(&changing_);
+  return LoadEpoch();
+}
+
 absl::Status ShareStore::NoteEpochBegin(absl::Time now) {
+  const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
   state.began = now;
   RETURN_IF_ERROR(engine_->Write("note the epoch's beginning", [&](KvTxn& txn) -> absl::Status {
@@ -149,6 +179,7 @@ absl::Status ShareStore::PutRefresh(KvTxn& txn, uint64_t epoch, const StoredRefr
 }
 
 absl::Status ShareStore::PrepareEpoch(const RefreshId& id, const RefreshSeed& seed) {
+  const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
   if (state.rewriting) {
     return absl::FailedPreconditionError("the records of the last refresh are still being written");
@@ -156,7 +187,8 @@ absl::Status ShareStore::PrepareEpoch(const RefreshId& id, const RefreshSeed& se
   RETURN_IF_ERROR(sealer_.AddKey(state.epoch + 1));
   StoredRefresh refresh{false, false, state.epoch + 1, id, nullptr};
   refresh.seed = std::make_shared<const RefreshSeed>(seed.Get());
-  RETURN_IF_ERROR(engine_->Write("prepare a refresh", [&](KvTxn& txn) {
+  RETURN_IF_ERROR(engine_->Write("prepare a refresh", [&](KvTxn& txn) -> absl::Status {
+    RETURN_IF_ERROR(CheckStill(txn, state));
     return PutRefresh(txn, state.epoch, refresh);
   }));
   state.prepared = id;
@@ -174,6 +206,7 @@ absl::StatusOr<bool> ShareStore::IsEmpty() const {
 }
 
 absl::Status ShareStore::PrepareJoin(const RefreshId& id, uint64_t into) {
+  const absl::MutexLock changing(&changing_);
   ASSIGN_OR_RETURN(const bool empty, IsEmpty());
   if (!empty) {
     return absl::FailedPreconditionError(
@@ -184,7 +217,8 @@ absl::Status ShareStore::PrepareJoin(const RefreshId& id, uint64_t into) {
   EpochState state = Epoch();
   RETURN_IF_ERROR(sealer_.AddKey(into));
   const StoredRefresh refresh{false, true, into, id, std::make_shared<const RefreshSeed>()};
-  RETURN_IF_ERROR(engine_->Write("prepare to join an epoch", [&](KvTxn& txn) {
+  RETURN_IF_ERROR(engine_->Write("prepare to join an epoch", [&](KvTxn& txn) -> absl::Status {
+    RETURN_IF_ERROR(CheckStill(txn, state));
     return PutRefresh(txn, state.epoch, refresh);
   }));
   state.prepared = id;
@@ -193,10 +227,13 @@ absl::Status ShareStore::PrepareJoin(const RefreshId& id, uint64_t into) {
 }
 
 absl::Status ShareStore::AbandonEpoch() {
+  const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
   if (!state.prepared.has_value()) return absl::OkStatus();
   RETURN_IF_ERROR(engine_->Write(
-      "abandon a refresh", [&](KvTxn& txn) { return txn.Delete(rf::kMeta, rf::kNameRefresh); }));
+      "abandon a refresh", [&](KvTxn& txn) -> absl::Status {
+    RETURN_IF_ERROR(CheckStill(txn, state));
+    return txn.Delete(rf::kMeta, rf::kNameRefresh); }));
   state.prepared.reset();
   SetEpoch(state, nullptr);
   return absl::OkStatus();
@@ -225,13 +262,15 @@ absl::Status ShareStore::ResealMeta(KvTxn& txn, uint64_t epoch) const {
 }
 
 absl::Status ShareStore::EnterEpoch(absl::Time now) {
+  const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
   if (!state.prepared.has_value()) {
     return absl::FailedPreconditionError("no refresh was prepared");
   }
   StoreMeta meta = Meta();
   StoredRefresh refresh;
-  RETURN_IF_ERROR(engine_->Write("enter an epoch", [&](KvTxn& txn) -> absl::Status {
+  const absl::Status written = engine_->Write("enter an epoch", [&](KvTxn& txn) -> absl::Status {
+    RETURN_IF_ERROR(CheckStill(txn, state));
     ASSIGN_OR_RETURN(refresh, RefreshIn(txn));
     refresh.entered = true;
     meta.epoch = refresh.into;
@@ -248,7 +287,11 @@ absl::Status ShareStore::EnterEpoch(absl::Time now) {
                             sealer_.Seal(rf::Kind::kItem, meta.epoch, rf::kNameEpoch,
                                          EncodeEpochBegin({*state.prepared, now}))));
     return txn.Put(rf::kMeta, rf::kNameIdentity, sealer_.SealIdentity(meta));
-  }));
+  });
+  if (!written.ok()) {
+    LoadEpoch().IgnoreError();  // it may have happened all the same
+    return written;
+  }
   EpochState entered;
   entered.epoch = meta.epoch;
   entered.began_by = *state.prepared;
@@ -297,6 +340,7 @@ absl::Status ShareStore::Receive(absl::Span<const Received> keys) {
 }
 
 absl::Status ShareStore::BeginReceiving() {
+  const absl::MutexLock changing(&changing_);
   if (Epoch().receiving) return absl::OkStatus();
   RETURN_IF_ERROR(engine_->Write("begin receiving keys", [&](KvTxn& txn) -> absl::Status {
     ASSIGN_OR_RETURN(const uint64_t epoch, EpochIn(txn));
@@ -309,6 +353,7 @@ absl::Status ShareStore::BeginReceiving() {
 }
 
 absl::Status ShareStore::EndReceiving() {
+  const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
   if (!state.receiving) return absl::OkStatus();
   RETURN_IF_ERROR(engine_->Write(
@@ -423,10 +468,13 @@ absl::StatusOr<size_t> ShareStore::RewriteStaged() {
 }
 
 absl::Status ShareStore::EndRefresh() {
+  const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
   if (state.rewriting) {
     RETURN_IF_ERROR(engine_->Write(
-        "end a refresh", [&](KvTxn& txn) { return txn.Delete(rf::kMeta, rf::kNameRefresh); }));
+        "end a refresh", [&](KvTxn& txn) -> absl::Status {
+    RETURN_IF_ERROR(CheckStill(txn, state));
+    return txn.Delete(rf::kMeta, rf::kNameRefresh); }));
     state.rewriting = false;
     SetEpoch(state, nullptr);
   }
