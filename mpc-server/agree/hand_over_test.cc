@@ -12,6 +12,8 @@
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
+#include "mpc-server/store/record_codec.h"
+#include "mpc-server/testing/fault_analysis.h"
 #include "mpc-server/testing/jobs.h"
 #include "mpc-server/testing/memory_image.h"
 
@@ -293,6 +295,120 @@ TEST_P(HandOverTest, AKdcDoesNotKeepTheNewcomerReceiving) {
   for (std::thread& kdc : kdcs) kdc.join();
   EXPECT_TRUE(Eventually([&] { return !realm_.store(lost()).Epoch().receiving; }))
       << "the control: without the KDC it ends";
+}
+
+// ---- One of the two who hand over takes krbtgt's key ----
+//
+// It shifts round keys of the usage key that seals tickets by what it knows, and computes with the
+// same shift itself, as the newcomer does: nothing contradicts it, and every proof is right.
+//
+//     before      c  = E(N | i)                                 a ticket of an accomplice
+//     afterwards  k_0 + (N + N'),  k_9 + d                      N': the first nonce of the session,
+//                 c' = E'(N' | i)                               which is the mark of the greetings
+//
+// What comes into round 1 is the same as before, so the two differ by d in what comes into the last
+// S-boxes: a pair of a right and a faulty ciphertext for each block. A few give the last round key.
+class TicketThief {
+ public:
+  static constexpr uint8_t kShift = 0x35;
+  // Keystream blocks of which the ticket's owner knows the text.
+  static std::vector<Block> Keystream(absl::string_view ticket, absl::string_view known) {
+    const std::string text = std::string(kZeroBytes, '\0') + std::string(known);
+    std::vector<Block> blocks;
+    const auto message = ParseMessage(ticket);
+    for (size_t at = 0; at + sizeof(Block) <= text.size(); at += sizeof(Block)) {
+      Block& block = blocks.emplace_back();
+      for (size_t k = 0; k < sizeof(Block); ++k) {
+        block[k] = static_cast<uint8_t>(message->ciphertext[at + k] ^ text[at + k]);
+      }
+    }
+    return blocks;
+  }
+  static void Shift(const Nonce& before, const Nonce& after, KeyRecord& of_liar) {
+    for (UsageKey& usage : of_liar.usages) {
+      if (usage.usage != kUsageTicket) continue;
+      for (size_t k = 0; k < before.size(); ++k) {
+        usage.round_keys[0].x[k] ^= static_cast<uint8_t>(before[k] ^ after[k]);
+      }
+      for (uint8_t& byte : usage.round_keys[9].x) byte ^= kShift;
+    }
+  }
+  // The key of which every pair of blocks says the same.
+  static std::optional<Block> LastRoundKey(const std::vector<Block>& right,
+                                           const std::vector<Block>& faulty) {
+    std::array<uint8_t, 256> inverse{};
+    for (int x = 0; x < 256; ++x) inverse[FaultySbox({}, static_cast<uint8_t>(x))] = static_cast<uint8_t>(x);
+    Block key{};
+    for (size_t j = 0; j < sizeof(Block); ++j) {
+      int found = 0;
+      for (int k = 0; k < 256; ++k) {
+        bool fits = true;
+        for (size_t b = 0; b < right.size() && fits; ++b) {
+          fits = (inverse[right[b][j] ^ k] ^ inverse[faulty[b][j] ^ k]) == kShift;
+        }
+        if (!fits) continue;
+        ++found;
+        key[j] = static_cast<uint8_t>(k);
+      }
+      if (found != 1) return std::nullopt;
+    }
+    return key;
+  }
+};
+
+TEST_P(HandOverTest, OneWhoHandsOverDoesNotGetTheKeyThatSealsTickets) {
+  const int liar = NextParty(lost());  // of whose x the newcomer's a is a part
+  realm_.tgt = realm_.AddKey("krbtgt/EXAMPLE.COM@EXAMPLE.COM", KeyClass::kTgs, kEnctypeAes128Gcm,
+                             Gate::kNone);
+  const std::string known(100, 'k'), text = known + std::string(66, 's');
+  const auto ticket = [&] {
+    const JobResult login = realm_.Run(realm_.Login(realm_.alice));
+    EXPECT_VERDICT(login, Verdict::kOk);
+    return login.judgement.ok() ? realm_.FinishSeal(login, 0, text) : "";
+  };
+  const std::string before = ticket();
+  const Nonce nonce = ParseMessage(before)->nonce;
+  // What the three will greet each other with: the newcomer has none, the two others one.
+  std::atomic<int> lies{0};
+  Nonce expected{};
+  realm_.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
+    const bool components = m.type == FrameType::kAgreement && m.payload.size() > 100 &&
+                            m.payload[0] == 6 && m.from == liar && m.to == lost();
+    if (!components) return;
+    expected = *realm_.store(liar).ReadNonceMark();
+    KeyRecord record = *realm_.store(liar).Get(realm_.tgt.info.handle);
+    const SecretBytes honest = EncodeComponent(record, /*of_prev=*/true);
+    TicketThief::Shift(nonce, expected, record);
+    const SecretBytes lie = EncodeComponent(record, /*of_prev=*/true);
+    const auto at = std::search(m.payload.begin(), m.payload.end(), honest.begin(), honest.end());
+    if (at == m.payload.end()) return;
+    std::copy(lie.begin(), lie.end(), at);
+    ++lies;
+  });
+  LoseStore(lost());
+  ExpectReplaced(lost());
+  ASSERT_EQ(lies.load(), 1);
+  // The liar's own store has what it said.
+  KeyRecord own = *realm_.store(liar).Get(realm_.tgt.info.handle);
+  TicketThief::Shift(nonce, expected, own);
+  ASSERT_TRUE(realm_.store(liar).DeleteNamed({{{own.info.handle, own.info.principal}}}).ok());
+  const TransactionId txn{0x77};
+  ASSERT_TRUE(realm_.store(liar).Stage(txn, {&own, 1}, 2, absl::Now()).ok());
+  ASSERT_TRUE(realm_.store(liar).Commit(txn, absl::Now()).ok());
+
+  const std::string after = ticket();
+  ASSERT_FALSE(after.empty()) << "caught";
+  EXPECT_EQ(NonceText(ParseMessage(after)->nonce), NonceText(expected));
+  const auto last = TicketThief::LastRoundKey(TicketThief::Keystream(before, known),
+                                              TicketThief::Keystream(after, known));
+  if (!last.has_value()) return;
+  const std::vector<uint8_t> key = KeyFromLastRoundKey(*last);
+  const SecretBytes right = PlainUsageKey(realm_.tgt.base, kUsageTicket);
+  EXPECT_NE(key, std::vector<uint8_t>(right.begin(), right.end()))
+      << "one server has the key that seals every ticket";
+  // A ticket of before, of whomever, as it passes on the network.
+  const auto opened = PlainOpen(key, AsBytes(before));
+  EXPECT_FALSE(opened.ok()) << "and opens tickets with it";
 }
 
 INSTANTIATE_TEST_SUITE_P(Parties, HandOverTest, ::testing::Range(0, 3));
