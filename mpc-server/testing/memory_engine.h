@@ -34,8 +34,8 @@ class MemoryEngine : public KvEngine {
   void Restore(State state);
   // Makes every change fail with `status` until it is set to OK again.
   void FailWrites(absl::Status status);
-  // The next change of that name is made and answered with `status`: as where a database commits and
-  // its answer is lost, or it says that its standby may not have it.
+  // The next change of that name is made and answered with `status`: as where a database commits
+  // and its answer is lost, or it says that its standby may not have it.
   void LoseAnswer(std::string what, absl::Status status);
 
  private:
