@@ -55,7 +55,7 @@ def test_a_lost_disk(live, party):
     refused = live.kinit(*ALICE, check=False)
     assert refused.returncode != 0 and 'not available' in refused.stdout, refused.stdout
     said = live.admin('replace-party', str(party), timeout=300).stdout
-    assert 'all records of each belong together' in said, said
+    assert 'each verified on shares' in said, said
     assert live.failed_attempts('alice') == 0
     for user in range(0, USERS, 7):
         assert logs_in(live, f'user{user}', f'password {user}')

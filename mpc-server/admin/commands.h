@@ -21,7 +21,6 @@ absl::StatusOr<ExitCode> GcCommand(Session& session);
 absl::StatusOr<ExitCode> RotateCommand(Session& session);
 absl::StatusOr<ExitCode> ListCommand(Session& session);
 absl::StatusOr<ExitCode> VerifyCommand(Session& session);
-absl::StatusOr<ExitCode> VerifyEverything(Session& session);  // verify, without an operand
 absl::StatusOr<ExitCode> PolicyCommand(Session& session);
 absl::StatusOr<ExitCode> StatusCommand(Session& session);
 absl::StatusOr<ExitCode> RefreshCommand(Session& session);

@@ -133,7 +133,8 @@ absl::Status VerifyAll(Session& session, absl::Span<const std::string> handles, 
 
 }  // namespace
 
-static absl::StatusOr<ExitCode> VerifyListed(Session& session, KeyListing listing) {
+absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
+  ASSIGN_OR_RETURN(KeyListing listing, ListOperand(session));
   // Deleted ones may be collected here sooner than there.
   std::erase_if(listing, [](const auto& listed) {
     return listed.second.retired() && !listed.second.complete();
@@ -171,16 +172,6 @@ static absl::StatusOr<ExitCode> VerifyListed(Session& session, KeyListing listin
         "mpc-admin doctor says more");
   }
   return bad == 0 ? ExitCode::kOk : ExitCode::kFindings;
-}
-
-absl::StatusOr<ExitCode> VerifyCommand(Session& session) {
-  ASSIGN_OR_RETURN(const KeyListing listing, ListOperand(session));
-  return VerifyListed(session, listing);
-}
-
-absl::StatusOr<ExitCode> VerifyEverything(Session& session) {
-  ASSIGN_OR_RETURN(const KeyListing listing, ListOnAll(session, "", enroll::Listed::kCommitted));
-  return VerifyListed(session, listing);
 }
 
 namespace {

@@ -270,8 +270,7 @@ void Describe(CLI::App& app, Options* o) {
       "anywhere while it is done, and the lost store is worth nothing afterwards.");
   AddOperands(replace, "PARTY", 1, &o->operands).allow_extra_args(false)->required(true);
   AddFlag(replace, "--no-wait",
-          "Return when keys begin to come in; then run mpc-admin verify and mpc-admin refresh "
-          "yourself.",
+          "Return when keys begin to come in; then run mpc-admin refresh yourself.",
           &o->no_wait);
   app.add_subcommand(
       "readmit",

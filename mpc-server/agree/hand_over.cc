@@ -8,16 +8,27 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mpc-server/agree/confirm_view.h"
 #include "mpc-server/agree/steps.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/compute/key_work.h"
 #include "mpc-server/store/record_codec.h"
 
 namespace mpckdc {
 namespace {
 
-enum Message : uint8_t { kHandles = 4, kLacking = 5, kComponents = 6, kStored = 7 };
+enum Message : uint8_t {
+  kHandles = 4,
+  kLacking = 5,
+  kComponents = 6,
+  kStored = 7,
+  kCandidates = 8
+};
+
+// As many as are verified together.
+constexpr size_t kKeysPerBatch = kVerifyKeysPerBatch;
 
 using Handles = std::vector<Handle>;
 
@@ -60,6 +71,8 @@ class HandOver : public KeyRound {
   bool Begin(BatchRings& rings, Ballot& ballot) override {
     if (ballot.agreed[0].code != kVoteOk) return false;
     party_ = &rings.party();
+    by_ = {CtsProtocol::kReplicated, ViewOf(ballot, "")};
+    rings.rings.SetContext(by_.agreed);
     return true;
   }
   absl::Status Compute() override { return own_ == receiver_ ? Receive() : Give(); }
@@ -103,6 +116,9 @@ class HandOver : public KeyRound {
   absl::Status SendComponents(const Handles& handles);
   absl::Status HearStored();
   absl::Status HearHandles(Handles* handles);
+  // Of the records that the newcomer would take, which belong together. All three at once.
+  absl::StatusOr<std::vector<bool>> VerifyTogether(const std::vector<KeyRecord>& records);
+  absl::StatusOr<std::vector<KeyRecord>> HearCandidates();
 
   // ---- The one who has not ----
   absl::Status Receive();
@@ -121,6 +137,7 @@ class HandOver : public KeyRound {
   int guide_;
   bool second_pass_ = false;
   PartyContext* party_ = nullptr;  // of the batch under way
+  KeyProtocol by_;                 // with its view
 
   // The guide's.
   bool begun_ = false;
@@ -145,8 +162,8 @@ absl::StatusOr<Handles> HandOver::Next() {
   const auto take = [&some](std::deque<Handle>& queue, size_t most) {
     for (; !queue.empty() && some.size() < most; queue.pop_front()) some.push_back(queue.front());
   };
-  take(wanted_, limits::kHandOverKeys / 2);
-  take(left_, limits::kHandOverKeys);
+  take(wanted_, kKeysPerBatch / 2);
+  take(left_, kKeysPerBatch);
   last_ = left_.empty();
   return some;
 }
@@ -156,7 +173,7 @@ absl::Status HandOver::HearHandles(Handles* handles) {
   ByteReader in(frame.payload);
   in.Uint(1);
   last_ = in.Uint(1) == 1;
-  if (!ReadHandles(in, handles) || !in.AtEnd() || handles->size() > limits::kHandOverKeys) {
+  if (!ReadHandles(in, handles) || !in.AtEnd() || handles->size() > kKeysPerBatch) {
     return Malformed(guide_);
   }
   return absl::OkStatus();
@@ -214,11 +231,42 @@ absl::Status HandOver::Give() {
   ASSIGN_OR_RETURN(const Frame frame, Hear(receiver_, kLacking));
   ByteReader in(frame.payload);
   in.Uint(1);
-  if (!ReadHandles(in, &lacking) || !in.AtEnd() || lacking.size() > limits::kHandOverKeys) {
+  if (!ReadHandles(in, &lacking) || !in.AtEnd() || lacking.size() > kKeysPerBatch) {
     return Malformed(receiver_);
   }
   RETURN_IF_ERROR(SendComponents(lacking));
+  ASSIGN_OR_RETURN(const std::vector<KeyRecord> candidates, HearCandidates());
+  RETURN_IF_ERROR(VerifyTogether(candidates).status());
   return HearStored();
+}
+
+absl::StatusOr<std::vector<KeyRecord>> HandOver::HearCandidates() {
+  ASSIGN_OR_RETURN(const Frame frame, Hear(receiver_, kCandidates));
+  ByteReader in(frame.payload);
+  in.Uint(1);
+  Handles handles;
+  if (!ReadHandles(in, &handles) || !in.AtEnd() || handles.size() > kKeysPerBatch) {
+    return Malformed(receiver_);
+  }
+  std::vector<KeyRecord> records;
+  for (const Handle& handle : handles) {
+    ASSIGN_OR_RETURN(records.emplace_back(), store_.Get(handle));
+  }
+  return records;
+}
+
+absl::StatusOr<std::vector<bool>> HandOver::VerifyTogether(const std::vector<KeyRecord>& records) {
+  if (records.empty()) return std::vector<bool>();
+  std::string facts(AsText(by_.agreed));
+  std::vector<const KeyRecord*> pointers;
+  for (const KeyRecord& record : records) {
+    absl::StrAppend(&facts, HandleText(record.info.handle), ",", record.info.enctype, ",",
+                    static_cast<int>(record.info.key_class), ";");
+    pointers.push_back(&record);
+  }
+  ConfirmView confirm(own_, Sha256(facts));
+  Cost cost;
+  return VerifyRecords(*party_, pointers, by_, confirm, &cost);
 }
 
 // ---- Receiving ----
@@ -242,20 +290,29 @@ absl::StatusOr<std::vector<HandOver::Component>> HandOver::HearComponents(int fr
 // Deleted is what both say is, since the later of their times: one that lies has nothing collected.
 absl::Status HandOver::Store(const Handles& lacking, const std::vector<Component>& own,
                              const std::vector<Component>& of_prev) {
-  std::vector<ShareStore::Received> keys;
-  left_out_ = 0;
+  std::vector<KeyRecord> records;
+  std::vector<std::optional<absl::Time>> retired;
+  Handles candidates;
   for (size_t i = 0; i < lacking.size(); ++i) {
-    absl::StatusOr<KeyRecord> record = JoinComponents(lacking[i], own[i].bytes, of_prev[i].bytes);
-    if (record.ok()) {
-      keys.push_back({*std::move(record), std::nullopt});
-      if (own[i].retired.has_value() && of_prev[i].retired.has_value()) {
-        keys.back().retired = std::max(*own[i].retired, *of_prev[i].retired);
-      }
-    } else {
-      ++left_out_;
-    }
+    absl::StatusOr<KeyRecord> record =
+        JoinComponents(lacking[i], own[i].bytes, of_prev[i].bytes);
+    if (!record.ok()) continue;
+    const bool both = own[i].retired.has_value() && of_prev[i].retired.has_value();
+    retired.push_back(both ? std::max(own[i].retired, of_prev[i].retired) : std::nullopt);
+    records.push_back(*std::move(record));
+    candidates.push_back(lacking[i]);
+  }
+  std::string message;
+  AppendUint(message, kCandidates, 1);
+  AppendHandles(message, candidates);
+  for (const int to : {PrevParty(own_), NextParty(own_)}) RETURN_IF_ERROR(Send(to, message));
+  ASSIGN_OR_RETURN(const std::vector<bool> good, VerifyTogether(records));
+  std::vector<ShareStore::Received> keys;
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (good[i]) keys.push_back({std::move(records[i]), retired[i]});
   }
   stored_ = keys.size();
+  left_out_ = lacking.size() - keys.size();
   return keys.empty() ? absl::OkStatus() : store_.Receive(keys);
 }
 
@@ -271,7 +328,7 @@ absl::Status HandOver::Receive() {
   ASSIGN_OR_RETURN(const auto own, HearComponents(NextParty(own_), lacking.size()));
   RETURN_IF_ERROR(Store(lacking, own, of_prev));
   // Whoever names handles that nobody has keeps nothing from its end.
-  const Handles wanted = wanted_here_.Take(limits::kHandOverKeys);
+  const Handles wanted = wanted_here_.Take(kKeysPerBatch);
   if (last_ && second_pass_) RETURN_IF_ERROR(store_.EndReceiving());
   message.clear();
   AppendUint(message, kStored, 1);
@@ -309,7 +366,7 @@ std::vector<Handle> RecentHandles::LastFirst() const {
 
 void WantedHandles::Note(const Handle& handle) {
   const absl::MutexLock lock(&mu_);
-  if (wanted_.size() < limits::kHandOverKeys) wanted_.insert(handle);
+  if (wanted_.size() < kKeysPerBatch) wanted_.insert(handle);
 }
 
 std::vector<Handle> WantedHandles::Take(size_t count) {

@@ -9,7 +9,13 @@
 //     handles            <------------------  the guide (one of the two) -------------->
 //     lacking            ------------------------------------>------------------------->
 //     components         <-----------------------------------<--------------------------
+//     candidates         ------------------------------------>------------------------->
+//                        the three verify them on shares (compute/key_work.h)
 //     stored, wanted     ------------------------------------>------------------------->
+//
+// Nothing is computed with a key that was not verified: a sender that lies can shift the parts of a
+// key by differences that it knows, and what is then sealed tells it the key (faults in AES's last
+// rounds; hand_over_test does it). The parts of a shifted key do not follow from its base.
 //
 // The guide names first what logins wanted and the newcomer had not, then what was used last, then
 // all other keys. When it is through the other one is the guide: one that lies hides no key. A key that
@@ -23,6 +29,7 @@
 //     components  6 (1) | count (4) | each: deleted since, microseconds since 1970, 0: it is not
 //     (8)
 //                 | length, 0: not here (4) | component (record_codec.h)
+//     candidates  8 (1) | count (4) | handles (16)
 //     stored      7 (1) | stored (4) | left out (4) | count (4) | handles that are wanted (16)
 #ifndef MPC_SERVER_AGREE_HAND_OVER_H_
 #define MPC_SERVER_AGREE_HAND_OVER_H_
