@@ -168,12 +168,13 @@ std::string WhatItWaitsFor(const Survey& survey, bool same_version) {
 }
 
 // A server whose store is empty beside others that have the realm lost it.
-const char* WhatMakesTheRealm(const Survey& survey) {
-  return absl::c_any_of(survey, [](const auto& s) { return s.status.initialised(); })
-             ? "restore its store's newest backup, with the store key of that backup; without one "
-               "mpc-admin init-realm, then new keys for everybody: "
-               "deploy/runbooks/a-server-deviated.md"
-             : "mpc-admin init-realm";
+std::string WhatMakesTheRealm(const Survey& survey, uint32_t party) {
+  if (absl::c_none_of(survey, [](const auto& s) { return s.status.initialised(); })) {
+    return "mpc-admin init-realm";
+  }
+  return absl::StrCat("if its store is lost: mpc-admin replace-party ", party,
+                      ", which rebuilds it from the two others; if it began with the wrong data "
+                      "directory, start it with the right one: deploy/runbooks/epochs.md");
 }
 
 void CheckServer(const SurveyedServer& server, const Survey& survey, const std::string& waits_for,
@@ -183,7 +184,7 @@ void CheckServer(const SurveyedServer& server, const Survey& survey, const std::
   findings->Ok(absl::StrFormat("%s answers in %.1f ms, %s %s", name,
                                absl::ToDoubleMilliseconds(server.round_trip), status.software(),
                                status.isa()));
-  if (!status.initialised()) findings->Bad(name + " has no realm yet", WhatMakesTheRealm(survey));
+  if (!status.initialised()) findings->Bad(name + " has no realm yet", WhatMakesTheRealm(survey, status.party()));
   if (status.has_quarantine()) {
     findings->Bad(absl::StrCat(name, " is quarantined: ", TextOf(status.quarantine())),
                   "find out which server deviated and why, then mpc-admin readmit: "
@@ -191,11 +192,20 @@ void CheckServer(const SurveyedServer& server, const Survey& survey, const std::
   }
   if (status.different_records() > 0) {
     findings->Bad(absl::StrCat(name, ": ", status.different_record()),
-                  "give those principals new keys (mpc-admin enroll --replace, or randkey), or "
-                  "restore that server's store: deploy/runbooks/a-server-deviated.md");
+                  "if a store was put back from a backup: mpc-admin catch-up PARTY; else give those "
+                  "principals new keys (mpc-admin enroll --replace, or randkey), or rebuild that "
+                  "server's store: deploy/runbooks/a-server-deviated.md");
   }
   if (!status.peers_connected()) {
     findings->Bad(name + " is not connected to both of its peers", waits_for);
+  }
+  if (!status.refresh_trouble().empty()) {
+    findings->Bad(absl::StrCat(name, ": ", status.refresh_trouble()),
+                  "put that right on the server: until then a thief's old copy of its store is as "
+                  "good as before (deploy/runbooks/epochs.md)");
+  }
+  if (status.receiving()) {
+    findings->Bad(name + " has not all keys yet", "wait: they come in from the two others");
   }
   if (!status.degraded().empty()) {
     findings->Bad(absl::StrCat(name, " is degraded: ", status.degraded()),

@@ -105,7 +105,7 @@ TEST_F(RunTest, InitRealmIsHarmlessTwice) {
 
 TEST_F(RunTest, AnEmptyStoreBesideARealmIsNoNewRealm) {
   realm_.servers[1]->status().set_initialised(false);
-  Expect(1, {"doctor"}, {"has no realm yet", "restore its store's newest backup"});
+  Expect(1, {"doctor"}, {"has no realm yet", "mpc-admin replace-party 1"});
   const Outcome outcome = Expect(0, {"init-realm"}, {"some were already"});
   EXPECT_THAT(outcome.out, Not(HasSubstr("kdb5_util create")));
 }

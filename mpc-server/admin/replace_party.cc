@@ -49,7 +49,7 @@ absl::StatusOr<uint32_t> PartyOperand(Session& session, absl::string_view comman
 
 absl::Status CheckSurvey(const Survey& survey, uint32_t party) {
   const v1::StatusReply& lost = survey[party];
-  if (lost.receiving()) return absl::OkStatus();  // begun before
+  if (lost.receiving() || lost.handed_over() > 0) return absl::OkStatus();  // begun before
   if (lost.initialised() || lost.keys() > 0 || lost.staged() > 0) {
     return Advise(
         absl::FailedPreconditionError(absl::StrCat("party ", party, " has ", lost.keys(),
@@ -103,17 +103,18 @@ absl::StatusOr<v1::StatusReply> Watch(Session& session, uint32_t party) {
 
 absl::StatusOr<ExitCode> CatchUpCommand(Session& session) {
   ASSIGN_OR_RETURN(const uint32_t party, PartyOperand(session, "catch-up"));
-  ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Connect());
+  ASSIGN_OR_RETURN(const Survey before, SurveyByParty(session));
+  ASSIGN_OR_RETURN(enroll::AdminServers* servers, session.Connect());
   RETURN_IF_ERROR(servers->at(static_cast<int>(party))
                       .Call("CatchUp", &enroll::AdminStub::CatchUp, v1::CatchUpRequest(),
                             session.config.timeout)
                       .status());
   ASSIGN_OR_RETURN(const v1::StatusReply now, Watch(session, party));
-  session.console.Print(
-      json{{"party", party}, {"keys", now.keys()}, {"received", now.handed_over()}});
-  session.console.Say("party ", party, " has ", now.keys(), " keys, ", now.handed_over(),
+  const uint64_t received = now.handed_over() - before[party].handed_over();
+  session.console.Print(json{{"party", party}, {"keys", now.keys()}, {"received", received}});
+  session.console.Say("party ", party, " has ", now.keys(), " keys, ", received,
                       " of them new; mpc-admin doctor shows what it has and the others have not");
-  return now.left_out() > 0 ? ExitCode::kFindings : ExitCode::kOk;
+  return now.left_out() > before[party].left_out() ? ExitCode::kFindings : ExitCode::kOk;
 }
 
 absl::StatusOr<ExitCode> ReplacePartyCommand(Session& session) {
@@ -121,7 +122,7 @@ absl::StatusOr<ExitCode> ReplacePartyCommand(Session& session) {
   ASSIGN_OR_RETURN(const Survey before, SurveyByParty(session));
   RETURN_IF_ERROR(CheckSurvey(before, party));
   const absl::Time start = absl::Now();
-  if (!before[party].receiving()) {
+  if (!before[party].receiving() && before[party].handed_over() == 0) {
     if (const absl::Status asked = AskAll(session, party); !asked.ok()) {
       return Advise(asked,
                     "put that right, then run mpc-admin replace-party again: nothing is lost");

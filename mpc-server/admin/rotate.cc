@@ -189,8 +189,26 @@ absl::StatusOr<Rotation> Finish(Session& session, const Rotation& before) {
   return after;
 }
 
+// A newer version on the servers than this database names: this is a replica's, or yesterday's, and
+// whoever made that version is right. Or a rotation was killed here, which a person goes on with.
+absl::Status CheckNewest(Session& session, const Rotation& now) {
+  ASSIGN_OR_RETURN(KeyListing listing,
+                   ListOnAll(session, now.principal, enroll::Listed::kCommitted));
+  for (const auto& [handle, key] : WithoutRetired(std::move(listing))) {
+    if (key.info.kvno() <= now.newest()) continue;
+    return Advise(
+        absl::FailedPreconditionError(absl::StrCat(
+            "the servers hold version ", key.info.kvno(), " of ", now.principal,
+            ", and this database names none above ", now.newest())),
+        "a replica, or a database from a dump: let it catch up, and run this timer at the primary "
+        "alone; at the primary, after a rotation that was killed: mpc-admin rotate-krbtgt");
+  }
+  return absl::OkStatus();
+}
+
 // What a timer does, day by day.
 absl::StatusOr<Rotation> DoWhatIsDue(Session& session, const Rotation& now, absl::Duration age) {
+  RETURN_IF_ERROR(CheckNewest(session, now));
   const bool due = now.under_way() ? absl::Now() >= now.due : absl::Now() >= now.changed + age;
   if (due) return now.under_way() ? Finish(session, now) : Rotate(session, now);
   RETURN_IF_ERROR(DeleteUnnamed(session, now.principal));

@@ -280,7 +280,8 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
     }
     const v1::StatusReply& s = server.status;
     all_ready &= s.initialised() && s.degraded().empty() && s.peers_connected() &&
-                 !s.has_quarantine() && s.different_records() == 0;
+                 !s.has_quarantine() && s.different_records() == 0 &&
+                 s.refresh_trouble().empty() && !s.receiving();
     table.push_back(
         {server.address, absl::StrCat(s.party()), State(s), absl::StrCat(s.epoch()),
          absl::StrCat(s.keys()), absl::StrCat(s.retired()), absl::StrCat(s.staged()),

@@ -388,8 +388,6 @@ inline constexpr int kRefreshDuty = 50;
 // From an administrator's call at one server until all three have entered the next share epoch.
 // Exceeded: UNAVAILABLE.
 inline constexpr absl::Duration kRefreshTimeout = absl::Seconds(60);
-// Keys that a party that is rebuilt gets in one batch.
-inline constexpr size_t kHandOverKeys = 512;
 // Handles that a server remembers of the latest jobs, to hand these keys over first.
 inline constexpr size_t kRecentHandles = 1 << 16;
 // How often the shares are refreshed.

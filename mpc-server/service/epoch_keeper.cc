@@ -59,13 +59,24 @@ void EpochKeeper::SetTrouble(const absl::Status& status, const char* what) {
 void EpochKeeper::Run() {
   while (Pause(kTick)) {
     if (!store_.Epoch().rewriting) {
-      AskIfDue();
+      EraseOrAsk();
       continue;
     }
     const absl::Status written = WriteRecords();
     SetTrouble(written, "the records of the last refresh cannot be written");
     if (!written.ok() && !Pause(kRetryDisk)) return;
   }
+}
+
+// The key of an epoch that is over may be left where the disk was full.
+void EpochKeeper::EraseOrAsk() {
+  const absl::Status erased = store_.EraseOldKeys();
+  const bool failed = !erased.ok() && !absl::IsFailedPrecondition(erased);
+  if (failed || erase_failed_) {
+    SetTrouble(failed ? erased : absl::OkStatus(), "the key of an old share epoch cannot be erased");
+  }
+  erase_failed_ = failed;
+  AskIfDue();
 }
 
 // All three ask themselves, by their own clocks; the engine waits until all have.

@@ -40,6 +40,7 @@ class EpochKeeper {
 
  private:
   void Run();
+  void EraseOrAsk();
   void AskIfDue();
   absl::Status WriteRecords();
   absl::Status WriteSome(absl::Span<const Handle> handles);
@@ -52,6 +53,7 @@ class EpochKeeper {
   AuditLog& audit_;
   Clock& clock_;
   const absl::Duration every_;
+  bool erase_failed_ = false;
   uint64_t asked_for_ = 0;  // the epoch that the engine was asked to leave
   absl::Time ask_again_ = absl::InfinitePast();
 

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -469,6 +472,9 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
 absl::Status Server::Backup(const Config& config, const std::string& folder) {
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return absl::UnavailableError(absl::StrCat("cannot make ", folder, ": ", strerror(errno)));
+  }
   return LmdbEngine::Backup(config.data_dir, config.store.map_size_gib << 30, folder);
 }
 

@@ -162,9 +162,11 @@ absl::Status Sealer::CheckIdentity(absl::Span<const uint8_t> record) const {
   ASSIGN_OR_RETURN(StoreMeta meta, ReadIdentity(record));
   const std::shared_ptr<const SecretBytes> key = keys_.ForEpoch(meta.epoch);
   if (key == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("the share store is in epoch ", meta.epoch,
-                                                      ", for which ", keys_.origin(),
-                                                      " holds no key"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the share store is in epoch ", meta.epoch, ", for which ", keys_.origin(),
+        " holds no key: they are of two backups, or of one from before a refresh. Put back the newest "
+        "of both; if it is lost begin with an empty data directory and mpc-admin replace-party "
+        "(deploy/runbooks/epochs.md)"));
   }
   const size_t fixed = record.size() - rf::kNonceBytes - rf::kTagBytes;
   const std::string additional = absl::StrCat(AsText(record.subspan(0, fixed)), rf::kNameIdentity);

@@ -180,6 +180,8 @@ class ShareStore {
   absl::StatusOr<size_t> RewriteStaged();
   // Nothing but damaged records is of the epoch before: its seed and its key end here.
   absl::Status EndRefresh();
+  // What EndRefresh() does last, if it could not: nothing, otherwise.
+  absl::Status EraseOldKeys();
 
   // ---- Nonces ----
   // No nonce at or above the mark was ever used by this server. All zero in a new store.

@@ -60,10 +60,15 @@ absl::Status ShareStore::LoadEpoch() {
     }
   }
   SetEpoch(state, std::move(seed));
-  if (state.rewriting) return absl::OkStatus();
-  // It ended, and the key file was not written any more. A credential cannot be.
-  const absl::Status erased = sealer_.EraseKeysBefore(state.epoch);
-  return absl::IsFailedPrecondition(erased) ? absl::OkStatus() : erased;
+  // One that ended, and the key file was not written any more; where that cannot be done now it is
+  // tried again (service/epoch_keeper.h).
+  EraseOldKeys().IgnoreError();
+  return absl::OkStatus();
+}
+
+absl::Status ShareStore::EraseOldKeys() {
+  const EpochState state = Epoch();
+  return state.rewriting ? absl::OkStatus() : sealer_.EraseKeysBefore(state.epoch);
 }
 
 EpochState ShareStore::Epoch() const {
