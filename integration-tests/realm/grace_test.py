@@ -7,6 +7,7 @@ import time
 import pytest
 
 import daemon
+from long_tests import LONG
 
 UNAVAILABLE = 'A service is not available'
 WRONG = 'Password incorrect'
@@ -110,6 +111,7 @@ def test_after_the_grace_time_they_are_gone(realm_with):
     assert_today(live)
 
 
+@LONG
 def test_one_server_collects_sooner(realm_with):
     """Its clock, or its configuration, is another: the key is dead for all jobs, and nobody's
     password is wrong."""
@@ -134,6 +136,7 @@ def test_one_server_collects_sooner(realm_with):
     assert_today(live)
 
 
+@LONG
 def test_an_old_database_that_is_to_stay(realm_with):
     """gc --keep: what it names is in use again, also when the grace time is over."""
     live, yesterday, _ = realm_with('25s')

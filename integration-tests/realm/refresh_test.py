@@ -13,6 +13,7 @@ import config_files
 import daemon
 import keys
 import storefile
+from long_tests import some
 
 ALICE = ('alice', 'a first password')
 BOB = ('bob', 'another password')
@@ -117,7 +118,7 @@ def test_a_store_of_before_is_refused_and_says_what_to_do(live):
     assert epochs(live) == [now + 1] * 3
 
 
-@pytest.mark.parametrize('party', range(3))
+@pytest.mark.parametrize('party', some(range(3), short=[1]))
 def test_a_server_killed_amid_a_refresh(live, party):
     """Wherever it was: the three end in one epoch, and everybody logs in."""
     for delay in (0, 0.01, 0.03):

@@ -10,6 +10,7 @@ import pytest
 import config_files
 import daemon
 import storefile
+from long_tests import LONG, some
 
 ALICE = ('alice', 'a first password')
 USERS = 40
@@ -47,7 +48,7 @@ def logs_in(live, user, password):
     return live.kinit(user, password, check=False).returncode == 0
 
 
-@pytest.mark.parametrize('party', range(3))
+@pytest.mark.parametrize('party', some(range(3), short=[0]))
 def test_a_lost_disk(live, party):
     assert settled(live)
     before = storefile.open_store(live, (party + 1) % 3)
@@ -71,6 +72,7 @@ def test_a_lost_disk(live, party):
     assert then == storefile.join(after[handle].base, now[handle].base), 'the key is what it was'
 
 
+@LONG
 def test_it_is_killed_amid(live):
     """The newcomer, then one of the two others: it goes on by itself."""
     for victim in (1, 0, 2):

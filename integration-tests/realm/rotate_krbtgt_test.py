@@ -10,6 +10,7 @@ import time
 import pytest
 
 import config_files
+from long_tests import LONG
 
 SERVICES = tuple(f'host/s{number}.example.com' for number in range(4))
 ADMIN = ('root/admin', 'the administrator')
@@ -212,6 +213,7 @@ def test_killed_at_every_step_of_the_database(live, user, tmp_path, when):
     assert killed['rotate'] >= 4 and killed['finish'] >= 4, killed
 
 
+@LONG
 def test_killed_at_any_moment(live, user):
     """Between the calls of the servers, where no program of ours runs: by the clock."""
     survived = 0
