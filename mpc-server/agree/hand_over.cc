@@ -79,10 +79,12 @@ class HandOver : public KeyRound {
   void Finish(EngineState& state, const absl::Status& computed) override {
     if (!computed.ok()) return;  // the session ends, and the next one begins anew
     next_try = absl::InfinitePast();
-    state.status.Update([&](EngineStatus& status) {
-      status.handed_over += stored_;
-      status.left_out += left_out_;
-    });
+    if (own_ == receiver_) {
+      state.status.Update([&](EngineStatus& status) {
+        status.handed_over += stored_;
+        status.left_out += left_out_;
+      });
+    }
     if (last_ && second_pass_) return EndHandOver(state);
     if (!last_) return;
     second_pass_ = true;
