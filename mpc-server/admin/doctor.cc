@@ -192,9 +192,8 @@ void CheckServer(const SurveyedServer& server, const Survey& survey, const std::
   }
   if (status.different_records() > 0) {
     findings->Bad(absl::StrCat(name, ": ", status.different_record()),
-                  "if a store was put back from a backup: mpc-admin catch-up PARTY; else give those "
-                  "principals new keys (mpc-admin enroll --replace, or randkey), or rebuild that "
-                  "server's store: deploy/runbooks/a-server-deviated.md");
+                  "give those principals new keys (mpc-admin enroll --replace, or randkey), or "
+                  "restore that server's store: deploy/runbooks/a-server-deviated.md");
   }
   if (!status.peers_connected()) {
     findings->Bad(name + " is not connected to both of its peers", waits_for);

@@ -208,9 +208,12 @@ absl::Status CheckNewest(Session& session, const Rotation& now) {
 
 // What a timer does, day by day.
 absl::StatusOr<Rotation> DoWhatIsDue(Session& session, const Rotation& now, absl::Duration age) {
-  RETURN_IF_ERROR(CheckNewest(session, now));
   const bool due = now.under_way() ? absl::Now() >= now.due : absl::Now() >= now.changed + age;
-  if (due) return now.under_way() ? Finish(session, now) : Rotate(session, now);
+  if (due && now.under_way()) return Finish(session, now);
+  if (due) {
+    RETURN_IF_ERROR(CheckNewest(session, now));
+    return Rotate(session, now);
+  }
   RETURN_IF_ERROR(DeleteUnnamed(session, now.principal));
   SayState(session, now);
   if (!now.under_way()) {
