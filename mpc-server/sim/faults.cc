@@ -86,19 +86,6 @@ std::vector<std::string> NamedSteps() {
       "disk: raised nonce mark",
       "disk: write replays",
       "disk: wrote replays",
-      // The same of a refresh, and the key file.
-      "disk: prepare a refresh",
-      "disk: prepared a refresh",
-      "disk: enter an epoch",
-      "disk: entered an epoch",
-      "disk: abandon a refresh",
-      "disk: abandoned a refresh",
-      "disk: refresh keys",
-      "disk: refreshed keys",
-      "disk: end a refresh",
-      "disk: ended a refresh",
-      "key file: write",
-      "key file: written",
       // An administrator's calls, as they arrive and before they are answered.
       "admin: stage",
       "admin: staged",
@@ -219,7 +206,7 @@ void Injector::ApplyToNetwork(FaultKind kind, int from, int to) {
 
 bool Injector::Apply(FaultKind kind, int p, const std::string& step) {
   if (kind == FaultKind::kOldDisk &&
-      (p == steady_ || parts_.servers->refreshes() || (parts_.servers->restored() >= 0 && parts_.servers->restored() != p))) {
+      (p == steady_ || (parts_.servers->restored() >= 0 && parts_.servers->restored() != p))) {
     kind = FaultKind::kKill;
   }
   const int other = Neighbour(p);

@@ -110,27 +110,7 @@ void Invariants::DiskRestored() {
   }
 }
 
-// The shares are not what they were: that they still belong together, and are all there. What the
-// key is the logins tell (Kdc::TryEveryKey).
-void Invariants::CheckRefreshedKeys() {
-  PerParty<std::unique_ptr<ShareStore>> disks;
-  for (int p = 0; p < kParties; ++p) disks[p] = servers_->Disk(p);
-  for (const auto& [handle, records] : acknowledged_) {
-    PerParty<KeyRecord> now;
-    bool all = true;
-    for (int p = 0; p < kParties; ++p) {
-      absl::StatusOr<KeyRecord> record = disks[p]->Get(handle);
-      all &= record.ok();
-      if (record.ok()) now[p] = *std::move(record);
-    }
-    if (all && JoinKey(now).ok()) continue;
-    journal_->Violation(absl::StrCat("acknowledged key ", HandleText(handle),
-                                     all ? " has been torn apart" : " is lost"));
-  }
-}
-
 void Invariants::CheckKeys() {
-  if (servers_->refreshes()) return CheckRefreshedKeys();
   for (int p = 0; p < kParties; ++p) {
     const std::unique_ptr<ShareStore> disk = servers_->Disk(p);
     for (const auto& [handle, records] : acknowledged_) {

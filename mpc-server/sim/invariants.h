@@ -87,7 +87,6 @@ class Invariants {
 
   void CheckAudit();
   void CheckKeys();
-  void CheckRefreshedKeys();
 
   const Scheduler* const scheduler_;
   Journal* const journal_;

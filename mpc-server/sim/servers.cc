@@ -17,7 +17,6 @@ constexpr char kRealm[] = "EXAMPLE.COM";
 constexpr uint16_t kCluster = 7;
 constexpr size_t kSnapshots = 6;
 constexpr size_t kLineTrialBytes = 256;  // seeds open thousands of sessions
-constexpr absl::Duration kRefreshWish = absl::Seconds(3);
 constexpr absl::Duration kUntilReadmitted = absl::Milliseconds(500);
 
 class AuditObserver : public EngineObserver {
@@ -145,64 +144,11 @@ void Servers::Start(int p) {
 
 // Replaced as a whole, or not at all. While the process starts nothing can happen to it.
 absl::Status Servers::SaveKeyFile(int p, uint64_t incarnation, absl::Span<const uint8_t> text) {
-  const bool runs = machines_[p].process != nullptr;
-  if (runs && Step(p, incarnation, "key file: write")) return absl::UnavailableError("killed");
+  if (machines_[p].process != nullptr && !Alive(p, incarnation)) {
+    return absl::UnavailableError("killed");
+  }
   machines_[p].key_file = std::string(AsText(text));
-  if (runs && Step(p, incarnation, "key file: written")) return absl::UnavailableError("killed");
   return absl::OkStatus();
-}
-
-void Servers::StartRefreshing(const std::function<bool()>& quiet,
-                              const std::function<bool()>& done) {
-  refreshes_ = true;
-  ending_ += 2;
-  scheduler_->Spawn("refreshes", [this, quiet] {
-    while (!quiet()) {
-      scheduler_->Sleep(absl::Milliseconds(300 + dice_->Below(1500)));
-      AskForRefresh();
-    }
-    --ending_;
-  });
-  scheduler_->Spawn("keepers", [this, done] {
-    while (!done()) {
-      scheduler_->Sleep(absl::Milliseconds(30 + dice_->Below(50)));
-      WriteRecords();
-    }
-    --ending_;
-  });
-}
-
-// Of the epoch in which each is.
-void Servers::AskForRefresh() {
-  for (int p = 0; p < kParties; ++p) {
-    Message(p, [this, p](Process& process) {
-      process.engine->Refresh(process.store->Epoch().epoch,
-                              machines_[p].clock->Now() + kRefreshWish,
-                              [this, p](const absl::Status& status) {
-                                if (status.ok()) return;
-                                journal_->Log(absl::StrCat("server ", p, " does not refresh: ",
-                                                           status.message()));
-                              });
-    });
-  }
-}
-
-// What service/epoch_keeper.cc does, two records at a time.
-void Servers::WriteRecords() {
-  for (int p = 0; p < kParties; ++p) {
-    Message(p, [this](Process& process) {
-      ShareStore& store = *process.store;
-      if (!store.Epoch().rewriting) return;
-      absl::StatusOr<std::vector<Handle>> old = store.OldKeys();
-      if (!old.ok()) return;
-      if (old->empty()) {
-        if (store.RewriteStaged().ok() && store.EndRefresh().ok()) journal_->Count("refreshes");
-        return;
-      }
-      old->resize(std::min<size_t>(old->size(), 2));
-      store.Rewrite(*old).IgnoreError();
-    });
-  }
 }
 
 void Servers::EndQuarantine(int p) {

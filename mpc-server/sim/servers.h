@@ -75,10 +75,6 @@ class Servers {
   // How often servers were started. What only their memory held may be gone when it has changed.
   uint64_t starts() const;
   SimClock& clock(int p) { return *machines_[p].clock; }
-  // From now on the shares are refreshed now and then, until `quiet`, and the records written anew,
-  // until `done`; nobody puts an old disk back, which would be of an epoch that is over.
-  void StartRefreshing(const std::function<bool()>& quiet, const std::function<bool()>& done);
-  bool refreshes() const { return refreshes_; }
   // What is on the disk now, whether the process runs or not: a store on a copy of it.
   std::unique_ptr<ShareStore> Disk(int p);
 
@@ -112,8 +108,6 @@ class Servers {
   std::unique_ptr<ShareStore> OpenStore(int p, std::shared_ptr<KvEngine> disk,
                                         const StoreKeys::Saver& saver = nullptr);
   absl::Status SaveKeyFile(int p, uint64_t incarnation, absl::Span<const uint8_t> text);
-  void AskForRefresh();
-  void WriteRecords();
   void TakeMessages(int p);
 
   Scheduler* const scheduler_;
@@ -129,7 +123,6 @@ class Servers {
   Audit audit_;
   Accusation accusation_;
   int restored_ = -1;
-  bool refreshes_ = false;
   int ending_ = 0;
 };
 

@@ -128,9 +128,6 @@ Outcome World::Run() {
   });
   scheduler_.Spawn("load", [this] { kdc_.Load(&done_); });
   scheduler_.Spawn("changes", [this] { administrator_.Work(&done_); });
-  if (Refreshes(options_.seed) && options_.lying != Lying::kOneServer) {
-    servers_.StartRefreshing([this] { return invariants_.quiet(); }, [this] { return done_; });
-  }
   const auto run_on = [this] { scheduler_.RunUntil(scheduler_.now() + absl::Seconds(1)); };
   while (!directed || kdc_.running() > 0 || administrator_.running() > 0) run_on();
   invariants_.AtEnd();

@@ -43,9 +43,6 @@ struct WorldOptions {
 
 // Whether everything is garbled in the run of this seed; with each party as a liar.
 constexpr bool GarblesAll(uint64_t seed) { return seed % 5 == 4; }
-// Whether the shares are refreshed now and then.
-constexpr bool Refreshes(uint64_t seed) { return seed % 4 == 2; }
-
 class World {
  public:
   explicit World(const WorldOptions& options);
