@@ -90,7 +90,7 @@ TEST(Sim, SomeSeeds) {
   }
   EXPECT_GT(sum.verdicts["reply OK"], 60u);
   EXPECT_GT(sum.verdicts["third reply REFUSED"], 0u);
-  EXPECT_GT(sum.verdicts["service ticket OK"], 3u);
+  EXPECT_GT(sum.verdicts["service ticket OK"], 1u);
   EXPECT_GT(sum.events["faults amid the rounds of an HMAC"], 3u);
 }
 
