@@ -54,10 +54,10 @@ class RefreshRound : public KeyRound {
   }
 
  private:
-  // Not before the records of the last refresh are written.
+  // Not before the records of the last refresh are written, and every key is back.
   VoteCode Code() const {
     const EpochState now = store_.Epoch();
-    return now.epoch == from_ && !now.rewriting ? kVoteOk : kVoteMissing;
+    return now.epoch == from_ && !now.rewriting && !now.receiving ? kVoteOk : kVoteMissing;
   }
 
   ShareStore& store_;

@@ -210,7 +210,9 @@ absl::Status HandOver::HearStored() {
   stored_ = in.Uint(4);
   left_out_ = in.Uint(4);
   Handles wanted;
-  if (!ReadHandles(in, &wanted) || !in.AtEnd()) return Malformed(receiver_);
+  if (!ReadHandles(in, &wanted) || !in.AtEnd() || wanted.size() > kKeysPerBatch) {
+    return Malformed(receiver_);
+  }
   wanted_.insert(wanted_.end(), wanted.begin(), wanted.end());
   return absl::OkStatus();
 }

@@ -13,10 +13,10 @@ namespace mpckdc {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(500);
-// Until what did not work is tried again.
 // A refresh ends no sooner: shares that somebody made for the epoch before are taken until then, so
 // that an enrolment under way does not fail over it.
 constexpr absl::Duration kAtLeast = absl::Seconds(5);
+// Until what the disk refused is tried again.
 constexpr absl::Duration kRetryDisk = absl::Seconds(10);
 // The three clocks may differ, and one of the three servers may be down: so long a wish stands.
 constexpr absl::Duration kWish = absl::Hours(1);
