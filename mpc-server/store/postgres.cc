@@ -45,6 +45,8 @@ absl::Status PostgresEngine::Write(absl::string_view what, Body body) {
   return txn.Commit(what);
 }
 
+std::array<uint8_t, 16> PostgresEngine::Name() const { return pool_->memory().name(); }
+
 void PostgresEngine::OnKeysChanged(std::function<void()> callback) {
   pool_->OnKeysChanged(std::move(callback));
 }

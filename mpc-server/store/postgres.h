@@ -51,6 +51,7 @@ class PostgresEngine : public KvEngine {
   absl::Status Write(absl::string_view what, Body body) override;
   bool remote() const override { return true; }
   void OnKeysChanged(std::function<void()> callback) override;
+  std::array<uint8_t, 16> Name() const override;
 
  private:
   PostgresEngine(int lock, std::unique_ptr<PgPool> pool);
