@@ -92,7 +92,12 @@ absl::Status DatabaseMemory::PutBack(absl::string_view how) const {
       path_, " at each of them and start them again"));
 }
 
-absl::Status DatabaseMemory::Check(const DatabaseFacts& facts) {
+uint64_t DatabaseMemory::lsn() const {
+  const absl::MutexLock lock(&mutex_);
+  return lsn_;
+}
+
+absl::Status DatabaseMemory::Check(const DatabaseFacts& facts, uint64_t reached) {
   const absl::MutexLock lock(&mutex_);
   if (system_ == 0) {
     system_ = facts.system;
@@ -102,9 +107,9 @@ absl::Status DatabaseMemory::Check(const DatabaseFacts& facts) {
     return PutBack(absl::StrCat("[store] postgresql leads to another database cluster (system ",
                                 facts.system, ") than before (system ", system_, ")"));
   }
-  if (facts.lsn < lsn_) {
+  if (facts.lsn < reached) {
     return PutBack(absl::StrCat("the database was put back: its log ends at ", LsnText(facts.lsn),
-                                ", and this server has committed beyond ", LsnText(lsn_)));
+                                ", and this server has committed beyond ", LsnText(reached)));
   }
   return absl::OkStatus();
 }

@@ -38,7 +38,9 @@ class DatabaseMemory {
   ~DatabaseMemory();
 
   // FailedPrecondition: it is another database, or it was put back. A first one is adopted.
-  absl::Status Check(const DatabaseFacts& facts);
+  // `reached`: lsn() of before the facts were asked for.
+  absl::Status Check(const DatabaseFacts& facts, uint64_t reached);
+  uint64_t lsn() const;  // a position of the log that was reached
   // The key of `writers` for a connection; how many commits it is known to have, after `found` were
   // found in the database: FailedPrecondition if some are missing, or were made by somebody else.
   // `unsure`: the outcome of one more is not known.

@@ -76,8 +76,10 @@ void PgPool::Connector() {
 
 absl::StatusOr<std::unique_ptr<PgConnection>> PgPool::Connect(int lane) {
   ASSIGN_OR_RETURN(std::unique_ptr<PgConnection> connection, PgConnection::Connect(conninfo_));
+  // From before it is asked: what another connection commits meanwhile is beyond its answer.
+  const uint64_t reached = memory_->lsn();
   ASSIGN_OR_RETURN(const DatabaseFacts facts, PrepareSession(*connection));
-  RETURN_IF_ERROR(memory_->Check(facts));
+  RETURN_IF_ERROR(memory_->Check(facts, reached));
   if (lane == kReader) return connection;
   bool unsure = false;
   {
