@@ -68,7 +68,7 @@ void EpochKeeper::Run() {
     }
     const absl::StatusOr<bool> mine = MayWrite();
     if (mine.ok() && !*mine) continue;
-    const absl::Status written = mine.ok() ? WriteRecords() : mine.status();
+    const absl::Status written = mine.ok() ? FinishRefresh() : mine.status();
     SetTrouble(written, "the records of the last refresh cannot be written");
     if (!written.ok() && !Pause(kRetryDisk)) return;
   }
@@ -161,6 +161,16 @@ absl::Status EpochKeeper::WriteSome(absl::Span<const Handle> handles) {
   return absl::OkStatus();
 }
 
+absl::Status EpochKeeper::FinishRefresh() {
+  const EpochState state = store_.Epoch();
+  if (written_ != state.epoch) {
+    RETURN_IF_ERROR(WriteRecords());
+    if (!Pause(absl::ZeroDuration())) return absl::OkStatus();
+    written_ = state.epoch;
+  }
+  return EndWhenAllFollowed();
+}
+
 absl::Status EpochKeeper::WriteRecords() {
   ASSIGN_OR_RETURN(const std::vector<Handle> old, store_.OldKeys());
   {
@@ -173,7 +183,12 @@ absl::Status EpochKeeper::WriteRecords() {
     const absl::Duration took = absl::Now() - start;
     if (!Pause(took * (100.0 / limits::kRefreshDuty - 1))) return absl::OkStatus();
   }
-  RETURN_IF_ERROR(store_.RewriteStaged().status());
+  return store_.RewriteStaged().status();
+}
+
+// Nothing was committed as of the epoch before since the records were written: a commit renews what
+// it moves.
+absl::Status EpochKeeper::EndWhenAllFollowed() {
   const EpochState state = store_.Epoch();
   const absl::Time earliest = state.began + kAtLeast;
   const absl::Time now = clock_.Now();

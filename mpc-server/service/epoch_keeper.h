@@ -45,7 +45,9 @@ class EpochKeeper {
   void KeepFellows();
   void EraseOrAsk();
   void AskIfDue();
+  absl::Status FinishRefresh();
   absl::Status WriteRecords();
+  absl::Status EndWhenAllFollowed();
   // Whether every machine of the party has the epoch's key, or is gone for good.
   absl::StatusOr<bool> AllFollowed();
   absl::StatusOr<bool> MayWrite();
@@ -62,6 +64,7 @@ class EpochKeeper {
   bool erase_failed_ = false;
   uint64_t asked_for_ = 0;  // the epoch that the engine was asked to leave
   absl::Time ask_again_ = absl::InfinitePast();
+  uint64_t written_ = 0;  // the epoch as of which all records are
   absl::Time noted_ = absl::InfinitePast();  // that this machine is up
 
   mutable absl::Mutex mutex_;
