@@ -45,6 +45,8 @@ absl::Status PostgresEngine::Write(absl::string_view what, Body body) {
   return txn.Commit(what);
 }
 
+std::optional<DatabaseState> PostgresEngine::Database() const { return pool_->State(); }
+
 void PostgresEngine::OnKeysChanged(std::function<void()> callback) {
   pool_->OnKeysChanged(std::move(callback));
 }
