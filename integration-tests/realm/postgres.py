@@ -91,8 +91,6 @@ class Cluster:
     def promote(self):
         """Of a standby."""
         self._run('pg_ctl', 'promote', '-w', '-D', self.dir / 'data')
-        self.sql("ALTER SYSTEM SET synchronous_standby_names = ''")
-        self.sql('SELECT pg_reload_conf()')
 
     def _run(self, program, *args):
         return subprocess.run([*self._prefix, str(programs() / program), *map(str, args)],
@@ -144,15 +142,15 @@ class Cluster:
 
 
 class Parties:
-    """A cluster for each party, as it is outside of tests; each with a standby, if that is asked."""
+    """A cluster for each party, as it is outside of tests; those of `standbys` have a synchronous one."""
 
-    def __init__(self, standbys=False):
+    def __init__(self, standbys=()):
         self.clusters = []
         try:
             for party in range(3):
                 cluster = Cluster()
                 self.clusters.append(cluster)
-                if standbys:
+                if party in standbys:
                     cluster.add_standby()
                 cluster.sql(f'CREATE DATABASE p{party} OWNER mpcowner')
         except BaseException:

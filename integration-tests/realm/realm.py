@@ -173,11 +173,13 @@ class Realm:
     def servers_connected(self):
         return all(status.get('peers_connected') for status in self.server_status())
 
+    def status(self):
+        return json.loads(self.admin('status', '--json', check=False).stdout)
+
     def server_status(self):
         """What `mpc-admin status` says about each server, in their order."""
-        reply = self.admin('status', '--json', check=False)
         try:
-            return json.loads(reply.stdout)['servers']
+            return self.status()['servers']
         except (ValueError, KeyError):
             return [{} for _ in self.servers]
 
