@@ -16,7 +16,7 @@
 namespace mpckdc {
 namespace {
 
-constexpr uint8_t kProposal = 1, kVote = 2, kGreetingVersion = 5;
+constexpr uint8_t kProposal = 1, kVote = 2, kGreetingVersion = 6;
 
 uint64_t Micros(absl::Time time) { return static_cast<uint64_t>(absl::ToUnixMicros(time)); }
 absl::Time TimeFrom(ByteReader& in) {
@@ -237,8 +237,11 @@ std::string EncodeGreeting(const Greeting& greeting) {
   out.Uint(greeting.epoch.epoch, 8);
   out.Fixed(greeting.epoch.began_by);
   const EpochClaim& claim = greeting.epoch;
-  out.Uint(claim.refresh | claim.busy << 1 | claim.empty << 2 | claim.receiving << 3, 1);
+  out.Uint(claim.refresh | claim.busy << 1 | claim.empty << 2 | claim.receiving << 3 |
+               claim.catch_up << 4,
+           1);
   out.Uint(claim.replace, 1);
+  out.Uint(claim.steward, 1);
   out.Uint(greeting.epoch.prepared.has_value(), 1);
   if (greeting.epoch.prepared.has_value()) out.Fixed(*greeting.epoch.prepared);
   return out.Take();
@@ -257,12 +260,16 @@ absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes) {
   greeting.protocol = static_cast<ProtocolSetting>(protocol);
   greeting.epoch.epoch = in.Uint(8);
   in.Into(greeting.epoch.began_by);
-  const uint64_t flags = in.Uint(1), replace = in.Uint(1), prepared = in.Uint(1);
-  if (flags > 15 || replace > 3 || prepared > 1) return Bad("a greeting's epoch makes no sense");
+  const uint64_t flags = in.Uint(1), replace = in.Uint(1), steward = in.Uint(1);
+  const uint64_t prepared = in.Uint(1);
+  if (flags > 31 || replace > 3 || steward >= limits::kMaxTriples || prepared > 1)
+    return Bad("a greeting's epoch makes no sense");
   greeting.epoch.refresh = (flags & 1) != 0;
   greeting.epoch.busy = (flags & 2) != 0;
   greeting.epoch.empty = (flags & 4) != 0;
   greeting.epoch.receiving = (flags & 8) != 0;
+  greeting.epoch.catch_up = (flags & 16) != 0;
+  greeting.epoch.steward = static_cast<uint8_t>(steward);
   greeting.epoch.replace = static_cast<uint8_t>(replace);
   if (prepared == 1) in.Into(greeting.epoch.prepared.emplace());
   if (!in.AtEnd()) return Bad(absl::StrCat("greeting of ", bytes.size(), " bytes"));

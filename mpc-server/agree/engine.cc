@@ -50,6 +50,7 @@ class Engine : public JobEngine {
   void Refresh(uint64_t from, absl::Time deadline, DrawCallback done) override;
   void Replace(int party, absl::Time deadline, DrawCallback done) override;
   absl::Status CatchUp() override;
+  void Look() override;
 
  private:
   void Enter(const KeyRoundPtr& round);
@@ -177,9 +178,16 @@ void Engine::Replace(int party, absl::Time deadline, DrawCallback done) {
 
 absl::Status Engine::CatchUp() {
   RETURN_IF_ERROR(state_.store->BeginReceiving());
+  state_.wants_keys = true;
   state_.catch_up = true;
   state_.executor->Wake();
   return absl::OkStatus();
+}
+
+void Engine::Look() {
+  (void)state_.store->Look();  // a store that cannot be read is found where it is needed
+  state_.quarantine.Look();
+  if (state_.store->passed()) state_.executor->Wake();
 }
 
 void Engine::Enter(const KeyRoundPtr& round) {
@@ -227,12 +235,14 @@ void Engine::Main() {
       if (!state_.stopping()) status.peers_detail = why;
     });
     if (state_.stopping()) return;
-    if (state_.refresh_agreed && ended.ok()) continue;  // jobs wait
+    if ((state_.refresh_agreed || state_.took_over) && ended.ok()) continue;  // jobs wait
+    // The three machines of this triple notice at different moments that another has refreshed.
+    (void)state_.store->Look();
     {
       const absl::MutexLock lock(&state_.waiting.mu);
       const absl::Duration pause = ReconnectPause();
-      state_.executor->Wait(&state_.waiting.mu,
-                            state_.Now() + (state_.refresh_agreed ? pause / 10 : pause));
+      const bool soon = state_.refresh_agreed || state_.store->passed();
+      state_.executor->Wait(&state_.waiting.mu, state_.Now() + (soon ? pause / 10 : pause));
     }
     state_.observer->OnPeers(false, why);
     Housekeep();
@@ -267,8 +277,9 @@ absl::Status Engine::RunSession() {
   leader_.NewSession(session.protocol);
   follower_.NewSession();
   absl::Status status;
-  while (status.ok() && !state_.stopping() && !state_.refresh_agreed) {
+  while (status.ok() && !state_.stopping() && !state_.refresh_agreed && !state_.took_over) {
     if (state_.catch_up.exchange(false)) status = absl::UnavailableError("keys are to be received");
+    if (state_.store->passed()) status = EpochPassed();
     if (WantsToReplace(state_)) status = absl::UnavailableError("a party is to be replaced");
     if (status.ok()) status = state_.peers->StillGood();
     if (!status.ok()) {
@@ -285,7 +296,7 @@ absl::Status Engine::RunSession() {
   status = Weightier(status, state_.long_ring.WaitAndFinish());
   NoteDeviation(state_, status, session.party().session_id(), session.number);
   if (!status.ok()) state_.refresh_agreed = false;
-  if (status.ok() && !state_.refresh_agreed) session.party().Abort(kStopping);
+  if (status.ok() && !state_.refresh_agreed && !state_.took_over) session.party().Abort(kStopping);
   return status;
 }
 

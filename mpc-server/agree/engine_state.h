@@ -72,6 +72,7 @@ struct EngineState {
   // Any thread's.
   SharedStatus status;
   std::atomic<bool> catch_up{false};  // the session is to end: the next one hands keys over
+  std::atomic<bool> wants_keys{false};  // in this triple, by an administrator's call
   WaitingWork waiting;
   PendingSeals pending;
   Quarantine quarantine;
@@ -82,6 +83,7 @@ struct EngineState {
   WantedHandles wanted;
   bool beside_empty = false;    // the session's servers are one that is empty and two that are not
   absl::Time refresh_until = absl::InfinitePast();  // what was agreed on is tried for so long
+  bool took_over = false;       // the steps of epochs: the next session opens at once
   bool refresh_agreed = false;  // by all three: the next session opens at once, in the next epoch
   std::optional<LineTrial> trial;                   // of the session before
   absl::Time replies_until = absl::InfinitePast();  // the second jobs of many logins come till then

@@ -68,6 +68,7 @@ EpochClaim ClaimOf(const EpochState& state, bool refresh) {
   claim.refresh = refresh && !state.rewriting && !state.receiving;
   claim.busy = state.rewriting;
   claim.receiving = state.receiving;
+  claim.steward = static_cast<uint8_t>(state.steward);
   return claim;
 }
 
@@ -84,10 +85,16 @@ absl::Status CheckSettled(const std::array<EpochClaim, 3>& claims) {
       " (deploy/runbooks/epochs.md)"));
 }
 
-absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claims, int own) {
+bool IsSteward(const std::array<EpochClaim, 3>& claims, int triple) {
+  return absl::c_all_of(claims, [=](const EpochClaim& c) { return c.steward == triple; });
+}
+
+absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claims, int own,
+                                          int triple) {
   const int newcomer = NewcomerOf(claims);
   const EpochClaim& newest = NewestOf(claims);
-  if (MayReplace(claims, newcomer)) return EpochStep::kReplace;
+  const bool steward = IsSteward(claims, triple);
+  if (MayReplace(claims, newcomer)) return steward ? EpochStep::kReplace : EpochStep::kTakeOver;
   bool all_newest = true;
   for (int p = 0; p < 3; ++p) {
     const EpochClaim& claim = claims[p];
@@ -108,6 +115,8 @@ absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claim
     return CanFollow(claims[own], newest) ? EpochStep::kCatchUp : EpochStep::kWait;
   }
   const bool refresh = absl::c_all_of(claims, [](const EpochClaim& c) { return c.refresh; });
+  const bool catch_up = absl::c_any_of(claims, [](const EpochClaim& c) { return c.catch_up; });
+  if (!steward) return refresh || catch_up ? EpochStep::kTakeOver : EpochStep::kWait;
   return refresh ? EpochStep::kRefresh : EpochStep::kStay;
 }
 

@@ -23,6 +23,12 @@
 // shares of the lost store are worth nothing any more; the newcomer joins the epoch that they
 // enter, and receives its keys afterwards (hand_over.h).
 //
+// Where a party runs several machines on one store, all this is one triple's at a time, the
+// steward's: a durable number in each of the three stores, which each of the writes above looks at.
+// Another triple that wants a change takes over in one session, when all three claim one epoch, and
+// goes on in its next: then nobody who prepared before can enter any more unless somebody has.
+// Following into an epoch that another party has entered is any triple's.
+//
 // The seed of a refresh comes out of the session's fresh hellos: a random number of each server,
 // which travelled under fresh keys of fresh handshakes. Somebody who read a server's memory before,
 // and is gone, does not know it.
@@ -50,6 +56,8 @@ struct EpochClaim {
   bool empty = false;      // it never had a key
   bool receiving = false;  // it has not all keys yet
   uint8_t replace = 0;     // its administrator wants party `replace` - 1 replaced; 0: none
+  uint8_t steward = 0;     // the triple that may change its store's epoch (store/fellows.h)
+  bool catch_up = false;   // its administrator wants it to receive keys, in this triple
 
   friend bool operator==(const EpochClaim&, const EpochClaim&) = default;
 };
@@ -59,16 +67,21 @@ EpochClaim ClaimOf(const EpochState& state, bool refresh);
 std::optional<int> Receiver(const std::array<EpochClaim, 3>& claims);
 
 enum class EpochStep {
-  kStay,     // and forget what was prepared
-  kWait,     // others catch up with this server
-  kCatchUp,  // enter what this server has prepared
-  kRefresh,  // prepare the next epoch and enter it
-  kReplace,  // the same, all but one, which joins
+  kStay,      // and forget what was prepared
+  kWait,      // others catch up with this server
+  kCatchUp,   // enter what this server has prepared
+  kRefresh,   // prepare the next epoch and enter it
+  kReplace,   // the same, all but one, which joins
+  kTakeOver,  // have this triple change the epoch: the next session may
 };
 
 // The same claims at the three servers, by party; the step of `own`. FailedPrecondition: the three
 // cannot come to one epoch; the text says whose store is which and what to do.
-absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claims, int own);
+// Of a session of triple `triple`.
+absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claims, int own,
+                                          int triple);
+// Whether all three stores leave the epoch to this triple.
+bool IsSteward(const std::array<EpochClaim, 3>& claims, int triple);
 
 // After the steps were taken: an error where the store of one is empty and in another epoch than the
 // two others, who are in one now.

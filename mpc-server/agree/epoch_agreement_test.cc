@@ -46,14 +46,14 @@ EpochClaim Wants(EpochClaim claim) {
 
 void ExpectSteps(const std::array<EpochClaim, 3>& claims, const std::array<EpochStep, 3>& steps) {
   for (int p = 0; p < 3; ++p) {
-    const auto chosen = ChooseEpochStep(claims, p);
+    const auto chosen = ChooseEpochStep(claims, p, 0);
     ASSERT_TRUE(chosen.ok()) << chosen.status();
     EXPECT_EQ(*chosen, steps[p]) << p;
   }
 }
 void ExpectStop(const std::array<EpochClaim, 3>& claims, const std::string& text) {
   for (int p = 0; p < 3; ++p) {
-    absl::Status stopped = ChooseEpochStep(claims, p).status();
+    absl::Status stopped = ChooseEpochStep(claims, p, 0).status();
     if (stopped.ok()) stopped = CheckSettled(claims);
     EXPECT_THAT(stopped.ToString(), HasSubstr(text));
   }
@@ -134,7 +134,7 @@ TEST(EpochAgreementTest, NoCutDividesThem) {
     memcpy(id.data(), &session, sizeof session);
     std::array<EpochStep, 3> steps;
     for (int p = 0; p < 3; ++p) {
-      const auto chosen = ChooseEpochStep(claims, p);
+      const auto chosen = ChooseEpochStep(claims, p, 0);
       ASSERT_TRUE(chosen.ok()) << chosen.status();
       steps[p] = *chosen;
     }
@@ -170,7 +170,7 @@ TEST(EpochAgreementTest, WhoLosesItsStoreAmidARefreshCanBeReplaced) {
       claims[ahead] = At(4, 7);
       claims[lost] = Empty();
       for (EpochClaim& claim : claims) claim = Replaces(claim, lost);
-      const auto step = ChooseEpochStep(claims, 3 - ahead - lost);
+      const auto step = ChooseEpochStep(claims, 3 - ahead - lost, 0);
       EXPECT_TRUE(step.ok()) << step.status();
     }
   }

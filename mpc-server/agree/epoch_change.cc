@@ -108,6 +108,12 @@ absl::Status Enter(EngineState& state) {
   return absl::OkStatus();
 }
 
+absl::Status Follow(EngineState& state) {
+  RETURN_IF_ERROR(state.store->FollowEpoch(state.Now()));
+  state.observer->OnEpoch(state.store->Epoch());
+  return absl::OkStatus();
+}
+
 absl::Status RefreshTogether(EngineState& state, PeerSession& session) {
   const PartyContext& party = session.party();
   const RefreshId id = party.session_id();
@@ -178,11 +184,13 @@ absl::Status Take(EngineState& state, PeerSession& session,
     case EpochStep::kStay:
       return state.store->AbandonEpoch();
     case EpochStep::kCatchUp:
-      return Enter(state);
+      return Follow(state);
     case EpochStep::kRefresh:
       return RefreshTogether(state, session);
     case EpochStep::kReplace:
       return ReplaceTogether(state, session, claims);
+    case EpochStep::kTakeOver:
+      return state.store->TakeOver();
   }
   return absl::InternalError("no such step of epochs");
 }
@@ -193,6 +201,7 @@ absl::StatusOr<EpochClaim> OwnClaim(EngineState& state) {
   RETURN_IF_ERROR(state.store->ReloadEpoch());
   EpochClaim claim = ClaimOf(state.store->Epoch(), state.refresh_agreed);
   ASSIGN_OR_RETURN(claim.empty, state.store->IsEmpty());
+  claim.catch_up = state.wants_keys && claim.receiving;
   const absl::MutexLock lock(&state.waiting.mu);
   if (state.waiting.replace.has_value()) {
     claim.replace = static_cast<uint8_t>(state.waiting.replace->party + 1);
@@ -261,8 +270,10 @@ void AgreeToRefresh(EngineState& state, Ballot& ballot) {
 
 absl::Status SettleEpoch(EngineState& state, PeerSession& session,
                          const std::array<EpochClaim, kParties>& claims, bool* refreshed) {
-  state.refresh_agreed = false;
-  const absl::StatusOr<EpochStep> step = ChooseEpochStep(claims, state.party);
+  const bool agreed = std::exchange(state.refresh_agreed, false);
+  state.took_over = false;
+  const absl::StatusOr<EpochStep> step =
+      ChooseEpochStep(claims, state.party, state.store->triple());
   const absl::Status taken = step.ok() ? Take(state, session, claims, *step) : step.status();
   for (const auto& party : session.parties) party->ForgetOnceKeys();
   if (step.ok() && *step == EpochStep::kReplace && IsOwnTrouble(taken)) {
@@ -270,12 +281,18 @@ absl::Status SettleEpoch(EngineState& state, PeerSession& session,
     AnswerReplace(state, taken);
   }
   RETURN_IF_ERROR(taken);
+  if (*step == EpochStep::kTakeOver) {
+    state.took_over = true;
+    state.refresh_agreed = agreed;
+    return absl::OkStatus();
+  }
   RETURN_IF_ERROR(CheckSettled(claims));
   *refreshed = *step == EpochStep::kRefresh;
   AnswerRefreshRounds(state, absl::OkStatus());
   DropHandOvers(state);
   const std::optional<int> receiver = Receiver(claims);
-  if (receiver.has_value()) {
+  if (receiver.has_value() && IsSteward(claims, state.store->triple())) {
+    state.wants_keys = false;
     {
       const absl::MutexLock lock(&state.waiting.mu);
       state.waiting.key_rounds.push_back(MakeHandOver(state, session, *receiver));

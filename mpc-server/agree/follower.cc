@@ -98,6 +98,7 @@ absl::Status Follower::CastVote(PeerSession& session, Ballot& ballot) {
   } else {
     VoteOnKeyRound(state_, ballot);
   }
+  if (state_.store->passed()) return EpochPassed();
   TagRecords(session, ballot.codes, ballot);
   state_.lines.Measure(session.channel(), session.tables_channel(), state_.Now());
   std::string& vote = ballot.votes[state_.party];

@@ -115,6 +115,9 @@ class JobEngine {
   // This server's store was put back from a copy: what it lacks comes from the two others, in a new
   // session. Blocks on the store.
   virtual absl::Status CatchUp() = 0;
+  // Sees what other machines of the party have changed in the store that they share. Now and then,
+  // by a thread that may wait for the store.
+  virtual void Look() = 0;
 
   virtual EngineStatus Status() const = 0;
 

@@ -20,6 +20,7 @@ absl::StatusOr<bool> Leader::Propose(PeerSession& session, Ballot& ballot) {
   if (state_.clocks.HeardBoth(state_.Now())) {
     ProposeWork(ballot);
   }
+  if (state_.store->passed()) return EpochPassed();
   RETURN_IF_ERROR(SendProposal(session, ballot));
   return true;
 }

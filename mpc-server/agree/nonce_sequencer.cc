@@ -25,7 +25,7 @@ uint32_t Seconds(absl::Time time) {
 }  // namespace
 
 absl::Status NonceSequencer::Load() {
-  cluster_ = store_->Meta().identity.cluster;
+  cluster_ = store_->cluster();
   ASSIGN_OR_RETURN(NonceMark mark, store_->ReadNonceMark());
   mark_ = next_ = mark;
   return absl::OkStatus();

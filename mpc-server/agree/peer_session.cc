@@ -23,7 +23,7 @@ absl::Status OpenRings(EngineState& state, const EpochClaim& claim, PeerSession&
   SessionOptions options;
   options.party = state.party;
   options.realm = state.meta.identity.realm;
-  options.cluster = state.meta.identity.cluster;
+  options.cluster = state.store->cluster();
   options.rings = static_cast<uint8_t>(session.channels.size());
   options.randomness = state.options.randomness;
   options.security = state.options.security;
@@ -119,6 +119,10 @@ void Drain(PeerChannel& channel, absl::Time deadline) {
 }
 
 }  // namespace
+
+absl::Status EpochPassed() {
+  return absl::UnavailableError("the shares were refreshed by another triple of servers");
+}
 
 void RefusePeerSession(EngineState& state, const std::string& reason) {
   absl::StatusOr<PeerChannels> channels = state.peers->Connect(state.Now() + kConnectWindow);

@@ -89,6 +89,29 @@ void Quarantine::Save() {
   saved_ = store_->WriteItem(kItem, AsBytes(EncodeReport(*report_))).ok();
 }
 
+// A deviation that one machine saw concerns the party, and so all of its machines.
+void Quarantine::Look() {
+  if (!store_->shared()) return;
+  std::optional<DeviationReport> there;
+  bool begins = false;
+  {
+    const absl::MutexLock lock(&mu_);
+    if (!saved_) return;
+    const absl::StatusOr<SecretBytes> item = store_->ReadItem(kItem);
+    if (!item.ok() && !absl::IsNotFound(item.status())) return;
+    if (item.ok() && !item->empty()) {
+      const absl::StatusOr<DeviationReport> report = DecodeReport(*item);
+      if (!report.ok()) return;
+      there = *report;
+    }
+    if (there.has_value() == report_.has_value()) return;
+    begins = there.has_value();
+    report_ = there;
+  }
+  Show(there);
+  if (begins) observer_->OnDeviation(*there);
+}
+
 std::string Quarantine::Reason() const {
   const absl::MutexLock lock(&mu_);
   return report_.has_value() ? ReasonOf(*report_) : "";

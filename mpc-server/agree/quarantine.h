@@ -35,6 +35,9 @@ class Quarantine {
   void Enter(const DeviationReport& report);
   void Save();
 
+  // Any thread: what another machine of the party has written.
+  void Look();
+
   // Any thread. Empty, or why no session is opened: one sentence for logs and KDCs.
   std::string Reason() const;
   // Ends it; what was ended, or nothing if there was none. After an error nothing has changed.

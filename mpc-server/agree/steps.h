@@ -75,6 +75,9 @@ struct PeerSession {
 // Connects, opens the rings, hears both peers' greetings, and tries the lines (line_trial.h).
 absl::StatusOr<std::unique_ptr<PeerSession>> OpenPeerSession(EngineState& state);
 
+// Why a session ends when another machine of this party has led the store into another epoch.
+absl::Status EpochPassed();
+
 // Connects only to tell the peers why no session is opened.
 void RefusePeerSession(EngineState& state, const std::string& reason);
 

@@ -426,6 +426,16 @@ inline constexpr absl::Duration kDatabaseMigration = absl::Hours(1);
 // Connections of one server that read; one more listens.
 // Exceeded: waits.
 inline constexpr size_t kDatabaseReaders = 16;
+// A party's machines, and so triples, on one store: their numbers are below this.
+// Exceeded: configuration error.
+inline constexpr int kMaxTriples = 16;
+// How often a machine tells the others of its party that it is up, on a shared store.
+inline constexpr absl::Duration kFellowNotes = absl::Seconds(5);
+// Without such a note for so long it counts as down: another writes a refresh's records.
+inline constexpr absl::Duration kFellowSilence = absl::Seconds(30);
+// For so long the old store key is kept after a refresh for a machine that is down.
+// Exceeded: that machine needs the new key from its administrator.
+inline constexpr absl::Duration kFellowGone = absl::Hours(12);
 // Connections of one server that write.
 // Exceeded: waits.
 inline constexpr size_t kDatabaseWriters = 4;

@@ -270,9 +270,10 @@ absl::StatusOr<PackageKey> PackageKey::LoadOrCreate(ShareStore& store, RandomSou
   PackageKey key;
   absl::StatusOr<SecretBytes> secret = store.ReadItem(kItemName);
   if (absl::IsNotFound(secret.status())) {
-    secret = SecretBytes(crypto_box_SECRETKEYBYTES);
-    random.Fill(absl::MakeSpan(*secret));
-    RETURN_IF_ERROR(store.WriteItem(kItemName, *secret));
+    // Another machine of the party may do the same now: both get the one that was first.
+    SecretBytes fresh(crypto_box_SECRETKEYBYTES);
+    random.Fill(absl::MakeSpan(fresh));
+    secret = store.ReadOrWriteItem(kItemName, fresh);
   }
   if (!secret.ok()) return secret.status();
   key.secret_key_ = *std::move(secret);

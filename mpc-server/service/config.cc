@@ -47,6 +47,10 @@ void ReadTop(TableReader& in, const std::string& folder, Config* config) {
   if (config->realm.size() > limits::kMaxRealmBytes) in.Complain("realm", "is too long");
   ReadNumber<int>(in, "party", Need::kRequired, 0, 2, &config->party);
   ReadNumber<uint16_t>(in, "cluster", Need::kRequired, 0, 65535, &config->cluster);
+  ReadNumber<int>(in, "triple", Need::kOptional, 0, limits::kMaxTriples - 1, &config->triple);
+  if (config->cluster + config->triple > std::numeric_limits<uint16_t>::max()) {
+    in.Complain("triple", "and cluster together are more than 65535");
+  }
   in.File("data_dir", Need::kRequired, folder, &config->data_dir);
 }
 

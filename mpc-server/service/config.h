@@ -24,6 +24,7 @@ struct Config {
   std::string realm;
   int party = 0;
   uint16_t cluster = 1;
+  int triple = 0;  // of the party's machines on one database, each has its own
   std::string data_dir;
 
   struct Identity {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/service/log.h"
@@ -20,6 +21,8 @@ constexpr absl::Duration kAtLeast = absl::Seconds(5);
 constexpr absl::Duration kRetryDisk = absl::Seconds(10);
 // The three clocks may differ, and one of the three servers may be down: so long a wish stands.
 constexpr absl::Duration kWish = absl::Hours(1);
+// What another triple waits for the one whose turn it is.
+constexpr absl::Duration kTakeOver = absl::Minutes(10);
 
 }  // namespace
 
@@ -58,15 +61,62 @@ void EpochKeeper::SetTrouble(const absl::Status& status, const char* what) {
 
 void EpochKeeper::Run() {
   while (Pause(kTick)) {
+    KeepFellows();
     if (!store_.Epoch().rewriting) {
       EraseOrAsk();
       continue;
     }
-    const absl::Status written = WriteRecords();
+    const absl::StatusOr<bool> mine = MayWrite();
+    if (mine.ok() && !*mine) continue;
+    const absl::Status written = mine.ok() ? WriteRecords() : mine.status();
     SetTrouble(written, "the records of the last refresh cannot be written");
     if (!written.ok() && !Pause(kRetryDisk)) return;
   }
 }
+
+// ---- Other machines of the party ----
+
+void EpochKeeper::KeepFellows() {
+  if (!store_.shared()) return;
+  engine_.Look();
+  const absl::Time now = clock_.Now();
+  if (now >= noted_ && now < noted_ + limits::kFellowNotes) return;
+  const absl::Status noted = store_.NoteFellow(now);
+  if (noted.ok()) noted_ = now;
+  // A database that is not there says so elsewhere.
+  if (!absl::IsUnavailable(noted)) SetTrouble(noted, "this machine is not one of its party's");
+}
+
+absl::StatusOr<bool> EpochKeeper::MayWrite() {
+  if (!store_.shared()) return true;
+  ASSIGN_OR_RETURN(const std::vector<Fellow> fellows, store_.Fellows());
+  return IsForeman(fellows, store_.triple(), store_.Epoch().steward, clock_.Now());
+}
+
+absl::StatusOr<bool> EpochKeeper::AllFollowed() {
+  if (!store_.shared()) return true;
+  ASSIGN_OR_RETURN(const std::vector<Fellow> fellows, store_.Fellows());
+  const absl::Time now = clock_.Now();
+  const uint64_t epoch = store_.Epoch().epoch;
+  const std::vector<int> behind = Behind(fellows, epoch, now);
+  const std::string text =
+      behind.empty()
+          ? ""
+          : absl::StrCat("the key of epoch ", epoch - 1, " is kept for the machines of triples ",
+                         absl::StrJoin(behind, ", "), ", which are down");
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (progress_.waits != text && !text.empty()) Log().warn("{}", text);
+    progress_.waits = text;
+  }
+  if (!behind.empty()) return false;
+  for (const Fellow& fellow : fellows) {
+    if (fellow.epoch < epoch) RETURN_IF_ERROR(store_.ForgetFellow(fellow.triple));
+  }
+  return true;
+}
+
+// ---- When to refresh ----
 
 // The key of an epoch that is over may be left where the disk was full.
 void EpochKeeper::EraseOrAsk() {
@@ -89,7 +139,10 @@ void EpochKeeper::AskIfDue() {
     SetTrouble(store_.NoteEpochBegin(now), "the beginning of the share epoch cannot be noted");
     return;
   }
-  if (now < state.began + every_ || (asked_for_ == state.epoch && now < ask_again_)) return;
+  // Another triple takes over only if the steward does not do it.
+  const absl::Duration due =
+      every_ + (state.steward == store_.triple() ? absl::ZeroDuration() : kTakeOver);
+  if (now < state.began + due || (asked_for_ == state.epoch && now < ask_again_)) return;
   asked_for_ = state.epoch;
   ask_again_ = now + kWish;
   // Unavailable: a server is down, or does not refresh by itself. Another error is this server's
@@ -112,7 +165,7 @@ absl::Status EpochKeeper::WriteRecords() {
   ASSIGN_OR_RETURN(const std::vector<Handle> old, store_.OldKeys());
   {
     const absl::MutexLock lock(&mutex_);
-    progress_ = {old.size(), 0, 0, progress_.trouble};
+    progress_ = {old.size(), 0, 0, progress_.trouble, progress_.waits};
   }
   for (size_t i = 0; i < old.size(); i += limits::kRefreshKeysPerWrite) {
     const absl::Time start = absl::Now();
@@ -125,6 +178,8 @@ absl::Status EpochKeeper::WriteRecords() {
   const absl::Time earliest = state.began + kAtLeast;
   const absl::Time now = clock_.Now();
   if (now < earliest && now >= state.began && !Pause(earliest - now)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool all_followed, AllFollowed());
+  if (!all_followed) return absl::OkStatus();
   // Some may have been staged meanwhile as of the epoch before; none is committed as such.
   RETURN_IF_ERROR(store_.RewriteStaged().status());
   RETURN_IF_ERROR(store_.EndRefresh());

@@ -2,7 +2,8 @@
 //
 // Refreshes the shares from time to time, and after each refresh writes the records anew, a few at
 // a time beside the logins, until the old epoch's key can be erased (store/epochs.h). A thread of
-// its own: the engine's does not wait for the disk.
+// its own: the engine's does not wait for the disk. Of several machines on one store one writes,
+// and the old key stays until all have the new one (store/fellows.h).
 #ifndef MPC_SERVER_SERVICE_EPOCH_KEEPER_H_
 #define MPC_SERVER_SERVICE_EPOCH_KEEPER_H_
 
@@ -24,6 +25,7 @@ struct EpochProgress {
   size_t written = 0;   // of them
   size_t damaged = 0;   // that could not be read; they stay so
   std::string trouble;  // empty, or why a refresh does not begin or end
+  std::string waits;    // empty, or for which machines of the party the old key is kept
 };
 
 class EpochKeeper {
@@ -40,9 +42,13 @@ class EpochKeeper {
 
  private:
   void Run();
+  void KeepFellows();
   void EraseOrAsk();
   void AskIfDue();
   absl::Status WriteRecords();
+  // Whether every machine of the party has the epoch's key, or is gone for good.
+  absl::StatusOr<bool> AllFollowed();
+  absl::StatusOr<bool> MayWrite();
   absl::Status WriteSome(absl::Span<const Handle> handles);
   // Sleeps; false: it is stopping.
   bool Pause(absl::Duration duration);
@@ -56,6 +62,7 @@ class EpochKeeper {
   bool erase_failed_ = false;
   uint64_t asked_for_ = 0;  // the epoch that the engine was asked to leave
   absl::Time ask_again_ = absl::InfinitePast();
+  absl::Time noted_ = absl::InfinitePast();  // that this machine is up
 
   mutable absl::Mutex mutex_;
   EpochProgress progress_ ABSL_GUARDED_BY(mutex_);

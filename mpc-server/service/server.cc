@@ -242,9 +242,10 @@ absl::Status Server::Impl::Start() {
   RETURN_IF_ERROR(StartGrpc());
   housekeeper_ = std::thread([this] { Housekeeping(); });
   const StoreMeta meta = store_->Meta();
-  Log().info("mpc-server {} party {} of realm {}, cluster {}, epoch {}, {}: clients on port {}",
-             MPCKDC_VERSION, config_.party, config_.realm, config_.cluster, meta.epoch,
-             Text(IsaName(isa_)), client_port());
+  Log().info(
+      "mpc-server {} party {} of realm {}, cluster {}, triple {}, epoch {}, {}: clients on port {}",
+      MPCKDC_VERSION, config_.party, config_.realm, config_.cluster, config_.triple, meta.epoch,
+      Text(IsaName(isa_)), client_port());
   if (!config_.engine.active) {
     Log().warn(
         "[engine] security is SEMI-HONEST, for benchmarks alone: a server that deviates in a "
@@ -266,8 +267,9 @@ absl::Status Server::Impl::OpenStore() {
   ASSIGN_OR_RETURN(
       std::unique_ptr<ShareStore> store,
       ShareStore::Open(std::move(database), {IdentityOf(config_), std::move(keys), &SystemRandom(),
-                                             config_.store.cache_mib << 20}));
+                                             config_.store.cache_mib << 20, config_.triple}));
   store_ = std::move(store);
+  RETURN_IF_ERROR(store_->NoteFellow(SystemClock().Now()));
   package_key_ = PackageKey::LoadOrCreate(*store_, SystemRandom());
   if (!package_key_.ok()) return package_key_.status();
   authority_ = Authority::Load(config_.identity.ca);
@@ -281,6 +283,7 @@ absl::Status Server::Impl::OpenLogs() {
   recorder_ = std::make_unique<AuditRecorder>(audit_.get(), &SystemClock());
   AuditLog::Fields start = {{"software", "mpc-server " MPCKDC_VERSION},
                             {"cluster", config_.cluster},
+                            {"triple", config_.triple},
                             {"epoch", store_->Meta().epoch}};
   start.update(AuditStartFields(config_.audit.sync));
   RETURN_IF_ERROR(audit_->Append("start", start));
@@ -314,7 +317,7 @@ absl::Status Server::Impl::StartGrpc() {
       store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
       &metrics_, &SystemClock(), std::string(IsaName(isa_)), SecurityName(SecurityOf(config_)),
       SettingName(ProtocolOf(config_)), own_.expires, refusals_.get(), &known_, collector_.get(),
-      config_.policy.max_renewable_life, epochs_.get(), /*triple=*/0, config_.policy.clock_skew});
+      config_.policy.max_renewable_life, epochs_.get(), static_cast<uint32_t>(config_.triple), config_.policy.clock_skew});
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,

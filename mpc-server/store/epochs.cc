@@ -61,8 +61,8 @@ void RefreshRecord(const RefreshSeed& seed, uint64_t into, int party, KeyRecord&
 
 SecretBytes EncodeRefresh(const StoredRefresh& refresh) {
   SecretBytes out;
-  out.reserve(rf::kRefreshBytes);
-  AppendUint(out, rf::kRefreshVersion, 1);
+  out.reserve(rf::kRefreshBytes + rf::kKeyBytes);
+  AppendUint(out, refresh.key == nullptr ? rf::kRefreshVersion : rf::kRefreshWithKeyVersion, 1);
   AppendUint(out,
              refresh.joining   ? rf::kRefreshJoining
              : refresh.entered ? rf::kRefreshEntered
@@ -71,6 +71,7 @@ SecretBytes EncodeRefresh(const StoredRefresh& refresh) {
   AppendUint(out, refresh.into, 8);
   AppendBytes(out, refresh.id);
   AppendBytes(out, refresh.seed->Get());
+  if (refresh.key != nullptr) AppendBytes(out, *refresh.key);
   return out;
 }
 
@@ -85,8 +86,13 @@ absl::StatusOr<StoredRefresh> DecodeRefresh(absl::Span<const uint8_t> plain) {
   auto seed = std::make_shared<RefreshSeed>();
   in.Into(seed->Get());
   refresh.seed = std::move(seed);
-  if (!in.AtEnd() || version != rf::kRefreshVersion || state < rf::kRefreshPrepared ||
-      state > rf::kRefreshJoining) {
+  const bool with_key = version == rf::kRefreshWithKeyVersion;
+  if (with_key) {
+    const absl::Span<const uint8_t> key = in.Bytes(rf::kKeyBytes);
+    refresh.key = std::make_shared<const SecretBytes>(key.begin(), key.end());
+  }
+  if (!in.AtEnd() || (version != rf::kRefreshVersion && !with_key) ||
+      state < rf::kRefreshPrepared || state > rf::kRefreshJoining) {
     return absl::DataLossError("the share store's note of a refresh is damaged");
   }
   return refresh;

@@ -28,6 +28,11 @@
 //
 // While it is receiving, keys come in from the two others, one component from each.
 //
+// Several machines of a party on one store (fellows.h) see these steps there. Each works in the
+// epoch that its session agreed on, and on finding another one in the store opens a new session.
+// The new epoch's store key travels with the seed, sealed as it is; the old key is erased when all
+// machines have the new one.
+//
 // Which servers may enter when is agree/epoch_agreement.h.
 #ifndef MPC_SERVER_STORE_EPOCHS_H_
 #define MPC_SERVER_STORE_EPOCHS_H_
@@ -59,6 +64,7 @@ struct EpochState {
   std::optional<RefreshId> prepared;     // into epoch + 1, or to be joined
   bool receiving = false;                // keys of the realm are missing
   bool rewriting = false;                // there may be records of epoch - 1
+  int steward = 0;                       // the triple that may change the epoch
 };
 
 // What the store keeps of a refresh that has not ended, as the item `refresh`, sealed under the key
@@ -69,6 +75,7 @@ struct StoredRefresh {
   uint64_t into = 0;     // the epoch
   RefreshId id{};
   std::shared_ptr<const RefreshSeed> seed;
+  std::shared_ptr<const SecretBytes> key;  // of `into`, for the party's other machines; or null
 };
 SecretBytes EncodeRefresh(const StoredRefresh& refresh);
 absl::StatusOr<StoredRefresh> DecodeRefresh(absl::Span<const uint8_t> plain);

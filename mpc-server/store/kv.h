@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -58,8 +59,9 @@ class KvTxn {
   using KeyVisitor = absl::FunctionRef<bool(absl::string_view key)>;
   virtual absl::Status ScanNames(Table table, absl::string_view from, KeyVisitor visit) const;
 
-  // A number that is another one after each committed change of `keys` or `records`, whoever made
-  // it. Of an engine that only one process changes, where it is of no use: always 0.
+  // A number that is another one after each committed change of `keys`, `records` or the identity
+  // record, whoever made it. Of an engine that only one process changes, where it is of no use:
+  // always 0.
   virtual absl::StatusOr<uint64_t> KeyVersion() const { return 0; }
 
   // In a write only.
@@ -112,6 +114,8 @@ class KvEngine {
   // A remote engine calls it soon after another process changed keys, or may have. Set it once,
   // before anything else is called.
   virtual void OnKeysChanged(std::function<void()>) {}
+  // Of a remote engine: this machine's, drawn once, kept beside its other files.
+  virtual std::array<uint8_t, 16> Name() const { return {}; }
 };
 
 }  // namespace mpckdc

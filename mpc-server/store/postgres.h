@@ -52,6 +52,7 @@ class PostgresEngine : public KvEngine {
   bool remote() const override { return true; }
   std::optional<DatabaseState> Database() const override;
   void OnKeysChanged(std::function<void()> callback) override;
+  std::array<uint8_t, 16> Name() const override;
 
  private:
   PostgresEngine(int lock, std::unique_ptr<PgPool> pool);

@@ -43,6 +43,7 @@ class DatabaseMemory {
   // found in the database: FailedPrecondition if some are missing, or were made by somebody else.
   // `unsure`: the outcome of one more is not known.
   std::string WriterId(size_t lane) const;
+  std::array<uint8_t, 16> name() const { return writer_; }
   absl::Status CheckCommits(size_t lane, uint64_t found, bool unsure);
   uint64_t Commits(size_t lane) const;
   void Committed(size_t lane, uint64_t lsn);

@@ -374,7 +374,8 @@ std::vector<PgStatement> PgWriteTxn::Flush(Table table) const {
 
 void PgWriteTxn::Flushed(Table table) const {
   if (changes_[table].empty()) return;
-  keys_changed_ |= table == rf::kKeys || table == rf::kRecords;
+  keys_changed_ |= table == rf::kKeys || table == rf::kRecords ||
+                   (table == rf::kMeta && changes_[table].contains(rf::kNameIdentity));
   for (auto& [key, value] : changes_[table]) {
     const bool there = value.has_value();
     known_[table][key] = {there, std::move(value)};

@@ -45,12 +45,17 @@ inline constexpr size_t kMacCountBytes = 1;
 inline constexpr size_t kPlaceBytes = 8;
 
 // ---- Item `refresh`, under the key of the epoch before: version (1) | state (1) | into (8) |
-// refresh (16) | seed (32). Item `epoch`: version (1) | refresh (16) | began (8, microseconds) ----
+// refresh (16) | seed (32), and of version 2, where several machines use the store, the store key
+// of `into` (32). Item `epoch`: version (1) | refresh (16) | began (8, microseconds) ----
 inline constexpr uint8_t kRefreshVersion = 1;
+inline constexpr uint8_t kRefreshWithKeyVersion = 2;
 inline constexpr uint8_t kRefreshPrepared = 1;
 inline constexpr uint8_t kRefreshEntered = 2;
 inline constexpr uint8_t kRefreshJoining = 3;  // of an empty store, without a seed (zeros)
 inline constexpr size_t kRefreshBytes = 58;
+
+// ---- Item `steward`: triple (1). Items `worker/TRIPLE`: fellows.h ----
+inline constexpr uint8_t kFellowVersion = 1;
 
 // ---- Identity record, readable without the key, authenticated with it ----
 // version (1) | party (1) | cluster (2) | epoch (8) | flags (1) | zero (1) | realm length (2) |
@@ -91,10 +96,12 @@ inline constexpr size_t kTables = sizeof(kTableNames) / sizeof(kTableNames[0]);
 
 // ---- Names of records in "meta" ----
 inline constexpr char kNameIdentity[] = "identity";
-inline constexpr char kNameMark[] = "nonce-mark";
+inline constexpr char kNameMark[] = "nonce-mark";  // of triple 0; "nonce-mark/N" of N
 inline constexpr char kItemPrefix[] = "item/";
 inline constexpr char kNameRefresh[] = "item/refresh";  // epochs.h
 inline constexpr char kNameEpoch[] = "item/epoch";
+inline constexpr char kNameSteward[] = "item/steward";
+inline constexpr char kFellowPrefix[] = "item/worker/";
 inline constexpr char kNameReceiving[] = "item/receiving";  // its value says nothing
 
 }  // namespace mpckdc::record_format

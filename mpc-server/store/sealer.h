@@ -64,6 +64,9 @@ class Sealer {
   // A new epoch's key, before anything is sealed under it; the end of those of older epochs.
   // Durable.
   absl::Status AddKey(uint64_t epoch) { return keys_.Add(epoch, *random_); }
+  // The same with a key that another machine of the party drew.
+  absl::Status AdoptKey(uint64_t epoch, const SecretBytes& key) { return keys_.Adopt(epoch, key); }
+  std::shared_ptr<const SecretBytes> KeyOf(uint64_t epoch) const { return keys_.ForEpoch(epoch); }
   absl::Status EraseKeysBefore(uint64_t epoch) { return keys_.EraseBefore(epoch); }
 
  private:

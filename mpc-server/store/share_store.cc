@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/store/key_table.h"
@@ -89,6 +90,7 @@ absl::StatusOr<size_t> WriteAndCount(KvEngine& engine, absl::string_view what,
 
 ShareStore::ShareStore(std::shared_ptr<KvEngine> engine, Options options)
     : engine_(std::move(engine)),
+      triple_(options.triple),
       sealer_(std::move(options.keys), std::move(options.identity), options.random),
       cache_(engine_->remote() ? std::make_unique<RecordCache>(options.cache_bytes) : nullptr) {
   if (cache_ != nullptr) engine_->OnKeysChanged([cache = cache_.get()] { cache->Clear(); });
@@ -134,7 +136,7 @@ absl::Status ShareStore::LoadOrCreateMeta(KvTxn& txn, StoreMeta* meta) const {
         Describe(read.identity), "; the configuration says ", Describe(sealer_.identity())));
   }
   *meta = read;
-  RETURN_IF_ERROR(sealer_.CheckIdentity(*record));
+  RETURN_IF_ERROR(engine_->remote() ? AdoptKey(txn, meta->epoch) : sealer_.CheckIdentity(*record));
   if (meta->format_version == rf::kStoreVersion) return absl::OkStatus();
   // Keys from now on go where an older program would not find them: it must refuse the store.
   meta->format_version = rf::kStoreVersion;
@@ -166,15 +168,17 @@ StoreMeta ShareStore::Meta() const {
 
 absl::StatusOr<bool> ShareStore::MarkInitialised() {
   absl::MutexLock lock(&mutex_);
-  if (meta_.initialised) return false;
-  StoreMeta meta = meta_;
-  meta.initialised = true;
+  bool was = false;
+  StoreMeta meta;
   RETURN_IF_ERROR(engine_->Write("initialise the realm", [&](KvTxn& txn) -> absl::Status {
-    ASSIGN_OR_RETURN(meta.epoch, EpochIn(txn));
+    ASSIGN_OR_RETURN(meta, MetaIn(txn));
+    was = meta.initialised;
+    meta.initialised = true;
+    if (was) return absl::OkStatus();
     return txn.Put(rf::kMeta, rf::kNameIdentity, sealer_.SealIdentity(meta));
   }));
-  meta_ = meta;
-  return true;
+  meta_.initialised = true;
+  return !was;
 }
 
 // ---- Keys ----
@@ -312,6 +316,7 @@ absl::Status ShareStore::GetMany(absl::Span<const Handle> handles, const EpochVi
   std::vector<size_t> missing;
   if (cache_ != nullptr) {
     ASSIGN_OR_RETURN(version, txn->KeyVersion());
+    RETURN_IF_ERROR(CheckNotPassed(*txn, version, view));
   }
   for (size_t i = 0; i < handles.size(); ++i) {
     const auto cached = cache_ != nullptr ? cache_->Find(version, handles[i]) : nullptr;
@@ -346,6 +351,8 @@ absl::StatusOr<KeyRecord> ShareStore::GetStaged(const TransactionId& id,
                                                 const Handle& handle) const {
   const EpochView view = View();
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  ASSIGN_OR_RETURN(const uint64_t epoch, EpochIn(*txn));
+  if (epoch != view.epoch) return Passed();
   return OpenShares(handle, txn->Get(rf::kStaged, StagedKey(id, handle)), view);
 }
 
@@ -379,6 +386,7 @@ absl::Status ShareStore::SetGate(absl::Span<const Handle> handles, Gate gate) {
 
 absl::Status ShareStore::Visit(KeyState state, absl::string_view from, Visitor visit) const {
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  RETURN_IF_ERROR(EpochIn(*txn).status());
   const bool committed = state == KeyState::kCommitted;
   const size_t skip = committed ? 0 : sizeof(TransactionId);
   const auto one = [&](absl::string_view key, absl::StatusOr<absl::Span<const uint8_t>> record) {
@@ -403,12 +411,26 @@ absl::StatusOr<size_t> ShareStore::Count(KeyState state) const {
 
 // ---- Nonces ----
 
+uint16_t ShareStore::cluster() const {
+  return static_cast<uint16_t>(sealer_.identity().cluster + triple_);
+}
+
+namespace {
+
+// Each triple has nonces of its own, and so a mark of its own.
+std::string MarkName(int triple) {
+  return triple == 0 ? rf::kNameMark : absl::StrCat(rf::kNameMark, "/", triple);
+}
+
+}  // namespace
+
 absl::StatusOr<NonceMark> ShareStore::ReadMark(const KvTxn& txn) const {
   NonceMark mark{};
-  absl::StatusOr<absl::Span<const uint8_t>> sealed = txn.Get(rf::kMeta, rf::kNameMark);
+  const std::string name = MarkName(triple_);
+  absl::StatusOr<absl::Span<const uint8_t>> sealed = txn.Get(rf::kMeta, name);
   if (absl::IsNotFound(sealed.status())) return mark;
   if (!sealed.ok()) return sealed.status();
-  absl::StatusOr<SecretBytes> plain = sealer_.Open(rf::Kind::kMark, rf::kNameMark, *sealed);
+  absl::StatusOr<SecretBytes> plain = sealer_.Open(rf::Kind::kMark, name, *sealed);
   if (!plain.ok() || plain->size() != mark.size()) {
     return absl::DataLossError(absl::StrCat("the nonce mark of the share store is damaged: ",
                                             plain.ok() ? "wrong size" : plain.status().message()));
@@ -427,8 +449,8 @@ absl::Status ShareStore::ReserveNonceMark(const NonceMark& mark) {
     ASSIGN_OR_RETURN(const uint64_t epoch, EpochIn(txn));
     ASSIGN_OR_RETURN(NonceMark old, ReadMark(txn));
     if (mark <= old) return absl::FailedPreconditionError("the nonce mark can only rise");
-    return txn.Put(rf::kMeta, rf::kNameMark,
-                   sealer_.Seal(rf::Kind::kMark, epoch, rf::kNameMark, mark));
+    const std::string name = MarkName(triple_);
+    return txn.Put(rf::kMeta, name, sealer_.Seal(rf::Kind::kMark, epoch, name, mark));
   });
 }
 
@@ -493,14 +515,35 @@ absl::StatusOr<size_t> ShareStore::PruneReplayEntries(absl::Time now) {
 
 // ---- Items ----
 
+// `name` with its prefix.
+absl::StatusOr<SecretBytes> ShareStore::ItemIn(const KvTxn& txn, absl::string_view name) const {
+  ASSIGN_OR_RETURN(absl::Span<const uint8_t> sealed, txn.Get(rf::kMeta, name));
+  absl::StatusOr<SecretBytes> plain = sealer_.Open(rf::Kind::kItem, name, sealed);
+  if (plain.ok()) return plain;
+  return absl::DataLossError(
+      absl::StrCat("the item ", absl::StripPrefix(name, rf::kItemPrefix),
+                   " of the share store is damaged: ", plain.status().message()));
+}
+
 absl::StatusOr<SecretBytes> ShareStore::ReadItem(absl::string_view name) const {
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  RETURN_IF_ERROR(EpochIn(*txn).status());
+  return ItemIn(*txn, absl::StrCat(rf::kItemPrefix, name));
+}
+
+absl::StatusOr<SecretBytes> ShareStore::ReadOrWriteItem(absl::string_view name,
+                                                        absl::Span<const uint8_t> value) {
   const std::string key = absl::StrCat(rf::kItemPrefix, name);
-  ASSIGN_OR_RETURN(absl::Span<const uint8_t> sealed, txn->Get(rf::kMeta, key));
-  absl::StatusOr<SecretBytes> plain = sealer_.Open(rf::Kind::kItem, key, sealed);
-  if (plain.ok()) return plain;
-  return absl::DataLossError(absl::StrCat("the item ", name, " of the share store is damaged: ",
-                                          plain.status().message()));
+  SecretBytes item;
+  RETURN_IF_ERROR(engine_->Write("write an item", [&](KvTxn& txn) -> absl::Status {
+    ASSIGN_OR_RETURN(const uint64_t epoch, EpochIn(txn));
+    absl::StatusOr<SecretBytes> there = ItemIn(txn, key);
+    if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
+    item = there.ok() ? *std::move(there) : SecretBytes(value.begin(), value.end());
+    if (there.ok()) return absl::OkStatus();
+    return txn.Put(rf::kMeta, key, sealer_.Seal(rf::Kind::kItem, epoch, key, value));
+  }));
+  return item;
 }
 
 absl::Status ShareStore::WriteItem(absl::string_view name, absl::Span<const uint8_t> value) {

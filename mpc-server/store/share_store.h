@@ -18,6 +18,7 @@
 #define MPC_SERVER_STORE_SHARE_STORE_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,6 +36,7 @@
 #include "mpc-server/base/random_source.h"
 #include "mpc-server/base/secret.h"
 #include "mpc-server/store/epochs.h"
+#include "mpc-server/store/fellows.h"
 #include "mpc-server/store/key_record.h"
 #include "mpc-server/store/kv.h"
 #include "mpc-server/store/replay_entry.h"
@@ -75,6 +77,7 @@ class ShareStore {
     StoreKeys keys;
     RandomSource* random = nullptr;  // thread-safe; outlives the store
     size_t cache_bytes = 0;          // of records kept in memory, if the engine is remote
+    int triple = 0;                  // this machine's among its party's (fellows.h)
   };
 
   // Makes an empty engine the store of this identity. Errors that name both sides: another realm's,
@@ -84,6 +87,9 @@ class ShareStore {
   ~ShareStore();
 
   StoreMeta Meta() const;
+  int triple() const { return triple_; }
+  // Of this machine's triple: what its nonces carry, and its sessions agree on.
+  uint16_t cluster() const;
   // Marks the realm as initialised; false when it was already.
   absl::StatusOr<bool> MarkInitialised();
 
@@ -152,6 +158,8 @@ class ShareStore {
   absl::Status NoteEpochBegin(absl::Time now);
   // From now on all shares are of the next epoch. FailedPrecondition: it was not prepared.
   absl::Status EnterEpoch(absl::Time now);
+  // The same, where another party is known to have entered it.
+  absl::Status FollowEpoch(absl::Time now);
   // For a store that never held a key of the realm: the same, into any epoch. FailedPrecondition:
   // it did.
   absl::Status PrepareJoin(const RefreshId& id, uint64_t into);
@@ -183,6 +191,21 @@ class ShareStore {
   // What EndRefresh() does last, if it could not: nothing, otherwise.
   absl::Status EraseOldKeys();
 
+  // ---- Other machines of the party on the same store (fellows.h, share_store_fellows.cc) ----
+  // Makes this machine's triple the one that changes the epoch; the calls above fail at those of
+  // another triple from then on: Unavailable.
+  absl::Status TakeOver();
+  // Sees what other machines have changed, but for another epoch, which is only noticed.
+  absl::Status Look();
+  // Noticed: the store is in another epoch than Epoch(). Reads of keys fail, UNAVAILABLE, until
+  // ReloadEpoch().
+  bool passed() const { return passed_; }
+  // FailedPrecondition: another machine is of the same triple.
+  absl::Status NoteFellow(absl::Time now);
+  absl::StatusOr<std::vector<Fellow>> Fellows() const;
+  absl::Status ForgetFellow(int triple);
+  bool shared() const { return engine_->remote(); }
+
   // ---- Nonces ----
   // No nonce at or above the mark was ever used by this server. All zero in a new store.
   absl::StatusOr<NonceMark> ReadNonceMark() const;
@@ -211,6 +234,9 @@ class ShareStore {
   // ---- Small named secrets of this server (its package key) ----
   absl::StatusOr<SecretBytes> ReadItem(absl::string_view name) const;
   absl::Status WriteItem(absl::string_view name, absl::Span<const uint8_t> value);
+  // What is there; the value if there is nothing, which is written.
+  absl::StatusOr<SecretBytes> ReadOrWriteItem(absl::string_view name,
+                                              absl::Span<const uint8_t> value);
 
  protected:
   ShareStore(std::shared_ptr<KvEngine> engine, Options options);
@@ -236,11 +262,22 @@ class ShareStore {
                        absl::Span<absl::StatusOr<KeyRecord>> records) const;
   absl::StatusOr<NonceMark> ReadMark(const KvTxn& txn) const;
 
+  absl::StatusOr<SecretBytes> ItemIn(const KvTxn& txn, absl::string_view name) const;
+
   // ---- share_store_epochs.cc ----
+  struct Loaded {
+    EpochState state;
+    std::shared_ptr<const RefreshSeed> seed;
+    bool initialised = false;
+  };
+  absl::StatusOr<Loaded> StateIn(const KvTxn& txn) const;
+  void Believe(const Loaded& loaded);
   absl::Status LoadEpoch();
+  absl::Status Enter(absl::Time now, bool leading);
   EpochView View() const;
   void SetEpoch(const EpochState& state, std::shared_ptr<const RefreshSeed> seed);
-  // As the transaction sees them: what a write goes by.
+  // As the transaction sees them: what a write goes by. The epoch's key is here when they return.
+  absl::StatusOr<StoreMeta> MetaIn(const KvTxn& txn) const;
   absl::StatusOr<uint64_t> EpochIn(const KvTxn& txn) const;
   absl::Status CheckStill(const KvTxn& txn, const EpochState& state) const;
   absl::Status PutRefresh(KvTxn& txn, uint64_t epoch, const StoredRefresh& refresh) const;
@@ -255,8 +292,16 @@ class ShareStore {
                                                      const EpochView& view) const;
   absl::Status ResealMeta(KvTxn& txn, uint64_t epoch) const;
 
+  // ---- share_store_fellows.cc ----
+  absl::StatusOr<int> StewardIn(const KvTxn& txn) const;
+  absl::Status CheckSteward(const KvTxn& txn) const;
+  absl::Status Passed() const;
+  absl::Status AdoptKey(const KvTxn& txn, uint64_t epoch) const;
+  absl::Status CheckNotPassed(const KvTxn& txn, uint64_t version, const EpochView& view) const;
+
   const std::shared_ptr<KvEngine> engine_;
-  Sealer sealer_;
+  const int triple_;
+  mutable Sealer sealer_;  // its keys change with the epoch, whoever notices that first
   const std::unique_ptr<RecordCache> cache_;  // null: the engine is as near as memory
   mutable absl::Mutex mutex_;  // held while a write is waited for, so never taken inside one
   StoreMeta meta_ ABSL_GUARDED_BY(mutex_);
@@ -264,6 +309,10 @@ class ShareStore {
   mutable absl::Mutex epoch_mutex_;  // held for a moment only
   EpochState epoch_ ABSL_GUARDED_BY(epoch_mutex_);
   std::shared_ptr<const RefreshSeed> seed_ ABSL_GUARDED_BY(epoch_mutex_);  // while rewriting
+  // Of the keys of a shared store, under which it was in epoch_.epoch.
+  mutable uint64_t present_version_ ABSL_GUARDED_BY(epoch_mutex_) = ~uint64_t{0};
+  mutable std::atomic<uint64_t> key_checked_{0};  // the epoch whose store key is known to be right
+  mutable std::atomic<bool> passed_{false};
 };
 
 }  // namespace mpckdc

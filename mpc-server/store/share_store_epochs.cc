@@ -25,44 +25,50 @@ constexpr size_t kStagedPerWrite = 256, kKeysPerRead = 256;
 
 // ---- What holds now ----
 
-absl::Status ShareStore::LoadEpoch() {
-  EpochState state;
-  std::shared_ptr<const RefreshSeed> seed;
-  {
-    ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
-    ASSIGN_OR_RETURN(const absl::Span<const uint8_t> identity,
-                     txn->Get(rf::kMeta, rf::kNameIdentity));
-    ASSIGN_OR_RETURN(const StoreMeta meta, Sealer::ReadIdentity(identity));
-    state.epoch = meta.epoch;
-    {
-      const absl::MutexLock lock(&mutex_);
-      meta_.initialised = meta.initialised;
-    }
-    absl::StatusOr<StoredRefresh> refresh = RefreshIn(*txn);
-    if (refresh.ok() && refresh->entered) {
-      state.rewriting = true;
-      seed = refresh->seed;
-    } else if (refresh.ok()) {
-      state.prepared = refresh->id;
-    } else if (!absl::IsNotFound(refresh.status())) {
-      return refresh.status();
-    }
-    state.receiving = txn->Get(rf::kMeta, rf::kNameReceiving).ok();
-    absl::StatusOr<absl::Span<const uint8_t>> sealed = txn->Get(rf::kMeta, rf::kNameEpoch);
-    if (sealed.ok()) {
-      ASSIGN_OR_RETURN(const SecretBytes plain,
-                       sealer_.Open(rf::Kind::kItem, rf::kNameEpoch, *sealed));
-      ASSIGN_OR_RETURN(const EpochBegin begin, DecodeEpochBegin(plain));
-      state.began_by = begin.began_by;
-      state.began = begin.began;
-    } else if (!absl::IsNotFound(sealed.status())) {
-      return sealed.status();
-    }
+absl::StatusOr<ShareStore::Loaded> ShareStore::StateIn(const KvTxn& txn) const {
+  Loaded loaded;
+  EpochState& state = loaded.state;
+  ASSIGN_OR_RETURN(const StoreMeta meta, MetaIn(txn));
+  state.epoch = meta.epoch;
+  loaded.initialised = meta.initialised;
+  absl::StatusOr<StoredRefresh> refresh = RefreshIn(txn);
+  if (refresh.ok() && refresh->entered) {
+    state.rewriting = true;
+    loaded.seed = refresh->seed;
+  } else if (refresh.ok()) {
+    state.prepared = refresh->id;
+  } else if (!absl::IsNotFound(refresh.status())) {
+    return refresh.status();
   }
-  SetEpoch(state, std::move(seed));
+  state.receiving = txn.Get(rf::kMeta, rf::kNameReceiving).ok();
+  ASSIGN_OR_RETURN(state.steward, StewardIn(txn));
+  const absl::StatusOr<SecretBytes> plain = ItemIn(txn, rf::kNameEpoch);
+  if (absl::IsNotFound(plain.status())) return loaded;
+  if (!plain.ok()) return plain.status();
+  ASSIGN_OR_RETURN(const EpochBegin begin, DecodeEpochBegin(*plain));
+  state.began_by = begin.began_by;
+  state.began = begin.began;
+  return loaded;
+}
+
+void ShareStore::Believe(const Loaded& loaded) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    meta_.initialised = loaded.initialised;
+  }
+  SetEpoch(loaded.state, loaded.seed);
+  passed_ = false;
   // One that ended, and the key file was not written any more; where that cannot be done now it is
   // tried again (service/epoch_keeper.h).
   EraseOldKeys().IgnoreError();
+}
+
+absl::Status ShareStore::LoadEpoch() {
+  std::unique_ptr<const KvTxn> txn;
+  ASSIGN_OR_RETURN(txn, engine_->BeginRead());
+  ASSIGN_OR_RETURN(const Loaded loaded, StateIn(*txn));
+  txn.reset();
+  Believe(loaded);
   return absl::OkStatus();
 }
 
@@ -87,9 +93,15 @@ void ShareStore::SetEpoch(const EpochState& state, std::shared_ptr<const Refresh
   seed_ = std::move(seed);
 }
 
-absl::StatusOr<uint64_t> ShareStore::EpochIn(const KvTxn& txn) const {
+absl::StatusOr<StoreMeta> ShareStore::MetaIn(const KvTxn& txn) const {
   ASSIGN_OR_RETURN(const absl::Span<const uint8_t> record, txn.Get(rf::kMeta, rf::kNameIdentity));
   ASSIGN_OR_RETURN(const StoreMeta meta, Sealer::ReadIdentity(record));
+  if (engine_->remote() && meta.epoch != key_checked_) RETURN_IF_ERROR(AdoptKey(txn, meta.epoch));
+  return meta;
+}
+
+absl::StatusOr<uint64_t> ShareStore::EpochIn(const KvTxn& txn) const {
+  ASSIGN_OR_RETURN(const StoreMeta meta, MetaIn(txn));
   return meta.epoch;
 }
 
@@ -190,10 +202,12 @@ absl::Status ShareStore::PrepareEpoch(const RefreshId& id, const RefreshSeed& se
     return absl::FailedPreconditionError("the records of the last refresh are still being written");
   }
   RETURN_IF_ERROR(sealer_.AddKey(state.epoch + 1));
-  StoredRefresh refresh{false, false, state.epoch + 1, id, nullptr};
+  StoredRefresh refresh{false, false, state.epoch + 1, id, nullptr, nullptr};
   refresh.seed = std::make_shared<const RefreshSeed>(seed.Get());
+  if (engine_->remote()) refresh.key = sealer_.KeyOf(refresh.into);
   RETURN_IF_ERROR(engine_->Write("prepare a refresh", [&](KvTxn& txn) -> absl::Status {
     RETURN_IF_ERROR(CheckStill(txn, state));
+    RETURN_IF_ERROR(CheckSteward(txn));
     return PutRefresh(txn, state.epoch, refresh);
   }));
   state.prepared = id;
@@ -216,14 +230,15 @@ absl::Status ShareStore::PrepareJoin(const RefreshId& id, uint64_t into) {
   if (!empty) {
     return absl::FailedPreconditionError(
         "this server has keys, or was initialised: only an empty store joins a realm. Stop it, "
-        "move "
-        "its data directory away and start it again");
+        "move its data directory away and start it again");
   }
   EpochState state = Epoch();
   RETURN_IF_ERROR(sealer_.AddKey(into));
-  const StoredRefresh refresh{false, true, into, id, std::make_shared<const RefreshSeed>()};
+  const StoredRefresh refresh{false,  true, into, id, std::make_shared<const RefreshSeed>(),
+                              nullptr};
   RETURN_IF_ERROR(engine_->Write("prepare to join an epoch", [&](KvTxn& txn) -> absl::Status {
     RETURN_IF_ERROR(CheckStill(txn, state));
+    RETURN_IF_ERROR(CheckSteward(txn));
     return PutRefresh(txn, state.epoch, refresh);
   }));
   state.prepared = id;
@@ -235,10 +250,11 @@ absl::Status ShareStore::AbandonEpoch() {
   const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
   if (!state.prepared.has_value()) return absl::OkStatus();
-  RETURN_IF_ERROR(engine_->Write(
-      "abandon a refresh", [&](KvTxn& txn) -> absl::Status {
+  RETURN_IF_ERROR(engine_->Write("abandon a refresh", [&](KvTxn& txn) -> absl::Status {
     RETURN_IF_ERROR(CheckStill(txn, state));
-    return txn.Delete(rf::kMeta, rf::kNameRefresh); }));
+    RETURN_IF_ERROR(CheckSteward(txn));
+    return txn.Delete(rf::kMeta, rf::kNameRefresh);
+  }));
   state.prepared.reset();
   SetEpoch(state, nullptr);
   return absl::OkStatus();
@@ -266,7 +282,11 @@ absl::Status ShareStore::ResealMeta(KvTxn& txn, uint64_t epoch) const {
   return absl::OkStatus();
 }
 
-absl::Status ShareStore::EnterEpoch(absl::Time now) {
+absl::Status ShareStore::EnterEpoch(absl::Time now) { return Enter(now, /*leading=*/true); }
+
+absl::Status ShareStore::FollowEpoch(absl::Time now) { return Enter(now, /*leading=*/false); }
+
+absl::Status ShareStore::Enter(absl::Time now, bool leading) {
   const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
   if (!state.prepared.has_value()) {
@@ -276,7 +296,9 @@ absl::Status ShareStore::EnterEpoch(absl::Time now) {
   StoredRefresh refresh;
   const absl::Status written = engine_->Write("enter an epoch", [&](KvTxn& txn) -> absl::Status {
     RETURN_IF_ERROR(CheckStill(txn, state));
+    if (leading) RETURN_IF_ERROR(CheckSteward(txn));
     ASSIGN_OR_RETURN(refresh, RefreshIn(txn));
+    if (refresh.key != nullptr) RETURN_IF_ERROR(sealer_.AdoptKey(refresh.into, *refresh.key));
     refresh.entered = true;
     meta.epoch = refresh.into;
     RETURN_IF_ERROR(ResealMeta(txn, meta.epoch));
@@ -297,7 +319,9 @@ absl::Status ShareStore::EnterEpoch(absl::Time now) {
     LoadEpoch().IgnoreError();  // it may have happened all the same
     return written;
   }
+  key_checked_ = meta.epoch;
   EpochState entered;
+  entered.steward = state.steward;
   entered.epoch = meta.epoch;
   entered.began_by = *state.prepared;
   entered.began = now;
@@ -361,8 +385,9 @@ absl::Status ShareStore::EndReceiving() {
   const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
   if (!state.receiving) return absl::OkStatus();
-  RETURN_IF_ERROR(engine_->Write(
-      "end receiving keys", [&](KvTxn& txn) { return txn.Delete(rf::kMeta, rf::kNameReceiving); }));
+  RETURN_IF_ERROR(engine_->Write("end receiving keys", [&](KvTxn& txn) -> absl::Status {
+    return txn.Delete(rf::kMeta, rf::kNameReceiving);
+  }));
   const absl::MutexLock lock(&epoch_mutex_);
   epoch_.receiving = false;
   return absl::OkStatus();
@@ -476,10 +501,10 @@ absl::Status ShareStore::EndRefresh() {
   const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
   if (state.rewriting) {
-    RETURN_IF_ERROR(engine_->Write(
-        "end a refresh", [&](KvTxn& txn) -> absl::Status {
-    RETURN_IF_ERROR(CheckStill(txn, state));
-    return txn.Delete(rf::kMeta, rf::kNameRefresh); }));
+    RETURN_IF_ERROR(engine_->Write("end a refresh", [&](KvTxn& txn) -> absl::Status {
+      RETURN_IF_ERROR(CheckStill(txn, state));
+      return txn.Delete(rf::kMeta, rf::kNameRefresh);
+    }));
     state.rewriting = false;
     SetEpoch(state, nullptr);
   }

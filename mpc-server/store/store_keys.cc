@@ -293,6 +293,18 @@ absl::Status StoreKeys::Add(uint64_t epoch, RandomSource& random) {
   return Replace(keys);
 }
 
+absl::Status StoreKeys::Adopt(uint64_t epoch, const SecretBytes& key) {
+  const absl::MutexLock lock(&held_->mutex);
+  const auto held = held_->keys.find(epoch);
+  if (held != held_->keys.end() &&
+      sodium_memcmp(held->second->data(), key.data(), key.size()) == 0) {
+    return absl::OkStatus();
+  }
+  Keys keys = held_->keys;
+  keys.insert_or_assign(epoch, std::make_shared<const SecretBytes>(key));
+  return Replace(keys);
+}
+
 absl::Status StoreKeys::EraseBefore(uint64_t epoch) {
   const absl::MutexLock lock(&held_->mutex);
   Keys keys = held_->keys;

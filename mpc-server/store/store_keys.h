@@ -58,6 +58,9 @@ class StoreKeys {
 
   // Durable when they return. Thread-safe, as ForEpoch() is.
   absl::Status Add(uint64_t epoch, RandomSource& random);  // a fresh key; nothing if it has one
+  // One that another machine of the party drew; it takes the place of one of this machine's, under
+  // which nothing was sealed.
+  absl::Status Adopt(uint64_t epoch, const SecretBytes& key);
   absl::Status EraseBefore(uint64_t epoch);
 
  private:

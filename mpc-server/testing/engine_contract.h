@@ -398,6 +398,11 @@ TEST_P(EngineContractTest, TheVersionChangesWithKeysAndNotWithReplays) {
   const uint64_t second = version();
   ASSERT_TRUE(Put(rf::kRecords, "p", "").ok());
   EXPECT_EQ(version() != second, engine_->remote());
+  const uint64_t third = version();
+  ASSERT_TRUE(Put(rf::kMeta, rf::kNameMark, "").ok());
+  EXPECT_EQ(version(), third);
+  ASSERT_TRUE(Put(rf::kMeta, rf::kNameIdentity, "").ok());
+  EXPECT_EQ(version() != third, engine_->remote());
 }
 
 // Nor do many that wait for it.

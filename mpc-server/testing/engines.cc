@@ -158,7 +158,8 @@ uint64_t MemoryHub::FramesOn(size_t ring) {
 
 // ---- ThreeEngines ----
 
-ThreeEngines::ThreeEngines(const EngineOptions& options, uint64_t seed)
+ThreeEngines::ThreeEngines(const EngineOptions& options, uint64_t seed, const SharedStores& stores,
+                           int triple)
     : random_(std::make_unique<SeededRandomForTest>(1000 * seed)) {
   kdc_.name = "kdc1";
   random_->Fill(absl::MakeSpan(kdc_.session));
@@ -168,7 +169,10 @@ ThreeEngines::ThreeEngines(const EngineOptions& options, uint64_t seed)
     // A loaded machine's memory is no slow line. Tests of the trial set it themselves.
     if (options.line_trial_bytes == limits::kLineTrialBytes) s.options.line_trial_bytes = 0;
     if (TestedSecurity() == Security::kSemiHonest) s.options.security = Security::kSemiHonest;
-    s.store = std::make_unique<MemoryShareStore>(StoreIdentity{"EXAMPLE.COM", p, 7});
+    const StoreIdentity identity{"EXAMPLE.COM", p, 7};
+    s.store = stores[p] == nullptr
+                  ? std::make_unique<MemoryShareStore>(identity)
+                  : std::make_unique<MemoryShareStore>(stores[p], identity, triple);
     s.random = std::make_unique<SeededRandomForTest>(1000 * seed + 1 + p);
   }
 }

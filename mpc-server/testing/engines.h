@@ -144,7 +144,13 @@ class MemoryRecorder : public JobRecorder {
 
 class ThreeEngines {
  public:
-  explicit ThreeEngines(const EngineOptions& options = {}, uint64_t seed = 1);
+  // What several triples' servers keep their shares in.
+  using SharedStores = PerParty<std::shared_ptr<MemoryEngine>>;
+
+  explicit ThreeEngines(const EngineOptions& options = {}, uint64_t seed = 1)
+      : ThreeEngines(options, seed, {}, 0) {}
+  // Triple `triple` of the realm that has these stores; of one of its own if there are none.
+  ThreeEngines(const EngineOptions& options, uint64_t seed, const SharedStores& stores, int triple);
   // Of one server's configuration, from its next start on.
   EngineOptions& options(int party) { return servers_[party].options; }
   ~ThreeEngines() { StopAll(); }

@@ -109,17 +109,31 @@ struct Realm : ThreeEngines {
                  size_t rings = 1)
       : ThreeEngines(options) {
     hub().SetRings(rings);
+    AddKeys(enctype);
+    StartAll();
+    EXPECT_TRUE(WaitConnected());
+  }
+  explicit Realm(const EngineOptions& options) : Realm(kEnctypeAes128Gcm, options) {}
+  // The first triple of a realm of several.
+  explicit Realm(const SharedStores& stores) : ThreeEngines({}, 1, stores, 0) { AddKeys(); }
+  // Another triple of the realm.
+  Realm(const Realm& first, const SharedStores& stores, int triple)
+      : ThreeEngines({}, 1 + triple, stores, triple),
+        alice(first.alice),
+        bob(first.bob),
+        guest(first.guest),
+        otp(first.otp),
+        tgt(first.tgt),
+        kadmin(first.kadmin) {}
+
+  void AddKeys(int32_t enctype = kEnctypeAes128Gcm) {
     alice = AddKey("alice@EXAMPLE.COM", KeyClass::kUser, enctype);
     bob = AddKey("bob@EXAMPLE.COM", KeyClass::kUser, enctype);
     guest = AddKey("guest@EXAMPLE.COM", KeyClass::kUser, enctype, Gate::kNone);
     otp = AddKey("otp@EXAMPLE.COM", KeyClass::kUser, enctype, Gate::kKdcTrusted);
     tgt = AddKey("krbtgt/EXAMPLE.COM@EXAMPLE.COM", KeyClass::kTgs, kEnctypeAes256Gcm, Gate::kNone);
-    kadmin = AddKey("kadmin/admin@EXAMPLE.COM", KeyClass::kService, kEnctypeAes256Gcm,
-                    Gate::kNone);
-    StartAll();
-    EXPECT_TRUE(WaitConnected());
+    kadmin = AddKey("kadmin/admin@EXAMPLE.COM", KeyClass::kService, kEnctypeAes256Gcm, Gate::kNone);
   }
-  explicit Realm(const EngineOptions& options) : Realm(kEnctypeAes128Gcm, options) {}
 
   void RestartAll() {
     StopAll();

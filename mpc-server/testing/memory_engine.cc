@@ -9,7 +9,10 @@ namespace {
 
 class MemoryTxn : public KvTxn {
  public:
-  explicit MemoryTxn(MemoryEngine::State state) : state_(std::move(state)) {}
+  MemoryTxn(MemoryEngine::State state, uint64_t version)
+      : state_(std::move(state)), version_(version) {}
+
+  absl::StatusOr<uint64_t> KeyVersion() const override { return version_; }
 
   absl::StatusOr<absl::Span<const uint8_t>> Get(Table table,
                                                 absl::string_view key) const override {
@@ -64,9 +67,20 @@ class MemoryTxn : public KvTxn {
   }
 
   MemoryEngine::State state_;
+  const uint64_t version_;
   std::array<std::shared_ptr<MemoryEngine::Table>, record_format::kTables> own_;
   bool changed_ = false;
 };
+
+bool ChangesKeys(const MemoryEngine::State& before, const MemoryEngine::State& after) {
+  namespace rf = record_format;
+  const auto identity = [](const MemoryEngine::State& state) {
+    const auto it = state[rf::kMeta]->find(rf::kNameIdentity);
+    return it == state[rf::kMeta]->end() ? std::string() : it->second;
+  };
+  return before[rf::kKeys] != after[rf::kKeys] || before[rf::kRecords] != after[rf::kRecords] ||
+         identity(before) != identity(after);
+}
 
 }  // namespace
 
@@ -75,21 +89,29 @@ MemoryEngine::MemoryEngine() {
 }
 
 absl::StatusOr<std::unique_ptr<const KvTxn>> MemoryEngine::BeginRead() const {
-  return std::make_unique<MemoryTxn>(Snapshot());
+  return std::make_unique<MemoryTxn>(Snapshot(), 0);
 }
 
 absl::Status MemoryEngine::Write(absl::string_view what, Body body) {
   absl::MutexLock one_writer(&writer_);
-  MemoryTxn txn(Snapshot());
+  MemoryTxn txn(Snapshot(), 0);
   RETURN_IF_ERROR(body(txn));
   absl::MutexLock lock(&mutex_);
   if (!txn.changed()) return absl::OkStatus();
-  if (write_status_.ok()) state_ = std::move(txn.state());
+  if (write_status_.ok()) {
+    if (ChangesKeys(state_, txn.state())) ++version_;
+    state_ = std::move(txn.state());
+  }
   if (write_status_.ok() && !lost_.empty() && what == lost_) {
     lost_.clear();
     return lost_status_;
   }
   return write_status_;
+}
+
+std::unique_ptr<const KvTxn> MemoryEngine::BeginSharedRead() const {
+  const absl::MutexLock lock(&mutex_);
+  return std::make_unique<MemoryTxn>(state_, version_);
 }
 
 MemoryEngine::State MemoryEngine::Snapshot() const {
@@ -100,6 +122,7 @@ MemoryEngine::State MemoryEngine::Snapshot() const {
 void MemoryEngine::Restore(State state) {
   absl::MutexLock lock(&mutex_);
   state_ = std::move(state);
+  ++version_;
 }
 
 void MemoryEngine::LoseAnswer(std::string what, absl::Status status) {

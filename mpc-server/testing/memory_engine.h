@@ -31,6 +31,8 @@ class MemoryEngine : public KvEngine {
   absl::Status Write(absl::string_view what, Body body) override;
 
   State Snapshot() const;
+  // For SharedMemoryEngine: its reads know the version of the keys.
+  std::unique_ptr<const KvTxn> BeginSharedRead() const;
   void Restore(State state);
   // Makes every change fail with `status` until it is set to OK again.
   void FailWrites(absl::Status status);
@@ -42,9 +44,31 @@ class MemoryEngine : public KvEngine {
   absl::Mutex writer_;
   mutable absl::Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_);
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::Status write_status_ ABSL_GUARDED_BY(mutex_);
   std::string lost_ ABSL_GUARDED_BY(mutex_);
   absl::Status lost_status_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The same store as one machine of a party sees it that shares it with others. One writes at a
+// time, also replay entries, which a database lets pass beside the rest.
+class SharedMemoryEngine : public KvEngine {
+ public:
+  SharedMemoryEngine(std::shared_ptr<MemoryEngine> engine, std::array<uint8_t, 16> name)
+      : engine_(std::move(engine)), name_(name) {}
+
+  absl::StatusOr<std::unique_ptr<const KvTxn>> BeginRead() const override {
+    return engine_->BeginSharedRead();
+  }
+  absl::Status Write(absl::string_view what, Body body) override {
+    return engine_->Write(what, body);  // serialised, as a database's are
+  }
+  bool remote() const override { return true; }
+  std::array<uint8_t, 16> Name() const override { return name_; }
+
+ private:
+  const std::shared_ptr<MemoryEngine> engine_;
+  const std::array<uint8_t, 16> name_;
 };
 
 }  // namespace mpckdc

@@ -66,6 +66,7 @@ class FakeEngine : public JobEngine {
     done(from == 1 ? absl::OkStatus() : absl::FailedPreconditionError("another epoch"));
   }
   absl::Status CatchUp() override { return absl::OkStatus(); }
+  void Look() override {}
   void Replace(int, absl::Time, DrawCallback done) override { done(absl::OkStatus()); }
   EngineStatus Status() const override {
     EngineStatus status;

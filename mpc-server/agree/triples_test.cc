@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two triples of engines on three stores: what is enrolled, spent or refreshed through one holds
+// for the other, whoever is down.
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "mpc-server/agree/quarantine.h"
+#include "mpc-server/key/nonce.h"
+#include "mpc-server/testing/jobs.h"
+
+namespace mpckdc {
+namespace {
+
+class TriplesTest : public ::testing::Test {
+ protected:
+  TriplesTest()
+      : stores_{std::make_shared<MemoryEngine>(), std::make_shared<MemoryEngine>(),
+                std::make_shared<MemoryEngine>()},
+        first_(stores_),
+        second_(first_, stores_, 1) {
+    // KDCs are told apart by name; its connections are two.
+    second_.kdc().name = first_.kdc().name;
+    NoteAll();
+    first_.StartAll();
+    second_.StartAll();
+    EXPECT_TRUE(first_.WaitConnected() && second_.WaitConnected());
+  }
+
+  void NoteAll(absl::Time now = absl::Now()) {
+    for (Realm* realm : {&first_, &second_}) {
+      for (int p = 0; p < kParties; ++p) EXPECT_TRUE(realm->store(p).NoteFellow(now).ok());
+    }
+  }
+
+  static PerParty<absl::Status> Refresh(Realm& realm, absl::Duration limit = absl::Seconds(20)) {
+    PerParty<absl::Notification> done;
+    PerParty<absl::Status> status;
+    const uint64_t from = realm.store(0).Epoch().epoch;
+    for (int p = 0; p < kParties; ++p) {
+      realm.engine(p).Refresh(from, absl::Now() + limit, [&, p](absl::Status s) {
+        status[p] = std::move(s);
+        done[p].Notify();
+      });
+    }
+    for (auto& each : done) each.WaitForNotification();
+    return status;
+  }
+  static void ExpectRefreshed(Realm& realm) {
+    for (const absl::Status& status : Refresh(realm)) EXPECT_TRUE(status.ok()) << status;
+  }
+  // What one machine of each party does after a refresh.
+  static void Finish(Realm& realm) {
+    for (int p = 0; p < kParties; ++p) {
+      ASSERT_TRUE(realm.store(p).Rewrite(*realm.store(p).OldKeys()).ok());
+      ASSERT_TRUE(realm.store(p).RewriteStaged().ok());
+      const absl::Status ended = realm.store(p).EndRefresh();
+      ASSERT_TRUE(ended.ok()) << ended;
+    }
+  }
+  static bool LogsIn(Realm& realm, const PlainKey& key) {
+    return Eventually([&] {
+      const JobResult result = realm.Run(realm.Login(key));
+      EXPECT_NE(result.judgement.verdict, Verdict::kBadTag);
+      EXPECT_NE(result.judgement.verdict, Verdict::kInconsistent);
+      return result.judgement.ok();
+    });
+  }
+  static uint64_t EpochOf(Realm& realm, int p) { return realm.store(p).Epoch().epoch; }
+
+  Realm::SharedStores stores_;
+  Realm first_, second_;
+};
+
+TEST_F(TriplesTest, AKeyOfOneIsTheOthersAndNoncesDiffer) {
+  const PlainKey carol = first_.AddKey("carol@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes128Gcm);
+  uint16_t cluster = 7;
+  for (Realm* realm : {&first_, &second_}) {
+    const JobResult result = realm->Run(realm->Login(carol));
+    EXPECT_VERDICT(result, Verdict::kOk);
+    for (const auto& seal : result.seals) {
+      EXPECT_EQ(SplitNonce(GcmOf(seal).nonce).cluster, cluster);
+    }
+    ++cluster;
+  }
+}
+
+TEST_F(TriplesTest, APreauthIsSpentForBoth) {
+  const std::string preauth = first_.Preauth(first_.alice);
+  EXPECT_VERDICT(first_.Run(first_.Login(first_.alice, preauth)), Verdict::kOk);
+  // The same KDC lost the answer and asks the other triple; another KDC has no business with it.
+  EXPECT_VERDICT(second_.Run(second_.Login(second_.alice, preauth)), Verdict::kOk);
+  second_.kdc().name = "kdc2";
+  ExpectRefused(second_.Run(second_.Login(second_.alice, preauth)), Verdict::kReplay,
+                "from another KDC");
+}
+
+TEST_F(TriplesTest, OneRefreshesTheOtherFollows) {
+  absl::Notification stop;
+  int good = 0, later = 0;
+  std::thread logins([&] {
+    while (!stop.HasBeenNotified()) {
+      const JobResult result = second_.Run(second_.Login(second_.bob));
+      const Verdict verdict = result.judgement.verdict;
+      EXPECT_TRUE(verdict == Verdict::kOk || verdict == Verdict::kUnavailable) << result;
+      verdict == Verdict::kOk ? ++good : ++later;
+    }
+  });
+  for (uint64_t epoch = 1; epoch < 4; ++epoch) {
+    ExpectRefreshed(first_);
+    EXPECT_TRUE(LogsIn(first_, first_.alice));
+    EXPECT_TRUE(Eventually([&] { return EpochOf(second_, 2) == epoch + 1; }));
+    EXPECT_TRUE(LogsIn(second_, second_.alice));
+    EXPECT_VERDICT(first_.Run(first_.Login(WrongPassword(first_.bob))), Verdict::kBadTag);
+    Finish(first_);
+    for (int p = 0; p < kParties; ++p) {
+      EXPECT_TRUE(second_.store(p).Look().ok());
+      EXPECT_FALSE(second_.store(p).Epoch().rewriting);
+    }
+    EXPECT_TRUE(LogsIn(second_, second_.alice));
+  }
+  stop.Notify();
+  logins.join();
+  EXPECT_GT(good, 3);
+  EXPECT_EQ(later, 0) << "jobs that waited were lost in a change of sessions";
+}
+
+// Nobody asks for anything: the machines find by themselves what another one did.
+TEST_F(TriplesTest, AnIdleTripleFollowsToo) {
+  ExpectRefreshed(first_);
+  for (int p = 0; p < kParties; ++p) second_.engine(p).Look();
+  EXPECT_TRUE(Eventually([&] { return EpochOf(second_, 1) == 2; }));
+}
+
+TEST_F(TriplesTest, AnotherTripleTakesOverFromOneThatIsDown) {
+  first_.StopAll();
+  ExpectRefreshed(second_);
+  EXPECT_EQ(second_.store(1).Epoch().steward, 1);
+  EXPECT_TRUE(LogsIn(second_, second_.alice));
+  for (int p = 0; p < kParties; ++p) ASSERT_TRUE(first_.store(p).Look().ok());  // takes the new key
+  Finish(second_);
+  first_.StartAll();
+  ASSERT_TRUE(first_.WaitConnected());
+  EXPECT_TRUE(LogsIn(first_, first_.alice));
+  ExpectRefreshed(first_);  // and takes it back
+  EXPECT_EQ(first_.store(2).Epoch().steward, 0);
+  EXPECT_TRUE(LogsIn(second_, second_.bob));
+}
+
+// Both at once, again and again: some fail, none tears the stores apart.
+TEST_F(TriplesTest, TwoThatRefreshAtOnceEndInOneEpoch) {
+  for (int round = 0; round < 4; ++round) {
+    std::thread other([&] { Refresh(second_, absl::Seconds(3)); });
+    Refresh(first_, absl::Seconds(3));
+    other.join();
+    EXPECT_TRUE(LogsIn(first_, first_.alice));
+    EXPECT_TRUE(LogsIn(second_, second_.bob));
+    for (int p = 0; p < kParties; ++p) {
+      for (Realm* realm : {&first_, &second_}) EXPECT_TRUE(realm->store(p).Look().ok());
+      EXPECT_EQ(EpochOf(first_, p), EpochOf(second_, 0));
+    }
+    if (first_.store(0).Epoch().rewriting) Finish(first_);
+    for (int p = 0; p < kParties; ++p) EXPECT_TRUE(second_.store(p).Look().ok());
+  }
+  EXPECT_GT(EpochOf(first_, 0), 1u);
+}
+
+// A triple that has prepared and not entered yet may have told the others so: no session of another
+// triple forgets that for it, and after another took over it does not enter.
+TEST_F(TriplesTest, WhatOneHasPreparedTheOtherLeavesAlone) {
+  const RefreshId id{9};
+  const RefreshSeed seed;
+  ASSERT_TRUE(first_.store(0).PrepareEpoch(id, seed).ok());
+  second_.RestartAll();
+  EXPECT_EQ(second_.store(0).Epoch().prepared, id);
+  EXPECT_TRUE(absl::IsUnavailable(second_.store(0).AbandonEpoch()));
+  EXPECT_TRUE(absl::IsUnavailable(second_.store(0).EnterEpoch(absl::Now())));
+  ASSERT_TRUE(second_.store(0).TakeOver().ok());
+  EXPECT_TRUE(absl::IsUnavailable(first_.store(0).EnterEpoch(absl::Now())));
+  EXPECT_TRUE(absl::IsUnavailable(first_.store(0).PrepareEpoch(id, seed)));
+  EXPECT_TRUE(second_.store(0).AbandonEpoch().ok());
+}
+
+// One party has entered, and its machine of the triple that led is gone with all of that triple.
+TEST_F(TriplesTest, AnyTripleFollowsWhereAnotherPartyHasEntered) {
+  first_.StopAll();
+  second_.StopAll();
+  const RefreshId id{9};
+  RefreshSeed seed;
+  seed.Get()[3] = 1;
+  for (int p = 0; p < kParties; ++p) ASSERT_TRUE(first_.store(p).PrepareEpoch(id, seed).ok());
+  ASSERT_TRUE(first_.store(1).EnterEpoch(absl::Now()).ok());
+  second_.StartAll();
+  ASSERT_TRUE(second_.WaitConnected());
+  for (int p = 0; p < kParties; ++p) EXPECT_EQ(EpochOf(second_, p), 2u);
+  EXPECT_TRUE(LogsIn(second_, second_.alice));
+}
+
+TEST_F(TriplesTest, AQuarantineIsThePartys) {
+  ASSERT_TRUE(second_.store(1)
+                  .WriteItem("quarantine",
+                             AsBytes(EncodeReport({Suspects::One(2), "a lie", {}, 3, absl::Now()})))
+                  .ok());
+  first_.engine(1).Look();
+  EXPECT_TRUE(first_.engine(1).Status().quarantine.has_value());
+  ASSERT_TRUE(first_.engine(1).Readmit().ok());
+  second_.engine(1).Look();
+  EXPECT_FALSE(second_.engine(1).Status().quarantine.has_value());
+}
+
+TEST_F(TriplesTest, WhoWasAwayIsToldWhatToDo) {
+  second_.StopAll();
+  ExpectRefreshed(first_);
+  Finish(first_);  // nobody waited for it
+  const absl::Status look = second_.store(0).Look();
+  EXPECT_TRUE(absl::IsFailedPrecondition(look)) << look;
+  EXPECT_THAT(look.ToString(), ::testing::HasSubstr("copy that file from another machine"));
+  EXPECT_TRUE(LogsIn(first_, first_.alice));
+}
+
+TEST_F(TriplesTest, TwoMachinesOfOneTripleAreNoticed) {
+  MemoryShareStore same(stores_[0], {"EXAMPLE.COM", 0, 7}, 0);
+  EXPECT_TRUE(same.NoteFellow(absl::Now()).ok());  // by name it is the one that is there
+  const auto engine = std::make_shared<SharedMemoryEngine>(stores_[0], MachineName{77});
+  const auto other = ShareStore::Open(
+      engine, {{"EXAMPLE.COM", 0, 7}, StoreKeysForTest(), &SystemRandom(), 1 << 20, 0});
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_THAT((*other)->NoteFellow(absl::Now()).ToString(),
+              ::testing::HasSubstr("of triple 0 too"));
+  EXPECT_TRUE((*other)->NoteFellow(absl::Now() + absl::Minutes(1)).ok());
+}
+
+}  // namespace
+}  // namespace mpckdc
