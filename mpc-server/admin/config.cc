@@ -9,13 +9,12 @@
 #include "absl/strings/str_join.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/process.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/base/table_reader.h"
 #include "mpc-server/package/certificate.h"
 
 namespace mpckdc::admin {
 namespace {
-
-constexpr size_t kMaxTriples = 16;  // as in a KDC's mpc_servers
 
 std::string FolderOf(const std::string& file) {
   const std::string folder = std::filesystem::path(file).parent_path().string();
@@ -53,8 +52,8 @@ void ReadServers(TableReader* table, std::vector<AdminConfig::Triple>* triples) 
     return table->Complain("servers", "is missing");
   }
   table->Triples("servers", triples);
-  if (triples->size() > kMaxTriples) {
-    return table->Complain("servers", absl::StrCat("are more than ", kMaxTriples, " triples"));
+  if (triples->size() > limits::kMaxTriples) {
+    return table->Complain("servers", absl::StrCat("are more than ", limits::kMaxTriples, " triples"));
   }
   if (const absl::Status s = CheckServers(*triples); !s.ok()) {
     table->Complain("servers", s.message());

@@ -203,6 +203,11 @@ void CheckServer(const SurveyedServer& server, const Survey& survey, const std::
                   "put that right on the server: until then a thief's old copy of its store is as "
                   "good as before (deploy/runbooks/epochs.md)");
   }
+  if (!status.refresh_waits().empty()) {
+    findings->Warn(absl::StrCat(name, ": ", status.refresh_waits()),
+                   "start those machines: until then, at most 12 hours, a thief's old copy of the "
+                   "party's store is as good as before (deploy/postgresql.md)");
+  }
   if (status.receiving()) {
     findings->Bad(name + " has not all keys yet", "wait: they come in from the two others");
   }

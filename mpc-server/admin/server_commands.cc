@@ -69,6 +69,7 @@ static void to_json(json& out, const SurveyedServer& server) {
               {"refresh_written", s.refresh_written()},
               {"refresh_damaged", s.refresh_damaged()},
               {"refresh_trouble", s.refresh_trouble()},
+              {"refresh_waits", s.refresh_waits()},
               {"refresh_every_us", s.refresh_every_us()},
               {"receiving", s.receiving()},
               {"handed_over", s.handed_over()},
@@ -168,7 +169,9 @@ void RemarkOn(const SurveyedServer& server, Console& console) {
   if (!s.refresh_trouble().empty()) {
     console.Remark("server ", server.address, ": ", s.refresh_trouble());
   }
-  if (s.refreshing()) {
+  if (!s.refresh_waits().empty()) {
+    console.Remark("server ", server.address, ": ", s.refresh_waits());
+  } else if (s.refreshing()) {
     console.Remark("server ", server.address, " writes its records anew in share epoch ", s.epoch(),
                    ": ", s.refresh_written(), " of ", s.refresh_to_write());
   }

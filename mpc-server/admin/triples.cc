@@ -26,7 +26,8 @@ void KeepOnOneLine(v1::StatusReply& status) {
        {status.mutable_software(), status.mutable_realm(), status.mutable_isa(),
         status.mutable_degraded(), status.mutable_quotas(), status.mutable_security(),
         status.mutable_different_record(), status.mutable_protocol(),
-        status.mutable_last_protocol(), status.mutable_refresh_trouble()}) {
+        status.mutable_last_protocol(), status.mutable_refresh_trouble(),
+        status.mutable_refresh_waits()}) {
     *text = OnOneLine(*text);
   }
   if (status.has_quarantine()) {

@@ -195,6 +195,7 @@ void AdminService::FillEpoch(v1::StatusReply* reply) const {
   reply->set_refresh_written(progress.written);
   reply->set_refresh_damaged(progress.damaged);
   reply->set_refresh_trouble(progress.trouble);
+  reply->set_refresh_waits(progress.waits);
   const absl::Duration every = tools_.epochs->every();
   if (every < absl::InfiniteDuration()) {
     reply->set_refresh_every_us(absl::ToInt64Microseconds(every));
