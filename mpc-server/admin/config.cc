@@ -53,7 +53,8 @@ void ReadServers(TableReader* table, std::vector<AdminConfig::Triple>* triples) 
   }
   table->Triples("servers", triples);
   if (triples->size() > limits::kMaxTriples) {
-    return table->Complain("servers", absl::StrCat("are more than ", limits::kMaxTriples, " triples"));
+    return table->Complain("servers",
+                           absl::StrCat("are more than ", limits::kMaxTriples, " triples"));
   }
   if (const absl::Status s = CheckServers(*triples); !s.ok()) {
     table->Complain("servers", s.message());

@@ -27,9 +27,8 @@ struct Written {
 
   // What a machine that is down still needs is not waited for.
   bool done() const {
-    return std::none_of(status.begin(), status.end(), [](const auto& s) {
-      return s.refreshing() && s.refresh_waits().empty();
-    });
+    return std::none_of(status.begin(), status.end(),
+                        [](const auto& s) { return s.refreshing() && s.refresh_waits().empty(); });
   }
   std::string Waits() const {
     for (const v1::StatusReply& s : status) {
@@ -105,8 +104,7 @@ absl::StatusOr<ExitCode> RefreshCommand(Session& session) {
                  {"seconds", absl::ToDoubleSeconds(absl::Now() - start)}});
   result["waits"] = written.Waits();
   session.console.Print(result);
-  const std::string took =
-      absl::FormatDuration(absl::Trunc(absl::Now() - start, absl::Seconds(1)));
+  const std::string took = absl::FormatDuration(absl::Trunc(absl::Now() - start, absl::Seconds(1)));
   if (written.Waits().empty()) {
     session.console.Say("the records are written and the keys of epoch ", epoch, " erased (", took,
                         ")");

@@ -22,12 +22,11 @@ namespace {
 
 // A server that lies may write what it likes.
 void KeepOnOneLine(v1::StatusReply& status) {
-  for (std::string* text :
-       {status.mutable_software(), status.mutable_realm(), status.mutable_isa(),
-        status.mutable_degraded(), status.mutable_quotas(), status.mutable_security(),
-        status.mutable_different_record(), status.mutable_protocol(),
-        status.mutable_last_protocol(), status.mutable_refresh_trouble(),
-        status.mutable_refresh_waits()}) {
+  for (std::string* text : {status.mutable_software(), status.mutable_realm(), status.mutable_isa(),
+                            status.mutable_degraded(), status.mutable_quotas(),
+                            status.mutable_security(), status.mutable_different_record(),
+                            status.mutable_protocol(), status.mutable_last_protocol(),
+                            status.mutable_refresh_trouble(), status.mutable_refresh_waits()}) {
     *text = OnOneLine(*text);
   }
   if (status.has_quarantine()) {

@@ -123,7 +123,8 @@ TEST_F(TriplesTest, DoctorComparesAPartysMachines) {
   StatusOf(1, 1).set_package_key(std::string(32, 'k'));
   finds({both, "do not share one store"});
   StatusOf(1, 1).set_refresh_waits("the key of epoch 0 is kept for the machines of triples 2");
-  Expect(0, {"doctor"}, {"warning  party 1", "kept for the machines of triples 2", "at most 12 hours"});
+  Expect(0, {"doctor"},
+         {"warning  party 1", "kept for the machines of triples 2", "at most 12 hours"});
   Expect(0, {"status"}, {}, {"kept for the machines of triples 2"});
   StatusOf(1, 1) = before;
   StatusOf(1, 1).set_epoch(5);

@@ -317,7 +317,8 @@ absl::Status Server::Impl::StartGrpc() {
       store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
       &metrics_, &SystemClock(), std::string(IsaName(isa_)), SecurityName(SecurityOf(config_)),
       SettingName(ProtocolOf(config_)), own_.expires, refusals_.get(), &known_, collector_.get(),
-      config_.policy.max_renewable_life, epochs_.get(), static_cast<uint32_t>(config_.triple), config_.policy.clock_skew});
+      config_.policy.max_renewable_life, epochs_.get(), static_cast<uint32_t>(config_.triple),
+      config_.policy.clock_skew});
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
