@@ -25,7 +25,7 @@ export JOBS PYTHON
 
 .DEFAULT_GOAL := help
 .PHONY: help packages packages-test krb5 programs build demo demo-stop test krb5-check test-fresh \
-  bench bench-plots bench-network bench-distance bench-refresh test-long storm sim fault clients clean
+  bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm sim fault clients clean
 
 help:
 	@echo 'make demo        build what it runs, start a realm, log a user in, search for keys'
@@ -40,8 +40,9 @@ help:
 	@echo 'make bench       throughput and latency of the engine, beside its floor and the paper (2 min)'
 	@echo 'make bench-plots the same against batch size, as SVG and PNG in build/bench (3 min)'
 	@echo 'make bench-network  AES on 1 Gb/s, with 0.13 ms, on 200 Mb/s with 15 ms (root, 4 min)'
-	@echo 'make test-long   servers and tools killed at more moments, deleted keys that are waited for (10 min)'
+	@echo 'make test-long   servers, databases and tools killed at more moments, deleted keys that are waited for (15 min)'
 	@echo 'make bench-refresh  what a refresh of the shares and a rebuilt party cost (3 min)'
+	@echo 'make bench-triples what a second triple is worth, each with a CPU quota (root, 5 min)'
 	@echo 'make bench-distance logins, loopback to 30 ms and 100 Mb/s between the servers (root, 12 min)'
 	@echo 'make storm       logins at a realm of 100,000 users, ours beside stock krb5kdc and the paper (25 min)'
 	@echo 'make sim         simulated realms under seeded faults: SEEDS=1000 FIRST=1; resumable'
@@ -112,10 +113,15 @@ bench-network: bench-program
 # DISTANCE="--only far --type aes256-cts --idle 60"; integration-tests/wire/README.md explains.
 test-long: build
 	@MPCKDC_LONG=1 $(PYTHON) -m pytest -q -n 3 --dist loadfile --basetemp $(BUILD)/realm-tests \
-	  $(patsubst %,integration-tests/realm/%_test.py,refresh replace_party grace rotate_krbtgt)
+	  $(patsubst %,integration-tests/realm/%_test.py,refresh replace_party grace rotate_krbtgt) \
+	  integration-tests/storm/triples_storm_test.py
 
 bench-refresh: build
 	@$(PYTHON) integration-tests/storm/bench_refresh.py $(REFRESH)
+
+# TRIPLES="--cores 0.3 --seconds 10 --runs 3"
+bench-triples: build
+	@$(PYTHON) integration-tests/storm/bench_triples.py $(TRIPLES)
 
 bench-distance: build
 	@$(PYTHON) integration-tests/wire/bench_distance.py $(DISTANCE)

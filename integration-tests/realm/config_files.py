@@ -2,8 +2,10 @@
 """The configuration files of a test realm, and where the built programs are."""
 
 import functools
+import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
@@ -154,7 +156,7 @@ def _database(realm, stock):
     return {
         'db_library': 'mpc',
         'mpc_wrapped': wrapped,
-        'mpc_servers': ' '.join(client_endpoints(realm)),
+        'mpc_servers': [' '.join(three) for three in in_threes(client_endpoints(realm))],
         'mpc_cluster': CLUSTER,
         'mpc_ca': certificates / 'ca.pem',
         'mpc_certificate': certificates / 'kdc-kdc.pem',
@@ -196,25 +198,37 @@ def replace(path, old, new, into=None):
 def write_servers(realm):
     if not (realm.dir / 'ca').exists():
         make_certificates(realm)
-    for party in range(3):
-        folder = realm.dir / f'p{party}'
+    for machine, name in enumerate(realm.machines()):
+        folder = realm.dir / name
         for private in (folder, folder / 'data'):
             private.mkdir(mode=0o700, exist_ok=True)
         (folder / 'denied').touch()
-        (folder / 'mpc-server.toml').write_text(server_toml(realm, party))
+        (folder / 'mpc-server.toml').write_text(server_toml(realm, machine))
     (realm.dir / 'admin').mkdir(exist_ok=True)
     (realm.dir / 'admin/admin.toml').write_text(admin_toml(realm))
 
 
 def client_endpoints(realm):
-    """Where the three servers listen for the KDC and for administrators."""
-    return [realm.place(f'p{party}').endpoint(port)
-            for party, port in enumerate(realm.ports.clients)]
+    """Where the servers listen for the KDC and for administrators."""
+    return [realm.place(name).endpoint(port)
+            for name, port in zip(realm.machines(), realm.ports.clients)]
 
 
 def peer_endpoints(realm):
-    return [realm.place(f'p{party}').endpoint(port)
-            for party, port in enumerate(realm.ports.peers)]
+    return [realm.place(name).endpoint(port)
+            for name, port in zip(realm.machines(), realm.ports.peers)]
+
+
+def in_threes(machines):
+    """By triple."""
+    return [machines[first:first + 3] for first in range(0, len(machines), 3)]
+
+
+def share_store_keys(realm):
+    """All machines of a party have the store key that its first one made."""
+    for name in realm.machines()[3:]:
+        key = realm.dir / name / 'store.key'
+        shutil.copy2(realm.dir / name.split('-')[0] / 'store.key', key)
 
 
 def extra_toml(realm):
@@ -230,25 +244,32 @@ def extra_toml(realm):
     return extra.replace('[engine]\n', f'[engine]\n{lines}')
 
 
-def server_toml(realm, party):
-    folder, certificates = realm.dir / f'p{party}', realm.dir / 'ca'
-    endpoints = peer_endpoints(realm)
+def server_toml(realm, machine):
+    triple, party = divmod(machine, 3)
+    names = in_threes(realm.machines())[triple]
+    name = names[party]
+    folder, certificates = realm.dir / name, realm.dir / 'ca'
+    endpoints = in_threes(peer_endpoints(realm))[triple]
     peers = '\n'.join(f'p{other} = "{endpoints[other]}"' for other in range(3))
+    if triple:
+        peers += f'\nnames = {json.dumps(names)}'
     quota = '\n'.join(f'{name} = "{rate}"' for name, rate in realm.options.quota.items())
+    of_triple = f'triple = {triple}' if realm.options.triples > 1 else ''
     return f'''# P{party} of the test realm. A commented sample is deploy/config/mpc-server.toml.
 realm = "{realm.name}"
 party = {party}
 cluster = {CLUSTER}
+{of_triple}
 data_dir = "{folder / 'data'}"
 
 [identity]
-certificate = "{certificates}/peer-p{party}.pem"
-key = "{certificates}/peer-p{party}.key"
+certificate = "{certificates}/peer-{name}.pem"
+key = "{certificates}/peer-{name}.key"
 ca = "{certificates}/ca.pem"
 deny_list = "{folder / 'denied'}"
 
 [listen]
-clients = "{client_endpoints(realm)[party]}"
+clients = "{client_endpoints(realm)[machine]}"
 peers = "{endpoints[party]}"
 
 [peers]
@@ -267,13 +288,13 @@ window_ms = {realm.options.batch_window_ms}
 {quota}
 
 [metrics]
-{f'listen = "127.0.0.1:{realm.options.metrics[party]}"' if realm.options.metrics else ''}
+{f'listen = "127.0.0.1:{realm.options.metrics[machine]}"' if realm.options.metrics else ''}
 
 [log]
 level = "info"
 
 [audit]
-file = "{realm.log_dir}/p{party}-audit.jsonl"
+file = "{realm.log_dir}/{name}-audit.jsonl"
 
 {extra_toml(realm)}'''
 
@@ -286,11 +307,12 @@ def store_toml(options, party):
 
 def admin_toml(realm):
     certificates = realm.dir / 'ca'
-    servers = ', '.join(f'"{endpoint}"' for endpoint in client_endpoints(realm))
+    triples = in_threes(client_endpoints(realm))
+    servers = json.dumps(triples if len(triples) > 1 else triples[0])
     return f'''# mpc-admin's configuration for the test realm.
 realm = "{realm.name}"
 cluster = {CLUSTER}
-servers = [{servers}]
+servers = {servers}
 kdb_command = "{mpc_program('mpc-kdb')}"
 
 [identity]
@@ -303,9 +325,9 @@ ca = "{certificates}/ca.pem"
 def make_certificates(realm):
     folder = realm.dir / 'ca'
     mpc_ca('init', folder)
-    for party in range(3):
-        mpc_ca('issue', folder, '--realm', realm.name, '--role', 'peer', '--name', f'p{party}',
-               '--dns', 'localhost', '--ip', realm.place(f'p{party}').address)
+    for name in realm.machines():
+        mpc_ca('issue', folder, '--realm', realm.name, '--role', 'peer', '--name', name,
+               '--dns', 'localhost', '--ip', realm.place(name).address)
     for role, name in (('kdc', 'kdc'), ('admin', 'kadmin'), ('admin', 'administrator')):
         mpc_ca('issue', folder, '--realm', realm.name, '--role', role, '--name', name)
 

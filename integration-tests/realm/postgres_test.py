@@ -27,20 +27,13 @@ def cluster():
     made.remove()
 
 
-def migrate(live, cluster, party):
-    return subprocess.run(
-        [config_files.mpc_program('mpc-server'), f'--config={live.dir}/p{party}/mpc-server.toml',
-         '--migrate', f'--migrate-as={cluster.conninfo(f"p{party}", "mpcowner")}'],
-        capture_output=True, encoding='utf-8')
-
-
 @pytest.fixture(scope='module')
 def live(cluster, tmp_path_factory):
     options = realm_module.Options(databases=cluster.databases())
     with realm_module.Realm(tmp_path_factory.mktemp('postgres') / 'realm', options) as made:
         def prepare():
             for party in range(3):
-                done = migrate(made, cluster, party)
+                done = postgres.migrate(made, cluster, party)
                 assert done.returncode == 0, done.stderr
         yield made.create(prepare)
 
@@ -122,6 +115,12 @@ def test_while_the_database_is_away(live, cluster, new_user):
     user = new_user(live)
     cluster.crash()
     try:
+        # The server says so, and answers.
+        status = live.server_status()
+        assert [server['database']['reachable'] for server in status] == [False] * 3, status
+        assert 'cannot be reached' in status[0]['database']['trouble'], status[0]
+        assert postgres.PASSWORD not in str(status)
+        assert 'NO DATABASE' in live.admin('status', check=False).stdout
         for password in (user[1], 'wrong'):
             reply = live.kinit(user[0], password, check=False)
             assert reply.returncode and WRONG not in reply.stdout, reply.stdout

@@ -5,7 +5,7 @@ The demo and the integration tests start their realms here, and only here. Every
 writes is under its own folder:
 
     ca/            test certificate authority and role certificates
-    p0/ p1/ p2/    each server's configuration, store key and data
+    p0/ p1/ p2/    each server's configuration, store key and data; p0-1/ and so on of triple 1
     kdc/           krb5.conf, kdc.conf, the principal database, the stash
     admin/         mpc-admin's configuration
     log/  run/     logs and pid files
@@ -53,6 +53,7 @@ class Options:
         'principal_reissues': 'unlimited'})
     map_size_gib: int = 1          # of each server's store: a million keys take 2
     databases: tuple = ()          # of P0, P1, P2: PostgreSQL's connection strings; empty: LMDB
+    triples: int = 1               # machines of each party; several need databases
     metrics: tuple = ()            # of P0, P1, P2: ports on the loopback interface, or none
     extra_realm: dict = dataclasses.field(default_factory=dict)        # kdc.conf, [realms]
     extra_database: dict = dataclasses.field(default_factory=dict)     # kdc.conf, [dbmodules]
@@ -70,16 +71,17 @@ class Ports:
     kdc: int
     kadmind: int
     kpasswd: int
-    clients: tuple  # of P0, P1, P2: KDC and administrator
-    peers: tuple    # of P0, P1, P2: each other
+    clients: tuple  # of P0, P1, P2, then of the next triple's: KDC and administrator
+    peers: tuple    # the same: each other
 
     @staticmethod
     def counted_from(ports):
-        return Ports(ports[0], ports[1], ports[2], tuple(ports[3:6]), tuple(ports[6:9]))
+        end = 3 + (len(ports) - 3) // 2
+        return Ports(ports[0], ports[1], ports[2], tuple(ports[3:end]), tuple(ports[end:]))
 
     @staticmethod
-    def anywhere():
-        return Ports.counted_from(daemon.free_ports(9))
+    def anywhere(triples=1):
+        return Ports.counted_from(daemon.free_ports(3 + 6 * triples))
 
     def taken(self):
         every = (self.kdc, self.kadmind, self.kpasswd) + self.clients + self.peers
@@ -92,7 +94,7 @@ class Realm:
     def __init__(self, folder, options=None, ports=None, places=None):
         self.dir = pathlib.Path(folder).resolve()
         self.options = options or Options()
-        self.ports = ports or Ports.anywhere()
+        self.ports = ports or Ports.anywhere(self.options.triples)
         self._places = places or {}
         self.name = self.options.realm
         self.log_dir = self.dir / 'log'
@@ -150,8 +152,15 @@ class Realm:
             self.kadmin_local(f'setstr {service} session_enctypes {SESSION_ENCTYPES}')
 
     def start_servers(self):
+        """The first triple alone, in a new realm: its store keys are the other machines' too."""
+        if self.options.triples > 1 and not (self.dir / 'p0-1/store.key').exists():
+            for server, port in zip(self.servers[:3], self.ports.clients):
+                server.start()
+                self._wait_for_port(server, port)
+            config_files.share_store_keys(self)
         for server in self.servers:
-            server.start()
+            if not server.is_running():
+                server.start()
         self.wait_for_servers()
 
     def wait_for_servers(self):
@@ -164,13 +173,15 @@ class Realm:
     def servers_connected(self):
         return all(status.get('peers_connected') for status in self.server_status())
 
+    def status(self):
+        return json.loads(self.admin('status', '--json', check=False).stdout)
+
     def server_status(self):
         """What `mpc-admin status` says about each server, in their order."""
-        reply = self.admin('status', '--json', check=False)
         try:
-            return json.loads(reply.stdout)['servers']
+            return self.status()['servers']
         except (ValueError, KeyError):
-            return [{}, {}, {}]
+            return [{} for _ in self.servers]
 
     def start_kdc(self):
         self.kdc.start()
@@ -276,7 +287,7 @@ class Realm:
 
     def change_config(self, party, old, new):
         """In a server's configuration, which it has read already."""
-        config_files.replace(self.dir / f'p{party}/mpc-server.toml', old, new)
+        config_files.replace(self.dir / self.machines()[party] / 'mpc-server.toml', old, new)
 
     def dump(self, path):
         self.run('kdb5_util', 'dump', path)
@@ -301,11 +312,15 @@ class Realm:
     def _daemon(self, name, argv, place):
         return daemon.Daemon(name, argv, self.env, self.run_dir, self.log_dir, self.place(place))
 
+    def machines(self):
+        """Their names: the three of triple 0, of triple 1 and so on."""
+        return [f'p{party}-{triple}' if triple else f'p{party}'
+                for triple in range(self.options.triples) for party in range(3)]
+
     def _server_daemons(self):
         program = self.options.server_program or config_files.mpc_program('mpc-server')
-        return [self._daemon(f'p{party}', [program, '--config',
-                                           self.dir / f'p{party}/mpc-server.toml'], f'p{party}')
-                for party in range(3)]
+        return [self._daemon(name, [program, '--config', self.dir / name / 'mpc-server.toml'], name)
+                for name in self.machines()]
 
     def _kdc_command(self):
         workers = ['-w', self.options.workers] if self.options.workers else []

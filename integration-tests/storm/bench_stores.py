@@ -10,7 +10,6 @@ socket: the load that it makes is part of what is measured, a network is not."""
 
 import argparse
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,13 +26,10 @@ import storm_realms
 ENCTYPE = 'aes128-gcm'
 
 
-def migrate(live, cluster):
+def migrate_all(live, cluster):
     for party in range(3):
-        subprocess.run(
-            [config_files.mpc_program('mpc-server'),
-             f'--config={live.dir}/p{party}/mpc-server.toml', '--migrate',
-             f'--migrate-as={cluster.conninfo(f"p{party}", "mpcowner")}'],
-            check=True, stdout=subprocess.DEVNULL)
+        done = postgres.migrate(live, cluster, party)
+        assert done.returncode == 0, done.stderr
 
 
 def store_bytes(live, cluster, party):
@@ -46,7 +42,7 @@ def store_bytes(live, cluster, party):
 
 
 def measure(name, live, cluster, args):
-    live.create((lambda: migrate(live, cluster)) if cluster else (lambda: None))
+    live.create((lambda: migrate_all(live, cluster)) if cluster else (lambda: None))
     keytab = live.dir / 'users.keytab'
     many_users.write_keytab(keytab, live.name, args.users,
                             enctype=many_users.KEYTAB_NUMBERS[ENCTYPE])

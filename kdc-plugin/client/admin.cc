@@ -34,9 +34,13 @@ absl::StatusOr<enroll::AdminServers> ConnectTo(const mpc_options& options, size_
   }
   ASSIGN_OR_RETURN(enroll::AdminServers servers,
                    enroll::AdminServers::Dial(IdentityOf(options), Text(options.realm), addresses));
-  const int64_t cluster =
-      options.cluster < 0 ? options.cluster : options.cluster + static_cast<int64_t>(triple);
-  RETURN_IF_ERROR(servers.Check(kStatusTimeout, cluster));
+  RETURN_IF_ERROR(servers.Check(kStatusTimeout));
+  const int64_t number = options.cluster + static_cast<int64_t>(triple);
+  if (options.cluster >= 0 && servers.number() != number) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "server ", servers.at(0).name(), ", of triple ", servers.triple(), ", belongs to cluster ",
+        servers.number(), ", and mpc_cluster says ", number, " of this triple"));
+  }
   return servers;
 }
 

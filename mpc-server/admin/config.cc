@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/admin/config.h"
 
-#include <array>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "mpc-server/admin/exit_code.h"
 #include "mpc-server/admin/process.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/base/table_reader.h"
 #include "mpc-server/package/certificate.h"
 
@@ -29,20 +29,36 @@ void ReadIdentity(TableReader table, const std::string& folder,
   table.Finish();
 }
 
-void ReadServers(TableReader* table, std::vector<std::string>* servers) {
-  std::array<std::string, 3> found;
-  table->Strings("servers", &found);
-  if (!table->Has("servers")) return table->Complain("servers", "is missing");
-  for (const std::string& server : found) {
-    const size_t colon = server.rfind(':');
-    if (colon == std::string::npos || colon == 0 || colon + 1 == server.size()) {
-      return table->Complain("servers", absl::StrCat("\"", server, "\" is not host:port"));
+absl::Status CheckServers(absl::Span<const AdminConfig::Triple> triples) {
+  std::set<std::string> seen;
+  for (const AdminConfig::Triple& triple : triples) {
+    for (const std::string& server : triple) {
+      const size_t colon = server.rfind(':');
+      if (colon == std::string::npos || colon == 0 || colon + 1 == server.size()) {
+        return absl::InvalidArgumentError(absl::StrCat("\"", server, "\" is not host:port"));
+      }
+      if (!seen.insert(server).second) {
+        return absl::InvalidArgumentError(absl::StrCat("name one server twice: ", server));
+      }
     }
   }
-  if (std::set<std::string>(found.begin(), found.end()).size() != found.size()) {
-    return table->Complain("servers", "name one server twice");
+  return absl::OkStatus();
+}
+
+// Three texts, or a list of such threes.
+void ReadServers(TableReader* table, std::vector<AdminConfig::Triple>* triples) {
+  if (!table->Has("servers")) {
+    table->Triples("servers", triples);
+    return table->Complain("servers", "is missing");
   }
-  servers->assign(found.begin(), found.end());
+  table->Triples("servers", triples);
+  if (triples->size() > limits::kMaxTriples) {
+    return table->Complain("servers",
+                           absl::StrCat("are more than ", limits::kMaxTriples, " triples"));
+  }
+  if (const absl::Status s = CheckServers(*triples); !s.ok()) {
+    table->Complain("servers", s.message());
+  }
 }
 
 void ReadKdbCommand(TableReader* table, AdminConfig* config) {
@@ -67,7 +83,7 @@ absl::StatusOr<AdminConfig> ParseConfig(absl::string_view text, const std::strin
   TableReader table(&parsed.table(), "", &errors);
   table.String("realm", Need::kRequired, &config.realm);
   table.Integer("cluster", Need::kRequired, 0, 65535, &config.cluster);
-  ReadServers(&table, &config.servers);
+  ReadServers(&table, &config.triples);
   ReadKdbCommand(&table, &config);
   table.String("kinit", Need::kOptional, &config.kinit);
   table.Integer("timeout", Need::kOptional, 1, 600, &seconds);

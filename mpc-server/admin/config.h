@@ -2,6 +2,7 @@
 #ifndef MPC_SERVER_ADMIN_CONFIG_H_
 #define MPC_SERVER_ADMIN_CONFIG_H_
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct AdminConfig {
   std::string realm;
   int64_t cluster = 0;
   enroll::AdminIdentity identity;
-  std::vector<std::string> servers;                    // three "host:port"
+  using Triple = std::array<std::string, 3>;  // "host:port", in any order
+  std::vector<Triple> triples;
   std::vector<std::string> kdb_command = {"mpc-kdb"};  // words
   bool kdb_quote_arguments = false;  // true by default when the program is ssh
   std::string kinit = "kinit";

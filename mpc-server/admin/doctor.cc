@@ -105,8 +105,6 @@ std::string Name(const SurveyedServer& server) {
   return absl::StrCat("party ", server.status.party(), " (", server.address, ")");
 }
 
-using Survey = std::array<SurveyedServer, 3>;
-
 constexpr char kUpgrade[] =
     "upgrade all three, and krb5kdc, kadmind and mpc-admin with them: README.md, \"Upgrading\"";
 
@@ -121,15 +119,17 @@ std::string VersionOf(const SurveyedServer& server) {
 }
 
 // True: those that answer are of one version, and not of one that does not say its protocol.
-bool CheckVersions(const Survey& survey, Findings* findings) {
+bool CheckVersions(const std::vector<Survey>& triples, Findings* findings) {
   std::set<std::string> software;
   std::set<uint32_t> protocols;
   std::vector<std::string> texts;
-  for (const SurveyedServer& server : survey) {
-    if (!server.error.ok()) continue;
-    software.insert(server.status.software());
-    protocols.insert(server.status.peer_protocol());
-    texts.push_back(VersionOf(server));
+  for (const Survey& survey : triples) {
+    for (const SurveyedServer& server : survey) {
+      if (!server.error.ok()) continue;
+      software.insert(server.status.software());
+      protocols.insert(server.status.peer_protocol());
+      texts.push_back(VersionOf(server));
+    }
   }
   const bool old = protocols.contains(0);
   if (protocols.size() - old > 1) {
@@ -203,6 +203,11 @@ void CheckServer(const SurveyedServer& server, const Survey& survey, const std::
                   "put that right on the server: until then a thief's old copy of its store is as "
                   "good as before (deploy/runbooks/epochs.md)");
   }
+  if (!status.refresh_waits().empty()) {
+    findings->Warn(absl::StrCat(name, ": ", status.refresh_waits()),
+                   "start those machines: until then, at most 12 hours, a thief's old copy of the "
+                   "party's store is as good as before (deploy/postgresql.md)");
+  }
   if (status.receiving()) {
     findings->Bad(name + " has not all keys yet", "wait: they come in from the two others");
   }
@@ -248,19 +253,29 @@ void CheckQuotas(const Survey& survey, Findings* findings) {
                  "make [quota] the same in the three mpc-server.toml, then SIGHUP");
 }
 
-// True when all three answered.
-bool CheckServers(Session& session, Findings* findings) {
-  absl::StatusOr<Survey> survey = SurveyServers(session);
-  if (!survey.ok()) {
-    findings->Bad(survey.status());
-    return false;
+// Of one machine, if its store is in a database.
+void CheckDatabase(const SurveyedServer& server, Findings* findings) {
+  if (!server.status.has_database()) return;
+  const v1::DatabaseStatus& database = server.status.database();
+  if (!database.reachable()) {
+    return findings->Bad(absl::StrCat(Name(server), ": ", database.trouble()),
+                         "look at the database, and at [store] postgresql: deploy/postgresql.md");
   }
-  const bool same_version = CheckVersions(*survey, findings);
-  const std::string waits_for = WhatItWaitsFor(*survey, same_version);
+  findings->Ok(absl::StrFormat(
+      "%s: its database %s reads in %.2f ms and commits in %.2f ms, %s", Name(server),
+      database.where(), static_cast<double>(database.answer_us()) / 1e3,
+      static_cast<double>(database.commit_us()) / 1e3,
+      database.synchronous() ? "with a synchronous standby" : "without a synchronous standby"));
+}
+
+// One triple. True when all three answered.
+bool CheckTriple(const Survey& survey, bool same_version, Findings* findings) {
+  const std::string waits_for = WhatItWaitsFor(survey, same_version);
   bool all = true;
-  for (const SurveyedServer& server : *survey) {
+  for (const SurveyedServer& server : survey) {
     if (server.error.ok()) {
-      CheckServer(server, *survey, waits_for, findings);
+      CheckServer(server, survey, waits_for, findings);
+      CheckDatabase(server, findings);
     } else {
       all = false;
       findings->Bad(server.error.message(),
@@ -268,16 +283,51 @@ bool CheckServers(Session& session, Findings* findings) {
                                  ", or look at its log and at the network between"));
     }
   }
-  if (absl::c_any_of(*survey, [](const auto& s) { return s.status.has_quarantine(); })) {
-    findings->Bad(absl::StrCat("a server deviated: ", SuspicionOf(*survey).Text()),
+  if (absl::c_any_of(survey, [](const auto& s) { return s.status.has_quarantine(); })) {
+    findings->Bad(absl::StrCat("a server deviated: ", SuspicionOf(survey).Text()),
                   "treat it as lost until you know why: deploy/runbooks/a-server-deviated.md");
   }
-  CheckSecurity(*survey, findings);
-  if (const std::string differ = DifferentProtocols(*survey); !differ.empty()) {
+  CheckSecurity(survey, findings);
+  if (const std::string differ = DifferentProtocols(survey); !differ.empty()) {
     findings->Bad(differ, kSameProtocol);
   }
-  if (same_version) CheckQuotas(*survey, findings);
+  if (same_version) CheckQuotas(survey, findings);
   return all;
+}
+
+// What a party's machines say beside each other, and the triples as a KDC sees them.
+void CheckParties(const std::vector<Survey>& triples, Findings* findings) {
+  if (triples.size() < 2) return;
+  const std::vector<std::string> wrong = WrongWithinParties(triples);
+  for (const std::string& what : wrong) {
+    findings->Bad(what,
+                  "the machines of a party have one database, one store key and one configuration "
+                  "but for triple, data_dir, certificates and addresses: deploy/postgresql.md");
+  }
+  if (wrong.empty()) findings->Ok("the machines of each party agree on what they share");
+  for (const Survey& survey : triples) {
+    const std::string why = WhyNotHealthy(survey), name = "triple " + TripleOf(survey);
+    if (why.empty()) {
+      findings->Ok(name + " is healthy");
+    } else {
+      findings->Bad(absl::StrCat(name, " answers no jobs: ", why),
+                    "see what is said of its machines; the KDC uses the other triples meanwhile");
+    }
+  }
+}
+
+// True when there is a triple all of whose machines answered.
+bool CheckServers(Session& session, Findings* findings) {
+  const absl::StatusOr<std::vector<Survey>> triples = SurveyTriples(session);
+  if (!triples.ok()) {
+    findings->Bad(triples.status());
+    return false;
+  }
+  const bool same_version = CheckVersions(*triples, findings);
+  bool usable = false;
+  for (const Survey& survey : *triples) usable |= CheckTriple(survey, same_version, findings);
+  CheckParties(*triples, findings);
+  return usable;
 }
 
 std::string Some(const std::vector<std::string>& names) {

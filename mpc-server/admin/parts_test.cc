@@ -90,11 +90,34 @@ TEST(Config, ReadsAndResolves) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->realm, "EXAMPLE.COM");
   EXPECT_EQ(config->cluster, 1);
-  EXPECT_THAT(config->servers, ElementsAre("a:1", "b:2", "[::1]:3"));
+  EXPECT_THAT(config->triples, ElementsAre(ElementsAre("a:1", "b:2", "[::1]:3")));
   EXPECT_THAT(config->kdb_command, ElementsAre("ssh", "kdc1", "my kdb"));
   EXPECT_TRUE(config->kdb_quote_arguments);
   EXPECT_EQ(config->identity.certificate_file, "/etc/mpc-kdc/admin.pem");
   EXPECT_EQ(config->identity.key_file, "/keys/admin.key");
+}
+
+TEST(Config, ReadsTriples) {
+  const auto read = [](const std::string& servers) {
+    std::string text = kGoodConfig;
+    const std::string old = "[\"a:1\", \"b:2\", \"[::1]:3\"]";
+    text.replace(text.find(old), old.size(), servers);
+    return ParseConfig(text, "x.toml");
+  };
+  absl::StatusOr<AdminConfig> config =
+      read("[[\"a:1\", \"b:1\", \"c:1\"],\n [\"a:2\", \"b:2\", \"c:2\"]]");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->triples,
+              ElementsAre(ElementsAre("a:1", "b:1", "c:1"), ElementsAre("a:2", "b:2", "c:2")));
+  EXPECT_THAT(Message(read("[[\"a:1\", \"b:1\"]]").status()), HasSubstr("x.toml:3: servers wants"));
+  EXPECT_THAT(Message(read("[]").status()), HasSubstr("or a list of such threes"));
+  EXPECT_THAT(Message(read("[[\"a:1\", \"b:1\", \"c:1\"], [\"a:1\", \"b:2\", \"c:2\"]]").status()),
+              HasSubstr("name one server twice: a:1"));
+  std::string many = "[";
+  for (int i = 0; i < 17; ++i) {
+    absl::StrAppend(&many, "[\"a:", i, "\", \"b:", i, "\", \"c:", i, "\"],");
+  }
+  EXPECT_THAT(Message(read(many + "]").status()), HasSubstr("are more than 16 triples"));
 }
 
 TEST(Config, TheSampleIsGood) {

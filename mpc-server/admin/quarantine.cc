@@ -29,7 +29,7 @@ bool SawSomething(const SurveyedServer& server) {
   return server.error.ok() && server.status.has_quarantine();
 }
 
-bool NamedByAll(const std::array<SurveyedServer, 3>& survey, uint32_t party, bool but_itself) {
+bool NamedByAll(const Survey& survey, uint32_t party, bool but_itself) {
   return absl::c_all_of(survey, [=](const SurveyedServer& server) {
     return !SawSomething(server) || Accuses(server.status.quarantine(), party) ||
            (but_itself && server.status.party() == party);
@@ -51,7 +51,7 @@ std::string TextOf(const v1::Quarantine& quarantine) {
       ": ", OnOneLine(quarantine.text()));
 }
 
-Suspicion SuspicionOf(const std::array<SurveyedServer, 3>& survey) {
+Suspicion SuspicionOf(const Survey& survey) {
   Suspicion found;
   if (absl::c_none_of(survey, SawSomething)) return found;
   for (uint32_t party = 0; party < kServers; ++party) {
@@ -74,8 +74,10 @@ std::string Suspicion::Text() const {
   return absl::StrCat(text, "; or it was ", Parties(others), ", which only says that it saw it");
 }
 
-absl::StatusOr<ExitCode> ReadmitCommand(Session& session) {
-  RETURN_IF_ERROR(session.Connect(/*allow_uninitialised=*/true).status());
+// Of one triple: what was ended goes to `ended`.
+static absl::Status Readmit(Session& session, size_t triple, json* ended) {
+  ASSIGN_OR_RETURN(const enroll::AdminServers* servers,
+                   session.Use(triple, /*allow_uninitialised=*/true));
   std::array<v1::ReadmitReply, kServers> replies;
   std::array<bool, kServers> asked = {};
   const absl::Status status =
@@ -85,13 +87,23 @@ absl::StatusOr<ExitCode> ReadmitCommand(Session& session) {
         asked[party] = true;
         return absl::OkStatus();
       });
-  json ended = json::array();
   for (uint32_t party = 0; party < kServers; ++party) {
     if (!asked[party] || !replies[party].has_ended()) continue;
-    ended.push_back({{"party", party}, {"ended", TextOf(replies[party].ended())}});
-    session.console.Say("party ", party, " ended its quarantine: ", TextOf(replies[party].ended()));
+    const std::string what = TextOf(replies[party].ended());
+    ended->push_back({{"party", party}, {"triple", servers->triple()}, {"ended", what}});
+    session.console.Say("party ", party, " ended its quarantine: ", what);
   }
-  if (!status.ok()) return Advise(status, "when that server answers run mpc-admin readmit again");
+  return Advise(status, "when that server answers run mpc-admin readmit again");
+}
+
+// A quarantine is each machine's own, so all triples are asked, whatever becomes of one.
+absl::StatusOr<ExitCode> ReadmitCommand(Session& session) {
+  json ended = json::array();
+  absl::Status status;
+  for (size_t triple = 0; triple < session.config.triples.size(); ++triple) {
+    status.Update(Readmit(session, triple, &ended));
+  }
+  RETURN_IF_ERROR(status);
   session.console.Print(json{{"readmitted", ended}});
   if (!ended.empty()) return ExitCode::kOk;
   session.console.Say("nothing to readmit: none of the three servers is quarantined");

@@ -25,8 +25,16 @@ constexpr absl::Duration kLook = absl::Milliseconds(500);
 struct Written {
   std::array<v1::StatusReply, kServers> status;
 
+  // What a machine that is down still needs is not waited for.
   bool done() const {
-    return std::none_of(status.begin(), status.end(), [](const auto& s) { return s.refreshing(); });
+    return std::none_of(status.begin(), status.end(),
+                        [](const auto& s) { return s.refreshing() && s.refresh_waits().empty(); });
+  }
+  std::string Waits() const {
+    for (const v1::StatusReply& s : status) {
+      if (!s.refresh_waits().empty()) return OnOneLine(s.refresh_waits());
+    }
+    return "";
   }
   size_t Sum(uint64_t (v1::StatusReply::*of)() const) const {
     size_t sum = 0;
@@ -94,10 +102,16 @@ absl::StatusOr<ExitCode> RefreshCommand(Session& session) {
   result.update({{"records", written.Sum(&v1::StatusReply::refresh_written)},
                  {"damaged", damaged},
                  {"seconds", absl::ToDoubleSeconds(absl::Now() - start)}});
+  result["waits"] = written.Waits();
   session.console.Print(result);
-  session.console.Say("the records are written and the keys of epoch ", epoch, " erased (",
-                      absl::FormatDuration(absl::Trunc(absl::Now() - start, absl::Seconds(1))),
-                      ")");
+  const std::string took = absl::FormatDuration(absl::Trunc(absl::Now() - start, absl::Seconds(1)));
+  if (written.Waits().empty()) {
+    session.console.Say("the records are written and the keys of epoch ", epoch, " erased (", took,
+                        ")");
+  } else {
+    session.console.Say("the records are written (", took, ")");
+    session.console.Remark(written.Waits());
+  }
   if (damaged == 0) return ExitCode::kOk;
   session.console.Remark(damaged, " records could not be read: mpc-admin verify names them");
   return ExitCode::kFindings;

@@ -23,11 +23,11 @@ constexpr size_t kServers = 3;
 constexpr absl::Duration kLook = absl::Milliseconds(500);
 
 // By party; there is one server of each.
-using Survey = std::array<v1::StatusReply, kServers>;
+using Statuses = std::array<v1::StatusReply, kServers>;
 
-absl::StatusOr<Survey> SurveyByParty(Session& session) {
+absl::StatusOr<Statuses> SurveyByParty(Session& session) {
   ASSIGN_OR_RETURN(const auto survey, SurveyServers(session));
-  Survey found;
+  Statuses found;
   std::array<bool, kServers> seen = {};
   for (const SurveyedServer& server : survey) {
     if (!server.error.ok()) return server.error;
@@ -47,7 +47,7 @@ absl::StatusOr<uint32_t> PartyOperand(Session& session, absl::string_view comman
   return BadUsage(command, "PARTY is 0, 1 or 2");
 }
 
-absl::Status CheckSurvey(const Survey& survey, uint32_t party) {
+absl::Status CheckSurvey(const Statuses& survey, uint32_t party) {
   const v1::StatusReply& lost = survey[party];
   if (lost.receiving() || lost.handed_over() > 0) return absl::OkStatus();  // begun before
   if (lost.initialised() || lost.keys() > 0 || lost.staged() > 0) {
@@ -89,7 +89,7 @@ absl::Status AskAll(Session& session, uint32_t party) {
 absl::StatusOr<v1::StatusReply> Watch(Session& session, uint32_t party) {
   for (;;) {
     absl::SleepFor(kLook);
-    ASSIGN_OR_RETURN(const Survey now, SurveyByParty(session));
+    ASSIGN_OR_RETURN(const Statuses now, SurveyByParty(session));
     const uint64_t total =
         std::max(now[(party + 1) % kServers].keys(), now[(party + 2) % kServers].keys());
     session.console.Progress(now[party].keys(), std::max(total, now[party].keys()), "keys");
@@ -103,7 +103,7 @@ absl::StatusOr<v1::StatusReply> Watch(Session& session, uint32_t party) {
 
 absl::StatusOr<ExitCode> CatchUpCommand(Session& session) {
   ASSIGN_OR_RETURN(const uint32_t party, PartyOperand(session, "catch-up"));
-  ASSIGN_OR_RETURN(const Survey before, SurveyByParty(session));
+  ASSIGN_OR_RETURN(const Statuses before, SurveyByParty(session));
   ASSIGN_OR_RETURN(enroll::AdminServers* servers, session.Connect());
   RETURN_IF_ERROR(servers->at(static_cast<int>(party))
                       .Call("CatchUp", &enroll::AdminStub::CatchUp, v1::CatchUpRequest(),
@@ -119,7 +119,7 @@ absl::StatusOr<ExitCode> CatchUpCommand(Session& session) {
 
 absl::StatusOr<ExitCode> ReplacePartyCommand(Session& session) {
   ASSIGN_OR_RETURN(const uint32_t party, PartyOperand(session, "replace-party"));
-  ASSIGN_OR_RETURN(const Survey before, SurveyByParty(session));
+  ASSIGN_OR_RETURN(const Statuses before, SurveyByParty(session));
   RETURN_IF_ERROR(CheckSurvey(before, party));
   const absl::Time start = absl::Now();
   if (!before[party].receiving() && before[party].handed_over() == 0) {

@@ -85,8 +85,8 @@ Environment SystemEnvironment() {
   environment.err_is_terminal = isatty(STDERR_FILENO) != 0;
   const char* config = std::getenv("MPC_ADMIN_CONFIG");
   environment.default_config = config == nullptr ? kDefaultConfigFile : config;
-  environment.dial = [](const AdminConfig& c) {
-    return enroll::AdminServers::Dial(c.identity, c.realm, c.servers);
+  environment.dial = [](const AdminConfig& c, size_t triple) {
+    return enroll::AdminServers::Dial(c.identity, c.realm, c.triples[triple]);
   };
   environment.kdb_program = [](const AdminConfig& c) {
     return KdbCommand(c.kdb_command, c.kdb_quote_arguments, kKdbTimeout);

@@ -25,6 +25,27 @@ namespace mpckdc::admin {
 
 using nlohmann::json;
 
+// null: the store is a file of the server's own.
+static json DatabaseJson(const v1::StatusReply& status) {
+  if (!status.has_database()) return nullptr;
+  const v1::DatabaseStatus& d = status.database();
+  return {{"reachable", d.reachable()},
+          {"trouble", d.trouble()},
+          {"where", d.where()},
+          {"system", d.system()},
+          {"synchronous", d.synchronous()},
+          {"answer_us", d.answer_us()},
+          {"commit_us", d.commit_us()},
+          {"commits", d.commits()},
+          {"connections", d.connections()},
+          {"cache",
+           {{"keys", d.cache_keys()},
+            {"bytes", d.cache_bytes()},
+            {"max_bytes", d.cache_max_bytes()},
+            {"found", d.cache_found()},
+            {"missed", d.cache_missed()}}}};
+}
+
 // nlohmann::json finds it by its name.
 static void to_json(json& out, const SurveyedServer& server) {
   out = {{"address", server.address}, {"reachable", server.error.ok()}};
@@ -40,6 +61,7 @@ static void to_json(json& out, const SurveyedServer& server) {
               {"peer_protocol", s.peer_protocol()},
               {"realm", s.realm()},
               {"cluster", s.cluster()},
+              {"triple", s.triple()},
               {"epoch", s.epoch()},
               {"epoch_began_us", s.epoch_began_us()},
               {"refreshing", s.refreshing()},
@@ -47,6 +69,7 @@ static void to_json(json& out, const SurveyedServer& server) {
               {"refresh_written", s.refresh_written()},
               {"refresh_damaged", s.refresh_damaged()},
               {"refresh_trouble", s.refresh_trouble()},
+              {"refresh_waits", s.refresh_waits()},
               {"refresh_every_us", s.refresh_every_us()},
               {"receiving", s.receiving()},
               {"handed_over", s.handed_over()},
@@ -57,6 +80,8 @@ static void to_json(json& out, const SurveyedServer& server) {
               {"retired", s.retired()},
               {"delete_grace_us", s.delete_grace_us()},
               {"max_renewable_life_us", s.max_renewable_life_us()},
+              {"clock_skew_us", s.clock_skew_us()},
+              {"database", DatabaseJson(s)},
               {"peers_connected", s.peers_connected()},
               {"peer_skew_us_prev", s.peer_skew_us_prev()},
               {"peer_skew_us_next", s.peer_skew_us_next()},
@@ -97,38 +122,8 @@ static void to_json(json& out, const SurveyedServer& server) {
 
 namespace {
 
-// A server that lies may write what it likes.
-void KeepOnOneLine(v1::StatusReply& status) {
-  for (std::string* text :
-       {status.mutable_software(), status.mutable_realm(), status.mutable_isa(),
-        status.mutable_degraded(), status.mutable_quotas(), status.mutable_security(),
-        status.mutable_different_record(), status.mutable_protocol(),
-        status.mutable_last_protocol(), status.mutable_refresh_trouble()}) {
-    *text = OnOneLine(*text);
-  }
-  if (status.has_quarantine()) {
-    status.mutable_quarantine()->set_text(OnOneLine(status.quarantine().text()));
-  }
-}
-
-void Ask(enroll::AdminClient& client, absl::Duration timeout, SurveyedServer* server) {
-  server->address = client.name();
-  // The first call makes the connection; the second one measures.
-  absl::StatusOr<v1::StatusReply> reply = client.GetStatus(timeout);
-  const absl::Time start = absl::Now();
-  if (reply.ok()) reply = client.GetStatus(timeout);
-  const absl::Time end = absl::Now();
-  server->error = absl::Status(reply.status().code(), OnOneLine(reply.status().message()));
-  if (!reply.ok()) return;
-  server->status = *std::move(reply);
-  KeepOnOneLine(server->status);
-  server->certificate = client.certificate_name();
-  server->round_trip = end - start;
-  server->clock_difference =
-      absl::FromUnixMicros(server->status.time_us()) - (start + server->round_trip / 2);
-}
-
 std::string State(const v1::StatusReply& status) {
+  if (status.has_database() && !status.database().reachable()) return "NO DATABASE";
   if (!status.initialised()) return "no realm yet";
   if (status.has_quarantine()) return "QUARANTINED";
   if (status.receiving()) return "receiving keys";
@@ -164,6 +159,9 @@ std::string ShownRate(const v1::StatusReply& status) {
 void RemarkOn(const SurveyedServer& server, Console& console) {
   if (!server.error.ok()) return console.Remark(server.error.message());
   const v1::StatusReply& s = server.status;
+  if (s.has_database() && !s.database().reachable()) {
+    console.Remark("server ", server.address, ": ", s.database().trouble());
+  }
   if (!s.degraded().empty()) console.Remark("server ", server.address, ": ", s.degraded());
   if (s.has_quarantine()) {
     console.Remark("server ", server.address, " is quarantined: ", TextOf(s.quarantine()));
@@ -171,7 +169,9 @@ void RemarkOn(const SurveyedServer& server, Console& console) {
   if (!s.refresh_trouble().empty()) {
     console.Remark("server ", server.address, ": ", s.refresh_trouble());
   }
-  if (s.refreshing()) {
+  if (!s.refresh_waits().empty()) {
+    console.Remark("server ", server.address, ": ", s.refresh_waits());
+  } else if (s.refreshing()) {
     console.Remark("server ", server.address, " writes its records anew in share epoch ", s.epoch(),
                    ": ", s.refresh_written(), " of ", s.refresh_to_write());
   }
@@ -181,7 +181,7 @@ void RemarkOn(const SurveyedServer& server, Console& console) {
   }
 }
 
-void RemarkOn(const std::array<SurveyedServer, 3>& survey, Console& console) {
+void RemarkOn(const Survey& survey, Console& console) {
   for (const SurveyedServer& server : survey) RemarkOn(server, console);
   const std::string differ = DifferentSecurity(survey);
   if (!differ.empty()) console.Remark(differ);
@@ -199,12 +199,12 @@ void RemarkOn(const std::array<SurveyedServer, 3>& survey, Console& console) {
 
 }  // namespace
 
-bool AnySemiHonest(const std::array<SurveyedServer, 3>& survey) {
+bool AnySemiHonest(const Survey& survey) {
   return absl::c_any_of(
       survey, [](const SurveyedServer& s) { return s.status.security() == "semi-honest"; });
 }
 
-std::string DifferentSecurity(const std::array<SurveyedServer, 3>& survey) {
+std::string DifferentSecurity(const Survey& survey) {
   std::set<std::string> modes, texts;
   for (const SurveyedServer& server : survey) {
     const v1::StatusReply& s = server.status;
@@ -217,7 +217,7 @@ std::string DifferentSecurity(const std::array<SurveyedServer, 3>& survey) {
                       absl::StrJoin(texts, ", "));
 }
 
-std::string DifferentProtocols(const std::array<SurveyedServer, 3>& survey) {
+std::string DifferentProtocols(const Survey& survey) {
   std::set<std::string> forced, texts;
   for (const SurveyedServer& server : survey) {
     const v1::StatusReply& s = server.status;
@@ -230,14 +230,21 @@ std::string DifferentProtocols(const std::array<SurveyedServer, 3>& survey) {
                       absl::StrJoin(texts, ", "));
 }
 
-absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session) {
-  ASSIGN_OR_RETURN(enroll::AdminServers * servers, session.Dial());
-  std::array<SurveyedServer, 3> survey;
-  servers->OnAll([&](int index, enroll::AdminClient& client) {
-    Ask(client, session.config.timeout, &survey[index]);
-    return absl::OkStatus();
-  });
-  return survey;
+// The other machines of the parties share the databases in which it is written now; they are told,
+// so that they need not find out. One that does not answer reads it at its start.
+static void InitOthers(Session& session, const v1::InitRealmRequest& request) {
+  const size_t done = session.triple();
+  for (size_t i = 0; i < session.config.triples.size(); ++i) {
+    if (i == done) continue;
+    session.Choose(i);
+    const absl::Status told = session.OnAll([&](int, enroll::AdminClient& server) {
+      return server
+          .Call("InitRealm", &enroll::AdminStub::InitRealm, request, session.config.timeout)
+          .status();
+    });
+    if (!told.ok()) session.console.Remark(told.message());
+  }
+  session.Choose(done);
 }
 
 absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
@@ -253,6 +260,7 @@ absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
     return absl::OkStatus();
   });
   if (!s.ok()) return Advise(s, "nothing is lost by running mpc-admin init-realm again");
+  InitOthers(session, request);
   const bool all = already[0] && already[1] && already[2];
   const bool some = already[0] || already[1] || already[2];
   session.console.Print(
@@ -266,39 +274,133 @@ absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
   return ExitCode::kOk;
 }
 
+namespace {
+
+bool IsReady(const v1::StatusReply& s) {
+  return s.initialised() && s.degraded().empty() && s.peers_connected() && !s.has_quarantine() &&
+         s.different_records() == 0 && s.refresh_trouble().empty() && !s.receiving() &&
+         (!s.has_database() || s.database().reachable());
+}
+
+std::vector<std::string> RowOf(const SurveyedServer& server) {
+  if (!server.error.ok()) return {server.address, "-", "-", "UNREACHABLE"};
+  const v1::StatusReply& s = server.status;
+  return {server.address,
+          absl::StrCat(s.party()),
+          absl::StrCat(s.triple()),
+          State(s),
+          absl::StrCat(s.epoch()),
+          absl::StrCat(s.keys()),
+          absl::StrCat(s.retired()),
+          absl::StrCat(s.staged()),
+          absl::StrCat(s.jobs()),
+          absl::StrCat(s.jobs_failed()),
+          absl::StrFormat("%+.1f ms", absl::ToDoubleMilliseconds(server.clock_difference)),
+          absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(server.round_trip)),
+          Day(absl::FromUnixMicros(s.certificate_expires_us())),
+          Shown(s.security()),
+          ShownProtocol(s),
+          ShownDistance(s),
+          ShownRate(s),
+          absl::StrCat(s.software(), " ", s.isa())};
+}
+
+// Empty where all have their stores in files.
+Table DatabaseTable(const std::vector<Survey>& triples) {
+  Table table = {{"SERVER", "DATABASE", "STATE", "STANDBY", "READ", "COMMIT", "COMMITS",
+                  "CONNECTIONS", "CACHED KEYS", "CACHE MB", "CACHE HITS"}};
+  const auto ms = [](int64_t us) {
+    return us == 0 ? "-" : absl::StrFormat("%.2f ms", static_cast<double>(us) / 1e3);
+  };
+  for (const Survey& survey : triples) {
+    for (const SurveyedServer& server : survey) {
+      if (!server.error.ok() || !server.status.has_database()) continue;
+      const v1::DatabaseStatus& d = server.status.database();
+      const uint64_t asked = d.cache_found() + d.cache_missed();
+      table.push_back({server.address, d.where().empty() ? "-" : d.where(),
+                       d.reachable() ? "reached" : "UNREACHABLE",
+                       d.synchronous() ? "synchronous" : "-", ms(d.answer_us()), ms(d.commit_us()),
+                       absl::StrCat(d.commits()), absl::StrCat(d.connections()),
+                       absl::StrCat(d.cache_keys()),
+                       absl::StrFormat("%.1f of %.0f", static_cast<double>(d.cache_bytes()) / 1e6,
+                                       static_cast<double>(d.cache_max_bytes()) / 1e6),
+                       asked == 0 ? "-" : absl::StrCat(d.cache_found() * 100 / asked, " %")});
+    }
+  }
+  return table.size() > 1 ? table : Table();
+}
+
+Table TripleTable(const std::vector<Survey>& triples) {
+  Table table = {{"TRIPLE", "P0", "P1", "P2", "STATE"}};
+  for (const Survey& survey : triples) {
+    std::vector<std::string> row = {TripleOf(survey), "-", "-", "-", "healthy"};
+    for (const SurveyedServer& server : survey) {
+      if (server.error.ok() && server.status.party() < 3) {
+        row[1 + server.status.party()] = server.address;
+      }
+    }
+    if (std::string why = WhyNotHealthy(survey); !why.empty()) row.back() = std::move(why);
+    table.push_back(std::move(row));
+  }
+  return table;
+}
+
+json TriplesJson(const std::vector<Survey>& triples) {
+  json list = json::array();
+  for (const Survey& survey : triples) {
+    const std::string number = TripleOf(survey), why = WhyNotHealthy(survey);
+    const Suspicion suspicion = SuspicionOf(survey);
+    json triple = {{"triple", nullptr},
+                   {"healthy", why.empty()},
+                   {"why", why},
+                   {"suspects", suspicion.named},
+                   {"possible_suspects", suspicion.possible}};
+    if (number != "?") triple["triple"] = std::stoi(number);
+    for (const SurveyedServer& server : survey) triple["servers"].push_back(server.address);
+    list.push_back(std::move(triple));
+  }
+  return list;
+}
+
+json StatusJson(const Session& session, const std::vector<Survey>& triples) {
+  json servers = json::array();
+  for (const Survey& survey : triples) {
+    for (const SurveyedServer& server : survey) servers.push_back(server);
+  }
+  // Of a realm with one triple these two were here first.
+  const Suspicion suspicion = SuspicionOf(triples.front());
+  return {{"realm", session.config.realm},
+          {"servers", std::move(servers)},
+          {"triples", TriplesJson(triples)},
+          {"suspects", suspicion.named},
+          {"possible_suspects", suspicion.possible}};
+}
+
+}  // namespace
+
 absl::StatusOr<ExitCode> StatusCommand(Session& session) {
-  ASSIGN_OR_RETURN(auto survey, SurveyServers(session));
-  Table table = {{"SERVER", "PARTY", "STATE", "EPOCH", "KEYS", "DELETED", "STAGED", "JOBS",
-                  "FAILED", "CLOCK", "ANSWER", "CERTIFICATE UNTIL", "SECURITY", "PROTOCOL",
+  ASSIGN_OR_RETURN(const std::vector<Survey> triples, SurveyTriples(session));
+  Table table = {{"SERVER", "PARTY", "TRIPLE", "STATE", "EPOCH", "KEYS", "DELETED", "STAGED",
+                  "JOBS", "FAILED", "CLOCK", "ANSWER", "CERTIFICATE UNTIL", "SECURITY", "PROTOCOL",
                   "DISTANCE", "RATE", "SOFTWARE"}};
   bool all_there = true, all_ready = true;
-  for (const SurveyedServer& server : survey) {
-    if (!server.error.ok()) {
-      all_there = false;
-      table.push_back({server.address, "-", "UNREACHABLE"});
-      continue;
+  for (const Survey& survey : triples) {
+    for (const SurveyedServer& server : survey) {
+      all_there &= server.error.ok();
+      all_ready &= !server.error.ok() || IsReady(server.status);
+      table.push_back(RowOf(server));
     }
-    const v1::StatusReply& s = server.status;
-    all_ready &= s.initialised() && s.degraded().empty() && s.peers_connected() &&
-                 !s.has_quarantine() && s.different_records() == 0 &&
-                 s.refresh_trouble().empty() && !s.receiving();
-    table.push_back(
-        {server.address, absl::StrCat(s.party()), State(s), absl::StrCat(s.epoch()),
-         absl::StrCat(s.keys()), absl::StrCat(s.retired()), absl::StrCat(s.staged()),
-         absl::StrCat(s.jobs()), absl::StrCat(s.jobs_failed()),
-         absl::StrFormat("%+.1f ms", absl::ToDoubleMilliseconds(server.clock_difference)),
-         absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(server.round_trip)),
-         Day(absl::FromUnixMicros(s.certificate_expires_us())), Shown(s.security()),
-         ShownProtocol(s), ShownDistance(s), ShownRate(s),
-         absl::StrCat(s.software(), " ", s.isa())});
   }
-  const Suspicion suspicion = SuspicionOf(survey);
-  session.console.Print(json{{"realm", session.config.realm},
-                             {"servers", survey},
-                             {"suspects", suspicion.named},
-                             {"possible_suspects", suspicion.possible}});
+  const std::vector<std::string> wrong = WrongWithinParties(triples);
+  all_ready &= wrong.empty();
+  session.console.Print(StatusJson(session, triples));
   session.console.Print(table);
-  RemarkOn(survey, session.console);
+  if (triples.size() > 1) session.console.Print(TripleTable(triples));
+  if (const Table databases = DatabaseTable(triples); !databases.empty()) {
+    session.console.Print(databases);
+  }
+  for (const Survey& survey : triples) RemarkOn(survey, session.console);
+  for (const std::string& what : wrong) session.console.Remark(what);
   if (!all_there || !all_ready) session.console.Remark("  next: mpc-admin doctor");
   if (!all_there) return ExitCode::kUnavailable;
   return all_ready ? ExitCode::kOk : ExitCode::kFindings;

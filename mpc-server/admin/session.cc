@@ -17,10 +17,14 @@
 namespace mpckdc::admin {
 namespace {
 
+bool IsOutage(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
 std::string ConnectAdvice(const absl::Status& status) {
-  if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
+  if (IsOutage(status)) {
     return "is the server running, and the address in the configuration right? mpc-admin status "
-           "asks all three";
+           "asks all of them";
   }
   if (absl::StrContains(status.message(), "init-realm")) return "run mpc-admin init-realm";
   return "compare the servers' configuration with mpc-admin's; mpc-admin doctor shows all three";
@@ -28,20 +32,50 @@ std::string ConnectAdvice(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<enroll::AdminServers*> Session::Dial() {
-  if (!servers_.has_value()) {
-    ASSIGN_OR_RETURN(servers_, Advise(environment_.dial(config),
-                                      "correct [identity] in the configuration; the certificate "
-                                      "needs the role admin, see deploy/ca/README.md"));
+absl::StatusOr<std::vector<enroll::AdminServers>*> Session::DialAll() {
+  if (triples_.has_value()) return &*triples_;
+  std::vector<enroll::AdminServers> dialled;
+  for (size_t i = 0; i < config.triples.size(); ++i) {
+    ASSIGN_OR_RETURN(enroll::AdminServers servers,
+                     Advise(environment_.dial(config, i),
+                            "correct [identity] in the configuration; the certificate "
+                            "needs the role admin, see deploy/ca/README.md"));
+    dialled.push_back(std::move(servers));
   }
-  return &*servers_;
+  return &triples_.emplace(std::move(dialled));
+}
+
+absl::StatusOr<enroll::AdminServers*> Session::Dial() {
+  ASSIGN_OR_RETURN(std::vector<enroll::AdminServers> * triples, DialAll());
+  return &triples->at(triple_);
+}
+
+absl::StatusOr<enroll::AdminServers*> Session::Use(size_t triple, bool allow_uninitialised) {
+  triple_ = triple;
+  ASSIGN_OR_RETURN(enroll::AdminServers * servers, Dial());
+  const absl::Status s = servers->Check(config.timeout, config.cluster, allow_uninitialised);
+  if (!s.ok()) return Advise(s, ConnectAdvice(s));
+  return servers;
 }
 
 absl::StatusOr<enroll::AdminServers*> Session::Connect(bool allow_uninitialised) {
-  ASSIGN_OR_RETURN(enroll::AdminServers * servers, Dial());
-  absl::Status s = servers->Check(config.timeout, config.cluster, allow_uninitialised);
-  if (!s.ok()) return Advise(s, ConnectAdvice(s));
-  return servers;
+  std::optional<size_t> answers;
+  std::string outages;
+  for (size_t triple = 0; triple < config.triples.size(); ++triple) {
+    const auto servers = Use(triple, allow_uninitialised);
+    if (servers.ok() && (*servers)->Ready()) return *servers;
+    if (servers.ok() && !answers.has_value()) answers = triple;
+    if (servers.ok()) continue;
+    if (!IsOutage(servers.status()) || config.triples.size() == 1) return servers;
+    absl::StrAppend(&outages, outages.empty() ? "" : "; ", servers.status().message());
+  }
+  if (!answers.has_value()) {
+    const absl::Status none = absl::UnavailableError(
+        absl::StrCat("of no triple do all three machines answer: ", outages));
+    return Advise(none, ConnectAdvice(none));
+  }
+  Choose(*answers);
+  return Dial();
 }
 
 absl::StatusOr<const KdbEntries*> Session::ReadKdb() {
@@ -71,7 +105,7 @@ absl::Status Session::OnAll(
     const std::function<absl::Status(int party, enroll::AdminClient&)>& call) {
   absl::StatusCode code = absl::StatusCode::kOk;
   std::string text;
-  for (const absl::Status& s : servers_->OnAll(call)) {
+  for (const absl::Status& s : triples_->at(triple_).OnAll(call)) {
     if (s.ok()) continue;
     if (code == absl::StatusCode::kOk) code = s.code();
     absl::StrAppend(&text, text.empty() ? "" : "; ", s.message());

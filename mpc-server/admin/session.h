@@ -29,7 +29,8 @@ struct Environment {
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   std::string default_config;
-  std::function<absl::StatusOr<enroll::AdminServers>(const AdminConfig&)> dial;
+  // A triple of the configuration, by its place there.
+  std::function<absl::StatusOr<enroll::AdminServers>(const AdminConfig&, size_t triple)> dial;
   std::function<KdbProgram(const AdminConfig&)> kdb_program;
   std::function<absl::StatusOr<SecretBytes>(const std::string& prompt, bool again)> ask_password;
   std::function<absl::StatusOr<SecretBytes>()> read_password;  // --password-stdin
@@ -55,17 +56,26 @@ class Session {
   Console& console;
   const Kdb kdb;
 
-  // Dials the servers (once) without asking them anything.
-  absl::StatusOr<enroll::AdminServers*> Dial();
-  // The same, and checks that they are the realm's three.
+  // Dials the servers of all triples (once), in the configuration's order, without asking them
+  // anything.
+  absl::StatusOr<std::vector<enroll::AdminServers>*> DialAll();
+  // Checks that those of one triple are the realm's three, and works with it from now on. What one
+  // triple is told all have: their machines share the parties' databases.
+  absl::StatusOr<enroll::AdminServers*> Use(size_t triple, bool allow_uninitialised = false);
+  // The same with the first triple that says it is ready, or else of which all three machines
+  // answer. One that is configured wrong is an error, and not passed over.
   absl::StatusOr<enroll::AdminServers*> Connect(bool allow_uninitialised = false);
+  // The triple that was last connected to, or chosen; its servers, dialled.
+  void Choose(size_t triple) { triple_ = triple; }
+  size_t triple() const { return triple_; }
+  absl::StatusOr<enroll::AdminServers*> Dial();
 
   // All handles of the KDC's database, read once.
   absl::StatusOr<const KdbEntries*> ReadKdb();
   // Reads them again.
   absl::StatusOr<const KdbEntries*> ReadKdbAgain();
 
-  // After Connect(): `call` at all three servers, and their errors joined.
+  // After Connect(): `call` at all three servers of the triple, and their errors joined.
   absl::Status OnAll(const std::function<absl::Status(int party, enroll::AdminClient&)>& call);
   absl::Status DeleteKeys(absl::Span<const v1::NamedKey> keys, enroll::Deletion how);
   absl::Status RestoreKeys(absl::Span<const v1::NamedKey> keys);
@@ -79,7 +89,8 @@ class Session {
 
  private:
   Environment& environment_;
-  std::optional<enroll::AdminServers> servers_;
+  std::optional<std::vector<enroll::AdminServers>> triples_;
+  size_t triple_ = 0;
   std::optional<KdbEntries> kdb_entries_;
 };
 
@@ -155,6 +166,9 @@ struct SurveyedServer {
   absl::Duration clock_difference;  // its clock minus ours, at the middle of the round trip
 };
 
+// The three of a triple, in the order of the configuration.
+using Survey = std::array<SurveyedServer, 3>;
+
 // Why this server is quarantined, for people: "one of party 0 and party 2 deviated: ...".
 std::string TextOf(const v1::Quarantine& quarantine);
 
@@ -167,17 +181,27 @@ struct Suspicion {
   std::vector<uint32_t> possible;
   std::string Text() const;  // a sentence
 };
-Suspicion SuspicionOf(const std::array<SurveyedServer, 3>& survey);
+Suspicion SuspicionOf(const Survey& survey);
 
-// Before Connect(): asks the three at once, in the order of the configuration; a server that does
-// not answer is no error of the survey.
-absl::StatusOr<std::array<SurveyedServer, 3>> SurveyServers(Session& session);
+// Before Connect(): asks all servers of all triples at once; one that does not answer is no error
+// of the survey.
+absl::StatusOr<std::vector<Survey>> SurveyTriples(Session& session);
+// One triple's: of the first all of whose machines answer, which is chosen then, or the first.
+absl::StatusOr<Survey> SurveyServers(Session& session);
 
 // Of the servers that answer: whether one is semi-honest, and a sentence if they differ (or "").
-bool AnySemiHonest(const std::array<SurveyedServer, 3>& survey);
-std::string DifferentSecurity(const std::array<SurveyedServer, 3>& survey);
+bool AnySemiHonest(const Survey& survey);
+std::string DifferentSecurity(const Survey& survey);
 // The same of protocols that they force.
-std::string DifferentProtocols(const std::array<SurveyedServer, 3>& survey);
+std::string DifferentProtocols(const Survey& survey);
+
+// "3", as its machines say, or "?".
+std::string TripleOf(const Survey& survey);
+// Why the three answer no jobs, in a few words; empty: as far as they say they do.
+std::string WhyNotHealthy(const Survey& survey);
+// The machines of each party beside each other: what they differ in that must be the same, and the
+// other way round. One sentence each.
+std::vector<std::string> WrongWithinParties(const std::vector<Survey>& triples);
 
 }  // namespace mpckdc::admin
 

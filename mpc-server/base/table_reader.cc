@@ -2,6 +2,8 @@
 #include "mpc-server/base/table_reader.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -139,19 +141,47 @@ void TableReader::File(const char* key, Need need, const std::string& folder, st
   *out = text[0] == '/' ? text : absl::StrCat(folder, "/", text);
 }
 
+// nullopt: not three texts that say something.
+static std::optional<std::array<std::string, 3>> ThreeTexts(const toml::array* values) {
+  std::array<std::string, 3> found;
+  if (values == nullptr || values->size() != found.size()) return std::nullopt;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto* value = values->get(i)->as_string();
+    if (value == nullptr || value->get().empty()) return std::nullopt;
+    found[i] = value->get();
+  }
+  return found;
+}
+
 void TableReader::Strings(const char* key, std::array<std::string, 3>* out) {
   const toml::node* node = Find(key, Need::kOptional);
   if (node == nullptr) return;
-  const toml::array* values = node->as_array();
-  std::array<std::string, 3> found;
-  bool good = values != nullptr && values->size() == found.size();
-  for (size_t i = 0; good && i < found.size(); ++i) {
-    const auto* value = values->get(i)->as_string();
-    good = value != nullptr && !value->get().empty();
-    if (good) found[i] = value->get();
+  const auto found = ThreeTexts(node->as_array());
+  if (!found.has_value()) return Complain(key, "wants three texts, for P0, P1 and P2");
+  *out = *found;
+}
+
+void TableReader::Triples(const char* key, std::vector<std::array<std::string, 3>>* out) {
+  const toml::node* node = Find(key, Need::kOptional);
+  if (node == nullptr) return;
+  const toml::array* all = node->as_array();
+  std::vector<std::array<std::string, 3>> found;
+  if (const auto one = ThreeTexts(all); one.has_value()) {
+    found.push_back(*one);
+  } else {
+    for (size_t i = 0; all != nullptr && i < all->size(); ++i) {
+      const auto triple = ThreeTexts(all->get(i)->as_array());
+      if (!triple.has_value()) {
+        found.clear();
+        break;
+      }
+      found.push_back(*triple);
+    }
   }
-  if (!good) return Complain(key, "wants three texts, for P0, P1 and P2");
-  *out = found;
+  if (found.empty()) {
+    return Complain(key, "wants three texts, for P0, P1 and P2, or a list of such threes");
+  }
+  *out = std::move(found);
 }
 
 TableReader TableReader::Section(const char* key, Need need) {

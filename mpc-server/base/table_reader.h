@@ -58,6 +58,8 @@ class TableReader {
   // A file name; a relative one is taken from `folder`.
   void File(const char* key, Need need, const std::string& folder, std::string* out);
   void Strings(const char* key, std::array<std::string, 3>* out);
+  // Three texts, or a list of such threes: [["a", "b", "c"], ["d", "e", "f"]].
+  void Triples(const char* key, std::vector<std::array<std::string, 3>>* out);
   TableReader Section(const char* key, Need need);
 
   // Reports every key that none of the calls above named.

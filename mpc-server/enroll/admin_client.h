@@ -97,7 +97,8 @@ class AdminClient {
   std::string certificate_name_;
 };
 
-// The three servers, by party: at(i) is party i whatever the order of the configuration.
+// The three servers of a triple, by party: at(i) is party i whatever the order of the
+// configuration.
 class AdminServers {
  public:
   // Mutual TLS to the three addresses "host:port". Each must show a certificate of the realm's CA
@@ -110,8 +111,8 @@ class AdminServers {
 
   // Asks all three for their status and checks that they are parties 0, 1 and 2 (three different
   // certificates) of one cluster and epoch of this realm, and speak a version that we speak. Then
-  // at() and target() are valid. `cluster` < 0: any. An uninitialised server is an error unless
-  // `allow_uninitialised`.
+  // at() and what follows are valid. They are of one triple. `cluster` < 0: any. An uninitialised
+  // server is an error unless `allow_uninitialised`.
   absl::Status Check(absl::Duration timeout, int64_t cluster = -1,
                      bool allow_uninitialised = false);
 
@@ -119,6 +120,12 @@ class AdminServers {
   AdminClient& at(int party) { return *clients_[order_[party]]; }
   const PackageTarget& target() const { return target_; }
   const std::string& realm() const { return realm_; }
+  uint32_t triple() const { return status_[0].triple(); }
+  // The number that the triple's nonces carry, by which a KDC knows it: its cluster's and its own.
+  uint32_t number() const { return status_[0].cluster() + status_[0].triple(); }
+  // They said that they work together: each is connected to the others, has its store, and is
+  // neither quarantined nor otherwise unfit.
+  bool Ready() const;
 
   // Runs `call` for the three parties at once and returns when all are back; by party.
   std::array<absl::Status, 3> OnAll(
@@ -132,6 +139,7 @@ class AdminServers {
   std::string realm_;
   std::array<std::unique_ptr<AdminClient>, 3> clients_;
   std::array<int, 3> order_ = {0, 1, 2};
+  std::array<v1::StatusReply, 3> status_;  // by party, of the last Check()
   PackageTarget target_;
 };
 

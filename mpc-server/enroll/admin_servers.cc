@@ -206,6 +206,11 @@ absl::Status AdminServers::Adopt(const std::array<v1::StatusReply, 3>& replies, 
     if (!certificate.empty() && !certificates.insert(certificate).second) {
       return Refuse("two servers show the certificate ", certificate);
     }
+    if (reply.triple() != replies[0].triple()) {
+      return Refuse("server ", clients_[0]->name(), " is of triple ", replies[0].triple(), ", ",
+                    name, " of triple ", reply.triple(),
+                    ": the three of one triple have the same `triple` in mpc-server.toml");
+    }
     if (reply.cluster() != replies[0].cluster() || !SameEpoch(reply, replies[0])) {
       return Refuse("servers ", clients_[0]->name(), " and ", name, " differ: cluster ",
                     replies[0].cluster(), " epoch ", replies[0].epoch(), " and cluster ",
@@ -217,9 +222,18 @@ absl::Status AdminServers::Adopt(const std::array<v1::StatusReply, 3>& replies, 
   // What is of the epoch before is taken while a server refreshes.
   target_.epoch = std::min({replies[0].epoch(), replies[1].epoch(), replies[2].epoch()});
   for (int party = 0; party < 3; ++party) {
-    target_.package_keys[party] = replies[order[party]].package_key();
+    status_[party] = replies[order[party]];
+    target_.package_keys[party] = status_[party].package_key();
   }
   return absl::OkStatus();
+}
+
+bool AdminServers::Ready() const {
+  return std::all_of(status_.begin(), status_.end(), [](const v1::StatusReply& status) {
+    return status.initialised() && status.peers_connected() && status.degraded().empty() &&
+           !status.has_quarantine() && !status.receiving() &&
+           (!status.has_database() || status.database().reachable());
+  });
 }
 
 }  // namespace mpckdc::enroll

@@ -195,10 +195,45 @@ void AdminService::FillEpoch(v1::StatusReply* reply) const {
   reply->set_refresh_written(progress.written);
   reply->set_refresh_damaged(progress.damaged);
   reply->set_refresh_trouble(progress.trouble);
+  reply->set_refresh_waits(progress.waits);
   const absl::Duration every = tools_.epochs->every();
   if (every < absl::InfiniteDuration()) {
     reply->set_refresh_every_us(absl::ToInt64Microseconds(every));
   }
+}
+
+absl::Status AdminService::FillCounts(v1::StatusReply* reply) const {
+  ASSIGN_OR_RETURN(const size_t keys, tools_.store->Count(KeyState::kCommitted));
+  ASSIGN_OR_RETURN(const size_t staged, tools_.store->Count(KeyState::kStaged));
+  ASSIGN_OR_RETURN(const size_t retired, tools_.store->CountRetired());
+  reply->set_keys(keys);
+  reply->set_staged(staged);
+  reply->set_retired(retired);
+  return absl::OkStatus();
+}
+
+// A server without its database still says that, and all else that it knows. Called after the
+// counts, which are what finds out.
+void AdminService::FillDatabase(const absl::Status& counted, v1::StatusReply* reply) const {
+  const std::optional<DatabaseState> state = tools_.store->Database();
+  if (!state.has_value()) return;
+  v1::DatabaseStatus& database = *reply->mutable_database();
+  database.set_reachable(state->reachable && counted.ok());
+  database.set_trouble(state->reachable ? std::string(counted.message()) : state->trouble);
+  database.set_where(state->where);
+  database.set_system(state->system);
+  database.set_synchronous(state->synchronous);
+  database.set_answer_us(absl::ToInt64Microseconds(state->answer_time));
+  database.set_commit_us(absl::ToInt64Microseconds(state->commit_time));
+  database.set_commits(state->commits);
+  database.set_connections(static_cast<uint32_t>(state->connections));
+  const std::optional<RecordCache::Use> cache = tools_.store->CacheUse();
+  if (!cache.has_value()) return;
+  database.set_cache_keys(cache->records);
+  database.set_cache_bytes(cache->bytes);
+  database.set_cache_max_bytes(cache->max_bytes);
+  database.set_cache_found(cache->found);
+  database.set_cache_missed(cache->missed);
 }
 
 absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
@@ -210,26 +245,25 @@ absl::Status AdminService::FillStatus(const v1::StatusRequest& request,
   }
   const StoreMeta meta = tools_.store->Meta();
   const EngineStatus engine = tools_.engine->Status();
-  ASSIGN_OR_RETURN(size_t keys, tools_.store->Count(KeyState::kCommitted));
-  ASSIGN_OR_RETURN(size_t staged, tools_.store->Count(KeyState::kStaged));
+  const absl::Status counted = FillCounts(reply);
+  FillDatabase(counted, reply);
+  if (!counted.ok() && !reply->has_database()) return counted;
   reply->set_version(std::min(request.max_version(), kMaxVersion));
   reply->set_software("mpc-server " MPCKDC_VERSION);
   reply->set_peer_protocol(kPeerProtocolMax);
   reply->set_party(static_cast<uint32_t>(meta.identity.party));
   reply->set_realm(meta.identity.realm);
   reply->set_cluster(meta.identity.cluster);
+  reply->set_triple(tools_.triple);
   reply->set_epoch(meta.epoch);
   FillEpoch(reply);
   reply->set_initialised(meta.initialised);
   reply->set_time_us(absl::ToUnixMicros(tools_.clock->Now()));
   reply->set_started_us(absl::ToUnixMicros(started_));
   reply->set_package_key(tools_.package_key->public_key());
-  reply->set_keys(keys);
-  reply->set_staged(staged);
-  ASSIGN_OR_RETURN(size_t retired, tools_.store->CountRetired());
-  reply->set_retired(retired);
   reply->set_delete_grace_us(absl::ToInt64Microseconds(tools_.collector->grace()));
   reply->set_max_renewable_life_us(absl::ToInt64Microseconds(tools_.max_renewable_life));
+  reply->set_clock_skew_us(absl::ToInt64Microseconds(tools_.clock_skew));
   reply->set_peers_connected(engine.peers_connected);
   reply->set_peer_skew_us_prev(absl::ToInt64Microseconds(engine.skew_prev));
   reply->set_peer_skew_us_next(absl::ToInt64Microseconds(engine.skew_next));

@@ -43,6 +43,8 @@ struct AdminServiceTools {  // not owned; must outlive the service
   RetiredCollector* collector = nullptr;
   absl::Duration max_renewable_life;
   const EpochKeeper* epochs = nullptr;  // may be null
+  uint32_t triple = 0;
+  absl::Duration clock_skew;
 };
 
 class AdminService final : public v1::AdminService::CallbackService {
@@ -121,6 +123,8 @@ class AdminService final : public v1::AdminService::CallbackService {
   std::optional<absl::Status> DoReplace(const ActPtr& act, const v1::ReplaceRequest& request,
                                         v1::ReplaceReply* reply);
   void FillEpoch(v1::StatusReply* reply) const;
+  absl::Status FillCounts(v1::StatusReply* reply) const;
+  void FillDatabase(const absl::Status& counted, v1::StatusReply* reply) const;
   std::optional<absl::Status> DoDrawKey(const ActPtr& act, const v1::DrawKeyRequest& request);
   template <typename Reply, typename End>
   grpc::ServerUnaryReactor* EndTransaction(ActPtr act, const std::string& id, Reply* reply,

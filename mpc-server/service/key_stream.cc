@@ -230,7 +230,7 @@ absl::Status KeyStream::HandleHello(const v1::KdcMessage& message) {
   welcome->set_version(std::min(hello.max_version(), limits::kMaxKdcVersion));
   welcome->set_party(static_cast<uint32_t>(meta.identity.party));
   welcome->set_realm(meta.identity.realm);
-  welcome->set_cluster(meta.identity.cluster);
+  welcome->set_cluster(service_->tools().store->cluster());
   welcome->set_epoch(meta.epoch);
   welcome->set_time_us(absl::ToUnixMicros(service_->tools().clock->Now()));
   welcome->set_max_message_bytes(limits::kMaxMessageBytes);

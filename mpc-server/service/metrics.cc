@@ -247,6 +247,20 @@ void Metrics::Epoch(const EpochState& state, const EpochProgress& progress) {
   families_->Set("refresh_trouble", progress.trouble.empty() ? 0 : 1);
 }
 
+void Metrics::Database(const DatabaseState& state, const RecordCache::Use& cache) {
+  Families& f = *families_;
+  f.Set("database_reachable", state.reachable ? 1 : 0);
+  f.Set("database_synchronous", state.synchronous ? 1 : 0);
+  f.Set("database_answer_seconds", absl::ToDoubleSeconds(state.answer_time));
+  f.Set("database_commit_seconds", absl::ToDoubleSeconds(state.commit_time));
+  f.Set("database_commits", static_cast<double>(state.commits));
+  f.Set("database_connections", static_cast<double>(state.connections));
+  f.Set("cache_keys", static_cast<double>(cache.records));
+  f.Set("cache_bytes", static_cast<double>(cache.bytes));
+  f.Set("cache_found", static_cast<double>(cache.found));
+  f.Set("cache_missed", static_cast<double>(cache.missed));
+}
+
 void Metrics::QuotaGauges(const EngineStatus& engine) {
   families_->Set("quota_buckets", static_cast<double>(engine.quota_buckets));
   families_->Set("quota_known", static_cast<double>(engine.quota_known));

@@ -16,6 +16,8 @@
 #include "mpc-server/job/job.h"
 #include "mpc-server/service/epoch_keeper.h"
 #include "mpc-server/store/epochs.h"
+#include "mpc-server/store/kv.h"
+#include "mpc-server/store/record_cache.h"
 
 namespace mpckdc {
 
@@ -38,6 +40,8 @@ class Metrics {
   void SetSecurity(const char* mode);  // SecurityName()
   // Read from time to time: clock differences, queue, connections.
   void Epoch(const EpochState& state, const EpochProgress& progress);
+  // Of a party's database, and what is kept of it in memory.
+  void Database(const DatabaseState& state, const RecordCache::Use& cache);
   void Gauges(const EngineStatus& engine, size_t streams, absl::Time certificate_expires);
 
  private:

@@ -317,7 +317,8 @@ absl::Status Server::Impl::StartGrpc() {
       store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
       &metrics_, &SystemClock(), std::string(IsaName(isa_)), SecurityName(SecurityOf(config_)),
       SettingName(ProtocolOf(config_)), own_.expires, refusals_.get(), &known_, collector_.get(),
-      config_.policy.max_renewable_life, epochs_.get()});
+      config_.policy.max_renewable_life, epochs_.get(), static_cast<uint32_t>(config_.triple),
+      config_.policy.clock_skew});
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
@@ -384,6 +385,9 @@ void Server::Impl::Housekeeping() {
     const EngineStatus status = engine_->Status();
     metrics_.Gauges(status, key_service_->streams(), own_.expires);
     metrics_.Epoch(store_->Epoch(), epochs_->Progress());
+    if (const auto database = store_->Database()) {
+      metrics_.Database(*database, store_->CacheUse().value_or(RecordCache::Use()));
+    }
     TellSystemd(status);
     metrics_.Audit(audit_->Status());
     const absl::Time now = SystemClock().Now();

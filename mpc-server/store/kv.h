@@ -28,6 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpc-server/store/record_format.h"
 
@@ -77,6 +78,20 @@ class KvTxn {
   virtual absl::StatusOr<Values> InsertNew(Table table, absl::Span<const Entry> entries);
 };
 
+// What an engine behind a network says of its database, for administrators. Nothing in it is
+// secret.
+struct DatabaseState {
+  std::string where;           // "host:port/name" of the connection that was made last; empty: none
+  uint64_t system = 0;         // the cluster's identifier: its standbys have the same
+  bool reachable = false;      // the last attempt to connect to it succeeded
+  bool synchronous = false;    // it waits for a standby with each commit
+  absl::Duration answer_time;  // of the last read that had a connection; zero: there was none
+  absl::Duration commit_time;  // of the last commit, its standby's part included
+  uint64_t commits = 0;        // by this server, since its data_dir was made
+  size_t connections = 0;
+  std::string trouble;  // why it is not reachable
+};
+
 class KvEngine {
  public:
   virtual ~KvEngine() = default;
@@ -92,6 +107,8 @@ class KvEngine {
   // share store reads all there is before it goes on.
   virtual std::string Doubt() const { return ""; }
 
+  // Of a remote engine.
+  virtual std::optional<DatabaseState> Database() const { return std::nullopt; }
   // Reads cross a network and other processes write: worth a cache (record_cache.h).
   virtual bool remote() const { return false; }
   // A remote engine calls it soon after another process changed keys, or may have. Set it once,

@@ -45,6 +45,7 @@ absl::Status PostgresEngine::Write(absl::string_view what, Body body) {
   return txn.Commit(what);
 }
 
+std::optional<DatabaseState> PostgresEngine::Database() const { return pool_->State(); }
 std::array<uint8_t, 16> PostgresEngine::Name() const { return pool_->memory().name(); }
 
 void PostgresEngine::OnKeysChanged(std::function<void()> callback) {

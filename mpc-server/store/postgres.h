@@ -50,6 +50,7 @@ class PostgresEngine : public KvEngine {
   absl::StatusOr<std::unique_ptr<const KvTxn>> BeginRead() const override;
   absl::Status Write(absl::string_view what, Body body) override;
   bool remote() const override { return true; }
+  std::optional<DatabaseState> Database() const override;
   void OnKeysChanged(std::function<void()> callback) override;
   std::array<uint8_t, 16> Name() const override;
 

@@ -160,6 +160,12 @@ absl::StatusOr<std::unique_ptr<PgConnection>> PgConnection::Connect(const std::s
   return made;
 }
 
+std::string PgConnection::Where() const {
+  const auto text = [](const char* value) { return value == nullptr ? "" : value; };
+  return absl::StrCat(text(PQhost(connection_.get())), ":", text(PQport(connection_.get())), "/",
+                      text(PQdb(connection_.get())));
+}
+
 void PgConnection::OnNotice(void* self, const PGresult* notice) {
   const char* const severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
   if (severity == nullptr || strcmp(severity, "WARNING") != 0) return;

@@ -75,6 +75,8 @@ class PgConnection {
   // Sends it and does not wait: the next Run() takes its result first.
   void Send(const PgStatement& statement);
 
+  // "host:port/database", the host as the connection string calls it, or its socket's folder.
+  std::string Where() const;
   // Nothing can be asked any more, and what was sent last may have happened or not.
   bool broken() const { return broken_; }
   // The last Run() brought a warning, as when a commit did not wait for the standby.

@@ -80,10 +80,12 @@ absl::StatusOr<std::unique_ptr<PgConnection>> PgPool::Connect(int lane) {
   const uint64_t reached = memory_->lsn();
   ASSIGN_OR_RETURN(const DatabaseFacts facts, PrepareSession(*connection));
   RETURN_IF_ERROR(memory_->Check(facts, reached));
-  if (lane == kReader) return connection;
   bool unsure = false;
   {
     const absl::MutexLock lock(&mutex_);
+    where_ = connection->Where();
+    facts_ = facts;
+    if (lane == kReader) return connection;
     unsure = lanes_[lane].unsure;
   }
   // A transaction of the connection before this one that still goes on has the row locked: this
@@ -253,6 +255,36 @@ absl::Status PgPool::Replace(Lease* lease, bool unsure, absl::Duration limit) {
   }
   if (waited.ok() && lease->connection == nullptr) waited = failure_;
   return waited;
+}
+
+// ---- What is said of it ----
+
+DatabaseState PgPool::State() const {
+  DatabaseState state;
+  const absl::MutexLock lock(&mutex_);
+  state.where = where_;
+  state.system = facts_.system;
+  state.synchronous = facts_.synchronous;
+  state.answer_time = answer_time_;
+  state.commit_time = commit_time_;
+  state.connections = readers_;
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    state.commits += memory_->Commits(i);
+    if (lanes_[i].taken || lanes_[i].connection != nullptr) ++state.connections;
+  }
+  state.reachable = failure_.ok();
+  state.trouble = std::string(failure_.message());
+  return state;
+}
+
+void PgPool::Answered(absl::Duration time) {
+  const absl::MutexLock lock(&mutex_);
+  answer_time_ = time;
+}
+
+void PgPool::Committed(absl::Duration time) {
+  const absl::MutexLock lock(&mutex_);
+  commit_time_ = time;
 }
 
 // ---- Who listens ----

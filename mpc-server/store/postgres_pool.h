@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/store/kv.h"
 #include "mpc-server/store/postgres_connection.h"
 #include "mpc-server/store/postgres_memory.h"
 
@@ -57,6 +58,10 @@ class PgPool {
   absl::Status Replace(Lease* lease, bool unsure, absl::Duration limit);
 
   DatabaseMemory& memory() { return *memory_; }
+  DatabaseState State() const;
+  // How long the database took, for State().
+  void Answered(absl::Duration time);
+  void Committed(absl::Duration time);
   void OnKeysChanged(std::function<void()> callback);
 
  private:
@@ -82,7 +87,7 @@ class PgPool {
   const std::string conninfo_;
   const std::unique_ptr<DatabaseMemory> memory_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   absl::CondVar changed_;
   std::vector<std::unique_ptr<PgConnection>> idle_ ABSL_GUARDED_BY(mutex_);
   std::array<Lane, limits::kDatabaseWriters> lanes_ ABSL_GUARDED_BY(mutex_);
@@ -93,6 +98,11 @@ class PgPool {
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // of the last attempt
   bool turn_taken_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // Of the connection that was made last.
+  std::string where_ ABSL_GUARDED_BY(mutex_);
+  DatabaseFacts facts_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration answer_time_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration commit_time_ ABSL_GUARDED_BY(mutex_);
 
   absl::Mutex callback_mutex_;
   std::function<void()> callback_ ABSL_GUARDED_BY(callback_mutex_);

@@ -138,7 +138,9 @@ absl::StatusOr<DatabaseFacts> PrepareSession(PgConnection& connection) {
                          "current_setting('synchronous_standby_names') FROM pg_control_system()"},
                         limits::kDatabaseAnswer));
   RETURN_IF_ERROR(CheckDurable(facts.Bytes(0, 2), facts.Bytes(0, 3), facts.Bytes(0, 4)));
-  return DatabaseFacts{static_cast<uint64_t>(facts.Integer(0, 0)), ParseLsn(facts.Bytes(0, 1))};
+  // Beside a standby anything less than waiting for it was refused.
+  return DatabaseFacts{static_cast<uint64_t>(facts.Integer(0, 0)), ParseLsn(facts.Bytes(0, 1)),
+                       !facts.Bytes(0, 4).empty()};
 }
 
 }  // namespace mpckdc

@@ -31,6 +31,7 @@ absl::StatusOr<int> Migrate(const std::string& conninfo, const std::string& user
 struct DatabaseFacts {
   uint64_t system = 0;  // the cluster's identifier: its standbys have the same
   uint64_t lsn = 0;     // the end of its log
+  bool synchronous = false;  // commits wait for a standby
 };
 
 // Makes the session what the engine needs and looks at the database. FailedPrecondition, saying

@@ -259,6 +259,31 @@ TEST_F(PostgresTest, ARestartOfTheDatabaseIsOutlived) {
   EXPECT_TRUE(Get(*engine, "c").ok());
 }
 
+TEST_F(PostgresTest, SaysHowItsDatabaseIs) {
+  auto engine = *Open();
+  ASSERT_TRUE(Put(*engine, "a").ok());
+  ASSERT_TRUE(Get(*engine, "a").ok());
+  const DatabaseState state = *engine->Database();
+  EXPECT_EQ(state.where,
+            absl::StrCat(cluster_->socket_folder(), ":", cluster_->port(), "/", database_));
+  EXPECT_EQ(absl::StrCat(state.system),
+            cluster_->Sql("SELECT system_identifier FROM pg_control_system()"));
+  EXPECT_TRUE(state.reachable);
+  EXPECT_FALSE(state.synchronous);
+  EXPECT_EQ(state.commits, 1u);
+  EXPECT_GE(state.connections, 2u);
+  EXPECT_GT(state.answer_time, absl::ZeroDuration());
+  EXPECT_GT(state.commit_time, absl::ZeroDuration());
+  EXPECT_EQ(state.trouble, "");
+  cluster_->Stop();
+  EXPECT_FALSE(Get(*engine, "a").ok());
+  EXPECT_FALSE(engine->Database()->reachable);
+  EXPECT_THAT(engine->Database()->trouble, HasSubstr("look whether it runs"));
+  ASSERT_TRUE(cluster_->Start().ok());
+  EXPECT_LT(TimeUntilOk([&] { return Put(*engine, "c"); }), absl::Seconds(3));
+  EXPECT_TRUE(engine->Database()->reachable);
+}
+
 // A restart between two calls is not even noticed: nothing had been sent.
 TEST_F(PostgresTest, AQuickRestartCostsNoCall) {
   auto engine = *Open();
@@ -589,6 +614,7 @@ TEST_F(PostgresTest, APromotedStandbyGoesOn) {
         HasSubstr("promoted standby"));
   }
   auto engine = *Open(both);
+  EXPECT_TRUE(engine->Database()->synchronous);
   std::vector<std::string> yes;
   for (int i = 0; i < 200; ++i) {
     yes.push_back(absl::StrCat("k", i));

@@ -78,6 +78,7 @@ absl::StatusOr<PgResult> PgTxn::Ask(const PgStatement& statement, Table table) c
     const absl::Time start = absl::Now();
     absl::StatusOr<PgConnection::Results> results = lease_.connection->Run(all, limit(table));
     if (results.ok()) {
+      if (lease_.lane == PgPool::kReader) pool_.Answered(absl::Now() - start);
       begun_ = true;
       After(table, absl::MakeConstSpan(*results).first(before));
       return std::move(results->back());
@@ -489,9 +490,13 @@ absl::Status PgWriteTxn::Commit(absl::string_view what) {
     RETURN_IF_ERROR(Ask({"SELECT 1"}, rf::kReplay).status());
   }
   const std::vector<PgStatement> statements = CommitStatements();
+  const absl::Time start = absl::Now();
   const absl::StatusOr<PgConnection::Results> results =
       lease_.connection->Run(statements, limit(rf::kReplay));
-  if (results.ok()) return Committed(*results);
+  if (results.ok()) {
+    pool_.Committed(absl::Now() - start);
+    return Committed(*results);
+  }
   if (lease_.connection->broken()) return LookWhatHappened(what, results.status());
   return absl::Status(
       results.status().code(),

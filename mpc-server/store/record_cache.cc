@@ -32,9 +32,12 @@ bool RecordCache::IsOf(uint64_t version) {
 
 RecordCache::Record RecordCache::Find(uint64_t version, const Handle& handle) {
   const absl::MutexLock lock(&mutex_);
-  if (!IsOf(version)) return nullptr;
-  const auto it = places_.find(handle);
-  if (it == places_.end()) return nullptr;
+  const auto it = IsOf(version) ? places_.find(handle) : places_.end();
+  if (it == places_.end()) {
+    ++missed_;
+    return nullptr;
+  }
+  ++found_;
   entries_.splice(entries_.begin(), entries_, it->second);
   return it->second->second;
 }
@@ -55,6 +58,11 @@ void RecordCache::Add(uint64_t version, const Handle& handle, Record record) {
 void RecordCache::Clear() {
   const absl::MutexLock lock(&mutex_);
   Empty();
+}
+
+RecordCache::Use RecordCache::Usage() const {
+  const absl::MutexLock lock(&mutex_);
+  return {entries_.size(), bytes_, max_bytes_, found_, missed_};
 }
 
 size_t RecordCache::bytes() const {

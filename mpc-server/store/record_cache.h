@@ -32,6 +32,11 @@ class RecordCache {
   void Clear();
 
   size_t bytes() const;  // of the records, as they lie in memory
+  struct Use {
+    size_t records = 0, bytes = 0, max_bytes = 0;
+    uint64_t found = 0, missed = 0;  // since the start
+  };
+  Use Usage() const;
 
  private:
   using Entries = std::list<std::pair<Handle, Record>>;  // the one used last first
@@ -42,6 +47,7 @@ class RecordCache {
   mutable absl::Mutex mutex_;
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t found_ ABSL_GUARDED_BY(mutex_) = 0, missed_ ABSL_GUARDED_BY(mutex_) = 0;
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Handle, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);
 };

@@ -43,6 +43,9 @@ TEST_F(RecordCacheTest, ForgetsTheOneUnusedForLongest) {
   EXPECT_NE(cache.Find(1, first->info.handle), nullptr);
   EXPECT_NE(cache.Find(1, third->info.handle), nullptr);
   EXPECT_LE(cache.bytes(), 2 * one.bytes());
+  EXPECT_EQ(cache.Usage().records, 2u);
+  EXPECT_EQ(cache.Usage().found, 3u);
+  EXPECT_EQ(cache.Usage().missed, 1u);
   cache.Clear();
   EXPECT_EQ(cache.Find(1, first->info.handle), nullptr);
   EXPECT_EQ(cache.bytes(), 0u);

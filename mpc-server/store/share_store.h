@@ -225,6 +225,12 @@ class ShareStore {
   absl::Status LoadReplayEntries(absl::FunctionRef<void(const ReplayEntry&)> visit) const;
   absl::StatusOr<size_t> PruneReplayEntries(absl::Time now);  // drops the expired
 
+  // ---- For administrators: of a remote engine, and of what is kept of it in memory ----
+  std::optional<DatabaseState> Database() const { return engine_->Database(); }
+  std::optional<RecordCache::Use> CacheUse() const {
+    return cache_ == nullptr ? std::nullopt : std::optional(cache_->Usage());
+  }
+
   // ---- Small named secrets of this server (its package key) ----
   absl::StatusOr<SecretBytes> ReadItem(absl::string_view name) const;
   absl::Status WriteItem(absl::string_view name, absl::Span<const uint8_t> value);

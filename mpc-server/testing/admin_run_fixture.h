@@ -175,7 +175,9 @@ class RunTest : public testing::Test {
     environment.out = &out;
     environment.err = &err;
     environment.default_config = config_;
-    environment.dial = [this](const AdminConfig&) { return realm_.Connect(); };
+    environment.dial = [this](const AdminConfig&, size_t triple) {
+      return triple == 0 ? realm_.Connect() : second_->Connect();
+    };
     environment.kdb_program = [this](const AdminConfig&) {
       return [this](const auto& arguments, const auto& input, bool) {
         return kdb_.Run(arguments, input);
@@ -238,7 +240,28 @@ class RunTest : public testing::Test {
     }
   }
 
+  // A second triple. What the machines of a party share they have each for themselves here.
+  void AddTriple() {
+    second_.emplace(kRealm);
+    std::ifstream in(config_);
+    std::string text(std::istreambuf_iterator<char>(in), {});
+    const std::string one = "[\"a:1\", \"b:1\", \"c:1\"]";
+    text.replace(text.find(one), one.size(), "[" + one + ", [\"a:2\", \"b:2\", \"c:2\"]]");
+    std::ofstream(config_) << text;
+    for (int party = 0; party < 3; ++party) {
+      v1::StatusReply& first = realm_.servers[party]->status();
+      v1::DatabaseStatus& database = *first.mutable_database();
+      database.set_reachable(true);
+      database.set_where(absl::StrCat("db", party, ":5432/mpckdc"));
+      database.set_system(40 + party);
+      database.set_answer_us(300);
+      database.set_commit_us(1200);
+      second_->servers[party]->BeMachineOf(*realm_.servers[party], /*triple=*/1);
+    }
+  }
+
   enroll::FakeRealm realm_;
+  std::optional<enroll::FakeRealm> second_;
   FakeKdb kdb_;
   std::string config_;
   std::string password_ = "open sesame";

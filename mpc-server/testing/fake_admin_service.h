@@ -51,6 +51,12 @@ class FakeAdminServer : public v1::AdminService::Service {
                  grpc::StatusCode code = grpc::StatusCode::UNAVAILABLE, int times = 1000,
                  int spared = 0);
   v1::StatusReply& status() { return status_; }
+  // From now on it says and opens what that one does, but for its triple.
+  void BeMachineOf(const FakeAdminServer& other, uint32_t triple) {
+    status_ = other.status_;
+    status_.set_triple(triple);
+    secret_key_ = other.secret_key_;
+  }
   Packages committed() {
     std::lock_guard<std::mutex> lock(mutex_);
     return committed_;
