@@ -40,8 +40,8 @@ absl::StatusOr<enroll::AdminServers*> Session::Dial() {
 absl::StatusOr<enroll::AdminServers*> Session::Connect(bool allow_uninitialised) {
   ASSIGN_OR_RETURN(enroll::AdminServers * servers, Dial());
   absl::Status s = servers->Check(config.timeout, config.cluster, allow_uninitialised);
-  if (!s.ok()) return Advise(s, ConnectAdvice(s));
-  return servers;
+  if (s.ok()) return servers;
+  return Advise(s, servers->lost().any() ? servers->lost().WayOut() : ConnectAdvice(s));
 }
 
 absl::StatusOr<const KdbEntries*> Session::ReadKdb() {
