@@ -10,7 +10,7 @@ import time
 import pytest
 
 import config_files
-from long_tests import LONG
+from long_tests import ENABLED, LONG, some
 
 SERVICES = tuple(f'host/s{number}.example.com' for number in range(4))
 ADMIN = ('root/admin', 'the administrator')
@@ -210,7 +210,7 @@ def check_all_is_well(live, user, ccache):
     assert ' 0 bad' in live.admin('doctor', check=False).stdout
 
 
-@pytest.mark.parametrize('when', ['before', 'after'])
+@pytest.mark.parametrize('when', some(['before', 'after'], short=['after']))
 def test_killed_at_every_step_of_the_database(live, user, tmp_path, when):
     killer = Killer(live, tmp_path)
     killed = {'rotate': 0, 'finish': 0}
@@ -268,7 +268,7 @@ def test_killed_at_any_moment(live, user):
 
 def test_two_at_once(live, user):
     """Both draw the next version: the database takes one, and the other's keys are nobody's."""
-    for _ in range(5):
+    for _ in range(5 if ENABLED else 2):
         first = versions(live)
         runs = [subprocess.Popen(
             [config_files.mpc_program('mpc-admin'), '--config', live.dir / 'admin/admin.toml',
