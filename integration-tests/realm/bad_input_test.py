@@ -97,6 +97,29 @@ def live(shared_realm):
     return shared_realm
 
 
+@pytest.fixture
+def own(own_realm):
+    """The module's own realm, and as it was afterwards: configurations and processes."""
+    live = own_realm
+    files = [*live.dir.glob('p?/mpc-server.toml'), live.kdc_dir / 'kdc.conf']
+    before = {path: path.read_text() for path in files}
+    yield live
+    for party, server in enumerate(live.servers):
+        if put_back(before, live.dir / f'p{party}/mpc-server.toml') or not server.is_running():
+            live.restart_server(party)
+    if put_back(before, live.kdc_dir / 'kdc.conf') or not live.kdc.is_running():
+        live.stop_kdc()
+        live.start_kdc()
+    live.wait_for_servers()
+
+
+def put_back(before, path):
+    """Whether it was changed."""
+    changed = path.read_text() != before[path]
+    path.write_text(before[path])
+    return changed
+
+
 def admin_as(live, role, name, *command):
     """mpc-admin with another certificate."""
     path = config_files.replace(live.dir / 'admin/admin.toml', 'admin-administrator.',
@@ -113,8 +136,8 @@ def test_kdc_certificate_may_not_administer(live):
     assert f'krbtgt/{live.name}' in live.admin('list').stdout
 
 
-def test_administrator_certificate_may_not_log_users_in(new_realm):
-    live = new_realm()
+def test_administrator_certificate_may_not_log_users_in(own):
+    live = own
     live.enroll('grace', 'a password')
     live.stop_kdc()
     config_files.replace(live.kdc_dir / 'kdc.conf', '/kdc-kdc.', '/admin-kadmin.')
@@ -201,9 +224,9 @@ def damage_record(live, store, name):
     return handle
 
 
-def test_enrolment_interrupted_between_servers(new_realm):
+def test_enrolment_interrupted_between_servers(own):
     """P2 is gone: nothing becomes usable, nothing stays behind, and a second try succeeds."""
-    live = new_realm()
+    live = own
     live.servers[2].kill()
     failed = live.enroll('erin', 'first try', check=False)
     assert failed.returncode and f':{live.ports.clients[2]}' in failed.stderr, 'names the server'
@@ -221,28 +244,28 @@ def test_enrolment_interrupted_between_servers(new_realm):
     ('workers = 3', 'all three servers need the same'),
     ('randomness = "exchanged"', 'all three servers need the same [engine] randomness'),
 ])
-def test_servers_that_do_not_agree_on_the_engine(new_realm, engine, said):
+def test_servers_that_do_not_agree_on_the_engine(own, new_user, engine, said):
     """One server is configured otherwise: no session; its log and the others' say what differs."""
-    live = new_realm()
-    live.enroll('greta', 'a password')
+    live = own
+    greta = new_user(live)
     config = live.dir / 'p1/mpc-server.toml'
     agreed = config.read_text()
     config.write_text(f'{agreed}\n[engine]\n{engine}\n')
     live.restart_server(1)
     assert daemon.wait_until(lambda: all(said in s.log_tail() for s in live.servers[:2]), 30,
                              pause=0.1), [s.log_tail() for s in live.servers]
-    refused = live.kinit('greta', 'a password', check=False)
+    refused = live.kinit(*greta, check=False)
     assert refused.returncode and 'Password incorrect' not in refused.stdout
     config.write_text(agreed)
     live.restart_server(1)
     live.wait_for_servers()
-    live.kinit('greta', 'a password')
+    live.kinit(*greta)
 
 
-def test_servers_that_differ_in_security(new_realm):
+def test_servers_that_differ_in_security(own):
     """One is semi-honest: nobody works with it, and the administrator hears which and what to do.
     When all three are, they work, and it is said wherever he looks."""
-    live = new_realm()
+    live = own
     live.enroll('hedda', 'a password')
     assert 'SEMI-HONEST' not in shown_to_the_administrator(live)
     configs = [live.dir / f'p{party}/mpc-server.toml' for party in range(3)]
@@ -279,10 +302,10 @@ def make_semi_honest(live, configs, parties):
         live.restart_server(party)
 
 
-def test_servers_that_force_different_protocols(new_realm):
+def test_servers_that_force_different_protocols(own):
     """Two servers force different protocols for stock clients' logins: they do not work together, and
     say so. What one of them forces, all do."""
-    live = new_realm()
+    live = own
     live.enroll('ilse', 'a password')
     configs = [live.dir / f'p{party}/mpc-server.toml' for party in range(3)]
     agreed = configs[1].read_text()
@@ -310,9 +333,9 @@ def shown_to_the_administrator(live):
     return '\n'.join(result.stdout + result.stderr for result in shown)
 
 
-def test_kdc_with_an_unreachable_servers_list(new_realm):
+def test_kdc_with_an_unreachable_servers_list(own):
     """A KDC that is told wrong servers starts, logs them by name, and refuses logins as an outage."""
-    live = new_realm()
+    live = own
     live.enroll('frank', 'a password')
     live.stop_kdc()
     free = daemon.free_ports(1)[0]

@@ -12,6 +12,7 @@ import pytest
 
 import config_files
 import daemon
+from long_tests import some
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'storm'))
 
@@ -74,7 +75,7 @@ class Bulk:
         return len(database)
 
 
-@pytest.fixture(scope='module', params=['db2', 'klmdb'])
+@pytest.fixture(scope='module', params=some(['db2', 'klmdb'], short=['db2']))
 def bulk(request, tmp_path_factory):
     import realm
     with realm.Realm(tmp_path_factory.mktemp('bulk') / 'realm',

@@ -9,6 +9,7 @@ import time
 import pytest
 
 import daemon
+from long_tests import some
 
 UNAVAILABLE = 'A service is not available'
 WRONG = 'Password incorrect'
@@ -39,7 +40,7 @@ def recovers(live, user):
     return daemon.wait_until(lambda: live.kinit(*user, check=False).returncode == 0, RECOVERY, 0.2)
 
 
-@pytest.mark.parametrize('party', [0, 1, 2])
+@pytest.mark.parametrize('party', some([0, 1, 2], short=[1]))
 def test_one_server_down(live, user, party):
     live.servers[party].kill()
     assert_outage(live.kinit(*user, check=False))

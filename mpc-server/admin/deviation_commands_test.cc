@@ -148,7 +148,9 @@ TEST_F(RunTest, StatusAndDoctorNameRecordsThatDiffer) {
     server->status().set_different_record("the three servers hold different records of key 01");
   }
   Expect(1, {"status"}, {}, {"2 keys are refused: the three servers hold different records"});
-  Expect(1, {"doctor"}, {"BAD", "hold different records of key 01", "restore that server's store"});
+  Expect(1, {"doctor"},
+         {"BAD", "hold different records of key 01", "mpc-admin catch-up PARTY",
+          "rebuild that server's store"});
 }
 
 TEST_F(RunTest, StatusAndDoctorSayWhichSecurityAndSemiHonestLoudly) {

@@ -167,14 +167,14 @@ std::string WhatItWaitsFor(const Survey& survey, bool same_version) {
   return "look at its log: it says what differs from the others, or whom it does not reach";
 }
 
-// A server whose store is empty beside others that have the realm lost it.
-std::string WhatMakesTheRealm(const Survey& survey, uint32_t party) {
-  if (absl::c_none_of(survey, [](const auto& s) { return s.status.initialised(); })) {
-    return "mpc-admin init-realm";
+// A server whose store is empty beside others that have the realm's keys lost it.
+std::string WhatMakesTheRealm(const Survey& survey) {
+  std::vector<v1::StatusReply> replies;
+  for (const SurveyedServer& server : survey) {
+    if (server.error.ok()) replies.push_back(server.status);
   }
-  return absl::StrCat("if its store is lost: mpc-admin replace-party ", party,
-                      ", which rebuilds it from the two others; if it began with the wrong data "
-                      "directory, start it with the right one: deploy/runbooks/epochs.md");
+  const enroll::LostStores lost = enroll::FindLostStores(replies);
+  return lost.any() ? lost.WayOut() : "mpc-admin init-realm";
 }
 
 void CheckServer(const SurveyedServer& server, const Survey& survey, const std::string& waits_for,
@@ -184,16 +184,20 @@ void CheckServer(const SurveyedServer& server, const Survey& survey, const std::
   findings->Ok(absl::StrFormat("%s answers in %.1f ms, %s %s", name,
                                absl::ToDoubleMilliseconds(server.round_trip), status.software(),
                                status.isa()));
-  if (!status.initialised()) findings->Bad(name + " has no realm yet", WhatMakesTheRealm(survey, status.party()));
+  if (!status.initialised()) {
+    findings->Bad(name + " has no realm yet", WhatMakesTheRealm(survey));
+  }
   if (status.has_quarantine()) {
     findings->Bad(absl::StrCat(name, " is quarantined: ", TextOf(status.quarantine())),
                   "find out which server deviated and why, then mpc-admin readmit: "
                   "deploy/runbooks/a-server-deviated.md");
   }
   if (status.different_records() > 0) {
-    findings->Bad(absl::StrCat(name, ": ", status.different_record()),
-                  "give those principals new keys (mpc-admin enroll --replace, or randkey), or "
-                  "restore that server's store: deploy/runbooks/a-server-deviated.md");
+    findings->Bad(
+        absl::StrCat(name, ": ", status.different_record()),
+        "if a store was put back from a backup: mpc-admin catch-up PARTY; else give those "
+        "principals new keys (mpc-admin enroll --replace, or randkey), or rebuild that "
+        "server's store: deploy/runbooks/a-server-deviated.md");
   }
   if (!status.peers_connected()) {
     findings->Bad(name + " is not connected to both of its peers", waits_for);
@@ -457,7 +461,8 @@ void Judge(Session& session, const KeyListing& listing, const Comparison& compar
        "give those principals new keys: mpc-admin enroll --replace, or randkey. Are these the "
        "right servers, or was a store restored from an old backup?"},
       {comparison.incomplete, "keys in use are missing on a server: ",
-       "give those principals new keys, or restore that server's store"},
+       "mpc-admin catch-up PARTY has that server receive them from the two others; keys that one "
+       "server alone has need new ones: mpc-admin enroll --replace, or randkey"},
       {comparison.different, "servers and KDC describe keys differently: ",
        "mpc-admin list shows where; mpc-admin policy sets a gate on all three again"}};
   if (!comparison.deleted.empty()) {
@@ -549,13 +554,14 @@ absl::StatusOr<ExitCode> DoctorCommand(Session& session) {
   Findings findings;
   CheckOwnCertificate(session.config, &findings);
   if (CheckServers(session, &findings)) {
-    const absl::Status connected = session.Connect(/*allow_uninitialised=*/true).status();
-    if (connected.ok()) {
+    const absl::StatusOr<enroll::AdminServers*> connected =
+        session.Connect(/*allow_uninitialised=*/true);
+    if (!connected.ok()) {
+      findings.Bad(connected.status());
+    } else if (!(*connected)->lost().any()) {  // it was said what an empty store lacks: everything
       findings.Ok("the servers are parties 0, 1 and 2 of one cluster and epoch");
       CheckStaged(session, &findings);
       CheckStores(session, &findings);
-    } else {
-      findings.Bad(connected);
     }
   }
   return Report(session, findings);

@@ -34,7 +34,7 @@ TEST_F(RunTest, DoctorComparesStoresWithTheKdb) {
   ExpectKeys(2);
   // A key that one server lost.
   realm_.servers[1]->Clear();
-  Expect(1, {"doctor", "--json"}, {"on servers 0-2"});
+  Expect(1, {"doctor", "--json"}, {"on servers 0-2", "mpc-admin catch-up PARTY"});
   Expect(5, {"list"});
 }
 

@@ -103,13 +103,6 @@ TEST_F(RunTest, InitRealmIsHarmlessTwice) {
   Enroll(0, "alice");
 }
 
-TEST_F(RunTest, AnEmptyStoreBesideARealmIsNoNewRealm) {
-  realm_.servers[1]->status().set_initialised(false);
-  Expect(1, {"doctor"}, {"has no realm yet", "mpc-admin replace-party 1"});
-  const Outcome outcome = Expect(0, {"init-realm"}, {"some were already"});
-  EXPECT_THAT(outcome.out, Not(HasSubstr("kdb5_util create")));
-}
-
 TEST_F(RunTest, EnrolsFromAKeytab) {
   const std::string keytab = File("keytab");
   std::ofstream(keytab) << "\x05\x02" << KeytabEntry("alice", 18, std::string(32, 'a'))

@@ -182,7 +182,8 @@ void AddRotate(CLI::App& app, Options* o) {
           &o->finish);
   AddFlag(rotate, "--force",
           "With --finish: at once, which ends the tickets under the old keys. Without it: once "
-          "more, although old keys are still there.",
+          "more, although old keys are still there, or although the servers hold a newer key than "
+          "the database names.",
           &o->force);
   AddOption(rotate, "--if-older", "AGE",
             "For a timer: rotate when the newest key is older, such as 30d, finish when that is "

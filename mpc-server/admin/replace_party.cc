@@ -13,6 +13,7 @@
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/enroll/lost_stores.h"
 
 namespace mpckdc::admin {
 namespace {
@@ -56,6 +57,9 @@ absl::Status CheckSurvey(const Statuses& survey, uint32_t party) {
                                                    " keys: what is replaced must be empty")),
         "if its store is good only start it; if not, stop it, move its data directory away "
         "and start it again");
+  }
+  if (const enroll::LostStores lost = enroll::FindLostStores(survey); lost.empty.size() > 1) {
+    return Advise(absl::FailedPreconditionError(lost.What()), lost.WayOut());
   }
   for (uint32_t other = 0; other < kServers; ++other) {
     if (other == party) continue;

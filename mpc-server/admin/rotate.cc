@@ -190,18 +190,21 @@ absl::StatusOr<Rotation> Finish(Session& session, const Rotation& before) {
 }
 
 // A newer version on the servers than this database names: this is a replica's, or yesterday's, and
-// whoever made that version is right. Or a rotation was killed here, which a person goes on with.
+// whoever made that version is right: another one would be drawn, and its deleted. Or a rotation
+// was killed here, which a person who knows that goes on with.
 absl::Status CheckNewest(Session& session, const Rotation& now) {
   ASSIGN_OR_RETURN(KeyListing listing,
                    ListOnAll(session, now.principal, enroll::Listed::kCommitted));
   for (const auto& [handle, key] : WithoutRetired(std::move(listing))) {
     if (key.info.kvno() <= now.newest()) continue;
     return Advise(
-        absl::FailedPreconditionError(absl::StrCat(
-            "the servers hold version ", key.info.kvno(), " of ", now.principal,
-            ", and this database names none above ", now.newest())),
-        "a replica, or a database from a dump: let it catch up, and run this timer at the primary "
-        "alone; at the primary, after a rotation that was killed: mpc-admin rotate-krbtgt");
+        absl::FailedPreconditionError(
+            absl::StrCat("the servers hold version ", key.info.kvno(), " of ", now.principal,
+                         ", and this database names none above ", now.newest())),
+        absl::StrCat("a replica, or a database from a dump: let it catch up, and rotate at the "
+                     "primary alone; at the primary, after a rotation that was killed: mpc-admin "
+                     "rotate-krbtgt --force",
+                     IsOwnTgt(now.principal) ? "" : absl::StrCat(" ", now.principal)));
   }
   return absl::OkStatus();
 }
@@ -227,7 +230,10 @@ absl::StatusOr<Rotation> RotateOne(Session& session, const std::string& principa
   ASSIGN_OR_RETURN(const Rotation now, ReadRotation(session, principal));
   if (options.finish) return Finish(session, now);
   if (options.if_older.has_value()) return DoWhatIsDue(session, now, *options.if_older);
-  if (!options.show_state && (!now.under_way() || options.force)) return Rotate(session, now);
+  if (!options.show_state && (!now.under_way() || options.force)) {
+    if (!options.force) RETURN_IF_ERROR(CheckNewest(session, now));
+    return Rotate(session, now);
+  }
   if (!options.show_state) {
     RETURN_IF_ERROR(DeleteUnnamed(session, now.principal));
     session.console.Remark("rotated already; a second time before the old keys are gone: --force");

@@ -248,7 +248,11 @@ static void InitOthers(Session& session, const v1::InitRealmRequest& request) {
 }
 
 absl::StatusOr<ExitCode> InitRealmCommand(Session& session) {
-  RETURN_IF_ERROR(session.Connect(/*allow_uninitialised=*/true).status());
+  ASSIGN_OR_RETURN(const enroll::AdminServers* servers,
+                   session.Connect(/*allow_uninitialised=*/true));
+  if (const enroll::LostStores& lost = servers->lost(); lost.any()) {
+    return Advise(absl::FailedPreconditionError(lost.What()), lost.WayOut());
+  }
   v1::InitRealmRequest request;
   request.set_realm(session.config.realm);
   request.set_cluster(static_cast<uint32_t>(session.config.cluster));

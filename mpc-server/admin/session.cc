@@ -54,8 +54,8 @@ absl::StatusOr<enroll::AdminServers*> Session::Use(size_t triple, bool allow_uni
   triple_ = triple;
   ASSIGN_OR_RETURN(enroll::AdminServers * servers, Dial());
   const absl::Status s = servers->Check(config.timeout, config.cluster, allow_uninitialised);
-  if (!s.ok()) return Advise(s, ConnectAdvice(s));
-  return servers;
+  if (s.ok()) return servers;
+  return Advise(s, servers->lost().any() ? servers->lost().WayOut() : ConnectAdvice(s));
 }
 
 absl::StatusOr<enroll::AdminServers*> Session::Connect(bool allow_uninitialised) {

@@ -146,6 +146,7 @@ class HandOver : public KeyRound {
   std::deque<Handle> wanted_, left_;
 
   // Of the batch under way.
+  std::vector<KeyRecord> sent_;  // of which this one gave its component
   bool last_ = false;
   size_t stored_ = 0, left_out_ = 0;
 };
@@ -187,9 +188,11 @@ absl::Status HandOver::SendComponents(const Handles& handles) {
   SecretBytes out;
   AppendUint(out, kComponents, 1);
   AppendUint(out, handles.size(), 4);
+  sent_.clear();
   for (const Handle& handle : handles) {
-    const absl::StatusOr<KeyRecord> record = store_.Get(handle);
+    // In this order: what is collected in between is not here, and is not sent as a key in use.
     const auto retired = store_.RetiredSince(handle);
+    absl::StatusOr<KeyRecord> record = store_.Get(handle);
     const bool is_retired = retired.ok() && retired->has_value();
     AppendUint(out, is_retired ? static_cast<uint64_t>(absl::ToUnixMicros(**retired)) : 0, 8);
     if (!record.ok()) {
@@ -199,6 +202,7 @@ absl::Status HandOver::SendComponents(const Handles& handles) {
     const SecretBytes component = EncodeComponent(*record, of_prev);
     AppendUint(out, component.size(), 4);
     AppendBytes(out, component);
+    sent_.push_back(*std::move(record));
   }
   return party_->channel().Send(NeighbourOf(own_, receiver_), FrameType::kAgreement, out);
 }
@@ -244,6 +248,8 @@ absl::Status HandOver::Give() {
   return HearStored();
 }
 
+// Those of which both gave a component, as it was then: a key may be collected here meanwhile, and
+// the newcomer, who hears that it is deleted, collects it too.
 absl::StatusOr<std::vector<KeyRecord>> HandOver::HearCandidates() {
   ASSIGN_OR_RETURN(const Frame frame, Hear(receiver_, kCandidates));
   ByteReader in(frame.payload);
@@ -254,8 +260,13 @@ absl::StatusOr<std::vector<KeyRecord>> HandOver::HearCandidates() {
   }
   std::vector<KeyRecord> records;
   for (const Handle& handle : handles) {
-    ASSIGN_OR_RETURN(records.emplace_back(), store_.Get(handle));
+    const auto of_handle = [&](const KeyRecord& record) { return record.info.handle == handle; };
+    const auto found = std::find_if(sent_.begin(), sent_.end(), of_handle);
+    if (found == sent_.end()) return Malformed(receiver_);
+    records.push_back(std::move(*found));
+    sent_.erase(found);
   }
+  sent_.clear();
   return records;
 }
 

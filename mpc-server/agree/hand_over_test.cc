@@ -275,6 +275,33 @@ TEST_P(HandOverTest, AMemoryImageOfLaterDoesNotMakeTheLostStoreWorthAnything) {
   EXPECT_EQ(as_session_key, 0) << "a key that the seed follows from is in memory";
 }
 
+// The two others collect a key when the newcomer has its components and nobody has verified them.
+TEST_P(HandOverTest, AKeyThatIsCollectedOnTheWayEndsNoSession) {
+  const PlainKey deleted = realm_.AddKey("deleted@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes128Gcm);
+  const std::vector<NamedKey> name = {{deleted.info.handle, deleted.info.principal}};
+  const std::vector<int> others = {NextParty(lost()), PrevParty(lost())};
+  for (const int p : others) ASSERT_TRUE(realm_.store(p).Retire(name, absl::Now()).ok());
+  std::atomic<bool> collected{false};
+  std::atomic<int> sessions{0};
+  realm_.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
+    if (collected && m.type == FrameType::kHello) ++sessions;
+    const bool candidates = m.type == FrameType::kAgreement && !m.payload.empty() &&
+                            m.payload[0] == 8 && m.from == lost();
+    if (!candidates || collected.exchange(true)) return;
+    for (const int p : others) EXPECT_TRUE(realm_.store(p).DeleteNamed(name).ok());
+  });
+  LoseStore(lost());
+  ExpectReplaced(lost());
+  EXPECT_TRUE(collected);
+  EXPECT_EQ(sessions.load(), 0) << "all began again";
+  // It is the newcomer's to collect, which heard of both that it is deleted.
+  const auto retired = realm_.store(lost()).RetiredSince(deleted.info.handle);
+  ASSERT_TRUE(retired.ok()) << retired.status();
+  EXPECT_TRUE(retired->has_value());
+  EXPECT_TRUE(Eventually([&] { return LogsIn(realm_.alice); }));
+  ExpectSameKey(realm_.bob);
+}
+
 // A KDC that names handles that nobody has, as fast as it likes: the newcomer is done all the same.
 // Until it is, shares are not refreshed.
 TEST_P(HandOverTest, AKdcDoesNotKeepTheNewcomerReceiving) {

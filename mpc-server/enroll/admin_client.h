@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "mpc-server/base/status_macros.h"
+#include "mpc-server/enroll/lost_stores.h"
 #include "mpc-server/package/package.h"
 #include "proto/admin.grpc.pb.h"
 
@@ -112,13 +113,16 @@ class AdminServers {
   // Asks all three for their status and checks that they are parties 0, 1 and 2 (three different
   // certificates) of one cluster and epoch of this realm, and speak a version that we speak. Then
   // at() and what follows are valid. They are of one triple. `cluster` < 0: any. An uninitialised
-  // server is an error unless `allow_uninitialised`.
+  // server is an error unless `allow_uninitialised`; then lost() says whether it should have had
+  // keys.
   absl::Status Check(absl::Duration timeout, int64_t cluster = -1,
                      bool allow_uninitialised = false);
 
   // Before Check(): in the order of the configuration.
   AdminClient& at(int party) { return *clients_[order_[party]]; }
   const PackageTarget& target() const { return target_; }
+  // What the last Check() saw.
+  const LostStores& lost() const { return lost_; }
   const std::string& realm() const { return realm_; }
   uint32_t triple() const { return status_[0].triple(); }
   // The number that the triple's nonces carry, by which a KDC knows it: its cluster's and its own.
@@ -141,6 +145,7 @@ class AdminServers {
   std::array<int, 3> order_ = {0, 1, 2};
   std::array<v1::StatusReply, 3> status_;  // by party, of the last Check()
   PackageTarget target_;
+  LostStores lost_;
 };
 
 }  // namespace mpckdc::enroll

@@ -106,7 +106,7 @@ absl::Status Refuse(const Parts&... why) {
 }
 
 absl::Status CheckOne(const v1::StatusReply& reply, const std::string& name,
-                      const std::string& realm, int64_t cluster, bool allow_uninitialised) {
+                      const std::string& realm, int64_t cluster) {
   const auto refuse = [&](const auto&... why) { return Refuse("server ", name, why...); };
   if (reply.version() < kAdminVersionMin || reply.version() > kAdminVersionMax) {
     return refuse(" (", reply.software(), ") speaks version ", reply.version(),
@@ -117,9 +117,6 @@ absl::Status CheckOne(const v1::StatusReply& reply, const std::string& name,
   if (reply.party() > 2) return refuse(" says it is party ", reply.party());
   if (cluster >= 0 && reply.cluster() != cluster) {
     return refuse(" belongs to cluster ", reply.cluster(), ", expected ", cluster);
-  }
-  if (!reply.initialised() && !allow_uninitialised) {
-    return refuse(" has no realm yet: run mpc-admin init-realm");
   }
   return absl::OkStatus();
 }
@@ -148,11 +145,12 @@ absl::StatusOr<AdminServers> AdminServers::Dial(const AdminIdentity& identity,
   return servers;
 }
 
-// Of two servers; one may have entered a refresh a moment before the other.
+// Of two servers; one may have entered a refresh a moment before the other, or be empty.
 static bool SameEpoch(const v1::StatusReply& a, const v1::StatusReply& b) {
   const uint64_t older = std::min(a.epoch(), b.epoch()), newer = std::max(a.epoch(), b.epoch());
   const bool refreshing = a.epoch() > b.epoch() ? a.refreshing() : b.refreshing();
-  return older == newer || (older + 1 == newer && refreshing);
+  const bool empty = !a.initialised() || !b.initialised();
+  return empty || older == newer || (older + 1 == newer && refreshing);
 }
 
 AdminServers AdminServers::FromClients(std::array<std::unique_ptr<AdminClient>, 3> clients,
@@ -193,9 +191,16 @@ absl::Status AdminServers::Adopt(const std::array<v1::StatusReply, 3>& replies, 
   std::array<int, 3> order = {-1, -1, -1};
   std::set<std::string> certificates;
   for (int i = 0; i < 3; ++i) {
+    RETURN_IF_ERROR(CheckOne(replies[i], clients_[i]->name(), realm_, cluster));
+  }
+  lost_ = FindLostStores(replies);
+  if (lost_.any() && !allow_uninitialised) return Refuse(lost_.What());
+  for (int i = 0; i < 3; ++i) {
     const v1::StatusReply& reply = replies[i];
     const std::string& name = clients_[i]->name();
-    RETURN_IF_ERROR(CheckOne(reply, name, realm_, cluster, allow_uninitialised));
+    if (!reply.initialised() && !allow_uninitialised) {
+      return Refuse("server ", name, " has no realm yet: run mpc-admin init-realm");
+    }
     int& place = order[reply.party()];
     if (place >= 0) {
       return Refuse("servers ", clients_[place]->name(), " and ", name, " both say they are party ",
@@ -211,10 +216,12 @@ absl::Status AdminServers::Adopt(const std::array<v1::StatusReply, 3>& replies, 
                     name, " of triple ", reply.triple(),
                     ": the three of one triple have the same `triple` in mpc-server.toml");
     }
-    if (reply.cluster() != replies[0].cluster() || !SameEpoch(reply, replies[0])) {
-      return Refuse("servers ", clients_[0]->name(), " and ", name, " differ: cluster ",
-                    replies[0].cluster(), " epoch ", replies[0].epoch(), " and cluster ",
-                    reply.cluster(), " epoch ", reply.epoch());
+    for (int j = 0; j < i; ++j) {
+      const v1::StatusReply& other = replies[j];
+      if (reply.cluster() == other.cluster() && SameEpoch(reply, other)) continue;
+      return Refuse("servers ", clients_[j]->name(), " and ", name, " differ: cluster ",
+                    other.cluster(), " epoch ", other.epoch(), " and cluster ", reply.cluster(),
+                    " epoch ", reply.epoch());
     }
   }
   order_ = order;
