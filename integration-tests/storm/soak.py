@@ -31,6 +31,7 @@ import soak_events
 import soak_plots
 import soak_samples
 import soak_verdict
+import steady_load
 import storm
 import storm_realms
 import storm_runs
@@ -40,7 +41,6 @@ CALM = 0.4           # of the time, at its end
 LOCKOUT_USERS = 2000  # who have a policy of three failures
 LOCKOUT_FAILURES = 3
 SERVERS = ('p0', 'p1', 'p2')
-AFTER_STORM = 40     # seconds until login-storm must have written its report
 GRACE = '2m'         # replaced keys are collected within the run
 
 
@@ -107,37 +107,6 @@ def failures_counted(live):
 
 
 # Running ------------------------------------------------------------------------------------------
-
-class Load:
-    """login-storm, which Ctrl-C at this program does not reach."""
-
-    def __init__(self, live, out, arguments):
-        self.log, self._report = out / 'logins.log', out / 'storm.json'
-        for file in (self.log, self._report):
-            file.unlink(missing_ok=True)
-        argv = [storm.program(), '--kdc', f'127.0.0.1:{live.ports.kdc}', '--realm', live.name,
-                '--keytab', live.dir / 'users.keytab', '--enctype', ENCTYPE, '--rate',
-                arguments.rate, '--duration', '24h', '--seed', arguments.seed, '--log', self.log,
-                '--json', self._report]
-        with open(out / 'logins.txt', 'wb') as text:
-            self._process = subprocess.Popen(
-                [str(part) for part in argv], env=live.env, stdin=subprocess.DEVNULL, stdout=text,
-                stderr=text, start_new_session=True)
-
-    def is_running(self):
-        return self._process.poll() is None
-
-    def stop(self):
-        """Its report; None if there is none."""
-        if self.is_running():
-            self._process.send_signal(signal.SIGINT)
-        try:
-            self._process.wait(AFTER_STORM)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        return json.loads(self._report.read_text()) if self._report.exists() else None
-
 
 class Soak:
     def __init__(self, arguments, live, world, out):
@@ -330,8 +299,8 @@ def soaked(arguments, work, pairs, out):
         fill(live, world, arguments.users)
         soak = Soak(arguments, live, world, out)
         soak.begin = time.time()
-        load = Load(live, out, arguments)
-        with soak_samples.Sampler(soak.pids, soak.stores, arguments.sample) as sampler:
+        load = steady_load.SteadyLoad(live, out, ENCTYPE, arguments.rate, seed=arguments.seed)
+        with load, soak_samples.Sampler(soak.pids, soak.stores, arguments.sample) as sampler:
             interrupted = soak.run()
             storm_report = load.stop()
         report = make_report(soak, sampler.samples, load, storm_report, interrupted, machine)

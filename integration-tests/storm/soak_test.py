@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import bench_refresh
 import soak
 import soak_events
 import soak_samples
@@ -134,6 +135,14 @@ def test_every_event_comes_and_refreshes_between_them():
     assert some.count('refresh') >= 8
     again = soak_events.schedule(random.Random(3), postgresql=False)
     assert some == [next(again) for _ in range(40)]
+
+
+def test_recovery_is_from_when_on_nearly_all_are_good():
+    logins = [login(at / 10, 0.05, 'ok' if at in (31, 32) or at >= 50 else 'failed', 0)
+              for at in range(0, 100)]
+    first, well = bench_refresh.recovery(logins, 2)
+    assert first == pytest.approx(1.15) and well == 3  # the whole second from 5 s on
+    assert bench_refresh.recovery([login(3, 1, 'lost')], 2) == (None, None)
 
 
 SMALL = ['--users', '50', '--rate', '20', '--pause', '1', '--sample', '1', '--minute', '10']
