@@ -176,12 +176,13 @@ absl::StatusOr<std::unique_ptr<ShareStore>> OpenStore(const StoreOptions& option
 // As a party that is rebuilt receives its keys: each is written once, none is staged.
 absl::Status FillStore(ShareStore& store, size_t from, size_t to,
                        const std::function<void(size_t)>& progress) {
+  SeededRandomForTest random(from);  // without a system call for each number
   RETURN_IF_ERROR(store.MarkInitialised().status());
   RETURN_IF_ERROR(store.BeginReceiving());
   for (size_t at = from; at < to;) {
     std::vector<ShareStore::Received> some;
     for (; at < to && some.size() < kKeysPerWrite; ++at) {
-      some.push_back({RecordOf(at, SystemRandom()), std::nullopt});
+      some.push_back({RecordOf(at, random), std::nullopt});
     }
     RETURN_IF_ERROR(store.Receive(some));
     progress(at);
