@@ -51,10 +51,15 @@ class Pair(postgres.Cluster):
                   f'host={self.dir} dbname=postgres user=super passfile={self._replication}')
         self._standby = self._server_at(self._standby_dir)
         self._standby.start()
+        # Commits would wait for a standby that is not there yet.
+        self._wait_for("state = 'streaming'")
         self._set('*')
+        self._wait_for("sync_state = 'sync'")
+
+    def _wait_for(self, standby):
         assert daemon.wait_until(
-            lambda: self.sql('SELECT count(*) FROM pg_stat_replication WHERE sync_state = '
-                             "'sync'") == '1', 60, 0.1), self._standby.log_tail()
+            lambda: self.sql(f'SELECT count(*) FROM pg_stat_replication WHERE {standby}') == '1', 60,
+            0.1), self._standby.log_tail()
 
     def _server_at(self, folder):
         return daemon.Daemon(

@@ -144,6 +144,8 @@ class Soak:
         try:
             done['said'] = function(self.world) or ''
             done['end'] = time.time()
+            if outage:
+                done['outage_end'] = max(done['begin'], self.world.well_at)
             self.world.check_logins()
         except (soak_events.EventError, realm_module.RealmError, subprocess.SubprocessError, OSError,
                 AssertionError) as error:

@@ -3,7 +3,8 @@
 them. Each ends when the realm is as good as before, and has checked that itself.
 
 An event that takes a server away from this realm, which has one machine for each party, is an
-outage: logins fail from its beginning to its end. Everything else may cost no login."""
+outage: logins fail from its beginning until World.wait_until_well() returned last. Everything else may
+cost no login."""
 
 import functools
 import json
@@ -45,6 +46,7 @@ class World:
         self.password = 'the first of many'  # BERT's
         self.changes = 0
         self.enrolled = []
+        self.well_at = 0.0  # seconds since 1970; of wait_until_well()
 
     def prepare(self):
         self.live.enroll(*ANNA)
@@ -69,6 +71,7 @@ class World:
         self.live.wait_for_servers()
         check(daemon.wait_until(lambda: self.logs_in(*ANNA), seconds, 0.1),
               f'nobody gets in {seconds} s after all are back')
+        self.well_at = time.time()
 
     def settle(self):
         """Nothing is being rewritten or received."""

@@ -80,7 +80,7 @@ def lines(report, ax, what, factor):
 
 
 def mark(event, ax, begin):
-    first, last = (event['begin'] - begin) / 60, (event['end'] - begin) / 60
+    first, last = (event['begin'] - begin) / 60, (event.get('outage_end', event['end']) - begin) / 60
     if event['outage']:
         ax.axvspan(first, last, color='#bbbbbb', alpha=0.6, linewidth=0)
     else:

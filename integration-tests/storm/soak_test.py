@@ -47,6 +47,12 @@ def test_only_an_announced_outage_excuses(one, lost):
     assert kept == [not lost, True, True, True]
 
 
+def test_an_outage_may_be_over_before_its_event():
+    early = [{**event(100, 130, outage=True), 'outage_end': 110}]
+    assert judged([login(1, 0.1), login(109, 5, 'lost')], early)[1][0]
+    assert not judged([login(1, 0.1), login(111, 5, 'lost')], early)[1][0]
+
+
 @pytest.mark.parametrize('one, broken', [
     (login(101, 1, 'wrong'), 1), (login(101, 1, 'failed', 18), 2), (login(101, 1, 'failed', 24), 2)])
 def test_nothing_excuses_a_wrong_answer_or_a_lockout(one, broken):

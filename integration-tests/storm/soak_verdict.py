@@ -2,8 +2,8 @@
 """Whether a soak kept the promises: lost logins, memory, descriptors, and how it ended.
 
 An event is a dict: `name`, `begin`, `end` (seconds since 1970), `outage`: whether it takes a server
-away from a realm that has no other, so that logins may fail until its end, `calm`: whether no process
-ends in it, `said`, `error`.
+away from a realm that has no other, so that logins may fail until `outage_end`, or its end; `calm`:
+whether no process ends in it, `said`, `error`.
 
 A memory slope is fitted to the samples after the last event that ended a process, without the first
 quarter, in which caches fill. Neighbouring residuals are alike (memory goes up in steps), so there is
@@ -24,7 +24,8 @@ class Outages:
     """The times in which logins may fail: nothing else may take a login's answer away."""
 
     def __init__(self, events):
-        self._spans = sorted((e['begin'], e['end'] + LATE) for e in events if e['outage'])
+        self._spans = sorted((e['begin'], e.get('outage_end', e['end']) + LATE)
+                             for e in events if e['outage'])
 
     def excuse(self, login):
         """Whether the login and an outage overlap."""
