@@ -25,7 +25,8 @@ export JOBS PYTHON
 
 .DEFAULT_GOAL := help
 .PHONY: help packages packages-test krb5 programs build demo demo-stop test krb5-check test-fresh \
-  bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm sim fault clients clean
+  bench bench-plots bench-network bench-distance bench-refresh bench-triples test-long storm soak sim fault \
+  clients clean
 
 help:
 	@echo 'make demo        build what it runs, start a realm, log a user in, search for keys'
@@ -45,6 +46,7 @@ help:
 	@echo 'make bench-triples what a second triple is worth, each with a CPU quota (root, 5 min)'
 	@echo 'make bench-distance logins, loopback to 30 ms and 100 Mb/s between the servers (root, 12 min)'
 	@echo 'make storm       logins at a realm of 100,000 users, ours beside stock krb5kdc and the paper (25 min)'
+	@echo 'make soak        two hours of logins while the realm is refreshed, rotated, killed, replaced, restored'
 	@echo 'make sim         simulated realms under seeded faults: SEEDS=1000 FIRST=1; resumable'
 	@echo 'make fault       servers and KDC killed, stopped, cut off, slowed under load (root, 12 min)'
 	@echo 'make clients     MIT, Heimdal, Java, Go, Python, Kerby, SSSD, ssh, curl log in (root, 5 min)'
@@ -113,8 +115,8 @@ bench-network: bench-program
 # DISTANCE="--only far --type aes256-cts --idle 60"; integration-tests/wire/README.md explains.
 test-long: build
 	@MPCKDC_LONG=1 $(PYTHON) -m pytest -q -n 3 --dist loadfile --basetemp $(BUILD)/realm-tests \
-	  $(patsubst %,integration-tests/realm/%_test.py,refresh replace_party grace rotate_krbtgt) \
-	  integration-tests/storm/triples_storm_test.py
+	  $(patsubst %,integration-tests/realm/%_test.py,refresh replace_party grace rotate_krbtgt postgres_pair) \
+	  integration-tests/storm/triples_storm_test.py integration-tests/storm/soak_test.py
 
 bench-refresh: build
 	@$(PYTHON) integration-tests/storm/bench_refresh.py $(REFRESH)
@@ -132,6 +134,11 @@ storm: build
 	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-plots.txt
 	@krb5-patches/build.sh --stock > $(LOG)/krb5-stock-directory
 	@$(PYTHON) integration-tests/storm/bench_storm.py $(STORM)
+
+# SOAK="--hours 0.1 --users 2000 --rate 100", "--postgresql", "--break-something"; integration-tests/storm/README.md explains.
+soak: build
+	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-plots.txt
+	@$(PYTHON) integration-tests/storm/soak.py $(SOAK)
 
 # Seeds that are done are kept below build/sim, by commit and program: after Ctrl-C the same command
 # goes on. FIRST= names the first seed, SIMFLAGS= more options of mpc-sim, STORE_RUNS= how often the

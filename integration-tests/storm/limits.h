@@ -47,6 +47,7 @@ inline constexpr double kMaxLatencySeconds = 1e3;
 inline constexpr double kLatencyResolution = 0.01;    // relative width of a bin
 inline constexpr absl::Duration kSeriesInterval = absl::Milliseconds(250);
 inline constexpr absl::Duration kProgressInterval = absl::Milliseconds(500);
+inline constexpr absl::Duration kLogInterval = absl::Seconds(1);  // of --log, between writes
 inline constexpr size_t kMaxWrongAnswerTexts = 10;    // told in full; all are counted
 
 // ---- The knee of a ramp ----

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "integration-tests/storm/login.h"
+#include "integration-tests/storm/login_log.h"
 #include "integration-tests/storm/options.h"
 #include "integration-tests/storm/report.h"
 #include "integration-tests/storm/run.h"
@@ -28,6 +31,22 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kTimestampBytes = 28;  // PA-ENC-TS-ENC with microseconds of three bytes
+
+// Ctrl-C ends a run early: what is in flight is waited for, and the report is of what was until
+// then. A second one ends the program.
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void OnInterrupt(int signal) {
+  interrupted = true;
+  std::signal(signal, SIG_DFL);
+}
+
+absl::StatusOr<RunResult> RunUntilInterrupted(const Options& o, Load& load, Control& control) {
+  control.interrupted = &interrupted;
+  std::signal(SIGINT, OnInterrupt);
+  return Run(o, load, control);
+}
 
 // How the run was asked for.
 json Setup(const Options& o, size_t users, const json& more) {
@@ -100,9 +119,10 @@ absl::StatusOr<ExitStatus> RunLogins(const Options& o, const std::vector<Thresho
   if (users.size() < static_cast<size_t>(o.threads)) {
     return Bad(users.size(), " users for ", o.threads, " --threads: one each at least");
   }
+  if (!o.log.empty()) RETURN_IF_ERROR(EmptyLoginLog(o.log));
   Control control;
   const auto load = StartLogins(o, std::move(plan), std::move(kdc), users, control);
-  ASSIGN_OR_RETURN(RunResult result, Run(o, *load, control));
+  ASSIGN_OR_RETURN(RunResult result, RunUntilInterrupted(o, *load, control));
   return Conclude(o, result, thresholds, Setup(o, users.size(), LoginsSetup(o)), json::object());
 }
 
@@ -121,7 +141,7 @@ absl::StatusOr<ExitStatus> RunJobs(const Options& o, const std::vector<Threshold
   }
   Control control;
   ASSIGN_OR_RETURN(const auto load, StartJobs(o, users, handles, control));
-  ASSIGN_OR_RETURN(RunResult result, Run(o, *load, control));
+  ASSIGN_OR_RETURN(RunResult result, RunUntilInterrupted(o, *load, control));
   return Conclude(o, result, thresholds,
                   Setup(o, users.size(), JobsSetup(o, handles.krbtgt_enctype)),
                   {{"blocks_per_login", BlocksJson(o)}});

@@ -55,6 +55,7 @@ class Login {
   // What to send; until the next call of OnReply().
   Bytes request() const { return View(*request_); }
   Step step() const { return step_; }
+  const User& user() const { return *user_; }  // of the last Begin()
 
   Next OnReply(Bytes message, uint32_t next_nonce);
 

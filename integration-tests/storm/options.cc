@@ -163,6 +163,7 @@ void AddOutput(Group g, Options& o) {
     return absl::OkStatus();
   });
   g.Value("--json", "FILE", "the report; - is standard output", ToText(&o.json));
+  g.Value("--log", "FILE", "a line for each login that ends", ToText(&o.log));
   g.Value("--plot", "FILE", "latency histogram and throughput over time, .svg or .png",
           ToText(&o.plot));
 }
@@ -195,6 +196,7 @@ absl::Status CheckJobs(const Options& o) {
       o.handles.empty()) {
     return Bad("jobs needs --servers, --ca, --certificate, --key and --handles");
   }
+  if (!o.log.empty()) return Bad("--log is of logins, not of jobs");
   if (o.servers.size() != 3) return Bad("--servers: three servers, with commas between");
   if (o.rate > 0 || o.ramp_to > 0) return Bad("jobs has a closed loop only: --in-flight");
   if (o.check < limits::kMinJobsSample) return Bad("jobs compares at least 1 % with the oracle");

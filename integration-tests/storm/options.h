@@ -72,6 +72,7 @@ struct Options {
   std::vector<WatchedProcess> processes;
   std::vector<std::string> fail_if;
   std::string json;          // file, "-" for standard output
+  std::string log;           // file: a line per login
   std::string plot;          // file, .svg or .png
   std::string plot_script;   // what draws it
   // login-storm jobs.

@@ -185,6 +185,7 @@ class Runner {
       const Snapshot after = Look();
       result_.stages.push_back(Between(before, after, stage.rate));
       before = after;
+      if (control_.IsInterrupted()) break;
       if (stages_.size() > 1 && !AnsweredEnough(result_.stages.back())) break;
     }
   }
@@ -198,7 +199,7 @@ class Runner {
     const absl::Time end = MonotonicNow() + length;
     while (!load_.HasFailed()) {
       const absl::Time now = MonotonicNow();
-      if (now >= end || CountIsDone()) return;
+      if (now >= end || CountIsDone() || control_.IsInterrupted()) return;
       load_.Tick();
       progress_.Tick(now, stage);
       absl::SleepFor(std::min(kTick, end - now));

@@ -158,6 +158,7 @@ struct Control {
   std::atomic<int> stage{kNoStage};
   std::atomic<double> rate{0};           // of all threads together
   std::atomic<bool> stop{false};         // nothing new begins
+  std::atomic<bool>* interrupted = nullptr;   // set: somebody wants the run to end now
   std::atomic<int64_t> may_begin{INT64_MAX};  // --count: how many logins still may
 
   std::atomic<uint64_t> started{0};      // and shed ones
@@ -168,6 +169,7 @@ struct Control {
 
   // Whether one login more may begin; it is then in flight.
   bool MayBegin();
+  bool IsInterrupted() const { return interrupted != nullptr && *interrupted; }
 };
 
 class Load {

@@ -180,6 +180,47 @@ def test_thresholds(logins, limit, status):
         assert done.report['limits'][1] == {'limit': limit, 'exceeded': status == 1}
 
 
+def log_lines(file):
+    lines = [line.split() for line in file.read_text().splitlines()]
+    return [(float(due), float(ms), end, int(code), int(sends), user)
+            for due, ms, end, code, sends, user in lines]
+
+
+@pytest.mark.parametrize('threads', [1, 2])
+def test_every_login_is_in_the_log(stock, logins, threads):
+    file = stock.dir / 'logins.log'
+    before = time.time()
+    done = logins('--count', 60, '--threads', threads, '--wrong-passwords', '30%', '--log', file)
+    lines = log_lines(file)
+    ends = [end for _, _, end, _, _, _ in lines]
+    counts = done.report['logins']
+    assert (ends.count('ok'), ends.count('refused')) == (counts['ok'], counts['refused'])
+    assert len(lines) == 60 and {user for *_, user in lines} <= {user_name(i) for i in range(USERS)}
+    assert all(before - 1 < due < time.time() for due, *_ in lines)
+    assert max(ms for _, ms, end, *_ in lines if end == 'ok') == pytest.approx(
+        done.report['latency_ms']['login']['max'], abs=0.01)
+    assert {code for _, _, end, code, *_ in lines if end == 'refused'} == {24}
+
+
+def test_lost_logins_are_in_the_log(stock, logins):
+    file = stock.dir / 'lost.log'
+    logins('--kdc', f'127.0.0.1:{daemon.free_ports(1)[0]}', '--count', 4, '--resend-after', '50ms',
+           '--resends', 1, '--log', file)
+    assert [(end, code, sends) for _, _, end, code, sends, _ in log_lines(file)] == [
+        ('lost', 0, 2)] * 4
+
+
+def test_ctrl_c_ends_a_run_with_its_report(stock):
+    begun = time.monotonic()
+    done = storm.logins(
+        stock, '--users', 'user%04d', '--number', 2, '--password-file', stock.dir / 'password',
+        '--enctype', 'aes128-cts', '--rate', 50, '--duration', '10m',
+        prefix=['timeout', '--foreground', '--preserve-status', '--signal=INT', '1.5'])
+    assert time.monotonic() - begun < 30
+    assert 0.5 < done.report['seconds'] < 5
+    assert done.report['logins']['ok'] == done.report['logins']['started'] > 10
+
+
 @pytest.mark.parametrize('suffix,magic', [('png', b'\x89PNG'), ('svg', b'<?xml')])
 def test_plots(stock, logins, suffix, magic):
     file = stock.dir / f'plot.{suffix}'

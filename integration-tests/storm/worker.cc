@@ -26,6 +26,7 @@
 #include "absl/time/time.h"
 #include "integration-tests/storm/limits.h"
 #include "integration-tests/storm/login.h"
+#include "integration-tests/storm/login_log.h"
 #include "integration-tests/storm/target.h"
 #include "mpc-server/base/status_macros.h"
 
@@ -146,6 +147,7 @@ class Worker {
     int fd;
   };
   std::deque<Lingering> lingering_;
+  LoginLog log_;
   std::vector<uint8_t> buffer_ = std::vector<uint8_t>(limits::kMaxReplyBytes);
 };
 
@@ -178,6 +180,7 @@ absl::Status Worker::Prepare() {
   if (epoll_ < 0) return absl::InternalError(absl::StrCat("epoll_create1: ", strerror(errno)));
   ASSIGN_OR_RETURN(wrong_key_, Key::Random(plan_.users.front().key.enctype()));
   RETURN_IF_ERROR(wrong_key_.Prepare());
+  if (!o_.log.empty()) RETURN_IF_ERROR(log_.Open(o_.log));
   last_round_ = MonotonicNow();
   // This thread's share, rounded so that all together are as many as were asked for.
   const size_t in_flight = (o_.in_flight + o_.threads - 1 - index_) / o_.threads;
@@ -194,7 +197,8 @@ absl::Status Worker::Run() {
     const bool stop = control_.stop.load(std::memory_order_relaxed);
     if (!stop) RETURN_IF_ERROR(BeginDue(now));
     RETURN_IF_ERROR(RunTimers(now));
-    if (stop && free_.size() == slots_.size()) return absl::OkStatus();
+    if (stop && free_.size() == slots_.size()) return log_.WriteAll();
+    RETURN_IF_ERROR(log_.WriteSome(now));
     RETURN_IF_ERROR(WaitAndReceive(now));
   }
 }
@@ -373,6 +377,7 @@ void Worker::EndLogin(Slot& slot, Outcome outcome, absl::Time now) {
   if (outcome == Outcome::kError) ++tally.errors[result.error_code].unexpected;
   if (outcome == Outcome::kWrongAnswer) tally.Complain(result.complaint);
   if (outcome == Outcome::kLost) RetirePort(slot, now);
+  log_.Add(slot.due, now, outcome, result.error_code, slot.sends, slot.login.user().principal);
   tally.checked += result.decrypted ? 1 : 0;
   tally.tickets += static_cast<uint64_t>(result.tickets);
   series.Add(now - plan_.begin, ok);

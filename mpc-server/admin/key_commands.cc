@@ -41,7 +41,8 @@ static void to_json(json& out, const ListedKey& key) {
 
 namespace {
 
-constexpr size_t kVerifyAtOnce = 32;  // keys of one VerifyKeys call
+// Keys of one VerifyKeys call: what the servers verify together (agree/agreement.h).
+constexpr size_t kVerifyAtOnce = 128;
 
 std::string Plural(size_t count, absl::string_view what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");

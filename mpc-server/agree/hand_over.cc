@@ -30,7 +30,17 @@ enum Message : uint8_t {
 // As many as are verified together.
 constexpr size_t kKeysPerBatch = kVerifyKeysPerBatch;
 
+constexpr size_t kHandlesPerRead = 1024;
+
 using Handles = std::vector<Handle>;
+
+// The next greater one, if there is one.
+std::optional<Handle> After(Handle handle) {
+  for (size_t i = handle.size(); i-- > 0;) {
+    if (++handle[i] != 0) return handle;
+  }
+  return std::nullopt;
+}
 
 void AppendHandles(std::string& out, const Handles& handles) {
   AppendUint(out, handles.size(), 4);
@@ -115,6 +125,8 @@ class HandOver : public KeyRound {
   // ---- The two who have the keys ----
   absl::Status Give();
   absl::StatusOr<Handles> Next();
+  absl::Status ReadMore();
+  absl::StatusOr<Handles> Held(Handles handles) const;
   absl::Status SendComponents(const Handles& handles);
   absl::Status HearStored();
   absl::Status HearHandles(Handles* handles);
@@ -144,6 +156,7 @@ class HandOver : public KeyRound {
   // The guide's.
   bool begun_ = false;
   std::deque<Handle> wanted_, left_;
+  std::optional<Handle> next_ = Handle{};  // from which on handles are still to be read
 
   // Of the batch under way.
   std::vector<KeyRecord> sent_;  // of which this one gave its component
@@ -153,13 +166,21 @@ class HandOver : public KeyRound {
 
 // ---- Giving ----
 
+// Those that this server has, each once: what logins name may have been deleted since, and is no
+// loss then; and it is among all keys again.
+absl::StatusOr<Handles> HandOver::Held(Handles handles) const {
+  ASSIGN_OR_RETURN(const Handles lacking, store_.Lacking(handles));
+  absl::flat_hash_set<Handle> left_out(lacking.begin(), lacking.end());
+  std::erase_if(handles, [&](const Handle& handle) { return !left_out.insert(handle).second; });
+  return handles;
+}
+
 absl::StatusOr<Handles> HandOver::Next() {
   if (!begun_) {
     for (const Handle& handle : recent_.LastFirst()) left_.push_back(handle);
-    ASSIGN_OR_RETURN(const Handles all, store_.Handles());
-    left_.insert(left_.end(), all.begin(), all.end());
     begun_ = true;
   }
+  if (left_.size() < kKeysPerBatch && next_.has_value()) RETURN_IF_ERROR(ReadMore());
   Handles some;
   // Half of them at most are wanted: there is an end to it.
   const auto take = [&some](std::deque<Handle>& queue, size_t most) {
@@ -167,8 +188,17 @@ absl::StatusOr<Handles> HandOver::Next() {
   };
   take(wanted_, kKeysPerBatch / 2);
   take(left_, kKeysPerBatch);
-  last_ = left_.empty();
-  return some;
+  last_ = left_.empty() && !next_.has_value();
+  return Held(std::move(some));
+}
+
+// Never all at once: the two others wait for the message, and a database takes its time over
+// millions.
+absl::Status HandOver::ReadMore() {
+  ASSIGN_OR_RETURN(const Handles more, store_.HandlesFrom(*next_, kHandlesPerRead));
+  left_.insert(left_.end(), more.begin(), more.end());
+  next_ = more.size() < kHandlesPerRead ? std::nullopt : After(more.back());
+  return absl::OkStatus();
 }
 
 absl::Status HandOver::HearHandles(Handles* handles) {
@@ -189,20 +219,19 @@ absl::Status HandOver::SendComponents(const Handles& handles) {
   AppendUint(out, kComponents, 1);
   AppendUint(out, handles.size(), 4);
   sent_.clear();
-  for (const Handle& handle : handles) {
-    // In this order: what is collected in between is not here, and is not sent as a key in use.
-    const auto retired = store_.RetiredSince(handle);
-    absl::StatusOr<KeyRecord> record = store_.Get(handle);
-    const bool is_retired = retired.ok() && retired->has_value();
-    AppendUint(out, is_retired ? static_cast<uint64_t>(absl::ToUnixMicros(**retired)) : 0, 8);
-    if (!record.ok()) {
+  // In this order: what is collected in between is not here, and is not sent as a key in use.
+  ASSIGN_OR_RETURN(const auto retired, store_.RetiredSince(handles));
+  std::vector<absl::StatusOr<KeyRecord>> records = store_.GetMany(handles);
+  for (size_t i = 0; i < handles.size(); ++i) {
+    AppendUint(out, retired[i] ? static_cast<uint64_t>(absl::ToUnixMicros(*retired[i])) : 0, 8);
+    if (!records[i].ok()) {
       AppendUint(out, 0, 4);
       continue;
     }
-    const SecretBytes component = EncodeComponent(*record, of_prev);
+    const SecretBytes component = EncodeComponent(*records[i], of_prev);
     AppendUint(out, component.size(), 4);
     AppendBytes(out, component);
-    sent_.push_back(*std::move(record));
+    sent_.push_back(*std::move(records[i]));
   }
   return party_->channel().Send(NeighbourOf(own_, receiver_), FrameType::kAgreement, out);
 }

@@ -97,6 +97,20 @@ TEST_P(HandOverTest, ALostStoreIsRebuiltAndItsOldSharesAreWorthNothing) {
   for (const VerifyResult& result : *verified) EXPECT_TRUE(result.consistent) << result.detail;
 }
 
+// What logins named lately and nobody has any more is not counted as a key that could not be given.
+TEST_P(HandOverTest, AKeyThatWasUsedAndDeletedIsNotMissing) {
+  const PlainKey gone = realm_.AddKey("gone@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes128Gcm);
+  ASSERT_TRUE(LogsIn(gone));
+  for (int p = 0; p < kParties; ++p) {
+    ASSERT_EQ(*realm_.store(p).Delete({gone.info.handle}), 1u);
+  }
+  LoseStore(lost());
+  ExpectReplaced(lost());
+  const EngineStatus status = realm_.engine(lost()).Status();
+  EXPECT_EQ(status.left_out, 0u);
+  EXPECT_EQ(status.handed_over, *realm_.store(lost()).Count(KeyState::kCommitted));
+}
+
 // Logins whose keys have not come yet are refused as an outage, and their keys come first.
 TEST_P(HandOverTest, AKeyThatIsMissingIsAnOutageAndNoWrongPassword) {
   realm_.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {

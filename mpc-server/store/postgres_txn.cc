@@ -281,20 +281,17 @@ absl::StatusOr<KvTxn::Values> PgWriteTxn::GetMany(Table table,
 }
 
 absl::StatusOr<absl::string_view> PgWriteTxn::LastKey(Table table) const {
-  const Changes& changes = changes_[table];
-  const bool deletes = std::any_of(changes.begin(), changes.end(),
-                                   [](const auto& change) { return !change.second.has_value(); });
-  if (deletes) RETURN_IF_ERROR(Settle(table));
+  if (deletes_[table]) RETURN_IF_ERROR(Settle(table));
   if (!last_[table].has_value()) {
     absl::StatusOr<absl::string_view> last = PgTxn::LastKey(table);
     if (!last.ok() && !absl::IsNotFound(last.status())) return last;
-    if (last.ok()) last_[table] = std::string(*last);
+    last_[table] = last.ok() ? std::string(*last) : "";  // below every key
   }
+  const Changes& changes = changes_[table];
   const absl::string_view pending = changes.empty() ? absl::string_view() : changes.rbegin()->first;
-  if (!last_[table].has_value() && changes.empty()) {
-    return absl::NotFoundError("the table is empty");
-  }
-  return std::max(pending, absl::string_view(last_[table].has_value() ? *last_[table] : ""));
+  const absl::string_view last = std::max<absl::string_view>(pending, *last_[table]);
+  if (last.empty()) return absl::NotFoundError("the table is empty");
+  return last;
 }
 
 absl::StatusOr<size_t> PgWriteTxn::Count(Table table) const {
@@ -326,6 +323,7 @@ absl::Status PgWriteTxn::Delete(Table table, absl::string_view key) {
   }
   if (!there) return NoSuchKey();
   changes_[table].insert_or_assign(std::string(key), std::nullopt);
+  deletes_[table] = true;
   changed_ = true;
   return absl::OkStatus();
 }
@@ -381,6 +379,7 @@ void PgWriteTxn::Flushed(Table table) const {
     known_[table][key] = {there, std::move(value)};
   }
   changes_[table].clear();
+  deletes_[table] = false;
   last_[table].reset();
 }
 

@@ -116,6 +116,7 @@ class PgWriteTxn : public PgTxn {
   absl::Status LookWhatHappened(absl::string_view what, const absl::Status& lost);
 
   mutable std::array<Changes, record_format::kTables> changes_;
+  mutable std::array<bool, record_format::kTables> deletes_{};  // whether there may be one in it
   mutable std::array<std::map<std::string, Known, std::less<>>, record_format::kTables> known_;
   mutable std::array<std::optional<std::string>, record_format::kTables> last_;  // in the database
   mutable std::array<int64_t, record_format::kTables> added_{};  // to `counts`, by InsertNew()

@@ -106,6 +106,23 @@ absl::Status ScanRetired(const KvTxn& txn, const Handle& first,
 
 // ---- What the store does with them ----
 
+absl::StatusOr<std::vector<std::optional<absl::Time>>> ShareStore::RetiredSince(
+    absl::Span<const Handle> handles) const {
+  std::vector<std::string> keys;
+  keys.reserve(handles.size());
+  for (const Handle& handle : handles) keys.push_back(ByHandle(handle));
+  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
+  ASSIGN_OR_RETURN(const KvTxn::Values values, txn->GetMany(rf::kRetired, keys));
+  std::vector<std::optional<absl::Time>> since(handles.size());
+  for (size_t i = 0; i < handles.size(); ++i) {
+    if (!values[i].has_value()) continue;
+    if (const absl::StatusOr<absl::Time> time = TimeOf(AsBytes(*values[i])); time.ok()) {
+      since[i] = *time;
+    }
+  }
+  return since;
+}
+
 // A record that is damaged is nobody's any more: it may go, by whatever name.
 absl::StatusOr<NamedKeysDone> ShareStore::ChangeNamed(
     absl::string_view what, absl::Span<const NamedKey> keys,

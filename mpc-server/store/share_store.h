@@ -172,13 +172,16 @@ class ShareStore {
     std::optional<absl::Time> retired;  // since when
   };
   absl::Status Receive(absl::Span<const Received> keys);
-  absl::StatusOr<std::optional<absl::Time>> RetiredSince(const Handle& handle) const;
+  // Since when each of them is retired, as of one moment. A damaged mark is none.
+  absl::StatusOr<std::vector<std::optional<absl::Time>>> RetiredSince(
+      absl::Span<const Handle> handles) const;
   // A store that was put back from a copy of the present epoch: what it lacks is to be received.
   absl::Status BeginReceiving();
   absl::Status EndReceiving();
   // Which of them are not committed here.
   absl::StatusOr<std::vector<Handle>> Lacking(absl::Span<const Handle> handles) const;
-  absl::StatusOr<std::vector<Handle>> Handles() const;  // of all committed keys
+  // Of the committed keys that are `first` or greater, in their order; `most` of them at most.
+  absl::StatusOr<std::vector<Handle>> HandlesFrom(const Handle& first, size_t most) const;
   // Of a store that is rewriting. Another thread's; committed keys whose record is of the epoch
   // before, in the order in which they lie on the disk.
   absl::StatusOr<std::vector<Handle>> OldKeys() const;

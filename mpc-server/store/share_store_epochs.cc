@@ -339,14 +339,6 @@ absl::Status ShareStore::Enter(absl::Time now, bool leading) {
 
 // ---- Keys from the two others ----
 
-absl::StatusOr<std::optional<absl::Time>> ShareStore::RetiredSince(const Handle& handle) const {
-  ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
-  const absl::StatusOr<absl::Time> since = RetiredAt(*txn, handle);
-  if (absl::IsNotFound(since.status())) return std::optional<absl::Time>();
-  if (!since.ok()) return since.status();
-  return std::optional<absl::Time>(*since);
-}
-
 absl::Status ShareStore::Receive(absl::Span<const Received> keys) {
   return engine_->Write("receive keys", [&](KvTxn& txn) -> absl::Status {
     if (!txn.Get(rf::kMeta, rf::kNameReceiving).ok()) {
@@ -395,25 +387,25 @@ absl::Status ShareStore::EndReceiving() {
 
 absl::StatusOr<std::vector<Handle>> ShareStore::Lacking(absl::Span<const Handle> handles) const {
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
-  RETURN_IF_ERROR(PrefetchKeys(*txn, handles, /*records=*/false));
+  std::vector<std::string> keys;
+  keys.reserve(handles.size());
+  for (const Handle& handle : handles) keys.emplace_back(AsText(handle));
+  ASSIGN_OR_RETURN(const KvTxn::Values values, txn->GetMany(rf::kKeys, keys));
   std::vector<Handle> lacking;
-  for (const Handle& handle : handles) {
-    const absl::Status have = txn->Get(rf::kKeys, AsText(handle)).status();
-    if (absl::IsNotFound(have)) {
-      lacking.push_back(handle);
-    } else if (!have.ok()) {
-      return have;
-    }
+  for (size_t i = 0; i < handles.size(); ++i) {
+    if (!values[i].has_value()) lacking.push_back(handles[i]);
   }
   return lacking;
 }
 
-absl::StatusOr<std::vector<Handle>> ShareStore::Handles() const {
+absl::StatusOr<std::vector<Handle>> ShareStore::HandlesFrom(const Handle& first,
+                                                            size_t most) const {
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
   std::vector<Handle> handles;
-  RETURN_IF_ERROR(txn->ScanNames(rf::kKeys, "", [&](absl::string_view key) {
+  if (most == 0) return handles;
+  RETURN_IF_ERROR(txn->ScanNames(rf::kKeys, AsText(first), [&](absl::string_view key) {
     if (key.size() == sizeof(Handle)) ByteReader(AsBytes(key)).Into(handles.emplace_back());
-    return true;
+    return handles.size() < most;
   }));
   return handles;
 }

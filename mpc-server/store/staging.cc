@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
@@ -66,14 +67,13 @@ absl::Status Staging::CheckFree(absl::Span<const KeyRecord> records) const {
         absl::StrCat("more than ", limits::kMaxStagedKeys,
                      " keys would be staged: commit or abort the other transactions first"));
   }
+  absl::flat_hash_set<Handle> wanted;
+  for (const KeyRecord& record : records) wanted.insert(record.info.handle);
   absl::Status result;
   absl::Status scanned = txn_.ScanNames(rf::kStaged, "", [&](absl::string_view key) {
     if (absl::StartsWith(key, AsText(id_))) return true;
     const Handle taken = HandleOf(key);
-    if (std::none_of(records.begin(), records.end(),
-                     [&](const KeyRecord& r) { return r.info.handle == taken; })) {
-      return true;
-    }
+    if (!wanted.contains(taken)) return true;
     result = absl::AlreadyExistsError(
         absl::StrCat("key ", HandleText(taken), " is staged by another transaction"));
     return false;
