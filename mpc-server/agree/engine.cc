@@ -285,6 +285,7 @@ absl::Status Engine::RunSession() {
   status = Weightier(status, state_.long_ring.WaitAndFinish());
   NoteDeviation(state_, status, session.party().session_id(), session.number);
   if (!status.ok()) state_.refresh_agreed = false;
+  if (status.ok() && state_.refresh_agreed) LeaveTogether(state_, session);
   if (status.ok() && !state_.refresh_agreed) session.party().Abort(kStopping);
   return status;
 }
