@@ -61,7 +61,7 @@ absl::Status ShareStore::LoadEpoch() {
   }
   SetEpoch(state, std::move(seed));
   // One that ended, and the key file was not written any more; where that cannot be done now it is
-  // tried again (service/epoch_keeper.h).
+  // tried again (agree/epoch_duties.h).
   EraseOldKeys().IgnoreError();
   return absl::OkStatus();
 }
