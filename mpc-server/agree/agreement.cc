@@ -237,7 +237,9 @@ std::string EncodeGreeting(const Greeting& greeting) {
   out.Uint(greeting.epoch.epoch, 8);
   out.Fixed(greeting.epoch.began_by);
   const EpochClaim& claim = greeting.epoch;
-  out.Uint(claim.refresh | claim.busy << 1 | claim.empty << 2 | claim.receiving << 3, 1);
+  out.Uint(
+      claim.refresh | claim.busy << 1 | claim.empty << 2 | claim.receiving << 3 | claim.agreed << 4,
+      1);
   out.Uint(claim.replace, 1);
   out.Uint(greeting.epoch.prepared.has_value(), 1);
   if (greeting.epoch.prepared.has_value()) out.Fixed(*greeting.epoch.prepared);
@@ -258,11 +260,12 @@ absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes) {
   greeting.epoch.epoch = in.Uint(8);
   in.Into(greeting.epoch.began_by);
   const uint64_t flags = in.Uint(1), replace = in.Uint(1), prepared = in.Uint(1);
-  if (flags > 15 || replace > 3 || prepared > 1) return Bad("a greeting's epoch makes no sense");
+  if (flags > 31 || replace > 3 || prepared > 1) return Bad("a greeting's epoch makes no sense");
   greeting.epoch.refresh = (flags & 1) != 0;
   greeting.epoch.busy = (flags & 2) != 0;
   greeting.epoch.empty = (flags & 4) != 0;
   greeting.epoch.receiving = (flags & 8) != 0;
+  greeting.epoch.agreed = (flags & 16) != 0;
   greeting.epoch.replace = static_cast<uint8_t>(replace);
   if (prepared == 1) in.Into(greeting.epoch.prepared.emplace());
   if (!in.AtEnd()) return Bad(absl::StrCat("greeting of ", bytes.size(), " bytes"));

@@ -47,6 +47,7 @@ struct EpochClaim {
   RefreshId began_by{};
   std::optional<RefreshId> prepared;
   bool refresh = false;    // it was asked for a refresh, and may
+  bool agreed = false;     // all three did so in the session before, as far as it knows
   bool busy = false;       // records of the last refresh are not written yet
   bool empty = false;      // it never had a key
   bool receiving = false;  // it has not all keys yet

@@ -183,6 +183,11 @@ absl::Status ReplaceTogether(EngineState& state, PeerSession& session,
   return Enter(state);
 }
 
+// Then each has what the session before found out.
+bool AllAgreed(const std::array<EpochClaim, kParties>& claims) {
+  return std::all_of(claims.begin(), claims.end(), [](const EpochClaim& c) { return c.agreed; });
+}
+
 void AnswerReplace(EngineState& state, const absl::Status& status) {
   std::shared_ptr<JobEngine::DrawCallback> done;
   {
@@ -221,6 +226,7 @@ absl::Status Take(EngineState& state, PeerSession& session,
 absl::StatusOr<EpochClaim> OwnClaim(EngineState& state) {
   RETURN_IF_ERROR(state.store->ReloadEpoch());
   EpochClaim claim = ClaimOf(state.store->Epoch(), WantsToRefresh(state));
+  claim.agreed = state.refresh_agreed;
   ASSIGN_OR_RETURN(claim.empty, state.store->IsEmpty());
   const absl::MutexLock lock(&state.waiting.mu);
   if (state.waiting.replace.has_value()) {
@@ -307,7 +313,7 @@ absl::Status SettleEpoch(EngineState& state, PeerSession& session,
   }
   RETURN_IF_ERROR(taken);
   RETURN_IF_ERROR(CheckSettled(claims));
-  *refreshed = *step == EpochStep::kRefresh;
+  *refreshed = *step == EpochStep::kRefresh && AllAgreed(claims);
   AnswerRefreshRounds(state, absl::OkStatus());
   DropHandOvers(state);
   const std::optional<int> receiver = Receiver(claims);

@@ -37,7 +37,7 @@ bool WantsToReplace(EngineState& state);
 void FailExpiredReplace(EngineState& state, absl::Time now);
 
 // After both greetings: brings this server into the session's epoch. An error ends the session.
-// `refreshed`: the three went into a new one.
+// `refreshed`: the three went into a new one, as they had agreed in the session before.
 absl::Status SettleEpoch(EngineState& state, PeerSession& session,
                          const std::array<EpochClaim, kParties>& claims, bool* refreshed);
 
