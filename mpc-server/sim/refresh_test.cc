@@ -61,5 +61,38 @@ TEST(SimRefresh, ALineThatBreaksDelaysItByOneSession) {
   }
 }
 
+// One of the three was restarted and knows nothing of the lines, which the others tried in the
+// session before. Found by seed 66.
+TEST(SimRefresh, TheFirstSessionOfAProcessMayRefresh) {
+  for (int restarted = 0; restarted < kParties; ++restarted) {
+    RefreshRealm realm;
+    realm.Start();
+    realm.servers.Kill(restarted, "the test");
+    realm.servers.Start(restarted);
+    realm.Ask(1);
+    realm.RunFor(absl::Milliseconds(1500));
+    for (int p = 0; p < kParties; ++p) {
+      EXPECT_EQ(realm.EpochOf(p), 2u) << p;
+      EXPECT_TRUE(realm.servers.process(p)->engine->Status().peers_connected) << p;
+    }
+    realm.Submit(1);
+    realm.RunFor(absl::Milliseconds(200));
+    EXPECT_EQ(realm.answers[1], (std::vector<Verdict>{Verdict::kOk, Verdict::kOk, Verdict::kOk}));
+  }
+}
+
+// By their own clocks, one of which was hours ahead when the last epoch was entered.
+TEST(SimRefresh, TheServersAskByThemselves) {
+  RefreshRealm realm;
+  realm.servers.SetRefreshes({.every = absl::Seconds(20), .wish = absl::Seconds(40)});
+  realm.Start();
+  realm.servers.clock(1).Set(absl::Hours(5));
+  realm.RunFor(absl::Seconds(25));
+  for (int p = 0; p < kParties; ++p) EXPECT_EQ(realm.EpochOf(p), 2u) << p;
+  realm.servers.clock(1).Set(absl::ZeroDuration());
+  realm.RunFor(absl::Seconds(30));
+  for (int p = 0; p < kParties; ++p) EXPECT_EQ(realm.EpochOf(p), 3u) << p;
+}
+
 }  // namespace
 }  // namespace mpckdc::sim

@@ -17,10 +17,10 @@ namespace mpckdc::sim {
 
 struct SmallRealm {
   SmallRealm() {
-    guest = MakePlainKey(random, "guest@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes128Gcm,
-                         Gate::kNone);
-    tgt = MakePlainKey(random, "krbtgt/EXAMPLE.COM@EXAMPLE.COM", KeyClass::kTgs,
-                       kEnctypeAes128Gcm, Gate::kNone);
+    guest =
+        MakePlainKey(random, "guest@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes128Gcm, Gate::kNone);
+    tgt = MakePlainKey(random, "krbtgt/EXAMPLE.COM@EXAMPLE.COM", KeyClass::kTgs, kEnctypeAes128Gcm,
+                       Gate::kNone);
     carol = MakePlainKey(random, "carol@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes256Sha1,
                          Gate::kTimestamp);
     for (const PlainKey& key : {guest, tgt, carol}) servers.Enrol(ShareKey(key, random));
