@@ -16,10 +16,10 @@ EVERY_DEFENCE = sorted({name for attack in ATTACKS for name in attack.drops})
 names = pytest.mark.parametrize('attack', ATTACKS, ids=lambda attack: attack.name)
 
 
-# Dropped elsewhere: in short_life_test.py, in equivocation_control_test, in lying_server_test.py; those
+# Dropped elsewhere: in short_life_test.py, in equivocation_control_test, in sim_refresh_control_test, in lying_server_test.py; those
 # of proofs in proof_control_test, those of garbled circuits in garbled_attack_control_test and
 # garble_view_control_test.
-ELSEWHERE = {'OriginAge', 'Inheritance', 'TagMask', 'Honesty', 'TrueMessages'} | {
+ELSEWHERE = {'OriginAge', 'Inheritance', 'TagMask', 'Honesty', 'Prepared', 'TrueMessages'} | {
     'CoinCommitment', 'ProofDraws', 'ProofFirst', 'ProofMask', 'ProofProduct', 'ProofSalt', 'ProofSeen',
     'ProofState', 'ProofSums', 'ProofView', 'Recorded'} | {
     'GarbledAgreed', 'GarbledColours', 'GarbledFirst', 'GarbledLabelU', 'GarbledLabelW', 'GarbledMac', 'GarbledOrder',

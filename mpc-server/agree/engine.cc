@@ -296,7 +296,9 @@ absl::Status Engine::RunSession() {
   status = Weightier(status, state_.long_ring.WaitAndFinish());
   NoteDeviation(state_, status, session.party().session_id(), session.number);
   if (!status.ok()) state_.refresh_agreed = false;
-  if (status.ok() && !state_.refresh_agreed && !state_.took_over) session.party().Abort(kStopping);
+  const bool leaves = state_.refresh_agreed || state_.took_over;
+  if (status.ok() && leaves) LeaveTogether(state_, session);
+  if (status.ok() && !leaves) session.party().Abort(kStopping);
   return status;
 }
 

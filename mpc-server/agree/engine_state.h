@@ -85,6 +85,8 @@ struct EngineState {
   absl::Time refresh_until = absl::InfinitePast();  // what was agreed on is tried for so long
   bool took_over = false;       // the steps of epochs: the next session opens at once
   bool refresh_agreed = false;  // by all three: the next session opens at once, in the next epoch
+  absl::Time refresh_after = absl::InfinitePast();  // the next attempt, after one that failed
+  absl::Duration refresh_pause;                     // before it
   std::optional<LineTrial> trial;                   // of the session before
   absl::Time replies_until = absl::InfinitePast();  // the second jobs of many logins come till then
   absl::Time deep_after = absl::InfinitePast();     // the next batch of deep jobs

@@ -4,7 +4,8 @@
 // when nothing is computed:
 //
 //     batch n      all three want a refresh: they agree on it, and the session ends
-//     hellos       each claims its epoch, what it has prepared, and whether it agreed
+//     leaving      nobody closes before all three know
+//     hellos       each claims its epoch, what it has prepared, and whether it wants a refresh
 //     confirm      the three saw the same hellos, so the three choose the same step
 //     refresh      each prepares (durable), tells both others, and enters the next epoch when both
 //                  have told it
@@ -51,7 +52,8 @@ struct EpochClaim {
   uint64_t epoch = 1;
   RefreshId began_by{};
   std::optional<RefreshId> prepared;
-  bool refresh = false;    // it agreed to a refresh in the session before
+  bool refresh = false;    // it was asked for a refresh, and may
+  bool agreed = false;     // all three did so in the session before, as far as it knows
   bool busy = false;       // records of the last refresh are not written yet
   bool empty = false;      // it never had a key
   bool receiving = false;  // it has not all keys yet

@@ -3,6 +3,7 @@
 
 #include <sodium.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -15,11 +16,14 @@
 namespace mpckdc {
 namespace {
 
-// Until a refresh is proposed again that another server does not want yet; that failed, with a
-// session.
-constexpr absl::Duration kRetry = absl::Seconds(1), kRetryFailed = absl::Seconds(10);
+// Until a refresh is proposed again that another server does not want yet. One that failed cost a
+// session: the pause doubles, so that logins have time in between.
+constexpr absl::Duration kRetry = absl::Seconds(1), kLongestPause = absl::Seconds(10);
 // The three do not end their session at the same moment, so it may take some tries to open the next.
 constexpr absl::Duration kOpening = absl::Seconds(3);
+
+// Beside 1 to 8 of agreement.h, epoch_agreement.cc and hand_over.h.
+constexpr char kLeavingMessage = 9;
 
 // The same at all who want to leave an epoch, whoever asked them.
 GroupId GroupOf(const StoreIdentity& identity, uint64_t from) {
@@ -30,11 +34,20 @@ GroupId GroupOf(const StoreIdentity& identity, uint64_t from) {
   return group;
 }
 
+// Not before the records of the last refresh are written, and every key is back; nor soon after an
+// attempt that failed.
+bool MayRefresh(EngineState& state) {
+  const EpochState epoch = state.store->Epoch();
+  const absl::Time now = state.Now();
+  const bool pauses = now < state.refresh_after && state.refresh_after <= now + kLongestPause;
+  return !epoch.rewriting && !epoch.receiving && !pauses;
+}
+
 class RefreshRound : public KeyRound {
  public:
   RefreshRound(EngineState& state, uint64_t from, absl::Time deadline, JobEngine::DrawCallback done)
       : KeyRound(BatchKind::kRefresh, GroupOf(state.meta.identity, from), deadline),
-        store_(*state.store),
+        state_(state),
         from_(from),
         done_(std::move(done)) {}
 
@@ -54,13 +67,11 @@ class RefreshRound : public KeyRound {
   }
 
  private:
-  // Not before the records of the last refresh are written, and every key is back.
   VoteCode Code() const {
-    const EpochState now = store_.Epoch();
-    return now.epoch == from_ && !now.rewriting && !now.receiving ? kVoteOk : kVoteMissing;
+    return state_.store->Epoch().epoch == from_ && MayRefresh(state_) ? kVoteOk : kVoteMissing;
   }
 
-  ShareStore& store_;
+  EngineState& state_;
   const uint64_t from_;
   JobEngine::DrawCallback done_;
 };
@@ -80,6 +91,24 @@ void AnswerRefreshRounds(EngineState& state, const absl::Status& status) {
     });
   }
   for (const KeyRoundPtr& round : answered) round->Answer(status);
+}
+
+// Whether it was asked to leave the epoch in which it is. That is what it claims, whether the three
+// have come to agree on it in a batch or not: a session that was lost meanwhile changes nothing.
+bool WantsToRefresh(EngineState& state) {
+  if (!MayRefresh(state)) return false;
+  const GroupId present = GroupOf(state.meta.identity, state.store->Epoch().epoch);
+  const absl::MutexLock lock(&state.waiting.mu);
+  return std::any_of(state.waiting.key_rounds.begin(), state.waiting.key_rounds.end(),
+                     [&](const KeyRoundPtr& round) {
+                       return round->kind == BatchKind::kRefresh && round->group == present;
+                     });
+}
+
+void NoteAttempt(EngineState& state, const absl::Status& taken) {
+  const absl::Duration longer = std::clamp(state.refresh_pause * 2, kRetry, kLongestPause);
+  state.refresh_pause = taken.ok() ? absl::ZeroDuration() : longer;
+  state.refresh_after = state.Now() + state.refresh_pause;
 }
 
 // Of the three servers' joint key, for this purpose.
@@ -160,6 +189,11 @@ absl::Status ReplaceTogether(EngineState& state, PeerSession& session,
   return Enter(state);
 }
 
+// Then each has what the session before found out.
+bool AllAgreed(const std::array<EpochClaim, kParties>& claims) {
+  return std::all_of(claims.begin(), claims.end(), [](const EpochClaim& c) { return c.agreed; });
+}
+
 void AnswerReplace(EngineState& state, const absl::Status& status) {
   std::shared_ptr<JobEngine::DrawCallback> done;
   {
@@ -199,7 +233,8 @@ absl::Status Take(EngineState& state, PeerSession& session,
 
 absl::StatusOr<EpochClaim> OwnClaim(EngineState& state) {
   RETURN_IF_ERROR(state.store->ReloadEpoch());
-  EpochClaim claim = ClaimOf(state.store->Epoch(), state.refresh_agreed);
+  EpochClaim claim = ClaimOf(state.store->Epoch(), WantsToRefresh(state));
+  claim.agreed = state.refresh_agreed;
   ASSIGN_OR_RETURN(claim.empty, state.store->IsEmpty());
   claim.catch_up = state.wants_keys && claim.receiving;
   const absl::MutexLock lock(&state.waiting.mu);
@@ -263,8 +298,14 @@ void AgreeToRefresh(EngineState& state, Ballot& ballot) {
     state.refresh_agreed = true;
     state.refresh_until = state.Now() + kOpening;
   }
-  if (ballot.key_round != nullptr) {
-    ballot.key_round->next_try = state.Now() + (state.refresh_agreed ? kRetryFailed : kRetry);
+  if (ballot.key_round != nullptr) ballot.key_round->next_try = state.Now() + kRetry;
+}
+
+// Who does not hear the others knows all the same, since they knew before they closed.
+void LeaveTogether(EngineState& state, PeerSession& session) {
+  if (!session.SendToBoth(std::string(1, kLeavingMessage)).ok()) return;
+  for (const Neighbour from : {Neighbour::kPrev, Neighbour::kNext}) {
+    if (!session.channel().Receive(from, state.Now() + limits::kPeerTimeout).ok()) return;
   }
 }
 
@@ -275,6 +316,7 @@ absl::Status SettleEpoch(EngineState& state, PeerSession& session,
   const absl::StatusOr<EpochStep> step =
       ChooseEpochStep(claims, state.party, state.store->triple());
   const absl::Status taken = step.ok() ? Take(state, session, claims, *step) : step.status();
+  if (step.ok() && *step == EpochStep::kRefresh) NoteAttempt(state, taken);
   for (const auto& party : session.parties) party->ForgetOnceKeys();
   if (step.ok() && *step == EpochStep::kReplace && IsOwnTrouble(taken)) {
     // Told to whoever asked; after the others' trouble it is tried again.
@@ -287,7 +329,7 @@ absl::Status SettleEpoch(EngineState& state, PeerSession& session,
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(CheckSettled(claims));
-  *refreshed = *step == EpochStep::kRefresh;
+  *refreshed = *step == EpochStep::kRefresh && AllAgreed(claims);
   AnswerRefreshRounds(state, absl::OkStatus());
   DropHandOvers(state);
   const std::optional<int> receiver = Receiver(claims);

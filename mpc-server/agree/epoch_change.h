@@ -23,6 +23,9 @@ KeyRoundPtr MakeRefresh(EngineState& state, uint64_t from, absl::Time deadline,
 
 // After the votes on a refresh: if all three want it, the session is to end for it.
 void AgreeToRefresh(EngineState& state, Ballot& ballot);
+// The session ends for a refresh: returns when all three know. Whoever closed its lines before
+// would take the others' last votes from the third.
+void LeaveTogether(EngineState& state, PeerSession& session);
 
 // What this server claims of itself in the session that is about to open.
 absl::StatusOr<EpochClaim> OwnClaim(EngineState& state);
@@ -34,7 +37,7 @@ bool WantsToReplace(EngineState& state);
 void FailExpiredReplace(EngineState& state, absl::Time now);
 
 // After both greetings: brings this server into the session's epoch. An error ends the session.
-// `refreshed`: the three went into a new one.
+// `refreshed`: the three went into a new one, as they had agreed in the session before.
 absl::Status SettleEpoch(EngineState& state, PeerSession& session,
                          const std::array<EpochClaim, kParties>& claims, bool* refreshed);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpc-server/sim/administrator.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -22,6 +23,9 @@ enroll::TransactionTimeouts Timeouts() {
   timeouts.commit = timeouts.cleanup = absl::Seconds(1);
   return timeouts;
 }
+
+// Faults last eight seconds, and one disk may be down as long.
+constexpr absl::Duration kUntilOneEpoch = absl::Seconds(20);
 
 }  // namespace
 
@@ -103,11 +107,11 @@ class Administrator::Change : public enroll::TransactionServers {
   }
 
   // The messages outlive this object: they hold copies.
-  absl::Status StageKeys(int p, const std::vector<KeyRecord>& records) {
+  // The shares are of `epoch`.
+  absl::Status StageKeys(int p, const std::vector<KeyRecord>& records, uint64_t epoch) {
     return OnStore(p, "admin: stage", "admin: staged", Timeouts().stage,
-                   [id = id_, &clock = admin_->servers_->clock(p), records](ShareStore& store) {
-                     return store.Stage(id, records, clock.Now());
-                   });
+                   [id = id_, &clock = admin_->servers_->clock(p), records, epoch](
+                       ShareStore& store) { return store.Stage(id, records, epoch, clock.Now()); });
   }
   absl::Status DrawKey(int p, const KeyInfo& info) {
     return admin_->Call<absl::Status>(
@@ -190,7 +194,10 @@ void Administrator::Enrol() {
   const bool settled = invariants_->recovered();
   journal_->Count("enrolments");
   absl::Status s = two_phase.Begin();
-  if (!given[0].empty()) s = two_phase.Stage([&](int p) { return change.StageKeys(p, given[p]); });
+  const uint64_t epoch = Epoch();
+  if (!given[0].empty()) {
+    s = two_phase.Stage([&](int p) { return change.StageKeys(p, given[p], epoch); });
+  }
   for (size_t i = 0; i < keys.size() && s.ok(); ++i) {
     if (drawn[i]) s = two_phase.Stage([&](int p) { return change.DrawKey(p, keys[i].info); });
   }
@@ -207,10 +214,31 @@ void Administrator::Enrol() {
   }
 }
 
+// As their states say; one that is behind will follow, one that is ahead takes shares of before.
+uint64_t Administrator::Epoch() const {
+  uint64_t epoch = 0;
+  for (int p = 0; p < kParties; ++p) {
+    if (!servers_->Up(p)) continue;
+    const uint64_t own = servers_->process(p)->store->Epoch().epoch;
+    epoch = epoch == 0 ? own : std::min(epoch, own);
+  }
+  return epoch;
+}
+
+// Records of different epochs do not belong together: somebody is about to follow.
+bool Administrator::AwaitOneEpoch() {
+  const absl::Time end = scheduler_->now() + kUntilOneEpoch;
+  while (!servers_->InOneEpoch() && scheduler_->now() < end) {
+    scheduler_->Sleep(absl::Milliseconds(20));
+  }
+  return servers_->InOneEpoch();
+}
+
 // What the three disks hold now is what has to stay. Of a drawn key nobody knows the password: the
 // test joins its shares, as no production program can.
 void Administrator::Acknowledge(const std::vector<PlainKey>& keys,
                                 const std::vector<bool>& drawn) {
+  if (!AwaitOneEpoch()) return journal_->Violation("the servers do not come to one share epoch");
   PerParty<std::unique_ptr<ShareStore>> disks;
   for (int p = 0; p < kParties; ++p) disks[p] = servers_->Disk(p);
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -306,6 +334,30 @@ void Administrator::DeleteOne() {
                                : restore ? "restorations"
                                          : "deletions",
                                all_ok ? "" : " that failed"));
+}
+
+void Administrator::Refresh() {
+  const uint64_t from = Epoch();
+  Change all(this);
+  const auto statuses = all.OnAll([&](int p) {
+    return Call<absl::Status>(
+        p, "admin: refresh", "admin: refreshed", absl::Seconds(3),
+        [from, &clock = servers_->clock(p)](Process& process,
+                                            const std::function<void(absl::Status)>& answer) {
+          process.engine->Refresh(from, clock.Now() + absl::Seconds(3), answer);
+        });
+  });
+  const bool all_ok = statuses[0].ok() && statuses[1].ok() && statuses[2].ok();
+  journal_->Count(all_ok ? "refreshes by an administrator"
+                         : "refreshes by an administrator that failed");
+}
+
+void Administrator::StartRefresh() {
+  ++running_;
+  scheduler_->Spawn("refresh", [this] {
+    Refresh();
+    --running_;
+  });
 }
 
 void Administrator::Work(const bool* done) {

@@ -26,6 +26,9 @@ class Administrator {
   ClientLinks& links() { return links_; }
   // One change after the other until `done`; the last ones after faults have stopped.
   void Work(const bool* done);
+  // On a fiber of its own: as mpc-admin refresh, all three are asked to leave the epoch in which
+  // they are.
+  void StartRefresh();
   int running() const { return running_; }
   void CollectAtOnce() { grace_ = absl::ZeroDuration(); }  // a control
 
@@ -45,6 +48,9 @@ class Administrator {
   // Deletes a key that is in use, or takes that back, or tries it by another principal's name. It
   // must go on working: the grace time is longer than a run.
   void DeleteOne();
+  void Refresh();
+  uint64_t Epoch() const;
+  bool AwaitOneEpoch();
   void Acknowledge(const std::vector<PlainKey>& keys, const std::vector<bool>& drawn);
 
   Scheduler* const scheduler_;

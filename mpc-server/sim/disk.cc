@@ -22,6 +22,11 @@ struct Steps {
     {"delete keys", "disk: delete keys", "disk: deleted keys"},
     {"raise nonce mark", "disk: raise nonce mark", "disk: raised nonce mark"},
     {"write replays", "disk: write replays", "disk: wrote replays"},
+    {"prepare a refresh", "disk: prepare a refresh", "disk: prepared a refresh"},
+    {"enter an epoch", "disk: enter an epoch", "disk: entered an epoch"},
+    {"abandon a refresh", "disk: abandon a refresh", "disk: abandoned a refresh"},
+    {"refresh keys", "disk: refresh keys", "disk: refreshed keys"},
+    {"end a refresh", "disk: end a refresh", "disk: ended a refresh"},
 };
 
 }  // namespace

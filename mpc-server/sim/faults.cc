@@ -27,78 +27,93 @@ static_assert(std::size(kFaultNames) == kFaultKinds);
 const char* FaultName(FaultKind kind) { return kFaultNames[static_cast<int>(kind)]; }
 
 std::vector<std::string> NamedSteps() {
+  std::vector<std::string> steps = RefreshSteps();
+  steps.insert(
+      steps.end(),
+      {
+          // Between the servers: opening a session, agreeing, and the rounds of a batch by name.
+          "connect",
+          "send hello",
+          "receive hello",
+          "send seed",
+          "receive seed",
+          "send confirm",
+          "receive confirm",
+          "send agreement",
+          "receive agreement",
+          "send abort",
+          "confirm",
+          "line trial",
+          "line trial's time",
+          "aes/norm",
+          "aes/helper",
+          "aes/inverse",
+          "aes/product",
+          "aes/twist",
+          "aes/scale",
+          "ghash powers",
+          "zero check/multiply",
+          "tag check",
+          "pre-auth timestamp",
+          "key schedule/norm",
+          "key schedule/helper",
+          "key schedule/inverse",
+          "key schedule/product",
+          "key records check",
+          // The proofs of what was sent.
+          "proof/commit",
+          "proof/weights",
+          "proof/sums",
+          "proof/point",
+          "proof/levels",
+          "proof/end",
+          "proof/verdict",
+          // Messages under keys of 17 to 20, and drawing such keys.
+          "hmac/sha1",
+          "hmac/sha256",
+          "hmac/sha384",
+          "ciphertext",
+          "compress/sha1",
+          "garbled/tables",
+          "garbled/result",
+          // A server's disk, before a write is durable and after.
+          "disk: stage keys",
+          "disk: staged keys",
+          "disk: commit keys",
+          "disk: committed keys",
+          "disk: abort keys",
+          "disk: aborted keys",
+          "disk: delete keys",
+          "disk: deleted keys",
+          "disk: raise nonce mark",
+          "disk: raised nonce mark",
+          "disk: write replays",
+          "disk: wrote replays",
+          // An administrator's calls, as they arrive and before they are answered.
+          "admin: stage",
+          "admin: staged",
+          "admin: draw",
+          "admin: drawn",
+          "admin: commit",
+          "admin: committed",
+          "admin: abort",
+          "admin: aborted",
+          "admin: delete",
+          "admin: deleted",
+          "admin: verify",
+          "admin: verified",
+          "admin: refresh",
+          "admin: refreshed",
+      });
+  return steps;
+}
+
+std::vector<std::string> RefreshSteps() {
   return {
-      // Between the servers: opening a session, agreeing, and the rounds of a batch by name.
-      "connect",
-      "send hello",
-      "receive hello",
-      "send seed",
-      "receive seed",
-      "send confirm",
-      "receive confirm",
-      "send agreement",
-      "receive agreement",
-      "send abort",
-      "confirm",
-      "line trial",
-      "line trial's time",
-      "aes/norm",
-      "aes/helper",
-      "aes/inverse",
-      "aes/product",
-      "aes/twist",
-      "aes/scale",
-      "ghash powers",
-      "zero check/multiply",
-      "tag check",
-      "pre-auth timestamp",
-      "key schedule/norm",
-      "key schedule/helper",
-      "key schedule/inverse",
-      "key schedule/product",
-      "key records check",
-      // The proofs of what was sent.
-      "proof/commit",
-      "proof/weights",
-      "proof/sums",
-      "proof/point",
-      "proof/levels",
-      "proof/end",
-      "proof/verdict",
-      // Messages under keys of 17 to 20, and drawing such keys.
-      "hmac/sha1",
-      "hmac/sha256",
-      "hmac/sha384",
-      "ciphertext",
-      "compress/sha1",
-      "garbled/tables",
-      "garbled/result",
-      // A server's disk, before a write is durable and after.
-      "disk: stage keys",
-      "disk: staged keys",
-      "disk: commit keys",
-      "disk: committed keys",
-      "disk: abort keys",
-      "disk: aborted keys",
-      "disk: delete keys",
-      "disk: deleted keys",
-      "disk: raise nonce mark",
-      "disk: raised nonce mark",
-      "disk: write replays",
-      "disk: wrote replays",
-      // An administrator's calls, as they arrive and before they are answered.
-      "admin: stage",
-      "admin: staged",
-      "admin: draw",
-      "admin: drawn",
-      "admin: commit",
-      "admin: committed",
-      "admin: abort",
-      "admin: aborted",
-      "admin: delete",
-      "admin: deleted",
-      "admin: verify",
-      "admin: verified",
+      "disk: prepare a refresh", "disk: prepared a refresh", "disk: enter an epoch",
+      "disk: entered an epoch",  "disk: abandon a refresh",  "disk: abandoned a refresh",
+      "disk: refresh keys",      "disk: refreshed keys",     "disk: end a refresh",
+      "disk: ended a refresh",   "key file: write",          "key file: written",
   };
 }
 
@@ -146,11 +161,11 @@ void Injector::Arm(FaultKind kind) {
 
 void Injector::ArmAtAim(int p, FaultKind kind) {
   static constexpr FaultKind kEndsIt[] = {FaultKind::kKill, FaultKind::kPause, FaultKind::kCut};
-  constexpr uint64_t kRoundsOfALogin = 12;  // some, of one that is garbled
   Dice& dice = *parts_.dice;
   if (dice.Chance(0.5)) kind = kEndsIt[dice.Below(std::size(kEndsIt))];
   const std::string& step = aims_[dice.Below(aims_.size())];
-  armed_.push_back({p, step, kind, dice.Chance(0.5) ? dice.Below(kRoundsOfALogin) : 0});
+  armed_.push_back({p, step, kind, dice.Chance(0.5) ? dice.Below(aim_times_) : 0});
+  if (parts_.servers->refreshes()) parts_.administrator->StartRefresh();  // so that it comes by
 }
 
 // ---- Faults ----
@@ -164,7 +179,9 @@ bool Injector::Pause(int p) {
       p, scheduler->now() + parts_.dice->Between(absl::Milliseconds(50), absl::Seconds(4)));
   // At a step of its own thread it stops right there.
   if (scheduler->current() != nullptr && scheduler->current() == process->executor->fiber()) {
+    process->stands = true;
     scheduler->Yield();
+    process->stands = false;
   }
   return !parts_.servers->Alive(p, incarnation);
 }
@@ -206,7 +223,8 @@ void Injector::ApplyToNetwork(FaultKind kind, int from, int to) {
 
 bool Injector::Apply(FaultKind kind, int p, const std::string& step) {
   if (kind == FaultKind::kOldDisk &&
-      (p == steady_ || (parts_.servers->restored() >= 0 && parts_.servers->restored() != p))) {
+      (p == steady_ || parts_.servers->refreshes() ||
+       (parts_.servers->restored() >= 0 && parts_.servers->restored() != p))) {
     kind = FaultKind::kKill;
   }
   const int other = Neighbour(p);

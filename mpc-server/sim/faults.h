@@ -46,6 +46,8 @@ const char* FaultName(FaultKind kind);
 
 // All named steps that a server can come by; a test asserts that runs reach each of them.
 std::vector<std::string> NamedSteps();
+// Those of a refresh on a server's disk, and its key file.
+std::vector<std::string> RefreshSteps();
 
 class Injector {
  public:
@@ -67,8 +69,11 @@ class Injector {
   // In their place lies of one server: it alters a message now and then. Then none.
   void RunLies(absl::Duration faulty, Liar* liar);
   // Most faults that are armed for a step are armed for one of these, in the midst of what it does
-  // again and again; and of them every other one kills, stops or cuts.
-  void AimAt(std::vector<std::string> steps) { aims_ = std::move(steps); }
+  // again and again, `times` of them in what is aimed at; and every other one kills, stops or cuts.
+  void AimAt(std::vector<std::string> steps, uint64_t times) {
+    aims_ = std::move(steps);
+    aim_times_ = times;
+  }
   // Everything runs, is connected and on time again.
   void Heal();
   // The step hook of Servers.
@@ -108,6 +113,7 @@ class Injector {
   std::vector<Armed> armed_;
   std::vector<Seen> steps_;
   std::vector<std::string> aims_;
+  uint64_t aim_times_ = 1;
   absl::flat_hash_map<const void*, size_t> by_address_;  // of the step's literal, into steps_
 };
 

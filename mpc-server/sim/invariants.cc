@@ -92,7 +92,7 @@ void Invariants::CheckAudit() {
 // ---- Keys ----
 
 void Invariants::Acknowledged(const Handle& handle, const PerParty<KeyRecord>& records) {
-  acknowledged_[handle] = records;
+  acknowledged_[handle] = {records, servers_->refreshes() ? servers_->Disk(0)->Epoch().epoch : 1};
 }
 
 void Invariants::TakenBack(int p, const std::vector<Handle>& handles) {
@@ -110,23 +110,71 @@ void Invariants::DiskRestored() {
   }
 }
 
-void Invariants::CheckKeys() {
-  for (int p = 0; p < kParties; ++p) {
-    const std::unique_ptr<ShareStore> disk = servers_->Disk(p);
-    for (const auto& [handle, records] : acknowledged_) {
-      if (p == servers_->restored() && Lost(handle)) continue;
-      const absl::StatusOr<KeyRecord> record = disk->Get(handle);
-      if (record.ok() && SameRecord(*record, records[p])) continue;
-      journal_->Violation(absl::StrCat("server ", p, " has lost acknowledged key ",
-                                       HandleText(handle)));
+// The key as two thieves would have it who read P_i and the party after it: a_{i+1} + x_i.
+static Block StolenBase(const KeyRecord& of_i, const KeyRecord& of_next) {
+  return XorBlocks(of_next.base[0].a, of_i.base[0].x);
+}
+
+// Of one epoch the shares of any two are the key: without that the rest would show nothing.
+void Invariants::CheckThieves(const Acknowledgement& then, const PerParty<KeyRecord>& now) {
+  const Block key = StolenBase(now[0], now[1]);
+  for (int i = 0; i < kParties; ++i) {
+    const int next = NextParty(i);
+    if (StolenBase(then.records[i], then.records[next]) != key ||
+        StolenBase(now[i], now[next]) != key) {
+      journal_->Violation("the shares of two servers are not the key");
     }
-    if (p == servers_->restored()) continue;
-    for (const Handle& handle : taken_back_[p]) {
-      if (absl::IsNotFound(disk->Get(handle).status())) continue;
-      journal_->Violation(absl::StrCat("server ", p, " has key ", HandleText(handle),
-                                       " of a change that was taken back"));
+    if (StolenBase(then.records[i], now[next]) == key ||
+        StolenBase(now[i], then.records[next]) == key) {
+      journal_->Violation("shares of two epochs are the key");
     }
   }
+  journal_->Count("keys whose shares of two epochs were tried");
+}
+
+// The shares are not what they were, and are those of the same key.
+void Invariants::CheckRefreshedKeys() {
+  PerParty<std::unique_ptr<ShareStore>> disks;
+  for (int p = 0; p < kParties; ++p) disks[p] = servers_->Disk(p);
+  for (const auto& [handle, then] : acknowledged_) {
+    PerParty<KeyRecord> now;
+    bool all = true;
+    for (int p = 0; p < kParties; ++p) {
+      absl::StatusOr<KeyRecord> record = disks[p]->Get(handle);
+      all &= record.ok();
+      if (record.ok()) now[p] = *std::move(record);
+    }
+    const absl::StatusOr<PlainKey> joined = all ? JoinKey(now) : absl::NotFoundError("lost");
+    const absl::StatusOr<PlainKey> before = JoinKey(then.records);
+    if (!joined.ok() || !before.ok() || joined->base != before->base) {
+      journal_->Violation(absl::StrCat("acknowledged key ", HandleText(handle),
+                                       all ? " has been torn apart" : " is lost"));
+    } else if (disks[0]->Epoch().epoch != then.epoch) {
+      CheckThieves(then, now);
+    }
+  }
+}
+
+void Invariants::CheckKeysOf(int p) {
+  const std::unique_ptr<ShareStore> disk = servers_->Disk(p);
+  for (const auto& [handle, then] : acknowledged_) {
+    if (servers_->refreshes() || (p == servers_->restored() && Lost(handle))) continue;
+    const absl::StatusOr<KeyRecord> record = disk->Get(handle);
+    if (record.ok() && SameRecord(*record, then.records[p])) continue;
+    journal_->Violation(
+        absl::StrCat("server ", p, " has lost acknowledged key ", HandleText(handle)));
+  }
+  if (p == servers_->restored()) return;
+  for (const Handle& handle : taken_back_[p]) {
+    if (absl::IsNotFound(disk->Get(handle).status())) continue;
+    journal_->Violation(absl::StrCat("server ", p, " has key ", HandleText(handle),
+                                     " of a change that was taken back"));
+  }
+}
+
+void Invariants::CheckKeys() {
+  for (int p = 0; p < kParties; ++p) CheckKeysOf(p);
+  if (servers_->refreshes()) CheckRefreshedKeys();
 }
 
 // ---- Recovery ----
@@ -150,8 +198,20 @@ void Invariants::LoginEnded(absl::Time sent, const JobResult& result) {
   }
 }
 
+void Invariants::CameTogether() {
+  if (together_ || !quiet()) return;
+  if (servers_->InOneEpoch()) {
+    together_ = true;
+  } else if (scheduler_->now() > healed_ + recovery_) {
+    together_ = true;
+    journal_->Violation(absl::StrCat("the servers are not in one share epoch ",
+                                     absl::FormatDuration(recovery_), " after the faults"));
+  }
+}
+
 void Invariants::AtEnd() {
   if (!first_ok_.has_value()) journal_->Violation("no login succeeds after the faults");
+  if (!servers_->InOneEpoch()) return journal_->Violation("the servers end in different epochs");
   CheckAudit();
   CheckKeys();
 }

@@ -12,8 +12,12 @@
 //     deleted or not, for the grace time is longer than a run, and by another principal's name
 //     nobody can delete it at all; where a disk was put back to a time before it, it is missing
 //     there and its logins fail;
+//   - after a refresh its shares are others, and still those of the same key; those of one server
+//   from
+//     before a refresh and of another from after it are nothing;
 //   - a key of a change that was taken back is not on a server that said so;
-//   - once faults have stopped, logins succeed within the recovery time, and go on succeeding.
+//   - once faults have stopped, logins succeed within the recovery time, and go on succeeding; the
+//     three disks are in one share epoch within that time, and at the end.
 #ifndef MPC_SERVER_SIM_INVARIANTS_H_
 #define MPC_SERVER_SIM_INVARIANTS_H_
 
@@ -69,6 +73,9 @@ class Invariants {
   // A login that ought to work has ended; one that was sent after recovery may not have failed.
   void LoginEnded(absl::Time sent, const JobResult& result);
 
+  // To be called often once faults have stopped: the disks are in one share epoch in time.
+  void CameTogether();
+
   void AtEnd();
 
  private:
@@ -85,8 +92,16 @@ class Invariants {
     friend bool operator==(const AuditLine&, const AuditLine&) = default;
   };
 
+  struct Acknowledgement {
+    PerParty<KeyRecord> records;
+    uint64_t epoch = 1;  // theirs
+  };
+
   void CheckAudit();
   void CheckKeys();
+  void CheckKeysOf(int p);
+  void CheckRefreshedKeys();
+  void CheckThieves(const Acknowledgement& then, const PerParty<KeyRecord>& now);
 
   const Scheduler* const scheduler_;
   Journal* const journal_;
@@ -102,13 +117,14 @@ class Invariants {
   std::set<std::string> first_blocks_;  // of messages under keys of 17 to 20
   std::map<JobId, std::array<std::optional<AuditLine>, kParties>> audit_;
   std::map<JobId, Operation> answered_;
-  std::map<Handle, PerParty<KeyRecord>> acknowledged_;
+  std::map<Handle, Acknowledgement> acknowledged_;
   std::set<Handle> lost_;
   int restores_ = 0;
   int liar_ = -1;
   PerParty<std::set<Handle>> taken_back_;
   absl::Time healed_ = absl::InfiniteFuture();
   std::optional<absl::Time> first_ok_;
+  bool together_ = false;  // since faults stopped, in one epoch
 };
 
 }  // namespace mpckdc::sim

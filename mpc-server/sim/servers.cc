@@ -17,6 +17,7 @@ constexpr char kRealm[] = "EXAMPLE.COM";
 constexpr uint16_t kCluster = 7;
 constexpr size_t kSnapshots = 6;
 constexpr size_t kLineTrialBytes = 256;  // seeds open thousands of sessions
+constexpr absl::Duration kLongestRest = absl::Seconds(1);  // of a keeper: runs are short
 constexpr absl::Duration kUntilReadmitted = absl::Milliseconds(500);
 
 class AuditObserver : public EngineObserver {
@@ -66,8 +67,9 @@ Servers::~Servers() = default;
 void Servers::Enrol(const PerParty<KeyRecord>& records) {
   for (int p = 0; p < kParties; ++p) {
     auto disk = std::make_shared<MemoryEngine>(machines_[p].disk);
-    const absl::Status s =
-        mpckdc::Enrol(*OpenStore(p, disk), records[p], machines_[p].clock->Now());
+    const std::unique_ptr<ShareStore> store = OpenStore(p, disk);
+    absl::Status s = mpckdc::Enrol(*store, records[p], machines_[p].clock->Now());
+    if (s.ok()) s = store->MarkInitialised().status();
     if (!s.ok()) journal_->Violation(absl::StrCat("the first keys: ", s.message()));
     machines_[p].disk = disk->Snapshot();
   }
@@ -99,6 +101,7 @@ void Servers::Start(int p) {
   if (machine.process != nullptr) return;
   auto process = std::make_unique<Process>();
   const uint64_t incarnation = process->incarnation = ++machine.incarnation;
+  machine.started = false;
   process->disk = std::make_shared<SimDisk>(std::move(machine.disk), dice_, control_);
   process->store =
       OpenStore(p, process->disk, [this, p, incarnation](absl::Span<const uint8_t> text) {
@@ -133,6 +136,8 @@ void Servers::Start(int p) {
                               process->link.get(), process->executor.get(),
                               process->long_executor.get(), process->observer.get()});
   machine.process = std::move(process);
+  machine.started = true;
+  if (refreshes_.has_value()) StartKeeper(p);
   const absl::Status started = machine.process->engine->Start();
   if (!started.ok()) {
     journal_->Violation(absl::StrCat("server ", p, " does not start: ", started.message()));
@@ -142,13 +147,51 @@ void Servers::Start(int p) {
     Readmit(p, incarnation);
 }
 
+// As service/epoch_keeper.cc, on a fiber.
+void Servers::StartKeeper(int p) {
+  Process* const process = machines_[p].process.get();
+  const uint64_t incarnation = process->incarnation;
+  process->duties = std::make_unique<EpochDuties>(
+      process->store.get(), process->engine.get(), machines_[p].clock.get(), *refreshes_,
+      [this, p](const EpochState& state, const EpochProgress& done) {
+        journal_->Count("refreshes that ended on a server");
+        if (done.damaged > 0) {
+          journal_->Violation(absl::StrCat("server ", p, " has ", done.damaged,
+                                           " damaged records in epoch ", state.epoch));
+        }
+        return absl::OkStatus();
+      },
+      [this, p](const std::string& trouble) {
+        journal_->Log(absl::StrCat("server ", p, ": ", trouble));
+      });
+  ++ending_;
+  process->keeper = scheduler_->Spawn("keeper", [this, p, incarnation, process] {
+    while (Alive(p, incarnation)) {
+      const absl::Duration rest = process->stands ? absl::ZeroDuration() : process->duties->Step();
+      const absl::Duration least = dice_->Between(absl::Milliseconds(5), absl::Milliseconds(50));
+      scheduler_->Sleep(std::clamp(rest, least, kLongestRest));
+    }
+    --ending_;
+  });
+}
+
 // Replaced as a whole, or not at all. While the process starts nothing can happen to it.
 absl::Status Servers::SaveKeyFile(int p, uint64_t incarnation, absl::Span<const uint8_t> text) {
-  if (machines_[p].process != nullptr && !Alive(p, incarnation)) {
-    return absl::UnavailableError("killed");
-  }
+  const bool runs = machines_[p].incarnation != incarnation || machines_[p].started;
+  if (runs && Step(p, incarnation, "key file: write")) return absl::UnavailableError("killed");
   machines_[p].key_file = std::string(AsText(text));
+  if (runs && Step(p, incarnation, "key file: written")) return absl::UnavailableError("killed");
   return absl::OkStatus();
+}
+
+bool Servers::InOneEpoch() {
+  if (!refreshes()) return true;
+  const EpochState first = Disk(0)->Epoch();
+  for (int p = 1; p < kParties; ++p) {
+    const EpochState other = Disk(p)->Epoch();
+    if (other.epoch != first.epoch || other.began_by != first.began_by) return false;
+  }
+  return true;
 }
 
 void Servers::EndQuarantine(int p) {
@@ -194,6 +237,7 @@ void Servers::Kill(int p, const std::string& where) {
 void Servers::PauseThreads(const Process& process, absl::Time until) {
   scheduler_->Pause(process.executor->fiber(), until);
   scheduler_->Pause(process.long_executor->fiber(), until);
+  if (process.keeper != nullptr) scheduler_->Pause(process.keeper, until);
 }
 
 void Servers::Pause(int p, absl::Time until) {
@@ -240,6 +284,10 @@ void Servers::TakeMessages(int p) {
     const absl::Time until = scheduler_->PausedUntil(machine.process->executor->fiber());
     if (until > scheduler_->now()) {
       return scheduler_->At(until, [this, p] { TakeMessages(p); });
+    }
+    if (machine.process->stands) {
+      return scheduler_->At(scheduler_->now() + absl::Milliseconds(1),
+                            [this, p] { TakeMessages(p); });
     }
     const Handler handle = std::move(machine.inbox.front());
     machine.inbox.pop_front();

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "mpc-server/agree/epoch_duties.h"
 #include "mpc-server/agree/job_engine.h"
 #include "mpc-server/share/deviation.h"
 #include "mpc-server/sim/disk.h"
@@ -31,7 +32,11 @@ struct Process {
   std::unique_ptr<PeerLink> link;
   std::unique_ptr<SimExecutor> executor, long_executor;
   std::unique_ptr<EngineObserver> observer;
+  std::unique_ptr<EpochDuties> duties;
   std::unique_ptr<JobEngine> engine;
+  Fiber* keeper = nullptr;  // of the duties
+  // Its engine was stopped in the midst of a step: it may hold a lock, and this is one thread.
+  bool stands = false;
 };
 
 class Servers {
@@ -50,7 +55,12 @@ class Servers {
   // Before the first Start(): keys that are there from the beginning.
   void Enrol(const PerParty<KeyRecord>& records);
   void SetStepHook(StepHook hook);
-  // Of processes that start from now on.
+  // Of processes that start from now on: they keep their share epochs, and nobody puts an old disk
+  // back, which would be of an epoch that is over.
+  void SetRefreshes(const EpochDutyOptions& options) { refreshes_ = options; }
+  bool refreshes() const { return refreshes_.has_value(); }
+  // Whether all three disks are in one share epoch.
+  bool InOneEpoch();
   void SetProtocol(ProtocolSetting protocol) { protocol_ = protocol; }
   void SetAudit(Audit audit) { audit_ = std::move(audit); }
   void SetAccusation(Accusation accusation) { accusation_ = std::move(accusation); }
@@ -100,9 +110,11 @@ class Servers {
     std::vector<MemoryEngine::State> snapshots;
     std::deque<Handler> inbox;  // came while the process was paused
     uint64_t incarnation = 0;
+    bool started = false;  // the process is there, and what it does can be stopped
   };
 
   void Readmit(int p, uint64_t incarnation);
+  void StartKeeper(int p);
   void PauseThreads(const Process& process, absl::Time until);
   MemoryEngine::State DiskState(int p) const;
   std::unique_ptr<ShareStore> OpenStore(int p, std::shared_ptr<KvEngine> disk,
@@ -120,6 +132,7 @@ class Servers {
   std::vector<std::unique_ptr<Process>> dead_;
   StepHook hook_;
   ProtocolSetting protocol_ = ProtocolSetting::kAuto;
+  std::optional<EpochDutyOptions> refreshes_;
   Audit audit_;
   Accusation accusation_;
   int restored_ = -1;

@@ -19,7 +19,24 @@ int32_t StockEnctype(Dice& dice) {
   return dice.Chance(0.5) ? kEnctypeAes128Sha1 : kEnctypeAes256Sha1;
 }
 
+// In the seconds of a run.
+EpochDutyOptions QuickRefreshes() {
+  EpochDutyOptions options;
+  options.every = absl::Milliseconds(2500);
+  options.at_least = absl::Milliseconds(400);
+  options.wish = absl::Seconds(2);
+  options.keys_per_write = 2;
+  return options;
+}
+
 }  // namespace
+
+bool Refreshes(const WorldOptions& options) {
+  const Controls& c = options.controls;
+  const bool control = c.disk.forgets_marks || c.disk.forgets_replays || c.disk.forgets_commits ||
+                       c.disk.keeps_deleted || c.all_restart;
+  return options.seed % 4 == 2 && options.lying != Lying::kOneServer && !control;
+}
 
 World::World(const WorldOptions& options)
     : options_(options),
@@ -47,6 +64,10 @@ World::World(const WorldOptions& options)
     kdc_.AddUser(key);
   }
   ChooseProtocol();
+  if (Refreshes(options_)) {
+    servers_.SetRefreshes(QuickRefreshes());
+    if (!GarblesAll(options_.seed)) injector_.AimAt(RefreshSteps(), 2);
+  }
   servers_.SetAccusation([this](int by, Suspects suspects) { invariants_.Accused(by, suspects); });
   if (options_.lying == Lying::kOneServer) {
     const int party = static_cast<int>(options_.seed % kParties);
@@ -71,7 +92,8 @@ void World::ChooseProtocol() {
   if (GarblesAll(options_.seed)) {
     servers_.SetProtocol(ProtocolSetting::kGarbled);
     kdc_.SetCtsShare(0.4);
-    injector_.AimAt({"garbled/tables", "garbled/result"});
+    constexpr uint64_t kRoundsOfALogin = 12;  // some
+    injector_.AimAt({"garbled/tables", "garbled/result"}, kRoundsOfALogin);
   } else if (options_.seed % 2 == 1) {
     servers_.SetProtocol(ProtocolSetting::kReplicated);
   }
@@ -81,6 +103,9 @@ PlainKey World::AddKey(const std::string& principal, KeyClass key_class, int32_t
                        Gate gate) {
   const PlainKey key = MakePlainKey(kdc_.random(), principal, key_class, enctype, gate);
   servers_.Enrol(ShareKey(key, kdc_.random()));
+  PerParty<KeyRecord> records;
+  for (int p = 0; p < kParties; ++p) records[p] = *servers_.Disk(p)->Get(key.info.handle);
+  invariants_.Acknowledged(key.info.handle, records);
   return key;
 }
 
@@ -113,9 +138,13 @@ void World::Director() {
   const absl::Time end = scheduler_.now() + options_.quiet;
   while (!invariants_.recovered() && scheduler_.now() < end) {
     scheduler_.Sleep(absl::Milliseconds(20));
+    invariants_.CameTogether();
   }
   if (invariants_.recovered()) kdc_.TryEveryKey();
-  scheduler_.SleepUntil(end);
+  while (scheduler_.now() < end) {
+    scheduler_.Sleep(absl::Milliseconds(20));
+    invariants_.CameTogether();
+  }
   done_ = true;
 }
 
@@ -130,6 +159,8 @@ Outcome World::Run() {
   scheduler_.Spawn("changes", [this] { administrator_.Work(&done_); });
   const auto run_on = [this] { scheduler_.RunUntil(scheduler_.now() + absl::Seconds(1)); };
   while (!directed || kdc_.running() > 0 || administrator_.running() > 0) run_on();
+  // One may be amid a refresh.
+  for (int i = 0; i < 2 && !servers_.InOneEpoch(); ++i) run_on();
   invariants_.AtEnd();
   for (int p = 0; p < kParties; ++p) servers_.Kill(p, "the end");
   // Work() and Load() sleep for less than four seconds before they see that it is over.

@@ -43,6 +43,10 @@ struct WorldOptions {
 
 // Whether everything is garbled in the run of this seed; with each party as a liar.
 constexpr bool GarblesAll(uint64_t seed) { return seed % 5 == 4; }
+// Whether the shares are refreshed now and then; not where one lies, or a control takes something
+// away.
+bool Refreshes(const WorldOptions& options);
+
 class World {
  public:
   explicit World(const WorldOptions& options);

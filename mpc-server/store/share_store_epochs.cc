@@ -59,7 +59,7 @@ void ShareStore::Believe(const Loaded& loaded) {
   SetEpoch(loaded.state, loaded.seed);
   passed_ = false;
   // One that ended, and the key file was not written any more; where that cannot be done now it is
-  // tried again (service/epoch_keeper.h).
+  // tried again (agree/epoch_duties.h).
   EraseOldKeys().IgnoreError();
 }
 

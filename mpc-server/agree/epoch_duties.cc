@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpc-server/agree/epoch_duties.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "mpc-server/base/status_macros.h"
+
+namespace mpckdc {
+namespace {
+
+constexpr absl::Duration kTick = absl::Milliseconds(500);
+// Until what the disk refused is tried again.
+constexpr absl::Duration kRetryDisk = absl::Seconds(10);
+
+}  // namespace
+
+EpochDuties::EpochDuties(ShareStore* store, JobEngine* engine, Clock* clock,
+                         const EpochDutyOptions& options, OnEnd ended, OnTrouble trouble)
+    : store_(*store),
+      engine_(*engine),
+      clock_(*clock),
+      options_(options),
+      ended_(std::move(ended)),
+      trouble_(std::move(trouble)) {}
+
+EpochProgress EpochDuties::Progress() const {
+  const absl::MutexLock lock(&mutex_);
+  return progress_;
+}
+
+// Said once, and in the status until it is over.
+void EpochDuties::SetTrouble(const absl::Status& status, const char* what) {
+  const std::string text = status.ok() ? "" : absl::StrCat(what, ": ", status.message());
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (text == progress_.trouble) return;
+    progress_.trouble = text;
+  }
+  if (!text.empty()) trouble_(text);
+}
+
+absl::Duration EpochDuties::Step() {
+  KeepFellows();
+  const EpochState state = store_.Epoch();
+  if (!state.rewriting || state.epoch != of_epoch_) old_.reset();
+  of_epoch_ = state.epoch;
+  if (!state.rewriting) {
+    EraseOrAsk();
+    return kTick;
+  }
+  const absl::StatusOr<bool> mine = IsForeman();
+  if (mine.ok() && !*mine) return kTick;
+  const absl::StatusOr<absl::Duration> pause = mine.ok() ? WriteStep() : mine.status();
+  SetTrouble(pause.status(), "the records of the last refresh cannot be written");
+  if (pause.ok()) return *pause;
+  old_.reset();
+  return kRetryDisk;
+}
+
+// ---- Other machines of the party ----
+
+void EpochDuties::KeepFellows() {
+  if (!store_.shared()) return;
+  const absl::Time now = clock_.Now();
+  if (now >= looked_ && now < looked_ + kTick / 2) return;  // between two writes of records
+  looked_ = now;
+  engine_.Look();
+  if (now >= noted_ && now < noted_ + limits::kFellowNotes) return;
+  const absl::Status noted = store_.NoteFellow(now);
+  if (noted.ok()) noted_ = now;
+  // A database that is not there says so elsewhere.
+  if (!absl::IsUnavailable(noted)) SetTrouble(noted, "this machine is not one of its party's");
+}
+
+absl::StatusOr<bool> EpochDuties::IsForeman() {
+  if (!store_.shared()) return true;
+  ASSIGN_OR_RETURN(const std::vector<Fellow> fellows, store_.Fellows());
+  return mpckdc::IsForeman(fellows, store_.triple(), store_.Epoch().steward, clock_.Now());
+}
+
+// Whether every machine of the party has the epoch's key, or is gone for good.
+absl::StatusOr<bool> EpochDuties::AllFollowed(const EpochState& state) {
+  if (!store_.shared()) return true;
+  ASSIGN_OR_RETURN(const std::vector<Fellow> fellows, store_.Fellows());
+  const std::vector<int> behind = Behind(fellows, state.epoch, clock_.Now());
+  {
+    const absl::MutexLock lock(&mutex_);
+    progress_.waits = behind.empty()
+                          ? ""
+                          : absl::StrCat("the key of epoch ", state.epoch - 1,
+                                         " is kept for the machines of triples ",
+                                         absl::StrJoin(behind, ", "), ", which are down");
+  }
+  if (!behind.empty()) return false;
+  for (const Fellow& fellow : fellows) {
+    if (fellow.epoch < state.epoch) RETURN_IF_ERROR(store_.ForgetFellow(fellow.triple));
+  }
+  return true;
+}
+
+// ---- When to refresh ----
+
+// The key of an epoch that is over may be left where the disk was full.
+void EpochDuties::EraseOrAsk() {
+  const absl::Status erased = store_.EraseOldKeys();
+  const bool failed = !erased.ok() && !absl::IsFailedPrecondition(erased);
+  if (failed || erase_failed_) {
+    SetTrouble(failed ? erased : absl::OkStatus(), "the key of an old share epoch cannot be erased");
+  }
+  erase_failed_ = failed;
+  AskIfDue();
+}
+
+// An epoch that begins in the future was entered by a clock that was ahead: what it says would put
+// the next refresh off for as long.
+bool EpochDuties::IsDue(const EpochState& state, absl::Time now) const {
+  const bool own_turn = state.steward == store_.triple();
+  const absl::Duration every =
+      options_.every + (own_turn ? absl::ZeroDuration() : options_.take_over);
+  return now >= state.began + every || now + limits::kDefaultClockSkew < state.began;
+}
+
+// All three ask themselves, by their own clocks; the engine waits until all have.
+void EpochDuties::AskIfDue() {
+  const EpochState state = store_.Epoch();
+  const absl::Time now = clock_.Now();
+  if (options_.every == absl::InfiniteDuration() || !store_.Meta().initialised) return;
+  if (state.began == absl::UnixEpoch()) {
+    // Of a store that is new, or from before there were refreshes.
+    SetTrouble(store_.NoteEpochBegin(now), "the beginning of the share epoch cannot be noted");
+    return;
+  }
+  // A clock that was set back must not keep it from asking.
+  const bool asked = asked_for_ == state.epoch && now < ask_again_ &&
+                     ask_again_ <= now + options_.wish;
+  if (asked || !IsDue(state, now)) return;
+  asked_for_ = state.epoch;
+  ask_again_ = now + options_.wish;
+  // Unavailable: a server is down, or does not refresh by itself. Another error is this server's
+  // own.
+  engine_.Refresh(state.epoch, now + options_.wish, [this](const absl::Status& status) {
+    SetTrouble(absl::IsUnavailable(status) ? absl::OkStatus() : status,
+               "the shares cannot be refreshed");
+  });
+}
+
+absl::StatusOr<absl::Duration> EpochDuties::WriteStep() {
+  if (!old_.has_value()) {
+    ASSIGN_OR_RETURN(old_, store_.OldKeys());
+    next_ = 0;
+    const absl::MutexLock lock(&mutex_);
+    progress_ = {old_->size(), 0, 0, progress_.trouble, progress_.waits};
+  }
+  return next_ < old_->size() ? WriteSome() : End();
+}
+
+absl::StatusOr<absl::Duration> EpochDuties::WriteSome() {
+  const absl::Time start = clock_.Now();
+  const auto some = absl::MakeConstSpan(*old_).subspan(next_, options_.keys_per_write);
+  ASSIGN_OR_RETURN(const size_t damaged, store_.Rewrite(some));
+  next_ += some.size();
+  {
+    const absl::MutexLock lock(&mutex_);
+    progress_.written += some.size();
+    progress_.damaged += damaged;
+  }
+  // The clock may be set meanwhile.
+  const absl::Duration took = std::clamp(clock_.Now() - start, absl::ZeroDuration(), kRetryDisk);
+  return took * (100.0 / limits::kRefreshDuty - 1);
+}
+
+// Some may have been staged meanwhile as of the epoch before; none is committed as such.
+absl::StatusOr<absl::Duration> EpochDuties::End() {
+  RETURN_IF_ERROR(store_.RewriteStaged().status());
+  const EpochState state = store_.Epoch();
+  const absl::Time earliest = state.began + options_.at_least;
+  const absl::Time now = clock_.Now();
+  if (now < earliest && now >= state.began) return earliest - now;
+  ASSIGN_OR_RETURN(const bool all_followed, AllFollowed(state));
+  if (!all_followed) return kTick;
+  // Again: some may have been staged while this waited.
+  RETURN_IF_ERROR(store_.RewriteStaged().status());
+  RETURN_IF_ERROR(store_.EndRefresh());
+  old_.reset();
+  RETURN_IF_ERROR(ended_(state, Progress()));
+  return absl::ZeroDuration();
+}
+
+}  // namespace mpckdc
