@@ -84,19 +84,28 @@ void Quarantine::Enter(const DeviationReport& seen) {
 }
 
 void Quarantine::Save() {
+  {
+    const absl::MutexLock lock(&mu_);
+    if (saved_) return;
+  }
+  const absl::MutexLock writing(&store_mu_);
+  DeviationReport report;
+  {
+    const absl::MutexLock lock(&mu_);
+    if (saved_) return;  // or it was ended
+    report = *report_;
+  }
+  const bool saved = store_->WriteItem(kItem, AsBytes(EncodeReport(report))).ok();
   const absl::MutexLock lock(&mu_);
-  if (saved_) return;
-  saved_ = store_->WriteItem(kItem, AsBytes(EncodeReport(*report_))).ok();
+  saved_ = saved;
 }
 
 // A deviation that one machine saw concerns the party, and so all of its machines.
 void Quarantine::Look() {
   if (!store_->shared()) return;
   std::optional<DeviationReport> there;
-  bool begins = false;
   {
-    const absl::MutexLock lock(&mu_);
-    if (!saved_) return;
+    const absl::MutexLock reading(&store_mu_);
     const absl::StatusOr<SecretBytes> item = store_->ReadItem(kItem);
     if (!item.ok() && !absl::IsNotFound(item.status())) return;
     if (item.ok() && !item->empty()) {
@@ -104,12 +113,13 @@ void Quarantine::Look() {
       if (!report.ok()) return;
       there = *report;
     }
-    if (there.has_value() == report_.has_value()) return;
-    begins = there.has_value();
+    const absl::MutexLock lock(&mu_);
+    // One that this machine saw meanwhile is not there yet.
+    if (!saved_ || there.has_value() == report_.has_value()) return;
     report_ = there;
   }
   Show(there);
-  if (begins) observer_->OnDeviation(*there);
+  if (there.has_value()) observer_->OnDeviation(*there);
 }
 
 std::string Quarantine::Reason() const {
@@ -120,9 +130,10 @@ std::string Quarantine::Reason() const {
 absl::StatusOr<std::optional<DeviationReport>> Quarantine::Readmit() {
   std::optional<DeviationReport> ended;
   {
-    const absl::MutexLock lock(&mu_);
-    if (!report_.has_value()) return ended;
+    const absl::MutexLock writing(&store_mu_);
+    if (Reason().empty()) return ended;
     RETURN_IF_ERROR(store_->WriteItem(kItem, {}));
+    const absl::MutexLock lock(&mu_);
     ended.swap(report_);
     saved_ = true;
   }

@@ -49,7 +49,8 @@ class Quarantine {
   ShareStore* const store_;
   SharedStatus* const status_;
   EngineObserver* const observer_;
-  mutable absl::Mutex mu_;
+  absl::Mutex store_mu_;    // held while the store is waited for; taken before mu_
+  mutable absl::Mutex mu_;  // held for a moment: who sends jobs asks for the reason
   std::optional<DeviationReport> report_ ABSL_GUARDED_BY(mu_);
   bool saved_ ABSL_GUARDED_BY(mu_) = true;
 };
