@@ -315,9 +315,9 @@ TEST_P(HandOverTest, AKeyThatIsCollectedOnTheWayEndsNoSession) {
   EXPECT_TRUE(collected);
   EXPECT_EQ(sessions.load(), 0) << "all began again";
   // It is the newcomer's to collect, which heard of both that it is deleted.
-  const auto retired = realm_.store(lost()).RetiredSince(deleted.info.handle);
+  const auto retired = realm_.store(lost()).RetiredSince({&deleted.info.handle, 1});
   ASSERT_TRUE(retired.ok()) << retired.status();
-  EXPECT_TRUE(retired->has_value());
+  EXPECT_TRUE(retired->at(0).has_value());
   EXPECT_TRUE(Eventually([&] { return LogsIn(realm_.alice); }));
   ExpectSameKey(realm_.bob);
 }
