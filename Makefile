@@ -40,7 +40,7 @@ help:
 	@echo 'make bench       throughput and latency of the engine, beside its floor and the paper (2 min)'
 	@echo 'make bench-plots the same against batch size, as SVG and PNG in build/bench (3 min)'
 	@echo 'make bench-network  AES on 1 Gb/s, with 0.13 ms, on 200 Mb/s with 15 ms (root, 4 min)'
-	@echo 'make test-long   servers and tools killed at more moments, deleted keys that are waited for (10 min)'
+	@echo 'make test-long   more random cases, tools and servers killed at more moments, a bad night'
 	@echo 'make bench-refresh  what a refresh of the shares and a rebuilt party cost (3 min)'
 	@echo 'make bench-distance logins, loopback to 30 ms and 100 Mb/s between the servers (root, 12 min)'
 	@echo 'make storm       logins at a realm of 100,000 users, ours beside stock krb5kdc and the paper (25 min)'
@@ -109,14 +109,20 @@ bench-network: bench-program
 	@deploy/install-packages.sh $(LOG)/packages.log deploy/packages-plots.txt
 	@$(PYTHON) integration-tests/wire/bench_network.py $(NETWORK)
 
-# DISTANCE="--only far --type aes256-cts --idle 60"; integration-tests/wire/README.md explains.
+# What make test draws fewer cases of (testing/long_tests.h), and realms (realm/long_tests.py).
+LONG_UNIT  := hand_over proof_control lies bench_program garbled_any_bytes share_store
+LONG_REALM := bad_night bulk_enroll grace outage refresh replace_party rotate_krbtgt
+space := $(subst ,, )
 test-long: build
+	@MPCKDC_LONG=1 ctest --test-dir $(CMAKE) --output-on-failure -j $(JOBS) \
+	  -R '^($(subst $(space),|,$(LONG_UNIT)))_test'
 	@MPCKDC_LONG=1 $(PYTHON) -m pytest -q -n 3 --dist loadfile --basetemp $(BUILD)/realm-tests \
-	  $(patsubst %,integration-tests/realm/%_test.py,refresh replace_party grace rotate_krbtgt)
+	  $(patsubst %,integration-tests/realm/%_test.py,$(LONG_REALM))
 
 bench-refresh: build
 	@$(PYTHON) integration-tests/storm/bench_refresh.py $(REFRESH)
 
+# DISTANCE="--only far --type aes256-cts --idle 60"; integration-tests/wire/README.md explains.
 bench-distance: build
 	@$(PYTHON) integration-tests/wire/bench_distance.py $(DISTANCE)
 

@@ -9,9 +9,14 @@
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/share/circuit.h"
 #include "mpc-server/share/deviation.h"
+#include "mpc-server/testing/long_tests.h"
 
 namespace mpckdc::sim {
 namespace {
+
+// As many runs, of which at least so many end in a way.
+uint64_t Runs() { return ShortOrLong<uint64_t>(2400, 6000); }
+uint64_t AtLeast(uint64_t of_6000) { return of_6000 * Runs() / 6000; }
 
 uint64_t CountOf(const LieCounts::Row& row, LieEnd end) { return row[static_cast<size_t>(end)]; }
 
@@ -22,29 +27,29 @@ bool IsGarbled(const std::string& subject) { return absl::StartsWith(subject, "g
 void ExpectNoLieLeavesAGarbledRun(const LieCounts& counts) {
   for (const auto& [subject, row] : counts.by_subject) {
     if (!IsGarbled(subject)) continue;
-    EXPECT_GT(CountOf(row, LieEnd::kNamed), 20u) << subject;
+    EXPECT_GT(CountOf(row, LieEnd::kNamed), AtLeast(20)) << subject;
     for (const LieEnd never : {LieEnd::kWrong, LieEnd::kMisnamed, LieEnd::kSelective}) {
       EXPECT_EQ(CountOf(row, never), 0u) << subject << ": " << LieEndName(never);
     }
   }
   const LieCounts::Row& tables = counts.by_step.at("garbled/tables");
   const LieCounts::Row& result = counts.by_step.at("garbled/result");
-  EXPECT_GT(CountOf(tables, LieEnd::kNamed), 100u);
+  EXPECT_GT(CountOf(tables, LieEnd::kNamed), AtLeast(100));
   EXPECT_EQ(CountOf(tables, LieEnd::kOneGoesOn), 0u);
-  EXPECT_GT(CountOf(result, LieEnd::kOneGoesOn), 60u);
+  EXPECT_GT(CountOf(result, LieEnd::kOneGoesOn), AtLeast(60));
 }
 
 // Every kind is told at every computation, and with semi-honest servers wrong values leave what is
 // computed in rounds: this harness sees them. With active ones none does.
 TEST(Lies, EndAsTheSecuritySays) {
-  const LieCounts counts = RunLies(1, 6000, 1);
+  const LieCounts counts = RunLies(1, Runs(), 1);
   std::printf("%s", counts.Summary().c_str());
   ExpectNoLieLeavesAGarbledRun(counts);
   if (TestedSecurity() == Security::kActive) {
     EXPECT_EQ(counts.failures, 0u);
     return;
   }
-  EXPECT_GT(CountOf(counts.Sum(), LieEnd::kWrong), 1000u);
+  EXPECT_GT(CountOf(counts.Sum(), LieEnd::kWrong), AtLeast(1000));
   for (const auto& [subject, row] : counts.by_subject) {
     if (IsGarbled(subject)) continue;
     EXPECT_GT(CountOf(row, LieEnd::kWrong), 0u) << subject;
@@ -90,10 +95,10 @@ absl::Status SeeEverything(PartyContext& party, const LieRun& run, const Liar& l
 // With it no lie is a failure: so none of those that are, is one by the harness's fault.
 TEST(Lies, AProofThatSeesEverythingLeavesNoFailure) {
   if (TestedSecurity() == Security::kActive) GTEST_SKIP() << "it has a proof of its own";
-  const LieCounts counts = RunLies(1, 6000, 1, SeeEverything);
+  const LieCounts counts = RunLies(1, Runs(), 1, SeeEverything);
   std::printf("%s", counts.Summary().c_str());
   EXPECT_EQ(counts.failures, 0u);
-  EXPECT_GT(CountOf(counts.Sum(), LieEnd::kNamed), 3000u);
+  EXPECT_GT(CountOf(counts.Sum(), LieEnd::kNamed), AtLeast(3000));
 }
 
 }  // namespace
