@@ -41,6 +41,7 @@ CALM = 0.4           # of the time, at its end
 LOCKOUT_USERS = 2000  # who have a policy of three failures
 LOCKOUT_FAILURES = 3
 SERVERS = ('p0', 'p1', 'p2')
+ERROR_TEXT = 1000    # characters of what went wrong in an event
 GRACE = '2m'         # replaced keys are collected within the run
 
 
@@ -149,7 +150,8 @@ class Soak:
             self.world.check_logins()
         except (soak_events.EventError, realm_module.RealmError, subprocess.SubprocessError, OSError,
                 AssertionError) as error:
-            done['error'] = ' / '.join(str(error).split('\n')) or type(error).__name__
+            done['error'] = ' / '.join(str(error).split('\n'))[:ERROR_TEXT] or type(error).__name__
+            self.world.heal()
         done.setdefault('end', time.time())
         self.events.append(done)
         say(f'{(done["begin"] - self.begin) / 60:7.2f} min  {name:16}'

@@ -79,6 +79,17 @@ class World:
             status.get('refreshing', True) or status.get('receiving', True)
             for status in self.live.server_status()), LONG, 0.5), 'the servers do not settle')
 
+    def kill(self, process):
+        """kill -9, and wait until nothing of it is left: a lock on a folder, a port."""
+        process.kill()
+        process.exit_status()
+
+    def heal(self):
+        """After an event that failed: whatever does not run is started, so that the next one may do."""
+        for process in (*self.live.servers, self.live.kdc, self.live.kadmind):
+            if not process.is_running():
+                process.start()
+
     def change_password(self):
         self.changes += 1
         self.password = f'number {self.changes} of many'
@@ -143,7 +154,7 @@ def collect(world):
 @event('kill krb5kdc', calm=False)
 def kill_kdc(world):
     """Clients ask again after a second, so nobody may notice."""
-    world.live.kdc.kill()
+    world.kill(world.live.kdc)
     world.live.kdc.start()
     world.live._wait_for_port(world.live.kdc, world.live.ports.kdc)
 
@@ -153,7 +164,7 @@ def kill_kdc(world):
 @event('kill server', outage=True, calm=False)
 def kill_server(world):
     party = world.party()
-    world.live.servers[party].kill()
+    world.kill(world.live.servers[party])
     world.live.servers[party].start()
     world.wait_until_well()
     return f'p{party}'

@@ -127,6 +127,39 @@ TEST_P(HandOverTest, AKeyThatIsMissingIsAnOutageAndNoWrongPassword) {
   EXPECT_TRUE(Eventually([&] { return LogsIn(realm_.alice); }));
 }
 
+// It waits until every key is back and the last refresh is written, whoever leads.
+TEST_P(HandOverTest, ARefreshThatIsAskedTooSoonEndsNoSession) {
+  realm_.hub().SetInterceptor([&](MemoryRing::Intercepted& m) {
+    const bool components = m.type == FrameType::kAgreement && !m.payload.empty() &&
+                            m.payload[0] == 6 && m.payload.size() > 100;
+    if (components) absl::SleepFor(absl::Milliseconds(700));
+  });
+  LoseStore(lost());
+  for (const absl::Status& status : AskAll(lost())) ASSERT_TRUE(status.ok()) << status;
+  PerParty<uint64_t> sessions;
+  PerParty<absl::Status> refreshed;
+  std::array<absl::Notification, kParties> done;
+  for (int p = 0; p < kParties; ++p) {
+    sessions[p] = realm_.engine(p).Status().sessions;
+    realm_.engine(p).Refresh(2, absl::Now() + absl::Seconds(60), [&, p](const absl::Status& s) {
+      refreshed[p] = s;
+      done[p].Notify();
+    });
+  }
+  EXPECT_TRUE(Eventually([&] { return !realm_.store(lost()).Epoch().receiving; }));
+  absl::SleepFor(absl::Milliseconds(500));  // the two others have not written theirs yet
+  EXPECT_TRUE(LogsIn(realm_.alice));
+  for (int p = 0; p < kParties; ++p) {
+    EXPECT_EQ(realm_.engine(p).Status().sessions, sessions[p]);
+    if (p != lost()) Rewrite(p);
+  }
+  for (auto& each : done) each.WaitForNotification();
+  for (int p = 0; p < kParties; ++p) {
+    EXPECT_TRUE(refreshed[p].ok()) << refreshed[p];
+    EXPECT_EQ(realm_.store(p).Epoch().epoch, 3u);
+  }
+}
+
 // It is cut off after each of its frames in turn; the next session goes on with what is missing. In
 // make test each cut meets one party.
 TEST_P(HandOverTest, ACutAnywhereLosesNothing) {

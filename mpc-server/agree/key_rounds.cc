@@ -331,8 +331,15 @@ std::unique_ptr<BatchRun> BeginKeyRound(EngineState& state, BatchRings& rings,
 bool ProposeKeyRound(EngineState& state, ProtocolSetting setting, Ballot& ballot) {
   ballot.key_round = TakeDue(state);
   if (ballot.key_round == nullptr) return false;
-  ballot.proposal.kind = ballot.key_round->kind;
   std::vector<ProposalEntry> entries = ballot.key_round->Entries(ballot.records);
+  // What this server is not ready for itself is looked at again later (TakeDue): to the two others
+  // a leader that proposes it would be one that breaks the protocol.
+  if (std::any_of(entries.begin(), entries.end(),
+                  [](const ProposalEntry& entry) { return entry.code == kVoteMissing; })) {
+    ballot.key_round = nullptr;
+    return false;
+  }
+  ballot.proposal.kind = ballot.key_round->kind;
   if (!ComputesOnKeys(ballot.proposal.kind)) {
     ballot.proposal.entries = std::move(entries);
     return true;
