@@ -257,16 +257,19 @@ void AskToReplace(EngineState& state, int party, absl::Time deadline,
           "Stop it, move its data directory away and start it again");
     }
   }
+  std::shared_ptr<JobEngine::DrawCallback> before;
   if (status.ok()) {
     const absl::MutexLock lock(&state.waiting.mu);
-    if (state.waiting.replace.has_value()) {
+    std::optional<ReplaceWish>& wish = state.waiting.replace;
+    if (wish.has_value() && wish->party != party) {
       status = absl::FailedPreconditionError("this server was asked already to replace a party");
     } else {
-      state.waiting.replace = {party, deadline,
-                               std::make_shared<JobEngine::DrawCallback>(std::move(done))};
+      if (wish.has_value()) before = wish->done;
+      wish = {party, deadline, std::make_shared<JobEngine::DrawCallback>(std::move(done))};
     }
   }
   if (!status.ok()) return done(status);
+  if (before != nullptr) (*before)(absl::UnavailableError("this server was asked again"));
   state.executor->Wake();
 }
 

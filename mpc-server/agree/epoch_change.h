@@ -30,7 +30,9 @@ void LeaveTogether(EngineState& state, PeerSession& session);
 // What this server claims of itself in the session that is about to open.
 absl::StatusOr<EpochClaim> OwnClaim(EngineState& state);
 
-// A wish that `party` be replaced; only one at a time. FailedPrecondition: another one is.
+// A wish that `party` be replaced; only one at a time. FailedPrecondition: another one is. The same
+// one again takes the place of the first, whose caller may be gone: a tool that was killed and runs
+// anew need not wait until that has expired at some of the three.
 void AskToReplace(EngineState& state, int party, absl::Time deadline, JobEngine::DrawCallback done);
 // Whether the present session should end for it.
 bool WantsToReplace(EngineState& state);

@@ -27,6 +27,10 @@ struct Steps {
     {"abandon a refresh", "disk: abandon a refresh", "disk: abandoned a refresh"},
     {"refresh keys", "disk: refresh keys", "disk: refreshed keys"},
     {"end a refresh", "disk: end a refresh", "disk: ended a refresh"},
+    {"prepare to join an epoch", "disk: prepare to join", "disk: prepared to join"},
+    {"begin receiving keys", "disk: begin receiving", "disk: began receiving"},
+    {"receive keys", "disk: receive keys", "disk: received keys"},
+    {"end receiving keys", "disk: end receiving", "disk: ended receiving"},
 };
 
 }  // namespace

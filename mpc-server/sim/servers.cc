@@ -272,6 +272,16 @@ void Servers::RestoreOld(int p) {
   Start(p);
 }
 
+void Servers::PutBack(int p, const Copy& copy) {
+  Kill(p, "another disk");
+  machines_[p].disk = copy.disk;
+  machines_[p].key_file = copy.key_file;
+}
+
+void Servers::LoseDisk(int p) {
+  PutBack(p, {MemoryEngine().Snapshot(), absl::StrCat("1 ", std::string(64, '6'))});
+}
+
 void Servers::Message(int p, Handler handle) {
   if (!Up(p)) return;
   machines_[p].inbox.push_back(std::move(handle));

@@ -78,6 +78,15 @@ class Servers {
   // Kills, puts an earlier content of the disk back, and starts again.
   void KeepSnapshots();
   void RestoreOld(int p);
+  // Of a server that is down or up: what a backup holds.
+  struct Copy {
+    MemoryEngine::State disk;
+    std::string key_file;
+  };
+  Copy CopyOf(int p) const { return {DiskState(p), machines_[p].key_file}; }
+  // Kills it; what is on its disk from now on.
+  void PutBack(int p, const Copy& copy);
+  void LoseDisk(int p);
   uint64_t network_lies() const { return network_->lies(); }
   int restored() const { return restored_; }  // the party that was, or -1: one in a run
 
