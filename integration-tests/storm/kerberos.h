@@ -133,6 +133,7 @@ class Key {
 
 inline constexpr int kErrorPreauthFailed = 24;
 inline constexpr int kErrorPreauthRequired = 25;
+inline constexpr int kErrorServiceUnavailable = 29;
 
 // Null where libkrb5 says no.
 template <class T>

@@ -130,6 +130,8 @@ void AddLogin(Group g, Options& o) {
           ToList(&o.session_enctypes, ToEnctype));
   g.Value("--resend-after", "TIME", "then doubling (1s)", ToDuration(&o.resend_after));
   g.Value("--resends", "N", "then it is lost (3)", ToNumber(&o.resends, 0, limits::kMaxResends));
+  g.Flag("--again-when-unavailable", "so also after the answer that the service is unavailable",
+         &o.again_when_unavailable);
   g.Value("--check", "SHARE", "share of logins whose replies are decrypted and looked into (1)",
           ToShare(&o.check));
 }

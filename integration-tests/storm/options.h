@@ -66,6 +66,7 @@ struct Options {
   uint64_t seed = 1;
   absl::Duration resend_after = limits::kDefaultResendAfter;
   int resends = limits::kDefaultResends;
+  bool again_when_unavailable = false;
   double check = 1;          // share of replies that are decrypted
   absl::Duration knee_p99 = absl::Milliseconds(250);
   // What comes out.

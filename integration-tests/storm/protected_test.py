@@ -73,6 +73,21 @@ def test_jobs_agree_with_the_oracle(request, realm, enctype, krbtgt, blocks):
     assert set(done.report['cpu']['seconds_per_1000_logins']) == {'p0', 'p1', 'p2'}
 
 
+def test_unavailable_is_asked_again_if_wanted(ours, by_keytab):
+    ours.servers[1].stop()
+    try:
+        done = storm.logins(ours, *by_keytab, '--count', 4, '--resend-after', '300ms', '--resends', 1,
+                            '--again-when-unavailable')
+    finally:
+        ours.servers[1].start()
+        ours.wait_for_servers()
+    assert done.report['resends'] == done.report['logins']['failed'] == 4
+    # The next login makes krb5kdc try the servers again.
+    done = storm.logins(ours, *by_keytab, '--count', 4, '--resend-after', '1s', '--resends', 3,
+                        '--again-when-unavailable')
+    assert done.report['logins']['ok'] == 4
+
+
 def test_jobs_compare_a_sample(jobs):
     done = jobs('--count', 60, '--check', '10%', '--clients', 2)
     assert done.report['oracle']['compared'] == 6

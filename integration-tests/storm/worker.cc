@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "integration-tests/storm/kerberos.h"
 #include "integration-tests/storm/limits.h"
 #include "integration-tests/storm/login.h"
 #include "integration-tests/storm/login_log.h"
@@ -116,6 +117,7 @@ class Worker {
   absl::Status SendAgain(Slot& slot, absl::Time now);
   absl::Status RunTimers(absl::Time now);
   absl::Status WaitAndReceive(absl::Time now);
+  bool IsNoAnswer(const Slot& slot, Bytes reply) const;
   absl::Status OnReply(Slot& slot, Bytes reply, absl::Time arrived);
   void EndLogin(Slot& slot, Outcome outcome, absl::Time now);
   absl::Time NextDeadline(absl::Time now) const;
@@ -336,7 +338,15 @@ absl::Status Worker::WaitAndReceive(absl::Time now) {
   return absl::OkStatus();
 }
 
+// MIT's client goes on to the next of its KDC's addresses, as if this one had not answered.
+bool Worker::IsNoAnswer(const Slot& slot, Bytes reply) const {
+  if (!o_.again_when_unavailable || slot.sends > o_.resends || !IsError(reply)) return false;
+  const ErrorReply error = DecodeError(reply);
+  return error != nullptr && static_cast<int>(error->error) == kErrorServiceUnavailable;
+}
+
 absl::Status Worker::OnReply(Slot& slot, Bytes reply, absl::Time arrived) {
+  if (IsNoAnswer(slot, reply)) return absl::OkStatus();
   const Login::Step step = slot.login.step();
   const Login::Next next = slot.login.OnReply(reply, Nonce());
   if (next == Login::Next::kNotOurs) {

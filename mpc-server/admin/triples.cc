@@ -69,19 +69,23 @@ bool AllAnswer(const Survey& survey) {
   return absl::c_all_of(survey, [](const SurveyedServer& server) { return server.error.ok(); });
 }
 
-std::string WhyNotFit(const SurveyedServer& server) {
-  const v1::StatusReply& s = server.status;
-  const auto says = [&](absl::string_view what) {
-    return absl::StrCat("server ", server.address, " ", what);
-  };
-  if (!server.error.ok()) return says("does not answer");
-  if (s.has_database() && !s.database().reachable()) return says("does not reach its database");
-  if (!s.initialised()) return says("has no realm yet");
-  if (s.has_quarantine()) return says("is quarantined");
-  if (s.receiving()) return says("has not all keys yet");
-  if (!s.degraded().empty()) return says("is degraded");
-  return s.peers_connected() ? "" : says("is not connected to both of its peers");
-}
+// What keeps a machine from working; the worst first, as it brings the others about.
+constexpr struct {
+  bool (*holds)(const SurveyedServer&);
+  const char* says;
+} kUnfit[] = {
+    {[](const SurveyedServer& s) { return !s.error.ok(); }, "does not answer"},
+    {[](const SurveyedServer& s) {
+       return s.status.has_database() && !s.status.database().reachable();
+     },
+     "does not reach its database"},
+    {[](const SurveyedServer& s) { return !s.status.initialised(); }, "has no realm yet"},
+    {[](const SurveyedServer& s) { return s.status.has_quarantine(); }, "is quarantined"},
+    {[](const SurveyedServer& s) { return s.status.receiving(); }, "has not all keys yet"},
+    {[](const SurveyedServer& s) { return !s.status.degraded().empty(); }, "is degraded"},
+    {[](const SurveyedServer& s) { return !s.status.peers_connected(); },
+     "is not connected to both of its peers"},
+};
 
 // Of a party's machine, what must be the same as at its others; by what it is called.
 std::map<std::string, std::string> SharedFacts(const v1::StatusReply& s) {
@@ -160,8 +164,10 @@ std::string TripleOf(const Survey& survey) {
 }
 
 std::string WhyNotHealthy(const Survey& survey) {
-  for (const SurveyedServer& server : survey) {
-    if (std::string why = WhyNotFit(server); !why.empty()) return why;
+  for (const auto& unfit : kUnfit) {
+    for (const SurveyedServer& server : survey) {
+      if (unfit.holds(server)) return absl::StrCat("server ", server.address, " ", unfit.says);
+    }
   }
   for (size_t i = 0; i < survey.size(); ++i) {
     const SurveyedServer &one = survey[i], &next = survey[(i + 1) % survey.size()];

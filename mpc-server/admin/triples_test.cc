@@ -85,6 +85,7 @@ TEST_F(TriplesTest, StatusShowsMachinesTriplesAndDatabases) {
   EXPECT_EQ(status["servers"][4]["database"]["commit_us"], 1200);
   const std::string dead = Machine(1, 2).address();
   Machine(1, 2).Stop();
+  for (int party = 0; party < 2; ++party) StatusOf(1, party).set_peers_connected(false);
   Expect(3, {"status"}, {"server " + dead + " does not answer"});
   const json one_down = json::parse(Expect(3, {"status", "--json"}).out);
   EXPECT_EQ(one_down["triples"][0]["healthy"], true);
