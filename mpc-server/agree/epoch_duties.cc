@@ -108,7 +108,8 @@ void EpochDuties::EraseOrAsk() {
   const absl::Status erased = store_.EraseOldKeys();
   const bool failed = !erased.ok() && !absl::IsFailedPrecondition(erased);
   if (failed || erase_failed_) {
-    SetTrouble(failed ? erased : absl::OkStatus(), "the key of an old share epoch cannot be erased");
+    SetTrouble(failed ? erased : absl::OkStatus(),
+               "the key of an old share epoch cannot be erased");
   }
   erase_failed_ = failed;
   AskIfDue();
@@ -134,8 +135,8 @@ void EpochDuties::AskIfDue() {
     return;
   }
   // A clock that was set back must not keep it from asking.
-  const bool asked = asked_for_ == state.epoch && now < ask_again_ &&
-                     ask_again_ <= now + options_.wish;
+  const bool asked =
+      asked_for_ == state.epoch && now < ask_again_ && ask_again_ <= now + options_.wish;
   if (asked || !IsDue(state, now)) return;
   asked_for_ = state.epoch;
   ask_again_ = now + options_.wish;

@@ -3,8 +3,8 @@
 // What a server does for its share epochs beside its engine: it asks for a refresh from time to
 // time, and after each writes the records anew, a few at a time beside the logins, until the old
 // epoch's key can be erased (store/epochs.h). Whoever has a thread, or a fiber, calls Step() again
-// and again. What is left to do is read from the store, so it may stop anywhere. Of several machines
-// of a party on one store one does it, and the old key stays until all have the new one
+// and again. What is left to do is read from the store, so it may stop anywhere. Of several
+// machines of a party on one store one does it, and the old key stays until all have the new one
 // (store/fellows.h).
 #ifndef MPC_SERVER_AGREE_EPOCH_DUTIES_H_
 #define MPC_SERVER_AGREE_EPOCH_DUTIES_H_
