@@ -5,6 +5,7 @@ A pid file holds the process id and the process's start time, so that a recycled
 for ours: only processes that a realm started itself are ever signalled.
 """
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -76,6 +77,10 @@ class Daemon:
         if not listened:
             self.send_signal(signal.SIGKILL)
             wait_until(lambda: not self.is_running(), 5)
+        if self._child:
+            # Its first thread has ended; until the last one has, its files are open and locked.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(patience)
         self.pid_file.unlink(missing_ok=True)
         return listened
 
