@@ -47,8 +47,11 @@ absl::Status Attempt::Step(const TlsPeerOptions& options, int party, absl::Time 
       continue;
     }
     if (now <= give_up_) return absl::OkStatus();
-    return absl::UnavailableError(state_ == State::kConnecting ? "connecting timed out"
-                                                               : "handshake timed out");
+    // A server that has its session lets nobody else in: perhaps it is one of another triple.
+    return absl::UnavailableError(state_ == State::kConnecting
+                                      ? "connecting timed out"
+                                      : "handshake timed out (is its address in [peers] that of a "
+                                        "server of this triple?)");
   }
   pollfd hangup = {fd(), POLLRDHUP, 0};
   if (poll(&hangup, 1, 0) > 0) return absl::UnavailableError("connection closed");
