@@ -111,8 +111,11 @@ absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claim
     return absl::FailedPreconditionError(absl::StrCat(EpochsText(claims), kWhatToDo));
   }
   if (!all_newest) {
-    if (claims[own].epoch == newest.epoch) return EpochStep::kWait;
-    return CanFollow(claims[own], newest) ? EpochStep::kCatchUp : EpochStep::kWait;
+    const auto follows = [&](const EpochClaim& claim) {
+      return claim.epoch != newest.epoch && CanFollow(claim, newest);
+    };
+    if (!steward && absl::c_any_of(claims, follows)) return EpochStep::kTakeOver;
+    return follows(claims[own]) ? EpochStep::kCatchUp : EpochStep::kWait;
   }
   const bool refresh = absl::c_all_of(claims, [](const EpochClaim& c) { return c.refresh; });
   const bool catch_up = absl::c_any_of(claims, [](const EpochClaim& c) { return c.catch_up; });

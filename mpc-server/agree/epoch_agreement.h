@@ -26,9 +26,10 @@
 //
 // Where a party runs several machines on one store, all this is one triple's at a time, the
 // steward's: a durable number in each of the three stores, which each of the writes above looks at.
-// Another triple that wants a change takes over in one session, when all three claim one epoch, and
-// goes on in its next: then nobody who prepared before can enter any more unless somebody has.
-// Following into an epoch that another party has entered is any triple's.
+// Another triple that wants a change, or finds one of the three behind, takes over in one session
+// and goes on in its next. To follow takes that too: otherwise a party that lies could claim e + 1
+// to one triple, where P0 follows, and e to another, where P1 forgets what it would follow with
+// (epoch_order_test.cc).
 //
 // The seed of a refresh comes out of the session's fresh hellos: a random number of each server,
 // which travelled under fresh keys of fresh handshakes. Somebody who read a server's memory before,

@@ -137,12 +137,6 @@ absl::Status Enter(EngineState& state) {
   return absl::OkStatus();
 }
 
-absl::Status Follow(EngineState& state) {
-  RETURN_IF_ERROR(state.store->FollowEpoch(state.Now()));
-  state.observer->OnEpoch(state.store->Epoch());
-  return absl::OkStatus();
-}
-
 absl::Status RefreshTogether(EngineState& state, PeerSession& session) {
   const PartyContext& party = session.party();
   const RefreshId id = party.session_id();
@@ -218,7 +212,7 @@ absl::Status Take(EngineState& state, PeerSession& session,
     case EpochStep::kStay:
       return state.store->AbandonEpoch();
     case EpochStep::kCatchUp:
-      return Follow(state);
+      return Enter(state);
     case EpochStep::kRefresh:
       return RefreshTogether(state, session);
     case EpochStep::kReplace:

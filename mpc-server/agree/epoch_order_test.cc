@@ -166,7 +166,7 @@ class Parties {
         Note(t, p, absl::StrCat("forgets: ", store.AbandonEpoch().ToString()));
         break;
       case EpochStep::kCatchUp:
-        Note(t, p, absl::StrCat("follows: ", store.FollowEpoch(absl::Now()).ToString()));
+        Note(t, p, absl::StrCat("follows: ", store.EnterEpoch(absl::Now()).ToString()));
         break;
       case EpochStep::kTakeOver:
         Note(t, p, absl::StrCat("takes over: ", store.TakeOver().ToString()));

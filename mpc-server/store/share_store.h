@@ -158,8 +158,6 @@ class ShareStore {
   absl::Status NoteEpochBegin(absl::Time now);
   // From now on all shares are of the next epoch. FailedPrecondition: it was not prepared.
   absl::Status EnterEpoch(absl::Time now);
-  // The same, where another party is known to have entered it.
-  absl::Status FollowEpoch(absl::Time now);
   // For a store that never held a key of the realm: the same, into any epoch. FailedPrecondition:
   // it did.
   absl::Status PrepareJoin(const RefreshId& id, uint64_t into);
@@ -276,7 +274,6 @@ class ShareStore {
   absl::StatusOr<Loaded> StateIn(const KvTxn& txn) const;
   void Believe(const Loaded& loaded);
   absl::Status LoadEpoch();
-  absl::Status Enter(absl::Time now, bool leading);
   EpochView View() const;
   void SetEpoch(const EpochState& state, std::shared_ptr<const RefreshSeed> seed);
   // As the transaction sees them: what a write goes by. The epoch's key is here when they return.

@@ -282,11 +282,7 @@ absl::Status ShareStore::ResealMeta(KvTxn& txn, uint64_t epoch) const {
   return absl::OkStatus();
 }
 
-absl::Status ShareStore::EnterEpoch(absl::Time now) { return Enter(now, /*leading=*/true); }
-
-absl::Status ShareStore::FollowEpoch(absl::Time now) { return Enter(now, /*leading=*/false); }
-
-absl::Status ShareStore::Enter(absl::Time now, bool leading) {
+absl::Status ShareStore::EnterEpoch(absl::Time now) {
   const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
   if (!state.prepared.has_value()) {
@@ -296,7 +292,7 @@ absl::Status ShareStore::Enter(absl::Time now, bool leading) {
   StoredRefresh refresh;
   const absl::Status written = engine_->Write("enter an epoch", [&](KvTxn& txn) -> absl::Status {
     RETURN_IF_ERROR(CheckStill(txn, state));
-    if (leading) RETURN_IF_ERROR(CheckSteward(txn));
+    RETURN_IF_ERROR(CheckSteward(txn));
     ASSIGN_OR_RETURN(refresh, RefreshIn(txn));
     if (refresh.key != nullptr) RETURN_IF_ERROR(sealer_.AdoptKey(refresh.into, *refresh.key));
     refresh.entered = true;
