@@ -7,6 +7,7 @@
 #define MPC_SERVER_STORE_SEALER_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -58,6 +59,7 @@ class Sealer {
 
   bool HasKey(uint64_t epoch) const { return keys_.ForEpoch(epoch) != nullptr; }
   const StoreIdentity& identity() const { return identity_; }
+  std::vector<uint64_t> KeyEpochs() const { return keys_.Epochs(); }
   const std::string& key_origin() const { return keys_.origin(); }
 
   absl::Status CheckKeysChangeable() const { return keys_.CheckChangeable(); }

@@ -189,6 +189,8 @@ class ShareStore {
   absl::StatusOr<size_t> RewriteStaged();
   // Nothing but damaged records is of the epoch before: its seed and its key end here.
   absl::Status EndRefresh();
+  // Of which the key file has the key.
+  std::vector<uint64_t> KeyEpochs() const { return sealer_.KeyEpochs(); }
   // What EndRefresh() does last, if it could not: nothing, otherwise.
   absl::Status EraseOldKeys();
 

@@ -284,6 +284,13 @@ std::shared_ptr<const SecretBytes> StoreKeys::ForEpoch(uint64_t epoch) const {
   return it == held_->keys.end() ? nullptr : it->second;
 }
 
+std::vector<uint64_t> StoreKeys::Epochs() const {
+  const absl::MutexLock lock(&held_->mutex);
+  std::vector<uint64_t> epochs;
+  for (const auto& [epoch, key] : held_->keys) epochs.push_back(epoch);
+  return epochs;
+}
+
 absl::Status StoreKeys::Add(uint64_t epoch, RandomSource& random) {
   const absl::MutexLock lock(&held_->mutex);
   Keys keys = held_->keys;

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -55,6 +56,7 @@ class StoreKeys {
   // The epoch's key of 32 bytes, or nullptr. What was returned stays good.
   std::shared_ptr<const SecretBytes> ForEpoch(uint64_t epoch) const;
   const std::string& origin() const { return origin_; }
+  std::vector<uint64_t> Epochs() const;  // of which there is a key
 
   // Durable when they return. Thread-safe, as ForEpoch() is.
   absl::Status Add(uint64_t epoch, RandomSource& random);  // a fresh key; nothing if it has one
