@@ -61,6 +61,7 @@ struct EpochClaim {
   uint8_t replace = 0;     // its administrator wants party `replace` - 1 replaced; 0: none
   uint8_t steward = 0;     // the triple that may change its store's epoch (store/fellows.h)
   bool catch_up = false;   // its administrator wants it to receive keys, in this triple
+  bool insists = false;    // in this triple's sessions somebody has been behind for a while
 
   friend bool operator==(const EpochClaim&, const EpochClaim&) = default;
 };
@@ -79,7 +80,8 @@ enum class EpochStep {
 };
 
 // The same claims at the three servers, by party; the step of `own`. FailedPrecondition: the three
-// cannot come to one epoch; the text says whose store is which and what to do.
+// cannot come to one epoch; the text says whose store is which and what to do. Unavailable: they are
+// coming to one in another triple; it is tried again.
 // Of a session of triple `triple`.
 absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claims, int own,
                                           int triple);

@@ -133,6 +133,7 @@ class Parties {
   EpochClaim Lie(const Triple& triple) {
     EpochClaim lie = triple.claims[Below(kHonest)];
     lie.refresh = Below(4) != 0;
+    lie.insists = Below(2) == 0;
     lie.steward = static_cast<uint8_t>(Below(3) == 0 ? Below(kTriples) : lie.steward);
     if (lie.prepared.has_value() && Below(2) == 0) {
       ++lie.epoch;
