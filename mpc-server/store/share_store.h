@@ -276,6 +276,7 @@ class ShareStore {
   absl::StatusOr<Loaded> StateIn(const KvTxn& txn) const;
   void Believe(const Loaded& loaded);
   absl::Status LoadEpoch();
+  absl::Status Forget(EpochState* state);
   EpochView View() const;
   void SetEpoch(const EpochState& state, std::shared_ptr<const RefreshSeed> seed);
   // As the transaction sees them: what a write goes by. The epoch's key is here when they return.

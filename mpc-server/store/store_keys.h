@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -64,6 +65,7 @@ class StoreKeys {
   // which nothing was sealed.
   absl::Status Adopt(uint64_t epoch, const SecretBytes& key);
   absl::Status EraseBefore(uint64_t epoch);
+  absl::Status EraseAfter(uint64_t epoch);  // of epochs that were prepared and not entered
 
  private:
   using Keys = std::map<uint64_t, std::shared_ptr<const SecretBytes>>;
@@ -73,6 +75,7 @@ class StoreKeys {
   };
   StoreKeys() = default;
   Keys Copy() const;
+  absl::Status EraseWhere(absl::FunctionRef<bool(uint64_t)> goes);
   absl::Status Replace(const Keys& keys) ABSL_EXCLUSIVE_LOCKS_REQUIRED(held_->mutex);
 
   std::string origin_;
