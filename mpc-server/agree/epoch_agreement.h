@@ -80,9 +80,8 @@ enum class EpochStep {
 };
 
 // The same claims at the three servers, by party; the step of `own`. FailedPrecondition: the three
-// cannot come to one epoch; the text says whose store is which and what to do. Unavailable: they are
-// coming to one in another triple; it is tried again.
-// Of a session of triple `triple`.
+// cannot come to one epoch; the text says whose store is which and what to do. Unavailable: they
+// are coming to one in another triple; it is tried again. Of a session of triple `triple`.
 absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claims, int own,
                                           int triple);
 // Whether all three stores leave the epoch to this triple.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two triples change the epoch of the same stores, one party lies to each of them in its own way and
-// cuts any line at any moment: the two honest parties' stores must still come to one epoch. The
+// Two triples change the epoch of the same stores, one party lies to each of them in its own way
+// and cuts any line at any moment: the two honest parties' stores must still come to one epoch. The
 // stores and the choice of steps are the production's; who is where in which session is drawn here.
 //
 //     a machine    idle --claims--> in a session, all claims heard --writes--> ... --cut--> idle
