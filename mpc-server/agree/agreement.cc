@@ -238,7 +238,7 @@ std::string EncodeGreeting(const Greeting& greeting) {
   out.Fixed(greeting.epoch.began_by);
   const EpochClaim& claim = greeting.epoch;
   out.Uint(claim.refresh | claim.busy << 1 | claim.empty << 2 | claim.receiving << 3 |
-               claim.agreed << 4 | claim.catch_up << 5,
+               claim.agreed << 4 | claim.catch_up << 5 | claim.insists << 6,
            1);
   out.Uint(claim.replace, 1);
   out.Uint(claim.steward, 1);
@@ -262,7 +262,7 @@ absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes) {
   in.Into(greeting.epoch.began_by);
   const uint64_t flags = in.Uint(1), replace = in.Uint(1), steward = in.Uint(1);
   const uint64_t prepared = in.Uint(1);
-  if (flags > 63 || replace > 3 || steward >= limits::kMaxTriples || prepared > 1) {
+  if (flags > 127 || replace > 3 || steward >= limits::kMaxTriples || prepared > 1) {
     return Bad("a greeting's epoch makes no sense");
   }
   greeting.epoch.refresh = (flags & 1) != 0;
@@ -271,6 +271,7 @@ absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes) {
   greeting.epoch.receiving = (flags & 8) != 0;
   greeting.epoch.agreed = (flags & 16) != 0;
   greeting.epoch.catch_up = (flags & 32) != 0;
+  greeting.epoch.insists = (flags & 64) != 0;
   greeting.epoch.steward = static_cast<uint8_t>(steward);
   greeting.epoch.replace = static_cast<uint8_t>(replace);
   if (prepared == 1) in.Into(greeting.epoch.prepared.emplace());

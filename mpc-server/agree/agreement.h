@@ -154,8 +154,8 @@ Agreed Combine(const std::array<VoteCode, 3>& codes);
 //   6 (1) | nonce mark (12) | time (8) | max_renewable_life in seconds (8)
 //   | clock_skew in microseconds (8) | ProtocolSetting (1) | share epoch (8) | refresh by which it
 //   began (16) | flags (1): 1 wants a refresh, 2 busy, 4 empty, 8 receiving, 16 all three agreed to
-//   one in the session before, 32 wants keys | party to replace, and 1 (1) | steward (1)
-//   | prepared (1): 0, or 1 and that refresh (16)
+//   one in the session before, 32 wants keys, 64 insists | party to replace, and 1 (1) | steward
+//   (1) | prepared (1): 0, or 1 and that refresh (16)
 struct Greeting {
   Nonce mark{};
   absl::Time time;

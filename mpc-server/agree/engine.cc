@@ -241,7 +241,8 @@ void Engine::Main() {
     {
       const absl::MutexLock lock(&state_.waiting.mu);
       const absl::Duration pause = ReconnectPause();
-      const bool soon = state_.refresh_agreed || state_.store->passed();
+      const bool soon =
+          state_.refresh_agreed || state_.store->passed() || state_.behind_since.has_value();
       state_.executor->Wait(&state_.waiting.mu, state_.Now() + (soon ? pause / 10 : pause));
     }
     state_.observer->OnPeers(false, why);

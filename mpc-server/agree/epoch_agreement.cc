@@ -58,6 +58,16 @@ bool CanFollow(const EpochClaim& claim, const EpochClaim& newest) {
   return claim.prepared == newest.began_by && (claim.empty || claim.epoch + 1 == newest.epoch);
 }
 
+// The triple whose turn it is may be amid this very change: who took over at once would end its
+// session.
+absl::StatusOr<EpochStep> TakeOverInTime(const std::array<EpochClaim, 3>& claims) {
+  if (absl::c_any_of(claims, [](const EpochClaim& c) { return c.insists; })) {
+    return EpochStep::kTakeOver;
+  }
+  return absl::UnavailableError(
+      "the servers of another triple are going into the next share epoch");
+}
+
 }  // namespace
 
 EpochClaim ClaimOf(const EpochState& state, bool refresh) {
@@ -111,8 +121,11 @@ absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claim
     return absl::FailedPreconditionError(absl::StrCat(EpochsText(claims), kWhatToDo));
   }
   if (!all_newest) {
-    if (claims[own].epoch == newest.epoch) return EpochStep::kWait;
-    return CanFollow(claims[own], newest) ? EpochStep::kCatchUp : EpochStep::kWait;
+    const auto follows = [&](const EpochClaim& claim) {
+      return claim.epoch != newest.epoch && CanFollow(claim, newest);
+    };
+    if (!steward && absl::c_any_of(claims, follows)) return TakeOverInTime(claims);
+    return follows(claims[own]) ? EpochStep::kCatchUp : EpochStep::kWait;
   }
   const bool refresh = absl::c_all_of(claims, [](const EpochClaim& c) { return c.refresh; });
   const bool catch_up = absl::c_any_of(claims, [](const EpochClaim& c) { return c.catch_up; });

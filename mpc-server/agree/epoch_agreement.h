@@ -26,9 +26,10 @@
 //
 // Where a party runs several machines on one store, all this is one triple's at a time, the
 // steward's: a durable number in each of the three stores, which each of the writes above looks at.
-// Another triple that wants a change takes over in one session, when all three claim one epoch, and
-// goes on in its next: then nobody who prepared before can enter any more unless somebody has.
-// Following into an epoch that another party has entered is any triple's.
+// Another triple that wants a change, or finds one of the three behind, takes over in one session
+// and goes on in its next. To follow takes that too: otherwise a party that lies could claim e + 1
+// to one triple, where P0 follows, and e to another, where P1 forgets what it would follow with
+// (epoch_order_test.cc).
 //
 // The seed of a refresh comes out of the session's fresh hellos: a random number of each server,
 // which travelled under fresh keys of fresh handshakes. Somebody who read a server's memory before,
@@ -60,6 +61,7 @@ struct EpochClaim {
   uint8_t replace = 0;     // its administrator wants party `replace` - 1 replaced; 0: none
   uint8_t steward = 0;     // the triple that may change its store's epoch (store/fellows.h)
   bool catch_up = false;   // its administrator wants it to receive keys, in this triple
+  bool insists = false;    // in this triple's sessions somebody has been behind for a while
 
   friend bool operator==(const EpochClaim&, const EpochClaim&) = default;
 };
@@ -78,8 +80,8 @@ enum class EpochStep {
 };
 
 // The same claims at the three servers, by party; the step of `own`. FailedPrecondition: the three
-// cannot come to one epoch; the text says whose store is which and what to do.
-// Of a session of triple `triple`.
+// cannot come to one epoch; the text says whose store is which and what to do. Unavailable: they
+// are coming to one in another triple; it is tried again. Of a session of triple `triple`.
 absl::StatusOr<EpochStep> ChooseEpochStep(const std::array<EpochClaim, 3>& claims, int own,
                                           int triple);
 // Whether all three stores leave the epoch to this triple.

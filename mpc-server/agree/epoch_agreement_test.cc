@@ -160,6 +160,21 @@ TEST(EpochAgreementTest, NoCutDividesThem) {
   EXPECT_GT(caught_up, 1000u);
 }
 
+// Who is behind follows in the triple whose turn it is; in another one after a while, when that one
+// has taken the turn.
+TEST(EpochAgreementTest, AnotherTripleTakesOverWhereTheFirstDoesNotCome) {
+  std::array<EpochClaim, 3> claims = {At(4, 7), Prepared(At(3, 1), 7), At(4, 7)};
+  for (int p = 0; p < 3; ++p) {
+    EXPECT_TRUE(absl::IsUnavailable(ChooseEpochStep(claims, p, 1).status()));
+  }
+  claims[0].insists = true;
+  for (int p = 0; p < 3; ++p) EXPECT_EQ(*ChooseEpochStep(claims, p, 1), Step::kTakeOver);
+  for (EpochClaim& claim : claims) claim.steward = 1;
+  EXPECT_EQ(*ChooseEpochStep(claims, 1, 1), Step::kCatchUp);
+  EXPECT_FALSE(ChooseEpochStep(claims, 1, 0).ok() &&
+               *ChooseEpochStep(claims, 1, 0) == Step::kCatchUp);
+}
+
 // One entered, one has prepared the same, and the third lost its store at that moment: two servers
 // have all there is, and the third is to be replaced.
 TEST(EpochAgreementTest, WhoLosesItsStoreAmidARefreshCanBeReplaced) {

@@ -22,6 +22,9 @@ constexpr absl::Duration kRetry = absl::Seconds(1), kLongestPause = absl::Second
 // The three do not end their session at the same moment, so it may take some tries to open the next.
 constexpr absl::Duration kOpening = absl::Seconds(3);
 
+// So long another triple may take to bring all three into the epoch that one has entered.
+constexpr absl::Duration kPatience = absl::Seconds(1);
+
 // Beside 1 to 8 of agreement.h, epoch_agreement.cc and hand_over.h.
 constexpr char kLeavingMessage = 9;
 
@@ -137,12 +140,6 @@ absl::Status Enter(EngineState& state) {
   return absl::OkStatus();
 }
 
-absl::Status Follow(EngineState& state) {
-  RETURN_IF_ERROR(state.store->FollowEpoch(state.Now()));
-  state.observer->OnEpoch(state.store->Epoch());
-  return absl::OkStatus();
-}
-
 absl::Status RefreshTogether(EngineState& state, PeerSession& session) {
   const PartyContext& party = session.party();
   const RefreshId id = party.session_id();
@@ -210,6 +207,15 @@ bool IsOwnTrouble(const absl::Status& status) {
          absl::IsPermissionDenied(status);
 }
 
+// Since when others are behind, whom another triple brings along.
+void NoteBehind(EngineState& state, const absl::StatusOr<EpochStep>& step) {
+  if (absl::IsUnavailable(step.status())) {
+    if (!state.behind_since.has_value()) state.behind_since = state.Now();
+  } else if (step.ok() && *step != EpochStep::kTakeOver) {
+    state.behind_since.reset();
+  }
+}
+
 absl::Status Take(EngineState& state, PeerSession& session,
                   const std::array<EpochClaim, kParties>& claims, EpochStep step) {
   switch (step) {
@@ -218,7 +224,7 @@ absl::Status Take(EngineState& state, PeerSession& session,
     case EpochStep::kStay:
       return state.store->AbandonEpoch();
     case EpochStep::kCatchUp:
-      return Follow(state);
+      return Enter(state);
     case EpochStep::kRefresh:
       return RefreshTogether(state, session);
     case EpochStep::kReplace:
@@ -237,6 +243,9 @@ absl::StatusOr<EpochClaim> OwnClaim(EngineState& state) {
   claim.agreed = state.refresh_agreed;
   ASSIGN_OR_RETURN(claim.empty, state.store->IsEmpty());
   claim.catch_up = state.wants_keys && claim.receiving;
+  // A clock that was set back makes nobody wait.
+  claim.insists = state.behind_since.has_value() &&
+                  absl::AbsDuration(state.Now() - *state.behind_since) >= kPatience;
   const absl::MutexLock lock(&state.waiting.mu);
   if (state.waiting.replace.has_value()) {
     claim.replace = static_cast<uint8_t>(state.waiting.replace->party + 1);
@@ -318,6 +327,7 @@ absl::Status SettleEpoch(EngineState& state, PeerSession& session,
   state.took_over = false;
   const absl::StatusOr<EpochStep> step =
       ChooseEpochStep(claims, state.party, state.store->triple());
+  NoteBehind(state, step);
   const absl::Status taken = step.ok() ? Take(state, session, claims, *step) : step.status();
   if (step.ok() && *step == EpochStep::kRefresh) NoteAttempt(state, taken);
   for (const auto& party : session.parties) party->ForgetOnceKeys();

@@ -211,6 +211,24 @@ TEST_F(TriplesTest, AQuarantineIsThePartys) {
   EXPECT_FALSE(second_.engine(1).Status().quarantine.has_value());
 }
 
+// Another party may keep a triple down for as long as it likes.
+TEST_F(TriplesTest, AMachineWhoseTripleIsDownKeepsNoOldKey) {
+  second_.Stop(2);
+  for (uint64_t epoch = 1; epoch < 4; ++epoch) {
+    ExpectRefreshed(first_);
+    NoteAll();
+    Finish(first_);
+    for (int p = 0; p < 2; ++p) {
+      second_.engine(p).Look();  // as its duties do
+      EXPECT_TRUE(second_.store(p).EraseOldKeys().ok());
+      EXPECT_THAT(second_.store(p).KeyEpochs(), ::testing::ElementsAre(epoch + 1)) << p;
+    }
+  }
+  second_.Start(2);
+  ASSERT_TRUE(second_.WaitConnected());
+  EXPECT_TRUE(LogsIn(second_, second_.alice));
+}
+
 TEST_F(TriplesTest, WhoWasAwayIsToldWhatToDo) {
   second_.StopAll();
   ExpectRefreshed(first_);

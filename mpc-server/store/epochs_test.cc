@@ -10,6 +10,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -349,6 +350,51 @@ TEST_F(EpochsTest, WhatWasAbandonedIsForgotten) {
   EXPECT_EQ(stores_[0]->Epoch().began_by, Id(2));
   std::array<KeyRecord, 3> now = Get(records[0].info.handle);
   EXPECT_EQ(Keys(now), Keys(records));
+}
+
+// Whoever read the key file amid an attempt that came to nothing has no key of a later epoch.
+TEST_F(EpochsTest, AKeyFileOfBeforeOpensNoStoreOfAfter) {
+  for (const bool abandoned : {true, false}) {
+    const uint64_t epoch = stores_[1]->Epoch().epoch;
+    Prepare(1);
+    const std::string stolen = files_[1];
+    for (int p = 0; abandoned && p < 3; ++p) ASSERT_TRUE(stores_[p]->AbandonEpoch().ok());
+    Prepare(2);
+    Enter();
+    for (int p = 0; p < 3; ++p) RewriteAll(p);
+    const std::string now = std::exchange(files_[1], stolen);
+    EXPECT_FALSE(Reopen(1).ok()) << "abandoned: " << abandoned;
+    files_[1] = now;
+    ASSERT_TRUE(Reopen(1).ok());
+    EXPECT_EQ(stores_[1]->Epoch().epoch, epoch + 1);
+  }
+}
+
+// The same where a machine's own database serves others too.
+TEST_F(EpochsTest, AMachinesKeyFileOfBeforeOpensNoSharedStoreOfAfter) {
+  std::string file = "1 " + std::string(64, 'a');
+  const auto shared = std::make_shared<MemoryEngine>();
+  const auto open = [&] {
+    StoreKeys keys = *StoreKeys::Parse(AsBytes(file), "its key file");
+    keys.SetSaver([&](absl::Span<const uint8_t> text) {
+      file = std::string(AsText(text));
+      return absl::OkStatus();
+    });
+    return ShareStore::Open(std::make_shared<SharedMemoryEngine>(shared, MachineName{1}),
+                            {{"EXAMPLE.COM", 0, 7}, keys, &SystemRandom()});
+  };
+  auto store = open();
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE((*store)->PrepareEpoch(Id(1), Seed(1)).ok());
+  const std::string stolen = file;
+  ASSERT_TRUE((*store)->AbandonEpoch().ok());
+  ASSERT_TRUE((*store)->PrepareEpoch(Id(2), Seed(2)).ok());
+  ASSERT_TRUE((*store)->EnterEpoch(kNow).ok());
+  ASSERT_TRUE((*store)->EndRefresh().ok());
+  const std::string now = std::exchange(file, stolen);
+  EXPECT_FALSE(open().ok());
+  file = now;
+  EXPECT_TRUE(open().ok());
 }
 
 TEST_F(EpochsTest, TheNextRefreshWaitsForTheLast) {

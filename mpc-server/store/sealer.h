@@ -7,6 +7,7 @@
 #define MPC_SERVER_STORE_SEALER_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -58,6 +59,7 @@ class Sealer {
 
   bool HasKey(uint64_t epoch) const { return keys_.ForEpoch(epoch) != nullptr; }
   const StoreIdentity& identity() const { return identity_; }
+  std::vector<uint64_t> KeyEpochs() const { return keys_.Epochs(); }
   const std::string& key_origin() const { return keys_.origin(); }
 
   absl::Status CheckKeysChangeable() const { return keys_.CheckChangeable(); }
@@ -68,6 +70,13 @@ class Sealer {
   absl::Status AdoptKey(uint64_t epoch, const SecretBytes& key) { return keys_.Adopt(epoch, key); }
   std::shared_ptr<const SecretBytes> KeyOf(uint64_t epoch) const { return keys_.ForEpoch(epoch); }
   absl::Status EraseKeysBefore(uint64_t epoch) { return keys_.EraseBefore(epoch); }
+  absl::Status EraseKeysAfter(uint64_t epoch) { return keys_.EraseAfter(epoch); }
+  // One that nobody has yet; it is in no key file.
+  std::shared_ptr<const SecretBytes> DrawKey() const {
+    auto key = std::make_shared<SecretBytes>(record_format::kKeyBytes);
+    random_->Fill(absl::MakeSpan(*key));
+    return key;
+  }
 
  private:
   std::string AdditionalData(absl::Span<const uint8_t> header, absl::string_view name) const;

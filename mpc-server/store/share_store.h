@@ -158,8 +158,6 @@ class ShareStore {
   absl::Status NoteEpochBegin(absl::Time now);
   // From now on all shares are of the next epoch. FailedPrecondition: it was not prepared.
   absl::Status EnterEpoch(absl::Time now);
-  // The same, where another party is known to have entered it.
-  absl::Status FollowEpoch(absl::Time now);
   // For a store that never held a key of the realm: the same, into any epoch. FailedPrecondition:
   // it did.
   absl::Status PrepareJoin(const RefreshId& id, uint64_t into);
@@ -191,6 +189,8 @@ class ShareStore {
   absl::StatusOr<size_t> RewriteStaged();
   // Nothing but damaged records is of the epoch before: its seed and its key end here.
   absl::Status EndRefresh();
+  // Of which the key file has the key.
+  std::vector<uint64_t> KeyEpochs() const { return sealer_.KeyEpochs(); }
   // What EndRefresh() does last, if it could not: nothing, otherwise.
   absl::Status EraseOldKeys();
 
@@ -276,7 +276,7 @@ class ShareStore {
   absl::StatusOr<Loaded> StateIn(const KvTxn& txn) const;
   void Believe(const Loaded& loaded);
   absl::Status LoadEpoch();
-  absl::Status Enter(absl::Time now, bool leading);
+  absl::Status Forget(EpochState* state);
   EpochView View() const;
   void SetEpoch(const EpochState& state, std::shared_ptr<const RefreshSeed> seed);
   // As the transaction sees them: what a write goes by. The epoch's key is here when they return.

@@ -201,10 +201,14 @@ absl::Status ShareStore::PrepareEpoch(const RefreshId& id, const RefreshSeed& se
   if (state.rewriting) {
     return absl::FailedPreconditionError("the records of the last refresh are still being written");
   }
+  // Whose key may have been read with the key file since: no two refreshes have one.
+  if (state.prepared.has_value() && !engine_->remote()) RETURN_IF_ERROR(Forget(&state));
   RETURN_IF_ERROR(sealer_.AddKey(state.epoch + 1));
   StoredRefresh refresh{false, false, state.epoch + 1, id, nullptr, nullptr};
   refresh.seed = std::make_shared<const RefreshSeed>(seed.Get());
-  if (engine_->remote()) refresh.key = sealer_.KeyOf(refresh.into);
+  // Of several machines each has its own of an earlier attempt; the one that counts goes into the
+  // key files when the epoch is entered.
+  if (engine_->remote()) refresh.key = sealer_.DrawKey();
   RETURN_IF_ERROR(engine_->Write("prepare a refresh", [&](KvTxn& txn) -> absl::Status {
     RETURN_IF_ERROR(CheckStill(txn, state));
     RETURN_IF_ERROR(CheckSteward(txn));
@@ -249,15 +253,20 @@ absl::Status ShareStore::PrepareJoin(const RefreshId& id, uint64_t into) {
 absl::Status ShareStore::AbandonEpoch() {
   const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
-  if (!state.prepared.has_value()) return absl::OkStatus();
+  return state.prepared.has_value() ? Forget(&state) : absl::OkStatus();
+}
+
+// And the key that was drawn for it, under which nothing was sealed. Once that is durable only: the
+// store must never be in an epoch whose key is gone.
+absl::Status ShareStore::Forget(EpochState* state) {
   RETURN_IF_ERROR(engine_->Write("abandon a refresh", [&](KvTxn& txn) -> absl::Status {
-    RETURN_IF_ERROR(CheckStill(txn, state));
+    RETURN_IF_ERROR(CheckStill(txn, *state));
     RETURN_IF_ERROR(CheckSteward(txn));
     return txn.Delete(rf::kMeta, rf::kNameRefresh);
   }));
-  state.prepared.reset();
-  SetEpoch(state, nullptr);
-  return absl::OkStatus();
+  state->prepared.reset();
+  SetEpoch(*state, nullptr);
+  return engine_->remote() ? absl::OkStatus() : sealer_.EraseKeysAfter(state->epoch);
 }
 
 // The nonce mark and the items of this server, under the new key. The seed dies with the old one.
@@ -282,11 +291,7 @@ absl::Status ShareStore::ResealMeta(KvTxn& txn, uint64_t epoch) const {
   return absl::OkStatus();
 }
 
-absl::Status ShareStore::EnterEpoch(absl::Time now) { return Enter(now, /*leading=*/true); }
-
-absl::Status ShareStore::FollowEpoch(absl::Time now) { return Enter(now, /*leading=*/false); }
-
-absl::Status ShareStore::Enter(absl::Time now, bool leading) {
+absl::Status ShareStore::EnterEpoch(absl::Time now) {
   const absl::MutexLock changing(&changing_);
   EpochState state = Epoch();
   if (!state.prepared.has_value()) {
@@ -296,9 +301,10 @@ absl::Status ShareStore::Enter(absl::Time now, bool leading) {
   StoredRefresh refresh;
   const absl::Status written = engine_->Write("enter an epoch", [&](KvTxn& txn) -> absl::Status {
     RETURN_IF_ERROR(CheckStill(txn, state));
-    if (leading) RETURN_IF_ERROR(CheckSteward(txn));
+    RETURN_IF_ERROR(CheckSteward(txn));
     ASSIGN_OR_RETURN(refresh, RefreshIn(txn));
-    if (refresh.key != nullptr) RETURN_IF_ERROR(sealer_.AdoptKey(refresh.into, *refresh.key));
+    RETURN_IF_ERROR(refresh.key != nullptr ? sealer_.AdoptKey(refresh.into, *refresh.key)
+                                           : sealer_.AddKey(refresh.into));
     refresh.entered = true;
     meta.epoch = refresh.into;
     RETURN_IF_ERROR(ResealMeta(txn, meta.epoch));

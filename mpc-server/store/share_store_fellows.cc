@@ -21,9 +21,8 @@ namespace rf = record_format;
 //
 // The promise of agree/epoch_agreement.h, that whoever is behind can follow, needs one order of the
 // steps that lead into an epoch. A triple has it: its session ends before its next one begins. So
-// one triple at a time prepares, enters first and abandons, and each of these writes looks in the
-// store whether it still is that triple's turn. Any triple may follow into an epoch that another
-// party has entered.
+// one triple at a time prepares, enters, follows and abandons, and each of these writes looks in
+// the store whether it still is that triple's turn.
 
 absl::StatusOr<int> ShareStore::StewardIn(const KvTxn& txn) const {
   const absl::StatusOr<SecretBytes> plain = ItemIn(txn, rf::kNameSteward);
@@ -108,7 +107,8 @@ absl::Status ShareStore::Look() {
   txn.reset();
   if (loaded.state.epoch != Epoch().epoch) {
     Passed().IgnoreError();
-    return absl::OkStatus();
+    // It may be long until this machine's triple meets: another party can keep it from that.
+    return loaded.state.rewriting ? absl::OkStatus() : sealer_.EraseKeysBefore(loaded.state.epoch);
   }
   Believe(loaded);
   return absl::OkStatus();

@@ -284,6 +284,13 @@ std::shared_ptr<const SecretBytes> StoreKeys::ForEpoch(uint64_t epoch) const {
   return it == held_->keys.end() ? nullptr : it->second;
 }
 
+std::vector<uint64_t> StoreKeys::Epochs() const {
+  const absl::MutexLock lock(&held_->mutex);
+  std::vector<uint64_t> epochs;
+  for (const auto& [epoch, key] : held_->keys) epochs.push_back(epoch);
+  return epochs;
+}
+
 absl::Status StoreKeys::Add(uint64_t epoch, RandomSource& random) {
   const absl::MutexLock lock(&held_->mutex);
   Keys keys = held_->keys;
@@ -306,9 +313,17 @@ absl::Status StoreKeys::Adopt(uint64_t epoch, const SecretBytes& key) {
 }
 
 absl::Status StoreKeys::EraseBefore(uint64_t epoch) {
+  return EraseWhere([=](uint64_t of) { return of < epoch; });
+}
+
+absl::Status StoreKeys::EraseAfter(uint64_t epoch) {
+  return EraseWhere([=](uint64_t of) { return of > epoch; });
+}
+
+absl::Status StoreKeys::EraseWhere(absl::FunctionRef<bool(uint64_t)> goes) {
   const absl::MutexLock lock(&held_->mutex);
   Keys keys = held_->keys;
-  keys.erase(keys.begin(), keys.lower_bound(epoch));
+  std::erase_if(keys, [&](const auto& key) { return goes(key.first); });
   return keys.size() == held_->keys.size() ? absl::OkStatus() : Replace(keys);
 }
 

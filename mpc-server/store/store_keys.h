@@ -16,8 +16,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -55,6 +57,7 @@ class StoreKeys {
   // The epoch's key of 32 bytes, or nullptr. What was returned stays good.
   std::shared_ptr<const SecretBytes> ForEpoch(uint64_t epoch) const;
   const std::string& origin() const { return origin_; }
+  std::vector<uint64_t> Epochs() const;  // of which there is a key
 
   // Durable when they return. Thread-safe, as ForEpoch() is.
   absl::Status Add(uint64_t epoch, RandomSource& random);  // a fresh key; nothing if it has one
@@ -62,6 +65,7 @@ class StoreKeys {
   // which nothing was sealed.
   absl::Status Adopt(uint64_t epoch, const SecretBytes& key);
   absl::Status EraseBefore(uint64_t epoch);
+  absl::Status EraseAfter(uint64_t epoch);  // of epochs that were prepared and not entered
 
  private:
   using Keys = std::map<uint64_t, std::shared_ptr<const SecretBytes>>;
@@ -71,6 +75,7 @@ class StoreKeys {
   };
   StoreKeys() = default;
   Keys Copy() const;
+  absl::Status EraseWhere(absl::FunctionRef<bool(uint64_t)> goes);
   absl::Status Replace(const Keys& keys) ABSL_EXCLUSIVE_LOCKS_REQUIRED(held_->mutex);
 
   std::string origin_;
