@@ -71,8 +71,10 @@ Judgement Judge::CheckPreauth(const JobWork& work, const OpenWork& open, absl::T
   Judgement seen = replays_->Look(handle, id, claimant, UseOf(job), now);
   if (!seen.ok()) return seen;
   // One window after its own end: a clock may be set back by as much. And longer than its grant,
-  // which is paid for out of it.
-  const absl::Time expires = *time + 2 * policy_.clock_skew + limits::kGrantLife;
+  // which is paid for out of it. The end is a part of the entry's key: not shorter than by default,
+  // so that machines of one party have the same while one's clock_skew was made smaller.
+  const absl::Duration window = std::max(policy_.clock_skew, limits::kDefaultClockSkew);
+  const absl::Time expires = *time + 2 * window + limits::kGrantLife;
   *ask = {&job, {handle, id, expires, {.claimant = claimant, .since = now}}, nullptr, Ok()};
   return Ok();
 }
