@@ -316,6 +316,7 @@ class ShareStore {
   mutable uint64_t present_version_ ABSL_GUARDED_BY(epoch_mutex_) = ~uint64_t{0};
   mutable std::atomic<uint64_t> key_checked_{0};  // the epoch whose store key is known to be right
   mutable std::atomic<bool> passed_{false};
+  std::atomic<bool> noted_{false};  // NoteFellow() wrote this machine's note
 };
 
 }  // namespace mpckdc
