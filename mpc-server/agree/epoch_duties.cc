@@ -15,6 +15,12 @@ constexpr absl::Duration kTick = absl::Milliseconds(500);
 // Until what the disk refused is tried again.
 constexpr absl::Duration kRetryDisk = absl::Seconds(10);
 
+// What goes wrong, each by itself.
+constexpr char kNotWritten[] = "the records of the last refresh cannot be written";
+constexpr char kNotNoted[] = "this machine cannot tell the others of its party that it is up";
+constexpr char kNotRefreshed[] = "the shares cannot be refreshed";
+constexpr char kNotErased[] = "the key of an old share epoch cannot be erased";
+
 }  // namespace
 
 EpochDuties::EpochDuties(ShareStore* store, JobEngine* engine, Clock* clock,
@@ -31,13 +37,17 @@ EpochProgress EpochDuties::Progress() const {
   return progress_;
 }
 
-// Said once, and in the status until it is over.
+// Said once, and in the status until it is over: each duty ends its own trouble, not another's.
 void EpochDuties::SetTrouble(const absl::Status& status, const char* what) {
   const std::string text = status.ok() ? "" : absl::StrCat(what, ": ", status.message());
   {
     const absl::MutexLock lock(&mutex_);
-    if (text == progress_.trouble) return;
-    progress_.trouble = text;
+    std::string& before = troubles_[what];
+    if (text == before) return;
+    before = text;
+    progress_.trouble = absl::StrJoin(troubles_, "", [](std::string* out, const auto& one) {
+      absl::StrAppend(out, out->empty() || one.second.empty() ? "" : "; ", one.second);
+    });
   }
   if (!text.empty()) trouble_(text);
 }
@@ -46,15 +56,24 @@ absl::Duration EpochDuties::Step() {
   KeepFellows();
   const EpochState state = store_.Epoch();
   if (!state.rewriting || state.epoch != of_epoch_) old_.reset();
+  if (state.epoch != of_epoch_) {
+    // It was refreshed, by whomever.
+    SetTrouble(absl::OkStatus(), kNotRefreshed);
+    SetTrouble(absl::OkStatus(), kNotErased);
+  }
   of_epoch_ = state.epoch;
   if (!state.rewriting) {
+    WriteNothing();
     EraseOrAsk();
     return kTick;
   }
   const absl::StatusOr<bool> mine = IsForeman();
-  if (mine.ok() && !*mine) return kTick;
+  if (mine.ok() && !*mine) {
+    WriteNothing();
+    return kTick;
+  }
   const absl::StatusOr<absl::Duration> pause = mine.ok() ? WriteStep() : mine.status();
-  SetTrouble(pause.status(), "the records of the last refresh cannot be written");
+  SetTrouble(pause.status(), kNotWritten);
   if (pause.ok()) return *pause;
   old_.reset();
   return kRetryDisk;
@@ -72,7 +91,7 @@ void EpochDuties::KeepFellows() {
   const absl::Status noted = store_.NoteFellow(now);
   if (noted.ok()) noted_ = now;
   // A database that is not there says so elsewhere.
-  if (!absl::IsUnavailable(noted)) SetTrouble(noted, "this machine is not one of its party's");
+  if (!absl::IsUnavailable(noted)) SetTrouble(noted, kNotNoted);
 }
 
 absl::StatusOr<bool> EpochDuties::IsForeman() {
@@ -88,11 +107,13 @@ absl::StatusOr<bool> EpochDuties::AllFollowed(const EpochState& state) {
   const std::vector<int> behind = Behind(fellows, state.epoch, clock_.Now());
   {
     const absl::MutexLock lock(&mutex_);
-    progress_.waits = behind.empty()
-                          ? ""
-                          : absl::StrCat("the key of epoch ", state.epoch - 1,
-                                         " is kept for the machines of triples ",
-                                         absl::StrJoin(behind, ", "), ", which are down");
+    progress_.waits =
+        behind.empty()
+            ? ""
+            : absl::StrCat("the key of epoch ", state.epoch - 1,
+                           " is kept for the machines of triples ", absl::StrJoin(behind, ", "),
+                           ", which do not have the new one: they are down, or "
+                           "cannot write their key file (their logs say why)");
   }
   if (!behind.empty()) return false;
   for (const Fellow& fellow : fellows) {
@@ -101,17 +122,20 @@ absl::StatusOr<bool> EpochDuties::AllFollowed(const EpochState& state) {
   return true;
 }
 
+// The refresh has ended, or is another machine's: what this one waited for is over.
+void EpochDuties::WriteNothing() {
+  SetTrouble(absl::OkStatus(), kNotWritten);
+  const absl::MutexLock lock(&mutex_);
+  progress_.waits.clear();
+}
+
 // ---- When to refresh ----
 
 // The key of an epoch that is over may be left where the disk was full.
 void EpochDuties::EraseOrAsk() {
   const absl::Status erased = store_.EraseOldKeys();
   const bool failed = !erased.ok() && !absl::IsFailedPrecondition(erased);
-  if (failed || erase_failed_) {
-    SetTrouble(failed ? erased : absl::OkStatus(),
-               "the key of an old share epoch cannot be erased");
-  }
-  erase_failed_ = failed;
+  SetTrouble(failed ? erased : absl::OkStatus(), kNotErased);
   AskIfDue();
 }
 
@@ -143,8 +167,7 @@ void EpochDuties::AskIfDue() {
   // Unavailable: a server is down, or does not refresh by itself. Another error is this server's
   // own.
   engine_.Refresh(state.epoch, now + options_.wish, [this](const absl::Status& status) {
-    SetTrouble(absl::IsUnavailable(status) ? absl::OkStatus() : status,
-               "the shares cannot be refreshed");
+    SetTrouble(absl::IsUnavailable(status) ? absl::OkStatus() : status, kNotRefreshed);
   });
 }
 

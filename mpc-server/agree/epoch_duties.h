@@ -10,6 +10,7 @@
 #define MPC_SERVER_AGREE_EPOCH_DUTIES_H_
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,6 +66,7 @@ class EpochDuties {
   void KeepFellows();
   absl::StatusOr<bool> IsForeman();
   absl::StatusOr<bool> AllFollowed(const EpochState& state);
+  void WriteNothing();
   void EraseOrAsk();
   void AskIfDue();
   bool IsDue(const EpochState& state, absl::Time now) const;
@@ -86,12 +88,12 @@ class EpochDuties {
   size_t next_ = 0;
   absl::Time looked_ = absl::InfinitePast();  // what other machines have done
   absl::Time noted_ = absl::InfinitePast();   // that this machine is up
-  bool erase_failed_ = false;
   uint64_t asked_for_ = 0;  // the epoch that the engine was asked to leave
   absl::Time ask_again_ = absl::InfinitePast();
 
   mutable absl::Mutex mutex_;
   EpochProgress progress_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> troubles_ ABSL_GUARDED_BY(mutex_);  // by what goes wrong
 };
 
 }  // namespace mpckdc

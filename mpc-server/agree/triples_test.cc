@@ -8,6 +8,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
+#include "mpc-server/agree/epoch_duties.h"
 #include "mpc-server/agree/quarantine.h"
 #include "mpc-server/key/nonce.h"
 #include "mpc-server/testing/jobs.h"
@@ -249,6 +250,76 @@ TEST_F(TriplesTest, TwoMachinesOfOneTripleAreNoticed) {
   EXPECT_THAT((*other)->NoteFellow(absl::Now()).ToString(),
               ::testing::HasSubstr("of triple 0 too"));
   EXPECT_TRUE((*other)->NoteFellow(absl::Now() + absl::Minutes(1)).ok());
+  // The first one goes on, and its clock is behind.
+  EXPECT_THAT(same.NoteFellow(absl::Now() - absl::Minutes(3)).ToString(),
+              ::testing::HasSubstr("of triple 0 too"));
+}
+
+// The end of a replay entry's life is a part of its key.
+TEST_F(TriplesTest, APreauthIsSpentForBothWhileOneHasASmallerClockSkew) {
+  for (int p = 0; p < kParties; ++p) second_.options(p).clock_skew = absl::Seconds(200);
+  second_.RestartAll();
+  const std::string preauth = first_.Preauth(first_.alice);
+  EXPECT_VERDICT(first_.Run(first_.Login(first_.alice, preauth)), Verdict::kOk);
+  second_.kdc().name = "kdc2";
+  ExpectRefused(second_.Run(second_.Login(second_.alice, preauth)), Verdict::kReplay,
+                "from another KDC");
+}
+
+// Each takes the other for down and writes the records; the one that does not end the refresh must
+// not go on waiting.
+TEST_F(TriplesTest, AMachineWithAnotherClockWaitsForNobodyWhenTheRefreshHasEnded) {
+  const auto shared = std::make_shared<MemoryEngine>();
+  MemoryShareStore one(shared, {"EXAMPLE.COM", 0, 7}, 0), other(shared, {"EXAMPLE.COM", 0, 7}, 1);
+  const EpochDutyOptions options{.at_least = absl::ZeroDuration()};
+  const auto ended = [](const EpochState&, const EpochProgress&) { return absl::OkStatus(); };
+  OffsetClock clock, ahead;
+  ahead.Set(absl::Minutes(4));
+  EpochDuties ones(&one, &first_.engine(0), &clock, options, ended, [](const std::string&) {});
+  EpochDuties others(&other, &first_.engine(0), &ahead, options, ended, [](const std::string&) {});
+  ones.Step();
+  ASSERT_TRUE(one.PrepareEpoch(RefreshId{1}, RefreshSeed()).ok());
+  ASSERT_TRUE(one.EnterEpoch(absl::Now()).ok());
+  ASSERT_TRUE(other.ReloadEpoch().ok());
+  others.Step();
+  EXPECT_THAT(others.Progress().waits, ::testing::HasSubstr("triples 0"));
+  clock.Set(limits::kFellowNotes);
+  for (int step = 0; step < 3; ++step) ones.Step();
+  EXPECT_FALSE(one.Epoch().rewriting);
+  ASSERT_TRUE(other.Look().ok());
+  others.Step();
+  EXPECT_EQ(others.Progress().waits, "");
+}
+
+TEST_F(TriplesTest, TroubleIsSaidOnceAndStaysInTheStatus) {
+  bool full = false;
+  StoreKeys keys = StoreKeysForTest();
+  keys.SetSaver([&full](absl::Span<const uint8_t>) {
+    return full ? absl::ResourceExhaustedError("no space left") : absl::OkStatus();
+  });
+  const auto engine =
+      std::make_shared<SharedMemoryEngine>(std::make_shared<MemoryEngine>(), MachineName{5});
+  const auto store = ShareStore::Open(
+      engine, {{"EXAMPLE.COM", 0, 7}, std::move(keys), &SystemRandom(), 1 << 20, 0});
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE((*store)->PrepareEpoch(RefreshId{1}, RefreshSeed()).ok());
+  ASSERT_TRUE((*store)->EnterEpoch(absl::Now()).ok());
+  full = true;
+  OffsetClock clock;
+  std::vector<std::string> said;
+  EpochDuties duties(
+      store->get(), &first_.engine(0), &clock, {.at_least = absl::ZeroDuration()},
+      [](const EpochState&, const EpochProgress&) { return absl::OkStatus(); },
+      [&said](const std::string& trouble) { said.push_back(trouble); });
+  for (int second = 0; second < 30; ++second) {
+    duties.Step();
+    EXPECT_THAT(duties.Progress().trouble, ::testing::HasSubstr("no space left"));
+    clock.Set(absl::Seconds(second));
+  }
+  EXPECT_LE(said.size(), 2u);  // that the refresh does not end; that the key of before is left
+  full = false;
+  duties.Step();
+  EXPECT_EQ(duties.Progress().trouble, "");
 }
 
 }  // namespace
