@@ -32,7 +32,7 @@ struct Written {
   }
   std::string Waits() const {
     for (const v1::StatusReply& s : status) {
-      if (!s.refresh_waits().empty()) return OnOneLine(s.refresh_waits());
+      if (s.refreshing() && !s.refresh_waits().empty()) return OnOneLine(s.refresh_waits());
     }
     return "";
   }
@@ -64,6 +64,21 @@ absl::Status AskAll(Session& session, uint64_t epoch) {
   });
 }
 
+// While a party keeps an old key for a machine that is down no refresh begins, however long one
+// asks.
+absl::Status CheckNobodyIsAwaited(Session& session) {
+  Written now;
+  RETURN_IF_ERROR(session.OnAll([&](int party, enroll::AdminClient& server) -> absl::Status {
+    ASSIGN_OR_RETURN(now.status[party], server.GetStatus(session.config.timeout));
+    return absl::OkStatus();
+  }));
+  const std::string waits = now.Waits();
+  if (waits.empty()) return absl::OkStatus();
+  return Advise(
+      absl::FailedPreconditionError(absl::StrCat("the last refresh has not ended: ", waits)),
+      kStartThoseMachines);
+}
+
 // Until the key of the old epoch is erased at all three.
 absl::StatusOr<Written> Watch(Session& session) {
   Written now;
@@ -82,6 +97,7 @@ absl::StatusOr<Written> Watch(Session& session) {
 absl::StatusOr<ExitCode> RefreshCommand(Session& session) {
   ASSIGN_OR_RETURN(const enroll::AdminServers* servers, session.Connect());
   const uint64_t epoch = servers->target().epoch;
+  RETURN_IF_ERROR(CheckNobodyIsAwaited(session));
   const absl::Time start = absl::Now();
   if (const absl::Status asked = AskAll(session, epoch); !asked.ok()) {
     return Advise(asked,

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "mpc-server/admin/commands.h"
 #include "mpc-server/base/limits.h"
+#include "mpc-server/base/one_line.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/lost_stores.h"
 
@@ -66,6 +67,12 @@ absl::Status CheckSurvey(const Statuses& survey, uint32_t party) {
     if (!survey[other].initialised()) {
       return absl::FailedPreconditionError(
           absl::StrCat("party ", other, " is not initialised: there is nothing to rebuild from"));
+    }
+    const std::string& waits = survey[other].refresh_waits();
+    if (survey[other].refreshing() && !waits.empty()) {
+      return Advise(absl::FailedPreconditionError(absl::StrCat(
+                        "party ", other, ": the last refresh has not ended: ", OnOneLine(waits))),
+                    kStartThoseMachines);
     }
     if (survey[other].refreshing()) {
       return Advise(absl::FailedPreconditionError(absl::StrCat(

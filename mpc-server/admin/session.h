@@ -192,6 +192,12 @@ absl::StatusOr<Survey> SurveyServers(Session& session);
 // Of the servers that answer: whether one is semi-honest, and a sentence if they differ (or "").
 bool AnySemiHonest(const Survey& survey);
 std::string DifferentSecurity(const Survey& survey);
+// What ends a refresh whose old key is kept for machines that do not have the new one.
+inline constexpr char kStartThoseMachines[] =
+    "start those machines, or put right what their logs say: until they have the new key, or for "
+    "12 "
+    "hours after they were last up, no other refresh begins and no party is replaced "
+    "(deploy/postgresql.md)";
 // The same of protocols that they force.
 std::string DifferentProtocols(const Survey& survey);
 
