@@ -299,6 +299,15 @@ bool CheckTriple(const Survey& survey, bool same_version, Findings* findings) {
   return all;
 }
 
+// The same machines in the wrong order may well be healthy.
+bool MixesTriples(const Survey& survey) {
+  std::set<uint32_t> triples;
+  for (const SurveyedServer& server : survey) {
+    if (server.error.ok()) triples.insert(server.status.triple());
+  }
+  return triples.size() > 1;
+}
+
 // What a party's machines say beside each other, and the triples as a KDC sees them.
 void CheckParties(const std::vector<Survey>& triples, Findings* findings) {
   if (triples.size() < 2) return;
@@ -314,8 +323,13 @@ void CheckParties(const std::vector<Survey>& triples, Findings* findings) {
     if (why.empty()) {
       findings->Ok(name + " is healthy");
     } else {
-      findings->Bad(absl::StrCat(name, " answers no jobs: ", why),
-                    "see what is said of its machines; the KDC uses the other triples meanwhile");
+      findings->Bad(
+          absl::StrCat(name, " answers no jobs: ", why),
+          MixesTriples(survey)
+              ? "name the machines of one triple side by side in `servers` of mpc-admin's "
+                "configuration, and look whether mpc_servers in each kdc.conf does"
+              : "see what is said of its machines; the KDC uses the other triples "
+                "meanwhile");
     }
   }
 }

@@ -397,6 +397,9 @@ absl::StatusOr<ExitCode> StatusCommand(Session& session) {
   }
   const std::vector<std::string> wrong = WrongWithinParties(triples);
   all_ready &= wrong.empty();
+  if (triples.size() > 1) {
+    all_ready &= absl::c_all_of(triples, [](const Survey& s) { return WhyNotHealthy(s).empty(); });
+  }
   session.console.Print(StatusJson(session, triples));
   session.console.Print(table);
   if (triples.size() > 1) session.console.Print(TripleTable(triples));

@@ -103,8 +103,10 @@ std::map<std::string, std::string> SharedFacts(const v1::StatusReply& s) {
           {"[engine] protocol", s.protocol()}};
 }
 
-// One may be a moment ahead in a refresh.
+// One may be a moment ahead in a refresh; and one that does not reach its peers looks which epoch
+// its party is in when it meets them again.
 bool SameEpoch(const v1::StatusReply& a, const v1::StatusReply& b) {
+  if (!(a.epoch() < b.epoch() ? a : b).peers_connected()) return true;
   const uint64_t older = std::min(a.epoch(), b.epoch()), newer = std::max(a.epoch(), b.epoch());
   return older == newer || (older + 1 == newer && (a.refreshing() || b.refreshing()));
 }

@@ -140,6 +140,32 @@ TEST_F(TriplesTest, DoctorComparesAPartysMachines) {
   Expect(1, {"status"}, {}, {"both have triple = 0"});
 }
 
+TEST_F(TriplesTest, MachinesInTheWrongLineAreAFinding) {
+  StatusOf(0, 1).set_triple(1);
+  StatusOf(1, 1).set_triple(0);
+  Expect(1, {"status"}, {"are of triples 0 and 1"});
+  Expect(1, {"doctor"}, {"next: name the machines of one triple side by side"});
+}
+
+// Its machines look which epoch the party is in when they meet their peers again.
+TEST_F(TriplesTest, AMachineWithoutPeersIsNotBlamedForItsEpoch) {
+  Machine(1, 0).Stop();
+  for (int party = 0; party < 3; ++party) StatusOf(0, party).set_epoch(5);
+  for (int party = 1; party < 3; ++party) StatusOf(1, party).set_peers_connected(false);
+  EXPECT_THAT(Run({"doctor"}).out, Not(HasSubstr("are in share epochs")));
+}
+
+// Nobody should wait a minute for what may not begin for hours.
+TEST_F(TriplesTest, NothingBeginsWhileAnOldKeyIsKept) {
+  StatusOf(0, 1).set_refreshing(true);
+  StatusOf(0, 1).set_refresh_waits("the key of epoch 0 is kept for the machines of triples 1");
+  Expect(4, {"refresh"}, {}, {"kept for the machines of triples 1", "next: start those machines"});
+  StatusOf(0, 2).set_initialised(false);
+  StatusOf(0, 2).set_keys(0);
+  Expect(4, {"replace-party", "2"}, {},
+         {"party 1: the last refresh has not ended", "next: start those machines"});
+}
+
 // Keys are compared with the database although a machine of the other triple is down.
 TEST_F(TriplesTest, DoctorGoesOnWithTheTripleThatIsThere) {
   Enroll(0, "alice");
