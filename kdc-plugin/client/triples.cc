@@ -4,6 +4,7 @@
 #include <syslog.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -30,6 +31,7 @@ struct Triples::Attempt {
   bool connected = false;  // the triple was, when the job was sent there
   bool probe = false;      // of a triple that failed before
   bool again = false;
+  int sends = 0;
   std::unique_ptr<OwnedJob> job;  // to be sent again; null: it may not
 };
 
@@ -59,15 +61,19 @@ absl::StatusOr<std::unique_ptr<Triples>> Triples::Start(const mpc_options& optio
     if (!client.ok()) return client.status();
     triples->clients_.push_back(*std::move(client));
   }
+  triples->holder_ = std::thread([t = triples.get()] { t->RunHolder(); });
   return triples;
 }
 
-// All are stopped before one is gone: a job may be on its way from one to another.
+// All are stopped before one is gone: a job may be on its way from one to another. What waits here
+// is sent before, to fail with the rest.
 Triples::~Triples() {
   {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
+    holder_wake_.Signal();
   }
+  if (holder_.joinable()) holder_.join();
   for (auto& client : clients_) client->Stop();
 }
 
@@ -99,13 +105,15 @@ void Triples::Submit(const mpc_job& job, mpc_job_done done, void* arg) {
   auto attempt = std::make_unique<Attempt>(this, done, arg);
   attempt->submitted = absl::Now();
   attempt->follows = job.grant != 0;
-  if (!attempt->follows) attempt->job = std::make_unique<OwnedJob>(job);
-  Send(std::move(attempt), job, -1);
+  if (attempt->follows) return Send(std::move(attempt), job, -1);
+  attempt->job = std::make_unique<OwnedJob>(job);
+  SendOrHold(std::move(attempt), job, -1);
 }
 
 void Triples::Send(std::unique_ptr<Attempt> attempt, const mpc_job& job, int not_this) {
   Attempt& a = *attempt;
   a.sent = absl::Now();
+  ++a.sends;
   absl::Duration silent = timeout_;
   {
     absl::MutexLock lock(&mu_);
@@ -127,6 +135,89 @@ void Triples::RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_t
   clients_[static_cast<size_t>(Of(id))]->RequestTag(id, seal, ciphertext, done, arg);
 }
 
+// ---- While no triple serves ----
+
+void Triples::NoteHealth(absl::Time now) {
+  const bool any = std::any_of(states_.begin(), states_.end(),
+                               [](const State& state) { return state.healthy(); });
+  if (any) {
+    none_since_ = absl::InfiniteFuture();
+    if (!held_.empty()) holder_wake_.Signal();
+  } else if (none_since_ == absl::InfiniteFuture()) {
+    none_since_ = now;
+    next_trial_ = now + kTrialPause;
+    told_held_ = false;
+  }
+}
+
+bool Triples::InYoungOutage(absl::Time now) const {
+  return !stopping_ && none_since_ != absl::InfiniteFuture() && now < none_since_ + kYoungOutage;
+}
+
+bool Triples::TakeTrial(absl::Time now) {
+  if (now < next_trial_) return false;
+  next_trial_ = now + kTrialPause;
+  return true;
+}
+
+void Triples::SendOrHold(std::unique_ptr<Attempt> attempt, const mpc_job& job, int not_this) {
+  bool tell = false;
+  {
+    absl::MutexLock lock(&mu_);
+    const absl::Time now = absl::Now();
+    if (InYoungOutage(now) && HasTime(*attempt, now) && (!held_.empty() || !TakeTrial(now))) {
+      held_.push_back(std::move(attempt));
+      holder_wake_.Signal();
+      tell = !std::exchange(told_held_, true);
+    }
+  }
+  if (attempt != nullptr) return Send(std::move(attempt), job, not_this);
+  if (tell) {
+    Log(LOG_ERR, absl::StrCat("MPC servers: no triple serves; requests wait for one, up to ",
+                              absl::FormatDuration(kYoungOutage)));
+  }
+}
+
+std::deque<std::unique_ptr<Triples::Attempt>> Triples::TakeLeaving(absl::Time now) {
+  std::deque<std::unique_ptr<Attempt>> leaving;
+  if (!InYoungOutage(now)) {
+    leaving.swap(held_);
+    return leaving;
+  }
+  const auto late = std::stable_partition(
+      held_.begin(), held_.end(), [&](const auto& attempt) { return HasTime(*attempt, now); });
+  std::move(late, held_.end(), std::back_inserter(leaving));
+  held_.erase(late, held_.end());
+  if (!held_.empty() && TakeTrial(now)) {
+    // Servers judge a pre-authentication a few times only: another one each time.
+    const auto least =
+        std::min_element(held_.begin(), held_.end(),
+                         [](const auto& a, const auto& b) { return a->sends < b->sends; });
+    leaving.push_back(std::move(*least));
+    held_.erase(least);
+  }
+  return leaving;
+}
+
+void Triples::RunHolder() {
+  bool stopping = false;
+  while (!stopping) {
+    std::deque<std::unique_ptr<Attempt>> leaving;
+    {
+      absl::MutexLock lock(&mu_);
+      if (!stopping_ && held_.empty()) holder_wake_.Wait(&mu_);
+      leaving = TakeLeaving(absl::Now());
+      if (leaving.empty() && !stopping_) holder_wake_.WaitWithTimeout(&mu_, kHeldLook);
+      stopping = stopping_ && held_.empty();
+    }
+    const Burst burst;
+    for (std::unique_ptr<Attempt>& attempt : leaving) {
+      const OwnedJob& job = *attempt->job;
+      Send(std::move(attempt), job.job(), -1);
+    }
+  }
+}
+
 // ---- What came of it ----
 
 void Triples::Done(void* arg, mpc_result* result) {
@@ -139,6 +230,7 @@ void Triples::Done(void* arg, mpc_result* result) {
   {
     absl::MutexLock lock(&self.mu_);
     self.Learn(*attempt, *result, now);
+    self.NoteHealth(now);
     again = self.MayTryAgain(*attempt, *result, now);
     line = self.Change(attempt->triple, result->detail);
     if (!self.states_[static_cast<size_t>(attempt->triple)].healthy()) priority = LOG_ERR;
@@ -150,7 +242,7 @@ void Triples::Done(void* arg, mpc_result* result) {
   // Of one triple alone it is the same, whose connection may come back in this moment.
   const int failed = self.clients_.size() > 1 ? attempt->triple : -1;
   const OwnedJob& job = *attempt->job;
-  self.Send(std::move(attempt), job.job(), failed);
+  self.SendOrHold(std::move(attempt), job.job(), failed);
 }
 
 void Triples::Learn(const Attempt& attempt, const mpc_result& result, absl::Time now) {
@@ -160,15 +252,19 @@ void Triples::Learn(const Attempt& attempt, const mpc_result& result, absl::Time
   if (result.outage != MPC_NO_OUTAGE) {
     // It is known to be down; or only this job cannot be computed, whose key is damaged.
     if (!attempt.connected || state.good_at > attempt.sent) return;
+    if (states_.size() == 1 && result.outage == MPC_WRONG_ANSWERS) return;  // it is all there is
     if (attempt.probe) state.pause = std::min(2 * state.pause, kProbeMax);
     if (!state.failed) state.pause = kProbeMin;
     if (!state.failed || attempt.probe) state.probe_at = now + state.pause;
     state.failed = true;
+    state.failed_at = now;
     return;
   }
   state.good_at = now;
-  // What was sent before it failed says nothing.
-  if (attempt.probe) state.failed = false;
+  // What was sent before it failed says nothing. While none serves any job is a trial.
+  if (attempt.probe || (attempt.sent > state.failed_at && InYoungOutage(now))) {
+    state.failed = false;
+  }
   if (result.verdict != MPC_OK) return;
   const absl::Duration took = now - attempt.sent;
   const bool first = state.nearness == absl::ZeroDuration();
@@ -177,11 +273,16 @@ void Triples::Learn(const Attempt& attempt, const mpc_result& result, absl::Time
 }
 
 bool Triples::MayTryAgain(const Attempt& attempt, const mpc_result& result, absl::Time now) {
-  if (stopping_ || attempt.again || attempt.job == nullptr) return false;
-  if (result.outage == MPC_NO_OUTAGE) return false;
-  if (now > attempt.submitted + (1 - kLeastPartLeft) * timeout_) return false;
+  if (stopping_ || attempt.job == nullptr) return false;
+  if (result.outage == MPC_NO_OUTAGE || !HasTime(attempt, now)) return false;
+  if (result.outage == MPC_OUTAGE && InYoungOutage(now)) return true;
+  if (attempt.again) return false;
   // One that was known to be down when the job came is no sooner up.
   return states_.size() > 1 || (attempt.connected && result.outage == MPC_OUTAGE);
+}
+
+bool Triples::HasTime(const Attempt& attempt, absl::Time now) const {
+  return now <= attempt.submitted + (1 - kLeastPartLeft) * timeout_;
 }
 
 void Triples::OnTriple(int triple, bool connected, const std::string& why) {
@@ -192,6 +293,7 @@ void Triples::OnTriple(int triple, bool connected, const std::string& why) {
     state.connected = connected;
     // Its servers are other processes, or are asked anew.
     if (!connected) state.failed = false;
+    NoteHealth(absl::Now());
     if (!stopping_) line = Change(triple, why);
   }
   Log(connected ? LOG_NOTICE : LOG_ERR, line);

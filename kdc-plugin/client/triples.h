@@ -13,12 +13,24 @@
 // time, is computed. A job that was lost so, and may be repeated, is sent once more in the time
 // that it has: to another healthy triple or, if the lost connection was all, the same. The servers
 // judge the same pre-authentication again for the same KDC (mpc-server/doc/jobs.md, "Grants").
+//
+// When no triple is healthy, which is over in a moment where a standby is promoted or a server is
+// restarted, jobs wait here while the outage is young:
+//
+//        a triple serves  |  none does: jobs wait, one at a time tries   |  jobs fail as they come
+//     --------------------+----------------------------------------------+------------------------->
+//                         none_since_                                    + kYoungOutage
+//
+// They leave when a triple is healthy, when the outage is no longer young, or when their own time
+// runs short, and then go where any job would go.
 #ifndef KDC_PLUGIN_CLIENT_TRIPLES_H_
 #define KDC_PLUGIN_CLIENT_TRIPLES_H_
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -35,8 +47,14 @@ inline constexpr absl::Duration kProbeMin = absl::Milliseconds(250);
 inline constexpr absl::Duration kProbeMax = absl::Seconds(5);
 // The part of a job's time after which its triple is given up if a server said nothing in it.
 inline constexpr double kSilentPart = 0.4;
-// A job that has less left is not sent again.
+// A job that has less left is not sent again, and waits for no triple.
 inline constexpr double kLeastPartLeft = 0.3;
+// For so long jobs wait for a triple when none is healthy.
+inline constexpr absl::Duration kYoungOutage = absl::Seconds(3);
+// Then one of them tries as often whether a triple serves again.
+inline constexpr absl::Duration kTrialPause = absl::Milliseconds(100);
+// Those that wait are looked at as often, for their time.
+inline constexpr absl::Duration kHeldLook = absl::Milliseconds(20);
 
 class Triples : public TripleObserver {
  public:
@@ -63,6 +81,7 @@ class Triples : public TripleObserver {
     std::optional<bool> told;  // what the log says of it
     absl::Time probe_at = absl::InfinitePast();
     absl::Time good_at = absl::InfinitePast();  // the last answer that was one
+    absl::Time failed_at = absl::InfinitePast();
     absl::Duration pause = kProbeMin;
     size_t jobs = 0;                                 // under way
     absl::Duration nearness = absl::ZeroDuration();  // of the quickest answers; 0: not known yet
@@ -75,12 +94,26 @@ class Triples : public TripleObserver {
   int Choose(absl::Time now, int not_this) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Where the attempt's job goes, and until when it may be silent there.
   void Send(std::unique_ptr<Attempt> attempt, const mpc_job& job, int not_this);
+  // The same for a job that may wait: now, or when a triple serves.
+  void SendOrHold(std::unique_ptr<Attempt> attempt, const mpc_job& job, int not_this);
   static void Done(void* arg, mpc_result* result);
   // What the answer says of the triple.
   void Learn(const Attempt& attempt, const mpc_result& result, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayTryAgain(const Attempt& attempt, const mpc_result& result, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool HasTime(const Attempt& attempt, absl::Time now) const;
+
+  // ---- Of jobs that wait ----
+  // After each change of a triple's state.
+  void NoteHealth(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool InYoungOutage(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether a job may find out now whether a triple serves again. Says yes once in kTrialPause.
+  bool TakeTrial(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::deque<std::unique_ptr<Attempt>> TakeLeaving(absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RunHolder();
+
   // The line for the log if the triple's state changed; empty otherwise.
   std::string Change(int triple, const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Log(int priority, const std::string& text) const;
@@ -93,6 +126,14 @@ class Triples : public TripleObserver {
   absl::Mutex mu_;
   std::vector<State> states_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  // Since when no triple is healthy; in the future: one is. Before the first was there is nothing
+  // to wait for.
+  absl::Time none_since_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  absl::Time next_trial_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  bool told_held_ ABSL_GUARDED_BY(mu_) = false;  // the log says that jobs wait
+  std::deque<std::unique_ptr<Attempt>> held_ ABSL_GUARDED_BY(mu_);
+  absl::CondVar holder_wake_;
+  std::thread holder_;
 };
 
 }  // namespace mpckdc::client

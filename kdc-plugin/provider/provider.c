@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <krb5/remote_key_plugin.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kdc-plugin/provider/enctypes.h"
@@ -10,6 +11,18 @@
 #include "kdc-plugin/provider/process_client.h"
 #include "kdc-plugin/provider/request.h"
 #include "kdc-plugin/provider/waiting.h"
+
+static krb5_error_code alloc_plain(unsigned int length, krb5_data *plain)
+{
+    *plain = (krb5_data){KV5M_DATA, length, malloc(length + 1)};
+    return plain->data == NULL ? ENOMEM : 0;
+}
+
+static void free_plain(krb5_data *plain)
+{
+    explicit_bzero(plain->data, plain->length);
+    free(plain->data);
+}
 
 static const uint8_t *handle_bytes(const krb5_data *handle)
 {
@@ -170,8 +183,12 @@ static krb5_error_code provider_decrypt(krb5_context context, void *moddata, krb
 
 /* ---- encrypt ---- */
 
-/* Waits for a tag and writes it to its place; lets go of the flight. */
-static krb5_error_code land_tag(const operation *op, tag_flight *t, uint8_t *place)
+/* What may be done about a tag. */
+enum { TAG_MAY_BE_LATE = 1, SEAL_MAY_BE_REPEATED = 2 };
+
+/* Waits for a tag and writes it to its place; lets go of the flight. KRB5_PLUGIN_NO_HANDLE: it is
+ * lost, as when the triple that has the job is gone, and its message may be sealed again. */
+static krb5_error_code land_tag(const operation *op, tag_flight *t, uint8_t *place, int may)
 {
     const char *detail;
     enum mpc_verdict verdict;
@@ -180,26 +197,18 @@ static krb5_error_code land_tag(const operation *op, tag_flight *t, uint8_t *pla
     if (t == NULL)
         return ENOMEM;
     verdict = tag_await(t, place, &detail);
-    if (verdict != MPC_OK)
+    if (verdict == MPC_UNAVAILABLE && (may & SEAL_MAY_BE_REPEATED))
+        ret = KRB5_PLUGIN_NO_HANDLE;
+    else if (verdict != MPC_OK)
         ret = verdict_error(op->context, verdict, op->what, detail);
     tag_release(t);
     return ret;
 }
 
-/* Writes the tag of the ticket that was handed out without, if there is one. */
-static krb5_error_code land_late_tag(const operation *reply)
-{
-    const operation op = {reply->context, "sealing a ticket", reply->request, reply->client};
-    const late_tag late = op.request->late;
-
-    op.request->late = (late_tag){NULL, NULL};
-    return late.flight == NULL ? 0 : land_tag(&op, late.flight, late.place);
-}
-
 /* Lays out the message of one seal of a result and gets its tag: at once, or with that of the reply
- * if `may_be_late`. */
+ * if it may be late. As land_tag(). */
 static krb5_error_code finish_seal(const operation *op, const mpc_result *result, uint32_t index,
-                                   int may_be_late, const krb5_data *plain, krb5_data *message)
+                                   int may, const krb5_data *plain, krb5_data *message)
 {
     mpc_bytes ciphertext;
     tag_flight *t;
@@ -212,9 +221,9 @@ static krb5_error_code finish_seal(const operation *op, const mpc_result *result
     place = gcm_tag_place(message);
     memset(place, 0, MPC_TAG_BYTES);
     t = tag_start(op->client, result->id, index, ciphertext);
-    if (t == NULL || !may_be_late || op->request->late.flight != NULL)
-        return land_tag(op, t, place);
-    op->request->late = (late_tag){t, place};
+    if (t == NULL || !(may & TAG_MAY_BE_LATE) || op->request->late.flight != NULL)
+        return land_tag(op, t, place, may);
+    op->request->late = (late_tag){t, index, *message};
     return 0;
 }
 
@@ -239,7 +248,8 @@ static int plan_seal(const request *r, const mpc_seal *seal, mpc_open *parent, m
     return 1;
 }
 
-static krb5_error_code seal_alone(const operation *op, const mpc_seal *seal,
+/* As land_tag(). */
+static krb5_error_code seal_alone(const operation *op, const mpc_seal *seal, int may,
                                   const krb5_data *plain, krb5_data *message)
 {
     mpc_open parent;
@@ -255,7 +265,7 @@ static krb5_error_code seal_alone(const operation *op, const mpc_seal *seal,
                              "services");
     ret = fly(op, &job, &f, &result);
     if (ret == 0 && gcm_enctype(seal->enctype))
-        ret = finish_seal(op, result, 0, 0, plain, message);
+        ret = finish_seal(op, result, 0, may, plain, message);
     else if (ret == 0)
         ret = cts_take_message(seal->enctype, plain, result->seals[0].message, message);
     flight_release(f);
@@ -283,7 +293,7 @@ static krb5_error_code land_prepared(const operation *op, const mpc_result **res
 }
 
 /* Uses a seal of the prepared job. KRB5_PLUGIN_NO_HANDLE: it has none that fits, or as
- * land_prepared. */
+ * land_prepared and land_tag. */
 static krb5_error_code seal_prepared(const operation *op, const mpc_seal *seal,
                                      const krb5_data *plain, krb5_data *message)
 {
@@ -291,14 +301,71 @@ static krb5_error_code seal_prepared(const operation *op, const mpc_seal *seal,
     const mpc_result *result;
     uint32_t index;
     krb5_error_code ret;
+    int may = SEAL_MAY_BE_REPEATED;
 
     if (r == NULL || !request_take_seal(r, seal->handle, seal->usage, plain->length, &index))
         return KRB5_PLUGIN_NO_HANDLE;
     ret = land_prepared(op, &result);
     if (ret)
         return ret;
-    return finish_seal(op, result, index, r->tag_may_be_late && seal->usage == USAGE_TICKET, plain,
-                       message);
+    if (r->tag_may_be_late && seal->usage == USAGE_TICKET)
+        may |= TAG_MAY_BE_LATE;
+    return finish_seal(op, result, index, may, plain, message);
+}
+
+/* Seals a message by a job of its own; by one more if the first one's tag is lost. */
+static krb5_error_code seal_surely(const operation *op, const mpc_seal *seal,
+                                   const krb5_data *plain, krb5_data *message)
+{
+    const unsigned int room = message->length;
+    krb5_error_code ret = seal_alone(op, seal, SEAL_MAY_BE_REPEATED, plain, message);
+
+    if (ret != KRB5_PLUGIN_NO_HANDLE)
+        return ret;
+    message->length = room;
+    return seal_alone(op, seal, 0, plain, message);
+}
+
+/* Seals a ticket that was handed out without its tag, which is lost, again in its place: it is as
+ * long as before. What is in it comes from the keystream that it was sealed with. */
+static krb5_error_code seal_late_again(const operation *op, const late_tag *late)
+{
+    const prepared_job *p = &op->request->prepared;
+    mpc_seal seal = p->seals[late->index];
+    const mpc_result *first = flight_await(p->flight);
+    mpc_result opened = {0};
+    krb5_data plain, again = late->message;
+    krb5_error_code ret;
+
+    if (first == NULL)
+        return ENOMEM;
+    seal.max_plaintext = (uint32_t)plain_length(seal.enctype, &again);
+    opened.open_keystream =
+        (mpc_bytes){first->seals[late->index].keystream.data + MPC_ZERO_BYTES, seal.max_plaintext};
+    ret = alloc_plain(seal.max_plaintext, &plain);
+    if (ret)
+        return ret;
+    ret = take_plain(seal.enctype, &again, &opened, &plain);
+    if (ret == 0)
+        ret = seal_surely(op, &seal, &plain, &again);
+    if (ret == 0 && again.length != late->message.length)
+        ret = KRB5_BAD_MSIZE;
+    free_plain(&plain);
+    return ret;
+}
+
+/* Writes the tag of the ticket that was handed out without, if there is one. */
+static krb5_error_code land_late_tag(const operation *reply)
+{
+    const operation op = {reply->context, "sealing a ticket", reply->request, reply->client};
+    const late_tag late = op.request->late;
+    krb5_error_code ret;
+
+    op.request->late.flight = NULL;
+    if (late.flight == NULL)
+        return 0;
+    ret = land_tag(&op, late.flight, gcm_tag_place(&late.message), SEAL_MAY_BE_REPEATED);
+    return ret == KRB5_PLUGIN_NO_HANDLE ? seal_late_again(&op, &late) : ret;
 }
 
 static krb5_error_code provider_encrypt(krb5_context context, void *moddata, krb5_enctype enctype,
@@ -309,6 +376,7 @@ static krb5_error_code provider_encrypt(krb5_context context, void *moddata, krb
                            cts_enctype(enctype) ? bytes_of(plain) : (mpc_bytes){NULL, 0}};
     operation op = {context, usage == USAGE_TICKET ? "sealing a ticket" : "sealing a reply",
                     request_current(0), NULL};
+    const unsigned int room = message->length;
     krb5_error_code ret = check_remote_key(context, enctype, handle);
 
     (void)moddata;
@@ -320,8 +388,10 @@ static krb5_error_code provider_encrypt(krb5_context context, void *moddata, krb
     if (ret)
         return ret;
     ret = seal_prepared(&op, &seal, plain, message);
-    if (ret == KRB5_PLUGIN_NO_HANDLE)
-        ret = seal_alone(&op, &seal, plain, message);
+    if (ret == KRB5_PLUGIN_NO_HANDLE) {
+        message->length = room;
+        ret = seal_surely(&op, &seal, plain, message);
+    }
     if (ret == 0 && usage == USAGE_AS_REPLY && op.request != NULL)
         ret = land_late_tag(&op);
     return ret;

@@ -50,7 +50,8 @@ typedef struct opened_message {
  * krb5/remote_key_plugin.h. */
 typedef struct late_tag {
     tag_flight *flight; /* NULL: there is none */
-    uint8_t *place;     /* in the ticket; MPC_TAG_BYTES */
+    uint32_t index;     /* of the prepared job's seals */
+    krb5_data message;  /* the ticket, in the host's memory */
 } late_tag;
 
 typedef struct request {

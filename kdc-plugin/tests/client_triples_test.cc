@@ -251,6 +251,88 @@ TEST_F(TriplesTest, AGrantIsLostWithItsTriple) {
   EXPECT_EQ(Login().verdict, MPC_OK);
 }
 
+// A database's standby is promoted: for a moment no server can compute. What comes meanwhile waits,
+// and hardly any of it is asked for nothing.
+TEST_F(TriplesTest, WhileNoTripleServesJobsWait) {
+  StartBoth(5000);
+  Answer1(v1::VERDICT_UNAVAILABLE);
+  EXPECT_EQ(Logins(4), 4);
+  realm_.Answer(v1::VERDICT_UNAVAILABLE);
+  Forget();
+  Inbox inbox;
+  for (int i = 0; i < 60; ++i) {
+    SubmitLogin(Preauth(), &inbox);
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_LT((received_[0] + received_[1]) / 3, 25) << "one at a time, now and then";
+  realm_.Answer(nullptr);
+  for (auto& party : second_) party->behaviour.job = nullptr;
+  const absl::Time back = absl::Now();
+  for (const Answer& a : inbox.Wait(60)) EXPECT_EQ(a.verdict, MPC_OK) << a.detail;
+  EXPECT_LT(absl::Now() - back, absl::Milliseconds(1500));
+  EXPECT_EQ(Times(Logged(), "no triple serves; requests wait"), 1u) << Logged();
+  EXPECT_EQ(Logins(10), 10);
+}
+
+TEST_F(TriplesTest, WhileAllServersRestartJobsWait) {
+  StartBoth(5000);
+  for (auto* triple : {&realm_.parties, &second_}) (*triple)[1]->Stop();
+  absl::SleepFor(absl::Milliseconds(100));
+  Inbox inbox;
+  for (int i = 0; i < 20; ++i) SubmitLogin(Preauth(), &inbox);
+  absl::SleepFor(absl::Seconds(1));
+  second_[1]->Start();
+  for (const Answer& a : inbox.Wait(20)) EXPECT_EQ(a.verdict, MPC_OK) << a.detail;
+}
+
+TEST_F(TriplesTest, AnOutageThatIsNotYoungIsToldAtOnce) {
+  StartBoth(20000);
+  for (auto* triple : {&realm_.parties, &second_}) (*triple)[1]->Stop();
+  const absl::Time start = absl::Now();
+  Inbox inbox;
+  for (int i = 0; i < 5; ++i) SubmitLogin(Preauth(), &inbox);
+  for (const Answer& a : inbox.Wait(5)) {
+    EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+    EXPECT_TRUE(a.outage);
+  }
+  const absl::Time told = absl::Now();
+  EXPECT_GT(told - start, absl::Milliseconds(2500));
+  EXPECT_LT(told - start, absl::Milliseconds(5000));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+  EXPECT_LT(absl::Now() - told, absl::Milliseconds(1500));
+}
+
+// Less than its own time, for somebody waits for the answer.
+TEST_F(TriplesTest, AJobWaitsNoLongerThanItMay) {
+  StartBoth(1000);
+  for (auto* triple : {&realm_.parties, &second_}) (*triple)[1]->Stop();
+  const absl::Time start = absl::Now();
+  EXPECT_EQ(Login().verdict, MPC_UNAVAILABLE);
+  EXPECT_LT(absl::Now() - start, absl::Milliseconds(1500));
+}
+
+TEST_F(TriplesTest, WhatWaitsFailsWhenTheClientStops) {
+  StartBoth(20000);
+  for (auto* triple : {&realm_.parties, &second_}) (*triple)[1]->Stop();
+  Inbox inbox;
+  for (int i = 0; i < 5; ++i) SubmitLogin(Preauth(), &inbox);
+  absl::SleepFor(absl::Milliseconds(300));
+  StopClient();
+  for (const Answer& a : inbox.Wait(5)) EXPECT_EQ(a.verdict, MPC_UNAVAILABLE);
+}
+
+TEST_F(TriplesTest, OneTripleAloneIsWaitedForToo) {
+  StartClient(5000);
+  WaitUntilUp();
+  realm_.parties[2]->Stop();
+  absl::SleepFor(absl::Milliseconds(100));  // seen; the fake servers count what only two were sent
+  Inbox inbox;
+  for (int i = 0; i < 20; ++i) SubmitLogin(Preauth(), &inbox);
+  absl::SleepFor(absl::Seconds(1));
+  realm_.parties[2]->Start();
+  for (const Answer& a : inbox.Wait(20)) EXPECT_EQ(a.verdict, MPC_OK) << a.detail;
+}
+
 TEST_F(TriplesTest, EachHasItsClusterNumber) {
   second_[2]->behaviour.welcome = [](v1::Welcome& w) { w.set_cluster(1); };
   mpc_options options = realm_.Options(1000);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs and tickets under keys of GCM, hinted and not; errors, checksums.
+#include <atomic>
 #include <map>
 #include <string>
 
@@ -244,6 +245,69 @@ TEST_F(ProviderTest, ErrorsOfTheServers) {
   HintAs(preauth, 100, 100);
   Open(user_, 1, preauth);
   EXPECT_EQ(Encrypt(tgs_, 2, "ticket", &out), KRB5KDC_ERR_SVC_UNAVAILABLE);
+}
+
+// The triple that has the job went away before it gave the tags.
+class LostTagTest : public ProviderTest {
+ protected:
+  // The next tags that are asked for are not given.
+  void LoseTags(int count) {
+    left_ = count;
+    realm_.parties[0]->behaviour.tag = [this](v1::TagAnswer& a) {
+      if (left_-- > 0) a.set_verdict(v1::VERDICT_UNAVAILABLE);
+    };
+  }
+  std::atomic<int> left_{0};
+};
+
+TEST_F(LostTagTest, ATicketIsSealedAgain) {
+  const std::string preauth = Preauth();
+  HintAs(preauth, 100, 200);
+  EXPECT_EQ(Open(user_, 1, preauth), "a timestamp");
+  LoseTags(1);
+  EXPECT_EQ(Open(Local(tgs_base_), 2, Seal(tgs_, 2, "ticket part")), "ticket part");
+  EXPECT_EQ(Open(Local(user_base_), 3, Seal(user_, 3, "the reply")), "the reply");
+  EXPECT_EQ(Jobs(), 2);
+}
+
+TEST_F(LostTagTest, ATicketAndItsReplyAreSealedAgain) {
+  const std::string preauth = Preauth(), text(90, 't');
+  in_slice = true;
+  HintAs(preauth, 100, 200, "", true);
+  Open(user_, 1, preauth);
+  LoseTags(2);
+  const std::string ticket = Seal(tgs_, 2, text), unfinished = ticket;
+  const std::string reply = Seal(user_, 3, "the reply");
+  EXPECT_LE(left_, 0) << "none was lost: nothing was tested";
+  EXPECT_NE(ticket.substr(0, 12), unfinished.substr(0, 12)) << "another nonce, another keystream";
+  EXPECT_EQ(Open(Local(tgs_base_), 2, ticket), text);
+  EXPECT_EQ(Open(Local(user_base_), 3, reply), "the reply");
+  EXPECT_EQ(Jobs(), 3);
+}
+
+TEST_F(LostTagTest, AServiceTicketOfATgsReqIsSealedAgain) {
+  const std::string tgt = AlicesTgt();
+  const int before = Jobs();
+  HintTgs(tgt, tgs_);
+  EXPECT_EQ(Open(tgs_, 2, tgt), "the TGT");
+  LoseTags(1);
+  EXPECT_EQ(Open(Local(tgs_base_), 2, Seal(tgs_, 2, "another")), "another");
+  EXPECT_EQ(Jobs(), before + 2);
+}
+
+// The job's grant is lost as well: the pre-authentication is opened once more for it.
+TEST_F(LostTagTest, TheGrantIsRegained) {
+  const std::string preauth = Preauth();
+  HintAs(preauth, 100, 200);
+  Open(user_, 1, preauth);
+  LoseTags(1);
+  std::atomic<int> refuse{3};
+  realm_.Answer([&](v1::JobAnswer& a) {
+    if (refuse-- > 0) a.set_verdict(v1::VERDICT_REFUSED);
+  });
+  EXPECT_EQ(Open(Local(tgs_base_), 2, Seal(tgs_, 2, "ticket part")), "ticket part");
+  EXPECT_EQ(Open(Local(user_base_), 3, Seal(user_, 3, "the reply")), "the reply");
+  realm_.Answer(nullptr);
 }
 
 TEST_F(ProviderTest, AWrongPasswordOpensNothing) {
