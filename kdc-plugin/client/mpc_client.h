@@ -201,7 +201,7 @@ typedef void (*mpc_job_done)(void *arg, mpc_result *result);
  * Copies the job and sends it to the three servers of a triple: the same bytes, except that each
  * gets its own share of a plaintext, drawn anew for each job. One that names a grant goes to the
  * triple that gave it, any other to a healthy one; what was lost in an outage is sent once more, if
- * it names no grant.
+ * it names no grant. When no triple is healthy it waits for one for a few seconds (triples.h).
  */
 void mpc_client_submit(mpc_client *client, const mpc_job *job, mpc_job_done done,
                        void *arg) MPC_NOEXCEPT;
