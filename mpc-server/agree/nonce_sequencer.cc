@@ -84,8 +84,16 @@ absl::Status NonceSequencer::Reserve(const NonceMark& base, uint64_t count, absl
     } else {
       parts.sequence += kSequenceReserve;
     }
-    const NonceMark mark = JoinNonce(parts);
+    NonceMark mark = JoinNonce(parts);
+    if (unsure_) {
+      // A mark whose answer was lost may stand there. It is not trusted, as a database may still
+      // lose it: a higher one is written.
+      ASSIGN_OR_RETURN(const NonceMark there, store_->ReadNonceMark());
+      mark = std::max(mark, AdvanceNonce(there, 1));
+    }
+    unsure_ = true;
     RETURN_IF_ERROR(store_->ReserveNonceMark(mark));
+    unsure_ = false;
     mark_ = mark;
   }
   next_ = end;

@@ -58,8 +58,9 @@ class NonceSequencer {
   ShareStore* const store_;
   const absl::Duration lead_;
   uint16_t cluster_ = 0;
-  NonceMark mark_{};   // durable
-  NonceMark next_{};   // above everything used, by this server or in this session
+  NonceMark mark_{};     // durable
+  bool unsure_ = false;  // the last write failed, and may have happened all the same
+  NonceMark next_{};     // above everything used, by this server or in this session
 };
 
 }  // namespace mpckdc
