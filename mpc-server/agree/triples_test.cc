@@ -200,6 +200,25 @@ TEST_F(TriplesTest, AnyTripleFollowsWhereAnotherPartyHasEntered) {
   EXPECT_TRUE(LogsIn(second_, second_.alice));
 }
 
+// A machine that has not heard of a refresh takes orders for keys all the same. Found by the
+// simulation.
+TEST_F(TriplesTest, WhatIsStagedIsFoundThroughAMachineThatIsBehind) {
+  second_.StopAll();
+  const TransactionId txn{5};
+  SeededRandomForTest random(3);
+  const KeyRecord record = ShareKey(
+      MakePlainKey(random, "new@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes128Gcm, Gate::kTimestamp),
+      random)[0];
+  const KeyRecord staged[] = {record};
+  ASSERT_TRUE(first_.store(0).Stage(txn, staged, absl::Now()).ok());
+  ExpectRefreshed(first_);
+  EXPECT_EQ(EpochOf(second_, 0), 1u);
+  const absl::StatusOr<KeyRecord> there = second_.store(0).GetStaged(txn, record.info.handle);
+  ASSERT_TRUE(there.ok()) << there.status();
+  EXPECT_TRUE(there->info == record.info);
+  EXPECT_TRUE(absl::IsNotFound(second_.store(0).GetStaged({6}, record.info.handle).status()));
+}
+
 TEST_F(TriplesTest, AQuarantineIsThePartys) {
   ASSERT_TRUE(second_.store(1)
                   .WriteItem("quarantine",
