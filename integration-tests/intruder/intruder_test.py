@@ -19,7 +19,7 @@ names = pytest.mark.parametrize('attack', ATTACKS, ids=lambda attack: attack.nam
 # Dropped elsewhere: in short_life_test.py, in equivocation_control_test, in sim_refresh_control_test, in lying_server_test.py; those
 # of proofs in proof_control_test, those of garbled circuits in garbled_attack_control_test and
 # garble_view_control_test.
-ELSEWHERE = {'OriginAge', 'Inheritance', 'TagMask', 'Honesty', 'Prepared', 'TrueMessages'} | {
+ELSEWHERE = {'OriginAge', 'Inheritance', 'TagMask', 'Honesty', 'OwnEpoch', 'Prepared', 'TrueMessages'} | {
     'CoinCommitment', 'ProofDraws', 'ProofFirst', 'ProofMask', 'ProofProduct', 'ProofSalt', 'ProofSeen',
     'ProofState', 'ProofSums', 'ProofView', 'Recorded'} | {
     'GarbledAgreed', 'GarbledColours', 'GarbledFirst', 'GarbledLabelU', 'GarbledLabelW', 'GarbledMac', 'GarbledOrder',

@@ -30,9 +30,15 @@ constexpr absl::Duration kUntilOneEpoch = absl::Seconds(20);
 }  // namespace
 
 Administrator::Administrator(Scheduler* scheduler, Dice* dice, Journal* journal, Servers* servers,
-                             Invariants* invariants, Kdc* kdc)
-    : scheduler_(scheduler), dice_(dice), journal_(journal), servers_(servers),
-      invariants_(invariants), kdc_(kdc), links_(scheduler, dice) {}
+                             Invariants* invariants, Kdc* kdc, int keys_made)
+    : scheduler_(scheduler),
+      dice_(dice),
+      journal_(journal),
+      servers_(servers),
+      invariants_(invariants),
+      kdc_(kdc),
+      links_(scheduler, dice),
+      keys_made_(keys_made) {}
 
 // ---- Calls ----
 

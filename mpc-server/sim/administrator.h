@@ -21,7 +21,7 @@ namespace mpckdc::sim {
 class Administrator {
  public:
   Administrator(Scheduler* scheduler, Dice* dice, Journal* journal, Servers* servers,
-                Invariants* invariants, Kdc* kdc);
+                Invariants* invariants, Kdc* kdc, int keys_made = 0);
 
   ClientLinks& links() { return links_; }
   // One change after the other until `done`; the last ones after faults have stopped.
@@ -63,7 +63,7 @@ class Administrator {
   std::vector<Handle> acknowledged_;
   std::vector<std::string> principals_;  // of the acknowledged
   absl::Duration grace_ = limits::kDefaultDeleteGrace;
-  int keys_made_ = 0;
+  int keys_made_;
   int running_ = 0;
 };
 

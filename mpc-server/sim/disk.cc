@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include "mpc-server/base/status_macros.h"
+
 namespace mpckdc::sim {
 namespace {
 
@@ -31,13 +33,14 @@ struct Steps {
     {"begin receiving keys", "disk: begin receiving", "disk: began receiving"},
     {"receive keys", "disk: receive keys", "disk: received keys"},
     {"end receiving keys", "disk: end receiving", "disk: ended receiving"},
+    {"take the share epoch over", "disk: take over", "disk: took over"},
 };
 
 }  // namespace
 
 MemoryEngine::State SimDisk::AfterCrash() {
   const bool happened = uncertain_.has_value() && dice_->Chance(0.5);
-  MemoryEngine::State state = happened ? *uncertain_ : memory_.Snapshot();
+  MemoryEngine::State state = happened ? *uncertain_ : memory_->Snapshot();
   if (control_.forgets_marks) {
     auto meta = std::make_shared<MemoryEngine::Table>(*state[rf::kMeta]);
     meta->erase(rf::kNameMark);
@@ -54,25 +57,43 @@ absl::Status SimDisk::Write(absl::string_view what, Body body) {
                                         [what](const Steps& s) { return s.what == what; });
   const bool is_step = step != std::end(kSteps) && hook_;
   if (control_.forgets_replays && what == "write replays") return absl::OkStatus();
+  if (dead_) return absl::UnavailableError("the process was killed");
   if (is_step && hook_(step->before)) return absl::UnavailableError("the process was killed");
   if (fault_ == DiskFault::kFull) return absl::ResourceExhaustedError("disk full: simulated");
-  if (!is_step) return memory_.Write(what, body);
+  if (!is_step) return Change(what, body);
   if (std::exchange(fault_, DiskFault::kNone) == DiskFault::kUncertain) {
     return WriteUncertain(what, body);
   }
-  const MemoryEngine::State old = memory_.Snapshot();
-  const absl::Status written = memory_.Write(what, body);
-  if (control_.keeps_deleted && what == "delete keys") memory_.Restore(old);
+  const MemoryEngine::State old = memory_->Snapshot();
+  const absl::Status written = Change(what, body);
+  if (control_.keeps_deleted && what == "delete keys") memory_->Restore(old);
   uncertain_.reset();
   if (hook_(step->after)) return absl::UnavailableError("the process was killed");
   return written;
 }
 
+// A body may stop at a step of the key file, where another machine goes on: what it does first is
+// a try, as of a transaction that is rolled back when another came before it.
+absl::Status SimDisk::Change(absl::string_view what, Body body) {
+  if (!shared_) return memory_->Write(what, body);
+  MemoryEngine attempt(memory_->Snapshot());
+  RETURN_IF_ERROR(attempt.Write(what, body));
+  if (dead_) return absl::UnavailableError("the process was killed");
+  committing_ = true;
+  const absl::Status written = memory_->Write(what, body);
+  committing_ = false;
+  return written;
+}
+
 absl::Status SimDisk::WriteUncertain(absl::string_view what, Body body) {
-  MemoryEngine::State old = memory_.Snapshot();
-  memory_.Write(what, body).IgnoreError();
-  uncertain_ = memory_.Snapshot();
-  memory_.Restore(std::move(old));
+  if (shared_) {
+    if (dice_->Chance(0.5)) Change(what, body).IgnoreError();
+    return absl::UnavailableError("the database's answer is lost: simulated");
+  }
+  MemoryEngine::State old = memory_->Snapshot();
+  memory_->Write(what, body).IgnoreError();
+  uncertain_ = memory_->Snapshot();
+  memory_->Restore(std::move(old));
   return absl::UnavailableError("cannot commit to the share store: simulated EIO");
 }
 

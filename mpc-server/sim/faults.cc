@@ -114,6 +114,7 @@ std::vector<std::string> RefreshSteps() {
       "disk: entered an epoch",  "disk: abandon a refresh",  "disk: abandoned a refresh",
       "disk: refresh keys",      "disk: refreshed keys",     "disk: end a refresh",
       "disk: ended a refresh",   "key file: write",          "key file: written",
+      "disk: take over",         "disk: took over",
   };
 }
 
@@ -186,6 +187,16 @@ bool Injector::Pause(int p) {
   return !parts_.servers->Alive(p, incarnation);
 }
 
+// A full disk may be that of the party's database, for all its machines.
+void Injector::FailDisk(int p, DiskFault fault) {
+  if (fault == DiskFault::kFull && parts_.servers->shared() && parts_.dice->Chance(0.5)) {
+    parts_.journal->Count("databases that refused writes");
+    return parts_.servers->FailDatabase(
+        p, absl::ResourceExhaustedError("the database is read-only: simulated"));
+  }
+  if (parts_.servers->Up(p)) parts_.servers->process(p)->disk->SetFault(fault);
+}
+
 // One clock at a time: two wrong ones may outvote the right one (doc/jobs.md, Nonces).
 void Injector::JumpClock(int p) {
   if (wrong_clock_ < 0) wrong_clock_ = p == steady_ ? NextParty(p) : p;
@@ -196,7 +207,7 @@ void Injector::JumpClock(int p) {
 
 void Injector::BlockClient() {
   ClientLinks& links =
-      parts_.dice->Chance(0.5) ? parts_.kdc->links() : parts_.administrator->links();
+      parts_.dice->Chance(0.5) ? parts_.kdc->links(parts_.triple) : parts_.administrator->links();
   links.Block(static_cast<int>(parts_.dice->Below(kParties)), parts_.dice->Chance(0.5));
 }
 
@@ -232,7 +243,8 @@ bool Injector::Apply(FaultKind kind, int p, const std::string& step) {
     parts_.journal->Count("faults amid the rounds of an HMAC");
   }
   ++parts_.journal->outcome().faults[absl::StrCat(FaultName(kind), " at ", step)];
-  parts_.journal->Log(absl::StrCat("fault: ", FaultName(kind), " P", p, " P", other, " at ", step));
+  parts_.journal->Log(absl::StrCat("fault in triple ", parts_.triple, ": ", FaultName(kind), " P",
+                                   p, " P", other, " at ", step));
   switch (kind) {
     case FaultKind::kKill:
       parts_.servers->Kill(p, step);
@@ -249,10 +261,7 @@ bool Injector::Apply(FaultKind kind, int p, const std::string& step) {
       return false;
     case FaultKind::kDiskFull:
     case FaultKind::kUncertainWrite:
-      if (parts_.servers->Up(p)) {
-        parts_.servers->process(p)->disk->SetFault(
-            kind == FaultKind::kDiskFull ? DiskFault::kFull : DiskFault::kUncertain);
-      }
+      FailDisk(p, kind == FaultKind::kDiskFull ? DiskFault::kFull : DiskFault::kUncertain);
       return false;
     case FaultKind::kClient: BlockClient(); return false;
     default: ApplyToNetwork(kind, p, other); return false;
@@ -269,12 +278,13 @@ void Injector::Heal() {
   parts_.journal->Log("heal");
   armed_.clear();
   parts_.network->Heal();
-  parts_.kdc->links().Heal();
+  parts_.kdc->links(parts_.triple).Heal();
   parts_.administrator->links().Heal();
   wrong_clock_ = -1;
   for (int p = 0; p < kParties; ++p) {
     parts_.network->SetCertificate(p, {parts_.scheduler->now(), absl::InfiniteFuture()});
     parts_.servers->clock(p).Set(absl::ZeroDuration());
+    if (parts_.servers->shared()) parts_.servers->FailDatabase(p, absl::OkStatus());
     if (!parts_.servers->Up(p)) {
       parts_.servers->Start(p);
     } else {

@@ -60,8 +60,11 @@ class Injector {
     Invariants* invariants;
     Kdc* kdc;
     Administrator* administrator;
+    int triple = 0;
   };
   explicit Injector(const Parts& parts);
+  // Of another triple: the same party keeps its clocks.
+  Injector(const Parts& parts, const Injector& first) : parts_(parts), steady_(first.steady_) {}
 
   // Faults for `faulty`, then none. `flip_rounds`: the control in which round frames are altered
   // and TLS does not notice.
@@ -102,6 +105,7 @@ class Injector {
   bool Apply(FaultKind kind, int p, const std::string& step);
   void ApplyToNetwork(FaultKind kind, int from, int to);
   bool Pause(int p);
+  void FailDisk(int p, DiskFault fault);
   void JumpClock(int p);
   void BlockClient();
   int Neighbour(int p) { return parts_.dice->Chance(0.5) ? NextParty(p) : PrevParty(p); }

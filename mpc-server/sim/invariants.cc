@@ -68,7 +68,9 @@ void Invariants::Accused(int by, Suspects suspects) {
   if (restored >= 0 && suspects.Has(restored)) {
     return journal_->Count("accusations of a server with an old disk");
   }
-  if (servers_->network_lies() > 0) return journal_->Count("accusations of an altered network");
+  if (std::any_of(triples_.begin(), triples_.end(),
+                  [](const Servers* triple) { return triple->network_lies() > 0; }))
+    return journal_->Count("accusations of an altered network");
   journal_->Violation(
       absl::StrCat("server ", by, " accuses ", suspects.Text(), ", who did nothing"));
 }
@@ -133,9 +135,9 @@ void Invariants::CheckThieves(const Acknowledgement& then, const PerParty<KeyRec
 }
 
 // The shares are not what they were, and are those of the same key.
-void Invariants::CheckRefreshedKeys() {
+void Invariants::CheckRefreshedKeys(Servers& servers) {
   PerParty<std::unique_ptr<ShareStore>> disks;
-  for (int p = 0; p < kParties; ++p) disks[p] = servers_->Disk(p);
+  for (int p = 0; p < kParties; ++p) disks[p] = servers.Disk(p);
   for (const auto& [handle, then] : acknowledged_) {
     PerParty<KeyRecord> now;
     bool all = true;
@@ -174,33 +176,40 @@ void Invariants::CheckKeysOf(int p) {
 
 void Invariants::CheckKeys() {
   for (int p = 0; p < kParties; ++p) CheckKeysOf(p);
-  if (servers_->refreshes()) CheckRefreshedKeys();
+  if (!servers_->refreshes()) return;
+  for (Servers* triple : triples_) CheckRefreshedKeys(*triple);
 }
 
 // ---- Recovery ----
 
-void Invariants::LoginEnded(absl::Time sent, const JobResult& result) {
+void Invariants::LoginEnded(int triple, absl::Time sent, const JobResult& result) {
+  std::optional<absl::Time>& first_ok = first_ok_[triple];
   if (!result.judgement.ok()) {
-    if (first_ok_.has_value() && sent >= *first_ok_) {
+    if (first_ok.has_value() && sent >= *first_ok) {
       journal_->Violation(absl::StrCat(
           "login ", result.id, " fails although the realm has recovered: ",
           VerdictName(result.judgement.verdict), " ", result.judgement.detail));
     }
     return;
   }
-  if (first_ok_.has_value() || sent < healed_) return;
-  first_ok_ = scheduler_->now();
-  const absl::Duration took = *first_ok_ - healed_;
-  journal_->Log(absl::StrCat("recovered after ", absl::FormatDuration(took)));
+  if (first_ok.has_value() || sent < healed_) return;
+  first_ok = scheduler_->now();
+  const absl::Duration took = *first_ok - healed_;
+  journal_->Log(absl::StrCat("triple ", triple, " recovered after ", absl::FormatDuration(took)));
   if (took > recovery_) {
     journal_->Violation(
         absl::StrCat("the first login succeeds ", absl::FormatDuration(took), " after the faults"));
   }
 }
 
+bool Invariants::InOneEpoch() const {
+  return std::all_of(triples_.begin(), triples_.end(),
+                     [](Servers* triple) { return triple->AllFollowed(); });
+}
+
 void Invariants::CameTogether() {
   if (together_ || !quiet()) return;
-  if (servers_->InOneEpoch()) {
+  if (InOneEpoch()) {
     together_ = true;
   } else if (scheduler_->now() > healed_ + recovery_) {
     together_ = true;
@@ -210,8 +219,8 @@ void Invariants::CameTogether() {
 }
 
 void Invariants::AtEnd() {
-  if (!first_ok_.has_value()) journal_->Violation("no login succeeds after the faults");
-  if (!servers_->InOneEpoch()) return journal_->Violation("the servers end in different epochs");
+  if (!recovered()) journal_->Violation("no login succeeds after the faults");
+  if (!InOneEpoch()) return journal_->Violation("the servers end in different epochs");
   CheckAudit();
   CheckKeys();
 }

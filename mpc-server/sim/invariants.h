@@ -17,10 +17,12 @@
 //     before a refresh and of another from after it are nothing;
 //   - a key of a change that was taken back is not on a server that said so;
 //   - once faults have stopped, logins succeed within the recovery time, and go on succeeding; the
-//     three disks are in one share epoch within that time, and at the end.
+//     three disks are in one share epoch within that time, and at the end, and so is each machine
+//     of a party that has several.
 #ifndef MPC_SERVER_SIM_INVARIANTS_H_
 #define MPC_SERVER_SIM_INVARIANTS_H_
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -38,7 +40,16 @@ class Invariants {
  public:
   Invariants(const Scheduler* scheduler, Journal* journal, Servers* servers,
              absl::Duration recovery)
-      : scheduler_(scheduler), journal_(journal), servers_(servers), recovery_(recovery) {}
+      : scheduler_(scheduler),
+        journal_(journal),
+        servers_(servers),
+        recovery_(recovery),
+        triples_{servers} {}
+  // Of the same realm.
+  void AddTriple(Servers* servers) {
+    triples_.push_back(servers);
+    first_ok_.emplace_back();
+  }
 
   // ---- Nonces, replays, audit ----
   void Released(int p, const JobResult& result);
@@ -68,11 +79,16 @@ class Invariants {
   // ---- Recovery ----
   void Healed() { healed_ = scheduler_->now(); }
   bool quiet() const { return scheduler_->now() >= healed_; }
-  // A login that was sent since faults stopped succeeded: from now on all do.
-  bool recovered() const { return first_ok_.has_value(); }
+  // A login that was sent since faults stopped succeeded, at each triple: from now on all do.
+  bool recovered() const {
+    return std::all_of(first_ok_.begin(), first_ok_.end(),
+                       [](const auto& ok) { return ok.has_value(); });
+  }
   // A login that ought to work has ended; one that was sent after recovery may not have failed.
-  void LoginEnded(absl::Time sent, const JobResult& result);
+  void LoginEnded(int triple, absl::Time sent, const JobResult& result);
 
+  // All machines of all triples.
+  bool InOneEpoch() const;
   // To be called often once faults have stopped: the disks are in one share epoch in time.
   void CameTogether();
 
@@ -100,13 +116,14 @@ class Invariants {
   void CheckAudit();
   void CheckKeys();
   void CheckKeysOf(int p);
-  void CheckRefreshedKeys();
+  void CheckRefreshedKeys(Servers& servers);
   void CheckThieves(const Acknowledgement& then, const PerParty<KeyRecord>& now);
 
   const Scheduler* const scheduler_;
   Journal* const journal_;
   Servers* const servers_;
   const absl::Duration recovery_;
+  std::vector<Servers*> triples_;
   std::map<Nonce, NonceUse> nonces_;
   struct Spent {
     std::string kdc;
@@ -123,7 +140,7 @@ class Invariants {
   int liar_ = -1;
   PerParty<std::set<Handle>> taken_back_;
   absl::Time healed_ = absl::InfiniteFuture();
-  std::optional<absl::Time> first_ok_;
+  std::vector<std::optional<absl::Time>> first_ok_{1};  // by triple
   bool together_ = false;  // since faults stopped, in one epoch
 };
 

@@ -18,21 +18,32 @@ constexpr absl::Duration kAnswerWait = absl::Seconds(6);
 
 Kdc::Kdc(Scheduler* scheduler, Dice* dice, Journal* journal, Servers* servers,
          Invariants* invariants, uint64_t seed)
-    : scheduler_(scheduler), dice_(dice), journal_(journal), servers_(servers),
-      invariants_(invariants), random_(seed), links_(scheduler, dice) {
-  identity_.name = "kdc1";
-  random_.Fill(absl::MakeSpan(identity_.session));
-  other_ = {"kdc2", identity_.session};
+    : scheduler_(scheduler),
+      dice_(dice),
+      journal_(journal),
+      invariants_(invariants),
+      random_(seed) {
+  AddTriple(servers);
+}
+
+void Kdc::AddTriple(Servers* servers) {
+  triples_.push_back(
+      std::make_unique<Triple>(Triple{servers, ClientLinks(scheduler_, dice_), {}, {}}));
+  Triple& triple = *triples_.back();
+  triple.identity.name = "kdc1";
+  random_.Fill(absl::MakeSpan(triple.identity.session));
+  triple.other = {"kdc2", triple.identity.session};
 }
 
 // ---- Messages ----
 
 // A server's answer on its way back.
 template <typename Answer>
-void Kdc::Reply(int p, const std::shared_ptr<Call<Answer>>& call, Answer answer) {
+void Kdc::Reply(int triple, int p, const std::shared_ptr<Call<Answer>>& call, Answer answer) {
   auto shared = std::make_shared<Answer>(std::move(answer));
-  scheduler_->At(links_.FromServer(p), [this, p, call, shared] {
-    if (links_.BlockedFrom(p)) return;
+  ClientLinks* const lines = &links(triple);
+  scheduler_->At(lines->FromServer(p), [this, lines, p, call, shared] {
+    if (lines->BlockedFrom(p)) return;
     call->answers[p] = std::move(*shared);
     call->got[p] = true;
     scheduler_->Wake(call->waiter);
@@ -55,15 +66,17 @@ Job Kdc::NewJob(Operation operation) {
   return job;
 }
 
-void Kdc::DeliverJob(int p, const KdcIdentity& kdc, const Job& job, bool twice,
+void Kdc::DeliverJob(int triple, int p, const KdcIdentity& kdc, const Job& job, bool twice,
                      const std::shared_ptr<Call<JobResult>>& call) {
-  servers_->Message(p, [this, p, kdc, call, job, twice](Process& process) {
+  Servers* const servers = triples_[triple]->servers;
+  servers->Message(p, [this, triple, servers, p, kdc, call, job, twice](Process& process) {
     const uint64_t incarnation = process.incarnation;
-    process.engine->Submit(kdc, job, [this, call, p, incarnation](JobResult result) {
-      if (!servers_->Alive(p, incarnation)) return;
-      invariants_->Released(p, result);
-      Reply(p, call, std::move(result));
-    });
+    process.engine->Submit(kdc, job,
+                           [this, triple, servers, call, p, incarnation](JobResult result) {
+                             if (!servers->Alive(p, incarnation)) return;
+                             invariants_->Released(p, result);
+                             Reply(triple, p, call, std::move(result));
+                           });
     if (!twice) return;
     process.engine->Submit(kdc, job, [this](JobResult result) {
       if (result.judgement.verdict == Verdict::kRefused) return;
@@ -73,22 +86,24 @@ void Kdc::DeliverJob(int p, const KdcIdentity& kdc, const Job& job, bool twice,
 }
 
 // To all three; waits for the answers, or six seconds: then the result is UNSPECIFIED (absent).
-JobResult Kdc::SendJobs(const KdcIdentity& kdc, const PerParty<Job>& jobs, bool faults,
-                        bool* overtaken) {
+JobResult Kdc::SendJobs(int triple, const PerParty<Job>& jobs, bool faults, bool* overtaken,
+                        bool other_kdc) {
+  const KdcIdentity& kdc = other_kdc ? triples_[triple]->other : triples_[triple]->identity;
   auto call = std::make_shared<Call<JobResult>>();
   call->waiter = scheduler_->current();
   for (int p = 0; p < kParties; ++p) {
-    if (links_.BlockedTo(p) || (faults && dice_->Chance(0.01))) continue;
+    if (links(triple).BlockedTo(p) || (faults && dice_->Chance(0.01))) continue;
     const bool twice = faults && dice_->Chance(0.02);
     // After its place in the stream: later jobs come first, and ids only increase.
     const bool late = faults && dice_->Chance(0.01);
     *overtaken = *overtaken || late;
-    absl::Time when = links_.ToServer(p);
+    absl::Time when = links(triple).ToServer(p);
     if (late) when += dice_->Between(absl::Milliseconds(5), absl::Milliseconds(600));
-    scheduler_->At(
-        when, [this, p, kdc, job = jobs[p], twice, call] { DeliverJob(p, kdc, job, twice, call); });
+    scheduler_->At(when, [this, triple, p, kdc, job = jobs[p], twice, call] {
+      DeliverJob(triple, p, kdc, job, twice, call);
+    });
   }
-  if (faults && dice_->Chance(0.03)) TagTooEarly(jobs[0].id);
+  if (faults && dice_->Chance(0.03)) TagTooEarly(triple, jobs[0].id);
   if (Await(*call, kAnswerWait)) return Combine(call->answers);
   for (int p = 0; p < kParties; ++p) {
     if (call->got[p] && !call->answers[p].judgement.ok()) return call->answers[p];
@@ -106,15 +121,16 @@ static bool Quarantined(const Judgement& judgement) {
 }
 
 // A tag request before its job's answer has come: refused, or it spends the seal at that server.
-void Kdc::TagTooEarly(JobId job) {
+void Kdc::TagTooEarly(int triple, JobId job) {
   const int p = static_cast<int>(dice_->Below(kParties));
   const absl::Time when =
       scheduler_->now() + dice_->Between(absl::ZeroDuration(), absl::Milliseconds(40));
   journal_->Count("tags asked for too early");
-  scheduler_->At(when, [this, p, job] {
-    servers_->Message(p, [this, job](Process& process) {
+  scheduler_->At(when, [this, triple, p, job] {
+    triples_[triple]->servers->Message(p, [this, triple, job](Process& process) {
       const TagRequest request{job, 0, std::string(48, 'e')};
-      const Judgement judgement = process.engine->FinishTag(identity_, request).judgement;
+      const Judgement judgement =
+          process.engine->FinishTag(triples_[triple]->identity, request).judgement;
       const Verdict v = judgement.verdict;
       if (v == Verdict::kOk || v == Verdict::kRefused || Quarantined(judgement)) return;
       journal_->Violation(absl::StrCat("an early tag request is ", VerdictName(v)));
@@ -122,18 +138,20 @@ void Kdc::TagTooEarly(JobId job) {
   });
 }
 
-TagResult Kdc::SendTags(const TagRequest& request, bool faults) {
+TagResult Kdc::SendTags(int triple, const TagRequest& request, bool faults) {
   auto call = std::make_shared<Call<TagResult>>();
   call->waiter = scheduler_->current();
   for (int p = 0; p < kParties; ++p) {
-    if (links_.BlockedTo(p)) continue;
+    if (links(triple).BlockedTo(p)) continue;
     const bool twice = faults && dice_->Chance(0.05);
-    scheduler_->At(links_.ToServer(p), [this, call, request, p, twice] {
-      servers_->Message(p, [this, call, request, p, twice](Process& process) {
-        Reply(p, call, process.engine->FinishTag(identity_, request));
-        if (!twice || !process.engine->FinishTag(identity_, request).judgement.ok()) return;
-        journal_->Violation("a server gave two tags for one seal");
-      });
+    scheduler_->At(links(triple).ToServer(p), [this, triple, call, request, p, twice] {
+      triples_[triple]->servers->Message(
+          p, [this, triple, call, request, p, twice](Process& process) {
+            const KdcIdentity& kdc = triples_[triple]->identity;
+            Reply(triple, p, call, process.engine->FinishTag(kdc, request));
+            if (!twice || !process.engine->FinishTag(kdc, request).judgement.ok()) return;
+            journal_->Violation("a server gave two tags for one seal");
+          });
     });
   }
   if (Await(*call, absl::Seconds(1))) return Combine(call->answers);
@@ -151,11 +169,11 @@ bool Kdc::Allowed(Verdict v) const {
   return v == Verdict::kClockSkew && clocks_jumped_;
 }
 
-void Kdc::CheckSeal(const JobResult& result, uint32_t seal, const PlainKey& key, uint32_t usage,
-                    bool settled) {
+void Kdc::CheckSeal(int triple, const JobResult& result, uint32_t seal, const PlainKey& key,
+                    uint32_t usage, bool settled) {
   const std::string text(20 + dice_->Below(40), static_cast<char>('a' + seal));
   const std::string ciphertext = Encrypt(result.seals[seal], text);
-  const TagResult tag = SendTags({result.id, seal, ciphertext}, !invariants_->quiet());
+  const TagResult tag = SendTags(triple, {result.id, seal, ciphertext}, !invariants_->quiet());
   const Verdict v = tag.judgement.verdict;
   if (v == Verdict::kUnspecified || v == Verdict::kRefused) {
     // A server that was restarted has forgotten the seal.
@@ -177,7 +195,7 @@ void Kdc::CheckTicketOpens(const std::string& ticket, const std::string& inside)
   Job job = NewJob(Operation::kOpenTicket);
   job.opens.push_back({tgt_.info.handle, 2, ticket});
   bool overtaken = false;
-  const JobResult result = SendJob(job, false, &overtaken);
+  const JobResult result = SendJobs(AnyTriple(), {job, job, job}, false, &overtaken);
   if (!CheckTicketJob(job, result, "open ticket", false)) return;
   const std::string ciphertext = ticket.substr(12 + 1 + 33, ticket.size() - 12 - 1 - 33 - 16);
   if (XorText(GcmOf(result.opens[0]).share, ciphertext.substr(16)) != inside) {
@@ -195,7 +213,7 @@ void Kdc::CheckServiceTicket(const std::string& tgt) {
   const std::string text = RandomText(20 + dice_->Below(20));
   job.seals.push_back({service.info.handle, kUsageTicket, static_cast<uint32_t>(text.size())});
   bool overtaken = false;
-  const JobResult result = SendJobs(identity_, WithTexts(job, text, random_), false, &overtaken);
+  const JobResult result = SendJobs(AnyTriple(), WithTexts(job, text, random_), false, &overtaken);
   const bool restored_since = restores != invariants_->restores();
   if (!CheckTicketJob(job, result, "service ticket", lost || restored_since)) return;
   if (lost && !restored_since) journal_->Violation("a ticket under a lost key of a service");
@@ -236,6 +254,7 @@ void Kdc::CheckLogin(const Job& job, const JobResult& result, const Attempt& att
   const bool restored_since = attempt.restores != invariants_->restores();
   const bool fits = (wrong && v == Verdict::kBadTag) || (attempt.replay && v == Verdict::kReplay) ||
                     (attempt.again && clocks_jumped_ && v == Verdict::kReplay) ||
+                    (attempt.presented > kGrantTickets && v == Verdict::kReplay) ||
                     (attempt.overtaken && v == Verdict::kRefused) ||
                     (v == Verdict::kUnknownHandle && MayBeLost(attempt));
   if (!Allowed(v) && !fits) {
@@ -250,13 +269,14 @@ void Kdc::CheckLogin(const Job& job, const JobResult& result, const Attempt& att
     return journal_->Violation(absl::StrCat("login ", job.id, " with a lost key succeeded"));
   }
   invariants_->AnsweredOk(job.id, job.operation);
-  invariants_->LoggedIn(attempt.preauth, attempt.other_kdc ? other_.name : identity_.name);
+  invariants_->LoggedIn(attempt.preauth, attempt.other_kdc ? "kdc2" : "kdc1");
   if (attempt.other_kdc) return journal_->Count("pre-auths that another KDC was the first with");
   if (!OracleMacGood(attempt.user, 56, as_req, result.make_macs[0])) {
     return journal_->Violation(absl::StrCat("login ", job.id, ": the checksum is wrong"));
   }
-  CheckSeal(result, 0, tgt_, kUsageTicket, attempt.settled);
-  if (!attempt.cts()) return CheckSeal(result, 1, attempt.user, kUsageAsReply, attempt.settled);
+  CheckSeal(attempt.triple, result, 0, tgt_, kUsageTicket, attempt.settled);
+  if (!attempt.cts())
+    return CheckSeal(attempt.triple, result, 1, attempt.user, kUsageAsReply, attempt.settled);
   const std::string& timestamp = CtsOf(result.opens[0]).share;
   if (OracleOpen(attempt.user, kUsagePreauth, attempt.preauth) != timestamp) {
     journal_->Violation(absl::StrCat("login ", job.id, ": the opened pre-auth is wrong"));
@@ -293,7 +313,7 @@ bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
   bool overtaken = false;
   const std::string sent = other_texts_ ? std::string(text.size(), 'x') : text;
   const PerParty<Job> jobs = WithTexts(job, sent, random_);
-  const JobResult result = SendJobs(identity_, jobs, !invariants_->quiet(), &overtaken);
+  const JobResult result = SendJobs(attempt.triple, jobs, !invariants_->quiet(), &overtaken);
   const Verdict v = result.judgement.verdict;
   ++journal_->outcome().verdicts[absl::StrCat(paid < 2 ? "reply " : "third reply ",
                                               VerdictName(v))];
@@ -316,7 +336,7 @@ bool Kdc::SealReply(JobId grant, const Attempt& attempt, int paid) {
 void Kdc::CheckNoReply(const Job& job, const JobResult& result, const Attempt& attempt, int paid,
                        bool overtaken) {
   const Verdict v = result.judgement.verdict;
-  const bool restarted = servers_->starts() != attempt.starts;
+  const bool restarted = triples_[attempt.triple]->servers->starts() != attempt.starts;
   if (v == Verdict::kRefused && restarted) journal_->Count("replies refused after a restart");
   const bool shared = paid >= 1 || attempt.again || attempt.replay;
   const bool refusable = shared || overtaken || restarted || clocks_jumped_;
@@ -330,16 +350,25 @@ void Kdc::CheckNoReply(const Job& job, const JobResult& result, const Attempt& a
 
 // ---- Logins ----
 
+int Kdc::AnyTriple() {
+  return triples_.size() == 1 ? 0 : static_cast<int>(dice_->Below(triples_.size()));
+}
+
 Kdc::Attempt Kdc::Choose() {
   if (!past_.empty() && dice_->Chance(0.12)) {
     Attempt again = past_[dice_->Below(past_.size())];
+    const int past_triple = again.triple;
     again.right = false;
     again.replay = true;
     again.again = false;
+    again.presented = 0;
     again.other_kdc = dice_->Chance(0.3);
+    again.triple = AnyTriple();
+    if (again.triple != past_triple) journal_->Count("replays at the other triple");
     return again;
   }
   Attempt attempt;
+  attempt.triple = AnyTriple();
   // The first two have their keys on every snapshot: the measure of recovery.
   const bool recovering = invariants_->quiet() && !invariants_->recovered();
   const bool cts = !invariants_->quiet() && dice_->Chance(cts_share_);
@@ -357,7 +386,8 @@ JobResult Kdc::PresentLogin(Attempt& attempt) {
   attempt.lost = invariants_->Lost(attempt.user.info.handle);
   attempt.restores = invariants_->restores();
   attempt.settled = invariants_->recovered();
-  attempt.starts = servers_->starts();
+  attempt.starts = triples_[attempt.triple]->servers->starts();
+  ++attempt.presented;
   LoginSizes sizes;
   sizes.ticket = static_cast<uint32_t>(60 + dice_->Below(20));
   sizes.reply = static_cast<uint32_t>(60 + dice_->Below(40));
@@ -365,8 +395,8 @@ JobResult Kdc::PresentLogin(Attempt& attempt) {
   Job job = LoginJob(++last_id_, attempt.user, tgt_, attempt.preauth, sizes);
   job.deadline_ms = kDeadlineMs;
   const absl::Time sent = scheduler_->now();
-  const KdcIdentity& kdc = attempt.other_kdc ? other_ : identity_;
-  JobResult result = SendJobs(kdc, {job, job, job}, !invariants_->quiet(), &attempt.overtaken);
+  JobResult result = SendJobs(attempt.triple, {job, job, job}, !invariants_->quiet(),
+                              &attempt.overtaken, attempt.other_kdc);
   const Verdict v = result.judgement.verdict;
   ++journal_->outcome().verdicts[v == Verdict::kUnspecified ? "absent"
                                                             : std::string(VerdictName(v))];
@@ -377,12 +407,13 @@ JobResult Kdc::PresentLogin(Attempt& attempt) {
   CheckLogin(job, result, attempt, sizes.as_req);
   const bool counts = attempt.right && !attempt.again && !attempt.lost &&
                       !invariants_->Lost(attempt.user.info.handle);
-  if (counts) invariants_->LoginEnded(sent, result);
+  if (counts) invariants_->LoginEnded(attempt.triple, sent, result);
   return result;
 }
 
 void Kdc::Login(Attempt attempt) {
-  const JobResult result = PresentLogin(attempt);
+  JobResult result = PresentLogin(attempt);
+  if (GoesElsewhere(attempt, result)) result = PresentLogin(attempt);
   if (attempt.replay) return journal_->Count("replays");
   if (!attempt.right) return journal_->Count("logins with a wrong password");
   if (!result.judgement.ok()) LoginAgain(attempt, result);
@@ -400,13 +431,27 @@ void Kdc::Login(Attempt attempt) {
   }
 }
 
+static bool Unanswered(const JobResult& result) {
+  const Verdict v = result.judgement.verdict;
+  return v == Verdict::kUnavailable || v == Verdict::kUnspecified || v == Verdict::kDeadline;
+}
+
+// What one triple does not answer goes to the other at once, as in kdc-plugin/client/triples.h.
+bool Kdc::GoesElsewhere(Attempt& attempt, const JobResult& result) {
+  if (triples_.size() == 1 || !Unanswered(result)) return false;
+  attempt.triple = 1 - attempt.triple;
+  attempt.again = true;
+  journal_->Count("logins that went to the other triple");
+  return true;
+}
+
 // A client that hears nothing sends the same request again. Its KDC may be another process by then;
 // whatever became of the first, the servers judge it once more.
 void Kdc::LoginAgain(Attempt attempt, const JobResult& before) {
-  const Verdict v = before.judgement.verdict;
-  if (v != Verdict::kUnavailable && v != Verdict::kUnspecified && v != Verdict::kDeadline) return;
+  if (!Unanswered(before)) return;
   scheduler_->Sleep(absl::Seconds(1));
   attempt.again = true;
+  attempt.triple = AnyTriple();
   journal_->Count("logins sent again");
   if (PresentLogin(attempt).judgement.ok()) journal_->Count("logins sent again that succeeded");
 }
@@ -428,6 +473,7 @@ void Kdc::TryEveryKey() {
   for (const PlainKey& user : users) {
     Attempt attempt;
     attempt.user = user;
+    attempt.triple = AnyTriple();
     attempt.preauth = SealPreauth(user, scheduler_->now(), random_);
     Login(std::move(attempt));
   }

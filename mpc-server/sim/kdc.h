@@ -2,12 +2,14 @@
 //
 // The KDC and its users: logins with right and wrong passwords and replayed pre-auth, clients that
 // send again what was not answered, what a KDC
-// does with the answers, and whether each reply is right by the plain oracle. Under a key of 17 to
+// does with the answers, and whether each reply is right by the plain oracle. Where there are two
+// triples, what one does not answer goes to the other. Under a key of 17 to
 // 20 the reply is a job of its own that the login's grant pays for.
 #ifndef MPC_SERVER_SIM_KDC_H_
 #define MPC_SERVER_SIM_KDC_H_
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,8 @@ class Kdc {
   Kdc(Scheduler* scheduler, Dice* dice, Journal* journal, Servers* servers,
       Invariants* invariants, uint64_t seed);
 
+  // From now on every job goes to one of two triples.
+  void AddTriple(Servers* servers);
   void SetTgt(const PlainKey& tgt) { tgt_ = tgt; }
   // From now on users log in with this key.
   void AddUser(const PlainKey& key) {
@@ -29,7 +33,7 @@ class Kdc {
   // From now on there are tickets for this service; its enctype is one of 17 to 20.
   void AddService(const PlainKey& key) { services_.push_back(key); }
   RandomSource& random() { return random_; }
-  ClientLinks& links() { return links_; }
+  ClientLinks& links(int triple) { return triples_[triple]->links; }
   void ClockJumped() { clocks_jumped_ = true; }
   // How many of the logins amid faults are of users with keys of 17 to 20.
   void SetCtsShare(double share) { cts_share_ = share; }
@@ -43,6 +47,12 @@ class Kdc {
   int running() const { return running_; }
 
  private:
+  struct Triple {
+    Servers* servers;
+    ClientLinks links;
+    KdcIdentity identity;  // of the KDC's connections
+    KdcIdentity other;     // another KDC of the realm: presents what it heard
+  };
   template <typename Answer>
   struct Call {
     PerParty<Answer> answers;
@@ -62,6 +72,8 @@ class Kdc {
     bool settled = false;    // faults were over, and the realm had recovered, when it began
     bool overtaken = false;  // its messages were reordered
     uint64_t starts = 0;     // of servers, when it began: a grant ends with the process
+    int triple = 0;
+    int presented = 0;  // how often, before
     bool cts() const { return !FindEnctype(user.info.enctype)->is_gcm(); }
   };
 
@@ -70,20 +82,19 @@ class Kdc {
   bool Await(Call<Answer>& call, absl::Duration limit);
   Job NewJob(Operation operation);
   // One message for each server; they differ in shares of texts only.
-  JobResult SendJobs(const KdcIdentity& kdc, const PerParty<Job>& jobs, bool faults,
-                     bool* overtaken);
-  JobResult SendJob(const Job& job, bool faults, bool* overtaken) {
-    return SendJobs(identity_, {job, job, job}, faults, overtaken);
-  }
-  void DeliverJob(int p, const KdcIdentity& kdc, const Job& job, bool twice,
+  JobResult SendJobs(int triple, const PerParty<Job>& jobs, bool faults, bool* overtaken,
+                     bool other_kdc = false);
+  void DeliverJob(int triple, int p, const KdcIdentity& kdc, const Job& job, bool twice,
                   const std::shared_ptr<Call<JobResult>>& call);
-  TagResult SendTags(const TagRequest& request, bool faults);
-  void TagTooEarly(JobId job);
+  TagResult SendTags(int triple, const TagRequest& request, bool faults);
+  void TagTooEarly(int triple, JobId job);
   template <typename Answer>
-  void Reply(int p, const std::shared_ptr<Call<Answer>>& call, Answer answer);
+  void Reply(int triple, int p, const std::shared_ptr<Call<Answer>>& call, Answer answer);
 
+  int AnyTriple();
   Attempt Choose();
   void Login(Attempt attempt);
+  bool GoesElsewhere(Attempt& attempt, const JobResult& result);
   void LoginAgain(Attempt attempt, const JobResult& before);
   JobResult PresentLogin(Attempt& attempt);
   bool MayBeLost(const Attempt& attempt) const;
@@ -94,8 +105,8 @@ class Kdc {
   std::string RandomText(size_t size);
   void CheckLogin(const Job& job, const JobResult& result, const Attempt& attempt,
                   const std::string& as_req);
-  void CheckSeal(const JobResult& result, uint32_t seal, const PlainKey& key, uint32_t usage,
-                 bool settled);
+  void CheckSeal(int triple, const JobResult& result, uint32_t seal, const PlainKey& key,
+                 uint32_t usage, bool settled);
   void CheckTicketOpens(const std::string& ticket, const std::string& inside);
   void CheckServiceTicket(const std::string& tgt);
   bool CheckTicketJob(const Job& job, const JobResult& result, const char* what, bool lost);
@@ -104,12 +115,9 @@ class Kdc {
   Scheduler* const scheduler_;
   Dice* const dice_;
   Journal* const journal_;
-  Servers* const servers_;
   Invariants* const invariants_;
   SeededRandomForTest random_;
-  ClientLinks links_;
-  KdcIdentity identity_;
-  KdcIdentity other_;  // another KDC of the realm: presents what it heard
+  std::vector<std::unique_ptr<Triple>> triples_;
   PlainKey tgt_;
   std::vector<PlainKey> users_, cts_users_;  // with gcm keys; with keys of 17 to 20
   std::vector<PlainKey> services_;

@@ -2,6 +2,7 @@
 #include "mpc-server/sim/servers.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -16,35 +17,36 @@ namespace {
 constexpr char kRealm[] = "EXAMPLE.COM";
 constexpr uint16_t kCluster = 7;
 constexpr size_t kSnapshots = 6;
+constexpr size_t kCacheBytes = 1 << 20;
 constexpr size_t kLineTrialBytes = 256;  // seeds open thousands of sessions
 constexpr absl::Duration kLongestRest = absl::Seconds(1);  // of a keeper: runs are short
 constexpr absl::Duration kUntilReadmitted = absl::Milliseconds(500);
 
 class AuditObserver : public EngineObserver {
  public:
-  AuditObserver(int party, Journal* journal, std::function<void(const BatchReport&)> report,
+  AuditObserver(std::string name, Journal* journal, std::function<void(const BatchReport&)> report,
                 std::function<void(const DeviationReport&)> accused)
-      : party_(party),
+      : name_(std::move(name)),
         journal_(journal),
         report_(std::move(report)),
         accused_(std::move(accused)) {}
   void OnBatch(const BatchReport& report) override { report_(report); }
   void OnDegraded(const std::string& reason) override {
-    journal_->Log(absl::StrCat("server ", party_, reason.empty() ? " seals again" : ": ", reason));
+    journal_->Log(absl::StrCat(name_, reason.empty() ? " seals again" : ": ", reason));
   }
   void OnPeers(bool connected, const std::string& detail) override {
-    journal_->Log(absl::StrCat("server ", party_, connected ? " is connected" : ": ", detail));
+    journal_->Log(absl::StrCat(name_, connected ? " is connected" : ": ", detail));
   }
   void OnEpoch(const EpochState& state) override {
-    journal_->Log(absl::StrCat("server ", party_, " is in share epoch ", state.epoch));
+    journal_->Log(absl::StrCat(name_, " is in share epoch ", state.epoch));
   }
   void OnDeviation(const DeviationReport& report) override {
-    journal_->Log(absl::StrCat("server ", party_, " is quarantined: ", report.text));
+    journal_->Log(absl::StrCat(name_, " is quarantined: ", report.text));
     accused_(report);
   }
 
  private:
-  const int party_;
+  const std::string name_;
   Journal* const journal_;
   const std::function<void(const BatchReport&)> report_;
   const std::function<void(const DeviationReport&)> accused_;
@@ -53,8 +55,15 @@ class AuditObserver : public EngineObserver {
 }  // namespace
 
 Servers::Servers(Scheduler* scheduler, Network* network, Dice* dice, Journal* journal,
-                 const DiskControl& control)
-    : scheduler_(scheduler), network_(network), dice_(dice), journal_(journal), control_(control) {
+                 const DiskControl& control, int triple, const Databases& databases)
+    : scheduler_(scheduler),
+      network_(network),
+      dice_(dice),
+      journal_(journal),
+      control_(control),
+      triple_(triple),
+      databases_(databases),
+      seal_nonces_(static_cast<uint64_t>(1 + triple)) {
   for (int p = 0; p < kParties; ++p) {
     machines_[p].clock = std::make_unique<SimClock>(scheduler_);
     machines_[p].disk = MemoryEngine().Snapshot();
@@ -64,9 +73,17 @@ Servers::Servers(Scheduler* scheduler, Network* network, Dice* dice, Journal* jo
 
 Servers::~Servers() = default;
 
+std::string Servers::Name(int p) const {
+  return absl::StrCat("server ", p, triple_ == 0 ? "" : absl::StrCat(" of triple ", triple_));
+}
+
+MachineName Servers::DatabasesName(int p) const {
+  return {static_cast<uint8_t>(1 + p), static_cast<uint8_t>(1 + triple_)};
+}
+
 void Servers::Enrol(const PerParty<KeyRecord>& records) {
   for (int p = 0; p < kParties; ++p) {
-    auto disk = std::make_shared<MemoryEngine>(machines_[p].disk);
+    auto disk = shared() ? databases_[p] : std::make_shared<MemoryEngine>(machines_[p].disk);
     const std::unique_ptr<ShareStore> store = OpenStore(p, disk);
     absl::Status s = mpckdc::Enrol(*store, records[p], machines_[p].clock->Now());
     if (s.ok()) s = store->MarkInitialised().status();
@@ -81,9 +98,16 @@ std::unique_ptr<ShareStore> Servers::OpenStore(int p, std::shared_ptr<KvEngine> 
       StoreKeys::Parse(AsBytes(machines_[p].key_file), absl::StrCat("key file ", p));
   if (!keys.ok()) abort();
   keys->SetSaver(saver);
-  absl::StatusOr<std::unique_ptr<ShareStore>> store = ShareStore::Open(
-      std::move(disk), {{kRealm, p, kCluster}, *std::move(keys), &seal_nonces_});
-  if (!store.ok()) abort();
+  absl::StatusOr<std::unique_ptr<ShareStore>> store =
+      ShareStore::Open(std::move(disk), {{kRealm, p, kCluster},
+                                         *std::move(keys),
+                                         &seal_nonces_,
+                                         shared() ? kCacheBytes : 0,
+                                         triple_});
+  if (!store.ok()) {
+    std::fprintf(stderr, "%s: %s\n", Name(p).c_str(), store.status().ToString().c_str());
+    abort();
+  }
   return *std::move(store);
 }
 
@@ -102,7 +126,8 @@ void Servers::Start(int p) {
   auto process = std::make_unique<Process>();
   const uint64_t incarnation = process->incarnation = ++machine.incarnation;
   machine.started = false;
-  process->disk = std::make_shared<SimDisk>(std::move(machine.disk), dice_, control_);
+  process->disk = shared() ? std::make_shared<SimDisk>(databases_[p], DatabasesName(p), dice_)
+                           : std::make_shared<SimDisk>(std::move(machine.disk), dice_, control_);
   process->store =
       OpenStore(p, process->disk, [this, p, incarnation](absl::Span<const uint8_t> text) {
         return SaveKeyFile(p, incarnation, text);
@@ -114,7 +139,7 @@ void Servers::Start(int p) {
   process->long_executor = std::make_unique<SimExecutor>(scheduler_, machine.clock.get());
   process->link = network_->Link(p, machine.clock.get(), process->executor.get());
   process->observer = std::make_unique<AuditObserver>(
-      p, journal_,
+      Name(p), journal_,
       [this, p, incarnation](const BatchReport& r) {
         if (!Alive(p, incarnation)) return;
         for (const BatchJob& job : r.jobs) {
@@ -124,7 +149,7 @@ void Servers::Start(int p) {
         if (suspects.has_value() && accusation_) accusation_(p, *suspects);
       },
       [this, p, incarnation](const DeviationReport& report) {
-        journal_->Log(absl::StrCat("server ", p, " accuses: ", report.text));
+        journal_->Log(absl::StrCat(Name(p), " accuses: ", report.text));
         Readmit(p, incarnation);
       });
   EngineOptions options;
@@ -140,9 +165,9 @@ void Servers::Start(int p) {
   if (refreshes_.has_value()) StartKeeper(p);
   const absl::Status started = machine.process->engine->Start();
   if (!started.ok()) {
-    journal_->Violation(absl::StrCat("server ", p, " does not start: ", started.message()));
+    journal_->Violation(absl::StrCat(Name(p), " does not start: ", started.message()));
   }
-  journal_->Log(absl::StrCat("server ", p, " starts"));
+  journal_->Log(absl::StrCat(Name(p), " starts"));
   if (Up(p) && machines_[p].process->engine->Status().quarantine.has_value())
     Readmit(p, incarnation);
 }
@@ -156,13 +181,13 @@ void Servers::StartKeeper(int p) {
       [this, p](const EpochState& state, const EpochProgress& done) {
         journal_->Count("refreshes that ended on a server");
         if (done.damaged > 0) {
-          journal_->Violation(absl::StrCat("server ", p, " has ", done.damaged,
+          journal_->Violation(absl::StrCat(Name(p), " has ", done.damaged,
                                            " damaged records in epoch ", state.epoch));
         }
         return absl::OkStatus();
       },
       [this, p](const std::string& trouble) {
-        journal_->Log(absl::StrCat("server ", p, ": ", trouble));
+        journal_->Log(absl::StrCat(Name(p), ": ", trouble));
       });
   ++ending_;
   process->keeper = scheduler_->Spawn("keeper", [this, p, incarnation, process] {
@@ -177,7 +202,8 @@ void Servers::StartKeeper(int p) {
 
 // Replaced as a whole, or not at all. While the process starts nothing can happen to it.
 absl::Status Servers::SaveKeyFile(int p, uint64_t incarnation, absl::Span<const uint8_t> text) {
-  const bool runs = machines_[p].incarnation != incarnation || machines_[p].started;
+  const bool commits = Alive(p, incarnation) && machines_[p].process->disk->committing();
+  const bool runs = (machines_[p].incarnation != incarnation || machines_[p].started) && !commits;
   if (runs && Step(p, incarnation, "key file: write")) return absl::UnavailableError("killed");
   machines_[p].key_file = std::string(AsText(text));
   if (runs && Step(p, incarnation, "key file: written")) return absl::UnavailableError("killed");
@@ -194,10 +220,19 @@ bool Servers::InOneEpoch() {
   return true;
 }
 
+bool Servers::AllFollowed() {
+  if (!InOneEpoch()) return false;
+  if (!shared()) return true;
+  const uint64_t epoch = Disk(0)->Epoch().epoch;
+  return std::all_of(machines_.begin(), machines_.end(), [epoch](const Machine& machine) {
+    return machine.process == nullptr || machine.process->store->Epoch().epoch == epoch;
+  });
+}
+
 void Servers::EndQuarantine(int p) {
   if (!Up(p) || !machines_[p].process->engine->Status().quarantine.has_value()) return;
   const absl::Status s = machines_[p].process->engine->Readmit().status();
-  if (!s.ok()) journal_->Log(absl::StrCat("server ", p, " cannot be readmitted: ", s.message()));
+  if (!s.ok()) journal_->Log(absl::StrCat(Name(p), " cannot be readmitted: ", s.message()));
 }
 
 // An administrator who is quick about it.
@@ -220,8 +255,9 @@ uint64_t Servers::starts() const {
 void Servers::Kill(int p, const std::string& where) {
   Machine& machine = machines_[p];
   if (machine.process == nullptr) return;
-  journal_->Log(absl::StrCat("server ", p, " is killed at ", where));
-  machine.disk = machine.process->disk->AfterCrash();
+  journal_->Log(absl::StrCat(Name(p), " is killed at ", where));
+  machine.process->disk->Die();
+  if (!shared()) machine.disk = machine.process->disk->AfterCrash();
   machine.inbox.clear();
   network_->Kill(p);
   PauseThreads(*machine.process, scheduler_->now());
@@ -247,12 +283,18 @@ void Servers::Pause(int p, absl::Time until) {
 }
 
 MemoryEngine::State Servers::DiskState(int p) const {
+  if (shared()) return databases_[p]->Snapshot();
   const Machine& machine = machines_[p];
   return machine.process != nullptr ? machine.process->disk->Snapshot() : machine.disk;
 }
 
 std::unique_ptr<ShareStore> Servers::Disk(int p) {
-  return OpenStore(p, std::make_shared<MemoryEngine>(DiskState(p)));
+  std::shared_ptr<KvEngine> copy = std::make_shared<MemoryEngine>(DiskState(p));
+  if (shared()) {
+    copy = std::make_shared<SharedMemoryEngine>(std::make_shared<MemoryEngine>(DiskState(p)),
+                                                DatabasesName(p));
+  }
+  return OpenStore(p, std::move(copy));
 }
 
 void Servers::KeepSnapshots() {

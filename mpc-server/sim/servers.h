@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The three servers: a process each (the production JobEngine on a simulated disk, clock and link)
-// that can be killed, paused and started again, and what survives it.
+// that can be killed, paused and started again, and what survives it. Where parties have two
+// machines each, these are one triple's, and their stores are databases that both triples share.
 #ifndef MPC_SERVER_SIM_SERVERS_H_
 #define MPC_SERVER_SIM_SERVERS_H_
 
@@ -39,6 +40,9 @@ struct Process {
   bool stands = false;
 };
 
+// One per party; they survive every machine.
+using Databases = PerParty<std::shared_ptr<MemoryEngine>>;
+
 class Servers {
  public:
   // Called at every named step of a living process; returns true when it killed it.
@@ -49,7 +53,7 @@ class Servers {
   using Accusation = std::function<void(int party, Suspects suspects)>;
 
   Servers(Scheduler* scheduler, Network* network, Dice* dice, Journal* journal,
-          const DiskControl& control);
+          const DiskControl& control, int triple = 0, const Databases& databases = {});
   ~Servers();
 
   // Before the first Start(): keys that are there from the beginning.
@@ -61,6 +65,11 @@ class Servers {
   bool refreshes() const { return refreshes_.has_value(); }
   // Whether all three disks are in one share epoch.
   bool InOneEpoch();
+  // And every machine that runs is where its disk is.
+  bool AllFollowed();
+  // The party's database refuses every change, whoever makes it.
+  bool shared() const { return databases_[0] != nullptr; }
+  void FailDatabase(int p, const absl::Status& status) { databases_[p]->FailWrites(status); }
   void SetProtocol(ProtocolSetting protocol) { protocol_ = protocol; }
   void SetAudit(Audit audit) { audit_ = std::move(audit); }
   void SetAccusation(Accusation accusation) { accusation_ = std::move(accusation); }
@@ -122,6 +131,8 @@ class Servers {
     bool started = false;  // the process is there, and what it does can be stopped
   };
 
+  std::string Name(int p) const;
+  MachineName DatabasesName(int p) const;
   void Readmit(int p, uint64_t incarnation);
   void StartKeeper(int p);
   void PauseThreads(const Process& process, absl::Time until);
@@ -136,7 +147,9 @@ class Servers {
   Dice* const dice_;
   Journal* const journal_;
   const DiskControl control_;
-  SeededRandomForTest seal_nonces_{1};
+  const int triple_;
+  const Databases databases_;  // null: each machine has a disk of its own
+  SeededRandomForTest seal_nonces_;
   PerParty<Machine> machines_;
   std::vector<std::unique_ptr<Process>> dead_;
   StepHook hook_;

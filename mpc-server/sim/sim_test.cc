@@ -94,6 +94,10 @@ TEST(Sim, SomeSeeds) {
   EXPECT_GT(sum.events["faults amid the rounds of an HMAC"], 3u);
   EXPECT_GT(sum.events["refreshes that ended on a server"], 100u);
   EXPECT_GT(sum.events["keys whose shares of two epochs were tried"], 50u);
+  EXPECT_EQ(sum.events["runs with two triples"], 3u);  // 5, 21, 37
+  EXPECT_GT(sum.events["logins that went to the other triple"], 20u);
+  EXPECT_GT(sum.events["replays at the other triple"], 3u);
+  EXPECT_GT(sum.events["databases that refused writes"], 0u);
 }
 
 TEST(Sim, ASeedReplaysExactly) {

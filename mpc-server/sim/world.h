@@ -7,6 +7,7 @@
 #define MPC_SERVER_SIM_WORLD_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "mpc-server/sim/administrator.h"
 #include "mpc-server/sim/faults.h"
@@ -47,19 +48,27 @@ constexpr bool GarblesAll(uint64_t seed) { return seed % 5 == 4; }
 // away.
 bool Refreshes(const WorldOptions& options);
 
+// Whether each party has two machines on one database, in two triples. Not where one lies, or a
+// control takes something away.
+bool HasTwoTriples(const WorldOptions& options);
+
 class World {
  public:
   explicit World(const WorldOptions& options);
   ~World();
 
   Outcome Run();
-  uint64_t frames() const { return network_.frames(); }
+  uint64_t frames() const;
 
  private:
   PlainKey AddKey(const std::string& principal, KeyClass key_class, int32_t enctype, Gate gate);
   void ChooseProtocol();
   void Director();
   void RestartAll();
+  void InjectFaults();
+  struct Second;
+  void AddSecond();
+  bool NobodyRuns() const;
 
   const WorldOptions options_;
   Scheduler scheduler_;
@@ -67,11 +76,13 @@ class World {
   Journal journal_;
   Liar liar_;  // of a lying server; outlives its connections
   Network network_;
+  const Databases databases_;  // null: each server has a disk of its own
   Servers servers_;
   Invariants invariants_;
   Kdc kdc_;
   Administrator administrator_;
   Injector injector_;
+  std::unique_ptr<Second> second_;  // the other triple, if there is one
   bool done_ = false;
 };
 
