@@ -68,6 +68,7 @@ class Engine : public JobEngine {
   Leader leader_;
   Follower follower_;
   absl::Time housekeeping_at_ = absl::InfinitePast();
+  bool took_over_before_ = false;  // the session before last did
 };
 
 // ---- From any thread ----
@@ -187,7 +188,7 @@ absl::Status Engine::CatchUp() {
 void Engine::Look() {
   (void)state_.store->Look();  // a store that cannot be read is found where it is needed
   state_.quarantine.Look();
-  if (state_.store->passed()) state_.executor->Wake();
+  if (state_.store->passed() || !state_.quarantine.Reason().empty()) state_.executor->Wake();
 }
 
 void Engine::Enter(const KeyRoundPtr& round) {
@@ -235,7 +236,10 @@ void Engine::Main() {
       if (!state_.stopping()) status.peers_detail = why;
     });
     if (state_.stopping()) return;
-    if ((state_.refresh_agreed || state_.took_over) && ended.ok()) continue;  // jobs wait
+    // Jobs wait. Who has taken over goes on in the next session: if it takes over there again a
+    // party says one thing and another, and gets no loop of writes for it.
+    const bool again = std::exchange(took_over_before_, state_.took_over) && state_.took_over;
+    if ((state_.refresh_agreed || state_.took_over) && ended.ok() && !again) continue;
     // The three machines of this triple notice at different moments that another has refreshed.
     (void)state_.store->Look();
     {
@@ -281,6 +285,10 @@ absl::Status Engine::RunSession() {
   while (status.ok() && !state_.stopping() && !state_.refresh_agreed && !state_.took_over) {
     if (state_.catch_up.exchange(false)) status = absl::UnavailableError("keys are to be received");
     if (state_.store->passed()) status = EpochPassed();
+    // Another machine of the party saw it.
+    if (const std::string why = state_.quarantine.Reason(); !why.empty()) {
+      status = absl::FailedPreconditionError(why);
+    }
     if (WantsToReplace(state_)) status = absl::UnavailableError("a party is to be replaced");
     if (status.ok()) status = state_.peers->StillGood();
     if (!status.ok()) {

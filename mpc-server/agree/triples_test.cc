@@ -226,7 +226,10 @@ TEST_F(TriplesTest, AQuarantineIsThePartys) {
                   .ok());
   first_.engine(1).Look();
   EXPECT_TRUE(first_.engine(1).Status().quarantine.has_value());
+  EXPECT_TRUE(Eventually([&] { return !first_.engine(0).Status().peers_connected; }));
+  EXPECT_FALSE(first_.engine(1).Status().peers_connected) << "its session goes on";
   ASSERT_TRUE(first_.engine(1).Readmit().ok());
+  EXPECT_TRUE(LogsIn(first_, first_.alice));
   second_.engine(1).Look();
   EXPECT_FALSE(second_.engine(1).Status().quarantine.has_value());
 }

@@ -209,6 +209,9 @@ Config ReadAll(const toml::table& table, const std::string& path, ConfigErrors* 
   ReadListen(top.Section("listen", Need::kRequired), &config.listen);
   ReadPeers(top.Section("peers", Need::kRequired), &config.peers);
   ReadStore(top.Section("store", Need::kRequired), folder, &config.store);
+  if (config.triple != 0 && config.store.postgresql.empty()) {
+    top.Complain("triple", "goes with [store] backend = \"postgresql\", which machines can share");
+  }
   ReadBatch(top.Section("batch", Need::kOptional), &config.batch);
   ReadPolicy(top.Section("policy", Need::kOptional), &config.policy);
   ReadQuota(top.Section("quota", Need::kOptional), &config.quota);

@@ -75,6 +75,8 @@ TEST(ConfigTest, ReadsWhereTheDatabaseIs) {
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "backend = \"mysql\"\n")),
               HasSubstr("wants one of: lmdb, postgresql"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, postgresql)), HasSubstr("say where it is"));
+  EXPECT_THAT(ErrorOf(absl::StrCat("triple = 1\n", kGood)), HasSubstr("goes with [store] backend"));
+  EXPECT_THAT(ErrorOf(absl::StrCat("triple = 16\n", kGood)), HasSubstr("triple"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "postgresql = \"dbname=x\"\n")), HasSubstr("goes with"));
   EXPECT_THAT(
       ErrorOf(absl::StrCat(kGood, postgresql, "postgresql = \"dbname=x\"\nmap_size_gib = 1\n")),
