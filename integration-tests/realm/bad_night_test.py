@@ -35,15 +35,6 @@ def refresh(live):
     settled(live)
 
 
-def lose_disk(live, party):
-    live.servers[party].stop()
-    shutil.rmtree(live.dir / f'p{party}/data')
-    (live.dir / f'p{party}/data').mkdir(mode=0o700)
-    (live.dir / f'p{party}/store.key').unlink()
-    live.servers[party].start()
-    assert daemon.wait_until(lambda: live.servers[party].listens_on(live.ports.clients[party]), 30)
-
-
 def back_up(live, party, folder):
     return subprocess.run([config_files.mpc_program('mpc-server'), '--config',
                            live.dir / f'p{party}/mpc-server.toml', f'--backup={folder}'],
@@ -93,7 +84,7 @@ def test_the_key_of_the_last_epoch_cannot_be_erased(live):
 
 def test_whichever_command_comes_first_names_replace_party(live):
     refresh(live)
-    lose_disk(live, 1)
+    live.lose_disk(1)
     for command in ('init-realm', 'refresh', 'list'):
         done = live.admin(command, check=False)
         assert done.returncode == 4, done.stderr
@@ -109,7 +100,7 @@ def test_whichever_command_comes_first_names_replace_party(live):
 def test_replace_party_again_after_it_was_killed(live):
     """epochs.md: once more it watches and refreshes."""
     refresh(live)
-    lose_disk(live, 1)
+    live.lose_disk(1)
     before = live.server_status()[0]['epoch']
     run = subprocess.Popen([config_files.mpc_program('mpc-admin'), '--config',
                             live.dir / 'admin/admin.toml', 'replace-party', '1'], env=live.env,
@@ -127,8 +118,8 @@ def test_two_lost_disks(live):
     """One comes from its backup of the epoch, key file and all; the other is rebuilt from it."""
     refresh(live)
     copy, key = copy_of(live, 1), (live.dir / 'p1/store.key').read_text()
-    lose_disk(live, 1)
-    lose_disk(live, 2)
+    live.lose_disk(1)
+    live.lose_disk(2)
     for command in (('replace-party', '1'), ('init-realm',)):
         done = live.admin(*command, check=False)
         assert done.returncode == 4, done.stderr

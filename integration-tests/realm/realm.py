@@ -228,6 +228,21 @@ class Realm:
         return self._call([name, *arguments], [path, *arguments], check, stderr=subprocess.STDOUT,
                           input=stdin, env={**self.env, **(env or {})}, timeout=timeout)
 
+    def empty_store(self, party):
+        """Of a server that does not run: its store and its store key are gone."""
+        folder = self.dir / f'p{party}'
+        shutil.rmtree(folder / 'data')
+        (folder / 'data').mkdir(mode=0o700)
+        (folder / 'store.key').unlink()
+
+    def lose_disk(self, party):
+        """The server comes back with an empty disk."""
+        server = self.servers[party]
+        server.stop()
+        self.empty_store(party)
+        server.start()
+        assert daemon.wait_until(lambda: server.listens_on(self.ports.clients[party]), 30)
+
     def admin(self, *arguments, stdin='', check=True, timeout=120):
         """mpc-admin. Its stdout alone, so that JSON can be read; stderr goes after it."""
         argv = [config_files.mpc_program('mpc-admin'), '--config', self.dir / 'admin/admin.toml',

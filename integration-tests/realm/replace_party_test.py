@@ -30,11 +30,7 @@ def lose_disk(live, party):
     lost = live.dir / f'lost{party}'
     shutil.rmtree(lost, ignore_errors=True)
     shutil.copytree(live.dir / f'p{party}', lost)
-    shutil.rmtree(live.dir / f'p{party}/data')
-    (live.dir / f'p{party}/data').mkdir(mode=0o700)
-    (live.dir / f'p{party}/store.key').unlink()
-    live.servers[party].start()
-    assert daemon.wait_until(lambda: live.servers[party].listens_on(live.ports.clients[party]), 30)
+    live.lose_disk(party)
     return storefile.read_store(lost / 'data/shares.mdb', lost / 'store.key', live.name, party,
                                 config_files.CLUSTER)
 

@@ -10,7 +10,6 @@ The three servers, the KDC and the clients share this machine's cores and disk."
 
 import argparse
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -156,22 +155,13 @@ def measure_refresh(live, out, args, beside):
         f'{peaks_text(peaks)}')
 
 
-def lose_disk(live, party):
-    live.servers[party].stop()
-    shutil.rmtree(live.dir / f'p{party}/data')
-    (live.dir / f'p{party}/data').mkdir(mode=0o700)
-    (live.dir / f'p{party}/store.key').unlink()
-    live.servers[party].start()
-    assert daemon.wait_until(lambda: live.servers[party].listens_on(live.ports.clients[party]), 30)
-
-
 def measure_replace(live, out, args, party):
     """`--active` users log in before and all the while: theirs are the keys that were used last."""
     settled(live)
     active = min(args.active, args.users)
     with steady_load.SteadyLoad(live, out, ENCTYPE, args.rate, number=active) as load:
         time.sleep(max(BEFORE, active / args.rate))  # each of them once
-        lose_disk(live, party)
+        live.lose_disk(party)
         with storm_runs.memory_peaks(processes(live), every=1) as peaks:
             begun, since = time.monotonic(), time.time()
             live.admin('replace-party', party, '--no-wait')

@@ -185,10 +185,7 @@ def replace(world):
 
 
 def empty_store(world, party):
-    folder = world.live.dir / f'p{party}'
-    shutil.rmtree(folder / 'data')
-    (folder / 'data').mkdir(mode=0o700)
-    (folder / 'store.key').unlink()
+    world.live.empty_store(party)
     if world.pairs:
         pair = world.pairs[party]
         pair.sql(f'DROP DATABASE p{party} WITH (FORCE)')

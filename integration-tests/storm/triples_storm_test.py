@@ -10,7 +10,6 @@ import time
 
 import pytest
 
-import postgres
 import storm
 import storm_realms
 import triples
@@ -26,10 +25,7 @@ RATE = 100
 
 @pytest.fixture(scope='module')
 def parties():
-    try:
-        made = postgres.Parties(standbys=(0, 1, 2))
-    except postgres.Missing as e:
-        pytest.skip(str(e))
+    made = triples.postgres_or_skip(pytest, standbys=(0, 1, 2))
     yield made
     made.remove()
 
