@@ -14,9 +14,9 @@
 #ifndef MPC_SERVER_STORE_KV_H_
 #define MPC_SERVER_STORE_KV_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <array>
 #include <functional>
 #include <memory>
 #include <optional>

@@ -68,7 +68,6 @@ class Sealer {
   absl::Status AddKey(uint64_t epoch) { return keys_.Add(epoch, *random_); }
   // The same with a key that another machine of the party drew.
   absl::Status AdoptKey(uint64_t epoch, const SecretBytes& key) { return keys_.Adopt(epoch, key); }
-  std::shared_ptr<const SecretBytes> KeyOf(uint64_t epoch) const { return keys_.ForEpoch(epoch); }
   absl::Status EraseKeysBefore(uint64_t epoch) { return keys_.EraseBefore(epoch); }
   absl::Status EraseKeysAfter(uint64_t epoch) { return keys_.EraseAfter(epoch); }
   // One that nobody has yet; it is in no key file.
