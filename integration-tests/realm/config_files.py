@@ -224,9 +224,9 @@ def in_threes(machines):
     return [machines[first:first + 3] for first in range(0, len(machines), 3)]
 
 
-def share_store_keys(realm):
-    """All machines of a party have the store key that its first one made."""
-    for name in realm.machines()[3:]:
+def share_store_keys(realm, party=None):
+    """All machines of a party, or of each, have the store key that its first one made."""
+    for name in realm.machines()[3:] if party is None else realm.machines()[party + 3::3]:
         key = realm.dir / name / 'store.key'
         shutil.copy2(realm.dir / name.split('-')[0] / 'store.key', key)
 

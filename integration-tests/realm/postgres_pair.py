@@ -61,6 +61,10 @@ class Pair(postgres.Cluster):
             lambda: self.sql(f'SELECT count(*) FROM pg_stat_replication WHERE {standby}') == '1', 60,
             0.1), self._standby.log_tail()
 
+    def wait_until_replayed(self):
+        """A client that asks the standby first is told of a new database that there is none."""
+        self._wait_for('replay_lsn >= pg_current_wal_lsn()')
+
     def _server_at(self, folder):
         return daemon.Daemon(
             'postgres', [*self._prefix, postgres.programs() / 'postgres', '-D', folder / 'data',

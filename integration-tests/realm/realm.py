@@ -229,11 +229,12 @@ class Realm:
                           input=stdin, env={**self.env, **(env or {})}, timeout=timeout)
 
     def empty_store(self, party):
-        """Of a server that does not run: its store and its store key are gone."""
-        folder = self.dir / f'p{party}'
-        shutil.rmtree(folder / 'data')
-        (folder / 'data').mkdir(mode=0o700)
-        (folder / 'store.key').unlink()
+        """Of a party that does not run: what its machines have of a store, and its store key, are gone."""
+        for name in self.machines()[party::3]:
+            folder = self.dir / name
+            shutil.rmtree(folder / 'data')
+            (folder / 'data').mkdir(mode=0o700)
+            (folder / 'store.key').unlink()
 
     def lose_disk(self, party):
         """The server comes back with an empty disk."""

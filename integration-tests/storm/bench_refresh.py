@@ -30,6 +30,7 @@ import storm_runs
 ENCTYPE = 'aes128-gcm'
 PATIENCE = 4 * 3600  # seconds
 BEFORE = 5           # of logins, before something is begun beside them
+CONTROL = 60         # of logins with nothing beside them, for what the machine does to these
 WELL = 0.99          # of a second's logins: the party is back for who uses it
 
 
@@ -74,9 +75,10 @@ def seen(log, since, until):
         if login.outcome == 'ok':
             ms.append(1000 * (login.end - login.due))
     ms.sort()
+    silent = f', {found.silence_at - since:.1f} s from its beginning' if found.silence_at else ''
     return (f'of {found.begun} logins {found.ok} good, p50 {number(soak_samples.percentile(ms, 50))}, '
             f'p99 {number(soak_samples.percentile(ms, 99))}, longest {number(max(ms, default=None))}, '
-            f'longest silence {1000 * found.silence_s:.0f} ms')
+            f'longest silence {1000 * found.silence_s:.0f} ms{silent}')
 
 
 def number(ms):
@@ -145,9 +147,12 @@ def measure_refresh(live, out, args, beside):
         else:
             with steady_load.SteadyLoad(live, out, ENCTYPE, args.rate) as load:
                 time.sleep(BEFORE)
+                alone = time.time()
+                time.sleep(CONTROL)
                 since = time.time()
                 entered, seconds = refresh(live)
                 until = time.time()
+            say(f'{args.rate} logins/s alone: {seen(load.log, alone, since)}')
             logins = '; ' + seen(load.log, since, until)
     name = f'refresh beside {args.rate} logins/s' if beside else 'refresh, nothing else'
     keys = live.server_status()[0]['refresh_to_write']

@@ -3,7 +3,7 @@
 """`make soak`: hours of logins at a steady rate, while a realm is administered and things happen to it.
 
     soak.py [--hours H] [--users N] [--rate R] [--pause S] [--seed N] [--postgresql]
-            [--break-something] [--work FOLDER] [--out FOLDER]
+            [--triples 2] [--break-something] [--work FOLDER] [--out FOLDER]
 
 Events (soak_events.py) come one after the other in a seeded order; in the last two fifths of the time
 only those in which no process ends, so that memory can be told. At the end, and after Ctrl-C, it
@@ -40,7 +40,7 @@ ENCTYPE = 'aes128-gcm'
 CALM = 0.4           # of the time, at its end
 LOCKOUT_USERS = 2000  # who have a policy of three failures
 LOCKOUT_FAILURES = 3
-SERVERS = ('p0', 'p1', 'p2')
+AGAIN = ('--resends', 1, '--again-when-unavailable')  # of a client of two triples, at most
 ERROR_TEXT = 1000    # characters of what went wrong in an event
 GRACE = '2m'         # replaced keys are collected within the run
 
@@ -57,25 +57,30 @@ def parse_arguments(argv):
     parser.add_argument('--only', help='names of events, with commas between')
     parser.add_argument('--postgresql', action='store_true',
                         help='shares in PostgreSQL, a synchronous standby for each party')
+    parser.add_argument('--triples', type=int, choices=(1, 2), default=1,
+                        help='machines of each party (1); two need --postgresql')
     parser.add_argument('--break-something', action='store_true',
                         help='stop a server for 20 s without saying so: the verdict must see it')
     parser.add_argument('--work', help='where the realm is made (build/)')
     parser.add_argument('--out', default=str(config_files.BUILD / 'soak'))
     arguments = parser.parse_args(argv)
-    wanted = arguments.only.split(',') if arguments.only else []
-    unknown = set(wanted) - set(soak_events.EVENTS)
+    if arguments.triples > 1 and not arguments.postgresql:
+        parser.error('--triples 2 needs --postgresql: several machines share a database')
+    names = soak_events.usable(arguments.postgresql, arguments.triples)
+    arguments.only = arguments.only.split(',') if arguments.only else names
+    unknown = set(arguments.only) - set(names)
     if unknown:
-        parser.error(f'no such events: {", ".join(unknown)}; there are '
-                     f'{", ".join(soak_events.EVENTS)}')
+        parser.error(f'no such events here: {", ".join(unknown)}; there are {", ".join(names)}')
     return arguments
 
 
 # The realm ----------------------------------------------------------------------------------------
 
-def make_realm(folder, pairs):
+def make_realm(folder, pairs, triples):
     options = storm_realms.options_for(
         ENCTYPE, ours=True, extra_server=f'\n[policy]\ndelete_grace = "{GRACE}"\n',
-        databases=tuple(pair.conninfo(f'p{party}') for party, pair in enumerate(pairs)))
+        databases=tuple(pair.conninfo(f'p{party}') for party, pair in enumerate(pairs)),
+        triples=triples)
     options.extra_database['disable_lockout'] = False
     return realm_module.Realm(folder, options)
 
@@ -117,13 +122,14 @@ class Soak:
 
     def run(self):
         """Until the time is over, or Ctrl-C; returns whether it was that."""
-        names = soak_events.schedule(self.world.random, bool(self.world.pairs))
+        names = soak_events.schedule(self.world.random, soak_events.usable(
+            bool(self.world.pairs), self.world.triples))
         length = 3600 * self.arguments.hours
         rough = self.begin + (1 - CALM) * length
         try:
             self._pause()
             if self.arguments.break_something:
-                self._do('control', soak_events.BREAK, outage=False, calm=False)
+                self._do('control', soak_events.BREAK, outage=soak_events.NOBODY, calm=False)
             while time.time() < self.begin + length:
                 function, outage, calm = soak_events.EVENTS[self._next(names, time.time() > rough)]
                 self._do(self._name, function, outage, calm)
@@ -133,13 +139,13 @@ class Soak:
         return False
 
     def _next(self, names, only_calm):
-        wanted = self.arguments.only.split(',') if self.arguments.only else soak_events.EVENTS
-        usable = {name for name in wanted if soak_events.EVENTS[name][2] or not only_calm}
+        usable = {name for name in self.arguments.only if soak_events.EVENTS[name][2] or not only_calm}
         # With --only and nothing left that is calm there are refreshes.
         self._name = next(name for name in names if name in (usable or {'refresh'}))
         return self._name
 
     def _do(self, name, function, outage, calm):
+        outage = self.world.has_outage(outage)
         done = {'name': name, 'begin': time.time(), 'outage': outage, 'calm': calm, 'said': '',
                 'error': ''}
         try:
@@ -236,9 +242,11 @@ def make_report(soak, samples, load, storm_report, interrupted, machine):
         logins.add(login)
         minutes.add(login)
     since = soak_verdict.calm_since(soak.events, soak.begin)
-    names = [*SERVERS, 'krb5kdc']
+    names = [*soak.live.machines(), 'krb5kdc']
     lines = soak_verdict.judge_logins(logins, storm_report)
     lines += soak_verdict.judge_events(soak.events)
+    if arguments.triples > 1:
+        lines += soak_verdict.judge_silence(logins, soak.events)
     lines += soak_verdict.judge_memory(samples, names, since)
     lines += soak_verdict.judge_descriptors(samples, names, since)
     lines += [(False, 'interrupted: not looked at in the end')] if interrupted else soak.final()
@@ -297,13 +305,14 @@ def soaked(arguments, work, pairs, out):
     machine = storm_runs.machine()
     for party, pair in enumerate(pairs):
         pair.sql(f'CREATE DATABASE p{party} OWNER mpcowner')
-    with make_realm(work / 'realm', pairs) as live:
+    with make_realm(work / 'realm', pairs, arguments.triples) as live:
         world = soak_events.World(live, random.Random(arguments.seed), pairs)
         say(f'making {arguments.users:,} users')
         fill(live, world, arguments.users)
         soak = Soak(arguments, live, world, out)
         soak.begin = time.time()
-        load = steady_load.SteadyLoad(live, out, ENCTYPE, arguments.rate, seed=arguments.seed)
+        load = steady_load.SteadyLoad(live, out, ENCTYPE, arguments.rate, seed=arguments.seed,
+                                      more=AGAIN if arguments.triples > 1 else ())
         with load, soak_samples.Sampler(soak.pids, soak.stores, arguments.sample) as sampler:
             interrupted = soak.run()
             storm_report = load.stop()

@@ -2,9 +2,9 @@
 """What `make soak` does to a realm beside its logins: what its administrators do, and what happens to
 them. Each ends when the realm is as good as before, and has checked that itself.
 
-An event that takes a server away from this realm, which has one machine for each party, is an
-outage: logins fail from its beginning until World.wait_until_well() returned last. Everything else may
-cost no login."""
+An event that takes a party away from the realm is an outage: logins fail from its beginning until
+World.wait_until_well() returned last. Everything else may cost no login. Where each party has one
+machine, that is all that ends a server; where it has two, only the loss of all its shares."""
 
 import functools
 import json
@@ -14,8 +14,10 @@ import time
 
 import config_files
 import daemon
+import triples
 
-EVENTS = {}  # by name: (function, whether it is an outage, whether processes end)
+EVENTS = {}  # by name: (function, which realms it is an outage to, whether no process ends in it)
+NOBODY, ONE_TRIPLE, EVERYBODY = range(3)
 ANNA = ('anna', 'a password that stays')
 BERT = 'bert'
 WRONG = 'Password incorrect'
@@ -26,7 +28,7 @@ class EventError(Exception):
     """What was promised did not happen."""
 
 
-def event(name, outage=False, calm=True):
+def event(name, outage=NOBODY, calm=True):
     def register(function):
         EVENTS[name] = (function, outage, calm)
         return function
@@ -43,6 +45,7 @@ class World:
 
     def __init__(self, live, random, pairs=()):
         self.live, self.random, self.pairs = live, random, pairs
+        self.triples = live.options.triples
         self.password = 'the first of many'  # BERT's
         self.changes = 0
         self.enrolled = []
@@ -54,6 +57,9 @@ class World:
 
     def party(self):
         return self.random.randrange(3)
+
+    def has_outage(self, kind):
+        return kind == EVERYBODY or (kind == ONE_TRIPLE and self.triples == 1)
 
     def logs_in(self, name, password):
         return self.live.kinit(name, password, ccache='soak', check=False).returncode == 0
@@ -67,8 +73,10 @@ class World:
         check(WRONG in done.stdout, 'a wrong password is not called wrong:', done.stdout)
 
     def wait_until_well(self, seconds=60):
-        """All three are connected, and somebody gets in."""
+        """All are connected, and somebody gets in."""
         self.live.wait_for_servers()
+        if self.triples > 1:
+            triples.wait_until_healthy(self.live)
         check(daemon.wait_until(lambda: self.logs_in(*ANNA), seconds, 0.1),
               f'nobody gets in {seconds} s after all are back')
         self.well_at = time.time()
@@ -161,25 +169,44 @@ def kill_kdc(world):
 
 # ---- What takes a server away ----
 
-@event('kill server', outage=True, calm=False)
+@event('kill server', outage=ONE_TRIPLE, calm=False)
 def kill_server(world):
-    party = world.party()
-    world.kill(world.live.servers[party])
-    world.live.servers[party].start()
+    server = world.random.choice(world.live.servers)
+    world.kill(server)
+    server.start()
     world.wait_until_well()
-    return f'p{party}'
+    return server.name
 
 
-@event('replace party', outage=True, calm=False)
+@event('kill triple', calm=False)
+def kill_triple(world):
+    """All machines of one, of which there are two."""
+    triple = world.random.randrange(world.triples)
+    victims = world.live.servers[triples.machine(triple, 0):triples.machine(triple, 3)]
+    for server in victims:
+        world.kill(server)
+    for server in victims:
+        server.start()
+    world.wait_until_well()
+    return ', '.join(server.name for server in victims)
+
+
+@event('replace party', outage=EVERYBODY, calm=False)
 def replace(world):
+    """All of its shares are lost, with the store key of each of its machines (epochs.md)."""
     world.settle()
     party = world.party()
     live = world.live
-    live.servers[party].stop()
+    machines = live.servers[party::3]
+    for server in machines:
+        server.stop()
     empty_store(world, party)
-    live.servers[party].start()
-    live._wait_for_port(live.servers[party], live.ports.clients[party])
+    machines[0].start()
+    live._wait_for_port(machines[0], live.ports.clients[party])
     live.admin('replace-party', party, timeout=LONG)
+    config_files.share_store_keys(live, party)
+    for server in machines[1:]:
+        server.start()
     world.wait_until_well()
     return f'p{party}, {live.server_status()[party]["keys"]} keys'
 
@@ -190,6 +217,7 @@ def empty_store(world, party):
         pair = world.pairs[party]
         pair.sql(f'DROP DATABASE p{party} WITH (FORCE)')
         pair.sql(f'CREATE DATABASE p{party} OWNER mpcowner')
+        pair.wait_until_replayed()
         migrate(world.live, pair, party)
 
 
@@ -200,11 +228,9 @@ def migrate(live, pair, party):
         check=True, stdout=subprocess.DEVNULL)
 
 
-@event('backup, restore', outage=True, calm=False)
+@event('backup, restore', outage=ONE_TRIPLE, calm=False)
 def restore(world):
     """A copy of this epoch comes back after somebody was enrolled: catch-up brings that."""
-    if world.pairs:
-        return 'left out: PostgreSQL has its own tools'
     world.settle()
     party, live = world.party(), world.live
     folder, copy = live.dir / f'p{party}', live.dir / 'soak-copy'
@@ -226,11 +252,9 @@ def restore(world):
     return f'p{party}'
 
 
-@event('fail over', outage=True, calm=False)
+@event('fail over', outage=ONE_TRIPLE, calm=False)
 def fail_over(world):
     """A party's primary dies and its synchronous standby takes its place."""
-    if not world.pairs:
-        return 'left out: no PostgreSQL'
     party = world.party()
     begun = time.monotonic()
     world.pairs[party].fail_over()
@@ -253,10 +277,17 @@ def break_something(seconds, world):
 BREAK = functools.partial(break_something, 20)
 
 
-def schedule(random, postgresql):
+def usable(postgresql, triples_of_it):
+    """The events that such a realm can have: PostgreSQL's copies are its own tools' affair."""
+    left_out = {'backup, restore'} if postgresql else {'fail over'}
+    if triples_of_it == 1:
+        left_out.add('kill triple')
+    return [name for name in EVENTS if name not in left_out]
+
+
+def schedule(random, names):
     """(name, ...) without an end: rounds of all in a drawn order, with a refresh after every third."""
-    names = [name for name in EVENTS if name != 'refresh'
-             and name != ('backup, restore' if postgresql else 'fail over')]
+    names = [name for name in names if name != 'refresh']
     while True:
         for number, name in enumerate(random.sample(names, len(names))):
             yield name

@@ -134,13 +134,38 @@ def test_percentiles():
     assert soak_samples.percentile([5], 50) == 5 and soak_samples.percentile([], 50) is None
 
 
-def test_every_event_comes_and_refreshes_between_them():
-    names = soak_events.schedule(random.Random(3), postgresql=False)
+@pytest.mark.parametrize('postgresql, triples, missing', [
+    (False, 1, {'fail over', 'kill triple'}), (True, 1, {'backup, restore', 'kill triple'}),
+    (True, 2, {'backup, restore'})])
+def test_every_event_comes_and_refreshes_between_them(postgresql, triples, missing):
+    usable = soak_events.usable(postgresql, triples)
+    names = soak_events.schedule(random.Random(3), usable)
     some = [next(names) for _ in range(40)]
-    assert set(some) == set(soak_events.EVENTS) - {'fail over'}
+    assert set(some) == set(soak_events.EVENTS) - missing
     assert some.count('refresh') >= 8
-    again = soak_events.schedule(random.Random(3), postgresql=False)
+    again = soak_events.schedule(random.Random(3), usable)
     assert some == [next(again) for _ in range(40)]
+
+
+@pytest.mark.parametrize('gap, during, kept', [
+    (1.5, 'kill server', True), (3, 'kill server', False), (3, 'fail over', True),
+    (12, 'fail over', False)])
+def test_a_silence_is_measured_by_what_happens(gap, during, kept):
+    events = [{**event(10, 20), 'name': during}]
+    found, _ = judged([login(1 + at / 2, 0.1) for at in range(20)]
+                      + [login(10.5 + gap, 0.1), login(30, 0.1)][:1], events)
+    assert soak_verdict.judge_silence(found, events)[0][0] == kept
+
+
+def test_an_outage_is_one_of_the_realm_that_it_hits():
+    def world(triples):
+        live = type('Live', (), {'options': type('Options', (), {'triples': triples})})
+        return soak_events.World(live, random.Random(1))
+    kinds = {name: kind for name, (_, kind, _) in soak_events.EVENTS.items()}
+    assert [world(1).has_outage(kinds['kill server']), world(2).has_outage(kinds['kill server'])] == [
+        True, False]
+    assert world(2).has_outage(kinds['replace party'])
+    assert not world(1).has_outage(kinds['refresh'])
 
 
 def test_recovery_is_from_when_on_nearly_all_are_good():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a soak kept the promises: lost logins, memory, descriptors, and how it ended.
 
-An event is a dict: `name`, `begin`, `end` (seconds since 1970), `outage`: whether it takes a server
-away from a realm that has no other, so that logins may fail until `outage_end`, or its end; `calm`:
+An event is a dict: `name`, `begin`, `end` (seconds since 1970), `outage`: whether it takes a party
+away from a realm that has no other machine of it, so that logins may fail until `outage_end`, or its end; `calm`:
 whether no process ends in it, `said`, `error`.
 
 A memory slope is fitted to the samples after the last event that ended a process, without the first
@@ -13,6 +13,7 @@ import bisect
 import math
 
 LATE = 0.25  # seconds that an answer may take back to a client when an outage is over
+SILENCE, PROMOTION = 2, 10   # seconds without a good login; while a standby is promoted
 MEMORY_LIMIT = 16 * 1024     # KiB an hour
 DESCRIPTORS_LIMIT = 4        # more at the end than at the beginning
 MIN_SAMPLES = 12
@@ -44,6 +45,7 @@ class Logins:
         self.examples = []
         self.longest_ms = 0.0
         self.silence_s, self.silence_at = 0.0, None  # between two good ones, outside of outages
+        self.silences = []   # (from, to) of all that are longer than SILENCE
         self._last_ok = None
 
     def add(self, login):
@@ -65,11 +67,18 @@ class Logins:
     def _good(self, login):
         self.ok += 1
         self.longest_ms = max(self.longest_ms, 1000 * (login.end - login.due))
-        if self._last_ok is not None and login.end - self._last_ok > self.silence_s:
-            gap = type(login)(self._last_ok, login.end, 'lost', 0, 0, '')
-            if not self._outages.excuse(gap):
-                self.silence_s, self.silence_at = login.end - self._last_ok, self._last_ok
+        if self._last_ok is not None and login.end - self._last_ok > min(self.silence_s, SILENCE):
+            self._silent(type(login)(self._last_ok, login.end, 'lost', 0, 0, ''))
         self._last_ok = max(self._last_ok or 0.0, login.end)
+
+    def _silent(self, gap):
+        if self._outages.excuse(gap):
+            return
+        seconds = gap.end - gap.due
+        if seconds > SILENCE:
+            self.silences.append((gap.due, gap.end))
+        if seconds > self.silence_s:
+            self.silence_s, self.silence_at = seconds, gap.due
 
     def summary(self):
         return {name: value for name, value in vars(self).items() if name[0] != '_'}
@@ -154,6 +163,17 @@ def judge_logins(logins, storm):
         return [*lines, (False, 'login-storm wrote no report: see logins.txt')]
     shed = storm['logins']['shed']
     return [*lines, (not shed, f'logins that could not begin, with too many in flight: {shed}')]
+
+
+def judge_silence(logins, events):
+    """Of a realm in which no single machine's end is an outage."""
+    promotions = [(e['begin'], e['end']) for e in events if e['name'] == 'fail over']
+    too_long = [last - first for first, last in logins.silences
+                if last - first > PROMOTION or not any(
+                    begin <= last and first <= end for begin, end in promotions)]
+    return [(not too_long, f'longest time without a good login, outages aside: {logins.silence_s:.2f} s '
+             f'(at most {SILENCE} s, {PROMOTION} s while a standby is promoted)'
+             + ''.join(f'; too long: {seconds:.2f} s' for seconds in too_long[:3]))]
 
 
 def judge_events(events):
