@@ -30,7 +30,9 @@ enum Message : uint8_t {
 // As many as are verified together.
 constexpr size_t kKeysPerBatch = kVerifyKeysPerBatch;
 
-constexpr size_t kHandlesPerRead = 1024;
+// As many as are named together where the newcomer lacked none of the last ones: only its answer
+// waits for the two others, who go on behind the last handle of it.
+constexpr size_t kNamesPerBatch = 4096;
 
 using Handles = std::vector<Handle>;
 
@@ -53,6 +55,15 @@ bool ReadHandles(ByteReader& in, Handles* out) {
   out->resize(count);
   for (Handle& handle : *out) in.Into(handle);
   return in.ok();
+}
+
+// How many of those that were named a batch deals with: what is behind the last of a full answer is
+// named again.
+absl::StatusOr<size_t> DealtWith(const Handles& named, const Handles& lacking) {
+  if (lacking.size() < kKeysPerBatch) return named.size();
+  const auto last = std::find(named.begin(), named.end(), lacking.back());
+  if (last == named.end()) return absl::DataLossError("it lacks what was not named");
+  return static_cast<size_t>(last - named.begin()) + 1;
 }
 
 absl::Status Malformed(int party) {
@@ -130,6 +141,7 @@ class HandOver : public KeyRound {
   absl::Status SendComponents(const Handles& handles);
   absl::Status HearStored();
   absl::Status HearHandles(Handles* handles);
+  absl::StatusOr<Handles> HearLacking(const Handles& named);
   // Of the records that the newcomer would take, which belong together. All three at once.
   absl::StatusOr<std::vector<bool>> VerifyTogether(const std::vector<KeyRecord>& records);
   absl::StatusOr<std::vector<KeyRecord>> HearCandidates();
@@ -157,6 +169,7 @@ class HandOver : public KeyRound {
   bool begun_ = false;
   std::deque<Handle> wanted_, left_;
   std::optional<Handle> next_ = Handle{};  // from which on handles are still to be read
+  bool lacked_none_ = false;
 
   // Of the batch under way.
   std::vector<KeyRecord> sent_;  // of which this one gave its component
@@ -180,14 +193,15 @@ absl::StatusOr<Handles> HandOver::Next() {
     for (const Handle& handle : recent_.LastFirst()) left_.push_back(handle);
     begun_ = true;
   }
-  if (left_.size() < kKeysPerBatch && next_.has_value()) RETURN_IF_ERROR(ReadMore());
+  const size_t most = second_pass_ || lacked_none_ ? kNamesPerBatch : kKeysPerBatch;
+  if (left_.size() < most && next_.has_value()) RETURN_IF_ERROR(ReadMore());
   Handles some;
   // Half of them at most are wanted: there is an end to it.
-  const auto take = [&some](std::deque<Handle>& queue, size_t most) {
-    for (; !queue.empty() && some.size() < most; queue.pop_front()) some.push_back(queue.front());
+  const auto take = [&some](std::deque<Handle>& queue, size_t until) {
+    for (; !queue.empty() && some.size() < until; queue.pop_front()) some.push_back(queue.front());
   };
   take(wanted_, kKeysPerBatch / 2);
-  take(left_, kKeysPerBatch);
+  take(left_, most);
   last_ = left_.empty() && !next_.has_value();
   return Held(std::move(some));
 }
@@ -195,9 +209,9 @@ absl::StatusOr<Handles> HandOver::Next() {
 // Never all at once: the two others wait for the message, and a database takes its time over
 // millions.
 absl::Status HandOver::ReadMore() {
-  ASSIGN_OR_RETURN(const Handles more, store_.HandlesFrom(*next_, kHandlesPerRead));
+  ASSIGN_OR_RETURN(const Handles more, store_.HandlesFrom(*next_, kNamesPerBatch));
   left_.insert(left_.end(), more.begin(), more.end());
-  next_ = more.size() < kHandlesPerRead ? std::nullopt : After(more.back());
+  next_ = more.size() < kNamesPerBatch ? std::nullopt : After(more.back());
   return absl::OkStatus();
 }
 
@@ -206,10 +220,26 @@ absl::Status HandOver::HearHandles(Handles* handles) {
   ByteReader in(frame.payload);
   in.Uint(1);
   last_ = in.Uint(1) == 1;
-  if (!ReadHandles(in, handles) || !in.AtEnd() || handles->size() > kKeysPerBatch) {
+  if (!ReadHandles(in, handles) || !in.AtEnd() || handles->size() > kNamesPerBatch) {
     return Malformed(guide_);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Handles> HandOver::HearLacking(const Handles& named) {
+  ASSIGN_OR_RETURN(const Frame frame, Hear(receiver_, kLacking));
+  ByteReader in(frame.payload);
+  in.Uint(1);
+  Handles lacking;
+  if (!ReadHandles(in, &lacking) || !in.AtEnd() || lacking.size() > kKeysPerBatch) {
+    return Malformed(receiver_);
+  }
+  const absl::StatusOr<size_t> dealt_with = DealtWith(named, lacking);
+  if (!dealt_with.ok()) return Malformed(receiver_);
+  if (*dealt_with < named.size()) last_ = false;
+  if (own_ == guide_) left_.insert(left_.begin(), named.begin() + *dealt_with, named.end());
+  lacked_none_ = lacking.empty();
+  return lacking;
 }
 
 absl::Status HandOver::SendComponents(const Handles& handles) {
@@ -251,26 +281,20 @@ absl::Status HandOver::HearStored() {
 }
 
 absl::Status HandOver::Give() {
-  Handles lacking;
+  Handles named;
   if (own_ == guide_) {
-    ASSIGN_OR_RETURN(const Handles some, Next());
+    ASSIGN_OR_RETURN(named, Next());
     std::string message;
     AppendUint(message, kHandles, 1);
     AppendUint(message, last_ ? 1 : 0, 1);
-    AppendHandles(message, some);
+    AppendHandles(message, named);
     for (int to = 0; to < kParties; ++to) {
       if (to != own_) RETURN_IF_ERROR(Send(to, message));
     }
   } else {
-    Handles some;
-    RETURN_IF_ERROR(HearHandles(&some));
+    RETURN_IF_ERROR(HearHandles(&named));
   }
-  ASSIGN_OR_RETURN(const Frame frame, Hear(receiver_, kLacking));
-  ByteReader in(frame.payload);
-  in.Uint(1);
-  if (!ReadHandles(in, &lacking) || !in.AtEnd() || lacking.size() > kKeysPerBatch) {
-    return Malformed(receiver_);
-  }
+  ASSIGN_OR_RETURN(const Handles lacking, HearLacking(named));
   RETURN_IF_ERROR(SendComponents(lacking));
   ASSIGN_OR_RETURN(const std::vector<KeyRecord> candidates, HearCandidates());
   RETURN_IF_ERROR(VerifyTogether(candidates).status());
@@ -363,7 +387,10 @@ absl::Status HandOver::Store(const Handles& lacking, const std::vector<Component
 absl::Status HandOver::Receive() {
   Handles some;
   RETURN_IF_ERROR(HearHandles(&some));
-  ASSIGN_OR_RETURN(const Handles lacking, store_.Lacking(some));
+  ASSIGN_OR_RETURN(Handles lacking, store_.Lacking(some));
+  if (lacking.size() > kKeysPerBatch) lacking.resize(kKeysPerBatch);
+  ASSIGN_OR_RETURN(const size_t dealt_with, DealtWith(some, lacking));
+  if (dealt_with < some.size()) last_ = false;
   std::string message;
   AppendUint(message, kLacking, 1);
   AppendHandles(message, lacking);

@@ -15,12 +15,15 @@
 //
 // Nothing is computed with a key that was not verified: a sender that lies can shift the parts of a
 // key by differences that it knows, and what is then sealed tells it the key (faults in AES's last
-// rounds; hand_over_test does it). The parts of a shifted key do not follow from its base.
+// rounds; hand_over_attack_test.cc does it). The parts of a shifted key do not follow from its
+// base.
 //
 // The guide names first what logins wanted and the newcomer had not, then what was used last, then
-// all other keys. When it is through the other one is the guide: one that lies hides no key. A key that
-// one of the two has not is left out, as one whose facts they tell differently is: mpc-admin verify
-// and doctor name them afterwards.
+// all other keys: as many as a batch can give, or more while the newcomer has what is named. It
+// lacks the first ones then, as many as a batch can give; if they are that many, what was named
+// behind the last of them is named again. When the guide is through the other one is: one that lies
+// hides no key. A key that one of the two has not is left out, as one whose facts they tell
+// differently is: mpc-admin verify and doctor name them afterwards.
 //
 // Frames, of type kAgreement on the long ring's channel; numbers are big-endian:
 //
