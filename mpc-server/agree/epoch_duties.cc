@@ -55,7 +55,7 @@ void EpochDuties::SetTrouble(const absl::Status& status, const char* what) {
 absl::Duration EpochDuties::Step() {
   KeepFellows();
   const EpochState state = store_.Epoch();
-  if (!state.rewriting || state.epoch != of_epoch_) old_.reset();
+  if (!state.rewriting || state.epoch != of_epoch_) BeginAnew();
   if (state.epoch != of_epoch_) {
     // It was refreshed, by whomever.
     SetTrouble(absl::OkStatus(), kNotRefreshed);
@@ -74,9 +74,7 @@ absl::Duration EpochDuties::Step() {
   }
   const absl::StatusOr<absl::Duration> pause = mine.ok() ? WriteStep() : mine.status();
   SetTrouble(pause.status(), kNotWritten);
-  if (pause.ok()) return *pause;
-  old_.reset();
-  return kRetryDisk;
+  return pause.ok() ? *pause : kRetryDisk;
 }
 
 // ---- Other machines of the party ----
@@ -171,29 +169,53 @@ void EpochDuties::AskIfDue() {
   });
 }
 
+// ---- Writing ----
+
+void EpochDuties::BeginAnew() {
+  keys_ = {};
+  list_from_ = Handle{};
+  next_ = 0;
+}
+
+// The clock may be set meanwhile.
+absl::Duration EpochDuties::PauseSince(absl::Time start) const {
+  const absl::Duration took = std::clamp(clock_.Now() - start, absl::ZeroDuration(), kRetryDisk);
+  return took * (100.0 / limits::kRefreshDuty - 1);
+}
+
 absl::StatusOr<absl::Duration> EpochDuties::WriteStep() {
-  if (!old_.has_value()) {
-    ASSIGN_OR_RETURN(old_, store_.OldKeys());
-    next_ = 0;
-    const absl::MutexLock lock(&mutex_);
-    progress_ = {old_->size(), 0, 0, progress_.trouble, progress_.waits};
+  if (list_from_.has_value()) {
+    ASSIGN_OR_RETURN(const absl::Duration pause, ListSome());
+    if (list_from_.has_value()) return pause;
   }
-  return next_ < old_->size() ? WriteSome() : End();
+  return next_ < keys_.size() ? WriteSome() : End();
+}
+
+absl::StatusOr<absl::Duration> EpochDuties::ListSome() {
+  const absl::Time start = clock_.Now();
+  ASSIGN_OR_RETURN(const auto some, store_.PlacesFrom(*list_from_, options_.keys_per_list));
+  keys_.insert(keys_.end(), some.begin(), some.end());
+  list_from_ = some.size() < options_.keys_per_list ? std::nullopt : NextHandle(some.back().handle);
+  if (!list_from_.has_value()) std::sort(keys_.begin(), keys_.end());
+  const absl::MutexLock lock(&mutex_);
+  progress_ = {keys_.size(), 0, 0, progress_.trouble, progress_.waits};
+  return PauseSince(start);
 }
 
 absl::StatusOr<absl::Duration> EpochDuties::WriteSome() {
   const absl::Time start = clock_.Now();
-  const auto some = absl::MakeConstSpan(*old_).subspan(next_, options_.keys_per_write);
-  ASSIGN_OR_RETURN(const size_t damaged, store_.Rewrite(some));
-  next_ += some.size();
+  std::vector<Handle> handles;
+  for (const auto& key : absl::MakeConstSpan(keys_).subspan(next_, options_.keys_per_write)) {
+    handles.push_back(key.handle);
+  }
+  ASSIGN_OR_RETURN(const ShareStore::Rewritten done, store_.Rewrite(handles));
+  next_ += handles.size();
   {
     const absl::MutexLock lock(&mutex_);
-    progress_.written += some.size();
-    progress_.damaged += damaged;
+    progress_.written += handles.size();
+    progress_.damaged += done.damaged;
   }
-  // The clock may be set meanwhile.
-  const absl::Duration took = std::clamp(clock_.Now() - start, absl::ZeroDuration(), kRetryDisk);
-  return took * (100.0 / limits::kRefreshDuty - 1);
+  return PauseSince(start);
 }
 
 // Some may have been staged meanwhile as of the epoch before; none is committed as such.
@@ -208,7 +230,7 @@ absl::StatusOr<absl::Duration> EpochDuties::End() {
   // Again: some may have been staged while this waited.
   RETURN_IF_ERROR(store_.RewriteStaged().status());
   RETURN_IF_ERROR(store_.EndRefresh());
-  old_.reset();
+  BeginAnew();
   RETURN_IF_ERROR(ended_(state, Progress()));
   return absl::ZeroDuration();
 }

@@ -27,8 +27,8 @@
 namespace mpckdc {
 
 struct EpochProgress {
-  size_t to_write = 0;  // records of the epoch before when the refresh began
-  size_t written = 0;   // of them
+  size_t to_write = 0;  // records that there were when the refresh began, as far as they are listed
+  size_t written = 0;   // of them are of the new epoch
   size_t damaged = 0;   // that could not be read; they stay so
   std::string trouble;  // empty, or why a refresh does not begin or end
   std::string waits;    // empty, or for which machines of the party the old key is kept
@@ -43,6 +43,7 @@ struct EpochDutyOptions {
   absl::Duration wish = absl::Hours(1);
   // What a triple waits for the one whose turn it is to change the epoch.
   absl::Duration take_over = absl::Minutes(10);
+  size_t keys_per_list = limits::kRefreshKeysPerList;
   size_t keys_per_write = limits::kRefreshKeysPerWrite;
 };
 
@@ -71,6 +72,8 @@ class EpochDuties {
   void AskIfDue();
   bool IsDue(const EpochState& state, absl::Time now) const;
   absl::StatusOr<absl::Duration> WriteStep();
+  absl::StatusOr<absl::Duration> ListSome();
+  absl::Duration PauseSince(absl::Time start) const;
   absl::StatusOr<absl::Duration> WriteSome();
   absl::StatusOr<absl::Duration> End();
   void SetTrouble(const absl::Status& status, const char* what);
@@ -82,10 +85,13 @@ class EpochDuties {
   const OnEnd ended_;
   const OnTrouble trouble_;
 
-  // Of the refresh under way: the records that are to be written, and how many of them are.
+  // Of the refresh under way: first all keys are listed, then the records written in the order in
+  // which they lie on the disk.
+  void BeginAnew();
   uint64_t of_epoch_ = 0;
-  std::optional<std::vector<Handle>> old_;
-  size_t next_ = 0;
+  std::vector<ShareStore::KeyPlace> keys_;
+  std::optional<Handle> list_from_ = Handle{};  // from which on keys are still to be listed
+  size_t next_ = 0;                             // of keys_, to be written
   absl::Time looked_ = absl::InfinitePast();  // what other machines have done
   absl::Time noted_ = absl::InfinitePast();   // that this machine is up
   uint64_t asked_for_ = 0;  // the epoch that the engine was asked to leave

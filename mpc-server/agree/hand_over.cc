@@ -36,14 +36,6 @@ constexpr size_t kNamesPerBatch = 4096;
 
 using Handles = std::vector<Handle>;
 
-// The next greater one, if there is one.
-std::optional<Handle> After(Handle handle) {
-  for (size_t i = handle.size(); i-- > 0;) {
-    if (++handle[i] != 0) return handle;
-  }
-  return std::nullopt;
-}
-
 void AppendHandles(std::string& out, const Handles& handles) {
   AppendUint(out, handles.size(), 4);
   for (const Handle& handle : handles) absl::StrAppend(&out, AsText(handle));
@@ -211,7 +203,7 @@ absl::StatusOr<Handles> HandOver::Next() {
 absl::Status HandOver::ReadMore() {
   ASSIGN_OR_RETURN(const Handles more, store_.HandlesFrom(*next_, kNamesPerBatch));
   left_.insert(left_.end(), more.begin(), more.end());
-  next_ = more.size() < kNamesPerBatch ? std::nullopt : After(more.back());
+  next_ = more.size() < kNamesPerBatch ? std::nullopt : NextHandle(more.back());
   return absl::OkStatus();
 }
 

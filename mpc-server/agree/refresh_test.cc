@@ -13,6 +13,7 @@
 #include "absl/synchronization/notification.h"
 #include "mpc-server/testing/jobs.h"
 #include "mpc-server/testing/memory_image.h"
+#include "mpc-server/testing/rewriting.h"
 
 namespace mpckdc {
 namespace {
@@ -40,7 +41,7 @@ class RefreshTest : public ::testing::Test {
     }
   }
   void Rewrite(int p) {
-    ASSERT_TRUE(realm_.store(p).Rewrite(*realm_.store(p).OldKeys()).ok());
+    ASSERT_TRUE(RewriteAll(realm_.store(p)).ok());
     ASSERT_TRUE(realm_.store(p).RewriteStaged().ok());
     ASSERT_TRUE(realm_.store(p).EndRefresh().ok());
   }

@@ -12,6 +12,7 @@
 #include "mpc-server/agree/quarantine.h"
 #include "mpc-server/key/nonce.h"
 #include "mpc-server/testing/jobs.h"
+#include "mpc-server/testing/rewriting.h"
 
 namespace mpckdc {
 namespace {
@@ -56,7 +57,7 @@ class TriplesTest : public ::testing::Test {
   // What one machine of each party does after a refresh.
   static void Finish(Realm& realm) {
     for (int p = 0; p < kParties; ++p) {
-      ASSERT_TRUE(realm.store(p).Rewrite(*realm.store(p).OldKeys()).ok());
+      ASSERT_TRUE(RewriteAll(realm.store(p)).ok());
       ASSERT_TRUE(realm.store(p).RewriteStaged().ok());
       const absl::Status ended = realm.store(p).EndRefresh();
       ASSERT_TRUE(ended.ok()) << ended;

@@ -382,8 +382,10 @@ inline constexpr uint64_t kDefaultMapGib = 64;
 inline constexpr uint64_t kMaxMapGib = 16384;
 // Of the share store's records, that a refresh writes in one transaction; other writes wait for it.
 inline constexpr size_t kRefreshKeysPerWrite = 128;
-// Of each hundred moments, those in which a refresh's records are written: what is left is the
-// logins'.
+// Keys that a refresh lists in one read. It keeps 24 bytes of each until it ends.
+inline constexpr size_t kRefreshKeysPerList = 1 << 14;
+// Of each hundred moments, those in which a refresh's records are listed and written: what is left
+// is the logins'.
 inline constexpr int kRefreshDuty = 50;
 // From an administrator's call at one server until all three have entered the next share epoch.
 // Exceeded: UNAVAILABLE.

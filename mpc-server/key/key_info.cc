@@ -113,6 +113,13 @@ absl::Status CheckNewKeyInfo(const KeyInfo& info) {
   return status.ok() ? CheckTicketEnctype(info.principal, info.enctype) : status;
 }
 
+std::optional<Handle> NextHandle(Handle handle) {
+  for (size_t i = handle.size(); i-- > 0;) {
+    if (++handle[i] != 0) return handle;
+  }
+  return std::nullopt;
+}
+
 std::string HandleText(const Handle& handle) { return absl::BytesToHexString(AsText(handle)); }
 
 }  // namespace mpckdc

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,6 +18,10 @@
 namespace mpckdc {
 
 using Handle = std::array<uint8_t, 16>;
+
+// The next greater one, if there is one.
+std::optional<Handle> NextHandle(Handle handle);
+
 using PrincipalId = std::array<uint8_t, 16>;
 
 // The numbers are those of proto/admin.proto and of stored records.

@@ -115,16 +115,20 @@ class AdminService final : public v1::AdminService::CallbackService {
 
   absl::Status RequireAudit(const Act& act) const;
   absl::Status RequireInitialised() const;
+  // admin_status.cc.
   absl::Status FillStatus(const v1::StatusRequest& request, v1::StatusReply* reply) const;
+  void FillIdentity(v1::StatusReply* reply) const;
+  void FillEpoch(v1::StatusReply* reply) const;
+  absl::Status FillCounts(v1::StatusReply* reply) const;
+  void FillDatabase(const absl::Status& counted, v1::StatusReply* reply) const;
+  void FillEngine(v1::StatusReply* reply) const;
+
   absl::Status DoInitRealm(const v1::InitRealmRequest& request, v1::InitRealmReply* reply);
   absl::Status DoStageKeys(Act& act, const v1::StageKeysRequest& request);
   std::optional<absl::Status> DoRefresh(const ActPtr& act, const v1::RefreshRequest& request,
                                         v1::RefreshReply* reply);
   std::optional<absl::Status> DoReplace(const ActPtr& act, const v1::ReplaceRequest& request,
                                         v1::ReplaceReply* reply);
-  void FillEpoch(v1::StatusReply* reply) const;
-  absl::Status FillCounts(v1::StatusReply* reply) const;
-  void FillDatabase(const absl::Status& counted, v1::StatusReply* reply) const;
   std::optional<absl::Status> DoDrawKey(const ActPtr& act, const v1::DrawKeyRequest& request);
   template <typename Reply, typename End>
   grpc::ServerUnaryReactor* EndTransaction(ActPtr act, const std::string& id, Reply* reply,

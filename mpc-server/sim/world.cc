@@ -25,6 +25,7 @@ EpochDutyOptions QuickRefreshes() {
   options.every = absl::Milliseconds(2500);
   options.at_least = absl::Milliseconds(400);
   options.wish = absl::Seconds(2);
+  options.keys_per_list = 3;
   options.keys_per_write = 2;
   options.take_over = absl::Milliseconds(1200);
   return options;

@@ -2,23 +2,13 @@
 //
 // Three parties' stores go from one share epoch to the next: the keys stay, the shares do not, and
 // whatever breaks off in between, each store is in one epoch or the other.
-#include "mpc-server/store/epochs.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <array>
-#include <functional>
-#include <memory>
-#include <utility>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
 #include "mpc-server/base/bytes.h"
+#include "mpc-server/store/epochs.h"
 #include "mpc-server/store/key_table.h"
 #include "mpc-server/testing/folder.h"
 #include "mpc-server/testing/memory_engine.h"
 #include "mpc-server/testing/records.h"
+#include "mpc-server/testing/rewriting.h"
 
 namespace mpckdc {
 namespace {
@@ -159,11 +149,10 @@ class EpochsTest : public ::testing::Test {
     }
   }
   void RewriteAll(int p) {
-    const auto old = stores_[p]->OldKeys();
-    ASSERT_TRUE(old.ok()) << old.status();
-    ASSERT_TRUE(stores_[p]->Rewrite(*old).ok());
+    const auto done = mpckdc::RewriteAll(*stores_[p]);
+    ASSERT_TRUE(done.ok()) << done.status();
     ASSERT_TRUE(stores_[p]->RewriteStaged().ok());
-    ASSERT_TRUE(stores_[p]->OldKeys()->empty());
+    ASSERT_EQ(mpckdc::RewriteAll(*stores_[p])->written, 0u);
     const absl::Status ended = stores_[p]->EndRefresh();
     ASSERT_TRUE(ended.ok()) << ended;
   }
@@ -262,7 +251,7 @@ TEST_F(EpochsTest, ARestartAnywhereLeavesOneEpoch) {
       [&](int p) {
         ASSERT_TRUE(stores_[p]->Rewrite({&half_, 1}).ok());
       },
-      [&](int p) { ASSERT_TRUE(stores_[p]->Rewrite(*stores_[p]->OldKeys()).ok()); },
+      [&](int p) { ASSERT_TRUE(mpckdc::RewriteAll(*stores_[p]).ok()); },
       [&](int p) { ASSERT_TRUE(stores_[p]->RewriteStaged().ok()); },
       [&](int p) { ASSERT_TRUE(stores_[p]->EndRefresh().ok()); },
   };
@@ -333,7 +322,7 @@ TEST_F(EpochsTest, AGateSetAmidARefreshKeepsTheKey) {
   Prepare(1);
   Enter();
   for (int p = 0; p < 3; ++p) ASSERT_TRUE(stores_[p]->SetGate({&handle, 1}, Gate::kNone).ok());
-  EXPECT_TRUE(stores_[0]->OldKeys()->empty());
+  EXPECT_EQ(mpckdc::RewriteAll(*stores_[0])->written, 0u);
   std::array<KeyRecord, 3> now = Get(handle);
   EXPECT_EQ(Keys(now), Keys(records));
   EXPECT_EQ(now[1].info.gate, Gate::kNone);
@@ -419,7 +408,7 @@ TEST_F(EpochsTest, ADamagedRecordIsCountedAndStaysDamaged) {
                   .ok());
   Prepare(1);
   Enter();
-  EXPECT_EQ(*stores_[0]->Rewrite(*stores_[0]->OldKeys()), 1u);
+  EXPECT_EQ(mpckdc::RewriteAll(*stores_[0])->damaged, 1u);
   ASSERT_TRUE(stores_[0]->EndRefresh().ok());
   EXPECT_TRUE(absl::IsDataLoss(stores_[0]->Get(handle).status()));
   std::array<KeyRecord, 3> now = Get(good[0].info.handle);
@@ -435,7 +424,7 @@ TEST_F(EpochsTest, AKeyFileThatCannotBeWritten) {
   key_file_fails_ = absl::OkStatus();
   Prepare(1);
   Enter();
-  ASSERT_TRUE(stores_[0]->Rewrite(*stores_[0]->OldKeys()).ok());
+  ASSERT_TRUE(mpckdc::RewriteAll(*stores_[0]).ok());
   key_file_fails_ = absl::ResourceExhaustedError("full");
   EXPECT_TRUE(absl::IsResourceExhausted(stores_[0]->EndRefresh()));
   EXPECT_THAT(files_[0], HasSubstr("\n1 "));
@@ -531,11 +520,9 @@ TEST_F(EpochsTest, TwoTriplesOverTheSameDatabasesLoseNoKey) {
     if (other->Epoch().epoch == 1u) other->PrepareEpoch(Id(5), Seed(5)).IgnoreError();
   }
   for (int p = 0; p < 3; ++p) {
-    const auto old = stores_[p]->OldKeys();
-    ASSERT_TRUE(old.ok()) << old.status();
-    const auto damaged = stores_[p]->Rewrite(*old);
-    ASSERT_TRUE(damaged.ok()) << damaged.status();
-    EXPECT_EQ(*damaged, 0u);
+    const auto done = mpckdc::RewriteAll(*stores_[p]);
+    ASSERT_TRUE(done.ok()) << done.status();
+    EXPECT_EQ(done->damaged, 0u);
     ASSERT_TRUE(stores_[p]->EndRefresh().ok());
   }
   std::array<KeyRecord, 3> now = Get(before[0].info.handle);

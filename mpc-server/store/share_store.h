@@ -180,11 +180,19 @@ class ShareStore {
   absl::StatusOr<std::vector<Handle>> Lacking(absl::Span<const Handle> handles) const;
   // Of the committed keys that are `first` or greater, in their order; `most` of them at most.
   absl::StatusOr<std::vector<Handle>> HandlesFrom(const Handle& first, size_t most) const;
-  // Of a store that is rewriting. Another thread's; committed keys whose record is of the epoch
-  // before, in the order in which they lie on the disk.
-  absl::StatusOr<std::vector<Handle>> OldKeys() const;
-  // Writes them as of the present epoch. A damaged record stays as it is; returns how many.
-  absl::StatusOr<size_t> Rewrite(absl::Span<const Handle> handles);
+  // Where they lie on the disk: in the order of the places a rewriting changes fewest pages.
+  struct KeyPlace {
+    uint64_t place;  // 0: of a store of version 1 (key_table.h)
+    Handle handle;
+    auto operator<=>(const KeyPlace&) const = default;
+  };
+  absl::StatusOr<std::vector<KeyPlace>> PlacesFrom(const Handle& first, size_t most) const;
+  // Of a store that is rewriting: those that are of the epoch before become of the present one. A
+  // damaged record stays as it is.
+  struct Rewritten {
+    size_t written = 0, damaged = 0;
+  };
+  absl::StatusOr<Rewritten> Rewrite(absl::Span<const Handle> handles);
   // The same for what is staged.
   absl::StatusOr<size_t> RewriteStaged();
   // Nothing but damaged records is of the epoch before: its seed and its key end here.

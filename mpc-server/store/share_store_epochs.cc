@@ -19,7 +19,7 @@ namespace {
 
 namespace rf = record_format;
 
-constexpr size_t kStagedPerWrite = 256, kKeysPerRead = 256;
+constexpr size_t kStagedPerWrite = 256;
 
 }  // namespace
 
@@ -418,34 +418,26 @@ absl::StatusOr<std::vector<Handle>> ShareStore::HandlesFrom(const Handle& first,
 
 // ---- Until nothing is of the epoch before ----
 
-absl::StatusOr<std::vector<Handle>> ShareStore::OldKeys() const {
-  const uint64_t epoch = Epoch().epoch;
+absl::StatusOr<std::vector<ShareStore::KeyPlace>> ShareStore::PlacesFrom(const Handle& first,
+                                                                         size_t most) const {
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
-  std::vector<std::pair<std::string, Handle>> all;  // by place
-  RETURN_IF_ERROR(txn->Scan(rf::kKeys, "", [&](absl::string_view key, auto value) {
+  std::vector<KeyPlace> places;
+  if (most == 0) return places;
+  RETURN_IF_ERROR(txn->Scan(rf::kKeys, AsText(first), [&](absl::string_view key, auto value) {
     if (key.size() != sizeof(Handle)) return true;  // List() names it
+    KeyPlace& place = places.emplace_back();
+    ByteReader(AsBytes(key)).Into(place.handle);
     const bool is_place = value.size() == rf::kPlaceBytes;
-    all.emplace_back(is_place ? std::string(AsText(value)) : "", Handle{});
-    ByteReader(AsBytes(key)).Into(all.back().second);
-    return true;
+    place.place = is_place ? ByteReader(value).Uint(rf::kPlaceBytes) : 0;
+    return places.size() < most;
   }));
-  std::sort(all.begin(), all.end());
-  std::vector<Handle> handles, old;
-  for (const auto& [place, handle] : all) handles.push_back(handle);
-  for (size_t i = 0; i < handles.size(); i += kKeysPerRead) {
-    const auto some = absl::MakeConstSpan(handles).subspan(i, kKeysPerRead);
-    ASSIGN_OR_RETURN(const auto records, GetKeys(*txn, some));
-    for (size_t k = 0; k < some.size(); ++k) {
-      if (records[k].ok() && Sealer::EpochOf(AsBytes(*records[k])) != epoch) old.push_back(some[k]);
-    }
-  }
-  return old;
+  return places;
 }
 
-absl::StatusOr<size_t> ShareStore::Rewrite(absl::Span<const Handle> handles) {
-  size_t damaged = 0;
+absl::StatusOr<ShareStore::Rewritten> ShareStore::Rewrite(absl::Span<const Handle> handles) {
+  Rewritten done;
   RETURN_IF_ERROR(engine_->Write("refresh keys", [&](KvTxn& txn) -> absl::Status {
-    damaged = 0;
+    done = {};
     ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
     RETURN_IF_ERROR(PrefetchKeys(txn, handles, /*records=*/true));
     for (const Handle& handle : handles) {
@@ -454,17 +446,17 @@ absl::StatusOr<size_t> ShareStore::Rewrite(absl::Span<const Handle> handles) {
       const absl::StatusOr<std::optional<std::string>> renewed =
           sealed.ok() ? Renewed(handle, *sealed, view) : sealed.status();
       if (absl::IsDataLoss(renewed.status())) {
-        ++damaged;
+        ++done.damaged;
         continue;
       }
       if (!renewed.ok()) return renewed.status();
-      if (renewed->has_value()) {
-        RETURN_IF_ERROR(PutKey(txn, AsText(handle), **renewed));
-      }
+      if (!renewed->has_value()) continue;  // enrolled since, or written before a restart
+      RETURN_IF_ERROR(PutKey(txn, AsText(handle), **renewed));
+      ++done.written;
     }
     return absl::OkStatus();
   }));
-  return damaged;
+  return done;
 }
 
 absl::StatusOr<size_t> ShareStore::RewriteStaged() {

@@ -7,6 +7,7 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "mpc-server/testing/jobs.h"
+#include "mpc-server/testing/rewriting.h"
 
 namespace mpckdc {
 
@@ -36,7 +37,7 @@ class HandOverTest : public ::testing::TestWithParam<int> {
     ASSERT_TRUE(Eventually([&] { return !realm_.store(party).Epoch().receiving; }));
   }
   void Rewrite(int p) {
-    ASSERT_TRUE(realm_.store(p).Rewrite(*realm_.store(p).OldKeys()).ok());
+    ASSERT_TRUE(RewriteAll(realm_.store(p)).ok());
     ASSERT_TRUE(realm_.store(p).EndRefresh().ok());
   }
   PerParty<KeyRecord> Records(const PlainKey& key) {
