@@ -336,8 +336,9 @@ TEST_F(TriplesTest, OneTripleAloneIsWaitedForToo) {
   for (const Answer& a : inbox.Wait(20)) EXPECT_EQ(a.verdict, MPC_OK) << a.detail;
 }
 
-// One key that no triple can compute with, since its record is damaged, or has not come yet to a party
-// that is being replaced. Anybody may ask for it in datagrams; the others' jobs are not held for it.
+// One key that no triple can compute with, since its record is damaged, or has not come yet to a
+// party that is being replaced. Anybody may ask for it in datagrams; the others' jobs are not held
+// for it.
 class DamagedKeyTest : public TriplesTest {
  protected:
   DamagedKeyTest() {
@@ -373,7 +374,8 @@ class DamagedKeyTest : public TriplesTest {
       while (asking_) {
         const std::string garbage = Preauth();
         const mpc_open open = {U8(carol_), 1, Bytes(garbage), kEnctypeAes256Gcm};
-        const mpc_job job = {MPC_OPEN_PREAUTH, U8(carol_), 0, &open, nullptr, 0, nullptr, nullptr, 0, 0};
+        const mpc_job job = {MPC_OPEN_PREAUTH, U8(carol_), 0, &open, nullptr, 0,
+                             nullptr,          nullptr,    0, 0};
         mpc_client_submit(client_, &job, Inbox::Done, &garbage_);
         absl::SleepFor(absl::Milliseconds(3));
       }
