@@ -149,3 +149,74 @@ def test_a_lone_login_waits_for_a_database_that_is_read_only_for_a_moment(live, 
         login.join()
         assert said[0].returncode == 0, said[0].stdout
         time.sleep(2)
+
+
+def lose_database(live, parties, party, first):
+    stop_party(live, party)
+    empty_database(live, parties, party)
+    forget_database(live, first)
+    (folder(live, first) / 'store.key').unlink()
+    start(live, first)
+
+
+@pytest.mark.parametrize('victim', [1, 0])
+def test_a_database_crashes_while_a_party_is_replaced(live, parties, victim, party=1):
+    """The newcomer's, or another's. "Interrupted, it goes on by itself; replace-party again watches and
+    refreshes"."""
+    assert settled(live)
+    first, other = machine(0, party), machine(1, party)
+    lose_database(live, parties, party, first)
+    replacing = threading.Thread(target=lambda: said.append(
+        live.admin('replace-party', str(party), timeout=300, check=False)))
+    said = []
+    replacing.start()
+    time.sleep(1.2)
+    parties.clusters[victim].kill()
+    time.sleep(2)
+    parties.clusters[victim].start()
+    replacing.join()
+    print(said[0].returncode, said[0].stdout, said[0].stderr)
+    for _ in range(20):
+        again = live.admin('replace-party', str(party), timeout=300, check=False)
+        if again.returncode == 0:
+            break
+        time.sleep(2)
+    print(again.returncode, again.stdout, again.stderr)
+    if again.returncode:
+        assert said[0].returncode == 0 or 'must be empty' in again.stderr, again.stderr
+    shutil.copy2(folder(live, first) / 'store.key', folder(live, other) / 'store.key')
+    forget_database(live, other)
+    start(live, other)
+    triples.wait_until_healthy(live)
+    assert settled(live)
+    all_log_in(live)
+    live.admin('verify')
+
+
+def test_refresh_with_a_slow_database(live, parties, party=1):
+    """A commit takes a second: its standby is far away."""
+    assert settled(live)
+    cluster = parties.clusters[party]
+    slow = cluster.add_standby()
+    slow.sql("ALTER SYSTEM SET recovery_min_apply_delay = '1s'")
+    slow.sql('SELECT pg_reload_conf()')
+    cluster.sql("ALTER SYSTEM SET synchronous_commit = 'remote_apply'")
+    cluster.sql('SELECT pg_reload_conf()')
+    try:
+        begin = time.monotonic()
+        cluster.sql('CREATE TABLE slow (a int)')
+        print(f'a commit takes {time.monotonic() - begin:.2f} s')
+        before = live.server_status()[0]['epoch']
+        done = live.admin('refresh', check=False, timeout=200)
+        print(done.returncode, done.stdout, done.stderr, time.monotonic() - begin)
+        assert daemon.wait_until(
+            lambda: {s.get('epoch') for s in live.server_status()} == {before + 1}, 60, 1)
+        for user in range(4):
+            live.kinit(f'user{user}', f'password {user}')
+        assert done.returncode == 0, done.stderr
+    finally:
+        cluster.sql("ALTER SYSTEM RESET synchronous_commit")
+        cluster.sql("ALTER SYSTEM RESET synchronous_standby_names")
+        cluster.sql('SELECT pg_reload_conf()')
+    assert settled(live)
+    all_log_in(live)
