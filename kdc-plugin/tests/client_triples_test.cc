@@ -413,6 +413,25 @@ TEST_F(DamagedKeyTest, OfOneTripleHoldsNobodyUp) {
   EXPECT_LT(SlowestLogin(), absl::Milliseconds(500));
 }
 
+// A machine that was broken into, or whose memory of pre-auths is not the two others': its word
+// alone is no answer, and there is another triple.
+TEST_F(TriplesTest, OneMachineThatContradictsTheTwoOthersIsNotAskedForever) {
+  StartBoth();
+  for (const v1::Verdict alone :
+       {v1::VERDICT_REPLAY, v1::VERDICT_CLOCK_SKEW, v1::VERDICT_BAD_TAG, v1::VERDICT_REFUSED}) {
+    for (auto& party : realm_.parties) party->behaviour.delay_ms = 30;  // the other is nearer
+    second_[1]->behaviour.job = [=](v1::JobAnswer& a) {
+      const uint64_t id = a.id();
+      a.Clear();
+      a.set_id(id);
+      a.set_verdict(alone);
+    };
+    int failed = 0;
+    for (int i = 0; i < 10; ++i) failed += Login().verdict != MPC_OK;
+    EXPECT_LE(failed, 2) << v1::Verdict_Name(alone);
+  }
+}
+
 TEST_F(TriplesTest, EachHasItsClusterNumber) {
   second_[2]->behaviour.welcome = [](v1::Welcome& w) { w.set_cluster(1); };
   mpc_options options = realm_.Options(1000);
