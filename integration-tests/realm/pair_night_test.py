@@ -64,6 +64,23 @@ def empty_database(live, parties, party):
     assert done.returncode == 0, done.stderr
 
 
+def lose_database(live, parties, party, first):
+    stop_party(live, party)
+    empty_database(live, parties, party)
+    forget_database(live, first)
+    (folder(live, first) / 'store.key').unlink()
+    start(live, first)
+
+
+def bring_back(live, first, other):
+    """The party's other machine, when the first one has its keys."""
+    shutil.copy2(folder(live, first) / 'store.key', folder(live, other) / 'store.key')
+    forget_database(live, other)
+    start(live, other)
+    triples.wait_until_healthy(live)
+    assert settled(live)
+
+
 def all_log_in(live):
     for user in range(0, 20, 5):
         live.kinit(f'user{user}', f'password {user}')
@@ -75,20 +92,10 @@ def all_log_in(live):
 def test_a_partys_database_is_lost(live, parties, triple, party=1):
     """"Where the party ran several machines on a database that is lost"."""
     assert settled(live)
-    stop_party(live, party)
-    empty_database(live, parties, party)
     first, other = machine(triple, party), machine(1 - triple, party)
-    forget_database(live, first)
-    (folder(live, first) / 'store.key').unlink()
-    start(live, first)
-    said = live.admin('replace-party', str(party), timeout=300, check=False)
-    print(said.stdout, said.stderr)
-    assert said.returncode == 0, live.servers[first].log_tail(15)
-    shutil.copy2(folder(live, first) / 'store.key', folder(live, other) / 'store.key')
-    forget_database(live, other)
-    start(live, other)
-    triples.wait_until_healthy(live)
-    assert settled(live)
+    lose_database(live, parties, party, first)
+    live.admin('replace-party', str(party), timeout=300)
+    bring_back(live, first, other)
     all_log_in(live)
     live.admin('refresh')
     live.admin('verify')
@@ -125,10 +132,13 @@ def test_a_database_of_before_the_refresh(live, parties, party=1):
         live.servers[number].start()
         daemon.wait_until(lambda: not live.servers[number].is_running(), 10)
         said.append(live.servers[number].log_tail(3))
-    print(said)
-    print(live.admin('status', check=False).stdout)
     for text in said:
         assert 'replace-party' in text, text
+    first, other = machine(0, party), machine(1, party)
+    lose_database(live, parties, party, first)
+    live.admin('replace-party', str(party), timeout=300)
+    bring_back(live, first, other)
+    all_log_in(live)
 
 
 def test_a_lone_login_waits_for_a_database_that_is_read_only_for_a_moment(live, parties):
@@ -151,14 +161,6 @@ def test_a_lone_login_waits_for_a_database_that_is_read_only_for_a_moment(live, 
         time.sleep(2)
 
 
-def lose_database(live, parties, party, first):
-    stop_party(live, party)
-    empty_database(live, parties, party)
-    forget_database(live, first)
-    (folder(live, first) / 'store.key').unlink()
-    start(live, first)
-
-
 @pytest.mark.parametrize('victim', [1, 0])
 def test_a_database_crashes_while_a_party_is_replaced(live, parties, victim, party=1):
     """The newcomer's, or another's. "Interrupted, it goes on by itself; replace-party again watches and
@@ -175,20 +177,9 @@ def test_a_database_crashes_while_a_party_is_replaced(live, parties, victim, par
     time.sleep(2)
     parties.clusters[victim].start()
     replacing.join()
-    print(said[0].returncode, said[0].stdout, said[0].stderr)
-    for _ in range(20):
-        again = live.admin('replace-party', str(party), timeout=300, check=False)
-        if again.returncode == 0:
-            break
-        time.sleep(2)
-    print(again.returncode, again.stdout, again.stderr)
-    if again.returncode:
-        assert said[0].returncode == 0 or 'must be empty' in again.stderr, again.stderr
-    shutil.copy2(folder(live, first) / 'store.key', folder(live, other) / 'store.key')
-    forget_database(live, other)
-    start(live, other)
-    triples.wait_until_healthy(live)
-    assert settled(live)
+    assert daemon.wait_until(lambda: live.admin('replace-party', str(party), timeout=300,
+                                                check=False).returncode == 0, 60, 2), said[0].stderr
+    bring_back(live, first, other)
     all_log_in(live)
     live.admin('verify')
 
@@ -205,10 +196,9 @@ def test_refresh_with_a_slow_database(live, parties, party=1):
     try:
         begin = time.monotonic()
         cluster.sql('CREATE TABLE slow (a int)')
-        print(f'a commit takes {time.monotonic() - begin:.2f} s')
+        assert time.monotonic() - begin > 1
         before = live.server_status()[0]['epoch']
         done = live.admin('refresh', check=False, timeout=200)
-        print(done.returncode, done.stdout, done.stderr, time.monotonic() - begin)
         assert daemon.wait_until(
             lambda: {s.get('epoch') for s in live.server_status()} == {before + 1}, 60, 1)
         for user in range(4):
