@@ -259,7 +259,9 @@ void Triples::Learn(const Attempt& attempt, const mpc_result& result, absl::Time
     if (!attempt.connected) return;
     NoteKeys(attempt, true, now);
     if (state.good_at > attempt.sent) return;
-    if (!state.failed && KeysFailing(attempt, state.good_at) > 0) return;
+    // Not by this very job: it may have met the beginning of an outage at another triple.
+    const absl::Time before = std::min(state.good_at, attempt.submitted);
+    if (!state.failed && KeysFailing(attempt, before) > 0) return;
     if (states_.size() == 1 && result.outage == MPC_WRONG_ANSWERS) return;  // it is all there is
     if (attempt.probe) state.pause = std::min(2 * state.pause, kProbeMax);
     if (!state.failed) state.pause = kProbeMin;
