@@ -171,10 +171,11 @@ bool Combiner::Vote(const Sender& from, v1::Verdict verdict, const std::string& 
     first_detail_ = detail;
     first_who_ = from.name();
   } else if (verdict != first_) {
-    Fail(Unavailable(
-        absl::StrCat("the servers disagree: ", Describe(first_, first_detail_, first_who_), "; ",
-                     Describe(verdict, detail, from.name()),
-                     "; compare their clocks and stores with mpc-admin doctor")));
+    // The fault of one of them, who may be alone with it: another triple is asked.
+    Fail(Outage(absl::StrCat("the servers disagree: ", Describe(first_, first_detail_, first_who_),
+                             "; ", Describe(verdict, detail, from.name()),
+                             "; compare their clocks and stores with mpc-admin doctor"),
+                MPC_WRONG_ANSWERS));
     return true;
   }
   if (count_ < MPC_SERVERS) return false;

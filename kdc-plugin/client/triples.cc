@@ -189,10 +189,15 @@ std::deque<std::unique_ptr<Triples::Attempt>> Triples::TakeLeaving(absl::Time no
   std::move(late, held_.end(), std::back_inserter(leaving));
   held_.erase(late, held_.end());
   if (!held_.empty() && TakeTrial(now)) {
-    // Servers judge a pre-authentication a few times only: another one each time.
+    // One whose keys have not failed lately; and servers judge a pre-authentication a few times
+    // only: another one each time.
+    const auto order = [this](const std::unique_ptr<Attempt>& attempt) {
+      mu_.AssertHeld();
+      return std::make_pair(KeysFailing(*attempt, absl::InfiniteFuture()), attempt->sends);
+    };
     const auto least =
         std::min_element(held_.begin(), held_.end(),
-                         [](const auto& a, const auto& b) { return a->sends < b->sends; });
+                         [&](const auto& a, const auto& b) { return order(a) < order(b); });
     leaving.push_back(std::move(*least));
     held_.erase(least);
   }
@@ -251,7 +256,12 @@ void Triples::Learn(const Attempt& attempt, const mpc_result& result, absl::Time
   if (attempt.probe) state.probing = false;
   if (result.outage != MPC_NO_OUTAGE) {
     // It is known to be down; or only this job cannot be computed, whose key is damaged.
-    if (!attempt.connected || state.good_at > attempt.sent) return;
+    if (!attempt.connected) return;
+    NoteKeys(attempt, true, now);
+    if (state.good_at > attempt.sent) return;
+    // Not by this very job: it may have met the beginning of an outage at another triple.
+    const absl::Time before = std::min(state.good_at, attempt.submitted);
+    if (!state.failed && KeysFailing(attempt, before) > 0) return;
     if (states_.size() == 1 && result.outage == MPC_WRONG_ANSWERS) return;  // it is all there is
     if (attempt.probe) state.pause = std::min(2 * state.pause, kProbeMax);
     if (!state.failed) state.pause = kProbeMin;
@@ -261,6 +271,7 @@ void Triples::Learn(const Attempt& attempt, const mpc_result& result, absl::Time
     return;
   }
   state.good_at = now;
+  NoteKeys(attempt, false, now);
   // What was sent before it failed says nothing. While none serves any job is a trial.
   if (attempt.probe || (attempt.sent > state.failed_at && InYoungOutage(now))) {
     state.failed = false;
@@ -270,6 +281,49 @@ void Triples::Learn(const Attempt& attempt, const mpc_result& result, absl::Time
   const bool first = state.nearness == absl::ZeroDuration();
   // Quick ones count at once, slow ones, whose time was spent waiting for others, hardly.
   state.nearness = first || took < state.nearness ? took : state.nearness + took / 256;
+}
+
+// Of one that names a grant none are known; who has a grant is no stranger.
+Triples::KeyHandles Triples::HandlesOf(const Attempt& attempt) {
+  KeyHandles handles;
+  if (attempt.job == nullptr) return handles;
+  const mpc_job& job = attempt.job->job();
+  const auto add = [&handles](const uint8_t* handle) {
+    if (handle != nullptr) std::copy_n(handle, MPC_HANDLE_BYTES, handles.emplace_back().begin());
+  };
+  add(job.client);
+  if (job.open != nullptr) add(job.open->handle);
+  const size_t seals = std::min<size_t>(job.seal_count, MPC_MAX_SEALS);
+  for (size_t i = 0; i < seals; ++i) add(job.seals[i].handle);
+  if (job.make_mac != nullptr) add(job.make_mac->handle);
+  if (job.verify_mac != nullptr) add(job.verify_mac->handle);
+  return handles;
+}
+
+void Triples::NoteKeys(const Attempt& attempt, bool failed, absl::Time now) {
+  if (!failed && failing_.empty()) return;
+  if (failing_.size() >= kMaxFailingKeys) failing_.clear();
+  for (const KeyHandle& handle : HandlesOf(attempt)) {
+    if (failed) {
+      failing_.try_emplace(handle, now);
+    } else {
+      failing_.erase(handle);
+    }
+  }
+}
+
+size_t Triples::KeysFailing(const Attempt& attempt, absl::Time time) const {
+  if (failing_.empty()) return 0;
+  size_t count = 0;
+  KeyHandles seen;
+  for (const KeyHandle& handle : HandlesOf(attempt)) {
+    const auto found = failing_.find(handle);
+    if (found == failing_.end() || found->second >= time) continue;
+    if (std::find(seen.begin(), seen.end(), handle) != seen.end()) continue;
+    seen.push_back(handle);
+    ++count;
+  }
+  return count;
 }
 
 bool Triples::MayTryAgain(const Attempt& attempt, const mpc_result& result, absl::Time now) {

@@ -23,9 +23,16 @@
 //
 // They leave when a triple is healthy, when the outage is no longer young, or when their own time
 // runs short, and then go where any job would go.
+//
+// A job may also end so because the servers cannot read the record of one of its keys, and anybody
+// may ask for that key again and again. Its keys are noted until a job with them succeeds:
+//
+//     a key    fails since | its triple serves another job | a job with it fails: says nothing of
+//                          |                               | the triple
 #ifndef KDC_PLUGIN_CLIENT_TRIPLES_H_
 #define KDC_PLUGIN_CLIENT_TRIPLES_H_
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -34,6 +41,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -53,6 +62,8 @@ inline constexpr double kLeastPartLeft = 0.3;
 inline constexpr absl::Duration kYoungOutage = absl::Seconds(3);
 // Then one of them tries as often whether a triple serves again.
 inline constexpr absl::Duration kTrialPause = absl::Milliseconds(100);
+// So many keys with which jobs fail are remembered.
+inline constexpr size_t kMaxFailingKeys = 4096;
 // Those that wait are looked at as often, for their time.
 inline constexpr absl::Duration kHeldLook = absl::Milliseconds(20);
 
@@ -104,6 +115,16 @@ class Triples : public TripleObserver {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasTime(const Attempt& attempt, absl::Time now) const;
 
+  // ---- Of keys with which jobs fail ----
+  using KeyHandle = std::array<uint8_t, MPC_HANDLE_BYTES>;
+  using KeyHandles = absl::InlinedVector<KeyHandle, 4>;
+  static KeyHandles HandlesOf(const Attempt& attempt);
+  void NoteKeys(const Attempt& attempt, bool failed, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // How many of the job's keys have failed since before `time`.
+  size_t KeysFailing(const Attempt& attempt, absl::Time time) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   // ---- Of jobs that wait ----
   // After each change of a triple's state.
   void NoteHealth(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -132,6 +153,8 @@ class Triples : public TripleObserver {
   absl::Time next_trial_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   bool told_held_ ABSL_GUARDED_BY(mu_) = false;  // the log says that jobs wait
   std::deque<std::unique_ptr<Attempt>> held_ ABSL_GUARDED_BY(mu_);
+  // Keys with which no job has succeeded since then.
+  absl::flat_hash_map<KeyHandle, absl::Time> failing_ ABSL_GUARDED_BY(mu_);
   absl::CondVar holder_wake_;
   std::thread holder_;
 };

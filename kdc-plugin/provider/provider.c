@@ -62,14 +62,18 @@ static flight *send_job(const operation *op, mpc_job *job)
 /* Waits for a flight. On success *result belongs to it. */
 static krb5_error_code land(const operation *op, flight *f, const mpc_result **result)
 {
+    enum mpc_verdict verdict;
+
     *result = (f == NULL) ? NULL : flight_await(f);
     if (*result == NULL)
         return ENOMEM;
-    if ((*result)->verdict == MPC_UNPROVED)
+    verdict = (*result)->verdict;
+    if (verdict == MPC_UNPROVED)
         krb5_c_remote_key_host()->prefer_stream();
-    if ((*result)->verdict != MPC_OK)
-        return verdict_error(op->context, (*result)->verdict, op->what, (*result)->detail);
-    return 0;
+    if (verdict == MPC_REFUSED && op->request != NULL && op->request->lost)
+        verdict = MPC_UNAVAILABLE; /* the grant pays no more; who is told of a policy gives up */
+    return verdict == MPC_OK ? 0
+                             : verdict_error(op->context, verdict, op->what, (*result)->detail);
 }
 
 /* Opens the request's pre-authentication again, for the rest of its grant, at whichever triple: the
@@ -96,6 +100,8 @@ static int regain_grant(const operation *op)
     regained = result != NULL && result->verdict == MPC_OK;
     if (regained)
         r->grant = result->id;
+    else if (result == NULL || result->verdict == MPC_UNAVAILABLE || result->verdict == MPC_REPLAY)
+        r->lost = 1;
     flight_release(f);
     return regained;
 }
@@ -197,6 +203,8 @@ static krb5_error_code land_tag(const operation *op, tag_flight *t, uint8_t *pla
     if (t == NULL)
         return ENOMEM;
     verdict = tag_await(t, place, &detail);
+    if (op->request != NULL && verdict == MPC_UNAVAILABLE)
+        op->request->lost = 1;
     if (verdict == MPC_UNAVAILABLE && (may & SEAL_MAY_BE_REPEATED))
         ret = KRB5_PLUGIN_NO_HANDLE;
     else if (verdict != MPC_OK)

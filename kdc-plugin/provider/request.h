@@ -65,6 +65,7 @@ typedef struct request {
     opened_message parent;
     opened_message preauth; /* that gave the grant */
     int regained;           /* it gave it a second time */
+    int lost; /* an answer or the grant was, in an outage: what is refused then is part of it */
     prepared_job prepared;
     int tag_may_be_late; /* the hint says so of the ticket */
     late_tag late;

@@ -310,6 +310,43 @@ TEST_F(LostTagTest, TheGrantIsRegained) {
   realm_.Answer(nullptr);
 }
 
+// What is lost with an outage is not refused: who is told of a policy gives up.
+TEST_F(LostTagTest, ALossThatTheGrantDoesNotCoverIsAnOutage) {
+  const std::string preauth = Preauth();
+  HintAs(preauth, 100, 200);
+  Open(user_, 1, preauth);
+  LoseTags(1);
+  realm_.Answer(v1::VERDICT_REFUSED);  // "the grant is used up", and REPLAY in its place
+  std::string out;
+  EXPECT_EQ(Encrypt(tgs_, 2, "ticket part", &out), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  realm_.Answer(nullptr);
+}
+
+// A server was restarted, which has forgotten the grant, and another one is down by now.
+TEST_F(LostTagTest, AGrantThatCannotBeRegainedIsAnOutage) {
+  const std::string preauth = Preauth();
+  Open(user_, 1, preauth);
+  std::atomic<int> refuse{3};
+  realm_.Answer([&](v1::JobAnswer& a) {
+    a.set_verdict(refuse-- > 0 ? v1::VERDICT_REFUSED : v1::VERDICT_DEADLINE);
+  });
+  std::string out;
+  EXPECT_EQ(Encrypt(tgs_, 2, "ticket part", &out), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  realm_.Answer(nullptr);
+}
+
+// Nothing was lost: the servers' rules are told as such.
+TEST_F(LostTagTest, ARefusalStaysOne) {
+  const std::string preauth = Preauth();
+  Open(user_, 1, preauth);
+  realm_.Answer([&](v1::JobAnswer& a) {
+    if (a.seals_size() > 0) a.set_verdict(v1::VERDICT_REFUSED);
+  });
+  std::string out;
+  EXPECT_EQ(Encrypt(tgs_, 2, "ticket part", &out), KRB5KDC_ERR_POLICY);
+  realm_.Answer(nullptr);
+}
+
 TEST_F(ProviderTest, AWrongPasswordOpensNothing) {
   const std::string preauth = Seal(Local(std::string(32, 'w')), 1, "a timestamp");
   HintAs(preauth, 100, 100);

@@ -2,6 +2,7 @@
 //
 // Two triples of engines on three stores: what is enrolled, spent or refreshed through one holds
 // for the other, whoever is down.
+#include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "mpc-server/agree/epoch_duties.h"
 #include "mpc-server/agree/quarantine.h"
+#include "mpc-server/judge/budget.h"
 #include "mpc-server/key/nonce.h"
 #include "mpc-server/testing/jobs.h"
 #include "mpc-server/testing/rewriting.h"
@@ -312,6 +314,80 @@ TEST_F(TriplesTest, AMachineWithAnotherClockWaitsForNobodyWhenTheRefreshHasEnded
   ASSERT_TRUE(other.Look().ok());
   others.Step();
   EXPECT_EQ(others.Progress().waits, "");
+}
+
+// An intruder at the KDC, who presents one pre-auth to both triples at once, as a login and for
+// grants, and asks each grant for as much as it gives: a ticket comes twice, a reply twice.
+TEST_F(TriplesTest, ARaceOfTwoTriplesIsWorthOneGrant) {
+  for (int round = 0; round < 12; ++round) {
+    const std::string preauth = first_.Preauth(first_.alice);
+    std::atomic<int> tickets{0}, replies{0}, checksums{0};
+    const auto count = [&](const Job& job, const JobResult& result) {
+      if (!result.judgement.ok()) return false;
+      const GrantUse use = UseOf(job);
+      tickets += use.tickets;
+      replies += use.replies;
+      checksums += use.checksums;
+      return true;
+    };
+    std::vector<std::thread> intruders;
+    for (Realm* realm : {&first_, &second_}) {
+      intruders.emplace_back([&, realm] {
+        const Job login = realm->Login(realm->alice, preauth);
+        count(login, realm->Run(login));
+      });
+      intruders.emplace_back([&, realm] {
+        const Job open = realm->OpenPreauth(realm->alice, preauth);
+        if (!count(open, realm->Run(open))) return;
+        for (int i = 0; i < 3; ++i) {
+          const Job ticket = realm->Granted(open.id);
+          count(ticket, realm->Run(ticket));
+          const Job reply =
+              realm->Granted(open.id, realm->alice, {realm->alice.info.handle, kUsageAsReply, 100});
+          count(reply, realm->Run(reply));
+        }
+      });
+    }
+    for (std::thread& intruder : intruders) intruder.join();
+    EXPECT_GE(tickets, 1);
+    EXPECT_LE(tickets, 2);
+    EXPECT_LE(replies, 2);
+    EXPECT_LE(checksums, 2);
+  }
+}
+
+// Down for 13 hours, over two refreshes of which the second one was not waited for it: told what to
+// do; with another machine's key file it serves.
+TEST_F(TriplesTest, OldKeysAreKeptForTwelveHoursAndNoLonger) {
+  second_.StopAll();
+  OffsetClock clock;
+  const EpochDutyOptions options{.at_least = absl::ZeroDuration()};
+  const auto ended = [](const EpochState&, const EpochProgress&) { return absl::OkStatus(); };
+  ExpectRefreshed(first_);
+  const auto step = [&] {
+    for (int p = 0; p < kParties; ++p) {
+      EpochDuties duties(&first_.store(p), &first_.engine(p), &clock, options, ended,
+                         [](const std::string&) {});
+      for (int i = 0; i < 3; ++i) duties.Step();
+    }
+  };
+  for (const int hours : {0, 1, 11}) {
+    clock.Set(absl::Hours(hours));
+    step();
+    for (int p = 0; p < kParties; ++p) {
+      EXPECT_TRUE(first_.store(p).Epoch().rewriting) << hours;
+      EXPECT_THAT(first_.store(p).KeyEpochs(), ::testing::ElementsAre(1, 2));
+    }
+  }
+  clock.Set(absl::Hours(13));
+  step();
+  for (int p = 0; p < kParties; ++p) {
+    EXPECT_FALSE(first_.store(p).Epoch().rewriting);
+    EXPECT_THAT(first_.store(p).KeyEpochs(), ::testing::ElementsAre(2));
+    EXPECT_THAT(second_.store(p).Look().ToString(),
+                ::testing::HasSubstr("copy that file from another machine"));
+  }
+  EXPECT_TRUE(LogsIn(first_, first_.alice));
 }
 
 TEST_F(TriplesTest, TroubleIsSaidOnceAndStaysInTheStatus) {

@@ -386,6 +386,24 @@ TEST_F(EpochsTest, AMachinesKeyFileOfBeforeOpensNoSharedStoreOfAfter) {
   EXPECT_TRUE(open().ok());
 }
 
+// The key file is newer than the store: no other machine has its key either.
+TEST_F(EpochsTest, ADatabaseOfBeforeARefreshIsNotWaitedForByCopyingKeyFiles) {
+  const auto open = [](std::shared_ptr<MemoryEngine> shared, std::string file) {
+    return ShareStore::Open(
+        std::make_shared<SharedMemoryEngine>(std::move(shared), MachineName{1}),
+        {{"EXAMPLE.COM", 0, 7}, *StoreKeys::Parse(AsBytes(file), "store.key"), &SystemRandom()});
+  };
+  const auto database = std::make_shared<MemoryEngine>();
+  const std::string before = "1 " + std::string(64, 'a'), after = "2 " + std::string(64, 'b');
+  ASSERT_TRUE(open(database, before).ok());
+  const std::string said(open(database, after).status().message());
+  EXPECT_THAT(said, ::testing::HasSubstr("make an empty database"));
+  EXPECT_THAT(said, ::testing::HasSubstr("mpc-admin replace-party"));
+  EXPECT_THAT(said, ::testing::Not(::testing::HasSubstr("from another machine")));
+  const std::string empty(open(std::make_shared<MemoryEngine>(), after).status().message());
+  EXPECT_THAT(empty, ::testing::HasSubstr("move the key file away"));
+}
+
 TEST_F(EpochsTest, TheNextRefreshWaitsForTheLast) {
   Enrol();
   Prepare(1);

@@ -123,8 +123,11 @@ absl::Status ShareStore::LoadOrCreateMeta(KvTxn& txn, StoreMeta* meta) const {
   if (absl::IsNotFound(record.status())) {
     *meta = {sealer_.identity(), 1, false, rf::kStoreVersion};
     if (!sealer_.HasKey(meta->epoch)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(sealer_.key_origin(), " holds no key for epoch 1, that of a new store"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          sealer_.key_origin(),
+          " holds no key for epoch 1, that of a new store: is the data where this "
+          "server looks for it? If it is lost move the key file away and see \"A server "
+          "lost its disk\" in deploy/runbooks/epochs.md"));
     }
     return txn.Put(rf::kMeta, rf::kNameIdentity, sealer_.SealIdentity(*meta));
   }

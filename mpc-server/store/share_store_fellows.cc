@@ -72,6 +72,14 @@ absl::Status ShareStore::AdoptKey(const KvTxn& txn, uint64_t epoch) const {
   }
   ASSIGN_OR_RETURN(const absl::Span<const uint8_t> identity, txn.Get(rf::kMeta, rf::kNameIdentity));
   if (const absl::Status fits = sealer_.CheckIdentity(identity); !fits.ok()) {
+    if (!sealer_.HasKey(epoch) && !KeyEpochs().empty() && KeyEpochs().back() > epoch) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the store is in share epoch ", epoch, ", and ", sealer_.key_origin(), " has the key of ",
+          KeyEpochs().back(),
+          ": the database was put back to before a refresh, and the key of that time is erased. "
+          "Stop the party's servers, make an empty database and run mpc-admin replace-party "
+          "(deploy/runbooks/epochs.md)"));
+    }
     return absl::Status(
         fits.code(),
         absl::StrCat("the store is in share epoch ", epoch, ", and ", sealer_.key_origin(),
