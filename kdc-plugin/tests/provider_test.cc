@@ -66,6 +66,16 @@ TEST_F(ProviderTest, AnUnforeseenReplyFinishesTheTicketToo) {
   EXPECT_EQ(Open(Local(tgs_base_), 2, ticket), "ticket part");
 }
 
+// As krb5kdc does when a mechanism replaces the reply key after the first hint.
+TEST_F(ProviderTest, AnotherHintMayFinishTheTicketAtOnce) {
+  const std::string preauth = Preauth();
+  HintAs(preauth, 100, 100, "", /*finish_with_reply=*/true);
+  EXPECT_EQ(Open(user_, 1, preauth), "a timestamp");
+  HintAs("", 100, 0);
+  const std::string ticket = Seal(tgs_, 2, "the TGT");
+  EXPECT_EQ(Open(Local(tgs_base_), 2, ticket), "the TGT");
+}
+
 TEST_F(ProviderTest, ATicketWithoutAReplyIsLeftAlone) {
   const std::string preauth = Preauth();
   HintAs(preauth, 100, 200, "", true);

@@ -209,12 +209,22 @@ take_time(void)
 
 /*** Requests ***/
 
+/* As many bytes at a ticket's end may come with the reply. */
+#define LATE_LENGTH 16
+
 /* What the provider knows about a request in progress. */
 struct request {
     unsigned int operations;
     size_t ticket_bound, reply_bound; /* from hints, or 0 */
     krb5_boolean hinted;
     struct ticket_header header; /* for the next ticket; version 0 if none */
+
+    /* A ticket which was handed out without its last bytes. */
+    krb5_boolean may_be_late;
+    krb5_data late; /* in the host's memory; without data if there is none */
+    const struct key *late_key;
+    krb5_data late_plain;
+    char late_end[LATE_LENGTH];
 };
 
 /* Return the state of the current request, or NULL outside of requests. */
@@ -294,6 +304,49 @@ tamper(struct ticket_header *header)
         header->cap = header->origin + 60;
 }
 
+/* Keep the end of a ticket until the reply is encrypted, if that is allowed and wanted. */
+static void
+hold_back(struct request *r, const struct key *k, const krb5_data *plain, krb5_data *cipher)
+{
+    char *end = cipher->data + cipher->length - LATE_LENGTH;
+
+    if (r == NULL || !r->may_be_late || getenv("KRB5_REMOTETEST_LATE") == NULL)
+        return;
+    r->late = *cipher;
+    r->late_key = k;
+    r->late_plain = *plain;
+    r->late_plain.data = malloc(plain->length);
+    if (r->late_plain.data == NULL)
+        abort();
+    memcpy(r->late_plain.data, plain->data, plain->length);
+    memcpy(r->late_end, end, LATE_LENGTH);
+    memset(end, 0, LATE_LENGTH);
+    log_line("held back");
+}
+
+/* Bring the end of the ticket which was handed out without it, or the whole ticket anew. */
+static krb5_error_code
+bring_late(struct request *r)
+{
+    const char *how = getenv("KRB5_REMOTETEST_LATE");
+    struct ticket_header header;
+    krb5_data late;
+
+    if (r == NULL || r->late.data == NULL || strcmp(how, "never") == 0)
+        return 0;
+    late = r->late;
+    r->late.data = NULL;
+    log_line("brought late");
+    if (strcmp(how, "again") == 0) {
+        header = r->header;
+        tamper(&header);
+        return ticket_header_seal(r->late_key->block, KRB5_KEYUSAGE_KDC_REP_TICKET, &header,
+                                  &r->late_plain, &late);
+    }
+    memcpy(late.data + late.length - LATE_LENGTH, r->late_end, LATE_LENGTH);
+    return 0;
+}
+
 static krb5_error_code
 op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5_data *handle,
            krb5_keyusage usage, const krb5_data *plain, krb5_data *cipher_out)
@@ -315,8 +368,12 @@ op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
     if (ticket_header_applies(enctype, usage, k->owner) && r != NULL && r->header.version != 0) {
         struct ticket_header header = r->header;
 
-        tamper(&header);
-        return ticket_header_seal(k->block, usage, &header, plain, cipher_out);
+        if (!r->may_be_late || getenv("KRB5_REMOTETEST_LATE") == NULL)
+            tamper(&header);
+        ret = ticket_header_seal(k->block, usage, &header, plain, cipher_out);
+        if (!ret)
+            hold_back(r, k, plain, cipher_out);
+        return ret;
     }
 
     ret = krb5_c_encrypt_length(context, enctype, plain->length, &length);
@@ -327,6 +384,8 @@ op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
     ret = krb5_c_encrypt(context, k->block, usage, NULL, plain, &enc);
     if (ret == 0)
         cipher_out->length = length;
+    if (ret == 0 && usage == KRB5_KEYUSAGE_AS_REP_ENCPART)
+        ret = bring_late(r);
     return ret;
 }
 
@@ -425,6 +484,7 @@ op_hint_as(krb5_context context, void *moddata, const krb5_remote_key_as_hint *h
     r->hinted = TRUE;
     r->ticket_bound = hint->ticket_key ? hint->ticket_size : 0;
     r->reply_bound = hint->reply_size;
+    r->may_be_late = hint->finish_with_reply;
 
     /* The new TGT is the client's, whosever TGT was the armor. */
     if (krb5_c_remote_key_handle(hint->client_key, &handle) == 0 &&
@@ -451,6 +511,7 @@ op_request_done(void *moddata, void *request_state)
     struct request *r = request_state;
 
     log_line("request_done operations=%u", r->operations);
+    free(r->late_plain.data);
     free(r);
 }
 

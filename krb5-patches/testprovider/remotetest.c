@@ -20,6 +20,9 @@
  *   KRB5_REMOTETEST_TAMPER  name of a file which tells how to falsify headers of
  *                           TGTs: version, principal, origin-late, origin-early
  *                           or cap
+ *   KRB5_REMOTETEST_LATE    if set, the end of a ticket comes with the reply where
+ *                           the KDC allows it: "end", the whole ticket anew (and
+ *                           falsified, if at all, only then): "again", or "never"
  *   KRB5_REMOTETEST_MAX_RENEWABLE_LIFE  seconds, for the cap in headers
  *   KRB5_REMOTETEST_LEAVE_OUT  name of an enctype, in any program; the module
  *                           leaves out keys of it when it stores an entry
