@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -136,6 +137,22 @@ static struct alarm *alarms, **alarms_tail = &alarms;
 static krb5_boolean stopping, thread_started;
 static pthread_t thread;
 
+/* The log of the process, if it has one: this module is in tools, too. */
+extern int krb5_klog_syslog(int priority, const char *format, ...)
+    __attribute__((weak, format(printf, 2, 3)));
+
+/* Write as much to the log as a test wants, from this thread. */
+static void
+chatter(void)
+{
+    static unsigned long line;
+    const char *lines = getenv("KRB5_REMOTETEST_CHATTER");
+    int i;
+
+    for (i = 0; lines != NULL && i < atoi(lines); i++)
+        krb5_klog_syslog(LOG_ERR, "chatter %lu.", line++);
+}
+
 static void *
 run_alarms(void *arg)
 {
@@ -162,6 +179,9 @@ run_alarms(void *arg)
         }
         host->wake(a->token);
         free(a);
+        pthread_mutex_unlock(&lock);
+        chatter();
+        pthread_mutex_lock(&lock);
     }
     pthread_mutex_unlock(&lock);
     return arg;

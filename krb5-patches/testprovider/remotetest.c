@@ -14,6 +14,8 @@
  *
  * Environment variables, all optional:
  *   KRB5_REMOTETEST_DELAY   milliseconds per operation
+ *   KRB5_REMOTETEST_CHATTER  lines that the provider's thread writes to the KDC's
+ *                           log after each operation
  *   KRB5_REMOTETEST_OUTAGE  name of a file; while it exists, operations fail
  *                           with KRB5KDC_ERR_SVC_UNAVAILABLE
  *   KRB5_REMOTETEST_NO_PRF  if set, the provider has no PRF
