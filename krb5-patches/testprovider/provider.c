@@ -236,7 +236,8 @@ take_time(void)
 struct request {
     unsigned int operations;
     size_t ticket_bound, reply_bound; /* from hints, or 0 */
-    krb5_boolean hinted;
+    krb5_boolean hinted, is_as;
+    krb5_boolean preauthenticated; /* an encrypted timestamp was opened */
     struct ticket_header header; /* for the next ticket; version 0 if none */
 
     /* A ticket which was handed out without its last bytes. */
@@ -380,6 +381,10 @@ op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
     ret = start("encrypt", handle, usage, plain->length, &k);
     if (ret)
         return ret;
+    if (getenv("KRB5_REMOTETEST_GATE") != NULL && r != NULL && r->is_as && !r->preauthenticated) {
+        krb5_set_error_message(context, KRB5KDC_ERR_PREAUTH_REQUIRED, "the gate is shut");
+        return KRB5KDC_ERR_PREAUTH_REQUIRED;
+    }
     if (usage == KRB5_KEYUSAGE_KDC_REP_TICKET && r != NULL)
         compare_bound("ticket", r->ticket_bound, plain->length);
     if (usage == KRB5_KEYUSAGE_AS_REP_ENCPART && r != NULL)
@@ -427,6 +432,8 @@ op_decrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
 
     /* The next ticket is for whoever proved to hold this key, or for whom the TGT
      * opened first was. */
+    if (usage == KRB5_KEYUSAGE_AS_REQ_PA_ENC_TS)
+        r->preauthenticated = TRUE;
     if (usage == KRB5_KEYUSAGE_AS_REQ_PA_ENC_TS)
         ticket_header_make(&r->header, k->owner);
     else if (ticket_header_applies(enctype, usage, k->owner) && r->header.version == 0)
@@ -501,7 +508,7 @@ op_hint_as(krb5_context context, void *moddata, const krb5_remote_key_as_hint *h
              hint->as_req ? (unsigned long)hint->as_req->length : 0);
     if (r == NULL)
         return;
-    r->hinted = TRUE;
+    r->hinted = r->is_as = TRUE;
     r->ticket_bound = hint->ticket_key ? hint->ticket_size : 0;
     r->reply_bound = hint->reply_size;
     r->may_be_late = hint->finish_with_reply;

@@ -18,6 +18,8 @@
  *                           log after each operation
  *   KRB5_REMOTETEST_OUTAGE  name of a file; while it exists, operations fail
  *                           with KRB5KDC_ERR_SVC_UNAVAILABLE
+ *   KRB5_REMOTETEST_GATE    if set, nothing of a login is encrypted before an
+ *                           encrypted timestamp was verified
  *   KRB5_REMOTETEST_NO_PRF  if set, the provider has no PRF
  *   KRB5_REMOTETEST_TAMPER  name of a file which tells how to falsify headers of
  *                           TGTs: version, principal, origin-late, origin-early
