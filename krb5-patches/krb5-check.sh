@@ -84,7 +84,7 @@ make_provider_tree() {
     cp "$to/remotetest.so" "$module"
   done
   cd "$here"
-  cp testprovider/t_*.py "$to/source/src/tests/"
+  cp testprovider/*.py "$to/source/src/tests/"
   touch "$to/complete"
 }
 

@@ -136,15 +136,29 @@ def test_expired_principal(live, user):
     assert 'expired' in live.kinit(*user, check=False).stdout
 
 
+def asked_for_preauth(live, name, password):
+    return 'Encrypted timestamp' in trace(
+        live, lambda more: live.kinit(name, password, env=more))
+
+
 def test_without_the_preauth_flag_the_servers_still_ask(live, user):
-    """The KDB's flag alone opens nothing: the gate is the servers'."""
+    """The KDB's flag alone opens nothing: the gate is the servers', and krb5kdc asks for them."""
     name, password = user
     live.kadmin_local(f'modprinc -requires_preauth {name}')
-    assert 'KDC policy rejects request' in live.kinit(name, password, check=False).stdout
+    assert asked_for_preauth(live, name, password)
+    assert 'Password incorrect' in live.kinit(name, 'wrong', check=False).stdout
+    assert live.failed_attempts(name) == 1
+    assert asked_for_preauth(live, name, password)
+    assert live.failed_attempts(name) == 0, 'a success was not counted'
+
+
+def test_a_gate_that_does_not_ask(live, user):
+    name, password = user
+    live.kadmin_local(f'modprinc -requires_preauth {name}')
     live.admin('policy', name, '--gate', 'none')
-    live.kinit(name, password)
+    assert not asked_for_preauth(live, name, password)
     live.admin('policy', name, '--gate', 'timestamp')
-    assert 'KDC policy rejects request' in live.kinit(name, password, check=False).stdout
+    assert asked_for_preauth(live, name, password)
 
 
 def trace(live, command):

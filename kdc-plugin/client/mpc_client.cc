@@ -14,7 +14,11 @@
 #include "absl/synchronization/mutex.h"
 #include "kdc-plugin/client/text.h"
 #include "kdc-plugin/client/triples.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/base/secret.h"
+
+static_assert(MPC_MAX_REQUEST_BYTES == mpckdc::limits::kMaxMacDataBytes);
+static_assert(MPC_MAX_CTS_REQUEST_BYTES == mpckdc::limits::kMaxCtsRequestBytes);
 
 struct mpc_client {
   std::unique_ptr<mpckdc::client::Triples> jobs;

@@ -17,6 +17,8 @@
 
 namespace mpckdc::client {
 
+constexpr char kOver[] = "MPC servers: a triple serves again";
+
 // One job on its way, whichever triple it is at.
 struct Triples::Attempt {
   Attempt(Triples* triples, mpc_job_done to_call, void* with)
@@ -137,17 +139,19 @@ void Triples::RequestTag(uint64_t id, uint32_t seal, mpc_bytes ciphertext, mpc_t
 
 // ---- While no triple serves ----
 
-void Triples::NoteHealth(absl::Time now) {
+bool Triples::NoteHealth(absl::Time now) {
   const bool any = std::any_of(states_.begin(), states_.end(),
                                [](const State& state) { return state.healthy(); });
   if (any) {
     none_since_ = absl::InfiniteFuture();
     if (!held_.empty()) holder_wake_.Signal();
-  } else if (none_since_ == absl::InfiniteFuture()) {
+    return std::exchange(told_held_, false);
+  }
+  if (none_since_ == absl::InfiniteFuture()) {
     none_since_ = now;
     next_trial_ = now + kTrialPause;
-    told_held_ = false;
   }
+  return false;
 }
 
 bool Triples::InYoungOutage(absl::Time now) const {
@@ -229,18 +233,19 @@ void Triples::Done(void* arg, mpc_result* result) {
   std::unique_ptr<Attempt> attempt(static_cast<Attempt*>(arg));
   Triples& self = *attempt->owner;
   const absl::Time now = absl::Now();
-  bool again = false;
+  bool again = false, over = false;
   std::string line;
   int priority = LOG_NOTICE;
   {
     absl::MutexLock lock(&self.mu_);
     self.Learn(*attempt, *result, now);
-    self.NoteHealth(now);
+    over = self.NoteHealth(now);
     again = self.MayTryAgain(*attempt, *result, now);
     line = self.Change(attempt->triple, result->detail);
     if (!self.states_[static_cast<size_t>(attempt->triple)].healthy()) priority = LOG_ERR;
   }
   self.Log(priority, line);
+  if (over) self.Log(LOG_NOTICE, kOver);
   if (!again) return attempt->done(attempt->arg, result);
   mpc_result_free(result);
   attempt->again = true;
@@ -341,16 +346,18 @@ bool Triples::HasTime(const Attempt& attempt, absl::Time now) const {
 
 void Triples::OnTriple(int triple, bool connected, const std::string& why) {
   std::string line;
+  bool over = false;
   {
     absl::MutexLock lock(&mu_);
     State& state = states_[static_cast<size_t>(triple)];
     state.connected = connected;
     // Its servers are other processes, or are asked anew.
     if (!connected) state.failed = false;
-    NoteHealth(absl::Now());
+    over = NoteHealth(absl::Now());
     if (!stopping_) line = Change(triple, why);
   }
   Log(connected ? LOG_NOTICE : LOG_ERR, line);
+  if (over) Log(LOG_NOTICE, kOver);
 }
 
 std::string Triples::Change(int triple, const std::string& why) {

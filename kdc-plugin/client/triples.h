@@ -126,8 +126,8 @@ class Triples : public TripleObserver {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // ---- Of jobs that wait ----
-  // After each change of a triple's state.
-  void NoteHealth(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // After each change of a triple's state. Whether an outage is over that the log has.
+  bool NoteHealth(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool InYoungOutage(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether a job may find out now whether a triple serves again. Says yes once in kTrialPause.
   bool TakeTrial(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

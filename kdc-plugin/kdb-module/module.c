@@ -16,13 +16,21 @@
 #include "kdc-plugin/kdb-module/wrapped.h"
 #include "kdc-plugin/provider/provider.h"
 
-/* Wherever the program's com_err goes: the log of the daemons, the terminal of the tools. */
+/* libkadm5's; weak, since not every program that opens a database has it. */
+extern int krb5_klog_syslog(int priority, const char *format, ...)
+    __attribute__((weak, format(printf, 2, 3)));
+
+/* krb5kdc's log, to which any thread may write (krb5-patches, 23). com_err would make everything an
+ * LOG_INFO there, and an outage is none. */
 static void log_all(int priority, const char *text)
 {
-    (void)priority;
-    com_err("mpc", 0, "%s", text);
+    if (krb5_klog_syslog != NULL)
+        (void)krb5_klog_syslog(priority, "%s", text);
+    else
+        com_err("mpc", 0, "%s", text);
 }
 
+/* Wherever the program's com_err goes: kadmind's log, the terminal of the tools. */
 static void log_problems(int priority, const char *text)
 {
     if (priority <= LOG_WARNING)

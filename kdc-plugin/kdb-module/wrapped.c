@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "kdc-plugin/kdb-module/config.h"
+#include "kdc-plugin/kdb-module/handles.h"
 #include "kdc-plugin/kdb-module/state.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -169,6 +170,45 @@ static int is_counted(krb5_context context, krb5_error_code error_code)
     return state == NULL || state->config->counts_logins;
 }
 
+/* When a request is counted: when it came, but not before what was counted already. A request that
+ * waited longer than one that came after it would set the entry's clock back, and a lock with it. */
+static krb5_timestamp counted_at(const krb5_db_entry *entry, krb5_timestamp came)
+{
+    /* As unsigned numbers they go beyond 2038, as krb5 has it. */
+    const uint32_t failed = (uint32_t)entry->last_failed, succeeded = (uint32_t)entry->last_success;
+    const uint32_t last = failed > succeeded ? failed : succeeded;
+
+    return last > (uint32_t)came ? (krb5_timestamp)last : came;
+}
+
+/* Whether the client of a login that succeeded has shown its password, whatever its entry says: the
+ * servers ask for an encrypted timestamp, too (gate "timestamp"). */
+static int servers_saw_password(const krb5_kdc_req *request, const krb5_db_entry *entry,
+                                krb5_error_code error_code)
+{
+    int i, handles = 0;
+
+    for (i = 0; i < entry->n_key_data; i++)
+        handles += handle_in(&entry->key_data[i]) != NULL;
+    if (error_code != 0 || handles == 0 || request->padata == NULL)
+        return 0;
+    for (i = 0; request->padata[i] != NULL; i++)
+        if (request->padata[i]->pa_type == KRB5_PADATA_ENC_TIMESTAMP)
+            return 1;
+    return 0;
+}
+
+/* Prepares an entry that was just read for being counted in. The wrapped module begins to count
+ * failures anew after a success only if the entry requires pre-authentication. (db2 writes that back,
+ * and its KDC asks at once from then on.) */
+static krb5_timestamp prepare_to_count(const krb5_kdc_req *request, krb5_db_entry *entry,
+                                       krb5_timestamp came, krb5_error_code error_code)
+{
+    if (servers_saw_password(request, entry, error_code))
+        entry->attributes |= KRB5_KDB_REQUIRES_PRE_AUTH;
+    return counted_at(entry, came);
+}
+
 /*
  * db2 counts in the entry it is given and writes all of it back. In krb5kdc that entry was read
  * before the servers were asked; meanwhile kadmind may have changed the password, and other
@@ -193,6 +233,8 @@ void wrapped_audit_as_req(krb5_context context, krb5_kdc_req *request,
         krb5_clear_error_message(context);
         return;
     }
+    if (fresh != NULL)
+        authtime = prepare_to_count(request, fresh, authtime, error_code);
     table->audit_as_req(context, request, local_addr, remote_addr, fresh, server, authtime,
                         error_code);
     krb5_db_free_principal(context, fresh);

@@ -37,11 +37,24 @@ typedef struct operation {
     mpc_client *client;
 } operation;
 
-/* Gets the job client; an outage if there is none. */
-static krb5_error_code get_client(operation *op)
+/* What the caller of an operation gets: a lack of memory is an outage like any other, and says nothing
+ * about a client. */
+static krb5_error_code outcome(const operation *op, krb5_error_code ret)
+{
+    return ret == ENOMEM ? verdict_error(op->context, MPC_UNAVAILABLE, op->what, "out of memory")
+                         : ret;
+}
+
+/* Gets the request, in which each operation leaves what later ones need, and the job client; an
+ * outage if there is none. */
+static krb5_error_code begin(operation *op)
 {
     char *error = NULL;
     krb5_error_code ret = 0;
+
+    op->request = request_current(1);
+    if (op->request == NULL && krb5_c_remote_key_host()->request_slot() != NULL)
+        return ENOMEM;
 
     op->client = process_client_get(&error);
     if (op->client == NULL)
@@ -59,8 +72,19 @@ static flight *send_job(const operation *op, mpc_job *job)
     return flight_start(op->client, job);
 }
 
-/* Waits for a flight. On success *result belongs to it. */
-static krb5_error_code land(const operation *op, flight *f, const mpc_result **result)
+/* A login was refused that asked for its first ticket or reply without a pre-authentication: its
+ * gate wants one. krb5kdc asks the client, whatever its entry says. */
+static krb5_error_code gate_is_shut(const operation *op, const char *detail)
+{
+    if (op->context != NULL)
+        krb5_set_error_message(op->context, KRB5KDC_ERR_PREAUTH_REQUIRED, "%s: %s", op->what,
+                               detail);
+    return KRB5KDC_ERR_PREAUTH_REQUIRED;
+}
+
+/* Waits for the flight of a job. On success *result belongs to it. */
+static krb5_error_code land(const operation *op, const mpc_job *job, flight *f,
+                            const mpc_result **result)
 {
     enum mpc_verdict verdict;
 
@@ -72,6 +96,8 @@ static krb5_error_code land(const operation *op, flight *f, const mpc_result **r
         krb5_c_remote_key_host()->prefer_stream();
     if (verdict == MPC_REFUSED && op->request != NULL && op->request->lost)
         verdict = MPC_UNAVAILABLE; /* the grant pays no more; who is told of a policy gives up */
+    if (verdict == MPC_REFUSED && job->operation == MPC_LOGIN && job->open == NULL)
+        return gate_is_shut(op, (*result)->detail);
     return verdict == MPC_OK ? 0
                              : verdict_error(op->context, verdict, op->what, (*result)->detail);
 }
@@ -119,7 +145,7 @@ static krb5_error_code fly(const operation *op, mpc_job *job, flight **f,
         job->grant = op->request->grant;
         *f = send_job(op, job);
     }
-    return land(op, *f, result);
+    return land(op, job, *f, result);
 }
 
 /* ---- decrypt ---- */
@@ -143,7 +169,7 @@ static krb5_error_code open_message(const operation *op, const mpc_open *open,
         job.open = open;
         f = send_job(op, &job);
     }
-    ret = land(op, f, &result);
+    ret = land(op, prepared ? &r->prepared.job : &job, f, &result);
     if (ret == 0) {
         *job_id = result->id;
         ret = take_plain(open->enctype, cipher, result, plain);
@@ -158,9 +184,9 @@ static krb5_error_code provider_decrypt(krb5_context context, void *moddata, krb
                                         const krb5_data *cipher, krb5_data *plain)
 {
     const mpc_open open = {handle_bytes(handle), (uint32_t)usage, bytes_of(cipher), enctype};
-    request *r = request_current(1);
     operation op = {context, usage == USAGE_PREAUTH ? "verifying a pre-authentication"
-                                                    : "opening a ticket", r, NULL};
+                                                    : "opening a ticket", NULL, NULL};
+    request *r;
     uint64_t id = 0;
     krb5_error_code ret = check_remote_key(context, enctype, handle);
 
@@ -171,18 +197,19 @@ static krb5_error_code provider_decrypt(krb5_context context, void *moddata, krb
         return not_in_table(context, "decrypting", usage);
     if (plain_length(enctype, cipher) < 0)
         return wrong_size(context, op.what, cipher->length, enctype);
-    ret = get_client(&op);
+    ret = begin(&op);
     if (ret == 0)
         ret = open_message(&op, &open, cipher, plain, &id);
+    r = op.request;
     if (ret || r == NULL)
-        return ret;
+        return outcome(&op, ret);
     if (usage == USAGE_PREAUTH) {
         r->grant = id;
         r->has_client = 1;
         memcpy(r->client, open.handle, MPC_HANDLE_BYTES);
         request_remember_preauth(r, enctype, open.handle, cipher);
-    } else if (!r->is_as) {
-        request_remember_parent(r, enctype, open.handle, cipher);
+    } else if (!r->is_as && !request_remember_parent(r, enctype, open.handle, cipher)) {
+        return outcome(&op, ENOMEM);
     }
     return 0;
 }
@@ -294,7 +321,7 @@ static krb5_error_code land_prepared(const operation *op, const mpc_result **res
         return ENOMEM;
     if ((*result)->verdict != MPC_OK && r->grant != 0)
         return KRB5_PLUGIN_NO_HANDLE;
-    ret = land(op, r->prepared.flight, result);
+    ret = land(op, &r->prepared.job, r->prepared.flight, result);
     if (ret == 0 && r->is_as && r->prepared.job.operation != MPC_SEAL_GRANTED)
         r->grant = (*result)->id;
     return ret;
@@ -383,7 +410,7 @@ static krb5_error_code provider_encrypt(krb5_context context, void *moddata, krb
     const mpc_seal seal = {handle_bytes(handle), (uint32_t)usage, plain->length, enctype,
                            cts_enctype(enctype) ? bytes_of(plain) : (mpc_bytes){NULL, 0}};
     operation op = {context, usage == USAGE_TICKET ? "sealing a ticket" : "sealing a reply",
-                    request_current(0), NULL};
+                    NULL, NULL};
     const unsigned int room = message->length;
     krb5_error_code ret = check_remote_key(context, enctype, handle);
 
@@ -392,17 +419,16 @@ static krb5_error_code provider_encrypt(krb5_context context, void *moddata, krb
         return ret;
     if (usage != USAGE_TICKET && usage != USAGE_AS_REPLY)
         return not_in_table(context, "encrypting", usage);
-    ret = get_client(&op);
-    if (ret)
-        return ret;
-    ret = seal_prepared(&op, &seal, plain, message);
+    ret = begin(&op);
+    if (ret == 0)
+        ret = seal_prepared(&op, &seal, plain, message);
     if (ret == KRB5_PLUGIN_NO_HANDLE) {
         message->length = room;
         ret = seal_surely(&op, &seal, plain, message);
     }
     if (ret == 0 && usage == USAGE_AS_REPLY && op.request != NULL)
         ret = land_late_tag(&op);
-    return ret;
+    return outcome(&op, ret);
 }
 
 /* ---- checksums ---- */
@@ -450,13 +476,23 @@ static krb5_error_code mac_alone(const operation *op, const mpc_make_mac *mac, k
     return ret;
 }
 
+/* The client is told; it was the only one to say anything so long. */
+static krb5_error_code too_long(const operation *op, unsigned int length, unsigned int max)
+{
+    if (op->context != NULL)
+        krb5_set_error_message(op->context, KRB5KRB_ERR_FIELD_TOOLONG,
+                               "%s: of %u bytes; the MPC servers make one of at most %u under this "
+                               "key", op->what, length, max);
+    return KRB5KRB_ERR_FIELD_TOOLONG;
+}
+
 static krb5_error_code provider_make_checksum(krb5_context context, void *moddata,
                                               krb5_enctype enctype, const krb5_data *handle,
                                               krb5_keyusage usage, krb5_cksumtype type,
                                               const krb5_data *input, krb5_data *out)
 {
     const mpc_make_mac mac = {handle_bytes(handle), (uint32_t)usage, bytes_of(input), enctype};
-    operation op = {context, "making a checksum", request_current(0), NULL};
+    operation op = {context, "making a checksum", NULL, NULL};
     krb5_error_code ret = check_checksum_type(context, enctype, handle, type);
 
     (void)moddata;
@@ -464,15 +500,15 @@ static krb5_error_code provider_make_checksum(krb5_context context, void *moddat
         return ret;
     if (usage != USAGE_PAC_CHECKSUM && usage != USAGE_AS_REQ_CHECKSUM)
         return not_in_table(context, op.what, usage);
-    ret = get_client(&op);
-    if (ret)
-        return ret;
-    ret = KRB5_PLUGIN_NO_HANDLE;
-    if (usage == USAGE_AS_REQ_CHECKSUM)
-        ret = mac_prepared(&op, mac.handle, input, out);
+    if (input->length > max_checksummed(enctype, usage))
+        return too_long(&op, input->length, max_checksummed(enctype, usage));
+    ret = begin(&op);
+    if (ret == 0)
+        ret = usage == USAGE_AS_REQ_CHECKSUM ? mac_prepared(&op, mac.handle, input, out)
+                                             : KRB5_PLUGIN_NO_HANDLE;
     if (ret == KRB5_PLUGIN_NO_HANDLE)
         ret = mac_alone(&op, &mac, out);
-    return ret;
+    return outcome(&op, ret);
 }
 
 static krb5_error_code provider_verify_checksum(krb5_context context, void *moddata,
@@ -495,9 +531,9 @@ static krb5_error_code provider_verify_checksum(krb5_context context, void *modd
         return ret;
     if (usage != USAGE_PAC_CHECKSUM)
         return not_in_table(context, op.what, usage);
-    ret = get_client(&op);
+    ret = begin(&op);
     if (ret)
-        return ret;
+        return outcome(&op, ret);
     job.operation = MPC_VERIFY_CHECKSUM;
     job.verify_mac = &mac;
     f = flight_start(op.client, &job);
@@ -509,7 +545,7 @@ static krb5_error_code provider_verify_checksum(krb5_context context, void *modd
     else if (result->verdict != MPC_BAD_TAG)
         ret = verdict_error(context, result->verdict, op.what, result->detail);
     flight_release(f);
-    return ret;
+    return outcome(&op, ret);
 }
 
 /* ---- hints ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kdc-plugin/provider/request.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,9 +95,19 @@ static void add_seal(prepared_job *p, krb5_enctype enctype, const uint8_t *handl
     p->job.seals = p->seals;
 }
 
+unsigned int max_checksummed(krb5_enctype enctype, krb5_keyusage usage)
+{
+    if (usage != USAGE_AS_REQ_CHECKSUM)
+        return UINT_MAX; /* the servers decide; nothing else is in such a job */
+    return gcm_enctype(enctype) ? MPC_MAX_REQUEST_BYTES : MPC_MAX_CTS_REQUEST_BYTES;
+}
+
+/* What is too long is left out: it would make the whole job malformed, and the pre-authentication is
+ * to be judged first. */
 static void add_mac(prepared_job *p, krb5_enctype enctype, const krb5_data *as_req)
 {
-    if (!copy_data(as_req, &p->as_req))
+    if (as_req->length > max_checksummed(enctype, USAGE_AS_REQ_CHECKSUM) ||
+        !copy_data(as_req, &p->as_req))
         return;
     p->mac = (mpc_make_mac){p->own_key, USAGE_AS_REQ_CHECKSUM, bytes_of(&p->as_req), enctype};
     p->job.make_mac = &p->mac;
@@ -173,7 +184,7 @@ void request_take_tgs_hint(request *r, const krb5_remote_key_tgs_hint *hint)
     prepared_clear(p);
     if (hint->ticket_cipher == NULL || !handle_of(hint->tgt_key, p->own_key))
         return;
-    request_remember_parent(r, hint->tgt_key->enctype, p->own_key, hint->ticket_cipher);
+    (void)request_remember_parent(r, hint->tgt_key->enctype, p->own_key, hint->ticket_cipher);
     add_open(p, hint->tgt_key->enctype, USAGE_TICKET, hint->ticket_cipher);
     if (p->job.open == NULL)
         return;
@@ -182,20 +193,20 @@ void request_take_tgs_hint(request *r, const krb5_remote_key_tgs_hint *hint)
     p->job.operation = p->job.seal_count > 0 ? MPC_REISSUE_TICKET : MPC_OPEN_TICKET;
 }
 
-static void remember(opened_message *opened, krb5_enctype enctype, const uint8_t *handle,
+static int remember(opened_message *opened, krb5_enctype enctype, const uint8_t *handle,
                      const krb5_data *message)
 {
     if (!copy_data(message, &opened->message))
-        return;
+        return 0;
     memcpy(opened->handle, handle, MPC_HANDLE_BYTES);
     opened->enctype = enctype;
+    return 1;
 }
 
-void request_remember_parent(request *r, krb5_enctype enctype, const uint8_t *handle,
-                             const krb5_data *message)
+int request_remember_parent(request *r, krb5_enctype enctype, const uint8_t *handle,
+                            const krb5_data *message)
 {
-    if (r->parent.message.data == NULL)
-        remember(&r->parent, enctype, handle, message);
+    return r->parent.message.data != NULL || remember(&r->parent, enctype, handle, message);
 }
 
 void request_remember_preauth(request *r, krb5_enctype enctype, const uint8_t *handle,
@@ -203,7 +214,7 @@ void request_remember_preauth(request *r, krb5_enctype enctype, const uint8_t *h
 {
     free(r->preauth.message.data);
     r->preauth.message.data = NULL;
-    remember(&r->preauth, enctype, handle, message);
+    (void)remember(&r->preauth, enctype, handle, message);
 }
 
 int request_send_prepared(request *r, mpc_client *client)

@@ -77,6 +77,9 @@ mpc_bytes bytes_of(const krb5_data *data);
 request *request_current(int create);
 void request_free(request *r);
 
+/* The most bytes of which the servers make a checksum. */
+unsigned int max_checksummed(krb5_enctype enctype, krb5_keyusage usage);
+
 /* Says in a job that opens something where r came from, which may be NULL. */
 void request_tell_source(request *r, mpc_job *job);
 
@@ -87,9 +90,10 @@ void request_note_client(request *r, const uint8_t *handle);
 void request_take_as_hint(request *r, const krb5_remote_key_as_hint *hint);
 void request_take_tgs_hint(request *r, const krb5_remote_key_tgs_hint *hint);
 
-/* Remember the parent ticket, unless one is known, and the last pre-authentication. */
-void request_remember_parent(request *r, krb5_enctype enctype, const uint8_t *handle,
-                             const krb5_data *message);
+/* Remember the parent ticket, unless one is known (0 without memory), and the last
+ * pre-authentication, which is seldom needed again. */
+int request_remember_parent(request *r, krb5_enctype enctype, const uint8_t *handle,
+                            const krb5_data *message);
 void request_remember_preauth(request *r, krb5_enctype enctype, const uint8_t *handle,
                               const krb5_data *message);
 

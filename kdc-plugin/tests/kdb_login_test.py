@@ -2,12 +2,14 @@
 """The whole way with krb5kdc and kadmind: logins, outages, and what changes while one waits."""
 
 import contextlib
+import re
 import signal
 import subprocess
 import time
 
 import pytest
 
+import config_files
 import daemon
 from kdb_realm import new_realm
 
@@ -53,11 +55,26 @@ def test_outage_is_no_wrong_password(live, servers, all_up):
     result = live.kinit("alice", "secret", check=False)
     assert result.returncode != 0 and "Password incorrect" not in result.stdout
     assert servers.info["servers"][2] in live.log()
+    assert "(Error): MPC servers: no triple serves" in live.log()
     assert "Failed password attempts: 0" in live.local("getprinc alice")
     servers.tell("start 2")
     def logs_in():
         return live.kinit("alice", "secret", check=False).returncode == 0
     assert daemon.wait_until(logs_in, 20, pause=0.2), live.log()
+    # (Of each process for itself.)
+    assert daemon.wait_until(
+        lambda: "(Notice): MPC servers: a triple serves again" in live.log(), 20), live.log()
+
+
+def test_the_servers_ask_for_preauth_whatever_the_entry_says(live):
+    """Such users come from old databases; their logins count as any other."""
+    live.local("modprinc -requires_preauth alice")
+    assert live.kinit("alice", "wrong", check=False).returncode
+    assert "Failed password attempts: 1" in live.local("getprinc alice")
+    live.kinit("alice", "secret")
+    assert "Failed password attempts: 0" in live.local("getprinc alice")
+    assert "KEY_NEEDS_PREAUTH: alice@" in live.log()
+    assert "remote keys: " not in live.log(), "that is no failure"
 
 
 def test_a_triple_that_is_not_there_costs_no_login(servers):
@@ -211,6 +228,43 @@ def test_change_while_a_login_waits_holds_for_it(patient, servers, change, error
     said = login.stdout.read()
     assert login.wait() and error in said, said
     assert log in patient.log()
+
+
+@contextlib.contextmanager
+def second_kdc(live):
+    """Another krb5kdc of the same database, and how to ask it."""
+    port = daemon.free_ports(1)[0]
+    conf = config_files.replace(live.kdc_dir / "kdc.conf", str(live.ports.kdc), str(port),
+                                into=live.kdc_dir / "kdc-2.conf")
+    other = daemon.Daemon("kdc2", live.kdc.argv, {**live.env, "KRB5_KDC_PROFILE": str(conf)},
+                          live.run_dir, live.log_dir)
+    other.start()
+    try:
+        assert daemon.wait_until(lambda: other.listens_on(port), 10)
+        yield live.krb5_conf_through(port)
+    finally:
+        other.stop()
+
+
+def last_failure(live):
+    return re.search("Last failed authentication: (.*)", live.local("getprinc alice")).group(1)
+
+
+def test_a_failure_that_is_judged_late_does_not_set_the_clock_back(patient, servers):
+    with second_kdc(patient) as second:
+        patient.kinit("alice", "secret", env=second)  # its streams are up
+        servers.tell("delay 4000")
+        jobs = servers.tell("jobs")
+        late = begin_login(patient, "wrong")
+        servers.wait_for_jobs(jobs + 1)
+        servers.tell("delay 0")
+        time.sleep(1.5)
+        assert patient.kinit("alice", "wrong", env=second, check=False).returncode
+        newer = last_failure(patient)
+        assert late.poll() is None, "the first was judged first: nothing was tested"
+        assert late.wait()
+        assert "Failed password attempts: 2" in patient.local("getprinc alice")
+        assert last_failure(patient) == newer
 
 
 def test_kadmin_and_kpasswd(servers):

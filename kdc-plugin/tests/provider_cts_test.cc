@@ -113,6 +113,17 @@ TEST_P(CtsProviderTest, AReplyThatIsRefusedIsTriedTwice) {
   EXPECT_EQ(seals.size(), 2u);
 }
 
+// A checksum of so much would make the whole login malformed.
+TEST_P(CtsProviderTest, ARequestTooLongForAChecksumIsJudgedAllTheSame) {
+  const std::string preauth = Preauth(), request(MPC_MAX_CTS_REQUEST_BYTES + 1, 'r');
+  HintAs(bob_, tgs_, preauth, 100, 100, request);
+  EXPECT_EQ(Open(bob_, 1, preauth), "a timestamp");
+  Seal(tgs_, 2, "ticket");
+  std::string sum;
+  EXPECT_EQ(MakeChecksum(bob_, 56, request, &sum), KRB5KRB_ERR_FIELD_TOOLONG);
+  EXPECT_EQ(Jobs(), 1);
+}
+
 TEST_P(CtsProviderTest, WithoutHintsEverythingWorks) {
   Open(bob_, 1, Preauth());
   Seal(tgs_, 2, "ticket");

@@ -8,8 +8,24 @@
 #include "gtest/gtest.h"
 #include "kdc-plugin/tests/provider_fixture.h"
 
+namespace {
+thread_local bool no_memory = false;
+}
+
+// The linker puts it in the place of calloc().
+extern "C" void* __real_calloc(size_t count, size_t size);
+extern "C" void* __wrap_calloc(size_t count, size_t size) {
+  return no_memory ? nullptr : __real_calloc(count, size);
+}
+
 namespace mpckdc::test {
 namespace {
+
+// While it lives, this thread's requests get no memory.
+struct NoMemory {
+  NoMemory() { no_memory = true; }
+  ~NoMemory() { no_memory = false; }
+};
 
 using ::testing::HasSubstr;
 
@@ -64,6 +80,16 @@ TEST_F(ProviderTest, AnUnforeseenReplyFinishesTheTicketToo) {
   const std::string ticket = Seal(tgs_, 2, "ticket part");
   Seal(user_, 3, std::string(50, 'r'));
   EXPECT_EQ(Open(Local(tgs_base_), 2, ticket), "ticket part");
+}
+
+// As krb5kdc does when a mechanism replaces the reply key after the first hint.
+TEST_F(ProviderTest, AnotherHintMayFinishTheTicketAtOnce) {
+  const std::string preauth = Preauth();
+  HintAs(preauth, 100, 100, "", /*finish_with_reply=*/true);
+  EXPECT_EQ(Open(user_, 1, preauth), "a timestamp");
+  HintAs("", 100, 0);
+  const std::string ticket = Seal(tgs_, 2, "the TGT");
+  EXPECT_EQ(Open(Local(tgs_base_), 2, ticket), "the TGT");
 }
 
 TEST_F(ProviderTest, ATicketWithoutAReplyIsLeftAlone) {
@@ -184,8 +210,59 @@ TEST_F(ProviderTest, GateIsTheServersDecision) {
   HintAs("", 100, 100);
   std::string ticket;
   const krb5_error_code code = Encrypt(tgs_, 2, "ticket", &ticket);
-  EXPECT_EQ(code, KRB5KDC_ERR_POLICY);
+  EXPECT_EQ(code, KRB5KDC_ERR_PREAUTH_REQUIRED) << "krb5kdc asks the client for one";
   EXPECT_THAT(Message(code), HasSubstr("pre-authentication required"));
+}
+
+// What the KDC verified itself, or what was verified and is refused all the same, is no question of
+// pre-authentication.
+TEST_F(ProviderTest, ARefusalAfterAPreauthIsPolicy) {
+  const std::string preauth = Preauth();
+  HintAs(preauth, 100, 100);
+  realm_.Answer(v1::VERDICT_REFUSED);
+  std::string out;
+  EXPECT_EQ(Decrypt(user_, 1, preauth, &out), KRB5KDC_ERR_POLICY);
+}
+
+TEST_F(ProviderTest, ARequestTooLongForAChecksumIsJudgedAllTheSame) {
+  const std::string request(MPC_MAX_REQUEST_BYTES + 1, 'r'), preauth = Preauth();
+  HintAs(preauth, 100, 100, request);
+  EXPECT_EQ(Open(user_, 1, preauth), "a timestamp");
+  std::string sum;
+  const krb5_error_code code = MakeChecksum(user_, 56, request, &sum);
+  EXPECT_EQ(code, KRB5KRB_ERR_FIELD_TOOLONG);
+  EXPECT_THAT(Message(code),
+              HasSubstr("of 65537 bytes; the MPC servers make one of at most 65536"));
+  EXPECT_EQ(Jobs(), 1);
+  // Of the longest there is one, in the same job.
+  EndRequest();
+  const std::string longest(MPC_MAX_REQUEST_BYTES, 'r'), another = Preauth("another");
+  HintAs(another, 100, 100, longest);
+  Open(user_, 1, another);
+  EXPECT_TRUE(Valid(Local(user_base_), 56, longest, Checksum(user_, 56, longest)));
+  EXPECT_EQ(Jobs(), 2);
+}
+
+// Without memory a request is not known, and so neither is whose ticket is asked for. That is an
+// outage, and nothing that a client did wrong.
+TEST_F(ProviderTest, WithoutMemoryKeysAreOutOfReach) {
+  const std::string preauth = Preauth();
+  std::string out;
+  {
+    const NoMemory here;
+    EXPECT_EQ(Decrypt(user_, 1, preauth, &out), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  }
+  EndRequest();
+  HintAs(preauth, 100, 100);
+  Open(user_, 1, preauth);
+  EndRequest();  // as if there had been no memory for it
+  {
+    const NoMemory here;
+    EXPECT_EQ(Encrypt(tgs_, 2, "ticket", &out), KRB5KDC_ERR_SVC_UNAVAILABLE);
+    EXPECT_EQ(Encrypt(user_, 3, "reply", &out), KRB5KDC_ERR_SVC_UNAVAILABLE);
+    EXPECT_EQ(MakeChecksum(user_, 56, "request", &out), KRB5KDC_ERR_SVC_UNAVAILABLE);
+  }
+  EXPECT_THAT(log_, HasSubstr("out of memory"));
 }
 
 TEST_F(ProviderTest, TgsOpensAndReissuesInOneJob) {

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -136,6 +137,22 @@ static struct alarm *alarms, **alarms_tail = &alarms;
 static krb5_boolean stopping, thread_started;
 static pthread_t thread;
 
+/* The log of the process, if it has one: this module is in tools, too. */
+extern int krb5_klog_syslog(int priority, const char *format, ...)
+    __attribute__((weak, format(printf, 2, 3)));
+
+/* Write as much to the log as a test wants, from this thread. */
+static void
+chatter(void)
+{
+    static unsigned long line;
+    const char *lines = getenv("KRB5_REMOTETEST_CHATTER");
+    int i;
+
+    for (i = 0; lines != NULL && i < atoi(lines); i++)
+        krb5_klog_syslog(LOG_ERR, "chatter %lu.", line++);
+}
+
 static void *
 run_alarms(void *arg)
 {
@@ -162,6 +179,9 @@ run_alarms(void *arg)
         }
         host->wake(a->token);
         free(a);
+        pthread_mutex_unlock(&lock);
+        chatter();
+        pthread_mutex_lock(&lock);
     }
     pthread_mutex_unlock(&lock);
     return arg;
@@ -209,12 +229,23 @@ take_time(void)
 
 /*** Requests ***/
 
+/* As many bytes at a ticket's end may come with the reply. */
+#define LATE_LENGTH 16
+
 /* What the provider knows about a request in progress. */
 struct request {
     unsigned int operations;
     size_t ticket_bound, reply_bound; /* from hints, or 0 */
-    krb5_boolean hinted;
+    krb5_boolean hinted, is_as;
+    krb5_boolean preauthenticated; /* an encrypted timestamp was opened */
     struct ticket_header header; /* for the next ticket; version 0 if none */
+
+    /* A ticket which was handed out without its last bytes. */
+    krb5_boolean may_be_late;
+    krb5_data late; /* in the host's memory; without data if there is none */
+    const struct key *late_key;
+    krb5_data late_plain;
+    char late_end[LATE_LENGTH];
 };
 
 /* Return the state of the current request, or NULL outside of requests. */
@@ -294,6 +325,49 @@ tamper(struct ticket_header *header)
         header->cap = header->origin + 60;
 }
 
+/* Keep the end of a ticket until the reply is encrypted, if that is allowed and wanted. */
+static void
+hold_back(struct request *r, const struct key *k, const krb5_data *plain, krb5_data *cipher)
+{
+    char *end = cipher->data + cipher->length - LATE_LENGTH;
+
+    if (r == NULL || !r->may_be_late || getenv("KRB5_REMOTETEST_LATE") == NULL)
+        return;
+    r->late = *cipher;
+    r->late_key = k;
+    r->late_plain = *plain;
+    r->late_plain.data = malloc(plain->length);
+    if (r->late_plain.data == NULL)
+        abort();
+    memcpy(r->late_plain.data, plain->data, plain->length);
+    memcpy(r->late_end, end, LATE_LENGTH);
+    memset(end, 0, LATE_LENGTH);
+    log_line("held back");
+}
+
+/* Bring the end of the ticket which was handed out without it, or the whole ticket anew. */
+static krb5_error_code
+bring_late(struct request *r)
+{
+    const char *how = getenv("KRB5_REMOTETEST_LATE");
+    struct ticket_header header;
+    krb5_data late;
+
+    if (r == NULL || r->late.data == NULL || strcmp(how, "never") == 0)
+        return 0;
+    late = r->late;
+    r->late.data = NULL;
+    log_line("brought late");
+    if (strcmp(how, "again") == 0) {
+        header = r->header;
+        tamper(&header);
+        return ticket_header_seal(r->late_key->block, KRB5_KEYUSAGE_KDC_REP_TICKET, &header,
+                                  &r->late_plain, &late);
+    }
+    memcpy(late.data + late.length - LATE_LENGTH, r->late_end, LATE_LENGTH);
+    return 0;
+}
+
 static krb5_error_code
 op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5_data *handle,
            krb5_keyusage usage, const krb5_data *plain, krb5_data *cipher_out)
@@ -307,6 +381,10 @@ op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
     ret = start("encrypt", handle, usage, plain->length, &k);
     if (ret)
         return ret;
+    if (getenv("KRB5_REMOTETEST_GATE") != NULL && r != NULL && r->is_as && !r->preauthenticated) {
+        krb5_set_error_message(context, KRB5KDC_ERR_PREAUTH_REQUIRED, "the gate is shut");
+        return KRB5KDC_ERR_PREAUTH_REQUIRED;
+    }
     if (usage == KRB5_KEYUSAGE_KDC_REP_TICKET && r != NULL)
         compare_bound("ticket", r->ticket_bound, plain->length);
     if (usage == KRB5_KEYUSAGE_AS_REP_ENCPART && r != NULL)
@@ -315,8 +393,12 @@ op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
     if (ticket_header_applies(enctype, usage, k->owner) && r != NULL && r->header.version != 0) {
         struct ticket_header header = r->header;
 
-        tamper(&header);
-        return ticket_header_seal(k->block, usage, &header, plain, cipher_out);
+        if (!r->may_be_late || getenv("KRB5_REMOTETEST_LATE") == NULL)
+            tamper(&header);
+        ret = ticket_header_seal(k->block, usage, &header, plain, cipher_out);
+        if (!ret)
+            hold_back(r, k, plain, cipher_out);
+        return ret;
     }
 
     ret = krb5_c_encrypt_length(context, enctype, plain->length, &length);
@@ -327,6 +409,8 @@ op_encrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
     ret = krb5_c_encrypt(context, k->block, usage, NULL, plain, &enc);
     if (ret == 0)
         cipher_out->length = length;
+    if (ret == 0 && usage == KRB5_KEYUSAGE_AS_REP_ENCPART)
+        ret = bring_late(r);
     return ret;
 }
 
@@ -348,6 +432,8 @@ op_decrypt(krb5_context context, void *moddata, krb5_enctype enctype, const krb5
 
     /* The next ticket is for whoever proved to hold this key, or for whom the TGT
      * opened first was. */
+    if (usage == KRB5_KEYUSAGE_AS_REQ_PA_ENC_TS)
+        r->preauthenticated = TRUE;
     if (usage == KRB5_KEYUSAGE_AS_REQ_PA_ENC_TS)
         ticket_header_make(&r->header, k->owner);
     else if (ticket_header_applies(enctype, usage, k->owner) && r->header.version == 0)
@@ -422,9 +508,10 @@ op_hint_as(krb5_context context, void *moddata, const krb5_remote_key_as_hint *h
              hint->as_req ? (unsigned long)hint->as_req->length : 0);
     if (r == NULL)
         return;
-    r->hinted = TRUE;
+    r->hinted = r->is_as = TRUE;
     r->ticket_bound = hint->ticket_key ? hint->ticket_size : 0;
     r->reply_bound = hint->reply_size;
+    r->may_be_late = hint->finish_with_reply;
 
     /* The new TGT is the client's, whosever TGT was the armor. */
     if (krb5_c_remote_key_handle(hint->client_key, &handle) == 0 &&
@@ -451,6 +538,7 @@ op_request_done(void *moddata, void *request_state)
     struct request *r = request_state;
 
     log_line("request_done operations=%u", r->operations);
+    free(r->late_plain.data);
     free(r);
 }
 

@@ -14,12 +14,19 @@
  *
  * Environment variables, all optional:
  *   KRB5_REMOTETEST_DELAY   milliseconds per operation
+ *   KRB5_REMOTETEST_CHATTER  lines that the provider's thread writes to the KDC's
+ *                           log after each operation
  *   KRB5_REMOTETEST_OUTAGE  name of a file; while it exists, operations fail
  *                           with KRB5KDC_ERR_SVC_UNAVAILABLE
+ *   KRB5_REMOTETEST_GATE    if set, nothing of a login is encrypted before an
+ *                           encrypted timestamp was verified
  *   KRB5_REMOTETEST_NO_PRF  if set, the provider has no PRF
  *   KRB5_REMOTETEST_TAMPER  name of a file which tells how to falsify headers of
  *                           TGTs: version, principal, origin-late, origin-early
  *                           or cap
+ *   KRB5_REMOTETEST_LATE    if set, the end of a ticket comes with the reply where
+ *                           the KDC allows it: "end", the whole ticket anew (and
+ *                           falsified, if at all, only then): "again", or "never"
  *   KRB5_REMOTETEST_MAX_RENEWABLE_LIFE  seconds, for the cap in headers
  *   KRB5_REMOTETEST_LEAVE_OUT  name of an enctype, in any program; the module
  *                           leaves out keys of it when it stores an entry
