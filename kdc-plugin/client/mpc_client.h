@@ -30,9 +30,9 @@ extern "C" {
 #define MPC_TAG_BYTES 16
 #define MPC_ZERO_BYTES 16        /* known plaintext in front of every message */
 #define MPC_MAX_HEADER_BYTES 255 /* its length is one byte of the message */
-#define MPC_MAX_REQUEST_BYTES 65536 /* the servers make a checksum of an AS-REQ that is so long: \
-                                     */
-#define MPC_MAX_CTS_REQUEST_BYTES 4096 /* under a key of GCM, or of 17 to 20 */
+/* The servers make a checksum of an AS-REQ of so many bytes, under a key of GCM or of 17 to 20. */
+#define MPC_MAX_REQUEST_BYTES 65536
+#define MPC_MAX_CTS_REQUEST_BYTES 4096
 #define MPC_MAX_MAC_BYTES 28     /* a checksum of the GCM enctypes: nonce and tag */
 
 typedef struct mpc_bytes {

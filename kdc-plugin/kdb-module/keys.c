@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <kadm5/admin.h>
+#include <kadm5/remote_key_err.h>
 #include <krb5/remote_key_plugin.h>
 #include <stdlib.h>
 #include <string.h>
