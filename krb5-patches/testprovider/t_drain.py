@@ -2,6 +2,7 @@
 
 # That a KDC which is ended answers first what it is working on, for a second. See remoterealm.py.
 
+from k5test import *
 from remoterealm import *
 import signal
 

@@ -3,6 +3,7 @@
 # That a client is asked for pre-authentication if the holder of its key asks for it, whatever its
 # entry says. See remoterealm.py.
 
+from k5test import *
 from remoterealm import *
 
 realm = make_realm()

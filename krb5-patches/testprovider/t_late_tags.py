@@ -3,6 +3,7 @@
 # That no ticket leaves the KDC which its key's holder has not finished or finished otherwise, if
 # the end of it comes with the reply (finish_with_reply). See remoterealm.py.
 
+from k5test import *
 from remoterealm import *
 
 realm = make_realm()

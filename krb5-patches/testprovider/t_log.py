@@ -3,6 +3,7 @@
 # That a provider's threads may write to the KDC's log while it is reopened upon SIGHUP: no line is
 # lost or torn. See remoterealm.py.
 
+from k5test import *
 from remoterealm import *
 import signal
 

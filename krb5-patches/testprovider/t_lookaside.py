@@ -4,6 +4,7 @@
 # it has given: a client that sends its request again must not start a second login. See
 # remoterealm.py.
 
+from k5test import *
 from remoterealm import *
 
 realm = make_realm()

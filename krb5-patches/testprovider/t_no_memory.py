@@ -3,6 +3,7 @@
 # That a KDC without memory for another request drops it, as it drops what is too much otherwise, and
 # does not tell a client who has done nothing wrong that he has. See remoterealm.py.
 
+from k5test import *
 from remoterealm import *
 import resource
 
