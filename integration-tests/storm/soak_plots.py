@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drawing of `make soak`: logins, latency, memory and descriptors over time, with the events."""
+"""The drawing of `make soak`: events, logins, latency, memory and descriptors over time."""
 
 
 def draw(report, folder):
@@ -11,24 +11,25 @@ def draw(report, folder):
     matplotlib.use('Agg')
     import matplotlib.pyplot as plt
     begin = report['begin']
-    figure, axes = plt.subplots(6, 1, figsize=(11, 15), sharex=True)
-    logins_per_s(report, axes[0])
-    latency(report, axes[1])
-    for ax, (what, factor, label) in zip(axes[2:], (
+    figure, axes = plt.subplots(7, 1, figsize=(11, 15), sharex=True)
+    events(report['events'], axes[0], begin)
+    logins_per_s(report, axes[1])
+    latency(report, axes[2])
+    for ax, (what, factor, label) in zip(axes[3:], (
             ('anon', 1024, 'memory, MiB'), ('locked', 1024, 'locked, MiB'),
             ('descriptors', 1, 'descriptors'), ('store', 1 << 20, 'store, MiB'))):
         lines(report, ax, what, factor)
         ax.set_ylabel(label)
     for ax in axes:
         for event in report['events']:
-            mark(event, ax, begin)
+            if event['outage']:
+                shade(event, ax, begin)
         ax.grid(True, color='#dddddd')
-    names(report['events'], axes[0], begin)
     axes[-1].set_xlabel('minutes')
     machine = report['machine']
     figure.text(0.01, 0.003, f'{machine["cores"]} cores of {machine["cpu"]}, commit '
-                f'{machine["commit"]}, {report["setup"]["users"]:,} users. Grey: a server is away on '
-                'purpose, of a realm that has no other', fontsize=8, color='#444444')
+                f'{machine["commit"]}, {report["setup"]["users"]:,} users. Grey: a party is away on '
+                'purpose, of a realm that has no other machine of it', fontsize=8, color='#444444')
     figure.tight_layout(rect=(0, 0.012, 1, 1))
     written = []
     for kind in ('svg', 'png'):
@@ -52,7 +53,7 @@ def logins_per_s(report, ax):
             color='#d55e00', label='lost, failed')
     ax.set_ylim(bottom=0)
     ax.set_ylabel('logins per second')
-    ax.legend(loc='lower left', fontsize=8)
+    beside(ax)
 
 
 def latency(report, ax):
@@ -62,7 +63,7 @@ def latency(report, ax):
                      for row in report['minutes']], style, color='#0072b2', label=key[:-3])
     ax.set_yscale('log')
     ax.set_ylabel('ms')
-    ax.legend(loc='upper left', fontsize=8)
+    beside(ax)
 
 
 def lines(report, ax, what, factor):
@@ -76,19 +77,29 @@ def lines(report, ax, what, factor):
                 ys.insert(at, float('nan'))
         ax.plot(xs, ys, label=name, linewidth=1)
     if ax.lines:
-        ax.legend(loc='upper left', fontsize=8, ncol=3)
+        beside(ax)
 
 
-def mark(event, ax, begin):
-    first, last = (event['begin'] - begin) / 60, (event.get('outage_end', event['end']) - begin) / 60
-    if event['outage']:
-        ax.axvspan(first, last, color='#bbbbbb', alpha=0.6, linewidth=0)
-    else:
-        ax.axvline(first, color='#009e73', alpha=0.5, linewidth=0.8)
+def beside(ax):
+    ax.legend(loc='upper left', bbox_to_anchor=(1.005, 1), fontsize=8, frameon=False)
 
 
-def names(events, ax, begin):
-    for event in events:
-        ax.annotate(event['name'], ((event['begin'] - begin) / 60, 1), fontsize=6.5, rotation=60,
-                    xycoords=('data', 'axes fraction'), ha='left', va='bottom',
-                    color='#d55e00' if event['error'] else '#444444')
+def minutes(event, begin):
+    return (event['begin'] - begin) / 60, (event.get('outage_end', event['end']) - begin) / 60
+
+
+def shade(event, ax, begin):
+    ax.axvspan(*minutes(event, begin), color='#bbbbbb', alpha=0.6, linewidth=0)
+
+
+def events(all_of_them, ax, begin):
+    """A line for each kind: those that failed are red."""
+    kinds = list(dict.fromkeys(event['name'] for event in all_of_them))
+    for event in all_of_them:
+        first, last = minutes(event, begin)
+        colour = '#d55e00' if event['error'] else '#009e73'
+        at = kinds.index(event['name'])
+        ax.plot([first, max(first, last)], [at, at], color=colour, linewidth=4)
+        ax.plot(first, at, '|', color=colour, markersize=7)
+    ax.set_yticks(range(len(kinds)), kinds, fontsize=8)
+    ax.invert_yaxis()
