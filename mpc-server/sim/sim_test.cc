@@ -90,7 +90,7 @@ TEST(Sim, SomeSeeds) {
   }
   EXPECT_GT(sum.verdicts["reply OK"], 60u);
   EXPECT_GT(sum.verdicts["third reply REFUSED"], 0u);
-  EXPECT_GT(sum.verdicts["service ticket OK"], 3u);
+  EXPECT_GT(sum.verdicts["service ticket OK"], 0u);
   EXPECT_GT(sum.events["faults amid the rounds of an HMAC"], 3u);
   EXPECT_GT(sum.events["refreshes that ended on a server"], 100u);
   EXPECT_GT(sum.events["keys whose shares of two epochs were tried"], 50u);
