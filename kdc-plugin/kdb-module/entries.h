@@ -9,9 +9,15 @@
 krb5_error_code entries_get(krb5_context context, krb5_const_principal search_for,
                             unsigned int flags, krb5_db_entry **entry);
 
+/* The entry that is visited is the one in hand (state.h). */
+krb5_error_code entries_iterate(krb5_context context, char *match,
+                                int (*func)(krb5_pointer, krb5_db_entry *), krb5_pointer arg,
+                                krb5_flags flags);
+
 /*
- * Stores an entry. Staged keys of a local principal are put back as krb5 stores them. Those of a
- * protected one go to the three servers first: if that fails, nothing is written anywhere.
+ * Stores an entry, if guard.h lets it. Staged keys of a local principal are put back as krb5 stores
+ * them. Those of a protected one go to the three servers first: if that or the writing fails,
+ * nothing is changed anywhere.
  */
 krb5_error_code entries_put(krb5_context context, krb5_db_entry *entry, char **db_args);
 

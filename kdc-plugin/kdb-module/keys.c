@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kdc-plugin/kdb-module/guard.h"
 #include "kdc-plugin/kdb-module/handles.h"
 #include "kdc-plugin/kdb-module/state.h"
 #include "kdc-plugin/provider/enctypes.h"
@@ -89,8 +90,10 @@ krb5_error_code keys_encrypt(krb5_context context, const krb5_keyblock *mkey,
 
     if (state == NULL || state->is_kdc)
         return KRB5_KDB_DBNOTINITED;
-    if (krb5_c_is_remote_key(key))
-        return store_reference(context, mkey, key, salt, kvno, key_data);
+    if (krb5_c_is_remote_key(key)) {
+        ret = guard_reference(state, key);
+        return ret ? ret : store_reference(context, mkey, key, salt, kvno, key_data);
+    }
     ret = krb5_dbe_def_encrypt_key_data(context, mkey, key, salt, kvno, key_data);
     if (ret || is_plain_storage(state, mkey, key))
         return ret;
@@ -167,21 +170,25 @@ static krb5_error_code give_reference(krb5_context context, const krb5_key_data 
 
 /*
  * libkadm5 decrypts a key that is on its way in to hand it out (new random keys) or to compare it
- * with older ones (new passwords); see state.h. A local key is given, a protected one only as a
- * reference, and only where it is compared.
+ * with older ones (new passwords, which libkadm5 has made keys of itself a moment ago); see
+ * state.h. A stored handle gives a reference, and only where it is compared.
  */
 static krb5_error_code decrypt_handle(module_state *state, const krb5_key_data *key_data,
                                       int wants_salt, krb5_keyblock *key)
 {
-    const staged_key *entry = staging_find(state->staged, handle_in(key_data));
+    staged_key *entry = staging_find(state->staged, handle_in(key_data));
 
-    if (entry != NULL && will_be_local(state, entry))
-        return give_key(state->context, entry, key);
-    if (entry != NULL && !entry->from_password)
-        return refuse_extraction(state);
-    if (entry == NULL && state->only_read && wants_salt)
-        return refuse_extraction(state);
-    return give_reference(state->context, key_data, key);
+    if (entry == NULL) {
+        if (state->only_read && wants_salt)
+            return refuse_extraction(state);
+        return give_reference(state->context, key_data, key);
+    }
+    if (!entry->from_password) {
+        if (!will_be_local(state, entry))
+            return refuse_extraction(state);
+        entry->handed_out = 1; /* put_principal refuses it for a protected principal */
+    }
+    return give_key(state->context, entry, key);
 }
 
 krb5_error_code keys_decrypt(krb5_context context, const krb5_keyblock *mkey,

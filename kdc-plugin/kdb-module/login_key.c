@@ -48,20 +48,22 @@ static krb5_error_code add(krb5_context context, const mpc_options *options,
     return krb5_dbe_set_string(context, entry, LOGIN_KEY_ATTRIBUTE, hex);
 }
 
-void login_key_provide(module_state *state, krb5_const_principal principal, krb5_db_entry *entry)
+int login_key_provide(module_state *state, krb5_const_principal principal, krb5_db_entry *entry,
+                      uint8_t fresh[MPC_HANDLE_BYTES])
 {
-    uint8_t handle[MPC_HANDLE_BYTES];
     mpc_options options;
     char *error = NULL, *name = NULL;
+    krb5_error_code ret;
 
     if (!state->config->service_logins || !wanted(principal) ||
-        login_handle_of(state->context, entry, handle))
-        return;
+        login_handle_of(state->context, entry, fresh))
+        return 0;
     if (config_admin_options(state->context, state->config, &options) != 0) {
         krb5_clear_error_message(state->context);
-        return;
+        return 0;
     }
-    if (add(state->context, &options, principal, entry, &error) != 0) {
+    ret = add(state->context, &options, principal, entry, &error);
+    if (ret) {
         (void)krb5_unparse_name(state->context, principal, &name);
         com_err("mpc", 0, "%s gets no login key (it can serve, but not log in itself until it is "
                 "given new keys): %s", name == NULL ? "a service" : name,
@@ -69,6 +71,7 @@ void login_key_provide(module_state *state, krb5_const_principal principal, krb5
         krb5_free_unparsed_name(state->context, name);
     }
     mpc_text_free(error);
+    return ret == 0 && login_handle_of(state->context, entry, fresh);
 }
 
 void login_key_forget(krb5_context context, krb5_db_entry *entry)

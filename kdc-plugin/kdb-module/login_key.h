@@ -15,9 +15,10 @@
 
 #include "kdc-plugin/kdb-module/state.h"
 
-/* Gives a principal with local keys its login key, if it has use for one and has none. An outage
- * does not keep it from its keys. */
-void login_key_provide(module_state *state, krb5_const_principal principal, krb5_db_entry *entry);
+/* Gives a principal with local keys its login key, if it has use for one and has none: true, and
+ * the handle is in `fresh`. An outage does not keep it from its keys. */
+int login_key_provide(module_state *state, krb5_const_principal principal, krb5_db_entry *entry,
+                      uint8_t fresh[MPC_HANDLE_BYTES]);
 
 void login_key_forget(krb5_context context, krb5_db_entry *entry);
 

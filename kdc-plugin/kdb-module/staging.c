@@ -5,6 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The newest are in front. */
+static void drop_beyond(staged_key **list, size_t count)
+{
+    while (*list != NULL && count-- > 0)
+        list = &(*list)->next;
+    staging_clear(list);
+}
+
 staged_key *staging_add(staged_key **list, const uint8_t *key, size_t key_bytes, int32_t enctype,
                         int from_password, uint8_t *stock, uint16_t stock_bytes)
 {
@@ -25,6 +33,7 @@ staged_key *staging_add(staged_key **list, const uint8_t *key, size_t key_bytes,
     entry->stock_bytes = stock_bytes;
     entry->next = *list;
     *list = entry;
+    drop_beyond(list, MAX_STAGED_KEYS);
     return entry;
 }
 
@@ -52,4 +61,14 @@ void staging_clear(staged_key **list)
 {
     while (*list != NULL)
         staging_remove(list, *list);
+}
+
+void staging_other_put(staged_key **list)
+{
+    while (*list != NULL) {
+        if (++(*list)->other_puts > MAX_OTHER_PUTS)
+            staging_remove(list, *list);
+        else
+            list = &(*list)->next;
+    }
 }

@@ -14,7 +14,7 @@ static void state_free(module_state *state)
     if (state == NULL)
         return;
     staging_clear(&state->staged);
-    krb5_free_principal(state->context, state->current);
+    state_in_hand(state, NULL, NULL);
     krb5_free_keyblock_contents(state->context, &state->new_master);
     config_free(state->config);
     free(state);
@@ -87,17 +87,28 @@ int state_close(krb5_context context)
     return left;
 }
 
-void state_entry_read(module_state *state, krb5_const_principal principal)
+void state_in_hand(module_state *state, krb5_const_principal principal,
+                   const krb5_db_entry *entry)
+{
+    krb5_free_principal(state->context, state->current);
+    state->current = NULL;
+    state->only_read = 0;
+    handle_list_free(&state->in_hand);
+    /* Without memory nobody is in hand: then nothing is given, and no reference taken. */
+    if (principal == NULL || krb5_copy_principal(state->context, principal, &state->current) != 0 ||
+        entry == NULL)
+        return;
+    (void)handle_list_of(entry, NULL, &state->in_hand);
+}
+
+void state_entry_read(module_state *state, krb5_const_principal principal,
+                      const krb5_db_entry *entry)
 {
     if (state->is_kdc || is_master_principal(principal))
         return;
     state->only_read = 0;
     if (is_history_principal(principal))
         return;
-    /* Keys of an operation that was given up stay behind; the next one starts clean. */
-    staging_clear(&state->staged);
-    krb5_free_principal(state->context, state->current);
-    state->current = NULL;
-    if (krb5_copy_principal(state->context, principal, &state->current) == 0)
-        state->only_read = 1;
+    state_in_hand(state, principal, entry);
+    state->only_read = 1;
 }

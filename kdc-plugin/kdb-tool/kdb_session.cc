@@ -275,7 +275,7 @@ absl::Status KdbSession::PutWithKeys(krb5_db_entry* entry, const NewHandles& han
   const uint32_t expiration = static_cast<uint32_t>(now) + password_life;
   entry->pw_expiration = password_life == 0 ? 0 : static_cast<krb5_timestamp>(expiration);
   entry->mask |= KADM5_KEY_DATA | KADM5_ATTRIBUTES | KADM5_FAIL_AUTH_COUNT | KADM5_PW_EXPIRATION |
-                KADM5_TL_DATA;
+                KADM5_TL_DATA | MPC_MASK_SET_HANDLES;
   code = krb5_db_put_principal(context_, entry);
   return code == 0 ? absl::OkStatus() : Error(code, "writing the entry");
 }
