@@ -160,24 +160,31 @@ absl::StatusOr<bool> Together(const std::array<v1::CompareKeysReply, MPC_SERVERS
   }
 }
 
+// What one server refuses the two others wait for in vain: its reason is the one to tell.
+absl::Status ReasonOf(const std::array<absl::Status, MPC_SERVERS>& statuses) {
+  absl::Status reason;
+  for (const absl::Status& s : statuses) {
+    if (reason.ok() || (IsOutage(reason) && !s.ok() && !IsOutage(s))) reason = s;
+  }
+  return reason;
+}
+
 absl::Status CompareSome(enroll::AdminServers& servers, const v1::CompareKeysRequest& request,
                          uint8_t* equal) {
   const absl::Duration timeout = limits::kCompareTimeout + absl::Seconds(5);  // to say so itself
   std::array<v1::CompareKeysReply, MPC_SERVERS> replies;
-  for (const absl::Status& s : servers.OnAll([&](int party, enroll::AdminClient&server) {
-         ASSIGN_OR_RETURN(
-             replies[party],
-             server.Call("CompareKeys", &enroll::AdminStub::CompareKeys, request, timeout));
-         bool whole = replies[party].results_size() == request.old_size();
-         for (int i = 0; whole && i < request.old_size(); ++i) {
-           whole = replies[party].results(i).handle() == request.old(i);
-         }
-         if (whole) return absl::OkStatus();
-         return absl::UnavailableError(
-             absl::StrCat(server.name(), " answered a comparison of other keys"));
-       })) {
-    if (!s.ok()) return s;
-  }
+  const auto ask = [&](int party, enroll::AdminClient& server) {
+    ASSIGN_OR_RETURN(replies[party], server.Call("CompareKeys", &enroll::AdminStub::CompareKeys,
+                                                 request, timeout));
+    bool whole = replies[party].results_size() == request.old_size();
+    for (int i = 0; whole && i < request.old_size(); ++i) {
+      whole = replies[party].results(i).handle() == request.old(i);
+    }
+    if (whole) return absl::OkStatus();
+    return absl::UnavailableError(
+        absl::StrCat(server.name(), " answered a comparison of other keys"));
+  };
+  RETURN_IF_ERROR(ReasonOf(servers.OnAll(ask)));
   for (int i = 0; i < request.old_size(); ++i) {
     ASSIGN_OR_RETURN(const bool same, Together(replies, i));
     if (same) equal[i] = 1;
