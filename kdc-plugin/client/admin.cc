@@ -2,6 +2,7 @@
 //
 // What kadmind, kadmin.local and kdb5_util do on the servers: put the keys of one change there, or
 // take old ones away. Each call makes its own connections; they are rare.
+#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "kdc-plugin/client/mpc_client.h"
 #include "kdc-plugin/client/text.h"
+#include "mpc-server/base/limits.h"
 #include "mpc-server/base/status_macros.h"
 #include "mpc-server/enroll/admin_client.h"
 #include "mpc-server/enroll/transaction.h"
@@ -129,13 +131,110 @@ absl::Status StoreKeys(const mpc_options& options, const mpc_new_key* keys, size
   return transaction.Run();
 }
 
-absl::Status DeleteKeys(const mpc_options& options, const char* principal,
-                        const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count) {
+using HandleArray = const uint8_t (*)[MPC_HANDLE_BYTES];
+
+std::string BytesOf(const uint8_t* handle) {
+  return std::string(reinterpret_cast<const char*>(handle), MPC_HANDLE_BYTES);
+}
+
+// ---- Password history ----
+
+// What the three said of one old key: whether it is equal to a new one.
+absl::StatusOr<bool> Together(const std::array<v1::CompareKeysReply, MPC_SERVERS>& replies, int i) {
+  const auto answer = replies[0].results(i).answer();
+  for (const v1::CompareKeysReply& reply : replies) {
+    if (reply.results(i).answer() == answer) continue;
+    return absl::UnavailableError(
+        absl::StrCat("the three servers say different things of an old key (",
+                     replies[0].results(i).answer(), ", ", replies[1].results(i).answer(), ", ",
+                     replies[2].results(i).answer(), "): see mpc-admin doctor"));
+  }
+  switch (answer) {
+    case v1::CompareKeysReply::ANSWER_EQUAL:
+      return true;
+    case v1::CompareKeysReply::ANSWER_DIFFERENT:
+    case v1::CompareKeysReply::ANSWER_UNKNOWN:
+      return false;  // long collected, at all three
+    default:
+      return absl::UnavailableError("the three servers gave no answer");
+  }
+}
+
+// What one server refuses the two others wait for in vain: its reason is the one to tell.
+absl::Status ReasonOf(const std::array<absl::Status, MPC_SERVERS>& statuses) {
+  absl::Status reason;
+  for (const absl::Status& s : statuses) {
+    if (reason.ok() || (IsOutage(reason) && !s.ok() && !IsOutage(s))) reason = s;
+  }
+  return reason;
+}
+
+absl::Status CompareSome(enroll::AdminServers& servers, const v1::CompareKeysRequest& request,
+                         uint8_t* equal) {
+  const absl::Duration timeout = limits::kCompareTimeout + absl::Seconds(5);  // to say so itself
+  std::array<v1::CompareKeysReply, MPC_SERVERS> replies;
+  const auto ask = [&](int party, enroll::AdminClient& server) {
+    ASSIGN_OR_RETURN(replies[party], server.Call("CompareKeys", &enroll::AdminStub::CompareKeys,
+                                                 request, timeout));
+    bool whole = replies[party].results_size() == request.old_size();
+    for (int i = 0; whole && i < request.old_size(); ++i) {
+      whole = replies[party].results(i).handle() == request.old(i);
+    }
+    if (whole) return absl::OkStatus();
+    return absl::UnavailableError(
+        absl::StrCat(server.name(), " answered a comparison of other keys"));
+  };
+  RETURN_IF_ERROR(ReasonOf(servers.OnAll(ask)));
+  for (int i = 0; i < request.old_size(); ++i) {
+    ASSIGN_OR_RETURN(const bool same, Together(replies, i));
+    if (same) equal[i] = 1;
+  }
+  return absl::OkStatus();
+}
+
+// The new keys are staged, as in a change of keys, under handles of their own, and aborted when the
+// answers are there: the transaction is rolled back by its end.
+absl::Status CompareKeys(const mpc_options& options, absl::Span<const mpc_new_key> keys,
+                         HandleArray old, size_t old_count, uint8_t* equal) {
+  ASSIGN_OR_RETURN(
+      enroll::PackageSigner signer,
+      enroll::PackageSigner::FromPemFiles(Text(options.certificate_file), Text(options.key_file)));
   ASSIGN_OR_RETURN(enroll::AdminServers servers, Connect(options));
-  std::vector<v1::NamedKey> list(count);
-  for (size_t i = 0; i < count; ++i) {
-    list[i].set_handle(std::string(reinterpret_cast<const char*>(handles[i]), MPC_HANDLE_BYTES));
+  enroll::KeyTransaction transaction(&servers);
+  std::vector<std::string> staged;
+  for (const mpc_new_key& key : keys) {
+    v1::KeyInfo info = MakeInfo(key);
+    info.set_handle(staged.emplace_back(enroll::RandomIdentifier()));
+    const SecretBytes base(key.key.data, key.key.data + key.key.size);
+    RETURN_IF_ERROR(transaction.Add({{info, base}}, signer));
+  }
+  RETURN_IF_ERROR(transaction.Stage());
+  std::fill_n(equal, old_count, uint8_t{0});
+  for (size_t k = 0; k < staged.size(); k += limits::kMaxStagedCompared) {
+    const size_t end = std::min(k + limits::kMaxStagedCompared, staged.size());
+    for (size_t at = 0; at < old_count; at += limits::kMaxComparedKeys) {
+      v1::CompareKeysRequest request;
+      request.set_request(enroll::RandomIdentifier());
+      request.set_transaction(transaction.id());
+      for (size_t i = k; i < end; ++i) request.add_staged(staged[i]);
+      const size_t last = std::min(at + limits::kMaxComparedKeys, old_count);
+      for (size_t i = at; i < last; ++i) request.add_old(BytesOf(old[i]));
+      RETURN_IF_ERROR(CompareSome(servers, request, equal + at));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// ---- Deleting ----
+
+absl::Status DeleteKeys(const mpc_options& options, const char* principal, HandleArray handles,
+                        size_t count, HandleArray kept, size_t kept_count) {
+  ASSIGN_OR_RETURN(enroll::AdminServers servers, Connect(options));
+  std::vector<v1::NamedKey> list(count + kept_count);
+  for (size_t i = 0; i < list.size(); ++i) {
+    list[i].set_handle(BytesOf(i < count ? handles[i] : kept[i - count]));
     list[i].set_principal(principal);
+    list[i].set_for_history(i >= count);
   }
   std::string failures;
   for (const absl::Status& s : servers.OnAll([&](int, enroll::AdminClient& server) {
@@ -167,9 +266,17 @@ int mpc_admin_store_keys(const mpc_options* options, const mpc_new_key* keys, si
 
 int mpc_admin_delete_keys(const mpc_options* options, const char* principal,
                           const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count,
+                          const uint8_t (*kept)[MPC_HANDLE_BYTES], size_t kept_count,
                           char** error) noexcept {
-  return mpckdc::client::Report(mpckdc::client::DeleteKeys(*options, principal, handles, count),
-                                error);
+  return mpckdc::client::Report(
+      mpckdc::client::DeleteKeys(*options, principal, handles, count, kept, kept_count), error);
+}
+
+int mpc_admin_compare_keys(const mpc_options* options, const mpc_new_key* keys, size_t count,
+                           const uint8_t (*old)[MPC_HANDLE_BYTES], size_t old_count, uint8_t* equal,
+                           char** error) noexcept {
+  return mpckdc::client::Report(
+      mpckdc::client::CompareKeys(*options, {keys, count}, old, old_count, equal), error);
 }
 
 }  // extern "C"

@@ -261,10 +261,22 @@ int mpc_admin_store_keys(const mpc_options *options, const mpc_new_key *keys, si
                          char **error) MPC_NOEXCEPT;
 
 /* Has the three servers retire keys of a principal: they stay usable for the servers' grace time
- * where another database still names them. Unknown handles are no error. Returns as above. */
+ * where another database still names them. Those of `kept` stay after it too, to be compared and
+ * for nothing else. Unknown handles are no error. Returns as above. */
 int mpc_admin_delete_keys(const mpc_options *options, const char *principal,
                           const uint8_t (*handles)[MPC_HANDLE_BYTES], size_t count,
+                          const uint8_t (*kept)[MPC_HANDLE_BYTES], size_t kept_count,
                           char **error) MPC_NOEXCEPT;
+
+/*
+ * Has the three servers find out which of a principal's old keys are equal to one of `keys` (whose
+ * handles are not used), and sets equal[i] to 1 or 0 for old[i]. The servers learn nothing else,
+ * and keep none of `keys`. A key that none of the three has any more is not equal. If one cannot
+ * answer, or they say different things, that is an error. Returns as above.
+ */
+int mpc_admin_compare_keys(const mpc_options *options, const mpc_new_key *keys, size_t count,
+                           const uint8_t (*old)[MPC_HANDLE_BYTES], size_t old_count, uint8_t *equal,
+                           char **error) MPC_NOEXCEPT;
 
 #ifdef __cplusplus
 }

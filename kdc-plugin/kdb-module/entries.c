@@ -76,26 +76,33 @@ krb5_error_code entries_iterate(krb5_context context, char *match,
 
 /* ---- keys on the servers ---- */
 
-/* Best effort: a key that stays behind on a server is referred to by nobody. */
+/* Best effort: a key that stays behind on a server is referred to by nobody. Those of `kept` (may be
+ * NULL) are retired too, but stay for the password history. */
 static void delete_on_servers(module_state *state, krb5_const_principal principal,
-                              const handle_list *list)
+                              const handle_list *list, const handle_list *kept)
 {
+    static const handle_list none = {NULL, 0};
+    size_t count;
+
     mpc_options options;
     char *error = NULL, *name = NULL;
 
-    if (list->count == 0)
+    kept = kept == NULL ? &none : kept;
+    count = list->count + kept->count;
+    if (count == 0)
         return;
     if (config_admin_options(state->context, state->config, &options) != 0) {
         krb5_clear_error_message(state->context);
         com_err("mpc", 0, "%lu old keys stay on the MPC servers: mpc_admin_certificate is not set; "
-                "mpc-admin doctor collects them", (unsigned long)list->count);
+                "mpc-admin doctor collects them", (unsigned long)count);
         return;
     }
     if (krb5_unparse_name(state->context, principal, &name) != 0)
         return;
-    if (mpc_admin_delete_keys(&options, name, list->handles, list->count, &error) != 0)
+    if (mpc_admin_delete_keys(&options, name, list->handles, list->count, kept->handles,
+                              kept->count, &error) != 0)
         com_err("mpc", 0, "%lu old keys may stay on the MPC servers (mpc-admin doctor collects "
-                "them): %s", (unsigned long)list->count, error == NULL ? "" : error);
+                "them): %s", (unsigned long)count, error == NULL ? "" : error);
     mpc_text_free(error);
     krb5_free_unparsed_name(state->context, name);
 }
@@ -114,7 +121,7 @@ static void take_back(module_state *state, const krb5_db_entry *entry)
         if (staging_find(state->staged, list.handles[i]) != NULL)
             memmove(list.handles[fresh++], list.handles[i], MPC_HANDLE_BYTES);
     list.count = fresh;
-    delete_on_servers(state, entry->princ, &list);
+    delete_on_servers(state, entry->princ, &list, NULL);
     handle_list_free(&list);
 }
 
@@ -146,7 +153,7 @@ static krb5_error_code put_local(module_state *state, krb5_const_principal princ
     list.count = login_key_provide(state, principal, entry, login[0]) ? 1 : 0;
     ret = wrapped()->put_principal(state->context, entry, db_args);
     if (ret)
-        delete_on_servers(state, principal, &list);
+        delete_on_servers(state, principal, &list, NULL);
     return ret;
 }
 
@@ -183,22 +190,54 @@ static int replaces_keys(const krb5_db_entry *entry)
     return (entry->mask & KADM5_KEY_DATA) && !(entry->mask & (KADM5_LOAD | MPC_MASK_SET_HANDLES));
 }
 
+/*
+ * The handles that the stored entry has and the new one lacks, whether of a key or in its password
+ * history. `kept`: of these, keys that the new one's history names.
+ */
+static krb5_error_code collect_dropped(const krb5_db_entry *entry, const krb5_db_entry *stored,
+                                       handle_list *dropped, handle_list *kept)
+{
+    handle_list keys = {NULL, 0}, past = {NULL, 0}, history = {NULL, 0};
+    krb5_error_code ret = handle_list_of(stored, entry, &keys);
+    size_t i;
+
+    if (ret == 0)
+        ret = history_list_of(stored, &past);
+    if (ret == 0)
+        ret = history_list_of(entry, &history);
+    for (i = 0; i < keys.count && ret == 0; i++)
+        ret = handle_list_add(handle_list_has(&history, keys.handles[i]) ? kept : dropped,
+                              keys.handles[i]);
+    for (i = 0; i < past.count && ret == 0; i++)
+        if (!handle_list_has(&history, past.handles[i]) &&
+            !handle_list_has(dropped, past.handles[i]) &&
+            !entry_has_handle(entry, past.handles[i]))
+            ret = handle_list_add(dropped, past.handles[i]);
+    handle_list_free(&keys);
+    handle_list_free(&past);
+    handle_list_free(&history);
+    return ret;
+}
+
 static krb5_error_code put_guarded(module_state *state, krb5_db_entry *entry,
                                    krb5_db_entry *stored, char **db_args)
 {
-    handle_list dropped = {NULL, 0};
+    handle_list dropped = {NULL, 0}, kept = {NULL, 0};
     krb5_error_code ret = guard_put(state, entry, stored);
 
+    if (ret == 0)
+        ret = history_check_put(state, entry);
     if (ret == 0 && stored != NULL && replaces_keys(entry))
-        ret = handle_list_of(stored, entry, &dropped);
+        ret = collect_dropped(entry, stored, &dropped, &kept);
     entry->mask &= ~(krb5_ui_4)MPC_MASK_SET_HANDLES;
     if (ret == 0 && new_keys_any(state, entry))
         ret = put_new_keys(state, entry, db_args);
     else if (ret == 0)
         ret = wrapped()->put_principal(state->context, entry, db_args);
     if (ret == 0)
-        delete_on_servers(state, entry->princ, &dropped);
+        delete_on_servers(state, entry->princ, &dropped, &kept);
     handle_list_free(&dropped);
+    handle_list_free(&kept);
     return ret;
 }
 
@@ -215,6 +254,7 @@ krb5_error_code entries_put(krb5_context context, krb5_db_entry *entry, char **d
         ret = put_guarded(state, entry, stored, db_args);
     krb5_db_free_principal(context, stored);
     new_keys_forget(state, entry); /* the operation is over */
+    history_put(state, entry);
     staging_other_put(&state->staged);
     return ret;
 }
@@ -224,9 +264,10 @@ krb5_error_code entries_put(krb5_context context, krb5_db_entry *entry, char **d
 krb5_error_code entries_delete(krb5_context context, krb5_const_principal principal)
 {
     module_state *state = state_of(context);
-    handle_list list = {NULL, 0};
+    handle_list list = {NULL, 0}, past = {NULL, 0};
     krb5_db_entry *old = NULL;
     krb5_error_code ret;
+    size_t i;
 
     if (state == NULL)
         return KRB5_KDB_DBNOTINITED;
@@ -234,12 +275,17 @@ krb5_error_code entries_delete(krb5_context context, krb5_const_principal princi
         if (handle_list_of(old, NULL, &list) == 0 &&
             login_handle_of(context, old, list.handles[list.count]))
             list.count++; /* handle_list_of leaves room for one more */
+        (void)history_list_of(old, &past);
+        for (i = 0; i < past.count; i++)
+            if (!handle_list_has(&list, past.handles[i]))
+                (void)handle_list_add(&list, past.handles[i]);
         krb5_db_free_principal(context, old);
     }
     ret = wrapped()->delete_principal(context, principal);
     if (ret == 0)
-        delete_on_servers(state, principal, &list);
+        delete_on_servers(state, principal, &list, NULL);
     handle_list_free(&list);
+    handle_list_free(&past);
     return ret;
 }
 

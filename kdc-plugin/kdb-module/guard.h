@@ -15,8 +15,9 @@
  *
  * (entries.c also refuses a staged key that was handed out, for a protected principal.)
  *
- * Handles in the password history (KRB5_TL_KADM_DATA) are compared and nothing else: no key is
- * used, given or deleted by them, so they are not looked at. (Nor can kadmind's callers send
+ * Handles in the password history (KRB5_TL_KADM_DATA) are compared, and when they fall out of it or
+ * their principal is deleted the servers delete their keys, if they are keys of that principal. No
+ * key is used or given by them, so they are not looked at here. (Nor can kadmind's callers send
  * them: only tagged data of types from 256 on.)
  */
 #ifndef KDC_PLUGIN_KDB_MODULE_GUARD_H_

@@ -78,6 +78,17 @@ krb5_error_code handle_list_of(const krb5_db_entry *entry, const krb5_db_entry *
     return 0;
 }
 
+krb5_error_code handle_list_add(handle_list *list, const uint8_t *handle)
+{
+    void *larger = realloc(list->handles, (list->count + 1) * KRB5_REMOTE_KEY_HANDLE_LENGTH);
+
+    if (larger == NULL)
+        return ENOMEM;
+    list->handles = larger;
+    memcpy(list->handles[list->count++], handle, KRB5_REMOTE_KEY_HANDLE_LENGTH);
+    return 0;
+}
+
 int handle_list_has(const handle_list *list, const uint8_t *handle)
 {
     size_t i;

@@ -36,6 +36,8 @@ typedef struct handle_list {
 krb5_error_code handle_list_of(const krb5_db_entry *entry, const krb5_db_entry *kept,
                                handle_list *list);
 
+/* Returns ENOMEM, or 0. */
+krb5_error_code handle_list_add(handle_list *list, const uint8_t *handle);
 int handle_list_has(const handle_list *list, const uint8_t *handle);
 void handle_list_free(handle_list *list);
 

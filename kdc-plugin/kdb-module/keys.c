@@ -172,17 +172,27 @@ static krb5_error_code give_reference(krb5_context context, const krb5_key_data 
 /*
  * libkadm5 decrypts a key that is on its way in to hand it out (new random keys) or to compare it
  * with older ones (new passwords, which libkadm5 has made keys of itself a moment ago); see
- * state.h. A stored handle gives a reference, and only where it is compared.
+ * state.h. A stored handle gives a reference, and only where it is compared; if the servers say that
+ * it is one of the new keys it gives that (history.h).
  */
 static krb5_error_code decrypt_handle(module_state *state, const krb5_key_data *key_data,
                                       int wants_salt, krb5_keyblock *key)
 {
     staged_key *entry = staging_find(state->staged, handle_in(key_data));
+    const staged_key *same;
+    krb5_error_code ret;
 
     if (entry == NULL) {
         if (state->only_read && wants_salt)
             return refuse_extraction(state);
-        return give_reference(state->context, key_data, key);
+        same = history_find(state, handle_in(key_data), key_data->key_data_type[0]);
+        return same != NULL ? give_key(state->context, same, key)
+                            : give_reference(state->context, key_data, key);
+    }
+    if (entry->from_password) {
+        ret = history_ask(state);
+        if (ret)
+            return ret;
     }
     if (!entry->from_password) {
         if (!will_be_local(state, entry))

@@ -5,6 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* libkadm5's callers have one thread; kdb5_util and kadmind too. */
+static unsigned long next_number = 1;
+
+unsigned long staging_next_number(void)
+{
+    return next_number;
+}
+
 /* The newest are in front. */
 static void drop_beyond(staged_key **list, size_t count)
 {
@@ -26,6 +34,7 @@ staged_key *staging_add(staged_key **list, const uint8_t *key, size_t key_bytes,
     memset(entry, 0, sizeof(*entry));
     randombytes_buf(entry->handle, sizeof(entry->handle));
     entry->from_password = from_password;
+    entry->number = next_number++;
     entry->enctype = enctype;
     entry->key_bytes = key_bytes;
     memcpy(entry->key, key, key_bytes);

@@ -31,6 +31,7 @@ typedef struct staged_key {
     int from_password; /* string-to-key made it, not the random generator */
     int handed_out;    /* libkadm5 has it as that of a local principal */
     int other_puts;    /* since it was staged */
+    unsigned long number; /* greater than that of those staged before */
     int32_t enctype;
     size_t key_bytes;
     uint8_t key[MAX_STAGED_KEY_BYTES];
@@ -42,6 +43,9 @@ typedef struct staged_key {
  * wipe the oldest. */
 staged_key *staging_add(staged_key **list, const uint8_t *key, size_t key_bytes, int32_t enctype,
                         int from_password, uint8_t *stock, uint16_t stock_bytes);
+
+/* That of the next one. */
+unsigned long staging_next_number(void);
 
 staged_key *staging_find(staged_key *list, const uint8_t *handle);
 

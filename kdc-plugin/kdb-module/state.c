@@ -13,6 +13,7 @@ static void state_free(module_state *state)
 {
     if (state == NULL)
         return;
+    history_end(state);
     staging_clear(&state->staged);
     state_in_hand(state, NULL, NULL);
     krb5_free_keyblock_contents(state->context, &state->new_master);
@@ -107,8 +108,10 @@ void state_entry_read(module_state *state, krb5_const_principal principal,
     if (state->is_kdc || is_master_principal(principal))
         return;
     state->only_read = 0;
-    if (is_history_principal(principal))
+    if (is_history_principal(principal)) {
+        history_begin(state);
         return;
+    }
     state_in_hand(state, principal, entry);
     state->only_read = 1;
 }

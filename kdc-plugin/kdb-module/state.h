@@ -39,6 +39,9 @@
  *     key's dump)
  *   the entry put has been read just now         put reads it again: what the stored one lacks is
  *                                                refused, and only what it has is deleted
+ *   old keys to be compared are those of the     put refuses, if an old one was to be compared
+ *     entry that was in hand when H was read       that is not (history.h); the servers compare
+ *                                                  keys of one principal only
  *   deleted keys are the principal's own         the servers compare its name too
  */
 #ifndef KDC_PLUGIN_KDB_MODULE_STATE_H_
@@ -51,6 +54,7 @@
 #include "kdc-plugin/kdb-module/classify.h"
 #include "kdc-plugin/kdb-module/config.h"
 #include "kdc-plugin/kdb-module/handles.h"
+#include "kdc-plugin/kdb-module/history.h"
 #include "kdc-plugin/kdb-module/staging.h"
 
 typedef struct module_state {
@@ -62,6 +66,7 @@ typedef struct module_state {
     krb5_principal current; /* of the entry in hand; NULL before the first */
     handle_list in_hand;    /* that entry's */
     int only_read;          /* nothing but reading it has happened since */
+    history_check history;    /* of the change of a password under way */
     krb5_keyblock new_master; /* seen encrypted under itself: kdb5_util add_mkey */
 } module_state;
 

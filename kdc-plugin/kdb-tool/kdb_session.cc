@@ -16,6 +16,7 @@
 
 extern "C" {
 #include "kdc-plugin/kdb-module/handles.h"
+#include "kdc-plugin/kdb-module/history.h"
 }
 
 namespace mpckdc::kdbtool {
@@ -305,6 +306,30 @@ absl::Status KdbSession::ReplaceKeyData(krb5_db_entry* entry, const NewHandles& 
   return absl::OkStatus();
 }
 
+namespace {
+
+// The handles of the history that are not those of keys.
+krb5_error_code VisitHistory(const krb5_db_entry* entry, const std::string& name,
+                             absl::FunctionRef<void(const StoredHandle&)> visit) {
+  struct Walk {
+    const krb5_db_entry* entry;
+    const std::string& name;
+    absl::FunctionRef<void(const StoredHandle&)> visit;
+  } walk = {entry, name, visit};
+  return history_walk(
+      entry,
+      +[](void* arg, uint32_t kvno, int32_t enctype, const uint8_t* handle) {
+        auto* w = static_cast<Walk*>(arg);
+        if (entry_has_handle(w->entry, handle)) return;
+        w->visit({w->name, kvno, enctype,
+                  std::string(reinterpret_cast<const char*>(handle), KRB5_REMOTE_KEY_HANDLE_LENGTH),
+                  true});
+      },
+      &walk);
+}
+
+}  // namespace
+
 absl::Status KdbSession::List(absl::FunctionRef<void(const StoredHandle&)> visit) {
   struct Walk {
     KdbSession* session;
@@ -328,7 +353,7 @@ absl::Status KdbSession::List(absl::FunctionRef<void(const StoredHandle&)> visit
           w->visit({*name, LOGIN_KEY_KVNO, LOGIN_KEY_ENCTYPE,
                     std::string(reinterpret_cast<char*>(login), sizeof(login))});
         }
-        return 0;
+        return VisitHistory(entry, *name, w->visit);
       },
       &walk, 0);
   return code == 0 ? absl::OkStatus() : Error(code, "reading the database");

@@ -47,6 +47,7 @@ struct StoredHandle {
   uint32_t kvno = 0;
   int32_t enctype = 0;
   std::string handle;
+  bool history = false;  // of an old key that the password history names
 };
 
 // How long tickets under a service's keys can be in use.

@@ -206,10 +206,12 @@ absl::Status RunPurge(KdbSession& session, const std::string& principal, bool) {
 
 absl::Status RunList(KdbSession& session, const std::string&, bool) {
   return session.List([](const StoredHandle& h) {
-    PrintLine(json{{"principal", h.principal},
-                   {"kvno", h.kvno},
-                   {"enctype", h.enctype},
-                   {"handle", ToHex(h.handle)}});
+    json line = {{"principal", h.principal},
+                 {"kvno", h.kvno},
+                 {"enctype", h.enctype},
+                 {"handle", ToHex(h.handle)}};
+    if (h.history) line["history"] = true;
+    PrintLine(line);
   });
 }
 

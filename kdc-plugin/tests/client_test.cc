@@ -198,7 +198,8 @@ TEST_F(ClientTest, AdminStoresKeysOnAllThreeAndDeletesThem) {
   EXPECT_EQ(realm_.oracle->Keys()[std::string(16, 'i')].gate(), v1::GATE_NONE);
   uint8_t handles[1][16];
   memset(handles, 'h', sizeof(handles));
-  ASSERT_EQ(mpc_admin_delete_keys(&options, key.principal, handles, 1, &error), 0) << error;
+  ASSERT_EQ(mpc_admin_delete_keys(&options, key.principal, handles, 1, nullptr, 0, &error), 0)
+      << error;
   EXPECT_EQ(realm_.oracle->Base(handle), "");
   realm_.parties[1]->Stop();
   memset(key.handle, 'j', sizeof(key.handle));

@@ -79,8 +79,26 @@ v1::ServerMessage FakeParty::Process(const std::string& session, const v1::KdcMe
 
 grpc::Status FakeParty::DeleteKeys(grpc::ServerContext*, const v1::DeleteKeysRequest* request,
                                    v1::DeleteKeysReply* reply) {
-  for (const v1::NamedKey& key : request->keys()) oracle_->DeleteKey(key.handle());
+  for (const v1::NamedKey& key : request->keys()) {
+    key.for_history() ? oracle_->KeepForHistory(key.handle()) : oracle_->DeleteKey(key.handle());
+  }
   reply->set_deleted(request->keys_size());
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeParty::CompareKeys(grpc::ServerContext*, const v1::CompareKeysRequest* request,
+                                    v1::CompareKeysReply* reply) {
+  for (const std::string& old : request->old()) {
+    v1::CompareKeysReply::Result* const result = reply->add_results();
+    result->set_handle(old);
+    result->set_answer(v1::CompareKeysReply::ANSWER_UNKNOWN);
+    for (const std::string& staged : request->staged()) {
+      const std::optional<bool> equal = oracle_->Compare(staged, old);
+      if (!equal.has_value() || result->answer() == v1::CompareKeysReply::ANSWER_EQUAL) continue;
+      result->set_answer(*equal ? v1::CompareKeysReply::ANSWER_EQUAL
+                                : v1::CompareKeysReply::ANSWER_DIFFERENT);
+    }
+  }
   return grpc::Status::OK;
 }
 

@@ -68,8 +68,11 @@ class FakeParty final : public v1::KeyService::Service, public enroll::FakeAdmin
                           v1::DeleteKeysReply*) override;
   grpc::Status ListKeys(grpc::ServerContext*, const v1::ListKeysRequest*,
                         grpc::ServerWriter<v1::ListKeysReply>*) override;
+  grpc::Status CompareKeys(grpc::ServerContext*, const v1::CompareKeysRequest*,
+                           v1::CompareKeysReply*) override;
 
  private:
+  void Staged(const v1::SharePackage& package) override { oracle_->Stage(party_, package); }
   void Committed(const v1::SharePackage& package) override { oracle_->Commit(party_, package); }
   v1::ServerMessage Process(const std::string& session, const v1::KdcMessage& message);
 

@@ -2,7 +2,7 @@
 //
 // Three fake servers as a program, for tests of the KDB module with krb5's own tools. Prints one
 // line of JSON with addresses and certificates, then obeys lines on standard input:
-//   stop N | start N | delay MILLISECONDS | keys | jobs | base HANDLE | quit
+//   stop N | start N | delay MILLISECONDS | keys | jobs | base HANDLE | blind 0 or 1 | quit
 // and answers each with a line of JSON.
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -42,6 +42,10 @@ json Obey(FakeRealm& realm, const std::string& line) {
   if (command == "jobs") return realm.oracle->jobs();
   if (command == "base") {
     return absl::BytesToHexString(realm.oracle->Base(absl::HexStringToBytes(argument)));
+  }
+  if (command == "blind") {
+    realm.oracle->blind = argument == "1";
+    return command;
   }
   if (command == "delay") {
     for (auto& party : realm.parties) party->behaviour.delay_ms = std::stoi(argument);

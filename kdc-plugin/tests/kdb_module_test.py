@@ -177,6 +177,38 @@ def test_password_policy_with_history(realm):
     assert "Cannot reuse password" in realm.local("cpw -pw first host/www.example.com", check=False)
     assert "too short" in realm.local("cpw -pw x alice", check=False)
     realm.local("cpw -pw third alice")
+    # A protected one's: the servers compare, the present password and two before it.
+    for password in ("third", "second", "first"):
+        assert "Cannot reuse password" in realm.local(f"cpw -pw {password} alice", check=False)
+    realm.local("cpw -pw fourth alice")
+    realm.local("cpw -pw first alice")
+    past = [h for h in realm.handles("alice") if h.get("history")]
+    assert len(past) == 2 * 2, "two passwords, each with keys of two types"
+
+
+def test_the_servers_answer_is_what_refuses(realm, servers):
+    """The control: servers that call everything different have reuse accepted."""
+    realm.local("addpol -history 3 strict")
+    realm.local("addprinc -policy strict -pw first alice")
+    servers.tell("blind 1")
+    realm.local("cpw -pw first alice")
+    servers.tell("blind 0")
+    assert "Cannot reuse password" in realm.local("cpw -pw first alice", check=False)
+
+
+def test_no_new_password_without_a_comparison(realm, servers, all_up):
+    """One server less: what cannot be compared is not taken, nor taken for different."""
+    realm.local("addpol -history 3 strict")
+    realm.local("addprinc -policy strict -pw first alice")
+    before = realm.dump_entry("alice")
+    servers.tell("stop 1")
+    for password in ("first", "second"):
+        said = realm.local(f"cpw -pw {password} alice", check=False)
+        assert "could not be compared" in said and "nothing was changed" in said, said
+    assert realm.dump_entry("alice") == before
+    servers.tell("start 1")
+    assert "Cannot reuse password" in realm.local("cpw -pw first alice", check=False)
+    realm.local("cpw -pw second alice")
 
 
 def test_overrides(servers):

@@ -117,6 +117,29 @@ void Oracle::Commit(int party, const v1::SharePackage& package) {
                         {shares[0].base_a(), shares[1].base_a(), shares[2].base_a()});
 }
 
+void Oracle::Stage(int party, const v1::SharePackage& package) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  staged_[package.info().handle()][party] = package;
+}
+
+// By what the shares of the three join to.
+std::optional<bool> Oracle::Compare(const std::string& staged, const std::string& old) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = bases_.find(old);
+  std::map<int, v1::SharePackage>& shares = staged_[staged];
+  if (found == bases_.end() || shares.size() < 3) return std::nullopt;
+  if (blind) return false;
+  return shares_[old][0].info().enctype() == shares[0].info().enctype() &&
+         found->second == JoinForTest({shares[0].base_x(), shares[1].base_x(), shares[2].base_x()},
+                                      {shares[0].base_a(), shares[1].base_a(), shares[2].base_a()});
+}
+
+// What is kept for the history is only compared.
+void Oracle::KeepForHistory(const std::string& handle) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  infos_.erase(handle);
+}
+
 void Oracle::DeleteKey(const std::string& handle) {
   std::lock_guard<std::mutex> lock(mutex_);
   infos_.erase(handle);

@@ -4,12 +4,14 @@
 #ifndef KDC_PLUGIN_TESTS_ORACLE_H_
 #define KDC_PLUGIN_TESTS_ORACLE_H_
 
+#include <atomic>
 #include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -61,6 +63,11 @@ class Oracle {
   void SetKey(const v1::KeyInfo& info, const std::string& base);
   // A party's share of a new key: with the third the key is there.
   void Commit(int party, const v1::SharePackage& package);
+  void Stage(int party, const v1::SharePackage& package);
+  // Whether the keys are equal; nullopt: there is no such old key.
+  std::optional<bool> Compare(const std::string& staged, const std::string& old);
+  std::atomic<bool> blind{false};  // keys are never equal
+  void KeepForHistory(const std::string& handle);
   void DeleteKey(const std::string& handle);
   std::map<std::string, v1::KeyInfo> Keys();
   std::string Base(const std::string& handle);  // "" if unknown
@@ -114,6 +121,7 @@ class Oracle {
   std::condition_variable received_;
   std::map<std::string, v1::KeyInfo> infos_;
   std::map<std::string, std::string> bases_;
+  std::map<std::string, std::map<int, v1::SharePackage>> staged_;
   std::map<std::string, std::map<int, v1::SharePackage>> shares_;  // by handle, party
   std::map<std::pair<std::string, uint64_t>, Done> done_;
   std::map<std::string, int> presented_;  // pre-auths; a grant pays for two logins

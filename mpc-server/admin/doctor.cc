@@ -382,15 +382,42 @@ struct Comparison {
   std::vector<std::string> deleted;     // in the database, and deleted
   absl::Time first_collected = absl::InfiniteFuture();  // of the deleted
   size_t waiting = 0;                                   // deleted, and not in the database
+  std::vector<std::string> unkept;     // old, in a password history, and not kept for it
+  std::vector<std::string> forgotten;  // kept for a history that does not name it
+  size_t in_history = 0;               // old, in a password history, and on a server
+  size_t past = 0;                     // in a password history, and on no server
 };
+
+// Of a key that only a password history names. Gone at all three it is a key from before they kept
+// any, and is not compared.
+void CompareHistory(const KeyListing& listing, const v1::KeyInfo& entry, Comparison* comparison) {
+  const auto found = listing.find(entry.handle());
+  if (found == listing.end()) {
+    ++comparison->past;
+    return;
+  }
+  ++comparison->in_history;
+  if (!found->second.complete() || !found->second.kept()) {
+    comparison->unkept.push_back(Describe(entry) + " on servers " + found->second.Parties());
+  } else if (!found->second.same || found->second.info.principal() != entry.principal()) {
+    comparison->different.push_back(Describe(entry));
+  }
+}
 
 Comparison Compare(const KeyListing& listing, const KdbEntries& entries, const Policies& policies) {
   Comparison comparison;
   const KeyListing unused = Unreferenced(listing, entries);
   comparison.orphans = WithoutRetired(unused);
-  comparison.waiting = unused.size() - comparison.orphans.size();
+  for (const auto& [handle, key] : unused) {
+    if (key.kept()) comparison.forgotten.push_back(Describe(key.info));
+  }
+  comparison.waiting = unused.size() - comparison.orphans.size() - comparison.forgotten.size();
   for (const auto& [principal, keys] : entries) {
     for (const v1::KeyInfo& entry : keys) {
+      if (entry.for_history()) {
+        CompareHistory(listing, entry, &comparison);
+        continue;
+      }
       const auto found = listing.find(entry.handle());
       const std::string name = Describe(entry);
       if (found == listing.end()) {
@@ -491,6 +518,23 @@ void Judge(Session& session, const KeyListing& listing, const Comparison& compar
     findings->Ok(absl::StrCat(comparison.waiting,
                               " deleted keys wait for the end of their grace time (mpc-admin gc)"));
   }
+  if (!comparison.unkept.empty()) {
+    findings->Warn(absl::StrCat("old keys that a password history names and the servers do not "
+                                "keep for it: ",
+                                Some(comparison.unkept)),
+                   "they cannot be compared when they are gone; the next change of these "
+                   "passwords may have failed half-way: see the log of kadmind");
+  }
+  if (!comparison.forgotten.empty()) {
+    findings->Warn(absl::StrCat("keys that are kept for a password history, and none names them: ",
+                                Some(comparison.forgotten)),
+                   "mpc-admin gc --now deletes them");
+  }
+  if (comparison.past > 0) {
+    findings->Ok(absl::StrCat(comparison.past,
+                              " old keys of password histories are on no server, and new passwords "
+                              "are not compared with them"));
+  }
   bool good = true;
   for (const auto& fault : faults) {
     if (fault.keys.empty()) continue;
@@ -505,7 +549,8 @@ void Judge(Session& session, const KeyListing& listing, const Comparison& compar
   }
   if (good) {
     findings->Ok(absl::StrCat("every handle of the KDC leads to a key on all three servers (",
-                              listing.size() - comparison.orphans.size() - comparison.waiting,
+                              listing.size() - comparison.orphans.size() - comparison.waiting -
+                                  comparison.forgotten.size() - comparison.in_history,
                               " keys in use)"));
   }
 }

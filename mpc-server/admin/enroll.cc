@@ -27,7 +27,11 @@ Powers PowersFor(const Options& options, const std::string& principal,
   const auto latest = absl::c_max_element(present, [](const auto& a, const auto& b) {
     return std::pair(a.retired_us() == 0, a.kvno()) < std::pair(b.retired_us() == 0, b.kvno());
   });
-  if (latest != present.end()) powers = {latest->gate(), latest->key_class()};
+  if (latest != present.end()) {
+    powers.gate = latest->gate();
+    // Of one that is kept for the password history the class is forgotten.
+    if (latest->key_class() != v1::KEY_CLASS_HISTORY) powers.key_class = latest->key_class();
+  }
   powers.gate = options.gate.value_or(powers.gate);
   if (powers.key_class != v1::KEY_CLASS_TGS) {
     powers.key_class = options.key_class.value_or(powers.key_class);
@@ -48,7 +52,12 @@ void GiveHandles(const Powers& powers, NewKeys* keys, KdbNewKeys* fresh) {
 
 std::vector<std::string> HandlesOf(const KdbEntries& entries, const std::string& principal) {
   const auto found = entries.find(principal);
-  return found == entries.end() ? std::vector<std::string>() : HandlesOf(found->second);
+  if (found == entries.end()) return {};
+  std::vector<std::string> handles;
+  for (const v1::KeyInfo& key : found->second) {
+    if (!key.for_history()) handles.push_back(key.handle());
+  }
+  return handles;
 }
 
 absl::StatusOr<std::vector<absl::Status>> Settle(Session& session,

@@ -43,6 +43,14 @@ std::set<std::string> NamedInDatabase(const KeyListing& keys, const KdbEntries& 
   return named;
 }
 
+// A key that the password history names is not to be used again.
+KdbEntries WithoutHistory(KdbEntries entries) {
+  for (auto& [principal, keys] : entries) {
+    std::erase_if(keys, [](const v1::KeyInfo& key) { return key.for_history(); });
+  }
+  return entries;
+}
+
 absl::StatusOr<ExitCode> Show(Session& session, const KeyListing& keys) {
   ASSIGN_OR_RETURN(const Policies policies, ReadPolicies(session));
   // Without the database the rest is worth showing.
@@ -53,12 +61,14 @@ absl::StatusOr<ExitCode> Show(Session& session, const KeyListing& keys) {
   Table table = {
       {"PRINCIPAL", "KVNO", "ENCTYPE", "DELETED", "USABLE UNTIL", "SERVERS", "DATABASE", "HANDLE"}};
   json list = json::array();
+  size_t misnamed = 0;  // and not for the password history
   for (const ListedKey& key : Sorted(keys)) {
     const bool is_named = named.contains(key.info.handle());
+    misnamed += is_named && !key.kept();
     const absl::Time until = policies.Collected(key);
     table.push_back({key.info.principal(), absl::StrCat(key.info.kvno()),
-                     EnctypeName(key.info.enctype()), Minute(key.retired_since()), Minute(until),
-                     key.Parties(),
+                     EnctypeName(key.info.enctype()), Minute(key.retired_since()),
+                     key.kept() ? "history" : Minute(until), key.Parties(),
                      !entries.ok() ? "?"
                      : is_named    ? "NAMES IT"
                                    : "-",
@@ -69,6 +79,7 @@ absl::StatusOr<ExitCode> Show(Session& session, const KeyListing& keys) {
                     {"handle", Hex(key.info.handle())},
                     {"retired_us", key.retired_us},
                     {"usable_until_us", absl::ToUnixMicros(until)},
+                    {"for_history", key.kept()},
                     {"in_database", entries.ok() ? json(is_named) : json(nullptr)}});
   }
   session.console.Print(json{{"keys", list}});
@@ -78,8 +89,8 @@ absl::StatusOr<ExitCode> Show(Session& session, const KeyListing& keys) {
   }
   session.console.Print(table);
   session.console.Remark("times are UTC; the first server to collect a key ends it");
-  if (named.empty()) return ExitCode::kOk;
-  session.console.Remark("the database names ", named.size(),
+  if (misnamed == 0) return ExitCode::kOk;
+  session.console.Remark("the database names ", misnamed,
                          " of them: load the newest dump, or mpc-admin gc --keep");
   return ExitCode::kFindings;
 }
@@ -129,7 +140,7 @@ absl::StatusOr<ExitCode> EndNow(Session& session, KeyListing keys) {
 absl::StatusOr<ExitCode> Keep(Session& session, const std::string& principal) {
   ASSIGN_OR_RETURN(KeyListing keys, ListOnAll(session, principal, enroll::Listed::kCommitted));
   ASSIGN_OR_RETURN(const KdbEntries* entries, session.ReadKdb());
-  const std::set<std::string> named = NamedInDatabase(keys, *entries);
+  const std::set<std::string> named = NamedInDatabase(keys, WithoutHistory(*entries));
   std::vector<std::string> too_late;
   std::erase_if(keys, [&](const auto& listed) {
     const ListedKey& key = listed.second;

@@ -241,6 +241,7 @@ absl::StatusOr<std::vector<v1::KeyInfo>> Kdb::List() const {
     key.set_kvno(members.Number<uint32_t>("kvno"));
     key.set_enctype(members.Number<int32_t>("enctype"));
     key.set_handle(members.Bytes("handle"));
+    key.set_for_history(object.is_object() && object.value("history", json(false)) == true);
     if (!members.ok() || key.handle().size() != enroll::kHandleBytes) {
       return Odd("line ", number, " of the list is not a key");
     }

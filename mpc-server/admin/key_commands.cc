@@ -36,6 +36,7 @@ static void to_json(json& out, const ListedKey& key) {
          {"parties", parties},
          {"retired", key.retired()},
          {"retired_us", key.retired_us},
+         {"for_history", key.kept()},
          {"same", key.same}};
 }
 

@@ -47,8 +47,10 @@ constexpr std::pair<v1::Gate, const char*> kGates[] = {
     {v1::GATE_KDC_TRUSTED, "kdc-trusted"},
     {v1::GATE_NONE, "none"}};
 
-constexpr std::pair<v1::KeyClass, const char*> kKeyClasses[] = {
-    {v1::KEY_CLASS_USER, "user"}, {v1::KEY_CLASS_TGS, "tgs"}, {v1::KEY_CLASS_SERVICE, "service"}};
+constexpr std::pair<v1::KeyClass, const char*> kKeyClasses[] = {{v1::KEY_CLASS_USER, "user"},
+                                                                {v1::KEY_CLASS_TGS, "tgs"},
+                                                                {v1::KEY_CLASS_SERVICE, "service"},
+                                                                {v1::KEY_CLASS_HISTORY, "history"}};
 
 template <class Names, class T>
 std::string NameOf(const Names& names, T value) {

@@ -155,6 +155,13 @@ bool ListedKey::retired() const {
   return retired_somewhere();
 }
 
+bool ListedKey::kept() const {
+  for (int party = 0; party < 3; ++party) {
+    if (present[party] && !for_history[party]) return false;
+  }
+  return retired();
+}
+
 absl::Time ListedKey::retired_since() const {
   absl::Time since = absl::InfiniteFuture();
   for (const int64_t us : retired_us) {
@@ -162,6 +169,19 @@ absl::Time ListedKey::retired_since() const {
   }
   return since;
 }
+
+namespace {
+
+// Servers reduce a key that is kept for the history each at its own time.
+bool SameFacts(v1::KeyInfo a, v1::KeyInfo b) {
+  if (a.key_class() == v1::KEY_CLASS_HISTORY || b.key_class() == v1::KEY_CLASS_HISTORY) {
+    a.clear_key_class();
+    b.clear_key_class();
+  }
+  return a.SerializeAsString() == b.SerializeAsString();
+}
+
+}  // namespace
 
 absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& principal,
                                      enroll::Listed listed) {
@@ -176,12 +196,17 @@ absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& princi
       ListedKey& key = listing[info.handle()];
       key.present[party] = true;
       key.retired_us[party] = info.retired_us();
+      key.for_history[party] = info.for_history();
+      key.reduced[party] = info.key_class() == v1::KEY_CLASS_HISTORY;
       info.clear_retired_us();
+      info.clear_for_history();
       if (key.info.handle().empty()) {
         key.info = std::move(info);
-      } else if (info.SerializeAsString() != key.info.SerializeAsString()) {
+      } else if (!SameFacts(key.info, info)) {
         key.same = false;
       }
+      // One that a server has reduced already counts as that.
+      if (key.reduced[party]) key.info.set_key_class(v1::KEY_CLASS_HISTORY);
     }
   }
   return listing;
@@ -190,7 +215,7 @@ absl::StatusOr<KeyListing> ListOnAll(Session& session, const std::string& princi
 absl::Time Policies::Collected(const ListedKey& key) const {
   absl::Time first = absl::InfiniteFuture();
   for (int party = 0; party < 3; ++party) {
-    if (key.retired_us[party] == 0) continue;
+    if (key.retired_us[party] == 0 || key.for_history[party]) continue;
     first = std::min(first, absl::FromUnixMicros(key.retired_us[party]) + delete_grace[party]);
   }
   return first;
@@ -259,9 +284,10 @@ absl::Status CheckDatabaseBelongs(const KeyListing& everything, const KdbEntries
 std::vector<std::string> KadminOfStandardEnctypes(const KdbEntries& entries) {
   std::vector<std::string> principals;
   for (const auto& [principal, keys] : entries) {
-    const bool ageless = IsKadmin(principal) && absl::c_any_of(keys, [&](const v1::KeyInfo& key) {
-                           return !CheckTicketEnctype(principal, key.enctype()).ok();
-                         });
+    const bool ageless =
+        IsKadmin(principal) && absl::c_any_of(keys, [&](const v1::KeyInfo& key) {
+          return !key.for_history() && !CheckTicketEnctype(principal, key.enctype()).ok();
+        });
     if (ageless) principals.push_back(principal);
   }
   return principals;

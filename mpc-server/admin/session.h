@@ -105,11 +105,14 @@ struct ListedKey {
   std::array<bool, 3> present = {};
   bool same = true;  // all that have it say the same about it, but for the next
   std::array<int64_t, 3> retired_us = {};  // since when each has it retired; 0: it hasn't
+  std::array<bool, 3> for_history = {};    // and whether it stays, for the password history
+  std::array<bool, 3> reduced = {};        // and has reduced it to that
 
   bool complete() const { return present[0] && present[1] && present[2]; }
   bool retired_somewhere() const;
   bool retired() const;              // by all that have it
   absl::Time retired_since() const;  // the first of them
+  bool kept() const;                 // for the history, by all that have it
   std::string Parties() const;       // "012", "0-2"
 };
 

@@ -117,6 +117,15 @@ Digest DrawDigest(const KeyInfo& info) {
   return Sha256(out.Take());
 }
 
+Digest CompareDigest(const TransactionId& txn, const Handle& old, absl::Span<const Handle> staged) {
+  ByteWriter out("mpc-kdc compare v1");
+  out.Fixed(txn);
+  out.Fixed(old);
+  out.Uint(staged.size(), 4);
+  for (const Handle& handle : staged) out.Fixed(handle);
+  return Sha256(out.Take());
+}
+
 std::string EncodeProposal(const Proposal& proposal) {
   ByteWriter out;
   out.Uint(kProposal, 1);

@@ -33,6 +33,7 @@
 //   kVerify   request             index         SHA-256 of handle    (one entry per handle)
 //   kRefresh  of the epoch left   the epoch     zeros                (one entry; epoch_change.h)
 //   kHandOver of the session      0             zeros                (one entry; hand_over.h)
+//   kCompare  request             index         CompareDigest        (one entry per old key)
 //
 // An entry that the leader itself refuses is proposed all the same, so that the others need not
 // wait for its deadline to know.
@@ -47,12 +48,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "mpc-server/agree/epoch_agreement.h"
 #include "mpc-server/agree/record_tags.h"
 #include "mpc-server/compute/protocol_choice.h"
 #include "mpc-server/job/digest.h"
 #include "mpc-server/job/job.h"
 #include "mpc-server/key/key_info.h"
+#include "mpc-server/store/share_store.h"
 #include "mpc-server/wire/peer_channel.h"
 #include "mpc-server/wire/ring.h"
 
@@ -80,9 +83,19 @@ using GroupId = std::array<uint8_t, 16>;
 // that no KDC can take another's session id.
 GroupId KdcKey(const KdcIdentity& kdc);
 Digest DrawDigest(const KeyInfo& info);
+// Of an old key, and of the staged ones with which it is compared.
+Digest CompareDigest(const TransactionId& txn, const Handle& old, absl::Span<const Handle> staged);
 
-enum class BatchKind : uint8_t { kJobs = 1, kDraw = 2, kVerify = 3, kLongJobs = 4, kRefresh = 5, kHandOver = 6 };
-inline constexpr uint64_t kLastBatchKind = 6;
+enum class BatchKind : uint8_t {
+  kJobs = 1,
+  kDraw = 2,
+  kVerify = 3,
+  kLongJobs = 4,
+  kRefresh = 5,
+  kHandOver = 6,
+  kCompare = 7,
+};
+inline constexpr uint64_t kLastBatchKind = 7;
 constexpr bool IsOfJobs(BatchKind kind) {
   return kind == BatchKind::kJobs || kind == BatchKind::kLongJobs;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/node_hash_map.h"
@@ -28,6 +29,10 @@ class BatchRecords {
     const auto [it, first] = records_.try_emplace(handle);
     if (first) it->second.record = store_->Get(handle);
     return it->second.record;
+  }
+  // A record that is not the store's committed one: a staged key's, or a part of one.
+  const KeyRecord& Put(const Handle& handle, KeyRecord record) {
+    return *(records_[handle] = {std::move(record), std::nullopt}).record;
   }
   // Reads those that were not read yet, all at once.
   void Prefetch(absl::Span<const Handle> handles) {

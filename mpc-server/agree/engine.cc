@@ -44,6 +44,7 @@ class Engine : public JobEngine {
   void DrawKey(const TransactionId& txn, const KeyInfo& info, DrawCallback done) override;
   void VerifyKeys(const GroupId& request, std::vector<Handle> handles,
                   VerifyCallback done) override;
+  void CompareKeys(CompareRequest request, CompareCallback done) override;
   EngineStatus Status() const override;
   absl::StatusOr<std::optional<DeviationReport>> Readmit() override;
   void SetQuotas(const QuotaRates& rates) override;
@@ -159,6 +160,19 @@ void Engine::VerifyKeys(const GroupId& request, std::vector<Handle> handles,
   }
   Enter(MakeVerify(request, std::move(handles), state_.Now() + limits::kDrawKeyTimeout,
                    std::move(done)));
+}
+
+void Engine::CompareKeys(CompareRequest request, CompareCallback done) {
+  if (request.old.empty()) return done(std::vector<CompareResult>());
+  if (request.staged.empty() || request.staged.size() > limits::kMaxStagedCompared ||
+      request.old.size() > limits::kMaxComparedKeys) {
+    return done(absl::InvalidArgumentError(
+        absl::StrCat("compares at most ", limits::kMaxComparedKeys, " old keys with 1 to ",
+                     limits::kMaxStagedCompared, " staged ones, not ", request.old.size(), " with ",
+                     request.staged.size())));
+  }
+  Enter(MakeCompare(state_.store, std::move(request), state_.Now() + limits::kCompareTimeout,
+                    std::move(done)));
 }
 
 void Engine::Refresh(uint64_t from, absl::Time deadline, DrawCallback done) {

@@ -84,6 +84,10 @@ absl::Status Follower::CheckProposal(const PeerSession& session, const Proposal&
   if (proposal.kind == BatchKind::kVerify && proposal.entries.size() > kVerifyKeysPerBatch) {
     return absl::DataLossError("agreement: too many keys to verify for this version of mpc-server");
   }
+  if (proposal.kind == BatchKind::kCompare && proposal.entries.size() > limits::kMaxComparedKeys) {
+    return absl::DataLossError(
+        "agreement: too many keys to compare for this version of mpc-server");
+  }
   return absl::OkStatus();
 }
 

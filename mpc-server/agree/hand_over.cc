@@ -58,6 +58,21 @@ absl::StatusOr<size_t> DealtWith(const Handles& named, const Handles& lacking) {
   return static_cast<size_t>(last - named.begin()) + 1;
 }
 
+// A mark as it is told.
+constexpr uint64_t kForHistory = uint64_t{1} << 63;
+
+uint64_t RetiredNumber(const std::optional<RetiredMark>& mark) {
+  if (!mark.has_value()) return 0;
+  return static_cast<uint64_t>(absl::ToUnixMicros(mark->since)) |
+         (mark->for_history ? kForHistory : 0);
+}
+
+std::optional<RetiredMark> RetiredOf(uint64_t number) {
+  if (number == 0) return std::nullopt;
+  return RetiredMark{.since = absl::FromUnixMicros(static_cast<int64_t>(number & ~kForHistory)),
+                     .for_history = (number & kForHistory) != 0};
+}
+
 absl::Status Malformed(int party) {
   return absl::DataLossError(
       absl::StrCat("server ", party, " hands keys over in a way that this server does not know"));
@@ -141,7 +156,7 @@ class HandOver : public KeyRound {
   // ---- The one who has not ----
   absl::Status Receive();
   struct Component {
-    std::optional<absl::Time> retired;
+    std::optional<RetiredMark> retired;
     SecretBytes bytes;
   };
   absl::StatusOr<std::vector<Component>> HearComponents(int from, size_t count);
@@ -242,10 +257,10 @@ absl::Status HandOver::SendComponents(const Handles& handles) {
   AppendUint(out, handles.size(), 4);
   sent_.clear();
   // In this order: what is collected in between is not here, and is not sent as a key in use.
-  ASSIGN_OR_RETURN(const auto retired, store_.RetiredSince(handles));
+  ASSIGN_OR_RETURN(const auto retired, store_.MarksOf(handles));
   std::vector<absl::StatusOr<KeyRecord>> records = store_.GetMany(handles);
   for (size_t i = 0; i < handles.size(); ++i) {
-    AppendUint(out, retired[i] ? static_cast<uint64_t>(absl::ToUnixMicros(*retired[i])) : 0, 8);
+    AppendUint(out, RetiredNumber(retired[i]), 8);
     if (!records[i].ok()) {
       AppendUint(out, 0, 4);
       continue;
@@ -338,8 +353,7 @@ absl::StatusOr<std::vector<HandOver::Component>> HandOver::HearComponents(int fr
   if (in.Uint(4) != count) return Malformed(from);
   std::vector<Component> components(count);
   for (Component& component : components) {
-    const uint64_t retired_us = in.Uint(8);
-    if (retired_us != 0) component.retired = absl::FromUnixMicros(static_cast<int64_t>(retired_us));
+    component.retired = RetiredOf(in.Uint(8));
     const absl::Span<const uint8_t> bytes = in.Bytes(in.Uint(4));
     component.bytes.assign(bytes.begin(), bytes.end());
   }
@@ -347,18 +361,25 @@ absl::StatusOr<std::vector<HandOver::Component>> HandOver::HearComponents(int fr
   return components;
 }
 
-// Deleted is what both say is, since the later of their times: one that lies has nothing collected.
+// Deleted is what both say is, since the later of their times, and kept what one of them keeps: one
+// that lies has nothing collected.
+std::optional<RetiredMark> Both(const std::optional<RetiredMark>& a,
+                                const std::optional<RetiredMark>& b) {
+  if (!a.has_value() || !b.has_value()) return std::nullopt;
+  return RetiredMark{.since = std::max(a->since, b->since),
+                     .for_history = a->for_history || b->for_history};
+}
+
 absl::Status HandOver::Store(const Handles& lacking, const std::vector<Component>& own,
                              const std::vector<Component>& of_prev) {
   std::vector<KeyRecord> records;
-  std::vector<std::optional<absl::Time>> retired;
+  std::vector<std::optional<RetiredMark>> retired;
   Handles candidates;
   for (size_t i = 0; i < lacking.size(); ++i) {
     absl::StatusOr<KeyRecord> record =
         JoinComponents(lacking[i], own[i].bytes, of_prev[i].bytes);
     if (!record.ok()) continue;
-    const bool both = own[i].retired.has_value() && of_prev[i].retired.has_value();
-    retired.push_back(both ? std::max(own[i].retired, of_prev[i].retired) : std::nullopt);
+    retired.push_back(Both(own[i].retired, of_prev[i].retired));
     records.push_back(*std::move(record));
     candidates.push_back(lacking[i]);
   }

@@ -16,7 +16,8 @@
 // Nothing is computed with a key that was not verified: a sender that lies can shift the parts of a
 // key by differences that it knows, and what is then sealed tells it the key (faults in AES's last
 // rounds; hand_over_attack_test.cc does it). The parts of a shifted key do not follow from its
-// base.
+// base. Of a key that is kept for the password history there is the base alone: shifted, it is equal
+// to no new key.
 //
 // The guide names first what logins wanted and the newcomer had not, then what was used last, then
 // all other keys: as many as a batch can give, or more while the newcomer has what is named. It
@@ -29,8 +30,8 @@
 //
 //     handles     4 (1) | no more follow (1) | count (4) | handles (16)
 //     lacking     5 (1) | count (4) | handles (16)
-//     components  6 (1) | count (4) | each: deleted since, microseconds since 1970, 0: it is not
-//     (8)
+//     components  6 (1) | count (4) | each: deleted since, microseconds since 1970, plus 2^63 if it
+//                 is kept for the history, 0: it is not deleted (8)
 //                 | length, 0: not here (4) | component (record_codec.h)
 //     candidates  8 (1) | count (4) | handles (16)
 //     stored      7 (1) | stored (4) | left out (4) | count (4) | handles that are wanted (16)

@@ -332,11 +332,53 @@ TEST_P(HandOverTest, AKeyThatIsCollectedOnTheWayEndsNoSession) {
   EXPECT_TRUE(collected);
   EXPECT_EQ(sessions.load(), 0) << "all began again";
   // It is the newcomer's to collect, which heard of both that it is deleted.
-  const auto retired = realm_.store(lost()).RetiredSince({&deleted.info.handle, 1});
+  const auto retired = realm_.store(lost()).MarksOf({&deleted.info.handle, 1});
   ASSERT_TRUE(retired.ok()) << retired.status();
   EXPECT_TRUE(retired->at(0).has_value());
   EXPECT_TRUE(Eventually([&] { return LogsIn(realm_.alice); }));
   ExpectSameKey(realm_.bob);
+}
+
+// In its grace time, and after: the newcomer keeps them too, and they can still be compared.
+TEST_P(HandOverTest, KeysOfThePasswordHistoryComeAsThat) {
+  const PlainKey kept = realm_.AddKey("kept@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes128Gcm);
+  const PlainKey reduced = realm_.AddKey("kept@EXAMPLE.COM", KeyClass::kUser, kEnctypeAes256Sha1);
+  const absl::Time now = absl::Now();
+  for (int p = 0; p < kParties; ++p) {
+    ShareStore& store = realm_.store(p);
+    ASSERT_TRUE(store.Retire({{{reduced.info.handle, reduced.info.principal, true}}},
+                             now - absl::Hours(1)).ok());
+    ASSERT_EQ(store.CollectRetired(now - absl::Minutes(1), 10)->size(), 1u);
+    ASSERT_TRUE(store.Retire({{{kept.info.handle, kept.info.principal, true}}}, now).ok());
+  }
+  LoseStore(lost());
+  ExpectReplaced(lost());
+  const std::vector<Handle> old = {kept.info.handle, reduced.info.handle};
+  const auto marks = realm_.store(lost()).MarksOf(old);
+  ASSERT_TRUE(marks.ok()) << marks.status();
+  ASSERT_TRUE(marks->at(0).has_value() && marks->at(1).has_value());
+  EXPECT_TRUE(marks->at(0)->for_history && !marks->at(0)->reduced);
+  EXPECT_TRUE(marks->at(1)->for_history && marks->at(1)->reduced);
+  EXPECT_EQ(realm_.store(lost()).Get(reduced.info.handle)->info.key_class, KeyClass::kHistory);
+
+  const TransactionId txn{0x77};
+  std::vector<Handle> staged;
+  for (PlainKey again : {kept, reduced}) {
+    realm_.random().Fill(absl::MakeSpan(again.info.handle));
+    staged.push_back(again.info.handle);
+    const PerParty<KeyRecord> records = ShareKey(again, realm_.random());
+    for (int p = 0; p < kParties; ++p) {
+      ASSERT_TRUE(realm_.store(p).Stage(txn, {&records[p], 1}, absl::Now()).ok());
+    }
+  }
+  ASSERT_TRUE(realm_.WaitConnected());
+  for (const auto& answer :
+       realm_.CompareEach([&](int) { return CompareRequest{{}, txn, staged, old}; })) {
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    for (const CompareResult& result : *answer) {
+      EXPECT_EQ(result.comparison, Comparison::kEqual);
+    }
+  }
 }
 
 // A KDC that names handles that nobody has, as fast as it likes: the newcomer is done all the same.

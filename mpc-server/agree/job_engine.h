@@ -72,6 +72,26 @@ struct VerifyResult {
   std::string detail;
 };
 
+// What CompareKeys() says of an old key.
+enum class Comparison : uint8_t {
+  kDifferent,
+  kEqual,    // to one of the staged keys
+  kUnknown,  // this server does not have the old key; the detail says so
+};
+struct CompareResult {
+  Handle handle{};
+  Comparison comparison = Comparison::kDifferent;
+  std::string detail;
+};
+
+// The keys of a comparison: those of a transaction that is not committed, and old ones.
+struct CompareRequest {
+  std::array<uint8_t, 16> id{};  // the same for the three servers
+  TransactionId txn{};
+  std::vector<Handle> staged;
+  std::vector<Handle> old;
+};
+
 // All calls but Start and Stop may come from any thread and do not wait for the network. Every
 // callback is called exactly once, without a lock held, from the engine's thread or from inside the
 // call itself; it must not block.
@@ -80,6 +100,8 @@ class JobEngine {
   using JobCallback = absl::AnyInvocable<void(JobResult)>;
   using DrawCallback = absl::AnyInvocable<void(absl::Status)>;
   using VerifyCallback = absl::AnyInvocable<void(absl::StatusOr<std::vector<VerifyResult>>)>;
+
+  using CompareCallback = absl::AnyInvocable<void(absl::StatusOr<std::vector<CompareResult>>)>;
 
   virtual ~JobEngine() = default;
 
@@ -127,6 +149,11 @@ class JobEngine {
 
   // From the next batch on. What is taken stays taken.
   virtual void SetQuotas(const QuotaRates& rates) = 0;
+
+  // Which of the old keys are equal to a staged one of the same principal and enctype, computed on
+  // the shares of the base keys; reveals one bit for each such pair. What may be asked, and how
+  // often, the caller has judged (service/key_history.h).
+  virtual void CompareKeys(CompareRequest request, CompareCallback done) = 0;
 };
 
 // Party, cluster and epoch are the store's.

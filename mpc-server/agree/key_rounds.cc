@@ -43,15 +43,6 @@ void CountBatch(EngineState& state, CtsProtocol protocol) {
   });
 }
 
-// Answers the round and forgets it.
-void End(EngineState& state, KeyRound& round, const absl::Status& status) {
-  {
-    const absl::MutexLock lock(&state.waiting.mu);
-    state.waiting.key_rounds.remove_if([&](const KeyRoundPtr& r) { return r.get() == &round; });
-  }
-  round.Answer(status);
-}
-
 class KeyRoundRun : public BatchRun {
  public:
   KeyRoundRun(EngineState* state, std::unique_ptr<Ballot> ballot)
@@ -130,7 +121,7 @@ void Draw::Finish(EngineState& state, const absl::Status& computed) {
   absl::Status status = computed;
   if (status.ok()) status = state.store->Stage(group, {&*record_, 1}, state.Now());
   record_.reset();
-  End(state, *this, status);
+  EndKeyRound(state, *this, status);
 }
 
 class Verify : public KeyRound {
@@ -246,7 +237,7 @@ absl::Status Verify::Compute() {
 }
 
 void Verify::Finish(EngineState& state, const absl::Status& computed) {
-  if (!computed.ok()) return End(state, *this, computed);
+  if (!computed.ok()) return EndKeyRound(state, *this, computed);
   for (size_t i = 0; i < computed_.size(); ++i) {
     VerifyResult& result = batch_[computed_[i]];
     result.consistent = equal_[i];
@@ -254,7 +245,7 @@ void Verify::Finish(EngineState& state, const absl::Status& computed) {
   }
   results_.insert(results_.end(), batch_.begin(), batch_.end());
   next_try = absl::InfinitePast();
-  if (results_.size() == handles_.size()) End(state, *this, absl::OkStatus());
+  if (results_.size() == handles_.size()) EndKeyRound(state, *this, absl::OkStatus());
 }
 
 // Those of a follower for keys that it may not compute as the leader proposes.
@@ -272,12 +263,12 @@ void RefuseProtocol(EngineState& state, Ballot& ballot) {
   }
 }
 
-// A draw, and a refresh, come before a long verification's next batch.
+// A draw, a comparison and a refresh come before a long verification's next batch.
 KeyRoundPtr TakeDue(EngineState& state) {
   const absl::Time now = state.Now();
   const absl::MutexLock lock(&state.waiting.mu);
-  for (const BatchKind kind :
-       {BatchKind::kDraw, BatchKind::kRefresh, BatchKind::kHandOver, BatchKind::kVerify}) {
+  for (const BatchKind kind : {BatchKind::kDraw, BatchKind::kCompare, BatchKind::kRefresh,
+                               BatchKind::kHandOver, BatchKind::kVerify}) {
     for (const KeyRoundPtr& round : state.waiting.key_rounds) {
       if (round->kind != kind || round->next_try > now) continue;
       round->next_try = now + kRetry;
@@ -302,6 +293,14 @@ void FailUntil(EngineState& state, absl::Time now, const std::string& why) {
 
 }  // namespace
 
+void EndKeyRound(EngineState& state, KeyRound& round, const absl::Status& status) {
+  {
+    const absl::MutexLock lock(&state.waiting.mu);
+    state.waiting.key_rounds.remove_if([&](const KeyRoundPtr& r) { return r.get() == &round; });
+  }
+  round.Answer(status);
+}
+
 KeyRoundPtr MakeDraw(const TransactionId& txn, const KeyInfo& info, absl::Time deadline,
                      JobEngine::DrawCallback done) {
   return std::make_shared<Draw>(txn, info, deadline, std::move(done));
@@ -319,7 +318,7 @@ std::unique_ptr<BatchRun> BeginKeyRound(EngineState& state, BatchRings& rings,
   if (!ballot->key_round->Begin(rings, *ballot)) {
     // What one of the three refuses is not proposed again.
     if (!AnyMissing(*ballot)) {
-      End(state, *ballot->key_round, absl::UnavailableError(ballot->details[0]));
+      EndKeyRound(state, *ballot->key_round, absl::UnavailableError(ballot->details[0]));
     }
     return nullptr;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rounds about keys: drawing one, verifying some. Each is a batch of its own, agreed on like a
-// batch of jobs.
+// Rounds about keys: drawing one, verifying some, comparing some. Each is a batch of its own,
+// agreed on like a batch of jobs.
 #ifndef MPC_SERVER_AGREE_KEY_ROUNDS_H_
 #define MPC_SERVER_AGREE_KEY_ROUNDS_H_
 
@@ -57,6 +57,12 @@ KeyRoundPtr MakeDraw(const TransactionId& txn, const KeyInfo& info, absl::Time d
                      JobEngine::DrawCallback done);
 KeyRoundPtr MakeVerify(const GroupId& request, std::vector<Handle> handles, absl::Time deadline,
                        JobEngine::VerifyCallback done);
+
+KeyRoundPtr MakeCompare(ShareStore* store, CompareRequest request, absl::Time deadline,
+                        JobEngine::CompareCallback done);  // compare_round.cc
+
+// Answers the round and forgets it.
+void EndKeyRound(EngineState& state, KeyRound& round, const absl::Status& status);
 
 // The round as a batch of the long ring; null when it is left to be proposed again.
 std::unique_ptr<BatchRun> BeginKeyRound(EngineState& state, BatchRings& rings,

@@ -12,6 +12,7 @@
 //   job_batch.cc       the jobs that all admit are computed, judged, answered
 //   work_of.cc         a job becomes work for compute/
 //   key_rounds.cc      or: a key is drawn, keys are verified (key_rounds.h)
+//   compare_round.cc   or compared
 //   long_ring.cc       what takes long is computed beside the rest
 //
 // What the steps share is engine_state.h: there a clock is distrusted (clock_watch.cc), sealing

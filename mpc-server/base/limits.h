@@ -452,6 +452,31 @@ inline constexpr size_t kDefaultCacheMib = 256;
 // Exceeded: configuration error.
 inline constexpr size_t kMaxCacheMib = 1 << 20;
 
+// ---- Password history (AdminService.CompareKeys, service/key_history.h) ----
+
+// Old keys in one call: the history of ten passwords with keys of six types.
+// Exceeded: INVALID_ARGUMENT.
+inline constexpr size_t kMaxComparedKeys = 64;
+// Staged keys with which they are compared.
+// Exceeded: INVALID_ARGUMENT.
+inline constexpr size_t kMaxStagedCompared = 8;
+// All three servers must have been asked; a user waits for it.
+// Exceeded: UNAVAILABLE.
+inline constexpr absl::Duration kCompareTimeout = absl::Seconds(10);
+// [quota] compared_per_hour: staged keys that are compared with a principal's old ones. Each may be
+// a guess at a password. A change takes one for each of its keys: sixteen changes of six.
+// Exceeded: RESOURCE_EXHAUSTED.
+inline constexpr uint32_t kComparedPerHour = 96;
+// [quota] compared_per_day.
+// Exceeded: RESOURCE_EXHAUSTED.
+inline constexpr uint32_t kComparedPerDay = 384;
+// The most that either may be.
+// Exceeded: configuration error.
+inline constexpr uint32_t kMaxCompared = 1'000'000;
+// Transactions of which a server remembers who staged them, to compare for nobody else.
+// Exceeded: the oldest is forgotten, and not compared.
+inline constexpr size_t kMaxStagers = 4096;
+
 // ---- Audit log ----
 
 // A batch of kMaxBatchJobs refused jobs is about 20 MiB; 28 with as many keys as there may be.

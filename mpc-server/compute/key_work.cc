@@ -151,14 +151,56 @@ absl::StatusOr<KeyRecord> DrawRecord(PartyContext& party, const KeyInfo& info,
 absl::StatusOr<std::vector<bool>> VerifyRecords(PartyContext& party,
                                                 absl::Span<const KeyRecord* const> records,
                                                 const KeyProtocol& by, Circuit& first, Cost* cost) {
-  if (records.empty()) {  // what is said of the keys that were left out is confirmed all the same
+  // A record of a base key alone has nothing that could not belong to it.
+  std::vector<const KeyRecord*> derived;
+  for (const KeyRecord* record : records) {
+    if (!record->usages.empty()) derived.push_back(record);
+  }
+  if (derived.empty()) {  // what is said of the keys that were left out is confirmed all the same
     Circuit* const confirmation[] = {&first};
     RETURN_IF_ERROR(RunTogether(party, confirmation, cost));
-    return std::vector<bool>();
+    return std::vector<bool>(records.size(), true);
   }
-  return by.protocol == CtsProtocol::kGarbled
-             ? VerifyGarbled(party, records, by.agreed, first, cost)
-             : VerifyInRounds(party, records, first, cost);
+  ASSIGN_OR_RETURN(const std::vector<bool> found,
+                   by.protocol == CtsProtocol::kGarbled
+                       ? VerifyGarbled(party, derived, by.agreed, first, cost)
+                       : VerifyInRounds(party, derived, first, cost));
+  std::vector<bool> equal;
+  size_t next = 0;
+  for (const KeyRecord* record : records) {
+    equal.push_back(record->usages.empty() || found[next++]);
+  }
+  return equal;
+}
+
+// The view is confirmed before anything of the keys leaves a server.
+absl::StatusOr<std::vector<bool>> CompareBases(PartyContext& party, absl::Span<const KeyPair> pairs,
+                                               Circuit& first, Cost* cost) {
+  Circuit* const confirmation[] = {&first};
+  RETURN_IF_ERROR(RunTogether(party, confirmation, cost));
+  if (pairs.empty()) return std::vector<bool>();
+  SecretVector<SharedBlock> blocks;
+  std::vector<size_t> ends;
+  for (const KeyPair& pair : pairs) {
+    if (pair.one->info.enctype != pair.other->info.enctype ||
+        pair.one->base.size() != pair.other->base.size() || pair.one->base.empty()) {
+      return absl::InternalError("a comparison of keys of two enctypes");
+    }
+    for (size_t b = 0; b < pair.one->base.size(); ++b) {
+      blocks.push_back(pair.one->base[b] ^ pair.other->base[b]);
+    }
+    ends.push_back(blocks.size());
+  }
+  std::vector<absl::Span<const SharedBlock>> items;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const size_t begin = i == 0 ? 0 : ends[i - 1];
+    items.push_back(absl::MakeConstSpan(blocks).subspan(begin, ends[i] - begin));
+  }
+  ZeroCheck check(party, "key comparison");
+  check.Reset(items);
+  Circuit* const circuits[] = {&check};
+  RETURN_IF_ERROR(RunTogether(party, circuits, cost));
+  return std::vector<bool>(check.zero().begin(), check.zero().end());
 }
 
 }  // namespace mpckdc

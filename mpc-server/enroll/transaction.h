@@ -36,6 +36,8 @@ class KeyTransaction : private TransactionServers {
   // A key that the servers draw jointly; nothing is sent yet.
   absl::Status AddDrawn(const v1::KeyInfo& info);
 
+  const std::string& id() const { return id_; }
+
   // Sends everything added: StageKeys, then a DrawKey per drawn key. Rolls back on failure.
   absl::Status Stage();
   // Makes the staged keys usable. Rolls back on failure.

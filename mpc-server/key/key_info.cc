@@ -103,13 +103,16 @@ absl::Status CheckKeyInfo(const KeyInfo& info) {
   }
   const auto key_class = static_cast<uint8_t>(info.key_class);
   const auto gate = static_cast<uint8_t>(info.gate);
-  if (key_class < 1 || key_class > 3) return absl::InvalidArgumentError("unknown key class");
+  if (key_class < 1 || key_class > 4) return absl::InvalidArgumentError("unknown key class");
   if (gate < 1 || gate > 3) return absl::InvalidArgumentError("unknown gate");
   return absl::OkStatus();
 }
 
 absl::Status CheckNewKeyInfo(const KeyInfo& info) {
   const absl::Status status = CheckKeyInfo(info);
+  if (status.ok() && info.key_class == KeyClass::kHistory) {
+    return absl::InvalidArgumentError("a new key cannot be one for the password history alone");
+  }
   return status.ok() ? CheckTicketEnctype(info.principal, info.enctype) : status;
 }
 

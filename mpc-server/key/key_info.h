@@ -25,7 +25,9 @@ std::optional<Handle> NextHandle(Handle handle);
 using PrincipalId = std::array<uint8_t, 16>;
 
 // The numbers are those of proto/admin.proto and of stored records.
-enum class KeyClass : uint8_t { kUser = 1, kTgs = 2, kService = 3 };
+// kHistory: what is left of a user's old key, to be compared with new ones and for nothing else:
+// its record has the base key and no usages. No key begins so.
+enum class KeyClass : uint8_t { kUser = 1, kTgs = 2, kService = 3, kHistory = 4 };
 enum class Gate : uint8_t { kTimestamp = 1, kKdcTrusted = 2, kNone = 3 };
 
 struct KeyInfo {

@@ -98,7 +98,8 @@ struct AdminService::Act {
 AdminService::AdminService(const AdminServiceTools& tools)
     : tools_(tools),
       opener_{tools.package_key, tools.authority, tools.clock},
-      started_(tools.clock->Now()) {}
+      started_(tools.clock->Now()),
+      history_(tools.store, tools.compared) {}
 
 AdminService::~AdminService() = default;
 
@@ -235,7 +236,9 @@ absl::Status AdminService::DoStageKeys(Act& act, const v1::StageKeysRequest& req
   if (epochs.size() > 1) {
     return absl::InvalidArgumentError("the call's packages are of two share epochs");
   }
-  return tools_.store->Stage(txn, records, *epochs.begin(), tools_.clock->Now());
+  RETURN_IF_ERROR(tools_.store->Stage(txn, records, *epochs.begin(), tools_.clock->Now()));
+  history_.NoteStager(txn, act.caller.Text());
+  return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* AdminService::DrawKey(grpc::CallbackServerContext* context,
@@ -431,6 +434,27 @@ std::optional<absl::Status> AdminService::DoVerifyKeys(const ActPtr& act,
   return std::nullopt;
 }
 
+grpc::ServerUnaryReactor* AdminService::CompareKeys(grpc::CallbackServerContext* context,
+                                                    const v1::CompareKeysRequest* request,
+                                                    v1::CompareKeysReply* reply) {
+  return Run(Begin(context, "CompareKeys"),
+             [=, this](const ActPtr& act) { return DoCompareKeys(act, *request, reply); });
+}
+
+std::optional<absl::Status> AdminService::DoCompareKeys(const ActPtr& act,
+                                                        const v1::CompareKeysRequest& request,
+                                                        v1::CompareKeysReply* reply) {
+  RETURN_IF_ERROR(RequireInitialised());
+  ASSIGN_OR_RETURN(CompareRequest admitted,
+                   history_.Admit(request, act->caller.Text(), &act->details));
+  tools_.engine->CompareKeys(
+      std::move(admitted), [this, act, reply](absl::StatusOr<std::vector<CompareResult>> results) {
+        if (results.ok()) FillAnswers(*results, reply, &act->details);
+        worker_.Post([this, act, status = results.status()] { Complete(act, status); });
+      });
+  return std::nullopt;
+}
+
 grpc::ServerWriteReactor<v1::ListKeysReply>* AdminService::ListKeys(
     grpc::CallbackServerContext* context, const v1::ListKeysRequest* request) {
   ActPtr act = Begin(context, "ListKeys");
@@ -509,7 +533,7 @@ absl::StatusOr<std::vector<v1::ListKeysReply>> AdminService::CollectKeys(
   KeyCollector collector(request.principal(), request.staged() ? 0 : limit);
   const auto visit = [&](const absl::StatusOr<KeyInfo>& info) { return collector.Visit(info); };
   if (request.staged()) return collector.Take(tools_.store->ForEach(KeyState::kStaged, visit));
-  const auto visit_retired = [&](const auto& info, absl::Time) { return visit(info); };
+  const auto visit_retired = [&](const auto& info, const RetiredMark&) { return visit(info); };
   ASSIGN_OR_RETURN(
       std::vector<v1::ListKeysReply> replies,
       collector.Take(request.retired() ? tools_.store->ForEachRetired(from, visit_retired)

@@ -14,6 +14,7 @@
 #include "mpc-server/package/package_open.h"
 #include "mpc-server/service/caller.h"
 #include "mpc-server/service/epoch_keeper.h"
+#include "mpc-server/service/key_history.h"
 #include "mpc-server/service/metrics.h"
 #include "mpc-server/service/refusal_log.h"
 #include "mpc-server/service/retired_keys.h"
@@ -45,6 +46,7 @@ struct AdminServiceTools {  // not owned; must outlive the service
   const EpochKeeper* epochs = nullptr;  // may be null
   uint32_t triple = 0;
   absl::Duration clock_skew;
+  ComparedRates compared{};
 };
 
 class AdminService final : public v1::AdminService::CallbackService {
@@ -84,6 +86,9 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* VerifyKeys(grpc::CallbackServerContext* context,
                                        const v1::VerifyKeysRequest* request,
                                        v1::VerifyKeysReply* reply) override;
+  grpc::ServerUnaryReactor* CompareKeys(grpc::CallbackServerContext* context,
+                                        const v1::CompareKeysRequest* request,
+                                        v1::CompareKeysReply* reply) override;
   grpc::ServerUnaryReactor* SetPolicy(grpc::CallbackServerContext* context,
                                       const v1::SetPolicyRequest* request,
                                       v1::SetPolicyReply* reply) override;
@@ -99,6 +104,9 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* Readmit(grpc::CallbackServerContext* context,
                                     const v1::ReadmitRequest* request,
                                     v1::ReadmitReply* reply) override;
+
+  // From the next comparison on.
+  void SetCompared(const ComparedRates& rates) { history_.SetRates(rates); }
 
  private:
   // One administrative act while it runs: who, what, and what the audit log shall say of it.
@@ -137,11 +145,15 @@ class AdminService final : public v1::AdminService::CallbackService {
   absl::Status DoSetPolicy(Act& act, const v1::SetPolicyRequest& request);
   std::optional<absl::Status> DoVerifyKeys(const ActPtr& act, const v1::VerifyKeysRequest& request,
                                            v1::VerifyKeysReply* reply);
+  std::optional<absl::Status> DoCompareKeys(const ActPtr& act,
+                                            const v1::CompareKeysRequest& request,
+                                            v1::CompareKeysReply* reply);
   absl::StatusOr<std::vector<v1::ListKeysReply>> CollectKeys(const v1::ListKeysRequest& request);
 
   const AdminServiceTools tools_;
   const PackageOpener opener_;
   const absl::Time started_;
+  KeyHistory history_;
   SerialWorker worker_;
 };
 

@@ -144,11 +144,15 @@ void ReadPolicy(TableReader in, Config::Policy* policy) {
   in.Finish();
 }
 
-void ReadQuota(TableReader in, QuotaRates* quota) {
+void ReadQuota(TableReader in, QuotaRates* quota, ComparedRates* compared) {
   for (size_t i = 0; i < kQuotaKinds; ++i) {
     const auto kind = static_cast<QuotaKind>(i);
     in.Parsed(QuotaName(kind), ParseRate, &(*quota)[kind]);
   }
+  ReadNumber<uint32_t>(in, "compared_per_hour", Need::kOptional, 0, limits::kMaxCompared,
+                       &compared->per_hour);
+  ReadNumber<uint32_t>(in, "compared_per_day", Need::kOptional, 0, limits::kMaxCompared,
+                       &compared->per_day);
   in.Finish();
 }
 
@@ -214,7 +218,7 @@ Config ReadAll(const toml::table& table, const std::string& path, ConfigErrors* 
   }
   ReadBatch(top.Section("batch", Need::kOptional), &config.batch);
   ReadPolicy(top.Section("policy", Need::kOptional), &config.policy);
-  ReadQuota(top.Section("quota", Need::kOptional), &config.quota);
+  ReadQuota(top.Section("quota", Need::kOptional), &config.quota, &config.compared);
   ReadLog(top.Section("log", Need::kOptional), folder, &config.log);
   ReadAudit(top.Section("audit", Need::kOptional), folder, &config.audit);
   ReadSmallSections(top, &config);

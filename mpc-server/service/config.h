@@ -16,6 +16,7 @@
 #include "mpc-server/audit/sync.h"
 #include "mpc-server/base/limits.h"
 #include "mpc-server/judge/quota_rates.h"
+#include "mpc-server/service/key_history.h"
 
 namespace mpckdc {
 
@@ -67,6 +68,7 @@ struct Config {
   } policy;
 
   QuotaRates quota = DefaultQuotaRates();
+  ComparedRates compared{};
 
   struct Log {
     std::string level = "info";

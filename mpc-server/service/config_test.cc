@@ -104,6 +104,7 @@ delete_grace = "36h"
 principal_logins = "5/min burst 7"
 kdc_opens = "unlimited"
 kdc_checksums = "100000/min burst 1"
+compared_per_hour = 12
 [log]
 level = "debug"
 format = "json"
@@ -137,6 +138,7 @@ protocol = "replicated"
             DefaultQuotaRates()[QuotaKind::kPrincipalFailures]);
   EXPECT_TRUE(config->quota[QuotaKind::kKdcOpens].unlimited());
   EXPECT_EQ(config->quota[QuotaKind::kKdcChecksums], (Rate{100000, 1}));
+  EXPECT_EQ(config->compared, (ComparedRates{12, limits::kComparedPerDay}));
   EXPECT_TRUE(config->log.json);
   EXPECT_EQ(config->audit.file, "/var/log/audit");
   EXPECT_EQ(config->audit.sync, AuditSync::kBatch);
@@ -254,6 +256,8 @@ TEST(ConfigTest, QuotasSayWhatIsWanted) {
               HasSubstr("dir/f.toml:19: unknown key [quota] logins; known here: principal_logins"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[quota]\nkdc_logins = 60\n")),
               HasSubstr("double quotes"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "[quota]\ncompared_per_day = -1\n")),
+              HasSubstr("dir/f.toml:19: [quota] compared_per_day"));
 }
 
 TEST(ConfigTest, QuotasOfAServerWithoutASection) {

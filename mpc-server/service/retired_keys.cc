@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<NamedKey>> KeysOf(const NamedKeyList& in) {
   std::vector<NamedKey> keys;
   for (const v1::NamedKey& key : in) {
     ASSIGN_OR_RETURN(Handle handle, Bytes16(key.handle(), "a key handle"));
-    keys.push_back({handle, key.principal()});
+    keys.push_back({handle, key.principal(), key.for_history()});
   }
   return keys;
 }
@@ -34,6 +34,15 @@ absl::StatusOr<std::vector<NamedKey>> KeysOf(const NamedKeyList& in) {
 AuditLog::Fields HandleTexts(const std::vector<NamedKey>& keys) {
   AuditLog::Fields texts = AuditLog::Fields::array();
   for (const NamedKey& key : keys) texts.push_back(HandleText(key.handle));
+  return texts;
+}
+
+// What the history keeps of them.
+AuditLog::Fields HistoryTexts(const std::vector<NamedKey>& keys) {
+  AuditLog::Fields texts = AuditLog::Fields::array();
+  for (const NamedKey& key : keys) {
+    if (key.for_history) texts.push_back(HandleText(key.handle));
+  }
   return texts;
 }
 
@@ -69,12 +78,17 @@ absl::StatusOr<size_t> RetiredCollector::Collect(const EngineStatus& status) {
     const absl::MutexLock lock(&mutex_);
     before = judged_ - grace_;
   }
-  ASSIGN_OR_RETURN(const std::vector<NamedKey> keys,
+  ASSIGN_OR_RETURN(const std::vector<CollectedKey> keys,
                    store_->CollectRetired(before, limits::kCollectAtOnce));
   if (keys.empty()) return size_t{0};
-  Log().info("collected {} deleted keys whose grace time is over", keys.size());
-  (void)audit_->Append(
-      "admin", {{"call", "collect"}, {"count", keys.size()}, {"handles", HandleTexts(keys)}});
+  std::vector<NamedKey> gone, reduced;
+  for (const CollectedKey& key : keys) (key.reduced ? reduced : gone).push_back(key);
+  Log().info("collected {} deleted keys whose grace time is over; {} more are kept for the history",
+             gone.size(), reduced.size());
+  (void)audit_->Append("admin", {{"call", "collect"},
+                                 {"count", gone.size()},
+                                 {"handles", HandleTexts(gone)},
+                                 {"kept_for_history", HandleTexts(reduced)}});
   return keys.size();
 }
 
@@ -88,6 +102,7 @@ absl::Status DeleteKeysCall(ShareStore& store, absl::Time now, const v1::DeleteK
   ASSIGN_OR_RETURN(const std::vector<NamedKey> keys, KeysOf(request.keys()));
   (*details)["handles"] = HandleTexts(keys);
   (*details)["now"] = request.now();
+  (*details)["for_history"] = HistoryTexts(keys);
   ASSIGN_OR_RETURN(const NamedKeysDone done,
                    request.now() ? store.DeleteNamed(keys) : store.Retire(keys, now));
   reply->set_deleted(static_cast<uint32_t>(done.changed));
@@ -113,14 +128,17 @@ absl::Status FillRetired(const ShareStore& store, std::vector<v1::ListKeysReply>
   if (keys.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Handle first, Bytes16(keys.front()->handle(), "a key handle"));
   auto next = keys.begin();
-  return store.ForEachRetired(first, [&](const absl::StatusOr<KeyInfo>& info, absl::Time time) {
-    if (!info.ok()) return true;  // the list has said so
-    const absl::string_view handle = AsText(info->handle);
-    while (next != keys.end() && (*next)->handle() < handle) ++next;
-    if (next == keys.end()) return false;
-    if ((*next)->handle() == handle) (*next)->set_retired_us(absl::ToUnixMicros(time));
-    return true;
-  });
+  return store.ForEachRetired(first,
+                              [&](const absl::StatusOr<KeyInfo>& info, const RetiredMark& mark) {
+                                if (!info.ok()) return true;  // the list has said so
+                                const absl::string_view handle = AsText(info->handle);
+                                while (next != keys.end() && (*next)->handle() < handle) ++next;
+                                if (next == keys.end()) return false;
+                                if ((*next)->handle() != handle) return true;
+                                (*next)->set_retired_us(absl::ToUnixMicros(mark.since));
+                                (*next)->set_for_history(mark.for_history);
+                                return true;
+                              });
 }
 
 }  // namespace mpckdc

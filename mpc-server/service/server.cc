@@ -313,12 +313,27 @@ absl::Status Server::Impl::StartGrpc() {
                                                               &metrics_, &SystemClock(), &known_});
   collector_ = std::make_unique<RetiredCollector>(store_.get(), audit_.get(), &SystemClock(),
                                                   config_.policy.delete_grace);
-  admin_service_ = std::make_unique<AdminService>(AdminServiceTools{
-      store_.get(), engine_.get(), &doorkeeper_, &*package_key_, &*authority_, audit_.get(),
-      &metrics_, &SystemClock(), std::string(IsaName(isa_)), SecurityName(SecurityOf(config_)),
-      SettingName(ProtocolOf(config_)), own_.expires, refusals_.get(), &known_, collector_.get(),
-      config_.policy.max_renewable_life, epochs_.get(), static_cast<uint32_t>(config_.triple),
-      config_.policy.clock_skew});
+  admin_service_ =
+      std::make_unique<AdminService>(AdminServiceTools{store_.get(),
+                                                       engine_.get(),
+                                                       &doorkeeper_,
+                                                       &*package_key_,
+                                                       &*authority_,
+                                                       audit_.get(),
+                                                       &metrics_,
+                                                       &SystemClock(),
+                                                       std::string(IsaName(isa_)),
+                                                       SecurityName(SecurityOf(config_)),
+                                                       SettingName(ProtocolOf(config_)),
+                                                       own_.expires,
+                                                       refusals_.get(),
+                                                       &known_,
+                                                       collector_.get(),
+                                                       config_.policy.max_renewable_life,
+                                                       epochs_.get(),
+                                                       static_cast<uint32_t>(config_.triple),
+                                                       config_.policy.clock_skew,
+                                                       config_.compared});
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
@@ -436,6 +451,7 @@ void Server::Impl::Collect(const EngineStatus& status) {
 absl::Status Server::Impl::ReloadQuotas() {
   if (config_.file.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Config config, LoadConfig(config_.file));
+  admin_service_->SetCompared(config.compared);
   if (config.quota == engine_->Status().quotas) return absl::OkStatus();
   engine_->SetQuotas(config.quota);
   Log().info("quotas now: {}", config.quota.Text());

@@ -75,9 +75,12 @@ inline constexpr size_t kReplayValueBytes = 44;
 
 // ---- Retired keys (retired.h): each has two entries ----
 // letter (1) | handle (16)            -> time (8, microseconds)
-// letter (1) | time (8) | handle (16) -> nothing
+// letter (1) | time (8) | handle (16) -> nothing, or kKeptForHistory (1)
+// or, in the place of the second one: letter (1) | handle (16) -> nothing
 inline constexpr char kRetiredByHandle = 'h';
 inline constexpr char kRetiredByTime = 't';
+inline constexpr char kRetiredReduced = 'k';
+inline constexpr uint8_t kKeptForHistory = 1;
 inline constexpr size_t kRetiredTimeBytes = 8;
 inline constexpr size_t kRetiredByTimeBytes = 25;
 

@@ -35,51 +35,95 @@ std::string ByTime(absl::string_view time_bytes, const Handle& handle) {
   return absl::StrCat(std::string(1, rf::kRetiredByTime), time_bytes, AsText(handle));
 }
 
+std::string ReducedName(const Handle& handle) {
+  return absl::StrCat(std::string(1, rf::kRetiredReduced), AsText(handle));
+}
+
 absl::StatusOr<absl::Time> TimeOf(absl::Span<const uint8_t> value) {
   if (value.size() != rf::kRetiredTimeBytes) return DamagedMark();
   return absl::FromUnixMicros(static_cast<int64_t>(ByteReader(value).Uint(rf::kRetiredTimeBytes)));
+}
+
+// Of what stands under a name by time.
+absl::StatusOr<bool> IsForHistory(absl::Span<const uint8_t> value) {
+  if (value.empty()) return false;
+  if (value.size() != 1 || value[0] != rf::kKeptForHistory) return DamagedMark();
+  return true;
+}
+
+std::string HistoryText(bool for_history) {
+  return for_history ? std::string(1, static_cast<char>(rf::kKeptForHistory)) : std::string();
+}
+
+// The mark of a key of which the first entry says `since`.
+absl::StatusOr<RetiredMark> MarkSince(const KvTxn& txn, const Handle& handle, absl::Time since) {
+  const auto by_time = txn.Get(rf::kRetired, ByTime(TimeBytes(since), handle));
+  if (by_time.ok()) {
+    ASSIGN_OR_RETURN(const bool for_history, IsForHistory(*by_time));
+    return RetiredMark{since, for_history, false};
+  }
+  if (!absl::IsNotFound(by_time.status())) return by_time.status();
+  const absl::Status reduced = txn.Get(rf::kRetired, ReducedName(handle)).status();
+  if (absl::IsNotFound(reduced)) return DamagedMark();
+  RETURN_IF_ERROR(reduced);
+  return RetiredMark{since, true, true};
 }
 
 }  // namespace
 
 // ---- Marks ----
 
-absl::StatusOr<absl::Time> RetiredAt(const KvTxn& txn, const Handle& handle) {
+absl::StatusOr<RetiredMark> RetiredAt(const KvTxn& txn, const Handle& handle) {
   ASSIGN_OR_RETURN(absl::Span<const uint8_t> value, txn.Get(rf::kRetired, ByHandle(handle)));
-  return TimeOf(value);
+  ASSIGN_OR_RETURN(const absl::Time since, TimeOf(value));
+  return MarkSince(txn, handle, since);
 }
 
-absl::StatusOr<bool> MarkRetired(KvTxn& txn, const Handle& handle, absl::Time now) {
-  const absl::Status old = RetiredAt(txn, handle).status();
-  if (old.ok()) return false;
-  if (!absl::IsNotFound(old)) return old;
-  const std::string time = TimeBytes(now);
+absl::StatusOr<bool> MarkRetired(KvTxn& txn, const Handle& handle, absl::Time now,
+                                 bool for_history) {
+  const absl::StatusOr<RetiredMark> old = RetiredAt(txn, handle);
+  if (!old.ok() && !absl::IsNotFound(old.status())) return old.status();
+  if (old.ok() && old->for_history == for_history) return false;
+  const std::string time = TimeBytes(old.ok() ? old->since : now);
+  if (old.ok() && old->reduced) {
+    RETURN_IF_ERROR(txn.Delete(rf::kRetired, ReducedName(handle)));
+  }
   RETURN_IF_ERROR(txn.Put(rf::kRetired, ByHandle(handle), time));
-  RETURN_IF_ERROR(txn.Put(rf::kRetired, ByTime(time, handle), ""));
+  RETURN_IF_ERROR(txn.Put(rf::kRetired, ByTime(time, handle), HistoryText(for_history)));
   return true;
+}
+
+absl::Status MarkReduced(KvTxn& txn, const Handle& handle) {
+  ASSIGN_OR_RETURN(const RetiredMark mark, RetiredAt(txn, handle));
+  RETURN_IF_ERROR(txn.Delete(rf::kRetired, ByTime(TimeBytes(mark.since), handle)));
+  return txn.Put(rf::kRetired, ReducedName(handle), "");
 }
 
 absl::StatusOr<bool> UnmarkRetired(KvTxn& txn, const Handle& handle) {
-  const absl::StatusOr<absl::Time> time = RetiredAt(txn, handle);
-  if (absl::IsNotFound(time.status())) return false;
-  if (!time.ok()) return time.status();
+  const absl::StatusOr<RetiredMark> mark = RetiredAt(txn, handle);
+  if (absl::IsNotFound(mark.status())) return false;
+  if (!mark.ok()) return mark.status();
   RETURN_IF_ERROR(txn.Delete(rf::kRetired, ByHandle(handle)));
-  const absl::Status s = txn.Delete(rf::kRetired, ByTime(TimeBytes(*time), handle));
-  if (!s.ok() && !absl::IsNotFound(s)) return s;
+  RETURN_IF_ERROR(txn.Delete(
+      rf::kRetired, mark->reduced ? ReducedName(handle) : ByTime(TimeBytes(mark->since), handle)));
   return true;
 }
 
-absl::StatusOr<std::vector<Handle>> RetiredBefore(const KvTxn& txn, absl::Time before,
-                                                  size_t most) {
+absl::StatusOr<std::vector<RetiredKey>> RetiredBefore(const KvTxn& txn, absl::Time before,
+                                                      size_t most) {
   const std::string end = absl::StrCat(std::string(1, rf::kRetiredByTime), TimeBytes(before));
-  std::vector<Handle> found;
+  std::vector<RetiredKey> found;
   absl::Status result;
-  absl::Status scanned =
-      txn.Scan(rf::kRetired, std::string(1, rf::kRetiredByTime), [&](absl::string_view key, auto) {
+  absl::Status scanned = txn.Scan(
+      rf::kRetired, std::string(1, rf::kRetiredByTime),
+      [&](absl::string_view key, absl::Span<const uint8_t> value) {
         if (key >= end || found.size() == most) return false;
         if (key.size() != rf::kRetiredByTimeBytes) result = DamagedMark();
+        const absl::StatusOr<bool> for_history = IsForHistory(value);
+        result.Update(for_history.status());
         if (!result.ok()) return false;
-        ByteReader(AsBytes(key.substr(1 + rf::kRetiredTimeBytes))).Into(found.emplace_back());
+        found.push_back({{}, *for_history});
+        ByteReader(AsBytes(key.substr(1 + rf::kRetiredTimeBytes))).Into(found.back().handle);
         return true;
       });
   result.Update(scanned);
@@ -88,7 +132,7 @@ absl::StatusOr<std::vector<Handle>> RetiredBefore(const KvTxn& txn, absl::Time b
 }
 
 absl::Status ScanRetired(const KvTxn& txn, const Handle& first,
-                         absl::FunctionRef<bool(const Handle&, absl::Time)> visit) {
+                         absl::FunctionRef<bool(const Handle&, const RetiredMark&)> visit) {
   absl::Status result;
   absl::Status scanned = txn.Scan(
       rf::kRetired, ByHandle(first), [&](absl::string_view key, absl::Span<const uint8_t> value) {
@@ -98,7 +142,9 @@ absl::Status ScanRetired(const KvTxn& txn, const Handle& first,
         result = key.size() == 1 + handle.size() ? time.status() : DamagedMark();
         if (!result.ok()) return false;
         ByteReader(AsBytes(key.substr(1))).Into(handle);
-        return visit(handle, *time);
+        const absl::StatusOr<RetiredMark> mark = MarkSince(txn, handle, *time);
+        result = mark.status();
+        return result.ok() && visit(handle, *mark);
       });
   result.Update(scanned);
   return result;
@@ -106,27 +152,41 @@ absl::Status ScanRetired(const KvTxn& txn, const Handle& first,
 
 // ---- What the store does with them ----
 
-absl::StatusOr<std::vector<std::optional<absl::Time>>> ShareStore::RetiredSince(
+// Three reads for however many: who asks hands millions over.
+absl::StatusOr<std::vector<std::optional<RetiredMark>>> ShareStore::MarksOf(
     absl::Span<const Handle> handles) const {
-  std::vector<std::string> keys;
-  keys.reserve(handles.size());
-  for (const Handle& handle : handles) keys.push_back(ByHandle(handle));
+  std::vector<std::string> by_handle;
+  by_handle.reserve(handles.size());
+  for (const Handle& handle : handles) by_handle.push_back(ByHandle(handle));
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
-  ASSIGN_OR_RETURN(const KvTxn::Values values, txn->GetMany(rf::kRetired, keys));
-  std::vector<std::optional<absl::Time>> since(handles.size());
+  ASSIGN_OR_RETURN(const KvTxn::Values values, txn->GetMany(rf::kRetired, by_handle));
+  std::vector<std::optional<RetiredMark>> marks(handles.size());
+  std::vector<std::string> by_time, reduced;
+  std::vector<size_t> marked;
   for (size_t i = 0; i < handles.size(); ++i) {
     if (!values[i].has_value()) continue;
-    if (const absl::StatusOr<absl::Time> time = TimeOf(AsBytes(*values[i])); time.ok()) {
-      since[i] = *time;
-    }
+    const absl::StatusOr<absl::Time> since = TimeOf(AsBytes(*values[i]));
+    if (!since.ok()) continue;
+    marks[i] = RetiredMark{.since = *since};
+    marked.push_back(i);
+    by_time.push_back(ByTime(TimeBytes(*since), handles[i]));
+    reduced.push_back(ReducedName(handles[i]));
   }
-  return since;
+  if (marked.empty()) return marks;
+  ASSIGN_OR_RETURN(const KvTxn::Values kept, txn->GetMany(rf::kRetired, by_time));
+  ASSIGN_OR_RETURN(const KvTxn::Values left, txn->GetMany(rf::kRetired, reduced));
+  for (size_t m = 0; m < marked.size(); ++m) {
+    RetiredMark& mark = *marks[marked[m]];
+    mark.reduced = left[m].has_value();
+    mark.for_history = mark.reduced || (kept[m].has_value() && !kept[m]->empty());
+  }
+  return marks;
 }
 
 // A record that is damaged is nobody's any more: it may go, by whatever name.
 absl::StatusOr<NamedKeysDone> ShareStore::ChangeNamed(
     absl::string_view what, absl::Span<const NamedKey> keys,
-    absl::FunctionRef<absl::StatusOr<bool>(KvTxn&, const Handle&)> change) {
+    absl::FunctionRef<absl::StatusOr<bool>(KvTxn&, const NamedKey&)> change) {
   NamedKeysDone done;
   RETURN_IF_ERROR(engine_->Write(what, [&](KvTxn& txn) -> absl::Status {
     done = {};
@@ -139,8 +199,13 @@ absl::StatusOr<NamedKeysDone> ShareStore::ChangeNamed(
                                                          ", not of ", key.principal)});
         continue;
       }
-      ASSIGN_OR_RETURN(bool changed, change(txn, key.handle));
-      done.changed += changed;
+      const absl::StatusOr<bool> changed = change(txn, key);
+      if (absl::IsFailedPrecondition(changed.status())) {
+        done.refused.push_back({key.handle, std::string(changed.status().message())});
+        continue;
+      }
+      if (!changed.ok()) return changed.status();
+      done.changed += *changed;
     }
     return absl::OkStatus();
   }));
@@ -148,37 +213,66 @@ absl::StatusOr<NamedKeysDone> ShareStore::ChangeNamed(
 }
 
 absl::StatusOr<NamedKeysDone> ShareStore::Retire(absl::Span<const NamedKey> keys, absl::Time now) {
-  return ChangeNamed("retire keys", keys, [now](KvTxn& txn, const Handle& handle) {
-    return MarkRetired(txn, handle, now);
+  return ChangeNamed("retire keys", keys, [now](KvTxn& txn, const NamedKey& key) {
+    return MarkRetired(txn, key.handle, now, key.for_history);
   });
 }
 
 absl::StatusOr<NamedKeysDone> ShareStore::Restore(absl::Span<const NamedKey> keys) {
-  return ChangeNamed("restore keys", keys, UnmarkRetired);
+  return ChangeNamed(
+      "restore keys", keys, [](KvTxn& txn, const NamedKey& key) -> absl::StatusOr<bool> {
+        const absl::StatusOr<RetiredMark> mark = RetiredAt(txn, key.handle);
+        if (mark.ok() && mark->reduced) {
+          return absl::FailedPreconditionError(
+              "its time is over, and what is left of it serves the password history alone");
+        }
+        return UnmarkRetired(txn, key.handle);
+      });
 }
 
 absl::StatusOr<NamedKeysDone> ShareStore::DeleteNamed(absl::Span<const NamedKey> keys) {
   return ChangeNamed("delete keys", keys,
-                     [](KvTxn& txn, const Handle& handle) -> absl::StatusOr<bool> {
-                       RETURN_IF_ERROR(UnmarkRetired(txn, handle).status());
-                       RETURN_IF_ERROR(DeleteKey(txn, AsText(handle)));
+                     [](KvTxn& txn, const NamedKey& key) -> absl::StatusOr<bool> {
+                       RETURN_IF_ERROR(UnmarkRetired(txn, key.handle).status());
+                       RETURN_IF_ERROR(DeleteKey(txn, AsText(key.handle)));
                        return true;
                      });
 }
 
-// A mark without its key, as an older program's deletion leaves it, goes as well.
-absl::StatusOr<std::vector<NamedKey>> ShareStore::CollectRetired(absl::Time before, size_t most) {
-  std::vector<NamedKey> collected;
+absl::Status ShareStore::Reduce(KvTxn& txn, const EpochView& view, const Handle& handle) const {
+  RETURN_IF_ERROR(MarkReduced(txn, handle));
+  ASSIGN_OR_RETURN(KeyRecord record, OpenShares(handle, GetKey(txn, AsText(handle)), view));
+  record.info.key_class = KeyClass::kHistory;
+  record.usages.clear();
+  return PutKey(txn, AsText(handle), SealKey(view.epoch, record));
+}
+
+// A mark without its key, as an older program's deletion leaves it, goes as well. A damaged record
+// that is kept stays as it is.
+absl::StatusOr<std::vector<CollectedKey>> ShareStore::CollectRetired(absl::Time before,
+                                                                     size_t most) {
+  std::vector<CollectedKey> collected;
   RETURN_IF_ERROR(engine_->Write("collect retired keys", [&](KvTxn& txn) -> absl::Status {
     collected.clear();
-    ASSIGN_OR_RETURN(const std::vector<Handle> due, RetiredBefore(txn, before, most));
-    for (const Handle& handle : due) {
+    ASSIGN_OR_RETURN(const EpochView view, ViewIn(txn));
+    ASSIGN_OR_RETURN(const std::vector<RetiredKey> due, RetiredBefore(txn, before, most));
+    for (const auto& [handle, for_history] : due) {
       absl::StatusOr<KeyInfo> info = InfoOf(txn, handle);
-      RETURN_IF_ERROR(UnmarkRetired(txn, handle).status());
-      const absl::Status deleted = DeleteKey(txn, AsText(handle));
-      if (absl::IsNotFound(deleted)) continue;
-      RETURN_IF_ERROR(deleted);
-      collected.push_back({handle, info.ok() ? std::move(info->principal) : ""});
+      const bool reduced = for_history && !absl::IsNotFound(info.status());
+      absl::Status done;
+      if (reduced) {
+        done = Reduce(txn, view, handle);
+        if (absl::IsDataLoss(done)) done = absl::OkStatus();
+      } else {
+        RETURN_IF_ERROR(UnmarkRetired(txn, handle).status());
+        done = DeleteKey(txn, AsText(handle));
+      }
+      if (absl::IsNotFound(done)) continue;
+      RETURN_IF_ERROR(done);
+      CollectedKey& key = collected.emplace_back();
+      key.handle = handle;
+      if (info.ok()) key.principal = std::move(info->principal);
+      key.reduced = reduced;
     }
     return absl::OkStatus();
   }));
@@ -187,9 +281,9 @@ absl::StatusOr<std::vector<NamedKey>> ShareStore::CollectRetired(absl::Time befo
 
 absl::Status ShareStore::ForEachRetired(const Handle& first, RetiredVisitor visit) const {
   ASSIGN_OR_RETURN(std::unique_ptr<const KvTxn> txn, engine_->BeginRead());
-  return ScanRetired(*txn, first, [&](const Handle& handle, absl::Time time) {
+  return ScanRetired(*txn, first, [&](const Handle& handle, const RetiredMark& mark) {
     const absl::StatusOr<KeyInfo> info = InfoOf(*txn, handle);
-    return absl::IsNotFound(info.status()) || visit(info, time);
+    return absl::IsNotFound(info.status()) || visit(info, mark);
   });
 }
 

@@ -57,8 +57,8 @@ class RetiredTest : public ::testing::TestWithParam<bool> {
     std::map<Handle, absl::Time> marks;
     EXPECT_TRUE(store_
                     ->ForEachRetired(Handle{},
-                                     [&](const auto& info, absl::Time time) {
-                                       if (info.ok()) marks[info->handle] = time;
+                                     [&](const auto& info, const RetiredMark& mark) {
+                                       if (info.ok()) marks[info->handle] = mark.since;
                                        return true;
                                      })
                     .ok());
@@ -103,6 +103,63 @@ TEST_P(RetiredTest, RestoredItStays) {
   EXPECT_EQ(store_->Restore({key})->changed, 0u);
   EXPECT_THAT(*store_->CollectRetired(absl::InfiniteFuture(), 10), SizeIs(0));
   EXPECT_TRUE(store_->Get(key.handle).ok());
+}
+
+// What the password history names is never collected: after its time it has its base key alone.
+TEST_P(RetiredTest, AKeyKeptForTheHistoryIsReduced) {
+  NamedKey kept = Committed("alice@EXAMPLE.COM");
+  const NamedKey other = Committed("alice@EXAMPLE.COM");
+  const KeyRecord whole = *store_->Get(kept.handle);
+  kept.for_history = true;
+  EXPECT_EQ(store_->Retire({kept, other}, kNow)->changed, 2u);
+  EXPECT_EQ(store_->Retire({kept}, kNow + absl::Hours(1))->changed, 0u);
+  EXPECT_THAT(*store_->CollectRetired(kNow, 10), SizeIs(0));
+  EXPECT_TRUE(SameRecord(*store_->Get(kept.handle), whole)) << "usable until its time is over";
+  Reopen();
+  const auto collected = store_->CollectRetired(kNow + absl::Hours(1), 10);
+  ASSERT_THAT(*collected, SizeIs(2));
+  for (const CollectedKey& key : *collected) EXPECT_EQ(key.reduced, key.handle == kept.handle);
+  EXPECT_TRUE(absl::IsNotFound(store_->Get(other.handle).status()));
+  Reopen();
+  KeyRecord want = whole;
+  want.info.key_class = KeyClass::kHistory;
+  want.usages.clear();
+  ASSERT_TRUE(store_->Get(kept.handle).ok());
+  EXPECT_TRUE(SameRecord(*store_->Get(kept.handle), want));
+  const std::optional<RetiredMark> mark{{kNow, true, true}};
+  EXPECT_THAT(*store_->MarksOf({&kept.handle, 1}), ElementsAre(mark));
+  EXPECT_EQ(*store_->CountRetired(), 1u);
+
+  // It is not collected, nor taken back into use.
+  EXPECT_THAT(*store_->CollectRetired(absl::InfiniteFuture(), 10), SizeIs(0));
+  EXPECT_EQ(store_->Retire({kept}, kNow + absl::Hours(2))->changed, 0u);
+  const auto restored = store_->Restore({kept});
+  ASSERT_THAT(restored->refused, SizeIs(1));
+  EXPECT_THAT(restored->refused[0].why, HasSubstr("password history alone"));
+  EXPECT_TRUE(store_->Get(kept.handle).ok());
+
+  // Until the history names it no more: its time was over long ago.
+  kept.for_history = false;
+  EXPECT_EQ(store_->Retire({kept}, kNow + absl::Hours(3))->changed, 1u);
+  EXPECT_THAT(*store_->MarksOf({&kept.handle, 1}), ElementsAre(RetiredMark{.since = kNow}));
+  ASSERT_THAT(*store_->CollectRetired(kNow + absl::Hours(3), 10), SizeIs(1));
+  EXPECT_TRUE(absl::IsNotFound(store_->Get(kept.handle).status()));
+  EXPECT_EQ(*store_->CountRetired(), 0u);
+}
+
+TEST_P(RetiredTest, AKeyKeptForTheHistoryCanBeDeletedAtOnceOrBackInUse) {
+  NamedKey deleted = Committed("alice@EXAMPLE.COM"), back = Committed("alice@EXAMPLE.COM"),
+           reduced = Committed("alice@EXAMPLE.COM");
+  deleted.for_history = back.for_history = reduced.for_history = true;
+  EXPECT_TRUE(store_->Retire({reduced}, kNow - absl::Hours(1)).ok());
+  EXPECT_THAT(*store_->CollectRetired(kNow, 10), SizeIs(1));
+  EXPECT_TRUE(store_->Retire({deleted, back}, kNow).ok());
+  EXPECT_EQ(store_->Restore({back})->changed, 1u);
+  EXPECT_EQ(store_->DeleteNamed({deleted, reduced})->changed, 2u);
+  EXPECT_EQ(*store_->CountRetired(), 0u);
+  EXPECT_TRUE(Marks().empty());
+  EXPECT_TRUE(store_->Get(back.handle).ok());
+  EXPECT_TRUE(absl::IsNotFound(store_->Get(reduced.handle).status()));
 }
 
 TEST_P(RetiredTest, AnotherPrincipalsKeyIsRefusedAndTheRestDone) {
@@ -212,7 +269,7 @@ TEST_P(RetiredTest, ADamagedMarkIsAnErrorAndNotAnotherTime) {
   }
   Reopen();
   EXPECT_TRUE(absl::IsDataLoss(
-      store_->ForEachRetired(Handle{}, [](const auto&, absl::Time) { return true; })));
+      store_->ForEachRetired(Handle{}, [](const auto&, const RetiredMark&) { return true; })));
   EXPECT_TRUE(absl::IsDataLoss(store_->Restore({key}).status()));
 }
 

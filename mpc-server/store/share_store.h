@@ -5,7 +5,8 @@
 // thread-safe and may block on the disk.
 //
 // A key's life: Stage (durable, not usable) -> Commit (usable) -> Retire (usable for a while,
-// unless Restore takes that back) -> CollectRetired. A staged key that is never committed is
+// unless Restore takes that back) -> CollectRetired, which deletes it, or leaves its base key alone
+// for the password history. A staged key that is never committed is
 // dropped by Abort or ExpireStaged. Delete ends a committed one at once.
 //
 // Errors:
@@ -57,6 +58,22 @@ enum class KeyState { kCommitted, kStaged };
 struct NamedKey {
   Handle handle{};
   std::string principal;  // unparsed, with realm
+  // Of a key to retire: its user's password history names it. It is never collected, only reduced.
+  bool for_history = false;
+};
+
+// The mark of a retired key (retired.h).
+struct RetiredMark {
+  absl::Time since;
+  bool for_history = false;
+  bool reduced = false;  // to its base key; for_history as well
+
+  friend bool operator==(const RetiredMark&, const RetiredMark&) = default;
+};
+
+// What was done to a key whose grace time was over: it is gone, or reduced.
+struct CollectedKey : NamedKey {
+  bool reduced = false;
 };
 
 // What a call about named keys did. A key that is not there is neither changed nor refused.
@@ -120,15 +137,18 @@ class ShareStore {
   absl::StatusOr<size_t> Delete(absl::Span<const Handle> handles);
 
   // ---- Keys that are no longer wanted (retired.cc). A key of another principal is refused. ----
-  // Marks them; one that is marked already keeps its time. They stay usable.
+  // Marks them; one that is marked already keeps its time. They stay usable. One that was kept for
+  // the history and is not any more is collected as the others are.
   absl::StatusOr<NamedKeysDone> Retire(absl::Span<const NamedKey> keys, absl::Time now);
-  absl::StatusOr<NamedKeysDone> Restore(absl::Span<const NamedKey> keys);  // takes the marks away
+  // Takes the marks away; a reduced key is refused.
+  absl::StatusOr<NamedKeysDone> Restore(absl::Span<const NamedKey> keys);
   absl::StatusOr<NamedKeysDone> DeleteNamed(absl::Span<const NamedKey> keys);  // at once
-  // Deletes those that were retired before that time, the oldest first, `most` of them at most;
-  // returns which.
-  absl::StatusOr<std::vector<NamedKey>> CollectRetired(absl::Time before, size_t most);
+  // Deletes those that were retired before that time, the oldest first, `most` of them at most, and
+  // reduces those among them that are kept for the history; returns which.
+  absl::StatusOr<std::vector<CollectedKey>> CollectRetired(absl::Time before, size_t most);
   // Those whose handles are `first` or greater, in their order, until `visit` returns false.
-  using RetiredVisitor = absl::FunctionRef<bool(const absl::StatusOr<KeyInfo>&, absl::Time)>;
+  using RetiredVisitor =
+      absl::FunctionRef<bool(const absl::StatusOr<KeyInfo>&, const RetiredMark&)>;
   absl::Status ForEachRetired(const Handle& first, RetiredVisitor visit) const;
   absl::StatusOr<size_t> CountRetired() const;
 
@@ -167,11 +187,11 @@ class ShareStore {
   // otherwise.
   struct Received {
     KeyRecord record;
-    std::optional<absl::Time> retired;  // since when
+    std::optional<RetiredMark> retired{};
   };
   absl::Status Receive(absl::Span<const Received> keys);
-  // Since when each of them is retired, as of one moment. A damaged mark is none.
-  absl::StatusOr<std::vector<std::optional<absl::Time>>> RetiredSince(
+  // The mark of each of them that is retired, as of one moment. A damaged mark is none.
+  absl::StatusOr<std::vector<std::optional<RetiredMark>>> MarksOf(
       absl::Span<const Handle> handles) const;
   // A store that was put back from a copy of the present epoch: what it lacks is to be received.
   absl::Status BeginReceiving();
@@ -258,11 +278,13 @@ class ShareStore {
   absl::Status CheckEverything() const;
   absl::Status Visit(KeyState state, absl::string_view from, Visitor visit) const;
   absl::StatusOr<KeyInfo> InfoOf(const KvTxn& txn, const Handle& handle) const;
+  // Of a key that stays for the history: what is left of it.
+  absl::Status Reduce(KvTxn& txn, const EpochView& view, const Handle& handle) const;
   // A write that does `change` to each of the keys that is there and its principal's; it returns
-  // whether it changed something.
+  // whether it changed something, FailedPrecondition where it refuses.
   absl::StatusOr<NamedKeysDone> ChangeNamed(
       absl::string_view what, absl::Span<const NamedKey> keys,
-      absl::FunctionRef<absl::StatusOr<bool>(KvTxn&, const Handle&)> change);
+      absl::FunctionRef<absl::StatusOr<bool>(KvTxn&, const NamedKey&)> change);
   std::string SealKey(uint64_t epoch, const KeyRecord& record) const;
   // Opens and decodes (record_codec.h) what the engine had under the handle.
   template <class T>

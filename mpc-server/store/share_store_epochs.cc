@@ -359,8 +359,12 @@ absl::Status ShareStore::Receive(absl::Span<const Received> keys) {
       if (have.ok()) continue;
       if (!absl::IsNotFound(have)) return have;
       RETURN_IF_ERROR(PutKey(txn, AsText(record.info.handle), SealKey(epoch, record)));
-      if (!retired.has_value()) continue;
-      RETURN_IF_ERROR(MarkRetired(txn, record.info.handle, *retired).status());
+      const bool reduced = record.info.key_class == KeyClass::kHistory;
+      if (!retired.has_value() && !reduced) continue;
+      const RetiredMark mark = retired.value_or(RetiredMark{.since = absl::UnixEpoch()});
+      RETURN_IF_ERROR(
+          MarkRetired(txn, record.info.handle, mark.since, mark.for_history || reduced).status());
+      if (reduced) RETURN_IF_ERROR(MarkReduced(txn, record.info.handle));
     }
     return absl::OkStatus();
   });

@@ -296,6 +296,19 @@ PerParty<absl::StatusOr<std::vector<VerifyResult>>> ThreeEngines::VerifyEach(
   return answers.Wait();
 }
 
+PerParty<absl::StatusOr<std::vector<CompareResult>>> ThreeEngines::CompareEach(
+    absl::FunctionRef<CompareRequest(int party)> request_of) {
+  std::array<uint8_t, 16> id;
+  random_->Fill(absl::MakeSpan(id));
+  Gathered<absl::StatusOr<std::vector<CompareResult>>> answers;
+  for (int p = 0; p < kParties; ++p) {
+    CompareRequest request = request_of(p);
+    request.id = id;
+    engine(p).CompareKeys(std::move(request), answers.From(p));
+  }
+  return answers.Wait();
+}
+
 absl::StatusOr<std::vector<VerifyResult>> ThreeEngines::Verify(const std::vector<Handle>& handles) {
   using Answer = absl::StatusOr<std::vector<VerifyResult>>;
   const PerParty<Answer> answers = VerifyEach(handles);

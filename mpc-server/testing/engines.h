@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "mpc-server/agree/job_engine.h"
 #include "mpc-server/testing/deviating_channel.h"
@@ -187,6 +188,9 @@ class ThreeEngines {
   absl::Status Draw(const TransactionId& txn, const KeyInfo& info);
   PerParty<absl::StatusOr<std::vector<VerifyResult>>> VerifyEach(
       const std::vector<Handle>& handles);
+  // The three servers' answers to one comparison; each asks as `request_of` says for it.
+  PerParty<absl::StatusOr<std::vector<CompareResult>>> CompareEach(
+      absl::FunctionRef<CompareRequest(int party)> request_of);
   absl::StatusOr<std::vector<VerifyResult>> Verify(const std::vector<Handle>& handles);
 
   JobId NextId() { return ++last_id_; }

@@ -181,6 +181,7 @@ grpc::Status FakeAdminServer::StageKeys(Context*, const v1::StageKeysRequest* re
       if (grpc::Status s = OpenPackage(sealed, request->transaction(), &package); !s.ok()) return s;
       for (v1::SharePackage& one : OneByOne(std::move(package))) {
         const std::string handle = one.info().handle();
+        Staged(one);
         staged_[request->transaction()][handle] = std::move(one);
       }
     }
@@ -246,6 +247,7 @@ grpc::Status FakeAdminServer::DeleteKeys(Context*, const v1::DeleteKeysRequest* 
     reply->set_deleted(reply->deleted() + 1);
     if (!request->now()) {
       found->second.mutable_info()->set_retired_us(absl::ToUnixMicros(absl::Now()));
+      found->second.mutable_info()->set_for_history(key.for_history());
     } else {
       committed_.erase(found);
     }

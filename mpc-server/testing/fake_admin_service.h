@@ -103,6 +103,7 @@ class FakeAdminServer : public v1::AdminService::Service {
  protected:
   // A key of this party's became usable.
   virtual void Committed(const v1::SharePackage&) {}
+  virtual void Staged(const v1::SharePackage&) {}
 
  private:
   Status Step(When when, const std::string& method);

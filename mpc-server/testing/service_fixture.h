@@ -61,6 +61,14 @@ class FakeEngine : public JobEngine {
     for (const Handle& handle : handles) results.push_back({handle, handle[0] == 0, "detail"});
     done(std::move(results));
   }
+  // A key is equal whose handle begins with zero.
+  void CompareKeys(CompareRequest request, CompareCallback done) override {
+    std::vector<CompareResult> results;
+    for (const Handle& handle : request.old) {
+      results.push_back({handle, handle[0] == 0 ? Comparison::kEqual : Comparison::kDifferent, ""});
+    }
+    done(std::move(results));
+  }
   // Done at once, or FailedPrecondition for an epoch in which it is not.
   void Refresh(uint64_t from, absl::Time, DrawCallback done) override {
     done(from == 1 ? absl::OkStatus() : absl::FailedPreconditionError("another epoch"));
