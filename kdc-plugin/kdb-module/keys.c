@@ -175,17 +175,20 @@ static krb5_error_code give_reference(krb5_context context, const krb5_key_data 
  * state.h. A stored handle gives a reference, and only where it is compared; if the servers say that
  * it is one of the new keys it gives that (history.h).
  */
-static krb5_error_code decrypt_handle(module_state *state, const krb5_key_data *key_data,
-                                      int wants_salt, krb5_keyblock *key)
+static krb5_error_code decrypt_handle(module_state *state, const krb5_keyblock *mkey,
+                                      const krb5_key_data *key_data, int wants_salt,
+                                      krb5_keyblock *key)
 {
     staged_key *entry = staging_find(state->staged, handle_in(key_data));
-    const staged_key *same;
+    const staged_key *same = NULL;
     krb5_error_code ret;
 
     if (entry == NULL) {
         if (state->only_read && wants_salt)
             return refuse_extraction(state);
-        same = history_find(state, handle_in(key_data), key_data->key_data_type[0]);
+        /* Under a master key it is moved, as cpw -keepold does, and compared with nothing. */
+        if (!in_list(krb5_db_mkey_list_alias(state->context), mkey))
+            same = history_find(state, handle_in(key_data), key_data->key_data_type[0]);
         return same != NULL ? give_key(state->context, same, key)
                             : give_reference(state->context, key_data, key);
     }
@@ -213,7 +216,8 @@ krb5_error_code keys_decrypt(krb5_context context, const krb5_keyblock *mkey,
     if (handle_in(key_data) == NULL)
         return krb5_dbe_def_decrypt_key_data(context, mkey, key_data, key, salt);
     ret = state == NULL || state->is_kdc ? give_reference(context, key_data, key)
-                                         : decrypt_handle(state, key_data, salt != NULL, key);
+                                         : decrypt_handle(state, mkey, key_data, salt != NULL,
+                                                          key);
     if (ret)
         return ret;
     ret = copy_salt(key_data, salt);

@@ -196,6 +196,16 @@ def test_the_servers_answer_is_what_refuses(realm, servers):
     assert "Cannot reuse password" in realm.local("cpw -pw first alice", check=False)
 
 
+def test_history_beside_old_keys_that_are_kept(realm):
+    """-keepold reads the present keys too, to move them: that is no comparison."""
+    realm.local("addpol -history 3 strict")
+    realm.local("addprinc -policy strict -pw first alice")
+    realm.local("cpw -keepold -pw second alice")
+    for password in ("first", "second"):
+        assert "Cannot reuse password" in realm.local(f"cpw -keepold -pw {password} alice", check=False)
+    realm.local("cpw -keepold -pw third alice")
+
+
 def test_no_new_password_without_a_comparison(realm, servers, all_up):
     """One server less: what cannot be compared is not taken, nor taken for different."""
     realm.local("addpol -history 3 strict")
