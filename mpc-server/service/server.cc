@@ -199,6 +199,7 @@ class Server::Impl {
   absl::Status ReloadQuotas();
   void TidyStore();
   void Collect(const EngineStatus& status);
+  void MeasureStore();
   void CheckLockedMemory();
   void WaitForJobs();
 
@@ -409,6 +410,7 @@ void Server::Impl::Housekeeping() {
     if (now >= collected + limits::kCollectEvery || now < collected) {
       collected = now;
       Collect(status);
+      MeasureStore();
     }
     if (now < tidy + limits::kHousekeeping && tidy <= now) continue;
     tidy = now;
@@ -444,6 +446,14 @@ void Server::Impl::Collect(const EngineStatus& status) {
   const absl::Status collected = collector_->Tick(status).status();
   if (collected.ok() || absl::IsFailedPrecondition(collected)) return;
   Log().error("cannot collect retired keys: {}", Text(collected));
+}
+
+void Server::Impl::MeasureStore() {
+  const std::optional<uint64_t> bytes = store_->DiskBytes();
+  if (!bytes.has_value()) return;
+  const absl::StatusOr<size_t> keys = store_->Count(KeyState::kCommitted);
+  const absl::StatusOr<size_t> retired = store_->CountRetired();
+  if (keys.ok() && retired.ok()) metrics_.Store(*keys, *retired, *bytes);
 }
 
 // Only [quota] is taken from the file; the rest of it needs a restart. A file with an error

@@ -258,6 +258,7 @@ class ShareStore {
 
   // ---- For administrators: of a remote engine, and of what is kept of it in memory ----
   std::optional<DatabaseState> Database() const { return engine_->Database(); }
+  std::optional<uint64_t> DiskBytes() const { return engine_->DiskBytes(); }
   std::optional<RecordCache::Use> CacheUse() const {
     return cache_ == nullptr ? std::nullopt : std::optional(cache_->Usage());
   }
