@@ -23,6 +23,7 @@ absl::StatusOr<ExitCode> ListCommand(Session& session);
 absl::StatusOr<ExitCode> VerifyCommand(Session& session);
 absl::StatusOr<ExitCode> PolicyCommand(Session& session);
 absl::StatusOr<ExitCode> StatusCommand(Session& session);
+absl::StatusOr<ExitCode> TopCommand(Session& session);
 absl::StatusOr<ExitCode> RefreshCommand(Session& session);
 absl::StatusOr<ExitCode> ReplacePartyCommand(Session& session);
 absl::StatusOr<ExitCode> CatchUpCommand(Session& session);

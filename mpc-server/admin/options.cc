@@ -191,6 +191,17 @@ void AddRotate(CLI::App& app, Options* o) {
             To(&o->if_older, ParseLife));
 }
 
+void AddTop(CLI::App& app, Options* o) {
+  CLI::App& top = *app.add_subcommand(
+      "top",
+      "show again and again what the servers do: logins a second, batches, how long they take\n"
+      "Rates and means are of the time since the last look. Ctrl-C ends it.");
+  AddOption(top, "--interval", "SECONDS", "Between two looks, 2 unless told otherwise.",
+            command_line::ToNumber(&o->interval, 0.1, 3600.0));
+  AddOption(top, "--count", "N", "End after N looks.",
+            command_line::ToNumber(&o->count, 1, 1'000'000));
+}
+
 void AddSpan(CLI::App& command, Options* o) {
   AddOption(command, "--since", "TIME",
             "From then on, UTC: 2026-11-21, 2026-11-21T16:00 or 2026-11-21T16:00:00Z.",
@@ -250,6 +261,7 @@ void Describe(CLI::App& app, Options* o) {
   AddGate(AddCommand(app, "policy", /*required=*/true, o,
                      "show or set what must precede a ticket"), o);
   app.add_subcommand("status", "show the three servers");
+  AddTop(app, o);
   AddFlag(*app.add_subcommand("refresh",
                               "make all shares anew: what was stolen before is then worth nothing"),
           "--no-wait",

@@ -192,6 +192,11 @@ absl::StatusOr<std::vector<Survey>> SurveyTriples(Session& session);
 // One triple's: of the first all of whose machines answer, which is chosen then, or the first.
 absl::StatusOr<Survey> SurveyServers(Session& session);
 
+// "ready", or in a word or two why not.
+std::string StateOf(const v1::StatusReply& status);
+// Of the two lines the longer way, "0.25 ms"; "-": not measured.
+std::string DistanceOf(const v1::StatusReply& status);
+
 // Of the servers that answer: whether one is semi-honest, and a sentence if they differ (or "").
 bool AnySemiHonest(const Survey& survey);
 std::string DifferentSecurity(const Survey& survey);

@@ -92,7 +92,11 @@ void Answers::Tell(const WaitingJobPtr& job, JobResult result) {
   }
   state_.status.Update([&](EngineStatus& status) {
     ++status.jobs;
-    if (!result.judgement.ok()) ++status.jobs_failed;
+    if (!result.judgement.ok()) {
+      ++status.jobs_failed;
+    } else if (job->job.operation == Operation::kLogin) {
+      ++status.logins;
+    }
     const Verdict verdict = result.judgement.verdict;
     if ((verdict == Verdict::kQuota || verdict == Verdict::kUnproved) && job->over.has_value()) {
       ++status.quota_refused[static_cast<size_t>(*job->over)];

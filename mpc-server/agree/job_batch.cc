@@ -183,7 +183,12 @@ void JobBatch::Report() {
       ++(*report_.protocol == CtsProtocol::kGarbled ? status.garbled_batches
                                                     : status.replicated_batches);
     }
-    if (!work_.empty()) ++status.batches;
+    if (!work_.empty()) {
+      ++status.batches;
+      status.waited += report_.waited;
+      status.agreed += report_.agreed;
+      status.computed += report_.computed;
+    }
     status.aes_blocks += report_.aes_blocks;
     status.rounds += report_.rounds;
   });
