@@ -76,7 +76,7 @@ make_provider_tree() {
   build_provider "$from" "$to/remotetest.so"
   cd "$to/source/src/plugins/kdb"
   mkdir wrapped
-  for module in db2.so klmdb.so test.so; do
+  for module in db2.so klmdb.so kldap.so test.so; do
     [ -e "$module" ] || continue
     target=$(readlink -f "$module")
     rm "$module"

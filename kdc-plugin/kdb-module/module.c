@@ -173,7 +173,7 @@ static krb5_error_code mpc_fini_module(krb5_context context)
     return ret;
 }
 
-/* Functions that are NULL here get libkdb5's defaults, as they do in db2 and klmdb. */
+/* Functions that are NULL here get libkdb5's defaults, as they do in db2, klmdb and kldap. */
 __attribute__((visibility("default"))) kdb_vftabl kdb_function_table = {
     .maj_ver = KRB5_KDB_DAL_MAJOR_VERSION,
     .min_ver = 0,
@@ -200,4 +200,5 @@ __attribute__((visibility("default"))) kdb_vftabl kdb_function_table = {
     .promote_db = wrapped_promote_db,
     .check_policy_as = wrapped_check_policy_as,
     .audit_as_req = wrapped_audit_as_req,
+    .check_allowed_to_delegate = wrapped_check_allowed_to_delegate,
 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "kdc-plugin/kdb-module/config.h"
+#include "kdc-plugin/kdb-module/directory.h"
 #include "kdc-plugin/kdb-module/handles.h"
 #include "kdc-plugin/kdb-module/state.h"
 
@@ -152,14 +153,28 @@ PASS_THROUGH(iter_policy,
 PASS_THROUGH(delete_policy, (krb5_context context, char *policy), (context, policy))
 PASS_THROUGH(promote_db, (krb5_context context, char *section, char **db_args),
              (context, section, db_args))
-PASS_THROUGH(check_policy_as,
-             (krb5_context context, krb5_kdc_req *request, krb5_db_entry *client,
-              krb5_db_entry *server, krb5_timestamp kdc_time, const char **status,
-              krb5_pa_data ***e_data),
-             (context, request, client, server, kdc_time, status, e_data))
+PASS_THROUGH(check_allowed_to_delegate,
+             (krb5_context context, krb5_const_principal client, const krb5_db_entry *server,
+              krb5_const_principal proxy),
+             (context, client, server, proxy))
 
-/* Whether db2 or klmdb may write after a request that ended like this: both count only what shows
- * that a password was right or wrong. */
+/* kldap looks a lockout policy up in the directory. */
+krb5_error_code wrapped_check_policy_as(krb5_context context, krb5_kdc_req *request,
+                                        krb5_db_entry *client, krb5_db_entry *server,
+                                        krb5_timestamp kdc_time, const char **status,
+                                        krb5_pa_data ***e_data)
+{
+    krb5_error_code ret;
+
+    if (table->check_policy_as == NULL)
+        return KRB5_PLUGIN_OP_NOTSUPP;
+    ret = directory_for_kdc(context, table->check_policy_as(context, request, client, server,
+                                                            kdc_time, status, e_data));
+    return ret == KRB5_KDB_CANTLOCK_DB ? KRB5KDC_ERR_SVC_UNAVAILABLE : ret;
+}
+
+/* Whether the wrapped module may write after a request that ended like this: each counts only what
+ * shows that a password was right or wrong. */
 static int is_counted(krb5_context context, krb5_error_code error_code)
 {
     const module_state *state = state_of(context);

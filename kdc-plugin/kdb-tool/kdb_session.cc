@@ -330,32 +330,47 @@ krb5_error_code VisitHistory(const krb5_db_entry* entry, const std::string& name
 
 }  // namespace
 
-absl::Status KdbSession::List(absl::FunctionRef<void(const StoredHandle&)> visit) {
+// Of one entry.
+krb5_error_code KdbSession::VisitEntry(krb5_db_entry* entry,
+                                       absl::FunctionRef<void(const StoredHandle&)> visit,
+                                       absl::FunctionRef<void(const std::string&)> keyless) {
+  absl::StatusOr<std::string> name = Unparse(entry->princ);
+  if (!name.ok()) return EINVAL;
+  if (entry->n_key_data == 0) keyless(*name);
+  for (int i = 0; i < entry->n_key_data; ++i) {
+    const uint8_t* handle = handle_in(&entry->key_data[i]);
+    if (handle == nullptr) continue;
+    visit({*name, entry->key_data[i].key_data_kvno, entry->key_data[i].key_data_type[0],
+           std::string(reinterpret_cast<const char*>(handle), KRB5_REMOTE_KEY_HANDLE_LENGTH)});
+  }
+  uint8_t login[KRB5_REMOTE_KEY_HANDLE_LENGTH];
+  if (login_handle_of(context_, entry, login)) {
+    visit({*name, LOGIN_KEY_KVNO, LOGIN_KEY_ENCTYPE,
+           std::string(reinterpret_cast<char*>(login), sizeof(login))});
+  }
+  return VisitHistory(entry, *name, visit);
+}
+
+// kldap does not end its iteration when an entry cannot be visited; so the error is kept here.
+absl::Status KdbSession::List(absl::FunctionRef<void(const StoredHandle&)> visit,
+                              absl::FunctionRef<void(const std::string&)> keyless) {
   struct Walk {
     KdbSession* session;
     absl::FunctionRef<void(const StoredHandle&)> visit;
-  } walk = {this, visit};
-  const krb5_error_code code = krb5_db_iterate(
+    absl::FunctionRef<void(const std::string&)> keyless;
+    krb5_error_code first_error = 0;
+  } walk = {this, visit, keyless};
+  krb5_error_code code = krb5_db_iterate(
       context_, nullptr,
       +[](krb5_pointer arg, krb5_db_entry* entry) -> int {
         auto* w = static_cast<Walk*>(arg);
-        absl::StatusOr<std::string> name = w->session->Unparse(entry->princ);
-        if (!name.ok()) return EINVAL;
-        for (int i = 0; i < entry->n_key_data; ++i) {
-          const uint8_t* handle = handle_in(&entry->key_data[i]);
-          if (handle == nullptr) continue;
-          w->visit({*name, entry->key_data[i].key_data_kvno, entry->key_data[i].key_data_type[0],
-                    std::string(reinterpret_cast<const char*>(handle),
-                                KRB5_REMOTE_KEY_HANDLE_LENGTH)});
+        if (w->first_error == 0) {
+          w->first_error = w->session->VisitEntry(entry, w->visit, w->keyless);
         }
-        uint8_t login[KRB5_REMOTE_KEY_HANDLE_LENGTH];
-        if (login_handle_of(w->session->context_, entry, login)) {
-          w->visit({*name, LOGIN_KEY_KVNO, LOGIN_KEY_ENCTYPE,
-                    std::string(reinterpret_cast<char*>(login), sizeof(login))});
-        }
-        return VisitHistory(entry, *name, w->visit);
+        return w->first_error;
       },
       &walk, 0);
+  if (code == 0) code = walk.first_error;
   return code == 0 ? absl::OkStatus() : Error(code, "reading the database");
 }
 

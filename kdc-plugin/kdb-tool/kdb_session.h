@@ -74,8 +74,9 @@ class KdbSession {
   // exist is made with its keys at once, and kadm5_hook modules do not see it. Where the database
   // can be locked (db2) it is for the whole time, and synced once.
   std::vector<absl::Status> SetHandlesOfMany(absl::Span<const NewHandles> principals);
-  // Calls `visit` for each handle of the database.
-  absl::Status List(absl::FunctionRef<void(const StoredHandle&)> visit);
+  // Calls `visit` for each handle of the database, `keyless` for each principal without any key.
+  absl::Status List(absl::FunctionRef<void(const StoredHandle&)> visit,
+                    absl::FunctionRef<void(const std::string&)> keyless);
   absl::Status Delete(const std::string& name);
   // Of a service: what its own entry, kdc.conf and the entries of all clients allow together.
   absl::StatusOr<TicketLives> ReadTicketLives(const std::string& name);
@@ -85,6 +86,9 @@ class KdbSession {
  private:
   KdbSession() = default;
 
+  krb5_error_code VisitEntry(krb5_db_entry* entry,
+                             absl::FunctionRef<void(const StoredHandle&)> visit,
+                             absl::FunctionRef<void(const std::string&)> keyless);
   // The longest life and renewable life that an entry of the database has; 0: no limit, none.
   absl::Status LongestOfAll(uint32_t* life, uint32_t* renewable);
   absl::Status Error(long code, const std::string& what);

@@ -205,14 +205,18 @@ absl::Status RunPurge(KdbSession& session, const std::string& principal, bool) {
 }
 
 absl::Status RunList(KdbSession& session, const std::string&, bool) {
-  return session.List([](const StoredHandle& h) {
-    json line = {{"principal", h.principal},
-                 {"kvno", h.kvno},
-                 {"enctype", h.enctype},
-                 {"handle", ToHex(h.handle)}};
-    if (h.history) line["history"] = true;
-    PrintLine(line);
-  });
+  return session.List(
+      [](const StoredHandle& h) {
+        json line = {{"principal", h.principal},
+                     {"kvno", h.kvno},
+                     {"enctype", h.enctype},
+                     {"handle", ToHex(h.handle)}};
+        if (h.history) line["history"] = true;
+        PrintLine(line);
+      },
+      [](const std::string& principal) {
+        PrintLine(json{{"principal", principal}, {"keyless", true}});
+      });
 }
 
 struct Command {

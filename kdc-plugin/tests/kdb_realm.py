@@ -94,7 +94,12 @@ class KdbRealm(realms.Realm):
 
     def handles(self, principal=None):
         lines = [json.loads(line) for line in self.kdb("list").stdout.splitlines()]
-        return [h for h in lines if principal is None or h["principal"] == f"{principal}@{REALM}"]
+        return [h for h in lines if "handle" in h
+                and (principal is None or h["principal"] == f"{principal}@{REALM}")]
+
+    def keyless(self):
+        lines = [json.loads(line) for line in self.kdb("list").stdout.splitlines()]
+        return [h["principal"] for h in lines if h.get("keyless")]
 
     def dump_text(self):
         return self.dump(self.dir / "dump").read_text()

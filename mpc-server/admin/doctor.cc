@@ -477,11 +477,21 @@ void CheckRotations(const KdbEntries& entries, Findings* findings) {
   }
 }
 
-void DeleteOrphans(Session& session, const KeyListing& listing, const KeyListing& orphans,
+void DeleteOrphans(Session& session, const KeyListing& listing, KeyListing orphans,
                    Findings* findings) {
   absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
   absl::Status s = entries.ok() ? CheckDatabaseBelongs(listing, **entries) : entries.status();
   if (!s.ok()) return findings->Bad(s);
+  const std::set<std::string> spared = SpareKeyless(session.keyless(), &orphans);
+  if (!spared.empty()) {
+    findings->Warn(
+        absl::StrCat("not deleted, since the database has these principals and shows no key of "
+                     "theirs: ",
+                     Some(std::vector<std::string>(spared.begin(), spared.end()))),
+        "if they are in a directory, look whether ldap_kadmind_dn may read krbPrincipalKey "
+        "(deploy/ldap.md); if their keys were purged: mpc-admin delete --old PRINCIPAL");
+  }
+  if (orphans.empty()) return;
   s = session.DeleteKeys(Named(orphans), enroll::Deletion::kRetire);
   if (s.ok()) {
     findings->Ok(absl::StrCat("deleted keys to which nothing refers: ", Some(orphans)));

@@ -38,6 +38,21 @@ TEST_F(RunTest, DoctorComparesStoresWithTheKdb) {
   Expect(5, {"list"});
 }
 
+// As where a directory's access rules hide krbPrincipalKey from us: keys that are in use are the ones
+// to which nothing seems to refer.
+TEST_F(RunTest, DoctorDeletesNoKeyOfWhoShowsNone) {
+  Enroll(0, "alice");
+  Enroll(0, "bob");
+  Enroll(0, "carol");
+  kdb_.principals["bob@EXAMPLE.COM"].clear();
+  kdb_.principals.erase("carol@EXAMPLE.COM");
+  Expect(0, {"doctor", "--fix"},
+         {"shows no key of theirs: bob@EXAMPLE.COM", "krbPrincipalKey",
+          "deleted keys to which nothing refers: carol@EXAMPLE.COM"});
+  ExpectKeys(4);
+  Expect(0, {"delete", "bob", "--old"}, {"2"});
+}
+
 TEST_F(RunTest, DoctorLooksAtServers) {
   v1::StatusReply& status = realm_.servers[1]->status();
   const v1::StatusReply good = status;

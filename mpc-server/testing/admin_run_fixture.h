@@ -125,6 +125,9 @@ struct FakeKdb {
     }
     std::string lines;
     for (const auto& [principal, keys] : principals) {
+      if (keys.empty()) {
+        absl::StrAppendFormat(&lines, R"({"principal":"%s","keyless":true})" "\n", principal);
+      }
       for (const v1::KeyInfo& key : keys) {
         absl::StrAppendFormat(&lines,
                               R"({"principal":"%s","kvno":%d,"enctype":%d,"handle":"%s"})"
