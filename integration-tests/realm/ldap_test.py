@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Principals in an LDAP directory: mpc.so around kldap, Debian's slapd, three real servers."""
 
+import base64
 import concurrent.futures
 import json
+import os
 import re
 import signal
 
@@ -264,6 +266,26 @@ def test_doctor_sees_a_directory_that_hides_keys(live):
     live.kinit('kai', 'first')
 
 
+def test_a_handle_that_is_moved_in_the_directory(live):
+    """Who may write there gives one user's handles to another: nobody logs in by them."""
+    live.kadmin_local('addprinc -pw "of pat" pat')
+    live.kadmin_local('addprinc -pw "of pia" pia')
+    own, others = (live.entry(name, 'krbPrincipalKey') for name in ('pat', 'pia'))
+
+    def give(entry, values):
+        encoded = '\n'.join(f'krbPrincipalKey:: {base64.b64encode(value).decode()}'
+                            for value in values)
+        live.directory.modify(f'dn: {entry["dn"][0].decode()}\nchangetype: modify\n'
+                              f'replace: krbPrincipalKey\n{encoded}\n')
+    give(own, others['krbPrincipalKey'])
+    for password in ('of pat', 'of pia'):
+        assert live.kinit('pat', password, check=False).returncode
+    assert live.admin('doctor', check=False).returncode
+    give(own, own['krbPrincipalKey'])
+    live.kinit('pat', 'of pat')
+    live.kinit('pia', 'of pia')
+
+
 def test_more_principals_than_a_search_may_return(live):
     """As any account but kadmind's: the list is whole, or an error."""
     for number in range(3):
@@ -383,6 +405,29 @@ def test_a_wrong_password_of_the_service(live):
     finally:
         live.stash_passwords()
     live.kadmin_local('getprinc K/M')
+
+
+def descriptors(process):
+    return len(os.listdir(f'/proc/{process.pid()}/fd'))
+
+
+def test_the_directory_refuses_krb5kdcs_account(live):
+    """Each request is an outage that asks again, and leaves no connection behind (patch 36)."""
+    live.kadmin_local('addprinc -pw first ora')
+    live.kinit('ora', 'first')
+    before = descriptors(live.kdc)
+    change = f'dn: {slapd.KDC}\nchangetype: modify\nreplace: userPassword\nuserPassword: %s\n'
+    live.directory.modify(change % 'another')
+    live.directory.kill()
+    live.directory.start()
+    for _ in range(2):  # kinit asks some five times
+        said = live.kinit('ora', 'first', check=False).stdout
+        assert UNAVAILABLE in said, said
+    assert (live.log_dir / 'kdc.log').read_text().count('Invalid credentials') > 5
+    assert descriptors(live.kdc) <= before
+    live.directory.modify(change % slapd.PASSWORDS[slapd.KDC])
+    live.kinit('ora', 'first')
+    assert live.failed_attempts('ora') == 0
 
 
 # Connections that end in the middle of a write ----------------------------------------------------

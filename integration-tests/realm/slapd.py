@@ -125,28 +125,40 @@ def _entry(block):
     return entry
 
 
+def relations(uri, password_file):
+    """What a [dbmodules] section has for kldap."""
+    return {
+        'ldap_kerberos_container_dn': CONTAINER,
+        'ldap_kdc_dn': KDC,
+        'ldap_kadmind_dn': KADMIND,
+        'ldap_service_password_file': password_file,
+        'ldap_servers': uri,
+    }
+
+
+def stash_passwords(realm, password_file, passwords=PASSWORDS):
+    for dn, password in passwords.items():
+        realm.run('kdb5_ldap_util', 'stashsrvpw', '-f', password_file, dn,
+                  stdin=f'{password}\n{password}\n')
+
+
 class DirectoryRealm(realm_module.Realm):
     """A realm whose principals lie in a directory, which is reached at `uri`."""
 
     def __init__(self, folder, directory, uri=None, **options):
         self.directory = directory
         self.password_file = pathlib.Path(folder) / 'kdc/ldap-passwords'
-        super().__init__(folder, realm_module.Options(wrapped='kldap', extra_database={
-            'ldap_kerberos_container_dn': CONTAINER,
-            'ldap_kdc_dn': KDC,
-            'ldap_kadmind_dn': KADMIND,
-            'ldap_service_password_file': self.password_file,
-            'ldap_servers': uri or directory.uri,
-            **options.pop('extra_database', {})}, **options))
+        database = {**relations(uri or directory.uri, self.password_file),
+                    **options.pop('extra_database', {})}
+        super().__init__(folder, realm_module.Options(wrapped='kldap', extra_database=database,
+                                                      **options))
 
     def create_database(self):
         self.stash_passwords()
         super().create_database()
 
     def stash_passwords(self, passwords=PASSWORDS):
-        for dn, password in passwords.items():
-            self.run('kdb5_ldap_util', 'stashsrvpw', '-f', self.password_file, dn,
-                     stdin=f'{password}\n{password}\n')
+        stash_passwords(self, self.password_file, passwords)
 
     def ldap_util(self, *arguments, stdin='', check=True):
         return self.run('kdb5_ldap_util', '-D', ADMIN, '-w', ADMIN_PASSWORD, '-H',

@@ -32,9 +32,9 @@ krb5_error_code directory_for_kdc(krb5_context context, krb5_error_code ret)
     if (!is_away(ret))
         return ret;
     text = krb5_get_error_message(context, ret);
-    krb5_set_error_message(context, KRB5_KDB_CANTLOCK_DB, "%s", text);
+    krb5_set_error_message(context, KRB5KDC_ERR_SVC_UNAVAILABLE, "%s", text);
     krb5_free_error_message(context, text);
-    return KRB5_KDB_CANTLOCK_DB;
+    return KRB5KDC_ERR_SVC_UNAVAILABLE;
 }
 
 static void pause_between_looks(void)
@@ -86,8 +86,8 @@ krb5_error_code directory_unclear(module_state *state, krb5_const_principal prin
 
     (void)krb5_unparse_name(state->context, principal, &name);
     krb5_set_error_message(state->context, error,
-                           "the directory did not say whether it stored the new keys of %s; the "
-                           "old keys and the new ones stay on the MPC servers, so what is stored "
+                           "the directory did not say whether it stored the keys of %s; its old "
+                           "keys and the new ones stay on the MPC servers, so what is stored "
                            "works. Look at getprinc when the LDAP server answers, and try again; "
                            "mpc-admin doctor names the keys that nobody needs",
                            name == NULL ? "a principal" : name);

@@ -18,8 +18,7 @@
 
 #include "kdc-plugin/kdb-module/state.h"
 
-/* In krb5kdc, a directory that is away becomes a database that cannot be locked now, the one error
- * of a database for which the KDC tells clients that the service is not available. */
+/* The error that krb5kdc is told, which is the one that its client gets. */
 krb5_error_code directory_for_kdc(krb5_context context, krb5_error_code ret);
 
 typedef enum put_outcome {

@@ -127,9 +127,9 @@ static void collect_fresh(module_state *state, const krb5_db_entry *entry, handl
 }
 
 /*
- * Writes an entry whose new keys are on the servers, or its login key is (`fresh`, of `principal`).
- * If that fails they go again; but not if the database may have stored the entry all the same, since
- * then they are somebody's password.
+ * Writes an entry whose keys change. If that fails those of them that are on the servers already
+ * (`fresh`) go again; but not if the database may have stored the entry all the same, since then
+ * they are somebody's password.
  */
 static krb5_error_code put_or_take_back(module_state *state, krb5_db_entry *entry, char **db_args,
                                         const handle_list *fresh)
@@ -244,6 +244,7 @@ static krb5_error_code collect_dropped(const krb5_db_entry *entry, const krb5_db
 static krb5_error_code put_guarded(module_state *state, krb5_db_entry *entry,
                                    krb5_db_entry *stored, char **db_args)
 {
+    static const handle_list none_fresh = {NULL, 0};
     handle_list dropped = {NULL, 0}, kept = {NULL, 0};
     krb5_error_code ret = guard_put(state, entry, stored);
 
@@ -254,6 +255,8 @@ static krb5_error_code put_guarded(module_state *state, krb5_db_entry *entry,
     entry->mask &= ~(krb5_ui_4)MPC_MASK_SET_HANDLES;
     if (ret == 0 && new_keys_any(state, entry))
         ret = put_new_keys(state, entry, db_args);
+    else if (ret == 0 && (entry->mask & KADM5_KEY_DATA))
+        ret = put_or_take_back(state, entry, db_args, &none_fresh);
     else if (ret == 0)
         ret = wrapped()->put_principal(state->context, entry, db_args);
     if (ret == 0)

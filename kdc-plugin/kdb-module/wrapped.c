@@ -164,13 +164,10 @@ krb5_error_code wrapped_check_policy_as(krb5_context context, krb5_kdc_req *requ
                                         krb5_timestamp kdc_time, const char **status,
                                         krb5_pa_data ***e_data)
 {
-    krb5_error_code ret;
-
     if (table->check_policy_as == NULL)
         return KRB5_PLUGIN_OP_NOTSUPP;
-    ret = directory_for_kdc(context, table->check_policy_as(context, request, client, server,
-                                                            kdc_time, status, e_data));
-    return ret == KRB5_KDB_CANTLOCK_DB ? KRB5KDC_ERR_SVC_UNAVAILABLE : ret;
+    return directory_for_kdc(context, table->check_policy_as(context, request, client, server,
+                                                             kdc_time, status, e_data));
 }
 
 /* Whether the wrapped module may write after a request that ended like this: each counts only what

@@ -11,7 +11,7 @@ import pytest
 
 import config_files
 import daemon
-from kdb_realm import new_realm
+from kdb_realm import WRAPPED, new_realm
 
 
 @pytest.fixture(params=[0, 2], ids=["one-process", "workers"])
@@ -99,7 +99,7 @@ def test_a_triple_that_is_not_there_costs_no_login(servers):
         assert "in use; 1 of 2 triples serve" in r.log()
 
 
-@pytest.fixture(params=["db2", "klmdb"])
+@pytest.fixture(params=WRAPPED)
 def slow(request, servers):
     """A realm whose servers take half a second, so that things happen during a login."""
     with new_realm(servers, request.param) as r:
@@ -159,7 +159,7 @@ def test_every_failure_is_counted_when_many_wait_at_once(slow):
     assert "Failed password attempts: 7" in slow.local("getprinc alice")
 
 
-@pytest.fixture(params=["db2", "klmdb"])
+@pytest.fixture(params=WRAPPED)
 def patient(request, servers):
     """A realm whose KDC waits long for its servers; alice is locked by three wrong passwords."""
     with new_realm(servers, request.param, extra_db={"mpc_timeout": "15s"}) as r:

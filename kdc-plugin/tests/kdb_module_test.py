@@ -239,7 +239,7 @@ def test_overrides(servers):
      "mpc_servers is there for more than 16 triples"),
     ({"mpc_servers": "127.0.0.1 127.0.0.1:2 127.0.0.1:3"},
      "mpc_servers must name each server as host:port"),
-    ({"mpc_wrapped": "kldap"}, "mpc_wrapped must be db2 or klmdb"),
+    ({"mpc_wrapped": "test"}, "mpc_wrapped must be db2, klmdb or kldap"),
     ({"mpc_cluster": "one"}, "mpc_cluster is not a number"),
     ({"mpc_ca": []}, "mpc_ca is missing"),
     ({"mpc_service_logins": "maybe"}, "mpc_service_logins must be true or false"),
