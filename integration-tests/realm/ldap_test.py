@@ -3,6 +3,7 @@
 
 import base64
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -304,21 +305,29 @@ def test_more_principals_than_a_search_may_return(live):
 
 # Lockout ----------------------------------------------------------------------------------------
 
-@pytest.fixture
-def second_kdc(live):
-    """Another krb5kdc of the realm, as on another machine; the environment of its clients."""
+@contextlib.contextmanager
+def another_kdc(live, uri):
+    """A krb5kdc of the realm, as on another machine, with its LDAP server; its clients' environment."""
     port = daemon.free_ports(1)[0]
     text = (live.kdc_dir / 'kdc.conf').read_text()
     profile = live.kdc_dir / 'kdc2.conf'
     profile.write_text(text.replace(f'127.0.0.1:{live.ports.kdc}\n', f'127.0.0.1:{port}\n')
-                       .replace('kdc.log', 'kdc2.log'))
+                       .replace('kdc.log', 'kdc2.log').replace(live.relay.uri, uri))
     second = daemon.Daemon('krb5kdc2', [config_files.krb5_program('krb5kdc'), '-n'],
                            {**live.env, 'KRB5_KDC_PROFILE': str(profile)}, live.run_dir,
                            live.log_dir)
     second.start()
-    assert daemon.wait_until(lambda: second.listens_on(port), 30), second.log_tail()
-    yield live.krb5_conf_through(port)
-    second.stop()
+    try:
+        assert daemon.wait_until(lambda: second.listens_on(port), 30), second.log_tail()
+        yield live.krb5_conf_through(port)
+    finally:
+        second.stop()
+
+
+@pytest.fixture
+def second_kdc(live):
+    with another_kdc(live, live.directory.uri) as environment:
+        yield environment
 
 
 def test_lockout_is_shared_by_two_kdcs(live, second_kdc):
@@ -338,6 +347,35 @@ def test_lockout_is_shared_by_two_kdcs(live, second_kdc):
     for where in (None, second_kdc):
         live.kinit('lea', 'right', env=where)
     assert live.failed_attempts('lea') == 0
+
+
+def test_a_kdc_on_a_consumer_of_a_replication(live, tmp_path):
+    """It serves what was replicated, also while the provider is away, and counts nothing."""
+    consumer = slapd.Slapd(tmp_path / 'consumer', copied=live.directory)
+    live.kadmin_local('addprinc -pw first ron')
+
+    def keys_of_ron(directory):
+        found = directory.search('krbPrincipalKey', where=f'(krbPrincipalName=ron@{live.name})')
+        return sorted(found[0]['krbPrincipalKey']) if found else None
+
+    def replicated():
+        return keys_of_ron(consumer) == keys_of_ron(live.directory)
+    consumer.start()
+    try:
+        assert daemon.wait_until(replicated, 30)
+        with another_kdc(live, consumer.uri) as there:
+            live.kinit('ron', 'first', env=there)
+            live.kadmin_local('cpw -pw second ron')
+            assert daemon.wait_until(replicated, 30)
+            live.kinit('ron', 'second', env=there)
+            said = live.kinit('ron', 'wrong', env=there, check=False).stdout
+            assert 'Password incorrect' in said, said
+            live.directory.kill()
+            live.kinit('ron', 'second', env=there)
+            live.directory.start()
+    finally:
+        consumer.stop()
+    assert live.failed_attempts('ron') == 0
 
 
 # Outages ----------------------------------------------------------------------------------------

@@ -41,9 +41,12 @@ def missing():
 
 
 class Slapd:
-    def __init__(self, folder, port=None):
+    """`copied`: another one, of which this is a consumer: it has what that has, and takes no writes."""
+
+    def __init__(self, folder, copied=None):
         self.dir = pathlib.Path(folder)
-        self.port = port or daemon.free_ports(1)[0]
+        self._copied = copied
+        self.port = daemon.free_ports(1)[0]
         self.uri = f'ldap://127.0.0.1:{self.port}'
         (self.dir / 'data').mkdir(parents=True)
         (self.dir / 'slapd.conf').write_text(self._configuration())
@@ -58,6 +61,7 @@ class Slapd:
 pidfile {self.dir / 'pid'}
 modulepath /usr/lib/ldap
 moduleload back_mdb
+moduleload syncprov
 sizelimit {SIZE_LIMIT}
 database config
 rootdn {CONFIG_ADMIN}
@@ -68,8 +72,16 @@ rootdn {ADMIN}
 rootpw "{ADMIN_PASSWORD}"
 directory {self.dir / 'data'}
 maxsize 67108864
-index objectClass eq
-{ACCESS}'''
+index objectClass,entryUUID,entryCSN eq
+{ACCESS}{self._replication()}'''
+
+    def _replication(self):
+        if not self._copied:
+            return 'overlay syncprov\n'
+        return f'''syncrepl rid=1 provider={self._copied.uri} type=refreshAndPersist retry="1 +"
+  searchbase="{SUFFIX}" bindmethod=simple binddn="{ADMIN}" credentials="{ADMIN_PASSWORD}"
+updateref {self._copied.uri}
+'''
 
     def start(self):
         self.server.start()
@@ -101,7 +113,11 @@ index objectClass eq
 
     def search(self, *attributes, where='(objectClass=*)', base=SUFFIX):
         """[{attribute: [values as bytes]}], with 'dn'."""
-        text = self.tool('ldapsearch', '-LLL', '-o', 'ldif-wrap=no', '-b', base, where, *attributes)
+        text = self.tool('ldapsearch', '-LLL', '-o', 'ldif-wrap=no', '-b', base, where, *attributes,
+                         check=False)
+        if 'No such object' in text:
+            return []
+        assert not text.startswith('ldap'), text
         return [_entry(block) for block in text.split('\n\n') if block.strip()]
 
     def fill(self):
