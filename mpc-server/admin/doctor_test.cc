@@ -50,7 +50,10 @@ TEST_F(RunTest, DoctorDeletesNoKeyOfWhoShowsNone) {
          {"shows no key of theirs: bob@EXAMPLE.COM", "krbPrincipalKey",
           "deleted keys to which nothing refers: carol@EXAMPLE.COM"});
   ExpectKeys(4);
-  Expect(0, {"delete", "bob", "--old"}, {"2"});
+  Expect(0, {"delete", "--old", "--all"}, {"0 keys deleted"}, {"left: those of 1 principals"});
+  ExpectKeys(4);
+  Expect(0, {"delete", "--old", "bob"}, {"2 keys deleted"});
+  ExpectKeys(2);
 }
 
 TEST_F(RunTest, DoctorLooksAtServers) {
