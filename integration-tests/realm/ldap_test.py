@@ -148,6 +148,46 @@ def test_policies_of_passwords_and_tickets(live):
     assert 'Maximum ticket life: 0 days 00:10:00' in live.kadmin_local('getprinc cem').stdout
 
 
+def number_of_keys(live, name):
+    return int(re.search(r'Number of keys: (\d+)', live.kadmin_local(f'getprinc {name}').stdout)[1])
+
+
+def test_versions_of_keys(live):
+    """As MIT's t_kdb.py: keys by version, principals without any, passwords that are kept."""
+    types = '-e aes256-cts:normal,aes128-cts:normal'
+    live.kadmin_local(f'addprinc -randkey {types} versions')
+    for count in (4, 6):
+        live.kadmin_local(f'cpw -randkey -keepold {types} versions')
+        assert number_of_keys(live, 'versions') == len(handles(live, 'versions')) == count
+    live.kadmin_local('addprinc -nokey keyless')
+    assert number_of_keys(live, 'keyless') == 0
+    live.kadmin_local(f'cpw -randkey {types} keyless')
+    live.kadmin_local(f'cpw -randkey -keepold {types} keyless')
+    assert number_of_keys(live, 'keyless') == 4
+    live.kadmin_local('purgekeys -all keyless')
+    assert number_of_keys(live, 'keyless') == 0 and keys_in_use(live, 'keyless') == set()
+    live.kadmin_local('addpol -history 2 pair')
+    live.kadmin_local('addprinc -policy pair -pw aaaa keeper')
+    for password in ('bbbb', 'cccc', 'aaaa'):
+        live.kadmin_local(f'cpw -keepold -pw {password} keeper')
+    live.kinit('keeper', 'aaaa')
+    live.kadmin_local('modprinc -pwexpire 2040-02-03 keeper')
+    assert ' 2040' in live.kadmin_local('getprinc keeper').stdout
+
+
+def test_dump_and_load(live):
+    live.kadmin_local('addprinc -pw first dump')
+    dump = live.dump(live.dir / 'ldap-dump')
+    said = live.run('kdb5_util', 'load', dump, check=False)
+    assert said.returncode and 'requires -update' in said.stdout
+    live.directory.tool('ldapdelete', live.entry('dump')['dn'][0].decode())
+    assert live.kinit('dump', 'first', check=False).returncode
+    live.run('kdb5_util', 'load', '-update', dump)
+    live.kinit('dump', 'first')
+    assert live.run('kdb5_util', 'destroy', '-f', check=False).returncode
+    live.kinit('dump', 'first')
+
+
 def test_where_an_entry_lies(live):
     """-x dn, containerdn and linkdn; several subtrees; what is refused costs no key."""
     live.directory.add(f'dn: uid=dan,{PEOPLE}\nobjectClass: inetOrgPerson\nuid: dan\ncn: Dan\n'
