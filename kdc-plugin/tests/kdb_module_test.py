@@ -135,6 +135,7 @@ def test_rename(realm):
     realm.local(f"ktadd -norandkey -k {realm.dir}/k host/b.example.com")
 
 
+@pytest.mark.parametrize("realm", ["db2", "klmdb"], indirect=True)  # kldap takes load -update alone
 def test_dump_and_load_need_no_server(realm, servers, all_up):
     realm.local("addprinc -pw secret alice")
     realm.local("addprinc -randkey host/www.example.com")
