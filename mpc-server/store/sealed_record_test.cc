@@ -7,8 +7,12 @@
 
 #include <array>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "mpc-server/base/bytes.h"
 #include "mpc-server/store/record_codec.h"
 #include "mpc-server/store/sealer.h"
@@ -61,6 +65,50 @@ TEST(StoreKeysTest, MalformedKeyFilesNameTheLine) {
   ASSERT_TRUE(two.ok());
   EXPECT_NE(two->ForEpoch(2), nullptr);
   EXPECT_EQ(two->ForEpoch(3), nullptr);
+}
+
+// A login opens records by these keys, and the disk may take as long as it likes over the file.
+TEST(StoreKeysTest, AreReadWhileTheirFileIsWritten) {
+  StoreKeys keys = StoreKeysForTest();
+  const std::shared_ptr<const SecretBytes> first = keys.ForEpoch(1);
+  std::vector<std::thread> readers;
+  absl::Notification read;
+  bool same = false;
+  keys.SetSaver([&](absl::Span<const uint8_t>) {
+    if (!readers.empty()) return absl::OkStatus();
+    readers.emplace_back([&] {
+      same = keys.ForEpoch(1) == first;
+      read.Notify();
+    });
+    EXPECT_TRUE(read.WaitForNotificationWithTimeout(absl::Seconds(10))) << "it waits for the file";
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(keys.Add(2, SystemRandom()).ok());
+  readers.at(0).join();
+  EXPECT_TRUE(same);
+  ASSERT_TRUE(keys.EraseBefore(2).ok());
+  EXPECT_EQ(keys.ForEpoch(1), nullptr);
+  EXPECT_NE(keys.ForEpoch(2), nullptr);
+}
+
+// Nothing is sealed under a key that is not on the disk, and none is forgotten that still is.
+TEST(StoreKeysTest, ChangeWithTheirFile) {
+  StoreKeys keys = StoreKeysForTest();
+  bool full = true;
+  keys.SetSaver([&](absl::Span<const uint8_t>) {
+    EXPECT_EQ(keys.ForEpoch(2), nullptr);
+    return full ? absl::ResourceExhaustedError("disk full") : absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsResourceExhausted(keys.Add(2, SystemRandom())));
+  EXPECT_EQ(keys.ForEpoch(2), nullptr);
+  full = false;
+  ASSERT_TRUE(keys.Add(2, SystemRandom()).ok());
+  keys.SetSaver([&](absl::Span<const uint8_t>) {
+    EXPECT_NE(keys.ForEpoch(1), nullptr);
+    return absl::ResourceExhaustedError("disk full");
+  });
+  EXPECT_TRUE(absl::IsResourceExhausted(keys.EraseBefore(2)));
+  EXPECT_NE(keys.ForEpoch(1), nullptr);
 }
 
 // ---- The seal ----
