@@ -212,7 +212,23 @@ class ShareStore {
   struct Rewritten {
     size_t written = 0, damaged = 0;
   };
-  absl::StatusOr<Rewritten> Rewrite(absl::Span<const Handle> handles);
+  // What of it takes computing, by a read before: a login's claim waits while a write is under way.
+  struct Renewals {
+    struct Record {
+      std::string of, renewed;  // sealed, as it was and as it becomes; both empty: there is nothing
+    };
+    bool Holds(size_t i, absl::Span<const uint8_t> sealed, uint64_t epoch_now) const;
+    uint64_t epoch = 0;
+    std::vector<Record> records;
+  };
+  // Appends those of these handles. What goes wrong is found, and said, by Rewrite().
+  void Renew(absl::Span<const Handle> handles, Renewals* renewals) const;
+  // `renewals`: of the first of the handles, in their order. What is not there, or changed since, is
+  // computed now.
+  absl::StatusOr<Rewritten> Rewrite(absl::Span<const Handle> handles, const Renewals& renewals);
+  absl::StatusOr<Rewritten> Rewrite(absl::Span<const Handle> handles) {
+    return Rewrite(handles, Renewals());
+  }
   // The same for what is staged.
   absl::StatusOr<size_t> RewriteStaged();
   // Nothing but damaged records is of the epoch before: its seed and its key end here.
