@@ -386,7 +386,7 @@ inline constexpr size_t kRefreshKeysPerWrite = 128;
 inline constexpr size_t kRefreshKeysPerList = 1 << 14;
 // Of each hundred moments, those in which a refresh's records are listed and written: what is left
 // is the logins'.
-inline constexpr int kRefreshDuty = 50;
+inline constexpr int kRefreshDuty = 25;
 // From an administrator's call at one server until all three have entered the next share epoch.
 // Exceeded: UNAVAILABLE.
 inline constexpr absl::Duration kRefreshTimeout = absl::Seconds(60);
