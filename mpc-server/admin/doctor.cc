@@ -465,6 +465,27 @@ void CheckAgeless(const KdbEntries& entries, Findings* findings) {
       "--enctype aes256-gcm,aes128-gcm");
 }
 
+// Keys that were made before there were authentication indicators; old versions seal nothing more.
+void CheckIndicators(const KeyListing& listing, const KdbEntries& entries, Findings* findings) {
+  std::vector<std::string> without;
+  for (const auto& [principal, keys] : entries) {
+    uint32_t newest = 0;
+    for (const v1::KeyInfo& key : keys) newest = std::max(newest, key.kvno());
+    const bool lacks = absl::c_any_of(keys, [&](const v1::KeyInfo& key) {
+      const auto found = listing.find(key.handle());
+      return key.kvno() == newest && found != listing.end() && found->second.info.before_cammac();
+    });
+    if (lacks) without.push_back(principal);
+  }
+  if (without.empty()) return;
+  findings->Warn(
+      absl::StrCat("keys from before authentication indicators: a login that sets one (OTP with "
+                   "`indicator`) gets no ticket under them: ",
+                   Some(without)),
+      "mpc-admin rotate-krbtgt for krbtgt, randkey --kadmin and randkey PRINCIPAL for services; a "
+      "key between realms is entered anew in both");
+}
+
 // A rotation that nobody finished is no fault; whoever reads this may have forgotten it.
 void CheckRotations(const KdbEntries& entries, Findings* findings) {
   for (const auto& [principal, keys] : entries) {
@@ -588,6 +609,7 @@ void CheckStores(Session& session, Findings* findings) {
   }
   Judge(session, *listing, comparison, findings);
   CheckAgeless(**entries, findings);
+  CheckIndicators(*listing, **entries, findings);
   CheckRotations(**entries, findings);
 }
 

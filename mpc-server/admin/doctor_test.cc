@@ -133,5 +133,30 @@ TEST_F(RunTest, DoctorNamesServicesWhoseTicketsDoNotAge) {
   Expect(0, {"doctor"}, {"lives as long as the key: HTTP/www.example.com@EXAMPLE.COM"});
 }
 
+// A key without usage 64 is named while it is its principal's newest.
+TEST_F(RunTest, DoctorNamesKeysFromBeforeAuthenticationIndicators) {
+  Enroll(0, "HTTP/www.example.com");
+  const v1::KeyInfo key = kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"][0];
+  for (const auto& server : realm_.servers) {
+    v1::SharePackage package = server->committed().at(key.handle());
+    package.mutable_info()->set_before_cammac(true);
+    server->Plant(package);
+  }
+  Expect(0, {"doctor"},
+         {"before authentication indicators", "HTTP/www.example.com@EXAMPLE.COM",
+          "mpc-admin rotate-krbtgt"});
+  // It is no more when a newer one is there.
+  v1::KeyInfo newer = key;
+  newer.set_handle(std::string(16, 'n'));
+  newer.set_kvno(key.kvno() + 1);
+  kdb_.principals["HTTP/www.example.com@EXAMPLE.COM"].push_back(newer);
+  for (const auto& server : realm_.servers) {
+    v1::SharePackage package = server->committed().at(key.handle());
+    *package.mutable_info() = newer;
+    server->Plant(package);
+  }
+  EXPECT_THAT(Expect(0, {"doctor"}).out, Not(HasSubstr("before authentication indicators")));
+}
+
 }  // namespace
 }  // namespace mpckdc::admin

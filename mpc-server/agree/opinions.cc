@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "mpc-server/job/validate.h"
 
 namespace mpckdc {
@@ -35,9 +36,32 @@ void PrefetchKeys(absl::Span<const WaitingJobPtr> jobs, BatchRecords& records) {
 
 namespace {
 
+// A key of krbtgt or of a service that is older than the usage (MayCarry).
+Judgement CheckUsages(const Job& job, BatchRecords& records) {
+  Judgement j = Ok();
+  const auto all = [&](const auto& parts) {
+    for (const auto& part : parts) {
+      const KeyRecord& record = *records.Find(part.handle);
+      if (!j.ok() || record.FindUsage(part.usage) != nullptr) continue;
+      j = Refuse(Verdict::kRefused,
+                 absl::StrCat("key ", HandleText(part.handle), " of ", record.info.principal,
+                              " is from before key usage ", part.usage,
+                              " (authentication indicators): mpc-admin rotate-krbtgt, or randkey, "
+                              "draws one that has it"));
+    }
+  };
+  all(job.opens);
+  all(job.seals);
+  all(job.make_macs);
+  all(job.verify_macs);
+  return j;
+}
+
 Judgement CheckKeysOf(const EngineState& state, const Job& job, BatchRecords& records) {
-  return CheckKeys(job, state.meta.identity.realm,
-                   [&records](const Handle& handle) { return records.FindInfo(handle); });
+  Judgement j = CheckKeys(job, state.meta.identity.realm, [&records](const Handle& handle) {
+    return records.FindInfo(handle);
+  });
+  return j.ok() ? CheckUsages(job, records) : j;
 }
 
 // What identifies a pre-auth is public, so one that may not be presented again costs no

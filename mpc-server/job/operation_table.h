@@ -23,6 +23,7 @@ inline constexpr uint32_t kUsageTicket = 2;
 inline constexpr uint32_t kUsageAsReply = 3;
 inline constexpr uint32_t kUsagePacChecksum = 17;
 inline constexpr uint32_t kUsageAsReqChecksum = 56;
+inline constexpr uint32_t kUsageCammac = 64;         // RFC 7751: verifiers of authorization data
 
 // Sets of key classes.
 using KeyClasses = uint8_t;
@@ -67,8 +68,10 @@ inline constexpr PartRule kPartRules[] = {
     {Operation::kOpenTicket,     PartKind::kOpen,      kUsageTicket,        1, 1, kTicketKeys,  false, Precondition::kTagGood},
     {Operation::kReissueTicket,  PartKind::kOpen,      kUsageTicket,        1, 1, kTgsKeys,     false, Precondition::kTagGood},
     {Operation::kReissueTicket,  PartKind::kSeal,      kUsageTicket,        1, 1, kTicketKeys,  false, Precondition::kParent},
-    {Operation::kMakeChecksum,   PartKind::kMakeMac,   kUsagePacChecksum,   1, 4, kTicketKeys,  false, Precondition::kNothing},
-    {Operation::kVerifyChecksum, PartKind::kVerifyMac, kUsagePacChecksum,   1, 4, kTicketKeys,  false, Precondition::kTagGood},
+    {Operation::kMakeChecksum,   PartKind::kMakeMac,   kUsagePacChecksum,   0, 4, kTicketKeys,  false, Precondition::kNothing},
+    {Operation::kMakeChecksum,   PartKind::kMakeMac,   kUsageCammac,        0, 4, kTicketKeys,  false, Precondition::kNothing},
+    {Operation::kVerifyChecksum, PartKind::kVerifyMac, kUsagePacChecksum,   0, 4, kTicketKeys,  false, Precondition::kTagGood},
+    {Operation::kVerifyChecksum, PartKind::kVerifyMac, kUsageCammac,        0, 4, kTicketKeys,  false, Precondition::kTagGood},
 };
 
 struct OperationRule {

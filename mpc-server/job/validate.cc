@@ -68,7 +68,8 @@ Judgement CheckOperation(const Job& job) {
     const char* const text = rule->needs_grant ? " needs a grant" : " takes no grant";
     return Refuse(Verdict::kMalformed, absl::StrCat(rule->name, text));
   }
-  if (rule->needs_output && job.seals.empty() && job.make_macs.empty()) {
+  const bool no_output = rule->needs_output && job.seals.empty() && job.make_macs.empty();
+  if (no_output || PartCount(job) == 0) {
     return Refuse(Verdict::kRefused, absl::StrCat(rule->name, " asks for nothing"));
   }
   return Ok();

@@ -114,6 +114,8 @@ TEST(Validate, WhatTheTableAllows) {
   job = Make(Operation::kMakeChecksum);
   job.make_macs = {{H(kTgt), 17, "pac"}, {H(kKadmin), 17, "pac"}};
   ExpectVerdict(job, Verdict::kOk);
+  job.make_macs = {{H(kTgt), 64, "ticket"}, {H(kKadmin), 64, "authdata"}, {H(kTgt), 17, "pac"}};
+  ExpectVerdict(job, Verdict::kOk);
   job = Make(Operation::kSealGranted, kAlice);
   job.grant = 7;
   job.seals = {{H(kTgt), 2, 100}};
@@ -142,6 +144,8 @@ TEST(Validate, NothingIsMadeInTheNameOfAnotherRealm) {
   job.make_macs = {{H(kToOther), 17, "pac"}};
   ExpectVerdict(job, Verdict::kOk);
   job.make_macs.push_back({H(kFromOther), 17, "pac"});
+  ExpectVerdict(job, Verdict::kRefused, kWhy);
+  job.make_macs = {{H(kFromOther), 64, "ticket"}};
   ExpectVerdict(job, Verdict::kRefused, kWhy);
   job = Make(Operation::kVerifyChecksum);
   job.verify_macs = {{H(kFromOther), 17, "pac", std::string(kChecksumBytes, 'c')}};
@@ -194,8 +198,9 @@ TEST(Validate, EverythingElseIsRefused) {
       }
     }
   }
-  // OPEN_PREAUTH 1; SEAL_GRANTED 2 (two classes), 3, 56; OPEN_TICKET 2 (two); checksums two each.
-  EXPECT_EQ(allowed, 1 + 4 + 2 + 4);
+  // OPEN_PREAUTH 1; SEAL_GRANTED 2 (two classes), 3, 56; OPEN_TICKET 2 (two); checksums two each,
+  // of two usages.
+  EXPECT_EQ(allowed, 1 + 4 + 2 + 8);
   EXPECT_GT(refused, 9000);
 }
 
@@ -273,6 +278,12 @@ TEST(Validate, Counts) {
   job = Reissue();
   job.opens.clear();
   ExpectVerdict(job, Verdict::kRefused, "the table allows 1 to 1");
+  for (const Operation operation : {Operation::kMakeChecksum, Operation::kVerifyChecksum}) {
+    ExpectVerdict(Make(operation), Verdict::kRefused, "asks for nothing");
+  }
+  job = Make(Operation::kMakeChecksum);
+  job.make_macs.resize(5, {H(kTgt), 64, "d"});
+  ExpectVerdict(job, Verdict::kRefused, "the table allows 0 to 4");
   job = Make(Operation::kVerifyChecksum);
   job.verify_macs.resize(9, {H(kTgt), 17, "d", std::string(28, 's')});
   ExpectVerdict(job, Verdict::kMalformed, "9 parts");

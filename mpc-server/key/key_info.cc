@@ -40,6 +40,10 @@ bool IsOwnTgt(absl::string_view principal) {
 
 bool IsKadmin(absl::string_view principal) { return absl::StartsWith(principal, "kadmin/"); }
 
+std::string AnonymousOf(absl::string_view realm) {
+  return absl::StrCat("WELLKNOWN/ANONYMOUS@", realm);
+}
+
 absl::Status CheckTicketEnctype(absl::string_view principal, int32_t enctype) {
   if (!IsOwnTgt(principal) && !IsKadmin(principal)) return absl::OkStatus();
   const Enctype* found = FindEnctype(enctype);
@@ -77,10 +81,17 @@ PrincipalId PrincipalIdOf(absl::string_view principal) {
 
 absl::Span<const uint32_t> UsagesOf(KeyClass key_class) {
   static constexpr uint32_t kUser[] = {1, 3, 56};  // PA-ENC-TIMESTAMP, AS-REP, AS-REQ checksum
-  static constexpr uint32_t kTicket[] = {2, 17};   // ticket, PAC checksums
+  // Ticket, PAC checksums, a CAMMAC's verifiers (RFC 7751).
+  static constexpr uint32_t kTicket[] = {2, 17, 64};
   if (key_class == KeyClass::kUser) return kUser;
   if (key_class == KeyClass::kTgs || key_class == KeyClass::kService) return kTicket;
   return {};
+}
+
+bool MayCarry(KeyClass key_class, absl::Span<const uint32_t> usages) {
+  static constexpr uint32_t kBeforeCammac[] = {2, 17};
+  const bool ticket = key_class == KeyClass::kTgs || key_class == KeyClass::kService;
+  return usages == UsagesOf(key_class) || (ticket && usages == absl::MakeConstSpan(kBeforeCammac));
 }
 
 absl::Status CheckKeyInfo(const KeyInfo& info) {

@@ -40,6 +40,7 @@ struct KeyInfo {
   std::string salt;
   KeyClass key_class = KeyClass::kUser;
   Gate gate = Gate::kTimestamp;
+  bool before_cammac = false;  // of a stored key: it lacks usage 64, which new ones have (MayCarry)
 
   friend bool operator==(const KeyInfo&, const KeyInfo&) = default;
 };
@@ -60,13 +61,18 @@ bool IsTgtFromOtherRealm(absl::string_view principal, absl::string_view realm);
 bool IsOwnTgt(absl::string_view principal);
 // kadmin/*: whose tickets are as good as an administrator's word.
 bool IsKadmin(absl::string_view principal);
+// WELLKNOWN/ANONYMOUS@`realm` (RFC 8062): by its key a client logs in that does not say who it is.
+std::string AnonymousOf(absl::string_view realm);
 // Says why such a principal may have no key of this enctype: the tickets of both carry the header
 // that the servers check, which only a gcm message has. Keys from before this rule are still there
 // and are refused where they would be used.
 absl::Status CheckTicketEnctype(absl::string_view principal, int32_t enctype);
 
-// The usages whose keys a class of key carries, ascending; none for an unknown class.
+// The usages whose keys a new key of the class carries, ascending; none for an unknown class.
 absl::Span<const uint32_t> UsagesOf(KeyClass key_class);
+// Whether `usages` are those, or those of a key from before the class had its last one: such a key
+// works as it did, and whatever wants the usage that it lacks is refused.
+bool MayCarry(KeyClass key_class, absl::Span<const uint32_t> usages);
 
 // Says what is wrong with `info`; of a new key, also by CheckTicketEnctype().
 absl::Status CheckKeyInfo(const KeyInfo& info);

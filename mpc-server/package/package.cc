@@ -78,6 +78,7 @@ void KeyInfoToProto(const KeyInfo& in, v1::KeyInfo* out) {
   out->set_salt(in.salt);
   out->set_key_class(static_cast<v1::KeyClass>(in.key_class));
   out->set_gate(static_cast<v1::Gate>(in.gate));
+  if (in.before_cammac) out->set_before_cammac(true);
 }
 
 }  // namespace mpckdc

@@ -115,6 +115,31 @@ TEST(RecordCodecTest, RefusesEveryTruncationAndExtension) {
   }
 }
 
+// Stores have keys of krbtgt and of services from before usage 64. No other usage may be missing,
+// and none of a user's key.
+TEST(RecordCodecTest, ReadsAKeyFromBeforeItsClasssLastUsage) {
+  SeededRandomForTest random(1);
+  const KeyRecord whole =
+      RecordForTest(random, "krbtgt/R@R", kEnctypeAes256Gcm, KeyClass::kTgs);
+  EXPECT_FALSE(DecodeKeyInfo(whole.info.handle, EncodeKeyRecord(whole))->before_cammac);
+  KeyRecord old = whole;
+  old.usages.pop_back();
+  const SecretBytes plain = EncodeKeyRecord(old);
+  EXPECT_TRUE(DecodeKeyInfo(old.info.handle, plain)->before_cammac);
+  const auto read = DecodeKeyRecord(old.info.handle, plain);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->UsageNumbers(), (std::vector<uint32_t>{2, 17}));
+  EXPECT_TRUE(read->info.before_cammac);
+  old.usages.pop_back();
+  EXPECT_FALSE(CheckKeyRecord(old).ok());
+  KeyRecord other = whole;
+  other.usages.erase(other.usages.begin());
+  EXPECT_FALSE(CheckKeyRecord(other).ok());
+  KeyRecord user = RecordForTest(random, "alice@R", kEnctypeAes256Gcm);
+  user.usages.pop_back();
+  EXPECT_FALSE(CheckKeyRecord(user).ok());
+}
+
 void AppendShares(absl::Span<const SharedBlock> shares, SecretBytes* out) {
   for (const SharedBlock& share : shares) {
     AppendBytes(*out, share.x);
