@@ -113,11 +113,15 @@ static void add_mac(prepared_job *p, krb5_enctype enctype, const krb5_data *as_r
     p->job.make_mac = &p->mac;
 }
 
+/* Of what is judged by where it comes from: what opens something, and logins, which may be
+ * anybody's (an anonymous client). */
 void request_tell_source(request *r, mpc_job *job)
 {
     request_source unknown = {0};
     request_source *source = r != NULL ? &r->source : &unknown;
 
+    if (job->open == NULL && job->operation != MPC_LOGIN)
+        return;
     source_of_request(source);
     job->source = source->id;
     job->source_proved = source->proved;
@@ -224,8 +228,7 @@ int request_send_prepared(request *r, mpc_client *client)
     if (p->job.operation != 0 && p->flight == NULL) {
         if (p->job.operation == MPC_SEAL_GRANTED)
             p->job.grant = r->grant;
-        if (p->job.open != NULL)
-            request_tell_source(r, &p->job);
+        request_tell_source(r, &p->job);
         p->flight = flight_start(client, &p->job);
     }
     return p->flight != NULL;

@@ -109,7 +109,7 @@ TEST_F(SourceTest, ALoginSaysItWithItsHint) {
   EXPECT_EQ(told_, TicketFrom(address, true));
   EndRequest();
   Checksum(tgs_, 17, "PAC");
-  EXPECT_EQ(told_.source, 0u) << "only what opens something says where it came from";
+  EXPECT_EQ(told_.source, 0u) << "only what opens something, and a login, says where it came from";
 }
 
 TEST_F(SourceTest, AHostThatKnowsNoneSaysNone) {

@@ -414,7 +414,7 @@ EngineState::EngineState(const EngineOptions& options, const EngineTools& tools)
       lines(party, &status),
       sealing(store, options.clock_skew, &clocks, &status, observer),
       different(&status, observer),
-      quotas(options.quotas),
+      quotas(options.quotas, meta.identity.realm),
       replays(store, random),
       judge({options.max_renewable_life, options.clock_skew}, &grants, &replays),
       answers(this, tools.recorder) {

@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "mpc-server/job/ticket_header.h"
 #include "mpc-server/testing/jobs.h"
 
 namespace mpckdc {
@@ -333,6 +334,45 @@ TEST(EngineSources, GarbageInDatagramsIsCountedPerKdc) {
   EXPECT_EQ(open({102, true}, ticket), Verdict::kOk);
   realm.kdc().name = "kdc2";
   EXPECT_EQ(open({102, false}, ticket), Verdict::kOk);
+}
+
+// Anybody may be nobody. What a stranger takes as such is his own source's, whatever the quotas of
+// one principal are; and nobody else's logins count so.
+TEST(EngineSources, WhoIsNobodyTakesHisSourcesShare) {
+  EngineOptions options = With(QuotaKind::kAnonymousLogins, kTwo);
+  options.quotas[QuotaKind::kPrincipalLogins] = kTwo;
+  options.quotas[QuotaKind::kPrincipalReissues] = kTwo;
+  SourceRealm realm(options);
+  const PlainKey nobody = realm.AddKey(AnonymousOf("EXAMPLE.COM"), KeyClass::kUser,
+                                       kEnctypeAes128Gcm, Gate::kKdcTrusted);
+  const auto login = [&](const Source& from) {
+    return realm.Run(realm.From(from, realm.Login(nobody, "")));
+  };
+  for (int i = 0; i < 2; ++i) ASSERT_VERDICT_OK(login(realm.kStranger));
+  ExpectRefused(login(realm.kStranger), Verdict::kQuota, "anonymous_logins");
+  EXPECT_VERDICT(login({realm.kStranger.id, false}), Verdict::kOk) << "a datagram's share";
+  EXPECT_VERDICT(login({realm.kStranger.id, false}), Verdict::kOk);
+  EXPECT_VERDICT(login({realm.kStranger.id, false}), Verdict::kUnproved);
+
+  const JobResult made = login(realm.kHome);
+  ASSERT_VERDICT_OK(made);
+  const std::string tgt = realm.FinishSeal(made, 0, "nobody's ticket");
+  const auto header = DecodeTicketHeader(ParseMessage(tgt)->header);
+  ASSERT_TRUE(header.has_value());
+  EXPECT_EQ(header->principal, PrincipalIdOf("WELLKNOWN/ANONYMOUS@EXAMPLE.COM"));
+  const auto reissue = [&](const Source& from) {
+    return realm.Run(realm.From(from, realm.Reissue(tgt)));
+  };
+  EXPECT_VERDICT(reissue(realm.kHome), Verdict::kOk);
+  ExpectRefused(reissue(realm.kHome), Verdict::kQuota, "anonymous_logins");
+  EXPECT_VERDICT(reissue({9, true}), Verdict::kOk);
+
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_VERDICT(realm.Run(realm.From(realm.kStranger, realm.Login(realm.guest, ""))),
+                   Verdict::kOk);
+  }
+  ExpectRefused(realm.Run(realm.From(realm.kStranger, realm.Login(realm.guest, ""))),
+                Verdict::kQuota, "principal_logins");
 }
 
 // ---- Clocks ----

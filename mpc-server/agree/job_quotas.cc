@@ -59,11 +59,22 @@ QuotaUse ToGiveBack(const QuotaUse& taken, Verdict verdict) {
   if (verdict != Verdict::kOk) {
     back[QuotaKind::kPrincipalLogins] = taken[QuotaKind::kPrincipalLogins];
     back[QuotaKind::kPrincipalReissues] = taken[QuotaKind::kPrincipalReissues];
+    back[QuotaKind::kAnonymousLogins] = taken[QuotaKind::kAnonymousLogins];
   }
   return back;
 }
 
 }  // namespace
+
+// Anybody may be nobody, so what he takes is his source's: else a stranger would take all of it.
+QuotaUse JobQuotas::UseOf(const Job& job, const PrincipalId& principal) const {
+  QuotaUse use = QuotaUseOf(job, principal);
+  if (principal != anonymous_) return use;
+  for (const QuotaKind kind : {QuotaKind::kPrincipalLogins, QuotaKind::kPrincipalReissues}) {
+    use[QuotaKind::kAnonymousLogins] += std::exchange(use[kind], 0);
+  }
+  return use;
+}
 
 Judgement JobQuotas::Take(WaitingJob& waiting, BatchRecords& records) {
   if (!waiting.taken.empty()) return Ok();
@@ -74,7 +85,7 @@ Judgement JobQuotas::Take(WaitingJob& waiting, BatchRecords& records) {
   // A ticket's header names its principal by the id alone.
   const std::string name = client != nullptr ? client->principal
                                              : absl::StrCat("principal ", HandleText(principal));
-  QuotaUse use = QuotaUseOf(job, principal);
+  QuotaUse use = UseOf(job, principal);
   Judgement judgement = quotas_.Take(waiting.kdc.name, use, name, &waiting.over);
   if (judgement.ok()) waiting.taken = use;
   return judgement;

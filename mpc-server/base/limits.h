@@ -283,7 +283,12 @@ inline constexpr uint32_t kUnprovedFailuresBurst = 600;
 // For what a batch computed beyond a KDC's unproved_failures, datagrams wait.
 // Exceeded: forgiven.
 inline constexpr absl::Duration kMaxUnprovedDebt = absl::Minutes(10);
-// Sources whose tickets could not be opened lately, per server, about 4 MiB.
+// Logins as nobody, of one source: hosts behind one address that fetch armor for FAST.
+// Exceeded: QUOTA; UNPROVED for a datagram.
+inline constexpr uint32_t kAnonymousLoginsPerMinute = 60;
+// Tokens in a full bucket.
+inline constexpr uint32_t kAnonymousLoginsBurst = 120;
+// Sources whose tickets could not be opened lately, or that were nobody, per server, about 5 MiB.
 // Exceeded: the fullest eighth is forgotten.
 inline constexpr size_t kMaxQuotaSources = 1 << 16;
 // Renewals, forwarded and proxied tickets.

@@ -266,7 +266,8 @@ TEST(ConfigTest, QuotasOfAServerWithoutASection) {
             "principal_logins 60/min burst 120; principal_failures 22/min burst 36; "
             "principal_reissues 60/min burst 120; kdc_logins unlimited; kdc_opens unlimited; "
             "kdc_checksums unlimited; unproved_failures 600/min burst 600; "
-            "known_failures 1/min burst 3; source_failures 60/min burst 120");
+            "known_failures 1/min burst 3; source_failures 60/min burst 120; "
+            "anonymous_logins 60/min burst 120");
   EXPECT_EQ(*ParseRate("60/min burst 120"), rates[QuotaKind::kPrincipalLogins]);
 }
 
