@@ -67,8 +67,7 @@ static krb5_error_code begin(operation *op)
 /* Sends a job for the request being processed. As flight_start(). */
 static flight *send_job(const operation *op, mpc_job *job)
 {
-    if (job->open != NULL)
-        request_tell_source(op->request, job);
+    request_tell_source(op->request, job);
     return flight_start(op->client, job);
 }
 
@@ -486,6 +485,12 @@ static krb5_error_code too_long(const operation *op, unsigned int length, unsign
     return KRB5KRB_ERR_FIELD_TOOLONG;
 }
 
+/* Of authorization data: PACs, and the verifiers of authentication indicators (RFC 7751). */
+static int is_authdata_usage(krb5_keyusage usage)
+{
+    return usage == USAGE_PAC_CHECKSUM || usage == USAGE_CAMMAC;
+}
+
 static krb5_error_code provider_make_checksum(krb5_context context, void *moddata,
                                               krb5_enctype enctype, const krb5_data *handle,
                                               krb5_keyusage usage, krb5_cksumtype type,
@@ -498,7 +503,7 @@ static krb5_error_code provider_make_checksum(krb5_context context, void *moddat
     (void)moddata;
     if (ret)
         return ret;
-    if (usage != USAGE_PAC_CHECKSUM && usage != USAGE_AS_REQ_CHECKSUM)
+    if (!is_authdata_usage(usage) && usage != USAGE_AS_REQ_CHECKSUM)
         return not_in_table(context, op.what, usage);
     if (input->length > max_checksummed(enctype, usage))
         return too_long(&op, input->length, max_checksummed(enctype, usage));
@@ -529,7 +534,7 @@ static krb5_error_code provider_verify_checksum(krb5_context context, void *modd
     *valid = FALSE;
     if (ret)
         return ret;
-    if (usage != USAGE_PAC_CHECKSUM)
+    if (!is_authdata_usage(usage))
         return not_in_table(context, op.what, usage);
     ret = begin(&op);
     if (ret)

@@ -23,7 +23,8 @@ enum {
     USAGE_TICKET = 2,
     USAGE_AS_REPLY = 3,
     USAGE_PAC_CHECKSUM = 17,
-    USAGE_AS_REQ_CHECKSUM = 56
+    USAGE_AS_REQ_CHECKSUM = 56,
+    USAGE_CAMMAC = 64
 };
 
 /* A job with all that it points to, but for its client's handle. */

@@ -214,10 +214,12 @@ class ProviderTest : public ::testing::Test {
     return tgt;
   }
   void ExpectChecksums(const krb5_keyblock& remote, const krb5_keyblock& local) {
-    const std::string sum = Checksum(remote, 17, "PAC");
-    EXPECT_TRUE(Valid(local, 17, "PAC", sum));
-    EXPECT_TRUE(Valid(remote, 17, "PAC", sum));
-    EXPECT_FALSE(Valid(remote, 17, "other", sum));
+    for (const krb5_keyusage usage : {17, 64}) {
+      const std::string sum = Checksum(remote, usage, "PAC");
+      EXPECT_TRUE(Valid(local, usage, "PAC", sum));
+      EXPECT_TRUE(Valid(remote, usage, "PAC", sum));
+      EXPECT_FALSE(Valid(remote, usage, "other", sum));
+    }
   }
   void ExpectNoPrf(const krb5_keyblock& key) {
     EXPECT_FALSE(krb5_c_key_has_prf(&key));
