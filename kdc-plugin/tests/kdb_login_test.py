@@ -49,6 +49,17 @@ def test_services_log_in_only_if_allowed(servers, allowed):
             assert "mpc_service_logins" in r.log()
 
 
+def test_nobody_logs_in_by_a_key_of_its_own(servers):
+    """WELLKNOWN/ANONYMOUS alone gets a login key where services get none."""
+    with new_realm(servers) as r:
+        for name in ("WELLKNOWN/ANONYMOUS", "WELLKNOWN/OTHER", "ANONYMOUS/WELLKNOWN.x"):
+            r.local(f"addprinc -randkey {name}")
+            has = "mpc_login" in r.local(f"getstrs {name}")
+            assert has == (name == "WELLKNOWN/ANONYMOUS")
+        r.local("cpw -randkey WELLKNOWN/ANONYMOUS")
+        assert "mpc_login" in r.local("getstrs WELLKNOWN/ANONYMOUS")
+
+
 def test_outage_is_no_wrong_password(live, servers, all_up):
     live.kinit("alice", "secret")
     servers.tell("stop 2")
