@@ -12,6 +12,7 @@ import keys
 
 AES256_CTS = keys.AES256_CTS
 FORWARDABLE, RENEWABLE, INITIAL, PRE_AUTHENT = 1 << 30, 1 << 23, 1 << 22, 1 << 21
+ANONYMOUS = 1 << 15
 LOGIN_FLAGS = FORWARDABLE | RENEWABLE | INITIAL | PRE_AUTHENT
 
 
@@ -24,6 +25,7 @@ class Inside:
     auth: int = dataclasses.field(default_factory=lambda: int(time.time()))
     life: int = 10 * 3600
     renewable: int = 24 * 3600
+    authdata: bytes = b''  # AuthorizationData (RFC 4120, 5.2.6)
 
     @property
     def end(self):
@@ -47,7 +49,32 @@ class Inside:
             der.field(5, der.kerberos_time(self.auth)),
             der.field(6, der.kerberos_time(self.auth)),
             der.field(7, der.kerberos_time(self.end)),
-            der.field(8, der.kerberos_time(self.renew_till))))
+            der.field(8, der.kerberos_time(self.renew_till)),
+            *([der.field(10, self.authdata)] if self.authdata else [])))
+
+
+# Authentication indicators (RFC 8129), in a CAMMAC (RFC 7751) -------------------------------------
+
+AD_IF_RELEVANT, AD_CAMMAC, AD_INDICATOR = 1, 96, 97
+GMAC_256 = -24002
+
+
+def _authdata(kind, data):
+    """AuthorizationData of one element."""
+    return der.sequence(
+        der.sequence(der.field(0, der.integer(kind)), der.field(1, der.octets(data))))
+
+
+def indicators(*names):
+    return _authdata(AD_INDICATOR, der.sequence(*(der.wrap(0x0C, name.encode()) for name in names)))
+
+
+def cammac(elements, kdc_mac, svc_mac, kvno=1):
+    def verifier(mac):
+        return der.sequence(der.field(1, der.integer(kvno)), der.field(3, der.sequence(
+            der.field(0, der.integer(GMAC_256)), der.field(1, der.octets(mac)))))
+    return _authdata(AD_IF_RELEVANT, _authdata(AD_CAMMAC, der.sequence(
+        der.field(0, elements), der.field(1, verifier(kdc_mac)), der.field(2, verifier(svc_mac)))))
 
 
 @dataclasses.dataclass
