@@ -7,7 +7,8 @@ from k5test import *
 from remoterealm import *
 
 module = os.path.join(buildtop, 'plugins', 'preauth', 'test', 'test.so')
-realm = make_realm(krb5_conf={'plugins': {'kdcpreauth': {'module': 'test:' + module},
+realm = make_realm(realm_conf={'max_renewable_life': '7d'},
+                   krb5_conf={'plugins': {'kdcpreauth': {'module': 'test:' + module},
                                           'clpreauth': {'module': 'test:' + module}}})
 cache = 'FILE:' + os.path.join(realm.testdir, 'cammac')
 realm.run([kadminl, 'addprinc', '-randkey', 'service/strict'])
@@ -15,15 +16,11 @@ realm.run([kadminl, 'setstr', 'service/strict', 'require_auth', 'strong'])
 start_kdc(realm, DELAY=700)
 
 
-def verified():
-    return len(provider_log('verify_checksum usage=64 '))
-
-
-def in_an_outage(command, nth):
-    """Run it with an outage that begins while its nth checksum of an indicator is verified."""
+def in_an_outage(command):
+    """Run it with an outage that begins while the TGT's indicators are verified."""
     clear_provider_log()
     def begin():
-        wait_for(lambda: verified() == nth, 'nothing was verified')
+        wait_until_asked('verify_checksum usage=64 ')
         write_file(outage_path, '')
     thread = threading.Thread(target=begin)
     thread.start()
@@ -34,16 +31,13 @@ def in_an_outage(command, nth):
         fail('an outage is told as something else: ' + out)
 
 
+mark('an outage while indicators are verified')
 realm.kinit(realm.user_princ, password('user'),
             ['-c', cache, '-r', '2d', '-X', 'indicators=strong'])
-
-# The service's verifier of the TGT is looked at when the request is read, the KDC's after that.
-for nth in (1, 2):
-    mark('an outage at checksum %d' % nth)
-    in_an_outage([kvno, '-c', cache, 'service/strict'], nth)
-    in_an_outage([kinit, '-c', cache, '-R'], nth)
-    realm.run([kinit, '-c', cache, '-R'])
-    realm.run([kvno, '-c', cache, 'service/strict'])
+in_an_outage([kvno, '-c', cache, 'service/strict'])
+in_an_outage([kinit, '-c', cache, '-R'])
+realm.run([kinit, '-c', cache, '-R'])
+realm.run([kvno, '-c', cache, 'service/strict'])
 
 mark('a password alone')
 realm.kinit(realm.user_princ, password('user'), ['-c', cache])
