@@ -122,6 +122,19 @@ inline constexpr size_t kMaxSealBytes = 64 << 10;
 // The data under one checksum: an AS-REQ over UDP.
 // Exceeded: MALFORMED.
 inline constexpr size_t kMaxMacDataBytes = 64 << 10;
+// A login by certificate: PA-PK-AS-REQ, and the request that it is about. With a chain of four
+// certificates of RSA 4096 it is 7 KB.
+// Exceeded: MALFORMED.
+inline constexpr size_t kMaxProofBytes = 32 << 10;
+// Certificates in it.
+// Exceeded: REFUSED.
+inline constexpr int kMaxProofCertificates = 8;
+// Between a client's certificate and its anchor.
+// Exceeded: REFUSED.
+inline constexpr int kMaxCertificateChain = 6;
+// Logins by certificate of one KDC whose signatures wait to be verified; some 0.3 ms each.
+// Exceeded: QUOTA.
+inline constexpr size_t kMaxProofsWaiting = 4096;
 // A reply or a PAC under a key of enctypes 17 to 20, where each block waits for the one before it:
 // 64 bytes are some 450 rounds for the whole batch.
 // Exceeded: MALFORMED.
