@@ -78,9 +78,10 @@ void AddPasswordStdin(CLI::App& command, Options* o) {
 }
 
 void AddGate(CLI::App& command, Options* o) {
-  AddOption(command, "--gate", "GATE:{timestamp,kdc-trusted,none}",
+  AddOption(command, "--gate", "GATE:{timestamp,pkinit,timestamp-or-pkinit,kdc-trusted,none}",
             "What must precede a ticket. timestamp: an encrypted timestamp, which the servers "
-            "verify; kdc-trusted: the KDC's word, for OTP and PKINIT; none: nothing.",
+            "verify; pkinit: the signature of a certificate, which the servers verify; "
+            "timestamp-or-pkinit: either; kdc-trusted: the KDC's word, for OTP; none: nothing.",
             To(&o->gate, GateFromName));
 }
 

@@ -55,6 +55,24 @@ Judgement CheckNew(const WaitingJob& waiting, const ReplayCache& replays, BatchR
   return Ok();
 }
 
+// A login by certificate: what was found when it came, and what the clock and the records say now.
+// Before anything is computed; the judge looks again.
+Judgement CheckCertificateOf(const EngineState& state, const WaitingJob& waiting,
+                             BatchRecords& records, absl::Time now) {
+  const Job& job = waiting.job;
+  if (!job.client.has_value()) return Ok();
+  const KeyInfo& client = *records.FindInfo(*job.client);
+  if (!ShowsCertificate(job, client)) return Ok();
+  const auto ticket = absl::c_find_if(
+      job.seals, [](const SealPart& seal) { return seal.usage == kUsageTicket; });  // CheckShape
+  Judgement shown = CheckCertificate(waiting.certificate, client.principal,
+                                     records.FindInfo(ticket->handle)->principal, now,
+                                     state.options.clock_skew);
+  if (!shown.ok()) return shown;
+  return state.replays.Look(ReplayHandleOf(client.principal_id), waiting.certificate.id,
+                            ClaimantOf(waiting.kdc), UseOf(job), now);
+}
+
 // A key that the store cannot read now: later it may.
 absl::Status UnreadKey(const Job& job, BatchRecords& records) {
   for (const Handle& handle : HandlesOf(job)) {
@@ -87,6 +105,7 @@ Judgement LookAt(EngineState& state, WaitingJob& waiting, BatchRecords& records)
   Judgement keys = CheckKeysOf(state, job, records);
   if (!keys.ok()) return keys;
   Judgement fresh = CheckNew(waiting, state.replays, records, state.Now());
+  if (fresh.ok()) fresh = CheckCertificateOf(state, waiting, records, state.Now());
   if (!fresh.ok() || job.operation == Operation::kSealGranted) return fresh;
   return state.quotas.Take(waiting, records);
 }
@@ -122,6 +141,7 @@ Judgement Opinions::On(WaitingJob& waiting) {
     return Refuse(Verdict::kUnavailable, no_nonces_);
   }
   Judgement fresh = CheckNew(waiting, state_.replays, records_, now);
+  if (fresh.ok()) fresh = CheckCertificateOf(state_, waiting, records_, now);
   if (!fresh.ok()) return fresh;
   if (job.operation == Operation::kSealGranted) return CheckGrant(waiting, now);
   return state_.quotas.Take(waiting, records_);

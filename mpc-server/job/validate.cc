@@ -115,13 +115,40 @@ Judgement CheckSizes(const Job& job) {
   });
 }
 
-// The gate asks for a verified timestamp: a job without one is refused before it costs anything.
+// A proof by certificate proves who asks for a ticket, in the job that seals it, and nothing beside
+// it would be needed.
+Judgement CheckCertificateParts(const Job& job) {
+  if (job.certificate.empty()) return Ok();
+  const size_t bytes =
+      std::max(job.certificate.pa_pk_as_req.size(), job.certificate.request_body.size());
+  if (bytes > limits::kMaxProofBytes) {
+    return Refuse(Verdict::kMalformed, absl::StrCat("a proof by certificate of ", bytes,
+                                                    " bytes, at most ", limits::kMaxProofBytes));
+  }
+  const bool login = job.operation == Operation::kLogin && job.opens.empty() &&
+                     CountOf(job, PartKind::kSeal, kUsageTicket) == 1;
+  if (login) return Ok();
+  return Refuse(Verdict::kMalformed,
+                absl::StrCat(OperationName(job.operation),
+                             ": a proof by certificate goes with a LOGIN that seals a ticket and "
+                             "opens nothing"));
+}
+
+// The gate asks for a proof of a kind that the job has not: refused before it costs anything.
 Judgement CheckGateCanPass(const Job& job, const KeyInfo& client) {
-  if (client.gate != Gate::kTimestamp || job.operation != Operation::kLogin) return Ok();
-  if (!job.opens.empty()) return Ok();
+  const bool judges =
+      job.operation == Operation::kLogin || job.operation == Operation::kOpenPreauth;
+  if (!judges || TakesAnything(client.gate)) return Ok();
+  const bool timestamp = !job.opens.empty(), certificate = !job.certificate.empty();
+  if (timestamp ? TakesTimestamp(client.gate) : certificate && TakesCertificate(client.gate)) {
+    return Ok();
+  }
   return Refuse(Verdict::kRefused,
-                absl::StrCat("gate of ", client.principal,
-                             " is timestamp and the job has no pre-auth to open"));
+                absl::StrCat("gate of ", client.principal, " is ", GateName(client.gate),
+                             " and the job has no ",
+                             TakesTimestamp(client.gate) ? "pre-auth to open" : "certificate",
+                             TakesTimestamp(client.gate) && TakesCertificate(client.gate)
+                                 ? " and no certificate" : ""));
 }
 
 Judgement CheckHandles(const Job& job, KeyLookup lookup) {
@@ -272,6 +299,7 @@ Judgement CheckShape(const Job& job) {
   Judgement j = CheckOperation(job);
   if (j.ok()) j = CheckParts(job);
   if (j.ok()) j = CheckSizes(job);
+  if (j.ok()) j = CheckCertificateParts(job);
   return j;
 }
 
@@ -282,6 +310,10 @@ Judgement CheckTexts(const Job& job, int party) {
     return Refuse(Verdict::kMalformed, absl::StrCat("the text of seal ", i, ": ", why));
   }
   return Ok();
+}
+
+bool ShowsCertificate(const Job& job, const KeyInfo& client) {
+  return !job.certificate.empty() && TakesCertificate(client.gate);
 }
 
 Judgement CheckKeys(const Job& job, absl::string_view realm, KeyLookup lookup) {

@@ -104,7 +104,7 @@ absl::Status CheckKeyInfo(const KeyInfo& info) {
   const auto key_class = static_cast<uint8_t>(info.key_class);
   const auto gate = static_cast<uint8_t>(info.gate);
   if (key_class < 1 || key_class > 4) return absl::InvalidArgumentError("unknown key class");
-  if (gate < 1 || gate > 3) return absl::InvalidArgumentError("unknown gate");
+  if (gate < 1 || gate > 5) return absl::InvalidArgumentError("unknown gate");
   return absl::OkStatus();
 }
 
@@ -121,6 +121,17 @@ std::optional<Handle> NextHandle(Handle handle) {
     if (++handle[i] != 0) return handle;
   }
   return std::nullopt;
+}
+
+absl::string_view GateName(Gate gate) {
+  switch (gate) {
+    case Gate::kTimestamp: return "timestamp";
+    case Gate::kKdcTrusted: return "kdc-trusted";
+    case Gate::kNone: return "none";
+    case Gate::kPkinit: return "pkinit";
+    case Gate::kTimestampOrPkinit: return "timestamp-or-pkinit";
+  }
+  return "unknown";
 }
 
 std::string HandleText(const Handle& handle) { return absl::BytesToHexString(AsText(handle)); }

@@ -28,7 +28,23 @@ using PrincipalId = std::array<uint8_t, 16>;
 // kHistory: what is left of a user's old key, to be compared with new ones and for nothing else:
 // its record has the base key and no usages. No key begins so.
 enum class KeyClass : uint8_t { kUser = 1, kTgs = 2, kService = 3, kHistory = 4 };
-enum class Gate : uint8_t { kTimestamp = 1, kKdcTrusted = 2, kNone = 3 };
+// What its servers want to have verified before a principal gets a ticket: its timestamp, its
+// certificate's signature (PKINIT), either of the two, or nothing.
+enum class Gate : uint8_t {
+  kTimestamp = 1,
+  kKdcTrusted = 2,
+  kNone = 3,
+  kPkinit = 4,
+  kTimestampOrPkinit = 5
+};
+constexpr bool TakesTimestamp(Gate gate) {
+  return gate == Gate::kTimestamp || gate == Gate::kTimestampOrPkinit;
+}
+constexpr bool TakesCertificate(Gate gate) {
+  return gate == Gate::kPkinit || gate == Gate::kTimestampOrPkinit;
+}
+constexpr bool TakesAnything(Gate gate) { return !TakesTimestamp(gate) && !TakesCertificate(gate); }
+absl::string_view GateName(Gate gate);  // "timestamp", "kdc-trusted", ... as mpc-admin says
 
 struct KeyInfo {
   Handle handle{};

@@ -32,8 +32,9 @@ absl::StatusOr<std::array<uint8_t, 16>> Bytes16(absl::string_view bytes, absl::s
 }
 
 absl::StatusOr<Gate> GateFromProto(v1::Gate gate) {
-  if (gate < v1::GATE_TIMESTAMP || gate > v1::GATE_NONE) {
-    return absl::InvalidArgumentError("the gate must be timestamp, kdc-trusted or none");
+  if (gate < v1::GATE_TIMESTAMP || gate > v1::GATE_TIMESTAMP_OR_PKINIT) {
+    return absl::InvalidArgumentError(
+        "the gate must be timestamp, pkinit, timestamp-or-pkinit, kdc-trusted or none");
   }
   return static_cast<Gate>(gate);
 }
