@@ -86,6 +86,10 @@ WireJob::WireJob(const mpc_job& job, uint32_t deadline_ms) {
   wire_.set_grant(job.grant);
   wire_.set_source(job.source);
   wire_.set_source_proved(job.source_proved != 0);
+  if (job.pa_pk_as_req.size > 0) {
+    wire_.mutable_certificate()->set_pa_pk_as_req(Copy(job.pa_pk_as_req));
+    wire_.mutable_certificate()->set_request_body(Copy(job.request_body));
+  }
   if (job.open != nullptr) {
     v1::Open* open = wire_.add_opens();
     open->set_handle(CopyHandle(job.open->handle));

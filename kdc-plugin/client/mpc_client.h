@@ -33,6 +33,7 @@ extern "C" {
 /* The servers make a checksum of an AS-REQ of so many bytes, under a key of GCM or of 17 to 20. */
 #define MPC_MAX_REQUEST_BYTES 65536
 #define MPC_MAX_CTS_REQUEST_BYTES 4096
+#define MPC_MAX_PROOF_BYTES 32768 /* of either part of a proof by certificate */
 #define MPC_MAX_MAC_BYTES 28     /* a checksum of the GCM enctypes: nonce and tag */
 
 typedef struct mpc_bytes {
@@ -158,6 +159,9 @@ typedef struct mpc_job {
     const mpc_verify_mac *verify_mac;
     uint64_t source;   /* where the request came from, hashed; 0 if that is not known */
     int source_proved; /* it did not come in a mere datagram */
+    /* Of MPC_LOGIN that seals a ticket for who was proved by a certificate (RFC 4556): the value of
+     * PA-PK-AS-REQ, and the KDC-REQ-BODY. The servers verify it if they want it for this client. */
+    mpc_bytes pa_pk_as_req, request_body;
 } mpc_job;
 
 #define MPC_MAX_SEALS 2
@@ -235,7 +239,9 @@ enum mpc_gate {
     MPC_GATE_AS_BEFORE = 0, /* that of the principal's present keys; timestamp if there are none */
     MPC_GATE_TIMESTAMP = 1,
     MPC_GATE_KDC_TRUSTED = 2,
-    MPC_GATE_NONE = 3
+    MPC_GATE_NONE = 3,
+    MPC_GATE_PKINIT = 4,
+    MPC_GATE_TIMESTAMP_OR_PKINIT = 5
 };
 
 typedef struct mpc_new_key {

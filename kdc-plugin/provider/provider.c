@@ -96,7 +96,8 @@ static krb5_error_code land(const operation *op, const mpc_job *job, flight *f,
         krb5_c_remote_key_host()->prefer_stream();
     if (verdict == MPC_REFUSED && op->request != NULL && op->request->lost)
         verdict = MPC_UNAVAILABLE; /* the grant pays no more; who is told of a policy gives up */
-    if (verdict == MPC_REFUSED && job->operation == MPC_LOGIN && job->open == NULL)
+    if (verdict == MPC_REFUSED && job->operation == MPC_LOGIN && job->open == NULL &&
+        job->pa_pk_as_req.size == 0)
         return gate_is_shut(op, (*result)->detail);
     return verdict == MPC_OK ? 0
                              : verdict_error(op->context, verdict, op->what, (*result)->detail);
@@ -272,6 +273,8 @@ static int plan_seal(const request *r, const mpc_seal *seal, mpc_open *parent, m
         job->client = seal->usage == USAGE_AS_REPLY ? seal->handle : r->client;
         job->grant = r == NULL ? 0 : r->grant;
         job->operation = job->grant != 0 ? MPC_SEAL_GRANTED : MPC_LOGIN;
+        if (r != NULL)
+            request_add_certificate(r, job);
         return 1;
     }
     if (r == NULL || r->is_as || r->parent.message.data == NULL)

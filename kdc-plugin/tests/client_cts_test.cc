@@ -38,7 +38,7 @@ class CtsClientTest : public ClientTest, public ::testing::WithParamInterface<in
     const mpc_seal seal = {U8(bob_), 3, static_cast<uint32_t>(text.size()), GetParam(),
                            Bytes(text)};
     const mpc_job job = {MPC_SEAL_GRANTED, U8(bob_), grant, nullptr, &seal, 1,
-                         nullptr,          nullptr,  0,     0};
+                         nullptr,          nullptr,  0,     0, {}, {}};
     mpc_client_submit(client_, &job, Inbox::Done, inbox);
   }
   Answer Reply(uint64_t grant, const std::string& text) {

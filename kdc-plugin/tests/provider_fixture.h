@@ -196,7 +196,18 @@ class ProviderTest : public ::testing::Test {
     const krb5_data cipher = View(preauth), request = View(as_req);
     const krb5_remote_key_as_hint hint = {
         &client, preauth.empty() ? nullptr : &cipher, &service,         ticket,
-        reply,   as_req.empty() ? nullptr : &request, finish_with_reply};
+        reply,   as_req.empty() ? nullptr : &request, finish_with_reply, nullptr, nullptr};
+    krb5_c_remote_key_hint_as(context_, &hint);
+  }
+  // Of a client whom krb5kdc has proved by this element, and whose reply is under a key of its own.
+  void HintProved(krb5_preauthtype type, const std::string& proof, const std::string& body,
+                  size_t ticket) {
+    const krb5_data request_body = View(body);
+    const krb5_pa_data element = {
+        KV5M_PA_DATA, type, static_cast<unsigned>(proof.size()),
+        reinterpret_cast<krb5_octet*>(const_cast<char*>(proof.data()))};
+    const krb5_remote_key_as_hint hint = {&user_,  nullptr, &tgs_,    ticket,       0,
+                                          nullptr, 0,       &element, &request_body};
     krb5_c_remote_key_hint_as(context_, &hint);
   }
   void HintTgs(const std::string& tgt, const krb5_keyblock& service) {
