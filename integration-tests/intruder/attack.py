@@ -40,16 +40,19 @@ def attack(drops, trace):
 
 
 class World:
-    """A realm, the intruder in its KDC, his own account mallory, and alice, whom he is after."""
+    """A realm, the intruder in its KDC, his own account mallory, and alice and carol, whom he is after:
+    alice logs in with a password, carol with a certificate. mallory has one, too."""
 
     def __init__(self, live):
         self.live = live
         live.add_service(SERVICE)
-        passwords = {'alice': 'known to alice alone', 'mallory': 'a password of his own'}
+        passwords = {'alice': 'known to alice alone', 'mallory': 'a password of his own',
+                     'carol': 'she has a certificate'}
         for name, password in passwords.items():
             live.enroll(name, password)
-        self.alice, self.mallory = (intruder.User(live, name, password)
-                                    for name, password in passwords.items())
+        self.alice, self.mallory, self.carol = (intruder.User(live, name, password)
+                                                for name, password in passwords.items())
+        live.admin('policy', 'carol', '--gate', 'pkinit')
         self.krbtgt = f'krbtgt/{live.name}@{live.name}'
         self.kadmin = f'kadmin/admin@{live.name}'
         self.intruder = intruder.Intruder(live)

@@ -101,6 +101,12 @@ class Intruder:
                                self.seal_part(self.handle(client.principal), USAGE_REPLY,
                                               sizes[1])])
 
+    def certificate_job(self, client, proof, service=None):
+        """An AS exchange for `client`, who is said to be proved by (PA-PK-AS-REQ, KDC-REQ-BODY)."""
+        certificate = self.messages.CertificateProof(pa_pk_as_req=proof[0], request_body=proof[1])
+        return self.job('LOGIN', client=self.handle(client.principal), certificate=certificate,
+                        seals=[self.seal_part(service or self.krbtgt, USAGE_TICKET, 400)])
+
     def open_ticket_job(self, message):
         return self.job('OPEN_TICKET',
                         opens=[self.open_part(self.krbtgt, USAGE_TICKET, message)])

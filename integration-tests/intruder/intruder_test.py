@@ -4,13 +4,16 @@ trace in the audit logs; against a control without the one defence that stops it
 
 import pathlib
 
+import certificate_attacks
 import evicted_attacks
 import inside_attacks
+import pkinit_login
 import pytest
 import ticket
+import wire
 from attack import ATTACKS
 
-assert inside_attacks and evicted_attacks  # importing them fills ATTACKS
+assert inside_attacks and evicted_attacks and certificate_attacks  # importing them fills ATTACKS
 
 EVERY_DEFENCE = sorted({name for attack in ATTACKS for name in attack.drops})
 names = pytest.mark.parametrize('attack', ATTACKS, ids=lambda attack: attack.name)
@@ -51,6 +54,16 @@ def test_succeeds_without_the_defence(request, attack):
         assert attack.run(without)
     finally:
         without.drop([])
+
+
+def test_a_certificate_is_believed(world):
+    """What the attacks alter is good as it is."""
+    us = world.intruder
+    request = pkinit_login.Request(world.carol.principal, world.krbtgt)
+    answers = us.servers.ask(us.certificate_job(
+        world.carol, pkinit_login.sign(world.live.authority, 'carol', request)))
+    assert wire.all_ok(answers), answers
+    assert answers[0].seals[0].header[1:17] == world.carol.id
 
 
 def test_kadmind_believes_what_the_header_says(world):
