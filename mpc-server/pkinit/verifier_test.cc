@@ -204,7 +204,7 @@ TEST_F(VerifierTest, Sha1) {
   const ClientCert old = authority_.Issue({.md = EVP_sha1(), .rsa_bits = 2048});
   const ClientCert small = authority_.Issue({.rsa_bits = 1024});
   ExpectRefused(SignLogin(alice, {.md = EVP_sha1()}), "allow_sha1");
-  ExpectRefused(SignLogin(old), "CA md too weak");
+  ExpectRefused(SignLogin(old), "digest algorithm too weak");
   ExpectRefused(SignLogin(small), "EE certificate key too weak");
   options_.allow_sha1 = true;
   ExpectGood(SignLogin(alice, {.md = EVP_sha1()}));
