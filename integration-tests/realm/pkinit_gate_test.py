@@ -22,14 +22,15 @@ def authority(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def live(tmp_path_factory, authority):
-    """The KDC believes another authority, too: the servers do not."""
+    """The KDC believes another authority, too (and kinit, which verifies what it sends): the servers do
+    not."""
     foreign = pkinit_ca.Authority(authority.dir.parent / 'foreign', REALM)
     relations = authority.kdc_relations()
     both = authority.dir / 'both.pem'
     both.write_text(authority.anchor.read_text() + foreign.anchor.read_text())
     relations['pkinit_anchors'] = f'FILE:{both}'
     options = realm_module.Options(
-        extra_realm=relations, extra_libdefaults=authority.client_relations(),
+        extra_realm=relations, extra_libdefaults={'pkinit_anchors': f'FILE:{both}'},
         extra_server=f'[pkinit]\nanchors = "{authority.dir / "servers.pem"}"\n')
     (authority.dir / 'servers.pem').write_text(authority.anchor.read_text())
     with realm_module.Realm(tmp_path_factory.mktemp('pkinit-realm') / 'realm', options) as made:
