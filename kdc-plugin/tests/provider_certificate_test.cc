@@ -15,6 +15,10 @@ constexpr krb5_preauthtype kPkinit = 16, kSpake = 151;
 class CertificateTest : public ProviderTest {
  protected:
   CertificateTest() {
+    // The fake servers verify no certificate.
+    user_handle_ = realm_.AddKey("carol@EXAMPLE.COM", user_base_, v1::KEY_CLASS_USER,
+                                 v1::GATE_KDC_TRUSTED);
+    user_ = Reference(user_handle_);
     realm_.parties[1]->behaviour.received = [this](const v1::Job& job) {
       const std::lock_guard<std::mutex> lock(mutex_);
       told_.push_back(job);
