@@ -477,6 +477,13 @@ inline constexpr uint32_t kMaxCompared = 1'000'000;
 // Exceeded: the oldest is forgotten, and not compared.
 inline constexpr size_t kMaxStagers = 4096;
 
+// ---- Renaming (AdminService.RenameKeys, service/key_history.h) ----
+
+// How often keys may get another principal's name in a day, all the names that they had together:
+// each name begins with quotas of its own in the KDC's jobs, which bound guesses.
+// Exceeded: RESOURCE_EXHAUSTED.
+inline constexpr uint32_t kRenamedPerDay = 8;
+
 // ---- Audit log ----
 
 // A batch of kMaxBatchJobs refused jobs is about 20 MiB; 28 with as many keys as there may be.

@@ -40,6 +40,11 @@ bool IsOwnTgt(absl::string_view principal) {
 
 bool IsKadmin(absl::string_view principal) { return absl::StartsWith(principal, "kadmin/"); }
 
+bool IsPowerful(absl::string_view principal) {
+  return absl::StartsWith(principal, kTgtPrefix) || IsKadmin(principal) ||
+         absl::StartsWith(principal, "K/");
+}
+
 absl::Status CheckTicketEnctype(absl::string_view principal, int32_t enctype) {
   if (!IsOwnTgt(principal) && !IsKadmin(principal)) return absl::OkStatus();
   const Enctype* found = FindEnctype(enctype);
@@ -114,6 +119,28 @@ absl::Status CheckNewKeyInfo(const KeyInfo& info) {
     return absl::InvalidArgumentError("a new key cannot be one for the password history alone");
   }
   return status.ok() ? CheckTicketEnctype(info.principal, info.enctype) : status;
+}
+
+// A user's password must not become the key of a ticket that others believe, nor the other way
+// round; such keys are drawn anew under the new name instead.
+absl::Status CheckRename(const KeyInfo& info, absl::string_view principal,
+                         absl::string_view realm) {
+  for (const absl::string_view name : {absl::string_view(info.principal), principal}) {
+    if (!IsPowerful(name)) continue;
+    return absl::PermissionDeniedError(
+        absl::StrCat("keys of ", name, " are neither given to another name nor taken from one"));
+  }
+  if (info.key_class == KeyClass::kTgs) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the key of ", info.principal, " seals ticket-granting tickets"));
+  }
+  if (!IsOfRealm(principal, realm)) {
+    return absl::PermissionDeniedError(absl::StrCat(principal, " is not of realm ", realm));
+  }
+  if (info.principal == principal) {
+    return absl::InvalidArgumentError("the new name is the old one");
+  }
+  return absl::OkStatus();
 }
 
 std::optional<Handle> NextHandle(Handle handle) {

@@ -65,12 +65,18 @@ bool IsKadmin(absl::string_view principal);
 // and are refused where they would be used.
 absl::Status CheckTicketEnctype(absl::string_view principal, int32_t enctype);
 
+// krbtgt/*, kadmin/*, K/*: what a key under such a name can do follows from the name.
+bool IsPowerful(absl::string_view principal);
+
 // The usages whose keys a class of key carries, ascending; none for an unknown class.
 absl::Span<const uint32_t> UsagesOf(KeyClass key_class);
 
 // Says what is wrong with `info`; of a new key, also by CheckTicketEnctype().
 absl::Status CheckKeyInfo(const KeyInfo& info);
 absl::Status CheckNewKeyInfo(const KeyInfo& info);
+// Whether a key may become one of `principal`, by both names: PermissionDenied says why not.
+absl::Status CheckRename(const KeyInfo& info, absl::string_view principal,
+                         absl::string_view realm);
 
 std::string HandleText(const Handle& handle);  // 32 hexadecimal digits
 

@@ -190,6 +190,38 @@ TEST_F(EpochsTest, TheKeysStayAndTheSharesChange) {
   }
 }
 
+// What a refresh adds to a record depends on its handle: a copy must be made before it at all three
+// servers, or after it.
+TEST_F(EpochsTest, ARenamedKeyIsCopiedInOneEpoch) {
+  std::array<KeyRecord, 3> old = Enrol();
+  const std::vector<Block> keys = Keys(old);
+  const auto rename = [&](int p, uint8_t n, uint64_t epoch) {
+    RenamedKey key{{old[0].info.handle, "alice@EXAMPLE.COM"}, {n}, 4, "salt"};
+    return stores_[p]
+        ->StageRenamed(TransactionId{n}, {key}, "bob@EXAMPLE.COM", epoch, kNow)
+        .status();
+  };
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(rename(p, 200, 1).ok());
+  Prepare(9);
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(rename(p, 201, 1).ok());
+  ASSERT_TRUE(stores_[0]->EnterEpoch(kNow).ok());
+  EXPECT_TRUE(absl::IsAborted(rename(0, 202, 1)));
+  EXPECT_TRUE(rename(1, 202, 1).ok());
+  EXPECT_TRUE(absl::IsAborted(rename(1, 203, 2)));
+  for (int p = 1; p < 3; ++p) ASSERT_TRUE(stores_[p]->EnterEpoch(kNow).ok());
+  // Of records that are still those of the epoch before on the disk; and of those that are not.
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(rename(p, 204, 2).ok());
+  Commit(TransactionId{200});
+  for (int p = 0; p < 3; ++p) RewriteAll(p);
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(rename(p, 205, 2).ok());
+  for (const uint8_t n : {201, 204, 205}) Commit(TransactionId{n});
+  for (const uint8_t n : {200, 201, 204, 205}) {
+    std::array<KeyRecord, 3> copy = Get(Handle{n});
+    EXPECT_EQ(Keys(copy), keys) << int{n};
+    EXPECT_EQ(copy[0].info.principal, "bob@EXAMPLE.COM");
+  }
+}
+
 // A thief of P_i before and of P_j after has two components of each epoch in common with nobody;
 // of one epoch he has all three. The second is the control: the first must fail for a reason.
 TEST_F(EpochsTest, TwoThievesOfDifferentEpochsHaveNothing) {
