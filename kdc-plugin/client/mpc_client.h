@@ -278,6 +278,23 @@ int mpc_admin_compare_keys(const mpc_options *options, const mpc_new_key *keys, 
                            const uint8_t (*old)[MPC_HANDLE_BYTES], size_t old_count, uint8_t *equal,
                            char **error) MPC_NOEXCEPT;
 
+/* A key that becomes another principal's, under another handle. */
+typedef struct mpc_renamed_key {
+    uint8_t from[MPC_HANDLE_BYTES];
+    uint8_t to[MPC_HANDLE_BYTES]; /* fresh */
+    int32_t salt_type;
+    mpc_bytes salt;
+    int for_history; /* `to` is kept for the password history and does nothing else */
+    int unknown;     /* out, with for_history: the servers have `from` no more, and not `to` */
+} mpc_renamed_key;
+
+/*
+ * Gives the three servers copies of keys of `old_name` as keys of `new_name`: of all, or of none.
+ * The old ones stay. Returns as above; the text says whether the servers refuse such a name.
+ */
+int mpc_admin_rename_keys(const mpc_options *options, const char *old_name, const char *new_name,
+                          mpc_renamed_key *keys, size_t count, char **error) MPC_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

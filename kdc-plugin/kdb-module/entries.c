@@ -11,6 +11,8 @@
 #include "kdc-plugin/kdb-module/handles.h"
 #include "kdc-plugin/kdb-module/login_key.h"
 #include "kdc-plugin/kdb-module/new_keys.h"
+#include "kdc-plugin/kdb-module/renaming.h"
+#include "kdc-plugin/kdb-module/server_keys.h"
 #include "kdc-plugin/kdb-module/state.h"
 #include "kdc-plugin/kdb-module/wrapped.h"
 #include "kdc-plugin/provider/provider.h"
@@ -37,6 +39,11 @@ krb5_error_code entries_get(krb5_context context, krb5_const_principal search_fo
     krb5_error_code ret;
 
     ret = wrapped()->get_principal(context, search_for, flags, entry);
+    if (ret == 0 && state != NULL && renaming_hides(context, *entry)) {
+        krb5_db_free_principal(context, *entry);
+        *entry = NULL;
+        ret = KRB5_KDB_NOENTRY;
+    }
     if (state != NULL)
         state_entry_read(state, ret == 0 ? (*entry)->princ : search_for, ret == 0 ? *entry : NULL);
     if (ret == 0 && state != NULL && state->is_kdc && (flags & KRB5_KDB_FLAG_CLIENT))
@@ -74,39 +81,6 @@ krb5_error_code entries_iterate(krb5_context context, char *match,
     return ret;
 }
 
-/* ---- keys on the servers ---- */
-
-/* Best effort: a key that stays behind on a server is referred to by nobody. Those of `kept` (may be
- * NULL) are retired too, but stay for the password history. */
-static void delete_on_servers(module_state *state, krb5_const_principal principal,
-                              const handle_list *list, const handle_list *kept)
-{
-    static const handle_list none = {NULL, 0};
-    size_t count;
-
-    mpc_options options;
-    char *error = NULL, *name = NULL;
-
-    kept = kept == NULL ? &none : kept;
-    count = list->count + kept->count;
-    if (count == 0)
-        return;
-    if (config_admin_options(state->context, state->config, &options) != 0) {
-        krb5_clear_error_message(state->context);
-        com_err("mpc", 0, "%lu old keys stay on the MPC servers: mpc_admin_certificate is not set; "
-                "mpc-admin doctor collects them", (unsigned long)count);
-        return;
-    }
-    if (krb5_unparse_name(state->context, principal, &name) != 0)
-        return;
-    if (mpc_admin_delete_keys(&options, name, list->handles, list->count, kept->handles,
-                              kept->count, &error) != 0)
-        com_err("mpc", 0, "%lu old keys may stay on the MPC servers (mpc-admin doctor collects "
-                "them): %s", (unsigned long)count, error == NULL ? "" : error);
-    mpc_text_free(error);
-    krb5_free_unparsed_name(state->context, name);
-}
-
 /* ---- put ---- */
 
 /* After a put that failed: the entry's new keys, which are on the servers already, go again. */
@@ -121,7 +95,7 @@ static void take_back(module_state *state, const krb5_db_entry *entry)
         if (staging_find(state->staged, list.handles[i]) != NULL)
             memmove(list.handles[fresh++], list.handles[i], MPC_HANDLE_BYTES);
     list.count = fresh;
-    delete_on_servers(state, entry->princ, &list, NULL);
+    server_keys_delete(state, entry->princ, &list, NULL);
     handle_list_free(&list);
 }
 
@@ -153,7 +127,7 @@ static krb5_error_code put_local(module_state *state, krb5_const_principal princ
     list.count = login_key_provide(state, principal, entry, login[0]) ? 1 : 0;
     ret = wrapped()->put_principal(state->context, entry, db_args);
     if (ret)
-        delete_on_servers(state, principal, &list, NULL);
+        server_keys_delete(state, principal, &list, NULL);
     return ret;
 }
 
@@ -223,11 +197,16 @@ static krb5_error_code put_guarded(module_state *state, krb5_db_entry *entry,
                                    krb5_db_entry *stored, char **db_args)
 {
     handle_list dropped = {NULL, 0}, kept = {NULL, 0};
+    const int hidden = stored != NULL && renaming_hides(state->context, stored);
     krb5_error_code ret = guard_put(state, entry, stored);
 
     if (ret == 0)
+        ret = renaming_guard(state, entry, stored);
+    if (ret == 0)
         ret = history_check_put(state, entry);
-    if (ret == 0 && stored != NULL && replaces_keys(entry))
+    if (ret == 0 && hidden)
+        ret = renaming_settle(state, stored);
+    if (ret == 0 && stored != NULL && (hidden || replaces_keys(entry)))
         ret = collect_dropped(entry, stored, &dropped, &kept);
     entry->mask &= ~(krb5_ui_4)MPC_MASK_SET_HANDLES;
     if (ret == 0 && new_keys_any(state, entry))
@@ -235,7 +214,7 @@ static krb5_error_code put_guarded(module_state *state, krb5_db_entry *entry,
     else if (ret == 0)
         ret = wrapped()->put_principal(state->context, entry, db_args);
     if (ret == 0)
-        delete_on_servers(state, entry->princ, &dropped, &kept);
+        server_keys_delete(state, entry->princ, &dropped, &kept);
     handle_list_free(&dropped);
     handle_list_free(&kept);
     return ret;
@@ -266,12 +245,13 @@ krb5_error_code entries_delete(krb5_context context, krb5_const_principal princi
     module_state *state = state_of(context);
     handle_list list = {NULL, 0}, past = {NULL, 0};
     krb5_db_entry *old = NULL;
-    krb5_error_code ret;
+    krb5_error_code ret = 0;
     size_t i;
 
     if (state == NULL)
         return KRB5_KDB_DBNOTINITED;
     if (wrapped()->get_principal(context, principal, 0, &old) == 0) {
+        ret = renaming_settle(state, old);
         if (handle_list_of(old, NULL, &list) == 0 &&
             login_handle_of(context, old, list.handles[list.count]))
             list.count++; /* handle_list_of leaves room for one more */
@@ -281,21 +261,38 @@ krb5_error_code entries_delete(krb5_context context, krb5_const_principal princi
                 (void)handle_list_add(&list, past.handles[i]);
         krb5_db_free_principal(context, old);
     }
-    ret = wrapped()->delete_principal(context, principal);
     if (ret == 0)
-        delete_on_servers(state, principal, &list, NULL);
+        ret = wrapped()->delete_principal(context, principal);
+    if (ret == 0)
+        server_keys_delete(state, principal, &list, NULL);
     handle_list_free(&list);
     handle_list_free(&past);
     return ret;
 }
 
-static krb5_error_code refuse_rename(krb5_context context)
+/* A principal whose keys are in the database, or that has none. */
+static krb5_error_code rename_local(module_state *state, krb5_db_entry *entry,
+                                    krb5_const_principal target)
 {
-    krb5_set_error_message(context, KRB5_PLUGIN_OP_NOTSUPP,
-                           "the MPC servers bind a key to its principal's name, so a protected "
-                           "principal cannot be renamed: create the new one, enrol it and delete "
-                           "the old one");
-    return KRB5_PLUGIN_OP_NOTSUPP;
+    krb5_principal old_name = entry->princ;
+    krb5_error_code ret;
+
+    if (entry->n_key_data > 0 && classify(state->config, target) != PLACE_LOCAL) {
+        krb5_set_error_message(state->context, KADM5_PROTECT_PRINCIPAL,
+                               "its keys are in the database, and those of the new name would be "
+                               "on the MPC servers: create the new principal and delete the old "
+                               "one");
+        return KADM5_PROTECT_PRINCIPAL;
+    }
+    ret = krb5_dbe_specialize_salt(state->context, entry); /* salts must not follow the name */
+    if (ret)
+        return ret;
+    login_key_forget(state->context, entry); /* bound to the old name, deleted with it */
+    entry->princ = (krb5_principal)target;
+    ret = put_local(state, target, entry, NULL);
+    entry->princ = old_name;
+    /* (libkdb5 logs both halves for replicas.) */
+    return ret ? ret : entries_delete(state->context, old_name);
 }
 
 krb5_error_code entries_rename(krb5_context context, krb5_const_principal source,
@@ -303,25 +300,21 @@ krb5_error_code entries_rename(krb5_context context, krb5_const_principal source
 {
     module_state *state = state_of(context);
     krb5_db_entry *entry = NULL;
-    krb5_principal old_name;
+    handle_list handles = {NULL, 0};
     krb5_error_code ret;
 
     if (state == NULL)
         return KRB5_KDB_DBNOTINITED;
     ret = krb5_db_get_principal(context, source, 0, &entry);
-    if (ret)
-        return ret;
-    if (entry_has_handle(entry, NULL) || classify(state->config, target) != PLACE_LOCAL)
-        ret = refuse_rename(context);
     if (ret == 0)
-        ret = krb5_dbe_specialize_salt(context, entry); /* salts must not follow the name */
-    if (ret == 0) {
-        login_key_forget(context, entry); /* bound to the old name, deleted with it */
-        old_name = entry->princ;
-        entry->princ = (krb5_principal)target;
-        ret = put_local(state, target, entry, NULL);
-        entry->princ = old_name;
-    }
+        ret = renaming_settle(state, entry);
+    if (ret == 0)
+        ret = handles_of_all(entry, &handles);
+    if (ret == 0)
+        ret = handles.count > 0
+                  ? rename_protected(state, entry, target)
+                  : rename_local(state, entry, target);
+    handle_list_free(&handles);
     krb5_db_free_principal(context, entry);
-    return ret ? ret : krb5_db_delete_principal(context, (krb5_principal)source);
+    return ret;
 }

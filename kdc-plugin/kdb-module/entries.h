@@ -24,7 +24,8 @@ krb5_error_code entries_put(krb5_context context, krb5_db_entry *entry, char **d
 /* Deletes an entry, then its keys on the servers; what an outage leaves, mpc-admin doctor finds. */
 krb5_error_code entries_delete(krb5_context context, krb5_const_principal principal);
 
-/* Only principals with local keys: the servers bind a key to its principal's name. */
+/* One with keys on the servers: see rename.c. Keys stay where they are, on the servers or in the
+ * database: a name that would have them elsewhere is refused. */
 krb5_error_code entries_rename(krb5_context context, krb5_const_principal source,
                                krb5_const_principal target);
 

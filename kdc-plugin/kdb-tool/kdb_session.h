@@ -48,6 +48,8 @@ struct StoredHandle {
   int32_t enctype = 0;
   std::string handle;
   bool history = false;  // of an old key that the password history names
+  // Of an entry that is being renamed (kdb-module/renaming.h): the other name.
+  std::string renamed_from{}, renamed_to{};
 };
 
 // How long tickets under a service's keys can be in use.

@@ -211,6 +211,8 @@ absl::Status RunList(KdbSession& session, const std::string&, bool) {
                  {"enctype", h.enctype},
                  {"handle", ToHex(h.handle)}};
     if (h.history) line["history"] = true;
+    if (!h.renamed_from.empty()) line["renamed_from"] = h.renamed_from;
+    if (!h.renamed_to.empty()) line["renamed_to"] = h.renamed_to;
     PrintLine(line);
   });
 }

@@ -477,6 +477,27 @@ void CheckRotations(const KdbEntries& entries, Findings* findings) {
   }
 }
 
+// What a crash left of a kadmin renprinc: two entries, of which one is in use.
+void CheckRenamings(const KdbEntries& entries, Findings* findings) {
+  for (const auto& [principal, keys] : entries) {
+    if (keys.empty()) continue;
+    const std::string& to = keys.front().renamed_to();
+    const std::string& from = keys.front().renamed_from();
+    const auto old = entries.find(from);
+    if (!to.empty()) {
+      findings->Warn(absl::StrCat(principal, " was renamed and is ", to,
+                                  " now; its old entry is still there, and nobody finds it"),
+                     absl::StrCat("mpc-admin delete ", principal, " ends it"));
+    } else if (!from.empty() &&
+               (old == entries.end() || old->second.front().renamed_to() != principal)) {
+      findings->Warn(absl::StrCat("renaming ", from, " to ", principal,
+                                  " was interrupted; the old name holds, and nobody finds the "
+                                  "new entry"),
+                     absl::StrCat("rename it again, or mpc-admin delete ", principal));
+    }
+  }
+}
+
 void DeleteOrphans(Session& session, const KeyListing& listing, const KeyListing& orphans,
                    Findings* findings) {
   absl::StatusOr<const KdbEntries*> entries = session.ReadKdb();
@@ -589,6 +610,7 @@ void CheckStores(Session& session, Findings* findings) {
   Judge(session, *listing, comparison, findings);
   CheckAgeless(**entries, findings);
   CheckRotations(**entries, findings);
+  CheckRenamings(**entries, findings);
 }
 
 ExitCode Report(Session& session, const Findings& findings) {

@@ -38,6 +38,28 @@ TEST_F(RunTest, DoctorComparesStoresWithTheKdb) {
   Expect(5, {"list"});
 }
 
+// Two entries of which a crash left both: which one is in use, and what ends the other.
+TEST_F(RunTest, DoctorNamesWhatAnInterruptedRenamingLeft) {
+  Enroll(0, "alice");
+  Enroll(0, "bob");
+  v1::KeyInfo& alice = kdb_.principals["alice@EXAMPLE.COM"][0];
+  v1::KeyInfo& bob = kdb_.principals["bob@EXAMPLE.COM"][0];
+  bob.set_renamed_from("alice@EXAMPLE.COM");
+  Expect(0, {"doctor"},
+         {"renaming alice@EXAMPLE.COM to bob@EXAMPLE.COM was interrupted; the old name holds",
+          "mpc-admin delete bob@EXAMPLE.COM"});
+  alice.set_renamed_to("bob@EXAMPLE.COM");
+  EXPECT_THAT(Expect(0, {"doctor"},
+                     {"alice@EXAMPLE.COM was renamed and is bob@EXAMPLE.COM now",
+                      "mpc-admin delete alice@EXAMPLE.COM"})
+                  .out,
+              Not(HasSubstr("interrupted")));
+  bob.clear_renamed_from();
+  Expect(0, {"doctor"}, {"alice@EXAMPLE.COM was renamed and is bob@EXAMPLE.COM now"});
+  alice.clear_renamed_to();
+  EXPECT_THAT(Expect(0, {"doctor"}).out, Not(HasSubstr("renam")));
+}
+
 TEST_F(RunTest, DoctorLooksAtServers) {
   v1::StatusReply& status = realm_.servers[1]->status();
   const v1::StatusReply good = status;

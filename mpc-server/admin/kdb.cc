@@ -242,6 +242,8 @@ absl::StatusOr<std::vector<v1::KeyInfo>> Kdb::List() const {
     key.set_enctype(members.Number<int32_t>("enctype"));
     key.set_handle(members.Bytes("handle"));
     key.set_for_history(object.is_object() && object.value("history", json(false)) == true);
+    if (object.contains("renamed_from")) key.set_renamed_from(members.Text("renamed_from"));
+    if (object.contains("renamed_to")) key.set_renamed_to(members.Text("renamed_to"));
     if (!members.ok() || key.handle().size() != enroll::kHandleBytes) {
       return Odd("line ", number, " of the list is not a key");
     }

@@ -57,7 +57,9 @@ KdbProgram KdbCommand(std::vector<std::string> command, bool quote_arguments,
 //   set-handles-many           <- a line as of set-handles each, with "principal"
 //                              -> for each a line {} or {"error", "not_found"}
 //   list                       -> a line {"principal", "kvno", "enctype", "handle"} per handle,
-//                                 with "history": true of one that only a password history names
+//                                 with "history": true of one that only a password history names,
+//                                 and "renamed_from" or "renamed_to" of an entry whose renaming
+//                                 has not come to its end
 //   delete PRINCIPAL           as kadmin's delprinc
 //   tickets PRINCIPAL          -> {"principal", "changed" (when its keys were, seconds since 1970),
 //                                  "longest" (seconds that a ticket for it can live or be renewed)}
