@@ -200,7 +200,12 @@ def test_a_delegate_takes_over_nobody(make_realm):
     for name in ('boss', 'clerk', 'mallory', 'victim', 'x/tmp'):
         live.enroll(name, PASSWORD, '--enctype', 'aes256-gcm')
     live.kadmin_local('addprinc -randkey kadmin/spare')
-    before = live.dump(live.dir / 'before').read_text()
+
+    def others():
+        """All entries but those whose logins are counted."""
+        lines = live.dump(live.dir / 'dump').read_text().splitlines()
+        return [line for line in lines if '\tboss@' not in line and '\tclerk@' not in line]
+    before = others()
     for old, new, why in (
             ('mallory', 'kadmin/evil', 'Cannot change protected principal'),
             ('mallory', 'krbtgt/EVIL.ORG', 'Cannot change protected principal'),
@@ -214,7 +219,7 @@ def test_a_delegate_takes_over_nobody(make_realm):
     for old, new in (('victim', 'y/tmp'), ('x/tmp', 'victim2')):
         said = live.kadmin(f'renprinc -force {old} {new}', 'clerk', PASSWORD).stdout
         assert 'Insufficient authorization' in said or "requires ``" in said, said
-    assert live.dump(live.dir / 'after').read_text() == before
+    assert others() == before
     said = live.kadmin('renprinc -force x/tmp y/tmp', 'clerk', PASSWORD).stdout
     assert 'renamed to' in said, said
     assert names_in(live, ['x/tmp', 'y/tmp']) == ['y/tmp']
