@@ -138,6 +138,7 @@ JobClient::JobClient(const mpc_options& options, TripleNumber which, TripleObser
       observer_(observer),
       timeout_(absl::Milliseconds(options.timeout_ms)),
       log_(options.log),
+      log_prefix_(LogPrefix(options)),
       next_id_(static_cast<uint64_t>(which.number) + static_cast<uint64_t>(which.count)),
       shortest_(timeout_) {}
 
@@ -507,7 +508,7 @@ void JobClient::RunTimer() {
 }
 
 void JobClient::Log(int priority, const std::string& text) {
-  if (log_ != nullptr) log_(priority, text.c_str());
+  if (log_ != nullptr) log_(priority, absl::StrCat(log_prefix_, text).c_str());
 }
 
 // Each is counted; the same words come once a minute.

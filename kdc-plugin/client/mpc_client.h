@@ -59,6 +59,7 @@ typedef struct mpc_options {
     /* The job client's: */
     uint32_t timeout_ms;              /* for a job, from submission to the last answer */
     mpc_log_function log;             /* may be NULL */
+    int names_realm; /* its lines begin with the realm: the process serves several */
 } mpc_options;
 
 /* Frees a text that a function of this header returned. */

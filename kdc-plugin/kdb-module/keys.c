@@ -146,7 +146,7 @@ static int will_be_local(const module_state *state, const staged_key *entry)
     case PLACE_LOCAL:
         return 1;
     case PLACE_BY_ENCTYPE:
-        return !gcm_enctype(entry->enctype);
+        return !mpc_admin_holds_enctype(entry->enctype);
     default:
         return 0;
     }
@@ -212,7 +212,7 @@ krb5_error_code keys_decrypt(krb5_context context, const krb5_keyblock *mkey,
     module_state *state = state_of(context);
     krb5_error_code ret;
 
-    source_use_master_key(mkey);
+    source_use_master_key(context, mkey);
     if (handle_in(key_data) == NULL)
         return krb5_dbe_def_decrypt_key_data(context, mkey, key_data, key, salt);
     ret = state == NULL || state->is_kdc ? give_reference(context, key_data, key)

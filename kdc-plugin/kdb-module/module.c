@@ -51,7 +51,8 @@ static krb5_error_code use_provider(krb5_context context, const module_state *st
     }
     config_client_options(config, &options);
     options.log = state->is_kdc ? log_all : log_problems;
-    return provider_register(context, &options);
+    return provider_register(context, &options,
+                             state->is_kdc ? CONTEXTS_OF_DATABASES : CONTEXTS_ANY);
 }
 
 /* krb5kdc's com_err goes to its log; in kadmin.local it would make the command's exit status 1. */
@@ -109,13 +110,16 @@ static krb5_error_code open_state(krb5_context context, char *section, int is_kd
         ret = wrapped_load(context, state->config->wrapped);
     if (ret == 0)
         ret = use_provider(context, state);
-    if (ret)
+    if (ret) {
+        provider_forget(context);
         (void)state_close(context);
+    }
     return ret;
 }
 
 static void close_state(krb5_context context)
 {
+    provider_forget(context);
     if (state_close(context) == 0)
         provider_unregister();
 }

@@ -45,8 +45,8 @@ static krb5_error_code outcome(const operation *op, krb5_error_code ret)
                          : ret;
 }
 
-/* Gets the request, in which each operation leaves what later ones need, and the job client; an
- * outage if there is none. */
+/* Gets the request, in which each operation leaves what later ones need, and the job client of the
+ * context's realm; an outage if there is none. */
 static krb5_error_code begin(operation *op)
 {
     char *error = NULL;
@@ -56,10 +56,13 @@ static krb5_error_code begin(operation *op)
     if (op->request == NULL && krb5_c_remote_key_host()->request_slot() != NULL)
         return ENOMEM;
 
-    op->client = process_client_get(&error);
+    op->client = process_client_get(op->context, &error);
     if (op->client == NULL)
         ret = verdict_error(op->context, MPC_UNAVAILABLE, op->what,
                             error == NULL ? "no memory" : error);
+    else if (op->request != NULL && !request_is_of(op->request, op->context, op->client))
+        ret = verdict_error(op->context, MPC_UNAVAILABLE, op->what,
+                            "the request uses keys of two realms");
     mpc_text_free(error);
     return ret;
 }
@@ -552,16 +555,16 @@ static krb5_error_code provider_verify_checksum(krb5_context context, void *modd
 
 /* Sends what a hint prepared; without pre-authentication a login waits until it is needed, since
  * most such requests end with "pre-authentication required". */
-static void send_early(request *r)
+static void send_early(krb5_context context, request *r)
 {
     char *error = NULL;
     mpc_client *client;
 
     if (r->prepared.job.operation == 0 || r->prepared.job.open == NULL)
         return;
-    client = process_client_get(&error);
+    client = process_client_get(context, &error);
     mpc_text_free(error); /* the operation itself will report it */
-    if (client != NULL)
+    if (client != NULL && request_is_of(r, context, client))
         request_send_prepared(r, client);
 }
 
@@ -570,12 +573,11 @@ static void provider_hint_as(krb5_context context, void *moddata,
 {
     request *r = request_current(1);
 
-    (void)context;
     (void)moddata;
     if (r == NULL)
         return;
     request_take_as_hint(r, hint);
-    send_early(r);
+    send_early(context, r);
 }
 
 static void provider_hint_tgs(krb5_context context, void *moddata,
@@ -583,12 +585,11 @@ static void provider_hint_tgs(krb5_context context, void *moddata,
 {
     request *r = request_current(1);
 
-    (void)context;
     (void)moddata;
     if (r == NULL)
         return;
     request_take_tgs_hint(r, hint);
-    send_early(r);
+    send_early(context, r);
 }
 
 static void provider_request_done(void *moddata, void *state)
@@ -616,15 +617,22 @@ static const krb5_remote_key_vtable vtable = {
     .flush = provider_flush,
 };
 
-krb5_error_code provider_register(krb5_context context, const mpc_options *options)
+krb5_error_code provider_register(krb5_context context, const mpc_options *options,
+                                  client_contexts contexts)
 {
-    if (process_client_configure(options) != 0) {
+    if (process_client_configure(context, options, contexts) != 0) {
         krb5_set_error_message(context, EINVAL,
-                               "the mpc module serves one realm and its servers per "
-                               "process; realm %s needs a krb5kdc of its own", options->realm);
+                               "realm %s is served by other MPC servers in this process already, "
+                               "or there is no memory", options->realm);
         return EINVAL;
     }
     return krb5_c_register_remote_keys(&vtable, NULL);
+}
+
+void provider_forget(krb5_context context)
+{
+    process_client_forget(context);
+    source_forget(context);
 }
 
 void provider_note_client(const uint8_t handle[MPC_HANDLE_BYTES])

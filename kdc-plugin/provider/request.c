@@ -37,6 +37,15 @@ void request_free(request *r)
     free(r);
 }
 
+int request_is_of(request *r, krb5_context context, mpc_client *client)
+{
+    if (r->client_of_realm == NULL) {
+        r->client_of_realm = client;
+        r->context = context;
+    }
+    return r->client_of_realm == client;
+}
+
 static int copy_data(const krb5_data *from, krb5_data *to)
 {
     to->magic = KV5M_DATA;
@@ -118,7 +127,7 @@ void request_tell_source(request *r, mpc_job *job)
     request_source unknown = {0};
     request_source *source = r != NULL ? &r->source : &unknown;
 
-    source_of_request(source);
+    source_of_request(r != NULL ? r->context : NULL, source);
     job->source = source->id;
     job->source_proved = source->proved;
 }

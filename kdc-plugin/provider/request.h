@@ -55,6 +55,8 @@ typedef struct late_tag {
 } late_tag;
 
 typedef struct request {
+    krb5_context context; /* of its realm, and that realm's client; NULL before the first operation */
+    mpc_client *client_of_realm;
     int is_as; /* an AS-REQ: tickets are sealed for the client of this request */
     int has_noted; /* the KDB module has seen the client's entry */
     uint8_t noted[MPC_HANDLE_BYTES];
@@ -76,6 +78,9 @@ mpc_bytes bytes_of(const krb5_data *data);
 /* The request being processed, made if `create`; NULL without one, or without memory. */
 request *request_current(int create);
 void request_free(request *r);
+
+/* Whether the request is of the realm with this client; its first operation decides. */
+int request_is_of(request *r, krb5_context context, mpc_client *client);
 
 /* The most bytes of which the servers make a checksum. */
 unsigned int max_checksummed(krb5_enctype enctype, krb5_keyusage usage);

@@ -74,7 +74,7 @@ class ProviderTest : public ::testing::Test {
     // One process, one realm of servers: each test starts the provider anew.
     mpc_options options = realm_.Options(3000);
     options.log = +[](int, const char* text) { log_ += std::string(text) + "\n"; };
-    const krb5_error_code code = provider_register(context_, &options);
+    const krb5_error_code code = provider_register(context_, &options, CONTEXTS_OF_DATABASES);
     EXPECT_EQ(code, 0);
     krb5_c_set_remote_key_host(&kHost);
     user_ = Reference(user_handle_);
