@@ -121,9 +121,19 @@ def test_enctypes_the_servers_cannot_hold_are_refused(realm):
 
 def test_cross_realm_keys_follow_their_enctype(realm):
     realm.local(f"addprinc -e aes256-cts:normal -pw shared krbtgt/OTHER.ORG@{REALM}")
-    assert realm.handles("krbtgt/OTHER.ORG") == []
+    assert len(realm.handles("krbtgt/OTHER.ORG")) == 1
     realm.local(f"addprinc -pw shared krbtgt/GCM.ORG@{REALM}")
     assert len(realm.handles("krbtgt/GCM.ORG")) == 2
+    # With a realm that knows none of the servers' types: all of them local, since a KDC of ours takes
+    # whichever comes first.
+    realm.local("addprinc -e aes256-cts:normal,camellia256-cts:normal -pw shared "
+                f"krbtgt/OLD.ORG@{REALM}")
+    assert realm.handles("krbtgt/OLD.ORG") == []
+    # A random one is known to nobody: it cannot be given to the other realm.
+    realm.local(f"addprinc -e aes256-cts:normal -randkey krbtgt/RANDOM.ORG@{REALM}")
+    assert len(realm.handles("krbtgt/RANDOM.ORG")) == 1
+    assert "cannot be taken out" in realm.local(
+        f"ktadd -norandkey -k {realm.dir}/between krbtgt/RANDOM.ORG@{REALM}", check=False)
 
 
 def test_rename(realm):

@@ -446,15 +446,25 @@ void CheckAgeless(const KdbEntries& entries, Findings* findings) {
                      absl::StrJoin(kadmin, ", ")),
         "mpc-admin randkey --kadmin draws new ones for all of them");
   }
-  std::vector<std::string> services;
+  std::vector<std::string> services, between;
   for (const auto& [principal, keys] : entries) {
     const bool ageless = absl::c_any_of(keys, [](const v1::KeyInfo& key) {
       const Enctype* enctype = FindEnctype(key.enctype());
       return enctype != nullptr && !enctype->is_gcm();
     });
-    if (ageless && !IsKadmin(principal) && KeyClassOf(principal) != v1::KEY_CLASS_USER) {
-      services.push_back(principal);
+    if (!ageless || IsKadmin(principal)) continue;
+    if (KeyClassOf(principal) == v1::KEY_CLASS_SERVICE) services.push_back(principal);
+    if (KeyClassOf(principal) == v1::KEY_CLASS_TGS && !IsOwnTgt(principal)) {
+      between.push_back(principal);
     }
+  }
+  if (!between.empty()) {
+    findings->Warn(
+        absl::StrCat("keys between realms of 17 to 20, under which a ticket that a KDC made, or "
+                     "recorded, is good as long as the key: ",
+                     Some(between)),
+        "after a KDC was lost new keys, in both realms: kdc-plugin/README.md, \"Keys between "
+        "realms\"; or aes256-gcm, if the other realm has MPC servers too");
   }
   if (services.empty()) return;
   findings->Warn(

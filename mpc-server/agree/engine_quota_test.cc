@@ -193,6 +193,26 @@ TEST(EngineQuota, AForgedHeaderSpendsNobodysReissues) {
   EXPECT_VERDICT(realm.Run(realm.OpenTicket(ticket)), Verdict::kOk);
 }
 
+// A realm with which keys are shared writes into its headers whom it likes.
+TEST(EngineQuota, AnotherRealmsHeadersSpendNobodysReissuesOfOurs) {
+  QuotaRealm realm(With(QuotaKind::kPrincipalReissues, kTwo));
+  const PlainKey cross =
+      realm.AddKey("krbtgt/EXAMPLE.COM@OTHER", KeyClass::kTgs, kEnctypeAes256Gcm, Gate::kNone);
+  const std::string ours = EncodeTicketHeader(
+      NewTicketHeader(realm.alice.info.principal_id, 1, absl::Now(), absl::Hours(1)));
+  const auto foreign = [&](uint8_t nonce) {
+    Job job = realm.Reissue(PlainSealText(cross, kUsageTicket, Nonce{nonce}, ours, "from there"));
+    job.opens[0].handle = cross.info.handle;
+    return realm.Run(job);
+  };
+  EXPECT_VERDICT(foreign(1), Verdict::kOk);
+  EXPECT_VERDICT(foreign(2), Verdict::kOk);
+  const JobResult refused = foreign(3);
+  EXPECT_VERDICT(refused, Verdict::kQuota);
+  EXPECT_THAT(refused.judgement.detail, HasSubstr("of a user of krbtgt/EXAMPLE.COM@OTHER"));
+  EXPECT_VERDICT(realm.Run(realm.Reissue(realm.Tgt("ticket"))), Verdict::kOk);
+}
+
 TEST_P(KeyQuotaTest, TheSecondHalfOfALoginIsPaidForByTheFirst) {
   QuotaRealm realm(GetParam().enctype, Of(With(QuotaKind::kPrincipalLogins, {1, 1})));
   const Job open = realm.OpenPreauth(realm.alice, realm.Preauth(realm.alice));

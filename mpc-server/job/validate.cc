@@ -205,7 +205,7 @@ Judgement CheckPreauthSize(const OpenPart& part, size_t plaintext) {
 }
 
 // Each ticket that the servers seal under a gcm key has their header.
-Judgement CheckFormat(const GcmKey&, const Job&, const OpenPart& part) {
+Judgement CheckFormat(const GcmKey&, absl::string_view, const Job&, const OpenPart& part) {
   const auto message = ParseMessage(part.message);
   if (!message) return TooShort(part);
   if (part.usage == kUsagePreauth && !message->header.empty()) {
@@ -217,45 +217,53 @@ Judgement CheckFormat(const GcmKey&, const Job&, const OpenPart& part) {
   return CheckPreauthSize(part, message->PlaintextBytes());
 }
 
-// Such a ticket has no header, so nothing may be made from it.
-Judgement CheckFormat(const CtsKey& key, const Job& job, const OpenPart& part) {
+// Such a ticket has no header, so nothing may be made from it; unless another realm made it, whose
+// word about its users was all that a header could have been.
+Judgement CheckFormat(const CtsKey& key, absl::string_view realm, const Job& job,
+                      const OpenPart& part) {
   const auto message = ParseCtsMessage(key.enctype, part.message);
   if (!message) return TooShort(part);
-  if (job.operation == Operation::kReissueTicket) {
+  if (job.operation == Operation::kReissueTicket &&
+      !IsTgtFromOtherRealm(key.info.principal, realm)) {
     return Refuse(Verdict::kRefused, absl::StrCat("a parent ticket of ", key.enctype.name,
                                                   " has no header: its origin is unknown"));
   }
   return CheckPreauthSize(part, message->PlaintextBytes());
 }
 
-Judgement CheckFormat(const GcmKey& key, const Job&, const SealPart& part) {
+Judgement CheckFormat(const GcmKey& key, absl::string_view, const Job&, const SealPart& part) {
   if (part.text.empty()) return Ok();
   return Refuse(Verdict::kMalformed,
                 absl::StrCat("a seal of ", key.enctype.name, " takes no text"));
 }
-Judgement CheckFormat(const CtsKey& key, const Job&, const SealPart& part) {
+Judgement CheckFormat(const CtsKey& key, absl::string_view, const Job&, const SealPart& part) {
   if (part.text.bytes() == part.max_plaintext) return Ok();
   return Refuse(Verdict::kMalformed,
                 absl::StrCat("a seal of ", key.enctype.name, " takes components of ",
                              part.max_plaintext, " bytes of its text, not of ", part.text.bytes()));
 }
 
-Judgement CheckFormat(const auto&, const Job&, const MakeMacPart&) { return Ok(); }
+Judgement CheckFormat(const auto&, absl::string_view, const Job&, const MakeMacPart&) {
+  return Ok();
+}
 
 Judgement CheckChecksumSize(const VerifyMacPart& part, size_t want) {
   if (part.checksum.size() == want) return Ok();
   return Refuse(Verdict::kBadTag, absl::StrCat("checksum of ", part.checksum.size(), " bytes"));
 }
-Judgement CheckFormat(const GcmKey&, const Job&, const VerifyMacPart& part) {
+Judgement CheckFormat(const GcmKey&, absl::string_view, const Job&, const VerifyMacPart& part) {
   return CheckChecksumSize(part, kChecksumBytes);
 }
-Judgement CheckFormat(const CtsKey& key, const Job&, const VerifyMacPart& part) {
+Judgement CheckFormat(const CtsKey& key, absl::string_view, const Job&,
+                      const VerifyMacPart& part) {
   return CheckChecksumSize(part, key.enctype.mac_bytes);
 }
 
 // A message of 17 to 20 that is not judged yet, beside one to make: chains of blocks that anybody
-// could ask for. A KDC has no text for such a seal before it has opened the message anyway.
+// could ask for. A KDC has no text for such a seal before it has opened the message anyway. A
+// REISSUE_TICKET opens it the second time: there the seal is of a ticket from realm to realm.
 Judgement CheckSealsBesideOpens(const Job& job, KeyLookup lookup) {
+  if (job.operation == Operation::kReissueTicket) return Ok();
   const auto is_cts = [&](const auto& part) {
     return !FindEnctype(lookup(part.handle)->enctype)->is_gcm();
   };
@@ -302,8 +310,8 @@ Judgement CheckKeys(const Job& job, absl::string_view realm, KeyLookup lookup) {
     return CheckLength(key, part.usage, BytesOf(part));
   });
   if (!j.ok()) return j;
-  j = ForEachPartWithKey(job, lookup, [&job](const auto& key, const auto& part) {
-    return CheckFormat(key, job, part);
+  j = ForEachPartWithKey(job, lookup, [&](const auto& key, const auto& part) {
+    return CheckFormat(key, realm, job, part);
   });
   return j.ok() ? CheckSealsBesideOpens(job, lookup) : j;
 }

@@ -27,7 +27,8 @@ Handle H(uint8_t i) {
   return handle;
 }
 constexpr uint8_t kAlice = 1, kAlice2 = 2, kBob = 3, kTgt = 4, kKadmin = 5, kOpenUser = 6,
-                  kCarol = 7, kWww = 8, kChangepw = 9, kFromOther = 10, kToOther = 11;
+                  kCarol = 7, kWww = 8, kChangepw = 9, kFromOther = 10, kToOther = 11,
+                  kFromStock = 12, kToStock = 13;
 
 class Keys {
  public:
@@ -43,6 +44,8 @@ class Keys {
     Add(kChangepw, "kadmin/changepw@R", KeyClass::kService, Gate::kNone, kEnctypeAes256Sha1);
     Add(kFromOther, "krbtgt/R@OTHER", KeyClass::kTgs, Gate::kNone);
     Add(kToOther, "krbtgt/OTHER@R", KeyClass::kTgs, Gate::kNone);
+    Add(kFromStock, "krbtgt/R@STOCK", KeyClass::kTgs, Gate::kNone, kEnctypeAes256Sha1);
+    Add(kToStock, "krbtgt/STOCK@R", KeyClass::kTgs, Gate::kNone, kEnctypeAes256Sha1);
   }
   Judgement Check(const Job& job) const {
     Judgement shape = CheckShape(job);
@@ -146,6 +149,34 @@ TEST(Validate, NothingIsMadeInTheNameOfAnotherRealm) {
   job = Make(Operation::kVerifyChecksum);
   job.verify_macs = {{H(kFromOther), 17, "pac", std::string(kChecksumBytes, 'c')}};
   ExpectVerdict(job, Verdict::kOk);
+}
+
+// An ordinary realm shares keys of 17 to 20 with ours. Its tickets have no headers, and ours are made
+// of them all the same; never of one that such a key of ours has sealed, which has no header either.
+TEST(Validate, TicketsOfAnOrdinaryRealmHaveNoHeaderAndArePassedOn) {
+  const std::string ticket(200, 'c');
+  Job job = Make(Operation::kOpenTicket);
+  job.opens = {{H(kFromStock), 2, ticket}};
+  ExpectVerdict(job, Verdict::kOk);
+  for (const uint8_t key : {kTgt, kKadmin, kToOther}) {
+    job = Reissue();
+    job.opens[0] = {H(kFromStock), 2, ticket};
+    job.seals[0].handle = H(key);
+    ExpectVerdict(job, Verdict::kOk);
+  }
+  // From one ordinary realm to the next.
+  job.seals = {{H(kToStock), 2, 160}};
+  job.seals[0].text = Text(160);
+  ExpectVerdict(job, Verdict::kOk);
+  job.opens[0].handle = H(kToStock);
+  ExpectVerdict(job, Verdict::kRefused, "its origin is unknown");
+  job.opens[0] = {H(kTgt), 2, Ticket()};
+  ExpectVerdict(job, Verdict::kOk);
+  job.seals[0].handle = H(kFromStock);
+  ExpectVerdict(job, Verdict::kRefused, "only that realm makes tickets");
+  job = Make(Operation::kMakeChecksum);
+  job.make_macs = {{H(kFromStock), 17, "pac"}};
+  ExpectVerdict(job, Verdict::kRefused, "only that realm makes tickets");
 }
 
 TEST(KeyInfo, WhoseAPrincipalIs) {
