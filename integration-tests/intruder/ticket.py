@@ -24,6 +24,7 @@ class Inside:
     auth: int = dataclasses.field(default_factory=lambda: int(time.time()))
     life: int = 10 * 3600
     renewable: int = 24 * 3600
+    transited: str = ''
 
     @property
     def end(self):
@@ -37,7 +38,7 @@ class Inside:
         """EncTicketPart (RFC 4120, 5.3)."""
         key = der.sequence(der.field(0, der.integer(AES256_CTS)),
                            der.field(1, der.octets(self.session_key)))
-        transited = der.sequence(der.field(0, der.integer(1)), der.field(1, der.octets(b'')))
+        transited = der.sequence(der.field(0, der.integer(1)), der.field(1, der.octets(self.transited.encode())))
         return der.application(3, der.sequence(
             der.field(0, der.flags(self.flags)),
             der.field(1, key),
